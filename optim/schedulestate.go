@@ -25,16 +25,16 @@ func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
 		misuse("ScheduleState: got %d schedules and epoch %d, want at least 1 schedule and an epoch of at least 0",
 			len(schedules), epoch)
 	}
-	d := write(scheduledOf(schedules[0]).settings(epoch))
+	d := write(scheduledOf(schedules[0]).optionSettings(epoch))
 	for _, s := range schedules[1:] {
-		own := write(scheduledOf(s).settings(epoch))
+		own := write(scheduledOf(s).optionSettings(epoch))
 		if reflect.TypeOf(s) != reflect.TypeOf(schedules[0]) || !reflect.DeepEqual(own, d) {
 			misuse("ScheduleState: %T with %v and %T with %v: schedules of groups may differ only in their rates",
 				schedules[0], d, s, own)
 		}
 	}
-	for _, l := range scheduledOf(schedules[0]).rates() {
-		d[l.key] = mapSchedules(schedules, func(s Schedule) any { return write(scheduledOf(s).rates())[l.key] })
+	for _, l := range scheduledOf(schedules[0]).rateSettings() {
+		d[l.key] = mapSchedules(schedules, func(s Schedule) any { return write(scheduledOf(s).rateSettings())[l.key] })
 	}
 	d["_last_lr"] = mapSchedules(schedules, func(s Schedule) any { return s.rate(epoch) })
 	d["last_epoch"] = epoch
@@ -89,7 +89,7 @@ func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, ep
 	}
 	for i := range n {
 		s := scheduledOf(like)
-		if c, ok := s.(*CyclicLR); ok { // determines the lists that rates returns
+		if c, ok := s.(*CyclicLR); ok { // determines the lists that rateSettings returns
 			c.CycleMomentum = d["cycle_momentum"] == true
 		}
 		problems = append(problems, wrapKey(fmt.Sprintf("%T, group %d", like, i), errors.Join(readSchedule(s, d, i)...)))
@@ -107,7 +107,7 @@ func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, ep
 // groupsOf returns the number of groups in the state of a schedule.
 func groupsOf(s scheduled, d map[string]any) (int, error) {
 	key := "_last_lr"
-	if rates := s.rates(); len(rates) > 0 {
+	if rates := s.rateSettings(); len(rates) > 0 {
 		key = rates[0].key
 	}
 	list, ok := listOf(d[key])
@@ -120,21 +120,21 @@ func groupsOf(s scheduled, d map[string]any) (int, error) {
 // readSchedule decodes the entries of group i in d into s.
 func readSchedule(s scheduled, d map[string]any, i int) []error {
 	own := maps.Clone(d)
-	for _, l := range s.rates() {
+	for _, l := range s.rateSettings() {
 		list, ok := listOf(d[l.key])
 		if !ok || i >= len(list) {
 			return []error{fmt.Errorf("%s: %w: want a rate for each group", l.key, ErrFormat)}
 		}
 		own[l.key] = list[i]
 	}
-	return read(append(s.settings(0), s.rates()...), own, kept...)
+	return read(append(s.optionSettings(0), s.rateSettings()...), own, kept...)
 }
 
 // scheduled is a pointer to a schedule that has a state dict in PyTorch.
 type scheduled interface {
 	Schedule
-	settings(epoch int) []setting // the entries that all groups share
-	rates() []setting             // the entries that are lists over the groups, the initial rate first
+	optionSettings(epoch int) []setting // the entries that all groups share
+	rateSettings() []setting            // the entries that are lists over the groups, the initial rate first
 }
 
 // scheduledOf returns a pointer to a copy of s. It panics if s has no state dict.
@@ -168,26 +168,28 @@ func ratesOf(s Schedule) map[string]any {
 	case SequentialLR:
 		return ratesOf(s.Schedules[0])
 	}
-	return map[string]any{"initial_lr": scheduledOf(s).rates()[0].get()}
+	return map[string]any{"initial_lr": scheduledOf(s).rateSettings()[0].get()}
 }
 
-func (s *StepLR) rates() []setting          { return []setting{numberSetting("base_lrs", &s.LR)} }
-func (s *MultiStepLR) rates() []setting     { return []setting{numberSetting("base_lrs", &s.LR)} }
-func (s *ExponentialLR) rates() []setting   { return []setting{numberSetting("base_lrs", &s.LR)} }
-func (s *ConstantLR) rates() []setting      { return []setting{numberSetting("base_lrs", &s.LR)} }
-func (s *LinearLR) rates() []setting        { return []setting{numberSetting("base_lrs", &s.LR)} }
-func (s *PolynomialLR) rates() []setting    { return []setting{numberSetting("base_lrs", &s.LR)} }
-func (s *CosineAnnealing) rates() []setting { return []setting{numberSetting("base_lrs", &s.LR)} }
-func (s *SequentialLR) rates() []setting    { return nil }
-func (s *CosineAnnealingWarmRestarts) rates() []setting {
+func (s *StepLR) rateSettings() []setting        { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *MultiStepLR) rateSettings() []setting   { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *ExponentialLR) rateSettings() []setting { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *ConstantLR) rateSettings() []setting    { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *LinearLR) rateSettings() []setting      { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *PolynomialLR) rateSettings() []setting  { return []setting{numberSetting("base_lrs", &s.LR)} }
+func (s *CosineAnnealing) rateSettings() []setting {
+	return []setting{numberSetting("base_lrs", &s.LR)}
+}
+func (s *SequentialLR) rateSettings() []setting { return nil }
+func (s *CosineAnnealingWarmRestarts) rateSettings() []setting {
 	return []setting{numberSetting("base_lrs", &s.LR)}
 }
 
-func (s *LambdaLR) rates() []setting {
+func (s *LambdaLR) rateSettings() []setting {
 	return []setting{numberSetting("base_lrs", &s.LR), fixedSetting("lr_lambdas", nil)}
 }
 
-func (s *CyclicLR) rates() []setting {
+func (s *CyclicLR) rateSettings() []setting {
 	rates := []setting{numberSetting("base_lrs", &s.LR), numberSetting("max_lrs", &s.MaxLR)}
 	if s.CycleMomentum {
 		rates = append(rates, optionalSetting("base_momentums", &s.BaseMomentum, 0.8),
@@ -196,7 +198,7 @@ func (s *CyclicLR) rates() []setting {
 	return rates
 }
 
-func (s *OneCycleLR) rates() []setting {
+func (s *OneCycleLR) rateSettings() []setting {
 	return []setting{{"base_lrs", true, func() any { return s.initialRate() }, func(v any) error {
 		var first float64
 		err := setNumber(&first, v)
@@ -205,33 +207,35 @@ func (s *OneCycleLR) rates() []setting {
 	}}}
 }
 
-func (s *StepLR) settings(int) []setting {
+func (s *StepLR) optionSettings(int) []setting {
 	return []setting{boundedSetting("step_size", &s.Size, 1), numberSetting("gamma", &s.Gamma)}
 }
 
-func (s *ExponentialLR) settings(int) []setting { return []setting{numberSetting("gamma", &s.Gamma)} }
+func (s *ExponentialLR) optionSettings(int) []setting {
+	return []setting{numberSetting("gamma", &s.Gamma)}
+}
 
-func (s *ConstantLR) settings(int) []setting {
+func (s *ConstantLR) optionSettings(int) []setting {
 	return []setting{numberSetting("factor", &s.Factor), boundedSetting("total_iters", &s.Epochs, 1)}
 }
 
-func (s *LinearLR) settings(int) []setting {
+func (s *LinearLR) optionSettings(int) []setting {
 	return []setting{numberSetting("start_factor", &s.Start), numberSetting("end_factor", &s.End),
 		boundedSetting("total_iters", &s.Epochs, 1)}
 }
 
-func (s *PolynomialLR) settings(int) []setting {
+func (s *PolynomialLR) optionSettings(int) []setting {
 	return []setting{boundedSetting("total_iters", &s.Epochs, 1), numberSetting("power", &s.Power)}
 }
 
-func (s *CosineAnnealing) settings(int) []setting {
+func (s *CosineAnnealing) optionSettings(int) []setting {
 	return []setting{boundedSetting("T_max", &s.Epochs, 1), numberSetting("eta_min", &s.Min)}
 }
 
-func (s *LambdaLR) settings(int) []setting { return nil }
+func (s *LambdaLR) optionSettings(int) []setting { return nil }
 
-// settings encodes the milestones as PyTorch's Counter: a map from epoch to its multiplicity.
-func (s *MultiStepLR) settings(int) []setting {
+// optionSettings encodes the milestones as PyTorch's Counter: a map from epoch to its multiplicity.
+func (s *MultiStepLR) optionSettings(int) []setting {
 	get := func() any {
 		times := map[int]int{}
 		for _, m := range s.Milestones {
@@ -264,15 +268,15 @@ func (s *MultiStepLR) setMilestones(v any) error {
 	return nil
 }
 
-// settings includes the position in the current wave, which PyTorch stores.
-func (s *CosineAnnealingWarmRestarts) settings(epoch int) []setting {
+// optionSettings includes the position in the current wave, which PyTorch stores.
+func (s *CosineAnnealingWarmRestarts) optionSettings(epoch int) []setting {
 	s.Mult = max(s.Mult, 1)
 	return []setting{boundedSetting("T_0", &s.Epochs, 1), boundedSetting("T_mult", &s.Mult, 1), numberSetting("eta_min", &s.Min),
 		{"T_cur", false, func() any { at, _ := s.wavePosition(epoch); return at }, nil},
 		{"T_i", false, func() any { _, length := s.wavePosition(epoch); return length }, nil}}
 }
 
-func (s *OneCycleLR) settings(int) []setting {
+func (s *OneCycleLR) optionSettings(int) []setting {
 	kind := "cos"
 	if s.Linear {
 		kind = "linear"
@@ -315,7 +319,7 @@ func (s *OneCycleLR) setPhases(v any) error {
 	return fmt.Errorf("%w: the first phase ends at step %v of %d", ErrFormat, first["end_step"], s.Steps)
 }
 
-func (s *CyclicLR) settings(int) []setting {
+func (s *CyclicLR) optionSettings(int) []setting {
 	down := s.Down
 	if down == 0 {
 		down = s.Up
@@ -363,7 +367,7 @@ func (s *CyclicLR) setSteps(total, ratio float64) error {
 	return nil
 }
 
-func (s *SequentialLR) settings(int) []setting {
+func (s *SequentialLR) optionSettings(int) []setting {
 	return []setting{{"_milestones", true, func() any { return s.Milestones }, func(v any) error {
 		list, ok := numbersOf(v)
 		if !ok || !slices.IsSorted(list) || len(list)+1 != len(s.Schedules) {

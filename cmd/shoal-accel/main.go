@@ -49,7 +49,7 @@ type doctorCommand struct {
 }
 
 func (c *doctorCommand) Run(ctx context.Context) error {
-	r := examine(ctx)
+	r := examineDevices(ctx)
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}

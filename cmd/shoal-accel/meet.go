@@ -22,9 +22,9 @@ var meet = shoal.Register("doctor meet", func(_ context.Context, _ int, x *tenso
 	return errors.Join(err, x.Device().(*cuda.Device).Synchronize(), x.Close())
 })
 
-// examine returns the report of [doctor.Examine] with one more check for each usable device:
+// examineDevices returns the report of [doctor.Examine] with one more check for each usable device:
 // whether another process can receive a tensor of this device and write to it.
-func examine(ctx context.Context) *doctor.Report {
+func examineDevices(ctx context.Context) *doctor.Report {
 	r := doctor.Examine()
 	for i := range r.Devices {
 		d := &r.Devices[i]

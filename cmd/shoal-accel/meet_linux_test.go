@@ -32,7 +32,7 @@ func TestDoctorHasAnotherProcessWriteATensor(t *testing.T) {
 		}
 	}()
 	t.Setenv(cuda.SimulateKey, strings.Join(devices.Paths(), ","))
-	r := examine(t.Context())
+	r := examineDevices(t.Context())
 	if len(r.Devices) != 2 {
 		t.Fatalf("%+v", r)
 	}

@@ -97,17 +97,18 @@ func (s *settings) check() error {
 }
 
 func (s *settings) run(ctx context.Context) error {
-	if err := s.complete(); err != nil {
+	if err := s.fillDefaults(); err != nil {
 		return err
 	}
 	if s.nodes == 3 {
-		return s.supervise(ctx)
+		return s.superviseNodes(ctx)
 	}
 	return s.serve(ctx)
 }
 
-// complete reads the files that flags name and fills in defaults. It creates the data directory.
-func (s *settings) complete() (err error) {
+// fillDefaults reads the files that flags name and fills in defaults. It creates the data
+// directory.
+func (s *settings) fillDefaults() (err error) {
 	if s.Dir == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -142,7 +143,7 @@ func (s *settings) complete() (err error) {
 	if s.nkeys != "" {
 		s.NKeys = strings.Split(s.nkeys, ",")
 	}
-	if s.TLS, err = s.certificates(); err != nil {
+	if s.TLS, err = s.tlsConfig(); err != nil {
 		return err
 	}
 	open := s.operator == "" && s.User == "" && s.Token == "" && len(s.NKeys) == 0 && s.authority == ""
@@ -150,7 +151,7 @@ func (s *settings) complete() (err error) {
 		return errors.New("a host other than the loopback requires credentials: set -user, -token-file, -nkeys, -operator or -ca")
 	}
 	if s.peers != "" {
-		s.join(strings.Split(s.peers, ","))
+		s.joinCluster(strings.Split(s.peers, ","))
 	}
 	return nil
 }
@@ -171,8 +172,9 @@ func (s *settings) readJWTs() error {
 	return nil
 }
 
-// join configures the node as a member of a cluster. Peers without a port get the cluster port.
-func (s *settings) join(peers []string) {
+// joinCluster configures the node as a member of a cluster. Peers without a port get the cluster
+// port.
+func (s *settings) joinCluster(peers []string) {
 	if s.clusterPort == 0 {
 		s.clusterPort = s.Port + 2000
 	}
@@ -188,7 +190,7 @@ func (s *settings) join(peers []string) {
 	}
 }
 
-func (s *settings) certificates() (*tls.Config, error) {
+func (s *settings) tlsConfig() (*tls.Config, error) {
 	if s.certificate == "" {
 		return nil, nil
 	}

@@ -35,23 +35,23 @@ func (s *settings) serve(ctx context.Context) error {
 	}
 	fmt.Println(b.URL())
 	if !s.quiet {
-		fmt.Fprintf(os.Stderr, "shoal broker: data in %s, %s; press Ctrl-C to stop\n", b.Dir(), s.replicas())
-		s.tell(ctx, b)
+		fmt.Fprintf(os.Stderr, "shoal broker: data in %s, %s; press Ctrl-C to stop\n", b.Dir(), s.replicaText())
+		s.printStats(ctx, b)
 	}
 	<-ctx.Done()
 	return b.Close()
 }
 
-func (s *settings) replicas() string {
+func (s *settings) replicaText() string {
 	if s.Cluster == "" {
 		return "1 replica"
 	}
 	return fmt.Sprintf("node %s of a cluster with %d others, 3 replicas", s.Name, len(s.Routes))
 }
 
-// tell prints the node's statistics at regular intervals if they have changed. It returns when ctx
-// is done.
-func (s *settings) tell(ctx context.Context, b *broker.Broker) {
+// printStats prints the node's statistics at regular intervals if they have changed. It returns
+// when ctx is done.
+func (s *settings) printStats(ctx context.Context, b *broker.Broker) {
 	t := time.NewTicker(told)
 	defer t.Stop()
 	for before := (broker.Stats{}); ; {

@@ -18,10 +18,10 @@ import (
 // again is the delay before a node that exited is restarted.
 const again = time.Second
 
-// supervise runs the three nodes of a cluster, each in its own process, until ctx is done. A node
-// that exits is restarted after [again] and catches up from the other nodes.
-func (s *settings) supervise(ctx context.Context) error {
-	ports, err := s.ports()
+// superviseNodes runs the three nodes of a cluster, each in its own process, until ctx is done. A
+// node that exits is restarted after [again] and catches up from the other nodes.
+func (s *settings) superviseNodes(ctx context.Context) error {
+	ports, err := s.choosePorts()
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *settings) supervise(ctx context.Context) error {
 				if n > 0 {
 					said = nil // the URL was sent after the first start
 				}
-				err := node(ctx, self, args, said)
+				err := runNode(ctx, self, args, said)
 				if ctx.Err() == nil {
 					fmt.Fprintf(os.Stderr, "shoal broker: node %d ended (%v): restarting it\n", i+1, err)
 					select {
@@ -72,9 +72,9 @@ func (s *settings) supervise(ctx context.Context) error {
 	return nil
 }
 
-// ports returns three client ports followed by three cluster ports. If -port is 0, it chooses free
-// ones.
-func (s *settings) ports() (all [6]int, err error) {
+// choosePorts returns three client ports followed by three cluster ports. If -port is 0, it chooses
+// free ones.
+func (s *settings) choosePorts() (all [6]int, err error) {
 	if s.Port != 0 {
 		for i := range 3 {
 			all[i], all[i+3] = s.Port+i, s.Port+2000+i
@@ -106,9 +106,9 @@ func (s *settings) nodeArgs(i int, ports [6]int) []string {
 		"-dir", filepath.Join(s.Dir, strconv.Itoa(i+1)))
 }
 
-// node runs one node process until it exits. It sends the node's URL to urls unless urls is nil.
+// runNode runs one node process until it exits. It sends the node's URL to urls unless urls is nil.
 // The channel must have room for it.
-func node(ctx context.Context, self string, args []string, urls chan<- string) error {
+func runNode(ctx context.Context, self string, args []string, urls chan<- string) error {
 	c := exec.CommandContext(ctx, self, args...)
 	c.Env = append(os.Environ(), lifeline+"=1")
 	c.Stderr = os.Stderr

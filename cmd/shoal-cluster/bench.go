@@ -71,7 +71,7 @@ func (c *benchCommand) Run(ctx context.Context) error {
 	for _, what := range []struct {
 		name    string
 		measure func(context.Context) error
-	}{{"mpi", c.allReduces}, {"service", c.service}, {"tensor", c.tensor}} {
+	}{{"mpi", c.measureAllReduce}, {"service", c.compareService}, {"tensor", c.measureTensor}} {
 		if !slices.Contains(c.Rows, what.name) {
 			continue
 		}
@@ -82,8 +82,8 @@ func (c *benchCommand) Run(ctx context.Context) error {
 	return nil
 }
 
-// allReduces measures the installed MPI libraries.
-func (c *benchCommand) allReduces(ctx context.Context) error {
+// measureAllReduce measures the installed MPI libraries.
+func (c *benchCommand) measureAllReduce(ctx context.Context) error {
 	sizes, rounds := []size{{4, 1000}, {1 << 20, 100}, {64 << 20, 4}}, c.Rounds
 	if c.Quick {
 		sizes, rounds = []size{{4, 20}, {1 << 20, 2}, {64 << 20, 1}}, 1

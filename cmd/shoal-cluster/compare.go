@@ -22,8 +22,8 @@ type way struct {
 	processes map[string]int
 }
 
-// spent returns the processor time used so far by each of the processes.
-func (w way) spent() (all map[string]time.Duration, err error) {
+// processorTimes returns the processor time used so far by each of the processes.
+func (w way) processorTimes() (all map[string]time.Duration, err error) {
 	all = make(map[string]time.Duration, len(w.processes))
 	for name, pid := range w.processes {
 		if all[name], err = sys.ProcessTimeOf(pid); err != nil {
@@ -33,17 +33,17 @@ func (w way) spent() (all map[string]time.Duration, err error) {
 	return all, nil
 }
 
-// cost runs one measurement of n units. It returns its value and the processor time in µs for each
-// unit, by process and in total.
-func (w way) cost(ctx context.Context, n float64) (value float64, each map[string]float64, err error) {
-	before, err := w.spent()
+// measureCost runs one measurement of n units. It returns its value and the processor time in µs
+// for each unit, by process and in total.
+func (w way) measureCost(ctx context.Context, n float64) (value float64, each map[string]float64, err error) {
+	before, err := w.processorTimes()
 	if err != nil {
 		return 0, nil, err
 	}
 	if value, err = w.measure(ctx); err != nil {
 		return 0, nil, err
 	}
-	after, err := w.spent()
+	after, err := w.processorTimes()
 	each = make(map[string]float64)
 	for name, t := range after {
 		each[name] = float64(t-before[name]) / 1e3 / n
@@ -78,7 +78,7 @@ func (c *benchCommand) compare(ctx context.Context, row, unit string, n float64,
 	values, times := make([][]float64, len(ways)), make([]map[string][]float64, len(ways))
 	for round := range rounds + 1 {
 		for i, w := range ways {
-			v, each, err := w.cost(ctx, n)
+			v, each, err := w.measureCost(ctx, n)
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}

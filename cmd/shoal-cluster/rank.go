@@ -39,7 +39,7 @@ func (c *rankCommand) Run(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		took, err := allReduces(ctx, g, bytes, rounds)
+		took, err := measureAllReduce(ctx, g, bytes, rounds)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (c *rankCommand) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-func allReduces(ctx context.Context, g *dist.Group, bytes, rounds int) (float64, error) {
+func measureAllReduce(ctx context.Context, g *dist.Group, bytes, rounds int) (float64, error) {
 	x := tensor.New(tensor.Float32, bytes/4)
 	loop := func(n int) error {
 		for range n {

@@ -24,9 +24,9 @@ import (
 // measureKey need not be secret: only processes of this measurement use it.
 var measureKey = []byte("a measurement on the loopback")
 
-// images returns the loader that both the data host and the local process use: batches of 32 JPEG
-// files from dir. The caller must close it.
-func images(dir string) (*data.Loader, error) {
+// newImageLoader returns the loader that both the data host and the local process use: batches of
+// 32 JPEG files from dir. The caller must close it.
+func newImageLoader(dir string) (*data.Loader, error) {
 	set, err := datasets.NewImageFolder(dir)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ type dataHostCommand struct {
 
 // Run prints the data host's address and serves until standard input reaches EOF.
 func (c *dataHostCommand) Run(context.Context) (err error) {
-	l, err := images(c.Args.Dir)
+	l, err := newImageLoader(c.Args.Dir)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *epochsCommand) Run(ctx context.Context) (err error) {
 		io.Closer
 	}
 	if c.Dir != "" {
-		l, err = images(c.Dir)
+		l, err = newImageLoader(c.Dir)
 	} else {
 		l, err = service.Dial(ctx, service.Options{Key: measureKey, Unencrypted: c.Unencrypted}, c.Addr)
 	}
@@ -84,7 +84,7 @@ func (c *epochsCommand) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		r, err := rate(l.Batches(ctx))
+		r, err := measureRate(l.Batches(ctx))
 		if err != nil {
 			return err
 		}
@@ -93,11 +93,11 @@ func (c *epochsCommand) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// service compares the batches of a data host with a local loader of the same files. Each runs in
-// its own process. First all processes may use all processors. Then two machines are simulated: the
-// data host and its trainer get half of the processors each, and the local loader gets the data
-// host's half. Each setup is measured with TLS and without.
-func (c *benchCommand) service(ctx context.Context) (err error) {
+// compareService compares the batches of a data host with a local loader of the same files. Each
+// runs in its own process. First all processes may use all processors. Then two machines are
+// simulated: the data host and its trainer get half of the processors each, and the local loader
+// gets the data host's half. Each setup is measured with TLS and without.
+func (c *benchCommand) compareService(ctx context.Context) (err error) {
 	files := 1000
 	if c.Quick {
 		files = 64
@@ -137,7 +137,7 @@ func (c *benchCommand) serviceRow(ctx context.Context, row, dir string, files in
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, served.end()) }()
+	defer func() { err = errors.Join(err, served.closeProgram()) }()
 	addr, err := served.read()
 	if err != nil {
 		return err
@@ -146,15 +146,15 @@ func (c *benchCommand) serviceRow(ctx context.Context, row, dir string, files in
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, far.end()) }()
+	defer func() { err = errors.Join(err, far.closeProgram()) }()
 	near, err := startProgram(ctx, host, "epochs", "--dir", dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, near.end()) }()
+	defer func() { err = errors.Join(err, near.closeProgram()) }()
 	return c.compare(ctx, row, "samples/s", float64(files),
-		way{"data_service", far.epoch, map[string]int{"host": served.pid(), "trainer": far.pid()}},
-		way{"local_loader", near.epoch, map[string]int{"loader": near.pid()}})
+		way{"data_service", far.readEpoch, map[string]int{"host": served.pid(), "trainer": far.pid()}},
+		way{"local_loader", near.readEpoch, map[string]int{"loader": near.pid()}})
 }
 
 // A program is a child process that runs a subcommand of this program and is controlled by lines on
@@ -166,7 +166,7 @@ type program struct {
 }
 
 // startProgram starts this program with args, prefixed by the command front. The caller must call
-// [program.end].
+// [program.closeProgram].
 func startProgram(ctx context.Context, front []string, args ...string) (p *program, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -199,8 +199,8 @@ func (p *program) read() (string, error) {
 // own process, so the ID is the same.
 func (p *program) pid() int { return p.cmd.Process.Pid }
 
-// epoch makes the program read one epoch and returns its samples per second.
-func (p *program) epoch(context.Context) (float64, error) {
+// readEpoch makes the program read one epoch and returns its samples per second.
+func (p *program) readEpoch(context.Context) (float64, error) {
 	if _, err := fmt.Fprintln(p.in); err != nil {
 		return 0, err
 	}
@@ -211,12 +211,12 @@ func (p *program) epoch(context.Context) (float64, error) {
 	return strconv.ParseFloat(line, 64)
 }
 
-// end closes the program's standard input and waits for it to exit.
-func (p *program) end() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
+// closeProgram closes the program's standard input and waits for it to exit.
+func (p *program) closeProgram() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
-// rate reads one epoch, closing its batches, and returns the samples per second. An epoch without
-// samples is an error.
-func rate(batches iter.Seq2[data.Batch, error]) (float64, error) {
+// measureRate reads one epoch, closing its batches, and returns the samples per second. An epoch
+// without samples is an error.
+func measureRate(batches iter.Seq2[data.Batch, error]) (float64, error) {
 	begin, n := time.Now(), 0
 	for b, err := range batches {
 		if err != nil {

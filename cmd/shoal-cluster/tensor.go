@@ -14,10 +14,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// tensor measures the transfer of one large tensor over the loopback interface with and without
-// encryption. It is compared with copying the same bytes between slices with plain crypto/tls and
-// with TCP and writev.
-func (c *benchCommand) tensor(ctx context.Context) (err error) {
+// measureTensor measures the transfer of one large tensor over the loopback interface with and
+// without encryption. It is compared with copying the same bytes between slices with plain
+// crypto/tls and with TCP and writev.
+func (c *benchCommand) measureTensor(ctx context.Context) (err error) {
 	size := 128 << 20
 	if c.Quick {
 		size = 1 << 20
@@ -38,7 +38,7 @@ func (c *benchCommand) tensor(ctx context.Context) (err error) {
 	}
 	var bare []way
 	for _, name := range []string{"tls", "tcp"} {
-		from, to, err := loop(ctx)
+		from, to, err := newLoopback(ctx)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (c *benchCommand) tensor(ctx context.Context) (err error) {
 			data[i], got[i] = 1, 1
 		}
 		bare = append(bare, way{name, func(context.Context) (float64, error) {
-			return copied(size, func() error {
+			return measureCopy(size, func() error {
 				buffers := net.Buffers{header, data} // uses writev where the connection supports it
 				_, err := buffers.WriteTo(from)
 				return err
@@ -107,7 +107,7 @@ func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(co
 	open = append(open, x)
 	x.Fill(1)
 	return func(ctx context.Context) (float64, error) {
-		return copied(size, func() error { return from.Send(ctx, x) }, func() error {
+		return measureCopy(size, func() error { return from.Send(ctx, x) }, func() error {
 			y, err := to.Recv(ctx)
 			if err != nil {
 				return err
@@ -117,8 +117,8 @@ func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(co
 	}, end, nil
 }
 
-// loop returns both ends of a new loopback connection. The caller must close them.
-func loop(ctx context.Context) (from, to net.Conn, err error) {
+// newLoopback returns both ends of a new loopback connection. The caller must close them.
+func newLoopback(ctx context.Context) (from, to net.Conn, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err
@@ -136,8 +136,8 @@ func loop(ctx context.Context) (from, to net.Conn, err error) {
 // tensorTimes is the number of transfers in one measurement.
 const tensorTimes = 4
 
-// copied calls send and receive concurrently, tensorTimes times, and returns the rate in MB/s.
-func copied(size int, send, receive func() error) (float64, error) {
+// measureCopy calls send and receive concurrently, tensorTimes times, and returns the rate in MB/s.
+func measureCopy(size int, send, receive func() error) (float64, error) {
 	begin := time.Now()
 	for range tensorTimes {
 		sent := make(chan error, 1)

@@ -40,7 +40,7 @@ var sets = map[string]torch.OpenDataset{
 func main() {
 	tolerant := map[string]torch.OpenDataset{}
 	for name, open := range sets {
-		tolerant[name] = tolerating(open)
+		tolerant[name] = tolerateErrors(open)
 	}
 	torch.Child{
 		Datasets: tolerant, Streams: map[string]torch.OpenStream{"shards": openShards},

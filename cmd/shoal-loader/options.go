@@ -18,10 +18,10 @@ import (
 // errOption is wrapped by errors about missing or invalid options.
 var errOption = errors.New("option")
 
-// take stores the options of a data set in the fields of the structs that dst points to. Each
-// option must be a field of exactly one of them. It returns an error that wraps [errOption] for an
-// unknown option.
-func take(w torch.Worker, dst ...any) error {
+// storeOptions stores the options of a data set in the fields of the structs that dst points to.
+// Each option must be a field of exactly one of them. It returns an error that wraps [errOption]
+// for an unknown option.
+func storeOptions(w torch.Worker, dst ...any) error {
 	var names []string
 	for _, part := range dst {
 		own := torch.Worker{Args: new(python.Dict)}
@@ -48,14 +48,14 @@ func take(w torch.Worker, dst ...any) error {
 // A list is an option that may be a single string or a list of strings.
 type list struct{ of any }
 
-// strings returns the list. It returns an error that wraps [errOption] if the option is missing or
-// has another type.
-func (l list) strings(option string) ([]string, error) {
+// stringList returns the list. It returns an error that wraps [errOption] if the option is missing
+// or has another type.
+func (l list) stringList(option string) ([]string, error) {
 	switch v := l.of.(type) {
 	case string:
 		return []string{v}, nil
 	case python.Tuple:
-		return list{[]any(v)}.strings(option)
+		return list{[]any(v)}.stringList(option)
 	case []any:
 		all := make([]string, len(v))
 		for i, item := range v {
@@ -72,10 +72,10 @@ func (l list) strings(option string) ([]string, error) {
 	return nil, fmt.Errorf("%w %s: got %T, want a str or a list of str", errOption, option, l.of)
 }
 
-// files expands the path patterns of an option with [datasets.Glob]. It returns an error that wraps
-// [errOption] if no file is named.
-func files(option any) (paths []string, err error) {
-	names, err := list{option}.strings("paths")
+// expandFiles expands the path patterns of an option with [datasets.Glob]. It returns an error that
+// wraps [errOption] if no file is named.
+func expandFiles(option any) (paths []string, err error) {
+	names, err := list{option}.stringList("paths")
 	if err != nil {
 		return nil, err
 	}
@@ -88,14 +88,14 @@ func files(option any) (paths []string, err error) {
 	return paths, nil
 }
 
-// columns reads the option columns: a list of names, or a dict from names to dtypes. A column with
-// the dtype None keeps its own dtype.
-func columns(option any) (all []row.Column, err error) {
+// readColumns reads the option columns: a list of names, or a dict from names to dtypes. A column
+// with the dtype None keeps its own dtype.
+func readColumns(option any) (all []row.Column, err error) {
 	d, typed := option.(*python.Dict)
 	if option == nil || !typed {
 		var names []string
 		if option != nil {
-			names, err = list{option}.strings("columns")
+			names, err = list{option}.stringList("columns")
 		}
 		for _, name := range names {
 			all = append(all, row.Column{Name: name})
@@ -131,8 +131,8 @@ func dtype(option any) (tensor.DType, error) {
 	return 0, fmt.Errorf("%w dtype: got %T, want a dtype", errOption, option)
 }
 
-// size reads an image size: (height, width), or a single number. For a single number, w is 0.
-func size(option string, v any) (h, w int, err error) {
+// readSize reads an image size: (height, width), or a single number. For a single number, w is 0.
+func readSize(option string, v any) (h, w int, err error) {
 	if n, ok := v.(int64); ok && n > 0 && n < 1<<20 {
 		return int(n), 0, nil
 	}
@@ -147,14 +147,14 @@ func size(option string, v any) (h, w int, err error) {
 	return 0, 0, fmt.Errorf("%w %s: got %v, want a number of pixels or (height, width)", errOption, option, v)
 }
 
-// square is like size, but a single number is both the height and the width.
-func square(option string, v any) (h, w int, err error) {
-	h, w, err = size(option, v)
+// readSquare is like readSize, but a single number is both the height and the width.
+func readSquare(option string, v any) (h, w int, err error) {
+	h, w, err = readSize(option, v)
 	return h, cmp.Or(w, h), err
 }
 
-// number reads an option that is a bool or a number. True means yes; False and None mean 0.
-func number(option string, v any, yes int) (int, error) {
+// readNumber reads an option that is a bool or a number. True means yes; False and None mean 0.
+func readNumber(option string, v any, yes int) (int, error) {
 	switch v := v.(type) {
 	case nil:
 		return 0, nil

@@ -62,15 +62,15 @@ type padding struct {
 	Lengths  string  `torch:"lengths"`
 }
 
-// ragged reads the option pad: a number for all columns, or a dict from columns to a number or a
-// dict of [padding] options. It returns nil if the option is None.
-func ragged(option any) (data.Ragged, error) {
+// readRagged reads the option pad: a number for all columns, or a dict from columns to a number or
+// a dict of [padding] options. It returns nil if the option is None.
+func readRagged(option any) (data.Ragged, error) {
 	columns, ok := option.(*python.Dict)
 	if option == nil {
 		return nil, nil
 	}
 	if !ok {
-		rule, err := pad("pad", option)
+		rule, err := readPad("pad", option)
 		return data.Ragged{"*": rule}, err
 	}
 	all := data.Ragged{}
@@ -79,7 +79,7 @@ func ragged(option any) (data.Ragged, error) {
 		if !ok {
 			return nil, fmt.Errorf("%w pad: got column name %v, want a str", errOption, k)
 		}
-		rule, err := pad(fmt.Sprintf("pad: %q", name), v)
+		rule, err := readPad(fmt.Sprintf("pad: %q", name), v)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func ragged(option any) (data.Ragged, error) {
 	return all, nil
 }
 
-func pad(option string, v any) (rule data.Pad, err error) {
+func readPad(option string, v any) (rule data.Pad, err error) {
 	switch v := v.(type) {
 	case int64:
 		return data.Pad{Value: float64(v)}, nil

@@ -27,9 +27,9 @@ type picture struct {
 	Channels          int            `torch:"channels"`
 }
 
-// steps returns the transforms in the order of the help text. It returns an error that wraps
-// [errOption] for invalid options, or for transform together with any other one.
-func (p picture) steps() (steps image.Pipeline, err error) {
+// transformSteps returns the transforms in the order of the help text. It returns an error that
+// wraps [errOption] for invalid options, or for transform together with any other one.
+func (p picture) transformSteps() (steps image.Pipeline, err error) {
 	if p.Channels != 1 && p.Channels != 3 {
 		return nil, fmt.Errorf("%w channels: got %d, want 1 or 3", errOption, p.Channels)
 	}
@@ -41,7 +41,7 @@ func (p picture) steps() (steps image.Pipeline, err error) {
 		}
 		return p.Transform, nil
 	}
-	if steps, err = p.sizes(); err != nil {
+	if steps, err = p.sizeSteps(); err != nil {
 		return nil, err
 	}
 	if p.Flip > 0 {
@@ -54,21 +54,21 @@ func (p picture) steps() (steps image.Pipeline, err error) {
 		return nil, fmt.Errorf("%w flip and vertical_flip: got %v and %v, want probabilities from 0 to 1",
 			errOption, p.Flip, p.VerticalFlip)
 	}
-	return p.numbers(steps)
+	return p.appendConversion(steps)
 }
 
-// sizes returns the transforms that resize or crop an image.
-func (p picture) sizes() (steps image.Pipeline, err error) {
+// sizeSteps returns the transforms that resize or crop an image.
+func (p picture) sizeSteps() (steps image.Pipeline, err error) {
 	for _, s := range []struct {
 		name   string
 		option any
 		size   func(string, any) (int, int, error)
 		step   func(h, w int) image.Step
 	}{
-		{"resize", p.Resize, size, func(h, w int) image.Step { return image.Resize{H: h, W: w} }},
-		{"crop", p.Crop, square, func(h, w int) image.Step { return image.CenterCrop(h, w) }},
-		{"random_crop", p.RandomCrop, square, func(h, w int) image.Step { return image.RandomCrop{H: h, W: w} }},
-		{"random_resized_crop", p.RandomResizedCrop, square,
+		{"resize", p.Resize, readSize, func(h, w int) image.Step { return image.Resize{H: h, W: w} }},
+		{"crop", p.Crop, readSquare, func(h, w int) image.Step { return image.CenterCrop(h, w) }},
+		{"random_crop", p.RandomCrop, readSquare, func(h, w int) image.Step { return image.RandomCrop{H: h, W: w} }},
+		{"random_resized_crop", p.RandomResizedCrop, readSquare,
 			func(h, w int) image.Step { return image.RandomResizedCrop{H: h, W: w} }},
 	} {
 		if s.option == nil {
@@ -83,9 +83,9 @@ func (p picture) sizes() (steps image.Pipeline, err error) {
 	return steps, nil
 }
 
-// numbers appends the conversion of pixels to float32 and the normalization, as ToTensor and
-// Normalize in torchvision do. For the dtype uint8 it appends nothing.
-func (p picture) numbers(steps image.Pipeline) (image.Pipeline, error) {
+// appendConversion appends the conversion of pixels to float32 and the normalization, as ToTensor
+// and Normalize in torchvision do. For the dtype uint8 it appends nothing.
+func (p picture) appendConversion(steps image.Pipeline) (image.Pipeline, error) {
 	dt := tensor.Float32
 	if p.DType != nil {
 		var err error
@@ -112,13 +112,13 @@ func openImages(_ context.Context, w torch.Worker) (data.Dataset, error) {
 		Root string `torch:"root"`
 	}
 	p := picture{Channels: 3}
-	if err := take(w, &args, &p); err != nil {
+	if err := storeOptions(w, &args, &p); err != nil {
 		return nil, err
 	}
 	if args.Root == "" {
 		return nil, fmt.Errorf("%w root is missing, want the directory of the class directories", errOption)
 	}
-	steps, err := p.steps()
+	steps, err := p.transformSteps()
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func openImages(_ context.Context, w torch.Worker) (data.Dataset, error) {
 }
 
 func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, error] {
-	rest, skip, retries, err := tolerance(w.Args)
+	rest, skip, retries, err := splitTolerance(w.Args)
 	if retries > 0 {
 		err = fmt.Errorf("%w retries does not apply to shards, which are read once: leave it out", errOption)
 	}
@@ -153,7 +153,7 @@ func openShards(ctx context.Context, w torch.Worker) iter.Seq2[data.Sample, erro
 	}
 	samples := s.Samples(data.WithSample(ctx, info, w.ID), s.part)
 	if skip {
-		return newSkips(w).without(samples)
+		return newSkips(w).withoutFailed(samples)
 	}
 	return samples
 }
@@ -183,21 +183,21 @@ const shuffleBuffer = 1000
 func shardsOf(w torch.Worker) (s shardSet, err error) {
 	s.shardOptions = shardOptions{World: 1}
 	p := picture{Channels: 3}
-	if err := take(w, &s.shardOptions, &p); err != nil {
+	if err := storeOptions(w, &s.shardOptions, &p); err != nil {
 		return s, err
 	}
 	if s.Rank < 0 || s.Rank >= s.World {
 		return s, fmt.Errorf("%w rank: got %d, want at least 0 and less than world %d", errOption, s.Rank, s.World)
 	}
-	buffer, err := number("shuffle", s.Shuffle, shuffleBuffer)
+	buffer, err := readNumber("shuffle", s.Shuffle, shuffleBuffer)
 	if err != nil {
 		return s, err
 	}
-	paths, err := files(s.Paths)
+	paths, err := expandFiles(s.Paths)
 	if err != nil {
 		return s, err
 	}
-	steps, err := p.steps()
+	steps, err := p.transformSteps()
 	if err != nil {
 		return s, err
 	}

@@ -10,10 +10,10 @@ import (
 // secured holds the paths of the TLS files of a data host or a trainer.
 type secured struct{ Cert, Key, Authority string }
 
-// host returns the TLS configuration of a data host, or nil if the host should use a new
+// hostConfig returns the TLS configuration of a data host, or nil if the host should use a new
 // self-signed certificate. If an authority is given, trainers must present a certificate signed by
 // it.
-func (s secured) host() (*tls.Config, error) {
+func (s secured) hostConfig() (*tls.Config, error) {
 	config, pool, err := s.read()
 	if config != nil && pool != nil {
 		config.ClientCAs, config.ClientAuth = pool, tls.RequireAndVerifyClientCert
@@ -21,9 +21,9 @@ func (s secured) host() (*tls.Config, error) {
 	return config, err
 }
 
-// trainer returns the TLS configuration of a trainer, or nil if only the shared key authenticates
-// the hosts. name is the expected server name and requires an authority.
-func (s secured) trainer(name string) (*tls.Config, error) {
+// trainerConfig returns the TLS configuration of a trainer, or nil if only the shared key
+// authenticates the hosts. name is the expected server name and requires an authority.
+func (s secured) trainerConfig(name string) (*tls.Config, error) {
 	config, pool, err := s.read()
 	if err == nil && pool == nil && name != "" {
 		return nil, fmt.Errorf("%w: server_name requires ca, the CA certificates that verify it", errOption)

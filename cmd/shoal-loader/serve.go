@@ -63,7 +63,7 @@ func serve(args []string) (err error) {
 	if s.host.Key, err = readKey(s.keyFile); err != nil {
 		return err
 	}
-	if s.host.TLS, err = s.secure.host(); err != nil {
+	if s.host.TLS, err = s.secure.hostConfig(); err != nil {
 		return err
 	}
 	s.host.Cache = s.cache << 20
@@ -127,13 +127,13 @@ func (s settings) streamLoader(options string) (*data.Loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	args, skip, retries, err := tolerance(args)
+	args, skip, retries, err := splitTolerance(args)
 	if err != nil {
 		return nil, err
 	}
 	if skip {
 		sk := newSkips(torch.Worker{})
-		s.loader.Skip = func(err *data.SampleError) bool { return sk.sample(err.Index, err.Err) }
+		s.loader.Skip = func(err *data.SampleError) bool { return sk.logSample(err.Index, err.Err) }
 	}
 	s.loader.Retries = retries
 	shards, err := shardsOf(torch.Worker{Workers: 1, Args: args})
@@ -192,7 +192,7 @@ func openSet(ctx context.Context, name, options string) (data.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tolerating(open)(ctx, torch.Worker{Workers: 1, Args: args})
+	return tolerateErrors(open)(ctx, torch.Worker{Workers: 1, Args: args})
 }
 
 // readKey reads a key from a file, without the trailing newline. An empty key is an error.
@@ -224,10 +224,10 @@ func openService(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 
 		Unencrypted bool `torch:"unencrypted"`
 	}{}
-	if err := take(w, &args); err != nil {
+	if err := storeOptions(w, &args); err != nil {
 		return nil, err
 	}
-	hosts, err := list{args.Hosts}.strings("hosts")
+	hosts, err := list{args.Hosts}.stringList("hosts")
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func openService(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("option key: %w", err)
 	}
-	config, err := secured{args.Cert, args.CertKey, args.CA}.trainer(args.Name)
+	config, err := secured{args.Cert, args.CertKey, args.CA}.trainerConfig(args.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -16,10 +16,10 @@ func openNPY(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	var args struct {
 		Paths any `torch:"paths"`
 	}
-	if err := take(w, &args); err != nil {
+	if err := storeOptions(w, &args); err != nil {
 		return nil, err
 	}
-	paths, err := files(args.Paths)
+	paths, err := expandFiles(args.Paths)
 	if err != nil {
 		return nil, err
 	}
@@ -40,18 +40,18 @@ type tableOpener func(wanted []row.Column, paths []string) (data.DatasetCloser, 
 // they are filled before open is called.
 func openTable(w torch.Worker, open tableOpener, more ...any) (data.Dataset, error) {
 	var args table
-	if err := take(w, append([]any{&args}, more...)...); err != nil {
+	if err := storeOptions(w, append([]any{&args}, more...)...); err != nil {
 		return nil, err
 	}
-	paths, err := files(args.Paths)
+	paths, err := expandFiles(args.Paths)
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := columns(args.Columns)
+	wanted, err := readColumns(args.Columns)
 	if err != nil {
 		return nil, err
 	}
-	how, err := ragged(args.Pad)
+	how, err := readRagged(args.Pad)
 	if err != nil {
 		return nil, err
 	}

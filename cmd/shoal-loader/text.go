@@ -28,7 +28,7 @@ type text struct {
 
 func openTokens(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	var args text
-	if err := take(w, &args); err != nil {
+	if err := storeOptions(w, &args); err != nil {
 		return nil, err
 	}
 	if args.Path == "" || args.Length < 1 {

@@ -17,10 +17,10 @@ const (
 	retriesOption = "retries"
 )
 
-// tolerating wraps a constructor of a data set so that it accepts the options skip and retries.
-func tolerating(open torch.OpenDataset) torch.OpenDataset {
+// tolerateErrors wraps a constructor of a data set so that it accepts the options skip and retries.
+func tolerateErrors(open torch.OpenDataset) torch.OpenDataset {
 	return func(ctx context.Context, w torch.Worker) (data.Dataset, error) {
-		rest, skip, retries, err := tolerance(w.Args)
+		rest, skip, retries, err := splitTolerance(w.Args)
 		if err != nil {
 			return nil, err
 		}
@@ -31,14 +31,14 @@ func tolerating(open torch.OpenDataset) torch.OpenDataset {
 		}
 		t := &torch.Tolerant{Dataset: ds, Retries: retries}
 		if skip {
-			t.Skip = newSkips(w).sample
+			t.Skip = newSkips(w).logSample
 		}
 		return t, nil
 	}
 }
 
-// tolerance splits args into the options skip and retries and the remaining options.
-func tolerance(args *python.Dict) (rest *python.Dict, skip bool, retries int, err error) {
+// splitTolerance splits args into the options skip and retries and the remaining options.
+func splitTolerance(args *python.Dict) (rest *python.Dict, skip bool, retries int, err error) {
 	rest = new(python.Dict)
 	for k, v := range args.All() {
 		switch k {
@@ -68,23 +68,23 @@ type skips struct {
 
 func newSkips(w torch.Worker) *skips { return &skips{worker: w.ID} }
 
-// sample logs the skipped sample i. It always returns true, for use as a skip function.
-func (s *skips) sample(i int, err error) bool {
-	s.report("sample", i, "error", err)
+// logSample logs the skipped sample i. It always returns true, for use as a skip function.
+func (s *skips) logSample(i int, err error) bool {
+	s.logReport("sample", i, "error", err)
 	return true
 }
 
-func (s *skips) report(what ...any) {
+func (s *skips) logReport(what ...any) {
 	s.n++
 	slog.Warn("shoal-loader: sample skipped", append(what, "worker", s.worker, "skipped", s.n)...)
 }
 
-// without yields the samples of a stream that have no error and logs the others.
-func (s *skips) without(all iter.Seq2[data.Sample, error]) iter.Seq2[data.Sample, error] {
+// withoutFailed yields the samples of a stream that have no error and logs the others.
+func (s *skips) withoutFailed(all iter.Seq2[data.Sample, error]) iter.Seq2[data.Sample, error] {
 	return func(yield func(data.Sample, error) bool) {
 		for v, err := range all {
 			if err != nil {
-				s.report("error", err)
+				s.logReport("error", err)
 			} else if !yield(v, nil) {
 				return
 			}

@@ -46,10 +46,10 @@ type follower struct {
 // their indices are sent.
 const keptBuffers = 4
 
-func follow(ctx context.Context, args python.Tuple, _ *python.Dict) error {
+func followScript(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	f := &follower{ctx: ctx, conn: args[0].(*torch.Conn)}
 	for {
-		err := f.next()
+		err := f.executeOrder()
 		if err == io.EOF {
 			return errors.Join(f.close(), torch.Trim())
 		}
@@ -59,8 +59,8 @@ func follow(ctx context.Context, args python.Tuple, _ *python.Dict) error {
 	}
 }
 
-// next receives and executes one order. It returns [io.EOF] if the script sent None.
-func (f *follower) next() error {
+// executeOrder receives and executes one order. It returns [io.EOF] if the script sent None.
+func (f *follower) executeOrder() error {
 	next, err := torch.As[*order](f.conn.Recv(f.ctx))
 	if err == nil && next == nil {
 		err = io.EOF
@@ -72,9 +72,10 @@ func (f *follower) next() error {
 	if f.Strategy == string(torch.FileSystem) {
 		f.opts.Strategy = torch.FileSystem
 	}
-	do := map[string]func() error{"to": f.to, "from": f.from, "rtt": f.rtt, "kept": f.kept, "share": f.share}[f.Op]
+	do := map[string]func() error{"to": f.sendTensors, "from": f.receiveTensors, "rtt": f.echoTensors,
+		"kept": f.sendBuffers, "share": f.measureReceive}[f.Op]
 	if strings.HasPrefix(f.Op, startedPrefix) {
-		do = f.withStarted
+		do = f.runWithSpawned
 	}
 	if do == nil {
 		return fmt.Errorf("unknown order %q from the script", f.Op)
@@ -95,9 +96,9 @@ type script struct {
 	Path   string
 }
 
-// withStarted starts the script's function spawned if it is not running yet, forwards the order to
-// it and executes the Go side. It sends the time that the function measured to the script.
-func (f *follower) withStarted() error {
+// runWithSpawned starts the script's function spawned if it is not running yet, forwards the order
+// to it and executes the Go side. It sends the time that the function measured to the script.
+func (f *follower) runWithSpawned() error {
 	s, err := torch.As[script](f.conn.Recv(f.ctx))
 	if err != nil {
 		return err
@@ -113,7 +114,7 @@ func (f *follower) withStarted() error {
 	if err := of.conn.Send(f.ctx, python.Tuple{op, f.Strategy, f.Size, f.Rounds}); err != nil {
 		return err
 	}
-	if err := of.next(); err != nil {
+	if err := of.executeOrder(); err != nil {
 		return err
 	}
 	took, err := torch.As[float64](of.conn.Recv(f.ctx))
@@ -130,10 +131,10 @@ func (f *follower) close() error {
 	return f.started.Close()
 }
 
-func (f *follower) empty() (*tensor.Tensor, error) { return f.opts.Empty(tensor.Int64, f.Size/8) }
+func (f *follower) newTensor() (*tensor.Tensor, error) { return f.opts.Empty(tensor.Int64, f.Size/8) }
 
-// answered sends a message and waits for the script's reply.
-func (f *follower) answered(v any) error {
+// exchangeMessage sends a message and waits for the script's reply.
+func (f *follower) exchangeMessage(v any) error {
 	if err := f.conn.Send(f.ctx, v); err != nil {
 		return err
 	}
@@ -141,16 +142,16 @@ func (f *follower) answered(v any) error {
 	return err
 }
 
-// to creates, fills and sends one tensor per round.
-func (f *follower) to() error {
+// sendTensors creates, fills and sends one tensor per round.
+func (f *follower) sendTensors() error {
 	for i := range f.Rounds {
 		begin := sys.Monotonic()
-		t, err := f.empty()
+		t, err := f.newTensor()
 		if err != nil {
 			return err
 		}
 		t.Fill(float64(i))
-		err = f.answered(python.Tuple{int64(begin), t})
+		err = f.exchangeMessage(python.Tuple{int64(begin), t})
 		t.Close()
 		if err != nil {
 			return err
@@ -159,13 +160,13 @@ func (f *follower) to() error {
 	return nil
 }
 
-// kept sends buffers once. In each round it fills one of them and sends its index. All buffers are
-// written before the first round, so that no round pays for page faults.
-func (f *follower) kept() error {
+// sendBuffers sends buffers once. In each round it fills one of them and sends its index. All
+// buffers are written before the first round, so that no round pays for page faults.
+func (f *follower) sendBuffers() error {
 	buffers := make([]*tensor.Tensor, keptBuffers)
 	for i := range buffers {
 		var err error
-		if buffers[i], err = f.empty(); err != nil {
+		if buffers[i], err = f.newTensor(); err != nil {
 			return err
 		}
 		defer buffers[i].Close()
@@ -177,16 +178,17 @@ func (f *follower) kept() error {
 	for i := range f.Rounds {
 		begin := sys.Monotonic()
 		buffers[i%keptBuffers].Fill(float64(i))
-		if err := f.answered(python.Tuple{int64(begin), i % keptBuffers}); err != nil {
+		if err := f.exchangeMessage(python.Tuple{int64(begin), i % keptBuffers}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take receives tensor i and checks its first and last element. It returns the monotonic time of
-// arrival. The caller must close the tensor; the time for closing is not part of the measurement.
-func (f *follower) take(i int) (got sent, at int64, err error) {
+// receiveTensor receives tensor i and checks its first and last element. It returns the monotonic
+// time of arrival. The caller must close the tensor; the time for closing is not part of the
+// measurement.
+func (f *follower) receiveTensor(i int) (got sent, at int64, err error) {
 	got, err = torch.As[sent](f.conn.Recv(f.ctx))
 	if err != nil {
 		return got, 0, err
@@ -200,9 +202,9 @@ func (f *follower) take(i int) (got sent, at int64, err error) {
 	return got, at, err
 }
 
-func (f *follower) from() error {
+func (f *follower) receiveTensors() error {
 	for i := range f.Rounds {
-		got, at, err := f.take(i)
+		got, at, err := f.receiveTensor(i)
 		if err != nil {
 			return err
 		}
@@ -214,13 +216,13 @@ func (f *follower) from() error {
 	return nil
 }
 
-// share is from, but reports the processor time of this whole process between waiting for a message
-// and having its tensor. The time that PyTorch spends is not counted.
-func (f *follower) share() error {
+// measureReceive is from, but reports the processor time of this whole process between waiting for
+// a message and having its tensor. The time that PyTorch spends is not counted.
+func (f *follower) measureReceive() error {
 	var spent time.Duration
 	for i := range f.Rounds {
 		began := sys.ProcessTime()
-		got, _, err := f.take(i)
+		got, _, err := f.receiveTensor(i)
 		spent += sys.ProcessTime() - began
 		if err != nil {
 			return err
@@ -233,8 +235,8 @@ func (f *follower) share() error {
 	return f.conn.Send(f.ctx, int64(spent))
 }
 
-// rtt increments two elements of each received tensor and sends it back.
-func (f *follower) rtt() error {
+// echoTensors increments two elements of each received tensor and sends it back.
+func (f *follower) echoTensors() error {
 	for range f.Rounds {
 		t, err := torch.As[*tensor.Tensor](f.conn.Recv(f.ctx))
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 
 func main() {
 	torch.Child{
-		Functions: map[string]func(context.Context, python.Tuple, *python.Dict) error{"__main__.follow": follow},
+		Functions: map[string]func(context.Context, python.Tuple, *python.Dict) error{"__main__.follow": followScript},
 		Datasets:  map[string]torch.OpenDataset{"light": openLight, "jpeg": openJPEG},
 	}.Main()
 	fmt.Println("this program is started by PyTorch: run shoal bench torchpeer")

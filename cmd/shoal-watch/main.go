@@ -86,9 +86,9 @@ func (s *settings) check() error {
 	return nil
 }
 
-// join parses the -join URLs, reading them from a file if the value is not a URL, and the -ca
+// parseJoins parses the -join URLs, reading them from a file if the value is not a URL, and the -ca
 // certificates.
-func (s *settings) join() error {
+func (s *settings) parseJoins() error {
 	var roots *x509.CertPool
 	if s.authorities != "" {
 		text, err := os.ReadFile(s.authorities)
@@ -130,7 +130,7 @@ func (s *settings) run(ctx context.Context) (err error) {
 	} else if s.certificate != "" {
 		s.Certificate, err = load(s.certificate, s.key)
 	}
-	if err := errors.Join(err, s.join()); err != nil {
+	if err := errors.Join(err, s.parseJoins()); err != nil {
 		return err
 	}
 	server, err := watch.Listen(s.Options)
@@ -151,7 +151,7 @@ func (s *settings) run(ctx context.Context) (err error) {
 		fmt.Printf("%s#%s\n", server.URL, strings.ReplaceAll(watch.Fingerprint(s.Certificate), ":", ""))
 	}
 	if s.open {
-		if err := show(ctx, server.URL); err != nil {
+		if err := openBrowser(ctx, server.URL); err != nil {
 			words.Fprintf(os.Stderr, "shoal-watch: cannot open a browser (%v): open the URL manually\n", err)
 		}
 	}
@@ -175,8 +175,8 @@ func load(certificate, key string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// show opens a URL in the user's default browser. It does not wait for the browser.
-func show(ctx context.Context, url string) error {
+// openBrowser opens a URL in the user's default browser. It does not wait for the browser.
+func openBrowser(ctx context.Context, url string) error {
 	opener := []string{"xdg-open", url}
 	switch runtime.GOOS {
 	case "darwin":

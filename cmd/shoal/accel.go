@@ -20,13 +20,13 @@ const accel = "shoal-accel"
 // cluster is the helper program for MPI libraries. It is dynamically linked for the same reason.
 const cluster = "shoal-cluster"
 
-// handOver executes the GPU helper with the arguments of this process.
-func handOver(ctx context.Context) error { return handTo(ctx, accel, "GPU commands need", os.Args[1:]) }
+// execAccel executes the GPU helper with the arguments of this process.
+func execAccel(ctx context.Context) error { return execHelper(ctx, accel, "GPU commands need", os.Args[1:]) }
 
-// handTo executes a helper program with the standard streams of this process. If the helper fails,
-// this process exits with its status, because the helper has already printed the reason. On Linux
-// the helper receives SIGTERM if this process dies.
-func handTo(ctx context.Context, program, need string, args []string) error {
+// execHelper executes a helper program with the standard streams of this process. If the helper
+// fails, this process exits with its status, because the helper has already printed the reason. On
+// Linux the helper receives SIGTERM if this process dies.
+func execHelper(ctx context.Context, program, need string, args []string) error {
 	c, err := beside.Command(ctx, program, args...)
 	if err != nil {
 		return fmt.Errorf("%s a separate program: %w", need, err)

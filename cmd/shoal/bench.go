@@ -25,10 +25,10 @@ type benchCommand struct {
 // Run runs the selected benchmark suites and prints their rows on standard output.
 func (c *benchCommand) Run(ctx context.Context) error {
 	if slices.Contains(c.Suites.Names, "cuda") || slices.Contains(c.Suites.Names, "cuda_ops") {
-		return handOver(ctx)
+		return execAccel(ctx)
 	}
 	if slices.Contains(c.Suites.Names, "cluster") {
-		return handTo(ctx, cluster, "the cluster suite needs", os.Args[1:])
+		return execHelper(ctx, cluster, "the cluster suite needs", os.Args[1:])
 	}
 	slog.SetLogLoggerLevel(slog.LevelError) // some rows oversubscribe the processors on purpose
 	return bench.Run(ctx, bench.Options{

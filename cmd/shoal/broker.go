@@ -10,5 +10,5 @@ type brokerCommand struct{}
 
 // Run executes shoal-broker. This program stays small and does not link package net.
 func (*brokerCommand) Run(ctx context.Context) error {
-	return handTo(ctx, "shoal-broker", "the broker needs", os.Args[2:])
+	return execHelper(ctx, "shoal-broker", "the broker needs", os.Args[2:])
 }

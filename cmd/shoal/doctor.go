@@ -40,7 +40,7 @@ func (c *doctorCommand) Run(ctx context.Context) error {
 		return err
 	}
 	if c.JSON {
-		report.GPUs = gpus(ctx)
+		report.GPUs = gpuReport(ctx)
 		return json.NewEncoder(os.Stdout).Encode(report)
 	}
 	if err := report.Print(os.Stdout); err != nil {
@@ -54,8 +54,8 @@ func (c *doctorCommand) Run(ctx context.Context) error {
 	return err
 }
 
-// gpus returns the GPU report as JSON, or an object with the reason why there is none.
-func gpus(ctx context.Context) any {
+// gpuReport returns the GPU report as JSON, or an object with the reason why there is none.
+func gpuReport(ctx context.Context) any {
 	said, err := examineGPUs(ctx, "--json")
 	if err != nil {
 		return map[string]string{"missing": err.Error()}

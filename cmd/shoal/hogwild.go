@@ -15,7 +15,7 @@ type hogwildCommand struct{ hogwild.Command }
 func (c *hogwildCommand) Run(ctx context.Context) error {
 	_, missing := beside.Find(accel)
 	if hogwild.OnGPU(c.Device) || c.Device == "auto" && missing == nil {
-		return handOver(ctx)
+		return execAccel(ctx)
 	}
 	o := c.Options()
 	o.NoGPU = missing

@@ -10,5 +10,5 @@ type serveCommand struct{}
 
 // Run executes shoal-loader as a data host. This program does not link package net.
 func (*serveCommand) Run(ctx context.Context) error {
-	return handTo(ctx, "shoal-loader", "serving data needs", os.Args[1:])
+	return execHelper(ctx, "shoal-loader", "serving data needs", os.Args[1:])
 }

@@ -10,5 +10,5 @@ type watchCommand struct{}
 
 // Run executes shoal-watch. This program does not link package net.
 func (*watchCommand) Run(ctx context.Context) error {
-	return handTo(ctx, "shoal-watch", "the page needs", os.Args[2:])
+	return execHelper(ctx, "shoal-watch", "the page needs", os.Args[2:])
 }

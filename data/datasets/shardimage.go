@@ -26,7 +26,7 @@ var imageKinds = []string{"jpg", "jpeg", "png", "ppm", "bmp", "pgm", "tif", "tif
 
 // wantsRecord reports whether a record contains an image or a class. Other records describe the
 // data set.
-func (ImageDecoder) wants(r Record) bool {
+func (ImageDecoder) wantsRecord(r Record) bool {
 	_, ok := r.Files["cls"]
 	return ok || slices.ContainsFunc(imageKinds, func(kind string) bool { _, ok := r.Files[kind]; return ok })
 }

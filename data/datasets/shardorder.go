@@ -196,13 +196,13 @@ func shuffleRecords(records iter.Seq2[shardRecord, error], n int, rng *rand.Rand
 }
 
 // A recordFilter is a [Decoder] that selects records by the names of their files.
-type recordFilter interface{ wants(r Record) bool }
+type recordFilter interface{ wantsRecord(r Record) bool }
 
 // wantsRecord reports whether a record is a sample rather than, for example, a description of the
 // data set.
 func (d *shards) wantsRecord(r Record) bool {
 	f, ok := d.Decoder.Value.(recordFilter)
-	return !ok || f.wants(r)
+	return !ok || f.wantsRecord(r)
 }
 
 // skipTo reads and discards bytes up to offset.

@@ -61,7 +61,7 @@ func openAppended(path string) (*Writer, error) {
 		file, err = open(f)
 	}
 	if err == nil {
-		err = file.appendable()
+		err = file.checkAppendable()
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -72,9 +72,9 @@ func openAppended(path string) (*Writer, error) {
 	return w, nil
 }
 
-// extend updates the end-of-file address in the superblock to the current size.
-func (w *Writer) extend() error {
-	s, err := w.old.file.superblock()
+// updateEOF updates the end-of-file address in the superblock to the current size.
+func (w *Writer) updateEOF() error {
+	s, err := w.old.file.readAppendFields()
 	if err != nil {
 		return err
 	}
@@ -87,13 +87,13 @@ func (w *Writer) extend() error {
 	return err
 }
 
-// appendable returns an error that wraps [ErrUnsupported] if the file uses a superblock feature
-// that the append mode cannot write, and [ErrFormat] if the file is truncated.
-func (f *File) appendable() error {
+// checkAppendable returns an error that wraps [ErrUnsupported] if the file uses a superblock
+// feature that the append mode cannot write, and [ErrFormat] if the file is truncated.
+func (f *File) checkAppendable() error {
 	if f.UserBlock > 0 {
 		return unsupported("to append after a user block of %d bytes", f.UserBlock)
 	}
-	s, err := f.superblock()
+	s, err := f.readAppendFields()
 	if err != nil {
 		return err
 	}
@@ -109,17 +109,17 @@ func (f *File) appendable() error {
 	return nil
 }
 
-// has reports whether the file already had a data set or a group with the given name.
-func (a *appended) has(name string) bool {
+// hasObject reports whether the file already had a data set or a group with the given name.
+func (a *appended) hasObject(name string) bool {
 	_, set := a.file.datasets[name]
 	_, group := a.file.groups[name]
 	return set || group
 }
 
-// dataset opens an existing data set for writing. Its chunks are marked as fixed, so that they are
-// never overwritten; see Note [In place]. It returns an error that wraps [ErrUnsupported] if the
-// data set is not chunked, is big-endian, or uses a filter that cannot be written.
-func (a *appended) dataset(w *Writer, name string) (*Output, error) {
+// openDataset opens an existing data set for writing. Its chunks are marked as fixed, so that they
+// are never overwritten; see Note [In place]. It returns an error that wraps [ErrUnsupported] if
+// the data set is not chunked, is big-endian, or uses a filter that cannot be written.
+func (a *appended) openDataset(w *Writer, name string) (*Output, error) {
 	address := a.file.datasets[name]
 	if d := a.open[address]; d != nil {
 		return d, nil
@@ -159,8 +159,9 @@ func (a *appended) dataset(w *Writer, name string) (*Output, error) {
 	return d, nil
 }
 
-// base splits name into the longest existing group that is a prefix of it, and the remaining path.
-func (a *appended) base(name string) (group, rest string) {
+// longestGroup splits name into the longest existing group that is a prefix of it, and the
+// remaining path.
+func (a *appended) longestGroup(name string) (group, rest string) {
 	for at, r := range name {
 		if _, there := a.file.groups[name[:at]]; r == '/' && there {
 			group, rest = name[:at], name[at+1:]
@@ -172,14 +173,14 @@ func (a *appended) base(name string) (group, rest string) {
 	return group, rest
 }
 
-// admits returns an error that wraps [ErrName] if the existing group that would contain name
+// checkName returns an error that wraps [ErrName] if the existing group that would contain name
 // already has a member with the same name.
-func (a *appended) admits(name string) error {
-	group, rest := a.base(name)
+func (a *appended) checkName(name string) error {
+	group, rest := a.longestGroup(name)
 	member, _, _ := strings.Cut(rest, "/")
 	links, err := a.linksOf(group)
 	if err == nil && links.has[member] {
-		err = fmt.Errorf("%w: %q exists", ErrName, join(group, member))
+		err = fmt.Errorf("%w: %q exists", ErrName, joinPath(group, member))
 	}
 	return err
 }
@@ -201,16 +202,16 @@ func (a *appended) linksOf(group string) (*linking, error) {
 // closeOld commits the additions and closes the file. It must write and sync all new data before it
 // patches the existing headers; see Note [In place].
 func (w *Writer) closeOld() error {
-	patches := w.repointAll()
+	patches := w.updateIndexes()
 	patches = append(patches, w.linkAll()...)
-	if w.err = w.attributed(); w.err == nil {
+	if w.err = w.attributeError(); w.err == nil {
 		w.err = w.old.f.Sync()
 	}
 	if w.err == nil {
-		w.err = w.extend()
+		w.err = w.updateEOF()
 	}
 	if w.err != nil {
-		return fmt.Errorf("append to %s: %w", w.path, errors.Join(w.err, w.old.discard()))
+		return fmt.Errorf("append to %s: %w", w.path, errors.Join(w.err, w.old.truncateAndClose()))
 	}
 	for _, p := range patches {
 		if _, err := w.to.WriteAt(p.bytes, int64(p.address)); err != nil {
@@ -223,10 +224,10 @@ func (w *Writer) closeOld() error {
 	return nil
 }
 
-// repointAll returns the patches for the headers of all existing data sets that were opened.
-func (w *Writer) repointAll() (patches []patch) {
+// updateIndexes returns the patches for the headers of all existing data sets that were opened.
+func (w *Writer) updateIndexes() (patches []patch) {
 	for address, d := range w.old.open {
-		p, err := w.repoint(address, d, d.chunkTree())
+		p, err := w.updateIndex(address, d, d.writeChunkTree())
 		patches, w.err = append(patches, p...), cmp.Or(w.err, err)
 	}
 	return patches
@@ -235,8 +236,8 @@ func (w *Writer) repointAll() (patches []patch) {
 // linkAll writes the new objects and returns the patches that link them into existing groups.
 func (w *Writer) linkAll() (patches []patch) {
 	added := map[string][]string{} // new names, by existing group
-	for _, name := range w.made() {
-		base, _ := w.old.base(name)
+	for _, name := range w.newPaths() {
+		base, _ := w.old.longestGroup(name)
 		added[base] = append(added[base], name)
 	}
 	// Groups are identified by address, because hard links can give a group several names.
@@ -246,22 +247,23 @@ func (w *Writer) linkAll() (patches []patch) {
 		if groups[address] = base; members[address] == nil {
 			members[address] = map[string]uint64{}
 		}
-		for member, at := range w.members(strings.TrimPrefix(base+"/", "/"), added[base]) {
+		for member, at := range w.writeMembers(strings.TrimPrefix(base+"/", "/"), added[base]) {
 			if _, twice := members[address][member]; twice {
-				w.err = cmp.Or(w.err, fmt.Errorf("%w: duplicate name %q", ErrName, join(base, member)))
+				w.err = cmp.Or(w.err, fmt.Errorf("%w: duplicate name %q", ErrName, joinPath(base, member)))
 			}
 			members[address][member] = at
 		}
 	}
 	for address, group := range groups {
-		p, err := w.link(group, members[address])
+		p, err := w.linkMembers(group, members[address])
 		patches, w.err = append(patches, p...), cmp.Or(w.err, err)
 	}
 	return patches
 }
 
-// discard truncates the file to its original size and closes it. It is a no-op after Close.
-func (a *appended) discard() error {
+// truncateAndClose truncates the file to its original size and closes it. It is a no-op after
+// Close.
+func (a *appended) truncateAndClose() error {
 	err := a.f.Truncate(a.begun)
 	if errors.Is(err, os.ErrClosed) {
 		return nil

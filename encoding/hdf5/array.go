@@ -10,20 +10,20 @@ type array struct {
 	page     int // entries per page; larger blocks are split into pages
 }
 
-// entries records the chunks of the entries in c. n is the index of the first entry.
-func (a array) entries(c *cursor, n int) {
+// recordEntries records the chunks of the entries in c. n is the index of the first entry.
+func (a array) recordEntries(c *cursor, n int) {
 	for ; len(c.b) >= a.size; n++ {
-		if s := a.entry(&cursor{b: c.take(a.size)}, a.filtered); s.address != undefined {
-			a.put(a.place(n), s)
+		if s := a.decodeEntry(&cursor{b: c.takeBytes(a.size)}, a.filtered); s.address != undefined {
+			a.recordChunk(a.chunkCoordinates(n), s)
 		}
 	}
 }
 
 // parseArray reads the fields that the headers of fixed and extensible arrays have in common.
 func (d *Dataset) parseArray(c *cursor) (a array, err error) {
-	version, client, size := c.int(1), c.int(1), c.int(1)
+	version, client, size := c.readInt(1), c.readInt(1), c.readInt(1)
 	a = array{Dataset: d, filtered: client == 1, size: size}
-	if version != 0 || client > 1 || !entryFits(size, a.filtered) {
+	if version != 0 || client > 1 || !isEntrySize(size, a.filtered) {
 		return a, malformed("an array of chunks of version %d, kind %d, with entries of %d bytes", version,
 			client, size)
 	}
@@ -43,76 +43,76 @@ func (a *array) setPage(n int) error {
 // address of the header.
 const blockHead = 4 + 1 + 1 + 8
 
-// fixedArray reads the chunk index of a data set with a fixed maximum shape.
-func (d *Dataset) fixedArray() error {
-	c, err := d.tree.sealed("FAHD", d.index.address, 28)
+// readFixedArray reads the chunk index of a data set with a fixed maximum shape.
+func (d *Dataset) readFixedArray() error {
+	c, err := d.tree.readSealed("FAHD", d.index.address, 28)
 	if err != nil {
 		return err
 	}
 	a, err := d.parseArray(c)
 	if err == nil {
-		err = a.setPage(c.int(1))
+		err = a.setPage(c.readInt(1))
 	}
-	n, address := c.uint(8), c.uint(8)
+	n, address := c.readUint(8), c.readUint(8)
 	switch {
 	case err != nil || address == undefined:
 		return err
 	case n > uint64(d.tree.size):
 		return malformed("an array of %d chunks", n)
 	}
-	return a.block("FADB", address, blockHead, 0, int(n), nil)
+	return a.readBlock("FADB", address, blockHead, 0, int(n), nil)
 }
 
-// block reads n entries from a block with a prefix of head bytes. from is the index of the first
-// entry. If the block is paged, a bitmap tells which pages were written. The bitmap is written if
-// that is not nil; otherwise it is read from the block.
-func (a array) block(signature string, address uint64, head, from, n int, written []byte) error {
+// readBlock reads n entries from a block with a prefix of head bytes. from is the index of the
+// first entry. If the block is paged, a bitmap tells which pages were written. The bitmap is
+// written if that is not nil; otherwise it is read from the block.
+func (a array) readBlock(signature string, address uint64, head, from, n int, written []byte) error {
 	if address == undefined {
 		return nil
 	}
 	if n <= a.page {
-		c, err := a.tree.sealed(signature, address, head+n*a.size+4)
+		c, err := a.tree.readSealed(signature, address, head+n*a.size+4)
 		if err == nil {
-			c.take(head - len(signature))
-			a.entries(c, from)
+			c.takeBytes(head - len(signature))
+			a.recordEntries(c, from)
 		}
 		return err
 	}
 	bitmap := 0
 	if written == nil {
-		bitmap = a.bitmap(n)
+		bitmap = a.bitmapSize(n)
 	}
-	c, err := a.tree.sealed(signature, address, head+bitmap+4)
+	c, err := a.tree.readSealed(signature, address, head+bitmap+4)
 	if err != nil {
 		return err
 	}
-	if c.take(head - len(signature)); written == nil {
-		written = c.take(bitmap)
+	if c.takeBytes(head - len(signature)); written == nil {
+		written = c.takeBytes(bitmap)
 	}
 	address += uint64(head + bitmap + 4)
 	for i := 0; i*a.page < n; i++ {
 		size := min(a.page, n-i*a.page)*a.size + 4
 		if written[i/8]&(0x80>>(i%8)) != 0 {
-			c, err := a.tree.sealed("", address, size)
+			c, err := a.tree.readSealed("", address, size)
 			if err != nil {
 				return err
 			}
-			a.entries(c, from+i*a.page)
+			a.recordEntries(c, from+i*a.page)
 		}
 		address += uint64(size)
 	}
 	return nil
 }
 
-// bitmap returns the size in bytes of a bitmap with one bit for each page of n entries.
-func (a array) bitmap(n int) int { return ((n+a.page-1)/a.page + 7) / 8 }
+// bitmapSize returns the size in bytes of a bitmap with one bit for each page of n entries.
+func (a array) bitmapSize(n int) int { return ((n+a.page-1)/a.page + 7) / 8 }
 
-// extensibleArray reads the chunk index of a data set with one unlimited dimension. The first
+// readExtensibleArray reads the chunk index of a data set with one unlimited dimension. The first
 // entries are in the index block, the next ones in data blocks that the index block refers to, and
 // the others in data blocks that secondary blocks refer to. The block size doubles with every
 // second group of blocks.
-func (d *Dataset) extensibleArray() error {
-	c, err := d.tree.sealed("EAHD", d.index.address, 72)
+func (d *Dataset) readExtensibleArray() error {
+	c, err := d.tree.readSealed("EAHD", d.index.address, 72)
 	if err != nil {
 		return err
 	}
@@ -120,12 +120,12 @@ func (d *Dataset) extensibleArray() error {
 	if err != nil {
 		return err
 	}
-	limit, inIndex, least, pointers := c.int(1), c.int(1), c.int(1), c.int(1)
-	if err := a.setPage(c.int(1)); err != nil {
+	limit, inIndex, least, pointers := c.readInt(1), c.readInt(1), c.readInt(1), c.readInt(1)
+	if err := a.setPage(c.readInt(1)); err != nil {
 		return err
 	}
-	c.take(48)
-	address := c.uint(8)
+	c.takeBytes(48)
+	address := c.readUint(8)
 	groups := 1 + limit - (bits.Len(uint(least)) - 1)
 	direct := 2 * (bits.Len(uint(pointers)) - 1)
 	if limit > 40 || least < 1 || pointers < 1 || groups < direct {
@@ -134,19 +134,19 @@ func (d *Dataset) extensibleArray() error {
 	if address == undefined {
 		return nil
 	}
-	c, err = d.tree.sealed("EAIB", address, blockHead+inIndex*a.size+8*2*(pointers-1)+8*(groups-direct)+4)
+	c, err = d.tree.readSealed("EAIB", address, blockHead+inIndex*a.size+8*2*(pointers-1)+8*(groups-direct)+4)
 	if err != nil {
 		return err
 	}
-	c.take(blockHead - 4)
-	a.entries(&cursor{b: c.take(inIndex * a.size)}, 0)
+	c.takeBytes(blockHead - 4)
+	a.recordEntries(&cursor{b: c.takeBytes(inIndex * a.size)}, 0)
 	from, head := inIndex, blockHead+(limit+7)/8
 	for group := range groups {
 		blocks, n := 1<<(group/2), least<<((group+1)/2)
 		if group < direct {
-			err = a.blocks(c, head, from, blocks, n, nil)
-		} else if at := c.uint(8); at != undefined {
-			err = a.secondary(at, head, from, blocks, n)
+			err = a.readBlocks(c, head, from, blocks, n, nil)
+		} else if at := c.readUint(8); at != undefined {
+			err = a.readSecondary(at, head, from, blocks, n)
 		}
 		if err != nil {
 			return err
@@ -156,31 +156,31 @@ func (d *Dataset) extensibleArray() error {
 	return nil
 }
 
-// secondary reads the data blocks that a secondary block refers to.
-func (a array) secondary(address uint64, head, from, blocks, n int) error {
+// readSecondary reads the data blocks that a secondary block refers to.
+func (a array) readSecondary(address uint64, head, from, blocks, n int) error {
 	bitmaps := 0
 	if n > a.page {
-		bitmaps = blocks * a.bitmap(n)
+		bitmaps = blocks * a.bitmapSize(n)
 	}
-	c, err := a.tree.sealed("EASB", address, head+bitmaps+8*blocks+4)
+	c, err := a.tree.readSealed("EASB", address, head+bitmaps+8*blocks+4)
 	if err != nil {
 		return err
 	}
-	c.take(head - 4)
-	return a.blocks(c, head, from, blocks, n, c.take(bitmaps))
+	c.takeBytes(head - 4)
+	return a.readBlocks(c, head, from, blocks, n, c.takeBytes(bitmaps))
 }
 
-// blocks reads consecutive data blocks of n entries each. Their addresses are read from c.
-func (a array) blocks(c *cursor, head, from, blocks, n int, bitmaps []byte) error {
+// readBlocks reads consecutive data blocks of n entries each. Their addresses are read from c.
+func (a array) readBlocks(c *cursor, head, from, blocks, n int, bitmaps []byte) error {
 	for i := range blocks {
 		var written []byte
 		if n > a.page {
-			if written = bitmaps[:min(len(bitmaps), a.bitmap(n))]; len(written) == 0 {
+			if written = bitmaps[:min(len(bitmaps), a.bitmapSize(n))]; len(written) == 0 {
 				return malformed("a paged block without initialization bits")
 			}
 			bitmaps = bitmaps[len(written):]
 		}
-		if err := a.block("EADB", c.uint(8), head, from+i*n, n, written); err != nil {
+		if err := a.readBlock("EADB", c.readUint(8), head, from+i*n, n, written); err != nil {
 			return err
 		}
 	}

@@ -28,12 +28,12 @@ func (f *File) Attrs(name string) (map[string]any, error) {
 		address, ok = f.groups[name]
 	}
 	if !ok {
-		return nil, f.about(name, fmt.Errorf("%w; Names lists the names", ErrName))
+		return nil, f.wrapError(name, fmt.Errorf("%w; Names lists the names", ErrName))
 	}
-	all, err := f.messages(address)
+	all, err := f.readMessages(address)
 	attrs := map[string]any{}
 	add := func(c *cursor) error {
-		key, v, err := f.attribute(c)
+		key, v, err := f.decodeAttribute(c)
 		if errors.Is(err, ErrUnsupported) {
 			return nil
 		}
@@ -45,30 +45,30 @@ func (f *File) Attrs(name string) (map[string]any, error) {
 		case msgAttribute:
 			err = add(c)
 		case msgAttributeInfo:
-			c.take(1)
-			if c.int(1)&1 != 0 {
-				c.take(2)
+			c.takeBytes(1)
+			if c.readInt(1)&1 != 0 {
+				c.takeBytes(2)
 			}
-			err = f.inHeap(c.uint(8), c.uint(8), recordAttribute, 0, add)
+			err = f.eachHeapObject(c.readUint(8), c.readUint(8), recordAttribute, 0, add)
 		}
 	}
 	if err != nil {
-		return nil, f.about(name, err)
+		return nil, f.wrapError(name, err)
 	}
 	return attrs, nil
 }
 
-// attribute decodes an attribute message of version 1, 2 or 3.
-func (f *File) attribute(c *cursor) (key string, v any, err error) {
-	version, flags := c.int(1), c.int(1)
-	sizes := [3]int{c.int(2), c.int(2), c.int(2)}
+// decodeAttribute decodes an attribute message of version 1, 2 or 3.
+func (f *File) decodeAttribute(c *cursor) (key string, v any, err error) {
+	version, flags := c.readInt(1), c.readInt(1)
+	sizes := [3]int{c.readInt(2), c.readInt(2), c.readInt(2)}
 	if version == 3 {
-		c.take(1) // character set of the name: ASCII or UTF-8
+		c.takeBytes(1) // character set of the name: ASCII or UTF-8
 	}
 	var parts [3]*cursor
 	for i, n := range sizes {
-		if parts[i] = (&cursor{b: c.take(n)}); version == 1 {
-			c.take(-n & 7)
+		if parts[i] = (&cursor{b: c.takeBytes(n)}); version == 1 {
+			c.takeBytes(-n & 7)
 		}
 	}
 	switch {
@@ -89,17 +89,17 @@ func (f *File) attribute(c *cursor) (key string, v any, err error) {
 	if err != nil || size > len(c.b) {
 		return key, nil, malformed("the attribute %q has %d bytes for %v", key, len(c.b), d.shape)
 	}
-	d.compact = c.take(size) // store.kind 0 is layoutCompact
-	v, err = d.value()
+	d.compact = c.takeBytes(size) // store.kind 0 is layoutCompact
+	v, err = d.attributeValue()
 	return key, v, err
 }
 
-// value returns the decoded value of an attribute, as documented at [File.Attrs].
-func (d *Dataset) value() (any, error) {
+// attributeValue returns the decoded value of an attribute, as documented at [File.Attrs].
+func (d *Dataset) attributeValue() (any, error) {
 	if !d.kind.text.is {
 		return d.Read()
 	}
-	values, err := d.strings()
+	values, err := d.readStrings()
 	if err == nil && len(d.shape) == 0 {
 		return values[0], nil
 	}
@@ -120,7 +120,7 @@ func (d *Dataset) value() (any, error) {
 // attributes.
 func (w *Writer) Attr(name, key string, v any) error {
 	body, err := w.encodeAttr(key, v)
-	if err == nil && w.old != nil && w.old.has(name) {
+	if err == nil && w.old != nil && w.old.hasObject(name) {
 		err = unsupported("an attribute of an object that existed before")
 	}
 	if _, twice := w.attrs[name][key]; twice {
@@ -140,13 +140,13 @@ func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
 	var kind, space, data []byte
 	switch v := v.(type) {
 	case string:
-		kind, space = textType(), appendDataspace(nil, nil, nil)
+		kind, space = textDatatype(), appendDataspace(nil, nil, nil)
 		data = w.putStrings([]string{v})
 		if err := checkText(v); err != nil {
 			return nil, err
 		}
 	case []string:
-		kind, space = textType(), appendDataspace(nil, []int{len(v)}, nil)
+		kind, space = textDatatype(), appendDataspace(nil, []int{len(v)}, nil)
 		data = w.putStrings(v)
 		if err := checkText(v...); err != nil {
 			return nil, err
@@ -155,7 +155,7 @@ func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
 		if n, err := tensor.Uint8.SizeOf(v.Shape...); err != nil || n != len(v.Values) || len(v.Shape) == 0 {
 			return nil, fmt.Errorf("%w: %d values of the shape %v", ErrShape, len(v.Values), v.Shape)
 		}
-		kind, space = textType(), appendDataspace(nil, v.Shape, nil)
+		kind, space = textDatatype(), appendDataspace(nil, v.Shape, nil)
 		data = w.putStrings(v.Values)
 		if err := checkText(v.Values...); err != nil {
 			return nil, err
@@ -190,7 +190,7 @@ func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
 }
 
 // addAttrs adds the attributes of an object to its header, and removes them from w.attrs, so that
-// [Writer.attributed] can find attributes without an object.
+// [Writer.attributeError] can find attributes without an object.
 func (w *Writer) addAttrs(h *headerWriter, name string) {
 	own := w.attrs[name]
 	delete(w.attrs, name)

@@ -31,15 +31,15 @@ func (b box) each(do func(in, out, n int) error) error {
 				in += at[i]
 			}
 		}
-		if err := do(in, out, b.shape[last]); err != nil || !next(at, b.shape[:last]) {
+		if err := do(in, out, b.shape[last]); err != nil || !advanceIndex(at, b.shape[:last]) {
 			return err
 		}
 	}
 }
 
-// next advances the multi-dimensional index at within shape, last dimension fastest. It returns
-// false when the index wraps around to the start.
-func next(at, shape []int) bool {
+// advanceIndex advances the multi-dimensional index at within shape, last dimension fastest. It
+// returns false when the index wraps around to the start.
+func advanceIndex(at, shape []int) bool {
 	for i := len(at) - 1; i >= 0; i-- {
 		if at[i]++; at[i] < shape[i] {
 			return true
@@ -52,7 +52,7 @@ func next(at, shape []int) bool {
 // counts is the number of chunks in each dimension.
 type counts []int
 
-func grid(shape, chunk []int) counts {
+func gridCounts(shape, chunk []int) counts {
 	c := make(counts, len(shape))
 	for i := range shape {
 		c[i] = (shape[i] + chunk[i] - 1) / chunk[i]
@@ -68,8 +68,9 @@ func (c counts) index(at []int) (n int) {
 	return n
 }
 
-// place returns the grid coordinates of the n-th chunk. It is the inverse of [counts.index].
-func (c counts) place(n int) []int {
+// coordinatesOf returns the grid coordinates of the n-th chunk. It is the inverse of
+// [counts.index].
+func (c counts) coordinatesOf(n int) []int {
 	at := make([]int, len(c))
 	for i := len(c) - 1; i >= 0; i-- {
 		at[i] = n % c[i]
@@ -83,9 +84,9 @@ type overlap struct {
 	slab, chunk box // relative to the slab, and to the chunk
 }
 
-// whole reports whether the overlap covers all elements of the chunk that lie inside the array. A
-// chunk on the edge may extend past the array.
-func (o overlap) whole(array, chunk, at []int) bool {
+// coversChunk reports whether the overlap covers all elements of the chunk that lie inside the
+// array. A chunk on the edge may extend past the array.
+func (o overlap) coversChunk(array, chunk, at []int) bool {
 	for i := range array {
 		if o.chunk.shape[i] != min(chunk[i], array[i]-at[i]*chunk[i]) {
 			return false
@@ -96,11 +97,12 @@ func (o overlap) whole(array, chunk, at []int) bool {
 
 // copy copies the overlapping elements from the chunk to the slab. size is the element size in
 // bytes.
-func (o overlap) copy(slab, chunk []byte, size int) { o.move(slab, chunk, size, false) }
+func (o overlap) copy(slab, chunk []byte, size int) { o.copyElements(slab, chunk, size, false) }
 
-// move copies the overlapping elements: to the chunk if to is true, from the chunk otherwise.
-func (o overlap) move(slab, chunk []byte, size int, to bool) {
-	o.slab.runs(o.chunk, func(s, c, n int) {
+// copyElements copies the overlapping elements: to the chunk if to is true, from the chunk
+// otherwise.
+func (o overlap) copyElements(slab, chunk []byte, size int, to bool) {
+	o.slab.eachRun(o.chunk, func(s, c, n int) {
 		inSlab, inChunk := slab[s*size:(s+n)*size], chunk[c*size:(c+n)*size]
 		if to {
 			copy(inChunk, inSlab)
@@ -110,19 +112,19 @@ func (o overlap) move(slab, chunk []byte, size int, to bool) {
 	})
 }
 
-// runs calls do for each contiguous run of n elements of b and o, with the offset of the run in
+// eachRun calls do for each contiguous run of n elements of b and o, with the offset of the run in
 // each array. b and o must have the same shape.
-func (b box) runs(o box, do func(at, other, n int)) {
+func (b box) eachRun(o box, do func(at, other, n int)) {
 	var places []int
 	b.each(func(in, _, _ int) error { places = append(places, in); return nil })
 	i := 0
 	o.each(func(in, _, n int) error { do(places[i], in, n); i++; return nil })
 }
 
-// meet calls do for each chunk of an array that intersects the selection given by start and shape.
-// It stops at the first error.
-func meet(array, chunk, start, shape []int, do func(index int, common overlap) error) error {
-	rank, all := len(array), grid(array, chunk)
+// eachOverlap calls do for each chunk of an array that intersects the selection given by start and
+// shape. It stops at the first error.
+func eachOverlap(array, chunk, start, shape []int, do func(index int, common overlap) error) error {
+	rank, all := len(array), gridCounts(array, chunk)
 	first, several := make([]int, rank), make([]int, rank)
 	for i := range array {
 		first[i] = start[i] / chunk[i]
@@ -138,7 +140,7 @@ func meet(array, chunk, start, shape []int, do func(index int, common overlap) e
 			o.slab.start[i], o.chunk.start[i] = low-start[i], low-place[i]*chunk[i]
 			o.slab.shape[i], o.chunk.shape[i] = high-low, high-low
 		}
-		if err := do(all.index(place), o); err != nil || !next(at, several) {
+		if err := do(all.index(place), o); err != nil || !advanceIndex(at, several) {
 			return err
 		}
 	}

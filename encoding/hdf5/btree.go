@@ -36,15 +36,15 @@ const nodeHead = 4 + 1 + 1 + 4 // signature, version, type, checksum
 // openBTree reads the header of the B-tree at the given address. It returns an error that wraps
 // [ErrFormat] if the header is malformed.
 func (s source) openBTree(address uint64) (*btree, error) {
-	c, err := s.sealed("BTHD", address, 38)
+	c, err := s.readSealed("BTHD", address, 38)
 	if err != nil {
 		return nil, err
 	}
-	version := c.int(1)
-	t := &btree{source: s, kind: c.int(1), node: c.int(4), record: c.int(2)}
-	depth := c.int(2)
-	c.take(2)
-	t.root, t.first = c.uint(8), c.int(2)
+	version := c.readInt(1)
+	t := &btree{source: s, kind: c.readInt(1), node: c.readInt(4), record: c.readInt(2)}
+	depth := c.readInt(2)
+	c.takeBytes(2)
+	t.root, t.first = c.readUint(8), c.readInt(2)
 	if version != 0 || t.record < 1 || t.node < nodeHead+t.record || int64(t.node) > s.size || depth > maxDepth {
 		return nil, malformed("a tree of version %d with records of %d bytes in nodes of %d, of depth %d",
 			version, t.record, t.node, depth)
@@ -54,22 +54,22 @@ func (s source) openBTree(address uint64) (*btree, error) {
 	t.levels = []level{{leaf, leaf, 0}}
 	for i := range depth {
 		below := t.levels[i]
-		child := 8 + t.few() + below.counter
+		child := 8 + t.countWidth() + below.counter
 		most := uint64(max(0, t.node-nodeHead-child) / (t.record + child))
 		hi, all := bits.Mul64(most+1, below.all)
 		if all += most; hi != 0 || most == 0 || all < most {
 			return nil, malformed("a tree of depth %d", depth)
 		}
-		t.levels = append(t.levels, level{most, all, width(all)})
+		t.levels = append(t.levels, level{most, all, byteWidth(all)})
 	}
 	return t, nil
 }
 
-// few returns the width in bytes of the record count of a single node.
-func (t *btree) few() int { return width(t.levels[0].most) }
+// countWidth returns the width in bytes of the record count of a single node.
+func (t *btree) countWidth() int { return byteWidth(t.levels[0].most) }
 
-// width returns the number of bytes needed to encode numbers up to n.
-func width(n uint64) int { return max(1, (bits.Len64(n)+7)/8) }
+// byteWidth returns the number of bytes needed to encode numbers up to n.
+func byteWidth(n uint64) int { return max(1, (bits.Len64(n)+7)/8) }
 
 // each calls do for each record in order. It stops at the first error.
 func (t *btree) each(do func(c *cursor) error) error {
@@ -86,26 +86,26 @@ func (t *btree) walk(address uint64, records, depth int, do func(c *cursor) erro
 	signature, size := "BTLF", records*t.record
 	if depth > 0 {
 		signature = "BTIN"
-		size += (records + 1) * (8 + t.few() + t.levels[depth-1].counter)
+		size += (records + 1) * (8 + t.countWidth() + t.levels[depth-1].counter)
 	}
-	c, err := t.sealed(signature, address, size+nodeHead)
+	c, err := t.readSealed(signature, address, size+nodeHead)
 	if err != nil {
 		return err
 	}
-	if version, kind := c.int(1), c.int(1); version != 0 || kind != t.kind {
+	if version, kind := c.readInt(1), c.readInt(1); version != 0 || kind != t.kind {
 		return malformed("a node of kind %d in a tree of kind %d", kind, t.kind)
 	}
-	own := &cursor{b: c.take(records * t.record)}
+	own := &cursor{b: c.takeBytes(records * t.record)}
 	for i := range records + 1 {
 		if depth > 0 {
-			child, n := c.uint(8), c.int(t.few())
-			c.take(t.levels[depth-1].counter)
+			child, n := c.readUint(8), c.readInt(t.countWidth())
+			c.takeBytes(t.levels[depth-1].counter)
 			if err := t.walk(child, n, depth-1, do); err != nil {
 				return err
 			}
 		}
 		if i < records {
-			if err := do(&cursor{b: own.take(t.record)}); err != nil {
+			if err := do(&cursor{b: own.takeBytes(t.record)}); err != nil {
 				return err
 			}
 		}

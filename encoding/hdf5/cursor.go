@@ -16,7 +16,7 @@ type cursor struct {
 	short bool
 }
 
-func (c *cursor) take(n int) []byte {
+func (c *cursor) takeBytes(n int) []byte {
 	if n < 0 || n > len(c.b) {
 		c.short, c.b = true, nil
 		return nil
@@ -26,24 +26,24 @@ func (c *cursor) take(n int) []byte {
 	return b
 }
 
-// uint reads a little-endian unsigned integer of n bytes. n must be at most 8.
-func (c *cursor) uint(n int) uint64 {
+// readUint reads a little-endian unsigned integer of n bytes. n must be at most 8.
+func (c *cursor) readUint(n int) uint64 {
 	var word [8]byte
-	copy(word[:], c.take(n))
+	copy(word[:], c.takeBytes(n))
 	return binary.LittleEndian.Uint64(word[:])
 }
 
-func (c *cursor) int(n int) int { return int(c.uint(n)) }
+func (c *cursor) readInt(n int) int { return int(c.readUint(n)) }
 
-// text reads a NUL-terminated string and skips its padding to a multiple of pad bytes.
-func (c *cursor) text(pad int) string {
+// readText reads a NUL-terminated string and skips its padding to a multiple of pad bytes.
+func (c *cursor) readText(pad int) string {
 	end := bytes.IndexByte(c.b, 0)
 	if end < 0 {
 		c.short, c.b = true, nil
 		return ""
 	}
 	s := string(c.b[:end])
-	c.take((end + pad) / pad * pad)
+	c.takeBytes((end + pad) / pad * pad)
 	return s
 }
 
@@ -53,8 +53,8 @@ type source struct {
 	size int64
 }
 
-// at reads n bytes at the given address.
-func (s source) at(address uint64, n int) ([]byte, error) {
+// readAt reads n bytes at the given address.
+func (s source) readAt(address uint64, n int) ([]byte, error) {
 	if n < 0 || address > uint64(s.size) || uint64(n) > uint64(s.size)-address {
 		return nil, malformed("%d bytes at %d exceed the file size %d", n, address, s.size)
 	}
@@ -65,26 +65,26 @@ func (s source) at(address uint64, n int) ([]byte, error) {
 	return b, nil
 }
 
-// sealed reads n bytes like [source.signed], verifies the checksum in the last four bytes, and
-// strips it.
-func (s source) sealed(signature string, address uint64, n int) (*cursor, error) {
-	const width = 4
-	b, err := s.at(address, n)
+// readSealed reads n bytes like [source.readSigned], verifies the checksum in the last four bytes,
+// and strips it.
+func (s source) readSealed(signature string, address uint64, n int) (*cursor, error) {
+	const byteWidth = 4
+	b, err := s.readAt(address, n)
 	if err != nil {
 		return nil, err
 	}
-	sum := &cursor{b: b[max(0, n-width):]}
-	b = b[:max(0, n-width)]
-	if !bytes.HasPrefix(b, []byte(signature)) || uint32(sum.uint(width)) != lookup3(b) {
+	sum := &cursor{b: b[max(0, n-byteWidth):]}
+	b = b[:max(0, n-byteWidth)]
+	if !bytes.HasPrefix(b, []byte(signature)) || uint32(sum.readUint(byteWidth)) != lookup3(b) {
 		return nil, malformed("want %[2]q with a valid checksum at %[1]d", address, signature)
 	}
 	return &cursor{b: b[len(signature):]}, nil
 }
 
-// signed reads n bytes at the given address, verifies that they begin with the signature, and
+// readSigned reads n bytes at the given address, verifies that they begin with the signature, and
 // returns a cursor past it.
-func (s source) signed(signature string, address uint64, n int) (*cursor, error) {
-	b, err := s.at(address, n)
+func (s source) readSigned(signature string, address uint64, n int) (*cursor, error) {
+	b, err := s.readAt(address, n)
 	if err != nil {
 		return nil, err
 	}

@@ -55,8 +55,8 @@ func (d *Dataset) Shape() []int { return slices.Clone(d.shape) }
 // the returned slice.
 func (d *Dataset) Chunk() []int { return slices.Clone(d.chunk) }
 
-// describe decodes the messages of a data set's object header and then validates them.
-func (d *Dataset) describe(all []message) (err error) {
+// decodeMessages decodes the messages of a data set's object header and then validates them.
+func (d *Dataset) decodeMessages(all []message) (err error) {
 	has := 0
 	for _, m := range all {
 		c := &cursor{b: m.body}
@@ -78,7 +78,7 @@ func (d *Dataset) describe(all []message) (err error) {
 			has |= 4
 		case msgFilters:
 			if d.filters, err = parseFilters(c); err == nil {
-				err = known(d.filters)
+				err = checkKnown(d.filters)
 			}
 		case msgFill:
 			d.parseFill(c)
@@ -98,19 +98,19 @@ func (d *Dataset) describe(all []message) (err error) {
 // parseDataspace reads the shape and the maximum shape. Without a maximum shape, limit equals
 // shape.
 func parseDataspace(c *cursor) (shape, limit []int, err error) {
-	version, rank, flags := c.int(1), c.int(1), c.int(1)
+	version, rank, flags := c.readInt(1), c.readInt(1), c.readInt(1)
 	switch {
 	case version == 1:
-		c.take(5)
-	case version == 2 && c.int(1) == 2:
+		c.takeBytes(5)
+	case version == 2 && c.readInt(1) == 2:
 		return nil, nil, unsupported("a data set without a shape")
 	case version != 2:
 		return nil, nil, malformed("a shape of version %d", version)
 	}
-	shape = c.dims(rank)
+	shape = c.readDims(rank)
 	limit = shape
 	if flags&1 != 0 {
-		limit = c.dims(rank)
+		limit = c.readDims(rank)
 	}
 	for i, n := range shape {
 		if n < 0 || n > 1<<48 || limit[i] > 1<<48 {
@@ -123,11 +123,11 @@ func parseDataspace(c *cursor) (shape, limit []int, err error) {
 	return shape, limit, nil
 }
 
-// dims reads one size per dimension. An unlimited size is read as -1.
-func (c *cursor) dims(rank int) []int {
+// readDims reads one size per dimension. An unlimited size is read as -1.
+func (c *cursor) readDims(rank int) []int {
 	dims := make([]int, rank)
 	for i := range dims {
-		dims[i] = c.int(8)
+		dims[i] = c.readInt(8)
 	}
 	return dims
 }
@@ -135,28 +135,28 @@ func (c *cursor) dims(rank int) []int {
 // parseFill reads the fill value.
 func (d *Dataset) parseFill(c *cursor) {
 	defined := true
-	switch c.int(1) {
+	switch c.readInt(1) {
 	case 1, 2:
-		c.take(2)
-		defined = c.int(1) != 0
+		c.takeBytes(2)
+		defined = c.readInt(1) != 0
 	case 3:
-		defined = c.int(1)&0x20 != 0
+		defined = c.readInt(1)&0x20 != 0
 	}
 	if defined {
-		d.fill = c.take(c.int(4))
+		d.fill = c.takeBytes(c.readInt(4))
 	}
 }
 
 func (d *Dataset) parseLayout(c *cursor) error {
-	version := c.int(1)
+	version := c.readInt(1)
 	if version < 3 || version > 5 {
 		return unsupported("version %d of a layout (made before HDF5 1.6?)", version)
 	}
-	switch d.store.kind = c.int(1); d.store.kind {
+	switch d.store.kind = c.readInt(1); d.store.kind {
 	case layoutCompact:
-		d.compact = c.take(c.int(2))
+		d.compact = c.takeBytes(c.readInt(2))
 	case layoutContiguous:
-		d.address, d.size = c.uint(8), c.uint(8)
+		d.address, d.size = c.readUint(8), c.readUint(8)
 	case layoutChunked:
 		if version > 3 {
 			if err := d.parseIndex(c); err != nil {
@@ -164,8 +164,8 @@ func (d *Dataset) parseLayout(c *cursor) error {
 			}
 			break
 		}
-		rank := c.int(1)
-		d.index.address = c.uint(8)
+		rank := c.readInt(1)
+		d.index.address = c.readUint(8)
 		d.parseChunk(c, rank, 4)
 	default:
 		return unsupported("a virtual data set")
@@ -180,7 +180,7 @@ func (d *Dataset) parseLayout(c *cursor) error {
 func (d *Dataset) parseChunk(c *cursor, rank, width int) {
 	d.chunk = []int{}
 	for range rank {
-		d.chunk = append(d.chunk, c.int(width))
+		d.chunk = append(d.chunk, c.readInt(width))
 	}
 }
 

@@ -50,21 +50,21 @@ func (t datatype) sizeOf(shape ...int) (int, error) {
 // parseDatatype decodes a datatype message and leaves c after it. depth is the nesting depth of the
 // datatype.
 func parseDatatype(c *cursor, depth int) (t datatype, err error) {
-	first := c.int(1)
-	class, version, bits := first&15, first>>4, c.int(3)
-	t.size = c.int(4)
+	first := c.readInt(1)
+	class, version, bits := first&15, first>>4, c.readInt(3)
+	t.size = c.readInt(4)
 	if c.short || version < 1 || version > 5 || depth > 2 {
 		return t, malformed("a datatype of version %d", version)
 	}
 	switch class {
 	case classFixed:
-		return t, t.fixed(c, bits)
+		return t, t.readFixed(c, bits)
 	case classFloat:
-		return t, t.float(c, bits)
+		return t, t.readFloat(c, bits)
 	case classCompound:
-		return t, t.complex(c, version, bits, depth)
+		return t, t.readComplex(c, version, bits, depth)
 	case classEnum:
-		return t, t.bool(c, version, bits, depth)
+		return t, t.readBool(c, version, bits, depth)
 	case classText:
 		return t, t.parseText(bits)
 	case classLong:
@@ -76,8 +76,8 @@ func parseDatatype(c *cursor, depth int) (t datatype, err error) {
 	return t, unsupported("elements of class %d", class)
 }
 
-func (t *datatype) fixed(c *cursor, bits int) error {
-	offset, precision := c.int(2), c.int(2)
+func (t *datatype) readFixed(c *cursor, bits int) error {
+	offset, precision := c.readInt(2), c.readInt(2)
 	dt, ok := signed[t.size]
 	if bits&8 == 0 {
 		dt, ok = unsigned[t.size]
@@ -89,11 +89,11 @@ func (t *datatype) fixed(c *cursor, bits int) error {
 	return nil
 }
 
-func (t *datatype) float(c *cursor, bits int) error {
-	offset, precision := c.int(2), c.int(2)
-	f := floatFormat{sign: bits >> 8 & 255, exponentAt: c.int(1), exponent: c.int(1)}
-	at := c.int(1)
-	f.mantissa, f.bias = c.int(1), c.int(4)
+func (t *datatype) readFloat(c *cursor, bits int) error {
+	offset, precision := c.readInt(2), c.readInt(2)
+	f := floatFormat{sign: bits >> 8 & 255, exponentAt: c.readInt(1), exponent: c.readInt(1)}
+	at := c.readInt(1)
+	f.mantissa, f.bias = c.readInt(1), c.readInt(4)
 	for dt, known := range floats {
 		if f == known && at == 0 && offset == 0 && precision == 8*t.size && dt.Size() == t.size && bits&0x40 == 0 {
 			t.dtype, t.swapped = dt, bits&1 != 0
@@ -103,9 +103,9 @@ func (t *datatype) float(c *cursor, bits int) error {
 	return unsupported("floats of %d bits with a mantissa of %d", precision, f.mantissa)
 }
 
-// complex reads a compound type with two floating-point members "r" and "i", h5py's encoding of
+// readComplex reads a compound type with two floating-point members "r" and "i", h5py's encoding of
 // complex numbers. Other compound types are unsupported.
-func (t *datatype) complex(c *cursor, version, members, depth int) error {
+func (t *datatype) readComplex(c *cursor, version, members, depth int) error {
 	var part [2]datatype
 	for i, want := range []string{"r", "i"} {
 		if members&0xffff != 2 {
@@ -115,9 +115,9 @@ func (t *datatype) complex(c *cursor, version, members, depth int) error {
 		if version >= 3 {
 			pad, width = 1, offsetWidth(t.size)
 		}
-		name, offset := c.text(pad), c.int(width)
+		name, offset := c.readText(pad), c.readInt(width)
 		if version == 1 {
-			c.take(28)
+			c.takeBytes(28)
 		}
 		p, err := parseDatatype(c, depth+1)
 		if err != nil {
@@ -149,9 +149,9 @@ func offsetWidth(size int) int {
 	return n
 }
 
-// bool reads an enumeration of FALSE and TRUE, h5py's encoding of bool. Other enumerations are
+// readBool reads an enumeration of FALSE and TRUE, h5py's encoding of bool. Other enumerations are
 // unsupported.
-func (t *datatype) bool(c *cursor, version, members, depth int) error {
+func (t *datatype) readBool(c *cursor, version, members, depth int) error {
 	base, err := parseDatatype(c, depth+1)
 	if err != nil {
 		return err
@@ -160,16 +160,16 @@ func (t *datatype) bool(c *cursor, version, members, depth int) error {
 	if version >= 3 {
 		pad = 1
 	}
-	if members&0xffff == 2 && base.size == 1 && c.text(pad) == "FALSE" && c.text(pad) == "TRUE" &&
-		string(c.take(2)) == "\x00\x01" {
+	if members&0xffff == 2 && base.size == 1 && c.readText(pad) == "FALSE" && c.readText(pad) == "TRUE" &&
+		string(c.takeBytes(2)) == "\x00\x01" {
 		t.dtype = tensor.Bool
 		return nil
 	}
 	return unsupported("elements that are an enumeration, other than h5py's bool")
 }
 
-// datatypeHead appends the header that is common to all datatypes.
-func datatypeHead(b []byte, class, version, bits, size int) []byte {
+// appendDatatypeHead appends the header that is common to all datatypes.
+func appendDatatypeHead(b []byte, class, version, bits, size int) []byte {
 	b = append(b, byte(version<<4|class), byte(bits), byte(bits>>8), byte(bits>>16))
 	return le.AppendUint32(b, uint32(size))
 }
@@ -179,20 +179,20 @@ func appendDatatype(b []byte, dt tensor.DType) []byte {
 	switch f, isFloat := floats[dt]; {
 	case isFloat:
 		// 0x20 is the mantissa normalization with an implied leading bit.
-		b = datatypeHead(b, classFloat, 1, 0x20|f.sign<<8, dt.Size())
+		b = appendDatatypeHead(b, classFloat, 1, 0x20|f.sign<<8, dt.Size())
 		b = le.AppendUint16(b, 0)
 		b = le.AppendUint16(b, uint16(8*dt.Size()))
 		b = append(b, byte(f.exponentAt), byte(f.exponent), 0, byte(f.mantissa))
 		return le.AppendUint32(b, uint32(f.bias))
 	case dt == tensor.Bool:
-		b = appendDatatype(datatypeHead(b, classEnum, 1, 2, 1), tensor.Int8)
+		b = appendDatatype(appendDatatypeHead(b, classEnum, 1, 2, 1), tensor.Int8)
 		return append(b, "FALSE\x00\x00\x00TRUE\x00\x00\x00\x00\x00\x01"...)
 	case dt == tensor.Complex64 || dt == tensor.Complex128:
 		part := tensor.Float32
 		if dt == tensor.Complex128 {
 			part = tensor.Float64
 		}
-		b = datatypeHead(b, classCompound, 3, 2, dt.Size())
+		b = appendDatatypeHead(b, classCompound, 3, 2, dt.Size())
 		b = appendDatatype(append(b, 'r', 0, 0), part)
 		return appendDatatype(append(b, 'i', 0, byte(part.Size())), part)
 	default:
@@ -200,7 +200,7 @@ func appendDatatype(b []byte, dt tensor.DType) []byte {
 		if unsigned[dt.Size()] == dt {
 			bits = 0
 		}
-		b = datatypeHead(b, classFixed, 1, bits, dt.Size())
+		b = appendDatatypeHead(b, classFixed, 1, bits, dt.Size())
 		b = le.AppendUint16(b, 0)
 		return le.AppendUint16(b, uint16(8*dt.Size()))
 	}

@@ -19,8 +19,8 @@ func (h *headerWriter) add(kind int, body []byte) {
 	h.b = append(append(h.b, 0), body...)
 }
 
-// finish returns the encoded header with its prefix and its checksum.
-func (h *headerWriter) finish() []byte {
+// encodeHeader returns the encoded header with its prefix and its checksum.
+func (h *headerWriter) encodeHeader() []byte {
 	const sizeOfFourBytes = 2
 	b := append([]byte("OHDR"), 2, sizeOfFourBytes)
 	b = le.AppendUint32(b, uint32(len(h.b)))
@@ -28,34 +28,34 @@ func (h *headerWriter) finish() []byte {
 	return le.AppendUint32(b, lookup3(b))
 }
 
-// linkInfo returns the link info message of a group that stores its links in its header.
-func linkInfo() []byte {
+// linkInfoMessage returns the link info message of a group that stores its links in its header.
+func linkInfoMessage() []byte {
 	b := le.AppendUint64([]byte{0, 0}, undefined)
 	return le.AppendUint64(b, undefined)
 }
 
-// groupInfo returns a group info message with the maximum number of compact links. It tells libhdf5
-// to keep the links in the header when it adds more.
-func groupInfo() []byte {
+// groupInfoMessage returns a group info message with the maximum number of compact links. It tells
+// libhdf5 to keep the links in the header when it adds more.
+func groupInfoMessage() []byte {
 	const hasLimits, least = 1, 6
 	b := le.AppendUint16([]byte{0, hasLimits}, math.MaxUint16)
 	return le.AppendUint16(b, least)
 }
 
-// link returns a link message: a hard link with a UTF-8 name.
-func link(name string, address uint64) []byte {
+// linkMessage returns a link message: a hard link with a UTF-8 name.
+func linkMessage(name string, address uint64) []byte {
 	const hasCharset, lengthOfTwoBytes = 16, 1
 	b := le.AppendUint16([]byte{1, hasCharset | lengthOfTwoBytes, 1}, uint16(len(name)))
 	return le.AppendUint64(append(b, name...), address)
 }
 
-// finish writes the chunk B-tree and the object header of the data set. It returns the address of
-// the header.
-func (d *Output) finish(w *Writer, name string) uint64 {
+// writeDataset writes the chunk B-tree and the object header of the data set. It returns the
+// address of the header.
+func (d *Output) writeDataset(w *Writer, name string) uint64 {
 	var h headerWriter
 	h.add(msgDataspace, appendDataspace(nil, d.shape, d.limit))
 	if d.kind.text.is {
-		h.add(msgDatatype, textType())
+		h.add(msgDatatype, textDatatype())
 	} else {
 		h.add(msgDatatype, appendDatatype(nil, d.kind.dtype))
 	}
@@ -66,7 +66,7 @@ func (d *Output) finish(w *Writer, name string) uint64 {
 	} else {
 		const incremental, whenSet = 3, 2 << 2
 		h.add(msgFill, []byte{3, incremental | whenSet})
-		h.add(msgLayout, d.layout(d.chunkTree()))
+		h.add(msgLayout, d.layoutMessage(d.writeChunkTree()))
 	}
 	if len(d.filters) > 0 {
 		list := []byte{2, byte(len(d.filters))}
@@ -84,12 +84,12 @@ func (d *Output) finish(w *Writer, name string) uint64 {
 		h.add(msgFilters, list)
 	}
 	w.addAttrs(&h, name)
-	return d.w.append(h.finish())
+	return d.w.append(h.encodeHeader())
 }
 
-// layout returns a layout message of version 3, which indexes the chunks with the B-tree at the
-// given address.
-func (d *Output) layout(tree uint64) []byte {
+// layoutMessage returns a layout message of version 3, which indexes the chunks with the B-tree at
+// the given address.
+func (d *Output) layoutMessage(tree uint64) []byte {
 	b := le.AppendUint64([]byte{3, layoutChunked, byte(len(d.shape) + 1)}, tree)
 	for _, n := range append(slices.Clone(d.chunk), d.kind.size) {
 		b = le.AppendUint32(b, uint32(n))
@@ -125,28 +125,28 @@ type child struct {
 	address uint64
 }
 
-// chunkTree writes the chunk index as a B-tree of version 1 and returns the address of its root, or
-// undefined if there are no chunks.
-func (d *Output) chunkTree() uint64 {
+// writeChunkTree writes the chunk index as a B-tree of version 1 and returns the address of its
+// root, or undefined if there are no chunks.
+func (d *Output) writeChunkTree() uint64 {
 	if len(d.chunks) == 0 {
 		return undefined
 	}
-	all := grid(d.shape, d.chunk)
+	all := gridCounts(d.shape, d.chunk)
 	var level []child
 	for _, index := range slices.Sorted(maps.Keys(d.chunks)) {
 		c := d.chunks[index]
-		level = append(level, child{d.key(all.place(index), c, 0), c.address})
+		level = append(level, child{d.chunkKey(all.coordinatesOf(index), c, 0), c.address})
 	}
-	end := d.key(all.place(all.last()), stored{}, 1)
+	end := d.chunkKey(all.coordinatesOf(all.lastIndex()), stored{}, 1)
 	for height := 0; ; height++ {
-		if level = d.w.treeNodes(1, level, end, height, fanout); len(level) == 1 {
+		if level = d.w.writeTreeNodes(1, level, end, height, fanout); len(level) == 1 {
 			return level[0].address
 		}
 	}
 }
 
-// last returns the index of the last chunk.
-func (c counts) last() int {
+// lastIndex returns the index of the last chunk.
+func (c counts) lastIndex() int {
 	n := 1
 	for _, k := range c {
 		n *= k
@@ -154,9 +154,9 @@ func (c counts) last() int {
 	return n - 1
 }
 
-// key returns the B-tree key of the chunk c at grid coordinates at. after is added to each
+// chunkKey returns the B-tree key of the chunk c at grid coordinates at. after is added to each
 // coordinate; it is 1 for the final key, which follows the last chunk.
-func (d *Output) key(at []int, c stored, after int) []byte {
+func (d *Output) chunkKey(at []int, c stored, after int) []byte {
 	b := le.AppendUint32(nil, uint32(c.size))
 	b = le.AppendUint32(b, c.skipped)
 	for i, n := range at {
@@ -165,10 +165,10 @@ func (d *Output) key(at []int, c stored, after int) []byte {
 	return le.AppendUint64(b, uint64(after*d.kind.size))
 }
 
-// treeNodes writes all nodes of one height of a B-tree of version 1 and returns them as the
+// writeTreeNodes writes all nodes of one height of a B-tree of version 1 and returns them as the
 // children of the next height. end is the key that follows the last child. kind is the node type: 0
 // for symbol nodes, 1 for chunks. A node has space for fanout children.
-func (w *sink) treeNodes(kind int, children []child, end []byte, height, fanout int) (parents []child) {
+func (w *sink) writeTreeNodes(kind int, children []child, end []byte, height, fanout int) (parents []child) {
 	size := uint64(24 + fanout*8 + (fanout+1)*len(end))
 	first := uint64(w.tree.size)
 	for group := range slices.Chunk(children, fanout) {

@@ -43,8 +43,8 @@ func init() {
 	codec.RegisterError("hdf5.ErrLimit", ErrLimit)
 }
 
-// about adds the path of the file and the name of the data set to an error.
-func about(path, name string, err error) error {
+// wrapError adds the path of the file and the name of the data set to an error.
+func wrapError(path, name string, err error) error {
 	return &encoding.FileError{Path: path, Name: name, Err: err}
 }
 

@@ -41,7 +41,7 @@ func Open(path string) (*File, error) {
 	}
 	file, err := open(f)
 	if err != nil {
-		return nil, about(path, "", errors.Join(err, f.Close()))
+		return nil, wrapError(path, "", errors.Join(err, f.Close()))
 	}
 	return file, nil
 }
@@ -51,7 +51,7 @@ func Open(path string) (*File, error) {
 func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	f, err := walk(r, size)
 	if err != nil {
-		return nil, about("", "", err)
+		return nil, wrapError("", "", err)
 	}
 	return f, nil
 }
@@ -72,7 +72,7 @@ func open(f *os.File) (*File, error) {
 
 // walk lists the groups and data sets of a file of size bytes.
 func walk(r io.ReaderAt, size int64) (*File, error) {
-	at, err := source{r, size}.begin()
+	at, err := source{r, size}.signatureOffset()
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (f *File) Dataset(name string) (*Dataset, error) {
 		err = fmt.Errorf("%w: read it with Strings", ErrText)
 	}
 	if err != nil {
-		return nil, f.about(name, err)
+		return nil, f.wrapError(name, err)
 	}
 	return d, nil
 }
@@ -113,15 +113,15 @@ func (f *File) find(name string) (*Dataset, error) {
 		return nil, fmt.Errorf("%w; Names lists the names", ErrName)
 	}
 	d := &Dataset{tree: &f.tree, most: f.MaxBytes}
-	all, err := f.messages(address)
+	all, err := f.readMessages(address)
 	if err == nil {
-		err = d.describe(all)
+		err = d.decodeMessages(all)
 	}
 	return d, err
 }
 
-// about adds the path of the file and a name to an error.
-func (f *File) about(name string, err error) error { return about(f.path, name, err) }
+// wrapError adds the path of the file and a name to an error.
+func (f *File) wrapError(name string, err error) error { return wrapError(f.path, name, err) }
 
 // Close closes the file if it was opened by [Open]. Its data sets must not be read afterwards.
 func (f *File) Close() error {
@@ -147,21 +147,22 @@ func Load(path string) (map[string]*tensor.Tensor, error) {
 // The error wraps [ErrLimit] if the data sets together exceed MaxBytes; otherwise it is an error of
 // [Dataset.Read].
 func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
-	sets, err := f.numbers()
+	sets, err := f.numericDatasets()
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]*tensor.Tensor{}
 	for name, d := range sets {
 		if all[name], err = d.Read(); err != nil {
-			return nil, f.about(name, err)
+			return nil, f.wrapError(name, err)
 		}
 	}
 	return all, nil
 }
 
-// numbers returns all numeric data sets, and checks that their total size is within the limit.
-func (f *File) numbers() (map[string]*Dataset, error) {
+// numericDatasets returns all numeric data sets, and checks that their total size is within the
+// limit.
+func (f *File) numericDatasets() (map[string]*Dataset, error) {
 	sets := map[string]*Dataset{}
 	var bytes, fills int64
 	for _, name := range f.Names() {
@@ -174,14 +175,14 @@ func (f *File) numbers() (map[string]*Dataset, error) {
 		}
 		size, err := d.kind.sizeOf(d.shape...)
 		if err != nil {
-			return nil, f.about(name, err)
+			return nil, f.wrapError(name, err)
 		}
 		sets[name] = d
 		bytes = min(bytes+int64(size), math.MaxInt64/2)
-		fills += d.fills()
+		fills += d.maxExpandedSize()
 	}
 	if err := safefile.CheckSize(bytes, fills, f.MaxBytes, "open the file and read its data sets one at a time"); err != nil {
-		return nil, f.about("", err)
+		return nil, f.wrapError("", err)
 	}
 	return sets, nil
 }

@@ -35,30 +35,30 @@ type filter struct {
 
 // parseFilters decodes a filter pipeline message.
 func parseFilters(c *cursor) (list []filter, err error) {
-	version, n := c.int(1), c.int(1)
+	version, n := c.readInt(1), c.readInt(1)
 	if version == 1 {
-		c.take(6)
+		c.takeBytes(6)
 	}
 	for range n {
-		f := filter{id: c.int(2)}
+		f := filter{id: c.readInt(2)}
 		nameSize := 0
 		if version == 1 || f.id >= firstNamed {
-			nameSize = c.int(2)
+			nameSize = c.readInt(2)
 		}
-		f.flags = uint16(c.uint(2))
-		count := c.int(2)
+		f.flags = uint16(c.readUint(2))
+		count := c.readInt(2)
 		if version == 1 {
 			nameSize = (nameSize + 7) / 8 * 8
 		}
-		c.take(nameSize)
+		c.takeBytes(nameSize)
 		for range count {
-			f.values = append(f.values, uint32(c.uint(4)))
+			f.values = append(f.values, uint32(c.readUint(4)))
 			if c.short {
 				break
 			}
 		}
 		if version == 1 && count%2 == 1 {
-			c.take(4)
+			c.takeBytes(4)
 		}
 		list = append(list, f)
 	}
@@ -68,8 +68,9 @@ func parseFilters(c *cursor) (list []filter, err error) {
 	return list, nil
 }
 
-// known returns an error that wraps [ErrUnsupported] if the pipeline contains an unknown filter.
-func known(list []filter) error {
+// checkKnown returns an error that wraps [ErrUnsupported] if the pipeline contains an unknown
+// filter.
+func checkKnown(list []filter) error {
 	for _, f := range list {
 		if f.id >= filterGzip && f.id <= filterChecksum || f.id == filterLZF {
 			continue
@@ -91,11 +92,11 @@ func decode(b []byte, list []filter, skipped uint32, size, element int) (out []b
 		}
 		switch list[i].id {
 		case filterChecksum:
-			b, err = unsum(b)
+			b, err = stripChecksum(b)
 		case filterGzip:
 			b, err = inflate(b, size)
 		case filterLZF:
-			b, err = unlzf(b, size)
+			b, err = decompressLZF(b, size)
 		case filterShuffle:
 			b = shuffle(b, element, false)
 		}
@@ -115,7 +116,7 @@ func encode(b []byte, list []filter, element int) (out []byte, skipped uint32, e
 		case filterGzip:
 			b, err = deflate(b, int(f.values[0]))
 		case filterLZF:
-			if packed := lzf(b); packed != nil {
+			if packed := compressLZF(b); packed != nil {
 				b = packed
 			} else {
 				skipped |= 1 << i
@@ -128,7 +129,7 @@ func encode(b []byte, list []filter, element int) (out []byte, skipped uint32, e
 // inflaters pools zlib readers, because each has a window of 32 KiB and chunks may be small.
 var inflaters sync.Pool
 
-func inflater(r io.Reader) (io.Reader, error) {
+func newInflater(r io.Reader) (io.Reader, error) {
 	if z, ok := inflaters.Get().(zlib.Resetter); ok {
 		return z.(io.Reader), z.Reset(r, nil)
 	}
@@ -141,7 +142,7 @@ func inflate(b []byte, size int) ([]byte, error) {
 	if size/safefile.MaxDeflateRatio > len(b) {
 		return nil, malformed("%d bytes cannot be compressed to %d", size, len(b))
 	}
-	z, err := inflater(bytes.NewReader(b))
+	z, err := newInflater(bytes.NewReader(b))
 	if err != nil {
 		return nil, malformed("a compressed chunk: %v", err)
 	}
@@ -175,7 +176,7 @@ func shuffle(b []byte, element int, there bool) []byte {
 		if there {
 			split(out[i*n:][:4*n], b[i:], element)
 		} else {
-			weave(out[i:], b[i*n:][:4*n], element)
+			interleavePlanes(out[i:], b[i*n:][:4*n], element)
 		}
 	}
 	for i := fours; i < element; i++ {
@@ -192,9 +193,9 @@ func shuffle(b []byte, element int, there bool) []byte {
 	return out
 }
 
-// weave interleaves four byte planes into four consecutive bytes of each element. step is the
-// element size in bytes.
-func weave(out, planes []byte, step int) {
+// interleavePlanes interleaves four byte planes into four consecutive bytes of each element. step
+// is the element size in bytes.
+func interleavePlanes(out, planes []byte, step int) {
 	n := len(planes) / 4
 	a, b, c, d := planes[:n], planes[n:][:n], planes[2*n:][:n], planes[3*n:][:n]
 	for j := range a {
@@ -202,7 +203,7 @@ func weave(out, planes []byte, step int) {
 	}
 }
 
-// split is the inverse of [weave].
+// split is the inverse of [interleavePlanes].
 func split(planes, in []byte, step int) {
 	n := len(planes) / 4
 	a, b, c, d := planes[:n], planes[n:][:n], planes[2*n:][:n], planes[3*n:][:n]
@@ -212,8 +213,8 @@ func split(planes, in []byte, step int) {
 	}
 }
 
-// unsum verifies and strips the Fletcher-32 checksum at the end of a chunk.
-func unsum(b []byte) ([]byte, error) {
+// stripChecksum verifies and strips the Fletcher-32 checksum at the end of a chunk.
+func stripChecksum(b []byte) ([]byte, error) {
 	if len(b) < 4 {
 		return nil, malformed("a chunk of %d bytes has no checksum", len(b))
 	}
@@ -233,12 +234,12 @@ func fletcher32(b []byte) uint32 {
 		if i+1 < len(b) {
 			word |= uint32(b[i+1])
 		}
-		one = fold(one + word)
-		two = fold(two + one)
+		one = addCarry(one + word)
+		two = addCarry(two + one)
 	}
 	return two<<16 | one
 }
 
-// fold adds the carry to the low 16 bits. Sums are thus modulo 65535, but a nonzero sum never
+// addCarry adds the carry to the low 16 bits. Sums are thus modulo 65535, but a nonzero sum never
 // becomes 0: 65535 stays as it is.
-func fold(v uint32) uint32 { return v&0xffff + v>>16 }
+func addCarry(v uint32) uint32 { return v&0xffff + v>>16 }

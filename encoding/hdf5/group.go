@@ -26,7 +26,7 @@ func (t *tree) walk(name string, address uint64, depth int) error {
 	if t.visits++; t.visits > maxVisits || depth > maxDepth {
 		return malformed("groups nest deeper than %d, or have too many links", maxDepth)
 	}
-	all, err := t.messages(address)
+	all, err := t.readMessages(address)
 	if errors.Is(err, ErrUnsupported) && name != "" {
 		t.datasets[name] = address // [File.Dataset] will return the error
 		return nil
@@ -45,12 +45,12 @@ func (t *tree) walk(name string, address uint64, depth int) error {
 	for _, m := range all {
 		switch c := (&cursor{b: m.body}); m.kind {
 		case msgSymbolTable:
-			tree, heap := c.uint(8), c.uint(8)
-			err = t.symbols(name, tree, heap, depth)
+			tree, heap := c.readUint(8), c.readUint(8)
+			err = t.visitSymbols(name, tree, heap, depth)
 		case msgLink:
-			err = t.link(name, c, depth)
+			err = t.visitLink(name, c, depth)
 		case msgLinkInfo:
-			err = t.dense(name, c, depth)
+			err = t.visitDense(name, c, depth)
 		}
 		if err != nil {
 			return err
@@ -59,53 +59,54 @@ func (t *tree) walk(name string, address uint64, depth int) error {
 	return nil
 }
 
-// join returns the path of a member of a group.
-func join(group, name string) string {
+// joinPath returns the path of a member of a group.
+func joinPath(group, name string) string {
 	if group == "" {
 		return name
 	}
 	return group + "/" + name
 }
 
-// link decodes a link message and visits the target of a hard link. Soft and external links are
-// skipped.
-func (t *tree) link(group string, c *cursor, depth int) error {
-	version, flags, kind := c.int(1), c.int(1), 0
+// visitLink decodes a link message and visits the target of a hard link. Soft and external links
+// are skipped.
+func (t *tree) visitLink(group string, c *cursor, depth int) error {
+	version, flags, kind := c.readInt(1), c.readInt(1), 0
 	if flags&8 != 0 {
-		kind = c.int(1)
+		kind = c.readInt(1)
 	}
 	if flags&4 != 0 {
-		c.take(8)
+		c.takeBytes(8)
 	}
 	if flags&16 != 0 {
-		c.take(1)
+		c.takeBytes(1)
 	}
-	name := string(c.take(c.int(1 << (flags & 3))))
+	name := string(c.takeBytes(c.readInt(1 << (flags & 3))))
 	if version != 1 || c.short || name == "" {
 		return malformed("a link in group %q", group)
 	}
 	if kind != 0 { // soft, external or user-defined
 		return nil
 	}
-	address := c.uint(8)
+	address := c.readUint(8)
 	if c.short {
 		return malformed("the link %q in group %q", name, group)
 	}
-	return t.walk(join(group, name), address, depth+1)
+	return t.walk(joinPath(group, name), address, depth+1)
 }
 
-// dense visits the members of a group that stores its links in a fractal heap.
-func (t *tree) dense(group string, c *cursor, depth int) error {
-	c.take(1)
-	if c.int(1)&1 != 0 {
-		c.take(8)
+// visitDense visits the members of a group that stores its links in a fractal heap.
+func (t *tree) visitDense(group string, c *cursor, depth int) error {
+	c.takeBytes(1)
+	if c.readInt(1)&1 != 0 {
+		c.takeBytes(8)
 	}
-	return t.inHeap(c.uint(8), c.uint(8), recordLink, 4, func(c *cursor) error { return t.link(group, c, depth) })
+	return t.eachHeapObject(c.readUint(8), c.readUint(8), recordLink, 4,
+		func(c *cursor) error { return t.visitLink(group, c, depth) })
 }
 
-// inHeap calls do for each heap object that the B-tree at address tree indexes. kind is the
+// eachHeapObject calls do for each heap object that the B-tree at address tree indexes. kind is the
 // expected record type, and before is the number of bytes that precede the heap ID in a record.
-func (s source) inHeap(heap, tree uint64, kind, before int, do func(c *cursor) error) error {
+func (s source) eachHeapObject(heap, tree uint64, kind, before int, do func(c *cursor) error) error {
 	if heap == undefined || tree == undefined {
 		return nil
 	}
@@ -121,7 +122,7 @@ func (s source) inHeap(heap, tree uint64, kind, before int, do func(c *cursor) e
 		return malformed("got a tree of kind %d, want %d", index.kind, kind)
 	}
 	return index.each(func(id *cursor) error {
-		id.take(before)
+		id.takeBytes(before)
 		c, err := h.get(id)
 		if err != nil {
 			return err
@@ -130,9 +131,9 @@ func (s source) inHeap(heap, tree uint64, kind, before int, do func(c *cursor) e
 	})
 }
 
-// symbols visits the members of a group that stores its links in a symbol table, the format before
-// HDF5 1.8.
-func (t *tree) symbols(group string, address, heap uint64, depth int) error {
+// visitSymbols visits the members of a group that stores its links in a symbol table, the format
+// before HDF5 1.8.
+func (t *tree) visitSymbols(group string, address, heap uint64, depth int) error {
 	return t.eachSymbol(address, heap, func(s symbol) error {
 		if s.name == "" {
 			return malformed("a name in group %q", group)
@@ -140,7 +141,7 @@ func (t *tree) symbols(group string, address, heap uint64, depth int) error {
 		if s.kind == symbolPath {
 			return nil
 		}
-		return t.walk(join(group, s.name), s.header, depth+1)
+		return t.walk(joinPath(group, s.name), s.header, depth+1)
 	})
 }
 
@@ -166,14 +167,14 @@ const symbolSize = 8 + 8 + 4 + 4 + 16
 // eachSymbol calls do for the entries of a symbol table in the order of their names. A name is
 // empty if its offset is outside of the local heap.
 func (t *tree) eachSymbol(address, heap uint64, do func(s symbol) error) error {
-	c, err := t.signed("HEAP", heap, 32)
+	c, err := t.readSigned("HEAP", heap, 32)
 	if err != nil {
 		return err
 	}
-	c.take(4)
-	size := c.uint(8)
-	c.take(8)
-	names, err := t.at(c.uint(8), int(min(size, maxHeader)))
+	c.takeBytes(4)
+	size := c.readUint(8)
+	c.takeBytes(8)
+	names, err := t.readAt(c.readUint(8), int(min(size, maxHeader)))
 	if err != nil {
 		return err
 	}
@@ -184,22 +185,22 @@ func (t *tree) eachSymbol(address, heap uint64, do func(s symbol) error) error {
 
 // symbolNode calls do for the entries of one symbol table node.
 func (t *tree) symbolNode(address uint64, names []byte, do func(s symbol) error) error {
-	c, err := t.signed("SNOD", address, 8)
+	c, err := t.readSigned("SNOD", address, 8)
 	if err != nil {
 		return err
 	}
-	c.take(2)
-	n := c.int(2)
-	b, err := t.at(address+8, n*symbolSize)
+	c.takeBytes(2)
+	n := c.readInt(2)
+	b, err := t.readAt(address+8, n*symbolSize)
 	if err != nil {
 		return err
 	}
-	text := func(at uint64) string { return (&cursor{b: names[min(at, uint64(len(names))):]}).text(1) }
+	text := func(at uint64) string { return (&cursor{b: names[min(at, uint64(len(names))):]}).readText(1) }
 	for c = (&cursor{b: b}); len(c.b) > 0; {
 		at := address + 8 + uint64(len(b)-len(c.b))
-		s := symbol{at: at + symbolSize - 16, name: text(c.uint(8)), header: c.uint(8), kind: c.uint(4)}
-		c.take(4)
-		if s.known = c.take(16); s.kind == symbolPath {
+		s := symbol{at: at + symbolSize - 16, name: text(c.readUint(8)), header: c.readUint(8), kind: c.readUint(4)}
+		c.takeBytes(4)
+		if s.known = c.takeBytes(16); s.kind == symbolPath {
 			s.path = text(uint64(le.Uint32(s.known)))
 		}
 		if err := do(s); err != nil {
@@ -216,22 +217,22 @@ func (t *tree) eachLeaf(address uint64, kind, level, keySize int, do func(key *c
 	if t.visits++; t.visits > maxVisits {
 		return malformed("more than %d nodes in a tree", maxVisits)
 	}
-	c, err := t.signed("TREE", address, 24)
+	c, err := t.readSigned("TREE", address, 24)
 	if err != nil {
 		return err
 	}
-	at, height, n := c.int(1), c.int(1), c.int(2)
+	at, height, n := c.readInt(1), c.readInt(1), c.readInt(2)
 	if at != kind || level >= 0 && height != level-1 || height > maxDepth {
 		return malformed("the tree at %d", address)
 	}
-	b, err := t.at(address+24, n*(keySize+8)+keySize)
+	b, err := t.readAt(address+24, n*(keySize+8)+keySize)
 	if err != nil {
 		return err
 	}
 	c = &cursor{b: b}
 	for range n {
-		key := &cursor{b: c.take(keySize)}
-		child := c.uint(8)
+		key := &cursor{b: c.takeBytes(keySize)}
+		child := c.readUint(8)
 		if height == 0 {
 			err = do(key, child)
 		} else {

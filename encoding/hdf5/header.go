@@ -38,7 +38,7 @@ const (
 // lastKind is the highest message type defined by HDF5 1.14.
 const lastKind = 0x17
 
-func (m *message) flag(flags int) {
+func (m *message) setFlag(flags int) {
 	m.flags, m.shared, m.vital = flags, flags&flagShared != 0, flags&flagVital != 0
 }
 
@@ -55,9 +55,9 @@ type block struct {
 	size    uint64
 }
 
-// messages decodes an object header of version 1 or 2, including its continuation blocks.
-func (s source) messages(address uint64) ([]message, error) {
-	start, err := s.at(address, 16)
+// readMessages decodes an object header of version 1 or 2, including its continuation blocks.
+func (s source) readMessages(address uint64) ([]message, error) {
+	start, err := s.readAt(address, 16)
 	if err != nil {
 		return nil, err
 	}
@@ -65,20 +65,20 @@ func (s source) messages(address uint64) ([]message, error) {
 		return s.newMessages(address)
 	}
 	c := &cursor{b: start}
-	if version := c.int(1); version != 1 {
+	if version := c.readInt(1); version != 1 {
 		return nil, malformed("no object header at %d", address)
 	}
-	c.take(7)
-	first := block{address + 16, c.uint(4)}
-	return s.collect(first, 0, func(at block) (*cursor, error) {
-		b, err := s.at(at.address, int(min(at.size, maxHeader)))
+	c.takeBytes(7)
+	first := block{address + 16, c.readUint(4)}
+	return s.collectMessages(first, 0, func(at block) (*cursor, error) {
+		b, err := s.readAt(at.address, int(min(at.size, maxHeader)))
 		return &cursor{b: b}, err
 	}, func(c *cursor) message {
-		m := message{kind: c.int(2)}
-		size := c.int(2)
-		m.flag(c.int(1))
-		c.take(3)
-		m.body = c.take(size)
+		m := message{kind: c.readInt(2)}
+		size := c.readInt(2)
+		m.setFlag(c.readInt(1))
+		c.takeBytes(3)
+		m.body = c.takeBytes(size)
 		return m
 	})
 }
@@ -91,25 +91,25 @@ const (
 	headerTimes      = 1 << 5
 )
 
-// firstBlock returns the first block of an object header of version 2, the size of the prefix that
-// precedes the messages in it, and the header flags.
-func (s source) firstBlock(address uint64) (first block, prefix uint64, flags int, err error) {
-	start, err := s.at(address, int(min(uint64(s.size)-address, 40)))
+// readFirstBlock returns the first block of an object header of version 2, the size of the prefix
+// that precedes the messages in it, and the header flags.
+func (s source) readFirstBlock(address uint64) (first block, prefix uint64, flags int, err error) {
+	start, err := s.readAt(address, int(min(uint64(s.size)-address, 40)))
 	if err != nil {
 		return block{}, 0, 0, err
 	}
 	c := &cursor{b: start[4:]}
-	if version := c.int(1); version != 2 {
+	if version := c.readInt(1); version != 2 {
 		return block{}, 0, 0, unsupported("version %d of an object's header", version)
 	}
-	flags = c.int(1)
+	flags = c.readInt(1)
 	if flags&headerTimes != 0 {
-		c.take(16)
+		c.takeBytes(16)
 	}
 	if flags&headerAttributes != 0 {
-		c.take(4)
+		c.takeBytes(4)
 	}
-	size := c.uint(1 << (flags & headerSizeMask))
+	size := c.readUint(1 << (flags & headerSizeMask))
 	if c.short || size > maxHeader {
 		return block{}, 0, 0, malformed("the header of an object at %d", address)
 	}
@@ -119,12 +119,12 @@ func (s source) firstBlock(address uint64) (first block, prefix uint64, flags in
 
 // newMessages decodes an object header of version 2. Each of its blocks has a checksum.
 func (s source) newMessages(address uint64) ([]message, error) {
-	first, prefix, flags, err := s.firstBlock(address)
+	first, prefix, flags, err := s.readFirstBlock(address)
 	if err != nil {
 		return nil, err
 	}
-	return s.collect(first, checksumSize, func(at block) (*cursor, error) {
-		b, err := s.at(at.address, int(min(at.size, maxHeader)))
+	return s.collectMessages(first, checksumSize, func(at block) (*cursor, error) {
+		b, err := s.readAt(at.address, int(min(at.size, maxHeader)))
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func (s source) newMessages(address uint64) ([]message, error) {
 			return nil, malformed("a block of %d bytes", len(b))
 		}
 		sum := &cursor{b: b[len(b)-4:]}
-		if b = b[:len(b)-4]; uint32(sum.uint(4)) != lookup3(b) {
+		if b = b[:len(b)-4]; uint32(sum.readUint(4)) != lookup3(b) {
 			return nil, malformed("wrong checksum of the header at %d", at.address)
 		}
 		if at.address == address {
@@ -143,13 +143,13 @@ func (s source) newMessages(address uint64) ([]message, error) {
 		}
 		return &cursor{b: b[4:]}, nil
 	}, func(c *cursor) message {
-		m := message{kind: c.int(1)}
-		size := c.int(2)
-		m.flag(c.int(1))
+		m := message{kind: c.readInt(1)}
+		size := c.readInt(2)
+		m.setFlag(c.readInt(1))
 		if flags&headerOrder != 0 {
-			m.order = c.take(2)
+			m.order = c.takeBytes(2)
 		}
-		m.body = c.take(size)
+		m.body = c.takeBytes(size)
 		return m
 	})
 }
@@ -158,11 +158,11 @@ func (s source) newMessages(address uint64) ([]message, error) {
 // 2.
 const checksumSize = 4
 
-// collect decodes the messages of a header block and of its continuation blocks. open returns the
-// message area of a block, and next decodes one message. tail is the number of bytes that follow
-// the messages in a block. The error wraps [ErrUnsupported] if the type of a message is unknown but
-// must be understood.
-func (s source) collect(first block, tail int, open func(block) (*cursor, error),
+// collectMessages decodes the messages of a header block and of its continuation blocks. open
+// returns the message area of a block, and next decodes one message. tail is the number of bytes
+// that follow the messages in a block. The error wraps [ErrUnsupported] if the type of a message is
+// unknown but must be understood.
+func (s source) collectMessages(first block, tail int, open func(block) (*cursor, error),
 	next func(*cursor) message) (all []message, err error) {
 	blocks := []block{first}
 	for i := 0; i < len(blocks); i++ {
@@ -185,7 +185,7 @@ func (s source) collect(first block, tail int, open func(block) (*cursor, error)
 			}
 			if m.kind == msgContinuation {
 				to := &cursor{b: m.body}
-				blocks = append(blocks, block{to.uint(8), to.uint(8)})
+				blocks = append(blocks, block{to.readUint(8), to.readUint(8)})
 				continue
 			}
 			all = append(all, m)

@@ -21,49 +21,49 @@ type heap struct {
 // openHeap reads the header of the fractal heap at the given address. The error wraps
 // [ErrUnsupported] if the heap is compressed, and [ErrFormat] if the header is malformed.
 func (s source) openHeap(address uint64) (*heap, error) {
-	c, err := s.signed("FRHP", address, 146)
+	c, err := s.readSigned("FRHP", address, 146)
 	if err != nil {
 		return nil, err
 	}
 	h := &heap{source: s}
-	version, id, filters := c.int(1), c.int(2), c.int(2)
-	c.take(1)
-	most := c.uint(4)
-	c.take(8) // the next huge object ID
-	h.huge = c.uint(8)
-	c.take(10 * 8)
+	version, id, filters := c.readInt(1), c.readInt(2), c.readInt(2)
+	c.takeBytes(1)
+	most := c.readUint(4)
+	c.takeBytes(8) // the next huge object ID
+	h.huge = c.readUint(8)
+	c.takeBytes(10 * 8)
 	h.placed = id >= 1+8+8 // large enough for an address and a length
-	h.width, h.start, h.direct = c.uint(2), c.uint(8), c.uint(8)
-	limit := c.int(2)
-	c.take(2)
-	h.root, h.rows = c.uint(8), c.int(2)
+	h.width, h.start, h.direct = c.readUint(2), c.readUint(8), c.readUint(8)
+	limit := c.readInt(2)
+	c.takeBytes(2)
+	h.root, h.rows = c.readUint(8), c.readInt(2)
 	switch {
 	case filters != 0:
 		return nil, unsupported("links or attributes in a heap that is compressed")
-	case version != 0 || limit > 64 || h.width == 0 || !power(h.width) || !power(h.start) ||
-		!power(h.direct) || h.direct < h.start || h.rows > limit:
+	case version != 0 || limit > 64 || h.width == 0 || !isPowerOfTwo(h.width) || !isPowerOfTwo(h.start) ||
+		!isPowerOfTwo(h.direct) || h.direct < h.start || h.rows > limit:
 		return nil, malformed("the heap at %d", address)
 	}
-	if _, err := s.sealed("FRHP", address, 146); err != nil {
+	if _, err := s.readSealed("FRHP", address, 146); err != nil {
 		return nil, err
 	}
-	h.offset, h.length = (limit+7)/8, width(min(h.direct, most))
+	h.offset, h.length = (limit+7)/8, byteWidth(min(h.direct, most))
 	return h, nil
 }
 
-func power(n uint64) bool { return bits.OnesCount64(n) == 1 && n < 1<<40 }
+func isPowerOfTwo(n uint64) bool { return bits.OnesCount64(n) == 1 && n < 1<<40 }
 
 // get returns the object with the given heap ID, which may be managed, huge or tiny.
 func (h *heap) get(id *cursor) (*cursor, error) {
-	switch kind := id.int(1); {
+	switch kind := id.readInt(1); {
 	case kind>>6 != 0:
 		return nil, malformed("a place in a heap of version %d", kind>>6)
 	case kind>>4 == 1:
 		return h.getHuge(id)
 	case kind>>4 == 2:
-		return &cursor{b: id.take(kind&15 + 1)}, nil
+		return &cursor{b: id.takeBytes(kind&15 + 1)}, nil
 	}
-	at, n := id.uint(h.offset), id.uint(h.length)
+	at, n := id.readUint(h.offset), id.readUint(h.length)
 	if id.short || n > maxHeader {
 		return nil, malformed("%d bytes at %d of a heap", n, at)
 	}
@@ -75,17 +75,17 @@ func (h *heap) get(id *cursor) (*cursor, error) {
 func (h *heap) getHuge(id *cursor) (*cursor, error) {
 	var at block
 	if h.placed {
-		at = block{id.uint(8), id.uint(8)}
+		at = block{id.readUint(8), id.readUint(8)}
 	} else {
 		if err := h.readPlaces(); err != nil {
 			return nil, err
 		}
-		at = h.places[id.uint(8)]
+		at = h.places[id.readUint(8)]
 	}
 	if id.short || at.size == 0 || at.size > maxHeader {
 		return nil, malformed("%d bytes at %d for a huge object in a heap", at.size, at.address)
 	}
-	b, err := h.at(at.address, int(at.size))
+	b, err := h.readAt(at.address, int(at.size))
 	return &cursor{b: b}, err
 }
 
@@ -103,8 +103,8 @@ func (h *heap) readPlaces() error {
 	}
 	h.places = map[uint64]block{}
 	return index.each(func(c *cursor) error {
-		at := block{c.uint(8), c.uint(8)}
-		h.places[c.uint(8)] = at
+		at := block{c.readUint(8), c.readUint(8)}
+		h.places[c.readUint(8)] = at
 		return nil
 	})
 }
@@ -115,25 +115,25 @@ func (h *heap) find(at uint64, n int) ([]byte, error) {
 	block, rows := h.root, h.rows
 	for range maxDepth {
 		if rows == 0 {
-			return h.in(block, h.start, at, n)
+			return h.readDirect(block, h.start, at, n)
 		}
-		row, first, size := h.row(at)
+		row, first, size := h.blockRow(at)
 		if row >= rows {
 			break
 		}
 		column := (at - first) / size
 		head := uint64(4 + 1 + 8 + h.offset)
-		if _, err := h.signed("FHIB", block, 4); err != nil {
+		if _, err := h.readSigned("FHIB", block, 4); err != nil {
 			return nil, err
 		}
-		b, err := h.at(block+head+8*(uint64(row)*h.width+column), 8)
+		b, err := h.readAt(block+head+8*(uint64(row)*h.width+column), 8)
 		if err != nil {
 			return nil, err
 		}
-		block = (&cursor{b: b}).uint(8)
+		block = (&cursor{b: b}).readUint(8)
 		at -= first + column*size
 		if size <= h.direct {
-			return h.in(block, size, at, n)
+			return h.readDirect(block, size, at, n)
 		}
 		if rows = bits.Len64(size) - bits.Len64(h.start*h.width) + 1; rows < 1 {
 			break
@@ -142,9 +142,9 @@ func (h *heap) find(at uint64, n int) ([]byte, error) {
 	return nil, malformed("a reference to a missing object in a heap")
 }
 
-// row returns the row of the block table that contains the offset, the offset of the first block of
-// that row, and the block size of the row.
-func (h *heap) row(at uint64) (row int, first, size uint64) {
+// blockRow returns the row of the block table that contains the offset, the offset of the first
+// block of that row, and the block size of the row.
+func (h *heap) blockRow(at uint64) (row int, first, size uint64) {
 	if row = bits.Len64(at / (h.start * h.width)); row == 0 {
 		return 0, 0, h.start
 	}
@@ -152,13 +152,14 @@ func (h *heap) row(at uint64) (row int, first, size uint64) {
 	return row, size * h.width, size
 }
 
-// in reads n bytes at an offset within a direct block. The offset includes the block header.
-func (h *heap) in(block, size, at uint64, n int) ([]byte, error) {
-	if _, err := h.signed("FHDB", block, 4); err != nil {
+// readDirect reads n bytes at an offset within a direct block. The offset includes the block
+// header.
+func (h *heap) readDirect(block, size, at uint64, n int) ([]byte, error) {
+	if _, err := h.readSigned("FHDB", block, 4); err != nil {
 		return nil, err
 	}
 	if at > size || uint64(n) > size-at {
 		return nil, malformed("%d bytes at %d of a block of %d in a heap", n, at, size)
 	}
-	return h.source.at(block+at, n)
+	return h.source.readAt(block+at, n)
 }

@@ -24,25 +24,25 @@ type index struct {
 // parseIndex decodes the chunk index of a layout message of version 4 or 5, as written with
 // libver="latest".
 func (d *Dataset) parseIndex(c *cursor) error {
-	flags, rank := c.int(1), c.int(1)
-	d.parseChunk(c, rank, c.int(1))
-	d.index = index{kind: c.int(1), bare: flags&1 != 0}
+	flags, rank := c.readInt(1), c.readInt(1)
+	d.parseChunk(c, rank, c.readInt(1))
+	d.index = index{kind: c.readInt(1), bare: flags&1 != 0}
 	switch d.index.kind { // the index repeats the following fields
 	case indexSingle:
 		if flags&2 != 0 {
-			d.index.only = stored{size: c.int(8), skipped: uint32(c.uint(4))}
+			d.index.only = stored{size: c.readInt(8), skipped: uint32(c.readUint(4))}
 		}
 	case indexImplicit:
 	case indexFixed:
-		c.take(1)
+		c.takeBytes(1)
 	case indexExtensible:
-		c.take(5)
+		c.takeBytes(5)
 	case indexNewTree:
-		c.take(6)
+		c.takeBytes(6)
 	default:
 		return unsupported("chunks in an index of kind %d", d.index.kind)
 	}
-	d.index.address = c.uint(8)
+	d.index.address = c.readUint(8)
 	return nil
 }
 
@@ -58,25 +58,25 @@ func (d *Dataset) readIndex() error {
 		if only.address = d.index.address; only.size == 0 {
 			only.size = d.chunkSize()
 		}
-		d.put(make([]int, len(d.shape)), only)
+		d.recordChunk(make([]int, len(d.shape)), only)
 		return nil
 	case indexImplicit:
-		return d.implicit()
+		return d.recordImplicit()
 	case indexFixed:
-		return d.fixedArray()
+		return d.readFixedArray()
 	case indexExtensible:
-		return d.extensibleArray()
+		return d.readExtensibleArray()
 	case indexNewTree:
 		return d.newTree()
 	}
 	t := tree{source: d.tree.source}
-	return t.eachLeaf(d.index.address, 1, -1, 8+8*(len(d.shape)+1), d.enter)
+	return t.eachLeaf(d.index.address, 1, -1, 8+8*(len(d.shape)+1), d.recordTreeChunk)
 }
 
-// put records the chunk at the given grid coordinates. Chunks outside of the current shape are
-// ignored, because a data set may have been shrunk.
-func (d *Dataset) put(at []int, s stored) {
-	all, whole := grid(d.shape, d.chunk), true
+// recordChunk records the chunk at the given grid coordinates. Chunks outside of the current shape
+// are ignored, because a data set may have been shrunk.
+func (d *Dataset) recordChunk(at []int, s stored) {
+	all, whole := gridCounts(d.shape, d.chunk), true
 	for i := range at {
 		if at[i] < 0 || at[i] >= all[i] {
 			return
@@ -89,18 +89,18 @@ func (d *Dataset) put(at []int, s stored) {
 	d.chunks[all.index(at)] = s
 }
 
-// enter records a chunk of a B-tree of version 1.
-func (d *Dataset) enter(key *cursor, address uint64) error {
-	s := stored{address: address, size: key.int(4), skipped: uint32(key.uint(4))}
+// recordTreeChunk records a chunk of a B-tree of version 1.
+func (d *Dataset) recordTreeChunk(key *cursor, address uint64) error {
+	s := stored{address: address, size: key.readInt(4), skipped: uint32(key.readUint(4))}
 	at := make([]int, len(d.shape))
 	for i := range at {
-		offset := key.int(8)
+		offset := key.readInt(8)
 		if offset < 0 || offset%d.chunk[i] != 0 || offset >= d.shape[i] {
 			return malformed("a chunk at %d of dimension %d of %v", offset, i, d.shape)
 		}
 		at[i] = offset / d.chunk[i]
 	}
-	d.put(at, s)
+	d.recordChunk(at, s)
 	return nil
 }
 
@@ -110,9 +110,9 @@ func (d *Dataset) chunkSize() int {
 	return size
 }
 
-// place returns the grid coordinates of the n-th chunk of an index. The index covers the maximum
-// shape; an unlimited dimension varies slowest.
-func (d *Dataset) place(n int) []int {
+// chunkCoordinates returns the grid coordinates of the n-th chunk of an index. The index covers the
+// maximum shape; an unlimited dimension varies slowest.
+func (d *Dataset) chunkCoordinates(n int) []int {
 	at, endless := make([]int, len(d.limit)), -1
 	for i := len(at) - 1; i >= 0; i-- {
 		if d.limit[i] < 0 {
@@ -131,9 +131,9 @@ func (d *Dataset) place(n int) []int {
 	return at
 }
 
-// implicit records the chunks of an implicit index: all of them are allocated, contiguously and
-// without filters.
-func (d *Dataset) implicit() error {
+// recordImplicit records the chunks of an implicit index: all of them are allocated, contiguously
+// and without filters.
+func (d *Dataset) recordImplicit() error {
 	size, n := d.chunkSize(), 1
 	for i, most := range d.limit {
 		k := (max(most, 1)-1)/d.chunk[i] + 1
@@ -144,7 +144,7 @@ func (d *Dataset) implicit() error {
 		n = int(lo)
 	}
 	for i := range n {
-		d.put(d.place(i), stored{address: d.index.address + uint64(i*size), size: size})
+		d.recordChunk(d.chunkCoordinates(i), stored{address: d.index.address + uint64(i*size), size: size})
 	}
 	return nil
 }
@@ -156,35 +156,35 @@ func (d *Dataset) newTree() error {
 		return err
 	}
 	width := t.record - 8*len(d.shape)
-	if t.kind != recordChunk && t.kind != recordFiltered || !entryFits(width, t.kind == recordFiltered) {
+	if t.kind != recordChunk && t.kind != recordFiltered || !isEntrySize(width, t.kind == recordFiltered) {
 		return malformed("chunks in a tree of kind %d with records of %d bytes", t.kind, t.record)
 	}
 	return t.each(func(c *cursor) error {
-		s := d.entry(&cursor{b: c.take(width)}, t.kind == recordFiltered)
+		s := d.decodeEntry(&cursor{b: c.takeBytes(width)}, t.kind == recordFiltered)
 		at := make([]int, len(d.shape))
 		for i := range at {
-			at[i] = c.int(8)
+			at[i] = c.readInt(8)
 		}
-		d.put(at, s)
+		d.recordChunk(at, s)
 		return nil
 	})
 }
 
-// entryFits reports whether the size of an index entry is valid. An entry is an address; with
+// isEntrySize reports whether the size of an index entry is valid. An entry is an address; with
 // filters, the chunk size and the filter mask follow.
-func entryFits(size int, filtered bool) bool {
+func isEntrySize(size int, filtered bool) bool {
 	if filtered {
 		return size > 12 && size <= 20
 	}
 	return size == 8
 }
 
-// entry decodes an index entry.
-func (d *Dataset) entry(c *cursor, filtered bool) stored {
-	s := stored{address: c.uint(8), size: d.chunkSize()}
+// decodeEntry decodes an index entry.
+func (d *Dataset) decodeEntry(c *cursor, filtered bool) stored {
+	s := stored{address: c.readUint(8), size: d.chunkSize()}
 	if filtered {
-		s.size = c.int(len(c.b) - 4)
-		s.skipped = uint32(c.uint(4))
+		s.size = c.readInt(len(c.b) - 4)
+		s.skipped = uint32(c.readUint(4))
 	}
 	return s
 }

@@ -18,11 +18,11 @@ type linking struct {
 // linking reads the links of the group with the given header address. The error wraps
 // [ErrUnsupported] if members cannot be added to this kind of group; see [Append].
 func (f *File) linking(address uint64) (*linking, error) {
-	all, err := f.messages(address)
+	all, err := f.readMessages(address)
 	if err != nil {
 		return nil, err
 	}
-	start, err := f.at(address, 4)
+	start, err := f.readAt(address, 4)
 	if err != nil {
 		return nil, err
 	}
@@ -32,20 +32,21 @@ func (f *File) linking(address uint64) (*linking, error) {
 		if l.table = &all[i]; isNew || len(l.table.body) < 16 {
 			return nil, unsupported("to add to a group with a symbol table and a header of version 2")
 		}
-		return l, f.eachSymbol(l.tree(), l.heap(), func(s symbol) error { l.has[s.name] = true; return nil })
+		return l, f.eachSymbol(l.treeAddress(), l.heapAddress(),
+			func(s symbol) error { l.has[s.name] = true; return nil })
 	}
-	return l, l.inHeader(isNew)
+	return l, l.readHeaderLinks(isNew)
 }
 
-// tree returns the address of the B-tree of a symbol table. heap returns the address of its local
-// heap, which contains the names.
-func (l *linking) tree() uint64 { return (&cursor{b: l.table.body}).uint(8) }
-func (l *linking) heap() uint64 {
-	return (&cursor{b: l.table.body[8:]}).uint(8)
+// treeAddress returns the address of the B-tree of a symbol table. heapAddress returns the address
+// of its local heap, which contains the names.
+func (l *linking) treeAddress() uint64 { return (&cursor{b: l.table.body}).readUint(8) }
+func (l *linking) heapAddress() uint64 {
+	return (&cursor{b: l.table.body[8:]}).readUint(8)
 }
 
-// inHeader reads the names of the links that are stored in the object header.
-func (l *linking) inHeader(isNew bool) error {
+// readHeaderLinks reads the names of the links that are stored in the object header.
+func (l *linking) readHeaderLinks(isNew bool) error {
 	if !isNew {
 		return unsupported("to add to a group with links in a header of version 1")
 	}
@@ -53,11 +54,11 @@ func (l *linking) inHeader(isNew bool) error {
 		c := &cursor{b: m.body}
 		switch m.kind {
 		case msgLinkInfo:
-			c.take(1)
-			if c.int(1)&linksCounted != 0 {
-				c.take(8)
+			c.takeBytes(1)
+			if c.readInt(1)&linksCounted != 0 {
+				c.takeBytes(8)
 			}
-			if c.uint(8) != undefined {
+			if c.readUint(8) != undefined {
 				return unsupported("to add to a group with links in a heap")
 			}
 		case msgLink:
@@ -72,19 +73,19 @@ const linksCounted = 1
 
 // linkName returns the name in a link message.
 func linkName(c *cursor) string {
-	c.take(1)
-	flags := c.int(1)
+	c.takeBytes(1)
+	flags := c.readInt(1)
 	for _, field := range [][2]int{{8, 1}, {4, 8}, {16, 1}} { // flag and size of an optional field
 		if flags&field[0] != 0 {
-			c.take(field[1])
+			c.takeBytes(field[1])
 		}
 	}
-	return string(c.take(c.int(1 << (flags & 3))))
+	return string(c.takeBytes(c.readInt(1 << (flags & 3))))
 }
 
-// link returns the patches that add members to an existing group. Data that the patches refer to is
-// written at the end of the file first.
-func (w *Writer) link(group string, members map[string]uint64) ([]patch, error) {
+// linkMembers returns the patches that add members to an existing group. Data that the patches
+// refer to is written at the end of the file first.
+func (w *Writer) linkMembers(group string, members map[string]uint64) ([]patch, error) {
 	l, err := w.old.linksOf(group)
 	if err != nil {
 		return nil, err
@@ -99,29 +100,29 @@ func (w *Writer) link(group string, members map[string]uint64) ([]patch, error) 
 // adds the new links there. The returned patch turns the first block of the header into a
 // continuation message that refers to the new block.
 func (w *Writer) linkInHeader(address uint64, l *linking, members map[string]uint64) ([]patch, error) {
-	first, _, _, err := w.old.file.firstBlock(address)
+	first, _, _, err := w.old.file.readFirstBlock(address)
 	if err != nil {
 		return nil, err
 	}
-	b, err := w.old.file.at(first.address, int(first.size))
+	b, err := w.old.file.readAt(first.address, int(first.size))
 	if err != nil {
 		return nil, err
 	}
 	p := &piece{in: first, b: slices.Clone(b)}
-	room, order, err := p.room(address, w.old.file)
+	room, order, err := p.messageArea(address, w.old.file)
 	if err != nil {
 		return nil, err
 	}
 	more := &moreLinks{b: []byte("OCHK"), order: order, number: undefined}
 	for _, m := range l.all {
-		more.keep(m)
+		more.copyMessage(m)
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		more.add(name, members[name])
 	}
 	more.b = le.AppendUint32(more.b, lookup3(more.b))
-	p.continues(room, order, block{w.append(more.b), uint64(len(more.b))})
-	p.seal()
+	p.writeContinuation(room, order, block{w.append(more.b), uint64(len(more.b))})
+	p.updateChecksum()
 	return []patch{{first.address, p.b}}, w.err
 }
 
@@ -134,8 +135,8 @@ type moreLinks struct {
 	number uint64 // next creation order; undefined if not tracked
 }
 
-// keep copies an existing message.
-func (l *moreLinks) keep(m message) {
+// copyMessage copies an existing message.
+func (l *moreLinks) copyMessage(m message) {
 	if m.kind == 0 { // NIL message
 		return
 	}
@@ -149,7 +150,7 @@ func (l *moreLinks) keep(m message) {
 
 // add appends a hard link.
 func (l *moreLinks) add(name string, address uint64) {
-	body := link(name, address)
+	body := linkMessage(name, address)
 	if l.number != undefined {
 		const numbered, at = 4, 2 // the order precedes the character set
 		body[1] |= numbered
@@ -165,7 +166,7 @@ func (l *moreLinks) add(name string, address uint64) {
 // location.
 func (w *Writer) linkInTable(group string, l *linking, members map[string]uint64) ([]patch, error) {
 	var all []symbol
-	if err := w.old.file.eachSymbol(l.tree(), l.heap(), func(s symbol) error {
+	if err := w.old.file.eachSymbol(l.treeAddress(), l.heapAddress(), func(s symbol) error {
 		if s.kind == symbolGroup { // its symbol table may move, too
 			s.kind, s.known = 0, make([]byte, len(s.known))
 		}
@@ -178,17 +179,17 @@ func (w *Writer) linkInTable(group string, l *linking, members map[string]uint64
 		all = append(all, symbol{name: name, header: address, known: make([]byte, 16)})
 	}
 	slices.SortFunc(all, func(a, b symbol) int { return cmp.Compare(a.name, b.name) })
-	block, err := w.old.file.superblock()
+	block, err := w.old.file.readAppendFields()
 	if err != nil {
 		return nil, err
 	}
 	if block.symbols < 1 || block.children < 1 {
 		return nil, malformed("nodes of %d symbols in trees of %d children", block.symbols, block.children)
 	}
-	place := w.symbolTable(all, block)
+	place := w.writeSymbolTable(all, block)
 	patches := []patch{{l.table.at, place}}
-	for _, at := range append(w.old.knownTo(group), block.known) {
-		b, err := w.old.file.at(at, len(place))
+	for _, at := range append(w.old.cachedAddresses(group), block.known) {
+		b, err := w.old.file.readAt(at, len(place))
 		if err != nil {
 			return nil, err
 		}
@@ -199,15 +200,15 @@ func (w *Writer) linkInTable(group string, l *linking, members map[string]uint64
 	return patches, w.err
 }
 
-// knownTo returns the addresses at which the parent group caches the location of a group's symbol
-// table.
-func (a *appended) knownTo(group string) (places []uint64) {
+// cachedAddresses returns the addresses at which the parent group caches the location of a group's
+// symbol table.
+func (a *appended) cachedAddresses(group string) (places []uint64) {
 	above, _ := path.Split(group)
 	l, err := a.linksOf(strings.TrimSuffix(above, "/"))
 	if err != nil || l.table == nil {
 		return nil
 	}
-	a.file.eachSymbol(l.tree(), l.heap(), func(s symbol) error {
+	a.file.eachSymbol(l.treeAddress(), l.heapAddress(), func(s symbol) error {
 		if s.kind == symbolGroup && s.header == a.file.groups[group] {
 			places = append(places, s.at)
 		}

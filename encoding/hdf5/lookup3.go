@@ -16,7 +16,7 @@ func lookup3(b []byte) uint32 {
 		x += binary.LittleEndian.Uint32(b)
 		y += binary.LittleEndian.Uint32(b[4:])
 		z += binary.LittleEndian.Uint32(b[8:])
-		x, y, z = mix(x, y, z)
+		x, y, z = mixWords(x, y, z)
 		b = b[12:]
 	}
 	var last [12]byte
@@ -32,7 +32,7 @@ func lookup3(b []byte) uint32 {
 	return y
 }
 
-func mix(x, y, z uint32) (uint32, uint32, uint32) {
+func mixWords(x, y, z uint32) (uint32, uint32, uint32) {
 	for _, s := range [...]int{4, 6, 8, 16, 19, 4} {
 		x -= z
 		x ^= bits.RotateLeft32(z, s)

@@ -15,23 +15,23 @@ const (
 	lzfSeven    = 7 // lengths from here on use an additional byte
 )
 
-// unlzf decompresses a chunk of size bytes. The output may be up to 8 bytes longer, because a
-// checksum can follow the chunk.
-func unlzf(b []byte, size int) ([]byte, error) {
+// decompressLZF decompresses a chunk of size bytes. The output may be up to 8 bytes longer, because
+// a checksum can follow the chunk.
+func decompressLZF(b []byte, size int) ([]byte, error) {
 	if size/lzfLongest > len(b) {
 		return nil, malformed("%d bytes cannot be compressed to %d", size, len(b))
 	}
 	out := make([]byte, 0, size+8)
 	for c := (&cursor{b: b}); len(c.b) > 0; {
-		control := c.int(1)
+		control := c.readInt(1)
 		if control < lzfLiterals {
-			out = append(out, c.take(control+1)...)
+			out = append(out, c.takeBytes(control+1)...)
 		} else {
 			n := control >> 5
 			if n == lzfSeven {
-				n += c.int(1)
+				n += c.readInt(1)
 			}
-			back := control&31<<8 + c.int(1) + 1
+			back := control&31<<8 + c.readInt(1) + 1
 			if back > len(out) {
 				return nil, malformed("a compressed chunk refers to data before its start")
 			}
@@ -46,8 +46,8 @@ func unlzf(b []byte, size int) ([]byte, error) {
 	return out, nil
 }
 
-// lzf compresses b. It returns nil if the output would not be smaller.
-func lzf(b []byte) []byte {
+// compressLZF compresses b. It returns nil if the output would not be smaller.
+func compressLZF(b []byte) []byte {
 	var seen [1 << 14]int // last position + 1, by hash of three bytes
 	out := make([]byte, 0, len(b))
 	literals := 0 // pending literals before at

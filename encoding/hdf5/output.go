@@ -19,10 +19,10 @@ type Output struct {
 // chunkBytes is the approximate size in bytes of a chunk if [Options] does not specify one.
 const chunkBytes = 1 << 20
 
-// plan validates the options, chooses the layout and the filters, and allocates space for a
+// planLayout validates the options, chooses the layout and the filters, and allocates space for a
 // contiguous layout. It returns an error that wraps [ErrShape] or [ErrUnsupported] if an option is
 // invalid.
-func (d *Output) plan() error {
+func (d *Output) planLayout() error {
 	size, err := d.kind.sizeOf(d.shape...)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrShape, err)
@@ -36,12 +36,12 @@ func (d *Output) plan() error {
 	if d.o.Chunk == nil && !d.o.Shuffle && d.o.Gzip == 0 && !d.o.LZF && d.o.MaxShape == nil {
 		d.store.kind, d.size = layoutContiguous, uint64(size)
 		if d.address = undefined; size > 0 {
-			d.address = d.w.reserve(size)
+			d.address = d.w.reserveBytes(size)
 		}
 		return d.w.err
 	}
 	if d.chunk = d.o.Chunk; d.chunk == nil {
-		d.chunk = d.guess()
+		d.chunk = d.guessChunk()
 	}
 	bytes, err := d.kind.sizeOf(d.chunk...)
 	if err != nil || bytes == 0 || bytes > maxChunk || len(d.chunk) != len(d.shape) || len(d.shape) == 0 {
@@ -61,13 +61,13 @@ func (d *Output) plan() error {
 	return nil
 }
 
-// growing is the minimum chunk length in an unlimited dimension, before [Output.guess] reduces it
-// to the chunk size limit.
+// growing is the minimum chunk length in an unlimited dimension, before [Output.guessChunk] reduces
+// it to the chunk size limit.
 const growing = 1024
 
-// guess returns a chunk shape. It halves the leading dimensions until the chunk is at most
+// guessChunk returns a chunk shape. It halves the leading dimensions until the chunk is at most
 // chunkBytes.
-func (d *Output) guess() []int {
+func (d *Output) guessChunk() []int {
 	chunk := make([]int, len(d.shape))
 	for i, n := range d.shape {
 		if chunk[i] = max(n, 1); d.limit[i] == Unlimited {
@@ -99,7 +99,7 @@ func (d *Output) WriteSlab(src *tensor.Tensor, start ...int) (err error) {
 	guarded := tensor.Catch(func() {
 		whole := src.Contiguous()
 		defer whole.Close()
-		if err = fits(d.kind.dtype, d.shape, whole, start); err == nil && whole.Numel() > 0 {
+		if err = checkSlab(d.kind.dtype, d.shape, whole, start); err == nil && whole.Numel() > 0 {
 			err = d.write(tensor.Bytes(whole), start, whole.Shape())
 		}
 		runtime.KeepAlive(whole)
@@ -117,27 +117,27 @@ func (d *Output) write(b []byte, start, shape []int) error {
 	size := d.kind.size
 	if d.store.kind == layoutContiguous {
 		return boxOf(d.shape, start, shape).each(func(in, out, n int) error {
-			d.w.put(d.address+uint64(in*size), b[out*size:(out+n)*size])
+			d.w.writeAt(d.address+uint64(in*size), b[out*size:(out+n)*size])
 			return d.w.err
 		})
 	}
-	all := grid(d.shape, d.chunk)
-	return meet(d.shape, d.chunk, start, shape, func(index int, common overlap) (err error) {
+	all := gridCounts(d.shape, d.chunk)
+	return eachOverlap(d.shape, d.chunk, start, shape, func(index int, common overlap) (err error) {
 		bytes, _ := d.kind.sizeOf(d.chunk...)
 		chunk := make([]byte, bytes)
-		if !common.whole(d.shape, d.chunk, all.place(index)) {
+		if !common.coversChunk(d.shape, d.chunk, all.coordinatesOf(index)) {
 			if chunk, err = d.readChunk(index); err != nil {
 				return err
 			}
 		}
-		common.move(b, chunk, size, true)
-		return d.keep(index, chunk)
+		common.copyElements(b, chunk, size, true)
+		return d.writeChunk(index, chunk)
 	})
 }
 
-// keep writes a chunk. It overwrites the previous version of the chunk if the new one fits and the
-// old one is not fixed, and appends otherwise.
-func (d *Output) keep(index int, b []byte) error {
+// writeChunk writes a chunk. It overwrites the previous version of the chunk if the new one fits
+// and the old one is not fixed, and appends otherwise.
+func (d *Output) writeChunk(index int, b []byte) error {
 	b, skipped, err := encode(b, d.filters, d.kind.size)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (d *Output) keep(index int, b []byte) error {
 	}
 	old, ok := d.chunks[index]
 	if ok && !old.fixed && len(b) <= old.size {
-		d.w.put(old.address, b)
+		d.w.writeAt(old.address, b)
 	} else {
 		old.address = d.w.append(b)
 	}

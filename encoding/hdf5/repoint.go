@@ -10,11 +10,11 @@ type patch struct {
 	bytes   []byte
 }
 
-// repoint returns the patches that update the chunk index address and the shape in the header of an
-// existing data set, one patch for each header block. Data that the patches refer to is written at
-// the end of the file first.
-func (w *Writer) repoint(address uint64, d *Output, tree uint64) ([]patch, error) {
-	all, err := w.old.file.messages(address)
+// updateIndex returns the patches that update the chunk index address and the shape in the header
+// of an existing data set, one patch for each header block. Data that the patches refer to is
+// written at the end of the file first.
+func (w *Writer) updateIndex(address uint64, d *Output, tree uint64) ([]patch, error) {
+	all, err := w.old.file.readMessages(address)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (w *Writer) repoint(address uint64, d *Output, tree uint64) ([]patch, error
 		i := slices.IndexFunc(pieces, func(p *piece) bool { return p.in == m.in })
 		if i < 0 {
 			i = len(pieces)
-			b, err := w.old.file.at(m.in.address, int(m.in.size))
+			b, err := w.old.file.readAt(m.in.address, int(m.in.size))
 			if err != nil {
 				return nil, err
 			}
@@ -37,17 +37,17 @@ func (w *Writer) repoint(address uint64, d *Output, tree uint64) ([]patch, error
 		case body[0] == 3:
 			le.PutUint64(body[3:], tree) // after version, class and rank
 		default:
-			pieces[i].layout = d.layout(tree)
+			pieces[i].layout = d.layoutMessage(tree)
 		}
 	}
 	var patches []patch
 	for _, p := range pieces {
 		if p.layout != nil {
-			if err := w.move(address, p); err != nil {
+			if err := w.moveMessages(address, p); err != nil {
 				return nil, err
 			}
 		}
-		p.seal()
+		p.updateChecksum()
 		patches = append(patches, patch{p.in.address, p.b})
 	}
 	return patches, nil
@@ -71,8 +71,8 @@ type piece struct {
 	layout []byte // replacement of a shorter layout message
 }
 
-// seal updates the checksum of a block of a header of version 2. Version 1 has none.
-func (p *piece) seal() {
+// updateChecksum updates the checksum of a block of a header of version 2. Version 1 has none.
+func (p *piece) updateChecksum() {
 	if p.isNew() {
 		end := len(p.b) - checksumSize
 		le.PutUint32(p.b[end:], lookup3(p.b[:end]))
@@ -82,17 +82,17 @@ func (p *piece) seal() {
 // isNew reports whether the block belongs to a header of version 2.
 func (p *piece) isNew() bool { return string(p.b[:4]) == "OHDR" || string(p.b[:4]) == "OCHK" }
 
-// move copies the messages of a block to a new block at the end of the file, with the new layout
-// message, and turns p into a continuation. A layout message cannot grow in place.
-func (w *Writer) move(address uint64, p *piece) error {
-	room, order, err := p.room(address, w.old.file)
+// moveMessages copies the messages of a block to a new block at the end of the file, with the new
+// layout message, and turns p into a continuation. A layout message cannot grow in place.
+func (w *Writer) moveMessages(address uint64, p *piece) error {
+	room, order, err := p.messageArea(address, w.old.file)
 	if err != nil {
 		return err
 	}
 	moved := []byte("OCHK")
 	for c := (&cursor{b: room}); len(c.b) >= 4+order; {
-		head := c.take(4 + order)
-		body := c.take(int(le.Uint16(head[1:])))
+		head := c.takeBytes(4 + order)
+		body := c.takeBytes(int(le.Uint16(head[1:])))
 		switch {
 		case c.short:
 			return malformed("a message in a header is cut short")
@@ -105,18 +105,18 @@ func (w *Writer) move(address uint64, p *piece) error {
 		moved = append(append(moved, head...), body...)
 	}
 	moved = le.AppendUint32(moved, lookup3(moved))
-	p.continues(room, order, block{w.append(moved), uint64(len(moved))})
+	p.writeContinuation(room, order, block{w.append(moved), uint64(len(moved))})
 	return w.err
 }
 
-// room returns the message area of a block and the width of the creation order field of its
+// messageArea returns the message area of a block and the width of the creation order field of its
 // messages. address is the address of the object header. The error wraps [ErrUnsupported] if the
 // area is too small for a continuation message.
-func (p *piece) room(address uint64, f *File) (room []byte, order int, err error) {
+func (p *piece) messageArea(address uint64, f *File) (room []byte, order int, err error) {
 	if !p.isNew() {
 		return nil, 0, unsupported("chunks in an index of libver=\"latest\" under a header of version 1")
 	}
-	_, prefix, flags, err := f.firstBlock(address)
+	_, prefix, flags, err := f.readFirstBlock(address)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -133,9 +133,9 @@ func (p *piece) room(address uint64, f *File) (room []byte, order int, err error
 	return p.b[from : len(p.b)-checksumSize], order, nil
 }
 
-// continues replaces the messages in the given message area by a continuation message that refers
-// to the block in. The rest of the area becomes a NIL message or a gap.
-func (p *piece) continues(room []byte, order int, in block) {
+// writeContinuation replaces the messages in the given message area by a continuation message that
+// refers to the block in. The rest of the area becomes a NIL message or a gap.
+func (p *piece) writeContinuation(room []byte, order int, in block) {
 	to := appendMessage(room[:0], msgContinuation, order,
 		le.AppendUint64(le.AppendUint64(nil, in.address), in.size))
 	clear(room[len(to):])

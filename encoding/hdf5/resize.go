@@ -50,23 +50,23 @@ func (d *Output) Resize(shape ...int) error {
 	if slices.Equal(shape, d.shape) {
 		return nil
 	}
-	return d.regrid(slices.Clone(shape))
+	return d.renumberChunks(slices.Clone(shape))
 }
 
-// regrid renumbers the chunks for a new shape. Chunks outside of the new shape are dropped.
-func (d *Output) regrid(shape []int) error {
-	before, after := grid(d.shape, d.chunk), grid(shape, d.chunk)
+// renumberChunks renumbers the chunks for a new shape. Chunks outside of the new shape are dropped.
+func (d *Output) renumberChunks(shape []int) error {
+	before, after := gridCounts(d.shape, d.chunk), gridCounts(shape, d.chunk)
 	if slices.Equal(before[1:], after[1:]) && shape[0] >= d.shape[0] && slices.Equal(shape[1:], d.shape[1:]) {
 		d.shape = shape // indices are stable if only the first dimension grows
 		return nil
 	}
 	chunks := map[int]stored{}
 	for index, c := range d.chunks {
-		at := before.place(index)
-		if !inGrid(at, after) {
+		at := before.coordinatesOf(index)
+		if !isInGrid(at, after) {
 			continue
 		}
-		c, err := d.trim(index, at, c, shape)
+		c, err := d.zeroOutside(index, at, c, shape)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (d *Output) regrid(shape []int) error {
 	return nil
 }
 
-func inGrid(at []int, c counts) bool {
+func isInGrid(at []int, c counts) bool {
 	for i, n := range at {
 		if n >= c[i] {
 			return false
@@ -85,8 +85,8 @@ func inGrid(at []int, c counts) bool {
 	return true
 }
 
-// trim zeroes the elements of a chunk that are outside of the new shape.
-func (d *Output) trim(index int, at []int, c stored, shape []int) (stored, error) {
+// zeroOutside zeroes the elements of a chunk that are outside of the new shape.
+func (d *Output) zeroOutside(index int, at []int, c stored, shape []int) (stored, error) {
 	start, inside := make([]int, len(at)), make([]int, len(at))
 	cut := false
 	for i := range at {
@@ -108,7 +108,7 @@ func (d *Output) trim(index int, at []int, c stored, shape []int) (stored, error
 	}); err != nil {
 		return c, err
 	}
-	err = d.keep(index, kept)
+	err = d.writeChunk(index, kept)
 	return d.chunks[index], err
 }
 

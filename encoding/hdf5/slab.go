@@ -16,7 +16,7 @@ import (
 // error wraps [ErrFormat] or [ErrLimit]; otherwise it is the error of reading. [Dataset.ReadSlab]
 // reads data sets that exceed the limit.
 func (d *Dataset) Read() (*tensor.Tensor, error) {
-	if _, err := d.readable(); err != nil {
+	if _, err := d.readableSize(); err != nil {
 		return nil, err
 	}
 	t := tensor.Empty(d.kind.dtype, d.shape...)
@@ -26,18 +26,18 @@ func (d *Dataset) Read() (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// readable returns the size of all elements in bytes. The error wraps [ErrLimit] if the size
+// readableSize returns the size of all elements in bytes. The error wraps [ErrLimit] if the size
 // exceeds the limit.
-func (d *Dataset) readable() (int, error) {
+func (d *Dataset) readableSize() (int, error) {
 	size, err := d.kind.sizeOf(d.shape...)
 	if err == nil {
-		err = safefile.CheckSize(int64(size), d.fills(), d.most, "raise File.MaxBytes if this is intended, or read slabs")
+		err = safefile.CheckSize(int64(size), d.maxExpandedSize(), d.most, "raise File.MaxBytes if this is intended, or read slabs")
 	}
 	return size, err
 }
 
-// fills returns the maximum number of bytes that the stored data can expand to.
-func (d *Dataset) fills() (n int64) {
+// maxExpandedSize returns the maximum number of bytes that the stored data can expand to.
+func (d *Dataset) maxExpandedSize() (n int64) {
 	for _, c := range d.chunks {
 		n += int64(c.size)
 	}
@@ -56,7 +56,7 @@ func (d *Dataset) fills() (n int64) {
 // different dtype, [ErrFormat], or [ErrLimit] if a chunk is too large; otherwise it is the error of
 // reading.
 func (d *Dataset) ReadSlab(dst *tensor.Tensor, start ...int) error {
-	if err := fits(d.kind.dtype, d.shape, dst, start); err != nil {
+	if err := checkSlab(d.kind.dtype, d.shape, dst, start); err != nil {
 		return err
 	}
 	b := tensor.Bytes(dst)
@@ -75,9 +75,9 @@ func (d *Dataset) ReadSlab(dst *tensor.Tensor, start ...int) error {
 	return nil
 }
 
-// fits returns an error that wraps [ErrShape] if the slab is not contiguous, is out of bounds, or
-// has a different dtype.
-func fits(dt tensor.DType, shape []int, slab *tensor.Tensor, start []int) error {
+// checkSlab returns an error that wraps [ErrShape] if the slab is not contiguous, is out of bounds,
+// or has a different dtype.
+func checkSlab(dt tensor.DType, shape []int, slab *tensor.Tensor, start []int) error {
 	bad := slab.DType() != dt || slab.Dims() != len(shape) || len(start) != len(shape) || !slab.IsContiguous()
 	for i := 0; i < len(shape) && !bad; i++ {
 		bad = start[i] < 0 || start[i] > shape[i] || slab.Dim(i) > shape[i]-start[i]
@@ -94,7 +94,7 @@ func (d *Dataset) read(b []byte, start, shape []int) error {
 	case d.store.kind == layoutChunked:
 		return d.readChunks(b, start, shape)
 	case d.store.kind == layoutContiguous && d.address == undefined:
-		d.blank(b)
+		d.fillBlank(b)
 		return nil
 	}
 	size := d.kind.size
@@ -114,8 +114,8 @@ func (d *Dataset) read(b []byte, start, shape []int) error {
 	})
 }
 
-// blank fills b with the fill value.
-func (d *Dataset) blank(b []byte) {
+// fillBlank fills b with the fill value.
+func (d *Dataset) fillBlank(b []byte) {
 	clear(b)
 	for at := 0; d.fill != nil && at < len(b); at += len(d.fill) {
 		copy(b[at:], d.fill)
@@ -143,7 +143,7 @@ func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
 			errs <- errors.Join(err, guarded)
 		}()
 	}
-	meet(d.shape, d.chunk, start, shape, func(index int, common overlap) error {
+	eachOverlap(d.shape, d.chunk, start, shape, func(index int, common overlap) error {
 		parts <- part{index, common}
 		return nil
 	})
@@ -160,7 +160,7 @@ func (d *Dataset) readPart(b []byte, index int, common overlap) error {
 	size := d.kind.size
 	if _, ok := d.chunks[index]; !ok {
 		return common.slab.each(func(in, _, n int) error {
-			d.blank(b[in*size : (in+n)*size])
+			d.fillBlank(b[in*size : (in+n)*size])
 			return nil
 		})
 	}
@@ -177,14 +177,14 @@ func (d *Dataset) readChunk(index int) ([]byte, error) {
 	s, ok := d.chunks[index]
 	if !ok {
 		b := make([]byte, size)
-		d.blank(b)
+		d.fillBlank(b)
 		return b, nil
 	}
 	if err := safefile.CheckSize(int64(size), safefile.InflatedSize(int64(s.size)), d.most,
 		"raise File.MaxBytes if a chunk of this size is intended"); err != nil {
 		return nil, err
 	}
-	b, err := d.tree.at(s.address, s.size)
+	b, err := d.tree.readAt(s.address, s.size)
 	if err != nil {
 		return nil, err
 	}

@@ -7,11 +7,11 @@ import (
 
 const signature = "\x89HDF\r\n\x1a\n"
 
-// begin returns the offset of the signature, which is 0, 512, or 512 times a power of two. Other
-// programs, such as MATLAB, store a user block before it.
-func (s source) begin() (int64, error) {
+// signatureOffset returns the offset of the signature, which is 0, 512, or 512 times a power of
+// two. Other programs, such as MATLAB, store a user block before it.
+func (s source) signatureOffset() (int64, error) {
 	for at := int64(0); at < s.size; at = max(512, 2*at) {
-		if _, err := s.signed(signature, uint64(at), len(signature)); !errors.Is(err, ErrFormat) {
+		if _, err := s.readSigned(signature, uint64(at), len(signature)); !errors.Is(err, ErrFormat) {
 			return at, err
 		}
 	}
@@ -20,28 +20,28 @@ func (s source) begin() (int64, error) {
 
 // readSuperblock returns the address of the root group's object header.
 func (s source) readSuperblock() (root uint64, err error) {
-	c, err := s.signed(signature, 0, int(min(s.size, 96)))
+	c, err := s.readSigned(signature, 0, int(min(s.size, 96)))
 	if err != nil {
 		return 0, err
 	}
 	whole := c.b
-	version := c.int(1)
+	version := c.readInt(1)
 	var offsets, lengths int
 	switch version {
 	case 0, 1:
-		c.take(4)
-		offsets, lengths = c.int(1), c.int(1)
-		c.take(9 + 4*version)
-		c.take(8) // base address when written; libhdf5 also uses the actual one
-		c.take(24 + 8)
-		root = c.uint(8)
+		c.takeBytes(4)
+		offsets, lengths = c.readInt(1), c.readInt(1)
+		c.takeBytes(9 + 4*version)
+		c.takeBytes(8) // base address when written; libhdf5 also uses the actual one
+		c.takeBytes(24 + 8)
+		root = c.readUint(8)
 	case 2, 3:
-		offsets, lengths = c.int(1), c.int(1)
-		c.take(1)
-		c.take(8) // base address when written; libhdf5 also uses the actual one
-		c.take(16)
-		root = c.uint(8)
-		if sum := c.uint(4); !c.short && uint32(sum) != lookup3(append([]byte(signature), whole[:36]...)) {
+		offsets, lengths = c.readInt(1), c.readInt(1)
+		c.takeBytes(1)
+		c.takeBytes(8) // base address when written; libhdf5 also uses the actual one
+		c.takeBytes(16)
+		root = c.readUint(8)
+		if sum := c.readUint(4); !c.short && uint32(sum) != lookup3(append([]byte(signature), whole[:36]...)) {
 			return 0, malformed("wrong checksum of the superblock")
 		}
 	default:
@@ -68,10 +68,10 @@ type superblock struct {
 	known    uint64 // address of the root group's cached symbol table; 0 if none
 }
 
-// superblock reads the fields that [Append] needs. The version must have been checked by
+// readAppendFields reads the fields that [Append] needs. The version must have been checked by
 // [source.readSuperblock].
-func (s source) superblock() (superblock, error) {
-	b, err := s.at(0, superblockSize)
+func (s source) readAppendFields() (superblock, error) {
+	b, err := s.readAt(0, superblockSize)
 	if err != nil {
 		return superblock{}, err
 	}
@@ -85,11 +85,11 @@ func (s source) superblock() (superblock, error) {
 	case 0:
 		const end, root = 40, 80
 		block.endAt, block.known = end, root
-		block.bytes, err = s.at(0, end+8)
+		block.bytes, err = s.readAt(0, end+8)
 	case 1:
 		const each, end, root = 24, 44, 84
 		block.endAt, block.known, block.fanout = end, root, 2*int(le.Uint16(b[each:]))
-		block.bytes, err = s.at(0, end+8)
+		block.bytes, err = s.readAt(0, end+8)
 	default:
 		const extension, end = 20, 28
 		block.endAt, block.extended = end, le.Uint64(b[extension:]) != undefined

@@ -5,10 +5,10 @@ import "slices"
 // noFree is the end marker of the free list of a local heap.
 const noFree = 1
 
-// symbolTable writes a symbol table: a B-tree of symbol nodes and a local heap with the names. The
-// entries must be sorted by name. It returns the body of a symbol table message, which consists of
-// the addresses of the B-tree and the heap.
-func (w *sink) symbolTable(all []symbol, s superblock) []byte {
+// writeSymbolTable writes a symbol table: a B-tree of symbol nodes and a local heap with the names.
+// The entries must be sorted by name. It returns the body of a symbol table message, which consists
+// of the addresses of the B-tree and the heap.
+func (w *sink) writeSymbolTable(all []symbol, s superblock) []byte {
 	names := make([]byte, 8) // the empty name is the key of the first node
 	enter := func(text string) uint64 {
 		at := len(names)
@@ -38,7 +38,7 @@ func (w *sink) symbolTable(all []symbol, s superblock) []byte {
 		level = append(level, child{before, w.append(b)})
 	}
 	for height := 0; ; height++ {
-		if level = w.treeNodes(0, level, last, height, s.children); len(level) == 1 {
+		if level = w.writeTreeNodes(0, level, last, height, s.children); len(level) == 1 {
 			break
 		}
 	}

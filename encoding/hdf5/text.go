@@ -58,17 +58,17 @@ func (f *File) Strings(name string) (values []string, shape []int, err error) {
 		err = unsupported("to read %v as text", d.kind.dtype)
 	}
 	if err == nil {
-		values, err = d.strings()
+		values, err = d.readStrings()
 	}
 	if err != nil {
-		return nil, nil, f.about(name, err)
+		return nil, nil, f.wrapError(name, err)
 	}
 	return values, d.Shape(), nil
 }
 
-// strings reads all elements of a data set of strings.
-func (d *Dataset) strings() ([]string, error) {
-	size, err := d.readable()
+// readStrings reads all elements of a data set of strings.
+func (d *Dataset) readStrings() ([]string, error) {
+	size, err := d.readableSize()
 	if err != nil {
 		return nil, err
 	}
@@ -80,26 +80,26 @@ func (d *Dataset) strings() ([]string, error) {
 	}
 	const header = 16 // size of a Go string header
 	n := int64(size / d.kind.size)
-	if err := safefile.CheckSize(n*header, d.fills()*header, d.most,
+	if err := safefile.CheckSize(n*header, d.maxExpandedSize()*header, d.most,
 		"raise File.MaxBytes if this many strings are intended"); err != nil {
 		return nil, err
 	}
 	values := make([]string, n)
 	heaps := collections{source: d.tree.source, read: map[uint64]map[int]string{}}
 	for i := range values {
-		if values[i], err = d.kind.text.value(b[i*d.kind.size:][:d.kind.size], &heaps); err != nil {
+		if values[i], err = d.kind.text.decodeElement(b[i*d.kind.size:][:d.kind.size], &heaps); err != nil {
 			return nil, err
 		}
 	}
 	return values, nil
 }
 
-// value decodes one element.
-func (t text) value(b []byte, heaps *collections) (string, error) {
+// decodeElement decodes one element.
+func (t text) decodeElement(b []byte, heaps *collections) (string, error) {
 	switch {
 	case t.long:
 		c := &cursor{b: b}
-		return heaps.get(c.int(4), c.uint(8), c.int(4))
+		return heaps.get(c.readInt(4), c.readUint(8), c.readInt(4))
 	case t.pad == padNull:
 		b, _, _ = bytes.Cut(b, []byte{0})
 	case t.pad == padZeros:
@@ -122,7 +122,7 @@ func (h *collections) get(n int, address uint64, number int) (string, error) {
 		return "", nil
 	}
 	if h.read[address] == nil {
-		all, err := h.collection(address)
+		all, err := h.readCollection(address)
 		if err != nil {
 			return "", err
 		}
@@ -137,30 +137,30 @@ func (h *collections) get(n int, address uint64, number int) (string, error) {
 
 const collectionHead = 4 + 4 + 8 // signature, version, size
 
-// collection reads all objects of a global heap collection, by index.
-func (h *collections) collection(address uint64) (map[int]string, error) {
-	c, err := h.signed("GCOL", address, collectionHead)
+// readCollection reads all objects of a global heap collection, by index.
+func (h *collections) readCollection(address uint64) (map[int]string, error) {
+	c, err := h.readSigned("GCOL", address, collectionHead)
 	if err != nil {
 		return nil, err
 	}
-	version, size := c.int(4), c.uint(8)
+	version, size := c.readInt(4), c.readUint(8)
 	if version != 1 || size < collectionHead || size > maxHeader {
 		return nil, malformed("a global heap of version %d and %d bytes", version, size)
 	}
-	b, err := h.at(address, int(size))
+	b, err := h.readAt(address, int(size))
 	if err != nil {
 		return nil, err
 	}
 	all := map[int]string{}
 	for c := (&cursor{b: b[collectionHead:]}); len(c.b) >= 16; {
-		number := c.int(2)
-		c.take(6)
-		n := c.int(8)
+		number := c.readInt(2)
+		c.takeBytes(6)
+		n := c.readInt(8)
 		if number == 0 { // free space
 			break
 		}
-		all[number] = string(c.take(n))
-		c.take(min(-n&7, len(c.b)))
+		all[number] = string(c.takeBytes(n))
+		c.takeBytes(min(-n&7, len(c.b)))
 		if c.short {
 			return nil, malformed("object %d in the global heap at %d", number, address)
 		}
@@ -213,11 +213,11 @@ func (w *Writer) putStrings(values []string) (refs []byte) {
 	return refs
 }
 
-// textType returns the datatype of UTF-8 strings of variable length.
-func textType() []byte {
+// textDatatype returns the datatype of UTF-8 strings of variable length.
+func textDatatype() []byte {
 	const utf8 = 1
-	b := datatypeHead(nil, classLong, 1, 1|utf8<<8, longSize)
-	b = datatypeHead(b, classText, 1, utf8<<4, 1)
+	b := appendDatatypeHead(nil, classLong, 1, 1|utf8<<8, longSize)
+	b = appendDatatypeHead(b, classText, 1, utf8<<4, 1)
 	return b
 }
 
@@ -243,7 +243,7 @@ func (w *Writer) Strings(name string, values []string, shape ...int) error {
 		return fmt.Errorf("write %s: data set %q: %w", w.path, name, err)
 	}
 	if len(values) > 0 {
-		w.put(d.address, w.putStrings(values))
+		w.writeAt(d.address, w.putStrings(values))
 	}
 	return w.err
 }

@@ -98,7 +98,7 @@ func (w *Writer) Dataset(name string, dt tensor.DType, shape []int, o Options) (
 func (w *Writer) add(name string, d *Output) error {
 	err := w.checkName(name)
 	if err == nil {
-		err = d.plan()
+		err = d.planLayout()
 	}
 	if err == nil {
 		w.datasets[name] = d
@@ -117,7 +117,7 @@ func (w *Writer) Open(name string) (*Output, error) {
 	switch {
 	case d != nil:
 	case w.old != nil:
-		d, err = w.old.dataset(w, name)
+		d, err = w.old.openDataset(w, name)
 	default:
 		err = fmt.Errorf("%w; create it with Dataset", ErrName)
 	}
@@ -135,10 +135,10 @@ func (w *Writer) Group(name string) error {
 		if _, there := w.old.file.groups[name]; there {
 			return nil
 		}
-		err = w.old.admits(name)
+		err = w.old.checkName(name)
 	}
 	for other := range w.datasets {
-		if err == nil && within(name, other) {
+		if err == nil && isWithin(name, other) {
 			err = fmt.Errorf("%w: data set %q exists", ErrName, other)
 		}
 	}
@@ -153,12 +153,12 @@ func (w *Writer) Group(name string) error {
 // conflicts with an existing data set or group.
 func (w *Writer) checkName(name string) error {
 	for other := range w.datasets {
-		if within(name, other) || within(other, name) {
+		if isWithin(name, other) || isWithin(other, name) {
 			return fmt.Errorf("%w: %q exists", ErrName, other)
 		}
 	}
 	for other := range w.groups {
-		if within(other, name) {
+		if isWithin(other, name) {
 			return fmt.Errorf("%w: group %q exists", ErrName, other)
 		}
 	}
@@ -168,11 +168,11 @@ func (w *Writer) checkName(name string) error {
 	if _, there := w.old.file.groups[name]; there {
 		return fmt.Errorf("%w: group %q exists", ErrName, name)
 	}
-	return w.old.admits(name)
+	return w.old.checkName(name)
 }
 
-// within reports whether the path name equals other or is below it.
-func within(name, other string) bool { return name == other || strings.HasPrefix(name, other+"/") }
+// isWithin reports whether the path name equals other or is below it.
+func isWithin(name, other string) bool { return name == other || strings.HasPrefix(name, other+"/") }
 
 // checkPath returns an error that wraps [ErrName] if name is not a valid path.
 func checkPath(name string) error {
@@ -190,13 +190,13 @@ const maxName = 1 << 15
 // append writes b at the end of the file and returns its address.
 func (w *sink) append(b []byte) (address uint64) {
 	address = uint64(w.tree.size)
-	w.put(address, b)
+	w.writeAt(address, b)
 	w.tree.size += int64(len(b))
 	return address
 }
 
-// reserve allocates n zero bytes at the end of the file, with the alignment of tensors.
-func (w *sink) reserve(n int) (address uint64) {
+// reserveBytes allocates n zero bytes at the end of the file, with the alignment of tensors.
+func (w *sink) reserveBytes(n int) (address uint64) {
 	const alignment = 64
 	w.tree.size = (w.tree.size + alignment - 1) / alignment * alignment
 	address = uint64(w.tree.size)
@@ -207,8 +207,8 @@ func (w *sink) reserve(n int) (address uint64) {
 	return address
 }
 
-// put writes b at an address. It is a no-op after an error.
-func (w *sink) put(address uint64, b []byte) {
+// writeAt writes b at an address. It is a no-op after an error.
+func (w *sink) writeAt(address uint64, b []byte) {
 	if w.err == nil {
 		_, w.err = w.to.WriteAt(b, int64(address))
 	}
@@ -224,22 +224,22 @@ func (w *Writer) Close() error {
 	if w.old != nil {
 		return w.closeOld()
 	}
-	if err := w.finish(); err != nil {
+	if err := w.writeFile(); err != nil {
 		return fmt.Errorf("write %s: %w", w.path, errors.Join(err, w.file.Discard()))
 	}
 	return w.file.Commit()
 }
 
-// finish writes the groups, the object headers and the superblock of a new file.
-func (w *Writer) finish() error {
-	root := w.group("")
-	w.put(0, appendSuperblock(nil, root, uint64(w.tree.size)))
-	return w.attributed()
+// writeFile writes the groups, the object headers and the superblock of a new file.
+func (w *Writer) writeFile() error {
+	root := w.writeGroup("")
+	w.writeAt(0, appendSuperblock(nil, root, uint64(w.tree.size)))
+	return w.attributeError()
 }
 
-// attributed returns the first error of the Writer. It is an error that wraps [ErrName] if there
-// are attributes of an object that was not created.
-func (w *Writer) attributed() error {
+// attributeError returns the first error of the Writer. It is an error that wraps [ErrName] if
+// there are attributes of an object that was not created.
+func (w *Writer) attributeError() error {
 	for name := range w.attrs {
 		w.err = cmp.Or(w.err, fmt.Errorf("%w: attributes of %q, which does not exist", ErrName, name))
 	}
@@ -250,28 +250,28 @@ func (w *Writer) attributed() error {
 // after [Writer.Close], so it may be deferred.
 func (w *Writer) Discard() error {
 	if w.old != nil {
-		return w.old.discard()
+		return w.old.truncateAndClose()
 	}
 	return w.file.Discard()
 }
 
-// group writes the headers of a group and its members, and returns the address of the group's
+// writeGroup writes the headers of a group and its members, and returns the address of the group's
 // header. prefix is the path of the group with a trailing slash, or empty for the root group.
-func (w *Writer) group(prefix string) uint64 {
-	members := w.members(prefix, w.made())
+func (w *Writer) writeGroup(prefix string) uint64 {
+	members := w.writeMembers(prefix, w.newPaths())
 	var h headerWriter
-	h.add(msgLinkInfo, linkInfo())
-	h.add(msgGroupInfo, groupInfo())
+	h.add(msgLinkInfo, linkInfoMessage())
+	h.add(msgGroupInfo, groupInfoMessage())
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		h.add(msgLink, link(name, members[name]))
+		h.add(msgLink, linkMessage(name, members[name]))
 	}
 	w.addAttrs(&h, strings.TrimSuffix(prefix, "/"))
-	return w.append(h.finish())
+	return w.append(h.encodeHeader())
 }
 
-// members writes the objects with the given path prefix. It returns the header addresses of the
-// direct members, by name.
-func (w *Writer) members(prefix string, names []string) map[string]uint64 {
+// writeMembers writes the objects with the given path prefix. It returns the header addresses of
+// the direct members, by name.
+func (w *Writer) writeMembers(prefix string, names []string) map[string]uint64 {
 	members := map[string]uint64{}
 	for _, name := range names {
 		rest, in := strings.CutPrefix(name, prefix)
@@ -283,17 +283,17 @@ func (w *Writer) members(prefix string, names []string) map[string]uint64 {
 			continue
 		}
 		if d := w.datasets[name]; nested || d == nil {
-			members[member] = w.group(prefix + member + "/")
+			members[member] = w.writeGroup(prefix + member + "/")
 		} else {
-			members[member] = d.finish(w, name)
+			members[member] = d.writeDataset(w, name)
 		}
 	}
 	return members
 }
 
-// made returns the paths of all new data sets and groups. They are sorted, because the same content
-// should produce the same file.
-func (w *Writer) made() []string {
+// newPaths returns the paths of all new data sets and groups. They are sorted, because the same
+// content should produce the same file.
+func (w *Writer) newPaths() []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(w.datasets)), maps.Keys(w.groups))
 	slices.Sort(names)
 	return names
@@ -321,7 +321,7 @@ func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 func Encode(w io.Writer, tensors map[string]*tensor.Tensor, o Options) error {
 	m := new(memory)
 	file := newWriter(m, source{m, superblockSize})
-	if err := errors.Join(file.Save(tensors, o), file.finish()); err != nil {
+	if err := errors.Join(file.Save(tensors, o), file.writeFile()); err != nil {
 		return err
 	}
 	_, err := w.Write(m.bytes)

@@ -33,9 +33,9 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }
 
-// damaged wraps an error of decoding a value in [ErrFormat]. It replaces [io.EOF] by
+// wrapFormat wraps an error of decoding a value in [ErrFormat]. It replaces [io.EOF] by
 // [io.ErrUnexpectedEOF].
-func damaged(err error) error {
+func wrapFormat(err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}

@@ -39,7 +39,7 @@ func Decode(r io.Reader, maxBytes int64) (any, error) {
 	if _, ok := r.(io.ByteScanner); !ok {
 		r = bufio.NewReader(r)
 	}
-	return newDecoder(r, math.MaxInt64, maxBytes).value(0)
+	return newDecoder(r, math.MaxInt64, maxBytes).decodeValue(0)
 }
 
 // Load reads the arrays in a file to the heap. The caller must close them. An array in dicts and
@@ -136,7 +136,7 @@ func (u unbuffered) Read(b []byte) (int, error) { return u.r.Read(b[:min(len(b),
 // read decodes a value that must extend to the end of r.
 func read(r io.Reader, size, maxBytes int64) (any, error) {
 	d := newDecoder(r, size, maxBytes)
-	v, err := d.value(0)
+	v, err := d.decodeValue(0)
 	if err != nil {
 		return nil, err
 	}
@@ -146,27 +146,27 @@ func read(r io.Reader, size, maxBytes int64) (any, error) {
 	return v, nil
 }
 
-func (d decoder) value(depth int) (v any, err error) {
+func (d decoder) decodeValue(depth int) (v any, err error) {
 	if depth > maxDepth {
 		return nil, malformed("values nest deeper than %d", maxDepth)
 	}
 	kind, err := d.NextType()
 	if err != nil {
-		return nil, damaged(err)
+		return nil, wrapFormat(err)
 	}
 	switch kind {
 	case msgp.MapType:
-		return d.dict(depth)
+		return d.decodeDict(depth)
 	case msgp.ArrayType:
-		return d.list(depth)
+		return d.decodeList(depth)
 	case msgp.BinType:
-		b, err := d.bytes()
+		b, err := d.decodeBytes()
 		if err != nil {
 			return nil, err
 		}
 		return tensor.Bytes(b), nil
 	case msgp.StrType:
-		return d.text()
+		return d.decodeText()
 	case msgp.NilType:
 		err = d.ReadNil()
 	case msgp.BoolType:
@@ -192,16 +192,16 @@ func (d decoder) value(depth int) (v any, err error) {
 		return nil, unsupported("a value of an extension type")
 	}
 	if err != nil {
-		return nil, damaged(err)
+		return nil, wrapFormat(err)
 	}
 	return v, nil
 }
 
-// text reads a string. Memory for a long string is allocated as its bytes arrive.
-func (d decoder) text() (any, error) {
+// decodeText reads a string. Memory for a long string is allocated as its bytes arrive.
+func (d decoder) decodeText() (any, error) {
 	n, err := d.ReadStringHeader()
 	if err != nil {
-		return nil, damaged(err)
+		return nil, wrapFormat(err)
 	}
 	if int64(n) > d.size {
 		return nil, malformed("text of %d bytes in a file of %d", n, d.size)
@@ -214,19 +214,19 @@ func (d decoder) text() (any, error) {
 		b.Grow(int(n))
 	}
 	if _, err := io.CopyN(&b, d.from, int64(n)); err != nil {
-		return nil, damaged(err)
+		return nil, wrapFormat(err)
 	}
 	return b.String(), nil
 }
 
-func (d decoder) list(depth int) (any, error) {
+func (d decoder) decodeList(depth int) (any, error) {
 	n, err := d.ReadArrayHeader()
 	if err != nil {
-		return nil, damaged(err)
+		return nil, wrapFormat(err)
 	}
 	list := []any{}
 	for range n {
-		v, err := d.value(depth + 1)
+		v, err := d.decodeValue(depth + 1)
 		if err == nil {
 			err = d.limit.Add(itemCost)
 		}
@@ -238,11 +238,11 @@ func (d decoder) list(depth int) (any, error) {
 	return list, nil
 }
 
-// bytes reads binary data into a tensor, so that an array can use it without a copy.
-func (d decoder) bytes() (*tensor.Tensor, error) {
+// decodeBytes reads binary data into a tensor, so that an array can use it without a copy.
+func (d decoder) decodeBytes() (*tensor.Tensor, error) {
 	n, err := d.ReadBytesHeader()
 	if err != nil {
-		return nil, damaged(err)
+		return nil, wrapFormat(err)
 	}
 	if int64(n) > d.size {
 		return nil, malformed("%d bytes in a file of %d", n, d.size)
@@ -252,20 +252,20 @@ func (d decoder) bytes() (*tensor.Tensor, error) {
 	}
 	t, err := foreignTensors.ReadFrom(d.from, int(n))
 	if err != nil {
-		return nil, damaged(err)
+		return nil, wrapFormat(err)
 	}
 	return t, nil
 }
 
-// dict reads a map, which may encode a dict, an array or a complex number.
-func (d decoder) dict(depth int) (any, error) {
+// decodeDict reads a map, which may encode a dict, an array or a complex number.
+func (d decoder) decodeDict(depth int) (any, error) {
 	n, err := d.ReadMapHeader()
 	if err != nil {
-		return nil, damaged(err)
+		return nil, wrapFormat(err)
 	}
 	m, data := map[string]any{}, (*tensor.Tensor)(nil)
 	for range n {
-		key, err := d.value(depth + 1)
+		key, err := d.decodeValue(depth + 1)
 		if err == nil {
 			err = d.limit.Add(entryCost)
 		}
@@ -280,27 +280,28 @@ func (d decoder) dict(depth int) (any, error) {
 			return nil, malformed("got key of type %T or duplicate key %q", key, name)
 		}
 		if kind, err := d.NextType(); err == nil && name == "data" && kind == msgp.BinType {
-			if data, err = d.bytes(); err != nil {
+			if data, err = d.decodeBytes(); err != nil {
 				return nil, err
 			}
 			m[name] = tensor.Bytes(data)
 			continue
 		}
-		if m[name], err = d.value(depth + 1); err != nil {
+		if m[name], err = d.decodeValue(depth + 1); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case m["complex"] == true:
-		return number(m["data"])
+		return parseComplex(m["data"])
 	case m["nd"] != nil && data != nil:
-		return array(m, data)
+		return decodeArray(m, data)
 	}
 	return m, nil
 }
 
-// array converts a map with the keys nd, type, shape and data to a tensor. A scalar has no shape.
-func array(m map[string]any, data *tensor.Tensor) (any, error) {
+// decodeArray converts a map with the keys nd, type, shape and data to a tensor. A scalar has no
+// shape.
+func decodeArray(m map[string]any, data *tensor.Tensor) (any, error) {
 	name, ok := m["type"].(string)
 	if b, is := m["type"].([]byte); is {
 		name, ok = string(b), true
@@ -333,8 +334,8 @@ func array(m map[string]any, data *tensor.Tensor) (any, error) {
 	return data.Storage().View(dt, shape, nil, 0)
 }
 
-// number parses a complex number in Python's notation.
-func number(v any) (any, error) {
+// parseComplex parses a complex number in Python's notation.
+func parseComplex(v any) (any, error) {
 	s, _ := v.(string)
 	c, err := strconv.ParseComplex(strings.ReplaceAll(s, "j", "i"), 128)
 	if err != nil {

@@ -39,7 +39,7 @@ func Save(path string, tensors map[string]*tensor.Tensor) error {
 // Encode writes the encoding of v to w in one pass. The error is one of [Marshal] or of w.
 func Encode(w io.Writer, v any) (err error) {
 	e := encoder{msgp.NewWriter(w)}
-	guarded := tensor.Catch(func() { err = e.value(v, 0) })
+	guarded := tensor.Catch(func() { err = e.encodeValue(v, 0) })
 	return errors.Join(err, guarded, e.Flush())
 }
 
@@ -48,7 +48,7 @@ type encoder struct{ *msgp.Writer }
 // maxDepth is the maximum nesting depth of values.
 const maxDepth = 200
 
-func (e encoder) value(v any, depth int) error {
+func (e encoder) encodeValue(v any, depth int) error {
 	if depth > maxDepth {
 		return unsupported("values nest deeper than %d, or contain themselves", maxDepth)
 	}
@@ -76,28 +76,28 @@ func (e encoder) value(v any, depth int) error {
 		}
 		return e.WriteBytes(v)
 	case complex128:
-		return e.pairs(2, "complex", true, "data", strings.ReplaceAll(strconv.FormatComplex(v, 'g', -1, 128), "i", "j"))
+		return e.encodePairs(2, "complex", true, "data", strings.ReplaceAll(strconv.FormatComplex(v, 'g', -1, 128), "i", "j"))
 	case *tensor.Tensor:
-		return e.array(v)
+		return e.encodeArray(v)
 	case []any:
 		err := e.WriteArrayHeader(uint32(len(v)))
 		for _, item := range v {
-			err = errors.Join(err, e.value(item, depth+1))
+			err = errors.Join(err, e.encodeValue(item, depth+1))
 		}
 		return err
 	case map[string]any:
-		return dict(e, v, depth)
+		return encodeDict(e, v, depth)
 	case map[string]*tensor.Tensor:
-		return dict(e, v, depth)
+		return encodeDict(e, v, depth)
 	}
 	return unsupported("%T", v)
 }
 
-func dict[V any](e encoder, d map[string]V, depth int) error {
+func encodeDict[V any](e encoder, d map[string]V, depth int) error {
 	err := e.WriteMapHeader(uint32(len(d)))
 	for _, key := range slices.Sorted(maps.Keys(d)) {
 		err = errors.Join(err, e.WriteString(key))
-		inner := e.value(d[key], depth+1)
+		inner := e.encodeValue(d[key], depth+1)
 		if errors.Is(inner, tensor.ErrClosed) {
 			inner = fmt.Errorf("%q: %w", key, inner)
 		}
@@ -106,17 +106,17 @@ func dict[V any](e encoder, d map[string]V, depth int) error {
 	return err
 }
 
-// pairs writes a map with binary keys, as msgpack-numpy does. n is the size of the map; if it
+// encodePairs writes a map with binary keys, as msgpack-numpy does. n is the size of the map; if it
 // exceeds the number of pairs, the caller must write the others.
-func (e encoder) pairs(n int, pairs ...any) error {
+func (e encoder) encodePairs(n int, pairs ...any) error {
 	err := e.WriteMapHeader(uint32(n))
 	for i := 0; i < len(pairs); i += 2 {
-		err = errors.Join(err, e.WriteBytes([]byte(pairs[i].(string))), e.value(pairs[i+1], 0))
+		err = errors.Join(err, e.WriteBytes([]byte(pairs[i].(string))), e.encodeValue(pairs[i+1], 0))
 	}
 	return err
 }
 
-func (e encoder) array(t *tensor.Tensor) error {
+func (e encoder) encodeArray(t *tensor.Tensor) error {
 	if err := foreignTensors.Check(t); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (e encoder) array(t *tensor.Tensor) error {
 	if name == "" {
 		return unsupported("a tensor of %v, which numpy does not have", t.DType())
 	}
-	if err := e.pairs(5, "nd", true, "type", name, "kind", []byte{}); err != nil {
+	if err := e.encodePairs(5, "nd", true, "type", name, "kind", []byte{}); err != nil {
 		return err
 	}
 	var whole *tensor.Tensor

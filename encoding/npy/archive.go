@@ -18,7 +18,7 @@ const extension = ".npy"
 // encodeAll writes tensors as an .npz file, sorted by name.
 func encodeAll(w io.Writer, tensors map[string]*tensor.Tensor) error {
 	z := zip.NewWriter(w)
-	for _, name := range sorted(tensors) {
+	for _, name := range sortedKeys(tensors) {
 		to, err := z.CreateHeader(&zip.FileHeader{Name: name + extension, Method: zip.Store})
 		if err == nil {
 			err = encode(to, tensors[name])
@@ -60,11 +60,11 @@ type Archive struct {
 func OpenArchive(path string) (*Archive, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
-		return nil, about(path, "", err)
+		return nil, wrapError(path, "", err)
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, about(path, "", errors.Join(err, f.Close()))
+		return nil, wrapError(path, "", errors.Join(err, f.Close()))
 	}
 	a := &Archive{path: path, file: f, entries: map[string]safefile.ZipEntry{}}
 	if err := a.readDirectory(f, info.Size()); err != nil {
@@ -86,12 +86,12 @@ func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 func (a *Archive) readDirectory(r io.ReaderAt, size int64) error {
 	entries, err := safefile.ReadZip(r, size)
 	if err != nil {
-		return about(a.path, "", fmt.Errorf("%w: %w", ErrFormat, err))
+		return wrapError(a.path, "", fmt.Errorf("%w: %w", ErrFormat, err))
 	}
 	for file, e := range entries {
 		name := strings.TrimSuffix(file, extension)
 		if _, twice := a.entries[name]; twice {
-			return about(a.path, name, malformed("duplicate name"))
+			return wrapError(a.path, name, malformed("duplicate name"))
 		}
 		a.entries[name] = e
 	}
@@ -101,8 +101,8 @@ func (a *Archive) readDirectory(r io.ReaderAt, size int64) error {
 // List describes the members of the archive, sorted by name. It reads only their headers.
 func (a *Archive) List() []Info {
 	var list []Info
-	for _, name := range sorted(a.entries) {
-		h, r, err := begin(a.entries[name])
+	for _, name := range sortedKeys(a.entries) {
+		h, r, err := openMember(a.entries[name])
 		if err == nil {
 			err = r.Close()
 		}
@@ -117,18 +117,18 @@ func (a *Archive) List() []Info {
 func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 	e, ok := a.entries[name]
 	if !ok {
-		return nil, about(a.path, name, fmt.Errorf("%w; List lists the names", ErrName))
+		return nil, wrapError(a.path, name, fmt.Errorf("%w; List lists the names", ErrName))
 	}
-	t, err := unpack(e, func(bytes int) error { return a.allow(int64(bytes), int64(e.CompressedSize64)) })
+	t, err := readMember(e, func(bytes int) error { return a.checkLimit(int64(bytes), int64(e.CompressedSize64)) })
 	if err != nil {
-		return nil, about(a.path, name, err)
+		return nil, wrapError(a.path, name, err)
 	}
 	return t, nil
 }
 
-// allow returns an error that wraps [ErrLimit] if the limit does not permit packed compressed bytes
+// checkLimit returns an error that wraps [ErrLimit] if the limit does not permit packed compressed bytes
 // to expand to the given number of bytes.
-func (a *Archive) allow(bytes, packed int64) error {
+func (a *Archive) checkLimit(bytes, packed int64) error {
 	return safefile.CheckSize(bytes, safefile.InflatedSize(packed), a.MaxBytes, "raise Archive.MaxBytes if this is intended")
 }
 
@@ -158,12 +158,12 @@ func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 // objects, records or text, or are not arrays, Tensors returns the other arrays together with the
 // error.
 func (a *Archive) Tensors() (map[string]*tensor.Tensor, error) {
-	if err := a.allowAll(); err != nil {
-		return nil, about(a.path, "", err)
+	if err := a.checkTotalLimit(); err != nil {
+		return nil, wrapError(a.path, "", err)
 	}
 	all := make(map[string]*tensor.Tensor, len(a.entries))
 	var left []error
-	for _, name := range sorted(a.entries) {
+	for _, name := range sortedKeys(a.entries) {
 		t, err := a.Tensor(name)
 		switch {
 		case err == nil:
@@ -177,19 +177,20 @@ func (a *Archive) Tensors() (map[string]*tensor.Tensor, error) {
 	return all, errors.Join(left...)
 }
 
-// allowAll returns an error that wraps [ErrLimit] if MaxBytes does not permit reading all members.
-func (a *Archive) allowAll() error {
+// checkTotalLimit returns an error that wraps [ErrLimit] if MaxBytes does not permit reading all
+// members.
+func (a *Archive) checkTotalLimit() error {
 	var bytes, packed int64
 	for _, e := range a.entries {
 		bytes += int64(min(e.UncompressedSize64, math.MaxInt64/uint64(len(a.entries))))
 		packed += int64(e.CompressedSize64)
 	}
-	return a.allow(bytes, packed)
+	return a.checkLimit(bytes, packed)
 }
 
-// begin opens a member and reads its header. If there is no error, the caller must close the
+// openMember opens a member and reads its header. If there is no error, the caller must close the
 // reader.
-func begin(e safefile.ZipEntry) (h header, r io.ReadCloser, err error) {
+func openMember(e safefile.ZipEntry) (h header, r io.ReadCloser, err error) {
 	if !strings.HasSuffix(e.Name, extension) {
 		return h, nil, fmt.Errorf("%w: not a %s", ErrDType, extension)
 	}
@@ -207,10 +208,10 @@ func begin(e safefile.ZipEntry) (h header, r io.ReadCloser, err error) {
 	return h, nil, err
 }
 
-// unpack reads an array. Its size must match the size in the archive directory, and allow must
+// readMember reads an array. Its size must match the size in the archive directory, and allow must
 // accept it.
-func unpack(e safefile.ZipEntry, allow func(bytes int) error) (*tensor.Tensor, error) {
-	h, r, err := begin(e)
+func readMember(e safefile.ZipEntry, allow func(bytes int) error) (*tensor.Tensor, error) {
+	h, r, err := openMember(e)
 	if err != nil {
 		return nil, err
 	}
@@ -229,6 +230,6 @@ func unpack(e safefile.ZipEntry, allow func(bytes int) error) (*tensor.Tensor, e
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // verifies the checksum
 		return nil, malformed("after the elements: %v", err)
 	}
-	h.clean(tensor.Bytes(t))
-	return h.view(t.Storage())
+	h.normalizeElements(tensor.Bytes(t))
+	return h.viewStorage(t.Storage())
 }

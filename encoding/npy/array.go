@@ -75,7 +75,7 @@ func Decode(r io.Reader, maxBytes int64) (*tensor.Tensor, error) {
 		t, err = h.decode(r)
 	}
 	if err != nil {
-		return nil, about("", "", err)
+		return nil, wrapError("", "", err)
 	}
 	return t, nil
 }
@@ -84,11 +84,11 @@ func Decode(r io.Reader, maxBytes int64) (*tensor.Tensor, error) {
 func (h header) decode(r io.Reader) (*tensor.Tensor, error) {
 	t, err := foreignTensors.ReadFrom(r, h.size)
 	if err != nil {
-		return nil, cutShort(err)
+		return nil, truncatedError(err)
 	}
 	defer t.Close()
-	h.clean(tensor.Bytes(t))
-	return h.view(t.Storage())
+	h.normalizeElements(tensor.Bytes(t))
+	return h.viewStorage(t.Storage())
 }
 
 // Load reads an .npy file to the heap. The caller must close the tensor. An array in Fortran order
@@ -98,31 +98,32 @@ func Load(path string) (*tensor.Tensor, error) { return open(path, read) }
 // Map maps an .npy file. The elements of the tensor are pages of the file, which the kernel loads
 // on access and copies on write; see [tensor.FromFile]. A big-endian or unaligned file is read to
 // the heap instead. The caller must close the tensor. The error is an [*encoding.FileError].
-func Map(path string) (*tensor.Tensor, error) { return open(path, mapped) }
+func Map(path string) (*tensor.Tensor, error) { return open(path, mapArray) }
 
 // open opens a file, reads its header and calls how, which must close f.
 func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
-		return nil, about(path, "", err)
+		return nil, wrapError(path, "", err)
 	}
 	h, err := readHeader(f)
 	if err == nil {
-		err = h.fits(f)
+		err = h.checkSize(f)
 	}
 	if err != nil {
-		return nil, about(path, "", errors.Join(err, f.Close()))
+		return nil, wrapError(path, "", errors.Join(err, f.Close()))
 	}
 	var t *tensor.Tensor
 	guarded := tensor.Catch(func() { t, err = how(f, h) })
 	if err = errors.Join(err, guarded); err != nil {
-		return nil, about(path, "", err)
+		return nil, wrapError(path, "", err)
 	}
 	return t, nil
 }
 
-// fits verifies that the file contains all elements. Bytes after them are ignored, as in numpy.
-func (h header) fits(f *os.File) error {
+// checkSize verifies that the file contains all elements. Bytes after them are ignored, as in
+// numpy.
+func (h header) checkSize(f *os.File) error {
 	info, err := f.Stat()
 	if err == nil && info.Size()-int64(h.length) < int64(h.size) {
 		err = malformed("%v of %v needs %d bytes, got %d", h.shape, h.dtype, h.size, info.Size()-int64(h.length))
@@ -141,12 +142,12 @@ func read(f *os.File, h header) (*tensor.Tensor, error) {
 	if err := foreignTensors.ReadFileAt(t, f, int64(h.length)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	h.clean(tensor.Bytes(t))
-	return h.view(t.Storage())
+	h.normalizeElements(tensor.Bytes(t))
+	return h.viewStorage(t.Storage())
 }
 
-// mapped maps the elements. The mapping takes ownership of f.
-func mapped(f *os.File, h header) (*tensor.Tensor, error) {
+// mapArray maps the elements. The mapping takes ownership of f.
+func mapArray(f *os.File, h header) (*tensor.Tensor, error) {
 	if h.swapped || h.length%h.dtype.Size() != 0 {
 		return read(f, h)
 	}
@@ -160,6 +161,6 @@ func mapped(f *os.File, h header) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	defer t.Close()
-	h.clean(tensor.Bytes(t))
-	return h.view(t.Storage())
+	h.normalizeElements(tensor.Bytes(t))
+	return h.viewStorage(t.Storage())
 }

@@ -33,20 +33,20 @@ func init() {
 	codec.RegisterError("npy.ErrLimit", ErrLimit)
 }
 
-// about adds the path of the file and the name of the array to an error.
-func about(path, name string, err error) error {
+// wrapError adds the path of the file and the name of the array to an error.
+func wrapError(path, name string, err error) error {
 	return &encoding.FileError{Path: path, Name: name, Err: err}
 }
 
 // readFull fills b from r. If r ends early, the error wraps [ErrFormat].
 func readFull(r io.Reader, b []byte) error {
 	_, err := io.ReadFull(r, b)
-	return cutShort(err)
+	return truncatedError(err)
 }
 
-// cutShort converts the end-of-file errors of [io.ReadFull] to an error that wraps [ErrFormat] and
-// [io.ErrUnexpectedEOF].
-func cutShort(err error) error {
+// truncatedError converts the end-of-file errors of [io.ReadFull] to an error that wraps
+// [ErrFormat] and [io.ErrUnexpectedEOF].
+func truncatedError(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w: file is truncated: %w", ErrFormat, io.ErrUnexpectedEOF)
 	}

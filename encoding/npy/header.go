@@ -66,7 +66,7 @@ func readHeader(r io.Reader) (h header, err error) {
 // parseHeader parses a dict such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 func parseHeader(text string) (h header, err error) {
 	p := literal{rest: text}
-	d, err := p.dict()
+	d, err := p.parseDict()
 	if err != nil {
 		return h, err
 	}
@@ -98,8 +98,8 @@ func parseHeader(text string) (h header, err error) {
 	return h, nil
 }
 
-// strides returns the strides of the elements in the file.
-func (h header) strides() []int {
+// fileStrides returns the strides of the elements in the file.
+func (h header) fileStrides() []int {
 	strides, step := make([]int, len(h.shape)), 1
 	for i := range h.shape {
 		if !h.fortran {
@@ -111,9 +111,9 @@ func (h header) strides() []int {
 	return strides
 }
 
-// view returns the array as a view of the storage.
-func (h header) view(s *tensor.Storage) (*tensor.Tensor, error) {
-	return s.View(h.dtype, h.shape, h.strides(), 0)
+// viewStorage returns the array as a view of the storage.
+func (h header) viewStorage(s *tensor.Storage) (*tensor.Tensor, error) {
+	return s.View(h.dtype, h.shape, h.fileStrides(), 0)
 }
 
 // appendHeader appends the header of a contiguous tensor. Like numpy, it reserves space for the
@@ -147,16 +147,16 @@ func appendHeader(b []byte, t *tensor.Tensor) ([]byte, error) {
 	return append(b, text.Bytes()...), nil
 }
 
-// clean converts the elements in b to native byte order and normalizes bools.
-func (h header) clean(b []byte) {
+// normalizeElements converts the elements in b to native byte order and normalizes bools.
+func (h header) normalizeElements(b []byte) {
 	if h.swapped {
 		numpy.Swap(h.dtype.String(), b)
 	}
 	numpy.Clean(h.dtype.String(), b)
 }
 
-// sorted returns the keys of a map in sorted order.
-func sorted[V any](m map[string]V) []string {
+// sortedKeys returns the keys of a map in sorted order.
+func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)

@@ -12,11 +12,11 @@ type literal struct {
 	depth int
 }
 
-func (p *literal) space() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
+func (p *literal) skipSpace() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
 
-// accept consumes the next character if it is c.
-func (p *literal) accept(c byte) bool {
-	p.space()
+// acceptByte consumes the next character if it is c.
+func (p *literal) acceptByte(c byte) bool {
+	p.skipSpace()
 	if p.rest == "" || p.rest[0] != c {
 		return false
 	}
@@ -24,29 +24,29 @@ func (p *literal) accept(c byte) bool {
 	return true
 }
 
-// dict parses a dict with string keys, which must extend to the end of the text.
-func (p *literal) dict() (map[string]any, error) {
-	if !p.accept('{') {
+// parseDict parses a dict with string keys, which must extend to the end of the text.
+func (p *literal) parseDict() (map[string]any, error) {
+	if !p.acceptByte('{') {
 		return nil, malformed("the header is not a dict")
 	}
 	d := map[string]any{}
-	for !p.accept('}') {
-		key, err := p.value()
+	for !p.acceptByte('}') {
+		key, err := p.parseValue()
 		if err != nil {
 			return nil, err
 		}
 		name, ok := key.(string)
-		if _, twice := d[name]; !ok || twice || !p.accept(':') {
+		if _, twice := d[name]; !ok || twice || !p.acceptByte(':') {
 			return nil, malformed("the key %v of the header", key)
 		}
-		if d[name], err = p.value(); err != nil {
+		if d[name], err = p.parseValue(); err != nil {
 			return nil, err
 		}
-		if !p.accept(',') && !strings.HasPrefix(p.rest, "}") {
+		if !p.acceptByte(',') && !strings.HasPrefix(p.rest, "}") {
 			return nil, malformed("the header goes on with %.20q", p.rest)
 		}
 	}
-	if p.space(); p.rest != "" {
+	if p.skipSpace(); p.rest != "" {
 		return nil, malformed("the header ends with %.20q", p.rest)
 	}
 	return d, nil
@@ -55,20 +55,20 @@ func (p *literal) dict() (map[string]any, error) {
 // maxDepth is the maximum nesting depth of lists.
 const maxDepth = 16
 
-func (p *literal) value() (any, error) {
+func (p *literal) parseValue() (any, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, malformed("the header nests deeper than %d", maxDepth)
 	}
 	defer func() { p.depth-- }()
 	switch {
-	case p.accept('('):
-		return p.items(')')
-	case p.accept('['):
-		return p.items(']')
-	case p.accept('\''):
-		return p.text('\'')
-	case p.accept('"'):
-		return p.text('"')
+	case p.acceptByte('('):
+		return p.parseItems(')')
+	case p.acceptByte('['):
+		return p.parseItems(']')
+	case p.acceptByte('\''):
+		return p.parseText('\'')
+	case p.acceptByte('"'):
+		return p.parseText('"')
 	}
 	end := strings.IndexAny(p.rest, " ,:)]}\n")
 	if end < 0 {
@@ -87,24 +87,24 @@ func (p *literal) value() (any, error) {
 	return n, nil
 }
 
-func (p *literal) items(end byte) (any, error) {
+func (p *literal) parseItems(end byte) (any, error) {
 	list := []any{}
-	for !p.accept(end) {
-		v, err := p.value()
+	for !p.acceptByte(end) {
+		v, err := p.parseValue()
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, v)
-		if !p.accept(',') && (p.rest == "" || p.rest[0] != end) {
+		if !p.acceptByte(',') && (p.rest == "" || p.rest[0] != end) {
 			return nil, malformed("a list in the header goes on with %.20q", p.rest)
 		}
 	}
 	return list, nil
 }
 
-// text parses a string up to the closing quote. Escapes are not supported, because dtype names need
-// none.
-func (p *literal) text(quote byte) (any, error) {
+// parseText parses a string up to the closing quote. Escapes are not supported, because dtype names
+// need none.
+func (p *literal) parseText(quote byte) (any, error) {
 	s, rest, ok := strings.Cut(p.rest, string(quote))
 	if !ok || strings.ContainsAny(s, "\\\n") {
 		return nil, malformed("%.20q in the header", p.rest)

@@ -37,7 +37,7 @@ func openArchive(from contents, o Options) (*archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	a := &archive{from: from, entries: entries, tally: o.tally(from.size)}
+	a := &archive{from: from, entries: entries, tally: o.storageLimit(from.size)}
 	if err := a.findRoot(); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (a *archive) findRoot() error {
 
 // checkVersion validates the entries version and byteorder.
 func (a *archive) checkVersion() error {
-	text, err := a.text("version")
+	text, err := a.readText("version")
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (a *archive) checkVersion() error {
 	if _, ok := a.entries[a.root+"/byteorder"]; !ok {
 		return nil // PyTorch < 2.1: native byte order, assumed to be little-endian
 	}
-	order, err := a.text("byteorder")
+	order, err := a.readText("byteorder")
 	if err == nil && order != "little" && order != "big" {
 		err = malformed("unsupported byte order %q", order)
 	}
@@ -98,14 +98,14 @@ func (a *archive) checkVersion() error {
 	return err
 }
 
-func (a *archive) text(name string) (string, error) {
+func (a *archive) readText(name string) (string, error) {
 	b, err := a.read(name, maxText)
 	return strings.TrimSpace(string(b)), err
 }
 
-// entry returns the entry with the given name. The error wraps [ErrFormat] if it does not exist or
-// is compressed.
-func (a *archive) entry(name string) (safefile.ZipEntry, error) {
+// findEntry returns the entry with the given name. The error wraps [ErrFormat] if it does not exist
+// or is compressed.
+func (a *archive) findEntry(name string) (safefile.ZipEntry, error) {
 	e, ok := a.entries[a.root+"/"+name]
 	if !ok {
 		return e, malformed("missing %.100q", name)
@@ -118,7 +118,7 @@ func (a *archive) entry(name string) (safefile.ZipEntry, error) {
 
 // read reads an entry of at most limit bytes.
 func (a *archive) read(name string, limit int64) ([]byte, error) {
-	e, err := a.entry(name)
+	e, err := a.findEntry(name)
 	if err != nil {
 		return nil, err
 	}
@@ -150,16 +150,17 @@ func (a *archive) load(o Options) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree, err := pickle.Unmarshal(b, names, limits)
+	tree, err := pickle.Unmarshal(b, permitName, limits)
 	if err != nil {
-		return nil, unread(err)
+		return nil, convertError(err)
 	}
-	return lift(tree, a, o)
+	return liftTree(tree, a, o)
 }
 
-// storage maps a storage if possible, and reads it otherwise. size is the expected size in bytes.
-func (a *archive) storage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error) {
-	e, err := a.entry("data/" + key)
+// openStorage maps a storage if possible, and reads it otherwise. size is the expected size in
+// bytes.
+func (a *archive) openStorage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error) {
+	e, err := a.findEntry("data/" + key)
 	if err != nil {
 		return nil, err
 	}

@@ -40,8 +40,8 @@ func init() {
 	codec.RegisterError("python.ErrKey", python.ErrKey)
 }
 
-// unread wraps an error of package pickle in [ErrUnsupported] or [ErrFormat].
-func unread(err error) error {
+// convertError wraps an error of package pickle in [ErrUnsupported] or [ErrFormat].
+func convertError(err error) error {
 	if errors.Is(err, pickle.ErrForm) {
 		return fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}

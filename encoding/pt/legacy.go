@@ -28,24 +28,24 @@ const (
 )
 
 func loadLegacy(from contents, o Options) (any, error) {
-	l := &legacy{from: from, tally: o.tally(from.size)}
+	l := &legacy{from: from, tally: o.storageLimit(from.size)}
 	tree, err := l.parse()
 	if err != nil {
 		return nil, err
 	}
-	return lift(tree, l, o)
+	return liftTree(tree, l, o)
 }
 
 // parse decodes the value and computes the offsets of its storages.
 func (l *legacy) parse() (tree any, err error) {
 	l.at, l.places = map[string]int64{}, map[string]place{}
-	d := pickle.NewDecoder(io.NewSectionReader(l.from, 0, l.from.size), names, limits)
-	d.Persistent = legacyReference
-	if err := legacyHead(d); err != nil {
+	d := pickle.NewDecoder(io.NewSectionReader(l.from, 0, l.from.size), permitName, limits)
+	d.Persistent = convertLegacyID
+	if err := readLegacyHead(d); err != nil {
 		return nil, err
 	}
 	if tree, err = d.Decode(); err != nil {
-		return nil, unread(err)
+		return nil, convertError(err)
 	}
 	if err := l.findPlaces(tree); err != nil {
 		return nil, err
@@ -57,8 +57,8 @@ func (l *legacy) parse() (tree any, err error) {
 	return tree, l.findStorages(keys, d.Offset())
 }
 
-// legacyHead decodes and validates the pickles that precede the value.
-func legacyHead(d *pickle.Decoder) error {
+// readLegacyHead decodes and validates the pickles that precede the value.
+func readLegacyHead(d *pickle.Decoder) error {
 	var head [3]any
 	for i := range head {
 		v, err := d.Decode()
@@ -83,9 +83,9 @@ func legacyHead(d *pickle.Decoder) error {
 	return nil
 }
 
-// legacyReference converts a persistent ID. A storage becomes a [pickle.Persistent]; a module
+// convertLegacyID converts a persistent ID. A storage becomes a [pickle.Persistent]; a module
 // becomes its class, and the source code of the module in the file is ignored.
-func legacyReference(id any) (any, error) {
+func convertLegacyID(id any) (any, error) {
 	parts, _ := id.(value.Tuple)
 	if len(parts) > 1 && parts[0] == "module" {
 		class, ok := parts[1].(value.Global)
@@ -131,7 +131,7 @@ func (l *legacy) findStorages(keys any, at int64) error {
 	return nil
 }
 
-func (l *legacy) storage(key string, _ tensor.DType, size int64) (*tensor.Tensor, error) {
+func (l *legacy) openStorage(key string, _ tensor.DType, size int64) (*tensor.Tensor, error) {
 	at, ok := l.at[key]
 	if !ok {
 		return nil, malformed("missing storage %q", key)

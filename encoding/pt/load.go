@@ -36,8 +36,8 @@ type Options struct {
 	Skip func(keys string, err error) bool
 }
 
-// tally returns the limit for all storages of a file of size bytes.
-func (o Options) tally(size int64) *safefile.Limit {
+// storageLimit returns the limit for all storages of a file of size bytes.
+func (o Options) storageLimit(size int64) *safefile.Limit {
 	return &safefile.Limit{Most: o.MaxBytes, Fills: size,
 		Remedy: "raise Options.MaxBytes if this is intended, or map the file (Options.Mmap)"}
 }
@@ -48,9 +48,9 @@ func To(device string) func(string) string { return func(string) string { return
 
 // container is a file format that finds storages by key.
 type container interface {
-	// storage returns a tensor that covers the storage, and that the caller must close. size is the
-	// size in bytes and dt the dtype that the file's tensors expect.
-	storage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error)
+	// openStorage returns a tensor that covers the storage, and that the caller must close. size is
+	// the size in bytes and dt the dtype that the file's tensors expect.
+	openStorage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error)
 }
 
 // loader builds the value of a file.
@@ -138,7 +138,7 @@ func loadFile(f *os.File, o Options) (v any, err error) {
 
 // load loads a file and closes it.
 func load(from contents, o Options) (v any, err error) {
-	zipped, err := from.zipped()
+	zipped, err := from.isZip()
 	if err != nil {
 		return nil, errors.Join(err, from.Close())
 	}
@@ -154,8 +154,8 @@ func load(from contents, o Options) (v any, err error) {
 	return z.load(o)
 }
 
-// zipped reports whether the file is a zip file.
-func (c contents) zipped() (bool, error) {
+// isZip reports whether the file is a zip file.
+func (c contents) isZip() (bool, error) {
 	var start [4]byte
 	switch n, err := c.ReadAt(start[:], 0); {
 	case n == len(start):
@@ -167,11 +167,11 @@ func (c contents) zipped() (bool, error) {
 	}
 }
 
-// lift converts a decoded pickle to Go values. It loads the storages from the container. After an
-// error, it closes all tensors that it created.
-func lift(tree any, from container, o Options) (any, error) {
+// liftTree converts a decoded pickle to Go values. It loads the storages from the container. After
+// an error, it closes all tensors that it created.
+func liftTree(tree any, from container, o Options) (any, error) {
 	l := &loader{opts: o, from: from, holds: map[string]held{}}
-	l.Lifter = value.Lifter{Object: l.object, Outside: l.bare, Unread: l.unread}
+	l.Lifter = value.Lifter{Object: l.convertObject, Outside: l.convertBareStorage, Unread: l.handleUnread}
 	v, err := l.Lift(tree)
 	for h := range maps.Values(l.holds) {
 		h.Close()
@@ -188,17 +188,17 @@ func lift(tree any, from container, o Options) (any, error) {
 	return nil, err
 }
 
-// unread decides about an entry of a dict that has no value in Go.
-func (l *loader) unread(keys string, err error) error {
+// handleUnread decides about an entry of a dict that has no value in Go.
+func (l *loader) handleUnread(keys string, err error) error {
 	if errors.Is(err, ErrUnsupported) && l.opts.Skip != nil && l.opts.Skip(keys, err) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", keys, err)
 }
 
-// names permits every name in a file, because nothing is executed. Only plain values have
+// permitName permits every name in a file, because nothing is executed. Only plain values have
 // constructors; all other names become records.
-func names(g value.Global) (pickle.Constructor, bool) { return value.Names()[g], true }
+func permitName(g value.Global) (pickle.Constructor, bool) { return value.Names()[g], true }
 
 // limits applies to the pickles in a file, not to the storages.
 var limits = pickle.Limits{Bytes: 256 << 20}

@@ -26,12 +26,12 @@ var loadFromBytes = value.Named("torch.storage._load_from_bytes")
 // [ErrUnsupported], or [tensor.ErrClosed] for a closed tensor.
 func Marshal(v any, protocol int) ([]byte, error) {
 	s := newSaver()
-	tree, err := s.lower(v)
+	tree, err := s.lowerValue(v)
 	if err != nil {
 		return nil, fmt.Errorf("pickle %T: %w", v, err)
 	}
 	for _, o := range s.order {
-		file, err := o.legacyFile()
+		file, err := o.encodeLegacyFile()
 		if err != nil {
 			return nil, fmt.Errorf("pickle %T: %w", v, err)
 		}
@@ -47,8 +47,8 @@ func Marshal(v any, protocol int) ([]byte, error) {
 	return b, nil
 }
 
-// legacyFile returns a legacy file that contains only this storage.
-func (o *origin) legacyFile() (file []byte, err error) {
+// encodeLegacyFile returns a legacy file that contains only this storage.
+func (o *origin) encodeLegacyFile() (file []byte, err error) {
 	magic, _ := new(big.Int).SetString(legacyMagic, 10)
 	sizes := pickle.NewDict("short", 2, "int", 4, "long", 4)
 	id := append(o.id.ID.(value.Tuple), nil)
@@ -67,7 +67,7 @@ func (o *origin) legacyFile() (file []byte, err error) {
 		}
 		file = append(file, b...)
 	}
-	b, err := o.bytes()
+	b, err := o.savedBytes()
 	file = binary.LittleEndian.AppendUint64(file, uint64(id[4].(int)))
 	return append(file, b...), err
 }
@@ -79,10 +79,10 @@ func (o *origin) legacyFile() (file []byte, err error) {
 func Unmarshal(b []byte) (any, error) {
 	tree, err := pickle.Unmarshal(b, pickledNames().Find, pickle.Limits{})
 	if err != nil {
-		return nil, fmt.Errorf("read pickle: %w", unread(err))
+		return nil, fmt.Errorf("read pickle: %w", convertError(err))
 	}
 	in := &pickled{left: len(b), places: map[*pickle.Object]*pickle.Persistent{}}
-	v, err := lift(tree, in, Options{})
+	v, err := liftTree(tree, in, Options{})
 	if err != nil {
 		return nil, fmt.Errorf("read pickle: %w", err)
 	}
@@ -120,9 +120,9 @@ type pickledStorage struct {
 	key  string // key of the storage in its file
 }
 
-// reference returns the storage that a call creates. The key in the returned ID is the index of its
-// file in in.files.
-func (in *pickled) reference(o *pickle.Object) (*pickle.Persistent, error) {
+// storageReference returns the storage that a call creates. The key in the returned ID is the index
+// of its file in in.files.
+func (in *pickled) storageReference(o *pickle.Object) (*pickle.Persistent, error) {
 	if p := in.places[o]; p != nil {
 		return p, nil
 	}
@@ -134,7 +134,7 @@ func (in *pickled) reference(o *pickle.Object) (*pickle.Persistent, error) {
 		return nil, malformed("storages exceed the size of the data")
 	}
 	size := int64(len(b))
-	file := &legacy{from: contents{bytes.NewReader(b), size, nil}, tally: Options{}.tally(size)}
+	file := &legacy{from: contents{bytes.NewReader(b), size, nil}, tally: Options{}.storageLimit(size)}
 	tree, err := file.parse()
 	if err != nil {
 		return nil, err
@@ -151,23 +151,23 @@ func (in *pickled) reference(o *pickle.Object) (*pickle.Persistent, error) {
 	return p, nil
 }
 
-func (in *pickled) storage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error) {
+func (in *pickled) openStorage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error) {
 	n, err := strconv.Atoi(key)
 	if err != nil {
 		return nil, err
 	}
-	return in.files[n].file.storage(in.files[n].key, dt, size)
+	return in.files[n].file.openStorage(in.files[n].key, dt, size)
 }
 
-// inside converts a call in a pickle that does not create a tensor. It must be a storage on its
-// own; other calls are an error that wraps [ErrUnsupported].
-func (l *loader) inside(in *pickled, o *pickle.Object) (any, error) {
+// convertInside converts a call in a pickle that does not create a tensor. It must be a storage on
+// its own; other calls are an error that wraps [ErrUnsupported].
+func (l *loader) convertInside(in *pickled, o *pickle.Object) (any, error) {
 	if o.Class != loadFromBytes {
 		return nil, fmt.Errorf("%w: a call of %s", ErrUnsupported, o.Class)
 	}
-	p, err := in.reference(o)
+	p, err := in.storageReference(o)
 	if err != nil {
 		return nil, err
 	}
-	return l.bare(p)
+	return l.convertBareStorage(p)
 }

@@ -122,10 +122,10 @@ func storageIn(file []byte) *pickle.Object {
 func oneStorage(t testing.TB) []byte {
 	t.Helper()
 	s := newSaver()
-	if _, err := s.lower(tensor.Ones(tensor.Float32, 2)); err != nil {
+	if _, err := s.lowerValue(tensor.Ones(tensor.Float32, 2)); err != nil {
 		t.Fatal(err)
 	}
-	file, err := s.order[0].legacyFile()
+	file, err := s.order[0].encodeLegacyFile()
 	if err != nil {
 		t.Fatal(err)
 	}

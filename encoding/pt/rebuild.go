@@ -40,45 +40,45 @@ var noForm = map[string]string{
 	"torch.nn.modules.lazy.LazyModuleMixin._rebuild_uninitialize": "a lazy module; run it once before it is saved",
 }
 
-// object converts a call to a tensor, a parameter, a packed sequence or a record.
-func (l *loader) object(o *pickle.Object) (any, error) {
+// convertObject converts a call to a tensor, a parameter, a packed sequence or a record.
+func (l *loader) convertObject(o *pickle.Object) (any, error) {
 	if why, ok := noForm[o.Class.String()]; ok {
 		return nil, fmt.Errorf("%w: %s", ErrUnsupported, why)
 	}
 	switch o.Class.String() {
 	case rebuildOld, rebuildTensor, rebuildOther:
-		return l.tensor(o)
+		return l.convertTensor(o)
 	case rebuildParameter, rebuildParameterState:
-		return l.parameter(o)
+		return l.convertParameter(o)
 	case rebuildFrom:
-		return l.fromType(o)
+		return l.convertFromType(o)
 	case value.PackedClass.String():
 		p, err := l.Packed(o)
 		return &PackedSequence{p[0], p[1], p[2], p[3]}, err
 	}
 	if in, ok := l.from.(*pickled); ok {
-		return l.inside(in, o)
+		return l.convertInside(in, o)
 	}
 	return l.Record(o)
 }
 
-// reference returns the storage of a tensor. Storages are persistent IDs in files and calls in
+// tensorStorage returns the storage of a tensor. Storages are persistent IDs in files and calls in
 // pickles; see Note [Tensors in pickles].
-func (l *loader) reference(o *pickle.Object) (*pickle.Persistent, error) {
+func (l *loader) tensorStorage(o *pickle.Object) (*pickle.Persistent, error) {
 	if in, ok := l.from.(*pickled); ok {
 		storage, err := value.Arg[*pickle.Object](o, 0)
 		if err != nil {
 			return nil, err
 		}
-		return in.reference(storage)
+		return in.storageReference(storage)
 	}
 	return value.Arg[*pickle.Persistent](o, 0)
 }
 
-// tensor converts a call with the arguments (storage, offset, size, stride[, requires_grad,
+// convertTensor converts a call with the arguments (storage, offset, size, stride[, requires_grad,
 // hooks][, dtype][, metadata]).
-func (l *loader) tensor(o *pickle.Object) (any, error) {
-	p, err := l.reference(o)
+func (l *loader) convertTensor(o *pickle.Object) (any, error) {
+	p, err := l.tensorStorage(o)
 	if err != nil {
 		return nil, err
 	}
@@ -115,15 +115,15 @@ func (l *loader) tensor(o *pickle.Object) (any, error) {
 				"%w: a tensor that is conjugated or negated when it is read; save its .resolve_conj()", ErrUnsupported)
 		}
 	}
-	h, dt, err := l.hold(p, said)
+	h, dt, err := l.coverStorage(p, said)
 	if err != nil {
 		return nil, err
 	}
-	return l.view(h, dt, shape, strides, offset)
+	return l.viewStorage(h, dt, shape, strides, offset)
 }
 
-// parameter converts a call with the arguments (tensor, requires_grad, hooks[, state]).
-func (l *loader) parameter(o *pickle.Object) (any, error) {
+// convertParameter converts a call with the arguments (tensor, requires_grad, hooks[, state]).
+func (l *loader) convertParameter(o *pickle.Object) (any, error) {
 	data, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
 		return nil, err
@@ -140,10 +140,10 @@ func (l *loader) parameter(o *pickle.Object) (any, error) {
 	return &autograd.Param{T: t, Frozen: !learned}, nil
 }
 
-// fromType converts a call with the arguments (call, class, arguments, state), which creates a
-// tensor with Python attributes. The attributes are dropped. Other subclasses of Tensor are an
+// convertFromType converts a call with the arguments (call, class, arguments, state), which creates
+// a tensor with Python attributes. The attributes are dropped. Other subclasses of Tensor are an
 // error that wraps [ErrUnsupported].
-func (l *loader) fromType(o *pickle.Object) (any, error) {
+func (l *loader) convertFromType(o *pickle.Object) (any, error) {
 	call, err := value.Arg[value.Global](o, 0)
 	if err != nil {
 		return nil, err
@@ -165,5 +165,5 @@ func (l *loader) fromType(o *pickle.Object) (any, error) {
 	if call.String() == rebuildFrom {
 		return nil, malformed("%s of itself", rebuildFrom)
 	}
-	return l.object(&pickle.Object{Class: call, Args: args})
+	return l.convertObject(&pickle.Object{Class: call, Args: args})
 }

@@ -49,7 +49,7 @@ func Encode(w io.Writer, v any) error { return encode(w, archiveName, v) }
 
 func encode(w io.Writer, root string, v any) error {
 	s := newSaver()
-	tree, err := s.lower(v)
+	tree, err := s.lowerValue(v)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func encode(w io.Writer, root string, v any) error {
 	if err != nil {
 		return err
 	}
-	if _, err := pickle.Unmarshal(b, names, limits); err != nil {
+	if _, err := pickle.Unmarshal(b, permitName, limits); err != nil {
 		return fmt.Errorf("%w: the file could not be loaded again: %w", ErrUnsupported, err)
 	}
 	guarded := tensor.Catch(func() { err = s.write(w, root, b) })
@@ -88,7 +88,7 @@ func (s *saver) write(to io.Writer, root string, pickled []byte) error {
 	w.add("data.pkl", pickled)
 	w.add("byteorder", []byte("little"))
 	for i, o := range s.order {
-		b, err := o.bytes()
+		b, err := o.savedBytes()
 		if err != nil {
 			return err
 		}

@@ -30,19 +30,19 @@ type origin struct {
 
 func newSaver() *saver {
 	s := &saver{storages: map[*tensor.Storage]*origin{}}
-	s.Lowerer.Own, s.Lowerer.NameOf = s.own, codec.TypeName
+	s.Lowerer.Own, s.Lowerer.NameOf = s.lowerOwn, codec.TypeName
 	return s
 }
 
-// lower converts v to a pickle tree. Tensor offsets are relative to the saved parts of the
+// lowerValue converts v to a pickle tree. Tensor offsets are relative to the saved parts of the
 // storages.
-func (s *saver) lower(v any) (any, error) {
+func (s *saver) lowerValue(v any) (any, error) {
 	tree, err := s.Lower(v)
 	if err != nil {
 		return nil, err
 	}
 	for i, o := range s.order {
-		class, size := o.class()
+		class, size := o.storageClass()
 		o.id.ID = value.Tuple{"storage", class, strconv.Itoa(i), tensor.Place{Device: o.tensor.Device()}.String(), size}
 		for _, call := range o.calls {
 			call.Args[1] = max(0, call.Args[1].(int)-o.lo)
@@ -51,9 +51,9 @@ func (s *saver) lower(v any) (any, error) {
 	return tree, nil
 }
 
-// class returns PyTorch's storage class and the size of the storage. The size is in elements if the
-// class has a dtype, and in bytes otherwise.
-func (o *origin) class() (class value.Global, size int) {
+// storageClass returns PyTorch's storage class and the size of the storage. The size is in elements
+// if the class has a dtype, and in bytes otherwise.
+func (o *origin) storageClass() (class value.Global, size int) {
 	if name, ok := classOf(o.tensor.DType()); ok {
 		return value.Named("torch." + name), o.hi - o.lo
 	}
@@ -73,9 +73,9 @@ func classOf(dt tensor.DType) (name string, ok bool) {
 // tensors gives access to the memory of tensors on devices.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// bytes returns the elements to be saved. The slice aliases the storage, except that elements on a
-// device are copied; it must not be modified.
-func (o *origin) bytes() (b []byte, err error) {
+// savedBytes returns the elements to be saved. The slice aliases the storage, except that elements
+// on a device are copied; it must not be modified.
+func (o *origin) savedBytes() (b []byte, err error) {
 	size := o.tensor.DType().Size()
 	part := o.tensor.AsStrided([]int{o.hi - o.lo}, []int{1}, o.lo)
 	defer part.Close()
@@ -86,20 +86,20 @@ func (o *origin) bytes() (b []byte, err error) {
 	return tensor.Bytes(part)[: (o.hi-o.lo)*size : (o.hi-o.lo)*size], nil
 }
 
-// own converts tensors, parameters and packed sequences, and refuses Python objects. ok is false
-// for all other values.
-func (s *saver) own(v any) (low any, ok bool, err error) {
+// lowerOwn converts tensors, parameters and packed sequences, and refuses Python objects. ok is
+// false for all other values.
+func (s *saver) lowerOwn(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
 	case *tensor.Tensor:
 		if v == nil {
 			return nil, true, nil
 		}
-		low, err = s.tensor(v)
+		low, err = s.lowerTensor(v)
 	case *autograd.Param:
 		if v == nil {
 			return nil, true, nil
 		}
-		if low, err = s.tensor(v.T); err != nil {
+		if low, err = s.lowerTensor(v.T); err != nil {
 			return nil, true, fmt.Errorf("parameter %q: %w", v.Name, err)
 		}
 		low = &pickle.Object{Class: value.Named(rebuildParameter),
@@ -116,10 +116,10 @@ func (s *saver) own(v any) (low any, ok bool, err error) {
 	return low, true, err
 }
 
-// tensor returns the call _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks).
-// It is _rebuild_tensor_v3, with the dtype as an additional argument, if the dtype has no storage
-// class.
-func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
+// lowerTensor returns the call _rebuild_tensor_v2(storage, offset, size, stride, requires_grad,
+// hooks). It is _rebuild_tensor_v3, with the dtype as an additional argument, if the dtype has no
+// storage class.
+func (s *saver) lowerTensor(t *tensor.Tensor) (*pickle.Object, error) {
 	if err := foreignTensors.Check(t); err != nil {
 		return nil, fmt.Errorf("save a tensor: %w", err)
 	}
@@ -134,7 +134,7 @@ func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 			o.tensor.DType(), t.DType())
 	}
 	offset := t.Offset()
-	if o.stretch(t); t.Numel() == 0 {
+	if o.extendSaved(t); t.Numel() == 0 {
 		offset = 0 // the offset of an empty tensor may exceed the storage
 	}
 	call := &pickle.Object{Class: value.Named(rebuildTensor),
@@ -148,8 +148,8 @@ func (s *saver) tensor(t *tensor.Tensor) (*pickle.Object, error) {
 	return call, nil
 }
 
-// stretch extends the saved part of the storage to all elements of t.
-func (o *origin) stretch(t *tensor.Tensor) {
+// extendSaved extends the saved part of the storage to all elements of t.
+func (o *origin) extendSaved(t *tensor.Tensor) {
 	if t.Numel() == 0 {
 		return
 	}

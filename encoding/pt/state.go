@@ -47,71 +47,71 @@ func (s *stateDict) add(name string, v any) error {
 	}
 	switch v := v.(type) {
 	case *tensor.Tensor:
-		return s.put(name, v)
+		return s.putTensor(name, v)
 	case *autograd.Param:
 		if !v.Frozen && s.modules == 0 {
-			s.leave("requires_grad of", name)
+			s.addRest("requires_grad of", name)
 		}
-		return s.put(name, v.T)
+		return s.putTensor(name, v.T)
 	case *value.Dict:
-		s.leaveAttrs(name, v.Attrs)
+		s.addRestAttrs(name, v.Attrs)
 		for key, item := range v.All() {
-			if err := s.add(join(name, key), item); err != nil {
+			if err := s.add(joinName(name, key), item); err != nil {
 				return err
 			}
 		}
 		return nil
 	case []any:
-		return s.items(name, v)
+		return s.addItems(name, v)
 	case value.Tuple:
-		return s.items(name, v)
+		return s.addItems(name, v)
 	case *python.Record:
 		if s.inside[v] {
 			return nil
 		}
 		s.inside[v] = true
 		defer delete(s.inside, v)
-		return s.record(name, v)
+		return s.addRecord(name, v)
 	}
 	if v != nil || s.modules == 0 {
-		s.leave("value", name)
+		s.addRest("value", name)
 	}
 	return nil
 }
 
-// leave adds a part to rest.
-func (s *stateDict) leave(what, name string) {
+// addRest adds a part to rest.
+func (s *stateDict) addRest(what, name string) {
 	if name == "" {
 		name = "at the top"
 	}
 	s.rest = append(s.rest, what+" "+name)
 }
 
-// leaveAttrs adds the attributes of a dict to rest, except for the versions of a state dict.
-func (s *stateDict) leaveAttrs(name string, attrs any) {
+// addRestAttrs adds the attributes of a dict to rest, except for the versions of a state dict.
+func (s *stateDict) addRestAttrs(name string, attrs any) {
 	d, _ := attrs.(*value.Dict)
 	for key := range d.All() {
 		if key != "_metadata" {
-			s.leave("attribute", join(name, key))
+			s.addRest("attribute", joinName(name, key))
 		}
 	}
 }
 
-func (s *stateDict) items(name string, list []any) error {
+func (s *stateDict) addItems(name string, list []any) error {
 	for i, item := range list {
-		if err := s.add(join(name, i), item); err != nil {
+		if err := s.add(joinName(name, i), item); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// record adds the tensors of a record. For a module, it adds only the members of its state_dict.
-func (s *stateDict) record(name string, r *python.Record) error {
+// addRecord adds the tensors of a record. For a module, it adds only the members of its state_dict.
+func (s *stateDict) addRecord(name string, r *python.Record) error {
 	attributes, _ := r.State.(*value.Dict)
 	_, isModule := attributes.Get("_parameters")
 	if s.modules == 0 {
-		s.leave("class "+r.Class.String()+" of", name)
+		s.addRest("class "+r.Class.String()+" of", name)
 	}
 	if !isModule {
 		return s.add(name, r.State)
@@ -125,10 +125,10 @@ func (s *stateDict) record(name string, r *python.Record) error {
 		named, _ := parts.(*value.Dict)
 		for key, item := range named.All() {
 			if kind == "_buffers" && left != nil && left.Has(key) {
-				s.leave("buffer", join(name, key))
+				s.addRest("buffer", joinName(name, key))
 				continue
 			}
-			if err := s.add(join(name, key), item); err != nil {
+			if err := s.add(joinName(name, key), item); err != nil {
 				return err
 			}
 		}
@@ -136,7 +136,7 @@ func (s *stateDict) record(name string, r *python.Record) error {
 	return nil
 }
 
-func (s *stateDict) put(name string, t *tensor.Tensor) error {
+func (s *stateDict) putTensor(name string, t *tensor.Tensor) error {
 	if name == "" {
 		name = "tensor"
 	}
@@ -147,7 +147,7 @@ func (s *stateDict) put(name string, t *tensor.Tensor) error {
 	return nil
 }
 
-func join(name string, key any) string {
+func joinName(name string, key any) string {
 	if name == "" {
 		return fmt.Sprint(key)
 	}

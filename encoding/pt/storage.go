@@ -54,10 +54,10 @@ func parsePlace(p *pickle.Persistent) (at place, err error) {
 	return place{dt, key, location, n}, nil
 }
 
-// hold returns a tensor that covers the storage p, and the dtype of the tensors on it: said if it
-// is not nil, and the dtype of the storage class otherwise. Each storage is loaded once. The loader
-// owns the returned tensor.
-func (l *loader) hold(p *pickle.Persistent, said *tensor.DType) (h *tensor.Tensor, dt tensor.DType, err error) {
+// coverStorage returns a tensor that covers the storage p, and the dtype of the tensors on it: said
+// if it is not nil, and the dtype of the storage class otherwise. Each storage is loaded once. The
+// loader owns the returned tensor.
+func (l *loader) coverStorage(p *pickle.Persistent, said *tensor.DType) (h *tensor.Tensor, dt tensor.DType, err error) {
 	at, err := parsePlace(p)
 	if err != nil {
 		return nil, 0, err
@@ -65,11 +65,11 @@ func (l *loader) hold(p *pickle.Persistent, said *tensor.DType) (h *tensor.Tenso
 	if dt = at.dtype; said != nil {
 		dt = *said
 	}
-	h, err = l.holdAt(at, dt)
+	h, err = l.coverStorageAt(at, dt)
 	return h, dt, err
 }
 
-func (l *loader) holdAt(at place, dt tensor.DType) (*tensor.Tensor, error) {
+func (l *loader) coverStorageAt(at place, dt tensor.DType) (*tensor.Tensor, error) {
 	if l.opts.MapLocation != nil {
 		at.location = cmp.Or(l.opts.MapLocation(at.location), at.location)
 	}
@@ -87,7 +87,7 @@ func (l *loader) holdAt(at place, dt tensor.DType) (*tensor.Tensor, error) {
 		}
 		return h.Tensor, nil
 	}
-	t, err := l.from.storage(at.key, dt, size)
+	t, err := l.from.openStorage(at.key, dt, size)
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +117,17 @@ func cleanBools(t *tensor.Tensor, dt tensor.DType) error {
 	return nil
 }
 
-// bare converts a storage that was saved on its own to a one-dimensional tensor.
-func (l *loader) bare(p *pickle.Persistent) (any, error) {
-	h, dt, err := l.hold(p, nil)
+// convertBareStorage converts a storage that was saved on its own to a one-dimensional tensor.
+func (l *loader) convertBareStorage(p *pickle.Persistent) (any, error) {
+	h, dt, err := l.coverStorage(p, nil)
 	if err != nil {
 		return nil, err
 	}
-	return l.view(h, dt, []int{h.Nbytes() / dt.Size()}, []int{1}, 0)
+	return l.viewStorage(h, dt, []int{h.Nbytes() / dt.Size()}, []int{1}, 0)
 }
 
-func (l *loader) view(h *tensor.Tensor, dt tensor.DType, shape, strides []int, offset int64) (*tensor.Tensor, error) {
+func (l *loader) viewStorage(h *tensor.Tensor, dt tensor.DType, shape, strides []int, offset int64) (*tensor.Tensor,
+	error) {
 	if offset < 0 || offset > maxElements {
 		return nil, malformed("a tensor at element %d", offset)
 	}

@@ -11,9 +11,9 @@ import (
 // keyDepth is the maximum nesting depth of tuples in a key.
 const keyDepth = 32
 
-// identity returns a string that hashable values have in common if they are equal in Python. The
+// identityKey returns a string that hashable values have in common if they are equal in Python. The
 // error wraps [ErrKey] if v is not hashable.
-func identity(v any, depth int) (string, error) {
+func identityKey(v any, depth int) (string, error) {
 	if depth > keyDepth {
 		return "", fmt.Errorf("%w: tuples nest deeper than %d", ErrKey, keyDepth)
 	}
@@ -27,24 +27,24 @@ func identity(v any, depth int) (string, error) {
 	case Global:
 		return "g" + v.String(), nil
 	case Tuple:
-		return joined("t", v, depth)
+		return joinKeys("t", v, depth)
 	case *Set:
 		if v.Frozen {
-			return joinedSet(v, depth)
+			return joinSetKeys(v, depth)
 		}
 	case *Scalar, interface{ PythonObject() }: // objects are compared by identity
 		return fmt.Sprintf("o%p", v), nil
 	default:
-		return number(v)
+		return numberKey(v)
 	}
 	return "", fmt.Errorf("%w: %T is not hashable", ErrKey, v)
 }
 
-func joined(tag string, items []any, depth int) (string, error) {
+func joinKeys(tag string, items []any, depth int) (string, error) {
 	var b strings.Builder
 	b.WriteString(tag)
 	for _, item := range items {
-		s, err := identity(item, depth+1)
+		s, err := identityKey(item, depth+1)
 		if err != nil {
 			return "", err
 		}
@@ -60,10 +60,10 @@ func joined(tag string, items []any, depth int) (string, error) {
 // same value many times.
 const maxKey = 1 << 20
 
-func joinedSet(s *Set, depth int) (string, error) {
+func joinSetKeys(s *Set, depth int) (string, error) {
 	names := make([]string, 0, len(s.Members()))
 	for _, m := range s.Members() {
-		name, err := identity(m, depth+1)
+		name, err := identityKey(m, depth+1)
 		if err != nil {
 			return "", err
 		}
@@ -77,8 +77,8 @@ func joinedSet(s *Set, depth int) (string, error) {
 	return whole, nil
 }
 
-// number returns the identity of a number. Python compares numbers across types.
-func number(v any) (string, error) {
+// numberKey returns the identity of a number. Python compares numbers across types.
+func numberKey(v any) (string, error) {
 	switch v := v.(type) {
 	case bool:
 		if v {
@@ -99,7 +99,7 @@ func number(v any) (string, error) {
 		return fmt.Sprint("d", v), nil
 	case complex128:
 		if imag(v) == 0 {
-			return number(real(v))
+			return numberKey(real(v))
 		}
 		return fmt.Sprint("c", v), nil
 	}

@@ -41,19 +41,19 @@ func init() {
 // readFull fills b from r. If r ends early, the error wraps kind and [io.ErrUnexpectedEOF].
 func readFull(r io.Reader, b []byte, kind error) error {
 	_, err := io.ReadFull(r, b)
-	return cutShort(err, kind)
+	return truncatedError(err, kind)
 }
 
-// cutShort converts the end-of-file errors of [io.ReadFull] to an error that wraps kind and
+// truncatedError converts the end-of-file errors of [io.ReadFull] to an error that wraps kind and
 // [io.ErrUnexpectedEOF].
-func cutShort(err, kind error) error {
+func truncatedError(err, kind error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w: file is truncated: %w", kind, io.ErrUnexpectedEOF)
 	}
 	return err
 }
 
-// about adds the path of the file and the name of the tensor to an error.
-func about(path, name string, err error) error {
+// wrapError adds the path of the file and the name of the tensor to an error.
+func wrapError(path, name string, err error) error {
 	return &encoding.FileError{Path: path, Name: name, Err: err}
 }

@@ -48,7 +48,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return single(s), nil
+	return newSingleFile(s), nil
 }
 
 // NewFile reads a file of size bytes from r and validates its header. [File.Close] does not close
@@ -59,21 +59,21 @@ func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	if err := s.readHeader(size); err != nil {
 		return nil, err
 	}
-	return single(s), nil
+	return newSingleFile(s), nil
 }
 
-// single returns a File with one shard.
-func single(s *shard) *File {
+// newSingleFile returns a File with one shard.
+func newSingleFile(s *shard) *File {
 	f := &File{path: s.path, names: s.header.names(), shards: map[string]*shard{"": s}, home: map[string]*shard{}}
 	for _, name := range f.names {
 		f.home[name] = s
 	}
-	f.describe()
+	f.setMetadata()
 	return f
 }
 
-// describe sets the Metadata and Files fields.
-func (f *File) describe() {
+// setMetadata sets the Metadata and Files fields.
+func (f *File) setMetadata() {
 	f.Metadata = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(f.shards)) {
 		s := f.shards[name]
@@ -106,8 +106,8 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.allow(name); err != nil {
-		return nil, about(s.path, name, err)
+	if err := f.checkLimit(name); err != nil {
+		return nil, wrapError(s.path, name, err)
 	}
 	return s.read(name)
 }
@@ -121,34 +121,34 @@ func (f *File) Map(name string) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.mappable(name) {
+	if !s.isMappable(name) {
 		return f.Tensor(name)
 	}
-	return s.view(name)
+	return s.mapTensor(name)
 }
 
 func (f *File) find(name string) (*shard, error) {
 	if s := f.home[name]; s != nil {
 		return s, nil
 	}
-	return nil, about(f.path, name, fmt.Errorf("%w; Names lists the names", ErrName))
+	return nil, wrapError(f.path, name, fmt.Errorf("%w; Names lists the names", ErrName))
 }
 
 // Tensors reads all tensors to the heap. The caller must close them. The error wraps [ErrLimit] if
 // the tensors together are larger than MaxBytes.
 func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
-	if err := f.allow(f.names...); err != nil {
-		return nil, about(f.path, "", err)
+	if err := f.checkLimit(f.names...); err != nil {
+		return nil, wrapError(f.path, "", err)
 	}
 	return each(f.names, f.Tensor)
 }
 
-// allow returns an error that wraps [ErrLimit] if the named tensors together exceed MaxBytes. The
-// names must exist.
-func (f *File) allow(names ...string) error {
+// checkLimit returns an error that wraps [ErrLimit] if the named tensors together exceed MaxBytes.
+// The names must exist.
+func (f *File) checkLimit(names ...string) error {
 	bytes := int64(0)
 	for _, name := range names {
-		bytes += f.home[name].bytes(name)
+		bytes += f.home[name].tensorBytes(name)
 	}
 	return safefile.CheckSize(bytes, bytes, f.MaxBytes, "raise File.MaxBytes if this is intended, or use Map")
 }

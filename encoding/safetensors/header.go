@@ -74,9 +74,9 @@ func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
 	h = header{infos: map[string]Info{}, meta: map[string]string{}}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	err = object(d, func(key string) error {
+	err = decodeObject(d, func(key string) error {
 		if key == metadata {
-			return object(d, func(key string) (err error) { h.meta[key], err = text(d); return err })
+			return decodeObject(d, func(key string) (err error) { h.meta[key], err = decodeText(d); return err })
 		}
 		name = key
 		info, err := parseInfo(d)
@@ -96,24 +96,24 @@ func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
 // parseInfo decodes the header entry of a tensor. All three fields must be present, and no others.
 func parseInfo(d *json.Decoder) (info Info, err error) {
 	seen := 0
-	err = object(d, func(key string) error {
+	err = decodeObject(d, func(key string) error {
 		seen++
 		switch key {
 		case "dtype":
-			code, err := text(d)
+			code, err := decodeText(d)
 			if err != nil {
 				return err
 			}
 			info.DType, err = parseCode(code)
 			return err
 		case "shape":
-			dims, err := numbers(d)
+			dims, err := decodeNumbers(d)
 			for _, n := range dims {
 				info.Shape = append(info.Shape, int(n))
 			}
 			return err
 		case "data_offsets":
-			offsets, err := numbers(d)
+			offsets, err := decodeNumbers(d)
 			if err == nil && len(offsets) != 2 {
 				err = fmt.Errorf("%w: got %d offsets, want 2", ErrHeader, len(offsets))
 			}
@@ -177,15 +177,15 @@ func (i Info) size() (size uint64, ok bool) {
 	return uint64(n), err == nil
 }
 
-// object decodes a JSON object. It calls field for each key, which must decode the value. Duplicate
-// keys are an error.
-func object(d *json.Decoder, field func(key string) error) error {
-	if err := delimiter(d, '{'); err != nil {
+// decodeObject decodes a JSON object. It calls field for each key, which must decode the value.
+// Duplicate keys are an error.
+func decodeObject(d *json.Decoder, field func(key string) error) error {
+	if err := expectDelimiter(d, '{'); err != nil {
 		return err
 	}
 	seen := map[string]bool{}
 	for d.More() {
-		key, err := text(d)
+		key, err := decodeText(d)
 		if err != nil {
 			return err
 		}
@@ -197,10 +197,10 @@ func object(d *json.Decoder, field func(key string) error) error {
 			return err
 		}
 	}
-	return delimiter(d, '}')
+	return expectDelimiter(d, '}')
 }
 
-func delimiter(d *json.Decoder, want json.Delim) error {
+func expectDelimiter(d *json.Decoder, want json.Delim) error {
 	t, err := d.Token()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrHeader, err)
@@ -211,7 +211,7 @@ func delimiter(d *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-func text(d *json.Decoder) (string, error) {
+func decodeText(d *json.Decoder) (string, error) {
 	t, err := d.Token()
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrHeader, err)
@@ -223,10 +223,10 @@ func text(d *json.Decoder) (string, error) {
 	return s, nil
 }
 
-// numbers decodes an array of non-negative integers. The error wraps [ErrHeader] if one overflows
-// an int.
-func numbers(d *json.Decoder) (list []uint64, err error) {
-	if err := delimiter(d, '['); err != nil {
+// decodeNumbers decodes an array of non-negative integers. The error wraps [ErrHeader] if one
+// overflows an int.
+func decodeNumbers(d *json.Decoder) (list []uint64, err error) {
+	if err := expectDelimiter(d, '['); err != nil {
 		return nil, err
 	}
 	for d.More() {
@@ -241,5 +241,5 @@ func numbers(d *json.Decoder) (list []uint64, err error) {
 		}
 		list = append(list, v)
 	}
-	return list, delimiter(d, ']')
+	return list, expectDelimiter(d, ']')
 }

@@ -38,9 +38,9 @@ func checkOpen(tensors map[string]*tensor.Tensor) error {
 	return nil
 }
 
-// order returns the names of the tensors, sorted by decreasing element size and then by name. All
-// tensors are thus aligned.
-func order(tensors map[string]*tensor.Tensor) []string {
+// fileOrder returns the names of the tensors, sorted by decreasing element size and then by name.
+// All tensors are thus aligned.
+func fileOrder(tensors map[string]*tensor.Tensor) []string {
 	return slices.SortedFunc(maps.Keys(tensors), func(a, b string) int {
 		return cmp.Or(cmp.Compare(tensors[b].DType().Size(), tensors[a].DType().Size()), cmp.Compare(a, b))
 	})
@@ -52,7 +52,7 @@ func Encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]stri
 	if err := checkOpen(tensors); err != nil {
 		return err
 	}
-	names := order(tensors)
+	names := fileOrder(tensors)
 	head, err := encodeHeader(names, tensors, meta)
 	if err != nil {
 		return err

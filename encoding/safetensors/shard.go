@@ -48,7 +48,7 @@ func openShard(path string) (*shard, error) {
 func (s *shard) readHeader(size int64) error {
 	h, n, name, err := readHeader(io.NewSectionReader(s.r, 0, size), size)
 	if err != nil {
-		return about(s.path, name, err)
+		return wrapError(s.path, name, err)
 	}
 	s.header, s.body = h, n
 	return nil
@@ -59,7 +59,7 @@ func (s *shard) read(name string) (*tensor.Tensor, error) {
 	info := s.header.infos[name]
 	t := tensor.Empty(info.DType, info.Shape...)
 	if err := s.readAt(t, s.body+int64(info.begin)); err != nil {
-		return nil, about(s.path, name, err)
+		return nil, wrapError(s.path, name, err)
 	}
 	numpy.Clean(info.DType.String(), tensor.Bytes(t))
 	return t, nil
@@ -74,29 +74,29 @@ func (s *shard) readAt(t *tensor.Tensor, at int64) error {
 	return readFull(io.NewSectionReader(s.r, at, int64(len(b))), b, ErrOffsets)
 }
 
-// mappable reports whether a tensor can be mapped: the shard must be a file, and the tensor must be
-// aligned.
-func (s *shard) mappable(name string) bool {
+// isMappable reports whether a tensor can be mapped: the shard must be a file, and the tensor must
+// be aligned.
+func (s *shard) isMappable(name string) bool {
 	info := s.header.infos[name]
 	return s.f != nil && (s.body+int64(info.begin))%int64(info.DType.Size()) == 0
 }
 
-// view maps a tensor, which must be mappable.
-func (s *shard) view(name string) (t *tensor.Tensor, err error) {
-	m, err := s.mapping()
+// mapTensor maps a tensor, which must be mappable.
+func (s *shard) mapTensor(name string) (t *tensor.Tensor, err error) {
+	m, err := s.mapFile()
 	if err != nil {
-		return nil, about(s.path, name, err)
+		return nil, wrapError(s.path, name, err)
 	}
 	info := s.header.infos[name]
-	guarded := tensor.Catch(func() { t, err = view(m, s.body+int64(info.begin), info) })
+	guarded := tensor.Catch(func() { t, err = mappedView(m, s.body+int64(info.begin), info) })
 	if err = errors.Join(err, guarded); err != nil {
-		return nil, about(s.path, name, err)
+		return nil, wrapError(s.path, name, err)
 	}
 	return t, nil
 }
 
-// view returns a tensor over the mapped bytes at the offset at.
-func view(m foreign.Map[*tensor.Tensor], at int64, info Info) (*tensor.Tensor, error) {
+// mappedView returns a tensor over the mapped bytes at the offset at.
+func mappedView(m foreign.Map[*tensor.Tensor], at int64, info Info) (*tensor.Tensor, error) {
 	hold, err := m.Storage(at, int64(info.end-info.begin))
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func view(m foreign.Map[*tensor.Tensor], at int64, info Info) (*tensor.Tensor, e
 	return hold.Storage().View(info.DType, info.Shape, nil, 0)
 }
 
-func (s *shard) bytes(name string) int64 {
+func (s *shard) tensorBytes(name string) int64 {
 	info := s.header.infos[name]
 	return int64(info.end - info.begin)
 }
@@ -123,8 +123,8 @@ func (s *shard) close() error {
 	return nil
 }
 
-// mapping maps the file on first use.
-func (s *shard) mapping() (m foreign.Map[*tensor.Tensor], err error) {
+// mapFile maps the file on first use.
+func (s *shard) mapFile() (m foreign.Map[*tensor.Tensor], err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mapped == nil {

@@ -51,11 +51,11 @@ func openIndex(path string) (*File, error) {
 	f := &File{path: path, shards: map[string]*shard{}, home: map[string]*shard{}}
 	f.names = slices.Sorted(maps.Keys(ix.WeightMap))
 	for _, name := range f.names {
-		if err := f.enter(name, ix.WeightMap[name]); err != nil {
+		if err := f.assignTensor(name, ix.WeightMap[name]); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
-	f.describe()
+	f.setMetadata()
 	return f, nil
 }
 
@@ -73,19 +73,19 @@ func readIndex(path string) (ix index, err error) {
 		err = errors.New("missing weight_map, or index too large")
 	}
 	if err != nil {
-		return ix, about(path, "", fmt.Errorf("%w: not a tensor index: %w", ErrHeader, err))
+		return ix, wrapError(path, "", fmt.Errorf("%w: not a tensor index: %w", ErrHeader, err))
 	}
 	return ix, nil
 }
 
-// enter assigns a tensor to the file that the index names, and opens the file if necessary. The
-// error wraps [ErrHeader] if the file name is not a plain name next to the index, or if the file
-// does not contain the tensor.
-func (f *File) enter(name, file string) (err error) {
+// assignTensor assigns a tensor to the file that the index names, and opens the file if necessary.
+// The error wraps [ErrHeader] if the file name is not a plain name next to the index, or if the
+// file does not contain the tensor.
+func (f *File) assignTensor(name, file string) (err error) {
 	s := f.shards[file]
 	if s == nil {
 		if !filepath.IsLocal(file) || filepath.Base(file) != file || !strings.HasSuffix(file, ".safetensors") {
-			return about(f.path, name, fmt.Errorf("%w: %q is not a file in the index's directory", ErrHeader, file))
+			return wrapError(f.path, name, fmt.Errorf("%w: %q is not a file in the index's directory", ErrHeader, file))
 		}
 		if s, err = openShard(filepath.Join(filepath.Dir(f.path), file)); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (f *File) enter(name, file string) (err error) {
 		f.shards[file] = s
 	}
 	if _, ok := s.header.infos[name]; !ok {
-		return about(f.path, name, fmt.Errorf("%w: missing in %s", ErrHeader, file))
+		return wrapError(f.path, name, fmt.Errorf("%w: missing in %s", ErrHeader, file))
 	}
 	f.home[name] = s
 	return nil

@@ -20,16 +20,16 @@ import (
 func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, meta map[string]string, err error) {
 	h, _, name, err := readHeader(r, -1)
 	if err != nil {
-		return nil, nil, about("", name, err)
+		return nil, nil, wrapError("", name, err)
 	}
-	if err := safefile.CheckSize(h.bytes(), safefile.UnknownSize, maxBytes, "raise maxBytes if this is intended"); err != nil {
-		return nil, nil, about("", "", err)
+	if err := safefile.CheckSize(h.dataSize(), safefile.UnknownSize, maxBytes, "raise maxBytes if this is intended"); err != nil {
+		return nil, nil, wrapError("", "", err)
 	}
 	tensors, err = each(h.names(), func(name string) (*tensor.Tensor, error) {
 		info := h.infos[name]
 		t, err := foreignTensors.ReadFrom(r, int(info.end-info.begin))
 		if err != nil {
-			return nil, about("", name, cutShort(err, ErrOffsets))
+			return nil, wrapError("", name, truncatedError(err, ErrOffsets))
 		}
 		defer t.Close()
 		numpy.Clean(info.DType.String(), tensor.Bytes(t))
@@ -41,8 +41,8 @@ func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, met
 	return tensors, h.meta, nil
 }
 
-// bytes returns the number of bytes of elements that follow the header.
-func (h header) bytes() (n int64) {
+// dataSize returns the number of bytes of elements that follow the header.
+func (h header) dataSize() (n int64) {
 	for _, info := range h.infos {
 		n = max(n, int64(info.end))
 	}

@@ -2,9 +2,9 @@ package pickle
 
 import "errors"
 
-// extend appends values to the list or object on top of the stack.
-func (m *machine) extend(values []any) error {
-	return withTop(m, func(to any) error {
+// appendValues appends values to the list or object on top of the stack.
+func (m *machine) appendValues(values []any) error {
+	return updateTop(m, func(to any) error {
 		switch to := to.(type) {
 		case *List:
 			to.Items = append(to.Items, values...)
@@ -19,7 +19,7 @@ func (m *machine) extend(values []any) error {
 
 // setItems sets alternating keys and values of the dict or object on top of the stack.
 func (m *machine) setItems(pairs []any) error {
-	return withTop(m, func(to any) error {
+	return updateTop(m, func(to any) error {
 		d, ok := to.(*Dict)
 		if o, is := to.(*Object); is {
 			if len(pairs) == 0 {
@@ -43,7 +43,7 @@ func (m *machine) setItems(pairs []any) error {
 }
 
 func (m *machine) addItems(members []any) error {
-	return withTop(m, func(to any) error {
+	return updateTop(m, func(to any) error {
 		s, ok := to.(*Set)
 		if !ok || s.Frozen {
 			return malformed("cannot add members to %T", to)
@@ -57,29 +57,30 @@ func (m *machine) addItems(members []any) error {
 	})
 }
 
-func (m *machine) globalLines() error {
-	module, err := m.src.line()
+func (m *machine) pushGlobalLines() error {
+	module, err := m.src.readLine()
 	if err != nil {
 		return err
 	}
-	name, err := m.src.line()
+	name, err := m.src.readLine()
 	if err != nil {
 		return err
 	}
-	return m.global(module, name)
+	return m.pushGlobal(module, name)
 }
 
-func (m *machine) stackGlobal(v []any) error {
+func (m *machine) pushStackGlobal(v []any) error {
 	module, ok := v[0].(string)
 	name, both := v[1].(string)
 	if !ok || !both {
 		return malformed("global is %T and %T, want two strings", v[0], v[1])
 	}
-	return m.global(module, name)
+	return m.pushGlobal(module, name)
 }
 
-// call pushes the result of a call: the value that the constructor returns, or an inert [Object].
-func (m *machine) call(callee, args, kwargs any, newObj bool) error {
+// pushCall pushes the result of a call: the value that the constructor returns, or an inert
+// [Object].
+func (m *machine) pushCall(callee, args, kwargs any, newObj bool) error {
 	g, ok := callee.(Global)
 	list, tuple := args.(Tuple)
 	if !ok || !tuple {
@@ -101,7 +102,7 @@ func (m *machine) call(callee, args, kwargs any, newObj bool) error {
 		if !errors.Is(err, ErrForm) {
 			err = malformed("%s: %v", g, err)
 		}
-		if err := m.refuse(err); err != nil {
+		if err := m.recordRefused(err); err != nil {
 			return err
 		}
 		v = &Object{Class: g, New: newObj, Args: list}
@@ -111,7 +112,7 @@ func (m *machine) call(callee, args, kwargs any, newObj bool) error {
 
 func (m *machine) build(v []any) error {
 	state := v[0]
-	return withTop(m, func(to any) error {
+	return updateTop(m, func(to any) error {
 		switch to := to.(type) {
 		case *numpyType:
 			if err := to.build(state); err != nil {
@@ -119,7 +120,7 @@ func (m *machine) build(v []any) error {
 			}
 		case *Array:
 			if err := buildArray(to, state); err != nil {
-				return m.refuse(malformed("state of %T: %v", to, err), state)
+				return m.recordRefused(malformed("state of %T: %v", to, err), state)
 			}
 		case *Object:
 			to.State, to.HasState = state, true
@@ -132,8 +133,8 @@ func (m *machine) build(v []any) error {
 	})
 }
 
-// outside pushes the value of a persistent ID.
-func (m *machine) outside(v []any) error {
+// pushPersistent pushes the value of a persistent ID.
+func (m *machine) pushPersistent(v []any) error {
 	if m.persistent == nil {
 		return m.push(&Persistent{v[0]})
 	}

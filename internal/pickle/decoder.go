@@ -22,7 +22,7 @@ func (d *Decoder) Offset() int64 { return d.src.at }
 // NewDecoder returns a decoder that reads from r. allowed decides which names a pickle may use. The
 // standard names that the table in the package documentation implies are always allowed.
 func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
-	return &Decoder{src: source{r: r, room: make([]byte, buffer)}, globals: allowed, limits: limits.orDefaults()}
+	return &Decoder{src: source{r: r, room: make([]byte, buffer)}, globals: allowed, limits: limits.withDefaults()}
 }
 
 // buffer is the size of the read-ahead buffer in bytes.
@@ -60,18 +60,18 @@ func (d *Decoder) Decode() (any, error) {
 // Unmarshal decodes the pickle b, which must not be followed by other bytes. It returns the same
 // errors as [Decoder.Decode].
 func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
-	return one(source{ahead: b}, int64(len(b)), allowed, limits)
+	return decodeSource(source{ahead: b}, int64(len(b)), allowed, limits)
 }
 
 // Read decodes a pickle of exactly n bytes from r without copying it as a whole. It returns the
 // same errors as [Decoder.Decode].
 func Read(r io.Reader, n int64, allowed Globals, limits Limits) (any, error) {
-	return one(source{r: r, room: make([]byte, max(1, min(n, buffer)))}, n, allowed, limits)
+	return decodeSource(source{r: r, room: make([]byte, max(1, min(n, buffer)))}, n, allowed, limits)
 }
 
-// one decodes a pickle that must consist of the n bytes of a source.
-func one(src source, n int64, allowed Globals, limits Limits) (any, error) {
-	limits = limits.orDefaults()
+// decodeSource decodes a pickle that must consist of the n bytes of a source.
+func decodeSource(src source, n int64, allowed Globals, limits Limits) (any, error) {
+	limits = limits.withDefaults()
 	if n > limits.Bytes {
 		return nil, &SyntaxError{0, opProto, fmt.Errorf("%d bytes: %w", n, ErrLimit)}
 	}

@@ -21,8 +21,8 @@ type span struct {
 	n     int
 }
 
-// place returns the identity of a container, or nil if v has none.
-func place(v any) any {
+// identityOf returns the identity of a container, or nil if v has none.
+func identityOf(v any) any {
 	switch v := v.(type) {
 	case Tuple:
 		if len(v) > 0 {
@@ -35,7 +35,7 @@ func place(v any) any {
 }
 
 func (w *walk) visit(v any, depth int) error {
-	at := place(v)
+	at := identityOf(v)
 	if at == nil || w.seen[at] {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (w *walk) visit(v any, depth int) error {
 	if depth >= w.limit {
 		return fmt.Errorf("values nest deeper than %d: %w", w.limit, ErrLimit)
 	}
-	for child := range children(v) {
+	for child := range eachChild(v) {
 		if err := w.visit(child, depth+1); err != nil {
 			return err
 		}
@@ -51,8 +51,8 @@ func (w *walk) visit(v any, depth int) error {
 	return nil
 }
 
-// children iterates over the direct children of a container.
-func children(v any) func(yield func(any) bool) {
+// eachChild iterates over the direct children of a container.
+func eachChild(v any) func(yield func(any) bool) {
 	return func(yield func(any) bool) {
 		switch v := v.(type) {
 		case Tuple:
@@ -92,7 +92,7 @@ func Each[T any](v any) func(yield func(T) bool) {
 		seen := map[any]bool{}
 		var visit func(v any) bool
 		visit = func(v any) bool {
-			at := place(v)
+			at := identityOf(v)
 			if at == nil || seen[at] {
 				return true
 			}
@@ -100,7 +100,7 @@ func Each[T any](v any) func(yield func(T) bool) {
 			if o, ok := v.(T); ok && !yield(o) {
 				return false
 			}
-			for child := range children(v) {
+			for child := range eachChild(v) {
 				if !visit(child) {
 					return false
 				}
@@ -112,4 +112,4 @@ func Each[T any](v any) func(yield func(T) bool) {
 }
 
 // Identity returns a comparable value that identifies a container, or nil if v is not a container.
-func Identity(v any) any { return place(v) }
+func Identity(v any) any { return identityOf(v) }

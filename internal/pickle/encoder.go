@@ -39,157 +39,157 @@ func encode(w io.Writer, v any, protocol int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: protocol %d, want %d to %d", ErrValue, protocol, minProtocol, maxProtocol)
 	}
 	e := &encoder{w: w, b: []byte{opProto, byte(protocol)}, proto: protocol, memo: map[any]uint32{}}
-	if err := e.value(v); err != nil {
+	if err := e.encodeValue(v); err != nil {
 		return nil, fmt.Errorf("write pickle: %w", err)
 	}
 	return append(e.b, opStop), nil
 }
 
-func (e *encoder) op(op byte, operands ...byte) { e.b = append(append(e.b, op), operands...) }
+func (e *encoder) writeOp(op byte, operands ...byte) { e.b = append(append(e.b, op), operands...) }
 
-func (e *encoder) value(v any) error {
-	if e.depth++; e.depth > (Limits{}).orDefaults().Depth {
+func (e *encoder) encodeValue(v any) error {
+	if e.depth++; e.depth > (Limits{}).withDefaults().Depth {
 		return fmt.Errorf("values nest deeper than %d: %w", e.depth-1, ErrLimit)
 	}
 	defer func() { e.depth-- }()
 	switch v := v.(type) {
 	case nil:
-		e.op(opNone)
+		e.writeOp(opNone)
 	case bool:
 		if v {
-			e.op(opNewTrue)
+			e.writeOp(opNewTrue)
 		} else {
-			e.op(opNewFalse)
+			e.writeOp(opNewFalse)
 		}
 	case int:
-		e.integer(int64(v))
+		e.encodeInteger(int64(v))
 	case int64:
-		e.integer(v)
+		e.encodeInteger(v)
 	case *big.Int:
-		e.long(v)
+		e.encodeLong(v)
 	case float64:
 		e.b = binary.BigEndian.AppendUint64(append(e.b, opBinFloat), math.Float64bits(v))
 	case complex128:
-		return e.call(Global{Module: "builtins", Name: "complex"}, real(v), imag(v))
+		return e.encodeCall(Global{Module: "builtins", Name: "complex"}, real(v), imag(v))
 	case string:
-		return e.text(v)
+		return e.encodeText(v)
 	case []byte:
-		return e.bytes(v)
+		return e.encodeBytes(v)
 	case Tuple:
-		return e.tuple(v)
+		return e.encodeTuple(v)
 	case Global:
-		return e.global(v)
+		return e.encodeGlobal(v)
 	default:
-		return e.shared(v)
+		return e.encodeShared(v)
 	}
 	return nil
 }
 
-// shared writes a value with an identity: in full the first time, and as a memo reference
+// encodeShared writes a value with an identity: in full the first time, and as a memo reference
 // afterwards.
-func (e *encoder) shared(v any) error {
-	if e.remembered(v) {
+func (e *encoder) encodeShared(v any) error {
+	if e.writeMemoized(v) {
 		return nil
 	}
 	switch v := v.(type) {
 	case *ByteArray:
-		return e.byteArray(v)
+		return e.encodeByteArray(v)
 	case *List:
-		e.op(opEmptyList)
-		e.remember(v)
-		return e.several(opAppends, v.Items)
+		e.writeOp(opEmptyList)
+		e.memoize(v)
+		return e.encodeMarked(opAppends, v.Items)
 	case *Dict:
-		return e.dict(v)
+		return e.encodeDict(v)
 	case *Set:
-		return e.set(v)
+		return e.encodeSet(v)
 	case *Object:
-		return e.object(v)
+		return e.encodeObject(v)
 	case *Persistent:
-		if err := e.value(v.ID); err != nil {
+		if err := e.encodeValue(v.ID); err != nil {
 			return err
 		}
-		e.op(opBinPersID)
+		e.writeOp(opBinPersID)
 		return nil
 	case *Array:
 		o, err := arrayObject(v)
-		return e.standsFor(v, o, err)
+		return e.encodeAs(v, o, err)
 	case *Scalar:
 		o, err := scalarObject(v)
-		return e.standsFor(v, o, err)
+		return e.encodeAs(v, o, err)
 	}
 	return fmt.Errorf("%w: %T cannot be pickled", ErrValue, v)
 }
 
-// standsFor writes v as the object o.
-func (e *encoder) standsFor(v any, o *Object, err error) error {
+// encodeAs writes v as the object o.
+func (e *encoder) encodeAs(v any, o *Object, err error) error {
 	if err != nil {
 		return err
 	}
-	err = e.object(o)
+	err = e.encodeObject(o)
 	e.memo[v] = e.memo[o]
 	return err
 }
 
-// remembered writes a memo reference and returns true if v was written before.
-func (e *encoder) remembered(v any) bool {
+// writeMemoized writes a memo reference and returns true if v was written before.
+func (e *encoder) writeMemoized(v any) bool {
 	at, ok := e.memo[v]
 	switch {
 	case !ok:
 		return false
 	case at < 256:
-		e.op(opBinGet, byte(at))
+		e.writeOp(opBinGet, byte(at))
 	default:
 		e.b = binary.LittleEndian.AppendUint32(append(e.b, opLongBinGet), at)
 	}
 	return true
 }
 
-// remember stores the value on top of the stack in the memo.
-func (e *encoder) remember(v any) {
+// memoize stores the value on top of the stack in the memo.
+func (e *encoder) memoize(v any) {
 	at := e.next
 	e.memo[v] = at
 	e.next++
 	switch {
 	case e.proto >= 4:
-		e.op(opMemoize)
+		e.writeOp(opMemoize)
 	case at < 256:
-		e.op(opBinPut, byte(at))
+		e.writeOp(opBinPut, byte(at))
 	default:
 		e.b = binary.LittleEndian.AppendUint32(append(e.b, opLongBinPut), at)
 	}
 }
 
-// several writes a mark, the values, and op. It writes nothing if there are no values.
-func (e *encoder) several(op byte, values []any) error {
+// encodeMarked writes a mark, the values, and op. It writes nothing if there are no values.
+func (e *encoder) encodeMarked(op byte, values []any) error {
 	if len(values) == 0 {
 		return nil
 	}
-	e.op(opMark)
+	e.writeOp(opMark)
 	for _, v := range values {
-		if err := e.value(v); err != nil {
+		if err := e.encodeValue(v); err != nil {
 			return err
 		}
 	}
-	e.op(op)
+	e.writeOp(op)
 	return nil
 }
 
-func (e *encoder) tuple(t Tuple) error {
+func (e *encoder) encodeTuple(t Tuple) error {
 	if len(t) == 0 {
-		e.op(opEmptyTuple)
+		e.writeOp(opEmptyTuple)
 		return nil
 	}
-	if e.remembered(place(t)) {
+	if e.writeMemoized(identityOf(t)) {
 		return nil
 	}
-	if err := e.several(opTuple, t); err != nil {
+	if err := e.encodeMarked(opTuple, t); err != nil {
 		return err
 	}
-	e.remember(place(t))
+	e.memoize(identityOf(t))
 	return nil
 }
 
-func (e *encoder) pairs(d *Dict) error {
+func (e *encoder) encodePairs(d *Dict) error {
 	if d.Len() == 0 {
 		return nil
 	}
@@ -197,98 +197,98 @@ func (e *encoder) pairs(d *Dict) error {
 	for k, v := range d.All() {
 		both = append(both, k, v)
 	}
-	return e.several(opSetItems, both)
+	return e.encodeMarked(opSetItems, both)
 }
 
-func (e *encoder) dict(d *Dict) error {
+func (e *encoder) encodeDict(d *Dict) error {
 	if d.Ordered {
-		if err := e.call(Global{Module: "collections", Name: "OrderedDict"}); err != nil {
+		if err := e.encodeCall(Global{Module: "collections", Name: "OrderedDict"}); err != nil {
 			return err
 		}
 	} else {
-		e.op(opEmptyDict)
+		e.writeOp(opEmptyDict)
 	}
-	e.remember(d)
-	if err := e.pairs(d); err != nil || d.Attrs == nil {
+	e.memoize(d)
+	if err := e.encodePairs(d); err != nil || d.Attrs == nil {
 		return err
 	}
-	return e.state(d.Attrs)
+	return e.encodeState(d.Attrs)
 }
 
-func (e *encoder) state(v any) error {
-	if err := e.value(v); err != nil {
+func (e *encoder) encodeState(v any) error {
+	if err := e.encodeValue(v); err != nil {
 		return err
 	}
-	e.op(opBuild)
+	e.writeOp(opBuild)
 	return nil
 }
 
-func (e *encoder) set(s *Set) error {
+func (e *encoder) encodeSet(s *Set) error {
 	switch {
 	case e.proto < 4:
 		name := "set"
 		if s.Frozen {
 			name = "frozenset"
 		}
-		if err := e.call(Global{Module: "builtins", Name: name}, &List{s.Members()}); err != nil {
+		if err := e.encodeCall(Global{Module: "builtins", Name: name}, &List{s.Members()}); err != nil {
 			return err
 		}
 	case s.Frozen:
-		e.op(opMark)
+		e.writeOp(opMark)
 		for _, v := range s.Members() {
-			if err := e.value(v); err != nil {
+			if err := e.encodeValue(v); err != nil {
 				return err
 			}
 		}
-		e.op(opFrozenSet)
+		e.writeOp(opFrozenSet)
 	default:
-		e.op(opEmptySet)
-		if err := e.several(opAddItems, s.Members()); err != nil {
+		e.writeOp(opEmptySet)
+		if err := e.encodeMarked(opAddItems, s.Members()); err != nil {
 			return err
 		}
 	}
-	e.remember(s)
+	e.memoize(s)
 	return nil
 }
 
-func (e *encoder) object(o *Object) error {
-	if err := e.global(o.Class); err != nil {
+func (e *encoder) encodeObject(o *Object) error {
+	if err := e.encodeGlobal(o.Class); err != nil {
 		return err
 	}
-	if err := e.value(o.Args); err != nil {
+	if err := e.encodeValue(o.Args); err != nil {
 		return err
 	}
 	switch {
 	case o.Kwargs != nil && e.proto >= 4:
-		if err := e.value(o.Kwargs); err != nil {
+		if err := e.encodeValue(o.Kwargs); err != nil {
 			return err
 		}
-		e.op(opNewObjEx)
+		e.writeOp(opNewObjEx)
 	case o.Kwargs != nil:
 		return fmt.Errorf("%w: keyword arguments of %s need protocol 4", ErrValue, o.Class)
 	case o.New:
-		e.op(opNewObj)
+		e.writeOp(opNewObj)
 	default:
-		e.op(opReduce)
+		e.writeOp(opReduce)
 	}
-	e.remember(o)
-	if err := e.several(opAppends, o.List); err != nil {
+	e.memoize(o)
+	if err := e.encodeMarked(opAppends, o.List); err != nil {
 		return err
 	}
-	if err := e.pairs(o.Dict); err != nil || !o.HasState {
+	if err := e.encodePairs(o.Dict); err != nil || !o.HasState {
 		return err
 	}
-	return e.state(o.State)
+	return e.encodeState(o.State)
 }
 
-// call writes a call of g.
-func (e *encoder) call(g Global, args ...any) error {
-	if err := e.global(g); err != nil {
+// encodeCall writes a call of g.
+func (e *encoder) encodeCall(g Global, args ...any) error {
+	if err := e.encodeGlobal(g); err != nil {
 		return err
 	}
-	if err := e.tuple(args); err != nil {
+	if err := e.encodeTuple(args); err != nil {
 		return err
 	}
-	e.op(opReduce)
+	e.writeOp(opReduce)
 	return nil
 }

@@ -7,7 +7,7 @@ type Limits struct {
 	Items int   // number of created and memoized values; default 4 Mi
 }
 
-func (l Limits) orDefaults() Limits {
+func (l Limits) withDefaults() Limits {
 	if l.Bytes == 0 {
 		l.Bytes = 1 << 30
 	}

@@ -10,23 +10,38 @@ import (
 
 // The text opcodes of protocols 0 and 1 have their operands on lines.
 func init() {
-	ops[opInt] = lined((*source).line, func(m *machine, line string) error { return m.pushed(intLine(line)) })
-	ops[opLong] = lined((*source).line,
-		func(m *machine, line string) error { return m.pushed(intLine(strings.TrimSuffix(line, "L"))) })
-	ops[opFloat] = lined((*source).line, func(m *machine, line string) error { return m.pushed(floatLine(line)) })
-	ops[opString] = lined((*source).longLine, func(m *machine, line string) error { return m.pushed(quoted(line)) })
-	ops[opUnicode] = lined((*source).longLine, func(m *machine, line string) error { return m.pushed(escaped(line)) })
-	ops[opPut] = lined((*source).line, numbered((*machine).put))
-	ops[opGet] = lined((*source).line, numbered((*machine).get))
-	ops[opPersID] = lined((*source).line, func(m *machine, line string) error { return m.outside([]any{line}) })
-	ops[opList] = marked(func(m *machine, v []any) error { return m.push(&List{Items: slices.Clone(v)}) })
-	ops[opDict] = marked((*machine).dictOf)
-	ops[opInst] = (*machine).inst
-	ops[opObj] = marked((*machine).obj)
+	ops[opInt] = lineOpcode((*source).readLine, func(m *machine,
+		line string) error {
+		return m.pushResult(parseIntLine(line))
+	})
+	ops[opLong] = lineOpcode((*source).readLine,
+		func(m *machine, line string) error { return m.pushResult(parseIntLine(strings.TrimSuffix(line, "L"))) })
+	ops[opFloat] = lineOpcode((*source).readLine, func(m *machine,
+		line string) error {
+		return m.pushResult(parseFloatLine(line))
+	})
+	ops[opString] = lineOpcode((*source).readLongLine, func(m *machine,
+		line string) error {
+		return m.pushResult(parseQuoted(line))
+	})
+	ops[opUnicode] = lineOpcode((*source).readLongLine, func(m *machine,
+		line string) error {
+		return m.pushResult(parseEscaped(line))
+	})
+	ops[opPut] = lineOpcode((*source).readLine, memoIndexOperand((*machine).putMemo))
+	ops[opGet] = lineOpcode((*source).readLine, memoIndexOperand((*machine).getMemo))
+	ops[opPersID] = lineOpcode((*source).readLine, func(m *machine,
+		line string) error {
+		return m.pushPersistent([]any{line})
+	})
+	ops[opList] = markOpcode(func(m *machine, v []any) error { return m.push(&List{Items: slices.Clone(v)}) })
+	ops[opDict] = markOpcode((*machine).dictOf)
+	ops[opInst] = (*machine).pushInst
+	ops[opObj] = markOpcode((*machine).pushObj)
 }
 
-// lined returns an opcode with a one-line operand.
-func lined(read func(*source) (string, error), do func(m *machine, line string) error) func(*machine) error {
+// lineOpcode returns an opcode with a one-line operand.
+func lineOpcode(read func(*source) (string, error), do func(m *machine, line string) error) func(*machine) error {
 	return func(m *machine) error {
 		line, err := read(m.src)
 		if err != nil {
@@ -36,8 +51,8 @@ func lined(read func(*source) (string, error), do func(m *machine, line string) 
 	}
 }
 
-// numbered parses the operand as a memo index.
-func numbered(do func(*machine, uint64) error) func(*machine, string) error {
+// memoIndexOperand parses the operand as a memo index.
+func memoIndexOperand(do func(*machine, uint64) error) func(*machine, string) error {
 	return func(m *machine, line string) error {
 		at, err := strconv.ParseUint(line, 10, 63)
 		if err != nil {
@@ -47,8 +62,8 @@ func numbered(do func(*machine, uint64) error) func(*machine, string) error {
 	}
 }
 
-// intLine parses an integer or a bool.
-func intLine(line string) (any, error) {
+// parseIntLine parses an integer or a bool.
+func parseIntLine(line string) (any, error) {
 	switch line {
 	case "00", "01":
 		return line == "01", nil
@@ -63,7 +78,7 @@ func intLine(line string) (any, error) {
 	return n, nil
 }
 
-func floatLine(line string) (any, error) {
+func parseFloatLine(line string) (any, error) {
 	v, err := strconv.ParseFloat(line, 64)
 	if err != nil || strings.ContainsAny(line, "xX_pP") { // Go accepts these, Python does not
 		return nil, malformed("invalid number %.20q", line)
@@ -71,8 +86,8 @@ func floatLine(line string) (any, error) {
 	return v, nil
 }
 
-// quoted parses a Python 2 str in repr notation.
-func quoted(line string) (any, error) {
+// parseQuoted parses a Python 2 str in repr notation.
+func parseQuoted(line string) (any, error) {
 	n := len(line)
 	if n < 2 || line[0] != line[n-1] || line[0] != '\'' && line[0] != '"' {
 		return nil, malformed("str begins with %.20q, want a quote", line)
@@ -92,11 +107,11 @@ func quoted(line string) (any, error) {
 		}
 		b, rest = append(b, byte(v)), tail
 	}
-	return ascii(b)
+	return decodeASCII(b)
 }
 
-// escaped parses a Latin-1 string. Only the escapes \u and \U are interpreted.
-func escaped(line string) (any, error) {
+// parseEscaped parses a Latin-1 string. Only the escapes \u and \U are interpreted.
+func parseEscaped(line string) (any, error) {
 	b := make([]byte, 0, len(line))
 	for at := 0; at < len(line); at++ {
 		digits := 0
@@ -117,7 +132,7 @@ func escaped(line string) (any, error) {
 		b = appendPoint(b, rune(n))
 		at += 1 + digits
 	}
-	return text(b)
+	return decodeText(b)
 }
 
 // appendPoint appends a code point. Lone surrogates are encoded as Python encodes them in the other
@@ -138,9 +153,9 @@ func (m *machine) dictOf(pairs []any) error {
 	return m.setItems(pairs)
 }
 
-// inst pushes an object. Its class is named by two lines, and its arguments are above the mark.
-func (m *machine) inst() error {
-	if err := m.globalLines(); err != nil {
+// pushInst pushes an object. Its class is named by two lines, and its arguments are above the mark.
+func (m *machine) pushInst() error {
+	if err := m.pushGlobalLines(); err != nil {
 		return err
 	}
 	class, err := m.pop(1)
@@ -152,25 +167,25 @@ func (m *machine) inst() error {
 	if err != nil {
 		return err
 	}
-	return m.call(g, Tuple(slices.Clone(args)), nil, false)
+	return m.pushCall(g, Tuple(slices.Clone(args)), nil, false)
 }
 
-// obj pushes an object of the class and the arguments above the mark.
-func (m *machine) obj(v []any) error {
+// pushObj pushes an object of the class and the arguments above the mark.
+func (m *machine) pushObj(v []any) error {
 	if len(v) == 0 {
 		return malformed("object has no class")
 	}
-	return m.call(v[0], Tuple(slices.Clone(v[1:])), nil, false)
+	return m.pushCall(v[0], Tuple(slices.Clone(v[1:])), nil, false)
 }
 
 // newObject implements copyreg._reconstructor, which protocols 0 and 1 use to encode an object. The
 // base class must be object.
 func newObject(args Tuple) (any, error) {
-	class, err := argument[Global](args, 0)
+	class, err := argumentAt[Global](args, 0)
 	if err != nil {
 		return nil, err
 	}
-	base, err := argument[Global](args, 1)
+	base, err := argumentAt[Global](args, 1)
 	if err != nil {
 		return nil, err
 	}

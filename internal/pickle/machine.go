@@ -26,7 +26,7 @@ const stackRoom = 16
 
 func (m *machine) run() (v any, op byte, err error) {
 	for !m.done {
-		if op, err = m.src.byte(); err != nil {
+		if op, err = m.src.readByte(); err != nil {
 			return nil, op, err
 		}
 		do := ops[op]
@@ -51,9 +51,9 @@ func (m *machine) push(v any) error {
 	return nil
 }
 
-// above returns the number of values above the last mark. An opcode must not pop values below the
-// mark.
-func (m *machine) above() int {
+// countAboveMark returns the number of values above the last mark. An opcode must not pop values
+// below the mark.
+func (m *machine) countAboveMark() int {
 	if len(m.marks) == 0 {
 		return len(m.stack)
 	}
@@ -63,7 +63,7 @@ func (m *machine) above() int {
 // pop removes the top n values and returns them in push order. The slice is valid until the next
 // push.
 func (m *machine) pop(n int) ([]any, error) {
-	if m.above() < n {
+	if m.countAboveMark() < n {
 		return nil, malformed("stack has too few values")
 	}
 	at := len(m.stack) - n
@@ -72,14 +72,14 @@ func (m *machine) pop(n int) ([]any, error) {
 	return values, nil
 }
 
-func (m *machine) top() (any, error) {
-	if m.above() < 1 {
+func (m *machine) topValue() (any, error) {
+	if m.countAboveMark() < 1 {
 		return nil, malformed("stack has too few values")
 	}
 	return m.stack[len(m.stack)-1], nil
 }
 
-func (m *machine) mark() error {
+func (m *machine) pushMark() error {
 	if m.room--; m.room < 0 {
 		return fmt.Errorf("more than %d values: %w", m.limits.Items, ErrLimit)
 	}
@@ -92,13 +92,13 @@ func (m *machine) popMark() ([]any, error) {
 	if len(m.marks) == 0 {
 		return nil, malformed("stack has no mark")
 	}
-	values, err := m.pop(m.above())
+	values, err := m.pop(m.countAboveMark())
 	m.marks = m.marks[:len(m.marks)-1]
 	return values, err
 }
 
-// tuple replaces the top n values by a tuple.
-func (m *machine) tuple(n int) error {
+// replaceByTuple replaces the top n values by a tuple.
+func (m *machine) replaceByTuple(n int) error {
 	values, err := m.pop(n)
 	if err != nil {
 		return err
@@ -106,8 +106,8 @@ func (m *machine) tuple(n int) error {
 	return m.push(Tuple(slices.Clone(values)))
 }
 
-func (m *machine) put(at uint64) error {
-	v, err := m.top()
+func (m *machine) putMemo(at uint64) error {
+	v, err := m.topValue()
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (m *machine) put(at uint64) error {
 	return nil
 }
 
-func (m *machine) get(at uint64) error {
+func (m *machine) getMemo(at uint64) error {
 	v, ok := m.memo.get(at)
 	if !ok {
 		return malformed("memo has no entry %d", at)
@@ -126,8 +126,9 @@ func (m *machine) get(at uint64) error {
 	return m.push(v)
 }
 
-// global pushes a name. If the name is not allowed, decoding continues and the error is recorded.
-func (m *machine) global(module, name string) error {
+// pushGlobal pushes a name. If the name is not allowed, decoding continues and the error is
+// recorded.
+func (m *machine) pushGlobal(module, name string) error {
 	g := Global{Module: canonicalModule(module), Name: name}
 	if _, ok := m.find(g); !ok && m.refused == nil {
 		m.refused = &GlobalError{g}
@@ -135,10 +136,10 @@ func (m *machine) global(module, name string) error {
 	return m.push(g)
 }
 
-// refuse records an unrepresentable value, so that decoding can continue, and keeps its parts for
-// the caller of [Decoder.Decode]. It returns err if err does not wrap [ErrForm] and nothing was
-// refused before.
-func (m *machine) refuse(err error, parts ...any) error {
+// recordRefused records an unrepresentable value, so that decoding can continue, and keeps its
+// parts for the caller of [Decoder.Decode]. It returns err if err does not wrap [ErrForm] and
+// nothing was refused before.
+func (m *machine) recordRefused(err error, parts ...any) error {
 	if m.refused == nil {
 		if !errors.Is(err, ErrForm) {
 			return err

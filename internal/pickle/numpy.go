@@ -36,10 +36,10 @@ func NumpySize(dtype string) (int, error) {
 }
 
 func newNumpyType(args Tuple) (any, error) {
-	if err := arity(args, 1, 3); err != nil {
+	if err := checkArity(args, 1, 3); err != nil {
 		return nil, err
 	}
-	code, err := argument[string](args, 0)
+	code, err := argumentAt[string](args, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func newNumpyType(args Tuple) (any, error) {
 // build sets the state (3, order, subdtype, names, fields, itemsize, alignment, flags).
 func (t *numpyType) build(state any) error {
 	s, _ := state.(Tuple)
-	order, err := argument[string](s, 1)
+	order, err := argumentAt[string](s, 1)
 	if err != nil {
 		return err
 	}
@@ -69,11 +69,11 @@ func (t *numpyType) build(state any) error {
 }
 
 func newScalar(args Tuple) (any, error) {
-	t, err := argument[*numpyType](args, 0)
+	t, err := argumentAt[*numpyType](args, 0)
 	if err != nil {
 		return nil, err
 	}
-	b, err := argument[[]byte](args, 1)
+	b, err := argumentAt[[]byte](args, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func newScalar(args Tuple) (any, error) {
 // newArray returns an empty array, which BUILD fills. A numpy.memmap is pickled with its elements,
 // so it is treated as an array.
 func newArray(args Tuple) (any, error) {
-	g, err := argument[Global](args, 0)
+	g, err := argumentAt[Global](args, 0)
 	if err != nil || g != (Global{Module: "numpy", Name: "ndarray"}) && g != (Global{Module: "numpy", Name: "memmap"}) {
 		return nil, fmt.Errorf("%v is not numpy.ndarray", g)
 	}
@@ -96,28 +96,28 @@ func newArray(args Tuple) (any, error) {
 // buildArray sets the state (1, shape, dtype, fortran, data).
 func buildArray(a *Array, state any) error {
 	s, _ := state.(Tuple)
-	shape, err := argument[Tuple](s, 1)
+	shape, err := argumentAt[Tuple](s, 1)
 	if err != nil {
 		return err
 	}
-	t, err := argument[*numpyType](s, 2)
+	t, err := argumentAt[*numpyType](s, 2)
 	if err != nil {
 		return err
 	}
-	fortran, err := argument[bool](s, 3)
+	fortran, err := argumentAt[bool](s, 3)
 	if err != nil {
 		return err
 	}
-	data, err := argument[[]byte](s, 4)
+	data, err := argumentAt[[]byte](s, 4)
 	if err != nil {
 		return err
 	}
 	return fill(a, t, shape, fortran, data)
 }
 
-// arrayFromBuffer implements _frombuffer(data, dtype, shape, order).
-func arrayFromBuffer(args Tuple) (any, error) {
-	if err := arity(args, 4, 4); err != nil {
+// newArrayFromBuffer implements _frombuffer(data, dtype, shape, order).
+func newArrayFromBuffer(args Tuple) (any, error) {
+	if err := checkArity(args, 4, 4); err != nil {
 		return nil, err
 	}
 	data, ok := args[0].([]byte)
@@ -127,15 +127,15 @@ func arrayFromBuffer(args Tuple) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("elements are %T, want bytes or a list", args[0])
 	}
-	t, err := argument[*numpyType](args, 1)
+	t, err := argumentAt[*numpyType](args, 1)
 	if err != nil {
 		return nil, err
 	}
-	shape, err := argument[Tuple](args, 2)
+	shape, err := argumentAt[Tuple](args, 2)
 	if err != nil {
 		return nil, err
 	}
-	order, err := argument[string](args, 3)
+	order, err := argumentAt[string](args, 3)
 	if err == nil && order != "C" && order != "F" {
 		err = fmt.Errorf("order %q", order)
 	}
@@ -155,7 +155,7 @@ func fill(a *Array, t *numpyType, shape Tuple, fortran bool, data []byte) error 
 	want, empty := uint64(size), false
 	dims := make([]int, len(shape))
 	for i := range shape {
-		n, err := argument[int64](shape, i)
+		n, err := argumentAt[int64](shape, i)
 		if err != nil {
 			return err
 		}

@@ -12,72 +12,75 @@ import (
 
 // ops maps each opcode to its implementation. Opcodes with a nil entry are refused.
 var ops = [256]func(*machine) error{
-	opProto: (*machine).proto,
-	opFrame: func(m *machine) error { _, err := m.src.uint(8); return err }, // a read-ahead hint
+	opProto: (*machine).readProto,
+	opFrame: func(m *machine) error { _, err := m.src.readUint(8); return err }, // a read-ahead hint
 	opStop:  func(m *machine) error { m.done = true; return nil },
 
-	opNone:            constant(nil),
-	opNewTrue:         constant(true),
-	opNewFalse:        constant(false),
-	opBinInt:          integer(4, func(u uint64) int64 { return int64(int32(u)) }),
-	opBinInt1:         integer(1, func(u uint64) int64 { return int64(u) }),
-	opBinInt2:         integer(2, func(u uint64) int64 { return int64(u) }),
-	opLong1:           sized(1, (*source).look, long),
-	opLong4:           sized(4, (*source).look, long),
-	opBinFloat:        (*machine).float,
-	opShortBinUnicode: sized(1, (*source).look, text),
-	opBinUnicode:      sized(4, (*source).look, text),
-	opBinUnicode8:     sized(8, (*source).look, text),
-	opShortBinString:  sized(1, (*source).look, ascii),
-	opBinString:       sized(4, (*source).look, ascii),
-	opShortBinBytes:   sized(1, (*source).take, raw),
-	opBinBytes:        sized(4, (*source).take, raw),
-	opBinBytes8:       sized(8, (*source).take, raw),
-	opByteArray8:      sized(8, (*source).take, func(b []byte) (any, error) { return &ByteArray{Bytes: b}, nil }),
+	opNone:            constantOpcode(nil),
+	opNewTrue:         constantOpcode(true),
+	opNewFalse:        constantOpcode(false),
+	opBinInt:          integerOpcode(4, func(u uint64) int64 { return int64(int32(u)) }),
+	opBinInt1:         integerOpcode(1, func(u uint64) int64 { return int64(u) }),
+	opBinInt2:         integerOpcode(2, func(u uint64) int64 { return int64(u) }),
+	opLong1:           sizedOpcode(1, (*source).peekBytes, decodeLong),
+	opLong4:           sizedOpcode(4, (*source).peekBytes, decodeLong),
+	opBinFloat:        (*machine).pushFloat,
+	opShortBinUnicode: sizedOpcode(1, (*source).peekBytes, decodeText),
+	opBinUnicode:      sizedOpcode(4, (*source).peekBytes, decodeText),
+	opBinUnicode8:     sizedOpcode(8, (*source).peekBytes, decodeText),
+	opShortBinString:  sizedOpcode(1, (*source).peekBytes, decodeASCII),
+	opBinString:       sizedOpcode(4, (*source).peekBytes, decodeASCII),
+	opShortBinBytes:   sizedOpcode(1, (*source).readBytes, rawBytes),
+	opBinBytes:        sizedOpcode(4, (*source).readBytes, rawBytes),
+	opBinBytes8:       sizedOpcode(8, (*source).readBytes, rawBytes),
+	opByteArray8: sizedOpcode(8, (*source).readBytes, func(b []byte) (any,
+		error) {
+		return &ByteArray{Bytes: b}, nil
+	}),
 
-	opMark:    (*machine).mark,
-	opPop:     (*machine).drop,
+	opMark:    (*machine).pushMark,
+	opPop:     (*machine).popTop,
 	opPopMark: func(m *machine) error { _, err := m.popMark(); return err },
-	opDup:     func(m *machine) error { return withTop(m, m.push) },
+	opDup:     func(m *machine) error { return updateTop(m, m.push) },
 
-	opMemoize:    func(m *machine) error { return m.put(m.memo.len()) },
-	opBinPut:     indexed(1, (*machine).put),
-	opLongBinPut: indexed(4, (*machine).put),
-	opBinGet:     indexed(1, (*machine).get),
-	opLongBinGet: indexed(4, (*machine).get),
+	opMemoize:    func(m *machine) error { return m.putMemo(m.memo.len()) },
+	opBinPut:     indexedOpcode(1, (*machine).putMemo),
+	opLongBinPut: indexedOpcode(4, (*machine).putMemo),
+	opBinGet:     indexedOpcode(1, (*machine).getMemo),
+	opLongBinGet: indexedOpcode(4, (*machine).getMemo),
 
-	opEmptyTuple: func(m *machine) error { return m.tuple(0) },
-	opTuple1:     func(m *machine) error { return m.tuple(1) },
-	opTuple2:     func(m *machine) error { return m.tuple(2) },
-	opTuple3:     func(m *machine) error { return m.tuple(3) },
-	opTuple:      marked(func(m *machine, v []any) error { return m.push(Tuple(slices.Clone(v))) }),
+	opEmptyTuple: func(m *machine) error { return m.replaceByTuple(0) },
+	opTuple1:     func(m *machine) error { return m.replaceByTuple(1) },
+	opTuple2:     func(m *machine) error { return m.replaceByTuple(2) },
+	opTuple3:     func(m *machine) error { return m.replaceByTuple(3) },
+	opTuple:      markOpcode(func(m *machine, v []any) error { return m.push(Tuple(slices.Clone(v))) }),
 	opEmptyList:  func(m *machine) error { return m.push(new(List)) },
 	opEmptyDict:  func(m *machine) error { return m.push(new(Dict)) },
 	opEmptySet:   func(m *machine) error { return m.push(new(Set)) },
-	opFrozenSet:  marked(func(m *machine, v []any) error { return m.pushed(python.NewSet(true, v...)) }),
+	opFrozenSet:  markOpcode(func(m *machine, v []any) error { return m.pushResult(python.NewSet(true, v...)) }),
 
-	opAppend:   taking(1, (*machine).extend),
-	opAppends:  marked((*machine).extend),
-	opSetItem:  taking(2, (*machine).setItems),
-	opSetItems: marked((*machine).setItems),
-	opAddItems: marked((*machine).addItems),
+	opAppend:   popOpcode(1, (*machine).appendValues),
+	opAppends:  markOpcode((*machine).appendValues),
+	opSetItem:  popOpcode(2, (*machine).setItems),
+	opSetItems: markOpcode((*machine).setItems),
+	opAddItems: markOpcode((*machine).addItems),
 
-	opGlobal:      (*machine).globalLines,
-	opStackGlobal: taking(2, (*machine).stackGlobal),
-	opReduce:      taking(2, func(m *machine, v []any) error { return m.call(v[0], v[1], nil, false) }),
-	opNewObj:      taking(2, func(m *machine, v []any) error { return m.call(v[0], v[1], nil, true) }),
-	opNewObjEx:    taking(3, func(m *machine, v []any) error { return m.call(v[0], v[1], v[2], true) }),
-	opBuild:       taking(1, (*machine).build),
-	opBinPersID:   taking(1, (*machine).outside),
+	opGlobal:      (*machine).pushGlobalLines,
+	opStackGlobal: popOpcode(2, (*machine).pushStackGlobal),
+	opReduce:      popOpcode(2, func(m *machine, v []any) error { return m.pushCall(v[0], v[1], nil, false) }),
+	opNewObj:      popOpcode(2, func(m *machine, v []any) error { return m.pushCall(v[0], v[1], nil, true) }),
+	opNewObjEx:    popOpcode(3, func(m *machine, v []any) error { return m.pushCall(v[0], v[1], v[2], true) }),
+	opBuild:       popOpcode(1, (*machine).build),
+	opBinPersID:   popOpcode(1, (*machine).pushPersistent),
 }
 
-func constant(v any) func(*machine) error {
+func constantOpcode(v any) func(*machine) error {
 	return func(m *machine) error { return m.push(v) }
 }
 
-func integer(width int, value func(uint64) int64) func(*machine) error {
+func integerOpcode(width int, value func(uint64) int64) func(*machine) error {
 	return func(m *machine) error {
-		u, err := m.src.uint(width)
+		u, err := m.src.readUint(width)
 		if err != nil {
 			return err
 		}
@@ -85,11 +88,12 @@ func integer(width int, value func(uint64) int64) func(*machine) error {
 	}
 }
 
-// sized returns an opcode with a length of width bytes and a value of that length. get must be
-// [source.take] if the value keeps the bytes, and may be [source.look] otherwise.
-func sized(width int, get func(*source, uint64) ([]byte, error), value func([]byte) (any, error)) func(*machine) error {
+// sizedOpcode returns an opcode with a length of width bytes and a value of that length. get must
+// be [source.readBytes] if the value keeps the bytes, and may be [source.peekBytes] otherwise.
+func sizedOpcode(width int, get func(*source, uint64) ([]byte, error),
+	value func([]byte) (any, error)) func(*machine) error {
 	return func(m *machine) error {
-		n, err := m.src.uint(width)
+		n, err := m.src.readUint(width)
 		if err != nil {
 			return err
 		}
@@ -97,13 +101,13 @@ func sized(width int, get func(*source, uint64) ([]byte, error), value func([]by
 		if err != nil {
 			return err
 		}
-		return m.pushed(value(b))
+		return m.pushResult(value(b))
 	}
 }
 
-func indexed(width int, do func(*machine, uint64) error) func(*machine) error {
+func indexedOpcode(width int, do func(*machine, uint64) error) func(*machine) error {
 	return func(m *machine) error {
-		at, err := m.src.uint(width)
+		at, err := m.src.readUint(width)
 		if err != nil {
 			return err
 		}
@@ -111,8 +115,8 @@ func indexed(width int, do func(*machine, uint64) error) func(*machine) error {
 	}
 }
 
-// taking returns an opcode that pops n values.
-func taking(n int, do func(*machine, []any) error) func(*machine) error {
+// popOpcode returns an opcode that pops n values.
+func popOpcode(n int, do func(*machine, []any) error) func(*machine) error {
 	return func(m *machine) error {
 		values, err := m.pop(n)
 		if err != nil {
@@ -122,8 +126,8 @@ func taking(n int, do func(*machine, []any) error) func(*machine) error {
 	}
 }
 
-// marked returns an opcode that pops all values above the mark.
-func marked(do func(*machine, []any) error) func(*machine) error {
+// markOpcode returns an opcode that pops all values above the mark.
+func markOpcode(do func(*machine, []any) error) func(*machine) error {
 	return func(m *machine) error {
 		values, err := m.popMark()
 		if err != nil {
@@ -133,34 +137,34 @@ func marked(do func(*machine, []any) error) func(*machine) error {
 	}
 }
 
-func withTop(m *machine, do func(any) error) error {
-	v, err := m.top()
+func updateTop(m *machine, do func(any) error) error {
+	v, err := m.topValue()
 	if err != nil {
 		return err
 	}
 	return do(v)
 }
 
-// pushed pushes the result of a function. v is ignored if err is not nil, so a nil pointer in v is
-// never pushed.
-func (m *machine) pushed(v any, err error) error {
+// pushResult pushes the result of a function. v is ignored if err is not nil, so a nil pointer in v
+// is never pushed.
+func (m *machine) pushResult(v any, err error) error {
 	if err != nil {
 		return err
 	}
 	return m.push(v)
 }
 
-func (m *machine) proto() error {
-	p, err := m.src.byte()
+func (m *machine) readProto() error {
+	p, err := m.src.readByte()
 	if err == nil && p > maxProtocol {
 		err = malformed("protocol %d, want 0 to %d", p, maxProtocol)
 	}
 	return err
 }
 
-// drop pops a value, or the mark if it is on top.
-func (m *machine) drop() error {
-	if len(m.marks) > 0 && m.above() == 0 {
+// popTop pops a value, or the mark if it is on top.
+func (m *machine) popTop() error {
+	if len(m.marks) > 0 && m.countAboveMark() == 0 {
 		m.marks = m.marks[:len(m.marks)-1]
 		return nil
 	}
@@ -168,16 +172,16 @@ func (m *machine) drop() error {
 	return err
 }
 
-func (m *machine) float() error {
-	b, err := m.src.look(8)
+func (m *machine) pushFloat() error {
+	b, err := m.src.peekBytes(8)
 	if err != nil {
 		return err
 	}
 	return m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
 }
 
-// long decodes a little-endian two's complement integer.
-func long(b []byte) (any, error) {
+// decodeLong decodes a little-endian two's complement integer.
+func decodeLong(b []byte) (any, error) {
 	if len(b) <= 8 {
 		var u uint64
 		for i, v := range b {
@@ -201,16 +205,16 @@ func long(b []byte) (any, error) {
 	return n, nil
 }
 
-// text decodes a str. Python encodes lone surrogates as if they were characters, so it may not be
-// valid UTF-8.
-func text(b []byte) (any, error) {
+// decodeText decodes a str. Python encodes lone surrogates as if they were characters, so it may
+// not be valid UTF-8.
+func decodeText(b []byte) (any, error) {
 	if utf8.Valid(b) {
 		return string(b), nil
 	}
 	for rest := b; len(rest) > 0; {
 		r, n := utf8.DecodeRune(rest)
 		if r == utf8.RuneError && n == 1 {
-			if !surrogate(rest) {
+			if !isSurrogate(rest) {
 				return nil, malformed("str is not UTF-8")
 			}
 			n = 3
@@ -220,12 +224,12 @@ func text(b []byte) (any, error) {
 	return string(b), nil
 }
 
-func surrogate(b []byte) bool {
+func isSurrogate(b []byte) bool {
 	return len(b) >= 3 && b[0] == 0xed && b[1]&0xe0 == 0xa0 && b[2]&0xc0 == 0x80
 }
 
-// ascii decodes a Python 2 str, which must be ASCII.
-func ascii(b []byte) (any, error) {
+// decodeASCII decodes a Python 2 str, which must be ASCII.
+func decodeASCII(b []byte) (any, error) {
 	for _, c := range b {
 		if c >= utf8.RuneSelf {
 			return nil, malformed("str of Python 2 is not ASCII")
@@ -234,4 +238,4 @@ func ascii(b []byte) (any, error) {
 	return string(b), nil
 }
 
-func raw(b []byte) (any, error) { return b, nil }
+func rawBytes(b []byte) (any, error) { return b, nil }

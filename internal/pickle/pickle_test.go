@@ -50,7 +50,7 @@ func show(v any) string {
 	seen := map[any]int{}
 	var put func(v any)
 	put = func(v any) {
-		if at := place(v); at != nil {
+		if at := identityOf(v); at != nil {
 			if n, ok := seen[at]; ok {
 				fmt.Fprintf(&b, "@%d", n)
 				return
@@ -71,14 +71,14 @@ func show(v any) string {
 		case *Object:
 			fmt.Fprintf(&b, "%v %v %v", v.Class, v.New, v.HasState)
 		}
-		if place(v) == nil {
+		if identityOf(v) == nil {
 			if _, empty := v.(Tuple); !empty {
 				fmt.Fprintf(&b, "%T(%#v)", v, v)
 				return
 			}
 		}
 		fmt.Fprintf(&b, "%T[", v)
-		for child := range children(v) {
+		for child := range eachChild(v) {
 			put(child)
 			b.WriteByte(',')
 		}

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-func (e *encoder) integer(v int64) {
+func (e *encoder) encodeInteger(v int64) {
 	switch {
 	case v >= 0 && v < 1<<8:
-		e.op(opBinInt1, byte(v))
+		e.writeOp(opBinInt1, byte(v))
 	case v >= 0 && v < 1<<16:
 		e.b = binary.LittleEndian.AppendUint16(append(e.b, opBinInt2), uint16(v))
 	case v == int64(int32(v)):
@@ -22,14 +22,14 @@ func (e *encoder) integer(v int64) {
 	}
 }
 
-func (e *encoder) long(v *big.Int) {
+func (e *encoder) encodeLong(v *big.Int) {
 	if v.IsInt64() {
-		e.integer(v.Int64())
+		e.encodeInteger(v.Int64())
 		return
 	}
 	b := twosComplement(v)
 	if len(b) < 256 {
-		e.op(opLong1, byte(len(b)))
+		e.writeOp(opLong1, byte(len(b)))
 	} else {
 		e.b = binary.LittleEndian.AppendUint32(append(e.b, opLong4), uint32(len(b)))
 	}
@@ -47,12 +47,12 @@ func twosComplement(v *big.Int) []byte {
 	return b
 }
 
-// sized writes an opcode, the length of b, and b. ops are the opcodes for lengths of 1, 4 and 8
-// bytes; 0 means that there is none.
-func (e *encoder) sized(ops [3]byte, b []byte) error {
+// encodeSized writes an opcode, the length of b, and b. ops are the opcodes for lengths of 1, 4 and
+// 8 bytes; 0 means that there is none.
+func (e *encoder) encodeSized(ops [3]byte, b []byte) error {
 	switch {
 	case len(b) < 1<<8 && ops[0] != 0:
-		e.op(ops[0], byte(len(b)))
+		e.writeOp(ops[0], byte(len(b)))
 	case len(b) <= math.MaxUint32 && ops[1] != 0:
 		e.b = binary.LittleEndian.AppendUint32(append(e.b, ops[1]), uint32(len(b)))
 	case ops[2] != 0:
@@ -74,45 +74,45 @@ func (e *encoder) sized(ops [3]byte, b []byte) error {
 // direct is the minimum size in bytes of a slice that is written without copying it.
 const direct = 64 << 10
 
-func (e *encoder) text(s string) error {
-	if _, err := text([]byte(s)); err != nil {
+func (e *encoder) decodeText(s string) error {
+	if _, err := decodeText([]byte(s)); err != nil {
 		return fmt.Errorf("%w: string %.40q is not UTF-8", ErrValue, s)
 	}
 	ops := [3]byte{0, opBinUnicode, 0}
 	if e.proto >= 4 {
 		ops = [3]byte{opShortBinUnicode, opBinUnicode, opBinUnicode8}
 	}
-	return e.sized(ops, []byte(s))
+	return e.encodeSized(ops, []byte(s))
 }
 
-func (e *encoder) bytes(b []byte) error {
+func (e *encoder) encodeBytes(b []byte) error {
 	if e.proto >= 3 {
 		ops := [3]byte{opShortBinBytes, opBinBytes, 0}
 		if e.proto >= 4 {
 			ops[2] = opBinBytes8
 		}
-		return e.sized(ops, b)
+		return e.encodeSized(ops, b)
 	}
 	runes := make([]rune, len(b))
 	for i, c := range b {
 		runes[i] = rune(c)
 	}
-	return e.call(Global{Module: "_codecs", Name: "encode"}, string(runes), "latin1")
+	return e.encodeCall(Global{Module: "_codecs", Name: "encode"}, string(runes), "latin1")
 }
 
-func (e *encoder) byteArray(b *ByteArray) error {
+func (e *encoder) encodeByteArray(b *ByteArray) error {
 	var err error
 	if e.proto >= 5 {
-		err = e.sized([3]byte{0, 0, opByteArray8}, b.Bytes)
+		err = e.encodeSized([3]byte{0, 0, opByteArray8}, b.Bytes)
 	} else {
-		err = e.call(Global{Module: "builtins", Name: "bytearray"}, b.Bytes)
+		err = e.encodeCall(Global{Module: "builtins", Name: "bytearray"}, b.Bytes)
 	}
-	e.remember(b)
+	e.memoize(b)
 	return err
 }
 
-func (e *encoder) global(g Global) error {
-	if e.remembered(g) {
+func (e *encoder) encodeGlobal(g Global) error {
+	if e.writeMemoized(g) {
 		return nil
 	}
 	if g.Module == "" || g.Name == "" || strings.ContainsAny(g.Module+g.Name, "\n\r") {
@@ -126,12 +126,12 @@ func (e *encoder) global(g Global) error {
 		e.b = fmt.Appendf(append(e.b, opGlobal), "%s\n%s\n", module, g.Name)
 	} else {
 		for _, part := range []string{g.Module, g.Name} {
-			if err := e.text(part); err != nil {
+			if err := e.encodeText(part); err != nil {
 				return err
 			}
 		}
-		e.op(opStackGlobal)
+		e.writeOp(opStackGlobal)
 	}
-	e.remember(g)
+	e.memoize(g)
 	return nil
 }

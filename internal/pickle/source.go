@@ -55,9 +55,9 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (s *source) byte() (byte, error) {
+func (s *source) readByte() (byte, error) {
 	if s.left < 1 {
-		return 0, s.tooLong()
+		return 0, s.tooLongError()
 	}
 	if len(s.ahead) == 0 {
 		if err := s.fill(); err != nil {
@@ -71,10 +71,10 @@ func (s *source) byte() (byte, error) {
 	return b, nil
 }
 
-// look returns n bytes. The caller must not modify them, nor use them after the next read.
-func (s *source) look(n uint64) ([]byte, error) {
+// peekBytes returns n bytes. The caller must not modify them, nor use them after the next read.
+func (s *source) peekBytes(n uint64) ([]byte, error) {
 	if n > uint64(s.left) || n > uint64(len(s.ahead)) {
-		return s.take(n)
+		return s.readBytes(n)
 	}
 	b := s.ahead[:n]
 	s.ahead = s.ahead[n:]
@@ -83,10 +83,10 @@ func (s *source) look(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// take reads n bytes into newly allocated memory.
-func (s *source) take(n uint64) ([]byte, error) {
+// readBytes reads n bytes into newly allocated memory.
+func (s *source) readBytes(n uint64) ([]byte, error) {
 	if n > uint64(s.left) {
-		return nil, s.tooLong()
+		return nil, s.tooLongError()
 	}
 	first := min(n, step)
 	if s.whole {
@@ -110,10 +110,10 @@ func (s *source) take(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// uint reads a little-endian integer of width bytes. width must be at most 8.
-func (s *source) uint(width int) (n uint64, err error) {
+// readUint reads a little-endian integer of width bytes. width must be at most 8.
+func (s *source) readUint(width int) (n uint64, err error) {
 	for i := range width {
-		b, err := s.byte()
+		b, err := s.readByte()
 		if err != nil {
 			return 0, err
 		}
@@ -122,16 +122,16 @@ func (s *source) uint(width int) (n uint64, err error) {
 	return n, nil
 }
 
-// line reads a name or a number up to a newline, which it strips.
-func (s *source) line() (string, error) { return s.lineUpTo(maxLine) }
+// readLine reads a name or a number up to a newline, which it strips.
+func (s *source) readLine() (string, error) { return s.readLineUpTo(maxLine) }
 
-// longLine reads text up to a newline, which it strips.
-func (s *source) longLine() (string, error) { return s.lineUpTo(maxText) }
+// readLongLine reads text up to a newline, which it strips.
+func (s *source) readLongLine() (string, error) { return s.readLineUpTo(maxText) }
 
-func (s *source) lineUpTo(most int) (string, error) {
+func (s *source) readLineUpTo(most int) (string, error) {
 	var line []byte
 	for {
-		b, err := s.byte()
+		b, err := s.readByte()
 		if err != nil {
 			return "", err
 		}
@@ -149,7 +149,7 @@ const (
 	maxText = 256 << 20
 )
 
-func (s *source) tooLong() error {
+func (s *source) tooLongError() error {
 	if s.whole {
 		return unexpected(io.EOF)
 	}

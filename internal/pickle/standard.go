@@ -15,7 +15,7 @@ var standard = Table{
 	{Module: "builtins", Name: "bytearray"}:      newByteArray,
 	{Module: "builtins", Name: "bytes"}:          newBytes,
 	{Module: "builtins", Name: "complex"}:        newComplex,
-	{Module: "_codecs", Name: "encode"}:          latin1,
+	{Module: "_codecs", Name: "encode"}:          encodeLatin1,
 	{Module: "collections", Name: "OrderedDict"}: newOrderedDict,
 	{Module: "collections", Name: "Counter"}:     newCounter,
 	{Module: "builtins", Name: "object"}:         nil,
@@ -28,8 +28,8 @@ var standard = Table{
 	{Module: "numpy._core.multiarray", Name: "_reconstruct"}: newArray,
 	{Module: "numpy.core.multiarray", Name: "scalar"}:        newScalar,
 	{Module: "numpy._core.multiarray", Name: "scalar"}:       newScalar,
-	{Module: "numpy.core.numeric", Name: "_frombuffer"}:      arrayFromBuffer,
-	{Module: "numpy._core.numeric", Name: "_frombuffer"}:     arrayFromBuffer,
+	{Module: "numpy.core.numeric", Name: "_frombuffer"}:      newArrayFromBuffer,
+	{Module: "numpy._core.numeric", Name: "_frombuffer"}:     newArrayFromBuffer,
 }
 
 // canonicalModule replaces the Python 2 module names that protocol 2 uses.
@@ -43,16 +43,16 @@ func canonicalModule(module string) string {
 	return module
 }
 
-// arity returns an error if the number of arguments is out of range.
-func arity(args Tuple, least, most int) error {
+// checkArity returns an error if the number of arguments is out of range.
+func checkArity(args Tuple, least, most int) error {
 	if len(args) < least || len(args) > most {
 		return fmt.Errorf("got %d arguments, want %d to %d", len(args), least, most)
 	}
 	return nil
 }
 
-// argument returns args[i], which must have type T.
-func argument[T any](args Tuple, i int) (v T, err error) {
+// argumentAt returns args[i], which must have type T.
+func argumentAt[T any](args Tuple, i int) (v T, err error) {
 	if i >= len(args) {
 		return v, fmt.Errorf("got only %d arguments", len(args))
 	}
@@ -63,9 +63,9 @@ func argument[T any](args Tuple, i int) (v T, err error) {
 	return v, nil
 }
 
-// items returns the elements of the optional argument, which must be a list or a tuple.
-func items(args Tuple) ([]any, error) {
-	if err := arity(args, 0, 1); err != nil || len(args) == 0 {
+// argumentItems returns the elements of the optional argument, which must be a list or a tuple.
+func argumentItems(args Tuple) ([]any, error) {
+	if err := checkArity(args, 0, 1); err != nil || len(args) == 0 {
 		return nil, err
 	}
 	switch v := args[0].(type) {
@@ -78,7 +78,7 @@ func items(args Tuple) ([]any, error) {
 }
 
 func setOf(frozen bool, args Tuple) (any, error) {
-	list, err := items(args)
+	list, err := argumentItems(args)
 	if err != nil {
 		return nil, err
 	}
@@ -86,45 +86,45 @@ func setOf(frozen bool, args Tuple) (any, error) {
 }
 
 func newList(args Tuple) (any, error) {
-	list, err := items(args)
+	list, err := argumentItems(args)
 	return &List{append([]any(nil), list...)}, err
 }
 
 func newByteArray(args Tuple) (any, error) {
 	if len(args) == 2 { // protocol 2: a str and "latin-1"
-		b, err := latin1(args)
+		b, err := encodeLatin1(args)
 		if err != nil {
 			return nil, err
 		}
 		return &ByteArray{Bytes: b.([]byte)}, nil
 	}
-	if err := arity(args, 0, 1); err != nil || len(args) == 0 {
+	if err := checkArity(args, 0, 1); err != nil || len(args) == 0 {
 		return new(ByteArray), err
 	}
-	b, err := argument[[]byte](args, 0)
+	b, err := argumentAt[[]byte](args, 0)
 	return &ByteArray{Bytes: append([]byte(nil), b...)}, err
 }
 
 // newBytes implements the call that protocol 2 uses to encode empty bytes.
-func newBytes(args Tuple) (any, error) { return []byte{}, arity(args, 0, 0) }
+func newBytes(args Tuple) (any, error) { return []byte{}, checkArity(args, 0, 0) }
 
 func newComplex(args Tuple) (any, error) {
-	re, err := argument[float64](args, 0)
+	re, err := argumentAt[float64](args, 0)
 	if err != nil {
 		return nil, err
 	}
-	im, err := argument[float64](args, 1)
+	im, err := argumentAt[float64](args, 1)
 	return complex(re, im), err
 }
 
-// latin1 implements the call that protocol 2 uses to encode bytes: a str with the characters 0 to
-// 255.
-func latin1(args Tuple) (any, error) {
-	s, err := argument[string](args, 0)
+// encodeLatin1 implements the call that protocol 2 uses to encode bytes: a str with the characters
+// 0 to 255.
+func encodeLatin1(args Tuple) (any, error) {
+	s, err := argumentAt[string](args, 0)
 	if err != nil {
 		return nil, err
 	}
-	if name, err := argument[string](args, 1); err != nil || name != "latin1" && name != "latin-1" {
+	if name, err := argumentAt[string](args, 1); err != nil || name != "latin1" && name != "latin-1" {
 		return nil, fmt.Errorf("encoding is %q, want latin1", name)
 	}
 	b := make([]byte, 0, utf8.RuneCountInString(s))
@@ -139,14 +139,14 @@ func latin1(args Tuple) (any, error) {
 
 // newCounter converts a collections.Counter to a dict.
 func newCounter(args Tuple) (any, error) {
-	if err := arity(args, 0, 1); err != nil || len(args) == 0 {
+	if err := checkArity(args, 0, 1); err != nil || len(args) == 0 {
 		return new(Dict), err
 	}
-	return argument[*Dict](args, 0)
+	return argumentAt[*Dict](args, 0)
 }
 
 func newOrderedDict(args Tuple) (any, error) {
-	pairs, err := items(args)
+	pairs, err := argumentItems(args)
 	d := &Dict{Ordered: true}
 	for _, p := range pairs {
 		pair, ok := p.(Tuple)

@@ -19,8 +19,8 @@ const (
 	mib = 1 << 20
 )
 
-// paired returns a group of rows that share one pair of processes.
-func paired(ctx context.Context, h *environment, rounds int, cases func(p *pair) []Case) (group, error) {
+// pairedGroup returns a group of rows that share one pair of processes.
+func pairedGroup(ctx context.Context, h *environment, rounds int, cases func(p *pair) []Case) (group, error) {
 	p, err := newPair(ctx, h)
 	if err != nil {
 		return group{}, err
@@ -28,62 +28,62 @@ func paired(ctx context.Context, h *environment, rounds int, cases func(p *pair)
 	return group{rounds: rounds, cases: cases(p), close: p.close}, nil
 }
 
-// spins returns the number of rounds for a benchmark that spins. On a single processor it is small,
-// because each turn takes a whole time slice.
-func (h *environment) spins(n int) int {
-	if h.alone() {
+// spinRounds returns the number of rounds for a benchmark that spins. On a single processor it is
+// small, because each turn takes a whole time slice.
+func (h *environment) spinRounds(n int) int {
+	if h.isSingleCPU() {
 		n = min(n, 10)
 	}
-	return h.scale(n)
+	return h.scaleRounds(n)
 }
 
 func handleRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 21, func(p *pair) []Case {
-		line := p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)})
-		bare := p.rate(order{Work: "bare_ring", Rounds: h.spins(500_000)})
+	return pairedGroup(ctx, h, 21, func(p *pair) []Case {
+		line := p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)})
+		bare := p.measureRate(order{Work: "bare_ring", Rounds: h.spinRounds(500_000)})
 		return []Case{
 			{
 				Name: "handle_rtt_spin", Unit: Nanoseconds,
-				Ours:   p.probe(order{Work: "handle_rtt", Rounds: h.spins(50_000)}),
+				Ours:   p.probe(order{Work: "handle_rtt", Rounds: h.spinRounds(50_000)}),
 				Floor:  line,
 				Target: byDistance(overFloor(3.5), overFloor(2)),
-				Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scale(200)},
+				Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scaleRounds(200)},
 			},
 			{
 				Name: "handle_msgs_per_s", Unit: PerSecond,
-				Ours:   p.rate(order{Work: "handles", Rounds: h.spins(200_000)}),
+				Ours:   p.measureRate(order{Work: "handles", Rounds: h.spinRounds(200_000)}),
 				Floor:  bare,
-				Target: fast,
-				Peer:   &peerWork{op: "tensors_per_s", Size: small, Rounds: h.scale(500)},
+				Target: rateTarget,
+				Peer:   &peerWork{op: "tensors_per_s", Size: small, Rounds: h.scaleRounds(500)},
 			},
 			{
 				Name: "queue_msgs_per_s", Unit: PerSecond,
-				Ours:   p.rate(order{Work: "queue", Rounds: h.spins(200_000)}),
+				Ours:   p.measureRate(order{Work: "queue", Rounds: h.spinRounds(200_000)}),
 				Floor:  bare,
-				Target: fast,
-				Peer:   &peerWork{op: "numbers_per_s", Rounds: h.scale(20_000)},
+				Target: rateTarget,
+				Peer:   &peerWork{op: "numbers_per_s", Rounds: h.scaleRounds(20_000)},
 			},
 			{
 				Name: "queue_batch", Unit: PerSecond,
-				Ours:   each(1./queueBatch, p.rate(order{Work: "queue_batch", Rounds: h.spins(10_000)})),
+				Ours:   each(1./queueBatch, p.measureRate(order{Work: "queue_batch", Rounds: h.spinRounds(10_000)})),
 				Floor:  bare,
 				Target: atLeast(12e6, "12 M/s"),
-				Peer:   &peerWork{op: "numbers_per_s", Rounds: h.scale(20_000)},
+				Peer:   &peerWork{op: "numbers_per_s", Rounds: h.scaleRounds(20_000)},
 			},
 			{
 				Name: "alloc_put_get_release", Unit: Nanoseconds,
-				Ours:   p.probe(order{Work: "alloc_put_get_release", Rounds: h.scale(100_000)}),
-				Floor:  p.probe(order{Work: "cas", Rounds: h.scale(1_000_000)}),
+				Ours:   p.probe(order{Work: "alloc_put_get_release", Rounds: h.scaleRounds(100_000)}),
+				Floor:  p.probe(order{Work: "cas", Rounds: h.scaleRounds(1_000_000)}),
 				Target: overFloor(30),
-				Peer:   &peerWork{op: "alloc_put_get_release", Size: small, Rounds: h.scale(200)},
+				Peer:   &peerWork{op: "alloc_put_get_release", Size: small, Rounds: h.scaleRounds(200)},
 			},
 		}
 	})
 }
 
-// fast is the target for message rates: 5 million per second, or 2 million if the processors are
-// far apart.
-func fast(r Result, before []Result) (string, bool) {
+// rateTarget is the target for message rates: 5 million per second, or 2 million if the processors
+// are far apart.
+func rateTarget(r Result, before []Result) (string, bool) {
 	for _, b := range before {
 		if b.Name == "handle_rtt_spin" && b.Floor > farLine {
 			return atLeast(2e6, "2 M/s")(r, before)
@@ -93,72 +93,72 @@ func fast(r Result, before []Result) (string, bool) {
 }
 
 func wakeRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 15, func(p *pair) []Case {
+	return pairedGroup(ctx, h, 15, func(p *pair) []Case {
 		return []Case{{
 			Name: "handle_rtt_parked", Unit: Nanoseconds,
-			Ours:   p.probe(order{Work: "handle_parked", Rounds: h.scale(300)}),
-			Floor:  p.probe(order{Work: "eventfd_parked", Rounds: h.scale(300)}),
+			Ours:   p.probe(order{Work: "handle_parked", Rounds: h.scaleRounds(300)}),
+			Floor:  p.probe(order{Work: "eventfd_parked", Rounds: h.scaleRounds(300)}),
 			Target: overFloor(1.3),
-			Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scale(200)},
+			Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scaleRounds(200)},
 		}}
 	})
 }
 
 func tensorRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 15, func(p *pair) []Case {
-		line := p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)})
+	return pairedGroup(ctx, h, 15, func(p *pair) []Case {
+		line := p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)})
 		row := func(name string, size int, t Target) Case {
 			return Case{
 				Name: "tensor_rtt_" + name, Unit: Nanoseconds,
-				Ours:   p.probe(order{Work: "tensor_rtt", Rounds: h.spins(20_000), Size: size}),
+				Ours:   p.probe(order{Work: "tensor_rtt", Rounds: h.spinRounds(20_000), Size: size}),
 				Floor:  line,
 				Target: t,
-				Peer:   &peerWork{op: "tensor_rtt", Size: size, Rounds: h.scale(200)},
+				Peer:   &peerWork{op: "tensor_rtt", Size: size, Rounds: h.scaleRounds(200)},
 			}
 		}
 		return []Case{
 			{
 				Name: "tensor_rtt_64B", Unit: Nanoseconds,
-				Ours:   p.probe(order{Work: "tensor_rtt", Rounds: h.spins(20_000), Size: small}),
-				Floor:  p.probe(order{Work: "handle_rtt", Rounds: h.spins(20_000)}),
-				Target: both(overFloor(1.5), atMost(2000, "2 µs")),
-				Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scale(200)},
+				Ours:   p.probe(order{Work: "tensor_rtt", Rounds: h.spinRounds(20_000), Size: small}),
+				Floor:  p.probe(order{Work: "handle_rtt", Rounds: h.spinRounds(20_000)}),
+				Target: bothTargets(overFloor(1.5), atMost(2000, "2 µs")),
+				Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scaleRounds(200)},
 			},
 			{
 				Name: "tensors_per_s", Unit: PerSecond,
-				Ours:   p.rate(order{Work: "tensors", Rounds: h.spins(100_000), Size: small}),
-				Floor:  p.rate(order{Work: "handles", Rounds: h.spins(200_000)}),
+				Ours:   p.measureRate(order{Work: "tensors", Rounds: h.spinRounds(100_000), Size: small}),
+				Floor:  p.measureRate(order{Work: "handles", Rounds: h.spinRounds(200_000)}),
 				Target: atLeast(1.5e6, "1.5 M/s"),
-				Peer:   &peerWork{op: "tensors_per_s", Size: small, Rounds: h.scale(500)},
+				Peer:   &peerWork{op: "tensors_per_s", Size: small, Rounds: h.scaleRounds(500)},
 			},
 			{
 				Name: "tensor_life", Unit: Nanoseconds,
-				Ours:   p.probe(order{Work: "tensor_life", Rounds: h.scale(100_000), Size: small}),
-				Floor:  p.probe(order{Work: "alloc_put_get_release", Rounds: h.scale(100_000)}),
+				Ours:   p.probe(order{Work: "tensor_life", Rounds: h.scaleRounds(100_000), Size: small}),
+				Floor:  p.probe(order{Work: "alloc_put_get_release", Rounds: h.scaleRounds(100_000)}),
 				Target: atMost(1000, "1 µs"),
-				Peer:   &peerWork{op: "alloc_put_get_release", Size: small, Rounds: h.scale(200)},
+				Peer:   &peerWork{op: "alloc_put_get_release", Size: small, Rounds: h.scaleRounds(200)},
 			},
 			row("4KiB", 4*kib, nil),
-			row("1MiB", mib, asFlatAs("tensor_rtt_4KiB", 1.2)),
-			row("64MiB", 64*mib, asFlatAs("tensor_rtt_4KiB", 1.2)),
+			row("1MiB", mib, atMostTimes("tensor_rtt_4KiB", 1.2)),
+			row("64MiB", 64*mib, atMostTimes("tensor_rtt_4KiB", 1.2)),
 			{
 				Name: "tensor_rtt_touch_64MiB", Unit: Nanoseconds,
-				Ours:  p.probe(order{Work: "tensor_touch", Rounds: h.scale(5), Size: 64 * mib}),
-				Floor: p.probe(order{Work: "sum", Rounds: h.scale(5), Size: 64 * mib}),
-				Peer:  &peerWork{op: "tensor_touch", Size: 64 * mib, Rounds: h.scale(5)},
+				Ours:  p.probe(order{Work: "tensor_touch", Rounds: h.scaleRounds(5), Size: 64 * mib}),
+				Floor: p.probe(order{Work: "sum", Rounds: h.scaleRounds(5), Size: 64 * mib}),
+				Peer:  &peerWork{op: "tensor_touch", Size: 64 * mib, Rounds: h.scaleRounds(5)},
 			},
 		}
 	})
 }
 
 func freshRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 11, func(p *pair) []Case {
+	return pairedGroup(ctx, h, 11, func(p *pair) []Case {
 		return []Case{{
 			Name: "fresh_tensor_64MiB", Unit: Nanoseconds,
-			Ours:   p.probe(order{Work: "fresh_tensor", Rounds: h.scale(5), Size: 64 * mib}),
-			Floor:  p.probe(order{Work: "memcpy", Rounds: h.scale(5), Size: 64 * mib}),
+			Ours:   p.probe(order{Work: "fresh_tensor", Rounds: h.scaleRounds(5), Size: 64 * mib}),
+			Floor:  p.probe(order{Work: "memcpy", Rounds: h.scaleRounds(5), Size: 64 * mib}),
 			Target: overFloor(1.2),
-			Peer:   &peerWork{op: "fresh_tensor", Size: 64 * mib, Rounds: h.scale(2)},
+			Peer:   &peerWork{op: "fresh_tensor", Size: 64 * mib, Rounds: h.scaleRounds(2)},
 		}}
 	})
 }
@@ -191,12 +191,12 @@ func memoryRows(ctx context.Context, h *environment) (group, error) {
 }
 
 func reapRows(ctx context.Context, h *environment) (group, error) {
-	r := &reaping{h: h, blocks: h.scale(64 * kib)}
+	r := &reaping{h: h, blocks: h.scaleRounds(64 * kib)}
 	return group{rounds: 5, cases: []Case{{
 		Name: "reap_64k_blocks", Unit: Nanoseconds,
 		Ours:   &Probe{Measure: r.measure},
-		Floor:  &Probe{Measure: r.notice},
-		Target: besidesFloor(float64(10*time.Millisecond), "10 ms"),
+		Floor:  &Probe{Measure: r.noticeTime},
+		Target: aboveFloor(float64(10*time.Millisecond), "10 ms"),
 	}}}, nil
 }
 
@@ -205,7 +205,7 @@ func deathRows(context.Context, *environment) (group, error) {
 		return Case{
 			Name: name, Unit: Nanoseconds,
 			Ours:   &Probe{Measure: d.measure},
-			Floor:  &Probe{Measure: d.notice},
+			Floor:  &Probe{Measure: d.noticeTime},
 			Target: atMost(float64(100*time.Millisecond), "100 ms"),
 			// no peer: its survivor waits forever
 		}

@@ -89,7 +89,7 @@ func (d *dying) measure(ctx context.Context) (ns float64, err error) {
 	start := func(g *shoal.Group) *shoal.Process {
 		return testator.Go(g, bequest{mutex, q.Sender(), ready.Sender()})
 	}
-	err = doomed(ctx, start, func(alive context.Context, p *shoal.Process) error {
+	err = runDoomed(ctx, start, func(alive context.Context, p *shoal.Process) error {
 		if _, err := ready.Get(alive); err != nil {
 			return err
 		}
@@ -100,14 +100,14 @@ func (d *dying) measure(ctx context.Context) (ns float64, err error) {
 		if d.queue {
 			h.In = q.Receiver()
 		}
-		ns, err = d.bereave(ctx, p, h)
+		ns, err = d.killAndWait(ctx, p, h)
 		return err
 	})
 	return ns, err
 }
 
-// bereave starts the survivor, waits until it is parked, and kills p.
-func (d *dying) bereave(ctx context.Context, p *shoal.Process, h heir) (ns float64, err error) {
+// killAndWait starts the survivor, waits until it is parked, and kills p.
+func (d *dying) killAndWait(ctx context.Context, p *shoal.Process, h heir) (ns float64, err error) {
 	said, err := ipc.NewQueue[heard](1)
 	if err != nil {
 		return 0, err
@@ -120,10 +120,10 @@ func (d *dying) bereave(ctx context.Context, p *shoal.Process, h heir) (ns float
 	if _, err := said.Get(ctx); err != nil {
 		return 0, err
 	}
-	if err := errors.Join(h.Said.Close(), sleep(ctx, untilParked)); err != nil {
+	if err := errors.Join(h.Said.Close(), sleepFor(ctx, untilParked)); err != nil {
 		return 0, err
 	}
-	return d.kill(ctx, p, func() (time.Duration, error) {
+	return d.killAndMeasure(ctx, p, func() (time.Duration, error) {
 		news, err := said.Get(ctx)
 		if err == nil && news.PID != p.PID() {
 			err = fmt.Errorf("survivor received the death of process %d, want %d", news.PID, p.PID())

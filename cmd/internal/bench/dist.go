@@ -16,16 +16,16 @@ var distSuite = Suite{
 }
 
 func distRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 9, func(p *pair) []Case {
+	return pairedGroup(ctx, h, 9, func(p *pair) []Case {
 		copied := map[int]*Probe{}
 		for _, size := range []int{mib, 64 * mib} {
-			copied[size] = p.probe(order{Work: "memcpy", Rounds: h.scale(512 * mib / size), Size: size})
+			copied[size] = p.probe(order{Work: "memcpy", Rounds: h.scaleRounds(512 * mib / size), Size: size})
 		}
 		row := func(name, work string, size, rounds int) Case {
 			return Case{
 				Name: name, Unit: Nanoseconds, Floor: copied[size],
-				Ours: p.probe(order{Work: work, Rounds: h.scale(rounds), Size: size}),
-				Peer: &peerWork{op: work, Size: size, Rounds: h.scale(rounds)},
+				Ours: p.probe(order{Work: work, Rounds: h.scaleRounds(rounds), Size: size}),
+				Peer: &peerWork{op: work, Size: size, Rounds: h.scaleRounds(rounds)},
 			}
 		}
 		return []Case{
@@ -38,9 +38,9 @@ func distRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// collective returns a work in which both sides call a collective operation at the same time on
+// collectiveWork returns a work in which both sides call a collective operation at the same time on
 // float32 tensors in private memory.
-func collective(call func(s *side, t *tensor.Tensor) error) work {
+func collectiveWork(call func(s *side, t *tensor.Tensor) error) work {
 	each := func(s *side, o order) (time.Duration, error) {
 		if s.vector == nil || s.vector.Nbytes() != o.Size {
 			s.vector = tensor.Full(tensor.Float32, 1, o.Size/4)
@@ -48,7 +48,7 @@ func collective(call func(s *side, t *tensor.Tensor) error) work {
 		if err := s.group.Barrier(s.ctx); err != nil { // start both sides at the same time
 			return 0, err
 		}
-		return timed(o.Rounds, func() error { return call(s, s.vector) })
+		return timeRounds(o.Rounds, func() error { return call(s, s.vector) })
 	}
 	follow := func(s *side, o order) (time.Duration, error) {
 		_, err := each(s, o)

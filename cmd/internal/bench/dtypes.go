@@ -138,14 +138,14 @@ func dtypeRows(dt tensor.DType) func(context.Context, *environment) (group, erro
 					}
 				}
 			}
-			if !defined(do) {
+			if !isDefined(do) {
 				continue
 			}
 			name := dt.String() + "_" + o.name
-			rounds := h.repeated(do)
+			rounds := h.callsPerSample(do)
 			all.cases = append(all.cases, Case{
 				Name: "dtype_" + name, Unit: Nanoseconds, Target: timesPeer(1 / slower),
-				Ours: typical(rounds, do),
+				Ours: measureMedian(rounds, do),
 				Peer: &peerWork{op: name, Rounds: rounds},
 			})
 		}
@@ -153,9 +153,9 @@ func dtypeRows(dt tensor.DType) func(context.Context, *environment) (group, erro
 	}
 }
 
-// defined reports whether an operation is defined for the dtype of its operands. Undefined
+// isDefined reports whether an operation is defined for the dtype of its operands. Undefined
 // operations panic.
-func defined(do func()) (ok bool) {
+func isDefined(do func()) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	do()
 	return true

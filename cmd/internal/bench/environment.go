@@ -33,22 +33,22 @@ func newEnvironment(quick bool) (*environment, error) {
 	return &environment{domain: d, quick: quick, cpus: [2]int{cpus[0], cpus[min(1, len(cpus)-1)]}}, nil
 }
 
-// alone reports whether there is only one processor. Spinning for another process then only wastes
-// time.
-func (h *environment) alone() bool { return h.cpus[0] == h.cpus[1] }
+// isSingleCPU reports whether there is only one processor. Spinning for another process then only
+// wastes time.
+func (h *environment) isSingleCPU() bool { return h.cpus[0] == h.cpus[1] }
 
-// scale returns n, or a thousandth of it in a quick run, at least 1.
-func (h *environment) scale(n int) int {
+// scaleRounds returns n, or a thousandth of it in a quick run, at least 1.
+func (h *environment) scaleRounds(n int) int {
 	if h.quick {
 		return max(n/1000, 1)
 	}
 	return n
 }
 
-// header describes the machine, the software and the run.
-func (h *environment) header(p *peer) string {
+// describeRun describes the machine, the software and the run.
+func (h *environment) describeRun(p *peer) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, Linux %s, %d CPUs usable, %s\n", processor(), memory(), release(), sys.CPUs(),
+	fmt.Fprintf(&b, "%s, %s, Linux %s, %d CPUs usable, %s\n", processorModel(), memoryText(), release(), sys.CPUs(),
 		runtime.Version())
 	fmt.Fprintf(&b, "processes of a pair on CPU %d and %d; GOMAXPROCS %d here, %d in each of two workers\n",
 		h.cpus[0], h.cpus[1], runtime.GOMAXPROCS(0), max(shoal.Threads()/2, 1))
@@ -61,8 +61,8 @@ func (h *environment) header(p *peer) string {
 	return b.String()
 }
 
-// processor returns the model name of the processor.
-func processor() string {
+// processorModel returns the model name of the processor.
+func processorModel() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(info)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
@@ -77,7 +77,7 @@ func release() string {
 	return strings.TrimSpace(string(release))
 }
 
-func memory() string {
+func memoryText() string {
 	m, err := sys.MemoryLimit()
 	if err != nil {
 		return "memory unknown"

@@ -10,7 +10,7 @@ var (
 	Median   = median
 	Spread   = spread
 	Quantile = quantile
-	Quantity = quantity
+	Quantity = formatQuantity
 )
 
 // Measure measures cases of which no probe needs a machine.
@@ -21,7 +21,7 @@ func Measure(ctx context.Context, rounds int, emit func(Result) error, cases ...
 
 // Write emits rows as Run does.
 func Write(out, log io.Writer, asJSON bool, rows ...Result) error {
-	emit := writer(out, log, asJSON, "header\n", new(progress))
+	emit := rowWriter(out, log, asJSON, "header\n", new(progress))
 	for _, r := range rows {
 		if err := emit(r); err != nil {
 			return err
@@ -37,7 +37,7 @@ type Sides = variant
 func NewSide(name string, samples ...float64) Sides { return variant{name, samples} }
 
 // Against adds a peer to a result.
-func (r *Result) Against(variants ...Sides) { r.against(variants) }
+func (r *Result) Against(variants ...Sides) { r.setPeer(variants) }
 
 // Targets.
 var (
@@ -45,10 +45,10 @@ var (
 	ByDistance   = byDistance
 	AtMost       = atMost
 	AtLeast      = atLeast
-	BesidesFloor = besidesFloor
-	AsFlatAs     = asFlatAs
+	BesidesFloor = aboveFloor
+	AsFlatAs     = atMostTimes
 	TimesPeer    = timesPeer
-	Both         = both
+	Both         = bothTargets
 
 	MedianRow = medianRow
 )

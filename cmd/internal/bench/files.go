@@ -36,23 +36,27 @@ type fileFormat struct {
 
 var fileFormats = []fileFormat{
 	{name: "pickle", save: savePickle, load: loadPickle},
-	{name: "msgpack", save: func(path string, t *tensor.Tensor) error { return msgpack.Save(path, named(t)) },
-		load: func(path string) (*tensor.Tensor, error) { return only(loadMsgpack(path)) }},
+	{name: "msgpack", save: func(path string, t *tensor.Tensor) error { return msgpack.Save(path, namedTensors(t)) },
+		load: func(path string) (*tensor.Tensor, error) { return onlyTensor(loadMsgpack(path)) }},
 	{name: "npy", save: npy.Save[*tensor.Tensor], load: npy.Load, see: npy.Map},
 	{name: "hdf5", save: saveHDF5(hdf5.Options{}),
-		load: func(path string) (*tensor.Tensor, error) { return only(hdf5.Load(path)) }},
+		load: func(path string) (*tensor.Tensor, error) { return onlyTensor(hdf5.Load(path)) }},
 	{name: "hdf5_gzip", save: saveHDF5(hdf5.Options{Shuffle: true, Gzip: 4}),
-		load: func(path string) (*tensor.Tensor, error) { return only(hdf5.Load(path)) }, slow: true},
+		load: func(path string) (*tensor.Tensor, error) { return onlyTensor(hdf5.Load(path)) }, slow: true},
 	{name: "safetensors",
-		save: func(path string, t *tensor.Tensor) error { return safetensors.Save(path, named(t), nil) },
+		save: func(path string, t *tensor.Tensor) error { return safetensors.Save(path, namedTensors(t), nil) },
 		load: loadSafetensors((*safetensors.File).Tensor), see: loadSafetensors((*safetensors.File).Map)},
-	{name: "pt", save: func(path string, t *tensor.Tensor) error { return pt.Save(path, named(t)) },
+	{name: "pt", save: func(path string, t *tensor.Tensor) error { return pt.Save(path, namedTensors(t)) },
 		load: loadPT(pt.Options{}), see: loadPT(pt.Options{Mmap: true})},
 }
 
-func named(t *tensor.Tensor) map[string]*tensor.Tensor { return map[string]*tensor.Tensor{"x": t} }
+func namedTensors(t *tensor.Tensor) map[string]*tensor.Tensor {
+	return map[string]*tensor.Tensor{"x": t}
+}
 
-func only(all map[string]*tensor.Tensor, err error) (*tensor.Tensor, error) { return all["x"], err }
+func onlyTensor(all map[string]*tensor.Tensor, err error) (*tensor.Tensor, error) {
+	return all["x"], err
+}
 
 // savePickle writes a numpy array as Python's pickle module does.
 func savePickle(path string, t *tensor.Tensor) error {
@@ -81,7 +85,7 @@ func loadPickle(path string) (*tensor.Tensor, error) {
 }
 
 func saveHDF5(o hdf5.Options) func(string, *tensor.Tensor) error {
-	return func(path string, t *tensor.Tensor) error { return hdf5.Save(path, named(t), o) }
+	return func(path string, t *tensor.Tensor) error { return hdf5.Save(path, namedTensors(t), o) }
 }
 
 func loadSafetensors(get func(*safetensors.File, string) (*tensor.Tensor, error)) func(string) (*tensor.Tensor, error) {
@@ -102,7 +106,7 @@ func loadPT(o pt.Options) func(string) (*tensor.Tensor, error) {
 			return nil, err
 		}
 		state, _, err := pt.StateDict(v)
-		return only(state, err)
+		return onlyTensor(state, err)
 	}
 }
 
@@ -148,25 +152,25 @@ func (h *environment) fileGroup(s fileSize, rounds int) (group, error) {
 				Peer: &peerWork{op: what + "_" + f.name, Size: s.size, Rounds: 1, once: once},
 			})
 		}
-		row("save", func() (time.Duration, error) { return timed(1, func() error { return f.save(path, x) }) })
-		row("load", f.reading(f.load, path, x))
+		row("save", func() (time.Duration, error) { return timeRounds(1, func() error { return f.save(path, x) }) })
+		row("load", f.measureLoad(f.load, path, x))
 		if f.see != nil {
-			row("map", f.reading(f.see, path, x))
+			row("map", f.measureLoad(f.see, path, x))
 		}
 	}
 	return g, nil
 }
 
-// reading returns a function that saves a tensor and measures the time to load it. Pages of a
+// measureLoad returns a function that saves a tensor and measures the time to load it. Pages of a
 // mapped tensor are not touched.
-func (f fileFormat) reading(load func(string) (*tensor.Tensor, error), path string,
+func (f fileFormat) measureLoad(load func(string) (*tensor.Tensor, error), path string,
 	x *tensor.Tensor) func() (time.Duration, error) {
 	return func() (time.Duration, error) {
 		if err := f.save(path, x); err != nil {
 			return 0, err
 		}
 		var got *tensor.Tensor
-		d, err := timed(1, func() (err error) {
+		d, err := timeRounds(1, func() (err error) {
 			got, err = load(path)
 			return err
 		})
@@ -180,24 +184,24 @@ func (f fileFormat) reading(load func(string) (*tensor.Tensor, error), path stri
 // wayRows measures transfers without files: a round trip of a shared tensor through a queue, bytes
 // through a pipe, and a copy.
 func wayRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 5, func(p *pair) (cases []Case) {
+	return pairedGroup(ctx, h, 5, func(p *pair) (cases []Case) {
 		for _, s := range h.fileSizes() {
 			cases = append(cases,
 				Case{Name: "queue_rtt_" + s.name, Unit: Nanoseconds,
-					Ours: p.probe(order{Work: "tensor_rtt", Rounds: h.spins(20_000), Size: s.size})},
+					Ours: p.probe(order{Work: "tensor_rtt", Rounds: h.spinRounds(20_000), Size: s.size})},
 				Case{Name: "copy_" + s.name, Unit: Nanoseconds,
-					Ours: p.probe(order{Work: "memcpy", Rounds: h.scale(5), Size: s.size})},
+					Ours: p.probe(order{Work: "memcpy", Rounds: h.scaleRounds(5), Size: s.size})},
 				Case{Name: "pipe_" + s.name, Unit: Nanoseconds,
-					Ours: &Probe{Measure: func(context.Context) (float64, error) { return throughPipe(s.size) }},
+					Ours: &Probe{Measure: func(context.Context) (float64, error) { return measurePipe(s.size) }},
 					Peer: &peerWork{op: "pipe", Size: s.size, Rounds: 1}})
 		}
 		return cases
 	})
 }
 
-// throughPipe measures the transfer of size bytes through a pipe to memory that is already
+// measurePipe measures the transfer of size bytes through a pipe to memory that is already
 // allocated.
-func throughPipe(size int) (float64, error) {
+func measurePipe(size int) (float64, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return 0, err
@@ -205,7 +209,7 @@ func throughPipe(size int) (float64, error) {
 	defer r.Close()
 	from, to := make([]byte, size), make([]byte, size)
 	sent := make(chan error, 1)
-	d, err := timed(1, func() error {
+	d, err := timeRounds(1, func() error {
 		go func() {
 			_, err := w.Write(from)
 			sent <- errors.Join(err, w.Close())

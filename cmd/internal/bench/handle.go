@@ -20,27 +20,27 @@ func leadHandle(s *side, o order) (time.Duration, error) {
 		return 0, err
 	}
 	defer func() { s.d.Release(h) }()
-	if err := s.meet(); err != nil {
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
 	var m arena.Message
-	return timed(o.Rounds, func() error { return s.exchange(&m, h) })
+	return timeRounds(o.Rounds, func() error { return s.exchangeHandle(&m, h) })
 }
 
-// exchange sends h and waits until it comes back.
-func (s *side) exchange(m *arena.Message, h arena.Handle) error {
-	if err := s.put(h); err != nil {
+// exchangeHandle sends h and waits until it comes back.
+func (s *side) exchangeHandle(m *arena.Message, h arena.Handle) error {
+	if err := s.putHandle(h); err != nil {
 		return err
 	}
-	return s.take(m)
+	return s.takeHandle(m)
 }
 
-func (s *side) put(h arena.Handle) error {
+func (s *side) putHandle(h arena.Handle) error {
 	return s.out.Put(s.ctx, descriptor[:], []arena.Handle{h}, true)
 }
 
-// take receives a block and its reference.
-func (s *side) take(m *arena.Message) error {
+// takeHandle receives a block and its reference.
+func (s *side) takeHandle(m *arena.Message) error {
 	if err := s.in.Get(s.ctx, m); err != nil {
 		return err
 	}
@@ -49,18 +49,18 @@ func (s *side) take(m *arena.Message) error {
 }
 
 func followHandle(s *side, o order) (time.Duration, error) {
-	if err := s.meet(); err != nil {
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
 	var m arena.Message
-	return repeat(o.Rounds, func() error { return s.echo(&m) })
+	return repeatRounds(o.Rounds, func() error { return s.echoHandle(&m) })
 }
 
-func (s *side) echo(m *arena.Message) error {
-	if err := s.take(m); err != nil {
+func (s *side) echoHandle(m *arena.Message) error {
+	if err := s.takeHandle(m); err != nil {
 		return err
 	}
-	return s.put(m.Blocks[0])
+	return s.putHandle(m.Blocks[0])
 }
 
 // untilAsleep is the pause after which the other side is asleep. A waiter spins for at most 60 µs,
@@ -70,23 +70,23 @@ const untilAsleep = 150 * time.Microsecond
 // untilParked is the pause after which the other side is certainly parked.
 const untilParked = 2 * time.Millisecond
 
-// letSleep spins for d, as a computing program does, and returns the actual duration.
-func letSleep(d time.Duration) time.Duration {
+// spinFor spins for d, as a computing program does, and returns the actual duration.
+func spinFor(d time.Duration) time.Duration {
 	begin := time.Now()
 	for time.Since(begin) < d {
 	}
 	return time.Since(begin)
 }
 
-// asleep measures round trips between sides that are asleep: each pauses before send, so that the
-// other one sleeps in recv. The pauses are subtracted from the time.
-func (s *side) asleep(o order, send, recv func() error) (time.Duration, error) {
-	if err := s.meet(); err != nil {
+// leadAsleep measures round trips between sides that are asleep: each pauses before send, so that
+// the other one sleeps in recv. The pauses are subtracted from the time.
+func (s *side) leadAsleep(o order, send, recv func() error) (time.Duration, error) {
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
 	var waited time.Duration
-	d, err := timed(o.Rounds, func() error {
-		waited += letSleep(cmp.Or(o.Pause, untilAsleep))
+	d, err := timeRounds(o.Rounds, func() error {
+		waited += spinFor(cmp.Or(o.Pause, untilAsleep))
 		if err := send(); err != nil {
 			return err
 		}
@@ -95,18 +95,18 @@ func (s *side) asleep(o order, send, recv func() error) (time.Duration, error) {
 	return d - waited, err
 }
 
-// awoken is the follower's side of asleep. Its pauses are included in the leader's time, so it
-// returns them as a negative duration.
-func (s *side) awoken(o order, send, recv func() error) (time.Duration, error) {
-	if err := s.meet(); err != nil {
+// followAsleep is the follower's side of asleep. Its pauses are included in the leader's time, so
+// it returns them as a negative duration.
+func (s *side) followAsleep(o order, send, recv func() error) (time.Duration, error) {
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
 	var waited time.Duration
-	_, err := timed(o.Rounds, func() error {
+	_, err := timeRounds(o.Rounds, func() error {
 		if err := recv(); err != nil {
 			return err
 		}
-		waited += letSleep(cmp.Or(o.Pause, untilAsleep))
+		waited += spinFor(cmp.Or(o.Pause, untilAsleep))
 		return send()
 	})
 	return -waited, err
@@ -119,23 +119,27 @@ func leadHandleParked(s *side, o order) (time.Duration, error) {
 	}
 	defer func() { s.d.Release(h) }()
 	var m arena.Message
-	return s.asleep(o, func() error { return s.put(h) }, func() error { return s.take(&m) })
+	return s.leadAsleep(o, func() error { return s.putHandle(h) }, func() error { return s.takeHandle(&m) })
 }
 
 func followHandleParked(s *side, o order) (time.Duration, error) {
 	var m arena.Message
-	return s.awoken(o, func() error { return s.put(m.Blocks[0]) }, func() error { return s.take(&m) })
+	return s.followAsleep(o, func() error { return s.putHandle(m.Blocks[0]) }, func() error { return s.takeHandle(&m) })
 }
 
 // leadEventfd and followEventfd measure the fastest way to wake a parked process that has no
 // dedicated thread: a file descriptor in Go's network poller.
-func leadEventfd(s *side, o order) (time.Duration, error) { return s.asleep(o, s.strike, s.listen) }
+func leadEventfd(s *side, o order) (time.Duration, error) {
+	return s.leadAsleep(o, s.signalEventfd, s.listen)
+}
 
-func followEventfd(s *side, o order) (time.Duration, error) { return s.awoken(o, s.strike, s.listen) }
+func followEventfd(s *side, o order) (time.Duration, error) {
+	return s.followAsleep(o, s.signalEventfd, s.listen)
+}
 
 var one = [8]byte{1}
 
-func (s *side) strike() error {
+func (s *side) signalEventfd() error {
 	_, err := s.bellOut.Write(one[:])
 	return err
 }
@@ -148,24 +152,24 @@ func (s *side) listen() error {
 
 // leadBody passes back and forth bytes that fit into a slot and are copied in and out.
 func leadBody(s *side, o order) (time.Duration, error) {
-	if err := s.meet(); err != nil {
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
-	body, m := s.private(0, o.Size), new(arena.Message)
-	return timed(o.Rounds, func() error {
+	body, m := s.privateMemory(0, o.Size), new(arena.Message)
+	return timeRounds(o.Rounds, func() error {
 		if err := s.out.Put(s.ctx, body, nil, false); err != nil {
 			return err
 		}
-		return s.take(m)
+		return s.takeHandle(m)
 	})
 }
 
 func followBody(s *side, o order) (time.Duration, error) {
-	if err := s.meet(); err != nil {
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
 	m := new(arena.Message)
-	return repeat(o.Rounds, func() error {
+	return repeatRounds(o.Rounds, func() error {
 		if err := s.in.Get(s.ctx, m); err != nil {
 			return err
 		}
@@ -177,22 +181,22 @@ func followBody(s *side, o order) (time.Duration, error) {
 
 // leadHandles sends a new block in each round, in one direction.
 func leadHandles(s *side, o order) (time.Duration, error) {
-	return s.stream(func() error {
-		_, err := repeat(o.Rounds, func() error {
+	return s.streamOneWay(func() error {
+		_, err := repeatRounds(o.Rounds, func() error {
 			h, err := s.d.Alloc(small)
 			if err != nil {
 				return err
 			}
-			return s.put(h)
+			return s.putHandle(h)
 		})
 		return err
 	})
 }
 
 func followHandles(s *side, o order) (time.Duration, error) {
-	_, err := s.stream(func() error {
+	_, err := s.streamOneWay(func() error {
 		var m arena.Message
-		_, err := repeat(o.Rounds, func() error {
+		_, err := repeatRounds(o.Rounds, func() error {
 			if err := s.in.Get(s.ctx, &m); err != nil {
 				return err
 			}
@@ -207,7 +211,7 @@ func followHandles(s *side, o order) (time.Duration, error) {
 // leadAlloc measures the life cycle of a block in one process: allocate, put, get and release.
 func leadAlloc(s *side, o order) (time.Duration, error) {
 	var m arena.Message
-	return timed(o.Rounds, func() error {
+	return timeRounds(o.Rounds, func() error {
 		h, err := s.d.Alloc(small)
 		if err != nil {
 			return err

@@ -22,8 +22,8 @@ var idler = shoal.Register("bench idler", func(ctx context.Context, _ int, c *ip
 	return nil
 })
 
-// withIdler calls do with the ID of a process that is parked in a receive or about to be.
-func withIdler(ctx context.Context, do func(pid int) error) (err error) {
+// runWithIdler calls do with the ID of a process that is parked in a receive or about to be.
+func runWithIdler(ctx context.Context, do func(pid int) error) (err error) {
 	ours, theirs, err := ipc.Pipe[int, int]()
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func withIdler(ctx context.Context, do func(pid int) error) (err error) {
 // idlerPSS measures the proportional set size of an idle process.
 func idlerPSS(*environment) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (size float64, err error) {
-		err = withIdler(ctx, func(pid int) error {
+		err = runWithIdler(ctx, func(pid int) error {
 			n, err := sys.PSS(pid)
 			size = float64(n)
 			return err
@@ -60,15 +60,15 @@ const settled = time.Second
 // correspond to its wake-ups.
 func idlerSwitches(h *environment, span time.Duration) func(ctx context.Context) (float64, error) {
 	return func(ctx context.Context) (perSecond float64, err error) {
-		err = withIdler(ctx, func(pid int) error {
-			if err := sleep(ctx, min(settled, span)); err != nil {
+		err = runWithIdler(ctx, func(pid int) error {
+			if err := sleepFor(ctx, min(settled, span)); err != nil {
 				return err
 			}
 			before, err := sys.ContextSwitches(pid)
 			if err != nil {
 				return err
 			}
-			if err := sleep(ctx, span); err != nil {
+			if err := sleepFor(ctx, span); err != nil {
 				return err
 			}
 			after, err := sys.ContextSwitches(pid)
@@ -79,7 +79,7 @@ func idlerSwitches(h *environment, span time.Duration) func(ctx context.Context)
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepFor(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil

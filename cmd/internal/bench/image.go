@@ -36,7 +36,7 @@ func imageRoot() string {
 func imageDir(format string) string { return filepath.Join(imageRoot(), format) }
 
 func imageRows(_ context.Context, h *environment) (g group, err error) {
-	files := h.scale(imageFiles)
+	files := h.scaleRounds(imageFiles)
 	g = group{rounds: 5, close: func() error { return os.RemoveAll(imageRoot()) }}
 	defer func() {
 		if err != nil {
@@ -81,7 +81,7 @@ func imageEpoch(set *datasets.ImageFolder) *Probe {
 		l := openImages(set)
 		defer l.Close()
 		begin := sys.Monotonic()
-		n, err := count(l.Batches(ctx))
+		n, err := countSamples(l.Batches(ctx))
 		return float64(n) / (sys.Monotonic() - begin).Seconds(), err
 	}}
 }
@@ -169,7 +169,7 @@ func draw(seed uint64) stdimage.Image {
 	var planes [3][imageSide * imageSide]float64
 	for c := range planes {
 		for size, height := 2, 20.; size <= 32; size, height = size*2, height*1.62 {
-			slopes(planes[c][:], size, height, r)
+			addSlopes(planes[c][:], size, height, r)
 		}
 	}
 	for i := range imageSide * imageSide {
@@ -181,8 +181,8 @@ func draw(seed uint64) stdimage.Image {
 	return im
 }
 
-// slopes adds the bilinear interpolation of random heights on a grid of size pixels.
-func slopes(plane []float64, size int, height float64, r *rand.Rand) {
+// addSlopes adds the bilinear interpolation of random heights on a grid of size pixels.
+func addSlopes(plane []float64, size int, height float64, r *rand.Rand) {
 	n := imageSide/size + 2
 	knots := make([]float64, n*n)
 	for i := range knots {

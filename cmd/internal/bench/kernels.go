@@ -31,14 +31,14 @@ type job struct {
 	args  []int
 }
 
-// repeats returns the number of repetitions in a round, so that it takes about 10 ms.
-func (h *environment) repeats(cost int) int { return max(1, h.scale(500_000_000/cost)) }
+// repeatCount returns the number of repetitions in a round, so that it takes about 10 ms.
+func (h *environment) repeatCount(cost int) int { return max(1, h.scaleRounds(500_000_000/cost)) }
 
-// flops measures floating-point operations per second of processor time. The computation runs in
-// one thread, regardless of gonum's threads, and processor time is hardly affected by other
+// measureFLOPS measures floating-point operations per second of processor time. The computation
+// runs in one thread, regardless of gonum's threads, and processor time is hardly affected by other
 // programs.
-func (h *environment) flops(cost int, do func()) *Probe {
-	rounds := h.repeats(cost)
+func (h *environment) measureFLOPS(cost int, do func()) *Probe {
+	rounds := h.repeatCount(cost)
 	return &Probe{Measure: func(context.Context) (float64, error) {
 		return float64(cost) * float64(rounds) / cpuTime(rounds, do).Seconds(), nil
 	}}
@@ -56,12 +56,12 @@ func cpuTime(rounds int, do func()) time.Duration {
 	return max(sys.ProcessTime()-begin, 1)
 }
 
-func (h *environment) rows(jobs []job, target Target) (cases []Case) {
+func (h *environment) kernelRows(jobs []job, target Target) (cases []Case) {
 	for _, j := range jobs {
 		cases = append(cases, Case{
-			Name: j.name, Unit: Flops, Ours: h.flops(j.cost, j.do), Target: target,
-			Rival: &Rival{"gonum", h.flops(j.cost, j.gonum)},
-			Peer:  &peerWork{op: j.op, Rounds: h.repeats(j.cost), Args: append([]int{j.cost}, j.args...)},
+			Name: j.name, Unit: Flops, Ours: h.measureFLOPS(j.cost, j.do), Target: target,
+			Rival: &Rival{"gonum", h.measureFLOPS(j.cost, j.gonum)},
+			Peer:  &peerWork{op: j.op, Rounds: h.repeatCount(j.cost), Args: append([]int{j.cost}, j.args...)},
 		})
 	}
 	return cases
@@ -70,23 +70,23 @@ func (h *environment) rows(jobs []job, target Target) (cases []Case) {
 func productRows(_ context.Context, h *environment) (group, error) {
 	var jobs []job
 	for _, n := range []int{256, 512, 1024} {
-		jobs = append(jobs, gemm(fmt.Sprint("product_", n), false, false, n, n, n, false))
+		jobs = append(jobs, gemmJob(fmt.Sprint("product_", n), false, false, n, n, n, false))
 	}
-	return group{rounds: 15, cases: h.rows(jobs, timesPeer(0.85))}, nil
+	return group{rounds: 15, cases: h.kernelRows(jobs, timesPeer(0.85))}, nil
 }
 
 // layerRows measures the matrix products of a training step of the MNIST network: each one alone,
 // and all in sequence, which weights them by their cost.
 func layerRows(_ context.Context, h *environment) (group, error) {
-	jobs := append(conv("conv1", 1, 28, 10, false), conv("conv2", 10, 12, 20, true)...)
+	jobs := append(convJobs("conv1", 1, 28, 10, false), convJobs("conv2", 10, 12, 20, true)...)
 	for _, fc := range []struct {
 		name    string
 		in, out int
 	}{{"fc1", 320, 50}, {"fc2", 50, 10}} {
 		jobs = append(jobs,
-			gemm(fc.name+"_forward", false, true, batch, fc.out, fc.in, false),
-			gemm(fc.name+"_weights", true, false, fc.out, fc.in, batch, true),
-			gemm(fc.name+"_input", false, false, batch, fc.in, fc.out, false))
+			gemmJob(fc.name+"_forward", false, true, batch, fc.out, fc.in, false),
+			gemmJob(fc.name+"_weights", true, false, fc.out, fc.in, batch, true),
+			gemmJob(fc.name+"_input", false, false, batch, fc.in, fc.out, false))
 	}
 	all := job{name: "mnist_products", op: "all"}
 	for _, j := range jobs {
@@ -102,7 +102,7 @@ func layerRows(_ context.Context, h *environment) (group, error) {
 			j.gonum()
 		}
 	}
-	cases := h.rows(append(jobs, all), nil)
+	cases := h.kernelRows(append(jobs, all), nil)
 	cases[len(cases)-1].Target = timesPeer(0.8)
 	return group{rounds: 15, cases: cases}, nil
 }
@@ -110,8 +110,8 @@ func layerRows(_ context.Context, h *environment) (group, error) {
 // batch is the number of images in a step.
 const batch = 64
 
-// noise returns reproducible pseudorandom numbers in [-1, 1).
-func noise(n int) []float32 {
+// noiseNumbers returns reproducible pseudorandom numbers in [-1, 1).
+func noiseNumbers(n int) []float32 {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
 	x := make([]float32, n)
 	for i := range x {
@@ -120,9 +120,9 @@ func noise(n int) []float32 {
 	return x
 }
 
-// gemm returns a matrix product. If add is set, it is added to the result matrix.
-func gemm(name string, transA, transB bool, m, n, k int, add bool) job {
-	a, b, c := noise(m*k), noise(k*n), make([]float32, m*n)
+// gemmJob returns a matrix product. If add is set, it is added to the result matrix.
+func gemmJob(name string, transA, transB bool, m, n, k int, add bool) job {
+	a, b, c := noiseNumbers(m*k), noiseNumbers(k*n), make([]float32, m*n)
 	lda, ldb, beta := k, n, float32(0)
 	if transA {
 		lda = m
@@ -137,32 +137,35 @@ func gemm(name string, transA, transB bool, m, n, k int, add bool) job {
 		name: name, cost: 2 * m * n * k,
 		do: func() { kernel.Gemm(transA, transB, m, n, k, 1, a, lda, b, ldb, beta, c, n) },
 		gonum: func() {
-			gonum.Implementation{}.Sgemm(flag(transA), flag(transB), m, n, k, 1, a, lda, b, ldb, beta, c, n)
+			gonum.Implementation{}.Sgemm(transposeFlag(transA), transposeFlag(transB), m, n, k, 1, a, lda, b, ldb,
+				beta, c, n)
 		},
-		op: "product", args: []int{m, n, k, bit(transA), bit(transB), bit(add)},
+		op: "product", args: []int{m, n, k, boolBit(transA), boolBit(transB), boolBit(add)},
 	}
 }
 
-func flag(trans bool) blas.Transpose {
+func transposeFlag(trans bool) blas.Transpose {
 	if trans {
 		return blas.Trans
 	}
 	return blas.NoTrans
 }
 
-func bit(b bool) int {
+func boolBit(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// conv returns the 5×5 convolution of a batch and its gradients.
-func conv(name string, channels, side, out int, images bool) []job {
+// convJobs returns the 5×5 convolution of a batch and its gradients.
+func convJobs(name string, channels, side, out int, images bool) []job {
 	s := kernel.ConvShape{N: batch, C: channels, H: side, W: side, OutC: out, KH: 5, KW: 5, StrideH: 1, StrideW: 1}
 	area, patch := s.OutH()*s.OutW(), channels*25
-	x, w, b, y := noise(batch*channels*side*side), noise(out*patch), noise(out), noise(batch*out*area)
-	dx, dw, db, columns := make([]float32, len(x)), make([]float32, len(w)), make([]float32, out), noise(patch*area)
+	x, w, b, y := noiseNumbers(batch*channels*side*side), noiseNumbers(out*patch), noiseNumbers(out),
+		noiseNumbers(batch*out*area)
+	dx, dw, db, columns := make([]float32, len(x)), make([]float32, len(w)), make([]float32, out),
+		noiseNumbers(patch*area)
 	scratch := new(kernel.Scratch)
 	each := func(product func(y []float32)) func() {
 		return func() {

@@ -26,19 +26,19 @@ type pass struct {
 }
 
 func passRows(_ context.Context, h *environment) (group, error) {
-	return group{rounds: 9, cases: passCases(h, "layer_", passes(), processorTime, timesPeer(1/1.5))}, nil
+	return group{rounds: 9, cases: passCases(h, "layer_", layerPasses(), processorTime, timesPeer(1/1.5))}, nil
 }
 
 func passCases(h *environment, prefix string, passes []pass, time func(rounds int, do func()) *Probe,
 	target Target) (cases []Case) {
 	for _, p := range passes {
-		rounds, slope := h.scale(p.rounds), p.slope()
+		rounds, slope := h.scaleRounds(p.rounds), p.initialGradient()
 		for _, row := range []struct {
 			suffix string
 			do     func(s *autograd.Scope)
 		}{
 			{"", func(s *autograd.Scope) { p.forward(s.NoGrad(p.input)) }},
-			{"_step", func(s *autograd.Scope) { p.step(s, slope) }},
+			{"_step", func(s *autograd.Scope) { p.computeGradients(s, slope) }},
 		} {
 			s := autograd.NewScope()
 			cases = append(cases, Case{
@@ -51,13 +51,13 @@ func passCases(h *environment, prefix string, passes []pass, time func(rounds in
 	return cases
 }
 
-// slope returns the initial gradient of the output for backpropagation.
-func (p *pass) slope() *tensor.Tensor {
+// initialGradient returns the initial gradient of the output for backpropagation.
+func (p *pass) initialGradient() *tensor.Tensor {
 	return tensor.Ones(tensor.Float32, p.forward(autograd.NoGrad(p.input)).Shape()...)
 }
 
-// step computes the gradients of the input and of all parameters.
-func (p *pass) step(s *autograd.Scope, slope *tensor.Tensor) {
+// computeGradients computes the gradients of the input and of all parameters.
+func (p *pass) computeGradients(s *autograd.Scope, slope *tensor.Tensor) {
 	x := s.Leaf(p.input)
 	wanted := []*autograd.Var{x}
 	if p.module != nil {
@@ -79,8 +79,8 @@ func (l *passList) add(name string, rounds int, m nn.Module, f func(x *autograd.
 	l.all = append(l.all, pass{name, rounds, tensor.RandN(tensor.Float32, l.g, shape...), m, f})
 }
 
-// passes returns layers with the sizes of small language models.
-func passes() []pass {
+// layerPasses returns layers with the sizes of small language models.
+func layerPasses() []pass {
 	g := tensor.NewGenerator(1)
 	l := passList{g: g}
 	add := l.add

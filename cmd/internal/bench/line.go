@@ -11,14 +11,14 @@ import (
 // leadLine and followLine pass a cache line back and forth while spinning, which is the fastest
 // communication between two processors.
 func leadLine(s *side, o order) (time.Duration, error) {
-	ping, pong := s.mine(signals), s.theirs(signals)
+	ping, pong := s.ownWord(signals), s.peerWord(signals)
 	if err := s.reset(signals); err != nil {
 		return 0, err
 	}
 	begin := time.Now()
 	for turn := range uint64(o.Rounds) {
 		ping.Store(turn + 1)
-		if err := s.await(pong, turn+1); err != nil {
+		if err := s.awaitWord(pong, turn+1); err != nil {
 			return 0, err
 		}
 	}
@@ -26,12 +26,12 @@ func leadLine(s *side, o order) (time.Duration, error) {
 }
 
 func followLine(s *side, o order) (time.Duration, error) {
-	ping, pong := s.theirs(signals), s.mine(signals)
+	ping, pong := s.peerWord(signals), s.ownWord(signals)
 	if err := s.reset(signals); err != nil {
 		return 0, err
 	}
 	for turn := range uint64(o.Rounds) {
-		if err := s.await(ping, turn+1); err != nil {
+		if err := s.awaitWord(ping, turn+1); err != nil {
 			return 0, err
 		}
 		pong.Store(turn + 1)
@@ -41,13 +41,13 @@ func followLine(s *side, o order) (time.Duration, error) {
 
 // reset clears this side's word and waits until the other side has done the same.
 func (s *side) reset(base int) error {
-	s.mine(base).Store(0)
-	return s.meet()
+	s.ownWord(base).Store(0)
+	return s.syncSides()
 }
 
-func (s *side) await(w *atomic.Uint64, v uint64) error {
+func (s *side) awaitWord(w *atomic.Uint64, v uint64) error {
 	for i := 0; w.Load() != v; i++ {
-		if err := s.idle(i); err != nil {
+		if err := s.yieldSpin(i); err != nil {
 			return err
 		}
 	}
@@ -60,7 +60,7 @@ const bareRing = 1024
 // leadBare and followBare implement the simplest possible queue: a ring of words with one writer
 // and one reader. Each reads the other's ticket only if necessary.
 func leadBare(s *side, o order) (time.Duration, error) {
-	tail, head := s.mine(tickets), s.theirs(tickets)
+	tail, head := s.ownWord(tickets), s.peerWord(tickets)
 	ring := s.words[bareSlots : bareSlots+bareRing]
 	if err := s.reset(tickets); err != nil {
 		return 0, err
@@ -70,19 +70,19 @@ func leadBare(s *side, o order) (time.Duration, error) {
 	for n := range uint64(o.Rounds) {
 		for i := 0; n-seen >= bareRing; i++ {
 			seen = head.Load()
-			if err := s.idle(i); err != nil {
+			if err := s.yieldSpin(i); err != nil {
 				return 0, err
 			}
 		}
 		ring[n%bareRing].Store(n)
 		tail.Store(n + 1)
 	}
-	err := s.await(head, uint64(o.Rounds))
+	err := s.awaitWord(head, uint64(o.Rounds))
 	return time.Since(begin), err
 }
 
 func followBare(s *side, o order) (time.Duration, error) {
-	tail, head := s.theirs(tickets), s.mine(tickets)
+	tail, head := s.peerWord(tickets), s.ownWord(tickets)
 	ring := s.words[bareSlots : bareSlots+bareRing]
 	if err := s.reset(tickets); err != nil {
 		return 0, err
@@ -91,7 +91,7 @@ func followBare(s *side, o order) (time.Duration, error) {
 	for n := range uint64(o.Rounds) {
 		for i := 0; n >= seen; i++ {
 			seen = tail.Load()
-			if err := s.idle(i); err != nil {
+			if err := s.yieldSpin(i); err != nil {
 				return 0, err
 			}
 		}
@@ -108,7 +108,7 @@ func leadFutex(s *side, o order) (time.Duration, error) {
 		return 0, err
 	}
 	turn := uint64(0)
-	return timed(o.Rounds, func() error {
+	return timeRounds(o.Rounds, func() error {
 		turn++
 		if err := s.callFutex(turn); err != nil {
 			return err
@@ -122,7 +122,7 @@ func followFutex(s *side, o order) (time.Duration, error) {
 		return 0, err
 	}
 	turn := uint64(0)
-	return repeat(o.Rounds, func() error {
+	return repeatRounds(o.Rounds, func() error {
 		turn++
 		if err := s.awaitFutex(turn); err != nil {
 			return err
@@ -132,12 +132,12 @@ func followFutex(s *side, o order) (time.Duration, error) {
 }
 
 func (s *side) callFutex(turn uint64) error {
-	s.mine(signals).Store(turn)
-	return sys.FutexWake(s.mine(signals))
+	s.ownWord(signals).Store(turn)
+	return sys.FutexWake(s.ownWord(signals))
 }
 
 func (s *side) awaitFutex(turn uint64) error {
-	for w := s.theirs(signals); w.Load() != turn; {
+	for w := s.peerWord(signals); w.Load() != turn; {
 		if err := sys.FutexWait(w, uint32(turn-1), time.Second); err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (s *side) awaitFutex(turn uint64) error {
 
 // leadCAS swaps a word that no other processor accesses.
 func leadCAS(s *side, o order) (time.Duration, error) {
-	w := s.mine(signals)
+	w := s.ownWord(signals)
 	w.Store(0)
 	begin := time.Now()
 	for n := range uint64(o.Rounds) {

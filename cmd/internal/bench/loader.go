@@ -62,22 +62,22 @@ func (f *flipped) Gather(ctx context.Context, indices []int, into data.Batch) er
 }
 
 func loaderLightRows(_ context.Context, h *environment) (group, error) {
-	items := max(h.scale(lightItems), 2*lightBatch)
+	items := max(h.scaleRounds(lightItems), 2*lightBatch)
 	set := &flipped{tensor.Rand(tensor.Float32, tensor.NewGenerator(1), items, 3, lightSide, lightSide)}
 	open := func() *data.Loader {
 		return data.NewLoader(set, data.Options{BatchSize: lightBatch, Shuffle: true, Seed: 1, Workers: sys.CPUs()})
 	}
 	return group{rounds: 7, cases: []Case{
 		{
-			Name: "loader_light", Unit: PerSecond, Target: both(timesPeer(5), overFloor(2)),
+			Name: "loader_light", Unit: PerSecond, Target: bothTargets(timesPeer(5), overFloor(2)),
 			Ours: &Probe{Measure: func(ctx context.Context) (float64, error) {
 				l := open()
 				defer l.Close()
 				begin := sys.Monotonic()
-				n, err := count(l.Batches(ctx))
+				n, err := countSamples(l.Batches(ctx))
 				return float64(n) / (sys.Monotonic() - begin).Seconds(), err
 			}},
-			Floor: &Probe{Measure: copiedItems(items)},
+			Floor: &Probe{Measure: measureCopiedItems(items)},
 			Peer:  &peerWork{op: "light", Size: items, Rounds: lightBatch},
 		},
 		{
@@ -96,8 +96,8 @@ func loaderLightRows(_ context.Context, h *environment) (group, error) {
 	}}, nil
 }
 
-// count returns the number of samples in an epoch and closes the batches.
-func count(batches func(func(data.Batch, error) bool)) (n int, err error) {
+// countSamples returns the number of samples in an epoch and closes the batches.
+func countSamples(batches func(func(data.Batch, error) bool)) (n int, err error) {
 	for b, err := range batches {
 		if err != nil {
 			return n, err
@@ -108,9 +108,9 @@ func count(batches func(func(data.Batch, error) bool)) (n int, err error) {
 	return n, nil
 }
 
-// copiedItems measures the items per second that all processors can copy in order, which bounds the
-// throughput of a loader.
-func copiedItems(items int) func(context.Context) (float64, error) {
+// measureCopiedItems measures the items per second that all processors can copy in order, which
+// bounds the throughput of a loader.
+func measureCopiedItems(items int) func(context.Context) (float64, error) {
 	src, dst := make([]float32, items*lightPixels), make([]float32, lightBatch*lightPixels*sys.CPUs())
 	for i := range src {
 		src[i] = 1
@@ -136,7 +136,7 @@ func copiedItems(items int) func(context.Context) (float64, error) {
 // loaderMemoryRows measures the memory cost of each loading process in addition to an in-memory
 // data set. The set has 2 GiB, or less if the domain is smaller.
 func loaderMemoryRows(_ context.Context, h *environment) (group, error) {
-	rows := max(h.scale(2<<30/(4*lightPixels)), 256)
+	rows := max(h.scaleRounds(2<<30/(4*lightPixels)), 256)
 	images, err := tensor.NewShared(tensor.Float32, rows, lightPixels)
 	for errors.Is(err, arena.ErrNoSpace) && rows > 256 {
 		rows /= 2
@@ -171,7 +171,7 @@ func loaderMemory(ctx context.Context, set *data.TensorDataset, workers int) (fl
 	l := data.NewLoader(set, data.Options{BatchSize: lightBatch, Shuffle: true, Workers: workers,
 		Kind: data.Processes, Persistent: true})
 	defer l.Close()
-	if _, err := count(l.Batches(ctx)); err != nil {
+	if _, err := countSamples(l.Batches(ctx)); err != nil {
 		return 0, err
 	}
 	all, err := sys.PSS(os.Getpid())

@@ -14,27 +14,27 @@ func managerRows(ctx context.Context, h *environment) (group, error) {
 	if err != nil {
 		return group{}, err
 	}
-	g, err := paired(ctx, h, 15, func(p *pair) []Case {
-		peer := &peerWork{op: "manager_call", Rounds: h.scale(500)}
+	g, err := pairedGroup(ctx, h, 15, func(p *pair) []Case {
+		peer := &peerWork{op: "manager_call", Rounds: h.scaleRounds(500)}
 		return []Case{
 			{
 				Name: "manager_call", Unit: Nanoseconds,
-				Ours:   &Probe{Measure: m.timed(h.spins(10_000), m.call)},
-				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)}),
+				Ours:   &Probe{Measure: m.measureCalls(h.spinRounds(10_000), m.callServer)},
+				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)}),
 				Target: timesPeer(5, atMost(5.8e3, "5.8 µs")),
 				Peer:   peer,
 			},
 			{
 				Name: "manager_call_parked", Unit: Nanoseconds,
-				Ours:   &Probe{Measure: m.parked(h.scale(200))},
-				Floor:  p.probe(order{Work: "eventfd_parked", Rounds: h.scale(300)}),
+				Ours:   &Probe{Measure: m.measureParkedCalls(h.scaleRounds(200))},
+				Floor:  p.probe(order{Work: "eventfd_parked", Rounds: h.scaleRounds(300)}),
 				Target: overFloor(1.5),
 			},
 			{
 				Name: "manager_read", Unit: Nanoseconds,
-				Ours:   &Probe{Measure: m.timed(h.scale(1_000_000), m.read)},
+				Ours:   &Probe{Measure: m.measureCalls(h.scaleRounds(1_000_000), m.read)},
 				Target: timesPeer(20, atMost(1.45e3, "1.45 µs")),
-				Peer:   &peerWork{op: "manager_read", Rounds: h.scale(500)},
+				Peer:   &peerWork{op: "manager_read", Rounds: h.scaleRounds(500)},
 			},
 		}
 	})
@@ -70,7 +70,7 @@ func newManaged(ctx context.Context) (_ *managed, err error) {
 	return m, err
 }
 
-func (m *managed) call(ctx context.Context) error {
+func (m *managed) callServer(ctx context.Context) error {
 	_, err := m.list.Get(ctx, 0)
 	return err
 }
@@ -80,21 +80,22 @@ func (m *managed) read(ctx context.Context) error {
 	return err
 }
 
-// timed measures consecutive calls.
-func (m *managed) timed(rounds int, call func(ctx context.Context) error) func(context.Context) (float64, error) {
+// measureCalls measures consecutive calls.
+func (m *managed) measureCalls(rounds int, call func(ctx context.Context) error) func(context.Context) (float64,
+	error) {
 	return func(ctx context.Context) (float64, error) {
-		d, err := timed(rounds, func() error { return call(ctx) })
+		d, err := timeRounds(rounds, func() error { return call(ctx) })
 		return float64(d) / float64(rounds), err
 	}
 }
 
-// parked measures calls to a server that is asleep before each call.
-func (m *managed) parked(rounds int) func(context.Context) (float64, error) {
+// measureParkedCalls measures calls to a server that is asleep before each call.
+func (m *managed) measureParkedCalls(rounds int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		var waited time.Duration
-		d, err := timed(rounds, func() error {
-			waited += letSleep(untilAsleep)
-			return m.call(ctx)
+		d, err := timeRounds(rounds, func() error {
+			waited += spinFor(untilAsleep)
+			return m.callServer(ctx)
 		})
 		return float64(d-waited) / float64(rounds), err
 	}

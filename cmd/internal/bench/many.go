@@ -55,8 +55,8 @@ func (p *party) start(ctx context.Context, n int) (end func() error, err error) 
 	}, nil
 }
 
-// round measures the measuring process's part of a round in nanoseconds.
-func (p *party) round(ctx context.Context) (float64, error) {
+// measureRound measures the measuring process's part of a round in nanoseconds.
+func (p *party) measureRound(ctx context.Context) (float64, error) {
 	if _, err := p.Barrier.Wait(ctx); err != nil {
 		return 0, err
 	}
@@ -72,15 +72,15 @@ func (p *party) round(ctx context.Context) (float64, error) {
 // barrierRow measures a barrier turn of n processes, divided by n.
 func barrierRow(n int) func(context.Context, *environment) (group, error) {
 	return func(ctx context.Context, h *environment) (group, error) {
-		p := &party{Turns: h.scale(1000)}
+		p := &party{Turns: h.scaleRounds(1000)}
 		end, err := p.start(ctx, n-1)
 		c := Case{
 			Name: fmt.Sprintf("barrier_%d", n), Unit: Nanoseconds,
-			Ours:   each(float64(p.Turns*n), &Probe{Measure: p.round}),
+			Ours:   each(float64(p.Turns*n), &Probe{Measure: p.measureRound}),
 			Target: atMost(15_000, "15 µs"),
 		}
 		if n <= 8 { // each process of the peer needs hundreds of MB
-			c.Peer = &peerWork{op: "barrier_many", Size: n, Rounds: h.scale(300)}
+			c.Peer = &peerWork{op: "barrier_many", Size: n, Rounds: h.scaleRounds(300)}
 		}
 		return group{rounds: 7, close: end, cases: []Case{c}}, err
 	}
@@ -89,19 +89,19 @@ func barrierRow(n int) func(context.Context, *environment) (group, error) {
 // producersRow measures the numbers per second that one process receives from n others.
 func producersRow(n int, target Target) func(context.Context, *environment) (group, error) {
 	return func(ctx context.Context, h *environment) (group, error) {
-		p := &party{Puts: h.scale(400_000) / n}
+		p := &party{Puts: h.scaleRounds(400_000) / n}
 		end, err := p.start(ctx, n)
 		return group{rounds: 7, close: end, cases: []Case{{
 			Name: fmt.Sprintf("producers_%d", n), Unit: PerSecond,
-			Ours:   &Probe{Measure: p.numbers(n)},
+			Ours:   &Probe{Measure: p.measureRate(n)},
 			Target: target,
-			Peer:   &peerWork{op: "producers", Size: n, Rounds: h.scale(20_000)},
+			Peer:   &peerWork{op: "producers", Size: n, Rounds: h.scaleRounds(20_000)},
 		}}}, err
 	}
 }
 
-// numbers measures a round in numbers per second.
-func (p *party) numbers(n int) func(context.Context) (float64, error) {
+// measureRate measures a round in numbers per second.
+func (p *party) measureRate(n int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		if _, err := p.Barrier.Wait(ctx); err != nil {
 			return 0, err

@@ -26,14 +26,14 @@ const (
 // measure measures the group until it is not noisy, at most three times, and emits the rows of the
 // least noisy attempt.
 func (s *session) measure(ctx context.Context, suite string, g group) error {
-	quietest, err := s.attempt(ctx, g)
-	for n := 1; err == nil && n < attempts && !s.quick && quietest.noise() > noisy; n++ {
+	quietest, err := s.measureGroup(ctx, g)
+	for n := 1; err == nil && n < attempts && !s.quick && quietest.largestSpread() > noisy; n++ {
 		s.step("waiting for a quiet minute")
 		var m *measurement
-		if err = sleep(ctx, s.lull); err != nil {
+		if err = sleepFor(ctx, s.lull); err != nil {
 			return err
 		}
-		if m, err = s.attempt(ctx, g); err == nil && m.noise() < quietest.noise() {
+		if m, err = s.measureGroup(ctx, g); err == nil && m.largestSpread() < quietest.largestSpread() {
 			quietest = m
 		}
 	}
@@ -41,7 +41,7 @@ func (s *session) measure(ctx context.Context, suite string, g group) error {
 		return err
 	}
 	for i, c := range g.cases {
-		r := quietest.result(i)
+		r := quietest.rowResult(i)
 		r.Suite = suite
 		if c.Target != nil {
 			r.Target, r.Met = c.Target(r, s.before)
@@ -54,8 +54,9 @@ func (s *session) measure(ctx context.Context, suite string, g group) error {
 	return nil
 }
 
-// attempt warms up each measurement of the group once and then measures all of them alternately.
-func (s *session) attempt(ctx context.Context, g group) (*measurement, error) {
+// measureGroup warms up each measurement of the group once and then measures all of them
+// alternately.
+func (s *session) measureGroup(ctx context.Context, g group) (*measurement, error) {
 	rounds := g.rounds
 	if s.quick {
 		rounds = 1
@@ -137,7 +138,7 @@ func (m *measurement) add(name string, p *Probe) {
 	m.takes = append(m.takes, t)
 }
 
-func (m *measurement) result(i int) Result {
+func (m *measurement) rowResult(i int) Result {
 	c := m.cases[i]
 	var floor []float64
 	if c.Floor != nil {
@@ -148,17 +149,17 @@ func (m *measurement) result(i int) Result {
 	for _, t := range m.peers[c.Name] {
 		variants = append(variants, variant{t.name, t.samples})
 	}
-	r.against(variants)
-	r.Noisy = r.noise() > noisy
+	r.setPeer(variants)
+	r.Noisy = r.largerSpread() > noisy
 	return r
 }
 
-// noise returns the largest spread among the rows with a target and their peers.
-func (m *measurement) noise() (most float64) {
+// largestSpread returns the largest spread among the rows with a target and their peers.
+func (m *measurement) largestSpread() (most float64) {
 	for i, c := range m.cases {
 		if c.Target != nil {
-			r := m.result(i)
-			most = max(most, r.noise())
+			r := m.rowResult(i)
+			most = max(most, r.largerSpread())
 		}
 	}
 	return most

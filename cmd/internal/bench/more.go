@@ -18,7 +18,7 @@ func NewSuite(name, doc, peer string, rounds int,
 	rows func(ctx context.Context, scale func(n int) int) ([]Case, func() error, error)) Suite {
 	return Suite{Name: name, Doc: doc, peer: peer, groups: []func(context.Context, *environment) (group, error){
 		func(ctx context.Context, h *environment) (group, error) {
-			cases, end, err := rows(ctx, h.scale)
+			cases, end, err := rows(ctx, h.scaleRounds)
 			return group{rounds: rounds, cases: cases, close: end}, err
 		},
 	}}

@@ -57,7 +57,7 @@ func (n native) build(ctx context.Context, h *environment) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum, err := n.sum()
+	sum, err := n.hashSources()
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func (n native) build(ctx context.Context, h *environment) (*program, error) {
 
 func lastOf(out []byte) []byte { return out[max(0, len(out)-2000):] }
 
-// sum returns a hash of the sources.
-func (n native) sum() (string, error) {
+// hashSources returns a hash of the sources.
+func (n native) hashSources() (string, error) {
 	h := sha256.New()
 	err := n.visit(func(name string, text []byte) error {
 		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)

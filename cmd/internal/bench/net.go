@@ -62,23 +62,23 @@ func newTrainer(net nn.Layer) *trainer {
 	return t
 }
 
-// train performs n steps.
-func (t *trainer) train(n int) {
+// runSteps performs n steps.
+func (t *trainer) runSteps(n int) {
 	for range n {
-		t.gradient()
-		t.step()
+		t.computeGradients()
+		t.runStep()
 	}
 }
 
-// gradient computes the gradients for the next batch.
-func (t *trainer) gradient() {
+// computeGradients computes the gradients for the next batch.
+func (t *trainer) computeGradients() {
 	i := t.steps % poolBatches
 	t.steps++
 	t.sgd.ZeroGrad()
 	nn.NLLLoss{}.Of(t.net.Forward(t.scope.Const(t.images[i])), t.labels[i]).Backward()
 }
 
-func (t *trainer) step() {
+func (t *trainer) runStep() {
 	t.sgd.Step()
 	t.scope.Reset()
 }

@@ -44,10 +44,10 @@ func operationRows(operations func(*operands) []operation) func(context.Context,
 					result.Close()
 				}
 			}
-			rounds := h.repeated(do)
+			rounds := h.callsPerSample(do)
 			g.cases = append(g.cases, Case{
 				Name: "op_" + o.name, Unit: Nanoseconds, Target: timesPeer(1 / slower),
-				Ours: typical(rounds, do),
+				Ours: measureMedian(rounds, do),
 				Peer: &peerWork{op: o.name, Rounds: rounds},
 			})
 		}
@@ -55,8 +55,8 @@ func operationRows(operations func(*operands) []operation) func(context.Context,
 	}
 }
 
-// repeated returns the number of calls of do in a sample.
-func (h *environment) repeated(do func()) int {
+// callsPerSample returns the number of calls of do in a sample.
+func (h *environment) callsPerSample(do func()) int {
 	if h.quick {
 		return 1
 	}
@@ -65,11 +65,11 @@ func (h *environment) repeated(do func()) int {
 	return int(min(max(sampleTime/max(once, 1), 1), 2000))
 }
 
-// typical measures the median processor time of a call. The median excludes calls with cold caches
-// after a preemption. An equal number of calls before it is not counted, here and in the peer:
-// after a pause, Go's monitor thread wakes every 20 µs for some milliseconds, and that is charged
-// to this process, up to a fifth of its time.
-func typical(rounds int, do func()) *Probe {
+// measureMedian measures the median processor time of a call. The median excludes calls with cold
+// caches after a preemption. An equal number of calls before it is not counted, here and in the
+// peer: after a pause, Go's monitor thread wakes every 20 µs for some milliseconds, and that is
+// charged to this process, up to a fifth of its time.
+func measureMedian(rounds int, do func()) *Probe {
 	return &Probe{Measure: func(context.Context) (float64, error) {
 		cpuTime(rounds, do)
 		calls := make([]float64, rounds)
@@ -97,7 +97,7 @@ const mean = 1
 func resultRows(_ context.Context, h *environment) (group, error) {
 	o := newOperands()
 	closed := func() { tensor.Add(o.x, o.y).Close() }
-	rounds := h.repeated(closed)
+	rounds := h.callsPerSample(closed)
 	sum := o.x.Clone()
 	floor := processorTime(rounds, func() { sum.Add(o.y) })
 	row := func(name string, do func()) Case {
@@ -130,7 +130,7 @@ func fusedRows(_ context.Context, h *environment) (group, error) {
 	}, 8, 4, 128, 64)
 	block := nn.NewTransformerEncoderLayer(256, 4, 1024, 0, g)
 	l.add("transformer_block", 1, block, block.Forward, 128, 8, 256)
-	return group{rounds: 9, cases: passCases(h, "op_", l.all, typical, timesPeer(1/slower))}, nil
+	return group{rounds: 9, cases: passCases(h, "op_", l.all, measureMedian, timesPeer(1/slower))}, nil
 }
 
 // trainingStepRows measures training steps of whole networks, optimizer included.
@@ -138,11 +138,11 @@ func trainingStepRows(_ context.Context, h *environment) (group, error) {
 	g := group{rounds: 9}
 	add := func(name string, net nn.Layer) {
 		t := newTrainer(net)
-		do := func() { t.train(1) }
-		rounds := h.repeated(do)
+		do := func() { t.runSteps(1) }
+		rounds := h.callsPerSample(do)
 		g.cases = append(g.cases, Case{
 			Name: "op_" + name, Unit: Nanoseconds, Target: timesPeer(1 / slower),
-			Ours: typical(rounds, do), Peer: &peerWork{op: name, Rounds: rounds},
+			Ours: measureMedian(rounds, do), Peer: &peerWork{op: name, Rounds: rounds},
 		})
 	}
 	add("mlp_step", newPerceptron())
@@ -190,38 +190,38 @@ func newOperands() *operands {
 	return o
 }
 
-func of(f func(*tensor.Tensor) *tensor.Tensor, x *tensor.Tensor) func() *tensor.Tensor {
+func unaryCall(f func(*tensor.Tensor) *tensor.Tensor, x *tensor.Tensor) func() *tensor.Tensor {
 	return func() *tensor.Tensor { return f(x) }
 }
 
-func with(f func(a, b *tensor.Tensor) *tensor.Tensor, a, b *tensor.Tensor) func() *tensor.Tensor {
+func binaryCall(f func(a, b *tensor.Tensor) *tensor.Tensor, a, b *tensor.Tensor) func() *tensor.Tensor {
 	return func() *tensor.Tensor { return f(a, b) }
 }
 
-func along(f func(*tensor.Tensor, ...int) *tensor.Tensor, x *tensor.Tensor, dims ...int) func() *tensor.Tensor {
+func reduceCall(f func(*tensor.Tensor, ...int) *tensor.Tensor, x *tensor.Tensor, dims ...int) func() *tensor.Tensor {
 	return func() *tensor.Tensor { return f(x, dims...) }
 }
 
-func cast(x *tensor.Tensor, dt tensor.DType) func() *tensor.Tensor {
+func castCall(x *tensor.Tensor, dt tensor.DType) func() *tensor.Tensor {
 	return func() *tensor.Tensor { return x.To(dt) }
 }
 
 func arithmeticOperations(o *operands) []operation {
 	return []operation{
-		{"add", with(tensor.Add, o.x, o.y)},
+		{"add", binaryCall(tensor.Add, o.x, o.y)},
 		{"add_number", func() *tensor.Tensor { return tensor.Add(o.x, o.x.Number(0)) }},
-		{"mul_row", with(tensor.Mul, o.x, o.row)},
-		{"mul_col", with(tensor.Mul, o.x, o.col)},
-		{"add_short_row", with(tensor.Add, o.short, o.shortRow)},
-		{"add_short_col", with(tensor.Add, o.short, o.shortCol)},
-		{"add_channels", with(tensor.Add, o.images, o.channels)},
-		{"add_transposed", with(tensor.Add, o.x, o.y.Transpose(0, 1))},
-		{"div", with(tensor.Div, o.x, o.y)},
-		{"maximum", with(tensor.Maximum, o.x, o.y)},
-		{"gt", with(tensor.Gt, o.x, o.y)},
+		{"mul_row", binaryCall(tensor.Mul, o.x, o.row)},
+		{"mul_col", binaryCall(tensor.Mul, o.x, o.col)},
+		{"add_short_row", binaryCall(tensor.Add, o.short, o.shortRow)},
+		{"add_short_col", binaryCall(tensor.Add, o.short, o.shortCol)},
+		{"add_channels", binaryCall(tensor.Add, o.images, o.channels)},
+		{"add_transposed", binaryCall(tensor.Add, o.x, o.y.Transpose(0, 1))},
+		{"div", binaryCall(tensor.Div, o.x, o.y)},
+		{"maximum", binaryCall(tensor.Maximum, o.x, o.y)},
+		{"gt", binaryCall(tensor.Gt, o.x, o.y)},
 		{"gt_number", func() *tensor.Tensor { return tensor.Gt(o.x, o.x.Number(0)) }},
-		{"eq_int64", with(tensor.Eq, o.whole, o.whole)},
-		{"add_int64", with(tensor.Add, o.whole, o.whole)},
+		{"eq_int64", binaryCall(tensor.Eq, o.whole, o.whole)},
+		{"add_int64", binaryCall(tensor.Add, o.whole, o.whole)},
 		{"where", func() *tensor.Tensor { return tensor.Where(o.mask, o.x, o.y) }},
 		{"masked_fill", func() *tensor.Tensor { return o.x.Clone().MaskedFill(o.mask, 0) }},
 		{"clamp", func() *tensor.Tensor { return tensor.Clamp(o.x, -1, 1) }},
@@ -230,38 +230,38 @@ func arithmeticOperations(o *operands) []operation {
 
 func functionOperations(o *operands) []operation {
 	return []operation{
-		{"neg", of(tensor.Neg, o.x)},
-		{"abs", of(tensor.Abs, o.x)},
-		{"relu", of(tensor.ReLU, o.x)},
-		{"sqrt", of(tensor.Sqrt, o.positive)},
-		{"rsqrt", of(tensor.Rsqrt, o.positive)},
-		{"reciprocal", of(tensor.Reciprocal, o.x)},
-		{"floor", of(tensor.Floor, o.x)},
-		{"round", of(tensor.Round, o.x)},
-		{"exp", of(tensor.Exp, o.x)},
-		{"log", of(tensor.Log, o.positive)},
-		{"tanh", of(tensor.Tanh, o.x)},
-		{"sigmoid", of(tensor.Sigmoid, o.x)},
+		{"neg", unaryCall(tensor.Neg, o.x)},
+		{"abs", unaryCall(tensor.Abs, o.x)},
+		{"relu", unaryCall(tensor.ReLU, o.x)},
+		{"sqrt", unaryCall(tensor.Sqrt, o.positive)},
+		{"rsqrt", unaryCall(tensor.Rsqrt, o.positive)},
+		{"reciprocal", unaryCall(tensor.Reciprocal, o.x)},
+		{"floor", unaryCall(tensor.Floor, o.x)},
+		{"round", unaryCall(tensor.Round, o.x)},
+		{"exp", unaryCall(tensor.Exp, o.x)},
+		{"log", unaryCall(tensor.Log, o.positive)},
+		{"tanh", unaryCall(tensor.Tanh, o.x)},
+		{"sigmoid", unaryCall(tensor.Sigmoid, o.x)},
 		{"square", func() *tensor.Tensor { return tensor.Pow(o.x, 2) }},
 	}
 }
 
 func reductionOperations(o *operands) []operation {
 	return []operation{
-		{"sum", along(tensor.Sum, o.x)},
-		{"sum_0", along(tensor.Sum, o.x, 0)},
-		{"sum_1", along(tensor.Sum, o.x, 1)},
-		{"sum_short", along(tensor.Sum, o.short, 1)},
-		{"mean_channels", along(tensor.Mean, o.images, 0, 2, 3)},
-		{"var_0", along(tensor.Var, o.x, 0)},
-		{"var_1", along(tensor.Var, o.x, 1)},
-		{"amax", along(tensor.Amax, o.x)},
-		{"amax_0", along(tensor.Amax, o.x, 0)},
-		{"amax_1", along(tensor.Amax, o.x, 1)},
+		{"sum", reduceCall(tensor.Sum, o.x)},
+		{"sum_0", reduceCall(tensor.Sum, o.x, 0)},
+		{"sum_1", reduceCall(tensor.Sum, o.x, 1)},
+		{"sum_short", reduceCall(tensor.Sum, o.short, 1)},
+		{"mean_channels", reduceCall(tensor.Mean, o.images, 0, 2, 3)},
+		{"var_0", reduceCall(tensor.Var, o.x, 0)},
+		{"var_1", reduceCall(tensor.Var, o.x, 1)},
+		{"amax", reduceCall(tensor.Amax, o.x)},
+		{"amax_0", reduceCall(tensor.Amax, o.x, 0)},
+		{"amax_1", reduceCall(tensor.Amax, o.x, 1)},
 		{"argmax_0", func() *tensor.Tensor { return tensor.Argmax(o.x, 0) }},
 		{"argmax_1", func() *tensor.Tensor { return tensor.Argmax(o.x, 1) }},
 		{"argmax_short", func() *tensor.Tensor { return tensor.Argmax(o.short, 1) }},
-		{"any_1", along(tensor.Any, o.mask, 1)},
+		{"any_1", reduceCall(tensor.Any, o.mask, 1)},
 		{"cumsum", func() *tensor.Tensor { return tensor.CumSum(o.x, 1) }},
 	}
 }
@@ -272,14 +272,14 @@ func copyOperations(o *operands) []operation {
 		{"cat_1", func() *tensor.Tensor { return tensor.Cat(1, o.x, o.y) }},
 		{"transpose", func() *tensor.Tensor { return o.x.Transpose(0, 1).Contiguous() }},
 		{"channels_last", func() *tensor.Tensor { return o.images.Permute(0, 2, 3, 1).Contiguous() }},
-		{"to_float64", cast(o.x, tensor.Float64)},
-		{"to_int64", cast(o.x, tensor.Int64)},
-		{"to_float16", cast(o.x, tensor.Float16)},
-		{"to_bfloat16", cast(o.x, tensor.BFloat16)},
-		{"byte_to_float32", cast(o.byte, tensor.Float32)},
-		{"int64_to_float32", cast(o.whole, tensor.Float32)},
-		{"float16_to_float32", cast(o.half, tensor.Float32)},
-		{"bool_to_float32", cast(o.mask, tensor.Float32)},
+		{"to_float64", castCall(o.x, tensor.Float64)},
+		{"to_int64", castCall(o.x, tensor.Int64)},
+		{"to_float16", castCall(o.x, tensor.Float16)},
+		{"to_bfloat16", castCall(o.x, tensor.BFloat16)},
+		{"byte_to_float32", castCall(o.byte, tensor.Float32)},
+		{"int64_to_float32", castCall(o.whole, tensor.Float32)},
+		{"float16_to_float32", castCall(o.half, tensor.Float32)},
+		{"bool_to_float32", castCall(o.mask, tensor.Float32)},
 	}
 }
 
@@ -289,8 +289,8 @@ func indexOperations(o *operands) []operation {
 		{"index_select_1", func() *tensor.Tensor { return tensor.IndexSelect(o.x, 1, o.picks) }},
 		{"gather_0", func() *tensor.Tensor { return tensor.Gather(o.x, 0, o.places) }},
 		{"gather_1", func() *tensor.Tensor { return tensor.Gather(o.x, 1, o.places) }},
-		{"masked_select", with(tensor.MaskedSelect, o.x, o.mask)},
-		{"nonzero", of(tensor.Nonzero, o.mask)},
+		{"masked_select", binaryCall(tensor.MaskedSelect, o.x, o.mask)},
+		{"nonzero", unaryCall(tensor.Nonzero, o.mask)},
 		{"sort", func() *tensor.Tensor {
 			values, indices := tensor.Sort(o.x, 1, false)
 			indices.Close()

@@ -8,58 +8,59 @@ import (
 	"strconv"
 )
 
-// writer returns a function that prints a row. It first writes the header, to out, or to log if
+// rowWriter returns a function that prints a row. It first writes the header, to out, or to log if
 // asJSON is set.
-func writer(out, log io.Writer, asJSON bool, header string, bar *progress) func(Result) error {
+func rowWriter(out, log io.Writer, asJSON bool, header string, bar *progress) func(Result) error {
 	if asJSON {
 		fmt.Fprint(log, header)
 		enc := json.NewEncoder(out)
-		return func(r Result) error { bar.clear(); return enc.Encode(r) }
+		return func(r Result) error { bar.clearLine(); return enc.Encode(r) }
 	}
 	fmt.Fprint(out, header)
 	suite := ""
 	return func(r Result) error {
-		bar.clear()
+		bar.clearLine()
 		if r.Suite != suite {
 			suite = r.Suite
 			fmt.Fprintf(out, "\n"+lineFormat, suite, "median", "±", "floor", "× floor", "peer", "±", "× peer", "target")
 		}
-		_, err := fmt.Fprintf(out, lineFormat, r.Name, cmp.Or(quantity(r.Value, r.Unit), "0"), percent(r.Spread),
-			quantity(r.Floor, r.Unit), number(r.RatioToFloor), quantity(r.PeerValue, r.Unit),
-			peerSpread(r), number(r.RatioToPeer), verdict(r))
+		_, err := fmt.Fprintf(out, lineFormat, r.Name, cmp.Or(formatQuantity(r.Value, r.Unit), "0"),
+			formatPercent(r.Spread),
+			formatQuantity(r.Floor, r.Unit), formatNumber(r.RatioToFloor), formatQuantity(r.PeerValue, r.Unit),
+			peerSpread(r), formatNumber(r.RatioToPeer), describeVerdict(r))
 		return err
 	}
 }
 
 const lineFormat = "%-26s %12s %7s %12s %8s %12s %7s %8s  %s\n"
 
-// quantity formats a value with its unit.
-func quantity(v float64, u Unit) string {
+// formatQuantity formats a value with its unit.
+func formatQuantity(v float64, u Unit) string {
 	switch {
 	case v == 0:
 		return ""
 	case u == Nanoseconds:
-		return scaled(v, 1000, "ns", "µs", "ms", "s")
+		return formatScaled(v, 1000, "ns", "µs", "ms", "s")
 	case u == Bytes:
-		return scaled(v, 1024, "B", "KiB", "MiB", "GiB")
+		return formatScaled(v, 1024, "B", "KiB", "MiB", "GiB")
 	case u == Flops:
-		return scaled(v, 1000, "FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s")
+		return formatScaled(v, 1000, "FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s")
 	case u == PerSecond:
-		return scaled(v, 1000, "/s", "k/s", "M/s", "G/s")
+		return formatScaled(v, 1000, "/s", "k/s", "M/s", "G/s")
 	}
-	return number(v)
+	return formatNumber(v)
 }
 
-func scaled(v, step float64, units ...string) string {
+func formatScaled(v, step float64, units ...string) string {
 	i := 0
 	for ; i < len(units)-1 && v >= step; i++ {
 		v /= step
 	}
-	return number(v) + " " + units[i]
+	return formatNumber(v) + " " + units[i]
 }
 
-// number formats a value with three significant digits, or as an empty string if it is 0.
-func number(v float64) string {
+// formatNumber formats a value with three significant digits, or as an empty string if it is 0.
+func formatNumber(v float64) string {
 	switch {
 	case v == 0:
 		return ""
@@ -73,18 +74,19 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
-func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) + " %" }
+func formatPercent(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) + " %" }
 
 // peerSpread is empty if there is no peer.
 func peerSpread(r Result) string {
 	if r.Peer == "" {
 		return ""
 	}
-	return percent(r.PeerSpread)
+	return formatPercent(r.PeerSpread)
 }
 
-// verdict describes the target and whether it was met. A noisy row neither meets nor misses it.
-func verdict(r Result) string {
+// describeVerdict describes the target and whether it was met. A noisy row neither meets nor misses
+// it.
+func describeVerdict(r Result) string {
 	switch {
 	case r.Target == "":
 		return ""

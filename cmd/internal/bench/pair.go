@@ -62,14 +62,14 @@ func newPair(ctx context.Context, h *environment) (_ *pair, err error) {
 			err = errors.Join(err, p.close())
 		}
 	}()
-	s, err := p.stage(h)
+	s, err := p.createShared(h)
 	if err != nil {
 		return nil, err
 	}
 	p.group = shoal.NewGroup(ctx, shoal.Options{Workers: 2})
 	var cancel context.CancelCauseFunc
 	p.ctx, cancel = context.WithCancelCause(ctx)
-	p.later(func() error { cancel(nil); return nil })
+	p.addUndo(func() error { cancel(nil); return nil })
 	for i := range p.orders {
 		ours, theirs, err := ipc.Pipe[order, report]()
 		if err != nil {
@@ -81,17 +81,17 @@ func newPair(ctx context.Context, h *environment) (_ *pair, err error) {
 		go func() { cancel(process.Wait(context.Background())) }()
 	}
 	// The first answer means that both processes have received the objects in the script.
-	_, err = p.perform(ctx, order{Work: "ready"})
+	_, err = p.runWork(ctx, order{Work: "ready"})
 	return p, err
 }
 
-// stage creates the objects that the two processes share.
-func (p *pair) stage(h *environment) (s script, err error) {
+// createShared creates the objects that the two processes share.
+func (p *pair) createShared(h *environment) (s script, err error) {
 	words, err := h.domain.Alloc(wordsBytes)
 	if err != nil {
 		return s, err
 	}
-	p.later(func() error { return h.domain.Release(words) })
+	p.addUndo(func() error { return h.domain.Release(words) })
 	b, err := h.domain.Bytes(words)
 	if err != nil {
 		return s, err
@@ -104,31 +104,31 @@ func (p *pair) stage(h *environment) (s script, err error) {
 			return s, err
 		}
 		s.Rings[i] = block{r.Handle()}
-		p.later(func() error {
+		p.addUndo(func() error {
 			r.Close()
 			return errors.Join(h.domain.Release(senders), h.domain.Release(receivers), h.domain.Release(r.Handle()))
 		})
 		if s.Queues[i], err = ipc.NewQueue[*tensor.Tensor](ringSlots); err != nil {
 			return s, err
 		}
-		p.later(s.Queues[i].Close)
+		p.addUndo(s.Queues[i].Close)
 	}
 	if s.Numbers, err = ipc.NewQueue[int](ringSlots); err != nil {
 		return s, err
 	}
-	p.later(s.Numbers.Close)
-	if s.Tools, err = p.tools(); err != nil {
+	p.addUndo(s.Numbers.Close)
+	if s.Tools, err = p.newTools(); err != nil {
 		return s, err
 	}
 	if s.Group, err = dist.NewGroup(2); err != nil {
 		return s, err
 	}
-	p.later(s.Group.Close)
+	p.addUndo(s.Group.Close)
 	s.Files, err = p.serveEventfds(h)
 	return s, err
 }
 
-func (p *pair) later(f func() error) { p.undo = append(p.undo, f) }
+func (p *pair) addUndo(f func() error) { p.undo = append(p.undo, f) }
 
 var pairs atomic.Int64
 
@@ -139,19 +139,19 @@ func (p *pair) serveEventfds(h *environment) (address string, err error) {
 	if err != nil {
 		return "", err
 	}
-	p.later(there.Close)
+	p.addUndo(there.Close)
 	back, err := sys.Eventfd("back")
 	if err != nil {
 		return "", err
 	}
-	p.later(back.Close)
+	p.addUndo(back.Close)
 	token := h.domain.Token()
 	address = "@shoal-bench/" + hex.EncodeToString(token[:]) + "/" + strconv.FormatInt(pairs.Add(1), 10)
 	l, err := sys.Listen(address)
 	if err != nil {
 		return "", fmt.Errorf("serve eventfds: %w", err)
 	}
-	p.later(l.Close)
+	p.addUndo(l.Close)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -165,12 +165,12 @@ func (p *pair) serveEventfds(h *environment) (address string, err error) {
 	return address, nil
 }
 
-// perform runs both sides of a work and returns the nanoseconds per round.
-func (p *pair) perform(ctx context.Context, o order) (float64, error) {
+// runWork runs both sides of a work and returns the nanoseconds per round.
+func (p *pair) runWork(ctx context.Context, o order) (float64, error) {
 	// The second process must get its order first, because its side waits for the leader.
 	for _, side := range []int{1, 0} {
 		if err := p.orders[side].Send(ctx, o); err != nil {
-			return 0, p.explain(err)
+			return 0, p.explainError(err)
 		}
 	}
 	var total float64
@@ -178,7 +178,7 @@ func (p *pair) perform(ctx context.Context, o order) (float64, error) {
 	for side := range p.orders {
 		r, err := p.orders[side].Recv(p.ctx)
 		if err != nil {
-			return 0, p.explain(err)
+			return 0, p.explainError(err)
 		}
 		total += r.Nanoseconds
 		failed = errors.Join(failed, r.Err)
@@ -186,8 +186,8 @@ func (p *pair) perform(ctx context.Context, o order) (float64, error) {
 	return total / float64(max(o.Rounds, 1)), failed
 }
 
-// explain returns the reason why a process does not answer, if one has exited.
-func (p *pair) explain(err error) error {
+// explainError returns the reason why a process does not answer, if one has exited.
+func (p *pair) explainError(err error) error {
 	if cause := context.Cause(p.ctx); cause != nil {
 		return cause
 	}
@@ -196,13 +196,13 @@ func (p *pair) explain(err error) error {
 
 // probe measures a work in nanoseconds per round.
 func (p *pair) probe(o order) *Probe {
-	return &Probe{Measure: func(ctx context.Context) (float64, error) { return p.perform(ctx, o) }}
+	return &Probe{Measure: func(ctx context.Context) (float64, error) { return p.runWork(ctx, o) }}
 }
 
-// rate measures a work in rounds per second.
-func (p *pair) rate(o order) *Probe {
+// measureRate measures a work in rounds per second.
+func (p *pair) measureRate(o order) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
-		ns, err := p.perform(ctx, o)
+		ns, err := p.runWork(ctx, o)
 		return 1e9 / ns, err
 	}}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-var player = shoal.Register("bench player", play)
+var player = shoal.Register("bench player", executeOrders)
 
 // A side is one process of a pair. Rank 0 leads, and rank 1 follows.
 type side struct {
@@ -36,17 +36,17 @@ type side struct {
 	bellOut *os.File       // eventfds
 	bellIn  *os.File
 
-	scratch [2][]byte // private memory, see private
+	scratch [2][]byte // private memory, see privateMemory
 }
 
-// play executes orders until the pipe is closed.
-func play(ctx context.Context, rank int, s script) error {
+// executeOrders executes orders until the pipe is closed.
+func executeOrders(ctx context.Context, rank int, s script) error {
 	defer s.Orders.Close()
 	defer s.Group.Close()
 	if err := sys.SetAffinity(s.CPU); err != nil {
 		return err
 	}
-	me, err := takePart(ctx, rank, s)
+	me, err := joinPair(ctx, rank, s)
 	if err != nil {
 		return err
 	}
@@ -58,14 +58,14 @@ func play(ctx context.Context, rank int, s script) error {
 		if err != nil {
 			return err
 		}
-		d, err := me.perform(o)
+		d, err := me.runOrder(o)
 		if err := s.Orders.Send(ctx, report{float64(d), err}); err != nil {
 			return err
 		}
 	}
 }
 
-func takePart(ctx context.Context, rank int, s script) (*side, error) {
+func joinPair(ctx context.Context, rank int, s script) (*side, error) {
 	d, err := arena.Default()
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func takePart(ctx context.Context, rank int, s script) (*side, error) {
 	return me, me.dialEventfds(ctx, s.Files)
 }
 
-func (s *side) perform(o order) (time.Duration, error) {
+func (s *side) runOrder(o order) (time.Duration, error) {
 	w, ok := works[o.Work]
 	if !ok {
 		return 0, fmt.Errorf("unknown work %q", o.Work)
@@ -136,24 +136,25 @@ const (
 	wordsBytes = 8 * (bareSlots + bareRing)
 )
 
-// mine returns this side's word at base, and theirs the other side's.
-func (s *side) mine(base int) *atomic.Uint64   { return &s.words[base+s.rank*wordsApart] }
-func (s *side) theirs(base int) *atomic.Uint64 { return &s.words[base+(1-s.rank)*wordsApart] }
+// ownWord returns this side's word at base, and theirs the other side's.
+func (s *side) ownWord(base int) *atomic.Uint64  { return &s.words[base+s.rank*wordsApart] }
+func (s *side) peerWord(base int) *atomic.Uint64 { return &s.words[base+(1-s.rank)*wordsApart] }
 
-// meet waits until the other side has called meet as often, so that both start at the same time.
-func (s *side) meet() error {
-	n := s.mine(meetings).Add(1)
-	for i := 0; s.theirs(meetings).Load() < n; i++ {
-		if err := s.idle(i); err != nil {
+// syncSides waits until the other side has called meet as often, so that both start at the same
+// time.
+func (s *side) syncSides() error {
+	n := s.ownWord(meetings).Add(1)
+	for i := 0; s.peerWord(meetings).Load() < n; i++ {
+		if err := s.yieldSpin(i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// idle must be called in each iteration of a spin loop. From time to time it yields the processor
-// and checks whether the context is done.
-func (s *side) idle(i int) error {
+// yieldSpin must be called in each iteration of a spin loop. From time to time it yields the
+// processor and checks whether the context is done.
+func (s *side) yieldSpin(i int) error {
 	if i&0xfff != 0xfff {
 		return nil
 	}
@@ -161,8 +162,8 @@ func (s *side) idle(i int) error {
 	return context.Cause(s.ctx)
 }
 
-// private returns private memory of at least size bytes. All of its pages have been written.
-func (s *side) private(i, size int) []byte {
+// privateMemory returns private memory of at least size bytes. All of its pages have been written.
+func (s *side) privateMemory(i, size int) []byte {
 	if len(s.scratch[i]) < size {
 		s.scratch[i] = make([]byte, size)
 		for j := range s.scratch[i] {
@@ -172,8 +173,8 @@ func (s *side) private(i, size int) []byte {
 	return s.scratch[i][:size]
 }
 
-// timed returns the duration of n rounds.
-func timed(n int, round func() error) (time.Duration, error) {
+// timeRounds returns the duration of n rounds.
+func timeRounds(n int, round func() error) (time.Duration, error) {
 	begin := time.Now()
 	for range n {
 		if err := round(); err != nil {
@@ -183,8 +184,8 @@ func timed(n int, round func() error) (time.Duration, error) {
 	return time.Since(begin), nil
 }
 
-// repeat performs n rounds that the other side measures.
-func repeat(n int, round func() error) (time.Duration, error) {
-	_, err := timed(n, round)
+// repeatRounds performs n rounds that the other side measures.
+func repeatRounds(n int, round func() error) (time.Duration, error) {
+	_, err := timeRounds(n, round)
 	return 0, err
 }

@@ -77,30 +77,30 @@ func poolRows(ctx context.Context, h *environment) (group, error) {
 	if err := p.Ready(ctx); err != nil {
 		return group{}, errors.Join(err, p.Close())
 	}
-	starmap := &Probe{Measure: poolStarMap(p, poolSum, h.scale(200), withChunks)}
-	alone := &Probe{Measure: sumChunks(h.scale(200))}
+	starmap := &Probe{Measure: poolStarMap(p, poolSum, h.scaleRounds(200), withChunks)}
+	alone := &Probe{Measure: sumChunks(h.scaleRounds(200))}
 	return group{rounds: 21, close: p.Close, cases: []Case{
 		{
 			Name: "pool_map_1000_tiny", Unit: Nanoseconds,
-			Ours:   &Probe{Measure: poolMap(p, h.scale(20))},
+			Ours:   &Probe{Measure: poolMap(p, h.scaleRounds(20))},
 			Target: timesPeer(10, atMost(1.54e6, "1.54 ms")),
-			Peer:   &peerWork{op: "pool_map", Size: tinyTasks, Rounds: h.scale(20)},
+			Peer:   &peerWork{op: "pool_map", Size: tinyTasks, Rounds: h.scaleRounds(20)},
 		},
 		{
 			Name: "pool_starmap_4_chunks", Unit: Nanoseconds,
 			Ours:   starmap,
 			Floor:  alone,
 			Target: timesPeer(8, atMost(81e3, "81 µs")),
-			Peer:   &peerWork{op: "pool_starmap", Size: chunkedRows, Rounds: h.scale(50)},
+			Peer:   &peerWork{op: "pool_starmap", Size: chunkedRows, Rounds: h.scaleRounds(50)},
 		},
 		{
 			// The tensor is closed, but neither the caller nor the function closes the chunks, as
 			// in typical programs.
 			Name: "starmap_fresh", Unit: Nanoseconds,
-			Ours:   &Probe{Measure: poolStarMap(p, poolSumForgotten, h.scale(200), withForgottenChunks)},
+			Ours:   &Probe{Measure: poolStarMap(p, poolSumForgotten, h.scaleRounds(200), withForgottenChunks)},
 			Floor:  alone,
 			Target: atMost(200e3, "200 µs"),
-			Peer:   &peerWork{op: "pool_starmap", Size: chunkedRows, Rounds: h.scale(50)},
+			Peer:   &peerWork{op: "pool_starmap", Size: chunkedRows, Rounds: h.scaleRounds(50)},
 		},
 		{
 			// The same samples, compared with PyTorch's default settings.
@@ -108,7 +108,7 @@ func poolRows(ctx context.Context, h *environment) (group, error) {
 			Ours:   starmap,
 			Floor:  alone,
 			Target: timesPeer(15),
-			Peer:   &peerWork{op: "pool_starmap_default", Size: chunkedRows, Rounds: h.scale(50)},
+			Peer:   &peerWork{op: "pool_starmap_default", Size: chunkedRows, Rounds: h.scaleRounds(50)},
 		},
 	}}, nil
 }
@@ -198,7 +198,7 @@ func checkSum(sums []float64) error {
 // perRound measures the time of one call of do.
 func perRound(rounds int, do func(ctx context.Context) error) func(ctx context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
-		d, err := timed(rounds, func() error { return do(ctx) })
+		d, err := timeRounds(rounds, func() error { return do(ctx) })
 		return float64(d) / float64(rounds), err
 	}
 }

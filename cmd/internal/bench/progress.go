@@ -28,13 +28,13 @@ func newProgress(w io.Writer) *progress {
 // eraseLine returns the cursor to column 1 and clears the line.
 const eraseLine = "\r\x1b[K"
 
-func (p *progress) step(name string) {
+func (p *progress) showStep(name string) {
 	if p.n++; p.w != nil {
 		fmt.Fprintf(p.w, eraseLine+"%c %4d %s", `|/-\`[p.n%4], p.n, name)
 	}
 }
 
-func (p *progress) clear() {
+func (p *progress) clearLine() {
 	if p.w != nil {
 		fmt.Fprint(p.w, eraseLine)
 	}

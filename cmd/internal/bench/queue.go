@@ -14,15 +14,15 @@ import (
 
 // leadQueue puts numbers into a queue, in one direction.
 func leadQueue(s *side, o order) (time.Duration, error) {
-	return s.stream(func() error {
-		_, err := repeat(o.Rounds, func() error { return s.numbers.Put(s.ctx, 1) })
+	return s.streamOneWay(func() error {
+		_, err := repeatRounds(o.Rounds, func() error { return s.numbers.Put(s.ctx, 1) })
 		return err
 	})
 }
 
 func followQueue(s *side, o order) (time.Duration, error) {
-	_, err := s.stream(func() error {
-		_, err := repeat(o.Rounds, func() error {
+	_, err := s.streamOneWay(func() error {
+		_, err := repeatRounds(o.Rounds, func() error {
 			_, err := s.numbers.Get(s.ctx)
 			return err
 		})
@@ -33,16 +33,16 @@ func followQueue(s *side, o order) (time.Duration, error) {
 
 // leadTensor passes a tensor back and forth; each side writes its first and last bytes.
 func leadTensor(s *side, o order) (time.Duration, error) {
-	t, err := touched(o.Size)
+	t, err := newTouchedTensor(o.Size)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { t.Close() }()
-	if err := s.meet(); err != nil {
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
-	return timed(o.Rounds, func() error {
-		if err := s.deliver(t); err != nil {
+	return timeRounds(o.Rounds, func() error {
+		if err := s.sendTensor(t); err != nil {
 			return err
 		}
 		back, err := s.recv.Get(s.ctx)
@@ -53,9 +53,9 @@ func leadTensor(s *side, o order) (time.Duration, error) {
 	})
 }
 
-// touched returns a shared tensor of size bytes with all of its pages written. The caller must
-// close it.
-func touched(size int) (*tensor.Tensor, error) {
+// newTouchedTensor returns a shared tensor of size bytes with all of its pages written. The caller
+// must close it.
+func newTouchedTensor(size int) (*tensor.Tensor, error) {
 	t, err := tensor.NewShared(tensor.Uint8, size)
 	if err != nil {
 		return nil, err
@@ -63,14 +63,14 @@ func touched(size int) (*tensor.Tensor, error) {
 	return t.Fill(1), nil
 }
 
-// deliver writes both ends of a tensor and sends it. It gives up the reference.
-func (s *side) deliver(t *tensor.Tensor) error {
-	edges(tensor.Data[uint8](t))
+// sendTensor writes both ends of a tensor and sends it. It gives up the reference.
+func (s *side) sendTensor(t *tensor.Tensor) error {
+	writeEdges(tensor.Data[uint8](t))
 	return s.send.Put(s.ctx, t.Give())
 }
 
-// edges writes the first and the last 64 bytes.
-func edges(p []byte) {
+// writeEdges writes the first and the last 64 bytes.
+func writeEdges(p []byte) {
 	n := min(64, len(p))
 	for i := range n {
 		p[i]++
@@ -79,36 +79,36 @@ func edges(p []byte) {
 }
 
 func followTensor(s *side, o order) (time.Duration, error) {
-	return s.bounce(o, func([]byte) {})
+	return s.bounceTensors(o, func([]byte) {})
 }
 
 // followSum reads every byte of each received tensor.
 func followSum(s *side, o order) (time.Duration, error) {
 	var total uint64
-	d, err := s.bounce(o, func(p []byte) { total += sum(p) })
+	d, err := s.bounceTensors(o, func(p []byte) { total += sumWords(p) })
 	runtime.KeepAlive(total)
 	return d, err
 }
 
-// bounce calls use for each received tensor and sends it back.
-func (s *side) bounce(o order, use func(p []byte)) (time.Duration, error) {
-	if err := s.meet(); err != nil {
+// bounceTensors calls use for each received tensor and sends it back.
+func (s *side) bounceTensors(o order, use func(p []byte)) (time.Duration, error) {
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
-	return repeat(o.Rounds, func() error {
+	return repeatRounds(o.Rounds, func() error {
 		t, err := s.recv.Get(s.ctx)
 		if err != nil {
 			return err
 		}
 		use(tensor.Data[uint8](t))
-		return s.deliver(t)
+		return s.sendTensor(t)
 	})
 }
 
 // leadTensors creates and sends a new tensor in each round, in one direction.
 func leadTensors(s *side, o order) (time.Duration, error) {
-	return s.stream(func() error {
-		_, err := repeat(o.Rounds, func() error {
+	return s.streamOneWay(func() error {
+		_, err := repeatRounds(o.Rounds, func() error {
 			t, err := tensor.EmptyShared(tensor.Uint8, o.Size)
 			if err != nil {
 				return err
@@ -120,8 +120,8 @@ func leadTensors(s *side, o order) (time.Duration, error) {
 }
 
 func followTensors(s *side, o order) (time.Duration, error) {
-	_, err := s.stream(func() error {
-		_, err := repeat(o.Rounds, func() error {
+	_, err := s.streamOneWay(func() error {
+		_, err := repeatRounds(o.Rounds, func() error {
 			t, err := s.recv.Get(s.ctx)
 			if err != nil {
 				return err
@@ -133,28 +133,28 @@ func followTensors(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// stream performs this side of a transfer in one direction. It returns the time until both sides
-// are done.
-func (s *side) stream(do func() error) (time.Duration, error) {
-	if err := s.meet(); err != nil {
+// streamOneWay performs this side of a transfer in one direction. It returns the time until both
+// sides are done.
+func (s *side) streamOneWay(do func() error) (time.Duration, error) {
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
 	begin := time.Now()
 	err := do()
 	if err == nil {
-		err = s.meet()
+		err = s.syncSides()
 	}
 	return time.Since(begin), err
 }
 
-// tensorLife measures the life cycle of a tensor in one process: create, put, get and close.
-func tensorLife(s *side, o order) (d time.Duration, err error) {
+// measureTensorLife measures the life cycle of a tensor in one process: create, put, get and close.
+func measureTensorLife(s *side, o order) (d time.Duration, err error) {
 	q, err := ipc.NewQueue[*tensor.Tensor](ringSlots)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	return timed(o.Rounds, func() error {
+	return timeRounds(o.Rounds, func() error {
 		t, err := tensor.EmptyShared(tensor.Uint8, o.Size)
 		if err != nil {
 			return err
@@ -176,8 +176,8 @@ const queueBatch = 64
 // leadBatches puts numbers into a queue in batches, in one direction.
 func leadBatches(s *side, o order) (time.Duration, error) {
 	batch := make([]int, queueBatch)
-	return s.stream(func() error {
-		_, err := repeat(o.Rounds, func() error {
+	return s.streamOneWay(func() error {
+		_, err := repeatRounds(o.Rounds, func() error {
 			_, err := s.numbers.PutN(s.ctx, batch)
 			return err
 		})
@@ -186,7 +186,7 @@ func leadBatches(s *side, o order) (time.Duration, error) {
 }
 
 func followBatches(s *side, o order) (time.Duration, error) {
-	_, err := s.stream(func() error {
+	_, err := s.streamOneWay(func() error {
 		batch := make([]int, queueBatch)
 		for got := 0; got < o.Rounds*queueBatch; {
 			n, err := s.numbers.GetN(s.ctx, batch)
@@ -200,9 +200,9 @@ func followBatches(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// sum adds the 64-bit words of p in four independent accumulators, so that the additions are not
-// serialized.
-func sum(p []byte) uint64 {
+// sumWords adds the 64-bit words of p in four independent accumulators, so that the additions are
+// not serialized.
+func sumWords(p []byte) uint64 {
 	var a, b, c, d uint64
 	for ; len(p) >= 32; p = p[32:] {
 		a += binary.LittleEndian.Uint64(p)
@@ -216,29 +216,29 @@ func sum(p []byte) uint64 {
 // leadFresh creates a tensor in each round, fills it from private memory and measures until the
 // other side has received it.
 func leadFresh(s *side, o order) (time.Duration, error) {
-	data := s.private(0, o.Size)
-	if err := s.meet(); err != nil {
+	data := s.privateMemory(0, o.Size)
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
 	var m arena.Message
-	return timed(o.Rounds, func() error {
+	return timeRounds(o.Rounds, func() error {
 		t, err := tensor.EmptyShared(tensor.Uint8, o.Size)
 		if err != nil {
 			return err
 		}
 		copy(tensor.Data[uint8](t), data)
-		if err := s.deliver(t); err != nil {
+		if err := s.sendTensor(t); err != nil {
 			return err
 		}
-		return s.take(&m)
+		return s.takeHandle(&m)
 	})
 }
 
 func followFresh(s *side, o order) (time.Duration, error) {
-	if err := s.meet(); err != nil {
+	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
-	return repeat(o.Rounds, func() error {
+	return repeatRounds(o.Rounds, func() error {
 		t, err := s.recv.Get(s.ctx)
 		if err != nil {
 			return err
@@ -246,7 +246,7 @@ func followFresh(s *side, o order) (time.Duration, error) {
 		if t.Numel() != o.Size {
 			return fmt.Errorf("received %d bytes, want %d", t.Numel(), o.Size)
 		}
-		edges(tensor.Data[uint8](t))
+		writeEdges(tensor.Data[uint8](t))
 		if err := t.Close(); err != nil {
 			return err
 		}
@@ -256,25 +256,25 @@ func followFresh(s *side, o order) (time.Duration, error) {
 
 // leadCopy copies private memory into a block that is already mapped.
 func leadCopy(s *side, o order) (time.Duration, error) {
-	return s.within(o, func(p []byte) { copy(p, s.private(0, o.Size)) })
+	return s.measureAccess(o, func(p []byte) { copy(p, s.privateMemory(0, o.Size)) })
 }
 
 // leadSum reads a block.
 func leadSum(s *side, o order) (time.Duration, error) {
 	var total uint64
-	d, err := s.within(o, func(p []byte) { total += sum(p) })
+	d, err := s.measureAccess(o, func(p []byte) { total += sumWords(p) })
 	runtime.KeepAlive(total)
 	return d, err
 }
 
-// within measures an access to a tensor's shared memory in one process.
-func (s *side) within(o order, do func(p []byte)) (time.Duration, error) {
-	t, err := touched(o.Size)
+// measureAccess measures an access to a tensor's shared memory in one process.
+func (s *side) measureAccess(o order, do func(p []byte)) (time.Duration, error) {
+	t, err := newTouchedTensor(o.Size)
 	if err != nil {
 		return 0, err
 	}
 	defer t.Close()
 	p := tensor.Data[uint8](t)
 	do(p) // also allocates the private memory
-	return timed(o.Rounds, func() error { do(p); return nil })
+	return timeRounds(o.Rounds, func() error { do(p); return nil })
 }

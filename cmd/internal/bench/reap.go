@@ -53,14 +53,14 @@ func (r *reaping) measure(ctx context.Context) (ns float64, err error) {
 	}
 	defer q.Close()
 	start := func(g *shoal.Group) *shoal.Process { return hoarder.Go(g, hoard{r.blocks, q.Sender()}) }
-	err = doomed(ctx, start, func(alive context.Context, p *shoal.Process) error {
+	err = runDoomed(ctx, start, func(alive context.Context, p *shoal.Process) error {
 		if _, err := q.Get(alive); err != nil {
 			return err
 		}
 		left := r.h.domain.Stats().Blocks - r.blocks
-		ns, err = r.kill(ctx, p, func() (time.Duration, error) {
+		ns, err = r.killAndMeasure(ctx, p, func() (time.Duration, error) {
 			for r.h.domain.Stats().Blocks > left {
-				if err := sleep(ctx, lookAgain); err != nil {
+				if err := sleepFor(ctx, lookAgain); err != nil {
 					return 0, err
 				}
 			}
@@ -75,9 +75,9 @@ func (r *reaping) measure(ctx context.Context) (ns float64, err error) {
 // whole domain.
 const lookAgain = 500 * time.Microsecond
 
-// doomed starts a process that will be killed and calls f. The context of f is done when the
+// runDoomed starts a process that will be killed and calls f. The context of f is done when the
 // process exits, so that f does not wait for messages that never come.
-func doomed(ctx context.Context, start func(*shoal.Group) *shoal.Process,
+func runDoomed(ctx context.Context, start func(*shoal.Group) *shoal.Process,
 	f func(alive context.Context, p *shoal.Process) error) (err error) {
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: 1, Threads: 1})
 	// The error of a killed process is expected.
@@ -96,12 +96,13 @@ func doomed(ctx context.Context, start func(*shoal.Group) *shoal.Process,
 // A killing records when the kernel reported the last death.
 type killing struct{ noticed float64 } // ns after the kill
 
-// notice is the floor for reactions to a death.
-func (k *killing) notice(context.Context) (float64, error) { return k.noticed, nil }
+// noticeTime is the floor for reactions to a death.
+func (k *killing) noticeTime(context.Context) (float64, error) { return k.noticed, nil }
 
-// kill kills p and calls taken, which must wait for an effect and return its time. It returns the
-// time from the kill to the effect in nanoseconds.
-func (k *killing) kill(ctx context.Context, p *shoal.Process, taken func() (time.Duration, error)) (float64, error) {
+// killAndMeasure kills p and calls taken, which must wait for an effect and return its time. It
+// returns the time from the kill to the effect in nanoseconds.
+func (k *killing) killAndMeasure(ctx context.Context, p *shoal.Process,
+	taken func() (time.Duration, error)) (float64, error) {
 	fd, err := sys.OpenPidfd(p.PID())
 	if err != nil {
 		return 0, err

@@ -41,9 +41,9 @@ type Result struct {
 	Met    bool   `json:"-"`
 }
 
-// better returns the ratio of a to b, inverted for costs: it is greater than 1 if a is better than
+// ratioOf returns the ratio of a to b, inverted for costs: it is greater than 1 if a is better than
 // b.
-func (u Unit) better(a, b float64) float64 {
+func (u Unit) ratioOf(a, b float64) float64 {
 	if u == PerSecond || u == Flops {
 		a, b = b, a
 	}
@@ -58,23 +58,23 @@ func newResult(c Case, ours, floor []float64) Result {
 	r := Result{Name: c.Name, Unit: c.Unit, Value: median(ours), Spread: spread(ours)}
 	if len(floor) > 0 {
 		r.Floor = median(floor)
-		r.RatioToFloor = c.Unit.better(r.Floor, r.Value)
+		r.RatioToFloor = c.Unit.ratioOf(r.Floor, r.Value)
 	}
 	return r
 }
 
-// noise returns the larger of the two spreads.
-func (r *Result) noise() float64 { return max(r.Spread, r.PeerSpread) }
+// largerSpread returns the larger of the two spreads.
+func (r *Result) largerSpread() float64 { return max(r.Spread, r.PeerSpread) }
 
-// against stores the best variant of a peer in the result.
-func (r *Result) against(variants []variant) {
+// setPeer stores the best variant of a peer in the result.
+func (r *Result) setPeer(variants []variant) {
 	for _, v := range variants {
 		m := median(v.samples)
-		if len(v.samples) == 0 || r.Peer != "" && r.Unit.better(r.PeerValue, m) >= 1 {
+		if len(v.samples) == 0 || r.Peer != "" && r.Unit.ratioOf(r.PeerValue, m) >= 1 {
 			continue
 		}
 		r.Peer, r.PeerValue, r.PeerSpread = v.name, m, spread(v.samples)
-		r.RatioToPeer = r.Unit.better(r.Value, m)
+		r.RatioToPeer = r.Unit.ratioOf(r.Value, m)
 	}
 }
 

@@ -18,47 +18,47 @@ func Run(ctx context.Context, opts Options) (err error) {
 			err = context.Cause(ctx)
 		}
 	}()
-	chosen, err := opts.choose()
+	chosen, err := opts.selectSuites()
 	if err != nil {
 		return err
 	}
-	out, log := orDiscard(opts.Out), orDiscard(opts.Log)
+	out, log := writerOrDiscard(opts.Out), writerOrDiscard(opts.Log)
 	h, err := newEnvironment(opts.Quick)
 	if err != nil {
 		return err
 	}
 	bar := newProgress(log)
-	defer bar.clear()
-	h.step = bar.step
+	defer bar.clearLine()
+	h.step = bar.showStep
 	h.note = func(format string, values ...any) {
-		bar.clear()
+		bar.clearLine()
 		fmt.Fprintf(log, format+"\n", values...)
 	}
-	s := &session{quick: opts.Quick, step: bar.step, lull: lull}
+	s := &session{quick: opts.Quick, step: bar.showStep, lull: lull}
 	defer func() { err = errors.Join(err, s.peer.close()) }()
 	for i, suite := range chosen {
-		if err := s.hire(ctx, opts, suite); err != nil {
+		if err := s.startPeer(ctx, opts, suite); err != nil {
 			return err
 		}
 		if i == 0 {
-			bar.clear()
-			s.emit = writer(out, log, opts.JSON, h.header(s.peer), bar)
+			bar.clearLine()
+			s.emit = rowWriter(out, log, opts.JSON, h.describeRun(s.peer), bar)
 		}
 		for _, setUp := range suite.groups {
 			if err := s.runGroup(ctx, suite.Name, h, setUp); err != nil {
 				return err
 			}
 		}
-		if err := s.sum(suite); err != nil {
+		if err := s.emitSum(suite); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hire starts the peer for a suite unless it is already running or not needed. A suite without a
-// script has no peer.
-func (s *session) hire(ctx context.Context, opts Options, suite Suite) (err error) {
+// startPeer starts the peer for a suite unless it is already running or not needed. A suite without
+// a script has no peer.
+func (s *session) startPeer(ctx context.Context, opts Options, suite Suite) (err error) {
 	if opts.Against == "" && suite.partner == nil || s.peer != nil && s.peer.script == suite.peer {
 		return nil
 	}
@@ -83,8 +83,8 @@ func (s *session) runGroup(ctx context.Context, suite string, h *environment,
 	return s.measure(ctx, suite, g)
 }
 
-// sum emits the row that a suite computes from its other rows.
-func (s *session) sum(suite Suite) error {
+// emitSum emits the row that a suite computes from its other rows.
+func (s *session) emitSum(suite Suite) error {
 	if suite.sum == nil {
 		return nil
 	}
@@ -96,8 +96,8 @@ func (s *session) sum(suite Suite) error {
 	return s.emit(r)
 }
 
-// choose returns the selected suites.
-func (o Options) choose() ([]Suite, error) {
+// selectSuites returns the selected suites.
+func (o Options) selectSuites() ([]Suite, error) {
 	if o.Against != "" && o.Against != "torch" {
 		return nil, fmt.Errorf("%w: unknown peer %q, want torch", ErrPeer, o.Against)
 	}
@@ -112,14 +112,14 @@ func (o Options) choose() ([]Suite, error) {
 	for _, name := range o.Suites {
 		i := slices.IndexFunc(all, func(s Suite) bool { return s.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("%w: %q: want one of %s", ErrSuite, name, names(all))
+			return nil, fmt.Errorf("%w: %q: want one of %s", ErrSuite, name, suiteNames(all))
 		}
 		chosen = append(chosen, all[i])
 	}
 	return chosen, nil
 }
 
-func names(suites []Suite) string {
+func suiteNames(suites []Suite) string {
 	var list []string
 	for _, s := range suites {
 		list = append(list, s.Name)
@@ -127,7 +127,7 @@ func names(suites []Suite) string {
 	return strings.Join(list, ", ")
 }
 
-func orDiscard(w io.Writer) io.Writer {
+func writerOrDiscard(w io.Writer) io.Writer {
 	if w == nil {
 		return io.Discard
 	}

@@ -19,11 +19,11 @@ var scale = Suite{
 	peer: "torch_core.py",
 	groups: []func(context.Context, *environment) (group, error){
 		nameRows("names_lookup_16", 16, nil),
-		nameRows("names_lookup_2k", 2000, asFlatAs("names_lookup_16", 1.5)),
+		nameRows("names_lookup_2k", 2000, atMostTimes("names_lookup_16", 1.5)),
 		dictRows, firstBatchRows,
 		barrierRow(8), barrierRow(32), barrierRow(64),
-		producersRow(1, nil), producersRow(2, keeps(0.7, "producers_1")),
-		producersRow(4, keeps(0.7, "producers_1")), producersRow(8, keeps(0.7, "producers_1")),
+		producersRow(1, nil), producersRow(2, keepsShare(0.7, "producers_1")),
+		producersRow(4, keepsShare(0.7, "producers_1")), producersRow(8, keepsShare(0.7, "producers_1")),
 	},
 }
 
@@ -33,13 +33,13 @@ type amount struct {
 	n    int
 }
 
-// compared returns a row for each amount. The target of all rows but the first is flat times the
-// first row's value.
-func compared(name string, flat float64, amounts []amount, probe func(n int) *Probe) (cases []Case) {
+// comparedRows returns a row for each amount. The target of all rows but the first is flat times
+// the first row's value.
+func comparedRows(name string, flat float64, amounts []amount, probe func(n int) *Probe) (cases []Case) {
 	for i, a := range amounts {
 		c := Case{Name: name + "_" + a.name, Unit: Nanoseconds, Ours: probe(a.n)}
 		if i > 0 {
-			c.Target = asFlatAs(cases[0].Name, flat)
+			c.Target = atMostTimes(cases[0].Name, flat)
 		}
 		cases = append(cases, c)
 	}
@@ -54,13 +54,13 @@ func nameRows(name string, n int, target Target) func(context.Context, *environm
 	return func(_ context.Context, h *environment) (group, error) {
 		for i := range n {
 			if err := ipc.Bind(context.Background(), benchName(i), i); err != nil {
-				return group{}, errors.Join(err, unbind(i))
+				return group{}, errors.Join(err, unlinkNames(i))
 			}
 		}
 		i := 0
-		return group{rounds: 11, close: func() error { return unbind(n) }, cases: []Case{{
+		return group{rounds: 11, close: func() error { return unlinkNames(n) }, cases: []Case{{
 			Name: name, Unit: Nanoseconds, Target: target,
-			Ours: &Probe{Measure: perRound(h.scale(20_000), func(context.Context) error {
+			Ours: &Probe{Measure: perRound(h.scaleRounds(20_000), func(context.Context) error {
 				i = (i + stride) % n
 				v, err := ipc.Lookup[int](benchName(i))
 				if err == nil && v != i {
@@ -74,8 +74,8 @@ func nameRows(name string, n int, target Target) func(context.Context, *environm
 
 func benchName(i int) string { return "shoal bench " + strconv.Itoa(i) }
 
-// unbind unlinks the first n names.
-func unbind(n int) (err error) {
+// unlinkNames unlinks the first n names.
+func unlinkNames(n int) (err error) {
 	for i := range n {
 		err = errors.Join(err, ipc.Unlink(benchName(i)))
 	}
@@ -88,7 +88,7 @@ func dictRows(ctx context.Context, h *environment) (_ group, err error) {
 	if err != nil {
 		return group{}, err
 	}
-	amounts := []amount{{"1k", 1000}, {"1M", max(h.scale(1_000_000), 1000)}}
+	amounts := []amount{{"1k", 1000}, {"1M", max(h.scaleRounds(1_000_000), 1000)}}
 	dicts := make(map[int]*manager.Dict[int, int])
 	end := func() (err error) {
 		for _, d := range dicts {
@@ -101,9 +101,9 @@ func dictRows(ctx context.Context, h *environment) (_ group, err error) {
 			return group{}, errors.Join(err, end())
 		}
 	}
-	get := compared("dict_get", 1.5, amounts, func(n int) *Probe {
+	get := comparedRows("dict_get", 1.5, amounts, func(n int) *Probe {
 		k := 0
-		return &Probe{Measure: perRound(h.spins(5000), func(ctx context.Context) error {
+		return &Probe{Measure: perRound(h.spinRounds(5000), func(ctx context.Context) error {
 			k = (k + stride) % n
 			v, err := dicts[n].Get(ctx, k)
 			if err == nil && v != k {
@@ -112,8 +112,8 @@ func dictRows(ctx context.Context, h *environment) (_ group, err error) {
 			return err
 		})}
 	})
-	pop := compared("dict_popitem", 1.5, amounts, func(n int) *Probe {
-		return &Probe{Measure: perRound(h.spins(500), func(ctx context.Context) error {
+	pop := comparedRows("dict_popitem", 1.5, amounts, func(n int) *Probe {
+		return &Probe{Measure: perRound(h.spinRounds(500), func(ctx context.Context) error {
 			k, v, err := dicts[n].PopItem(ctx)
 			if err != nil {
 				return err
@@ -146,8 +146,8 @@ func filledDict(ctx context.Context, m *manager.Manager, n int) (*manager.Dict[i
 // firstBatchRows measures the time from the start of the loop to the first batch of a shuffled data
 // set.
 func firstBatchRows(_ context.Context, h *environment) (group, error) {
-	amounts := []amount{{"1k", 1000}, {"1M", max(h.scale(1_000_000), 1000)}}
-	return group{rounds: 21, cases: compared("first_batch", 1.5, amounts, func(n int) *Probe {
+	amounts := []amount{{"1k", 1000}, {"1M", max(h.scaleRounds(1_000_000), 1000)}}
+	return group{rounds: 21, cases: comparedRows("first_batch", 1.5, amounts, func(n int) *Probe {
 		set := data.NewTensorDataset(tensor.Arange(tensor.Int64, 0, float64(n), 1))
 		return &Probe{Measure: func(ctx context.Context) (float64, error) {
 			l := data.NewLoader(set, data.Options{BatchSize: 32, Shuffle: true})

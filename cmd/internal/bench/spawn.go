@@ -26,9 +26,9 @@ var newborn = shoal.Register("bench newborn", func(ctx context.Context, rank int
 	return nil
 })
 
-// brood starts n processes with method m and calls do after all have reported. latest is the time
-// of the last process's first statement.
-func brood(ctx context.Context, m shoal.StartMethod, n int,
+// startBrood starts n processes with method m and calls do after all have reported. latest is the
+// time of the last process's first statement.
+func startBrood(ctx context.Context, m shoal.StartMethod, n int,
 	do func(latest time.Duration, all []*shoal.Process) error) (err error) {
 	q, err := ipc.NewQueue[spawned](n)
 	if err != nil {
@@ -69,7 +69,7 @@ func firstStatement(h *environment, n int) *Probe {
 	}
 	return &Probe{Measure: func(ctx context.Context) (ns float64, err error) {
 		begin := sys.Monotonic()
-		err = brood(ctx, shoal.SpawnStart, n, func(latest time.Duration, _ []*shoal.Process) error {
+		err = startBrood(ctx, shoal.SpawnStart, n, func(latest time.Duration, _ []*shoal.Process) error {
 			ns = float64(latest - begin)
 			return nil
 		})
@@ -84,7 +84,7 @@ func warmFirstStatement() *Probe {
 			return 0, err
 		}
 		begin := sys.Monotonic()
-		err = brood(ctx, shoal.WarmStart, 1, func(latest time.Duration, _ []*shoal.Process) error {
+		err = startBrood(ctx, shoal.WarmStart, 1, func(latest time.Duration, _ []*shoal.Process) error {
 			ns = float64(latest - begin)
 			return nil
 		})

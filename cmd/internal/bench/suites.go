@@ -27,8 +27,8 @@ var idle = Suite{
 }
 
 func sizeRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 9, func(p *pair) (cases []Case) {
-		line := p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)})
+	return pairedGroup(ctx, h, 9, func(p *pair) (cases []Case) {
+		line := p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)})
 		for _, s := range []struct {
 			name, work string
 			size       int
@@ -44,9 +44,9 @@ func sizeRows(ctx context.Context, h *environment) (group, error) {
 		} {
 			cases = append(cases, Case{
 				Name: "rtt_" + s.name, Unit: Nanoseconds,
-				Ours:  p.probe(order{Work: s.work, Rounds: h.spins(20_000), Size: s.size}),
+				Ours:  p.probe(order{Work: s.work, Rounds: h.spinRounds(20_000), Size: s.size}),
 				Floor: line,
-				Peer:  &peerWork{op: "tensor_rtt", Size: s.size, Rounds: h.scale(200)},
+				Peer:  &peerWork{op: "tensor_rtt", Size: s.size, Rounds: h.scaleRounds(200)},
 			})
 		}
 		return cases
@@ -54,19 +54,19 @@ func sizeRows(ctx context.Context, h *environment) (group, error) {
 }
 
 func floorRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 15, func(p *pair) []Case {
+	return pairedGroup(ctx, h, 15, func(p *pair) []Case {
 		return []Case{
-			{Name: "line_rtt", Unit: Nanoseconds, Ours: p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)})},
+			{Name: "line_rtt", Unit: Nanoseconds, Ours: p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)})},
 			{Name: "bare_ring_per_s", Unit: PerSecond,
-				Ours: p.rate(order{Work: "bare_ring", Rounds: h.spins(500_000)})},
-			{Name: "futex_rtt", Unit: Nanoseconds, Ours: p.probe(order{Work: "futex_rtt", Rounds: h.scale(1000)})},
+				Ours: p.measureRate(order{Work: "bare_ring", Rounds: h.spinRounds(500_000)})},
+			{Name: "futex_rtt", Unit: Nanoseconds, Ours: p.probe(order{Work: "futex_rtt", Rounds: h.scaleRounds(1000)})},
 			{Name: "eventfd_rtt", Unit: Nanoseconds,
-				Ours: p.probe(order{Work: "eventfd_parked", Rounds: h.scale(300)})},
-			{Name: "cas", Unit: Nanoseconds, Ours: p.probe(order{Work: "cas", Rounds: h.scale(1_000_000)})},
+				Ours: p.probe(order{Work: "eventfd_parked", Rounds: h.scaleRounds(300)})},
+			{Name: "cas", Unit: Nanoseconds, Ours: p.probe(order{Work: "cas", Rounds: h.scaleRounds(1_000_000)})},
 			{Name: "memcpy_64MiB", Unit: Nanoseconds,
-				Ours: p.probe(order{Work: "memcpy", Rounds: h.scale(5), Size: 64 * mib})},
+				Ours: p.probe(order{Work: "memcpy", Rounds: h.scaleRounds(5), Size: 64 * mib})},
 			{Name: "sum_64MiB", Unit: Nanoseconds,
-				Ours: p.probe(order{Work: "sum", Rounds: h.scale(5), Size: 64 * mib})},
+				Ours: p.probe(order{Work: "sum", Rounds: h.scaleRounds(5), Size: 64 * mib})},
 		}
 	})
 }

@@ -24,30 +24,30 @@ type tools struct {
 	Barrier *ipc.Barrier
 }
 
-func (p *pair) tools() (t *tools, err error) {
+func (p *pair) newTools() (t *tools, err error) {
 	t = new(tools)
 	if t.Mutex, err = ipc.NewMutex(); err != nil {
 		return nil, err
 	}
-	p.later(t.Mutex.Close)
+	p.addUndo(t.Mutex.Close)
 	if t.Value, err = ipc.NewValue(0.0); err != nil {
 		return nil, err
 	}
-	p.later(t.Value.Close)
+	p.addUndo(t.Value.Close)
 	for i := range t.Events {
 		if t.Events[i], err = ipc.NewEvent(); err != nil {
 			return nil, err
 		}
-		p.later(t.Events[i].Close)
+		p.addUndo(t.Events[i].Close)
 		if t.Sems[i], err = ipc.NewSemaphore(0); err != nil {
 			return nil, err
 		}
-		p.later(t.Sems[i].Close)
+		p.addUndo(t.Sems[i].Close)
 	}
 	if t.Barrier, err = ipc.NewBarrier(2); err != nil {
 		return nil, err
 	}
-	p.later(t.Barrier.Close)
+	p.addUndo(t.Barrier.Close)
 	return t, nil
 }
 
@@ -60,51 +60,51 @@ func each(n float64, p *Probe) *Probe {
 }
 
 func lockRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 21, func(p *pair) []Case {
-		cas := p.probe(order{Work: "cas_pair", Rounds: h.scale(1_000_000)})
+	return pairedGroup(ctx, h, 21, func(p *pair) []Case {
+		cas := p.probe(order{Work: "cas_pair", Rounds: h.scaleRounds(1_000_000)})
 		return []Case{
 			{
 				Name: "mutex_uncontended", Unit: Nanoseconds,
-				Ours:   p.probe(order{Work: "mutex", Rounds: h.scale(1_000_000)}),
+				Ours:   p.probe(order{Work: "mutex", Rounds: h.scaleRounds(1_000_000)}),
 				Floor:  cas,
 				Target: overFloor(5),
-				Peer:   h.partners("mutex_uncontended", h.scale(100_000)),
+				Peer:   h.partnerWork("mutex_uncontended", h.scaleRounds(100_000)),
 			},
 			{
 				Name: "mutex_contended_2", Unit: Nanoseconds,
-				Ours:   each(2, p.probe(order{Work: "mutex_contended", Rounds: h.spins(200_000)})),
-				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)}),
+				Ours:   each(2, p.probe(order{Work: "mutex_contended", Rounds: h.spinRounds(200_000)})),
+				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)}),
 				Target: timesPeer(1),
-				Peer:   h.partners("mutex_contended_2", h.scale(100_000)),
+				Peer:   h.partnerWork("mutex_contended_2", h.scaleRounds(100_000)),
 			},
 			{
 				Name: "value_add", Unit: Nanoseconds,
-				Ours:   p.probe(order{Work: "value_add", Rounds: h.scale(1_000_000)}),
+				Ours:   p.probe(order{Work: "value_add", Rounds: h.scaleRounds(1_000_000)}),
 				Floor:  cas,
 				Target: timesPeer(1),
-				Peer:   h.partners("value_add", h.scale(100_000)),
+				Peer:   h.partnerWork("value_add", h.scaleRounds(100_000)),
 			},
 			{
 				Name: "value_add_2", Unit: Nanoseconds,
-				Ours:   each(2, p.probe(order{Work: "value_add_2", Rounds: h.spins(200_000)})),
-				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)}),
+				Ours:   each(2, p.probe(order{Work: "value_add_2", Rounds: h.spinRounds(200_000)})),
+				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)}),
 				Target: timesPeer(1),
-				Peer:   h.partners("value_add_2", h.scale(100_000)),
+				Peer:   h.partnerWork("value_add_2", h.scaleRounds(100_000)),
 			},
 		}
 	})
 }
 
 func spinRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 15, func(p *pair) []Case {
-		line := p.probe(order{Work: "line_rtt", Rounds: h.spins(100_000)})
+	return pairedGroup(ctx, h, 15, func(p *pair) []Case {
+		line := p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)})
 		row := func(name, work string, n float64, peer string) Case {
 			return Case{
 				Name: name, Unit: Nanoseconds,
-				Ours:   each(n, p.probe(order{Work: work, Rounds: h.spins(20_000)})),
+				Ours:   each(n, p.probe(order{Work: work, Rounds: h.spinRounds(20_000)})),
 				Floor:  line,
 				Target: timesPeer(50),
-				Peer:   h.partners(peer, h.scale(2000)),
+				Peer:   h.partnerWork(peer, h.scaleRounds(2000)),
 			}
 		}
 		return []Case{
@@ -115,30 +115,30 @@ func spinRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// partners returns a request for two processes of the peer on the processors of our pair.
-func (h *environment) partners(op string, rounds int) *peerWork {
+// partnerWork returns a request for two processes of the peer on the processors of our pair.
+func (h *environment) partnerWork(op string, rounds int) *peerWork {
 	return &peerWork{op: op, Rounds: rounds, Args: h.cpus[:]}
 }
 
-// sleepingPartners is like partners, with pauses of the same length as on our side.
-func (h *environment) sleepingPartners(op string, rounds int, pause time.Duration) *peerWork {
+// sleepingPartnerWork is like partnerWork, with pauses of the same length as on our side.
+func (h *environment) sleepingPartnerWork(op string, rounds int, pause time.Duration) *peerWork {
 	return &peerWork{op: op, Rounds: rounds, Args: append(h.cpus[:], int(pause))}
 }
 
-func napRows(ctx context.Context, h *environment) (group, error) { return sleepers(ctx, h, "") }
+func napRows(ctx context.Context, h *environment) (group, error) { return sleeperGroup(ctx, h, "") }
 
 // parkRows measures sides that wait long enough to be parked.
 func parkRows(ctx context.Context, h *environment) (group, error) {
-	return paired(ctx, h, 15, func(p *pair) []Case {
+	return pairedGroup(ctx, h, 15, func(p *pair) []Case {
 		work := func(name string) *Probe {
-			return p.probe(order{Work: name, Rounds: h.scale(60), Pause: untilParked})
+			return p.probe(order{Work: name, Rounds: h.scaleRounds(60), Pause: untilParked})
 		}
 		return []Case{{
 			Name: "event_rtt_2ms", Unit: Nanoseconds,
 			Ours:   work("event_parked"),
 			Floor:  work("eventfd_parked"),
 			Target: overFloor(1.3),
-			Peer:   h.sleepingPartners("event_rtt", h.scale(60), untilParked),
+			Peer:   h.sleepingPartnerWork("event_rtt", h.scaleRounds(60), untilParked),
 		}}
 	})
 }
@@ -148,19 +148,19 @@ func parkRows(ctx context.Context, h *environment) (group, error) {
 func nearRows(ctx context.Context, h *environment) (group, error) {
 	near := *h
 	near.cpus[1] = near.cpus[0]
-	return sleepers(ctx, &near, "_near")
+	return sleeperGroup(ctx, &near, "_near")
 }
 
-func sleepers(ctx context.Context, h *environment, where string) (group, error) {
-	return paired(ctx, h, 15, func(p *pair) []Case {
-		bell := p.probe(order{Work: "eventfd_parked", Rounds: h.scale(300)})
+func sleeperGroup(ctx context.Context, h *environment, where string) (group, error) {
+	return pairedGroup(ctx, h, 15, func(p *pair) []Case {
+		bell := p.probe(order{Work: "eventfd_parked", Rounds: h.scaleRounds(300)})
 		row := func(name, work string, n, limit float64) Case {
 			return Case{
 				Name: name + where, Unit: Nanoseconds,
-				Ours:   each(n, p.probe(order{Work: work, Rounds: h.scale(300)})),
+				Ours:   each(n, p.probe(order{Work: work, Rounds: h.scaleRounds(300)})),
 				Floor:  each(n, bell),
-				Target: both(overFloor(limit), timesPeer(2)),
-				Peer:   h.sleepingPartners(name, h.scale(600), untilAsleep),
+				Target: bothTargets(overFloor(limit), timesPeer(2)),
+				Peer:   h.sleepingPartnerWork(name, h.scaleRounds(600), untilAsleep),
 			}
 		}
 		return []Case{
@@ -171,33 +171,33 @@ func sleepers(ctx context.Context, h *environment, where string) (group, error) 
 	})
 }
 
-// together returns a work that both sides perform at the same time.
-func together(f func(s *side, o order) error) work {
+// symmetricWork returns a work that both sides perform at the same time.
+func symmetricWork(f func(s *side, o order) error) work {
 	return work{
 		lead: func(s *side, o order) (time.Duration, error) {
-			if err := s.meet(); err != nil {
+			if err := s.syncSides(); err != nil {
 				return 0, err
 			}
 			begin := time.Now()
 			err := f(s, o)
 			if err == nil {
-				err = s.meet() // wait for the other side
+				err = s.syncSides() // wait for the other side
 			}
 			return time.Since(begin), err
 		},
 		follow: func(s *side, o order) (time.Duration, error) {
-			if err := s.meet(); err != nil {
+			if err := s.syncSides(); err != nil {
 				return 0, err
 			}
 			if err := f(s, o); err != nil {
 				return 0, err
 			}
-			return 0, s.meet()
+			return 0, s.syncSides()
 		},
 	}
 }
 
-func locking(s *side, o order) error {
+func lockRounds(s *side, o order) error {
 	for range o.Rounds {
 		if err := s.tools.Mutex.Lock(s.ctx); err != nil {
 			return err
@@ -209,7 +209,7 @@ func locking(s *side, o order) error {
 	return nil
 }
 
-func adding(s *side, o order) error {
+func addRounds(s *side, o order) error {
 	for range o.Rounds {
 		if _, err := s.tools.Value.Add(1); err != nil {
 			return err
@@ -218,8 +218,8 @@ func adding(s *side, o order) error {
 	return nil
 }
 
-// alone returns a work that only the first side performs.
-func alone(f func(s *side, o order) error) work {
+// soloWork returns a work that only the first side performs.
+func soloWork(f func(s *side, o order) error) work {
 	return work{lead: func(s *side, o order) (time.Duration, error) {
 		begin := time.Now()
 		err := f(s, o)
@@ -229,7 +229,7 @@ func alone(f func(s *side, o order) error) work {
 
 // casPair is the lower bound for locking and unlocking.
 func casPair(s *side, o order) error {
-	w := s.mine(signals)
+	w := s.ownWord(signals)
 	w.Store(0)
 	for range o.Rounds {
 		w.CompareAndSwap(0, 1)
@@ -258,22 +258,22 @@ var (
 		tell:  func(s *side) error { return s.tools.Sems[s.rank].Release() },
 		await: func(s *side) error { return s.tools.Sems[1-s.rank].Acquire(s.ctx) },
 	}
-	byBarrier = turn{tell: cross, await: cross}
+	byBarrier = turn{tell: crossBarrier, await: crossBarrier}
 )
 
-func cross(s *side) error {
+func crossBarrier(s *side) error {
 	_, err := s.tools.Barrier.Wait(s.ctx)
 	return err
 }
 
-// spinning returns a round trip between sides that spin.
-func (t turn) spinning() work {
+// spinningWork returns a round trip between sides that spin.
+func (t turn) spinningWork() work {
 	return work{
 		lead: func(s *side, o order) (time.Duration, error) {
-			if err := s.meet(); err != nil {
+			if err := s.syncSides(); err != nil {
 				return 0, err
 			}
-			return timed(o.Rounds, func() error {
+			return timeRounds(o.Rounds, func() error {
 				if err := t.tell(s); err != nil {
 					return err
 				}
@@ -281,10 +281,10 @@ func (t turn) spinning() work {
 			})
 		},
 		follow: func(s *side, o order) (time.Duration, error) {
-			if err := s.meet(); err != nil {
+			if err := s.syncSides(); err != nil {
 				return 0, err
 			}
-			return repeat(o.Rounds, func() error {
+			return repeatRounds(o.Rounds, func() error {
 				if err := t.await(s); err != nil {
 					return err
 				}
@@ -294,14 +294,14 @@ func (t turn) spinning() work {
 	}
 }
 
-// parked returns a round trip between sides that are asleep, in a nap or parked.
-func (t turn) parked() work {
+// parkedWork returns a round trip between sides that are asleep, in a nap or parked.
+func (t turn) parkedWork() work {
 	return work{
 		lead: func(s *side, o order) (time.Duration, error) {
-			return s.asleep(o, func() error { return t.tell(s) }, func() error { return t.await(s) })
+			return s.leadAsleep(o, func() error { return t.tell(s) }, func() error { return t.await(s) })
 		},
 		follow: func(s *side, o order) (time.Duration, error) {
-			return s.awoken(o, func() error { return t.tell(s) }, func() error { return t.await(s) })
+			return s.followAsleep(o, func() error { return t.tell(s) }, func() error { return t.await(s) })
 		},
 	}
 }

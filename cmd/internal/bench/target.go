@@ -13,8 +13,8 @@ func overFloor(limit float64) Target {
 	}
 }
 
-// both requires both targets.
-func both(a, b Target) Target {
+// bothTargets requires both targets.
+func bothTargets(a, b Target) Target {
 	return func(r Result, before []Result) (string, bool) {
 		one, metOne := a(r, before)
 		other, metOther := b(r, before)
@@ -64,13 +64,13 @@ func timesPeer(times float64, alone ...Target) Target {
 	}
 }
 
-// besidesFloor requires at most more above the floor.
-func besidesFloor(more float64, text string) Target {
+// aboveFloor requires at most more above the floor.
+func aboveFloor(more float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≤ floor + " + text, r.Value <= r.Floor+more }
 }
 
-// keeps requires at least a share of the value of an earlier row.
-func keeps(share float64, other string) Target {
+// keepsShare requires at least a share of the value of an earlier row.
+func keepsShare(share float64, other string) Target {
 	return func(r Result, before []Result) (string, bool) {
 		met := false
 		for _, b := range before {
@@ -80,8 +80,8 @@ func keeps(share float64, other string) Target {
 	}
 }
 
-// asFlatAs requires at most limit times the value of an earlier row of the same group.
-func asFlatAs(other string, limit float64) Target {
+// atMostTimes requires at most limit times the value of an earlier row of the same group.
+func atMostTimes(other string, limit float64) Target {
 	return func(r Result, before []Result) (string, bool) {
 		met := false
 		for _, b := range before {

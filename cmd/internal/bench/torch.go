@@ -16,7 +16,7 @@ var torchPeer = Suite{
 	Name:    "torchpeer",
 	Doc:     "tensors between PyTorch and Go, compared with PyTorch to PyTorch",
 	peer:    "torch_peer.py",
-	partner: partner,
+	partner: writePartnerFiles,
 	groups: []func(context.Context, *environment) (group,
 		error){peerRows(kib, "1KiB", 100), peerRows(mib, "1MiB", 50), peerRows(64*mib, "64MiB", 3)},
 }
@@ -25,7 +25,7 @@ var torchLight = Suite{
 	Name:    "torchloader_light",
 	Doc:     "a DataLoader with Go workers, 3×32×32 samples",
 	peer:    "torch_peer.py",
-	partner: partner,
+	partner: writePartnerFiles,
 	groups:  []func(context.Context, *environment) (group, error){loaderRows("light", 20_000, 3)},
 }
 
@@ -33,7 +33,7 @@ var torchJPEG = Suite{
 	Name:    "torchloader_jpeg",
 	Doc:     "a DataLoader with Go workers, 224×224 JPEG images",
 	peer:    "torch_peer.py",
-	partner: partner,
+	partner: writePartnerFiles,
 	groups:  []func(context.Context, *environment) (group, error){loaderRows("jpeg", 1000, 1.5)},
 }
 
@@ -59,7 +59,7 @@ func peerRows(size int, name string, rounds int) func(context.Context, *environm
 				{"spawn_go_share", "spawn_share", "", atMost(15e3, "15 µs")},
 			} {
 				w := &peerWork{op: row.theirs + " " + s.strategy, ours: row.ours + " " + s.strategy,
-					Size: size, Rounds: max(h.scale(rounds), 1)}
+					Size: size, Rounds: max(h.scaleRounds(rounds), 1)}
 				g.cases = append(g.cases, Case{Name: "torchpeer_" + name + "_" + row.name + s.suffix,
 					Unit: Nanoseconds, Target: row.target, Peer: w})
 			}
@@ -70,16 +70,16 @@ func peerRows(size int, name string, rounds int) func(context.Context, *environm
 
 func loaderRows(name string, samples int, times float64) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) {
-		w := &peerWork{op: name, ours: name, Rounds: max(h.scale(samples), 256)}
+		w := &peerWork{op: name, ours: name, Rounds: max(h.scaleRounds(samples), 256)}
 		return group{rounds: 5, cases: []Case{{Name: "torchloader_" + name, Unit: PerSecond,
 			Target: timesPeer(times), Peer: w}}}, nil
 	}
 }
 
-// partner writes the photographs for the script to its directory and returns the environment with
-// the path of shoal-torch. The program is installed beside the current one or on the PATH, or built
-// from its source. The error wraps [ErrPeer] if it cannot be built.
-func partner(ctx context.Context, dir string) (env []string, err error) {
+// writePartnerFiles writes the photographs for the script to its directory and returns the
+// environment with the path of shoal-torch. The program is installed beside the current one or on
+// the PATH, or built from its source. The error wraps [ErrPeer] if it cannot be built.
+func writePartnerFiles(ctx context.Context, dir string) (env []string, err error) {
 	if err := takePhotographs(dir); err != nil {
 		return nil, err
 	}

@@ -21,11 +21,11 @@ var train = Suite{
 }
 
 func stepRows(_ context.Context, h *environment) (group, error) {
-	t, steps := newTrainer(newDigitNet()), max(2, h.scale(30))
+	t, steps := newTrainer(newDigitNet()), max(2, h.scaleRounds(30))
 	return group{rounds: 21, cases: []Case{{
 		Name: "mnist_step", Unit: Nanoseconds, Target: timesPeer(1.5),
 		Ours: &Probe{Measure: func(context.Context) (float64, error) {
-			return float64(cpuTime(steps, func() { t.train(1) })) / float64(steps), nil
+			return float64(cpuTime(steps, func() { t.runSteps(1) })) / float64(steps), nil
 		}},
 		Peer: &peerWork{op: "step", Rounds: steps},
 	}}}, nil
@@ -70,7 +70,7 @@ var processCounts = []int{1, 2, 4}
 // ignored is set, without one. A peer that ignores the budget may be a hundred times slower, so it
 // performs fewer steps, once.
 func (h *environment) hogwildCase(workers int, ignored bool) Case {
-	steps, opts := max(2, h.scale(320/workers)), shoal.Options{Workers: workers}
+	steps, opts := max(2, h.scaleRounds(320/workers)), shoal.Options{Workers: workers}
 	c := Case{
 		Name: fmt.Sprint("hogwild_", workers), Unit: PerSecond,
 		Peer: &peerWork{op: "hogwild", Rounds: steps, Args: []int{workers}},
@@ -83,7 +83,7 @@ func (h *environment) hogwildCase(workers int, ignored bool) Case {
 	case workers == 1:
 		c.Peer.op = "hogwild_alone"
 	}
-	c.Ours = hogwild(opts, steps)
+	c.Ours = measureHogwild(opts, steps)
 	return c
 }
 
@@ -120,7 +120,7 @@ var racer = shoal.Register("bench racer", func(ctx context.Context, rank int, r 
 		}
 	}
 	t := newTrainer(net)
-	t.train(2)
+	t.runSteps(2)
 	if err := r.Laps.Put(ctx, lap{}); err != nil {
 		return err
 	}
@@ -128,24 +128,24 @@ var racer = shoal.Register("bench racer", func(ctx context.Context, rank int, r 
 		return err
 	}
 	begin := sys.Monotonic()
-	if err := r.train(ctx, net, t); err != nil {
+	if err := r.trainReplica(ctx, net, t); err != nil {
 		return err
 	}
 	return r.Laps.Put(ctx, lap{begin, sys.Monotonic()})
 })
 
-// train performs the steps and the exchanges.
-func (r *race) train(ctx context.Context, net *digitNet, t *trainer) error {
+// trainReplica performs the steps and the exchanges.
+func (r *race) trainReplica(ctx context.Context, net *digitNet, t *trainer) error {
 	for i := range r.Steps {
-		t.gradient()
+		t.computeGradients()
 		if r.Group != nil {
 			if err := r.Group.AverageGrads(ctx, nn.Params(net)); err != nil {
 				return err
 			}
 		}
-		t.step()
+		t.runStep()
 		if r.Meet != nil && i%period == period-1 {
-			if err := r.meet(ctx, net); err != nil {
+			if err := r.exchangeState(ctx, net); err != nil {
 				return err
 			}
 		}
@@ -153,17 +153,17 @@ func (r *race) train(ctx context.Context, net *digitNet, t *trainer) error {
 	return nil
 }
 
-// hogwild measures processes that train one shared network.
-func hogwild(opts shoal.Options, steps int) *Probe {
-	return racing(opts, steps, func(context.Context, *digitNet, []race) (func() error, error) {
+// measureHogwild measures processes that train one shared network.
+func measureHogwild(opts shoal.Options, steps int) *Probe {
+	return measureRace(opts, steps, func(context.Context, *digitNet, []race) (func() error, error) {
 		return func() error { return nil }, nil
 	})
 }
 
-// racing measures the samples per second of processes that each perform steps steps, from the first
-// start to the last end. prepare must fill in the objects that they share in addition to the
+// measureRace measures the samples per second of processes that each perform steps steps, from the
+// first start to the last end. prepare must fill in the objects that they share in addition to the
 // network, and return a function that closes them.
-func racing(opts shoal.Options, steps int,
+func measureRace(opts shoal.Options, steps int,
 	prepare func(ctx context.Context, net *digitNet, races []race) (end func() error, err error)) *Probe {
 	workers := opts.Workers
 	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
@@ -192,13 +192,13 @@ func racing(opts shoal.Options, steps int,
 			r.Net, r.Steps, r.Start, r.Laps = net, steps, start.Receiver(), laps.Sender()
 			racer.Go(g, r)
 		}
-		span, err := clock(ctx, workers, start, laps)
+		span, err := timeRace(ctx, workers, start, laps)
 		return float64(workers*steps*batch) / span.Seconds(), errors.Join(g.Wait(), end(), err)
 	}}
 }
 
-// clock starts all processes once all are ready, and returns the total time.
-func clock(ctx context.Context, workers int, start *ipc.Queue[bool], laps *ipc.Queue[lap]) (time.Duration, error) {
+// timeRace starts all processes once all are ready, and returns the total time.
+func timeRace(ctx context.Context, workers int, start *ipc.Queue[bool], laps *ipc.Queue[lap]) (time.Duration, error) {
 	laps.Sender().Close() // the queue must end if the processes fail
 	for range workers {
 		if _, err := laps.Get(ctx); err != nil {

@@ -25,15 +25,15 @@ var trainingModes = Suite{
 func trainingRows(_ context.Context, h *environment) (group, error) {
 	g := group{rounds: 3}
 	for _, workers := range processCounts {
-		steps, opts := max(2, h.scale(128/workers)), shoal.Options{Workers: workers}
+		steps, opts := max(2, h.scaleRounds(128/workers)), shoal.Options{Workers: workers}
 		for _, w := range []struct {
 			name string
 			*Probe
 		}{
-			{"hogwild", hogwild(opts, steps)},
-			{"all_reduce", allReducing(opts, steps)},
-			{"periodic", meeting(opts, steps)},
-			{"data_parallel", dataParallel(opts, steps)},
+			{"hogwild", measureHogwild(opts, steps)},
+			{"all_reduce", measureAllReduce(opts, steps)},
+			{"periodic", measureAveraging(opts, steps)},
+			{"data_parallel", measureDataParallel(opts, steps)},
 		} {
 			g.cases = append(g.cases, Case{Name: fmt.Sprint(w.name, "_", workers), Unit: PerSecond, Ours: w.Probe})
 		}
@@ -41,9 +41,9 @@ func trainingRows(_ context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// allReducing trains replicas and averages their gradients in each step.
-func allReducing(opts shoal.Options, steps int) *Probe {
-	return racing(opts, steps, func(ctx context.Context, net *digitNet, races []race) (func() error, error) {
+// measureAllReduce trains replicas and averages their gradients in each step.
+func measureAllReduce(opts shoal.Options, steps int) *Probe {
+	return measureRace(opts, steps, func(ctx context.Context, net *digitNet, races []race) (func() error, error) {
 		group, err := dist.NewGroup(opts.Workers)
 		for i := range races {
 			races[i].Group = group
@@ -55,9 +55,9 @@ func allReducing(opts shoal.Options, steps int) *Probe {
 // period is the number of steps between two exchanges of states.
 const period = 32
 
-// meeting trains replicas that periodically send their states and receive the mean.
-func meeting(opts shoal.Options, steps int) *Probe {
-	return racing(opts, steps, func(ctx context.Context, net *digitNet, races []race) (_ func() error, err error) {
+// measureAveraging trains replicas that periodically send their states and receive the mean.
+func measureAveraging(opts shoal.Options, steps int) *Probe {
+	return measureRace(opts, steps, func(ctx context.Context, net *digitNet, races []race) (_ func() error, err error) {
 		var ours []*ipc.PipeEnd[netState, netState]
 		for i := range races {
 			mine, theirs, e := ipc.Pipe[netState, netState]()
@@ -70,7 +70,7 @@ func meeting(opts shoal.Options, steps int) *Probe {
 		go func() {
 			var err error
 			for range steps / period {
-				if err = average(ctx, net, ours); err != nil {
+				if err = averageStates(ctx, net, ours); err != nil {
 					break
 				}
 			}
@@ -88,8 +88,8 @@ func meeting(opts shoal.Options, steps int) *Probe {
 
 type netState = map[string]*tensor.Tensor
 
-// average sets net to the mean of the replicas' states and sends it to them.
-func average(ctx context.Context, net *digitNet, conns []*ipc.PipeEnd[netState, netState]) error {
+// averageStates sets net to the mean of the replicas' states and sends it to them.
+func averageStates(ctx context.Context, net *digitNet, conns []*ipc.PipeEnd[netState, netState]) error {
 	states := make([]netState, len(conns))
 	for i, c := range conns {
 		var err error
@@ -111,8 +111,8 @@ func average(ctx context.Context, net *digitNet, conns []*ipc.PipeEnd[netState, 
 	return nil
 }
 
-// meet exchanges a replica's state with average.
-func (r *race) meet(ctx context.Context, net *digitNet) error {
+// exchangeState exchanges a replica's state with average.
+func (r *race) exchangeState(ctx context.Context, net *digitNet) error {
 	if err := r.Meet.Send(ctx, nn.State(net)); err != nil {
 		return err
 	}
@@ -128,9 +128,9 @@ var digitLoss = dist.RegisterLoss("bench digit loss",
 		return nn.NLLLoss{}.Of(n.Forward(s.Const(batch[0])), batch[1])
 	})
 
-// dataParallel trains a network in this process with gradients from other processes, each with a
-// batch of 64.
-func dataParallel(opts shoal.Options, steps int) *Probe {
+// measureDataParallel trains a network in this process with gradients from other processes, each
+// with a batch of 64.
+func measureDataParallel(opts shoal.Options, steps int) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
 		net := newDigitNet()
 		d, err := dist.NewDataParallel(ctx, digitLoss, net, opts)
@@ -146,8 +146,8 @@ func dataParallel(opts shoal.Options, steps int) *Probe {
 			}
 			images, labels := t.images[i%poolBatches], t.labels[i%poolBatches]
 			t.sgd.ZeroGrad()
-			if _, err := d.Backward(ctx, tensor.Cat(0, times(images, opts.Workers)...),
-				tensor.Cat(0, times(labels, opts.Workers)...)); err != nil {
+			if _, err := d.Backward(ctx, tensor.Cat(0, repeatTensor(images, opts.Workers)...),
+				tensor.Cat(0, repeatTensor(labels, opts.Workers)...)); err != nil {
 				return 0, err
 			}
 			t.sgd.Step()
@@ -156,7 +156,7 @@ func dataParallel(opts shoal.Options, steps int) *Probe {
 	}}
 }
 
-func times(t *tensor.Tensor, n int) (all []*tensor.Tensor) {
+func repeatTensor(t *tensor.Tensor, n int) (all []*tensor.Tensor) {
 	for range n {
 		all = append(all, t)
 	}

@@ -57,11 +57,11 @@ func (w *Watcher) Look(ctx context.Context, span time.Duration) (Census, error) 
 	}
 	first, all := w.looks == 0, w.looks%thorough == 0
 	if first {
-		w.threads.count(w.before.table)
+		w.threads.countSwitches(w.before.table)
 	}
 	var err error
 	if all {
-		err = w.threads.watch(ctx, w.before, first, span)
+		err = w.threads.sampleRunnable(ctx, w.before, first, span)
 	} else {
 		err = sleep(ctx, span)
 	}
@@ -73,7 +73,7 @@ func (w *Watcher) Look(ctx context.Context, span time.Duration) (Census, error) 
 		return Census{}, err
 	}
 	if all {
-		w.threads.count(after.table)
+		w.threads.countSwitches(after.table)
 	}
 	c := Census{Domains: after.domains}
 	c.compare(w.before, after)

@@ -61,9 +61,9 @@ type Queue struct {
 	Value *float64 `json:"value,omitempty"`
 }
 
-// number returns the number stored in a Latest[float64]. It returns nil for any other queue, and
-// for NaN and infinities, which JSON cannot encode.
-func number(q arena.QueueView) *float64 {
+// latestNumber returns the number stored in a Latest[float64]. It returns nil for any other queue,
+// and for NaN and infinities, which JSON cannot encode.
+func latestNumber(q arena.QueueView) *float64 {
 	if q.Label != "Latest[float64]" || len(q.News) == 0 {
 		return nil
 	}
@@ -117,29 +117,29 @@ func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]D
 	answers := make([]answer, len(addresses))
 	var asked sync.WaitGroup // in parallel, because a hanging process takes seconds to time out
 	for i, addr := range addresses {
-		asked.Go(func() { answers[i].o, answers[i].err = observe(ctx, addr, table) })
+		asked.Go(func() { answers[i].o, answers[i].err = observeDomain(ctx, addr, table) })
 	}
 	asked.Wait()
 	for i, addr := range addresses {
-		d := w.domain(addr, answers[i].o, answers[i].err, table)
+		d := w.newDomain(addr, answers[i].o, answers[i].err, table)
 		if errors.Is(answers[i].err, errStopped) {
-			d.Processes = w.family(arena.Observation{Report: arena.Report{PID: answerer(addr)}}, table)
+			d.Processes = w.participants(arena.Observation{Report: arena.Report{PID: pidOfAddress(addr)}}, table)
 		}
 		all = append(all, d)
 	}
-	w.forget(table)
+	w.removeEnded(table)
 	return all, nil
 }
 
 // errStopped is wrapped if the process that answers for a domain is stopped.
 var errStopped = errors.New("is stopped")
 
-// observe queries a domain. If the kernel reports that its process is stopped, the timeout is 50 ms
-// instead of five seconds. The query is sent nevertheless: if containers share a network namespace,
-// the process ID in the address may belong to another PID namespace.
-func observe(ctx context.Context, address string, table map[int]sys.ProcessEntry) (arena.Observation, error) {
+// observeDomain queries a domain. If the kernel reports that its process is stopped, the timeout is
+// 50 ms instead of five seconds. The query is sent nevertheless: if containers share a network
+// namespace, the process ID in the address may belong to another PID namespace.
+func observeDomain(ctx context.Context, address string, table map[int]sys.ProcessEntry) (arena.Observation, error) {
 	const soon = 50 * time.Millisecond // enough for a running process
-	pid := answerer(address)
+	pid := pidOfAddress(address)
 	if s := table[pid].State; s != 'T' && s != 't' {
 		return arena.Observe(ctx, address)
 	}
@@ -152,20 +152,20 @@ func observe(ctx context.Context, address string, table map[int]sys.ProcessEntry
 	return o, err
 }
 
-// answerer returns the process ID in an address of the form @shoal/UID/PID-RANDOM, or 0.
-func answerer(address string) int {
+// pidOfAddress returns the process ID in an address of the form @shoal/UID/PID-RANDOM, or 0.
+func pidOfAddress(address string) int {
 	number, _, _ := strings.Cut(address[strings.LastIndex(address, "/")+1:], "-")
 	pid, _ := strconv.Atoi(number)
 	return pid
 }
 
-// domain converts an observation, or the error if there is none.
-func (w *Watcher) domain(address string, o arena.Observation, err error, table map[int]sys.ProcessEntry) Domain {
+// newDomain converts an observation, or the error if there is none.
+func (w *Watcher) newDomain(address string, o arena.Observation, err error, table map[int]sys.ProcessEntry) Domain {
 	if err != nil {
-		return empty(Domain{Address: address, Error: err.Error()})
+		return withEmptyLists(Domain{Address: address, Error: err.Error()})
 	}
 	s := o.Stats
-	d := empty(Domain{
+	d := withEmptyLists(Domain{
 		Address: address, Version: o.Version, Limit: s.Limit, Committed: s.Committed, Bytes: s.Bytes, Blocks: s.Blocks,
 		InTransit: s.InTransit, Reaped: s.Reaped, Dropped: s.Dropped, Restarts: s.Restarts, Retries: s.Retries,
 		Summary: o.Summary, Bound: o.Bound, QueuesLeft: o.QueuesLeft, LocksLeft: o.LocksLeft,
@@ -174,18 +174,18 @@ func (w *Watcher) domain(address string, o arena.Observation, err error, table m
 	d.Names = append(d.Names, o.Names...)
 	d.Locks = append(d.Locks, o.Locks...)
 	for _, q := range o.Queues {
-		d.Queues = append(d.Queues, Queue{QueueView: q, Value: number(q)})
+		d.Queues = append(d.Queues, Queue{QueueView: q, Value: latestNumber(q)})
 	}
 	for _, v := range o.Timelines {
-		d.Loaders = append(d.Loaders, loader(v))
+		d.Loaders = append(d.Loaders, newLoader(v))
 	}
-	d.Processes = w.family(o, table)
-	d.Waits = append(d.Waits, waits(o)...)
+	d.Processes = w.participants(o, table)
+	d.Waits = append(d.Waits, waitGraph(o)...)
 	return d
 }
 
-// empty sets all lists of a domain to empty ones, so that JSON has [] and not null.
-func empty(d Domain) Domain {
+// withEmptyLists sets all lists of a domain to empty ones, so that JSON has [] and not null.
+func withEmptyLists(d Domain) Domain {
 	d.Names, d.Processes, d.Queues, d.Locks = []string{}, []Process{}, []Queue{}, []arena.LockView{}
 	d.Waits, d.Deadlocks, d.Loaders = []Wait{}, []Deadlock{}, []Loader{}
 	return d

@@ -1,8 +1,8 @@
 package domains
 
 var (
-	Waits  = waits
-	Job    = job
-	Number = number
-	Judge  = loader
+	Waits  = waitGraph
+	Job    = workerJob
+	Number = latestNumber
+	Judge  = newLoader
 )

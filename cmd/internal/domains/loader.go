@@ -29,26 +29,26 @@ const (
 	idling   = 0.3  // minimum idle share: more workers would not help
 )
 
-// loader derives the shares and the verdict from a timeline.
-func loader(v arena.TimelineView) Loader {
+// newLoader derives the shares and the verdict from a timeline.
+func newLoader(v arena.TimelineView) Loader {
 	l := Loader{TimelineView: v}
-	use, wait := seconds(v.Consumer.Working), seconds(v.Consumer.Idle)
+	use, wait := sumSeconds(v.Consumer.Working), sumSeconds(v.Consumer.Idle)
 	l.Seconds = use + wait
 	var loads, idle, blocked float64
 	dead := 0
 	for _, t := range v.Tracks {
-		loads, idle, blocked = loads+seconds(t.Working), idle+seconds(t.Idle), blocked+seconds(t.Blocked)
+		loads, idle, blocked = loads+sumSeconds(t.Working), idle+sumSeconds(t.Idle), blocked+sumSeconds(t.Blocked)
 		if t.State == "dead" {
 			dead++
 		}
 	}
-	l.Waits = share(wait, l.Seconds)
+	l.Waits = shareOf(wait, l.Seconds)
 	all := loads + idle + blocked
-	l.Loads, l.Idle, l.Blocked = share(loads, all), share(idle, all), share(blocked, all)
+	l.Loads, l.Idle, l.Blocked = shareOf(loads, all), shareOf(idle, all), shareOf(blocked, all)
 	if use > 0 && loads > 0 {
 		l.Enough = int(math.Ceil(min(loads/use, math.MaxInt32)))
 	}
-	l.Bound, l.Verdict = l.judge()
+	l.Bound, l.Verdict = l.findBottleneck()
 	if dead > 0 {
 		l.Verdict += fmt.Sprintf(" %s dead and not yet replaced.", isAre(dead, "worker"))
 	}
@@ -62,8 +62,8 @@ func isAre(n int, word string) string {
 	return words.Count(n, word) + " are"
 }
 
-// judge returns the bottleneck and a sentence that explains it.
-func (l Loader) judge() (bound, verdict string) {
+// findBottleneck returns the bottleneck and a sentence that explains it.
+func (l Loader) findBottleneck() (bound, verdict string) {
 	span := fmt.Sprintf("%.0f s", math.Max(1, l.Seconds))
 	switch {
 	case l.Consumer.State == "dead":
@@ -72,55 +72,55 @@ func (l Loader) judge() (bound, verdict string) {
 		return "", fmt.Sprintf("No batch has been consumed for %.0f s.", float64(l.Window)/1e6)
 	case l.Workers == 0 && l.Waits > starving:
 		return "workers", fmt.Sprintf("The trainer loads each batch itself, for %s of the last %s. With Workers, loading would overlap "+
-			"with training.", percent(l.Waits), span)
+			"with training.", percentText(l.Waits), span)
 	case l.Workers == 0:
 		return "consumer", fmt.Sprintf("The trainer is the bottleneck: it loads each batch itself, which took %s of the last %s.",
-			percent(l.Waits), span)
+			percentText(l.Waits), span)
 	case l.Waits <= starving:
 		return "consumer", fmt.Sprintf("The trainer is the bottleneck: it waited for batches %s of the last %s. %s idle %s of "+
-			"the time%s.", percent(l.Waits), span, were(l.Workers), percent(l.Idle+l.Blocked), l.fewer())
+			"the time%s.", percentText(l.Waits), span, workersWere(l.Workers), percentText(l.Idle+l.Blocked), l.fewerWorkers())
 	case l.Idle+l.Blocked > idling:
 		return "order", fmt.Sprintf("The trainer starves although workers are idle: it waited for batches %s of the last %s, and "+
 			"%s idle %s of it. Slow batches delay later ones, or too few are prefetched: try AsReady, or a larger "+
-			"Prefetch.", percent(l.Waits), span, lower(were(l.Workers)), percent(l.Idle+l.Blocked))
+			"Prefetch.", percentText(l.Waits), span, lowerFirst(workersWere(l.Workers)), percentText(l.Idle+l.Blocked))
 	}
 	return "workers", fmt.Sprintf("The trainer starves: it waited for batches %s of the last %s, and %s busy %s of it. %s",
-		percent(l.Waits), span, lower(were(l.Workers)), percent(l.Loads), l.more())
+		percentText(l.Waits), span, lowerFirst(workersWere(l.Workers)), percentText(l.Loads), l.moreWorkers())
 }
 
-func (l Loader) fewer() string {
+func (l Loader) fewerWorkers() string {
 	if l.Enough > 0 && l.Enough < l.Workers {
 		return fmt.Sprintf("; %d of %d would suffice", l.Enough, l.Workers)
 	}
 	return ""
 }
 
-func (l Loader) more() string {
+func (l Loader) moreWorkers() string {
 	if l.Enough > l.Workers {
 		return fmt.Sprintf("%d workers would keep up, if there are enough CPUs.", l.Enough)
 	}
 	return "Make samples cheaper, or add workers if there are enough CPUs."
 }
 
-func were(workers int) string {
+func workersWere(workers int) string {
 	if workers == 1 {
 		return "The worker was"
 	}
 	return fmt.Sprintf("The %d workers were", workers)
 }
 
-func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+func percentText(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
-func share(part, whole float64) float64 {
+func shareOf(part, whole float64) float64 {
 	if whole <= 0 {
 		return 0
 	}
 	return part / whole
 }
 
-func seconds(steps []int64) (s float64) {
+func sumSeconds(steps []int64) (s float64) {
 	for _, n := range steps {
 		s += float64(n) / 1e6
 	}

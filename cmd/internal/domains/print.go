@@ -25,14 +25,14 @@ func (d Domain) Print(out io.Writer) error {
 		d.AllocsPerSecond, words.Bytes(int64(d.CopiedPerSecond)),
 		words.Count(d.InTransit, "reference"), words.Count(d.Reaped, "dead worker"))
 	if len(d.Names) > 0 {
-		words.Fprintf(out, "  %s: %s\n", words.Count(len(d.Names), "name"), d.names())
+		words.Fprintf(out, "  %s: %s\n", words.Count(len(d.Names), "name"), d.nameList())
 	}
 	d.printWaits(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "pid\tname\tholds\tCPUs\tbudget\tthreads\trunnable\tinvoluntary/s\t")
 	for _, p := range d.Processes {
 		words.Fprintf(w, "%d\t%s\t%s\t%.2f\t%s\t%d\t%d\t%.0f\t\n", p.PID, p.Name, words.Bytes(p.Holds), p.CPUs,
-			p.budget(), p.Threads, p.Runnable, p.InvoluntaryPerSecond)
+			p.budgetText(), p.Threads, p.Runnable, p.InvoluntaryPerSecond)
 	}
 	return w.Flush()
 }
@@ -56,7 +56,7 @@ func (d Domain) printWaits(out io.Writer) {
 			left++
 			continue
 		}
-		words.Fprintf(out, "  queue %s: %d of %d, %.0f puts/s, %.0f gets/s, %s\n", label(q.Names, q.Block), q.Depth,
+		words.Fprintf(out, "  queue %s: %d of %d, %.0f puts/s, %.0f gets/s, %s\n", blockLabel(q.Names, q.Block), q.Depth,
 			q.Capacity, q.PutsPerSecond, q.GetsPerSecond,
 			words.Count(len(q.Senders.Waiting)+len(q.Receivers.Waiting), "waiter"))
 	}
@@ -68,7 +68,7 @@ func (d Domain) printWaits(out io.Writer) {
 			left++
 			continue
 		}
-		words.Fprintf(out, "  %s %s: %s, %s\n", l.Kind, label(l.Names, l.Block), owner(l.Owner),
+		words.Fprintf(out, "  %s %s: %s, %s\n", l.Kind, blockLabel(l.Names, l.Block), ownerText(l.Owner),
 			words.Count(len(l.Waiting), "waiter"))
 	}
 	if left > 0 {
@@ -76,14 +76,14 @@ func (d Domain) printWaits(out io.Writer) {
 	}
 }
 
-func label(names []string, block string) string {
+func blockLabel(names []string, block string) string {
 	if len(names) > 0 {
 		return fmt.Sprintf("%q", names[0])
 	}
 	return block
 }
 
-func owner(pid int) string {
+func ownerText(pid int) string {
 	if pid == 0 {
 		return "no owner"
 	}
@@ -100,8 +100,8 @@ func (d Domain) Gauge(width int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
 }
 
-// names lists at most eight names.
-func (d Domain) names() string {
+// nameList lists at most eight names.
+func (d Domain) nameList() string {
 	const room = 8
 	if len(d.Names) <= room {
 		return strings.Join(d.Names, ", ")
@@ -109,8 +109,8 @@ func (d Domain) names() string {
 	return fmt.Sprintf("%s and %d more", strings.Join(d.Names[:room], ", "), len(d.Names)-room)
 }
 
-// budget formats the thread budget of a process.
-func (p Process) budget() string {
+// budgetText formats the thread budget of a process.
+func (p Process) budgetText() string {
 	if p.GOMAXPROCS == 0 {
 		return "-"
 	}

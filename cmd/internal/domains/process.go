@@ -53,8 +53,8 @@ type facts struct {
 	title      string // first word of the command line
 }
 
-// family returns the root process, its descendants and the other participants.
-func (w *Watcher) family(o arena.Observation, table map[int]sys.ProcessEntry) []Process {
+// participants returns the root process, its descendants and the other participants.
+func (w *Watcher) participants(o arena.Observation, table map[int]sys.ProcessEntry) []Process {
 	seats := make(map[int]arena.Participant)
 	for _, s := range o.Participants {
 		seats[s.PID] = s
@@ -68,7 +68,7 @@ func (w *Watcher) family(o arena.Observation, table map[int]sys.ProcessEntry) []
 	}
 	pids := make(map[int]bool)
 	for pid := range table {
-		if pid != o.PID && descends(table, pid, o.PID) {
+		if pid != o.PID && isDescendant(table, pid, o.PID) {
 			pids[pid] = true
 		}
 	}
@@ -81,7 +81,7 @@ func (w *Watcher) family(o arena.Observation, table map[int]sys.ProcessEntry) []
 	delete(pids, o.PID)
 	all := []Process{}
 	for _, pid := range append([]int{o.PID}, slices.Sorted(maps.Keys(pids))...) {
-		p := w.process(pid, table)
+		p := w.processFacts(pid, table)
 		p.Holds, p.HoldsAlone, p.HoldsBlocks = holds[pid].Bytes, holds[pid].Alone.Bytes, holds[pid].Blocks
 		p.Seat = -1
 		if s, ok := seats[pid]; ok {
@@ -90,19 +90,19 @@ func (w *Watcher) family(o arena.Observation, table map[int]sys.ProcessEntry) []
 				p.State = Dead
 			}
 		}
-		p.Role = role(o, pid, p, table)
+		p.Role = processRole(o, pid, p, table)
 		all = append(all, p)
 	}
 	return all
 }
 
-func role(o arena.Observation, pid int, p Process, table map[int]sys.ProcessEntry) string {
+func processRole(o arena.Observation, pid int, p Process, table map[int]sys.ProcessEntry) string {
 	switch {
 	case pid == o.PID:
 		return Root
 	case p.Function != "":
 		return Worker
-	case !descends(table, pid, o.PID):
+	case !isDescendant(table, pid, o.PID):
 		return Peer
 	case p.Seat >= 0:
 		return Worker
@@ -110,7 +110,7 @@ func role(o arena.Observation, pid int, p Process, table map[int]sys.ProcessEntr
 	return Child
 }
 
-func descends(table map[int]sys.ProcessEntry, pid, from int) bool {
+func isDescendant(table map[int]sys.ProcessEntry, pid, from int) bool {
 	for range len(table) { // limits the loop if the table is inconsistent
 		if pid == from {
 			return true
@@ -124,8 +124,8 @@ func descends(table map[int]sys.ProcessEntry, pid, from int) bool {
 	return false
 }
 
-// process returns the data that the kernel has on a process.
-func (w *Watcher) process(pid int, table map[int]sys.ProcessEntry) Process {
+// processFacts returns the data that the kernel has on a process.
+func (w *Watcher) processFacts(pid int, table map[int]sys.ProcessEntry) Process {
 	e, ok := table[pid]
 	p := Process{PID: pid, Parent: e.Parent, Threads: e.Threads, State: Running}
 	switch e.State {
@@ -140,14 +140,14 @@ func (w *Watcher) process(pid int, table map[int]sys.ProcessEntry) Process {
 	f := w.factsOf(pid, e.Start)
 	p.GOMAXPROCS = f.gomaxprocs
 	p.Name, _ = sys.ProcessName(pid)
-	p.Function, p.Rank = job(f.title, p.Name)
+	p.Function, p.Rank = workerJob(f.title, p.Name)
 	return p
 }
 
-// job returns the function and the rank of a worker from its title and its name in ps. For a worker
-// that was started warm, the title says nothing, and the name is used, which the kernel truncates
-// to 15 bytes.
-func job(title, name string) (function string, rank *int) {
+// workerJob returns the function and the rank of a worker from its title and its name in ps. For a
+// worker that was started warm, the title says nothing, and the name is used, which the kernel
+// truncates to 15 bytes.
+func workerJob(title, name string) (function string, rank *int) {
 	text, isWorker := strings.CutPrefix(title, "shoal: ")
 	if !isWorker {
 		return "", nil
@@ -193,7 +193,7 @@ func (w *Watcher) factsOf(pid int, start uint64) facts {
 	return f
 }
 
-// forget removes the facts of processes that have ended.
-func (w *Watcher) forget(table map[int]sys.ProcessEntry) {
+// removeEnded removes the facts of processes that have ended.
+func (w *Watcher) removeEnded(table map[int]sys.ProcessEntry) {
 	maps.DeleteFunc(w.facts, func(pid int, f facts) bool { return table[pid].Start != f.start })
 }

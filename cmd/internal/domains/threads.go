@@ -27,8 +27,9 @@ type counted struct {
 
 const thorough = 10
 
-// watch samples the number of runnable threads of the domains' processes for the duration span.
-func (t *threads) watch(ctx context.Context, before *reading, first bool, span time.Duration) error {
+// sampleRunnable samples the number of runnable threads of the domains' processes for the duration
+// span.
+func (t *threads) sampleRunnable(ctx context.Context, before *reading, first bool, span time.Duration) error {
 	const looks = 5
 	t.runnable = make(map[int]int)
 	for range looks {
@@ -52,9 +53,9 @@ func (t *threads) watch(ctx context.Context, before *reading, first bool, span t
 	return nil
 }
 
-// count reads the involuntary switches of all processes and computes the rates since the previous
-// call.
-func (t *threads) count(table map[int]sys.ProcessEntry) {
+// countSwitches reads the involuntary switches of all processes and computes the rates since the
+// previous call.
+func (t *threads) countSwitches(table map[int]sys.ProcessEntry) {
 	before := t.switches
 	t.switches, t.involuntary, t.machine = make(map[int]counted, len(table)), make(map[int]float64), 0
 	for pid, e := range table {

@@ -28,11 +28,11 @@ type Wait struct {
 func (w Wait) What() string {
 	switch w.For {
 	case "lock":
-		return fmt.Sprintf("the %s %s", w.Kind, w.where())
+		return fmt.Sprintf("the %s %s", w.Kind, w.placeText())
 	case "barrier", "event":
-		return fmt.Sprintf("the %s %s", w.For, w.where())
+		return fmt.Sprintf("the %s %s", w.For, w.placeText())
 	}
-	return fmt.Sprintf("%s of %s %s", w.For, w.Kind, w.where())
+	return fmt.Sprintf("%s of %s %s", w.For, w.Kind, w.placeText())
 }
 
 // String returns the wait as text.
@@ -47,7 +47,7 @@ func (w Wait) String() string {
 	return fmt.Sprintf("%d waits for %s: %s", w.PID, w.What(), strings.Join(on, ", "))
 }
 
-func (w Wait) where() string {
+func (w Wait) placeText() string {
 	if w.Name != "" {
 		return fmt.Sprintf("%q", w.Name)
 	}
@@ -70,28 +70,30 @@ type Deadlock struct {
 	Doubt string `json:"doubt,omitempty"`
 }
 
-// own reports whether another goroutine of the waiting process can end the wait.
-func (w Wait) own() bool { return slices.Contains(w.On, w.PID) }
+// isOwnWait reports whether another goroutine of the waiting process can end the wait.
+func (w Wait) isOwnWait() bool { return slices.Contains(w.On, w.PID) }
 
-// idle reports whether a process without work waits in this way.
-func (w Wait) idle() bool { return w.For == "message" || w.For == "notification" || w.For == "event" }
+// isIdleWait reports whether a process without work waits in this way.
+func (w Wait) isIdleWait() bool {
+	return w.For == "message" || w.For == "notification" || w.For == "event"
+}
 
-// doubt returns a reason why a cycle may not be a deadlock, or an empty string.
-func doubt(circle []Wait) string {
-	if !slices.ContainsFunc(circle, func(w Wait) bool { return !w.idle() }) {
+// doubtReason returns a reason why a cycle may not be a deadlock, or an empty string.
+func doubtReason(circle []Wait) string {
+	if !slices.ContainsFunc(circle, func(w Wait) bool { return !w.isIdleWait() }) {
 		return "they may be idle"
 	}
-	if at := slices.IndexFunc(circle, Wait.own); at >= 0 {
+	if at := slices.IndexFunc(circle, Wait.isOwnWait); at >= 0 {
 		return fmt.Sprintf("another goroutine of process %d may continue", circle[at].PID)
 	}
 	return ""
 }
 
-// waits returns the wait-for graph of an observation. Listed waiters that could proceed are
+// waitGraph returns the wait-for graph of an observation. Listed waiters that could proceed are
 // omitted.
-func waits(o arena.Observation) (all []Wait) {
+func waitGraph(o arena.Observation) (all []Wait) {
 	for _, q := range o.Queues {
-		w := Wait{Block: q.Block, Name: first(q.Names), Kind: "queue", Need: 1, Progress: q.Puts + q.Gets}
+		w := Wait{Block: q.Block, Name: firstName(q.Names), Kind: "queue", Need: 1, Progress: q.Puts + q.Gets}
 		if q.Latest {
 			w.Kind = "latest"
 		}
@@ -105,14 +107,14 @@ func waits(o arena.Observation) (all []Wait) {
 		}
 	}
 	for _, l := range o.Locks {
-		all = append(all, waitsForLock(l)...)
+		all = append(all, lockWaits(l)...)
 	}
 	slices.SortStableFunc(all, func(a, b Wait) int { return cmp.Compare(a.PID, b.PID) })
 	return all
 }
 
-func waitsForLock(l arena.LockView) (all []Wait) {
-	w := Wait{Block: l.Block, Name: first(l.Names), Kind: l.Kind, Need: 1}
+func lockWaits(l arena.LockView) (all []Wait) {
+	w := Wait{Block: l.Block, Name: firstName(l.Names), Kind: l.Kind, Need: 1}
 	var shares []int
 	for _, s := range l.Shares {
 		if !s.Dead {
@@ -174,7 +176,7 @@ func appendWaits(all []Wait, w Wait, waiters []int) []Wait {
 	return all
 }
 
-func first(names []string) string {
+func firstName(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
@@ -199,17 +201,17 @@ func Deadlocks(before, after []Wait) []Deadlock {
 	for changed := true; changed; {
 		changed = false
 		for pid, waits := range stuck {
-			if slices.ContainsFunc(waits, func(w Wait) bool { return !seen[w.key()] || ends(w, stuck) }) {
+			if slices.ContainsFunc(waits, func(w Wait) bool { return !seen[w.key()] || canEnd(w, stuck) }) {
 				delete(stuck, pid)
 				changed = true
 			}
 		}
 	}
-	return circles(stuck)
+	return findCycles(stuck)
 }
 
-// ends reports whether processes that are not stuck can end the wait.
-func ends(w Wait, stuck map[int][]Wait) bool {
+// canEnd reports whether processes that are not stuck can end the wait.
+func canEnd(w Wait, stuck map[int][]Wait) bool {
 	free := 0
 	for _, pid := range w.On {
 		if stuck[pid] == nil {
@@ -219,9 +221,9 @@ func ends(w Wait, stuck map[int][]Wait) bool {
 	return w.Others || free >= w.Need || len(w.On) == 0
 }
 
-// circles returns disjoint cycles of the graph of stuck processes, usually the shortest one of each
-// strongly connected component.
-func circles(stuck map[int][]Wait) []Deadlock {
+// findCycles returns disjoint cycles of the graph of stuck processes, usually the shortest one of
+// each strongly connected component.
+func findCycles(stuck map[int][]Wait) []Deadlock {
 	all := []Deadlock{}
 	var pids []int
 	for pid := range stuck {
@@ -230,21 +232,21 @@ func circles(stuck map[int][]Wait) []Deadlock {
 	slices.Sort(pids)
 	done := make(map[int]bool)
 	for _, pid := range pids {
-		c := circle(stuck, pid)
-		if !slices.ContainsFunc(c, func(w Wait) bool { return !w.own() }) || // also if c is nil
+		c := shortestCycle(stuck, pid)
+		if !slices.ContainsFunc(c, func(w Wait) bool { return !w.isOwnWait() }) || // also if c is nil
 			slices.ContainsFunc(c, func(w Wait) bool { return done[w.PID] }) {
 			continue
 		}
 		for _, w := range c {
 			done[w.PID] = true
 		}
-		all = append(all, Deadlock{Waits: c, Doubt: doubt(c)})
+		all = append(all, Deadlock{Waits: c, Doubt: doubtReason(c)})
 	}
 	return all
 }
 
-// circle returns the shortest cycle through a process, or nil.
-func circle(stuck map[int][]Wait, from int) []Wait {
+// shortestCycle returns the shortest cycle through a process, or nil.
+func shortestCycle(stuck map[int][]Wait, from int) []Wait {
 	came := make(map[int][]Wait) // first path to each process
 	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]

@@ -11,7 +11,7 @@ import (
 
 // A board displays the workers' reports during training.
 type board interface {
-	show(r report)
+	showReport(r report)
 	close() // leaves the display as it is
 }
 
@@ -27,9 +27,9 @@ func newBoard(o *Options, totals []int) board {
 // lines prints the lines of the PyTorch example, with the rank after the process ID.
 type lines struct{ w io.Writer }
 
-func (l lines) show(r report) {
+func (l lines) showReport(r report) {
 	fmt.Fprintf(l.w, "%d\trank %d\tTrain Epoch: %d [%d/%d (%d%%)]\tLoss: %.6f\n",
-		r.PID, r.Rank, r.Epoch, r.Done, r.Of, r.percent(), r.Loss)
+		r.PID, r.Rank, r.Epoch, r.Done, r.Of, r.percentDone(), r.Loss)
 }
 
 func (l lines) close() {}
@@ -50,17 +50,17 @@ func newBars(w io.Writer, totals []int, epochs int) *bars {
 	for rank, total := range totals {
 		one := new(bar)
 		one.Bar = b.all.AddBar(int64(total),
-			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return one.head(rank) },
+			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return one.headText(rank) },
 				decor.WCSyncSpaceR)),
 			mpb.AppendDecorators(
 				decor.Percentage(decor.WCSyncSpace),
-				decor.Any(func(decor.Statistics) string { return one.tail(epochs) }, decor.WCSyncSpace)))
+				decor.Any(func(decor.Statistics) string { return one.tailText(epochs) }, decor.WCSyncSpace)))
 		b.of = append(b.of, one)
 	}
 	return b
 }
 
-func (b *bar) head(rank int) string {
+func (b *bar) headText(rank int) string {
 	r := b.last.Load()
 	if r == nil {
 		return fmt.Sprintf("worker %d", rank)
@@ -68,7 +68,7 @@ func (b *bar) head(rank int) string {
 	return fmt.Sprintf("worker %d, pid %d", rank, r.PID)
 }
 
-func (b *bar) tail(epochs int) string {
+func (b *bar) tailText(epochs int) string {
 	r := b.last.Load()
 	if r == nil {
 		return "starting"
@@ -76,7 +76,7 @@ func (b *bar) tail(epochs int) string {
 	return fmt.Sprintf("epoch %d/%d, loss %.4f", r.Epoch, epochs, r.Loss)
 }
 
-func (b *bars) show(r report) {
+func (b *bars) showReport(r report) {
 	if r.Rank < 0 || r.Rank >= len(b.of) {
 		return
 	}

@@ -44,22 +44,22 @@ const (
 func (c *Command) Options() Options {
 	return Options{
 		Data: c.Data, Download: c.Download, Mirror: c.Mirror, Device: c.Device,
-		Workers: c.workers(), Threads: c.Threads, Shard: c.Shard,
-		Epochs: c.epochs(), BatchSize: c.BatchSize, TestBatchSize: c.TestBatchSize,
+		Workers: c.workerCount(), Threads: c.Threads, Shard: c.Shard,
+		Epochs: c.epochCount(), BatchSize: c.BatchSize, TestBatchSize: c.TestBatchSize,
 		LR: c.LR, Momentum: c.Momentum, Seed: c.Seed, DryRun: c.DryRun,
 		Out: c.Out, Trace: c.Trace, LogInterval: c.LogInterval, JSON: c.JSON, Verbose: c.Verbose,
 		Stdout: os.Stdout, Stderr: os.Stderr,
 	}
 }
 
-func (c *Command) workers() int {
+func (c *Command) workerCount() int {
 	if c.NumProcesses != nil {
 		return *c.NumProcesses
 	}
 	return c.Workers
 }
 
-func (c *Command) epochs() int {
+func (c *Command) epochCount() int {
 	switch {
 	case c.Epochs != nil:
 		return *c.Epochs

@@ -39,8 +39,8 @@ func openCurves(ctx context.Context) (c *curves, err error) {
 // store publishes the means over the workers' latest reports.
 func (c *curves) store(j *journal) error {
 	ctx := context.Background() // never blocks: this is the only writer
-	_, err1 := c.loss.Store(ctx, j.mean(func(r report) float64 { return r.Loss }))
-	_, err2 := c.accuracy.Store(ctx, j.mean(func(r report) float64 { return r.Accuracy }))
+	_, err1 := c.loss.Store(ctx, j.meanOf(func(r report) float64 { return r.Loss }))
+	_, err2 := c.accuracy.Store(ctx, j.meanOf(func(r report) float64 { return r.Accuracy }))
 	return errors.Join(err1, err2)
 }
 

@@ -17,8 +17,8 @@ type digits struct {
 	train, test *data.TensorDataset // images (n, 28, 28) uint8 and labels (n) int64
 }
 
-// to moves both sets to a device.
-func (d *digits) to(dev tensor.Device) error { return errors.Join(d.train.To(dev), d.test.To(dev)) }
+// moveTo moves both sets to a device.
+func (d *digits) moveTo(dev tensor.Device) error { return errors.Join(d.train.To(dev), d.test.To(dev)) }
 
 // Numbers of rendered digits. They suffice for learning in one epoch, and rendering is fast on any
 // machine.
@@ -27,24 +27,24 @@ const (
 	renderTest  = 2000
 )
 
-// digits reads the MNIST files or renders digits. The test set uses the complement of the seed, so
-// that it does not contain training images.
-func (o *Options) digits(ctx context.Context) (*digits, error) {
+// openDigits reads the MNIST files or renders digits. The test set uses the complement of the seed,
+// so that it does not contain training images.
+func (o *Options) openDigits(ctx context.Context) (*digits, error) {
 	if o.Data == "" {
 		return &digits{"digits", datasets.Digits(renderTrain, o.Seed), datasets.Digits(renderTest, ^o.Seed)}, nil
 	}
 	if o.Download {
-		if err := o.download(ctx); err != nil {
+		if err := o.downloadFiles(ctx); err != nil {
 			return nil, err
 		}
 	}
 	train, err := datasets.MNIST(o.Data, true)
 	if err != nil {
-		return nil, o.advise(err)
+		return nil, o.adviseFiles(err)
 	}
 	test, err := datasets.MNIST(o.Data, false)
 	if err != nil {
-		return nil, o.advise(err)
+		return nil, o.adviseFiles(err)
 	}
 	if train.Len() == 0 || test.Len() == 0 {
 		return nil, fmt.Errorf("%s: %w: got %d training images and %d test images, want at least 1 of each", o.Data,
@@ -53,8 +53,8 @@ func (o *Options) digits(ctx context.Context) (*digits, error) {
 	return &digits{"mnist", train, test}, nil
 }
 
-// advise adds the remedy to an error about a missing file.
-func (o *Options) advise(err error) error {
+// adviseFiles adds the remedy to an error about a missing file.
+func (o *Options) adviseFiles(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w; download missing files with --download, or leave out --data to render digits", err)
 	}

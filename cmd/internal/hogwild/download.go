@@ -10,8 +10,8 @@ import (
 // downloader is a separate program, because package net would make this one dynamically linked.
 const downloader = "shoal-download"
 
-// download fetches the missing MNIST files. The error wraps [ErrDownload].
-func (o *Options) download(ctx context.Context) error {
+// downloadFiles fetches the missing MNIST files. The error wraps [ErrDownload].
+func (o *Options) downloadFiles(ctx context.Context) error {
 	var args []string
 	if o.Mirror != "" {
 		args = append(args, "-mirror", o.Mirror)
@@ -20,7 +20,7 @@ func (o *Options) download(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDownload, err)
 	}
-	o.note("%q", c.Args)
+	o.printNote("%q", c.Args)
 	c.Stdout, c.Stderr = o.Stderr, o.Stderr
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("%w: MNIST to %s: %s: %w", ErrDownload, o.Data, downloader, err)

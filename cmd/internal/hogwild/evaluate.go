@@ -28,14 +28,15 @@ func evaluate(ctx context.Context, net *Net, set *data.TensorDataset, batchSize 
 		images, labels := batch[0], batch[1]
 		logp := net.Forward(scope.NoGrad(images))
 		loss += nn.NLLLoss{}.Of(logp, labels).Item() * float64(labels.Numel())
-		correct += hits(logp.T(), labels)
+		correct += countHits(logp.T(), labels)
 		scope.Reset()
 		batch.Close()
 	}
 	return loss / float64(max(1, set.Len())), correct, nil
 }
 
-// hits returns the number of rows of logp, of shape (n, classes), with their maximum at the label.
-func hits(logp, labels *tensor.Tensor) int {
+// countHits returns the number of rows of logp, of shape (n, classes), with their maximum at the
+// label.
+func countHits(logp, labels *tensor.Tensor) int {
 	return int(tensor.Eq(tensor.Argmax(logp, 1), labels).Sum())
 }

@@ -19,7 +19,7 @@ func ShowBars(w io.Writer, totals []int, epochs int, reports ...Report) {
 
 func showAll(b board, reports []Report) {
 	for _, r := range reports {
-		b.show(r)
+		b.showReport(r)
 	}
 	b.close()
 }
@@ -30,7 +30,7 @@ func (r *Result) Heard(workers int, seconds float64, reports ...Report) {
 	for _, one := range reports {
 		j.add(one)
 	}
-	r.heard(j, time.Duration(seconds*float64(time.Second)))
+	r.storeReports(j, time.Duration(seconds*float64(time.Second)))
 }
 
 // Write is what a run does with its result.

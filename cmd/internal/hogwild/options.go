@@ -108,8 +108,8 @@ func (o *Options) device() (tensor.Device, error) {
 	return dev, nil
 }
 
-// threads returns the thread budget of each worker.
-func (o *Options) threads() int {
+// threadBudget returns the thread budget of each worker.
+func (o *Options) threadBudget() int {
 	return cmp.Or(o.Threads, max(1, shoal.Threads()/o.Workers))
 }
 
@@ -121,8 +121,8 @@ func (o *Options) log() io.Writer {
 	return o.Stdout
 }
 
-// note prints a message if Verbose is set.
-func (o *Options) note(format string, args ...any) {
+// printNote prints a message if Verbose is set.
+func (o *Options) printNote(format string, args ...any) {
 	if o.Verbose {
 		fmt.Fprintf(o.log(), format+"\n", args...)
 	}

@@ -14,20 +14,20 @@ type report struct {
 	Total       int // samples since the start
 	Loss        float64
 	Accuracy    float64 // correct share of the last batch
-	Peak, Alone int64   // bytes, see memory
+	Peak, Alone int64   // bytes, see memoryUsage
 }
 
-// percent returns the progress of the epoch.
-func (r report) percent() int {
+// percentDone returns the progress of the epoch.
+func (r report) percentDone() int {
 	if r.Of == 0 {
 		return 100
 	}
 	return 100 * r.Done / r.Of
 }
 
-// memory returns the peak resident memory of this process, shared memory included, and its current
-// private memory. Both are 0 if the system does not report them.
-func memory() (peak, alone int64) {
+// memoryUsage returns the peak resident memory of this process, shared memory included, and its
+// current private memory. Both are 0 if the system does not report them.
+func memoryUsage() (peak, alone int64) {
 	m, err := sys.ResidentMemory(os.Getpid())
 	if err != nil {
 		return 0, 0
@@ -46,8 +46,8 @@ func (j *journal) add(r report) {
 	}
 }
 
-// mean returns the mean of one figure over the workers that have reported.
-func (j *journal) mean(of func(report) float64) float64 {
+// meanOf returns the mean of one figure over the workers that have reported.
+func (j *journal) meanOf(of func(report) float64) float64 {
 	sum, n := 0.0, 0
 	for _, r := range j.last {
 		if r.Total > 0 {
@@ -58,16 +58,16 @@ func (j *journal) mean(of func(report) float64) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// samples returns the number of samples trained on by all workers.
-func (j *journal) samples() (n int) {
+// totalSamples returns the number of samples trained on by all workers.
+func (j *journal) totalSamples() (n int) {
 	for _, r := range j.last {
 		n += r.Total
 	}
 	return n
 }
 
-// column returns one figure for each worker.
-func (j *journal) column(of func(report) int64) []int64 {
+// columnOf returns one figure for each worker.
+func (j *journal) columnOf(of func(report) int64) []int64 {
 	all := make([]int64, len(j.last))
 	for i, r := range j.last {
 		all[i] = of(r)

@@ -68,22 +68,22 @@ func (n Number) MarshalJSON() ([]byte, error) {
 
 func newResult(o *Options, dev tensor.Device) *Result {
 	return &Result{
-		Device: tensor.Place{Device: dev}.String(), Workers: o.Workers, ThreadsPerWorker: o.threads(),
+		Device: tensor.Place{Device: dev}.String(), Workers: o.Workers, ThreadsPerWorker: o.threadBudget(),
 		Epochs: o.Epochs, BatchSize: o.BatchSize,
 		LR: o.LR, Momentum: o.Momentum, Seed: o.Seed, Shard: o.Shard, DryRun: o.DryRun,
 	}
 }
 
-// heard stores the figures reported by the workers.
-func (r *Result) heard(j *journal, d time.Duration) {
-	r.Samples, r.Seconds = j.samples(), d.Seconds()
+// storeReports stores the figures reported by the workers.
+func (r *Result) storeReports(j *journal, d time.Duration) {
+	r.Samples, r.Seconds = j.totalSamples(), d.Seconds()
 	r.SamplesPerSecond = float64(r.Samples) / r.Seconds
-	r.PeakBytes = j.column(func(r report) int64 { return r.Peak })
-	r.PrivateBytes = j.column(func(r report) int64 { return r.Alone })
+	r.PeakBytes = j.columnOf(func(r report) int64 { return r.Peak })
+	r.PrivateBytes = j.columnOf(func(r report) int64 { return r.Alone })
 }
 
-// tally stores the domain's final counters. Blocks that are still in use have been leaked.
-func (r *Result) tally(s arena.Stats) {
+// storeStats stores the domain's final counters. Blocks that are still in use have been leaked.
+func (r *Result) storeStats(s arena.Stats) {
 	r.LeakedBlocks, r.LeakedBytes = s.Blocks, s.Bytes
 	r.Allocated, r.Reaped = s.Allocs, s.Reaped
 }
@@ -93,30 +93,30 @@ func (r *Result) write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(r)
 	}
-	return r.text(w)
+	return r.writeText(w)
 }
 
-func (r *Result) text(w io.Writer) error {
+func (r *Result) writeText(w io.Writer) error {
 	p := &printer{w: w}
-	p.line("")
-	p.line("trained    %d samples of %s on %s by %s of %s in %.1f s: %.0f samples/s",
+	p.printLine("")
+	p.printLine("trained    %d samples of %s on %s by %s of %s in %.1f s: %.0f samples/s",
 		r.Samples, r.Dataset, r.Device, words.Count(r.Workers, "worker"),
 		words.Count(r.ThreadsPerWorker, "thread"), r.Seconds, r.SamplesPerSecond)
-	p.line("shared     %s in one copy; %s copied into it once, %s copied between processes since",
+	p.printLine("shared     %s in one copy; %s copied into it once, %s copied between processes since",
 		words.Bytes(r.BytesShared), words.Bytes(r.BytesMovedIn), words.Bytes(r.BytesCopied))
 	if len(r.PeakBytes) > 0 {
-		p.line("peak       %s per worker at most, %s of it private", words.Bytes(slices.Max(r.PeakBytes)),
+		p.printLine("peak       %s per worker at most, %s of it private", words.Bytes(slices.Max(r.PeakBytes)),
 			words.Bytes(slices.Max(r.PrivateBytes)))
 	}
-	p.line("left over  %d of %d blocks, %s", r.LeakedBlocks, r.Allocated, words.Bytes(r.LeakedBytes))
+	p.printLine("left over  %d of %d blocks, %s", r.LeakedBlocks, r.Allocated, words.Bytes(r.LeakedBytes))
 	if r.Reaped > 0 {
-		p.line("died       %s; their blocks were reclaimed", words.Count(r.Reaped, "worker"))
+		p.printLine("died       %s; their blocks were reclaimed", words.Count(r.Reaped, "worker"))
 	}
 	if r.Model != "" {
-		p.line("saved      %s", r.Model)
+		p.printLine("saved      %s", r.Model)
 	}
 	if r.Tested {
-		p.line("Test set: Average loss: %.4f, Accuracy: %d/%d (%.2f%%)", r.TestLoss, r.Correct, r.TestSize,
+		p.printLine("Test set: Average loss: %.4f, Accuracy: %d/%d (%.2f%%)", r.TestLoss, r.Correct, r.TestSize,
 			100*r.Accuracy)
 	}
 	return p.err
@@ -128,7 +128,7 @@ type printer struct {
 	err error
 }
 
-func (p *printer) line(format string, args ...any) {
+func (p *printer) printLine(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
 	}

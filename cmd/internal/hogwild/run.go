@@ -21,7 +21,7 @@ import (
 // and the error has the cause. If the reader of the output closes the pipe, training stops,
 // the network is saved, and Run returns [ErrUnread].
 func Run(ctx context.Context, o Options) error {
-	ctx, release := o.whileRead(ctx)
+	ctx, release := o.contextWhileRead(ctx)
 	defer release()
 	if err := o.check(); err != nil {
 		return err
@@ -37,22 +37,22 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	failed := join(r.traced("train", func() error { return r.train(ctx) }),
-		r.traced("test", func() error { return r.test(ctx) }), r.traced("save", r.save), r.close())
+	failed := joinErrors(r.tracePhase("train", func() error { return r.runTraining(ctx) }),
+		r.tracePhase("test", func() error { return r.testNetwork(ctx) }), r.tracePhase("save", r.save), r.close())
 	if failed != nil {
 		r.result.Failure = failed.Error()
 	}
-	r.result.tally(r.domain.Stats())
-	err = join(failed, r.result.write(o.Stdout, o.JSON))
+	r.result.storeStats(r.domain.Stats())
+	err = joinErrors(failed, r.result.write(o.Stdout, o.JSON))
 	if errors.Is(context.Cause(ctx), ErrUnread) {
-		return r.leftAlone()
+		return r.reportUnread()
 	}
 	return err
 }
 
-// leftAlone prints on standard error where the network was saved after the reader of standard
+// reportUnread prints on standard error where the network was saved after the reader of standard
 // output has closed the pipe. It returns [ErrUnread].
-func (r *run) leftAlone() error {
+func (r *run) reportUnread() error {
 	switch {
 	case r.unsaved != nil:
 		fmt.Fprintf(r.Stderr, "%v; training stopped; %v\n", ErrUnread, words.CleanError(r.unsaved))
@@ -62,9 +62,9 @@ func (r *run) leftAlone() error {
 	return ErrUnread
 }
 
-// join is like [errors.Join], but returns a single error unchanged, so that %+v prints the stack of
-// a worker.
-func join(errs ...error) error {
+// joinErrors is like [errors.Join], but returns a single error unchanged, so that %+v prints the
+// stack of a worker.
+func joinErrors(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {
 		return errs[0]
@@ -85,8 +85,8 @@ type run struct {
 	track   *trace.Track
 }
 
-// traced runs a phase and records it as a span of the trace.
-func (r *run) traced(name string, do func() error) error {
+// tracePhase runs a phase and records it as a span of the trace.
+func (r *run) tracePhase(name string, do func() error) error {
 	begin := r.track.Now()
 	defer func() { r.track.Span(name, begin, r.track.Now()) }()
 	return do()
@@ -105,30 +105,31 @@ func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err erro
 		}
 	}
 	r.track = r.trace.Track("run")
-	err = r.traced("data set", func() error {
-		r.digits, err = o.digits(ctx)
+	err = r.tracePhase("data set", func() error {
+		r.digits, err = o.openDigits(ctx)
 		return err
 	})
 	if err != nil {
 		return nil, errors.Join(err, r.trace.Close())
 	}
 	r.net = newNet(o.Seed)
-	if err := errors.Join(nn.To(r.net, dev), r.digits.to(dev), r.digits.train.Share(), nn.Share(r.net)); err != nil {
+	if err := errors.Join(nn.To(r.net, dev), r.digits.moveTo(dev), r.digits.train.Share(),
+		nn.Share(r.net)); err != nil {
 		r.close()
 		return nil, fmt.Errorf("move the network and %s to shared memory: %w", r.digits.name, err)
 	}
 	s := r.domain.Stats()
 	r.result.Dataset, r.result.TrainSize, r.result.TestSize = r.digits.name, r.digits.train.Len(), r.digits.test.Len()
-	r.result.BytesShared, r.result.BytesMovedIn = s.Bytes+r.far(), s.Copied+r.far()
-	o.note("%s: %d training images, %d test images; %s with %s; %s shared",
+	r.result.BytesShared, r.result.BytesMovedIn = s.Bytes+r.deviceBytes(), s.Copied+r.deviceBytes()
+	o.printNote("%s: %d training images, %d test images; %s with %s; %s shared",
 		r.digits.name, r.result.TrainSize, r.result.TestSize, words.Count(o.Workers, "worker"),
-		words.Count(o.threads(), "thread"), words.Bytes(r.result.BytesShared))
+		words.Count(o.threadBudget(), "thread"), words.Bytes(r.result.BytesShared))
 	return r, nil
 }
 
-// far returns the bytes of the network and the training set on a device, which the domain does not
-// count.
-func (r *run) far() (n int64) {
+// deviceBytes returns the bytes of the network and the training set on a device, which the domain
+// does not count.
+func (r *run) deviceBytes() (n int64) {
 	if r.device == nil {
 		return 0
 	}
@@ -141,9 +142,9 @@ func (r *run) far() (n int64) {
 	return n
 }
 
-// train starts the workers and shows their reports until all of them have exited. It returns the
-// first worker's error.
-func (r *run) train(ctx context.Context) (failed error) {
+// runTraining starts the workers and shows their reports until all of them have exited. It returns
+// the first worker's error.
+func (r *run) runTraining(ctx context.Context) (failed error) {
 	reports, err := ipc.NewQueue[report](64 * r.Workers)
 	if err != nil {
 		return fmt.Errorf("create report queue: %w", err)
@@ -157,15 +158,15 @@ func (r *run) train(ctx context.Context) (failed error) {
 	start := time.Now()
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: r.Workers, Threads: r.Threads})
 	defer g.Close()
-	j := r.job(reports.Sender())
+	j := r.workerJob(reports.Sender())
 	for range r.Workers {
 		trainer.Go(g, j)
 	}
 	reports.Sender().Close() // the queue ends with the last worker
-	heard := r.listen(reports.Receiver(), j.totals(), seen)
+	heard := r.listen(reports.Receiver(), j.totalSamples(), seen)
 	failed = g.Wait()
-	r.result.heard(heard, time.Since(start))
-	r.result.BytesCopied = r.domain.Stats().Copied + r.far() - r.result.BytesMovedIn
+	r.result.storeReports(heard, time.Since(start))
+	r.result.BytesCopied = r.domain.Stats().Copied + r.deviceBytes() - r.result.BytesMovedIn
 	return failed
 }
 
@@ -180,19 +181,19 @@ func (r *run) listen(reports *ipc.Receiver[report], totals []int, seen *curves) 
 			return heard
 		}
 		if err != nil {
-			r.note("report lost: %v", err)
+			r.printNote("report lost: %v", err)
 			continue
 		}
 		heard.add(one)
-		b.show(one)
+		b.showReport(one)
 		if err := seen.store(heard); err != nil {
-			r.note("curve point lost: %v", err)
+			r.printNote("curve point lost: %v", err)
 		}
 	}
 }
 
-// job returns the argument of every worker.
-func (r *run) job(reports *ipc.Sender[report]) job {
+// workerJob returns the argument of every worker.
+func (r *run) workerJob(reports *ipc.Sender[report]) job {
 	return job{
 		Net: r.net, Digits: r.digits.train, Reports: reports,
 		Trace:   r.trace,
@@ -201,8 +202,8 @@ func (r *run) job(reports *ipc.Sender[report]) job {
 	}
 }
 
-// test evaluates the network on the test set. It is skipped after an interrupt.
-func (r *run) test(ctx context.Context) error {
+// testNetwork evaluates the network on the test set. It is skipped after an interrupt.
+func (r *run) testNetwork(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -229,7 +230,7 @@ func (r *run) save() (err error) {
 
 // close releases the root process's shared memory and device memory.
 func (r *run) close() error {
-	err := join(r.digits.train.Close(), r.digits.test.Close(), nn.Close(r.net), r.trace.Close())
+	err := joinErrors(r.digits.train.Close(), r.digits.test.Close(), nn.Close(r.net), r.trace.Close())
 	for try := 0; r.device != nil && try < 10 && r.domain.Stats().Blocks > 0; try++ {
 		err = errors.Join(err, tensor.EmptyCache()) // memory allocated by the test
 	}

@@ -39,21 +39,21 @@ var trainer = shoal.Register("hogwild", func(ctx context.Context, rank int, j jo
 	w := newWorker(rank, j)
 	defer w.close()
 	for epoch := range j.Epochs {
-		if err := w.pass(ctx, epoch); err != nil {
+		if err := w.trainEpoch(ctx, epoch); err != nil {
 			return err
 		}
 	}
 	return nil
 })
 
-// samples returns the number of samples of a worker in an epoch.
-func (j *job) samples(rank int) int { return j.order(rank, 0).Len() }
+// sampleCount returns the number of samples of a worker in an epoch.
+func (j *job) sampleCount(rank int) int { return j.sampler(rank, 0).Len() }
 
-// totals returns each worker's number of samples in the whole run.
-func (j *job) totals() []int {
+// totalSamples returns each worker's number of samples in the whole run.
+func (j *job) totalSamples() []int {
 	all := make([]int, j.Workers)
 	for rank := range all {
-		n := j.samples(rank)
+		n := j.sampleCount(rank)
 		if j.DryRun {
 			n = min(n, j.BatchSize)
 		}
@@ -78,7 +78,7 @@ func newWorker(rank int, j job) *worker {
 	tensor.ManualSeed(seed) // for dropout
 	return &worker{
 		job: j, track: j.Trace.Track("train"),
-		loader: data.NewLoader(j.Digits, data.Options{BatchSize: j.BatchSize, Sampler: j.order(rank, seed),
+		loader: data.NewLoader(j.Digits, data.Options{BatchSize: j.BatchSize, Sampler: j.sampler(rank, seed),
 			Transform: pixels, Trace: j.Trace}),
 		scope: autograd.NewScope(),
 		sgd:   optim.NewSGD(nn.Params(j.Net), optim.SGDOptions{LR: j.LR, Momentum: j.Momentum}),
@@ -91,37 +91,37 @@ func (w *worker) close() {
 	w.Trace.Close()
 }
 
-// order returns a worker's sample order: all samples, or with Shard a part of an order that all
+// sampler returns a worker's sample order: all samples, or with Shard a part of an order that all
 // workers share.
-func (j *job) order(rank int, seed uint64) data.Sampler {
+func (j *job) sampler(rank int, seed uint64) data.Sampler {
 	if j.Shard {
 		return data.Shard(data.Random(j.Digits.Len(), j.Seed), rank, j.Workers)
 	}
 	return data.Random(j.Digits.Len(), seed)
 }
 
-// pass trains for one epoch and sends reports.
-func (w *worker) pass(ctx context.Context, epoch int) error {
-	w.said.Epoch, w.said.Done, w.said.Of = epoch+1, 0, w.samples(w.said.Rank)
+// trainEpoch trains for one epoch and sends reports.
+func (w *worker) trainEpoch(ctx context.Context, epoch int) error {
+	w.said.Epoch, w.said.Done, w.said.Of = epoch+1, 0, w.sampleCount(w.said.Rank)
 	steps, begin := 0, w.track.Now()
 	defer func() { w.track.Span(fmt.Sprint("epoch ", epoch+1), begin, w.track.Now()) }()
 	at := begin
 	for batch, err := range w.loader.Epoch(ctx, epoch) {
-		at = w.span("batch wait", at)
+		at = w.recordSpan("batch wait", at)
 		if err != nil {
 			return err
 		}
 		steps++
 		last := w.said.Done+batch[1].Numel() == w.said.Of || w.DryRun
 		told := last || steps%w.LogInterval == 0
-		at = w.step(batch, at, told)
+		at = w.trainBatch(batch, at, told)
 		batch.Close()
 		if told {
-			w.said.Peak, w.said.Alone = memory()
+			w.said.Peak, w.said.Alone = memoryUsage()
 			if err := w.Reports.Put(ctx, w.said); err != nil {
 				return err
 			}
-			at = w.span("report", at)
+			at = w.recordSpan("report", at)
 		}
 		if last {
 			break
@@ -130,31 +130,31 @@ func (w *worker) pass(ctx context.Context, epoch int) error {
 	return nil
 }
 
-// step trains on one batch. Other workers modify the parameters concurrently; see Note [Hogwild] in
-// package optim. It returns the end time of the step for the trace. The accuracy is computed only
-// if told is set, because it will be reported then.
-func (w *worker) step(batch data.Batch, at time.Time, told bool) time.Time {
+// trainBatch trains on one batch. Other workers modify the parameters concurrently; see Note
+// [Hogwild] in package optim. It returns the end time of the step for the trace. The accuracy is
+// computed only if told is set, because it will be reported then.
+func (w *worker) trainBatch(batch data.Batch, at time.Time, told bool) time.Time {
 	images, labels := batch[0], batch[1]
 	w.sgd.ZeroGrad()
 	logp := w.Net.Forward(w.scope.Const(images))
 	loss := nn.NLLLoss{}.Of(logp, labels)
 	if told {
-		w.said.Accuracy = float64(hits(logp.T(), labels)) / float64(max(1, labels.Numel()))
+		w.said.Accuracy = float64(countHits(logp.T(), labels)) / float64(max(1, labels.Numel()))
 	}
-	at = w.span("forward", at)
+	at = w.recordSpan("forward", at)
 	loss.Backward()
-	at = w.span("backward", at)
+	at = w.recordSpan("backward", at)
 	w.sgd.Step()
 	w.said.Loss = loss.Item()
 	n := labels.Numel()
 	w.said.Done += n
 	w.said.Total += n
 	w.scope.Reset()
-	return w.span("step", at)
+	return w.recordSpan("step", at)
 }
 
-// span records a span from begin to now in the trace and returns its end.
-func (w *worker) span(name string, begin time.Time) time.Time {
+// recordSpan records a span from begin to now in the trace and returns its end.
+func (w *worker) recordSpan(name string, begin time.Time) time.Time {
 	end := w.track.Now()
 	w.track.Span(name, begin, end)
 	return end

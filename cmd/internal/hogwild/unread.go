@@ -18,12 +18,12 @@ type unread struct{}
 func (unread) Error() string        { return ErrUnread.Error() }
 func (unread) Is(target error) bool { return target == ErrUnread || target == context.Canceled }
 
-// whileRead returns a context that is canceled when a write of the run fails with EPIPE. Without
-// it, SIGPIPE would kill the process, and the trained network would be lost. The caller must call
-// release, which restores the default action of SIGPIPE.
+// contextWhileRead returns a context that is canceled when a write of the run fails with EPIPE.
+// Without it, SIGPIPE would kill the process, and the trained network would be lost. The caller
+// must call release, which restores the default action of SIGPIPE.
 //
 // The signal alone must not end the run, because waking a worker that has exited may raise it too.
-func (o *Options) whileRead(ctx context.Context) (reading context.Context, release func()) {
+func (o *Options) contextWhileRead(ctx context.Context) (reading context.Context, release func()) {
 	reading, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGPIPE)

@@ -19,7 +19,7 @@ func TestOnlyAWriteWithoutAReaderEndsTheRun(t *testing.T) {
 	}
 	defer w.Close()
 	o := Options{Stdout: w, Stderr: io.Discard}
-	ctx, release := o.whileRead(t.Context())
+	ctx, release := o.contextWhileRead(t.Context())
 	defer release()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGPIPE); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// columns returns the text width for a file: the width of the terminal, at most 100, or 80.
-func columns(f *os.File) int {
+// textWidth returns the text width for a file: the width of the terminal, at most 100, or 80.
+func textWidth(f *os.File) int {
 	const widest = 100
 	if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 		return min(w, widest)
@@ -23,10 +23,10 @@ func columns(f *os.File) int {
 // An entry is a term, such as an option, and its description.
 type entry struct{ term, text string }
 
-// help writes the usage of a program, or of its active command. Lines have at most width characters
-// unless a single word is longer. It replaces the help of package flags, which breaks words and
-// leaves ten columns for descriptions on a narrow terminal.
-func help(out io.Writer, p *flags.Parser, width int) error {
+// writeHelp writes the usage of a program, or of its active command. Lines have at most width
+// characters unless a single word is longer. It replaces the help of package flags, which breaks
+// words and leaves ten columns for descriptions on a narrow terminal.
+func writeHelp(out io.Writer, p *flags.Parser, width int) error {
 	c, usage := p.Command, p.Name
 	if p.Active != nil {
 		c = p.Active
@@ -46,24 +46,24 @@ func help(out io.Writer, p *flags.Parser, width int) error {
 		}
 		arguments = append(arguments, entry{a.Name, a.Description})
 	}
-	b.WriteString("Usage:\n  " + wrap(usage, width-4, "\n    ") + "\n")
-	b.WriteString("\n" + wrap(c.ShortDescription, width, "\n") + "\n")
-	list(&b, "Arguments", arguments, width)
-	list(&b, "Options", append(options(c.Group), entry{"-h, --help", "Show this help."}), width)
+	b.WriteString("Usage:\n  " + wrapText(usage, width-4, "\n    ") + "\n")
+	b.WriteString("\n" + wrapText(c.ShortDescription, width, "\n") + "\n")
+	writeEntries(&b, "Arguments", arguments, width)
+	writeEntries(&b, "Options", append(listOptions(c.Group), entry{"-h, --help", "Show this help."}), width)
 	var commands []entry
 	for _, s := range c.Commands() {
 		commands = append(commands, entry{s.Name, s.ShortDescription})
 	}
-	list(&b, "Commands", commands, width)
+	writeEntries(&b, "Commands", commands, width)
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// options returns the options of a command except --help.
-func options(g *flags.Group) (all []entry) {
+// listOptions returns the options of a command except --help.
+func listOptions(g *flags.Group) (all []entry) {
 	for _, s := range g.Groups() {
 		if s.ShortDescription != "Help Options" {
-			all = append(all, options(s)...)
+			all = append(all, listOptions(s)...)
 		}
 	}
 	for _, o := range g.Options() {
@@ -85,9 +85,9 @@ func options(g *flags.Group) (all []entry) {
 	return all
 }
 
-// list writes entries below a heading in two columns. If the second column would be too narrow,
-// each description is written below its term.
-func list(b *strings.Builder, heading string, all []entry, width int) {
+// writeEntries writes entries below a heading in two columns. If the second column would be too
+// narrow, each description is written below its term.
+func writeEntries(b *strings.Builder, heading string, all []entry, width int) {
 	if len(all) == 0 {
 		return
 	}
@@ -99,16 +99,16 @@ func list(b *strings.Builder, heading string, all []entry, width int) {
 	fmt.Fprintf(b, "\n%s:\n", heading)
 	for _, e := range all {
 		if width-column < narrow {
-			b.WriteString("  " + e.term + "\n        " + wrap(e.text, width-below, "\n        ") + "\n")
+			b.WriteString("  " + e.term + "\n        " + wrapText(e.text, width-below, "\n        ") + "\n")
 			continue
 		}
 		fmt.Fprintf(b, "  %-*s%s\n", column-inset, e.term,
-			wrap(e.text, width-column, "\n"+strings.Repeat(" ", column)))
+			wrapText(e.text, width-column, "\n"+strings.Repeat(" ", column)))
 	}
 }
 
-// wrap breaks text between words into lines of at most width characters, separated by end.
-func wrap(text string, width int, end string) string {
+// wrapText breaks text between words into lines of at most width characters, separated by end.
+func wrapText(text string, width int, end string) string {
 	var b strings.Builder
 	used := 0
 	for i, word := range strings.Fields(text) {

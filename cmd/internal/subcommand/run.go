@@ -62,7 +62,7 @@ func run(ctx context.Context, program, does string, commands []Command) error {
 	}
 	rest, err := parser.ParseArgs(os.Args[1:])
 	if bad, ok := errors.AsType[*flags.Error](err); ok && bad.Type == flags.ErrHelp {
-		return help(os.Stdout, parser, columns(os.Stdout))
+		return writeHelp(os.Stdout, parser, textWidth(os.Stdout))
 	}
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("unexpected argument %q", rest[0])

@@ -7,7 +7,7 @@ import (
 
 var (
 	ListenWith = listen
-	Thin       = thin
+	Thin       = thinSamples
 	Decode     = decode
 )
 

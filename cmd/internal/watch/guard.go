@@ -36,25 +36,25 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Cache-Control", "no-store")
 	if !g.isOurs(r.Host) {
-		refuse(w, http.StatusMisdirectedRequest, "Unknown host name",
+		respondError(w, http.StatusMisdirectedRequest, "Unknown host name",
 			"This server does not serve the host name in the URL. Open the URL printed by shoal watch.")
 		return
 	}
 	if isForeign(r) {
-		refuse(w, http.StatusForbidden, "Request from another site",
+		respondError(w, http.StatusForbidden, "Request from another site",
 			"Another site requested this page. Open the URL printed by shoal watch in a new tab.")
 		return
 	}
 	token, rest, behind := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !g.isToken(token) {
-		refuse(w, http.StatusForbidden, "The token is missing",
+		respondError(w, http.StatusForbidden, "The token is missing",
 			"Only the user who started shoal watch may open this page. Copy the whole URL printed by shoal watch, to its last "+
 				"character. Each start of shoal watch creates a new token, so an old bookmark does not work.")
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, "Method not allowed", "This page is read-only: use GET.")
+		respondError(w, http.StatusMethodNotAllowed, "Method not allowed", "This page is read-only: use GET.")
 		return
 	}
 	if !behind { // relative links need the slash
@@ -109,8 +109,8 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// refuse responds with a static page that names the remedy, and closes the connection.
-func refuse(w http.ResponseWriter, status int, title, text string) {
+// respondError responds with a static page that names the remedy, and closes the connection.
+func respondError(w http.ResponseWriter, status int, title, text string) {
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

@@ -67,11 +67,11 @@ func newHost(j Join, place string) *host {
 func (h *host) run(ctx context.Context) {
 	for tries := 0; ctx.Err() == nil; tries++ {
 		began := time.Now()
-		err := h.follow(ctx)
+		err := h.followStream(ctx)
 		if time.Since(began) > patience {
 			tries = 0
 		}
-		h.fail(err)
+		h.recordFailure(err)
 		select {
 		case <-time.After(backoff(tries)):
 		case <-ctx.Done():
@@ -79,24 +79,24 @@ func (h *host) run(ctx context.Context) {
 	}
 }
 
-func (h *host) fail(err error) {
+func (h *host) recordFailure(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lose(err)
+	h.markLost(err)
 	h.raw = nil
 }
 
-// lose records why there are no readings. The caller must hold h.mu.
-func (h *host) lose(err error) {
+// markLost records why there are no readings. The caller must hold h.mu.
+func (h *host) markLost(err error) {
 	h.problem, h.state = err, failed
 	if h.last.At != 0 {
 		h.state = silent
 	}
 }
 
-// follow reads the host's event stream until it ends, ctx is done or the host is silent for too
-// long.
-func (h *host) follow(ctx context.Context) error {
+// followStream reads the host's event stream until it ends, ctx is done or the host is silent for
+// too long.
+func (h *host) followStream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(2*patience, func() { cancel(errors.New("no data received")) })
@@ -115,7 +115,7 @@ func (h *host) follow(ctx context.Context) error {
 		case "event":
 			event = string(data)
 		case "data":
-			more, err := h.take(event, data)
+			more, err := h.recordEvent(event, data)
 			if err != nil {
 				return err
 			}
@@ -129,10 +129,10 @@ func (h *host) follow(ctx context.Context) error {
 	return cmp.Or(context.Cause(ctx), lines.Err(), errors.New("connection closed"))
 }
 
-// take records an event. Moments are decoded only when pages are updated, so a host that sends many
-// of them costs no more. For a hello it returns the permitted duration of silence. It returns an
-// error if the event violates the protocol.
-func (h *host) take(event string, data []byte) (patient time.Duration, err error) {
+// recordEvent records an event. Moments are decoded only when pages are updated, so a host that
+// sends many of them costs no more. For a hello it returns the permitted duration of silence. It
+// returns an error if the event violates the protocol.
+func (h *host) recordEvent(event string, data []byte) (patient time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch event {
@@ -144,7 +144,7 @@ func (h *host) take(event string, data []byte) (patient time.Duration, err error
 		if said.Place == h.place {
 			return 0, errors.New("it observes this machine, whose programs are already shown")
 		}
-		said.Name, said.Every = words.Clean(cut(said.Name, 64)), min(max(said.Every, 50), 3600_000)
+		said.Name, said.Every = words.Clean(truncateText(said.Name, 64)), min(max(said.Every, 50), 3600_000)
 		h.hello = said
 		return 2*patience + 3*time.Duration(said.Every)*time.Millisecond, nil
 	case "moment":
@@ -158,9 +158,9 @@ func (h *host) take(event string, data []byte) (patient time.Duration, err error
 	return 0, nil
 }
 
-// now returns the state of the host. The programs of its last reading are included if it is recent
-// enough.
-func (h *host) now() (report, []program) {
+// currentState returns the state of the host. The programs of its last reading are included if it
+// is recent enough.
+func (h *host) currentState() (report, []program) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.raw != nil {
@@ -170,19 +170,19 @@ func (h *host) now() (report, []program) {
 		}
 		h.raw = nil
 		if err != nil {
-			h.lose(err)
+			h.markLost(err)
 		} else {
 			h.last, h.since, h.problem, h.state = m, h.came, nil, live
 		}
 	}
 	late := max(5*time.Second, 3*time.Duration(h.hello.Every)*time.Millisecond)
 	if h.state == live && time.Since(h.since) > late {
-		h.lose(errors.New("no data received: a program on this host or the network does not respond"))
+		h.markLost(errors.New("no data received: a program on this host or the network does not respond"))
 	}
 	r := report{Key: h.join.key(), Name: cmp.Or(h.hello.Name, h.join.key()), State: h.state, Since: h.since.UnixMilli()}
 	if h.state != live {
 		if h.problem != nil {
-			r.Error = cut(words.Clean(h.problem.Error()), 512)
+			r.Error = truncateText(words.Clean(h.problem.Error()), 512)
 		}
 		return r, nil
 	}
@@ -198,8 +198,9 @@ func (h *host) now() (report, []program) {
 	return r, programs
 }
 
-// distinct appends the address to names that several hosts have. mine is the name of this machine.
-func distinct(mine string, all []report) {
+// distinguishNames appends the address to names that several hosts have. mine is the name of this
+// machine.
+func distinguishNames(mine string, all []report) {
 	count := map[string]int{mine: 1}
 	for _, r := range all {
 		count[r.Name]++

@@ -97,11 +97,11 @@ func (j Join) open(ctx context.Context) (*http.Response, error) {
 	at.Path += own
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("invalid URL: %w", bare(err))
+		return nil, fmt.Errorf("invalid URL: %w", stripURL(err))
 	}
 	answer, err := j.client().Do(r)
 	if err != nil {
-		return nil, advise(bare(err))
+		return nil, adviseCertificate(stripURL(err))
 	}
 	kind := answer.Header.Get("Content-Type")
 	switch {
@@ -121,16 +121,16 @@ func (j Join) open(ctx context.Context) (*http.Response, error) {
 	return nil, err
 }
 
-// bare strips the URL, which contains the token, from an error of net/http.
-func bare(err error) error {
+// stripURL strips the URL, which contains the token, from an error of net/http.
+func stripURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err
 }
 
-// advise adds the remedy to a certificate error.
-func advise(err error) error {
+// adviseCertificate adds the remedy to a certificate error.
+func adviseCertificate(err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("%w: set -ca, or use the URL with the fingerprint of a -self-signed certificate", err)
 	}

@@ -105,7 +105,7 @@ func (r *reader) run(ctx context.Context) {
 		following.Go(func() { h.run(ctx) })
 	}
 	for ctx.Err() == nil {
-		c, err := r.lookAndFollow(ctx)
+		c, err := r.observePrograms(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -125,9 +125,9 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// lookAndFollow observes the programs of this machine. A program that does not respond delays that
-// by seconds, so joined hosts are published in the meantime.
-func (r *reader) lookAndFollow(ctx context.Context) (c domains.Census, err error) {
+// observePrograms observes the programs of this machine. A program that does not respond delays
+// that by seconds, so joined hosts are published in the meantime.
+func (r *reader) observePrograms(ctx context.Context) (c domains.Census, err error) {
 	if len(r.hosts) == 0 {
 		return r.look(ctx, r.every)
 	}
@@ -141,25 +141,25 @@ func (r *reader) lookAndFollow(ctx context.Context) (c domains.Census, err error
 		case <-looked:
 			return c, err
 		case <-time.After(patience):
-			r.tellOfHosts()
+			r.publishHosts()
 		}
 	}
 }
 
-// tellOfHosts publishes a moment that contains only the joined hosts.
-func (r *reader) tellOfHosts() {
+// publishHosts publishes a moment that contains only the joined hosts.
+func (r *reader) publishHosts() {
 	m := momentOf(domains.Census{}, r.every)
 	m.Error = "a program on this machine does not respond yet"
-	data, err := encode(r.join(m))
+	data, err := encode(r.addHosts(m))
 	if err != nil {
 		return // the next moment reports it
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tell(pages, data)
+	r.sendMoment(pages, data)
 }
 
-// overdue is the additional time that an observation may take before [reader.tellOfHosts] is
+// overdue is the additional time that an observation may take before [reader.publishHosts] is
 // called.
 const overdue = time.Second
 
@@ -172,7 +172,7 @@ func (r *reader) publish(m moment) error {
 	}
 	whole := data
 	if len(r.hosts) > 0 {
-		m = r.join(m)
+		m = r.addHosts(m)
 		if whole, err = encode(m); err != nil {
 			return err
 		}
@@ -180,10 +180,10 @@ func (r *reader) publish(m moment) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m.Error == "" {
-		r.history = append(thin(r.history), sampleOf(m))
+		r.history = append(thinSamples(r.history), sampleOf(m))
 	}
-	r.tell(others, data)
-	r.tell(pages, whole)
+	r.sendMoment(others, data)
+	r.sendMoment(pages, whole)
 	return nil
 }
 
@@ -195,9 +195,9 @@ func encode(m moment) ([]byte, error) {
 	return data, nil
 }
 
-// tell sends a moment to one kind of subscriber. The caller must hold r.mu. A pending moment is
-// replaced, so a slow page neither blocks the reader nor falls behind.
-func (r *reader) tell(to side, data []byte) {
+// sendMoment sends a moment to one kind of subscriber. The caller must hold r.mu. A pending moment
+// is replaced, so a slow page neither blocks the reader nor falls behind.
+func (r *reader) sendMoment(to side, data []byte) {
 	r.last[to] = data
 	for s, side := range r.subscribers {
 		if side != to {
@@ -211,15 +211,15 @@ func (r *reader) tell(to side, data []byte) {
 	}
 }
 
-// join adds the joined hosts to a moment.
-func (r *reader) join(m moment) moment {
+// addHosts adds the joined hosts to a moment.
+func (r *reader) addHosts(m moment) moment {
 	m.Host = r.name
 	for _, h := range r.hosts {
-		report, programs := h.now()
+		report, programs := h.currentState()
 		m.Hosts = append(m.Hosts, report)
 		m.Domains = append(m.Domains, programs...)
 	}
-	distinct(r.name, m.Hosts)
+	distinguishNames(r.name, m.Hosts)
 	return m
 }
 
@@ -295,8 +295,8 @@ func sampleOf(m moment) sample {
 	return s
 }
 
-// thin drops every second sample of the older two thirds if the history is full.
-func thin(all []sample) []sample {
+// thinSamples drops every second sample of the older two thirds if the history is full.
+func thinSamples(all []sample) []sample {
 	if len(all) < mostSamples {
 		return all
 	}

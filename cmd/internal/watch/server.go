@@ -91,7 +91,7 @@ func listen(o Options, look func(context.Context, time.Duration) (domains.Census
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: l, reader: newReader(look, o.Every), place: cmp.Or(o.place, place())}
+	s := &Server{listener: l, reader: newReader(look, o.Every), place: cmp.Or(o.place, placeID())}
 	s.reader.name, _ = os.Hostname()
 	for _, j := range o.Joins {
 		s.reader.hosts = append(s.reader.hosts, newHost(j, s.place))
@@ -157,13 +157,13 @@ func (s *Server) routes() http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServerFS(page))
-	mux.HandleFunc("/events", func(w http.ResponseWriter, r *http.Request) { s.events(w, r, pages) })
-	mux.HandleFunc("/"+own, func(w http.ResponseWriter, r *http.Request) { s.events(w, r, others) })
+	mux.HandleFunc("/events", func(w http.ResponseWriter, r *http.Request) { s.streamEvents(w, r, pages) })
+	mux.HandleFunc("/"+own, func(w http.ResponseWriter, r *http.Request) { s.streamEvents(w, r, others) })
 	return mux
 }
 
-// hello returns the first event of every stream.
-func (s *Server) hello() news {
+// helloEvent returns the first event of every stream.
+func (s *Server) helloEvent() news {
 	data, err := json.Marshal(hello{Name: s.reader.name, Place: s.place, Every: s.reader.every.Milliseconds()})
 	if err != nil {
 		panic(err) // cannot happen: strings and a number
@@ -171,9 +171,9 @@ func (s *Server) hello() news {
 	return news{"hello", data}
 }
 
-// place identifies the set of visible programs by the boot ID, the network namespace and the user.
-// It is random if these cannot be read.
-func place() string {
+// placeID identifies the set of visible programs by the boot ID, the network namespace and the
+// user. It is random if these cannot be read.
+func placeID() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	network, err2 := os.Readlink("/proc/self/ns/net")
 	if err != nil || err2 != nil {
@@ -182,13 +182,13 @@ func place() string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(boot, network, os.Getuid())))
 }
 
-// events streams the current state and then each reading until the client disconnects or the reader
-// ends.
-func (s *Server) events(w http.ResponseWriter, r *http.Request, of side) {
+// streamEvents streams the current state and then each reading until the client disconnects or the
+// reader ends.
+func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, of side) {
 	first, next, ok := s.reader.subscribe(of)
 	if !ok {
 		w.Header().Set("Retry-After", "10")
-		refuse(w, http.StatusServiceUnavailable, "Too many pages", "Close some tabs that show this page.")
+		respondError(w, http.StatusServiceUnavailable, "Too many pages", "Close some tabs that show this page.")
 		return
 	}
 	defer s.reader.unsubscribe(next)
@@ -202,7 +202,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, of side) {
 		}
 		return control.Flush()
 	}
-	if send(s.hello()) != nil {
+	if send(s.helloEvent()) != nil {
 		return
 	}
 	for _, n := range first {

@@ -29,7 +29,7 @@ var errTooMuch = errors.New("reading is too large for the page")
 // decode decodes and truncates a moment of another machine. It returns an error for a moment that
 // is malformed or too large.
 func decode(raw []byte) (moment, error) {
-	if items, fields := count(raw); items > mostElements || fields > mostFields {
+	if items, fields := countItems(raw); items > mostElements || fields > mostFields {
 		return moment{}, errTooMuch
 	}
 	var m moment
@@ -39,7 +39,7 @@ func decode(raw []byte) (moment, error) {
 	m.Hosts, m.Host = nil, ""
 	left := max(0, len(m.Domains)-mostPrograms)
 	m.Domains = m.Domains[:len(m.Domains)-left]
-	tame(reflect.ValueOf(&m).Elem(), mostText)
+	truncateValue(reflect.ValueOf(&m).Elem(), mostText)
 	known := make(map[string]bool)
 	m.left = left
 	programs, processes, numbers := m.Domains[:0], 0, 0
@@ -70,9 +70,9 @@ func isAddress(s string) bool {
 		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// count returns the number of list elements and object fields in a JSON text. For invalid JSON it
-// returns approximations.
-func count(raw []byte) (items, fields int) {
+// countItems returns the number of list elements and object fields in a JSON text. For invalid JSON
+// it returns approximations.
+func countItems(raw []byte) (items, fields int) {
 	var open []byte // open brackets
 	quoted := false
 	for i := 0; i < len(raw); i++ {
@@ -99,11 +99,11 @@ func count(raw []byte) (items, fields int) {
 	return items, fields
 }
 
-// tame truncates all strings and lists of a value. Nil lists become empty ones.
-func tame(v reflect.Value, text int) {
+// truncateValue truncates all strings and lists of a value. Nil lists become empty ones.
+func truncateValue(v reflect.Value, text int) {
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(cut(v.String(), text))
+		v.SetString(truncateText(v.String(), text))
 	case reflect.Struct:
 		for i := range v.NumField() {
 			most := mostText
@@ -111,7 +111,7 @@ func tame(v reflect.Value, text int) {
 				most = mostStack
 			}
 			if v.Type().Field(i).IsExported() {
-				tame(v.Field(i), most)
+				truncateValue(v.Field(i), most)
 			}
 		}
 	case reflect.Slice:
@@ -128,15 +128,15 @@ func tame(v reflect.Value, text int) {
 		}
 		v.Set(v.Slice(0, min(v.Len(), most)))
 		for i := range v.Len() {
-			tame(v.Index(i), mostText)
+			truncateValue(v.Index(i), mostText)
 		}
 	case reflect.Map:
-		tameMap(v)
+		truncateMap(v)
 	}
 }
 
-// tameMap removes the excess entries of a map and those with too long keys.
-func tameMap(v reflect.Value) {
+// truncateMap removes the excess entries of a map and those with too long keys.
+func truncateMap(v reflect.Value) {
 	kept := 0
 	for _, key := range v.MapKeys() {
 		if kept == mostItems || key.Kind() == reflect.String && key.Len() > mostText {
@@ -146,13 +146,13 @@ func tameMap(v reflect.Value) {
 		kept++
 		value := reflect.New(v.Type().Elem()).Elem() // map values are not addressable
 		value.Set(v.MapIndex(key))
-		tame(value, mostText)
+		truncateValue(value, mostText)
 		v.SetMapIndex(key, value)
 	}
 }
 
-// cut truncates s to at most n bytes at a rune boundary.
-func cut(s string, n int) string {
+// truncateText truncates s to at most n bytes at a rune boundary.
+func truncateText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -12,13 +12,13 @@ import (
 // Go string literal. It must be applied to names of processes, queues and tensors, because other
 // programs choose them.
 func Clean(text string) string {
-	if strings.IndexFunc(text, unclean) < 0 && utf8.ValidString(text) {
+	if strings.IndexFunc(text, isUnprintable) < 0 && utf8.ValidString(text) {
 		return text
 	}
 	var b strings.Builder
 	for len(text) > 0 {
 		r, n := utf8.DecodeRuneInString(text)
-		if unclean(r) || r == utf8.RuneError && n == 1 {
+		if isUnprintable(r) || r == utf8.RuneError && n == 1 {
 			quoted := strconv.Quote(text[:n])
 			b.WriteString(quoted[1 : len(quoted)-1])
 		} else {
@@ -29,7 +29,7 @@ func Clean(text string) string {
 	return b.String()
 }
 
-func unclean(r rune) bool { return !strconv.IsPrint(r) }
+func isUnprintable(r rune) bool { return !strconv.IsPrint(r) }
 
 // Fprintf is like [fmt.Fprintf], but cleans strings, errors and Stringers with [Clean]. Only the
 // format can contain newlines and escape sequences.

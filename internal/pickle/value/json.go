@@ -22,7 +22,7 @@ func OptionsOf(text string) (*python.Dict, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("keyword arguments %.80q: got more than one value", text)
 	}
-	got, err := fromJSON(v)
+	got, err := convertJSON(v)
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +33,8 @@ func OptionsOf(text string) (*python.Dict, error) {
 	return args, nil
 }
 
-// fromJSON converts a JSON value to the types that a pickle decodes to.
-func fromJSON(v any) (any, error) {
+// convertJSON converts a JSON value to the types that a pickle decodes to.
+func convertJSON(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
 		if n, err := v.Int64(); err == nil {
@@ -45,7 +45,7 @@ func fromJSON(v any) (any, error) {
 		list := make([]any, len(v))
 		for i, item := range v {
 			var err error
-			if list[i], err = fromJSON(item); err != nil {
+			if list[i], err = convertJSON(item); err != nil {
 				return nil, err
 			}
 		}
@@ -53,7 +53,7 @@ func fromJSON(v any) (any, error) {
 	case map[string]any:
 		d := new(python.Dict)
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			item, err := fromJSON(v[k])
+			item, err := convertJSON(v[k])
 			if err != nil {
 				return nil, err
 			}

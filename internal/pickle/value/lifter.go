@@ -34,7 +34,7 @@ var errPending = errors.New("pending")
 func (l *Lifter) Lift(v any) (any, error) {
 	at := pickle.Identity(v)
 	if at == nil {
-		return plain(v), nil
+		return convertPlain(v), nil
 	}
 	if got, ok := l.seen[at]; ok {
 		if got == errPending {
@@ -43,7 +43,7 @@ func (l *Lifter) Lift(v any) (any, error) {
 		return got, nil
 	}
 	l.Begin(at, errPending)
-	got, err := l.container(v)
+	got, err := l.liftContainer(v)
 	if l.seen[at] = got; err != nil {
 		delete(l.seen, at) // otherwise a second reference to it would be nil
 	}
@@ -59,8 +59,8 @@ func (l *Lifter) Begin(o, becomes any) {
 	l.seen[o] = becomes
 }
 
-// plain converts a value without parts.
-func plain(v any) any {
+// convertPlain converts a value without parts.
+func convertPlain(v any) any {
 	if g, ok := v.(Global); ok {
 		if dt, err := DTypeOf(g); err == nil {
 			return dt
@@ -69,17 +69,17 @@ func plain(v any) any {
 	return v
 }
 
-func (l *Lifter) container(v any) (any, error) {
+func (l *Lifter) liftContainer(v any) (any, error) {
 	switch v := v.(type) {
 	case Tuple:
-		items, err := l.items(v)
+		items, err := l.liftItems(v)
 		return Tuple(items), err
 	case *pickle.List:
-		return l.items(v.Items)
+		return l.liftItems(v.Items)
 	case *Dict:
-		return l.dict(v)
+		return l.liftDict(v)
 	case *Set:
-		members, err := l.items(v.Members())
+		members, err := l.liftItems(v.Members())
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func (l *Lifter) container(v any) (any, error) {
 	return nil, Unsupported("%T", v)
 }
 
-func (l *Lifter) items(values []any) ([]any, error) {
+func (l *Lifter) liftItems(values []any) ([]any, error) {
 	out := make([]any, len(values))
 	for n, v := range values {
 		var err error
@@ -105,7 +105,7 @@ func (l *Lifter) items(values []any) ([]any, error) {
 	return out, nil
 }
 
-func (l *Lifter) dict(d *Dict) (any, error) {
+func (l *Lifter) liftDict(d *Dict) (any, error) {
 	out := &Dict{Ordered: d.Ordered}
 	for k, v := range d.All() {
 		key, err := l.Lift(k)

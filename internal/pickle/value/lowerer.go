@@ -25,17 +25,17 @@ const maxDepth = 900
 
 // Lower converts v to a value for pickle.Marshal. The error wraps [ErrUnsupported] if v has no
 // Python equivalent, contains itself, or is nested too deeply.
-func (l *Lowerer) Lower(v any) (any, error) { return l.lower(v, 0) }
+func (l *Lowerer) Lower(v any) (any, error) { return l.lowerValue(v, 0) }
 
-func (l *Lowerer) lower(v any, depth int) (any, error) {
+func (l *Lowerer) lowerValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, Unsupported("values nest deeper than %d, or contain themselves", maxDepth)
 	}
-	if got, ok := l.seen[pointer(v)]; ok {
+	if got, ok := l.seen[pointerOf(v)]; ok {
 		return got, nil
 	}
 	if low, ok, err := l.Own(v); ok {
-		return l.keep(v, low, err)
+		return l.recordLowered(v, low, err)
 	}
 	switch v := v.(type) {
 	case nil, bool, int64, int, *big.Int, float64, complex128, string, []byte, Global, *ByteArray,
@@ -48,14 +48,14 @@ func (l *Lowerer) lower(v any, depth int) (any, error) {
 	case Device:
 		return &pickle.Object{Class: Named("torch.device"), Args: Tuple{string(v)}}, nil
 	case Tuple:
-		items, err := l.several(reflect.ValueOf(v), depth)
+		items, err := l.lowerItems(reflect.ValueOf(v), depth)
 		return Tuple(items), err
 	case *Dict:
-		low, err := l.dict(v, depth)
-		return l.keep(v, low, err)
+		low, err := l.lowerDict(v, depth)
+		return l.recordLowered(v, low, err)
 	}
-	low, err := l.reflected(reflect.ValueOf(v), depth)
-	return l.keep(v, low, err)
+	low, err := l.lowerByKind(reflect.ValueOf(v), depth)
+	return l.recordLowered(v, low, err)
 }
 
 // Keys of the dict for the value of an interface with methods: the name of its type, and the value.
@@ -64,11 +64,11 @@ const (
 	ValueKey = "value"
 )
 
-// part converts a part of a value. If its static type is an interface with methods, the type name
-// is added.
-func (l *Lowerer) part(v reflect.Value, depth int) (any, error) {
+// lowerPart converts a part of a value. If its static type is an interface with methods, the type
+// name is added.
+func (l *Lowerer) lowerPart(v reflect.Value, depth int) (any, error) {
 	if l.NameOf == nil || v.Kind() != reflect.Interface || v.NumMethod() == 0 || v.IsNil() {
-		return l.lower(v.Interface(), depth)
+		return l.lowerValue(v.Interface(), depth)
 	}
 	name, ok := l.NameOf(v.Elem().Type())
 	if !ok {
@@ -76,21 +76,21 @@ func (l *Lowerer) part(v reflect.Value, depth int) (any, error) {
 			"%s in a %s cannot be decoded again: register it with wire.RegisterType",
 			v.Elem().Type(), v.Type())
 	}
-	low, err := l.lower(v.Interface(), depth)
+	low, err := l.lowerValue(v.Interface(), depth)
 	return pickle.NewDict(TypeKey, name, ValueKey, low), err
 }
 
-// pointer returns v if it is a pointer, which identifies the value, and nil otherwise.
-func pointer(v any) any {
+// pointerOf returns v if it is a pointer, which identifies the value, and nil otherwise.
+func pointerOf(v any) any {
 	if t := reflect.TypeOf(v); t == nil || t.Kind() != reflect.Pointer {
 		return nil
 	}
 	return v
 }
 
-// keep records the converted value of a pointer.
-func (l *Lowerer) keep(v, low any, err error) (any, error) {
-	if p := pointer(v); p != nil && err == nil {
+// recordLowered records the converted value of a pointer.
+func (l *Lowerer) recordLowered(v, low any, err error) (any, error) {
+	if p := pointerOf(v); p != nil && err == nil {
 		if l.seen == nil {
 			l.seen = map[any]any{}
 		}
@@ -99,17 +99,17 @@ func (l *Lowerer) keep(v, low any, err error) (any, error) {
 	return low, err
 }
 
-func (l *Lowerer) dict(d *Dict, depth int) (any, error) {
+func (l *Lowerer) lowerDict(d *Dict, depth int) (any, error) {
 	if d == nil {
 		return nil, nil
 	}
 	out := &Dict{Ordered: d.Ordered}
 	for k, v := range d.All() {
-		key, err := l.lower(k, depth+1)
+		key, err := l.lowerValue(k, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		value, err := l.lower(v, depth+1)
+		value, err := l.lowerValue(v, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -117,16 +117,16 @@ func (l *Lowerer) dict(d *Dict, depth int) (any, error) {
 			return nil, err
 		}
 	}
-	attrs, err := l.lower(d.Attrs, depth+1)
+	attrs, err := l.lowerValue(d.Attrs, depth+1)
 	out.Attrs = attrs
 	return out, err
 }
 
-func (l *Lowerer) several(v reflect.Value, depth int) ([]any, error) {
+func (l *Lowerer) lowerItems(v reflect.Value, depth int) ([]any, error) {
 	out := make([]any, v.Len())
 	for i := range out {
 		var err error
-		if out[i], err = l.part(v.Index(i), depth+1); err != nil {
+		if out[i], err = l.lowerPart(v.Index(i), depth+1); err != nil {
 			return nil, err
 		}
 	}

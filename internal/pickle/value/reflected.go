@@ -11,8 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// reflected converts values by their kind, if lower has no case for their type.
-func (l *Lowerer) reflected(v reflect.Value, depth int) (any, error) {
+// lowerByKind converts values by their kind, if lower has no case for their type.
+func (l *Lowerer) lowerByKind(v reflect.Value, depth int) (any, error) {
 	switch v.Kind() {
 	case reflect.Bool:
 		return v.Bool(), nil
@@ -27,46 +27,46 @@ func (l *Lowerer) reflected(v reflect.Value, depth int) (any, error) {
 	case reflect.String:
 		return v.String(), nil
 	case reflect.Slice:
-		return l.list(v, depth)
+		return l.lowerList(v, depth)
 	case reflect.Array:
-		items, err := l.several(v, depth)
+		items, err := l.lowerItems(v, depth)
 		return Tuple(items), err
 	case reflect.Map:
-		return l.mapping(v, depth)
+		return l.lowerMap(v, depth)
 	case reflect.Struct:
-		return l.structure(v, depth)
+		return l.lowerStruct(v, depth)
 	case reflect.Pointer:
 		if v.IsNil() {
 			return nil, nil
 		}
 		if v.Elem().Kind() != reflect.Struct {
-			return l.lower(v.Elem().Interface(), depth+1)
+			return l.lowerValue(v.Elem().Interface(), depth+1)
 		}
-		return l.structure(v.Elem(), depth)
+		return l.lowerStruct(v.Elem(), depth)
 	}
 	return nil, Unsupported("%s has no Python representation", v.Type())
 }
 
-func (l *Lowerer) list(v reflect.Value, depth int) (any, error) {
+func (l *Lowerer) lowerList(v reflect.Value, depth int) (any, error) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		return v.Bytes(), nil
 	}
-	items, err := l.several(v, depth)
+	items, err := l.lowerItems(v, depth)
 	return &pickle.List{Items: items}, err
 }
 
-// mapping converts a map to a dict. The keys are sorted by their text, so that equal maps have
+// lowerMap converts a map to a dict. The keys are sorted by their text, so that equal maps have
 // equal encodings.
-func (l *Lowerer) mapping(v reflect.Value, depth int) (any, error) {
+func (l *Lowerer) lowerMap(v reflect.Value, depth int) (any, error) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	d := new(Dict)
 	for _, k := range keys {
-		key, err := l.lower(k.Interface(), depth+1)
+		key, err := l.lowerValue(k.Interface(), depth+1)
 		if err != nil {
 			return nil, err
 		}
-		value, err := l.part(v.MapIndex(k), depth+1)
+		value, err := l.lowerPart(v.MapIndex(k), depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -80,15 +80,15 @@ func (l *Lowerer) mapping(v reflect.Value, depth int) (any, error) {
 	return d, nil
 }
 
-// structure converts a struct to a dict of its fields, or to a tuple.
-func (l *Lowerer) structure(v reflect.Value, depth int) (any, error) {
+// lowerStruct converts a struct to a dict of its fields, or to a tuple.
+func (l *Lowerer) lowerStruct(v reflect.Value, depth int) (any, error) {
 	fields, tuple, err := FieldsOf(v.Type())
 	if err != nil {
 		return nil, err
 	}
 	d, items := new(Dict), Tuple{}
 	for _, f := range fields {
-		value, err := l.part(v.Field(f.Index), depth+1)
+		value, err := l.lowerPart(v.Field(f.Index), depth+1)
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", f.Name, err)
 		}

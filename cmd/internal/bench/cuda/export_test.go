@@ -1,4 +1,5 @@
 package cuda
 
 // Targets of the rows.
-var HandedOver, OfDriver, OfBandwidth, AsTorch, Nothing = handedOver, ofDriver, ofBandwidth, asTorch, nothing
+var HandedOver, OfDriver, OfBandwidth, AsTorch, Nothing = transferTarget, driverTarget, bandwidthTarget,
+	torchTarget, noTarget

@@ -31,13 +31,13 @@ func operationRows(_ context.Context, scale func(int) int) (cases []bench.Case, 
 	}
 	n := scale(4096)
 	var ops []operation
-	if err := tensor.Catch(func() { ops = append(operations(dev, n), trainings(dev, n)...) }); err != nil {
+	if err := tensor.Catch(func() { ops = append(listOperations(dev, n), trainingOperations(dev, n)...) }); err != nil {
 		return nil, nil, err
 	}
 	for _, o := range ops {
 		rounds := scale(o.rounds)
 		cases = append(cases, bench.Case{
-			Name: o.name, Unit: bench.Nanoseconds, Target: nearTorch,
+			Name: o.name, Unit: bench.Nanoseconds, Target: torchRatioTarget,
 			Ours: probe(func(_ context.Context, rounds int) (err error) {
 				err = tensor.Catch(func() {
 					for range rounds {
@@ -52,15 +52,15 @@ func operationRows(_ context.Context, scale func(int) int) (cases []bench.Case, 
 	return cases, tensor.EmptyCache, nil
 }
 
-func nearTorch(r bench.Result, _ []bench.Result) (string, bool) {
+func torchRatioTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	if r.Peer == "" {
 		return "", false
 	}
 	return "≥ 0.83 × peer", r.RatioToPeer >= 1/1.2
 }
 
-// on copies a tensor to a device.
-func on(dev *cuda.Device, t *tensor.Tensor) *tensor.Tensor {
+// copyTo copies a tensor to a device.
+func copyTo(dev *cuda.Device, t *tensor.Tensor) *tensor.Tensor {
 	return must(t.ToDevice(dev))
 }
 
@@ -72,18 +72,18 @@ func must(t *tensor.Tensor, err error) *tensor.Tensor {
 	return t
 }
 
-// operations returns operations on n×n matrices and on small tensors.
-func operations(dev *cuda.Device, n int) []operation {
+// listOperations returns operations on n×n matrices and on small tensors.
+func listOperations(dev *cuda.Device, n int) []operation {
 	g := tensor.NewGenerator(1)
 	host := tensor.RandN(tensor.Float32, g, n, n)
-	normal := func(shape ...int) *tensor.Tensor { return on(dev, tensor.RandN(tensor.Float32, g, shape...)) }
-	x, y := on(dev, host), normal(n, n)
+	normal := func(shape ...int) *tensor.Tensor { return copyTo(dev, tensor.RandN(tensor.Float32, g, shape...)) }
+	x, y := copyTo(dev, host), normal(n, n)
 	few, few2 := normal(1000), normal(1000)
 	half, half2 := x.To(tensor.BFloat16), y.To(tensor.BFloat16)
 	row := normal(n)
-	places := on(dev, tensor.RandInt(g, 0, n, n))
-	classes := on(dev, tensor.RandInt(g, 0, n, n))
-	everywhere := on(dev, tensor.RandInt(g, 0, n, n, n))
+	places := copyTo(dev, tensor.RandInt(g, 0, n, n))
+	classes := copyTo(dev, tensor.RandInt(g, 0, n, n))
+	everywhere := copyTo(dev, tensor.RandInt(g, 0, n, n, n))
 	positive := tensor.Exp(x)
 	larger := tensor.Gt(x, y)
 	small, small2 := normal(256, 256), normal(256, 256)
@@ -141,13 +141,13 @@ func operations(dev *cuda.Device, n int) []operation {
 		{"dropout", 20, scoped(func(x *autograd.Var) *autograd.Var { return autograd.Dropout(x, 0.5, g, true) })},
 		{"item", 500, func() { few.Narrow(0, 0, 1).Item() }},
 		{"to_host", 3, closed(func() *tensor.Tensor { return must(x.CPU()) })},
-		{"from_host", 3, closed(func() *tensor.Tensor { return on(dev, host) })},
+		{"from_host", 3, closed(func() *tensor.Tensor { return copyTo(dev, host) })},
 	}
 }
 
-// step returns a function that performs one training step: it computes the gradients of the loss
-// and applies SGD.
-func step(dev *cuda.Device, net nn.Layer, loss func(y *autograd.Var) *autograd.Var, in *tensor.Tensor) func() {
+// trainingStep returns a function that performs one training step: it computes the gradients of the
+// loss and applies SGD.
+func trainingStep(dev *cuda.Device, net nn.Layer, loss func(y *autograd.Var) *autograd.Var, in *tensor.Tensor) func() {
 	if err := nn.To(net, dev); err != nil {
 		panic(err)
 	}
@@ -160,24 +160,24 @@ func step(dev *cuda.Device, net nn.Layer, loss func(y *autograd.Var) *autograd.V
 	}
 }
 
-// trainings returns training steps of small networks of typical sizes.
-func trainings(dev *cuda.Device, n int) []operation {
+// trainingOperations returns training steps of small networks of typical sizes.
+func trainingOperations(dev *cuda.Device, n int) []operation {
 	g := tensor.NewGenerator(1)
 	samples := max(n/4, 2)
-	labels := on(dev, tensor.RandInt(g, 0, 10, samples))
+	labels := copyTo(dev, tensor.RandInt(g, 0, 10, samples))
 	classify := func(y *autograd.Var) *autograd.Var {
 		return autograd.CrossEntropy(y, labels, autograd.Classification{})
 	}
-	images := on(dev, tensor.RandN(tensor.Float32, g, samples, 1, 28, 28))
+	images := copyTo(dev, tensor.RandN(tensor.Float32, g, samples, 1, 28, 28))
 	perceptron := nn.NewSequential(nn.Flatten, nn.NewLinear(28*28, 512, g), nn.ReLU, nn.NewLinear(512, 512, g), nn.ReLU,
 		nn.NewLinear(512, 10, g))
 	convolutions := nn.NewSequential(nn.NewConv2d(1, 32, 3, g), nn.ReLU, nn.NewConv2d(32, 64, 3, g), nn.ReLU,
 		nn.NewMaxPool2d(2), nn.Flatten, nn.NewLinear(64*12*12, 128, g), nn.ReLU, nn.NewLinear(128, 10, g))
 	encoder := nn.NewTransformerEncoderLayer(256, 4, 1024, 0, g)
-	tokens := on(dev, tensor.RandN(tensor.Float32, g, max(n/32, 4), 8, 256))
+	tokens := copyTo(dev, tensor.RandN(tensor.Float32, g, max(n/32, 4), 8, 256))
 	return []operation{
-		{"step_perceptron", 50, step(dev, perceptron, classify, images)},
-		{"step_convolutions", 10, step(dev, convolutions, classify, images)},
-		{"step_encoder", 20, step(dev, encoder, func(y *autograd.Var) *autograd.Var { return autograd.Mean(y) }, tokens)},
+		{"step_perceptron", 50, trainingStep(dev, perceptron, classify, images)},
+		{"step_convolutions", 10, trainingStep(dev, convolutions, classify, images)},
+		{"step_encoder", 20, trainingStep(dev, encoder, func(y *autograd.Var) *autograd.Var { return autograd.Mean(y) }, tokens)},
 	}
 }

@@ -17,7 +17,7 @@ import (
 // Suite measures transfers between processes, copies, additions and the memory leaked by killed
 // processes. It requires a device.
 var Suite = bench.NewSuite("cuda",
-	"tensors on a GPU: transfers, copies, additions, and memory after killed processes", "torch_cuda.py", 9, rows)
+	"tensors on a GPU: transfers, copies, additions, and memory after killed processes", "torch_cuda.py", 9, suiteRows)
 
 const (
 	gib        = 1 << 30
@@ -26,7 +26,7 @@ const (
 	atOnce     = 8
 )
 
-func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error, error) {
+func suiteRows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error, error) {
 	dev, err := cuda.Current()
 	if err != nil {
 		return nil, nil, err
@@ -59,26 +59,26 @@ func rows(ctx context.Context, scale func(int) int) ([]bench.Case, func() error,
 	return []bench.Case{
 		{
 			Name: "handoff_1GiB", Unit: bench.Nanoseconds, Ours: probe(t.measure, scale(2000)),
-			Peer: bench.AskPeer("cuda_handoff", size, scale(200)), Target: handedOver,
+			Peer: bench.AskPeer("cuda_handoff", size, scale(200)), Target: transferTarget,
 		}, {
-			Name: "handoff_1GiB_written", Unit: bench.Nanoseconds, Ours: probe(t.written, scale(2000)),
+			Name: "handoff_1GiB_written", Unit: bench.Nanoseconds, Ours: probe(t.measureWritten, scale(2000)),
 			Peer: bench.AskPeer("cuda_handoff_written", size, scale(200)),
 		}, {
-			Name: "copy_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.ours, scale(20)),
+			Name: "copy_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.measureOurs, scale(20)),
 			Floor: probe(c.driver.measure, scale(20)),
-			Peer:  bench.AskPeer("cuda_copy", size, scale(20)), Target: ofDriver,
+			Peer:  bench.AskPeer("cuda_copy", size, scale(20)), Target: driverTarget,
 		}, {
 			Name: "add_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.add, scale(20)),
-			Floor: c.bandwidth(scale(20)), Target: ofBandwidth,
+			Floor: c.bandwidthProbe(scale(20)), Target: bandwidthTarget,
 		}, {
 			Name: "matmul_4096_float32", Unit: bench.Nanoseconds, Ours: probe(single.measure, scale(20)),
-			Peer: bench.AskPeer("cuda_matmul_float32", scale(multiplied), scale(20)), Target: asTorch,
+			Peer: bench.AskPeer("cuda_matmul_float32", scale(multiplied), scale(20)), Target: torchTarget,
 		}, {
 			Name: "matmul_4096_bfloat16", Unit: bench.Nanoseconds, Ours: probe(half.measure, scale(200)),
-			Peer: bench.AskPeer("cuda_matmul_bfloat16", scale(multiplied), scale(200)), Target: asTorch,
+			Peer: bench.AskPeer("cuda_matmul_bfloat16", scale(multiplied), scale(200)), Target: torchTarget,
 		}, {
 			Name: "left_by_200_killed", Unit: bench.Bytes, Ours: &bench.Probe{Measure: k.measure, Once: true},
-			Target: nothing,
+			Target: noTarget,
 		},
 	}, end, nil
 }
@@ -91,8 +91,8 @@ func probe(measure func(ctx context.Context, rounds int) error, rounds int) *ben
 	}}
 }
 
-// handedOver is the target for transfers. It includes the peer only if one was measured.
-func handedOver(r bench.Result, _ []bench.Result) (text string, met bool) {
+// transferTarget is the target for transfers. It includes the peer only if one was measured.
+func transferTarget(r bench.Result, _ []bench.Result) (text string, met bool) {
 	text, met = "≤ 20 µs", r.Value <= 20_000
 	if r.Peer != "" {
 		text, met = text+", ≥ 20 × peer", met && r.RatioToPeer >= 20
@@ -100,16 +100,16 @@ func handedOver(r bench.Result, _ []bench.Result) (text string, met bool) {
 	return text, met
 }
 
-func ofDriver(r bench.Result, _ []bench.Result) (string, bool) {
+func driverTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	return "≤ 1.11 × floor", r.RatioToFloor <= 1/0.9
 }
 
-func ofBandwidth(r bench.Result, _ []bench.Result) (string, bool) {
+func bandwidthTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	return "≤ 1.18 × floor", r.RatioToFloor <= 1/0.85
 }
 
-// asTorch is a target relative to the peer. It is empty without one.
-func asTorch(r bench.Result, _ []bench.Result) (string, bool) {
+// torchTarget is a target relative to the peer. It is empty without one.
+func torchTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	if r.Peer == "" {
 		return "", false
 	}
@@ -121,7 +121,7 @@ func asTorch(r bench.Result, _ []bench.Result) (string, bool) {
 // memory segment that each killed process allocates, so a leaked segment exceeds it.
 const ofTheDriver = 32 << 20
 
-func nothing(r bench.Result, _ []bench.Result) (string, bool) {
+func noTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	return "< 32 MiB, the driver's", r.Value < ofTheDriver
 }
 
@@ -173,16 +173,16 @@ func newTaker(ctx context.Context, x *tensor.Tensor) (t *taker, err error) {
 
 // measure sends the tensor and waits for the acknowledgement. The device is idle.
 func (t *taker) measure(ctx context.Context, rounds int) error {
-	return t.hand(ctx, rounds, func() error { return nil })
+	return t.passTensors(ctx, rounds, func() error { return nil })
 }
 
-// written is like measure, but the device writes a word of the tensor just before, so that the
-// transfer must be ordered after the write.
-func (t *taker) written(ctx context.Context, rounds int) error {
-	return t.hand(ctx, rounds, func() error { return tensors.Memory(t.x).Fill(0, 4, []byte{0, 0, 0x80, 0x3f}) })
+// measureWritten is like measure, but the device writes a word of the tensor just before, so that
+// the transfer must be ordered after the write.
+func (t *taker) measureWritten(ctx context.Context, rounds int) error {
+	return t.passTensors(ctx, rounds, func() error { return tensors.Memory(t.x).Fill(0, 4, []byte{0, 0, 0x80, 0x3f}) })
 }
 
-func (t *taker) hand(ctx context.Context, rounds int, before func() error) error {
+func (t *taker) passTensors(ctx context.Context, rounds int, before func() error) error {
 	for range rounds {
 		if err := before(); err != nil {
 			return err
@@ -236,7 +236,7 @@ func newCopier(dev *cuda.Device, x *tensor.Tensor) (*copier, error) {
 	return &copier{dev, x, y, b}, nil
 }
 
-func (c *copier) ours(_ context.Context, rounds int) error {
+func (c *copier) measureOurs(_ context.Context, rounds int) error {
 	for range rounds {
 		if err := tensors.Memory(c.y).Copy(0, tensors.Memory(c.x), 0, c.x.Nbytes()); err != nil {
 			return err
@@ -258,9 +258,9 @@ func (c *copier) add(_ context.Context, rounds int) (err error) {
 	return c.dev.Synchronize()
 }
 
-// bandwidth estimates the minimum time of add from the driver's copy: add reads two tensors and
-// writes one, a copy reads one and writes one.
-func (c *copier) bandwidth(rounds int) *bench.Probe {
+// bandwidthProbe estimates the minimum time of add from the driver's copy: add reads two tensors
+// and writes one, a copy reads one and writes one.
+func (c *copier) bandwidthProbe(rounds int) *bench.Probe {
 	copied := probe(c.driver.measure, rounds)
 	return &bench.Probe{Measure: func(ctx context.Context) (float64, error) {
 		ns, err := copied.Measure(ctx)
@@ -304,7 +304,7 @@ func (k *killer) measure(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	for done := 0; done < k.n; done += atOnce {
-		if err := k.batch(ctx, x, min(atOnce, k.n-done)); err != nil {
+		if err := k.killBatch(ctx, x, min(atOnce, k.n-done)); err != nil {
 			return 0, err
 		}
 	}
@@ -317,8 +317,8 @@ func (k *killer) measure(ctx context.Context) (float64, error) {
 	}
 }
 
-// batch starts n processes, makes each hold tensors, and kills all of them.
-func (k *killer) batch(ctx context.Context, x *tensor.Tensor, n int) (err error) {
+// killBatch starts n processes, makes each hold tensors, and kills all of them.
+func (k *killer) killBatch(ctx context.Context, x *tensor.Tensor, n int) (err error) {
 	in, err := ipc.NewQueue[*tensor.Tensor](n)
 	if err != nil {
 		return err

@@ -62,11 +62,11 @@ func adviseDomain(d domains.Domain, usable int, say func(string, ...any)) {
 		say("%s has %d workers on %d CPUs: start %d with one thread each", name, workers, usable, usable)
 	case threads > usable:
 		say("%s has %d workers with %d threads on %d CPUs: set Options.Threads to %d, or to 0 for the default", name,
-			workers, threads, usable, share(usable, workers))
+			workers, threads, usable, threadShare(usable, workers))
 	}
 	if n := d.Involuntary(); n > manySwitches*float64(usable) && d.Runnable() > usable {
 		say("%s has %.0f involuntary switches/s with %d runnable threads on %d CPUs: set Options.Threads, or SetThreads in a worker, to %d",
-			name, n, d.Runnable(), usable, share(usable, max(workers, 1)))
+			name, n, d.Runnable(), usable, threadShare(usable, max(workers, 1)))
 	}
 	if d.Limit > 0 && d.Committed > d.Limit/10*9 {
 		say("%s uses %s of its budget of %s: close unused tensors and queues, or raise Budget with shoal.SetMemory", name,

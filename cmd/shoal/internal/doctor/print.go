@@ -15,7 +15,7 @@ func (r *Report) Print(out io.Writer) error {
 	row := func(name, format string, args ...any) {
 		words.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("kernel", "Linux %s, %s", r.Kernel.Release, r.Kernel.calls())
+	row("kernel", "Linux %s, %s", r.Kernel.Release, r.Kernel.callsText())
 	row("doorbell", "%.1f µs from a ring to the wakeup of the waiter", r.Kernel.Doorbell/1e3)
 	r.CPUs.print(row)
 	r.Memory.print(row)
@@ -46,7 +46,7 @@ func (r *Report) Print(out io.Writer) error {
 	return nil
 }
 
-func (k Kernel) calls() string {
+func (k Kernel) callsText() string {
 	if len(k.Missing) == 0 {
 		return "all calls work"
 	}

@@ -69,13 +69,13 @@ func countCPUs() CPUs {
 	c := CPUs{Machine: sys.MachineCPUs(), Quota: sys.CPUQuota(), Usable: sys.CPUs()}
 	c.Affinity, _ = sys.Affinity() // nil if it cannot be read
 	for _, n := range workerCounts {
-		c.Shares = append(c.Shares, Share{n, share(c.Usable, n)})
+		c.Shares = append(c.Shares, Share{n, threadShare(c.Usable, n)})
 	}
 	return c
 }
 
-// share returns floor(threads/workers), at least 1. It must agree with package shoal.
-func share(threads, workers int) int { return max(1, threads/max(1, workers)) }
+// threadShare returns floor(threads/workers), at least 1. It must agree with package shoal.
+func threadShare(threads, workers int) int { return max(1, threads/max(1, workers)) }
 
 func measureMemory() (Memory, error) {
 	m, err := sys.MemoryLimit()

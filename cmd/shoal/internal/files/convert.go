@@ -14,9 +14,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// untilDone calls do and returns its error. If ctx is done earlier, it removes partly written files
-// and returns the cause; do then continues in the background, so the process must exit soon.
-func untilDone(ctx context.Context, do func() error) error {
+// runUntilDone calls do and returns its error. If ctx is done earlier, it removes partly written
+// files and returns the cause; do then continues in the background, so the process must exit soon.
+func runUntilDone(ctx context.Context, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	select {
@@ -42,7 +42,7 @@ type Options struct {
 // writing, such as a dtype that the target format lacks. If ctx is done, Convert returns its cause,
 // and the caller should exit. No file is written if Convert fails.
 func Convert(ctx context.Context, out, log io.Writer, from, to string, o Options) error {
-	return untilDone(ctx, func() error { return convert(out, log, from, to, o) })
+	return runUntilDone(ctx, func() error { return convert(out, log, from, to, o) })
 }
 
 func convert(out, log io.Writer, from, to string, o Options) error {
@@ -54,19 +54,19 @@ func convert(out, log io.Writer, from, to string, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := apart(from, to); err != nil {
+	if err := checkNotOverwritten(from, to); err != nil {
 		return err
 	}
 	c, err := source.load(log, from, o.MaxBytes)
 	if err != nil {
 		return err
 	}
-	size, err := c.writable(o.MaxBytes)
+	size, err := c.checkWritable(o.MaxBytes)
 	if err != nil {
 		return fmt.Errorf("convert %s: %w", from, err)
 	}
 	c.Strict = o.Strict
-	stop := watch(log, "write "+to, size, transferred("wchar"))
+	stop := startProgress(log, "write "+to, size, transferCounter("wchar"))
 	left, err := target.Save(to, c)
 	if stop(); err != nil {
 		return err
@@ -84,10 +84,10 @@ func convert(out, log io.Writer, from, to string, o Options) error {
 // raise is the advice that errors about the memory limit give.
 const raise = "raise --max-bytes if this is intended"
 
-// writable returns the total size of the tensors in bytes. It returns an error if they are expanded
-// to more than the file can plausibly contain, or if a tensor that must be copied because it is not
-// contiguous exceeds the memory limit.
-func (c Content) writable(most int64) (size int, err error) {
+// checkWritable returns the total size of the tensors in bytes. It returns an error if they are
+// expanded to more than the file can plausibly contain, or if a tensor that must be copied because
+// it is not contiguous exceeds the memory limit.
+func (c Content) checkWritable(most int64) (size int, err error) {
 	stored := int64(0)
 	for name, t := range c.Tensors {
 		bytes := int64(t.Nbytes())
@@ -102,10 +102,10 @@ func (c Content) writable(most int64) (size int, err error) {
 	return size, safefile.CheckPlausible(int64(size), stored, most, raise)
 }
 
-// apart returns an error that wraps [ErrSame] if writing to would overwrite one of the files that
-// reading from opens.
-func apart(from, to string) error {
-	reads, err := parts(from)
+// checkNotOverwritten returns an error that wraps [ErrSame] if writing to would overwrite one of
+// the files that reading from opens.
+func checkNotOverwritten(from, to string) error {
+	reads, err := listFiles(from)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,9 @@ func apart(from, to string) error {
 	return nil
 }
 
-// parts returns the files that reading path opens: the file itself, or the index and its shards.
-func parts(path string) ([]string, error) {
+// listFiles returns the files that reading path opens: the file itself, or the index and its
+// shards.
+func listFiles(path string) ([]string, error) {
 	if !strings.HasSuffix(strings.ToLower(path), indexSuffix) {
 		return []string{path}, nil
 	}

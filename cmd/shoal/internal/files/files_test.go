@@ -197,7 +197,7 @@ func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause, never := errors.New("interrupted"), make(chan struct{})
 	defer close(never)
-	err := untilDone(ctx, func() error { cancel(cause); <-never; return nil })
+	err := runUntilDone(ctx, func() error { cancel(cause); <-never; return nil })
 	if err != cause {
 		t.Errorf("%v", err)
 	}
@@ -324,7 +324,7 @@ func TestComplexStatistics(t *testing.T) {
 // A bar shows what is done, and goes when the work ends, whether or not it was all.
 func TestBar(t *testing.T) {
 	half := make(screen)
-	stop := show(half, "read x.pt", 1<<30, func() int64 { return 1 << 29 })
+	stop := drawProgress(half, "read x.pt", 1<<30, func() int64 { return 1 << 29 })
 	for text := range half {
 		if strings.Contains(text, "read x.pt") && strings.Contains(text, "512.0 MiB / 1.0 GiB") {
 			break
@@ -336,7 +336,7 @@ func TestBar(t *testing.T) {
 	}()
 	stop()
 	close(half)
-	watch(half, "to no terminal", 1<<40, nil)() // which would panic
+	startProgress(half, "to no terminal", 1<<40, nil)() // which would panic
 }
 
 // A screen hands on what is drawn.
@@ -352,7 +352,7 @@ func TestTransferred(t *testing.T) {
 	if _, err := os.ReadFile("/proc/self/io"); err != nil {
 		t.Skip("this system does not say")
 	}
-	written := transferred("wchar")
+	written := transferCounter("wchar")
 	if err := os.WriteFile(filepath.Join(t.TempDir(), "x"), make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -44,26 +44,26 @@ type Other struct {
 	Keep func(w *hdf5.Writer) error // writes it again; nil if impossible
 }
 
-// others returns the names of the items that are neither tensors nor metadata.
-func (c Content) others() (names []string) {
+// otherNames returns the names of the items that are neither tensors nor metadata.
+func (c Content) otherNames() (names []string) {
 	for _, o := range c.Others {
 		names = append(names, o.Name)
 	}
 	return names
 }
 
-// leave returns the names of dropped items. It returns an error that wraps [ErrStrict] if c.Strict
-// is set and there are any.
-func (c Content) leave(names []string) ([]string, error) {
+// dropItems returns the names of dropped items. It returns an error that wraps [ErrStrict] if
+// c.Strict is set and there are any.
+func (c Content) dropItems(names []string) ([]string, error) {
 	if c.Strict && len(names) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrStrict, strings.Join(names, ", "))
 	}
 	return names, nil
 }
 
-// sharing describes the groups of tensors that share a storage. Formats without storages write a
-// copy for each tensor.
-func (c Content) sharing() (names []string) {
+// sharedGroups describes the groups of tensors that share a storage. Formats without storages write
+// a copy for each tensor.
+func (c Content) sharedGroups() (names []string) {
 	on := map[*tensor.Storage][]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Tensors)) {
 		s := c.Tensors[name].Storage()
@@ -78,9 +78,9 @@ func (c Content) sharing() (names []string) {
 	return names
 }
 
-// beside returns the names of all items other than tensors.
-func (c Content) beside() []string {
-	names := c.others()
+// nonTensorNames returns the names of all items other than tensors.
+func (c Content) nonTensorNames() []string {
+	names := c.otherNames()
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		names = append(names, "metadata "+key)
 	}
@@ -106,15 +106,15 @@ var formats = []Format{
 	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors},
 	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, loadPT, savePT},
 	{"numpy array", []string{".npy"}, loadNPY, saveNPY},
-	{"numpy archive", []string{".npz"}, loadNPZ, plain(npy.Save)},
+	{"numpy archive", []string{".npz"}, loadNPZ, tensorSaver(npy.Save)},
 	{"HDF5", []string{".h5", ".hdf5"}, loadHDF5, saveHDF5},
-	{"MessagePack", []string{".msgpack", ".mpk"}, loadMsgpack, plain(msgpack.Save)},
+	{"MessagePack", []string{".msgpack", ".mpk"}, loadMsgpack, tensorSaver(msgpack.Save)},
 }
 
-// plain returns the Save function of a format that stores only tensors.
-func plain(save func(path string, tensors Tensors) error) func(string, Content) ([]string, error) {
+// tensorSaver returns the Save function of a format that stores only tensors.
+func tensorSaver(save func(path string, tensors Tensors) error) func(string, Content) ([]string, error) {
 	return func(path string, c Content) ([]string, error) {
-		left, err := c.leave(append(c.beside(), c.sharing()...))
+		left, err := c.dropItems(append(c.nonTensorNames(), c.sharedGroups()...))
 		if err != nil {
 			return nil, err
 		}
@@ -122,8 +122,8 @@ func plain(save func(path string, tensors Tensors) error) func(string, Content) 
 	}
 }
 
-// named returns items that cannot be written again.
-func named(what string, names []string) (others []Other) {
+// namedOthers returns items that cannot be written again.
+func namedOthers(what string, names []string) (others []Other) {
 	for _, name := range names {
 		others = append(others, Other{Name: what + name})
 	}
@@ -160,7 +160,7 @@ func loadSafetensors(path string, _ int64) (Content, error) {
 }
 
 func saveSafetensors(path string, c Content) ([]string, error) {
-	left, err := c.leave(append(c.others(), c.sharing()...))
+	left, err := c.dropItems(append(c.otherNames(), c.sharedGroups()...))
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func saveSafetensors(path string, c Content) ([]string, error) {
 const shard = 5 << 30
 
 func saveSharded(path string, c Content) ([]string, error) {
-	left, err := c.leave(append(c.others(), c.sharing()...))
+	left, err := c.dropItems(append(c.otherNames(), c.sharedGroups()...))
 	if err != nil {
 		return nil, err
 	}
@@ -185,11 +185,11 @@ func loadPT(path string, most int64) (c Content, err error) {
 		return c, err
 	}
 	tensors, rest, err := pt.StateDict(v)
-	return Content{Tensors: tensors, Others: named("", rest)}, err
+	return Content{Tensors: tensors, Others: namedOthers("", rest)}, err
 }
 
 func savePT(path string, c Content) ([]string, error) {
-	left, err := c.leave(c.beside())
+	left, err := c.dropItems(c.nonTensorNames())
 	if err != nil {
 		return nil, err
 	}
@@ -208,12 +208,12 @@ func saveNPY(path string, c Content) ([]string, error) {
 	if len(c.Tensors) != 1 {
 		return nil, fmt.Errorf("save %s: %w, got %d: use .npz for several", path, ErrOne, len(c.Tensors))
 	}
-	left := c.beside()
+	left := c.nonTensorNames()
 	for name, t := range c.Tensors {
 		if name != alone {
 			left = append(left, "the name "+name)
 		}
-		left, err := c.leave(left)
+		left, err := c.dropItems(left)
 		if err != nil {
 			return nil, err
 		}
@@ -243,5 +243,5 @@ func loadNPZ(path string, most int64) (c Content, err error) {
 
 func loadMsgpack(path string, most int64) (Content, error) {
 	tensors, others, err := msgpack.Load(path, most)
-	return Content{Tensors: tensors, Others: named("value ", others)}, err
+	return Content{Tensors: tensors, Others: namedOthers("value ", others)}, err
 }

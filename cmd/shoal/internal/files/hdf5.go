@@ -25,7 +25,7 @@ func loadHDF5(path string, most int64) (c Content, err error) {
 	if n := f.UserBlock; n > 0 {
 		c.Others = append(c.Others, Other{Name: fmt.Sprintf("%d bytes before the file", n)})
 	}
-	allow, err := allowance(path, most)
+	allow, err := limitFunc(path, most)
 	if err != nil {
 		return c, err
 	}
@@ -63,9 +63,9 @@ func loadHDF5(path string, most int64) (c Content, err error) {
 	return c, nil
 }
 
-// allowance returns a function that limits the total size of the data sets, because a small file
+// limitFunc returns a function that limits the total size of the data sets, because a small file
 // can declare many large ones.
-func allowance(path string, most int64) (allow func(bytes int64) error, err error) {
+func limitFunc(path string, most int64) (allow func(bytes int64) error, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func saveHDF5(path string, c Content) (left []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if left, err = c.leave(append(left, c.sharing()...)); err != nil {
+	if left, err = c.dropItems(append(left, c.sharedGroups()...)); err != nil {
 		return nil, err
 	}
 	return left, w.Close()

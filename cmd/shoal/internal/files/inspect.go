@@ -55,7 +55,7 @@ func (f finite) MarshalJSON() ([]byte, error) {
 // progress bar is drawn on it. The error wraps [ErrFormat] or is an error of reading. If ctx is
 // done, Inspect returns its cause, and the caller should exit.
 func Inspect(ctx context.Context, out, log io.Writer, path string, asJSON bool, o Options) error {
-	return untilDone(ctx, func() error { return inspect(out, log, path, asJSON, o) })
+	return runUntilDone(ctx, func() error { return inspect(out, log, path, asJSON, o) })
 }
 
 func inspect(out, log io.Writer, path string, asJSON bool, o Options) error {
@@ -67,7 +67,7 @@ func inspect(out, log io.Writer, path string, asJSON bool, o Options) error {
 	if err != nil {
 		return err
 	}
-	list, size, err := summaries(log, path, c.Tensors, o.MaxBytes)
+	list, size, err := summarizeAll(log, path, c.Tensors, o.MaxBytes)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func inspect(out, log io.Writer, path string, asJSON bool, o Options) error {
 			o["metadata"] = c.Meta
 		}
 		if len(c.Others) > 0 {
-			o["others"] = c.others()
+			o["others"] = c.otherNames()
 		}
 		return json.NewEncoder(out).Encode(o)
 	}
@@ -86,24 +86,24 @@ func inspect(out, log io.Writer, path string, asJSON bool, o Options) error {
 	fmt.Fprintln(w, "name\tdtype\tshape\tsize\tmin\tmax\tmean\tstd\t")
 	for _, s := range list {
 		words.Fprintf(w, "%s\t%s\t%v\t%s\t", s.Name, s.DType, s.Shape, words.Bytes(int64(s.Bytes)))
-		fmt.Fprintln(w, s.statistics())
+		fmt.Fprintln(w, s.statisticsText())
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		words.Fprintf(w, "metadata %s: %s\n", key, c.Meta[key])
 	}
-	for _, name := range c.others() {
+	for _, name := range c.otherNames() {
 		words.Fprintf(w, "also %s\n", name)
 	}
 	return w.Flush()
 }
 
-// summaries returns the summaries of all tensors in the order of their names, and their total size
-// in bytes.
-func summaries(log io.Writer, path string, tensors Tensors, most int64) (list []Summary, size int, err error) {
+// summarizeAll returns the summaries of all tensors in the order of their names, and their total
+// size in bytes.
+func summarizeAll(log io.Writer, path string, tensors Tensors, most int64) (list []Summary, size int, err error) {
 	looks := 0
 	for name, t := range tensors {
 		size = min(size+t.Nbytes(), math.MaxInt/2)
-		seen, times := distinct(t)
+		seen, times := withoutRepeats(t)
 		looks += seen.Nbytes()
 		stored := int64(len(t.Storage().Bytes()))
 		if err := safefile.CheckPlausible(int64(seen.Nbytes()), overlap*stored, most, raise); err != nil {
@@ -112,7 +112,7 @@ func summaries(log io.Writer, path string, tensors Tensors, most int64) (list []
 		seen.Close()
 	}
 	var done atomic.Int64
-	defer watch(log, "inspect "+path, looks, done.Load)()
+	defer startProgress(log, "inspect "+path, looks, done.Load)()
 	list = []Summary{}
 	err = tensor.Catch(func() {
 		for _, name := range slices.Sorted(maps.Keys(tensors)) {
@@ -126,9 +126,10 @@ func summaries(log io.Writer, path string, tensors Tensors, most int64) (list []
 // itself.
 const overlap = 64
 
-// distinct returns a view of t without repetitions, that is, with size 1 in expanded dimensions,
-// and the number of times that each of its elements occurs in t. The caller must close the view.
-func distinct(t *tensor.Tensor) (view *tensor.Tensor, times int) {
+// withoutRepeats returns a view of t without repetitions, that is, with size 1 in expanded
+// dimensions, and the number of times that each of its elements occurs in t. The caller must close
+// the view.
+func withoutRepeats(t *tensor.Tensor) (view *tensor.Tensor, times int) {
 	shape, times := slices.Clone(t.Shape()), 1
 	for i, step := range t.Strides() {
 		if step == 0 && shape[i] > 1 {
@@ -139,17 +140,17 @@ func distinct(t *tensor.Tensor) (view *tensor.Tensor, times int) {
 	return t.AsStrided(shape, t.Strides(), t.Offset()), times
 }
 
-// statistics formats the last columns of a row.
-func (s Summary) statistics() string {
+// statisticsText formats the last columns of a row.
+func (s Summary) statisticsText() string {
 	if s.Numbers == nil {
-		return "\t\t\t\t" + s.odd()
+		return "\t\t\t\t" + s.anomalyText()
 	}
 	n := s.Numbers
-	return fmt.Sprintf("%.6g\t%.6g\t%.6g\t%.6g\t%s", n.Min, n.Max, n.Mean, n.Std, s.odd())
+	return fmt.Sprintf("%.6g\t%.6g\t%.6g\t%.6g\t%s", n.Min, n.Max, n.Mean, n.Std, s.anomalyText())
 }
 
-// odd reports NaN and infinite elements, which weights should not contain.
-func (s Summary) odd() string {
+// anomalyText reports NaN and infinite elements, which weights should not contain.
+func (s Summary) anomalyText() string {
 	if s.NaN+s.Inf == 0 {
 		return ""
 	}
@@ -160,9 +161,9 @@ func summarize(name string, t *tensor.Tensor, done *atomic.Int64) Summary {
 	s := Summary{Name: name, DType: t.DType().String(), Shape: append([]int{}, t.Shape()...), Bytes: t.Nbytes()}
 	low, high, sum, squares, n := math.Inf(1), math.Inf(-1), 0.0, 0.0, 0
 	shift := 0.0 // first number; shifting by it avoids cancellation in the sum of squares
-	seen, times := distinct(t)
+	seen, times := withoutRepeats(t)
 	defer seen.Close()
-	for v := range values(seen, done) {
+	for v := range eachValue(seen, done) {
 		switch {
 		case math.IsNaN(v):
 			s.NaN++
@@ -189,14 +190,14 @@ func summarize(name string, t *tensor.Tensor, done *atomic.Int64) Summary {
 // piece is the number of elements that are converted at a time.
 const piece = 1 << 16
 
-// values yields the elements of t in an unspecified order and adds the number of bytes read to
+// eachValue yields the elements of t in an unspecified order and adds the number of bytes read to
 // done. It copies one piece at a time.
-func values(t *tensor.Tensor, done *atomic.Int64) func(yield func(float64) bool) {
+func eachValue(t *tensor.Tensor, done *atomic.Int64) func(yield func(float64) bool) {
 	return func(yield func(float64) bool) {
 		eachPiece(t, func(part *tensor.Tensor) bool {
 			part = part.Contiguous()
 			defer part.Close()
-			for _, v := range numbers(part) {
+			for _, v := range toFloat64(part) {
 				if !yield(v) {
 					return false
 				}
@@ -230,8 +231,9 @@ func eachPiece(t *tensor.Tensor, do func(part *tensor.Tensor) bool) bool {
 	return true
 }
 
-// numbers returns the elements of t as float64. Complex elements are replaced by their magnitudes.
-func numbers(t *tensor.Tensor) []float64 {
+// toFloat64 returns the elements of t as float64. Complex elements are replaced by their
+// magnitudes.
+func toFloat64(t *tensor.Tensor) []float64 {
 	if dt := t.DType(); dt != tensor.Complex64 && dt != tensor.Complex128 {
 		return tensor.Data[float64](t.To(tensor.Float64))
 	}

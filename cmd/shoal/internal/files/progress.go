@@ -17,16 +17,16 @@ import (
 // long is the minimum size of an operation with a progress bar, in bytes.
 const long = 64 << 20
 
-// watch draws a progress bar on w if w is a terminal and total is at least [long]. done must return
-// the number of bytes processed so far. The caller must call stop.
-func watch(w io.Writer, what string, total int, done func() int64) (stop func()) {
+// startProgress draws a progress bar on w if w is a terminal and total is at least [long]. done
+// must return the number of bytes processed so far. The caller must call stop.
+func startProgress(w io.Writer, what string, total int, done func() int64) (stop func()) {
 	if f, ok := w.(*os.File); !ok || total < long || !term.IsTerminal(int(f.Fd())) {
 		return func() {}
 	}
-	return show(w, what, total, done)
+	return drawProgress(w, what, total, done)
 }
 
-func show(w io.Writer, what string, total int, done func() int64) (stop func()) {
+func drawProgress(w io.Writer, what string, total int, done func() int64) (stop func()) {
 	all := mpb.New(mpb.WithOutput(w), mpb.WithWidth(80), mpb.WithAutoRefresh())
 	bar := all.AddBar(int64(total), mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name(words.Clean(what)+" ")), mpb.AppendDecorators(decor.CountersKibiByte("% .1f / % .1f")))
@@ -52,9 +52,9 @@ func show(w io.Writer, what string, total int, done func() int64) (stop func()) 
 	}
 }
 
-// transferred returns a function that reports how many bytes this process has read (rchar) or
+// transferCounter returns a function that reports how many bytes this process has read (rchar) or
 // written (wchar) by system calls since the call. It returns 0 where /proc/self/io is missing.
-func transferred(which string) func() int64 {
+func transferCounter(which string) func() int64 {
 	count := func() (n int64) {
 		b, _ := os.ReadFile("/proc/self/io")
 		_, after, _ := strings.Cut(string(b), which+":")
@@ -71,7 +71,7 @@ func (f Format) load(log io.Writer, path string, most int64) (Content, error) {
 	if info, err := os.Stat(path); err == nil { // if it fails, Load returns a better error
 		size = int(info.Size())
 	}
-	stop := watch(log, "read "+path, size, transferred("rchar"))
+	stop := startProgress(log, "read "+path, size, transferCounter("rchar"))
 	defer stop()
 	return f.Load(path, most)
 }

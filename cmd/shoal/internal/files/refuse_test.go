@@ -143,7 +143,7 @@ func TestRegression_S4_2_StatisticsOfViews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := summaries(os.Stderr, path, c.Tensors, 0)
+	list, _, err := summarizeAll(os.Stderr, path, c.Tensors, 0)
 	if err != nil || len(list) != 6 {
 		t.Fatal(list, err)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // Suite is the benchmark suite.
-var Suite = bench.NewSuite("observe", "observing a program with 64 processes and 100,000 blocks", "", 5, rows)
+var Suite = bench.NewSuite("observe", "observing a program with 64 processes and 100,000 blocks", "", 5, suiteRows)
 
 const (
 	workers = 63 // in addition to the root process
@@ -55,7 +55,7 @@ var worker = shoal.Register("bench observed", func(ctx context.Context, rank int
 	for w.Go.Wait(ctx) == nil {
 		const at = 64
 		for range at {
-			if err := pass(ctx, q); err != nil {
+			if err := passTensor(ctx, q); err != nil {
 				return err
 			}
 		}
@@ -66,8 +66,8 @@ var worker = shoal.Register("bench observed", func(ctx context.Context, rank int
 	return nil
 })
 
-// pass sends a new tensor through a queue and closes the received one.
-func pass(ctx context.Context, q *ipc.Queue[*tensor.Tensor]) error {
+// passTensor sends a new tensor through a queue and closes the received one.
+func passTensor(ctx context.Context, q *ipc.Queue[*tensor.Tensor]) error {
 	t, err := tensor.NewShared(tensor.Float32, 1024)
 	if err != nil {
 		return err
@@ -92,13 +92,13 @@ type program struct {
 	scale func(int) int
 }
 
-func rows(ctx context.Context, scale func(n int) int) ([]bench.Case, func() error, error) {
+func suiteRows(ctx context.Context, scale func(n int) int) ([]bench.Case, func() error, error) {
 	p := &program{scale: scale}
 	if err := p.start(ctx); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("start observed program: %w", err), p.close())
 	}
 	return []bench.Case{
-		{Name: "observe_reading", Unit: bench.Nanoseconds, Ours: &bench.Probe{Measure: p.reading},
+		{Name: "observe_reading", Unit: bench.Nanoseconds, Ours: &bench.Probe{Measure: p.measureReading},
 			Target: func(r bench.Result, _ []bench.Result) (string, bool) {
 				return "≤ 1 % of a CPU at 1 Hz", r.Value <= mostTime
 			}},
@@ -161,8 +161,8 @@ func (p *program) close() (err error) {
 	return err
 }
 
-// look observes the domains once a second until ctx is done.
-func look(ctx context.Context) error {
+// observeDomains observes the domains once a second until ctx is done.
+func observeDomains(ctx context.Context) error {
 	var w domains.Watcher
 	for {
 		if _, err := w.Look(ctx, every); ctx.Err() != nil {
@@ -173,9 +173,9 @@ func look(ctx context.Context) error {
 	}
 }
 
-// reading returns the processor time of one observation, averaged over ten. A [domains.Watcher]
-// makes one thorough observation in ten.
-func (p *program) reading(ctx context.Context) (ns float64, err error) {
+// measureReading returns the processor time of one observation, averaged over ten. A
+// [domains.Watcher] makes one thorough observation in ten.
+func (p *program) measureReading(ctx context.Context) (ns float64, err error) {
 	var w domains.Watcher
 	if _, err := w.Look(ctx, 10*time.Millisecond); err != nil { // the first one has no predecessor
 		return 0, err
@@ -223,7 +223,7 @@ func (p *program) runObserved(ctx context.Context) (perSecond float64, err error
 	looking, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	var failed error
-	wg.Go(func() { failed = look(looking) })
+	wg.Go(func() { failed = observeDomains(looking) })
 	perSecond, err = p.run(ctx)
 	stop()
 	wg.Wait()

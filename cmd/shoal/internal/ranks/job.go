@@ -58,7 +58,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 // [*Failure].
 func (j *Job) Run(ctx context.Context, restarts int) error {
 	for attempt := 0; ; attempt++ {
-		err := j.once(ctx, attempt)
+		err := j.runAttempt(ctx, attempt)
 		if err == nil || attempt >= restarts || ctx.Err() != nil {
 			return err
 		}
@@ -66,14 +66,14 @@ func (j *Job) Run(ctx context.Context, restarts int) error {
 	}
 }
 
-// once runs all ranks until the first one fails or all have exited.
-func (j *Job) once(ctx context.Context, attempt int) error {
+// runAttempt runs all ranks until the first one fails or all have exited.
+func (j *Job) runAttempt(ctx context.Context, attempt int) error {
 	id, size := rand.Text(), Total(j.Hosts)
 	var all []rank
 	for _, h := range j.Hosts {
 		for local := range h.Ranks {
 			l := launch.Launch{Rank: len(all), Size: size, LocalRank: local, LocalSize: h.Ranks, Job: id}
-			all = append(all, rank{l.Rank, h.Name, j.command(h, j.env(l, attempt))})
+			all = append(all, rank{l.Rank, h.Name, j.rankCommand(h, j.rankEnv(l, attempt))})
 		}
 	}
 	return j.supervise(ctx, all)
@@ -86,11 +86,11 @@ type rank struct {
 	command *exec.Cmd
 }
 
-// env returns the environment variables of a rank. They include the variables of torchrun, so that
-// PyTorch programs run as well.
-func (j *Job) env(l launch.Launch, attempt int) []string {
+// rankEnv returns the environment variables of a rank. They include the variables of torchrun, so
+// that PyTorch programs run as well.
+func (j *Job) rankEnv(l launch.Launch, attempt int) []string {
 	env := append(l.Env(), fmt.Sprint("TORCHELASTIC_RESTART_COUNT=", attempt))
-	for name, value := range map[string]string{"MASTER_ADDR": j.master(), "MASTER_PORT": "29500"} {
+	for name, value := range map[string]string{"MASTER_ADDR": j.masterAddr(), "MASTER_PORT": "29500"} {
 		if os.Getenv(name) == "" {
 			env = append(env, name+"="+value)
 		}
@@ -101,7 +101,7 @@ func (j *Job) env(l launch.Launch, attempt int) []string {
 	return env
 }
 
-func (j *Job) master() string {
+func (j *Job) masterAddr() string {
 	if name := j.Hosts[0].Name; name != "" {
 		return name
 	}
@@ -114,8 +114,8 @@ func (j *Job) master() string {
 const remote = `cd "$1" || exit 127; shift; exec 3<&0; env "$@" </dev/null 3<&- & p=$!; ` +
 	`{ cat <&3 >/dev/null; kill "$p"; } 2>/dev/null & c=$!; exec 3<&-; wait "$p"; s=$?; kill "$c" 2>/dev/null; exit "$s"`
 
-// command returns the command that starts a rank on a host.
-func (j *Job) command(h Host, env []string) *exec.Cmd {
+// rankCommand returns the command that starts a rank on a host.
+func (j *Job) rankCommand(h Host, env []string) *exec.Cmd {
 	if h.Name == "" {
 		c := exec.Command(j.Program[0], j.Program[1:]...)
 		c.Env = append(os.Environ(), env...)
@@ -124,14 +124,14 @@ func (j *Job) command(h Host, env []string) *exec.Cmd {
 	dir, _ := os.Getwd()
 	words := append(append([]string{"sh", "-c", remote, "shoal", dir}, env...), j.Program...)
 	for i, w := range words {
-		words[i] = quoted(w)
+		words[i] = quoteWord(w)
 	}
 	c := exec.Command(j.SSH, "-o", "BatchMode=yes", h.Name, strings.Join(words, " "))
 	return c
 }
 
-// quoted quotes a word for a POSIX shell.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// quoteWord quotes a word for a POSIX shell.
+func quoteWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // supervise runs the processes. It terminates all of them when one fails or ctx is done, and
 // returns after all have exited.
@@ -181,7 +181,7 @@ func (j *Job) run(r rank, log *output, end <-chan struct{}) *Failure {
 		errs.prefix = out.prefix
 	}
 	c.Stdout, c.Stderr, c.WaitDelay = out, errs, j.Grace
-	fail := func(err error) *Failure { return &Failure{r.number, r.host, status(err), err} }
+	fail := func(err error) *Failure { return &Failure{r.number, r.host, exitStatus(err), err} }
 	var held io.Closer
 	if r.host != "" {
 		in, err := c.StdinPipe() // EOF ends the rank, see remote
@@ -214,16 +214,16 @@ func (j *Job) run(r rank, log *output, end <-chan struct{}) *Failure {
 	err := c.Wait()
 	close(over)
 	<-killed
-	out.finish()
-	errs.finish()
+	out.forwardRest()
+	errs.forwardRest()
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return fail(err)
 	}
 	return nil
 }
 
-// status returns the exit status for an error of [exec.Cmd].
-func status(err error) int {
+// exitStatus returns the exit status for an error of [exec.Cmd].
+func exitStatus(err error) int {
 	var e *exec.ExitError
 	if !errors.As(err, &e) {
 		return 127 // not started

@@ -29,12 +29,12 @@ func (l *lines) Write(b []byte) (int, error) {
 	if whole == 0 {
 		l.rest, whole = append(l.rest, '\n'), len(l.rest)+1
 	}
-	err := l.pass(l.rest[:whole])
+	err := l.forwardLines(l.rest[:whole])
 	l.rest = append(l.rest[:0], l.rest[whole:]...)
 	return len(b), err
 }
 
-func (l *lines) pass(text []byte) error {
+func (l *lines) forwardLines(text []byte) error {
 	var b bytes.Buffer
 	for line := range bytes.Lines(text) {
 		b.WriteString(l.prefix)
@@ -46,9 +46,9 @@ func (l *lines) pass(text []byte) error {
 	return err
 }
 
-// finish forwards the last line if it is incomplete. It must be called after the last Write.
-func (l *lines) finish() {
+// forwardRest forwards the last line if it is incomplete. It must be called after the last Write.
+func (l *lines) forwardRest() {
 	if len(l.rest) > 0 {
-		l.pass(append(l.rest, '\n'))
+		l.forwardLines(append(l.rest, '\n'))
 	}
 }

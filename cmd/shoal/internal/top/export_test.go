@@ -35,11 +35,11 @@ var Keys = map[string]Key{"up": keyUp, "down": keyDown, "left": keyLeft, "right"
 type Screen struct{ s *screen }
 
 func NewScreen(f Face) Screen                                 { return Screen{newScreen(f)} }
-func (s Screen) See(c domains.Census)                         { s.s.see(c) }
-func (s Screen) Frame(width, height int) []string             { return s.s.frame(width, height) }
-func (s Screen) PressKey(k Key) (quit bool)                   { return s.s.press(k) }
+func (s Screen) See(c domains.Census)                         { s.s.recordCensus(c) }
+func (s Screen) Frame(width, height int) []string             { return s.s.renderFrame(width, height) }
+func (s Screen) PressKey(k Key) (quit bool)                   { return s.s.handleKey(k) }
 func (h *history) Add(c domains.Census)                       { h.add(c) }
-func (h *history) Trend(name string, w, u int, a bool) string { return h.trend(name, w, u, a) }
+func (h *history) Trend(name string, w, u int, a bool) string { return h.drawTrend(name, w, u, a) }
 
 // Series counts what a history keeps.
 func (h *history) Series() int { return len(h.series) }

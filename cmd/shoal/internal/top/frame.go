@@ -9,9 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// frame renders the screen. It returns at most height lines, none wider than width.
-func (s *screen) frame(width, height int) []string {
-	top := s.top(width, height)
+// renderFrame renders the screen. It returns at most height lines, none wider than width.
+func (s *screen) renderFrame(width, height int) []string {
+	top := s.headerLines(width, height)
 	room := height - len(top)
 	foot := height >= 8
 	if foot {
@@ -21,18 +21,18 @@ func (s *screen) frame(width, height int) []string {
 	var body []line
 	switch {
 	case s.help:
-		body = s.scrolled(helpText(), room)
+		body = s.scrollLines(helpText(), room)
 	case s.detail != "":
-		body = s.scrolled(s.detailLines(width), room)
+		body = s.scrollLines(s.detailLines(width), room)
 	default:
-		body = s.table(width, room)
+		body = s.tableLines(width, room)
 	}
 	all := append(top, body[:max(0, min(len(body), room))]...)
 	if foot {
 		for len(all) < height-1 {
 			all = append(all, nil)
 		}
-		all = append(all, s.foot())
+		all = append(all, s.footerLine())
 	}
 	lines := []string{}
 	for _, l := range all[:min(len(all), max(height, 0))] {
@@ -41,21 +41,22 @@ func (s *screen) frame(width, height int) []string {
 	return lines
 }
 
-// top returns the upper part of the screen: the machine, the deadlocks, the programs and the tabs.
-func (s *screen) top(width, height int) []line {
-	all := s.alarms(max(1, height/4))
-	all = append([]line{s.title()}, all...)
+// headerLines returns the upper part of the screen: the machine, the deadlocks, the programs and
+// the tabs.
+func (s *screen) headerLines(width, height int) []line {
+	all := s.alarmLines(max(1, height/4))
+	all = append([]line{s.titleLine()}, all...)
 	if height <= 2 && len(all) > 1 { // deadlocks matter more than the title
 		return all[1:]
 	}
-	all = append(all, s.programs(width, min(4, height/6), true)...)
+	all = append(all, s.programLines(width, min(4, height/6), true)...)
 	if height >= 6 {
-		all = append(all, s.tabs(width))
+		all = append(all, s.tabLine(width))
 	}
 	return all
 }
 
-func (s *screen) title() line {
+func (s *screen) titleLine() line {
 	processes := 0
 	for _, d := range s.shown.Domains {
 		processes += len(d.Processes)
@@ -70,19 +71,19 @@ func (s *screen) title() line {
 	m := s.shown.Machine
 	n := len(s.shown.Domains)
 	return append(l, piece{fmt.Sprintf("  CPUs %3.0f %% ", 100*m.Utilisation), plain},
-		piece{s.trend("CPUs", trendWidth), good},
+		piece{s.trendText("CPUs", trendWidth), good},
 		piece{fmt.Sprintf("  %s of %d processes, %.0f involuntary switches/s", words.Count(n, "program"), processes,
 			m.InvoluntaryPerSecond), plain})
 }
 
-// alarms lists the circular waits. Circles without doubt come first.
-func (s *screen) alarms(most int) []line {
+// alarmLines lists the circular waits. Circles without doubt come first.
+func (s *screen) alarmLines(most int) []line {
 	var all []line
 	for _, sure := range []bool{true, false} {
 		for _, d := range s.shown.Domains {
 			for _, c := range d.Deadlocks {
 				if (c.Doubt == "") == sure {
-					all = append(all, circle(d, c)...)
+					all = append(all, deadlockLines(d, c)...)
 				}
 			}
 		}
@@ -92,12 +93,12 @@ func (s *screen) alarms(most int) []line {
 		if most == 1 {
 			return all[:1]
 		}
-		all = append(all[:most-1:most-1], say(alarm, fmt.Sprintf("  and %s: 4 lists all waits", words.Count(left, "line"))))
+		all = append(all[:most-1:most-1], styledLine(alarm, fmt.Sprintf("  and %s: 4 lists all waits", words.Count(left, "line"))))
 	}
 	return all
 }
 
-func circle(d domains.Domain, c domains.Deadlock) []line {
+func deadlockLines(d domains.Domain, c domains.Deadlock) []line {
 	var names []string
 	for _, w := range c.Waits {
 		names = append(names, processLabel(d, w.PID))
@@ -106,9 +107,9 @@ func circle(d domains.Domain, c domains.Deadlock) []line {
 	if c.Doubt != "" {
 		kind, head = doubtful, "cyclic wait; "+c.Doubt+": "+strings.Join(names, ", ")
 	}
-	all := []line{say(kind, head)}
+	all := []line{styledLine(kind, head)}
 	for _, w := range c.Waits {
-		all = append(all, say(kind, "  ", processLabel(d, w.PID), " waits for ", w.What(), ": ", onWhom(d, w)))
+		all = append(all, styledLine(kind, "  ", processLabel(d, w.PID), " waits for ", w.What(), ": ", waitTargets(d, w)))
 	}
 	return all
 }
@@ -116,19 +117,20 @@ func circle(d domains.Domain, c domains.Deadlock) []line {
 // curveLine shows the named values of a program, such as the training loss. It returns nil if there
 // are none.
 func (s *screen) curveLine(d domains.Domain, indent int) (all []line) {
-	for _, q := range curves(d) {
+	for _, q := range curveQueues(d) {
 		if all == nil {
 			all = []line{{{strings.Repeat(" ", indent), plain}}}
 		}
-		all[0] = append(all[0], piece{" " + label(q.Names, q.Block) + " ", faint}, piece{valueOf(q).text + " ", strong},
-			piece{s.trend(valueKey(d, q), trendWidth) + " ", good})
+		all[0] = append(all[0], piece{" " + blockLabel(q.Names, q.Block) + " ", faint},
+			piece{valueOf(q).text + " ", strong},
+			piece{s.trendText(valueKey(d, q), trendWidth) + " ", good})
 	}
 	return all
 }
 
-// programs shows one line for each domain, with its memory and rates. Lines with curves are added
-// only if all of them fit.
-func (s *screen) programs(width, most int, withCurves bool) (all []line) {
+// programLines shows one line for each domain, with its memory and rates. Lines with curves are
+// added only if all of them fit.
+func (s *screen) programLines(width, most int, withCurves bool) (all []line) {
 	gauge := 8
 	if width >= 100 {
 		gauge = 24
@@ -146,32 +148,32 @@ func (s *screen) programs(width, most int, withCurves bool) (all []line) {
 		key := d.Address
 		all = append(all, line{{id + " ", strong}, {name, plain}, {d.Gauge(gauge), plain},
 			{fmt.Sprintf(" %s of %s ", words.Bytes(d.Committed), words.Bytes(d.Limit)), plain},
-			{s.trend(key+" bytes", trendWidth), good},
+			{s.trendText(key+" bytes", trendWidth), good},
 			{fmt.Sprintf(" %s  %.0f allocated/s ", words.Count(d.Blocks, "block"), d.AllocsPerSecond), plain},
-			{s.trend(key+" allocs", trendWidth), good},
+			{s.trendText(key+" allocs", trendWidth), good},
 			{fmt.Sprintf("  %s copied/s ", words.Bytes(int64(d.CopiedPerSecond))), plain},
-			{s.trend(key+" copied", trendWidth), good},
+			{s.trendText(key+" copied", trendWidth), good},
 			{fmt.Sprintf("  %d in transit, %s", d.InTransit, words.Count(d.Reaped, "dead worker")), plain}})
 		if withCurves {
 			all = append(all, s.curveLine(d, len(id))...)
 		}
 	}
 	if len(all) > most && withCurves {
-		return s.programs(width, most, false)
+		return s.programLines(width, most, false)
 	}
 	if len(all) > most {
 		left := len(all) - most + 1
 		all = all[:max(0, most-1)]
 		if most > 0 {
-			all = append(all, say(faint, fmt.Sprintf("and %s more", words.Count(left, "program"))))
+			all = append(all, styledLine(faint, fmt.Sprintf("and %s more", words.Count(left, "program"))))
 		}
 	}
 	return all
 }
 
-// tabs shows the views, with the filter and the sort order of the current view. On a narrow screen
-// only the current view's name is shown.
-func (s *screen) tabs(width int) line {
+// tabLine shows the views, with the filter and the sort order of the current view. On a narrow
+// screen only the current view's name is shown.
+func (s *screen) tabLine(width int) line {
 	var l line
 	for i, v := range views {
 		name := fmt.Sprintf("%d %s", i+1, v.name)
@@ -190,29 +192,30 @@ func (s *screen) tabs(width int) line {
 	case s.filter != "":
 		l = append(l, piece{"  filter: " + s.filter, doubtful})
 	}
-	return append(l, piece{"  by " + s.sorting(), faint})
+	return append(l, piece{"  by " + s.sortText(), faint})
 }
 
-// table renders the rows around the selected one.
-func (s *screen) table(width, room int) []line {
+// tableLines renders the rows around the selected one.
+func (s *screen) tableLines(width, room int) []line {
 	if s.waiting || room <= 0 {
 		return nil
 	}
-	v, p, rows := views[s.view], &s.places[s.view], s.rows()
+	v, p, rows := views[s.view], &s.places[s.view], s.sortedRows()
 	if len(rows) == 0 {
 		if s.filter != "" {
-			return []line{say(plain, fmt.Sprintf("no rows match %q; Esc clears the filter", s.filter))}
+			return []line{styledLine(plain, fmt.Sprintf("no rows match %q; Esc clears the filter", s.filter))}
 		}
-		return []line{say(plain, v.none)}
+		return []line{styledLine(plain, v.none)}
 	}
-	cs := s.columns()
-	widths := layout(cs, rows, width)
+	cs := s.visibleColumns()
+	widths := columnWidths(cs, rows, width)
 	var all []line
 	if room >= 3 {
-		all = append(all, say(strong, across(cs, widths, s.ASCII, func(i int) string { return s.heading(cs, i) })))
+		all = append(all, styledLine(strong, renderRow(cs, widths, s.ASCII,
+			func(i int) string { return s.columnHeading(cs, i) })))
 		room--
 	}
-	left := s.left()
+	left := s.omittedText()
 	if left != "" && room > 3 {
 		room--
 	}
@@ -222,22 +225,22 @@ func (s *screen) table(width, room int) []line {
 	p.top = max(p.top, at-room+1)
 	for i := p.top; i < min(len(rows), p.top+room); i++ {
 		r := rows[i]
-		line := across(cs, widths, s.ASCII, func(j int) string { return r.cells[j].text })
+		line := renderRow(cs, widths, s.ASCII, func(j int) string { return r.cells[j].text })
 		if i == at {
 			line += strings.Repeat(" ", max(0, width-cells.StringWidth(line)))
-			all = append(all, say(chosen, line))
+			all = append(all, styledLine(chosen, line))
 		} else {
-			all = append(all, say(r.style, line))
+			all = append(all, styledLine(r.style, line))
 		}
 	}
 	if left != "" && room > 3 {
-		all = append(all, say(faint, left))
+		all = append(all, styledLine(faint, left))
 	}
 	return all
 }
 
-// heading marks the title of the sort column.
-func (s *screen) heading(cs []column, i int) string {
+// columnHeading marks the title of the sort column.
+func (s *screen) columnHeading(cs []column, i int) string {
 	p := s.places[s.view]
 	if i != p.sort {
 		return cs[i].title
@@ -249,8 +252,8 @@ func (s *screen) heading(cs []column, i int) string {
 	return cs[i].title + marks[p.reverse]
 }
 
-// left describes the objects that the lists of a view omit.
-func (s *screen) left() string {
+// omittedText describes the objects that the lists of a view omit.
+func (s *screen) omittedText() string {
 	var parts []string
 	for _, d := range s.shown.Domains {
 		switch views[s.view].name {
@@ -277,28 +280,28 @@ func (s *screen) detailLines(width int) []line {
 	rows := views[s.view].rows(s)
 	i := slices.IndexFunc(rows, func(r row) bool { return r.key == s.detail })
 	if i < 0 {
-		return []line{say(plain, "no longer present; Esc goes back")}
+		return []line{styledLine(plain, "no longer present; Esc goes back")}
 	}
 	return rows[i].detail(width)
 }
 
-// scrolled returns the lines from the scroll position on, limited so that the last lines fill the
-// screen.
-func (s *screen) scrolled(lines []line, room int) []line {
+// scrollLines returns the lines from the scroll position on, limited so that the last lines fill
+// the screen.
+func (s *screen) scrollLines(lines []line, room int) []line {
 	s.scroll = max(0, min(s.scroll, len(lines)-room))
 	return lines[s.scroll:]
 }
 
-func (s *screen) foot() line {
+func (s *screen) footerLine() line {
 	switch {
 	case s.typing:
-		return say(faint, "Enter keeps the filter  Esc clears it")
+		return styledLine(faint, "Enter keeps the filter  Esc clears it")
 	case s.help:
-		return say(faint, "any other key goes back  q quits")
+		return styledLine(faint, "any other key goes back  q quits")
 	case s.detail != "":
-		return say(faint, "Esc back  q quit  arrows scroll  space pause  ? help")
+		return styledLine(faint, "Esc back  q quit  arrows scroll  space pause  ? help")
 	}
-	return say(faint, "q quit  ? help  / filter  s sort  Enter detail  Tab view  space pause  arrows choose")
+	return styledLine(faint, "q quit  ? help  / filter  s sort  Enter detail  Tab view  space pause  arrows choose")
 }
 
 func helpText() (all []line) {

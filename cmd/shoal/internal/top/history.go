@@ -74,9 +74,9 @@ func (h *history) push(name string, v float64) {
 // ASCII.
 var ramp = map[bool][]rune{false: []rune("▁▂▃▄▅▆▇█"), true: []rune("_.:-=+*#")}
 
-// trend draws the observations of a series before until in width columns. Each column is the
+// drawTrend draws the observations of a series before until in width columns. Each column is the
 // maximum of several observations. Columns before the start of the series are blank.
-func (h *history) trend(name string, width, until int, ascii bool) string {
+func (h *history) drawTrend(name string, width, until int, ascii bool) string {
 	s := h.series[name]
 	if s == nil || width <= 0 || until <= 0 {
 		return strings.Repeat(" ", max(0, width))

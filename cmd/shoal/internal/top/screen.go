@@ -45,8 +45,8 @@ func newScreen(f face) *screen {
 	return s
 }
 
-// see records an observation. While the screen is paused, only the history is updated.
-func (s *screen) see(c domains.Census) {
+// recordCensus records an observation. While the screen is paused, only the history is updated.
+func (s *screen) recordCensus(c domains.Census) {
 	s.history.add(c)
 	s.latest, s.waiting = c, false
 	if !s.paused {
@@ -54,19 +54,19 @@ func (s *screen) see(c domains.Census) {
 	}
 }
 
-// press handles a key. It reports whether the user wants to quit.
-func (s *screen) press(k key) (quit bool) {
+// handleKey handles a key. It reports whether the user wants to quit.
+func (s *screen) handleKey(k key) (quit bool) {
 	switch {
 	case s.typing:
-		s.edit(k)
+		s.editFilter(k)
 	case k == 'q':
 		return true
 	case s.help:
-		s.help = k == keyUnknown || s.move(k)
+		s.help = k == keyUnknown || s.scrollView(k)
 	case k == '?' || k == 'h':
 		s.help, s.scroll = true, 0
 	case k == ' ':
-		s.pause()
+		s.togglePause()
 	case k == '/':
 		s.typing, s.detail = true, ""
 	case k >= '1' && k < '1'+key(len(views)):
@@ -76,22 +76,22 @@ func (s *screen) press(k key) (quit bool) {
 	case k == keyBackTab:
 		s.view, s.detail = (s.view+len(views)-1)%len(views), ""
 	case s.detail != "":
-		s.inDetail(k)
+		s.handleDetailKey(k)
 	default:
-		s.inTable(k)
+		s.handleTableKey(k)
 	}
 	return false
 }
 
-func (s *screen) pause() {
+func (s *screen) togglePause() {
 	s.paused = !s.paused
 	if !s.paused {
 		s.shown, s.until = s.latest, s.history.n
 	}
 }
 
-// edit handles a key while the filter is being edited.
-func (s *screen) edit(k key) {
+// editFilter handles a key while the filter is being edited.
+func (s *screen) editFilter(k key) {
 	switch {
 	case k == keyEnter:
 		s.typing = false
@@ -107,17 +107,17 @@ func (s *screen) edit(k key) {
 	}
 }
 
-func (s *screen) inDetail(k key) {
+func (s *screen) handleDetailKey(k key) {
 	switch k {
 	case keyEscape, keyEnter, keyLeft, keyBackspace:
 		s.detail = ""
 	default:
-		s.move(k)
+		s.scrollView(k)
 	}
 }
 
-// move scrolls the detail or help view. It reports whether k is a scrolling key.
-func (s *screen) move(k key) bool {
+// scrollView scrolls the detail or help view. It reports whether k is a scrolling key.
+func (s *screen) scrollView(k key) bool {
 	switch k {
 	case keyUp, 'k':
 		s.scroll--
@@ -138,8 +138,8 @@ func (s *screen) move(k key) bool {
 	return true
 }
 
-func (s *screen) inTable(k key) {
-	p, rows := &s.places[s.view], s.rows()
+func (s *screen) handleTableKey(k key) {
+	p, rows := &s.places[s.view], s.sortedRows()
 	at := chosenRow(p, rows)
 	switch k {
 	case keyUp, 'k':
@@ -186,7 +186,7 @@ func (s *screen) inTable(k key) {
 // nextColumn returns the next sort column after at. It skips trends, which cannot be sorted. After
 // the last column it returns nothing, for the natural order.
 func (s *screen) nextColumn(at int) int {
-	for cs := s.columns(); at+1 < len(cs); {
+	for cs := s.visibleColumns(); at+1 < len(cs); {
 		if at++; cs[at].title != trendTitle {
 			return at
 		}
@@ -204,9 +204,9 @@ func (s *screen) sortBy(p *place, titles ...string) {
 	}
 }
 
-// columns returns the columns of the view. The program column is omitted if there is only one
-// program.
-func (s *screen) columns() []column {
+// visibleColumns returns the columns of the view. The program column is omitted if there is only
+// one program.
+func (s *screen) visibleColumns() []column {
 	cs := views[s.view].columns
 	if len(s.shown.Domains) < 2 {
 		cs = cs[:len(cs)-1]
@@ -214,12 +214,12 @@ func (s *screen) columns() []column {
 	return cs
 }
 
-// rows returns the rows of the view that match the filter, in the selected order.
-func (s *screen) rows() []row {
-	rows := slices.DeleteFunc(views[s.view].rows(s), func(r row) bool { return !r.has(s.filter) })
+// sortedRows returns the rows of the view that match the filter, in the selected order.
+func (s *screen) sortedRows() []row {
+	rows := slices.DeleteFunc(views[s.view].rows(s), func(r row) bool { return !r.containsText(s.filter) })
 	p := s.places[s.view]
 	if p.sort != nothing {
-		order(rows, p.sort, p.reverse)
+		sortRows(rows, p.sort, p.reverse)
 	} else if p.reverse {
 		slices.Reverse(rows)
 	}
@@ -234,8 +234,8 @@ func chosenRow(p *place, rows []row) int {
 	return max(0, min(p.at, len(rows)-1))
 }
 
-// sorting describes the sort order of the view.
-func (s *screen) sorting() string {
+// sortText describes the sort order of the view.
+func (s *screen) sortText() string {
 	p := s.places[s.view]
 	name := "as found"
 	if p.sort != nothing {

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-func catch() chan os.Signal { return nil }
+func notifySignals() chan os.Signal { return nil }
 
-func interrupt() {}
+func interruptGroup() {}
 
 func (t *terminal) stop() error { return nil }
 
-func (t *terminal) obey(context.Context, os.Signal) error { return nil }
+func (t *terminal) handleSignal(context.Context, os.Signal) error { return nil }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// catch subscribes to the signals that a screen must handle. Signals that this process inherited as
-// ignored stay ignored.
-func catch() chan os.Signal {
+// notifySignals subscribes to the signals that a screen must handle. Signals that this process
+// inherited as ignored stay ignored.
+func notifySignals() chan os.Signal {
 	c := make(chan os.Signal, 8)
 	for _, s := range []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
@@ -23,28 +23,28 @@ func catch() chan os.Signal {
 	return c
 }
 
-// interrupt sends SIGINT to the process group, as the terminal driver does for Ctrl-C when it is
-// not in raw mode.
-func interrupt() { syscall.Kill(0, syscall.SIGINT) }
+// interruptGroup sends SIGINT to the process group, as the terminal driver does for Ctrl-C when it
+// is not in raw mode.
+func interruptGroup() { syscall.Kill(0, syscall.SIGINT) }
 
 // stop restores the terminal, stops the process group, and sets up the terminal again when it is
 // continued. The kernel does not stop an orphaned process group; then the screen resumes after a
 // short delay. SIGTSTP must not be caught, because Go cannot restore its default action.
 func (t *terminal) stop() error {
-	t.leave()
+	t.restoreMode()
 	syscall.Kill(0, syscall.SIGTSTP)
 	time.Sleep(100 * time.Millisecond) // the signal takes effect during the sleep
-	return t.enter()
+	return t.enterRawMode()
 }
 
-// obey handles a signal. After SIGCONT it sets up the terminal again. After SIGHUP and SIGQUIT it
-// restores the terminal and lets the default action end the process.
-func (t *terminal) obey(ctx context.Context, s os.Signal) error {
+// handleSignal handles a signal. After SIGCONT it sets up the terminal again. After SIGHUP and
+// SIGQUIT it restores the terminal and lets the default action end the process.
+func (t *terminal) handleSignal(ctx context.Context, s os.Signal) error {
 	switch s {
 	case syscall.SIGCONT:
-		return t.enter()
+		return t.enterRawMode()
 	case syscall.SIGHUP, syscall.SIGQUIT:
-		t.leave()
+		t.restoreMode()
 		signal.Reset(s)
 		syscall.Kill(os.Getpid(), s.(syscall.Signal)) // default action
 		select {

@@ -54,7 +54,7 @@ type piece struct {
 
 type line []piece
 
-func say(s style, texts ...string) line { return line{{strings.Join(texts, ""), s}} }
+func styledLine(s style, texts ...string) line { return line{{strings.Join(texts, ""), s}} }
 
 // cells computes display widths. The block characters of trends count as one cell on every
 // terminal.
@@ -64,7 +64,7 @@ var cells = &runewidth.Condition{StrictEmojiNeutral: true}
 func (l line) render(width int, f face) string {
 	var b strings.Builder
 	for _, p := range l {
-		text := cells.Truncate(clean(p.text, f.ASCII), width, "")
+		text := cells.Truncate(replaceUnprintable(p.text, f.ASCII), width, "")
 		width -= cells.StringWidth(text)
 		if code := codes[f.Colour][p.style]; code != "" && text != "" {
 			text = "\x1b[" + code + "m" + text + "\x1b[0m"
@@ -74,9 +74,9 @@ func (l line) render(width int, f face) string {
 	return b.String()
 }
 
-// clean replaces characters that are not printable, because other processes choose the names of
-// processes and queues and could embed escape sequences.
-func clean(text string, ascii bool) string {
+// replaceUnprintable replaces characters that are not printable, because other processes choose the
+// names of processes and queues and could embed escape sequences.
+func replaceUnprintable(text string, ascii bool) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar || ascii && r > unicode.MaxASCII {
 			return '?'
@@ -85,10 +85,10 @@ func clean(text string, ascii bool) string {
 	}, text)
 }
 
-// fit pads or truncates a text to exactly width cells. A truncated text ends with an ellipsis if
-// there is room.
-func fit(text string, width int, left, ascii bool) string {
-	text = clean(text, ascii)
+// fitWidth pads or truncates a text to exactly width cells. A truncated text ends with an ellipsis
+// if there is room.
+func fitWidth(text string, width int, left, ascii bool) string {
+	text = replaceUnprintable(text, ascii)
 	if n := cells.StringWidth(text); n > width {
 		mark := "…"
 		if ascii || width < 3 {

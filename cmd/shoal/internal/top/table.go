@@ -30,20 +30,20 @@ type row struct {
 	detail func(width int) []line
 }
 
-// has reports whether one of the row's cells contains text, ignoring case.
-func (r row) has(text string) bool {
+// containsText reports whether one of the row's cells contains text, ignoring case.
+func (r row) containsText(text string) bool {
 	text = strings.ToLower(text)
 	return text == "" || slices.ContainsFunc(r.cells, func(c cell) bool {
 		return strings.Contains(strings.ToLower(c.text), text)
 	})
 }
 
-// order sorts rows by a column: numbers in descending order, texts in ascending order, or the
+// sortRows sorts rows by a column: numbers in descending order, texts in ascending order, or the
 // opposite if reverse is set. The sort is stable.
-func order(rows []row, by int, reverse bool) {
+func sortRows(rows []row, by int, reverse bool) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		x, y := a.cells[by], b.cells[by]
-		way := cmp.Or(cmp.Compare(y.n, x.n), natural(x.text, y.text))
+		way := cmp.Or(cmp.Compare(y.n, x.n), compareNatural(x.text, y.text))
 		if reverse {
 			return -way
 		}
@@ -51,8 +51,8 @@ func order(rows []row, by int, reverse bool) {
 	})
 }
 
-// natural compares texts and treats a trailing number as a number.
-func natural(a, b string) int {
+// compareNatural compares texts and treats a trailing number as a number.
+func compareNatural(a, b string) int {
 	cut := func(s string) (string, int) {
 		word := strings.TrimRight(s, "0123456789")
 		n, _ := strconv.Atoi(s[len(word):])
@@ -69,13 +69,13 @@ const (
 	nothing = -1
 )
 
-// layout returns the width of each column, or nothing for a hidden one.
-func layout(cs []column, rows []row, width int) []int {
+// columnWidths returns the width of each column, or nothing for a hidden one.
+func columnWidths(cs []column, rows []row, width int) []int {
 	widths := make([]int, len(cs))
 	for i, c := range cs {
 		widths[i] = cells.StringWidth(c.title) + 1 // for the sort mark
 		for _, r := range rows {
-			widths[i] = max(widths[i], cells.StringWidth(clean(r.cells[i].text, false)))
+			widths[i] = max(widths[i], cells.StringWidth(replaceUnprintable(r.cells[i].text, false)))
 		}
 	}
 	total := func(least bool) int {
@@ -111,12 +111,12 @@ func layout(cs []column, rows []row, width int) []int {
 	return widths
 }
 
-// across renders one row of a table.
-func across(cs []column, widths []int, ascii bool, textOf func(i int) string) string {
+// renderRow renders one row of a table.
+func renderRow(cs []column, widths []int, ascii bool, textOf func(i int) string) string {
 	var parts []string
 	for i, w := range widths {
 		if w != nothing {
-			parts = append(parts, fit(textOf(i), w, cs[i].left, ascii))
+			parts = append(parts, fitWidth(textOf(i), w, cs[i].left, ascii))
 		}
 	}
 	return strings.Join(parts, strings.Repeat(" ", gap))

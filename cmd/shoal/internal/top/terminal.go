@@ -9,7 +9,7 @@ import (
 
 const (
 	enter = "\x1b[?1049h\x1b[?25l\x1b[?7l"        // alternate screen, hidden cursor, no line wrap
-	leave = "\x1b[?7h\x1b[?25h\x1b[0m\x1b[?1049l" // undoes enter
+	leave = "\x1b[?7h\x1b[?25h\x1b[0m\x1b[?1049l" // undoes enterRawMode
 )
 
 // A terminal is a terminal that can be switched to raw mode and back. Its methods may be called
@@ -20,9 +20,9 @@ type terminal struct {
 	before  *term.State // nil unless in raw mode
 }
 
-// enter switches the terminal to raw mode and the alternate screen. It must also be called after
-// the process was stopped, because the shell may have changed the mode.
-func (t *terminal) enter() error {
+// enterRawMode switches the terminal to raw mode and the alternate screen. It must also be called
+// after the process was stopped, because the shell may have changed the mode.
+func (t *terminal) enterRawMode() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, err := term.MakeRaw(int(t.in.Fd()))
@@ -36,8 +36,8 @@ func (t *terminal) enter() error {
 	return err
 }
 
-// leave restores the terminal. Errors are ignored: they mean that the terminal is gone.
-func (t *terminal) leave() {
+// restoreMode restores the terminal. Errors are ignored: they mean that the terminal is gone.
+func (t *terminal) restoreMode() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.before == nil {
@@ -48,11 +48,11 @@ func (t *terminal) leave() {
 	t.before = nil
 }
 
-// guard restores the terminal if the calling goroutine panics, so that the message is readable.
-// Every goroutine other than the one that defers leave must defer guard.
-func (t *terminal) guard() {
+// restoreOnPanic restores the terminal if the calling goroutine panics, so that the message is
+// readable. Every goroutine other than the one that defers restoreMode must defer restoreOnPanic.
+func (t *terminal) restoreOnPanic() {
 	if p := recover(); p != nil {
-		t.leave()
+		t.restoreMode()
 		panic(p)
 	}
 }

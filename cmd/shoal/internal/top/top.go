@@ -35,7 +35,7 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 
 func run(ctx context.Context, out io.Writer, o Options, see look) error {
 	if f, ok := out.(*os.File); ok && o.hasScreen(f) {
-		return watch(ctx, &terminal{in: o.Keys, out: f}, o.Every, see)
+		return runScreen(ctx, &terminal{in: o.Keys, out: f}, o.Every, see)
 	}
 	show := func(c any) error {
 		var b bytes.Buffer
@@ -80,8 +80,8 @@ func draw(out io.Writer, c domains.Census) error {
 		if err := d.Print(out); err != nil {
 			return err
 		}
-		for _, q := range curves(d) {
-			words.Fprintf(out, "%s: %s\n", label(q.Names, q.Block), valueOf(q).text)
+		for _, q := range curveQueues(d) {
+			words.Fprintf(out, "%s: %s\n", blockLabel(q.Names, q.Block), valueOf(q).text)
 		}
 	}
 	return nil

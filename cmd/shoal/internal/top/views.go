@@ -33,25 +33,25 @@ var views = [...]view{
 		{title: "STATE", left: true, worth: 8}, {title: "ROLE", left: true, worth: 4}, {title: trendTitle, left: true, worth: 6},
 		{title: "ALONE", worth: 3}, {title: "THREADS", worth: 1}, {title: "RUNNABLE", worth: 1},
 		{title: "INVOL/S", worth: 1}, program,
-	}, (*screen).processes, "no Shoal programs of this user are running"},
+	}, (*screen).processRows, "no Shoal programs of this user are running"},
 	{"queues", []column{
 		{title: "QUEUE", left: true, flex: true}, {title: "VALUE", worth: 8}, {title: "DEPTH", worth: 9}, {title: "ROOM", worth: 8},
 		{title: "PUT/S", worth: 7}, {title: "TAKEN/S", worth: 6}, {title: "WAITING", worth: 8},
 		{title: trendTitle, left: true, worth: 4}, {title: "SENDERS", worth: 3}, {title: "RECEIVERS", worth: 3},
 		{title: "OF", left: true, worth: 1, flex: true}, program,
-	}, (*screen).queues, "no queue"},
+	}, (*screen).queueRows, "no queue"},
 	{"locks", []column{
 		{title: "LOCK", left: true, flex: true}, {title: "KIND", left: true, worth: 6}, {title: "STATE", left: true, worth: 8},
 		{title: "OWNER", left: true, worth: 9, flex: true}, {title: "WAITING", worth: 9}, {title: "USERS", worth: 1}, program,
-	}, (*screen).locks, "no lock"},
+	}, (*screen).lockRows, "no lock"},
 	{"waits", []column{
 		{title: "WHO", left: true, flex: true}, {title: "WAITS FOR", left: true, worth: 9, flex: true},
 		{title: "ON", left: true, worth: 9, flex: true}, program,
-	}, (*screen).waits, "no process waits"},
+	}, (*screen).waitRows, "no process waits"},
 	{"blocks", []column{
 		{title: "BLOCK", left: true}, {title: "SIZE", worth: 9}, {title: "AGE", worth: 8}, {title: "KIND", left: true, worth: 7},
 		{title: "HOLDERS", left: true, worth: 6, flex: true}, {title: "NAMES", left: true, worth: 5, flex: true}, program,
-	}, (*screen).blocks, "no block"},
+	}, (*screen).blockRows, "no block"},
 }
 
 func processKey(d domains.Domain, pid int) string { return fmt.Sprint(d.Address, " ", pid) }
@@ -61,14 +61,14 @@ func programOf(d domains.Domain) cell {
 	if len(d.Processes) == 0 {
 		return cell{text: d.Address}
 	}
-	return number(float64(d.Processes[0].PID), "%.0f")
+	return numberCell(float64(d.Processes[0].PID), "%.0f")
 }
 
-func number(n float64, format string) cell { return cell{fmt.Sprintf(format, n), n} }
+func numberCell(n float64, format string) cell { return cell{fmt.Sprintf(format, n), n} }
 
 func size(n int64) cell { return cell{words.Bytes(n), float64(n)} }
 
-func count(n int) cell { return number(float64(n), "%.0f") }
+func countCell(n int) cell { return numberCell(float64(n), "%.0f") }
 
 // nameOf returns a worker's function and rank, or the process name for other processes.
 func nameOf(p domains.Process) string {
@@ -112,16 +112,16 @@ func (s *screen) each(rows func(d domains.Domain) []row) (all []row) {
 	return all
 }
 
-func (s *screen) processes() []row {
+func (s *screen) processRows() []row {
 	return s.each(func(d domains.Domain) (rows []row) {
 		for _, p := range d.Processes {
-			r := row{key: fmt.Sprint(p.PID), cells: []cell{count(p.PID), {text: nameOf(p)}, size(p.Holds),
-				number(p.CPUs, "%.2f"), {text: p.State}, {text: p.Role},
-				{text: s.trend(processKey(d, p.PID)+" holds", trendWidth)}, size(p.HoldsAlone), count(p.Threads),
-				count(p.Runnable), number(p.InvoluntaryPerSecond, "%.0f")},
+			r := row{key: fmt.Sprint(p.PID), cells: []cell{countCell(p.PID), {text: nameOf(p)}, size(p.Holds),
+				numberCell(p.CPUs, "%.2f"), {text: p.State}, {text: p.Role},
+				{text: s.trendText(processKey(d, p.PID)+" holds", trendWidth)}, size(p.HoldsAlone), countCell(p.Threads),
+				countCell(p.Runnable), numberCell(p.InvoluntaryPerSecond, "%.0f")},
 				detail: func(width int) []line { return s.processDetail(d, p, width) }}
 			switch {
-			case inCircle(d, p.PID):
+			case isDeadlocked(d, p.PID):
 				r.style = alarm
 			case p.State != domains.Running:
 				r.style = doubtful
@@ -132,30 +132,31 @@ func (s *screen) processes() []row {
 	})
 }
 
-// inCircle reports whether a process is part of a suspected deadlock without doubt.
-func inCircle(d domains.Domain, pid int) bool {
+// isDeadlocked reports whether a process is part of a suspected deadlock without doubt.
+func isDeadlocked(d domains.Domain, pid int) bool {
 	return slices.ContainsFunc(d.Deadlocks, func(c domains.Deadlock) bool {
 		return c.Doubt == "" && slices.ContainsFunc(c.Waits, func(w domains.Wait) bool { return w.PID == pid })
 	})
 }
 
-// label returns the bound names, or the block number if there are none.
-func label(names []string, block string) string {
+// blockLabel returns the bound names, or the block number if there are none.
+func blockLabel(names []string, block string) string {
 	if len(names) > 0 {
 		return strings.Join(names, ", ")
 	}
 	return block
 }
 
-func (s *screen) queues() []row {
+func (s *screen) queueRows() []row {
 	return s.each(func(d domains.Domain) (rows []row) {
 		for _, q := range d.Queues {
 			waiting := len(q.Senders.Waiting) + len(q.Receivers.Waiting)
-			r := row{key: "queue " + q.Block, cells: []cell{{text: label(q.Names, q.Block)}, valueOf(q), count(q.Depth),
-				count(q.Capacity),
-				number(q.PutsPerSecond, "%.0f"), number(q.GetsPerSecond, "%.0f"), count(waiting),
-				{text: s.trend(d.Address+" "+q.Block+" rate", trendWidth)}, count(len(q.Senders.PIDs)),
-				count(len(q.Receivers.PIDs)), {text: q.Label}},
+			r := row{key: "queue " + q.Block, cells: []cell{{text: blockLabel(q.Names, q.Block)}, valueOf(q),
+				countCell(q.Depth),
+				countCell(q.Capacity),
+				numberCell(q.PutsPerSecond, "%.0f"), numberCell(q.GetsPerSecond, "%.0f"), countCell(waiting),
+				{text: s.trendText(d.Address+" "+q.Block+" rate", trendWidth)}, countCell(len(q.Senders.PIDs)),
+				countCell(len(q.Receivers.PIDs)), {text: q.Label}},
 				detail: func(width int) []line { return s.queueDetail(d, q, width) }}
 			if len(q.Senders.Waiting) > 0 {
 				r.style = doubtful
@@ -171,14 +172,15 @@ func valueOf(q domains.Queue) cell {
 	if q.Value == nil {
 		return cell{}
 	}
-	return number(*q.Value, "%.4g")
+	return numberCell(*q.Value, "%.4g")
 }
 
 // valueKey returns the history key for the number in a Latest.
 func valueKey(d domains.Domain, q domains.Queue) string { return d.Address + " " + q.Block + " value" }
 
-// curves returns the named Latests with a number, sorted by name. shoal watch draws the same ones.
-func curves(d domains.Domain) []domains.Queue {
+// curveQueues returns the named Latests with a number, sorted by name. shoal watch draws the same
+// ones.
+func curveQueues(d domains.Domain) []domains.Queue {
 	all := slices.DeleteFunc(slices.Clone(d.Queues), func(q domains.Queue) bool {
 		return q.Value == nil || len(q.Names) == 0
 	})
@@ -213,12 +215,12 @@ func stateOf(l arena.LockView) string {
 	return "free"
 }
 
-func (s *screen) locks() []row {
+func (s *screen) lockRows() []row {
 	return s.each(func(d domains.Domain) (rows []row) {
 		for _, l := range d.Locks {
-			r := row{key: "lock " + l.Block, cells: []cell{{text: label(l.Names, l.Block)}, {text: l.Kind},
+			r := row{key: "lock " + l.Block, cells: []cell{{text: blockLabel(l.Names, l.Block)}, {text: l.Kind},
 				{text: stateOf(l)},
-				{text: processLabel(d, l.Owner)}, count(len(l.Waiting)), count(len(l.PIDs))},
+				{text: processLabel(d, l.Owner)}, countCell(len(l.Waiting)), countCell(len(l.PIDs))},
 				detail: func(int) []line { return lockDetail(d, l) }}
 			if l.Dead || l.Lost || l.Broken {
 				r.style = doubtful
@@ -229,15 +231,15 @@ func (s *screen) locks() []row {
 	})
 }
 
-func (s *screen) waits() []row {
+func (s *screen) waitRows() []row {
 	return s.each(func(d domains.Domain) (rows []row) {
 		for _, w := range d.Waits {
 			r := row{
 				key:    fmt.Sprint("wait ", w.PID, w.For, w.Block),
-				cells:  []cell{{text: processLabel(d, w.PID)}, {text: w.What()}, {text: onWhom(d, w)}},
+				cells:  []cell{{text: processLabel(d, w.PID)}, {text: w.What()}, {text: waitTargets(d, w)}},
 				detail: func(width int) []line { return s.detailOf(d, w.PID, width) },
 			}
-			if inCircle(d, w.PID) {
+			if isDeadlocked(d, w.PID) {
 				r.style = alarm
 			}
 			rows = append(rows, r)
@@ -247,7 +249,7 @@ func (s *screen) waits() []row {
 	})
 }
 
-func onWhom(d domains.Domain, w domains.Wait) string {
+func waitTargets(d domains.Domain, w domains.Wait) string {
 	text := processLabels(d, w.On)
 	if w.Others {
 		text = strings.TrimPrefix(text+", others", ", ")
@@ -255,9 +257,9 @@ func onWhom(d domains.Domain, w domains.Wait) string {
 	return cmp.Or(text, "-")
 }
 
-// age formats the observed age of a block. The block may be older than the observer; the text then
-// begins with ">".
-func age(b arena.BlockView) cell {
+// ageCell formats the observed age of a block. The block may be older than the observer; the text
+// then begins with ">".
+func ageCell(b arena.BlockView) cell {
 	text := fmt.Sprintf("%.0f s", b.Age)
 	if b.Age >= 120 {
 		text = fmt.Sprintf("%.0f min", b.Age/60)
@@ -271,7 +273,7 @@ func age(b arena.BlockView) cell {
 	return cell{text, b.Age}
 }
 
-func holders(d domains.Domain, b arena.BlockView) string {
+func holderText(d domains.Domain, b arena.BlockView) string {
 	text := processLabels(d, b.PIDs)
 	if b.InTransit > 0 {
 		text = strings.TrimPrefix(text+", "+words.Count(b.InTransit, "message"), ", ")
@@ -279,18 +281,18 @@ func holders(d domains.Domain, b arena.BlockView) string {
 	return cmp.Or(text, "-")
 }
 
-func (s *screen) blocks() []row {
+func (s *screen) blockRows() []row {
 	return s.each(func(d domains.Domain) (rows []row) {
 		for _, b := range d.Summary.Largest {
-			rows = append(rows, row{key: "block " + b.Block, cells: []cell{{text: b.Block}, size(b.Bytes), age(b),
+			rows = append(rows, row{key: "block " + b.Block, cells: []cell{{text: b.Block}, size(b.Bytes), ageCell(b),
 				{text: kindOf(b)},
-				{text: holders(d, b)}, {text: strings.Join(b.Names, ", ")}},
+				{text: holderText(d, b)}, {text: strings.Join(b.Names, ", ")}},
 				detail: func(int) []line { return blockDetail(d, b) }})
 		}
 		return rows
 	})
 }
 
-func (s *screen) trend(name string, width int) string {
-	return s.history.trend(name, width, s.until, s.ASCII)
+func (s *screen) trendText(name string, width int) string {
+	return s.history.drawTrend(name, width, s.until, s.ASCII)
 }

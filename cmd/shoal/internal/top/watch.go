@@ -20,24 +20,24 @@ type sight struct {
 // quickly.
 const firstLook = 200 * time.Millisecond
 
-// watch runs the interactive screen until the user quits or ctx is done. It always restores the
+// runScreen runs the interactive screen until the user quits or ctx is done. It always restores the
 // terminal.
-func watch(ctx context.Context, t *terminal, every time.Duration, see look) error {
+func runScreen(ctx context.Context, t *terminal, every time.Duration, see look) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	signals := catch()
-	defer t.leave()
-	if err := t.enter(); err != nil {
+	signals := notifySignals()
+	defer t.restoreMode()
+	if err := t.enterRawMode(); err != nil {
 		return err
 	}
 	sights, typed := make(chan sight), make(chan []byte)
-	go t.look(ctx, every, see, sights)
+	go t.observeLoop(ctx, every, see, sights)
 	go t.read(ctx, typed)
 	s := newScreen(faceOf())
 	var pending []byte         // incomplete key sequence
 	var alone <-chan time.Time // fires when a lone ESC must be the Escape key
 	for {
-		if err := t.show(s); err != nil {
+		if err := t.drawFrame(s); err != nil {
 			return err
 		}
 		last := false
@@ -48,7 +48,7 @@ func watch(ctx context.Context, t *terminal, every time.Duration, see look) erro
 			if c.err != nil {
 				return c.err
 			}
-			s.see(c.census)
+			s.recordCensus(c.census)
 		case b := <-typed:
 			if b == nil {
 				return fmt.Errorf("terminal closed: %w", io.ErrUnexpectedEOF)
@@ -58,7 +58,7 @@ func watch(ctx context.Context, t *terminal, every time.Duration, see look) erro
 		case <-alone:
 			last = true
 		case g := <-signals:
-			if err := t.obey(ctx, g); err != nil {
+			if err := t.handleSignal(ctx, g); err != nil {
 				return err
 			}
 		}
@@ -70,21 +70,21 @@ func watch(ctx context.Context, t *terminal, every time.Duration, see look) erro
 			pending = pending[n:]
 			switch {
 			case k == keyInterrupt:
-				interrupt()
+				interruptGroup()
 			case k == keyStop:
 				if err := t.stop(); err != nil {
 					return err
 				}
-			case s.press(k):
+			case s.handleKey(k):
 				return nil
 			}
 		}
 	}
 }
 
-// look observes repeatedly and sends the results until ctx is done or an observation fails.
-func (t *terminal) look(ctx context.Context, every time.Duration, see look, sights chan<- sight) {
-	defer t.guard()
+// observeLoop observes repeatedly and sends the results until ctx is done or an observation fails.
+func (t *terminal) observeLoop(ctx context.Context, every time.Duration, see look, sights chan<- sight) {
+	defer t.restoreOnPanic()
 	for span := min(every, firstLook); ; span = every {
 		c, err := see(ctx, span)
 		select {
@@ -101,7 +101,7 @@ func (t *terminal) look(ctx context.Context, every time.Duration, see look, sigh
 // read sends the terminal input. A blocked read can only be ended by a key, so the goroutine may
 // outlive the screen.
 func (t *terminal) read(ctx context.Context, typed chan<- []byte) {
-	defer t.guard()
+	defer t.restoreOnPanic()
 	for {
 		b := make([]byte, 256)
 		n, err := t.in.Read(b)
@@ -126,10 +126,10 @@ const (
 	end   = "\x1b[?2026l"
 )
 
-// show draws a frame over the previous one.
-func (t *terminal) show(s *screen) error {
+// drawFrame draws a frame over the previous one.
+func (t *terminal) drawFrame(s *screen) error {
 	width, height := t.size()
-	lines := s.frame(width, height)
+	lines := s.renderFrame(width, height)
 	var b strings.Builder
 	b.WriteString(begin)
 	for i, l := range lines {
