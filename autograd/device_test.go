@@ -110,7 +110,7 @@ func TestConv2d_OnADeviceTakesNoMoreThanItMay(t *testing.T) {
 			want = got
 		}
 		for i := range got {
-			devicetest.Same(t, got[i], moveToHost(t, want[i]), 1e-12)
+			devicetest.Same(t, got[i], onHost(t, want[i]), 1e-12)
 		}
 	}
 	if most[1] > most[columns*n]-columns*n/2 { // images and results are 100,000 bytes, and all columns 280,000
@@ -163,8 +163,8 @@ func TestDropout_OnADevice(t *testing.T) {
 		p := autograd.NewParam("x", ones.Clone())
 		y := c.f(p.Var(), 0.25, tensor.NewGenerator(1), true)
 		autograd.Sum(y).Backward()
-		devicetest.Same(t, p.Grad, moveToHost(t, y.T()), 0) // of ones, what is kept is what it is multiplied by
-		runs := tensor.Data[float64](moveToHost(t, y.T()))
+		devicetest.Same(t, p.Grad, onHost(t, y.T()), 0) // of ones, what is kept is what it is multiplied by
+		runs := tensor.Data[float64](onHost(t, y.T()))
 		kept := 0
 		for i := range runs {
 			if first := runs[i-i%c.run]; runs[i] != first || first != 0 && first != 1/0.75 {
@@ -181,7 +181,7 @@ func TestDropout_OnADevice(t *testing.T) {
 	}
 }
 
-func moveToHost(t *testing.T, x *tensor.Tensor) *tensor.Tensor {
+func onHost(t *testing.T, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
 	h, err := x.CPU()
 	if err != nil {

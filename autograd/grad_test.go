@@ -88,7 +88,7 @@ func sameAsBackward(t *testing.T, c gradient, put func(*tensor.Tensor) *tensor.T
 	y := c.f(in)
 	loss := autograd.Sum(autograd.Mul(y, s.Const(put(values(77, 1, y.Shape()...)))))
 	for i, dx := range autograd.Grad(vars{loss}, in, o) {
-		devicetest.Same(t, dx.T(), moveToHost(t, want[i]), 1e-12)
+		devicetest.Same(t, dx.T(), onHost(t, want[i]), 1e-12)
 		if !dx.T().IsContiguous() {
 			t.Errorf("derivative %d is a view with gaps", i)
 		}

@@ -34,7 +34,7 @@ func (d *Device) alloc(domain *arena.Domain, n int) (*memory, error) {
 		return nil, err
 	}
 	for try := 0; ; try++ {
-		if m, err := d.place(domain, n, block); m != nil || err != nil {
+		if m, err := d.allocateShared(domain, n, block); m != nil || err != nil {
 			return m, err
 		}
 		_, err := newSegment(d, domain, n)
@@ -47,16 +47,16 @@ func (d *Device) alloc(domain *arena.Domain, n int) (*memory, error) {
 	}
 }
 
-// place allocates n bytes in a segment of this process and returns nil if no segment has enough
-// free space. If it returns an error, it has released the block.
-func (d *Device) place(domain *arena.Domain, n int, block arena.Handle) (*memory, error) {
+// allocateShared allocates n bytes in a segment of this process and returns nil if no segment has
+// enough free space. If it returns an error, it has released the block.
+func (d *Device) allocateShared(domain *arena.Domain, n int, block arena.Handle) (*memory, error) {
 	segments.Lock()
 	defer segments.Unlock()
 	for _, s := range segments.m {
 		if !s.mine || s.dev != d || s.d != domain {
 			continue
 		}
-		off, ok := s.take(roundUp(n, alignment), block)
+		off, ok := s.reserveBytes(roundUp(n, alignment), block)
 		if !ok {
 			continue
 		}
@@ -69,16 +69,16 @@ func (d *Device) place(domain *arena.Domain, n int, block arena.Handle) (*memory
 	return nil, nil
 }
 
-// take reserves n contiguous bytes of the segment for block. If there is no free range, it first
-// removes the extents of allocations that were freed, and tries once more.
-func (s *segment) take(n int, block arena.Handle) (off int, ok bool) {
-	if off, ok = s.fit(n, block); !ok && s.collect() {
-		off, ok = s.fit(n, block)
+// reserveBytes reserves n contiguous bytes of the segment for block. If there is no free range, it
+// first removes the extents of allocations that were freed, and tries once more.
+func (s *segment) reserveBytes(n int, block arena.Handle) (off int, ok bool) {
+	if off, ok = s.findFreeRange(n, block); !ok && s.collectFreed() {
+		off, ok = s.findFreeRange(n, block)
 	}
 	return off, ok
 }
 
-func (s *segment) fit(n int, block arena.Handle) (off int, ok bool) {
+func (s *segment) findFreeRange(n int, block arena.Handle) (off int, ok bool) {
 	for i, e := range s.used {
 		if e.off-off >= n {
 			s.used = slices.Insert(s.used, i, extent{off, n, block})
@@ -93,8 +93,8 @@ func (s *segment) fit(n int, block arena.Handle) (off int, ok bool) {
 	return off, true
 }
 
-// collect removes the extents of freed allocations, and reports whether it removed any.
-func (s *segment) collect() bool {
+// collectFreed removes the extents of freed allocations, and reports whether it removed any.
+func (s *segment) collectFreed() bool {
 	before := len(s.used)
 	s.used = slices.DeleteFunc(s.used, func(e extent) bool { return s.d.Stale(e.block) })
 	return len(s.used) < before
@@ -104,13 +104,13 @@ func (s *segment) collect() bool {
 // devices in use.
 func emptyCaches() error {
 	var err error
-	for _, d := range known() {
+	for _, d := range knownDevices() {
 		if d.ready.Load() != nil {
 			err = errors.Join(err, d.Synchronize(), d.dropClock(nil),
 				d.forgetClocks(func(*foreignClock) bool { return true }))
 		}
 	}
-	return errors.Join(err, emptyCache(), sweep())
+	return errors.Join(err, emptyCache(), sweepSegments())
 }
 
 // emptyCache unmaps this process's empty segments. It synchronizes each device first, because
@@ -119,7 +119,7 @@ func emptyCache() (err error) {
 	var empty []*segment
 	segments.Lock()
 	for block, s := range segments.m {
-		if s.collect(); s.mine && len(s.used) == 0 {
+		if s.collectFreed(); s.mine && len(s.used) == 0 {
 			empty = append(empty, s)
 			delete(segments.m, block)
 		}

@@ -87,14 +87,14 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 		return a, fmt.Errorf("__cuda_array_interface__ of %v: %w", t.DType(), tensor.ErrDType)
 	}
 	if t.Numel() > 0 {
-		a.Data = m.pointer() + uint64(t.Offset()*t.DType().Size())
+		a.Data = m.deviceAddress() + uint64(t.Offset()*t.DType().Size())
 	}
 	if !t.IsContiguous() {
 		for _, s := range t.Strides() {
 			a.Strides = append(a.Strides, s*t.DType().Size())
 		}
 	}
-	r, err := m.dev.use()
+	r, err := m.dev.readyState()
 	if err == nil {
 		stream := uint64(r.stream)
 		a.Stream = &stream
@@ -131,18 +131,19 @@ func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, er
 			return nil, err
 		}
 	}
-	return d.adopt(a.Data, dt, a.Shape, strides, done)
+	return d.adoptForeign(a.Data, dt, a.Shape, strides, done)
 }
 
-// adopt returns a tensor over the memory from the address at to the end of the driver allocation
-// that contains it.
-func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done func() error) (*tensor.Tensor, error) {
+// adoptForeign returns a tensor over the memory from the address at to the end of the driver
+// allocation that contains it.
+func (d *Device) adoptForeign(at uint64, dt tensor.DType, shape, strides []int, done func() error) (*tensor.Tensor,
+	error) {
 	n := 0
 	if at%uint64(dt.Size()) != 0 { // a misaligned access on the GPU would invalidate its context
 		return nil, fmt.Errorf("%w: address %#x of %v", ErrArray, at, dt)
 	}
 	if !slices.Contains(shape, 0) {
-		err := d.do(func(cudriver.Stream) error {
+		err := d.withContext(func(cudriver.Stream) error {
 			base, size, err := d.driver.MemGetAddressRange(cudriver.Ptr(at))
 			n = int(uint64(base) + size - at)
 			return err
@@ -153,7 +154,7 @@ func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done fu
 	}
 	early := false
 	end := func() error { early = true; return nil }
-	t, err := tensors.Over(d.foreign(cudriver.Ptr(at), 0, n, func() error { return end() }), dt,
+	t, err := tensors.Over(d.foreignMemory(cudriver.Ptr(at), 0, n, func() error { return end() }), dt,
 		shape, strides, 0)
 	if err != nil {
 		return nil, err
@@ -167,9 +168,9 @@ func (d *Device) adopt(at uint64, dt tensor.DType, shape, strides []int, done fu
 
 // waitStream makes the device's stream wait for all work queued on s so far.
 func (d *Device) waitStream(s cudriver.Stream) error {
-	e, err := d.record(s)
+	e, err := d.recordEvent(s)
 	if err != nil {
 		return err
 	}
-	return d.do(func(s cudriver.Stream) error { return d.driver.StreamWaitEvent(s, e.id) })
+	return d.withContext(func(s cudriver.Stream) error { return d.driver.StreamWaitEvent(s, e.id) })
 }

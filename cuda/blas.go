@@ -56,7 +56,7 @@ func (d *Device) loadProducts(r *ready) {
 	if p.lib, p.err = loadBLAS(d.driver); p.err != nil {
 		return
 	}
-	p.err = d.settled(r, func() (err error) {
+	p.err = d.callAfterJudging(r, func() (err error) {
 		if p.handle, err = p.lib.Create(); err == nil {
 			err = p.lib.SetStream(p.handle, r.stream)
 		}
@@ -64,10 +64,10 @@ func (d *Device) loadProducts(r *ready) {
 	})
 }
 
-// productsBy returns the name of the library that multiplies matrices on this device. If there is
-// none, a kernel multiplies them, and the error gives the reason.
-func (d *Device) productsBy() (name string, err error) {
-	r, err := d.use()
+// productLibrary returns the name of the library that multiplies matrices on this device. If there
+// is none, a kernel multiplies them, and the error gives the reason.
+func (d *Device) productLibrary() (name string, err error) {
+	r, err := d.readyState()
 	if err != nil {
 		return "", err
 	}
@@ -80,10 +80,10 @@ func (d *Device) productsBy() (name string, err error) {
 	return p.lib.Name(), nil
 }
 
-// multiply queues a matrix product on cuBLAS. done is false if cuBLAS is not available or does not
-// support the operands; the caller must then use another implementation.
-func (d *Device) multiply(g cublas.Gemm, out, a, b tensorOperand) (done bool, err error) {
-	r, err := d.use()
+// queueProduct queues a matrix product on cuBLAS. done is false if cuBLAS is not available or does
+// not support the operands; the caller must then use another implementation.
+func (d *Device) queueProduct(g cublas.Gemm, out, a, b tensorOperand) (done bool, err error) {
+	r, err := d.readyState()
 	if err != nil {
 		return true, err
 	}
@@ -91,7 +91,7 @@ func (d *Device) multiply(g cublas.Gemm, out, a, b tensorOperand) (done bool, er
 		m *cublas.Matrix
 		o tensorOperand
 	}{{&g.C, out}, {&g.A, b}, {&g.B, a}} {
-		seen, err := d.see(o.o)
+		seen, err := d.kernelOperand(o.o)
 		if err != nil {
 			return true, err
 		}
@@ -103,7 +103,7 @@ func (d *Device) multiply(g cublas.Gemm, out, a, b tensorOperand) (done bool, er
 	if d.loadProducts(r); p.err != nil {
 		return false, nil
 	}
-	err = d.settled(r, func() error { return p.lib.GemmStridedBatched(p.handle, g) })
+	err = d.callAfterJudging(r, func() error { return p.lib.GemmStridedBatched(p.handle, g) })
 	if errors.Is(err, cublas.NotSupported) || errors.Is(err, cublas.InvalidValue) {
 		return false, nil
 	}
@@ -114,10 +114,10 @@ func (d *Device) multiply(g cublas.Gemm, out, a, b tensorOperand) (done bool, er
 var blasTypes = map[tensor.DType]cublas.Type{tensor.Float32: cublas.Float32, tensor.Float64: cublas.Float64,
 	tensor.Float16: cublas.Float16, tensor.BFloat16: cublas.BFloat16}
 
-// gemm converts a row-major product to a cuBLAS call. cuBLAS is column-major: it sees each matrix
-// transposed, so gemm swaps the operands to compute outᵀ = bᵀaᵀ. ok is false if cuBLAS cannot
-// express the product.
-func gemm(out, a, b tensorOperand, beta float64) (g cublas.Gemm, ok bool) {
+// convertGemm converts a row-major product to a cuBLAS call. cuBLAS is column-major: it sees each
+// matrix transposed, so gemm swaps the operands to compute outᵀ = bᵀaᵀ. ok is false if cuBLAS
+// cannot express the product.
+func convertGemm(out, a, b tensorOperand, beta float64) (g cublas.Gemm, ok bool) {
 	of, ok := blasTypes[out.DType]
 	if !ok || a.Memory == nil || b.Memory == nil {
 		return g, false
@@ -125,15 +125,15 @@ func gemm(out, a, b tensorOperand, beta float64) (g cublas.Gemm, ok bool) {
 	g = cublas.Gemm{Type: of, M: out.Shape[2], N: out.Shape[1], K: a.Shape[2],
 		Beta: beta, Batch: out.Shape[0]}
 	var fits [3]bool
-	g.A, fits[0] = byColumns(b)
-	g.B, fits[1] = byColumns(a)
-	g.C, fits[2] = byColumns(out)
+	g.A, fits[0] = columnMajor(b)
+	g.B, fits[1] = columnMajor(a)
+	g.C, fits[2] = columnMajor(out)
 	return g, fits == [3]bool{true, true, true} && !g.C.Turned && max(g.M, g.N, g.K, g.Batch) <= math.MaxInt32
 }
 
-// byColumns describes a row-major matrix as a column-major cuBLAS matrix. If the matrix has only
+// columnMajor describes a row-major matrix as a column-major cuBLAS matrix. If the matrix has only
 // one row or column, it replaces an arbitrary leading dimension by the smallest valid one.
-func byColumns(o tensorOperand) (m cublas.Matrix, ok bool) {
+func columnMajor(o tensorOperand) (m cublas.Matrix, ok bool) {
 	rows, columns := o.Shape[1], o.Shape[2]
 	m.Stride, m.Leading = o.Strides[0], o.Strides[1]
 	inner, outer, step := columns, rows, o.Strides[2]

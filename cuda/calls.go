@@ -10,36 +10,38 @@ import (
 // copies between the device and pageable host memory, loading a module, the first product of a
 // given shape, allocating, mapping and unmapping, and any call that finds the queue full. NVIDIA
 // does not document them completely. None of them blocks forever if a stream waits for a clock of a
-// killed process: while a stream waits, a goroutine watches and ends the wait; see [Device.watch].
-// That goroutine must not call the driver or take a lock that is held during a driver call.
+// killed process: while a stream waits, a goroutine watches and ends the wait; see
+// [Device.watchWaits]. That goroutine must not call the driver or take a lock that is held during a
+// driver call.
 //
 // Calls that are known to block should be made when the stream has nothing left to wait for,
 // because they hold driver locks that other calls of this process need.
 
-// settled makes driver calls that may block, after all pending waits of the stream have been
-// judged.
-func (d *Device) settled(r *ready, calls func() error) error {
-	d.judge()
-	return d.within(r, calls)
+// callAfterJudging makes driver calls that may block, after all pending waits of the stream have
+// been judged.
+func (d *Device) callAfterJudging(r *ready, calls func() error) error {
+	d.judgeWaits()
+	return d.withReadyContext(r, calls)
 }
 
-// doSettled is like [Device.do] for driver calls that may block. See Note [Calls that wait].
-func (d *Device) doSettled(calls func() error) error {
-	r, err := d.use()
+// doAfterJudging is like [Device.withContext] for driver calls that may block. See Note [Calls that
+// wait].
+func (d *Device) doAfterJudging(calls func() error) error {
+	r, err := d.readyState()
 	if err != nil {
 		return err
 	}
-	return d.settled(r, calls)
+	return d.callAfterJudging(r, calls)
 }
 
-// ask queues work on the device's stream and waits until it is done.
-func (d *Device) ask(calls func(s cudriver.Stream) error) error {
-	r, err := d.use()
+// doAndSync queues work on the device's stream and waits until it is done.
+func (d *Device) doAndSync(calls func(s cudriver.Stream) error) error {
+	r, err := d.readyState()
 	if err == nil {
-		err = d.settled(r, func() error { return calls(r.stream) })
+		err = d.callAfterJudging(r, func() error { return calls(r.stream) })
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.finish(r), d.tell())
+	return errors.Join(d.synchronize(r), d.takeLostError())
 }

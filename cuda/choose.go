@@ -65,12 +65,12 @@ func Current() (*Device, error) {
 	return Get(n)
 }
 
-// absent reports whether the error of [Available] means that this machine has no device or that
+// isAbsent reports whether the error of [Available] means that this machine has no device or that
 // CUDA_VISIBLE_DEVICES hides all of them on purpose. It returns false if devices exist but cannot
 // be used, for example because of an incompatible driver or a CUDA_VISIBLE_DEVICES that matches no
 // device. Callers must not fall back to the host then: the program would silently compute on the
 // CPU of a machine with a GPU.
-func absent(why error) bool {
+func isAbsent(why error) bool {
 	if errors.Is(why, dl.ErrNotLoaded) {
 		return true
 	}
@@ -87,10 +87,10 @@ func absent(why error) bool {
 func parse(text string) (device.Device, error) {
 	kind, number, numbered := strings.Cut(text, ":")
 	switch {
-	case text == "auto" && absent(Available()):
+	case text == "auto" && isAbsent(Available()):
 		return nil, nil
 	case text == "cuda", text == "auto":
-		return some(Current())
+		return asDevice(Current())
 	case kind != "cuda" || !numbered:
 		return nil, fmt.Errorf("%w: got %q, want cpu, cuda, cuda:N or auto", ErrDevice, text)
 	}
@@ -98,11 +98,12 @@ func parse(text string) (device.Device, error) {
 	if err != nil || n < 0 || number != strconv.Itoa(n) {
 		return nil, fmt.Errorf("%w: got %q, want cuda:N with a number", ErrDevice, text)
 	}
-	return some(Get(n))
+	return asDevice(Get(n))
 }
 
-// some converts d to an interface value. It avoids a non-nil interface that holds a nil *Device.
-func some(d *Device, err error) (device.Device, error) {
+// asDevice converts d to an interface value. It avoids a non-nil interface that holds a nil
+// *Device.
+func asDevice(d *Device, err error) (device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func ForRank(rank int) (tensor.Device, error) {
 	switch {
 	case rank < 0:
 		return nil, fmt.Errorf("%w: got rank %d, want at least 0", ErrDevice, rank)
-	case absent(err):
+	case isAbsent(err):
 		return nil, nil
 	case err != nil:
 		return nil, err

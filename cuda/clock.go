@@ -31,7 +31,7 @@ import (
 // The life of a process is a block that no other process references. The first process to find that
 // another one has ended sets the bit abandoned in that process's clock. The bit ends every wait for
 // the clock, and tells all receivers how far the device had come. They must set the bit again as
-// long as one of their streams may still reach the clock: see [events.mark].
+// long as one of their streams may still reach the clock: see [events.markAbandoned].
 //
 // A process that exits normally waits for its device first. Receivers of memory from a killed
 // process get [ErrUnfinished], unless its device finished in time.
@@ -57,18 +57,19 @@ func clockPageOf(d *arena.Domain, block arena.Handle) (w clockPage, err error) {
 	if w.pages, err = d.Bytes(block); err != nil {
 		return w, err
 	}
-	if !pageable(w.pages) {
+	if !isPageable(w.pages) {
 		return w, fmt.Errorf("%w: a clock of %d bytes", ErrRange, len(w.pages))
 	}
 	w.number = (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(w.pages)))
 	return w, nil
 }
 
-// giveBack releases the block.
-func (w clockPage) giveBack() error { return released(w.d, w.block) }
+// releaseBlock releases the block.
+func (w clockPage) releaseBlock() error { return releaseIgnoringLeave(w.d, w.block) }
 
-// released releases a block. It ignores the error if this process has already left the domain.
-func released(d *arena.Domain, h arena.Handle) error {
+// releaseIgnoringLeave releases a block. It ignores the error if this process has already left the
+// domain.
+func releaseIgnoringLeave(d *arena.Domain, h arena.Handle) error {
 	if err := d.Release(h); !errors.Is(err, arena.ErrClosed) {
 		return err
 	}
@@ -118,21 +119,21 @@ type events struct {
 	look   sync.Mutex // held by the goroutine that judges; see judgeOne
 	number sync.Mutex // guards clock
 	clock  *clock
-	// the domain at whose closing the device finishes its work; see leaveLate
+	// the domain at whose closing the device finishes its work; see finishBeforeLeave
 	left    atomic.Pointer[arena.Domain]
 	waits   atomic.Bool // streams cannot write numbers, so the sender must wait
 	awaited []*sent     // pending and judged waits of the stream
-	watched bool        // a goroutine runs [Device.watch]
+	watched bool        // a goroutine runs [Device.watchWaits]
 	lost    error       // use of unfinished memory, not reported yet
 
 	clocks  sync.Mutex // guards foreign
 	foreign map[key]*foreignClock
 }
 
-// refused reports whether an error means that the driver does not support stream memory operations
-// or the registration of shared memory, or that another library of this process has already
-// registered the page.
-func refused(err error) bool {
+// isUnsupported reports whether an error means that the driver does not support stream memory
+// operations or the registration of shared memory, or that another library of this process has
+// already registered the page.
+func isUnsupported(err error) bool {
 	for _, r := range []cudriver.Result{cudriver.ErrorNotSupported, cudriver.ErrorNotPermitted,
 		cudriver.ErrorInvalidValue, cudriver.ErrorOutOfMemory, cudriver.ErrorOperatingSystem,
 		cudriver.ErrorHostMemoryAlreadyRegistered} {
@@ -143,35 +144,35 @@ func refused(err error) bool {
 	return false
 }
 
-// tick has the stream write the clock's next number after the work queued so far, and returns the
-// clock and that number. The clock is nil if the stream is idle; if the stream cannot write a
-// number, tick waits until it is idle. First, tick waits until all memory that this process has
-// received is written, or returns the error that it will not be.
-func (d *Device) tick(domain *arena.Domain) (*clock, uint32, error) {
-	r, err := d.use()
+// advanceClock has the stream write the clock's next number after the work queued so far, and
+// returns the clock and that number. The clock is nil if the stream is idle; if the stream cannot
+// write a number, advanceClock waits until it is idle. First, advanceClock waits until all memory
+// that this process has received is written, or returns the error that it will not be.
+func (d *Device) advanceClock(domain *arena.Domain) (*clock, uint32, error) {
+	r, err := d.readyState()
 	if err != nil {
 		return nil, 0, err
 	}
-	d.judge()
-	if err := d.tell(); err != nil {
+	d.judgeWaits()
+	if err := d.takeLostError(); err != nil {
 		return nil, 0, err
 	}
-	idle := d.within(r, func() error { return d.driver.StreamQuery(r.stream) })
+	idle := d.withReadyContext(r, func() error { return d.driver.StreamQuery(r.stream) })
 	if !errors.Is(idle, cudriver.ErrorNotReady) {
 		return nil, 0, idle
 	}
 	if !d.events.waits.Load() {
-		c, n, err := d.next(r, domain)
-		if err == nil || !refused(err) && !errors.Is(err, arena.ErrNoSpace) {
+		c, n, err := d.queueClockWrite(r, domain)
+		if err == nil || !isUnsupported(err) && !errors.Is(err, arena.ErrNoSpace) {
 			return c, n, err
 		}
 		d.events.waits.Store(!errors.Is(err, arena.ErrNoSpace))
 	}
-	return nil, 0, d.within(r, func() error { return d.driver.StreamSynchronize(r.stream) })
+	return nil, 0, d.withReadyContext(r, func() error { return d.driver.StreamSynchronize(r.stream) })
 }
 
-// next queues the write of the clock's next number on the stream.
-func (d *Device) next(r *ready, domain *arena.Domain) (c *clock, n uint32, err error) {
+// queueClockWrite queues the write of the clock's next number on the stream.
+func (d *Device) queueClockWrite(r *ready, domain *arena.Domain) (c *clock, n uint32, err error) {
 	d.events.number.Lock()
 	defer d.events.number.Unlock()
 	if c = d.events.clock; c == nil || c.d != domain || c.now >= abandoned-1 {
@@ -182,7 +183,7 @@ func (d *Device) next(r *ready, domain *arena.Domain) (c *clock, n uint32, err e
 		d.events.clock = c
 	}
 	c.now++
-	err = d.within(r, func() error { return d.driver.StreamWriteValue32(r.stream, c.at, c.now) })
+	err = d.withReadyContext(r, func() error { return d.driver.StreamWriteValue32(r.stream, c.at, c.now) })
 	return c, c.now, err
 }
 
@@ -203,7 +204,7 @@ func (d *Device) newClock(domain *arena.Domain) (*clock, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, released(domain, block))
+		return nil, errors.Join(err, releaseIgnoringLeave(domain, block))
 	}
 	return c, nil
 }
@@ -215,7 +216,7 @@ func (d *Device) registerClock(w clockPage) (*registration, error) {
 		return nil, err
 	}
 	s := &registration{pin: p}
-	err = d.do(func(cudriver.Stream) (err error) {
+	err = d.withContext(func(cudriver.Stream) (err error) {
 		s.at, err = d.driver.MemHostGetDevicePointer(p.pages)
 		return err
 	})
@@ -225,9 +226,9 @@ func (d *Device) registerClock(w clockPage) (*registration, error) {
 	return s, nil
 }
 
-// drop releases a clock that no process waits for.
-func (c *clock) drop() error {
-	return errors.Join(released(c.d, c.life), c.unlock(), c.giveBack())
+// releaseClock releases a clock that no process waits for.
+func (c *clock) releaseClock() error {
+	return errors.Join(releaseIgnoringLeave(c.d, c.life), c.unlock(), c.releaseBlock())
 }
 
 // dropClock releases the device's clock after the stream has written all its numbers: then no
@@ -240,15 +241,15 @@ func (d *Device) dropClock(of *arena.Domain) error {
 	if c == nil || of != nil && c.d != of {
 		return nil
 	}
-	err := d.do(func(s cudriver.Stream) error { return d.driver.StreamSynchronize(s) })
+	err := d.withContext(func(s cudriver.Stream) error { return d.driver.StreamSynchronize(s) })
 	d.events.clock = nil
-	return errors.Join(err, c.drop())
+	return errors.Join(err, c.releaseClock())
 }
 
-// leaveLate registers a function that runs before this process leaves the domain. The function
-// finishes the device's work on memory that other processes share, and releases the clocks, because
-// their pages are unmapped with the domain.
-func (d *Device) leaveLate(domain *arena.Domain) error {
+// finishBeforeLeave registers a function that runs before this process leaves the domain. The
+// function finishes the device's work on memory that other processes share, and releases the
+// clocks, because their pages are unmapped with the domain.
+func (d *Device) finishBeforeLeave(domain *arena.Domain) error {
 	if d.events.left.Swap(domain) == domain {
 		return nil
 	}
@@ -265,7 +266,7 @@ func (l leaving) Close() error {
 	if r == nil {
 		return nil
 	}
-	return errors.Join(l.finish(r), l.dropClock(l.of),
+	return errors.Join(l.synchronize(r), l.dropClock(l.of),
 		l.forgetClocks(func(k *foreignClock) bool { return k.d == l.of }))
 }
 
@@ -273,30 +274,30 @@ func (l leaving) Close() error {
 // for.
 const many = 64
 
-// await makes the stream wait for memory that its sender has not written yet. It takes ownership of
-// the reference to the clock's block, even if it returns an error.
-func (d *Device) await(s *sent) error {
-	r, err := d.use()
+// awaitSent makes the stream wait for memory that its sender has not written yet. It takes
+// ownership of the reference to the clock's block, even if it returns an error.
+func (d *Device) awaitSent(s *sent) error {
+	r, err := d.readyState()
 	if err != nil {
-		return errors.Join(err, s.giveBack())
+		return errors.Join(err, s.releaseBlock())
 	}
-	if came, _ := s.look(); came {
-		return s.giveBack()
+	if came, _ := s.readClock(); came {
+		return s.releaseBlock()
 	}
-	if d.awaits() >= many {
-		if err := d.finish(r); err != nil {
-			return errors.Join(err, s.giveBack())
+	if d.pendingWaits() >= many {
+		if err := d.synchronize(r); err != nil {
+			return errors.Join(err, s.releaseBlock())
 		}
 	}
 	k, err := d.clockOf(s)
 	if err == nil {
-		err = d.within(r, func() error { return d.driver.StreamWaitValue32(r.stream, k.at, s.want) })
+		err = d.withReadyContext(r, func() error { return d.driver.StreamWaitValue32(r.stream, k.at, s.want) })
 		if s.clock = k; err != nil {
-			d.unuse(s)
+			d.releaseClockUse(s)
 		}
 	}
-	if err != nil && !refused(err) {
-		return errors.Join(err, s.giveBack())
+	if err != nil && !isUnsupported(err) {
+		return errors.Join(err, s.releaseBlock())
 	}
 	d.events.Lock()
 	d.events.awaited = append(d.events.awaited, s)
@@ -304,16 +305,16 @@ func (d *Device) await(s *sent) error {
 	d.events.watched = true
 	d.events.Unlock()
 	if begin {
-		go d.watch()
+		go d.watchWaits()
 	}
 	if err != nil { // The stream cannot wait, so the host must.
-		d.judge()
+		d.judgeWaits()
 	}
 	return nil
 }
 
 // clockOf returns the registered clock of s and increments its use count. The caller must call
-// [Device.unuse] later.
+// [Device.releaseClockUse] later.
 func (d *Device) clockOf(s *sent) (*foreignClock, error) {
 	d.events.clocks.Lock()
 	defer d.events.clocks.Unlock()
@@ -326,7 +327,7 @@ func (d *Device) clockOf(s *sent) (*foreignClock, error) {
 		k = &foreignClock{clockPage: s.clockPage, life: s.life}
 		var err error
 		if k.registration, err = d.registerClock(s.clockPage); err != nil {
-			return nil, errors.Join(err, k.giveBack())
+			return nil, errors.Join(err, k.releaseBlock())
 		}
 		if d.events.foreign == nil {
 			d.events.foreign = map[key]*foreignClock{}
@@ -337,8 +338,8 @@ func (d *Device) clockOf(s *sent) (*foreignClock, error) {
 	return k, nil
 }
 
-// unuse decrements the use count of the clock of s. It is a no-op if s has no clock.
-func (d *Device) unuse(s *sent) {
+// releaseClockUse decrements the use count of the clock of s. It is a no-op if s has no clock.
+func (d *Device) releaseClockUse(s *sent) {
 	d.events.clocks.Lock()
 	defer d.events.clocks.Unlock()
 	if s.clock != nil {
@@ -354,22 +355,22 @@ func (d *Device) forgetClocks(which func(k *foreignClock) bool) (err error) {
 	for name, k := range d.events.foreign {
 		if k.uses == 0 && which(k) {
 			delete(d.events.foreign, name)
-			err = errors.Join(err, k.unlock(), k.giveBack())
+			err = errors.Join(err, k.unlock(), k.releaseBlock())
 		}
 	}
 	return err
 }
 
-// awaits returns the number of waits, including completed ones that are not released yet.
-func (d *Device) awaits() int {
+// pendingWaits returns the number of waits, including completed ones that are not released yet.
+func (d *Device) pendingWaits() int {
 	d.events.Lock()
 	defer d.events.Unlock()
 	return len(d.events.awaited)
 }
 
-// tell returns an error if this process may have used memory that was never written. It returns
-// each such error only once.
-func (d *Device) tell() error {
+// takeLostError returns an error if this process may have used memory that was never written. It
+// returns each such error only once.
+func (d *Device) takeLostError() error {
 	d.events.Lock()
 	defer d.events.Unlock()
 	err := d.events.lost
@@ -377,14 +378,14 @@ func (d *Device) tell() error {
 	return err
 }
 
-// finish waits until the stream is idle; judging first ensures that it cannot wait forever. Then it
-// releases the completed waits, and the clocks of processes that have ended.
-func (d *Device) finish(r *ready) error {
+// synchronize waits until the stream is idle; judging first ensures that it cannot wait forever.
+// Then it releases the completed waits, and the clocks of processes that have ended.
+func (d *Device) synchronize(r *ready) error {
 	d.events.Lock()
 	all := slices.Clone(d.events.awaited)
 	d.events.Unlock()
-	d.judge()
-	if err := d.within(r, func() error { return d.driver.StreamSynchronize(r.stream) }); err != nil {
+	d.judgeWaits()
+	if err := d.withReadyContext(r, func() error { return d.driver.StreamSynchronize(r.stream) }); err != nil {
 		return err
 	}
 	if len(all) == 0 {
@@ -399,8 +400,8 @@ func (d *Device) finish(r *ready) error {
 		}
 		d.events.Unlock()
 		if at >= 0 {
-			d.unuse(s)
-			err = errors.Join(err, s.giveBack())
+			d.releaseClockUse(s)
+			err = errors.Join(err, s.releaseBlock())
 		}
 	}
 	return errors.Join(err, d.forgetClocks(func(k *foreignClock) bool {

@@ -29,9 +29,9 @@ func Close() error {
 	defer process.Unlock()
 	if process.system != nil {
 		for _, d := range process.system.devices {
-			d.end()
+			d.markClosed()
 			if r := d.ready.Load(); r != nil {
-				err = errors.Join(err, d.settled(r, func() error { return d.leave(r) }),
+				err = errors.Join(err, d.callAfterJudging(r, func() error { return d.releaseResources(r) }),
 					d.driver.PrimaryCtxRelease(d.id))
 				d.ready.Store(nil)
 			}
@@ -41,16 +41,16 @@ func Close() error {
 	return err
 }
 
-// end marks the device as closed, so that later uses fail.
-func (d *Device) end() {
+// markClosed marks the device as closed, so that later uses fail.
+func (d *Device) markClosed() {
 	d.opening.Lock()
 	defer d.opening.Unlock()
 	d.over = true
 }
 
-// leave releases the resources that this package has created in the device's context. The context
-// itself may live on, because other libraries may have retained it.
-func (d *Device) leave(r *ready) (err error) {
+// releaseResources releases the resources that this package has created in the device's context.
+// The context itself may live on, because other libraries may have retained it.
+func (d *Device) releaseResources(r *ready) (err error) {
 	p, c := &r.products, &r.code
 	p.Lock()
 	if p.handle != 0 {
@@ -64,6 +64,6 @@ func (d *Device) leave(r *ready) (err error) {
 	}
 	c.modules, c.functions = nil, nil
 	c.Unlock()
-	err = errors.Join(err, r.looks.end(d))
+	err = errors.Join(err, r.looks.destroyEvents(d))
 	return errors.Join(err, d.driver.StreamDestroy(r.stream))
 }

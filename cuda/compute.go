@@ -39,8 +39,8 @@ func engineOf(dev device.Device) device.Engine {
 	return nil
 }
 
-// lacks returns the error for an operation without a kernel.
-func (d *Device) lacks(what fmt.Stringer, dt tensor.DType) error {
+// missingKernel returns the error for an operation without a kernel.
+func (d *Device) missingKernel(what fmt.Stringer, dt tensor.DType) error {
 	return fmt.Errorf("%w: %v of %v on %v", tensor.ErrUnsupported, what, dt, d)
 }
 
@@ -48,7 +48,7 @@ func (d *Device) lacks(what fmt.Stringer, dt tensor.DType) error {
 func (d engine) Map(o *device.Op, out tensorOperand, in ...tensorOperand) error {
 	moves := o.Name == opCopy || o.Name == opWhere
 	if moves && (complexParts[out.DType] != 0 || complexParts[in[len(in)-1].DType] != 0) {
-		return d.moveComplex(o, out, in)
+		return d.copyComplex(o, out, in)
 	}
 	kind, operands := types[out.DType], make([]ptx.Operand, len(in))
 	for i, x := range in {
@@ -66,11 +66,11 @@ func (d engine) Map(o *device.Op, out tensorOperand, in ...tensorOperand) error 
 		operands[0].Type = ptx.Bool
 	}
 	if kind == "" || slices.ContainsFunc(operands, func(x ptx.Operand) bool { return x.Type == "" }) {
-		return d.lacks(o, in[len(in)-1].DType)
+		return d.missingKernel(o, in[len(in)-1].DType)
 	}
 	k, ok := ptx.Map(o.Name, kind, operands...)
 	if !ok {
-		return d.lacks(o, in[len(in)-1].DType)
+		return d.missingKernel(o, in[len(in)-1].DType)
 	}
 	w, err := d.walkOver(out.Shape, append([]tensorOperand{out}, in...)...)
 	if err != nil {
@@ -86,9 +86,9 @@ var moved = map[int]ptx.Type{1: ptx.Bits8, 2: ptx.Bits16, 4: ptx.Bits32, 8: ptx.
 // Bool.
 var complexParts = map[tensor.DType]tensor.DType{tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64}
 
-// part returns the real parts (i = 0) or the imaginary parts (i = 1) of an operand. The imaginary
-// part of a real operand is 0.
-func part(o tensorOperand, i int) tensorOperand {
+// complexPart returns the real parts (i = 0) or the imaginary parts (i = 1) of an operand. The
+// imaginary part of a real operand is 0.
+func complexPart(o tensorOperand, i int) tensorOperand {
 	dt, ok := complexParts[o.DType]
 	switch {
 	case !ok && i == 0 || o.DType == tensor.Bool:
@@ -108,23 +108,23 @@ func part(o tensorOperand, i int) tensorOperand {
 	return o
 }
 
-// moveComplex copies or selects complex elements: first the real parts, then the imaginary parts.
-func (d engine) moveComplex(o *device.Op, out tensorOperand, in []tensorOperand) error {
+// copyComplex copies or selects complex elements: first the real parts, then the imaginary parts.
+func (d engine) copyComplex(o *device.Op, out tensorOperand, in []tensorOperand) error {
 	parts := 1
 	if complexParts[out.DType] != 0 {
 		parts = 2
 	} else if out.DType == tensor.Bool {
-		return d.lacks(o, in[0].DType)
+		return d.missingKernel(o, in[0].DType)
 	}
 	for i := range parts {
 		x := make([]tensorOperand, len(in))
 		for k := range in {
-			x[k] = part(in[k], i)
+			x[k] = complexPart(in[k], i)
 			if in[k].DType == tensor.Bool && i == 1 && o.Name == opCopy {
 				x[k] = tensorOperand{DType: tensor.Float32}
 			}
 		}
-		if err := d.Map(o, part(out, i), x...); err != nil {
+		if err := d.Map(o, complexPart(out, i), x...); err != nil {
 			return err
 		}
 	}

@@ -60,15 +60,15 @@ func open() (*system, error) {
 	process.Lock()
 	defer process.Unlock()
 	if process.system == nil && process.err == nil {
-		if process.system, process.err = initialise(); process.err != nil {
+		if process.system, process.err = initSystem(); process.err != nil {
 			process.err = fmt.Errorf("%w: %w", ErrUnavailable, process.err)
 		}
 	}
 	return process.system, process.err
 }
 
-// known returns the devices, or nil if this process has not loaded the driver.
-func known() []*Device {
+// knownDevices returns the devices, or nil if this process has not loaded the driver.
+func knownDevices() []*Device {
 	process.Lock()
 	defer process.Unlock()
 	if process.system == nil {
@@ -77,7 +77,7 @@ func known() []*Device {
 	return process.system.devices
 }
 
-func initialise() (*system, error) {
+func initSystem() (*system, error) {
 	driver, err := cudriver.Open()
 	if err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (d *Device) Name() (string, error) { return d.driver.DeviceName(d.id) }
 // UUID returns the device's UUID, which is the same in all processes.
 func (d *Device) UUID() [16]byte { return d.uuid }
 
-// use returns the state of the device, and initialises it on the first call.
-func (d *Device) use() (*ready, error) {
+// readyState returns the state of the device, and initialises it on the first call.
+func (d *Device) readyState() (*ready, error) {
 	if r := d.ready.Load(); r != nil {
 		return r, nil
 	}
@@ -119,7 +119,7 @@ func (d *Device) use() (*ready, error) {
 	if d.over { // the driver may crash if it is passed the handles of a context that has ended
 		return nil, fmt.Errorf("use %v: %w: cuda.Close has ended it; cuda.Get returns it anew", d, ErrUnavailable)
 	}
-	r, err := d.begin()
+	r, err := d.initDevice()
 	if err != nil {
 		return nil, fmt.Errorf("use %v: %w", d, err)
 	}
@@ -127,7 +127,7 @@ func (d *Device) use() (*ready, error) {
 	return r, nil
 }
 
-func (d *Device) begin() (*ready, error) {
+func (d *Device) initDevice() (*ready, error) {
 	for _, a := range []cudriver.Attribute{cudriver.AttributeVirtualMemory, cudriver.AttributePosixFileDescriptors} {
 		if can, err := d.driver.DeviceAttribute(a, d.id); err != nil || can == 0 {
 			return nil, errors.Join(fmt.Errorf(
@@ -143,7 +143,7 @@ func (d *Device) begin() (*ready, error) {
 	if r.ctx, err = d.driver.PrimaryCtxRetain(d.id); err != nil {
 		return nil, err
 	}
-	err = d.within(r, func() error {
+	err = d.withReadyContext(r, func() error {
 		n, err := d.driver.MemGetAllocationGranularity(cudriver.Pinned(d.id, true), cudriver.GranularityRecommended)
 		r.granularity = int(n)
 		if err == nil {
@@ -157,17 +157,17 @@ func (d *Device) begin() (*ready, error) {
 	return r, nil
 }
 
-// do calls the function with the device's context current. A CUDA context is current on an OS
-// thread and goroutines move between threads, so do must set it on each call.
-func (d *Device) do(calls func(s cudriver.Stream) error) error {
-	r, err := d.use()
+// withContext calls the function with the device's context current. A CUDA context is current on an
+// OS thread and goroutines move between threads, so withContext must set it on each call.
+func (d *Device) withContext(calls func(s cudriver.Stream) error) error {
+	r, err := d.readyState()
 	if err != nil {
 		return err
 	}
-	return d.within(r, func() error { return calls(r.stream) })
+	return d.withReadyContext(r, func() error { return calls(r.stream) })
 }
 
-func (d *Device) within(r *ready, calls func() error) error {
+func (d *Device) withReadyContext(r *ready, calls func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := d.driver.CtxSetCurrent(r.ctx); err != nil {
@@ -180,13 +180,13 @@ func (d *Device) within(r *ready, calls func() error) error {
 // stream. If that work used memory sent by a process that ended before it had written the memory,
 // the error wraps [ErrUnfinished]; the error is returned only once.
 func (d *Device) Synchronize() error {
-	return d.ask(func(cudriver.Stream) error { return nil })
+	return d.doAndSync(func(cudriver.Stream) error { return nil })
 }
 
 // MemInfo returns the device's free and total memory in bytes. Memory that this process caches for
 // later allocations does not count as free.
 func (d *Device) MemInfo() (free, total int, err error) {
-	err = d.do(func(cudriver.Stream) error {
+	err = d.withContext(func(cudriver.Stream) error {
 		f, t, err := d.driver.MemGetInfo()
 		free, total = int(f), int(t)
 		return err

@@ -92,7 +92,7 @@ func ToDLPack(t *tensor.Tensor) (unsafe.Pointer, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, off := uintptr(m.pointer()), t.Offset()*t.DType().Size()
+	at, off := uintptr(m.deviceAddress()), t.Offset()*t.DType().Size()
 	if t.Numel() == 0 {
 		at, off = 0, 0 // NULL
 	}
@@ -123,7 +123,7 @@ func FromDLPack(capsule string, p unsafe.Pointer) (*tensor.Tensor, error) {
 	switch capsule {
 	case "dltensor":
 		v := (*dlManaged)(p)
-		return v.tensor.adopt(uintptr(p), v.deleter)
+		return v.tensor.adoptTensor(uintptr(p), v.deleter)
 	case "dltensor_versioned":
 	default:
 		return nil, fmt.Errorf("%w: a capsule %q", ErrArray, capsule)
@@ -135,10 +135,10 @@ func FromDLPack(capsule string, p unsafe.Pointer) (*tensor.Tensor, error) {
 	if v.flags&dlReadOnly != 0 {
 		return nil, fmt.Errorf("%w: array is read-only", ErrArray)
 	}
-	return v.tensor.adopt(uintptr(p), v.deleter)
+	return v.tensor.adoptTensor(uintptr(p), v.deleter)
 }
 
-func (v *dlTensor) adopt(self, deleter uintptr) (*tensor.Tensor, error) {
+func (v *dlTensor) adoptTensor(self, deleter uintptr) (*tensor.Tensor, error) {
 	if v.deviceType != dlCUDA {
 		return nil, fmt.Errorf("%w: DLPack device type %d", ErrDevice, v.deviceType)
 	}
@@ -156,9 +156,9 @@ func (v *dlTensor) adopt(self, deleter uintptr) (*tensor.Tensor, error) {
 	}
 	var strides []int
 	if v.strides != nil {
-		strides = numbers(v.strides, v.ndim)
+		strides = int64Slice(v.strides, v.ndim)
 	}
-	return d.adopt(uint64(v.data)+v.offset, dt, numbers(v.shape, v.ndim), strides, func() error {
+	return d.adoptForeign(uint64(v.data)+v.offset, dt, int64Slice(v.shape, v.ndim), strides, func() error {
 		if deleter != 0 {
 			dl.Call(deleter, self)
 		}
@@ -175,7 +175,7 @@ func (v *dlTensor) dtype() (tensor.DType, error) {
 	return 0, fmt.Errorf("%w: DLPack type %d of %d bits and %d lanes", ErrArray, v.code, v.bits, v.lanes)
 }
 
-func numbers(p *int64, n int32) []int {
+func int64Slice(p *int64, n int32) []int {
 	all := []int{}
 	for _, v := range unsafe.Slice(p, n) {
 		all = append(all, int(v))

@@ -64,8 +64,8 @@ func MappedBytes() (n int) {
 
 // Allocation returns how large the driver's own allocation is that the memory is in.
 func (m *memory) Allocation() (size uint64, err error) {
-	err = m.dev.do(func(cudriver.Stream) error {
-		_, size, err = m.dev.driver.MemGetAddressRange(m.at(0, m.size))
+	err = m.dev.withContext(func(cudriver.Stream) error {
+		_, size, err = m.dev.driver.MemGetAddressRange(m.addressAt(0, m.size))
 		return err
 	})
 	return size, err
@@ -90,7 +90,7 @@ func EmptySegments() error { return emptyCache() }
 
 // Context returns this process's context of a device.
 func Context(d *Device) (uint64, error) {
-	r, err := d.use()
+	r, err := d.readyState()
 	if err != nil {
 		return 0, err
 	}
@@ -120,7 +120,7 @@ type Memory = memory
 func MemoryOf(t *tensor.Tensor) *Memory { return tensors.Memory(t).(*memory) }
 
 // Pointer returns the address on the device.
-func (m *memory) Pointer() uint64 { return m.pointer() }
+func (m *memory) Pointer() uint64 { return m.deviceAddress() }
 
 // IPC is how package torch reaches the memory of devices.
 var IPC = legacy{}
@@ -132,7 +132,7 @@ func LoadBLAS() error {
 }
 
 // BLAS returns the library that has the device's products, or why there is none.
-func (d *Device) BLAS() (string, error) { return d.productsBy() }
+func (d *Device) BLAS() (string, error) { return d.productLibrary() }
 
 // AwaitedNumbers are the clocks of what the device's stream waits for, or has waited for.
 func AwaitedNumbers(d *Device) (all []*atomic.Uint32) {

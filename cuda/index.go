@@ -21,23 +21,23 @@ func (d engine) Gather(out, in, index tensorOperand, dim int) (v int64, found bo
 	if err != nil {
 		return 0, false, err
 	}
-	w, kind = w.wider(kind, 1)
+	w, kind = w.inWideUnits(kind, 1)
 	n := in.Shape[dim]
 	gather := func(report cudriver.Ptr) error {
 		w := w.clone()
-		return d.each(ptx.Gather(kind), w, w.pull(2, dim), uint64(n), uint64(report))
+		return d.each(ptx.Gather(kind), w, w.zeroStride(2, dim), uint64(n), uint64(report))
 	}
-	once := unstretched(index)
+	once := withoutBroadcast(index)
 	if few := product(once.Shape) <= product(out.Shape)/8; !few {
-		return d.watched(gather, func() {})
+		return d.launchReporting(gather, func() {})
 	}
 	var failed error
 	v, found, err = d.Outside(once, int64(-n), int64(n), func() { failed = gather(0) })
 	return v, found, errors.Join(err, failed)
 }
 
-// unstretched returns the operand with its broadcast dimensions (stride 0) reduced to size 1.
-func unstretched(o tensorOperand) tensorOperand {
+// withoutBroadcast returns the operand with its broadcast dimensions (stride 0) reduced to size 1.
+func withoutBroadcast(o tensorOperand) tensorOperand {
 	o.Shape = slices.Clone(o.Shape)
 	for i, step := range o.Strides {
 		if step == 0 {
@@ -47,10 +47,10 @@ func unstretched(o tensorOperand) tensorOperand {
 	return o
 }
 
-// wider returns the walk in units of 8 bytes, if all elements of a unit share one index and are
-// contiguous in the other operands. index is the number of the index operand. Otherwise it returns
-// w unchanged.
-func (w walk) wider(kind ptx.Type, index int) (walk, ptx.Type) {
+// inWideUnits returns the walk in units of 8 bytes, if all elements of a unit share one index and
+// are contiguous in the other operands. index is the number of the index operand. Otherwise it
+// returns w unchanged.
+func (w walk) inWideUnits(kind ptx.Type, index int) (walk, ptx.Type) {
 	n := 8 / kind.Size()
 	if n == 1 || len(w.shape) == 0 || w.shape[0] == 1 {
 		return w, kind
@@ -60,7 +60,7 @@ func (w walk) wider(kind ptx.Type, index int) (walk, ptx.Type) {
 			return w, kind
 		}
 	}
-	all, ok := w.vectors(n)
+	all, ok := w.inVectors(n)
 	if !ok {
 		return w, kind
 	}
@@ -86,14 +86,14 @@ func (d engine) Scatter(out, in, index tensorOperand, dim int, add bool) error {
 		return err
 	}
 	if !add {
-		w, kind = w.wider(kind, 1)
+		w, kind = w.inWideUnits(kind, 1)
 	}
-	return d.each(ptx.Scatter(kind, add), w, w.pull(0, dim), uint64(out.Shape[dim]))
+	return d.each(ptx.Scatter(kind, add), w, w.zeroStride(0, dim), uint64(out.Shape[dim]))
 }
 
-// pull sets the stride of a dimension of operand k to 0 and returns the old stride. dim is counted
-// from the outermost dimension.
-func (w walk) pull(k, dim int) uint64 {
+// zeroStride sets the stride of a dimension of operand k to 0 and returns the old stride. dim is
+// counted from the outermost dimension.
+func (w walk) zeroStride(k, dim int) uint64 {
 	o := &w.operands[k]
 	at := len(o.strides) - 1 - dim
 	stride := o.strides[at]

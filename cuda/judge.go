@@ -21,9 +21,9 @@ func (e *events) open() []*sent {
 	return slices.DeleteFunc(slices.Clone(e.awaited), func(s *sent) bool { return s.judged.Load() })
 }
 
-// judge waits until every pending wait of the stream is judged: the number has arrived, or it never
-// will. It must not call the driver.
-func (d *Device) judge() {
+// judgeWaits waits until every pending wait of the stream is judged: the number has arrived, or it
+// never will. It must not call the driver.
+func (d *Device) judgeWaits() {
 	for pause := soon; ; pause = min(2*pause, late) {
 		if all := d.events.open(); !d.judgeAll(all, pause == late) {
 			return
@@ -32,32 +32,32 @@ func (d *Device) judge() {
 	}
 }
 
-// watch judges the waits while there are any, so that each wait ends, even if driver calls are
+// watchWaits judges the waits while there are any, so that each wait ends, even if driver calls are
 // blocked behind it. At most one goroutine per device should run it. It continues as long as the
-// stream may still reach the clock of a dead process; see [events.mark].
-func (d *Device) watch() {
+// stream may still reach the clock of a dead process; see [events.markAbandoned].
+func (d *Device) watchWaits() {
 	for pause := soon; ; pause *= 2 {
 		if pause = min(pause, seldom); d.judgeAll(d.events.open(), pause >= late) {
 			pause = min(pause, late)
 		}
-		if d.events.mark() {
+		if d.events.markAbandoned() {
 			return
 		}
 		time.Sleep(pause)
 	}
 }
 
-// mark sets the abandoned bit again in the clocks of lost waits, and reports whether nothing is
-// left to watch. The device of a killed process may write a number after other processes have seen
-// it end, because NVIDIA's kernel module may close its files later. Such a write clears the bit,
-// and a stream that reached the clock afterwards would wait forever.
-func (e *events) mark() (over bool) {
+// markAbandoned sets the abandoned bit again in the clocks of lost waits, and reports whether
+// nothing is left to watch. The device of a killed process may write a number after other processes
+// have seen it end, because NVIDIA's kernel module may close its files later. Such a write clears
+// the bit, and a stream that reached the clock afterwards would wait forever.
+func (e *events) markAbandoned() (over bool) {
 	e.Lock() // keeps the clocks from being released
 	defer e.Unlock()
 	over = true
 	for _, s := range e.awaited {
 		if s.lost.Load() {
-			s.abandon()
+			s.abandonClock()
 		}
 		over = over && s.judged.Load() && !s.lost.Load()
 	}
@@ -79,10 +79,10 @@ func (d *Device) judgeAll(all []*sent, isLate bool) (left bool) {
 	return left
 }
 
-// lose records that queued work used memory that its sender's device had never written. The next
-// call that waits for the device returns that error, once, because it is not known which memory
-// contains derived results.
-func (d *Device) lose(m *memory) {
+// recordLost records that queued work used memory that its sender's device had never written. The
+// next call that waits for the device returns that error, once, because it is not known which
+// memory contains derived results.
+func (d *Device) recordLost(m *memory) {
 	d.events.Lock()
 	defer d.events.Unlock()
 	d.events.lost = fmt.Errorf("%d bytes on %v: %w", m.size, d, ErrUnfinished)
@@ -99,12 +99,12 @@ func (d *Device) judgeOne(s *sent) (judged bool) {
 	}
 	// must precede the read of the clock, because the process's last write counts
 	ended := s.d.Stale(s.life)
-	came, told := s.look()
+	came, told := s.readClock()
 	if !came && !told && !ended {
 		return false
 	}
 	if !came {
-		if !told && s.abandon() {
+		if !told && s.abandonClock() {
 			came = true
 		}
 	}
@@ -112,22 +112,23 @@ func (d *Device) judgeOne(s *sent) (judged bool) {
 		s.lost.Store(true)
 		s.of.fate.unfinished.Store(true)
 		if s.of.fate.uses.Load() > s.uses { // used since it arrived
-			d.lose(s.of)
+			d.recordLost(s.of)
 		}
 	}
 	s.judged.Store(true)
 	return true
 }
 
-// look reports whether the number has arrived, and whether the clock is marked as abandoned.
-func (s *sent) look() (came, told bool) {
+// readClock reports whether the number has arrived, and whether the clock is marked as abandoned.
+func (s *sent) readClock() (came, told bool) {
 	now := s.number.Load()
 	return now&^abandoned >= s.want, now&abandoned != 0
 }
 
-// abandon sets the abandoned bit in the clock, which ends every wait for it. It reports whether the
-// number has arrived in the meantime: the device may finish the work of a killed process.
-func (s *sent) abandon() (came bool) {
+// abandonClock sets the abandoned bit in the clock, which ends every wait for it. It reports
+// whether the number has arrived in the meantime: the device may finish the work of a killed
+// process.
+func (s *sent) abandonClock() (came bool) {
 	for {
 		now := s.number.Load()
 		switch {

@@ -16,8 +16,8 @@ type code struct {
 	functions map[string]cudriver.Function
 }
 
-// function returns an entry point of a kernel, and loads the kernel if necessary.
-func (d *Device) function(r *ready, k ptx.Kernel, entry string) (f cudriver.Function, err error) {
+// loadFunction returns an entry point of a kernel, and loads the kernel if necessary.
+func (d *Device) loadFunction(r *ready, k ptx.Kernel, entry string) (f cudriver.Function, err error) {
 	c := &r.code
 	c.Lock()
 	defer c.Unlock()
@@ -25,7 +25,7 @@ func (d *Device) function(r *ready, k ptx.Kernel, entry string) (f cudriver.Func
 	if f, ok := c.functions[name]; ok {
 		return f, nil
 	}
-	err = d.settled(r, func() (err error) {
+	err = d.callAfterJudging(r, func() (err error) {
 		f, err = c.load(d.driver, k, entry)
 		return err
 	})
@@ -52,24 +52,24 @@ func (c *code) load(driver cudriver.Driver, k ptx.Kernel, entry string) (f cudri
 // threads is the number of threads in a block of an elementwise kernel.
 const threads = 256
 
-// launch queues a kernel on the device's stream. words are the kernel's parameters.
-func (d *Device) launch(k ptx.Kernel, entry string, grid, block [3]uint32, words []uint64) error {
+// launchKernel queues a kernel on the device's stream. words are the kernel's parameters.
+func (d *Device) launchKernel(k ptx.Kernel, entry string, grid, block [3]uint32, words []uint64) error {
 	args := make([]byte, 0, 8*len(words))
 	for _, w := range words {
 		args = binary.LittleEndian.AppendUint64(args, w)
 	}
-	r, err := d.use()
+	r, err := d.readyState()
 	if err != nil {
 		return err
 	}
-	f, err := d.function(r, k, entry)
+	f, err := d.loadFunction(r, k, entry)
 	if err != nil {
 		return err
 	}
-	return d.do(func(s cudriver.Stream) error { return d.driver.LaunchKernel(f, grid, block, 0, s, args) })
+	return d.withContext(func(s cudriver.Stream) error { return d.driver.LaunchKernel(f, grid, block, 0, s, args) })
 }
 
-// lines returns the one-dimensional grid and block for at least n threads.
-func lines(n int) (grid, block [3]uint32) {
+// gridFor returns the one-dimensional grid and block for at least n threads.
+func gridFor(n int) (grid, block [3]uint32) {
 	return [3]uint32{uint32((n + threads - 1) / threads), 1, 1}, [3]uint32{threads, 1, 1}
 }

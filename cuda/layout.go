@@ -37,9 +37,9 @@ var types = map[tensor.DType]ptx.Type{
 	tensor.Float64: ptx.Float64,
 }
 
-// see converts an operand for a kernel on d. The error wraps [ErrDevice] if the memory is on
-// another device.
-func (d *Device) see(o tensorOperand) (operand, error) {
+// kernelOperand converts an operand for a kernel on d. The error wraps [ErrDevice] if the memory is
+// on another device.
+func (d *Device) kernelOperand(o tensorOperand) (operand, error) {
 	if o.Memory == nil {
 		return operand{word: binary.LittleEndian.Uint64(o.Value[:]), number: true, size: o.DType.Size()}, nil
 	}
@@ -56,7 +56,7 @@ func (d *Device) see(o tensorOperand) (operand, error) {
 	if slices.Contains(o.Shape, 0) {
 		last = o.Offset - 1
 	}
-	seen.word = uint64(m.at(o.Offset*seen.size, (last+1-o.Offset)*seen.size))
+	seen.word = uint64(m.addressAt(o.Offset*seen.size, (last+1-o.Offset)*seen.size))
 	return seen, nil
 }
 
@@ -66,7 +66,7 @@ func (d *Device) walkOver(shape []int, operands ...tensorOperand) (w walk, err e
 	w.shape = slices.Clone(shape)
 	slices.Reverse(w.shape)
 	for _, o := range operands {
-		seen, err := d.see(o)
+		seen, err := d.kernelOperand(o)
 		if err != nil {
 			return w, err
 		}
@@ -84,7 +84,7 @@ func (w walk) clone() walk {
 	return w
 }
 
-func (w walk) count() int {
+func (w walk) elementCount() int {
 	n := 1
 	for _, size := range w.shape {
 		n *= size
@@ -92,9 +92,9 @@ func (w walk) count() int {
 	return n
 }
 
-// merged returns the walk with adjacent dimensions merged where possible. The result has at least
-// one dimension.
-func (w walk) merged() walk {
+// mergeDims returns the walk with adjacent dimensions merged where possible. The result has at
+// least one dimension.
+func (w walk) mergeDims() walk {
 	var dims []dim
 	for i, n := range slices.Backward(w.shape) {
 		if n != 1 {
@@ -167,8 +167,8 @@ func (w walk) layout() ([]uint64, error) {
 	return words, nil
 }
 
-// dense reports whether all operands are contiguous and aligned for vector access.
-func (w walk) dense(vector int) bool {
+// isDense reports whether all operands are contiguous and aligned for vector access.
+func (w walk) isDense(vector int) bool {
 	if vector == 0 || len(w.shape) > 1 {
 		return false
 	}
@@ -184,7 +184,7 @@ var most = math.MaxInt32 &^ 15
 // each launches an elementwise kernel over a walk, in several parts if it has more than most
 // elements.
 func (d *Device) each(k ptx.Kernel, w walk, extra ...uint64) error {
-	for _, part := range w.parts(most) {
+	for _, part := range w.splitParts(most) {
 		if err := d.eachOf(k, part, extra); err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (d *Device) each(k ptx.Kernel, w walk, extra ...uint64) error {
 }
 
 func (d *Device) eachOf(k ptx.Kernel, w walk, extra []uint64) error {
-	n := w.count()
+	n := w.elementCount()
 	if n == 0 {
 		return nil
 	}
@@ -202,12 +202,12 @@ func (d *Device) eachOf(k ptx.Kernel, w walk, extra []uint64) error {
 		words = append(words, o.word)
 	}
 	words = append(words, extra...)
-	if w.dense(k.Vector) {
-		grid, block := lines((n + k.Vector - 1) / k.Vector)
-		return d.launch(k, "dense", grid, block, words)
+	if w.isDense(k.Vector) {
+		grid, block := gridFor((n + k.Vector - 1) / k.Vector)
+		return d.launchKernel(k, "dense", grid, block, words)
 	}
 	entry := "strided"
-	if vectors, ok := w.vectors(k.Vector); ok {
+	if vectors, ok := w.inVectors(k.Vector); ok {
 		entry, w = "inner", vectors
 		n /= k.Vector
 		words[0] = uint64(n)
@@ -216,13 +216,14 @@ func (d *Device) eachOf(k ptx.Kernel, w walk, extra []uint64) error {
 	if err != nil {
 		return err
 	}
-	grid, block := lines(n)
-	return d.launch(k, entry, grid, block, append(words, layout...))
+	grid, block := gridFor(n)
+	return d.launchKernel(k, entry, grid, block, append(words, layout...))
 }
 
-// vectors returns the walk in units of n elements along the innermost dimension. ok is false unless
-// each operand is contiguous and aligned in that dimension, or has the same element for all of it.
-func (w walk) vectors(n int) (walk, bool) {
+// inVectors returns the walk in units of n elements along the innermost dimension. ok is false
+// unless each operand is contiguous and aligned in that dimension, or has the same element for all
+// of it.
+func (w walk) inVectors(n int) (walk, bool) {
 	if n == 0 || w.shape[0]%n != 0 {
 		return w, false
 	}
@@ -247,23 +248,24 @@ func (w walk) vectors(n int) (walk, bool) {
 	return out, true
 }
 
-// parts splits the walk into merged walks of at most limit elements each, in order.
-func (w walk) parts(limit int) []walk {
-	w = w.merged()
-	if w.count() <= limit {
+// splitParts splits the walk into merged walks of at most limit elements each, in order.
+func (w walk) splitParts(limit int) []walk {
+	w = w.mergeDims()
+	if w.elementCount() <= limit {
 		return []walk{w}
 	}
 	last := len(w.shape) - 1
-	low, high := w.cut(last, max(w.shape[last]/2&^15, 1))
-	return append(low.parts(limit), high.parts(limit)...)
+	low, high := w.splitDim(last, max(w.shape[last]/2&^15, 1))
+	return append(low.splitParts(limit), high.splitParts(limit)...)
 }
 
-// cut splits the walk along a dimension, which must be the outermost, after its first n indices.
-func (w walk) cut(dim, n int) (low, high walk) {
+// splitDim splits the walk along a dimension, which must be the outermost, after its first n
+// indices.
+func (w walk) splitDim(dim, n int) (low, high walk) {
 	low, high = w, w
 	low.shape, high.shape, high.operands = slices.Clone(w.shape), slices.Clone(w.shape), slices.Clone(w.operands)
 	low.shape[dim], high.shape[dim] = n, w.shape[dim]-n
-	high.place += low.count()
+	high.place += low.elementCount()
 	for k := range high.operands {
 		if o := &high.operands[k]; !o.number {
 			o.word += uint64(n * o.strides[dim])

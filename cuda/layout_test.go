@@ -9,7 +9,7 @@ import (
 // places returns where a walk has its elements, one after the other: the word and the place of
 // each, and the words of numbers.
 func places(w walk) (all []string) {
-	for i := range w.count() {
+	for i := range w.elementCount() {
 		at := []uint64{uint64(w.place + i)}
 		for _, o := range w.operands {
 			rest := i
@@ -43,9 +43,9 @@ func TestLayout_PartsHaveTheElementsOfTheWhole(t *testing.T) {
 		want := places(w)
 		for _, limit := range []int{1, 2, 7, 16, 50, 1000} {
 			var got []string
-			for _, part := range w.parts(limit) {
-				if part.count() > limit {
-					t.Errorf("%s: a part of %d, of at most %d", name, part.count(), limit)
+			for _, part := range w.splitParts(limit) {
+				if part.elementCount() > limit {
+					t.Errorf("%s: a part of %d, of at most %d", name, part.elementCount(), limit)
 				}
 				got = append(got, places(part)...)
 			}
@@ -55,9 +55,9 @@ func TestLayout_PartsHaveTheElementsOfTheWhole(t *testing.T) {
 		}
 	}
 	long := walk{shape: []int{1 << 33}, operands: []operand{of(4, 4)}}
-	for _, part := range long.parts(most) {
-		if part.count() > most || !part.dense(4) {
-			t.Errorf("%d neighbours at %#x are not dense", part.count(), part.operands[0].word)
+	for _, part := range long.splitParts(most) {
+		if part.elementCount() > most || !part.isDense(4) {
+			t.Errorf("%d neighbours at %#x are not dense", part.elementCount(), part.operands[0].word)
 		}
 	}
 }

@@ -33,20 +33,20 @@ type legacyEngine struct{ engine }
 func (d legacyEngine) Alloc(n int) (device.Memory, error) {
 	var p cudriver.Ptr
 	size := roundUp(n, legacyUnit)
-	err := d.doSettled(func() (err error) {
+	err := d.doAfterJudging(func() (err error) {
 		p, err = d.driver.MemAlloc(uint64(size))
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("allocate %d bytes on %v for other programs: %w", n, d, err)
 	}
-	free := func() error { return d.doSettled(func() error { return d.driver.MemFree(p) }) }
-	return d.foreign(p, 0, n, free), nil
+	free := func() error { return d.doAfterJudging(func() error { return d.driver.MemFree(p) }) }
+	return d.foreignMemory(p, 0, n, free), nil
 }
 
-// foreign returns memory that does not belong to the domain. When the memory is no longer used and
-// the device has finished with it, end is called.
-func (d *Device) foreign(base cudriver.Ptr, off, n int, end func() error) *memory {
+// foreignMemory returns memory that does not belong to the domain. When the memory is no longer
+// used and the device has finished with it, end is called.
+func (d *Device) foreignMemory(base cudriver.Ptr, off, n int, end func() error) *memory {
 	return &memory{segment: &segment{dev: d, base: base, size: off + n, end: end}, off: off, size: n, fate: new(fate)}
 }
 
@@ -67,7 +67,7 @@ func HandleOf(t *tensor.Tensor) (h [64]byte, off int, err error) {
 	if err != nil {
 		return h, 0, err
 	}
-	h, off, err = m.handle()
+	h, off, err = m.ipcHandle()
 	return h, off + t.Offset()*t.DType().Size(), err
 }
 
@@ -80,14 +80,14 @@ func memoryOf(t *tensor.Tensor) (*memory, error) {
 	return nil, fmt.Errorf("%w: the tensor is on %v", ErrDevice, tensor.Place{Device: t.Device()})
 }
 
-// handle returns the IPC handle of the driver allocation that contains m, and the offset of m in
+// ipcHandle returns the IPC handle of the driver allocation that contains m, and the offset of m in
 // it.
-func (m *memory) handle() (h [64]byte, off int, err error) {
+func (m *memory) ipcHandle() (h [64]byte, off int, err error) {
 	if m.segment.end == nil {
 		return h, 0, fmt.Errorf("%w: copy it to a cuda.LegacyDevice", ErrNotLegacy)
 	}
 	var base cudriver.Ptr
-	err = m.dev.do(func(cudriver.Stream) error {
+	err = m.dev.withContext(func(cudriver.Stream) error {
 		var err error
 		if base, _, err = m.dev.driver.MemGetAddressRange(m.base); err == nil {
 			var got cudriver.IPCHandle
@@ -138,7 +138,7 @@ func (d *Device) Open(ctx context.Context, handle [64]byte, off, n int, event []
 	if err != nil {
 		return nil, err
 	}
-	return m.flat()
+	return m.flatTensor()
 }
 
 // openBehind opens memory and, if event is not nil, waits for that event of the process sender.
@@ -159,8 +159,8 @@ func (d *Device) openBehind(ctx context.Context, h [64]byte, off, n int, event [
 	return m, nil
 }
 
-// flat returns a Uint8 tensor over all of the memory.
-func (m *memory) flat() (*tensor.Tensor, error) {
+// flatTensor returns a Uint8 tensor over all of the memory.
+func (m *memory) flatTensor() (*tensor.Tensor, error) {
 	return tensors.Over(m, tensor.Uint8, []int{m.size}, nil, 0)
 }
 
@@ -172,7 +172,7 @@ func (d *Device) openMemory(h [64]byte, off, n int) (*memory, error) {
 	if off < 0 || n < 0 || off > o.size || n > o.size-off {
 		return nil, errors.Join(fmt.Errorf("%w: %d bytes at %d of %d", ErrRange, n, off, o.size), o.close(h))
 	}
-	return d.foreign(o.base, off, n, func() error { return o.close(h) }), nil
+	return d.foreignMemory(o.base, off, n, func() error { return o.close(h) }), nil
 }
 
 func (d *Device) open(h [64]byte) (*opening, error) {
@@ -183,7 +183,7 @@ func (d *Device) open(h [64]byte) (*opening, error) {
 		return o, nil
 	}
 	o := &opening{dev: d, count: 1}
-	err := d.doSettled(func() (err error) {
+	err := d.doAfterJudging(func() (err error) {
 		if o.base, err = d.driver.IPCOpenMemHandle(cudriver.IPCHandle(h)); err != nil {
 			return err
 		}
@@ -208,5 +208,5 @@ func (o *opening) close(h [64]byte) error {
 		return nil
 	}
 	delete(openings.m, opened{o.dev, h})
-	return o.dev.doSettled(func() error { return o.dev.driver.IPCCloseMemHandle(o.base) })
+	return o.dev.doAfterJudging(func() error { return o.dev.driver.IPCCloseMemHandle(o.base) })
 }

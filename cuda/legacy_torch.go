@@ -37,19 +37,19 @@ func (d *Device) waitHandle(ctx context.Context, event cudriver.IPCHandle, sende
 		}
 	}
 	var e cudriver.Event
-	err := d.do(func(cudriver.Stream) (err error) {
+	err := d.withContext(func(cudriver.Stream) (err error) {
 		e, err = d.driver.IPCOpenEventHandle(event)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	err = d.comes(ctx, e, life)
-	return errors.Join(err, d.do(func(cudriver.Stream) error { return d.driver.EventDestroy(e) }))
+	err = d.awaitEvent(ctx, e, life)
+	return errors.Join(err, d.withContext(func(cudriver.Stream) error { return d.driver.EventDestroy(e) }))
 }
 
-// comes waits until an event completes, never will, or ctx ends.
-func (d *Device) comes(ctx context.Context, e cudriver.Event, life *sys.Pidfd) error {
+// awaitEvent waits until an event completes, never will, or ctx ends.
+func (d *Device) awaitEvent(ctx context.Context, e cudriver.Event, life *sys.Pidfd) error {
 	begin := time.Now()
 	for pause := soon; ; pause = min(2*pause, late) {
 		over, why := false, error(nil)
@@ -63,7 +63,7 @@ func (d *Device) comes(ctx context.Context, e cudriver.Event, life *sys.Pidfd) e
 		}
 		// The event must be queried after the process's life, because its device's last work
 		// counts.
-		err := d.do(func(cudriver.Stream) error { return d.driver.EventQuery(e) })
+		err := d.withContext(func(cudriver.Stream) error { return d.driver.EventQuery(e) })
 		switch {
 		case !errors.Is(err, cudriver.ErrorNotReady):
 			return err
@@ -90,7 +90,7 @@ func (legacy) Open(ctx context.Context, ordinal int, handle [64]byte, off, n int
 		return nil, err
 	}
 	if n == 0 {
-		return d.foreign(0, 0, 0, done), nil
+		return d.foreignMemory(0, 0, 0, done), nil
 	}
 	m, err := d.openBehind(ctx, handle, off, n, event, sender)
 	if err != nil {
@@ -117,26 +117,26 @@ func (legacy) Share(m device.Memory) (ordinal int, handle [64]byte, off int, eve
 	if own.size == 0 {
 		return own.dev.ordinal, handle, 0, nil, func() error { return nil }, nil
 	}
-	if handle, off, err = own.handle(); err == nil {
-		event, done, err = own.dev.promise()
+	if handle, off, err = own.ipcHandle(); err == nil {
+		event, done, err = own.dev.promiseEvent()
 	}
 	return own.dev.ordinal, handle, off, event, done, err
 }
 
-// promise returns the handle of an event that completes when the work queued so far is done. The
-// caller must call done to destroy the event. event is nil if there is nothing to wait for. First,
-// promise waits until all memory that this process has received is written, or returns the error
-// that it will not be.
-func (d *Device) promise() (event []byte, done func() error, err error) {
-	r, err := d.use()
+// promiseEvent returns the handle of an event that completes when the work queued so far is done.
+// The caller must call done to destroy the event. event is nil if there is nothing to wait for.
+// First, promiseEvent waits until all memory that this process has received is written, or returns
+// the error that it will not be.
+func (d *Device) promiseEvent() (event []byte, done func() error, err error) {
+	r, err := d.readyState()
 	if err == nil {
-		d.judge()
-		err = d.tell()
+		d.judgeWaits()
+		err = d.takeLostError()
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	idle := d.within(r, func() error { return d.driver.StreamQuery(r.stream) })
+	idle := d.withReadyContext(r, func() error { return d.driver.StreamQuery(r.stream) })
 	if !errors.Is(idle, cudriver.ErrorNotReady) {
 		return nil, func() error { return nil }, idle
 	}
@@ -146,7 +146,7 @@ func (d *Device) promise() (event []byte, done func() error, err error) {
 	}
 	var e cudriver.Event
 	var h cudriver.IPCHandle
-	err = d.within(r, func() (err error) {
+	err = d.withReadyContext(r, func() (err error) {
 		if e, err = d.driver.EventCreate(cudriver.EventInterprocess | cudriver.EventDisableTiming); err != nil {
 			return err
 		}
@@ -164,6 +164,6 @@ func (d *Device) promise() (event []byte, done func() error, err error) {
 	}
 	return h[:], func() error {
 		promised.Add(-1)
-		return d.do(func(cudriver.Stream) error { return d.driver.EventDestroy(e) })
+		return d.withContext(func(cudriver.Stream) error { return d.driver.EventDestroy(e) })
 	}, nil
 }

@@ -21,21 +21,21 @@ func (d engine) MatMul(out, a, b tensorOperand, beta float64) error {
 	if out.Shape[0]*out.Shape[1]*out.Shape[2] == 0 {
 		return nil
 	}
-	if g, ok := gemm(out, a, b, beta); ok {
-		if done, err := d.multiply(g, out, a, b); done {
+	if g, ok := convertGemm(out, a, b, beta); ok {
+		if done, err := d.queueProduct(g, out, a, b); done {
 			return err
 		}
 	}
-	return d.tiled(k, out, a, b, beta)
+	return d.multiplyTiled(k, out, a, b, beta)
 }
 
-// tiled multiplies matrices with a kernel of this package.
-func (d *Device) tiled(k ptx.Kernel, out, a, b tensorOperand, beta float64) error {
+// multiplyTiled multiplies matrices with a kernel of this package.
+func (d *Device) multiplyTiled(k ptx.Kernel, out, a, b tensorOperand, beta float64) error {
 	batch, rows, columns, depth := out.Shape[0], out.Shape[1], out.Shape[2], a.Shape[2]
 	words := []uint64{uint64(rows), uint64(columns), uint64(depth)}
 	var strides []uint64
 	for _, o := range []tensorOperand{out, a, b} {
-		seen, err := d.see(o)
+		seen, err := d.kernelOperand(o)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (d *Device) tiled(k ptx.Kernel, out, a, b tensorOperand, beta float64) erro
 	}
 	for done := 0; done < batch; done += mostBatch {
 		n := min(batch-done, mostBatch)
-		if err := d.launch(k, "matmul", [3]uint32{uint32(tiles), 1, uint32(n)},
+		if err := d.launchKernel(k, "matmul", [3]uint32{uint32(tiles), 1, uint32(n)},
 			[3]uint32{ptx.BlockSize, 1, 1}, words); err != nil {
 			return err
 		}

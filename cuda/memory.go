@@ -49,8 +49,8 @@ func (s *segment) memory(block arena.Handle, off, size int) *memory {
 	return &memory{segment: s, block: block, off: off, size: size, fate: f}
 }
 
-// forget undoes [segment.memory]. The caller must hold the lock of segments.
-func (m *memory) forget() {
+// releaseAllocation undoes [segment.memory]. The caller must hold the lock of segments.
+func (m *memory) releaseAllocation() {
 	m.refs--
 	if m.fate.holders--; m.fate.holders == 0 {
 		delete(m.fates, m.block)
@@ -63,19 +63,19 @@ func (m *memory) Device() device.Device { return m.dev }
 // Size returns the size in bytes.
 func (m *memory) Size() int { return m.size }
 
-// pointer returns the device address, for other libraries in this process. It is not valid in other
-// processes.
-func (m *memory) pointer() uint64 { return uint64(m.at(0, m.size)) }
+// deviceAddress returns the device address, for other libraries in this process. It is not valid in
+// other processes.
+func (m *memory) deviceAddress() uint64 { return uint64(m.addressAt(0, m.size)) }
 
-// at returns the device address of offset off, for queued work that uses n bytes from there on. It
-// panics if these bytes are not within the allocation.
-func (m *memory) at(off, n int) cudriver.Ptr {
+// addressAt returns the device address of offset off, for queued work that uses n bytes from there
+// on. It panics if these bytes are not within the allocation.
+func (m *memory) addressAt(off, n int) cudriver.Ptr {
 	if off < 0 || n < 0 || n > m.size-off {
 		panic(fmt.Sprintf("cuda: bytes %d to %d of an allocation of %d", off, off+n, m.size))
 	}
 	m.fate.uses.Add(1)
 	if m.fate.unfinished.Load() {
-		m.dev.lose(m)
+		m.dev.recordLost(m)
 	}
 	return m.base + cudriver.Ptr(m.off+off)
 }
@@ -85,7 +85,10 @@ func (m *memory) Write(off int, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
-	return m.dev.ask(func(s cudriver.Stream) error { return m.dev.driver.MemcpyHtoDAsync(m.at(off, len(src)), src, s) })
+	return m.dev.doAndSync(func(s cudriver.Stream) error {
+		return m.dev.driver.MemcpyHtoDAsync(m.addressAt(off,
+			len(src)), src, s)
+	})
 }
 
 // Read copies memory at offset off to the host, and waits until the copy is done. The error wraps
@@ -94,13 +97,16 @@ func (m *memory) Read(dst []byte, off int) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	err := m.dev.ask(func(s cudriver.Stream) error { return m.dev.driver.MemcpyDtoHAsync(dst, m.at(off, len(dst)), s) })
-	return errors.Join(err, m.whole())
+	err := m.dev.doAndSync(func(s cudriver.Stream) error {
+		return m.dev.driver.MemcpyDtoHAsync(dst,
+			m.addressAt(off, len(dst)), s)
+	})
+	return errors.Join(err, m.checkWritten())
 }
 
-// whole returns an error that wraps [ErrUnfinished] if the sender's device never wrote the memory.
-// The caller must wait for the device first, because the result is not known before.
-func (m *memory) whole() error {
+// checkWritten returns an error that wraps [ErrUnfinished] if the sender's device never wrote the
+// memory. The caller must wait for the device first, because the result is not known before.
+func (m *memory) checkWritten() error {
 	if m.fate.unfinished.Load() {
 		return fmt.Errorf("%d bytes on %v: %w", m.size, m.dev, ErrUnfinished)
 	}
@@ -120,8 +126,8 @@ func (m *memory) Fill(off, n int, pattern []byte) error {
 	if len(narrow) > 4 {
 		return m.fillWords(off, n, narrow)
 	}
-	p, driver := m.at(off, n), m.dev.driver
-	return m.dev.do(func(s cudriver.Stream) error {
+	p, driver := m.addressAt(off, n), m.dev.driver
+	return m.dev.withContext(func(s cudriver.Stream) error {
 		switch len(narrow) {
 		case 1:
 			return driver.MemsetD8Async(p, narrow[0], uint64(n), s)
@@ -158,10 +164,13 @@ func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 	if n == 0 {
 		return nil
 	}
-	to, at := m.at(off, n), o.at(from, n)
+	to, at := m.addressAt(off, n), o.addressAt(from, n)
 	switch {
 	case m.dev == o.dev:
-		return m.dev.do(func(s cudriver.Stream) error { return m.dev.driver.MemcpyAsync(to, at, uint64(n), s) })
+		return m.dev.withContext(func(s cudriver.Stream) error {
+			return m.dev.driver.MemcpyAsync(to, at, uint64(n),
+				s)
+		})
 	case m.segment.host:
 		return o.dev.copyBehind(m.dev, to, at, n)
 	case o.segment.host:
@@ -192,7 +201,7 @@ func (m *memory) End() (err error) {
 	}
 	if m.end != nil {
 		if r := m.dev.ready.Load(); r != nil {
-			err = m.dev.finish(r)
+			err = m.dev.synchronize(r)
 		}
 		return errors.Join(err, m.end())
 	}
@@ -200,20 +209,20 @@ func (m *memory) End() (err error) {
 	m.fate.open--
 	last := m.fate.open == 0
 	segments.Unlock()
-	if r := m.dev.ready.Load(); last && r != nil && (!m.mine || m.dev.awaits() > 0) {
-		err = m.dev.finish(r) // a caller that waits for the device learns of lost memory
+	if r := m.dev.ready.Load(); last && r != nil && (!m.mine || m.dev.pendingWaits() > 0) {
+		err = m.dev.synchronize(r) // a caller that waits for the device learns of lost memory
 	}
-	return errors.Join(err, m.giveBack())
+	return errors.Join(err, m.releaseRefs())
 }
 
-// giveBack releases the references without waiting for the device.
-func (m *memory) giveBack() (err error) {
+// releaseRefs releases the references without waiting for the device.
+func (m *memory) releaseRefs() (err error) {
 	segments.Lock()
-	m.forget()
+	m.releaseAllocation()
 	segments.Unlock()
-	err = errors.Join(released(m.d, m.block), released(m.d, m.segment.block))
+	err = errors.Join(releaseIgnoringLeave(m.d, m.block), releaseIgnoringLeave(m.d, m.segment.block))
 	if !m.mine && m.d.Stale(m.segment.block) {
-		err = errors.Join(err, sweep())
+		err = errors.Join(err, sweepSegments())
 	}
 	return err
 }
@@ -239,24 +248,24 @@ func (m *memory) Marshal(e *codec.Encoder) error {
 	if err != nil || d != m.d {
 		return errors.Join(tensor.ErrDomain, err)
 	}
-	c, number, err := m.dev.tick(d)
-	if err = errors.Join(err, m.whole()); err != nil {
+	c, number, err := m.dev.advanceClock(d)
+	if err = errors.Join(err, m.checkWritten()); err != nil {
 		return err
 	}
 	if c == nil {
 		e.Tag(memoryTags, writtenMemory)
-		m.place(e)
+		m.encodePlace(e)
 		return nil
 	}
 	e.Tag(memoryTags, awaitedMemory)
-	m.place(e)
+	m.encodePlace(e)
 	e.Block(c.block)
 	e.Uint(uint64(c.life))
 	e.Uint(uint64(number))
 	return nil
 }
 
-func (m *memory) place(e *codec.Encoder) {
+func (m *memory) encodePlace(e *codec.Encoder) {
 	e.Block(m.segment.block)
 	e.Block(m.block)
 	e.Uint(uint64(m.off))
@@ -297,7 +306,7 @@ func read(dec *codec.Decoder) (*memory, error) {
 	}
 	s := &sent{of: m, uses: m.fate.uses.Load()}
 	if err = s.read(dec, d); err == nil {
-		err = m.dev.await(s)
+		err = m.dev.awaitSent(s)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.End())
@@ -321,7 +330,7 @@ func (s *sent) read(dec *codec.Decoder, d *arena.Domain) error {
 		err = fmt.Errorf("%w: number %d of a clock", ErrRange, number)
 	}
 	if err != nil {
-		return errors.Join(err, released(d, block))
+		return errors.Join(err, releaseIgnoringLeave(d, block))
 	}
 	s.life, s.want = arena.Handle(life), uint32(number)
 	return nil

@@ -37,52 +37,53 @@ const lookSize = 64
 
 // Outside implements [device.Computer].
 func (d engine) Outside(index tensorOperand, from, to int64, meanwhile func()) (v int64, found bool, err error) {
-	index = unstretched(index)
+	index = withoutBroadcast(index)
 	w, err := d.walkOver(index.Shape, index)
 	if err != nil {
 		return 0, false, err
 	}
-	return d.watched(func(report cudriver.Ptr) error {
+	return d.launchReporting(func(report cudriver.Ptr) error {
 		return d.each(ptx.Outside(), w, uint64(from), uint64(to), uint64(report))
 	}, meanwhile)
 }
 
-// watched queues a kernel that may report a number: it writes the number to the address that it is
-// passed, and then 1 in the next word. Then watched calls meanwhile, which may queue more work, and
-// waits for the kernel but not for that work. found is false if the kernel reported nothing.
-func (d engine) watched(kernel reporting, meanwhile func()) (v int64, found bool, err error) {
-	r, err := d.use()
+// launchReporting queues a kernel that may report a number: it writes the number to the address
+// that it is passed, and then 1 in the next word. Then launchReporting calls meanwhile, which may
+// queue more work, and waits for the kernel but not for that work. found is false if the kernel
+// reported nothing.
+func (d engine) launchReporting(kernel reporting, meanwhile func()) (v int64, found bool, err error) {
+	r, err := d.readyState()
 	if err != nil {
 		return 0, false, err
 	}
-	l, err := d.look(r)
+	l, err := d.takeSlot(r)
 	switch {
 	case err != nil:
 		return 0, false, err
 	case l == nil:
-		return d.watchedThere(kernel, meanwhile)
+		return d.launchReportingOnDevice(kernel, meanwhile)
 	}
 	l.words[1].Store(0)
 	if err := kernel(l.at); err != nil {
 		return 0, false, err
 	}
-	if err := d.within(r, func() error { return d.driver.EventRecord(l.event, r.stream) }); err != nil {
+	if err := d.withReadyContext(r, func() error { return d.driver.EventRecord(l.event, r.stream) }); err != nil {
 		return 0, false, err
 	}
 	defer func() { // also if meanwhile panics
 		// If the wait fails, the slot must not be reused, because the kernel may still write to it.
-		if err = d.within(r, func() error { return d.driver.EventSynchronize(l.event) }); err == nil {
+		if err = d.withReadyContext(r, func() error { return d.driver.EventSynchronize(l.event) }); err == nil {
 			v, found = l.words[0].Load(), l.words[1].Load() != 0
-			r.looks.give(l)
+			r.looks.returnSlot(l)
 		}
 	}()
 	meanwhile()
 	return 0, false, nil
 }
 
-// watchedThere is like [engine.watched], but keeps the words in device memory, and waits until all
-// queued work is done.
-func (d engine) watchedThere(kernel reporting, meanwhile func()) (v int64, found bool, err error) {
+// launchReportingOnDevice is like [engine.launchReporting], but keeps the words in device memory,
+// and waits until all queued work is done.
+func (d engine) launchReportingOnDevice(kernel reporting, meanwhile func()) (v int64, found bool, err error) {
 	m, err := d.Alloc(16)
 	if err != nil {
 		return 0, false, err
@@ -91,7 +92,7 @@ func (d engine) watchedThere(kernel reporting, meanwhile func()) (v int64, found
 	if err := m.Fill(0, 16, []byte{0}); err != nil {
 		return 0, false, err
 	}
-	if err := kernel(m.(*memory).at(0, 16)); err != nil {
+	if err := kernel(m.(*memory).addressAt(0, 16)); err != nil {
 		return 0, false, err
 	}
 	meanwhile()
@@ -100,8 +101,8 @@ func (d engine) watchedThere(kernel reporting, meanwhile func()) (v int64, found
 	return int64(binary.LittleEndian.Uint64(words[:])), words[8] != 0, err
 }
 
-// look takes a free slot from the pool. It returns nil if there is none.
-func (d *Device) look(r *ready) (*look, error) {
+// takeSlot takes a free slot from the pool. It returns nil if there is none.
+func (d *Device) takeSlot(r *ready) (*look, error) {
 	s := &r.looks
 	s.Lock()
 	defer s.Unlock()
@@ -111,8 +112,8 @@ func (d *Device) look(r *ready) (*look, error) {
 		return l, nil
 	}
 	if s.pages == nil && !s.refused {
-		if err := s.begin(d); err != nil {
-			if !refused(err) {
+		if err := s.pinPages(d); err != nil {
+			if !isUnsupported(err) {
 				return nil, err
 			}
 			s.refused = true
@@ -123,7 +124,7 @@ func (d *Device) look(r *ready) (*look, error) {
 	}
 	l := &look{at: s.at + cudriver.Ptr(s.used*lookSize),
 		words: (*[2]atomic.Int64)(unsafe.Pointer(&s.pages[s.used*lookSize]))}
-	err := d.within(r, func() (err error) {
+	err := d.withReadyContext(r, func() (err error) {
 		l.event, err = d.driver.EventCreate(cudriver.EventDisableTiming)
 		return err
 	})
@@ -134,15 +135,15 @@ func (d *Device) look(r *ready) (*look, error) {
 	return l, nil
 }
 
-// begin pins pages for the pool. Go allocates a slice of this size in pages of its own and does not
-// move it.
-func (s *looks) begin(d *Device) error {
+// pinPages pins pages for the pool. Go allocates a slice of this size in pages of its own and does
+// not move it.
+func (s *looks) pinPages(d *Device) error {
 	pages := make([]byte, 1<<16)
 	p, err := d.register(pages)
 	if err != nil {
 		return err
 	}
-	err = d.do(func(cudriver.Stream) (err error) {
+	err = d.withContext(func(cudriver.Stream) (err error) {
 		s.at, err = d.driver.MemHostGetDevicePointer(pages)
 		return err
 	})
@@ -153,16 +154,16 @@ func (s *looks) begin(d *Device) error {
 	return nil
 }
 
-// give returns a slot to the pool.
-func (s *looks) give(l *look) {
+// returnSlot returns a slot to the pool.
+func (s *looks) returnSlot(l *look) {
 	s.Lock()
 	defer s.Unlock()
 	s.free = append(s.free, l)
 }
 
-// end destroys the events of the free slots; the context destroys the others when it ends. [Close]
-// has unpinned the pages before.
-func (s *looks) end(d *Device) (err error) {
+// destroyEvents destroys the events of the free slots; the context destroys the others when it
+// ends. [Close] has unpinned the pages before.
+func (s *looks) destroyEvents(d *Device) (err error) {
 	s.Lock()
 	defer s.Unlock()
 	for _, l := range s.free {

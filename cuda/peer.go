@@ -12,25 +12,25 @@ import (
 // if the driver supports peer access, and otherwise through the host. It waits for the copy,
 // because only the caller keeps the source alive.
 func (d *Device) copyFrom(to cudriver.Ptr, src *memory, from cudriver.Ptr, n int) error {
-	theirs, err := src.dev.use()
+	theirs, err := src.dev.readyState()
 	if err == nil {
 		err = src.dev.Synchronize()
 	}
 	if err != nil {
 		return err
 	}
-	ours, err := d.use()
+	ours, err := d.readyState()
 	if err != nil {
 		return err
 	}
-	near, err := src.segment.letIn(d)
+	near, err := src.segment.allowAccess(d)
 	if err != nil {
 		return err
 	}
 	if !near {
 		return d.copyThrough(to, src.dev, from, n)
 	}
-	return d.ask(func(s cudriver.Stream) error {
+	return d.doAndSync(func(s cudriver.Stream) error {
 		return d.driver.MemcpyPeerAsync(to, ours.ctx, from, theirs.ctx, uint64(n), s)
 	})
 }
@@ -41,12 +41,12 @@ func (d *Device) copyBehind(other *Device, to, from cudriver.Ptr, n int) error {
 	if err := other.Synchronize(); err != nil {
 		return err
 	}
-	return d.ask(func(s cudriver.Stream) error { return d.driver.MemcpyAsync(to, from, uint64(n), s) })
+	return d.doAndSync(func(s cudriver.Stream) error { return d.driver.MemcpyAsync(to, from, uint64(n), s) })
 }
 
-// letIn gives another device access to the segment, if it does not have it. It reports whether that
-// device can access it. Memory outside of segments needs no permission.
-func (s *segment) letIn(peer *Device) (bool, error) {
+// allowAccess gives another device access to the segment, if it does not have it. It reports
+// whether that device can access it. Memory outside of segments needs no permission.
+func (s *segment) allowAccess(peer *Device) (bool, error) {
 	can, err := s.dev.driver.DeviceCanAccessPeer(peer.id, s.dev.id)
 	if err != nil || !can || s.end != nil {
 		return can, err
@@ -58,7 +58,7 @@ func (s *segment) letIn(peer *Device) (bool, error) {
 		return true, nil
 	}
 	// two concurrent calls are harmless: both set the same access
-	err = s.dev.doSettled(func() error {
+	err = s.dev.doAfterJudging(func() error {
 		return s.dev.driver.MemSetAccess(s.base, uint64(s.size), []cudriver.AccessDesc{
 			cudriver.Access(s.dev.id, cudriver.AccessReadWrite), cudriver.Access(peer.id, cudriver.AccessReadWrite)})
 	})
@@ -87,11 +87,11 @@ func (d *Device) copyThrough(to cudriver.Ptr, src *Device, from cudriver.Ptr, n 
 	defer func() { err = errors.Join(err, pinned.End()) }()
 	for done := 0; done < n; done += stage {
 		part := pages[:min(stage, n-done)]
-		err := src.ask(func(s cudriver.Stream) error {
+		err := src.doAndSync(func(s cudriver.Stream) error {
 			return src.driver.MemcpyDtoHAsync(part, from+cudriver.Ptr(done), s)
 		})
 		if err == nil {
-			err = d.ask(func(s cudriver.Stream) error {
+			err = d.doAndSync(func(s cudriver.Stream) error {
 				return d.driver.MemcpyHtoDAsync(to+cudriver.Ptr(done), part, s)
 			})
 		}

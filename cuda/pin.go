@@ -45,15 +45,15 @@ func (d *Device) Pin(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return tensors.Over(m, t.DType(), t.Shape(), t.Strides(), t.Offset())
 }
 
-// pageable reports whether b begins at a page boundary and has at least one page.
-func pageable(b []byte) bool {
+// isPageable reports whether b begins at a page boundary and has at least one page.
+func isPageable(b []byte) bool {
 	return len(b) >= os.Getpagesize() && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(os.Getpagesize()) == 0
 }
 
 // lock pins pages for all devices and returns them as memory of d. When that memory ends, end is
 // called.
 func (d *Device) lock(pages []byte, end func() error) (*memory, error) {
-	if !pageable(pages) {
+	if !isPageable(pages) {
 		return nil, fmt.Errorf("%w: %d bytes that share a page with others", ErrNotPageable, len(pages))
 	}
 	p, err := d.register(pages)
@@ -61,14 +61,14 @@ func (d *Device) lock(pages []byte, end func() error) (*memory, error) {
 		return nil, err
 	}
 	var at cudriver.Ptr
-	err = d.do(func(cudriver.Stream) (err error) {
+	err = d.withContext(func(cudriver.Stream) (err error) {
 		at, err = d.driver.MemHostGetDevicePointer(p.pages)
 		return err
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.unlock())
 	}
-	m := d.foreign(at, 0, len(p.pages), func() error { return errors.Join(p.unlock(), end()) })
+	m := d.foreignMemory(at, 0, len(p.pages), func() error { return errors.Join(p.unlock(), end()) })
 	m.segment.host = true
 	return m, nil
 }
@@ -82,7 +82,7 @@ func (d *Device) register(pages []byte) (*pin, error) {
 	p := pins.m[first]
 	if p == nil {
 		p = &pin{dev: d, pages: pages}
-		err := d.doSettled(func() error {
+		err := d.doAfterJudging(func() error {
 			return d.driver.MemHostRegister(pages, cudriver.HostPortable|cudriver.HostDeviceMap)
 		})
 		if err != nil {
@@ -107,7 +107,7 @@ func (p *pin) unlock() error {
 }
 
 func (p *pin) unregister() error {
-	return p.dev.doSettled(func() error { return p.dev.driver.MemHostUnregister(p.pages) })
+	return p.dev.doAfterJudging(func() error { return p.dev.driver.MemHostUnregister(p.pages) })
 }
 
 // unlockAll unpins all pages. It must be called before the contexts are released.
@@ -130,7 +130,7 @@ func lockPages(b []byte) (unlock func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", tensor.ErrDevice, err)
 	}
-	if !pageable(b) {
+	if !isPageable(b) {
 		return nil, nil
 	}
 	p, err := d.register(b)

@@ -22,7 +22,7 @@ const (
 func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	k, ok := ptx.Reduce(r.String(), types[out.DType], types[in.DType])
 	if !ok || types[out.DType] == "" || types[in.DType] == "" {
-		return d.lacks(r, in.DType)
+		return d.missingKernel(r, in.DType)
 	}
 	outer, inner := in, in
 	kept := len(out.Shape)
@@ -32,15 +32,15 @@ func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.see(in); err != nil { // bounds check of the whole operand
+	if _, err := d.kernelOperand(in); err != nil { // bounds check of the whole operand
 		return err
 	}
 	row, err := d.walkOver(inner.Shape, inner)
 	if err != nil {
 		return err
 	}
-	rows, row = rows.merged(), row.merged()
-	results, n := rows.count(), row.count()
+	rows, row = rows.mergeDims(), row.mergeDims()
+	results, n := rows.elementCount(), row.elementCount()
 	if last := len(inner.Shape) - 1; last > 0 && inner.Shape[last] >= leastElements && combinable[r.String()] &&
 		results > 0 {
 		return d.reduceTwice(r, out, in)
@@ -65,12 +65,13 @@ func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 // reduceTwice reduces the last dimension, and then the remaining ones.
 func (d engine) reduceTwice(r device.Reduction, out, in tensorOperand) error {
 	last := len(in.Shape) - 1
-	return d.between(r, out, in.Shape[:last], func(to tensorOperand) error { return d.Reduce(r, to, in) })
+	return d.reduceInTwoSteps(r, out, in.Shape[:last], func(to tensorOperand) error { return d.Reduce(r, to, in) })
 }
 
-// between reduces in two steps. The function first must write a temporary tensor of the given
-// shape; between then reduces the last dimensions of that tensor to out.
-func (d engine) between(r device.Reduction, out tensorOperand, shape []int, first func(to tensorOperand) error) error {
+// reduceInTwoSteps reduces in two steps. The function first must write a temporary tensor of the
+// given shape; between then reduces the last dimensions of that tensor to out.
+func (d engine) reduceInTwoSteps(r device.Reduction, out tensorOperand, shape []int,
+	first func(to tensorOperand) error) error {
 	wide := out.DType
 	if (r == device.Sum || r == device.Prod) && wide != tensor.Int64 {
 		wide = tensor.Float64
@@ -81,7 +82,7 @@ func (d engine) between(r device.Reduction, out tensorOperand, shape []int, firs
 	}
 	// The temporary memory may be freed before the kernels have run: only this process uses it, and
 	// later work is on the same stream.
-	strides := contiguous(reversed(shape), 1)
+	strides := contiguousStrides(reverseInts(shape), 1)
 	slices.Reverse(strides)
 	to := tensorOperand{Memory: m, DType: wide, Shape: shape, Strides: strides}
 	if err = first(to); err == nil {
@@ -96,26 +97,26 @@ var combinable = map[string]bool{"Sum": true, "Prod": true, "Amax": true, "Amin"
 // reduceInParts reduces each part to temporary memory, and then reduces those results.
 func (d engine) reduceInParts(r device.Reduction, b block, rows, row walk, parts int, out tensorOperand,
 	in tensor.DType) error {
-	return d.between(r, out, append(slices.Clone(out.Shape), parts), func(to tensorOperand) error {
+	return d.reduceInTwoSteps(r, out, append(slices.Clone(out.Shape), parts), func(to tensorOperand) error {
 		k, _ := ptx.Reduce(r.String(), types[to.DType], types[in])
-		seen, err := d.see(to)
+		seen, err := d.kernelOperand(to)
 		if err != nil {
 			return err
 		}
-		seen.strides = contiguous(rows.shape, parts*seen.size)
+		seen.strides = contiguousStrides(rows.shape, parts*seen.size)
 		rows.operands = []operand{rows.operands[0], seen}
 		return d.reduce(k, b, rows, row, parts, seen.size)
 	})
 }
 
-func reversed(s []int) []int {
+func reverseInts(s []int) []int {
 	s = slices.Clone(s)
 	slices.Reverse(s)
 	return s
 }
 
-// contiguous returns the strides of a contiguous layout, the innermost dimension first.
-func contiguous(shape []int, size int) (strides []int) {
+// contiguousStrides returns the strides of a contiguous layout, the innermost dimension first.
+func contiguousStrides(shape []int, size int) (strides []int) {
 	for _, n := range shape {
 		strides = append(strides, size)
 		size *= n
@@ -148,7 +149,7 @@ func blockFor(rows, row walk, n int) (b block) {
 }
 
 func (d *Device) reduce(k ptx.Kernel, b block, rows, row walk, parts, step int) error {
-	results, n := rows.count(), row.count()
+	results, n := rows.elementCount(), row.elementCount()
 	chunk := (n + parts - 1) / parts
 	alongBy, acrossBy := 1, b.width
 	if b.across {
@@ -170,5 +171,5 @@ func (d *Device) reduce(k ptx.Kernel, b block, rows, row walk, parts, step int) 
 	if len(row.shape) == 1 {
 		entry = "line"
 	}
-	return d.launch(k, entry, grid, [3]uint32{ptx.BlockSize, 1, 1}, words)
+	return d.launchKernel(k, entry, grid, [3]uint32{ptx.BlockSize, 1, 1}, words)
 }

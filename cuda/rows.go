@@ -19,7 +19,7 @@ func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) err
 	}
 	k, ok := ptx.Rows(o.Kind.String(), types[out.DType], len(in))
 	if !ok {
-		return d.lacks(o.Kind, out.DType)
+		return d.missingKernel(o.Kind, out.DType)
 	}
 	rows, n, classes := 1, in[0].Shape[0], 0
 	if o.Kind == device.RowNLL {
@@ -36,7 +36,7 @@ func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) err
 	}
 	words := []uint64{uint64(rows), uint64(n), uint64(width), uint64(classes), math.Float64bits(o.Factor)}
 	for _, operand := range append([]tensorOperand{out}, in...) {
-		seen, err := d.see(operand)
+		seen, err := d.kernelOperand(operand)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) err
 	}
 	height := ptx.BlockSize / width
 	grid := [3]uint32{uint32((rows + height - 1) / height), 1, 1}
-	return d.launch(k, "rows", grid, [3]uint32{ptx.BlockSize, 1, 1}, words)
+	return d.launchKernel(k, "rows", grid, [3]uint32{ptx.BlockSize, 1, 1}, words)
 }
 
 // nllGradient runs a thread for each element of out. Each thread reads the class of its row and the
@@ -52,7 +52,7 @@ func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) err
 func (d *Device) nllGradient(o device.RowOp, out, class, number tensorOperand) error {
 	k, ok := ptx.NLLGradient(types[out.DType])
 	if !ok {
-		return d.lacks(o.Kind, out.DType)
+		return d.missingKernel(o.Kind, out.DType)
 	}
 	class.Shape, class.Strides = out.Shape, []int{1, 0}
 	number.Shape, number.Strides = out.Shape, []int{0, 0}

@@ -70,8 +70,8 @@ var followed struct {
 	domain *arena.Domain
 }
 
-// follow subscribes to the keeper's notifications of unused segments.
-func follow(d *arena.Domain) error {
+// subscribeKeeper subscribes to the keeper's notifications of unused segments.
+func subscribeKeeper(d *arena.Domain) error {
 	followed.Lock()
 	defer followed.Unlock()
 	if followed.domain != d {
@@ -86,8 +86,9 @@ func follow(d *arena.Domain) error {
 	return nil
 }
 
-// sweep makes the keeper look for unused segments. It is a no-op if this process has had none.
-func sweep() error {
+// sweepSegments makes the keeper look for unused segments. It is a no-op if this process has had
+// none.
+func sweepSegments() error {
 	segments.Lock()
 	d := segments.domain
 	segments.Unlock()
@@ -123,19 +124,19 @@ func dropSegment(block arena.Handle) {
 
 // unmap unmaps a segment. The caller must have removed it from the table, and must wait until the
 // device has finished all work that uses it.
-func (s *segment) unmap() error { return s.dev.doSettled(s.leave) }
+func (s *segment) unmap() error { return s.dev.doAfterJudging(s.unmapAndRelease) }
 
-func (s *segment) leave() error {
+func (s *segment) unmapAndRelease() error {
 	return errors.Join(s.dev.driver.MemUnmap(s.base, uint64(s.size)),
 		s.dev.driver.MemAddressFree(s.base, uint64(s.size)))
 }
 
 // newSegment creates a segment with at least n bytes and passes its descriptor to the keeper.
 func newSegment(dev *Device, d *arena.Domain, n int) (*segment, error) {
-	if err := follow(d); err != nil {
+	if err := subscribeKeeper(d); err != nil {
 		return nil, err
 	}
-	r, err := dev.use()
+	r, err := dev.readyState()
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +151,11 @@ func newSegment(dev *Device, d *arena.Domain, n int) (*segment, error) {
 		return nil, err
 	}
 	s := &segment{dev: dev, d: d, size: size, mine: true}
-	release := func() error { return dev.do(func(cudriver.Stream) error { return dev.driver.MemRelease(h) }) }
+	release := func() error { return dev.withContext(func(cudriver.Stream) error { return dev.driver.MemRelease(h) }) }
 	if s.block, err = d.Alloc(0); err != nil {
 		return nil, errors.Join(err, release())
 	}
-	f, err := dev.export(h)
+	f, err := dev.exportMemory(h)
 	if err == nil {
 		err = errors.Join(d.Keep(s.block, noteOf(size, dev.uuid), f), f.Close())
 	}
@@ -173,16 +174,16 @@ func newSegment(dev *Device, d *arena.Domain, n int) (*segment, error) {
 func roundUp(n, unit int) int { return (max(n, 1) + unit - 1) / unit * unit }
 
 func (d *Device) create(n int) (h cudriver.MemHandle, err error) {
-	err = d.do(func(cudriver.Stream) error {
+	err = d.withContext(func(cudriver.Stream) error {
 		h, err = d.driver.MemCreate(uint64(n), cudriver.Pinned(d.id, true))
 		return err
 	})
 	return h, err
 }
 
-// export exports device memory as a file. The caller must close the file.
-func (d *Device) export(h cudriver.MemHandle) (f *os.File, err error) {
-	err = d.do(func(cudriver.Stream) error {
+// exportMemory exports device memory as a file. The caller must close the file.
+func (d *Device) exportMemory(h cudriver.MemHandle) (f *os.File, err error) {
+	err = d.withContext(func(cudriver.Stream) error {
 		f, err = sys.FileOf("segment", func() (int, error) { return d.driver.MemExport(h) })
 		return err
 	})
@@ -192,9 +193,9 @@ func (d *Device) export(h cudriver.MemHandle) (f *os.File, err error) {
 // mapIn maps the memory of h and releases h; the mapping keeps the memory alive.
 func (s *segment) mapIn(h cudriver.MemHandle) error {
 	driver := s.dev.driver
-	return s.dev.doSettled(func() (err error) {
+	return s.dev.doAfterJudging(func() (err error) {
 		defer func() { err = errors.Join(err, driver.MemRelease(h)) }()
-		if err = s.dev.leaveLate(s.d); err != nil {
+		if err = s.dev.finishBeforeLeave(s.d); err != nil {
 			return err
 		}
 		if s.base, err = driver.MemAddressReserve(uint64(s.size), 0); err != nil {
@@ -205,7 +206,7 @@ func (s *segment) mapIn(h cudriver.MemHandle) error {
 		}
 		if err = driver.MemSetAccess(s.base, uint64(s.size),
 			[]cudriver.AccessDesc{cudriver.Access(s.dev.id, cudriver.AccessReadWrite)}); err != nil {
-			return errors.Join(err, s.leave())
+			return errors.Join(err, s.unmapAndRelease())
 		}
 		return nil
 	})
@@ -217,7 +218,7 @@ func importSegment(d *arena.Domain, block arena.Handle) (*segment, error) {
 	if s := enterSegment(block, nil); s != nil {
 		return s, nil
 	}
-	if err := follow(d); err != nil {
+	if err := subscribeKeeper(d); err != nil {
 		return nil, err
 	}
 	file, note, err := d.Fetch(block)
@@ -231,8 +232,8 @@ func importSegment(d *arena.Domain, block arena.Handle) (*segment, error) {
 	}
 	s := &segment{dev: dev, d: d, block: block, size: int(binary.LittleEndian.Uint64(note[:]))}
 	var h cudriver.MemHandle
-	err = dev.do(func(cudriver.Stream) error {
-		return useNumber(file, func(fd int) (err error) {
+	err = dev.withContext(func(cudriver.Stream) error {
+		return withDescriptor(file, func(fd int) (err error) {
 			h, err = dev.driver.MemImport(fd)
 			return err
 		})
@@ -246,8 +247,8 @@ func importSegment(d *arena.Domain, block arena.Handle) (*segment, error) {
 	return enterSegment(block, s), nil
 }
 
-// useNumber calls f with the file's descriptor number, which is valid only during the call.
-func useNumber(file *os.File, f func(fd int) error) (err error) {
+// withDescriptor calls f with the file's descriptor number, which is valid only during the call.
+func withDescriptor(file *os.File, f func(fd int) error) (err error) {
 	raw, failed := file.SyscallConn()
 	if failed != nil {
 		return failed

@@ -20,7 +20,7 @@ type Stream struct {
 
 // Stream returns the device's own stream, like torch.cuda.current_stream. It need not be closed.
 func (d *Device) Stream() (*Stream, error) {
-	r, err := d.use()
+	r, err := d.readyState()
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ type Event struct {
 // NewStream creates an additional stream. The caller must close it.
 func (d *Device) NewStream() (*Stream, error) {
 	s := &Stream{dev: d}
-	err := d.do(func(cudriver.Stream) (err error) {
+	err := d.withContext(func(cudriver.Stream) (err error) {
 		s.id, err = d.driver.StreamCreate(cudriver.StreamNonBlocking)
 		return err
 	})
@@ -48,7 +48,7 @@ func (d *Device) NewStream() (*Stream, error) {
 
 // Synchronize waits until the stream has finished all its queued work.
 func (s *Stream) Synchronize() error {
-	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamSynchronize(s.id) })
+	return s.dev.withContext(func(cudriver.Stream) error { return s.dev.driver.StreamSynchronize(s.id) })
 }
 
 // Close waits until the stream has finished its work, and destroys it. For the device's own stream,
@@ -58,7 +58,7 @@ func (s *Stream) Close() error {
 	if s.own {
 		return err
 	}
-	return errors.Join(err, s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamDestroy(s.id) }))
+	return errors.Join(err, s.dev.withContext(func(cudriver.Stream) error { return s.dev.driver.StreamDestroy(s.id) }))
 }
 
 // Copy queues a copy of src's elements to dst, within the device or between the device and pinned
@@ -77,26 +77,26 @@ func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 	n := dst.Nbytes()
 	to, from := bytesOf(dst, n), bytesOf(src, n)
 	dst.Touch()
-	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.MemcpyAsync(to, from, uint64(n), s.id) })
+	return s.dev.withContext(func(cudriver.Stream) error { return s.dev.driver.MemcpyAsync(to, from, uint64(n), s.id) })
 }
 
 // bytesOf returns the device address of a contiguous tensor of n bytes.
 func bytesOf(t *tensor.Tensor, n int) cudriver.Ptr {
-	return tensors.Memory(t).(*memory).at(t.Offset()*t.DType().Size(), n)
+	return tensors.Memory(t).(*memory).addressAt(t.Offset()*t.DType().Size(), n)
 }
 
 // Record returns an event that completes when the stream has finished all work queued so far.
-func (s *Stream) Record() (*Event, error) { return s.dev.record(s.id) }
+func (s *Stream) Record() (*Event, error) { return s.dev.recordEvent(s.id) }
 
 // Wait makes work that is queued on the stream from now on wait for an event, which may be of
 // another device. It does not block the host.
 func (s *Stream) Wait(e *Event) error {
-	return s.dev.do(func(cudriver.Stream) error { return s.dev.driver.StreamWaitEvent(s.id, e.id) })
+	return s.dev.withContext(func(cudriver.Stream) error { return s.dev.driver.StreamWaitEvent(s.id, e.id) })
 }
 
-func (d *Device) record(s cudriver.Stream) (*Event, error) {
+func (d *Device) recordEvent(s cudriver.Stream) (*Event, error) {
 	e := &Event{dev: d}
-	err := d.do(func(cudriver.Stream) (err error) {
+	err := d.withContext(func(cudriver.Stream) (err error) {
 		if e.id, err = d.driver.EventCreate(cudriver.EventDisableTiming); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (d *Device) record(s cudriver.Stream) (*Event, error) {
 	}
 	runtime.AddCleanup(e, func(id cudriver.Event) {
 		if r := d.ready.Load(); r != nil {
-			d.within(r, func() error { return d.driver.EventDestroy(id) })
+			d.withReadyContext(r, func() error { return d.driver.EventDestroy(id) })
 		}
 	}, e.id)
 	return e, nil
@@ -118,7 +118,7 @@ func (d *Device) record(s cudriver.Stream) (*Event, error) {
 
 // Done reports whether the event has completed.
 func (e *Event) Done() (bool, error) {
-	err := e.dev.do(func(cudriver.Stream) error { return e.dev.driver.EventQuery(e.id) })
+	err := e.dev.withContext(func(cudriver.Stream) error { return e.dev.driver.EventQuery(e.id) })
 	if errors.Is(err, cudriver.ErrorNotReady) {
 		return false, nil
 	}
@@ -127,5 +127,5 @@ func (e *Event) Done() (bool, error) {
 
 // Synchronize waits until the event has completed.
 func (e *Event) Synchronize() error {
-	return e.dev.do(func(cudriver.Stream) error { return e.dev.driver.EventSynchronize(e.id) })
+	return e.dev.withContext(func(cudriver.Stream) error { return e.dev.driver.EventSynchronize(e.id) })
 }

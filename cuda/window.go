@@ -14,7 +14,7 @@ func (d engine) Unfold(out, in tensorOperand, w device.Window) error {
 	if !ok {
 		return d.lacksWindow("Unfold", in.DType)
 	}
-	return d.window(ptx.Unfold(kind), in.Shape, w, out, in)
+	return d.launchWindow(ptx.Unfold(kind), in.Shape, w, out, in)
 }
 
 // Fold implements [device.Computer].
@@ -23,7 +23,7 @@ func (d engine) Fold(out, in tensorOperand, w device.Window) error {
 	if !ok || types[in.DType] == "" {
 		return d.lacksWindow("Fold", in.DType)
 	}
-	return d.window(k, out.Shape, w, out, in)
+	return d.launchWindow(k, out.Shape, w, out, in)
 }
 
 // MaxPool implements [device.Computer].
@@ -32,16 +32,16 @@ func (d engine) MaxPool(out, at, in tensorOperand, w device.Window) error {
 	if kind == "" {
 		return d.lacksWindow("MaxPool", in.DType)
 	}
-	return d.window(ptx.MaxPool(kind), in.Shape, w, out, in, at)
+	return d.launchWindow(ptx.MaxPool(kind), in.Shape, w, out, in, at)
 }
 
 func (d *Device) lacksWindow(what string, dt tensor.DType) error {
 	return fmt.Errorf("%w: %s of %v on %v", tensor.ErrUnsupported, what, dt, d)
 }
 
-// window launches a kernel with a thread for each element of the first operand. The planes of each
-// operand must be contiguous. window splits the launch if there are too many planes.
-func (d *Device) window(k ptx.Kernel, images []int, w device.Window, operands ...tensorOperand) error {
+// launchWindow launches a kernel with a thread for each element of the first operand. The planes of
+// each operand must be contiguous. window splits the launch if there are too many planes.
+func (d *Device) launchWindow(k ptx.Kernel, images []int, w device.Window, operands ...tensorOperand) error {
 	height, width := images[len(images)-2], images[len(images)-1]
 	planes := 1
 	for _, n := range images[:len(images)-2] {
@@ -51,7 +51,7 @@ func (d *Device) window(k ptx.Kernel, images []int, w device.Window, operands ..
 	perPlane, largest := make([]int, len(operands)), 0
 	var words []uint64
 	for i, o := range operands {
-		seen, err := d.see(o)
+		seen, err := d.kernelOperand(o)
 		if err != nil {
 			return err
 		}
@@ -74,8 +74,8 @@ func (d *Device) window(k ptx.Kernel, images []int, w device.Window, operands ..
 	}
 	for done := 0; done < planes && perPlane[0] > 0; {
 		n := min(planes-done, most/largest)
-		grid, block := lines(n * perPlane[0])
-		if err := d.launch(k, "window", grid, block, append([]uint64{uint64(n * perPlane[0])}, words...)); err != nil {
+		grid, block := gridFor(n * perPlane[0])
+		if err := d.launchKernel(k, "window", grid, block, append([]uint64{uint64(n * perPlane[0])}, words...)); err != nil {
 			return err
 		}
 		done += n

@@ -130,13 +130,13 @@ func TestSample_ThatIsNoneIsSkipped(t *testing.T) {
 }
 
 // fixed is a BatchSampler of given batches.
-type isFixed [][]int
+type fixed [][]int
 
-func (f isFixed) Len() int            { return len(f) }
-func (f isFixed) Batches(int) [][]int { return slices.Clone(f) }
+func (f fixed) Len() int            { return len(f) }
+func (f fixed) Batches(int) [][]int { return slices.Clone(f) }
 
 func TestRegression_S1_2_ABatchWithoutSamplesIsAnError(t *testing.T) {
-	for _, batches := range []isFixed{{{}}, {{0, 1}, {}, {2}}, {{0}, {1}, nil}} {
+	for _, batches := range []fixed{{{}}, {{0, 1}, {}, {2}}, {{0}, {1}, nil}} {
 		executors(func(name string, workers int, k data.Kind) {
 			if workers > 3 || k == data.Processes && workers > 1 {
 				return

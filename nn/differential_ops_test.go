@@ -56,8 +56,8 @@ func by(f func(x *autograd.Var, c float64) *autograd.Var) differentialOp {
 	return func(in []*autograd.Var, a []any) []*autograd.Var { return just(f(in[0], a[0].(float64))) }
 }
 
-// withDim is an operation with a list of numbers.
-func withDim(f func(x *autograd.Var, n ...int) *autograd.Var) differentialOp {
+// along is an operation with a list of numbers.
+func along(f func(x *autograd.Var, n ...int) *autograd.Var) differentialOp {
 	return func(in []*autograd.Var, a []any) []*autograd.Var { return just(f(in[0], wholes(a[0])...)) }
 }
 
@@ -188,9 +188,9 @@ var differentialOps = map[string]differentialOp{
 		return consts(tensor.Argmin(in[0].T(), whole(a[0])))
 	},
 
-	"Reshape": withDim(autograd.Reshape), "Permute": withDim(autograd.Permute), "Flip": withDim(autograd.Flip),
-	"Squeeze": withDim(autograd.Squeeze),
-	"Expand":  withDim(autograd.Expand), "Flatten": of1(autograd.Flatten),
+	"Reshape": along(autograd.Reshape), "Permute": along(autograd.Permute), "Flip": along(autograd.Flip),
+	"Squeeze": along(autograd.Squeeze),
+	"Expand":  along(autograd.Expand), "Flatten": of1(autograd.Flatten),
 	"Transpose": func(in []*autograd.Var, a []any) []*autograd.Var {
 		return just(autograd.Transpose(in[0], whole(a[0]), whole(a[1])))
 	},

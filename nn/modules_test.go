@@ -79,7 +79,7 @@ var moduleCases = map[string]moduleCase{
 		return c
 	}),
 	"Conv2d dilated": layer(func() nn.Layer {
-		c := accumulationDType(2, 3, 3, 2)
+		c := wide(2, 3, 3, 2)
 		c.Dilation, c.Padding, c.Stride = [2]int{2, 3}, [2]int{2, 1}, [2]int{1, 2}
 		return c
 	}),
@@ -87,12 +87,12 @@ var moduleCases = map[string]moduleCase{
 	"Conv2d replicate": layer(func() nn.Layer { return around(autograd.PadReplicate) }),
 	"Conv2d circular":  layer(func() nn.Layer { return around(autograd.PadCircular) }),
 	"Conv2d same": layer(func() nn.Layer {
-		c := accumulationDType(2, 3, 4, 3)
+		c := wide(2, 3, 4, 3)
 		c.Same, c.Dilation = true, [2]int{1, 2}
 		return c
 	}),
 	"Conv2d same circular": layer(func() nn.Layer {
-		c := accumulationDType(2, 3, 4, 3)
+		c := wide(2, 3, 4, 3)
 		c.Same, c.Mode = true, autograd.PadCircular
 		return c
 	}),
@@ -168,39 +168,39 @@ var moduleCases = map[string]moduleCase{
 		return e
 	}),
 
-	"LSTM":                           runLSTM(func() *nn.LSTM { return nn.NewLSTM(3, 4, 1, false, nil) }),
-	"GRU":                            runGRU(func() *nn.GRU { return nn.NewGRU(3, 4, 1, false, nil) }),
-	"LSTM of two layers from states": runLSTM(func() *nn.LSTM { return nn.NewLSTM(3, 4, 2, false, nil) }),
-	"GRU of two layers from states":  runGRU(func() *nn.GRU { return nn.NewGRU(3, 4, 2, false, nil) }),
-	"LSTM both ways": runLSTM(func() *nn.LSTM {
+	"LSTM":                           lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 1, false, nil) }),
+	"GRU":                            gru(func() *nn.GRU { return nn.NewGRU(3, 4, 1, false, nil) }),
+	"LSTM of two layers from states": lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 2, false, nil) }),
+	"GRU of two layers from states":  gru(func() *nn.GRU { return nn.NewGRU(3, 4, 2, false, nil) }),
+	"LSTM both ways": lstm(func() *nn.LSTM {
 		l := nn.NewLSTM(3, 4, 2, true, nil)
 		l.BatchFirst = true
 		return l
 	}),
-	"GRU both ways": runGRU(func() *nn.GRU {
+	"GRU both ways": gru(func() *nn.GRU {
 		g := nn.NewGRU(3, 4, 2, true, nil)
 		g.BatchFirst = true
 		return g
 	}),
-	"LSTM projected": runLSTM(func() *nn.LSTM { return nn.NewProjectedLSTM(3, 4, 2, 2, true, nil) }),
-	"LSTM projected from states": runLSTM(func() *nn.LSTM {
+	"LSTM projected": lstm(func() *nn.LSTM { return nn.NewProjectedLSTM(3, 4, 2, 2, true, nil) }),
+	"LSTM projected from states": lstm(func() *nn.LSTM {
 		l := nn.NewProjectedLSTM(3, 4, 2, 1, false, nil)
 		l.BatchFirst = true
 		return l
 	}),
-	"LSTM without biases of one": runLSTM(func() *nn.LSTM {
+	"LSTM without biases of one": lstm(func() *nn.LSTM {
 		l := nn.NewLSTM(3, 4, 1, false, nil)
 		l.Passes[0].BiasIH, l.Passes[0].BiasHH = nil, nil
 		return l
 	}),
-	"GRU without biases of one": runGRU(func() *nn.GRU {
+	"GRU without biases of one": gru(func() *nn.GRU {
 		g := nn.NewGRU(3, 4, 1, false, nil)
 		g.Passes[0].BiasIH, g.Passes[0].BiasHH = nil, nil
 		return g
 	}),
 }
 
-func runLSTM(make func() *nn.LSTM) moduleCase {
+func lstm(make func() *nn.LSTM) moduleCase {
 	return moduleCase{func() nn.Module { return make() }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
 		in = append(in, nil, nil)
 		y, h, c := m.(*nn.LSTM).Run(in[0], in[1], in[2])
@@ -208,7 +208,7 @@ func runLSTM(make func() *nn.LSTM) moduleCase {
 	}}
 }
 
-func runGRU(make func() *nn.GRU) moduleCase {
+func gru(make func() *nn.GRU) moduleCase {
 	return moduleCase{func() nn.Module { return make() }, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
 		in = append(in, nil)
 		y, h := m.(*nn.GRU).Run(in[0], in[1])
@@ -243,8 +243,8 @@ func encoderLayer(first bool) moduleCase {
 	}}
 }
 
-// accumulationDType returns a layer whose filters are no squares.
-func accumulationDType(in, out, high, wide int) *nn.Conv2d {
+// wide returns a layer whose filters are no squares.
+func wide(in, out, high, wide int) *nn.Conv2d {
 	c := nn.NewConv2d(in, out, 1, nil)
 	c.Weight.T = tensor.New(tensor.Float32, out, in, high, wide)
 	return c

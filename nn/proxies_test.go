@@ -45,8 +45,8 @@ func sized[T any](create func(ctx context.Context, m *manager.Manager, n int) (T
 	return func(ctx context.Context, m *manager.Manager) (T, error) { return create(ctx, m, n) }
 }
 
-// withOneParam makes what has values.
-func withOneParam[T any](create func(ctx context.Context, m *manager.Manager, vs ...int) (T,
+// of makes what has values.
+func of[T any](create func(ctx context.Context, m *manager.Manager, vs ...int) (T,
 	error)) func(context.Context, *manager.Manager) (T, error) {
 	return func(ctx context.Context, m *manager.Manager) (T, error) { return create(ctx, m, 1, 2) }
 }
@@ -68,7 +68,7 @@ var proxies = []cargo{
 	carries("dict", "carries.dict", served(manager.NewDict[string, int],
 		func(ctx context.Context, d *manager.Dict[string, int]) string { return said(d.All(ctx)) },
 		func(ctx context.Context, d *manager.Dict[string, int]) error { return d.Set(ctx, "a", 1) })),
-	carries("list", "carries.list", served(withOneParam(manager.NewList[int]),
+	carries("list", "carries.list", served(of(manager.NewList[int]),
 		func(ctx context.Context, l *manager.List[int]) string { return said(l.All(ctx)) },
 		func(ctx context.Context, l *manager.List[int]) error { return l.Append(ctx, 3) })),
 	carries("set", "carries.set", served(manager.NewSet[int],
@@ -80,7 +80,7 @@ var proxies = []cargo{
 	carries("manager's value", "carries.manager.value", served(sized(manager.NewValue[int], 5),
 		func(ctx context.Context, v *manager.Value[int]) string { return said(v.Get(ctx)) },
 		func(ctx context.Context, v *manager.Value[int]) error { return v.Set(ctx, 6) })),
-	carries("manager's array", "carries.manager.array", served(withOneParam(manager.NewArray[int]),
+	carries("manager's array", "carries.manager.array", served(of(manager.NewArray[int]),
 		func(ctx context.Context, a *manager.Array[int]) string { return said(a.All(ctx)) },
 		func(ctx context.Context, a *manager.Array[int]) error { return a.Set(ctx, 0, 6) })),
 	carries("manager's queue", "carries.manager.queue", served(sized(manager.NewQueue[int], 4),

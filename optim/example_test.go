@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// stepSGD takes three steps down the parabola of p², from 1.
-func stepSGD(make func(params func(yield func(*autograd.Param) bool)) optim.Optimizer) {
+// descend takes three steps down the parabola of p², from 1.
+func descend(make func(params func(yield func(*autograd.Param) bool)) optim.Optimizer) {
 	p := autograd.NewParam("p", tensor.Ones(tensor.Float64, 1))
 	opt := make(slices.Values([]*autograd.Param{p}))
 	for range 3 {
@@ -33,14 +33,14 @@ func show(s optim.Schedule, epochs int) {
 }
 
 func ExampleSGD() {
-	stepSGD(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
+	descend(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
 		return optim.NewSGD(params, optim.SGDOptions{LR: 0.1, Momentum: 0.5})
 	})
 	// Output: 0.800 0.540 0.302
 }
 
 func ExampleAdam() {
-	stepSGD(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
+	descend(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
 		return optim.NewAdam(params, optim.AdamOptions{LR: 0.1})
 	})
 	// Output: 0.900 0.800 0.702
@@ -48,21 +48,21 @@ func ExampleAdam() {
 
 // Weight decay takes a share of the parameter itself, apart from the step.
 func ExampleNewAdamW() {
-	stepSGD(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
+	descend(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
 		return optim.NewAdamW(params, optim.AdamOptions{LR: 0.1, WeightDecay: 0.5})
 	})
 	// Output: 0.850 0.708 0.575
 }
 
 func ExampleRMSprop() {
-	stepSGD(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
+	descend(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
 		return optim.NewRMSprop(params, optim.RMSpropOptions{LR: 0.1, Alpha: new(0.9)})
 	})
 	// Output: 0.684 0.499 0.369
 }
 
 func ExampleAdagrad() {
-	stepSGD(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
+	descend(func(params func(yield func(*autograd.Param) bool)) optim.Optimizer {
 		return optim.NewAdagrad(params, optim.AdagradOptions{LR: 0.1})
 	})
 	// Output: 0.900 0.833 0.780

@@ -8,38 +8,38 @@ package tensor
 func (t *Tensor) Number(v float64) *Tensor {
 	dt := t.dtype
 	switch {
-	case dt.category() < 2 && v != float64(int64(v)):
+	case dt.promotionRank() < 2 && v != float64(int64(v)):
 		dt = Float32
 	case dt == Bool:
 		dt = Int64
 	case len(t.Shape()) > 0:
-		dt = dt.computed() // higher precision, without effect on the result's dtype
+		dt = dt.computeDType() // higher precision, without effect on the result's dtype
 	}
 	return Scalar(dt, v)
 }
 
 // Add returns a+b, elementwise. All operations of two tensors broadcast shapes and promote dtypes
 // as PyTorch does. Integers wrap around.
-func Add(a, b *Tensor) *Tensor { return opAdd.two(a, b) }
+func Add(a, b *Tensor) *Tensor { return opAdd.applyBinary(a, b) }
 
 // Sub returns a-b.
-func Sub(a, b *Tensor) *Tensor { return opSub.two(a, b) }
+func Sub(a, b *Tensor) *Tensor { return opSub.applyBinary(a, b) }
 
 // Mul returns a*b.
-func Mul(a, b *Tensor) *Tensor { return opMul.two(a, b) }
+func Mul(a, b *Tensor) *Tensor { return opMul.applyBinary(a, b) }
 
 // Div returns a/b. The result is Float32 for integers.
-func Div(a, b *Tensor) *Tensor { return opDiv.two(a, b) }
+func Div(a, b *Tensor) *Tensor { return opDiv.applyBinary(a, b) }
 
 // FloorDivide returns a/b rounded down. It panics on division of an integer by zero.
-func FloorDivide(a, b *Tensor) *Tensor { return opFloorDivide.two(a, b) }
+func FloorDivide(a, b *Tensor) *Tensor { return opFloorDivide.applyBinary(a, b) }
 
 // Remainder returns a - b*FloorDivide(a, b), which has the sign of b.
-func Remainder(a, b *Tensor) *Tensor { return opRemainder.two(a, b) }
+func Remainder(a, b *Tensor) *Tensor { return opRemainder.applyBinary(a, b) }
 
 // Power returns a to the power of b, elementwise. An integer raised to a negative power is 0, 1 or
 // -1.
-func Power(a, b *Tensor) *Tensor { return opPower.two(a, b) }
+func Power(a, b *Tensor) *Tensor { return opPower.applyBinary(a, b) }
 
 // Pow returns a to the power of the number x. See [Power] for an exponent that is a tensor.
 func Pow(a *Tensor, x float64) *Tensor {
@@ -47,8 +47,8 @@ func Pow(a *Tensor, x float64) *Tensor {
 	switch {
 	case x == 2 && a.dtype != Bool:
 		return Mul(a, a)
-	case x == 3 && a.dtype.isFloat() && backendOf(a).fuses():
-		return opCube.one(a)
+	case x == 3 && a.dtype.isFloat() && backendOf(a).acceptsAnyLoop():
+		return opCube.applyUnary(a)
 	case x == 3 && wide:
 		return Mul(a, a).Mul(a)
 	case x == 0.5 && a.dtype.isFloat(): // NaN for -Inf, as in PyTorch
@@ -64,173 +64,174 @@ func Pow(a *Tensor, x float64) *Tensor {
 }
 
 // Hypot returns the square root of a²+b². It panics for integers, as PyTorch refuses them.
-func Hypot(a, b *Tensor) *Tensor { return opHypot.two(a, b) }
+func Hypot(a, b *Tensor) *Tensor { return opHypot.applyBinary(a, b) }
 
 // Atan2 returns the angles of the points (b, a), from -π to π. The result is Float32 for integers.
-func Atan2(a, b *Tensor) *Tensor { return opAtan2.two(a, b) }
+func Atan2(a, b *Tensor) *Tensor { return opAtan2.applyBinary(a, b) }
 
 // Logaddexp returns log(exp(a)+exp(b)), without overflow for large elements. It panics for
 // integers, as PyTorch refuses them.
-func Logaddexp(a, b *Tensor) *Tensor { return opLogaddexp.two(a, b) }
+func Logaddexp(a, b *Tensor) *Tensor { return opLogaddexp.applyBinary(a, b) }
 
 // Maximum returns the larger of each pair of elements, or NaN if one of them is NaN.
-func Maximum(a, b *Tensor) *Tensor { return opMaximum.two(a, b) }
+func Maximum(a, b *Tensor) *Tensor { return opMaximum.applyBinary(a, b) }
 
 // Minimum returns the smaller of each pair of elements, or NaN if one of them is NaN.
-func Minimum(a, b *Tensor) *Tensor { return opMinimum.two(a, b) }
+func Minimum(a, b *Tensor) *Tensor { return opMinimum.applyBinary(a, b) }
 
 // Eq returns a Bool tensor that is true where a == b.
-func Eq(a, b *Tensor) *Tensor { return opEq.two(a, b) }
+func Eq(a, b *Tensor) *Tensor { return opEq.applyBinary(a, b) }
 
 // Ne returns a Bool tensor that is true where a != b.
-func Ne(a, b *Tensor) *Tensor { return opNe.two(a, b) }
+func Ne(a, b *Tensor) *Tensor { return opNe.applyBinary(a, b) }
 
 // Lt returns a Bool tensor that is true where a < b.
-func Lt(a, b *Tensor) *Tensor { return opLt.two(a, b) }
+func Lt(a, b *Tensor) *Tensor { return opLt.applyBinary(a, b) }
 
 // Le returns a Bool tensor that is true where a <= b.
-func Le(a, b *Tensor) *Tensor { return opLe.two(a, b) }
+func Le(a, b *Tensor) *Tensor { return opLe.applyBinary(a, b) }
 
 // Gt returns a Bool tensor that is true where a > b.
-func Gt(a, b *Tensor) *Tensor { return opGt.two(a, b) }
+func Gt(a, b *Tensor) *Tensor { return opGt.applyBinary(a, b) }
 
 // Ge returns a Bool tensor that is true where a >= b.
-func Ge(a, b *Tensor) *Tensor { return opGe.two(a, b) }
+func Ge(a, b *Tensor) *Tensor { return opGe.applyBinary(a, b) }
 
 // And returns a Bool tensor that is true where both a and b are nonzero.
-func And(a, b *Tensor) *Tensor { return opMul.logical(a, b) }
+func And(a, b *Tensor) *Tensor { return opMul.applyLogical(a, b) }
 
 // Or returns a Bool tensor that is true where a or b is nonzero.
-func Or(a, b *Tensor) *Tensor { return opAdd.logical(a, b) }
+func Or(a, b *Tensor) *Tensor { return opAdd.applyLogical(a, b) }
 
 // Xor returns a Bool tensor that is true where exactly one of a and b is nonzero.
-func Xor(a, b *Tensor) *Tensor { return opNe.logical(a, b) }
+func Xor(a, b *Tensor) *Tensor { return opNe.applyLogical(a, b) }
 
 // Not returns a Bool tensor that is true where a is 0.
 func Not(a *Tensor) *Tensor {
 	no := New(Bool)
 	defer no.release()
-	return opEq.logical(a, no)
+	return opEq.applyLogical(a, no)
 }
 
-// logical applies o to a and b converted to Bool.
-func (o op) logical(a, b *Tensor) *Tensor {
+// applyLogical applies o to a and b converted to Bool.
+func (o op) applyLogical(a, b *Tensor) *Tensor {
 	var room [2 * fewDims]int
-	return o.rows(Bool).apply(emptyLike(Bool, broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
+	return o.loopsFor(Bool).apply(emptyLike(Bool, broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
 }
 
 // IsNaN returns a Bool tensor that is true where a is NaN.
-func IsNaN(a *Tensor) *Tensor { return opIsNaN.one(a) }
+func IsNaN(a *Tensor) *Tensor { return opIsNaN.applyUnary(a) }
 
 // IsInf returns a Bool tensor that is true where a is infinite.
-func IsInf(a *Tensor) *Tensor { return opIsInf.one(a) }
+func IsInf(a *Tensor) *Tensor { return opIsInf.applyUnary(a) }
 
 // IsFinite returns a Bool tensor that is true where a is neither infinite nor NaN.
-func IsFinite(a *Tensor) *Tensor { return opIsFinite.one(a) }
+func IsFinite(a *Tensor) *Tensor { return opIsFinite.applyUnary(a) }
 
 // Neg returns -a.
-func Neg(a *Tensor) *Tensor { return opNeg.one(a) }
+func Neg(a *Tensor) *Tensor { return opNeg.applyUnary(a) }
 
 // Abs returns the absolute value. The result is real for complex numbers.
-func Abs(a *Tensor) *Tensor { return opAbs.one(a) }
+func Abs(a *Tensor) *Tensor { return opAbs.applyUnary(a) }
 
 // ReLU returns the maximum of a and 0.
-func ReLU(a *Tensor) *Tensor { return opReLU.one(a) }
+func ReLU(a *Tensor) *Tensor { return opReLU.applyUnary(a) }
 
 // Sign returns the sign of each element: -1, 0 or 1.
-func Sign(a *Tensor) *Tensor { return opSign.one(a) }
+func Sign(a *Tensor) *Tensor { return opSign.applyUnary(a) }
 
 // Floor returns the elements rounded down.
-func Floor(a *Tensor) *Tensor { return opFloor.one(a) }
+func Floor(a *Tensor) *Tensor { return opFloor.applyUnary(a) }
 
 // Ceil returns the elements rounded up.
-func Ceil(a *Tensor) *Tensor { return opCeil.one(a) }
+func Ceil(a *Tensor) *Tensor { return opCeil.applyUnary(a) }
 
 // Round returns the elements rounded to the nearest integer, halves to even.
-func Round(a *Tensor) *Tensor { return opRound.one(a) }
+func Round(a *Tensor) *Tensor { return opRound.applyUnary(a) }
 
 // Trunc returns the elements rounded towards 0.
-func Trunc(a *Tensor) *Tensor { return opTrunc.one(a) }
+func Trunc(a *Tensor) *Tensor { return opTrunc.applyUnary(a) }
 
 // Exp returns e to the power of a. For integers, the result of Exp and of the other floating-point
 // functions, such as [Log] and [Sin], is Float32.
-func Exp(a *Tensor) *Tensor { return opExp.one(a) }
+func Exp(a *Tensor) *Tensor { return opExp.applyUnary(a) }
 
 // Expm1 returns exp(a)-1, accurate near 0.
-func Expm1(a *Tensor) *Tensor { return opExpm1.one(a) }
+func Expm1(a *Tensor) *Tensor { return opExpm1.applyUnary(a) }
 
 // Log returns the natural logarithm.
-func Log(a *Tensor) *Tensor { return opLog.one(a) }
+func Log(a *Tensor) *Tensor { return opLog.applyUnary(a) }
 
 // Log1p returns log(1+a), accurate near 0.
-func Log1p(a *Tensor) *Tensor { return opLog1p.one(a) }
+func Log1p(a *Tensor) *Tensor { return opLog1p.applyUnary(a) }
 
 // Sqrt returns the square root.
-func Sqrt(a *Tensor) *Tensor { return opSqrt.one(a) }
+func Sqrt(a *Tensor) *Tensor { return opSqrt.applyUnary(a) }
 
 // Rsqrt returns 1/sqrt(a).
-func Rsqrt(a *Tensor) *Tensor { return opRsqrt.one(a) }
+func Rsqrt(a *Tensor) *Tensor { return opRsqrt.applyUnary(a) }
 
 // Reciprocal returns 1/a.
-func Reciprocal(a *Tensor) *Tensor { return opReciprocal.one(a) }
+func Reciprocal(a *Tensor) *Tensor { return opReciprocal.applyUnary(a) }
 
 // Sin returns the sine.
-func Sin(a *Tensor) *Tensor { return opSin.one(a) }
+func Sin(a *Tensor) *Tensor { return opSin.applyUnary(a) }
 
 // Cos returns the cosine.
-func Cos(a *Tensor) *Tensor { return opCos.one(a) }
+func Cos(a *Tensor) *Tensor { return opCos.applyUnary(a) }
 
 // Tanh returns the hyperbolic tangent.
-func Tanh(a *Tensor) *Tensor { return opTanh.one(a) }
+func Tanh(a *Tensor) *Tensor { return opTanh.applyUnary(a) }
 
 // Sigmoid returns 1/(1+exp(-a)).
-func Sigmoid(a *Tensor) *Tensor { return opSigmoid.one(a) }
+func Sigmoid(a *Tensor) *Tensor { return opSigmoid.applyUnary(a) }
 
 // Erf returns the error function.
-func Erf(a *Tensor) *Tensor { return opErf.one(a) }
+func Erf(a *Tensor) *Tensor { return opErf.applyUnary(a) }
 
 // Clamp returns the elements limited to the range from lo to hi. NaN stays NaN.
 func Clamp(a *Tensor, lo, hi float64) *Tensor {
-	least, most := a.bound(lo), a.bound(hi)
+	least, most := a.boundNumber(lo), a.boundNumber(hi)
 	defer least.release()
 	defer most.release()
-	dt := Promote(opMaximum.meet(a, least), opMinimum.meet(a, most))
-	return emptyLike(dt, a.Shape(), a).clamp(a, lo, hi)
+	dt := Promote(opMaximum.computeDType(a, least), opMinimum.computeDType(a, most))
+	return emptyLike(dt, a.Shape(), a).setClamped(a, lo, hi)
 }
 
-// clamp sets the elements of t to the elements of a, limited to the range from lo to hi.
-func (t *Tensor) clamp(a *Tensor, lo, hi float64) *Tensor {
-	dt := t.dtype.computed()
-	if clamp := dt.numeric().clamp; clamp != nil && backendOf(t).fuses() {
+// setClamped sets the elements of t to the elements of a, limited to the range from lo to hi.
+func (t *Tensor) setClamped(a *Tensor, lo, hi float64) *Tensor {
+	dt := t.dtype.computeDType()
+	if clamp := dt.numericLoops().clamp; clamp != nil && backendOf(t).acceptsAnyLoop() {
 		return rows{in: [3]DType{dt}, out: dt,
 			run: func(out, x, _, _ []byte) { clamp(lo, hi, x, out) }}.apply(t, a)
 	}
-	least, most := a.bound(lo), a.bound(hi)
+	least, most := a.boundNumber(lo), a.boundNumber(hi)
 	defer least.release()
 	defer most.release()
-	opMaximum.rows(dt).apply(t, a, least)
-	return opMinimum.rows(dt).apply(t, t, most)
+	opMaximum.loopsFor(dt).apply(t, a, least)
+	return opMinimum.loopsFor(dt).apply(t, t, most)
 }
 
 // Where returns the elements of a where c is true, and the elements of b elsewhere. c must be Bool.
 // All three are broadcast.
 func Where(c, a, b *Tensor) *Tensor {
-	c.want(Bool)
-	dt := promote(a, b)
+	c.requireDType(Bool)
+	dt := promoteOperands(a, b)
 	var room [2 * fewDims]int
 	shape := broadcastInto(room[:0], c.Shape(), a.Shape(), b.Shape())
-	return choice(dt).apply(emptyLike(dt, shape, c, a, b), c, a, b)
+	return selectLoop(dt).apply(emptyLike(dt, shape, c, a, b), c, a, b)
 }
 
-// choice returns the loop that selects the second operand where the first is true, and the third
-// elsewhere.
-func choice(dt DType) rows {
+// selectLoop returns the loop that selects the second operand where the first is true, and the
+// third elsewhere.
+func selectLoop(dt DType) rows {
 	return rows{op: opWhere, in: [3]DType{Bool, dt, dt}, out: dt,
-		run: bySize(dt.Size(), choose[uint8], choose[uint16], choose[uint32], choose[uint64], choose[complex128])}
+		run: bySize(dt.Size(), selectElements[uint8], selectElements[uint16], selectElements[uint32],
+			selectElements[uint64], selectElements[complex128])}
 }
 
-func choose[T any](out, mask, yes, no []byte) {
-	r, a, b := typed[T](out), typed[T](yes), typed[T](no)
+func selectElements[T any](out, mask, yes, no []byte) {
+	r, a, b := bytesAs[T](out), bytesAs[T](yes), bytesAs[T](no)
 	for i, m := range mask {
 		x, y := a[i], b[i] // load both, so that no branch is needed
 		if m != 0 {

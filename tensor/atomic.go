@@ -12,27 +12,27 @@ import (
 // [Tensor.AddScalarAtomic]. o is broadcast and converted. t must be Float32, Float64, Int32 or
 // Int64.
 func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
-	t.wantRoom(o.dtype)
-	t.wantDistinct()
+	t.requireCastable(o.dtype)
+	t.requireDistinct()
 	same := o
 	if o.dtype != t.dtype {
 		same = o.To(t.dtype)
 	}
-	own := t.apart(same)
+	own := t.copyIfOverlapping(same)
 	backendOf(t).addAtomic(t, own)
-	own.become(same).become(o)
+	own.replaceWith(same).replaceWith(o)
 	return t
 }
 
 // addAtomicLoops implements AddAtomic on the host.
 func (t *Tensor) addAtomicLoops(o *Tensor) {
-	add := t.adder()
+	add := t.atomicAdder()
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
 	w := newWalk(bufs.dims[:], t, []*Tensor{o})
 	row := w.dims[len(w.dims)-1]
 	size, dst, src := t.dtype.Size(), t.bytes(), o.bytes()
-	w.rows(func(from, _, _, to int) {
+	w.eachRow(func(from, _, _, to int) {
 		for i := range row.Size {
 			add(dst[(to+i*row.Steps[output])*size:], src[(from+i*row.Steps[0])*size:])
 		}
@@ -48,18 +48,18 @@ func (t *Tensor) AddScalarAtomic(x float64) *Tensor {
 	return t.AddAtomic(number)
 }
 
-// adder returns a function that atomically adds the first element of src to the first element of
-// dst.
-func (t *Tensor) adder() func(dst, src []byte) {
+// atomicAdder returns a function that atomically adds the first element of src to the first element
+// of dst.
+func (t *Tensor) atomicAdder() func(dst, src []byte) {
 	switch t.dtype {
 	case Int32:
-		return func(dst, src []byte) { atomic.AddInt32(&typed[int32](dst[:4])[0], typed[int32](src[:4])[0]) }
+		return func(dst, src []byte) { atomic.AddInt32(&bytesAs[int32](dst[:4])[0], bytesAs[int32](src[:4])[0]) }
 	case Int64:
-		return func(dst, src []byte) { atomic.AddInt64(&typed[int64](dst[:8])[0], typed[int64](src[:8])[0]) }
+		return func(dst, src []byte) { atomic.AddInt64(&bytesAs[int64](dst[:8])[0], bytesAs[int64](src[:8])[0]) }
 	case Float32:
-		return func(dst, src []byte) { addFloat32(&typed[float32](dst[:4])[0], typed[float32](src[:4])[0]) }
+		return func(dst, src []byte) { addFloat32(&bytesAs[float32](dst[:4])[0], bytesAs[float32](src[:4])[0]) }
 	case Float64:
-		return func(dst, src []byte) { addFloat64(&typed[float64](dst[:8])[0], typed[float64](src[:8])[0]) }
+		return func(dst, src []byte) { addFloat64(&bytesAs[float64](dst[:8])[0], bytesAs[float64](src[:8])[0]) }
 	}
 	misuse(ErrOperand, "AddAtomic is not defined for %v", t.dtype)
 	return nil

@@ -23,9 +23,9 @@ func backendOf(ts ...*Tensor) backend {
 	return backend{}
 }
 
-// fuses reports whether rows.apply accepts any loop. Devices only accept the operations of the
-// table.
-func (b backend) fuses() bool { return !b.onDevice }
+// acceptsAnyLoop reports whether rows.apply accepts any loop. Devices only accept the operations of
+// the table.
+func (b backend) acceptsAnyLoop() bool { return !b.onDevice }
 
 // fill sets all elements of t to v.
 func (b backend) fill(t *Tensor, v float64) {
@@ -34,9 +34,9 @@ func (b backend) fill(t *Tensor, v float64) {
 		t.CopyFrom(Scalar(t.dtype, v))
 		return
 	case math.Float64bits(v) == 0:
-		clear(t.span())
+		clear(t.contiguousBytes())
 	default:
-		kernel.Repeat(t.span(), Scalar(t.dtype, v).span())
+		kernel.Repeat(t.contiguousBytes(), Scalar(t.dtype, v).contiguousBytes())
 	}
 	t.Touch()
 }
@@ -58,7 +58,7 @@ func (b backend) generate(t *Tensor, g *Generator, s device.Sequence, here func(
 		return
 	}
 	if s.Kind != device.Arithmetic {
-		s.Key = g.orDefault().Uint64()
+		s.Key = g.generatorOrDefault().Uint64()
 	}
 	t.generate(s)
 }
@@ -66,30 +66,30 @@ func (b backend) generate(t *Tensor, g *Generator, s device.Sequence, here func(
 // reduce reduces the given dimensions of t, or all dimensions if there are none.
 func (b backend) reduce(r reduction, t *Tensor, dims []int) *Tensor {
 	if b.onDevice {
-		return r.onDevice(t, dims, r.on(t.dtype).out)
+		return r.reduceOnDevice(t, dims, r.foldFor(t.dtype).out)
 	}
-	return r.loops(t, t.mark(dims))
+	return r.reduceLoops(t, t.dimSet(dims))
 }
 
-// total is like reduce, but the result has t's dtype.
-func (b backend) total(r reduction, t *Tensor, dims []int) *Tensor {
+// reduceSameDType is like reduce, but the result has t's dtype.
+func (b backend) reduceSameDType(r reduction, t *Tensor, dims []int) *Tensor {
 	if b.onDevice && t.dtype != Complex64 && t.dtype != Complex128 {
-		return r.onDevice(t, dims, t.dtype)
+		return r.reduceOnDevice(t, dims, t.dtype)
 	}
-	return b.reduce(r, t, dims).as(t.dtype)
+	return b.reduce(r, t, dims).convertOwned(t.dtype)
 }
 
-// truth reduces t's elements converted to Bool. empty is the result for no elements.
-func (b backend) truth(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
+// reduceBool reduces t's elements converted to Bool. empty is the result for no elements.
+func (b backend) reduceBool(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	switch {
 	case !b.onDevice:
-		return truthLoops(r, empty, t, dims)
+		return reduceBoolLoops(r, empty, t, dims)
 	case t.Numel() == 0:
-		return mustOn(truthful(r, empty, New(t.dtype, t.Shape()...), dims), t.Device())
+		return mustOn(reduceAsBool(r, empty, New(t.dtype, t.Shape()...), dims), t.Device())
 	}
 	truth := t.To(Bool)
 	defer truth.release()
-	return r.onDevice(truth, dims, r.on(Bool).out)
+	return r.reduceOnDevice(truth, dims, r.foldFor(Bool).out)
 }
 
 // multiply sets t, which must be contiguous, to the products of the matrices of x and y.
@@ -101,10 +101,10 @@ func (b backend) multiply(t, x, y *Tensor, batch []int) {
 	}
 }
 
-// multiplied returns the dtype in which x and y are multiplied if their product has dtype dt.
+// productDType returns the dtype in which x and y are multiplied if their product has dtype dt.
 // Devices read 16-bit floats directly and accumulate in float32, as do processors with BFloat16
 // instructions.
-func (b backend) multiplied(dt DType, x, y *Tensor) DType {
+func (b backend) productDType(dt DType, x, y *Tensor) DType {
 	if b.onDevice {
 		return dt
 	}
@@ -112,7 +112,7 @@ func (b backend) multiplied(dt DType, x, y *Tensor) DType {
 		kernel.HasBrainProduct(x.Dim(-2), y.Dim(-1), x.Dim(-1)) {
 		return dt
 	}
-	return dt.computed()
+	return dt.computeDType()
 }
 
 // addProduct adds the product of two matrices to t.
@@ -125,20 +125,20 @@ func (b backend) addProduct(t, x, y *Tensor) {
 		t.Add(product)
 		return
 	}
-	home([]*Tensor{t, x, y})
-	left, right := x.matrices(t.dtype, 0), y.matrices(t.dtype, 1)
+	commonDevice([]*Tensor{t, x, y})
+	left, right := x.asMatrices(t.dtype, 0), y.asMatrices(t.dtype, 1)
 	if b.onDevice {
 		t.multiplyOnDevice(left, right, nil, 1)
 	} else {
 		t.addProductLoops(left, right)
 	}
-	left.done(x)
-	right.done(y)
+	left.releaseRows(x)
+	right.releaseRows(y)
 }
 
 func (b backend) gather(what string, t *Tensor, dim int, idx, out *Tensor) {
 	if b.onDevice {
-		t.gatherOnDevice(what, t.wantAlong(what, dim, idx, out), idx, out)
+		t.gatherOnDevice(what, t.requireAlong(what, dim, idx, out), idx, out)
 	} else {
 		t.gatherLoops(what, dim, idx, out)
 	}
@@ -147,7 +147,7 @@ func (b backend) gather(what string, t *Tensor, dim int, idx, out *Tensor) {
 // scatter writes elements of src to t with move, or adds them if move is nil.
 func (b backend) scatter(what string, t *Tensor, dim int, idx, src *Tensor, move castFunc) {
 	if b.onDevice {
-		t.scatterOnDevice(what, t.wantAlong(what, dim, idx, src), idx, src, move == nil)
+		t.scatterOnDevice(what, t.requireAlong(what, dim, idx, src), idx, src, move == nil)
 	} else {
 		t.scatterLoops(what, dim, idx, src, move)
 	}
@@ -161,9 +161,9 @@ func (b backend) addAtomic(t, o *Tensor) {
 	}
 }
 
-// nearby calls f with a copy of t on the host and returns the result on t's device. It is for
+// onHostCopy calls f with a copy of t on the host and returns the result on t's device. It is for
 // operations without a kernel on any device.
-func (b backend) nearby(t *Tensor, f func(near *Tensor) *Tensor) *Tensor {
+func (b backend) onHostCopy(t *Tensor, f func(near *Tensor) *Tensor) *Tensor {
 	if !b.onDevice {
 		return f(t)
 	}

@@ -38,7 +38,7 @@ func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, 
 	if strides == nil {
 		strides = rowMajor(shape)
 	}
-	t, err := layOut(dt, shape, strides, offset, len(b.Bytes()))
+	t, err := newUnbacked(dt, shape, strides, offset, len(b.Bytes()))
 	if err != nil {
 		return nil, fmt.Errorf("tensor from buffer: %w", err)
 	}
@@ -50,17 +50,17 @@ func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, 
 	if err := d.Retain(h); err != nil {
 		return nil, errors.Join(fmt.Errorf("tensor from buffer: %w", ErrClosed), err)
 	}
-	s, err := adopt(d, h)
+	s, err := adoptBlock(d, h)
 	if err != nil {
 		return nil, fmt.Errorf("tensor from buffer: %w", err)
 	}
-	t.hold(s)
+	t.setStorage(s)
 	return t, nil
 }
 
-// layOut returns a tensor without storage. It returns an error if an element is not within size
-// bytes.
-func layOut(dt DType, shape, strides []int, offset, size int) (*Tensor, error) {
+// newUnbacked returns a tensor without storage. It returns an error if an element is not within
+// size bytes.
+func newUnbacked(dt DType, shape, strides []int, offset, size int) (*Tensor, error) {
 	if !dt.valid() {
 		return nil, fmt.Errorf("%v: %w", dt, ErrDType)
 	}
@@ -74,6 +74,6 @@ func layOut(dt DType, shape, strides []int, offset, size int) (*Tensor, error) {
 		return nil, sizeMismatch(dt, shape, strides, offset, size)
 	}
 	t := &Tensor{dtype: dt, offset: offset}
-	t.lay(shape, strides)
+	t.setLayout(shape, strides)
 	return t, t.checkLayout(size)
 }

@@ -9,5 +9,5 @@ func Bytes(t *Tensor) []byte {
 	if !t.IsContiguous() {
 		misuse(ErrShape, "Bytes: tensor with strides %v is not contiguous: call Contiguous first", t.Strides())
 	}
-	return t.span()
+	return t.contiguousBytes()
 }

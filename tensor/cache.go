@@ -73,8 +73,8 @@ func classOf(n int) (class, size int) {
 	return shift<<classBits + steps - 1<<classBits - 1, steps << shift
 }
 
-// take returns a storage of n uninitialized bytes, or nil.
-func (c *memoryCache) take(n int) *Storage {
+// takeStorage returns a storage of n uninitialized bytes, or nil.
+func (c *memoryCache) takeStorage(n int) *Storage {
 	if n < cachedFrom && n > 0 {
 		s, ok := smalls[n].Get().(*Storage)
 		if ok {
@@ -92,7 +92,7 @@ func (c *memoryCache) take(n int) *Storage {
 	}
 	s.version.Store(0)
 	if m := s.mem.Load(); len(m.bytes) != n {
-		s.mem.Store(&memory{bytes: m.whole(size)[:n:n], class: class})
+		s.mem.Store(&memory{bytes: m.fullBytes(size)[:n:n], class: class})
 	}
 	return s
 }
@@ -110,17 +110,17 @@ func (c *memoryCache) pop(class, size int) *Storage {
 	s := kept[last].storage
 	kept[last] = spareMemory{}
 	c.free[class] = kept[:last]
-	c.keep(-size)
+	c.addFree(-size)
 	c.hits++
 	return s
 }
 
-// make returns a storage of n bytes that alloc allocates. When it is closed, the memory goes to the
-// cache.
-func (c *memoryCache) make(n int, alloc func(n int) []byte) *Storage {
+// newStorage returns a storage of n bytes that alloc allocates. When it is closed, the memory goes
+// to the cache.
+func (c *memoryCache) newStorage(n int, alloc func(n int) []byte) *Storage {
 	must(checkMemory(n))
 	if n < cachedFrom || n > cachedUpTo {
-		s := onHeap(aligned(alloc(n+alignment-1), n))
+		s := newStorageOver(alignBytes(alloc(n+alignment-1), n))
 		if n < cachedFrom && n > 0 {
 			s.mem.Load().class = small
 		}
@@ -129,13 +129,13 @@ func (c *memoryCache) make(n int, alloc func(n int) []byte) *Storage {
 	class, size := classOf(n)
 	b := alloc(size)
 	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%alignment != 0 {
-		return onHeap(aligned(alloc(n+alignment-1), n))
+		return newStorageOver(alignBytes(alloc(n+alignment-1), n))
 	}
-	s := onHeap(b[:n:n])
+	s := newStorageOver(b[:n:n])
 	s.mem.Load().class = class
 	if size >= countedFrom {
-		c.count(size)
-		runtime.AddCleanup(s, c.count, -size)
+		c.addUncollected(size)
+		runtime.AddCleanup(s, c.addUncollected, -size)
 	}
 	return s
 }
@@ -164,16 +164,16 @@ func checkMemory(n int) error {
 // maxHeap is a size that exceeds the address space of Go's heap.
 const maxHeap = min(1<<46, math.MaxInt)
 
-// count adds size to the bytes that have not been collected.
-func (c *memoryCache) count(size int) {
+// addUncollected adds size to the bytes that have not been collected.
+func (c *memoryCache) addUncollected(size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made += size
 	c.peak = max(c.peak, c.made-c.idle)
 }
 
-// keep adds size to the bytes in free.
-func (c *memoryCache) keep(size int) {
+// addFree adds size to the bytes in free.
+func (c *memoryCache) addFree(size int) {
 	c.kept += size
 	if size >= countedFrom || -size >= countedFrom {
 		c.idle += size
@@ -181,11 +181,11 @@ func (c *memoryCache) keep(size int) {
 	}
 }
 
-// whole returns all memory that the cache allocated for m, including the unused rest.
-func (m *memory) whole(size int) []byte { return unsafe.Slice(unsafe.SliceData(m.bytes), size) }
+// fullBytes returns all memory that the cache allocated for m, including the unused rest.
+func (m *memory) fullBytes(size int) []byte { return unsafe.Slice(unsafe.SliceData(m.bytes), size) }
 
-// put returns the memory of a storage without views to the cache, unless the cache is full.
-func (c *memoryCache) put(s *Storage) {
+// putStorage returns the memory of a storage without views to the cache, unless the cache is full.
+func (c *memoryCache) putStorage(s *Storage) {
 	m := s.mem.Load()
 	_, size := classOf(len(m.bytes))
 	c.mu.Lock()
@@ -193,39 +193,39 @@ func (c *memoryCache) put(s *Storage) {
 	if c.kept+size > c.limit {
 		return
 	}
-	c.keep(size)
+	c.addFree(size)
 	c.free[m.class] = append(c.free[m.class], spareMemory{s, c.collected})
 	if !c.watching {
 		c.watching = true
 		c.limit = min(c.limit, int(debug.SetMemoryLimit(-1)/4))
-		c.watch(new(collection))
+		c.watchCollections(new(collection))
 	}
 }
 
 // A collection is an unreachable object, so that each garbage collection runs its finalizer.
 type collection struct{ _ *collection }
 
-// watch makes each garbage collection drop memory that has been in the cache for two collections.
-// It ends when the cache is empty.
-func (c *memoryCache) watch(next *collection) {
+// watchCollections makes each garbage collection drop memory that has been in the cache for two
+// collections. It ends when the cache is empty.
+func (c *memoryCache) watchCollections(next *collection) {
 	runtime.SetFinalizer(next, func(next *collection) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.collected++
-		c.drop(func(s spareMemory) bool { return c.collected-s.since > 2 })
+		c.dropOld(func(s spareMemory) bool { return c.collected-s.since > 2 })
 		if c.watching = c.kept > 0; c.watching {
-			c.watch(next)
+			c.watchCollections(next)
 		}
 	})
 }
 
-// drop leaves old memory to the garbage collector. Each class is sorted by age, oldest first.
-func (c *memoryCache) drop(old func(s spareMemory) bool) {
+// dropOld leaves old memory to the garbage collector. Each class is sorted by age, oldest first.
+func (c *memoryCache) dropOld(old func(s spareMemory) bool) {
 	for class, kept := range c.free {
 		n := 0
 		for ; n < len(kept) && old(kept[n]); n++ {
 			_, size := classOf(len(kept[n].storage.mem.Load().bytes))
-			c.keep(-size)
+			c.addFree(-size)
 		}
 		if n > 0 {
 			c.free[class] = slices.Delete(kept, 0, n)
@@ -238,17 +238,17 @@ func (c *memoryCache) drop(old func(s spareMemory) bool) {
 // Close. It returns host memory to the operating system and device memory to the driver. It returns
 // the errors of devices.
 func EmptyCache() error {
-	collect()
+	runCollector()
 	memories.mu.Lock()
-	memories.drop(func(spareMemory) bool { return true })
+	memories.dropOld(func(spareMemory) bool { return true })
 	memories.mu.Unlock()
 	debug.FreeOSMemory()
 	return device.EmptyCaches()
 }
 
-// collect runs the garbage collector and waits until the cleanups of unreachable tensors have been
-// called. Cleanups run some time after a collection, so it waits for a cleanup of its own.
-func collect() {
+// runCollector runs the garbage collector and waits until the cleanups of unreachable tensors have
+// been called. Cleanups run some time after a collection, so it waits for a cleanup of its own.
+func runCollector() {
 	done := make(chan struct{})
 	runtime.AddCleanup(new(*Tensor), func(c chan struct{}) { close(c) }, done)
 	for range 2 {

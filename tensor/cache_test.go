@@ -77,7 +77,7 @@ func TestMemoryCache_LeavesMemoryThatAViewHas(t *testing.T) {
 func TestMemoryCache_TellsAClosedTensor(t *testing.T) {
 	withCache(t, 1<<30)
 	x := New(Float32, 1<<12)
-	underWay := x.peek(x.Shape(), x.Strides(), 0)
+	underWay := x.borrowView(x.Shape(), x.Strides(), 0)
 	s := x.store()
 	x.Close()
 	y := New(Float32, 1<<12)
@@ -109,7 +109,7 @@ func TestMemoryCache_LeavesDroppedMemoryThatASliceHas(t *testing.T) {
 	for i := range slices {
 		slices[i] = Data[float32](Full(Float32, float64(i), 1<<14))
 		if i%10 == 9 {
-			collect()
+			runCollector()
 		}
 	}
 	for range 100 {
@@ -143,7 +143,7 @@ func TestMemoryCache_CountsWhatTensorsHave(t *testing.T) {
 	clear(all)
 	testutil.EventuallyNoError(t, func() error {
 		if n := allocated() - before; n > 0 {
-			collect()
+			runCollector()
 			return fmt.Errorf("%d bytes of dropped tensors are allocated", n)
 		}
 		return nil
@@ -158,7 +158,7 @@ func TestMemoryCache_LeavesToTheCollectorWhatNobodyWants(t *testing.T) {
 	}
 	testutil.EventuallyNoError(t, func() error {
 		if n := kept(); n != 0 {
-			collect()
+			runCollector()
 			return fmt.Errorf("%d bytes are kept", n)
 		}
 		return nil

@@ -24,9 +24,9 @@ type (
 // elements, in elements.
 type castFunc func(dst []byte, ds int, src []byte, ss, n int)
 
-// caster returns the conversion from dtype s to d. It rounds as Go does. Complex numbers lose their
-// imaginary part, and all nonzero values become true.
-func caster(d, s DType) castFunc {
+// castFuncFor returns the conversion from dtype s to d. It rounds as Go does. Complex numbers lose
+// their imaginary part, and all nonzero values become true.
+func castFuncFor(d, s DType) castFunc {
 	row := casters[s].Load()
 	if row == nil { // instances of generic functions are allocated, so create them once
 		row = castersFrom(s)
@@ -60,11 +60,11 @@ func castersFrom(s DType) *[dtypes]castFunc {
 	}
 	for _, c := range kernelCasts {
 		if c.from == s {
-			row[c.to] = begunBy(c.Do, row[c.to], c.to.Size(), s.Size())
+			row[c.to] = withKernel(c.Do, row[c.to], c.to.Size(), s.Size())
 		}
 	}
 	if begin := truthKernel(s); begin != nil {
-		row[Bool] = begunBy(begin, row[Bool], 1, s.Size())
+		row[Bool] = withKernel(begin, row[Bool], 1, s.Size())
 	}
 	return row
 }
@@ -73,12 +73,12 @@ func castersFrom(s DType) *[dtypes]castFunc {
 // converted.
 type beginFunc = func(n int, dst, src []byte) int
 
-// begunBy returns a conversion that calls the kernel begin for adjacent elements and end for the
+// withKernel returns a conversion that calls the kernel begin for adjacent elements and end for the
 // remaining ones. It first packs elements that are not adjacent, or unpacks them afterwards, if
 // there are enough of them to gain from it.
-func begunBy(begin beginFunc, end castFunc, dsize, ssize int) castFunc {
+func withKernel(begin beginFunc, end castFunc, dsize, ssize int) castFunc {
 	const few = 16
-	gather, scatter := copier(ssize), copier(dsize)
+	gather, scatter := copyFunc(ssize), copyFunc(dsize)
 	whole := func(dst, src []byte, n int) {
 		done := begin(n, dst, src)
 		end(dst[done*dsize:], 1, src[done*ssize:], 1, n-done)
@@ -133,10 +133,10 @@ func truthKernel(dt DType) beginFunc {
 }
 
 func nonzeros[T ordered](n int, dst, src []byte) (done int) {
-	x := typed[T](src)
+	x := bytesAs[T](src)
 	for done < n {
 		m := min(chunk, n-done)
-		k := kernel.Compare(kernel.NotEqual, x[done:][:m], typed[T](zeros[:])[:m], dst[done:][:m])
+		k := kernel.Compare(kernel.NotEqual, x[done:][:m], bytesAs[T](zeros[:])[:m], dst[done:][:m])
 		if done += k; k < m {
 			break
 		}
@@ -149,7 +149,7 @@ var zeros [chunk * 16]byte
 
 func plainCaster(d, s DType) castFunc {
 	if d == s {
-		return copier(d.Size())
+		return copyFunc(d.Size())
 	}
 	switch s {
 	case Bool, Uint8:
@@ -178,7 +178,7 @@ func plainCaster(d, s DType) castFunc {
 		return fromComplex[complex128](d, s)
 	}
 	if d != Float32 {
-		return throughFloat32(d, s)
+		return castThroughFloat32(d, s)
 	}
 	switch s {
 	case Float16:
@@ -189,13 +189,13 @@ func plainCaster(d, s DType) castFunc {
 	return castFloat8(float8Formats[s])
 }
 
-func copier(size int) castFunc {
-	return bySize[castFunc](size, copying[uint8], copying[uint16], copying[uint32], copying[uint64],
-		copying[complex128])
+func copyFunc(size int) castFunc {
+	return bySize[castFunc](size, copyElements[uint8], copyElements[uint16], copyElements[uint32], copyElements[uint64],
+		copyElements[complex128])
 }
 
-func copying[T any](dst []byte, ds int, src []byte, ss, n int) {
-	d, s := typed[T](dst), typed[T](src)
+func copyElements[T any](dst []byte, ds int, src []byte, ss, n int) {
+	d, s := bytesAs[T](dst), bytesAs[T](src)
 	if ds == 1 && ss == 1 {
 		copy(d[:n], s[:n])
 		return
@@ -206,7 +206,7 @@ func copying[T any](dst []byte, ds int, src []byte, ss, n int) {
 		done := kernel.EveryOther(size, dst[:n*size], src[:(2*n-1)*size]) / size
 		d, s, n = d[done:], s[2*done:], n-done
 	}
-	move(d, ds, s, ss, n, func(v T) T { return v })
+	mapElements(d, ds, s, ss, n, func(v T) T { return v })
 }
 
 func fromInteger[S integer](d, s DType) castFunc {
@@ -234,19 +234,19 @@ func fromInteger[S integer](d, s DType) castFunc {
 func fromFloat[S float](d, s DType) castFunc {
 	switch d {
 	case Uint8:
-		return truncate[uint8, S]
+		return truncateElements[uint8, S]
 	case Int8:
-		return truncate[int8, S]
+		return truncateElements[int8, S]
 	case Int16:
-		return truncate[int16, S]
+		return truncateElements[int16, S]
 	case Int32:
-		return truncate[int32, S]
+		return truncateElements[int32, S]
 	case Int64:
-		return truncate[int64, S]
+		return truncateElements[int64, S]
 	case Uint16:
-		return truncate[uint16, S]
+		return truncateElements[uint16, S]
 	case Uint32:
-		return truncate[uint32, S]
+		return truncateElements[uint32, S]
 	case Uint64:
 		return truncateLarge[S]
 	}
@@ -257,7 +257,7 @@ func fromFloat[S float](d, s DType) castFunc {
 func fromReal[S ordered](d, s DType) castFunc {
 	switch d {
 	case Bool:
-		return truth[S]
+		return castBool[S]
 	case Float32:
 		return castReal[float32, S]
 	case Float64:
@@ -268,21 +268,21 @@ func fromReal[S ordered](d, s DType) castFunc {
 		return toComplex[complex128, S]
 	}
 	if s != Float32 {
-		return throughFloat32(d, s)
+		return castThroughFloat32(d, s)
 	}
 	switch d {
 	case Float16:
-		return rounding(MakeF16)
+		return roundingCaster(MakeF16)
 	case BFloat16:
-		return rounding(MakeBF16)
+		return roundingCaster(MakeBF16)
 	}
-	return rounding(float8Formats[d].round)
+	return roundingCaster(float8Formats[d].round)
 }
 
 func fromComplex[S cplx](d, s DType) castFunc {
 	switch d {
 	case Bool:
-		return truth[S]
+		return castBool[S]
 	case Complex64:
 		return castComplex[complex64, S]
 	case Complex128:
@@ -290,37 +290,37 @@ func fromComplex[S cplx](d, s DType) castFunc {
 	case Float64:
 		return realPart[S]
 	}
-	return through(Float64, d, s)
+	return castThrough(Float64, d, s)
 }
 
-// move must stay small, so that the compiler inlines it together with f.
-func move[D, S any](d []D, ds int, s []S, ss, n int, f func(S) D) {
+// mapElements must stay small, so that the compiler inlines it together with f.
+func mapElements[D, S any](d []D, ds int, s []S, ss, n int, f func(S) D) {
 	for i := range n {
 		d[i*ds] = f(s[i*ss])
 	}
 }
 
 func castReal[D, S ordered](dst []byte, ds int, src []byte, ss, n int) {
-	d, s := typed[D](dst), typed[S](src)
+	d, s := bytesAs[D](dst), bytesAs[S](src)
 	if ds == 1 && ss == 1 {
 		each(d[:n], s, func(v S) D { return D(v) })
 		return
 	}
-	move(d, ds, s, ss, n, func(v S) D { return D(v) })
+	mapElements(d, ds, s, ss, n, func(v S) D { return D(v) })
 }
 
-// truncate converts through int64, so that out-of-range values wrap around.
-func truncate[D integer, S float](dst []byte, ds int, src []byte, ss, n int) {
+// truncateElements converts through int64, so that out-of-range values wrap around.
+func truncateElements[D integer, S float](dst []byte, ds int, src []byte, ss, n int) {
 	if ds == 1 && ss == 1 {
-		each(typed[D](dst)[:n], typed[S](src), func(v S) D { return D(int64(v)) })
+		each(bytesAs[D](dst)[:n], bytesAs[S](src), func(v S) D { return D(int64(v)) })
 		return
 	}
-	move(typed[D](dst), ds, typed[S](src), ss, n, func(v S) D { return D(int64(v)) })
+	mapElements(bytesAs[D](dst), ds, bytesAs[S](src), ss, n, func(v S) D { return D(int64(v)) })
 }
 
-// truncateLarge is like truncate, for values that may exceed an int64.
+// truncateLarge is like truncateElements, for values that may exceed an int64.
 func truncateLarge[S float](dst []byte, ds int, src []byte, ss, n int) {
-	move(typed[uint64](dst), ds, typed[S](src), ss, n, func(v S) uint64 {
+	mapElements(bytesAs[uint64](dst), ds, bytesAs[S](src), ss, n, func(v S) uint64 {
 		if v >= 1<<63 {
 			return uint64(v)
 		}
@@ -328,51 +328,54 @@ func truncateLarge[S float](dst []byte, ds int, src []byte, ss, n int) {
 	})
 }
 
-func truth[S ordered | cplx](dst []byte, ds int, src []byte, ss, n int) {
+func castBool[S ordered | cplx](dst []byte, ds int, src []byte, ss, n int) {
 	if DTypeOf[S]() == Complex64 { // zero, except for the signs
-		move(dst, ds, typed[uint64](src), ss, n, func(v uint64) uint8 { return number(v&^(1<<63|1<<31) != 0) })
+		mapElements(dst, ds, bytesAs[uint64](src), ss, n,
+			func(v uint64) uint8 { return boolToUint8(v&^(1<<63|1<<31) != 0) })
 		return
 	}
-	move(dst, ds, typed[S](src), ss, n, func(v S) uint8 { return number(v != 0) })
+	mapElements(dst, ds, bytesAs[S](src), ss, n, func(v S) uint8 { return boolToUint8(v != 0) })
 }
 
-func number(b bool) uint8 { return *(*uint8)(unsafe.Pointer(&b)) }
+func boolToUint8(b bool) uint8 { return *(*uint8)(unsafe.Pointer(&b)) }
 
 func toComplex[D cplx, S ordered](dst []byte, ds int, src []byte, ss, n int) {
-	move(typed[D](dst), ds, typed[S](src), ss, n, func(v S) D { return D(complex(float64(v), 0)) })
+	mapElements(bytesAs[D](dst), ds, bytesAs[S](src), ss, n, func(v S) D { return D(complex(float64(v), 0)) })
 }
 
 func castComplex[D, S cplx](dst []byte, ds int, src []byte, ss, n int) {
-	move(typed[D](dst), ds, typed[S](src), ss, n, func(v S) D { return D(v) })
+	mapElements(bytesAs[D](dst), ds, bytesAs[S](src), ss, n, func(v S) D { return D(v) })
 }
 
 func realPart[S cplx](dst []byte, ds int, src []byte, ss, n int) {
-	move(typed[float64](dst), ds, typed[S](src), ss, n, func(v S) float64 { return real(complex128(v)) })
+	mapElements(bytesAs[float64](dst), ds, bytesAs[S](src), ss, n, func(v S) float64 { return real(complex128(v)) })
 }
 
 func castHalf[S interface {
 	F16 | BF16
 	Float32() float32
 }](dst []byte, ds int, src []byte, ss, n int) {
-	move(typed[float32](dst), ds, typed[S](src), ss, n, func(v S) float32 { return v.Float32() })
+	mapElements(bytesAs[float32](dst), ds, bytesAs[S](src), ss, n, func(v S) float32 { return v.Float32() })
 }
 
 func castFloat8(f float8Format) castFunc {
-	return func(dst []byte, ds int, src []byte, ss, n int) { move(typed[float32](dst), ds, src, ss, n, f.float32) }
-}
-
-func rounding[D F16 | BF16 | uint8](round func(float32) D) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
-		move(typed[D](dst), ds, typed[float32](src), ss, n, round)
+		mapElements(bytesAs[float32](dst), ds, src, ss, n, f.float32)
 	}
 }
 
-func throughFloat32(d, s DType) castFunc { return through(Float32, d, s) }
-
-// through converts in two steps, from s to mid and from mid to d.
-func through(mid, d, s DType) castFunc {
+func roundingCaster[D F16 | BF16 | uint8](round func(float32) D) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
-		first, second := caster(mid, s), caster(d, mid)
+		mapElements(bytesAs[D](dst), ds, bytesAs[float32](src), ss, n, round)
+	}
+}
+
+func castThroughFloat32(d, s DType) castFunc { return castThrough(Float32, d, s) }
+
+// castThrough converts in two steps, from s to mid and from mid to d.
+func castThrough(mid, d, s DType) castFunc {
+	return func(dst []byte, ds int, src []byte, ss, n int) {
+		first, second := castFuncFor(mid, s), castFuncFor(d, mid)
 		bufs := bufferPool.Get().(*buffers)
 		defer bufferPool.Put(bufs)
 		buf := bufs.rows[0][:]
@@ -403,15 +406,15 @@ func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 // copyLoops implements CopyFrom on the host.
 func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 	if t.dtype == src.dtype && slices.Equal(t.Shape(), src.Shape()) && t.IsContiguous() && src.IsContiguous() {
-		copy(t.span(), src.span())
+		copy(t.contiguousBytes(), src.contiguousBytes())
 		runtime.KeepAlive(src)
 		return t.Touch()
 	}
 	if t.dtype == src.dtype {
-		t.wantDistinct()
-		from := t.apart(src)
-		defer from.become(src)
-		if t.move(from) {
+		t.requireDistinct()
+		from := t.copyIfOverlapping(src)
+		defer from.replaceWith(src)
+		if t.copyRows(from) {
 			return t.Touch()
 		}
 		src = from

@@ -32,7 +32,7 @@ func Catch(f func()) (err error) {
 			runtime.Error
 			Addr() uintptr
 		}:
-			if err = files.fault(p.Addr()); err == nil {
+			if err = files.faultError(p.Addr()); err == nil {
 				panic(p)
 			}
 		case runtime.Error:

@@ -24,7 +24,7 @@ type onDevice struct {
 	once sync.Once
 }
 
-func (l *onDevice) end() (err error) {
+func (l *onDevice) releaseMemory() (err error) {
 	l.once.Do(func() {
 		residents.Lock()
 		if r := residents.m[l.Key()]; r.lease == l {
@@ -51,12 +51,12 @@ func allocateOn(dev Device, n int) (device.Memory, error) {
 		return nil, fmt.Errorf("%w: %v: import the package that provides it", ErrDevice, dev)
 	}
 	if rented.Load()+int64(n) > max(collectAt.Load(), roomy) {
-		collect()
+		runCollector()
 		collectAt.Store(2 * rented.Load())
 	}
 	m, err := engine.Alloc(n)
 	if err != nil && rented.Load() > 0 {
-		collect()
+		runCollector()
 		m, err = engine.Alloc(n)
 	}
 	return m, err
@@ -82,9 +82,9 @@ type resident struct {
 	storage weak.Pointer[Storage]
 }
 
-// settleOn returns the storage of m with one more reference. If the memory has a storage already,
-// settleOn releases the reference that m brought.
-func settleOn(m device.Memory) (*Storage, error) {
+// storageOn returns the storage of m with one more reference. If the memory has a storage already,
+// storageOn releases the reference that m brought.
+func storageOn(m device.Memory) (*Storage, error) {
 	residents.Lock()
 	if old := residents.m[m.Key()].storage.Value(); old != nil && old.retainOpen() {
 		residents.Unlock()
@@ -145,7 +145,7 @@ func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new tensor of %v %v on %v: %w", dt, shape, p, err)
 	}
-	s, err := settleOn(m)
+	s, err := storageOn(m)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
 
 // Full returns a tensor with all elements set to v. v must be in the range of an integer dtype.
 func (p Place) Full(dt DType, v float64, shape ...int) (*Tensor, error) {
-	dt.wantNumber("Full", v)
+	dt.requireNumber("Full", v)
 	t, err := p.Empty(dt, shape...)
 	if err != nil || t.Numel() == 0 {
 		return t, err
@@ -163,7 +163,7 @@ func (p Place) Full(dt DType, v float64, shape ...int) (*Tensor, error) {
 	if !ok {
 		return t.Fill(v), nil
 	}
-	if err := l.Fill(0, t.Nbytes(), Scalar(dt, v).span()); err != nil {
+	if err := l.Fill(0, t.Nbytes(), Scalar(dt, v).contiguousBytes()); err != nil {
 		t.Close()
 		return nil, fmt.Errorf("fill tensor on %v: %w", p, err)
 	}
@@ -179,29 +179,30 @@ func (p Place) Ones(dt DType, shape ...int) (*Tensor, error) { return p.Full(dt,
 // Rand returns uniformly distributed numbers in [0, 1). All devices generate the same numbers from
 // one seed, but the host generates others.
 func (p Place) Rand(dt DType, g *Generator, shape ...int) (*Tensor, error) {
-	return p.created(dt, shape, func(t *Tensor) { t.Uniform(g, 0, 1) })
+	return p.newFilled(dt, shape, func(t *Tensor) { t.Uniform(g, 0, 1) })
 }
 
 // RandN returns normally distributed numbers with mean 0 and variance 1. Devices generate other
 // numbers than the host.
 func (p Place) RandN(dt DType, g *Generator, shape ...int) (*Tensor, error) {
-	return p.created(dt, shape, func(t *Tensor) { t.Normal(g, 0, 1) })
+	return p.newFilled(dt, shape, func(t *Tensor) { t.Normal(g, 0, 1) })
 }
 
 // RandInt returns uniformly distributed integers in [lo, hi), as Int64. Devices generate other
 // numbers than the host.
 func (p Place) RandInt(g *Generator, lo, hi int, shape ...int) (*Tensor, error) {
-	return p.created(Int64, shape, func(t *Tensor) { t.integers(g, lo, hi) })
+	return p.newFilled(Int64, shape, func(t *Tensor) { t.fillIntegers(g, lo, hi) })
 }
 
 // Arange returns a tensor with the numbers start, start+step and so on, up to but excluding end.
 func (p Place) Arange(dt DType, start, end, step float64) (*Tensor, error) {
-	return p.created(dt, []int{stepsIn(dt, start, end, step)}, func(t *Tensor) { t.arithmetic(start, step) })
+	return p.newFilled(dt, []int{checkedStepCount(dt, start, end, step)},
+		func(t *Tensor) { t.fillArithmetic(start, step) })
 }
 
-// created returns a new tensor initialized by set. It returns panics of set as errors, because the
-// device may refuse the operation.
-func (p Place) created(dt DType, shape []int, set func(t *Tensor)) (*Tensor, error) {
+// newFilled returns a new tensor initialized by set. It returns panics of set as errors, because
+// the device may refuse the operation.
+func (p Place) newFilled(dt DType, shape []int, set func(t *Tensor)) (*Tensor, error) {
 	t, err := p.Empty(dt, shape...)
 	if err != nil {
 		return nil, err
@@ -233,7 +234,7 @@ func (t *Tensor) Set(o *Tensor) *Tensor {
 	v := o.view(o.Shape(), o.Strides(), o.offset)
 	old := t.storage.Swap(v.storage.Swap(nil))
 	t.dtype, t.offset, t.generation = v.dtype, v.offset, v.generation
-	t.lay(v.Shape(), v.Strides())
+	t.setLayout(v.Shape(), v.Strides())
 	if old != nil {
 		must(old.release())
 	}
@@ -260,14 +261,14 @@ func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 		defer dense.release()
 		return dense.moveTo(dev)
 	}
-	at, end := t.extent()
+	at, end := t.byteRange()
 	n := end - at
 	if dev == nil {
 		b := make([]byte, n)
 		if err := from.Read(b, at); err != nil {
 			return nil, err
 		}
-		near := contiguous(onHeap(b), t.dtype, t.Shape())
+		near := contiguous(newStorageOver(b), t.dtype, t.Shape())
 		copy(near.Strides(), t.Strides())
 		if near.IsContiguous() {
 			return near, nil
@@ -281,22 +282,23 @@ func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 	if ok {
 		err = m.Copy(0, from.Memory, at, n)
 	} else {
-		err = m.Write(0, t.span())
+		err = m.Write(0, t.contiguousBytes())
 	}
 	if err != nil {
 		m.End()
 		return nil, err
 	}
-	s, err := settleOn(m)
+	s, err := storageOn(m)
 	if err != nil {
 		return nil, err
 	}
 	return newTensor(s, t.dtype, t.Shape(), t.Strides(), 0), nil
 }
 
-// near returns t on the host, for functions that cannot return errors. The caller must call the
-// returned function when it no longer uses the result. near panics with the device's errors.
-func (t *Tensor) near() (*Tensor, func()) {
+// hostTensor returns t on the host, for functions that cannot return errors. The caller must call
+// the returned function when it no longer uses the result. hostTensor panics with the device's
+// errors.
+func (t *Tensor) hostTensor() (*Tensor, func()) {
 	if _, ok := t.device(); !ok {
 		return t, func() {}
 	}
@@ -330,7 +332,7 @@ func readDevice(d *codec.Decoder) (*Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := natural(d)
+	size, err := decodeSize(d)
 	if err != nil {
 		return nil, err
 	}
@@ -347,5 +349,5 @@ func readDevice(d *codec.Decoder) (*Storage, error) {
 		return nil, fmt.Errorf("receive memory on device: got %d bytes on %v, want %d: %w",
 			m.Size(), m.Device(), size, ErrLayout)
 	}
-	return settleOn(m)
+	return storageOn(m)
 }

@@ -16,8 +16,8 @@ type (
 
 func init() {
 	device.Provide(device.Tensors[*Tensor, DType]{
-		Computer: computerOf, Operand: (*Tensor).operand, Memory: (*Tensor).deviceMemory, Over: overMemory,
-		Reduce: func(r device.Reduction, t *Tensor, dims ...int) *Tensor { return reduction(r).of(t, dims) },
+		Computer: computerOf, Operand: (*Tensor).operand, Memory: (*Tensor).deviceMemory, Over: tensorOver,
+		Reduce: func(r device.Reduction, t *Tensor, dims ...int) *Tensor { return reduction(r).reduceDims(t, dims) },
 	})
 }
 
@@ -35,7 +35,7 @@ func (t *Tensor) operand() deviceOperand {
 // computerOf returns the computer of the device that the tensors are on, or nil for the host. It
 // panics with an error that wraps ErrUnsupported if the device cannot compute, or ErrDevices if
 // there are several devices.
-func computerOf(ts ...*Tensor) computer { return computerOn(home(ts)) }
+func computerOf(ts ...*Tensor) computer { return computerOn(commonDevice(ts)) }
 
 func computerOn(dev Device) computer {
 	if dev == nil {
@@ -49,9 +49,9 @@ func computerOn(dev Device) computer {
 	return c
 }
 
-// home returns the device of the operands, or nil for the host. Scalars on the host, which have no
-// dimensions, may be combined with tensors on any device.
-func home(ts []*Tensor) Device {
+// commonDevice returns the device of the operands, or nil for the host. Scalars on the host, which
+// have no dimensions, may be combined with tensors on any device.
+func commonDevice(ts []*Tensor) Device {
 	var dev Device
 	near := false
 	for _, t := range ts {
@@ -61,16 +61,16 @@ func home(ts []*Tensor) Device {
 		case dev == nil:
 			dev = there
 		case dev != there:
-			panic(apart(dev, there))
+			panic(deviceMismatch(dev, there))
 		}
 	}
 	if dev != nil && near {
-		panic(apart(dev, nil))
+		panic(deviceMismatch(dev, nil))
 	}
 	return dev
 }
 
-func apart(a, b Device) error {
+func deviceMismatch(a, b Device) error {
 	return fmt.Errorf("%w, but found at least two devices, %s and %s", ErrDevices, deviceName(a), deviceName(b))
 }
 
@@ -87,13 +87,15 @@ func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 }
 
 // emptyFor is like NewEmpty, on the device of several operands.
-func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor { return emptyOn(home(in), dt, shape...) }
+func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor {
+	return emptyOn(commonDevice(in), dt, shape...)
+}
 
 // emptyLike returns an empty tensor for the result of an elementwise operation. Its dimensions have
 // the memory order of the operands.
 func emptyLike(dt DType, shape []int, in ...*Tensor) *Tensor {
 	out := emptyFor(dt, shape, in...)
-	out.follow(in)
+	out.matchOrder(in)
 	return out
 }
 
@@ -116,24 +118,24 @@ func must(err error) {
 	}
 }
 
-// onDevice implements apply for operands on a device. It converts operands that the device cannot
-// read directly; see converts.
-func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
+// applyOnDevice implements apply for operands on a device. It converts operands that the device
+// cannot read directly; see needsCast.
+func (r rows) applyOnDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	dev := out.Device()
 	if there != dev && (there != nil || slices.ContainsFunc(in, func(t *Tensor) bool { return len(t.Shape()) > 0 })) {
-		panic(apart(dev, there))
+		panic(deviceMismatch(dev, there))
 	}
 	if out.Numel() == 0 {
 		return out
 	}
-	if r.converts(out.dtype, r.out) {
+	if r.needsCast(out.dtype, r.out) {
 		result := emptyOn(dev, r.out, out.Shape()...)
 		defer result.release()
-		result.follow([]*Tensor{out})
-		return out.CopyFrom(r.onDevice(there, result, in))
+		result.matchOrder([]*Tensor{out})
+		return out.CopyFrom(r.applyOnDevice(there, result, in))
 	}
 	for i, t := range in {
-		if r.converts(t.dtype, r.in[i]) {
+		if r.needsCast(t.dtype, r.in[i]) {
 			in[i] = t.To(r.in[i])
 			defer in[i].release()
 		}
@@ -148,16 +150,16 @@ func (r rows) onDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	return out.Touch()
 }
 
-// converts reports whether elements must be converted before a device can compute with them. A
+// needsCast reports whether elements must be converted before a device can compute with them. A
 // device that computes in Float32 reads and writes 16-bit floats directly.
-func (r rows) converts(dt, with DType) bool {
+func (r rows) needsCast(dt, with DType) bool {
 	switch r.op {
 	case opCopy:
 		return false
 	case opWhere, opAddAtomic:
 		return dt != with
 	}
-	return dt != with && (with != Float32 || dt.computed() != Float32)
+	return dt != with && (with != Float32 || dt.computeDType() != Float32)
 }
 
 // operand returns t in the layout in which w traverses it.
@@ -193,11 +195,11 @@ func (t *Tensor) copyHere(src *Tensor) *Tensor {
 		return rows{op: opCopy, in: [3]DType{src.dtype}, out: t.dtype}.apply(t, src)
 	case from == nil && len(src.Shape()) == 0:
 		number := src.To(t.dtype)
-		must(t.deviceMemory().Fill(t.offset*t.dtype.Size(), t.Nbytes(), number.span()))
+		must(t.deviceMemory().Fill(t.offset*t.dtype.Size(), t.Nbytes(), number.contiguousBytes()))
 		return t.Touch()
 	case from == nil && t.dtype == src.dtype && slices.Equal(t.Shape(), src.Shape()) && t.IsContiguous() &&
 		src.IsContiguous():
-		must(t.deviceMemory().Write(t.offset*t.dtype.Size(), src.span()))
+		must(t.deviceMemory().Write(t.offset*t.dtype.Size(), src.contiguousBytes()))
 		runtime.KeepAlive(src)
 		return t.Touch()
 	}
@@ -206,7 +208,7 @@ func (t *Tensor) copyHere(src *Tensor) *Tensor {
 	return t.CopyFrom(here)
 }
 
-func broadcastTo(t *Tensor, shape []int) { t.stretched(shape) }
+func broadcastTo(t *Tensor, shape []int) { t.broadcastStrides(shape) }
 
 // mustOn is like ToDevice, for functions that cannot return errors.
 func mustOn(t *Tensor, dev Device) *Tensor {
@@ -215,18 +217,18 @@ func mustOn(t *Tensor, dev Device) *Tensor {
 	return there
 }
 
-// onDevice implements of on a device. The result has dtype to.
-func (r reduction) onDevice(t *Tensor, dims []int, to DType) *Tensor {
-	f := r.on(t.dtype)
+// reduceOnDevice implements of on a device. The result has dtype to.
+func (r reduction) reduceOnDevice(t *Tensor, dims []int, to DType) *Tensor {
+	f := r.foldFor(t.dtype)
 	if t.Numel() == 0 {
-		return mustOn(r.of(New(t.dtype, t.Shape()...), dims).as(to), t.Device())
+		return mustOn(r.reduceDims(New(t.dtype, t.Shape()...), dims).convertOwned(to), t.Device())
 	}
-	if t.dtype != f.in && (f.in != Float32 || t.dtype.computed() != Float32) {
+	if t.dtype != f.in && (f.in != Float32 || t.dtype.computeDType() != Float32) {
 		t = t.To(f.in)
 		defer t.release()
 	}
 	var kept, gone, shape []int
-	reduced := t.mark(dims)
+	reduced := t.dimSet(dims)
 	for i, size := range t.Shape() {
 		if reduced.has(i) {
 			gone = append(gone, i)
@@ -236,8 +238,8 @@ func (r reduction) onDevice(t *Tensor, dims []int, to DType) *Tensor {
 	}
 	result := emptyOn(t.Device(), to, shape...)
 	in, out := t.operand(), result.operand()
-	out.Shape, in.Strides = merged(pick(nil, t.Shape(), kept), pick(nil, t.Strides(), kept))
-	shape, strides := merged(pick(nil, t.Shape(), gone), pick(nil, t.Strides(), gone))
+	out.Shape, in.Strides = mergeDims(appendPicked(nil, t.Shape(), kept), appendPicked(nil, t.Strides(), kept))
+	shape, strides := mergeDims(appendPicked(nil, t.Shape(), gone), appendPicked(nil, t.Strides(), gone))
 	in.Shape, in.Strides = slices.Concat(out.Shape, shape), slices.Concat(in.Strides, strides)
 	out.Strides = rowMajor(out.Shape)
 	must(wrapOp(r, t.Device(), computerOn(t.Device()).Reduce(device.Reduction(r), out, in)))
@@ -245,8 +247,8 @@ func (r reduction) onDevice(t *Tensor, dims []int, to DType) *Tensor {
 	return result
 }
 
-// merged returns an equivalent layout with as few dimensions as possible.
-func merged(shape, strides []int) (sizes, steps []int) {
+// mergeDims returns an equivalent layout with as few dimensions as possible.
+func mergeDims(shape, strides []int) (sizes, steps []int) {
 	var dims []device.Dim[int]
 	for i, n := range shape {
 		if n != 1 {
@@ -272,7 +274,7 @@ func (t *Tensor) multiplyOnDevice(x, y *Tensor, batch []int, beta float64) {
 		return
 	}
 	n := product(batch)
-	a, b := x.batched(batch, n), y.batched(batch, n)
+	a, b := x.uniformBatch(batch, n), y.uniformBatch(batch, n)
 	out := t.operand()
 	out.Shape = []int{n, t.Dim(-2), t.Dim(-1)}
 	out.Strides = rowMajor(out.Shape)
@@ -287,19 +289,20 @@ type name string
 
 func (n name) String() string { return string(n) }
 
-// batched returns the n matrices of t with a single stride between them, as a view if possible.
-func (t *Tensor) batched(batch []int, n int) *Tensor {
+// uniformBatch returns the n matrices of t with a single stride between them, as a view if
+// possible.
+func (t *Tensor) uniformBatch(batch []int, n int) *Tensor {
 	rows, cols := t.Dim(-2), t.Dim(-1)
-	wide := t.peek(append(slices.Clone(batch), rows, cols), nil, t.offset)
-	t.stretch(wide.Strides(), wide.Shape())
+	wide := t.borrowView(append(slices.Clone(batch), rows, cols), nil, t.offset)
+	t.appendBroadcastStrides(wide.Strides(), wide.Shape())
 	matrix := wide.Strides()[len(batch):]
-	if trans, ld, _ := t.leading(); trans {
+	if trans, ld, _ := t.gemmLayout(); trans {
 		matrix[0], matrix[1] = 1, ld
 	} else {
 		matrix[0], matrix[1] = ld, 1
 	}
 	last := len(batch)
-	sizes, steps := merged(wide.Shape()[:last], wide.Strides()[:last])
+	sizes, steps := mergeDims(wide.Shape()[:last], wide.Strides()[:last])
 	switch len(sizes) {
 	case 0:
 		steps = []int{0}
@@ -308,7 +311,7 @@ func (t *Tensor) batched(batch []int, n int) *Tensor {
 		dense := wide.Clone()
 		return newTensor(dense.store(), t.dtype, []int{n, rows, cols}, rowMajor([]int{n, rows, cols}), 0)
 	}
-	return t.peek([]int{n, rows, cols}, append(steps, matrix...), t.offset)
+	return t.borrowView([]int{n, rows, cols}, append(steps, matrix...), t.offset)
 }
 
 // gatherOnDevice and scatterOnDevice implement gather and scatter on a device. The caller must have
@@ -328,7 +331,7 @@ func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	}
 	runtime.KeepAlive(t)
 	runtime.KeepAlive(idx)
-	inRange(what, t, n, i, found, err)
+	checkIndexReport(what, t, n, i, found, err)
 }
 
 func (t *Tensor) scatterOnDevice(what string, dim int, idx, src *Tensor, add bool) {
@@ -337,19 +340,19 @@ func (t *Tensor) scatterOnDevice(what string, dim int, idx, src *Tensor, add boo
 	}
 	n, dev := t.Shape()[dim], computerOf(t, idx, src)
 	i, found, err := dev.Outside(idx.operand(), 0, int64(n), func() {})
-	inRange(what, t, n, i, found, err)
-	from := src.peek(idx.Shape(), src.Strides(), src.offset)
+	checkIndexReport(what, t, n, i, found, err)
+	from := src.borrowView(idx.Shape(), src.Strides(), src.offset)
 	must(wrapOp(name(what), t.Device(), dev.Scatter(t.operand(), from.operand(), idx.operand(), dim, add)))
 	runtime.KeepAlive(src)
 	runtime.KeepAlive(idx)
 	t.Touch()
 }
 
-// inRange panics if a device failed or found an index outside the range from 0 to n-1.
-func inRange(what string, t *Tensor, n int, i int64, found bool, err error) {
+// checkIndexReport panics if a device failed or found an index outside the range from 0 to n-1.
+func checkIndexReport(what string, t *Tensor, n int, i int64, found bool, err error) {
 	must(wrapOp(name(what), t.Device(), err))
 	if found {
-		place(int(i), n, what)
+		resolveIndex(int(i), n, what)
 	}
 }
 
@@ -357,7 +360,7 @@ func inRange(what string, t *Tensor, n int, i int64, found bool, err error) {
 func (t *Tensor) generate(s device.Sequence) *Tensor {
 	dt := t.dtype
 	if s.Kind != device.RandomInteger {
-		dt = dt.computed()
+		dt = dt.computeDType()
 	}
 	if t.Numel() == 0 {
 		return t

@@ -7,18 +7,18 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// overMemory returns a tensor over existing device memory. The first element is offset elements
-// after the start. strides are in elements; nil means row-major. overMemory takes ownership of m: m
+// tensorOver returns a tensor over existing device memory. The first element is offset elements
+// after the start. strides are in elements; nil means row-major. tensorOver takes ownership of m: m
 // ends with the tensor, or at once if there is an error. The error wraps ErrDType or ErrLayout.
-func overMemory(m device.Memory, dt DType, shape, strides []int, offset int) (*Tensor, error) {
+func tensorOver(m device.Memory, dt DType, shape, strides []int, offset int) (*Tensor, error) {
 	if strides == nil {
 		strides = rowMajor(shape)
 	}
-	t, err := layOut(dt, shape, strides, offset, m.Size())
+	t, err := newUnbacked(dt, shape, strides, offset, m.Size())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("tensor on %v: %w", m.Device(), err), m.End())
 	}
-	s, err := settleOn(m)
+	s, err := storageOn(m)
 	if err != nil {
 		return nil, err
 	}

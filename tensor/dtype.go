@@ -119,14 +119,14 @@ func DTypeOf[T Elem]() DType {
 	return Complex128
 }
 
-// typed reinterprets bytes as elements of type T.
-func typed[T any](b []byte) []T {
+// bytesAs reinterprets bytes as elements of type T.
+func bytesAs[T any](b []byte) []T {
 	var zero T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
 }
 
-// raw reinterprets elements as bytes.
-func raw[T any](s []T) []byte {
+// rawBytes reinterprets elements as bytes.
+func rawBytes[T any](s []T) []byte {
 	var zero T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))
 }

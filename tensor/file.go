@@ -60,7 +60,7 @@ func FromFile(path string, shared bool, dt DType, shape ...int) (*Tensor, error)
 }
 
 func fromFile(path string, shared bool, dt DType, shape []int) (*Tensor, error) {
-	t, err := layOut(dt, shape, rowMajor(shape), 0, 1<<50)
+	t, err := newUnbacked(dt, shape, rowMajor(shape), 0, 1<<50)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func fromFile(path string, shared bool, dt DType, shape []int) (*Tensor, error) 
 	if err != nil {
 		return nil, err
 	}
-	t.hold(files.house(f))
+	t.setStorage(files.storageOf(f))
 	return t, nil
 }
 
@@ -107,7 +107,7 @@ func (f *file) mapIn(extend bool, size int) error {
 	case info.Size() < int64(size) && !extend:
 		return f.sizeMismatch(info.Size(), int64(size), "file is too short")
 	case info.Size() < int64(size):
-		if err := lengthen(f.File, int64(size)); err != nil {
+		if err := extendFile(f.File, int64(size)); err != nil {
 			return err
 		}
 	}
@@ -122,12 +122,12 @@ func (f *file) mapIn(extend bool, size int) error {
 	return err
 }
 
-// end unmaps the file. It is idempotent.
-func (f *file) end() error {
+// releaseMemory unmaps the file. It is idempotent.
+func (f *file) releaseMemory() error {
 	if f.ended.Swap(true) {
 		return nil
 	}
-	files.drop(f)
+	files.removeFile(f)
 	err := f.Close()
 	if len(f.bytes) > 0 {
 		err = errors.Join(err, sys.Unmap(f.bytes))
@@ -135,9 +135,9 @@ func (f *file) end() error {
 	return err
 }
 
-// lengthen extends a file and allocates its disk blocks if the file system supports this, because a
-// full disk under a mapping is a memory fault.
-func lengthen(f *os.File, size int64) error {
+// extendFile extends a file and allocates its disk blocks if the file system supports this, because
+// a full disk under a mapping is a memory fault.
+func extendFile(f *os.File, size int64) error {
 	if err := f.Truncate(size); err != nil {
 		return err
 	}
@@ -149,12 +149,12 @@ func lengthen(f *os.File, size int64) error {
 
 // check panics if the file has been truncated.
 func (f *file) check() {
-	if err := f.short(); err != nil {
+	if err := f.truncatedError(); err != nil {
 		panic(err)
 	}
 }
 
-func (f *file) short() error {
+func (f *file) truncatedError() error {
 	info, err := f.Stat()
 	if err == nil && info.Size() < int64(len(f.bytes)) {
 		return f.sizeMismatch(info.Size(), int64(len(f.bytes)), "file was truncated")
@@ -171,17 +171,17 @@ type fileTable struct {
 	open map[*file]weak.Pointer[Storage]
 }
 
-// house returns the storage of f with one more reference. It closes f if the file is already mapped
-// by another storage.
-func (t *fileTable) house(f *file) *Storage {
-	s := t.enter(f)
+// storageOf returns the storage of f with one more reference. It closes f if the file is already
+// mapped by another storage.
+func (t *fileTable) storageOf(f *file) *Storage {
+	s := t.addFile(f)
 	if s.mem.Load().lease != f {
-		f.end()
+		f.releaseMemory()
 	}
 	return s
 }
 
-func (t *fileTable) enter(f *file) *Storage {
+func (t *fileTable) addFile(f *file) *Storage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for old, w := range t.open {
@@ -199,28 +199,28 @@ func (t *fileTable) enter(f *file) *Storage {
 	return s
 }
 
-// know registers f, so that fault can find it.
-func (t *fileTable) know(f *file, s *Storage) {
+// registerFile registers f, so that fault can find it.
+func (t *fileTable) registerFile(f *file, s *Storage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open[f] = weak.Make(s)
 }
 
-func (t *fileTable) drop(f *file) {
+func (t *fileTable) removeFile(f *file) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.open, f)
 }
 
-// fault returns the error for a failed access at an address, or nil if the address is not in a
+// faultError returns the error for a failed access at an address, or nil if the address is not in a
 // truncated file.
-func (t *fileTable) fault(at uintptr) error {
+func (t *fileTable) faultError(at uintptr) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for f := range t.open {
 		from := uintptr(unsafe.Pointer(unsafe.SliceData(f.bytes)))
 		if at >= from && at-from < uintptr(len(f.bytes)) {
-			return f.short()
+			return f.truncatedError()
 		}
 	}
 	return nil
@@ -248,7 +248,7 @@ func readFile(d *codec.Decoder) (*Storage, error) {
 	if id.Inode, err = d.Uint(); err != nil {
 		return nil, err
 	}
-	size, err := natural(d)
+	size, err := decodeSize(d)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func readFile(d *codec.Decoder) (*Storage, error) {
 	}
 	if f.id != id {
 		return nil, errors.Join(misfitOf(path, int64(size), int64(size),
-			"not the file that the sender mapped"), f.end())
+			"not the file that the sender mapped"), f.releaseMemory())
 	}
-	return files.house(f), nil
+	return files.storageOf(f), nil
 }

@@ -32,9 +32,9 @@ func (r reduction) String() string { return device.Reduction(r).String() }
 // A foldFunc sets each element of out to the reduction of one row of n elements.
 type foldFunc = func(out, rows []byte, n int)
 
-func folding[T, R any](f func(row []T) R) foldFunc {
+func rowFold[T, R any](f func(row []T) R) foldFunc {
 	return func(out, rows []byte, n int) {
-		r, x := typed[R](out), typed[T](rows)
+		r, x := bytesAs[R](out), bytesAs[T](rows)
 		for i := range r {
 			r[i] = f(x[i*n : (i+1)*n])
 		}
@@ -45,9 +45,9 @@ func folding[T, R any](f func(row []T) R) foldFunc {
 // apart. If exact is true, it must be exact even if this is slower.
 type columnsFunc = func(rows, cols int, x []byte, ld int, to []byte, exact bool)
 
-func columns[T any](f func(rows, cols int, x []T, ld int, to []T)) columnsFunc {
+func columnFold[T any](f func(rows, cols int, x []T, ld int, to []T)) columnsFunc {
 	return func(rows, cols int, x []byte, ld int, to []byte, _ bool) {
-		f(rows, cols, typed[T](x), ld, typed[T](to))
+		f(rows, cols, bytesAs[T](x), ld, bytesAs[T](to))
 	}
 }
 
@@ -59,10 +59,10 @@ type fold struct {
 	again   foldFunc // reduces the results of parts of a row; may be nil
 }
 
-// on returns the fold for elements of dt. It panics if r is not defined for dt.
-func (r reduction) on(dt DType) fold {
-	in := dt.computed()
-	n := in.numeric()
+// foldFor returns the fold for elements of dt. It panics if r is not defined for dt.
+func (r reduction) foldFor(dt DType) fold {
+	in := dt.computeDType()
+	n := in.numericLoops()
 	f := fold{in: in, out: in, run: n.folds[r], sums: r == redSum}
 	switch r {
 	case redSum, redProd, redVar:
@@ -71,7 +71,7 @@ func (r reduction) on(dt DType) fold {
 		f.out = Int64
 	}
 	if _, ok := combines[r]; ok {
-		f.again = f.out.numeric().folds[r]
+		f.again = f.out.numericLoops().folds[r]
 	}
 	if f.run == nil {
 		misuse(ErrOperand, "%v is not defined for a tensor of %v: convert it with To first", r, dt)
@@ -82,54 +82,54 @@ func (r reduction) on(dt DType) fold {
 // combines maps a reduction to the operation that combines the results of two parts of a row.
 var combines = map[reduction]op{redSum: opAdd, redProd: opMul, redMax: opMaximum, redMin: opMinimum}
 
-// wideRow is the minimum number of elements for which adding whole rows is faster than copying
+// hasWideRow is the minimum number of elements for which adding whole rows is faster than copying
 // columns into rows.
 const wideRow = 64
 
-// of reduces the given dimensions of t, or all dimensions if there are none.
-func (r reduction) of(t *Tensor, dims []int) *Tensor { return backendOf(t).reduce(r, t, dims) }
+// reduceDims reduces the given dimensions of t, or all dimensions if there are none.
+func (r reduction) reduceDims(t *Tensor, dims []int) *Tensor { return backendOf(t).reduce(r, t, dims) }
 
-// loops implements of on the host. If partial results can be combined, it reduces the last
+// reduceLoops implements of on the host. If partial results can be combined, it reduces the last
 // dimensions first, because their elements are often adjacent and the intermediate result is small.
-func (r reduction) loops(t *Tensor, reduced axes) *Tensor {
-	f := r.on(t.dtype)
+func (r reduction) reduceLoops(t *Tensor, reduced axes) *Tensor {
+	f := r.foldFor(t.dtype)
 	combine, ok := combines[r]
 	first, last := bits.TrailingZeros64(uint64(reduced)), len(t.Shape())
 	for last > 0 && reduced.has(last-1) {
 		last--
 	}
 	switch {
-	case r.idempotent() && t.repeatsIn(reduced):
-		once := t.once(reduced)
-		defer once.forget()
-		return r.loops(once, reduced)
-	case ok && last < len(t.Shape()) && t.Numel() > 0 && t.wideRow(reduced):
+	case r.isIdempotent() && t.repeatsAlong(reduced):
+		once := t.withoutRepeats(reduced)
+		defer once.releaseView()
+		return r.reduceLoops(once, reduced)
+	case ok && last < len(t.Shape()) && t.Numel() > 0 && t.hasWideRow(reduced):
 		return r.firstDims(t, reduced)
 	case !ok || first >= last || t.Numel() == 0: // only last dimensions are reduced
-	case t.gaps() && t.Numel() > chunk: // an ordered copy is faster than a copy of columns as rows
+	case t.hasGaps() && t.Numel() > chunk: // an ordered copy is faster than a copy of columns as rows
 		dense := Empty(t.dtype, t.Shape()...).CopyFrom(t)
 		defer dense.release()
-		return r.loops(dense, reduced)
+		return r.reduceLoops(dense, reduced)
 	case last < len(t.Shape()):
-		part := f.over(t, reduced>>last<<last)
-		return part.become(r.loops(part, reduced&(1<<last-1)))
-	case t.wideRow(reduced) && slices.Min(t.Strides()) > 0:
-		part := f.combined(r, combine, t, first)
+		part := f.reduceRows(t, reduced>>last<<last)
+		return part.replaceWith(r.reduceLoops(part, reduced&(1<<last-1)))
+	case t.hasWideRow(reduced) && slices.Min(t.Strides()) > 0:
+		part := f.combineSlices(r, combine, t, first)
 		if rest := reduced >> (first + 1) << first; rest != 0 {
-			return part.become(r.loops(part, rest))
+			return part.replaceWith(r.reduceLoops(part, rest))
 		}
 		return part
 	}
-	return f.over(t, reduced)
+	return f.reduceRows(t, reduced)
 }
 
-// idempotent reports whether duplicates of an element do not change the result.
-func (r reduction) idempotent() bool {
+// isIdempotent reports whether duplicates of an element do not change the result.
+func (r reduction) isIdempotent() bool {
 	return r == redMax || r == redMin || r == redArgmax || r == redArgmin
 }
 
-// repeatsIn reports whether elements repeat along one of the dimensions, as after Expand.
-func (t *Tensor) repeatsIn(dims axes) bool {
+// repeatsAlong reports whether elements repeat along one of the dimensions, as after Expand.
+func (t *Tensor) repeatsAlong(dims axes) bool {
 	for d, n := range t.Shape() {
 		if dims.has(d) && n > 1 && t.Strides()[d] == 0 {
 			return true
@@ -138,9 +138,9 @@ func (t *Tensor) repeatsIn(dims axes) bool {
 	return false
 }
 
-// once returns a view of t with size 1 in those of the given dimensions along which elements
-// repeat. The caller must forget it.
-func (t *Tensor) once(dims axes) *Tensor {
+// withoutRepeats returns a view of t with size 1 in those of the given dimensions along which
+// elements repeat. The caller must forget it.
+func (t *Tensor) withoutRepeats(dims axes) *Tensor {
 	var room [2 * fewDims]int
 	shape := append(room[:0], t.Shape()...)
 	for d, n := range shape {
@@ -148,12 +148,12 @@ func (t *Tensor) once(dims axes) *Tensor {
 			shape[d] = min(n, 1)
 		}
 	}
-	return t.peek(shape, t.Strides(), t.offset)
+	return t.borrowView(shape, t.Strides(), t.offset)
 }
 
-// wideRow reports whether the last dimensions that are not reduced form adjacent rows of at least
-// wideRow elements.
-func (t *Tensor) wideRow(reduced axes) bool {
+// hasWideRow reports whether the last dimensions that are not reduced form adjacent rows of at
+// least hasWideRow elements.
+func (t *Tensor) hasWideRow(reduced axes) bool {
 	n := 1
 	for d := len(t.Shape()) - 1; d >= 0; d-- {
 		if reduced.has(d) {
@@ -170,8 +170,8 @@ func (t *Tensor) wideRow(reduced axes) bool {
 	return n >= wideRow
 }
 
-// gaps reports whether no two elements are adjacent in memory.
-func (t *Tensor) gaps() bool {
+// hasGaps reports whether no two elements are adjacent in memory.
+func (t *Tensor) hasGaps() bool {
 	for d, step := range t.Strides() {
 		if step <= 1 && t.Shape()[d] > 1 {
 			return false
@@ -191,9 +191,10 @@ func (r reduction) firstDims(t *Tensor, reduced axes) *Tensor {
 			}
 		}
 	}
-	turned := t.peek(pick(room[1][:0], t.Shape(), order), pick(room[2][:0], t.Strides(), order), t.offset)
-	defer turned.forget()
-	return r.loops(turned, 1<<n-1)
+	turned := t.borrowView(appendPicked(room[1][:0], t.Shape(), order),
+		appendPicked(room[2][:0], t.Strides(), order), t.offset)
+	defer turned.releaseView()
+	return r.reduceLoops(turned, 1<<n-1)
 }
 
 // axes is a bit set of dimensions.
@@ -201,17 +202,17 @@ type axes uint64
 
 func (a axes) has(i int) bool { return a>>i&1 != 0 }
 
-// combined reduces dimension dim of t with o, one slice after the other.
-func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
+// combineSlices reduces dimension dim of t with o, one slice after the other.
+func (f fold) combineSlices(r reduction, o op, t *Tensor, dim int) *Tensor {
 	var room [4][2 * fewDims]int
 	shape := slices.Delete(append(room[0][:0], t.Shape()...), dim, dim+1)
 	strides := slices.Delete(append(room[1][:0], t.Strides()...), dim, dim+1)
-	begin := t.peek(shape, strides, t.offset)
-	defer begin.forget()
+	begin := t.borrowView(shape, strides, t.offset)
+	defer begin.releaseView()
 	out := Empty(f.out, shape...)
 	start := func() { out.CopyFrom(begin) }
 	skip := 1 // the initial value of out
-	if r == redSum && f.in.numeric().columns[r] != nil {
+	if r == redSum && f.in.numericLoops().columns[r] != nil {
 		start, skip = func() { out.Zero() }, 0
 	}
 	start()
@@ -223,33 +224,34 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 	rest[dim] -= skip
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	from, to := t.peek(rest, t.Strides(), t.offset+skip*t.Strides()[dim]), out.peek(rest, over, 0)
+	from, to := t.borrowView(rest, t.Strides(), t.offset+skip*t.Strides()[dim]), out.borrowView(rest, over, 0)
 	w := newWalk(bufs.dims[:], from, []*Tensor{to})
-	from.forget()
-	to.forget()
+	from.releaseView()
+	to.releaseView()
 	row := w.dims[len(w.dims)-1]
-	sums, size := out.span(), f.out.Size()
+	sums, size := out.contiguousBytes(), f.out.Size()
 	defer runtime.KeepAlive(t)
-	if do := f.in.numeric().columns[r]; do != nil && t.dtype == f.in && row.Steps[output] == 1 && row.Steps[0] == 1 {
+	if do := f.in.numericLoops().columns[r]; do != nil && t.dtype == f.in && row.Steps[output] == 1 &&
+		row.Steps[0] == 1 {
 		from, rows, ld := t.bytes(), 1, 0
 		if d := len(w.dims) - 2; d >= 0 && w.dims[d].Steps[0] == 0 { // rows with common sums
 			rows, ld = w.dims[d].Size, w.dims[d].Steps[output]
 			w.dims = slices.Delete(w.dims, d, d+1)
 		}
 		add := func(exact bool) {
-			w.rows(func(to, _, _, at int) {
+			w.eachRow(func(to, _, _, at int) {
 				do(rows, row.Size, from[at*t.dtype.Size():], ld, sums[to*size:], exact)
 			})
 		}
-		if add(false); r == redSum && !kernel.Finite(typed[float64](sums)) {
+		if add(false); r == redSum && !kernel.Finite(bytesAs[float64](sums)) {
 			start()
 			add(true)
 		}
 		return out
 	}
 	x := newOperand(t, f.out, row.Steps[output], bufs.rows[0][:chunk*size], false)
-	step := o.rows(f.out).run
-	w.rows(func(to, _, _, at int) {
+	step := o.loopsFor(f.out).run
+	w.eachRow(func(to, _, _, at int) {
 		for from := 0; from < row.Size; from += chunk {
 			n := min(chunk, row.Size-from)
 			sum := sums[(to+from)*size:][:n*size]
@@ -259,9 +261,9 @@ func (f fold) combined(r reduction, o op, t *Tensor, dim int) *Tensor {
 	return out
 }
 
-// over arranges the dimensions as rows, which costs a copy unless they are rows already, and
+// reduceRows arranges the dimensions as rows, which costs a copy unless they are rows already, and
 // reduces the rows. Reduced dimensions may have any order, so it uses their memory order.
-func (f fold) over(t *Tensor, reduced axes) *Tensor {
+func (f fold) reduceRows(t *Tensor, reduced axes) *Tensor {
 	var room [2][2 * fewDims]int
 	order, shape := room[0][:0], room[1][:0]
 	n := 1
@@ -281,38 +283,39 @@ func (f fold) over(t *Tensor, reduced axes) *Tensor {
 	if t.dtype != f.in && (n <= pieceOf(f.in) || f.again != nil) {
 		rows := t.rowsOf(t.dtype, order)
 		if !f.sums || !shortSums(out, rows, n) {
-			f.pieces(out, rows, n)
+			f.reducePieces(out, rows, n)
 		}
-		rows.done(t)
+		rows.releaseRows(t)
 		return out
 	}
-	if t.dtype == f.in && f.inPlace(out, t, order, n) {
+	if t.dtype == f.in && f.reduceInPlace(out, t, order, n) {
 		return out
 	}
 	rows := t.rowsOf(f.in, order)
-	f.run(out.span(), rows.span(), n)
-	rows.done(t)
+	f.run(out.contiguousBytes(), rows.contiguousBytes(), n)
+	rows.releaseRows(t)
 	return out
 }
 
-// inPlace reduces rows of n elements without a copy, one by one, if each row is contiguous. It
-// returns false for rows that are short or adjacent, because these should be reduced together.
-func (f fold) inPlace(out, t *Tensor, order []int, n int) bool {
+// reduceInPlace reduces rows of n elements without a copy, one by one, if each row is contiguous.
+// It returns false for rows that are short or adjacent, because these should be reduced together.
+func (f fold) reduceInPlace(out, t *Tensor, order []int, n int) bool {
 	var room [2][2 * fewDims]int
-	rows := t.peek(pick(room[0][:0], t.Shape(), order), pick(room[1][:0], t.Strides(), order), t.offset)
-	defer rows.forget()
+	rows := t.borrowView(appendPicked(room[0][:0], t.Shape(), order), appendPicked(room[1][:0], t.Strides(), order),
+		t.offset)
+	defer rows.releaseView()
 	kept := len(out.Shape())
-	row := rows.peek(rows.Shape()[kept:], rows.Strides()[kept:], 0)
-	defer row.forget()
+	row := rows.borrowView(rows.Shape()[kept:], rows.Strides()[kept:], 0)
+	defer row.releaseView()
 	if n <= shortRow || rows.IsContiguous() || !row.IsContiguous() || out.Numel() == 0 {
 		return false
 	}
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	begins := rows.peek(rows.Shape()[:kept], rows.Strides()[:kept], t.offset)
-	defer begins.forget()
+	begins := rows.borrowView(rows.Shape()[:kept], rows.Strides()[:kept], t.offset)
+	defer begins.releaseView()
 	w := newWalk(bufs.dims[:], out, []*Tensor{begins})
-	from, to, size, wide := t.bytes(), out.span(), t.dtype.Size(), f.out.Size()
+	from, to, size, wide := t.bytes(), out.contiguousBytes(), t.dtype.Size(), f.out.Size()
 	w.visit(len(w.dims), func(at, _, _, sum int) { f.run(to[sum*wide:][:wide], from[at*size:][:n*size], n) })
 	runtime.KeepAlive(t)
 	return true
@@ -322,13 +325,13 @@ func (f fold) inPlace(out, t *Tensor, order []int, n int) bool {
 // reduced.
 func pieceOf(dt DType) int { return chunk * 16 / dt.Size() }
 
-// pieces converts and reduces rows of n elements of another dtype. It converts as many rows, or as
-// much of one row, as fits in a buffer.
-func (f fold) pieces(out, rows *Tensor, n int) {
+// reducePieces converts and reduces rows of n elements of another dtype. It converts as many rows,
+// or as much of one row, as fits in a buffer.
+func (f fold) reducePieces(out, rows *Tensor, n int) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	from, to, piece := rows.span(), out.span(), pieceOf(f.in)
-	convert, size, wide := caster(f.in, rows.dtype), rows.dtype.Size(), f.out.Size()
+	from, to, piece := rows.contiguousBytes(), out.contiguousBytes(), pieceOf(f.in)
+	convert, size, wide := castFuncFor(f.in, rows.dtype), rows.dtype.Size(), f.out.Size()
 	if n <= piece {
 		for many := piece / max(n, 1); len(to) > 0; {
 			count := min(many, len(to)/wide)
@@ -346,10 +349,10 @@ func (f fold) pieces(out, rows *Tensor, n int) {
 			count := min(piece, n-i*piece)
 			buf := bufs.rows[0][:count*f.in.Size()]
 			convert(buf, 1, from, 1, count)
-			f.run(parts.span()[i*wide:][:wide], buf, count)
+			f.run(parts.contiguousBytes()[i*wide:][:wide], buf, count)
 			from = from[count*size:]
 		}
-		f.again(to[:wide], parts.span(), parts.Numel())
+		f.again(to[:wide], parts.contiguousBytes(), parts.Numel())
 	}
 }
 
@@ -357,39 +360,40 @@ func (f fold) pieces(out, rows *Tensor, n int) {
 // view if possible. The caller must release it with done.
 func (t *Tensor) rowsOf(dt DType, order []int) *Tensor {
 	var room [2][2 * fewDims]int
-	rows := t.peek(pick(room[0][:0], t.Shape(), order), pick(room[1][:0], t.Strides(), order), t.offset)
+	rows := t.borrowView(appendPicked(room[0][:0], t.Shape(), order), appendPicked(room[1][:0], t.Strides(), order),
+		t.offset)
 	if t.dtype != dt || !rows.IsContiguous() {
 		dense := Empty(dt, rows.Shape()...).CopyFrom(rows)
-		rows.forget()
+		rows.releaseView()
 		return dense
 	}
 	return rows
 }
 
-// done releases rows, which rowsOf returned for t.
-func (rows *Tensor) done(t *Tensor) {
+// releaseRows releases rows, which rowsOf returned for t.
+func (rows *Tensor) releaseRows(t *Tensor) {
 	if rows.SameStorage(t) {
-		rows.forget()
+		rows.releaseView()
 	} else {
 		rows.release()
 	}
 	runtime.KeepAlive(t)
 }
 
-// pick appends the elements of s at the indices in order to room.
-func pick(room, s, order []int) []int {
+// appendPicked appends the elements of s at the indices in order to room.
+func appendPicked(room, s, order []int) []int {
 	for _, i := range order {
 		room = append(room, s[i])
 	}
 	return room
 }
 
-// mark returns the set of the given dimensions, or of all dimensions if there are none. A scalar
+// dimSet returns the set of the given dimensions, or of all dimensions if there are none. A scalar
 // has a dimension 0 here, as in PyTorch. It panics if a dimension is listed twice.
-func (t *Tensor) mark(dims []int) (named axes) {
+func (t *Tensor) dimSet(dims []int) (named axes) {
 	if len(t.Shape()) == 0 {
 		if len(dims) == 1 {
-			wrap(dims[0], 1, "dimension")
+			wrapIndex(dims[0], 1, "dimension")
 			dims = nil
 		}
 	}
@@ -397,7 +401,7 @@ func (t *Tensor) mark(dims []int) (named axes) {
 		return 1<<len(t.Shape()) - 1
 	}
 	for _, d := range dims {
-		if d = t.axis(d); named.has(d) {
+		if d = t.resolveDim(d); named.has(d) {
 			misuse(ErrIndex, "dimension %d is repeated in %v", d, slices.Clone(dims))
 		}
 		named |= 1 << d
@@ -405,9 +409,9 @@ func (t *Tensor) mark(dims []int) (named axes) {
 	return named
 }
 
-// count returns how many elements are reduced to one when dims are reduced.
-func (t *Tensor) count(dims []int) int {
-	n, named := 1, t.mark(dims)
+// countReduced returns how many elements are reduced to one when dims are reduced.
+func (t *Tensor) countReduced(dims []int) int {
+	n, named := 1, t.dimSet(dims)
 	for i, size := range t.Shape() {
 		if named.has(i) {
 			n *= size

@@ -7,8 +7,8 @@ import (
 )
 
 func complexFolds[T cplx](folds *[reductions]foldFunc) {
-	folds[redSum] = folding(complexSum[T])
-	folds[redProd] = folding(func(row []T) complex128 {
+	folds[redSum] = rowFold(complexSum[T])
+	folds[redProd] = rowFold(func(row []T) complex128 {
 		product := complex128(1)
 		for _, v := range row {
 			product *= complex128(v)
@@ -33,12 +33,12 @@ func complexSum[T cplx](row []T) (sum complex128) {
 }
 
 func orderedFolds[T ordered, A int64 | float64](folds *[reductions]foldFunc) {
-	folds[redSum] = folding(sumOf[T, A])
-	folds[redProd] = folding(productOf[T, A])
-	folds[redMax] = folding(func(row []T) T { return row[first(row, greater[T])] })
-	folds[redMin] = folding(func(row []T) T { return row[first(row, less[T])] })
-	folds[redArgmax] = folding(func(row []T) int64 { return first(row, greater[T]) })
-	folds[redArgmin] = folding(func(row []T) int64 { return first(row, less[T]) })
+	folds[redSum] = rowFold(sumOf[T, A])
+	folds[redProd] = rowFold(productOf[T, A])
+	folds[redMax] = rowFold(func(row []T) T { return row[firstIndex(row, isGreater[T])] })
+	folds[redMin] = rowFold(func(row []T) T { return row[firstIndex(row, isLess[T])] })
+	folds[redArgmax] = rowFold(func(row []T) int64 { return firstIndex(row, isGreater[T]) })
+	folds[redArgmin] = rowFold(func(row []T) int64 { return firstIndex(row, isLess[T]) })
 }
 
 // sumOf uses four accumulators for instruction-level parallelism.
@@ -73,14 +73,14 @@ func productOf[T ordered, A int64 | float64](row []T) A {
 
 // wholeFolds sets the folds of integers that have kernels.
 func wholeFolds[T integer](folds *[reductions]foldFunc) {
-	folds[redMax] = halving(kernel.Larger, func(row []T) T {
+	folds[redMax] = halvingFold(kernel.Larger, func(row []T) T {
 		best := row[0]
 		for _, v := range row {
 			best = max(best, v)
 		}
 		return best
 	})
-	folds[redMin] = halving(kernel.Smaller, func(row []T) T {
+	folds[redMin] = halvingFold(kernel.Smaller, func(row []T) T {
 		best := row[0]
 		for _, v := range row {
 			best = min(best, v)
@@ -89,17 +89,17 @@ func wholeFolds[T integer](folds *[reductions]foldFunc) {
 	})
 }
 
-// halving returns a fold that combines pieces of each row elementwise with the kernel w, and then
-// combines halves of the result. end reduces the few remaining elements, or the whole row if there
-// is no kernel.
-func halving[T integer](w kernel.Whole, end func(row []T) T) foldFunc {
+// halvingFold returns a fold that combines pieces of each row elementwise with the kernel w, and
+// then combines halves of the result. end reduces the few remaining elements, or the whole row if
+// there is no kernel.
+func halvingFold[T integer](w kernel.Whole, end func(row []T) T) foldFunc {
 	const piece, few = 256, 32
 	least := 32 / DTypeOf[T]().Size() // elements in a vector register
 	return func(out, rows []byte, each int) {
 		bufs := bufferPool.Get().(*buffers)
 		defer bufferPool.Put(bufs)
-		room := typed[T](bufs.rows[0][:])[:piece+few]
-		sums, x := typed[T](out), typed[T](rows)
+		room := bytesAs[T](bufs.rows[0][:])[:piece+few]
+		sums, x := bytesAs[T](out), bytesAs[T](rows)
 		for i := range sums {
 			row := x[i*each:][:each]
 			for len(row) >= max(2*least, few) {
@@ -122,12 +122,12 @@ func halving[T integer](w kernel.Whole, end func(row []T) T) foldFunc {
 
 // longFolds sets the folds of 64-bit integers.
 func longFolds(folds *[reductions]foldFunc) {
-	folds[redSum] = folding(kernel.SumLongs)
-	folds[redMax], folds[redMin] = folding(kernel.LargestLong), folding(kernel.SmallestLong)
+	folds[redSum] = rowFold(kernel.SumLongs)
+	folds[redMax], folds[redMin] = rowFold(kernel.LargestLong), rowFold(kernel.SmallestLong)
 }
 
-// first returns the index of the first element that precedes all others.
-func first[T ordered](row []T, before func(a, b T) bool) int64 {
+// firstIndex returns the index of the first element that precedes all others.
+func firstIndex[T ordered](row []T, before func(a, b T) bool) int64 {
 	best := 0
 	for i, v := range row {
 		if before(v, row[best]) {
@@ -143,7 +143,7 @@ func first[T ordered](row []T, before func(a, b T) bool) int64 {
 func placeOf[T float](best func(row []T) T, before func(a, b T) bool) func(row []T) int64 {
 	return func(row []T) int64 {
 		if len(row) < wideRow {
-			return first(row, before)
+			return firstIndex(row, before)
 		}
 		extreme := best(row)
 		for i, v := range row {
@@ -155,9 +155,9 @@ func placeOf[T float](best func(row []T) T, before func(a, b T) bool) func(row [
 	}
 }
 
-// greater and less order NaN before all other values.
-func greater[T ordered](a, b T) bool { return a > b || a != a && b == b }
-func less[T ordered](a, b T) bool    { return a < b || a != a && b == b }
+// isGreater and less order NaN before all other values.
+func isGreater[T ordered](a, b T) bool { return a > b || a != a && b == b }
+func isLess[T ordered](a, b T) bool    { return a < b || a != a && b == b }
 
 // varianceOf sums the squared deviations from the mean. The sum of deviations, which would be 0
 // without rounding errors, corrects the result (the corrected two-pass algorithm).

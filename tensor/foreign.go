@@ -10,13 +10,13 @@ import (
 
 func init() {
 	foreign.Provide(foreign.Tensors[*Tensor, *Storage]{
-		Adopt: lend, MapFile: mapFile, ReadFileAt: readFileAt, ReadFrom: readFrom,
-		LoanOf: (*Storage).loan, MoveTo: (*Storage).moveTo, OnClose: (*Storage).whenClosed,
-		Forget: forget, Check: check, Release: (*Tensor).release,
+		Adopt: adoptLoan, MapFile: mapFile, ReadFileAt: readFileAt, ReadFrom: readFrom,
+		LoanOf: (*Storage).loanOf, MoveTo: (*Storage).moveTo, OnClose: (*Storage).setOnClose,
+		Forget: dropPages, Check: check, Release: (*Tensor).release,
 		Look: func(t, v *Tensor, dims int, sizes, strides [4]int, offset int) {
-			t.look(v, sizes[:dims], strides[:dims], offset)
+			t.makeView(v, sizes[:dims], strides[:dims], offset)
 		},
-		LookAs: func(t, v *Tensor, dims int, sizes [4]int) bool { return t.lookAs(v, sizes[:dims]) },
+		LookAs: func(t, v *Tensor, dims int, sizes [4]int) bool { return t.makeViewAs(v, sizes[:dims]) },
 	})
 }
 
@@ -37,13 +37,13 @@ type loan struct {
 	once sync.Once
 }
 
-func (l *loan) end() (err error) {
+func (l *loan) releaseMemory() (err error) {
 	l.once.Do(func() { err = l.of.End() })
 	return err
 }
 
-// lend implements Adopt of package foreign.
-func lend(b []byte, l foreign.Loan) *Storage {
+// adoptLoan implements Adopt of package foreign.
+func adoptLoan(b []byte, l foreign.Loan) *Storage {
 	s := new(Storage)
 	s.setForeign(&memory{bytes: b, lease: &loan{of: l}})
 	return s
@@ -65,7 +65,7 @@ func readFrom(r io.Reader, n int) (*Tensor, error) {
 	}
 	t := Empty(Uint8, part)
 	for have := 0; ; {
-		if _, err := io.ReadFull(r, t.span()[have:]); err != nil {
+		if _, err := io.ReadFull(r, t.contiguousBytes()[have:]); err != nil {
 			t.Close()
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func readFrom(r io.Reader, n int) (*Tensor, error) {
 			return t, nil
 		}
 		more := Empty(Uint8, min(n, have*partGrows))
-		copy(more.span(), t.span())
+		copy(more.contiguousBytes(), t.contiguousBytes())
 		t.Close()
 		t = more
 	}
@@ -89,27 +89,27 @@ func (s *Storage) View(dt DType, shape, strides []int, offset int) (*Tensor, err
 		}
 		strides = rowMajor(shape)
 	}
-	t, err := layOut(dt, shape, strides, offset, s.mem.Load().size())
+	t, err := newUnbacked(dt, shape, strides, offset, s.mem.Load().size())
 	if err != nil {
 		return nil, fmt.Errorf("view storage: %w", err)
 	}
 	if !s.retainOpen() {
 		return nil, ErrClosed
 	}
-	t.hold(s)
-	t.describe()
+	t.setStorage(s)
+	t.describeBlock()
 	return t, nil
 }
 
-// whenClosed implements OnClose of package foreign.
-func (s *Storage) whenClosed(f func()) bool { return s.onClose.CompareAndSwap(nil, &f) }
+// setOnClose implements OnClose of package foreign.
+func (s *Storage) setOnClose(f func()) bool { return s.onClose.CompareAndSwap(nil, &f) }
 
 // Bytes returns the whole memory, or nil on a device. The slice is borrowed: the caller must keep a
 // tensor of the storage open.
 func (s *Storage) Bytes() []byte { return s.mem.Load().bytes }
 
-// loan implements LoanOf of package foreign.
-func (s *Storage) loan() foreign.Loan {
+// loanOf implements LoanOf of package foreign.
+func (s *Storage) loanOf() foreign.Loan {
 	if l, ok := s.mem.Load().lease.(*loan); ok {
 		return l.of
 	}

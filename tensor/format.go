@@ -34,16 +34,16 @@ func floatFormat(values []float64) format {
 	}
 	f.scientific = greatest/least > 1000 || greatest > 1e8 || !f.whole && least < 1e-4
 	for _, v := range normal {
-		f.width = max(f.width, len(f.bare(v)))
+		f.width = max(f.width, len(f.formatUnpadded(v)))
 	}
 	return f
 }
 
-func (f format) text(v float64) string { return f.pad(f.bare(v)) }
+func (f format) formatNumber(v float64) string { return f.pad(f.formatUnpadded(v)) }
 
 func (f format) pad(s string) string { return strings.Repeat(" ", max(0, f.width-len(s))) + s }
 
-func (f format) bare(v float64) string {
+func (f format) formatUnpadded(v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return "nan"

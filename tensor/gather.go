@@ -25,28 +25,28 @@ type visitor struct {
 // placesPool contains buffers for positions.
 var placesPool = sync.Pool{New: func() any { return new([chunk]int) }}
 
-// along calls v for each element of idx, which must be Int64. It pairs the element of o at the same
-// indices with the element of t at these indices, with the index along dim replaced by the element
-// of idx. The other dimensions of idx must not be larger than the dimensions of t and o.
-func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
-	dim = t.wantAlong(what, dim, idx, o)
+// eachIndex calls v for each element of idx, which must be Int64. It pairs the element of o at the
+// same indices with the element of t at these indices, with the index along dim replaced by the
+// element of idx. The other dimensions of idx must not be larger than the dimensions of t and o.
+func (t *Tensor) eachIndex(what string, dim int, idx, o *Tensor, v visitor) {
+	dim = t.requireAlong(what, dim, idx, o)
 	var few [2 * fewDims]int
 	strides := append(few[:0], t.Strides()...)
 	strides[dim] = 0
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	frame, flat := o.peek(idx.Shape(), o.Strides(), o.offset), t.peek(idx.Shape(), strides, t.offset)
+	frame, flat := o.borrowView(idx.Shape(), o.Strides(), o.offset), t.borrowView(idx.Shape(), strides, t.offset)
 	w := newWalk(bufs.dims[:], frame, []*Tensor{idx, flat})
-	frame.forget()
-	flat.forget()
+	frame.releaseView()
+	flat.releaseView()
 	row := w.dims[len(w.dims)-1]
-	index, size, stride := typed[int64](idx.bytes()), t.Shape()[dim], t.Strides()[dim]
+	index, size, stride := bytesAs[int64](idx.bytes()), t.Shape()[dim], t.Strides()[dim]
 	room, known, places := placesPool.Get().(*[chunk]int), -1, []int(nil)
 	plain := row.Steps[1] == 0 && stride == 1 && strconv.IntSize == 64 // indices are positions
 	defer placesPool.Put(room)
-	w.rows(func(at, base, _, to int) {
+	w.eachRow(func(at, base, _, to int) {
 		if row.Steps[0] == 0 { // one index for the whole row
-			k := place(int(index[at]), size, what)
+			k := resolveIndex(int(index[at]), size, what)
 			v.neighbours(base+k*stride, row.Steps[1], to, row.Steps[output], row.Size)
 			return
 		}
@@ -62,7 +62,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 				}
 				known, places = first, room[:n]
 				if plain {
-					places = typed[int](raw(few))
+					places = bytesAs[int](rawBytes(few))
 					break
 				}
 				for i, k := range few {
@@ -73,7 +73,7 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 				for i := range places {
 					k := int(index[first+i*row.Steps[0]])
 					if uint(k) >= uint(size) {
-						k = place(k, size, what)
+						k = resolveIndex(k, size, what)
 					}
 					places[i] = i*row.Steps[1] + k*stride
 				}
@@ -86,36 +86,36 @@ func (t *Tensor) along(what string, dim int, idx, o *Tensor, v visitor) {
 	runtime.KeepAlive(o)
 }
 
-// place returns index k, or panics if it is out of range. Negative indices are out of range, as in
-// PyTorch.
-func place(k, n int, what string) int {
+// resolveIndex returns index k, or panics if it is out of range. Negative indices are out of range,
+// as in PyTorch.
+func resolveIndex(k, n int, what string) int {
 	if k < 0 || k >= n {
 		misuse(ErrIndex, "%s: index %d is out of range [0, %d)", what, k, n)
 	}
 	return k
 }
 
-// line returns t, or a one-dimensional view of a scalar. The caller must release it with unline.
-func (t *Tensor) line() *Tensor {
+// asLine returns t, or a one-dimensional view of a scalar. The caller must release it with unline.
+func (t *Tensor) asLine() *Tensor {
 	if len(t.Shape()) > 0 {
 		return t
 	}
-	return t.peek([]int{1}, []int{1}, t.offset)
+	return t.borrowView([]int{1}, []int{1}, t.offset)
 }
 
-// unline releases line, which t.line returned.
-func (line *Tensor) unline(t *Tensor) {
+// releaseLine releases line, which t.asLine returned.
+func (line *Tensor) releaseLine(t *Tensor) {
 	if line != t {
-		line.forget()
+		line.releaseView()
 	}
 	runtime.KeepAlive(t)
 }
 
-// wantAlong panics if along does not accept the shapes or dtypes. It returns dim counted from the
-// start.
-func (t *Tensor) wantAlong(what string, dim int, idx, o *Tensor) int {
-	idx.want(Int64)
-	dim = t.axis(dim)
+// requireAlong panics if eachIndex does not accept the shapes or dtypes. It returns dim counted
+// from the start.
+func (t *Tensor) requireAlong(what string, dim int, idx, o *Tensor) int {
+	idx.requireDType(Int64)
+	dim = t.resolveDim(dim)
 	if len(idx.Shape()) != len(t.Shape()) || len(o.Shape()) != len(t.Shape()) {
 		misuse(ErrShape, "%s: tensor of shape %v and indices of shape %v: want equal numbers of dimensions",
 			what, t.Shape(), idx.Shape())
@@ -137,24 +137,24 @@ func Gather(t *Tensor, dim int, idx *Tensor) *Tensor { return t.gather("Gather",
 
 func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
 	out := emptyFor(t.dtype, idx.Shape(), t, idx)
-	from, at, to := t.line(), idx.line(), out.line()
-	if idx.want(Int64); idx.Numel() == 0 { // may have any shape, as in PyTorch
-		from.axis(dim)
+	from, at, to := t.asLine(), idx.asLine(), out.asLine()
+	if idx.requireDType(Int64); idx.Numel() == 0 { // may have any shape, as in PyTorch
+		from.resolveDim(dim)
 	} else {
 		backendOf(t).gather(what, from, dim, at, to)
 	}
-	from.unline(t)
-	at.unline(idx)
-	to.unline(out)
+	from.releaseLine(t)
+	at.releaseLine(idx)
+	to.releaseLine(out)
 	return out
 }
 
 // gatherLoops implements gather on the host.
 func (t *Tensor) gatherLoops(what string, dim int, idx, out *Tensor) {
-	size, src, dst, move := t.dtype.Size(), t.bytes(), out.span(), copier(t.dtype.Size())
-	gather := bySize(size, gathering[uint8], gathering[uint16], gathering4, gathering[uint64],
-		gathering[complex128])
-	t.along(what, dim, idx, out, visitor{
+	size, src, dst, move := t.dtype.Size(), t.bytes(), out.contiguousBytes(), copyFunc(t.dtype.Size())
+	gather := bySize(size, gatherElements[uint8], gatherElements[uint16], gatherFour, gatherElements[uint64],
+		gatherElements[complex128])
+	t.eachIndex(what, dim, idx, out, visitor{
 		func(at, step, to, toStep, n int) { move(dst[to*size:], toStep, src[at*size:], step, n) },
 		func(at int, places []int, to, step int) { gather(dst, src, at, places, to, step) },
 		nil,
@@ -176,19 +176,19 @@ func bySize[F any](size int, one, two, four, eight, sixteen F) F {
 	return sixteen
 }
 
-// gathering4 is gathering for elements of four bytes.
-func gathering4(dst, src []byte, at int, places []int, to, step int) {
+// gatherFour is gathering for elements of four bytes.
+func gatherFour(dst, src []byte, at int, places []int, to, step int) {
 	if step != 1 {
-		gathering[uint32](dst, src, at, places, to, step)
+		gatherElements[uint32](dst, src, at, places, to, step)
 		return
 	}
 	kernel.Gather(places, src[4*at:], dst[4*to:])
 }
 
-// gathering copies elements of src at the positions in places, relative to at, to dst, from index
-// to on with distance step.
-func gathering[T any](dst, src []byte, at int, places []int, to, step int) {
-	d, s := typed[T](dst), typed[T](src)[at:]
+// gatherElements copies elements of src at the positions in places, relative to at, to dst, from
+// index to on with distance step.
+func gatherElements[T any](dst, src []byte, at int, places []int, to, step int) {
+	d, s := bytesAs[T](dst), bytesAs[T](src)[at:]
 	if step == 1 {
 		d := d[to:][:len(places)]
 		for i, p := range places {
@@ -208,7 +208,7 @@ func gathering[T any](dst, src []byte, at int, places []int, to, step int) {
 // dtype. A scalar counts as one dimension of size 1. Scatter panics if an index is negative or too
 // large.
 func (t *Tensor) Scatter(dim int, idx, src *Tensor) *Tensor {
-	return t.scatter("Scatter", dim, idx, src, copier(t.dtype.Size()))
+	return t.scatter("Scatter", dim, idx, src, copyFunc(t.dtype.Size()))
 }
 
 // ScatterAdd adds to the elements that [Tensor.Scatter] would set. If idx refers to an element
@@ -223,37 +223,39 @@ func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) 
 		misuse(ErrOperand, "%s: cannot write %v to a tensor of %v: convert it with To first",
 			what, src.dtype, t.dtype)
 	}
-	t.wantDistinct()
+	t.requireDistinct()
 	if t.SameStorage(src) {
 		src = src.Clone()
 	}
 	if t.SameStorage(idx) {
 		idx = idx.Clone()
 	}
-	to, at, from := t.line(), idx.line(), src.line()
-	if idx.want(Int64); idx.Numel() == 0 {
-		to.axis(dim)
+	to, at, from := t.asLine(), idx.asLine(), src.asLine()
+	if idx.requireDType(Int64); idx.Numel() == 0 {
+		to.resolveDim(dim)
 	} else {
 		backendOf(t).scatter(what, to, dim, at, from, move)
 	}
-	to.unline(t)
-	at.unline(idx)
-	from.unline(src)
+	to.releaseLine(t)
+	at.releaseLine(idx)
+	from.releaseLine(src)
 	return t
 }
 
 // scatterLoops implements scatter on the host.
 func (t *Tensor) scatterLoops(what string, dim int, idx, src *Tensor, move castFunc) {
 	size, from, to := t.dtype.Size(), src.bytes(), t.bytes()
-	put := bySize(size, scattering[uint8], scattering[uint16], scattering[uint32], scattering[uint64],
-		scattering[complex128])
-	set := bySize(size, indexing[uint8], indexing[uint16], indexing[uint32], indexing[uint64], indexing[complex128])
+	put := bySize(size, scatterElements[uint8], scatterElements[uint16], scatterElements[uint32],
+		scatterElements[uint64],
+		scatterElements[complex128])
+	set := bySize(size, setIndexed[uint8], setIndexed[uint16], setIndexed[uint32], setIndexed[uint64],
+		setIndexed[complex128])
 	indexed := func(at, step, stride int, index []int64, srcAt int) { set(to, from, at, step, stride, index, srcAt) }
 	if move == nil {
-		move, put = t.adding()
+		move, put = t.addFuncs()
 		indexed = nil
 	}
-	t.along(what, dim, idx, src, visitor{
+	t.eachIndex(what, dim, idx, src, visitor{
 		func(at, step, srcAt, srcStep, n int) { move(to[at*size:], step, from[srcAt*size:], srcStep, n) },
 		func(at int, places []int, srcAt, srcStep int) { put(to, from, at, places, srcAt, srcStep) },
 		indexed,
@@ -265,32 +267,32 @@ func (t *Tensor) scatterLoops(what string, dim int, idx, src *Tensor, move castF
 // reads from index from on with distance step.
 type placesFunc = func(dst, src []byte, at int, places []int, from, step int)
 
-func scattering[T any](dst, src []byte, at int, places []int, from, step int) {
-	d, s := typed[T](dst)[at:], typed[T](src)
+func scatterElements[T any](dst, src []byte, at int, places []int, from, step int) {
+	d, s := bytesAs[T](dst)[at:], bytesAs[T](src)
 	for _, p := range places {
 		d[p] = s[from]
 		from += step
 	}
 }
 
-// indexing sets elements of dst to adjacent elements of src. It computes positions from indices in
-// the same loop, because the loop is bound by memory latency and can compute meanwhile.
-func indexing[T any](dst, src []byte, at, step, stride int, index []int64, from int) {
-	d, s := typed[T](dst)[at:], typed[T](src)[from:][:len(index)]
+// setIndexed sets elements of dst to adjacent elements of src. It computes positions from indices
+// in the same loop, because the loop is bound by memory latency and can compute meanwhile.
+func setIndexed[T any](dst, src []byte, at, step, stride int, index []int64, from int) {
+	d, s := bytesAs[T](dst)[at:], bytesAs[T](src)[from:][:len(index)]
 	for i, k := range index {
 		d[i*step+int(k)*stride] = s[i]
 	}
 }
 
-func addingAt[T ordered | cplx](dst, src []byte, at int, places []int, from, step int) {
-	d, s := typed[T](dst)[at:], typed[T](src)
+func addAt[T ordered | cplx](dst, src []byte, at int, places []int, from, step int) {
+	d, s := bytesAs[T](dst)[at:], bytesAs[T](src)
 	for _, p := range places {
 		d[p] += s[from]
 		from += step
 	}
 }
 
-// orAt is addingAt for Bool.
+// orAt is addAt for Bool.
 func orAt(dst, src []byte, at int, places []int, from, step int) {
 	for _, p := range places {
 		dst[at+p] |= src[from]
@@ -298,19 +300,19 @@ func orAt(dst, src []byte, at int, places []int, from, step int) {
 	}
 }
 
-// adding returns functions that add elements of t's dtype: at regular distances, and at a list of
+// addFuncs returns functions that add elements of t's dtype: at regular distances, and at a list of
 // positions.
-func (t *Tensor) adding() (castFunc, placesFunc) {
-	dt := t.dtype.computed()
-	n := dt.numeric()
+func (t *Tensor) addFuncs() (castFunc, placesFunc) {
+	dt := t.dtype.computeDType()
+	n := dt.numericLoops()
 	if dt == t.dtype {
 		return n.add, n.addAt
 	}
-	one, at := addingHalves(MakeF16)
+	one, at := addHalfFuncs(MakeF16)
 	if t.dtype == BFloat16 {
-		one, at = addingHalves(MakeBF16)
+		one, at = addHalfFuncs(MakeBF16)
 	}
-	up, down := caster(dt, t.dtype), caster(t.dtype, dt)
+	up, down := castFuncFor(dt, t.dtype), castFuncFor(t.dtype, dt)
 	return func(dst []byte, ds int, src []byte, ss, m int) {
 		if ds != 1 || ss != 1 { // elements of dst may be identical
 			for i := range m {
@@ -331,18 +333,18 @@ func (t *Tensor) adding() (castFunc, placesFunc) {
 	}, at
 }
 
-// addingHalves returns functions that add in float32: one for a single element, and one for a list
+// addHalfFuncs returns functions that add in float32: one for a single element, and one for a list
 // of positions.
-func addingHalves[H interface {
+func addHalfFuncs[H interface {
 	F16 | BF16
 	Float32() float32
 }](round func(float32) H) (one func(dst, src []byte), at placesFunc) {
 	one = func(dst, src []byte) {
-		d, s := typed[H](dst[:2]), typed[H](src[:2])
+		d, s := bytesAs[H](dst[:2]), bytesAs[H](src[:2])
 		d[0] = round(d[0].Float32() + s[0].Float32())
 	}
 	return one, func(dst, src []byte, at int, places []int, from, step int) {
-		d, s := typed[H](dst)[at:], typed[H](src)
+		d, s := bytesAs[H](dst)[at:], bytesAs[H](src)
 		for _, p := range places {
 			d[p] = round(d[p].Float32() + s[from].Float32())
 			from += step
@@ -354,9 +356,9 @@ func addingHalves[H interface {
 // It uses row for adjacent elements.
 func accumulate[T any](row rowFunc, f func(a, b T) T) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
-		d, s := typed[T](dst), typed[T](src)
+		d, s := bytesAs[T](dst), bytesAs[T](src)
 		if ds == 1 && ss == 1 {
-			row(raw(d[:n]), raw(d[:n]), raw(s[:n]), nil)
+			row(rawBytes(d[:n]), rawBytes(d[:n]), rawBytes(s[:n]), nil)
 			return
 		}
 		for i := range n {
@@ -373,18 +375,18 @@ func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 		if idx.Numel() != 1 {
 			misuse(ErrShape, "IndexSelect: got %d indices for a tensor without dimensions, want 1", idx.Numel())
 		}
-		line := t.line()
-		defer line.unline(t)
-		return IndexSelect(line, dim, idx).shaped()
+		line := t.asLine()
+		defer line.releaseLine(t)
+		return IndexSelect(line, dim, idx).setShape()
 	}
 	if len(idx.Shape()) == 0 {
-		line := idx.line()
-		defer line.unline(idx)
+		line := idx.asLine()
+		defer line.releaseLine(idx)
 		return IndexSelect(t, dim, line)
 	}
-	wide := t.widened("IndexSelect", dim, idx)
-	defer wide.forget()
-	if out := t.selectPieces(t.axis(dim), idx, wide.Shape()); out != nil {
+	wide := t.expandIndex("IndexSelect", dim, idx)
+	defer wide.releaseView()
+	if out := t.selectPieces(t.resolveDim(dim), idx, wide.Shape()); out != nil {
 		return out
 	}
 	return t.gather("IndexSelect", dim, wide)
@@ -395,14 +397,14 @@ func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
 	const from = 256 // minimum size in bytes
 	n := product(t.Shape()[dim+1:]) * t.dtype.Size()
-	if n < from || idx.dtype != Int64 || !t.IsContiguous() || home([]*Tensor{t, idx}) != nil {
+	if n < from || idx.dtype != Int64 || !t.IsContiguous() || commonDevice([]*Tensor{t, idx}) != nil {
 		return nil
 	}
 	out, size := Empty(t.dtype, shape...), t.Shape()[dim]
-	to, src, index := out.span(), t.span(), typed[int64](idx.bytes())
+	to, src, index := out.contiguousBytes(), t.contiguousBytes(), bytesAs[int64](idx.bytes())
 	for range product(t.Shape()[:dim]) {
 		for i := range idx.Shape()[0] {
-			k := place(int(index[idx.offset+i*idx.Strides()[0]]), size, "IndexSelect")
+			k := resolveIndex(int(index[idx.offset+i*idx.Strides()[0]]), size, "IndexSelect")
 			to = to[copy(to, src[k*n:][:n]):]
 		}
 		src = src[size*n:]
@@ -415,7 +417,7 @@ func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
 // IndexCopy copies slice i of src along dim to slice idx[i] of t, for each i. idx must be Int64,
 // with one dimension or none. IndexCopy panics if an index is negative or too large.
 func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
-	return t.scatterSlices("IndexCopy", dim, idx, src, copier(t.dtype.Size()))
+	return t.scatterSlices("IndexCopy", dim, idx, src, copyFunc(t.dtype.Size()))
 }
 
 // IndexAdd adds slice i of src along dim to slice idx[i] of t, for each i. idx must be Int64, with
@@ -427,32 +429,32 @@ func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
 
 // scatterSlices is scatter for whole slices. Scalars count as one dimension here.
 func (t *Tensor) scatterSlices(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
-	to, at, from := t.line(), idx.line(), src.line()
-	wide := to.widened(what, dim, at)
-	wide.wantShape(what, from)
+	to, at, from := t.asLine(), idx.asLine(), src.asLine()
+	wide := to.expandIndex(what, dim, at)
+	wide.requireShape(what, from)
 	to.scatter(what, dim, wide, from, move)
-	wide.forget()
-	to.unline(t)
-	at.unline(idx)
-	from.unline(src)
+	wide.releaseView()
+	to.releaseLine(t)
+	at.releaseLine(idx)
+	from.releaseLine(src)
 	return t
 }
 
-// widened returns a view of idx, which must have one dimension, with an index along dim for each
-// element of t.
-func (t *Tensor) widened(what string, dim int, idx *Tensor) *Tensor {
+// expandIndex returns a view of idx, which must have one dimension, with an index along dim for
+// each element of t.
+func (t *Tensor) expandIndex(what string, dim int, idx *Tensor) *Tensor {
 	if len(idx.Shape()) != 1 {
 		misuse(ErrShape, "%s: got indices of shape %v, want 1 dimension", what, idx.Shape())
 	}
-	dim = t.axis(dim)
+	dim = t.resolveDim(dim)
 	var room [2][2 * fewDims]int
 	shape := append(room[0][:0], t.Shape()...)
 	strides := slices.Grow(room[1][:0], len(shape))[:len(shape)]
 	shape[dim], strides[dim] = idx.Shape()[0], idx.Strides()[0]
-	return idx.peek(shape, strides, idx.offset)
+	return idx.borrowView(shape, strides, idx.offset)
 }
 
-func (t *Tensor) wantShape(what string, src *Tensor) {
+func (t *Tensor) requireShape(what string, src *Tensor) {
 	if !slices.Equal(t.Shape(), src.Shape()) {
 		misuse(ErrShape, "%s: got shape %v, want %v", what, src.Shape(), t.Shape())
 	}
@@ -470,38 +472,38 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	var few [2 * fewDims][]int
 	shapes := few[:0]
 	for _, i := range idx {
-		i.want(Int64)
+		i.requireDType(Int64)
 		shapes = append(shapes, i.Shape())
 	}
 	var room [2 * fewDims]int
 	shape := broadcastInto(room[:0], shapes...)
-	line := t.flattened(shape, idx).shaped(product(shape))
+	line := t.flattenIndices(shape, idx).setShape(product(shape))
 	defer line.release()
 	rest := t.Shape()[len(idx):]
 	var wide [2][2 * fewDims]int
 	rows := append(append(wide[0][:0], product(t.Shape()[:len(idx)])), rest...)
 	var picked *Tensor
 	if strides, ok := t.restride(wide[1][:0], rows); ok {
-		seen := t.peek(rows, strides, t.offset)
-		defer seen.forget()
+		seen := t.borrowView(rows, strides, t.offset)
+		defer seen.releaseView()
 		picked = IndexSelect(seen, 0, line)
 	} else {
-		own := t.Clone().shaped(rows...)
+		own := t.Clone().setShape(rows...)
 		defer own.release()
 		picked = IndexSelect(own, 0, line)
 	}
-	return picked.shaped(append(shape, rest...)...)
+	return picked.setShape(append(shape, rest...)...)
 }
 
-// flattened returns the positions in t's first len(idx) dimensions, merged into one.
-func (t *Tensor) flattened(shape []int, idx []*Tensor) *Tensor {
+// flattenIndices returns the positions in t's first len(idx) dimensions, merged into one.
+func (t *Tensor) flattenIndices(shape []int, idx []*Tensor) *Tensor {
 	flat := idx[0].NewEmpty(Int64, shape...)
-	if !backendOf(idx...).fuses() {
+	if !backendOf(idx...).acceptsAnyLoop() {
 		flat.Zero()
 	}
 	for d, i := range idx {
 		size, ok := t.Shape()[d], true
-		if backendOf(idx...).fuses() {
+		if backendOf(idx...).acceptsAnyLoop() {
 			ok = flat.nextPlaces(i, size, d == 0)
 		} else {
 			n := Scalar(Int64, float64(size))
@@ -521,7 +523,7 @@ func (t *Tensor) flattened(shape []int, idx []*Tensor) *Tensor {
 func (flat *Tensor) nextPlaces(idx *Tensor, size int, first bool) bool {
 	ok := true
 	rows{in: [3]DType{Int64, Int64}, out: Int64, run: func(out, x, y, _ []byte) {
-		to, before, index := typed[int64](out), typed[int64](x), typed[int64](y)
+		to, before, index := bytesAs[int64](out), bytesAs[int64](x), bytesAs[int64](y)
 		n, factor := int64(size), int64(size)
 		if first {
 			factor, before = 0, index

@@ -28,13 +28,13 @@ func NewGenerator(seed uint64) *Generator { return newStream(seed, 0) }
 func newStream(seed, stream uint64) *Generator {
 	g := &Generator{seed: seed, streamID: stream}
 	s := stream
-	g.streamHi, g.odd = mix(&s), mix(&s)|1
-	g.hi, g.lo = mix(&seed), mix(&seed)
+	g.streamHi, g.odd = splitMix64(&s), splitMix64(&s)|1
+	g.hi, g.lo = splitMix64(&seed), splitMix64(&seed)
 	return g
 }
 
-// mix is SplitMix64, which spreads similar seeds.
-func mix(s *uint64) uint64 {
+// splitMix64 is SplitMix64, which spreads similar seeds.
+func splitMix64(s *uint64) uint64 {
 	*s += 0x9e3779b97f4a7c15
 	z := *s
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -48,7 +48,7 @@ const (
 	multiplierLo = 4865540595714422341
 )
 
-func (g *Generator) next() uint64 {
+func (g *Generator) nextUint64() uint64 {
 	hi, lo := bits.Mul64(g.lo, multiplierLo)
 	hi += g.hi*multiplierLo + g.lo*multiplierHi
 	var carry uint64
@@ -66,10 +66,10 @@ func (g *Generator) fill(to []uint64) {
 		defer lanes.Put(l)
 		first := to[:kernel.States]
 		for i := range first {
-			first[i] = g.next()
+			first[i] = g.nextUint64()
 			l.states[i], l.states[kernel.States+i] = g.hi, g.lo
 		}
-		l.follow(g.streamHi, g.odd)
+		l.setRule(g.streamHi, g.odd)
 		to = to[kernel.States:]
 		if done := kernel.Congruence(&l.states, &l.rule, to); done > 0 {
 			to = to[done:]
@@ -77,7 +77,7 @@ func (g *Generator) fill(to []uint64) {
 		}
 	}
 	for i := range to {
-		to[i] = g.next()
+		to[i] = g.nextUint64()
 	}
 }
 
@@ -89,8 +89,8 @@ type generatorLanes struct {
 	increment [2]uint64 // for one step
 }
 
-// follow computes the rule for kernel.States steps. The increment must not be 0.
-func (l *generatorLanes) follow(hi, lo uint64) {
+// setRule computes the rule for kernel.States steps. The increment must not be 0.
+func (l *generatorLanes) setRule(hi, lo uint64) {
 	if l.increment == [2]uint64{hi, lo} {
 		return // cached from the previous call
 	}
@@ -98,16 +98,16 @@ func (l *generatorLanes) follow(hi, lo uint64) {
 	l.rule = [4]uint64{multiplierHi, multiplierLo, hi, lo}
 	for range bits.Len(kernel.States - 1) { // double the steps: factor², increment·(factor+1)
 		f := l.rule
-		l.rule[0], l.rule[1] = multiply(f[0], f[1], f[0], f[1])
+		l.rule[0], l.rule[1] = multiply128(f[0], f[1], f[0], f[1])
 		lo, carry := bits.Add64(f[1], 1, 0)
-		l.rule[2], l.rule[3] = multiply(f[2], f[3], f[0]+carry, lo)
+		l.rule[2], l.rule[3] = multiply128(f[2], f[3], f[0]+carry, lo)
 	}
 }
 
 var lanes = sync.Pool{New: func() any { return new(generatorLanes) }}
 
-// multiply returns the low 128 bits of a product.
-func multiply(aHi, aLo, bHi, bLo uint64) (hi, lo uint64) {
+// multiply128 returns the low 128 bits of a product.
+func multiply128(aHi, aLo, bHi, bLo uint64) (hi, lo uint64) {
 	hi, lo = bits.Mul64(aLo, bLo)
 	return hi + aHi*bLo + aLo*bHi, lo
 }
@@ -116,13 +116,13 @@ func multiply(aHi, aLo, bHi, bLo uint64) (hi, lo uint64) {
 func (g *Generator) Uint64() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.next()
+	return g.nextUint64()
 }
 
 // Float64 returns a number in [0, 1), a multiple of 2^-53.
-func (g *Generator) Float64() float64 { return unit(g.Uint64()) }
+func (g *Generator) Float64() float64 { return unitFloat(g.Uint64()) }
 
-func unit(v uint64) float64 { return float64(int64(v>>11)) / (1 << 53) }
+func unitFloat(v uint64) float64 { return float64(int64(v>>11)) / (1 << 53) }
 
 // IntN returns a uniformly distributed number in [0, n). It panics unless n is positive.
 func (g *Generator) IntN(n int) int {
@@ -131,21 +131,21 @@ func (g *Generator) IntN(n int) int {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return int(g.below(uint64(n)))
+	return int(g.uniformBelow(uint64(n)))
 }
 
-// below returns a uniformly distributed number in [0, n).
-func (g *Generator) below(n uint64) uint64 {
+// uniformBelow returns a uniformly distributed number in [0, n).
+func (g *Generator) uniformBelow(n uint64) uint64 {
 	for {
-		if v, ok := scaled(g.next(), n); ok {
+		if v, ok := scaleRandom(g.nextUint64(), n); ok {
 			return v
 		}
 	}
 }
 
-// scaled maps random bits to a number in [0, n) by Lemire's method. ok is false for the few values
-// that must be rejected, because they would make some results more likely.
-func scaled(random, n uint64) (v uint64, ok bool) {
+// scaleRandom maps random bits to a number in [0, n) by Lemire's method. ok is false for the few
+// values that must be rejected, because they would make some results more likely.
+func scaleRandom(random, n uint64) (v uint64, ok bool) {
 	v, rest := bits.Mul64(random, n)
 	return v, rest >= n || rest >= -n%n
 }
@@ -168,7 +168,7 @@ func (g *Generator) Fork(stream uint64) *Generator {
 		return newStream(g.seed, stream)
 	}
 	id := g.streamID
-	return newStream(g.seed, mix(&id)^stream)
+	return newStream(g.seed, splitMix64(&id)^stream)
 }
 
 // stateWords is the number of words of a state.
@@ -177,12 +177,12 @@ const stateWords = 6
 // State returns the state of the generator, for [Generator.SetState].
 func (g *Generator) State() []byte {
 	b := make([]byte, 8*stateWords) // does not escape if State is inlined and the caller drops it
-	g.put(b)
+	g.putState(b)
 	return b
 }
 
-// put writes the state to b.
-func (g *Generator) put(b []byte) {
+// putState writes the state to b.
+func (g *Generator) putState(b []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, w := range [stateWords]uint64{g.hi, g.lo, g.streamHi, g.odd, g.seed, g.streamID} {

@@ -39,7 +39,7 @@ func (t *Tensor) marshalGiven(e *codec.Encoder) bool {
 	block := (*codec.Encoder).Block
 	switch {
 	case s.giver == t && e.Watches((*transfer)(s)):
-	case t.given && e.Moves && t.give(s):
+	case t.given && e.Moves && t.detachStorage(s):
 		block = (*codec.Encoder).Give
 		e.OnDone((*transfer)(s))
 	default:
@@ -52,9 +52,9 @@ func (t *Tensor) marshalGiven(e *codec.Encoder) bool {
 	return true
 }
 
-// give detaches s, the storage of t, and its reference to the block from t. It returns false and
-// changes nothing unless t has this process's only reference to the block.
-func (t *Tensor) give(s *Storage) bool {
+// detachStorage detaches s, the storage of t, and its reference to the block from t. It returns
+// false and changes nothing unless t has this process's only reference to the block.
+func (t *Tensor) detachStorage(s *Storage) bool {
 	l, ok := s.mem.Load().block()
 	if !ok || l.unlock != nil || s.onClose.Load() != nil || l.check() != nil {
 		return false
@@ -65,7 +65,7 @@ func (t *Tensor) give(s *Storage) bool {
 	}
 	t.given, s.giver = false, t
 	s.given = l.block
-	l.part()
+	l.detachBlock()
 	return true
 }
 
@@ -82,10 +82,10 @@ func (g *transfer) Done(sent bool) {
 		spares.Put(s)
 		return
 	}
-	if again, err := adopt(s.own.domain, s.given); err != nil { // this process has left the domain
+	if again, err := adoptBlock(s.own.domain, s.given); err != nil { // this process has left the domain
 		t.storage.CompareAndSwap(s, nil)
 	} else {
-		t.generation = again.number()
+		t.generation = again.generation()
 		if !t.storage.CompareAndSwap(s, again) { // closed concurrently, too early
 			again.release()
 		}

@@ -15,62 +15,62 @@ func Cat(dim int, ts ...*Tensor) *Tensor {
 	}
 	first, dt := ts[0], ts[0].dtype
 	for _, t := range ts {
-		if dt = Promote(dt, t.dtype); first.legacy() {
+		if dt = Promote(dt, t.dtype); first.isLegacyEmpty() {
 			first = t
 		}
 	}
-	dim = first.axis(dim)
+	dim = first.resolveDim(dim)
 	var room [2 * fewDims]int
 	shape := append(room[:0], first.Shape()...)
 	shape[dim] = 0
 	for _, t := range ts {
-		if t.legacy() {
+		if t.isLegacyEmpty() {
 			continue
 		}
-		if !alike(t.Shape(), first.Shape(), dim) {
+		if !equalExcept(t.Shape(), first.Shape(), dim) {
 			misuse(ErrShape, "Cat: shapes %v and %v differ in a dimension other than %d",
 				first.Shape(), t.Shape(), dim)
 		}
 		shape[dim] += t.Shape()[dim]
 	}
 	out := emptyFor(dt, shape, ts...)
-	if inPieces(out, ts) {
+	if canCopyPieces(out, ts) {
 		out.catPieces(dim, ts)
 		return out
 	}
 	at := 0
 	for _, t := range ts {
-		if !t.legacy() {
-			part := out.peek(t.Shape(), out.Strides(), at*out.Strides()[dim])
+		if !t.isLegacyEmpty() {
+			part := out.borrowView(t.Shape(), out.Strides(), at*out.Strides()[dim])
 			part.CopyFrom(t)
-			part.forget()
+			part.releaseView()
 			at += t.Shape()[dim]
 		}
 	}
 	return out
 }
 
-// alike reports whether two shapes are equal except for dimension dim.
-func alike(a, b []int, dim int) bool {
+// equalExcept reports whether two shapes are equal except for dimension dim.
+func equalExcept(a, b []int, dim int) bool {
 	return len(a) == len(b) && slices.Equal(a[:dim], b[:dim]) && slices.Equal(a[dim+1:], b[dim+1:])
 }
 
-// inPieces reports whether all tensors are on the host, contiguous, and of out's dtype.
-func inPieces(out *Tensor, ts []*Tensor) bool {
-	return home(ts) == nil && out.Device() == nil &&
+// canCopyPieces reports whether all tensors are on the host, contiguous, and of out's dtype.
+func canCopyPieces(out *Tensor, ts []*Tensor) bool {
+	return commonDevice(ts) == nil && out.Device() == nil &&
 		!slices.ContainsFunc(ts, func(t *Tensor) bool { return t.dtype != out.dtype || !t.IsContiguous() })
 }
 
 // catPieces concatenates in the order of t's memory.
 func (t *Tensor) catPieces(dim int, ts []*Tensor) {
-	to := t.span()
+	to := t.contiguousBytes()
 	for i := range product(t.Shape()[:dim]) {
 		for _, x := range ts {
-			if x.legacy() {
+			if x.isLegacyEmpty() {
 				continue
 			}
 			n := product(x.Shape()[dim:]) * x.dtype.Size()
-			to = to[copy(to, x.span()[i*n:][:n]):]
+			to = to[copy(to, x.contiguousBytes()[i*n:][:n]):]
 		}
 	}
 	for _, x := range ts {
@@ -79,9 +79,9 @@ func (t *Tensor) catPieces(dim int, ts []*Tensor) {
 	t.Touch()
 }
 
-// legacy reports whether t has the only shape of empty tensors in early versions of PyTorch. Cat
-// ignores such tensors, regardless of the other shapes.
-func (t *Tensor) legacy() bool { return len(t.Shape()) == 1 && t.Shape()[0] == 0 }
+// isLegacyEmpty reports whether t has the only shape of empty tensors in early versions of PyTorch.
+// Cat ignores such tensors, regardless of the other shapes.
+func (t *Tensor) isLegacyEmpty() bool { return len(t.Shape()) == 1 && t.Shape()[0] == 0 }
 
 // Stack concatenates the tensors along a new dimension dim. They must have the same shape. Their
 // dtypes are promoted.
@@ -89,7 +89,7 @@ func Stack(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		misuse(ErrMisuse, "Stack: got no tensors, want at least 1")
 	}
-	dim = wrap(dim, len(ts[0].Shape())+1, "dimension")
+	dim = wrapIndex(dim, len(ts[0].Shape())+1, "dimension")
 	dt := ts[0].dtype
 	for _, t := range ts {
 		dt = Promote(dt, t.dtype)
@@ -99,7 +99,7 @@ func Stack(dim int, ts ...*Tensor) *Tensor {
 	}
 	out := emptyFor(dt, slices.Insert(slices.Clone(ts[0].Shape()), dim, len(ts)), ts...)
 	for i, t := range ts {
-		out.peek(t.Shape(), without(nil, out.Strides(), dim), i*out.Strides()[dim]).CopyFrom(t)
+		out.borrowView(t.Shape(), removeAt(nil, out.Strides(), dim), i*out.Strides()[dim]).CopyFrom(t)
 	}
 	return out
 }
@@ -109,7 +109,7 @@ func Stack(dim int, ts ...*Tensor) *Tensor {
 func Flip(t *Tensor, dims ...int) *Tensor {
 	turned := axes(0)
 	for _, d := range dims {
-		if d = wrap(d, max(len(t.Shape()), 1), "dimension"); turned.has(d) {
+		if d = wrapIndex(d, max(len(t.Shape()), 1), "dimension"); turned.has(d) {
 			misuse(ErrIndex, "Flip: dimension %d is repeated", d)
 		}
 		turned |= 1 << d
@@ -117,7 +117,7 @@ func Flip(t *Tensor, dims ...int) *Tensor {
 	if len(t.Shape()) == 0 {
 		return t.Clone()
 	}
-	if !backendOf(t).fuses() {
+	if !backendOf(t).acceptsAnyLoop() {
 		return t.flipSteps(turned)
 	}
 	out := Empty(t.dtype, t.Shape()...)
@@ -130,7 +130,7 @@ func Flip(t *Tensor, dims ...int) *Tensor {
 		order = append(order, d)
 	}
 	x := t.rowsOf(t.dtype, order)
-	defer x.done(t)
+	defer x.releaseRows(t)
 	strides, last := append(room[1][:0], x.Strides()...), x.offset
 	for d, n := range x.Shape() {
 		if turned.has(d) {
@@ -138,9 +138,9 @@ func Flip(t *Tensor, dims ...int) *Tensor {
 			strides[d] = -strides[d]
 		}
 	}
-	backwards := x.peek(x.Shape(), strides, last)
+	backwards := x.borrowView(x.Shape(), strides, last)
 	out.CopyFrom(backwards)
-	backwards.forget()
+	backwards.releaseView()
 	return out
 }
 
@@ -149,7 +149,7 @@ func (t *Tensor) flipSteps(turned axes) *Tensor {
 	out := t.Clone()
 	for d, n := range t.Shape() {
 		if turned.has(d) {
-			backwards := t.NewEmpty(Int64, n).arithmetic(float64(n-1), -1)
+			backwards := t.NewEmpty(Int64, n).fillArithmetic(float64(n-1), -1)
 			next := IndexSelect(out, d, backwards)
 			out.release()
 			backwards.release()
@@ -165,32 +165,33 @@ func Equal(a, b *Tensor) bool {
 	if !slices.Equal(a.Shape(), b.Shape()) {
 		return false
 	}
-	x, y := distinct(a, b, a.Shape())
-	defer x.forget()
-	defer y.forget()
+	x, y := withoutSharedRepeats(a, b, a.Shape())
+	defer x.releaseView()
+	defer y.releaseView()
 	defer runtime.KeepAlive(a)
 	defer runtime.KeepAlive(b)
-	if x.repeats() && y.repeats() { // x and y may have far more elements than fit in memory
-		return x.constantAlong(y) && y.constantAlong(x) && equalPieces(x, y)
+	if x.hasRepeats() && y.hasRepeats() { // x and y may have far more elements than fit in memory
+		return x.isConstantAlong(y) && y.isConstantAlong(x) && equalPieces(x, y)
 	}
 	return equalPieces(x, y)
 }
 
-// distinct returns views of a and b broadcast to shape, with size 1 in dimensions along which both
-// repeat their elements. The caller must forget the views.
-func distinct(a, b *Tensor, shape []int) (x, y *Tensor) {
+// withoutSharedRepeats returns views of a and b broadcast to shape, with size 1 in dimensions along
+// which both repeat their elements. The caller must forget the views.
+func withoutSharedRepeats(a, b *Tensor, shape []int) (x, y *Tensor) {
 	var room [3][2 * fewDims]int
-	own, along, across := append(room[0][:0], shape...), a.stretch(room[1][:0], shape), b.stretch(room[2][:0], shape)
+	own, along, across := append(room[0][:0], shape...), a.appendBroadcastStrides(room[1][:0], shape),
+		b.appendBroadcastStrides(room[2][:0], shape)
 	for d, n := range own {
 		if along[d] == 0 && across[d] == 0 {
 			own[d] = min(n, 1)
 		}
 	}
-	return a.peek(own, along, a.offset), b.peek(own, across, b.offset)
+	return a.borrowView(own, along, a.offset), b.borrowView(own, across, b.offset)
 }
 
-// repeats reports whether several indices refer to one element, as after Expand.
-func (t *Tensor) repeats() bool {
+// hasRepeats reports whether several indices refer to one element, as after Expand.
+func (t *Tensor) hasRepeats() bool {
 	for d, n := range t.Shape() {
 		if n > 1 && t.Strides()[d] == 0 {
 			return true
@@ -199,9 +200,9 @@ func (t *Tensor) repeats() bool {
 	return false
 }
 
-// constantAlong reports whether t is constant along the dimensions in which o repeats its elements.
-// If so, it narrows both tensors to the first index of these dimensions.
-func (t *Tensor) constantAlong(o *Tensor) bool {
+// isConstantAlong reports whether t is constant along the dimensions in which o repeats its
+// elements. If so, it narrows both tensors to the first index of these dimensions.
+func (t *Tensor) isConstantAlong(o *Tensor) bool {
 	for d, n := range t.Shape() {
 		if n < 2 || o.Strides()[d] != 0 {
 			continue
@@ -209,12 +210,12 @@ func (t *Tensor) constantAlong(o *Tensor) bool {
 		var room [2 * fewDims]int
 		strides := append(room[:0], t.Strides()...)
 		strides[d] = 0
-		first := t.peek(t.Shape(), strides, t.offset)
-		x, y := distinct(t, first, t.Shape())
+		first := t.borrowView(t.Shape(), strides, t.offset)
+		x, y := withoutSharedRepeats(t, first, t.Shape())
 		same := equalPieces(x, y)
-		x.forget()
-		y.forget()
-		first.forget()
+		x.releaseView()
+		y.releaseView()
+		first.releaseView()
 		if !same {
 			return false
 		}
@@ -226,7 +227,7 @@ func (t *Tensor) constantAlong(o *Tensor) bool {
 // equalPieces is like Equal for tensors of one shape. It compares pieces and stops at the first
 // difference.
 func equalPieces(a, b *Tensor) bool {
-	if a.Numel() <= equalPiece || !backendOf(a, b).fuses() {
+	if a.Numel() <= equalPiece || !backendOf(a, b).acceptsAnyLoop() {
 		return sameElements(a, b)
 	}
 	var room [2 * fewDims]int
@@ -234,11 +235,11 @@ func equalPieces(a, b *Tensor) bool {
 	piece[0] = max(equalPiece*n/a.Numel(), 1)
 	for at := 0; at < n; at += piece[0] {
 		piece[0] = min(piece[0], n-at)
-		x := a.peek(piece, a.Strides(), a.offset+at*a.Strides()[0])
-		y := b.peek(piece, b.Strides(), b.offset+at*b.Strides()[0])
+		x := a.borrowView(piece, a.Strides(), a.offset+at*a.Strides()[0])
+		y := b.borrowView(piece, b.Strides(), b.offset+at*b.Strides()[0])
 		same := sameElements(x, y)
-		x.forget()
-		y.forget()
+		x.releaseView()
+		y.releaseView()
 		if !same {
 			return false
 		}
@@ -270,11 +271,11 @@ func AllClose(a, b *Tensor, rtol, atol float64) bool {
 	if !(rtol >= 0 && atol >= 0) {
 		misuse(ErrArgument, "AllClose: got tolerances %v and %v, want at least 0", rtol, atol)
 	}
-	dt := Promote(promote(a, b), Float64)
+	dt := Promote(promoteOperands(a, b), Float64)
 	var wide [2 * fewDims]int
-	x, y := distinct(a, b, broadcastInto(wide[:0], a.Shape(), b.Shape()))
-	defer x.forget()
-	defer y.forget()
+	x, y := withoutSharedRepeats(a, b, broadcastInto(wide[:0], a.Shape(), b.Shape()))
+	defer x.releaseView()
+	defer y.releaseView()
 	defer runtime.KeepAlive(a)
 	defer runtime.KeepAlive(b)
 	return allClose(x, y, dt, rtol, atol)
@@ -282,7 +283,7 @@ func AllClose(a, b *Tensor, rtol, atol float64) bool {
 
 // allClose is like AllClose for tensors of one shape, computed in dt.
 func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
-	if backendOf(a, b).fuses() {
+	if backendOf(a, b).acceptsAnyLoop() {
 		near := closeRows(rtol, atol)
 		if dt == Complex128 {
 			near = closeComplex(rtol, atol)
@@ -291,7 +292,7 @@ func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
 		defer where.release()
 		return rows{in: [3]DType{dt, dt}, out: Bool, run: near}.apply(where, a, b).allTrue()
 	}
-	a, b = a.apartAs(dt), b.apartAs(dt)
+	a, b = a.copyAs(dt), b.copyAs(dt)
 	limit := Abs(b).MulScalar(rtol).AddScalar(atol)
 	apart := Abs(Sub(a, b))
 	near := Le(apart, limit)
@@ -301,25 +302,25 @@ func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
 
 // closeRows returns the loop of AllClose for floats, and closeComplex the loop for complex numbers.
 func closeRows(rtol, atol float64) rowFunc {
-	return pairwise(func(r []uint8, a, b []float64) {
+	return binaryRow(func(r []uint8, a, b []float64) {
 		a, b = a[:len(r)], b[:len(r)]
 		for i := range r {
 			x, y := a[i], b[i]
 			limit := atol + float64(rtol*math.Abs(y))
 			apart := math.Abs(x - y)
-			r[i] = number(x == y || apart <= limit && apart <= math.MaxFloat64)
+			r[i] = boolToUint8(x == y || apart <= limit && apart <= math.MaxFloat64)
 		}
 	})
 }
 
 func closeComplex(rtol, atol float64) rowFunc {
-	return pairwise(func(r []uint8, a, b []complex128) {
+	return binaryRow(func(r []uint8, a, b []complex128) {
 		for i, y := range b {
 			limit, apart := atol+float64(rtol*cmplx.Abs(y)), cmplx.Abs(a[i]-y)
-			r[i] = number(a[i] == y || apart <= limit && apart <= math.MaxFloat64)
+			r[i] = boolToUint8(a[i] == y || apart <= limit && apart <= math.MaxFloat64)
 		}
 	})
 }
 
-// apartAs returns a copy of t with dtype dt.
-func (t *Tensor) apartAs(dt DType) *Tensor { return t.NewEmpty(dt, t.Shape()...).CopyFrom(t) }
+// copyAs returns a copy of t with dtype dt.
+func (t *Tensor) copyAs(dt DType) *Tensor { return t.NewEmpty(dt, t.Shape()...).CopyFrom(t) }

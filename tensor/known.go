@@ -17,8 +17,8 @@ type knownBlocks struct {
 	all  sync.Map                   // from *arena.Domain to *blockTable
 }
 
-// of returns the table of a domain.
-func (k *knownBlocks) of(d *arena.Domain) *blockTable {
+// tableOf returns the table of a domain.
+func (k *knownBlocks) tableOf(d *arena.Domain) *blockTable {
 	if t := k.last.Load(); t != nil && t.domain == d {
 		return t
 	}
@@ -39,8 +39,8 @@ const blocksPerPage = 4096
 
 type blockPage [blocksPerPage]atomic.Pointer[lease]
 
-// place returns the table entry of a block.
-func (t *blockTable) place(h arena.Handle) *atomic.Pointer[lease] {
+// entryOf returns the table entry of a block.
+func (t *blockTable) entryOf(h arena.Handle) *atomic.Pointer[lease] {
 	i := h.Index()
 	page := &t.pages[i/blocksPerPage]
 	p := page.Load()
@@ -53,7 +53,7 @@ func (t *blockTable) place(h arena.Handle) *atomic.Pointer[lease] {
 
 // open returns the storage of a block with one more reference, or nil.
 func (t *blockTable) open(h arena.Handle) *Storage {
-	at := t.place(h)
+	at := t.entryOf(h)
 	return at.Load().open(at)
 }
 
@@ -64,7 +64,7 @@ func (t *blockTable) open(h arena.Handle) *Storage {
 // put back with the same block, and the block would have two storages. A lease whose storage has
 // been collected is never put back.
 func (t *blockTable) openOrPut(l *lease) *Storage {
-	at := t.place(l.block)
+	at := t.entryOf(l.block)
 	for {
 		old := at.Load()
 		if s := old.open(at); s != nil {
@@ -80,18 +80,18 @@ func (t *blockTable) openOrPut(l *lease) *Storage {
 	}
 }
 
-// put makes l the lease of its block, which must not have another storage. A block cannot be
-// received before a message contains it, so put is called when the storage's first message is
+// setLease makes l the lease of its block, which must not have another storage. A block cannot be
+// received before a message contains it, so setLease is called when the storage's first message is
 // encoded.
-func (t *blockTable) put(l *lease) {
-	if at := t.place(l.block); at.Load() != l {
+func (t *blockTable) setLease(l *lease) {
+	if at := t.entryOf(l.block); at.Load() != l {
 		at.Store(l)
 	}
 }
 
-// drop removes l.
-func (t *blockTable) drop(l *lease) {
-	if at := t.place(l.block); at.Load() == l {
+// removeLease removes l.
+func (t *blockTable) removeLease(l *lease) {
+	if at := t.entryOf(l.block); at.Load() == l {
 		at.CompareAndSwap(l, nil)
 	}
 }

@@ -30,7 +30,7 @@ func arrive(d *arena.Domain, h arena.Handle) *Storage {
 	if err := d.Retain(h); err != nil {
 		panic(err)
 	}
-	s, err := adopt(d, h)
+	s, err := adoptBlock(d, h)
 	if err != nil {
 		panic(err)
 	}
@@ -52,11 +52,11 @@ func TestLease_OpensOnlyInItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := fromPool()
-	late.settle(d, h, b)
-	late.begin()
+	late.setBlock(d, h, b)
+	late.addFirstView()
 	defer late.release()
 	before := late.uses.Load()
-	if got := late.own.open(known.of(d).place(h)); got != nil || late.uses.Load() != before {
+	if got := late.own.open(known.tableOf(d).entryOf(h)); got != nil || late.uses.Load() != before {
 		t.Errorf("opened %p; its life went from %#x to %#x", got, before, late.uses.Load())
 	}
 }
@@ -66,7 +66,7 @@ func TestLease_OpensOnlyInItsPlace(t *testing.T) {
 func TestAdopt_WaitsForALifeThatEnds(t *testing.T) {
 	d, h := block(t)
 	s := arrive(d, h)
-	at, l := known.of(d).place(h), s.own
+	at, l := known.tableOf(d).entryOf(h), s.own
 	s.uses.Store(1 << generationBits) // as releaseOf does, before it drops the lease
 	arrived := make(chan *Storage)
 	go func() { arrived <- arrive(d, h) }()
@@ -74,7 +74,7 @@ func TestAdopt_WaitsForALifeThatEnds(t *testing.T) {
 	if at.Load() != l {
 		t.Error("another storage took the place of one whose life ends")
 	}
-	if err := l.end(); err != nil {
+	if err := l.releaseMemory(); err != nil {
 		t.Error(err)
 	}
 	if fresh := <-arrived; fresh == s || at.Load() != fresh.own {

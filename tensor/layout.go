@@ -73,9 +73,9 @@ func checkShape(dt DType, shape []int) (size int) {
 	return product(shape) * dt.Size()
 }
 
-// wrap returns index i counted from the start, where a negative i counts from the end of n. It
+// wrapIndex returns index i counted from the start, where a negative i counts from the end of n. It
 // panics if i is out of range.
-func wrap(i, n int, what string) int {
+func wrapIndex(i, n int, what string) int {
 	if i < -n || i >= n {
 		misuse(ErrIndex, "%s %d is out of range [-%[3]d, %[3]d)", what, i, n)
 	}
@@ -85,7 +85,7 @@ func wrap(i, n int, what string) int {
 	return i
 }
 
-func (t *Tensor) axis(i int) int { return wrap(i, len(t.Shape()), "dimension") }
+func (t *Tensor) resolveDim(i int) int { return wrapIndex(i, len(t.Shape()), "dimension") }
 
 // broadcastInto returns the common shape of the operands. Shapes are aligned at the last dimension,
 // and sizes of 1 are stretched. It uses room if the result fits.
@@ -104,14 +104,14 @@ func broadcastInto(room []int, shapes ...[]int) []int {
 				tail[i] = n
 			case n != 1 && n != tail[i]:
 				// The copies keep shapes from escaping to the heap.
-				misuse(ErrShape, "shapes %v cannot be broadcast together", copies(shapes))
+				misuse(ErrShape, "shapes %v cannot be broadcast together", cloneShapes(shapes))
 			}
 		}
 	}
 	return out
 }
 
-func copies(shapes [][]int) [][]int {
+func cloneShapes(shapes [][]int) [][]int {
 	all := make([][]int, len(shapes))
 	for i, s := range shapes {
 		all[i] = slices.Clone(s)
@@ -119,11 +119,11 @@ func copies(shapes [][]int) [][]int {
 	return all
 }
 
-// stretched returns the strides of t broadcast to shape.
-func (t *Tensor) stretched(shape []int) []int { return t.stretch(nil, shape) }
+// broadcastStrides returns the strides of t broadcast to shape.
+func (t *Tensor) broadcastStrides(shape []int) []int { return t.appendBroadcastStrides(nil, shape) }
 
-// stretch is like stretched, but uses room if the strides fit.
-func (t *Tensor) stretch(room, shape []int) []int {
+// appendBroadcastStrides is like broadcastStrides, but uses room if the strides fit.
+func (t *Tensor) appendBroadcastStrides(room, shape []int) []int {
 	extra := len(shape) - len(t.Shape())
 	if extra < 0 {
 		misuse(ErrShape, "shape %v cannot be broadcast to %v", slices.Clone(t.Shape()), slices.Clone(shape))
@@ -141,11 +141,11 @@ func (t *Tensor) stretch(room, shape []int) []int {
 	return strides
 }
 
-// follow reorders the strides of t, which must be new and row-major, to the memory order of the
+// matchOrder reorders the strides of t, which must be new and row-major, to the memory order of the
 // dimensions of in, so that their rows are rows of t. If the operands disagree about two
 // dimensions, the first one that steps along both decides. The algorithm is PyTorch's, including
 // its ties.
-func (t *Tensor) follow(in []*Tensor) {
+func (t *Tensor) matchOrder(in []*Tensor) {
 	if slices.Equal(in[0].Shape(), t.Shape()) && in[0].IsContiguous() {
 		return // the first operand decides
 	}
@@ -155,7 +155,7 @@ func (t *Tensor) follow(in []*Tensor) {
 		order = append(order, d)
 		at := len(order) - 1
 		for i := at - 1; i >= 0; i-- {
-			c := t.closer(order[at], order[i], in)
+			c := t.compareDistance(order[at], order[i], in)
 			if c > 0 {
 				break
 			}
@@ -172,9 +172,9 @@ func (t *Tensor) follow(in []*Tensor) {
 	}
 }
 
-// closer compares the distance between neighbors along dimension d with the distance along
+// compareDistance compares the distance between neighbors along dimension d with the distance along
 // dimension e, in the tensors of in. It returns 0 if none of them decides.
-func (t *Tensor) closer(d, e int, in []*Tensor) int {
+func (t *Tensor) compareDistance(d, e int, in []*Tensor) int {
 	for _, x := range in {
 		extra := len(t.Shape()) - len(x.Shape())
 		if min(d, e) < extra || x.Shape()[d-extra] != t.Shape()[d] || x.Shape()[e-extra] != t.Shape()[e] {

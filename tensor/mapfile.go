@@ -27,7 +27,7 @@ func mapFile(f *os.File) (foreign.Map[*Tensor], error) {
 	if err := mapped.mapIn(false, int(info.Size())); err != nil {
 		return nil, fmt.Errorf("map file: %w", err)
 	}
-	return &fileMap{mapped.part(0, 0), mapped}, nil
+	return &fileMap{mapped.partTensor(0, 0), mapped}, nil
 }
 
 // Storage returns a tensor over n bytes of the file, from offset at on. The error wraps ErrLayout
@@ -37,7 +37,7 @@ func (m *fileMap) Storage(at, n int64) (*Tensor, error) {
 		return nil, fmt.Errorf("map file: %d bytes at offset %d exceed the file size %d: %w",
 			n, at, size, ErrLayout)
 	}
-	return m.file.part(int(at), int(n)), nil
+	return m.file.partTensor(int(at), int(n)), nil
 }
 
 // Close releases the map. The file is unmapped when all tensors in it are closed too.
@@ -49,24 +49,24 @@ type part struct {
 	ended atomic.Bool
 }
 
-func (p *part) end() error {
+func (p *part) releaseMemory() error {
 	if p.ended.Swap(true) || p.parts.Add(-1) > 0 {
 		return nil
 	}
-	return p.file.end()
+	return p.file.releaseMemory()
 }
 
-// part returns a tensor over n bytes of the file, from offset at on.
-func (f *file) part(at, n int) *Tensor {
+// partTensor returns a tensor over n bytes of the file, from offset at on.
+func (f *file) partTensor(at, n int) *Tensor {
 	f.parts.Add(1)
 	s := new(Storage)
 	s.setForeign(&memory{bytes: f.bytes[at : at+n : at+n], lease: &part{file: f}})
-	files.know(f, s)
+	files.registerFile(f, s)
 	return contiguous(s, Uint8, []int{n})
 }
 
-// file returns the file that contains the memory, if there is one.
-func (m *memory) file() (f *file, ok bool) {
+// mappedFile returns the file that contains the memory, if there is one.
+func (m *memory) mappedFile() (f *file, ok bool) {
 	switch l := m.lease.(type) {
 	case *file:
 		return l, true
@@ -76,10 +76,10 @@ func (m *memory) file() (f *file, ok bool) {
 	return nil, false
 }
 
-// forget implements Forget of package foreign.
-func forget(t *Tensor) {
-	if f, ok := t.store().mem.Load().file(); ok && !f.shared && t.IsContiguous() {
-		sys.Forget(t.span())
+// dropPages implements Forget of package foreign.
+func dropPages(t *Tensor) {
+	if f, ok := t.store().mem.Load().mappedFile(); ok && !f.shared && t.IsContiguous() {
+		sys.Forget(t.contiguousBytes())
 		runtime.KeepAlive(t)
 	}
 }

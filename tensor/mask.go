@@ -7,17 +7,17 @@ import (
 
 // Nonzero returns the indices of the nonzero elements, as an Int64 tensor of shape (n, dimensions).
 // Each row contains the indices of one element.
-func Nonzero(t *Tensor) *Tensor { return backendOf(t).nearby(t, nonzero) }
+func Nonzero(t *Tensor) *Tensor { return backendOf(t).onHostCopy(t, nonzeroIndices) }
 
-func nonzero(t *Tensor) *Tensor {
+func nonzeroIndices(t *Tensor) *Tensor {
 	all := make([]int, len(t.Shape()))
 	for d := range all {
 		all[d] = d
 	}
 	truth := t.rowsOf(Bool, all)
-	mask := truth.span()
+	mask := truth.contiguousBytes()
 	out := Empty(Int64, countTrue(mask), len(t.Shape()))
-	found, last := typed[int64](out.span()), len(t.Shape())-1
+	found, last := bytesAs[int64](out.contiguousBytes()), len(t.Shape())-1
 	index := make([]int64, len(t.Shape()))
 	for at := 0; len(found) > 0; at += t.Shape()[last] {
 		n := placesOf(found, len(index), mask[at:][:t.Shape()[last]]) * len(index)
@@ -34,7 +34,7 @@ func nonzero(t *Tensor) *Tensor {
 			index[d] = 0
 		}
 	}
-	truth.done(t)
+	truth.releaseRows(t)
 	return out
 }
 
@@ -48,7 +48,7 @@ func placesOf(found []int64, step int, mask []byte) int {
 			break
 		}
 		found[at] = int64(i)
-		at += step * int(number(yes != 0))
+		at += step * int(boolToUint8(yes != 0))
 	}
 	return at / step
 }
@@ -62,7 +62,7 @@ func countTrue(mask []byte) (n int) {
 		n += bits.OnesCount64((w&low + low | w) & high)
 	}
 	for _, yes := range mask {
-		n += int(number(yes != 0))
+		n += int(boolToUint8(yes != 0))
 	}
 	return n
 }
@@ -70,7 +70,7 @@ func countTrue(mask []byte) (n int) {
 // MaskedSelect returns the elements of t where mask is true, in one dimension. mask must be Bool. t
 // and mask are broadcast.
 func MaskedSelect(t, mask *Tensor) *Tensor {
-	mask.want(Bool)
+	mask.requireDType(Bool)
 	var room [3][2 * fewDims]int
 	shape := broadcastInto(room[0][:0], t.Shape(), mask.Shape())
 	if len(shape) == 0 {
@@ -80,27 +80,27 @@ func MaskedSelect(t, mask *Tensor) *Tensor {
 	for d := range shape {
 		order = append(order, d)
 	}
-	x := t.peek(shape, t.stretch(room[2][:0], shape), t.offset)
-	m := mask.peek(shape, mask.stretch(room[2][:0], shape), mask.offset)
-	defer x.forget()
-	defer m.forget()
-	if home([]*Tensor{t, mask}) != nil {
+	x := t.borrowView(shape, t.appendBroadcastStrides(room[2][:0], shape), t.offset)
+	m := mask.borrowView(shape, mask.appendBroadcastStrides(room[2][:0], shape), mask.offset)
+	defer x.releaseView()
+	defer m.releaseView()
+	if commonDevice([]*Tensor{t, mask}) != nil {
 		return Index(x.Reshape(-1), Nonzero(m.Reshape(-1)).Select(1, 0))
 	}
 	from, where := x.rowsOf(t.dtype, order), m.rowsOf(Bool, order)
-	chosen := where.span()
+	chosen := where.contiguousBytes()
 	out := Empty(t.dtype, countTrue(chosen))
-	bySize(t.dtype.Size(), selecting[uint8], selecting[uint16], selecting[uint32], selecting[uint64],
-		selecting[complex128])(
-		out.span(), from.span(), chosen)
-	from.done(t)
-	where.done(mask)
+	bySize(t.dtype.Size(), selectChosen[uint8], selectChosen[uint16], selectChosen[uint32], selectChosen[uint64],
+		selectChosen[complex128])(
+		out.contiguousBytes(), from.contiguousBytes(), chosen)
+	from.releaseRows(t)
+	where.releaseRows(mask)
 	return out
 }
 
-// selecting writes every element, but advances only if it is chosen, to avoid a branch.
-func selecting[T any](dst, src, chosen []byte) {
-	d, s := typed[T](dst), typed[T](src)
+// selectChosen writes every element, but advances only if it is chosen, to avoid a branch.
+func selectChosen[T any](dst, src, chosen []byte) {
+	d, s := bytesAs[T](dst), bytesAs[T](src)
 	s = s[:len(chosen)]
 	at := 0
 	for i, yes := range chosen {
@@ -108,6 +108,6 @@ func selecting[T any](dst, src, chosen []byte) {
 			break
 		}
 		d[at] = s[i]
-		at += int(number(yes != 0))
+		at += int(boolToUint8(yes != 0))
 	}
 }

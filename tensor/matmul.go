@@ -15,8 +15,8 @@ func MatMul(a, b *Tensor) *Tensor {
 	}
 	row, col := len(a.Shape()) == 1, len(b.Shape()) == 1
 	dt := Promote(a.dtype, b.dtype)
-	in := backendOf(a).multiplied(dt, a, b)
-	x, y := a.matrices(in, 0), b.matrices(in, 1)
+	in := backendOf(a).productDType(dt, a, b)
+	x, y := a.asMatrices(in, 0), b.asMatrices(in, 1)
 	m, k, n := x.Dim(-2), x.Dim(-1), y.Dim(-1)
 	if y.Dim(-2) != k {
 		misuse(ErrShape, "MatMul: shapes %v and %v: %d columns do not match %d rows",
@@ -24,13 +24,13 @@ func MatMul(a, b *Tensor) *Tensor {
 	}
 	var room [2 * fewDims]int
 	batch := broadcastInto(room[:0], x.Shape()[:len(x.Shape())-2], y.Shape()[:len(y.Shape())-2])
-	home([]*Tensor{a, b})
+	commonDevice([]*Tensor{a, b})
 	var whole [2 * fewDims]int
 	shape := append(append(whole[:0], batch...), m, n)
 	out := a.NewEmpty(in, shape...)
 	backendOf(out).multiply(out, x, y, batch)
-	x.done(a)
-	y.done(b)
+	x.releaseRows(a)
+	y.releaseRows(b)
 	last := len(batch)
 	if col {
 		shape = slices.Delete(shape, last+1, last+2)
@@ -38,7 +38,7 @@ func MatMul(a, b *Tensor) *Tensor {
 	if row {
 		shape = slices.Delete(shape, last, last+1)
 	}
-	return out.shaped(shape...).as(dt)
+	return out.setShape(shape...).convertOwned(dt)
 }
 
 // AddMM adds the product of two matrices to t in place, like torch.addmm. It needs no temporary
@@ -62,26 +62,26 @@ func BMM(a, b *Tensor) *Tensor {
 	return MatMul(a, b)
 }
 
-// matrices returns t in dtype dt as matrices whose rows or columns are contiguous. A vector becomes
-// a matrix with size 1 in dimension dim.
-func (t *Tensor) matrices(dt DType, dim int) *Tensor {
-	x := t.peek(t.Shape(), t.Strides(), t.offset)
+// asMatrices returns t in dtype dt as matrices whose rows or columns are contiguous. A vector
+// becomes a matrix with size 1 in dimension dim.
+func (t *Tensor) asMatrices(dt DType, dim int) *Tensor {
+	x := t.borrowView(t.Shape(), t.Strides(), t.offset)
 	if n, step := x.Shape(), x.Strides(); len(n) == 1 && dim == 0 {
-		x.lay([]int{1, n[0]}, []int{n[0] * step[0], step[0]})
+		x.setLayout([]int{1, n[0]}, []int{n[0] * step[0], step[0]})
 	} else if len(n) == 1 {
-		x.lay([]int{n[0], 1}, []int{step[0], 1})
+		x.setLayout([]int{n[0], 1}, []int{step[0], 1})
 	}
-	if _, _, ok := x.leading(); dt != x.dtype || !ok {
+	if _, _, ok := x.gemmLayout(); dt != x.dtype || !ok {
 		dense := x.NewEmpty(dt, x.Shape()...).CopyFrom(x)
-		x.forget()
+		x.releaseView()
 		return dense
 	}
 	return x
 }
 
-// leading returns the layout of the matrices for Gemm: whether they are transposed, and the
+// gemmLayout returns the layout of the matrices for Gemm: whether they are transposed, and the
 // distance between rows, or between columns if transposed. ok is false if neither is contiguous.
-func (t *Tensor) leading() (trans bool, ld int, ok bool) {
+func (t *Tensor) gemmLayout() (trans bool, ld int, ok bool) {
 	rows, cols := t.Dim(-2), t.Dim(-1)
 	down, across := t.Strides()[len(t.Strides())-2], t.Strides()[len(t.Strides())-1]
 	switch {
@@ -99,38 +99,39 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 		return
 	}
 	if x.Dim(-1) == 0 {
-		clear(t.span())
+		clear(t.contiguousBytes())
 		return
 	}
 	size, f := t.dtype.Size(), brainProduct
 	if t.dtype != BFloat16 {
-		f = t.dtype.numeric().product
+		f = t.dtype.numericLoops().product
 	}
 	if f == nil {
 		misuse(ErrOperand, "MatMul is not defined for %v", t.dtype)
 	}
 	p := matrixProduct{m: t.Dim(-2), n: t.Dim(-1), k: x.Dim(-1)}
-	p.transA, p.lda, _ = x.leading()
-	p.transB, p.ldb, _ = y.leading()
+	p.transA, p.lda, _ = x.gemmLayout()
+	p.transB, p.ldb, _ = y.gemmLayout()
 	xs, ys := x.bytes(), y.bytes()
 	if len(batch) == 0 {
-		f(p, xs[x.offset*size:], ys[y.offset*size:], t.span())
+		f(p, xs[x.offset*size:], ys[y.offset*size:], t.contiguousBytes())
 		return
 	}
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	frame, stacks := t.stack(), [2]*Tensor{x.stack(), y.stack()} // only the shape of frame matters
+	// only the shape of frame matters
+	frame, stacks := t.firstElements(), [2]*Tensor{x.firstElements(), y.firstElements()}
 	rowMajorInto(frame.Strides(), batch)
 	frame.offset = 0
 	w := newWalk(bufs.dims[:], frame, stacks[:])
-	frame.forget()
-	stacks[0].forget()
-	stacks[1].forget()
+	frame.releaseView()
+	stacks[0].releaseView()
+	stacks[1].releaseView()
 	last := w.dims[len(w.dims)-1]
-	w.rows(func(a, b, _, c int) {
+	w.eachRow(func(a, b, _, c int) {
 		for i := range last.Size {
 			o := (c + i*last.Steps[output]) * p.m * p.n
-			f(p, xs[(a+i*last.Steps[0])*size:], ys[(b+i*last.Steps[1])*size:], t.span()[o*size:])
+			f(p, xs[(a+i*last.Steps[0])*size:], ys[(b+i*last.Steps[1])*size:], t.contiguousBytes()[o*size:])
 		}
 	})
 }
@@ -139,18 +140,18 @@ func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 // t must be contiguous.
 func (t *Tensor) addProductLoops(x, y *Tensor) {
 	p := matrixProduct{m: t.Dim(-2), n: t.Dim(-1), k: x.Dim(-1), add: true}
-	p.transA, p.lda, _ = x.leading()
-	p.transB, p.ldb, _ = y.leading()
+	p.transA, p.lda, _ = x.gemmLayout()
+	p.transB, p.ldb, _ = y.gemmLayout()
 	if size := t.dtype.Size(); p.m*p.n*p.k > 0 {
-		t.dtype.numeric().product(p, x.bytes()[x.offset*size:], y.bytes()[y.offset*size:], t.span())
+		t.dtype.numericLoops().product(p, x.bytes()[x.offset*size:], y.bytes()[y.offset*size:], t.contiguousBytes())
 	}
 	t.Touch()
 }
 
-// stack returns a view of the first element of each matrix.
-func (t *Tensor) stack() *Tensor {
+// firstElements returns a view of the first element of each matrix.
+func (t *Tensor) firstElements() *Tensor {
 	n := len(t.Shape()) - 2
-	return t.peek(t.Shape()[:n], t.Strides()[:n], t.offset)
+	return t.borrowView(t.Shape()[:n], t.Strides()[:n], t.offset)
 }
 
 type matrixProduct struct {
@@ -169,7 +170,8 @@ func gemm[T float](p matrixProduct, a, b, c []byte) {
 		p = matrixProduct{m: 1, n: p.m, k: p.k, transA: !p.transB, lda: p.ldb, ldb: p.lda, add: p.add}
 		a, b = b, a
 	}
-	kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, 1, typed[T](a), p.lda, typed[T](b), p.ldb, beta, typed[T](c), p.n)
+	kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, 1, bytesAs[T](a), p.lda, bytesAs[T](b), p.ldb, beta,
+		bytesAs[T](c), p.n)
 }
 
 // brainProduct multiplies BFloat16 matrices without conversion, on processors with instructions for
@@ -183,15 +185,15 @@ func brainProduct(p matrixProduct, a, b, c []byte) {
 func wholeProduct[T integer](p matrixProduct, a, b, c []byte) {
 	const from = 1 << 12 // minimum number of multiplications
 	if p.m*p.n*p.k < from {
-		plain[T](p, a, b, c)
+		multiplyPlain[T](p, a, b, c)
 		return
 	}
-	x, mostX := asFloats[T](a, p.m, p.k, p.transA, p.lda)
+	x, mostX := convertToFloats[T](a, p.m, p.k, p.transA, p.lda)
 	defer x.release()
-	y, mostY := asFloats[T](b, p.k, p.n, p.transB, p.ldb)
+	y, mostY := convertToFloats[T](b, p.k, p.n, p.transB, p.ldb)
 	defer y.release()
 	if mostX*mostY*float64(p.k) > 1<<53 {
-		plain[T](p, a, b, c)
+		multiplyPlain[T](p, a, b, c)
 		return
 	}
 	z := Empty(Float64, p.m, p.n)
@@ -203,22 +205,22 @@ func wholeProduct[T integer](p matrixProduct, a, b, c []byte) {
 	if p.transB {
 		p.ldb = p.k
 	}
-	gemm[float64](p, x.span(), y.span(), z.span())
-	for i, v := range typed[float64](z.span()) {
-		typed[T](c)[i] = T(int64(v))
+	gemm[float64](p, x.contiguousBytes(), y.contiguousBytes(), z.contiguousBytes())
+	for i, v := range bytesAs[float64](z.contiguousBytes()) {
+		bytesAs[T](c)[i] = T(int64(v))
 	}
 }
 
-// asFloats returns a dense copy of an integer matrix in Float64, and the largest magnitude.
-func asFloats[T integer](x []byte, rows, cols int, trans bool, ld int) (dense *Tensor, most float64) {
+// convertToFloats returns a dense copy of an integer matrix in Float64, and the largest magnitude.
+func convertToFloats[T integer](x []byte, rows, cols int, trans bool, ld int) (dense *Tensor, most float64) {
 	if trans {
 		rows, cols = cols, rows
 	}
 	dense = Empty(Float64, rows, cols)
-	to := typed[float64](dense.span())
+	to := bytesAs[float64](dense.contiguousBytes())
 	for i := range rows {
 		row := to[i*cols:][:cols]
-		for j, v := range typed[T](x)[i*ld:][:cols] {
+		for j, v := range bytesAs[T](x)[i*ld:][:cols] {
 			row[j] = float64(v)
 		}
 		most = max(most, kernel.Largest(row), -kernel.Smallest(row))
@@ -231,7 +233,7 @@ func complexProduct[T cplx](p matrixProduct, a, b, c []byte) {
 	const from = 1 << 12 // minimum number of multiplications
 	switch {
 	case p.m*p.n*p.k < from:
-		plain[T](p, a, b, c)
+		multiplyPlain[T](p, a, b, c)
 	case DTypeOf[T]() == Complex64:
 		productOfParts[float32](p, a, b, c)
 	default:
@@ -242,10 +244,10 @@ func complexProduct[T cplx](p matrixProduct, a, b, c []byte) {
 // productOfParts computes (x+iy)(u+iv) = (xu-yv) + i(xv+yu) for matrices with real and imaginary
 // parts of type F.
 func productOfParts[F float](p matrixProduct, a, b, c []byte) {
-	x, y := parts[F](a, p.m, p.k, p.transA, p.lda)
+	x, y := splitComplex[F](a, p.m, p.k, p.transA, p.lda)
 	defer x.release()
 	defer y.release()
-	u, v := parts[F](b, p.k, p.n, p.transB, p.ldb)
+	u, v := splitComplex[F](b, p.k, p.n, p.transB, p.ldb)
 	defer u.release()
 	defer v.release()
 	re, im := Empty(DTypeOf[F](), p.m, p.n), Empty(DTypeOf[F](), p.m, p.n)
@@ -259,28 +261,29 @@ func productOfParts[F float](p matrixProduct, a, b, c []byte) {
 		ldb = p.k
 	}
 	multiply := func(alpha F, a, b *Tensor, beta F, c *Tensor) {
-		kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, alpha, typed[F](a.span()), lda, typed[F](b.span()), ldb,
-			beta, typed[F](c.span()), p.n)
+		kernel.Gemm(p.transA, p.transB, p.m, p.n, p.k, alpha, bytesAs[F](a.contiguousBytes()), lda,
+			bytesAs[F](b.contiguousBytes()), ldb,
+			beta, bytesAs[F](c.contiguousBytes()), p.n)
 	}
 	multiply(1, x, u, 0, re)
 	multiply(-1, y, v, 1, re)
 	multiply(1, x, v, 0, im)
 	multiply(1, y, u, 1, im)
-	to, s, t := typed[F](c), typed[F](re.span()), typed[F](im.span())
+	to, s, t := bytesAs[F](c), bytesAs[F](re.contiguousBytes()), bytesAs[F](im.contiguousBytes())
 	for i, v := range s {
 		to[2*i], to[2*i+1] = v, t[i]
 	}
 }
 
-// parts returns dense copies of the real and the imaginary parts of a matrix.
-func parts[F float](x []byte, rows, cols int, trans bool, ld int) (re, im *Tensor) {
+// splitComplex returns dense copies of the real and the imaginary parts of a matrix.
+func splitComplex[F float](x []byte, rows, cols int, trans bool, ld int) (re, im *Tensor) {
 	if trans {
 		rows, cols = cols, rows
 	}
 	re, im = Empty(DTypeOf[F](), rows, cols), Empty(DTypeOf[F](), rows, cols)
-	s, t := typed[F](re.span()), typed[F](im.span())
+	s, t := bytesAs[F](re.contiguousBytes()), bytesAs[F](im.contiguousBytes())
 	for i := range rows {
-		row := typed[F](x)[2*i*ld:][:2*cols]
+		row := bytesAs[F](x)[2*i*ld:][:2*cols]
 		for j := range cols {
 			s[i*cols+j], t[i*cols+j] = row[2*j], row[2*j+1]
 		}
@@ -288,9 +291,9 @@ func parts[F float](x []byte, rows, cols int, trans bool, ld int) (re, im *Tenso
 	return re, im
 }
 
-// plain multiplies matrices of dtypes without a kernel.
-func plain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
-	x, y, z := typed[T](a), typed[T](b), typed[T](c)
+// multiplyPlain multiplies matrices of dtypes without a kernel.
+func multiplyPlain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
+	x, y, z := bytesAs[T](a), bytesAs[T](b), bytesAs[T](c)
 	down, right := p.lda, 1
 	if p.transA {
 		down, right = 1, p.lda

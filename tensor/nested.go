@@ -16,9 +16,9 @@ func FromNested(dt DType, v any) (*Tensor, error) {
 		return nil, err
 	}
 	t := New(dt, n.shape...)
-	n.cast, n.size = caster(dt, Complex128), dt.Size()
-	n.whole = caster(dt, Int64)
-	n.out = t.span()
+	n.cast, n.size = castFuncFor(dt, Complex128), dt.Size()
+	n.whole = castFuncFor(dt, Int64)
+	n.out = t.contiguousBytes()
 	if err := n.read(reflect.ValueOf(v), 0); err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ type nest struct {
 	out         []byte // the remaining elements to write
 }
 
-func unwrap(v reflect.Value) reflect.Value {
+func unwrapValue(v reflect.Value) reflect.Value {
 	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
@@ -44,7 +44,7 @@ func isList(v reflect.Value) bool { return v.Kind() == reflect.Slice || v.Kind()
 
 // measure determines the shape from the first elements.
 func (n *nest) measure(v reflect.Value) error {
-	for v = unwrap(v); isList(v); v = unwrap(v.Index(0)) {
+	for v = unwrapValue(v); isList(v); v = unwrapValue(v.Index(0)) {
 		if len(n.shape) == maxDims {
 			return fmt.Errorf("nested slices have more than %d levels: %w", maxDims, ErrNested)
 		}
@@ -57,7 +57,7 @@ func (n *nest) measure(v reflect.Value) error {
 }
 
 func (n *nest) read(v reflect.Value, dim int) error {
-	v = unwrap(v)
+	v = unwrapValue(v)
 	if dim < len(n.shape) {
 		if !isList(v) || v.Len() != n.shape[dim] {
 			return fmt.Errorf("got %v, want a list of length %d: %w", v, n.shape[dim], ErrNested)
@@ -69,28 +69,28 @@ func (n *nest) read(v reflect.Value, dim int) error {
 		}
 		return nil
 	}
-	return n.number(v)
+	return n.addNumber(v)
 }
 
-func (n *nest) number(v reflect.Value) error {
+func (n *nest) addNumber(v reflect.Value) error {
 	switch {
 	case v.Kind() == reflect.Bool:
-		n.put(n.whole, raw([]int64{int64(number(v.Bool()))}))
+		n.putNumber(n.whole, rawBytes([]int64{int64(boolToUint8(v.Bool()))}))
 	case v.CanInt():
-		n.put(n.whole, raw([]int64{v.Int()}))
+		n.putNumber(n.whole, rawBytes([]int64{v.Int()}))
 	case v.CanUint():
-		n.put(n.whole, raw([]int64{int64(v.Uint())}))
+		n.putNumber(n.whole, rawBytes([]int64{int64(v.Uint())}))
 	case v.CanFloat():
-		n.put(n.cast, raw([]complex128{complex(v.Float(), 0)}))
+		n.putNumber(n.cast, rawBytes([]complex128{complex(v.Float(), 0)}))
 	case v.CanComplex():
-		n.put(n.cast, raw([]complex128{v.Complex()}))
+		n.putNumber(n.cast, rawBytes([]complex128{v.Complex()}))
 	default:
 		return fmt.Errorf("got %v, want a number: %w", v, ErrNested)
 	}
 	return nil
 }
 
-func (n *nest) put(cast castFunc, number []byte) {
+func (n *nest) putNumber(cast castFunc, number []byte) {
 	cast(n.out, 1, number, 1, 1)
 	n.out = n.out[n.size:]
 }
@@ -101,43 +101,43 @@ func (n *nest) put(cast castFunc, number []byte) {
 // typed slices, such as [][]float32.
 func (t *Tensor) ToNested() any {
 	must(t.checkNested(int(unsafe.Sizeof(any(nil)))))
-	near, done := t.near()
+	near, done := t.hostTensor()
 	defer done()
-	v := near.nested(0, near.offset)
+	v := near.nestedList(0, near.offset)
 	runtime.KeepAlive(t)
 	return v
 }
 
-func (t *Tensor) nested(dim, at int) any {
+func (t *Tensor) nestedList(dim, at int) any {
 	if dim == len(t.Shape()) {
-		return t.boxed(at)
+		return t.boxElement(at)
 	}
 	list := make([]any, t.Shape()[dim])
 	for i := range list {
-		list[i] = t.nested(dim+1, at+i*t.Strides()[dim])
+		list[i] = t.nestedList(dim+1, at+i*t.Strides()[dim])
 	}
 	return list
 }
 
-func (t *Tensor) boxed(at int) any {
+func (t *Tensor) boxElement(at int) any {
 	b := t.bytes()[at*t.dtype.Size():]
-	switch t.dtype.category() {
+	switch t.dtype.promotionRank() {
 	case 0:
 		return b[0] != 0
 	case 1:
-		if v := one[int64](Int64, t.dtype, b); v >= 0 || t.dtype != Uint64 {
+		if v := castFirst[int64](Int64, t.dtype, b); v >= 0 || t.dtype != Uint64 {
 			return v
 		}
-		return one[uint64](Uint64, t.dtype, b)
+		return castFirst[uint64](Uint64, t.dtype, b)
 	case 2:
-		return one[float64](Float64, t.dtype, b)
+		return castFirst[float64](Float64, t.dtype, b)
 	}
-	return one[complex128](Complex128, t.dtype, b)
+	return castFirst[complex128](Complex128, t.dtype, b)
 }
 
-// one converts the first element of b.
-func one[T Elem](to, from DType, b []byte) T {
+// castFirst converts the first element of b.
+func castFirst[T Elem](to, from DType, b []byte) T {
 	var v [1]T
-	caster(to, from)(raw(v[:]), 1, b, 1, 1)
+	castFuncFor(to, from)(rawBytes(v[:]), 1, b, 1, 1)
 	return v[0]
 }

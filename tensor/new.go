@@ -15,26 +15,26 @@ func New(dt DType, shape ...int) *Tensor {
 
 // contiguous returns the first tensor of a new storage.
 func contiguous(s *Storage, dt DType, shape []int) *Tensor {
-	s.begin()
+	s.addFirstView()
 	return newContiguous(s, dt, shape)
 }
 
 // Empty returns a tensor on the heap with uninitialized elements. The caller should write all
 // elements next.
 func Empty(dt DType, shape ...int) *Tensor {
-	return contiguous(emptyHeap(checkShape(dt, shape)), dt, shape)
+	return contiguous(newHeapStorage(checkShape(dt, shape)), dt, shape)
 }
 
 // Ones returns a tensor of ones on the heap.
 func Ones(dt DType, shape ...int) *Tensor { return Full(dt, 1, shape...) }
 
-// wantNumber panics if v overflows an integer dtype. Negative numbers wrap around in unsigned
+// requireNumber panics if v overflows an integer dtype. Negative numbers wrap around in unsigned
 // dtypes, as in PyTorch.
-func (d DType) wantNumber(what string, v float64) {
+func (d DType) requireNumber(what string, v float64) {
 	if !d.isInteger() {
 		return
 	}
-	least, most := d.limits()
+	least, most := d.integerRange()
 	if least == 0 {
 		least = -most
 	}
@@ -52,11 +52,11 @@ func Scalar(dt DType, v float64) *Tensor {
 	t := New(dt)
 	switch dt {
 	case Float64:
-		typed[float64](t.span())[0] = v
+		bytesAs[float64](t.contiguousBytes())[0] = v
 	case Float32:
-		typed[float32](t.span())[0] = float32(v)
+		bytesAs[float32](t.contiguousBytes())[0] = float32(v)
 	default:
-		caster(dt, Float64)(t.span(), 1, raw([]float64{v}), 1, 1)
+		castFuncFor(dt, Float64)(t.contiguousBytes(), 1, rawBytes([]float64{v}), 1, 1)
 	}
 	return t
 }
@@ -65,23 +65,23 @@ func Scalar(dt DType, v float64) *Tensor {
 // For integer dtypes, start and step are truncated after the numbers have been counted, as in
 // PyTorch.
 func Arange(dt DType, start, end, step float64) *Tensor {
-	return Empty(dt, stepsIn(dt, start, end, step)).arithmetic(start, step)
+	return Empty(dt, checkedStepCount(dt, start, end, step)).fillArithmetic(start, step)
 }
 
-// stepsIn returns the number of elements of Arange, and checks its arguments for the dtype.
-func stepsIn(dt DType, start, end, step float64) int {
-	if dt.category() == 0 || dt.category() > 2 {
+// checkedStepCount returns the number of elements of Arange, and checks its arguments for the dtype.
+func checkedStepCount(dt DType, start, end, step float64) int {
+	if dt.promotionRank() == 0 || dt.promotionRank() > 2 {
 		misuse(ErrOperand, "Arange: got dtype %v, want integers or floats", dt)
 	}
-	n := steps(start, end, step)
-	dt.wantNumber("Arange", start)
-	dt.wantNumber("Arange", end)
-	dt.wantNumber("Arange", step)
+	n := stepCount(start, end, step)
+	dt.requireNumber("Arange", start)
+	dt.requireNumber("Arange", end)
+	dt.requireNumber("Arange", step)
 	return n
 }
 
-// steps returns the number of elements of Arange.
-func steps(start, end, step float64) int {
+// stepCount returns the number of elements of Arange.
+func stepCount(start, end, step float64) int {
 	n := math.Ceil((end - start) / step)
 	if !(n >= 0) || math.IsInf(n, 0) {
 		misuse(ErrArgument, "Arange: step from %v to %v by %v never reaches the end", start, end, step)
@@ -89,17 +89,18 @@ func steps(start, end, step float64) int {
 	return int(n)
 }
 
-// arithmetic sets the elements of t, which must have one dimension, to start, start+step and so on.
-func (t *Tensor) arithmetic(start, step float64) *Tensor {
+// fillArithmetic sets the elements of t, which must have one dimension, to start, start+step and so
+// on.
+func (t *Tensor) fillArithmetic(start, step float64) *Tensor {
 	if t.dtype.isInteger() {
 		start, step = math.Trunc(start), math.Trunc(step)
 	}
 	backendOf(t).generate(t, nil, device.Sequence{Kind: device.Arithmetic, A: start, B: step}, func() {
-		if t.dtype == Int64 && whole(start) && whole(step) && whole(start+step*float64(t.Numel())) {
-			t.count64(int64(start), int64(step))
+		if t.dtype == Int64 && isWhole(start) && isWhole(step) && isWhole(start+step*float64(t.Numel())) {
+			t.fillCount64(int64(start), int64(step))
 			return
 		}
-		t.sequence(func(first int, to []float64) {
+		t.fillPieces(func(first int, to []float64) {
 			for i := range to {
 				to[i] = start + float64(first+i)*step
 			}
@@ -108,37 +109,37 @@ func (t *Tensor) arithmetic(start, step float64) *Tensor {
 	return t
 }
 
-// whole reports whether v is an integer in the range in which float64 represents all integers.
-func whole(v float64) bool { return v == math.Trunc(v) && math.Abs(v) < 1<<53 }
+// isWhole reports whether v is an integer in the range in which float64 represents all integers.
+func isWhole(v float64) bool { return v == math.Trunc(v) && math.Abs(v) < 1<<53 }
 
-// count64 sets the elements of t, which must be Int64, to start, start+step and so on. It computes
-// each piece by adding a constant to the previous one.
-func (t *Tensor) count64(start, step int64) {
+// fillCount64 sets the elements of t, which must be Int64, to start, start+step and so on. It
+// computes each piece by adding a constant to the previous one.
+func (t *Tensor) fillCount64(start, step int64) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	to, leap := typed[int64](t.span()), typed[int64](bufs.rows[0][:bufferBytes])
+	to, leap := bytesAs[int64](t.contiguousBytes()), bytesAs[int64](bufs.rows[0][:bufferBytes])
 	n := min(len(leap), len(to))
 	for i := range to[:n] {
 		to[i], leap[i] = start+int64(i)*step, int64(n)*step
 	}
 	for at := n; at < len(to); at += n {
 		next := to[at:min(at+n, len(to))]
-		opAdd.rows(Int64).run(raw(next), raw(to[at-n:][:len(next)]), raw(leap[:len(next)]), nil)
+		opAdd.loopsFor(Int64).run(rawBytes(next), rawBytes(to[at-n:][:len(next)]), rawBytes(leap[:len(next)]), nil)
 	}
 	t.Touch()
 }
 
-// sequence fills t, which must be contiguous, piece by piece. next computes the elements from index
-// first on.
-func (t *Tensor) sequence(next func(first int, to []float64)) {
+// fillPieces fills t, which must be contiguous, piece by piece. next computes the elements from
+// index first on.
+func (t *Tensor) fillPieces(next func(first int, to []float64)) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	size, convert, to := t.dtype.Size(), caster(t.dtype, Float64), t.span()
-	piece := typed[float64](bufs.rows[0][:bufferBytes])
+	size, convert, to := t.dtype.Size(), castFuncFor(t.dtype, Float64), t.contiguousBytes()
+	piece := bytesAs[float64](bufs.rows[0][:bufferBytes])
 	for first := 0; first < t.Numel(); first += len(piece) {
 		n := min(len(piece), t.Numel()-first)
 		next(first, piece[:n])
-		convert(to[first*size:], 1, raw(piece[:n]), 1, n)
+		convert(to[first*size:], 1, rawBytes(piece[:n]), 1, n)
 	}
 	t.Touch()
 }
@@ -152,13 +153,13 @@ func Linspace(dt DType, start, end float64, n int) *Tensor {
 	case dt == Bool:
 		misuse(ErrOperand, "Linspace: got dtype %v, want numbers", dt)
 	case dt.isInteger():
-		dt.wantNumber("Linspace", start)
-		dt.wantNumber("Linspace", end)
+		dt.requireNumber("Linspace", start)
+		dt.requireNumber("Linspace", end)
 		start, end = math.Trunc(start), math.Trunc(end)
 	}
 	t, step := Empty(dt, n), (end-start)/float64(max(1, n-1))
 	// count from both ends, so that truncated integers equal PyTorch's
-	t.sequence(func(first int, to []float64) {
+	t.fillPieces(func(first int, to []float64) {
 		half := len(to)
 		if n > 1 {
 			half = min(max(n/2-first, 0), len(to))
@@ -176,7 +177,7 @@ func Linspace(dt DType, start, end float64, n int) *Tensor {
 // Eye returns the n×n identity matrix.
 func Eye(dt DType, n int) *Tensor {
 	t := New(dt, n, n)
-	t.peek([]int{n}, []int{n + 1}, 0).Fill(1)
+	t.borrowView([]int{n}, []int{n + 1}, 0).Fill(1)
 	return t
 }
 
@@ -189,7 +190,7 @@ func FromSlice[T Elem](data []T, shape ...int) *Tensor {
 	if product(shape) != len(data) {
 		misuse(ErrShape, "FromSlice: %d elements do not fill shape %v", len(data), slices.Clone(shape))
 	}
-	return contiguous(onHeap(raw(data)), dt, shape)
+	return contiguous(newStorageOver(rawBytes(data)), dt, shape)
 }
 
 // NewShared returns a tensor of zeros in shared memory. The caller must close the tensor. The error
@@ -199,7 +200,7 @@ func NewShared(dt DType, shape ...int) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	clear(t.span())
+	clear(t.contiguousBytes())
 	return t, nil
 }
 
@@ -211,6 +212,6 @@ func EmptyShared(dt DType, shape ...int) (*Tensor, error) {
 		return nil, fmt.Errorf("new shared tensor of %v %v: %w", dt, slices.Clone(shape), err)
 	}
 	t := newContiguous(s, dt, shape)
-	t.describe()
+	t.describeBlock()
 	return t, nil
 }

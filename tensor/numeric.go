@@ -8,7 +8,7 @@ import (
 
 // A numeric contains the loops for one dtype: a function for each operation on rows, or nil if the
 // operation is not defined. Float16 and BFloat16, which are computed in Float32 (see
-// DType.computed), and storage-only dtypes (see DType.isKept) have none.
+// DType.computeDType), and storage-only dtypes (see DType.isKept) have none.
 type numeric struct {
 	rows    []rowFunc // for each operation
 	byOne   []oneFunc // for binary operations with a scalar, if faster; may be nil
@@ -41,8 +41,8 @@ var numerics = [dtypes]func() *numeric{
 	Complex128: sync.OnceValue(complexNumeric[complex128]),
 }
 
-// numeric returns the loops for dtype d. It panics if d is storage-only.
-func (d DType) numeric() *numeric {
+// numericLoops returns the loops for dtype d. It panics if d is storage-only.
+func (d DType) numericLoops() *numeric {
 	if numerics[d] == nil {
 		misuse(ErrOperand, "%v supports no operations, only storage: convert the tensor with To first", d)
 	}
@@ -55,9 +55,9 @@ func boolNumeric() *numeric {
 	n := &numeric{rows: make([]rowFunc, len(operations)), total: Int64, keys: integerKeys[uint8],
 		running: runningSum[int64, int64, uint8], addAt: orAt}
 	orderedRows[uint8](n.rows)
-	n.rows[opMaximum] = combining(kernel.Larger,
+	n.rows[opMaximum] = combineRow(kernel.Larger,
 		func(r, a, b []uint8) { zip(r, a, b, func(x, y uint8) uint8 { return x | y }) })
-	n.rows[opMinimum] = combining(kernel.Smaller,
+	n.rows[opMinimum] = combineRow(kernel.Smaller,
 		func(r, a, b []uint8) { zip(r, a, b, func(x, y uint8) uint8 { return x & y }) })
 	n.rows[opAdd], n.rows[opMul] = n.rows[opMaximum], n.rows[opMinimum]
 	n.add = accumulate(n.rows[opAdd], func(a, b uint8) uint8 { return a | b })
@@ -71,7 +71,7 @@ func boolNumeric() *numeric {
 
 func integerNumeric[T integer]() *numeric {
 	n := &numeric{rows: make([]rowFunc, len(operations)), total: Int64, keys: integerKeys[T],
-		running: runningSum[int64, int64, T], product: wholeProduct[T], addAt: addingAt[T]}
+		running: runningSum[int64, int64, T], product: wholeProduct[T], addAt: addAt[T]}
 	orderedRows[T](n.rows)
 	integerRows[T](n.rows)
 	n.add = accumulate(n.rows[opAdd], sum[T])
@@ -85,32 +85,32 @@ func integerNumeric[T integer]() *numeric {
 
 func floatNumeric[T float]() *numeric {
 	n := &numeric{rows: make([]rowFunc, len(operations)), total: Float64, keys: floatKeys[T],
-		running: runningSum[float64, T, T], product: gemm[T], addAt: addingAt[T]}
+		running: runningSum[float64, T, T], product: gemm[T], addAt: addAt[T]}
 	orderedRows[T](n.rows)
 	floatRows[T](n.rows)
 	n.add = accumulate(n.rows[opAdd], sum[T])
 	orderedFolds[T, float64](&n.folds)
 	n.byOne = make([]oneFunc, len(operations))
-	n.byOne[opAdd], n.byOne[opMul] = byOne(kernel.Shift[T]), byOne(kernel.ScaleTo[T])
-	n.clamp = func(lo, hi float64, x, y []byte) { kernel.Clamp(T(lo), T(hi), typed[T](x), typed[T](y)) }
-	n.axpy = func(alpha float64, x, y []byte) { kernel.Axpy(T(alpha), typed[T](x), typed[T](y)) }
-	n.folds[redSum] = func(out, rows []byte, each int) { kernel.RowSums(each, typed[T](rows), typed[float64](out)) }
+	n.byOne[opAdd], n.byOne[opMul] = alphaRow(kernel.Shift[T]), alphaRow(kernel.ScaleTo[T])
+	n.clamp = func(lo, hi float64, x, y []byte) { kernel.Clamp(T(lo), T(hi), bytesAs[T](x), bytesAs[T](y)) }
+	n.axpy = func(alpha float64, x, y []byte) { kernel.Axpy(T(alpha), bytesAs[T](x), bytesAs[T](y)) }
+	n.folds[redSum] = func(out, rows []byte, each int) { kernel.RowSums(each, bytesAs[T](rows), bytesAs[float64](out)) }
 	n.columns[redSum] = func(rows, cols int, x []byte, ld int, to []byte, exact bool) {
-		kernel.ColumnSums(rows, cols, typed[T](x), ld, typed[float64](to), exact)
+		kernel.ColumnSums(rows, cols, bytesAs[T](x), ld, bytesAs[float64](to), exact)
 	}
-	n.columns[redMax], n.columns[redMin] = columns(kernel.LargestColumns[T]), columns(kernel.SmallestColumns[T])
-	n.folds[redProd] = folding(kernel.Product[T])
-	n.folds[redVar] = folding(varianceOf[T])
-	n.folds[redMax] = folding(kernel.Largest[T])
-	n.folds[redMin] = folding(kernel.Smallest[T])
-	n.folds[redArgmax] = folding(placeOf(kernel.Largest[T], greater))
-	n.folds[redArgmin] = folding(placeOf(kernel.Smallest[T], less))
+	n.columns[redMax], n.columns[redMin] = columnFold(kernel.LargestColumns[T]), columnFold(kernel.SmallestColumns[T])
+	n.folds[redProd] = rowFold(kernel.Product[T])
+	n.folds[redVar] = rowFold(varianceOf[T])
+	n.folds[redMax] = rowFold(kernel.Largest[T])
+	n.folds[redMin] = rowFold(kernel.Smallest[T])
+	n.folds[redArgmax] = rowFold(placeOf(kernel.Largest[T], isGreater))
+	n.folds[redArgmin] = rowFold(placeOf(kernel.Smallest[T], isLess))
 	return n
 }
 
 func complexNumeric[T cplx]() *numeric {
 	n := &numeric{rows: make([]rowFunc, len(operations)), total: Complex128, product: complexProduct[T],
-		running: runningComplexSum[T], addAt: addingAt[T]}
+		running: runningComplexSum[T], addAt: addAt[T]}
 	arithmeticRows[T](n.rows)
 	n.add = accumulate(n.rows[opAdd], sum[T])
 	complexRows[T](n.rows)

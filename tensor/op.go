@@ -26,7 +26,7 @@ type operation struct {
 // A rule maps a dtype to another one. nil is the identity.
 type rule func(DType) DType
 
-func (r rule) of(dt DType) DType {
+func (r rule) resultDType(dt DType) DType {
 	if r == nil {
 		return dt
 	}
@@ -38,11 +38,11 @@ var operations []*operation
 
 // unaryOp adds an operation with one operand, with its name here and in PyTorch; binaryOp one with
 // two; movingOp one that copies without computing.
-func unaryOp(name, torch string, row operation) op  { return row.define(name, torch, 1) }
-func binaryOp(name, torch string, row operation) op { return row.define(name, torch, 2) }
-func movingOp(name string, arity int) op            { return new(operation).define(name, "", arity) }
+func unaryOp(name, torch string, row operation) op  { return row.defineOp(name, torch, 1) }
+func binaryOp(name, torch string, row operation) op { return row.defineOp(name, torch, 2) }
+func movingOp(name string, arity int) op            { return new(operation).defineOp(name, "", arity) }
 
-func (row *operation) define(name, torch string, arity int) op {
+func (row *operation) defineOp(name, torch string, arity int) op {
 	row.Name, row.Torch, row.Arity = name, torch, arity
 	row.Truths = row.result != nil && row.result(Int64) == Bool
 	operations = append(operations, row)
@@ -53,7 +53,7 @@ func (row *operation) define(name, torch string, arity int) op {
 func init() {
 	for o, row := range operations {
 		if row.Torch != "" {
-			row.Apply = op(o).of
+			row.Apply = op(o).apply
 			device.Define(&row.Op)
 		}
 	}
@@ -62,26 +62,26 @@ func init() {
 // String returns the name of the function that applies the operation, such as Add.
 func (o op) String() string { return operations[o].Name }
 
-// of returns the result of o as a new tensor. The number of operands must be o's arity.
-func (o op) of(in ...*Tensor) *Tensor {
+// apply returns the result of o as a new tensor. The number of operands must be o's arity.
+func (o op) apply(in ...*Tensor) *Tensor {
 	if operations[o].Arity == 1 {
-		return o.one(in[0])
+		return o.applyUnary(in[0])
 	}
-	return o.two(in[0], in[1])
+	return o.applyBinary(in[0], in[1])
 }
 
-// operands returns the dtype of o's computation for operands with promoted dtype dt.
-func (o op) operands(dt DType) DType { return operations[o].operands.of(dt) }
+// operandDType returns the dtype of o's computation for operands with promoted dtype dt.
+func (o op) operandDType(dt DType) DType { return operations[o].operands.resultDType(dt) }
 
-// result returns the dtype of o's result if dt is the dtype of the computation.
-func (o op) result(dt DType) DType { return operations[o].result.of(dt) }
+// resultDType returns the dtype of o's result if dt is the dtype of the computation.
+func (o op) resultDType(dt DType) DType { return operations[o].result.resultDType(dt) }
 
-// rows returns the loops of o for operands with promoted dtype dt. It panics if o is not defined
-// for dt.
-func (o op) rows(dt DType) rows {
-	dt = dt.computed()
-	n := dt.numeric()
-	r := rows{op: o, in: [3]DType{dt, dt, dt}, out: o.result(dt), run: n.rows[o]}
+// loopsFor returns the loops of o for operands with promoted dtype dt. It panics if o is not
+// defined for dt.
+func (o op) loopsFor(dt DType) rows {
+	dt = dt.computeDType()
+	n := dt.numericLoops()
+	r := rows{op: o, in: [3]DType{dt, dt, dt}, out: o.resultDType(dt), run: n.rows[o]}
 	if r.run == nil {
 		misuse(ErrOperand, "%v is not defined for %v", o, dt)
 	}
@@ -91,68 +91,68 @@ func (o op) rows(dt DType) rows {
 	return r
 }
 
-// with is like rows, but it returns a single loop for 16-bit floats if both operands have this
-// dtype.
-func (o op) with(dt DType, a, b *Tensor) rows {
-	if row := shortFloats(o, dt); row != nil && a.dtype == dt && b.dtype == dt && backendOf(a, b).fuses() {
+// loopsForOperands is like loopsFor, but it returns a single loop for 16-bit floats if both
+// operands have this dtype.
+func (o op) loopsForOperands(dt DType, a, b *Tensor) rows {
+	if row := shortFloats(o, dt); row != nil && a.dtype == dt && b.dtype == dt && backendOf(a, b).acceptsAnyLoop() {
 		return rows{op: o, in: [3]DType{dt, dt, dt}, out: dt, run: row}
 	}
-	return o.rows(dt)
+	return o.loopsFor(dt)
 }
 
-// meet returns the dtype of o's computation for a and b. It panics if o refuses Bool.
-func (o op) meet(a, b *Tensor) DType {
+// computeDType returns the dtype of o's computation for a and b. It panics if o refuses Bool.
+func (o op) computeDType(a, b *Tensor) DType {
 	if instead := operations[o].notBool; instead != "" && (a.dtype == Bool || b.dtype == Bool) {
 		misuse(ErrOperand, "%v is not defined for a tensor of bool: use %s", o, instead)
 	}
-	return o.operands(promote(a, b))
+	return o.operandDType(promoteOperands(a, b))
 }
 
-// two returns o applied to a and b, broadcast and promoted, as a new tensor.
-func (o op) two(a, b *Tensor) *Tensor {
-	dt := o.meet(a, b)
+// applyBinary returns o applied to a and b, broadcast and promoted, as a new tensor.
+func (o op) applyBinary(a, b *Tensor) *Tensor {
+	dt := o.computeDType(a, b)
 	var room [2 * fewDims]int
-	x, y := a.rounded(dt), b.rounded(dt)
-	out := emptyLike(o.result(dt), broadcastInto(room[:0], a.Shape(), b.Shape()), a, b)
-	o.with(dt, x, y).apply(out, x, y)
-	x.become(a)
-	y.become(b)
+	x, y := a.roundToHalf(dt), b.roundToHalf(dt)
+	out := emptyLike(o.resultDType(dt), broadcastInto(room[:0], a.Shape(), b.Shape()), a, b)
+	o.loopsForOperands(dt, x, y).apply(out, x, y)
+	x.replaceWith(a)
+	y.replaceWith(b)
 	return out
 }
 
-// rounded returns t, or a copy in dt if t has integers and dt is Float16 or BFloat16: PyTorch
+// roundToHalf returns t, or a copy in dt if t has integers and dt is Float16 or BFloat16: PyTorch
 // converts the operands to the promoted dtype, and then computes in Float32.
-func (t *Tensor) rounded(dt DType) *Tensor {
-	if dt != dt.computed() && t.dtype.isInteger() {
+func (t *Tensor) roundToHalf(dt DType) *Tensor {
+	if dt != dt.computeDType() && t.dtype.isInteger() {
 		return t.To(dt)
 	}
 	return t
 }
 
-// one returns o applied to a, as a new tensor.
-func (o op) one(a *Tensor) *Tensor {
-	dt := o.operands(a.dtype)
-	return o.with(dt, a, a).apply(emptyLike(o.result(dt), a.Shape(), a), a)
+// applyUnary returns o applied to a, as a new tensor.
+func (o op) applyUnary(a *Tensor) *Tensor {
+	dt := o.operandDType(a.dtype)
+	return o.loopsForOperands(dt, a, a).apply(emptyLike(o.resultDType(dt), a.Shape(), a), a)
 }
 
-// into applies o to t and to b, which may be empty, and stores the result in t.
-func (o op) into(t *Tensor, b ...*Tensor) *Tensor {
-	dt := o.operands(t.dtype)
+// applyInto applies o to t and to b, which may be empty, and stores the result in t.
+func (o op) applyInto(t *Tensor, b ...*Tensor) *Tensor {
+	dt := o.operandDType(t.dtype)
 	if len(b) == 0 {
-		t.wantRoom(dt)
-		return o.with(dt, t, t).apply(t, t)
+		t.requireCastable(dt)
+		return o.loopsForOperands(dt, t, t).apply(t, t)
 	}
-	dt = o.meet(t, b[0])
-	t.wantRoom(dt)
-	x := b[0].rounded(dt)
-	o.with(dt, t, x).apply(t, t, x)
-	x.become(b[0])
+	dt = o.computeDType(t, b[0])
+	t.requireCastable(dt)
+	x := b[0].roundToHalf(dt)
+	o.loopsForOperands(dt, t, x).apply(t, t, x)
+	x.replaceWith(b[0])
 	return t
 }
 
-// by is like into, with a number as the second operand.
-func (o op) by(t *Tensor, v float64) *Tensor {
+// applyNumber is like applyInto, with a number as the second operand.
+func (o op) applyNumber(t *Tensor, v float64) *Tensor {
 	x := t.Number(v)
 	defer x.release()
-	return o.into(t, x)
+	return o.applyInto(t, x)
 }

@@ -14,16 +14,16 @@ type rowFunc = func(out, x, y, z []byte)
 // A oneFunc computes a row from a row and one element. The operation must be commutative.
 type oneFunc = func(out, in, one []byte)
 
-func byOne[T float](f func(alpha T, x, y []T)) oneFunc {
-	return func(out, in, one []byte) { f(typed[T](one)[0], typed[T](in), typed[T](out)) }
+func alphaRow[T float](f func(alpha T, x, y []T)) oneFunc {
+	return func(out, in, one []byte) { f(bytesAs[T](one)[0], bytesAs[T](in), bytesAs[T](out)) }
 }
 
-func pairwise[R, T any](f func(r []R, a, b []T)) rowFunc {
-	return func(out, x, y, _ []byte) { f(typed[R](out), typed[T](x), typed[T](y)) }
+func binaryRow[R, T any](f func(r []R, a, b []T)) rowFunc {
+	return func(out, x, y, _ []byte) { f(bytesAs[R](out), bytesAs[T](x), bytesAs[T](y)) }
 }
 
-func single[R, T any](f func(r []R, a []T)) rowFunc {
-	return func(out, x, _, _ []byte) { f(typed[R](out), typed[T](x)) }
+func unaryRow[R, T any](f func(r []R, a []T)) rowFunc {
+	return func(out, x, _, _ []byte) { f(bytesAs[R](out), bytesAs[T](x)) }
 }
 
 // zip and each must stay small, so that the compiler inlines them together with f into a loop
@@ -41,27 +41,27 @@ func each[R, T any](r []R, a []T, f func(x T) R) {
 	}
 }
 
-// comparing returns a loop that calls the kernel first and end for the remaining elements.
-func comparing[T any](c kernel.Comparison, end func(r []uint8, a, b []T)) rowFunc {
-	return pairwise(func(r []uint8, a, b []T) {
+// compareRow returns a loop that calls the kernel first and end for the remaining elements.
+func compareRow[T any](c kernel.Comparison, end func(r []uint8, a, b []T)) rowFunc {
+	return binaryRow(func(r []uint8, a, b []T) {
 		done := kernel.Compare(c, a, b, r)
 		end(r[done:], a[done:], b[done:])
 	})
 }
 
-// combining returns a loop for integers that calls the kernel first and end for the remaining
+// combineRow returns a loop for integers that calls the kernel first and end for the remaining
 // elements.
-func combining[T any](w kernel.Whole, end func(r, a, b []T)) rowFunc {
-	return pairwise(func(r, a, b []T) {
+func combineRow[T any](w kernel.Whole, end func(r, a, b []T)) rowFunc {
+	return binaryRow(func(r, a, b []T) {
 		done := kernel.Combine(w, a, b, r)
 		end(r[done:], a[done:], b[done:])
 	})
 }
 
-// beginning returns a loop for integers that calls the kernel for at most a chunk at a time, and
+// kernelRow returns a loop for integers that calls the kernel for at most a chunk at a time, and
 // end for the remaining elements. The kernel returns the number of elements that it processed.
-func beginning[T any](kernel func(r, a []T) int, end func(r, a []T)) rowFunc {
-	return single(func(r, a []T) {
+func kernelRow[T any](kernel func(r, a []T) int, end func(r, a []T)) rowFunc {
+	return unaryRow(func(r, a []T) {
 		done := 0
 		for n := chunk; n == chunk; {
 			n = min(chunk, len(r)-done)
@@ -74,74 +74,75 @@ func beginning[T any](kernel func(r, a []T) int, end func(r, a []T)) rowFunc {
 	})
 }
 
-func negate[T integer](r, a []T) int {
-	return kernel.Combine(kernel.Minus, typed[T](zeros[:])[:len(a)], a, r)
+func negateRow[T integer](r, a []T) int {
+	return kernel.Combine(kernel.Minus, bytesAs[T](zeros[:])[:len(a)], a, r)
 }
 
-func rectify[T integer](r, a []T) int {
-	return kernel.Combine(kernel.Larger, a, typed[T](zeros[:])[:len(a)], r)
+func rectifyRow[T integer](r, a []T) int {
+	return kernel.Combine(kernel.Larger, a, bytesAs[T](zeros[:])[:len(a)], r)
 }
 
 // magnitudesOf computes the maximum of x and -x. The minimum integer is unchanged.
 func magnitudesOf[T integer](r, a []T) int {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	negative := typed[T](bufs.rows[0][:])[:len(a)]
-	k := negate(negative, a)
+	negative := bytesAs[T](bufs.rows[0][:])[:len(a)]
+	k := negateRow(negative, a)
 	return kernel.Combine(kernel.Larger, a[:k], negative[:k], r[:k])
 }
 
-// exchanged returns f with its operands exchanged.
-func exchanged(f rowFunc) rowFunc {
+// swapOperands returns f with its operands exchanged.
+func swapOperands(f rowFunc) rowFunc {
 	return func(out, x, y, _ []byte) { f(out, y, x, nil) }
 }
 
 // lift2 returns a loop that calls f.
 func lift2[T float](f func(x, y float64) float64) rowFunc {
-	return pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(f(float64(x), float64(y))) }) })
+	return binaryRow(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(f(float64(x), float64(y))) }) })
 }
 
 func liftComplex[T cplx](f func(complex128) complex128) rowFunc {
-	return single(func(r, a []T) { each(r, a, func(x T) T { return T(f(complex128(x))) }) })
+	return unaryRow(func(r, a []T) { each(r, a, func(x T) T { return T(f(complex128(x))) }) })
 }
 
 func sum[T ordered | cplx](a, b T) T { return a + b }
 
-func same[T any](r, a []T) { copy(r, a) }
+func copyRow[T any](r, a []T) { copy(r, a) }
 
-func never[T any](r []uint8, _ []T)  { clear(r) }
-func always[T any](r []uint8, _ []T) { each(r, r, func(uint8) uint8 { return 1 }) }
+func fillFalse[T any](r []uint8, _ []T) { clear(r) }
+func fillTrue[T any](r []uint8, _ []T)  { each(r, r, func(uint8) uint8 { return 1 }) }
 
 func arithmeticRows[T ordered | cplx](rows []rowFunc) {
-	rows[opAdd] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x + y }) })
-	rows[opSub] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x - y }) })
-	rows[opMul] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x * y }) })
-	rows[opEq] = comparing(kernel.Equal,
-		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x == y) }) })
-	rows[opNe] = comparing(kernel.NotEqual,
-		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x != y) }) })
-	rows[opNeg] = single(func(r, a []T) { each(r, a, func(x T) T { return -x }) })
+	rows[opAdd] = binaryRow(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x + y }) })
+	rows[opSub] = binaryRow(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x - y }) })
+	rows[opMul] = binaryRow(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x * y }) })
+	rows[opEq] = compareRow(kernel.Equal,
+		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return boolToUint8(x == y) }) })
+	rows[opNe] = compareRow(kernel.NotEqual,
+		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return boolToUint8(x != y) }) })
+	rows[opNeg] = unaryRow(func(r, a []T) { each(r, a, func(x T) T { return -x }) })
 }
 
 // orderedRows sets the operations of ordered dtypes. NaN operands make Maximum, Minimum and ReLU
 // return NaN, as Go's max and min and PyTorch do.
 func orderedRows[T ordered](rows []rowFunc) {
 	arithmeticRows[T](rows)
-	rows[opMaximum] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
-	rows[opMinimum] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return min(x, y) }) })
-	rows[opLt] = comparing(kernel.Less,
-		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x < y) }) })
-	rows[opLe] = comparing(kernel.LessOrEqual,
-		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return number(x <= y) }) })
-	rows[opGt] = exchanged(rows[opLt])
-	rows[opGe] = exchanged(rows[opLe])
-	rows[opReLU] = single(func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
-	rows[opAbs] = single(func(r, a []T) { each(r, a, absolute[T]) })
-	rows[opSign] = single(func(r, a []T) { each(r, a, sign[T]) })
+	rows[opMaximum] = binaryRow(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
+	rows[opMinimum] = binaryRow(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return min(x, y) }) })
+	rows[opLt] = compareRow(kernel.Less,
+		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return boolToUint8(x < y) }) })
+	rows[opLe] = compareRow(kernel.LessOrEqual,
+		func(r []uint8, a, b []T) { zip(r, a, b, func(x, y T) uint8 { return boolToUint8(x <= y) }) })
+	rows[opGt] = swapOperands(rows[opLt])
+	rows[opGe] = swapOperands(rows[opLe])
+	rows[opReLU] = unaryRow(func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
+	rows[opAbs] = unaryRow(func(r, a []T) { each(r, a, absolute[T]) })
+	rows[opSign] = unaryRow(func(r, a []T) { each(r, a, sign[T]) })
 	for _, o := range []op{opFloor, opCeil, opRound, opTrunc} {
-		rows[o] = single(same[T])
+		rows[o] = unaryRow(copyRow[T])
 	}
-	rows[opIsNaN], rows[opIsInf], rows[opIsFinite] = single(never[T]), single(never[T]), single(always[T])
+	rows[opIsNaN], rows[opIsInf], rows[opIsFinite] = unaryRow(fillFalse[T]), unaryRow(fillFalse[T]),
+		unaryRow(fillTrue[T])
 }
 
 func absolute[T ordered](x T) T {
@@ -152,25 +153,25 @@ func absolute[T ordered](x T) T {
 }
 
 // sign returns 0 for NaN, as PyTorch does.
-func sign[T ordered](x T) T { return T(number(x > 0)) - T(number(x < 0)) }
+func sign[T ordered](x T) T { return T(boolToUint8(x > 0)) - T(boolToUint8(x < 0)) }
 
 func integerRows[T integer](rows []rowFunc) {
-	rows[opAdd] = combining(kernel.Plus, func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x + y }) })
-	rows[opSub] = combining(kernel.Minus, func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x - y }) })
-	rows[opMul] = combining(kernel.Times, func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x * y }) })
-	rows[opMaximum] = combining(kernel.Larger,
+	rows[opAdd] = combineRow(kernel.Plus, func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x + y }) })
+	rows[opSub] = combineRow(kernel.Minus, func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x - y }) })
+	rows[opMul] = combineRow(kernel.Times, func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x * y }) })
+	rows[opMaximum] = combineRow(kernel.Larger,
 		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return max(x, y) }) })
-	rows[opMinimum] = combining(kernel.Smaller,
+	rows[opMinimum] = combineRow(kernel.Smaller,
 		func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return min(x, y) }) })
-	rows[opNeg] = beginning(negate[T], func(r, a []T) { each(r, a, func(x T) T { return -x }) })
-	rows[opReLU] = beginning(rectify[T], func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
-	rows[opAbs] = single(same[T])
+	rows[opNeg] = kernelRow(negateRow[T], func(r, a []T) { each(r, a, func(x T) T { return -x }) })
+	rows[opReLU] = kernelRow(rectifyRow[T], func(r, a []T) { each(r, a, func(x T) T { return max(x, 0) }) })
+	rows[opAbs] = unaryRow(copyRow[T])
 	if T(0)-1 < 0 {
-		rows[opAbs] = beginning(magnitudesOf[T], func(r, a []T) { each(r, a, absolute[T]) })
+		rows[opAbs] = kernelRow(magnitudesOf[T], func(r, a []T) { each(r, a, absolute[T]) })
 	}
-	rows[opPower] = pairwise(func(r, a, b []T) { zip(r, a, b, integerPow[T]) })
-	rows[opRemainder] = pairwise(func(r, a, b []T) { zip(r, a, b, integerRemainder[T]) })
-	rows[opFloorDivide] = pairwise(func(r, a, b []T) { zip(r, a, b, integerFloorDivide[T]) })
+	rows[opPower] = binaryRow(func(r, a, b []T) { zip(r, a, b, integerPow[T]) })
+	rows[opRemainder] = binaryRow(func(r, a, b []T) { zip(r, a, b, integerRemainder[T]) })
+	rows[opFloorDivide] = binaryRow(func(r, a, b []T) { zip(r, a, b, integerFloorDivide[T]) })
 }
 
 // integerPow wraps around as multiplication does. Negative exponents give 1, -1 or 0.
@@ -235,45 +236,50 @@ func integerFloorDivide[T integer](x, y T) T {
 	return q
 }
 
-// kernels returns the loop of a binary kernel, and kernels1 the loop of a unary one.
-func kernels[T float](f func(x, y, z []T)) rowFunc { return pairwise(func(r, a, b []T) { f(a, b, r) }) }
-func kernels1[T float](f func(x, y []T)) rowFunc   { return single(func(r, a []T) { f(a, r) }) }
+// binaryKernel returns the loop of a binary kernel, and kernels1 the loop of a unary one.
+func binaryKernel[T float](f func(x, y, z []T)) rowFunc {
+	return binaryRow(func(r, a, b []T) { f(a, b, r) })
+}
+func unaryKernel[T float](f func(x, y []T)) rowFunc { return unaryRow(func(r, a []T) { f(a, r) }) }
 
 // floatRows sets the operations of floats, including those that the table does not define for both
 // dtypes.
 func floatRows[T float](rows []rowFunc) {
-	rows[opAdd], rows[opSub] = kernels(kernel.Add[T]), kernels(kernel.Sub[T])
-	rows[opMul], rows[opDiv] = kernels(kernel.Mul[T]), kernels(kernel.Div[T])
-	rows[opMaximum], rows[opMinimum] = kernels(kernel.Max[T]), kernels(kernel.Min[T])
-	rows[opIsNaN] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x != x) }) })
-	rows[opIsInf] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x == x && x-x != 0) }) })
-	rows[opIsFinite] = single(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return number(x-x == 0) }) })
-	rows[opReLU], rows[opExp] = kernels1(kernel.Relu[T]), kernels1(kernel.Exp[T])
-	rows[opSigmoid], rows[opTanh] = kernels1(kernel.Sigmoid[T]), kernels1(kernel.Tanh[T])
+	rows[opAdd], rows[opSub] = binaryKernel(kernel.Add[T]), binaryKernel(kernel.Sub[T])
+	rows[opMul], rows[opDiv] = binaryKernel(kernel.Mul[T]), binaryKernel(kernel.Div[T])
+	rows[opMaximum], rows[opMinimum] = binaryKernel(kernel.Max[T]), binaryKernel(kernel.Min[T])
+	rows[opIsNaN] = unaryRow(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return boolToUint8(x != x) }) })
+	rows[opIsInf] = unaryRow(func(r []uint8, a []T) {
+		each(r, a,
+			func(x T) uint8 { return boolToUint8(x == x && x-x != 0) })
+	})
+	rows[opIsFinite] = unaryRow(func(r []uint8, a []T) { each(r, a, func(x T) uint8 { return boolToUint8(x-x == 0) }) })
+	rows[opReLU], rows[opExp] = unaryKernel(kernel.Relu[T]), unaryKernel(kernel.Exp[T])
+	rows[opSigmoid], rows[opTanh] = unaryKernel(kernel.Sigmoid[T]), unaryKernel(kernel.Tanh[T])
 	for o, row := range operations {
 		switch {
 		case row.kernel != nil:
-			rows[o] = kernels1(func(x, y []T) { kernel.Map(*row.kernel, x, y) })
+			rows[o] = unaryKernel(func(x, y []T) { kernel.Map(*row.kernel, x, y) })
 		case row.float2 != nil:
 			rows[o] = lift2[T](row.float2)
 			if do, ok := any(row.kernel2).(func(x, y, z []T)); ok {
-				rows[o] = kernels(do)
+				rows[o] = binaryKernel(do)
 			}
 		}
 	}
-	if wide, ok := any(logAddExps).(func(x, y, z []T)); ok {
-		rows[opLogaddexp] = kernels(wide)
-		rows[opAtan2] = kernels(any(angles).(func(x, y, z []T)))
+	if wide, ok := any(logAddExpRow).(func(x, y, z []T)); ok {
+		rows[opLogaddexp] = binaryKernel(wide)
+		rows[opAtan2] = binaryKernel(any(atan2Row).(func(x, y, z []T)))
 	}
 }
 
-// logAddExps is logAddExp for rows: the maximum of x and y, plus log(1 + e^-|x-y|).
-func logAddExps(x, y, z []float64) {
+// logAddExpRow is logAddExp for rows: the maximum of x and y, plus log(1 + e^-|x-y|).
+func logAddExpRow(x, y, z []float64) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
 	for len(z) > 0 {
 		n := min(len(z), chunk)
-		larger, rest := typed[float64](bufs.rows[0][:])[:n], typed[float64](bufs.rows[1][:])[:n]
+		larger, rest := bytesAs[float64](bufs.rows[0][:])[:n], bytesAs[float64](bufs.rows[1][:])[:n]
 		kernel.Max(x[:n], y[:n], larger)
 		kernel.Sub(x[:n], y[:n], rest)
 		kernel.Map(kernel.Abs, rest, rest)
@@ -290,13 +296,13 @@ func logAddExps(x, y, z []float64) {
 	}
 }
 
-// angles is math.Atan2 for rows.
-func angles(y, x, z []float64) {
+// atan2Row is math.Atan2 for rows.
+func atan2Row(y, x, z []float64) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
 	for len(z) > 0 {
 		n := min(len(z), chunk)
-		angle, wide := typed[float64](bufs.rows[0][:])[:n], typed[float64](bufs.rows[1][:])[:n]
+		angle, wide := bytesAs[float64](bufs.rows[0][:])[:n], bytesAs[float64](bufs.rows[1][:])[:n]
 		kernel.Map(kernel.Abs, y[:n], angle)
 		kernel.Map(kernel.Abs, x[:n], wide)
 		kernel.Div(angle, wide, angle)
@@ -314,20 +320,20 @@ func angles(y, x, z []float64) {
 }
 
 func complexRows[T cplx](rows []rowFunc) {
-	rows[opDiv] = pairwise(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x / y }) })
-	rows[opPower] = pairwise(func(r, a, b []T) { zip(r, a, b, complexPow[T]) })
-	rows[opReciprocal] = single(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
-	rows[opAbs] = magnitudes[T]()
+	rows[opDiv] = binaryRow(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return x / y }) })
+	rows[opPower] = binaryRow(func(r, a, b []T) { zip(r, a, b, complexPow[T]) })
+	rows[opReciprocal] = unaryRow(func(r, a []T) { each(r, a, func(x T) T { return 1 / x }) })
+	rows[opAbs] = magnitudeRow[T]()
 	isNaN := func(x complex128) bool { return math.IsNaN(real(x)) || math.IsNaN(imag(x)) }
-	isInf := func(x complex128) bool { return infinite(real(x)) || infinite(imag(x)) }
-	rows[opIsNaN] = single(func(r []uint8, a []T) {
-		each(r, a, func(x T) uint8 { return number(isNaN(complex128(x))) })
+	isInf := func(x complex128) bool { return isInfinite(real(x)) || isInfinite(imag(x)) }
+	rows[opIsNaN] = unaryRow(func(r []uint8, a []T) {
+		each(r, a, func(x T) uint8 { return boolToUint8(isNaN(complex128(x))) })
 	})
-	rows[opIsInf] = single(func(r []uint8, a []T) {
-		each(r, a, func(x T) uint8 { return number(isInf(complex128(x))) })
+	rows[opIsInf] = unaryRow(func(r []uint8, a []T) {
+		each(r, a, func(x T) uint8 { return boolToUint8(isInf(complex128(x))) })
 	})
-	rows[opIsFinite] = single(func(r []uint8, a []T) {
-		each(r, a, func(x T) uint8 { return number(!isNaN(complex128(x)) && !isInf(complex128(x))) })
+	rows[opIsFinite] = unaryRow(func(r []uint8, a []T) {
+		each(r, a, func(x T) uint8 { return boolToUint8(!isNaN(complex128(x)) && !isInf(complex128(x))) })
 	})
 	for o, row := range operations {
 		if row.complex != nil {
@@ -347,12 +353,12 @@ func complexPow[T cplx](x, y T) T {
 	return T(complexPower(complex128(x), complex128(y)))
 }
 
-func infinite(x float64) bool { return x == x && x-x != 0 }
+func isInfinite(x float64) bool { return x == x && x-x != 0 }
 
 // complexPower is like cmplx.Pow, but is also accurate for subnormal parts.
 func complexPower(x, y complex128) complex128 {
 	size := cmplx.Abs(x)
-	if x == 0 || infinite(size) || size != size {
+	if x == 0 || isInfinite(size) || size != size {
 		return cmplx.Pow(x, y)
 	}
 	factor, angle := kernel.PowerOf(size, real(y)), cmplx.Phase(x)
@@ -393,11 +399,11 @@ func complexRsqrt(x complex128) complex128 { return 1 / cmplx.Sqrt(x) }
 
 func complexSigmoid(x complex128) complex128 { return 1 / (1 + cmplx.Exp(-x)) }
 
-func magnitudes[T cplx]() rowFunc {
+func magnitudeRow[T cplx]() rowFunc {
 	if DTypeOf[T]() == Complex64 {
-		return single(func(r []float32, a []T) {
+		return unaryRow(func(r []float32, a []T) {
 			each(r, a, func(x T) float32 { return float32(cmplx.Abs(complex128(x))) })
 		})
 	}
-	return single(func(r []float64, a []T) { each(r, a, func(x T) float64 { return cmplx.Abs(complex128(x)) }) })
+	return unaryRow(func(r []float64, a []T) { each(r, a, func(x T) float64 { return cmplx.Abs(complex128(x)) }) })
 }

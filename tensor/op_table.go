@@ -39,39 +39,39 @@ var (
 	opIsInf    = unaryOp("IsInf", "isinf", operation{Op: stepwise, result: alwaysBool})
 	opIsFinite = unaryOp("IsFinite", "isfinite", operation{Op: stepwise, result: alwaysBool})
 
-	opNeg   = unaryOp("Neg", "neg", operation{kernel: by(kernel.Neg)})
-	opAbs   = unaryOp("Abs", "abs", operation{kernel: by(kernel.Abs), result: magnitude})
+	opNeg   = unaryOp("Neg", "neg", operation{kernel: functionPtr(kernel.Neg)})
+	opAbs   = unaryOp("Abs", "abs", operation{kernel: functionPtr(kernel.Abs), result: realDType})
 	opReLU  = unaryOp("ReLU", "relu", operation{})
-	opSign  = unaryOp("Sign", "sign", operation{Op: stepwise, kernel: by(kernel.Sign)})
-	opFloor = unaryOp("Floor", "floor", operation{Op: stepwise, kernel: by(kernel.Floor)})
-	opCeil  = unaryOp("Ceil", "ceil", operation{Op: stepwise, kernel: by(kernel.Ceil)})
-	opRound = unaryOp("Round", "round", operation{Op: stepwise, kernel: by(kernel.Round)})
-	opTrunc = unaryOp("Trunc", "trunc", operation{Op: stepwise, kernel: by(kernel.Trunc)})
+	opSign  = unaryOp("Sign", "sign", operation{Op: stepwise, kernel: functionPtr(kernel.Sign)})
+	opFloor = unaryOp("Floor", "floor", operation{Op: stepwise, kernel: functionPtr(kernel.Floor)})
+	opCeil  = unaryOp("Ceil", "ceil", operation{Op: stepwise, kernel: functionPtr(kernel.Ceil)})
+	opRound = unaryOp("Round", "round", operation{Op: stepwise, kernel: functionPtr(kernel.Round)})
+	opTrunc = unaryOp("Trunc", "trunc", operation{Op: stepwise, kernel: functionPtr(kernel.Trunc)})
 
 	opExp   = unaryOp("Exp", "exp", operation{operands: promoteToFloat, complex: cmplx.Exp})
-	opExpm1 = unaryOp("Expm1", "expm1", operation{operands: promoteToFloat, kernel: by(kernel.Expm1),
+	opExpm1 = unaryOp("Expm1", "expm1", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Expm1),
 		complex: complexExpm1})
-	opLog = unaryOp("Log", "log", operation{operands: promoteToFloat, kernel: by(kernel.Log),
+	opLog = unaryOp("Log", "log", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Log),
 		complex: complexLog})
-	opLog1p = unaryOp("Log1p", "log1p", operation{operands: promoteToFloat, kernel: by(kernel.Log1p),
+	opLog1p = unaryOp("Log1p", "log1p", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Log1p),
 		complex: complexLog1p})
-	opSqrt = unaryOp("Sqrt", "sqrt", operation{operands: promoteToFloat, kernel: by(kernel.Sqrt),
+	opSqrt = unaryOp("Sqrt", "sqrt", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Sqrt),
 		complex: cmplx.Sqrt})
 	opRsqrt = unaryOp("Rsqrt", "rsqrt", operation{operands: promoteToFloat,
-		kernel: by(kernel.Rsqrt), complex: complexRsqrt})
+		kernel: functionPtr(kernel.Rsqrt), complex: complexRsqrt})
 	opReciprocal = unaryOp("Reciprocal", "reciprocal", operation{operands: promoteToFloat,
-		kernel: by(kernel.Reciprocal)})
-	opSin = unaryOp("Sin", "sin", operation{operands: promoteToFloat, kernel: by(kernel.Sin),
+		kernel: functionPtr(kernel.Reciprocal)})
+	opSin = unaryOp("Sin", "sin", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Sin),
 		complex: cmplx.Sin})
-	opCos = unaryOp("Cos", "cos", operation{operands: promoteToFloat, kernel: by(kernel.Cos),
+	opCos = unaryOp("Cos", "cos", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Cos),
 		complex: cmplx.Cos})
 	opTanh    = unaryOp("Tanh", "tanh", operation{operands: promoteToFloat, complex: cmplx.Tanh})
 	opSigmoid = unaryOp("Sigmoid", "sigmoid", operation{operands: promoteToFloat, complex: complexSigmoid})
-	opErf     = unaryOp("Erf", "erf", operation{operands: promoteToFloat, kernel: by(kernel.Erf)})
+	opErf     = unaryOp("Erf", "erf", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Erf)})
 )
 
 // opCube raises floats to the power of 3 on the host.
-var opCube = unaryOp("Cube", "", operation{kernel: by(kernel.Cube)})
+var opCube = unaryOp("Cube", "", operation{kernel: functionPtr(kernel.Cube)})
 
 // Operations that copy elements without computing.
 var (
@@ -86,16 +86,16 @@ var (
 	untrained = device.Op{NoGradient: "not implemented, because training does not use it"}
 )
 
-func by(f kernel.Function) *kernel.Function { return &f }
+func functionPtr(f kernel.Function) *kernel.Function { return &f }
 
 // promoteToFloat is the dtype rule of operations such as sin: integers become Float32.
-func promoteToFloat(dt DType) DType { return dt.floating() }
+func promoteToFloat(dt DType) DType { return dt.floatDType() }
 
 // alwaysBool is the dtype rule of comparisons.
 func alwaysBool(DType) DType { return Bool }
 
-// magnitude is the dtype rule of Abs: complex dtypes become real.
-func magnitude(dt DType) DType {
+// realDType is the dtype rule of Abs: complex dtypes become real.
+func realDType(dt DType) DType {
 	switch dt {
 	case Complex64:
 		return Float32

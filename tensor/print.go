@@ -27,11 +27,11 @@ func (t *Tensor) String() string {
 	if t.Numel() > 0 {
 		body = newPrinter(t).print()
 	}
-	return addSuffixes(printPrefix+body, t.suffixes())
+	return addSuffixes(printPrefix+body, t.printSuffixes())
 }
 
-// suffixes returns the properties that cannot be inferred from the printed elements.
-func (t *Tensor) suffixes() (s []string) {
+// printSuffixes returns the properties that cannot be inferred from the printed elements.
+func (t *Tensor) printSuffixes() (s []string) {
 	if dev := t.Device(); dev != nil {
 		s = append(s, fmt.Sprintf("device='%v'", dev))
 	}
@@ -39,7 +39,7 @@ func (t *Tensor) suffixes() (s []string) {
 	if t.Numel() > 0 {
 		plain = plain || t.dtype == Int64 || t.dtype == Bool || t.dtype == Complex64
 	} else if len(t.Shape()) != 1 {
-		s = append(s, "size="+tuple(t.Shape()))
+		s = append(s, "size="+formatTuple(t.Shape()))
 	}
 	if !plain {
 		s = append(s, "dtype=torch."+t.dtype.String())
@@ -47,7 +47,7 @@ func (t *Tensor) suffixes() (s []string) {
 	return s
 }
 
-func tuple(shape []int) string {
+func formatTuple(shape []int) string {
 	text := strings.ReplaceAll(fmt.Sprint(shape), " ", ", ")
 	text = text[1 : len(text)-1]
 	if len(shape) == 1 {
@@ -80,16 +80,16 @@ type printer struct {
 }
 
 func newPrinter(t *Tensor) *printer {
-	shape, heads := t.summary()
+	shape, heads := t.summaryShape()
 	shown := Empty(t.dtype, shape...)
 	shown.copyShown(t, heads, 0)
 	runtime.KeepAlive(t)
 	if t.dtype.isFloat() && t.dtype.Size() < Float32.Size() {
 		shown = shown.To(Float32)
 	}
-	p := &printer{t: shown, heads: heads, mem: shown.span()}
+	p := &printer{t: shown, heads: heads, mem: shown.contiguousBytes()}
 	if !t.dtype.isFloat() && !t.dtype.isComplex() {
-		return p.columns()
+		return p.setColumnFormat()
 	}
 	parts := 1
 	if t.dtype.isComplex() {
@@ -98,17 +98,17 @@ func newPrinter(t *Tensor) *printer {
 	for i := range parts {
 		values := make([]float64, shown.Numel())
 		for at := range values {
-			values[at] = p.parts(at)[i]
+			values[at] = p.componentsAt(at)[i]
 		}
 		p.formats = append(p.formats, floatFormat(values))
 	}
 	return p
 }
 
-// summary returns the number of printed indices of each dimension, and how many of them precede the
-// omitted ones, or 0 if none is omitted. If a summary would still be too long, because t has many
-// dimensions, only the first index of the outer dimensions is printed.
-func (t *Tensor) summary() (shape, heads []int) {
+// summaryShape returns the number of printed indices of each dimension, and how many of them
+// precede the omitted ones, or 0 if none is omitted. If a summary would still be too long, because
+// t has many dimensions, only the first index of the outer dimensions is printed.
+func (t *Tensor) summaryShape() (shape, heads []int) {
 	shape, heads = slices.Clone(t.Shape()), make([]int, len(t.Shape()))
 	if t.Numel() <= printThreshold {
 		return shape, heads
@@ -150,18 +150,18 @@ func (t *Tensor) copyShownPart(src *Tensor, heads []int, dim, to, from, n int) {
 	part.copyShown(shown, heads, dim+1)
 }
 
-// columns sets the format of integers and booleans.
-func (p *printer) columns() *printer {
+// setColumnFormat sets the format of integers and booleans.
+func (p *printer) setColumnFormat() *printer {
 	f := format{width: 1}
 	for at := range p.t.Numel() {
-		f.width = max(f.width, len(p.whole(at)))
+		f.width = max(f.width, len(p.wholeText(at)))
 	}
 	p.formats = []format{f}
 	return p
 }
 
-// indices returns the shown indices of a dimension, and -1 in place of omitted ones.
-func (p *printer) indices(dim int) []int {
+// shownIndices returns the shown indices of a dimension, and -1 in place of omitted ones.
+func (p *printer) shownIndices(dim int) []int {
 	var list []int
 	for i := range p.t.Shape()[dim] {
 		list = append(list, i)
@@ -172,37 +172,37 @@ func (p *printer) indices(dim int) []int {
 	return list
 }
 
-func (p *printer) print() string { return p.block(0, 0, len(printPrefix)) }
+func (p *printer) print() string { return p.printBlock(0, 0, len(printPrefix)) }
 
-// block prints the dimensions from dim on.
-func (p *printer) block(dim, at, indent int) string {
+// printBlock prints the dimensions from dim on.
+func (p *printer) printBlock(dim, at, indent int) string {
 	switch len(p.t.Shape()) - dim {
 	case 0:
-		return p.element(at)
+		return p.printElement(at)
 	case 1:
-		return p.line(at, indent)
+		return p.printLine(at, indent)
 	}
 	var parts []string
-	for _, i := range p.indices(dim) {
+	for _, i := range p.shownIndices(dim) {
 		if i < 0 {
 			parts = append(parts, "...")
 		} else {
-			parts = append(parts, p.block(dim+1, at+i*p.t.Strides()[dim], indent+1))
+			parts = append(parts, p.printBlock(dim+1, at+i*p.t.Strides()[dim], indent+1))
 		}
 	}
 	gap := "," + strings.Repeat("\n", len(p.t.Shape())-dim-1) + strings.Repeat(" ", indent+1)
 	return "[" + strings.Join(parts, gap) + "]"
 }
 
-// line prints the last dimension, on as many lines as necessary.
-func (p *printer) line(at, indent int) string {
+// printLine prints the last dimension, on as many lines as necessary.
+func (p *printer) printLine(at, indent int) string {
 	last := len(p.t.Shape()) - 1
 	var parts []string
-	for _, i := range p.indices(last) {
+	for _, i := range p.shownIndices(last) {
 		if i < 0 {
 			parts = append(parts, " ...")
 		} else {
-			parts = append(parts, p.element(at+i*p.t.Strides()[last]))
+			parts = append(parts, p.printElement(at+i*p.t.Strides()[last]))
 		}
 	}
 	width := p.formats[0].width + 2
@@ -216,37 +216,37 @@ func (p *printer) line(at, indent int) string {
 	return "[" + strings.Join(lines, ",\n"+strings.Repeat(" ", indent+1)) + "]"
 }
 
-// element prints one element in the width of its column.
-func (p *printer) element(at int) string {
+// printElement prints one element in the width of its column.
+func (p *printer) printElement(at int) string {
 	switch {
 	case p.t.dtype.isComplex():
-		z := p.parts(at)
-		imaginary := strings.TrimLeft(p.formats[1].text(z[1])+"j", " ")
+		z := p.componentsAt(at)
+		imaginary := strings.TrimLeft(p.formats[1].formatNumber(z[1])+"j", " ")
 		if imaginary[0] != '-' {
 			imaginary = "+" + imaginary
 		}
-		return p.formats[0].text(z[0]) + imaginary
+		return p.formats[0].formatNumber(z[0]) + imaginary
 	case p.t.dtype.isFloat():
-		return p.formats[0].text(p.parts(at)[0])
+		return p.formats[0].formatNumber(p.componentsAt(at)[0])
 	}
-	return p.formats[0].pad(p.whole(at))
+	return p.formats[0].pad(p.wholeText(at))
 }
 
-// parts returns a float, or the real and imaginary parts of a complex number.
-func (p *printer) parts(at int) [2]float64 {
+// componentsAt returns a float, or the real and imaginary parts of a complex number.
+func (p *printer) componentsAt(at int) [2]float64 {
 	var z [1]complex128
-	caster(Complex128, p.t.dtype)(raw(z[:]), 1, p.mem[at*p.t.dtype.Size():], 1, 1)
+	castFuncFor(Complex128, p.t.dtype)(rawBytes(z[:]), 1, p.mem[at*p.t.dtype.Size():], 1, 1)
 	return [2]float64{real(z[0]), imag(z[0])}
 }
 
-// whole returns an integer or a boolean as text.
-func (p *printer) whole(at int) string {
+// wholeText returns an integer or a boolean as text.
+func (p *printer) wholeText(at int) string {
 	b := p.mem[at*p.t.dtype.Size():]
 	switch p.t.dtype {
 	case Bool:
 		return [2]string{"False", "True"}[b[0]]
 	case Uint64:
-		return fmt.Sprint(one[uint64](Uint64, Uint64, b))
+		return fmt.Sprint(castFirst[uint64](Uint64, Uint64, b))
 	}
-	return fmt.Sprint(one[int64](Int64, p.t.dtype, b))
+	return fmt.Sprint(castFirst[int64](Int64, p.t.dtype, b))
 }

@@ -1,8 +1,8 @@
 package tensor
 
-// category returns the rank of d in promotion: 0 for bool, 1 for integers, 2 for floats, 3 for
+// promotionRank returns the rank of d in promotion: 0 for bool, 1 for integers, 2 for floats, 3 for
 // complex numbers.
-func (d DType) category() int {
+func (d DType) promotionRank() int {
 	switch {
 	case d == Bool:
 		return 0
@@ -25,7 +25,7 @@ func Promote(a, b DType) DType {
 		return b
 	case b.isKept():
 		misuse(ErrOperand, "%v and %v have no common dtype: convert one with To", a, b)
-	case a.category() < b.category() && b != Complex64:
+	case a.promotionRank() < b.promotionRank() && b != Complex64:
 		return b
 	case a == Uint8 && b == Int8:
 		return Int16
@@ -40,11 +40,11 @@ func Promote(a, b DType) DType {
 // ResultType returns the dtype of the result of an operation on a and b, like PyTorch's
 // result_type: a tensor without dimensions matters only if its category is higher. It panics under
 // the same conditions as [Promote].
-func ResultType(a, b *Tensor) DType { return promote(a, b) }
+func ResultType(a, b *Tensor) DType { return promoteOperands(a, b) }
 
-// promote is Promote for operands: a tensor without dimensions matters only if its category is
-// higher, and a complex scalar takes the precision of the float tensor that it is combined with.
-func promote(a, b *Tensor) DType {
+// promoteOperands is Promote for operands: a tensor without dimensions matters only if its category
+// is higher, and a complex scalar takes the precision of the float tensor that it is combined with.
+func promoteOperands(a, b *Tensor) DType {
 	if len(a.Shape()) == 0 {
 		a, b = b, a
 	}
@@ -52,7 +52,7 @@ func promote(a, b *Tensor) DType {
 		return Promote(a.dtype, b.dtype)
 	}
 	switch {
-	case b.dtype.category() <= a.dtype.category():
+	case b.dtype.promotionRank() <= a.dtype.promotionRank():
 		return a.dtype
 	case a.dtype.isFloat():
 		return Promote(a.dtype, Complex64)
@@ -60,27 +60,27 @@ func promote(a, b *Tensor) DType {
 	return Promote(a.dtype, b.dtype)
 }
 
-// computed returns the dtype in which elements of d are computed.
-func (d DType) computed() DType {
+// computeDType returns the dtype in which elements of d are computed.
+func (d DType) computeDType() DType {
 	if d == Float16 || d == BFloat16 {
 		return Float32
 	}
 	return d
 }
 
-// floating returns d, or Float32 for integers and booleans. It is the dtype of quotients, roots and
-// logarithms.
-func (d DType) floating() DType {
-	if d.category() < 2 {
+// floatDType returns d, or Float32 for integers and booleans. It is the dtype of quotients, roots
+// and logarithms.
+func (d DType) floatDType() DType {
+	if d.promotionRank() < 2 {
 		return Float32
 	}
 	return d
 }
 
-// wantRoom panics unless results of dtype from can be stored in t. They cannot if their category is
+// requireCastable panics unless results of dtype from can be stored in t. They cannot if their category is
 // higher.
-func (t *Tensor) wantRoom(from DType) {
-	if from.category() > t.dtype.category() {
+func (t *Tensor) requireCastable(from DType) {
+	if from.promotionRank() > t.dtype.promotionRank() {
 		misuse(ErrOperand, "result of dtype %v cannot be stored in place in a tensor of %v", from, t.dtype)
 	}
 }

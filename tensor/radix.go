@@ -26,16 +26,16 @@ func integerKeys[T integer](to []keyed, row []byte) {
 	if zero-1 < 0 {
 		flip = 1 << 63
 	}
-	for i, v := range typed[T](row) {
+	for i, v := range bytesAs[T](row) {
 		to[i] = keyed{uint64(v)<<unused ^ flip, int64(i)}
 	}
 }
 
 func floatKeys[T float](to []keyed, row []byte) {
 	if unsafe.Sizeof(T(0)) == 4 {
-		bitKeys(to, typed[uint32](row), 32, 0x7f8<<52)
+		bitKeys(to, bytesAs[uint32](row), 32, 0x7f8<<52)
 	} else {
-		bitKeys(to, typed[uint64](row), 0, 0x7ff<<52)
+		bitKeys(to, bytesAs[uint64](row), 0, 0x7ff<<52)
 	}
 }
 
@@ -78,12 +78,12 @@ func (s *sorter) sort(bytes int) {
 		return
 	}
 	for shift := 64 - 8*bytes; shift < 64; shift += 8 {
-		s.digit(shift)
+		s.sortDigit(shift)
 	}
 }
 
-// digit sorts by one byte of the keys.
-func (s *sorter) digit(shift int) {
+// sortDigit sorts by one byte of the keys.
+func (s *sorter) sortDigit(shift int) {
 	var at [256]int
 	for i := range s.row {
 		at[uint8(s.row[i].key>>shift)]++
@@ -104,16 +104,16 @@ func (s *sorter) digit(shift int) {
 	s.row, s.fromPool = s.fromPool, s.row
 }
 
-// greatest returns the k largest elements of a row of dtype dt, in descending order. Equal elements
-// keep their order. k must not exceed fewKeys. Pieces of floats without a larger element than the
-// current results are skipped.
-func (s *sorter) greatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
+// selectGreatest returns the k largest elements of a row of dtype dt, in descending order. Equal
+// elements keep their order. k must not exceed fewKeys. Pieces of floats without a larger element
+// than the current results are skipped.
+func (s *sorter) selectGreatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
 	s.grow(chunk)
 	best, size := s.fromPool[:0], dt.Size()
 	for from := 0; k > 0 && from < len(row)/size; from += chunk {
 		n := min(chunk, len(row)/size-from)
 		piece := row[from*size:][:n*size]
-		if len(best) == k && none(dt, piece, row[int(best[k-1].index)*size:]) {
+		if len(best) == k && noneGreater(dt, piece, row[int(best[k-1].index)*size:]) {
 			continue
 		}
 		keys(s.row[:n], piece)
@@ -137,14 +137,14 @@ func (s *sorter) greatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
 	return best
 }
 
-// none reports whether no element of piece is greater than the first element of bound. It returns
-// false if there is no kernel to check this.
-func none(dt DType, piece, bound []byte) bool {
+// noneGreater reports whether no element of piece is greater than the first element of bound. It
+// returns false if there is no kernel to check this.
+func noneGreater(dt DType, piece, bound []byte) bool {
 	switch dt {
 	case Float32:
-		return kernel.Largest(typed[float32](piece)) <= typed[float32](bound[:4])[0]
+		return kernel.Largest(bytesAs[float32](piece)) <= bytesAs[float32](bound[:4])[0]
 	case Float64:
-		return kernel.Largest(typed[float64](piece)) <= typed[float64](bound[:8])[0]
+		return kernel.Largest(bytesAs[float64](piece)) <= bytesAs[float64](bound[:8])[0]
 	}
 	return false
 }

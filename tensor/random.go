@@ -20,10 +20,10 @@ func RandN(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shap
 // RandInt returns uniformly distributed integers in [lo, hi), as Int64. hi must be greater than lo.
 // If g is nil, it uses the default generator.
 func RandInt(g *Generator, lo, hi int, shape ...int) *Tensor {
-	return New(Int64, shape...).integers(g, lo, hi)
+	return New(Int64, shape...).fillIntegers(g, lo, hi)
 }
 
-func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
+func (t *Tensor) fillIntegers(g *Generator, lo, hi int) *Tensor {
 	if hi <= lo {
 		misuse(ErrArgument, "RandInt: got the range [%d, %d), want at least one integer in it", lo, hi)
 	}
@@ -31,9 +31,9 @@ func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 	s := device.Sequence{Kind: device.RandomInteger, From: int64(lo), Count: count}
 	backendOf(t).generate(t, g, s, func() {
 		values := Data[int64](t)
-		g.locked(func(g *Generator) {
+		g.withLock(func(g *Generator) {
 			for i := range values {
-				values[i] = int64(lo) + int64(g.below(count))
+				values[i] = int64(lo) + int64(g.uniformBelow(count))
 			}
 		})
 	})
@@ -44,19 +44,19 @@ func (t *Tensor) integers(g *Generator, lo, hi int) *Tensor {
 // default generator.
 func RandPerm(g *Generator, n int) *Tensor {
 	t := Empty(Int64, n)
-	p := typed[int64](t.span())
+	p := bytesAs[int64](t.contiguousBytes())
 	for i := range p {
 		p[i] = int64(i)
 	}
 	d := discs.Get().(*disc)
 	defer discs.Put(d)
-	g.locked(func(g *Generator) { // like Shuffle, but it locks g only once
+	g.withLock(func(g *Generator) { // like Shuffle, but it locks g only once
 		var bits []uint64
 		for i := n - 1; i > 0; {
 			if len(bits) == 0 {
 				bits = d.draw(g, min(i, drawn)) // every drawn number is used
 			}
-			j, ok := scaled(bits[0], uint64(i+1))
+			j, ok := scaleRandom(bits[0], uint64(i+1))
 			if bits = bits[1:]; ok {
 				p[i], p[j] = p[j], p[i]
 				i--
@@ -73,19 +73,19 @@ func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
 	if !t.dtype.isFloat() {
 		misuse(ErrOperand, "Uniform: got a tensor of %v, want floats", t.dtype)
 	}
-	if most := t.dtype.largest(); !(lo >= -most && hi <= most && lo <= hi && hi-lo <= most) {
+	if most := t.dtype.maxFinite(); !(lo >= -most && hi <= most && lo <= hi && hi-lo <= most) {
 		misuse(ErrArgument, "Uniform: got bounds %v and %v, want an ascending range of %v", lo, hi, t.dtype)
 	}
 	width := hi - lo
-	fraction := t.dtype.fraction()
+	fraction := t.dtype.fractionBits()
 	s := device.Sequence{Kind: device.RandomUniform, A: lo, B: hi, Bits: fraction}
-	return t.random(g, s, func(d *disc, g *Generator, out []float64) {
+	return t.fillRandom(g, s, func(d *disc, g *Generator, out []float64) {
 		kernel.Fractions(d.draw(g, len(out)), fraction, lo, width, out)
 	})
 }
 
-// largest returns the largest finite value of a floating-point dtype.
-func (d DType) largest() float64 {
+// maxFinite returns the largest finite value of a floating-point dtype.
+func (d DType) maxFinite() float64 {
 	switch d {
 	case Float16:
 		return 65504
@@ -97,9 +97,9 @@ func (d DType) largest() float64 {
 	return math.MaxFloat64
 }
 
-// fraction returns the number of random bits in a number in [0, 1), chosen so that it does not
+// fractionBits returns the number of random bits in a number in [0, 1), chosen so that it does not
 // round up to 1.
-func (d DType) fraction() int {
+func (d DType) fractionBits() int {
 	switch d {
 	case Float16:
 		return 11
@@ -121,7 +121,7 @@ func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
 		misuse(ErrArgument, "Normal: got standard deviation %v, want at least 0", std)
 	}
 	s := device.Sequence{Kind: device.RandomNormal, A: mean, B: std}
-	return t.random(g, s, func(d *disc, g *Generator, out []float64) { d.normal(g, out, mean, std) })
+	return t.fillRandom(g, s, func(d *disc, g *Generator, out []float64) { d.fillNormal(g, out, mean, std) })
 }
 
 // A disc contains buffers for random bits, points of the unit disc, the factors of normal, and
@@ -144,10 +144,10 @@ const drawn = 1024
 
 var discs = sync.Pool{New: func() any { return new(disc) }}
 
-// normal sets the elements of out to normally distributed numbers. len(out) must not exceed drawn.
-// It uses Marsaglia's polar method: each point in the unit disc gives two numbers. It draws as many
-// points as needed, and then as many as were outside of the disc.
-func (d *disc) normal(g *Generator, out []float64, mean, std float64) {
+// fillNormal sets the elements of out to normally distributed numbers. len(out) must not exceed
+// drawn. It uses Marsaglia's polar method: each point in the unit disc gives two numbers. It draws
+// as many points as needed, and then as many as were outside of the disc.
+func (d *disc) fillNormal(g *Generator, out []float64, mean, std float64) {
 	pairs := (len(out) + 1) / 2
 	for i := 0; i < pairs; {
 		i += kernel.Points(d.draw(g, 2*(pairs-i)), d.x[i:], d.y[i:], d.factor[i:])
@@ -163,17 +163,17 @@ func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
 	if !(p >= 0 && p <= 1) {
 		misuse(ErrArgument, "Bernoulli: got probability %v, want 0 to 1", p)
 	}
-	return t.random(g, device.Sequence{Kind: device.RandomBernoulli, A: p},
+	return t.fillRandom(g, device.Sequence{Kind: device.RandomBernoulli, A: p},
 		func(d *disc, g *Generator, out []float64) {
 			for i, bits := range d.draw(g, len(out)) {
-				out[i] = float64(number(unit(bits) < p))
+				out[i] = float64(boolToUint8(unitFloat(bits) < p))
 			}
 		})
 }
 
-// random sets the elements to random numbers: computed by f in pieces on the host, or by the device
-// according to s.
-func (t *Tensor) random(g *Generator, s device.Sequence, f func(d *disc, g *Generator, out []float64)) *Tensor {
+// fillRandom sets the elements to random numbers: computed by f in pieces on the host, or by the
+// device according to s.
+func (t *Tensor) fillRandom(g *Generator, s device.Sequence, f func(d *disc, g *Generator, out []float64)) *Tensor {
 	backendOf(t).generate(t, g, s, func() { t.draw(g, f) })
 	return t
 }
@@ -192,30 +192,30 @@ func (t *Tensor) draw(g *Generator, f func(d *disc, g *Generator, out []float64)
 }
 
 func drawInto[F float32 | float64](t *Tensor, g *Generator, f func(d *disc, g *Generator, out []float64)) *Tensor {
-	values, convert := Data[F](t), caster(t.dtype, Float64)
+	values, convert := Data[F](t), castFuncFor(t.dtype, Float64)
 	d := discs.Get().(*disc)
 	defer discs.Put(d)
-	g.locked(func(g *Generator) {
+	g.withLock(func(g *Generator) {
 		for at := 0; at < len(values); at += drawn {
 			numbers := d.numbers[:min(drawn, len(values)-at)]
 			f(d, g, numbers)
-			convert(raw(values[at:]), 1, raw(numbers), 1, len(numbers))
+			convert(rawBytes(values[at:]), 1, rawBytes(numbers), 1, len(numbers))
 		}
 	})
 	runtime.KeepAlive(t)
 	return t.Touch()
 }
 
-func (g *Generator) orDefault() *Generator {
+func (g *Generator) generatorOrDefault() *Generator {
 	if g == nil {
 		return defaultGenerator
 	}
 	return g
 }
 
-// locked calls f with g locked. f may draw with next and below only.
-func (g *Generator) locked(f func(g *Generator)) {
-	g = g.orDefault()
+// withLock calls f with g locked. f may draw with nextUint64 and uniformBelow only.
+func (g *Generator) withLock(f func(g *Generator)) {
+	g = g.generatorOrDefault()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f(g)

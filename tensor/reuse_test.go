@@ -34,7 +34,7 @@ func TestStorage_IsToldFromItsLifeBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		underWay := x.peek(x.Shape(), x.Strides(), 0)
+		underWay := x.borrowView(x.Shape(), x.Strides(), 0)
 		s := x.store()
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestStorage_OfABlockThatArrivesWhileItCloses(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for h := range arriving {
-				s, err := adopt(d, h)
+				s, err := adoptBlock(d, h)
 				if err != nil {
 					t.Error(err)
 					return

@@ -6,9 +6,9 @@ import "github.com/shoal-mp/shoal/internal/kernel"
 // equals hundreds of elements.
 const shortRow = 64
 
-// blocks computes short rows, as many at a time as fit in the buffers. It reads operands with
+// applyBlocks computes short rows, as many at a time as fit in the buffers. It reads operands with
 // adjacent rows in place and copies others.
-func (r rows) blocks(w *walk, ops *[4]operand, inputs int) {
+func (r rows) applyBlocks(w *walk, ops *[4]operand, inputs int) {
 	last := len(w.dims) - 1
 	n, column := w.dims[last].Size, w.dims[last-1]
 	for i := range ops {
@@ -23,12 +23,12 @@ func (r rows) blocks(w *walk, ops *[4]operand, inputs int) {
 			count := min(chunk/n, column.Size-first)
 			var x [3][]byte
 			for i := range inputs {
-				x[i] = ops[i].block(at[i]+first*ops[i].apart, count, n)
+				x[i] = ops[i].readBlock(at[i]+first*ops[i].apart, count, n)
 			}
 			o := &ops[output]
 			to := at[output] + first*o.apart
-			if o.dense(n) {
-				r.run(o.here(to, count*n), x[0], x[1], x[2])
+			if o.isDense(n) {
+				r.run(o.bytesAt(to, count*n), x[0], x[1], x[2])
 				continue
 			}
 			b := o.buf[:count*n*o.width]
@@ -40,13 +40,13 @@ func (r rows) blocks(w *walk, ops *[4]operand, inputs int) {
 	})
 }
 
-// dense reports whether rows of n elements are adjacent and need no conversion.
-func (o *operand) dense(n int) bool { return o.cast == nil && o.apart == n }
+// isDense reports whether rows of n elements are adjacent and need no conversion.
+func (o *operand) isDense(n int) bool { return o.cast == nil && o.apart == n }
 
-// block returns count rows of n elements, in the dtype of the computation.
-func (o *operand) block(at, count, n int) []byte {
-	if o.dense(n) {
-		return o.here(at, count*n)
+// readBlock returns count rows of n elements, in the dtype of the computation.
+func (o *operand) readBlock(at, count, n int) []byte {
+	if o.isDense(n) {
+		return o.bytesAt(at, count*n)
 	}
 	b := o.buf[:count*n*o.width]
 	switch {
@@ -57,19 +57,20 @@ func (o *operand) block(at, count, n int) []byte {
 		o.filled = true
 	case o.step == 0: // each row is one element repeated
 		o.cast(b, 1, o.mem[at*o.size:], o.apart, count)
-		bySize(o.width, widen[uint8], widen[uint16], widen[uint32], widen[uint64], widen[complex128])(b, count, n)
+		bySize(o.width, repeatElements[uint8], repeatElements[uint16], repeatElements[uint32],
+			repeatElements[uint64], repeatElements[complex128])(b, count, n)
 	default:
 		for i := range count {
-			copy(b[i*n*o.width:], o.row(at+i*o.apart, b[i*n*o.width:], n))
+			copy(b[i*n*o.width:], o.readRow(at+i*o.apart, b[i*n*o.width:], n))
 		}
 	}
 	return b
 }
 
-// row returns n elements from index at on. It converts them into room if necessary.
-func (o *operand) row(at int, room []byte, n int) []byte {
+// readRow returns n elements from index at on. It converts them into room if necessary.
+func (o *operand) readRow(at int, room []byte, n int) []byte {
 	if o.cast == nil {
-		return o.here(at, n)
+		return o.bytesAt(at, n)
 	}
 	o.cast(room, 1, o.mem[at*o.size:], o.step, n)
 	return room[:n*o.width]
@@ -78,16 +79,16 @@ func (o *operand) row(at int, room []byte, n int) []byte {
 // store writes a row to the tensor.
 func (o *operand) store(at int, row []byte) {
 	if o.cast == nil {
-		copy(o.here(at, len(row)/o.width), row)
+		copy(o.bytesAt(at, len(row)/o.width), row)
 		return
 	}
 	o.cast(o.mem[at*o.size:], o.step, row, 1, len(row)/o.width)
 }
 
-// widen repeats each of the first count elements n times. It runs from the last one backwards, so
-// that it does not overwrite elements before it reads them.
-func widen[T any](b []byte, count, n int) {
-	x := typed[T](b)
+// repeatElements repeats each of the first count elements n times. It runs from the last one
+// backwards, so that it does not overwrite elements before it reads them.
+func repeatElements[T any](b []byte, count, n int) {
+	x := bytesAs[T](b)
 	for i := count - 1; i >= 0; i-- {
 		v, run := x[i], x[i*n:][:n]
 		for j := range run {

@@ -37,12 +37,12 @@ func shortFloats(o op, dt DType) rowFunc {
 // The sign of a 16-bit float is its highest bit. Adding the minimum int16 flips it. The absolute
 // value is the larger one of both, as an integer.
 var (
-	negatedShorts = beginning(otherSign,
+	negatedShorts = kernelRow(otherSign,
 		func(r, a []int16) { each(r, a, func(v int16) int16 { return v ^ math.MinInt16 }) })
-	absoluteShorts = beginning(func(r, a []int16) int {
+	absoluteShorts = kernelRow(func(r, a []int16) int {
 		bufs := bufferPool.Get().(*buffers)
 		defer bufferPool.Put(bufs)
-		other := typed[int16](bufs.rows[0][:])[:len(a)]
+		other := bytesAs[int16](bufs.rows[0][:])[:len(a)]
 		k := otherSign(other, a)
 		return kernel.Combine(kernel.Larger, a[:k], other[:k], r[:k])
 	}, func(r, a []int16) { each(r, a, func(v int16) int16 { return v & math.MaxInt16 }) })
@@ -66,7 +66,7 @@ var (
 func shortRelu(dt DType, s kernel.Short) rowFunc {
 	return func(out, x, _, _ []byte) {
 		if done := 2 * s.Relu(x, out); done < len(out) {
-			opReLU.widely(dt, out[done:], x[done:], x[done:])
+			opReLU.applyWide(dt, out[done:], x[done:], x[done:])
 		}
 	}
 }
@@ -76,18 +76,18 @@ func shortRows(dt DType, s kernel.Short) (all [4]rowFunc) {
 		o := op(i)
 		all[i] = func(out, x, y, _ []byte) {
 			if done := 2 * s.Do(a, x, y, out); done < len(out) {
-				o.widely(dt, out[done:], x[done:], y[done:])
+				o.applyWide(dt, out[done:], x[done:], y[done:])
 			}
 		}
 	}
 	return all
 }
 
-// widely applies o to rows of 16-bit floats through float32 buffers.
-func (o op) widely(dt DType, out, x, y []byte) {
+// applyWide applies o to rows of 16-bit floats through float32 buffers.
+func (o op) applyWide(dt DType, out, x, y []byte) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	up, down, run := caster(Float32, dt), caster(dt, Float32), o.rows(Float32).run
+	up, down, run := castFuncFor(Float32, dt), castFuncFor(dt, Float32), o.loopsFor(Float32).run
 	for len(out) > 0 {
 		n := min(len(out)/2, chunk)
 		a, b := bufs.rows[0][:4*n], bufs.rows[1][:4*n]
@@ -109,7 +109,7 @@ func shortSums(out, rows *Tensor, n int) bool {
 	}
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
-	sums, from, up := typed[float64](out.span()), rows.span(), caster(Float32, rows.dtype)
+	sums, from, up := bytesAs[float64](out.contiguousBytes()), rows.contiguousBytes(), castFuncFor(Float32, rows.dtype)
 	for i := range sums {
 		row := from[2*n*i:][:2*n]
 		sum, done := kind.Sum(row)
@@ -118,7 +118,7 @@ func shortSums(out, rows *Tensor, n int) bool {
 		}
 		rest := bufs.rows[0][:4*(n-done)]
 		up(rest, 1, row[2*done:], 1, n-done)
-		if sum += kernel.Sum64(typed[float32](rest)); sum-sum != 0 {
+		if sum += kernel.Sum64(bytesAs[float32](rest)); sum-sum != 0 {
 			return false
 		}
 		sums[i] = sum

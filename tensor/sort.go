@@ -3,11 +3,11 @@ package tensor
 // Argsort returns the Int64 indices that sort the elements along dim. The sort is stable. NaN
 // counts as the largest value. t must not be complex.
 func Argsort(t *Tensor, dim int, descending bool) *Tensor {
-	in, keys := t.keyed()
+	in, keys := t.sortKeys()
 	s := sorters.Get().(*sorter)
 	defer sorters.Put(s)
 	return t.alongRows(dim, in, Int64, asLong, func(out, row []byte) {
-		numbers := typed[int64](out)
+		numbers := bytesAs[int64](out)
 		s.grow(len(numbers))
 		keys(s.row, row)
 		if descending {
@@ -22,31 +22,31 @@ func Argsort(t *Tensor, dim int, descending bool) *Tensor {
 	})
 }
 
-// keyed returns the dtype for sorting t, and the function that computes its keys.
-func (t *Tensor) keyed() (DType, keysFunc) {
-	in := t.dtype.computed()
-	keys := in.numeric().keys
+// sortKeys returns the dtype for sorting t, and the function that computes its keys.
+func (t *Tensor) sortKeys() (DType, keysFunc) {
+	in := t.dtype.computeDType()
+	keys := in.numericLoops().keys
 	if keys == nil {
 		misuse(ErrOperand, "Argsort is not defined for %v, which has no order", t.dtype)
 	}
 	return in, keys
 }
 
-// greatest returns the indices of the k largest elements along dim, in descending order.
-func (t *Tensor) greatest(k, dim int) *Tensor {
+// greatestIndices returns the indices of the k largest elements along dim, in descending order.
+func (t *Tensor) greatestIndices(k, dim int) *Tensor {
 	if len(t.Shape()) == 0 {
 		return Argsort(t, dim, true)
 	}
 	if k > fewKeys || k > t.Dim(dim)/2 {
 		indices := Argsort(t, dim, true)
-		return indices.become(indices.Narrow(dim, 0, k))
+		return indices.replaceWith(indices.Narrow(dim, 0, k))
 	}
-	in, keys := t.keyed()
+	in, keys := t.sortKeys()
 	s := sorters.Get().(*sorter)
 	defer sorters.Put(s)
 	return t.alongRows(dim, in, Int64, k, func(out, row []byte) {
-		numbers := typed[int64](out)
-		for i, p := range s.greatest(k, row, in, keys) {
+		numbers := bytesAs[int64](out)
+		for i, p := range s.selectGreatest(k, row, in, keys) {
 			numbers[i] = p.index
 		}
 	})
@@ -64,7 +64,7 @@ func TopK(t *Tensor, k, dim int) (values, indices *Tensor) {
 	if len(t.Shape()) > 0 && (k < 0 || k > t.Dim(dim)) || k < 0 || k > 1 && len(t.Shape()) == 0 {
 		misuse(ErrArgument, "TopK: k = %d is out of range for dimension %d of shape %v", k, dim, t.Shape())
 	}
-	indices = t.greatest(k, dim)
+	indices = t.greatestIndices(k, dim)
 	return t.gatherOrSelf(dim, indices), indices
 }
 
@@ -78,24 +78,24 @@ func (t *Tensor) gatherOrSelf(dim int, indices *Tensor) *Tensor {
 
 // CumSum returns the cumulative sums along dim, with the dtypes of [Sum].
 func CumSum(t *Tensor, dim int) *Tensor {
-	in := t.dtype.computed()
-	n := in.numeric()
-	if t.dtype.category() < 2 {
+	in := t.dtype.computeDType()
+	n := in.numericLoops()
+	if t.dtype.promotionRank() < 2 {
 		return t.alongRows(dim, in, n.total, asLong, n.running)
 	}
 	sums := t.alongRows(dim, in, in, asLong, n.running)
-	return sums.as(t.dtype)
+	return sums.convertOwned(t.dtype)
 }
 
 // runningSum accumulates in type A.
 func runningSum[A, R, T ordered](out, row []byte) {
 	var sum A
-	each(typed[R](out), typed[T](row), func(x T) R { sum += A(x); return R(sum) })
+	each(bytesAs[R](out), bytesAs[T](row), func(x T) R { sum += A(x); return R(sum) })
 }
 
 func runningComplexSum[T cplx](out, row []byte) {
 	var sum complex128
-	each(typed[T](out), typed[T](row), func(x T) T { sum += complex128(x); return T(sum) })
+	each(bytesAs[T](out), bytesAs[T](row), func(x T) T { sum += complex128(x); return T(sum) })
 }
 
 // asLong makes alongRows return rows of the same length as its input.
@@ -104,17 +104,17 @@ const asLong = -1
 // alongRows calls f for each row along dim, converted to dtype in. f must set out to the resulting
 // row of dtype out and the given length.
 func (t *Tensor) alongRows(dim int, in, out DType, length int, f func(out, row []byte)) *Tensor {
-	return backendOf(t).nearby(t, func(near *Tensor) *Tensor { return near.rowLoops(dim, in, out, length, f) })
+	return backendOf(t).onHostCopy(t, func(near *Tensor) *Tensor { return near.rowLoops(dim, in, out, length, f) })
 }
 
 func (t *Tensor) rowLoops(dim int, in, out DType, length int, f func(out, row []byte)) *Tensor {
 	if len(t.Shape()) == 0 {
-		wrap(dim, 1, "dimension")
-		line := t.peek([]int{1}, []int{1}, t.offset)
-		defer line.forget()
-		return line.rowLoops(0, in, out, length, f).shaped()
+		wrapIndex(dim, 1, "dimension")
+		line := t.borrowView([]int{1}, []int{1}, t.offset)
+		defer line.releaseView()
+		return line.rowLoops(0, in, out, length, f).setShape()
 	}
-	dim = t.axis(dim)
+	dim = t.resolveDim(dim)
 	var room [2][2 * fewDims]int
 	order, back := room[0][:0], room[1][:0]
 	for d := range t.Shape() {
@@ -136,17 +136,18 @@ func (t *Tensor) rowLoops(dim int, in, out DType, length int, f func(out, row []
 	shape[len(shape)-1] = length
 	result := Empty(out, shape...)
 	if n := t.Shape()[dim]; n > 0 {
-		from, to := rows.span(), result.span()
+		from, to := rows.contiguousBytes(), result.contiguousBytes()
 		for width, wide := n*in.Size(), length*out.Size(); len(from) > 0; from, to = from[width:], to[wide:] {
 			f(to[:wide], from[:width])
 		}
 	}
-	rows.done(t)
+	rows.releaseRows(t)
 	if dim == len(t.Shape())-1 {
 		return result
 	}
 	var turn [2][2 * fewDims]int
-	turned := result.peek(pick(turn[0][:0], result.Shape(), back), pick(turn[1][:0], result.Strides(), back), 0)
-	defer turned.forget()
-	return result.become(turned.Clone())
+	turned := result.borrowView(appendPicked(turn[0][:0], result.Shape(), back),
+		appendPicked(turn[1][:0], result.Strides(), back), 0)
+	defer turned.releaseView()
+	return result.replaceWith(turned.Clone())
 }

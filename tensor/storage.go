@@ -43,7 +43,7 @@ type memory struct {
 
 // A holder keeps memory outside the Go heap: a block lease, a file, device memory or foreign
 // memory.
-type holder interface{ end() error }
+type holder interface{ releaseMemory() error }
 
 // A lease is this process's single reference to a block, owned by one storage. Only the goroutine
 // that ends the storage's generation or starts the next one may write to it.
@@ -61,31 +61,31 @@ const alignment = 64
 
 // newHeap returns a storage of n zeros on the heap.
 func newHeap(n int) *Storage {
-	s := memories.take(n)
+	s := memories.takeStorage(n)
 	if s == nil {
-		return memories.make(n, sys.HeapBytes)
+		return memories.newStorage(n, sys.HeapBytes)
 	}
 	clear(s.mem.Load().bytes)
 	return s
 }
 
-// emptyHeap returns a storage of n uninitialized bytes on the heap: clearing them takes as long as
-// an operation.
-func emptyHeap(n int) *Storage {
-	if s := memories.take(n); s != nil {
+// newHeapStorage returns a storage of n uninitialized bytes on the heap: clearing them takes as
+// long as an operation.
+func newHeapStorage(n int) *Storage {
+	if s := memories.takeStorage(n); s != nil {
 		return s
 	}
-	return memories.make(n, sys.UnclearedBytes)
+	return memories.newStorage(n, sys.UnclearedBytes)
 }
 
-// aligned returns n aligned bytes of b, which must have alignment-1 bytes more.
-func aligned(b []byte, n int) []byte {
+// alignBytes returns n aligned bytes of b, which must have alignment-1 bytes more.
+func alignBytes(b []byte, n int) []byte {
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % alignment)
 	return b[skip : skip+n : skip+n]
 }
 
-// onHeap returns a storage over b, without views.
-func onHeap(b []byte) *Storage {
+// newStorageOver returns a storage over b, without views.
+func newStorageOver(b []byte) *Storage {
 	s := new(Storage)
 	s.mem.Store(&memory{bytes: b})
 	return s
@@ -94,18 +94,18 @@ func onHeap(b []byte) *Storage {
 // newShared returns a storage of n uninitialized bytes in this process's domain, with one
 // reference.
 func newShared(n int) (*Storage, error) {
-	d, h, b, err := allocate(n)
+	d, h, b, err := allocateBlock(n)
 	if err != nil {
 		return nil, err
 	}
 	s := fromPool()
-	s.settle(d, h, b)
-	s.begin()
+	s.setBlock(d, h, b)
+	s.addFirstView()
 	return s, nil
 }
 
-// allocate returns a new block of n bytes.
-func allocate(n int) (*arena.Domain, arena.Handle, []byte, error) {
+// allocateBlock returns a new block of n bytes.
+func allocateBlock(n int) (*arena.Domain, arena.Handle, []byte, error) {
 	d, err := arena.Default()
 	if err != nil {
 		return nil, 0, nil, err
@@ -141,11 +141,11 @@ func fromPool() *Storage {
 // initLease creates the lease of a storage's blocks.
 func (s *Storage) initLease() {
 	s.own = &lease{storage: weak.Make(s)}
-	runtime.AddCleanup(s, func(l *lease) { l.end() }, s.own)
+	runtime.AddCleanup(s, func(l *lease) { l.releaseMemory() }, s.own)
 }
 
-// describe records the contents of t's block for debugging tools.
-func (t *Tensor) describe() {
+// describeBlock records the contents of t's block for debugging tools.
+func (t *Tensor) describeBlock() {
 	s := t.storage.Load()
 	if s == nil {
 		return
@@ -161,8 +161,8 @@ func (t *Tensor) describe() {
 	}
 }
 
-// settle makes block h the memory of s. Other goroutines may already use that memory.
-func (s *Storage) settle(d *arena.Domain, h arena.Handle, b []byte) {
+// setBlock makes block h the memory of s. Other goroutines may already use that memory.
+func (s *Storage) setBlock(d *arena.Domain, h arena.Handle, b []byte) {
 	l := s.own
 	l.domain, l.block, l.pinned, l.unlock = d, h, false, nil
 	// Usually it is the block that the storage had before.
@@ -186,7 +186,7 @@ func (m *memory) block() (l *lease, ok bool) {
 // s is collected.
 func (s *Storage) setForeign(m *memory) {
 	s.mem.Store(m)
-	runtime.AddCleanup(s, func(h holder) { h.end() }, m.lease)
+	runtime.AddCleanup(s, func(h holder) { h.releaseMemory() }, m.lease)
 }
 
 // share moves the storage's bytes into shared memory, unless they are there. They stay there until
@@ -204,34 +204,34 @@ func (s *Storage) share() error {
 	if _, ok := old.lease.(*onDevice); ok {
 		return nil // shared by all processes that use the device
 	}
-	if f, ok := old.file(); ok {
-		if err := f.short(); f.shared || err != nil {
+	if f, ok := old.mappedFile(); ok {
+		if err := f.truncatedError(); f.shared || err != nil {
 			return err
 		}
 	} else if old.lease != nil {
 		return ErrForeign
 	}
-	d, h, b, err := allocate(len(old.bytes))
+	d, h, b, err := allocateBlock(len(old.bytes))
 	if err != nil {
 		return fmt.Errorf("share %d bytes: %w", len(old.bytes), err)
 	}
 	copy(b, old.bytes)
 	d.CountCopied(len(b))
 	s.initLease()
-	s.settle(d, h, b)
+	s.setBlock(d, h, b)
 	return nil
 }
 
-// begin counts the first view of a storage without views. Until then no other goroutine changes
-// uses: none has a tensor of this generation, and a table that still contains the lease finds the
-// storage closed.
-func (s *Storage) begin() { arena.SetLocal(&s.uses, s.uses.Load()+1) }
+// addFirstView counts the first view of a storage without views. Until then no other goroutine
+// changes uses: none has a tensor of this generation, and a table that still contains the lease
+// finds the storage closed.
+func (s *Storage) addFirstView() { arena.SetLocal(&s.uses, s.uses.Load()+1) }
 
 // generationBits is the position of the generation number.
 const generationBits = 32
 
-// number returns the generation, which ends with the last reference.
-func (s *Storage) number() uint32 { return uint32(s.uses.Load() >> generationBits) }
+// generation returns the generation, which ends with the last reference.
+func (s *Storage) generation() uint32 { return uint32(s.uses.Load() >> generationBits) }
 
 // retain adds a reference unless the given generation has ended.
 func (s *Storage) retain(number uint32) bool {
@@ -261,7 +261,7 @@ func (s *Storage) retainOpen() bool {
 }
 
 // release drops one reference. The last one ends the generation.
-func (s *Storage) release() error { return s.releaseView(s.number(), nil) }
+func (s *Storage) release() error { return s.releaseView(s.generation(), nil) }
 
 // releaseView drops one reference of the given generation. It is a no-op if that generation has
 // ended, because the reference may have been transferred. shell, if not nil, must be a closed
@@ -290,7 +290,7 @@ func (s *Storage) releaseView(number uint32, shell *Tensor) error {
 	var err error
 	m := s.mem.Load()
 	if m.lease != nil {
-		err = m.lease.end()
+		err = m.lease.releaseMemory()
 	}
 	if shell != nil {
 		s.shell = shell
@@ -299,7 +299,7 @@ func (s *Storage) releaseView(number uint32, shell *Tensor) error {
 	case m.class == small:
 		smalls[len(m.bytes)].Put(s)
 	case m.class != 0:
-		memories.put(s)
+		memories.putStorage(s)
 	case m.lease == holder(s.own) && s.own != nil:
 		spares.Put(s)
 	}
@@ -309,13 +309,13 @@ func (s *Storage) releaseView(number uint32, shell *Tensor) error {
 	return err
 }
 
-// end releases the block. It is idempotent.
-func (l *lease) end() error {
+// releaseMemory releases the block. It is idempotent.
+func (l *lease) releaseMemory() error {
 	h := l.block
 	if h == 0 {
 		return nil
 	}
-	l.part()
+	l.detachBlock()
 	var unlocked error
 	if l.unlock != nil {
 		unlocked = l.unlock()
@@ -330,9 +330,9 @@ func (l *lease) end() error {
 	return nil
 }
 
-// part detaches the block. Its reference is released or transferred to a message.
-func (l *lease) part() {
-	known.of(l.domain).drop(l)
+// detachBlock detaches the block. Its reference is released or transferred to a message.
+func (l *lease) detachBlock() {
+	known.tableOf(l.domain).removeLease(l)
 	l.block = 0
 	if l.received != 0 {
 		l.domain.Returned(l.received)
@@ -348,10 +348,10 @@ func (l *lease) check() error {
 	return nil
 }
 
-// adopt returns the storage of a block, with one more reference. It takes over the caller's
+// adoptBlock returns the storage of a block, with one more reference. It takes over the caller's
 // reference to the block, or releases it if the block already has a storage.
-func adopt(d *arena.Domain, h arena.Handle) (*Storage, error) {
-	table := known.of(d)
+func adoptBlock(d *arena.Domain, h arena.Handle) (*Storage, error) {
+	table := known.tableOf(d)
 	if s := table.open(h); s != nil {
 		return s, d.Release(h)
 	}
@@ -360,8 +360,8 @@ func adopt(d *arena.Domain, h arena.Handle) (*Storage, error) {
 		return nil, errors.Join(err, d.Release(h))
 	}
 	fresh := fromPool()
-	fresh.settle(d, h, b)
-	fresh.begin()
+	fresh.setBlock(d, h, b)
+	fresh.addFirstView()
 	fresh.own.received = len(b)
 	d.Received(len(b))
 	if s := table.openOrPut(fresh.own); s != nil {

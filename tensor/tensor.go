@@ -32,8 +32,8 @@ const fewDims = 4
 // newTensor returns a tensor that takes over one reference to s, with copies of shape and strides.
 func newTensor(s *Storage, dt DType, shape, strides []int, offset int) *Tensor {
 	t := &Tensor{dtype: dt, offset: offset}
-	t.lay(shape, strides)
-	t.hold(s)
+	t.setLayout(shape, strides)
+	t.setStorage(s)
 	return t
 }
 
@@ -45,31 +45,31 @@ func newContiguous(s *Storage, dt DType, shape []int) *Tensor {
 		t = new(Tensor)
 	}
 	t.dtype = dt
-	t.room(len(shape))
+	t.reserveDims(len(shape))
 	copy(t.Shape(), shape)
 	rowMajorInto(t.Strides(), shape)
-	t.hold(s)
+	t.setStorage(s)
 	return t
 }
 
-// hold makes t take over one reference to s. t must be new.
+// setStorage makes t take over one reference to s. t must be new.
 //
 // unsafe: an atomic.Pointer is a pointer after fields of size 0. No other goroutine can see t yet,
 // so a plain store suffices. An atomic store would take as long as all the rest.
-func (t *Tensor) hold(s *Storage) {
-	t.generation = s.number()
+func (t *Tensor) setStorage(s *Storage) {
+	t.generation = s.generation()
 	*(**Storage)(unsafe.Pointer(&t.storage)) = s
 }
 
-// lay copies shape and strides into t. They must have the same length.
-func (t *Tensor) lay(shape, strides []int) {
-	t.room(len(shape))
+// setLayout copies shape and strides into t. They must have the same length.
+func (t *Tensor) setLayout(shape, strides []int) {
+	t.reserveDims(len(shape))
 	copy(t.Shape(), shape)
 	copy(t.Strides(), strides)
 }
 
-// room reserves n sizes and strides in t. The caller must set them.
-func (t *Tensor) room(n int) {
+// reserveDims reserves n sizes and strides in t. The caller must set them.
+func (t *Tensor) reserveDims(n int) {
 	if n <= fewDims {
 		t.few = uint8(n)
 		return
@@ -100,7 +100,7 @@ func (t *Tensor) store() *Storage {
 // open returns the storage, or nil if t is closed. A storage that was recycled by a concurrent
 // Close has another generation, so it counts as closed.
 func (t *Tensor) open() *Storage {
-	if s := t.storage.Load(); s != nil && s.number() == t.generation {
+	if s := t.storage.Load(); s != nil && s.generation() == t.generation {
 		return s
 	}
 	return nil
@@ -109,7 +109,7 @@ func (t *Tensor) open() *Storage {
 // bytes returns the memory of the storage. It is borrowed: the caller must keep t reachable.
 func (t *Tensor) bytes() []byte {
 	m := t.store().mem.Load()
-	if f, ok := m.file(); ok {
+	if f, ok := m.mappedFile(); ok {
 		f.check()
 	}
 	if l, ok := m.lease.(*onDevice); ok {
@@ -118,9 +118,9 @@ func (t *Tensor) bytes() []byte {
 	return m.bytes
 }
 
-// span returns the bytes of a contiguous tensor. They are borrowed: the caller must keep t
-// reachable.
-func (t *Tensor) span() []byte {
+// contiguousBytes returns the bytes of a contiguous tensor. They are borrowed: the caller must keep
+// t reachable.
+func (t *Tensor) contiguousBytes() []byte {
 	n := t.Nbytes()
 	if n == 0 { // an empty view may have any offset
 		return nil
@@ -154,7 +154,7 @@ func (t *Tensor) Strides() []int {
 func (t *Tensor) Offset() int { return t.offset }
 
 // Dim returns the size of dimension i. A negative i counts from the end.
-func (t *Tensor) Dim(i int) int { return t.Shape()[t.axis(i)] }
+func (t *Tensor) Dim(i int) int { return t.Shape()[t.resolveDim(i)] }
 
 // Dims returns the number of dimensions.
 func (t *Tensor) Dims() int { return len(t.Shape()) }
@@ -169,7 +169,7 @@ func (t *Tensor) Nbytes() int { return t.Numel() * t.dtype.Size() }
 // map.
 func (t *Tensor) IsShared() bool {
 	m := t.store().mem.Load()
-	f, ok := m.file()
+	f, ok := m.mappedFile()
 	return m.lease != nil && (!ok || f.shared)
 }
 
@@ -213,7 +213,7 @@ func (t *Tensor) Share() error {
 	if err := s.share(); err != nil {
 		return err
 	}
-	t.describe()
+	t.describeBlock()
 	return nil
 }
 
@@ -234,54 +234,54 @@ func (t *Tensor) Close() error {
 // operation on x.T()), if t has another dtype than T's, or if t is on a device; see
 // [Tensor.Contiguous] and [Tensor.CPU].
 func Data[T Elem](t *Tensor) []T {
-	t.want(DTypeOf[T]())
+	t.requireDType(DTypeOf[T]())
 	if !t.IsContiguous() {
 		misuse(ErrShape, "Data: tensor with strides %v is not contiguous: call Contiguous first", t.Strides())
 	}
-	return typed[T](t.span())
+	return bytesAs[T](t.contiguousBytes())
 }
 
 // At returns the element at idx, which must have one index for each dimension. A negative index
 // counts from the end. At panics if T is not the Go type of t's dtype.
 func At[T Elem](t *Tensor, idx ...int) T {
-	t.want(DTypeOf[T]())
-	at := t.locate(idx)
+	t.requireDType(DTypeOf[T]())
+	at := t.elementOffset(idx)
 	if m := t.deviceMemory(); m != nil {
 		var v [1]T
-		must(m.Read(raw(v[:]), at*t.dtype.Size()))
+		must(m.Read(rawBytes(v[:]), at*t.dtype.Size()))
 		return v[0]
 	}
-	v := typed[T](t.bytes())[at]
+	v := bytesAs[T](t.bytes())[at]
 	runtime.KeepAlive(t)
 	return v
 }
 
 // SetAt sets the element at idx to v. It interprets idx and T as [At] does.
 func SetAt[T Elem](t *Tensor, v T, idx ...int) {
-	t.want(DTypeOf[T]())
-	at := t.locate(idx)
+	t.requireDType(DTypeOf[T]())
+	at := t.elementOffset(idx)
 	if m := t.deviceMemory(); m != nil {
-		must(m.Write(at*t.dtype.Size(), raw([]T{v})))
+		must(m.Write(at*t.dtype.Size(), rawBytes([]T{v})))
 	} else {
-		typed[T](t.bytes())[at] = v
+		bytesAs[T](t.bytes())[at] = v
 	}
 	t.Touch()
 }
 
-func (t *Tensor) want(d DType) {
+func (t *Tensor) requireDType(d DType) {
 	if t.dtype != d {
 		misuse(ErrOperand, "want elements of %v, got a tensor of %v", d, t.dtype)
 	}
 }
 
-// locate returns the position in the storage of the element at idx, in elements.
-func (t *Tensor) locate(idx []int) int {
+// elementOffset returns the position in the storage of the element at idx, in elements.
+func (t *Tensor) elementOffset(idx []int) int {
 	if len(idx) != len(t.Shape()) {
 		misuse(ErrIndex, "index %v does not match a tensor of %d dimensions", idx, len(t.Shape()))
 	}
 	at := t.offset
 	for d, i := range idx {
-		at += t.Strides()[d] * wrap(i, t.Shape()[d], "index")
+		at += t.Strides()[d] * wrapIndex(i, t.Shape()[d], "index")
 	}
 	return at
 }
@@ -296,44 +296,44 @@ func (t *Tensor) Item() float64 {
 	if t.Device() == nil {
 		switch at := t.offset; t.dtype { // faster than the path below, which allocates
 		case Float32:
-			return float64(typed[float32](t.bytes())[at])
+			return float64(bytesAs[float32](t.bytes())[at])
 		case Float64:
-			return typed[float64](t.bytes())[at]
+			return bytesAs[float64](t.bytes())[at]
 		case Int64:
-			return float64(typed[int64](t.bytes())[at])
+			return float64(bytesAs[int64](t.bytes())[at])
 		}
 	}
-	t, done := t.near()
+	t, done := t.hostTensor()
 	defer done()
 	var v float64
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&v)), 8)
-	caster(Float64, t.dtype)(b, 1, t.bytes()[t.offset*t.dtype.Size():], 1, 1)
+	castFuncFor(Float64, t.dtype)(b, 1, t.bytes()[t.offset*t.dtype.Size():], 1, 1)
 	return v
 }
 
-// become returns v, a result computed from t, and closes t unless it is v itself. No other code may
-// have a reference to t.
-func (t *Tensor) become(v *Tensor) *Tensor {
+// replaceWith returns v, a result computed from t, and closes t unless it is v itself. No other
+// code may have a reference to t.
+func (t *Tensor) replaceWith(v *Tensor) *Tensor {
 	if v != t {
 		t.release()
 	}
 	return v
 }
 
-// as converts t to dt in place of [Tensor.To]: it returns t itself if t has this dtype, and closes
-// t otherwise. No other code may have a reference to t.
-func (t *Tensor) as(dt DType) *Tensor {
+// convertOwned converts t to dt in place of [Tensor.To]: it returns t itself if t has this dtype,
+// and closes t otherwise. No other code may have a reference to t.
+func (t *Tensor) convertOwned(dt DType) *Tensor {
 	if dt == t.dtype {
 		return t
 	}
-	return t.become(t.To(dt))
+	return t.replaceWith(t.To(dt))
 }
 
-// shaped changes the shape of t. t must be contiguous, and no other code may have a reference to
+// setShape changes the shape of t. t must be contiguous, and no other code may have a reference to
 // it.
-func (t *Tensor) shaped(shape ...int) *Tensor {
+func (t *Tensor) setShape(shape ...int) *Tensor {
 	t.more = nil
-	t.room(len(shape))
+	t.reserveDims(len(shape))
 	copy(t.Shape(), shape)
 	rowMajorInto(t.Strides(), t.Shape())
 	return t
@@ -352,20 +352,20 @@ func (t *Tensor) release() {
 	}
 }
 
-// peek returns a view for use inside one call, which must not outlive t. It is not counted as a
-// reference and must not be closed. The call may recycle it with forget.
-func (t *Tensor) peek(shape, strides []int, offset int) *Tensor {
+// borrowView returns a view for use inside one call, which must not outlive t. It is not counted as
+// a reference and must not be closed. The call may recycle it with forget.
+func (t *Tensor) borrowView(shape, strides []int, offset int) *Tensor {
 	v := peeks.Get().(*Tensor)
 	v.dtype, v.offset = t.dtype, offset
-	v.lay(shape, strides)
-	v.hold(t.store())
+	v.setLayout(shape, strides)
+	v.setStorage(t.store())
 	return v
 }
 
-// peeks contains recycled views, see forget.
+// peeks contains recycled views, see releaseView.
 var peeks = sync.Pool{New: func() any { return new(Tensor) }}
 
-func (t *Tensor) forget() {
+func (t *Tensor) releaseView() {
 	*t = Tensor{}
 	peeks.Put(t)
 }

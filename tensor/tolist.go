@@ -19,10 +19,10 @@ import (
 // does not share memory with t.
 func ToNested[T any](t *Tensor) (nested T, err error) {
 	out := reflect.ValueOf(&nested).Elem()
-	if err := t.mayNest(out.Type()); err != nil {
+	if err := t.checkNestType(out.Type()); err != nil {
 		return nested, err
 	}
-	near, done := t.near()
+	near, done := t.hostTensor()
 	defer done()
 	if err := near.nestInto(out, 0, near.offset); err != nil {
 		var none T
@@ -50,8 +50,8 @@ func (t *Tensor) checkNested(each int) error {
 	return checkMemory(size)
 }
 
-// mayNest returns an error unless type n can represent the elements of t.
-func (t *Tensor) mayNest(n reflect.Type) error {
+// checkNestType returns an error unless type n can represent the elements of t.
+func (t *Tensor) checkNestType(n reflect.Type) error {
 	leaf := n
 	for dim, size := range t.Shape() {
 		switch {
@@ -75,7 +75,7 @@ func (t *Tensor) mayNest(n reflect.Type) error {
 	case !ok:
 		return fmt.Errorf("%w: convert a tensor of shape %v to %v: %v is not a number type",
 			ErrNested, t.Shape(), n, leaf)
-	case to.category() < t.dtype.category():
+	case to.promotionRank() < t.dtype.promotionRank():
 		return fmt.Errorf("%w: conversion of %v to %v would lose information: convert the tensor with To first",
 			ErrNested, t.dtype, n)
 	}
@@ -125,25 +125,25 @@ func (t *Tensor) convertInto(first reflect.Value, at, stride, n int) error {
 	if first.Kind() == reflect.Interface {
 		boxes := unsafe.Slice((*any)(first.Addr().UnsafePointer()), n)
 		for i := range boxes {
-			boxes[i] = t.boxed(at + i*stride)
+			boxes[i] = t.boxElement(at + i*stride)
 		}
 		return nil
 	}
 	to, _ := dtypeOf(first.Type())
-	for i := 0; to.narrows(t.dtype) && i < n; i++ {
-		if v := t.boxed(at + i*stride); !fits(first, v) {
+	for i := 0; to.isNarrowerThan(t.dtype) && i < n; i++ {
+		if v := t.boxElement(at + i*stride); !canRepresent(first, v) {
 			return fmt.Errorf("%w: element %v does not fit %v: convert the tensor with To first",
 				ErrNested, v, first.Type())
 		}
 	}
 	size := t.dtype.Size()
 	out := unsafe.Slice((*byte)(first.Addr().UnsafePointer()), n*to.Size())
-	caster(to, t.dtype)(out, 1, t.bytes()[at*size:], stride, n)
+	castFuncFor(to, t.dtype)(out, 1, t.bytes()[at*size:], stride, n)
 	return nil
 }
 
-// narrows reports whether some integers of s cannot be represented in d.
-func (d DType) narrows(s DType) bool {
+// isNarrowerThan reports whether some integers of s cannot be represented in d.
+func (d DType) isNarrowerThan(s DType) bool {
 	if !d.isInteger() || !s.isInteger() {
 		return false
 	}
@@ -152,8 +152,8 @@ func (d DType) narrows(s DType) bool {
 
 func (d DType) isSigned() bool { return d >= Int8 && d <= Int64 }
 
-// fits reports whether to can represent an integer v, which must be an int64 or uint64.
-func fits(to reflect.Value, v any) bool {
+// canRepresent reports whether to can represent an integer v, which must be an int64 or uint64.
+func canRepresent(to reflect.Value, v any) bool {
 	if n, ok := v.(uint64); ok {
 		return to.CanUint() && !to.OverflowUint(n)
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// move copies the elements of src, which must have t's dtype, in whole rows or by transposition. It
-// supports contiguous rows, reversed rows, and rows of one tensor that are columns of the other.
-// Otherwise it does nothing and returns false.
-func (t *Tensor) move(src *Tensor) bool {
+// copyRows copies the elements of src, which must have t's dtype, in whole rows or by
+// transposition. It supports contiguous rows, reversed rows, and rows of one tensor that are
+// columns of the other. Otherwise it does nothing and returns false.
+func (t *Tensor) copyRows(src *Tensor) bool {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
 	w := newWalk(bufs.dims[:], t, []*Tensor{src})
@@ -23,25 +23,26 @@ func (t *Tensor) move(src *Tensor) bool {
 		if row.Size <= shortRow && last > 0 {
 			return false
 		}
-		w.rows(func(at, _, _, to int) {
+		w.eachRow(func(at, _, _, to int) {
 			copy(dst[to*size:][:row.Size*size], from[at*size:])
 		})
 		return true
 	}
 	if row.Steps[0] == -1 {
-		reverse := bySize(size, reversing[uint8], reversing[uint16], reversing[uint32], reversing[uint64],
-			reversing[complex128])
-		w.rows(func(at, _, _, to int) {
+		reverse := bySize(size, reverseElements[uint8], reverseElements[uint16], reverseElements[uint32],
+			reverseElements[uint64],
+			reverseElements[complex128])
+		w.eachRow(func(at, _, _, to int) {
 			reverse(dst[to*size:][:row.Size*size], from[(at-row.Size+1)*size:])
 		})
 		return true
 	}
-	column, ok := w.column()
-	turn := turner(size)
+	column, ok := w.removeColumn()
+	turn := transposerFor(size)
 	if !ok || turn == nil {
 		return false
 	}
-	w.rows(func(at, _, _, to int) {
+	w.eachRow(func(at, _, _, to int) {
 		turn(row.Size, column.Size, from[at*size:], row.Steps[0], dst[to*size:], column.Steps[output])
 	})
 	return true
@@ -50,9 +51,10 @@ func (t *Tensor) move(src *Tensor) bool {
 // turnedFrom is the minimum number of rows and columns for which transposition is faster.
 const turnedFrom = 4
 
-// column removes the dimension along which elements of the input are adjacent from w, and returns
-// it. ok is false if this is the last dimension, along which elements of the output are adjacent.
-func (w *walk) column() (walkDim, bool) {
+// removeColumn removes the dimension along which elements of the input are adjacent from w, and
+// returns it. ok is false if this is the last dimension, along which elements of the output are
+// adjacent.
+func (w *walk) removeColumn() (walkDim, bool) {
 	last := len(w.dims) - 1
 	for i, d := range w.dims[:last] {
 		if d.Steps[0] == 1 && min(d.Size, w.dims[last].Size) >= turnedFrom && w.dims[last].Steps[0] > 0 {
@@ -63,21 +65,22 @@ func (w *walk) column() (walkDim, bool) {
 	return walkDim{}, false
 }
 
-func turning[F kernel.Float](rows, cols int, src []byte, lds int, dst []byte, ldd int) {
-	kernel.Transpose(rows, cols, typed[F](src), lds, typed[F](dst), ldd)
+func transposeFloats[F kernel.Float](rows, cols int, src []byte, lds int, dst []byte, ldd int) {
+	kernel.Transpose(rows, cols, bytesAs[F](src), lds, bytesAs[F](dst), ldd)
 }
 
-// reversing sets dst to the first len(dst) bytes of src with the elements in reverse order.
-func reversing[T any](dst, src []byte) {
+// reverseElements sets dst to the first len(dst) bytes of src with the elements in reverse order.
+func reverseElements[T any](dst, src []byte) {
 	var one T
 	size := int(unsafe.Sizeof(one))
-	to, from := typed[T](dst), typed[T](src[:len(dst)])
+	to, from := bytesAs[T](dst), bytesAs[T](src[:len(dst)])
 	for i := kernel.Reverse(size, dst, src) / size; i < len(to); i++ {
 		to[i] = from[len(from)-1-i]
 	}
 }
 
-// turner returns the function that transposes elements of a size, or nil.
-func turner(size int) func(rows, cols int, src []byte, lds int, dst []byte, ldd int) {
-	return bySize(size, kernel.TransposeBytes, kernel.TransposePairs, turning[float32], turning[float64], nil)
+// transposerFor returns the function that transposes elements of a size, or nil.
+func transposerFor(size int) func(rows, cols int, src []byte, lds int, dst []byte, ldd int) {
+	return bySize(size, kernel.TransposeBytes, kernel.TransposePairs, transposeFloats[float32],
+		transposeFloats[float64], nil)
 }

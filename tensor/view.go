@@ -5,7 +5,7 @@ import "slices"
 // Narrow returns a view of the indices start to start+n-1 along dim. It panics if they are out of
 // range.
 func (t *Tensor) Narrow(dim, start, n int) *Tensor {
-	dim = t.axis(dim)
+	dim = t.resolveDim(dim)
 	size := t.Shape()[dim]
 	if start < 0 && start >= -size {
 		start += size
@@ -20,12 +20,12 @@ func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 // Python, negative bounds count from the end, and out-of-range bounds are clipped. step must be
 // positive.
 func (t *Tensor) Slice(dim, from, to, step int) *Tensor {
-	dim = t.axis(dim)
+	dim = t.resolveDim(dim)
 	if step < 1 {
 		misuse(ErrArgument, "Slice: got step %d, want at least 1", step)
 	}
 	size := t.Shape()[dim]
-	from, to = bound(from, size), bound(to, size)
+	from, to = clampIndex(from, size), clampIndex(to, size)
 	var room [2][2 * fewDims]int
 	shape, strides := append(room[0][:0], t.Shape()...), append(room[1][:0], t.Strides()...)
 	shape[dim] = max(0, (to-from+step-1)/step)
@@ -33,7 +33,7 @@ func (t *Tensor) Slice(dim, from, to, step int) *Tensor {
 	return t.view(shape, strides, t.offset+from*t.Strides()[dim])
 }
 
-func bound(i, n int) int {
+func clampIndex(i, n int) int {
 	if i < 0 {
 		i += n
 	}
@@ -42,20 +42,20 @@ func bound(i, n int) int {
 
 // Select returns a view of index i along dim, without this dimension.
 func (t *Tensor) Select(dim, i int) *Tensor {
-	dim = t.axis(dim)
-	i = wrap(i, t.Shape()[dim], "index")
+	dim = t.resolveDim(dim)
+	i = wrapIndex(i, t.Shape()[dim], "index")
 	var room [2][2 * fewDims]int
-	return t.view(without(room[0][:0], t.Shape(), dim), without(room[1][:0], t.Strides(), dim),
+	return t.view(removeAt(room[0][:0], t.Shape(), dim), removeAt(room[1][:0], t.Strides(), dim),
 		t.offset+i*t.Strides()[dim])
 }
 
-// without returns s without s[i]. It uses room if the result fits.
-func without(room, s []int, i int) []int { return append(append(room, s[:i]...), s[i+1:]...) }
+// removeAt returns s without s[i]. It uses room if the result fits.
+func removeAt(room, s []int, i int) []int { return append(append(room, s[:i]...), s[i+1:]...) }
 
 // Split returns consecutive views of size indices each along dim; the last view may be smaller.
 // size must be positive, unless dim has size 0: then it may be 0, and Split returns one view.
 func (t *Tensor) Split(size, dim int) []*Tensor {
-	dim = t.axis(dim)
+	dim = t.resolveDim(dim)
 	n := t.Shape()[dim]
 	if size < 0 || size == 0 && n > 0 {
 		misuse(ErrArgument, "Split %d indices: got part size %d, want at least 1", n, size)
@@ -76,7 +76,7 @@ func (t *Tensor) Chunk(n, dim int) []*Tensor {
 	if n < 1 {
 		misuse(ErrArgument, "Chunk: got %d parts, want at least 1", n)
 	}
-	if dim = t.axis(dim); t.Shape()[dim] == 0 { // n empty views, as in PyTorch
+	if dim = t.resolveDim(dim); t.Shape()[dim] == 0 { // n empty views, as in PyTorch
 		parts := make([]*Tensor, n)
 		for i := range parts {
 			parts[i] = t.Narrow(dim, 0, 0)
@@ -96,7 +96,7 @@ func (t *Tensor) Permute(dims ...int) *Tensor {
 	var room [2][2 * fewDims]int
 	shape, strides, seen := room[0][:0], room[1][:0], axes(0)
 	for _, d := range dims {
-		d = t.axis(d)
+		d = t.resolveDim(d)
 		if seen.has(d) {
 			misuse(ErrIndex, "Permute: %v repeats a dimension", slices.Clone(dims))
 		}
@@ -109,11 +109,11 @@ func (t *Tensor) Permute(dims ...int) *Tensor {
 // Transpose returns a view with dimensions a and b exchanged.
 func (t *Tensor) Transpose(a, b int) *Tensor {
 	if len(t.Shape()) == 0 { // a scalar has a dimension 0 here as well
-		wrap(a, 1, "dimension")
-		wrap(b, 1, "dimension")
+		wrapIndex(a, 1, "dimension")
+		wrapIndex(b, 1, "dimension")
 		return t.view(t.Shape(), t.Strides(), t.offset)
 	}
-	a, b = t.axis(a), t.axis(b)
+	a, b = t.resolveDim(a), t.resolveDim(b)
 	var room [2][2 * fewDims]int
 	shape, strides := append(room[0][:0], t.Shape()...), append(room[1][:0], t.Strides()...)
 	shape[a], shape[b] = shape[b], shape[a]
@@ -139,7 +139,7 @@ func (t *Tensor) T() *Tensor {
 // which copies in this case.
 func (t *Tensor) View(shape ...int) *Tensor {
 	v := new(Tensor)
-	if !t.lookAs(v, shape) {
+	if !t.makeViewAs(v, shape) {
 		misuse(ErrShape, "View: shape %v with strides %v cannot be viewed as %v: use Reshape",
 			t.Shape(), t.Strides(), slices.Clone(shape))
 	}
@@ -150,41 +150,41 @@ func (t *Tensor) View(shape ...int) *Tensor {
 // view. One size may be -1; it is inferred from the others.
 func (t *Tensor) Reshape(shape ...int) *Tensor {
 	v := new(Tensor)
-	if t.lookAs(v, shape) {
+	if t.makeViewAs(v, shape) {
 		return v
 	}
 	c := t.Clone()
 	var room [fewDims]int
-	return newContiguous(c.store(), t.dtype, t.complete(room[:0], shape))
+	return newContiguous(c.store(), t.dtype, t.inferShape(room[:0], shape))
 }
 
-// lookAs makes v a view of t with another shape. v must be closed and not visible to other code.
-// lookAs returns false if the strides do not allow a view.
-func (t *Tensor) lookAs(v *Tensor, shape []int) bool {
+// makeViewAs makes v a view of t with another shape. v must be closed and not visible to other
+// code. makeViewAs returns false if the strides do not allow a view.
+func (t *Tensor) makeViewAs(v *Tensor, shape []int) bool {
 	var sizes, steps [fewDims]int
-	shape = t.complete(sizes[:0], shape)
+	shape = t.inferShape(sizes[:0], shape)
 	strides, ok := t.restride(steps[:0], shape)
 	if !ok {
 		return false
 	}
-	t.look(v, shape, strides, t.offset)
+	t.makeView(v, shape, strides, t.offset)
 	return true
 }
 
-// look makes v a view of t. v must be closed and not visible to other code.
-func (t *Tensor) look(v *Tensor, shape, strides []int, offset int) {
+// makeView makes v a view of t. v must be closed and not visible to other code.
+func (t *Tensor) makeView(v *Tensor, shape, strides []int, offset int) {
 	s := t.store()
 	if !s.retain(t.generation) {
 		misuse(ErrClosed, "use of a closed tensor")
 	}
 	*v = Tensor{dtype: t.dtype, offset: offset}
-	v.lay(shape, strides)
-	v.hold(s)
+	v.setLayout(shape, strides)
+	v.setStorage(s)
 }
 
-// complete returns a copy of shape with -1 replaced by the inferred size. It uses room if the
+// inferShape returns a copy of shape with -1 replaced by the inferred size. It uses room if the
 // result fits.
-func (t *Tensor) complete(room, shape []int) []int {
+func (t *Tensor) inferShape(room, shape []int) []int {
 	own, n := append(room, shape...), t.Numel()
 	if i := slices.Index(own, -1); i >= 0 {
 		own[i] = 1
@@ -237,11 +237,11 @@ func (t *Tensor) restride(room, shape []int) (strides []int, ok bool) {
 // copy if the strides do not allow one.
 func (t *Tensor) Flatten(from, to int) *Tensor {
 	if len(t.Shape()) == 0 {
-		wrap(from, 1, "dimension")
-		wrap(to, 1, "dimension")
+		wrapIndex(from, 1, "dimension")
+		wrapIndex(to, 1, "dimension")
 		return t.Reshape(1)
 	}
-	from, to = t.axis(from), t.axis(to)
+	from, to = t.resolveDim(from), t.resolveDim(to)
 	if from > to {
 		misuse(ErrIndex, "Flatten: first dimension %d is after last dimension %d", from, to)
 	}
@@ -256,7 +256,7 @@ func (t *Tensor) Squeeze(dims ...int) *Tensor {
 	var room [2][2 * fewDims]int
 	shape, strides, named := room[0][:0], room[1][:0], axes(0)
 	for _, d := range dims {
-		if d = wrap(d, max(len(t.Shape()), 1), "dimension"); named.has(d) {
+		if d = wrapIndex(d, max(len(t.Shape()), 1), "dimension"); named.has(d) {
 			misuse(ErrIndex, "Squeeze: dimension %d is repeated", d)
 		}
 		named |= 1 << d
@@ -271,7 +271,7 @@ func (t *Tensor) Squeeze(dims ...int) *Tensor {
 
 // Unsqueeze returns a view with a new dimension dim of size 1.
 func (t *Tensor) Unsqueeze(dim int) *Tensor {
-	dim = wrap(dim, len(t.Shape())+1, "dimension")
+	dim = wrapIndex(dim, len(t.Shape())+1, "dimension")
 	step := 1
 	if dim < len(t.Shape()) {
 		step = t.Shape()[dim] * t.Strides()[dim]
@@ -293,7 +293,7 @@ func (t *Tensor) Expand(shape ...int) *Tensor {
 		}
 	}
 	checkShape(t.dtype, own)
-	return t.view(own, t.stretch(room[1][:0], own), t.offset)
+	return t.view(own, t.appendBroadcastStrides(room[1][:0], own), t.offset)
 }
 
 // AsStrided returns a view of t's storage with the given shape, strides and offset, in elements. It
@@ -304,7 +304,7 @@ func (t *Tensor) AsStrided(shape, strides []int, offset int) *Tensor {
 		misuse(ErrShape, "AsStrided: got shape %v, strides %v, offset %d: want as many strides as dimensions, and strides and offset of at least 0",
 			shape, strides, offset)
 	}
-	v := t.peek(shape, strides, offset)
+	v := t.borrowView(shape, strides, offset)
 	if err := v.checkLayout(t.store().mem.Load().size()); err != nil {
 		misuse(ErrShape, "AsStrided: %v", err)
 	}

@@ -36,7 +36,7 @@ func newWalk(room []walkDim, out *Tensor, in []*Tensor) walk {
 	for i, t := range in {
 		w.at[i] = t.offset
 		k := 0
-		for d, step := range t.stretch(few[:0], out.Shape()) {
+		for d, step := range t.appendBroadcastStrides(few[:0], out.Shape()) {
 			if out.Shape()[d] != 1 {
 				w.dims[k].Steps[i] = step
 				k++
@@ -52,8 +52,8 @@ func newWalk(room []walkDim, out *Tensor, in []*Tensor) walk {
 
 func stepsOf(steps *[4]int) []int { return steps[:] }
 
-// rows calls f for each row, with the offsets of the operands.
-func (w *walk) rows(f func(a, b, c, out int)) { w.visit(len(w.dims)-1, f) }
+// eachRow calls f for each row, with the offsets of the operands.
+func (w *walk) eachRow(f func(a, b, c, out int)) { w.visit(len(w.dims)-1, f) }
 
 // visit calls f for each index in the first dims dimensions, with the offsets of the operands. It
 // passes them one by one, in registers: copying an array would load two numbers at once, which
@@ -132,14 +132,14 @@ type operand struct {
 
 // apply computes out from in and returns out. It copies inputs that the output would overwrite.
 func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
-	out.wantDistinct()
+	out.requireDistinct()
 	var own [3]*Tensor
 	for i, t := range in {
-		own[i] = out.apart(t)
+		own[i] = out.copyIfOverlapping(t)
 	}
 	r.applyApart(out, own, len(in))
 	for i, t := range in {
-		own[i].become(t)
+		own[i].replaceWith(t)
 	}
 	return out
 }
@@ -147,14 +147,14 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 // applyApart is apply for inputs that the output does not overwrite.
 func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 	in := own[:inputs]
-	if dev := home(in); dev != nil || out.Device() != nil {
-		return r.onDevice(dev, out, slices.Clone(in))
+	if dev := commonDevice(in); dev != nil || out.Device() != nil {
+		return r.applyOnDevice(dev, out, slices.Clone(in))
 	}
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
 	w := newWalk(bufs.dims[:], out, in)
 	for i, t := range in {
-		if !r.copies && t.dtype == r.in[i] && t.dtype.Size() <= 8 && w.turned(i) >= 0 {
+		if !r.copies && t.dtype == r.in[i] && t.dtype.Size() <= 8 && w.transposedDim(i) >= 0 {
 			in[i] = Empty(t.dtype, t.Shape()...).CopyFrom(t)
 			defer in[i].release() // rare, and large
 			w = newWalk(bufs.dims[:], out, in)
@@ -173,29 +173,29 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 	ops[output] = newOperand(out, r.out, row.Steps[output], bufs.rows[output][:], true)
 	direct = direct && ops[output].cast == nil
 	if len(w.dims) > 1 && row.Size <= shortRow {
-		r.blocks(&w, &ops, len(in))
+		r.applyBlocks(&w, &ops, len(in))
 		return out.Touch()
 	}
-	if one := r.lone(&ops, row); one >= 0 {
-		w.rows(func(x, number, _, out int) {
+	if one := r.loneOperand(&ops, row); one >= 0 {
+		w.eachRow(func(x, number, _, out int) {
 			if one == 0 {
 				x, number = number, x
 			}
-			r.byOne(ops[output].here(out, row.Size), ops[1-one].here(x, row.Size), ops[one].here(number, 1))
+			r.byOne(ops[output].bytesAt(out, row.Size), ops[1-one].bytesAt(x, row.Size), ops[one].bytesAt(number, 1))
 		})
 		return out.Touch()
 	}
 	if direct {
 		n := row.Size
-		w.rows(func(a, b, c, out int) {
+		w.eachRow(func(a, b, c, out int) {
 			var y, z []byte
 			if len(in) > 1 {
-				y = ops[1].here(b, n)
+				y = ops[1].bytesAt(b, n)
 			}
 			if len(in) > 2 {
-				z = ops[2].here(c, n)
+				z = ops[2].bytesAt(c, n)
 			}
-			r.run(ops[output].here(out, n), ops[0].here(a, n), y, z)
+			r.run(ops[output].bytesAt(out, n), ops[0].bytesAt(a, n), y, z)
 		})
 		return out.Touch()
 	}
@@ -203,21 +203,21 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 	if ops[output].cast == nil && r.copies {
 		length = max(row.Size, 1) // no buffer is needed
 	}
-	w.rows(func(a, b, c, out int) {
+	w.eachRow(func(a, b, c, out int) {
 		at := [4]int{a, b, c, out}
 		for i := range len(in) {
 			ops[i].filled = false
 		}
 		for from := 0; from < row.Size; from += length {
-			r.chunk(&ops, &at, from, min(length, row.Size-from), len(in))
+			r.applyChunk(&ops, &at, from, min(length, row.Size-from), len(in))
 		}
 	})
 	return out.Touch()
 }
 
-// lone returns the index of the operand that has one element for a whole row, if the operation
-// supports this, or -1.
-func (r rows) lone(ops *[4]operand, row walkDim) int {
+// loneOperand returns the index of the operand that has one element for a whole row, if the
+// operation supports this, or -1.
+func (r rows) loneOperand(ops *[4]operand, row walkDim) int {
 	if r.byOne == nil || ops[output].cast != nil {
 		return -1
 	}
@@ -229,9 +229,9 @@ func (r rows) lone(ops *[4]operand, row walkDim) int {
 	return -1
 }
 
-// turned returns the dimension along which the elements of operand i are adjacent, or -1 if this is
-// the last dimension or a transposed copy would not be faster.
-func (w *walk) turned(i int) int {
+// transposedDim returns the dimension along which the elements of operand i are adjacent, or -1 if
+// this is the last dimension or a transposed copy would not be faster.
+func (w *walk) transposedDim(i int) int {
 	const from = 4096 // minimum number of elements
 	last, n := len(w.dims)-1, 1
 	for _, d := range w.dims {
@@ -246,15 +246,15 @@ func (w *walk) turned(i int) int {
 	return slices.IndexFunc(w.dims[:last], func(d walkDim) bool { return d.Steps[i] == 1 && d.Size >= turnedFrom })
 }
 
-func (r rows) chunk(ops *[4]operand, at *[4]int, from, n, inputs int) {
+func (r rows) applyChunk(ops *[4]operand, at *[4]int, from, n, inputs int) {
 	// No buffer is needed.
 	if x, o := &ops[0], &ops[output]; r.copies && o.cast == nil && x.cast != nil {
-		to := o.here(at[output]+from, n)
+		to := o.bytesAt(at[output]+from, n)
 		if x.step != 0 {
-			x.row(at[0]+from*x.step, to, n)
+			x.readRow(at[0]+from*x.step, to, n)
 			return
 		}
-		x.row(at[0], to[:o.width], 1)
+		x.readRow(at[0], to[:o.width], 1)
 		kernel.Repeat(to, to[:o.width])
 		return
 	}
@@ -264,7 +264,7 @@ func (r rows) chunk(ops *[4]operand, at *[4]int, from, n, inputs int) {
 	}
 	o := &ops[output]
 	if o.cast == nil {
-		r.run(o.here(at[output]+from, n), in[0], in[1], in[2])
+		r.run(o.bytesAt(at[output]+from, n), in[0], in[1], in[2])
 		return
 	}
 	b := o.buf[:n*o.width]
@@ -278,26 +278,26 @@ func newOperand(t *Tensor, dt DType, step int, buf []byte, store bool) operand {
 	switch {
 	case dt == t.dtype && step == 1:
 	case store:
-		o.cast = caster(t.dtype, dt)
+		o.cast = castFuncFor(t.dtype, dt)
 	default:
-		o.cast = caster(dt, t.dtype)
+		o.cast = castFuncFor(dt, t.dtype)
 	}
 	return o
 }
 
-func (o *operand) here(at, n int) []byte { return o.mem[at*o.size : (at+n)*o.size] }
+func (o *operand) bytesAt(at, n int) []byte { return o.mem[at*o.size : (at+n)*o.size] }
 
 // load returns n elements in the dtype of the computation.
 func (o *operand) load(at, from, n int) []byte {
 	if o.cast == nil {
-		return o.here(at+from, n)
+		return o.bytesAt(at+from, n)
 	}
 	b := o.buf[:n*o.width]
 	if o.filled {
 		return b
 	}
 	if o.step != 0 {
-		return o.row(at+from*o.step, b, n)
+		return o.readRow(at+from*o.step, b, n)
 	}
 	o.cast(o.buf, 1, o.mem[at*o.size:], 1, 1)
 	kernel.Repeat(b, b[:o.width])
@@ -305,9 +305,9 @@ func (o *operand) load(at, from, n int) []byte {
 	return b
 }
 
-// wantDistinct panics if several indices refer to one element of t, because t is about to be
+// requireDistinct panics if several indices refer to one element of t, because t is about to be
 // written.
-func (t *Tensor) wantDistinct() {
+func (t *Tensor) requireDistinct() {
 	for i, n := range t.Shape() {
 		if n > 1 && t.Strides()[i] == 0 {
 			misuse(ErrMisuse, "write to an expanded tensor: Clone it first")
@@ -315,22 +315,23 @@ func (t *Tensor) wantDistinct() {
 	}
 }
 
-// apart returns src, or a copy if writing to t would change elements of src before they are read.
-func (t *Tensor) apart(src *Tensor) *Tensor {
+// copyIfOverlapping returns src, or a copy if writing to t would change elements of src before they
+// are read.
+func (t *Tensor) copyIfOverlapping(src *Tensor) *Tensor {
 	if !t.SameStorage(src) || t.offset == src.offset && slices.Equal(t.Strides(), src.Strides()) &&
 		slices.Equal(t.Shape(), src.Shape()) {
 		return src
 	}
-	lo, hi := t.extent()
-	from, to := src.extent()
+	lo, hi := t.byteRange()
+	from, to := src.byteRange()
 	if hi <= from || to <= lo {
 		return src
 	}
 	return src.Clone()
 }
 
-// extent returns the range of the storage that contains t's elements, in bytes.
-func (t *Tensor) extent() (lo, hi int) {
+// byteRange returns the range of the storage that contains t's elements, in bytes.
+func (t *Tensor) byteRange() (lo, hi int) {
 	last := t.offset
 	for i, n := range t.Shape() {
 		if n == 0 {

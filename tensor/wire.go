@@ -31,7 +31,7 @@ func (t *Tensor) marshal(e *codec.Encoder) error {
 		e.OnDone((*parting)(t))
 	}
 	if e.ByValue {
-		c, err := t.compact()
+		c, err := t.compactForSend()
 		if err != nil {
 			return fmt.Errorf("send tensor: %w", err)
 		}
@@ -64,8 +64,8 @@ func (t *Tensor) marshal(e *codec.Encoder) error {
 		if err := l.check(); err != nil {
 			return err
 		}
-		known.of(l.domain).put(l)
-		t.describe()
+		known.tableOf(l.domain).setLease(l)
+		t.describeBlock()
 		e.Tag(wireTags, inBlock)
 		e.Uint(uint64(t.dtype))
 		e.Block(l.block)
@@ -85,10 +85,10 @@ func (t *Tensor) writeLayout(e *codec.Encoder) {
 	}
 }
 
-// compact returns t, or a copy if a receiver without access to our memory would receive or keep
-// much more than the tensor: for small parts of a storage, and for tensors in files or on devices.
-// The caller must close a copy.
-func (t *Tensor) compact() (*Tensor, error) {
+// compactForSend returns t, or a copy if a receiver without access to our memory would receive or
+// keep much more than the tensor: for small parts of a storage, and for tensors in files or on
+// devices. The caller must close a copy.
+func (t *Tensor) compactForSend() (*Tensor, error) {
 	s := t.storage.Load()
 	if s == nil || !s.retain(t.generation) {
 		return nil, ErrClosed
@@ -99,7 +99,7 @@ func (t *Tensor) compact() (*Tensor, error) {
 		return t.CPU()
 	case *file:
 	default:
-		if t.end() <= 2*t.Nbytes() {
+		if t.endOffset() <= 2*t.Nbytes() {
 			return t, nil
 		}
 	}
@@ -110,8 +110,8 @@ func (t *Tensor) compact() (*Tensor, error) {
 	return c.CopyFrom(t), nil
 }
 
-// end returns the offset of the tensor's end in its storage, in bytes.
-func (t *Tensor) end() int {
+// endOffset returns the offset of the tensor's end in its storage, in bytes.
+func (t *Tensor) endOffset() int {
 	last := t.offset
 	for i, n := range t.Shape() {
 		if n == 0 {
@@ -164,7 +164,7 @@ func (t *Tensor) unmarshal(d *codec.Decoder) error {
 		return fmt.Errorf("receive tensor: %w", err)
 	}
 	t.dtype = DType(dt)
-	t.hold(s)
+	t.setStorage(s)
 	d.OnDone((*received)(t))
 	if err := t.readLayout(d); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (t *Tensor) unmarshal(d *codec.Decoder) error {
 	if err := t.checkLayout(s.mem.Load().size()); err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
-	t.describe()
+	t.describeBlock()
 	return nil
 }
 
@@ -189,12 +189,12 @@ func readBlock(d *codec.Decoder) (*Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return adopt(domain, h)
+	return adoptBlock(domain, h)
 }
 
 // readLayout decodes the offset, the sizes, and the strides or nil.
 func (t *Tensor) readLayout(d *codec.Decoder) (err error) {
-	if t.offset, err = natural(d); err != nil {
+	if t.offset, err = decodeSize(d); err != nil {
 		return err
 	}
 	n, err := d.ArrayLen()
@@ -204,7 +204,7 @@ func (t *Tensor) readLayout(d *codec.Decoder) (err error) {
 	if err != nil {
 		return err
 	}
-	t.room(n)
+	t.reserveDims(n)
 	if err := readNumbers(d, t.Shape()); err != nil {
 		return err
 	}
@@ -225,15 +225,15 @@ func (t *Tensor) readLayout(d *codec.Decoder) (err error) {
 // readNumbers decodes a number for each dimension.
 func readNumbers(d *codec.Decoder, numbers []int) (err error) {
 	for i := range numbers {
-		if numbers[i], err = natural(d); err != nil {
+		if numbers[i], err = decodeSize(d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// natural decodes a number that is less than 2^48.
-func natural(d *codec.Decoder) (int, error) {
+// decodeSize decodes a number that is less than 2^48.
+func decodeSize(d *codec.Decoder) (int, error) {
 	n, err := d.Uint()
 	if err == nil && n >= 1<<48 {
 		err = fmt.Errorf("receive tensor: size %d is too large: %w", n, ErrLayout)

@@ -9,12 +9,12 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-const pixelRange = 28 * 28
+const pixels = 28 * 28
 
 func TestDigits_DependOnSeedAndIndexAlone(t *testing.T) {
 	long, short := datasets.Digits(1000, 3), datasets.Digits(10, 3)
 	a, b := tensor.Data[uint8](long.Tensors[0]), tensor.Data[uint8](short.Tensors[0])
-	if !bytes.Equal(a[:10*pixelRange], b) || !tensor.Equal(long.Tensors[1].Narrow(0, 0, 10), short.Tensors[1]) {
+	if !bytes.Equal(a[:10*pixels], b) || !tensor.Equal(long.Tensors[1].Narrow(0, 0, 10), short.Tensors[1]) {
 		t.Error("the first ten digits of a thousand are not those of ten")
 	}
 }
@@ -58,7 +58,7 @@ func TestDigits_HaveMNISTsBrightness(t *testing.T) {
 			t.Errorf("image %d has %d pixels of ink", n-1, ink)
 		}
 	}
-	if mean := float64(sum) / 255 / float64(n*pixelRange); mean < .1 || mean > .16 {
+	if mean := float64(sum) / 255 / float64(n*pixels); mean < .1 || mean > .16 {
 		t.Errorf("the mean is %.3f, MNIST's %.3f", mean, datasets.MNISTMean)
 	}
 }
@@ -67,7 +67,7 @@ func TestDigits_HaveMNISTsBrightness(t *testing.T) {
 // most of them.
 func TestDigits_ResembleTheirKind(t *testing.T) {
 	train, test := datasets.Digits(5000, 1), datasets.Digits(1000, 2)
-	var mean [10][pixelRange]float64
+	var mean [10][pixels]float64
 	var count [10]float64
 	labels := tensor.Data[int64](train.Tensors[1])
 	i := 0
@@ -108,7 +108,7 @@ func chunks(d *data.TensorDataset) func(yield func([]uint8) bool) {
 	return func(yield func([]uint8) bool) {
 		all := tensor.Data[uint8](d.Tensors[0])
 		for i := range d.Len() {
-			if !yield(all[i*pixelRange : (i+1)*pixelRange]) {
+			if !yield(all[i*pixels : (i+1)*pixels]) {
 				return
 			}
 		}

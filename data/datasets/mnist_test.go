@@ -16,8 +16,8 @@ import (
 
 // images and labels are a set of three images.
 var (
-	listImages = idx(0x08, []uint32{3, 28, 28}, slices.Repeat([]uint8{0, 7, 255}, 28*28))
-	labels     = idx(0x08, []uint32{3}, []uint8{5, 0, 9})
+	images = idx(0x08, []uint32{3, 28, 28}, slices.Repeat([]uint8{0, 7, 255}, 28*28))
+	labels = idx(0x08, []uint32{3}, []uint8{5, 0, 9})
 )
 
 func TestMNIST_KnowsTheUsualNames(t *testing.T) {
@@ -31,7 +31,7 @@ func TestMNIST_KnowsTheUsualNames(t *testing.T) {
 		{false, "MNIST/raw/t10k-images-idx3-ubyte", "MNIST/raw/t10k-labels-idx1-ubyte"},
 	} {
 		dir := t.TempDir()
-		for name, file := range map[string][]byte{c.images: listImages, c.labels: labels} {
+		for name, file := range map[string][]byte{c.images: images, c.labels: labels} {
 			if strings.HasSuffix(name, ".gz") {
 				file = zip(file)
 			}
@@ -59,12 +59,12 @@ func TestMNIST_SaysWhatIsWrong(t *testing.T) {
 		images, labels []byte
 		want           error
 	}{
-		"labels of another set": {listImages, idx(0x08, []uint32{2}, []uint8{5, 0}), data.ErrShape},
-		"labels beyond 9":       {listImages, idx(0x08, []uint32{3}, []uint8{5, 0, 10}), data.ErrShape},
+		"labels of another set": {images, idx(0x08, []uint32{2}, []uint8{5, 0}), data.ErrShape},
+		"labels beyond 9":       {images, idx(0x08, []uint32{3}, []uint8{5, 0, 10}), data.ErrShape},
 		"labels for images":     {labels, labels, data.ErrShape},
 		"images of other size":  {idx(0x08, []uint32{1, 2, 2}, []uint8{1, 2, 3, 4}), labels, data.ErrShape},
-		"images cut off":        {zip(listImages[:100]), labels, data.ErrTruncated},
-		"no labels":             {listImages, nil, fs.ErrNotExist},
+		"images cut off":        {zip(images[:100]), labels, data.ErrTruncated},
+		"no labels":             {images, nil, fs.ErrNotExist},
 		"no images":             {nil, labels, fs.ErrNotExist},
 	} {
 		dir := t.TempDir()

@@ -117,7 +117,7 @@ func TestMap_FindsItsKeys(t *testing.T) {
 
 // look is what a worker does with a List and a Map: it finds a record in them, and says where the
 // memory is.
-type withIndex struct {
+type look struct {
 	List *datasets.List
 	Map  *datasets.Map
 }
@@ -127,7 +127,7 @@ type found struct {
 	Shared        bool
 }
 
-var lookUp = pool.Register("test look", func(_ context.Context, l withIndex) (found, error) {
+var lookUp = pool.Register("test look", func(_ context.Context, l look) (found, error) {
 	v, _, err := l.Map.Get("record 16")
 	r, also := l.List.At(4)
 	return found{string(r), string(v), l.List.Block.IsShared() && l.Map.Block.IsShared()}, errors.Join(err, also)
@@ -152,7 +152,7 @@ func TestList_AndMapGoToWorkersWithoutACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	got, err := lookUp.Apply(t.Context(), p, withIndex{l, m})
+	got, err := lookUp.Apply(t.Context(), p, look{l, m})
 	if want := (found{"record 16", "4", true}); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}

@@ -23,8 +23,8 @@ func Adam[F Float](s AdamStep, p, g, mean, square []F) {
 	if s.Decoupled {
 		decay, shrink = 0, F(s.LR*s.WeightDecay)
 	}
-	for i, n := range short(len(p)) {
-		inner[F]().adam(n, &p[i], &g[i], &mean[i], &square[i], rate, root, fresh1, keep2, fresh2, F(s.Eps),
+	for i, n := range shortPieces(len(p)) {
+		loopsFor[F]().adam(n, &p[i], &g[i], &mean[i], &square[i], rate, root, fresh1, keep2, fresh2, F(s.Eps),
 			decay, shrink)
 	}
 }
@@ -57,8 +57,9 @@ type RMSpropStep struct{ LR, Alpha, Eps, WeightDecay float64 }
 // and square must be at least as long as p.
 func RMSprop[F Float](s RMSpropStep, p, g, square []F) {
 	g, square = g[:len(p)], square[:len(p)]
-	for i, n := range short(len(p)) {
-		inner[F]().rmsprop(n, &p[i], &g[i], &square[i], F(s.LR), F(s.Alpha), F(1-s.Alpha), F(s.Eps), F(s.WeightDecay))
+	for i, n := range shortPieces(len(p)) {
+		loopsFor[F]().rmsprop(n, &p[i], &g[i], &square[i], F(s.LR), F(s.Alpha), F(1-s.Alpha), F(s.Eps),
+			F(s.WeightDecay))
 	}
 }
 
@@ -70,7 +71,7 @@ type AdagradStep struct{ LR, Eps, WeightDecay float64 }
 // with both averaging factors equal to 1.
 func Adagrad[F Float](s AdagradStep, p, g, sum []F) {
 	g, sum = g[:len(p)], sum[:len(p)]
-	for i, n := range short(len(p)) {
-		inner[F]().rmsprop(n, &p[i], &g[i], &sum[i], F(s.LR), 1, 1, F(s.Eps), F(s.WeightDecay))
+	for i, n := range shortPieces(len(p)) {
+		loopsFor[F]().rmsprop(n, &p[i], &g[i], &sum[i], F(s.LR), 1, 1, F(s.Eps), F(s.WeightDecay))
 	}
 }

@@ -19,7 +19,7 @@ func AxpyAtomic[F Float](alpha F, x, y []F) {
 // addAtomic adds v to *p by compare-and-swap of its bits, because processors have no atomic
 // addition of floats.
 func addAtomic[F Float](p *F, v F) {
-	if single[F]() {
+	if isFloat32[F]() {
 		w := (*uint32)(unsafe.Pointer(p))
 		for {
 			old := atomic.LoadUint32(w)
@@ -38,7 +38,7 @@ func addAtomic[F Float](p *F, v F) {
 }
 
 func loadAtomic[F Float](p *F) F {
-	if single[F]() {
+	if isFloat32[F]() {
 		return F(math.Float32frombits(atomic.LoadUint32((*uint32)(unsafe.Pointer(p)))))
 	}
 	return F(math.Float64frombits(atomic.LoadUint64((*uint64)(unsafe.Pointer(p)))))

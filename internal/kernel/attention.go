@@ -35,8 +35,8 @@ const (
 // itself may be nil. It may be called from several goroutines. The output of a query is zero if it
 // sees no key, or only scores of -∞. Heads are divided between [Threads] goroutines.
 func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F, logs []float64) {
-	if parts := a.parts(); parts > 1 {
-		fork(parts, a.Heads, func(_, lo, hi int) { attend(a, lo, hi, q, k, v, bias, out, logs) })
+	if parts := a.workerCount(); parts > 1 {
+		runRanges(parts, a.Heads, func(_, lo, hi int) { attend(a, lo, hi, q, k, v, bias, out, logs) })
 	} else {
 		attend(a, 0, a.Heads, q, k, v, bias, out, logs)
 	}
@@ -51,7 +51,7 @@ func attend[F Float](a Attention, lo, hi int, q, k, v []F, bias func(head, query
 		t := headOf(a, h, q, k, v, bias, logs, space)
 		t.values = blocksOf(false, a.K, a.V, t.v, space, valuesOf)
 		for i := 0; i < a.Q; i += queryBlock {
-			t.attend(i, min(queryBlock, a.Q-i), out[h*a.Q*a.V:])
+			t.computeOutputs(i, min(queryBlock, a.Q-i), out[h*a.Q*a.V:])
 		}
 	}
 }
@@ -64,8 +64,8 @@ func attend[F Float](a Attention, lo, hi int, q, k, v []F, bias func(head, query
 func AttendBackward[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F,
 	logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
 	// Heads may share a bias, so dbias must not be called concurrently.
-	if parts := a.parts(); parts > 1 && dbias == nil {
-		fork(parts, a.Heads, func(_, lo, hi int) {
+	if parts := a.workerCount(); parts > 1 && dbias == nil {
+		runRanges(parts, a.Heads, func(_, lo, hi int) {
 			attendBackward(a, lo, hi, q, k, v, bias, out, logs, dy, dq, dk, dv, nil)
 		})
 	} else {
@@ -81,20 +81,20 @@ func attendBackward[F Float](a Attention, lo, hi int, q, k, v []F, bias func(hea
 	for h := lo; h < hi; h++ {
 		t := headOf(a, h, q, k, v, bias, logs, space)
 		t.values = blocksOf(true, a.K, a.V, t.v, space, valuesOf)
-		g := headGradient[F]{t, borrow[F](space, gradients, queryBlock*keyBlock),
+		g := headGradient[F]{t, borrowSlice[F](space, gradients, queryBlock*keyBlock),
 			blocksOf(false, a.K, a.D, t.k, space, rowsOf), out[h*a.Q*a.V:], dy[h*a.Q*a.V:],
 			dq[h*a.Q*a.D:][:a.Q*a.D], dk[h*a.K*a.D:][:a.K*a.D], dv[h*a.K*a.V:][:a.K*a.V], dbias}
 		clear(g.dq)
 		clear(g.dk)
 		clear(g.dv)
 		for i := 0; i < a.Q; i += queryBlock {
-			g.block(i, min(queryBlock, a.Q-i))
+			g.addBlockGradient(i, min(queryBlock, a.Q-i))
 		}
 	}
 }
 
-// parts returns the number of goroutines for the heads.
-func (a Attention) parts() int { return workers(a.Heads, a.Heads*a.Q*a.K*(a.D+a.V)) }
+// workerCount returns the number of goroutines for the heads.
+func (a Attention) workerCount() int { return workerCount(a.Heads, a.Heads*a.Q*a.K*(a.D+a.V)) }
 
 // head is one head of an attention, with the scores of a block of queries and keys.
 type head[F Float] struct {
@@ -111,7 +111,7 @@ func headOf[F Float](a Attention, h int, q, k, v []F, bias func(head, query int)
 	space *Scratch) head[F] {
 	t := head[F]{Attention: a, number: h, q: q[h*a.Q*a.D:], k: k[h*a.K*a.D:], v: v[h*a.K*a.V:], bias: bias,
 		logs: logs[h*a.Q:]}
-	t.scores = borrow[F](space, scoresOf, queryBlock*keyBlock)
+	t.scores = borrowSlice[F](space, scoresOf, queryBlock*keyBlock)
 	t.keys = blocksOf(true, a.K, a.D, t.k, space, keysOf)
 	return t
 }
@@ -127,39 +127,39 @@ type blocks[F Float] struct {
 
 // blocksOf packs x (rows×cols) into slot i of space.
 func blocksOf[F Float](trans bool, rows, cols int, x []F, space *Scratch, i slot) blocks[F] {
-	data := borrow[F](space, i, columns(rows, keyBlock)*columns(cols, portableLanes))
-	b := blocks[F]{trans, rows, cols, inner[F]().panelWidth(), data}
+	data := borrowSlice[F](space, i, roundUpTo(rows, keyBlock)*roundUpTo(cols, portableLanes))
+	b := blocks[F]{trans, rows, cols, loopsFor[F]().panelWidth(), data}
 	for j := 0; j < rows; j += keyBlock {
-		f := b.at(j)
+		f := b.blockAt(j)
 		factorOf(trans, f.n, f.k, x[j*cols:], cols, f.data, space)
 	}
 	return b
 }
 
-// at returns the block that begins with row j, which must be a multiple of keyBlock.
-func (b *blocks[F]) at(j int) factor[F] {
+// blockAt returns the block that begins with row j, which must be a multiple of keyBlock.
+func (b *blocks[F]) blockAt(j int) factor[F] {
 	f := factor[F]{n: b.cols, k: min(keyBlock, b.rows-j), width: b.width}
-	whole := room(b.cols, keyBlock)
+	whole := packedSize(b.cols, keyBlock)
 	if b.trans {
-		f.n, f.k, whole = f.k, f.n, room(keyBlock, b.cols)
+		f.n, f.k, whole = f.k, f.n, packedSize(keyBlock, b.cols)
 	}
 	f.data = b.data[j/keyBlock*whole:]
 	return f
 }
 
-// seen returns the number of keys that a block of queries can see. last is the last query of the
-// block.
-func (a Attention) seen(last int) int {
+// visibleKeys returns the number of keys that a block of queries can see. last is the last query of
+// the block.
+func (a Attention) visibleKeys(last int) int {
 	if a.Causal {
 		return min(a.K, last+1)
 	}
 	return a.K
 }
 
-// score computes the scores of m queries from i for n keys from j, row by row. Hidden scores are
-// -∞.
-func (t *head[F]) score(i, m, j, n int) {
-	t.keys.at(j).product(m, n, t.D, F(t.Scale), t.q[i*t.D:], t.D, false, t.scores, n)
+// computeScores computes the scores of m queries from i for n keys from j, row by row. Hidden
+// scores are -∞.
+func (t *head[F]) computeScores(i, m, j, n int) {
+	t.keys.blockAt(j).multiplySerial(m, n, t.D, F(t.Scale), t.q[i*t.D:], t.D, false, t.scores, n)
 	for r := range m {
 		row := t.scores[r*n:][:n]
 		if t.bias != nil {
@@ -168,31 +168,31 @@ func (t *head[F]) score(i, m, j, n int) {
 			}
 		}
 		if from := i + r + 1 - j; t.Causal && from < n {
-			hide(row[max(0, from):])
+			maskScores(row[max(0, from):])
 		}
 	}
 }
 
-func hide[F Float](scores []F) {
+func maskScores[F Float](scores []F) {
 	none := F(math.Inf(-1))
 	for c := range scores {
 		scores[c] = none
 	}
 }
 
-// attend computes the outputs of m queries from i with the online softmax of Milakov and Gimelshein
-// (2018, https://arxiv.org/abs/1805.02867). It processes the keys block by block. When a block has
-// a larger score than the previous ones, the accumulated sums are rescaled.
-func (t *head[F]) attend(i, m int, out []F) {
+// computeOutputs computes the outputs of m queries from i with the online softmax of Milakov and
+// Gimelshein (2018, https://arxiv.org/abs/1805.02867). It processes the keys block by block. When a
+// block has a larger score than the previous ones, the accumulated sums are rescaled.
+func (t *head[F]) computeOutputs(i, m int, out []F) {
 	var largest, sum [queryBlock]F
 	for r := range m {
 		largest[r] = F(math.Inf(-1))
 	}
 	clear(out[i*t.V:][:m*t.V])
-	seen := t.seen(i + m - 1)
+	seen := t.visibleKeys(i + m - 1)
 	for j := 0; j < seen; j += keyBlock {
 		n := min(keyBlock, seen-j)
-		t.score(i, m, j, n)
+		t.computeScores(i, m, j, n)
 		for r := range m {
 			row := t.scores[r*n:][:n]
 			top := max(largest[r], Largest(row))
@@ -207,7 +207,7 @@ func (t *head[F]) attend(i, m int, out []F) {
 			}
 			largest[r], sum[r] = top, sum[r]+fresh
 		}
-		t.values.at(j).product(m, t.V, n, 1, t.scores, n, true, out[i*t.V:], t.V)
+		t.values.blockAt(j).multiplySerial(m, t.V, n, 1, t.scores, n, true, out[i*t.V:], t.V)
 	}
 	for r := range m {
 		t.logs[i+r] = float64(largest[r]) + math.Log(float64(sum[r]))
@@ -227,18 +227,18 @@ type headGradient[F Float] struct {
 	dbias      func(head, query, key int, d []F)
 }
 
-// block adds the gradients contributed by m queries from i. It recomputes the softmax from the
-// scores and the logarithms of the sums.
-func (g *headGradient[F]) block(i, m int) {
+// addBlockGradient adds the gradients contributed by m queries from i. It recomputes the softmax
+// from the scores and the logarithms of the sums.
+func (g *headGradient[F]) addBlockGradient(i, m int) {
 	var along [queryBlock]F
 	for r := range m {
 		along[r] = Dot(g.dy[(i+r)*g.V:][:g.V], g.out[(i+r)*g.V:][:g.V])
 	}
-	seen := g.seen(i + m - 1)
+	seen := g.visibleKeys(i + m - 1)
 	for j := 0; j < seen; j += keyBlock {
 		n := min(keyBlock, seen-j)
-		g.score(i, m, j, n)
-		g.values.at(j).product(m, n, g.V, 1, g.dy[i*g.V:], g.V, false, g.slopes, n)
+		g.computeScores(i, m, j, n)
+		g.values.blockAt(j).multiplySerial(m, n, g.V, 1, g.dy[i*g.V:], g.V, false, g.slopes, n)
 		for r := range m {
 			row, d := g.scores[r*n:][:n], g.slopes[r*n:][:n]
 			if log := g.logs[i+r]; math.IsInf(log, -1) {
@@ -252,8 +252,8 @@ func (g *headGradient[F]) block(i, m int) {
 				g.dbias(g.number, i+r, j, d)
 			}
 		}
-		serial(true, false, n, g.V, m, 1, g.scores, n, g.dy[i*g.V:], g.V, true, g.dv[j*g.V:], g.V)
-		g.rows.at(j).product(m, g.D, n, F(g.Scale), g.slopes, n, true, g.dq[i*g.D:], g.D)
-		serial(true, false, n, g.D, m, F(g.Scale), g.slopes, n, g.q[i*g.D:], g.D, true, g.dk[j*g.D:], g.D)
+		serialGemm(true, false, n, g.V, m, 1, g.scores, n, g.dy[i*g.V:], g.V, true, g.dv[j*g.V:], g.V)
+		g.rows.blockAt(j).multiplySerial(m, g.D, n, F(g.Scale), g.slopes, n, true, g.dq[i*g.D:], g.D)
+		serialGemm(true, false, n, g.D, m, F(g.Scale), g.slopes, n, g.q[i*g.D:], g.D, true, g.dk[j*g.D:], g.D)
 	}
 }

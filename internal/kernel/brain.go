@@ -38,25 +38,25 @@ func BrainProduct(transA, transB bool, m, n, k int, a []byte, lda int, b []byte,
 	space := spaces.Get().(*Scratch)
 	defer spaces.Put(space)
 	g := brainProduct{m: m, n: n, k: k, depth: (k + brainDeep - 1) / brainDeep, c: c, ldc: 2 * ldc}
-	g.a, g.lda = g.rows(transA, a, 2*lda, space)
+	g.a, g.lda = g.rowMajor(transA, a, 2*lda, space)
 	panels := (n + brainSide - 1) / brainSide
 	g.step = g.depth * brainDeep / 2 * brainSide * brainPair
-	g.b = bytesOf(borrow[float32](space, seconds, panels*g.step/4))
+	g.b = bytesOf(borrowSlice[float32](space, seconds, panels*g.step/4))
 	cost := m * n * k / 8
 	pack := func(_, lo, hi int) {
 		for p := lo; p < hi; p++ {
-			g.panel(p, transB, b, 2*ldb)
+			g.packPanel(p, transB, b, 2*ldb)
 		}
 	}
-	compute := func(_, lo, hi int) { g.compute(lo*brainSide, min(hi*brainSide, m)) }
-	if parts := workers(panels, cost); parts > 1 {
-		fork(parts, panels, pack)
+	compute := func(_, lo, hi int) { g.computeRows(lo*brainSide, min(hi*brainSide, m)) }
+	if parts := workerCount(panels, cost); parts > 1 {
+		runRanges(parts, panels, pack)
 	} else {
 		pack(0, 0, panels)
 	}
 	blocks := (m + brainSide - 1) / brainSide
-	if parts := workers(blocks, cost); parts > 1 {
-		fork(parts, blocks, compute)
+	if parts := workerCount(blocks, cost); parts > 1 {
+		runRanges(parts, blocks, compute)
 	} else {
 		compute(0, 0, blocks)
 	}
@@ -78,14 +78,14 @@ type brainProduct struct {
 	ldc     int
 }
 
-// rows returns op(a) in row-major order, with each row zero-padded to the depth. It returns a
+// rowMajor returns op(a) in row-major order, with each row zero-padded to the depth. It returns a
 // itself if it already has this form.
-func (g *brainProduct) rows(trans bool, a []byte, lda int, space *Scratch) ([]byte, int) {
+func (g *brainProduct) rowMajor(trans bool, a []byte, lda int, space *Scratch) ([]byte, int) {
 	whole := 2 * brainDeep * g.depth
 	if !trans && g.k%brainDeep == 0 {
 		return a, lda
 	}
-	packed := bytesOf(borrow[float32](space, firsts, g.m*whole/4))
+	packed := bytesOf(borrowSlice[float32](space, firsts, g.m*whole/4))
 	if trans {
 		TransposePairs(g.k, g.m, a, lda/2, packed, whole/2)
 	}
@@ -99,8 +99,8 @@ func (g *brainProduct) rows(trans bool, a []byte, lda int, space *Scratch) ([]by
 	return packed, whole
 }
 
-// panel packs 32 columns of op(b), padded with zeros.
-func (g *brainProduct) panel(p int, trans bool, b []byte, ldb int) {
+// packPanel packs 32 columns of op(b), padded with zeros.
+func (g *brainProduct) packPanel(p int, trans bool, b []byte, ldb int) {
 	to, from := g.b[p*g.step:][:g.step], p*brainSide
 	width := min(brainSide, g.n-from)
 	const row = brainSide * brainPair
@@ -150,37 +150,37 @@ func (g *brainProduct) panel(p int, trans bool, b []byte, ldb int) {
 	}
 }
 
-// compute computes rows i0 to i1 of the product.
-func (g *brainProduct) compute(i0, i1 int) {
-	const columns = brainWide * brainSide
+// computeRows computes rows i0 to i1 of the product.
+func (g *brainProduct) computeRows(i0, i1 int) {
+	const roundUpTo = brainWide * brainSide
 	space := spaces.Get().(*Scratch)
 	defer spaces.Put(space)
-	sums := borrow[float32](space, seconds, brainSide*columns)
+	sums := borrowSlice[float32](space, seconds, brainSide*roundUpTo)
 	var rest []byte // the last rows, padded to brainSide; the results of the padding are not used
-	for j := 0; j < g.n; j += columns {
-		width := min(columns, g.n-j)
+	for j := 0; j < g.n; j += roundUpTo {
+		width := min(roundUpTo, g.n-j)
 		panels := (width + brainSide - 1) / brainSide
 		for i := i0; i < i1; i += brainSide {
 			a, lda := g.a[i*g.lda:], g.lda
 			if i+brainSide > g.m {
 				if rest == nil {
-					rest = bytesOf(borrow[float32](space, firsts, brainSide*brainDeep*g.depth/2))
+					rest = bytesOf(borrowSlice[float32](space, firsts, brainSide*brainDeep*g.depth/2))
 					for r := range g.m - i {
 						copy(rest[r*2*brainDeep*g.depth:][:2*brainDeep*g.depth], a[r*lda:])
 					}
 				}
 				a, lda = rest, 2*brainDeep*g.depth
 			}
-			current.brain.product(g.depth, panels, &a[0], lda, &g.b[j/brainSide*g.step], g.step, &sums[0], 4*columns)
+			current.brain.product(g.depth, panels, &a[0], lda, &g.b[j/brainSide*g.step], g.step, &sums[0], 4*roundUpTo)
 			for r := range min(brainSide, i1-i) {
-				g.round(sums[r*columns:][:columns], g.c[(i+r)*g.ldc+2*j:][:2*width])
+				g.writeRounded(sums[r*roundUpTo:][:roundUpTo], g.c[(i+r)*g.ldc+2*j:][:2*width])
 			}
 		}
 	}
 }
 
-// round converts sums of a row to BFloat16 and writes them to to.
-func (g *brainProduct) round(sums []float32, to []byte) {
+// writeRounded converts sums of a row to BFloat16 and writes them to to.
+func (g *brainProduct) writeRounded(sums []float32, to []byte) {
 	from, n := unsafe.Slice((*byte)(unsafe.Pointer(&sums[0])), 4*len(sums)), len(to)/2
 	done := Float32ToBrain.Do(n, to, from)
 	if done < n { // sums is longer than to, so convert a full group and copy a part

@@ -32,7 +32,7 @@ func (c Cast) Do(n int, dst, src []byte) int {
 		return 0
 	}
 	dst, src = dst[:n*size[1]], src[:n*size[0]]
-	for i, m := range short(n) {
+	for i, m := range shortPieces(n) {
 		do(m, &src[i*size[0]], &dst[i*size[1]])
 	}
 	return n

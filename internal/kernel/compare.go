@@ -19,8 +19,8 @@ const (
 // elements is the number of element types that can be compared.
 const elements = 7
 
-// kind returns the index of T in the tables of element types, or -1.
-func kind[T any]() int {
+// typeIndex returns the index of T in the tables of element types, or -1.
+func typeIndex[T any]() int {
 	var v T
 	switch any(v).(type) {
 	case uint8:
@@ -45,12 +45,12 @@ func kind[T any]() int {
 // of compared elements. With vector instructions it compares all but the last few, otherwise none.
 // The caller must compare the rest, as for [Cast.Do].
 func Compare[T any](c Comparison, x, y []T, z []uint8) int {
-	n, k := len(z)&^31, kind[T]()
+	n, k := len(z)&^31, typeIndex[T]()
 	if k < 0 || n == 0 || current.compare[c][k] == nil {
 		return 0
 	}
 	x, y = x[:n], y[:n]
-	for i, m := range short(n) {
+	for i, m := range shortPieces(n) {
 		current.compare[c][k](m, (*byte)(unsafe.Pointer(&x[i])), (*byte)(unsafe.Pointer(&y[i])), &z[i])
 	}
 	return n

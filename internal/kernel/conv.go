@@ -5,12 +5,12 @@ package kernel
 // [Threads] goroutines.
 func Conv2d[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) {
 	g := newGeometry(s)
-	if s.dilated() {
+	if s.isDilated() {
 		dilatedConv2d(&g, x, w, bias, y, scratch)
 		return
 	}
-	g.parts(func(image, filters, b, out int) {
-		convGroup(&g, from(x, image), from(w, filters), from(bias, b), from(y, out), scratch)
+	g.eachGroup(func(image, filters, b, out int) {
+		convGroup(&g, sliceFrom(x, image), sliceFrom(w, filters), sliceFrom(bias, b), sliceFrom(y, out), scratch)
 	})
 }
 
@@ -18,10 +18,10 @@ func Conv2d[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) {
 func convGroup[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
 	s := &g.ConvShape
 	c := newForward(g, x, w, bias, y, scratch)
-	if parts := workers(s.N, s.operations()/g.Groups); parts > 1 {
+	if parts := workerCount(s.N, s.multiplications()/g.Groups); parts > 1 {
 		c.split(parts, scratch)
 	} else {
-		c.images(0, s.N, borrow[F](scratch, images, c.unfolded+c.area))
+		c.convolveImages(0, s.N, borrowSlice[F](scratch, images, c.unfolded+c.area))
 	}
 }
 
@@ -37,20 +37,20 @@ type forward[F Float] struct {
 }
 
 func newForward[F Float](s *geometry, x, w, bias, y []F, scratch *Scratch) forward[F] {
-	c := forward[F]{loops: inner[F](), geometry: *s, x: x, y: y}
+	c := forward[F]{loops: loopsFor[F](), geometry: *s, x: x, y: y}
 	patch := c.patch
 	c.filters = operand[F]{data: w[:s.OutC*patch], row: patch, col: 1}
 	rows := patch
 	if bias != nil {
 		rows++
-		c.filters = operand[F]{data: borrow[F](scratch, filters, s.OutC*rows), row: rows, col: 1}
+		c.filters = operand[F]{data: borrowSlice[F](scratch, filters, s.OutC*rows), row: rows, col: 1}
 		for i, b := range bias[:s.OutC] {
 			row := c.filters.data[i*rows:][:rows]
 			copy(row, w[i*patch:])
 			row[patch] = b
 		}
 	}
-	c.off = borrow[int](scratch, offsets, rows)[:rows]
+	c.off = borrowSlice[int](scratch, offsets, rows)[:rows]
 	c.unfoldedRows(c.off)
 	if bias != nil {
 		c.off[patch] = c.unfolded
@@ -60,18 +60,18 @@ func newForward[F Float](s *geometry, x, w, bias, y []F, scratch *Scratch) forwa
 
 func (c forward[F]) split(parts int, scratch *Scratch) {
 	room := c.unfolded + c.area
-	space := borrow[F](scratch, images, parts*room)
-	fork(parts, c.N, func(worker, lo, hi int) { c.images(lo, hi, space[worker*room:][:room]) })
+	space := borrowSlice[F](scratch, images, parts*room)
+	runRanges(parts, c.N, func(worker, lo, hi int) { c.convolveImages(lo, hi, space[worker*room:][:room]) })
 }
 
-// images convolves images lo to hi.
-func (c *forward[F]) images(lo, hi int, space []F) {
+// convolveImages convolves images lo to hi.
+func (c *forward[F]) convolveImages(lo, hi int, space []F) {
 	ones := space[c.unfolded:]
 	for i := range ones {
 		ones[i] = 1
 	}
 	for n := lo; n < hi; n++ {
 		c.unfold(&c.geometry, c.x[n*c.step:], space)
-		c.multiply(c.OutC, c.area, len(c.off), 1, &c.filters, space, c.off, false, c.y[n*c.outStep:], c.area)
+		c.multiplyPacked(c.OutC, c.area, len(c.off), 1, &c.filters, space, c.off, false, c.y[n*c.outStep:], c.area)
 	}
 }

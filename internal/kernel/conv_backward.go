@@ -8,24 +8,24 @@ func Conv2dBackward[F Float](s ConvShape, x, w, dy, dx, dw, db []F, scratch *Scr
 	if db != nil {
 		addPlaneSums(&g, dy, db)
 	}
-	if s.dilated() {
+	if s.isDilated() {
 		dilatedBackward(&g, x, w, dy, dx, dw, scratch)
 		return
 	}
-	parts := workers(groups(s.N), s.operations()/g.Groups)
-	g.parts(func(image, filters, _, out int) {
+	parts := workerCount(imageGroups(s.N), s.multiplications()/g.Groups)
+	g.eachGroup(func(image, filters, _, out int) {
 		if dw != nil {
-			filterGradient(&g, from(x, image), from(dy, out), dw[filters:], parts, scratch)
+			filterGradient(&g, sliceFrom(x, image), sliceFrom(dy, out), dw[filters:], parts, scratch)
 		}
 		if dx != nil {
-			imageGradient(&g, w[filters:], from(dy, out), from(dx, image), parts, scratch)
+			imageGradient(&g, w[filters:], sliceFrom(dy, out), sliceFrom(dx, image), parts, scratch)
 		}
 	})
 }
 
-// groups returns the number of groups into which images are divided for summation. It must not
+// imageGroups returns the number of groups into which images are divided for summation. It must not
 // depend on the number of threads, because the order of summation would.
-func groups(images int) int { return min(images, 8) }
+func imageGroups(images int) int { return min(images, 8) }
 
 // addPlaneSums adds the sum of each channel of y to sums.
 func addPlaneSums[F Float](g *geometry, y, sums []F) {

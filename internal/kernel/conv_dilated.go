@@ -5,13 +5,13 @@ package kernel
 // matrix has a row of the pixels at this element.
 
 func dilatedConv2d[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
-	columns := borrow[F](scratch, images, g.patch*g.area)
+	columns := borrowSlice[F](scratch, images, g.patch*g.area)
 	for n := range g.N {
-		g.parts(func(image, filters, b, out int) {
-			patches(g, x[n*g.step+image:], columns)
+		g.eachGroup(func(image, filters, b, out int) {
+			copyPatches(g, x[n*g.step+image:], columns)
 			to := y[n*g.outStep+out:][:g.OutC*g.area]
 			Gemm(false, false, g.OutC, g.area, g.patch, 1, w[filters:], g.patch, columns, g.area, 0, to, g.area)
-			for o, v := range from(bias, b)[:min(g.OutC, len(bias))] {
+			for o, v := range sliceFrom(bias, b)[:min(g.OutC, len(bias))] {
 				Shift(v, to[o*g.area:][:g.area], to[o*g.area:][:g.area])
 			}
 		})
@@ -19,13 +19,13 @@ func dilatedConv2d[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
 }
 
 func dilatedBackward[F Float](g *geometry, x, w, dy, dx, dw []F, scratch *Scratch) {
-	columns := borrow[F](scratch, images, g.patch*g.area)
+	columns := borrowSlice[F](scratch, images, g.patch*g.area)
 	clear(dx)
 	for n := range g.N {
-		g.parts(func(image, filters, _, out int) {
+		g.eachGroup(func(image, filters, _, out int) {
 			dy := dy[n*g.outStep+out:]
 			if dw != nil {
-				patches(g, x[n*g.step+image:], columns)
+				copyPatches(g, x[n*g.step+image:], columns)
 				Gemm(false, true, g.OutC, g.patch, g.area, 1, dy, g.area, columns, g.area, 1, dw[filters:], g.patch)
 			}
 			if dx != nil {
@@ -36,11 +36,11 @@ func dilatedBackward[F Float](g *geometry, x, w, dy, dx, dw []F, scratch *Scratc
 	}
 }
 
-// patches overwrites columns with the patches of image x (im2col). Pixels outside the image are
+// copyPatches overwrites columns with the patches of image x (im2col). Pixels outside the image are
 // zeros.
-func patches[F Float](g *geometry, x, columns []F) {
+func copyPatches[F Float](g *geometry, x, columns []F) {
 	clear(columns)
-	g.meetings(func(pixel, place, n int) {
+	g.eachMeeting(func(pixel, place, n int) {
 		from, to := x[pixel:], columns[place:][:n]
 		for i := range to {
 			to[i] = from[i*g.StrideW]
@@ -50,7 +50,7 @@ func patches[F Float](g *geometry, x, columns []F) {
 
 // addPatches adds columns to the pixels of x from which patches copies them (col2im).
 func addPatches[F Float](g *geometry, columns, x []F) {
-	g.meetings(func(pixel, place, n int) {
+	g.eachMeeting(func(pixel, place, n int) {
 		to := x[pixel:]
 		for i, v := range columns[place:][:n] {
 			to[i*g.StrideW] += v
@@ -58,13 +58,13 @@ func addPatches[F Float](g *geometry, columns, x []F) {
 	})
 }
 
-// meetings calls do for each element of the filters and each row of the output. do gets n pixels,
-// StrideW apart, and their place in the matrix of patches.
-func (g *geometry) meetings(do func(pixel, place, n int)) {
+// eachMeeting calls do for each element of the filters and each row of the output. do gets n
+// pixels, StrideW apart, and their place in the matrix of patches.
+func (g *geometry) eachMeeting(do func(pixel, place, n int)) {
 	for row := range g.patch {
 		c, kh, kw := row/(g.KH*g.KW), row/g.KW%g.KH*max(1, g.DilationH), row%g.KW*max(1, g.DilationW)
-		left, right := inside(g.W, g.outW, g.StrideW, g.PadW, kw)
-		top, bottom := inside(g.H, g.outH, g.StrideH, g.PadH, kh)
+		left, right := insideRange(g.W, g.outW, g.StrideW, g.PadW, kw)
+		top, bottom := insideRange(g.H, g.outH, g.StrideH, g.PadH, kh)
 		for oh := top; oh < bottom && left < right; oh++ {
 			pixel := (c*g.H+oh*g.StrideH-g.PadH+kh)*g.W + left*g.StrideW - g.PadW + kw
 			do(pixel, row*g.area+oh*g.outW+left, right-left)

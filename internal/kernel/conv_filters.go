@@ -5,24 +5,24 @@ package kernel
 // patches may overlap. For each row of the output the spread image holds the pixels of its KH input
 // rows and all channels, column by column.
 func filterGradient[F Float](s *geometry, x, dy, dw []F, parts int, scratch *Scratch) {
-	n, size := groups(s.N), s.OutC*s.patch
-	g := filterSum[F]{loops: inner[F](), geometry: *s, x: x, dy: dy,
-		sums: borrow[F](scratch, gradients, max(n, 1)*size)}
-	off := borrow[int](scratch, offsets, s.area+s.KH*s.C)
+	n, size := imageGroups(s.N), s.OutC*s.patch
+	g := filterSum[F]{loops: loopsFor[F](), geometry: *s, x: x, dy: dy,
+		sums: borrowSlice[F](scratch, gradients, max(n, 1)*size)}
+	off := borrowSlice[int](scratch, offsets, s.area+s.KH*s.C)
 	g.patches, g.rows = off[:s.area], off[s.area:]
 	s.spreadPatches(g.patches)
 	s.spreadRows(g.rows)
-	space := borrow[F](scratch, images, parts*s.spread)
+	space := borrowSlice[F](scratch, images, parts*s.spread)
 	if parts > 1 {
 		g.split(parts, space)
 	} else {
-		g.compute(0, n, space)
+		g.sumGroups(0, n, space)
 	}
 	for i := 1; i < n; i++ {
 		Axpy(1, g.sums[i*size:][:size], g.sums[:size])
 	}
 	if n > 0 {
-		inOrder(s, g.sums[:size], dw)
+		addReordered(s, g.sums[:size], dw)
 	}
 }
 
@@ -35,19 +35,19 @@ type filterSum[F Float] struct {
 }
 
 func (g filterSum[F]) split(parts int, space []F) {
-	fork(parts, groups(g.N), func(worker, lo, hi int) { g.compute(lo, hi, space[worker*g.spread:]) })
+	runRanges(parts, imageGroups(g.N), func(worker, lo, hi int) { g.sumGroups(lo, hi, space[worker*g.spread:]) })
 }
 
-// compute computes the sums of groups lo to hi.
-func (g *filterSum[F]) compute(lo, hi int, space []F) {
-	n, size := groups(g.N), g.OutC*g.patch
+// sumGroups computes the sums of groups lo to hi.
+func (g *filterSum[F]) sumGroups(lo, hi int, space []F) {
+	n, size := imageGroups(g.N), g.OutC*g.patch
 	for i := lo; i < hi; i++ {
 		sum := g.sums[i*size:][:size]
 		first := i * g.N / n
 		for image := first; image < (i+1)*g.N/n; image++ {
 			g.spreadOut(g.x[image*g.step:], space)
 			a := operand[F]{data: g.dy[image*g.outStep:], row: g.area, col: 1}
-			g.multiply(g.OutC, g.patch, g.area, 1, &a, space, g.patches, image > first, sum, g.patch)
+			g.multiplyPacked(g.OutC, g.patch, g.area, 1, &a, space, g.patches, image > first, sum, g.patch)
 		}
 	}
 }
@@ -86,8 +86,8 @@ func (g *filterSum[F]) spreadOut(x, e []F) {
 	}
 }
 
-// inOrder adds sum, with filter elements in the order kw, kh, c, to dw.
-func inOrder[F Float](s *geometry, sum, dw []F) {
+// addReordered adds sum, with filter elements in the order kw, kh, c, to dw.
+func addReordered[F Float](s *geometry, sum, dw []F) {
 	i := 0
 	for range s.OutC {
 		for kw := range s.KW {

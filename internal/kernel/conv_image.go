@@ -6,19 +6,19 @@ package kernel
 // again one product: its filters have (kh, output channel) as columns, and the matching rows of dy
 // are shifted up.
 func imageGradient[F Float](s *geometry, w, dy, dx []F, parts int, scratch *Scratch) {
-	g := backImage[F]{loops: inner[F](), geometry: *s, dy: dy, dx: dx}
-	g.turned = borrow[F](scratch, filters, s.OutC*s.patch)
+	g := backImage[F]{loops: loopsFor[F](), geometry: *s, dy: dy, dx: dx}
+	g.turned = borrowSlice[F](scratch, filters, s.OutC*s.patch)
 	turnFilters(s, w, g.turned)
-	g.off = borrow[int](scratch, offsets, s.taps*s.OutC)[:s.taps*s.OutC]
+	g.off = borrowSlice[int](scratch, offsets, s.taps*s.OutC)[:s.taps*s.OutC]
 	for i := range g.off {
 		t, o := i/s.OutC, i%s.OutC
 		g.off[i] = o*s.framed + (s.taps-1-t)*s.outW
 	}
-	space := borrow[F](scratch, images, parts*g.room())
+	space := borrowSlice[F](scratch, images, parts*g.bufferSize())
 	if parts > 1 {
 		g.split(parts, space)
 	} else {
-		g.images(0, s.N, space)
+		g.imageGradients(0, s.N, space)
 	}
 }
 
@@ -48,23 +48,26 @@ func turnFilters[F Float](s *geometry, w, t []F) {
 	}
 }
 
-// room returns the size of an unfolded image and a framed dy.
-func (g *backImage[F]) room() int { return g.unfolded + g.OutC*g.framed }
+// bufferSize returns the size of an unfolded image and a framed dy.
+func (g *backImage[F]) bufferSize() int { return g.unfolded + g.OutC*g.framed }
 
 func (g backImage[F]) split(parts int, space []F) {
-	fork(parts, g.N, func(worker, lo, hi int) { g.images(lo, hi, space[worker*g.room():][:g.room()]) })
+	runRanges(parts, g.N, func(worker, lo, hi int) {
+		g.imageGradients(lo, hi,
+			space[worker*g.bufferSize():][:g.bufferSize()])
+	})
 }
 
-// images computes the gradients of images lo to hi.
-func (g *backImage[F]) images(lo, hi int, space []F) {
-	u, frame := space[:g.unfolded], space[g.unfolded:g.room()]
+// imageGradients computes the gradients of images lo to hi.
+func (g *backImage[F]) imageGradients(lo, hi int, space []F) {
+	u, frame := space[:g.unfolded], space[g.unfolded:g.bufferSize()]
 	clear(frame)
 	edge, area := (g.taps-1)*g.outW, g.area
 	for n := lo; n < hi; n++ {
 		g.copyRows(g.OutC, area, &g.dy[n*g.outStep], area, &frame[edge], g.framed)
 		turned := g.turned
 		for r := range g.remainders {
-			g.planes(r, turned, frame, u[r*g.plane:])
+			g.computePlanes(r, turned, frame, u[r*g.plane:])
 			turned = turned[g.tapsOf(r)*g.OutC*g.C*g.KW:]
 		}
 		dx := g.dx[n*g.step:][:g.image]
@@ -73,9 +76,9 @@ func (g *backImage[F]) images(lo, hi int, space []F) {
 	}
 }
 
-// planes computes the planes of remainder r, one tile width of columns at a time. It skips taps
-// that would only multiply zeros.
-func (g *backImage[F]) planes(r int, turned, frame, u []F) {
+// computePlanes computes the planes of remainder r, one tile width of columns at a time. It skips
+// taps that would only multiply zeros.
+func (g *backImage[F]) computePlanes(r int, turned, frame, u []F) {
 	rows, outW, distance := g.C*g.KW, g.outW, g.remainders*g.plane
 	for j := 0; j < g.plane; j += g.panelWidth() {
 		n := min(g.panelWidth(), g.plane-j)
@@ -87,6 +90,6 @@ func (g *backImage[F]) planes(r int, turned, frame, u []F) {
 			continue
 		}
 		a := operand[F]{data: turned[lo*g.OutC*rows:], row: 1, col: rows}
-		g.multiply(rows, n, (hi-lo)*g.OutC, 1, &a, frame[j:], g.off[lo*g.OutC:], false, u[j:], distance)
+		g.multiplyPacked(rows, n, (hi-lo)*g.OutC, 1, &a, frame[j:], g.off[lo*g.OutC:], false, u[j:], distance)
 	}
 }

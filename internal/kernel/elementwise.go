@@ -3,8 +3,8 @@ package kernel
 // Relu overwrites y with max(x, 0), element by element; NaN stays NaN. y may be x.
 func Relu[F Float](x, y []F) {
 	y = y[:len(x)]
-	for i, n := range short(len(x)) {
-		inner[F]().relu(n, &x[i], &y[i])
+	for i, n := range shortPieces(len(x)) {
+		loopsFor[F]().relu(n, &x[i], &y[i])
 	}
 }
 
@@ -12,25 +12,25 @@ func Relu[F Float](x, y []F) {
 // the output or the input of [Relu]. dx may be dy.
 func ReluBackward[F Float](y, dy, dx []F) {
 	dy, dx = dy[:len(y)], dx[:len(y)]
-	for i, n := range short(len(y)) {
-		inner[F]().reluBackward(n, &y[i], &dy[i], &dx[i])
+	for i, n := range shortPieces(len(y)) {
+		loopsFor[F]().reluBackward(n, &y[i], &dy[i], &dx[i])
 	}
 }
 
 // Add overwrites z with x+y, element by element. z may be x or y; this also holds for [Sub], [Mul]
 // and [Div].
-func Add[F Float](x, y, z []F) { pairwise(inner[F]().add, x, y, z) }
+func Add[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().add, x, y, z) }
 
 // Sub overwrites z with x-y.
-func Sub[F Float](x, y, z []F) { pairwise(inner[F]().sub, x, y, z) }
+func Sub[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().sub, x, y, z) }
 
 // Mul overwrites z with x·y.
-func Mul[F Float](x, y, z []F) { pairwise(inner[F]().mul, x, y, z) }
+func Mul[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().mul, x, y, z) }
 
 // Div overwrites z with x/y.
-func Div[F Float](x, y, z []F) { pairwise(inner[F]().div, x, y, z) }
+func Div[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().div, x, y, z) }
 
-func pairwise[F Float](do func(n int, x, y, z *F), x, y, z []F) {
+func binaryLoop[F Float](do func(n int, x, y, z *F), x, y, z []F) {
 	y, z = y[:len(x)], z[:len(x)]
 	if n := len(x); n <= longest { // most rows are short, so avoid the iterator
 		if n > 0 {
@@ -38,7 +38,7 @@ func pairwise[F Float](do func(n int, x, y, z *F), x, y, z []F) {
 		}
 		return
 	}
-	for i, n := range short(len(x)) {
+	for i, n := range shortPieces(len(x)) {
 		do(n, &x[i], &y[i], &z[i])
 	}
 }
@@ -46,15 +46,15 @@ func pairwise[F Float](do func(n int, x, y, z *F), x, y, z []F) {
 // Axpy adds alpha·x to y.
 func Axpy[F Float](alpha F, x, y []F) {
 	y = y[:len(x)]
-	for i, n := range short(len(x)) {
-		inner[F]().axpy(n, alpha, &x[i], &y[i])
+	for i, n := range shortPieces(len(x)) {
+		loopsFor[F]().axpy(n, alpha, &x[i], &y[i])
 	}
 }
 
 // Sum returns the sum of x.
 func Sum[F Float](x []F) (sum F) {
-	for i, n := range short(len(x)) {
-		sum += inner[F]().sum(n, &x[i])
+	for i, n := range shortPieces(len(x)) {
+		sum += loopsFor[F]().sum(n, &x[i])
 	}
 	return sum
 }
@@ -62,8 +62,8 @@ func Sum[F Float](x []F) (sum F) {
 // Dot returns the dot product of x and y.
 func Dot[F Float](x, y []F) (sum F) {
 	y = y[:len(x)]
-	for i, n := range short(len(x)) {
-		sum += inner[F]().dot(n, &x[i], &y[i])
+	for i, n := range shortPieces(len(x)) {
+		sum += loopsFor[F]().dot(n, &x[i], &y[i])
 	}
 	return sum
 }
@@ -74,16 +74,16 @@ func Scale[F Float](alpha F, x []F) { ScaleTo(alpha, x, x) }
 // ScaleTo overwrites y with alpha·x. y may be x.
 func ScaleTo[F Float](alpha F, x, y []F) {
 	y = y[:len(x)]
-	for i, n := range short(len(x)) {
-		inner[F]().scale(n, alpha, &x[i], &y[i])
+	for i, n := range shortPieces(len(x)) {
+		loopsFor[F]().scale(n, alpha, &x[i], &y[i])
 	}
 }
 
 // Shift overwrites y with x+alpha. y may be x.
 func Shift[F Float](alpha F, x, y []F) {
 	y = y[:len(x)]
-	for i, n := range short(len(x)) {
-		inner[F]().shift(n, alpha, &x[i], &y[i])
+	for i, n := range shortPieces(len(x)) {
+		loopsFor[F]().shift(n, alpha, &x[i], &y[i])
 	}
 }
 

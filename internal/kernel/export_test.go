@@ -32,7 +32,7 @@ var CastSizes = castSizes
 const Functions Function = functions
 
 // Stream is the part of Repeat for what is longest.
-func Stream(dst, one []byte) int { return stream(dst, one) }
+func Stream(dst, one []byte) int { return streamLines(dst, one) }
 
 // Streamed is the length from which on Repeat calls it.
 const Streamed = streamed

@@ -34,28 +34,28 @@ const (
 // Map overwrites y with f(x), element by element. y may be x.
 func Map[F Float](f Function, x, y []F) {
 	if f == Sin || f == Cos {
-		wave(f, x, y)
+		mapSinCos(f, x, y)
 		return
 	}
-	apart(inner[F]().functions[f], x, y)
+	unaryLoop(loopsFor[F]().functions[f], x, y)
 }
 
-// wave is Map for Sin and Cos. The loops support numbers up to farthest. Larger numbers and NaN are
-// computed one by one by package math, so that no result depends on neighbouring elements.
-func wave[F Float](f Function, x, y []F) {
-	const piece = 1 << 9
+// mapSinCos is Map for Sin and Cos. The loops support numbers up to farthest. Larger numbers and
+// NaN are computed one by one by package math, so that no result depends on neighbouring elements.
+func mapSinCos[F Float](f Function, x, y []F) {
+	const sliceOrNil = 1 << 9
 	y = y[:len(x)]
-	most, do, one := farthest[F](), inner[F]().functions[f], math.Sin
+	most, do, one := maxTrigArgument[F](), loopsFor[F]().functions[f], math.Sin
 	if f == Cos {
 		one = math.Cos
 	}
-	for lo := 0; lo < len(x); lo += piece {
-		x, y := x[lo:min(lo+piece, len(x))], y[lo:min(lo+piece, len(x))]
+	for lo := 0; lo < len(x); lo += sliceOrNil {
+		x, y := x[lo:min(lo+sliceOrNil, len(x))], y[lo:min(lo+sliceOrNil, len(x))]
 		if Largest(x) <= most && Smallest(x) >= -most {
 			do(len(x), &x[0], &y[0])
 			continue
 		}
-		var room [piece]F // a copy, because y may be x
+		var room [sliceOrNil]F // a copy, because y may be x
 		far := room[:copy(room[:], x)]
 		do(len(x), &x[0], &y[0])
 		for i := range far {
@@ -66,10 +66,10 @@ func wave[F Float](f Function, x, y []F) {
 	}
 }
 
-// farthest returns the largest argument that the loops of Sin and Cos support. Up to it, the
+// maxTrigArgument returns the largest argument that the loops of Sin and Cos support. Up to it, the
 // multiple n of π/2 has so few bits that subtracting n times the leading part of π/2 is exact.
-func farthest[F Float]() F {
-	if single[F]() {
+func maxTrigArgument[F Float]() F {
+	if isFloat32[F]() {
 		return 1 << 15
 	}
 	return 1 << 20
@@ -78,35 +78,35 @@ func farthest[F Float]() F {
 // Polar overwrites y with √(-2·log(x)/x), for x between 0 and 1. This is the factor of Marsaglia's
 // polar method (Marsaglia and Bray, 1964), which turns a point in the unit disc into two normally
 // distributed numbers. The result is bitwise identical on all machines. y may be x.
-func Polar(x, y []float64) { apart(inner[float64]().polar, x, y) }
+func Polar(x, y []float64) { unaryLoop(loopsFor[float64]().polar, x, y) }
 
 // Max overwrites z with the larger of x and y, element by element, or NaN if either is NaN. z may
 // be x or y.
-func Max[F Float](x, y, z []F) { pairwise(inner[F]().max, x, y, z) }
+func Max[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().max, x, y, z) }
 
 // Min overwrites z with the smaller of x and y, element by element, or NaN if either is NaN. z may
 // be x or y.
-func Min[F Float](x, y, z []F) { pairwise(inner[F]().min, x, y, z) }
+func Min[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().min, x, y, z) }
 
 // Largest returns the largest element of x, or NaN if x contains NaN. x must not be empty.
 func Largest[F Float](x []F) F {
-	return extreme(x, inner[F]().largest, func(x, y F) F { return max(x, y) })
+	return reduceExtreme(x, loopsFor[F]().largest, func(x, y F) F { return max(x, y) })
 }
 
 // Smallest returns the smallest element of x, or NaN if x contains NaN. x must not be empty.
 func Smallest[F Float](x []F) F {
-	return extreme(x, inner[F]().smallest, func(x, y F) F { return min(x, y) })
+	return reduceExtreme(x, loopsFor[F]().smallest, func(x, y F) F { return min(x, y) })
 }
 
-func extreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) F) F {
-	best, lanes := x[0], inner[F]().lanes
+func reduceExtreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) F) F {
+	best, lanes := x[0], loopsFor[F]().lanes
 	if len(x) < lanes {
 		for _, v := range x[1:] {
 			best = two(best, v)
 		}
 		return best
 	}
-	for i, n := range short(len(x)) {
+	for i, n := range shortPieces(len(x)) {
 		i = min(i, len(x)-lanes) // let a short last piece overlap with the one before
 		best = two(best, of(max(n, lanes), &x[i]))
 	}
@@ -116,7 +116,7 @@ func extreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) F) F {
 // Clamp overwrites y with x clamped to [lo, hi]; NaN stays NaN. y may be x.
 func Clamp[F Float](lo, hi F, x, y []F) {
 	y = y[:len(x)]
-	for i, n := range short(len(x)) {
-		inner[F]().clamp(n, lo, hi, &x[i], &y[i])
+	for i, n := range shortPieces(len(x)) {
+		loopsFor[F]().clamp(n, lo, hi, &x[i], &y[i])
 	}
 }

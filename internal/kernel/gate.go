@@ -8,15 +8,15 @@ import "math"
 // 2e-7.
 func GELU[F Float](x, y []F) {
 	if parts := elementParts(len(x)); parts > 1 {
-		fork(parts, len(x), func(_, lo, hi int) { apart(inner[F]().gelu, x[lo:hi], y[lo:hi]) })
+		runRanges(parts, len(x), func(_, lo, hi int) { unaryLoop(loopsFor[F]().gelu, x[lo:hi], y[lo:hi]) })
 	} else {
-		apart(inner[F]().gelu, x, y)
+		unaryLoop(loopsFor[F]().gelu, x, y)
 	}
 }
 
 // GELUBackward overwrites dx with dy times the derivative of [GELU] at x. dx must not overlap x or
 // dy.
-func GELUBackward[F Float](x, dy, dx []F) { slopes(Gate{}, x, dy, dx) }
+func GELUBackward[F Float](x, dy, dx []F) { gradientInPieces(Gate{}, x, dy, dx) }
 
 // Gate is the activation x·σ(A·x + B·x³): SiLU, or the tanh approximation of GELU.
 type Gate struct{ A, B float64 }
@@ -30,37 +30,38 @@ var (
 // Gated overwrites y with the gate g of x, element by element. y may be x.
 func Gated[F Float](g Gate, x, y []F) {
 	if parts := elementParts(len(x)); parts > 1 {
-		fork(parts, len(x), func(_, lo, hi int) { gateAll(g, x[lo:hi], y[lo:hi]) })
+		runRanges(parts, len(x), func(_, lo, hi int) { gateAll(g, x[lo:hi], y[lo:hi]) })
 	} else {
 		gateAll(g, x, y)
 	}
 }
 
 func gateAll[F Float](g Gate, x, y []F) {
-	apart(func(n int, x, y *F) { inner[F]().gated(n, F(g.A), F(g.B), x, y) }, x, y)
+	unaryLoop(func(n int, x, y *F) { loopsFor[F]().gated(n, F(g.A), F(g.B), x, y) }, x, y)
 }
 
 // GatedBackward overwrites dx with dy times the derivative of g at x. dx must not overlap x or dy.
-func GatedBackward[F Float](g Gate, x, dy, dx []F) { slopes(g, x, dy, dx) }
+func GatedBackward[F Float](g Gate, x, dy, dx []F) { gradientInPieces(g, x, dy, dx) }
 
-// slopes overwrites dx with dy times the derivative of g at x. The zero Gate stands for GELU.
-func slopes[F Float](g Gate, x, dy, dx []F) {
+// gradientInPieces overwrites dx with dy times the derivative of g at x. The zero Gate stands for
+// GELU.
+func gradientInPieces[F Float](g Gate, x, dy, dx []F) {
 	if parts := elementParts(len(x)); parts > 1 {
-		fork(parts, len(x), func(_, lo, hi int) { slope(g, x[lo:hi], dy[lo:hi], dx[lo:hi]) })
+		runRanges(parts, len(x), func(_, lo, hi int) { gradientPiece(g, x[lo:hi], dy[lo:hi], dx[lo:hi]) })
 	} else {
-		slope(g, x, dy, dx)
+		gradientPiece(g, x, dy, dx)
 	}
 }
 
-// slope computes slopes in pieces that fit into the first-level cache.
-func slope[F Float](g Gate, x, dy, dx []F) {
-	const piece = 1 << 10
-	for at := 0; at < len(x); at += piece {
-		end := min(at+piece, len(x))
+// gradientPiece computes slopes in pieces that fit into the first-level cache.
+func gradientPiece[F Float](g Gate, x, dy, dx []F) {
+	const sliceOrNil = 1 << 10
+	for at := 0; at < len(x); at += sliceOrNil {
+		end := min(at+sliceOrNil, len(x))
 		if g == (Gate{}) {
-			inner[F]().geluSlope(end-at, &x[at], &dx[at])
+			loopsFor[F]().geluSlope(end-at, &x[at], &dx[at])
 		} else {
-			inner[F]().gatedSlope(end-at, F(g.A), F(g.B), &x[at], &dx[at])
+			loopsFor[F]().gatedSlope(end-at, F(g.A), F(g.B), &x[at], &dx[at])
 		}
 		Mul(dx[at:end], dy[at:end], dx[at:end])
 	}
@@ -70,5 +71,5 @@ func slope[F Float](g Gate, x, dy, dx []F) {
 // each.
 func elementParts(n int) int {
 	const cost = 16
-	return workers(n, n*cost)
+	return workerCount(n, n*cost)
 }

@@ -13,7 +13,7 @@ func Gather(places []int, src, dst []byte) {
 	to := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)/4)[:len(places)]
 	done := 0
 	if gather := current.gather; gather != nil {
-		for i, n := range short(len(places) &^ 7) {
+		for i, n := range shortPieces(len(places) &^ 7) {
 			gather(n, &places[i], (*byte)(from), (*byte)(unsafe.Pointer(&to[i])))
 			done += n
 		}

@@ -15,19 +15,19 @@ func Gemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b 
 	if m == 0 || n == 0 {
 		return
 	}
-	mustHold("a", a, transA, m, k, lda)
-	mustHold("b", b, transB, k, n, ldb)
-	mustHold("c", c, false, m, n, ldc)
+	requireSize("a", a, transA, m, k, lda)
+	requireSize("b", b, transB, k, n, ldb)
+	requireSize("c", c, false, m, n, ldc)
 	if beta != 1 && (beta != 0 || k == 0) {
 		scaleRows(m, n, beta, c, ldc)
 	}
 	if k == 0 {
 		return
 	}
-	if parts := workers(max(m, n), m*n*k); parts > 1 {
+	if parts := workerCount(max(m, n), m*n*k); parts > 1 {
 		newGemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta != 0, c, ldc).split(parts)
 	} else {
-		serial(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta != 0, c, ldc)
+		serialGemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta != 0, c, ldc)
 	}
 }
 
@@ -37,24 +37,24 @@ func newGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int,
 	if transA {
 		down, right = 1, lda
 	}
-	return gemm[F]{inner[F](), transB, k, alpha, operand[F]{data: a, row: down, col: right}, b, ldb, add, c,
+	return gemm[F]{loopsFor[F](), transB, k, alpha, operand[F]{data: a, row: down, col: right}, b, ldb, add, c,
 		ldc, m, n, factor[F]{}}
 }
 
-// serial is Gemm on the calling goroutine with beta 0, or 1 if add is set. No dimension may be
+// serialGemm is Gemm on the calling goroutine with beta 0, or 1 if add is set. No dimension may be
 // zero.
-func serial[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool,
+func serialGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool,
 	c []F, ldc int) {
 	g := newGemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, add, c, ldc)
 	if m*n*k <= g.tiny {
-		plain(m, n, k, alpha, a, g.a.row, g.a.col, b, ldb, transB, add, c, ldc)
+		plainProduct(m, n, k, alpha, a, g.a.row, g.a.col, b, ldb, transB, add, c, ldc)
 		return
 	}
-	g.compute(0, m, 0, n)
+	g.computeBlock(0, m, 0, n)
 }
 
-// mustHold panics unless x is large enough for op(x) of rows×cols.
-func mustHold[F Float](name string, x []F, trans bool, rows, cols, ld int) {
+// requireSize panics unless x is large enough for op(x) of rows×cols.
+func requireSize[F Float](name string, x []F, trans bool, rows, cols, ld int) {
 	if trans {
 		rows, cols = cols, rows
 	}
@@ -105,24 +105,24 @@ const (
 // split divides the larger dimension of the result between goroutines.
 func (g gemm[F]) split(parts int) {
 	if g.m >= g.n {
-		fork(parts, g.m, func(_, lo, hi int) { g.compute(lo, hi, 0, g.n) })
+		runRanges(parts, g.m, func(_, lo, hi int) { g.computeBlock(lo, hi, 0, g.n) })
 	} else {
-		fork(parts, g.n, func(_, lo, hi int) { g.compute(0, g.m, lo, hi) })
+		runRanges(parts, g.n, func(_, lo, hi int) { g.computeBlock(0, g.m, lo, hi) })
 	}
 }
 
 var spaces = sync.Pool{New: func() any { return new(Scratch) }}
 
-// compute computes rows i0 to i1 and columns j0 to j1 of the result.
-func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
-	if g.ready.k == 0 && g.narrow() {
-		g.dots(i0, i1, j0, j1)
+// computeBlock computes rows i0 to i1 and columns j0 to j1 of the result.
+func (g *gemm[F]) computeBlock(i0, i1, j0, j1 int) {
+	if g.ready.k == 0 && g.isNarrow() {
+		g.computeDots(i0, i1, j0, j1)
 		return
 	}
 	space := spaces.Get().(*Scratch)
 	defer spaces.Put(space)
-	off := borrow[int](space, offsets, min(g.k, blockDeep))
-	packA, packB := g.packs()
+	off := borrowSlice[int](space, offsets, min(g.k, blockDeep))
+	packA, packB := g.packedFactors()
 	for j := j0; j < j1; j += blockCols {
 		n := min(blockCols, j1-j)
 		for l := 0; l < g.k; l += blockDeep {
@@ -131,32 +131,32 @@ func (g *gemm[F]) compute(i0, i1, j0, j1 int) {
 			b := g.b[min(l*g.ldb+j, len(g.b)):]
 			switch {
 			case g.ready.k > 0:
-				b, width, deep = g.ready.block(l, j), g.ready.width, min(blockDeep, g.ready.k-l)
+				b, width, deep = g.ready.packedBlock(l, j), g.ready.width, min(blockDeep, g.ready.k-l)
 			case packB:
-				width = g.panel(n, k)
-				b = g.pack(space, borrow[F](space, seconds, columns(n, width)*k), width, k, l, j, n)
+				width = g.panelWidthFor(n, k)
+				b = g.packPanels(space, borrowSlice[F](space, seconds, roundUpTo(n, width)*k), width, k, l, j, n)
 			}
-			multiples(off[:k], cmp.Or(width, g.ldb))
+			fillMultiples(off[:k], cmp.Or(width, g.ldb))
 			for i := i0; i < i1; i += blockRows {
 				m := min(blockRows, i1-i)
 				a := operand[F]{data: g.a.data[i*g.a.row+l*g.a.col:], row: g.a.row, col: g.a.col}
 				if packA {
 					a = g.packRows(space, &a, m, k)
 				}
-				g.panels(width, deep, m, n, k, &a, b, off[:k], g.add || l > 0, g.c[i*g.ldc+j:])
+				g.multiplyPanels(width, deep, m, n, k, &a, b, off[:k], g.add || l > 0, g.c[i*g.ldc+j:])
 			}
 		}
 	}
 }
 
-// panels multiplies a by the panels of b. If width is not 0, b is packed into consecutive panels of
-// this width.
-func (g *gemm[F]) panels(width, deep, m, n, k int, a *operand[F], b []F, off []int, add bool, c []F) {
+// multiplyPanels multiplies a by the panels of b. If width is not 0, b is packed into consecutive
+// panels of this width.
+func (g *gemm[F]) multiplyPanels(width, deep, m, n, k int, a *operand[F], b []F, off []int, add bool, c []F) {
 	if width == 0 {
-		g.multiply(m, n, k, g.alpha, a, b, off, add, c, g.ldc)
+		g.multiplyPacked(m, n, k, g.alpha, a, b, off, add, c, g.ldc)
 		return
 	}
 	for j := 0; j < n; j += width {
-		g.multiply(m, min(width, n-j), k, g.alpha, a, b[j*deep:], off, add, c[j:], g.ldc)
+		g.multiplyPacked(m, min(width, n-j), k, g.alpha, a, b[j*deep:], off, add, c[j:], g.ldc)
 	}
 }

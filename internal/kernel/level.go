@@ -162,9 +162,9 @@ type loops[F Float] struct {
 // longest is the maximum number of elements that a call of a loop may process.
 const longest = 1 << 16
 
-// short divides n elements into pieces of at most longest elements. It yields their offsets and
-// lengths.
-func short(n int) func(yield func(lo, n int) bool) {
+// shortPieces divides n elements into pieces of at most longest elements. It yields their offsets
+// and lengths.
+func shortPieces(n int) func(yield func(lo, n int) bool) {
 	return func(yield func(lo, n int) bool) {
 		for lo := 0; lo < n && yield(lo, min(longest, n-lo)); lo += longest {
 		}
@@ -179,15 +179,15 @@ func short(n int) func(yield func(lo, n int) bool) {
 type tile[F Float] = func(k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool)
 
 // levels are the levels that this machine supports, the fastest first.
-var levels = append(native(), &portable)
+var levels = append(nativeLevels(), &portable)
 
 // current is the level in use.
-var current = choose(os.Getenv("SHOAL_KERNELS"))
+var current = chooseLevel(os.Getenv("SHOAL_KERNELS"))
 
-// choose returns the level with the given name, or the fastest one if name is empty. It exits the
-// process if this machine does not support the level, because a silent fallback would mislead the
-// user.
-func choose(name string) *level {
+// chooseLevel returns the level with the given name, or the fastest one if name is empty. It exits
+// the process if this machine does not support the level, because a silent fallback would mislead
+// the user.
+func chooseLevel(name string) *level {
 	if name == "" {
 		return levels[0]
 	}
@@ -207,9 +207,9 @@ func choose(name string) *level {
 // variable SHOAL_KERNELS selects one.
 func Level() string { return current.name }
 
-// inner returns the current loops for F.
-func inner[F Float]() *loops[F] {
-	if single[F]() {
+// loopsFor returns the current loops for F.
+func loopsFor[F Float]() *loops[F] {
+	if isFloat32[F]() {
 		return (*loops[F])(unsafe.Pointer(&current.f32))
 	}
 	return (*loops[F])(unsafe.Pointer(&current.f64))

@@ -21,7 +21,7 @@ var avx2 = level{
 	sumLongs:   asm.SumInt64AVX2, beyond: asm.BeyondInt64AVX2,
 	f32: loops[float32]{
 		product: asm.ProductAVX2F32, hypot: asm.HypotAVX2F32, atan2: asm.Atan2AVX2F32, power: asm.PowerAVX2F32,
-		lanes: 8, tiles: tiles(asm.TilesAVX2F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
+		lanes: 8, tiles: convertTiles(asm.TilesAVX2F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8,
 		axpy: asm.AxpyAVX2F32, scale: asm.ScaleAVX2F32, shift: asm.ShiftAVX2F32, add: asm.AddAVX2F32,
@@ -45,7 +45,7 @@ var avx2 = level{
 	},
 	f64: loops[float64]{
 		product: asm.ProductAVX2F64,
-		lanes:   4, tiles: tiles(asm.TilesAVX2F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64,
+		lanes:   4, tiles: convertTiles(asm.TilesAVX2F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64,
 		addRows:   asm.AddRowsAVX2F64,
 		transpose: asm.TransposeAVX2F64, columns: 4,
 		axpy: asm.AxpyAVX2F64, scale: asm.ScaleAVX2F64, shift: asm.ShiftAVX2F64, add: asm.AddAVX2F64,
@@ -90,7 +90,7 @@ var avx512 = level{
 	largestLong: asm.LargestInt64AVX512, smallestLong: asm.SmallestInt64AVX512,
 	f32: loops[float32]{
 		product: asm.ProductAVX512F32, hypot: asm.HypotAVX512F32, atan2: asm.Atan2AVX512F32, power: asm.PowerAVX512F32,
-		lanes: 16, tiles: tiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
+		lanes: 16, tiles: convertTiles(asm.TilesAVX512F32), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F32,
 		addRows:   asm.AddRowsAVX2F32,
 		transpose: asm.TransposeAVX2F32, columns: 8, transposeSixteen: asm.TransposeSixteenAVX512F32,
 		axpy: asm.AxpyAVX512F32, scale: asm.ScaleAVX512F32, shift: asm.ShiftAVX512F32, add: asm.AddAVX512F32,
@@ -114,7 +114,7 @@ var avx512 = level{
 	},
 	f64: loops[float64]{
 		product: asm.ProductAVX512F64,
-		lanes:   8, tiles: tiles(asm.TilesAVX512F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64,
+		lanes:   8, tiles: convertTiles(asm.TilesAVX512F64), few: 4, tiny: 32, copyRows: asm.CopyRowsAVX2F64,
 		addRows:   asm.AddRowsAVX2F64,
 		transpose: asm.TransposeAVX2F64, columns: 4,
 		axpy: asm.AxpyAVX512F64, scale: asm.ScaleAVX512F64, shift: asm.ShiftAVX512F64, add: asm.AddAVX512F64,
@@ -208,9 +208,9 @@ func columnSumsF64(rows, n int, x *float64, ld int, y *float64) {
 	asm.AddRowsAVX2F64(rows, n, x, ld, y, 0)
 }
 
-// native returns the levels that this processor supports. Package cpu also checks that the
+// nativeLevels returns the levels that this processor supports. Package cpu also checks that the
 // operating system saves the registers.
-func native() (found []*level) {
+func nativeLevels() (found []*level) {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA || !cpu.X86.HasBMI2 {
 		return nil
 	}
@@ -220,8 +220,8 @@ func native() (found []*level) {
 	return append(found, &avx2)
 }
 
-// tiles converts the table of package asm to the type of this package.
-func tiles[F Float](table [][]asm.Tile[F]) [][]tile[F] {
+// convertTiles converts the table of package asm to the type of this package.
+func convertTiles[F Float](table [][]asm.Tile[F]) [][]tile[F] {
 	all := make([][]tile[F], len(table))
 	for i, row := range table {
 		for _, t := range row {

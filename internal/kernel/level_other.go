@@ -2,4 +2,4 @@
 
 package kernel
 
-func native() []*level { return nil }
+func nativeLevels() []*level { return nil }

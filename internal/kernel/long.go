@@ -43,7 +43,7 @@ func foldLongs(do func(n int, x *int64) int64, x []int64, to func(v int64)) []in
 	if do == nil || whole == 0 {
 		return x
 	}
-	for i, n := range short(whole) {
+	for i, n := range shortPieces(whole) {
 		to(do(n, &x[i]))
 	}
 	return x[whole:]
@@ -54,7 +54,7 @@ func foldLongs(do func(n int, x *int64) int64, x []int64, to func(v int64)) []in
 func InRange(x []int64, size int) bool {
 	signs, last := int64(0), size-1
 	if whole := len(x) &^ (each64 - 1); current.beyond != nil && whole > 0 {
-		for i, n := range short(whole) {
+		for i, n := range shortPieces(whole) {
 			signs |= current.beyond(n, last, &x[i])
 		}
 		x = x[whole:]

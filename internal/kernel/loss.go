@@ -8,7 +8,7 @@ import "fmt"
 func NLLLoss[F Float](rows, cols int, logp []F, target []int64) F {
 	var sum F
 	for r, class := range target[:rows] {
-		sum -= logp[r*cols:][:cols][checked(class, cols)]
+		sum -= logp[r*cols:][:cols][checkClass(class, cols)]
 	}
 	return sum
 }
@@ -18,12 +18,12 @@ func NLLLoss[F Float](rows, cols int, logp []F, target []int64) F {
 func NLLLossBackward[F Float](rows, cols int, target []int64, scale F, dx []F) {
 	clear(dx[:rows*cols])
 	for r, class := range target[:rows] {
-		dx[r*cols:][:cols][checked(class, cols)] = -scale
+		dx[r*cols:][:cols][checkClass(class, cols)] = -scale
 	}
 }
 
-// checked returns the class as an index. It panics if the class is out of range.
-func checked(class int64, classes int) int {
+// checkClass returns the class as an index. It panics if the class is out of range.
+func checkClass(class int64, classes int) int {
 	if class < 0 || class >= int64(classes) {
 		panic(fmt.Sprintf("kernel: target class %d out of range, want less than %d", class, classes))
 	}

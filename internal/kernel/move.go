@@ -11,7 +11,7 @@ func Reverse(size int, dst, src []byte) int {
 		return 0
 	}
 	src = src[:len(dst)]
-	for i, m := range short(n) {
+	for i, m := range shortPieces(n) {
 		current.reverse[log](m, &src[len(src)-i-m], &dst[i])
 	}
 	return n
@@ -24,7 +24,7 @@ func EveryOther(size int, dst, src []byte) int {
 	if log >= len(current.others) || current.others[log] == nil || n == 0 {
 		return 0
 	}
-	for i, m := range short(n) {
+	for i, m := range shortPieces(n) {
 		current.others[log](m, &src[2*i], &dst[i])
 	}
 	return n

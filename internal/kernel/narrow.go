@@ -1,24 +1,24 @@
 package kernel
 
-// narrow reports whether the product is best computed by dot products: one factor has few rows or
+// isNarrow reports whether the product is best computed by dot products: one factor has few rows or
 // columns, and both are contiguous along the summed dimension. A factor with a single row or column
 // qualifies as well, because it can be copied cheaply.
-func (g *gemm[F]) narrow() bool {
+func (g *gemm[F]) isNarrow() bool {
 	const long = 16 // fills at least one register
 	return g.k >= long && min(g.m, g.n) <= g.few && (g.a.col == 1 || g.m == 1) && (g.transB || g.n == 1)
 }
 
-// dots is compute for a narrow product.
-func (g *gemm[F]) dots(i0, i1, j0, j1 int) {
+// computeDots is compute for a narrow product.
+func (g *gemm[F]) computeDots(i0, i1, j0, j1 int) {
 	a, b, lda, ldb := g.a.data, g.b, g.a.row, g.ldb
 	if g.a.col != 1 || !g.transB && g.ldb != 1 {
 		space := spaces.Get().(*Scratch)
 		defer spaces.Put(space)
 		if g.a.col != 1 {
-			a = gather(borrow[F](space, firsts, g.k), a, g.a.col)
+			a = gatherStrided(borrowSlice[F](space, firsts, g.k), a, g.a.col)
 		}
 		if !g.transB {
-			b = gather(borrow[F](space, seconds, g.k), b, g.ldb)
+			b = gatherStrided(borrowSlice[F](space, seconds, g.k), b, g.ldb)
 		}
 	}
 	if !g.transB {
@@ -27,40 +27,41 @@ func (g *gemm[F]) dots(i0, i1, j0, j1 int) {
 	if i1-i0 > j1-j0 { // iterate over the smaller factor in the inner loop, so that it stays in the cache
 		for i := i0; i < i1; i++ {
 			for j := j0; j < j1; j++ {
-				g.settle(i, j, Dot(a[i*lda:][:g.k], b[j*ldb:]))
+				g.storeSum(i, j, Dot(a[i*lda:][:g.k], b[j*ldb:]))
 			}
 		}
 		return
 	}
 	for j := j0; j < j1; j++ {
 		for i := i0; i < i1; i++ {
-			g.settle(i, j, Dot(a[i*lda:][:g.k], b[j*ldb:]))
+			g.storeSum(i, j, Dot(a[i*lda:][:g.k], b[j*ldb:]))
 		}
 	}
 }
 
-// settle stores the sum of element (i, j).
-func (g *gemm[F]) settle(i, j int, sum F) {
-	settle(&g.c[i*g.ldc+j], g.alpha*sum, g.add)
+// storeSum stores the sum of element (i, j).
+func (g *gemm[F]) storeSum(i, j int, sum F) {
+	storeOrAdd(&g.c[i*g.ldc+j], g.alpha*sum, g.add)
 }
 
-// gather copies elements of x that are step apart to y.
-func gather[F Float](y, x []F, step int) []F {
+// gatherStrided copies elements of x that are step apart to y.
+func gatherStrided[F Float](y, x []F, step int) []F {
 	for i := range y {
 		y[i] = x[i*step]
 	}
 	return y
 }
 
-// plain is the textbook product, for tiny sizes.
-func plain[F Float](m, n, k int, alpha F, a []F, down, right int, b []F, ldb int, transB, add bool, c []F, ldc int) {
+// plainProduct is the textbook product, for tiny sizes.
+func plainProduct[F Float](m, n, k int, alpha F, a []F, down, right int, b []F, ldb int, transB, add bool, c []F,
+	ldc int) {
 	for i := range m {
 		row := c[i*ldc:][:n]
 		if !add {
 			clear(row)
 		}
 		if transB {
-			plainDots(alpha, a[i*down:], right, b, ldb, k, row)
+			addPlainDots(alpha, a[i*down:], right, b, ldb, k, row)
 			continue
 		}
 		for l := range k {
@@ -72,12 +73,12 @@ func plain[F Float](m, n, k int, alpha F, a []F, down, right int, b []F, ldb int
 	}
 }
 
-// plainDots adds alpha times the products of a row of a, with elements right apart, and the rows of
-// b.
-func plainDots[F Float](alpha F, a []F, right int, b []F, ldb, k int, row []F) {
+// addPlainDots adds alpha times the products of a row of a, with elements right apart, and the rows
+// of b.
+func addPlainDots[F Float](alpha F, a []F, right int, b []F, ldb, k int, row []F) {
 	if right != 1 {
 		var room [portableTiny]F
-		a = gather(room[:k], a, right)
+		a = gatherStrided(room[:k], a, right)
 	}
 	for j := range row {
 		var sum F
@@ -89,8 +90,8 @@ func plainDots[F Float](alpha F, a []F, right int, b []F, ldb, k int, row []F) {
 	}
 }
 
-// settle stores sum in *c, or adds it if add is set.
-func settle[F Float](c *F, sum F, add bool) {
+// storeOrAdd stores sum in *c, or adds it if add is set.
+func storeOrAdd[F Float](c *F, sum F, add bool) {
 	if add {
 		sum += *c
 	}

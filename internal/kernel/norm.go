@@ -14,8 +14,8 @@ type Norm struct {
 
 func (n Norm) cols() int { return n.Per * n.Run }
 
-// params returns the range of the weights of row r.
-func (n Norm) params(r int) (lo, hi int) {
+// weightRange returns the range of the weights of row r.
+func (n Norm) weightRange(r int) (lo, hi int) {
 	lo = r % n.Groups * n.Per
 	return lo, lo + n.Per
 }
@@ -24,8 +24,8 @@ func (n Norm) params(r int) (lo, hi int) {
 // the mean and the factor of each row, which [NormalizeBackward] needs. w and b may be nil, and y
 // may be x. Rows are divided between [Threads] goroutines.
 func Normalize[F Float](n Norm, x, w, b, y []F, means, scales []float64) {
-	if parts := n.workers(n.Rows); parts > 1 {
-		fork(parts, n.Rows, func(_, lo, hi int) { normalizeRows(n, lo, hi, x, w, b, y, means, scales) })
+	if parts := n.workerCount(n.Rows); parts > 1 {
+		runRanges(parts, n.Rows, func(_, lo, hi int) { normalizeRows(n, lo, hi, x, w, b, y, means, scales) })
 	} else {
 		normalizeRows(n, 0, n.Rows, x, w, b, y, means, scales)
 	}
@@ -39,11 +39,11 @@ func normalizeRows[F Float](n Norm, lo, hi int, x, w, b, y []F, means, scales []
 	}
 }
 
-// workers returns the number of goroutines for rows that are divided into the given number of
+// workerCount returns the number of goroutines for rows that are divided into the given number of
 // things.
-func (n Norm) workers(things int) int {
+func (n Norm) workerCount(things int) int {
 	const cost = 16 // operations per element
-	return workers(things, n.Rows*n.cols()*cost)
+	return workerCount(things, n.Rows*n.cols()*cost)
 }
 
 // normalize subtracts the mean of a row in two passes. The second pass removes the rounding error
@@ -55,32 +55,32 @@ func normalize[F Float](n Norm, r int, x, w, b, y []F) (mean, scale float64) {
 	left := sum / count
 	variance := max(squares/count-left*left, 0) // clamp rounding errors; NaN stays NaN
 	scale = 1 / math.Sqrt(variance+n.Eps)
-	lo, hi := n.params(r)
+	lo, hi := n.weightRange(r)
 	if n.Run == 1 && w != nil && b != nil {
 		w, b := w[lo:hi], b[lo:hi]
-		for i, m := range short(len(y)) {
-			inner[F]().affine(m, F(scale), F(-left*scale), &w[i], &b[i], &y[i])
+		for i, m := range shortPieces(len(y)) {
+			loopsFor[F]().affine(m, F(scale), F(-left*scale), &w[i], &b[i], &y[i])
 		}
 	} else {
 		Scale(F(scale), y)
 		Shift(F(-left*scale), y, y)
-		affine(n, r, y, w, b)
+		scaleAndShift(n, r, y, w, b)
 	}
 	return float64(first) + left, scale
 }
 
 // centreTo overwrites y with x-shift, and returns the sum of y and the sum of its squares.
 func centreTo[F Float](shift F, x, y []F) (sum, squares float64) {
-	for i, n := range short(len(x)) {
-		s, q := inner[F]().centre(n, shift, &x[i], &y[i])
+	for i, n := range shortPieces(len(x)) {
+		s, q := loopsFor[F]().centre(n, shift, &x[i], &y[i])
 		sum, squares = sum+float64(s), squares+float64(q)
 	}
 	return sum, squares
 }
 
-// affine multiplies row r by its weights and adds its biases.
-func affine[F Float](n Norm, r int, y, w, b []F) {
-	lo, hi := n.params(r)
+// scaleAndShift multiplies row r by its weights and adds its biases.
+func scaleAndShift[F Float](n Norm, r int, y, w, b []F) {
+	lo, hi := n.weightRange(r)
 	if n.Run > 1 {
 		for p := lo; p < hi; p++ {
 			run := y[(p-lo)*n.Run:][:n.Run]
@@ -106,19 +106,19 @@ func affine[F Float](n Norm, r int, y, w, b []F) {
 // them may be nil and is then skipped. dx must not overlap x or dy. The result does not depend on
 // the number of goroutines.
 func NormalizeBackward[F Float](n Norm, x, w, dy []F, means, scales []float64, dx, dw, db []F, scratch *Scratch) {
-	cols, params, parts := n.cols(), n.Groups*n.Per, groups(n.Rows)
+	cols, params, parts := n.cols(), n.Groups*n.Per, imageGroups(n.Rows)
 	if cols == 0 {
 		return
 	}
-	sums := borrow[F](scratch, gradients, parts*2*params)
+	sums := borrowSlice[F](scratch, gradients, parts*2*params)
 	clear(sums)
-	room := borrow[F](scratch, images, parts*3*cols)
+	room := borrowSlice[F](scratch, images, parts*3*cols)
 	all := normGradients[F]{n, parts, x, w, dy, dx, means, scales, room, sums}
-	if goroutines := n.workers(parts); goroutines > 1 {
+	if goroutines := n.workerCount(parts); goroutines > 1 {
 		shared := all // copied only here, because goroutines make it escape to the heap
-		fork(goroutines, parts, func(_, from, to int) { shared.parts(from, to) })
+		runRanges(goroutines, parts, func(_, from, to int) { shared.computeParts(from, to) })
 	} else {
-		all.parts(0, parts)
+		all.computeParts(0, parts)
 	}
 	for part := range parts {
 		own := sums[part*2*params:][:2*params]
@@ -140,21 +140,21 @@ type normGradients[F Float] struct {
 	room, sums    []F
 }
 
-func (a normGradients[F]) parts(from, to int) {
+func (a normGradients[F]) computeParts(from, to int) {
 	cols, params := a.cols(), a.Groups*a.Per
 	for part := from; part < to; part++ {
 		g := normGradient[F]{Norm: a.Norm, w: a.w, row: a.room[part*3*cols:][:3*cols],
 			sums: a.sums[part*2*params:][:2*params]}
-		g.ones()
+		g.setOnes()
 		for r := part * a.Rows / a.groups; r < (part+1)*a.Rows/a.groups; r++ {
 			at := r * cols
-			g.add(r, a.means[r], a.scales[r], a.x[at:][:cols], a.dy[at:][:cols], piece(a.dx, at, cols))
+			g.add(r, a.means[r], a.scales[r], a.x[at:][:cols], a.dy[at:][:cols], sliceOrNil(a.dx, at, cols))
 		}
 	}
 }
 
-// piece returns n elements of x from index at, or nil if x is nil.
-func piece[F Float](x []F, at, n int) []F {
+// sliceOrNil returns n elements of x from index at, or nil if x is nil.
+func sliceOrNil[F Float](x []F, at, n int) []F {
 	if x == nil {
 		return nil
 	}
@@ -171,8 +171,8 @@ type normGradient[F Float] struct {
 	sums []F // gradients of weights, then of biases
 }
 
-// ones sets the expanded weights to 1, for the case without weights.
-func (g *normGradient[F]) ones() {
+// setOnes sets the expanded weights to 1, for the case without weights.
+func (g *normGradient[F]) setOnes() {
 	for i := range g.row[:g.cols()] {
 		g.row[i] = 1
 	}
@@ -182,12 +182,12 @@ func (g *normGradient[F]) ones() {
 // weights is projected: its mean and its component along the normalised row are removed, because
 // normalisation keeps these constant.
 func (g *normGradient[F]) add(r int, mean, scale float64, x, dy, dx []F) {
-	w, dw, db := g.spread(r)
+	w, dw, db := g.expandWeights(r)
 	first := F(mean)
 	left := F((float64(first) - mean) * scale)
 	var sum, along F
-	for i, n := range short(len(x)) {
-		s, a := inner[F]().normSums(n, first, F(scale), left, &x[i], &dy[i], &w[i], &dw[i], &db[i])
+	for i, n := range shortPieces(len(x)) {
+		s, a := loopsFor[F]().normSums(n, first, F(scale), left, &x[i], &dy[i], &w[i], &dw[i], &db[i])
 		sum, along = sum+s, along+a
 	}
 	if g.Run > 1 {
@@ -198,15 +198,15 @@ func (g *normGradient[F]) add(r int, mean, scale float64, x, dy, dx []F) {
 		return
 	}
 	count := F(len(x))
-	for i, n := range short(len(x)) {
-		inner[F]().normSlope(n, first, F(scale), left, sum/count, along/count, &x[i], &dy[i], &w[i], &dx[i])
+	for i, n := range shortPieces(len(x)) {
+		loopsFor[F]().normSlope(n, first, F(scale), left, sum/count, along/count, &x[i], &dy[i], &w[i], &dx[i])
 	}
 }
 
-// spread returns the weights of row r, one per element, and the destinations of the gradients of
-// its parameters.
-func (g *normGradient[F]) spread(r int) (w, dw, db []F) {
-	lo, hi := g.params(r)
+// expandWeights returns the weights of row r, one per element, and the destinations of the
+// gradients of its parameters.
+func (g *normGradient[F]) expandWeights(r int) (w, dw, db []F) {
+	lo, hi := g.weightRange(r)
 	cols, half := g.cols(), len(g.sums)/2
 	w, dw, db = g.row[:cols], g.sums[lo:hi], g.sums[half+lo:half+hi]
 	if g.Run > 1 {
@@ -230,7 +230,7 @@ func (g *normGradient[F]) spread(r int) (w, dw, db []F) {
 
 // addRuns adds the sum of each run of x, a row r of gradients, to sums.
 func (g *normGradient[F]) addRuns(r int, x, sums []F) {
-	lo, hi := g.params(r)
+	lo, hi := g.weightRange(r)
 	for p := lo; p < hi; p++ {
 		sums[p] += Sum(x[(p-lo)*g.Run:][:g.Run])
 	}

@@ -1,41 +1,42 @@
 package kernel
 
-// packs reports which factors should be packed, that is, copied into the order of access. Small
-// factors are not packed, because the copy costs more than the cache misses. A transposed b is
-// always packed, because its rows are not contiguous.
-func (g *gemm[F]) packs() (a, b bool) {
+// packedFactors reports which factors should be packed, that is, copied into the order of access.
+// Small factors are not packed, because the copy costs more than the cache misses. A transposed b
+// is always packed, because its rows are not contiguous.
+func (g *gemm[F]) packedFactors() (a, b bool) {
 	const small = 1 << 14 // elements that almost fit into the first-level cache
 	a = g.m*g.k > small && g.n > 4*g.panelWidth()
 	b = g.transB || g.n*g.k > small && g.m > 2*len(g.tiles[0])
 	return a, b
 }
 
-// multiples fills off with 0, step, 2·step and so on.
-func multiples(off []int, step int) {
+// fillMultiples fills off with 0, step, 2·step and so on.
+func fillMultiples(off []int, step int) {
 	for i := range off {
 		off[i] = i * step
 	}
 }
 
-// panel returns the width of the panels of k rows and n columns: the width of a tile, or n if the
-// product is computed row by row.
-func (g *gemm[F]) panel(n, k int) int {
+// panelWidthFor returns the width of the panels of k rows and n columns: the width of a tile, or n
+// if the product is computed row by row.
+func (g *gemm[F]) panelWidthFor(n, k int) int {
 	if n*k <= shallow {
 		return n
 	}
 	return g.panelWidth()
 }
 
-// columns rounds n up to a multiple of width.
-func columns(n, width int) int { return (n + width - 1) / width * width }
+// roundUpTo rounds n up to a multiple of width.
+func roundUpTo(n, width int) int { return (n + width - 1) / width * width }
 
-// pack copies k rows from l and n columns from j of op(b) to packed, as panels of the given width.
-func (g *gemm[F]) pack(space *Scratch, packed []F, width, k, l, j, n int) []F {
+// packPanels copies k rows from l and n columns from j of op(b) to packed, as panels of the given
+// width.
+func (g *gemm[F]) packPanels(space *Scratch, packed []F, width, k, l, j, n int) []F {
 	for at := 0; at < n; at += width {
 		from, to := j+at, packed[at*k:]
 		w := min(width, n-at)
 		if g.transB {
-			g.turn(space, w, k, g.b[from*g.ldb+l:], g.ldb, to, width)
+			g.transposeRows(space, w, k, g.b[from*g.ldb+l:], g.ldb, to, width)
 		} else {
 			g.copyRows(k, w, &g.b[l*g.ldb+from], g.ldb, &to[0], width)
 		}
@@ -49,8 +50,8 @@ type factor[F Float] struct {
 	data        []F
 }
 
-// room returns the maximum number of elements of a packed factor.
-func room(n, k int) int { return columns(n, portableLanes) * k }
+// packedSize returns the maximum number of elements of a packed factor.
+func packedSize(n, k int) int { return roundUpTo(n, portableLanes) * k }
 
 // factorOf packs op(b), k×n, into data.
 func factorOf[F Float](transB bool, n, k int, b []F, ldb int, data []F, space *Scratch) factor[F] {
@@ -58,60 +59,64 @@ func factorOf[F Float](transB bool, n, k int, b []F, ldb int, data []F, space *S
 	f := factor[F]{k, n, g.panelWidth(), data}
 	for j := 0; j < n; j += blockCols {
 		for l := 0; l < k; l += blockDeep {
-			g.pack(space, f.block(l, j), f.width, min(blockDeep, k-l), l, j, min(blockCols, n-j))
+			g.packPanels(space, f.packedBlock(l, j), f.width, min(blockDeep, k-l), l, j, min(blockCols, n-j))
 		}
 	}
 	return f
 }
 
-// block returns the packed block that begins at row l and column j.
-func (f factor[F]) block(l, j int) []F {
-	return f.data[j*f.k+l*columns(min(blockCols, f.n-j), f.width):]
+// packedBlock returns the packed block that begins at row l and column j.
+func (f factor[F]) packedBlock(l, j int) []F {
+	return f.data[j*f.k+l*roundUpTo(min(blockCols, f.n-j), f.width):]
 }
 
-// product computes c = alpha·a·f on the calling goroutine, or adds to c, using the first k rows and
-// n columns of f. a is m×k.
-func (f factor[F]) product(m, n, k int, alpha F, a []F, lda int, add bool, c []F, ldc int) {
+// multiplySerial computes c = alpha·a·f on the calling goroutine, or adds to c, using the first k
+// rows and n columns of f. a is m×k.
+func (f factor[F]) multiplySerial(m, n, k int, alpha F, a []F, lda int, add bool, c []F, ldc int) {
 	switch {
 	case m == 0 || n == 0:
 	case k > 0:
 		g := newGemm(false, false, m, n, k, alpha, a, lda, nil, 0, add, c, ldc)
 		g.ready = f
-		g.compute(0, m, 0, n)
+		g.computeBlock(0, m, 0, n)
 	case !add:
 		scaleRows(m, n, 0, c, ldc)
 	}
 }
 
-// products is [factor.product] with the whole of f. The rows of a are divided between goroutines.
-func (f factor[F]) products(m int, a []F, add bool, c []F) {
-	if parts := workers(m, m*f.n*f.k); parts > 1 {
-		fork(parts, m, func(_, lo, hi int) { f.product(hi-lo, f.n, f.k, 1, a[lo*f.k:], f.k, add, c[lo*f.n:], f.n) })
+// multiplyParallel is [factor.multiplySerial] with the whole of f. The rows of a are divided
+// between goroutines.
+func (f factor[F]) multiplyParallel(m int, a []F, add bool, c []F) {
+	if parts := workerCount(m, m*f.n*f.k); parts > 1 {
+		runRanges(parts, m, func(_, lo, hi int) {
+			f.multiplySerial(hi-lo, f.n, f.k, 1, a[lo*f.k:], f.k, add,
+				c[lo*f.n:], f.n)
+		})
 	} else {
-		f.product(m, f.n, f.k, 1, a, f.k, add, c, f.n)
+		f.multiplySerial(m, f.n, f.k, 1, a, f.k, add, c, f.n)
 	}
 }
 
-// packRows copies m×k of a into blocks of rows as multiply uses them.
+// packRows copies m×k of a into blocks of rows as multiplyPacked uses them.
 func (g *gemm[F]) packRows(space *Scratch, a *operand[F], m, k int) operand[F] {
-	packed := borrow[F](space, firsts, m*k)
-	height := g.height(m)
+	packed := borrowSlice[F](space, firsts, m*k)
+	height := g.blockHeight(m)
 	for lo := 0; lo < m; lo += height {
 		hi := min(lo+height, m)
 		from, to := a.data[lo*a.row:], packed[lo*k:]
 		if a.row == 1 {
 			g.copyRows(k, hi-lo, &from[0], a.col, &to[0], hi-lo)
 		} else {
-			g.turn(space, hi-lo, k, from, a.row, to, hi-lo)
+			g.transposeRows(space, hi-lo, k, from, a.row, to, hi-lo)
 		}
 	}
 	return operand[F]{data: packed, deep: k}
 }
 
-// turn transposes rows of src into columns of dst.
-func (p *loops[F]) turn(space *Scratch, rows, cols int, src []F, lds int, dst []F, ldd int) {
-	off := borrow[int](space, turned, p.columns)
-	multiples(off, lds)
+// transposeRows transposes rows of src into columns of dst.
+func (p *loops[F]) transposeRows(space *Scratch, rows, cols int, src []F, lds int, dst []F, ldd int) {
+	off := borrowSlice[int](space, turned, p.columns)
+	fillMultiples(off, lds)
 	for i := 0; i < rows; i += p.columns {
 		p.transpose(min(p.columns, rows-i), cols, &src[i*lds], &off[0], &dst[i], ldd)
 	}

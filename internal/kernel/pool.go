@@ -7,19 +7,19 @@ package kernel
 // half of the window; otherwise it panics.
 func MaxPool2d[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, x, y []F, idx []int32) {
 	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
-	parts := workers(p.planes, p.planes*p.out()*kh*kw)
+	parts := workerCount(p.planes, p.planes*p.outputSize()*kh*kw)
 	if parts == 1 {
 		poolPlanes(p, x, y, idx, 0, p.planes)
 		return
 	}
-	fork(parts, p.planes, func(_, lo, hi int) { poolPlanes(p, x, y, idx, lo, hi) })
+	runRanges(parts, p.planes, func(_, lo, hi int) { poolPlanes(p, x, y, idx, lo, hi) })
 }
 
 // MaxPool2dBackward overwrites dx (n, c, h, w) with the gradient of [MaxPool2d]: each element of dy
 // is added at its index in idx. The geometry must equal that of the MaxPool2d call that wrote idx.
 func MaxPool2dBackward[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, dy []F, idx []int32, dx []F) {
 	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
-	in, out := h*w, p.out()
+	in, out := h*w, p.outputSize()
 	for i := range p.planes {
 		unpoolPlane(p, dy[i*out:][:out], idx[i*out:][:out], dx[i*in:][:in])
 	}
@@ -40,17 +40,17 @@ func newPool(planes, h, w, kh, kw, sh, sw, ph, pw int) pool {
 	return pool{planes, h, w, kh, kw, sh, sw, ph, pw, (h+2*ph-kh)/sh + 1, (w+2*pw-kw)/sw + 1}
 }
 
-func (p pool) out() int { return p.outH * p.outW }
+func (p pool) outputSize() int { return p.outH * p.outW }
 
-// pairs reports whether the windows are 2×2 and do not overlap, which is the common case.
-func (p pool) pairs() bool {
+// hasPairWindows reports whether the windows are 2×2 and do not overlap, which is the common case.
+func (p pool) hasPairWindows() bool {
 	return p.kh == 2 && p.kw == 2 && p.sh == 2 && p.sw == 2 && p.ph == 0 && p.pw == 0
 }
 
 func poolPlanes[F Float](p pool, x, y []F, idx []int32, lo, hi int) {
-	in, out := p.h*p.w, p.out()
+	in, out := p.h*p.w, p.outputSize()
 	for i := lo; i < hi; i++ {
-		if p.pairs() {
+		if p.hasPairWindows() {
 			poolWindows(p, x[i*in:][:in], y[i*out:][:out], idx[i*out:][:out])
 		} else {
 			poolPlane(p, x[i*in:][:in], y[i*out:][:out], idx[i*out:][:out])
@@ -60,8 +60,8 @@ func poolPlanes[F Float](p pool, x, y []F, idx []int32, lo, hi int) {
 
 // poolWindows pools one plane with adjacent 2×2 windows.
 func poolWindows[F Float](p pool, x, y []F, idx []int32) {
-	for r, rows := range p.short() {
-		inner[F]().pool(rows, p.outW, &x[2*r*p.w], p.w, &y[r*p.outW], &idx[r*p.outW], 2*r*p.w)
+	for r, rows := range p.shortRows() {
+		loopsFor[F]().pool(rows, p.outW, &x[2*r*p.w], p.w, &y[r*p.outW], &idx[r*p.outW], 2*r*p.w)
 	}
 }
 
@@ -69,15 +69,15 @@ func poolWindows[F Float](p pool, x, y []F, idx []int32) {
 func poolPlane[F Float](p pool, x, y []F, idx []int32) {
 	for oh := range p.outH {
 		for ow := range p.outW {
-			at := p.largest(oh, ow, func(at, best int) bool { return x[at] > x[best] || x[at] != x[at] })
+			at := p.maxIndex(oh, ow, func(at, best int) bool { return x[at] > x[best] || x[at] != x[at] })
 			y[oh*p.outW+ow], idx[oh*p.outW+ow] = x[at], int32(at)
 		}
 	}
 }
 
-// largest returns the index in its plane of the maximum in the window of output pixel (oh, ow).
+// maxIndex returns the index in its plane of the maximum in the window of output pixel (oh, ow).
 // better reports whether the element at one index replaces the one at another.
-func (p pool) largest(oh, ow int, better func(at, best int) bool) int {
+func (p pool) maxIndex(oh, ow int, better func(at, best int) bool) int {
 	top, left := oh*p.sh-p.ph, ow*p.sw-p.pw
 	bottom, right := min(top+p.kh, p.h), min(left+p.kw, p.w)
 	top, left = max(top, 0), max(left, 0)
@@ -94,12 +94,12 @@ func (p pool) largest(oh, ow int, better func(at, best int) bool) int {
 
 // unpoolPlane computes the gradient of one plane.
 func unpoolPlane[F Float](p pool, dy []F, idx []int32, dx []F) {
-	if p.pairs() {
+	if p.hasPairWindows() {
 		if p.h%2 == 1 || p.w%2 == 1 {
 			clear(dx) // also for the pixels outside of all windows
 		}
-		for r, rows := range p.short() {
-			inner[F]().poolBackward(rows, p.outW, &dy[r*p.outW], &idx[r*p.outW], &dx[2*r*p.w], p.w, 2*r*p.w)
+		for r, rows := range p.shortRows() {
+			loopsFor[F]().poolBackward(rows, p.outW, &dy[r*p.outW], &idx[r*p.outW], &dx[2*r*p.w], p.w, 2*r*p.w)
 		}
 		return
 	}
@@ -109,8 +109,8 @@ func unpoolPlane[F Float](p pool, dy []F, idx []int32, dx []F) {
 	}
 }
 
-// short divides the rows of the output into pieces for one call of a loop.
-func (p pool) short() func(yield func(r, rows int) bool) {
+// shortRows divides the rows of the output into pieces for one call of a loop.
+func (p pool) shortRows() func(yield func(r, rows int) bool) {
 	step := max(1, longest/p.outW)
 	return func(yield func(r, rows int) bool) {
 		for r := 0; r < p.outH && yield(r, min(step, p.outH-r)); r += step {

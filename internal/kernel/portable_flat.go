@@ -93,7 +93,7 @@ func relu[F Float](n int, x, y *F) {
 }
 
 func reluBackward[F Float](n int, y, dy, dx *F) {
-	if single[F]() {
+	if isFloat32[F]() {
 		passPositive(unsafe.Slice(y, n), unsafe.Slice((*uint32)(unsafe.Pointer(dy)), n),
 			unsafe.Slice((*uint32)(unsafe.Pointer(dx)), n))
 	} else {
@@ -114,21 +114,21 @@ func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
 	}
 }
 
-func sum[F Float](n int, x *F) F { return total[F](unsafe.Slice(x, n)) }
+func sumRow[F Float](n int, x *F) F { return sumFour[F](unsafe.Slice(x, n)) }
 
 func columnSums[F Float](rows, n int, x *F, ld int, y *float64) {
 	to := unsafe.Slice(y, n)
 	for r := range rows {
-		for i, v := range unsafe.Slice(at(x, r*ld), n) {
+		for i, v := range unsafe.Slice(elementPtr(x, r*ld), n) {
 			to[i] += float64(v)
 		}
 	}
 }
 
-func sum64[F Float](n int, x *F) float64 { return total[float64](unsafe.Slice(x, n)) }
+func sum64[F Float](n int, x *F) float64 { return sumFour[float64](unsafe.Slice(x, n)) }
 
-// total uses four accumulators to shorten the dependency chain of additions; dot does too.
-func total[A, F Float](x []F) A {
+// sumFour uses four accumulators to shorten the dependency chain of additions; dot does too.
+func sumFour[A, F Float](x []F) A {
 	var a, b, c, d A
 	for ; len(x) >= 4; x = x[4:] {
 		a, b, c, d = a+A(x[0]), b+A(x[1]), c+A(x[2]), d+A(x[3])

@@ -94,13 +94,13 @@ func smallest[F Float](n int, x *F) F { return slices.Min(unsafe.Slice(x, n)) }
 
 func columnsLargest[F Float](rows, n int, x *F, ld int, y *F) {
 	for r := range rows {
-		larger(n, y, at(x, r*ld), y)
+		larger(n, y, elementPtr(x, r*ld), y)
 	}
 }
 
 func columnsSmallest[F Float](rows, n int, x *F, ld int, y *F) {
 	for r := range rows {
-		smaller(n, y, at(x, r*ld), y)
+		smaller(n, y, elementPtr(x, r*ld), y)
 	}
 }
 

@@ -20,12 +20,12 @@ func gated[F Float](n int, a, b F, x, y *F) {
 func gatedSlope[F Float](n int, a, b F, x, y *F) {
 	each(n, x, y, func(x float64) float64 {
 		s := gate(x, float64(a), float64(b))
-		return s + x*s*(1-s)*(float64(a)+3*float64(b)*cut(x*x))
+		return s + x*s*(1-s)*(float64(a)+3*float64(b)*clampSquare(x*x))
 	})
 }
 
 // gate returns σ(a·x + b·x³).
-func gate(x, a, b float64) float64 { return logistic(x * (a + b*cut(x*x))) }
+func gate(x, a, b float64) float64 { return logistic(x * (a + b*clampSquare(x*x))) }
 
-// cut bounds a square so that 0 times it is not NaN.
-func cut(square float64) float64 { return min(square, 1e30) }
+// clampSquare bounds a square so that 0 times it is not NaN.
+func clampSquare(square float64) float64 { return min(square, 1e30) }

@@ -34,8 +34,8 @@ func gru[F Float](n int, xr, xz, xn, r, z, own, fresh, last, state *F) {
 	rs, zs, owns := unsafe.Slice(r, n), unsafe.Slice(z, n), unsafe.Slice(own, n)
 	news, lasts, states := unsafe.Slice(fresh, n), unsafe.Slice(last, n), unsafe.Slice(state, n)
 	for j := range rs {
-		rs[j], zs[j] = F(logistic(float64(*at(xr, j)+rs[j]))), F(logistic(float64(*at(xz, j)+zs[j])))
-		news[j] = F(math.Tanh(float64(*at(xn, j) + rs[j]*owns[j])))
+		rs[j], zs[j] = F(logistic(float64(*elementPtr(xr, j)+rs[j]))), F(logistic(float64(*elementPtr(xz, j)+zs[j])))
+		news[j] = F(math.Tanh(float64(*elementPtr(xn, j) + rs[j]*owns[j])))
 		states[j] = news[j] + zs[j]*(lasts[j]-news[j])
 	}
 }
@@ -50,6 +50,6 @@ func gruBackward[F Float](n int, r, z, own, fresh, last, dr, dz, dn, dstate *F) 
 		zs[j] = dh * (lasts[j] - news[j]) * zs[j] * (1 - zs[j])
 		rs[j] = d * owns[j] * open * (1 - open)
 		owns[j] = d * open
-		*at(dr, j), *at(dz, j), *at(dn, j) = rs[j], zs[j], d
+		*elementPtr(dr, j), *elementPtr(dz, j), *elementPtr(dn, j) = rs[j], zs[j], d
 	}
 }

@@ -48,7 +48,7 @@ func timesLog(x, y float64) (high, low float64) {
 	lost := m - (bottom - 1)
 	s := top / bottom
 	sLow := (math.FMA(-s, bottom, top) - float64(s*lost)) / bottom
-	z, zLow := square(s, sLow)
+	z, zLow := squareExact(s, sLow)
 	c := float64(s * z) // the conversions prevent fusing a product and a sum
 	cLow := math.FMA(s, z, -c) + math.FMA(s, zLow, float64(sLow*z))
 	third := float64(c * (1. / 3))
@@ -75,8 +75,8 @@ func timesLog(x, y float64) (high, low float64) {
 	return high, math.FMA(y, near, -high) + float64(y*rest)
 }
 
-// square returns the square of x + low as the sum of two numbers.
-func square(x, low float64) (high, rest float64) {
+// squareExact returns the square of x + low as the sum of two numbers.
+func squareExact(x, low float64) (high, rest float64) {
 	high = float64(x * x)
 	return high, math.FMA(x, x, -high) + float64(2*x*low)
 }

@@ -14,7 +14,7 @@ func Congruence(states *[2 * States]uint64, rule *[4]uint64, to []uint64) int {
 	if current.congruence == nil || n == 0 {
 		return 0
 	}
-	for i, m := range short(n) {
+	for i, m := range shortPieces(n) {
 		current.congruence(m, &states[0], &rule[0], &to[i])
 	}
 	return n
@@ -31,7 +31,7 @@ func Fractions(bits []uint64, highest int, lo, width float64, to []float64) {
 	part := 1 / float64(uint64(1)<<highest) // a power of two, so multiplying by it is exact
 	done := 0
 	if current.fractions != nil {
-		done = eights(len(bits))
+		done = roundDown8(len(bits))
 		if done > 0 {
 			current.fractions(done, &bits[0], uint64(64-highest), width, part, lo, &to[0])
 		}
@@ -41,8 +41,8 @@ func Fractions(bits []uint64, highest int, lo, width float64, to []float64) {
 	}
 }
 
-// eights rounds n down to a multiple of 8.
-func eights(n int) int { return n &^ 7 }
+// roundDown8 rounds n down to a multiple of 8.
+func roundDown8(n int) int { return n &^ 7 }
 
 // Points computes points with two coordinates in [-1, 1) from pairs of elements of bits. It keeps
 // the points inside the unit disc, except its centre. It writes their coordinates to x and y and
@@ -51,35 +51,35 @@ func eights(n int) int { return n &^ 7 }
 func Points(bits []uint64, x, y, s []float64) (n int) {
 	points := len(bits) / 2
 	x, y, s = x[:points], y[:points], s[:points]
-	if done := eights(points); current.points != nil && done > 0 {
+	if done := roundDown8(points); current.points != nil && done > 0 {
 		n = current.points(done, &bits[0], &x[0], &y[0], &s[0])
 		bits = bits[2*done:]
 	}
 	for ; len(bits) >= 2; bits = bits[2:] {
-		a, b := unit(bits[0]), unit(bits[1])
+		a, b := unitFloat(bits[0]), unitFloat(bits[1])
 		square := float64(a*a) + float64(b*b)
 		x[n], y[n], s[n] = a, b, square
-		n += number(square > 0) & number(square < 1) // a branch would be unpredictable
+		n += boolToInt(square > 0) & boolToInt(square < 1) // a branch would be unpredictable
 	}
 	return n
 }
 
-func number(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// unit converts random bits to a number in [-1, 1).
-func unit(bits uint64) float64 { return 2*(float64(int64(bits>>11))/(1<<53)) - 1 }
+// unitFloat converts random bits to a number in [-1, 1).
+func unitFloat(bits uint64) float64 { return 2*(float64(int64(bits>>11))/(1<<53)) - 1 }
 
 // Pairs overwrites to with mean + std·factor·coordinate, alternating the coordinates x and y of
 // each point. If to has odd length, only x of the last point is used.
 func Pairs(mean, std float64, x, y, factors, to []float64) {
 	done := 0
 	if current.pairs != nil {
-		done = eights(len(to) / 2)
+		done = roundDown8(len(to) / 2)
 		if done > 0 {
 			current.pairs(done, mean, std, &x[0], &y[0], &factors[0], &to[0])
 		}

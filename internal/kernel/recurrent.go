@@ -7,32 +7,32 @@ type Recurrence struct {
 	Backwards bool // from the last element to the first
 }
 
-// at returns the index of the element at a step.
-func (r Recurrence) at(step int) int {
+// elementIndex returns the index of the element at a step.
+func (r Recurrence) elementIndex(step int) int {
 	if r.Backwards {
 		return r.L - 1 - step
 	}
 	return step
 }
 
-// parts returns the number of goroutines for one element of all sequences.
-func (r Recurrence) parts() int {
+// workerCount returns the number of goroutines for one element of all sequences.
+func (r Recurrence) workerCount() int {
 	const cost = 64 // operations per number of a state
-	return workers(r.N, r.N*r.H*cost)
+	return workerCount(r.N, r.N*r.H*cost)
 }
 
-// of returns the part of x (L, N, gates·H) for element t.
-func of[F Float](r Recurrence, x []F, t, gates int) []F {
+// elementPart returns the part of x (L, N, gates·H) for element t.
+func elementPart[F Float](r Recurrence, x []F, t, gates int) []F {
 	size := r.N * gates * r.H
 	return x[t*size:][:size]
 }
 
-// before returns the part of x (L, N, H) for the previous step, or first (N, H) at step 0.
-func before[F Float](r Recurrence, x, first []F, step int) []F {
+// previousState returns the part of x (L, N, H) for the previous step, or first (N, H) at step 0.
+func previousState[F Float](r Recurrence, x, first []F, step int) []F {
 	if step == 0 {
 		return first
 	}
-	return of(r, x, r.at(step-1), 1)
+	return elementPart(r, x, r.elementIndex(step-1), 1)
 }
 
 // LSTM runs a long short-term memory layer (Hochreiter and Schmidhuber, 1997) over all sequences.
@@ -41,15 +41,15 @@ func before[F Float](r Recurrence, x, first []F, step int) []F {
 // states and cells. LSTM overwrites gates (L, N, 4·H) with the activations, and states and cells
 // (L, N, H).
 func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scratch *Scratch) {
-	weights := factorOf(true, 4*r.H, r.H, w, r.H, borrow[F](scratch, filters, room(4*r.H, r.H)), scratch)
+	weights := factorOf(true, 4*r.H, r.H, w, r.H, borrowSlice[F](scratch, filters, packedSize(4*r.H, r.H)), scratch)
 	copy(gates, given[:r.L*r.N*4*r.H])
 	for step := range r.L {
-		t := r.at(step)
-		open, last := of(r, gates, t, 4), before(r, cells, c, step)
-		weights.products(r.N, before(r, states, h, step), true, open)
-		next, state := of(r, cells, t, 1), of(r, states, t, 1)
-		if parts := r.parts(); parts > 1 {
-			fork(parts, r.N, func(_, lo, hi int) { lstmStep(r, lo, hi, open, last, next, state) })
+		t := r.elementIndex(step)
+		open, last := elementPart(r, gates, t, 4), previousState(r, cells, c, step)
+		weights.multiplyParallel(r.N, previousState(r, states, h, step), true, open)
+		next, state := elementPart(r, cells, t, 1), elementPart(r, states, t, 1)
+		if parts := r.workerCount(); parts > 1 {
+			runRanges(parts, r.N, func(_, lo, hi int) { lstmStep(r, lo, hi, open, last, next, state) })
 		} else {
 			lstmStep(r, 0, r.N, open, last, next, state)
 		}
@@ -60,8 +60,8 @@ func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scrat
 func lstmStep[F Float](r Recurrence, lo, hi int, open, last, next, state []F) {
 	for n := lo; n < hi; n++ {
 		g, at := open[n*4*r.H:][:4*r.H], n*r.H
-		for j, m := range short(r.H) {
-			inner[F]().lstm(m, &g[j], &g[r.H+j], &g[2*r.H+j], &g[3*r.H+j], &last[at+j], &next[at+j], &state[at+j])
+		for j, m := range shortPieces(r.H) {
+			loopsFor[F]().lstm(m, &g[j], &g[r.H+j], &g[2*r.H+j], &g[3*r.H+j], &last[at+j], &next[at+j], &state[at+j])
 		}
 	}
 }
@@ -72,18 +72,18 @@ func lstmStep[F Float](r Recurrence, lo, hi int, open, last, next, state []F) {
 // added to; it may be nil.
 func LSTMBackward[F Float](r Recurrence, w, h, c, gates, states, cells, dstates, dh, dc, dgiven, dw []F,
 	scratch *Scratch) {
-	weights := factorOf(false, r.H, 4*r.H, w, r.H, borrow[F](scratch, filters, room(r.H, 4*r.H)), scratch)
+	weights := factorOf(false, r.H, 4*r.H, w, r.H, borrowSlice[F](scratch, filters, packedSize(r.H, 4*r.H)), scratch)
 	copy(dgiven, gates[:r.L*r.N*4*r.H])
 	for step := r.L - 1; step >= 0; step-- {
-		t := r.at(step)
-		d, last, next := of(r, dgiven, t, 4), before(r, cells, c, step), of(r, cells, t, 1)
-		Add(dh, of(r, dstates, t, 1), dh)
-		if parts := r.parts(); parts > 1 {
-			fork(parts, r.N, func(_, lo, hi int) { lstmStepBackward(r, lo, hi, d, last, next, dh, dc) })
+		t := r.elementIndex(step)
+		d, last, next := elementPart(r, dgiven, t, 4), previousState(r, cells, c, step), elementPart(r, cells, t, 1)
+		Add(dh, elementPart(r, dstates, t, 1), dh)
+		if parts := r.workerCount(); parts > 1 {
+			runRanges(parts, r.N, func(_, lo, hi int) { lstmStepBackward(r, lo, hi, d, last, next, dh, dc) })
 		} else {
 			lstmStepBackward(r, 0, r.N, d, last, next, dh, dc)
 		}
-		weights.products(r.N, d, false, dh)
+		weights.multiplyParallel(r.N, d, false, dh)
 	}
 	addWeights(r, 4, dgiven, states, h, dw)
 }
@@ -91,8 +91,8 @@ func LSTMBackward[F Float](r Recurrence, w, h, c, gates, states, cells, dstates,
 func lstmStepBackward[F Float](r Recurrence, lo, hi int, d, last, next, dh, dc []F) {
 	for n := lo; n < hi; n++ {
 		d, at := d[n*4*r.H:][:4*r.H], n*r.H
-		for j, m := range short(r.H) {
-			inner[F]().lstmBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &d[3*r.H+j], &last[at+j], &next[at+j],
+		for j, m := range shortPieces(r.H) {
+			loopsFor[F]().lstmBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &d[3*r.H+j], &last[at+j], &next[at+j],
 				&dh[at+j], &dc[at+j])
 		}
 	}
@@ -105,17 +105,17 @@ func lstmStepBackward[F Float](r Recurrence, lo, hi int, d, last, next, dh, dc [
 // the first two gates and the recurrent contribution to the third, fresh (L, N, H) with the
 // activations of the third, and states (L, N, H).
 func GRU[F Float](r Recurrence, given, w, b, h, gates, fresh, states []F, scratch *Scratch) {
-	weights := factorOf(true, 3*r.H, r.H, w, r.H, borrow[F](scratch, filters, room(3*r.H, r.H)), scratch)
+	weights := factorOf(true, 3*r.H, r.H, w, r.H, borrowSlice[F](scratch, filters, packedSize(3*r.H, r.H)), scratch)
 	for step := range r.L {
-		t := r.at(step)
-		x, open, last := of(r, given, t, 3), of(r, gates, t, 3), before(r, states, h, step)
-		weights.products(r.N, last, false, open)
+		t := r.elementIndex(step)
+		x, open, last := elementPart(r, given, t, 3), elementPart(r, gates, t, 3), previousState(r, states, h, step)
+		weights.multiplyParallel(r.N, last, false, open)
 		if b != nil {
 			AddBias(r.N, 3*r.H, open, b)
 		}
-		fresh, state := of(r, fresh, t, 1), of(r, states, t, 1)
-		if parts := r.parts(); parts > 1 {
-			fork(parts, r.N, func(_, lo, hi int) { gruStep(r, lo, hi, x, open, fresh, last, state) })
+		fresh, state := elementPart(r, fresh, t, 1), elementPart(r, states, t, 1)
+		if parts := r.workerCount(); parts > 1 {
+			runRanges(parts, r.N, func(_, lo, hi int) { gruStep(r, lo, hi, x, open, fresh, last, state) })
 		} else {
 			gruStep(r, 0, r.N, x, open, fresh, last, state)
 		}
@@ -126,8 +126,8 @@ func GRU[F Float](r Recurrence, given, w, b, h, gates, fresh, states []F, scratc
 func gruStep[F Float](r Recurrence, lo, hi int, x, open, fresh, last, state []F) {
 	for n := lo; n < hi; n++ {
 		x, g, at := x[n*3*r.H:][:3*r.H], open[n*3*r.H:][:3*r.H], n*r.H
-		for j, m := range short(r.H) {
-			inner[F]().gru(m, &x[j], &x[r.H+j], &x[2*r.H+j], &g[j], &g[r.H+j], &g[2*r.H+j], &fresh[at+j],
+		for j, m := range shortPieces(r.H) {
+			loopsFor[F]().gru(m, &x[j], &x[r.H+j], &x[2*r.H+j], &g[j], &g[r.H+j], &g[2*r.H+j], &fresh[at+j],
 				&last[at+j], &state[at+j])
 		}
 	}
@@ -137,20 +137,21 @@ func gruStep[F Float](r Recurrence, lo, hi int, x, open, fresh, last, state []F)
 // gradient of states. It overwrites dh (N, H) and dgiven with the gradients of h and given. dw and
 // db are added to; they may be nil.
 func GRUBackward[F Float](r Recurrence, w, h, gates, fresh, states, dstates, dh, dgiven, dw, db []F, scratch *Scratch) {
-	weights := factorOf(false, r.H, 3*r.H, w, r.H, borrow[F](scratch, filters, room(r.H, 3*r.H)), scratch)
-	down := borrow[F](scratch, gradients, r.L*r.N*3*r.H)
+	weights := factorOf(false, r.H, 3*r.H, w, r.H, borrowSlice[F](scratch, filters, packedSize(r.H, 3*r.H)), scratch)
+	down := borrowSlice[F](scratch, gradients, r.L*r.N*3*r.H)
 	copy(down, gates)
 	clear(dh)
 	for step := r.L - 1; step >= 0; step-- {
-		t := r.at(step)
-		dx, d, fresh, last := of(r, dgiven, t, 3), of(r, down, t, 3), of(r, fresh, t, 1), before(r, states, h, step)
-		Add(dh, of(r, dstates, t, 1), dh)
-		if parts := r.parts(); parts > 1 {
-			fork(parts, r.N, func(_, lo, hi int) { gruStepBackward(r, lo, hi, dx, d, fresh, last, dh) })
+		t := r.elementIndex(step)
+		dx, d, fresh, last := elementPart(r, dgiven, t, 3), elementPart(r, down, t, 3), elementPart(r, fresh, t, 1),
+			previousState(r, states, h, step)
+		Add(dh, elementPart(r, dstates, t, 1), dh)
+		if parts := r.workerCount(); parts > 1 {
+			runRanges(parts, r.N, func(_, lo, hi int) { gruStepBackward(r, lo, hi, dx, d, fresh, last, dh) })
 		} else {
 			gruStepBackward(r, 0, r.N, dx, d, fresh, last, dh)
 		}
-		weights.products(r.N, d, true, dh)
+		weights.multiplyParallel(r.N, d, true, dh)
 	}
 	addWeights(r, 3, down, states, h, dw)
 	if db != nil {
@@ -161,8 +162,8 @@ func GRUBackward[F Float](r Recurrence, w, h, gates, fresh, states, dstates, dh,
 func gruStepBackward[F Float](r Recurrence, lo, hi int, dx, d, fresh, last, dh []F) {
 	for n := lo; n < hi; n++ {
 		dx, d, at := dx[n*3*r.H:][:3*r.H], d[n*3*r.H:][:3*r.H], n*r.H
-		for j, m := range short(r.H) {
-			inner[F]().gruBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &fresh[at+j], &last[at+j], &dx[j],
+		for j, m := range shortPieces(r.H) {
+			loopsFor[F]().gruBackward(m, &d[j], &d[r.H+j], &d[2*r.H+j], &fresh[at+j], &last[at+j], &dx[j],
 				&dx[r.H+j], &dx[2*r.H+j], &dh[at+j])
 		}
 	}
@@ -175,7 +176,7 @@ func addWeights[F Float](r Recurrence, gates int, d, states, h, dw []F) {
 		return
 	}
 	wide, later := gates*r.H, (r.L-1)*r.N
-	Gemm(true, false, wide, r.H, r.N, 1, of(r, d, r.at(0), gates), wide, h, r.H, 1, dw, r.H)
+	Gemm(true, false, wide, r.H, r.N, 1, elementPart(r, d, r.elementIndex(0), gates), wide, h, r.H, 1, dw, r.H)
 	from, to := d[min(r.N*wide, len(d)):], states
 	if r.Backwards {
 		from, to = d, states[min(r.N*r.H, len(states)):]

@@ -19,11 +19,11 @@ const (
 func Repeat(dst, one []byte) {
 	n := 0
 	if len(dst) >= streamed {
-		n = stream(dst, one)
+		n = streamLines(dst, one)
 	}
 	n += copy(dst[n:], one)
 	if n == len(one) {
-		n = begin(dst, n)
+		n = fillLine(dst, n)
 	}
 	block := max(16<<10/len(one), 1) * len(one) // stays in the first-level cache
 	for n < len(dst) {
@@ -31,9 +31,9 @@ func Repeat(dst, one []byte) {
 	}
 }
 
-// begin fills the first line of dst with copies of its first n bytes, if n divides 8 and dst is
+// fillLine fills the first line of dst with copies of its first n bytes, if n divides 8 and dst is
 // long enough. It returns the number of bytes that are filled.
-func begin(dst []byte, n int) int {
+func fillLine(dst []byte, n int) int {
 	const first = 64
 	if n > 8 || 8%n != 0 || len(dst) < first {
 		return n
@@ -48,10 +48,10 @@ func begin(dst []byte, n int) int {
 	return first
 }
 
-// stream fills the beginning of dst, as many whole lines as possible, by non-temporal stores. It
-// returns the number of bytes in complete copies of one. This is 0 if there are no such stores, or
-// if the size of a register is not a multiple of len(one).
-func stream(dst, one []byte) int {
+// streamLines fills the beginning of dst, as many whole lines as possible, by non-temporal stores.
+// It returns the number of bytes in complete copies of one. This is 0 if there are no such stores,
+// or if the size of a register is not a multiple of len(one).
+func streamLines(dst, one []byte) int {
 	if current.stream == nil || len(one) == 0 || vector%len(one) != 0 {
 		return 0
 	}

@@ -22,9 +22,9 @@ const (
 	slotCount
 )
 
-// borrow returns n elements of slot i. Their contents are undefined. They are valid until the next
-// call with the same slot.
-func borrow[T Float | int](s *Scratch, i slot, n int) []T {
+// borrowSlice returns n elements of slot i. Their contents are undefined. They are valid until the
+// next call with the same slot.
+func borrowSlice[T Float | int](s *Scratch, i slot, n int) []T {
 	if s == nil {
 		return make([]T, n)
 	}

@@ -16,7 +16,7 @@ func SGD[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nestero
 	buf = buf[:len(p)]
 	if nesterov {
 		for i, v := range p {
-			p[i] = v - lr*s.direction(v, g[i], &buf[i])
+			p[i] = v - lr*s.stepDirection(v, g[i], &buf[i])
 		}
 		return
 	}
@@ -25,8 +25,8 @@ func SGD[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nestero
 		clear(buf)
 		take = 1
 	}
-	for i, n := range short(len(p)) {
-		inner[F]().descend(n, &p[i], &g[i], &buf[i], lr, weightDecay, momentum, take)
+	for i, n := range shortPieces(len(p)) {
+		loopsFor[F]().descend(n, &p[i], &g[i], &buf[i], lr, weightDecay, momentum, take)
 	}
 }
 
@@ -51,7 +51,7 @@ func SGDAtomic[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, n
 		if weightDecay != 0 {
 			v = loadAtomic(&p[i])
 		}
-		addAtomic(&p[i], -lr*s.direction(v, g[i], b))
+		addAtomic(&p[i], -lr*s.stepDirection(v, g[i], b))
 	}
 }
 
@@ -61,8 +61,9 @@ type sgd[F Float] struct {
 	nesterov, first                  bool
 }
 
-// direction returns the direction of the step for parameter p with gradient g, and updates *buf.
-func (s sgd[F]) direction(p, g F, buf *F) F {
+// stepDirection returns the direction of the step for parameter p with gradient g, and updates
+// *buf.
+func (s sgd[F]) stepDirection(p, g F, buf *F) F {
 	d := g + s.weightDecay*p
 	if s.momentum == 0 {
 		return d

@@ -15,13 +15,15 @@ func (s ConvShape) OutH() int { return (s.H+2*s.PadH-(s.KH-1)*max(1, s.DilationH
 // OutW returns the width of an output image.
 func (s ConvShape) OutW() int { return (s.W+2*s.PadW-(s.KW-1)*max(1, s.DilationW)-1)/s.StrideW + 1 }
 
-// operations returns the number of multiplications of the whole convolution.
-func (s ConvShape) operations() int {
+// multiplications returns the number of multiplications of the whole convolution.
+func (s ConvShape) multiplications() int {
 	return s.N * s.OutC * s.OutH() * s.OutW() * s.C / max(1, s.Groups) * s.KH * s.KW
 }
 
-// dilated reports whether the pixels that a filter sees are not adjacent.
-func (s ConvShape) dilated() bool { return s.DilationH > 1 && s.KH > 1 || s.DilationW > 1 && s.KW > 1 }
+// isDilated reports whether the pixels that a filter sees are not adjacent.
+func (s ConvShape) isDilated() bool {
+	return s.DilationH > 1 && s.KH > 1 || s.DilationW > 1 && s.KW > 1
+}
 
 // check panics if a field is out of range or the output would be empty.
 func (s ConvShape) check() {
@@ -79,15 +81,15 @@ func newGeometry(s ConvShape) geometry {
 	return g
 }
 
-// parts calls do for each group with its offsets in images, filters, biases and output images.
-func (g *geometry) parts(do func(image, filters, bias, out int)) {
+// eachGroup calls do for each group with its offsets in images, filters, biases and output images.
+func (g *geometry) eachGroup(do func(image, filters, bias, out int)) {
 	for i := range g.Groups {
 		do(i*g.image, i*g.OutC*g.patch, i*g.OutC, i*g.OutC*g.area)
 	}
 }
 
-// from returns x[i:], or nil if x has at most i elements.
-func from[F Float](x []F, i int) []F {
+// sliceFrom returns x[i:], or nil if x has at most i elements.
+func sliceFrom[F Float](x []F, i int) []F {
 	if i >= len(x) {
 		return nil
 	}

@@ -34,7 +34,7 @@ func (s Short) Do(a Arithmetic, x, y, z []byte) int {
 		return 0
 	}
 	x, y = x[:2*n], y[:2*n]
-	for i, m := range short(n) {
+	for i, m := range shortPieces(n) {
 		do(m, &x[2*i], &y[2*i], &z[2*i])
 	}
 	return n
@@ -48,7 +48,7 @@ func (s Short) Relu(x, y []byte) int {
 		return 0
 	}
 	x = x[:2*n]
-	for i, m := range short(n) {
+	for i, m := range shortPieces(n) {
 		do(m, &x[2*i], &y[2*i])
 	}
 	return n
@@ -62,7 +62,7 @@ func (s Short) Sum(x []byte) (sum float64, done int) {
 	if n == 0 || do == nil {
 		return 0, 0
 	}
-	for i, m := range short(n) {
+	for i, m := range shortPieces(n) {
 		sum += do(m, &x[2*i])
 	}
 	return sum, n

@@ -6,7 +6,7 @@ import "math"
 // between [Threads] goroutines.
 func Softmax[F Float](rows, cols int, x, y []F) {
 	if parts := rowParts(rows, cols); parts > 1 {
-		fork(parts, rows, func(_, lo, hi int) { softmax(lo, hi, cols, x, y) })
+		runRanges(parts, rows, func(_, lo, hi int) { softmax(lo, hi, cols, x, y) })
 	} else {
 		softmax(0, rows, cols, x, y)
 	}
@@ -23,7 +23,7 @@ func softmax[F Float](lo, hi, cols int, x, y []F) {
 // dy of y. dx may be dy.
 func SoftmaxBackward[F Float](rows, cols int, y, dy, dx []F) {
 	if parts := rowParts(rows, cols); parts > 1 {
-		fork(parts, rows, func(_, lo, hi int) { softmaxBackward(lo, hi, cols, y, dy, dx) })
+		runRanges(parts, rows, func(_, lo, hi int) { softmaxBackward(lo, hi, cols, y, dy, dx) })
 	} else {
 		softmaxBackward(0, rows, cols, y, dy, dx)
 	}
@@ -41,13 +41,13 @@ func softmaxBackward[F Float](lo, hi, cols int, y, dy, dx []F) {
 // each.
 func rowParts(rows, cols int) int {
 	const cost = 16
-	return workers(rows, rows*cols*cost)
+	return workerCount(rows, rows*cols*cost)
 }
 
 // expTo overwrites y with exp(x-shift) and returns the sum of y.
 func expTo[F Float](shift F, x, y []F) (sum F) {
-	for i, n := range short(len(x)) {
-		sum += inner[F]().expTo(n, &x[i], shift, &y[i])
+	for i, n := range shortPieces(len(x)) {
+		sum += loopsFor[F]().expTo(n, &x[i], shift, &y[i])
 	}
 	return sum
 }
@@ -67,14 +67,14 @@ func logSoftmax[F Float](x, y []F) {
 	}
 	largest := Largest(x)
 	var sum F
-	for i, n := range short(len(x)) {
-		sum += inner[F]().expSum(n, &x[i], largest)
+	for i, n := range shortPieces(len(x)) {
+		sum += loopsFor[F]().expSum(n, &x[i], largest)
 	}
 	logSum := F(math.Log(float64(sum)))
 	// Two subtractions, because the sum of a large element and the logarithm would lose the latter.
-	for i, n := range short(len(x)) {
-		inner[F]().shift(n, -largest, &x[i], &y[i])
-		inner[F]().shift(n, -logSum, &y[i], &y[i])
+	for i, n := range shortPieces(len(x)) {
+		loopsFor[F]().shift(n, -largest, &x[i], &y[i])
+		loopsFor[F]().shift(n, -logSum, &y[i], &y[i])
 	}
 }
 
@@ -84,8 +84,8 @@ func LogSoftmaxBackward[F Float](rows, cols int, y, dy, dx []F) {
 	for r := range rows {
 		y, dy, dx := y[r*cols:][:cols], dy[r*cols:][:cols], dx[r*cols:][:cols]
 		sum := Sum(dy)
-		for i, n := range short(cols) {
-			inner[F]().lessExp(n, sum, &y[i], &dy[i], &dx[i])
+		for i, n := range shortPieces(cols) {
+			loopsFor[F]().lessExp(n, sum, &y[i], &dy[i], &dx[i])
 		}
 	}
 }

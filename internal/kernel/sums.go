@@ -8,10 +8,10 @@ package kernel
 // float64 number passes through fewer than 150 additions with instructions, and through 600 in
 // plain Go, regardless of the number of elements.
 
-// part returns the number of elements that a loop sums sequentially. The sums of parts are added
-// pairwise.
-func part[F Float]() int {
-	if single[F]() {
+// sumLength returns the number of elements that a loop sums sequentially. The sums of parts are
+// added pairwise.
+func sumLength[F Float]() int {
+	if isFloat32[F]() {
 		return longest // errors are dominated by the additions in single precision
 	}
 	return 2048
@@ -24,29 +24,29 @@ const fewSummed = 16
 // Sum64 returns the sum of x in double precision.
 func Sum64[F Float](x []F) (sum float64) {
 	if len(x) <= fewSummed {
-		return total[float64](x)
+		return sumFour[float64](x)
 	}
-	if sum = cascade(inner[F]().sum64, x); sum-sum != 0 {
-		return total[float64](x)
+	if sum = sumPairwise(loopsFor[F]().sum64, x); sum-sum != 0 {
+		return sumFour[float64](x)
 	}
 	return sum
 }
 
-func cascade[F Float](sum func(n int, x *F) float64, x []F) float64 {
-	n := part[F]()
+func sumPairwise[F Float](sum func(n int, x *F) float64, x []F) float64 {
+	n := sumLength[F]()
 	if len(x) <= n {
 		return sum(len(x), &x[0])
 	}
 	half := (len(x)/2 + n - 1) / n * n
-	return cascade(sum, x[:half]) + cascade(sum, x[half:])
+	return sumPairwise(sum, x[:half]) + sumPairwise(sum, x[half:])
 }
 
 // Product returns the product of x in double precision.
 func Product[F Float](x []F) float64 {
 	product := 1.0
-	if whole := len(x) &^ (each64 - 1); inner[F]().product != nil {
-		for i, n := range short(whole) {
-			product *= inner[F]().product(n, &x[i])
+	if whole := len(x) &^ (each64 - 1); loopsFor[F]().product != nil {
+		for i, n := range shortPieces(whole) {
+			product *= loopsFor[F]().product(n, &x[i])
 		}
 		x = x[whole:]
 	}
@@ -63,8 +63,8 @@ func Product[F Float](x []F) float64 {
 // RowSums overwrites sums with the sums of len(sums) rows of x of n elements each.
 func RowSums[F Float](n int, x []F, sums []float64) {
 	x = x[:n*len(sums)]
-	do := inner[F]().rowSums
-	if do == nil || n == 0 || n > part[F]() {
+	do := loopsFor[F]().rowSums
+	if do == nil || n == 0 || n > sumLength[F]() {
 		for r := range sums {
 			sums[r] = Sum64(x[r*n:][:n])
 		}
@@ -78,7 +78,7 @@ func RowSums[F Float](n int, x []F, sums []float64) {
 	}
 	for r, sum := range sums {
 		if sum-sum != 0 {
-			sums[r] = total[float64](x[r*n:][:n])
+			sums[r] = sumFour[float64](x[r*n:][:n])
 		}
 	}
 }
@@ -86,11 +86,11 @@ func RowSums[F Float](n int, x []F, sums []float64) {
 // ColumnSums adds the columns of x (rows×cols), with rows ld apart, to sums. If exact is set, it
 // adds only in double precision; see [Finite].
 func ColumnSums[F Float](rows, cols int, x []F, ld int, sums []float64, exact bool) {
-	do := inner[F]().columnSums
+	do := loopsFor[F]().columnSums
 	if exact {
 		do = columnSums[F]
 	}
-	downwards(rows, cols, x, ld, sums, do)
+	eachColumnBlock(rows, cols, x, ld, sums, do)
 }
 
 // Finite reports whether all sums are finite. If column sums are not, the caller should recompute
@@ -111,18 +111,18 @@ func Finite(sums []float64) bool {
 // LargestColumns replaces each element of best by the maximum of itself and of a column of x, with
 // rows ld apart, or NaN if one of them is NaN.
 func LargestColumns[F Float](rows, cols int, x []F, ld int, best []F) {
-	downwards(rows, cols, x, ld, best, inner[F]().columnsLargest)
+	eachColumnBlock(rows, cols, x, ld, best, loopsFor[F]().columnsLargest)
 }
 
 // SmallestColumns replaces each element of best by the minimum of itself and of a column of x, with
 // rows ld apart, or NaN if one of them is NaN.
 func SmallestColumns[F Float](rows, cols int, x []F, ld int, best []F) {
-	downwards(rows, cols, x, ld, best, inner[F]().columnsSmallest)
+	eachColumnBlock(rows, cols, x, ld, best, loopsFor[F]().columnsSmallest)
 }
 
-// downwards calls do for blocks of columns that are narrow enough for the results to stay in the
-// first-level cache.
-func downwards[F, R Float](rows, cols int, x []F, ld int, to []R, do func(rows, n int, x *F, ld int, to *R)) {
+// eachColumnBlock calls do for blocks of columns that are narrow enough for the results to stay in
+// the first-level cache.
+func eachColumnBlock[F, R Float](rows, cols int, x []F, ld int, to []R, do func(rows, n int, x *F, ld int, to *R)) {
 	const near = 1024
 	if rows == 0 || cols == 0 {
 		return

@@ -29,9 +29,9 @@ func Threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// workers returns the number of goroutines that are worthwhile for work of the given cost in
+// workerCount returns the number of goroutines that are worthwhile for work of the given cost in
 // operations that can be divided into parts.
-func workers(parts, cost int) int {
+func workerCount(parts, cost int) int {
 	const worthOne = 1 << 16 // operations that outweigh starting and awaiting a goroutine
 	if n := min(parts, cost/worthOne); n > 1 {
 		return min(Threads(), n)
@@ -39,10 +39,10 @@ func workers(parts, cost int) int {
 	return 1
 }
 
-// fork divides [0, total) into n ranges and calls do(worker, lo, hi) for each, the first on the
-// calling goroutine and the others on new goroutines. It returns when all calls have returned. For
-// n = 1 callers should call their function directly, which avoids allocating a closure.
-func fork(n, total int, do func(worker, lo, hi int)) {
+// runRanges divides [0, total) into n ranges and calls do(worker, lo, hi) for each, the first on
+// the calling goroutine and the others on new goroutines. It returns when all calls have returned.
+// For n = 1 callers should call their function directly, which avoids allocating a closure.
+func runRanges(n, total int, do func(worker, lo, hi int)) {
 	var others sync.WaitGroup
 	for w := 1; w < n; w++ {
 		others.Go(func() { do(w, w*total/n, (w+1)*total/n) })

@@ -12,10 +12,10 @@ func Transpose[F Float](rows, cols int, src []F, lds int, dst []F, ldd int) {
 		return
 	}
 	_, _ = src[(rows-1)*lds+cols-1], dst[(cols-1)*ldd+rows-1]
-	p := inner[F]()
+	p := loopsFor[F]()
 	if all, n := rows&^15, cols&^15; p.transposeSixteen != nil && all > 0 && n > 0 {
 		for i := 0; i < all; i += 16 {
-			for j, n := range short(n) {
+			for j, n := range shortPieces(n) {
 				p.transposeSixteen(n, &src[i*lds+j], lds, &dst[j*ldd+i], ldd)
 			}
 		}
@@ -25,8 +25,8 @@ func Transpose[F Float](rows, cols int, src []F, lds int, dst []F, ldd int) {
 	}
 	space := spaces.Get().(*Scratch)
 	defer spaces.Put(space)
-	off := borrow[int](space, turned, p.columns)
-	multiples(off, lds)
+	off := borrowSlice[int](space, turned, p.columns)
+	fillMultiples(off, lds)
 	for j := 0; j < cols; j += turnedCols {
 		n := min(turnedCols, cols-j)
 		for i := 0; i < rows; i += p.columns {
@@ -77,8 +77,8 @@ func turnWords(rows, cols, size int, src []byte, lds int, dst []byte, ldd int,
 
 func turnBytes(src []byte, lds int, dst []byte, ldd int) {
 	const bytes, pairs, half = 0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff
-	a, b, c, d := word(src, 0), word(src, lds), word(src, 2*lds), word(src, 3*lds)
-	e, f, g, h := word(src, 4*lds), word(src, 5*lds), word(src, 6*lds), word(src, 7*lds)
+	a, b, c, d := loadWord(src, 0), loadWord(src, lds), loadWord(src, 2*lds), loadWord(src, 3*lds)
+	e, f, g, h := loadWord(src, 4*lds), loadWord(src, 5*lds), loadWord(src, 6*lds), loadWord(src, 7*lds)
 	a, e = exchange(a, e, 32, half)
 	b, f = exchange(b, f, 32, half)
 	c, g = exchange(c, g, 32, half)
@@ -103,7 +103,7 @@ func turnBytes(src []byte, lds int, dst []byte, ldd int) {
 
 func turnPairs(src []byte, lds int, dst []byte, ldd int) {
 	const pairs, half = 0x0000ffff0000ffff, 0x00000000ffffffff
-	a, b, c, d := word(src, 0), word(src, lds), word(src, 2*lds), word(src, 3*lds)
+	a, b, c, d := loadWord(src, 0), loadWord(src, lds), loadWord(src, 2*lds), loadWord(src, 3*lds)
 	a, c = exchange(a, c, 32, half)
 	b, d = exchange(b, d, 32, half)
 	a, b = exchange(a, b, 16, pairs)
@@ -121,5 +121,5 @@ func exchange(a, b uint64, bits int, lower uint64) (uint64, uint64) {
 	return a ^ t<<bits, b ^ t
 }
 
-func word(x []byte, at int) uint64       { return binary.LittleEndian.Uint64(x[at:]) }
+func loadWord(x []byte, at int) uint64   { return binary.LittleEndian.Uint64(x[at:]) }
 func putWord(x []byte, at int, v uint64) { binary.LittleEndian.PutUint64(x[at:], v) }

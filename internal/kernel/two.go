@@ -20,8 +20,8 @@ type desk struct {
 
 var desks = sync.Pool{New: func() any { return new(desk) }}
 
-// pieces calls do with pieces of x, y and z and a desk. y and z must be at least as long as x.
-func pieces(x, y, z []float32, do func(d *desk, x, y, z []float32)) {
+// eachPiece calls do with pieces of x, y and z and a desk. y and z must be at least as long as x.
+func eachPiece(x, y, z []float32, do func(d *desk, x, y, z []float32)) {
 	d := desks.Get().(*desk)
 	defer desks.Put(d)
 	y, z = y[:len(x)], z[:len(x)]
@@ -31,22 +31,22 @@ func pieces(x, y, z []float32, do func(d *desk, x, y, z []float32)) {
 	}
 }
 
-// widen converts x to float64 in y.
-func widen(x []float32, y []float64) {
-	for i := Float32ToFloat64.Do(len(x), raw(y), raw(x)); i < len(x); i++ {
+// toFloat64 converts x to float64 in y.
+func toFloat64(x []float32, y []float64) {
+	for i := Float32ToFloat64.Do(len(x), rawBytes(y), rawBytes(x)); i < len(x); i++ {
 		y[i] = float64(x[i])
 	}
 }
 
-// round converts x to float32 in y.
-func round(x []float64, y []float32) {
-	for i := Float64ToFloat32.Do(len(x), raw(y), raw(x)); i < len(x); i++ {
+// toFloat32 converts x to float32 in y.
+func toFloat32(x []float64, y []float32) {
+	for i := Float64ToFloat32.Do(len(x), rawBytes(y), rawBytes(x)); i < len(x); i++ {
 		y[i] = float32(x[i])
 	}
 }
 
-// raw returns the memory of x.
-func raw[F Float](x []F) []byte {
+// rawBytes returns the memory of x.
+func rawBytes[F Float](x []F) []byte {
 	if len(x) == 0 {
 		return nil
 	}
@@ -58,13 +58,13 @@ func raw[F Float](x []F) []byte {
 // float32. Zeros, infinities and NaN are treated like [math.Pow]. z may be x or y, for all
 // functions of this file.
 func Power(x, y, z []float32) {
-	do := inner[float32]().power
-	pieces(x, y, z, func(d *desk, x, y, z []float32) {
+	do := loopsFor[float32]().power
+	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
 		sizes := d.f[:len(x)]
 		if do != nil {
 			do(len(x), &x[0], &y[0], &sizes[0])
 		} else {
-			powers(d, x, y, sizes)
+			powerRow(d, x, y, sizes)
 		}
 		if most := Largest(sizes); do == nil || most != most || !(Smallest(x) > 0) {
 			for i, size := range sizes {
@@ -77,15 +77,15 @@ func Power(x, y, z []float32) {
 	})
 }
 
-func powers(d *desk, x, y, sizes []float32) {
+func powerRow(d *desk, x, y, sizes []float32) {
 	b, e := d.a[:len(x)], d.b[:len(x)]
-	widen(x, b)
-	widen(y, e)
+	toFloat64(x, b)
+	toFloat64(y, e)
 	Map(Abs, b, b)
 	Map(Log, b, b)
 	Mul(b, e, b)
 	Exp(b, b)
-	round(b, sizes)
+	toFloat32(b, sizes)
 }
 
 // power returns x to the power of y. size must be |x| to the power of y.
@@ -105,25 +105,25 @@ func power(x, y, size float32) float32 {
 
 // Hypot overwrites z with the square root of x²+y². The squares cannot overflow in float64.
 func Hypot(x, y, z []float32) {
-	special(x, y, z, inner[float32]().hypot, hypot, math.Hypot)
+	overwriteSpecial(x, y, z, loopsFor[float32]().hypot, hypot, math.Hypot)
 }
 
 func hypot(d *desk, x, y, z []float32) {
 	sum, squares := d.a[:len(x)], d.b[:len(x)]
-	widen(x, sum)
-	widen(y, squares)
+	toFloat64(x, sum)
+	toFloat64(y, squares)
 	Mul(sum, sum, sum)
 	Mul(squares, squares, squares)
 	Add(sum, squares, sum)
 	Map(Sqrt, sum, sum)
-	round(sum, z)
+	toFloat32(sum, z)
 }
 
-// special overwrites z with the results of do, or of plain if do is nil. It replaces NaN, which
-// they return for non-finite operands or for zeros, by the results of exact.
-func special(x, y, z []float32, do func(n int, x, y, z *float32), plain func(d *desk, x, y, z []float32),
+// overwriteSpecial overwrites z with the results of do, or of plain if do is nil. It replaces NaN,
+// which they return for non-finite operands or for zeros, by the results of exact.
+func overwriteSpecial(x, y, z []float32, do func(n int, x, y, z *float32), plain func(d *desk, x, y, z []float32),
 	exact func(x, y float64) float64) {
-	pieces(x, y, z, func(d *desk, x, y, z []float32) {
+	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
 		made := d.f[:len(x)]
 		if do == nil {
 			plain(d, x, y, made)
@@ -143,7 +143,7 @@ func special(x, y, z []float32, do func(n int, x, y, z *float32), plain func(d *
 
 // LogAddExp overwrites z with log(eˣ + eʸ), computed as max(x, y) + log(1 + e^-|x-y|).
 func LogAddExp(x, y, z []float32) {
-	pieces(x, y, z, func(d *desk, x, y, z []float32) {
+	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
 		l, r := d.f[:len(x)], d.g[:len(x)]
 		Max(x, y, l)
 		Sub(x, y, r)
@@ -162,7 +162,7 @@ func LogAddExp(x, y, z []float32) {
 
 // Atan2 overwrites z with the angles of the points (x, y), from -π to π.
 func Atan2(y, x, z []float32) {
-	special(y, x, z, inner[float32]().atan2, atan2, math.Atan2)
+	overwriteSpecial(y, x, z, loopsFor[float32]().atan2, atan2, math.Atan2)
 }
 
 func atan2(d *desk, y, x, z []float32) {
@@ -179,9 +179,9 @@ func atan2(d *desk, y, x, z []float32) {
 
 // FloorDivide overwrites z with x/y rounded down.
 func FloorDivide(x, y, z []float32) {
-	pieces(x, y, z, func(d *desk, x, y, z []float32) {
+	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
 		for i, whole := range d.divide(x, y) {
-			if !exact(whole, y[i]) {
+			if !isExact(whole, y[i]) {
 				whole = FloorDivideOf(float64(x[i]), float64(y[i]))
 			}
 			z[i] = float32(whole)
@@ -191,17 +191,17 @@ func FloorDivide(x, y, z []float32) {
 
 // Remainder overwrites z with x - y·floor(x/y). It has the sign of y.
 func Remainder(x, y, z []float32) {
-	pieces(x, y, z, func(d *desk, x, y, z []float32) {
+	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
 		q, made := d.divide(x, y), d.f[:len(x)]
 		rests := d.b[:len(x)]
 		Mul(q, rests, rests)
 		Sub(d.a[:len(x)], rests, rests)
-		round(rests, made)
-		all := exact(Largest(q), 0) && exact(Smallest(q), 0) // for an infinite y the remainder is NaN
-		if least := Smallest(made); !all || least != least || anyZero(made, d.bytes[:len(x)]) {
+		toFloat32(rests, made)
+		all := isExact(Largest(q), 0) && isExact(Smallest(q), 0) // for an infinite y the remainder is NaN
+		if least := Smallest(made); !all || least != least || containsZero(made, d.bytes[:len(x)]) {
 			for i, rest := range made {
 				switch {
-				case !exact(q[i], y[i]):
+				case !isExact(q[i], y[i]):
 					made[i] = float32(RemainderOf(float64(x[i]), float64(y[i])))
 				case rest == 0:
 					made[i] = float32(math.Copysign(0, float64(x[i])))
@@ -212,8 +212,8 @@ func Remainder(x, y, z []float32) {
 	})
 }
 
-// anyZero reports whether x, a piece, contains 0. room must be at least as long as x.
-func anyZero(x []float32, room []uint8) bool {
+// containsZero reports whether x, a piece, contains 0. room must be at least as long as x.
+func containsZero(x []float32, room []uint8) bool {
 	done := Compare(Equal, x, zeros[:len(x)], room)
 	return bytes.IndexByte(room[:done], 1) >= 0 || slices.Contains(x[done:], 0)
 }
@@ -223,32 +223,32 @@ var zeros [together]float32
 // divide returns the quotients of x and y, rounded down. It leaves x in d.a and y in d.b.
 func (d *desk) divide(x, y []float32) []float64 {
 	a, b, q := d.a[:len(x)], d.b[:len(x)], d.c[:len(x)]
-	widen(x, a)
-	widen(y, b)
+	toFloat64(x, a)
+	toFloat64(y, b)
 	Div(a, b, q)
 	Map(Floor, q, q)
 	return q
 }
 
-// exact reports whether the quotient of a float32 number and y, rounded to float64 and then down,
+// isExact reports whether the quotient of a float32 number and y, rounded to float64 and then down,
 // is correct. This holds below 2^24 if y is finite: a quotient that is not an integer is farther
 // from the next integer than the rounding error. Its product with y, and the difference to the
 // dividend, are then exact too.
-func exact(whole float64, y float32) bool { return whole > -1<<24 && whole < 1<<24 && y-y == 0 }
+func isExact(whole float64, y float32) bool { return whole > -1<<24 && whole < 1<<24 && y-y == 0 }
 
 // RemainderOf returns the remainder of x and y, with the sign of y.
 func RemainderOf(x, y float64) float64 {
-	rest := mod(x, y)
+	rest := fastMod(x, y)
 	if rest != 0 && (rest < 0) != (y < 0) {
 		rest += y
 	}
 	return rest
 }
 
-// mod is [math.Mod], but faster if the quotient is below 2^52. Such a quotient is rounded up to at
-// most the next integer, so the remainder is exact. It must be corrected by y if its sign differs
-// from x.
-func mod(x, y float64) float64 {
+// fastMod is [math.Mod], but faster if the quotient is below 2^52. Such a quotient is rounded up to
+// at most the next integer, so the remainder is exact. It must be corrected by y if its sign
+// differs from x.
+func fastMod(x, y float64) float64 {
 	q := math.Trunc(x / y)
 	if !(math.Abs(q) < 1<<52) || y-y != 0 {
 		return math.Mod(x, y)

@@ -28,7 +28,7 @@ func (p *loops[F]) unfold(g *geometry, x, u []F) {
 	if g.PadH > 0 || g.PadW > 0 || g.StrideH > 1 {
 		clear(u[:g.unfolded])
 	}
-	g.pieces(func(pixel, place, rows, cols int) {
+	g.eachPlane(func(pixel, place, rows, cols int) {
 		if g.StrideW == 1 {
 			p.copyRows(rows, cols, &x[pixel], g.StrideH*g.W, &u[place], g.outW)
 			return
@@ -45,7 +45,7 @@ func (p *loops[F]) unfold(g *geometry, x, u []F) {
 // fold adds the elements of an unfolded image to the pixels of x that they were copied from. It is
 // the transpose of unfold.
 func (p *loops[F]) fold(g *geometry, u, x []F) {
-	g.pieces(func(pixel, place, rows, cols int) {
+	g.eachPlane(func(pixel, place, rows, cols int) {
 		if g.StrideW == 1 {
 			p.addRows(rows, cols, &u[place], g.outW, &x[pixel], g.StrideH*g.W)
 			return
@@ -59,13 +59,13 @@ func (p *loops[F]) fold(g *geometry, u, x []F) {
 	})
 }
 
-// pieces calls do for the part of the image that each plane of an unfolded image contains: rows and
-// cols of it, from offset pixel of the image, to offset place of the unfolded image.
-func (g *geometry) pieces(do func(pixel, place, rows, cols int)) {
+// eachPlane calls do for the part of the image that each plane of an unfolded image contains: rows
+// and cols of it, from offset pixel of the image, to offset place of the unfolded image.
+func (g *geometry) eachPlane(do func(pixel, place, rows, cols int)) {
 	for kw := range g.KW {
-		left, right := inside(g.W, g.outW, g.StrideW, g.PadW, kw)
+		left, right := insideRange(g.W, g.outW, g.StrideW, g.PadW, kw)
 		for r := range g.remainders {
-			top, bottom := inside(g.H, g.planeH, g.StrideH, g.PadH, r)
+			top, bottom := insideRange(g.H, g.planeH, g.StrideH, g.PadH, r)
 			if left == right || top == bottom {
 				continue
 			}
@@ -78,9 +78,9 @@ func (g *geometry) pieces(do func(pixel, place, rows, cols int)) {
 	}
 }
 
-// inside returns the range of the n positions with pixels inside an image of the given size. k is
-// the offset of the first pixel from the padded edge.
-func inside(size, n, stride, pad, k int) (lo, hi int) {
+// insideRange returns the range of the n positions with pixels inside an image of the given size. k
+// is the offset of the first pixel from the padded edge.
+func insideRange(size, n, stride, pad, k int) (lo, hi int) {
 	lo = min(n, max(0, (pad-k+stride-1)/stride))
 	hi = max(lo, min(n, (size+pad-k+stride-1)/stride))
 	return lo, hi

@@ -17,7 +17,7 @@ const (
 	wholes = iota
 )
 
-// integers is the number of integer element types, which come first in the order of [kind].
+// integers is the number of integer element types, which come first in the order of [typeIndex].
 const integers = 5
 
 // Combine overwrites elements of z with w of x and y, and returns the number of computed elements.
@@ -25,13 +25,13 @@ const integers = 5
 // compute the rest, as for [Cast.Do]. z may be x or y.
 func Combine[T any](w Whole, x, y, z []T) int {
 	var one T
-	size, k := int(unsafe.Sizeof(one)), kind[T]()
+	size, k := int(unsafe.Sizeof(one)), typeIndex[T]()
 	n := len(z) &^ (32/size - 1)
 	if n == 0 || k < 0 || k >= integers || current.wholes[w][k] == nil {
 		return 0
 	}
 	x, y = x[:n], y[:n]
-	for i, m := range short(n) {
+	for i, m := range shortPieces(n) {
 		current.wholes[w][k](m*size, (*byte)(unsafe.Pointer(&x[i])), (*byte)(unsafe.Pointer(&y[i])),
 			(*byte)(unsafe.Pointer(&z[i])))
 	}

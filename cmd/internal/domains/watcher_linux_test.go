@@ -223,7 +223,7 @@ func TestAWatcherSeesADeadlockAndWhatItsProcessesAre(t *testing.T) {
 }
 
 // waits says that it is there, and waits.
-var waitGraph = shoal.Register("waits", func(ctx context.Context, _ int, ready *ipc.Sender[int]) error {
+var waits = shoal.Register("waits", func(ctx context.Context, _ int, ready *ipc.Sender[int]) error {
 	if err := ready.Put(ctx, os.Getpid()); err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func TestAWatcherSeesWhoCanRun(t *testing.T) {
 	g := shoal.NewGroup(ctx, shoal.Options{})
 	defer g.Close()
 	defer cancel()
-	waitGraph.Go(g, ready.Sender())
+	waits.Go(g, ready.Sender())
 	idle, err := ready.Get(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -25,8 +25,8 @@ var registers = []struct {
 
 func newAsm(name string) *asm { return &asm{name: name, count: map[byte]int{}} }
 
-// text returns the text of the entry point.
-func (a *asm) text() string {
+// entryText returns the text of the entry point.
+func (a *asm) entryText() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, ".visible .entry %s(.param .align 8 .b8 args[%d])\n{\n", a.name, 8*a.words)
 	for _, r := range registers {
@@ -45,13 +45,14 @@ func module(entries ...*asm) string {
 	var s strings.Builder
 	s.WriteString(".version 6.3\n.target sm_70\n.address_size 64\n")
 	for _, a := range entries {
-		s.WriteString("\n" + a.text())
+		s.WriteString("\n" + a.entryText())
 	}
 	return s.String()
 }
 
-// reg returns a new register for values of size bytes, or a predicate register if size is 0.
-func (a *asm) reg(size int) string {
+// newRegister returns a new register for values of size bytes, or a predicate register if size is
+// 0.
+func (a *asm) newRegister(size int) string {
 	letter := map[int]byte{0: 'p', 2: 'h', 1: 'r', 4: 'r', 8: 'd'}[size]
 	a.count[letter]++
 	return fmt.Sprintf("%%%c%d", letter, a.count[letter]-1)
@@ -80,9 +81,9 @@ func resultSize(op string) int {
 	return last.Size()
 }
 
-// do emits an instruction and returns the new register that holds its result.
-func (a *asm) do(op string, args ...string) string {
-	d := a.reg(resultSize(op))
+// emitResult emits an instruction and returns the new register that holds its result.
+func (a *asm) emitResult(op string, args ...string) string {
+	d := a.newRegister(resultSize(op))
 	a.set(d, op, args...)
 	return d
 }
@@ -95,64 +96,65 @@ func (a *asm) set(d, op string, args ...string) {
 // emit emits an instruction without a result.
 func (a *asm) emit(format string, args ...any) { fmt.Fprintf(&a.body, "\t"+format+";\n", args...) }
 
-// label returns a new label. The caller must place it with mark.
-func (a *asm) label() string {
+// newLabel returns a new label. The caller must place it with placeLabel.
+func (a *asm) newLabel() string {
 	a.labels++
 	return fmt.Sprintf("L%d", a.labels)
 }
 
-func (a *asm) mark(label string) { fmt.Fprintf(&a.body, "%s:\n", label) }
+func (a *asm) placeLabel(label string) { fmt.Fprintf(&a.body, "%s:\n", label) }
 
-// when emits code that runs if the predicate is true.
-func (a *asm) when(p string, then func()) { a.branch("@!", p, then) }
+// emitIf emits code that runs if the predicate is true.
+func (a *asm) emitIf(p string, then func()) { a.emitBranch("@!", p, then) }
 
-// unless emits code that runs if the predicate is false.
-func (a *asm) unless(p string, then func()) { a.branch("@", p, then) }
+// emitUnless emits code that runs if the predicate is false.
+func (a *asm) emitUnless(p string, then func()) { a.emitBranch("@", p, then) }
 
-func (a *asm) branch(over, p string, then func()) {
-	end := a.label()
+func (a *asm) emitBranch(over, p string, then func()) {
+	end := a.newLabel()
 	a.emit("%s%s bra %s", over, p, end)
 	then()
-	a.mark(end)
+	a.placeLabel(end)
 }
 
-// while emits a loop that runs body as long as test is true.
-func (a *asm) while(test func() string, body func()) {
-	again, end := a.label(), a.label()
-	a.mark(again)
+// emitWhile emits a loop that runs body as long as test is true.
+func (a *asm) emitWhile(test func() string, body func()) {
+	again, end := a.newLabel(), a.newLabel()
+	a.placeLabel(again)
 	a.emit("@!%s bra %s", test(), end)
 	body()
 	a.emit("bra.uni %s", again)
-	a.mark(end)
+	a.placeLabel(end)
 }
 
-// loop emits a loop over i from a start value, in steps, while it is below end. The values are u32.
-func (a *asm) loop(from, end, step string, body func(i string)) {
-	i := a.do("mov.u32", from)
-	a.while(func() string { return a.do("setp.lt.u32", i, end) }, func() {
+// emitLoop emits a loop over i from a start value, in steps, while it is below end. The values are
+// u32.
+func (a *asm) emitLoop(from, end, step string, body func(i string)) {
+	i := a.emitResult("mov.u32", from)
+	a.emitWhile(func() string { return a.emitResult("setp.lt.u32", i, end) }, func() {
 		body(i)
 		a.set(i, "add.u32", i, step)
 	})
 }
 
-// several is like loop, but runs body for atOnce values of i at a time. The remaining values are
-// processed one by one.
-func (a *asm) several(atOnce int, from, end, step string, body func(is []string)) {
-	i := a.do("mov.u32", from)
+// emitUnrolled is like emitLoop, but runs body for atOnce values of i at a time. The remaining
+// values are processed one by one.
+func (a *asm) emitUnrolled(atOnce int, from, end, step string, body func(is []string)) {
+	i := a.emitResult("mov.u32", from)
 	is := make([]string, atOnce)
 	last := func() string {
 		for n := range is {
 			if is[n] = i; n > 0 {
-				is[n] = a.do("add.u32", is[n-1], step)
+				is[n] = a.emitResult("add.u32", is[n-1], step)
 			}
 		}
-		return a.do("setp.lt.u32", is[atOnce-1], end)
+		return a.emitResult("setp.lt.u32", is[atOnce-1], end)
 	}
-	a.while(last, func() {
+	a.emitWhile(last, func() {
 		body(is)
 		a.set(i, "add.u32", is[atOnce-1], step)
 	})
-	a.while(func() string { return a.do("setp.lt.u32", i, end) }, func() {
+	a.emitWhile(func() string { return a.emitResult("setp.lt.u32", i, end) }, func() {
 		body([]string{i})
 		a.set(i, "add.u32", i, step)
 	})
@@ -163,36 +165,38 @@ func (a *asm) several(atOnce int, from, end, step string, body func(is []string)
 // result is exact because the factor exceeds 2⁶³/n by at most 1.
 func Reciprocal(n int) uint64 { return 1<<63/uint64(n) + 1 }
 
-// quotient divides n by the divisor of the given [Reciprocal]. It takes a third of the instructions
-// of a division.
-func (a *asm) quotient(n, reciprocal string) string {
-	double := a.do("shl.b64", a.do("cvt.u64.u32", n), "1")
-	return a.do("cvt.u32.u64", a.do("mul.hi.u64", double, reciprocal))
+// emitQuotient divides n by the divisor of the given [Reciprocal]. It takes a third of the
+// instructions of a division.
+func (a *asm) emitQuotient(n, reciprocal string) string {
+	double := a.emitResult("shl.b64", a.emitResult("cvt.u64.u32", n), "1")
+	return a.emitResult("cvt.u32.u64", a.emitResult("mul.hi.u64", double, reciprocal))
 }
 
-// arg reserves n argument words and returns the index of the first one.
-func (a *asm) arg(n int) int {
+// reserveArgs reserves n argument words and returns the index of the first one.
+func (a *asm) reserveArgs(n int) int {
 	a.words += n
 	return a.words - n
 }
 
-// word loads an argument word, or its low bytes if t has fewer than 8.
-func (a *asm) word(t string, i int) string { return a.do("ld.param."+t, fmt.Sprintf("[args+%d]", 8*i)) }
-
-// u32 and u64 load the next argument.
-func (a *asm) u32() string { return a.word("u32", a.arg(1)) }
-func (a *asm) u64() string { return a.word("u64", a.arg(1)) }
-
-// thread returns the index of the thread in the grid, as u32.
-func (a *asm) thread() string {
-	return a.do("mad.lo.u32", a.do("mov.u32", "%ctaid.x"), a.do("mov.u32", "%ntid.x"), a.do("mov.u32", "%tid.x"))
+// loadWord loads an argument word, or its low bytes if t has fewer than 8.
+func (a *asm) loadWord(t string, i int) string {
+	return a.emitResult("ld.param."+t, fmt.Sprintf("[args+%d]", 8*i))
 }
 
-// only makes threads return if the predicate is false.
-func (a *asm) only(p string) { a.emit("@!%s ret", p) }
+// loadU32 and u64 load the next argument.
+func (a *asm) loadU32() string { return a.loadWord("u32", a.reserveArgs(1)) }
+func (a *asm) loadU64() string { return a.loadWord("u64", a.reserveArgs(1)) }
 
-// number formats a constant of a class.
-func number(class Type, v float64) string {
+// threadIndex returns the index of the thread in the grid, as u32.
+func (a *asm) threadIndex() string {
+	return a.emitResult("mad.lo.u32", a.emitResult("mov.u32", "%ctaid.x"), a.emitResult("mov.u32", "%ntid.x"), a.emitResult("mov.u32", "%tid.x"))
+}
+
+// returnUnless makes threads return if the predicate is false.
+func (a *asm) returnUnless(p string) { a.emit("@!%s ret", p) }
+
+// formatConst formats a constant of a class.
+func formatConst(class Type, v float64) string {
 	switch class {
 	case Float32:
 		return fmt.Sprintf("0f%08X", math.Float32bits(float32(v)))
@@ -203,12 +207,12 @@ func number(class Type, v float64) string {
 }
 
 // c formats a float64 constant.
-func c(v float64) string { return number(Float64, v) }
+func c(v float64) string { return formatConst(Float64, v) }
 
 // op returns the arithmetic instruction with the given name for a class. For floats it has the
 // suffix .rn, so that the compiler does not fuse multiplications and additions.
 func op(name string, class Type) string {
-	if class.float() {
+	if class.isFloat() {
 		switch name {
 		case "add", "sub", "mul", "div", "sqrt", "rcp", "fma":
 			name += ".rn"
@@ -221,15 +225,15 @@ func op(name string, class Type) string {
 
 // load loads the element at an address and converts it to its class.
 func (a *asm) load(t Type, address string) string {
-	return a.widen(t, a.do("ld.global."+string(t.stored()), "["+address+"]"))
+	return a.toClass(t, a.emitResult("ld.global."+string(t.storageType()), "["+address+"]"))
 }
 
 // store converts a computed value and stores it.
 func (a *asm) store(t Type, address, v string) {
-	a.emit("st.global.%s [%s], %s", t.stored(), address, a.narrow(t, v))
+	a.emit("st.global.%s [%s], %s", t.storageType(), address, a.toStored(t, v))
 }
 
-// at returns the address of element i (u32) of an array.
-func (a *asm) at(base, i string, size int) string {
-	return a.do("mad.wide.u32", i, fmt.Sprint(size), base)
+// elementAddress returns the address of element i (u32) of an array.
+func (a *asm) elementAddress(base, i string, size int) string {
+	return a.emitResult("mad.wide.u32", i, fmt.Sprint(size), base)
 }

@@ -44,14 +44,14 @@ func Descend(d Descent, t Type) (Kernel, bool) {
 		s := stepper{a, t, extra}
 		p, g, state := x[0], x[1], x[2:]
 		if !d.Decoupled {
-			g = s.fma(s.number(Decay), p, g)
+			g = s.fma(s.loadNumber(Decay), p, g)
 		}
 		change := step.change(s, d, g, state)
 		if d.Decoupled {
-			change = s.do("sub", change, s.do("mul", s.number(Shrink), p))
+			change = s.emitOp("sub", change, s.emitOp("mul", s.loadNumber(Shrink), p))
 		}
 		if !d.Atomic {
-			change = s.do("add", p, change)
+			change = s.emitOp("add", p, change)
 		}
 		return append([]string{change}, state...)
 	}
@@ -65,20 +65,22 @@ type stepper struct {
 	extra int
 }
 
-func (s stepper) number(i int) string                { return s.cast(s.t, Float64, s.word("f64", s.extra+i)) }
-func (s stepper) do(name string, x ...string) string { return s.asm.do(op(name, s.t), x...) }
-func (s stepper) fma(x, y, z string) string          { return s.do("fma", x, y, z) }
+func (s stepper) loadNumber(i int) string { return s.cast(s.t, Float64, s.loadWord("f64", s.extra+i)) }
+func (s stepper) emitOp(name string, x ...string) string {
+	return s.asm.emitResult(op(name, s.t), x...)
+}
+func (s stepper) fma(x, y, z string) string { return s.emitOp("fma", x, y, z) }
 func (s stepper) mean(keep, fresh int, old, x string) string {
-	return s.fma(s.number(keep), old, s.do("mul", s.number(fresh), x))
+	return s.fma(s.loadNumber(keep), old, s.emitOp("mul", s.loadNumber(fresh), x))
 }
 
-// root returns g / (√square·factor + Eps). An empty factor means 1.
-func (s stepper) root(g, square, factor string) string {
-	r := s.do("sqrt", square)
+// divideByRoot returns g / (√square·factor + Eps). An empty factor means 1.
+func (s stepper) divideByRoot(g, square, factor string) string {
+	r := s.emitOp("sqrt", square)
 	if factor != "" {
-		r = s.do("mul", r, factor)
+		r = s.emitOp("mul", r, factor)
 	}
-	return s.do("div", g, s.do("add", r, s.number(Eps)))
+	return s.emitOp("div", g, s.emitOp("add", r, s.loadNumber(Eps)))
 }
 
 // A rule updates the state in place and returns the change of the parameter.
@@ -107,10 +109,10 @@ func sgd(s stepper, d Descent, g string, state []string) string {
 		}
 		state[0] = m
 		if g = m; d.Nesterov {
-			g = s.fma(s.number(Momentum), m, fresh)
+			g = s.fma(s.loadNumber(Momentum), m, fresh)
 		}
 	}
-	return s.do("neg", s.do("mul", s.number(Rate), g))
+	return s.emitOp("neg", s.emitOp("mul", s.loadNumber(Rate), g))
 }
 
 func adamStates(d Descent) int {
@@ -121,32 +123,32 @@ func adamStates(d Descent) int {
 }
 
 func adam(s stepper, d Descent, g string, state []string) string {
-	state[0] = s.fma(s.number(Fresh), s.do("sub", g, state[0]), state[0])
-	state[1] = s.mean(Keep, Square, state[1], s.do("mul", g, g))
+	state[0] = s.fma(s.loadNumber(Fresh), s.emitOp("sub", g, state[0]), state[0])
+	state[1] = s.mean(Keep, Square, state[1], s.emitOp("mul", g, g))
 	square := state[1]
 	if d.AMSGrad {
-		state[2] = s.do("max", state[2], square)
+		state[2] = s.emitOp("max", state[2], square)
 		square = state[2]
 	}
-	return s.do("neg", s.do("mul", s.number(Rate), s.root(state[0], square, s.number(Root))))
+	return s.emitOp("neg", s.emitOp("mul", s.loadNumber(Rate), s.divideByRoot(state[0], square, s.loadNumber(Root))))
 }
 
 func adagrad(s stepper, d Descent, g string, state []string) string {
 	state[0] = s.fma(g, g, state[0])
-	return s.do("neg", s.do("mul", s.number(Rate), s.root(g, state[0], "")))
+	return s.emitOp("neg", s.emitOp("mul", s.loadNumber(Rate), s.divideByRoot(g, state[0], "")))
 }
 
 func rmsprop(s stepper, d Descent, g string, state []string) string {
-	state[0] = s.mean(Keep, Square, state[0], s.do("mul", g, g))
+	state[0] = s.mean(Keep, Square, state[0], s.emitOp("mul", g, g))
 	spread := state[0]
 	if d.Centered {
-		state[1] = s.fma(s.number(Square), s.do("sub", g, state[1]), state[1])
-		spread = s.do("sub", spread, s.do("mul", state[1], state[1]))
+		state[1] = s.fma(s.loadNumber(Square), s.emitOp("sub", g, state[1]), state[1])
+		spread = s.emitOp("sub", spread, s.emitOp("mul", state[1], state[1]))
 	}
-	step := s.root(g, spread, "")
+	step := s.divideByRoot(g, spread, "")
 	if d.Momentum {
-		state[2] = s.fma(s.number(Momentum), state[2], step)
+		state[2] = s.fma(s.loadNumber(Momentum), state[2], step)
 		step = state[2]
 	}
-	return s.do("neg", s.do("mul", s.number(Rate), step))
+	return s.emitOp("neg", s.emitOp("mul", s.loadNumber(Rate), step))
 }

@@ -70,27 +70,27 @@ func (e each) kernel() Kernel {
 			k.Vector = min(k.Vector, 2)
 		}
 	}
-	k.entries = func() []*asm { return []*asm{e.dense(k.Vector), e.inner(k.Vector), e.strided()} }
+	k.entries = func() []*asm { return []*asm{e.denseEntry(k.Vector), e.innerEntry(k.Vector), e.stridedEntry()} }
 	return k
 }
 
-// begin starts an entry point and loads its common arguments.
-func (e each) begin(name string) (a *asm, n, place string, bases []string, extra int) {
+// beginEntry starts an entry point and loads its common arguments.
+func (e each) beginEntry(name string) (a *asm, n, place string, bases []string, extra int) {
 	a = newAsm(name)
-	n, place = a.u32(), a.u64()
+	n, place = a.loadU32(), a.loadU64()
 	for _, o := range e.operands {
-		w := a.arg(1)
+		w := a.reserveArgs(1)
 		if o.mode&inNumber != 0 {
-			bases = append(bases, a.widen(o.kind, a.word(string(o.kind.stored()), w)))
+			bases = append(bases, a.toClass(o.kind, a.loadWord(string(o.kind.storageType()), w)))
 		} else {
-			bases = append(bases, a.word("u64", w))
+			bases = append(bases, a.loadWord("u64", w))
 		}
 	}
-	return a, n, place, bases, a.arg(e.extra)
+	return a, n, place, bases, a.reserveArgs(e.extra)
 }
 
-// apply processes one element, given the addresses of its operands.
-func (e each) apply(a *asm, at []string, place string, extra int) {
+// applyElement processes one element, given the addresses of its operands.
+func (e each) applyElement(a *asm, at []string, place string, extra int) {
 	x := make([]string, len(at))
 	for k, o := range e.operands {
 		if x[k] = at[k]; o.mode&reads != 0 {
@@ -119,25 +119,25 @@ func (a *asm) addAtomically(t Type, address, v string) {
 	if t == Int64 {
 		kind = "u64"
 	}
-	a.emit("red.relaxed.sys.global.add.%s [%s], %s", kind, address, a.narrow(t, v))
+	a.emit("red.relaxed.sys.global.add.%s [%s], %s", kind, address, a.toStored(t, v))
 }
 
-// strided generates the entry point with one element per thread.
-func (e each) strided() *asm {
-	a, n, place, bases, extra := e.begin("strided")
-	i := a.thread()
-	a.only(a.do("setp.lt.u32", i, n))
-	memory := e.memory()
+// stridedEntry generates the entry point with one element per thread.
+func (e each) stridedEntry() *asm {
+	a, n, place, bases, extra := e.beginEntry("strided")
+	i := a.threadIndex()
+	a.returnUnless(a.emitResult("setp.lt.u32", i, n))
+	memory := e.memoryOperands()
 	at := append([]string{}, bases...)
 	for _, k := range memory {
-		at[k] = a.do("mov.u64", bases[k])
+		at[k] = a.emitResult("mov.u64", bases[k])
 	}
-	a.offsets(a.arg(layoutWords(len(memory))), i, pick(at, memory))
-	e.apply(a, at, a.do("add.u64", place, a.do("cvt.u64.u32", i)), extra)
+	a.advanceAddresses(a.reserveArgs(layoutWords(len(memory))), i, selectStrings(at, memory))
+	e.applyElement(a, at, a.emitResult("add.u64", place, a.emitResult("cvt.u64.u32", i)), extra)
 	return a
 }
 
-func pick(s []string, which []int) (out []string) {
+func selectStrings(s []string, which []int) (out []string) {
 	for _, k := range which {
 		out = append(out, s[k])
 	}
@@ -147,21 +147,21 @@ func pick(s []string, which []int) (out []string) {
 // layoutWords returns the number of words of a layout.
 func layoutWords(operands int) int { return 1 + Dims*(2+operands) }
 
-// offsets advances the addresses to element i of the layout that begins at word w. The outermost
-// dimension needs no division.
-func (a *asm) offsets(w int, i string, addresses []string) {
-	rest, left := a.do("mov.u32", i), a.do("mov.u32", a.word("u32", w))
-	dim := a.do("add.u64", a.do("mov.u64", "args"), fmt.Sprint(8*(w+1)))
+// advanceAddresses advances the addresses to element i of the layout that begins at word w. The
+// outermost dimension needs no division.
+func (a *asm) advanceAddresses(w int, i string, addresses []string) {
+	rest, left := a.emitResult("mov.u32", i), a.emitResult("mov.u32", a.loadWord("u32", w))
+	dim := a.emitResult("add.u64", a.emitResult("mov.u64", "args"), fmt.Sprint(8*(w+1)))
 	step := func(m string) {
-		wide := a.do("cvt.u64.u32", m)
+		wide := a.emitResult("cvt.u64.u32", m)
 		for k, p := range addresses {
-			a.set(p, "mad.lo.s64", wide, a.do("ld.param.s64", fmt.Sprintf("[%s+%d]", dim, 8*(layoutWords(k)-1))), p)
+			a.set(p, "mad.lo.s64", wide, a.emitResult("ld.param.s64", fmt.Sprintf("[%s+%d]", dim, 8*(layoutWords(k)-1))), p)
 		}
 	}
-	a.while(func() string { return a.do("setp.gt.u32", left, "1") }, func() {
-		size := a.do("ld.param.u32", "["+dim+"]")
-		quotient := a.quotient(rest, a.do("ld.param.u64", fmt.Sprintf("[%s+%d]", dim, 8*Dims)))
-		step(a.do("sub.u32", rest, a.do("mul.lo.u32", quotient, size)))
+	a.emitWhile(func() string { return a.emitResult("setp.gt.u32", left, "1") }, func() {
+		size := a.emitResult("ld.param.u32", "["+dim+"]")
+		quotient := a.emitQuotient(rest, a.emitResult("ld.param.u64", fmt.Sprintf("[%s+%d]", dim, 8*Dims)))
+		step(a.emitResult("sub.u32", rest, a.emitResult("mul.lo.u32", quotient, size)))
 		a.set(rest, "mov.u32", quotient)
 		a.set(left, "sub.u32", left, "1")
 		a.set(dim, "add.u64", dim, "8")
@@ -169,47 +169,48 @@ func (a *asm) offsets(w int, i string, addresses []string) {
 	step(rest)
 }
 
-// dense generates the entry point for contiguous operands, with a vector of elements per thread.
-func (e each) dense(vector int) *asm {
-	a, n, place, bases, extra := e.begin("dense")
-	first := a.do("shl.b32", a.thread(), fmt.Sprint(vector/2))
-	a.only(a.do("setp.lt.u32", first, n))
-	all := a.do("setp.le.u32", a.do("add.u32", first, fmt.Sprint(vector)), n)
-	a.unless(all, func() {
-		a.loop(first, n, "1", func(i string) {
-			e.apply(a, e.addresses(a, bases, i), a.do("add.u64", place, a.do("cvt.u64.u32", i)), extra)
+// denseEntry generates the entry point for contiguous operands, with a vector of elements per
+// thread.
+func (e each) denseEntry(vector int) *asm {
+	a, n, place, bases, extra := e.beginEntry("dense")
+	first := a.emitResult("shl.b32", a.threadIndex(), fmt.Sprint(vector/2))
+	a.returnUnless(a.emitResult("setp.lt.u32", first, n))
+	all := a.emitResult("setp.le.u32", a.emitResult("add.u32", first, fmt.Sprint(vector)), n)
+	a.emitUnless(all, func() {
+		a.emitLoop(first, n, "1", func(i string) {
+			e.applyElement(a, e.elementAddresses(a, bases, i), a.emitResult("add.u64", place, a.emitResult("cvt.u64.u32", i)), extra)
 		})
 		a.emit("ret")
 	})
-	at := e.addresses(a, bases, first)
-	e.applyAll(a, vector, at, nil, a.do("add.u64", place, a.do("cvt.u64.u32", first)), extra)
+	at := e.elementAddresses(a, bases, first)
+	e.applyAll(a, vector, at, nil, a.emitResult("add.u64", place, a.emitResult("cvt.u64.u32", first)), extra)
 	return a
 }
 
-// inner generates the entry point with a vector of elements per thread along the innermost
+// innerEntry generates the entry point with a vector of elements per thread along the innermost
 // dimension. Each operand must be contiguous there, or have stride 0. The layout and the number of
 // elements count vectors.
-func (e each) inner(vector int) *asm {
-	a, n, place, bases, extra := e.begin("inner")
-	i := a.thread()
-	a.only(a.do("setp.lt.u32", i, n))
-	memory := e.memory()
-	layout := a.arg(layoutWords(len(memory)))
+func (e each) innerEntry(vector int) *asm {
+	a, n, place, bases, extra := e.beginEntry("inner")
+	i := a.threadIndex()
+	a.returnUnless(a.emitResult("setp.lt.u32", i, n))
+	memory := e.memoryOperands()
+	layout := a.reserveArgs(layoutWords(len(memory)))
 	at, one := append([]string{}, bases...), make([]string, len(bases))
 	for m, k := range memory {
-		at[k] = a.do("mov.u64", bases[k])
+		at[k] = a.emitResult("mov.u64", bases[k])
 		if e.operands[k].mode&(reads|points) != 0 {
-			one[k] = a.do("setp.eq.u64", a.word("u64", layout+layoutWords(m)), "0")
+			one[k] = a.emitResult("setp.eq.u64", a.loadWord("u64", layout+layoutWords(m)), "0")
 		}
 	}
-	a.offsets(layout, i, pick(at, memory))
-	first := a.do("mad.wide.u32", i, fmt.Sprint(vector), place)
+	a.advanceAddresses(layout, i, selectStrings(at, memory))
+	first := a.emitResult("mad.wide.u32", i, fmt.Sprint(vector), place)
 	e.applyAll(a, vector, at, one, first, extra)
 	return a
 }
 
-// memory returns the indices of the operands in memory.
-func (e each) memory() (which []int) {
+// memoryOperands returns the indices of the operands in memory.
+func (e each) memoryOperands() (which []int) {
 	for k, o := range e.operands {
 		if o.mode&inNumber == 0 {
 			which = append(which, k)
@@ -239,7 +240,7 @@ func (e each) applyAll(a *asm, vector int, at, one []string, place string, extra
 		results = e.neighbours(a, x, place, extra)
 	} else {
 		for i := range x {
-			results = append(results, e.body(a, x[i], a.do("add.u64", place, fmt.Sprint(i)), extra))
+			results = append(results, e.body(a, x[i], a.emitResult("add.u64", place, fmt.Sprint(i)), extra))
 		}
 	}
 	done := 0
@@ -250,13 +251,13 @@ func (e each) applyAll(a *asm, vector int, at, one []string, place string, extra
 		var values []string
 		for i := range results {
 			if v := results[i][done]; o.mode&writes != 0 {
-				values = append(values, a.narrow(o.kind, v))
+				values = append(values, a.toStored(o.kind, v))
 			} else {
-				a.addAtomically(o.kind, a.do("add.u64", at[k], fmt.Sprint(i*o.kind.Size())), v)
+				a.addAtomically(o.kind, a.emitResult("add.u64", at[k], fmt.Sprint(i*o.kind.Size())), v)
 			}
 		}
 		if o.mode&writes != 0 {
-			a.emit("st.global.v%d.%s [%s], {%s}", vector, o.kind.stored(), at[k], strings.Join(values, ", "))
+			a.emit("st.global.v%d.%s [%s], {%s}", vector, o.kind.storageType(), at[k], strings.Join(values, ", "))
 		}
 		done++
 	}
@@ -264,24 +265,24 @@ func (e each) applyAll(a *asm, vector int, at, one []string, place string, extra
 
 // loadAll loads a vector of elements, or broadcasts one element, and converts them to their class.
 func (e each) loadAll(a *asm, vector int, t Type, at string, k int, one []string) []string {
-	values, size := make([]string, vector), resultSize("ld.global."+string(t.stored()))
+	values, size := make([]string, vector), resultSize("ld.global."+string(t.storageType()))
 	for i := range values {
-		values[i] = a.reg(size)
+		values[i] = a.newRegister(size)
 	}
-	all := func() { a.emit("ld.global.v%d.%s {%s}, [%s]", vector, t.stored(), strings.Join(values, ", "), at) }
+	all := func() { a.emit("ld.global.v%d.%s {%s}, [%s]", vector, t.storageType(), strings.Join(values, ", "), at) }
 	if one == nil || one[k] == "" {
 		all()
 	} else {
-		a.unless(one[k], all)
-		a.when(one[k], func() {
-			a.set(values[0], "ld.global."+string(t.stored()), "["+at+"]")
+		a.emitUnless(one[k], all)
+		a.emitIf(one[k], func() {
+			a.set(values[0], "ld.global."+string(t.storageType()), "["+at+"]")
 			for _, v := range values[1:] {
 				a.set(v, fmt.Sprintf("mov.b%d", 8*size), values[0])
 			}
 		})
 	}
 	for i, v := range values {
-		values[i] = a.widen(t, v)
+		values[i] = a.toClass(t, v)
 	}
 	return values
 }
@@ -289,23 +290,24 @@ func (e each) loadAll(a *asm, vector int, t Type, at string, k int, one []string
 // pointAll returns the addresses of a vector of elements, or repeats the address of the broadcast
 // one.
 func (e each) pointAll(a *asm, vector int, t Type, at string, k int, one []string) []string {
-	values, step := []string{at}, a.do("mov.u64", fmt.Sprint(t.Size()))
+	values, step := []string{at}, a.emitResult("mov.u64", fmt.Sprint(t.Size()))
 	if one != nil && one[k] != "" {
-		step = a.do("selp.u64", "0", step, one[k])
+		step = a.emitResult("selp.u64", "0", step, one[k])
 	}
 	for i := range vector - 1 {
-		values = append(values, a.do("add.u64", values[i], step))
+		values = append(values, a.emitResult("add.u64", values[i], step))
 	}
 	return values
 }
 
-// addresses returns the addresses of element i of all operands. Numbers are returned unchanged.
-func (e each) addresses(a *asm, bases []string, i string) (at []string) {
+// elementAddresses returns the addresses of element i of all operands. Numbers are returned
+// unchanged.
+func (e each) elementAddresses(a *asm, bases []string, i string) (at []string) {
 	for k, o := range e.operands {
 		if o.mode&inNumber != 0 {
 			at = append(at, bases[k])
 		} else {
-			at = append(at, a.at(bases[k], i, o.kind.Size()))
+			at = append(at, a.elementAddress(bases[k], i, o.kind.Size()))
 		}
 	}
 	return at

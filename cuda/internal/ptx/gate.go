@@ -19,45 +19,47 @@ func function(a *asm, t Type, name string, x string) string {
 
 // normal returns the cumulative distribution function of the standard normal distribution.
 func normal(a *asm, t Type, x string) string {
-	e := function(a, t, "Erf", a.do(op("mul", t), x, number(t, math.Sqrt2/2)))
-	half := number(t, .5)
-	return a.do(op("fma", t), e, half, half)
+	e := function(a, t, "Erf", a.emitResult(op("mul", t), x, formatConst(t, math.Sqrt2/2)))
+	half := formatConst(t, .5)
+	return a.emitResult(op("fma", t), e, half, half)
 }
 
-func gelu(a *asm, t Type, x ...string) string { return a.do(op("mul", t), x[0], normal(a, t, x[0])) }
+func gelu(a *asm, t Type, x ...string) string {
+	return a.emitResult(op("mul", t), x[0], normal(a, t, x[0]))
+}
 
 // geluGradient takes x and dy.
 func geluGradient(a *asm, t Type, x ...string) string {
-	squares := a.do(op("mul", t), x[0], x[0])
-	density := function(a, t, "Exp", a.do(op("mul", t), squares, number(t, -.5)))
-	density = a.do(op("mul", t), density, number(t, 1/math.Sqrt(2*math.Pi)))
-	slope := a.do(op("fma", t), density, x[0], normal(a, t, x[0]))
-	return a.do(op("mul", t), slope, x[1])
+	squares := a.emitResult(op("mul", t), x[0], x[0])
+	density := function(a, t, "Exp", a.emitResult(op("mul", t), squares, formatConst(t, -.5)))
+	density = a.emitResult(op("mul", t), density, formatConst(t, 1/math.Sqrt(2*math.Pi)))
+	slope := a.emitResult(op("fma", t), density, x[0], normal(a, t, x[0]))
+	return a.emitResult(op("mul", t), slope, x[1])
 }
 
 // open returns the sigmoid of x·(a + b·x²), and x².
 func open(a *asm, t Type, x, first, third string) (sigmoid, squares string) {
-	squares = a.do(op("mul", t), x, x)
-	inner := a.do(op("mul", t), a.do(op("fma", t), squares, third, first), x)
+	squares = a.emitResult(op("mul", t), x, x)
+	inner := a.emitResult(op("mul", t), a.emitResult(op("fma", t), squares, third, first), x)
 	return function(a, t, "Sigmoid", inner), squares
 }
 
 // gated takes x and the numbers a and b.
 func gated(a *asm, t Type, x ...string) string {
 	s, _ := open(a, t, x[0], x[1], x[2])
-	return a.do(op("mul", t), x[0], s)
+	return a.emitResult(op("mul", t), x[0], s)
 }
 
 // gatedGradient takes x, dy and the numbers a and b. It returns dy·(s + x·s·(1-s)·(a + 3b·x²)) for
 // the sigmoid s.
 func gatedGradient(a *asm, t Type, x ...string) string {
 	s, squares := open(a, t, x[0], x[2], x[3])
-	slope := a.do(op("fma", t), a.do(op("mul", t), squares, number(t, 3)), x[3], x[2])
-	rest := a.do(op("mul", t), a.do(op("mul", t), a.do(op("sub", t), number(t, 1), s), s), x[0])
-	return a.do(op("mul", t), a.do(op("fma", t), slope, rest, s), x[1])
+	slope := a.emitResult(op("fma", t), a.emitResult(op("mul", t), squares, formatConst(t, 3)), x[3], x[2])
+	rest := a.emitResult(op("mul", t), a.emitResult(op("mul", t), a.emitResult(op("sub", t), formatConst(t, 1), s), s), x[0])
+	return a.emitResult(op("mul", t), a.emitResult(op("fma", t), slope, rest, s), x[1])
 }
 
 // reluGradient takes y and dy. It returns 0 if y ≤ 0, and dy otherwise, including for a NaN in y.
 func reluGradient(a *asm, t Type, x ...string) string {
-	return a.do("selp."+string(t), number(t, 0), x[1], a.do("setp.le."+string(t), x[0], number(t, 0)))
+	return a.emitResult("selp."+string(t), formatConst(t, 0), x[1], a.emitResult("setp.le."+string(t), x[0], formatConst(t, 0)))
 }

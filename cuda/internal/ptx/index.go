@@ -8,18 +8,18 @@ import "fmt"
 func Outside() Kernel {
 	return each{name: "Outside", operands: []access{{Int64, reads}}, extra: 3,
 		body: func(a *asm, x []string, _ string, extra int) []string {
-			low := a.do("setp.lt.s64", x[0], a.word("s64", extra))
-			out := a.do("or.pred", low, a.do("setp.ge.s64", x[0], a.word("s64", extra+1)))
-			a.report(out, x[0], a.word("u64", extra+2))
+			low := a.emitResult("setp.lt.s64", x[0], a.loadWord("s64", extra))
+			out := a.emitResult("or.pred", low, a.emitResult("setp.ge.s64", x[0], a.loadWord("s64", extra+1)))
+			a.storeReport(out, x[0], a.loadWord("u64", extra+2))
 			return nil
 		}}.kernel()
 }
 
-// report stores v, followed by 1, if the predicate is true.
-func (a *asm) report(p, v, to string) {
-	a.when(p, func() {
+// storeReport stores v, followed by 1, if the predicate is true.
+func (a *asm) storeReport(p, v, to string) {
+	a.emitIf(p, func() {
 		a.emit("st.global.u64 [%s], %s", to, v)
-		a.emit("st.global.u64 [%s+8], %s", to, a.do("mov.u64", "1"))
+		a.emit("st.global.u64 [%s+8], %s", to, a.emitResult("mov.u64", "1"))
 	})
 }
 
@@ -30,9 +30,9 @@ func (a *asm) report(p, v, to string) {
 func Gather(t Type) Kernel {
 	return each{name: "Gather", operands: []access{{t, writes}, {Int64, reads}, {t, points}}, extra: 3,
 		body: func(a *asm, x []string, _ string, extra int) []string {
-			at, stray := a.indexed(x[2], x[1], extra)
-			to := a.word("u64", extra+2)
-			a.report(a.do("and.pred", stray, a.do("setp.ne.u64", to, "0")), x[1], to)
+			at, stray := a.indexedAddress(x[2], x[1], extra)
+			to := a.loadWord("u64", extra+2)
+			a.storeReport(a.emitResult("and.pred", stray, a.emitResult("setp.ne.u64", to, "0")), x[1], to)
 			return []string{a.load(t, at)}
 		}}.kernel()
 }
@@ -46,8 +46,8 @@ func Scatter(t Type, add bool) Kernel {
 		e.name = "ScatterAdd"
 	}
 	e.body = func(a *asm, x []string, _ string, extra int) []string {
-		if at, _ := a.indexed(x[0], x[1], extra); add {
-			a.accumulate(t, at, x[2])
+		if at, _ := a.indexedAddress(x[0], x[1], extra); add {
+			a.addAtomic(t, at, x[2])
 		} else {
 			a.store(t, at, x[2])
 		}
@@ -56,22 +56,22 @@ func Scatter(t Type, add bool) Kernel {
 	return e.kernel()
 }
 
-// indexed returns the address selected by an index; negative indices count from the end. If the
-// index is out of range, stray is true and the address is clamped, so a process that concurrently
-// modifies indices cannot cause an access outside of the memory.
-func (a *asm) indexed(base, index string, extra int) (at, stray string) {
-	size := a.word("s64", extra+1)
-	end := a.do("add.s64", index, size)
-	index = a.do("selp.s64", end, index, a.do("setp.lt.s64", index, "0"))
-	inside := a.do("min.u64", index, a.do("sub.s64", size, "1"))
-	return a.do("mad.lo.s64", inside, a.word("s64", extra), base), a.do("setp.ne.u64", inside, index)
+// indexedAddress returns the address selected by an index; negative indices count from the end. If
+// the index is out of range, stray is true and the address is clamped, so a process that
+// concurrently modifies indices cannot cause an access outside of the memory.
+func (a *asm) indexedAddress(base, index string, extra int) (at, stray string) {
+	size := a.loadWord("s64", extra+1)
+	end := a.emitResult("add.s64", index, size)
+	index = a.emitResult("selp.s64", end, index, a.emitResult("setp.lt.s64", index, "0"))
+	inside := a.emitResult("min.u64", index, a.emitResult("sub.s64", size, "1"))
+	return a.emitResult("mad.lo.s64", inside, a.loadWord("s64", extra), base), a.emitResult("setp.ne.u64", inside, index)
 }
 
-// accumulate adds atomically, including types without such an instruction: Bool addition is or,
+// addAtomic adds atomically, including types without such an instruction: Bool addition is or,
 // which is a store, and narrow numbers use a compare-and-swap loop on their 4-byte word.
-func (a *asm) accumulate(t Type, address, v string) {
+func (a *asm) addAtomic(t Type, address, v string) {
 	if t == Bool {
-		a.unless(a.do("setp.eq.s64", v, "0"), func() { a.store(t, address, v) })
+		a.emitUnless(a.emitResult("setp.eq.s64", v, "0"), func() { a.store(t, address, v) })
 		return
 	}
 	if t.Size() >= 4 {
@@ -79,29 +79,29 @@ func (a *asm) accumulate(t Type, address, v string) {
 		return
 	}
 	width := 8 * t.Size()
-	word := a.do("and.b64", address, "0xfffffffffffffffc")
-	shift := a.do("shl.b32", a.do("cvt.u32.u64", a.do("and.b64", address, "3")), "3")
-	mask := a.do("shl.b32", fmt.Sprint(1<<width-1), shift)
-	rest := a.do("not.b32", mask)
-	seen, old, again := a.do("ld.global.u32", "["+word+"]"), a.reg(4), a.do("setp.eq.u32", "0", "0")
-	a.while(func() string { return again }, func() {
+	word := a.emitResult("and.b64", address, "0xfffffffffffffffc")
+	shift := a.emitResult("shl.b32", a.emitResult("cvt.u32.u64", a.emitResult("and.b64", address, "3")), "3")
+	mask := a.emitResult("shl.b32", fmt.Sprint(1<<width-1), shift)
+	rest := a.emitResult("not.b32", mask)
+	seen, old, again := a.emitResult("ld.global.u32", "["+word+"]"), a.newRegister(4), a.emitResult("setp.eq.u32", "0", "0")
+	a.emitWhile(func() string { return again }, func() {
 		a.set(old, "mov.u32", seen)
-		own := a.do("shr.u32", old, shift)
+		own := a.emitResult("shr.u32", old, shift)
 		switch {
 		case width == 16:
-			own = a.do("cvt.u16.u32", own)
+			own = a.emitResult("cvt.u16.u32", own)
 		case t == Int8:
-			own = a.do("cvt.s32.s8", own)
+			own = a.emitResult("cvt.s32.s8", own)
 		default:
-			own = a.do("and.b32", own, "255")
+			own = a.emitResult("and.b32", own, "255")
 		}
-		sum := a.narrow(t, a.do(op("add", t.class()), a.widen(t, own), v))
+		sum := a.toStored(t, a.emitResult(op("add", t.computeType()), a.toClass(t, own), v))
 		if width == 16 {
-			sum = a.do("cvt.u32.u16", sum)
+			sum = a.emitResult("cvt.u32.u16", sum)
 		}
-		sum = a.do("and.b32", a.do("shl.b32", sum, shift), mask)
+		sum = a.emitResult("and.b32", a.emitResult("shl.b32", sum, shift), mask)
 		a.set(seen, "atom.relaxed.sys.global.cas.b32", "["+word+"]", old,
-			a.do("or.b32", a.do("and.b32", old, rest), sum))
+			a.emitResult("or.b32", a.emitResult("and.b32", old, rest), sum))
 		a.set(again, "setp.ne.u32", seen, old)
 	})
 }

@@ -13,65 +13,69 @@ import (
 var inFloat32 = map[string]opFunc{
 	"Exp": exp32, "Sigmoid": sigmoid32, "Tanh": tanh32, "Erf": erf32,
 	"Expm1": expm1of32, "Log": log32, "Log1p": log1pOf32, "Sin": sine32(0), "Cos": sine32(1),
-	"Rsqrt": func(a *asm, t Type, x ...string) string { return a.do("rcp.rn.f32", a.do("sqrt.rn.f32", x[0])) },
+	"Rsqrt": func(a *asm, t Type, x ...string) string {
+		return a.emitResult("rcp.rn.f32", a.emitResult("sqrt.rn.f32", x[0]))
+	},
 }
 
 // f formats a float32 constant.
-func f(v float64) string { return number(Float32, v) }
+func f(v float64) string { return formatConst(Float32, v) }
 
 // horner32 is horner in float32.
 func (a *asm) horner32(x string, coefficients []float64) string {
 	n := len(coefficients) - 1
-	y := a.do("mov.f32", f(coefficients[n]))
+	y := a.emitResult("mov.f32", f(coefficients[n]))
 	for i := n - 1; i >= 0; i-- {
-		y = a.do("fma.rn.f32", y, x, f(coefficients[i]))
+		y = a.emitResult("fma.rn.f32", y, x, f(coefficients[i]))
 	}
 	return y
 }
 
-func (a *asm) nanOf32(x, v string) string { return a.do("selp.f32", x, v, a.do("setp.nan.f32", x, x)) }
+func (a *asm) nanOf32(x, v string) string {
+	return a.emitResult("selp.f32", x, v, a.emitResult("setp.nan.f32", x, x))
+}
 
 // signOf32 returns v with the sign of x.
 func (a *asm) signOf32(x, v string) string {
-	sign := a.do("and.b32", x, "0x80000000")
-	return a.do("or.b32", a.do("and.b32", v, "0x7fffffff"), sign)
+	sign := a.emitResult("and.b32", x, "0x80000000")
+	return a.emitResult("or.b32", a.emitResult("and.b32", v, "0x7fffffff"), sign)
 }
 
 // exp32 computes 2 to the power of x·log₂e, with an instruction that has an error of about 2⁻²². It
 // then corrects the rounding error of the product.
 func exp32(a *asm, t Type, x ...string) string {
-	v := a.do("max.f32", a.do("min.f32", x[0], f(100)), f(-110))
+	v := a.emitResult("max.f32", a.emitResult("min.f32", x[0], f(100)), f(-110))
 	high := float64(float32(math.Log2E))
-	power := a.do("mul.rn.f32", v, f(high))
-	lost := a.do("fma.rn.f32", v, f(high), a.do("neg.f32", power))
-	lost = a.do("fma.rn.f32", v, f(math.Log2E-high), lost)
-	y := a.do("mul.rn.f32", a.do("ex2.approx.f32", power), a.do("fma.rn.f32", lost, f(math.Ln2), f(1)))
+	power := a.emitResult("mul.rn.f32", v, f(high))
+	lost := a.emitResult("fma.rn.f32", v, f(high), a.emitResult("neg.f32", power))
+	lost = a.emitResult("fma.rn.f32", v, f(math.Log2E-high), lost)
+	y := a.emitResult("mul.rn.f32", a.emitResult("ex2.approx.f32", power), a.emitResult("fma.rn.f32", lost, f(math.Ln2), f(1)))
 	return a.nanOf32(x[0], y)
 }
 
 // sigmoid32 computes e/(1+e) for e = eˣ if x is negative, which keeps the precision of tiny
 // results.
 func sigmoid32(a *asm, t Type, x ...string) string {
-	e := exp32(a, t, a.do("neg.f32", a.do("abs.f32", x[0])))
-	above := a.do("selp.f32", f(1), e, a.do("setp.ge.f32", x[0], f(0)))
-	return a.do("div.rn.f32", above, a.do("add.rn.f32", e, f(1)))
+	e := exp32(a, t, a.emitResult("neg.f32", a.emitResult("abs.f32", x[0])))
+	above := a.emitResult("selp.f32", f(1), e, a.emitResult("setp.ge.f32", x[0], f(0)))
+	return a.emitResult("div.rn.f32", above, a.emitResult("add.rn.f32", e, f(1)))
 }
 
 // tanh32 uses x + x³·p(x²) near 0.
 func tanh32(a *asm, t Type, x ...string) string {
 	const near = .625
-	z := a.do("mul.rn.f32", x[0], x[0])
+	z := a.emitResult("mul.rn.f32", x[0], x[0])
 	tail := polynomial(6, 0, near*near, func(z float64) float64 {
 		if z < 1e-3 {
 			return -1./3 + z*2/15 - z*z*17/315
 		}
 		return (math.Tanh(math.Sqrt(z))/math.Sqrt(z) - 1) / z
 	})
-	low := a.do("fma.rn.f32", a.do("mul.rn.f32", z, a.horner32(z, tail)), x[0], x[0])
-	size := a.do("min.f32", a.do("abs.f32", x[0]), f(20))
-	e := exp32(a, t, a.do("add.rn.f32", size, size))
-	high := a.do("sub.rn.f32", f(1), a.do("div.rn.f32", f(2), a.do("add.rn.f32", e, f(1))))
-	y := a.do("selp.f32", low, high, a.do("setp.lt.f32", size, f(near)))
+	low := a.emitResult("fma.rn.f32", a.emitResult("mul.rn.f32", z, a.horner32(z, tail)), x[0], x[0])
+	size := a.emitResult("min.f32", a.emitResult("abs.f32", x[0]), f(20))
+	e := exp32(a, t, a.emitResult("add.rn.f32", size, size))
+	high := a.emitResult("sub.rn.f32", f(1), a.emitResult("div.rn.f32", f(2), a.emitResult("add.rn.f32", e, f(1))))
+	y := a.emitResult("selp.f32", low, high, a.emitResult("setp.lt.f32", size, f(near)))
 	return a.nanOf32(x[0], a.signOf32(x[0], y)) // including a zero's sign
 }
 
@@ -79,45 +83,45 @@ func tanh32(a *asm, t Type, x ...string) string {
 // the difference of erf(4) from 1 is less than the precision.
 func erf32(a *asm, t Type, x ...string) string {
 	const near, end = 1, 4
-	z := a.do("mul.rn.f32", x[0], x[0])
-	low := a.do("mul.rn.f32", x[0], a.horner32(z, polynomial(7, 0, near, func(z float64) float64 {
+	z := a.emitResult("mul.rn.f32", x[0], x[0])
+	low := a.emitResult("mul.rn.f32", x[0], a.horner32(z, polynomial(7, 0, near, func(z float64) float64 {
 		if z < 1e-9 {
 			return 2 / math.SqrtPi
 		}
 		return math.Erf(math.Sqrt(z)) / math.Sqrt(z)
 	})))
-	size := a.do("min.f32", a.do("abs.f32", x[0]), f(end))
+	size := a.emitResult("min.f32", a.emitResult("abs.f32", x[0]), f(end))
 	// polynomials are more precise for arguments between -1 and 1
 	const middle, wide = (end + near) / 2., (end - near) / 2.
-	u := a.do("mul.rn.f32", a.do("sub.rn.f32", size, f(middle)), f(1/wide))
+	u := a.emitResult("mul.rn.f32", a.emitResult("sub.rn.f32", size, f(middle)), f(1/wide))
 	missing := a.horner32(u, polynomial(9, -1, 1, func(u float64) float64 {
 		return math.Log(math.Erfc(u*wide + middle))
 	}))
-	high := a.do("sub.rn.f32", f(1), exp32(a, t, missing))
-	y := a.do("selp.f32", low, a.signOf32(x[0], high), a.do("setp.lt.f32", size, f(near)))
+	high := a.emitResult("sub.rn.f32", f(1), exp32(a, t, missing))
+	y := a.emitResult("selp.f32", low, a.signOf32(x[0], high), a.emitResult("setp.lt.f32", size, f(near)))
 	return a.nanOf32(x[0], y)
 }
 
 // expm1of32 uses x·p(x) for |x| < 1.
 func expm1of32(a *asm, t Type, x ...string) string {
-	near := a.do("mul.rn.f32", x[0], a.horner32(x[0], polynomial(9, -1, 1, func(x float64) float64 {
+	near := a.emitResult("mul.rn.f32", x[0], a.horner32(x[0], polynomial(9, -1, 1, func(x float64) float64 {
 		if x == 0 {
 			return 1
 		}
 		return math.Expm1(x) / x
 	})))
-	far := a.do("sub.rn.f32", exp32(a, t, x[0]), f(1))
-	return a.do("selp.f32", near, far, a.do("setp.lt.f32", a.do("abs.f32", x[0]), f(1)))
+	far := a.emitResult("sub.rn.f32", exp32(a, t, x[0]), f(1))
+	return a.emitResult("selp.f32", near, far, a.emitResult("setp.lt.f32", a.emitResult("abs.f32", x[0]), f(1)))
 }
 
 // log32 is logOfNormal32 for all numbers. It scales subnormal numbers first.
 func log32(a *asm, t Type, x ...string) string {
-	tiny := a.do("setp.lt.f32", x[0], f(0x1p-126))
-	y := a.logOfNormal32(a.do("selp.f32", a.do("mul.rn.f32", x[0], f(0x1p24)), x[0], tiny))
-	y = a.do("selp.f32", a.do("sub.rn.f32", y, f(24*math.Ln2)), y, tiny)
-	y = a.do("selp.f32", x[0], y, a.do("setp.equ.f32", x[0], f(math.Inf(1)))) // +Inf or NaN
-	y = a.do("selp.f32", f(math.Inf(-1)), y, a.do("setp.eq.f32", x[0], f(0)))
-	return a.do("selp.f32", f(math.NaN()), y, a.do("setp.lt.f32", x[0], f(0)))
+	tiny := a.emitResult("setp.lt.f32", x[0], f(0x1p-126))
+	y := a.logOfNormal32(a.emitResult("selp.f32", a.emitResult("mul.rn.f32", x[0], f(0x1p24)), x[0], tiny))
+	y = a.emitResult("selp.f32", a.emitResult("sub.rn.f32", y, f(24*math.Ln2)), y, tiny)
+	y = a.emitResult("selp.f32", x[0], y, a.emitResult("setp.equ.f32", x[0], f(math.Inf(1)))) // +Inf or NaN
+	y = a.emitResult("selp.f32", f(math.Inf(-1)), y, a.emitResult("setp.eq.f32", x[0], f(0)))
+	return a.emitResult("selp.f32", f(math.NaN()), y, a.emitResult("setp.lt.f32", x[0], f(0)))
 }
 
 // logOfNormal32 separates the exponent. For the remaining factor, between √½ and √2, it uses a
@@ -125,30 +129,30 @@ func log32(a *asm, t Type, x ...string) string {
 // be positive and normal.
 func (a *asm) logOfNormal32(x string) string {
 	const high, low = 0x1.63p-1, math.Ln2 - 0x1.63p-1
-	rest := a.do("sub.u32", x, fmt.Sprint(math.Float32bits(math.Sqrt2/2)))
-	e := a.do("shr.s32", rest, "23")
-	m := a.do("sub.u32", x, a.do("shl.b32", e, "23"))
-	k, v := a.do("cvt.rn.f32.s32", e), a.do("sub.rn.f32", m, f(1))
+	rest := a.emitResult("sub.u32", x, fmt.Sprint(math.Float32bits(math.Sqrt2/2)))
+	e := a.emitResult("shr.s32", rest, "23")
+	m := a.emitResult("sub.u32", x, a.emitResult("shl.b32", e, "23"))
+	k, v := a.emitResult("cvt.rn.f32.s32", e), a.emitResult("sub.rn.f32", m, f(1))
 	tail := a.horner32(v, polynomial(9, math.Sqrt2/2-1, math.Sqrt2-1, func(v float64) float64 {
 		if math.Abs(v) < 1e-3 {
 			return 1./3 - v/4 + v*v/5
 		}
 		return (math.Log1p(v) - v + v*v/2) / (v * v * v)
 	}))
-	squares := a.do("mul.rn.f32", v, v)
-	y := a.do("fma.rn.f32", a.do("mul.rn.f32", v, squares), tail, a.do("mul.rn.f32", k, f(low)))
-	y = a.do("add.rn.f32", v, a.do("fma.rn.f32", squares, f(-.5), y))
-	return a.do("fma.rn.f32", k, f(high), y)
+	squares := a.emitResult("mul.rn.f32", v, v)
+	y := a.emitResult("fma.rn.f32", a.emitResult("mul.rn.f32", v, squares), tail, a.emitResult("mul.rn.f32", k, f(low)))
+	y = a.emitResult("add.rn.f32", v, a.emitResult("fma.rn.f32", squares, f(-.5), y))
+	return a.emitResult("fma.rn.f32", k, f(high), y)
 }
 
 // log1pOf32 computes log(1+x) and corrects the rounding error of the sum.
 func log1pOf32(a *asm, t Type, x ...string) string {
-	u := a.do("add.rn.f32", x[0], f(1))
-	lost := a.do("sub.rn.f32", a.do("sub.rn.f32", u, f(1)), x[0])
+	u := a.emitResult("add.rn.f32", x[0], f(1))
+	lost := a.emitResult("sub.rn.f32", a.emitResult("sub.rn.f32", u, f(1)), x[0])
 	y := log32(a, t, u)
-	correct := a.do("sub.rn.f32", y, a.do("div.rn.f32", lost, u))
-	y = a.do("selp.f32", correct, y, a.do("setp.lt.f32", a.do("abs.f32", y), f(math.Inf(1))))
-	return a.do("selp.f32", x[0], y, a.do("setp.eq.f32", x[0], f(0))) // including -0
+	correct := a.emitResult("sub.rn.f32", y, a.emitResult("div.rn.f32", lost, u))
+	y = a.emitResult("selp.f32", correct, y, a.emitResult("setp.lt.f32", a.emitResult("abs.f32", y), f(math.Inf(1))))
+	return a.emitResult("selp.f32", x[0], y, a.emitResult("setp.eq.f32", x[0], f(0))) // including -0
 }
 
 // sine32 is sine in float32 for |x| ≤ 10⁵. It subtracts a multiple of π/2 in three parts. Larger
@@ -156,18 +160,18 @@ func log1pOf32(a *asm, t Type, x ...string) string {
 func sine32(more int) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		const far = 1e5
-		k := a.do("cvt.rni.f32.f32", a.do("mul.rn.f32", x[0], f(2/math.Pi)))
+		k := a.emitResult("cvt.rni.f32.f32", a.emitResult("mul.rn.f32", x[0], f(2/math.Pi)))
 		rest, left := x[0], math.Pi/2
 		for range 3 {
 			part := float64(float32(left))
-			rest = a.do("fma.rn.f32", k, f(-part), rest)
+			rest = a.emitResult("fma.rn.f32", k, f(-part), rest)
 			left -= part
 		}
-		quarter := a.do("add.u32", a.do("cvt.rzi.s32.f32", k), fmt.Sprint(more))
+		quarter := a.emitResult("add.u32", a.emitResult("cvt.rzi.s32.f32", k), fmt.Sprint(more))
 		_, s := a.ofQuarters32(rest, quarter)
-		y := a.do("mov.f32", s)
-		a.when(a.do("setp.gt.f32", a.do("abs.f32", x[0]), f(far)), func() {
-			a.set(y, "mov.f32", a.asFloat32(sine(more)(a, Float64, a.do("cvt.f64.f32", x[0]))))
+		y := a.emitResult("mov.f32", s)
+		a.emitIf(a.emitResult("setp.gt.f32", a.emitResult("abs.f32", x[0]), f(far)), func() {
+			a.set(y, "mov.f32", a.asFloat32(sine(more)(a, Float64, a.emitResult("cvt.f64.f32", x[0]))))
 		})
 		return y
 	}
@@ -177,7 +181,7 @@ func sine32(more int) opFunc {
 // be at most π/4 in magnitude.
 func (a *asm) ofQuarters32(rest, quarter string) (co, s string) {
 	const half = math.Pi / 4
-	z := a.do("mul.rn.f32", rest, rest)
+	z := a.emitResult("mul.rn.f32", rest, rest)
 	sines := a.horner32(z, polynomial(4, 0, half*half, func(z float64) float64 {
 		if z < 1e-3 {
 			return -1./6 + z/120 - z*z/5040
@@ -190,14 +194,14 @@ func (a *asm) ofQuarters32(rest, quarter string) (co, s string) {
 		}
 		return (math.Cos(math.Sqrt(z)) - 1 + z/2) / (z * z)
 	}))
-	s = a.do("fma.rn.f32", a.do("mul.rn.f32", rest, z), sines, rest)
-	co = a.do("fma.rn.f32", a.do("mul.rn.f32", z, z), cosines, a.do("fma.rn.f32", z, f(-.5), f(1)))
-	odd := a.do("setp.ne.u32", a.do("and.b32", quarter, "1"), "0")
+	s = a.emitResult("fma.rn.f32", a.emitResult("mul.rn.f32", rest, z), sines, rest)
+	co = a.emitResult("fma.rn.f32", a.emitResult("mul.rn.f32", z, z), cosines, a.emitResult("fma.rn.f32", z, f(-.5), f(1)))
+	odd := a.emitResult("setp.ne.u32", a.emitResult("and.b32", quarter, "1"), "0")
 	turned := func(v, more string) string { // changes the sign in two of the four quadrants
-		at := a.do("add.u32", quarter, more)
-		return a.do("xor.b32", v, a.do("shl.b32", a.do("and.b32", at, "2"), "30"))
+		at := a.emitResult("add.u32", quarter, more)
+		return a.emitResult("xor.b32", v, a.emitResult("shl.b32", a.emitResult("and.b32", at, "2"), "30"))
 	}
-	return turned(a.do("selp.f32", s, co, odd), "1"), turned(a.do("selp.f32", co, s, odd), "0")
+	return turned(a.emitResult("selp.f32", s, co, odd), "1"), turned(a.emitResult("selp.f32", co, s, odd), "0")
 }
 
 // polynomial returns n coefficients, the constant one first, of the polynomial that interpolates f

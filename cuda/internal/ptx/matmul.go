@@ -27,57 +27,57 @@ func MatMul(t Type) (Kernel, bool) {
 type matrix struct{ base, row, column string }
 
 func (a *asm) element(m matrix, i, j string) string {
-	at := a.do("mad.lo.s64", a.do("cvt.u64.u32", i), m.row, m.base)
-	return a.do("mad.lo.s64", a.do("cvt.u64.u32", j), m.column, at)
+	at := a.emitResult("mad.lo.s64", a.emitResult("cvt.u64.u32", i), m.row, m.base)
+	return a.emitResult("mad.lo.s64", a.emitResult("cvt.u64.u32", j), m.column, at)
 }
 
 func matmul(t Type) *asm {
 	a := newAsm("matmul")
-	class, size := t.class(), t.class().Size()
-	rows, columns, depth := a.u32(), a.u32(), a.u32()
-	bases := [3]string{a.u64(), a.u64(), a.u64()}
+	class, size := t.computeType(), t.computeType().Size()
+	rows, columns, depth := a.loadU32(), a.loadU32(), a.loadU32()
+	bases := [3]string{a.loadU64(), a.loadU64(), a.loadU64()}
 	var of [3]matrix
-	batch := a.do("cvt.u64.u32", a.do("mov.u32", "%ctaid.z"))
+	batch := a.emitResult("cvt.u64.u32", a.emitResult("mov.u32", "%ctaid.z"))
 	for i, base := range bases {
-		of[i].base = a.do("mad.lo.s64", batch, a.u64(), base)
-		of[i].row, of[i].column = a.u64(), a.u64()
+		of[i].base = a.emitResult("mad.lo.s64", batch, a.loadU64(), base)
+		of[i].row, of[i].column = a.loadU64(), a.loadU64()
 	}
-	beta := a.word("f64", a.arg(1))
+	beta := a.loadWord("f64", a.reserveArgs(1))
 	fmt.Fprintf(&a.shared, "\t.shared .align 16 .b8 sa[%d];\n\t.shared .align 16 .b8 sb[%[1]d];\n", Tile*tileDepth*size)
-	sa, sb := a.do("mov.u64", "sa"), a.do("mov.u64", "sb")
+	sa, sb := a.emitResult("mov.u64", "sa"), a.emitResult("mov.u64", "sb")
 
-	tid, block := a.do("mov.u32", "%tid.x"), a.do("mov.u32", "%ctaid.x")
-	across := a.do("div.u32", a.do("add.u32", columns, fmt.Sprint(Tile-1)), fmt.Sprint(Tile))
-	down := a.do("div.u32", block, across)
-	top := a.do("mul.lo.u32", down, fmt.Sprint(Tile))
-	left := a.do("mul.lo.u32", a.do("sub.u32", block, a.do("mul.lo.u32", down, across)), fmt.Sprint(Tile))
-	ty := a.do("mul.lo.u32", a.do("shr.u32", tid, "4"), fmt.Sprint(perThread))
-	tx := a.do("mul.lo.u32", a.do("and.b32", tid, "15"), fmt.Sprint(perThread))
+	tid, block := a.emitResult("mov.u32", "%tid.x"), a.emitResult("mov.u32", "%ctaid.x")
+	across := a.emitResult("div.u32", a.emitResult("add.u32", columns, fmt.Sprint(Tile-1)), fmt.Sprint(Tile))
+	down := a.emitResult("div.u32", block, across)
+	top := a.emitResult("mul.lo.u32", down, fmt.Sprint(Tile))
+	left := a.emitResult("mul.lo.u32", a.emitResult("sub.u32", block, a.emitResult("mul.lo.u32", down, across)), fmt.Sprint(Tile))
+	ty := a.emitResult("mul.lo.u32", a.emitResult("shr.u32", tid, "4"), fmt.Sprint(perThread))
+	tx := a.emitResult("mul.lo.u32", a.emitResult("and.b32", tid, "15"), fmt.Sprint(perThread))
 
 	var sums [perThread][perThread]string
 	for i := range sums {
 		for j := range sums[i] {
-			sums[i][j] = a.do("mov."+string(class), number(class, 0))
+			sums[i][j] = a.emitResult("mov."+string(class), formatConst(class, 0))
 		}
 	}
-	a.loop("0", depth, fmt.Sprint(tileDepth), func(from string) {
+	a.emitLoop("0", depth, fmt.Sprint(tileDepth), func(from string) {
 		for e := range loads {
-			n := a.do("add.u32", tid, fmt.Sprint(e*BlockSize))
-			k, i := a.do("and.b32", n, fmt.Sprint(tileDepth-1)), a.do("div.u32", n, fmt.Sprint(tileDepth))
-			a.fetch(t, of[1], a.do("add.u32", top, i), rows, a.do("add.u32", from, k), depth,
-				a.at(sa, a.do("mad.lo.u32", k, fmt.Sprint(Tile), i), size))
-			j := a.do("and.b32", n, fmt.Sprint(Tile-1))
-			k = a.do("div.u32", n, fmt.Sprint(Tile))
-			a.fetch(t, of[2], a.do("add.u32", from, k), depth, a.do("add.u32", left, j), columns,
-				a.at(sb, a.do("mad.lo.u32", k, fmt.Sprint(Tile), j), size))
+			n := a.emitResult("add.u32", tid, fmt.Sprint(e*BlockSize))
+			k, i := a.emitResult("and.b32", n, fmt.Sprint(tileDepth-1)), a.emitResult("div.u32", n, fmt.Sprint(tileDepth))
+			a.fetch(t, of[1], a.emitResult("add.u32", top, i), rows, a.emitResult("add.u32", from, k), depth,
+				a.elementAddress(sa, a.emitResult("mad.lo.u32", k, fmt.Sprint(Tile), i), size))
+			j := a.emitResult("and.b32", n, fmt.Sprint(Tile-1))
+			k = a.emitResult("div.u32", n, fmt.Sprint(Tile))
+			a.fetch(t, of[2], a.emitResult("add.u32", from, k), depth, a.emitResult("add.u32", left, j), columns,
+				a.elementAddress(sb, a.emitResult("mad.lo.u32", k, fmt.Sprint(Tile), j), size))
 		}
 		a.emit("bar.sync 0")
-		pa, pb := a.at(sa, ty, size), a.at(sb, tx, size)
-		a.loop("0", fmt.Sprint(tileDepth), "1", func(string) {
+		pa, pb := a.elementAddress(sa, ty, size), a.elementAddress(sb, tx, size)
+		a.emitLoop("0", fmt.Sprint(tileDepth), "1", func(string) {
 			var x, y [perThread]string
 			for i := range perThread {
-				x[i] = a.do("ld.shared."+string(class), fmt.Sprintf("[%s+%d]", pa, i*size))
-				y[i] = a.do("ld.shared."+string(class), fmt.Sprintf("[%s+%d]", pb, i*size))
+				x[i] = a.emitResult("ld.shared."+string(class), fmt.Sprintf("[%s+%d]", pa, i*size))
+				y[i] = a.emitResult("ld.shared."+string(class), fmt.Sprintf("[%s+%d]", pb, i*size))
 			}
 			for i := range sums {
 				for j := range sums[i] {
@@ -89,15 +89,15 @@ func matmul(t Type) *asm {
 		})
 		a.emit("bar.sync 0")
 	})
-	again := a.do("setp.neu.f64", beta, c(0))
+	again := a.emitResult("setp.neu.f64", beta, c(0))
 	factor := a.cast(class, Float64, beta)
 	for i := range sums {
-		row := a.do("add.u32", a.do("add.u32", top, ty), fmt.Sprint(i))
+		row := a.emitResult("add.u32", a.emitResult("add.u32", top, ty), fmt.Sprint(i))
 		for j := range sums[i] {
-			column := a.do("add.u32", a.do("add.u32", left, tx), fmt.Sprint(j))
-			a.when(a.do("and.pred", a.do("setp.lt.u32", row, rows), a.do("setp.lt.u32", column, columns)), func() {
+			column := a.emitResult("add.u32", a.emitResult("add.u32", left, tx), fmt.Sprint(j))
+			a.emitIf(a.emitResult("and.pred", a.emitResult("setp.lt.u32", row, rows), a.emitResult("setp.lt.u32", column, columns)), func() {
 				at := a.element(of[0], row, column)
-				a.when(again, func() { a.set(sums[i][j], multiplyAdd(class), factor, a.load(t, at), sums[i][j]) })
+				a.emitIf(again, func() { a.set(sums[i][j], multiplyAdd(class), factor, a.load(t, at), sums[i][j]) })
 				a.store(t, at, sums[i][j])
 			})
 		}
@@ -114,9 +114,9 @@ func multiplyAdd(class Type) string {
 
 // fetch copies an element of a matrix to shared memory, or 0 if it is outside of the matrix.
 func (a *asm) fetch(t Type, m matrix, i, rows, j, columns, to string) {
-	class := t.class()
-	v := a.do("mov."+string(class), number(class, 0))
-	a.when(a.do("and.pred", a.do("setp.lt.u32", i, rows), a.do("setp.lt.u32", j, columns)), func() {
+	class := t.computeType()
+	v := a.emitResult("mov."+string(class), formatConst(class, 0))
+	a.emitIf(a.emitResult("and.pred", a.emitResult("setp.lt.u32", i, rows), a.emitResult("setp.lt.u32", j, columns)), func() {
 		a.set(v, "mov."+string(class), a.load(t, a.element(m, i, j)))
 	})
 	a.emit("st.shared.%s [%s], %s", class, to, v)

@@ -40,11 +40,11 @@ type rowAsm struct {
 // kind is unknown, or if t is not a floating-point type.
 func Rows(kind string, t Type, operands int) (Kernel, bool) {
 	of, ok := rows[kind]
-	if !ok || !t.float() {
+	if !ok || !t.isFloat() {
 		return Kernel{}, false
 	}
 	return Kernel{Name: fmt.Sprintf("%s %s of %d", kind, t, operands),
-		entries: func() []*asm { return []*asm{of(t.class()).entry(t, operands)} }}, true
+		entries: func() []*asm { return []*asm{of(t.computeType()).entry(t, operands)} }}, true
 }
 
 // NLLGradient returns the kernel of the gradient of NLL. The operands are the output, the targets
@@ -53,12 +53,12 @@ func Rows(kind string, t Type, operands int) (Kernel, bool) {
 func NLLGradient(t Type) (Kernel, bool) {
 	e := each{name: "NLLGradient", operands: []access{{t, writes}, {Int64, reads}, {t, reads}}, extra: 2}
 	e.body = func(a *asm, x []string, place string, extra int) []string {
-		class := t.class()
-		v := a.do(op("mul", class), a.cast(class, Float64, a.word("f64", extra+1)), x[2])
-		own := a.do("setp.eq.u64", a.do("rem.u64", place, a.word("u64", extra)), x[1])
-		return []string{a.do("selp."+string(class), v, number(class, 0), own)}
+		class := t.computeType()
+		v := a.emitResult(op("mul", class), a.cast(class, Float64, a.loadWord("f64", extra+1)), x[2])
+		own := a.emitResult("setp.eq.u64", a.emitResult("rem.u64", place, a.loadWord("u64", extra)), x[1])
+		return []string{a.emitResult("selp."+string(class), v, formatConst(class, 0), own)}
 	}
-	return e.kernel(), t.float()
+	return e.kernel(), t.isFloat()
 }
 
 // rows maps each kind to a function that returns the operation for a class of elements.
@@ -80,125 +80,126 @@ func (a *asm) exponential(class Type, x string) string {
 	return exp(a, class, x)
 }
 
-// summing returns a rowSum that adds in float64.
-func summing(taken func(r *rowAsm) func(i string) string) rowSum {
-	return rowSum{reducer: folding(Float64, 0, simple("add")), taken: taken}
+// sumReducer returns a rowSum that adds in float64.
+func sumReducer(taken func(r *rowAsm) func(i string) string) rowSum {
+	return rowSum{reducer: foldReducer(Float64, 0, singleInstruction("add")), taken: taken}
 }
 
-// elements returns the sum of an operand's elements.
-func elements(operand int) rowSum {
-	return summing(func(r *rowAsm) func(i string) string {
-		return func(i string) string { return r.element(operand, i) }
+// elementSum returns the sum of an operand's elements.
+func elementSum(operand int) rowSum {
+	return sumReducer(func(r *rowAsm) func(i string) string {
+		return func(i string) string { return r.loadElement(operand, i) }
 	})
 }
 
-// above returns the sums of a softmax: the maximum of the elements that are numbers, and the sum of
-// e^(x-maximum). The second is NaN if an element is NaN or the maximum is infinite.
-func above(class Type) []rowSum {
-	powers := summing(func(r *rowAsm) func(i string) string {
+// softmaxSums returns the sums of a softmax: the maximum of the elements that are numbers, and the
+// sum of e^(x-maximum). The second is NaN if an element is NaN or the maximum is infinite.
+func softmaxSums(class Type) []rowSum {
+	powers := sumReducer(func(r *rowAsm) func(i string) string {
 		return func(i string) string { return r.fromTop(class, i) }
 	})
 	powers.few = class == Float32
-	return []rowSum{{reducer: folding(class, math.Inf(-1), simple("max")),
+	return []rowSum{{reducer: foldReducer(class, math.Inf(-1), singleInstruction("max")),
 		taken: func(r *rowAsm) func(i string) string {
-			return func(i string) string { return r.own(0, i) }
+			return func(i string) string { return r.loadElementInClass(0, i) }
 		}}, powers}
 }
 
 // fromTop returns e^(x-maximum) for element i.
 func (r *rowAsm) fromTop(class Type, i string) string {
-	return r.exponential(class, r.do(op("sub", class), r.own(0, i), r.known[0]))
+	return r.exponential(class, r.emitResult(op("sub", class), r.loadElementInClass(0, i), r.known[0]))
 }
 
 func softmax(class Type) rowwise {
-	return rowwise{sums: above(class), write: func(r *rowAsm) func(i string) string {
-		share := r.cast(class, Float64, r.do("rcp.rn.f64", r.known[1]))
-		return func(i string) string { return r.do(op("mul", class), r.fromTop(class, i), share) }
+	return rowwise{sums: softmaxSums(class), write: func(r *rowAsm) func(i string) string {
+		share := r.cast(class, Float64, r.emitResult("rcp.rn.f64", r.known[1]))
+		return func(i string) string { return r.emitResult(op("mul", class), r.fromTop(class, i), share) }
 	}}
 }
 
 func softmaxGradient(class Type) rowwise {
 	return rowwise{
-		sums: []rowSum{summing(func(r *rowAsm) func(i string) string {
-			return func(i string) string { return r.do("mul.rn.f64", r.element(0, i), r.element(1, i)) }
+		sums: []rowSum{sumReducer(func(r *rowAsm) func(i string) string {
+			return func(i string) string { return r.emitResult("mul.rn.f64", r.loadElement(0, i), r.loadElement(1, i)) }
 		})},
 		write: func(r *rowAsm) func(i string) string {
 			return func(i string) string {
-				return r.do("mul.rn.f64", r.element(0, i), r.do("sub.rn.f64", r.element(1, i), r.known[0]))
+				return r.emitResult("mul.rn.f64", r.loadElement(0, i), r.emitResult("sub.rn.f64", r.loadElement(1, i), r.known[0]))
 			}
 		}, as: Float64,
 	}
 }
 
 func logSoftmax(class Type) rowwise {
-	return rowwise{sums: above(class), write: func(r *rowAsm) func(i string) string {
+	return rowwise{sums: softmaxSums(class), write: func(r *rowAsm) func(i string) string {
 		rest := r.cast(class, Float64, log(r.asm, Float64, r.known[1]))
 		return func(i string) string {
-			return r.do(op("sub", class), r.do(op("sub", class), r.own(0, i), r.known[0]), rest)
+			return r.emitResult(op("sub", class), r.emitResult(op("sub", class), r.loadElementInClass(0, i),
+				r.known[0]), rest)
 		}
 	}}
 }
 
 func logSoftmaxGradient(class Type) rowwise {
 	return rowwise{
-		sums: []rowSum{elements(1)},
+		sums: []rowSum{elementSum(1)},
 		write: func(r *rowAsm) func(i string) string {
 			return func(i string) string {
-				share := r.cast(Float64, class, r.exponential(class, r.own(0, i)))
-				return r.do("sub.rn.f64", r.element(1, i), r.do("mul.rn.f64", share, r.known[0]))
+				share := r.cast(Float64, class, r.exponential(class, r.loadElementInClass(0, i)))
+				return r.emitResult("sub.rn.f64", r.loadElement(1, i), r.emitResult("mul.rn.f64", share, r.known[0]))
 			}
 		}, as: Float64,
 	}
 }
 
 var nll = rowwise{
-	sums: []rowSum{summing(func(r *rowAsm) func(i string) string {
+	sums: []rowSum{sumReducer(func(r *rowAsm) func(i string) string {
 		return func(i string) string {
-			class := r.load(Int64, r.at(r.in[1], i, 8))
-			class = r.do("min.u64", class, r.do("sub.u64", r.classes, "1")) // clamped
-			at := r.do("mad.lo.u64", r.do("cvt.u64.u32", i), r.classes, class)
-			return r.value(r.do("mad.lo.u64", at, fmt.Sprint(r.t.Size()), r.in[0]))
+			class := r.load(Int64, r.elementAddress(r.in[1], i, 8))
+			class = r.emitResult("min.u64", class, r.emitResult("sub.u64", r.classes, "1")) // clamped
+			at := r.emitResult("mad.lo.u64", r.emitResult("cvt.u64.u32", i), r.classes, class)
+			return r.loadValue(r.emitResult("mad.lo.u64", at, fmt.Sprint(r.t.Size()), r.in[0]))
 		}
 	})},
-	final: func(r *rowAsm) string { return r.do("mul.rn.f64", r.factor, r.known[0]) },
+	final: func(r *rowAsm) string { return r.emitResult("mul.rn.f64", r.factor, r.known[0]) },
 	as:    Float64,
 }
 
 // moments computes the sum of a row and the sum of squared deviations from the mean.
 var moments = []rowSum{
-	elements(0),
-	summing(func(r *rowAsm) func(i string) string {
-		centred := r.centred()
+	elementSum(0),
+	sumReducer(func(r *rowAsm) func(i string) string {
+		centred := r.subtractMean()
 		return func(i string) string {
 			off := centred(i)
-			return r.do("mul.rn.f64", off, off)
+			return r.emitResult("mul.rn.f64", off, off)
 		}
 	}),
 }
 
 // mean divides a sum by the number of elements.
 func (r *rowAsm) mean(sum string) string {
-	return r.do("div.rn.f64", sum, r.do("cvt.rn.f64.u32", r.n))
+	return r.emitResult("div.rn.f64", sum, r.emitResult("cvt.rn.f64.u32", r.n))
 }
 
-// centred returns a function that subtracts the mean from an element.
-func (r *rowAsm) centred() func(i string) string {
+// subtractMean returns a function that subtracts the mean from an element.
+func (r *rowAsm) subtractMean() func(i string) string {
 	mean := r.mean(r.known[0])
-	return func(i string) string { return r.do("sub.rn.f64", r.element(0, i), mean) }
+	return func(i string) string { return r.emitResult("sub.rn.f64", r.loadElement(0, i), mean) }
 }
 
 // scale returns 1 / √(variance + factor).
 func (r *rowAsm) scale() string {
-	return r.do("rcp.rn.f64", r.do("sqrt.rn.f64", r.do("add.rn.f64", r.mean(r.known[1]), r.factor)))
+	return r.emitResult("rcp.rn.f64", r.emitResult("sqrt.rn.f64", r.emitResult("add.rn.f64", r.mean(r.known[1]), r.factor)))
 }
 
 // norm takes the rows and, optionally, a weight and a bias for each element of a row.
 var norm = rowwise{sums: moments, as: Float64, write: func(r *rowAsm) func(i string) string {
-	centred, scale := r.centred(), r.scale()
+	centred, scale := r.subtractMean(), r.scale()
 	return func(i string) string {
-		y := r.do("mul.rn.f64", centred(i), scale)
+		y := r.emitResult("mul.rn.f64", centred(i), scale)
 		if len(r.in) > 1 {
-			y = r.do("fma.rn.f64", y, r.along(1, i), r.along(2, i))
+			y = r.emitResult("fma.rn.f64", y, r.loadShared(1, i), r.loadShared(2, i))
 		}
 		return y
 	}
@@ -207,63 +208,63 @@ var norm = rowwise{sums: moments, as: Float64, write: func(r *rowAsm) func(i str
 // normGradient takes the rows, dy and, optionally, the weight that multiplies dy.
 var normGradient = rowwise{
 	sums: append(slices.Clone(moments),
-		summing(func(r *rowAsm) func(i string) string { return r.weighted }),
-		summing(func(r *rowAsm) func(i string) string {
-			centred := r.centred()
-			return func(i string) string { return r.do("mul.rn.f64", r.weighted(i), centred(i)) }
+		sumReducer(func(r *rowAsm) func(i string) string { return r.loadWeighted }),
+		sumReducer(func(r *rowAsm) func(i string) string {
+			centred := r.subtractMean()
+			return func(i string) string { return r.emitResult("mul.rn.f64", r.loadWeighted(i), centred(i)) }
 		})),
 	as: Float64,
 	write: func(r *rowAsm) func(i string) string {
-		centred, scale, slope := r.centred(), r.scale(), r.mean(r.known[2])
-		along := r.do("mul.rn.f64", r.mean(r.known[3]), r.do("mul.rn.f64", scale, scale))
+		centred, scale, slope := r.subtractMean(), r.scale(), r.mean(r.known[2])
+		along := r.emitResult("mul.rn.f64", r.mean(r.known[3]), r.emitResult("mul.rn.f64", scale, scale))
 		return func(i string) string {
-			off := r.do("mul.rn.f64", centred(i), along)
-			return r.do("mul.rn.f64", scale, r.do("sub.rn.f64", r.do("sub.rn.f64", r.weighted(i), slope), off))
+			off := r.emitResult("mul.rn.f64", centred(i), along)
+			return r.emitResult("mul.rn.f64", scale, r.emitResult("sub.rn.f64", r.emitResult("sub.rn.f64", r.loadWeighted(i), slope), off))
 		}
 	},
 }
 
-func (r *rowAsm) weighted(i string) string {
+func (r *rowAsm) loadWeighted(i string) string {
 	if len(r.in) < 3 {
-		return r.element(1, i)
+		return r.loadElement(1, i)
 	}
-	return r.do("mul.rn.f64", r.element(1, i), r.along(2, i))
+	return r.emitResult("mul.rn.f64", r.loadElement(1, i), r.loadShared(2, i))
 }
 
-// value loads an element and converts it to float64.
-func (r *rowAsm) value(address string) string {
-	return r.cast(Float64, r.t.class(), r.load(r.t, address))
+// loadValue loads an element and converts it to float64.
+func (r *rowAsm) loadValue(address string) string {
+	return r.cast(Float64, r.t.computeType(), r.load(r.t, address))
 }
 
-// element loads element i of an operand's current row as float64, and own in its class.
-func (r *rowAsm) element(operand int, i string) string {
-	return r.value(r.at(r.rows[operand], i, r.t.Size()))
+// loadElement loads element i of an operand's current row as float64, and own in its class.
+func (r *rowAsm) loadElement(operand int, i string) string {
+	return r.loadValue(r.elementAddress(r.rows[operand], i, r.t.Size()))
 }
 
-func (r *rowAsm) own(operand int, i string) string {
-	return r.load(r.t, r.at(r.rows[operand], i, r.t.Size()))
+func (r *rowAsm) loadElementInClass(operand int, i string) string {
+	return r.load(r.t, r.elementAddress(r.rows[operand], i, r.t.Size()))
 }
 
-// along loads element i of an operand that all rows share, as float64.
-func (r *rowAsm) along(operand int, i string) string {
-	return r.value(r.at(r.in[operand], i, r.t.Size()))
+// loadShared loads element i of an operand that all rows share, as float64.
+func (r *rowAsm) loadShared(operand int, i string) string {
+	return r.loadValue(r.elementAddress(r.in[operand], i, r.t.Size()))
 }
 
 func (w rowwise) entry(t Type, operands int) *asm {
 	r := &rowAsm{asm: newAsm("rows"), t: t}
-	rows, n, width := r.u32(), r.u32(), r.u32()
-	r.n, r.classes, r.factor = n, r.u64(), r.word("f64", r.arg(1))
-	out := r.u64()
+	rows, n, width := r.loadU32(), r.loadU32(), r.loadU32()
+	r.n, r.classes, r.factor = n, r.loadU64(), r.loadWord("f64", r.reserveArgs(1))
+	out := r.loadU64()
 	for range operands {
-		r.in = append(r.in, r.u64())
+		r.in = append(r.in, r.loadU64())
 	}
-	tid := r.do("mov.u32", "%tid.x")
-	height := r.do("div.u32", fmt.Sprint(BlockSize), width)
-	along, across := r.do("rem.u32", tid, width), r.do("div.u32", tid, width)
-	row := r.do("mad.lo.u32", r.do("mov.u32", "%ctaid.x"), height, across)
-	mine := r.do("setp.lt.u32", row, rows)
-	start := r.do("mul.wide.u32", row, n)
-	rowOf := func(base string) string { return r.do("mad.lo.u64", start, fmt.Sprint(t.Size()), base) }
+	tid := r.emitResult("mov.u32", "%tid.x")
+	height := r.emitResult("div.u32", fmt.Sprint(BlockSize), width)
+	along, across := r.emitResult("rem.u32", tid, width), r.emitResult("div.u32", tid, width)
+	row := r.emitResult("mad.lo.u32", r.emitResult("mov.u32", "%ctaid.x"), height, across)
+	mine := r.emitResult("setp.lt.u32", row, rows)
+	start := r.emitResult("mul.wide.u32", row, n)
+	rowOf := func(base string) string { return r.emitResult("mad.lo.u64", start, fmt.Sprint(t.Size()), base) }
 	for _, base := range r.in {
 		r.rows = append(r.rows, rowOf(base))
 	}
@@ -273,21 +274,21 @@ func (w rowwise) entry(t Type, operands int) *asm {
 		}
 		r.sum(sum, mine, along, across, width, height)
 	}
-	r.only(mine)
+	r.returnUnless(mine)
 	as := w.as
 	if as == "" {
-		as = t.class()
+		as = t.computeType()
 	}
-	put := func(address, v string) { r.store(t, address, r.cast(t.class(), as, v)) }
+	put := func(address, v string) { r.store(t, address, r.cast(t.computeType(), as, v)) }
 	if w.final != nil {
-		r.only(r.do("setp.eq.u32", along, "0"))
-		put(r.do("mad.wide.u32", row, fmt.Sprint(t.Size()), out), w.final(r))
+		r.returnUnless(r.emitResult("setp.eq.u32", along, "0"))
+		put(r.emitResult("mad.wide.u32", row, fmt.Sprint(t.Size()), out), w.final(r))
 		return r.asm
 	}
 	element, out := w.write(r), rowOf(out)
-	r.several(8, along, n, width, func(is []string) {
+	r.emitUnrolled(8, along, n, width, func(is []string) {
 		for _, i := range is {
-			put(r.at(out, i, t.Size()), element(i))
+			put(r.elementAddress(out, i, t.Size()), element(i))
 		}
 	})
 	return r.asm
@@ -298,18 +299,18 @@ func (r *rowAsm) pairwise(x []string) string {
 	if len(x) == 1 {
 		return x[0]
 	}
-	return r.do("add.rn.f32", r.pairwise(x[:len(x)/2]), r.pairwise(x[len(x)/2:]))
+	return r.emitResult("add.rn.f32", r.pairwise(x[:len(x)/2]), r.pairwise(x[len(x)/2:]))
 }
 
 // sum reduces a row with all of its threads. Afterwards all of them have the state.
 func (r *rowAsm) sum(s rowSum, mine, along, across, width, height string) {
 	var state []string
 	for i, t := range s.state {
-		state = append(state, r.do("mov."+string(t), limit(t, s.first[i])))
+		state = append(state, r.emitResult("mov."+string(t), limitConst(t, s.first[i])))
 	}
 	taken := s.taken(r)
-	r.when(mine, func() {
-		r.several(8, along, r.n, width, func(is []string) {
+	r.emitIf(mine, func() {
+		r.emitUnrolled(8, along, r.n, width, func(is []string) {
 			x := make([]string, len(is))
 			for k, i := range is {
 				x[k] = taken(i)
@@ -322,6 +323,6 @@ func (r *rowAsm) sum(s rowSum, mine, along, across, width, height string) {
 			}
 		})
 	})
-	s.together(r.asm, state, along, across, width, height, true)
+	s.mergeThreads(r.asm, state, along, across, width, height, true)
 	r.known = append(r.known, state...)
 }

@@ -15,8 +15,8 @@ func Sequence(kind string, out Type) Kernel {
 	if kind == "RandomKept" {
 		e.operands = append(e.operands, access{out, reads})
 	}
-	if draw := ofWords[kind]; draw != nil && fourAtOnce(out) {
-		e.body, e.neighbours = fromWords(kind, draw)
+	if draw := ofWords[kind]; draw != nil && sharesCounter(out) {
+		e.body, e.neighbours = drawFunctions(kind, draw)
 		return e.kernel()
 	}
 	e.body = func(a *asm, x []string, place string, extra int) []string {
@@ -24,23 +24,23 @@ func Sequence(kind string, out Type) Kernel {
 		if kind == "RandomInteger" {
 			from = Int64
 		}
-		v := f(a, place, func(i int) string { return a.word("u64", extra+i) })
+		v := f(a, place, func(i int) string { return a.loadWord("u64", extra+i) })
 		if kind == "RandomKept" {
-			t := out.class()
-			return []string{a.do(op("mul", t), x[1], a.cast(t, from, v))}
+			t := out.computeType()
+			return []string{a.emitResult(op("mul", t), x[1], a.cast(t, from, v))}
 		}
 		return []string{a.convert(out, from, v)}
 	}
 	return e.kernel()
 }
 
-// fourAtOnce reports whether four adjacent elements of a type share a Philox counter.
-func fourAtOnce(t Type) bool { return t.float() && t.Size() < 8 }
+// sharesCounter reports whether four adjacent elements of a type share a Philox counter.
+func sharesCounter(t Type) bool { return t.isFloat() && t.Size() < 8 }
 
 // Chance returns the threshold for the random bits of RandomBernoulli with probability p: the bits
 // of w, or the upper 53 bits of u.
 func Chance(p float64, t Type) uint64 {
-	if fourAtOnce(t) {
+	if sharesCounter(t) {
 		return uint64(math.Ceil(p * (1 << 32)))
 	}
 	return uint64(math.Ceil(p * (1 << 53)))
@@ -48,45 +48,45 @@ func Chance(p float64, t Type) uint64 {
 
 var sequences = map[string]func(a *asm, place string, word func(int) string) string{
 	"Arithmetic": func(a *asm, place string, word func(int) string) string {
-		return a.do("add.rn.f64", word(1), a.do("mul.rn.f64", a.do("cvt.rn.f64.u64", place), word(2)))
+		return a.emitResult("add.rn.f64", word(1), a.emitResult("mul.rn.f64", a.emitResult("cvt.rn.f64.u64", place), word(2)))
 	},
 	"RandomUniform": func(a *asm, place string, word func(int) string) string {
-		u, _ := a.halves(place, word(0))
-		v := a.do("cvt.rn.f64.u64", a.do("shr.u64", u, a.do("cvt.u32.u64", word(3))))
-		v = a.do("mul.rn.f64", a.do("sub.rn.f64", word(2), word(1)), v)
-		return a.do("add.rn.f64", word(1), a.do("div.rn.f64", v, word(4)))
+		u, _ := a.wordPair(place, word(0))
+		v := a.emitResult("cvt.rn.f64.u64", a.emitResult("shr.u64", u, a.emitResult("cvt.u32.u64", word(3))))
+		v = a.emitResult("mul.rn.f64", a.emitResult("sub.rn.f64", word(2), word(1)), v)
+		return a.emitResult("add.rn.f64", word(1), a.emitResult("div.rn.f64", v, word(4)))
 	},
 	"RandomNormal": func(a *asm, place string, word func(int) string) string {
-		u, v := a.halves(place, word(0))
-		above := a.do("cvt.rn.f64.u64", a.do("add.u64", a.do("shr.u64", u, "11"), "1"))
-		radius := a.do("sqrt.rn.f64", a.do("mul.rn.f64", c(-2), log(a, Float64, a.do("mul.rn.f64", above, c(0x1p-53)))))
-		angle := a.do("mul.rn.f64", a.do("mul.rn.f64", c(2*math.Pi),
-			a.do("cvt.rn.f64.u64", a.do("shr.u64", v, "11"))), c(0x1p-53))
-		z := a.do("mul.rn.f64", radius, sine(1)(a, Float64, angle))
-		return a.do("add.rn.f64", word(1), a.do("mul.rn.f64", word(2), z))
+		u, v := a.wordPair(place, word(0))
+		above := a.emitResult("cvt.rn.f64.u64", a.emitResult("add.u64", a.emitResult("shr.u64", u, "11"), "1"))
+		radius := a.emitResult("sqrt.rn.f64", a.emitResult("mul.rn.f64", c(-2), log(a, Float64, a.emitResult("mul.rn.f64", above, c(0x1p-53)))))
+		angle := a.emitResult("mul.rn.f64", a.emitResult("mul.rn.f64", c(2*math.Pi),
+			a.emitResult("cvt.rn.f64.u64", a.emitResult("shr.u64", v, "11"))), c(0x1p-53))
+		z := a.emitResult("mul.rn.f64", radius, sine(1)(a, Float64, angle))
+		return a.emitResult("add.rn.f64", word(1), a.emitResult("mul.rn.f64", word(2), z))
 	},
 	"RandomBernoulli": func(a *asm, place string, word func(int) string) string {
-		return a.do("selp.f64", c(1), c(0), a.chance(place, word))
+		return a.emitResult("selp.f64", c(1), c(0), a.applyChance(place, word))
 	},
 	"RandomKept": func(a *asm, place string, word func(int) string) string {
-		return a.do("selp.f64", word(2), c(0), a.chance(place, word))
+		return a.emitResult("selp.f64", word(2), c(0), a.applyChance(place, word))
 	},
 	"RandomInteger": func(a *asm, place string, word func(int) string) string {
-		u, _ := a.halves(place, word(0))
-		return a.do("add.s64", word(1), a.do("mul.hi.u64", u, word(2)))
+		u, _ := a.wordPair(place, word(0))
+		return a.emitResult("add.s64", word(1), a.emitResult("mul.hi.u64", u, word(2)))
 	},
 }
 
-func (a *asm) chance(place string, word func(int) string) string {
-	u, _ := a.halves(place, word(0))
-	return a.do("setp.lt.u64", a.do("shr.u64", u, "11"), word(1))
+func (a *asm) applyChance(place string, word func(int) string) string {
+	u, _ := a.wordPair(place, word(0))
+	return a.emitResult("setp.lt.u64", a.emitResult("shr.u64", u, "11"), word(1))
 }
 
-// halves returns the random words u and v of an element.
-func (a *asm) halves(place, key string) (u, v string) {
+// wordPair returns the random words u and v of an element.
+func (a *asm) wordPair(place, key string) (u, v string) {
 	x := a.philox(place, key)
 	join := func(lo, hi string) string {
-		return a.do("or.b64", a.do("shl.b64", a.do("cvt.u64.u32", hi), "32"), a.do("cvt.u64.u32", lo))
+		return a.emitResult("or.b64", a.emitResult("shl.b64", a.emitResult("cvt.u64.u32", hi), "32"), a.emitResult("cvt.u64.u32", lo))
 	}
 	return join(x[0], x[1]), join(x[2], x[3])
 }
@@ -94,18 +94,18 @@ func (a *asm) halves(place, key string) (u, v string) {
 // philox computes Philox 4×32-10 (Salmon et al., 2011) of a counter. The upper half of the counter
 // is 0.
 func (a *asm) philox(counter, key string) [4]string {
-	low := func(x string) string { return a.do("cvt.u32.u64", x) }
-	high := func(x string) string { return low(a.do("shr.u64", x, "32")) }
-	x := [4]string{low(counter), high(counter), a.do("mov.u32", "0"), a.do("mov.u32", "0")}
+	low := func(x string) string { return a.emitResult("cvt.u32.u64", x) }
+	high := func(x string) string { return low(a.emitResult("shr.u64", x, "32")) }
+	x := [4]string{low(counter), high(counter), a.emitResult("mov.u32", "0"), a.emitResult("mov.u32", "0")}
 	k := [2]string{low(key), high(key)}
 	for range 10 {
-		first, second := a.do("mul.wide.u32", x[0], fmt.Sprint(0xd2511f53)),
-			a.do("mul.wide.u32", x[2], fmt.Sprint(0xcd9e8d57))
+		first, second := a.emitResult("mul.wide.u32", x[0], fmt.Sprint(0xd2511f53)),
+			a.emitResult("mul.wide.u32", x[2], fmt.Sprint(0xcd9e8d57))
 		x = [4]string{
-			a.do("xor.b32", a.do("xor.b32", high(second), x[1]), k[0]), low(second),
-			a.do("xor.b32", a.do("xor.b32", high(first), x[3]), k[1]), low(first),
+			a.emitResult("xor.b32", a.emitResult("xor.b32", high(second), x[1]), k[0]), low(second),
+			a.emitResult("xor.b32", a.emitResult("xor.b32", high(first), x[3]), k[1]), low(first),
 		}
-		k = [2]string{a.do("add.u32", k[0], fmt.Sprint(0x9e3779b9)), a.do("add.u32", k[1], fmt.Sprint(0xbb67ae85))}
+		k = [2]string{a.emitResult("add.u32", k[0], fmt.Sprint(0x9e3779b9)), a.emitResult("add.u32", k[1], fmt.Sprint(0xbb67ae85))}
 	}
 	return x
 }

@@ -34,12 +34,12 @@ func (t Type) Size() int {
 	return 8
 }
 
-// float reports whether t is a floating-point type.
-func (t Type) float() bool { return t == Float16 || t == BFloat16 || t == Float32 || t == Float64 }
+// isFloat reports whether t is a floating-point type.
+func (t Type) isFloat() bool { return t == Float16 || t == BFloat16 || t == Float32 || t == Float64 }
 
-// class returns the type that elements are computed in: f32, f64, or s64 for integers and Bool. The
-// class of a bits type is itself.
-func (t Type) class() Type {
+// computeType returns the type that elements are computed in: f32, f64, or s64 for integers and
+// Bool. The class of a bits type is itself.
+func (t Type) computeType() Type {
 	switch t {
 	case Float16, BFloat16, Float32:
 		return Float32
@@ -51,8 +51,8 @@ func (t Type) class() Type {
 	return Int64
 }
 
-// stored returns the type of the instructions that load and store an element.
-func (t Type) stored() Type {
+// storageType returns the type of the instructions that load and store an element.
+func (t Type) storageType() Type {
 	switch t {
 	case Bool:
 		return Uint8
@@ -62,36 +62,36 @@ func (t Type) stored() Type {
 	return t
 }
 
-// widen converts a loaded value to its class.
-func (a *asm) widen(t Type, v string) string {
+// toClass converts a loaded value to its class.
+func (a *asm) toClass(t Type, v string) string {
 	switch t {
 	case Bool, Uint8:
-		return a.do("cvt.s64.u32", v)
+		return a.emitResult("cvt.s64.u32", v)
 	case Int16:
-		return a.do("cvt.s64.s16", v)
+		return a.emitResult("cvt.s64.s16", v)
 	case Int8, Int32:
-		return a.do("cvt.s64.s32", v)
+		return a.emitResult("cvt.s64.s32", v)
 	case Float16:
-		return a.do("cvt.f32.f16", v)
+		return a.emitResult("cvt.f32.f16", v)
 	case BFloat16:
-		return a.do("shl.b32", a.do("cvt.u32.u16", v), "16")
+		return a.emitResult("shl.b32", a.emitResult("cvt.u32.u16", v), "16")
 	}
 	return v
 }
 
-// narrow converts a computed value to the stored type.
-func (a *asm) narrow(t Type, v string) string {
+// toStored converts a computed value to the stored type.
+func (a *asm) toStored(t Type, v string) string {
 	switch t {
 	case Int16:
-		return a.do("cvt.u16.u64", v)
+		return a.emitResult("cvt.u16.u64", v)
 	case Bool, Uint8, Int8, Int32:
-		return a.do("cvt.u32.u64", v)
+		return a.emitResult("cvt.u32.u64", v)
 	case Float16:
-		return a.do("cvt.rn.f16.f32", v)
+		return a.emitResult("cvt.rn.f16.f32", v)
 	case BFloat16: // round to nearest, ties to even
-		odd := a.do("and.b32", a.do("shr.u32", v, "16"), "1")
-		rounded := a.do("shr.u32", a.do("add.u32", a.do("add.u32", v, "0x7fff"), odd), "16")
-		return a.do("cvt.u16.u32", a.do("selp.b32", "0x7fc0", rounded, a.do("setp.nan.f32", v, v)))
+		odd := a.emitResult("and.b32", a.emitResult("shr.u32", v, "16"), "1")
+		rounded := a.emitResult("shr.u32", a.emitResult("add.u32", a.emitResult("add.u32", v, "0x7fff"), odd), "16")
+		return a.emitResult("cvt.u16.u32", a.emitResult("selp.b32", "0x7fc0", rounded, a.emitResult("setp.nan.f32", v, v)))
 	}
 	return v
 }
@@ -102,9 +102,9 @@ func (a *asm) cast(to, from Type, v string) string {
 	case to == from:
 		return v
 	case to == Int64:
-		return a.do("cvt.rzi.s64."+string(from), v)
+		return a.emitResult("cvt.rzi.s64."+string(from), v)
 	case to == Float64 && from == Float32:
-		return a.do("cvt.f64.f32", v)
+		return a.emitResult("cvt.f64.f32", v)
 	}
-	return a.do("cvt.rn."+string(to)+"."+string(from), v)
+	return a.emitResult("cvt.rn."+string(to)+"."+string(from), v)
 }

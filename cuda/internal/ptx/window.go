@@ -20,22 +20,22 @@ func MaxPool(t Type) Kernel { return windowKernel("MaxPool", t, maxPool) }
 func windowKernel(name string, t Type, write func(w *windowAsm, t Type)) Kernel {
 	return Kernel{Name: name + " " + string(t), entries: func() []*asm {
 		w := &windowAsm{asm: newAsm("window")}
-		n := w.u32()
-		w.out, w.in = w.u64(), w.u64()
+		n := w.loadU32()
+		w.out, w.in = w.loadU64(), w.loadU64()
 		if name == "MaxPool" {
-			w.whereTo = w.u64()
+			w.whereTo = w.loadU64()
 		}
 		for i := range w.pairs {
-			w.pairs[i] = [2]string{w.u32(), w.u32()}
+			w.pairs[i] = [2]string{w.loadU32(), w.loadU32()}
 		}
 		w.reciprocals = map[string]string{}
 		for _, pair := range w.pairs[:4] {
 			for _, n := range pair {
-				w.reciprocals[n] = w.u64()
+				w.reciprocals[n] = w.loadU64()
 			}
 		}
-		w.i = w.thread()
-		w.only(w.do("setp.lt.u32", w.i, n))
+		w.i = w.threadIndex()
+		w.returnUnless(w.emitResult("setp.lt.u32", w.i, n))
 		write(w, t)
 		return []*asm{w.asm}
 	}}
@@ -57,90 +57,90 @@ func (w *windowAsm) padding() [2]string { return w.pairs[4] }
 
 // split returns the quotient and the remainder of n/by. by must have a reciprocal.
 func (w *windowAsm) split(n, by string) (quotient, rest string) {
-	quotient = w.quotient(n, w.reciprocals[by])
-	return quotient, w.do("sub.u32", n, w.do("mul.lo.u32", quotient, by))
+	quotient = w.emitQuotient(n, w.reciprocals[by])
+	return quotient, w.emitResult("sub.u32", n, w.emitResult("mul.lo.u32", quotient, by))
 }
 
-// box splits an index into the number of a plane of the given size and a position in it.
-func (w *windowAsm) box(n string, size [2]string) (which, y, x string) {
+// splitIndex splits an index into the number of a plane of the given size and a position in it.
+func (w *windowAsm) splitIndex(n string, size [2]string) (which, y, x string) {
 	n, x = w.split(n, size[1])
 	which, y = w.split(n, size[0])
 	return which, y, x
 }
 
-// index returns the index of a position in a plane; it reverses box.
+// index returns the index of a position in a plane; it reverses splitIndex.
 func (w *windowAsm) index(which, y, x string, size [2]string) string {
-	return w.do("mad.lo.u32", w.do("mad.lo.u32", which, size[0], y), size[1], x)
+	return w.emitResult("mad.lo.u32", w.emitResult("mad.lo.u32", which, size[0], y), size[1], x)
 }
 
-// pixel returns the position in the image of a window's element, and a predicate that is true if it
-// is within the image. A negative coordinate wraps around to a large number.
-func (w *windowAsm) pixel(place, tap [2]string) (at [2]string, within string) {
+// imagePosition returns the position in the image of a window's element, and a predicate that is
+// true if it is within the image. A negative coordinate wraps around to a large number.
+func (w *windowAsm) imagePosition(place, tap [2]string) (at [2]string, within string) {
 	var in [2]string
 	for i := range at {
-		at[i] = w.do("sub.u32", w.do("mad.lo.u32", place[i], w.step()[i], tap[i]), w.padding()[i])
-		in[i] = w.do("setp.lt.u32", at[i], w.image()[i])
+		at[i] = w.emitResult("sub.u32", w.emitResult("mad.lo.u32", place[i], w.step()[i], tap[i]), w.padding()[i])
+		in[i] = w.emitResult("setp.lt.u32", at[i], w.image()[i])
 	}
-	return at, w.do("and.pred", in[0], in[1])
+	return at, w.emitResult("and.pred", in[0], in[1])
 }
 
 func unfold(w *windowAsm, t Type) {
-	n, py, px := w.box(w.i, w.places())
-	plane, ky, kx := w.box(n, w.size())
-	at, within := w.pixel([2]string{py, px}, [2]string{ky, kx})
-	v := w.do("mov."+selectable(t), "0")
-	w.when(within, func() {
-		w.set(v, "mov."+selectable(t), w.load(t, w.at(w.in, w.index(plane, at[0], at[1], w.image()), t.Size())))
+	n, py, px := w.splitIndex(w.i, w.places())
+	plane, ky, kx := w.splitIndex(n, w.size())
+	at, within := w.imagePosition([2]string{py, px}, [2]string{ky, kx})
+	v := w.emitResult("mov."+selpType(t), "0")
+	w.emitIf(within, func() {
+		w.set(v, "mov."+selpType(t), w.load(t, w.elementAddress(w.in, w.index(plane, at[0], at[1], w.image()), t.Size())))
 	})
-	w.store(t, w.at(w.out, w.i, t.Size()), v)
+	w.store(t, w.elementAddress(w.out, w.i, t.Size()), v)
 }
 
-// taps runs body for each element of a window.
-func (w *windowAsm) taps(body func(ky, kx string)) {
-	w.loop("0", w.size()[0], "1", func(ky string) {
-		w.loop("0", w.size()[1], "1", func(kx string) { body(ky, kx) })
+// eachTap runs body for each element of a window.
+func (w *windowAsm) eachTap(body func(ky, kx string)) {
+	w.emitLoop("0", w.size()[0], "1", func(ky string) {
+		w.emitLoop("0", w.size()[1], "1", func(kx string) { body(ky, kx) })
 	})
 }
 
 func fold(w *windowAsm, t Type) {
-	class := t.class()
-	sum := w.do("mov."+string(class), number(class, 0))
-	plane, y, x := w.box(w.i, w.image())
-	w.taps(func(ky, kx string) {
+	class := t.computeType()
+	sum := w.emitResult("mov."+string(class), formatConst(class, 0))
+	plane, y, x := w.splitIndex(w.i, w.image())
+	w.eachTap(func(ky, kx string) {
 		var place [2]string
 		there := ""
 		for i, pair := range [2][2]string{{y, ky}, {x, kx}} {
-			from := w.do("add.u32", pair[0], w.padding()[i])
+			from := w.emitResult("add.u32", pair[0], w.padding()[i])
 			var rest string
-			place[i], rest = w.split(w.do("sub.u32", from, pair[1]), w.step()[i])
-			for _, p := range []string{w.do("setp.ge.u32", from, pair[1]), w.do("setp.eq.u32", rest, "0"),
-				w.do("setp.lt.u32", place[i], w.places()[i])} {
+			place[i], rest = w.split(w.emitResult("sub.u32", from, pair[1]), w.step()[i])
+			for _, p := range []string{w.emitResult("setp.ge.u32", from, pair[1]), w.emitResult("setp.eq.u32", rest, "0"),
+				w.emitResult("setp.lt.u32", place[i], w.places()[i])} {
 				if there != "" {
-					p = w.do("and.pred", there, p)
+					p = w.emitResult("and.pred", there, p)
 				}
 				there = p
 			}
 		}
-		w.when(there, func() {
+		w.emitIf(there, func() {
 			at := w.index(w.index(plane, ky, kx, w.size()), place[0], place[1], w.places())
-			w.set(sum, op("add", class), sum, w.load(t, w.at(w.in, at, t.Size())))
+			w.set(sum, op("add", class), sum, w.load(t, w.elementAddress(w.in, at, t.Size())))
 		})
 	})
-	w.store(t, w.at(w.out, w.i, t.Size()), sum)
+	w.store(t, w.elementAddress(w.out, w.i, t.Size()), sum)
 }
 
 func maxPool(w *windowAsm, t Type) {
-	r := finding(t.class(), math.Inf(-1), "gt")
-	state := []string{w.do("mov."+string(r.state[0]), limit(r.state[0], r.first[0])),
-		w.do("mov.s64", limit(Int64, r.first[1]))}
-	plane, py, px := w.box(w.i, w.places())
-	w.taps(func(ky, kx string) {
-		at, within := w.pixel([2]string{py, px}, [2]string{ky, kx})
-		w.when(within, func() {
-			x := w.load(t, w.at(w.in, w.index(plane, at[0], at[1], w.image()), t.Size()))
-			r.take(w.asm, state, x, w.do("cvt.u64.u32", w.index("0", at[0], at[1], w.image())))
+	r := indexReducer(t.computeType(), math.Inf(-1), "gt")
+	state := []string{w.emitResult("mov."+string(r.state[0]), limitConst(r.state[0], r.first[0])),
+		w.emitResult("mov.s64", limitConst(Int64, r.first[1]))}
+	plane, py, px := w.splitIndex(w.i, w.places())
+	w.eachTap(func(ky, kx string) {
+		at, within := w.imagePosition([2]string{py, px}, [2]string{ky, kx})
+		w.emitIf(within, func() {
+			x := w.load(t, w.elementAddress(w.in, w.index(plane, at[0], at[1], w.image()), t.Size()))
+			r.take(w.asm, state, x, w.emitResult("cvt.u64.u32", w.index("0", at[0], at[1], w.image())))
 		})
 	})
-	w.store(t, w.at(w.out, w.i, t.Size()), state[0])
-	w.store(Int64, w.at(w.whereTo, w.i, 8), state[1])
+	w.store(t, w.elementAddress(w.out, w.i, t.Size()), state[0])
+	w.store(Int64, w.elementAddress(w.whereTo, w.i, 8), state[1])
 }

@@ -57,8 +57,8 @@ func (l *library) SetStream(h Handle, s cudriver.Stream) error {
 	return Check("cublasSetStream", Status(int32(dl.Call(l.setStream, uintptr(h), uintptr(s)))))
 }
 
-// operation returns the cublasOperation_t of a matrix.
-func operation(m Matrix) uintptr {
+// transposeFlag returns the cublasOperation_t of a matrix.
+func transposeFlag(m Matrix) uintptr {
 	if m.Turned {
 		return 1
 	}
@@ -84,7 +84,7 @@ func (l *library) GemmStridedBatched(h Handle, g Gemm) error {
 		*(*float32)(unsafe.Pointer(alpha)), *(*float32)(unsafe.Pointer(beta)) = 1, float32(g.Beta)
 	}
 	of, algorithm := uintptr(g.Type), anyAlgorithm
-	r := dl.Call(l.gemm, uintptr(h), operation(g.A), operation(g.B), uintptr(g.M), uintptr(g.N), uintptr(g.K),
+	r := dl.Call(l.gemm, uintptr(h), transposeFlag(g.A), transposeFlag(g.B), uintptr(g.M), uintptr(g.N), uintptr(g.K),
 		uintptr(unsafe.Pointer(alpha)),
 		uintptr(g.A.Ptr), of, uintptr(g.A.Leading), uintptr(g.A.Stride),
 		uintptr(g.B.Ptr), of, uintptr(g.B.Leading), uintptr(g.B.Stride),

@@ -69,17 +69,17 @@ var ways = []struct {
 func Examine() *Report {
 	driver, err := cudriver.Open()
 	if err != nil {
-		return missing(err)
+		return reportMissing(err)
 	}
-	return examine(driver)
+	return examineDriver(driver)
 }
 
-func missing(err error) *Report { return &Report{Missing: err.Error(), Advice: advise(err)} }
+func reportMissing(err error) *Report { return &Report{Missing: err.Error(), Advice: advise(err)} }
 
-func examine(driver cudriver.Driver) *Report {
+func examineDriver(driver cudriver.Driver) *Report {
 	ids, err := cudriver.Devices(driver)
 	if err != nil {
-		return missing(err)
+		return reportMissing(err)
 	}
 	_, simulated := cudriver.Simulated()
 	r := &Report{Simulated: simulated, Driver: "unknown", Visible: os.Getenv("CUDA_VISIBLE_DEVICES")}
@@ -87,17 +87,17 @@ func examine(driver cudriver.Driver) *Report {
 		r.Driver = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
 	}
 	for i, id := range ids {
-		said, unusable := device{driver, id, i}.examine(ids)
+		said, unusable := device{driver, id, i}.examineDevice(ids)
 		r.Devices, r.Advice = append(r.Devices, said), append(r.Advice, said.advise(unusable)...)
 	}
 	return r
 }
 
-// examine describes the device and tries the sharing mechanisms. unusable is the error that made
-// the device unusable, or nil.
-func (d device) examine(all []cudriver.Device) (r DeviceReport, unusable error) {
+// examineDevice describes the device and tries the sharing mechanisms. unusable is the error that
+// made the device unusable, or nil.
+func (d device) examineDevice(all []cudriver.Device) (r DeviceReport, unusable error) {
 	r = d.describe(all)
-	unusable = d.within(func(s cudriver.Stream) error {
+	unusable = d.withStream(func(s cudriver.Stream) error {
 		free, total, err := d.driver.MemGetInfo()
 		if err != nil {
 			return err
@@ -140,9 +140,9 @@ func (d device) describe(all []cudriver.Device) DeviceReport {
 	return r
 }
 
-// within retains the device's primary context, makes a stream, and runs the given calls with both,
-// on one OS thread.
-func (d device) within(calls func(s cudriver.Stream) error) (err error) {
+// withStream retains the device's primary context, makes a stream, and runs the given calls with
+// both, on one OS thread.
+func (d device) withStream(calls func(s cudriver.Stream) error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ctx, err := d.driver.PrimaryCtxRetain(d.id)
@@ -264,8 +264,8 @@ func (r *Report) Print(out io.Writer) (err error) {
 	return err
 }
 
-// reached returns the names of the devices with memory that d can access.
-func (d DeviceReport) reached() string {
+// reachableNames returns the names of the devices with memory that d can access.
+func (d DeviceReport) reachableNames() string {
 	if len(d.Peers) == 0 {
 		return "no other device: copies between them go through the host"
 	}
@@ -292,7 +292,7 @@ func (r *Report) print(line func(format string, args ...any)) {
 	for _, d := range r.Devices {
 		line("%s  %s, compute %s, %d of %d MiB free, UUID %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.UUID)
 		if len(r.Devices) > 1 {
-			line("  reaches the memory of %s", d.reached())
+			line("  reaches the memory of %s", d.reachableNames())
 		}
 		if d.Unusable != "" {
 			line("  cannot be used: %s", d.Unusable)

@@ -38,7 +38,7 @@ func TestExamine_TriesEveryWay(t *testing.T) {
 	driver := simulate(t, 2)
 	t.Setenv("CUDA_VISIBLE_DEVICES", "MIG-1,MIG-2")
 	driver.Fail("cuIpcGetMemHandle", 2, cudriver.ErrorNotPermitted)
-	r := examine(driver)
+	r := examineDriver(driver)
 	if !r.Simulated || len(r.Devices) != 2 || r.Devices[0].Total != 64*mib || len(r.Devices[1].Peers) != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -80,7 +80,7 @@ func TestExamine_TriesNumbersInMemoryOfTheHost(t *testing.T) {
 		"cuStreamWaitValue32"} {
 		driver := simulate(t, 1)
 		driver.Fail(call, 1, cudriver.ErrorNotSupported)
-		w := examine(driver).Devices[0].Ways[1]
+		w := examineDriver(driver).Devices[0].Ways[1]
 		if !strings.Contains(w.Err, call) || w.Lost != "Put waits for the device" {
 			t.Errorf("%s is refused: %+v", call, w)
 		}
@@ -132,7 +132,7 @@ func TestExamine_SaysThatAnotherProcessHasTheDeviceForItself(t *testing.T) {
 	driver := simulate(t, 1)
 	driver.Take(true)
 	var text strings.Builder
-	r := examine(driver)
+	r := examineDriver(driver)
 	testutil.NoError(t, r.Print(&text))
 	if d := r.Devices[0]; !d.Alone || len(d.Ways) != 0 ||
 		!strings.Contains(d.Unusable, "CUDA_ERROR_DEVICE_UNAVAILABLE") ||
@@ -140,7 +140,7 @@ func TestExamine_SaysThatAnotherProcessHasTheDeviceForItself(t *testing.T) {
 		t.Errorf("%+v\n%s", d, &text)
 	}
 	driver.Take(false)
-	if r := examine(driver); r.Devices[0].Alone || r.Devices[0].Unusable != "" {
+	if r := examineDriver(driver); r.Devices[0].Alone || r.Devices[0].Unusable != "" {
 		t.Errorf("%+v", r)
 	}
 }

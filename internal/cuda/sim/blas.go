@@ -36,12 +36,12 @@ func (b *BLAS) Name() string { return "simulated cuBLAS" }
 
 // Create creates a handle and allocates its workspace.
 func (b *BLAS) Create() (h cublas.Handle, err error) {
-	err = b.driver.doSettled("cublasCreate", inContext, func(c *context) cudriver.Result {
+	err = b.driver.runBlockingCall("cublasCreate", inContext, func(c *context) cudriver.Result {
 		time.Sleep(b.driver.times.Load)
-		if r := c.takeOwn(blasTakes); r != cudriver.Success {
+		if r := c.allocateOwn(blasTakes); r != cudriver.Success {
 			return r
 		}
-		h = cublas.Handle(b.driver.number())
+		h = cublas.Handle(b.driver.nextHandle())
 		b.driver.products[h] = &products{seen: map[shape]bool{}}
 		return cudriver.Success
 	})
@@ -50,7 +50,7 @@ func (b *BLAS) Create() (h cublas.Handle, err error) {
 
 // Destroy destroys a handle.
 func (b *BLAS) Destroy(h cublas.Handle) error {
-	return b.driver.doSettled("cublasDestroy", inContext, func(*context) cudriver.Result {
+	return b.driver.runBlockingCall("cublasDestroy", inContext, func(*context) cudriver.Result {
 		if b.driver.products[h] == nil {
 			return cudriver.ErrorInvalidHandle
 		}
@@ -103,9 +103,9 @@ func (b *BLAS) GemmStridedBatched(h cublas.Handle, g cublas.Gemm) error {
 		return cublas.Check(call, 1) // CUBLAS_STATUS_NOT_INITIALIZED
 	}
 	if fresh {
-		b.driver.settle(call)
+		b.driver.awaitContext(call)
 	}
-	_, _, err := b.driver.give(call, p.stream, task{entries: gemmEntries,
+	_, _, err := b.driver.appendTask(call, p.stream, task{entries: gemmEntries,
 		work: func(c *context) cudriver.Result { return b.driver.gemm(c, g) }})
 	return err
 }
@@ -127,14 +127,14 @@ func (m matrix) at(i, j int) []byte {
 	return m.bytes[m.size*(j*m.Leading+i):][:m.size]
 }
 
-// see returns one matrix of a batch. Its bytes are nil if the context must not access them with the
-// given flags.
-func (d *Driver) see(c *context, m cublas.Matrix, size, batch, rows, columns int, flags int32) matrix {
+// matrixAt returns one matrix of a batch. Its bytes are nil if the context must not access them
+// with the given flags.
+func (d *Driver) matrixAt(c *context, m cublas.Matrix, size, batch, rows, columns int, flags int32) matrix {
 	if m.Turned {
 		rows, columns = columns, rows
 	}
 	n := size * ((columns-1)*m.Leading + rows)
-	return matrix{m, d.reach(c, m.Ptr+cudriver.Ptr(size*batch*m.Stride), uint64(n), flags), size}
+	return matrix{m, d.bytesAt(c, m.Ptr+cudriver.Ptr(size*batch*m.Stride), uint64(n), flags), size}
 }
 
 // gemm computes a product element by element.
@@ -145,14 +145,14 @@ func (d *Driver) gemm(c *context, g cublas.Gemm) cudriver.Result {
 	}
 	row, column := make([]float64, g.K), make([]float64, g.K)
 	for batch := range g.Batch {
-		to := d.see(c, g.C, size, batch, g.M, g.N, cudriver.AccessReadWrite)
+		to := d.matrixAt(c, g.C, size, batch, g.M, g.N, cudriver.AccessReadWrite)
 		if to.bytes == nil {
 			return cudriver.ErrorIllegalAddress
 		}
 		var left, right matrix
 		if g.K > 0 {
-			left = d.see(c, g.A, size, batch, g.M, g.K, cudriver.AccessRead)
-			right = d.see(c, g.B, size, batch, g.K, g.N, cudriver.AccessRead)
+			left = d.matrixAt(c, g.A, size, batch, g.M, g.K, cudriver.AccessRead)
+			right = d.matrixAt(c, g.B, size, batch, g.K, g.N, cudriver.AccessRead)
 			if left.bytes == nil || right.bytes == nil {
 				return cudriver.ErrorIllegalAddress
 			}

@@ -69,7 +69,7 @@ func (d *Devices) Used(i int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return used(d.files[i], 0, info.Size()-eventArea)
+	return usedBytes(d.files[i], 0, info.Size()-eventArea)
 }
 
 // A device is one process's view of a device.
@@ -96,8 +96,8 @@ func openDevice(id int, path string) (*device, error) {
 
 type span struct{ off, n int64 }
 
-// locked returns the locked ranges within the n bytes at off, sorted by offset.
-func locked(f *os.File, off, n int64) (all []span, err error) {
+// lockedRanges returns the locked ranges within the n bytes at off, sorted by offset.
+func lockedRanges(f *os.File, off, n int64) (all []span, err error) {
 	for left := []span{{off, n}}; len(left) > 0; {
 		s := left[len(left)-1]
 		left = left[:len(left)-1]
@@ -117,24 +117,24 @@ func locked(f *os.File, off, n int64) (all []span, err error) {
 	return all, nil
 }
 
-func used(f *os.File, off, n int64) (sum int64, err error) {
-	all, err := locked(f, off, n)
+func usedBytes(f *os.File, off, n int64) (sum int64, err error) {
+	all, err := lockedRanges(f, off, n)
 	for _, s := range all {
 		sum += s.n
 	}
 	return sum, err
 }
 
-// take finds n free bytes within the size bytes at from. It returns a new open file description
-// that holds a lock on them and is positioned at the first one, and their offset. The file is nil
-// if there is no free range.
-func (d *device) take(from, size, n, align int64) (*os.File, int64, error) {
+// allocateBytes finds n free bytes within the size bytes at from. It returns a new open file
+// description that holds a lock on them and is positioned at the first one, and their offset. The
+// file is nil if there is no free range.
+func (d *device) allocateBytes(from, size, n, align int64) (*os.File, int64, error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, 0, err
 	}
 	for {
-		all, err := locked(d.file, from, size)
+		all, err := lockedRanges(d.file, from, size)
 		at := from
 		for _, s := range all {
 			if s.off-at >= n {
@@ -159,15 +159,15 @@ func (d *device) take(from, size, n, align int64) (*os.File, int64, error) {
 	}
 }
 
-// holds reports whether a process holds a lock on exactly this range.
-func (d *device) holds(s span) bool {
+// isLocked reports whether a process holds a lock on exactly this range.
+func (d *device) isLocked(s span) bool {
 	start, n, err := sys.LockedRange(d.file, s.off, s.n)
 	return err == nil && start == s.off && n == s.n
 }
 
-// also maps memory of another process, and shares its lock, so that either process keeps the
+// mapShared maps memory of another process, and shares its lock, so that either process keeps the
 // memory.
-func (d *device) also(s span) ([]byte, error) {
+func (d *device) mapShared(s span) ([]byte, error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err

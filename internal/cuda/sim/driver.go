@@ -133,25 +133,25 @@ func (d *Driver) Idle() bool {
 	return true
 }
 
-// do runs f with the driver locked, if the call's precondition holds. It returns f's result as an
-// error.
-func (d *Driver) do(call string, n need, f func(c *context) cudriver.Result) error {
+// runCall runs f with the driver locked, if the call's precondition holds. It returns f's result as
+// an error.
+func (d *Driver) runCall(call string, n need, f func(c *context) cudriver.Result) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c, r := d.allow(call, n)
+	c, r := d.checkCall(call, n)
 	if r == cudriver.Success {
 		r = f(c)
 	}
 	return cudriver.Check(call, r)
 }
 
-// doSettled is like [Driver.do] for calls that may wait for all queued work.
-func (d *Driver) doSettled(call string, n need, f func(c *context) cudriver.Result) error {
-	d.settle(call)
-	return d.do(call, n, f)
+// runBlockingCall is like [Driver.runCall] for calls that may wait for all queued work.
+func (d *Driver) runBlockingCall(call string, n need, f func(c *context) cudriver.Result) error {
+	d.awaitContext(call)
+	return d.runCall(call, n, f)
 }
 
-func (d *Driver) allow(call string, n need) (*context, cudriver.Result) {
+func (d *Driver) checkCall(call string, n need) (*context, cudriver.Result) {
 	if fault := d.faults[call]; fault != nil {
 		if fault.after--; fault.after == 0 {
 			delete(d.faults, call)
@@ -175,14 +175,14 @@ func (d *Driver) allow(call string, n need) (*context, cudriver.Result) {
 	return c, c.lost
 }
 
-func (d *Driver) number() uintptr {
+func (d *Driver) nextHandle() uintptr {
 	d.last += 16
 	return d.last + uintptr(os.Getpid())<<24
 }
 
 // Init opens the devices.
 func (d *Driver) Init() error {
-	return d.do("cuInit", nothing, func(*context) cudriver.Result {
+	return d.runCall("cuInit", nothing, func(*context) cudriver.Result {
 		if d.pid == os.Getpid() {
 			return cudriver.Success
 		}
@@ -206,7 +206,7 @@ func (d *Driver) Init() error {
 
 // device runs f for a device. It returns ErrorInvalidDevice if there is none with this number.
 func (d *Driver) device(call string, id cudriver.Device, f func(dev *device) cudriver.Result) error {
-	return d.do(call, initialised, func(*context) cudriver.Result {
+	return d.runCall(call, initialised, func(*context) cudriver.Result {
 		if id < 0 || int(id) >= len(d.devices) {
 			return cudriver.ErrorInvalidDevice
 		}

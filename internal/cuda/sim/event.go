@@ -29,19 +29,19 @@ type counts struct {
 	recorded, completed, serial atomic.Uint64
 }
 
-// gone reports whether the process that created an imported event has destroyed it or died. Pending
-// waits then never end, because the counts are no longer written.
-func (e *event) gone() bool { return e.imported && !e.ctx.dev.holds(e.at) }
+// isGone reports whether the process that created an imported event has destroyed it or died.
+// Pending waits then never end, because the counts are no longer written.
+func (e *event) isGone() bool { return e.imported && !e.ctx.dev.isLocked(e.at) }
 
 // EventCreate creates an event. Interprocess events must also have EventDisableTiming.
 func (d *Driver) EventCreate(f cudriver.EventFlags) (id cudriver.Event, err error) {
-	err = d.do("cuEventCreate", inContext, func(c *context) cudriver.Result {
+	err = d.runCall("cuEventCreate", inContext, func(c *context) cudriver.Result {
 		e := &event{ctx: c, flags: f, counts: new(counts)}
 		if f&cudriver.EventInterprocess != 0 {
 			if f&cudriver.EventDisableTiming == 0 {
 				return cudriver.ErrorInvalidValue
 			}
-			file, off, err := c.dev.take(c.dev.size, eventArea, eventSize, eventSize)
+			file, off, err := c.dev.allocateBytes(c.dev.size, eventArea, eventSize, eventSize)
 			switch {
 			case err != nil:
 				return cudriver.ErrorOperatingSystem
@@ -49,22 +49,22 @@ func (d *Driver) EventCreate(f cudriver.EventFlags) (id cudriver.Event, err erro
 				return cudriver.ErrorOutOfMemory
 			}
 			defer file.Close() // the mapping keeps the description open
-			if e.at = (span{off, eventSize}); !e.look(file) {
+			if e.at = (span{off, eventSize}); !e.mapCounts(file) {
 				return cudriver.ErrorOperatingSystem
 			}
-			e.counts.serial.Store(uint64(os.Getpid())<<32 | uint64(d.number()&0xffffffff))
+			e.counts.serial.Store(uint64(os.Getpid())<<32 | uint64(d.nextHandle()&0xffffffff))
 			e.counts.recorded.Store(0)
 			e.counts.completed.Store(0)
 		}
-		id = cudriver.Event(d.number())
+		id = cudriver.Event(d.nextHandle())
 		d.events[id] = e
 		return cudriver.Success
 	})
 	return id, err
 }
 
-// look maps the event's counts. It reports whether it has succeeded.
-func (e *event) look(f *os.File) bool {
+// mapCounts maps the event's counts. It reports whether it has succeeded.
+func (e *event) mapCounts(f *os.File) bool {
 	area, err := sys.MapRange(f, e.ctx.dev.size, eventArea)
 	if err != nil {
 		return false
@@ -74,9 +74,9 @@ func (e *event) look(f *os.File) bool {
 	return true
 }
 
-// event runs f for an event. It returns ErrorInvalidHandle if there is none.
-func (d *Driver) event(call string, id cudriver.Event, f func(c *context, e *event) cudriver.Result) error {
-	return d.do(call, inContext, func(c *context) cudriver.Result {
+// runForEvent runs f for an event. It returns ErrorInvalidHandle if there is none.
+func (d *Driver) runForEvent(call string, id cudriver.Event, f func(c *context, e *event) cudriver.Result) error {
+	return d.runCall(call, inContext, func(c *context) cudriver.Result {
 		e := d.events[id]
 		if e == nil {
 			return cudriver.ErrorInvalidHandle
@@ -87,7 +87,7 @@ func (d *Driver) event(call string, id cudriver.Event, f func(c *context, e *eve
 
 // EventDestroy destroys an event. Processes that have imported it cannot use it any more.
 func (d *Driver) EventDestroy(id cudriver.Event) error {
-	return d.do("cuEventDestroy", inContext, func(*context) cudriver.Result {
+	return d.runCall("cuEventDestroy", inContext, func(*context) cudriver.Result {
 		e := d.events[id]
 		if e == nil {
 			return cudriver.ErrorInvalidHandle
@@ -105,7 +105,7 @@ func (d *Driver) EventDestroy(id cudriver.Event) error {
 func (d *Driver) EventRecord(id cudriver.Event, s cudriver.Stream) error {
 	var e *event
 	var turn uint64
-	err := d.event("cuEventRecord", id, func(c *context, found *event) cudriver.Result {
+	err := d.runForEvent("cuEventRecord", id, func(c *context, found *event) cudriver.Result {
 		if found.ctx != c || d.streams[s] == nil {
 			return cudriver.ErrorInvalidHandle
 		}
@@ -115,7 +115,7 @@ func (d *Driver) EventRecord(id cudriver.Event, s cudriver.Stream) error {
 	if err != nil {
 		return err
 	}
-	return d.queue("cuEventRecord", s, func(*context) cudriver.Result {
+	return d.queueWork("cuEventRecord", s, func(*context) cudriver.Result {
 		e.when = time.Now()
 		if e.counts.completed.Load() < turn {
 			e.counts.completed.Store(turn)
@@ -128,7 +128,7 @@ func (d *Driver) EventRecord(id cudriver.Event, s cudriver.Stream) error {
 func (d *Driver) StreamWaitEvent(s cudriver.Stream, id cudriver.Event) error {
 	var e *event
 	var turn uint64
-	err := d.event("cuStreamWaitEvent", id, func(_ *context, found *event) cudriver.Result {
+	err := d.runForEvent("cuStreamWaitEvent", id, func(_ *context, found *event) cudriver.Result {
 		e, turn = found, found.counts.recorded.Load()
 		e.waits++
 		return cudriver.Success
@@ -148,10 +148,10 @@ func (d *Driver) StreamWaitEvent(s cudriver.Stream, id cudriver.Event) error {
 }
 
 // EventQuery returns ErrorNotReady until the event completes.
-func (d *Driver) EventQuery(id cudriver.Event) error { return d.passed("cuEventQuery", id) }
+func (d *Driver) EventQuery(id cudriver.Event) error { return d.isEventPassed("cuEventQuery", id) }
 
-func (d *Driver) passed(call string, id cudriver.Event) error {
-	return d.event(call, id, func(c *context, e *event) cudriver.Result {
+func (d *Driver) isEventPassed(call string, id cudriver.Event) error {
+	return d.runForEvent(call, id, func(c *context, e *event) cudriver.Result {
 		if e.counts.completed.Load() < e.counts.recorded.Load() {
 			return cudriver.ErrorNotReady
 		}
@@ -161,13 +161,13 @@ func (d *Driver) passed(call string, id cudriver.Event) error {
 
 // EventSynchronize waits until the event completes.
 func (d *Driver) EventSynchronize(id cudriver.Event) error {
-	return patiently(func() error { return d.passed("cuEventSynchronize", id) })
+	return pollUntilReady(func() error { return d.isEventPassed("cuEventSynchronize", id) })
 }
 
 // EventElapsedTime returns the milliseconds between two events, which must be recorded and have
 // timing enabled.
 func (d *Driver) EventElapsedTime(start, end cudriver.Event) (ms float32, err error) {
-	err = d.event("cuEventElapsedTime", start, func(_ *context, a *event) cudriver.Result {
+	err = d.runForEvent("cuEventElapsedTime", start, func(_ *context, a *event) cudriver.Result {
 		b := d.events[end]
 		switch {
 		case b == nil || (a.flags|b.flags)&cudriver.EventDisableTiming != 0 || a.when.IsZero() || b.when.IsZero():

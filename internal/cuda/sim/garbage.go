@@ -14,8 +14,8 @@ const garbage = 0xdb
 // a large segment with host memory.
 const littered = 4 << 20
 
-// scatter fills n bytes of new device memory with garbage.
-func scatter(f *os.File, off, n int64) error {
+// fillGarbage fills n bytes of new device memory with garbage.
+func fillGarbage(f *os.File, off, n int64) error {
 	b := bytes.Repeat([]byte{garbage}, int(min(n, littered)))
 	if _, err := f.WriteAt(b, off); err != nil {
 		return err
@@ -28,8 +28,8 @@ func scatter(f *os.File, off, n int64) error {
 	return nil
 }
 
-// litter fills freed memory with garbage.
-func litter(b []byte) {
+// fillFreed fills freed memory with garbage.
+func fillFreed(b []byte) {
 	for i := range b {
 		b[i] = garbage
 	}

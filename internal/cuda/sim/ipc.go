@@ -40,7 +40,7 @@ func (d *Driver) readHandle(h cudriver.IPCHandle, kind uint64) (dev *device, at 
 
 // IPCGetEventHandle returns a handle that lets other processes open an event.
 func (d *Driver) IPCGetEventHandle(id cudriver.Event) (h cudriver.IPCHandle, err error) {
-	err = d.event("cuIpcGetEventHandle", id, func(c *context, e *event) cudriver.Result {
+	err = d.runForEvent("cuIpcGetEventHandle", id, func(c *context, e *event) cudriver.Result {
 		if e.area == nil || e.imported {
 			return cudriver.ErrorInvalidHandle
 		}
@@ -52,7 +52,7 @@ func (d *Driver) IPCGetEventHandle(id cudriver.Event) (h cudriver.IPCHandle, err
 
 // IPCOpenEventHandle opens an event of another process. That process must not have destroyed it.
 func (d *Driver) IPCOpenEventHandle(h cudriver.IPCHandle) (id cudriver.Event, err error) {
-	err = d.do("cuIpcOpenEventHandle", inContext, func(c *context) cudriver.Result {
+	err = d.runCall("cuIpcOpenEventHandle", inContext, func(c *context) cudriver.Result {
 		dev, at, pid, serial := d.readHandle(h, handleOfEvent)
 		switch {
 		case dev == nil || at.off < dev.size || at.n != eventSize:
@@ -61,14 +61,14 @@ func (d *Driver) IPCOpenEventHandle(h cudriver.IPCHandle) (id cudriver.Event, er
 			return cudriver.ErrorInvalidContext
 		}
 		e := &event{ctx: c, flags: cudriver.EventInterprocess | cudriver.EventDisableTiming, at: at, imported: true}
-		if !e.look(dev.file) {
+		if !e.mapCounts(dev.file) {
 			return cudriver.ErrorOperatingSystem
 		}
-		if e.gone() || e.counts.serial.Load() != serial {
+		if e.isGone() || e.counts.serial.Load() != serial {
 			sys.Unmap(e.area)
 			return cudriver.ErrorInvalidHandle
 		}
-		id = cudriver.Event(d.number())
+		id = cudriver.Event(d.nextHandle())
 		d.events[id] = e
 		return cudriver.Success
 	})
@@ -78,7 +78,7 @@ func (d *Driver) IPCOpenEventHandle(h cudriver.IPCHandle) (id cudriver.Event, er
 // IPCGetMemHandle returns a handle that lets other processes open legacy memory. p may be any
 // address in the memory.
 func (d *Driver) IPCGetMemHandle(p cudriver.Ptr) (h cudriver.IPCHandle, err error) {
-	err = d.do("cuIpcGetMemHandle", inContext, func(*context) cudriver.Result {
+	err = d.runCall("cuIpcGetMemHandle", inContext, func(*context) cudriver.Result {
 		for _, m := range d.mappings {
 			if m.origin == allocated && p >= m.base && uint64(p-m.base) < uint64(len(m.mem)) {
 				h = makeHandle(handleOfMemory, m.dev, m.at, 0)
@@ -94,14 +94,14 @@ func (d *Driver) IPCGetMemHandle(p cudriver.Ptr) (h cudriver.IPCHandle, err erro
 // process frees it, because the open-source part of NVIDIA's kernel driver duplicates the object. A
 // context of another device can open the memory if that device has peer access.
 func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err error) {
-	err = d.do("cuIpcOpenMemHandle", inContext, func(c *context) cudriver.Result {
+	err = d.runCall("cuIpcOpenMemHandle", inContext, func(c *context) cudriver.Result {
 		dev, at, pid, _ := d.readHandle(h, handleOfMemory)
 		switch m := c.opened[h]; {
 		case dev == nil:
 			return cudriver.ErrorInvalidValue
 		case pid == os.Getpid():
 			return cudriver.ErrorInvalidContext
-		case !dev.holds(at):
+		case !dev.isLocked(at):
 			return cudriver.ErrorInvalidHandle
 		case dev != c.dev && d.apart:
 			return cudriver.ErrorMapFailed
@@ -110,11 +110,11 @@ func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err err
 			p = m.base
 			return cudriver.Success
 		}
-		mem, err := dev.also(at)
+		mem, err := dev.mapShared(at)
 		if err != nil {
 			return cudriver.ErrorMapFailed
 		}
-		p = d.addresses(uint64(at.n))
+		p = d.reserveAddresses(uint64(at.n))
 		m := &mapping{origin: opened, base: p, mem: mem, dev: dev, at: at, of: c, count: 1}
 		c.opened[h] = m
 		d.mappings = append(d.mappings, m)
@@ -125,7 +125,7 @@ func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err err
 
 // IPCCloseMemHandle undoes one [Driver.IPCOpenMemHandle].
 func (d *Driver) IPCCloseMemHandle(p cudriver.Ptr) error {
-	return d.doSettled("cuIpcCloseMemHandle", inContext, func(c *context) cudriver.Result {
+	return d.runBlockingCall("cuIpcCloseMemHandle", inContext, func(c *context) cudriver.Result {
 		m := d.mappingAt(p, opened)
 		if m == nil || m.of != c {
 			return cudriver.ErrorInvalidValue
@@ -136,7 +136,7 @@ func (d *Driver) IPCCloseMemHandle(p cudriver.Ptr) error {
 					delete(c.opened, h)
 				}
 			}
-			d.forget(m)
+			d.removeMapping(m)
 		}
 		return cudriver.Success
 	})

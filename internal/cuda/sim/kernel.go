@@ -12,7 +12,7 @@ import (
 // ModuleLoadData loads PTX text, which must end with a zero byte.
 func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
 	var refused error
-	err = d.doSettled("cuModuleLoadDataEx", inContext, func(c *context) cudriver.Result {
+	err = d.runBlockingCall("cuModuleLoadDataEx", inContext, func(c *context) cudriver.Result {
 		time.Sleep(d.times.Load)
 		text, _, ended := strings.Cut(string(image), "\x00")
 		if !ended {
@@ -23,11 +23,11 @@ func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
 			return cudriver.ErrorInvalidPTX
 		}
 		if c.loaded++; c.loaded%codePiece == 1 {
-			if r := c.takeOwn(codeTakes); r != cudriver.Success {
+			if r := c.allocateOwn(codeTakes); r != cudriver.Success {
 				return r
 			}
 		}
-		m = cudriver.Module(d.number())
+		m = cudriver.Module(d.nextHandle())
 		d.modules[m] = code
 		return cudriver.Success
 	})
@@ -39,7 +39,7 @@ func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
 
 // ModuleUnload unloads a module. Its functions become invalid.
 func (d *Driver) ModuleUnload(m cudriver.Module) error {
-	return d.doSettled("cuModuleUnload", inContext, func(*context) cudriver.Result {
+	return d.runBlockingCall("cuModuleUnload", inContext, func(*context) cudriver.Result {
 		code := d.modules[m]
 		if code == nil {
 			return cudriver.ErrorInvalidHandle
@@ -56,7 +56,7 @@ func (d *Driver) ModuleUnload(m cudriver.Module) error {
 
 // ModuleGetFunction returns an entry point of a module.
 func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.Function, err error) {
-	err = d.doSettled("cuModuleGetFunction", inContext, func(*context) cudriver.Result {
+	err = d.runBlockingCall("cuModuleGetFunction", inContext, func(*context) cudriver.Result {
 		code := d.modules[m]
 		switch {
 		case code == nil:
@@ -64,7 +64,7 @@ func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.F
 		case code.Entries[name] == nil:
 			return cudriver.ErrorNotFound
 		}
-		f = cudriver.Function(d.number())
+		f = cudriver.Function(d.nextHandle())
 		d.functions[f] = code.Entries[name]
 		return cudriver.Success
 	})
@@ -86,8 +86,8 @@ func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared
 	case shared != 0 || e.Check(l) != nil:
 		return cudriver.Check(call, cudriver.ErrorInvalidValue)
 	}
-	return d.queue(call, s, func(c *context) cudriver.Result {
-		l.Memory = d.regions(c)
+	return d.queueWork(call, s, func(c *context) cudriver.Result {
+		l.Memory = d.accessibleRegions(c)
 		err := e.Run(l)
 		if fault, ok := errors.AsType[*vm.Fault](err); ok && fault.Kind == vm.MisalignedAddress {
 			return cudriver.ErrorMisalignedAddress
@@ -99,10 +99,10 @@ func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared
 	})
 }
 
-// regions returns the memory that kernels in a context may access.
-func (d *Driver) regions(c *context) (all []vm.Region) {
+// accessibleRegions returns the memory that kernels in a context may access.
+func (d *Driver) accessibleRegions(c *context) (all []vm.Region) {
 	for _, m := range d.mappings {
-		switch b := d.reach(c, m.base, uint64(len(m.mem)), cudriver.AccessRead); {
+		switch b := d.bytesAt(c, m.base, uint64(len(m.mem)), cudriver.AccessRead); {
 		case b == nil:
 		case m.origin == mapped:
 			all = append(all, vm.Region{Base: uint64(m.base), Bytes: b,

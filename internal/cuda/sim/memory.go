@@ -31,14 +31,14 @@ type mapping struct {
 	count  int // number of opens
 }
 
-func (m *mapping) end() {
+func (m *mapping) unmap() {
 	if m.origin != host {
 		sys.Unmap(m.mem)
 	}
 }
 
-// addresses assigns n bytes of address space, followed by an unmapped gap.
-func (d *Driver) addresses(n uint64) cudriver.Ptr {
+// reserveAddresses assigns n bytes of address space, followed by an unmapped gap.
+func (d *Driver) reserveAddresses(n uint64) cudriver.Ptr {
 	p := d.address
 	d.address += cudriver.Ptr((n + 2*granularity - 1) / granularity * granularity)
 	return p
@@ -53,14 +53,14 @@ func (d *Driver) mappingAt(p cudriver.Ptr, of origin) *mapping {
 	return nil
 }
 
-func (d *Driver) forget(m *mapping) {
+func (d *Driver) removeMapping(m *mapping) {
 	d.mappings = slices.DeleteFunc(d.mappings, func(o *mapping) bool { return o == m })
-	m.end()
+	m.unmap()
 }
 
-// reach returns the n bytes at p. It returns nil if they are not within one mapping, or if c's
+// bytesAt returns the n bytes at p. It returns nil if they are not within one mapping, or if c's
 // device must not access them with the given flags.
-func (d *Driver) reach(c *context, p cudriver.Ptr, n uint64, flags int32) []byte {
+func (d *Driver) bytesAt(c *context, p cudriver.Ptr, n uint64, flags int32) []byte {
 	for _, m := range d.mappings {
 		if p < m.base || uint64(p-m.base) > uint64(len(m.mem)) || n > uint64(len(m.mem))-uint64(p-m.base) || n == 0 {
 			continue
@@ -78,8 +78,8 @@ func (d *Driver) reach(c *context, p cudriver.Ptr, n uint64, flags int32) []byte
 // MemGetInfo returns the device's free and total memory. It counts allocations of all processes and
 // the driver's own. The free amount is inexact.
 func (d *Driver) MemGetInfo() (free, total uint64, err error) {
-	err = d.do("cuMemGetInfo", inContext, func(c *context) cudriver.Result {
-		n, err := c.dev.sayFree()
+	err = d.runCall("cuMemGetInfo", inContext, func(c *context) cudriver.Result {
+		n, err := c.dev.reportedFree()
 		if err != nil {
 			return cudriver.ErrorOperatingSystem
 		}
@@ -91,7 +91,7 @@ func (d *Driver) MemGetInfo() (free, total uint64, err error) {
 
 // MemAlloc allocates legacy memory, rounded up to whole pages.
 func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
-	err = d.doSettled("cuMemAlloc", inContext, func(c *context) cudriver.Result {
+	err = d.runBlockingCall("cuMemAlloc", inContext, func(c *context) cudriver.Result {
 		if n == 0 {
 			return cudriver.ErrorInvalidValue
 		}
@@ -110,7 +110,7 @@ func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 			sys.Unmap(mem)
 			return cudriver.ErrorOperatingSystem
 		}
-		p = d.addresses(uint64(size))
+		p = d.reserveAddresses(uint64(size))
 		d.mappings = append(d.mappings, &mapping{origin: allocated, base: p, mem: mem, dev: c.dev, at: ph.at, of: c})
 		return cudriver.Success
 	})
@@ -120,20 +120,20 @@ func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 // MemFree frees memory. p must be a result of [Driver.MemAlloc]. Processes that have the memory
 // open read garbage from then on.
 func (d *Driver) MemFree(p cudriver.Ptr) error {
-	return d.doSettled("cuMemFree", inContext, func(*context) cudriver.Result {
+	return d.runBlockingCall("cuMemFree", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, allocated)
 		if m == nil {
 			return cudriver.ErrorInvalidValue
 		}
-		litter(m.mem)
-		d.forget(m)
+		fillFreed(m.mem)
+		d.removeMapping(m)
 		return cudriver.Success
 	})
 }
 
 // MemGetAddressRange returns the allocation that contains p.
 func (d *Driver) MemGetAddressRange(p cudriver.Ptr) (base cudriver.Ptr, size uint64, err error) {
-	err = d.do("cuMemGetAddressRange", inContext, func(*context) cudriver.Result {
+	err = d.runCall("cuMemGetAddressRange", inContext, func(*context) cudriver.Result {
 		for _, m := range d.mappings {
 			if p >= m.base && uint64(p-m.base) < uint64(len(m.mem)) {
 				base, size = m.base, uint64(len(m.mem))
@@ -148,11 +148,11 @@ func (d *Driver) MemGetAddressRange(p cudriver.Ptr) (base cudriver.Ptr, size uin
 // MemHostRegister maps host memory on the devices. Its device address is the host address, as with
 // unified addressing.
 func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
-	return d.doSettled("cuMemHostRegister", inContext, func(c *context) cudriver.Result {
+	return d.runBlockingCall("cuMemHostRegister", inContext, func(c *context) cudriver.Result {
 		switch {
 		case len(b) == 0:
 			return cudriver.ErrorInvalidValue
-		case d.overlapped(b):
+		case d.isOverlapped(b):
 			return cudriver.ErrorHostMemoryAlreadyRegistered
 		}
 		d.mappings = append(d.mappings, &mapping{origin: host, mem: b,
@@ -161,8 +161,8 @@ func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
 	})
 }
 
-// overlapped reports whether any page of b is registered.
-func (d *Driver) overlapped(b []byte) bool {
+// isOverlapped reports whether any page of b is registered.
+func (d *Driver) isOverlapped(b []byte) bool {
 	begin, end := pagesOf(b)
 	return slices.ContainsFunc(d.mappings, func(m *mapping) bool {
 		from, to := pagesOf(m.mem)
@@ -175,8 +175,8 @@ func pagesOf(b []byte) (begin, end uintptr) {
 	return begin / page * page, (begin + uintptr(len(b)) + page - 1) / page * page
 }
 
-// locked reports whether b is within registered memory.
-func (d *Driver) locked(b []byte) bool {
+// isRegistered reports whether b is within registered memory.
+func (d *Driver) isRegistered(b []byte) bool {
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	return slices.ContainsFunc(d.mappings, func(m *mapping) bool {
 		off := begin - uintptr(unsafe.Pointer(unsafe.SliceData(m.mem)))
@@ -184,7 +184,7 @@ func (d *Driver) locked(b []byte) bool {
 	})
 }
 
-func (d *Driver) registered(b []byte) *mapping {
+func (d *Driver) registeredMapping(b []byte) *mapping {
 	for _, m := range d.mappings {
 		if m.origin == host && unsafe.SliceData(m.mem) == unsafe.SliceData(b) {
 			return m
@@ -195,20 +195,20 @@ func (d *Driver) registered(b []byte) *mapping {
 
 // MemHostUnregister unregisters host memory. b must begin where the registered memory begins.
 func (d *Driver) MemHostUnregister(b []byte) error {
-	return d.doSettled("cuMemHostUnregister", inContext, func(*context) cudriver.Result {
-		m := d.registered(b)
+	return d.runBlockingCall("cuMemHostUnregister", inContext, func(*context) cudriver.Result {
+		m := d.registeredMapping(b)
 		if m == nil {
 			return 713 // CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
 		}
-		d.forget(m)
+		d.removeMapping(m)
 		return cudriver.Success
 	})
 }
 
 // MemHostGetDevicePointer returns the device address of registered host memory.
 func (d *Driver) MemHostGetDevicePointer(b []byte) (p cudriver.Ptr, err error) {
-	err = d.do("cuMemHostGetDevicePointer", inContext, func(*context) cudriver.Result {
-		m := d.registered(b)
+	err = d.runCall("cuMemHostGetDevicePointer", inContext, func(*context) cudriver.Result {
+		m := d.registeredMapping(b)
 		if m == nil {
 			return cudriver.ErrorInvalidValue
 		}
@@ -221,21 +221,21 @@ func (d *Driver) MemHostGetDevicePointer(b []byte) (p cudriver.Ptr, err error) {
 // MemcpyHtoDAsync queues a copy to the device. It waits for the copy unless src is registered.
 func (d *Driver) MemcpyHtoDAsync(dst cudriver.Ptr, src []byte, s cudriver.Stream) error {
 	return d.copyHost("cuMemcpyHtoDAsync", s, src, func(c *context) cudriver.Result {
-		return put(d.reach(c, dst, uint64(len(src)), cudriver.AccessReadWrite), src)
+		return copyBytes(d.bytesAt(c, dst, uint64(len(src)), cudriver.AccessReadWrite), src)
 	})
 }
 
 // MemcpyDtoHAsync queues a copy from the device. It waits for the copy unless dst is registered.
 func (d *Driver) MemcpyDtoHAsync(dst []byte, src cudriver.Ptr, s cudriver.Stream) error {
 	return d.copyHost("cuMemcpyDtoHAsync", s, dst, func(c *context) cudriver.Result {
-		return put(dst, d.reach(c, src, uint64(len(dst)), cudriver.AccessRead))
+		return copyBytes(dst, d.bytesAt(c, src, uint64(len(dst)), cudriver.AccessRead))
 	})
 }
 
 // MemcpyAsync queues a copy between two device addresses, including registered host memory.
 func (d *Driver) MemcpyAsync(dst, src cudriver.Ptr, n uint64, s cudriver.Stream) error {
-	return d.queue("cuMemcpyAsync", s, func(c *context) cudriver.Result {
-		return put(d.reach(c, dst, n, cudriver.AccessReadWrite), d.reach(c, src, n, cudriver.AccessRead))
+	return d.queueWork("cuMemcpyAsync", s, func(c *context) cudriver.Result {
+		return copyBytes(d.bytesAt(c, dst, n, cudriver.AccessReadWrite), d.bytesAt(c, src, n, cudriver.AccessRead))
 	})
 }
 
@@ -248,16 +248,16 @@ func (d *Driver) MemcpyPeerAsync(dst cudriver.Ptr, dstCtx cudriver.Context, src 
 	if d.isHost(dst) || d.isHost(src) {
 		return cudriver.Check(call, cudriver.ErrorInvalidValue)
 	}
-	return d.queue(call, s, func(*context) cudriver.Result {
+	return d.queueWork(call, s, func(*context) cudriver.Result {
 		to, from := d.contexts[dstCtx], d.contexts[srcCtx]
 		if to == nil || from == nil {
 			return cudriver.ErrorInvalidContext
 		}
-		bytes := d.reach(from, src, n, cudriver.AccessRead)
-		if d.originOf(src) == mapped && d.reach(to, src, n, cudriver.AccessRead) == nil {
+		bytes := d.bytesAt(from, src, n, cudriver.AccessRead)
+		if d.originOf(src) == mapped && d.bytesAt(to, src, n, cudriver.AccessRead) == nil {
 			bytes = nil
 		}
-		return put(d.reach(to, dst, n, cudriver.AccessReadWrite), bytes)
+		return copyBytes(d.bytesAt(to, dst, n, cudriver.AccessReadWrite), bytes)
 	})
 }
 
@@ -277,7 +277,7 @@ func (d *Driver) isHost(p cudriver.Ptr) bool {
 	return d.originOf(p) == host
 }
 
-func put(dst, src []byte) cudriver.Result {
+func copyBytes(dst, src []byte) cudriver.Result {
 	if dst == nil || src == nil {
 		return cudriver.ErrorIllegalAddress
 	}
@@ -304,8 +304,8 @@ func (d *Driver) set(call string, dst cudriver.Ptr, v []byte, n uint64, s cudriv
 	if uint64(dst)%uint64(len(v)) != 0 {
 		return cudriver.Check(call, cudriver.ErrorInvalidValue)
 	}
-	return d.queue(call, s, func(c *context) cudriver.Result {
-		b := d.reach(c, dst, n*uint64(len(v)), cudriver.AccessReadWrite)
+	return d.queueWork(call, s, func(c *context) cudriver.Result {
+		b := d.bytesAt(c, dst, n*uint64(len(v)), cudriver.AccessReadWrite)
 		if b == nil {
 			return cudriver.ErrorIllegalAddress
 		}

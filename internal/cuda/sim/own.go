@@ -19,24 +19,24 @@ const (
 	mostUnsaid   = 256 << 10 // maximum reduction of the reported free memory
 )
 
-// sayFree returns the free memory that the driver reports.
-func (d *device) sayFree() (int64, error) {
+// reportedFree returns the free memory that the driver reports.
+func (d *device) reportedFree() (int64, error) {
 	n, err := d.free()
 	return max(n-rand.Int64N(mostUnsaid), 0), err
 }
 
 // free returns the actual amount of free memory.
 func (d *device) free() (int64, error) {
-	n, err := used(d.file, 0, d.size)
+	n, err := usedBytes(d.file, 0, d.size)
 	if err != nil {
 		return 0, err
 	}
-	own, err := used(d.file, d.size+eventArea, ownArea)
+	own, err := usedBytes(d.file, d.size+eventArea, ownArea)
 	return max(d.size-n-own, 0), err
 }
 
-// takeOwn allocates n bytes for the context itself.
-func (c *context) takeOwn(n int64) cudriver.Result {
+// allocateOwn allocates n bytes for the context itself.
+func (c *context) allocateOwn(n int64) cudriver.Result {
 	free, err := c.dev.free()
 	if err != nil {
 		return cudriver.ErrorOperatingSystem
@@ -44,7 +44,7 @@ func (c *context) takeOwn(n int64) cudriver.Result {
 	if free < n {
 		return cudriver.ErrorOutOfMemory
 	}
-	f, _, err := c.dev.take(c.dev.size+eventArea, ownArea, n, page)
+	f, _, err := c.dev.allocateBytes(c.dev.size+eventArea, ownArea, n, page)
 	if err != nil || f == nil {
 		return cudriver.ErrorOperatingSystem
 	}
@@ -52,8 +52,8 @@ func (c *context) takeOwn(n int64) cudriver.Result {
 	return cudriver.Success
 }
 
-// giveOwn frees the context's own memory. It is called when the context ends.
-func (c *context) giveOwn() {
+// freeOwn frees the context's own memory. It is called when the context ends.
+func (c *context) freeOwn() {
 	for _, f := range c.takes {
 		f.Close()
 	}

@@ -12,7 +12,7 @@ func (d *Driver) DriverVersion() (int, error) { return 12080, nil }
 
 // DeviceCount returns the number of devices.
 func (d *Driver) DeviceCount() (n int, err error) {
-	err = d.do("cuDeviceGetCount", initialised, func(*context) cudriver.Result {
+	err = d.runCall("cuDeviceGetCount", initialised, func(*context) cudriver.Result {
 		n = len(d.devices)
 		return cudriver.Success
 	})
@@ -109,8 +109,8 @@ func (d *Driver) PrimaryCtxRetain(id cudriver.Device) (c cudriver.Context, err e
 		}
 		if dev.ctx == nil {
 			time.Sleep(d.times.Context)
-			made := &context{id: cudriver.Context(d.number()), dev: dev, opened: map[cudriver.IPCHandle]*mapping{}}
-			if r := made.takeOwn(contextTakes); r != cudriver.Success {
+			made := &context{id: cudriver.Context(d.nextHandle()), dev: dev, opened: map[cudriver.IPCHandle]*mapping{}}
+			if r := made.allocateOwn(contextTakes); r != cudriver.Success {
 				return r
 			}
 			d.openQueues(made)
@@ -142,14 +142,14 @@ func (d *Driver) PrimaryCtxRelease(id cudriver.Device) error {
 		last = d.devices[id].ctx
 	}
 	d.mu.Unlock()
-	d.settleIn(call, last)
+	d.awaitContextIn(call, last)
 	return d.device(call, id, func(dev *device) cudriver.Result {
 		if dev.ctx == nil {
 			return cudriver.ErrorInvalidContext
 		}
 		if dev.refs--; dev.refs == 0 {
 			dev.ctx.closeQueues()
-			dev.ctx.giveOwn()
+			dev.ctx.freeOwn()
 			delete(d.contexts, dev.ctx.id)
 			dev.ctx = nil
 		}
@@ -159,7 +159,7 @@ func (d *Driver) PrimaryCtxRelease(id cudriver.Device) error {
 
 // CtxSetCurrent sets the current context of this OS thread.
 func (d *Driver) CtxSetCurrent(id cudriver.Context) error {
-	return d.do("cuCtxSetCurrent", initialised, func(*context) cudriver.Result {
+	return d.runCall("cuCtxSetCurrent", initialised, func(*context) cudriver.Result {
 		if id != 0 && d.contexts[id] == nil {
 			return cudriver.ErrorInvalidContext
 		}
@@ -170,7 +170,7 @@ func (d *Driver) CtxSetCurrent(id cudriver.Context) error {
 
 // CtxGetCurrent returns the current context of this OS thread, or 0.
 func (d *Driver) CtxGetCurrent() (id cudriver.Context, err error) {
-	err = d.do("cuCtxGetCurrent", initialised, func(*context) cudriver.Result {
+	err = d.runCall("cuCtxGetCurrent", initialised, func(*context) cudriver.Result {
 		id = d.current[sys.ThreadID()]
 		return cudriver.Success
 	})

@@ -58,7 +58,7 @@ func (d *Driver) run(c *context, l hardwareQueue) {
 		case <-l.over:
 			return
 		case t := <-l.tasks:
-			for !d.try(c, t) {
+			for !d.tryTask(c, t) {
 				select {
 				case <-l.over:
 					return
@@ -69,8 +69,8 @@ func (d *Driver) run(c *context, l hardwareQueue) {
 	}
 }
 
-// take appends a task to the queue, and blocks while the queue is full.
-func (l hardwareQueue) take(t task) {
+// enqueue appends a task to the queue, and blocks while the queue is full.
+func (l hardwareQueue) enqueue(t task) {
 	give := func(t task) {
 		select {
 		case l.tasks <- t:

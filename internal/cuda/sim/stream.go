@@ -33,15 +33,15 @@ type stream struct {
 
 // StreamCreate creates a stream. It ignores the flags.
 func (d *Driver) StreamCreate(cudriver.StreamFlags) (id cudriver.Stream, err error) {
-	err = d.do("cuStreamCreate", inContext, func(c *context) cudriver.Result {
-		id = cudriver.Stream(d.number())
+	err = d.runCall("cuStreamCreate", inContext, func(c *context) cudriver.Result {
+		id = cudriver.Stream(d.nextHandle())
 		d.streams[id] = &stream{ctx: c, queue: c.nextQueue()}
 		return cudriver.Success
 	})
 	return id, err
 }
 
-func (d *Driver) try(c *context, t task) bool {
+func (d *Driver) tryTask(c *context, t task) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.held {
@@ -65,22 +65,22 @@ func (d *Driver) try(c *context, t task) bool {
 	return true
 }
 
-// queue appends work to a stream.
-func (d *Driver) queue(call string, id cudriver.Stream, w work) error {
-	_, _, err := d.give(call, id, task{work: w})
+// queueWork appends work to a stream.
+func (d *Driver) queueWork(call string, id cudriver.Stream, w work) error {
+	_, _, err := d.appendTask(call, id, task{work: w})
 	return err
 }
 
 // queueWait appends work that waits to a stream.
 func (d *Driver) queueWait(call string, id cudriver.Stream, w work) error {
-	_, _, err := d.give(call, id, task{work: w, waits: true})
+	_, _, err := d.appendTask(call, id, task{work: w, waits: true})
 	return err
 }
 
-// give appends a task to a stream. It returns the stream and the number of tasks queued on it so
-// far.
-func (d *Driver) give(call string, id cudriver.Stream, t task) (s *stream, n uint64, err error) {
-	err = d.do(call, inContext, func(c *context) cudriver.Result {
+// appendTask appends a task to a stream. It returns the stream and the number of tasks queued on it
+// so far.
+func (d *Driver) appendTask(call string, id cudriver.Stream, t task) (s *stream, n uint64, err error) {
+	err = d.runCall(call, inContext, func(c *context) cudriver.Result {
 		if s = d.streams[id]; s == nil || s.ctx != c {
 			return cudriver.ErrorInvalidHandle
 		}
@@ -92,7 +92,7 @@ func (d *Driver) give(call string, id cudriver.Stream, t task) (s *stream, n uin
 	})
 	if err == nil {
 		t.of = s
-		s.queue.take(t)
+		s.queue.enqueue(t)
 	}
 	return s, n, err
 }
@@ -101,35 +101,35 @@ func (d *Driver) give(call string, id cudriver.Stream, t task) (s *stream, n uin
 // registered, because CUDA synchronizes copies to pageable memory and may synchronize copies from
 // it.
 func (d *Driver) copyHost(call string, id cudriver.Stream, host []byte, w work) error {
-	s, n, err := d.give(call, id, task{work: w})
+	s, n, err := d.appendTask(call, id, task{work: w})
 	if err != nil {
 		return err
 	}
-	return patiently(func() error {
+	return pollUntilReady(func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if s.done < n && !d.locked(host) {
+		if s.done < n && !d.isRegistered(host) {
 			return cudriver.Check(call, cudriver.ErrorNotReady)
 		}
 		return nil
 	})
 }
 
-// settle blocks a call while any stream of the current context waits. CUDA documents that calls
-// which load code, allocate or unmap may wait for all queued work; they hang if a stream waits
-// forever.
-func (d *Driver) settle(call string) {
+// awaitContext blocks a call while any stream of the current context waits. CUDA documents that
+// calls which load code, allocate or unmap may wait for all queued work; they hang if a stream
+// waits forever.
+func (d *Driver) awaitContext(call string) {
 	d.mu.Lock()
 	c := d.contexts[d.current[sys.ThreadID()]]
 	d.mu.Unlock()
-	d.settleIn(call, c)
+	d.awaitContextIn(call, c)
 }
 
-func (d *Driver) settleIn(call string, c *context) {
+func (d *Driver) awaitContextIn(call string, c *context) {
 	if c == nil {
 		return
 	}
-	patiently(func() error {
+	pollUntilReady(func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if c.waits > 0 {
@@ -141,7 +141,7 @@ func (d *Driver) settleIn(call string, c *context) {
 
 // StreamDestroy destroys a stream. Its queued work still runs.
 func (d *Driver) StreamDestroy(id cudriver.Stream) error {
-	return d.do("cuStreamDestroy", inContext, func(*context) cudriver.Result {
+	return d.runCall("cuStreamDestroy", inContext, func(*context) cudriver.Result {
 		if d.streams[id] == nil {
 			return cudriver.ErrorInvalidHandle
 		}
@@ -151,10 +151,10 @@ func (d *Driver) StreamDestroy(id cudriver.Stream) error {
 }
 
 // StreamQuery returns ErrorNotReady while work is pending.
-func (d *Driver) StreamQuery(id cudriver.Stream) error { return d.ask("cuStreamQuery", id) }
+func (d *Driver) StreamQuery(id cudriver.Stream) error { return d.queryStream("cuStreamQuery", id) }
 
-func (d *Driver) ask(call string, id cudriver.Stream) error {
-	return d.do(call, inContext, func(*context) cudriver.Result {
+func (d *Driver) queryStream(call string, id cudriver.Stream) error {
+	return d.runCall(call, inContext, func(*context) cudriver.Result {
 		s := d.streams[id]
 		switch {
 		case s == nil:
@@ -168,11 +168,11 @@ func (d *Driver) ask(call string, id cudriver.Stream) error {
 
 // StreamSynchronize waits until the stream has finished all its work.
 func (d *Driver) StreamSynchronize(id cudriver.Stream) error {
-	return patiently(func() error { return d.ask("cuStreamSynchronize", id) })
+	return pollUntilReady(func() error { return d.queryStream("cuStreamSynchronize", id) })
 }
 
-// patiently calls ask until it returns something other than ErrorNotReady.
-func patiently(ask func() error) error {
+// pollUntilReady calls ask until it returns something other than ErrorNotReady.
+func pollUntilReady(ask func() error) error {
 	for turn := 0; ; turn++ {
 		err := ask()
 		if e, ok := err.(*cudriver.Error); !ok || e.Result != cudriver.ErrorNotReady {
@@ -188,8 +188,8 @@ func patiently(ask func() error) error {
 
 // CtxSynchronize waits until all streams of the context have finished their work.
 func (d *Driver) CtxSynchronize() error {
-	return patiently(func() error {
-		return d.do("cuCtxSynchronize", inContext, func(c *context) cudriver.Result {
+	return pollUntilReady(func() error {
+		return d.runCall("cuCtxSynchronize", inContext, func(c *context) cudriver.Result {
 			for _, s := range d.streams {
 				if s.ctx == c && s.done < s.queued {
 					return cudriver.ErrorNotReady

@@ -10,7 +10,7 @@ import (
 // StreamWriteValue32 queues a write of v to p, which must be 4-byte aligned. Other processes may
 // wait for the value.
 func (d *Driver) StreamWriteValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) error {
-	return d.value("cuStreamWriteValue32", s, p, d.queue, func(word *atomic.Uint32) cudriver.Result {
+	return d.value("cuStreamWriteValue32", s, p, d.queueWork, func(word *atomic.Uint32) cudriver.Result {
 		word.Store(v)
 		return cudriver.Success
 	})
@@ -33,7 +33,7 @@ func (d *Driver) value(call string, s cudriver.Stream, p cudriver.Ptr,
 		return cudriver.Check(call, cudriver.ErrorInvalidValue)
 	}
 	return queue(call, s, func(c *context) cudriver.Result {
-		b := d.reach(c, p, 4, cudriver.AccessReadWrite)
+		b := d.bytesAt(c, p, 4, cudriver.AccessReadWrite)
 		if b == nil {
 			return cudriver.ErrorIllegalAddress
 		}

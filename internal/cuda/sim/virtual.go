@@ -24,14 +24,14 @@ func (d *device) create(n, align int64) (*physical, cudriver.Result) {
 	if free, err := d.free(); err != nil || free < n {
 		return nil, cudriver.ErrorOutOfMemory
 	}
-	f, off, err := d.take(0, d.size, n, align)
+	f, off, err := d.allocateBytes(0, d.size, n, align)
 	switch {
 	case err != nil:
 		return nil, cudriver.ErrorOperatingSystem
 	case f == nil:
 		return nil, cudriver.ErrorOutOfMemory
 	}
-	if err := sys.Punch(f, off, n); err != nil || scatter(f, off, n) != nil {
+	if err := sys.Punch(f, off, n); err != nil || fillGarbage(f, off, n) != nil {
 		f.Close()
 		return nil, cudriver.ErrorOperatingSystem
 	}
@@ -40,7 +40,7 @@ func (d *device) create(n, align int64) (*physical, cudriver.Result) {
 
 // MemGetAllocationGranularity returns the granularity of data centre GPUs.
 func (d *Driver) MemGetAllocationGranularity(p cudriver.AllocationProp, _ cudriver.Granularity) (uint64, error) {
-	return granularity, d.do("cuMemGetAllocationGranularity", initialised, func(*context) cudriver.Result {
+	return granularity, d.runCall("cuMemGetAllocationGranularity", initialised, func(*context) cudriver.Result {
 		_, r := d.owner(p)
 		return r
 	})
@@ -58,7 +58,7 @@ func (d *Driver) owner(p cudriver.AllocationProp) (*device, cudriver.Result) {
 
 // MemCreate allocates memory without an address. n must be a multiple of the granularity.
 func (d *Driver) MemCreate(n uint64, p cudriver.AllocationProp) (h cudriver.MemHandle, err error) {
-	err = d.do("cuMemCreate", inContext, func(*context) cudriver.Result {
+	err = d.runCall("cuMemCreate", inContext, func(*context) cudriver.Result {
 		dev, r := d.owner(p)
 		switch {
 		case r != cudriver.Success:
@@ -69,22 +69,22 @@ func (d *Driver) MemCreate(n uint64, p cudriver.AllocationProp) (h cudriver.MemH
 		ph, r := dev.create(int64(n), granularity)
 		if r == cudriver.Success {
 			ph.shareable = p.Shareable()
-			h = d.enter(ph)
+			h = d.addPhysical(ph)
 		}
 		return r
 	})
 	return h, err
 }
 
-func (d *Driver) enter(ph *physical) cudriver.MemHandle {
-	h := cudriver.MemHandle(d.number())
+func (d *Driver) addPhysical(ph *physical) cudriver.MemHandle {
+	h := cudriver.MemHandle(d.nextHandle())
 	d.handles[h] = ph
 	return h
 }
 
 // MemRelease releases a handle. Mappings keep the memory alive.
 func (d *Driver) MemRelease(h cudriver.MemHandle) error {
-	return d.do("cuMemRelease", inContext, func(*context) cudriver.Result {
+	return d.runCall("cuMemRelease", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
 		if ph == nil {
 			return cudriver.ErrorInvalidValue
@@ -101,7 +101,7 @@ func (d *Driver) MemRelease(h cudriver.MemHandle) error {
 // descriptor is close-on-exec, so this one is not: if the caller does not set the flag, child
 // programs keep the memory alive.
 func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
-	err = d.do("cuMemExportToShareableHandle", inContext, func(*context) cudriver.Result {
+	err = d.runCall("cuMemExportToShareableHandle", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
 		if ph == nil || !ph.shareable {
 			return cudriver.ErrorInvalidValue
@@ -117,25 +117,25 @@ func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
 
 // MemImport returns a handle with a reference of its own to the memory. The caller still owns fd.
 func (d *Driver) MemImport(fd int) (h cudriver.MemHandle, err error) {
-	err = d.do("cuMemImportFromShareableHandle", inContext, func(*context) cudriver.Result {
+	err = d.runCall("cuMemImportFromShareableHandle", inContext, func(*context) cudriver.Result {
 		f, err := sys.DuplicateNumber(fd)
 		if err != nil {
 			return cudriver.ErrorInvalidValue
 		}
-		ph := d.identify(f)
+		ph := d.physicalOf(f)
 		if ph == nil {
 			f.Close()
 			return cudriver.ErrorUnknown
 		}
-		h = d.enter(ph)
+		h = d.addPhysical(ph)
 		return cudriver.Success
 	})
 	return h, err
 }
 
-// identify returns the memory that a file description stands for, or nil. The description's
+// physicalOf returns the memory that a file description stands for, or nil. The description's
 // position is the memory's offset, and the lock at that offset has its size.
-func (d *Driver) identify(f *os.File) *physical {
+func (d *Driver) physicalOf(f *os.File) *physical {
 	id, _, err := sys.Identify(f)
 	if err != nil {
 		return nil
@@ -158,11 +158,11 @@ func (d *Driver) identify(f *os.File) *physical {
 
 // MemAddressReserve reserves an address range. n must be a multiple of the granularity.
 func (d *Driver) MemAddressReserve(n, align uint64) (p cudriver.Ptr, err error) {
-	err = d.do("cuMemAddressReserve", inContext, func(*context) cudriver.Result {
+	err = d.runCall("cuMemAddressReserve", inContext, func(*context) cudriver.Result {
 		if n == 0 || n%granularity != 0 || align > granularity {
 			return cudriver.ErrorInvalidValue
 		}
-		p = d.addresses(n)
+		p = d.reserveAddresses(n)
 		d.reserved[p] = n
 		return cudriver.Success
 	})
@@ -172,7 +172,7 @@ func (d *Driver) MemAddressReserve(n, align uint64) (p cudriver.Ptr, err error) 
 // MemAddressFree frees an address range. p and n must describe a whole reservation without
 // mappings.
 func (d *Driver) MemAddressFree(p cudriver.Ptr, n uint64) error {
-	return d.do("cuMemAddressFree", inContext, func(*context) cudriver.Result {
+	return d.runCall("cuMemAddressFree", inContext, func(*context) cudriver.Result {
 		if d.reserved[p] != n || n == 0 || d.overlaps(p, n) {
 			return cudriver.ErrorInvalidValue
 		}
@@ -193,7 +193,7 @@ func (d *Driver) overlaps(p cudriver.Ptr, n uint64) bool {
 // MemMap maps all of a handle's memory within a reservation. No device can access it before
 // [Driver.MemSetAccess].
 func (d *Driver) MemMap(p cudriver.Ptr, n uint64, h cudriver.MemHandle) error {
-	return d.do("cuMemMap", inContext, func(*context) cudriver.Result {
+	return d.runCall("cuMemMap", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
 		switch {
 		case ph == nil || n != uint64(ph.at.n) || uint64(p)%granularity != 0 || !d.isReserved(p, n):
@@ -223,12 +223,12 @@ func (d *Driver) isReserved(p cudriver.Ptr, n uint64) bool {
 // MemUnmap removes a mapping; p and n must be as passed to [Driver.MemMap]. It blocks while a
 // stream waits. It does not wait for other queued work, which then fails; CUDA documents neither.
 func (d *Driver) MemUnmap(p cudriver.Ptr, n uint64) error {
-	return d.doSettled("cuMemUnmap", inContext, func(*context) cudriver.Result {
+	return d.runBlockingCall("cuMemUnmap", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, mapped)
 		if m == nil || uint64(len(m.mem)) != n {
 			return cudriver.ErrorInvalidValue
 		}
-		d.forget(m)
+		d.removeMapping(m)
 		return cudriver.Success
 	})
 }
@@ -236,7 +236,7 @@ func (d *Driver) MemUnmap(p cudriver.Ptr, n uint64) error {
 // MemSetAccess sets the access of devices to a mapping. p and n must be as passed to
 // [Driver.MemMap].
 func (d *Driver) MemSetAccess(p cudriver.Ptr, n uint64, access []cudriver.AccessDesc) error {
-	return d.doSettled("cuMemSetAccess", inContext, func(*context) cudriver.Result {
+	return d.runBlockingCall("cuMemSetAccess", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, mapped)
 		if m == nil || uint64(len(m.mem)) != n || len(access) == 0 {
 			return cudriver.ErrorInvalidValue

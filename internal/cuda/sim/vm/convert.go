@@ -6,18 +6,18 @@ import "math"
 // Floats are converted to integers as PTX 9.0 specifies: values out of range are clamped, and NaN
 // becomes the highest bit alone, or 0 if neither type has 64 bits.
 func (o *opcode) convert(to, from scalar) function {
-	whole := whole(o)
+	whole := roundModifier(o)
 	switch {
 	case to.kind == 'p' || from.kind == 'p':
 		return nil
 	case to.kind != 'f' && from.kind != 'f':
 		if from.kind == 's' {
 			shift := 64 - 8*from.size
-			return func(a, _, _ uint64) uint64 { return to.truncate(uint64(int64(a) << shift >> shift)) }
+			return func(a, _, _ uint64) uint64 { return to.truncateBits(uint64(int64(a) << shift >> shift)) }
 		}
-		return func(a, _, _ uint64) uint64 { return to.truncate(from.truncate(a)) }
+		return func(a, _, _ uint64) uint64 { return to.truncateBits(from.truncateBits(a)) }
 	case to.kind != 'f':
-		read := reader(from)
+		read := readerFor(from)
 		low, high := bounds(to)
 		var nan uint64
 		if max(to.size, from.size) == 8 {
@@ -29,42 +29,42 @@ func (o *opcode) convert(to, from scalar) function {
 			case v != v:
 				return nan
 			case v <= low.float:
-				return to.truncate(low.bits)
+				return to.truncateBits(low.bits)
 			case v >= high.float:
-				return to.truncate(high.bits)
+				return to.truncateBits(high.bits)
 			case to.kind == 's':
-				return to.truncate(uint64(int64(v)))
+				return to.truncateBits(uint64(int64(v)))
 			}
-			return to.truncate(uint64(v))
+			return to.truncateBits(uint64(v))
 		}
 	case from.kind == 's':
-		shift, write := 64-8*from.size, writer(to)
+		shift, write := 64-8*from.size, writerFor(to)
 		if to.size == 4 {
 			return func(a, _, _ uint64) uint64 { return uint64(math.Float32bits(float32(int64(a) << shift >> shift))) }
 		}
 		return func(a, _, _ uint64) uint64 { return write(float64(int64(a) << shift >> shift)) }
 	case from.kind != 'f':
-		write := writer(to)
+		write := writerFor(to)
 		if to.size == 4 {
-			return func(a, _, _ uint64) uint64 { return uint64(math.Float32bits(float32(from.truncate(a)))) }
+			return func(a, _, _ uint64) uint64 { return uint64(math.Float32bits(float32(from.truncateBits(a)))) }
 		}
-		return func(a, _, _ uint64) uint64 { return write(float64(from.truncate(a))) }
+		return func(a, _, _ uint64) uint64 { return write(float64(from.truncateBits(a))) }
 	}
-	read, write := reader(from), writer(to)
+	read, write := readerFor(from), writerFor(to)
 	return func(a, _, _ uint64) uint64 { return write(whole(read(a))) }
 }
 
-// whole removes the modifier for rounding to an integer, and returns its function. Without a
-// modifier it returns the identity.
-func whole(o *opcode) func(float64) float64 {
+// roundModifier removes the modifier for rounding to an integer, and returns its function. Without
+// a modifier it returns the identity.
+func roundModifier(o *opcode) func(float64) float64 {
 	switch {
-	case o.take("rni"):
+	case o.takeModifier("rni"):
 		return math.RoundToEven
-	case o.take("rzi"):
+	case o.takeModifier("rzi"):
 		return math.Trunc
-	case o.take("rmi"):
+	case o.takeModifier("rmi"):
 		return math.Floor
-	case o.take("rpi"):
+	case o.takeModifier("rpi"):
 		return math.Ceil
 	}
 	return func(v float64) float64 { return v }
@@ -86,7 +86,7 @@ func bounds(t scalar) (low, high bound) {
 	return bound{}, bound{math.Ldexp(1, n), ^uint64(0) >> (64 - n)}
 }
 
-func reader(t scalar) func(uint64) float64 {
+func readerFor(t scalar) func(uint64) float64 {
 	switch t.size {
 	case 2:
 		return ReadFloat16
@@ -96,7 +96,7 @@ func reader(t scalar) func(uint64) float64 {
 	return math.Float64frombits
 }
 
-func writer(t scalar) func(float64) uint64 {
+func writerFor(t scalar) func(float64) uint64 {
 	switch t.size {
 	case 2:
 		return WriteFloat16

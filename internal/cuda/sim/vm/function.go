@@ -19,8 +19,8 @@ var types = map[string]scalar{
 	"f16": {'f', 2}, "f32": {'f', 4}, "f64": {'f', 8},
 }
 
-// truncate returns the low bits of v that fit the type. A type of size 0 keeps all bits.
-func (t scalar) truncate(v uint64) uint64 {
+// truncateBits returns the low bits of v that fit the type. A type of size 0 keeps all bits.
+func (t scalar) truncateBits(v uint64) uint64 {
 	if t.kind == 'p' {
 		return v & 1
 	}
@@ -33,9 +33,9 @@ func (t scalar) truncate(v uint64) uint64 {
 // A function computes the result of an instruction from the bits of its operands.
 type function = func(a, b, c uint64) uint64
 
-// function returns the function of an instruction and its number of operands, or nil if the
+// functionOf returns the function of an instruction and its number of operands, or nil if the
 // instruction is not supported. It removes the modifiers that it handles from the opcode.
-func (o *opcode) function() (function, int) {
+func (o *opcode) functionOf() (function, int) {
 	t := o.types[0]
 	switch o.name {
 	case "mov", "cvta":
@@ -59,20 +59,20 @@ func (o *opcode) function() (function, int) {
 	case "xor":
 		return func(a, b, _ uint64) uint64 { return a ^ b }, 2
 	case "not":
-		return func(a, _, _ uint64) uint64 { return t.truncate(^a) }, 1
+		return func(a, _, _ uint64) uint64 { return t.truncateBits(^a) }, 1
 	}
 	switch t.kind {
 	case 'f':
-		return o.onFloats(t)
+		return o.floatFunction(t)
 	case 's', 'u', 'b':
-		return o.onIntegers(t)
+		return o.integerFunction(t)
 	}
 	return nil, 0
 }
 
-// onFloats computes in float64. The double rounding to float32 is harmless except for fma, where it
-// may rarely return the neighboring float32.
-func (o *opcode) onFloats(t scalar) (function, int) {
+// floatFunction computes in float64. The double rounding to float32 is harmless except for fma,
+// where it may rarely return the neighboring float32.
+func (o *opcode) floatFunction(t scalar) (function, int) {
 	var read func(uint64) float64
 	var write func(float64) uint64
 	switch t.size {
@@ -84,17 +84,17 @@ func (o *opcode) onFloats(t scalar) (function, int) {
 		return nil, 0
 	}
 	if o.name == "setp" {
-		f := compareFloats[o.first()]
+		f := compareFloats[o.takeFirst()]
 		if f == nil {
 			return nil, 0
 		}
-		return func(a, b, _ uint64) uint64 { return truth(f(read(a), read(b))) }, 2
+		return func(a, b, _ uint64) uint64 { return boolWord(f(read(a), read(b))) }, 2
 	}
-	if o.name == "div" && o.take("rz") {
+	if o.name == "div" && o.takeModifier("rz") {
 		if t.size != 8 {
 			return nil, 0
 		}
-		return func(a, b, _ uint64) uint64 { return write(quotient(read(a), read(b))) }, 2
+		return func(a, b, _ uint64) uint64 { return write(truncatedQuotient(read(a), read(b))) }, 2
 	}
 	if f := unaryFloat[o.name]; f != nil {
 		return func(a, _, _ uint64) uint64 { return write(f(read(a))) }, 1
@@ -111,8 +111,8 @@ func (o *opcode) onFloats(t scalar) (function, int) {
 func readFloat32(v uint64) float64  { return float64(math.Float32frombits(uint32(v))) }
 func writeFloat32(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }
 
-// quotient returns a/b, rounded towards 0.
-func quotient(a, b float64) float64 {
+// truncatedQuotient returns a/b, rounded towards 0.
+func truncatedQuotient(a, b float64) float64 {
 	q := a / b
 	if rest := math.FMA(-q, b, a); rest != 0 && !math.IsInf(q, 0) && (rest < 0) != (a < 0) {
 		return math.Nextafter(q, 0)
@@ -120,7 +120,7 @@ func quotient(a, b float64) float64 {
 	return q
 }
 
-func truth(b bool) uint64 {
+func boolWord(b bool) uint64 {
 	if b {
 		return 1
 	}
@@ -138,12 +138,12 @@ var binaryFloat = map[string]func(a, b float64) float64{
 	"sub": func(a, b float64) float64 { return a - b },
 	"mul": func(a, b float64) float64 { return a * b },
 	"div": func(a, b float64) float64 { return a / b },
-	"min": func(a, b float64) float64 { return numbers(a, b, math.Min) },
-	"max": func(a, b float64) float64 { return numbers(a, b, math.Max) },
+	"min": func(a, b float64) float64 { return ignoreNaN(a, b, math.Min) },
+	"max": func(a, b float64) float64 { return ignoreNaN(a, b, math.Max) },
 }
 
-// numbers returns f(a, b), or the other argument if one is NaN.
-func numbers(a, b float64, f func(a, b float64) float64) float64 {
+// ignoreNaN returns f(a, b), or the other argument if one is NaN.
+func ignoreNaN(a, b float64, f func(a, b float64) float64) float64 {
 	switch {
 	case math.IsNaN(a):
 		return b
@@ -164,22 +164,22 @@ var compareFloats = map[string]func(a, b float64) bool{
 	"num": func(a, b float64) bool { return a == a && b == b },
 }
 
-// onIntegers computes in the Go type with the size and sign of t.
-func (o *opcode) onIntegers(t scalar) (function, int) {
+// integerFunction computes in the Go type with the size and sign of t.
+func (o *opcode) integerFunction(t scalar) (function, int) {
 	signed := t.kind == 's'
 	switch {
 	case t.size == 2 && signed:
-		return integers[int16](o, t)
+		return typedIntegerFunction[int16](o, t)
 	case t.size == 2:
-		return integers[uint16](o, t)
+		return typedIntegerFunction[uint16](o, t)
 	case t.size == 4 && signed:
-		return integers[int32](o, t)
+		return typedIntegerFunction[int32](o, t)
 	case t.size == 4:
-		return integers[uint32](o, t)
+		return typedIntegerFunction[uint32](o, t)
 	case t.size == 8 && signed:
-		return integers[int64](o, t)
+		return typedIntegerFunction[int64](o, t)
 	case t.size == 8:
-		return integers[uint64](o, t)
+		return typedIntegerFunction[uint64](o, t)
 	}
 	return nil, 0
 }
@@ -188,13 +188,13 @@ type integer interface {
 	int16 | uint16 | int32 | uint32 | int64 | uint64
 }
 
-func integers[T integer](o *opcode, t scalar) (function, int) {
+func typedIntegerFunction[T integer](o *opcode, t scalar) (function, int) {
 	write := func(v T) uint64 { return uint64(v) << (64 - 8*unsafe.Sizeof(v)) >> (64 - 8*unsafe.Sizeof(v)) }
 	binary := func(f func(a, b T) T) (function, int) {
 		return func(a, b, _ uint64) uint64 { return write(f(T(a), T(b))) }, 2
 	}
 	compare := func(f func(a, b T) bool) (function, int) {
-		return func(a, b, _ uint64) uint64 { return truth(f(T(a), T(b))) }, 2
+		return func(a, b, _ uint64) uint64 { return boolWord(f(T(a), T(b))) }, 2
 	}
 	switch o.name {
 	case "add":
@@ -230,7 +230,7 @@ func integers[T integer](o *opcode, t scalar) (function, int) {
 	case "mul", "mad":
 		return multiply[T](o, t, write)
 	case "setp":
-		switch o.first() {
+		switch o.takeFirst() {
 		case "eq":
 			return compare(func(a, b T) bool { return a == b })
 		case "ne":
@@ -252,7 +252,7 @@ func integers[T integer](o *opcode, t scalar) (function, int) {
 // product.
 func multiply[T integer](o *opcode, t scalar, write func(T) uint64) (function, int) {
 	var f function
-	switch part := o.first(); {
+	switch part := o.takeFirst(); {
 	case part == "lo":
 		f = func(a, b, c uint64) uint64 { return write(T(a)*T(b) + T(c)) }
 	case part == "wide" && t.size == 4 && t.kind == 's':

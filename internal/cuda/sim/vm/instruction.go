@@ -58,8 +58,8 @@ type opcode struct {
 	types []scalar
 }
 
-func (p *parser) opcode() (o opcode) {
-	o.text = p.next()
+func (p *parser) parseOpcode() (o opcode) {
+	o.text = p.nextToken()
 	words := strings.Split(o.text, ".")
 	o.name = words[0]
 	for _, w := range words[1:] {
@@ -72,8 +72,8 @@ func (p *parser) opcode() (o opcode) {
 	return o
 }
 
-// take removes a modifier, and reports whether it was present.
-func (o *opcode) take(part string) bool {
+// takeModifier removes a modifier, and reports whether it was present.
+func (o *opcode) takeModifier(part string) bool {
 	i := slices.Index(o.parts, part)
 	if i >= 0 {
 		o.parts = slices.Delete(o.parts, i, i+1)
@@ -81,86 +81,86 @@ func (o *opcode) take(part string) bool {
 	return i >= 0
 }
 
-// first removes and returns the first modifier, or "" if there is none.
-func (o *opcode) first() (part string) {
+// takeFirst removes and returns the first modifier, or "" if there is none.
+func (o *opcode) takeFirst() (part string) {
 	if len(o.parts) > 0 {
 		part, o.parts = o.parts[0], o.parts[1:]
 	}
 	return part
 }
 
-// instruction parses an instruction up to its semicolon.
-func (p *parser) instruction() instruction {
+// parseInstruction parses an instruction up to its semicolon.
+func (p *parser) parseInstruction() instruction {
 	in := instruction{guard: -1, d: -1, a: -1, b: -1, c: -1, address: -1, line: p.tokens[0].line}
-	if p.accept("@") {
-		in.unless = p.accept("!")
-		in.guard = p.destination()
+	if p.acceptToken("@") {
+		in.unless = p.acceptToken("!")
+		in.guard = p.parseDestination()
 	}
-	o := p.opcode()
+	o := p.parseOpcode()
 	switch o.name {
 	case "bra":
 		in.kind = jumps
 		p.jumps[len(p.entry.code)] = p.tokens[0]
-		p.next()
+		p.nextToken()
 	case "ret", "exit":
 		in.kind = exits
 	case "bar":
 		in.kind = waits
-		if !o.take("sync") || p.integer() != 0 {
-			p.fail("only bar.sync 0")
+		if !o.takeModifier("sync") || p.parseInteger() != 0 {
+			p.failSyntax("only bar.sync 0")
 		}
 	case "ld", "st", "atom", "red":
-		p.memory(&in, &o)
+		p.parseMemory(&in, &o)
 	default:
-		p.compute(&in, &o)
+		p.parseCompute(&in, &o)
 	}
 	o.parts = slices.DeleteFunc(o.parts, func(part string) bool { return slices.Contains(idle, part) })
 	if len(o.parts) > 0 {
-		p.fail("%s with .%s", o.name, o.parts[0])
+		p.failSyntax("%s with .%s", o.name, o.parts[0])
 	}
 	return in
 }
 
-// compute parses an instruction on registers.
-func (p *parser) compute(in *instruction, o *opcode) {
+// parseCompute parses an instruction on registers.
+func (p *parser) parseCompute(in *instruction, o *opcode) {
 	var n int
 	var t scalar
 	if len(o.types) > 0 {
 		t = o.types[0]
-		in.f, n = o.function()
+		in.f, n = o.functionOf()
 	}
 	if in.f == nil {
-		p.fail("instruction %q", o.text)
+		p.failSyntax("instruction %q", o.text)
 	}
-	in.d = p.destination()
+	in.d = p.parseDestination()
 	for i, row := range []*int{&in.a, &in.b, &in.c}[:n] {
-		p.expect(",")
+		p.expectToken(",")
 		if i == 2 && o.name == "selp" {
 			t = scalar{}
 		}
-		*row = p.operand(t)
+		*row = p.parseOperand(t)
 	}
 }
 
-// memory parses a load, store or atomic instruction.
-func (p *parser) memory(in *instruction, o *opcode) {
+// parseMemory parses a load, store or atomic instruction.
+func (p *parser) parseMemory(in *instruction, o *opcode) {
 	if len(o.types) != 1 {
-		p.fail("%s of %d types", o.name, len(o.types))
+		p.failSyntax("%s of %d types", o.name, len(o.types))
 	}
 	t := o.types[0]
 	in.size, in.signed = t.size, t.kind == 's'
 	switch {
-	case o.take("shared"):
+	case o.takeModifier("shared"):
 		in.space = inShared
-	case o.name == "ld" && o.take("param"):
+	case o.name == "ld" && o.takeModifier("param"):
 		in.space = inParam
-	case !o.take("global"):
-		p.fail("%s without a space", o.name)
+	case !o.takeModifier("global"):
+		p.failSyntax("%s without a space", o.name)
 	}
 	lanes := 1
-	if o.take("v2") {
+	if o.takeModifier("v2") {
 		lanes = 2
-	} else if o.take("v4") {
+	} else if o.takeModifier("v4") {
 		lanes = 4
 	}
 	if o.name == "atom" || o.name == "red" {
@@ -169,32 +169,32 @@ func (p *parser) memory(in *instruction, o *opcode) {
 	}
 	if in.kind = stores; o.name == "ld" {
 		in.kind = loads
-		in.vector = p.list(lanes, p.destination)
-		p.expect(",")
-		p.at(in)
+		in.vector = p.parseList(lanes, p.parseDestination)
+		p.expectToken(",")
+		p.parseAddress(in)
 		return
 	}
-	p.at(in)
-	p.expect(",")
-	in.vector = p.list(lanes, func() int { return p.operand(t) })
+	p.parseAddress(in)
+	p.expectToken(",")
+	in.vector = p.parseList(lanes, func() int { return p.parseOperand(t) })
 }
 
 // update parses the operands of an atomic instruction.
 func (p *parser) update(in *instruction, o *opcode, t scalar) {
 	in.kind = updates
 	if o.name == "atom" {
-		in.d = p.destination()
-		p.expect(",")
+		in.d = p.parseDestination()
+		p.expectToken(",")
 	}
-	p.at(in)
-	p.expect(",")
-	in.a = p.operand(t)
+	p.parseAddress(in)
+	p.expectToken(",")
+	in.a = p.parseOperand(t)
 	if t.size < 4 {
-		p.fail("%s of %d bytes", o.name, t.size)
+		p.failSyntax("%s of %d bytes", o.name, t.size)
 	}
-	part := o.first()
+	part := o.takeFirst()
 	for slices.Contains(idle, part) {
-		part = o.first()
+		part = o.takeFirst()
 	}
 	switch part {
 	case "exch":
@@ -206,90 +206,90 @@ func (p *parser) update(in *instruction, o *opcode, t scalar) {
 			}
 			return old
 		}
-		p.expect(",")
-		in.b = p.operand(t)
+		p.expectToken(",")
+		in.b = p.parseOperand(t)
 	case "add", "min", "max":
-		in.f, _ = (&opcode{name: part, types: o.types}).function()
+		in.f, _ = (&opcode{name: part, types: o.types}).functionOf()
 	default:
-		p.fail("%s.%s", o.name, part)
+		p.failSyntax("%s.%s", o.name, part)
 	}
 }
 
-// list parses one operand, or n operands in braces.
-func (p *parser) list(n int, one func() int) (rows []int) {
+// parseList parses one operand, or n operands in braces.
+func (p *parser) parseList(n int, one func() int) (rows []int) {
 	if n == 1 {
 		return []int{one()}
 	}
-	p.expect("{")
+	p.expectToken("{")
 	for i := range n {
 		if i > 0 {
-			p.expect(",")
+			p.expectToken(",")
 		}
 		rows = append(rows, one())
 	}
-	p.expect("}")
+	p.expectToken("}")
 	return rows
 }
 
-// at parses an address: a register or a symbol, with an optional offset.
-func (p *parser) at(in *instruction) {
-	p.expect("[")
+// parseAddress parses an address: a register or a symbol, with an optional offset.
+func (p *parser) parseAddress(in *instruction) {
+	p.expectToken("[")
 	if s, ok := p.symbols[p.peek()]; ok {
 		if s.space != in.space {
-			p.fail("%q is in another space", p.peek())
+			p.failSyntax("%q is in another space", p.peek())
 		}
-		p.next()
-		in.address = p.constant(uint64(s.offset))
+		p.nextToken()
+		in.address = p.constantRow(uint64(s.offset))
 	} else {
-		in.address = p.destination()
+		in.address = p.parseDestination()
 	}
 	switch {
-	case p.accept("+"):
-		in.offset = uint64(p.integer())
-	case p.accept("-"):
-		in.offset = -uint64(p.integer())
+	case p.acceptToken("+"):
+		in.offset = uint64(p.parseInteger())
+	case p.acceptToken("-"):
+		in.offset = -uint64(p.parseInteger())
 	}
-	p.expect("]")
+	p.expectToken("]")
 }
 
-// destination parses a writable register and returns its row.
-func (p *parser) destination() int {
+// parseDestination parses a writable register and returns its row.
+func (p *parser) parseDestination() int {
 	row, ok := p.registers[p.peek()]
 	if !ok {
-		p.fail("no register %q", p.peek())
+		p.failSyntax("no register %q", p.peek())
 	}
-	p.next()
+	p.nextToken()
 	return row
 }
 
-// operand parses a readable operand and returns its row.
-func (p *parser) operand(t scalar) int {
-	negative := p.accept("-")
+// parseOperand parses a readable operand and returns its row.
+func (p *parser) parseOperand(t scalar) int {
+	negative := p.acceptToken("-")
 	text := p.peek()
 	if s, ok := p.symbols[text]; ok {
-		p.next()
-		return p.constant(uint64(s.offset))
+		p.nextToken()
+		return p.constantRow(uint64(s.offset))
 	}
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		if slices.Contains(specials, text) {
-			p.next()
-			return p.special(text)
+			p.nextToken()
+			return p.specialRow(text)
 		}
-		return p.destination()
+		return p.parseDestination()
 	}
-	v, ok := number(text, t)
+	v, ok := parseConstant(text, t)
 	if !ok || negative && t.kind == 'f' {
-		p.fail("%q is no number of its type", text)
+		p.failSyntax("%q is no number of its type", text)
 	}
-	p.next()
+	p.nextToken()
 	if negative {
 		v = -v
 	}
-	return p.constant(t.truncate(v))
+	return p.constantRow(t.truncateBits(v))
 }
 
-// number parses a constant. The prefixes 0f and 0d denote the bits of floats.
-func number(text string, t scalar) (v uint64, ok bool) {
+// parseConstant parses a constant. The prefixes 0f and 0d denote the bits of floats.
+func parseConstant(text string, t scalar) (v uint64, ok bool) {
 	if t.kind == 'f' || t.kind == 'b' && (strings.HasPrefix(text, "0f") || strings.HasPrefix(text, "0d")) {
 		prefix := map[int]string{4: "0f", 8: "0d"}[t.size]
 		digits, found := strings.CutPrefix(text, prefix)
@@ -309,21 +309,21 @@ func number(text string, t scalar) (v uint64, ok bool) {
 	return v, err == nil
 }
 
-// constant returns the row of a constant.
-func (p *parser) constant(v uint64) int {
+// constantRow returns the row of a constant.
+func (p *parser) constantRow(v uint64) int {
 	row, ok := p.entry.constant[v]
 	if !ok {
-		row = p.row()
+		row = p.newRow()
 		p.entry.constant[v] = row
 	}
 	return row
 }
 
-// special returns the row of a special register.
-func (p *parser) special(name string) int {
+// specialRow returns the row of a special register.
+func (p *parser) specialRow(name string) int {
 	row, ok := p.entry.special[name]
 	if !ok {
-		row = p.row()
+		row = p.newRow()
 		p.entry.special[name] = row
 	}
 	return row

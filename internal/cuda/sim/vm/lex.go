@@ -21,8 +21,8 @@ type token struct {
 	line int
 }
 
-// lex splits a text into tokens.
-func lex(text string) (tokens []token, err error) {
+// splitTokens splits a text into tokens.
+func splitTokens(text string) (tokens []token, err error) {
 	line := 1
 	for len(text) > 0 {
 		n := 1
@@ -36,8 +36,8 @@ func lex(text string) (tokens []token, err error) {
 			}
 		case strings.IndexByte(",;:{}()[]+-!@<>=", c) >= 0:
 			tokens = append(tokens, token{text[:1], line})
-		case inWord(c):
-			for n < len(text) && inWord(text[n]) {
+		case isWordByte(c):
+			for n < len(text) && isWordByte(text[n]) {
 				n++
 			}
 			tokens = append(tokens, token{text[:n], line})
@@ -49,7 +49,7 @@ func lex(text string) (tokens []token, err error) {
 	return append(tokens, token{"", line}), nil
 }
 
-func inWord(c byte) bool {
+func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '$' ||
 		c == '%' || c == '.'
 }

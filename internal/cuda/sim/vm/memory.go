@@ -41,27 +41,27 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("ptx: %s, line %d: %s: %d bytes at %#x", f.Entry, f.Line, f.Kind, f.Size, f.Address)
 }
 
-// reach returns the n bytes at an address, which must be aligned to n. It panics with a [*Fault] if
-// the access is not allowed.
-func (w *warp) reach(in *instruction, address uint64, n int) []byte {
+// bytesAt returns the n bytes at an address, which must be aligned to n. It panics with a [*Fault]
+// if the access is not allowed.
+func (w *warp) bytesAt(in *instruction, address uint64, n int) []byte {
 	if address%uint64(n) != 0 {
 		panic(&Fault{w.entry.Name, in.line, address, n, MisalignedAddress})
 	}
 	switch in.space {
 	case inShared:
-		if b := (&Region{Bytes: w.shared}).at(address, n); b != nil {
+		if b := (&Region{Bytes: w.shared}).regionBytes(address, n); b != nil {
 			return b
 		}
 	case inParam:
-		if b := (&Region{Bytes: w.args}).at(address, n); b != nil {
+		if b := (&Region{Bytes: w.args}).regionBytes(address, n); b != nil {
 			return b
 		}
 	default:
-		if b := w.recent.at(address, n); b != nil && (!w.recent.ReadOnly || in.kind == loads) {
+		if b := w.recent.regionBytes(address, n); b != nil && (!w.recent.ReadOnly || in.kind == loads) {
 			return b
 		}
 		for _, r := range w.memory {
-			if b := r.at(address, n); b != nil && (!r.ReadOnly || in.kind == loads) {
+			if b := r.regionBytes(address, n); b != nil && (!r.ReadOnly || in.kind == loads) {
 				w.recent = r
 				return b
 			}
@@ -70,7 +70,7 @@ func (w *warp) reach(in *instruction, address uint64, n int) []byte {
 	panic(&Fault{w.entry.Name, in.line, address, n, IllegalAddress})
 }
 
-func (r *Region) at(address uint64, n int) []byte {
+func (r *Region) regionBytes(address uint64, n int) []byte {
 	off := address - r.Base
 	if off >= uint64(len(r.Bytes)) || uint64(n) > uint64(len(r.Bytes))-off {
 		return nil
@@ -80,7 +80,7 @@ func (r *Region) at(address uint64, n int) []byte {
 
 // load executes a load for a lane.
 func (w *warp) load(in *instruction, lane int) {
-	b := w.reach(in, w.rows[in.address][lane]+in.offset, in.size*len(in.vector))
+	b := w.bytesAt(in, w.rows[in.address][lane]+in.offset, in.size*len(in.vector))
 	for i, row := range in.vector {
 		w.rows[row][lane] = get(b[i*in.size:], in.size, in.signed)
 	}
@@ -88,9 +88,9 @@ func (w *warp) load(in *instruction, lane int) {
 
 // store executes a store for a lane.
 func (w *warp) store(in *instruction, lane int) {
-	b := w.reach(in, w.rows[in.address][lane]+in.offset, in.size*len(in.vector))
+	b := w.bytesAt(in, w.rows[in.address][lane]+in.offset, in.size*len(in.vector))
 	for i, row := range in.vector {
-		put(b[i*in.size:], in.size, w.rows[row][lane])
+		putWord(b[i*in.size:], in.size, w.rows[row][lane])
 	}
 }
 
@@ -117,7 +117,7 @@ func get(b []byte, size int, signed bool) uint64 {
 	return binary.NativeEndian.Uint64(b)
 }
 
-func put(b []byte, size int, v uint64) {
+func putWord(b []byte, size int, v uint64) {
 	switch size {
 	case 1:
 		b[0] = byte(v)
@@ -133,8 +133,8 @@ func put(b []byte, size int, v uint64) {
 // update executes an atomic instruction for a lane. It is atomic with respect to other threads,
 // goroutines and processes.
 func (w *warp) update(in *instruction, lane int) {
-	b := w.reach(in, w.rows[in.address][lane]+in.offset, in.size)
-	x, y := w.row(in.a, lane), w.row(in.b, lane)
+	b := w.bytesAt(in, w.rows[in.address][lane]+in.offset, in.size)
+	x, y := w.registerRow(in.a, lane), w.registerRow(in.b, lane)
 	var old uint64
 	if in.size == 4 {
 		p := (*uint32)(unsafe.Pointer(&b[0]))

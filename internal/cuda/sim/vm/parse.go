@@ -48,7 +48,7 @@ const (
 // Parse decodes a text. All errors are of type [*SyntaxError].
 func Parse(text string) (m *Module, err error) {
 	p := &parser{module: Module{map[string]*Entry{}}}
-	if p.tokens, err = lex(text); err != nil {
+	if p.tokens, err = splitTokens(text); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -61,77 +61,78 @@ func Parse(text string) (m *Module, err error) {
 		}
 	}()
 	for p.peek() != "" {
-		p.directive()
+		p.parseDirective()
 	}
 	return &p.module, nil
 }
 
-// fail panics with a [*SyntaxError], which Parse returns. It must only be called while Parse runs.
-func (p *parser) fail(format string, args ...any) {
+// failSyntax panics with a [*SyntaxError], which Parse returns. It must only be called while Parse
+// runs.
+func (p *parser) failSyntax(format string, args ...any) {
 	panic(&SyntaxError{p.tokens[0].line, fmt.Sprintf(format, args...)})
 }
 
 func (p *parser) peek() string { return p.tokens[0].text }
 
-func (p *parser) next() string {
+func (p *parser) nextToken() string {
 	t := p.tokens[0].text
 	if t == "" {
-		p.fail("the text ends too early")
+		p.failSyntax("the text ends too early")
 	}
 	p.tokens = p.tokens[1:]
 	return t
 }
 
-// accept consumes the next token if it equals text, and reports whether it did.
-func (p *parser) accept(text string) bool {
+// acceptToken consumes the next token if it equals text, and reports whether it did.
+func (p *parser) acceptToken(text string) bool {
 	if p.peek() != text {
 		return false
 	}
-	p.next()
+	p.nextToken()
 	return true
 }
 
-func (p *parser) expect(texts ...string) {
+func (p *parser) expectToken(texts ...string) {
 	for _, text := range texts {
-		if !p.accept(text) {
-			p.fail("%q where %q belongs", p.peek(), text)
+		if !p.acceptToken(text) {
+			p.failSyntax("%q where %q belongs", p.peek(), text)
 		}
 	}
 }
 
-// directive parses a directive outside of an entry.
-func (p *parser) directive() {
-	switch t := p.next(); t {
+// parseDirective parses a directive outside of an entry.
+func (p *parser) parseDirective() {
+	switch t := p.nextToken(); t {
 	case ".version":
-		p.next()
+		p.nextToken()
 	case ".target":
-		p.next()
+		p.nextToken()
 	case ".address_size":
-		p.expect("64")
+		p.expectToken("64")
 	case ".visible":
-		p.expect(".entry")
+		p.expectToken(".entry")
 		p.readEntry()
 	default:
-		p.fail("directive %q", t)
+		p.failSyntax("directive %q", t)
 	}
 }
 
 func (p *parser) readEntry() {
-	e := &Entry{Name: p.next(), constant: map[uint64]int{}, special: map[string]int{}}
+	e := &Entry{Name: p.nextToken(), constant: map[uint64]int{}, special: map[string]int{}}
 	p.entry, p.registers, p.symbols, p.labels, p.jumps = e, map[string]int{}, map[string]symbol{},
 		map[string]int{}, map[int]token{}
 	if p.module.Entries[e.Name] != nil {
-		p.fail("entry %q again", e.Name)
+		p.failSyntax("entry %q again", e.Name)
 	}
-	p.expect("(")
-	for !p.accept(")") {
-		p.accept(",")
-		p.expect(".param")
-		e.ArgsSize = p.variable(inParam, e.ArgsSize, maxArgs)
+	p.expectToken("(")
+	for !p.acceptToken(")") {
+		p.acceptToken(",")
+		p.expectToken(".param")
+		e.ArgsSize = p.parseVariable(inParam, e.ArgsSize, maxArgs)
 	}
-	p.expect("{")
-	for !p.accept("}") {
-		p.statement()
+	p.expectToken("{")
+	for !p.acceptToken("}") {
+		p.parseStatement()
 	}
 	for i, label := range p.jumps {
 		to, ok := p.labels[label.text]
@@ -144,99 +145,99 @@ func (p *parser) readEntry() {
 	p.module.Entries[e.Name] = e
 }
 
-// variable parses a declaration after its state space. at is the first free offset. It returns the
-// first free offset after the variable.
-func (p *parser) variable(s space, at, limit int) int {
+// parseVariable parses a declaration after its state space. at is the first free offset. It returns
+// the first free offset after the variable.
+func (p *parser) parseVariable(s space, at, limit int) int {
 	align := 1
-	if p.accept(".align") {
-		align = p.integer()
+	if p.acceptToken(".align") {
+		align = p.parseInteger()
 	}
-	size := p.scalar()
+	size := p.parseScalar()
 	align = max(align, size)
-	name := p.next()
-	if p.accept("[") {
-		n := p.integer()
+	name := p.nextToken()
+	if p.acceptToken("[") {
+		n := p.parseInteger()
 		if n > limit {
-			p.fail("%d elements", n)
+			p.failSyntax("%d elements", n)
 		}
 		size *= n
-		p.expect("]")
+		p.expectToken("]")
 	}
 	if align&(align-1) != 0 || align > 128 {
-		p.fail("alignment %d", align)
+		p.failSyntax("alignment %d", align)
 	}
 	at = (at + align - 1) &^ (align - 1)
 	if at+size > limit {
-		p.fail("%d bytes are more than there are", at+size)
+		p.failSyntax("%d bytes are more than there are", at+size)
 	}
-	p.define(name, symbol{s, at})
+	p.defineSymbol(name, symbol{s, at})
 	return at + size
 }
 
-func (p *parser) define(name string, s symbol) {
+func (p *parser) defineSymbol(name string, s symbol) {
 	if _, ok := p.symbols[name]; ok {
-		p.fail("%q again", name)
+		p.failSyntax("%q again", name)
 	}
 	p.symbols[name] = s
 }
 
-// scalar parses a type such as .u32, and returns its size in bytes.
-func (p *parser) scalar() int {
+// parseScalar parses a type such as .u32, and returns its size in bytes.
+func (p *parser) parseScalar() int {
 	t, ok := types[strings.TrimPrefix(p.peek(), ".")]
 	if !ok || p.peek()[0] != '.' {
-		p.fail("%q is no type", p.peek())
+		p.failSyntax("%q is no type", p.peek())
 	}
-	p.next()
+	p.nextToken()
 	return t.size
 }
 
-func (p *parser) integer() int {
+func (p *parser) parseInteger() int {
 	n, err := strconv.ParseInt(p.peek(), 0, 32)
 	if err != nil {
-		p.fail("%q is no number", p.peek())
+		p.failSyntax("%q is no number", p.peek())
 	}
-	p.next()
+	p.nextToken()
 	return int(n)
 }
 
-// statement parses a declaration, a label or an instruction.
-func (p *parser) statement() {
+// parseStatement parses a declaration, a label or an instruction.
+func (p *parser) parseStatement() {
 	switch t := p.peek(); {
 	case t == ".reg":
-		p.next()
-		p.declare()
+		p.nextToken()
+		p.parseDeclaration()
 	case t == ".shared":
-		p.next()
-		p.entry.static = p.variable(inShared, p.entry.static, maxShared)
-		p.expect(";")
+		p.nextToken()
+		p.entry.static = p.parseVariable(inShared, p.entry.static, maxShared)
+		p.expectToken(";")
 	case p.tokens[min(1, len(p.tokens)-1)].text == ":":
 		if _, ok := p.labels[t]; ok {
-			p.fail("label %q again", t)
+			p.failSyntax("label %q again", t)
 		}
 		p.labels[t] = len(p.entry.code)
-		p.next()
-		p.next()
+		p.nextToken()
+		p.nextToken()
 	default:
-		p.entry.code = append(p.entry.code, p.instruction())
-		p.expect(";")
+		p.entry.code = append(p.entry.code, p.parseInstruction())
+		p.expectToken(";")
 	}
 }
 
-// declare parses a declaration of registers: a list of names, each with an optional count.
-func (p *parser) declare() {
-	if !p.accept(".pred") {
-		p.scalar()
+// parseDeclaration parses a declaration of registers: a list of names, each with an optional count.
+func (p *parser) parseDeclaration() {
+	if !p.acceptToken(".pred") {
+		p.parseScalar()
 	}
 	for {
-		name := p.next()
+		name := p.nextToken()
 		if name[0] != '%' {
-			p.fail("%q is no register", name)
+			p.failSyntax("%q is no register", name)
 		}
-		if p.accept("<") {
-			n := p.integer()
-			p.expect(">")
+		if p.acceptToken("<") {
+			n := p.parseInteger()
+			p.expectToken(">")
 			if n > maxRegisters {
-				p.fail("%d registers", n)
+				p.failSyntax("%d registers", n)
 			}
 			for i := range n {
 				p.register(name + strconv.Itoa(i))
@@ -244,25 +245,25 @@ func (p *parser) declare() {
 		} else {
 			p.register(name)
 		}
-		if p.accept(";") {
+		if p.acceptToken(";") {
 			return
 		}
-		p.expect(",")
+		p.expectToken(",")
 	}
 }
 
 func (p *parser) register(name string) {
 	if _, ok := p.registers[name]; ok {
-		p.fail("register %q again", name)
+		p.failSyntax("register %q again", name)
 	}
 	if len(p.registers) >= maxRegisters {
-		p.fail("more than %d registers", maxRegisters)
+		p.failSyntax("more than %d registers", maxRegisters)
 	}
-	p.registers[name] = p.row()
+	p.registers[name] = p.newRow()
 }
 
-// row allocates a row.
-func (p *parser) row() int {
+// newRow allocates a row.
+func (p *parser) newRow() int {
 	p.entry.rows++
 	return p.entry.rows - 1
 }

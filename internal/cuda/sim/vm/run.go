@@ -21,8 +21,8 @@ type Launch struct {
 	Loose       bool // threads do not run in lockstep
 }
 
-// threads returns the number of threads per block.
-func (l Launch) threads() int { return int(l.Block[0] * l.Block[1] * l.Block[2]) }
+// threadsPerBlock returns the number of threads per block.
+func (l Launch) threadsPerBlock() int { return int(l.Block[0] * l.Block[1] * l.Block[2]) }
 
 // Check returns an error that wraps [ErrLaunch] if Run would reject the launch.
 func (e *Entry) Check(l Launch) error {
@@ -34,9 +34,9 @@ func (e *Entry) Check(l Launch) error {
 			}
 		}
 	}
-	if l.threads() > 1024 || len(l.Args) != e.ArgsSize {
+	if l.threadsPerBlock() > 1024 || len(l.Args) != e.ArgsSize {
 		return fmt.Errorf("%w: %s with %d threads in a block and %d bytes of arguments of %d", ErrLaunch,
-			e.Name, l.threads(), len(l.Args), e.ArgsSize)
+			e.Name, l.threadsPerBlock(), len(l.Args), e.ArgsSize)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ type block struct {
 }
 
 func (e *Entry) newBlock(l Launch) *block {
-	threads := l.threads()
+	threads := l.threadsPerBlock()
 	words := make([]uint64, (e.static+7)/8) // for alignment
 	b := &block{entry: e, args: l.Args, memory: l.Memory, grid: l.Grid}
 	b.shared = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), e.static)

@@ -21,7 +21,7 @@ type warp struct {
 	recent Region
 }
 
-func (w *warp) row(i, lane int) uint64 {
+func (w *warp) registerRow(i, lane int) uint64 {
 	if i < 0 {
 		return 0
 	}
@@ -31,13 +31,13 @@ func (w *warp) row(i, lane int) uint64 {
 // run executes instructions until each lane has exited or waits at a barrier.
 func (w *warp) run() {
 	for w.live&^w.parked != 0 {
-		w.group()
+		w.runGroup()
 	}
 }
 
-// group executes the lanes with the lowest program counter, up to the next branch or up to the
+// runGroup executes the lanes with the lowest program counter, up to the next branch or up to the
 // program counter of other lanes.
-func (w *warp) group() {
+func (w *warp) runGroup() {
 	pc, end, at := len(w.entry.code), len(w.entry.code), mask(0)
 	for left := w.live &^ w.parked; left != 0; left &= left - 1 {
 		lane := bits.TrailingZeros32(uint32(left))
@@ -54,11 +54,11 @@ func (w *warp) group() {
 		in := &w.entry.code[pc]
 		on := at
 		if in.guard >= 0 {
-			on &= w.holding(in)
+			on &= w.activeLanes(in)
 		}
 		switch in.kind {
 		case computes:
-			w.compute(in, on)
+			w.executeCompute(in, on)
 		case loads:
 			for left := on; left != 0; left &= left - 1 {
 				w.load(in, bits.TrailingZeros32(uint32(left)))
@@ -72,8 +72,8 @@ func (w *warp) group() {
 				w.update(in, bits.TrailingZeros32(uint32(left)))
 			}
 		case jumps:
-			w.move(at&^on, pc+1)
-			w.move(on, in.target)
+			w.moveLanes(at&^on, pc+1)
+			w.moveLanes(on, in.target)
 			return
 		case exits:
 			w.live &^= on
@@ -84,21 +84,21 @@ func (w *warp) group() {
 			w.parked |= on
 		}
 		if in.kind >= exits {
-			w.move(at, pc+1)
+			w.moveLanes(at, pc+1)
 			return
 		}
 	}
-	w.move(at, pc)
+	w.moveLanes(at, pc)
 }
 
-func (w *warp) move(who mask, to int) {
+func (w *warp) moveLanes(who mask, to int) {
 	for ; who != 0; who &= who - 1 {
 		w.pc[bits.TrailingZeros32(uint32(who))] = to
 	}
 }
 
-// holding returns the lanes with a true guard.
-func (w *warp) holding(in *instruction) (m mask) {
+// activeLanes returns the lanes with a true guard.
+func (w *warp) activeLanes(in *instruction) (m mask) {
 	for lane, v := range &w.rows[in.guard] {
 		m |= mask(v&1) << lane
 	}
@@ -108,8 +108,8 @@ func (w *warp) holding(in *instruction) (m mask) {
 	return m
 }
 
-// compute executes an instruction on registers. Unused operands may refer to any row.
-func (w *warp) compute(in *instruction, on mask) {
+// executeCompute executes an instruction on registers. Unused operands may refer to any row.
+func (w *warp) executeCompute(in *instruction, on mask) {
 	d, a, b, c := &w.rows[in.d], &w.rows[in.a], &w.rows[max(in.b, 0)], &w.rows[max(in.c, 0)]
 	f := in.f
 	if on == ^mask(0) {
