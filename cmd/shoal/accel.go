@@ -21,7 +21,9 @@ const accel = "shoal-accel"
 const cluster = "shoal-cluster"
 
 // execAccel executes the GPU helper with the arguments of this process.
-func execAccel(ctx context.Context) error { return execHelper(ctx, accel, "GPU commands need", os.Args[1:]) }
+func execAccel(ctx context.Context) error {
+	return execHelper(ctx, accel, "GPU commands need", os.Args[1:])
+}
 
 // execHelper executes a helper program with the standard streams of this process. If the helper
 // fails, this process exits with its status, because the helper has already printed the reason. On

@@ -74,7 +74,7 @@ func (e *encoder) encodeSized(ops [3]byte, b []byte) error {
 // direct is the minimum size in bytes of a slice that is written without copying it.
 const direct = 64 << 10
 
-func (e *encoder) decodeText(s string) error {
+func (e *encoder) encodeText(s string) error {
 	if _, err := decodeText([]byte(s)); err != nil {
 		return fmt.Errorf("%w: string %.40q is not UTF-8", ErrValue, s)
 	}

@@ -212,7 +212,7 @@ func fieldOf(v any) (f arrow.Field, err error) {
 func callArgs(v any, name string, least int) (value.Tuple, error) {
 	r, _ := v.(*value.Record)
 	if r == nil || r.Class != value.Named("pyarrow.lib."+name) || len(r.Args) < least {
-		return nil, unsupportedError("pickled table contains %v, want a call of %s", shown(v), name)
+		return nil, unsupportedError("pickled table contains %v, want a call of %s", classOrValue(v), name)
 	}
 	return r.Args, nil
 }
