@@ -9,8 +9,9 @@ import (
 // Note [Audit] An auditor compares the words of a domain with the invariants of docs/memory.md. It
 // reads only, and takes no lane and no lock. It has two uses. At rest, when no operation is in
 // progress and every death has been reaped, each finding is a fault: so crash builds search for the
-// traces of a death. [Check] audits a domain while its processes work. There an invariant of several
-// words may look violated for a moment, so Check reports only findings that stay; see [checker].
+// traces of a death. [Check] audits a domain while its processes work. There an invariant of
+// several words may look violated for a moment, so Check reports only findings that stay; see
+// [checker].
 //
 // The memory may be corrupt. So every index, extent, length and seat must be compared with its
 // bounds, no list may be followed for more steps than there are blocks, and nothing is logged.
@@ -85,11 +86,11 @@ type seen struct {
 	v    uint64
 }
 
-// whole returns the evidence of a whole word.
-func whole(w *Word, v uint64) seen { return seen{w, ^uint64(0), v} }
+// seenWord returns the evidence of a whole word.
+func seenWord(w *Word, v uint64) seen { return seen{w, ^uint64(0), v} }
 
-// holds reports whether the word still has the value.
-func (s seen) holds() bool { return s.w.Load()&s.mask == s.v&s.mask }
+// isUnchanged reports whether the word still has the value.
+func (s seen) isUnchanged() bool { return s.w.Load()&s.mask == s.v&s.mask }
 
 // An auditFinding is a possible violation and the words that show it.
 type auditFinding struct {
@@ -137,7 +138,7 @@ type CheckCounts struct {
 func newAuditor(ctx context.Context, d *Domain, rest bool) *auditor {
 	a := &auditor{d: d, ctx: ctx, rest: rest, count: uint32(d.blockCount())}
 	if s, ok := d.store.(*examined); ok {
-		a.count = uint32(min(d.blockCount(), s.headers()))
+		a.count = uint32(min(d.blockCount(), s.countHeaders()))
 	}
 	a.count = max(a.count, 1)
 	a.before = make([]stateWord, a.count)
@@ -145,8 +146,8 @@ func newAuditor(ctx context.Context, d *Domain, rest bool) *auditor {
 	return a
 }
 
-// run makes one pass. It returns the cause of ctx's end if that came first.
-func (a *auditor) run() error {
+// runPass makes one pass. It returns the cause of ctx's end if that came first.
+func (a *auditor) runPass() error {
 	a.readSeats()
 	a.checkHeader()
 	a.checkLanes()
@@ -160,25 +161,25 @@ func (a *auditor) run() error {
 	if a.rest {
 		a.checkListed()
 	}
-	return a.ended()
+	return a.timeoutError()
 }
 
-// ended returns the reason why the pass must stop, or nil.
-func (a *auditor) ended() error {
+// timeoutError returns the reason why the pass must stop, or nil.
+func (a *auditor) timeoutError() error {
 	if a.ctx.Err() != nil {
 		return context.Cause(a.ctx)
 	}
 	return nil
 }
 
-// goOn reports whether the pass has time left. It looks at the context now and then.
-func (a *auditor) goOn() bool {
+// hasTime reports whether the pass has time left. It looks at the context now and then.
+func (a *auditor) hasTime() bool {
 	a.steps++
 	return a.steps%1024 != 0 || a.ctx.Err() == nil
 }
 
-// say adds a finding about one structure. words is its evidence.
-func (a *auditor) say(rule *invariant, part string, words []seen, format string, args ...any) {
+// addFinding adds a finding about one structure. words is its evidence.
+func (a *auditor) addFinding(rule *invariant, part string, words []seen, format string, args ...any) {
 	if len(a.found) == maxFindings {
 		a.more++
 		return
@@ -188,7 +189,7 @@ func (a *auditor) say(rule *invariant, part string, words []seen, format string,
 
 // eachBlock calls f with each block.
 func (a *auditor) eachBlock(f func(uint32, *block, stateWord)) {
-	for i := uint32(1); i < a.count && a.goOn(); i++ {
+	for i := uint32(1); i < a.count && a.hasTime(); i++ {
 		f(i, &a.d.blocks[i], a.d.blocks[i].w.Load())
 	}
 }
@@ -209,7 +210,7 @@ func (a *auditor) readSeats() {
 		a.living[s/64] |= 1 << (s % 64)
 		pid, part := p.pid.Load(), fmt.Sprintf("participant %d", s)
 		if uint32(w) > participantJoining || pid == 0 || pid > maxPID {
-			a.say(ruleSeat, part, []seen{whole(&p.state.Word, uint64(w)), whole(&p.pid, pid)},
+			a.addFinding(ruleSeat, part, []seen{seenWord(&p.state.Word, uint64(w)), seenWord(&p.pid, pid)},
 				"state word %#x, process %d", uint64(w), pid)
 		}
 		if !a.rest {
@@ -218,7 +219,7 @@ func (a *auditor) readSeats() {
 		alive, err := a.d.store.isAlive(s)
 		if s != a.d.seat && (err != nil || !alive || !w.hasState(participantLive)) {
 			a.living[s/64] &^= 1 << (s % 64)
-			a.say(ruleAlive, part, nil, "%v, alive %v %v", w, alive, err)
+			a.addFinding(ruleAlive, part, nil, "%v, alive %v %v", w, alive, err)
 		}
 	}
 }
@@ -227,15 +228,15 @@ func (a *auditor) readSeats() {
 // https://github.com/torvalds/linux/blob/v6.12/include/linux/threads.h.
 const maxPID = 1 << 22
 
-// vacant reports whether seat s has no participant, and returns the evidence. At rest this is also
-// so for a participant that has died.
-func (a *auditor) vacant(s int) (seen, bool) {
+// isVacant reports whether seat s has no participant, and returns the evidence. At rest this is
+// also so for a participant that has died.
+func (a *auditor) isVacant(s int) (seen, bool) {
 	p := &a.d.parts[s].state
 	w := p.Load()
 	if a.rest {
 		return seen{}, a.living[s/64]>>(s%64)&1 == 0
 	}
-	return whole(&p.Word, uint64(w)), w == a.seats[s] && w.hasState(participantFree)
+	return seenWord(&p.Word, uint64(w)), w == a.seats[s] && w.hasState(participantFree)
 }
 
 // checkBits checks that a bitmap of participants has no bit of a vacant seat.
@@ -244,12 +245,12 @@ func (a *auditor) checkBits(bitmap *[ownWords]Word, what, part string) {
 		v := bitmap[i].Load()
 		for left := v &^ a.living[i]; left != 0; left &= left - 1 {
 			k := bits.TrailingZeros64(left)
-			if seat, vacant := a.vacant(i*64 + k); vacant {
+			if seat, vacant := a.isVacant(i*64 + k); vacant {
 				words := []seen{{&bitmap[i], 1 << k, v}}
 				if seat.w != nil {
 					words = append(words, seat)
 				}
-				a.say(ruleBits, part, words, "%s has the bit of seat %d, which has no participant", what, i*64+k)
+				a.addFinding(ruleBits, part, words, "%s has the bit of seat %d, which has no participant", what, i*64+k)
 			}
 		}
 	}
@@ -258,12 +259,12 @@ func (a *auditor) checkBits(bitmap *[ownWords]Word, what, part string) {
 // checkStamper checks that the lane in a stamp or a claim belongs to a participant. word is the
 // evidence.
 func (a *auditor) checkStamper(lane uint32, word seen, part string, text fmt.Stringer) {
-	if seat, vacant := a.vacant(int(lane / lanesPerSeat)); vacant {
+	if seat, vacant := a.isVacant(int(lane / lanesPerSeat)); vacant {
 		words := []seen{word}
 		if seat.w != nil {
 			words = append(words, seat)
 		}
-		a.say(ruleLane, part, words, "%v, and seat %d has no participant", text, lane/lanesPerSeat)
+		a.addFinding(ruleLane, part, words, "%v, and seat %d has no participant", text, lane/lanesPerSeat)
 	}
 }
 
@@ -272,21 +273,21 @@ func (a *auditor) checkHeader() {
 	h := a.d.hdr
 	a.checkCounts()
 	w := h.budget.Load()
-	word := whole(&h.budget.Word, uint64(w))
+	word := seenWord(&h.budget.Word, uint64(w))
 	if w.kind() > budgetSub || w.kind() == 0 && w&(budgetStamp|budgetWait) != 0 || w&(1<<budgetPageShift-1)>>17 != 0 {
-		a.say(ruleBudget, "the budget", []seen{word}, "budget word %#x", uint64(w))
+		a.addFinding(ruleBudget, "the budget", []seen{word}, "budget word %#x", uint64(w))
 	} else if w.isStamped() {
 		a.checkStamper(w.lane(), word, "the budget", w)
 	}
 	if a.rest && w.isStamped() {
-		a.say(ruleRest, "the budget", nil, "%v", w)
+		a.addFinding(ruleRest, "the budget", nil, "%v", w)
 	}
 	v := h.recovery.Load()
 	seat := v & recoverySeat
 	if seat > maxParticipants || v != 0 && seat == 0 || uint32(v)&^(recoverySeat|recoveryWait) != 0 {
-		a.say(ruleCounts, "the recovery lock", []seen{whole(&h.recovery, v)}, "word %#x", v)
+		a.addFinding(ruleCounts, "the recovery lock", []seen{seenWord(&h.recovery, v)}, "word %#x", v)
 	} else if a.rest && v != 0 {
-		a.say(ruleRest, "the recovery lock", nil, "held: %#x", v)
+		a.addFinding(ruleRest, "the recovery lock", nil, "held: %#x", v)
 	}
 	a.checkBits(&h.spinners, "spinners", "the header")
 	a.checkBits(&h.xowait, "xowait", "the header")
@@ -312,7 +313,7 @@ func (a *auditor) checkCounts() {
 		{"lost", &h.lost, func(v uint64) bool { return v > hintsSweeping }},
 	} {
 		if v := c.w.Load(); c.illegal(v) {
-			a.say(ruleCounts, "the header", []seen{whole(c.w, v)}, "%s is %d", c.what, v)
+			a.addFinding(ruleCounts, "the header", []seen{seenWord(c.w, v)}, "%s is %d", c.what, v)
 		}
 	}
 }
@@ -331,7 +332,7 @@ func (a *auditor) checkBoard() {
 			return // a ring that cannot be read has a finding of its own
 		}
 	}
-	a.say(ruleNames, "the header", []seen{whole(&a.d.hdr.names, v)}, "names is %v", h)
+	a.addFinding(ruleNames, "the header", []seen{seenWord(&a.d.hdr.names, v)}, "names is %v", h)
 }
 
 // isAllocated reports whether h is a block in use.
@@ -345,25 +346,25 @@ func (a *auditor) isAllocated(h Handle) bool {
 
 // checkLanes checks the lane records.
 func (a *auditor) checkLanes() {
-	for i := range uint32(a.lanes()) {
+	for i := range uint32(a.countLanes()) {
 		rec := &a.d.recs[i]
 		phase := rec.phase.Load()
 		if phase == phaseIdle {
 			continue
 		}
 		index, part := rec.block.Load(), fmt.Sprintf("lane %d", i)
-		words := []seen{whole(&rec.phase, phase), whole(&rec.block, index)}
+		words := []seen{seenWord(&rec.phase, phase), seenWord(&rec.block, index)}
 		if a.rest {
-			a.say(ruleRest, part, nil, "phase %d of block %d", phase, index)
+			a.addFinding(ruleRest, part, nil, "phase %d of block %d", phase, index)
 			continue
 		}
-		if seat, vacant := a.vacant(int(i / lanesPerSeat)); vacant {
-			a.say(ruleLeft, part, append(words, seat), "phase %d of block %d, and seat %d has no participant", phase,
+		if seat, vacant := a.isVacant(int(i / lanesPerSeat)); vacant {
+			a.addFinding(ruleLeft, part, append(words, seat), "phase %d of block %d, and seat %d has no participant", phase,
 				index, i/lanesPerSeat)
 			continue
 		}
 		from, target := rec.from.Load(), rec.target.Load()
-		words = append(words, whole(&rec.from, from), whole(&rec.target, target))
+		words = append(words, seenWord(&rec.from, from), seenWord(&rec.target, target))
 		if phase <= phaseShrink && index > 0 && index < a.d.blockCount() {
 			if index >= uint64(a.count) {
 				continue // made since the pass began
@@ -372,6 +373,6 @@ func (a *auditor) checkLanes() {
 				continue // an illegal extent has a finding of its own
 			}
 		}
-		a.say(rulePhase, part, words, "phase %d of block %d, from %d to %d bytes", phase, index, from, target)
+		a.addFinding(rulePhase, part, words, "phase %d of block %d, from %d to %d bytes", phase, index, from, target)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// misstated returns what is wrong with a state word by itself, or "".
-func (w stateWord) misstated() string {
+// findFault returns what is wrong with a state word by itself, or "".
+func (w stateWord) findFault() string {
 	t, kind := w.transitCount(), w.kind()
 	switch {
 	case kind > kindGrow:
@@ -33,16 +33,16 @@ func (w stateWord) misstated() string {
 // must have been read before.
 func (a *auditor) checkState(i uint32, b *block, w stateWord) {
 	a.counts.Blocks++
-	part, word := blockName(i), whole(&b.w.Word, uint64(w))
-	if why := w.misstated(); why != "" {
-		a.say(ruleState, part, []seen{word}, "state word %#x (%v): %s", uint64(w), w, why)
+	part, word := blockName(i), seenWord(&b.w.Word, uint64(w))
+	if why := w.findFault(); why != "" {
+		a.addFinding(ruleState, part, []seen{word}, "state word %#x (%v): %s", uint64(w), w, why)
 		return
 	}
 	if w.isStamped() {
 		a.checkStamper(w.lane(), word, part, w)
 	}
 	if a.rest && w.isStamped() {
-		a.say(ruleRest, part, nil, "%v", w)
+		a.addFinding(ruleRest, part, nil, "%v", w)
 	}
 	a.checkBits(&b.own, "own", part)
 	if w != a.before[i] {
@@ -51,16 +51,16 @@ func (a *auditor) checkState(i uint32, b *block, w stateWord) {
 	a.checkTransit(part, i, w, word)
 	words := []seen{word}
 	for k := range b.own {
-		words = append(words, whole(&b.own[k], b.own[k].Load()))
+		words = append(words, seenWord(&b.own[k], b.own[k].Load()))
 	}
 	owned := slices.ContainsFunc(words[1:], func(s seen) bool { return s.v != 0 })
 	switch {
 	case !w.isAllocated() && owned:
-		a.say(ruleHolder, part, words, "%v, and participants hold it: own is %s", w, ownText(words[1:]))
+		a.addFinding(ruleHolder, part, words, "%v, and participants hold it: own is %s", w, ownText(words[1:]))
 	case w.isAllocated() && !w.isStamped() && !owned && w.transitCount() == 0:
-		a.say(ruleHolder, part, words, "%v, and nothing holds it", w)
+		a.addFinding(ruleHolder, part, words, "%v, and nothing holds it", w)
 	case a.rest && a.d.seat >= 0 && a.d.isHeld(i) != (b.own[a.d.word].Load()&a.d.bit != 0):
-		a.say(ruleHolder, part, nil, "the bit of this process disagrees with its count of references, held %v",
+		a.addFinding(ruleHolder, part, nil, "the bit of this process disagrees with its count of references, held %v",
 			a.d.isHeld(i))
 	}
 }
@@ -85,24 +85,24 @@ func (a *auditor) checkTransit(part string, i uint32, w stateWord, word seen) {
 		most++
 	}
 	if t < least || t > most {
-		a.say(ruleTransit, part, []seen{word}, "%v, and %d messages hold it", w, least)
+		a.addFinding(ruleTransit, part, []seen{word}, "%v, and %d messages hold it", w, least)
 	}
 }
 
 // checkExtent checks a block's extent and committed length.
 func (a *auditor) checkExtent(i uint32, b *block, w stateWord) {
 	e, n, part := b.ext.Load(), b.committed.Load(), blockName(i)
-	words := []seen{whole(&b.ext, e)}
+	words := []seen{seenWord(&b.ext, e)}
 	off, most, ok := a.d.peekRange(e)
 	kind, end := extKind(e), min(a.d.hdr.brk.Load(), uint64(len(a.d.bytes)))
 	switch {
 	case !ok, kind > objectContents, e>>58 != 0 || e&(1<<extOffsetShift-1) != 0,
 		extClass(e) != 0 && off+most > end:
-		a.say(ruleExtent, part, words, "extent %#x: class %d, kind %d, offset %d", e, extClass(e), kind, off)
+		a.addFinding(ruleExtent, part, words, "extent %#x: class %d, kind %d, offset %d", e, extClass(e), kind, off)
 	case n > most || n%pageSize != 0 || e&extSmall != 0 && e&extLead == 0 && n != 0:
-		a.say(rulePages, part, append(words, whole(&b.committed, n)), "extent %#x, committed %d bytes of %d", e, n, most)
+		a.addFinding(rulePages, part, append(words, seenWord(&b.committed, n)), "extent %#x, committed %d bytes of %d", e, n, most)
 	case w.isSteady() && kind.isToken() && extOffset(e)/64 >= a.d.blockCount():
-		a.say(ruleExtent, part, words, "extent %#x: an end of ring %d, of %d blocks", e, extOffset(e)/64, a.count)
+		a.addFinding(ruleExtent, part, words, "extent %#x: an end of ring %d, of %d blocks", e, extOffset(e)/64, a.count)
 	}
 }
 
@@ -120,11 +120,13 @@ func (a *auditor) checkOverlaps() {
 			all = append(all, extent{extOffset(e), extOffset(e) + extentSize(c), i, e})
 		}
 	})
-	slices.SortFunc(all, func(x, y extent) int { return cmp.Or(cmp.Compare(x.off, y.off), cmp.Compare(x.index, y.index)) })
-	for k := 1; k < len(all) && a.goOn(); k++ {
+	slices.SortFunc(all, func(x, y extent) int {
+		return cmp.Or(cmp.Compare(x.off, y.off), cmp.Compare(x.index, y.index))
+	})
+	for k := 1; k < len(all) && a.hasTime(); k++ {
 		if x, y := all[k-1], all[k]; y.off < x.end {
-			a.say(ruleOverlap, blockName(y.index), []seen{whole(&a.d.blocks[x.index].ext, x.e),
-				whole(&a.d.blocks[y.index].ext, y.e)}, "extents %#x and %#x: it overlaps with block %d", y.e, x.e, x.index)
+			a.addFinding(ruleOverlap, blockName(y.index), []seen{seenWord(&a.d.blocks[x.index].ext, x.e),
+				seenWord(&a.d.blocks[y.index].ext, y.e)}, "extents %#x and %#x: it overlaps with block %d", y.e, x.e, x.index)
 		}
 	}
 }
@@ -137,7 +139,7 @@ func (a *auditor) checkCharge() {
 	a.eachBlock(func(_ uint32, b *block, _ stateWord) { sum += b.committed.Load() })
 	charged := w.pages() * pageSize
 	if charged < sum || a.rest && charged != sum {
-		a.say(ruleCharge, "the budget", []seen{whole(&a.d.hdr.budget.Word, uint64(w))},
+		a.addFinding(ruleCharge, "the budget", []seen{seenWord(&a.d.hdr.budget.Word, uint64(w))},
 			"%d bytes are charged and %d belong to blocks", charged, sum)
 	}
 	s, ok := a.d.store.(*memfds)
@@ -145,7 +147,7 @@ func (a *auditor) checkCharge() {
 		return
 	}
 	if n, err := sys.Allocated(s.dataFile); err != nil || uint64(n) != charged {
-		a.say(ruleCharge, "the budget", nil, "%d bytes are charged and the kernel has %d: %v", charged, n, err)
+		a.addFinding(ruleCharge, "the budget", nil, "%d bytes are charged and the kernel has %d: %v", charged, n, err)
 	}
 }
 
@@ -154,10 +156,10 @@ func (a *auditor) checkLists() {
 	h := a.d.hdr
 	for c := range h.lists {
 		head := h.lists[c].Load()
-		words, steps := []seen{whole(&h.lists[c], head)}, uint32(0)
-		for i := uint32(head); i != 0 && a.goOn(); steps++ {
+		words, steps := []seen{seenWord(&h.lists[c], head)}, uint32(0)
+		for i := uint32(head); i != 0 && a.hasTime(); steps++ {
 			if uint64(i) >= a.d.blockCount() || steps > a.count {
-				a.say(ruleList, "the free list of class "+strconv.Itoa(c), words,
+				a.addFinding(ruleList, "the free list of class "+strconv.Itoa(c), words,
 					"head %#x, and block %d after %d others", head, i, steps)
 				break
 			}
@@ -166,7 +168,7 @@ func (a *auditor) checkLists() {
 			}
 			next := &a.d.blocks[i].next
 			v := next.Load()
-			words = append(words[:1], whole(next, v))
+			words = append(words[:1], seenWord(next, v))
 			i = uint32(v)
 		}
 	}
@@ -199,7 +201,7 @@ func (a *auditor) checkListed() {
 	}
 	a.eachBlock(func(i uint32, b *block, w stateWord) {
 		if !w.isAllocated() && !known[i] {
-			a.say(ruleListed, blockName(i), nil, "free, of class %d, and on no list", extClass(b.ext.Load()))
+			a.addFinding(ruleListed, blockName(i), nil, "free, of class %d, and on no list", extClass(b.ext.Load()))
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 // process, and every death must have been reaped.
 func (d *Domain) Autopsy() (found []string) {
 	a := newAuditor(context.Background(), d, true)
-	a.run()
+	a.runPass()
 	for _, f := range a.found {
 		found = append(found, f.violation().String())
 	}

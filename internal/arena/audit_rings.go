@@ -41,7 +41,7 @@ func (a *auditor) checkObject(i uint32, b *block, w stateWord) {
 func (a *auditor) bytes(b *block) []byte {
 	p, ok := a.d.peekBytes(b)
 	if s, examined := a.d.store.(*examined); ok && examined && len(p) > 0 {
-		p = p[:min(uint64(len(p)), s.backed(extOffset(b.ext.Load())))]
+		p = p[:min(uint64(len(p)), s.backedBytes(extOffset(b.ext.Load())))]
 	}
 	return p
 }
@@ -75,7 +75,7 @@ func (a *auditor) checkRing(i uint32, b *block) {
 	part := fmt.Sprintf("ring %d", i)
 	if r == nil {
 		capacity, limit := hdr.capacity.Load(), hdr.limit.Load()
-		a.say(ruleRing, part, []seen{whole(&hdr.capacity, capacity), whole(&hdr.limit, limit)}, "%d slots, limit %d",
+		a.addFinding(ruleRing, part, []seen{seenWord(&hdr.capacity, capacity), seenWord(&hdr.limit, limit)}, "%d slots, limit %d",
 			capacity, limit)
 		return
 	}
@@ -83,14 +83,14 @@ func (a *auditor) checkRing(i uint32, b *block) {
 	flags := r.hdr.flags.Load()
 	board := flags&ringBoard != 0
 	if flags >= ringLeases<<1 {
-		a.say(ruleRing, part, []seen{whole(&r.hdr.flags, flags)}, "flags %#x", flags)
+		a.addFinding(ruleRing, part, []seen{seenWord(&r.hdr.flags, flags)}, "flags %#x", flags)
 	}
 	if !board {
 		a.checkPositions(r, part)
 		a.checkEnd(i, r, &r.hdr.senders, ringNoSenders, objectSenders)
 		a.checkEnd(i, r, &r.hdr.receivers, ringNoReceivers, objectReceivers)
 	}
-	for k := uint64(0); k < slots && a.goOn(); k++ {
+	for k := uint64(0); k < slots && a.hasTime(); k++ {
 		a.checkSlot(r, part, k, board)
 	}
 }
@@ -101,7 +101,7 @@ func (a *auditor) checkPositions(r *Ring, part string) {
 	head := r.hdr.head.Load()
 	tail := r.hdr.tail.Load()
 	if n := int64(tail - head); r.hdr.head.Load() == head && (n > int64(r.cap) || n < -MaxBatch) {
-		a.say(rulePosition, part, []seen{whole(&r.hdr.head, head), whole(&r.hdr.tail, tail)},
+		a.addFinding(rulePosition, part, []seen{seenWord(&r.hdr.head, head), seenWord(&r.hdr.tail, tail)},
 			"head %d, tail %d, %d slots", head, tail, r.cap)
 	}
 }
@@ -120,13 +120,13 @@ func (a *auditor) checkEnd(i uint32, r *Ring, token *Word, gone uint64, kind obj
 	}
 	flags := r.hdr.flags.Load()
 	if flags&gone == 0 {
-		a.say(ruleEnd, fmt.Sprintf("ring %d", i), []seen{whole(token, v), whole(&r.hdr.flags, flags)},
+		a.addFinding(ruleEnd, fmt.Sprintf("ring %d", i), []seen{seenWord(token, v), seenWord(&r.hdr.flags, flags)},
 			"%v is not its %s, and flags are %#x", Handle(v), kindNames[kind], flags)
 	}
 }
 
-// misstated returns what is wrong with a slot word by itself, or "".
-func (w slotWord) misstated() string {
+// findFault returns what is wrong with a slot word by itself, or "".
+func (w slotWord) findFault() string {
 	span, lane := uint64(w>>slotSpanShift&7), uint64(w&laneMask)
 	switch st := w.state(); {
 	case st > slotLeased:
@@ -148,21 +148,21 @@ func (a *auditor) checkSlot(r *Ring, ring string, k uint64, board bool) {
 	w := s.word.Load()
 	last := r.hdr.head.Load()
 	part := fmt.Sprintf("%s, slot %d", ring, k)
-	word := whole(&s.word.Word, uint64(w))
-	if why := w.misstated(); why != "" {
-		a.say(ruleSlot, part, []seen{word}, "slot word %#x (%v): %s", uint64(w), w, why)
+	word := seenWord(&s.word.Word, uint64(w))
+	if why := w.findFault(); why != "" {
+		a.addFinding(ruleSlot, part, []seen{word}, "slot word %#x (%v): %s", uint64(w), w, why)
 		return
 	}
 	ticket := func(head uint64) uint64 { return head + (k-head)&(r.cap-1) }
 	if !board && (w.isBefore(r.lap(ticket(first))-1) || w.isAfter(r.lap(ticket(last))+1)) {
-		a.say(ruleLap, part, []seen{word}, "%v, which is not a lap of its ring", w)
+		a.addFinding(ruleLap, part, []seen{word}, "%v, which is not a lap of its ring", w)
 		return
 	}
 	switch w.state() {
 	case slotWriting, slotReading:
 		a.checkStamper(w.lane(), word, part, w)
 		if a.rest {
-			a.say(ruleRest, part, nil, "%v", w)
+			a.addFinding(ruleRest, part, nil, "%v", w)
 		}
 		blocks, _ := a.readMessage(s, w, 0)
 		for _, i := range blocks {
@@ -180,9 +180,9 @@ func (a *auditor) checkSlot(r *Ring, ring string, k uint64, board bool) {
 func (a *auditor) checkMessage(s *slot, w slotWord, part string) {
 	meta, opseq := s.meta.Load(), s.opseq.Load()
 	blocks, wrong := a.readMessage(s, w, tOne)
-	words := []seen{whole(&s.word.Word, uint64(w)), whole(&s.meta, meta)}
+	words := []seen{seenWord(&s.word.Word, uint64(w)), seenWord(&s.meta, meta)}
 	if wrong != "" {
-		a.say(ruleMessage, part, words, "%v: %s", w, wrong)
+		a.addFinding(ruleMessage, part, words, "%v: %s", w, wrong)
 		return
 	}
 	for _, i := range blocks {
@@ -190,17 +190,17 @@ func (a *auditor) checkMessage(s *slot, w slotWord, part string) {
 	}
 	// The lane's number must be read after the slot's.
 	lane := meta >> 32
-	if lane >= maxLanes || lane < a.lanes() && opseq > a.d.recs[lane].opseq.Load() {
+	if lane >= maxLanes || lane < a.countLanes() && opseq > a.d.recs[lane].opseq.Load() {
 		if s.word.Load() == w {
-			a.say(rulePut, part, append(words, whole(&s.opseq, opseq)), "put %d of lane %d", opseq, lane)
+			a.addFinding(rulePut, part, append(words, seenWord(&s.opseq, opseq)), "put %d of lane %d", opseq, lane)
 		}
 	}
 }
 
 // readMessage returns the indices of a message's blocks, and says what is wrong with the message.
-// It returns neither if the slot's word is no longer w. least is the smallest legal transit field of
-// the blocks. A message that is being put or got may be incomplete: with least 0, wrong handles are
-// left out.
+// It returns neither if the slot's word is no longer w. least is the smallest legal transit field
+// of the blocks. A message that is being put or got may be incomplete: with least 0, wrong handles
+// are left out.
 func (a *auditor) readMessage(s *slot, w slotWord, least uint64) (blocks []uint32, wrong string) {
 	meta := s.meta.Load()
 	n := meta >> 8 & 0xff
@@ -236,9 +236,9 @@ func (a *auditor) readMessage(s *slot, w slotWord, least uint64) (blocks []uint3
 	return blocks, wrong
 }
 
-// readSpill calls add with each handle in the table of a spilled message in block b. It returns what
-// is wrong with the table, or wrong. It is exempt from the race detector, because the block may be
-// reused meanwhile.
+// readSpill calls add with each handle in the table of a spilled message in block b. It returns
+// what is wrong with the table, or wrong. It is exempt from the race detector, because the block
+// may be reused meanwhile.
 //
 //go:norace
 func (a *auditor) readSpill(b *block, add func(Handle), wrong string) string {
@@ -251,7 +251,7 @@ func (a *auditor) readSpill(b *block, add func(Handle), wrong string) string {
 		return fmt.Sprintf("its table has %d blocks", n)
 	}
 	for i := range n {
-		if !a.goOn() {
+		if !a.hasTime() {
 			break
 		}
 		add(Handle(binary.LittleEndian.Uint64(p[8+8*i:])))
@@ -269,11 +269,11 @@ func (a *auditor) isNew(h Handle) bool {
 	return h.wellFormed() && h.index() >= a.count && uint64(h.index()) < a.d.blockCount()
 }
 
-// lanes returns the number of lane records that can be read.
-func (a *auditor) lanes() uint64 {
+// countLanes returns the number of lane records that can be read.
+func (a *auditor) countLanes() uint64 {
 	n := min(a.d.hdr.lanes.Load(), maxParticipants)
 	if s, ok := a.d.store.(*examined); ok {
-		n = min(n, s.lanes())
+		n = min(n, s.countSeats())
 	}
 	return n * lanesPerSeat
 }
@@ -291,34 +291,35 @@ func (a *auditor) checkCell(i uint32, b *block) {
 		return // being made
 	}
 	if formNames[form] == "" || v&^(0xff|formBounded) != 0 || uint64(len(p)) < form.size() {
-		a.say(ruleCell, part, []seen{whole(&c.form, v)}, "form %#x in %d bytes", v, len(p))
+		a.addFinding(ruleCell, part, []seen{seenWord(&c.form, v)}, "form %#x in %d bytes", v, len(p))
 		return
 	}
 	a.counts.Locks++
 	w := c.lock.Load()
 	const reserved = 1<<idSeatShift - 1 - lockLost
-	if w.state() == lockFree && w != 0 || w&reserved != 0 || w.state() != lockFree && a.neverWas(w.seat(), uint64(w)) {
-		a.say(ruleLock, part, []seen{whole(&c.lock.Word, uint64(w))}, "lock word %#x (%v)", uint64(w), w)
+	free := w.state() == lockFree
+	if free && w != 0 || w&reserved != 0 || !free && a.neverSeated(w.seat(), uint64(w)) {
+		a.addFinding(ruleLock, part, []seen{seenWord(&c.lock.Word, uint64(w))}, "lock word %#x (%v)", uint64(w), w)
 	}
 	if form == FormSemaphore {
 		if v := c.state.Load(); v&(1<<12-1) > maxParticipants {
-			a.say(ruleShare, part, []seen{whole(&c.state, v)}, "state %#x has no seat", v)
+			a.addFinding(ruleShare, part, []seen{seenWord(&c.state, v)}, "state %#x has no seat", v)
 		}
 	}
 	if form.size() == uint64(cellHead) {
 		return
 	}
 	for s := range c.shares {
-		if v := c.shares[s].Load(); v&countMask != 0 && a.neverWas(s, v) {
-			a.say(ruleShare, fmt.Sprintf("%s, share %d", part, s), []seen{whole(&c.shares[s], v)},
+		if v := c.shares[s].Load(); v&countMask != 0 && a.neverSeated(s, v) {
+			a.addFinding(ruleShare, fmt.Sprintf("%s, share %d", part, s), []seen{seenWord(&c.shares[s], v)},
 				"process %d in epoch %d of the seat, %d times", v>>idPIDShift, v>>idEpochShift&idEpochMask, v&countMask)
 		}
 	}
 }
 
-// neverWas reports whether no participant with this identity has ever been in the seat. The caller
-// must have read the identity before, because the epoch of a seat only grows.
-func (a *auditor) neverWas(seat int, id uint64) bool {
+// neverSeated reports whether no participant with this identity has ever been in the seat. The
+// caller must have read the identity before, because the epoch of a seat only grows.
+func (a *auditor) neverSeated(seat int, id uint64) bool {
 	p := &a.d.parts[seat]
 	w := p.state.Load()
 	ahead := int32((uint32(id>>idEpochShift) - w.epoch()) << 10) // epochs in identities have 22 bits

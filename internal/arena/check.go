@@ -32,8 +32,9 @@ type CheckReport struct {
 
 // Check audits the domains that process pid has open, while their processes work; see Note [Audit].
 // It maps their memory for reading only. ctx bounds its time; it should have a deadline. The error
-// wraps [os.ErrProcessDone] if there is no such process, [ErrUser] if the process belongs to another
-// user, [ErrNoDomain] if it has no domain, and [ErrVersion] if its domain has another layout.
+// wraps [os.ErrProcessDone] if there is no such process, [ErrUser] if the process belongs to
+// another user, [ErrNoDomain] if it has no domain, and [ErrVersion] if its domain has another
+// layout.
 func Check(ctx context.Context, pid int) ([]CheckReport, error) {
 	all, err := examine(pid)
 	if err != nil {
@@ -148,14 +149,14 @@ func (s *examined) data() []byte    { return s.mem }
 
 func (s *examined) isAlive(seat int) (bool, error) { return sys.ByteLocked(s.ctlFile, int64(seat)) }
 
-// headers returns the number of block headers that are backed by pages.
-func (s *examined) headers() uint64 { return uint64(sys.Backed(s.ctlFile, offBlocks)) / blockSize }
+// countHeaders returns the number of block headers that are backed by pages.
+func (s *examined) countHeaders() uint64 { return uint64(sys.Backed(s.ctlFile, offBlocks)) / blockSize }
 
-// lanes returns the number of seats with lane records that are backed by pages.
-func (s *examined) lanes() uint64 { return uint64(sys.Backed(s.ctlFile, offLanes)) / laneBytes }
+// countSeats returns the number of seats with lane records that are backed by pages.
+func (s *examined) countSeats() uint64 { return uint64(sys.Backed(s.ctlFile, offLanes)) / laneBytes }
 
-// backed returns the number of bytes of the data segment that are backed, from off on.
-func (s *examined) backed(off uint64) uint64 { return uint64(sys.Backed(s.dataFile, int64(off))) }
+// backedBytes returns the number of bytes of the data segment that are backed, from off on.
+func (s *examined) backedBytes(off uint64) uint64 { return uint64(sys.Backed(s.dataFile, int64(off))) }
 
 func (s *examined) unmap() {
 	if s.ctl != nil {
@@ -215,14 +216,14 @@ func checkDomain(ctx context.Context, d *Domain) (CheckReport, error) {
 	c := &checker{d: d, out: CheckReport{Token: d.Token(), Violations: []Violation{}}}
 	for c.out.Passes < mostPasses {
 		if c.out.Passes > 0 {
-			if err := c.watch(ctx); err != nil {
+			if err := c.watchWords(ctx); err != nil {
 				return CheckReport{}, err
 			}
 		}
-		if err := c.pass(ctx); err != nil {
+		if err := c.makePass(ctx); err != nil {
 			return CheckReport{}, err
 		}
-		if c.decided() {
+		if c.isDecided() {
 			break
 		}
 	}
@@ -231,11 +232,11 @@ func checkDomain(ctx context.Context, d *Domain) (CheckReport, error) {
 	return c.out, nil
 }
 
-// pass makes one pass, and drops the findings that it does not have.
-func (c *checker) pass(ctx context.Context) error {
+// makePass makes one pass, and drops the findings that it does not have.
+func (c *checker) makePass(ctx context.Context) error {
 	quiet := c.isQuiet()
 	a := newAuditor(ctx, c.d, false)
-	if err := a.run(); err != nil {
+	if err := a.runPass(); err != nil {
 		return fmt.Errorf("not finished in pass %d, after %d blocks and %d slots: %w", c.out.Passes+1, a.counts.Blocks,
 			a.counts.Slots, err)
 	}
@@ -285,14 +286,14 @@ func (c *checker) isQuiet() bool {
 	return true
 }
 
-// watch waits for the next pass, and meanwhile drops each finding of which a word has changed.
-func (c *checker) watch(ctx context.Context) error {
+// watchWords waits for the next pass, and meanwhile drops each finding of which a word has changed.
+func (c *checker) watchWords(ctx context.Context) error {
 	tick := time.NewTicker(checkPoll)
 	defer tick.Stop()
 	for end := time.Now().Add(checkPause); len(c.left) > 0 && time.Now().Before(end); {
 		for key, s := range c.left {
 			for _, w := range s.words {
-				if !w.holds() {
+				if !w.isUnchanged() {
 					delete(c.left, key)
 					break
 				}
@@ -307,8 +308,8 @@ func (c *checker) watch(ctx context.Context) error {
 	return nil
 }
 
-// decided reports whether further passes would not change the report.
-func (c *checker) decided() bool {
+// isDecided reports whether further passes would not change the report.
+func (c *checker) isDecided() bool {
 	for _, s := range c.left {
 		if s.agreed < s.needed() {
 			return false

@@ -157,7 +157,8 @@ func imageOf(t testing.TB) (control, data []byte, objects []int) {
 	return control, data, objects
 }
 
-// FuzzCheck writes words into a domain, each given by a place and a value, and checks it in one pass.
+// FuzzCheck writes words into a domain, each given by a place and a value, and checks it in one
+// pass.
 func FuzzCheck(f *testing.F) {
 	control, data, objects := imageOf(f)
 	write := func(place uint32, v uint64) []byte {
@@ -242,4 +243,68 @@ func TestCheck_Garbage(t *testing.T) {
 	if found == 0 {
 		t.Error("nothing was found in garbage")
 	}
+}
+
+// Operations that stay unfinished are no violations, and neither are the deaths that follow.
+func TestCheck_UnfinishedOperationsAreLegal(t *testing.T) {
+	for _, halt := range arena.Halts {
+		t.Run(halt.Name, func(t *testing.T) {
+			everyWorld(t, 16<<20, func(t *testing.T, f *family) {
+				a, b := f.first, f.join()
+				r, s, v := newRing(t, a, 8)
+				other := open(t, b, r.Handle(), s, v)
+				testutil.NoError(t, r.TryPut(nil, []arena.Handle{alloc(t, a, 64, "queued")}, true))
+				testutil.NoError(t, halt.Do(b, other, alloc(t, b, 64, "held")))
+				judge := func(when string) {
+					firm, brief := arena.FindingsNow(a)
+					for _, v := range append(firm, brief...) {
+						t.Errorf("%s: %v", when, v)
+					}
+				}
+				judge("halted")
+				testutil.NoError(t, b.Abandon())
+				judge("dead")
+				testutil.Eventually(t, func() bool { reap(t, a); return a.Stats().Reaped == 1 }, "nobody reaped")
+				judge("reaped")
+			})
+		})
+	}
+}
+
+// TestCheck_AllObjectsAreSound checks domains while processes use rings, news, names and cells of
+// all forms, and one of them is killed.
+func TestCheck_AllObjectsAreSound(t *testing.T) {
+	passes := 0
+	for n := range 5 {
+		d := newDomain(t, 24<<20)
+		args, _, free, err := scribbledObjects(d)
+		testutil.NoError(t, err)
+		var all []*scribbled
+		for i := range 3 {
+			all = append(all, startScribbled(t, d, append([]string{"1", string('0' + rune(i))}, args...)))
+		}
+		for _, w := range all {
+			if !w.awaitReady() {
+				t.Fatalf("a worker did not begin: %s", w.err.Bytes())
+			}
+		}
+		for range 10 {
+			report := check(t, d)
+			passes += report.Passes
+			for _, v := range report.Violations {
+				t.Errorf("domain %d: %v", n, v)
+			}
+			if !all[0].killed {
+				all[0].killed = true
+				all[0].cmd.Process.Kill() // it may have ended already
+			}
+		}
+		for _, w := range all {
+			<-w.ended
+		}
+		free()
+		untilReaped(t, d)
+		testutil.NoError(t, d.Close())
+	}
+	t.Logf("%d passes", passes)
 }

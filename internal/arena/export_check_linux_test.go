@@ -25,8 +25,9 @@ type Plant struct {
 	Part string // the structure in the finding
 }
 
-// PlantAll writes a wrong word into each kind of structure. It needs 9 blocks, 4 rings with a message
-// in the first and the second, and 3 cells. The returned function puts the words right again.
+// PlantAll writes a wrong word into each kind of structure. It needs 9 blocks, 4 rings with a
+// message in the first and the second, and 3 cells. The returned function puts the words right
+// again.
 func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants []Plant, mend func()) {
 	type old struct {
 		w *Word
@@ -95,7 +96,7 @@ func CheckFiles(ctx context.Context, control, data *os.File) (CheckCounts, int, 
 	}
 	defer d.store.(*examined).unmap()
 	a := newAuditor(ctx, d, false)
-	err = a.run()
+	err = a.runPass()
 	return a.counts, len(a.found) + a.more, err
 }
 
@@ -106,7 +107,7 @@ func CheckImage(ctx context.Context, control, data []byte) (int, error) {
 	d.hurry()
 	d.hdr.dataSize.v.Store(uint64(len(data)))
 	a := newAuditor(ctx, d, false)
-	err := a.run()
+	err := a.runPass()
 	return len(a.found) + a.more, err
 }
 
@@ -133,3 +134,18 @@ func ObjectAt(d *Domain, h Handle) int {
 
 // WordsIn returns the words in memory.
 func WordsIn(p []byte) []uint64 { return unsafe.Slice((*uint64)(unsafe.Pointer(&p[0])), len(p)/8) }
+
+// FindingsNow returns the findings of one pass over a domain in which operations are in progress.
+// firm are those that no unfinished operation may explain.
+func FindingsNow(d *Domain) (firm, brief []Violation) {
+	a := newAuditor(context.Background(), d, false)
+	a.runPass()
+	for _, f := range a.found {
+		if f.rule.brief {
+			brief = append(brief, f.violation())
+		} else {
+			firm = append(firm, f.violation())
+		}
+	}
+	return firm, brief
+}

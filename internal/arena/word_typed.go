@@ -29,8 +29,8 @@ type law[T any] interface {
 // Load returns the word's value.
 func (w *wordOf[T]) Load() T { return T(w.Word.Load()) }
 
-// CAS is [Word.CAS]. Its cost is below the limit of the compiler for inlining, so it calls the atomic
-// operation itself.
+// CAS is [Word.CAS]. Its cost is below the limit of the compiler for inlining, so it calls the
+// atomic operation itself.
 func (w *wordOf[T]) CAS(old, new T) bool {
 	if verifying {
 		return w.obeyCAS(old, new)
