@@ -57,7 +57,7 @@ func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run 
 
 func dropoutOf[F kernel.Float](op string, x *Var, p float64, g *tensor.Generator, run int) *Var {
 	y := newResult(op, x.t.DType(), x.Shape(), x)
-	kept := y.scope.newEmpty(nil, x.t.DType(), []int{x.t.Numel() / run}).Bernoulli(g, 1-p)
+	kept := y.scope.newEmpty(nil, x.t.DType(), []int{x.t.Numel() / run}).FillBernoulli(g, 1-p)
 	y.note.run, y.note.factor = run, 1 // if p is 1, nothing is kept and the factor does not matter
 	if p < 1 {
 		y.note.factor = 1 / (1 - p)

@@ -134,7 +134,9 @@ func Tanh(x *Var) *Var {
 
 // tanhBackward computes (1 - y²) · dy in the memory of dx.
 func tanhBackward(y *Var, dy *tensor.Tensor) {
-	y.inputs[0].writeGradient(func(dx *tensor.Tensor) { dx.CopyFrom(y.t).Mul(y.t).Neg().AddScalar(1).Mul(dy) })
+	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
+		dx.CopyFrom(y.t).MulInPlace(y.t).NegInPlace().AddScalarInPlace(1).MulInPlace(dy)
+	})
 }
 
 // Sigmoid returns 1 / (1 + e^-x).
@@ -146,7 +148,9 @@ func Sigmoid(x *Var) *Var {
 
 // sigmoidBackward computes (1 - y) · y · dy in the memory of dx.
 func sigmoidBackward(y *Var, dy *tensor.Tensor) {
-	y.inputs[0].writeGradient(func(dx *tensor.Tensor) { dx.CopyFrom(y.t).Neg().AddScalar(1).Mul(y.t).Mul(dy) })
+	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
+		dx.CopyFrom(y.t).NegInPlace().AddScalarInPlace(1).MulInPlace(y.t).MulInPlace(dy)
+	})
 }
 
 // identityRule is the rule of operations with derivative 1.

@@ -253,7 +253,7 @@ var scopes = sync.Pool{New: func() any { return NewScope() }}
 func (v *Var) receiveGradient(dx *Var, s *Scope, since mark) {
 	switch {
 	case v.grad != nil || v.isDirect():
-		v.gradientSum().Add(dx.t)
+		v.gradientSum().AddInPlace(dx.t)
 	case !v.asked && sameShape(dx.Shape(), v.Shape()) && dx.t.DType() == v.t.DType() && dx.t.IsContiguous() &&
 		s.detachTensor(dx.t, since):
 		v.grad = dx.t
@@ -298,7 +298,7 @@ func (v *Var) writeGradient(f func(dx *tensor.Tensor)) {
 	}
 	dx := v.newEmptyLike()
 	f(dx)
-	v.gradientSum().Add(dx)
+	v.gradientSum().AddInPlace(dx)
 	v.scope.recycleTensor(dx)
 }
 

@@ -82,7 +82,7 @@ func TestBackward_WaitsForTheLongerPath(t *testing.T) {
 func TestBackward_NoticesATensorThatChanged(t *testing.T) {
 	p, q := scalar(2), scalar(3)
 	y := autograd.Mul(p.Var(), q.Var())
-	q.T.AddScalar(1)
+	q.T.AddScalarInPlace(1)
 	mustPanic(t, "Mul: saved tensor of shape [] was modified in place", y.Backward)
 
 	y = autograd.Exp(p.Var())
@@ -90,7 +90,7 @@ func TestBackward_NoticesATensorThatChanged(t *testing.T) {
 	mustPanic(t, "Exp: saved tensor", y.Backward)
 
 	y = autograd.Add(p.Var(), q.Var()) // reads neither
-	q.T.AddScalar(1)
+	q.T.AddScalarInPlace(1)
 	y.Backward()
 }
 

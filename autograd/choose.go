@@ -64,6 +64,6 @@ func maskBetween(v *Var, t *tensor.Tensor, limits [2]float64) *tensor.Tensor {
 // MaskedFill returns x with elements set to c where mask is true. mask must be Bool; it is
 // broadcast to x's shape.
 func MaskedFill(x *Var, mask *tensor.Tensor, c float64) *Var {
-	return wrapOwned("MaskedFill", x.t.Clone().MaskedFill(mask, c), x).saveIfNeeded(mask).
+	return wrapOwned("MaskedFill", x.t.Clone().MaskedFillInPlace(mask, c), x).saveIfNeeded(mask).
 		setRule(func(y, dy *Var) derivatives { return derivativesOf(MaskedFill(dy, y.saved[0].t, 0)) })
 }

@@ -108,7 +108,7 @@ func (c Classification) weightedLoss(logp *Var, target *tensor.Tensor) *Var {
 	if weight == nil {
 		weight = logp.t.NewEmpty(logp.t.DType(), logp.t.Dim(1)).Fill(1)
 	}
-	counts := tensor.IndexSelect(weight, 0, classes).MaskedFill(ignored, 0)
+	counts := tensor.IndexSelect(weight, 0, classes).MaskedFillInPlace(ignored, 0)
 	losses := Neg(Reshape(Gather(logp, 1, classes.Reshape(-1, 1)), -1))
 	losses = Mul(MaskedFill(losses, ignored, 0), Const(counts))
 	if c.Smoothing > 0 {

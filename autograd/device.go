@@ -142,9 +142,9 @@ func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var 
 	}
 	shape := append([]int{}, x.Shape()...)
 	shape[2], shape[3] = 1, 1
-	kept := x.t.NewEmpty(x.t.DType(), shape...).Bernoulli(g, 1-p)
+	kept := x.t.NewEmpty(x.t.DType(), shape...).FillBernoulli(g, 1-p)
 	if p < 1 {
-		kept.MulScalar(1 / (1 - p))
+		kept.MulScalarInPlace(1 / (1 - p))
 	}
 	return recordUnary(op, x, tensor.Mul(x.t, kept), kept,
 		func(dy *tensor.Tensor) *tensor.Tensor { return tensor.Mul(dy, kept) }).
@@ -177,7 +177,7 @@ func linearOn(x, w, b *Var) *Var {
 	shape[len(shape)-1] = w.t.Dim(0)
 	product := tensor.MatMul(flat, w.t.T())
 	if b != nil {
-		product.Add(b.t)
+		product.AddInPlace(b.t)
 	}
 	y := product.View(shape...)
 	product.Close() // y shares its memory
@@ -192,7 +192,7 @@ func linearOn(x, w, b *Var) *Var {
 				dx.Close()
 			}
 			if w.needsGradient() {
-				w.gradientSum().AddMM(dy.T(), flat)
+				w.gradientSum().AddMMInPlace(dy.T(), flat)
 			}
 			if b != nil && b.needsGradient() {
 				b.addAndClose(tensor.Sum(dy, 0))
@@ -235,7 +235,7 @@ func maxPool2dOn(x *Var, o Window) *Var {
 func nllLossOn(logp *Var, target *tensor.Tensor, r Reduction) *Var {
 	rows, scale := logp.t.Dim(0), r.scaleFactor(logp.t.Dim(0))
 	if rows == 0 {
-		return recordUnary("NLLLoss", logp, tensor.Sum(logp.t).MulScalar(-scale), nil,
+		return recordUnary("NLLLoss", logp, tensor.Sum(logp.t).MulScalarInPlace(-scale), nil,
 			func(*tensor.Tensor) *tensor.Tensor { return logp.t.Clone() }).
 			setRule(func(*Var, *Var) derivatives { return derivativesOf(Const(logp.t.Clone())) })
 	}
@@ -260,14 +260,14 @@ func standardizeOn(op string, x *Var, s groups, eps float64) (y *Var, mean, vari
 	m := average(from)
 	centred := tensor.Sub(from, m)
 	squares := average(tensor.Mul(centred, centred))
-	scale := addNumber(squares, eps).Pow(-0.5)
-	to := centred.Mul(scale)
+	scale := addNumber(squares, eps).PowInPlace(-0.5)
+	to := centred.MulInPlace(scale)
 	count := float64(s.parts * s.width)
 	mean, variance = m.Reshape(s.n), tensor.Mul(squares, squares.Number(count/(count-1))).Reshape(s.n)
 	y = recordUnary(op, x, to.Reshape(x.Shape()...), to, func(dy *tensor.Tensor) *tensor.Tensor {
 		dy = group(dy)
 		along := tensor.Mul(to, average(tensor.Mul(dy, to)))
-		return tensor.Sub(dy, average(dy)).Sub(along).Mul(scale).Reshape(x.Shape()...)
+		return tensor.Sub(dy, average(dy)).SubInPlace(along).MulInPlace(scale).Reshape(x.Shape()...)
 	}).setRule(standardizeTwice)
 	y.ensurePlan().groups, y.note.factor = s, eps
 	return y, mean, variance

@@ -50,7 +50,7 @@ func (u unfolding) correlate(images, dy, dw *tensor.Tensor) {
 		columns := u.unfold(images.Narrow(0, from, n))
 		each := tensor.MatMul(dy.Narrow(0, from, n), columns.Transpose(1, 2)) // for each image
 		sum := tensor.Sum(each, 0)
-		dw.Add(sum.View(dw.Shape()...))
+		dw.AddInPlace(sum.View(dw.Shape()...))
 		for _, t := range []*tensor.Tensor{columns, each, sum} {
 			t.Close()
 		}
@@ -111,7 +111,7 @@ func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	})
 	y.Touch()
 	if b != nil {
-		y.Add(b.t.Reshape(s.OutC, 1))
+		y.AddInPlace(b.t.Reshape(s.OutC, 1))
 	}
 	out := y.View(s.N, s.OutC, s.OutH(), s.OutW())
 	y.Close() // out shares its memory

@@ -89,7 +89,7 @@ func ExampleVar_RegisterHook() {
 func ExampleParam_RegisterPostAccumulateGradHook() {
 	w := autograd.NewParam("w", tensor.Scalar(tensor.Float64, 3))
 	w.RegisterPostAccumulateGradHook(func(p *autograd.Param) {
-		p.T.Axpy(-0.1, p.Grad)
+		p.T.AxpyInPlace(-0.1, p.Grad)
 		p.Grad = nil
 	})
 	autograd.Mul(w.Var(), w.Var()).Backward()

@@ -184,7 +184,7 @@ func TestRegression_S3_4_AChangeBeforeTheSecondDerivativeIsNoticed(t *testing.T)
 	p := scalar(2)
 	y := autograd.Mul(p.Var(), autograd.Mul(p.Var(), p.Var()))
 	dp := autograd.Grad(vars{y}, vars{p.Var()}, again)[0]
-	p.T.AddScalar(1)
+	p.T.AddScalarInPlace(1)
 	mustPanic(t, "modified in place", dp.Backward)
 	mustPanic(t, "modified in place", y.Backward)
 }
@@ -214,7 +214,7 @@ func TestRegression_S3_4_AHessianVectorProduct(t *testing.T) {
 	by := autograd.Grad(vars{g}, vars{x}, autograd.GradOptions{GradOutputs: vars{v}})[0]
 	const step = 1e-6
 	at := func(sign float64) *tensor.Tensor {
-		moved := autograd.Leaf(x.T().Clone().Axpy(sign*step, v.T()))
+		moved := autograd.Leaf(x.T().Clone().AxpyInPlace(sign*step, v.T()))
 		x = moved
 		return autograd.Grad(vars{f()}, vars{moved}, autograd.GradOptions{})[0].T()
 	}
@@ -222,7 +222,7 @@ func TestRegression_S3_4_AHessianVectorProduct(t *testing.T) {
 	up := at(1)
 	x = base
 	down := at(-1)
-	want := tensor.Sub(up, down).MulScalar(1 / (2 * step))
+	want := tensor.Sub(up, down).MulScalarInPlace(1 / (2 * step))
 	for _, got := range []*autograd.Var{reverse, by} {
 		if !tensor.AllClose(got.T(), want, 1e-6, 1e-6) {
 			t.Errorf("%v, want %v", got.T(), want)

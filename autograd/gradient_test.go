@@ -25,7 +25,9 @@ func values(seed int, scale float64, shape ...int) *tensor.Tensor {
 }
 
 // positive is values without zeros and negative ones.
-func positive(seed int, shape ...int) *tensor.Tensor { return values(seed, 1, shape...).AddScalar(1.5) }
+func positive(seed int, shape ...int) *tensor.Tensor {
+	return values(seed, 1, shape...).AddScalarInPlace(1.5)
+}
 
 // checkGradient compares the gradients of f at the inputs with central differences. The output is
 // weighted with different numbers, so that no element's gradient can stand in for another's.

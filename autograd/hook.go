@@ -117,7 +117,7 @@ func (v *Var) deliverParam(w *walk) {
 		return
 	}
 	if v.grad != nil {
-		v.param.gradient().Add(v.grad)
+		v.param.gradient().AddInPlace(v.grad)
 	}
 	switch {
 	case len(v.param.hooks.after) == 0:

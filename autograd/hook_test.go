@@ -84,7 +84,7 @@ func TestRegression_S3_4_AHookAfterAccumulationIsCalledAsSoonAsGradIsWhole(t *te
 			if p.Name == "b" && a.Grad != nil && a.Grad.Sum() != 0 {
 				t.Error("the walk had come to a before b's hook was called")
 			}
-			p.T.Axpy(-0.1, p.Grad) // an optimizer's step of this parameter
+			p.T.AxpyInPlace(-0.1, p.Grad) // an optimizer's step of this parameter
 			p.Grad.Zero()
 		}))
 	}
@@ -96,7 +96,7 @@ func TestRegression_S3_4_AHookAfterAccumulationIsCalledAsSoonAsGradIsWhole(t *te
 	want := autograd.NewParam("b", b.T.Clone())
 	autograd.Sum(autograd.Linear(autograd.ReLU(autograd.Linear(s.Const(x),
 		autograd.NewParam("a", a.T.Clone()).Var(), nil)), want.Var(), nil)).Backward()
-	want.T.Axpy(-0.1, want.Grad)
+	want.T.AxpyInPlace(-0.1, want.Grad)
 	loss().Backward()
 	if !slices.Equal(order, []string{"b", "a"}) || !tensor.Equal(b.T, want.T) {
 		t.Errorf("order %v, b %v, want %v", order, b.T, want.T)

@@ -35,7 +35,7 @@ func scatterRows(op string, n int, idx *tensor.Tensor, x *Var) *Var {
 	var room [2 * maxDims]int
 	shape := append(room[:0], x.Shape()...)
 	shape[0] = n
-	rows := x.t.NewZeros(x.t.DType(), shape...).IndexAdd(0, idx, x.t)
+	rows := x.t.NewZeros(x.t.DType(), shape...).IndexAddInPlace(0, idx, x.t)
 	return wrapOwned(op, rows, x).saveIfNeeded(idx).
 		setRule(func(y, dy *Var) derivatives { return derivativesOf(IndexSelect(dy, 0, y.saved[0].t)) })
 }
@@ -133,9 +133,9 @@ func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
 }
 
 // ScatterAdd returns x with the elements of src added at the positions in idx, which must be Int64;
-// see [tensor.Tensor.ScatterAdd].
+// see [tensor.Tensor.ScatterAddInPlace].
 func ScatterAdd(x *Var, dim int, idx *tensor.Tensor, src *Var) *Var {
-	v := wrapOwned("ScatterAdd", x.t.Clone().ScatterAdd(dim, idx, src.t), x, src).saveIfNeeded(idx)
+	v := wrapOwned("ScatterAdd", x.t.Clone().ScatterAddInPlace(dim, idx, src.t), x, src).saveIfNeeded(idx)
 	v.note.place[0] = dim
 	return v.setRule(func(y, dy *Var) derivatives {
 		idx, src := y.saved[0].t, y.inputs[1]
@@ -175,7 +175,7 @@ func embeddingBackward(y *Var, dy *tensor.Tensor) {
 	s, w := y.scope, y.inputs[0]
 	flat := Reshape(s.NoGrad(y.saved[0].t), -1)
 	rows := zeroPaddingRows(y, flat.t, Reshape(s.NoGrad(dy), flat.t.Numel(), w.t.Dim(1)))
-	w.gradientSum().IndexAdd(0, flat.t, rows.t)
+	w.gradientSum().IndexAddInPlace(0, flat.t, rows.t)
 }
 
 func embeddingTwice(y, dy *Var) derivatives {

@@ -144,7 +144,7 @@ func layerNormOn(n kernel.Norm, x, w, b *Var) *Var {
 				x.addAndClose(applyNormOn(device.RowOp{Kind: device.RowNormGradient, Factor: n.Eps}, n, 2, in...))
 			}
 			if w != nil && w.needsGradient() {
-				along := applyNormOn(forward, n, 1, x.t).Mul(dy)
+				along := applyNormOn(forward, n, 1, x.t).MulInPlace(dy)
 				w.addAndClose(columnSums(along, n, w.Shape()))
 				along.Close()
 			}

@@ -129,7 +129,7 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	}
 	off := d.ownTensor(tensor.Abs(d.t))
 	near := d.ownTensor(applyNumber(tensor.Lt, off, beta))
-	square := d.ownTensor(tensor.Mul(off, off)).MulScalar(0.5 / beta)
+	square := d.ownTensor(tensor.Mul(off, off)).MulScalarInPlace(0.5 / beta)
 	losses := wrapOwned("SmoothL1Loss", tensor.Where(near, square, d.ownTensor(addNumber(off, -0.5*beta))), d).saveIfNeeded(d.t)
 	losses.note.factor = 1 / beta
 	return r.reduceLosses(losses.setRule(func(y, dy *Var) derivatives {
@@ -149,9 +149,11 @@ func BCEWithLogitsLoss(x, target *Var, positive *tensor.Tensor, r Reduction) *Va
 	// (1 - target)·x + count·log(1 + e^-x), where the logarithm is computed as max(-x, 0) + log(1 +
 	// e^-|x|). count is the factor of the logarithm: 1 + (positive - 1)·target.
 	rest := x.ownTensor(addNumber(positive, -1))
-	count := x.ownTensor(tensor.Mul(rest, target.t)).AddScalar(1)
-	logs := x.ownTensor(tensor.Log1p(x.ownTensor(tensor.Abs(x.t)).Neg().Exp())).Add(x.ownTensor(tensor.Neg(x.t)).ReLU())
-	losses := addNumber(x.ownTensor(tensor.Neg(target.t)), 1).Mul(x.t).Add(x.ownTensor(tensor.Mul(count, logs)))
+	count := x.ownTensor(tensor.Mul(rest, target.t)).AddScalarInPlace(1)
+	logs := x.ownTensor(tensor.Log1p(x.ownTensor(tensor.Abs(x.t)).NegInPlace().ExpInPlace()))
+	logs.AddInPlace(x.ownTensor(tensor.Neg(x.t)).ReLUInPlace())
+	losses := addNumber(x.ownTensor(tensor.Neg(target.t)), 1).MulInPlace(x.t)
+	losses.AddInPlace(x.ownTensor(tensor.Mul(count, logs)))
 	v := wrapOwned("BCEWithLogitsLoss", losses, x, target).saveIfNeeded(x.t, target.t, positive)
 	return r.reduceLosses(v.setRule(func(y, dy *Var) derivatives {
 		return bceTwice(y.inputs[0], y.inputs[1], dy.scope.Const(y.saved[2].t), dy)
@@ -169,7 +171,7 @@ func bceTwice(x, target, positive, dy *Var) derivatives {
 
 // logOneMinusSigmoid returns log(1 + e^x), which equals -log(1 - sigmoid(x)).
 func logOneMinusSigmoid(x *Var) *Var {
-	y := tensor.Log1p(x.ownTensor(tensor.Abs(x.t)).Neg().Exp()).Add(x.ownTensor(tensor.ReLU(x.t)))
+	y := tensor.Log1p(x.ownTensor(tensor.Abs(x.t)).NegInPlace().ExpInPlace()).AddInPlace(x.ownTensor(tensor.ReLU(x.t)))
 	return wrapOwned("BCEWithLogitsLoss", y, x).saveIfNeeded(x.t).
 		setRule(func(y, dy *Var) derivatives { return derivativesOf(Mul(dy, Sigmoid(y.inputs[0]))) })
 }

@@ -44,7 +44,7 @@ func batchNormBy(op string, mean, variance *tensor.Tensor, x, w, b *Var, eps flo
 	c, shape := x.t.Dim(1), channelShape(room[:0], x)
 	checkChannels(op, mean, c)
 	checkChannels(op, variance, c)
-	scale := Reshape(x.wrapConst(addNumber(variance, eps).Pow(-0.5)), shape...)
+	scale := Reshape(x.wrapConst(addNumber(variance, eps).PowInPlace(-0.5)), shape...)
 	y := Mul(Sub(x, Reshape(x.wrapConst(mean.Clone()), shape...)), scale)
 	return applyAffine(op, y, w, b, c, shape)
 }

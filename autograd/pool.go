@@ -140,13 +140,13 @@ func (a averaged) windowMeans(x *tensor.Tensor) *tensor.Tensor {
 	padded, image := a.pad(a.x)
 	image.CopyFrom(x)
 	y := x.NewZeros(x.DType(), x.Dim(0), x.Dim(1), a.out[0], a.out[1])
-	a.eachTap(padded, a.out, func(tap *tensor.Tensor) { y.Add(tap) })
-	return y.MulScalar(a.windowWeight())
+	a.eachTap(padded, a.out, func(tap *tensor.Tensor) { y.AddInPlace(tap) })
+	return y.MulScalarInPlace(a.windowWeight())
 }
 
 func (a averaged) windowSpread(dy *tensor.Tensor) *tensor.Tensor {
 	padded, image := a.pad(a.x)
-	a.eachTap(padded, a.out, func(tap *tensor.Tensor) { tap.Axpy(a.windowWeight(), dy) })
+	a.eachTap(padded, a.out, func(tap *tensor.Tensor) { tap.AxpyInPlace(a.windowWeight(), dy) })
 	return image
 }
 

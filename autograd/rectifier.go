@@ -25,8 +25,8 @@ func CELU(x *Var, alpha float64) *Var {
 // elu returns scale · x where x is positive, and scale · alpha · (e^(inner·x) - 1) elsewhere.
 func elu(op string, x *Var, alpha, scale, inner float64) *Var {
 	below := x.ownTensor(applyNumber(tensor.Le, x.t, 0)) // false for NaN
-	part := x.ownTensor(applyNumber(tensor.Minimum, x.t, 0)).MulScalar(inner)
-	bent := x.ownTensor(tensor.Expm1(part)).MulScalar(scale * alpha)
+	part := x.ownTensor(applyNumber(tensor.Minimum, x.t, 0)).MulScalarInPlace(inner)
+	bent := x.ownTensor(tensor.Expm1(part)).MulScalarInPlace(scale * alpha)
 	y := wrapOwned(op, tensor.Where(below, bent, x.ownTensor(applyNumber(tensor.Mul, x.t, scale))), x).saveIfNeeded(x.t)
 	y.note.factor, y.note.limits = alpha, [2]float64{scale, inner}
 	return y.setRule(func(y, dy *Var) derivatives {
@@ -45,7 +45,7 @@ func Softplus(x *Var, beta, threshold float64) *Var {
 	}
 	inner := x.ownTensor(applyNumber(tensor.Mul, x.t, beta))
 	above := x.ownTensor(applyNumber(tensor.Gt, inner, threshold))
-	soft := x.ownTensor(tensor.Log1p(inner.Exp())).MulScalar(1 / beta)
+	soft := x.ownTensor(tensor.Log1p(inner.ExpInPlace())).MulScalarInPlace(1 / beta)
 	y := wrapOwned("Softplus", tensor.Where(above, x.t, soft), x).saveIfNeeded(x.t, above)
 	y.note.factor = beta
 	return y.setRule(func(y, dy *Var) derivatives {
@@ -56,8 +56,8 @@ func Softplus(x *Var, beta, threshold float64) *Var {
 // LogSigmoid returns the logarithm of the sigmoid of x. It is accurate even if the sigmoid is
 // almost 0.
 func LogSigmoid(x *Var) *Var {
-	rest := x.ownTensor(tensor.Log1p(x.ownTensor(tensor.Abs(x.t)).Neg().Exp()))
-	return wrapOwned("LogSigmoid", applyNumber(tensor.Minimum, x.t, 0).Sub(rest), x).saveIfNeeded(x.t).
+	rest := x.ownTensor(tensor.Log1p(x.ownTensor(tensor.Abs(x.t)).NegInPlace().ExpInPlace()))
+	return wrapOwned("LogSigmoid", applyNumber(tensor.Minimum, x.t, 0).SubInPlace(rest), x).saveIfNeeded(x.t).
 		setRule(func(y, dy *Var) derivatives { return derivativesOf(Mul(dy, Sigmoid(Neg(y.inputs[0])))) })
 }
 
@@ -66,7 +66,7 @@ func Softsign(x *Var) *Var { return Div(x, AddScalar(Abs(x), 1)) }
 
 // Mish returns x · tanh(log(1 + e^x)) (Misra, 2019).
 func Mish(x *Var) *Var {
-	inner := x.ownTensor(tensor.Log1p(x.ownTensor(tensor.Exp(x.t)))).Tanh()
+	inner := x.ownTensor(tensor.Log1p(x.ownTensor(tensor.Exp(x.t)))).TanhInPlace()
 	return wrapOwned("Mish", tensor.Mul(x.t, inner), x).saveIfNeeded(x.t).setRule(func(y, dy *Var) derivatives {
 		x := y.inputs[0]
 		inner := Tanh(Softplus(x, 1, 20))
@@ -89,7 +89,7 @@ func ReLU6(x *Var) *Var { return clamp("ReLU6", x, 0, 6) }
 
 // Hardsigmoid returns x/6 + 1/2, limited to the range from 0 to 1.
 func Hardsigmoid(x *Var) *Var {
-	return wrapOwned("Hardsigmoid", addNumber(x.t, 3).Clamp(0, 6).MulScalar(1.0/6), x).saveIfNeeded(x.t).
+	return wrapOwned("Hardsigmoid", addNumber(x.t, 3).ClampInPlace(0, 6).MulScalarInPlace(1.0/6), x).saveIfNeeded(x.t).
 		setRule(func(y, dy *Var) derivatives {
 			inside := maskBetween(dy, y.inputs[0].t, [2]float64{-3, 3})
 			return derivativesOf(Where(inside, MulScalar(dy, 1.0/6), dy.constLike(0)))
@@ -98,7 +98,7 @@ func Hardsigmoid(x *Var) *Var {
 
 // Hardswish returns x · Hardsigmoid(x).
 func Hardswish(x *Var) *Var {
-	y := addNumber(x.t, 3).Clamp(0, 6).MulScalar(1.0 / 6).Mul(x.t)
+	y := addNumber(x.t, 3).ClampInPlace(0, 6).MulScalarInPlace(1.0 / 6).MulInPlace(x.t)
 	return wrapOwned("Hardswish", y, x).saveIfNeeded(x.t).setRule(func(y, dy *Var) derivatives {
 		x := y.inputs[0]
 		above, below := dy.ownTensor(applyNumber(tensor.Ge, x.t, 3)), dy.ownTensor(applyNumber(tensor.Le, x.t, -3))

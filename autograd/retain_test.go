@@ -21,7 +21,7 @@ func TestRegression_S3_4_ARetainedGraphIsWalkedAgain(t *testing.T) {
 		once := w.Grad.Clone()
 		loss.BackwardWith(retain)
 		loss.Backward()
-		if want := once.MulScalar(3); !tensor.AllClose(w.Grad, want, 1e-12, 1e-12) {
+		if want := once.MulScalarInPlace(3); !tensor.AllClose(w.Grad, want, 1e-12, 1e-12) {
 			t.Errorf("%s: %v, want %v", name, w.Grad, want)
 		}
 		mustPanic(t, "RetainGraph: true", loss.Backward)
@@ -42,7 +42,7 @@ func TestRegression_S3_4_AChangeBetweenTwoWalksIsNoticed(t *testing.T) {
 	p, q := scalar(2), scalar(3)
 	y := autograd.Mul(p.Var(), q.Var())
 	y.BackwardWith(retain)
-	q.T.AddScalar(1)
+	q.T.AddScalarInPlace(1)
 	mustPanic(t, "Mul: saved tensor of shape [] was modified in place", y.Backward)
 }
 
@@ -54,7 +54,7 @@ func TestRegression_S3_4_AfterARefusalTheOtherGraphsAreWalkedAsEver(t *testing.T
 	used, changed := autograd.Exp(q.Var()), autograd.Mul(shared, q.Var())
 	used.Backward()
 	mustPanic(t, "second backward pass", autograd.Add(autograd.Add(shared, changed), used).Backward)
-	q.T.AddScalar(1)
+	q.T.AddScalarInPlace(1)
 	mustPanic(t, "modified in place", autograd.Add(autograd.MulScalar(shared, 5), changed).Backward)
 	p.ZeroGrad()
 	autograd.MulScalar(shared, 7).Backward()

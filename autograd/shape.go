@@ -336,7 +336,7 @@ func partBackward(y *Var, dy *tensor.Tensor) {
 		all := x.gradientSum()
 		l := y.note.slab.layoutIn(all)
 		seen := y.scope.view(all, &l)
-		seen.Add(dy)
+		seen.AddInPlace(dy)
 		seen.Close()
 	}
 }

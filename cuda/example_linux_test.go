@@ -47,7 +47,7 @@ func ExampleDevice() {
 			return err
 		}
 		defer x.Close()
-		sum := tensor.Sum(x.MulScalar(2))
+		sum := tensor.Sum(x.MulScalarInPlace(2))
 		defer sum.Close()
 		near, err := sum.CPU()
 		if err != nil {

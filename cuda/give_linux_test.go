@@ -17,7 +17,7 @@ var giveBack = shoal.Register("giveBack", func(ctx context.Context, _ int, e end
 	if err != nil {
 		return err
 	}
-	x.AddScalar(1)
+	x.AddScalarInPlace(1)
 	return errors.Join(e.Out.Put(ctx, x.Give()), x.Close())
 })
 

@@ -187,7 +187,7 @@ func TestKernel_DoesNotRelyOnThreadsInStep(t *testing.T) {
 		"variances": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Var(in[0], 1) },
 		"products":  func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.MatMul(in[0], in[0].T()) },
 		"scattered": func(in ...*tensor.Tensor) *tensor.Tensor {
-			return in[1].NewZeros(in[1].DType(), in[1].Shape()...).IndexAdd(0, in[2], in[1])
+			return in[1].NewZeros(in[1].DType(), in[1].Shape()...).IndexAddInPlace(0, in[2], in[1])
 		},
 		"softmax": func(in ...*tensor.Tensor) *tensor.Tensor {
 			x := autograd.NewParam("x", in[0])
@@ -243,9 +243,9 @@ func TestKernel_FunctionsAtTheirEdges(t *testing.T) {
 
 func TestKernel_FunctionsOfManyNumbers(t *testing.T) {
 	dev, g := onDevice(t), tensor.NewGenerator(8)
-	parts := []*tensor.Tensor{tensor.RandN(tensor.Float32, g, 300).MulScalar(0x1p-10).AddScalar(1)}
+	parts := []*tensor.Tensor{tensor.RandN(tensor.Float32, g, 300).MulScalarInPlace(0x1p-10).AddScalarInPlace(1)}
 	for _, scale := range []float64{1e-6, 0.1, 1, 10, 1e3, 9e4, 1e6} {
-		parts = append(parts, tensor.RandN(tensor.Float32, g, 300).MulScalar(scale))
+		parts = append(parts, tensor.RandN(tensor.Float32, g, 300).MulScalarInPlace(scale))
 	}
 	x := tensor.Cat(0, parts...)
 	for _, o := range ops.Ops() {
@@ -287,7 +287,7 @@ func TestKernel_MoreThanItCountsIsDoneInParts(t *testing.T) {
 	x, w := tensor.RandN(tensor.Float32, g, 2, 3, 5, 5), tensor.RandN(tensor.Float32, g, 2, 3, 2, 2)
 	for name, f := range map[string]func(in ...*tensor.Tensor) *tensor.Tensor{
 		"elements": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Add(in[0], in[0].Transpose(2, 3)) },
-		"numbers":  func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].MulScalar(3) },
+		"numbers":  func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].MulScalarInPlace(3) },
 		"products": func(in ...*tensor.Tensor) *tensor.Tensor {
 			return tensor.MatMul(in[0].View(6, 5, 5), in[0].View(6, 5, 5).Transpose(1, 2))
 		},
@@ -301,9 +301,9 @@ func TestKernel_MoreThanItCountsIsDoneInParts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { onBoth(t, dev, 1e-4, f, x.Clone(), w) })
 	}
-	drawn := devicetest.On(t, dev, tensor.New(tensor.Float64, 200)).Uniform(tensor.NewGenerator(3), 0, 1)
+	drawn := devicetest.On(t, dev, tensor.New(tensor.Float64, 200)).FillUniform(tensor.NewGenerator(3), 0, 1)
 	undo := cuda.Limit(1<<20, 1<<10)
-	again := devicetest.On(t, dev, tensor.New(tensor.Float64, 200)).Uniform(tensor.NewGenerator(3), 0, 1)
+	again := devicetest.On(t, dev, tensor.New(tensor.Float64, 200)).FillUniform(tensor.NewGenerator(3), 0, 1)
 	undo()
 	here, err := again.CPU()
 	testutil.NoError(t, err)

@@ -32,7 +32,7 @@ func TestPin_DevicesReachThePages(t *testing.T) {
 		tensor.At[float32](x, 1, 31) != 1 || tensor.At[float32](x, 2, 0) != 0 {
 		t.Errorf("the host sees:\n%v", x)
 	}
-	pinned.AddScalar(2) // by a kernel, where it lies
+	pinned.AddScalarInPlace(2) // by a kernel, where it lies
 	testutil.NoError(t, dev.Synchronize())
 	if tensor.At[float32](x, 0, 31) != 0 || tensor.At[float32](x, 1, 0) != 3 ||
 		tensor.At[float32](x, 1, 31) != 3 || tensor.At[float32](x, 2, 0) != 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	ErrClosed    = sentinel.New("data: closed%.0w", os.ErrClosed)   // the Loader was closed
+	ErrClosed    = sentinel.New("data: closed", os.ErrClosed)       // the Loader was closed
 	ErrTruncated = errors.New("data: unexpected end of file")       // fewer bytes than announced
 	ErrTrailing  = errors.New("data: bytes after the last element") // more bytes than announced
 	// a file of another kind of data, or a sample that differs in layout from its batch

@@ -230,7 +230,7 @@ func ExampleTransformFunc() {
 		if dst == nil { // the first sample of a batch: its result says what the others look like
 			return tensor.Neg(src)
 		}
-		return dst.CopyFrom(src).Neg()
+		return dst.CopyFrom(src).NegInPlace()
 	})
 	show(numbersFrom(1, 2), data.Options{BatchSize: 2, Transform: negative})
 	// Output: tensor([-1, -2])

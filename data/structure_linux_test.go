@@ -475,7 +475,7 @@ func TestSingle_LeavesValuesAsTheyAre(t *testing.T) {
 }
 
 func TestTransform_IsOfTheFirstTensorOfAValue(t *testing.T) {
-	add := data.TransformFunc(func(_, src *tensor.Tensor) *tensor.Tensor { return src.Clone().AddScalar(100) })
+	add := data.TransformFunc(func(_, src *tensor.Tensor) *tensor.Tensor { return src.Clone().AddScalarInPlace(100) })
 	set := data.Structs(4, func(_ context.Context, i int) (any, error) {
 		return map[string]any{"a": i, "b": fmt.Sprint(i), "c": tensor.Scalar(tensor.Int64, float64(i))}, nil
 	})

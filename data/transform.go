@@ -48,7 +48,7 @@ func (rescale) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	if src.Device() != nil {
 		grey := src.Unsqueeze(-3)
 		defer grey.Close()
-		return dst.CopyFrom(grey).Div(dst.Number(255))
+		return dst.CopyFrom(grey).DivInPlace(dst.Number(255))
 	}
 	to := tensor.Data[float32](dst)
 	for i, v := range tensor.Data[uint8](contiguousTensor(src)) {
@@ -76,7 +76,7 @@ func (n normalize) Apply(dst, src *tensor.Tensor) *tensor.Tensor {
 	m, perStd := float32(n.Mean), float32(1/n.Std)
 	dst = reuseTensor(dst, src, tensor.Float32, src.Shape())
 	if src.Device() != nil {
-		return dst.CopyFrom(src).AddScalar(-n.Mean).MulScalar(1 / n.Std)
+		return dst.CopyFrom(src).AddScalarInPlace(-n.Mean).MulScalarInPlace(1 / n.Std)
 	}
 	to := tensor.Data[float32](dst)
 	for i, v := range tensor.Data[float32](contiguousTensor(src)) {

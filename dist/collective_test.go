@@ -38,9 +38,9 @@ func serial(op dist.Op, ts []*tensor.Tensor) *tensor.Tensor {
 	for _, t := range ts[1:] {
 		switch op {
 		case dist.Sum, dist.Mean:
-			sum.Add(t)
+			sum.AddInPlace(t)
 		case dist.Prod:
-			sum.Mul(t)
+			sum.MulInPlace(t)
 		case dist.Max:
 			sum.CopyFrom(tensor.Maximum(sum, t))
 		case dist.Min:
@@ -48,7 +48,7 @@ func serial(op dist.Op, ts []*tensor.Tensor) *tensor.Tensor {
 		}
 	}
 	if op == dist.Mean {
-		sum.Div(tensor.Full(sum.DType(), float64(len(ts))))
+		sum.DivInPlace(tensor.Full(sum.DType(), float64(len(ts))))
 	}
 	return sum
 }
@@ -190,7 +190,7 @@ func TestGroup_ManyCallsInARow(t *testing.T) {
 			if err := g.Broadcast(ctx, i%3, v); err != nil {
 				return err
 			}
-			v.AddScalar(float64(g.Rank()))
+			v.AddScalarInPlace(float64(g.Rank()))
 			if err := g.AllReduce(ctx, dist.Mean, v); err != nil {
 				return err
 			}

@@ -401,7 +401,7 @@ func (t *trainer[M]) reduceGrads(ctx context.Context) error {
 	}
 	for i, g := range t.grads {
 		if t.rank == 0 {
-			t.sums[i].Add(g)
+			t.sums[i].AddInPlace(g)
 		}
 	}
 	if len(t.grads) > 0 {

@@ -42,7 +42,7 @@ func samples(seed uint64, n int) []*tensor.Tensor {
 // step takes the step of plain SGD.
 func step(n *net) {
 	for p := range nn.Params(n) {
-		p.T.Axpy(-0.1, p.Grad)
+		p.T.AxpyInPlace(-0.1, p.Grad)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestAverageGrads_CountsMissingOnesAsZeros(t *testing.T) {
 	whole := newNet(1)
 	whole.loss(nil, samples(1, 4)).Backward()
 	for _, n := range nets {
-		want(t, "half of the gradient", n.W1.Grad, whole.W1.Grad.Clone().MulScalar(0.5))
+		want(t, "half of the gradient", n.W1.Grad, whole.W1.Grad.Clone().MulScalarInPlace(0.5))
 		if n.B2.Grad != nil {
 			t.Error("a frozen parameter has a gradient")
 		}

@@ -64,7 +64,8 @@ func TestDataParallel_ReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 		batch := samples(uint64(i), 8)
 		zeroGrad(here)
 		zeroGrad(there.Net)
-		want := here.loss(autograd.NewScope(), []*tensor.Tensor{batch[0].Clone().MulScalar(float64(i + 1)), batch[1]})
+		scaled := batch[0].Clone().MulScalarInPlace(float64(i + 1))
+	want := here.loss(autograd.NewScope(), []*tensor.Tensor{scaled, batch[1]})
 		want.Backward()
 		got, err := d.Backward(testutil.Context(t), devicetest.On(t, devs[0], batch[0]),
 			devicetest.On(t, devs[0], batch[1]))
@@ -205,10 +206,10 @@ func statistics(t *testing.T, devs ...tensor.Device) {
 		scope = autograd.NewScope()
 		same(t, devs[0], m, single)
 		for p := range nn.Params(m) {
-			p.T.Axpy(-0.1, p.Grad)
+			p.T.AxpyInPlace(-0.1, p.Grad)
 		}
 		for p := range nn.Params(single) {
-			p.T.Axpy(-0.1, p.Grad)
+			p.T.AxpyInPlace(-0.1, p.Grad)
 		}
 	}
 	testutil.NoError(t, d.Close())

@@ -116,7 +116,7 @@ func trainRanks(t *testing.T, there []tensor.Device) {
 	take := func(n *net) {
 		for p := range nn.Params(n) {
 			if p.Grad != nil {
-				p.T.Axpy(-0.1, p.Grad)
+				p.T.AxpyInPlace(-0.1, p.Grad)
 				p.ZeroGrad()
 			}
 		}

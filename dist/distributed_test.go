@@ -164,7 +164,7 @@ func TestRegression_S3_3_DistributedDataParallelThatCannotBe(t *testing.T) {
 		testutil.NoError(t, d.Backward(ctx, loss))
 		whole := newNet(4)
 		whole.loss(nil, samples(1, 4)).Backward()
-		want(t, "half of the gradient", n.W1.Grad, whole.W1.Grad.MulScalar(0.5))
+		want(t, "half of the gradient", n.W1.Grad, whole.W1.Grad.MulScalarInPlace(0.5))
 		defer func() {
 			if recover() == nil {
 				t.Error("Forward of what is no layer")

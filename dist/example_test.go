@@ -64,7 +64,7 @@ var relay = shoal.Register("relay", func(ctx context.Context, rank int, g *dist.
 	}
 	t := tensor.Full(tensor.Float32, float64(10*rank), 2)
 	if rank == 0 {
-		return g.Send(ctx, 1, 0, t.AddScalar(1))
+		return g.Send(ctx, 1, 0, t.AddScalarInPlace(1))
 	}
 	from, err := g.Recv(ctx, dist.AnyRank, 0, t)
 	fmt.Println(t, "from rank", from)

@@ -448,10 +448,10 @@ func (s *silence) recordFailure(c *Conn, session <-chan struct{}) time.Duration 
 	return time.Since(s.since)
 }
 
-// retryRequest calls f until the broker answers. It retries if the connection broke during the call, the
-// cluster has no leader, or brokers needed for a new stream are offline, so f may run more than
-// once and must be idempotent. After 4 timeouts it returns the error of the offline brokers, or
-// [ErrUnreachable] if there was no answer.
+// retryRequest calls f until the broker answers. It retries if the connection broke during the
+// call, the cluster has no leader, or brokers needed for a new stream are offline, so f may run
+// more than once and must be idempotent. After 4 timeouts it returns the error of the offline
+// brokers, or [ErrUnreachable] if there was no answer.
 func retryRequest[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, error)) (R, error) {
 	var quiet silence
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {

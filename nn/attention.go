@@ -67,7 +67,7 @@ func newMultiheadAttention(what string, embed, heads, kdim, vdim int, g *tensor.
 // (Glorot and Bengio, 2010).
 func xavierParam(name string, g *tensor.Generator, out, in int) *autograd.Param {
 	bound := math.Sqrt(6 / float64(out+in))
-	return autograd.NewParam(name, tensor.New(tensor.Float32, out, in).Uniform(g, -bound, bound))
+	return autograd.NewParam(name, tensor.New(tensor.Float32, out, in).FillUniform(g, -bound, bound))
 }
 
 // AddBiasKV adds a learned key and a learned value that all queries see: PyTorch's add_bias_kv.
@@ -78,7 +78,7 @@ func (m *MultiheadAttention) AddBiasKV(g *tensor.Generator) {
 	embed := m.embedDim()
 	learned := func(name string) *autograd.Param {
 		return autograd.NewParam(name, tensor.RandN(tensor.Float32, g, 1, 1,
-			embed).MulScalar(1/math.Sqrt(float64(embed))))
+			embed).MulScalarInPlace(1/math.Sqrt(float64(embed))))
 	}
 	m.BiasK, m.BiasV = learned("bias_k"), learned("bias_v")
 }
@@ -267,7 +267,7 @@ func (a AttentionMask) mergeMasks(heads int, q, k *tensor.Tensor, more int) *aut
 	add := func(t *tensor.Tensor, shape ...int) {
 		if t.DType() == tensor.Bool {
 			zeros := q.NewZeros(q.DType(), t.Shape()...)
-			t = zeros.MaskedFill(t, math.Inf(-1))
+			t = zeros.MaskedFillInPlace(t, math.Inf(-1))
 		}
 		if t = t.To(q.DType()).Reshape(shape...); sum != nil {
 			t = tensor.Add(sum, t)

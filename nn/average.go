@@ -24,9 +24,9 @@ func Average(m Module, states ...map[string]*tensor.Tensor) error {
 	for name, t := range own {
 		sum := t.NewZeros(accumulationDType(t.DType()), t.Shape()...)
 		for _, state := range states {
-			sum.Add(t.NewEmpty(sum.DType(), t.Shape()...).CopyFrom(state[name]))
+			sum.AddInPlace(t.NewEmpty(sum.DType(), t.Shape()...).CopyFrom(state[name]))
 		}
-		t.CopyFrom(sum.Div(tensor.Full(sum.DType(), float64(len(states)))).To(t.DType()))
+		t.CopyFrom(sum.DivInPlace(tensor.Full(sum.DType(), float64(len(states)))).To(t.DType()))
 	}
 	return nil
 }

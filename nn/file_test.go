@@ -211,7 +211,7 @@ func TestLoadPart_LeavesTheStateAsItIs(t *testing.T) {
 	testutil.NoError(t, nn.SaveFile(net, path))
 	state, err := nn.ReadState(path)
 	testutil.NoError(t, err)
-	want := state["weight"].MulScalar(2)
+	want := state["weight"].MulScalarInPlace(2)
 	state["weight"].CopyFrom(want)
 	for range 2 {
 		_, _, err := nn.LoadPart(net, state)
@@ -221,7 +221,7 @@ func TestLoadPart_LeavesTheStateAsItIs(t *testing.T) {
 		}
 	}
 	testutil.NoError(t, nn.LoadFile(net, path, nil))
-	if !tensor.Equal(net.Weight.T.MulScalar(2), want) {
+	if !tensor.Equal(net.Weight.T.MulScalarInPlace(2), want) {
 		t.Error("LoadFile did not load the whole file")
 	}
 	testutil.NoError(t, errors.Join(state["weight"].Close(), state["bias"].Close(), nn.Close(net)))

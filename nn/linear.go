@@ -37,7 +37,7 @@ func varOrNil(p *autograd.Param) *autograd.Var {
 // it equals kaiming_uniform with a=√5.
 func uniformParam(name string, fanIn int, g *tensor.Generator, shape ...int) *autograd.Param {
 	bound := 1 / math.Sqrt(float64(fanIn))
-	return autograd.NewParam(name, tensor.New(tensor.Float32, shape...).Uniform(g, -bound, bound))
+	return autograd.NewParam(name, tensor.New(tensor.Float32, shape...).FillUniform(g, -bound, bound))
 }
 
 func checkSizes(what string, sizes ...int) {

@@ -59,8 +59,8 @@ func (b *BatchNorm2d) normalize(x *autograd.Var) *autograd.Var {
 	if b.Off || x.KeepsBuffers() || b.RunningMean == nil || b.RunningVar == nil {
 		return y
 	}
-	b.RunningMean.MulScalar(1-b.Momentum).Axpy(b.Momentum, mean)
-	b.RunningVar.MulScalar(1-b.Momentum).Axpy(b.Momentum, variance)
+	b.RunningMean.MulScalarInPlace(1-b.Momentum).AxpyInPlace(b.Momentum, mean)
+	b.RunningVar.MulScalarInPlace(1-b.Momentum).AxpyInPlace(b.Momentum, variance)
 	b.NumBatchesTracked.AddScalarAtomic(1)
 	return y
 }

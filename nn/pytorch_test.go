@@ -126,8 +126,9 @@ func closeTo(t *testing.T, what string, got *tensor.Tensor, want []float64, tole
 func TestLoss_IsThatOfPyTorch(t *testing.T) {
 	var r struct{ Losses recordedLosses }
 	readJSON(t, "testdata/layers.json", &r)
-	classes, probabilities := tensor.FromSlice([]int64{3, 0, 5, 1}, 4), values(8, 0.5, 4, 6).AddScalar(0.5)
-	ignoring, weight := tensor.FromSlice([]int32{3, autograd.Ignored, 5, 1}, 4), values(7, 0.5, 6).AddScalar(0.75)
+	classes, probabilities := tensor.FromSlice([]int64{3, 0, 5, 1}, 4), values(8, 0.5, 4, 6).AddScalarInPlace(0.5)
+	ignoring := tensor.FromSlice([]int32{3, autograd.Ignored, 5, 1}, 4)
+	weight := values(7, 0.5, 6).AddScalarInPlace(0.75)
 	makers := map[string]func(r autograd.Reduction) (nn.Loss, *tensor.Tensor){
 		"NLL": func(r autograd.Reduction) (nn.Loss, *tensor.Tensor) {
 			return nn.NLLLoss{Reduction: r}, classes

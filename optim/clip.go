@@ -36,7 +36,7 @@ func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 	}
 	for p := range params {
 		if p.Grad != nil {
-			p.Grad.MulScalar(factor)
+			p.Grad.MulScalarInPlace(factor)
 		}
 	}
 	return norm

@@ -222,7 +222,7 @@ func (s *slot) restore(f finding, states int, start float64, c class) error {
 	}
 	for _, m := range c.moments {
 		if m.used && m.signed && c.maximize {
-			s.State[m.at].Neg()
+			s.State[m.at].NegInPlace()
 		}
 	}
 	atomic.StoreInt64(&tensor.Data[int64](s.Steps)[0], f.steps)
@@ -243,7 +243,7 @@ func (m member) state(s *slot) map[string]any {
 		switch {
 		case !x.used:
 		case x.signed && m.maximize:
-			d[x.key] = s.State[x.at].Clone().Neg()
+			d[x.key] = s.State[x.at].Clone().NegInPlace()
 		default:
 			d[x.key] = s.State[x.at]
 		}

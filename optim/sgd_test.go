@@ -51,7 +51,7 @@ func TestOptimizer_AtomicStepsOfManyAreAllTaken(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if d := tensor.Sub(shared, tensor.Full(tensor.Float64, -goroutines*steps, 3)).Abs().Sum(); d > c.near {
+		if d := tensor.Sub(shared, tensor.Full(tensor.Float64, -goroutines*steps, 3)).AbsInPlace().Sum(); d > c.near {
 			t.Errorf("%s: %v, want %v", name, shared, -goroutines*steps)
 		}
 	}

@@ -109,7 +109,7 @@ var twice = pool.Register("twice", func(_ context.Context, in *tensor.Tensor) (*
 	out, err := tensor.NewShared(in.DType(), in.Shape()...)
 	if err == nil {
 		out.CopyFrom(in)
-		out.MulScalar(2)
+		out.MulScalarInPlace(2)
 	}
 	return out, err
 })

@@ -178,7 +178,7 @@ var passOn = shoal.Register("passOn", func(ctx context.Context, _ int, p passing
 	if err != nil {
 		return err
 	}
-	if err := p.To.Put(ctx, x.AddScalar(1)); err != nil {
+	if err := p.To.Put(ctx, x.AddScalarInPlace(1)); err != nil {
 		return err
 	}
 	<-ctx.Done() // it is killed with all that it has

@@ -16,7 +16,7 @@ func BenchmarkResult(b *testing.B) {
 			name string
 			f    func()
 		}{
-			{"in place", func() { x.Add(y) }},
+			{"in place", func() { x.AddInPlace(y) }},
 			{"closed", func() { tensor.Add(x, y).Close() }},
 			{"dropped", func() { tensor.Add(x, y) }},
 		} {

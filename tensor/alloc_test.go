@@ -23,9 +23,11 @@ func TestOperations_MakeNothingButTheirResult(t *testing.T) {
 	wide, shifted := y.T(), y.Clone()
 	up, down := shifted.Narrow(0, 0, 3), shifted.Narrow(0, 1, 3)
 	for name, f := range map[string]func() *tensor.Tensor{
-		"Add":               func() *tensor.Tensor { return tensor.Add(x, v) },
-		"Sin":               func() *tensor.Tensor { return tensor.Sin(x) },
-		"in place":          func() *tensor.Tensor { return tensor.Tanh(x).Neg().AddScalar(1).Mul(y).Axpy(2, y) },
+		"Add": func() *tensor.Tensor { return tensor.Add(x, v) },
+		"Sin": func() *tensor.Tensor { return tensor.Sin(x) },
+		"in place": func() *tensor.Tensor {
+			return tensor.Tanh(x).NegInPlace().AddScalarInPlace(1).MulInPlace(y).AxpyInPlace(2, y)
+		},
 		"Hypot":             func() *tensor.Tensor { return tensor.Hypot(x, y) },
 		"Gt":                func() *tensor.Tensor { return tensor.Gt(x, y) },
 		"Not":               func() *tensor.Tensor { return tensor.Not(mask) },
@@ -47,8 +49,8 @@ func TestOperations_MakeNothingButTheirResult(t *testing.T) {
 		"MatMul of batches": func() *tensor.Tensor { return tensor.MatMul(images, v) },
 		"Gather":            func() *tensor.Tensor { return tensor.Gather(x, 1, places) },
 		"IndexSelect":       func() *tensor.Tensor { return tensor.IndexSelect(x, 0, rows) },
-		"ScatterAdd":        func() *tensor.Tensor { return x.Clone().ScatterAdd(1, places, y) },
-		"MaskedFill":        func() *tensor.Tensor { return x.Clone().MaskedFill(mask, 2) },
+		"ScatterAdd":        func() *tensor.Tensor { return x.Clone().ScatterAddInPlace(1, places, y) },
+		"MaskedFill":        func() *tensor.Tensor { return x.Clone().MaskedFillInPlace(mask, 2) },
 		"MaskedSelect":      func() *tensor.Tensor { return tensor.MaskedSelect(x, mask) },
 		"Cat":               func() *tensor.Tensor { return tensor.Cat(1, x, y) },
 		"Flip":              func() *tensor.Tensor { return tensor.Flip(x, 1) },
@@ -58,7 +60,7 @@ func TestOperations_MakeNothingButTheirResult(t *testing.T) {
 		"Expand":            func() *tensor.Tensor { return v.Expand(4, 6) },
 		"Squeeze":           func() *tensor.Tensor { return x.Squeeze() },
 		"Nonzero":           func() *tensor.Tensor { return tensor.Nonzero(mask) },
-		"AddMM":             func() *tensor.Tensor { return product.Clone().AddMM(x, wide) },
+		"AddMM":             func() *tensor.Tensor { return product.Clone().AddMMInPlace(x, wide) },
 		"Equal":             func() *tensor.Tensor { tensor.Equal(x, y); return tensor.Neg(x) },
 		"AllClose":          func() *tensor.Tensor { tensor.AllClose(x, y, 1e-5, 0); return tensor.Neg(x) },
 		"Sum of all":        func() *tensor.Tensor { x.Sum(); return tensor.Neg(x) },

@@ -50,7 +50,7 @@ func Pow(a *Tensor, x float64) *Tensor {
 	case x == 3 && a.dtype.isFloat() && backendOf(a).acceptsAnyLoop():
 		return opCube.applyUnary(a)
 	case x == 3 && wide:
-		return Mul(a, a).Mul(a)
+		return Mul(a, a).MulInPlace(a)
 	case x == 0.5 && a.dtype.isFloat(): // NaN for -Inf, as in PyTorch
 		return Sqrt(a)
 	case x == -0.5 && a.dtype.isFloat():

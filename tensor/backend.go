@@ -122,7 +122,7 @@ func (b backend) addProduct(t, x, y *Tensor) {
 		t.SameStorage(x) || t.SameStorage(y) {
 		product := MatMul(x, y)
 		defer product.release()
-		t.Add(product)
+		t.AddInPlace(product)
 		return
 	}
 	commonDevice([]*Tensor{t, x, y})

@@ -14,14 +14,14 @@ func BenchmarkElementwise(b *testing.B) {
 		name string
 		f    func()
 	}{
-		{"contiguous", func() { x.Add(y) }},
-		{"broadcast", func() { x.Add(row) }},
-		{"scalar", func() { x.AddScalar(1) }},
-		{"transposed", func() { x.Add(y.T()) }},
-		{"half", func() { x.Add(half) }},
+		{"contiguous", func() { x.AddInPlace(y) }},
+		{"broadcast", func() { x.AddInPlace(row) }},
+		{"scalar", func() { x.AddScalarInPlace(1) }},
+		{"transposed", func() { x.AddInPlace(y.T()) }},
+		{"half", func() { x.AddInPlace(half) }},
 		{"sum", func() { x.Sum() }},
 		{"sum of columns", func() { tensor.Sum(x, 0) }},
-		{"small", func() { row.Narrow(0, 0, 4).AddScalar(1) }},
+		{"small", func() { row.Narrow(0, 0, 4).AddScalarInPlace(1) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

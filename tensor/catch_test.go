@@ -17,7 +17,7 @@ func TestCatch_ReturnsWhatADeviceRefuses(t *testing.T) {
 		"an operation":  func() { tensor.Add(x, x) },
 		"a new tensor":  func() { x.NewEmpty(tensor.Float32, 8) },
 		"a conversion":  func() { x.To(tensor.Float64) },
-		"what is there": func() { x.AddScalar(1) },
+		"what is there": func() { x.AddScalarInPlace(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dev.Fail(full)

@@ -179,13 +179,13 @@ func (p Place) Ones(dt DType, shape ...int) (*Tensor, error) { return p.Full(dt,
 // Rand returns uniformly distributed numbers in [0, 1). All devices generate the same numbers from
 // one seed, but the host generates others.
 func (p Place) Rand(dt DType, g *Generator, shape ...int) (*Tensor, error) {
-	return p.newFilled(dt, shape, func(t *Tensor) { t.Uniform(g, 0, 1) })
+	return p.newFilled(dt, shape, func(t *Tensor) { t.FillUniform(g, 0, 1) })
 }
 
 // RandN returns normally distributed numbers with mean 0 and variance 1. Devices generate other
 // numbers than the host.
 func (p Place) RandN(dt DType, g *Generator, shape ...int) (*Tensor, error) {
-	return p.newFilled(dt, shape, func(t *Tensor) { t.Normal(g, 0, 1) })
+	return p.newFilled(dt, shape, func(t *Tensor) { t.FillNormal(g, 0, 1) })
 }
 
 // RandInt returns uniformly distributed integers in [lo, hi), as Int64. Devices generate other

@@ -270,7 +270,7 @@ func (t *Tensor) multiplyOnDevice(x, y *Tensor, batch []int, beta float64) {
 		t.Zero()
 		return
 	case x.Dim(-1) == 0:
-		t.MulScalar(beta)
+		t.MulScalarInPlace(beta)
 		return
 	}
 	n := product(batch)

@@ -14,11 +14,12 @@
 //	t.Select(0, 1).Fill(7)                          // the second row, through a view
 //	fmt.Println(t)
 //
-// Functions such as [Add] return new tensors; methods such as [Tensor.Add] change their receiver
-// and return it. A misuse of a tensor, such as incompatible shapes, is a panic with an error that
-// wraps [ErrMisuse]; [Catch] returns it. Results and their dtypes are PyTorch's: a test repeats
-// some two thousand calls and compares them with the results that PyTorch recorded in
-// testdata/ops.jsonl.
+// Functions such as [Add] return new tensors. A method that writes the elements of its receiver
+// says so in its name, and returns the receiver: the name ends in InPlace, such as
+// [Tensor.AddInPlace], or in Atomic, or begins with Fill, or is Zero or CopyFrom. No other method
+// writes. A misuse of a tensor, such as incompatible shapes, is a panic with an error that wraps
+// [ErrMisuse]; [Catch] returns it. Results and their dtypes are PyTorch's: a test repeats some two
+// thousand calls and compares them with the results that PyTorch recorded in testdata/ops.jsonl.
 //
 // A view may have far more elements than its storage: [Tensor.Expand] repeats elements, and a
 // tensor received from another process may be such a view. Printing and comparing such a view do

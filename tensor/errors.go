@@ -16,7 +16,7 @@ var (
 	ErrMisuse = errors.New("tensor: misuse")
 	// ErrShape is wrapped if shapes or strides are incompatible with each other or with the
 	// operation.
-	ErrShape = sentinel.New("tensor: incompatible shapes%.0w", ErrMisuse)
+	ErrShape = sentinel.New("tensor: incompatible shapes", ErrMisuse)
 	// ErrIndex is wrapped if an index or a dimension is out of range, or a dimension is listed
 	// twice.
 	ErrIndex = sentinel.New("tensor: index out of range", ErrMisuse)

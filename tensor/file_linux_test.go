@@ -52,7 +52,7 @@ func TestFromFile_PrivateLeavesTheFile(t *testing.T) {
 	testutil.NoError(t, os.WriteFile(path, []byte{1, 2, 3, 4, 5}, 0o400))
 	x, err := tensor.FromFile(path, false, tensor.Uint8, 2, 2)
 	testutil.NoError(t, err)
-	x.AddScalar(1)
+	x.AddScalarInPlace(1)
 	if got := fmt.Sprint(tensor.Data[uint8](x)); got != "[2 3 4 5]" || x.IsShared() {
 		t.Errorf("%v", got)
 	}

@@ -202,18 +202,18 @@ func gatherElements[T any](dst, src []byte, at int, places []int, to, step int) 
 	}
 }
 
-// Scatter sets one element of t for each element i of idx, which must be Int64: the one at the same
-// indices, except that the index along dim is i. The new value is the element of src at the indices
-// of i. If idx refers to an element of t twice, it gets either value. t and src must have the same
-// dtype. A scalar counts as one dimension of size 1. Scatter panics if an index is negative or too
-// large.
-func (t *Tensor) Scatter(dim int, idx, src *Tensor) *Tensor {
+// ScatterInPlace sets one element of t for each element i of idx, which must be Int64: the one at
+// the same indices, except that the index along dim is i. The new value is the element of src at
+// the indices of i. If idx refers to an element of t twice, it gets either value. t and src must
+// have the same dtype. A scalar counts as one dimension of size 1. Scatter panics if an index is
+// negative or too large.
+func (t *Tensor) ScatterInPlace(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("Scatter", dim, idx, src, copyFunc(t.dtype.Size()))
 }
 
-// ScatterAdd adds to the elements that [Tensor.Scatter] would set. If idx refers to an element
-// several times, all values are added.
-func (t *Tensor) ScatterAdd(dim int, idx, src *Tensor) *Tensor {
+// ScatterAddInPlace adds to the elements that [Tensor.ScatterInPlace] would set. If idx refers to
+// an element several times, all values are added.
+func (t *Tensor) ScatterAddInPlace(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("ScatterAdd", dim, idx, src, nil)
 }
 
@@ -414,16 +414,16 @@ func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
 	return out
 }
 
-// IndexCopy copies slice i of src along dim to slice idx[i] of t, for each i. idx must be Int64,
-// with one dimension or none. IndexCopy panics if an index is negative or too large.
-func (t *Tensor) IndexCopy(dim int, idx, src *Tensor) *Tensor {
+// IndexCopyInPlace copies slice i of src along dim to slice idx[i] of t, for each i. idx must be
+// Int64, with one dimension or none. IndexCopy panics if an index is negative or too large.
+func (t *Tensor) IndexCopyInPlace(dim int, idx, src *Tensor) *Tensor {
 	return t.scatterSlices("IndexCopy", dim, idx, src, copyFunc(t.dtype.Size()))
 }
 
-// IndexAdd adds slice i of src along dim to slice idx[i] of t, for each i. idx must be Int64, with
-// one dimension or none. If idx lists a slice several times, all values are added. IndexAdd panics
-// if an index is negative or too large.
-func (t *Tensor) IndexAdd(dim int, idx, src *Tensor) *Tensor {
+// IndexAddInPlace adds slice i of src along dim to slice idx[i] of t, for each i. idx must be
+// Int64, with one dimension or none. If idx lists a slice several times, all values are added.
+// IndexAdd panics if an index is negative or too large.
+func (t *Tensor) IndexAddInPlace(dim int, idx, src *Tensor) *Tensor {
 	return t.scatterSlices("IndexAdd", dim, idx, src, nil)
 }
 
@@ -508,7 +508,7 @@ func (t *Tensor) flattenIndices(shape []int, idx []*Tensor) *Tensor {
 		} else {
 			n := Scalar(Int64, float64(size))
 			if ok = Any(Or(Ge(i, n), Lt(i, Neg(n)))).Item() == 0; ok {
-				flat.Mul(n).Add(Remainder(i, Maximum(n, Scalar(Int64, 1))))
+				flat.MulInPlace(n).AddInPlace(Remainder(i, Maximum(n, Scalar(Int64, 1))))
 			}
 		}
 		if !ok {

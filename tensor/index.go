@@ -293,7 +293,7 @@ func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
 		return rows{in: [3]DType{dt, dt}, out: Bool, run: near}.apply(where, a, b).allTrue()
 	}
 	a, b = a.copyAs(dt), b.copyAs(dt)
-	limit := Abs(b).MulScalar(rtol).AddScalar(atol)
+	limit := Abs(b).MulScalarInPlace(rtol).AddScalarInPlace(atol)
 	apart := Abs(Sub(a, b))
 	near := Le(apart, limit)
 	finite := Lt(apart, Full(Float64, math.Inf(1)))

@@ -11,26 +11,26 @@ func (t *Tensor) Fill(v float64) *Tensor {
 // Zero sets all elements to 0.
 func (t *Tensor) Zero() *Tensor { return t.Fill(0) }
 
-// Add adds o in place. o is broadcast to t's shape.
-func (t *Tensor) Add(o *Tensor) *Tensor { return opAdd.applyInto(t, o) }
+// AddInPlace adds o in place. o is broadcast to t's shape.
+func (t *Tensor) AddInPlace(o *Tensor) *Tensor { return opAdd.applyInto(t, o) }
 
-// Sub subtracts o in place.
-func (t *Tensor) Sub(o *Tensor) *Tensor { return opSub.applyInto(t, o) }
+// SubInPlace subtracts o in place.
+func (t *Tensor) SubInPlace(o *Tensor) *Tensor { return opSub.applyInto(t, o) }
 
-// Mul multiplies by o in place.
-func (t *Tensor) Mul(o *Tensor) *Tensor { return opMul.applyInto(t, o) }
+// MulInPlace multiplies by o in place.
+func (t *Tensor) MulInPlace(o *Tensor) *Tensor { return opMul.applyInto(t, o) }
 
-// Div divides by o in place.
-func (t *Tensor) Div(o *Tensor) *Tensor { return opDiv.applyInto(t, o) }
+// DivInPlace divides by o in place.
+func (t *Tensor) DivInPlace(o *Tensor) *Tensor { return opDiv.applyInto(t, o) }
 
-// AddScalar adds x to each element in place.
-func (t *Tensor) AddScalar(x float64) *Tensor { return opAdd.applyNumber(t, x) }
+// AddScalarInPlace adds x to each element in place.
+func (t *Tensor) AddScalarInPlace(x float64) *Tensor { return opAdd.applyNumber(t, x) }
 
-// MulScalar multiplies each element by x in place.
-func (t *Tensor) MulScalar(x float64) *Tensor { return opMul.applyNumber(t, x) }
+// MulScalarInPlace multiplies each element by x in place.
+func (t *Tensor) MulScalarInPlace(x float64) *Tensor { return opMul.applyNumber(t, x) }
 
-// Axpy adds alpha*x to t in place. x is broadcast to t's shape.
-func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
+// AxpyInPlace adds alpha*x to t in place. x is broadcast to t's shape.
+func (t *Tensor) AxpyInPlace(alpha float64, x *Tensor) *Tensor {
 	dt := promoteOperands(t, x)
 	t.requireCastable(dt)
 	own := x.roundToHalf(dt)
@@ -72,8 +72,8 @@ func (t *Tensor) Axpy(alpha float64, x *Tensor) *Tensor {
 	return rows{in: [3]DType{dt, dt}, out: dt, run: run}.apply(t, t, x)
 }
 
-// Clamp limits the elements to the range from lo to hi in place.
-func (t *Tensor) Clamp(lo, hi float64) *Tensor {
+// ClampInPlace limits the elements to the range from lo to hi in place.
+func (t *Tensor) ClampInPlace(lo, hi float64) *Tensor {
 	least, most := t.boundNumber(lo), t.boundNumber(hi)
 	defer least.release()
 	defer most.release()
@@ -103,35 +103,35 @@ func (d DType) integerRange() (lo, hi float64) {
 	return -half, half - 1
 }
 
-// ReLU replaces negative elements with 0.
-func (t *Tensor) ReLU() *Tensor { return opReLU.applyInto(t) }
+// ReLUInPlace replaces negative elements with 0.
+func (t *Tensor) ReLUInPlace() *Tensor { return opReLU.applyInto(t) }
 
-// Neg negates all elements.
-func (t *Tensor) Neg() *Tensor { return opNeg.applyInto(t) }
+// NegInPlace negates all elements.
+func (t *Tensor) NegInPlace() *Tensor { return opNeg.applyInto(t) }
 
-// Abs replaces each element with its absolute value. It panics for complex numbers.
-func (t *Tensor) Abs() *Tensor { return opAbs.applyInto(t) }
+// AbsInPlace replaces each element with its absolute value. It panics for complex numbers.
+func (t *Tensor) AbsInPlace() *Tensor { return opAbs.applyInto(t) }
 
-// Exp replaces each element x with e to the power of x.
-func (t *Tensor) Exp() *Tensor { return opExp.applyInto(t) }
+// ExpInPlace replaces each element x with e to the power of x.
+func (t *Tensor) ExpInPlace() *Tensor { return opExp.applyInto(t) }
 
-// Log replaces each element with its natural logarithm.
-func (t *Tensor) Log() *Tensor { return opLog.applyInto(t) }
+// LogInPlace replaces each element with its natural logarithm.
+func (t *Tensor) LogInPlace() *Tensor { return opLog.applyInto(t) }
 
-// Sqrt replaces each element with its square root.
-func (t *Tensor) Sqrt() *Tensor { return opSqrt.applyInto(t) }
+// SqrtInPlace replaces each element with its square root.
+func (t *Tensor) SqrtInPlace() *Tensor { return opSqrt.applyInto(t) }
 
-// Tanh replaces each element with its hyperbolic tangent.
-func (t *Tensor) Tanh() *Tensor { return opTanh.applyInto(t) }
+// TanhInPlace replaces each element with its hyperbolic tangent.
+func (t *Tensor) TanhInPlace() *Tensor { return opTanh.applyInto(t) }
 
-// Sigmoid replaces each element x with 1/(1+exp(-x)).
-func (t *Tensor) Sigmoid() *Tensor { return opSigmoid.applyInto(t) }
+// SigmoidInPlace replaces each element x with 1/(1+exp(-x)).
+func (t *Tensor) SigmoidInPlace() *Tensor { return opSigmoid.applyInto(t) }
 
-// Pow raises each element to the power of x.
-func (t *Tensor) Pow(x float64) *Tensor {
+// PowInPlace raises each element to the power of x.
+func (t *Tensor) PowInPlace(x float64) *Tensor {
 	switch {
 	case x == 2 && t.dtype != Bool:
-		return t.Mul(t)
+		return t.MulInPlace(t)
 	case x == 3 && t.dtype.isFloat() && backendOf(t).acceptsAnyLoop():
 		return opCube.applyInto(t)
 	case x == 0.5 && t.dtype.isFloat():
@@ -144,15 +144,17 @@ func (t *Tensor) Pow(x float64) *Tensor {
 	return opPower.applyNumber(t, x)
 }
 
-// FloorDivide divides by o in place and rounds down. It panics on division of an integer by zero.
-func (t *Tensor) FloorDivide(o *Tensor) *Tensor { return opFloorDivide.applyInto(t, o) }
+// FloorDivideInPlace divides by o in place and rounds down. It panics on division of an integer by
+// zero.
+func (t *Tensor) FloorDivideInPlace(o *Tensor) *Tensor { return opFloorDivide.applyInto(t, o) }
 
-// Remainder replaces each element with the remainder of its division by o, which has the sign of o.
-func (t *Tensor) Remainder(o *Tensor) *Tensor { return opRemainder.applyInto(t, o) }
+// RemainderInPlace replaces each element with the remainder of its division by o, which has the
+// sign of o.
+func (t *Tensor) RemainderInPlace(o *Tensor) *Tensor { return opRemainder.applyInto(t, o) }
 
-// MaskedFill sets elements to v where mask is true. mask must be Bool; it is broadcast to t's
-// shape. v must be in the range of an integer dtype.
-func (t *Tensor) MaskedFill(mask *Tensor, v float64) *Tensor {
+// MaskedFillInPlace sets elements to v where mask is true. mask must be Bool; it is broadcast to
+// t's shape. v must be in the range of an integer dtype.
+func (t *Tensor) MaskedFillInPlace(mask *Tensor, v float64) *Tensor {
 	mask.requireDType(Bool)
 	t.dtype.requireNumber("MaskedFill", v)
 	x := Scalar(t.dtype, v)

@@ -66,19 +66,19 @@ func operationsOf(g *Generator) map[string]func(x, y *Tensor) []*Tensor {
 		"Equal":        func(x, y *Tensor) { Equal(x, y) },
 		"AllClose":     func(x, y *Tensor) { AllClose(x, y, 1e-5, 1e-8) },
 		"Sum of all":   func(x, _ *Tensor) { x.Sum() },
-		"Add in place": func(x, y *Tensor) { x.Add(y) },
-		"Add of the same elements in another order": func(x, _ *Tensor) { x.Add(x.Transpose(-1, -2)) },
-		"Axpy":                       func(x, y *Tensor) { x.Axpy(1, y) },
-		"AddMM":                      func(x, y *Tensor) { x.AddMM(y, y) },
+		"Add in place": func(x, y *Tensor) { x.AddInPlace(y) },
+		"Add of the same elements in another order": func(x, _ *Tensor) { x.AddInPlace(x.Transpose(-1, -2)) },
+		"Axpy":                       func(x, y *Tensor) { x.AxpyInPlace(1, y) },
+		"AddMM":                      func(x, y *Tensor) { x.AddMMInPlace(y, y) },
 		"AddAtomic":                  func(x, y *Tensor) { x.AddAtomic(y) },
 		"CopyFrom rows that overlap": func(x, _ *Tensor) { x.Narrow(0, 1, 15).CopyFrom(x.Narrow(0, 0, 15)) },
-		"Clamp in place":             func(x, _ *Tensor) { x.Clamp(0, 1) },
-		"IndexAdd":                   func(x, y *Tensor) { x.IndexAdd(0, rows, y.Narrow(0, 0, 16)) },
-		"IndexCopy":                  func(x, y *Tensor) { x.IndexCopy(1, rows, y.Narrow(1, 0, 16)) },
-		"MaskedFill":                 func(x, y *Tensor) { m := Gt(x, y); defer m.Close(); x.MaskedFill(m, 1) },
-		"Bernoulli":                  func(x, _ *Tensor) { x.Bernoulli(g, .5) },
-		"Uniform":                    func(x, _ *Tensor) { x.Uniform(g, 0, 1) },
-		"Normal":                     func(x, _ *Tensor) { x.Normal(g, 0, 1) },
+		"Clamp in place":             func(x, _ *Tensor) { x.ClampInPlace(0, 1) },
+		"IndexAdd":                   func(x, y *Tensor) { x.IndexAddInPlace(0, rows, y.Narrow(0, 0, 16)) },
+		"IndexCopy":                  func(x, y *Tensor) { x.IndexCopyInPlace(1, rows, y.Narrow(1, 0, 16)) },
+		"MaskedFill":                 func(x, y *Tensor) { m := Gt(x, y); defer m.Close(); x.MaskedFillInPlace(m, 1) },
+		"Bernoulli":                  func(x, _ *Tensor) { x.FillBernoulli(g, .5) },
+		"Uniform":                    func(x, _ *Tensor) { x.FillUniform(g, 0, 1) },
+		"Normal":                     func(x, _ *Tensor) { x.FillNormal(g, 0, 1) },
 	} {
 		all[name] = func(x, y *Tensor) []*Tensor { f(x, y); return nil }
 	}
@@ -95,7 +95,9 @@ func TestOperations_LeaveNoMemory(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))  // and have one of each
 	const side, most = 128, 6 << 10
 	g := NewGenerator(1)
-	dense := func(dt DType) *Tensor { return Rand(Float32, g, side, side).MulScalar(4).AddScalar(1).To(dt) }
+	dense := func(dt DType) *Tensor {
+		return Rand(Float32, g, side, side).MulScalarInPlace(4).AddScalarInPlace(1).To(dt)
+	}
 	layouts := map[string]func(dt DType) *Tensor{
 		"contiguous": dense,
 		"transposed": func(dt DType) *Tensor { return dense(dt).T() },

@@ -12,7 +12,7 @@ import (
 // has: zeros of both signs, the least and the greatest numbers, infinities and NaN among them.
 func awkward(dt DType) *Tensor {
 	const n = 2*512 + 77
-	numbers := RandN(Float64, NewGenerator(3), n).MulScalar(40)
+	numbers := RandN(Float64, NewGenerator(3), n).MulScalarInPlace(40)
 	for i, v := range []float64{0, math.Copysign(0, -1), 1, -1, 127, -128, 255, -32768, -1 << 31, 1<<31 - 1, 3, 6, 9} {
 		for at := i * 5; at < n; at += 97 {
 			SetAt(numbers, v, at)
@@ -43,7 +43,7 @@ func TestOperations_OfManyAreThoseOfEach(t *testing.T) {
 		"Clamp": func(x, _ *Tensor) *Tensor { return Clamp(x, 2, 5) },
 		"in place": func(x, _ *Tensor) *Tensor {
 			own := x.Clone()
-			return own.Neg().Abs().Neg().ReLU()
+			return own.NegInPlace().AbsInPlace().NegInPlace().ReLUInPlace()
 		},
 		"into elements apart": func(x, y *Tensor) *Tensor {
 			wide := New(x.DType(), 2*x.Numel())
@@ -125,7 +125,7 @@ func TestMatMul_OfComplexNumbers(t *testing.T) {
 		g := NewGenerator(5)
 		numbers := func(shape ...int) *Tensor { // whole, so that sums are exact
 			re, im := RandInt(g, -9, 10, shape...).To(dt), RandInt(g, -9, 10, shape...).To(dt)
-			return Add(re, Mul(im, Full(dt, 1, shape...).Mul(imaginary(dt))))
+			return Add(re, Mul(im, Full(dt, 1, shape...).MulInPlace(imaginary(dt))))
 		}
 		const m, k, n = 19, 40, 23
 		for name, factors := range map[string][2]*Tensor{
@@ -160,13 +160,13 @@ func TestIndexAdd_OfHalves(t *testing.T) {
 		idx := FromSlice([]int64{2, 5, 2}, 3)
 		want := x.Clone()
 		for i, row := range []int{2, 5, 2} {
-			want.Select(0, row).Add(src.Select(0, i))
+			want.Select(0, row).AddInPlace(src.Select(0, i))
 		}
-		if got := x.Clone().IndexAdd(0, idx, src); !Equal(got, want) {
+		if got := x.Clone().IndexAddInPlace(0, idx, src); !Equal(got, want) {
 			t.Errorf("%v: rows have other sums", dt)
 		}
 		turned := x.T().Contiguous()
-		if got := turned.IndexAdd(1, idx, src.T().Contiguous()); !Equal(got, want.T()) {
+		if got := turned.IndexAddInPlace(1, idx, src.T().Contiguous()); !Equal(got, want.T()) {
 			t.Errorf("%v: columns have other sums", dt)
 		}
 	}

@@ -41,9 +41,10 @@ func MatMul(a, b *Tensor) *Tensor {
 	return out.setShape(shape...).convertOwned(dt)
 }
 
-// AddMM adds the product of two matrices to t in place, like torch.addmm. It needs no temporary
-// tensor if t is contiguous, has the dtype of a and b, and shares its storage with neither.
-func (t *Tensor) AddMM(a, b *Tensor) *Tensor {
+// AddMMInPlace adds the product of two matrices to t in place, like torch.addmm. It needs no
+// temporary tensor if t is contiguous, has the dtype of a and b, and shares its storage with
+// neither.
+func (t *Tensor) AddMMInPlace(a, b *Tensor) *Tensor {
 	if len(t.Shape()) != 2 || len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Shape()[1] != b.Shape()[0] ||
 		t.Shape()[0] != a.Shape()[0] || t.Shape()[1] != b.Shape()[1] {
 		misuse(ErrShape, "AddMM: got shapes %v and %v for a result of shape %v, want (n, k) and (k, m) for (n, m)",

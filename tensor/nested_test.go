@@ -52,7 +52,7 @@ func TestDType_HasItsName(t *testing.T) {
 func TestFromSlice_IsTheStorage(t *testing.T) {
 	s := []float32{1, 2, 3}
 	a := tensor.FromSlice(s, 3)
-	a.MulScalar(2)
+	a.MulScalarInPlace(2)
 	s[0] = 7
 	if got := fmt.Sprint(s, a.ToNested()); got != "[7 4 6] [7 4 6]" {
 		t.Error(got)

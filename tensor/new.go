@@ -68,7 +68,8 @@ func Arange(dt DType, start, end, step float64) *Tensor {
 	return Empty(dt, checkedStepCount(dt, start, end, step)).fillArithmetic(start, step)
 }
 
-// checkedStepCount returns the number of elements of Arange, and checks its arguments for the dtype.
+// checkedStepCount returns the number of elements of Arange, and checks its arguments for the
+// dtype.
 func checkedStepCount(dt DType, start, end, step float64) int {
 	if dt.promotionRank() == 0 || dt.promotionRank() > 2 {
 		misuse(ErrOperand, "Arange: got dtype %v, want integers or floats", dt)

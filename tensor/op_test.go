@@ -146,9 +146,9 @@ var binaries = map[string]struct {
 	minimum tensor.DType // the dtypes from here on are tested
 	complex bool
 }{
-	"Add": {tensor.Add, func(a, b complex128) complex128 { return a + b }, (*tensor.Tensor).Add, tensor.Int8, true},
-	"Sub": {tensor.Sub, func(a, b complex128) complex128 { return a - b }, (*tensor.Tensor).Sub, tensor.Int8, true},
-	"Mul": {tensor.Mul, func(a, b complex128) complex128 { return a * b }, (*tensor.Tensor).Mul, tensor.Int8, true},
+	"Add": {tensor.Add, func(a, b complex128) complex128 { return a + b }, (*tensor.Tensor).AddInPlace, tensor.Int8, true},
+	"Sub": {tensor.Sub, func(a, b complex128) complex128 { return a - b }, (*tensor.Tensor).SubInPlace, tensor.Int8, true},
+	"Mul": {tensor.Mul, func(a, b complex128) complex128 { return a * b }, (*tensor.Tensor).MulInPlace, tensor.Int8, true},
 	"Div": {tensor.Div, func(a, b complex128) complex128 { return a / b }, nil, tensor.Uint8, true},
 	"Maximum": {tensor.Maximum, func(a, b complex128) complex128 { return complex(max(real(a), real(b)), 0) },
 		nil, tensor.Bool, false},
@@ -346,13 +346,13 @@ func TestOp_HasItsValues(t *testing.T) {
 		{"maximum with NaN", tensor.Maximum(floats(nan, 1), floats(1, nan)), "[NaN NaN]"},
 		{"where", tensor.Where(tensor.Gt(pi, tensor.Scalar(tensor.Int64, 0)), pi,
 			tensor.Scalar(tensor.Int64, 0)), "[[3 0 4] [1 0 9]]"},
-		{"clamp", x.Clone().Clamp(-1, 1), "[-1 0 0.5 1]"},
-		{"clamp bytes", tensor.FromSlice([]uint8{0, 9, 200}, 3).Clamp(-5, 100), "[0 9 100]"},
-		{"axpy", floats(1, 2).Axpy(0.5, floats(4, 8)), "[3 6]"},
-		{"axpy broadcast", tensor.New(tensor.Int32, 2, 2).Axpy(3, tensor.FromSlice([]int32{1, 2}, 2)), "[[3 6] [3 6]]"},
+		{"clamp", x.Clone().ClampInPlace(-1, 1), "[-1 0 0.5 1]"},
+		{"clamp bytes", tensor.FromSlice([]uint8{0, 9, 200}, 3).ClampInPlace(-5, 100), "[0 9 100]"},
+		{"axpy", floats(1, 2).AxpyInPlace(0.5, floats(4, 8)), "[3 6]"},
+		{"axpy broadcast", tensor.New(tensor.Int32, 2, 2).AxpyInPlace(3, tensor.FromSlice([]int32{1, 2}, 2)), "[[3 6] [3 6]]"},
 		{"bool addition", tensor.Add(tensor.Eye(tensor.Bool, 2), tensor.Eye(tensor.Bool, 2)),
 			"[[true false] [false true]]"},
-		{"int8 wraps", tensor.FromSlice([]int8{127}, 1).AddScalar(1), "[-128]"},
+		{"int8 wraps", tensor.FromSlice([]int8{127}, 1).AddScalarInPlace(1), "[-128]"},
 		{"sum of bytes", tensor.Sum(tensor.Full(tensor.Uint8, 200, 3)), "600"},
 		{"mean", tensor.Mean(floats(1, 2, 6).View(1, 3), 1), "[3]"},
 		{"mean of halves", tensor.Keep(tensor.Mean, tensor.Full(tensor.Float16, 40000, 4)), "[40000]"},
@@ -375,7 +375,7 @@ func TestOp_HasItsValues(t *testing.T) {
 		{"float to int", floats(-1.7, 1.7).To(tensor.Int32), "[-1 1]"},
 		{"complex to real", c.To(tensor.Float32), "[3 0]"},
 		{"nan is true", floats(nan, 0).To(tensor.Bool), "[true false]"},
-		{"large int64", tensor.FromSlice([]int64{1<<62 + 1}, 1).Add(tensor.Ones(tensor.Int64, 1)),
+		{"large int64", tensor.FromSlice([]int64{1<<62 + 1}, 1).AddInPlace(tensor.Ones(tensor.Int64, 1)),
 			"[4611686018427387906]"},
 	} {
 		if got := fmt.Sprint(v.got.ToNested()); got != v.want {
@@ -396,7 +396,7 @@ func TestOp_HasItsValues(t *testing.T) {
 
 func TestOp_IntoAnOverlappingViewSeesOldElements(t *testing.T) {
 	a := count(tensor.Int64, 2000)
-	a.Narrow(0, 1, 1999).Add(a.Narrow(0, 0, 1999))
+	a.Narrow(0, 1, 1999).AddInPlace(a.Narrow(0, 0, 1999))
 	for i, v := range tensor.Data[int64](a) {
 		if want := int64(max(0, 2*i-1)); v != want {
 			t.Fatalf("element %d is %d, want %d", i, v, want)
@@ -450,7 +450,7 @@ func TestPow_OfThreeIsTheProductInPlaceToo(t *testing.T) {
 		x := tensor.RandN(dt, tensor.NewGenerator(1), 1000)
 		x.Narrow(0, 0, 1).Fill(math.Inf(-1))
 		want := tensor.Mul(tensor.Mul(x, x), x)
-		for name, got := range map[string]*tensor.Tensor{"Pow": tensor.Pow(x, 3), "in place": x.Clone().Pow(3)} {
+		for name, got := range map[string]*tensor.Tensor{"Pow": tensor.Pow(x, 3), "in place": x.Clone().PowInPlace(3)} {
 			if !tensor.Equal(got, want) {
 				t.Errorf("%s of %v is not x·x·x", name, dt)
 			}
@@ -478,20 +478,20 @@ func TestAddMM_IsTheSumWithTheProduct(t *testing.T) {
 				want := tensor.Add(sum, tensor.MatMul(factors[0], factors[1]))
 				got := sum.Clone()
 				version := got.Version()
-				if got.AddMM(factors[0], factors[1]); !tensor.Equal(got, want) {
+				if got.AddMMInPlace(factors[0], factors[1]); !tensor.Equal(got, want) {
 					t.Errorf("%v of %v, %s: %v, not %v", dt, shape, name, got, want)
 				}
 				if got.Numel() > 0 && got.Version() == version {
 					t.Errorf("%v of %v, %s: the version is that of before", dt, shape, name)
 				}
 				turned := sum.Clone().T() // is not contiguous
-				if turned.AddMM(factors[1].T(), factors[0].T()); !tensor.Equal(turned, want.T()) {
+				if turned.AddMMInPlace(factors[1].T(), factors[0].T()); !tensor.Equal(turned, want.T()) {
 					t.Errorf("%v of %v, %s, transposed: %v, not %v", dt, shape, name, turned, want.T())
 				}
 			}
 			if m == n && n == k {
 				want := tensor.Add(sum, tensor.MatMul(sum, sum))
-				if got := sum.Clone(); !tensor.Equal(got.AddMM(got, got), want) {
+				if got := sum.Clone(); !tensor.Equal(got.AddMMInPlace(got, got), want) {
 					t.Errorf("%v of itself: %v, not %v", dt, got, want)
 				}
 			}

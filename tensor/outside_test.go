@@ -52,7 +52,7 @@ func TestEqual_OfViewsLargerThanMemory(t *testing.T) {
 		"across, constant": {tensor.Equal(tensor.Ones(tensor.Float32, 1<<20, 1).Expand(full...),
 			tensor.Ones(tensor.Float32, 1, 1<<20).Expand(full...)), true},
 		"across, not constant": {tensor.Equal(tensor.Ones(tensor.Float32, 1<<20, 1).Expand(full...),
-			tensor.Eq(cols, cols).To(tensor.Float32).Sub(
+			tensor.Eq(cols, cols).To(tensor.Float32).SubInPlace(
 				tensor.Eq(cols, tensor.Scalar(tensor.Float32, 1<<20-1)).To(tensor.Float32)).Expand(full...)), false},
 		"itself":      {tensor.Equal(rows.Expand(full...), rows.Expand(full...)), true},
 		"close":       {tensor.AllClose(vast(one), one, 0, 0), true},
@@ -117,7 +117,7 @@ func TestCatch_ReturnsMistakes(t *testing.T) {
 		"a dimension":                  {tensor.ErrIndex, func() { x.Select(2, 0) }},
 		"an index":                     {tensor.ErrIndex, func() { x.Select(0, 2) }},
 		"a dimension named twice":      {tensor.ErrIndex, func() { tensor.Sum(x, 0, -2) }},
-		"a probability":                {tensor.ErrArgument, func() { x.Bernoulli(nil, 2) }},
+		"a probability":                {tensor.ErrArgument, func() { x.FillBernoulli(nil, 2) }},
 		"a dtype":                      {tensor.ErrOperand, func() { tensor.Neg(tensor.New(tensor.Bool, 1)) }},
 		"a closed tensor":              {tensor.ErrClosed, func() { tensor.Neg(closed) }},
 		"an expanded tensor":           {tensor.ErrMisuse, func() { floats(1).Expand(2).Zero() }},

@@ -117,8 +117,8 @@ func TestScatter_OfEachDTypeIsThatOfItsElements(t *testing.T) {
 			for dim, views := range [][3]*tensor.Tensor{{src, wide, src}, {src.T(), wide.T(), src.T()}} {
 				x, idx := views[0], views[1]
 				begin := tensor.Ones(dt, x.Shape()...)
-				added, set := begin.Clone().ScatterAdd(dim, idx, x), begin.Clone().Scatter(dim, idx, x)
-				rows := begin.Clone().IndexAdd(dim, places, x)
+				added, set := begin.Clone().ScatterAddInPlace(dim, idx, x), begin.Clone().ScatterInPlace(dim, idx, x)
+				rows := begin.Clone().IndexAddInPlace(dim, places, x)
 				back := func(y *tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(y, dim, places) }
 				if sum := tensor.Add(begin, x); !tensor.Equal(back(added), sum) || !tensor.Equal(back(rows), sum) ||
 					!tensor.Equal(back(set), x) {

@@ -77,8 +77,8 @@ func (d DType) floatDType() DType {
 	return d
 }
 
-// requireCastable panics unless results of dtype from can be stored in t. They cannot if their category is
-// higher.
+// requireCastable panics unless results of dtype from can be stored in t. They cannot if their
+// category is higher.
 func (t *Tensor) requireCastable(from DType) {
 	if from.promotionRank() > t.dtype.promotionRank() {
 		misuse(ErrOperand, "result of dtype %v cannot be stored in place in a tensor of %v", from, t.dtype)

@@ -11,11 +11,15 @@ import (
 
 // Rand returns uniformly distributed numbers in [0, 1). dt must be a floating-point dtype. If g is
 // nil, it uses the default generator.
-func Rand(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shape...).Uniform(g, 0, 1) }
+func Rand(dt DType, g *Generator, shape ...int) *Tensor {
+	return Empty(dt, shape...).FillUniform(g, 0, 1)
+}
 
 // RandN returns normally distributed numbers with mean 0 and standard deviation 1, like
 // torch.randn. dt must be a floating-point dtype. If g is nil, it uses the default generator.
-func RandN(dt DType, g *Generator, shape ...int) *Tensor { return Empty(dt, shape...).Normal(g, 0, 1) }
+func RandN(dt DType, g *Generator, shape ...int) *Tensor {
+	return Empty(dt, shape...).FillNormal(g, 0, 1)
+}
 
 // RandInt returns uniformly distributed integers in [lo, hi), as Int64. hi must be greater than lo.
 // If g is nil, it uses the default generator.
@@ -66,10 +70,10 @@ func RandPerm(g *Generator, n int) *Tensor {
 	return t
 }
 
-// Uniform sets the elements to uniformly distributed numbers in [lo, hi). lo must not exceed hi;
-// both and their difference must be in the range of t's dtype. If g is nil, it uses the default
+// FillUniform sets the elements to uniformly distributed numbers in [lo, hi). lo must not exceed
+// hi; both and their difference must be in the range of t's dtype. If g is nil, it uses the default
 // generator.
-func (t *Tensor) Uniform(g *Generator, lo, hi float64) *Tensor {
+func (t *Tensor) FillUniform(g *Generator, lo, hi float64) *Tensor {
 	if !t.dtype.isFloat() {
 		misuse(ErrOperand, "Uniform: got a tensor of %v, want floats", t.dtype)
 	}
@@ -111,9 +115,9 @@ func (d DType) fractionBits() int {
 	return 53
 }
 
-// Normal sets the elements to normally distributed numbers. std must not be negative. If g is nil,
-// it uses the default generator.
-func (t *Tensor) Normal(g *Generator, mean, std float64) *Tensor {
+// FillNormal sets the elements to normally distributed numbers. std must not be negative. If g is
+// nil, it uses the default generator.
+func (t *Tensor) FillNormal(g *Generator, mean, std float64) *Tensor {
 	if !t.dtype.isFloat() {
 		misuse(ErrOperand, "Normal: got a tensor of %v, want floats", t.dtype)
 	}
@@ -157,9 +161,9 @@ func (d *disc) fillNormal(g *Generator, out []float64, mean, std float64) {
 	kernel.Pairs(mean, std, d.x[:pairs], d.y[:pairs], factors, out)
 }
 
-// Bernoulli sets each element to 1 with probability p, and to 0 otherwise. p must be in [0, 1]. If
-// g is nil, it uses the default generator.
-func (t *Tensor) Bernoulli(g *Generator, p float64) *Tensor {
+// FillBernoulli sets each element to 1 with probability p, and to 0 otherwise. p must be in [0, 1].
+// If g is nil, it uses the default generator.
+func (t *Tensor) FillBernoulli(g *Generator, p float64) *Tensor {
 	if !(p >= 0 && p <= 1) {
 		misuse(ErrArgument, "Bernoulli: got probability %v, want 0 to 1", p)
 	}

@@ -37,9 +37,9 @@ func TestGenerator_DistributionsHaveTheirMoments(t *testing.T) {
 		x              *tensor.Tensor
 		mean, variance float64
 	}{
-		"uniform":   {tensor.New(tensor.Float32, n).Uniform(g, -1, 3), 1, 16. / 12},
-		"normal":    {tensor.New(tensor.Float64, n).Normal(g, 2, 0.5), 2, 0.25},
-		"bernoulli": {tensor.New(tensor.Float32, n).Bernoulli(g, 0.3), 0.3, 0.21},
+		"uniform":   {tensor.New(tensor.Float32, n).FillUniform(g, -1, 3), 1, 16. / 12},
+		"normal":    {tensor.New(tensor.Float64, n).FillNormal(g, 2, 0.5), 2, 0.25},
+		"bernoulli": {tensor.New(tensor.Float32, n).FillBernoulli(g, 0.3), 0.3, 0.21},
 		"integers":  {tensor.RandInt(g, 0, 10, n).To(tensor.Float64), 4.5, 8.25},
 	} {
 		deviation := math.Sqrt(c.variance / n)
@@ -150,11 +150,11 @@ func TestRandom_NumbersOfASeedStayTheSame(t *testing.T) {
 		for _, dt := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16} {
 			x := tensor.RandN(dt, g, n)
 			h.Write(tensor.Bytes(x))
-			h.Write(tensor.Bytes(x.Normal(g, 3, 0.1)))
+			h.Write(tensor.Bytes(x.FillNormal(g, 3, 0.1)))
 			h.Write(tensor.Bytes(tensor.Rand(dt, g, n)))
-			h.Write(tensor.Bytes(x.Uniform(g, -2, 5)))
-			h.Write(tensor.Bytes(x.Bernoulli(g, 0.3)))
-			turned := tensor.New(dt, n, 2).T().Normal(g, 0, 1)
+			h.Write(tensor.Bytes(x.FillUniform(g, -2, 5)))
+			h.Write(tensor.Bytes(x.FillBernoulli(g, 0.3)))
+			turned := tensor.New(dt, n, 2).T().FillNormal(g, 0, 1)
 			h.Write(tensor.Bytes(turned.Contiguous()))
 		}
 		h.Write(tensor.Bytes(tensor.RandPerm(g, n)))

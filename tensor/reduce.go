@@ -62,7 +62,7 @@ func Var(t *Tensor, dims ...int) *Tensor {
 
 // Std returns the standard deviations along dims, the square roots of [Var].
 func Std(t *Tensor, dims ...int) *Tensor {
-	v := redVar.reduceDims(t, dims).Sqrt()
+	v := redVar.reduceDims(t, dims).SqrtInPlace()
 	return v.convertOwned(t.dtype)
 }
 

@@ -51,7 +51,7 @@ func TestOp_LeavesNothingBehind(t *testing.T) {
 	tensor.Max(a, 1)
 	tensor.IndexSelect(a, 1, idx)
 	tensor.AllClose(a, tensor.Add(a, a), 0, 0)
-	a.Axpy(1, a).Clamp(0, 1).AddAtomic(a)
+	a.AxpyInPlace(1, a).ClampInPlace(0, 1).AddAtomic(a)
 	_ = a.String()
 	a.Sum()
 	tensor.Cat(0, a, a)
@@ -143,7 +143,8 @@ func TestTensorVersion_CountsWrites(t *testing.T) {
 	a := tensor.New(tensor.Float32, 4)
 	v := a.Narrow(0, 0, 2)
 	for i, write := range []func(){
-		func() { v.Fill(1) }, func() { a.Add(a) }, func() { a.ReLU() }, func() { tensor.SetAt[float32](a, 1, 0) },
+		func() { v.Fill(1) }, func() { a.AddInPlace(a) }, func() { a.ReLUInPlace() },
+		func() { tensor.SetAt[float32](a, 1, 0) },
 		func() { a.CopyFrom(tensor.Ones(tensor.Float32)) }, func() { a.Touch() }, func() { a.Zero() },
 		func() { a.AddScalarAtomic(1) },
 	} {

@@ -116,7 +116,7 @@ func TestShortFloats_AreRoundedOnce(t *testing.T) {
 				"Mul":      {tensor.Mul(x, y), tensor.Mul(wideX, wideY)},
 				"Div":      {tensor.Div(x, y), tensor.Div(wideX, wideY)},
 				"ReLU":     {tensor.ReLU(x), tensor.ReLU(wideX)},
-				"into one": {x.Clone().Mul(y), tensor.Mul(wideX, wideY)},
+				"into one": {x.Clone().MulInPlace(y), tensor.Mul(wideX, wideY)},
 				"a number": {tensor.Add(x, y.Number(3)), tensor.Add(wideX, wideX.Number(3))},
 			} {
 				got, want := c[0].To(tensor.Float32), c[1].To(dt).To(tensor.Float32)

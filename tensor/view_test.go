@@ -137,9 +137,9 @@ func TestTensorView_PanicsWhereItDoesNotFit(t *testing.T) {
 		func() { tensor.FromSlice([]int8{1}, 2) },
 		func() { tensor.New(tensor.Float32, -1) }, func() { tensor.New(tensor.DType(99), 1) },
 		func() { tensor.New(tensor.Float32, 1<<40, 1<<40) },
-		func() { a.Item() }, func() { new(tensor.Tensor).Fill(1) }, func() { a.To(tensor.Int64).Add(a) },
+		func() { a.Item() }, func() { new(tensor.Tensor).Fill(1) }, func() { a.To(tensor.Int64).AddInPlace(a) },
 		func() { tensor.MatMul(a, a) },
-		func() { a.To(tensor.Int64).AddScalar(0.5) }, func() { tensor.Sum(a, 0, 0) },
+		func() { a.To(tensor.Int64).AddScalarInPlace(0.5) }, func() { tensor.Sum(a, 0, 0) },
 		func() { tensor.Argmax(tensor.New(tensor.Int8, 0), 0) },
 	} {
 		panics(t, f)

@@ -50,7 +50,7 @@ func integersOfAllLengths[T interface {
 			"Mul":     {tensor.Mul(a, b), func(x, y T) T { return x * y }},
 			"Maximum": {tensor.Maximum(a, b), func(x, y T) T { return max(x, y) }},
 			"Minimum": {tensor.Minimum(a, b), func(x, y T) T { return min(x, y) }},
-			"into a":  {a.Clone().Mul(b), func(x, y T) T { return x * y }},
+			"into a":  {a.Clone().MulInPlace(b), func(x, y T) T { return x * y }},
 			"by one":  {tensor.Add(a, a.Number(3)), func(x, _ T) T { return x + 3 }},
 		} {
 			for i, got := range tensor.Data[T](c.got) {
@@ -171,7 +171,7 @@ func TestAllClose_OfEachElement(t *testing.T) {
 			x := tensor.Arange(tensor.Float32, 1, 1001, 1).To(dt)
 			for _, at := range []int{0, 511, 512, 999} {
 				y := x.Clone()
-				y.Narrow(0, at, 1).AddScalar(1)
+				y.Narrow(0, at, 1).AddScalarInPlace(1)
 				if tensor.AllClose(x, y, 1e-5, 0.5) || !tensor.AllClose(x, y, 1e-5, 1) || !tensor.AllClose(x, y, 1, 0) {
 					t.Errorf("element %d", at)
 				}

@@ -170,7 +170,7 @@ func (c crossing) compare(t *testing.T, m nn.Module, in []*tensor.Tensor, theirs
 func worn(c crossing) nn.Module {
 	m, g := c.module(), tensor.NewGenerator(7)
 	for _, p := range nn.Named(m) {
-		p.T.Add(tensor.RandN(tensor.Float32, g, p.T.Shape()...).MulScalar(0.125))
+		p.T.AddInPlace(tensor.RandN(tensor.Float32, g, p.T.Shape()...).MulScalarInPlace(0.125))
 	}
 	switch m.(type) {
 	case *nn.BatchNorm1d, *nn.BatchNorm2d:

@@ -103,7 +103,7 @@ func scaleAll(ctx context.Context, args python.Tuple, kwargs *python.Dict) error
 			break
 		}
 		x := v.(*tensor.Tensor)
-		x.MulScalar(float64(scale.(int64)))
+		x.MulScalarInPlace(float64(scale.(int64)))
 		if err := done.Put(ctx, x); err != nil {
 			return err
 		}

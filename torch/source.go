@@ -277,7 +277,8 @@ func (w *loaderWorker) sampleContext(ctx context.Context, i int) context.Context
 	return data.WithSample(ctx, w.info, i)
 }
 
-// unknownNameError returns the error for a name that is not registered. It lists the registered names.
+// unknownNameError returns the error for a name that is not registered. It lists the registered
+// names.
 func (c Child) unknownNameError(kind, name string) error {
 	return fmt.Errorf("%s %q is not registered in this program: Datasets, for a Python Dataset, has %q, and Streams, for an IterableDataset, %q",
 		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.allStreams())))

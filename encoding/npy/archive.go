@@ -126,8 +126,8 @@ func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// checkLimit returns an error that wraps [ErrLimit] if the limit does not permit packed compressed bytes
-// to expand to the given number of bytes.
+// checkLimit returns an error that wraps [ErrLimit] if the limit does not permit packed compressed
+// bytes to expand to the given number of bytes.
 func (a *Archive) checkLimit(bytes, packed int64) error {
 	return safefile.CheckSize(bytes, safefile.InflatedSize(packed), a.MaxBytes, "raise Archive.MaxBytes if this is intended")
 }

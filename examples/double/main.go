@@ -18,7 +18,7 @@ var double = shoal.Register("double", func(ctx context.Context, rank int, q *ipc
 		return err
 	}
 	defer t.Close()
-	t.MulScalar(2)
+	t.MulScalarInPlace(2)
 	return nil
 })
 

@@ -44,7 +44,7 @@ var count = shoal.Register("count", func(ctx context.Context, rank int, l layout
 		if err := permit.Acquire(ctx); err != nil {
 			return err
 		}
-		pair.Select(0, 0).AddScalar(1) // not atomic, so the permit is required
+		pair.Select(0, 0).AddScalarInPlace(1) // not atomic, so the permit is required
 		pair.Select(0, 1).CopyFrom(pair.Select(0, 0))
 		if err := permit.Release(); err != nil {
 			return err

@@ -59,7 +59,7 @@ func trainWithTeam(ctx context.Context, t team, me int, w, step *tensor.Tensor) 
 	if err := t.Group.Broadcast(ctx, 0, step); err != nil {
 		return err
 	}
-	for ; tensor.At[int64](step, 0) < steps; step.AddScalar(1) {
+	for ; tensor.At[int64](step, 0) < steps; step.AddScalarInPlace(1) {
 		if tensor.At[int64](step, 0) == dies[me] {
 			self, _ := os.FindProcess(os.Getpid())
 			self.Kill()
@@ -68,7 +68,7 @@ func trainWithTeam(ctx context.Context, t team, me int, w, step *tensor.Tensor) 
 		if err := t.Group.AllReduce(ctx, dist.Mean, grad); err != nil {
 			return err
 		}
-		w.Axpy(-.1, grad)
+		w.AxpyInPlace(-.1, grad)
 	}
 	fmt.Printf("rank %d, one of %d: %v\n", me, len(t.Members), w)
 	return nil

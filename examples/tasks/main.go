@@ -64,7 +64,7 @@ func run(ctx context.Context) error {
 	defer results.Close()
 	defer whole.Close()
 	for i, part := range whole.Fill(1).Chunk(chunks, 0) {
-		if err := tasks.TryPut(task{i, part.MulScalar(float64(i))}); err != nil {
+		if err := tasks.TryPut(task{i, part.MulScalarInPlace(float64(i))}); err != nil {
 			return err
 		}
 	}

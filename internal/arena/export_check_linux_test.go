@@ -49,7 +49,7 @@ func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants 
 	x, name = b(1)
 	write("bits", name, &x.own[1], 1<<13)
 	x, name = b(2)
-	write("lane", name, &x.w.Word, uint64(x.w.Load()+tOne|stamp(80*lanesPerSeat, kindPut)))
+	write("lane", name, &x.w.Word, uint64(x.w.Load()+tOne|makeStamp(80*lanesPerSeat, kindPut)))
 	x, name = b(3)
 	write("transit", name, &x.w.Word, uint64(x.w.Load()+3*tOne))
 	x, name = b(4)
@@ -70,8 +70,8 @@ func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants 
 	write("position", ring(2), &rings[2].hdr.tail, 1<<40)
 	write("end", ring(3), &rings[3].hdr.senders, 0)
 
-	write("lock", lock(0), &cells[0].c.lock.Word, identity(7, 5)|3<<idSeatShift|lockHeld)
-	write("share", lock(1)+", share 9", &cells[1].c.shares[9], identity(7, 5)|2)
+	write("lock", lock(0), &cells[0].c.lock.Word, makeIdentity(7, 5)|3<<idSeatShift|lockHeld)
+	write("share", lock(1)+", share 9", &cells[1].c.shares[9], makeIdentity(7, 5)|2)
 	write("cell", lock(2), &cells[2].c.form, 99)
 
 	write("phase", "lane 5", &d.recs[5].phase, 9)
@@ -103,7 +103,7 @@ func CheckFiles(ctx context.Context, control, data *os.File) (CheckCounts, int, 
 // CheckImage is [CheckFiles] for a control segment and the beginning of a data segment in memory.
 // The count of headers is bounded by the length of control.
 func CheckImage(ctx context.Context, control, data []byte) (int, error) {
-	d := overlay(&image{ctl: control, mem: data})
+	d := overlayStore(&image{ctl: control, mem: data})
 	d.hurry()
 	d.hdr.dataSize.v.Store(uint64(len(data)))
 	a := newAuditor(ctx, d, false)
@@ -128,7 +128,7 @@ func ImageSizes(d *Domain) (control, data int) {
 
 // ObjectAt returns the offset of a block's bytes.
 func ObjectAt(d *Domain, h Handle) int {
-	off, _, _ := d.extent(d.blocks[h.index()].ext.Load())
+	off, _, _ := d.peekRange(d.blocks[h.index()].ext.Load())
 	return int(off)
 }
 

@@ -13,7 +13,7 @@ func TestWord_RefusesWhatItsRulesForbid(t *testing.T) {
 	var lock wordOf[lockWord]
 	var p participant
 	var budget wordOf[budgetWord]
-	me := lockWord(identity(7, 1) | 2<<idSeatShift)
+	me := lockWord(makeIdentity(7, 1) | 2<<idSeatShift)
 	defer func() {
 		s, _ := recover().(string)
 		for _, want := range []string{"arena.TestWord_RefusesWhatItsRulesForbid (word_test.go:", "the slot word of a ring goes from ",

@@ -1,4 +1,3 @@
-// Package sentinel makes errors that belong to the kind of another error without its text.
 package sentinel
 
 // New returns an error with the text text that wraps kind: [errors.Is] reports true for kind. Its

@@ -5,10 +5,10 @@ package sys
 import "os"
 
 // MemoryFilesOf needs Linux.
-func MemoryFilesOf(pid int, prefix string) ([]*os.File, error) { return nil, unsupported("/proc") }
+func MemoryFilesOf(pid int, prefix string) ([]*os.File, error) { return nil, unsupportedError("/proc") }
 
 // MapReadOnly needs Linux.
-func MapReadOnly(f *os.File, size int) ([]byte, error) { return nil, unsupported("mmap") }
+func MapReadOnly(f *os.File, size int) ([]byte, error) { return nil, unsupportedError("mmap") }
 
 // Sealed needs Linux.
 func Sealed(f *os.File) bool { return false }
@@ -17,4 +17,4 @@ func Sealed(f *os.File) bool { return false }
 func Backed(f *os.File, off int64) int64 { return 0 }
 
 // Inode needs Linux.
-func Inode(f *os.File) (uint64, error) { return 0, unsupported("fstat") }
+func Inode(f *os.File) (uint64, error) { return 0, unsupportedError("fstat") }

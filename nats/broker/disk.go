@@ -162,8 +162,8 @@ func (d *disk) admitValues(room int64) {
 	d.logf("%s has %d MiB free: accepting values again", d.s.StoreDir(), room>>20)
 }
 
-// restartJetStream restarts JetStream if it has stopped, or if a write of a stream or consumer has failed, for
-// lack of space. It reports whether it did so.
+// restartJetStream restarts JetStream if it has stopped, or if a write of a stream or consumer has
+// failed, for lack of space. It reports whether it did so.
 func (d *disk) restartJetStream() bool {
 	why := "JetStream has stopped"
 	if d.s.JetStreamEnabled() {

@@ -83,23 +83,23 @@ func (d *Device) Map(o *device.Op, out operand, in ...operand) error {
 // gate computes in Float64 the activation functions that package autograd passes to Map.
 func gate(name string, in []*tensor.Tensor) *tensor.Tensor {
 	x, number := in[0].To(tensor.Float64), func(i int) float64 { return in[i].Item() }
-	phi := tensor.Erf(tensor.Mul(x, x.Number(math.Sqrt2/2))).AddScalar(1).MulScalar(0.5)
+	phi := tensor.Erf(tensor.Mul(x, x.Number(math.Sqrt2/2))).AddScalarInPlace(1).MulScalarInPlace(0.5)
 	open := func(a, b float64) *tensor.Tensor {
-		return tensor.Mul(x, x).MulScalar(b).AddScalar(a).Mul(x).Sigmoid()
+		return tensor.Mul(x, x).MulScalarInPlace(b).AddScalarInPlace(a).MulInPlace(x).SigmoidInPlace()
 	}
 	switch name {
 	case "GELU":
 		return tensor.Mul(x, phi)
 	case "GELUGradient":
-		density := tensor.Mul(x, x).MulScalar(-0.5).Exp().MulScalar(1 / math.Sqrt(2*math.Pi))
-		return density.Mul(x).Add(phi).Mul(in[1])
+		density := tensor.Mul(x, x).MulScalarInPlace(-0.5).ExpInPlace().MulScalarInPlace(1 / math.Sqrt(2*math.Pi))
+		return density.MulInPlace(x).AddInPlace(phi).MulInPlace(in[1])
 	case "Gated":
 		return tensor.Mul(x, open(number(1), number(2)))
 	case "GatedGradient":
 		s := open(number(2), number(3))
-		slope := tensor.Mul(x, x).MulScalar(3 * number(3)).AddScalar(number(2))
-		rest := tensor.Neg(s).AddScalar(1).Mul(s).Mul(x)
-		return slope.Mul(rest).Add(s).Mul(in[1])
+		slope := tensor.Mul(x, x).MulScalarInPlace(3 * number(3)).AddScalarInPlace(number(2))
+		rest := tensor.Neg(s).AddScalarInPlace(1).MulInPlace(s).MulInPlace(x)
+		return slope.MulInPlace(rest).AddInPlace(s).MulInPlace(in[1])
 	}
 	return tensor.Where(tensor.Le(x, x.Number(0)), x.Number(0), in[1].To(tensor.Float64))
 }
@@ -131,7 +131,7 @@ func (d *Device) MatMul(out, a, b operand, beta float64) error {
 	if beta == 0 {
 		y.Zero()
 	}
-	y.MulScalar(beta).Add(tensor.MatMul(d.see(a), d.see(b)))
+	y.MulScalarInPlace(beta).AddInPlace(tensor.MatMul(d.see(a), d.see(b)))
 	return nil
 }
 
@@ -164,9 +164,9 @@ func (d *Device) Scatter(out, in, index operand, dim int, add bool) error {
 	}
 	at := d.within(index, out.Shape[dim])
 	if add {
-		d.see(out).ScatterAdd(dim, at, d.see(in))
+		d.see(out).ScatterAddInPlace(dim, at, d.see(in))
 	} else {
-		d.see(out).Scatter(dim, at, d.see(in))
+		d.see(out).ScatterInPlace(dim, at, d.see(in))
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (d *Device) Generate(out operand, s device.Sequence, in ...operand) error {
 	}
 	drawn := tensor.FromSlice(v, t.Shape()...)
 	for _, o := range in {
-		drawn.Mul(d.see(o).To(tensor.Float64))
+		drawn.MulInPlace(d.see(o).To(tensor.Float64))
 	}
 	t.CopyFrom(drawn)
 	return nil
@@ -216,20 +216,20 @@ func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 	switch o.Kind {
 	case device.RowLogSoftmax:
 		x = tensor.Sub(x, tensor.Keep(tensor.Amax, x, -1))
-		to.CopyFrom(tensor.Sub(x, tensor.Keep(tensor.Sum, tensor.Exp(x), -1).Log()))
+		to.CopyFrom(tensor.Sub(x, tensor.Keep(tensor.Sum, tensor.Exp(x), -1).LogInPlace()))
 	case device.RowLogSoftmaxGradient:
 		dy := d.see(in[1]).To(tensor.Float64)
-		to.CopyFrom(tensor.Sub(dy, tensor.Exp(x).Mul(tensor.Keep(tensor.Sum, dy, -1))))
+		to.CopyFrom(tensor.Sub(dy, tensor.Exp(x).MulInPlace(tensor.Keep(tensor.Sum, dy, -1))))
 	case device.RowSoftmax:
 		x = tensor.Exp(tensor.Sub(x, tensor.Keep(tensor.Amax, x, -1)))
 		to.CopyFrom(tensor.Div(x, tensor.Keep(tensor.Sum, x, -1)))
 	case device.RowSoftmaxGradient:
 		dy := d.see(in[1]).To(tensor.Float64)
-		to.CopyFrom(tensor.Sub(dy, tensor.Keep(tensor.Sum, tensor.Mul(x, dy), -1)).Mul(x))
+		to.CopyFrom(tensor.Sub(dy, tensor.Keep(tensor.Sum, tensor.Mul(x, dy), -1)).MulInPlace(x))
 	case device.RowNorm:
 		y, _ := standard(x, o.Factor)
 		if len(in) > 1 {
-			y.Mul(d.see(in[1]).To(tensor.Float64)).Add(d.see(in[2]).To(tensor.Float64))
+			y.MulInPlace(d.see(in[1]).To(tensor.Float64)).AddInPlace(d.see(in[2]).To(tensor.Float64))
 		}
 		to.CopyFrom(y)
 	case device.RowNormGradient:
@@ -239,12 +239,12 @@ func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 			dy = tensor.Mul(dy, d.see(in[2]).To(tensor.Float64))
 		}
 		along := tensor.Mul(y, tensor.Keep(tensor.Mean, tensor.Mul(dy, y), -1))
-		to.CopyFrom(tensor.Sub(dy, tensor.Keep(tensor.Mean, dy, -1)).Sub(along).Mul(scale))
+		to.CopyFrom(tensor.Sub(dy, tensor.Keep(tensor.Mean, dy, -1)).SubInPlace(along).MulInPlace(scale))
 	case device.RowNLL:
 		to.Fill(o.Factor * tensor.Sum(tensor.Gather(x, 1, d.within(in[1], x.Dim(1)).Unsqueeze(1))).Item())
 	case device.RowNLLGradient:
 		classes := d.see(in[0]).Unsqueeze(1)
-		to.Zero().Scatter(1, classes, tensor.Full(to.DType(), o.Factor*d.see(in[1]).Item(), classes.Shape()...))
+		to.Zero().ScatterInPlace(1, classes, tensor.Full(to.DType(), o.Factor*d.see(in[1]).Item(), classes.Shape()...))
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 // standard returns rows normalized to mean 0 and variance 1, and the scale factors.
 func standard(x *tensor.Tensor, eps float64) (y, scale *tensor.Tensor) {
 	off := tensor.Sub(x, tensor.Keep(tensor.Mean, x, -1))
-	scale = tensor.Keep(tensor.Mean, tensor.Mul(off, off), -1).AddScalar(eps).Pow(-0.5)
+	scale = tensor.Keep(tensor.Mean, tensor.Mul(off, off), -1).AddScalarInPlace(eps).PowInPlace(-0.5)
 	return tensor.Mul(off, scale), scale
 }
 

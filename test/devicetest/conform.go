@@ -64,12 +64,12 @@ var forms = []form{
 // numbersOf returns a tensor of shape (6, 10) with positive and negative elements. Some are equal,
 // infinite or NaN.
 func numbersOf(dt tensor.DType, seed uint64) *tensor.Tensor {
-	x := tensor.RandN(tensor.Float64, tensor.NewGenerator(seed), 6, 10).MulScalar(3)
+	x := tensor.RandN(tensor.Float64, tensor.NewGenerator(seed), 6, 10).MulScalarInPlace(3)
 	switch dt {
 	case tensor.Bool:
 		return tensor.Gt(x, x.Number(0))
 	case tensor.Uint8:
-		return x.Abs().To(dt)
+		return x.AbsInPlace().To(dt)
 	case tensor.Float32, tensor.Float64:
 		for i, special := range []string{"NaN", "+Inf", "-Inf"} {
 			var v float64
@@ -164,7 +164,7 @@ func Same(t testing.TB, got, want *tensor.Tensor, tolerance float64) {
 	}
 	equal := tensor.Eq(a, b)
 	if tolerance > 0 && want.DType() != tensor.Bool {
-		limit := tensor.Abs(b).To(tensor.Float64).MulScalar(tolerance).AddScalar(tolerance)
+		limit := tensor.Abs(b).To(tensor.Float64).MulScalarInPlace(tolerance).AddScalarInPlace(tolerance)
 		within := tensor.Le(tensor.Abs(tensor.Sub(a, b)).To(tensor.Float64), limit)
 		equal = tensor.Or(equal, tensor.And(within, tensor.IsFinite(limit)))
 	}

@@ -109,7 +109,7 @@ func conversions(t *testing.T, dev tensor.Device) {
 	for _, from := range allDTypes {
 		for _, to := range allDTypes {
 			t.Run(from.String()+" to "+to.String(), func(t *testing.T) {
-				x := tensor.Arange(tensor.Float64, 0, 60, 1).MulScalar(1.5).View(6, 10).To(from)
+				x := tensor.Arange(tensor.Float64, 0, 60, 1).MulScalarInPlace(1.5).View(6, 10).To(from)
 				for _, l := range forms {
 					compare(t, dev, 0,
 						func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].To(to).Clone() }, l.of(x))
@@ -121,21 +121,21 @@ func conversions(t *testing.T, dev tensor.Device) {
 
 func inPlace(t *testing.T, dev tensor.Device) {
 	for name, f := range map[string]two{
-		"Add": (*tensor.Tensor).Add, "Sub": (*tensor.Tensor).Sub, "Mul": (*tensor.Tensor).Mul,
-		"Div":      (*tensor.Tensor).Div,
+		"Add": (*tensor.Tensor).AddInPlace, "Sub": (*tensor.Tensor).SubInPlace, "Mul": (*tensor.Tensor).MulInPlace,
+		"Div":      (*tensor.Tensor).DivInPlace,
 		"CopyFrom": (*tensor.Tensor).CopyFrom, "AddAtomic": (*tensor.Tensor).AddAtomic,
-		"Axpy":       func(a, b *tensor.Tensor) *tensor.Tensor { return a.Axpy(-0.5, b) },
+		"Axpy":       func(a, b *tensor.Tensor) *tensor.Tensor { return a.AxpyInPlace(-0.5, b) },
 		"Fill":       func(a, _ *tensor.Tensor) *tensor.Tensor { return a.Fill(2.5) },
 		"Zero":       func(a, _ *tensor.Tensor) *tensor.Tensor { return a.Zero() },
-		"MulScalar":  func(a, _ *tensor.Tensor) *tensor.Tensor { return a.MulScalar(3) },
-		"AddScalar":  func(a, _ *tensor.Tensor) *tensor.Tensor { return a.AddScalar(3) },
-		"MaskedFill": func(a, b *tensor.Tensor) *tensor.Tensor { return a.MaskedFill(tensor.Gt(a, b), 7) },
-		"to itself":  func(a, _ *tensor.Tensor) *tensor.Tensor { return a.Add(a) },
+		"MulScalar":  func(a, _ *tensor.Tensor) *tensor.Tensor { return a.MulScalarInPlace(3) },
+		"AddScalar":  func(a, _ *tensor.Tensor) *tensor.Tensor { return a.AddScalarInPlace(3) },
+		"MaskedFill": func(a, b *tensor.Tensor) *tensor.Tensor { return a.MaskedFillInPlace(tensor.Gt(a, b), 7) },
+		"to itself":  func(a, _ *tensor.Tensor) *tensor.Tensor { return a.AddInPlace(a) },
 		"of its own storage": func(a, _ *tensor.Tensor) *tensor.Tensor {
 			a.Narrow(0, 0, a.Dim(0)-1).CopyFrom(a.Narrow(0, 1, a.Dim(0)-1))
 			return a
 		},
-		"of a wider dtype": func(a, b *tensor.Tensor) *tensor.Tensor { return a.Add(b.To(tensor.Float64)) },
+		"of a wider dtype": func(a, b *tensor.Tensor) *tensor.Tensor { return a.AddInPlace(b.To(tensor.Float64)) },
 	} {
 		for _, dt := range floats {
 			for _, l := range forms[:6] {
@@ -157,7 +157,7 @@ func inPlace(t *testing.T, dev tensor.Device) {
 func gates(t *testing.T, dev tensor.Device) {
 	ref, g := New("reference"), tensor.NewGenerator(5)
 	for _, dt := range append(slices.Clone(floats), tensor.Float16, tensor.BFloat16) {
-		numbers := tensor.RandN(tensor.Float64, g, 203).MulScalar(4)
+		numbers := tensor.RandN(tensor.Float64, g, 203).MulScalarInPlace(4)
 		for i, v := range []float64{0, math.Inf(1), math.Inf(-1), math.NaN(), 60, -60, 1e-30} {
 			tensor.SetAt(numbers, v, i)
 		}

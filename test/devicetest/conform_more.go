@@ -100,11 +100,11 @@ func indices(t *testing.T, dev tensor.Device) {
 				"IndexSelect": func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.IndexSelect(in[0], 1, in[3]) },
 				"Index":       func(in ...*tensor.Tensor) *tensor.Tensor { return tensor.Index(in[0], in[3]) },
 				"Scatter": func(in ...*tensor.Tensor) *tensor.Tensor {
-					return in[0].Scatter(0, tensor.Add(in[4], in[4].Number(1)).View(3, 1), in[1])
+					return in[0].ScatterInPlace(0, tensor.Add(in[4], in[4].Number(1)).View(3, 1), in[1])
 				},
-				"ScatterAdd": func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].ScatterAdd(1, in[2], in[1]) },
+				"ScatterAdd": func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].ScatterAddInPlace(1, in[2], in[1]) },
 				"IndexAdd": func(in ...*tensor.Tensor) *tensor.Tensor {
-					return in[0].IndexAdd(0, in[3], in[1].Narrow(0, 0, 3))
+					return in[0].IndexAddInPlace(0, in[3], in[1].Narrow(0, 0, 3))
 				},
 				"MaskedSelect": func(in ...*tensor.Tensor) *tensor.Tensor {
 					return tensor.MaskedSelect(in[0], tensor.Gt(in[0], in[1]))
@@ -182,19 +182,19 @@ func sequences(t *testing.T, dev tensor.Device) {
 		bits := map[tensor.DType]int{f32: 24, f64: 53}[dt]
 		unit := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).Rand(dt, g, n) })
 		Same(t, unit, want(dt, device.Sequence{Kind: device.RandomUniform, B: 1, Bits: bits}), 0)
-		Same(t, On(t, dev, tensor.New(dt, n)).Uniform(tensor.NewGenerator(9), -2, 5),
+		Same(t, On(t, dev, tensor.New(dt, n)).FillUniform(tensor.NewGenerator(9), -2, 5),
 			want(dt, device.Sequence{Kind: device.RandomUniform, A: -2, B: 5, Bits: bits}),
 			map[tensor.DType]float64{f32: 1e-6}[dt])
 		normal := make(func(g *tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).RandN(dt, g, n) })
 		Same(t, normal, want(dt, device.Sequence{Kind: device.RandomNormal, B: 1}),
 			map[tensor.DType]float64{f32: 1e-6, f64: 1e-14}[dt])
 		empty := make(func(*tensor.Generator) (*tensor.Tensor, error) { return tensor.On(dev).Empty(dt, n) })
-		kept := empty.Bernoulli(tensor.NewGenerator(9), 0.3)
+		kept := empty.FillBernoulli(tensor.NewGenerator(9), 0.3)
 		Same(t, kept, want(dt, device.Sequence{Kind: device.RandomBernoulli, A: 0.3}), 0)
 		s := device.Sequence{Kind: device.RandomKept, Key: key, A: 0.3, B: 1.5}
 		doubled := On(t, dev, tensor.Full(dt, 2, n))
 		testutil.NoError(t, ComputerOn(dev).Generate(OperandOf(doubled), s, OperandOf(doubled)))
-		Same(t, doubled, want(dt, s).MulScalar(2), 0)
+		Same(t, doubled, want(dt, s).MulScalarInPlace(2), 0)
 	}
 	for _, dt := range []tensor.DType{f32, f64, tensor.Int64, tensor.Int32, tensor.Float16} {
 		x, err := tensor.On(dev).Arange(dt, -3, 400, 1.5)
@@ -214,16 +214,16 @@ func sequences(t *testing.T, dev tensor.Device) {
 		t.Errorf("halves are from %v to %v", least, most)
 	}
 	odd := On(t, dev, tensor.New(f64, n+1).Narrow(0, 1, n)) // not made of whole vectors
-	Same(t, odd.Uniform(tensor.NewGenerator(9), 0, 1),
+	Same(t, odd.FillUniform(tensor.NewGenerator(9), 0, 1),
 		want(f64, device.Sequence{Kind: device.RandomUniform, B: 1, Bits: 53}), 0)
-	Same(t, odd.Normal(tensor.NewGenerator(9), 3, 2),
+	Same(t, odd.FillNormal(tensor.NewGenerator(9), 3, 2),
 		want(f64, device.Sequence{Kind: device.RandomNormal, A: 3, B: 2}), 1e-14)
-	Same(t, odd.Bernoulli(tensor.NewGenerator(9), 0.3),
+	Same(t, odd.FillBernoulli(tensor.NewGenerator(9), 0.3),
 		want(f64, device.Sequence{Kind: device.RandomBernoulli, A: 0.3}), 0)
 	testutil.NoError(t, ComputerOn(dev).Generate(OperandOf(odd), device.Sequence{A: 3, B: 0.5}))
 	Same(t, odd, tensor.Arange(f64, 3, 3+n/2., 0.5), 0)
 	grid := On(t, dev, tensor.New(f32, 5, 7))
-	turned := grid.Transpose(0, 1).Uniform(tensor.NewGenerator(9), 0, 1)
+	turned := grid.Transpose(0, 1).FillUniform(tensor.NewGenerator(9), 0, 1)
 	Same(t, turned.Reshape(35), want(f32,
 		device.Sequence{Kind: device.RandomUniform, B: 1, Bits: 24}).Narrow(0, 0, 35), 0)
 }
@@ -235,7 +235,7 @@ func rows(t *testing.T, dev tensor.Device) {
 		for _, shape := range [][2]int{{1, 1}, {3, 10}, {300, 2}, {2, 257}, {5, 700}, {600, 1}} {
 			t.Run(fmt.Sprint(dt, shape), func(t *testing.T) {
 				n, size := shape[0], shape[1]
-				x, dy := tensor.RandN(tensor.Float64, g, n, size).MulScalar(5), tensor.RandN(dt, g, n, size)
+				x, dy := tensor.RandN(tensor.Float64, g, n, size).MulScalarInPlace(5), tensor.RandN(dt, g, n, size)
 				for i, v := range []float64{math.Inf(-1), 800, math.Inf(1), math.NaN(), -1e4} {
 					tensor.SetAt(x, v, i%n, 7*i%size)
 				}

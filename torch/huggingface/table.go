@@ -256,8 +256,8 @@ func combineColumns(v any) (_ *table, err error) {
 	return whole, nil
 }
 
-// addColumns adds the columns of a table with the same number of rows. It splits the chunks at the chunk
-// boundaries of both tables.
+// addColumns adds the columns of a table with the same number of rows. It splits the chunks at the
+// chunk boundaries of both tables.
 func (t *table) addColumns(by *table) error {
 	if by.rowCount() != t.rowCount() {
 		return unsupportedError("parts of its table joined by columns have %d and %d rows, want equal numbers", t.rowCount(), by.rowCount())

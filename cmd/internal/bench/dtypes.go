@@ -35,7 +35,7 @@ type layout struct{ x, y, own, mask *tensor.Tensor }
 // the same layouts.
 func layoutsOf(dt tensor.DType, g *tensor.Generator, side int) (layouts []layout) {
 	dense := func() *tensor.Tensor {
-		return tensor.Rand(tensor.Float32, g, side, side).MulScalar(4).AddScalar(1).To(dt)
+		return tensor.Rand(tensor.Float32, g, side, side).MulScalarInPlace(4).AddScalarInPlace(1).To(dt)
 	}
 	for _, operand := range []func() *tensor.Tensor{
 		dense,
@@ -113,11 +113,11 @@ func dtypeOperations(g *tensor.Generator) []struct {
 		{"where", func(p layout) *tensor.Tensor { return tensor.Where(p.mask, p.x, p.y) }},
 		change("equal", func(p layout) { tensor.Equal(p.x, p.x) }),
 		change("copy_", func(p layout) { p.own.CopyFrom(p.x) }),
-		change("clamp_", func(p layout) { p.own.Clamp(1, 2) }),
-		change("masked_fill_", func(p layout) { p.own.MaskedFill(p.mask, 1) }),
-		change("index_add_", func(p layout) { p.own.IndexAdd(0, rows, p.x.Narrow(0, 0, 4)) }),
-		change("uniform_", func(p layout) { p.own.Uniform(g, 0, 1) }),
-		change("normal_", func(p layout) { p.own.Normal(g, 0, 1) }),
+		change("clamp_", func(p layout) { p.own.ClampInPlace(1, 2) }),
+		change("masked_fill_", func(p layout) { p.own.MaskedFillInPlace(p.mask, 1) }),
+		change("index_add_", func(p layout) { p.own.IndexAddInPlace(0, rows, p.x.Narrow(0, 0, 4)) }),
+		change("uniform_", func(p layout) { p.own.FillUniform(g, 0, 1) }),
+		change("normal_", func(p layout) { p.own.FillNormal(g, 0, 1) }),
 	}
 }
 

@@ -99,7 +99,7 @@ func resultRows(_ context.Context, h *environment) (group, error) {
 	closed := func() { tensor.Add(o.x, o.y).Close() }
 	rounds := h.callsPerSample(closed)
 	sum := o.x.Clone()
-	floor := processorTime(rounds, func() { sum.Add(o.y) })
+	floor := processorTime(rounds, func() { sum.AddInPlace(o.y) })
 	row := func(name string, do func()) Case {
 		return Case{
 			Name: name, Unit: Nanoseconds, Target: timesPeer(1 / slower),
@@ -223,7 +223,7 @@ func arithmeticOperations(o *operands) []operation {
 		{"eq_int64", binaryCall(tensor.Eq, o.whole, o.whole)},
 		{"add_int64", binaryCall(tensor.Add, o.whole, o.whole)},
 		{"where", func() *tensor.Tensor { return tensor.Where(o.mask, o.x, o.y) }},
-		{"masked_fill", func() *tensor.Tensor { return o.x.Clone().MaskedFill(o.mask, 0) }},
+		{"masked_fill", func() *tensor.Tensor { return o.x.Clone().MaskedFillInPlace(o.mask, 0) }},
 		{"clamp", func() *tensor.Tensor { return tensor.Clamp(o.x, -1, 1) }},
 	}
 }

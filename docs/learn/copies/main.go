@@ -15,7 +15,7 @@ import (
 const size = 1 << 20 // elements, of 4 bytes
 
 var increment = shoal.Register("increment", func(ctx context.Context, rank int, t *tensor.Tensor) error {
-	t.AddScalar(1)
+	t.AddScalarInPlace(1)
 	return t.Close()
 })
 

@@ -52,7 +52,7 @@ func train(ctx context.Context, group *dist.Group) error {
 			return err
 		}
 		sgd.Step()
-		sum.AddScalar(loss.Item())
+		sum.AddScalarInPlace(loss.Item())
 		digits.Close()
 	}
 	if err := group.AllReduce(ctx, dist.Mean, sum); err != nil {

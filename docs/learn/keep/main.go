@@ -40,8 +40,8 @@ var visit = shoal.Register("visit", func(ctx context.Context, rank int, j job) e
 		return err
 	}
 	defer file.Close()
-	named.AddScalar(1)
-	file.AddScalar(2)
+	named.AddScalarInPlace(1)
+	file.AddScalarInPlace(2)
 	if _, err := j.Dict.Add(ctx, "visits", 1); err != nil {
 		return err
 	}

@@ -163,7 +163,8 @@ func (r *route) flip(f *fields, horizontal bool, p float64) {
 func randomRotation(f *fields, r *route) {
 	f.requireUnset("expand", "a batch needs images of the same size")
 	f.requireUnset("center", "Go rotates images around their center")
-	r.appendColorStep(f, image.RandomAffine{Degrees: f.readDegrees("degrees"), Filter: f.readRotationFilter(r), Fill: f.readGrey()})
+	r.appendColorStep(f, image.RandomAffine{Degrees: f.readDegrees("degrees"), Filter: f.readRotationFilter(r),
+		Fill: f.readGrey()})
 }
 
 func randomAffine(f *fields, r *route) {

@@ -253,7 +253,7 @@ func (c *copier) add(_ context.Context, rounds int) (err error) {
 		}
 	}()
 	for range rounds {
-		c.y.Add(c.x)
+		c.y.AddInPlace(c.x)
 	}
 	return c.dev.Synchronize()
 }
