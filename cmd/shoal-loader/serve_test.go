@@ -214,7 +214,7 @@ func TestServe_BadCalls(t *testing.T) {
 		{[]string{"-key-file", "empty", "npy", files}, "key file empty is empty"},
 		{[]string{"-key-file", "key"}, "serve -key-file key -batch-size 64"},
 		{[]string{"-key-file", "key", "nonesuch"}, `unknown data set "nonesuch"`},
-		{[]string{"-key-file", "key", "npy", "[1]"}, "no JSON object"},
+		{[]string{"-key-file", "key", "npy", "[1]"}, "want a JSON object"},
 		{[]string{"-key-file", "key", "npy", `{"paths": "none.npy"}`}, "none.npy"},
 		{[]string{"-key-file", "key", "-workers", "0", "npy", files}, "-workers 0: want at least 1"},
 		{[]string{"-key-file", "key", "-cert", "key", "npy", files}, "a certificate and its key must be set together"},

@@ -65,7 +65,7 @@ func TestOps_EachOperationHasARow(t *testing.T) {
 		}
 	}
 	for _, name := range methods {
-		if !used["."+name] && !slices.Contains(functions, name) {
+		if !used["."+name] && !slices.Contains(functions, strings.TrimSuffix(name, "InPlace")) {
 			t.Errorf("Tensor.%s has no row: add one to sweepOperations and to peers/torch_ops.py", name)
 		}
 	}
