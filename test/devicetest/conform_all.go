@@ -51,49 +51,49 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	"At":    func(x *tensor.Tensor) any { return tensor.At[float64](x, 1, -1) },
 	"SetAt": func(x *tensor.Tensor) any { tensor.SetAt(x, 9.5, 2, 1); return x },
 
-	".Add":         func(x *tensor.Tensor) any { return x.AddInPlace(x.Select(0, 1).Clone()) },
-	".Sub":         func(x *tensor.Tensor) any { return x.SubInPlace(x.Number(2)) },
-	".Mul":         func(x *tensor.Tensor) any { return x.MulInPlace(x) },
-	".Div":         func(x *tensor.Tensor) any { return x.DivInPlace(x.Number(3)) },
-	".FloorDivide": func(x *tensor.Tensor) any { return x.FloorDivideInPlace(x.Number(0.4)) },
-	".Remainder":   func(x *tensor.Tensor) any { return x.RemainderInPlace(x.Number(0.4)) },
-	".AddScalar":   func(x *tensor.Tensor) any { return x.AddScalarInPlace(2) },
-	".MulScalar":   func(x *tensor.Tensor) any { return x.MulScalarInPlace(2) },
-	".Axpy":        func(x *tensor.Tensor) any { return x.AxpyInPlace(3, tensor.Exp(x)) },
-	".AddMM": func(x *tensor.Tensor) any {
+	".AddInPlace":         func(x *tensor.Tensor) any { return x.AddInPlace(x.Select(0, 1).Clone()) },
+	".SubInPlace":         func(x *tensor.Tensor) any { return x.SubInPlace(x.Number(2)) },
+	".MulInPlace":         func(x *tensor.Tensor) any { return x.MulInPlace(x) },
+	".DivInPlace":         func(x *tensor.Tensor) any { return x.DivInPlace(x.Number(3)) },
+	".FloorDivideInPlace": func(x *tensor.Tensor) any { return x.FloorDivideInPlace(x.Number(0.4)) },
+	".RemainderInPlace":   func(x *tensor.Tensor) any { return x.RemainderInPlace(x.Number(0.4)) },
+	".AddScalarInPlace":   func(x *tensor.Tensor) any { return x.AddScalarInPlace(2) },
+	".MulScalarInPlace":   func(x *tensor.Tensor) any { return x.MulScalarInPlace(2) },
+	".AxpyInPlace":        func(x *tensor.Tensor) any { return x.AxpyInPlace(3, tensor.Exp(x)) },
+	".AddMMInPlace": func(x *tensor.Tensor) any {
 		y := x.Clone() // first with other factors, then with its own elements
 		for _, of := range []*tensor.Tensor{x, y} {
 			y.View(2, 6).AddMMInPlace(of.Narrow(1, 0, 2).T(), of.View(2, 6).Narrow(0, 0, 1).Expand(3, 6))
 		}
 		return y
 	},
-	".Clamp":           func(x *tensor.Tensor) any { return x.ClampInPlace(-0.5, 0.5) },
-	".Pow":             func(x *tensor.Tensor) any { return x.PowInPlace(2) },
-	".ReLU":            func(x *tensor.Tensor) any { return x.ReLUInPlace() },
-	".Neg":             func(x *tensor.Tensor) any { return x.NegInPlace() },
-	".Abs":             func(x *tensor.Tensor) any { return x.AbsInPlace() },
-	".Exp":             func(x *tensor.Tensor) any { return x.ExpInPlace() },
-	".Log":             func(x *tensor.Tensor) any { return x.LogInPlace() },
-	".Sqrt":            func(x *tensor.Tensor) any { return x.SqrtInPlace() },
-	".Tanh":            func(x *tensor.Tensor) any { return x.TanhInPlace() },
-	".Sigmoid":         func(x *tensor.Tensor) any { return x.SigmoidInPlace() },
-	".Fill":            func(x *tensor.Tensor) any { return x.Fill(4) },
-	".Zero":            func(x *tensor.Tensor) any { return x.Zero() },
-	".MaskedFill":      func(x *tensor.Tensor) any { return x.MaskedFillInPlace(tensor.Lt(x, x.Number(0)), 7) },
-	".AddAtomic":       func(x *tensor.Tensor) any { return x.AddAtomic(tensor.Neg(x)) },
-	".AddScalarAtomic": func(x *tensor.Tensor) any { return x.AddScalarAtomic(3) },
-	".Scatter":         func(x *tensor.Tensor) any { return x.ScatterInPlace(1, tensor.Argsort(x, 1, false), tensor.Exp(x)) },
-	".ScatterAdd": func(x *tensor.Tensor) any {
+	".ClampInPlace":      func(x *tensor.Tensor) any { return x.ClampInPlace(-0.5, 0.5) },
+	".PowInPlace":        func(x *tensor.Tensor) any { return x.PowInPlace(2) },
+	".ReLUInPlace":       func(x *tensor.Tensor) any { return x.ReLUInPlace() },
+	".NegInPlace":        func(x *tensor.Tensor) any { return x.NegInPlace() },
+	".AbsInPlace":        func(x *tensor.Tensor) any { return x.AbsInPlace() },
+	".ExpInPlace":        func(x *tensor.Tensor) any { return x.ExpInPlace() },
+	".LogInPlace":        func(x *tensor.Tensor) any { return x.LogInPlace() },
+	".SqrtInPlace":       func(x *tensor.Tensor) any { return x.SqrtInPlace() },
+	".TanhInPlace":       func(x *tensor.Tensor) any { return x.TanhInPlace() },
+	".SigmoidInPlace":    func(x *tensor.Tensor) any { return x.SigmoidInPlace() },
+	".Fill":              func(x *tensor.Tensor) any { return x.Fill(4) },
+	".Zero":              func(x *tensor.Tensor) any { return x.Zero() },
+	".MaskedFillInPlace": func(x *tensor.Tensor) any { return x.MaskedFillInPlace(tensor.Lt(x, x.Number(0)), 7) },
+	".AddAtomic":         func(x *tensor.Tensor) any { return x.AddAtomic(tensor.Neg(x)) },
+	".AddScalarAtomic":   func(x *tensor.Tensor) any { return x.AddScalarAtomic(3) },
+	".ScatterInPlace":    func(x *tensor.Tensor) any { return x.ScatterInPlace(1, tensor.Argsort(x, 1, false), tensor.Exp(x)) },
+	".ScatterAddInPlace": func(x *tensor.Tensor) any {
 		return x.ScatterAddInPlace(1, tensor.Argsort(x, 1, false), tensor.Exp(x))
 	},
-	".IndexCopy": func(x *tensor.Tensor) any {
+	".IndexCopyInPlace": func(x *tensor.Tensor) any {
 		return x.IndexCopyInPlace(0, tensor.Argmax(x.Narrow(1, 0, 1), 0), tensor.Exp(x.Narrow(0, 0, 1)))
 	},
-	".IndexAdd": func(x *tensor.Tensor) any { return x.IndexAddInPlace(1, tensor.Argmin(x, 0), tensor.Exp(x)) },
-	".Sum":      func(x *tensor.Tensor) any { return fmt.Sprintf("%.9f", x.Sum()) },
-	".Mean":     func(x *tensor.Tensor) any { return fmt.Sprintf("%.9f", x.Mean()) },
-	".Item":     func(x *tensor.Tensor) any { return x.Select(0, 1).Select(0, 2).Item() },
-	".ToNested": func(x *tensor.Tensor) any { return x.T().ToNested() },
+	".IndexAddInPlace": func(x *tensor.Tensor) any { return x.IndexAddInPlace(1, tensor.Argmin(x, 0), tensor.Exp(x)) },
+	".Sum":             func(x *tensor.Tensor) any { return fmt.Sprintf("%.9f", x.Sum()) },
+	".Mean":            func(x *tensor.Tensor) any { return fmt.Sprintf("%.9f", x.Mean()) },
+	".Item":            func(x *tensor.Tensor) any { return x.Select(0, 1).Select(0, 2).Item() },
+	".ToNested":        func(x *tensor.Tensor) any { return x.T().ToNested() },
 	"ToNested": func(x *tensor.Tensor) any {
 		rows, err := tensor.ToNested[[][]float64](x.Select(0, 1))
 		return fmt.Sprint(rows, err)
@@ -155,7 +155,7 @@ var refused = map[string]func(x *tensor.Tensor) any{
 
 // elsewhere lists methods with their own tests: random numbers, which differ from the host's,
 // sharing between processes, and pinned memory.
-var elsewhere = []string{".Uniform", ".Normal", ".Bernoulli", ".IsShared", ".Give",
+var elsewhere = []string{".FillUniform", ".FillNormal", ".FillBernoulli", ".IsShared", ".Give",
 	".PinMemory"}
 
 func all(ts ...*tensor.Tensor) []*tensor.Tensor { return ts }
