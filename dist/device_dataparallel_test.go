@@ -65,7 +65,7 @@ func TestDataParallel_ReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 		zeroGrad(here)
 		zeroGrad(there.Net)
 		scaled := batch[0].Clone().MulScalarInPlace(float64(i + 1))
-	want := here.loss(autograd.NewScope(), []*tensor.Tensor{scaled, batch[1]})
+		want := here.loss(autograd.NewScope(), []*tensor.Tensor{scaled, batch[1]})
 		want.Backward()
 		got, err := d.Backward(testutil.Context(t), devicetest.On(t, devs[0], batch[0]),
 			devicetest.On(t, devs[0], batch[1]))

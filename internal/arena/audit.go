@@ -210,7 +210,7 @@ func (a *auditor) readSeats() {
 		a.living[s/64] |= 1 << (s % 64)
 		pid, part := p.pid.Load(), fmt.Sprintf("participant %d", s)
 		if uint32(w) > participantJoining || pid == 0 || pid > maxPID {
-			a.addFinding(ruleSeat, part, []seen{seenWord(&p.state.Word, uint64(w)), seenWord(&p.pid, pid)},
+			a.addFinding(ruleSeat, part, []seen{seenWord(p.state.untyped(), uint64(w)), seenWord(&p.pid, pid)},
 				"state word %#x, process %d", uint64(w), pid)
 		}
 		if !a.rest {
@@ -236,7 +236,7 @@ func (a *auditor) isVacant(s int) (seen, bool) {
 	if a.rest {
 		return seen{}, a.living[s/64]>>(s%64)&1 == 0
 	}
-	return seenWord(&p.Word, uint64(w)), w == a.seats[s] && w.hasState(participantFree)
+	return seenWord(p.untyped(), uint64(w)), w == a.seats[s] && w.hasState(participantFree)
 }
 
 // checkBits checks that a bitmap of participants has no bit of a vacant seat.
@@ -273,7 +273,7 @@ func (a *auditor) checkHeader() {
 	h := a.d.hdr
 	a.checkCounts()
 	w := h.budget.Load()
-	word := seenWord(&h.budget.Word, uint64(w))
+	word := seenWord(h.budget.untyped(), uint64(w))
 	if w.kind() > budgetSub || w.kind() == 0 && w&(budgetStamp|budgetWait) != 0 || w&(1<<budgetPageShift-1)>>17 != 0 {
 		a.addFinding(ruleBudget, "the budget", []seen{word}, "budget word %#x", uint64(w))
 	} else if w.isStamped() {

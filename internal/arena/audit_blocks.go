@@ -33,7 +33,7 @@ func (w stateWord) findFault() string {
 // must have been read before.
 func (a *auditor) checkState(i uint32, b *block, w stateWord) {
 	a.counts.Blocks++
-	part, word := blockName(i), seenWord(&b.w.Word, uint64(w))
+	part, word := blockName(i), seenWord(b.w.untyped(), uint64(w))
 	if why := w.findFault(); why != "" {
 		a.addFinding(ruleState, part, []seen{word}, "state word %#x (%v): %s", uint64(w), w, why)
 		return
@@ -139,7 +139,7 @@ func (a *auditor) checkCharge() {
 	a.eachBlock(func(_ uint32, b *block, _ stateWord) { sum += b.committed.Load() })
 	charged := w.pages() * pageSize
 	if charged < sum || a.rest && charged != sum {
-		a.addFinding(ruleCharge, "the budget", []seen{seenWord(&a.d.hdr.budget.Word, uint64(w))},
+		a.addFinding(ruleCharge, "the budget", []seen{seenWord(a.d.hdr.budget.untyped(), uint64(w))},
 			"%d bytes are charged and %d belong to blocks", charged, sum)
 	}
 	s, ok := a.d.store.(*memfds)

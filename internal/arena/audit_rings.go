@@ -148,7 +148,7 @@ func (a *auditor) checkSlot(r *Ring, ring string, k uint64, board bool) {
 	w := s.word.Load()
 	last := r.hdr.head.Load()
 	part := fmt.Sprintf("%s, slot %d", ring, k)
-	word := seenWord(&s.word.Word, uint64(w))
+	word := seenWord(s.word.untyped(), uint64(w))
 	if why := w.findFault(); why != "" {
 		a.addFinding(ruleSlot, part, []seen{word}, "slot word %#x (%v): %s", uint64(w), w, why)
 		return
@@ -180,7 +180,7 @@ func (a *auditor) checkSlot(r *Ring, ring string, k uint64, board bool) {
 func (a *auditor) checkMessage(s *slot, w slotWord, part string) {
 	meta, opseq := s.meta.Load(), s.opseq.Load()
 	blocks, wrong := a.readMessage(s, w, tOne)
-	words := []seen{seenWord(&s.word.Word, uint64(w)), seenWord(&s.meta, meta)}
+	words := []seen{seenWord(s.word.untyped(), uint64(w)), seenWord(&s.meta, meta)}
 	if wrong != "" {
 		a.addFinding(ruleMessage, part, words, "%v: %s", w, wrong)
 		return
@@ -299,7 +299,7 @@ func (a *auditor) checkCell(i uint32, b *block) {
 	const reserved = 1<<idSeatShift - 1 - lockLost
 	free := w.state() == lockFree
 	if free && w != 0 || w&reserved != 0 || !free && a.neverSeated(w.seat(), uint64(w)) {
-		a.addFinding(ruleLock, part, []seen{seenWord(&c.lock.Word, uint64(w))}, "lock word %#x (%v)", uint64(w), w)
+		a.addFinding(ruleLock, part, []seen{seenWord(c.lock.untyped(), uint64(w))}, "lock word %#x (%v)", uint64(w), w)
 	}
 	if form == FormSemaphore {
 		if v := c.state.Load(); v&(1<<12-1) > maxParticipants {

@@ -26,6 +26,9 @@ type law[T any] interface {
 	String() string
 }
 
+// untyped returns the word without its type, for readers that compare values of any word.
+func (w *wordOf[T]) untyped() *Word { return &w.Word }
+
 // Load returns the word's value.
 func (w *wordOf[T]) Load() T { return T(w.Word.Load()) }
 
