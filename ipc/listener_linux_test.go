@@ -37,7 +37,7 @@ const strangerEnv = "SHOAL_IPC_TEST_STRANGER"
 
 func init() {
 	if text := os.Getenv(strangerEnv); text != "" {
-		if err := beStrange(text); err != nil {
+		if err := runStranger(text); err != nil {
 			fmt.Fprintln(os.Stderr, "stranger:", err)
 			os.Exit(1)
 		}
@@ -45,7 +45,7 @@ func init() {
 	}
 }
 
-func beStrange(text string) error {
+func runStranger(text string) error {
 	addr, mode, _ := strings.Cut(text, " ")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -27,10 +27,10 @@ type file struct {
 
 // sizeMismatch returns the error for a file of have bytes instead of want, with a reason.
 func (f *file) sizeMismatch(have, want int64, why string) error {
-	return misfitOf(f.Name(), have, want, why)
+	return sizeMismatchOf(f.Name(), have, want, why)
 }
 
-func misfitOf(path string, have, want int64, why string) error {
+func sizeMismatchOf(path string, have, want int64, why string) error {
 	return &encoding.FileError{Path: path, Offset: have, Err: fmt.Errorf("%w: %[3]s: want %[2]d bytes",
 		ErrFile, want, why)}
 }
@@ -257,7 +257,7 @@ func readFile(d *codec.Decoder) (*Storage, error) {
 		return nil, err
 	}
 	if f.id != id {
-		return nil, errors.Join(misfitOf(path, int64(size), int64(size),
+		return nil, errors.Join(sizeMismatchOf(path, int64(size), int64(size),
 			"not the file that the sender mapped"), f.releaseMemory())
 	}
 	return files.storageOf(f), nil

@@ -91,7 +91,7 @@ func readFileAt(t *Tensor, f *os.File, at int64) error {
 	if _, err := f.ReadAt(b, at); err != nil {
 		info, statErr := f.Stat()
 		if statErr == nil && info.Size() < at+int64(len(b)) {
-			return misfitOf(f.Name(), info.Size(), at+int64(len(b)), "file was truncated")
+			return sizeMismatchOf(f.Name(), info.Size(), at+int64(len(b)), "file was truncated")
 		}
 		return errors.Join(err, statErr)
 	}

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// strange are numbers whose bits a copy or a sum must not change on its way.
-var strange = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)),
+// oddFloats are numbers whose bits a copy or a sum must not change on its way.
+var oddFloats = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)),
 	float32(math.Copysign(0, -1)), 1e-40}
 
 // drawWide is a tensor of two or three dimensions, permuted and narrowed, large enough for the ways
@@ -19,7 +19,7 @@ func drawWide(t *rapid.T, dt tensor.DType) *tensor.Tensor {
 	shape := []int{rapid.IntRange(1, 2).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t, "h"),
 		rapid.IntRange(1, 150).Draw(t, "w")}
 	x := tensor.RandN(tensor.Float32, tensor.NewGenerator(rapid.Uint64().Draw(t, "seed")), shape...)
-	for i, v := range strange {
+	for i, v := range oddFloats {
 		tensor.Data[float32](x)[i*7919%x.Numel()] = v
 	}
 	y := x.To(dt).Permute(rapid.Permutation([]int{0, 1, 2}).Draw(t, "order")...)

@@ -25,8 +25,8 @@ type script struct {
 	ended            chan error
 }
 
-// hire starts a worker of child for the data set "set", with the base seed 7.
-func hire(t *testing.T, child Child, kind, id, workers int64) *script {
+// startWorker starts a worker of child for the data set "set", with the base seed 7.
+func startWorker(t *testing.T, child Child, kind, id, workers int64) *script {
 	t.Helper()
 	s := &script{t: t, ended: make(chan error, 1)}
 	done, err := NewEvent()
@@ -166,7 +166,7 @@ func TestChild_WorkersDrawBySample(t *testing.T) {
 	for _, gathers := range []bool{false, true} {
 		for _, workers := range []int64{1, 3} {
 			closed := 0
-			s := hire(t, Child{Datasets: map[string]OpenDataset{"set": func(context.Context, Worker) (
+			s := startWorker(t, Child{Datasets: map[string]OpenDataset{"set": func(context.Context, Worker) (
 				data.Dataset, error) {
 				return &drawn{gathers: gathers, closed: &closed}, nil
 			}}}, 0, workers-1, workers)
@@ -205,7 +205,7 @@ func TestChild_WorkersDrawBySample(t *testing.T) {
 // A stream's generator is that of its worker and epoch. An error in it is raised, and it ends once.
 func TestChild_StreamsDrawByWorker(t *testing.T) {
 	draw := func(id int64) (firsts []float64) {
-		s := hire(t,
+		s := startWorker(t,
 			Child{Streams: map[string]OpenStream{"set": func(ctx context.Context, w Worker) iter.Seq2[data.Sample, error] {
 				return func(yield func(data.Sample, error) bool) {
 					if yield(data.Sample{tensor.Scalar(tensor.Int64, float64(data.Rand(ctx).Uint64()>>40))}, nil) {

@@ -24,7 +24,7 @@ func suite(ctx context.Context, g *dist.Group) error {
 		{"reductions of many tensors", manyTensors}, {"reduce", reduceToRoot}, {"the same bits", sameBits},
 		{"broadcast", broadcasts}, {"gathers and scatters", gathers}, {"parts of other lengths", unevenParts},
 		{"letters", letters}, {"values", values}, {"groups of some ranks", subgroups}, {"in the background", background},
-		{"calls that do not fit", misfits}, {"monitored barrier", monitored}, {"barrier", barriers},
+		{"calls that do not fit", mismatches}, {"monitored barrier", monitored}, {"barrier", barriers},
 	} {
 		if err := part.run(ctx, g); err != nil {
 			return fmt.Errorf("rank %d: %s: %w", g.Rank(), part.name, err)
@@ -478,8 +478,8 @@ func background(ctx context.Context, g *dist.Group) error {
 	return nil
 }
 
-// misfits makes calls that cannot be made. All ranks can go on.
-func misfits(ctx context.Context, g *dist.Group) error {
+// mismatches makes calls that cannot be made. All ranks can go on.
+func mismatches(ctx context.Context, g *dist.Group) error {
 	last := g.Size() - 1
 	n := 4
 	if g.Rank() == last {

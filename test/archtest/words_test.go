@@ -1,34 +1,57 @@
 package archtest_test
 
 import (
+	"bufio"
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"strings"
 	"testing"
 	"unicode"
 )
 
-// goneRow is a row of the last table of docs/vocabulary.md.
-var goneRow = regexp.MustCompile(`(?m)^\| ([a-z, ]+) \| [^|]+ \| ([\w/*., ]+) \|$`)
+// retiredNames reads testdata/retired.txt: the words that no name may contain, and the names that
+// no function of the product may have, each with the term to use.
+func retiredNames(t *testing.T) (words, functions map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/retired.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, functions = map[string]string{}, map[string]string{}
+	var section map[string]string
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		name, use, _ := strings.Cut(lines.Text(), " ")
+		switch {
+		case name == "" || name == "#":
+		case name == "words":
+			section = words
+		case name == "functions":
+			section = functions
+		default:
+			section[name] = strings.TrimSpace(use)
+		}
+	}
+	if len(words) < 20 || len(functions) < 30 {
+		t.Fatalf("read %d words and %d functions", len(words), len(functions))
+	}
+	return words, functions
+}
+
+// isProduct reports whether a file is neither a test, nor a tool of the tests, nor a generator.
+func isProduct(file string) bool {
+	return !strings.HasSuffix(file, "_test.go") && !strings.HasPrefix(file, "test/") &&
+		!strings.HasPrefix(file, "internal/kernel/asm/gen/")
+}
 
 // TestWordsThatAreGoneDoNotReturn reads the names that the source declares.
 func TestWordsThatAreGoneDoNotReturn(t *testing.T) {
 	tree := os.DirFS("../..")
-	_, table, found := strings.Cut(string(read(t, tree, "docs/vocabulary.md")), "## Words that are gone")
-	gone := make(map[string]string) // where, by word
-	for _, row := range goneRow.FindAllStringSubmatch(table, -1) {
-		for word := range strings.SplitSeq(row[1], ", ") {
-			gone[word] = row[2]
-		}
-	}
-	if !found || len(gone) < 15 {
-		t.Fatalf("docs/vocabulary.md lists %d words", len(gone))
-	}
+	words, functions := retiredNames(t)
 	names := 0
 	err := fs.WalkDir(tree, ".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") {
@@ -37,12 +60,18 @@ func TestWordsThatAreGoneDoNotReturn(t *testing.T) {
 			}
 			return err
 		}
-		for _, name := range declaredIn(t, tree, file) {
+		declared, called := declaredIn(t, tree, file)
+		for _, name := range declared {
 			names++
 			for _, word := range wordsOf(name) {
-				if where := gone[word]; where != "" && below(file, where) {
-					t.Errorf("%s: %s: %q has another name, see docs/vocabulary.md", file, name, word)
+				if use := words[word]; use != "" {
+					t.Errorf("%s: %s: %q is retired: use %q", file, name, word, use)
 				}
+			}
+		}
+		for _, name := range called {
+			if use := functions[name]; use != "" && isProduct(file) {
+				t.Errorf("%s: function %s: want verb and object, such as %s", file, name, use)
 			}
 		}
 		return nil
@@ -52,42 +81,22 @@ func TestWordsThatAreGoneDoNotReturn(t *testing.T) {
 	}
 }
 
-// below reports whether a file belongs to one of a row's places: a folder, or files by a pattern.
-// The root's files are those at the top.
-func below(file, places string) bool {
-	for place := range strings.SplitSeq(places, ", ") {
-		if files, _ := path.Match(place, file); files || belongs(file, place) {
-			return true
-		}
-	}
-	return false
-}
-
-func belongs(file, where string) bool {
-	switch where {
-	case "everywhere":
-		return true
-	case "root":
-		return path.Dir(file) == "."
-	}
-	return strings.HasPrefix(file, where+"/")
-}
-
-// declaredIn returns the names that a file declares, its own without suffix among them.
-func declaredIn(t *testing.T, tree fs.FS, file string) []string {
+// declaredIn returns the names that a file declares, its own without suffix among them, and the
+// names of its functions and methods.
+func declaredIn(t *testing.T, tree fs.FS, file string) (names, functions []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, read(t, tree, file), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{strings.TrimSuffix(path.Base(file), ".go")}
+	names = []string{strings.TrimSuffix(path.Base(file), ".go")}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && id.Obj != nil && id.Obj.Pos() == id.Pos() {
 			names = append(names, id.Name)
 		}
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			names = append(names, n.Name.Name)
+			names, functions = append(names, n.Name.Name), append(functions, n.Name.Name)
 		case *ast.Field:
 			for _, id := range n.Names {
 				names = append(names, id.Name)
@@ -95,7 +104,7 @@ func declaredIn(t *testing.T, tree fs.FS, file string) []string {
 		}
 		return true
 	})
-	return names
+	return names, functions
 }
 
 // wordsOf splits a name in camel case or with underscores into words of lower case, each without

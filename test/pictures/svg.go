@@ -39,9 +39,9 @@ func (d *drawing) box(x, y, w, h int, fill string) {
 
 // terminal draws lines of text.
 func terminal(first string, lines []string) []byte {
-	const glyph, line, edge = 9, 19, 16
+	const charWidth, line, edge = 9, 19, 16
 	lines = append([]string{first}, lines...)
-	d := newDrawing(columns*glyph+2*edge, len(lines)*line+2*edge, "#1d2630")
+	d := newDrawing(columns*charWidth+2*edge, len(lines)*line+2*edge, "#1d2630")
 	for i, text := range lines {
 		d.text(edge, edge+line*i+line*3/4,
 			`font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" fill="#dde6ee"`, text)

@@ -317,11 +317,11 @@ func (s *storm) explained(err error) bool {
 // keep runs n processes and replaces those that die until the hunt is over. Then it stops them and
 // checks how they ended.
 func (s *storm) keep(n int, start func(g *shoal.Group, number uint64) *shoal.Process, spare ...int) {
-	var crew sync.WaitGroup
+	var workers sync.WaitGroup
 	over := make(chan struct{})
 	var number uint64
 	for range n {
-		crew.Go(func() {
+		workers.Go(func() {
 			for {
 				s.mu.Lock()
 				number++
@@ -355,7 +355,7 @@ func (s *storm) keep(n int, start func(g *shoal.Group, number uint64) *shoal.Pro
 	s.hunt(spare...)
 	s.progress()
 	close(over)
-	crew.Wait()
+	workers.Wait()
 	if err := shoal.Warm(s.ctx, 0, shoal.Options{Workers: n}); err != nil {
 		s.wrong(&s.seen.Crashes, 1, "%v", err)
 	}

@@ -156,7 +156,7 @@ func answer(t *testing.T, question int) (said string, failed bool) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Sprintf("hangs: ended after %v", patience), true
 	case err != nil:
-		return "dies: " + o.obituary(), true
+		return "dies: " + o.awaitExit(), true
 	}
 	return strings.CutPrefix(text, failure)
 }

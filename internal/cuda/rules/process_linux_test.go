@@ -155,7 +155,7 @@ func (p *process) start(helper string) *other {
 func (o *other) hear() (string, *os.File) {
 	text, f, err := o.line.hear()
 	if err != nil {
-		panic(fmt.Errorf("a helper says nothing: %w: %s", err, o.obituary()))
+		panic(fmt.Errorf("a helper says nothing: %w: %s", err, o.awaitExit()))
 	}
 	if why, failed := strings.CutPrefix(text, failure); failed {
 		panic(fmt.Errorf("a helper: %s", why))
@@ -172,8 +172,9 @@ func (o *other) kill() {
 	o.line.Close()
 }
 
-// obituary waits for its end and says how it came. It is killed if it does not come.
-func (o *other) obituary() string {
+// awaitExit waits for the process to end, and returns how it ended. It kills the process if it does
+// not end.
+func (o *other) awaitExit() string {
 	stop := time.AfterFunc(patience, func() { o.cmd.Process.Kill() })
 	defer stop.Stop()
 	err := o.cmd.Wait()

@@ -78,7 +78,7 @@ type imageBuffer struct {
 	rng   *rand.Rand
 }
 
-var easels = sync.Pool{New: func() any { e := new(imageBuffer); e.rng = rand.New(&e.pcg); return e }}
+var imageBuffers = sync.Pool{New: func() any { e := new(imageBuffer); e.rng = rand.New(&e.pcg); return e }}
 
 // draw seeds the generator for sample i and returns it.
 func (e *imageBuffer) draw(ctx context.Context, i int) *rand.Rand {
@@ -92,8 +92,8 @@ func (d *pictures) Get(ctx context.Context, i int) (data.Sample, error) {
 	if i < 0 || i >= d.Len() {
 		return nil, rangeError(i, d.Len())
 	}
-	e := easels.Get().(*imageBuffer)
-	defer easels.Put(e)
+	e := imageBuffers.Get().(*imageBuffer)
+	defer imageBuffers.Put(e)
 	h, w := d.pixels.Dim(1), d.pixels.Dim(2)
 	im := &e.image
 	im.SetPacked(d.imagePixels(i), d.channels, h, w)
@@ -118,8 +118,8 @@ func rangeError(i, n int) error { return fmt.Errorf("sample %d out of range, wan
 
 // Gather writes transformed images and their class indices to the rows of a batch.
 func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) error {
-	e := easels.Get().(*imageBuffer)
-	defer easels.Put(e)
+	e := imageBuffers.Get().(*imageBuffer)
+	defer imageBuffers.Put(e)
 	labels := tensor.Data[int64](into[1])
 	for k, i := range indices {
 		if i < 0 || i >= d.Len() {
