@@ -230,10 +230,7 @@ func (s *scale) Apply(x *tensor.Tensor) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, v := range tensor.Data[float32](x) {
-		tensor.Data[float32](y)[i] = v * s.by
-	}
-	return y, nil
+	return y.CopyFrom(x).MulScalarInPlace(float64(s.by)), nil // kernels, which the race detector does not slow
 }
 
 // Sums returns the sums of tensors that are views of one storage, or not.
@@ -260,14 +257,8 @@ func TestCall_TensorsGoByValue(t *testing.T) {
 	x := tensor.Arange(tensor.Float32, 0, 20<<20, 1) // 80 MiB, more than a frame
 	y, err := manager.Call[*tensor.Tensor](ctx, s, "Apply", x)
 	testutil.NoError(t, err)
-	a, b := tensor.Data[float32](x), tensor.Data[float32](y)
-	if len(a) != len(b) {
-		t.Fatalf("%v for %v", y, x)
-	}
-	for i := range a {
-		if b[i] != 3*a[i] {
-			t.Fatalf("element %d is %v, not %v", i, b[i], 3*a[i])
-		}
+	if !tensor.Equal(y, x.MulScalarInPlace(3)) { // x did not change before
+		t.Fatalf("got %v, want %v", y, x)
 	}
 	testutil.NoError(t, errors.Join(x.Close(), y.Close()))
 	z := tensor.Arange(tensor.Float32, 0, 10, 1)
