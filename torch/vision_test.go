@@ -30,10 +30,10 @@ func openPhotos(_ context.Context, w Worker) (data.Dataset, error) {
 // refusals are Go's messages about transforms and data sets that it does not make as Python does.
 // Package vision tests the others.
 var refusals = map[string]string{
-	"unknown transform": "by Python: Python loads the samples, and not Go: the transform transforms.GaussianBlur is not one of Go's, which are CenterCrop, ColorJitter,",
-	"index":             "index 20 of a Subset, at 1, is outside of its data set, which has 20 samples",
-	"range":             "index 20 of a Subset, at 20, is outside of its data set, which has 20 samples",
-	"floats":            "the indices of a Subset are float32 of shape [1], and not whole numbers",
+	"unknown transform": "by Python: Python instead of Go loads the samples: transform transforms.GaussianBlur is not supported by Go, which supports CenterCrop, ColorJitter,",
+	"index":             "index 20 at position 1 of a Subset is out of range, its data set has 20 samples",
+	"range":             "index 20 at position 20 of a Subset is out of range, its data set has 20 samples",
+	"floats":            "indices of a Subset are float32 of shape [1], want integers",
 	"sizes":             "data: shape does not match the data set",
 	"missing file":      "gone.png: no such file or directory",
 	"unknown attribute": `add a field tagged torch:"shuffle_buffer"`,

@@ -56,7 +56,7 @@ func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants 
 	write("extent", name, &x.ext, x.ext.Load()|0xff<<extClassShift)
 	x, name = b(5)
 	write("pages", name, &x.committed, 12345)
-	x, name = b(6)
+	x, _ = b(6)
 	y, _ := b(7)
 	write("overlap", "", &x.ext, y.ext.Load())
 	x, name = b(8)
