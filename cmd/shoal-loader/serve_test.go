@@ -270,7 +270,7 @@ func TestServe_ToAnUnmodifiedPyTorch(t *testing.T) {
 			begin := time.Now()
 			out, err := cmd.Output()
 			if err != nil || string(out) != "the same\n" ||
-				!strings.Contains(stderr.String(), "a data host is lost; its batches come from the others host="+a.addr) {
+				!strings.Contains(stderr.String(), "data host lost; the others serve its batches host="+a.addr) {
 				t.Errorf("%s, %s: %v\n%s%s", python, way.options, err, out, &stderr)
 			}
 			t.Logf("%s, %s in %v", python, way.options, time.Since(begin))
