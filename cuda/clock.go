@@ -119,7 +119,7 @@ type events struct {
 	look   sync.Mutex // held by the goroutine that judges; see judgeOne
 	number sync.Mutex // guards clock
 	clock  *clock
-	// the domain at whose closing the device finishes its work; see finishBeforeLeave
+	// the device finishes its work before this domain closes; see finishBeforeLeave
 	left    atomic.Pointer[arena.Domain]
 	waits   atomic.Bool // streams cannot write numbers, so the sender must wait
 	awaited []*sent     // pending and judged waits of the stream

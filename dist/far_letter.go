@@ -21,7 +21,7 @@ type mailbox interface {
 	TryGet() (letter, error)
 }
 
-// openMailbox returns that of this rank.
+// openMailbox returns the mailbox of this rank.
 func (m *member) openMailbox() (mailbox, error) {
 	if m.far != nil {
 		return farMailbox{&Group{member: m}}, nil

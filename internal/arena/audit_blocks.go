@@ -9,7 +9,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// findFault returns what is wrong with a state word by itself, or "".
+// findFault returns the fault of a state word by itself, or "".
 func (w stateWord) findFault() string {
 	t, kind := w.transitCount(), w.kind()
 	switch {

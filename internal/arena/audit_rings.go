@@ -125,7 +125,7 @@ func (a *auditor) checkEnd(i uint32, r *Ring, token *Word, gone uint64, kind obj
 	}
 }
 
-// findFault returns what is wrong with a slot word by itself, or "".
+// findFault returns the fault of a slot word by itself, or "".
 func (w slotWord) findFault() string {
 	span, lane := uint64(w>>slotSpanShift&7), uint64(w&laneMask)
 	switch st := w.state(); {

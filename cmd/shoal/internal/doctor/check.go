@@ -78,7 +78,7 @@ func printChecks(out io.Writer, reports []arena.CheckReport) error {
 	return nil
 }
 
-// printCheck writes one report as text: a line with the result and what was checked, and three for
+// printCheck writes one report as text: a line with the result and the counts, and three lines for
 // each violation.
 func printCheck(out io.Writer, r arena.CheckReport) error {
 	result := "sound"
