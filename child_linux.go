@@ -146,8 +146,9 @@ var lineage struct {
 // because too many files are open, the next call tries again.
 //
 // Note [Lifelines]: the write end of a process's lifeline exists only in that process. Therefore
-// the kernel closes it when the process dies, for any reason. All descendants have the read end. A
-// program that is being started has a copy between fork and exec, which close-on-exec closes.
+// the kernel closes it when the process dies, for any reason:
+// https://man7.org/linux/man-pages/man7/pipe.7.html. All descendants have the read end. A program
+// that is being started has a copy between fork and exec, which close-on-exec closes.
 func openInherited() (*inheritedFiles, error) {
 	lineage.Lock()
 	defer lineage.Unlock()

@@ -12,7 +12,8 @@ import (
 // server. Its methods may be called from several goroutines.
 type Event interface {
 	// IsSet reports whether the event is set. Like all methods it acquires the event's lock,
-	// because Python's is_set decrements the flag for a moment.
+	// because Python's is_set decrements the flag for a moment:
+	// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/synchronize.py.
 	IsSet(ctx context.Context) (bool, error)
 	// Set sets the event and wakes all waiters.
 	Set(ctx context.Context) error

@@ -35,14 +35,17 @@ func becomePython(code string) error {
 
 // resourceTracker is the start of the code of multiprocessing's resource tracker. Python starts the
 // tracker with SIGINT and SIGTERM blocked until the tracker ignores them, so that Ctrl-C cannot end
-// it earlier. Go's runtime unblocks them, so this package ignores them from here on.
+// it earlier:
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/resource_tracker.py. Go's
+// runtime unblocks them, so this package ignores them from here on.
 const resourceTracker = "from multiprocessing.resource_tracker "
 
 // interpreterPath returns the executable path of the Python process pid as it was started, its
 // sys.executable. It must be the original path: in a virtual environment the interpreter is a
-// symbolic link, and the target of the link would not find the packages of the environment. If no
-// candidate is the running executable, for example after setproctitle outside of an active
-// environment, interpreterPath returns the path of the running executable.
+// symbolic link, and the target of the link would not find the packages of the environment:
+// https://github.com/python/cpython/blob/v3.13.0/Lib/site.py. If no candidate is the running
+// executable, for example after setproctitle outside of an active environment, interpreterPath
+// returns the path of the running executable.
 func interpreterPath(pid int) (string, error) {
 	program := fmt.Sprintf("/proc/%d/exe", pid)
 	runs, err := os.Stat(program)

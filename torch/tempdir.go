@@ -21,7 +21,8 @@ type tempDir struct {
 	in   int
 }
 
-// tempPrefix is the prefix of Python's own directories, which is used here too.
+// tempPrefix is the prefix of Python's own directories, which is used here too:
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/util.py.
 const tempPrefix = "pymp-"
 
 // newTempDir creates a tempDir where Python would create its own in the given environment. The

@@ -1,7 +1,8 @@
 package pickle
 
-// The opcodes of the dialect, with Python's names. Extension codes and out-of-band buffers are not
-// supported.
+// The opcodes of the dialect, with Python's names:
+// https://github.com/python/cpython/blob/v3.13.0/Lib/pickletools.py. Extension codes and
+// out-of-band buffers are not supported.
 const (
 	opMark            = '('
 	opStop            = '.'

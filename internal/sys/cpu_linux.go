@@ -116,7 +116,8 @@ func AddressBits() int { return addressBits(rootFS()) }
 
 // addressBits reads the processor's virtual address width. The kernel keeps the upper half of the
 // addresses, so it subtracts one bit. With five-level page tables (57 bits) the kernel still places
-// mappings below 47 bits unless a process asks for more.
+// mappings below 47 bits unless a process asks for more:
+// https://docs.kernel.org/arch/x86/x86_64/5level-paging.html.
 func addressBits(root fs.FS) int {
 	data, err := fs.ReadFile(root, "proc/cpuinfo")
 	if err != nil {

@@ -19,8 +19,9 @@ import (
 // Note [A handler before Go's]: os/signal does not receive faults, and debug.SetPanicOnFault
 // affects one goroutine only. So a few lines of assembly run before Go's own handler. They write
 // the text of the faulting page, if it has one, to standard error. Then they jump to Go's handler,
-// with the registers as set by the kernel. The memory that they read is prepared in advance, and
-// must never move or go away.
+// with the registers as set by the kernel:
+// https://github.com/golang/go/blob/go1.24.0/src/runtime/signal_unix.go. The memory that they read
+// is prepared in advance, and must never move or go away.
 type Faults struct {
 	base, size uintptr
 	table      uintptr // address of pages
@@ -79,7 +80,8 @@ func (f *Faults) Explain(off, n int, text string) {
 	f.texts[first] = &text
 }
 
-// sigaction is the kernel's struct, not the C library's.
+// sigaction is the kernel's struct, not the C library's:
+// https://github.com/torvalds/linux/blob/v6.12/include/linux/signal_types.h.
 type sigaction struct {
 	handler  uintptr
 	flags    uint64

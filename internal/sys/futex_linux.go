@@ -17,7 +17,8 @@ const (
 )
 
 // FutexWait sleeps while the lower half of w is old, until [FutexWake] or for at most d. It blocks
-// the thread. It may return early, so the caller must check w again.
+// the thread. It may return early, so the caller must check w again:
+// https://man7.org/linux/man-pages/man2/futex.2.html.
 func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error {
 	return futexSleep(lowerHalf(w), old, d)
 }

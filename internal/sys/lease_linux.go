@@ -16,7 +16,8 @@ func Abandoned(f *os.File) bool {
 		if err := unix.Fstat(fd, &st); err != nil || int(st.Uid) != os.Geteuid() {
 			return errors.Join(err, unix.EACCES)
 		}
-		// The kernel grants a write lease only if the file is open nowhere else. It ends with f.
+		// The kernel grants a write lease only if the file is open nowhere else:
+		// https://man7.org/linux/man-pages/man2/fcntl.2.html. It ends with f.
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
 		return err
 	}) == nil

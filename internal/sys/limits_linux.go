@@ -10,7 +10,7 @@ import (
 )
 
 // unlimited is the smallest version 1 limit that means none. The kernel writes the largest multiple
-// of a page.
+// of a page: https://github.com/torvalds/linux/blob/v6.12/include/linux/page_counter.h.
 const unlimited = math.MaxInt64 &^ (1<<20 - 1)
 
 // MemoryLimit returns the memory of the machine, and of the control group with the least room among
@@ -51,7 +51,7 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 
 // readMemory reads one group. The limit is -1 if the group has none. File cache is counted by its
 // LRU lists, which exclude shared memory. The "file" and "cache" counters include shared memory,
-// but the kernel cannot drop it.
+// but the kernel cannot drop it: https://docs.kernel.org/admin-guide/cgroup-v2.html.
 func (g cgroup) readMemory() Memory {
 	m := Memory{CgroupLimit: -1}
 	// if missing, nothing is known to be reclaimable

@@ -10,8 +10,9 @@ import (
 
 // LockByte takes the exclusive lock of byte i of f. It returns false if another open file
 // description holds the lock. It never waits. The lock belongs to f's open file description: the
-// kernel releases it when the last descriptor of the description is closed. So it is released
-// however the process dies, and before the process is reaped. The byte need not exist in the file.
+// kernel releases it when the last descriptor of the description is closed:
+// https://man7.org/linux/man-pages/man2/fcntl.2.html. So it is released however the
+// process dies, and before the process is reaped. The byte need not exist in the file.
 func LockByte(f *os.File, i int64) (bool, error) {
 	switch err := setLock(f, i, unix.F_WRLCK); err {
 	case nil:

@@ -13,7 +13,8 @@ import (
 const commitPiece = 4 << 20
 
 // Memfd creates an empty, unnamed file in memory. The kernel frees it when its last descriptor and
-// its last mapping are gone, however their processes ended. The given name appears only in /proc.
+// its last mapping are gone, however their processes ended:
+// https://man7.org/linux/man-pages/man2/memfd_create.2.html. The given name appears only in /proc.
 // The caller must close the file. Memfd returns an error that wraps a [*MissingCallError] if the
 // kernel has no memfd_create.
 func Memfd(name string) (*os.File, error) {
@@ -78,11 +79,12 @@ func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 
 // Populate makes all pages of b present and writable in this process, so that writes to b do not
 // fault. b must begin at a page boundary of a mapping. It is only advice: on a kernel before Linux
-// 5.14 it does nothing.
+// 5.14 it does nothing: https://man7.org/linux/man-pages/man2/madvise.2.html.
 func Populate(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }
 
 // Forget drops the whole pages within b, which must be part of a private mapping of a file. On the
-// next access they are read from the file again, and writes to them are lost. It is only advice.
+// next access they are read from the file again, and writes to them are lost:
+// https://man7.org/linux/man-pages/man2/madvise.2.html. It is only advice.
 func Forget(b []byte) {
 	page := uintptr(os.Getpagesize())
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
@@ -130,10 +132,10 @@ func protectPages(b []byte, prot int) error {
 	return nil
 }
 
-// Commit backs the n bytes at off with pages. Bytes that were not backed before are zero. After an
-// error part of the range may be backed, and the caller should release it with [Punch]. A full
-// control group is not an error here, because the kernel kills a process instead, so the caller
-// should check [MemoryLimit] before.
+// Commit backs the n bytes at off with pages. Bytes that were not backed before are zero:
+// https://man7.org/linux/man-pages/man2/fallocate.2.html. After an error part of the range may be
+// backed, and the caller should release it with [Punch]. A full control group is not an error here,
+// because the kernel kills a process instead, so the caller should check [MemoryLimit] before.
 func Commit(f *os.File, off, n int64) error {
 	return withDescriptor(f, func(fd int) error {
 		for end := off + n; off < end; off += commitPiece {
@@ -145,7 +147,8 @@ func Commit(f *os.File, off, n int64) error {
 	})
 }
 
-// Punch returns the pages of the n bytes at off to the kernel. The bytes read as zero afterwards.
+// Punch returns the pages of the n bytes at off to the kernel. The bytes read as zero afterwards:
+// https://man7.org/linux/man-pages/man2/fallocate.2.html.
 func Punch(f *os.File, off, n int64) error {
 	return withDescriptor(f, func(fd int) error {
 		if n == 0 {

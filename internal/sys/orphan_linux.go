@@ -53,8 +53,9 @@ func entersyscallblock()
 //
 // Note [Watching without a P]: a goroutine that returns from a system call must first get a P. With
 // GOMAXPROCS=1 the only P may be executing a second of assembly, which cannot be preempted. So this
-// thread releases its P before it waits, and never asks for one again. From there to the exit it
-// must make only raw system calls, on memory prepared in advance, and must not grow its stack.
+// thread releases its P before it waits, and never asks for one again:
+// https://github.com/golang/go/blob/go1.24.0/src/runtime/proc.go. From there to the exit it must
+// make only raw system calls, on memory prepared in advance, and must not grow its stack.
 //
 //go:nosplit
 //go:norace
@@ -87,9 +88,10 @@ func (o *Orphanage) Watch() {
 }
 
 // GoesOnAsOrphan returns the attributes of a child that the kernel continues when this process
-// dies. A stopped child can then detect that an ancestor has died. The kernel also sends the signal
-// when the thread that started the child ends, which does no harm: SIGCONT has no effect on a
-// running child.
+// dies. A stopped child can then detect that an ancestor has died:
+// https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html. The kernel also sends the
+// signal when the thread that started the child ends, which does no harm: SIGCONT has no effect on
+// a running child.
 func GoesOnAsOrphan() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGCONT} }
 
 // EndsWithThread returns the attributes of a child that gets SIGTERM when the thread that started

@@ -22,7 +22,8 @@ type Pidfd struct {
 // OpenPidfd returns a handle to the process pid, which must be running or not reaped yet. The
 // caller must close it. A caller that is not the parent of pid must verify by other means that the
 // number still refers to the same process; see [StartTime]. OpenPidfd returns an error that wraps a
-// [*MissingCallError] if the kernel has no pidfd_open.
+// [*MissingCallError] if the kernel has no pidfd_open:
+// https://man7.org/linux/man-pages/man2/pidfd_open.2.html.
 func OpenPidfd(pid int) (*Pidfd, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err == unix.EINVAL { // before Linux 5.10

@@ -289,7 +289,8 @@ func StopSelf() error {
 }
 
 // SetThreadName sets the name of the calling thread, and of threads that it starts later, for ps
-// and top. The name of the main thread is the name of the process. The kernel truncates the name to
+// and top. The name of the main thread is the name of the process:
+// https://man7.org/linux/man-pages/man2/PR_SET_NAME.2const.html. The kernel truncates the name to
 // 15 bytes.
 func SetThreadName(name string) error {
 	b := append([]byte(name), 0)
@@ -301,9 +302,10 @@ func SetThreadName(name string) error {
 }
 
 // OpenProcessName opens the name of the main thread, which is the name of this process. One Write
-// to the file, from any thread, sets the name. The kernel truncates the name to 15 bytes. Opening
-// the file takes four times as long as writing it, so a caller may open it in advance. The caller
-// must close the file.
+// to the file, from any thread, sets the name:
+// https://man7.org/linux/man-pages/man5/proc_pid_comm.5.html. The kernel truncates the name to 15
+// bytes. Opening the file takes four times as long as writing it, so a caller may open it in
+// advance. The caller must close the file.
 func OpenProcessName() (*os.File, error) {
 	// opened without package os, which would first try to add the file to its poller
 	const path = "/proc/self/comm"

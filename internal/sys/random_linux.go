@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxRandom is the largest request that the kernel always fulfils at once, even if signals arrive.
+// maxRandom is the largest request that the kernel always fulfils at once, even if signals arrive:
+// https://man7.org/linux/man-pages/man2/getrandom.2.html.
 const maxRandom = 256
 
 // Random fills b with unpredictable bytes. It panics if b has more than 256 bytes. Package

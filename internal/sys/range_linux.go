@@ -11,8 +11,9 @@ import (
 
 // LockRange takes the exclusive lock of n bytes of f. It returns false if another open file
 // description holds one of these bytes. The kernel releases the lock when the last descriptor and
-// the last mapping of this description are gone, in whatever process they are. So the lock can
-// count users that may be killed at any time.
+// the last mapping of this description are gone, in whatever process they are:
+// https://man7.org/linux/man-pages/man2/fcntl.2.html. So the lock can count users that
+// may be killed at any time.
 func LockRange(f *os.File, off, n int64) (ok bool, err error) {
 	return lockRange(f, off, n, unix.F_WRLCK)
 }

@@ -12,9 +12,9 @@ import (
 var refusable = map[string]uint32{"memfd_create": unix.SYS_MEMFD_CREATE, "pidfd_open": unix.SYS_PIDFD_OPEN}
 
 // RefuseCall makes the kernel refuse a call by this thread, and by programs that it starts, as the
-// seccomp filter of a container does. Tests use it to check the resulting errors. The caller must
-// have locked the goroutine to its thread permanently. RefuseCall returns an error that wraps
-// EINVAL for an unknown call.
+// seccomp filter of a container does: https://man7.org/linux/man-pages/man2/seccomp.2.html. Tests
+// use it to check the resulting errors. The caller must have locked the goroutine to its thread
+// permanently. RefuseCall returns an error that wraps EINVAL for an unknown call.
 func RefuseCall(call string, errno syscall.Errno) error {
 	number, ok := refusable[call]
 	if !ok {

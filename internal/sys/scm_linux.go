@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scmMaxFiles is the kernel's SCM_MAX_FD: the maximum number of descriptors in one message.
+// scmMaxFiles is the kernel's SCM_MAX_FD: the maximum number of descriptors in one message:
+// https://github.com/torvalds/linux/blob/v6.12/include/net/scm.h.
 const scmMaxFiles = 253
 
 // SendFiles sends msg over c, and the files with its first byte. msg must not be empty. The caller
@@ -150,7 +151,7 @@ func parseDescriptors(oob []byte) (fds []int, err error) {
 }
 
 // PeerUID returns the user and the process that connected c, or listened for c, as recorded by the
-// kernel at that time.
+// kernel at that time: https://man7.org/linux/man-pages/man7/unix.7.html.
 func PeerUID(c *Conn) (uid, pid int, err error) {
 	err = withDescriptor(c, func(fd int) error {
 		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)

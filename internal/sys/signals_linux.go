@@ -19,9 +19,10 @@ type Signals struct {
 // lastSignal is the kernel's _NSIG.
 const lastSignal = 64
 
-// The C library reserves signals 32 to 34 for its threads when it first needs them. If they are
-// taken from the C library, the process cannot cancel a thread or change its user. onStack is
-// SA_ONSTACK. Without it a handler runs on the small stack of the interrupted goroutine.
+// The C library reserves signals 32 to 34 for its threads when it first needs them:
+// https://man7.org/linux/man-pages/man7/nptl.7.html. If they are taken from the C library, the
+// process cannot cancel a thread or change its user. onStack is SA_ONSTACK. Without it a handler
+// runs on the small stack of the interrupted goroutine.
 const (
 	firstOfLibc = 32
 	lastOfLibc  = 34
@@ -32,7 +33,7 @@ const (
 // actions.
 func (a *sigaction) hasHandler() bool { return a.handler > 1 }
 
-// signalStack is the kernel's stack_t.
+// signalStack is the kernel's stack_t: https://man7.org/linux/man-pages/man2/sigaltstack.2.html.
 type signalStack struct {
 	base  uintptr
 	flags int32

@@ -224,7 +224,7 @@ func lockSoon(f *os.File) error {
 
 // hasListener reports whether the socket at path has a listener. It connects with another socket
 // type: the kernel refuses the type before the listener learns of it, and refuses the connection if
-// there is no listener.
+// there is no listener: https://github.com/torvalds/linux/blob/v6.12/net/unix/af_unix.c.
 func hasListener(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

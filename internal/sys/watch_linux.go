@@ -46,7 +46,8 @@ func (w *OpenWatch) Remove(id int) { unix.InotifyRmWatch(w.fd, uint32(id)) }
 func (w *OpenWatch) Close() error { return unix.Close(w.fd) }
 
 // Opened calls opened with the number of each file that was opened since the last call. It does not
-// wait. The kernel may report several consecutive openings as one.
+// wait. The kernel may report several consecutive openings as one:
+// https://man7.org/linux/man-pages/man7/inotify.7.html.
 func (w *OpenWatch) Opened(opened func(id int)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +72,7 @@ func (w *OpenWatch) Opened(opened func(id int)) {
 
 // OpenElsewhere reports whether an open file description other than f's can write to the file. A
 // mapping without a descriptor counts. f must come from [Reopen], because the kernel does not count
-// the description made by memfd_create.
+// the description made by memfd_create: https://github.com/torvalds/linux/blob/v6.12/fs/locks.c.
 func OpenElsewhere(f *os.File) (open bool, err error) {
 	err = withDescriptor(f, func(fd int) error {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)
