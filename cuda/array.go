@@ -64,7 +64,7 @@ func (a *ArrayInterface) UnmarshalJSON(b []byte) error {
 	case d.Shape == nil:
 		return fmt.Errorf("%w: no shape", ErrArray)
 	case len(d.Data) != 2:
-		return fmt.Errorf("%w: data of %d parts", ErrArray, len(d.Data))
+		return fmt.Errorf("%w: data has %d elements, want 2", ErrArray, len(d.Data))
 	}
 	got := ArrayInterface{Shape: d.Shape, Typestr: d.Typestr, Strides: d.Strides, Stream: d.Stream}
 	if err := errors.Join(json.Unmarshal(d.Data[0], &got.Data), json.Unmarshal(d.Data[1], &got.ReadOnly)); err != nil {
@@ -122,7 +122,7 @@ func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, er
 	var strides []int
 	for _, s := range a.Strides {
 		if s%dt.Size() != 0 {
-			return nil, fmt.Errorf("%w: a stride of %d bytes, of %v", ErrArray, s, dt)
+			return nil, fmt.Errorf("%w: stride of %d bytes is no multiple of the size of %v", ErrArray, s, dt)
 		}
 		strides = append(strides, s/dt.Size())
 	}

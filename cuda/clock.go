@@ -58,7 +58,7 @@ func clockPageOf(d *arena.Domain, block arena.Handle) (w clockPage, err error) {
 		return w, err
 	}
 	if !isPageable(w.pages) {
-		return w, fmt.Errorf("%w: a clock of %d bytes", ErrRange, len(w.pages))
+		return w, fmt.Errorf("%w: clock has %d bytes", ErrRange, len(w.pages))
 	}
 	w.number = (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(w.pages)))
 	return w, nil

@@ -139,7 +139,7 @@ func (d engine) Generate(out tensorOperand, s device.Sequence, in ...tensorOpera
 		device.RandomKept: "RandomKept"}
 	kind := types[out.DType]
 	if kind == "" || names[s.Kind] == "" {
-		return fmt.Errorf("%w: a sequence of %v on %v", tensor.ErrUnsupported, out.DType, d)
+		return fmt.Errorf("%w: sequence of %v on %v", tensor.ErrUnsupported, out.DType, d)
 	}
 	extra := []uint64{s.Key, math.Float64bits(s.A), math.Float64bits(s.B), uint64(64 - s.Bits),
 		math.Float64bits(math.Ldexp(1, s.Bits))}
@@ -165,7 +165,7 @@ func (d engine) Descend(s device.Descent, param, grad tensorOperand, state ...te
 		AMSGrad: s.AMSGrad, Centered: s.Centered, Atomic: s.Atomic,
 	}, types[param.DType])
 	if !ok {
-		return fmt.Errorf("%w: a step of %v on %v", tensor.ErrUnsupported, param.DType, d)
+		return fmt.Errorf("%w: step of %v on %v", tensor.ErrUnsupported, param.DType, d)
 	}
 	w, err := d.walkOver(param.Shape, append([]tensorOperand{param, grad}, state...)...)
 	if err != nil {

@@ -117,7 +117,7 @@ func (d *Device) readyState() (*ready, error) {
 		return r, nil
 	}
 	if d.over { // the driver may crash if it is passed the handles of a context that has ended
-		return nil, fmt.Errorf("use %v: %w: cuda.Close has ended it; cuda.Get returns it anew", d, ErrUnavailable)
+		return nil, fmt.Errorf("use %v: %w: it was closed by cuda.Close: call cuda.Get again", d, ErrUnavailable)
 	}
 	r, err := d.initDevice()
 	if err != nil {

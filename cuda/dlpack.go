@@ -126,7 +126,7 @@ func FromDLPack(capsule string, p unsafe.Pointer) (*tensor.Tensor, error) {
 		return v.tensor.adoptTensor(uintptr(p), v.deleter)
 	case "dltensor_versioned":
 	default:
-		return nil, fmt.Errorf("%w: a capsule %q", ErrArray, capsule)
+		return nil, fmt.Errorf("%w: capsule is named %q", ErrArray, capsule)
 	}
 	v := (*dlVersioned)(p)
 	if v.major != dlMajor {

@@ -138,7 +138,7 @@ func (w walk) dim(n int, stride func(o operand) int) dim {
 // walk should be merged first.
 func (w walk) layout() ([]uint64, error) {
 	if len(w.shape) > ptx.Dims {
-		return nil, fmt.Errorf("%w: %d dimensions, of which none can be one with its neighbour",
+		return nil, fmt.Errorf("%w: %d dimensions, none of which can be merged with its neighbour",
 			tensor.ErrUnsupported, len(w.shape))
 	}
 	words := append(make([]uint64, 0, 64), uint64(len(w.shape)))

@@ -149,7 +149,7 @@ func (d *Device) openBehind(ctx context.Context, h [64]byte, off, n int, event [
 		return m, err
 	}
 	if len(event) != len(h) {
-		err = fmt.Errorf("%w: an event's handle of %d bytes", ErrRange, len(event))
+		err = fmt.Errorf("%w: event handle has %d bytes", ErrRange, len(event))
 	} else {
 		err = d.waitHandle(ctx, cudriver.IPCHandle(event), sender)
 	}

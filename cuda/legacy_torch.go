@@ -68,7 +68,7 @@ func (d *Device) awaitEvent(ctx context.Context, e cudriver.Event, life *sys.Pid
 		case !errors.Is(err, cudriver.ErrorNotReady):
 			return err
 		case over && life == nil:
-			return fmt.Errorf("wait %v for the event of a process that is not known: %w", eventPatience, ErrUnfinished)
+			return fmt.Errorf("wait %v for an event of an unknown process: %w", eventPatience, ErrUnfinished)
 		case over:
 			return ErrUnfinished
 		}

@@ -47,7 +47,7 @@ func (d *Device) multiplyTiled(k ptx.Kernel, out, a, b tensorOperand, beta float
 	words = append(append(words, strides...), math.Float64bits(beta))
 	tiles := ((rows + ptx.Tile - 1) / ptx.Tile) * ((columns + ptx.Tile - 1) / ptx.Tile)
 	if max(rows, columns, depth, tiles) > most {
-		return fmt.Errorf("%w: a product of %d by %d by %d on %v", tensor.ErrUnsupported, rows, depth, columns, d)
+		return fmt.Errorf("%w: product of size %d×%d×%d on %v", tensor.ErrUnsupported, rows, depth, columns, d)
 	}
 	for done := 0; done < batch; done += mostBatch {
 		n := min(batch-done, mostBatch)

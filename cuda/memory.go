@@ -327,7 +327,7 @@ func (s *sent) read(dec *codec.Decoder, d *arena.Domain) error {
 	number, failed := dec.Uint()
 	err = errors.Join(err, failed)
 	if err == nil && (number == 0 || number >= abandoned) {
-		err = fmt.Errorf("%w: number %d of a clock", ErrRange, number)
+		err = fmt.Errorf("%w: no clock has number %d", ErrRange, number)
 	}
 	if err != nil {
 		return errors.Join(err, releaseIgnoringLeave(d, block))

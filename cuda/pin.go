@@ -54,7 +54,7 @@ func isPageable(b []byte) bool {
 // called.
 func (d *Device) lock(pages []byte, end func() error) (*memory, error) {
 	if !isPageable(pages) {
-		return nil, fmt.Errorf("%w: %d bytes that share a page with others", ErrNotPageable, len(pages))
+		return nil, fmt.Errorf("%w: %d bytes share a page with other memory", ErrNotPageable, len(pages))
 	}
 	p, err := d.register(pages)
 	if err != nil {

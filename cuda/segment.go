@@ -289,5 +289,5 @@ func deviceOf(uuid [16]byte) (*Device, error) {
 			return d, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: this process does not see the one with UUID %x", ErrDevice, uuid)
+	return nil, fmt.Errorf("%w: the device with UUID %x is not visible to this process", ErrDevice, uuid)
 }

@@ -166,7 +166,7 @@ func (r spilledRow) read() ([]byte, error) {
 	}
 	start, end := binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:])
 	if end < start || end > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: a spilled row from byte %d to %d", ErrFormat, start, end)
+		return nil, fmt.Errorf("%w: spilled row from byte %d to %d", ErrFormat, start, end)
 	}
 	record := make([]byte, end-start)
 	if _, err := r.file.ReadAt(record, r.block+4*int64(r.rows)+int64(start)); err != nil {

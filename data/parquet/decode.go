@@ -251,7 +251,7 @@ func intWidth(low, high int64) int {
 // Options.MaxPage.
 func (r *leafReader) fill() (more bool, err error) {
 	if n := r.levels - r.at; n > 0 && (n*valueSize > r.most || r.buffer.size(r.valueAt, r.values) > r.most) {
-		return false, fmt.Errorf("%w: a row has more than %d bytes, which is MaxPage", ErrSize, r.most)
+		return false, fmt.Errorf("%w: row exceeds MaxPage, which is %d bytes", ErrSize, r.most)
 	}
 	copy(r.def, r.def[min(r.at, len(r.def)):])
 	copy(r.rep, r.rep[min(r.at, len(r.rep)):])
@@ -306,7 +306,7 @@ func (r *leafReader) check(n int64, values int, def, rep []int16) error {
 			if d == most {
 				present++
 			} else if uint16(d) > uint16(most) {
-				return fmt.Errorf("%w: a definition level of %d, want at most %d", ErrFormat, d, most)
+				return fmt.Errorf("%w: definition level %d, want at most %d", ErrFormat, d, most)
 			}
 		}
 	}
@@ -317,7 +317,7 @@ func (r *leafReader) check(n int64, values int, def, rep []int16) error {
 		most := uint16(r.leaf.maxRep)
 		for _, l := range rep[:n] {
 			if uint16(l) > most {
-				return fmt.Errorf("%w: a repetition level of %d, want at most %d", ErrFormat, l, most)
+				return fmt.Errorf("%w: repetition level %d, want at most %d", ErrFormat, l, most)
 			}
 		}
 	}
@@ -332,7 +332,7 @@ func (r *leafReader) appendRow(dst []byte) ([]byte, error) {
 			return nil, err
 		}
 		if !more {
-			return nil, fmt.Errorf("%w: fewer rows than the row group has", ErrFormat)
+			return nil, fmt.Errorf("%w: column has fewer rows than its row group", ErrFormat)
 		}
 	}
 	n, err := r.rowLength()
@@ -360,7 +360,7 @@ func (r *leafReader) appendRow(dst []byte) ([]byte, error) {
 		}
 	}
 	if len(dst)+2*n+r.buffer.size(r.valueAt, r.valueAt+values) > r.most+maxTarget {
-		return nil, fmt.Errorf("%w: a row has more than %d bytes, which is MaxPage", ErrSize, r.most)
+		return nil, fmt.Errorf("%w: row exceeds MaxPage, which is %d bytes", ErrSize, r.most)
 	}
 	if r.leaf.maxDef > 0 {
 		head := uint64(n) << 1
@@ -394,7 +394,7 @@ func (r *leafReader) rowLength() (int, error) {
 		return 1, nil
 	}
 	if r.rep[r.at] != 0 {
-		return 0, fmt.Errorf("%w: a row group begins within a row", ErrFormat)
+		return 0, fmt.Errorf("%w: row group begins in the middle of a row", ErrFormat)
 	}
 	for n := 1; ; n++ {
 		if r.at+n == r.levels {

@@ -76,7 +76,7 @@ func (f *source) readFooter(o Options) error {
 		meta := f.reader.MetaData().RowGroup(k)
 		n := meta.NumRows()
 		if n < 0 || n > math.MaxInt32 {
-			return fmt.Errorf("%w: a group of %d rows", ErrFormat, n)
+			return fmt.Errorf("%w: row group has %d rows", ErrFormat, n)
 		}
 		f.rows += int(n)
 		f.ends = append(f.ends, f.rows)

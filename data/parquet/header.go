@@ -89,7 +89,7 @@ func checkFooterStruct(b []byte, maxItems int) error {
 		}
 	})
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("%w: the footer is cut", ErrFormat)
+		err = fmt.Errorf("%w: footer is truncated", ErrFormat)
 	}
 	return err
 }
@@ -102,7 +102,7 @@ func (w *walk) readSchema() error {
 		return err
 	}
 	if kind != typeStruct {
-		return fmt.Errorf("%w: a schema of type %d", ErrFormat, kind)
+		return fmt.Errorf("%w: unknown schema type %d", ErrFormat, kind)
 	}
 	if err := w.chargeItems(n); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (w *walk) readSchema() error {
 		case err != nil:
 			return err
 		case children < 0 || children > left:
-			return fmt.Errorf("%w: a group of %d fields, and %d elements follow", ErrFormat, children, left)
+			return fmt.Errorf("%w: group declares %d fields, but %d elements follow", ErrFormat, children, left)
 		case len(open) > maxDepth:
 			return fmt.Errorf("%w: groups nest deeper than %d", ErrFormat, maxDepth)
 		}

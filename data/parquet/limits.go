@@ -34,10 +34,10 @@ func checkFooter(r io.ReaderAt, size int64, most int) error {
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > size-int64(len(tail)+4) {
-		return fmt.Errorf("%w: a footer of %d bytes in a file of %d", ErrFormat, n, size)
+		return fmt.Errorf("%w: footer of %d bytes exceeds the file of %d bytes", ErrFormat, n, size)
 	}
 	if n > int64(most) {
-		return fmt.Errorf("%w: the footer has %d bytes, and MaxPage is %d", ErrSize, n, most)
+		return fmt.Errorf("%w: footer of %d bytes exceeds MaxPage, which is %d", ErrSize, n, most)
 	}
 	b := make([]byte, n)
 	if _, err := r.ReadAt(b, size-int64(len(tail))-n); err != nil {
@@ -70,7 +70,7 @@ func (a boundedAllocator) Reallocate(size int, b []byte) []byte {
 
 func (a boundedAllocator) check(size int) {
 	if size > a.max+allocationSlack {
-		panic(fmt.Errorf("%w: a buffer of %d bytes, and MaxPage is %d", ErrSize, size, a.max))
+		panic(fmt.Errorf("%w: buffer of %d bytes exceeds MaxPage, which is %d", ErrSize, size, a.max))
 	}
 }
 
@@ -96,7 +96,7 @@ func checkPages(r io.ReaderAt, c *metadata.ColumnChunkMetaData, size int64, most
 	}
 	end := start + c.TotalCompressedSize()
 	if start < 0 || c.TotalCompressedSize() < 0 || end < start || end > size {
-		return fmt.Errorf("%w: a column from byte %d to %d of %d", ErrFormat, start, end, size)
+		return fmt.Errorf("%w: column chunk from byte %d to %d is not within the file of %d bytes", ErrFormat, start, end, size)
 	}
 	in := &column{ReaderAt: r, codec: c.Compression(), end: end, most: most}
 	for start < end {
@@ -118,11 +118,11 @@ func (c *column) checkPage(at int64) (next int64, err error) {
 	next = at + n + h.packed
 	switch {
 	case h.packed < 0 || h.unpacked < 0 || h.negative || next > c.end:
-		return 0, fmt.Errorf("%w: a page of %d bytes, unpacked %d, at byte %d of a column that ends at %d",
+		return 0, fmt.Errorf("%w: page of %d bytes, %d uncompressed, at byte %d exceeds its column chunk, which ends at %d",
 			ErrFormat, h.packed, h.unpacked, at, c.end)
 	case h.unpacked > int64(c.most) || h.values*valueSize > int64(c.most):
 		return 0, fmt.Errorf(
-			"%w: the page at byte %d has %d bytes unpacked and %d values, and MaxPage is %d bytes", ErrSize,
+			"%w: page at byte %d has %d bytes uncompressed and %d values, which exceeds MaxPage, %d bytes", ErrSize,
 			at, h.unpacked, h.values, c.most)
 	}
 	if err := c.checkPacked(h, at+n); err != nil {

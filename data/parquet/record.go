@@ -28,7 +28,7 @@ func parse(leaves []*node, record []byte) ([]cell, error) {
 		c := &all[i]
 		rest, ok := c.parse(leaf, record)
 		if !ok {
-			return nil, fmt.Errorf("%w: the record of %q is cut", ErrFormat, leaf.name)
+			return nil, fmt.Errorf("%w: record of %q is truncated", ErrFormat, leaf.name)
 		}
 		record = rest
 	}
@@ -100,7 +100,7 @@ func (c *cell) parse(leaf *node, b []byte) (rest []byte, ok bool) {
 func (c *cell) definitionLevel() (level int, err error) {
 	switch {
 	case c.at == c.n:
-		return 0, fmt.Errorf("%w: %q has fewer items than the columns beside it", ErrFormat, c.leaf.name)
+		return 0, fmt.Errorf("%w: %q has fewer items than its sibling columns", ErrFormat, c.leaf.name)
 	case c.def == nil:
 		return int(c.leaf.maxDef), nil
 	}
@@ -126,7 +126,7 @@ func (c *cell) continuesList(rep int) bool {
 func (c *cell) skipLevel() error {
 	d, err := c.definitionLevel()
 	if err == nil && d == int(c.leaf.maxDef) {
-		err = fmt.Errorf("%w: %q has a value where the columns beside it have none", ErrFormat, c.leaf.name)
+		err = fmt.Errorf("%w: %q has a value where its sibling columns have none", ErrFormat, c.leaf.name)
 	}
 	c.at++
 	return err
@@ -143,7 +143,7 @@ func assembleRow(root *node, r record) (map[string]any, error) {
 	}
 	for i := range r {
 		if c := &r[i]; c.at != c.n {
-			return nil, fmt.Errorf("%w: %q has more items than the columns beside it", ErrFormat, c.leaf.name)
+			return nil, fmt.Errorf("%w: %q has more items than its sibling columns", ErrFormat, c.leaf.name)
 		}
 	}
 	return v, nil
@@ -193,7 +193,7 @@ func (n *node) consumePresent(r record, def, rep int) (any, error) {
 		c := &r[n.cells[0]]
 		d, err := c.definitionLevel()
 		if err == nil && d != int(n.maxDef) {
-			err = fmt.Errorf("%w: %q has no value where the columns beside it have one", ErrFormat, n.name)
+			err = fmt.Errorf("%w: %q has no value where its sibling columns have one", ErrFormat, n.name)
 		}
 		if err != nil {
 			return nil, err
@@ -250,7 +250,7 @@ func (n *node) consumeItems(r record, def, rep int, item func(r record, def, rep
 		more := r[n.cells[0]].continuesList(rep + 1)
 		for _, k := range n.cells[1:] {
 			if r[k].continuesList(rep+1) != more {
-				return nil, fmt.Errorf("%w: %q has another number of items than the columns beside it", ErrFormat,
+				return nil, fmt.Errorf("%w: %q has another number of items than its sibling columns", ErrFormat,
 					r[k].leaf.name)
 			}
 		}

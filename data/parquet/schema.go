@@ -125,7 +125,7 @@ func nodeOf(of schema.Node, column *int, depth int, def, rep uint8) (*node, erro
 	}
 	group, ok := of.(*schema.GroupNode)
 	if !ok {
-		return nil, fmt.Errorf("%w: a schema with a %T", ErrFormat, of)
+		return nil, fmt.Errorf("%w: unexpected schema element %T", ErrFormat, of)
 	}
 	n.form = groupForm
 	for i := range group.NumFields() {

@@ -88,7 +88,7 @@ func (w *walk) readInteger() (int64, error) {
 // skipValue skips a value. It must not be used for boolean fields, which have no bytes.
 func (w *walk) skipValue(kind byte, depth int) error {
 	if depth > deepest {
-		return fmt.Errorf("%w: values in each other deeper than %d", ErrFormat, deepest)
+		return fmt.Errorf("%w: values nest deeper than %d", ErrFormat, deepest)
 	}
 	switch kind {
 	case typeTrue, typeFalse, typeByte:
@@ -111,7 +111,7 @@ func (w *walk) skipValue(kind byte, depth int) error {
 	case typeStruct:
 		return w.readStruct(depth, nil)
 	}
-	return fmt.Errorf("%w: a value of type %d", ErrFormat, kind)
+	return fmt.Errorf("%w: unknown type %d", ErrFormat, kind)
 }
 
 func (w *walk) skipList(depth int) error {
@@ -187,7 +187,7 @@ func (w *walk) readVarint() (uint64, error) {
 	case n == 0:
 		return 0, io.ErrUnexpectedEOF
 	case n < 0:
-		return 0, fmt.Errorf("%w: a number of more than 64 bits", ErrFormat)
+		return 0, fmt.Errorf("%w: number has more than 64 bits", ErrFormat)
 	}
 	w.b = w.b[n:]
 	return v, nil

@@ -17,7 +17,7 @@ import (
 )
 
 // errUnpacked is the error for a page that decompresses to more bytes than its header declares.
-var errUnpacked = fmt.Errorf("%w: it unpacks to more than it says", ErrFormat)
+var errUnpacked = fmt.Errorf("%w: page is larger than its header declares", ErrFormat)
 
 // checkPacked returns an error if the compressed bytes of the page at offset at decompress to more
 // than its header declares.
@@ -59,7 +59,7 @@ func checkUnpacked(measure func([]byte, int64) (int64, error), b []byte, said in
 	case n > said:
 		return errUnpacked
 	case safefile.CheckPlausible(said, n+zstdBlock, 0, "") != nil:
-		return fmt.Errorf("%w: it unpacks to %d bytes and says %d", ErrFormat, n, said)
+		return fmt.Errorf("%w: page has %d bytes uncompressed, and its header declares %d", ErrFormat, n, said)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ const snappyMost, lz4Most = 64, 256
 func snappyLength(b []byte, _ int64) (int64, error) {
 	n, used := binary.Uvarint(b)
 	if used <= 0 || n > uint64(len(b))*snappyMost {
-		return 0, fmt.Errorf("%d bytes of Snappy say that they are %d", len(b), n)
+		return 0, fmt.Errorf("Snappy block of %d bytes declares %d", len(b), n)
 	}
 	return int64(n), nil
 }
@@ -107,7 +107,7 @@ func snappyLength(b []byte, _ int64) (int64, error) {
 // so blocks must be verified here; the result must match the declared length.
 func lz4Length(b []byte, said int64) (int64, error) {
 	if said > int64(len(b))*lz4Most {
-		return 0, fmt.Errorf("%d bytes of LZ4 cannot be %d", len(b), said)
+		return 0, fmt.Errorf("LZ4 block of %d bytes cannot expand to %d", len(b), said)
 	}
 	n, err := lz4.UncompressBlock(b, make([]byte, said))
 	if err != nil { // the error does not distinguish the two causes

@@ -89,7 +89,7 @@ func openDevice(id int, path string) (*device, error) {
 	}
 	info, err := f.Stat()
 	if err != nil || info.Size() <= eventArea {
-		return nil, errors.Join(fmt.Errorf("%s is no simulated device", path), err, f.Close())
+		return nil, errors.Join(fmt.Errorf("%s is not a simulated device", path), err, f.Close())
 	}
 	return &device{id: cudriver.Device(id), path: path, file: f, size: info.Size() - eventArea}, nil
 }
@@ -174,7 +174,7 @@ func (d *device) mapShared(s span) ([]byte, error) {
 	}
 	defer f.Close() // the mapping keeps the description open
 	if ok, err := sys.ShareRange(f, s.off, s.n); err != nil || !ok {
-		return nil, errors.Join(errors.New("it belongs to one process alone"), err)
+		return nil, errors.Join(errors.New("it belongs to a single process"), err)
 	}
 	return sys.MapRange(f, s.off, int(s.n))
 }

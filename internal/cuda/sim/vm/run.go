@@ -11,7 +11,7 @@ import (
 
 // ErrLaunch is wrapped by [Entry.Run] if a GPU would reject the grid, the block or the size of the
 // arguments.
-var ErrLaunch = errors.New("ptx: launch that no GPU takes")
+var ErrLaunch = errors.New("ptx: invalid launch")
 
 // A Launch holds the parameters for running an entry.
 type Launch struct {
@@ -30,7 +30,7 @@ func (e *Entry) Check(l Launch) error {
 	for i, size := range [2][3]uint32{l.Grid, l.Block} {
 		for j, n := range size {
 			if n == 0 || n > limits[i][j] {
-				return fmt.Errorf("%w: a grid of %v blocks of %v", ErrLaunch, l.Grid, l.Block)
+				return fmt.Errorf("%w: grid of %v blocks of %v", ErrLaunch, l.Grid, l.Block)
 			}
 		}
 	}
