@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -57,13 +58,45 @@ func (r repository) contains(commit string) bool {
 	return err == nil
 }
 
+// files returns the files that differ between a commit and HEAD. A Go file that differs in its
+// comments only is not among them, because it compiles to the same program.
 func (r repository) files(since string, pathspecs ...string) ([]string, error) {
-	args := append([]string{"diff", "--name-only", "--no-renames", since, "HEAD", "--"}, pathspecs...)
+	args := append([]string{"diff", "--name-status", "--no-renames", "-z", since, "HEAD", "--"}, pathspecs...)
 	out, err := r.git(args...)
 	if err != nil || out == "" {
 		return nil, err
 	}
-	return strings.Split(out, "\n"), nil
+	var files, rewritten []string
+	fields := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		status, name := fields[i], fields[i+1]
+		if status == "M" && strings.HasSuffix(name, ".go") {
+			rewritten = append(rewritten, name)
+		} else {
+			files = append(files, name)
+		}
+	}
+	for _, name := range rewritten {
+		same, err := r.sameCode(since, name)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			files = append(files, name)
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// sameCode reports whether a Go file in a commit and in HEAD has the same code.
+func (r repository) sameCode(since, name string) (bool, error) {
+	before, err := r.git("show", since+":"+name)
+	if err != nil {
+		return false, err
+	}
+	now, err := r.git("show", "HEAD:"+name)
+	return err == nil && sameCode(name, before, now), err
 }
 
 func (r repository) changed(since string, pathspecs []string) (string, error) {

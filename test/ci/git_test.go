@@ -139,6 +139,11 @@ func TestRepository_ChangedFilesAreThoseOfTheLanding(t *testing.T) {
 	if files, err := r.files(landed); len(files) != 4 || err != nil {
 		t.Errorf("got %v, %v, want four files", files, err)
 	}
+	landed = commitFile(t, r, "dist/sub/code.go", "package sub // of dist\n")
+	commitFile(t, r, "dist/sub/code.go", "package sub\n")
+	if files, err := r.files(landed); len(files) > 0 || err != nil {
+		t.Errorf("after a change of a comment: got %v, %v, want no file", files, err)
+	}
 	if _, err := r.changed("0123456789", []string{"dist"}); err == nil {
 		t.Error("no error of a commit that does not exist")
 	}
