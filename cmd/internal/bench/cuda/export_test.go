@@ -2,4 +2,4 @@ package cuda
 
 // Targets of the rows.
 var HandedOver, OfDriver, OfBandwidth, AsTorch, Nothing = transferTarget, driverTarget, bandwidthTarget,
-	torchTarget, noTarget
+	torchTarget, leakTarget

@@ -145,8 +145,8 @@ func listOperations(dev *cuda.Device, n int) []operation {
 	}
 }
 
-// trainingStep returns a function that performs one training step: it computes the gradients of the
-// loss and applies SGD.
+// trainingStep moves net to dev and returns a function that performs one training step on the batch
+// in: it computes the gradients of the loss and applies SGD. It panics if net cannot be moved.
 func trainingStep(dev *cuda.Device, net nn.Layer, loss func(y *autograd.Var) *autograd.Var, in *tensor.Tensor) func() {
 	if err := nn.To(net, dev); err != nil {
 		panic(err)
@@ -160,7 +160,8 @@ func trainingStep(dev *cuda.Device, net nn.Layer, loss func(y *autograd.Var) *au
 	}
 }
 
-// trainingOperations returns training steps of small networks of typical sizes.
+// trainingOperations returns training steps of small networks of typical sizes. A batch has n/4
+// images, or n/32 sequences for the encoder.
 func trainingOperations(dev *cuda.Device, n int) []operation {
 	g := tensor.NewGenerator(1)
 	samples := max(n/4, 2)

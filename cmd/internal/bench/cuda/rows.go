@@ -68,7 +68,7 @@ func suiteRows(ctx context.Context, scale func(int) int) ([]bench.Case, func() e
 			Floor: probe(c.driver.measure, scale(20)),
 			Peer:  bench.AskPeer("cuda_copy", size, scale(20)), Target: driverTarget,
 		}, {
-			Name: "add_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.add, scale(20)),
+			Name: "add_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.measureAdd, scale(20)),
 			Floor: c.bandwidthProbe(scale(20)), Target: bandwidthTarget,
 		}, {
 			Name: "matmul_4096_float32", Unit: bench.Nanoseconds, Ours: probe(single.measure, scale(20)),
@@ -77,8 +77,8 @@ func suiteRows(ctx context.Context, scale func(int) int) ([]bench.Case, func() e
 			Name: "matmul_4096_bfloat16", Unit: bench.Nanoseconds, Ours: probe(half.measure, scale(200)),
 			Peer: bench.AskPeer("cuda_matmul_bfloat16", scale(multiplied), scale(200)), Target: torchTarget,
 		}, {
-			Name: "left_by_200_killed", Unit: bench.Bytes, Ours: &bench.Probe{Measure: k.measure, Once: true},
-			Target: noTarget,
+			Name: "left_by_200_killed", Unit: bench.Bytes, Ours: &bench.Probe{Measure: k.measureLostMemory, Once: true},
+			Target: leakTarget,
 		},
 	}, end, nil
 }
@@ -91,7 +91,8 @@ func probe(measure func(ctx context.Context, rounds int) error, rounds int) *ben
 	}}
 }
 
-// transferTarget is the target for transfers. It includes the peer only if one was measured.
+// transferTarget returns the target for transfers as text, and reports whether r meets it. The
+// target includes the peer only if one was measured.
 func transferTarget(r bench.Result, _ []bench.Result) (text string, met bool) {
 	text, met = "≤ 20 µs", r.Value <= 20_000
 	if r.Peer != "" {
@@ -108,7 +109,8 @@ func bandwidthTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	return "≤ 1.18 × floor", r.RatioToFloor <= 1/0.85
 }
 
-// torchTarget is a target relative to the peer. It is empty without one.
+// torchTarget returns the target relative to PyTorch's time as text, and reports whether r meets
+// it. The text is empty if PyTorch was not measured.
 func torchTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	if r.Peer == "" {
 		return "", false
@@ -121,7 +123,9 @@ func torchTarget(r bench.Result, _ []bench.Result) (string, bool) {
 // memory segment that each killed process allocates, so a leaked segment exceeds it.
 const ofTheDriver = 32 << 20
 
-func noTarget(r bench.Result, _ []bench.Result) (string, bool) {
+// leakTarget returns the target for the memory that killed processes leave, and reports whether r
+// meets it.
+func leakTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	return "< 32 MiB, the driver's", r.Value < ofTheDriver
 }
 
@@ -171,7 +175,8 @@ func newTaker(ctx context.Context, x *tensor.Tensor) (t *taker, err error) {
 	return t, nil
 }
 
-// measure sends the tensor and waits for the acknowledgement. The device is idle.
+// measure sends the tensor rounds times and waits for each acknowledgement. It queues no work on
+// the device, so the transfers do not wait for the device.
 func (t *taker) measure(ctx context.Context, rounds int) error {
 	return t.passTensors(ctx, rounds, func() error { return nil })
 }
@@ -245,8 +250,8 @@ func (c *copier) measureOurs(_ context.Context, rounds int) error {
 	return c.dev.Synchronize()
 }
 
-// add adds one tensor to the other elementwise.
-func (c *copier) add(_ context.Context, rounds int) (err error) {
+// measureAdd adds x to y elementwise, rounds times, and waits for the device.
+func (c *copier) measureAdd(_ context.Context, rounds int) (err error) {
 	defer func() { // device errors are panics
 		if p, ok := recover().(error); ok {
 			err = p
@@ -291,9 +296,10 @@ var hoard = shoal.Register("bench cuda hoard", func(ctx context.Context, _ int, 
 	}
 })
 
-// measure returns the decrease in free device memory in bytes after all killed processes have been
-// reaped. It waits up to ten seconds until the decrease is below [ofTheDriver].
-func (k *killer) measure(ctx context.Context) (float64, error) {
+// measureLostMemory kills k.n processes and returns the bytes of free device memory that are lost
+// after all of them have been reaped. It waits up to ten seconds until fewer than [ofTheDriver] are
+// lost.
+func (k *killer) measureLostMemory(ctx context.Context) (float64, error) {
 	x, err := tensor.On(k.dev).Ones(tensor.Float32, 1000)
 	if err != nil {
 		return 0, err
