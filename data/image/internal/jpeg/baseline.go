@@ -17,8 +17,8 @@ var zigzag = [64]uint8{
 	58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 }
 
-// decodeBaseline decodes a block of c and writes its pixels.
-func (d *Decoder) decodeBaseline(c *component, at int) bool {
+// decodeBaselineBlock decodes a block of c and writes its pixels.
+func (d *Decoder) decodeBaselineBlock(c *component, at int) bool {
 	b := &d.block
 	diff, ok := d.bits.readDC(c.dc)
 	if !ok {

@@ -100,7 +100,7 @@ func (d *Decoder) decode(place pixel.Place) error {
 			continue
 		}
 		at := d.pos
-		body, err := d.readBody()
+		body, err := d.readSegmentBody()
 		if err != nil {
 			return err
 		}
@@ -127,8 +127,9 @@ func (d *Decoder) nextMarker() (uint8, error) {
 	return 0, pixel.ErrTruncated
 }
 
-// readBody reads the length of a marker segment, and returns its contents.
-func (d *Decoder) readBody() ([]byte, error) {
+// readSegmentBody reads the length of a marker segment, and returns its contents. It must be called
+// after the marker has been read. The error wraps [pixel.ErrTruncated] or [pixel.ErrCorrupt].
+func (d *Decoder) readSegmentBody() ([]byte, error) {
 	rest := d.data[d.pos:]
 	if len(rest) < 2 {
 		return nil, pixel.ErrTruncated

@@ -115,7 +115,8 @@ func inkToColor(ink, black uint8) uint8 {
 	return uint8(max(0, int(black)-(t>>8+t)>>8))
 }
 
-// upsampledRow returns row y of a component, upsampled to the width of the image.
+// upsampledRow returns row y of component i, upsampled to the width of the image. The row must not
+// be modified, and the next call for the component may overwrite it.
 func (d *Decoder) upsampledRow(i, y int) []uint8 {
 	c := &d.components[i]
 	across, down := d.maxH*d.size/(c.h*c.size), d.maxV*d.size/(c.v*c.size)

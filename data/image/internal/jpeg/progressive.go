@@ -11,8 +11,8 @@ func (d *Decoder) firstDC(c *component, at int) bool {
 	return ok
 }
 
-// nextDC reads one more bit of the DC coefficient.
-func (d *Decoder) nextDC(c *component, at int) bool {
+// refineDC reads one more bit of the DC coefficient.
+func (d *Decoder) refineDC(c *component, at int) bool {
 	c.blocks[at][0] |= int16(d.bits.takeBits(1) << d.low)
 	return true
 }
@@ -44,9 +44,9 @@ func (d *Decoder) firstAC(c *component, at int) bool {
 	return true
 }
 
-// nextAC reads one more bit of each nonzero coefficient in a band, and the coefficients that become
-// nonzero.
-func (d *Decoder) nextAC(c *component, at int) bool {
+// refineAC reads one more bit of each nonzero coefficient in a band, and the coefficients that
+// become nonzero.
+func (d *Decoder) refineAC(c *component, at int) bool {
 	b, k := &c.blocks[at], d.from
 	for ; k <= d.to && d.ended == 0; k++ {
 		symbol, ok := d.bits.readSymbol(c.ac)

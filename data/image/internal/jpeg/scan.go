@@ -85,7 +85,7 @@ func (d *Decoder) find(id uint8) *component {
 // selectMethod selects the function that reads the blocks of the scan.
 func (d *Decoder) selectMethod(high int) error {
 	if !d.progressive {
-		d.read = (*Decoder).decodeBaseline
+		d.read = (*Decoder).decodeBaselineBlock
 		return nil
 	}
 	if d.to > 63 || d.from > d.to || d.from == 0 && d.to > 0 || d.from > 0 && d.scan.n > 1 || d.low > 13 ||
@@ -101,11 +101,11 @@ func (d *Decoder) selectMethod(high int) error {
 	case d.from == 0 && high == 0:
 		d.read = (*Decoder).firstDC
 	case d.from == 0:
-		d.read = (*Decoder).nextDC
+		d.read = (*Decoder).refineDC
 	case high == 0:
 		d.read = (*Decoder).firstAC
 	default:
-		d.read = (*Decoder).nextAC
+		d.read = (*Decoder).refineAC
 	}
 	return nil
 }
