@@ -60,7 +60,8 @@ func collectiveWork(call func(s *side, t *tensor.Tensor) error) work {
 func allReduce(s *side, t *tensor.Tensor) error { return s.group.AllReduce(s.ctx, dist.Mean, t) }
 func broadcast(s *side, t *tensor.Tensor) error { return s.group.Broadcast(s.ctx, 0, t) }
 
-// allGather gathers halves, so that the result has the size of the row.
+// allGather gathers t from its two halves, one from each side. The size in the row's name is the
+// size of t, the result.
 func allGather(s *side, t *tensor.Tensor) error {
 	half := t.Numel() / 2
 	part := t.Narrow(0, s.rank*half, half)

@@ -56,8 +56,8 @@ func idlerPSS(*environment) *Probe {
 // settled is the time after which the startup work of a new process has ended.
 const settled = time.Second
 
-// idlerSwitches measures the voluntary context switches per second of an idle process, which
-// correspond to its wake-ups.
+// idlerSwitches returns a function that measures the voluntary context switches per second of an
+// idle process for the duration span. They correspond to its wake-ups.
 func idlerSwitches(h *environment, span time.Duration) func(ctx context.Context) (float64, error) {
 	return func(ctx context.Context) (perSecond float64, err error) {
 		err = runWithIdler(ctx, func(pid int) error {

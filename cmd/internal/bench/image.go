@@ -86,7 +86,7 @@ func imageEpoch(set *datasets.ImageFolder) *Probe {
 	}}
 }
 
-// firstImages measures the time until a new loader returns its first batch.
+// firstImages measures the nanoseconds until a new loader returns its first batch.
 func firstImages(set *datasets.ImageFolder) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		l := openImages(set)
@@ -99,8 +99,8 @@ func firstImages(set *datasets.ImageFolder) *Probe {
 	}}
 }
 
-// decodeBatch measures the time to read and decode the files of a batch, divided by the number of
-// processors: the ideal parallel time.
+// decodeBatch returns a function that measures the ideal parallel time of a batch in nanoseconds:
+// the time to read and decode its files, divided by the number of processors.
 func decodeBatch(set *datasets.ImageFolder) func(context.Context) (float64, error) {
 	im := new(image.Image)
 	return func(context.Context) (float64, error) {

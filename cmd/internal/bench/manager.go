@@ -89,7 +89,8 @@ func (m *managed) measureCalls(rounds int, call func(ctx context.Context) error)
 	}
 }
 
-// measureParkedCalls measures calls to a server that is asleep before each call.
+// measureParkedCalls returns a function that measures the nanoseconds per call to a server that is
+// asleep before each of the calls.
 func (m *managed) measureParkedCalls(rounds int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		var waited time.Duration

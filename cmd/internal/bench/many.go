@@ -100,7 +100,8 @@ func producersRow(n int, target Target) func(context.Context, *environment) (gro
 	}
 }
 
-// measureRate measures a round in numbers per second.
+// measureRate returns a function that measures a round of n processes, in received numbers per
+// second.
 func (p *party) measureRate(n int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		if _, err := p.Barrier.Wait(ctx); err != nil {

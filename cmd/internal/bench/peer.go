@@ -124,7 +124,8 @@ func (p *peer) variants(op string) []string { return p.hello.Variants[op] }
 // name returns the name of a variant in results.
 func (p *peer) name(variant string) string { return p.hello.Name + " " + variant }
 
-// probe requests one measurement from the peer.
+// probe returns a function that requests one measurement of w from the peer and returns its value.
+// The error wraps [ErrPeer].
 func (p *peer) probe(w *peerWork, variant string) func(context.Context) (float64, error) {
 	return func(context.Context) (float64, error) {
 		op := w.op

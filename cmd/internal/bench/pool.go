@@ -135,7 +135,8 @@ const (
 	chunks         = 4
 )
 
-// poolStarMap creates a tensor, sums its chunks in the pool, and checks the total.
+// poolStarMap returns a function that measures the nanoseconds to create a tensor, sum its chunks
+// in the pool, and check the total.
 func poolStarMap(p *pool.Pool, sum *pool.Func2[int, *tensor.Tensor, float64], rounds int,
 	with func(do func(parts []*tensor.Tensor) error) error) func(ctx context.Context) (float64, error) {
 	return perRound(rounds, func(ctx context.Context) error {
@@ -146,7 +147,8 @@ func poolStarMap(p *pool.Pool, sum *pool.Func2[int, *tensor.Tensor, float64], ro
 	})
 }
 
-// sumChunks does the same in the current process.
+// sumChunks returns a function that measures the nanoseconds to create a tensor and sum its chunks
+// in the current process. It is the floor of poolStarMap.
 func sumChunks(rounds int) func(ctx context.Context) (float64, error) {
 	return perRound(rounds, func(context.Context) error {
 		return withChunks(func(parts []*tensor.Tensor) error {
@@ -195,7 +197,8 @@ func checkSum(sums []float64) error {
 	return nil
 }
 
-// perRound measures the time of one call of do.
+// perRound returns a function that measures the nanoseconds per call of do in a run of rounds
+// calls.
 func perRound(rounds int, do func(ctx context.Context) error) func(ctx context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		d, err := timeRounds(rounds, func() error { return do(ctx) })

@@ -96,7 +96,8 @@ func runDoomed(ctx context.Context, start func(*shoal.Group) *shoal.Process,
 // A killing records when the kernel reported the last death.
 type killing struct{ noticed float64 } // ns after the kill
 
-// noticeTime is the floor for reactions to a death.
+// noticeTime returns the nanoseconds until the kernel reported the last death. It is the floor for
+// reactions to a death.
 func (k *killing) noticeTime(context.Context) (float64, error) { return k.noticed, nil }
 
 // killAndMeasure kills p and calls taken, which must wait for an effect and return its time. It

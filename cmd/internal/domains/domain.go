@@ -184,7 +184,8 @@ func (w *Watcher) newDomain(address string, o arena.Observation, err error, tabl
 	return d
 }
 
-// withEmptyLists sets all lists of a domain to empty ones, so that JSON has [] and not null.
+// withEmptyLists returns d with all of its lists replaced by empty ones, so that JSON has [] and
+// not null. It must be called before the lists are filled.
 func withEmptyLists(d Domain) Domain {
 	d.Names, d.Processes, d.Queues, d.Locks = []string{}, []Process{}, []Queue{}, []arena.LockView{}
 	d.Waits, d.Deadlocks, d.Loaders = []Wait{}, []Deadlock{}, []Loader{}

@@ -29,7 +29,8 @@ const (
 	idling   = 0.3  // minimum idle share: more workers would not help
 )
 
-// newLoader derives the shares and the verdict from a timeline.
+// newLoader computes from a timeline the shares of time that the loader's workers and consumer
+// spend working and waiting, and a verdict about the bottleneck.
 func newLoader(v arena.TimelineView) Loader {
 	l := Loader{TimelineView: v}
 	use, wait := sumSeconds(v.Consumer.Working), sumSeconds(v.Consumer.Idle)

@@ -170,8 +170,9 @@ func (r *run) runTraining(ctx context.Context) (failed error) {
 	return failed
 }
 
-// listen shows reports until no sender is left. It does not stop when the run is interrupted: the
-// workers do, which closes their ends of the queue.
+// listen shows the workers' reports and stores them in the returned journal, and their means in
+// seen, until no sender is left. An interrupt does not end it directly: it ends the workers, which
+// closes their ends of the queue. Errors are shown, not returned.
 func (r *run) listen(reports *ipc.Receiver[report], totals []int, seen *curves) *journal {
 	b, heard := newBoard(&r.Options, totals), newJournal(r.Workers)
 	defer b.close()

@@ -107,7 +107,8 @@ func writeEntries(b *strings.Builder, heading string, all []entry, width int) {
 	}
 }
 
-// wrapText breaks text between words into lines of at most width characters, separated by end.
+// wrapText breaks text between words into lines of at most width characters, separated by end. A
+// longer word gets a line of its own.
 func wrapText(text string, width int, end string) string {
 	var b strings.Builder
 	used := 0

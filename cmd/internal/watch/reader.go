@@ -163,8 +163,8 @@ func (r *reader) publishHosts() {
 // called.
 const overdue = time.Second
 
-// publish sends a moment to all subscribers. Pages also get the joined hosts. It returns an error
-// if the moment cannot be encoded.
+// publish sends a moment to all subscribers. Pages also get the joined hosts. The caller must not
+// hold r.mu. It returns an error if the moment cannot be encoded.
 func (r *reader) publish(m moment) error {
 	data, err := encode(m)
 	if err != nil {

@@ -26,8 +26,8 @@ const (
 
 var errTooMuch = errors.New("reading is too large for the page")
 
-// decode decodes and truncates a moment of another machine. It returns an error for a moment that
-// is malformed or too large.
+// decode decodes a moment of another machine. It truncates long texts and drops surplus programs
+// and values. It returns an error for a moment that is malformed or too large.
 func decode(raw []byte) (moment, error) {
 	if items, fields := countItems(raw); items > mostElements || fields > mostFields {
 		return moment{}, errTooMuch
