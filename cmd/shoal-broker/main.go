@@ -106,8 +106,9 @@ func (s *settings) run(ctx context.Context) error {
 	return s.serve(ctx)
 }
 
-// fillDefaults reads the files that flags name and fills in defaults. It creates the data
-// directory.
+// fillDefaults reads the files that flags name, fills in defaults and creates the data directory.
+// It returns an error if a file cannot be read, or if other machines could connect without
+// credentials.
 func (s *settings) fillDefaults() (err error) {
 	if s.Dir == "" {
 		cache, err := os.UserCacheDir()

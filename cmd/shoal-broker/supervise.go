@@ -18,7 +18,8 @@ import (
 // again is the delay before a node that exited is restarted.
 const again = time.Second
 
-// superviseNodes runs the three nodes of a cluster, each in its own process, until ctx is done. A
+// superviseNodes runs the three nodes of a cluster, each in its own process, until ctx is done.
+// Once all nodes have started, it prints their URLs, separated by commas, on standard output. A
 // node that exits is restarted after [again] and catches up from the other nodes.
 func (s *settings) superviseNodes(ctx context.Context) error {
 	ports, err := s.choosePorts()
@@ -72,8 +73,9 @@ func (s *settings) superviseNodes(ctx context.Context) error {
 	return nil
 }
 
-// choosePorts returns three client ports followed by three cluster ports. If -port is 0, it chooses
-// free ones.
+// choosePorts returns the client ports of the three nodes, followed by their cluster ports. The
+// client ports are -port and the next two, and each cluster port is 2000 higher. If -port is 0, all
+// six are free ports.
 func (s *settings) choosePorts() (all [6]int, err error) {
 	if s.Port != 0 {
 		for i := range 3 {

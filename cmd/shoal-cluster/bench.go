@@ -116,7 +116,10 @@ func (c *benchCommand) measureAllReduce(ctx context.Context) error {
 	return nil
 }
 
-// measure measures one library with the given number of ranks.
+// measure measures all-reduce operations with one MPI library and the given number of ranks, and
+// returns a row for each size with the medians of all rounds. It measures Shoal with and without
+// MPI, a loop in C, and PyTorch's gloo. The time of C is 0 if the loop cannot be built, and the
+// time of gloo if PyTorch is missing. dir must be a directory for temporary files.
 func (c *benchCommand) measure(ctx context.Context, s stack, ranks int, sizes []size, rounds int,
 	dir string) ([]row, error) {
 	self, err := os.Executable()
@@ -217,7 +220,8 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// print prints the rows of one library. If first is set, it prints the column titles before them.
+// print prints the rows of one library, as JSON if c.JSON is set and as a table otherwise. If first
+// is set, the table begins with the column titles.
 func (c *benchCommand) print(rows []row, first bool) error {
 	if c.JSON {
 		for _, r := range rows {

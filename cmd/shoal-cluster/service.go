@@ -68,7 +68,7 @@ type epochsCommand struct {
 	Unencrypted bool `long:"unencrypted" description:"Without TLS."`
 }
 
-// Run prints the samples per second of each epoch.
+// Run reads one epoch for each line of standard input, and prints its samples per second.
 func (c *epochsCommand) Run(ctx context.Context) (err error) {
 	var l interface {
 		Batches(context.Context) iter.Seq2[data.Batch, error]
@@ -122,8 +122,9 @@ func (c *benchCommand) compareService(ctx context.Context) (err error) {
 		[]string{"taskset", "-c", fmt.Sprintf("%d-%d", half, 2*half-1)})
 }
 
-// serviceRows measures one setup with and without TLS. host and trainer are command prefixes such
-// as taskset; the local loader gets the prefix host as well.
+// serviceRows measures one setup with and without TLS and prints the rows row and row_unencrypted.
+// dir must be a directory of files images. host and trainer are command prefixes such as taskset;
+// the local loader gets the prefix host as well.
 func (c *benchCommand) serviceRows(ctx context.Context, row, dir string, files int, host, trainer []string) error {
 	if err := c.serviceRow(ctx, row, dir, files, host, trainer); err != nil {
 		return err

@@ -71,7 +71,8 @@ func (c *benchCommand) measureTensor(ctx context.Context) (err error) {
 	return c.compare(ctx, "remote_tensor_unencrypted", "MB/s", mb, ours[1], bare[1])
 }
 
-// tensorWay measures the transfer of a tensor with package ipc. The caller must call end.
+// tensorWay returns a function that measures the transfer of a tensor with package ipc in MB/s.
+// Unless err is set, the caller must call end, which closes the connection.
 func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(context.Context) (float64, error),
 	end func() error, err error) {
 	l, err := ipc.Listen[*tensor.Tensor]("tcp://127.0.0.1:0", measureKey, opts)

@@ -147,7 +147,7 @@ func readSize(option string, v any) (h, w int, err error) {
 	return 0, 0, fmt.Errorf("%w %s: got %v, want a number of pixels or (height, width)", errOption, option, v)
 }
 
-// readSquare is like readSize, but a single number is both the height and the width.
+// readSquare reads an image size: (height, width), or a single number for both.
 func readSquare(option string, v any) (h, w int, err error) {
 	h, w, err = readSize(option, v)
 	return h, cmp.Or(w, h), err

@@ -24,7 +24,8 @@ func (p padded) Value(ctx context.Context, i int) (any, error) {
 
 var _ torch.Collator = padded{}
 
-// Collate pads the lists of the samples and stacks them.
+// Collate pads the lists of the samples as p.how describes and stacks them. An empty list gets the
+// dtype of the other lists in its column.
 func (p padded) Collate(_ context.Context, samples []any) (any, error) {
 	kinds := map[string]tensor.DType{}
 	eachColumn(samples, func(_ map[string]any, name string, t *tensor.Tensor) {
@@ -40,7 +41,8 @@ func (p padded) Collate(_ context.Context, samples []any) (any, error) {
 	return data.DefaultCollate(samples, p.how)
 }
 
-// eachColumn calls f for each column that is a tensor, in every row.
+// eachColumn calls f for each tensor of each row, with the name of its column. It skips rows that
+// are not dicts and columns that are not tensors.
 func eachColumn(samples []any, f func(row map[string]any, name string, t *tensor.Tensor)) {
 	for _, s := range samples {
 		row, _ := s.(map[string]any)

@@ -121,7 +121,8 @@ func (s settings) check(args []string) error {
 // mostParts is the maximum number of parts of a stream.
 const mostParts = 1 << 18
 
-// streamLoader returns a loader of shards. Options that only make sense for trainers are rejected.
+// streamLoader returns a loader of shards, which the caller must close. The error wraps [errOption]
+// if an option is invalid or only makes sense for trainers.
 func (s settings) streamLoader(options string) (*data.Loader, error) {
 	args, err := value.OptionsOf(options)
 	if err != nil {
@@ -181,7 +182,8 @@ func (s settings) serve(ctx context.Context, l *data.Loader, what string) error 
 }
 
 // openSet opens a map-style data set by its name and its options in JSON, in the same way as a
-// PyTorch worker does.
+// PyTorch worker does. If the data set is an [io.Closer], the caller must close it. The error wraps
+// [errOption] if there is no such data set.
 func openSet(ctx context.Context, name, options string) (data.Dataset, error) {
 	open := sets[name]
 	if open == nil {

@@ -79,7 +79,8 @@ func (s *skips) logReport(what ...any) {
 	slog.Warn("shoal-loader: sample skipped", append(what, "worker", s.worker, "skipped", s.n)...)
 }
 
-// withoutFailed yields the samples of a stream that have no error and logs the others.
+// withoutFailed yields the samples of a stream that have no error and logs the others. The errors
+// that it yields are always nil.
 func (s *skips) withoutFailed(all iter.Seq2[data.Sample, error]) iter.Seq2[data.Sample, error] {
 	return func(yield func(data.Sample, error) bool) {
 		for v, err := range all {

@@ -96,8 +96,9 @@ type script struct {
 	Path   string
 }
 
-// runWithSpawned starts the script's function spawned if it is not running yet, forwards the order
-// to it and executes the Go side. It sends the time that the function measured to the script.
+// runWithSpawned executes an order together with the Python function "spawned" of the script, which
+// it starts in a new process if it is not running yet. It forwards the order to that function,
+// executes the Go side, and sends the time that the function measured to the script.
 func (f *follower) runWithSpawned() error {
 	s, err := torch.As[script](f.conn.Recv(f.ctx))
 	if err != nil {
@@ -216,8 +217,9 @@ func (f *follower) receiveTensors() error {
 	return nil
 }
 
-// measureReceive is from, but reports the processor time of this whole process between waiting for
-// a message and having its tensor. The time that PyTorch spends is not counted.
+// measureReceive receives one tensor per round. In the end it sends the script the processor time
+// of this whole process, in nanoseconds, between waiting for each message and having its tensor.
+// The time that PyTorch spends is not counted.
 func (f *follower) measureReceive() error {
 	var spent time.Duration
 	for i := range f.Rounds {

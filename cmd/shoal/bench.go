@@ -22,7 +22,8 @@ type benchCommand struct {
 	Quick   bool   `long:"quick" description:"Run every row once, briefly: checks that everything runs; the values are meaningless."`
 }
 
-// Run runs the selected benchmark suites and prints their rows on standard output.
+// Run runs the selected benchmark suites and prints their rows on standard output. The suites for
+// GPUs and clusters are run by helper programs.
 func (c *benchCommand) Run(ctx context.Context) error {
 	if slices.Contains(c.Suites.Names, "cuda") || slices.Contains(c.Suites.Names, "cuda_ops") {
 		return execAccel(ctx)

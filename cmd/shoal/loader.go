@@ -10,8 +10,8 @@ import (
 // loaderCommand implements shoal loader.
 type loaderCommand struct{}
 
-// Run prints the path of shoal-loader and how a script uses it. PyTorch must start that program
-// directly; this one cannot replace it because the loader needs package net.
+// Run prints the path of shoal-loader and how a script uses it. It does not execute shoal-loader,
+// because PyTorch must start that program itself, once for each worker.
 func (*loaderCommand) Run(context.Context) error {
 	path, err := beside.Find("shoal-loader")
 	if err != nil {

@@ -25,7 +25,8 @@ type psLine struct {
 	domains.Process
 }
 
-// Run prints one line for each process of the current user's Shoal programs.
+// Run prints one line for each process of the current user's Shoal programs. The error wraps
+// [subcommand.ErrOption] if the interval is not positive.
 func (c *psCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
 		return fmt.Errorf("%w: --every %v: want a positive duration", subcommand.ErrOption, c.Every)

@@ -18,7 +18,8 @@ type topCommand struct {
 }
 
 // Run shows the Shoal programs: as an interactive screen on a terminal, otherwise as text or JSON
-// on standard output.
+// on standard output. The error wraps [subcommand.ErrOption] if the interval or the count is
+// invalid.
 func (c *topCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
 		return fmt.Errorf("%w: --every %v: want a positive duration", subcommand.ErrOption, c.Every)

@@ -111,7 +111,9 @@ var formats = []Format{
 	{"MessagePack", []string{".msgpack", ".mpk"}, loadMsgpack, tensorSaver(msgpack.Save)},
 }
 
-// tensorSaver returns the Save function of a format that stores only tensors.
+// tensorSaver returns the Save function of a format that stores only tensors. It writes the tensors
+// with save, and returns the names of the items that it dropped, or an error that wraps [ErrStrict]
+// if items may not be dropped.
 func tensorSaver(save func(path string, tensors Tensors) error) func(string, Content) ([]string, error) {
 	return func(path string, c Content) ([]string, error) {
 		left, err := c.dropItems(append(c.nonTensorNames(), c.sharedGroups()...))
@@ -178,7 +180,8 @@ func saveSharded(path string, c Content) ([]string, error) {
 	return left, safetensors.SaveSharded(path, shard, c.Tensors, c.Meta)
 }
 
-// loadPT loads all tensors to the CPU, regardless of their original device.
+// loadPT loads all tensors to the CPU, regardless of their original device. most is the maximum
+// number of bytes of elements; see [pt.Options].
 func loadPT(path string, most int64) (c Content, err error) {
 	v, err := pt.Load(path, pt.Options{Mmap: true, MapLocation: pt.To("cpu"), MaxBytes: most})
 	if err != nil {
@@ -222,7 +225,8 @@ func saveNPY(path string, c Content) ([]string, error) {
 	return nil, nil
 }
 
-// loadNPZ treats array members that are not numeric as others.
+// loadNPZ loads the numeric arrays of an archive as tensors, and treats the others as items that
+// cannot be converted. most is the maximum number of bytes of elements; see [npy.Archive].
 func loadNPZ(path string, most int64) (c Content, err error) {
 	a, err := npy.OpenArchive(path)
 	if err != nil {

@@ -149,7 +149,8 @@ func (s Summary) statisticsText() string {
 	return fmt.Sprintf("%.6g\t%.6g\t%.6g\t%.6g\t%s", n.Min, n.Max, n.Mean, n.Std, s.anomalyText())
 }
 
-// anomalyText reports NaN and infinite elements, which weights should not contain.
+// anomalyText returns the numbers of NaN and infinite elements, which weights should not contain,
+// or "" if there are none.
 func (s Summary) anomalyText() string {
 	if s.NaN+s.Inf == 0 {
 		return ""
@@ -208,8 +209,9 @@ func eachValue(t *tensor.Tensor, done *atomic.Int64) func(yield func(float64) bo
 	}
 }
 
-// eachPiece calls do for parts of t with at most [piece] elements. It stops and returns false if do
-// does.
+// eachPiece calls do for parts of t with at most [piece] elements until do returns false, and
+// reports whether do always returned true. do must not keep a part, which may be closed when do
+// returns.
 func eachPiece(t *tensor.Tensor, do func(part *tensor.Tensor) bool) bool {
 	if t.Numel() <= piece {
 		return t.Numel() == 0 || do(t)

@@ -170,7 +170,8 @@ func (j *Job) supervise(ctx context.Context, all []rank) error {
 	return first
 }
 
-// run runs one process. When end is closed, it sends SIGTERM, and SIGKILL after the grace period.
+// run runs the process of one rank until it exits, and returns nil if it succeeded. When end is
+// closed, it sends SIGTERM, and SIGKILL after the grace period.
 func (j *Job) run(r rank, log *output, end <-chan struct{}) *Failure {
 	runtime.LockOSThread() // required by EndsWithThread; the thread ends with the goroutine
 	c := r.command
@@ -222,7 +223,8 @@ func (j *Job) run(r rank, log *output, end <-chan struct{}) *Failure {
 	return nil
 }
 
-// exitStatus returns the exit status for an error of [exec.Cmd].
+// exitStatus returns the exit status for an error of [exec.Cmd], as a shell does: 128 plus the
+// number of the signal that killed the process, or 127 if it could not be started.
 func exitStatus(err error) int {
 	var e *exec.ExitError
 	if !errors.As(err, &e) {

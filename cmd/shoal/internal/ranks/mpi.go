@@ -41,7 +41,8 @@ func (j *Job) RunMPI(ctx context.Context, launcher string, restarts int) error {
 }
 
 // launcherArgs returns the arguments for mpirun of Open MPI, or for Hydra, the launcher of MPICH,
-// Intel MPI and MVAPICH.
+// Intel MPI and MVAPICH. version is the text that the launcher at path prints for --version. The
+// error wraps [ErrOption] for any other launcher.
 func (j *Job) launcherArgs(path, version string) (args []string, err error) {
 	var hosts []string
 	for _, h := range j.Hosts {

@@ -74,8 +74,9 @@ func (l line) render(width int, f face) string {
 	return b.String()
 }
 
-// replaceUnprintable replaces characters that are not printable, because other processes choose the
-// names of processes and queues and could embed escape sequences.
+// replaceUnprintable replaces characters that are not printable by question marks, because other
+// processes choose the names of processes and queues and could embed escape sequences. If ascii is
+// set, it also replaces characters outside of ASCII.
 func replaceUnprintable(text string, ascii bool) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar || ascii && r > unicode.MaxASCII {
