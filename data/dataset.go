@@ -207,8 +207,8 @@ func (d *TensorDataset) Share() error {
 	return nil
 }
 
-// To moves the tensors to a device, or to the host if dev is nil. If it fails, it returns the
-// device's error and no tensor has moved.
+// To moves the tensors to a device, or to the host if dev is nil, and closes the previous tensors.
+// If a tensor cannot be moved, To returns the device's error and changes nothing.
 func (d *TensorDataset) To(dev tensor.Device) error {
 	var moved []*tensor.Tensor
 	for k, t := range d.Tensors {

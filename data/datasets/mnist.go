@@ -71,7 +71,8 @@ func checkLabels(labels *tensor.Tensor, n int) error {
 	return nil
 }
 
-// find returns the path of the file stem-ending or stem.ending, with or without .gz.
+// find returns the path of the file stem-ending or stem.ending, with or without .gz, in dir or in
+// dir/MNIST/raw. The error wraps [fs.ErrNotExist] if there is no such file.
 func find(dir, stem, ending string) (string, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "MNIST", "raw")} {
 		for _, name := range []string{stem + "-" + ending, stem + "." + ending} {

@@ -177,7 +177,8 @@ func (s RandomErasing) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// eraseRect sets h×w pixels, or numbers, that begin in row y and column x.
+// eraseRect sets h×w pixels, or numbers, that begin in row y and column x. They must be within the
+// image.
 func (im *Image) eraseRect(y, x, h, w int, value float32) {
 	for c := range im.C {
 		for i := range h {

@@ -105,8 +105,9 @@ func (w *weights) trimmedWeights(i int) []int32 {
 	return all
 }
 
-// resizePart resizes the fromH×fromW pixels that begin in row y and column x to h×w, ignoring the
-// pixels around them.
+// resizePart replaces the image by the fromH×fromW pixels that begin in row y and column x, resized
+// to h×w. It ignores the pixels around them. It panics if they are not within the image, or if a
+// size is not positive.
 func (im *Image) resizePart(y, x, fromH, fromW, h, w int, filter Filter) {
 	if y < 0 || x < 0 || fromH < 1 || fromW < 1 || y > im.H-fromH || x > im.W-fromW || h < 1 || w < 1 {
 		panic(fmt.Sprintf("image: resize %d×%d pixels at (%d, %d) of %d×%d to %d×%d", fromH, fromW, y, x,

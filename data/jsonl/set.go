@@ -115,7 +115,8 @@ func notAnObject(line any) error {
 	return fmt.Errorf("%w: %T has no columns", ErrValue, line)
 }
 
-// withLine calls f with line i. Errors are wrapped in a [*row.Error].
+// withLine decodes line i and calls f with its value. An error of reading, decoding or f is wrapped
+// in a [*row.Error]. An index out of range is another error.
 func (s *set) withLine(i int, f func(line any) error) error {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("line %d is out of range [0, %d)", i, s.Len())

@@ -85,7 +85,7 @@ type cache struct {
 func (c *cache) markUsed(s *place) { c.used.MoveToFront(s.used) }
 
 // addBlock adds a block and evicts others until the cache is within its limit. If keep is set,
-// evicted blocks are written to the spill file.
+// evicted blocks are written to the spill file. The caller must hold the lock of the data set.
 func (c *cache) addBlock(s *place, b *block, keep bool) {
 	s.block, s.used = b, c.used.PushFront(s)
 	c.room -= b.size()

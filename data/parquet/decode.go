@@ -453,7 +453,8 @@ func openStream(g *group) (s *stream, err error) {
 	return s, nil
 }
 
-// read decodes the next block, of about target bytes.
+// read decodes the next rows of the row group into a block of about target bytes. It must not be
+// called after the last row. After an error the stream must be closed.
 func (s *stream) read(target int) (b *block, err error) {
 	b = &block{first: s.next, ends: make([]uint32, 0, 64)}
 	err = recoverPanic(func() error {

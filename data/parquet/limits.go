@@ -134,7 +134,8 @@ func (c *column) checkPage(at int64) (next int64, err error) {
 // valueSize is the size in memory of a number, which may take only a few bits in the file.
 const valueSize = 8
 
-// readPageHeader reads the header at offset at, and returns its length.
+// readPageHeader reads the header of the page at offset at, and returns its length. end is the end
+// of the column's pages. A header may have at most most bytes. The error wraps [ErrFormat].
 func readPageHeader(r io.ReaderAt, at, end int64, most int) (h pageHeader, n int64, err error) {
 	for window := int64(1 << 10); ; window *= 8 {
 		b := make([]byte, min(window, end-at))

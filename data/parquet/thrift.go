@@ -85,7 +85,8 @@ func (w *walk) readInteger() (int64, error) {
 	return int64(v>>1) ^ -int64(v&1), err
 }
 
-// skipValue skips a value. It must not be used for boolean fields, which have no bytes.
+// skipValue skips a value. It must not be used for boolean fields, which have no bytes. depth is
+// the number of enclosing structs and lists. The error wraps [ErrFormat] if they nest too deeply.
 func (w *walk) skipValue(kind byte, depth int) error {
 	if depth > deepest {
 		return fmt.Errorf("%w: values nest deeper than %d", ErrFormat, deepest)

@@ -315,7 +315,9 @@ func (g *guest) send(f frame) error {
 	return g.conn.Send(ctx, f)
 }
 
-// answerRequest makes a batch and sends it. An error ends the connection.
+// answerRequest makes the requested batch and sends it, or sends the error if the batch cannot be
+// made. It returns an error if sending fails or ctx is done; then the caller must end the
+// connection.
 func (g *guest) answerRequest(ctx context.Context, f frame) error {
 	defer func() {
 		g.mu.Lock()

@@ -64,7 +64,8 @@ func idctFour(v *[8]int32, shift int) [4]int32 {
 	}
 }
 
-// idctTwo is the same for two pixels. It uses the first coefficient and the odd ones.
+// idctTwo computes a one-dimensional inverse DCT to two pixels, and rounds the result by shift
+// bits. It uses the first coefficient and the odd ones.
 func idctTwo(v *[8]int32, shift int) [4]int32 {
 	dc := v[0] << (fraction + 2)
 	odd := v[1]*c3624509785 - v[3]*c1272758580 + v[5]*c0850430095 - v[7]*c0720959822

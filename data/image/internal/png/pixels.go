@@ -62,7 +62,8 @@ func (d *Decoder) decodePixels(stream []byte, place pixel.Place) (err error) {
 	return nil
 }
 
-// rowBytes returns the length of a row of w pixels.
+// rowBytes returns the length in bytes of a row of w pixels, without the byte that names the
+// filter.
 func (d *Decoder) rowBytes(w int) int { return (w*d.kind.sampleCount()*d.depth + 7) / 8 }
 
 // writePass writes the pixels of a pass, from the rows at the start of raw. It returns the
