@@ -125,9 +125,10 @@ func (b *box) deliverLetter(l letter) {
 	b.kept = append(b.kept, l)
 }
 
-// nextRound returns the pump's context, which is canceled when there is a change to check, and a
-// snapshot of the errors for failHopeless. It returns false, and the pump must stop, if no receive
-// is pending.
+// nextRound begins a round of the pump. It returns the context for waiting for letters, and a
+// snapshot of the errors of ranks that are gone, which must be passed to failHopeless. The context
+// is canceled when pending receives are added or canceled, a rank leaves or dies, or the box is
+// closed. nextRound returns false if no receive is pending; then the pump must stop.
 func (b *box) nextRound() (context.Context, []error, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -477,8 +477,9 @@ func sampleRange(samples, rank, size int) (from, to int) {
 	return at(rank), at(rank + 1)
 }
 
-// backward adds the gradients for this rank's samples. It returns their part of the mean loss of
-// the whole batch.
+// backward copies this rank's samples from the whole batch and adds the gradients of their loss. It
+// returns the samples' part of the mean loss of the batch; the parts of all ranks add up to the
+// mean.
 func (t *trainer[M]) backward(batch []*tensor.Tensor) (float64, error) {
 	samples := batch[0].Dim(0)
 	from, to := sampleRange(samples, t.rank, t.Group.Size())

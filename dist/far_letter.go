@@ -62,7 +62,8 @@ func (m farMailbox) Get(ctx context.Context) (letter, error) {
 	}
 }
 
-// TryGet returns a letter that has come. Only the pump calls it, so what Probe finds is there.
+// TryGet returns a letter that has arrived, or [ipc.ErrEmpty]. Only the pump may call it: otherwise
+// another call could receive the message that Probe has found.
 func (m farMailbox) TryGet() (letter, error) {
 	f := m.far
 	from, size, ok, err := f.comm.Probe(tagLetter)

@@ -145,7 +145,8 @@ func (u *uneven) setReceivers(dst []*tensor.Tensor, dt tensor.DType) {
 	}
 }
 
-// checkDType is like checkTensors, but also rejects nil tensors.
+// checkDType records an error in the call unless all tensors are contiguous, of the call's dtype
+// and not nil.
 func (u *uneven) checkDType(ts ...*tensor.Tensor) {
 	for r, t := range ts {
 		if t == nil {

@@ -120,8 +120,9 @@ func (l *Library) guessFlavor() Flavor {
 	return MPICH
 }
 
-// standardVersion returns the version of the MPI 5 ABI that the library implements, or 0. MPICH 5
-// with its own ABI also has the function, but returns -1. It may be called before Init.
+// standardVersion returns the version of the MPI 5 ABI that the library implements. It returns 0 if
+// the library lacks the function that tells it, and -1 for MPICH 5 with its own ABI. It may be
+// called before Init.
 func (l *Library) standardVersion() int32 {
 	f, err := l.lib.Symbol("MPI_Abi_get_version")
 	if err != nil {

@@ -19,8 +19,9 @@ type hydra struct {
 	node uint64
 }
 
-// findHydra returns the socket that Hydra has given to this process. It uses version 1 of the PMI
-// protocol, so it returns the zero hydra if the user has selected a version for the library.
+// findHydra returns the socket that Hydra has given to this process, or the zero hydra if another
+// launcher started it. Only version 1 of Hydra's PMI protocol is supported, so the result is also
+// zero if the environment variable MPIR_CVAR_PMI_VERSION selects a version.
 func findHydra(getenv func(string) string) hydra {
 	fd, err := strconv.Atoi(getenv("PMI_FD"))
 	if err != nil || getenv("MPI_LOCALRANKID") == "" || getenv("MPIR_CVAR_PMI_VERSION") != "" {
