@@ -64,8 +64,8 @@ func (d *Dataset) readFixedArray() error {
 }
 
 // readBlock reads n entries from a block with a prefix of head bytes. from is the index of the
-// first entry. If the block is paged, a bitmap tells which pages were written. The bitmap is
-// written if that is not nil; otherwise it is read from the block.
+// first entry. If the block has pages, a bitmap tells which of them have been written: the argument
+// written, or if that is nil, a bitmap in the block.
 func (a array) readBlock(signature string, address uint64, head, from, n int, written []byte) error {
 	if address == undefined {
 		return nil

@@ -300,7 +300,8 @@ func (d decoder) decodeDict(depth int) (any, error) {
 }
 
 // decodeArray converts a map with the keys nd, type, shape and data to a tensor. A scalar has no
-// shape.
+// shape. data must hold the bytes of the key data; the result uses its storage, and data must not
+// be used afterwards. The error wraps [ErrFormat] or [ErrUnsupported].
 func decodeArray(m map[string]any, data *tensor.Tensor) (any, error) {
 	name, ok := m["type"].(string)
 	if b, is := m["type"].([]byte); is {

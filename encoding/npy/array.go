@@ -146,7 +146,8 @@ func read(f *os.File, h header) (*tensor.Tensor, error) {
 	return h.viewStorage(t.Storage())
 }
 
-// mapArray maps the elements. The mapping takes ownership of f.
+// mapArray maps the elements, or reads them if they must be swapped or are not aligned. It takes
+// ownership of f, also if there is an error.
 func mapArray(f *os.File, h header) (*tensor.Tensor, error) {
 	if h.swapped || h.length%h.dtype.Size() != 0 {
 		return read(f, h)
