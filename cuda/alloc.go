@@ -93,7 +93,8 @@ func (s *segment) findFreeRange(n int, block arena.Handle) (off int, ok bool) {
 	return off, true
 }
 
-// collectFreed removes the extents of freed allocations, and reports whether it removed any.
+// collectFreed removes the extents of freed allocations, and reports whether it removed any. The
+// caller must hold the lock of segments.
 func (s *segment) collectFreed() bool {
 	before := len(s.used)
 	s.used = slices.DeleteFunc(s.used, func(e extent) bool { return s.d.Stale(e.block) })

@@ -226,7 +226,8 @@ func (d *Device) registerClock(w clockPage) (*registration, error) {
 	return s, nil
 }
 
-// releaseClock releases a clock that no process waits for.
+// releaseClock releases the pages and blocks of a clock, the counter of completed work that other
+// processes wait for. No process may wait for the clock any more.
 func (c *clock) releaseClock() error {
 	return errors.Join(releaseIgnoringLeave(c.d, c.life), c.unlock(), c.releaseBlock())
 }

@@ -60,8 +60,9 @@ func (d *Device) kernelOperand(o tensorOperand) (operand, error) {
 	return seen, nil
 }
 
-// walkOver returns a walk over the whole of a shape. All operands must have that shape or be
-// numbers.
+// walkOver returns the walk that an elementwise kernel makes over all elements of a shape. All
+// operands must have that shape or be numbers. The error wraps [ErrDevice] if the memory of an
+// operand is on another device.
 func (d *Device) walkOver(shape []int, operands ...tensorOperand) (w walk, err error) {
 	w.shape = slices.Clone(shape)
 	slices.Reverse(w.shape)

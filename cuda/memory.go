@@ -192,9 +192,9 @@ type key struct {
 	block arena.Handle
 }
 
-// End releases the references. If another process may reuse the memory, this process's device must
-// have finished with it, so the last holder waits for the device and releases the clocks of the
-// memory's arrival.
+// End releases the references to the allocation. Other processes may reuse the memory afterwards,
+// so the last End in this process first waits for the device, unless the memory is this process's
+// own and the device has no pending waits for other devices. Further calls do nothing.
 func (m *memory) End() (err error) {
 	if m.ended.Swap(true) {
 		return nil

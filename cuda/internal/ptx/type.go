@@ -37,8 +37,9 @@ func (t Type) Size() int {
 // isFloat reports whether t is a floating-point type.
 func (t Type) isFloat() bool { return t == Float16 || t == BFloat16 || t == Float32 || t == Float64 }
 
-// computeType returns the type that elements are computed in: f32, f64, or s64 for integers and
-// Bool. The class of a bits type is itself.
+// computeType returns the type of the registers in which elements of type t are computed: Float32,
+// Float64, or Int64 for integers and Bool. It returns Bits8 to Bits64 unchanged, because their
+// elements are only copied.
 func (t Type) computeType() Type {
 	switch t {
 	case Float16, BFloat16, Float32:
