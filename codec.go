@@ -194,8 +194,9 @@ func (argument[In]) decode(m parcel) (in In, files []*os.File, e ends, err error
 // membership in a rank's group.
 type ends []codec.Watcher
 
-// close must be called when the function has returned: the end of a process does not announce that
-// its rank has left a group, and the end of a goroutine closes nothing.
+// close leaves the rank's group and announces the end of this process's use of the queues in the
+// argument. It must be called after the function has returned, because other processes do not
+// notice the end of a goroutine, nor that an ended process has left a group.
 func (e ends) close() {
 	for _, w := range e {
 		w.Done(false)

@@ -51,8 +51,9 @@ func (e ending) lacksThreads() bool {
 		strings.Contains(said, cgoPrefix+"pthread_create failed"))
 }
 
-// addPeerError adds a PeerError to the error if the process was a participant of the domain. Its
-// holdings have been reaped.
+// addPeerError returns how, wrapped together with an [arena.PeerError] if the process was a
+// participant of the domain, and how itself otherwise. It must be called after [child.awaitEnd],
+// which reclaims the shared memory of the ended process.
 func (c *child) addPeerError(how error) error {
 	if !c.reply.member {
 		return how

@@ -129,7 +129,8 @@ func shutDownProcess() {
 	leaveDomain()
 }
 
-// printError prints the error of the program, with the stacks of other processes.
+// printError prints err on standard error, after the program's name. It includes the stacks and
+// other details of errors that came from other processes.
 func printError(err error) {
 	name, text := filepath.Base(os.Args[0]), fmt.Sprintf("%+v", err)
 	if d := errorDetails(err); d != "" && text == err.Error() {

@@ -136,8 +136,9 @@ func (w *worker) reportReady() error {
 	return nil
 }
 
-// awaitCancel waits for a cancellation and for the end of the parent. An error of the socket counts
-// as the end of the parent.
+// awaitCancel reads control frames until the socket fails. It calls cancel with the parent's reason
+// for each cancellation, and with [ErrOrphaned] when the socket fails, usually because the parent
+// has ended. It blocks, so it should run in its own goroutine.
 func (w *worker) awaitCancel(cancel context.CancelCauseFunc) {
 	for {
 		kind, body, err := readFrame(w.control)

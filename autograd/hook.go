@@ -84,7 +84,8 @@ func (v *Var) activeHooks() []*hook {
 	return nil
 }
 
-// callHooks calls hooks with v's gradient and replaces it by their results.
+// callHooks calls the hooks in order with v's gradient, and replaces the gradient by each result
+// that is not nil. It panics with [tensor.ErrShape] if a result has another shape than v.
 func (v *Var) callHooks(hooks []*hook, w *walk) {
 	for _, h := range hooks {
 		switch {

@@ -60,7 +60,8 @@ func checkAffine(op string, w, b *Var, shape ...int) {
 	}
 }
 
-// normalize normalizes x as n describes, with an optional weight and bias.
+// normalize returns x normalized as n describes, then multiplied by the weight w and shifted by the
+// bias b; each may be nil. op is the name of the operation in panics.
 func normalize[F kernel.Float](op string, n kernel.Norm, x, w, b *Var) *Var {
 	y := newResult(op, x.t.DType(), x.Shape(), x, w, b)
 	xt, wt, bt := x.contiguousTensor(), denseOf(w), denseOf(b)

@@ -87,8 +87,10 @@ func (l *layout) swap(i, j int) {
 	l.strides[i], l.strides[j] = l.strides[j], l.strides[i]
 }
 
-// viewTensor returns a view of t that lasts until Reset in a scope. It copies shared memory: a view
-// would keep the block in use while other processes wait for its release.
+// viewTensor returns a view of t with layout l, or a copy if t is in shared memory of the host: a
+// view would keep the block in use while other processes wait for its release. The result must not
+// be used after s.Reset. If s is nil, it is not part of a scope and is released by the garbage
+// collector.
 func (s *Scope) viewTensor(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	v := s.view(t, l)
 	if s == nil || l.dims > maxDims {
@@ -103,7 +105,9 @@ func (s *Scope) viewTensor(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	return c
 }
 
-// view is like viewTensor, but never copies.
+// view returns a view of t with layout l, which keeps a block of shared memory in use. The result
+// must not be used after s.Reset. If s is nil, it is not part of a scope and is released by the
+// garbage collector.
 func (s *Scope) view(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	if s == nil || l.dims > maxDims {
 		return t.AsStrided(slices.Clone(l.sizes[:l.dims]), slices.Clone(l.strides[:l.dims]), l.offset)
