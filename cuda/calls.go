@@ -17,16 +17,17 @@ import (
 // Calls that are known to block should be made when the stream has nothing left to wait for,
 // because they hold driver locks that other calls of this process need.
 
-// callAfterJudging makes driver calls that may block. First it waits until each pending wait of the
-// stream for another process has been judged: the other device has finished, or it never will.
+// callAfterJudging is like [Device.doAfterJudging], for callers that already have the state r of
+// the device: it makes the context of r current, and does not initialise the device.
 func (d *Device) callAfterJudging(r *ready, calls func() error) error {
 	d.judgeWaits()
 	return d.withReadyContext(r, calls)
 }
 
-// doAfterJudging makes driver calls that may block, with the device's context current. First it
-// waits until each pending wait of the stream for another process has been judged: the other device
-// has finished, or it never will. See Note [Calls that wait].
+// doAfterJudging makes driver calls that may block, with the device's context current, and returns
+// their error. First it waits until each pending wait of the stream for another process has been
+// judged: the other device has finished, or it never will. It initialises the device if necessary.
+// See Note [Calls that wait].
 func (d *Device) doAfterJudging(calls func() error) error {
 	r, err := d.readyState()
 	if err != nil {

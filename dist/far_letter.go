@@ -62,8 +62,10 @@ func (m farMailbox) Get(ctx context.Context) (letter, error) {
 	}
 }
 
-// TryGet returns a letter that has arrived, or [ipc.ErrEmpty]. Only the pump may call it: otherwise
-// another call could receive the message that Probe has found.
+// TryGet returns the next letter, or [ipc.ErrEmpty] if none has begun to arrive. It blocks while
+// the further messages of a long letter arrive. The error wraps [codec.ErrFormat] if the message is
+// shorter than a header. Only the pump may call TryGet: otherwise another call could receive the
+// message that Probe has found.
 func (m farMailbox) TryGet() (letter, error) {
 	f := m.far
 	from, size, ok, err := f.comm.Probe(tagLetter)

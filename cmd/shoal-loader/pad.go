@@ -25,7 +25,7 @@ func (p padded) Value(ctx context.Context, i int) (any, error) {
 var _ torch.Collator = padded{}
 
 // Collate pads the lists of the samples as p.how describes and stacks them. An empty list gets the
-// dtype of the other lists in its column.
+// dtype of the other lists in its column: Collate replaces its tensor in the sample.
 func (p padded) Collate(_ context.Context, samples []any) (any, error) {
 	kinds := map[string]tensor.DType{}
 	eachColumn(samples, func(_ map[string]any, name string, t *tensor.Tensor) {

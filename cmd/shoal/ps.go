@@ -25,8 +25,8 @@ type psLine struct {
 	domains.Process
 }
 
-// Run prints one line for each process of the current user's Shoal programs. The error wraps
-// [subcommand.ErrOption] if the interval is not positive.
+// Run observes the current user's Shoal programs once, for the duration c.Every, and prints a line
+// for each of their processes. The error wraps [subcommand.ErrOption] if c.Every is not positive.
 func (c *psCommand) Run(ctx context.Context) error {
 	if c.Every <= 0 {
 		return fmt.Errorf("%w: --every %v: want a positive duration", subcommand.ErrOption, c.Every)

@@ -177,8 +177,9 @@ func (s RandomErasing) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// eraseRect sets h×w pixels, or numbers, that begin in row y and column x. They must be within the
-// image.
+// eraseRect sets the h×w pixels that begin in row y and column x to value in all channels. They
+// must be within the image. If the image has bytes instead of float numbers, the fraction of value
+// is dropped, and value must be from 0 to 255.
 func (im *Image) eraseRect(y, x, h, w int, value float32) {
 	for c := range im.C {
 		for i := range h {

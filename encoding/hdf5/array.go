@@ -63,9 +63,12 @@ func (d *Dataset) readFixedArray() error {
 	return a.readBlock("FADB", address, blockHead, 0, int(n), nil)
 }
 
-// readBlock reads n entries from a block with a prefix of head bytes. from is the index of the
-// first entry. If the block has pages, a bitmap tells which of them have been written: the argument
-// written, or if that is nil, a bitmap in the block.
+// readBlock reads the n entries of the block at address and records their chunks. from is the index
+// of the first entry. The block must begin with signature, which is part of its prefix of head
+// bytes. If address is undefined, there is no block, and readBlock does nothing. A block of more
+// than a.page entries has pages, and a bitmap has a bit for each page that has been written: the
+// argument written, or if that is nil, a bitmap after the prefix. The error wraps [ErrFormat] if
+// the block is malformed.
 func (a array) readBlock(signature string, address uint64, head, from, n int, written []byte) error {
 	if address == undefined {
 		return nil

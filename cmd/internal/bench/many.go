@@ -100,8 +100,8 @@ func producersRow(n int, target Target) func(context.Context, *environment) (gro
 	}
 }
 
-// measureRate returns a function that measures a round of n processes, in received numbers per
-// second.
+// measureRate returns a function that starts a round and measures the numbers per second that this
+// process receives from the n others. [party.start] must have started these n processes before.
 func (p *party) measureRate(n int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		if _, err := p.Barrier.Wait(ctx); err != nil {

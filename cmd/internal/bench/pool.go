@@ -135,8 +135,9 @@ const (
 	chunks         = 4
 )
 
-// poolStarMap returns a function that measures the nanoseconds to create a tensor, sum its chunks
-// in the pool, and check the total.
+// poolStarMap returns a function that measures the nanoseconds per round to create a tensor, sum
+// its chunks in the pool, and check the total. with must create the tensor, call do with its
+// chunks, and close the tensor; see [withChunks].
 func poolStarMap(p *pool.Pool, sum *pool.Func2[int, *tensor.Tensor, float64], rounds int,
 	with func(do func(parts []*tensor.Tensor) error) error) func(ctx context.Context) (float64, error) {
 	return perRound(rounds, func(ctx context.Context) error {

@@ -171,8 +171,9 @@ func (r *run) runTraining(ctx context.Context) (failed error) {
 }
 
 // listen shows the workers' reports and stores them in the returned journal, and their means in
-// seen, until no sender is left. An interrupt does not end it directly: it ends the workers, which
-// closes their ends of the queue. Errors are shown, not returned.
+// seen, until no sender is left. totals are the workers' numbers of samples, by rank. An interrupt
+// does not end listen directly: it ends the workers, which closes their ends of the queue. Errors
+// are shown, not returned.
 func (r *run) listen(reports *ipc.Receiver[report], totals []int, seen *curves) *journal {
 	b, heard := newBoard(&r.Options, totals), newJournal(r.Workers)
 	defer b.close()

@@ -163,8 +163,9 @@ func (r *reader) publishHosts() {
 // called.
 const overdue = time.Second
 
-// publish sends a moment to all subscribers. Pages also get the joined hosts. The caller must not
-// hold r.mu. It returns an error if the moment cannot be encoded.
+// publish sends a moment to all subscribers, and adds a sample of it to the history unless m.Error
+// is set. Pages also get the joined hosts. The caller must not hold r.mu. If the moment cannot be
+// encoded, publish returns an error and has no effect.
 func (r *reader) publish(m moment) error {
 	data, err := encode(m)
 	if err != nil {

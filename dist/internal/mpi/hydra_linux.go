@@ -21,7 +21,7 @@ type hydra struct {
 
 // findHydra returns the socket that Hydra has given to this process, or the zero hydra if another
 // launcher started it. Only version 1 of Hydra's PMI protocol is supported, so the result is also
-// zero if the environment variable MPIR_CVAR_PMI_VERSION selects a version.
+// zero if the environment variable MPIR_CVAR_PMI_VERSION is not empty, whatever its value.
 func findHydra(getenv func(string) string) hydra {
 	fd, err := strconv.Atoi(getenv("PMI_FD"))
 	if err != nil || getenv("MPI_LOCALRANKID") == "" || getenv("MPIR_CVAR_PMI_VERSION") != "" {

@@ -146,7 +146,8 @@ func listOperations(dev *cuda.Device, n int) []operation {
 }
 
 // trainingStep moves net to dev and returns a function that performs one training step on the batch
-// in: it computes the gradients of the loss and applies SGD. It panics if net cannot be moved.
+// in: it computes the gradients of the loss and applies SGD. in must be on dev already. It panics
+// if net cannot be moved.
 func trainingStep(dev *cuda.Device, net nn.Layer, loss func(y *autograd.Var) *autograd.Var, in *tensor.Tensor) func() {
 	if err := nn.To(net, dev); err != nil {
 		panic(err)

@@ -44,8 +44,8 @@ func (d *Decoder) firstAC(c *component, at int) bool {
 	return true
 }
 
-// refineAC reads one more bit of each nonzero coefficient in a band, and the coefficients that
-// become nonzero.
+// refineAC reads one more bit of each nonzero coefficient in the scan's band of block at, and the
+// coefficients that become nonzero. It returns false if the data is corrupt.
 func (d *Decoder) refineAC(c *component, at int) bool {
 	b, k := &c.blocks[at], d.from
 	for ; k <= d.to && d.ended == 0; k++ {

@@ -64,8 +64,9 @@ func idctFour(v *[8]int32, shift int) [4]int32 {
 	}
 }
 
-// idctTwo computes a one-dimensional inverse DCT to two pixels, and rounds the result by shift
-// bits. It uses the first coefficient and the odd ones.
+// idctTwo computes a one-dimensional inverse DCT to two pixels, the first two elements of the
+// result, and shifts them right by shift bits with rounding. It uses only v[0] and the odd elements
+// of v. The result has the type of idctFour's.
 func idctTwo(v *[8]int32, shift int) [4]int32 {
 	dc := v[0] << (fraction + 2)
 	odd := v[1]*c3624509785 - v[3]*c1272758580 + v[5]*c0850430095 - v[7]*c0720959822
