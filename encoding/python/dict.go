@@ -67,7 +67,7 @@ func (d *Dict) All() iter.Seq2[any, any] {
 }
 
 // NewDict returns a dict with the given keys and values, which must alternate. It panics if a key
-// is not a string.
+// is not a string, or if the last key has no value.
 func NewDict(pairs ...any) *Dict {
 	d := new(Dict)
 	for pair := range slices.Chunk(pairs, 2) {

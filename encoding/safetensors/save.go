@@ -85,7 +85,9 @@ func writeElements(w io.Writer, t *tensor.Tensor) error {
 }
 
 // encodeHeader returns the length field and the header, padded with spaces to a multiple of eight
-// bytes.
+// bytes. names must list the tensors in the order of their data. The error wraps [ErrName] if a
+// name or the metadata is not valid UTF-8 or a name is reserved, [ErrDType] if the format lacks the
+// dtype of a tensor, or [ErrHeader] if the header is too large.
 func encodeHeader(names []string, tensors map[string]*tensor.Tensor, meta map[string]string) ([]byte, error) {
 	head := append(make([]byte, lengthSize), '{')
 	entry := func(key string, value any) error {

@@ -130,8 +130,8 @@ func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta
 	})
 }
 
-// split partitions the tensors, in the order of their names, into sets of at most limit bytes.
-// total is the number of bytes of all tensors.
+// split partitions the tensors, in the order of their names, into sets of at most limit bytes. A
+// tensor of more bytes is the only one of its set. total is the number of bytes of all tensors.
 func split(tensors map[string]*tensor.Tensor, limit int) (shards []map[string]*tensor.Tensor, total int) {
 	room := 0
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
