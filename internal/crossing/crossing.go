@@ -77,6 +77,8 @@ func Copies(m codec.Message) (blocks []Block, ok bool, err error) {
 	return blocks, true, nil
 }
 
+// bytesOf returns the bytes of a span of a block. The error wraps codec.ErrFormat if the span is
+// outside the block.
 func bytesOf(h arena.Handle, s codec.Span) ([]byte, error) {
 	d, err := arena.Default()
 	if err != nil {
@@ -177,7 +179,9 @@ func parseTable(b []byte) (blocks []Block, body []byte, err error) {
 
 // Open decodes the result of [Head] for a message with copied blocks only, and allocates the
 // copies. The caller owns one reference to each block in m.Blocks, and must fill parts, in order,
-// with the bytes that follow the head. The message aliases the memory of head.
+// with the bytes that follow the head. The message aliases the memory of head. The error wraps
+// codec.ErrFormat, or is the domain's error if there is no memory for the copies. After an error no
+// block is allocated.
 func Open(head []byte) (m codec.Message, parts [][]byte, err error) {
 	blocks, body, err := parseTable(head)
 	if err != nil {

@@ -23,7 +23,9 @@ func Merge[S any](dims []Dim[S], steps func(s *S) []int) []Dim[S] {
 	return kept
 }
 
-// isContiguous reports whether each outer stride is n times the inner stride.
+// isContiguous reports whether all operands traverse two dimensions contiguously: each outer stride
+// is n times the inner stride, and n is the size of the inner dimension. Both slices must have the
+// same length.
 func isContiguous(outer, inner []int, n int) bool {
 	for k, step := range inner {
 		if outer[k] != step*n {
