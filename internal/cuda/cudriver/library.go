@@ -32,8 +32,9 @@ func Load(names ...string) (Driver, error) {
 	return d, nil
 }
 
-// call calls a function. An argument may be narrower than a word, because the callee ignores the
-// upper bits of the register.
+// call calls a function of the driver. The error is an *[Error] with CUDA's result. The result is
+// [ErrorNotSupported] if the library lacks the function. An argument may be narrower than a word,
+// because the callee ignores the upper bits of the register.
 //
 //go:uintptrescapes
 func (l *library) call(e entry, args ...uintptr) error {
@@ -43,9 +44,9 @@ func (l *library) call(e entry, args ...uintptr) error {
 	return Check(symbols[e], Result(int32(dl.Call(l.entries[e], args...))))
 }
 
-// get calls a function that stores its result through its first parameter. args are the other
-// arguments, at most four integers. Passing more registers than the function has parameters is
-// harmless.
+// get calls a function that stores its result through its first parameter, and returns the result.
+// args are the other arguments, at most four integers. Passing more registers than the function has
+// parameters is harmless.
 func get[T any](l *library, e entry, args ...uintptr) (T, error) {
 	v, a := new(T), [4]uintptr{}
 	copy(a[:], args)
@@ -53,6 +54,7 @@ func get[T any](l *library, e entry, args ...uintptr) (T, error) {
 	return *v, err
 }
 
+// start returns the address of the first element of b.
 func start[T any](b []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
 // Init initialises the driver. The library's initialisation may install signal handlers; [dl.Guard]
@@ -163,8 +165,8 @@ func (l *library) EventElapsedTime(start, end Event) (float32, error) {
 	return get[float32](l, cuEventElapsedTime, uintptr(start), uintptr(end))
 }
 
-// ModuleLoadData also collects the error log of the driver's PTX compiler, and stores it in the
-// error.
+// ModuleLoadData loads a module. If this fails, the error includes the error log of the driver's
+// PTX compiler.
 func (l *library) ModuleLoadData(image []byte) (Module, error) {
 	m, log := new(Module), make([]byte, 4096)
 	options := [...]int32{jitErrorLog, jitErrorLogSize}
@@ -199,8 +201,8 @@ type launchArgs struct {
 	end    uintptr // CU_LAUNCH_PARAM_END = 0
 }
 
-// LaunchKernel passes the arguments as one buffer. args must have the layout of a C struct of the
-// kernel's parameters.
+// LaunchKernel launches a kernel. It passes the arguments as one buffer: args must have the layout
+// of a C struct of the kernel's parameters.
 func (l *library) LaunchKernel(f Function, grid, block [3]uint32, shared uint32, s Stream, args []byte) error {
 	size := uint64(len(args))
 	extra := &launchArgs{buffer: 1, args: start(args), length: 2, size: &size}

@@ -80,7 +80,8 @@ func (l *library) MemExport(h MemHandle) (fd int, err error) {
 	return int(v), err
 }
 
-// MemImport passes the descriptor itself in the parameter of type void *, as CUDA requires.
+// MemImport imports the memory of a file descriptor. The caller must close fd. As CUDA requires,
+// the parameter of type void * is the descriptor itself, not its address.
 func (l *library) MemImport(fd int) (MemHandle, error) {
 	return get[MemHandle](l, cuMemImport, uintptr(fd), handlePosixFile)
 }
