@@ -85,8 +85,8 @@ func (o AdamOptions) problem() string {
 	return ""
 }
 
-// stateCount returns the number of state tensors: the mean, the mean square and, for AMSGrad, the
-// largest mean square.
+// stateCount returns the number of state tensors, and the initial value of their elements. The
+// tensors are the mean, the mean square and, for AMSGrad, the largest mean square.
 func (o AdamOptions) stateCount() (n int, start float64) {
 	if o.AMSGrad {
 		return 3, 0

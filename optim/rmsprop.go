@@ -68,8 +68,9 @@ func (o RMSpropOptions) problem() string {
 	return ""
 }
 
-// stateCount returns the number of state tensors: the mean square, the mean, which is used only if
-// Centered, and the previous step, which is used only with Momentum.
+// stateCount returns the number of state tensors, and the initial value of their elements. The
+// tensors are the mean square, the mean, which is used only if Centered, and the previous step,
+// which is used only with Momentum.
 func (RMSpropOptions) stateCount() (n int, start float64) { return maxStates, 0 }
 
 func (o RMSpropOptions) descent() device.Descent {

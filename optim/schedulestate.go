@@ -234,7 +234,8 @@ func (s *CosineAnnealing) optionSettings(int) []setting {
 
 func (s *LambdaLR) optionSettings(int) []setting { return nil }
 
-// optionSettings encodes the milestones as PyTorch's Counter: a map from epoch to its multiplicity.
+// optionSettings returns the settings that all groups share. The milestones are encoded as
+// PyTorch's Counter: a map from epoch to its multiplicity.
 func (s *MultiStepLR) optionSettings(int) []setting {
 	get := func() any {
 		times := map[int]int{}
@@ -268,7 +269,9 @@ func (s *MultiStepLR) setMilestones(v any) error {
 	return nil
 }
 
-// optionSettings includes the position in the current wave, which PyTorch stores.
+// optionSettings returns the settings that all groups share. As in PyTorch, they include T_cur and
+// T_i: the position of the epoch in its cycle, from one restart to the next, and the length of that
+// cycle.
 func (s *CosineAnnealingWarmRestarts) optionSettings(epoch int) []setting {
 	s.Mult = max(s.Mult, 1)
 	return []setting{boundedSetting("T_0", &s.Epochs, 1), boundedSetting("T_mult", &s.Mult, 1), numberSetting("eta_min", &s.Min),
