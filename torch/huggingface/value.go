@@ -240,7 +240,8 @@ func (l floats) tensor(shape ...int) *tensor.Tensor {
 	return tensor.FromSlice(convertSlice[float32](l), shape...)
 }
 
-// copyNumbers copies the elements of a from index from up to index to.
+// copyNumbers copies the elements of a from index from up to, but not including, index to. It
+// returns an error if they are neither numbers nor bools.
 func copyNumbers(a arrow.Array, from, to int) (list, error) {
 	switch a := a.(type) {
 	case *array.Boolean:
