@@ -124,7 +124,7 @@ func (r *RMSprop) bind() { bind(&r.core, r.RMSpropOptions, stepRMSprop[float32],
 func (o *RMSpropOptions) setRate(rate float64)              { o.LR = rate }
 func (o *RMSpropOptions) setMomentum(momentum float64) bool { o.Momentum = momentum; return true }
 
-func (o *RMSpropOptions) class() class {
+func (o *RMSpropOptions) describeClass() class {
 	return class{name: "RMSprop", mark: "alpha", counts: true, maximize: o.Maximize,
 		settings: []setting{numberSetting("lr", &o.LR), optionalSetting("alpha", &o.Alpha, rmspropAlpha),
 			optionalSetting("eps", &o.Eps, rmspropEps),

@@ -26,7 +26,7 @@ func (d *Dict) Len() int {
 
 // Get returns the value of a key. ok is false if there is no such key.
 func (d *Dict) Get(key any) (v any, ok bool) {
-	name, err := identityKey(key, 0)
+	name, err := equalityKey(key, 0)
 	if d == nil || err != nil {
 		return nil, false
 	}
@@ -39,7 +39,7 @@ func (d *Dict) Get(key any) (v any, ok bool) {
 
 // Set sets the value of a key. The error wraps [ErrKey] if the key is not hashable in Python.
 func (d *Dict) Set(key, value any) error {
-	name, err := identityKey(key, 0)
+	name, err := equalityKey(key, 0)
 	if err != nil {
 		return err
 	}

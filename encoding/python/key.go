@@ -11,11 +11,11 @@ import (
 // keyDepth is the maximum nesting depth of tuples in a key.
 const keyDepth = 32
 
-// identityKey returns a string that two hashable values have in common if and only if they are
+// equalityKey returns a string that two hashable values have in common if and only if they are
 // equal in Python. An object is equal only to itself. depth is the number of tuples and frozensets
 // around v; it must be 0 for a key itself. The error wraps [ErrKey] if v is not hashable, nests
 // deeper than keyDepth, or has a key longer than maxKey.
-func identityKey(v any, depth int) (string, error) {
+func equalityKey(v any, depth int) (string, error) {
 	if depth > keyDepth {
 		return "", fmt.Errorf("%w: tuples nest deeper than %d", ErrKey, keyDepth)
 	}
@@ -42,13 +42,13 @@ func identityKey(v any, depth int) (string, error) {
 	return "", fmt.Errorf("%w: %T is not hashable", ErrKey, v)
 }
 
-// joinKeys returns the key of a sequence of items; see identityKey. tag distinguishes the types of
+// joinKeys returns the key of a sequence of items; see equalityKey. tag distinguishes the types of
 // sequences.
 func joinKeys(tag string, items []any, depth int) (string, error) {
 	var b strings.Builder
 	b.WriteString(tag)
 	for _, item := range items {
-		s, err := identityKey(item, depth+1)
+		s, err := equalityKey(item, depth+1)
 		if err != nil {
 			return "", err
 		}
@@ -65,11 +65,11 @@ func joinKeys(tag string, items []any, depth int) (string, error) {
 const maxKey = 1 << 20
 
 // joinSetKeys returns the key of a frozenset, which does not depend on the order of its members;
-// see identityKey.
+// see equalityKey.
 func joinSetKeys(s *Set, depth int) (string, error) {
 	names := make([]string, 0, len(s.Members()))
 	for _, m := range s.Members() {
-		name, err := identityKey(m, depth+1)
+		name, err := equalityKey(m, depth+1)
 		if err != nil {
 			return "", err
 		}
@@ -83,7 +83,7 @@ func joinSetKeys(s *Set, depth int) (string, error) {
 	return whole, nil
 }
 
-// numberKey returns the key of a number; see identityKey. Python compares numbers across types, so
+// numberKey returns the key of a number; see equalityKey. Python compares numbers across types, so
 // 1, 1.0 and True have the same key. The error wraps [ErrKey] if v is not a number.
 func numberKey(v any) (string, error) {
 	switch v := v.(type) {

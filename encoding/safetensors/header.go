@@ -91,7 +91,7 @@ func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return h, "", fmt.Errorf("%w: more than one JSON value", ErrHeader)
 	}
-	name, err = h.fill(body)
+	name, err = h.checkOffsets(body)
 	return h, name, err
 }
 
@@ -133,9 +133,9 @@ func parseInfo(d *json.Decoder) (info Info, err error) {
 	return info, err
 }
 
-// fill verifies that the tensors fill a body of the given size consecutively. It returns the name
-// of the first tensor that does not fit, and an error that wraps [ErrOffsets].
-func (h header) fill(body uint64) (name string, err error) {
+// checkOffsets verifies that the tensors fill a body of the given size consecutively. It returns
+// the name of the first tensor that does not fit, and an error that wraps [ErrOffsets].
+func (h header) checkOffsets(body uint64) (name string, err error) {
 	var at uint64
 	for _, name := range h.names() {
 		info := h.infos[name]

@@ -52,7 +52,7 @@ func Head(m codec.Message, blocks []Block) (head []byte, load [][]byte, err erro
 		if b.Number != Copied || b.End == 0 {
 			continue
 		}
-		bytes, err := bytesOf(m.Blocks[i], b.Span)
+		bytes, err := spanBytes(m.Blocks[i], b.Span)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -77,9 +77,9 @@ func Copies(m codec.Message) (blocks []Block, ok bool, err error) {
 	return blocks, true, nil
 }
 
-// bytesOf returns the bytes of a span of a block. The error wraps codec.ErrFormat if the span is
+// spanBytes returns the bytes of a span of a block. The error wraps codec.ErrFormat if the span is
 // outside the block.
-func bytesOf(h arena.Handle, s codec.Span) ([]byte, error) {
+func spanBytes(h arena.Handle, s codec.Span) ([]byte, error) {
 	d, err := arena.Default()
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blo
 		if err != nil {
 			return nil, 0, err
 		}
-		return allocCopied(table)
+		return allocCopies(table)
 	})
 	if err != nil {
 		if errors.Is(err, codec.ErrFormat) {
@@ -193,7 +193,7 @@ func Open(head []byte) (m codec.Message, parts [][]byte, err error) {
 			return m, nil, fmt.Errorf("%w: block %d is not part of the message", codec.ErrFormat, b.Number)
 		}
 	}
-	load, _, err := allocCopied(blocks)
+	load, _, err := allocCopies(blocks)
 	if err != nil || load == nil {
 		return m, nil, err
 	}
@@ -265,9 +265,9 @@ type copies struct {
 	parts   [][]byte
 }
 
-// allocCopied allocates the copied blocks of a table. If it returns an error, the second result is
+// allocCopies allocates the copied blocks of a table. If it returns an error, the second result is
 // the number of bytes to skip.
-func allocCopied(table []Block) (link.Load, int64, error) {
+func allocCopies(table []Block) (link.Load, int64, error) {
 	var size int64
 	any := false
 	for _, b := range table {
