@@ -49,8 +49,8 @@ func NewRules(byPath map[string]Rule) (r Rules) {
 
 func (r Rules) findRule(path string) (rule int, ok bool) { return slices.BinarySearch(r.paths, path) }
 
-// unusedError returns the error for a value that lacks the path of at least one rule. The error
-// names the paths of all rules.
+// unusedError returns the error for a value that lacks the path of at least one rule. spec
+// describes the structure of the value. The error names it and the paths of all rules.
 func (r Rules) unusedError(spec string) error {
 	names := slices.DeleteFunc(slices.Clone(r.paths), func(p string) bool { return p == Every })
 	return valueError("ragged rules name %q, but the value has %s", names, describeSpec(spec))

@@ -152,7 +152,7 @@ func (d *disk) transferLeadership() (some bool) {
 }
 
 // admitValues reverses refuseValues. room is the number of free bytes, which is logged. After the
-// first error, which is logged too, admitValues does nothing more, and the disk stays full.
+// first error, which is logged too, admitValues stops, and d still counts as full.
 func (d *disk) admitValues(room int64) {
 	for _, a := range d.accounts {
 		if err := a.admitValues(d.s); err != nil {
