@@ -34,7 +34,9 @@ func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
 		}
 	}
 	for _, l := range scheduledOf(schedules[0]).rateSettings() {
-		d[l.key] = mapSchedules(schedules, func(s Schedule) any { return encodeSettings(scheduledOf(s).rateSettings())[l.key] })
+		d[l.key] = mapSchedules(schedules, func(s Schedule) any {
+			return encodeSettings(scheduledOf(s).rateSettings())[l.key]
+		})
 	}
 	d["_last_lr"] = mapSchedules(schedules, func(s Schedule) any { return s.rate(epoch) })
 	d["last_epoch"] = epoch
