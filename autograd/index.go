@@ -157,8 +157,8 @@ func padToShape(op string, x *Var, shape []int) *Var {
 }
 
 // Embedding returns the rows of w, (n, features), that idx lists. idx must be Int64, with any shape
-// (...). The result is (..., features). The rows in padding get no gradient. Negative numbers in
-// idx and padding count from the end.
+// (...) and numbers from 0 to n-1. The result is (..., features). The rows in padding get no
+// gradient; a negative number in padding counts from the end.
 func Embedding(w, idx *Var, padding ...int64) *Var {
 	requireDims("Embedding", "a weight (n, features)", w, 2)
 	v := idx.scope.newVar()

@@ -140,7 +140,8 @@ func streamError(ctx context.Context, op string, err, state error) error {
 }
 
 // Poll blocks until Recv would not block: the first bytes of a value have arrived, or the peer is
-// gone. The error is [ErrEmpty] with [context.DeadlineExceeded] if the deadline of ctx expires.
+// gone. It then returns nil. If ctx is done first, it returns the error of ctx, with [ErrEmpty] if
+// the deadline has expired.
 func (c *Conn[T]) Poll(ctx context.Context) error {
 	if c.pipe != nil {
 		return c.pipe.Poll(ctx)

@@ -182,8 +182,8 @@ func (j *JoinableQueue[T]) isDone(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// Poll blocks until Get would not block: a task is queued, or none can follow. It returns
-// [ErrEmpty] with [context.DeadlineExceeded] if the deadline of ctx expires.
+// Poll blocks until Get would not block: a task is queued, or none can follow. It then returns nil.
+// If ctx is done first, it returns the error of ctx, with [ErrEmpty] if the deadline has expired.
 func (j *JoinableQueue[T]) Poll(ctx context.Context) error { return j.in.Poll(ctx) }
 
 // Close closes the queue in this process. It is idempotent.

@@ -60,8 +60,9 @@ func (c *PipeEnd[S, R]) TryRecv() (R, error) { return c.in.TryGet() }
 // continue with the next value.
 func (c *PipeEnd[S, R]) All(ctx context.Context) iter.Seq2[R, error] { return c.in.All(ctx) }
 
-// Poll blocks until Recv would not block: a value is queued, or the other end is closed. It returns
-// [ErrEmpty] with [context.DeadlineExceeded] if the deadline of ctx expires.
+// Poll blocks until Recv would not block: a value is queued, or the other end is closed. It then
+// returns nil. If ctx is done first, it returns the error of ctx, with [ErrEmpty] if the deadline
+// has expired.
 func (c *PipeEnd[S, R]) Poll(ctx context.Context) error { return c.in.Poll(ctx) }
 
 // Len returns the number of values that can be received without blocking.

@@ -151,8 +151,8 @@ func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 }
 
 // Poll blocks until Get would not block: a value is queued, which another receiver may take first,
-// or none can follow. It returns [ErrEmpty] with [context.DeadlineExceeded] if the deadline of ctx
-// expires.
+// or none can follow. It then returns nil. If ctx is done first, it returns the error of ctx, with
+// [ErrEmpty] if the deadline has expired. It returns [ErrClosed] if r is closed.
 func (r *Receiver[T]) Poll(ctx context.Context) error {
 	if err := r.end.beginOp(); err != nil {
 		return err

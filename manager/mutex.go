@@ -107,7 +107,7 @@ func (l *mutex) unlock(c *call) error {
 
 // releaseAbandoned releases the lock of a caller that stopped waiting before it learned that it
 // holds the lock. Such a caller cannot mark the lock consistent, so the next holder gets
-// [ErrOwnerDied] again.
+// [ErrOwnerDied] again. It returns [ErrNotOwner] if the caller does not hold the lock.
 func (l *mutex) releaseAbandoned(c *call) error {
 	if l.depth == 0 || l.owner != c.owner() {
 		return fmt.Errorf("release lock of a canceled caller: %w", ErrNotOwner)

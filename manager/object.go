@@ -235,7 +235,8 @@ func decodeArg[T any](c *call, i int) (v T, err error) {
 	return v, nil
 }
 
-// takeArg transfers argument i to the caller, which then owns its references.
+// takeArg transfers argument i to the caller, which then owns its references. It returns
+// [ErrArgument] if the call has fewer arguments.
 func (c *call) takeArg(i int) (it item, err error) {
 	if i >= len(c.Args) {
 		return it, fmt.Errorf("%w: %s.%s got only %d arguments", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))

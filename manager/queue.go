@@ -175,7 +175,8 @@ func waitToState(err, state error) error {
 	return err
 }
 
-// ungetItem returns a value to the front of the queue, because its receiver stopped waiting.
+// ungetItem returns the value in argument 0 to the front of the queue, because its receiver stopped
+// waiting. It returns [ErrArgument] if the call has no argument.
 func (q *queue) ungetItem(c *call) error {
 	it, err := c.takeArg(0)
 	if err == nil {

@@ -125,8 +125,8 @@ func (m *MultiheadAttention) attend(q, k, v *autograd.Var, mask AttentionMask, w
 	single := len(q.Shape()) == 2
 	parts := m.project(q, k, v, single)
 	n, l := parts[0].Shape()[0], parts[0].Shape()[2]
-	o := autograd.Attention{Mask: mask.mergeMasks(m.Heads, parts[0].T(), parts[1].T(), m.extraKeys()),
-		Causal: mask.Causal && m.extraKeys() == 0, Generator: m.Generator}
+	o := autograd.Attention{Mask: mask.mergeMasks(m.Heads, parts[0].T(), parts[1].T(), m.extraKeyCount()),
+		Causal: mask.Causal && m.extraKeyCount() == 0, Generator: m.Generator}
 	m.appendExtraKeys(&parts)
 	if weigh {
 		w := autograd.AttentionWeights(parts[0], parts[1], o)
@@ -229,8 +229,8 @@ func (m *MultiheadAttention) project(q, k, v *autograd.Var, single bool) (parts 
 	return parts
 }
 
-// extraKeys returns the number of keys that BiasK and ZeroAttn append.
-func (m *MultiheadAttention) extraKeys() (n int) {
+// extraKeyCount returns the number of keys that BiasK and ZeroAttn append.
+func (m *MultiheadAttention) extraKeyCount() (n int) {
 	if m.BiasK != nil {
 		n++
 	}

@@ -80,15 +80,17 @@ type Conv1d struct {
 
 // NewConv1d returns a Float32 layer from in to out channels with filters of size elements, stride 1
 // and no padding. Parameters are initialised as in PyTorch, with random numbers from g, or from the
-// default generator if g is nil. To use Groups, set it afterwards; in must then be the number of
-// channels of one group, as for [NewConv2d].
+// default generator if g is nil. It panics with an error that wraps [tensor.ErrArgument] if a size
+// is less than 1. To use Groups, set it afterwards; in must then be the number of channels of one
+// group, as for [NewConv2d].
 func NewConv1d(in, out, size int, g *tensor.Generator) *Conv1d {
 	checkSizes("NewConv1d", in, out, size)
 	fanIn := in * size
 	return &Conv1d{Weight: uniformParam("weight", fanIn, g, out, in, size), Bias: uniformParam("bias", fanIn, g, out)}
 }
 
-// Forward returns the convolution, (N, out, L'), of x, which must be (N, Groups·in, L).
+// Forward returns the convolution, (N, out, L'), of x. x must be (N, Groups·in, L); otherwise
+// Forward panics with an error that wraps [tensor.ErrShape].
 func (c *Conv1d) Forward(x *autograd.Var) *autograd.Var {
 	if len(x.Shape()) != 3 {
 		misuse(tensor.ErrShape, "Conv1d: got shape %v, want (N, in, L)", x.Shape())

@@ -15,7 +15,8 @@ type Embedding struct {
 
 // NewEmbedding returns a Float32 layer, initialised as in PyTorch, with random numbers from g, or
 // from the default generator if g is nil. The rows listed in padding, PyTorch's padding_idx, are
-// zeros and get no gradient.
+// zeros and get no gradient. NewEmbedding panics with an error that wraps [tensor.ErrArgument] if n
+// or features is less than 1, or [tensor.ErrIndex] if a row in padding does not exist.
 func NewEmbedding(n, features int, g *tensor.Generator, padding ...int64) *Embedding {
 	checkSizes("NewEmbedding", n, features)
 	w := tensor.RandN(tensor.Float32, g, n, features)
@@ -26,7 +27,8 @@ func NewEmbedding(n, features int, g *tensor.Generator, padding ...int64) *Embed
 }
 
 // Forward returns the rows, (..., features), for the numbers x, which must be Int64 of any shape
-// (...).
+// (...) and from 0 to n-1. It panics with an error that wraps [tensor.ErrIndex] if a number is out
+// of range, or [tensor.ErrMisuse] if x has another dtype.
 func (e *Embedding) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.Embedding(e.Weight.Var(), x, e.Padding...)
 }

@@ -266,7 +266,7 @@ func ReadState(path string) (map[string]*tensor.Tensor, error) {
 	}
 	switch kind {
 	case fileTensors, fileIndex:
-		return mapAll(path)
+		return mapStateFile(path)
 	case filePickle:
 		v, err := pt.Load(path, pt.Options{Mmap: true, MapLocation: pt.To("cpu")})
 		if err != nil {
@@ -317,9 +317,9 @@ func kindOf(path string) (int, error) {
 	return fileUnknown, nil
 }
 
-// mapAll maps the tensors of a safetensors file, or of all files of an index. The caller must close
-// them.
-func mapAll(path string) (map[string]*tensor.Tensor, error) {
+// mapStateFile maps the tensors of a safetensors file, or of all files of an index. The caller must
+// close them.
+func mapStateFile(path string) (map[string]*tensor.Tensor, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err

@@ -83,23 +83,23 @@ func (f Func) Forward(x *autograd.Var) *autograd.Var {
 
 var functions = map[string]func(x *autograd.Var, args [2]float64) *autograd.Var{
 	"":            func(x *autograd.Var, _ [2]float64) *autograd.Var { return x },
-	"ReLU":        withoutParams(autograd.ReLU),
-	"ReLU6":       withoutParams(autograd.ReLU6),
-	"SELU":        withoutParams(autograd.SELU),
-	"GELU":        withoutParams(autograd.GELU),
-	"GELUTanh":    withoutParams(autograd.GELUTanh),
-	"SiLU":        withoutParams(autograd.SiLU),
-	"Mish":        withoutParams(autograd.Mish),
-	"Sigmoid":     withoutParams(autograd.Sigmoid),
-	"LogSigmoid":  withoutParams(autograd.LogSigmoid),
-	"Hardsigmoid": withoutParams(autograd.Hardsigmoid),
-	"Hardswish":   withoutParams(autograd.Hardswish),
-	"Tanh":        withoutParams(autograd.Tanh),
-	"Tanhshrink":  withoutParams(autograd.Tanhshrink),
-	"Softsign":    withoutParams(autograd.Softsign),
+	"ReLU":        ignoreParams(autograd.ReLU),
+	"ReLU6":       ignoreParams(autograd.ReLU6),
+	"SELU":        ignoreParams(autograd.SELU),
+	"GELU":        ignoreParams(autograd.GELU),
+	"GELUTanh":    ignoreParams(autograd.GELUTanh),
+	"SiLU":        ignoreParams(autograd.SiLU),
+	"Mish":        ignoreParams(autograd.Mish),
+	"Sigmoid":     ignoreParams(autograd.Sigmoid),
+	"LogSigmoid":  ignoreParams(autograd.LogSigmoid),
+	"Hardsigmoid": ignoreParams(autograd.Hardsigmoid),
+	"Hardswish":   ignoreParams(autograd.Hardswish),
+	"Tanh":        ignoreParams(autograd.Tanh),
+	"Tanhshrink":  ignoreParams(autograd.Tanhshrink),
+	"Softsign":    ignoreParams(autograd.Softsign),
 	"Softmax":     withDim(autograd.Softmax),
 	"LogSoftmax":  withDim(autograd.LogSoftmax),
-	"Flatten":     withoutParams(autograd.Flatten),
+	"Flatten":     ignoreParams(autograd.Flatten),
 	"LeakyReLU":   withOneParam(autograd.LeakyReLU),
 	"ELU":         withOneParam(autograd.ELU),
 	"CELU":        withOneParam(autograd.CELU),
@@ -116,7 +116,8 @@ var functions = map[string]func(x *autograd.Var, args [2]float64) *autograd.Var{
 // Adapters from functions of package autograd, by signature: x alone (plain), x and the last
 // dimension (along), one argument (of), two arguments (withTwoParams).
 
-func withoutParams(f func(x *autograd.Var) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+// ignoreParams adapts a function without parameters to the table of functions.
+func ignoreParams(f func(x *autograd.Var) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
 	return func(x *autograd.Var, _ [2]float64) *autograd.Var { return f(x) }
 }
 

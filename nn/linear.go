@@ -14,13 +14,15 @@ type Linear struct {
 }
 
 // NewLinear returns a Float32 layer from in to out features. Parameters are initialised as in
-// PyTorch, with random numbers from g, or from the default generator if g is nil.
+// PyTorch, with random numbers from g, or from the default generator if g is nil. NewLinear panics
+// with an error that wraps [tensor.ErrArgument] if a size is less than 1.
 func NewLinear(in, out int, g *tensor.Generator) *Linear {
 	checkSizes("NewLinear", in, out)
 	return &Linear{Weight: uniformParam("weight", in, g, out, in), Bias: uniformParam("bias", in, g, out)}
 }
 
-// Forward returns the result, (..., out), for x, which must be (..., in).
+// Forward returns the result, (..., out), for x. x must be (..., in); otherwise Forward panics with
+// an error that wraps [tensor.ErrShape].
 func (l *Linear) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.Linear(x, l.Weight.Var(), varOrNil(l.Bias))
 }

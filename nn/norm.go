@@ -29,7 +29,8 @@ type BatchNorm2d struct {
 	Momentum float64 // weight of a batch in the updated running statistics
 }
 
-// NewBatchNorm2d returns a Float32 layer, initialised as in PyTorch.
+// NewBatchNorm2d returns a Float32 layer, initialised as in PyTorch. It panics with an error that
+// wraps [tensor.ErrArgument] if channels is less than 1.
 func NewBatchNorm2d(channels int) *BatchNorm2d { return newBatchNorm("NewBatchNorm2d", channels) }
 
 func newBatchNorm(what string, channels int) *BatchNorm2d {
@@ -41,7 +42,8 @@ func newBatchNorm(what string, channels int) *BatchNorm2d {
 	}
 }
 
-// Forward returns x, which must be (N, channels, H, W), normalised.
+// Forward returns x normalised. x must be (N, channels, H, W); otherwise Forward panics with an
+// error that wraps [tensor.ErrShape].
 func (b *BatchNorm2d) Forward(x *autograd.Var) *autograd.Var {
 	if n := x.T().Dims(); n != 4 {
 		misuse(tensor.ErrShape, "BatchNorm2d: got shape %v, want (N, channels, H, W)", x.Shape())
@@ -68,12 +70,14 @@ func (b *BatchNorm2d) normalize(x *autograd.Var) *autograd.Var {
 // BatchNorm1d is like [BatchNorm2d] for features or sequences.
 type BatchNorm1d BatchNorm2d
 
-// NewBatchNorm1d returns a Float32 layer, initialised as in PyTorch.
+// NewBatchNorm1d returns a Float32 layer, initialised as in PyTorch. It panics with an error that
+// wraps [tensor.ErrArgument] if channels is less than 1.
 func NewBatchNorm1d(channels int) *BatchNorm1d {
 	return (*BatchNorm1d)(newBatchNorm("NewBatchNorm1d", channels))
 }
 
-// Forward returns x, which must be (N, channels) or (N, channels, L), normalised.
+// Forward returns x normalised. x must be (N, channels) or (N, channels, L); otherwise Forward
+// panics with an error that wraps [tensor.ErrShape].
 func (b *BatchNorm1d) Forward(x *autograd.Var) *autograd.Var {
 	if n := x.T().Dims(); n != 2 && n != 3 {
 		misuse(tensor.ErrShape, "BatchNorm1d: got shape %v, want (N, channels) or (N, channels, L)", x.Shape())
@@ -91,14 +95,16 @@ type LayerNorm struct {
 }
 
 // NewLayerNorm returns a Float32 layer that normalises trailing dimensions of the given shape. It
-// is initialised as in PyTorch.
+// is initialised as in PyTorch. It panics with an error that wraps [tensor.ErrArgument] if a size
+// is less than 1.
 func NewLayerNorm(shape ...int) *LayerNorm {
 	checkSizes("NewLayerNorm", shape...)
 	return &LayerNorm{Weight: constantParam("weight", 1, shape...), Bias: constantParam("bias", 0, shape...),
 		Shape: shape, Eps: 1e-5}
 }
 
-// Forward returns x, which must be (..., shape), normalised.
+// Forward returns x normalised. x must be (..., shape); otherwise Forward panics with an error that
+// wraps [tensor.ErrShape].
 func (l *LayerNorm) Forward(x *autograd.Var) *autograd.Var {
 	shape := l.Shape
 	if l.Weight != nil {
@@ -117,8 +123,9 @@ type GroupNorm struct {
 	Eps    float64         // added to the variance for numerical stability
 }
 
-// NewGroupNorm returns a Float32 layer, initialised as in PyTorch. groups must divide channels;
-// otherwise NewGroupNorm panics with an error that wraps [tensor.ErrArgument].
+// NewGroupNorm returns a Float32 layer, initialised as in PyTorch. groups must divide channels, and
+// both must be at least 1; otherwise NewGroupNorm panics with an error that wraps
+// [tensor.ErrArgument].
 func NewGroupNorm(groups, channels int) *GroupNorm {
 	checkSizes("NewGroupNorm", groups, channels)
 	checkGroups("NewGroupNorm", groups, channels)
@@ -126,7 +133,8 @@ func NewGroupNorm(groups, channels int) *GroupNorm {
 		Groups: groups, Eps: 1e-5}
 }
 
-// Forward returns x, which must be (N, channels, ...), normalised.
+// Forward returns x normalised. x must be (N, channels, ...); otherwise Forward panics with an
+// error that wraps [tensor.ErrShape].
 func (g *GroupNorm) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.GroupNorm(x, varOrNil(g.Weight), varOrNil(g.Bias), g.Groups, g.Eps)
 }

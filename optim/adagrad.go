@@ -95,7 +95,7 @@ func (a *Adagrad) bind() { bind(&a.core, a.AdagradOptions, stepAdagrad[float32],
 func (o *AdagradOptions) setRate(rate float64)     { o.LR = rate }
 func (o *AdagradOptions) setMomentum(float64) bool { return false }
 
-func (o *AdagradOptions) class() class {
+func (o *AdagradOptions) describeClass() class {
 	return class{name: "Adagrad", mark: "lr_decay", counts: true, always: true, maximize: o.Maximize,
 		settings: []setting{numberSetting("lr", &o.LR), numberSetting("lr_decay", &o.LRDecay),
 			optionalSetting("eps", &o.Eps, adagradEps),

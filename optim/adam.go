@@ -85,8 +85,8 @@ func (o AdamOptions) problem() string {
 	return ""
 }
 
-// stateCount returns the number of state tensors: the mean, the mean square and, for AMSGrad, the
-// largest mean square.
+// stateCount returns the number of state tensors, and the initial value of their elements. The
+// tensors are the mean, the mean square and, for AMSGrad, the largest mean square.
 func (o AdamOptions) stateCount() (n int, start float64) {
 	if o.AMSGrad {
 		return 3, 0
@@ -135,12 +135,12 @@ func (o *AdamOptions) setMomentum(momentum float64) bool {
 	return true
 }
 
-func (o *AdamOptions) class() class {
+func (o *AdamOptions) describeClass() class {
 	c := class{name: "Adam", mark: "betas", counts: true, maximize: o.Maximize,
 		settings: []setting{numberSetting("lr", &o.LR), pairSetting("betas", &o.Betas, adamBetas),
 			optionalSetting("eps", &o.Eps, adamEps),
 			numberSetting("weight_decay", &o.WeightDecay),
-			flagSetting("amsgrad", &o.AMSGrad), flagSetting("maximize", &o.Maximize), classSetting("decoupled_weight_decay", o.Decoupled),
+			flagSetting("amsgrad", &o.AMSGrad), flagSetting("maximize", &o.Maximize), exactSetting("decoupled_weight_decay", o.Decoupled),
 			fixedSetting("foreach", nil), fixedSetting("capturable", false), fixedSetting("differentiable", false), fixedSetting("fused", nil)},
 		moments: []moment{{"exp_avg", 0, true, true}, {"exp_avg_sq", 1, true, false},
 			{"max_exp_avg_sq", 2, o.AMSGrad, false}},

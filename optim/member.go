@@ -44,7 +44,7 @@ type member struct {
 
 // member returns c with the description of its class. [membersOf] detects the optimizers of this
 // package by this method.
-func (c *core) member() member { return member{c, c.options.class()} }
+func (c *core) member() member { return member{c, c.options.describeClass()} }
 
 // membersOf returns the optimizers in o, one for each group. It panics if o is of another package.
 func membersOf(o Optimizer) (members []member) {
@@ -65,14 +65,14 @@ func membersOf(o Optimizer) (members []member) {
 // changed until commit is called, which must happen only if no group returned an error.
 func (c *core) load(group map[string]any, state map[int]map[string]any) (commit func() error, err error) {
 	fresh, replace := c.fresh()
-	problems := fresh.class().decodeSettings(group)
+	problems := fresh.describeClass().decodeSettings(group)
 	if errors.Is(errors.Join(problems...), ErrClass) {
 		return nil, errors.Join(problems...) // other errors would only be consequences
 	}
 	if p := fresh.problem(); p != "" && len(problems) == 0 {
 		problems = append(problems, fmt.Errorf("%w: %s", ErrFormat, p))
 	}
-	found, more := fresh.class().decodeStates(c.slots, group, state)
+	found, more := fresh.describeClass().decodeStates(c.slots, group, state)
 	return func() error { replace(); return c.restore(found) }, errors.Join(append(problems, more...)...)
 }
 
@@ -86,7 +86,7 @@ func (c class) decodeSettings(group map[string]any) []error {
 			}
 		}
 	}
-	return read(c.settings, group, passing...)
+	return decodeSettings(c.settings, group, passing...)
 }
 
 // finding is the decoded state of one parameter. If there was none, steps is 0.
@@ -189,7 +189,7 @@ func wrapKey(key string, err error) error {
 func (c *core) restore(found []finding) error {
 	states, start := c.options.stateCount()
 	for i := range c.slots {
-		if err := c.slots[i].restore(found[i], states, start, c.options.class()); err != nil {
+		if err := c.slots[i].restore(found[i], states, start, c.options.describeClass()); err != nil {
 			return err
 		}
 	}

@@ -88,7 +88,7 @@ type options interface {
 	stateCount() (n int, start float64)
 	// descent returns the description of a step for a device.
 	descent() device.Descent
-	class() class // describes the layout of PyTorch's state dict
+	describeClass() class // describes the layout of PyTorch's state dict
 	// setRate sets the learning rate. setMomentum sets the momentum, and reports whether the
 	// optimizer has one.
 	setRate(rate float64)

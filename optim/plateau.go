@@ -76,7 +76,7 @@ func (r *ReduceLROnPlateau) isImprovement(measure float64) bool {
 
 // State returns the state dict of PyTorch's ReduceLROnPlateau for an optimizer with one group.
 func (r *ReduceLROnPlateau) State() map[string]any {
-	d := write(r.optionSettings())
+	d := encodeSettings(r.optionSettings())
 	d["_last_lr"], d["min_lrs"], d["default_min_lr"], d["verbose"] = []any{r.LR}, []any{r.MinLR}, r.MinLR, false
 	d["mode_worse"] = r.worstMetric()
 	if r.Epochs == 0 {
@@ -94,7 +94,7 @@ func (r *ReduceLROnPlateau) Load(state any) error {
 		return fmt.Errorf("%w: got %T, want a dict", ErrFormat, state)
 	}
 	fresh := *r
-	problems := read(fresh.optionSettings(), d, "_last_lr", "min_lrs", "default_min_lr", "verbose", "mode_worse")
+	problems := decodeSettings(fresh.optionSettings(), d, "_last_lr", "min_lrs", "default_min_lr", "verbose", "mode_worse")
 	for key, p := range map[string]*float64{"_last_lr": &fresh.LR, "min_lrs": &fresh.MinLR} {
 		list, ok := listOf(d[key])
 		switch {

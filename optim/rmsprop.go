@@ -68,8 +68,9 @@ func (o RMSpropOptions) problem() string {
 	return ""
 }
 
-// stateCount returns the number of state tensors: the mean square, the mean, which is used only if
-// Centered, and the previous step, which is used only with Momentum.
+// stateCount returns the number of state tensors, and the initial value of their elements. The
+// tensors are the mean square, the mean, which is used only if Centered, and the previous step,
+// which is used only with Momentum.
 func (RMSpropOptions) stateCount() (n int, start float64) { return maxStates, 0 }
 
 func (o RMSpropOptions) descent() device.Descent {
@@ -123,7 +124,7 @@ func (r *RMSprop) bind() { bind(&r.core, r.RMSpropOptions, stepRMSprop[float32],
 func (o *RMSpropOptions) setRate(rate float64)              { o.LR = rate }
 func (o *RMSpropOptions) setMomentum(momentum float64) bool { o.Momentum = momentum; return true }
 
-func (o *RMSpropOptions) class() class {
+func (o *RMSpropOptions) describeClass() class {
 	return class{name: "RMSprop", mark: "alpha", counts: true, maximize: o.Maximize,
 		settings: []setting{numberSetting("lr", &o.LR), optionalSetting("alpha", &o.Alpha, rmspropAlpha),
 			optionalSetting("eps", &o.Eps, rmspropEps),

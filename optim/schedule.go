@@ -158,7 +158,8 @@ func (s CosineAnnealingWarmRestarts) rate(epoch int) float64 {
 	return interpolateCosine(s.LR, s.Min, float64(at)/float64(length))
 }
 
-// wavePosition returns the position of an epoch in its wave and the length of this wave.
+// wavePosition returns the position of an epoch in its cycle, from one restart to the next, and the
+// length of this cycle.
 func (s CosineAnnealingWarmRestarts) wavePosition(epoch int) (at, length int) {
 	length = s.Epochs
 	if s.Mult <= 1 {

@@ -25,16 +25,18 @@ func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
 		misuse("ScheduleState: got %d schedules and epoch %d, want at least 1 schedule and an epoch of at least 0",
 			len(schedules), epoch)
 	}
-	d := write(scheduledOf(schedules[0]).optionSettings(epoch))
+	d := encodeSettings(scheduledOf(schedules[0]).optionSettings(epoch))
 	for _, s := range schedules[1:] {
-		own := write(scheduledOf(s).optionSettings(epoch))
+		own := encodeSettings(scheduledOf(s).optionSettings(epoch))
 		if reflect.TypeOf(s) != reflect.TypeOf(schedules[0]) || !reflect.DeepEqual(own, d) {
 			misuse("ScheduleState: %T with %v and %T with %v: schedules of groups may differ only in their rates",
 				schedules[0], d, s, own)
 		}
 	}
 	for _, l := range scheduledOf(schedules[0]).rateSettings() {
-		d[l.key] = mapSchedules(schedules, func(s Schedule) any { return write(scheduledOf(s).rateSettings())[l.key] })
+		d[l.key] = mapSchedules(schedules, func(s Schedule) any {
+			return encodeSettings(scheduledOf(s).rateSettings())[l.key]
+		})
 	}
 	d["_last_lr"] = mapSchedules(schedules, func(s Schedule) any { return s.rate(epoch) })
 	d["last_epoch"] = epoch
@@ -127,7 +129,7 @@ func readSchedule(s scheduled, d map[string]any, i int) []error {
 		}
 		own[l.key] = list[i]
 	}
-	return read(append(s.optionSettings(0), s.rateSettings()...), own, kept...)
+	return decodeSettings(append(s.optionSettings(0), s.rateSettings()...), own, kept...)
 }
 
 // scheduled is a pointer to a schedule that has a state dict in PyTorch.
@@ -234,7 +236,8 @@ func (s *CosineAnnealing) optionSettings(int) []setting {
 
 func (s *LambdaLR) optionSettings(int) []setting { return nil }
 
-// optionSettings encodes the milestones as PyTorch's Counter: a map from epoch to its multiplicity.
+// optionSettings returns the settings that all groups share. The milestones are encoded as
+// PyTorch's Counter: a map from epoch to its multiplicity.
 func (s *MultiStepLR) optionSettings(int) []setting {
 	get := func() any {
 		times := map[int]int{}
@@ -268,7 +271,9 @@ func (s *MultiStepLR) setMilestones(v any) error {
 	return nil
 }
 
-// optionSettings includes the position in the current wave, which PyTorch stores.
+// optionSettings returns the settings that all groups share. As in PyTorch, they include T_cur and
+// T_i: the position of the epoch in its cycle, from one restart to the next, and the length of that
+// cycle.
 func (s *CosineAnnealingWarmRestarts) optionSettings(epoch int) []setting {
 	s.Mult = max(s.Mult, 1)
 	return []setting{boundedSetting("T_0", &s.Epochs, 1), boundedSetting("T_mult", &s.Mult, 1), numberSetting("eta_min", &s.Min),

@@ -113,8 +113,8 @@ func fixedSetting(key string, v any) setting {
 	return setting{key, false, func() any { return v }, nil}
 }
 
-// write returns the settings as a dict.
-func write(settings []setting) map[string]any {
+// encodeSettings returns the settings as a dict.
+func encodeSettings(settings []setting) map[string]any {
 	d := map[string]any{}
 	for _, s := range settings {
 		d[s.key] = s.get()
@@ -122,9 +122,9 @@ func write(settings []setting) map[string]any {
 	return d
 }
 
-// read stores the entries of d by settings. It returns an error for each entry that is invalid,
-// missing, or neither in settings nor in known.
-func read(settings []setting, d map[string]any, known ...string) (problems []error) {
+// decodeSettings stores the entries of d by settings. It returns an error for each entry that is
+// invalid, missing, or neither in settings nor in known.
+func decodeSettings(settings []setting, d map[string]any, known ...string) (problems []error) {
 	for _, s := range settings {
 		known = append(known, s.key)
 		v, ok := d[s.key]
@@ -196,9 +196,9 @@ func anySlice[T any](list []T) []any {
 	return items
 }
 
-// classSetting is a setting that distinguishes classes. Reading another value returns an error that
-// wraps [ErrClass].
-func classSetting(key string, v bool) setting {
+// exactSetting is a setting that is part of the class: v distinguishes Adam from AdamW. Decoding
+// another value returns an error that wraps [ErrClass].
+func exactSetting(key string, v bool) setting {
 	return setting{key, false, func() any { return v }, func(got any) error {
 		if got != v {
 			return fmt.Errorf("got %v, want %v: %w: Adam adds the weight decay to gradients, AdamW subtracts it from parameters",

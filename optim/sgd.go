@@ -101,7 +101,7 @@ func (s *SGD) bind() { bind(&s.core, s.SGDOptions, stepSGD[float32], stepSGD[flo
 func (o *SGDOptions) setRate(rate float64)              { o.LR = rate }
 func (o *SGDOptions) setMomentum(momentum float64) bool { o.Momentum = momentum; return true }
 
-func (o *SGDOptions) class() class {
+func (o *SGDOptions) describeClass() class {
 	return class{name: "SGD", mark: "dampening", maximize: o.Maximize,
 		settings: []setting{numberSetting("lr", &o.LR), numberSetting("momentum", &o.Momentum), numberSetting("dampening", &o.Dampening),
 			numberSetting("weight_decay", &o.WeightDecay), flagSetting("nesterov", &o.Nesterov), flagSetting("maximize", &o.Maximize),

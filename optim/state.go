@@ -36,7 +36,7 @@ func State(o Optimizer, schedules ...Schedule) StateDict {
 	}
 	d, first := StateDict{State: map[int]map[string]any{}}, 0
 	for i, m := range members {
-		group, numbers := write(m.settings), make([]int, 0, len(m.slots))
+		group, numbers := encodeSettings(m.settings), make([]int, 0, len(m.slots))
 		for j := range m.slots {
 			number := first + j
 			if state := m.state(&m.slots[j]); state != nil {

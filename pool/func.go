@@ -80,7 +80,9 @@ func (f *Func[In, Out]) runCall(ctx context.Context, c call) (r reply) {
 	return r
 }
 
-// runValue decodes a value, runs the function on it and encodes the result.
+// runValue decodes a value, runs the function on it and encodes the result. The error wraps
+// [shoal.ErrArgument] if the value cannot be decoded. Otherwise it is the error of the function, or
+// an error of encoding.
 func (f *Func[In, Out]) runValue(ctx context.Context, d *codec.Decoder, e *codec.Encoder) error {
 	in, err := decodeNext(f.in, d)
 	if err != nil {

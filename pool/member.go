@@ -139,7 +139,8 @@ func (m *member) completeTasks(replies []reply) {
 }
 
 // failUnreadable fails the task of a reply that could not be decoded. That is the oldest
-// outstanding task, because replies are in the order of the calls.
+// outstanding task, because replies are in the order of the calls. If no task is outstanding, the
+// worker violates the protocol, and failUnreadable kills it.
 func (m *member) failUnreadable(err error) {
 	m.p.mu.Lock()
 	var t *task

@@ -163,7 +163,8 @@ func mac(key, message []byte, name string) []byte {
 }
 
 // splitDigest splits a challenge or an answer into the name of the digest and the rest. A message
-// of exactly legacy bytes has the form of Python 3.11, without a name.
+// of exactly legacy bytes has the form of Python 3.11, without a name. The error wraps [ErrAuth] if
+// the message names no known digest.
 func splitDigest(b []byte, legacy int) (name string, rest []byte, err error) {
 	if len(b) == legacy {
 		return "", b, nil

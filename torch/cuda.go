@@ -246,7 +246,8 @@ func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 }
 
 // encodeCUDATensor encodes the form that [importer.decodeCUDAForm] decodes. The caller must keep
-// the memory and the counters valid until the message is released.
+// the memory and the counters valid until the message is released. The error wraps [ErrUnsupported]
+// if the tensor was received from another process.
 func (e *exporter) encodeCUDATensor(c *CUDATensor) (any, error) {
 	if c.received {
 		return nil, unsupported(

@@ -150,8 +150,9 @@ func (i *importer) decodeStorageFD(o *pickle.Object) (*tensor.Tensor, error) {
 	return regions.receive(f, n, "", nil)
 }
 
-// decodeStorageFilename decodes rebuild_storage_filename(class, manager, name, bytes). A fifth
-// argument, which older versions of PyTorch send, would mean that the size is in elements.
+// decodeStorageFilename decodes rebuild_storage_filename(class, manager, name, bytes). The error
+// wraps [ErrUnsupported] if there is a fifth argument, which older versions of PyTorch send: the
+// size is then in elements.
 func (i *importer) decodeStorageFilename(o *pickle.Object) (*tensor.Tensor, error) {
 	manager, err := value.Arg[[]byte](o, 1)
 	if err != nil {

@@ -167,8 +167,9 @@ func (c contents) isZip() (bool, error) {
 	}
 }
 
-// liftTree converts a decoded pickle to Go values. It loads the storages from the container. After
-// an error, it closes all tensors that it created.
+// liftTree converts a decoded pickle to Go values. It loads the storages from the container. The
+// caller must close the tensors in the result. After an error, liftTree has closed all tensors that
+// it created. The error wraps [ErrFormat] or [ErrUnsupported], or is an error of the container.
 func liftTree(tree any, from container, o Options) (any, error) {
 	l := &loader{opts: o, from: from, holds: map[string]held{}}
 	l.Lifter = value.Lifter{Object: l.convertObject, Outside: l.convertBareStorage, Unread: l.handleUnread}

@@ -160,7 +160,7 @@ func (in *pickled) openStorage(key string, dt tensor.DType, size int64) (*tensor
 }
 
 // convertInside converts a call in a pickle that does not create a tensor. It must be a storage on
-// its own; other calls are an error that wraps [ErrUnsupported].
+// its own; otherwise the error wraps [ErrUnsupported].
 func (l *loader) convertInside(in *pickled, o *pickle.Object) (any, error) {
 	if o.Class != loadFromBytes {
 		return nil, fmt.Errorf("%w: a call of %s", ErrUnsupported, o.Class)

@@ -40,7 +40,10 @@ var noForm = map[string]string{
 	"torch.nn.modules.lazy.LazyModuleMixin._rebuild_uninitialize": "a lazy module; run it once before it is saved",
 }
 
-// convertObject converts a call to a tensor, a parameter, a packed sequence or a record.
+// convertObject converts a call to a tensor, a parameter, a packed sequence or, in a file of
+// torch.save, a record of any other class. In a pickle for [Unmarshal] a call may also be a
+// storage. The error wraps [ErrUnsupported] for a class in noForm and, in a pickle, for any other
+// class.
 func (l *loader) convertObject(o *pickle.Object) (any, error) {
 	if why, ok := noForm[o.Class.String()]; ok {
 		return nil, fmt.Errorf("%w: %s", ErrUnsupported, why)
@@ -76,7 +79,8 @@ func (l *loader) tensorStorage(o *pickle.Object) (*pickle.Persistent, error) {
 }
 
 // convertTensor converts a call with the arguments (storage, offset, size, stride[, requires_grad,
-// hooks][, dtype][, metadata]).
+// hooks][, dtype][, metadata]). The error wraps [ErrUnsupported] if the metadata is not empty: the
+// tensor is conjugated or negated when it is read.
 func (l *loader) convertTensor(o *pickle.Object) (any, error) {
 	p, err := l.tensorStorage(o)
 	if err != nil {

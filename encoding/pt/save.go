@@ -71,7 +71,7 @@ const archiveName = "archive"
 const protocol = 2
 
 // rootOf returns the name of the folder in the archive: the base name of the file without its
-// extension.
+// extension, or archiveName if nothing remains.
 func rootOf(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	if name == "" {

@@ -117,7 +117,8 @@ func cleanBools(t *tensor.Tensor, dt tensor.DType) error {
 	return nil
 }
 
-// convertBareStorage converts a storage that was saved on its own to a one-dimensional tensor.
+// convertBareStorage converts a storage that was saved on its own to a one-dimensional tensor,
+// which becomes part of the result of liftTree.
 func (l *loader) convertBareStorage(p *pickle.Persistent) (any, error) {
 	h, dt, err := l.coverStorage(p, nil)
 	if err != nil {

@@ -26,7 +26,7 @@ func (d *Dict) Len() int {
 
 // Get returns the value of a key. ok is false if there is no such key.
 func (d *Dict) Get(key any) (v any, ok bool) {
-	name, err := identityKey(key, 0)
+	name, err := equalityKey(key, 0)
 	if d == nil || err != nil {
 		return nil, false
 	}
@@ -39,7 +39,7 @@ func (d *Dict) Get(key any) (v any, ok bool) {
 
 // Set sets the value of a key. The error wraps [ErrKey] if the key is not hashable in Python.
 func (d *Dict) Set(key, value any) error {
-	name, err := identityKey(key, 0)
+	name, err := equalityKey(key, 0)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (d *Dict) All() iter.Seq2[any, any] {
 }
 
 // NewDict returns a dict with the given keys and values, which must alternate. It panics if a key
-// is not a string.
+// is not a string, or if the last key has no value.
 func NewDict(pairs ...any) *Dict {
 	d := new(Dict)
 	for pair := range slices.Chunk(pairs, 2) {

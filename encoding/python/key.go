@@ -11,9 +11,11 @@ import (
 // keyDepth is the maximum nesting depth of tuples in a key.
 const keyDepth = 32
 
-// identityKey returns a string that hashable values have in common if they are equal in Python. The
-// error wraps [ErrKey] if v is not hashable.
-func identityKey(v any, depth int) (string, error) {
+// equalityKey returns a string that two hashable values have in common if and only if they are
+// equal in Python. An object is equal only to itself. depth is the number of tuples and frozensets
+// around v; it must be 0 for a key itself. The error wraps [ErrKey] if v is not hashable, nests
+// deeper than keyDepth, or has a key longer than maxKey.
+func equalityKey(v any, depth int) (string, error) {
 	if depth > keyDepth {
 		return "", fmt.Errorf("%w: tuples nest deeper than %d", ErrKey, keyDepth)
 	}
@@ -40,11 +42,13 @@ func identityKey(v any, depth int) (string, error) {
 	return "", fmt.Errorf("%w: %T is not hashable", ErrKey, v)
 }
 
+// joinKeys returns the key of a sequence of items; see equalityKey. tag distinguishes the types of
+// sequences.
 func joinKeys(tag string, items []any, depth int) (string, error) {
 	var b strings.Builder
 	b.WriteString(tag)
 	for _, item := range items {
-		s, err := identityKey(item, depth+1)
+		s, err := equalityKey(item, depth+1)
 		if err != nil {
 			return "", err
 		}
@@ -60,10 +64,12 @@ func joinKeys(tag string, items []any, depth int) (string, error) {
 // same value many times.
 const maxKey = 1 << 20
 
+// joinSetKeys returns the key of a frozenset, which does not depend on the order of its members;
+// see equalityKey.
 func joinSetKeys(s *Set, depth int) (string, error) {
 	names := make([]string, 0, len(s.Members()))
 	for _, m := range s.Members() {
-		name, err := identityKey(m, depth+1)
+		name, err := equalityKey(m, depth+1)
 		if err != nil {
 			return "", err
 		}
@@ -77,7 +83,8 @@ func joinSetKeys(s *Set, depth int) (string, error) {
 	return whole, nil
 }
 
-// numberKey returns the identity of a number. Python compares numbers across types.
+// numberKey returns the key of a number; see equalityKey. Python compares numbers across types, so
+// 1, 1.0 and True have the same key. The error wraps [ErrKey] if v is not a number.
 func numberKey(v any) (string, error) {
 	switch v := v.(type) {
 	case bool:

@@ -38,14 +38,15 @@ func init() {
 	codec.RegisterError("safetensors.ErrLimit", ErrLimit)
 }
 
-// readFull fills b from r. If r ends early, the error wraps kind and [io.ErrUnexpectedEOF].
+// readFull fills b from r. If r ends early, the error wraps kind and [io.ErrUnexpectedEOF]. Any
+// other error of r is returned unchanged.
 func readFull(r io.Reader, b []byte, kind error) error {
 	_, err := io.ReadFull(r, b)
 	return truncatedError(err, kind)
 }
 
 // truncatedError converts the end-of-file errors of [io.ReadFull] to an error that wraps kind and
-// [io.ErrUnexpectedEOF].
+// [io.ErrUnexpectedEOF]. It returns any other err, including nil, unchanged.
 func truncatedError(err, kind error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w: file is truncated: %w", kind, io.ErrUnexpectedEOF)

@@ -140,7 +140,7 @@ func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	if err := f.checkLimit(f.names...); err != nil {
 		return nil, wrapError(f.path, "", err)
 	}
-	return each(f.names, f.Tensor)
+	return collectTensors(f.names, f.Tensor)
 }
 
 // checkLimit returns an error that wraps [ErrLimit] if the named tensors together exceed MaxBytes.
@@ -148,13 +148,13 @@ func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 func (f *File) checkLimit(names ...string) error {
 	bytes := int64(0)
 	for _, name := range names {
-		bytes += f.home[name].tensorBytes(name)
+		bytes += f.home[name].tensorSize(name)
 	}
 	return safefile.CheckSize(bytes, bytes, f.MaxBytes, "raise File.MaxBytes if this is intended, or use Map")
 }
 
-// each calls get for each name and returns the results. It stops at the first error.
-func each(names []string, get func(string) (*tensor.Tensor, error)) (map[string]*tensor.Tensor, error) {
+// collectTensors calls get for each name and returns the results. It stops at the first error.
+func collectTensors(names []string, get func(string) (*tensor.Tensor, error)) (map[string]*tensor.Tensor, error) {
 	all := make(map[string]*tensor.Tensor, len(names))
 	for _, name := range names {
 		t, err := get(name)

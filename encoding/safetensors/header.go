@@ -39,7 +39,8 @@ type header struct {
 const anySize = math.MaxUint64
 
 // readHeader reads the header of a file of size bytes, or of a stream if size is negative. read is
-// the number of bytes consumed. If the error is about a tensor, name is its name.
+// the number of bytes consumed. The error wraps [ErrHeader], [ErrOffsets] or [ErrDType], or is the
+// error of r. If it is about a tensor, name is the tensor's name.
 func readHeader(r io.Reader, size int64) (h header, read int64, name string, err error) {
 	var length [lengthSize]byte
 	if err := readFull(r, length[:], ErrHeader); err != nil {
@@ -62,8 +63,9 @@ func readHeader(r io.Reader, size int64) (h header, read int64, name string, err
 	return h, lengthSize + int64(n), name, err
 }
 
-// parseHeader decodes and validates a header. body is the number of bytes that follow it. If the
-// error is about a tensor, name is its name.
+// parseHeader decodes and validates a header. body is the number of bytes that follow it. The error
+// wraps [ErrHeader], [ErrOffsets] or [ErrDType]. If it is about a tensor, name is the tensor's
+// name.
 func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
 	if !utf8.Valid(raw) {
 		return h, "", fmt.Errorf("%w: not UTF-8", ErrHeader)
@@ -89,11 +91,12 @@ func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return h, "", fmt.Errorf("%w: more than one JSON value", ErrHeader)
 	}
-	name, err = h.fill(body)
+	name, err = h.checkOffsets(body)
 	return h, name, err
 }
 
-// parseInfo decodes the header entry of a tensor. All three fields must be present, and no others.
+// parseInfo decodes the header entry of a tensor. All three fields must be present, and no others;
+// otherwise the error wraps [ErrHeader]. For an unknown dtype it wraps [ErrDType].
 func parseInfo(d *json.Decoder) (info Info, err error) {
 	seen := 0
 	err = decodeObject(d, func(key string) error {
@@ -130,9 +133,9 @@ func parseInfo(d *json.Decoder) (info Info, err error) {
 	return info, err
 }
 
-// fill verifies that the tensors fill a body of the given size consecutively. It returns the name
-// of the first tensor that does not fit, and an error that wraps [ErrOffsets].
-func (h header) fill(body uint64) (name string, err error) {
+// checkOffsets verifies that the tensors fill a body of the given size consecutively. It returns
+// the name of the first tensor that does not fit, and an error that wraps [ErrOffsets].
+func (h header) checkOffsets(body uint64) (name string, err error) {
 	var at uint64
 	for _, name := range h.names() {
 		info := h.infos[name]

@@ -28,8 +28,8 @@ func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string
 	return safefile.Replace(path, func(f *os.File) error { return Encode(f, tensors, meta) })
 }
 
-// checkOpen returns an error that wraps [tensor.ErrClosed] if a tensor is nil or closed.
-func checkOpen(tensors map[string]*tensor.Tensor) error {
+// checkTensorsOpen returns an error that wraps [tensor.ErrClosed] if a tensor is nil or closed.
+func checkTensorsOpen(tensors map[string]*tensor.Tensor) error {
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		if err := foreignTensors.Check(tensors[name]); err != nil {
 			return fmt.Errorf("tensor %q: %w", name, err)
@@ -49,7 +49,7 @@ func fileOrder(tensors map[string]*tensor.Tensor) []string {
 // Encode writes to w the bytes that [Save] writes to a file, in one pass. If the error wraps
 // [ErrName], [ErrDType] or [tensor.ErrClosed], nothing was written; otherwise it is the error of w.
 func Encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]string) error {
-	if err := checkOpen(tensors); err != nil {
+	if err := checkTensorsOpen(tensors); err != nil {
 		return err
 	}
 	names := fileOrder(tensors)
@@ -85,7 +85,9 @@ func writeElements(w io.Writer, t *tensor.Tensor) error {
 }
 
 // encodeHeader returns the length field and the header, padded with spaces to a multiple of eight
-// bytes.
+// bytes. names must list the tensors in the order of their data. The error wraps [ErrName] if a
+// name or the metadata is not valid UTF-8 or a name is reserved, [ErrDType] if the format lacks the
+// dtype of a tensor, or [ErrHeader] if the header is too large.
 func encodeHeader(names []string, tensors map[string]*tensor.Tensor, meta map[string]string) ([]byte, error) {
 	head := append(make([]byte, lengthSize), '{')
 	entry := func(key string, value any) error {

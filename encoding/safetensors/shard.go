@@ -106,7 +106,8 @@ func mappedView(m foreign.Map[*tensor.Tensor], at int64, info Info) (*tensor.Ten
 	return hold.Storage().View(info.DType, info.Shape, nil, 0)
 }
 
-func (s *shard) tensorBytes(name string) int64 {
+// tensorSize returns the size in bytes of a tensor, which must be in the shard.
+func (s *shard) tensorSize(name string) int64 {
 	info := s.header.infos[name]
 	return int64(info.end - info.begin)
 }

@@ -51,7 +51,7 @@ func openIndex(path string) (*File, error) {
 	f := &File{path: path, shards: map[string]*shard{}, home: map[string]*shard{}}
 	f.names = slices.Sorted(maps.Keys(ix.WeightMap))
 	for _, name := range f.names {
-		if err := f.assignTensor(name, ix.WeightMap[name]); err != nil {
+		if err := f.setShard(name, ix.WeightMap[name]); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
@@ -78,10 +78,10 @@ func readIndex(path string) (ix index, err error) {
 	return ix, nil
 }
 
-// assignTensor assigns a tensor to the file that the index names, and opens the file if necessary.
-// The error wraps [ErrHeader] if the file name is not a plain name next to the index, or if the
-// file does not contain the tensor.
-func (f *File) assignTensor(name, file string) (err error) {
+// setShard assigns a tensor to the file that the index names, and opens the file if necessary. The
+// error wraps [ErrHeader] if the file name is not a plain name next to the index, or if the file
+// does not contain the tensor.
+func (f *File) setShard(name, file string) (err error) {
 	s := f.shards[file]
 	if s == nil {
 		if !filepath.IsLocal(file) || filepath.Base(file) != file || !strings.HasSuffix(file, ".safetensors") {
@@ -109,7 +109,7 @@ func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta
 	if !ok {
 		return fmt.Errorf("save %s: %w: want a name that ends in %s", path, ErrName, indexSuffix)
 	}
-	if err := checkOpen(tensors); err != nil {
+	if err := checkTensorsOpen(tensors); err != nil {
 		return fmt.Errorf("save %s: %w", path, err)
 	}
 	shards, total := split(tensors, limit)
@@ -130,8 +130,8 @@ func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta
 	})
 }
 
-// split partitions the tensors, in the order of their names, into sets of at most limit bytes.
-// total is the number of bytes of all tensors.
+// split partitions the tensors, in the order of their names, into sets of at most limit bytes. A
+// tensor of more bytes is the only one of its set. total is the number of bytes of all tensors.
 func split(tensors map[string]*tensor.Tensor, limit int) (shards []map[string]*tensor.Tensor, total int) {
 	room := 0
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {

@@ -25,7 +25,7 @@ func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, met
 	if err := safefile.CheckSize(h.dataSize(), safefile.UnknownSize, maxBytes, "raise maxBytes if this is intended"); err != nil {
 		return nil, nil, wrapError("", "", err)
 	}
-	tensors, err = each(h.names(), func(name string) (*tensor.Tensor, error) {
+	tensors, err = collectTensors(h.names(), func(name string) (*tensor.Tensor, error) {
 		info := h.infos[name]
 		t, err := foreignTensors.ReadFrom(r, int(info.end-info.begin))
 		if err != nil {

@@ -540,8 +540,8 @@ func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 	return err
 }
 
-// isPastDeadline reports whether ctx ended by its deadline. A call then reports that the ring is
-// empty or full, which must be true.
+// isPastDeadline reports whether ctx ended by its deadline, and not by a cancellation. The caller
+// should then check the ring once more before it reports that the ring is empty or full.
 func isPastDeadline(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
 
 // awaitOtherLane waits briefly until the lane that was in the way has gone on.

@@ -157,7 +157,9 @@ func (r *Ring) completeGet(l *lane, m *Message, s *slot, lap uint64) error {
 	return nil
 }
 
-// endGet empties the slot and then clears the stamps of the message's blocks.
+// endGet completes a get: it marks the slot as empty and then clears the stamps of the message's
+// blocks. This lane must be reading the slot in the given lap, and must have acquired all blocks of
+// m.
 func (r *Ring) endGet(m *Message, s *slot, lap uint64) {
 	s.storeEndWord(makeSlotWord(lap+1, slotEmpty, 0), m.order)
 	for _, i := range m.order {
@@ -386,19 +388,21 @@ func (d *Domain) isInTransit(h Handle, least uint64) bool {
 // isAllocated reports whether h is an allocated block.
 func (d *Domain) isAllocated(h Handle) bool { return d.isInTransit(h, 0) }
 
-// receiveBlock turns the message's reference to a block into a reference of this process. If the
-// sender has published the message and not yet cleared its stamp, receiveBlock does not wait: it
-// replaces the sender's stamp, because the slot that is being read proves that the message was
-// published. This must only be done at t = 1. As long as the message is unread, another put by the
-// same lane would make t 2, so the word cannot have returned to the value that was read.
+// receiveBlock turns the message's reference to a block into a reference of this process: it
+// decrements t, the transit count in the block's state word. If the sender has published the
+// message and not yet cleared its stamp, receiveBlock does not wait: it replaces the sender's
+// stamp, because the slot that is being read proves that the message was published. Only at t = 1
+// may the sender's stamp be replaced. As long as the message is unread, another put by the same
+// lane would make t 2, so the state word cannot have returned to the value that was read.
 //
 // Invariant (docs/memory.md, "Operations"): the block must be acquired before t decreases. So at
 // every moment the message or this participant holds the block, and no try-free finds it without a
 // holder.
 //
-// If the word is corrupt, the reference cannot be taken and the message is lost, because a get
-// cannot be undone once the slot is READING. If another lane's stamp is in the way for more than a
-// moment, receiveBlock returns inTheWay and has taken no reference.
+// If t is 0, a process has overwritten the state word, and the error wraps [ErrCorrupt]. The
+// message is then lost, because a get cannot be undone once the slot is READING. If another lane's
+// stamp is in the way for more than a moment, receiveBlock returns inTheWay and has taken no
+// reference.
 func (l *lane) receiveBlock(index uint32, m *Message) error {
 	l.d.addRef(index)
 	b := &l.d.blocks[index]

@@ -315,7 +315,9 @@ func fullError(w slotWord, lap uint64) error {
 }
 
 // commitSlots commits more slots of a growing ring, unless the slot of ticket tk has pages by now.
-// The stamp GROW excludes other lanes that try the same.
+// The stamp GROW excludes other lanes that try the same. If another lane's stamp is on the ring's
+// block for more than a moment, commitSlots returns inTheWay and has changed nothing. Otherwise the
+// error is that the memory cannot be committed, such as [ErrNoSpace].
 func (r *Ring) commitSlots(ctx context.Context, l *lane, tk uint64) error {
 	size := ringHead + r.cap*slotSize
 	for {

@@ -115,12 +115,14 @@ func pagesOf(e, commit uint64) uint64 {
 	return roundUp(commit, pageSize)
 }
 
-// claimBacked claims a free block that has its pages already. It returns 0 if there is none. The
-// own bit is set before ALLOC, so no stamp is needed: a death between the two leaves a bit on a
-// free block, and a death after both leaves a block that only the dead participant holds.
+// claimBacked claims a free block of class c that has pages for commit bytes already. It returns 0
+// if the lane knows of none. The own bit is set before ALLOC, so no stamp is needed: a death
+// between the two leaves a bit on a free block, and a death after both leaves a block that only the
+// dead participant holds.
 //
-// Invariant (docs/memory.md, "Operations"): a lane that did not get the block must try to free it.
-// The lane that got it may have released it since, and not freed it because of this lane's bit.
+// Invariant (docs/memory.md, "Operations"): if the CAS of ALLOC fails, claimBacked must try to free
+// the block. The lane that got it may have released it since, and not freed it because of this
+// lane's bit.
 func (l *lane) claimBacked(c int, commit uint64) Handle {
 	index := l.nextFree(c)
 	if index == 0 {

@@ -176,11 +176,12 @@ func (c customCodec[T]) readPointer(d *Decoder) (*T, error) {
 	return p, err
 }
 
-// writeAt and readAt are the steps of a flat for pointers to T.
+// writeAt encodes the *T p, which may be nil. It implements pointed.
 func (c customCodec[T]) writeAt(e *Encoder, p unsafe.Pointer) error {
 	return c.writePointer(e, (*T)(p))
 }
 
+// readAt decodes a *T, which may be nil. It implements pointed.
 func (c customCodec[T]) readAt(d *Decoder) (unsafe.Pointer, error) {
 	p, err := c.readPointer(d)
 	return unsafe.Pointer(p), err

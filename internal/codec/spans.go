@@ -30,7 +30,7 @@ func Spans(m Message) (spans []Span, ok []bool, err error) {
 	named := make([]bool, len(m.Blocks))
 	d := Decoder{body: m.Body, table: m.Blocks}
 	for d.off < len(d.body) {
-		if i, s, is := d.readSpan(); is {
+		if i, s, found := d.readSpan(); found {
 			spans[i], named[i] = spans[i].Union(s), true
 			continue
 		}
@@ -78,9 +78,10 @@ func (d *Decoder) readBlockPlace() (int, error) {
 	return i, nil
 }
 
-// readSpan reads one of the forms that Spans documents. If the next value has another form, it
-// reads nothing.
-func (d *Decoder) readSpan() (i int, s Span, is bool) {
+// readSpan reads one of the forms that Spans documents. It returns the index i of the block in the
+// message's table, and the span s of the bytes in the block. If the next value has another form, ok
+// is false and readSpan consumes nothing.
+func (d *Decoder) readSpan() (i int, s Span, ok bool) {
 	at := d.off
 	n, err := d.ArrayLen()
 	if err == nil && (n == 3 || n == 6) {

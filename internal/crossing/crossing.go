@@ -52,7 +52,7 @@ func Head(m codec.Message, blocks []Block) (head []byte, load [][]byte, err erro
 		if b.Number != Copied || b.End == 0 {
 			continue
 		}
-		bytes, err := bytesOf(m.Blocks[i], b.Span)
+		bytes, err := spanBytes(m.Blocks[i], b.Span)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -77,7 +77,9 @@ func Copies(m codec.Message) (blocks []Block, ok bool, err error) {
 	return blocks, true, nil
 }
 
-func bytesOf(h arena.Handle, s codec.Span) ([]byte, error) {
+// spanBytes returns the bytes of a span of a block. The error wraps codec.ErrFormat if the span is
+// outside the block.
+func spanBytes(h arena.Handle, s codec.Span) ([]byte, error) {
 	d, err := arena.Default()
 	if err != nil {
 		return nil, err
@@ -107,7 +109,7 @@ func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blo
 		if err != nil {
 			return nil, 0, err
 		}
-		return allocCopied(table)
+		return allocCopies(table)
 	})
 	if err != nil {
 		if errors.Is(err, codec.ErrFormat) {
@@ -177,7 +179,9 @@ func parseTable(b []byte) (blocks []Block, body []byte, err error) {
 
 // Open decodes the result of [Head] for a message with copied blocks only, and allocates the
 // copies. The caller owns one reference to each block in m.Blocks, and must fill parts, in order,
-// with the bytes that follow the head. The message aliases the memory of head.
+// with the bytes that follow the head. The message aliases the memory of head. The error wraps
+// codec.ErrFormat, or is the domain's error if there is no memory for the copies. After an error no
+// block is allocated.
 func Open(head []byte) (m codec.Message, parts [][]byte, err error) {
 	blocks, body, err := parseTable(head)
 	if err != nil {
@@ -189,7 +193,7 @@ func Open(head []byte) (m codec.Message, parts [][]byte, err error) {
 			return m, nil, fmt.Errorf("%w: block %d is not part of the message", codec.ErrFormat, b.Number)
 		}
 	}
-	load, _, err := allocCopied(blocks)
+	load, _, err := allocCopies(blocks)
 	if err != nil || load == nil {
 		return m, nil, err
 	}
@@ -261,9 +265,9 @@ type copies struct {
 	parts   [][]byte
 }
 
-// allocCopied allocates the copied blocks of a table. If it returns an error, the second result is
+// allocCopies allocates the copied blocks of a table. If it returns an error, the second result is
 // the number of bytes to skip.
-func allocCopied(table []Block) (link.Load, int64, error) {
+func allocCopies(table []Block) (link.Load, int64, error) {
 	var size int64
 	any := false
 	for _, b := range table {

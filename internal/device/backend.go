@@ -66,7 +66,8 @@ func EmptyCaches() (err error) {
 	return err
 }
 
-// Locker returns the Lock function of a backend that has one, or nil.
+// Locker returns the Lock function of a backend that has one, or nil. The function pins pages and
+// returns a function that unpins them; see [Backend.Lock].
 func Locker() (lock func(pages []byte) (func() error, error)) {
 	backends.Range(func(_, found any) bool {
 		lock = found.(Backend).Lock

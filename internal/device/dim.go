@@ -14,7 +14,7 @@ func Merge[S any](dims []Dim[S], steps func(s *S) []int) []Dim[S] {
 	kept := dims[:0]
 	for i := range dims {
 		d, last := &dims[i], len(kept)-1
-		if last >= 0 && isContiguous(steps(&kept[last].Steps), steps(&d.Steps), d.Size) {
+		if last >= 0 && canMerge(steps(&kept[last].Steps), steps(&d.Steps), d.Size) {
 			kept[last] = Dim[S]{kept[last].Size * d.Size, d.Steps}
 		} else {
 			kept = append(kept, *d)
@@ -23,8 +23,10 @@ func Merge[S any](dims []Dim[S], steps func(s *S) []int) []Dim[S] {
 	return kept
 }
 
-// isContiguous reports whether each outer stride is n times the inner stride.
-func isContiguous(outer, inner []int, n int) bool {
+// canMerge reports whether two dimensions can be merged, because all operands traverse them
+// contiguously: each outer stride is n times the inner stride, and n is the size of the inner
+// dimension. Both slices must have the same length.
+func canMerge(outer, inner []int, n int) bool {
 	for k, step := range inner {
 		if outer[k] != step*n {
 			return false

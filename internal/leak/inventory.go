@@ -101,8 +101,8 @@ func countBlocks() (n int, mine []arena.Holding) {
 	return d.Stats().Blocks, d.Holdings()
 }
 
-// describeGoroutines describes the goroutines of this process, except the caller and the permanent
-// ones of the testing package and the runtime.
+// describeGoroutines describes the goroutines of this process by their numbers, except the caller
+// and the permanent ones of the testing package and the runtime.
 func describeGoroutines() map[string]string {
 	all := make(map[string]string)
 	dump := make([]byte, 1<<20)
@@ -119,8 +119,8 @@ func describeGoroutines() map[string]string {
 // kept lists functions of goroutines that begin once and never end.
 var kept = []string{"os/signal.signal_recv(", "os/signal.loop(", "runtime.ensureSigM", "testing.(*M).startAlarm"}
 
-// describeDescriptors describes the descriptors of this process. It finds none on systems without
-// /proc.
+// describeDescriptors describes the descriptors of this process. The keys are as for
+// filterDescriptors. It finds none on systems without /proc.
 func describeDescriptors() map[string]string {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	open := make(map[string]string)
@@ -139,10 +139,10 @@ func describeDescriptors() map[string]string {
 	return all
 }
 
-// filterDescriptors describes descriptors, given by number and target. NVIDIA's driver keeps its
-// device files open until the process ends, together with pipes, sockets and event descriptors that
-// cannot be distinguished from others. So if the driver is loaded, none of these kinds is
-// described.
+// filterDescriptors describes descriptors. open maps their numbers to their targets; the keys of
+// the result consist of number and target, separated by a space. NVIDIA's driver keeps its device
+// files open until the process ends, together with pipes, sockets and event descriptors that cannot
+// be distinguished from others. So if the driver is loaded, none of these kinds is described.
 func filterDescriptors(open map[string]string) map[string]string {
 	driver := false
 	for _, to := range open {

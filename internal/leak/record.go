@@ -62,7 +62,7 @@ func Started(pid int) {
 	}
 }
 
-// callerStack returns the call stack above its caller's caller.
+// callerStack returns the call stack without callerStack and the function that called it.
 func callerStack() []uintptr {
 	calls := make([]uintptr, maxCalls)
 	return calls[:runtime.Callers(3, calls)]

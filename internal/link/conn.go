@@ -321,7 +321,9 @@ func isInterrupted(ctx context.Context, err error) bool {
 	return cause != nil && (err == cause || errors.Is(err, os.ErrDeadlineExceeded))
 }
 
-// closeInLoad closes the stream within a load, and releases the load.
+// closeInLoad closes the stream after a read error within a load, and releases the load. It returns
+// an error that wraps [ErrClosed] and err and tells how much was received. Unless err is an
+// exceeded deadline, the error also wraps [io.ErrUnexpectedEOF].
 func (c *Conn) closeInLoad(h *arrival, err error) error {
 	c.dropFrame()
 	c.s.Close()
@@ -405,7 +407,8 @@ func (c *Conn) readOrWait(ctx context.Context, h *arrival, read func() (int, err
 	return 0, c.closeInFrame(err)
 }
 
-// closeInFrame closes the stream within a frame.
+// closeInFrame closes the stream after a read error within a frame, and releases the frame. It
+// returns an error that wraps [ErrClosed] and err.
 func (c *Conn) closeInFrame(err error) error {
 	c.dropFrame()
 	c.s.Close()
@@ -416,7 +419,7 @@ func (c *Conn) closeInFrame(err error) error {
 }
 
 // endError returns the cause of ctx if it is done, and otherwise an error for the end of the
-// stream.
+// stream, which wraps [ErrClosed] and err.
 func (c *Conn) endError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

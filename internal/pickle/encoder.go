@@ -86,7 +86,7 @@ func (e *encoder) encodeValue(v any) error {
 }
 
 // encodeShared writes a value with an identity: in full the first time, and as a memo reference
-// afterwards.
+// afterwards. The error wraps [ErrValue] if v has a type that cannot be pickled.
 func (e *encoder) encodeShared(v any) error {
 	if e.writeMemoized(v) {
 		return nil

@@ -93,7 +93,8 @@ func newArray(args Tuple) (any, error) {
 	return new(Array), nil
 }
 
-// buildArray sets the state (1, shape, dtype, fortran, data).
+// buildArray sets the array to the state (1, shape, dtype, fortran, data). It returns an error if
+// the state has another form.
 func buildArray(a *Array, state any) error {
 	s, _ := state.(Tuple)
 	shape, err := argumentAt[Tuple](s, 1)
@@ -146,7 +147,8 @@ func newArrayFromBuffer(args Tuple) (any, error) {
 	return a, fill(a, t, shape, order == "F", data)
 }
 
-// fill sets the array. The size of data must match the shape and the dtype.
+// fill sets the array. It returns an error unless data has exactly the size that the shape and the
+// dtype require.
 func fill(a *Array, t *numpyType, shape Tuple, fortran bool, data []byte) error {
 	size, err := NumpySize(t.String())
 	if err != nil {

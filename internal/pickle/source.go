@@ -156,7 +156,8 @@ func (s *source) tooLongError() error {
 	return fmt.Errorf("pickle is too large: %w", ErrLimit)
 }
 
-// unexpected converts the end of the input to an error that wraps [ErrFormat].
+// unexpected converts the end of the input to an error that wraps [ErrFormat] and
+// [io.ErrUnexpectedEOF]. It returns any other err unchanged.
 func unexpected(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w: %w", ErrFormat, io.ErrUnexpectedEOF)

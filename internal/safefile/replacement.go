@@ -111,8 +111,9 @@ func resolvePath(path string) (string, os.FileInfo, error) {
 	return path, info, nil
 }
 
-// Commit syncs the file, moves it to its path and syncs the directory. If syncing or moving fails,
-// the file is discarded.
+// Commit syncs the file, moves it to its path and syncs the directory. If syncing or moving the
+// file fails, the file is discarded. If only syncing the directory fails, Commit returns an error
+// as well, but the file is in place.
 func (f *Replacement) Commit() error {
 	err := f.Sync()
 	if err == nil {
@@ -141,7 +142,8 @@ func (f *Replacement) moveIntoPlace() error {
 	return os.Rename(f.Name(), f.path)
 }
 
-// SyncDir syncs a directory. It ignores file systems that do not support this.
+// SyncDir syncs a directory. It returns nil if the directory cannot be opened, or if its file
+// system does not support this.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

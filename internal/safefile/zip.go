@@ -47,7 +47,9 @@ func ReadZip(r io.ReaderAt, size int64) (entries map[string]ZipEntry, err error)
 	return entries, checkOverlap(entries)
 }
 
-// checkSizes checks an entry's sizes against its offset and the size of the archive.
+// checkSizes returns an error that wraps [ErrZip] if the sizes of an entry contradict its offset,
+// the size of the archive or its compression. It also refuses an entry that is encrypted, or
+// compressed by another method than deflate.
 func checkSizes(f *zip.File, at, size int64) error {
 	packed, whole := f.CompressedSize64, f.UncompressedSize64
 	switch {

@@ -128,8 +128,8 @@ func (c *collator) addField(f Field, fill func(to *tensor.Tensor)) {
 
 func (c *collator) rowError(row int, err error) error { return &RowError{row, c.path.wrapError(err)} }
 
-// nextRows returns the next tensor of each sample.
-func (c *collator) nextRows() ([]*tensor.Tensor, error) {
+// nextTensors returns the next tensor of each sample.
+func (c *collator) nextTensors() ([]*tensor.Tensor, error) {
 	rows := make([]*tensor.Tensor, len(c.samples))
 	for row, s := range c.samples {
 		if c.next >= len(s.Tensors) {
@@ -150,7 +150,7 @@ func (c *collator) collateNode(n *Node) (*Node, error) {
 	case Texts, BytesList:
 		return nil, c.rowError(0, valueError("lists of strings cannot be batched again"))
 	}
-	rows, err := c.nextRows()
+	rows, err := c.nextTensors()
 	if err != nil {
 		return nil, err
 	}
@@ -195,28 +195,28 @@ func (c *collator) collateItems(n *Node) (*Node, error) {
 func (c *collator) stackRows(rows []*tensor.Tensor) error {
 	first := rows[0]
 	for row, t := range rows {
-		if err := checkAlike(t, first, 0); err != nil {
+		if err := checkTensorsMatch(t, first, 0); err != nil {
 			return c.rowError(row, err)
 		}
 	}
 	shape := slices.Insert(slices.Clone(first.Shape()), 0, len(rows))
 	c.addField(Field{DType: first.DType(), Shape: shape, Device: first.Device()}, func(to *tensor.Tensor) {
 		for row, t := range rows {
-			copyAndClose(to.Select(0, row), t)
+			copyToView(to.Select(0, row), t)
 		}
 	})
 	return nil
 }
 
-// copyAndClose copies from to the view to, and closes the view.
-func copyAndClose(to, from *tensor.Tensor) {
+// copyToView copies from to the view to, and closes the view.
+func copyToView(to, from *tensor.Tensor) {
 	to.CopyFrom(from)
 	to.Close()
 }
 
-// checkAlike returns an error that wraps [ErrShape] unless two tensors have the same dtype, device
-// and shape, ignoring the first skip dimensions.
-func checkAlike(t, first *tensor.Tensor, skip int) error {
+// checkTensorsMatch returns an error that wraps [ErrShape] unless two tensors have the same dtype,
+// device and shape, ignoring the first skip dimensions.
+func checkTensorsMatch(t, first *tensor.Tensor, skip int) error {
 	switch {
 	case t.DType() != first.DType():
 		return shapeError("got %v, want %v as in the first sample", t.DType(), first.DType())

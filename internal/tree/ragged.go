@@ -17,7 +17,7 @@ const (
 func (c *collator) planRagged(n *Node, rows []*tensor.Tensor) (*Node, error) {
 	first := rows[0]
 	for row, t := range rows {
-		err := checkAlike(t, first, 1)
+		err := checkTensorsMatch(t, first, 1)
 		switch {
 		case t.Dims() == 0:
 			err = valueError("ragged row has 0 dimensions, want at least 1")
@@ -42,7 +42,7 @@ func (c *collator) planNested(rows []*tensor.Tensor) {
 	shape[0] = int(offsets[len(rows)])
 	c.addField(Field{DType: rows[0].DType(), Shape: shape}, func(to *tensor.Tensor) {
 		for row, t := range rows {
-			copyAndClose(to.Narrow(0, int(offsets[row]), t.Dim(0)), t)
+			copyToView(to.Narrow(0, int(offsets[row]), t.Dim(0)), t)
 		}
 	})
 	c.planNumbers(offsets)
@@ -60,7 +60,7 @@ func (c *collator) planPadded(r Rule, rows []*tensor.Tensor) error {
 		to.Fill(r.Value)
 		for row, t := range rows {
 			one := to.Select(0, row)
-			copyAndClose(one.Narrow(0, r.padStart(length, t.Dim(0)), t.Dim(0)), t)
+			copyToView(one.Narrow(0, r.padStart(length, t.Dim(0)), t.Dim(0)), t)
 			one.Close()
 		}
 	})

@@ -49,7 +49,8 @@ func NewRules(byPath map[string]Rule) (r Rules) {
 
 func (r Rules) findRule(path string) (rule int, ok bool) { return slices.BinarySearch(r.paths, path) }
 
-// unusedError returns the error for rules at paths that a value does not have.
+// unusedError returns the error for a value that lacks the path of at least one rule. spec
+// describes the structure of the value. The error names it and the paths of all rules.
 func (r Rules) unusedError(spec string) error {
 	names := slices.DeleteFunc(slices.Clone(r.paths), func(p string) bool { return p == Every })
 	return valueError("ragged rules name %q, but the value has %s", names, describeSpec(spec))
@@ -81,7 +82,8 @@ func (f *flattener) addRagged(v any) (done bool, err error) {
 	return true, nil
 }
 
-// rowTensor makes a tensor from a slice of numbers. It returns nil if v is not one.
+// rowTensor makes a tensor from a slice or array of numbers or bools. It returns nil if v is not
+// one.
 func rowTensor(v any) *tensor.Tensor {
 	switch v := v.(type) {
 	case []any:

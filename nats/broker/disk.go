@@ -106,7 +106,8 @@ func (d *disk) monitorSpace() {
 	}
 }
 
-// refuseValues makes the server refuse values of all accounts.
+// refuseValues makes the server refuse values of all accounts. room is the number of free bytes,
+// which is logged. Errors are logged too.
 func (d *disk) refuseValues(room int64) {
 	for _, a := range d.accounts {
 		if err := a.refuseValues(); err != nil {
@@ -150,7 +151,8 @@ func (d *disk) transferLeadership() (some bool) {
 	return some
 }
 
-// admitValues reverses refuseValues.
+// admitValues reverses refuseValues. room is the number of free bytes, which is logged. After the
+// first error, which is logged too, admitValues stops, and d still counts as full.
 func (d *disk) admitValues(room int64) {
 	for _, a := range d.accounts {
 		if err := a.admitValues(d.s); err != nil {

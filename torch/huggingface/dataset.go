@@ -179,7 +179,8 @@ func (d *dataset) chooseColumns(r *value.Record) error {
 	return nil
 }
 
-// indicesOf returns the rows of the samples from a table with one uint64 column.
+// indicesOf returns the row of each sample, as listed in a table with one uint64 column. The error
+// wraps [value.ErrUnsupported] if the table has another form, or if a row is not less than rows.
 func indicesOf(t *table, rows int) ([]int, error) {
 	if len(t.names) != 1 {
 		return nil, unsupportedError("indices have %d columns, want 1", len(t.names))

@@ -154,7 +154,7 @@ func typeOf(v any) (arrow.DataType, error) {
 		return nil, unsupportedError("pickled column has unsupported type %v", args[0])
 	}
 	if args, err := callArgs(v, "struct", 1); err == nil {
-		return structOf(args[0])
+		return structType(args[0])
 	}
 	args, err := callArgs(v, "list_", 1)
 	if err != nil {
@@ -180,8 +180,8 @@ func typeOf(v any) (arrow.DataType, error) {
 	return arrow.FixedSizeListOfField(int32(n), inner), nil
 }
 
-// structOf converts the fields of a struct type.
-func structOf(v any) (arrow.DataType, error) {
+// structType converts the pickled fields of a struct type to the type.
+func structType(v any) (arrow.DataType, error) {
 	list, ok := v.([]any)
 	if !ok {
 		return nil, unsupportedError("struct fields are %T, want a list", v)

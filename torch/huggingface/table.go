@@ -122,7 +122,8 @@ func (t *table) replayMethod(v any) error {
 	}
 }
 
-// sliceRows restricts the table to a range of rows.
+// sliceRows restricts the table to a range of rows. args are the arguments of pyarrow's
+// Table.slice: the first row and, if not all rows follow, the number of rows.
 func (t *table) sliceRows(args value.Tuple) error {
 	var part [2]int64 // the first row and the number of rows
 	part[1] = int64(t.rowCount())
@@ -279,7 +280,8 @@ func (t *table) addColumns(by *table) error {
 	return nil
 }
 
-// rowsBetween returns the columns of the rows from from to to, which must lie in one chunk.
+// rowsBetween returns the columns of the rows from from up to, but not including, to. The rows must
+// lie in one chunk.
 func (t *table) rowsBetween(from, to int) []arrow.Array {
 	c, i := t.chunkAt(from)
 	some := make([]arrow.Array, len(c))

@@ -91,7 +91,7 @@ func pythonValue(a arrow.Array, i int) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return list.each(nil)[0], nil
+	return list.appendTo(nil)[0], nil
 }
 
 func pythonList(items arrow.Array, of array.ListLike, i int) (any, error) {
@@ -104,7 +104,7 @@ func pythonList(items arrow.Array, of array.ListLike, i int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return all.each(make([]any, 0, to-from)), nil
+		return all.appendTo(make([]any, 0, to-from)), nil
 	}
 	list := make([]any, 0, to-from)
 	for k := from; k < to; k++ {
@@ -213,7 +213,7 @@ func torchValue(a arrow.Array, i int) (any, error) {
 
 // A list holds copied elements of a column: bools, ints or floats.
 type list interface {
-	each(to []any) []any
+	appendTo(to []any) []any
 	tensor(shape ...int) *tensor.Tensor // with PyTorch's default dtype
 }
 
@@ -223,11 +223,12 @@ type (
 	floats []float64
 )
 
-func (l bools) each(to []any) []any  { return appendAny(to, l) }
-func (l ints) each(to []any) []any   { return appendAny(to, l) }
-func (l floats) each(to []any) []any { return appendAny(to, l) }
+func (l bools) appendTo(to []any) []any  { return appendElements(to, l) }
+func (l ints) appendTo(to []any) []any   { return appendElements(to, l) }
+func (l floats) appendTo(to []any) []any { return appendElements(to, l) }
 
-func appendAny[T any](to []any, l []T) []any {
+// appendElements appends the elements of l to to.
+func appendElements[T any](to []any, l []T) []any {
 	for _, v := range l {
 		to = append(to, v)
 	}
@@ -240,7 +241,8 @@ func (l floats) tensor(shape ...int) *tensor.Tensor {
 	return tensor.FromSlice(convertSlice[float32](l), shape...)
 }
 
-// copyNumbers copies the elements of a from index from up to index to.
+// copyNumbers copies the elements of a from index from up to, but not including, index to. It
+// returns an error if they are neither numbers nor bools.
 func copyNumbers(a arrow.Array, from, to int) (list, error) {
 	switch a := a.(type) {
 	case *array.Boolean:

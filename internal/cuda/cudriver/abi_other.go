@@ -4,8 +4,9 @@ package cudriver
 
 import "unsafe"
 
-// openIPC calls a function with a second parameter that is a 64-byte struct, passed by value. On
-// arm64 the caller must pass the address of a copy.
+// openIPC calls a function that opens a handle and stores the result at out. The second parameter
+// of the function is a 64-byte struct, passed by value. On arm64 the caller must pass the address
+// of a copy.
 func (l *library) openIPC(e entry, out unsafe.Pointer, h *IPCHandle, flags uintptr) error {
 	copied := *h
 	return l.call(e, uintptr(out), uintptr(unsafe.Pointer(&copied)), flags)

@@ -32,8 +32,9 @@ func Load(names ...string) (Driver, error) {
 	return d, nil
 }
 
-// call calls a function. An argument may be narrower than a word, because the callee ignores the
-// upper bits of the register.
+// call calls a function of the driver. The error is an *[Error] with CUDA's result. The result is
+// [ErrorNotSupported] if the library lacks the function. An argument may be narrower than a word,
+// because the callee ignores the upper bits of the register.
 //
 //go:uintptrescapes
 func (l *library) call(e entry, args ...uintptr) error {
@@ -43,17 +44,18 @@ func (l *library) call(e entry, args ...uintptr) error {
 	return Check(symbols[e], Result(int32(dl.Call(l.entries[e], args...))))
 }
 
-// get calls a function that stores its result through its first parameter. args are the other
-// arguments, at most four integers. Passing more registers than the function has parameters is
-// harmless.
-func get[T any](l *library, e entry, args ...uintptr) (T, error) {
+// callForResult calls a function that stores its result through its first parameter, and returns
+// the result. args are the other arguments, at most four integers. Passing more registers than the
+// function has parameters is harmless.
+func callForResult[T any](l *library, e entry, args ...uintptr) (T, error) {
 	v, a := new(T), [4]uintptr{}
 	copy(a[:], args)
 	err := l.call(e, uintptr(unsafe.Pointer(v)), a[0], a[1], a[2], a[3])
 	return *v, err
 }
 
-func start[T any](b []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
+// dataPointer returns the address of the first element of b.
+func dataPointer[T any](b []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
 // Init initialises the driver. The library's initialisation may install signal handlers; [dl.Guard]
 // protects the Go runtime's handlers.
@@ -62,22 +64,22 @@ func (l *library) Init() error {
 }
 
 func (l *library) DriverVersion() (int, error) {
-	v, err := get[int32](l, cuDriverGetVersion)
+	v, err := callForResult[int32](l, cuDriverGetVersion)
 	return int(v), err
 }
 
 func (l *library) DeviceCount() (int, error) {
-	n, err := get[int32](l, cuDeviceGetCount)
+	n, err := callForResult[int32](l, cuDeviceGetCount)
 	return int(n), err
 }
 
 func (l *library) DeviceGet(ordinal int) (Device, error) {
-	return get[Device](l, cuDeviceGet, uintptr(ordinal))
+	return callForResult[Device](l, cuDeviceGet, uintptr(ordinal))
 }
 
 func (l *library) DeviceName(d Device) (string, error) {
 	name := make([]byte, 256)
-	err := l.call(cuDeviceGetName, uintptr(start(name)), uintptr(len(name)), uintptr(d))
+	err := l.call(cuDeviceGetName, uintptr(dataPointer(name)), uintptr(len(name)), uintptr(d))
 	for i, c := range name {
 		if c == 0 {
 			return string(name[:i]), err
@@ -87,27 +89,27 @@ func (l *library) DeviceName(d Device) (string, error) {
 }
 
 func (l *library) DeviceUUID(d Device) ([16]byte, error) {
-	return get[[16]byte](l, cuDeviceGetUUID, uintptr(d))
+	return callForResult[[16]byte](l, cuDeviceGetUUID, uintptr(d))
 }
 
 func (l *library) DeviceTotalMem(d Device) (uint64, error) {
-	return get[uint64](l, cuDeviceTotalMem, uintptr(d))
+	return callForResult[uint64](l, cuDeviceTotalMem, uintptr(d))
 }
 
 func (l *library) DeviceAttribute(a Attribute, d Device) (int, error) {
-	v, err := get[int32](l, cuDeviceGetAttribute, uintptr(a), uintptr(d))
+	v, err := callForResult[int32](l, cuDeviceGetAttribute, uintptr(a), uintptr(d))
 	return int(v), err
 }
 
 func (l *library) DeviceCanAccessPeer(d, peer Device) (bool, error) {
-	v, err := get[int32](l, cuDeviceCanAccessPeer, uintptr(d), uintptr(peer))
+	v, err := callForResult[int32](l, cuDeviceCanAccessPeer, uintptr(d), uintptr(peer))
 	return v != 0, err
 }
 
 func (l *library) PrimaryCtxRetain(d Device) (Context, error) {
 	var c Context
 	err := dl.Guard(func() (err error) {
-		c, err = get[Context](l, cuDevicePrimaryCtxRetain, uintptr(d))
+		c, err = callForResult[Context](l, cuDevicePrimaryCtxRetain, uintptr(d))
 		return err
 	})
 	return c, err
@@ -119,12 +121,12 @@ func (l *library) PrimaryCtxRelease(d Device) error {
 
 func (l *library) CtxSetCurrent(c Context) error { return l.call(cuCtxSetCurrent, uintptr(c)) }
 
-func (l *library) CtxGetCurrent() (Context, error) { return get[Context](l, cuCtxGetCurrent) }
+func (l *library) CtxGetCurrent() (Context, error) { return callForResult[Context](l, cuCtxGetCurrent) }
 
 func (l *library) CtxSynchronize() error { return l.call(cuCtxSynchronize) }
 
 func (l *library) StreamCreate(f StreamFlags) (Stream, error) {
-	return get[Stream](l, cuStreamCreate, uintptr(f))
+	return callForResult[Stream](l, cuStreamCreate, uintptr(f))
 }
 
 func (l *library) StreamDestroy(s Stream) error { return l.call(cuStreamDestroy, uintptr(s)) }
@@ -146,7 +148,7 @@ func (l *library) StreamWaitValue32(s Stream, p Ptr, v uint32) error {
 }
 
 func (l *library) EventCreate(f EventFlags) (Event, error) {
-	return get[Event](l, cuEventCreate, uintptr(f))
+	return callForResult[Event](l, cuEventCreate, uintptr(f))
 }
 
 func (l *library) EventDestroy(e Event) error { return l.call(cuEventDestroy, uintptr(e)) }
@@ -160,19 +162,19 @@ func (l *library) EventSynchronize(e Event) error { return l.call(cuEventSynchro
 func (l *library) EventQuery(e Event) error { return l.call(cuEventQuery, uintptr(e)) }
 
 func (l *library) EventElapsedTime(start, end Event) (float32, error) {
-	return get[float32](l, cuEventElapsedTime, uintptr(start), uintptr(end))
+	return callForResult[float32](l, cuEventElapsedTime, uintptr(start), uintptr(end))
 }
 
-// ModuleLoadData also collects the error log of the driver's PTX compiler, and stores it in the
-// error.
+// ModuleLoadData loads a module. If this fails, the error includes the error log of the driver's
+// PTX compiler.
 func (l *library) ModuleLoadData(image []byte) (Module, error) {
 	m, log := new(Module), make([]byte, 4096)
 	options := [...]int32{jitErrorLog, jitErrorLogSize}
 	values := &struct { // C's void *[2]: a pointer and an integer
 		log  unsafe.Pointer
 		size uintptr
-	}{start(log), uintptr(len(log))}
-	err := l.call(cuModuleLoadDataEx, uintptr(unsafe.Pointer(m)), uintptr(start(image)), uintptr(len(options)),
+	}{dataPointer(log), uintptr(len(log))}
+	err := l.call(cuModuleLoadDataEx, uintptr(unsafe.Pointer(m)), uintptr(dataPointer(image)), uintptr(len(options)),
 		uintptr(unsafe.Pointer(&options)), uintptr(unsafe.Pointer(values)))
 	if failed, ok := err.(*Error); ok {
 		text, _, _ := bytes.Cut(log, []byte{0})
@@ -185,7 +187,7 @@ func (l *library) ModuleUnload(m Module) error { return l.call(cuModuleUnload, u
 
 func (l *library) ModuleGetFunction(m Module, name string) (Function, error) {
 	f, text := new(Function), append([]byte(name), 0)
-	err := l.call(cuModuleGetFunction, uintptr(unsafe.Pointer(f)), uintptr(m), uintptr(start(text)))
+	err := l.call(cuModuleGetFunction, uintptr(unsafe.Pointer(f)), uintptr(m), uintptr(dataPointer(text)))
 	return *f, err
 }
 
@@ -199,11 +201,11 @@ type launchArgs struct {
 	end    uintptr // CU_LAUNCH_PARAM_END = 0
 }
 
-// LaunchKernel passes the arguments as one buffer. args must have the layout of a C struct of the
-// kernel's parameters.
+// LaunchKernel launches a kernel. It passes the arguments as one buffer: args must have the layout
+// of a C struct of the kernel's parameters.
 func (l *library) LaunchKernel(f Function, grid, block [3]uint32, shared uint32, s Stream, args []byte) error {
 	size := uint64(len(args))
-	extra := &launchArgs{buffer: 1, args: start(args), length: 2, size: &size}
+	extra := &launchArgs{buffer: 1, args: dataPointer(args), length: 2, size: &size}
 	return l.call(cuLaunchKernel, uintptr(f), uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]),
 		uintptr(block[0]), uintptr(block[1]), uintptr(block[2]), uintptr(shared), uintptr(s), 0,
 		uintptr(unsafe.Pointer(extra)))

@@ -8,7 +8,9 @@ func (l *library) MemGetInfo() (free, total uint64, err error) {
 	return v[0], v[1], err
 }
 
-func (l *library) MemAlloc(n uint64) (Ptr, error) { return get[Ptr](l, cuMemAlloc, uintptr(n)) }
+func (l *library) MemAlloc(n uint64) (Ptr, error) {
+	return callForResult[Ptr](l, cuMemAlloc, uintptr(n))
+}
 
 func (l *library) MemFree(p Ptr) error { return l.call(cuMemFree, uintptr(p)) }
 
@@ -19,25 +21,25 @@ func (l *library) MemGetAddressRange(p Ptr) (base Ptr, size uint64, err error) {
 }
 
 func (l *library) MemHostRegister(host []byte, f HostFlags) error {
-	return l.call(cuMemHostRegister, uintptr(start(host)), uintptr(len(host)), uintptr(f))
+	return l.call(cuMemHostRegister, uintptr(dataPointer(host)), uintptr(len(host)), uintptr(f))
 }
 
 func (l *library) MemHostUnregister(host []byte) error {
-	return l.call(cuMemHostUnregister, uintptr(start(host)))
+	return l.call(cuMemHostUnregister, uintptr(dataPointer(host)))
 }
 
 func (l *library) MemHostGetDevicePointer(host []byte) (Ptr, error) {
 	p := new(Ptr)
-	err := l.call(cuMemHostGetDevicePointer, uintptr(unsafe.Pointer(p)), uintptr(start(host)), 0)
+	err := l.call(cuMemHostGetDevicePointer, uintptr(unsafe.Pointer(p)), uintptr(dataPointer(host)), 0)
 	return *p, err
 }
 
 func (l *library) MemcpyHtoDAsync(dst Ptr, src []byte, s Stream) error {
-	return l.call(cuMemcpyHtoDAsync, uintptr(dst), uintptr(start(src)), uintptr(len(src)), uintptr(s))
+	return l.call(cuMemcpyHtoDAsync, uintptr(dst), uintptr(dataPointer(src)), uintptr(len(src)), uintptr(s))
 }
 
 func (l *library) MemcpyDtoHAsync(dst []byte, src Ptr, s Stream) error {
-	return l.call(cuMemcpyDtoHAsync, uintptr(start(dst)), uintptr(src), uintptr(len(dst)), uintptr(s))
+	return l.call(cuMemcpyDtoHAsync, uintptr(dataPointer(dst)), uintptr(src), uintptr(len(dst)), uintptr(s))
 }
 
 func (l *library) MemcpyAsync(dst, src Ptr, n uint64, s Stream) error {
@@ -76,17 +78,18 @@ func (l *library) MemCreate(n uint64, p AllocationProp) (MemHandle, error) {
 func (l *library) MemRelease(h MemHandle) error { return l.call(cuMemRelease, uintptr(h)) }
 
 func (l *library) MemExport(h MemHandle) (fd int, err error) {
-	v, err := get[int32](l, cuMemExport, uintptr(h), handlePosixFile, 0)
+	v, err := callForResult[int32](l, cuMemExport, uintptr(h), handlePosixFile, 0)
 	return int(v), err
 }
 
-// MemImport passes the descriptor itself in the parameter of type void *, as CUDA requires.
+// MemImport imports the memory of a file descriptor. The caller must close fd. As CUDA requires,
+// the parameter of type void * is the descriptor itself, not its address.
 func (l *library) MemImport(fd int) (MemHandle, error) {
-	return get[MemHandle](l, cuMemImport, uintptr(fd), handlePosixFile)
+	return callForResult[MemHandle](l, cuMemImport, uintptr(fd), handlePosixFile)
 }
 
 func (l *library) MemAddressReserve(n, align uint64) (Ptr, error) {
-	return get[Ptr](l, cuMemAddressReserve, uintptr(n), uintptr(align), 0, 0)
+	return callForResult[Ptr](l, cuMemAddressReserve, uintptr(n), uintptr(align), 0, 0)
 }
 
 func (l *library) MemAddressFree(p Ptr, n uint64) error {
@@ -100,11 +103,11 @@ func (l *library) MemMap(p Ptr, n uint64, h MemHandle) error {
 func (l *library) MemUnmap(p Ptr, n uint64) error { return l.call(cuMemUnmap, uintptr(p), uintptr(n)) }
 
 func (l *library) MemSetAccess(p Ptr, n uint64, access []AccessDesc) error {
-	return l.call(cuMemSetAccess, uintptr(p), uintptr(n), uintptr(start(access)), uintptr(len(access)))
+	return l.call(cuMemSetAccess, uintptr(p), uintptr(n), uintptr(dataPointer(access)), uintptr(len(access)))
 }
 
 func (l *library) IPCGetMemHandle(p Ptr) (IPCHandle, error) {
-	return get[IPCHandle](l, cuIPCGetMemHandle, uintptr(p))
+	return callForResult[IPCHandle](l, cuIPCGetMemHandle, uintptr(p))
 }
 
 func (l *library) IPCOpenMemHandle(h IPCHandle) (Ptr, error) {
@@ -116,7 +119,7 @@ func (l *library) IPCOpenMemHandle(h IPCHandle) (Ptr, error) {
 func (l *library) IPCCloseMemHandle(p Ptr) error { return l.call(cuIPCCloseMemHandle, uintptr(p)) }
 
 func (l *library) IPCGetEventHandle(e Event) (IPCHandle, error) {
-	return get[IPCHandle](l, cuIPCGetEventHandle, uintptr(e))
+	return callForResult[IPCHandle](l, cuIPCGetEventHandle, uintptr(e))
 }
 
 func (l *library) IPCOpenEventHandle(h IPCHandle) (Event, error) {

@@ -140,8 +140,9 @@ func (d device) describe(all []cudriver.Device) DeviceReport {
 	return r
 }
 
-// withStream retains the device's primary context, makes a stream, and runs the given calls with
-// both, on one OS thread.
+// withStream runs calls with a new stream, on an OS thread on which the device's primary context is
+// current. It destroys the stream and releases the context before it returns. The error joins the
+// errors of calls and of the driver.
 func (d device) withStream(calls func(s cudriver.Stream) error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -178,7 +179,8 @@ func tryDescriptors(d device, _ cudriver.Stream) error {
 	return errors.Join(err, d.driver.MemRelease(h))
 }
 
-// onLegacy calls f with a small allocation of cuMemAlloc.
+// onLegacy calls f with a small allocation of cuMemAlloc, and frees the allocation afterwards. The
+// error joins the errors of f and of the driver.
 func (d device) onLegacy(f func(p cudriver.Ptr) error) error {
 	p, err := d.driver.MemAlloc(4)
 	if err != nil {
@@ -264,7 +266,8 @@ func (r *Report) Print(out io.Writer) (err error) {
 	return err
 }
 
-// reachableNames returns the names of the devices with memory that d can access.
+// reachableNames lists the devices with memory that d can access. If there are none, it returns a
+// sentence about that.
 func (d DeviceReport) reachableNames() string {
 	if len(d.Peers) == 0 {
 		return "no other device: copies between them go through the host"

@@ -90,9 +90,12 @@ func (d *Driver) IPCGetMemHandle(p cudriver.Ptr) (h cudriver.IPCHandle, err erro
 	return h, err
 }
 
-// IPCOpenMemHandle opens legacy memory of another process. It keeps the memory alive unless that
-// process frees it, because the open-source part of NVIDIA's kernel driver duplicates the object. A
-// context of another device can open the memory if that device has peer access.
+// IPCOpenMemHandle opens legacy memory of another process. The memory then survives the death of
+// that process, because the open-source part of NVIDIA's kernel driver duplicates the memory
+// object. But if that process frees the memory, its contents are undefined. A context of another
+// device can open the memory if that device has peer access; otherwise the result is
+// ErrorMapFailed. It is ErrorInvalidHandle if the memory does not exist any more, and
+// ErrorInvalidContext if it belongs to this process.
 func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err error) {
 	err = d.runCall("cuIpcOpenMemHandle", inContext, func(c *context) cudriver.Result {
 		dev, at, pid, _ := d.readHandle(h, handleOfMemory)

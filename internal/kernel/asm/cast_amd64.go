@@ -4,47 +4,47 @@
 
 package asm
 
-// HalfToFloat32AVX2 converts n elements, a multiple of 8.
+// HalfToFloat32AVX2 converts n elements of x, a multiple of 8, to y.
 //
 //go:noescape
 func HalfToFloat32AVX2(n int, x *byte, y *byte)
 
-// Float32ToHalfAVX2 converts n elements, a multiple of 8.
+// Float32ToHalfAVX2 converts n elements of x, a multiple of 8, to y.
 //
 //go:noescape
 func Float32ToHalfAVX2(n int, x *byte, y *byte)
 
-// BrainToFloat32AVX2 converts n elements, a multiple of 8.
+// BrainToFloat32AVX2 converts n elements of x, a multiple of 8, to y.
 //
 //go:noescape
 func BrainToFloat32AVX2(n int, x *byte, y *byte)
 
-// Float32ToBrainAVX2 converts n elements, a multiple of 8.
+// Float32ToBrainAVX2 converts n elements of x, a multiple of 8, to y.
 //
 //go:noescape
 func Float32ToBrainAVX2(n int, x *byte, y *byte)
 
-// Uint8ToFloat32AVX2 converts n elements, a multiple of 8.
+// Uint8ToFloat32AVX2 converts n elements of x, a multiple of 8, to y.
 //
 //go:noescape
 func Uint8ToFloat32AVX2(n int, x *byte, y *byte)
 
-// Int32ToFloat32AVX2 converts n elements, a multiple of 8.
+// Int32ToFloat32AVX2 converts n elements of x, a multiple of 8, to y.
 //
 //go:noescape
 func Int32ToFloat32AVX2(n int, x *byte, y *byte)
 
-// Float32ToFloat64AVX2 converts n elements, a multiple of 8.
+// Float32ToFloat64AVX2 converts n elements of x, a multiple of 8, to y.
 //
 //go:noescape
 func Float32ToFloat64AVX2(n int, x *byte, y *byte)
 
-// Float32ToInt64AVX512 converts n elements, a multiple of 8.
+// Float32ToInt64AVX512 converts n elements of x, a multiple of 8, to y.
 //
 //go:noescape
 func Float32ToInt64AVX512(n int, x *byte, y *byte)
 
-// Int64ToFloat32AVX512 converts n elements, a multiple of 8.
+// Int64ToFloat32AVX512 converts n elements of x, a multiple of 8, to y.
 //
 //go:noescape
 func Int64ToFloat32AVX512(n int, x *byte, y *byte)
@@ -59,7 +59,7 @@ func GatherAVX2(n int, places *int, src *byte, dst *byte)
 //go:noescape
 func GatherAVX512(n int, places *int, src *byte, dst *byte)
 
-// Float64ToFloat32AVX2 converts n elements, a multiple of 8.
+// Float64ToFloat32AVX2 converts n elements of x, a multiple of 8, to y.
 //
 //go:noescape
 func Float64ToFloat32AVX2(n int, x *byte, y *byte)

@@ -4,142 +4,142 @@
 
 package asm
 
-// EqualUint8AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// EqualUint8AVX2 writes 1 to z where x equals y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func EqualUint8AVX2(n int, x *byte, y *byte, z *byte)
 
-// NotEqualUint8AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// NotEqualUint8AVX2 writes 1 to z where x differs from y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func NotEqualUint8AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessUint8AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessUint8AVX2 writes 1 to z where x is less than y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessUint8AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessOrEqualUint8AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessOrEqualUint8AVX2 writes 1 to z where x is at most y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessOrEqualUint8AVX2(n int, x *byte, y *byte, z *byte)
 
-// EqualInt8AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// EqualInt8AVX2 writes 1 to z where x equals y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func EqualInt8AVX2(n int, x *byte, y *byte, z *byte)
 
-// NotEqualInt8AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// NotEqualInt8AVX2 writes 1 to z where x differs from y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func NotEqualInt8AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessInt8AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessInt8AVX2 writes 1 to z where x is less than y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessInt8AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessOrEqualInt8AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessOrEqualInt8AVX2 writes 1 to z where x is at most y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessOrEqualInt8AVX2(n int, x *byte, y *byte, z *byte)
 
-// EqualInt16AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// EqualInt16AVX2 writes 1 to z where x equals y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func EqualInt16AVX2(n int, x *byte, y *byte, z *byte)
 
-// NotEqualInt16AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// NotEqualInt16AVX2 writes 1 to z where x differs from y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func NotEqualInt16AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessInt16AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessInt16AVX2 writes 1 to z where x is less than y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessInt16AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessOrEqualInt16AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessOrEqualInt16AVX2 writes 1 to z where x is at most y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessOrEqualInt16AVX2(n int, x *byte, y *byte, z *byte)
 
-// EqualInt32AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// EqualInt32AVX2 writes 1 to z where x equals y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func EqualInt32AVX2(n int, x *byte, y *byte, z *byte)
 
-// NotEqualInt32AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// NotEqualInt32AVX2 writes 1 to z where x differs from y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func NotEqualInt32AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessInt32AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessInt32AVX2 writes 1 to z where x is less than y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessInt32AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessOrEqualInt32AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessOrEqualInt32AVX2 writes 1 to z where x is at most y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessOrEqualInt32AVX2(n int, x *byte, y *byte, z *byte)
 
-// EqualInt64AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// EqualInt64AVX2 writes 1 to z where x equals y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func EqualInt64AVX2(n int, x *byte, y *byte, z *byte)
 
-// NotEqualInt64AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// NotEqualInt64AVX2 writes 1 to z where x differs from y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func NotEqualInt64AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessInt64AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessInt64AVX2 writes 1 to z where x is less than y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessInt64AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessOrEqualInt64AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessOrEqualInt64AVX2 writes 1 to z where x is at most y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessOrEqualInt64AVX2(n int, x *byte, y *byte, z *byte)
 
-// EqualFloat32AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// EqualFloat32AVX2 writes 1 to z where x equals y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func EqualFloat32AVX2(n int, x *byte, y *byte, z *byte)
 
-// NotEqualFloat32AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// NotEqualFloat32AVX2 writes 1 to z where x differs from y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func NotEqualFloat32AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessFloat32AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessFloat32AVX2 writes 1 to z where x is less than y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessFloat32AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessOrEqualFloat32AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessOrEqualFloat32AVX2 writes 1 to z where x is at most y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessOrEqualFloat32AVX2(n int, x *byte, y *byte, z *byte)
 
-// EqualFloat64AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// EqualFloat64AVX2 writes 1 to z where x equals y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func EqualFloat64AVX2(n int, x *byte, y *byte, z *byte)
 
-// NotEqualFloat64AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// NotEqualFloat64AVX2 writes 1 to z where x differs from y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func NotEqualFloat64AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessFloat64AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessFloat64AVX2 writes 1 to z where x is less than y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessFloat64AVX2(n int, x *byte, y *byte, z *byte)
 
-// LessOrEqualFloat64AVX2 compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.
+// LessOrEqualFloat64AVX2 writes 1 to z where x is at most y, and 0 elsewhere. n must be a multiple of 32.
 //
 //go:noescape
 func LessOrEqualFloat64AVX2(n int, x *byte, y *byte, z *byte)

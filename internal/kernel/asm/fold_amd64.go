@@ -24,32 +24,32 @@ func ProductAVX512F32(n int, x *float32) float64
 //go:noescape
 func ProductAVX512F64(n int, x *float64) float64
 
-// SumInt64AVX2 returns the sum of n elements, a multiple of 32 and at least that.
+// SumInt64AVX2 returns the sum of n elements. n must be a positive multiple of 32.
 //
 //go:noescape
 func SumInt64AVX2(n int, x *int64) int64
 
-// BeyondInt64AVX2 returns a negative number if one of n elements, a multiple of 32 and at least that, is below 0 or above last.
+// BeyondInt64AVX2 returns a negative number if one of n elements is below 0 or above last. n must be a positive multiple of 32.
 //
 //go:noescape
 func BeyondInt64AVX2(n int, last int, x *int64) int64
 
-// SumInt64AVX512 returns the sum of n elements, a multiple of 32 and at least that.
+// SumInt64AVX512 returns the sum of n elements. n must be a positive multiple of 32.
 //
 //go:noescape
 func SumInt64AVX512(n int, x *int64) int64
 
-// BeyondInt64AVX512 returns a negative number if one of n elements, a multiple of 32 and at least that, is below 0 or above last.
+// BeyondInt64AVX512 returns a negative number if one of n elements is below 0 or above last. n must be a positive multiple of 32.
 //
 //go:noescape
 func BeyondInt64AVX512(n int, last int, x *int64) int64
 
-// LargestInt64AVX512 returns the largest of n elements, a multiple of 32 and at least that.
+// LargestInt64AVX512 returns the largest of n elements. n must be a positive multiple of 32.
 //
 //go:noescape
 func LargestInt64AVX512(n int, x *int64) int64
 
-// SmallestInt64AVX512 returns the smallest of n elements, a multiple of 32 and at least that.
+// SmallestInt64AVX512 returns the smallest of n elements. n must be a positive multiple of 32.
 //
 //go:noescape
 func SmallestInt64AVX512(n int, x *int64) int64

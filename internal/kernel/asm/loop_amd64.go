@@ -4,27 +4,27 @@
 
 package asm
 
-// StreamAVX2 fills n bytes, a multiple of 128, from dst on, which is aligned to 32, with a pattern of 32, past the caches.
+// StreamAVX2 fills n bytes at dst with a pattern of 32 bytes, and bypasses the caches. n must be a positive multiple of 128, and dst must be aligned to 32.
 //
 //go:noescape
 func StreamAVX2(n int, pattern *byte, dst *byte)
 
-// CongruenceAVX512 moves sixteen states on and writes a number of each, n in all, a multiple of 16. The upper halves of the states come first, and so do those of factor and increment in rule.
+// CongruenceAVX512 advances sixteen generators and writes one number of each, until it has written n numbers, a multiple of 16. state has the upper halves of the states first, and then the lower halves. rule has the factor and then the increment, each with the upper half first.
 //
 //go:noescape
 func CongruenceAVX512(n int, state *uint64, rule *uint64, to *uint64)
 
-// FractionsAVX512 writes width times a number less its lowest bits, so many, times part, plus lo, of n numbers, a multiple of 8.
+// FractionsAVX512 writes lo + width·part·(b >> shift) to to, for n numbers b in bits. n must be a multiple of 8.
 //
 //go:noescape
 func FractionsAVX512(n int, bits *uint64, shift uint64, width float64, part float64, lo float64, to *float64)
 
-// PointsAVX512 makes n points of a square, a multiple of 8, of two numbers each, writes the coordinates and the squares of the distance from the centre of those of the disc, without the centre, and returns how many they are. Each eight write eight.
+// PointsAVX512 computes n points with two coordinates in [-1, 1), a multiple of 8, from 2·n numbers in bits. It writes the coordinates and the squared distance from the centre of the points inside the unit disc, except its centre, and returns their number. The other elements of x, y and s, up to n, have no meaning.
 //
 //go:noescape
 func PointsAVX512(n int, bits *uint64, x *float64, y *float64, s *float64) int
 
-// PairsAVX512 writes mean + std·(x·factor), and the same of y, by turns, of n points, a multiple of 8.
+// PairsAVX512 writes mean + std·x·factor and mean + std·y·factor alternately to to, for n points (x, y). n must be a multiple of 8.
 //
 //go:noescape
 func PairsAVX512(n int, mean float64, std float64, x *float64, y *float64, factor *float64, to *float64)
@@ -74,17 +74,17 @@ func ReluAVX2F32(n int, x *float32, y *float32)
 //go:noescape
 func ReluBackwardAVX2F32(n int, y *float32, dy *float32, dx *float32)
 
-// DescendAVX2F32 is a step of gradient descent: buf becomes keep·buf + take·(g + decay·p), and p loses lr times that.
+// DescendAVX2F32 computes a step of gradient descent: buf = keep·buf + take·(grad + decay·p), and then p = p - lr·buf.
 //
 //go:noescape
 func DescendAVX2F32(n int, p *float32, grad *float32, buf *float32, lr float32, decay float32, keep float32, take float32)
 
-// AdamAVX2F32 is a step of Adam: with g = grad + decay·p, mean moves by fresh1·(g - mean), square becomes keep2·square + fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).
+// AdamAVX2F32 computes a step of Adam. With g = grad + decay·p it is mean = mean + fresh1·(g - mean), square = keep2·square + fresh2·g², and then p = p - shrink·p - rate·mean/(root·√square + eps).
 //
 //go:noescape
 func AdamAVX2F32(n int, p *float32, grad *float32, mean *float32, square *float32, rate float32, root float32, fresh1 float32, keep2 float32, fresh2 float32, eps float32, decay float32, shrink float32)
 
-// RMSpropAVX2F32 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+// RMSpropAVX2F32 computes a step of RMSprop. With g = grad + decay·p it is square = kept·square + fresh·g², and then p = p - rate·g/(√square + eps).
 //
 //go:noescape
 func RMSpropAVX2F32(n int, p *float32, grad *float32, square *float32, rate float32, kept float32, fresh float32, eps float32, decay float32)
@@ -164,17 +164,17 @@ func ReluAVX2F64(n int, x *float64, y *float64)
 //go:noescape
 func ReluBackwardAVX2F64(n int, y *float64, dy *float64, dx *float64)
 
-// DescendAVX2F64 is a step of gradient descent: buf becomes keep·buf + take·(g + decay·p), and p loses lr times that.
+// DescendAVX2F64 computes a step of gradient descent: buf = keep·buf + take·(grad + decay·p), and then p = p - lr·buf.
 //
 //go:noescape
 func DescendAVX2F64(n int, p *float64, grad *float64, buf *float64, lr float64, decay float64, keep float64, take float64)
 
-// AdamAVX2F64 is a step of Adam: with g = grad + decay·p, mean moves by fresh1·(g - mean), square becomes keep2·square + fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).
+// AdamAVX2F64 computes a step of Adam. With g = grad + decay·p it is mean = mean + fresh1·(g - mean), square = keep2·square + fresh2·g², and then p = p - shrink·p - rate·mean/(root·√square + eps).
 //
 //go:noescape
 func AdamAVX2F64(n int, p *float64, grad *float64, mean *float64, square *float64, rate float64, root float64, fresh1 float64, keep2 float64, fresh2 float64, eps float64, decay float64, shrink float64)
 
-// RMSpropAVX2F64 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+// RMSpropAVX2F64 computes a step of RMSprop. With g = grad + decay·p it is square = kept·square + fresh·g², and then p = p - rate·g/(√square + eps).
 //
 //go:noescape
 func RMSpropAVX2F64(n int, p *float64, grad *float64, square *float64, rate float64, kept float64, fresh float64, eps float64, decay float64)
@@ -234,17 +234,17 @@ func ReluAVX512F32(n int, x *float32, y *float32)
 //go:noescape
 func ReluBackwardAVX512F32(n int, y *float32, dy *float32, dx *float32)
 
-// DescendAVX512F32 is a step of gradient descent: buf becomes keep·buf + take·(g + decay·p), and p loses lr times that.
+// DescendAVX512F32 computes a step of gradient descent: buf = keep·buf + take·(grad + decay·p), and then p = p - lr·buf.
 //
 //go:noescape
 func DescendAVX512F32(n int, p *float32, grad *float32, buf *float32, lr float32, decay float32, keep float32, take float32)
 
-// AdamAVX512F32 is a step of Adam: with g = grad + decay·p, mean moves by fresh1·(g - mean), square becomes keep2·square + fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).
+// AdamAVX512F32 computes a step of Adam. With g = grad + decay·p it is mean = mean + fresh1·(g - mean), square = keep2·square + fresh2·g², and then p = p - shrink·p - rate·mean/(root·√square + eps).
 //
 //go:noescape
 func AdamAVX512F32(n int, p *float32, grad *float32, mean *float32, square *float32, rate float32, root float32, fresh1 float32, keep2 float32, fresh2 float32, eps float32, decay float32, shrink float32)
 
-// RMSpropAVX512F32 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+// RMSpropAVX512F32 computes a step of RMSprop. With g = grad + decay·p it is square = kept·square + fresh·g², and then p = p - rate·g/(√square + eps).
 //
 //go:noescape
 func RMSpropAVX512F32(n int, p *float32, grad *float32, square *float32, rate float32, kept float32, fresh float32, eps float32, decay float32)
@@ -324,17 +324,17 @@ func ReluAVX512F64(n int, x *float64, y *float64)
 //go:noescape
 func ReluBackwardAVX512F64(n int, y *float64, dy *float64, dx *float64)
 
-// DescendAVX512F64 is a step of gradient descent: buf becomes keep·buf + take·(g + decay·p), and p loses lr times that.
+// DescendAVX512F64 computes a step of gradient descent: buf = keep·buf + take·(grad + decay·p), and then p = p - lr·buf.
 //
 //go:noescape
 func DescendAVX512F64(n int, p *float64, grad *float64, buf *float64, lr float64, decay float64, keep float64, take float64)
 
-// AdamAVX512F64 is a step of Adam: with g = grad + decay·p, mean moves by fresh1·(g - mean), square becomes keep2·square + fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).
+// AdamAVX512F64 computes a step of Adam. With g = grad + decay·p it is mean = mean + fresh1·(g - mean), square = keep2·square + fresh2·g², and then p = p - shrink·p - rate·mean/(root·√square + eps).
 //
 //go:noescape
 func AdamAVX512F64(n int, p *float64, grad *float64, mean *float64, square *float64, rate float64, root float64, fresh1 float64, keep2 float64, fresh2 float64, eps float64, decay float64, shrink float64)
 
-// RMSpropAVX512F64 is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).
+// RMSpropAVX512F64 computes a step of RMSprop. With g = grad + decay·p it is square = kept·square + fresh·g², and then p = p - rate·g/(√square + eps).
 //
 //go:noescape
 func RMSpropAVX512F64(n int, p *float64, grad *float64, square *float64, rate float64, kept float64, fresh float64, eps float64, decay float64)

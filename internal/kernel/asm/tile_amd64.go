@@ -4,442 +4,442 @@
 
 package asm
 
-// Tile1x1AVX2F32 is a product of 1 rows and 1 registers; see the table of tiles.
+// Tile1x1AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile2x1AVX2F32 is a product of 2 rows and 1 registers; see the table of tiles.
+// Tile2x1AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 2 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile2x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile3x1AVX2F32 is a product of 3 rows and 1 registers; see the table of tiles.
+// Tile3x1AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 3 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile3x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile4x1AVX2F32 is a product of 4 rows and 1 registers; see the table of tiles.
+// Tile4x1AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 4 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile4x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile5x1AVX2F32 is a product of 5 rows and 1 registers; see the table of tiles.
+// Tile5x1AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 5 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile5x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile6x1AVX2F32 is a product of 6 rows and 1 registers; see the table of tiles.
+// Tile6x1AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 6 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile6x1AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile1x2AVX2F32 is a product of 1 rows and 2 registers; see the table of tiles.
+// Tile1x2AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile2x2AVX2F32 is a product of 2 rows and 2 registers; see the table of tiles.
+// Tile2x2AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 2 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile2x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile3x2AVX2F32 is a product of 3 rows and 2 registers; see the table of tiles.
+// Tile3x2AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 3 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile3x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile4x2AVX2F32 is a product of 4 rows and 2 registers; see the table of tiles.
+// Tile4x2AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 4 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile4x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile5x2AVX2F32 is a product of 5 rows and 2 registers; see the table of tiles.
+// Tile5x2AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 5 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile5x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile6x2AVX2F32 is a product of 6 rows and 2 registers; see the table of tiles.
+// Tile6x2AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 6 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile6x2AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile1x4AVX2F32 is a product of 1 rows and 4 registers; see the table of tiles.
+// Tile1x4AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 4 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x4AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile2x4AVX2F32 is a product of 2 rows and 4 registers; see the table of tiles.
+// Tile2x4AVX2F32 computes c = alpha·a·b, or adds it to c if add is true, for 2 rows of 4 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile2x4AVX2F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile1x1AVX2F64 is a product of 1 rows and 1 registers; see the table of tiles.
+// Tile1x1AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile2x1AVX2F64 is a product of 2 rows and 1 registers; see the table of tiles.
+// Tile2x1AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 2 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile2x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile3x1AVX2F64 is a product of 3 rows and 1 registers; see the table of tiles.
+// Tile3x1AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 3 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile3x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile4x1AVX2F64 is a product of 4 rows and 1 registers; see the table of tiles.
+// Tile4x1AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 4 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile4x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile5x1AVX2F64 is a product of 5 rows and 1 registers; see the table of tiles.
+// Tile5x1AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 5 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile5x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile6x1AVX2F64 is a product of 6 rows and 1 registers; see the table of tiles.
+// Tile6x1AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 6 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile6x1AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile1x2AVX2F64 is a product of 1 rows and 2 registers; see the table of tiles.
+// Tile1x2AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile2x2AVX2F64 is a product of 2 rows and 2 registers; see the table of tiles.
+// Tile2x2AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 2 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile2x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile3x2AVX2F64 is a product of 3 rows and 2 registers; see the table of tiles.
+// Tile3x2AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 3 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile3x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile4x2AVX2F64 is a product of 4 rows and 2 registers; see the table of tiles.
+// Tile4x2AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 4 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile4x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile5x2AVX2F64 is a product of 5 rows and 2 registers; see the table of tiles.
+// Tile5x2AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 5 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile5x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile6x2AVX2F64 is a product of 6 rows and 2 registers; see the table of tiles.
+// Tile6x2AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 6 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile6x2AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile1x4AVX2F64 is a product of 1 rows and 4 registers; see the table of tiles.
+// Tile1x4AVX2F64 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 4 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x4AVX2F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile1x1AVX512F32 is a product of 1 rows and 1 registers; see the table of tiles.
+// Tile1x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile2x1AVX512F32 is a product of 2 rows and 1 registers; see the table of tiles.
+// Tile2x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 2 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile2x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile3x1AVX512F32 is a product of 3 rows and 1 registers; see the table of tiles.
+// Tile3x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 3 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile3x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile4x1AVX512F32 is a product of 4 rows and 1 registers; see the table of tiles.
+// Tile4x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 4 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile4x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile5x1AVX512F32 is a product of 5 rows and 1 registers; see the table of tiles.
+// Tile5x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 5 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile5x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile6x1AVX512F32 is a product of 6 rows and 1 registers; see the table of tiles.
+// Tile6x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 6 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile6x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile7x1AVX512F32 is a product of 7 rows and 1 registers; see the table of tiles.
+// Tile7x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 7 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile7x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile8x1AVX512F32 is a product of 8 rows and 1 registers; see the table of tiles.
+// Tile8x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 8 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile8x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile9x1AVX512F32 is a product of 9 rows and 1 registers; see the table of tiles.
+// Tile9x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 9 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile9x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile10x1AVX512F32 is a product of 10 rows and 1 registers; see the table of tiles.
+// Tile10x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 10 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile10x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile11x1AVX512F32 is a product of 11 rows and 1 registers; see the table of tiles.
+// Tile11x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 11 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile11x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile12x1AVX512F32 is a product of 12 rows and 1 registers; see the table of tiles.
+// Tile12x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 12 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile12x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile13x1AVX512F32 is a product of 13 rows and 1 registers; see the table of tiles.
+// Tile13x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 13 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile13x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile14x1AVX512F32 is a product of 14 rows and 1 registers; see the table of tiles.
+// Tile14x1AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 14 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile14x1AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile1x2AVX512F32 is a product of 1 rows and 2 registers; see the table of tiles.
+// Tile1x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile2x2AVX512F32 is a product of 2 rows and 2 registers; see the table of tiles.
+// Tile2x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 2 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile2x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile3x2AVX512F32 is a product of 3 rows and 2 registers; see the table of tiles.
+// Tile3x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 3 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile3x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile4x2AVX512F32 is a product of 4 rows and 2 registers; see the table of tiles.
+// Tile4x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 4 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile4x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile5x2AVX512F32 is a product of 5 rows and 2 registers; see the table of tiles.
+// Tile5x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 5 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile5x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile6x2AVX512F32 is a product of 6 rows and 2 registers; see the table of tiles.
+// Tile6x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 6 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile6x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile7x2AVX512F32 is a product of 7 rows and 2 registers; see the table of tiles.
+// Tile7x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 7 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile7x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile8x2AVX512F32 is a product of 8 rows and 2 registers; see the table of tiles.
+// Tile8x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 8 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile8x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile9x2AVX512F32 is a product of 9 rows and 2 registers; see the table of tiles.
+// Tile9x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 9 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile9x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile10x2AVX512F32 is a product of 10 rows and 2 registers; see the table of tiles.
+// Tile10x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 10 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile10x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile11x2AVX512F32 is a product of 11 rows and 2 registers; see the table of tiles.
+// Tile11x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 11 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile11x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile12x2AVX512F32 is a product of 12 rows and 2 registers; see the table of tiles.
+// Tile12x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 12 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile12x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile13x2AVX512F32 is a product of 13 rows and 2 registers; see the table of tiles.
+// Tile13x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 13 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile13x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile14x2AVX512F32 is a product of 14 rows and 2 registers; see the table of tiles.
+// Tile14x2AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 14 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile14x2AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile1x4AVX512F32 is a product of 1 rows and 4 registers; see the table of tiles.
+// Tile1x4AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 4 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x4AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile2x4AVX512F32 is a product of 2 rows and 4 registers; see the table of tiles.
+// Tile2x4AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 2 rows of 4 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile2x4AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile3x4AVX512F32 is a product of 3 rows and 4 registers; see the table of tiles.
+// Tile3x4AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 3 rows of 4 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile3x4AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile4x4AVX512F32 is a product of 4 rows and 4 registers; see the table of tiles.
+// Tile4x4AVX512F32 computes c = alpha·a·b, or adds it to c if add is true, for 4 rows of 4 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile4x4AVX512F32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 
-// Tile1x1AVX512F64 is a product of 1 rows and 1 registers; see the table of tiles.
+// Tile1x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile2x1AVX512F64 is a product of 2 rows and 1 registers; see the table of tiles.
+// Tile2x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 2 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile2x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile3x1AVX512F64 is a product of 3 rows and 1 registers; see the table of tiles.
+// Tile3x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 3 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile3x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile4x1AVX512F64 is a product of 4 rows and 1 registers; see the table of tiles.
+// Tile4x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 4 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile4x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile5x1AVX512F64 is a product of 5 rows and 1 registers; see the table of tiles.
+// Tile5x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 5 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile5x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile6x1AVX512F64 is a product of 6 rows and 1 registers; see the table of tiles.
+// Tile6x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 6 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile6x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile7x1AVX512F64 is a product of 7 rows and 1 registers; see the table of tiles.
+// Tile7x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 7 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile7x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile8x1AVX512F64 is a product of 8 rows and 1 registers; see the table of tiles.
+// Tile8x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 8 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile8x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile9x1AVX512F64 is a product of 9 rows and 1 registers; see the table of tiles.
+// Tile9x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 9 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile9x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile10x1AVX512F64 is a product of 10 rows and 1 registers; see the table of tiles.
+// Tile10x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 10 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile10x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile11x1AVX512F64 is a product of 11 rows and 1 registers; see the table of tiles.
+// Tile11x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 11 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile11x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile12x1AVX512F64 is a product of 12 rows and 1 registers; see the table of tiles.
+// Tile12x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 12 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile12x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile13x1AVX512F64 is a product of 13 rows and 1 registers; see the table of tiles.
+// Tile13x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 13 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile13x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile14x1AVX512F64 is a product of 14 rows and 1 registers; see the table of tiles.
+// Tile14x1AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 14 rows of 1 register each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile14x1AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile1x2AVX512F64 is a product of 1 rows and 2 registers; see the table of tiles.
+// Tile1x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile2x2AVX512F64 is a product of 2 rows and 2 registers; see the table of tiles.
+// Tile2x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 2 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile2x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile3x2AVX512F64 is a product of 3 rows and 2 registers; see the table of tiles.
+// Tile3x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 3 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile3x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile4x2AVX512F64 is a product of 4 rows and 2 registers; see the table of tiles.
+// Tile4x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 4 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile4x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile5x2AVX512F64 is a product of 5 rows and 2 registers; see the table of tiles.
+// Tile5x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 5 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile5x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile6x2AVX512F64 is a product of 6 rows and 2 registers; see the table of tiles.
+// Tile6x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 6 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile6x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile7x2AVX512F64 is a product of 7 rows and 2 registers; see the table of tiles.
+// Tile7x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 7 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile7x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile8x2AVX512F64 is a product of 8 rows and 2 registers; see the table of tiles.
+// Tile8x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 8 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile8x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile9x2AVX512F64 is a product of 9 rows and 2 registers; see the table of tiles.
+// Tile9x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 9 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile9x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile10x2AVX512F64 is a product of 10 rows and 2 registers; see the table of tiles.
+// Tile10x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 10 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile10x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile11x2AVX512F64 is a product of 11 rows and 2 registers; see the table of tiles.
+// Tile11x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 11 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile11x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile12x2AVX512F64 is a product of 12 rows and 2 registers; see the table of tiles.
+// Tile12x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 12 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile12x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile13x2AVX512F64 is a product of 13 rows and 2 registers; see the table of tiles.
+// Tile13x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 13 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile13x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile14x2AVX512F64 is a product of 14 rows and 2 registers; see the table of tiles.
+// Tile14x2AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 14 rows of 2 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile14x2AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 
-// Tile1x4AVX512F64 is a product of 1 rows and 4 registers; see the table of tiles.
+// Tile1x4AVX512F64 computes c = alpha·a·b, or adds it to c if add is true, for 1 row of 4 registers each. a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. n is the number of columns in the last register. k must be at least 1; see [Tile].
 //
 //go:noescape
 func Tile1x4AVX512F64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)

@@ -29,52 +29,52 @@ func Atan2AVX2F32(n int, y *float32, x *float32, z *float32)
 //go:noescape
 func PowerAVX2F32(n int, x *float32, y *float32, z *float32)
 
-// AddHalfAVX2 makes n elements of z, a multiple of 16, of those of x and y.
+// AddHalfAVX2 writes x+y to z, for n float16 numbers, a multiple of 16.
 //
 //go:noescape
 func AddHalfAVX2(n int, x *byte, y *byte, z *byte)
 
-// SubHalfAVX2 makes n elements of z, a multiple of 16, of those of x and y.
+// SubHalfAVX2 writes x-y to z, for n float16 numbers, a multiple of 16.
 //
 //go:noescape
 func SubHalfAVX2(n int, x *byte, y *byte, z *byte)
 
-// MulHalfAVX2 makes n elements of z, a multiple of 16, of those of x and y.
+// MulHalfAVX2 writes x·y to z, for n float16 numbers, a multiple of 16.
 //
 //go:noescape
 func MulHalfAVX2(n int, x *byte, y *byte, z *byte)
 
-// DivHalfAVX2 makes n elements of z, a multiple of 16, of those of x and y.
+// DivHalfAVX2 writes x/y to z, for n float16 numbers, a multiple of 16.
 //
 //go:noescape
 func DivHalfAVX2(n int, x *byte, y *byte, z *byte)
 
-// SumHalfAVX2 returns the sum of n elements, a multiple of 64 and at least that.
+// SumHalfAVX2 returns the sum of n elements. n must be a positive multiple of 64.
 //
 //go:noescape
 func SumHalfAVX2(n int, x *byte) float64
 
-// AddBrainAVX2 makes n elements of z, a multiple of 16, of those of x and y.
+// AddBrainAVX2 writes x+y to z, for n bfloat16 numbers, a multiple of 16.
 //
 //go:noescape
 func AddBrainAVX2(n int, x *byte, y *byte, z *byte)
 
-// SubBrainAVX2 makes n elements of z, a multiple of 16, of those of x and y.
+// SubBrainAVX2 writes x-y to z, for n bfloat16 numbers, a multiple of 16.
 //
 //go:noescape
 func SubBrainAVX2(n int, x *byte, y *byte, z *byte)
 
-// MulBrainAVX2 makes n elements of z, a multiple of 16, of those of x and y.
+// MulBrainAVX2 writes x·y to z, for n bfloat16 numbers, a multiple of 16.
 //
 //go:noescape
 func MulBrainAVX2(n int, x *byte, y *byte, z *byte)
 
-// DivBrainAVX2 makes n elements of z, a multiple of 16, of those of x and y.
+// DivBrainAVX2 writes x/y to z, for n bfloat16 numbers, a multiple of 16.
 //
 //go:noescape
 func DivBrainAVX2(n int, x *byte, y *byte, z *byte)
 
-// SumBrainAVX2 returns the sum of n elements, a multiple of 64 and at least that.
+// SumBrainAVX2 returns the sum of n elements. n must be a positive multiple of 64.
 //
 //go:noescape
 func SumBrainAVX2(n int, x *byte) float64
@@ -94,52 +94,52 @@ func Atan2AVX512F32(n int, y *float32, x *float32, z *float32)
 //go:noescape
 func PowerAVX512F32(n int, x *float32, y *float32, z *float32)
 
-// AddHalfAVX512 makes n elements of z, a multiple of 16, of those of x and y.
+// AddHalfAVX512 writes x+y to z, for n float16 numbers, a multiple of 16.
 //
 //go:noescape
 func AddHalfAVX512(n int, x *byte, y *byte, z *byte)
 
-// SubHalfAVX512 makes n elements of z, a multiple of 16, of those of x and y.
+// SubHalfAVX512 writes x-y to z, for n float16 numbers, a multiple of 16.
 //
 //go:noescape
 func SubHalfAVX512(n int, x *byte, y *byte, z *byte)
 
-// MulHalfAVX512 makes n elements of z, a multiple of 16, of those of x and y.
+// MulHalfAVX512 writes x·y to z, for n float16 numbers, a multiple of 16.
 //
 //go:noescape
 func MulHalfAVX512(n int, x *byte, y *byte, z *byte)
 
-// DivHalfAVX512 makes n elements of z, a multiple of 16, of those of x and y.
+// DivHalfAVX512 writes x/y to z, for n float16 numbers, a multiple of 16.
 //
 //go:noescape
 func DivHalfAVX512(n int, x *byte, y *byte, z *byte)
 
-// SumHalfAVX512 returns the sum of n elements, a multiple of 64 and at least that.
+// SumHalfAVX512 returns the sum of n elements. n must be a positive multiple of 64.
 //
 //go:noescape
 func SumHalfAVX512(n int, x *byte) float64
 
-// AddBrainAVX512 makes n elements of z, a multiple of 16, of those of x and y.
+// AddBrainAVX512 writes x+y to z, for n bfloat16 numbers, a multiple of 16.
 //
 //go:noescape
 func AddBrainAVX512(n int, x *byte, y *byte, z *byte)
 
-// SubBrainAVX512 makes n elements of z, a multiple of 16, of those of x and y.
+// SubBrainAVX512 writes x-y to z, for n bfloat16 numbers, a multiple of 16.
 //
 //go:noescape
 func SubBrainAVX512(n int, x *byte, y *byte, z *byte)
 
-// MulBrainAVX512 makes n elements of z, a multiple of 16, of those of x and y.
+// MulBrainAVX512 writes x·y to z, for n bfloat16 numbers, a multiple of 16.
 //
 //go:noescape
 func MulBrainAVX512(n int, x *byte, y *byte, z *byte)
 
-// DivBrainAVX512 makes n elements of z, a multiple of 16, of those of x and y.
+// DivBrainAVX512 writes x/y to z, for n bfloat16 numbers, a multiple of 16.
 //
 //go:noescape
 func DivBrainAVX512(n int, x *byte, y *byte, z *byte)
 
-// SumBrainAVX512 returns the sum of n elements, a multiple of 64 and at least that.
+// SumBrainAVX512 returns the sum of n elements. n must be a positive multiple of 64.
 //
 //go:noescape
 func SumBrainAVX512(n int, x *byte) float64

@@ -4,107 +4,107 @@
 
 package asm
 
-// AddInt8AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// AddInt8AVX2 writes x+y to z. The n bytes, a multiple of 32, are int8 numbers.
 //
 //go:noescape
 func AddInt8AVX2(n int, x *byte, y *byte, z *byte)
 
-// AddInt16AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// AddInt16AVX2 writes x+y to z. The n bytes, a multiple of 32, are int16 numbers.
 //
 //go:noescape
 func AddInt16AVX2(n int, x *byte, y *byte, z *byte)
 
-// AddInt32AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// AddInt32AVX2 writes x+y to z. The n bytes, a multiple of 32, are int32 numbers.
 //
 //go:noescape
 func AddInt32AVX2(n int, x *byte, y *byte, z *byte)
 
-// AddInt64AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// AddInt64AVX2 writes x+y to z. The n bytes, a multiple of 32, are int64 numbers.
 //
 //go:noescape
 func AddInt64AVX2(n int, x *byte, y *byte, z *byte)
 
-// SubInt8AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// SubInt8AVX2 writes x-y to z. The n bytes, a multiple of 32, are int8 numbers.
 //
 //go:noescape
 func SubInt8AVX2(n int, x *byte, y *byte, z *byte)
 
-// SubInt16AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// SubInt16AVX2 writes x-y to z. The n bytes, a multiple of 32, are int16 numbers.
 //
 //go:noescape
 func SubInt16AVX2(n int, x *byte, y *byte, z *byte)
 
-// SubInt32AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// SubInt32AVX2 writes x-y to z. The n bytes, a multiple of 32, are int32 numbers.
 //
 //go:noescape
 func SubInt32AVX2(n int, x *byte, y *byte, z *byte)
 
-// SubInt64AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// SubInt64AVX2 writes x-y to z. The n bytes, a multiple of 32, are int64 numbers.
 //
 //go:noescape
 func SubInt64AVX2(n int, x *byte, y *byte, z *byte)
 
-// MulInt8AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MulInt8AVX2 writes x·y to z. The n bytes, a multiple of 32, are int8 numbers.
 //
 //go:noescape
 func MulInt8AVX2(n int, x *byte, y *byte, z *byte)
 
-// MulInt16AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MulInt16AVX2 writes x·y to z. The n bytes, a multiple of 32, are int16 numbers.
 //
 //go:noescape
 func MulInt16AVX2(n int, x *byte, y *byte, z *byte)
 
-// MulInt32AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MulInt32AVX2 writes x·y to z. The n bytes, a multiple of 32, are int32 numbers.
 //
 //go:noescape
 func MulInt32AVX2(n int, x *byte, y *byte, z *byte)
 
-// MaxUint8AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MaxUint8AVX2 writes the larger of x and y to z. The n bytes, a multiple of 32, are uint8 numbers.
 //
 //go:noescape
 func MaxUint8AVX2(n int, x *byte, y *byte, z *byte)
 
-// MaxInt8AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MaxInt8AVX2 writes the larger of x and y to z. The n bytes, a multiple of 32, are int8 numbers.
 //
 //go:noescape
 func MaxInt8AVX2(n int, x *byte, y *byte, z *byte)
 
-// MaxInt16AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MaxInt16AVX2 writes the larger of x and y to z. The n bytes, a multiple of 32, are int16 numbers.
 //
 //go:noescape
 func MaxInt16AVX2(n int, x *byte, y *byte, z *byte)
 
-// MaxInt32AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MaxInt32AVX2 writes the larger of x and y to z. The n bytes, a multiple of 32, are int32 numbers.
 //
 //go:noescape
 func MaxInt32AVX2(n int, x *byte, y *byte, z *byte)
 
-// MaxInt64AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MaxInt64AVX2 writes the larger of x and y to z. The n bytes, a multiple of 32, are int64 numbers.
 //
 //go:noescape
 func MaxInt64AVX2(n int, x *byte, y *byte, z *byte)
 
-// MinUint8AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MinUint8AVX2 writes the smaller of x and y to z. The n bytes, a multiple of 32, are uint8 numbers.
 //
 //go:noescape
 func MinUint8AVX2(n int, x *byte, y *byte, z *byte)
 
-// MinInt8AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MinInt8AVX2 writes the smaller of x and y to z. The n bytes, a multiple of 32, are int8 numbers.
 //
 //go:noescape
 func MinInt8AVX2(n int, x *byte, y *byte, z *byte)
 
-// MinInt16AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MinInt16AVX2 writes the smaller of x and y to z. The n bytes, a multiple of 32, are int16 numbers.
 //
 //go:noescape
 func MinInt16AVX2(n int, x *byte, y *byte, z *byte)
 
-// MinInt32AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MinInt32AVX2 writes the smaller of x and y to z. The n bytes, a multiple of 32, are int32 numbers.
 //
 //go:noescape
 func MinInt32AVX2(n int, x *byte, y *byte, z *byte)
 
-// MinInt64AVX2 makes n bytes of z, a multiple of 32, of those of x and y.
+// MinInt64AVX2 writes the smaller of x and y to z. The n bytes, a multiple of 32, are int64 numbers.
 //
 //go:noescape
 func MinInt64AVX2(n int, x *byte, y *byte, z *byte)

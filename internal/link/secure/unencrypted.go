@@ -32,7 +32,8 @@ func (o Options) checkConflicts() error {
 	return nil
 }
 
-// proveUnencrypted proves the key to a listener without TLS.
+// proveUnencrypted proves the key to a listener without TLS. The error wraps link.ErrPeer if the
+// listener requires encryption. Otherwise it is an error of the network or of link.Client.
 func proveUnencrypted(c net.Conn, key []byte) error {
 	if _, err := c.Write(opening); err != nil {
 		return err
@@ -49,7 +50,8 @@ func proveUnencrypted(c net.Conn, key []byte) error {
 	return link.Client(c, key, unencrypted)
 }
 
-// verifyUnencrypted is the listener's side of proveUnencrypted.
+// verifyUnencrypted is the listener's side of proveUnencrypted. The error wraps link.ErrPeer if the
+// client uses TLS. Otherwise it is an error of the network or of link.Server.
 func verifyUnencrypted(c net.Conn, key []byte) error {
 	if _, err := c.Write(opening); err != nil {
 		return err

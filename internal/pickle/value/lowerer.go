@@ -27,6 +27,7 @@ const maxDepth = 900
 // Python equivalent, contains itself, or is nested too deeply.
 func (l *Lowerer) Lower(v any) (any, error) { return l.lowerValue(v, 0) }
 
+// lowerValue is [Lowerer.Lower] for a value inside depth other values.
 func (l *Lowerer) lowerValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, Unsupported("values nest deeper than %d, or contain themselves", maxDepth)
@@ -64,8 +65,9 @@ const (
 	ValueKey = "value"
 )
 
-// lowerPart converts a part of a value. If its static type is an interface with methods, the type
-// name is added.
+// lowerPart converts a part of a value. depth is as for lowerValue. If the part's static type is an
+// interface with methods, the result includes the name of the dynamic type. The error wraps
+// [ErrUnsupported] if that type is not registered.
 func (l *Lowerer) lowerPart(v reflect.Value, depth int) (any, error) {
 	if l.NameOf == nil || v.Kind() != reflect.Interface || v.NumMethod() == 0 || v.IsNil() {
 		return l.lowerValue(v.Interface(), depth)

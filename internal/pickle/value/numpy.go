@@ -11,7 +11,8 @@ import (
 )
 
 // TensorOf copies a NumPy array to a new tensor on the heap. The error wraps [ErrUnsupported] if
-// package tensor lacks the dtype, or if the array is big-endian.
+// package tensor lacks the dtype, if the array is big-endian, or if its data does not have the size
+// of its shape.
 func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
 	name, swapped := numpy.Parse(a.DType)
 	dt, err := tensor.ParseDType(name)
@@ -48,8 +49,8 @@ func ArrayOf(t *tensor.Tensor) (*pickle.Array, error) {
 		Data: slices.Clone(tensor.Bytes(t.Contiguous()))}, nil
 }
 
-// NumberOf converts a NumPy scalar to bool, int64, float64 or complex128. Unsigned values must fit
-// int64; otherwise the error wraps [ErrUnsupported].
+// NumberOf converts a NumPy scalar to bool, int64 or float64. The error wraps [ErrUnsupported] for
+// a scalar of another kind, and for an unsigned value that exceeds int64.
 func NumberOf(s *pickle.Scalar) (any, error) {
 	b := slices.Clone(s.Data)
 	if s.DType[0] == '>' {

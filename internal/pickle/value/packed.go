@@ -8,8 +8,10 @@ import (
 // PackedClass is the class of packed sequences in Python, and its constructor.
 var PackedClass = Named("torch.nn.utils.rnn.PackedSequence")
 
-// Packed converts the four arguments of PackedSequence(data, batch_sizes, sorted_indices,
-// unsorted_indices). The last two may be nil.
+// Packed converts the arguments of PackedSequence(data, batch_sizes, sorted_indices,
+// unsorted_indices). The last two may be missing or None, and are then nil. The error wraps
+// [ErrProtocol] if an argument is not a tensor. The caller must close the tensors. After an error,
+// parts contains those that were converted.
 func (l *Lifter) Packed(o *pickle.Object) (parts [4]*tensor.Tensor, err error) {
 	if len(o.Args) < 2 || len(o.Args) > len(parts) { // PyTorch 1.0 had no indices
 		return parts, Malformed("PackedSequence has %d parts", len(o.Args))

@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle"
 )
 
-// lowerByKind converts values by their kind, if lower has no case for their type.
+// lowerByKind converts a value by its kind, if lowerValue has no case for its type. depth is as for
+// lowerValue. The error wraps [ErrUnsupported] if Python has no such value.
 func (l *Lowerer) lowerByKind(v reflect.Value, depth int) (any, error) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -55,8 +56,9 @@ func (l *Lowerer) lowerList(v reflect.Value, depth int) (any, error) {
 	return &pickle.List{Items: items}, err
 }
 
-// lowerMap converts a map to a dict. The keys are sorted by their text, so that equal maps have
-// equal encodings.
+// lowerMap converts a map to a dict. depth is as for lowerValue. The keys are sorted by their text,
+// so that equal maps have equal encodings. The error wraps [ErrUnsupported] if several keys are
+// equal in Python.
 func (l *Lowerer) lowerMap(v reflect.Value, depth int) (any, error) {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
@@ -80,7 +82,8 @@ func (l *Lowerer) lowerMap(v reflect.Value, depth int) (any, error) {
 	return d, nil
 }
 
-// lowerStruct converts a struct to a dict of its fields, or to a tuple.
+// lowerStruct converts a struct to a dict of its fields, or to a tuple if the struct is tagged as
+// one; see [FieldsOf]. depth is as for lowerValue.
 func (l *Lowerer) lowerStruct(v reflect.Value, depth int) (any, error) {
 	fields, tuple, err := FieldsOf(v.Type())
 	if err != nil {

@@ -26,8 +26,8 @@ func colorJitter(f *fields, r *route) {
 	r.appendColorStep(f, s)
 }
 
-// readFactor reads a range of factors that must be centered on 1: from 1-x to 1+x, with a lower
-// limit of 0.
+// readFactor reads a range of factors from 1-x to 1+x, with a lower limit of 0, and returns x. It
+// returns 0 if the attribute is missing or None, and refuses a range that is not centered on 1.
 func (f *fields) readFactor(name string) float64 {
 	if f.optionalAttr(name) == nil {
 		return 0
@@ -40,7 +40,8 @@ func (f *fields) readFactor(name string) float64 {
 	return x
 }
 
-// readHue reads a range that must be centered on 0.
+// readHue reads a range from -x to x, and returns x. It returns 0 if the attribute is missing or
+// None, and refuses a range that is not centered on 0.
 func (f *fields) readHue() float64 {
 	if f.optionalAttr("hue") == nil {
 		return 0

@@ -62,7 +62,9 @@ func imageDType(d *value.Dict) (any, bool) {
 	return nil, false
 }
 
-// convertImageDType converts uint8 tensors to float32, by the arithmetic of its generation.
+// convertImageDType adds the conversion of uint8 tensors to float32: a division by 255 for v1 of
+// torchvision's transforms, and a multiplication by 1/255 for v2. It refuses a Pillow image in v1,
+// as torchvision does.
 func convertImageDType(f *fields, r *route) {
 	as := divided
 	if f.isV2() {

@@ -31,9 +31,9 @@ var readers = map[value.Global]func(f *fields) data.Dataset{
 // Module is the prefix of the modules of torchvision's data sets.
 const Module = "torchvision.datasets."
 
-// Check reports whether [Open] accepts the pickled object o of a known class. It returns nil, or an
-// error that wraps [value.ErrUnsupported] with the reason. It inspects the attributes only and
-// reads no data.
+// Check reports whether [Open] accepts the pickled object o. The class of the object must be
+// [Known]. Check returns nil, or an error that wraps [value.ErrUnsupported] with the reason. It
+// inspects the attributes only and reads no data.
 func Check(o *pickle.Object) error {
 	state, _ := o.State.(*value.Dict)
 	l := new(value.Lifter)
@@ -91,9 +91,9 @@ func Datasets() []string {
 	return names
 }
 
-// Open returns the data set that an object of a known class represents. A sample consists of an
-// image and its class index, an int64. The error wraps [value.ErrUnsupported] if the samples would
-// differ from Python's.
+// Open returns the data set that an object represents. The class of the object must be [Known]. A
+// sample consists of an image and its class index, an int64. The error wraps [value.ErrUnsupported]
+// if the samples would differ from Python's.
 func Open(r *value.Record) (data.Dataset, error) {
 	f := &fields{of: r}
 	ds := readers[r.Class](f)

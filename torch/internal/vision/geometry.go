@@ -95,7 +95,8 @@ func (f *fields) readPadding() (p image.Pad) {
 	return p
 }
 
-// fill reads a color of one or three bytes. It returns nil for black.
+// fill reads the attribute fill as a color of one or three bytes. It returns nil for black and for
+// None.
 func (f *fields) fill() []uint8 {
 	v := f.get("fill")
 	if v == nil || f.err != nil {
@@ -121,7 +122,8 @@ func (f *fields) fill() []uint8 {
 	return paint
 }
 
-// readGrey reads a color that must have the same value in all channels.
+// readGrey reads the attribute fill as a number from 0 to 255. It returns 0 for None, and refuses a
+// color with different channels.
 func (f *fields) readGrey() uint8 {
 	paint := f.fill()
 	if len(paint) > 1 && (paint[0] != paint[1] || paint[0] != paint[2]) {

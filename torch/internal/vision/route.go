@@ -88,8 +88,8 @@ func (r *route) appendStep(f *fields, s image.Step) {
 	}
 }
 
-// appendColorStep appends a step that computes new colors. It must precede the conversion to
-// float32, because its results on bytes and on float32 differ.
+// appendColorStep appends a step that computes new colors. It refuses a step after the conversion
+// to float32, because the results on bytes and on float32 differ.
 func (r *route) appendColorStep(f *fields, s image.Step) {
 	if r.now == numbers {
 		f.refuse("Go applies it to bytes only: put it before the conversion to float32")
@@ -98,8 +98,9 @@ func (r *route) appendColorStep(f *fields, s image.Step) {
 	r.appendStep(f, s)
 }
 
-// appendFillStep appends a step that fills pixels outside of the image. It commutes with the
-// conversion to float32 only if the fill is black and the conversion maps 0 to 0.
+// appendFillStep appends a step that fills pixels outside of the image. After the conversion to
+// float32 it refuses the step, unless the fill is black and the conversion maps 0 to 0: only then
+// do the two commute.
 func (r *route) appendFillStep(f *fields, s image.Step, black bool) {
 	if r.now == numbers && (!black || len(r.last.Mean) > 0 || r.last.As == image.Fused) {
 		f.refuse("Go draws on bytes only: put it before the conversion to float32")

@@ -70,8 +70,9 @@ func (o *opcode) functionOf() (function, int) {
 	return nil, 0
 }
 
-// floatFunction computes in float64. The double rounding to float32 is harmless except for fma,
-// where it may rarely return the neighboring float32.
+// floatFunction returns the function of an instruction on floats and its number of operands, or nil
+// if the instruction is not supported. The function computes in float64. The double rounding to
+// float32 is harmless except for fma, where it may rarely return the neighboring float32.
 func (o *opcode) floatFunction(t scalar) (function, int) {
 	var read func(uint64) float64
 	var write func(float64) uint64
@@ -164,7 +165,9 @@ var compareFloats = map[string]func(a, b float64) bool{
 	"num": func(a, b float64) bool { return a == a && b == b },
 }
 
-// integerFunction computes in the Go type with the size and sign of t.
+// integerFunction returns the function of an instruction on integers and its number of operands, or
+// nil if the instruction is not supported. The function computes in the Go type with the size and
+// sign of t.
 func (o *opcode) integerFunction(t scalar) (function, int) {
 	signed := t.kind == 's'
 	switch {
@@ -188,6 +191,7 @@ type integer interface {
 	int16 | uint16 | int32 | uint32 | int64 | uint64
 }
 
+// typedIntegerFunction is integerFunction for the Go type T.
 func typedIntegerFunction[T integer](o *opcode, t scalar) (function, int) {
 	write := func(v T) uint64 { return uint64(v) << (64 - 8*unsafe.Sizeof(v)) >> (64 - 8*unsafe.Sizeof(v)) }
 	binary := func(f func(a, b T) T) (function, int) {
@@ -248,8 +252,9 @@ func typedIntegerFunction[T integer](o *opcode, t scalar) (function, int) {
 	return nil, 0
 }
 
-// multiply returns the function of mul or mad for the low half, the high half, or the whole
-// product.
+// multiply returns the function of mul or mad and its number of operands, or nil if the instruction
+// is not supported. The function computes the low half, the high half, or the whole product. write
+// converts a T to the contents of a register.
 func multiply[T integer](o *opcode, t scalar, write func(T) uint64) (function, int) {
 	var f function
 	switch part := o.takeFirst(); {

@@ -103,7 +103,7 @@ func cast(name string, from, to int, eight func(x, y Mem)) {
 }
 
 func castBegin(name string) (n, x, y reg.GPVirtual) {
-	pixels(name, "n int, x, y *byte", "converts n elements, a multiple of 8.")
+	pixels(name, "n int, x, y *byte", "converts n elements of x, a multiple of 8, to y.")
 	return pointer("n"), pointer("x"), pointer("y")
 }
 

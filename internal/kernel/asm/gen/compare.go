@@ -37,7 +37,10 @@ const (
 	notGreater
 )
 
-var comparisonNames = []string{"Equal", "NotEqual", "Less", "LessOrEqual"}
+var (
+	comparisonNames = []string{"Equal", "NotEqual", "Less", "LessOrEqual"}
+	comparisonTexts = []string{"equals", "differs from", "is less than", "is at most"}
+)
 
 // writeComparisons writes the comparisons, which produce bytes of 1 and 0. They are limited by
 // memory bandwidth, so AVX2 registers suffice.
@@ -52,7 +55,7 @@ func writeComparisons([]vector) {
 // compare writes a loop that compares 32 elements per iteration.
 func (e element) compare(c comparison) {
 	pixels(comparisonNames[c]+e.name+"AVX2", "n int, x, y, z *byte",
-		"compares n elements of x and y, a multiple of 32, and writes 1 to z where that is true, and 0 elsewhere.")
+		"writes 1 to z where x "+comparisonTexts[c]+" y, and 0 elsewhere. n must be a multiple of 32.")
 	n, x, y, z := pointer("n"), pointer("x"), pointer("y"), pointer("z")
 	ones, order := YMM(), YMM()
 	VMOVDQU(words("Ones", 0x01010101), ones)

@@ -14,7 +14,7 @@ func congruence() {
 	const registers = 2
 	TEXT("CongruenceAVX512", NOSPLIT, "func(n int, state, rule *uint64, to *uint64)")
 	Pragma("noescape")
-	Doc("CongruenceAVX512 moves sixteen states on and writes a number of each, n in all, a multiple of 16. The upper halves of the states come first, and so do those of factor and increment in rule.")
+	Doc("CongruenceAVX512 advances sixteen generators and writes one number of each, until it has written n numbers, a multiple of 16. state has the upper halves of the states first, and then the lower halves. rule has the factor and then the increment, each with the upper half first.")
 	n, state, rule, to := pointer("n"), pointer("state"), pointer("rule"), pointer("to")
 	spread := func(at int) reg.VecVirtual {
 		x := ZMM()

@@ -9,7 +9,7 @@ import (
 func (v vector) descend() {
 	v.text("Descend", "n int, p, grad, buf *F, lr, decay, keep, take F")
 	v.doc("Descend",
-		"is a step of gradient descent: buf becomes keep·buf + take·(g + decay·p), and p loses lr times that.")
+		"computes a step of gradient descent: buf = keep·buf + take·(grad + decay·p), and then p = p - lr·buf.")
 	lr, decay, keep, take := v.scalar("lr"), v.scalar("decay"), v.scalar("keep"), v.scalar("take")
 	v.flat([]string{"p", "grad", "buf"}, func(f *flat) {
 		p, d, buf := f.read("p"), f.read("grad"), f.read("buf")
@@ -27,7 +27,7 @@ func (v vector) adam() {
 	numbers := []string{"rate", "root", "fresh1", "keep2", "fresh2", "eps", "decay", "shrink"}
 	v.text("Adam", "n int, p, grad, mean, square *F, "+strings.Join(numbers, ", ")+" F")
 	v.doc("Adam",
-		"is a step of Adam: with g = grad + decay·p, mean moves by fresh1·(g - mean), square becomes keep2·square + fresh2·g², and p loses shrink·p + rate·mean/(root·√square + eps).")
+		"computes a step of Adam. With g = grad + decay·p it is mean = mean + fresh1·(g - mean), square = keep2·square + fresh2·g², and then p = p - shrink·p - rate·mean/(root·√square + eps).")
 	c := v.scalars(numbers)
 	v.flat([]string{"p", "grad", "mean", "square"}, func(f *flat) {
 		p, g, mean, change := f.read("p"), f.read("grad"), f.read("mean"), f.fresh()
@@ -55,7 +55,7 @@ func (v vector) rmsprop() {
 	numbers := []string{"rate", "kept", "fresh", "eps", "decay"}
 	v.text("RMSprop", "n int, p, grad, square *F, "+strings.Join(numbers, ", ")+" F")
 	v.doc("RMSprop",
-		"is a step of RMSprop: with g = grad + decay·p, square becomes kept·square + fresh·g², and p loses rate·g/(√square + eps).")
+		"computes a step of RMSprop. With g = grad + decay·p it is square = kept·square + fresh·g², and then p = p - rate·g/(√square + eps).")
 	c := v.scalars(numbers)
 	v.flat([]string{"p", "grad", "square"}, func(f *flat) {
 		p, g, square, fresh := f.read("p"), f.read("grad"), f.read("square"), f.fresh()

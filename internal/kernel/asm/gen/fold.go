@@ -100,7 +100,7 @@ func (v vector) folded(x reg.VecVirtual, do instruction) reg.VecVirtual {
 func (v vector) longs(name, what string, do, narrow instruction, zero func(reg.VecVirtual)) {
 	TEXT(name, NOSPLIT, "func(n int, x *int64) int64")
 	Pragma("noescape")
-	Doc(name + " returns " + what + " n elements, a multiple of 32 and at least that.")
+	Doc(name + " returns " + what + " n elements. n must be a positive multiple of 32.")
 	n, from := pointer("n"), pointer("x")
 	var acc [4]reg.VecVirtual
 	for i := range acc {
@@ -133,7 +133,7 @@ func (v vector) longs(name, what string, do, narrow instruction, zero func(reg.V
 func (v vector) beyond(name string) {
 	TEXT(name, NOSPLIT, "func(n, last int, x *int64) int64")
 	Pragma("noescape")
-	Doc(name + " returns a negative number if one of n elements, a multiple of 32 and at least that, is below 0 or above last.")
+	Doc(name + " returns a negative number if one of n elements is below 0 or above last. n must be a positive multiple of 32.")
 	n, from := pointer("n"), pointer("x")
 	last, left := v.fresh(), v.fresh()
 	most, err := Param("last").Resolve()

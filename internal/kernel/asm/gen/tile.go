@@ -30,6 +30,14 @@ func writeTiles(vectors []vector) {
 	}
 }
 
+// count formats a number of things.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprint(n, " ", thing)
+}
+
 // tile writes a part of a product that fits into registers:
 //
 //	c[i·ldc + j] = alpha · sum over l of a[i·rsa + l·csa] · b[off[l] + j]   + c[i·ldc + j] if add
@@ -39,8 +47,10 @@ func writeTiles(vectors []vector) {
 func (v vector) tile(rows, vecs int) {
 	name := fmt.Sprintf("Tile%dx%d", rows, vecs)
 	v.text(name, "k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool")
-	Doc(fmt.Sprintf("%s%s is a product of %d rows and %d registers; see the table of tiles.", name, v.suffix,
-		rows, vecs))
+	Doc(fmt.Sprintf("%s%s computes c = alpha·a·b, or adds it to c if add is true, for %s of %s each. "+
+		"a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. "+
+		"n is the number of columns in the last register. k must be at least 1; see [Tile].", name, v.suffix, count(rows, "row"),
+		count(vecs, "register")))
 	last := v.first(pointer("n"))
 	v.prefetch(rows, vecs)
 	k, a, csa, b, off := pointer("k"), pointer("a"), v.elements("csa"), pointer("b"), pointer("off")

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -236,9 +234,10 @@ type short struct {
 
 // shorts writes arithmetic on two-byte elements in single precision. Each result is rounded once.
 func (v vector) shorts(name string, s short, do instruction) {
+	result, dtype := arithmeticTexts[name], map[string]string{"Half": "float16", "Brain": "bfloat16"}[s.name]
 	name += s.name + map[bool]string{false: "AVX2", true: "AVX512"}[v.wide]
 	pixels(name, "n int, x, y, z *byte",
-		fmt.Sprintf("makes n elements of z, a multiple of %d, of those of x and y.", 16))
+		"writes "+result+" to z, for n "+dtype+" numbers, a multiple of 16.")
 	n, x, y, z := pointer("n"), pointer("x"), pointer("y"), pointer("z")
 	loop(n, 16, func() {
 		for i := range 16 / v.lanes {
@@ -290,7 +289,7 @@ func (v vector) shortSum(s short) {
 	name := "Sum" + s.name + map[bool]string{false: "AVX2", true: "AVX512"}[v.wide]
 	TEXT(name, NOSPLIT, "func(n int, x *byte) float64")
 	Pragma("noescape")
-	Doc(name + " returns the sum of n elements, a multiple of 64 and at least that.")
+	Doc(name + " returns the sum of n elements. n must be a positive multiple of 64.")
 	n, from := pointer("n"), pointer("x")
 	wide := v.double()
 	low, high := wide.fresh(), wide.fresh()

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -31,12 +33,17 @@ var wholes = []whole{
 	instructed("MinInt32", VPMINSD), {"MinInt64", func(x, y reg.VecVirtual) { pickLong(x, y, x, y) }},
 }
 
+// arithmeticTexts describes the result of an operation for the comment of a function.
+var arithmeticTexts = map[string]string{"Add": "x+y", "Sub": "x-y", "Mul": "x·y", "Div": "x/y",
+	"Max": "the larger of x and y", "Min": "the smaller of x and y"}
+
 // writeWholes writes loops over pairs of integers. They are limited by memory bandwidth, so AVX2
 // registers suffice.
 func writeWholes([]vector) {
 	for _, w := range wholes {
 		pixels(w.name+"AVX2", "n int, x, y, z *byte",
-			"makes n bytes of z, a multiple of 32, of those of x and y.")
+			"writes "+arithmeticTexts[w.name[:3]]+" to z. The n bytes, a multiple of 32, are "+
+				strings.ToLower(w.name[3:])+" numbers.")
 		n, x, y, z := pointer("n"), pointer("x"), pointer("y"), pointer("z")
 		loop(n, 32, func() {
 			a, b := YMM(), YMM()
