@@ -172,7 +172,7 @@ func (n *lineCount) Write(b []byte) (int, error) {
 }
 
 func init() {
-	never := func() bool { return false }
+	never := func() bool { return shoal.OversubscriptionLooks() > 300 } // then the test has failed
 	twice := shoal.Options{Threads: 2 * shoal.Threads()}
 	programs["crowd"] = oversubscription(twice, 2, spin, never)
 	programs["many"] = oversubscription(shoal.Options{}, 2*shoal.Threads()+2, spin, never)
@@ -184,7 +184,7 @@ func init() {
 	}
 }
 
-// saidBy returns what a crowded program says, until it has said that it hurts.
+// saidBy returns what a crowded program says, until it has said that it hurts or has ended.
 func saidBy(t *testing.T, name string) (said []string) {
 	t.Helper()
 	cmd := program(t, name)
@@ -223,6 +223,9 @@ func TestThreads_TooManyAreSaidOnce(t *testing.T) {
 func TestThreads_OversubscriptionThatHurtsIsSaid(t *testing.T) {
 	t.Parallel()
 	said := saidBy(t, "crowd")
+	if len(said) == 0 {
+		t.Fatal("the program said nothing")
+	}
 	if last := said[len(said)-1]; !strings.Contains(last, "preempt each other") ||
 		!strings.Contains(last, "share=") {
 		t.Errorf("%q", said)

@@ -138,7 +138,9 @@ func (c *child) startReaders() {
 // child started still has the other end.
 func (c *child) copyInBackground(r *os.File, w io.Writer) {
 	c.pumps.Go(func() {
-		goexit.Call(func() error { copyOutput(r, w); return nil }, func(err error) {
+		goexit.Call(func() error {
+			return goexit.Recover(ErrPanic, func() error { copyOutput(r, w); return nil })
+		}, func(err error) {
 			if err != nil {
 				slog.Error("shoal: Options.Stdout or Options.Stderr did not return from Write; discarding the rest of the worker's output", "func", c.owner.name,
 					"rank", c.owner.rank, "cause", err)

@@ -148,3 +148,14 @@ func TestOutput_AWriterThatCallsGoexitBlocksNoWorker(t *testing.T) {
 	talk.Go(g, 50) // more than a pipe holds
 	testutil.NoError(t, g.Wait())
 }
+
+// panickingWriter is a writer with a fault.
+type panickingWriter struct{}
+
+func (panickingWriter) Write([]byte) (int, error) { panic("on purpose") }
+
+func TestOutput_AWriterThatPanicsEndsNothing(t *testing.T) {
+	g := shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: panickingWriter{}})
+	talk.Go(g, 50) // more than a pipe holds
+	testutil.NoError(t, g.Wait())
+}

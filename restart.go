@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
 // Restart is the policy for restarting processes that fail. A process canceled by its group, or
@@ -68,7 +69,7 @@ func (g *Group) reportRestart(e RestartEvent) {
 	slog.Warn("shoal: process failed, restarting", "func", e.Func, "rank", e.Rank, "attempt", e.Attempt,
 		"pause", e.Pause, "cause", e.Err)
 	if g.opts.OnRestart != nil {
-		go g.opts.OnRestart(e)
+		go goexit.RunCallback("shoal: Options.OnRestart", func() { g.opts.OnRestart(e) })
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -136,4 +137,17 @@ func TestRestart_GoesOnAfterATransientFailureOfAStart(t *testing.T) {
 	if status != 0 || !strings.Contains(out, "too many open files") {
 		t.Errorf("got status %d and output %q, want 0 and log lines that name EMFILE", status, out)
 	}
+}
+
+// A hook that panics is logged, and the group goes on.
+func TestRestart_APanicOfItsHookIsLogged(t *testing.T) {
+	var calls atomic.Int32
+	opts := shoal.Options{Restart: shoal.Restart{Max: 3, Backoff: time.Millisecond},
+		OnRestart: func(shoal.RestartEvent) { calls.Add(1); panic("on purpose") }}
+	g := shoal.NewGroup(testutil.Context(t), opts)
+	fails.Go(g, "error")
+	if err := g.Wait(); err == nil {
+		t.Error("a process that fails has no error")
+	}
+	testutil.Eventually(t, func() bool { return calls.Load() == 3 }, "the hook was not called three times")
 }

@@ -81,6 +81,7 @@ type batchBuffer struct {
 	batch  Batch          // all rows; see all
 	block  *tensor.Tensor // the block on the heap that batch views
 	shared bool           // must be closed
+	inUse  bool           // a worker may still write to it, because its fetch was canceled
 }
 
 // newBatchBuffer makes a buffer and allocates its memory.

@@ -100,10 +100,10 @@ func (l *Loader) recycleBatch(s *batchState) {
 }
 
 // recycleBuffer keeps a buffer for reuse, or closes it if enough are kept, if the Loader is closed,
-// or if batches belong to the consumer in shared memory.
+// if batches belong to the consumer in shared memory, or if a worker may still write to the buffer.
 func (l *Loader) recycleBuffer(f *batchBuffer) {
 	l.mu.Lock()
-	keep := f.batch != nil && l.closed.Err() == nil && len(l.idle) <= l.maxAhead() && !(f.shared && l.opts.Shared)
+	keep := f.batch != nil && !f.inUse && l.closed.Err() == nil && len(l.idle) <= l.maxAhead() && !(f.shared && l.opts.Shared)
 	if keep {
 		l.idle = append(l.idle, f)
 	}

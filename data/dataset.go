@@ -59,6 +59,9 @@ func (s Sample) checkValid() (err error) {
 // wire.RegisterType. Random augmentation should take its random numbers from [Rand] or
 // [SampleSeed], so that it does not depend on the workers.
 //
+// The context of Get has the deadline of the epoch's context. It is canceled when that context is,
+// and when the consumer leaves the loop; this holds for goroutines and for processes.
+//
 // The Loader copies the Sample returned by Get into the batch. It does not close the tensors, and
 // Get must not return closed ones.
 type Dataset interface {

@@ -19,7 +19,7 @@ type processExecutor struct {
 	loader  uint64
 	pools   []*pool.Pool
 	parts   lanes
-	failing sync.WaitGroup
+	fetches sync.WaitGroup // submitted and not completed
 	config  workerConfig
 	ended   atomic.Bool // a pool has lost its workers and cannot replace them
 }
@@ -51,11 +51,16 @@ var loaders atomic.Uint64
 
 func (e *processExecutor) submit(f *fetch) {
 	r := f.request()
-	r.Loader = e.loader
+	r.Loader, r.Deadline = e.loader, f.p.deadline
 	result := fetchInProcess.ApplyAsync(e.pools[e.parts.workerFor(f.b.part.Index, len(e.pools))], r)
 	f.release(r)
+	// When the loop ends, the worker's context is canceled.
+	stop := context.AfterFunc(f.p.ctx, func() { result.Cancel() })
+	e.fetches.Add(1)
 	result.Then(func(r fetchResult, err error) {
+		stop()
 		if err == nil {
+			defer e.fetches.Done()
 			f.p.completeFetch(f, r, nil)
 			return
 		}
@@ -63,7 +68,10 @@ func (e *processExecutor) submit(f *fetch) {
 			e.ended.Store(true)
 		}
 		// The pool may report a failure while it holds a lock and cannot accept tasks.
-		e.failing.Go(func() { f.p.completeFetch(f, fetchResult{}, err) })
+		go func() {
+			defer e.fetches.Done()
+			f.p.completeFetch(f, fetchResult{}, err)
+		}()
 	})
 }
 
@@ -96,7 +104,7 @@ func (e *processExecutor) close() {
 	for _, p := range e.pools {
 		p.Close()
 	}
-	e.failing.Wait()
+	e.fetches.Wait()
 	if t := e.config.Timeline; t != nil {
 		for id := range e.config.Workers {
 			t.End(1+e.config.Track+id, time.Now()) // the process itself does not end its track
@@ -124,7 +132,7 @@ var (
 			return fetchResult{}, errors.New("data: worker has no data set")
 		}
 		here := w.(*worker)
-		result := here.runRequest(ctx, r)
+		result := here.runRequest(here.loopContext(ctx, r.Deadline), r)
 		result.Kind = Processes
 		if here.track != nil || here.shown != nil {
 			result.sent = func() {

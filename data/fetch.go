@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/codec"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A fetchRequest asks a worker to write samples to rows of a batch, or to make a batch.
@@ -17,6 +18,8 @@ type fetchRequest struct {
 	Part    Part   // for a Stream, instead of Indices: N samples after the first From
 	From, N int
 	Batch   uint64 // key of the batch on the timeline
+
+	Deadline sys.Deadline // deadline of the epoch's context, for worker processes
 }
 
 // A fetchResult is the result of a fetchRequest. The receiver owns Batch and must close it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/trace"
 )
 
@@ -132,8 +133,8 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, 
 	defer l.meter.countLoop(-1)
 	shown := l.borrowTimeline()
 	defer l.returnTimeline(shown)
-	p := &prefetcher{l: l, ctx: ctx, epoch: epoch, wake: make(chan struct{}, 1), prints: new(prints),
-		timeline: shown}
+	p := &prefetcher{l: l, ctx: ctx, deadline: sys.DeadlineOf(ctx), epoch: epoch, wake: make(chan struct{}, 1),
+		prints: new(prints), timeline: shown}
 	if err := l.startExecutor(p); err != nil {
 		yield(nil, err)
 		return
@@ -144,10 +145,14 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, 
 }
 
 // endError returns the error that ends a loop: [ErrClosed], the cause of ctx, or nil if the loop
-// may go on.
+// may go on. If the deadline of ctx has passed, endError waits until ctx is done: a worker process
+// may have noticed the deadline first, and its error must not become the error of a sample.
 func (l *Loader) endError(ctx context.Context) error {
 	if l.closed.Err() != nil { // ctx may not have been canceled yet
 		return ErrClosed
+	}
+	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) {
+		<-ctx.Done()
 	}
 	return context.Cause(ctx)
 }

@@ -3,6 +3,8 @@ package data
 import (
 	"errors"
 	"time"
+
+	"github.com/shoal-mp/shoal/pool"
 )
 
 // completeFetch records the result of a request. A non-nil err means that no worker has completed
@@ -13,6 +15,9 @@ func (p *prefetcher) completeFetch(f *fetch, r fetchResult, err error) bool {
 	p.mu.Lock()
 	defer p.unlock()
 	b := f.b
+	if b.buffer != nil && errors.Is(err, pool.ErrCanceled) {
+		b.buffer.inUse = true
+	}
 	if p.left {
 		closeAll(r.Batch)
 	} else {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // A prefetcher is one iteration over a Loader. It holds the batches that are ready or being made
@@ -15,6 +17,7 @@ import (
 type prefetcher struct {
 	l        *Loader
 	ctx      context.Context
+	deadline sys.Deadline // deadline of ctx
 	epoch    int
 	plan     plan
 	mark     *mark

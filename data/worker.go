@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/internal/tree"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/trace"
@@ -50,6 +51,7 @@ type worker struct {
 	current    sampleContext
 	parent     context.Context
 	ctx        context.Context // parent with the sampleContext
+	loop       loopContext
 	readers    map[int]*reader // open parts of a Stream
 	track      *trace.Track
 	idle       time.Time // begin of the idle time, on the track
@@ -104,6 +106,31 @@ func (w *worker) close() error {
 		errs = append(errs, recoverPanic(w.opened.Close))
 	}
 	return errors.Join(errs...)
+}
+
+// A loopContext is the context of a loop over the Loader in a worker process. Consecutive requests
+// of a loop share it, because a Stream is read in the context of its first request.
+type loopContext struct {
+	pool     context.Context // context of the pool's calls
+	deadline sys.Deadline
+	ctx      context.Context // pool with the deadline
+	cancel   context.CancelFunc
+}
+
+// loopContext returns ctx with the deadline of a loop.
+func (w *worker) loopContext(ctx context.Context, by sys.Deadline) context.Context {
+	l := &w.loop
+	if l.pool == ctx && l.deadline == by {
+		return l.ctx
+	}
+	if l.cancel != nil {
+		l.cancel()
+	}
+	*l = loopContext{pool: ctx, deadline: by, ctx: ctx}
+	if by != 0 {
+		l.ctx, l.cancel = by.Context(ctx)
+	}
+	return l.ctx
 }
 
 // runRequest runs a request.

@@ -152,7 +152,7 @@ func (g *Group) startSend(ctx context.Context, what string, dst, tag int,
 	at := g.box.lines[dst].takeTicket()
 	go func() {
 		defer at.release()
-		w.complete(g.sendInOrder(ctx, what, dst, tag, at, write))
+		w.completeWith(func() error { return g.sendInOrder(ctx, what, dst, tag, at, write) })
 	}()
 	return w
 }
@@ -225,15 +225,17 @@ func (g *Group) startRecv(ctx context.Context, what string, src, tag int, read f
 	}
 	letters := g.expectLetter(&wanted{from: src, tag: tag})
 	go func() {
-		l, err := letters(ctx, what)
-		if err == nil {
-			if err = read(l); err != nil {
-				err = fmt.Errorf("dist: %s: %w", what, err)
-			} else {
-				w.source = l.from
+		w.completeWith(func() error {
+			l, err := letters(ctx, what)
+			if err != nil {
+				return err
 			}
-		}
-		w.complete(err)
+			if err = read(l); err != nil {
+				return fmt.Errorf("dist: %s: %w", what, err)
+			}
+			w.source = l.from
+			return nil
+		})
 	}()
 	return w
 }

@@ -3,6 +3,7 @@ package dist
 import (
 	"context"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
@@ -65,15 +66,20 @@ func (g *Group) Async(ctx context.Context, call func(g *Group) error) *Work {
 	at := g.line.takeTicket()
 	go func() {
 		g.acquireLock(ctx, at)
-		goexit.Call(func() error { return call(&Group{member: g.member, seated: true}) }, func(err error) {
-			w.complete(err) // before the next one can
-			at.release()
-		})
+		defer at.release() // after this one is complete
+		w.completeWith(func() error { return call(&Group{member: g.member, seated: true}) })
 	}()
 	return w
 }
 
 func newWork() *Work { return &Work{done: make(chan struct{}), source: -1} }
+
+// completeWith calls f and completes the work with its error. A panic of f, such as that of a
+// closed tensor or of a type's MarshalBinary, becomes an error that wraps [shoal.ErrPanic]. If f
+// calls runtime.Goexit, the goroutine ends.
+func (w *Work) completeWith(f func() error) {
+	goexit.Call(func() error { return goexit.Recover(shoal.ErrPanic, f) }, w.complete)
+}
 
 func (w *Work) complete(err error) {
 	w.err = err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/dist"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
@@ -144,4 +145,35 @@ func TestAsync_AGoexitIsTheErrorOfItsWork(t *testing.T) {
 	w := groups[0].Async(ctx, func(*dist.Group) error { runtime.Goexit(); return nil })
 	testutil.ErrorContains(t, w.Wait(ctx), "runtime.Goexit")
 	testutil.NoError(t, groups[0].Barrier(ctx)) // a later call has its turn
+}
+
+func TestAsync_APanicIsTheErrorOfItsWork(t *testing.T) {
+	groups, ctx := handles(t, 1), testutil.Context(t)
+	w := groups[0].Async(ctx, func(*dist.Group) error { panic("on purpose") })
+	err := w.Wait(ctx)
+	testutil.ErrorIs(t, err, shoal.ErrPanic)
+	testutil.ErrorContains(t, err, "on purpose")
+	testutil.NoError(t, groups[0].Barrier(ctx)) // a later call has its turn
+}
+
+// A tensor that is closed before the message is sent or received is the error of the Work.
+func TestIsend_AClosedTensorIsTheErrorOfItsWork(t *testing.T) {
+	groups, ctx := handles(t, 2), testutil.Context(t)
+	x, y := ones(2), ones(2)
+	got := groups[1].Irecv(ctx, 0, 0, y)
+	y.Close()
+	sent := groups[0].Isend(ctx, 1, 0, x)
+	testutil.NoError(t, sent.Wait(ctx))
+	if err := got.Wait(ctx); err == nil {
+		t.Error("a closed tensor received a message")
+	}
+	x.Close()
+	late := groups[0].Isend(ctx, 1, 0, x)
+	if err := late.Wait(ctx); err == nil {
+		t.Error("a closed tensor was sent")
+	}
+	z := ones(2)
+	again := groups[1].Irecv(ctx, 0, 0, z)
+	testutil.NoError(t, groups[0].Isend(ctx, 1, 0, ones(2)).Wait(ctx))
+	testutil.NoError(t, again.Wait(ctx))
 }

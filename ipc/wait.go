@@ -3,7 +3,12 @@ package ipc
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
 	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
 // A Poller can be passed to [Wait]. It is implemented by [Receiver], [Queue], [PipeEnd], [Conn],
@@ -38,26 +43,34 @@ func (f PollFunc) Poll(ctx context.Context) error { return f(ctx) }
 // Poll fails, for example because it is closed; the next operation on it returns the error. If ctx
 // is already done, Wait returns the things that are ready now. If there are none, it returns the
 // error of ctx.
+//
+// If a Poll panics or calls runtime.Goexit, Wait does the same in the goroutine of its caller, after
+// the other things have been polled.
 func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 	if len(things) == 0 {
 		return nil, nil
 	}
 	at, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	polled := make([]chan error, len(things))
+	polled := make([]chan pollResult, len(things))
 	for i, t := range things {
-		polled[i] = make(chan error, 1)
+		polled[i] = make(chan pollResult, 1)
 		go func() {
-			err := t.Poll(at)
-			if !isContextEnd(at, err) {
-				cancel(errOthers)
-			}
-			polled[i] <- err
+			pollThing(at, t, func(r pollResult) {
+				if !isContextEnd(at, r.err) {
+					cancel(errOthers)
+				}
+				polled[i] <- r
+			})
 		}()
 	}
 	<-at.Done()
+	results := make([]pollResult, len(things))
+	for i, r := range polled {
+		results[i] = <-r
+	}
 	for i, t := range things {
-		err := <-polled[i]
+		err := results[i].pollError()
 		if isContextEnd(at, err) { // it may have become ready just before its context ended
 			err = t.Poll(&pollContext{Context: context.WithoutCancel(at), of: at})
 		}
@@ -69,6 +82,40 @@ func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 		return nil, contextError(ctx, "wait", ErrEmpty)
 	}
 	return ready, nil
+}
+
+// A pollResult is the outcome of a Poll on a goroutine of [Wait].
+type pollResult struct {
+	err      error
+	panicked any    // value of a panic
+	stack    []byte // of the panic
+}
+
+// pollThing polls a thing and passes the outcome to done. The Poll method may be the caller's, so
+// it may panic or call runtime.Goexit, which ends this goroutine.
+func pollThing(ctx context.Context, t Poller, done func(pollResult)) {
+	r := pollResult{err: goexit.Err}
+	defer func() {
+		if p := recover(); p != nil {
+			r = pollResult{errPanicked, p, debug.Stack()}
+		}
+		done(r)
+	}()
+	r.err = t.Poll(ctx)
+}
+
+var errPanicked = errors.New("ipc: Poll panicked")
+
+// pollError returns the error of a Poll. It does in the goroutine of the caller of [Wait] what the
+// Poll did in another one: it panics or calls runtime.Goexit.
+func (r pollResult) pollError() error {
+	switch {
+	case r.panicked != nil:
+		panic(fmt.Sprintf("ipc: Wait: Poll panicked: %v\n\n%s", r.panicked, r.stack))
+	case r.err == goexit.Err:
+		runtime.Goexit()
+	}
+	return r.err
 }
 
 // errOthers is the cancellation cause for the remaining things once one is ready.

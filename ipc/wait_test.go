@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal"
@@ -189,5 +191,31 @@ func TestRegression_S1_7_QueuesOfSizesThatThereCannotBe(t *testing.T) {
 		if _, err := ipc.NewQueue[int](n); !errors.Is(err, ipc.ErrSize) {
 			t.Errorf("%d: %v", n, err)
 		}
+	}
+}
+
+// A Poll of the caller that panics, or calls runtime.Goexit, does so in the caller's goroutine.
+func TestWait_APanicOfAPollIsTheCallers(t *testing.T) {
+	local(t)
+	ctx := testutil.Context(t)
+	waits := ipc.PollFunc(func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+	caught := func() (p any) {
+		defer func() { p = recover() }()
+		ipc.Wait(ctx, waits, ipc.PollFunc(func(context.Context) error { panic("on purpose") }))
+		return nil
+	}()
+	if text := fmt.Sprint(caught); !strings.Contains(text, "on purpose") || !strings.Contains(text, "wait_test.go") {
+		t.Errorf("Wait panicked with %q, want the value and the stack of the Poll", text)
+	}
+	returned := make(chan bool, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ipc.Wait(ctx, waits, ipc.PollFunc(func(context.Context) error { runtime.Goexit(); return nil }))
+		returned <- true
+	}()
+	<-ended
+	if len(returned) > 0 {
+		t.Error("Wait returned, want the end of its goroutine")
 	}
 }

@@ -15,7 +15,7 @@ import (
 // are in shared memory, so that methods that only read do not call the server. Methods that write
 // are calls to the server: no update is lost, and they may be part of a transaction.
 //
-// A negative index counts from the end, except in [Array.Slice]. Methods return [ErrIndex] if an
+// A negative index counts from the end, except in [Array.Slice], [Array.SetSlice] and [Array.AddSlice]. Methods return [ErrIndex] if an
 // index is out of range.
 type Array[T ipc.Number] struct{ typed[Array[T]] }
 
@@ -89,10 +89,15 @@ func (a *Array[T]) All(ctx context.Context) ([]T, error) {
 }
 
 // Set sets element i.
-func (a *Array[T]) Set(ctx context.Context, i int, v T) error { return a.SetSlice(ctx, i, []T{v}) }
+func (a *Array[T]) Set(ctx context.Context, i int, v T) error {
+	return a.call(ctx, arraySet, encodeArg(i), encodeArg(wordsOf([]T{v}))).noResult()
+}
 
 // SetSlice sets the elements starting at index low to vs, atomically.
 func (a *Array[T]) SetSlice(ctx context.Context, low int, vs []T) error {
+	if err := checkLow(low); err != nil {
+		return err
+	}
 	return a.call(ctx, arraySet, encodeArg(low), encodeArg(wordsOf(vs))).noResult()
 }
 
@@ -104,7 +109,18 @@ func (a *Array[T]) Add(ctx context.Context, i int, delta T) (T, error) {
 
 // AddSlice adds deltas to the elements starting at index low, atomically.
 func (a *Array[T]) AddSlice(ctx context.Context, low int, deltas []T) error {
+	if err := checkLow(low); err != nil {
+		return err
+	}
 	return a.call(ctx, arrayAddAll, encodeArg(low), encodeArg(wordsOf(deltas))).noResult()
+}
+
+// checkLow returns [ErrIndex] if low, the begin of a slice, is negative.
+func checkLow(low int) error {
+	if low < 0 {
+		return fmt.Errorf("manager: %w: slice begins at %d, want at least 0", ErrIndex, low)
+	}
+	return nil
 }
 
 // CompareAndSwap atomically sets element i to v if it equals old, and reports whether it did.

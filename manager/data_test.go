@@ -411,3 +411,26 @@ func TestDict_PopItemGivesEachEntryOnce(t *testing.T) {
 		t.Errorf("PopItem of an empty Dict: %v", err)
 	}
 }
+
+// A slice of an array has no negative begin, as in Slice. An index may count from the end.
+func TestArray_SlicesHaveNoNegativeBegin(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := testutil.Context(t)
+		a, err := manager.NewArray(ctx, m, 1, 2, 3)
+		closing(t, a, err)
+		_, err = a.Slice(ctx, -1, 3)
+		testutil.ErrorIs(t, err, manager.ErrIndex)
+		for _, low := range []int{-1, -3, -100} {
+			testutil.ErrorIs(t, a.SetSlice(ctx, low, []int{9}), manager.ErrIndex)
+			testutil.ErrorIs(t, a.AddSlice(ctx, low, []int{9}), manager.ErrIndex)
+		}
+		testutil.ErrorIs(t, a.Set(ctx, -4, 9), manager.ErrIndex)
+		testutil.ErrorIs(t, a.SetSlice(ctx, 3, []int{9}), manager.ErrIndex)
+		testutil.NoError(t, a.Set(ctx, -1, 7), a.SetSlice(ctx, 3, nil))
+		all, err := a.All(ctx)
+		testutil.NoError(t, err)
+		if !slices.Equal(all, []int{1, 2, 7}) {
+			t.Errorf("got %v, want [1 2 7]", all)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,6 +33,17 @@ func (d *Deadly) Die(how string) {
 
 func (d *Deadly) Panic(text string) int { panic(text) }
 
+// Exit ends the goroutine of the method, as t.FailNow does.
+func (d *Deadly) Exit() { runtime.Goexit() }
+
+// Left returns the time until the deadline of its context, or 0.
+func (d *Deadly) Left(ctx context.Context) int64 {
+	if at, ok := ctx.Deadline(); ok {
+		return int64(time.Until(at))
+	}
+	return 0
+}
+
 func (d *Deadly) Nil() { *(*int)(nil) = 1 }
 
 func (d *Deadly) Fail() error { return fmt.Errorf("look: %w", os.ErrNotExist) }
@@ -42,7 +54,7 @@ func (d *Deadly) Count() int { d.n++; return d.n }
 func (d *Deadly) Wait(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 
 var deadly = manager.Register("Deadly", NewDeadly, (*Deadly).PID, (*Deadly).Die, (*Deadly).Panic,
-	(*Deadly).Nil, (*Deadly).Fail, (*Deadly).Count, (*Deadly).Wait)
+	(*Deadly).Nil, (*Deadly).Fail, (*Deadly).Count, (*Deadly).Wait, (*Deadly).Exit, (*Deadly).Left)
 
 var deaths = []string{"SIGKILL", "SIGSEGV", "SIGSTOP", "os.Exit", "panic"}
 

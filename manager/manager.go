@@ -121,7 +121,9 @@ func (m *Manager) createObject(ctx context.Context, kind *kind, args ...argument
 		releaseArgs(args)
 		return p, err
 	}
-	a := c.invokeMethod(ctx, serverCreate.newRequest(nil), nil, append([]argument{encodeArg(kind.name)}, args...))
+	req := serverCreate.newRequest(nil)
+	req.Left = kind.create.remainingTime(ctx)
+	a := c.invokeMethod(ctx, req, nil, append([]argument{encodeArg(kind.name)}, args...))
 	if a.err != nil {
 		return p, fmt.Errorf("new %s: %w", kind.name, a.err)
 	}

@@ -2,6 +2,8 @@ package manager
 
 import (
 	"context"
+	"math"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/ipc"
@@ -13,6 +15,10 @@ type request struct {
 	Method string
 	Owner  uint64 // calling proxy, for locks that are owned by proxies
 	Args   []item
+
+	// Left is the time until the deadline of the caller's context, or 0. It is sent for methods
+	// that have a context. A duration is valid on other machines too.
+	Left time.Duration
 }
 
 // A reply is the outcome of a request.
@@ -22,24 +28,36 @@ type reply struct {
 }
 
 var (
-	requestTags = &codec.Tags{Type: "request", Fields: []int{4}} // [object, method, owner, [argument …]]
-	replyTags   = &codec.Tags{Type: "reply", Fields: []int{2}}   // [error or nil, [result …]]
+	// [object, method, owner, [argument …]], or the same and the time left
+	requestTags = &codec.Tags{Type: "request", Fields: []int{4, 5}}
+	replyTags   = &codec.Tags{Type: "reply", Fields: []int{2}} // [error or nil, [result …]]
 )
 
-// MarshalWire encodes the request as [object, method, owner, arguments].
+// MarshalWire encodes the request as [object, method, owner, arguments], and the time left if there
+// is a deadline.
 func (r *request) MarshalWire(e *codec.Encoder) error {
-	e.Tag(requestTags, 0)
+	tag := 0
+	if r.Left > 0 {
+		tag = 1
+	}
+	e.Tag(requestTags, tag)
 	e.Uint(r.Object)
 	e.String(r.Method)
 	e.Uint(r.Owner)
-	return writeItems(e, r.Args)
+	err := writeItems(e, r.Args)
+	if err == nil && tag == 1 {
+		e.Uint(uint64(r.Left))
+	}
+	return err
 }
 
 // UnmarshalWire decodes a request.
 func (r *request) UnmarshalWire(d *codec.Decoder) (err error) {
-	if err := d.OnlyTag(requestTags); err != nil {
+	tag, err := d.Tag(requestTags)
+	if err != nil {
 		return err
 	}
+	r.Left = 0
 	if r.Object, err = d.Uint(); err != nil {
 		return err
 	}
@@ -49,7 +67,11 @@ func (r *request) UnmarshalWire(d *codec.Decoder) (err error) {
 	if r.Owner, err = d.Uint(); err != nil {
 		return err
 	}
-	r.Args, err = readItems(d)
+	if r.Args, err = readItems(d); err != nil || tag == 0 {
+		return err
+	}
+	left, err := d.Uint()
+	r.Left = time.Duration(min(left, math.MaxInt64))
 	return err
 }
 

@@ -7,8 +7,10 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
 // An object is a value in the server.
@@ -29,6 +31,7 @@ type object struct {
 type kind struct {
 	name    string
 	make    func(c *call) (any, error)
+	create  *method // timed if the constructor has a context
 	methods map[string]*method
 }
 
@@ -41,15 +44,26 @@ func newKind(name string, make func(c *call) (any, error)) *kind {
 	if name == "" || kinds[name] != nil {
 		panic(fmt.Sprintf("manager: type name %q is empty or already taken", name))
 	}
-	k := &kind{name: name, make: make, methods: map[string]*method{}}
+	k := &kind{name: name, make: make, create: &method{name: "new"}, methods: map[string]*method{}}
 	kinds[name] = k
 	return k
 }
 
 // A method is a named operation of a kind. A client names it in a request, and the server runs it.
 type method struct {
-	name string
-	run  func(state any, c *call) error
+	name  string
+	run   func(state any, c *call) error
+	timed bool // has a context, with the deadline of the caller
+}
+
+// remainingTime returns the time until the deadline of ctx if m is timed and ctx has a deadline,
+// otherwise 0.
+func (m *method) remainingTime(ctx context.Context) time.Duration {
+	at, ok := ctx.Deadline()
+	if !m.timed || !ok {
+		return 0
+	}
+	return max(1, time.Until(at))
 }
 
 // newRequest returns a request for the method on object 0. The caller may set another object.
@@ -60,7 +74,7 @@ func (m *method) bareRequest([]item) request { return m.newRequest(nil) }
 
 // defineMethod adds a method to a kind. S is the type of the state of its objects.
 func defineMethod[S any](k *kind, name string, run func(S, *call) error) *method {
-	m := &method{name, func(state any, c *call) error { return run(state.(S), c) }}
+	m := &method{name: name, run: func(state any, c *call) error { return run(state.(S), c) }}
 	k.methods[name] = m
 	return m
 }
@@ -104,8 +118,7 @@ func (c *call) runMethod(m *method) error {
 			c.undoWait() // the call may have waited before
 			return err
 		}
-		changed, err := c.runOnce(m)
-		c.s.gate.endCall(c)
+		changed, err := c.runAdmitted(m)
 		if err != errWait {
 			return err
 		}
@@ -117,6 +130,12 @@ func (c *call) runMethod(m *method) error {
 			return err
 		}
 	}
+}
+
+// runAdmitted runs the method of a call that the gate has admitted.
+func (c *call) runAdmitted(m *method) (changed <-chan struct{}, err error) {
+	defer c.s.gate.endCall(c) // even if the method calls runtime.Goexit
+	return c.runOnce(m)
 }
 
 func (c *call) runOnce(m *method) (changed <-chan struct{}, err error) {
@@ -161,6 +180,11 @@ func (c *call) recoverPanic(f func() error) (err error) {
 	return f()
 }
 
+// goexitError returns the error of a call whose method called runtime.Goexit.
+func (c *call) goexitError() error {
+	return &PanicError{Object: c.obj.kind.name, Method: c.Method, Text: goexit.Err.Error()}
+}
+
 // panicText prints the value of a panic. The methods of that value may panic as well.
 func panicText(p any) (s string) {
 	defer func() {
@@ -201,15 +225,19 @@ func (c *call) callContext() context.Context {
 		return c.ctx
 	}
 	ctx, end := context.WithCancelCause(c.s.ctx)
-	heard := make(chan struct{})
+	heard, stop := make(chan struct{}), context.CancelFunc(func() {})
+	lane := ctx
+	if c.Left > 0 {
+		ctx, stop = context.WithTimeout(ctx, c.Left)
+	}
 	go func() {
 		defer close(heard)
-		if _, err := c.lane.lane.Recv(ctx); err != nil {
+		if _, err := c.lane.lane.Recv(lane); err != nil {
 			end(errGone)
 		}
 		end(context.Canceled) // the only valid message during a call is a cancellation
 	}()
-	c.ctx, c.stop = ctx, func() { end(nil); <-heard }
+	c.ctx, c.stop = ctx, func() { end(nil); <-heard; stop() }
 	return ctx
 }
 

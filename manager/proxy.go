@@ -95,7 +95,7 @@ func (p *proxy) callUndo(ctx context.Context, undo late, method *method, args ..
 		releaseArgs(args)
 		return answer{err: err}
 	}
-	req := request{Object: p.ref.id, Method: method.name, Owner: p.ref.owner}
+	req := request{Object: p.ref.id, Method: method.name, Owner: p.ref.owner, Left: method.remainingTime(ctx)}
 	if undo != nil {
 		inner, id, owner := undo, req.Object, req.Owner
 		undo = func(results []item) request {

@@ -35,8 +35,8 @@ var types registry.Table[*Type]
 // construct must be a function that returns a *T, or a *T and an error. methods must be method
 // expressions of *T. Callers use their Go names. The server runs one method of an object at a time,
 // so T needs no lock. Parameters and results must be of types that can be sent to other processes.
-// If the first parameter is a context.Context, it is canceled when the caller cancels the call or
-// dies. If a method panics, its caller gets a [*PanicError], and the server continues. A method
+// If the first parameter is a context.Context, it has the deadline of the caller's context, and is
+// canceled when the caller cancels the call or dies. If a method panics or calls runtime.Goexit, its caller gets a [*PanicError], and the server continues. A method
 // must not call its own manager.
 //
 // Register panics if construct or a method has another form, if a parameter or a result cannot be
@@ -235,10 +235,12 @@ func (t *Type) defineKind() {
 		}
 		return own{self}, nil
 	})
+	t.kind.create.timed = t.make.context
 	for name, f := range t.methods {
 		f.method = defineMethod(t.kind, name, func(state registered, c *call) error {
 			return f.serveCall(c, state.object())
 		})
+		f.method.timed = f.context
 	}
 }
 

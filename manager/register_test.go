@@ -152,3 +152,63 @@ func TestPanicError_IsItsCallersAlone(t *testing.T) {
 		want(t, n, err, 1)
 	})
 }
+
+// The server goes on after a method that calls runtime.Goexit, and so does a transaction.
+func TestRegister_AGoexitIsTheErrorOfItsCaller(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := testutil.Context(t)
+		d, err := deadly.New(ctx, m)
+		closing(t, d, err)
+		for range 3 {
+			_, err = d.Call(ctx, "Exit")
+			testutil.ErrorIs(t, err, manager.ErrPanic)
+			testutil.ErrorContains(t, err, "runtime.Goexit", "Deadly.Exit")
+		}
+		n, err := manager.Call[int](ctx, d, "Count")
+		want(t, n, err, 1)
+		testutil.NoError(t, m.Txn(ctx, func(context.Context) error { return nil })) // no call is in progress
+	})
+}
+
+// A method has the deadline of its caller.
+func TestRegister_MethodsHaveTheDeadlineOfTheirCaller(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx := t.Context()
+		d, err := deadly.New(ctx, m)
+		closing(t, d, err)
+		left, err := manager.Call[int64](ctx, d, "Left")
+		want(t, left, err, 0)
+		hour, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		left, err = manager.Call[int64](hour, d, "Left")
+		testutil.NoError(t, err)
+		if time.Duration(left) > time.Hour || time.Duration(left) < 50*time.Minute {
+			t.Errorf("got %v until the deadline, want an hour", time.Duration(left))
+		}
+	})
+}
+
+// Fragile is a type that cannot be rolled back without a panic.
+type Fragile struct{ n int }
+
+func NewFragile() *Fragile                { return new(Fragile) }
+func (f *Fragile) Add(n int) int          { f.n += n; return f.n }
+func (f *Fragile) Save() (restore func()) { return func() { panic("on purpose") } }
+
+var fragile = manager.Register("Fragile", NewFragile, (*Fragile).Add)
+
+// A restore function that panics leaves neither the object nor the server locked.
+func TestSaver_APanicInRestoreEndsNothing(t *testing.T) {
+	each(t, func(t *testing.T, m *manager.Manager) {
+		ctx, no := testutil.Context(t), errors.New("no")
+		f, err := fragile.New(ctx, m)
+		closing(t, f, err)
+		testutil.ErrorIs(t, m.Txn(ctx, func(tx context.Context) error {
+			_, err := manager.Call[int](tx, f, "Add", 1)
+			testutil.NoError(t, err)
+			return no
+		}), no)
+		n, err := manager.Call[int](ctx, f, "Add", 1)
+		want(t, n, err, 2)
+	})
+}

@@ -186,15 +186,22 @@ type served struct {
 	req     request
 }
 
+// serveCalls serves the calls of a lane. If a method calls runtime.Goexit, its caller gets an error,
+// and another goroutine goes on with the lane.
 func (l *served) serveCalls() {
-	defer l.s.endLane(l.session)
-	defer l.lane.Close()
+	var r reply
+	over, calling := false, false
 	defer func() {
-		if l.txn != nil {
-			l.txn.endTxn(false)
+		if calling {
+			l.s.done.Go(func() {
+				l.sendReply(reply{Err: l.now.goexitError()})
+				l.serveCalls()
+			})
+		} else if over {
+			l.endCalls()
 		}
 	}()
-	for {
+	for !over {
 		var err error
 		l.req, err = l.lane.Recv(l.s.ctx)
 		switch {
@@ -202,22 +209,36 @@ func (l *served) serveCalls() {
 			releaseAll(l.s.d, l.req.Args)
 			continue
 		case errors.Is(err, ipc.ErrClosed) || l.s.ctx.Err() != nil:
-			return
+			over = true
+			continue
 		}
-		var r reply
-		if err != nil { // it could not be decoded, but its sender waits for a reply
+		if r = (reply{}); err != nil { // it could not be decoded, but its sender waits for a reply
 			r.Err = fmt.Errorf("%w: %w", ErrArgument, err)
 		} else {
+			calling = true
 			r.Results, r.Err = l.performCall()
+			calling = false
 		}
-		err = l.lane.Send(l.s.ctx, r)
-		if err != nil && !errors.Is(err, ipc.ErrClosed) { // a result cannot be sent
-			err = l.lane.Send(l.s.ctx, reply{Err: fmt.Errorf("reply of %s: %w", l.req.Method, err)})
-		}
-		releaseAll(l.s.d, r.Results)
-		if err != nil {
-			return
-		}
+		over = l.sendReply(r) != nil
+	}
+}
+
+// sendReply sends the reply of the call in l.req.
+func (l *served) sendReply(r reply) error {
+	err := l.lane.Send(l.s.ctx, r)
+	if err != nil && !errors.Is(err, ipc.ErrClosed) { // a result cannot be sent
+		err = l.lane.Send(l.s.ctx, reply{Err: fmt.Errorf("reply of %s: %w", l.req.Method, err)})
+	}
+	releaseAll(l.s.d, r.Results)
+	return err
+}
+
+// endCalls rolls an open transaction back and ends the lane.
+func (l *served) endCalls() {
+	defer l.s.endLane(l.session)
+	defer l.lane.Close()
+	if l.txn != nil {
+		l.txn.endTxn(false)
 	}
 }
 

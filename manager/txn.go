@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
 // An undo is the saved state of an object. One of its two functions must be called.
@@ -35,14 +37,16 @@ func (t *txn) saveObject(o *object) error {
 // endTxn commits the transaction or rolls it back.
 func (t *txn) endTxn(commit bool) {
 	for o, u := range t.touched {
-		o.mu.Lock()
-		if commit || o.gone {
-			u.discard()
-		} else {
-			u.restore()
-		}
-		o.changed.broadcast()
-		o.mu.Unlock()
+		goexit.Isolate("manager: restore function of "+o.kind.name, func() { // may be the program's
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			defer o.changed.broadcast()
+			if commit || o.gone {
+				u.discard()
+			} else {
+				u.restore()
+			}
+		})
 	}
 	t.s.gate.unlockExclusive()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/goexit"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -241,7 +242,7 @@ func (p *Pool) reportRetry(e RetryEvent) {
 		d.CountRetry()
 	}
 	if p.opts.OnRetry != nil {
-		go p.opts.OnRetry(e)
+		go goexit.RunCallback("pool: Options.OnRetry", func() { p.opts.OnRetry(e) })
 	}
 }
 

@@ -58,3 +58,55 @@ func TestThen_AGoexitEndsOnlyTheFunction(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A callback that panics ends neither the program nor the goroutine that serves the worker.
+func TestThen_APanicEndsOnlyTheFunction(t *testing.T) {
+	p, ctx := open(t, pool.Options{Workers: 1, Start: shoal.GoroutineStart}), testutil.Context(t)
+	r, called := waitsAtGate.ApplyAsync(p, 0), make(chan struct{})
+	r.Then(func(int, error) { close(called); panic("on purpose") })
+	gate <- struct{}{}
+	<-called
+	testutil.Value(exits.Apply(ctx, p, false))(t)
+}
+
+// brittle is a result that the caller's process cannot decode.
+type brittle struct{ How byte }
+
+func (b brittle) MarshalBinary() ([]byte, error) { return []byte{b.How}, nil }
+
+func (b *brittle) UnmarshalBinary(data []byte) error {
+	switch b.How = data[0]; b.How {
+	case 'p':
+		panic("on purpose")
+	case 'g':
+		runtime.Goexit()
+	}
+	return nil
+}
+
+var makesBrittle = pool.Register("makesBrittle", func(_ context.Context, how int) (brittle, error) {
+	return brittle{byte(how)}, nil
+})
+
+// Results are decoded on a goroutine of the pool. If that panics or ends the goroutine, the task
+// fails and the pool goes on.
+func TestPool_AResultThatCannotBeDecodedFailsItsTask(t *testing.T) {
+	p, ctx := open(t, pool.Options{Workers: 1}), testutil.Context(t)
+	for _, how := range "pg" {
+		for range 3 {
+			_, err := makesBrittle.Apply(ctx, p, int(how))
+			testutil.ErrorIs(t, err, shoal.ErrPanic)
+			if got := new(pool.TaskError); !errors.As(err, &got) || got.Func != "makesBrittle" {
+				t.Errorf("%c: got %v, want a TaskError", how, err)
+			}
+			all := makesBrittle.ChunkSize(1).MapAsync(p, []int{'-', int(how), '-'})
+			_, err = all.Get(ctx)
+			testutil.ErrorIs(t, err, shoal.ErrPanic)
+			got, err := makesBrittle.Apply(ctx, p, '-')
+			testutil.NoError(t, err)
+			if got.How != '-' {
+				t.Errorf("got %c after a failure, want -", got.How)
+			}
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/goexit"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -24,7 +26,11 @@ func (f *Func[In, Out]) decodeResults(t *task, r reply, err error, out []Out) (u
 	if err != nil {
 		return nil, err
 	}
-	u, err := unpackValues(f.out, r.results, out)
+	var u users
+	err = goexit.Recover(shoal.ErrPanic, func() (err error) { // runs the user's UnmarshalBinary
+		u, err = unpackValues(f.out, r.results, out)
+		return err
+	})
 	if err != nil {
 		return nil, &TaskError{Func: f.name, Index: t.first, Err: err}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/goexit"
 	"github.com/shoal-mp/shoal/internal/seed"
 	"github.com/shoal-mp/shoal/ipc"
 )
@@ -130,12 +131,33 @@ func (m *member) completeTasks(replies []reply) {
 	m.rearmTimer()
 	p.mu.Unlock()
 	m.feedWorker()
-	for i, t := range tasks {
-		if t != nil {
-			t.deliverReply(replies[i])
+	m.deliverReplies(tasks, replies)
+	p.releaseIdle()
+}
+
+// deliverReplies delivers the replies of tasks, some of which may be nil. If the UnmarshalBinary
+// method of a result calls runtime.Goexit, its task fails, and another goroutine goes on with the
+// worker's replies.
+func (m *member) deliverReplies(tasks []*task, replies []reply) {
+	at := 0
+	defer func() {
+		if at == len(tasks) {
+			return
+		}
+		tasks, replies = slices.Clone(tasks[at:]), slices.Clone(replies[at:])
+		go func() {
+			tasks[0].failLost(fmt.Errorf("decode result: %w: %w", shoal.ErrPanic, goexit.Err))
+			replies[0].results.releaseBlocks()
+			m.deliverReplies(tasks[1:], replies[1:])
+			m.p.releaseIdle()
+			m.readReplies()
+		}()
+	}()
+	for ; at < len(tasks); at++ {
+		if t := tasks[at]; t != nil {
+			t.deliverReply(replies[at])
 		}
 	}
-	p.releaseIdle()
 }
 
 // failUnreadable fails the task of a reply that could not be decoded. That is the oldest

@@ -3,7 +3,6 @@ package pool
 import (
 	"context"
 	"iter"
-	"log/slog"
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/goexit"
@@ -63,16 +62,7 @@ func (r *Result[T]) Cancel() bool { return r.cancel() }
 // quickly: it may start further calls, but must not wait for them.
 func (r *Result[T]) Then(f func(value T, err error)) {
 	r.onDone(f, func(value T, err error) {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			goexit.Call(func() error { f(value, err); return nil }, func(err error) {
-				if err != nil {
-					slog.Error("pool: callback of Result.Then did not return", "cause", err)
-				}
-			})
-		}()
-		<-done
+		goexit.Isolate("pool: callback of Result.Then", func() { f(value, err) })
 	})
 }
 

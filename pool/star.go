@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"fmt"
 	"iter"
 )
 
@@ -28,7 +29,7 @@ type Func2[A, B, Out any] struct{ Func *Func[Pair[A, B], Out] }
 // same cases as [Register]. The result must be stored in a package-level variable.
 func Register2[A, B, Out any](name string, fn func(ctx context.Context, a A, b B) (Out, error)) *Func2[A, B, Out] {
 	if fn == nil {
-		panic("pool: Register2: want a non-nil function")
+		panic(fmt.Sprintf("pool: Register2(%q): want a non-nil function", name))
 	}
 	return &Func2[A, B, Out]{Register(name, func(ctx context.Context, in Pair[A, B]) (Out, error) {
 		return fn(ctx, in.First, in.Second)

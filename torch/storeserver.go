@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
 // A storeServer serves a store from the memory of this process.
@@ -41,6 +43,11 @@ func (o StoreOptions) serverDefaults() StoreOptions {
 	}
 	if o.Refused == nil {
 		o.Refused = func(net.Addr, error) {}
+	} else {
+		refused := o.Refused
+		o.Refused = func(client net.Addr, err error) {
+			goexit.Isolate("torch: StoreOptions.Refused", func() { refused(client, err) })
+		}
 	}
 	return o
 }

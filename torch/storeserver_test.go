@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -462,4 +463,33 @@ func TestServeStore_UnderTorchrunStandalone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A Refused that panics or calls runtime.Goexit does not end the server.
+func TestServeStore_AFaultyRefusedEndsNothing(t *testing.T) {
+	called := make(chan struct{}, 10)
+	for _, fault := range []func(){func() { panic("on purpose") }, runtime.Goexit} {
+		store, err := ServeStore(t.Context(), "127.0.0.1:0", StoreOptions{MaxClients: 1,
+			Refused: func(net.Addr, error) { called <- struct{}{}; fault() }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := store.shared.server.address()
+		first := dialServer(t, store.shared.server)
+		for range 2 {
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Read(make([]byte, 1)); err == nil {
+				t.Error("a client beyond MaxClients got a byte")
+			}
+			c.Close()
+			<-called
+		}
+		if err := first.Set(testContext(t), "a", []byte("x")); err != nil {
+			t.Error(err)
+		}
+		store.Close()
+	}
 }

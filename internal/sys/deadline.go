@@ -9,13 +9,16 @@ import (
 // machine, regardless of changes to the time of day. 0 means no deadline.
 type Deadline int64
 
-// DeadlineOf returns the deadline of ctx, or 0 if it has none.
+// DeadlineOf returns the deadline of ctx, or 0 if it has none. It must not be earlier than that of
+// ctx, so that the deadline of ctx has passed when another process reports an expired deadline. The
+// remaining time is therefore read before the clock.
 func DeadlineOf(ctx context.Context) Deadline {
 	at, ok := ctx.Deadline()
 	if !ok {
 		return 0
 	}
-	return max(1, Deadline(Monotonic()+time.Until(at)))
+	left := time.Until(at)
+	return max(1, Deadline(left+Monotonic()))
 }
 
 // Earlier returns the earlier of two deadlines.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-
+	"github.com/shoal-mp/shoal/internal/goexit"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -198,7 +198,7 @@ func (d *disk) writeFailure() string {
 
 func (d *disk) logf(format string, args ...any) {
 	if d.told != nil {
-		d.told(fmt.Sprintf(format, args...))
+		goexit.Isolate("broker: Options.Told", func() { d.told(fmt.Sprintf(format, args...)) })
 	}
 }
 

@@ -32,6 +32,18 @@ func leaseScenarios() map[string]*scenario {
 			setup: func(w *world) error { return errors.Join(filled(w), returns(w.d, w.rings[0])) },
 			prep:  opens(1), act: gets(3),
 		},
+		"lease a message that was returned": {
+			drops: 1,
+			setup: func(w *world) error { return errors.Join(filled(w), returns(w.d, w.rings[0])) },
+			prep:  opens(1), act: leases(3),
+		},
+		"lease behind a dead return": { // it was killed before it counted the return
+			drops: 1,
+			setup: func(w *world) error {
+				return errors.Join(filled(w), w.kill("lease and return", "Ring.Return", "CAS", "after"))
+			},
+			prep: opens(1), act: leases(4),
+		},
 		"put past a lease": {
 			drops: 1,
 			setup: func(w *world) error { return errors.Join(rings(2)(w), fills(2, 1, 0)(w)) },

@@ -36,7 +36,9 @@ var predict = pool.Register("predict", func(_ context.Context, x float64) (strin
 func main() { shoal.Main(run) }
 
 func run(ctx context.Context) error {
-	l, err := ipc.NewLatest(model{1, tensor.Full(tensor.Float32, 1, 1000)})
+	first := model{1, tensor.Full(tensor.Float32, 1, 1000)}
+	l, err := ipc.NewLatest(first)
+	first.Weights.Close() // l has its own reference
 	if err != nil {
 		return err
 	}
@@ -52,7 +54,10 @@ func run(ctx context.Context) error {
 			return err
 		}
 		fmt.Println(answers)
-		if _, err := l.Store(ctx, model{version, tensor.Full(tensor.Float32, float64(version), 1000)}); err != nil {
+		next := model{version, tensor.Full(tensor.Float32, float64(version), 1000)}
+		_, err = l.Store(ctx, next)
+		next.Weights.Close()
+		if err != nil {
 			return err
 		}
 	}
