@@ -42,8 +42,8 @@ func TestChild_ServesAStatefulDataLoader(t *testing.T) {
 			}
 			delete(out, name)
 		}
-		if len(out) != 12 {
-			t.Errorf("%d kinds of loaders, want 12", len(out))
+		if len(out) != 11 {
+			t.Errorf("%d kinds of loaders, want 11", len(out))
 		}
 		for name, got := range out {
 			if string(got) != "[true]" && string(got) != "[true, true, true]" {

@@ -6,7 +6,7 @@ import os
 import torch
 from torch import nn
 from torch.utils.data import Dataset, default_collate
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from journal import Journal, arguments
 
@@ -53,6 +53,7 @@ class Noted(TrainerCallback):
 if __name__ == "__main__":
     args = arguments()
     torch.set_num_threads(1)
+    torch.manual_seed(1)
     paths = sorted(glob.glob(os.path.join(args.data, "shards", "*.jsonl")))
     if args.loader:
         import shoal
@@ -64,5 +65,6 @@ if __name__ == "__main__":
                                 use_cpu=True, dataloader_num_workers=2, seed=1, report_to=[], save_strategy="no", disable_tqdm=True,
                                 logging_strategy="no", remove_unused_columns=False)
     trainer = Trainer(Regression(journal), options, train_dataset=train, data_collator=default_collate, callbacks=[Noted(journal)])
+    trainer.remove_callback(PrinterCallback)  # it prints times
     print(f"loss: {trainer.train().training_loss:.5f}")
     journal.close()

@@ -37,8 +37,8 @@ SCRIPTS = {
     "plain_loop": Script(), "lightning_fit": Script("lightning"), "torchrun_ddp": Script(), "huggingface": Script("datasets", ready_made=True),
     "imagefolder": Script("torchvision"), "ragged_text": Script(python=["python worker"], go="go samples"), "dict_samples": Script(),
     "split_validate": Script(python=["python worker"]), "mp_spawn": Script(), "iterable": Script(),
-    "start_methods": Script(package=True), "stateful": Script("torchdata", "torchvision", package=True),
-    "accelerate_loop": Script("accelerate", package=True), "lightning_seeded": Script("lightning", package=True),
+    "start_methods": Script(package=True), "stateful": Script("torchdata", package=True),
+    "accelerate_loop": Script("accelerate", "torchvision", package=True), "lightning_seeded": Script("lightning", package=True),
     "hf_trainer": Script("transformers", "accelerate", package=True), "hf_dataset": Script("datasets", package=True),
     "hf_stream": Script("datasets", package=True, python=["python worker"], go=None, says="Python instead of Go loads the samples"),
     "titan": Script("torchdata", "PIL", package=True), "torchrun_shared": Script(package=True),
@@ -225,6 +225,33 @@ def spread(runs):
     return round((max(rates) - min(rates)) / statistics.median(rates), 2)
 
 
+# The scripts that need nothing but PyTorch and torchdata, which run with each version of Python.
+MATRIX = ["start_methods", "plain_loop", "stateful"]
+
+
+def matrix(args):
+    """Runs the short scripts with other versions of Python, each with the newest PyTorch that pip has for it; returns the failures."""
+    failed = 0
+    for python in args.matrix.split(os.pathsep):
+        venv = tempfile.mkdtemp(prefix="userscripts-venv-")
+        try:
+            subprocess.run([python, "-m", "venv", venv], check=True)
+            new = os.path.join(venv, "bin", "python")
+            install = [new, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir", "torch", "numpy", "torchdata"]
+            subprocess.run(install, check=True)
+            code = "import sys, torch; print('Python', sys.version.split()[0], 'with PyTorch', torch.__version__)"
+            print(subprocess.run([new, "-c", code], check=True, capture_output=True, text=True).stdout.strip())
+            command = [sys.executable, os.path.abspath(__file__), "--python", new, "--samples", str(args.samples), "--epochs", str(args.epochs),
+                       "--turns", "1", "--timeout", str(args.timeout), *(name for name in MATRIX if name in args.scripts)]
+            failed += subprocess.run(command).returncode != 0
+        except subprocess.CalledProcessError as e:
+            failed += 1
+            print(f"{python}: FAILED: {e}")
+        finally:
+            shutil.rmtree(venv, ignore_errors=True)
+    return failed
+
+
 def readme(args):
     """Runs the README's program so many times; returns the runs and the failures."""
     env = dict(os.environ, SHOAL_TORCH_PYTHONS=args.python)
@@ -251,10 +278,14 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one run of a script")
     parser.add_argument("--readme", type=int, default=0, help="how many times the program of the README runs")
+    parser.add_argument("--matrix", help="interpreters with colons between them: the short scripts run with each of them, in a virtual "
+                        "environment that is made with the newest PyTorch and removed; nothing else runs")
     parser.add_argument("scripts", nargs="*", default=list(SCRIPTS), metavar="script", help="by name; all if there is none")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     sys.stdout.reconfigure(line_buffering=True)
+    if args.matrix:
+        return matrix(args) > 0
     summary = {"scripts": len(args.scripts), "pass": 0, "skip": 0}
     directory = tempfile.mkdtemp(prefix="userscripts-")
     began = time.monotonic()
