@@ -223,6 +223,9 @@ class _Iterator:
             loader.dataset.set_epoch(state["epoch"])
         self._tasks = self._make_tasks()
         if loader.num_workers == 0:
+            for part in context.leaves(loader.dataset):
+                if isinstance(part, datasets.Stream):
+                    part._seed, part._iterations = _mix(state["seed"], state["epoch"]), 0
             self._fetcher = _DatasetKind.create_fetcher(
                 loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
             return
