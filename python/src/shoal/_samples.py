@@ -10,7 +10,7 @@ import subprocess
 import threading
 import weakref
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Optional
 
 import torch
 
@@ -57,7 +57,7 @@ class Helper:
     its own, so that Ctrl-C does not end it.
     """
 
-    def __init__(self, program: str, dataset: Any, kind: int) -> None:
+    def __init__(self, program: str, dataset: Any, kind: int, seed: Optional[int] = None) -> None:
         self.pid = os.getpid()
         self._lock = threading.Lock()
         ours, theirs = socket.socketpair()
@@ -72,7 +72,8 @@ class Helper:
         self.close = weakref.finalize(self, _end, self._conn, self.process, self.pid)
         info = torch.utils.data.get_worker_info()
         worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
-        seed = (torch.initial_seed() - worker) & (1 << 62) - 1
+        if seed is None or info is not None:
+            seed = (torch.initial_seed() - worker) & (1 << 62) - 1
         try:
             self._conn.send_bytes(multiprocessing.process.current_process().authkey)
             self._conn.send((kind, dataset, seed, worker, workers))

@@ -62,7 +62,7 @@ class _Served:
 
     def _start_helper(self) -> _samples.Helper:
         sent = _Sent(self.shoal_dataset, self.shoal_args)
-        return _samples.Helper(self.program, sent, self._kind)
+        return _samples.Helper(self.program, sent, self._kind, getattr(self, "_seed", None))
 
     def _epoch_of_request(self) -> int:
         """Draws the random part of a request from PyTorch's generator, as transforms in Python do."""
@@ -172,6 +172,7 @@ class Stream(_Served, torch.utils.data.IterableDataset):
 
     _kind = _samples.STREAM
     _iterations = 0
+    _seed: Optional[int] = None  # of the iterations in this process; None is PyTorch's
 
     def __init__(self, name: str, program: Optional[PathLike] = None, **options: Any) -> None:
         self._open(name, options, program)

@@ -221,8 +221,11 @@ class _Iterator:
             loader._order.seed, loader._order.epoch = state["seed"], state["epoch"]
         if isinstance(loader.dataset, datasets.WebDataset):
             loader.dataset.set_epoch(state["epoch"])
-        self._tasks = self._make_tasks()
+        self._requests = _requests(loader, state)
         if loader.num_workers == 0:
+            for part in context.leaves(loader.dataset):
+                if isinstance(part, datasets.Stream):
+                    part._seed, part._iterations = _mix(state["seed"], state["epoch"]), 0
             self._fetcher = _DatasetKind.create_fetcher(
                 loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
             return
@@ -230,49 +233,6 @@ class _Iterator:
         if self._pool is None or not self._pool.next_epoch():
             self._pool = _Pool(loader, _mix(state["seed"], state["epoch"]))
         loader._pool = self._pool if loader.persistent_workers else None
-
-    def _make_tasks(self) -> Iterator[tuple]:
-        """Yields the requests to the workers, with the changes of the state after each."""
-        loader, state = self.loader, self._at.state
-        if state["kind"] == "order":
-            for indices, position in loader._order.batches(state["position"]):
-                yield indices if loader._auto_collation else indices[0], {"position": position}
-        elif state["kind"] == "stream":
-            while True:
-                yield [None] * loader.batch_size if loader._auto_collation else None, {}
-        else:
-            yield from self._sample()
-
-    def _sample(self) -> Iterator[tuple]:
-        """Draws from a sampler of the script, which resumes by its own state_dict or by skipping."""
-        loader, state = self.loader, self._at.state
-        stateful = [s for s in (loader._index_sampler, loader.sampler) if hasattr(s, "state_dict")][:1]
-        generator = getattr(loader.sampler, "generator", None)
-        if bool(stateful) != (state["sampler"] is not None) and state["rng"] is not None:
-            raise ValueError("load_state_dict: the sampler of the state has a state_dict and that of the "
-                             "loader does not, or the reverse: construct the loader with the same sampler")
-        before, start, skip = torch.get_rng_state(), state["position"], state["position"]
-        if state["rng"] is None:
-            state.update(rng=before, generator=generator and generator.get_state())
-        else:  # a RandomSampler draws its seed when it begins
-            torch.set_rng_state(state["rng"])
-            if generator is not None:
-                generator.set_state(state["generator"])
-        if state["sampler"] is not None:
-            stateful[0].load_state_dict(state["sampler"])
-            skip = 0
-        if type(loader._index_sampler) is data.BatchSampler and loader.batch_size is not None:
-            batches = _batched(iter(loader.sampler), loader.batch_size, loader.drop_last)  # draws none ahead
-        else:
-            batches = iter(loader._index_sampler)
-        for n in itertools.count(start - skip + 1):
-            indices = next(batches, None)
-            if n == start - skip + 1:
-                torch.set_rng_state(torch.get_rng_state() if state["rng"] is before else before)
-            if indices is None:
-                return
-            if n > start:
-                yield indices, {"position": n, "sampler": stateful[0].state_dict() if stateful else None}
 
     def __iter__(self) -> "_Iterator":
         return self
@@ -310,7 +270,7 @@ class _Iterator:
         return batch
 
     def _draw(self) -> Any:
-        indices, mark = next(self._tasks)
+        indices, mark = next(self._requests)
         self._marks.append(mark)
         return indices
 
@@ -320,6 +280,49 @@ class _Iterator:
         if pool is not None and not (self._at.finished and self.loader.persistent_workers):
             self.loader._pool = None
             pool.close()
+
+
+def _requests(loader: DataLoader, state: Dict[str, Any]) -> Iterator[tuple]:
+    """Yields the requests to the workers, with the changes of the state after each."""
+    if state["kind"] == "order":
+        for indices, position in loader._order.batches(state["position"]):
+            yield indices if loader._auto_collation else indices[0], {"position": position}
+    elif state["kind"] == "stream":
+        while True:
+            yield [None] * loader.batch_size if loader._auto_collation else None, {}
+    else:
+        yield from _sample(loader, state)
+
+
+def _sample(loader: DataLoader, state: Dict[str, Any]) -> Iterator[tuple]:
+    """Draws from a sampler of the script, which resumes by its own state_dict or by skipping."""
+    stateful = [s for s in (loader._index_sampler, loader.sampler) if hasattr(s, "state_dict")][:1]
+    generator = getattr(loader.sampler, "generator", None)
+    if bool(stateful) != (state["sampler"] is not None) and state["rng"] is not None:
+        raise ValueError("load_state_dict: the sampler of the state has a state_dict and that of the "
+                         "loader does not, or the reverse: construct the loader with the same sampler")
+    before, start, skip = torch.get_rng_state(), state["position"], state["position"]
+    if state["rng"] is None:
+        state.update(rng=before, generator=generator and generator.get_state())
+    else:  # a RandomSampler draws its seed when it begins
+        torch.set_rng_state(state["rng"])
+        if generator is not None:
+            generator.set_state(state["generator"])
+    if state["sampler"] is not None:
+        stateful[0].load_state_dict(state["sampler"])
+        skip = 0
+    if type(loader._index_sampler) is data.BatchSampler and loader.batch_size is not None:
+        batches = _batched(iter(loader.sampler), loader.batch_size, loader.drop_last)  # draws none ahead
+    else:
+        batches = iter(loader._index_sampler)
+    for n in itertools.count(start - skip + 1):
+        indices = next(batches, None)
+        if n == start - skip + 1 and state["rng"] is not before:
+            torch.set_rng_state(before)
+        if indices is None:
+            return
+        if n > start:
+            yield indices, {"position": n, "sampler": stateful[0].state_dict() if stateful else None}
 
 
 def _batched(it: Iterator[Any], n: int, drop_last: bool) -> Iterator[List[Any]]:
