@@ -18,6 +18,18 @@ func TestChild_NamesTheImportThatReadsHuggingFace(t *testing.T) {
 	}
 }
 
+// A stream of Hugging Face is left to Python with a reason.
+func TestChild_NamesAStreamOfHuggingFace(t *testing.T) {
+	set := &pickle.Object{Class: huggingFaceStream, State: python.NewDict("_split", nil)}
+	err := Child{}.checkKnown(&pickle.List{Items: []any{set}}, map[any]bool{})
+	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "without streaming=True") {
+		t.Errorf("got %v, want ErrUnsupported with the remedy", err)
+	}
+	if (Child{}).loadsSamples(python.Tuple{int64(kindStream), set}) {
+		t.Error("Go loads the samples, want Python")
+	}
+}
+
 // A worker_init_fn that only seeds Python's generators needs no Python, and any other does.
 func TestChild_OmitsFunctionsThatSeed(t *testing.T) {
 	lightning := named("lightning.fabric.utilities.seed.pl_worker_init_function")

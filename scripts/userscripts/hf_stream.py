@@ -16,11 +16,11 @@ if __name__ == "__main__":
     datasets.disable_progress_bars()
     paths = sorted(glob.glob(os.path.join(args.data, "shards", "*.jsonl")))
     dataset = datasets.load_dataset("json", data_files=paths, split="train", streaming=True).with_format("torch")
-    context = "spawn"
+    context = None
     if args.loader:
         import shoal
-        context = shoal.get_context("spawn")
-    loader = DataLoader(dataset, batch_size=32, num_workers=2, multiprocessing_context=context)
+        context = shoal.get_context()
+    loader = DataLoader(dataset, batch_size=32, num_workers=2, persistent_workers=True, multiprocessing_context=context)
     model = nn.Linear(16, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     journal = Journal(args)
