@@ -29,7 +29,7 @@ if __name__ == "__main__":
         loader = DataLoader(train, batch_size=16, shuffle=True, num_workers=2)
         model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
         for epoch in range(args.epochs):
-            batches = accelerator.skip_first_batches(loader, 5) if epoch == 0 else loader  # as after a restart
+            batches = accelerator.skip_first_batches(loader, 2) if epoch == 0 else loader  # as after a restart
             for images, labels in journal.watch(batches):
                 optimizer.zero_grad()
                 loss = nn.functional.cross_entropy(model(images), labels)
