@@ -174,7 +174,7 @@ def why_python(dataset: Any, collate_fn: Any, init_fn: Any) -> Optional[str]:
             return f"the methods of {cls.__qualname__}: use the data set itself, with its options"
     if len(programs) > 1:
         return f"data sets of {len(programs)} programs: register them in one program"
-    if programs == {_programs.find("shoal-loader")}:  # a program of the user's own may know the collate_fn
+    if not any(getattr(s, "_program", None) for s in leaves(dataset)):  # such a program may know the collate_fn
         if collate_fn not in (None, default_collate, default_convert):
             return (f"collate_fn={datasets._name(collate_fn)}: leave it out for PyTorch's default_collate, or use "
                     "the option pad of the data set")
