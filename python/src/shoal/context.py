@@ -100,8 +100,13 @@ class _Process(SpawnProcess):
 class Context(SpawnContext):
     """A multiprocessing context: see :func:`get_context`."""
 
-    def __init__(self, program: str, base: BaseContext) -> None:
-        self.program, self.base = program, base
+    def __init__(self, program: str, base: Optional[BaseContext]) -> None:
+        self.program, self.named = program, base
+
+    @property
+    def base(self) -> BaseContext:
+        """The context of the other processes. A default is only fixed when it is used."""
+        return self.named or multiprocessing.get_context()
 
     def Process(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """Returns a new process."""
@@ -114,7 +119,7 @@ class Context(SpawnContext):
         return "spawn"
 
     def __reduce__(self) -> tuple:
-        return Context, (self.program, self.base)
+        return Context, (self.program, self.named)
 
 
 def get_context(method: Union[str, BaseContext, None] = None,
@@ -126,8 +131,8 @@ def get_context(method: Union[str, BaseContext, None] = None,
     context: a name, a context, or None for the default.
     """
     if isinstance(method, Context):
-        method = method.base
-    base = method if isinstance(method, BaseContext) else multiprocessing.get_context(method)
+        method = method.named
+    base = multiprocessing.get_context(method) if isinstance(method, str) else method
     return Context(os.path.abspath(program) if program else _programs.find("shoal-loader"), base)
 
 
@@ -169,7 +174,7 @@ def why_python(dataset: Any, collate_fn: Any, init_fn: Any) -> Optional[str]:
             return f"the methods of {cls.__qualname__}: use the data set itself, with its options"
     if len(programs) > 1:
         return f"data sets of {len(programs)} programs: register them in one program"
-    if programs == {_programs.find("shoal-loader")}:  # a program of the user's own may know the collate_fn
+    if not any(getattr(s, "_program", None) for s in leaves(dataset)):  # such a program may know the collate_fn
         if collate_fn not in (None, default_collate, default_convert):
             return (f"collate_fn={datasets._name(collate_fn)}: leave it out for PyTorch's default_collate, or use "
                     "the option pad of the data set")
@@ -204,7 +209,7 @@ def _hook(cls: type) -> None:
     @functools.wraps(original.fget)  # type: ignore[arg-type]
     def getter(loader: Any) -> Any:
         named = original.fget(loader)  # type: ignore[misc]
-        base = named.base if isinstance(named, Context) else named
+        base = named.named if isinstance(named, Context) else named
         programs = programs_for(loader.dataset) if loader.num_workers > 0 else ()
         if not programs:
             return named
@@ -222,8 +227,9 @@ def _hook(cls: type) -> None:
 
 _MODULES = ("torch", "numpy", "random", "torch.utils.data", "numpy.random", "torch.cuda")
 _NAMES = frozenset("initial_seed manual_seed manual_seed_all seed random cuda utils data get_worker_info id "
-                   "rank debug set_num_threads numpy num_workers".split())
-_BUILTINS = frozenset("int abs hash len range".split())
+                   "rank debug set_num_threads numpy num_workers SeedSequence generate_state spawn uint32 "
+                   "uint64 astype sum".split())
+_BUILTINS = frozenset("int abs hash len range object".split())
 _FUNCTIONS = frozenset([
     ("transformers.trainer_utils", "set_seed"), ("torch.utils.data._utils.worker", "get_worker_info"),
     ("torch.random", "initial_seed"), ("torch.random", "manual_seed"),

@@ -532,10 +532,10 @@ def _end_workers(workers: List[_Worker], pid: int) -> None:
 
 def _choose_context(loader: DataLoader) -> Any:
     """Returns a context with Go workers if Go may know the data set, and otherwise the loader's own."""
-    ctx = loader.multiprocessing_context or multiprocessing.get_context()
+    ctx = loader.multiprocessing_context
     known = ("torchvision.datasets.", "datasets.arrow_dataset", "torch.utils.data.dataset")
     if (isinstance(ctx, context.Context) or context.programs_for(loader.dataset)
             or not all(type(s).__module__.startswith(known) for s in context.leaves(loader.dataset))
             or context.why_python(loader.dataset, loader.collate_fn, loader.worker_init_fn)):
-        return ctx
+        return ctx or multiprocessing.get_context()
     return context.get_context(ctx)
