@@ -52,7 +52,7 @@ func (c Child) needsPython(args python.Tuple) string {
 // seedFunctions are functions of libraries that only seed the random number generators of Python,
 // numpy and PyTorch, which Go does not use. A Go worker omits them as a worker_init_fn.
 var seedFunctions = map[string]bool{
-	// https://github.com/Lightning-AI/pytorch-lightning/blob/2.6.0/src/lightning/fabric/utilities/seed.py
+	// https://github.com/Lightning-AI/pytorch-lightning/blob/2.5.0/src/lightning/fabric/utilities/seed.py
 	"lightning.fabric.utilities.seed.pl_worker_init_function": true,
 	"lightning_fabric.utilities.seed.pl_worker_init_function": true,
 	// https://github.com/huggingface/transformers/blob/v4.57.0/src/transformers/trainer_utils.py

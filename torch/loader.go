@@ -109,8 +109,8 @@ func (c Child) loaderWorker(ctx context.Context, args python.Tuple, stateful boo
 	return c.drainMessages(ctx)
 }
 
-// serve answers the DataLoader's requests until it sends None. If failed is not nil, the data set is
-// not opened, and the script gets that error.
+// serve answers the DataLoader's requests until it sends None. If failed is not nil, serve does not
+// open the data set, and the script gets that error.
 func (w *loaderWorker) serve(ctx context.Context, failed error) error {
 	if failed == nil {
 		failed = w.recoverPanic(func() error { return w.open(ctx) })
@@ -192,8 +192,8 @@ func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 	return w, err
 }
 
-// answerControl answers a message that is no request for a batch. It returns the error that prevents
-// the next batch.
+// answerControl answers a message that is no request for a batch. It returns the error that
+// prevents the next batch.
 func (w *loaderWorker) answerControl(ctx context.Context, m *python.Record, failed error) error {
 	switch {
 	case m.Class == resumeIteration:

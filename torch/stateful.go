@@ -77,9 +77,9 @@ func (w *loaderWorker) restorePosition(args python.Tuple) error {
 		name string
 		dst  *int64
 	}{{ownEpoch, &epoch}, {ownWorkers, &workers}, {ownSamples, &w.position.skip}} {
-		v, given := own.Get(part.name)
+		v, _ := own.Get(part.name)
 		n, ok := v.(int64)
-		if optional := part.name == ownSamples && !w.position.stream; optional && !given {
+		if part.name == ownSamples && !w.position.stream {
 			continue
 		}
 		if !ok || n < 0 || n > mostSkipped {
@@ -212,7 +212,8 @@ func (p *position) follow(next func() (any, error, bool)) (func() (any, error, b
 	for p.samples < skip {
 		_, err, ok := counted()
 		if !ok {
-			return nil, errors.Join(fmt.Errorf("stream has %d samples, want at least %d as when the state was saved", p.samples, skip), last)
+			return nil, errors.Join(fmt.Errorf("stream has %d samples, want at least %d as when the state was saved",
+				p.samples, skip), last)
 		}
 		if err != nil {
 			last = err

@@ -24,11 +24,28 @@ func counting(ctx context.Context, _ Worker) iter.Seq2[data.Sample, error] {
 				}
 				continue
 			}
-			if !yield(data.Sample{tensor.Scalar(tensor.Int64, float64(i)), tensor.Scalar(tensor.Int64, float64(info.Epoch))}, nil) {
+			epoch := tensor.Scalar(tensor.Int64, float64(info.Epoch))
+			if !yield(data.Sample{tensor.Scalar(tensor.Int64, float64(i)), epoch}, nil) {
 				return
 			}
 		}
 	}
+}
+
+// streamState returns the state of worker 0 of a stream.
+func streamState(own any) *python.Dict {
+	return python.NewDict(stateWorker, int64(0), stateDataset, nil,
+		stateFetcher, python.NewDict(stateIter, own, stateEnded, false))
+}
+
+// datasetState returns the state of worker 0 of a map-style data set.
+func datasetState(own any) *python.Dict {
+	return python.NewDict(stateWorker, int64(0), stateFetcher, nil, stateDataset, own)
+}
+
+// fetcherOf returns a fetcher's part of a state, as plainDict converts it.
+func fetcherOf(own map[string]any, ended bool) map[string]any {
+	return map[string]any{stateIter: own, stateEnded: ended}
 }
 
 var statefulChild = Child{
@@ -134,15 +151,14 @@ func TestStateful_StreamsContinue(t *testing.T) {
 		t.Errorf("after the error: %v", got)
 	}
 	fetcher := delta.(map[string]any)[stateFetcher]
-	if want := (map[string]any{stateIter: map[string]any{"(samples)": int64(5)}, stateEnded: false}); !reflect.DeepEqual(fetcher, want) {
+	if want := fetcherOf(map[string]any{"(samples)": int64(5)}, false); !reflect.DeepEqual(fetcher, want) {
 		t.Errorf("delta %v, want %v", fetcher, want)
 	}
 	s.bye()
 
 	own := python.NewDict(ownSamples, int64(5), ownEpoch, int64(1), ownWorkers, int64(1))
-	state := python.NewDict(stateWorker, int64(0), stateDataset, nil, stateFetcher, python.NewDict(stateIter, own, stateEnded, false))
-	s, ack := startStateful(t, kindStream, 0, 1, state)
-	want := map[string]any{stateWorker: int64(0), stateFetcher: map[string]any{stateIter: map[string]any{}, stateEnded: false}}
+	s, ack := startStateful(t, kindStream, 0, 1, streamState(own))
+	want := map[string]any{stateWorker: int64(0), stateFetcher: fetcherOf(map[string]any{}, false)}
 	if !reflect.DeepEqual(ack["initial_state"], want) || ack["is_delta"] != true {
 		t.Errorf("acknowledged %v", ack)
 	}
@@ -154,7 +170,7 @@ func TestStateful_StreamsContinue(t *testing.T) {
 	if r, ok := batch.(*python.Record); !ok || r.Class != endOfStream {
 		t.Errorf("the end is %v", batch)
 	}
-	want[stateFetcher] = map[string]any{stateIter: map[string]any{"(samples)": int64(7)}, stateEnded: true}
+	want[stateFetcher] = fetcherOf(map[string]any{"(samples)": int64(7)}, true)
 	if !reflect.DeepEqual(delta, want) {
 		t.Errorf("state at the end %v, want %v", delta, want)
 	}
@@ -170,15 +186,14 @@ func TestStateful_StreamsContinue(t *testing.T) {
 // part, which the delta must remove.
 func TestStateful_StatesOfPythonWorkers(t *testing.T) {
 	for kind, state := range map[int64]*python.Dict{
-		0:          python.NewDict(stateWorker, int64(0), stateFetcher, nil, stateDataset, nil),
-		kindStream: python.NewDict(stateWorker, int64(0), stateFetcher, python.NewDict(stateIter, nil, stateEnded, false), stateDataset, nil),
+		0: datasetState(nil), kindStream: streamState(nil),
 	} {
 		s, ack := startStateful(t, kind, 0, 1, state)
 		own := map[string]any{"": tombstone.Name, "(epoch)": int64(0), "(workers)": int64(1)}
 		want := map[string]any{stateWorker: int64(0), stateFetcher: nil, stateDataset: own}
 		if kind == kindStream {
 			own["(samples)"] = int64(0)
-			want = map[string]any{stateWorker: int64(0), stateFetcher: map[string]any{stateIter: own, stateEnded: false}}
+			want = map[string]any{stateWorker: int64(0), stateFetcher: fetcherOf(own, false)}
 		}
 		if !reflect.DeepEqual(ack["initial_state"], want) || ack["is_delta"] != true {
 			t.Errorf("acknowledged %v, want %v", ack, want)
@@ -189,24 +204,22 @@ func TestStateful_StatesOfPythonWorkers(t *testing.T) {
 
 // A state that a worker cannot continue from is refused in the acknowledgement.
 func TestStateful_RefusesOtherStates(t *testing.T) {
-	dataset := func(v any) any { return python.NewDict(stateWorker, int64(0), stateFetcher, nil, stateDataset, v) }
-	stream := func(v any) any {
-		return python.NewDict(stateWorker, int64(0), stateFetcher, python.NewDict(stateIter, v, stateEnded, false), stateDataset, nil)
+	own := func(workers int64, samples any) *python.Dict {
+		return python.NewDict(ownEpoch, int64(0), ownWorkers, workers, ownSamples, samples)
 	}
+	foreign := python.NewDict("position", int64(3))
 	for want, c := range map[string]struct {
 		kind  int64
 		state any
 	}{
-		"num_workers=3, and this StatefulDataLoader has 2": {0, dataset(python.NewDict(ownEpoch, int64(0), ownWorkers, int64(3)))},
-		"or shoal.DataLoader":                              {kindStream, stream(python.NewDict(ownEpoch, int64(0), ownWorkers, int64(1), ownSamples, int64(0)))},
-		"samples in the state of the DataLoader worker is -1": {
-			kindStream, stream(python.NewDict(ownEpoch, int64(0), ownWorkers, int64(2), ownSamples, int64(-1)))},
-		"samples in the state of the DataLoader worker is <nil>": {kindStream, stream(python.NewDict(ownEpoch, int64(0), ownWorkers, int64(2)))},
-		"stream has 7 samples, want at least 8": {
-			kindStream, stream(python.NewDict(ownEpoch, int64(0), ownWorkers, int64(2), ownSamples, int64(8)))},
-		"own state_dict in Python": {0, dataset(python.NewDict("position", int64(3)))},
-		"load it with Python":      {kindStream, dataset(python.NewDict("position", int64(3)))},
-		"is []interface {}, want":  {0, []any{}},
+		"num_workers=3, and this StatefulDataLoader has 2":       {0, datasetState(own(3, nil))},
+		"or shoal.DataLoader":                                    {kindStream, streamState(own(1, int64(0)))},
+		"samples in the state of the DataLoader worker is -1":    {kindStream, streamState(own(2, int64(-1)))},
+		"samples in the state of the DataLoader worker is <nil>": {kindStream, streamState(own(2, nil))},
+		"stream has 7 samples, want at least 8":                  {kindStream, streamState(own(2, int64(8)))},
+		"own state_dict in Python":                               {0, datasetState(foreign)},
+		"load it with Python":                                    {kindStream, datasetState(foreign)},
+		"is []interface {}, want":                                {0, []any{}},
 	} {
 		s, ack := startStateful(t, c.kind, 0, 2, c.state)
 		if text := s.failure(ack["initial_state"]); !strings.Contains(text, want) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestChild_ServesAStatefulDataLoader stops and resumes loaders of torchdata at several batches. The
-// batches are those of Python's workers.
+// TestChild_ServesAStatefulDataLoader stops and resumes loaders of torchdata at several batches,
+// and compares the batches with Python's workers.
 func TestChild_ServesAStatefulDataLoader(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		if exec.Command(py.path, "-c", "import torchdata.stateful_dataloader").Run() != nil {
