@@ -120,6 +120,13 @@ face: ## what people see: the page in a browser, lessons, how-to pages, commands
 release: ## build/release: static programs for amd64 and arm64, manual pages, completions, lists of modules, checksums
 	./scripts/release
 
+.PHONY: wheel wheel-test
+wheel: ## build/wheel: the Python distribution for this machine, with the programs inside; pip install build/wheel/shoal-*.whl
+	./scripts/wheel
+
+wheel-test: wheel ## the wheel in a fresh virtual environment without Go: the README's program, python/tests, and epochs that resume (WHEEL_CUTS of each kind); a line of JSON for each
+	./scripts/wheel-test --cuts $(or $(WHEEL_CUTS),10)
+
 gpu-build: ## build/gpu.tgz: the programs of build/gpu/gpu-suite, which unpacks them: what a machine with a GPU needs, and no Go
 	rm -rf build/gpu build/gpu.tgz
 	mkdir -p build/gpu

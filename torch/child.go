@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shoal-mp/shoal/encoding/python"
@@ -133,6 +134,9 @@ func (c Child) serveCode(code string) error {
 			printReasonOnce(args, c.needsPython(args))
 		}
 	}
+	if err == nil {
+		c.printUnknownLoop(process)
+	}
 	if err != nil && s.mentionsAny(datasetName) {
 		fmt.Fprintln(os.Stderr, "Python loads the samples of a Go data set, because Go cannot decode the worker's arguments:", err)
 	}
@@ -148,7 +152,7 @@ func (c Child) servesTarget(process any) bool {
 	state, _ := o.State.(*python.Dict)
 	v, _ := state.Get("_target")
 	target, _ := v.(python.Global)
-	if target.String() != dataLoaderWorker {
+	if workerLoop(process) == "" {
 		return c.Functions[target.String()] != nil
 	}
 	return c.loadsSamples(loaderArgs(process))
@@ -157,17 +161,29 @@ func (c Child) servesTarget(process any) bool {
 // loaderArgs returns the arguments of a DataLoader worker as they are in the pickle of its process
 // object. It returns nil for any other process.
 func loaderArgs(process any) python.Tuple {
-	o, _ := process.(*pickle.Object)
-	if o == nil {
+	if workerLoop(process) == "" {
 		return nil
 	}
-	state, _ := o.State.(*python.Dict)
-	if target, _ := state.Get("_target"); functionName(target) != dataLoaderWorker {
-		return nil
-	}
+	state, _ := process.(*pickle.Object).State.(*python.Dict)
 	v, _ := state.Get("_args")
 	args, _ := v.(python.Tuple)
 	return args
+}
+
+// printUnknownLoop prints the name of a worker loop that this package does not know, if the process
+// has a Go data set among its arguments. Python has no samples for such a data set.
+func (c Child) printUnknownLoop(process any) {
+	o, _ := process.(*pickle.Object)
+	if o == nil || workerLoop(process) != "" {
+		return
+	}
+	state, _ := o.State.(*python.Dict)
+	target, _ := state.Get("_target")
+	args, _ := state.Get("_args")
+	if name := functionName(target); strings.HasSuffix(name, "._worker_loop") && mentionsGoDataset(args) {
+		fmt.Fprintf(os.Stderr, "Python loads the samples of a Go data set, because Go does not know the worker loop %s: "+
+			"use the DataLoader of PyTorch or the StatefulDataLoader of torchdata\n", name)
+	}
 }
 
 // run runs the target of a process object. The end of the start pipe means that the parent has
@@ -220,8 +236,8 @@ func (c Child) callTarget(ctx context.Context, process any, opts Options) error 
 	list, _ := args.(python.Tuple)
 	named, _ := kwargs.(*python.Dict)
 	name, _ := target.(python.Global)
-	if name.String() == dataLoaderWorker {
-		return c.loaderWorker(ctx, list)
+	if loop := workerLoop(process); loop != "" {
+		return c.loaderWorker(ctx, list, loop == statefulWorkerLoop)
 	}
 	return errors.Join(c.Functions[name.String()](ctx, list, named), c.drainMessages(ctx))
 }

@@ -39,14 +39,46 @@ func (c Child) needsPython(args python.Tuple) string {
 	if len(args) <= argInit {
 		return ""
 	}
-	if init := args[argInit]; init != nil {
-		return "the worker_init_fn " + functionName(init)
+	if init := functionName(withoutPartial(args[argInit])); args[argInit] != nil && !seedFunctions[init] {
+		return "the worker_init_fn " + init
 	}
 	name, batches := functionName(args[argCollate]), args[argAutoCollate] == true
 	if name == defaultCollate && batches || name == defaultConvert && !batches || c.Collates[name] != nil {
 		return ""
 	}
 	return "the collate_fn " + name
+}
+
+// seedFunctions are functions of libraries that only seed the random number generators of Python,
+// numpy and PyTorch, which Go does not use. A Go worker omits them as a worker_init_fn.
+var seedFunctions = map[string]bool{
+	// https://github.com/Lightning-AI/pytorch-lightning/blob/2.5.0/src/lightning/fabric/utilities/seed.py
+	"lightning.fabric.utilities.seed.pl_worker_init_function": true,
+	"lightning_fabric.utilities.seed.pl_worker_init_function": true,
+	// https://github.com/huggingface/transformers/blob/v4.57.0/src/transformers/trainer_utils.py
+	"transformers.trainer_utils.seed_worker": true,
+}
+
+// partialClass is the class of a function with some of its arguments.
+var partialClass = named("functools.partial")
+
+// withoutPartial returns the function of a functools.partial, or v if it is another value.
+func withoutPartial(v any) any {
+	var args python.Tuple
+	switch v := v.(type) {
+	case *pickle.Object:
+		if v.Class == partialClass {
+			args = v.Args
+		}
+	case *python.Record:
+		if v.Class == partialClass {
+			args = v.Args
+		}
+	}
+	if len(args) > 0 {
+		return args[0]
+	}
+	return v
 }
 
 // functionName returns the qualified name of a Python function, or of the class of a callable

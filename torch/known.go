@@ -104,6 +104,9 @@ func (c Child) checkKnown(v any, seen map[any]bool) error {
 	case o.Class == huggingFace:
 		return unsupported("datasets.Dataset needs a package that this program does not import: import " +
 			"github.com/shoal-mp/shoal/torch/huggingface")
+	case o.Class == huggingFaceStream:
+		return unsupported("Go does not read a streaming datasets.IterableDataset: load the data set without streaming=True, " +
+			"or keep the Python workers")
 	case o.Class == chainDataset || knownOpener(o.Class) != nil:
 		return c.checkKnownParts(state, seen)
 	}
@@ -112,6 +115,9 @@ func (c Child) checkKnown(v any, seen map[any]bool) error {
 
 // huggingFace is the class that package torch/huggingface reads.
 var huggingFace = named("datasets.arrow_dataset.Dataset")
+
+// huggingFaceStream is the class of streaming data sets of Hugging Face, which Python loads.
+var huggingFaceStream = named("datasets.iterable_dataset.IterableDataset")
 
 // isRead reports whether the program imports a reader of the class.
 func isRead(class python.Global) bool {
@@ -155,7 +161,8 @@ func (c Child) targetNames() []string {
 // identifyingNames returns further names, at least one of which occurs in such a pickle. Most of
 // them identify data sets.
 func (c Child) identifyingNames() []string {
-	all := []string{datasetName, "torch.utils.data.dataset", vision.Module, huggingFace.Module}
+	all := []string{datasetName, "torch.utils.data.dataset", vision.Module, huggingFace.Module,
+		huggingFaceStream.Module}
 	names := func(name string) { all = append(all, name[strings.LastIndexByte(name, '.')+1:]) }
 	for name := range c.Functions {
 		names(name)

@@ -49,6 +49,9 @@ const (
 	argInit
 	argWorker
 	argWorkers
+	argPersistent
+	argSharedSeed
+	argState // of torchdata's loop: see Note [StatefulDataLoader]
 
 	kindStream = 1 // a value of argKind: _DatasetKind.Iterable
 )
@@ -79,19 +82,24 @@ type loaderWorker struct {
 	like             data.Sample                     // a sample with the shapes of the last Gatherer batch
 	ended            bool                            // the stream has ended in this epoch
 	stop             func() error                    // ends the stream or closes the data set
+	position         *position                       // of a worker of a StatefulDataLoader, or nil
 }
 
 // errStreamEnds is returned by fetch at the end of a stream.
 var errStreamEnds = errors.New("end of the stream")
 
-func (c Child) loaderWorker(ctx context.Context, args python.Tuple) error {
+func (c Child) loaderWorker(ctx context.Context, args python.Tuple, stateful bool) error {
 	w, err := c.newLoaderWorker(args)
 	if err != nil {
 		return err
 	}
+	var failed error
+	if stateful {
+		failed = w.restorePosition(args)
+	}
 	exitOnSignals()
 	w.trackParent()
-	if err := w.serve(ctx); err != nil {
+	if err := w.serve(ctx, failed); err != nil {
 		return err
 	}
 	if over, err := w.done.IsSet(ctx); over || err != nil {
@@ -101,9 +109,12 @@ func (c Child) loaderWorker(ctx context.Context, args python.Tuple) error {
 	return c.drainMessages(ctx)
 }
 
-// serve answers the DataLoader's requests until it sends None.
-func (w *loaderWorker) serve(ctx context.Context) error {
-	failed := w.recoverPanic(func() error { return w.open(ctx) })
+// serve answers the DataLoader's requests until it sends None. If failed is not nil, serve does not
+// open the data set, and the script gets that error.
+func (w *loaderWorker) serve(ctx context.Context, failed error) error {
+	if failed == nil {
+		failed = w.recoverPanic(func() error { return w.open(ctx) })
+	}
 	for {
 		message, err := w.indices.Get(ctx)
 		if err != nil {
@@ -113,7 +124,7 @@ func (w *loaderWorker) serve(ctx context.Context) error {
 		case nil: // the final message
 			return w.stop()
 		case *python.Record:
-			failed = w.startEpoch(ctx, m)
+			failed = w.answerControl(ctx, m, failed)
 		case python.Tuple:
 			if len(m) != 2 {
 				return protocolError("request of a DataLoader has %d parts, want 2", len(m))
@@ -181,13 +192,25 @@ func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 	return w, err
 }
 
+// answerControl answers a message that is no request for a batch. It returns the error that
+// prevents the next batch.
+func (w *loaderWorker) answerControl(ctx context.Context, m *python.Record, failed error) error {
+	switch {
+	case m.Class == resumeIteration:
+		return w.startEpoch(ctx, m)
+	case m.Class == ackStartup && w.position != nil:
+		return w.sendAck(ctx, m, failed)
+	}
+	return protocolError("message of a DataLoader has class %s, want a resume message", m.Class)
+}
+
 // startEpoch starts the next epoch of a persistent worker and acknowledges it.
 func (w *loaderWorker) startEpoch(ctx context.Context, m *python.Record) error {
-	if m.Class != resumeIteration {
-		return protocolError("message of a DataLoader has class %s, want a resume message", m.Class)
-	}
 	w.ended = false
 	w.info.Epoch++
+	if w.position != nil {
+		return w.sendAck(ctx, m, w.recoverPanic(func() error { return w.open(ctx) }))
+	}
 	back := withState(m.Class, m.State)
 	if err := w.results.Put(ctx, python.Tuple{back, nil}); err != nil {
 		return err
@@ -198,7 +221,14 @@ func (w *loaderWorker) startEpoch(ctx context.Context, m *python.Record) error {
 // sendBatch sends the batch with the given index, or the exception that prevented it.
 func (w *loaderWorker) sendBatch(ctx context.Context, number, index any, failed error) error {
 	var batch any
+	var snapshot bool
 	err := failed
+	if w.position != nil {
+		var malformed error
+		if index, snapshot, malformed = splitRequest(index); malformed != nil {
+			return malformed
+		}
+	}
 	if err == nil {
 		err = w.recoverPanic(func() (err error) { batch, err = w.fetch(ctx, index); return err })
 	}
@@ -210,7 +240,14 @@ func (w *loaderWorker) sendBatch(ctx context.Context, number, index any, failed 
 		batch = w.wrapException(err)
 	}
 	defer CloseAll(batch)
-	return w.results.Put(ctx, python.Tuple{number, batch})
+	if w.position == nil {
+		return w.results.Put(ctx, python.Tuple{number, batch})
+	}
+	var delta any
+	if snapshot && err == nil || w.ended {
+		delta = w.deltaState()
+	}
+	return w.results.Put(ctx, python.Tuple{number, python.Tuple{batch, w.ID, delta}})
 }
 
 // wrapException returns the ExceptionWrapper that makes PyTorch raise the error in the training

@@ -356,6 +356,12 @@ func (w *loaderWorker) openStream(ctx context.Context, open func(context.Context
 	}
 	next, stop := iter.Pull2(open(w.sampleContext(ctx, w.ID)))
 	w.stop = func() error { stop(); return nil }
+	if w.position != nil {
+		var err error
+		if next, err = w.position.follow(next); err != nil {
+			return err
+		}
+	}
 	w.fetch = func(ctx context.Context, index any) (any, error) { return w.fetchNext(ctx, next, index) }
 	return nil
 }

@@ -28,6 +28,12 @@ type script struct {
 // startWorker starts a worker of child for the data set "set", with the base seed 7.
 func startWorker(t *testing.T, child Child, kind, id, workers int64) *script {
 	t.Helper()
+	return startLoop(t, child, kind, id, workers)
+}
+
+// startLoop is startWorker with the further arguments of another worker loop than PyTorch's.
+func startLoop(t *testing.T, child Child, kind, id, workers int64, more ...any) *script {
+	t.Helper()
 	s := &script{t: t, ended: make(chan error, 1)}
 	done, err := NewEvent()
 	for _, q := range []*Queue{&s.indices, &s.results} {
@@ -41,15 +47,20 @@ func startWorker(t *testing.T, child Child, kind, id, workers int64) *script {
 	t.Cleanup(func() { done.Close(); s.indices.Close(); s.results.Close() })
 	s.indices.(*pipeQueue).reader.child, s.results.(*pipeQueue).reader.child = true, true // any name is a record
 	set := &python.Record{Class: named("__main__.Set"), State: python.NewDict(datasetName, "set")}
-	w, err := child.newLoaderWorker(python.Tuple{kind, set, s.indices, s.results, done, true, named(defaultCollate),
-		false, int64(7), nil, id, workers})
+	args := append(python.Tuple{kind, set, s.indices, s.results, done, true, named(defaultCollate),
+		false, int64(7), nil, id, workers}, more...)
+	w, err := child.newLoaderWorker(args)
 	if err != nil {
 		t.Fatal(err)
+	}
+	var failed error
+	if len(more) > 0 {
+		failed = w.restorePosition(args)
 	}
 	ctx, cancel := context.WithCancelCause(testContext(t))
 	s.ctx = ctx
 	go func() {
-		err := w.serve(ctx)
+		err := w.serve(ctx, failed)
 		cancel(fmt.Errorf("the worker has ended: %w", err))
 		s.ended <- err
 	}()
@@ -72,7 +83,12 @@ func (s *script) say(message any) any {
 // batch asks for samples and returns the fields of their batch as numbers.
 func (s *script) batch(samples ...int) (fields [][]float64) {
 	s.t.Helper()
-	v := s.say(python.Tuple{0, samples})
+	return s.fields(s.say(python.Tuple{0, samples}))
+}
+
+// fields returns the fields of a batch as numbers, and closes the batch.
+func (s *script) fields(v any) (fields [][]float64) {
+	s.t.Helper()
 	defer CloseAll(v)
 	list, ok := v.([]any)
 	if !ok {

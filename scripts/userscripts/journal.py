@@ -27,15 +27,18 @@ class Journal:
         self.path = os.path.join(args.journal, f"{rank}.json")
         self.digests, self.samples, self.seconds = [], 0, 0.0
         self.steady_samples, self.steady_seconds = 0, 0.0  # from the first batch of a loader on
+        self.processes = {}  # the largest number of processes of each kind that were seen at once
         self.start()
 
     def watch(self, loader):
         """The batches of a loader, noted."""
         self.start()
-        for batch in loader:
-            self.note(batch)
-            yield batch
-        self.stop()
+        try:
+            for batch in loader:
+                self.note(batch)
+                yield batch
+        finally:  # also where the loop ends early
+            self.stop()
 
     def start(self):
         """A loader is asked for its first batch."""
@@ -50,8 +53,16 @@ class Journal:
         self.samples += n
         if self.first is None:
             self.first = self.last
+            self.look()
         else:
             self.steady_samples += n
+            if len(self.digests) % 16 == 0:
+                self.look()
+
+    def look(self):
+        """Counts the processes under this one by program and task, as /proc shows them now."""
+        for kind, n in count_processes(os.getpid()).items():
+            self.processes[kind] = max(n, self.processes.get(kind, 0))
 
     def stop(self):
         """The loader has no more."""
@@ -61,9 +72,50 @@ class Journal:
 
     def close(self):
         """Writes the notes down."""
-        names = "digests", "samples", "seconds", "steady_samples", "steady_seconds"
+        names = "digests", "samples", "seconds", "steady_samples", "steady_seconds", "processes"
         with open(self.path, "w") as f:
             json.dump({name: getattr(self, name) for name in names}, f)
+
+
+def count_processes(root):
+    """Counts the processes under a process. The kinds are "go worker", "go samples", "python worker" and "python helper"."""
+    parents = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as f:
+                parents[int(name)] = int(f.read().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
+            pass
+    counts = {}
+    for pid in parents:
+        above = pid
+        while above in parents and above != root:
+            above = parents[above]
+        if above != root or pid == root:
+            continue
+        try:
+            program = os.readlink(f"/proc/{pid}/exe")
+            with open(f"/proc/{pid}/cmdline") as f:
+                line = f.read()
+        except OSError:
+            continue
+        server = "multiprocessing.forkserver" in line and "multiprocessing.forkserver" not in command_line(parents[pid])
+        if os.path.basename(program) in ("loader", "shoal-loader"):
+            kind = "go samples" if "--shoal-samples" in line else "go worker"
+        elif server or "multiprocessing.resource_tracker" in line:
+            kind = "python helper"
+        else:
+            kind = "python worker"
+        counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+def command_line(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline") as f:
+            return f.read()
+    except OSError:
+        return ""
 
 
 def digest(h, value):

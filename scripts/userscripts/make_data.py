@@ -1,7 +1,10 @@
 """Makes the data of the scripts: python3 make_data.py DIRECTORY --samples N"""
 import argparse
+import io
 import json
 import os
+import sys
+import tarfile
 
 import numpy as np
 
@@ -53,6 +56,21 @@ def shards(root, n, rng):
                 f.write(json.dumps({"x": x, "y": round(sum(x), 3)}) + "\n")
 
 
+def tars(root, n, rng):
+    """Eight tar files in the layout of WebDataset: small JPEG files and their classes."""
+    from PIL import Image
+    os.makedirs(os.path.join(root, "tars"))
+    for k in range(8):
+        with tarfile.open(os.path.join(root, "tars", f"part-{k}.tar"), "w") as tar:
+            for i in range(n // 8 + k):
+                image = io.BytesIO()
+                Image.fromarray(rng.integers(0, 255, (24, 24, 3), dtype=np.uint8)).save(image, "JPEG")
+                for end, content in ("cls", str(i % 4).encode()), ("jpg", image.getvalue()):
+                    member = tarfile.TarInfo(f"{i:06d}.{end}")
+                    member.size = len(content)
+                    tar.addfile(member, io.BytesIO(content))
+
+
 def tokens(root, n, rng):
     """A Dataset of Hugging Face on disk: rows of 32 numbers of tokens, and a label."""
     try:
@@ -73,4 +91,9 @@ if __name__ == "__main__":
     os.makedirs(args.root)
     for make in digits, reviews, shards, tokens:
         make(args.root, args.samples, np.random.default_rng(1))
+    try:
+        import PIL
+    except ImportError:  # the scripts with images are left out
+        sys.exit()
     photographs(args.root, args.samples // 4, np.random.default_rng(1))
+    tars(args.root, args.samples // 4, np.random.default_rng(1))

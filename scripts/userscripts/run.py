@@ -19,14 +19,33 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TREE = os.path.dirname(os.path.dirname(HERE))
 
-# The scripts, and the modules that they need beside PyTorch.
+
+
+class Script:
+    """What a script needs beside PyTorch, and what its processes are where Go loads."""
+
+    def __init__(self, *modules, package=False, ready_made=False, python=(), go="go worker", says=None):
+        self.modules = modules
+        self.package = package  # it imports the package of python/, whose program is shoal-loader
+        self.ready_made = ready_made or package  # the loader here has data sets of its own, and does not read datasets.Dataset
+        self.python = python  # the kinds of processes that are Python's in a run with Go
+        self.go = go  # a kind of process that must be there, or None
+        self.says = says  # what stderr must have, and only in the run with Go
+
+
 SCRIPTS = {
-    "plain_loop": [], "lightning_fit": ["lightning"], "torchrun_ddp": [], "huggingface": ["datasets"], "imagefolder": ["torchvision"],
-    "ragged_text": [], "dict_samples": [], "split_validate": [], "mp_spawn": [], "iterable": [],
+    "plain_loop": Script(), "lightning_fit": Script("lightning"), "torchrun_ddp": Script(), "huggingface": Script("datasets", ready_made=True),
+    "imagefolder": Script("torchvision"), "ragged_text": Script(python=["python worker"], go="go samples"), "dict_samples": Script(),
+    "split_validate": Script(python=["python worker"]), "mp_spawn": Script(), "iterable": Script(),
+    "start_methods": Script(package=True), "stateful": Script("torchdata", package=True),
+    "accelerate_loop": Script("accelerate", "torchvision", package=True), "lightning_seeded": Script("lightning", package=True),
+    "hf_trainer": Script("transformers", "accelerate", package=True), "hf_dataset": Script("datasets", package=True),
+    "hf_stream": Script("datasets", package=True, python=["python worker"], go=None, says="Python instead of Go loads the samples"),
+    "titan": Script("torchdata", "PIL", package=True), "torchrun_shared": Script(package=True),
 }
 
-# The scripts whose Go workers are shoal-loader: the loader here has data sets of its own, and does not read datasets.Dataset.
-READY_MADE = {"huggingface"}
+# Those that run by torchrun.
+TORCHRUN = {"torchrun_ddp", "torchrun_shared"}
 
 # What CPython says where the thread of a multiprocessing.Queue frees the last reference to a lock
 # while the interpreter ends: SemLock._cleanup unlinks the name, and the thread is stopped before it
@@ -46,13 +65,15 @@ class Runner:
         self.loader = args.loader or os.path.join(directory, "loader")
         self.ready_made = os.path.join(directory, "shoal-loader")
         self.data = os.path.join(directory, "data")
-        self.env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
+        self.env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1",
+                        HF_HOME=os.path.join(directory, "hf"), SHOAL_PROGRAMS=directory,
+                        PYTHONPATH=os.path.join(TREE, "python", "src"))
 
     def prepare(self):
         """Builds the loader of these scripts and shoal-loader, and makes the data."""
-        if not self.args.loader:
+        if not self.args.loader and not all(SCRIPTS[name].ready_made for name in self.args.scripts):
             subprocess.run(["go", "build", "-o", self.loader, "./scripts/userscripts/loader"], cwd=TREE, check=True)
-        if any(name in READY_MADE for name in self.args.scripts):
+        if any(SCRIPTS[name].ready_made for name in self.args.scripts):
             subprocess.run(["go", "build", "-o", self.ready_made, "./cmd/shoal-loader"], cwd=TREE, check=True)
         make = [self.args.python, os.path.join(HERE, "make_data.py"), self.data, "--samples", str(self.args.samples)]
         subprocess.run(make, env=self.env, check=True)
@@ -76,11 +97,11 @@ class Runner:
         """Runs a script once; returns what it printed and what it noted."""
         journal = tempfile.mkdtemp(dir=self.directory)
         command = [self.args.python]
-        if name == "torchrun_ddp":
+        if name in TORCHRUN:
             command += ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
         command += [os.path.join(HERE, name + ".py"), "--data", self.data, "--journal", journal, "--epochs", str(self.args.epochs)]
         if go:
-            command += ["--loader", self.ready_made if name in READY_MADE else self.loader]
+            command += ["--loader", self.ready_made if SCRIPTS[name].ready_made else self.loader]
         out, err = self.watched(command)
         notes = {}
         for file in sorted(os.listdir(journal)):
@@ -115,7 +136,11 @@ class Runner:
             for runs, by_go in ((python, False), (go, True)) if turn % 2 == 0 else ((go, True), (python, False)):
                 runs.append(self.run(name, by_go))
         for result in go + python[1:]:
-            result.agrees(python[0])
+            result.agrees(python[0], SCRIPTS[name].says if result in go else None)
+        for result in go:
+            result.check_processes(SCRIPTS[name])
+        if any(kind.startswith("go") for result in python for kind in result.kinds()):
+            raise Failure("a run with Python workers had a process of Go")
         return {
             "batches": sum(len(notes["digests"]) for notes in go[0].notes.values()),
             "ratio": ratio(go, python, Result.rate), "steady": ratio(go, python, Result.steady_rate),
@@ -129,8 +154,25 @@ class Result:
     def __init__(self, out, err, notes):
         self.out, self.err, self.notes = out, err, notes
 
-    def agrees(self, other):
-        """Fails where another run printed or was given something else."""
+    def kinds(self):
+        """The kinds of processes that ran while the batches came, and the largest number of each."""
+        all = {}
+        for notes in self.notes.values():
+            for kind, n in notes["processes"].items():
+                all[kind] = max(n, all.get(kind, 0))
+        return all
+
+    def check_processes(self, script):
+        """Fails where other processes than Go's made the samples."""
+        kinds = self.kinds()
+        if script.go is not None and not kinds.get(script.go):
+            raise Failure(f"no {script.go} was seen, only {kinds}")
+        wrong = {kind for kind in kinds if kind == "python worker" and kind not in script.python}
+        if wrong or script.go is None and kinds.get("go worker"):
+            raise Failure(f"the processes were {kinds}")
+
+    def agrees(self, other, says):
+        """Fails where another run printed or was given something else, but for a text on stderr that this run must have."""
         if self.notes.keys() != other.notes.keys() or not other.notes:
             raise Failure(f"notes of {sorted(self.notes)} and {sorted(other.notes)}")
         for file in other.notes:
@@ -143,6 +185,10 @@ class Result:
             raise Failure(f"it printed\n{self.out}and not\n{other.out}")
         known = {re.sub(r"\d+", "0", line) for line in other.err.splitlines()}
         new = [line for line in self.err.splitlines() if re.sub(r"\d+", "0", line) not in known]
+        if says is not None:
+            if not any(says in line for line in new):
+                raise Failure(f"stderr has not {says!r}:\n{self.err}")
+            new = [line for line in new if says not in line]
         if new:
             raise Failure("on stderr, and not in the other run:\n" + "\n".join(new))
 
@@ -179,6 +225,33 @@ def spread(runs):
     return round((max(rates) - min(rates)) / statistics.median(rates), 2)
 
 
+# The scripts that need nothing but PyTorch and torchdata, which run with each version of Python.
+MATRIX = ["start_methods", "plain_loop", "stateful"]
+
+
+def matrix(args):
+    """Runs the short scripts with other versions of Python, each with the newest PyTorch that pip has for it; returns the failures."""
+    failed = 0
+    for python in args.matrix.split(os.pathsep):
+        venv = tempfile.mkdtemp(prefix="userscripts-venv-")
+        try:
+            subprocess.run([python, "-m", "venv", venv], check=True)
+            new = os.path.join(venv, "bin", "python")
+            install = [new, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir", "torch", "numpy", "torchdata"]
+            subprocess.run(install, check=True)
+            code = "import sys, torch; print('Python', sys.version.split()[0], 'with PyTorch', torch.__version__)"
+            print(subprocess.run([new, "-c", code], check=True, capture_output=True, text=True).stdout.strip())
+            command = [sys.executable, os.path.abspath(__file__), "--python", new, "--samples", str(args.samples), "--epochs", str(args.epochs),
+                       "--turns", "1", "--timeout", str(args.timeout), *(name for name in MATRIX if name in args.scripts)]
+            failed += subprocess.run(command).returncode != 0
+        except subprocess.CalledProcessError as e:
+            failed += 1
+            print(f"{python}: FAILED: {e}")
+        finally:
+            shutil.rmtree(venv, ignore_errors=True)
+    return failed
+
+
 def readme(args):
     """Runs the README's program so many times; returns the runs and the failures."""
     env = dict(os.environ, SHOAL_TORCH_PYTHONS=args.python)
@@ -205,10 +278,14 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one run of a script")
     parser.add_argument("--readme", type=int, default=0, help="how many times the program of the README runs")
+    parser.add_argument("--matrix", help="interpreters with colons between them: the short scripts run with each of them, in a virtual "
+                        "environment that is made with the newest PyTorch and removed; nothing else runs")
     parser.add_argument("scripts", nargs="*", default=list(SCRIPTS), metavar="script", help="by name; all if there is none")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     sys.stdout.reconfigure(line_buffering=True)
+    if args.matrix:
+        return matrix(args) > 0
     summary = {"scripts": len(args.scripts), "pass": 0, "skip": 0}
     directory = tempfile.mkdtemp(prefix="userscripts-")
     began = time.monotonic()
@@ -216,7 +293,7 @@ def main():
         runner = Runner(args, directory)
         runner.prepare()
         for name in args.scripts:
-            missing = runner.missing(SCRIPTS[name])
+            missing = runner.missing(SCRIPTS[name].modules)
             if missing:
                 summary["skip"] += 1
                 print(f"{name}: skipped, since there is no module {' and no '.join(missing)}")

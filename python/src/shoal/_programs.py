@@ -1,0 +1,59 @@
+"""The Go programs that the distribution contains."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib import metadata
+from typing import NoReturn
+
+SUPPORTED = "shoal runs on Linux, on x86_64 and aarch64"
+
+try:
+    __version__ = metadata.version("shoal")
+except metadata.PackageNotFoundError:  # a source tree that is not installed
+    __version__ = "0.0.0.dev0"
+
+
+def check_platform() -> None:
+    """Raises ImportError on a system for which there are no programs."""
+    system, machine = platform.system(), platform.machine()
+    if system != "Linux" or machine not in ("x86_64", "aarch64"):
+        raise ImportError(f"{SUPPORTED}, but this is {system} on {machine}")
+
+
+def find(name: str) -> str:
+    """Returns the path of a program of the distribution.
+
+    The environment variable SHOAL_PROGRAMS may name another folder that has the programs.
+    """
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
+    path = os.path.join(os.environ.get("SHOAL_PROGRAMS") or own, name)
+    if not os.access(path, os.X_OK):
+        raise RuntimeError(f"the program {path} is missing or not executable: install a wheel of "
+                           f"shoal (pip install --force-reinstall shoal); {SUPPORTED}")
+    return path
+
+
+def cannot_run(program: str, error: OSError) -> RuntimeError:
+    """Returns the error for a program that the system refuses to execute."""
+    return RuntimeError(f"cannot execute {program}: {error.strerror}; {SUPPORTED}")
+
+
+def _exec(name: str) -> NoReturn:
+    try:
+        path = find(name)
+        os.execv(path, [path, *sys.argv[1:]])
+    except (RuntimeError, OSError) as e:
+        sys.exit(f"{name}: {e}")
+
+
+def run_shoal() -> NoReturn:
+    """Replaces the process by the program shoal."""
+    _exec("shoal")
+
+
+def run_loader() -> NoReturn:
+    """Replaces the process by the program shoal-loader."""
+    _exec("shoal-loader")
