@@ -44,14 +44,14 @@ def workers_of(loader):
 
 @pytest.mark.parametrize("method", [None, "spawn", "forkserver", "fork"])
 def test_any_start_method(files, method):
-    default = multiprocessing.get_start_method(allow_none=True)
+    default = multiprocessing.get_start_method()
     executable = multiprocessing.spawn.get_executable()
     loader = DataLoader(shoal.Npy(files / "numbers.npy"), 64, num_workers=2, multiprocessing_context=method)
     names, batches, pids = workers_of(loader)
     assert names == {"shoal-loader"}
     assert torch.cat([b[0] for b in batches]).tolist() == list(range(COUNT))
     assert gone(pids)
-    assert multiprocessing.get_start_method(allow_none=True) == default
+    assert multiprocessing.get_start_method() == default
     assert multiprocessing.spawn.get_executable() == executable
 
 
@@ -80,6 +80,19 @@ def test_a_collate_fn_runs_in_python(files):
     assert all(name.startswith("python") for name in names)
     assert torch.cat(batches).tolist() == list(range(1000, 1000 + COUNT))
     assert gone(pids)
+
+
+@pytest.mark.filterwarnings("ignore:the workers")
+def test_python_workers_that_import_pytorch_stay(files):
+    numbers = shoal.Npy(files / "numbers.npy")
+    ours = shoal.DataLoader(numbers, 64, num_workers=1, collate_fn=own_collate, multiprocessing_context="forkserver")
+    assert sum(map(len, ours)) == COUNT
+    pid = ours._pool.workers[0].process.pid
+    assert sum(map(len, ours)) == COUNT and ours._pool.workers[0].process.pid == pid
+    theirs = DataLoader(numbers, 64, num_workers=1, collate_fn=own_collate, multiprocessing_context="forkserver")
+    assert sum(map(len, theirs)) == COUNT
+    for _ in range(2):
+        assert sum(map(len, theirs)) == COUNT and theirs._iterator is not None
 
 
 def test_seeding_functions_run_in_go(files):

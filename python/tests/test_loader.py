@@ -303,3 +303,25 @@ def test_few_descriptors(files):
     told = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
     lines = told.stdout.splitlines()
     assert lines[:2] == [str(COUNT)] * 2 and "raise the limit (ulimit -n)" in lines[2], told.stderr
+
+
+@pytest.mark.parametrize("options", ["ro", "size=4k"])
+def test_no_room_in_dev_shm(files, options):
+    """Samples, batches and errors if /dev/shm cannot be written to, or is full."""
+    code = ("import shoal, sys, torch\n"
+            f"s = shoal.Npy({str(files / 'numbers.npy')!r})\n"
+            "print(int(s[3][0]))\n"
+            "try: open('/dev/shm/filler', 'wb', 0).write(bytes(1 << 16))\n"
+            "except OSError: pass\n"
+            "for cls in torch.utils.data.DataLoader, shoal.DataLoader:\n"
+            "    try: print(sum(len(b[0]) for b in cls(s, 64, num_workers=2)))\n"
+            "    except OSError as e: print(e.strerror)\n")
+    apart = ["unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o {options} tmpfs /dev/shm && exec \"$@\"", "sh"]
+    if subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip("this user may not mount a file system")
+    told = subprocess.run([*apart, sys.executable, "-c", code], capture_output=True, text=True)
+    lines = told.stdout.splitlines()
+    assert told.returncode == 0 and lines[0] == "3", told.stderr
+    for line in lines[1:]:
+        assert line in (str(COUNT), "Read-only file system", "No space left on device"), told.stderr
+    assert len(lines) == 3

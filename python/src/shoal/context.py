@@ -184,6 +184,13 @@ def why_python(dataset: Any, collate_fn: Any, init_fn: Any) -> Optional[str]:
     return None
 
 
+def method_of(base: Optional[BaseContext]) -> str:
+    """Returns the start method of a context, or the default one, which stays undecided."""
+    if base is not None:
+        return base.get_start_method()
+    return multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+
+
 def warn_python(reason: str, stacklevel: int = 3) -> None:
     """Warns that the workers of a loader are Python processes, and why."""
     warnings.warn(f"the workers of this DataLoader are Python processes because of {reason}",
@@ -219,6 +226,8 @@ def _hook(cls: type) -> None:
         if not loader.__dict__.get("_shoal_warned"):
             loader.__dict__["_shoal_warned"] = True
             warn_python(reason)
+        if method_of(base) != "fork":  # such workers import PyTorch, so they stay from the next epoch on
+            loader.__dict__["persistent_workers"] = True
         return base
 
     getter._shoal = True  # type: ignore[attr-defined]

@@ -407,6 +407,7 @@ class _Pool:
     """The workers of a loader. It deals the requests in turn, and takes the batches in the same order."""
 
     def __init__(self, loader: DataLoader, seed: int) -> None:
+        self.ctx = _choose_context(loader)  # which may make the workers persistent
         self.args = (loader._dataset_kind, loader.dataset,
                      (loader._auto_collation, loader.collate_fn, loader.drop_last), seed, loader.worker_init_fn)
         self.size, self.persistent, self.pid = loader.num_workers, loader.persistent_workers, os.getpid()
@@ -414,7 +415,7 @@ class _Pool:
         self.like = [None] * loader.batch_size if loader._auto_collation and loader.batch_size else None
         self.pin = loader.pin_memory and torch.cuda.is_available()
         self.timeout, self.prefetch = loader.timeout or None, max(1, loader.prefetch_factor or 2)
-        self.ctx, self.epochs, self._number, self._deaths = _choose_context(loader), 0, 0, 0
+        self.epochs = self._number = self._deaths = 0
         self.workers: List[_Worker] = []
         self.close = weakref.finalize(self, _end_workers, self.workers, self.pid)
         self._begin()
