@@ -159,13 +159,13 @@ func (d *Domain) leaveDomain() {
 			break
 		}
 		if d.park.parkUntil(ctx, d, &d.hdr.xowait, d.isRecoveryFree, nil) != nil {
-			d.announceChange() // the proof of life is released next, so others reap this seat
+			d.announceChange(allTopics) // the proof of life is released next, so others reap this seat
 			return
 		}
 	}
 	done := d.reapParticipants(l, &dead)
 	d.unlockRecovery()
-	d.announceChange()
+	d.announceChange(allTopics)
 	if done {
 		d.freeSeat(d.seat)
 	}

@@ -148,7 +148,7 @@ func (r *reaper) clearHeaderBits() {
 // participants again.
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	if !isDisabled("ring all") {
-		d.wakeAll()
+		d.wakeAll(allTopics)
 		d.park.handleWakeup()
 	}
 	for s := range dead {

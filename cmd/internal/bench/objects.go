@@ -44,7 +44,7 @@ func queueRows(text string, n int) func(context.Context, *environment) (group, e
 		if err != nil {
 			return group{}, errors.Join(err, closeQueues(open))
 		}
-		rounds := h.scaleRounds(300)
+		rounds := h.scaleRounds(50)
 		opened, closed := new(float64), new(float64)
 		measure := func(ctx context.Context) error {
 			begin := time.Now()
@@ -62,7 +62,7 @@ func queueRows(text string, n int) func(context.Context, *environment) (group, e
 					return *v, err
 				}}}
 		}
-		return group{rounds: 11, close: func() error { return closeQueues(open) },
+		return group{rounds: 7, close: func() error { return closeQueues(open) },
 			cases: []Case{row("queue_new", opened), row("queue_close", closed)}}, nil
 	}
 }
