@@ -593,7 +593,10 @@ func (d *Domain) CountLooks() func() map[Handle]int {
 		ready := l.ready
 		for i := range d.blocks[:d.blockCount()] {
 			b := &d.blocks[i]
-			if hdr, err := d.ringHeader(b); extKind(b.ext.Load()) == objectRing && err == nil && l.bits == &hdr.notEmpty {
+			if extKind(b.ext.Load()) != objectRing {
+				continue
+			}
+			if hdr, err := d.ringHeader(b); err == nil && l.bits == &hdr.notEmpty {
 				h := makeHandle(uint32(i), b.w.Load().generation())
 				l.ready = func() bool {
 					mu.Lock()

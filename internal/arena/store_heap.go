@@ -143,8 +143,8 @@ func (s *heap) wakeBell(_ int, name uint64, t topic) (full bool) {
 	}
 }
 
-// heapTopics is the number of wakeups that may be pending at a bell within one process. It is small,
-// so that tests also reach the case of a full bell.
+// heapTopics is the number of wakeups that may be pending at a bell within one process. It is
+// small, so that tests also reach the case of a full bell.
 const heapTopics = 2
 
 type heapBell struct {

@@ -372,8 +372,8 @@ func (p *parking) wakeEverybody() {
 	}
 }
 
-// serveBell serves the doorbell until the domain is closed: after each wakeup it has the wait queues
-// of the topics test their conditions.
+// serveBell serves the doorbell until the domain is closed: after each wakeup it has the wait
+// queues of the topics test their conditions.
 func (d *Domain) serveBell(b bell) {
 	defer d.done.Done()
 	seen := news{pressure: d.parts[d.seat].collected.Load()}

@@ -94,7 +94,7 @@ func (d *Domain) wakeAll(t topic) {
 // after that.
 func (d *Domain) wakeBell(s int, t topic) {
 	p := &d.parts[s]
-	if d.store.wakeBell(s, p.bell.Load(), t) {
+	if isBellFull() || d.store.wakeBell(s, p.bell.Load(), t) {
 		p.missed.Or(1)
 		d.store.wakeBell(s, p.bell.Load(), t)
 	}

@@ -53,8 +53,8 @@ func TestBellReturnsEachNoteOnce(t *testing.T) {
 	}
 }
 
-// A ring that did not fit is reported, so that its note can be passed in another way. The notes that
-// did fit arrive.
+// A ring that did not fit is reported, so that its note can be passed in another way. The notes
+// that did fit arrive.
 func TestBellThatIsFullSaysSo(t *testing.T) {
 	b, to := hang(t, 0)
 	r := ringer(t)

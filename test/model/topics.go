@@ -4,8 +4,8 @@ import "fmt"
 
 // The topics model: goroutines of one participant wait for messages of two rings, one for each
 // topic. Two publishers, in participants of their own, put messages into a ring each, and wake the
-// participant by its doorbell with the topic of the ring. The queue of the doorbell has room for one
-// wakeup. A publisher may be killed, and a reaper then wakes the participant for all topics.
+// participant by its doorbell with the topic of the ring. The queue of the doorbell has room for
+// one wakeup. A publisher may be killed, and a reaper then wakes the participant for all topics.
 //
 // Invariant: in a terminal state, no goroutine may be parked while there is a message for it.
 
