@@ -36,7 +36,8 @@ func (q *Queue[T]) linkEnds() {
 // QueueOptions configure a queue. The zero value means an unbounded queue.
 type QueueOptions struct {
 	// Capacity is the maximum number of queued values: 1 to 2^30, or [Unbounded]. There is no queue
-	// without a buffer, so 0 is an error.
+	// without a buffer, so 0 is an error. The memory of more than about 4,000 slots is allocated
+	// when values are put, and then a put may fail with shm.ErrNoSpace.
 	Capacity int
 	// MaxBytes limits the memory of the slots of an unbounded queue. A slot takes 256 bytes. Shared
 	// memory of the values, and encodings of more than 200 bytes, are not included. The default is

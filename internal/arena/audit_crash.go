@@ -74,11 +74,8 @@ func (d *Domain) Collected() bool {
 // ParkedForMemory reports whether a goroutine of this process is parked until memory becomes free,
 // and all participants have collected garbage for it.
 func (d *Domain) ParkedForMemory() bool {
-	d.park.mu.Lock()
-	queues := d.park.queues
-	d.park.mu.Unlock()
-	for _, l := range queues {
-		if l.bits == &d.hdr.memwait && l.waiters.Load() != 0 {
+	for _, l := range d.park.queuesOf(d.topicOf(&d.hdr.memwait), nil) {
+		if l.waiters.Load() != 0 {
 			return d.allCollected(d.hdr.pressure.Load())
 		}
 	}

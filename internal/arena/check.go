@@ -182,7 +182,7 @@ func (s *examined) lockSeat(int) (bool, error)                 { return false, e
 func (s *examined) unlockSeat(int) error                       { return errExamined }
 func (s *examined) awaitDeath(context.Context, int, int) error { return errExamined }
 func (s *examined) openBell() (b bell, name uint64, err error) { return nil, 0, errExamined }
-func (s *examined) wakeBell(int, uint64)                       {}
+func (s *examined) wakeBell(int, uint64, topic) bool           { return false }
 
 // The passes of a check. A finding counts if as many passes in a row have it, with the same words,
 // and if none of its words was seen with another value between the passes. A finding that an

@@ -18,7 +18,7 @@ import (
 // that a word has the same address each time.
 type stage struct {
 	*heap
-	woken [maxParticipants]bool // what its doorbells say
+	woken [maxParticipants][]topic // pending at its doorbells
 
 	first [pageSize]byte // a new domain's header
 
@@ -59,13 +59,20 @@ func (s *stage) clear(participants int) {
 	copy(s.ctl, s.first[:])
 	s.living = [maxParticipants]chan struct{}{}
 	clear(s.backed)
-	s.woken = [maxParticipants]bool{}
+	s.woken = [maxParticipants][]topic{}
 }
 
 // forget is for another scenario, whose words are others.
 func (s *stage) forget() { clear(s.uses) }
 
-func (s *stage) wakeBell(seat int, _ uint64) { s.woken[seat] = true }
+// wakeBell has a queue of heapTopics: what is beyond it is missed.
+func (s *stage) wakeBell(seat int, _ uint64, t topic) (full bool) {
+	if len(s.woken[seat]) == heapTopics {
+		return true
+	}
+	s.woken[seat] = append(s.woken[seat], t)
+	return false
+}
 
 // found makes a domain with so many participants, which have no goroutines of their own.
 func (s *stage) found(participants int) []*Domain {
@@ -344,14 +351,15 @@ func (p *play) serve(d *Domain) {
 		p.now.ready = nil
 		seen := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
 		for {
-			p.block(func() bool { return p.s.woken[d.seat] })
-			p.s.woken[d.seat] = false
-			d.park.handleWakeup()
+			p.block(func() bool { return len(p.s.woken[d.seat]) > 0 })
+			topics := p.s.woken[d.seat]
+			p.s.woken[d.seat] = nil
+			d.handleBell(topics)
 			seen = d.handleNews(seen)
 		}
 	})
 	a.bell = true
-	a.ready = func() bool { return p.s.woken[d.seat] }
+	a.ready = func() bool { return len(p.s.woken[d.seat]) > 0 }
 }
 
 // A search takes every decision in every way, depth first.

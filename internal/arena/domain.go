@@ -165,7 +165,7 @@ func (d *Domain) joinDomain() error {
 			return errors.Join(ErrTooManyParticipants, err)
 		}
 		if dead != 0 {
-			d.announceChange()
+			d.announceChange(noTopic)
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -240,7 +240,7 @@ func (d *Domain) startParticipant() error {
 }
 
 func (d *Domain) markLive() {
-	d.announceChange()
+	d.announceChange(noTopic)
 	p := &d.parts[d.seat].state
 	p.CAS(p.Load(), p.Load().withState(participantLive))
 }
@@ -287,7 +287,7 @@ func (d *Domain) Close() error {
 	d.leaveDomain()
 	d.watching() // must come after leaveDomain: a reaper that leaveDomain waits for may die
 	d.park.doubt.stop()
-	d.announceChange()
+	d.announceChange(allTopics)
 	err := d.park.bell.Close()
 	d.done.Wait()
 	d.park.wakeEverybody()

@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -575,12 +577,42 @@ func (r *Ring) Waiters() int { return int(r.notEmpty.waiters.Load()) }
 
 // Parked returns how many goroutines of this process are parked, for whatever.
 func (d *Domain) Parked() (n int) {
-	d.park.mu.Lock()
-	defer d.park.mu.Unlock()
-	for _, l := range d.park.queues {
+	for _, l := range d.park.allQueues() {
 		n += int(l.waiters.Load())
 	}
 	return n
+}
+
+// CountLooks counts from now on how often the condition of each ring's receivers is tested, until
+// the function that it returns is called. No wait may begin meanwhile.
+func (d *Domain) CountLooks() func() map[Handle]int {
+	var mu sync.Mutex
+	looks := make(map[Handle]int)
+	for _, l := range d.park.allQueues() {
+		l.mu.Lock()
+		ready := l.ready
+		for i := range d.blocks[:d.blockCount()] {
+			b := &d.blocks[i]
+			if extKind(b.ext.Load()) != objectRing {
+				continue
+			}
+			if hdr, err := d.ringHeader(b); err == nil && l.bits == &hdr.notEmpty {
+				h := makeHandle(uint32(i), b.w.Load().generation())
+				l.ready = func() bool {
+					mu.Lock()
+					defer mu.Unlock()
+					looks[h]++
+					return ready()
+				}
+			}
+		}
+		l.mu.Unlock()
+	}
+	return func() map[Handle]int {
+		mu.Lock()
+		defer mu.Unlock()
+		return maps.Clone(looks)
+	}
 }
 
 // LieDown makes this goroutine its process's napper, and GetUp ends that.

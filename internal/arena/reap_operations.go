@@ -43,37 +43,33 @@ func (r *reaper) completeBudget() {
 // Only a ring that a dead participant holds can have such slots, and such a ring cannot be freed
 // during the scan. scanRings returns false if a living lane is deciding whether one of them is
 // free.
-func (r *reaper) scanRings() bool {
-	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
-		b := &r.d.blocks[i]
-		if !r.isHeldByDead(b) {
-			continue
+func (r *reaper) scanRings() bool { return r.eachBlock(r.scanRing) }
+
+// scanRing does the work of [reaper.scanRings] for one block.
+func (r *reaper) scanRing(_ uint32, b *block) bool {
+	if !r.isHeldByDead(b) {
+		return true
+	}
+	stays, known := r.remainsAllocated(b)
+	if !known || !stays {
+		return known
+	}
+	switch extKind(b.ext.Load()) {
+	case objectRing:
+	case objectSync:
+		if c, err := r.d.cellOf(b); err == nil && r.d.fitsForm(b, c) {
+			r.cells = append(r.cells, c)
 		}
-		stays, known := r.remainsAllocated(b)
-		if !known {
-			return false
-		}
-		if !stays {
-			continue
-		}
-		switch extKind(b.ext.Load()) {
-		case objectRing:
-		case objectSync:
-			if c, err := r.d.cellOf(b); err == nil && r.d.fitsForm(b, c) {
-				r.cells = append(r.cells, c)
-			}
-			continue
-		default:
-			continue
-		}
-		if v, err := r.d.ringOf(b); err == nil {
-			r.views = append(r.views, v)
-			v.forEachSlot(func(s *slot, w slotWord) { r.recoverSlot(v, s, w) })
-			if v.hasFlags(ringLeases) {
-				// A dead lane, or an earlier reaper, may have returned a message without counting
-				// it.
-				v.countReturn()
-			}
+		return true
+	default:
+		return true
+	}
+	if v, err := r.d.ringOf(b); err == nil {
+		r.views = append(r.views, v)
+		v.forEachSlot(func(s *slot, w slotWord) { r.recoverSlot(v, s, w) })
+		if v.hasFlags(ringLeases) {
+			// A dead lane, or an earlier reaper, may have returned a message without counting it.
+			v.countReturn()
 		}
 	}
 	return true
@@ -155,32 +151,32 @@ func (r *reaper) recoverSlot(v *Ring, s *slot, w slotWord) {
 
 // resolveStamps ends or undoes the operation of each stamp of a dead lane, except for gets, which
 // readers handles. It returns false if a living lane's change of the budget is in the way.
-func (r *reaper) resolveStamps() bool {
-	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
-		b := &r.d.blocks[i]
-		w := b.w.Load()
-		id := w.lane()
-		if w.kind() == kindNone || !r.dead.hasLane(id) {
-			continue
+func (r *reaper) resolveStamps() bool { return r.eachBlock(r.resolveStamp) }
+
+// resolveStamp does the work of [reaper.resolveStamps] for one block.
+func (r *reaper) resolveStamp(i uint32, b *block) bool {
+	w := b.w.Load()
+	id := w.lane()
+	if w.kind() == kindNone || !r.dead.hasLane(id) {
+		return true
+	}
+	switch w.kind() {
+	case kindAlloc, kindGrow, kindPunch:
+		if !r.finishCommit(b, i, id) {
+			return false
 		}
-		switch w.kind() {
-		case kindAlloc, kindGrow, kindPunch:
-			if !r.finishCommit(b, i, id) {
-				return false
-			}
+		r.d.unstampBlock(b)
+	case kindPut:
+		r.finishPut(b, id)
+	case kindFree:
+		switch {
+		case isDisabled("free"):
+		case w&goneBit != 0 && extKind(b.ext.Load()) == objectNone:
+			// Only the last write of the free is missing.
+			r.d.changeStamped(b, allocBit, genOne)
+			r.d.markHintsLost()
+		default:
 			r.d.unstampBlock(b)
-		case kindPut:
-			r.finishPut(b, id)
-		case kindFree:
-			switch {
-			case isDisabled("free"):
-			case w&goneBit != 0 && extKind(b.ext.Load()) == objectNone:
-				// Only the last write of the free is missing.
-				r.d.changeStamped(b, allocBit, genOne)
-				r.d.markHintsLost()
-			default:
-				r.d.unstampBlock(b)
-			}
 		}
 	}
 	return true
@@ -321,11 +317,11 @@ func (r *reaper) registerObstacle(b *block, w stateWord) bool {
 // state t is right, and only the stamp remains. It skips the lanes in pending, because readers
 // needs their stamps as evidence in the next pass.
 func (r *reaper) clearStrayGets(pending map[uint32]bool) {
-	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
-		b := &r.d.blocks[i]
+	r.eachBlock(func(_ uint32, b *block) bool {
 		if w := b.w.Load(); w.kind() == kindGet && r.dead.hasLane(w.lane()) && !pending[w.lane()] &&
 			!isDisabled("stray get") {
 			r.d.unstampBlock(b)
 		}
-	}
+		return true
+	})
 }

@@ -7,7 +7,7 @@ func (d *Domain) wakeReaper(holder int) {
 	if holder == d.seat {
 		d.park.handleWakeup()
 	} else {
-		d.wakeSeat(holder)
+		d.wakeSeat(holder, allTopics)
 	}
 }
 

@@ -75,15 +75,9 @@ func (r *reaper) releaseBlocks() bool {
 			return false
 		}
 	}
-	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
-		b := &r.d.blocks[i]
-		for j, dead := range r.bits {
-			if held := b.own[j].Load() & dead; held != 0 && !isDisabled("owner bits") {
-				if !r.recordDeath(b, j*64+bits.TrailingZeros64(held)) {
-					return false
-				}
-				b.own[j].AndNot(dead)
-			}
+	return r.eachBlock(func(i uint32, b *block) bool {
+		if !r.clearOwners(b) {
+			return false
 		}
 		switch w := b.w.Load(); {
 		case isDisabled("try free"):
@@ -94,6 +88,20 @@ func (r *reaper) releaseBlocks() bool {
 			if r.l.tryFree(i); r.l.left.Load() {
 				return false
 			}
+		}
+		return true
+	})
+}
+
+// clearOwners clears the owner bits of the dead in one block. It returns false if a living lane is
+// deciding whether the block's ring is free.
+func (r *reaper) clearOwners(b *block) bool {
+	for j, dead := range r.bits {
+		if held := b.own[j].Load() & dead; held != 0 && !isDisabled("owner bits") {
+			if !r.recordDeath(b, j*64+bits.TrailingZeros64(held)) {
+				return false
+			}
+			b.own[j].AndNot(dead)
 		}
 	}
 	return true
@@ -148,7 +156,7 @@ func (r *reaper) clearHeaderBits() {
 // participants again.
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	if !isDisabled("ring all") {
-		d.wakeAll()
+		d.wakeAll(allTopics)
 		d.park.handleWakeup()
 	}
 	for s := range dead {

@@ -105,11 +105,13 @@ func (d *Domain) nextLivingSeats() (seats []int) {
 	return seats
 }
 
-// announceChange has every other participant choose again which seats to watch. A participant must
-// call it when it joins, when it leaves, and when it has released the recovery lock while leaving.
-func (d *Domain) announceChange() {
+// announceChange has every other participant choose again which seats to watch, and test the
+// conditions of the topic. A participant must call it when it joins, when it leaves, and when it
+// has released the recovery lock while leaving. A join makes no condition true, so its topic is
+// [noTopic]. The topic of a leave must be [allTopics]: locks may have lost their holder.
+func (d *Domain) announceChange(t topic) {
 	d.hdr.members.Add(1)
-	d.wakeAll()
+	d.wakeAll(t)
 }
 
 // news has the counters of the events that this process has handled.

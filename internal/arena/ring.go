@@ -167,7 +167,8 @@ type RingOptions struct {
 	// Capacity is the maximum number of messages. It must be 1 to 2^30.
 	Capacity int
 	// Grow commits the ring's pages as they are needed instead of all at once. It should be set for
-	// a ring that is practically unbounded.
+	// a ring that is practically unbounded. A ring of more than a MiB grows in any case: committing
+	// and clearing its pages would take longer than all else, and few rings are ever full.
 	Grow bool
 	// News makes a ring with a newest message that every participant can read by [Ring.Peek] while
 	// it stays in the ring.
@@ -175,6 +176,9 @@ type RingOptions struct {
 	// Label describes the messages in errors. It is truncated to 72 bytes.
 	Label string
 }
+
+// mostCommitted is the size of the largest ring whose pages are committed when it is made.
+const mostCommitted = 1 << 20
 
 // NewRing makes a ring and the tokens of its two ends. The caller holds each of the three blocks
 // once, and must release them by [Domain.Release]. After the last sending end is gone, receivers
@@ -186,7 +190,7 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 	slots := uint64(1) << bits.Len64(uint64(opts.Capacity-1))
 	size := ringHead + slots*slotSize
 	commit := size
-	if opts.Grow {
+	if opts.Grow || size > mostCommitted {
 		commit = min(size, 16*pageSize)
 	}
 	h, err := d.allocObject(briefly, size, commit, objectRing)

@@ -244,6 +244,28 @@ func TestRing_GrowsOnDemand(t *testing.T) {
 	wantRest(t, d, 3)
 }
 
+// A large ring grows even if it may not be asked to: few rings are ever full.
+func TestRing_OfMoreThanAMiBGrows(t *testing.T) {
+	d := newDomain(t, 16<<20)
+	for _, c := range []struct{ capacity, least, most int }{
+		{1 << 11, 512 << 10, 1 << 20},
+		{1 << 13, 1 << 12, 64 << 10},
+		{1 << 19, 1 << 12, 64 << 10},
+	} {
+		r, s, v, err := d.NewRing(arena.RingOptions{Capacity: c.capacity})
+		testutil.NoError(t, err)
+		if n := int(d.Committed(r.Handle())); n < c.least || n > c.most {
+			t.Errorf("an empty ring of %d messages takes %d bytes, want %d to %d", c.capacity, n, c.least, c.most)
+		}
+		if r.Cap() != c.capacity {
+			t.Errorf("capacity %d, want %d", r.Cap(), c.capacity)
+		}
+		r.Close()
+		testutil.NoError(t, errors.Join(d.Release(s), d.Release(v), d.Release(r.Handle())))
+	}
+	wantRest(t, d, 0)
+}
+
 func TestRing_GrowsNotBeyondTheBudget(t *testing.T) {
 	d := newDomain(t, 1<<20)
 	r, _, _, err := d.NewRing(arena.RingOptions{Capacity: 1 << 14, Grow: true})

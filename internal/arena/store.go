@@ -34,15 +34,17 @@ type store interface {
 	// openBell creates a doorbell. Its name must be unpredictable, because any process may send to
 	// it.
 	openBell() (b bell, name uint64, err error)
-	// wakeBell rings the doorbell of the participant in a seat. It does nothing if name is 0,
-	// because the participant has no doorbell yet.
-	wakeBell(seat int, name uint64)
+	// wakeBell rings the doorbell of the participant in a seat and sends it the topic. It does
+	// nothing if name is 0, because the participant has no doorbell yet. It returns full if too
+	// many wakeups are pending, and this topic is not among them.
+	wakeBell(seat int, name uint64, t topic) (full bool)
 	// close releases the segments and the store's other resources.
 	close() error
 }
 
-// A bell receives wakeups of this process. Several wakeups before a Wait count as one.
+// A bell receives wakeups of this process. Several wakeups of one topic before a Wait count as one.
+// Wait returns the topics, in a slice that is valid until the next Wait.
 type bell interface {
-	Wait() error
+	Wait() ([]topic, error)
 	Close() error
 }

@@ -122,36 +122,43 @@ func (s *heap) awaitDeath(ctx context.Context, _, seat int) error {
 func (s *heap) openBell() (bell, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := &heapBell{woken: make(chan struct{}, 1), closed: make(chan struct{})}
+	b := &heapBell{woken: make(chan topic, heapTopics), closed: make(chan struct{})}
 	name := uint64(len(s.bells)) + 1
 	s.bells[name] = b
 	return b, name, nil
 }
 
-func (s *heap) wakeBell(_ int, name uint64) {
+func (s *heap) wakeBell(_ int, name uint64, t topic) (full bool) {
 	s.mu.Lock()
 	b := s.bells[name]
 	s.mu.Unlock()
 	if b == nil {
-		return
+		return false
 	}
 	select {
-	case b.woken <- struct{}{}:
+	case b.woken <- t:
+		return false
 	default:
+		return true
 	}
 }
+
+// heapTopics is the number of wakeups that may be pending at a bell within one process. It is
+// small, so that tests also reach the case of a full bell.
+const heapTopics = 2
 
 type heapBell struct {
-	woken, closed chan struct{}
-	once          sync.Once
+	woken  chan topic
+	closed chan struct{}
+	once   sync.Once
 }
 
-func (b *heapBell) Wait() error {
+func (b *heapBell) Wait() ([]topic, error) {
 	select {
-	case <-b.woken:
-		return nil
+	case t := <-b.woken:
+		return []topic{t}, nil
 	case <-b.closed:
-		return os.ErrClosed
+		return nil, os.ErrClosed
 	}
 }
 

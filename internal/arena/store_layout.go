@@ -34,7 +34,7 @@ const magic = 0x316c616f6873 // "shoal1"
 // hash, by which programs check that they fit. It is also stored separately, at places that must
 // not move between versions: at byte 48 of the control segment, and in the requests and answers of
 // Note [Sockets].
-const protocolVersion = 12
+const protocolVersion = 13
 
 // header is the first page of the control segment.
 type header struct {
@@ -85,9 +85,10 @@ type participant struct {
 	start Word // process start time in clock ticks since boot
 
 	collected Word // the newest pressure that it has collected for
-	nap       Word // state of its waiting goroutine: awake, napping, roused
+	nap       Word // state of its waiting goroutine: awake, napping, roused by a topic
 	bell      Word // name of its doorbell
-	_         [208]byte
+	missed    Word // 1: a topic did not fit into the queue of its doorbell
+	_         [200]byte
 }
 
 // Participant states. The epoch in the upper half increases when a seat becomes free again.

@@ -353,16 +353,17 @@ func bellName(name uint64) string { return fmt.Sprintf("shoal/bell/%016x", name)
 // wakeBell rings the doorbell of the participant in a seat. It caches the doorbell's address
 // together with the name: the next participant in the seat has another name, and a datagram to the
 // old one has no receiver.
-func (s *memfds) wakeBell(seat int, name uint64) {
+func (s *memfds) wakeBell(seat int, name uint64, t topic) (full bool) {
 	if name == 0 {
-		return
+		return false
 	}
 	a := s.addrs[seat].Load()
 	if a == nil || a.name != name {
 		a = &bellAddr{name: name, addr: sys.NewBellAddr(bellName(name))}
 		s.addrs[seat].Store(a)
 	}
-	s.ringer.Ring(&a.addr)
+	full, _ = s.ringer.Ring(&a.addr, t)
+	return full
 }
 
 // awaitDeath waits until the participant has ended, or ctx ends. It must open the pidfd before it

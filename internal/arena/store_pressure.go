@@ -235,7 +235,7 @@ func (d *Domain) collectEverywhere(ctx context.Context) {
 	defer d.park.removeQueues(l)
 	ctx, cancel := context.WithTimeout(ctx, collectWait)
 	defer cancel()
-	d.wakeAll()
+	d.wakeAll(noTopic)
 	l.waitOnce(ctx)
 }
 

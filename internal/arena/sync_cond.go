@@ -106,7 +106,7 @@ func (c Cond) Notify(n int) (woken int) {
 // must not be served in place of another waiter's. The participant's other waiters wake spuriously.
 func (c Cond) forfeitTickets() {
 	c.serveTickets(c.d.seat, allTickets)
-	c.d.park.handleWakeup()
+	c.d.park.handleTopic(c.d.topicOf(&c.c.watching))
 }
 
 // takeTicket takes a ticket of this participant and returns its number.
@@ -146,6 +146,6 @@ func (c Cond) wakeWatcher(seat int) {
 	w, bit := &c.c.watching[seat/64], uint64(1)<<(seat%64)
 	if w.Load()&bit != 0 {
 		w.AndNot(bit)
-		c.d.wakeSeat(seat)
+		c.d.wakeSeat(seat, c.d.topicOf(&c.c.watching))
 	}
 }

@@ -24,8 +24,6 @@ type doubt struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	over  bool // stop was called
-	// known has the state word of each dead participant for which this process has held the
-	// recovery lock.
 	// known has the state words of the dead participants that this process has reaped, or begun to
 	// reap, under the recovery lock.
 	known [maxParticipants]atomic.Uint64
@@ -115,14 +113,4 @@ func (q *doubt) stop() {
 }
 
 // hasWaiters reports whether a goroutine of this process is parked.
-func (p *parking) hasWaiters() bool {
-	p.mu.Lock()
-	queues := p.queues
-	p.mu.Unlock()
-	for _, l := range queues {
-		if l.waiters.Load() != 0 {
-			return true
-		}
-	}
-	return false
-}
+func (p *parking) hasWaiters() bool { return p.waiters.Load() != 0 }

@@ -12,12 +12,16 @@ import (
 // a moment, so naps occupy at most one thread. If a waker dies or is stopped between its CAS of the
 // nap word and its wake, the nap lasts its full time. After the nap, the goroutine parks.
 
-// Values of a nap word. The participant itself may change awake to napping, and any value to awake.
-// Other participants may only change napping to roused.
+// Values of a nap word: topic 62 | state 2. The topic is 0 unless the state is roused. The
+// participant itself may change awake to napping, and any value to awake. Other participants may
+// only change napping to roused.
 const (
 	awake   = iota
 	napping // a goroutine sleeps on the word, or is about to
-	roused  // the napper must do the work of the doorbell's goroutine
+	roused  // the napper must do the work of the doorbell's goroutine for the topic
+
+	topicShift = 2
+	napMask    = 1<<topicShift - 1
 )
 
 // napTime is the longest time that a nap lasts. It bounds the delay if the waker dies between its
@@ -83,14 +87,18 @@ func (a *alarm) cancel() {
 }
 
 // finishNap ends the nap. It reports whether another process has roused this one, for any of its
-// wait queues. In that case it also wakes goroutines of the process that can go on.
+// wait queues. In that case it also wakes goroutines of the process that wait for the topic and can
+// go on.
 func (d *Domain) finishNap() bool {
 	w := &d.parts[d.seat].nap
-	heard := !w.CAS(napping, awake) &&
-		w.CAS(roused, awake)
+	heard, t := false, topic(0)
+	if !w.CAS(napping, awake) {
+		v := w.Load()
+		heard, t = v&napMask == roused && w.CAS(v, awake), v>>topicShift
+	}
 	d.park.napper.Unlock()
 	if heard {
-		d.wakeSelf()
+		d.wakeSelf(t)
 	}
 	return heard
 }

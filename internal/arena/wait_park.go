@@ -22,6 +22,10 @@ type waitQueue struct {
 	ready     func() bool
 	*backoffs // nil: waiters park at once
 
+	// topic, next and prev are set while the queue is registered; see [parking].
+	topic      topic
+	next, prev *waitQueue
+
 	waiters atomic.Int32
 	mu      localMutex
 	queue   []chan struct{}
@@ -50,7 +54,7 @@ func (l *waitQueue) waitOnce(ctx context.Context) error {
 	nap := l.backoffs != nil && l.nap.isDue() && l.d.becomeNapper()
 	l.mu.Lock()
 	l.queue = append(l.queue, c)
-	l.waiters.Add(1)
+	l.countWaiters(1)
 	if nap {
 		l.napper = c
 	}
@@ -95,10 +99,16 @@ func (l *waitQueue) removeWaiter(c chan struct{}) {
 	for i, q := range l.queue {
 		if q == c {
 			l.queue = append(l.queue[:i], l.queue[i+1:]...)
-			l.waiters.Add(-1)
+			l.countWaiters(-1)
 			return
 		}
 	}
+}
+
+// countWaiters adds n to the number of waiters of the queue and of the process.
+func (l *waitQueue) countWaiters(n int32) {
+	l.waiters.Add(n)
+	l.d.park.waiters.Add(int64(n))
 }
 
 // wakeOne wakes the first goroutine of the queue, whether the condition is true or not.
@@ -119,7 +129,7 @@ func (l *waitQueue) wakeFirst() {
 		l.d.endNapOf(l.d.seat, awake)
 	}
 	l.queue = l.queue[1:]
-	l.waiters.Add(-1)
+	l.countWaiters(-1)
 }
 
 // handleWakeup handles a wakeup that this process received. If the condition is true, it wakes one
@@ -219,7 +229,7 @@ func (l *waitQueue) clearBit() {
 	}
 	defer in.unlock()
 	l.bits[l.d.word].AndNot(l.d.bit)
-	l.d.park.handleWakeup()
+	l.d.park.handleTopic(l.d.topicOf(l.bits))
 	l.d.wakeOne(l.bits, l.d.seat)
 }
 
@@ -238,41 +248,93 @@ type parking struct {
 	napsAt atomic.Pointer[Word]
 	alarm  alarm // for the context of the current or the last nap
 	doubt  doubt
-	mu     sync.Mutex
-	queues []*waitQueue
+	// waiters is the number of parked goroutines of the process.
+	waiters atomic.Int64
+
+	mu sync.Mutex
+	// queues has the first wait queue of each topic. It is linked to the others of its topic.
+	queues map[topic]*waitQueue
 }
 
 // addQueues registers wait queues. The doorbell serves them until they are removed.
-func (p *parking) addQueues(l ...*waitQueue) {
+func (p *parking) addQueues(queues ...*waitQueue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The append must copy: a reader may hold the old slice.
-	p.queues = append(p.queues[:len(p.queues):len(p.queues)], l...)
+	if p.queues == nil {
+		p.queues = make(map[topic]*waitQueue)
+	}
+	for _, l := range queues {
+		l.topic = l.d.topicOf(l.bits)
+		first := p.queues[l.topic]
+		if l.next = first; first != nil {
+			first.prev = l
+		}
+		p.queues[l.topic] = l
+	}
 }
 
-// removeQueues unregisters wait queues.
-func (p *parking) removeQueues(gone ...*waitQueue) {
+// removeQueues unregisters wait queues. It does nothing for a queue that is not registered.
+func (p *parking) removeQueues(queues ...*waitQueue) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var kept []*waitQueue
-next:
-	for _, l := range p.queues {
-		for _, g := range gone {
-			if l == g {
-				continue next
-			}
+	for _, l := range queues {
+		first := p.queues[l.topic] == l
+		if !first && l.prev == nil {
+			continue
 		}
-		kept = append(kept, l)
+		if l.next != nil {
+			l.next.prev = l.prev
+		}
+		switch {
+		case !first:
+			l.prev.next = l.next
+		case l.next != nil:
+			p.queues[l.topic] = l.next
+		default:
+			delete(p.queues, l.topic)
+		}
+		l.next, l.prev = nil, nil
 	}
-	p.queues = kept
+}
+
+// queuesOf appends the registered wait queues of a topic to list.
+func (p *parking) queuesOf(t topic, list []*waitQueue) []*waitQueue {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := p.queues[t]; l != nil; l = l.next {
+		list = append(list, l)
+	}
+	return list
+}
+
+// allQueues returns all registered wait queues.
+func (p *parking) allQueues() (list []*waitQueue) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.queues {
+		for ; l != nil; l = l.next {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// handleTopic has the wait queues of a topic test their conditions; see [waitQueue.handleWakeup].
+func (p *parking) handleTopic(t topic) {
+	if t == allTopics {
+		p.handleWakeup()
+		return
+	}
+	var few [4]*waitQueue
+	for _, l := range p.queuesOf(t, few[:0]) {
+		l.handleWakeup()
+	}
+	p.wakeBarrier()
 }
 
 // handleWakeup has every wait queue test its condition; see [waitQueue.handleWakeup].
 func (p *parking) handleWakeup() {
-	p.mu.Lock()
-	queues := p.queues
-	p.mu.Unlock()
-	for _, l := range queues {
+	for _, l := range p.allQueues() {
 		l.handleWakeup()
 	}
 	p.wakeBarrier()
@@ -305,20 +367,34 @@ func (p *parking) parkUntil(ctx context.Context, d *Domain, bits *[ownWords]Word
 // wakeEverybody wakes all parked goroutines of the process, whether their conditions are true or
 // not.
 func (p *parking) wakeEverybody() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, l := range p.queues {
+	for _, l := range p.allQueues() {
 		l.wakeAll()
 	}
 }
 
-// serveBell serves the doorbell until the domain is closed: after each wakeup it has all wait
-// queues test their conditions.
+// serveBell serves the doorbell until the domain is closed: after each wakeup it has the wait
+// queues of the topics test their conditions.
 func (d *Domain) serveBell(b bell) {
 	defer d.done.Done()
 	seen := news{pressure: d.parts[d.seat].collected.Load()}
-	for b.Wait() == nil {
-		d.park.handleWakeup()
+	for {
+		topics, err := b.Wait()
+		if err != nil {
+			return
+		}
+		d.handleBell(topics)
 		seen = d.handleNews(seen)
+	}
+}
+
+// handleBell handles the topics that the doorbell has received. It must look at the word missed
+// after the doorbell was read; see [Domain.wakeBell].
+func (d *Domain) handleBell(topics []topic) {
+	if w := &d.parts[d.seat].missed; w.Load() != 0 {
+		w.Store(0) // before the conditions are tested: a topic that is missed later sets it again
+		topics = everyTopic[:]
+	}
+	for _, t := range topics {
+		d.park.handleTopic(t)
 	}
 }

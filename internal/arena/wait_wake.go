@@ -49,7 +49,7 @@ func (d *Domain) wakeNext(bitmap *[ownWords]Word, last int) (seat int, woken boo
 			bit := choice & -choice
 			if w.CAS(v, v&^bit) {
 				seat := at*64 + bits.TrailingZeros64(bit)
-				d.wakeSeat(seat)
+				d.wakeSeat(seat, d.topicOf(bitmap))
 				return seat, true
 			}
 		}
@@ -70,37 +70,50 @@ func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 			v = w.Load()
 		}
 		for ; v != 0; v &= v - 1 {
-			d.wakeSeat(i*64 + bits.TrailingZeros64(v))
+			d.wakeSeat(i*64+bits.TrailingZeros64(v), d.topicOf(bitmap))
 		}
 	}
 }
 
 // wakeAll wakes every other participant by its doorbell, and not by its nap word: it announces
-// news, and only the goroutine that serves the doorbell handles those (see [Domain.handleNews]).
-func (d *Domain) wakeAll() {
+// news, and only the goroutine that serves the doorbell handles those (see [Domain.handleNews]). t
+// should be [allTopics] or [noTopic].
+func (d *Domain) wakeAll(t topic) {
 	for s := range d.parts {
 		if s != d.seat && !d.parts[s].state.Load().hasState(participantFree) {
-			d.wakeBell(s)
+			d.wakeBell(s, t)
 		}
 	}
 }
 
-// wakeBell sends a datagram to the doorbell of the participant in a seat.
-func (d *Domain) wakeBell(s int) { d.store.wakeBell(s, d.parts[s].bell.Load()) }
+// wakeBell sends a datagram with a topic to the doorbell of the participant in a seat. If the
+// doorbell's queue is full, it sets the word missed, and then rings again.
+//
+// Invariant (docs/memory.md, "Topics"): the second ring must come after the word is set. If the
+// queue is still full then, the participant has yet to read a datagram, and it looks at the word
+// after that.
+func (d *Domain) wakeBell(s int, t topic) {
+	p := &d.parts[s]
+	if isBellFull() || d.store.wakeBell(s, p.bell.Load(), t) {
+		p.missed.Or(1)
+		d.store.wakeBell(s, p.bell.Load(), t)
+	}
+}
 
-// wakeSeat has the participant in a seat test the conditions of all its waiting goroutines.
-func (d *Domain) wakeSeat(s int) {
+// wakeSeat has the participant in a seat test the conditions of its goroutines that wait for the
+// topic.
+func (d *Domain) wakeSeat(s int, t topic) {
 	switch {
 	case s == d.seat:
-		d.wakeSelf()
-	case !d.endNapOf(s, roused):
-		d.wakeBell(s)
+		d.wakeSelf(t)
+	case !d.endNapOf(s, roused|t<<topicShift):
+		d.wakeBell(s, t)
 	}
 }
 
 // wakeSelf is [Domain.wakeSeat] for this process. If a reap was left unfinished, it is tried again.
-func (d *Domain) wakeSelf() {
-	d.park.handleWakeup()
+func (d *Domain) wakeSelf(t topic) {
+	d.park.handleTopic(t)
 	if d.unfinished.Load() {
 		spawn(func() { d.Reap() }) // the obstacle may have been a lane of this process
 	}

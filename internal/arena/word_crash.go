@@ -25,6 +25,7 @@ var crash struct {
 	disabled   string
 	heldReaper atomic.Bool
 	failing    atomic.Bool
+	fullBells  atomic.Bool
 }
 
 type armed struct {
@@ -108,3 +109,9 @@ func isReaperHeld() bool { return crash.heldReaper.Load() }
 func FailCommits(fail bool) { crash.failing.Store(fail) }
 
 func commitFails() bool { return crash.failing.Load() }
+
+// FillBells makes this process find every doorbell full when it rings for the first time, while
+// full is true.
+func FillBells(full bool) { crash.fullBells.Store(full) }
+
+func isBellFull() bool { return crash.fullBells.Load() }

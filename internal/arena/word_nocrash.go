@@ -10,3 +10,4 @@ func crashPoint(string)      {}
 func isDisabled(string) bool { return false }
 func isReaperHeld() bool     { return false }
 func commitFails() bool      { return false }
+func isBellFull() bool       { return false }

@@ -1,8 +1,10 @@
 package sys
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -16,8 +18,12 @@ type Bell struct {
 	sock  *os.File
 	raw   syscall.RawConn
 	drain func(fd uintptr) bool // created once, so that a wakeup allocates nothing
-	buf   [8]byte
+	buf   [9]byte               // one byte more than a note, so that a longer datagram is detected
+	notes []uint64              // received by the Wait in progress
 }
+
+// mostNotes is the maximum number of notes that one [Bell.Wait] returns.
+const mostNotes = 64
 
 // ListenBell binds the abstract address @name. The caller must close the bell. The error wraps
 // EADDRINUSE if another socket has the address.
@@ -38,32 +44,50 @@ func ListenBell(name string) (*Bell, error) {
 		sock.Close()
 		return nil, fmt.Errorf("create doorbell %s: %w", name, err)
 	}
-	b := &Bell{sock: sock, raw: raw}
+	b := &Bell{sock: sock, raw: raw, notes: make([]uint64, 0, mostNotes)}
 	b.drain = b.drainDatagrams
 	return b, nil
 }
 
-// Wait blocks in Go's poller until a datagram has arrived since the last Wait, and consumes all
-// pending datagrams. So many wakeups may end one Wait. A datagram may also come from an unrelated
-// process, so the caller must check its condition after Wait. After Close, Wait returns
-// [os.ErrClosed]. Wait allocates nothing.
-func (b *Bell) Wait() error { return pollError(b.raw.Read(b.drain)) }
+// Wait blocks in Go's poller until a datagram has arrived since the last Wait. It consumes the
+// pending datagrams, up to 64, and returns their notes, each one once. So many wakeups may end one
+// Wait. A datagram may also come from an unrelated process, so the caller must check its conditions
+// after Wait. A datagram that is not a note counts as the note 0. The returned slice is valid until
+// the next Wait. After Close, Wait returns [os.ErrClosed]. Wait allocates nothing.
+func (b *Bell) Wait() ([]uint64, error) {
+	b.notes = b.notes[:0]
+	err := pollError(b.raw.Read(b.drain))
+	return b.notes, err
+}
 
-// drainDatagrams consumes all pending datagrams and reports whether there was at least one. Any
-// error but EAGAIN also ends the wait: the caller then checks the shared memory, and a broken
-// socket is reported by the next Wait.
+// drainDatagrams consumes pending datagrams and reports whether there was at least one. Any error
+// but EAGAIN also ends the wait, with the note 0: the caller then checks the shared memory, and a
+// broken socket is reported by the next Wait.
 func (b *Bell) drainDatagrams(fd uintptr) (rung bool) {
-	for {
-		_, err := unix.Read(int(fd), b.buf[:])
+	for len(b.notes) < mostNotes {
+		n, err := unix.Read(int(fd), b.buf[:])
 		switch err {
 		case nil:
-			rung = true
+			b.addNote(b.buf[:n])
 		case unix.EINTR:
 		case unix.EAGAIN:
-			return rung
+			return len(b.notes) > 0
 		default:
+			b.addNote(nil)
 			return true
 		}
+	}
+	return true
+}
+
+// addNote adds the note in a datagram to the notes of this Wait.
+func (b *Bell) addNote(datagram []byte) {
+	note := uint64(0)
+	if len(datagram) == 8 {
+		note = binary.NativeEndian.Uint64(datagram)
+	}
+	if !slices.Contains(b.notes, note) {
+		b.notes = append(b.notes, note)
 	}
 }
 
@@ -117,37 +141,38 @@ func datagramSocket() (int, error) {
 	return fd, nil
 }
 
-// Ring wakes the process that waits on the bell. It never blocks and allocates nothing. A full
-// queue means that a wakeup is pending, and a missing bell means that there is no process to wake,
-// so Ring returns nil in both cases. After Close it returns [os.ErrClosed].
-func (r *Ringer) Ring(addr *BellAddr) error {
+// Ring wakes the process that waits on the bell, and sends it a note. It never blocks and allocates
+// nothing. It returns full if the bell's queue is full: then wakeups are pending, but this note is
+// not among them. A missing bell means that there is no process to wake, which is not an error.
+// After Close, Ring returns [os.ErrClosed].
+func (r *Ringer) Ring(addr *BellAddr, note uint64) (full bool, err error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if r.fd < 0 {
-		return os.ErrClosed
+		return false, os.ErrClosed
 	}
-	errno := sendDatagram(r.fd, addr)
+	errno := sendDatagram(r.fd, addr, &note)
 	if errno != unix.EAGAIN {
-		return bellError(errno)
+		return false, bellError(errno)
 	}
-	return resendWakeup(addr)
+	return resendWakeup(addr, &note)
 }
 
 // resendWakeup sends the wakeup again from a new socket. EAGAIN has two causes. Either the bell's
 // queue is full, or our own send buffer is full of datagrams that other, sleeping or stopped
 // processes have not received yet. In the second case the wakeup would be lost. A new socket has an
 // empty send buffer, so its result distinguishes the two causes.
-func resendWakeup(addr *BellAddr) error {
+func resendWakeup(addr *BellAddr, note *uint64) (full bool, err error) {
 	fd, err := datagramSocket()
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer unix.Close(fd)
-	errno := sendDatagram(fd, addr)
+	errno := sendDatagram(fd, addr, note)
 	if errno == unix.EAGAIN {
-		return nil
+		return true, nil
 	}
-	return bellError(errno)
+	return false, bellError(errno)
 }
 
 func bellError(errno syscall.Errno) error {
@@ -158,15 +183,13 @@ func bellError(errno syscall.Errno) error {
 	return fmt.Errorf("ring doorbell: %w", errno)
 }
 
-var ding = [1]byte{1}
-
-// sendDatagram sends one datagram. A raw system call is appropriate because the socket never
-// blocks.
-func sendDatagram(fd int, addr *BellAddr) syscall.Errno {
+// sendDatagram sends one datagram with a note. A raw system call is appropriate because the socket
+// never blocks.
+func sendDatagram(fd int, addr *BellAddr, note *uint64) syscall.Errno {
 	for {
 		// The pointers must be converted in the argument list, which keeps their targets in place
 		// during the call.
-		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&ding)), 1,
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(note)), 8,
 			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, uintptr(unsafe.Pointer(&addr.raw)), uintptr(addr.len))
 		if errno != unix.EINTR {
 			return errno

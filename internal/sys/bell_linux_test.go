@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,62 @@ func ringer(t *testing.T) *sys.Ringer {
 	return r
 }
 
+// send rings a bell with a note, and listen waits for any.
+func send(r *sys.Ringer, to *sys.BellAddr) error { _, err := r.Ring(to, 1); return err }
+
+func listen(b *sys.Bell) error { _, err := b.Wait(); return err }
+
+func TestBellReturnsEachNoteOnce(t *testing.T) {
+	b, to := hang(t, 0)
+	r := ringer(t)
+	for _, note := range []uint64{7, 1 << 61, 7} {
+		full := testutil.Value(r.Ring(&to, note))(t)
+		if full {
+			t.Fatal("three notes do not fit")
+		}
+	}
+	if got := testutil.Value(b.Wait())(t); !slices.Equal(got, []uint64{7, 1 << 61}) {
+		t.Errorf("notes %v, want 7 and 1<<61", got)
+	}
+}
+
+// A ring that did not fit is reported, so that its note can be passed in another way. The notes
+// that did fit arrive.
+func TestBellThatIsFullSaysSo(t *testing.T) {
+	b, to := hang(t, 0)
+	r := ringer(t)
+	sent := []uint64{}
+	for note := uint64(1); ; note++ {
+		if testutil.Value(r.Ring(&to, note))(t) {
+			break
+		}
+		if sent = append(sent, note); note == 1<<20 {
+			t.Skip("the queue of a bell has no end here")
+		}
+	}
+	var got []uint64
+	for len(got) < len(sent) {
+		got = append(got, testutil.Value(b.Wait())(t)...)
+	}
+	if !slices.Equal(got, sent) {
+		t.Errorf("notes %v, want %v", got, sent)
+	}
+}
+
+// Any process may send a datagram of any length. It wakes the process, with the note 0.
+func TestBellTakesAnyDatagram(t *testing.T) {
+	name := bellName(t, 0)
+	b, _ := hang(t, 0)
+	fd := testutil.Value(unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
+	defer unix.Close(fd)
+	for _, text := range []string{"", "short", "longer than a note"} {
+		testutil.NoError(t, unix.Sendto(fd, []byte(text), 0, &unix.SockaddrUnix{Name: "@" + name}))
+		if got := testutil.Value(b.Wait())(t); !slices.Equal(got, []uint64{0}) {
+			t.Errorf("the notes of %q are %v, want 0", text, got)
+		}
+	}
+}
+
 func TestBellWakesAWaitingGoroutine(t *testing.T) {
 	a, toA := hang(t, 0)
 	b, toB := hang(t, 1)
@@ -41,13 +98,13 @@ func TestBellWakesAWaitingGoroutine(t *testing.T) {
 		var other sync.WaitGroup
 		other.Go(func() {
 			for range 1000 {
-				if err := errors.Join(b.Wait(), r.Ring(&toA)); err != nil {
+				if err := errors.Join(listen(b), send(r, &toA)); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 		for range 1000 {
-			if err := errors.Join(r.Ring(&toB), a.Wait()); err != nil {
+			if err := errors.Join(send(r, &toB), listen(a)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -59,12 +116,12 @@ func TestManyRingsEndOneWait(t *testing.T) {
 	b, to := hang(t, 0)
 	r := ringer(t)
 	for range 2000 { // more than any queue holds
-		testutil.NoError(t, r.Ring(&to))
+		testutil.NoError(t, send(r, &to))
 	}
 	if testutil.Value(sys.PendingBytes(b))(t) == 0 {
 		t.Error("no ring is pending after ringing")
 	}
-	within(t, "the wait on a ringing bell", func() { testutil.NoError(t, b.Wait()) })
+	within(t, "the wait on a ringing bell", func() { testutil.NoError(t, listen(b)) })
 	if n := testutil.Value(sys.PendingBytes(b))(t); n != 0 {
 		t.Errorf("a ring of %d bytes is left over", n)
 	}
@@ -77,21 +134,21 @@ func TestRingReachesABellThoughManySleep(t *testing.T) {
 	for n := range 64 {
 		_, to := hang(t, n)
 		for range 40 {
-			testutil.NoError(t, r.Ring(&to))
+			testutil.NoError(t, send(r, &to))
 		}
 	}
 	awake, to := hang(t, 64)
-	testutil.NoError(t, r.Ring(&to))
-	within(t, "the wait on the last bell", func() { testutil.NoError(t, awake.Wait()) })
+	testutil.NoError(t, send(r, &to))
+	within(t, "the wait on the last bell", func() { testutil.NoError(t, listen(awake)) })
 }
 
 func TestRingOfABellThatIsGoneIsNoError(t *testing.T) {
 	r := ringer(t)
 	b, to := hang(t, 0)
 	testutil.NoError(t, b.Close())
-	testutil.NoError(t, r.Ring(&to))
+	testutil.NoError(t, send(r, &to))
 	never := sys.NewBellAddr(bellName(t, 1))
-	testutil.NoError(t, r.Ring(&never))
+	testutil.NoError(t, send(r, &never))
 }
 
 func TestBellNamesAreExclusiveUntilClose(t *testing.T) {
@@ -110,8 +167,8 @@ func TestBellNameOf107BytesIsTheLongest(t *testing.T) {
 	b := testutil.Value(sys.ListenBell(name))(t)
 	defer b.Close()
 	to := sys.NewBellAddr(name)
-	testutil.NoError(t, ringer(t).Ring(&to))
-	within(t, "the wait on a long name", func() { testutil.NoError(t, b.Wait()) })
+	testutil.NoError(t, send(ringer(t), &to))
+	within(t, "the wait on a long name", func() { testutil.NoError(t, listen(b)) })
 	defer func() {
 		if recover() == nil {
 			t.Error("a name of 108 bytes was taken")
@@ -123,7 +180,7 @@ func TestBellNameOf107BytesIsTheLongest(t *testing.T) {
 func TestBellWaitEndsWhenTakenDown(t *testing.T) {
 	b, _ := hang(t, 0)
 	waited := make(chan error)
-	go func() { waited <- b.Wait() }()
+	go func() { waited <- listen(b) }()
 	testutil.NoError(t, b.Close())
 	within(t, "the wait on a bell that is taken down", func() {
 		if err := <-waited; !errors.Is(err, os.ErrClosed) {
@@ -139,7 +196,7 @@ func TestClosedRingerSaysSo(t *testing.T) {
 	for range 4 {
 		rings.Go(func() {
 			for {
-				if err := r.Ring(&to); err != nil {
+				if err := send(r, &to); err != nil {
 					if !errors.Is(err, os.ErrClosed) {
 						t.Error(err)
 					}
@@ -157,7 +214,7 @@ func TestRingAndWaitDoNotAllocate(t *testing.T) {
 	b, to := hang(t, 0)
 	r := ringer(t)
 	if n := testing.AllocsPerRun(100, func() {
-		r.Ring(&to)
+		r.Ring(&to, 1)
 		b.Wait()
 	}); n != 0 {
 		t.Errorf("%v allocations a wake", n)
@@ -177,7 +234,7 @@ func init() {
 		}
 		fmt.Println("ready")
 		for {
-			if err := errors.Join(b.Wait(), r.Ring(&back)); err != nil {
+			if err := errors.Join(listen(b), send(r, &back)); err != nil {
 				return err
 			}
 		}
@@ -193,14 +250,14 @@ func TestBellWakesAnotherProcessAndVanishesWithIt(t *testing.T) {
 	to := sys.NewBellAddr(theirs)
 	within(t, "a hundred answers", func() {
 		for range 100 {
-			if err := errors.Join(r.Ring(&to), b.Wait()); err != nil {
+			if err := errors.Join(send(r, &to), listen(b)); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	testutil.NoError(t, c.Process.Kill())
 	c.Wait()
-	testutil.NoError(t, r.Ring(&to))
+	testutil.NoError(t, send(r, &to))
 	again := testutil.Value(sys.ListenBell(theirs))(t) // the name is free
 	testutil.NoError(t, again.Close())
 }
@@ -220,7 +277,7 @@ func BenchmarkRingAndWait(b *testing.B) {
 	to := sys.NewBellAddr(name)
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Ring(&to)
+		r.Ring(&to, 1)
 		bell.Wait()
 	}
 }

@@ -11,7 +11,9 @@ func ListenBell(name string) (*Bell, error) {
 }
 
 // Wait needs Linux.
-func (b *Bell) Wait() error { return unsupportedError("an abstract socket address") }
+func (b *Bell) Wait() ([]uint64, error) {
+	return nil, unsupportedError("an abstract socket address")
+}
 
 // Close needs Linux.
 func (b *Bell) Close() error { return unsupportedError("an abstract socket address") }
@@ -29,7 +31,9 @@ type Ringer struct{}
 func NewRinger() (*Ringer, error) { return nil, unsupportedError("an abstract socket address") }
 
 // Ring needs Linux.
-func (r *Ringer) Ring(addr *BellAddr) error { return unsupportedError("an abstract socket address") }
+func (r *Ringer) Ring(addr *BellAddr, note uint64) (full bool, err error) {
+	return false, unsupportedError("an abstract socket address")
+}
 
 // Close needs Linux.
 func (r *Ringer) Close() error { return unsupportedError("an abstract socket address") }

@@ -498,23 +498,36 @@ func init() {
 			},
 			act: puts(3, 2, 0, true),
 		},
-		"wake a getter": {
-			setup: rings(4), prep: opens(1), act: puts(2, 1, 0, true),
+		"ring a full doorbell": {
+			only: "Domain.wakeBell", setup: rings(4), prep: opens(1),
+			act: func(v *victim) error {
+				arena.FillBells(true)
+				return puts(2, 1, 0, true)(v)
+			},
+			ready: parksInGet,
+			after: wakesAfterDeath,
+		},
+		"hear of a missed topic": {
+			drops: 1, only: "Domain.handleBell", setup: rings(4), prep: opens(1),
 			ready: func(w *world) {
 				w.do(func() {
-					var m arena.Message
-					if err := w.rings[0].Get(background, &m); err == nil {
-						w.take(&m)
+					arena.FillBells(true)
+					defer arena.FillBells(false)
+					for i := range 3 {
+						w.until(w.rings[0].Parked)
+						time.Sleep(time.Millisecond) // then it does not nap any more
+						if err := w.put(w.rings[0], uint64(1000+i), 1, 5000, 0); err != nil {
+							w.say("put: %v", err)
+						}
 					}
 				})
-				time.Sleep(time.Millisecond) // then it is usually parked
 			},
-			after: func(w *world) {
-				if w.rings[0].Published() == 0 {
-					w.d.Reap()
-					w.unstick()
-				}
-			},
+			act: gets(3),
+		},
+		"wake a getter": {
+			setup: rings(4), prep: opens(1), act: puts(2, 1, 0, true),
+			ready: parksInGet,
+			after: wakesAfterDeath,
 		},
 		"wake a putter": {
 			drops: 1,
@@ -779,4 +792,23 @@ func gets(n int) func(*victim) error {
 func putShared(v *victim) error {
 	hs := []arena.Handle{arena.Handle(v.Args[2])}
 	return errors.Join(v.rings[0].TryPut(nil, hs, false), v.rings[0].TryPut(nil, hs, true))
+}
+
+// parksInGet has the survivor wait for one message.
+func parksInGet(w *world) {
+	w.do(func() {
+		var m arena.Message
+		if err := w.rings[0].Get(background, &m); err == nil {
+			w.take(&m)
+		}
+	})
+	time.Sleep(time.Millisecond) // then it is usually parked
+}
+
+// wakesAfterDeath ends the survivor's wait if the victim has put no message.
+func wakesAfterDeath(w *world) {
+	if w.rings[0].Published() == 0 {
+		w.d.Reap()
+		w.unstick()
+	}
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 )
 
 // The nap model: in one participant, a napper waits for messages in queue 0. Another goroutine,
@@ -62,12 +63,12 @@ const (
 const (
 	wordAwake = iota
 	wordNapping
-	wordRoused
+	wordRoused // the first of two values, by queue
 )
 
 type napActor struct {
 	pc, back napPC // back is the step after all queues are answered
-	queue    uint8
+	todo     uint8 // bit set of the queues to answer
 	left     uint8 // remaining messages of a publisher
 }
 
@@ -76,7 +77,8 @@ type napState struct {
 	messages          [queues]uint8
 	bits              [queues]bool
 	queued, woken     [queues]bool
-	bell, asleep      bool
+	bell              uint8 // bit set of the queues that the doorbell rings for
+	asleep            bool
 	ended             bool // the napper's context is done
 	process           life // life of all processes but the publishers
 	a                 [napActors]napActor
@@ -97,6 +99,7 @@ const (
 	NapBlind   = "a waker that sees a nap wakes without a CAS"
 	NapDeaf    = "a napper that wakes up forgets that it was woken"
 	NapOwnOnly = "a napper that was woken answers for its own queue only"
+	NapShared  = "a waker that finds a napper roused for another queue relies on that"
 	NapNoReset = "a napper leaves the word as it was"
 	NapHeir    = "a new participant does not clear the word of a dead one"
 	NapNoRouse = "a wake inside the process does not end the nap"
@@ -172,7 +175,7 @@ func (c Nap) wakeUp(s napState, emit func(napState)) {
 func (c Nap) recover(s *napState) bool {
 	switch {
 	case s.process == killed:
-		s.bits, s.queued, s.woken, s.bell, s.asleep = [queues]bool{}, [queues]bool{}, [queues]bool{}, false, false
+		s.bits, s.queued, s.woken, s.bell, s.asleep = [queues]bool{}, [queues]bool{}, [queues]bool{}, 0, false
 		s.process = reaped
 	case s.process == reaped:
 		if c.Bug != NapHeir {
@@ -181,7 +184,7 @@ func (c Nap) recover(s *napState) bool {
 		s.begin()
 	case s.owed > 0:
 		s.owed--
-		s.bell = true
+		s.bell = 1<<queues - 1
 	default:
 		return false
 	}
@@ -264,8 +267,11 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 			p.goBack()
 		}
 	case nHeard:
-		if s.word == wordRoused {
-			s.word = wordAwake
+		if s.word >= wordRoused {
+			p.todo = 1 << (s.word - wordRoused)
+			if s.word = wordAwake; c.Bug == NapOwnOnly {
+				p.todo = 1 << napper
+			}
 			if c.Bug != NapDeaf {
 				p.pc = aLook
 				break
@@ -295,45 +301,46 @@ func (c Nap) wait(s *napState, p *napActor, i int) bool {
 	case nTake:
 		if p.pc = nTry; s.bits[napper] {
 			s.bits[napper] = false
-			p.pc, p.back = aLook, nTry
+			p.pc, p.back, p.todo = aLook, nTry, 1<<napper
 		}
 	}
 	return true
 }
 
-func (p *napActor) goBack() { p.pc, p.back, p.queue = p.back, 0, 0 }
+func (p *napActor) goBack() { p.pc, p.back, p.todo = p.back, 0, 0 }
 
-// answer examines one queue after another, as every woken participant must do.
+// answer examines one queue after another of those for which the participant was woken.
 func (c Nap) answer(s *napState, p *napActor) bool {
+	queue := bits.TrailingZeros8(p.todo)
 	next := func() {
-		p.queue++
-		if p.pc = aLook; p.queue == queues || c.Bug == NapOwnOnly && p == &s.a[napper] {
+		p.todo &^= 1 << queue
+		if p.pc = aLook; p.todo == 0 {
 			p.goBack()
 		}
 	}
 	switch p.pc {
 	case aWait:
-		if !s.bell {
+		if s.bell == 0 {
 			return false
 		}
-		s.bell = false
-		p.pc, p.back = aLook, aWait
+		p.pc, p.back, p.todo = aLook, aWait, s.bell
+		s.bell = 0
 	case aLook, aAgain:
 		switch {
-		case s.queued[p.queue] && s.messages[p.queue] > 0:
-			s.queued[p.queue], s.woken[p.queue] = false, true
-			if p.queue == napper && c.Bug != NapNoRouse {
+		case s.queued[queue] && s.messages[queue] > 0:
+			s.queued[queue], s.woken[queue] = false, true
+			if queue == napper && c.Bug != NapNoRouse {
 				p.pc = aRouse
 				break
 			}
 			next()
-		case s.queued[p.queue] && p.pc == aLook:
+		case s.queued[queue] && p.pc == aLook:
 			p.pc = aBit
 		default:
 			next()
 		}
 	case aBit:
-		s.bits[p.queue] = true
+		s.bits[queue] = true
 		p.pc = aAgain
 	case aRouse:
 		if s.word == wordNapping {
@@ -387,15 +394,19 @@ func (c Nap) wake(s *napState, p *napActor, queue int) bool {
 	case rNap:
 		if p.pc = rBell; s.word == wordNapping {
 			if c.Bug != NapBlind {
-				s.word = wordRoused
+				s.word = wordRoused + uint8(queue)
 			}
 			p.pc = rWake
+		} else if s.word >= wordRoused && c.Bug == NapShared {
+			p.pc = rPublish
 		}
 	case rWake:
 		s.asleep = false
 		p.pc = rPublish
 	case rBell:
-		s.bell = s.process == alive
+		if s.process == alive {
+			s.bell |= 1 << queue
+		}
 		p.pc = rPublish
 	default:
 		return false

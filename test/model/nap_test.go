@@ -17,7 +17,7 @@ func TestNapMutations(t *testing.T) {
 	t.Parallel()
 	for bug, kills := range map[string]int{
 		model.NapNoLook: 0, model.NapLate: 0, model.NapBlind: 0, model.NapDeaf: 0, model.NapOwnOnly: 0,
-		model.NapNoReset: 0, model.NapNoRouse: 0, model.NapUnaware: 0,
+		model.NapShared: 0, model.NapNoReset: 0, model.NapNoRouse: 0, model.NapUnaware: 0,
 		model.NapHeir: 1, model.NapForever: 1,
 	} {
 		t.Run(bug, func(t *testing.T) {

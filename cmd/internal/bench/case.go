@@ -58,7 +58,7 @@ type Suite struct {
 func Suites() []Suite {
 	return []Suite{
 		core, sizes, syncing, floors, idle, kernels, operations, dtypes, layers, train, hogwildSuite, trainingModes,
-		distSuite, loader, files, scale, transports,
+		distSuite, loader, files, scale, many, transports,
 		torchPeer, torchLight, torchJPEG,
 	}
 }

@@ -36,6 +36,7 @@ type side struct {
 	bellOut *os.File       // eventfds
 	bellIn  *os.File
 
+	others  crowd     // other open queues of the process
 	scratch [2][]byte // private memory, see privateMemory
 }
 

@@ -36,6 +36,14 @@ var rows = map[string][]string{
 	"sizes":  {"rtt_4B", "rtt_64B", "rtt_200B", "rtt_1KiB", "rtt_16KiB", "rtt_256KiB", "rtt_4MiB", "rtt_64MiB"},
 	"floors": {"line_rtt", "bare_ring_per_s", "futex_rtt", "eventfd_rtt", "cas", "memcpy_64MiB", "sum_64MiB"},
 	"idle":   {"idle_switches_per_s"},
+	"many": {
+		"queue_new_10", "queue_close_10", "queue_new_1k", "queue_close_1k",
+		"queue_new_10k", "queue_close_10k", "queue_new_30k", "queue_close_30k",
+		"dial_10", "dial_3k",
+		"parked_rtt_10", "parked_rtt_1k", "parked_rtt_5k",
+		"parked_rtt_waiters_10", "parked_rtt_waiters_1k", "parked_rtt_waiters_5k",
+		"spawn_blocks_1k", "spawn_blocks_1M", "queue_new_1M_slots", "idle_process_200",
+	},
 	"kernels": {
 		"product_256", "product_512", "product_1024",
 		"conv1_forward", "conv1_filters", "conv2_forward", "conv2_filters", "conv2_images",

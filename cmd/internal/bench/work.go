@@ -29,6 +29,10 @@ var works = map[string]work{
 	"body_rtt":              {leadBody, followBody},
 	"alloc_put_get_release": {leadAlloc, nil},
 
+	// package arena, beside other queues
+	"parked_rtt":         besideWork(false),
+	"parked_rtt_waiters": besideWork(true),
+
 	// packages ipc and tensor
 	"queue":        {leadQueue, followQueue},
 	"queue_batch":  {leadBatches, followBatches},

@@ -118,7 +118,7 @@ func tryBell() (ns float64, err error) {
 	woken := make(chan error, 1)
 	go func() {
 		for {
-			err := bell.Wait()
+			_, err := bell.Wait()
 			woken <- err
 			if err != nil {
 				return
@@ -128,7 +128,7 @@ func tryBell() (ns float64, err error) {
 	addr := sys.NewBellAddr(name)
 	for range 20 {
 		begin := time.Now()
-		if err := ringer.Ring(&addr); err != nil {
+		if _, err := ringer.Ring(&addr, 0); err != nil {
 			return 0, err
 		}
 		select {
