@@ -406,7 +406,7 @@ func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 // copyLoops implements CopyFrom on the host.
 func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 	if t.dtype == src.dtype && slices.Equal(t.Shape(), src.Shape()) && t.IsContiguous() && src.IsContiguous() {
-		copy(t.contiguousBytes(), src.contiguousBytes())
+		copyBytes(t.contiguousBytes(), src.contiguousBytes())
 		runtime.KeepAlive(src)
 		return t.Touch()
 	}
@@ -421,6 +421,16 @@ func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 	}
 	return rows{in: [3]DType{t.dtype}, out: t.dtype, copies: true,
 		run: func(out, x, _, _ []byte) { copy(out, x) }}.apply(t, src)
+}
+
+// copyBytes copies src to dst, which must have the same length, on several goroutines if it is long.
+func copyBytes(dst, src []byte) {
+	const together = 1 << 12
+	if workers := kernel.Workers(len(dst)/together, len(dst)); workers > 1 {
+		kernel.Divide(workers, len(dst), together, func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })
+	} else {
+		copy(dst, src)
+	}
 }
 
 // Clone returns a contiguous copy on the heap, or on t's device.

@@ -69,7 +69,7 @@ func (t *Tensor) AxpyInPlace(alpha float64, x *Tensor) *Tensor {
 			add(out[at:at+n], t[at:at+n], buf[:n], nil)
 		}
 	}
-	return rows{in: [3]DType{dt, dt}, out: dt, run: run}.apply(t, t, x)
+	return rows{in: [3]DType{dt, dt}, out: dt, run: run, serial: true}.apply(t, t, x)
 }
 
 // ClampInPlace limits the elements to the range from lo to hi in place.

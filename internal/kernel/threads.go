@@ -70,6 +70,20 @@ func runParts(n, parts, total int, do func(worker, lo, hi int)) {
 	do(0, 0, total)
 }
 
+// Workers returns the number of goroutines that are worthwhile for work of the given cost in
+// operations, about 30 per nanosecond, that can be divided into parts.
+func Workers(parts, cost int) int { return workerCount(parts, cost) }
+
+// Divide divides [0, n) between the given number of workers and calls do for each part, on the
+// calling goroutine and on others. All parts but the last begin and end at a multiple of align. It
+// panics if do panics.
+func Divide(workers, n, align int, do func(lo, hi int)) {
+	blocks := (n + align - 1) / align
+	runParts(workers, min(blocks, workers*partsPerWorker), blocks, func(_, lo, hi int) {
+		do(lo*align, min(hi*align, n))
+	})
+}
+
 // Elementwise kernels divide their elements at multiples of block, so that vector instructions
 // process the same elements together for any number of threads.
 const block = 64
@@ -79,12 +93,7 @@ func elementWorkers(n, cost int) int { return workerCount(n/block, n*cost) }
 
 // runElements divides n elements between the given number of workers, of which there must be at
 // least two.
-func runElements(workers, n int, do func(lo, hi int)) {
-	blocks := (n + block - 1) / block
-	runParts(workers, min(blocks, workers*partsPerWorker), blocks, func(_, lo, hi int) {
-		do(lo*block, min(hi*block, n))
-	})
-}
+func runElements(workers, n int, do func(lo, hi int)) { Divide(workers, n, block, do) }
 
 // partsPerWorker is the number of parts of elementwise work for each worker.
 const partsPerWorker = 4
