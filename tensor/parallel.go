@@ -15,7 +15,7 @@ func (r rows) workerCount(w *walk) int {
 		cost = costlyElement
 	}
 	_, parts := w.dividedDim()
-	if r.serial || r.run == nil {
+	if r.serial {
 		return 1
 	}
 	return kernel.Workers(parts, w.countElements()*cost)

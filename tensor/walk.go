@@ -90,6 +90,9 @@ func (w *walk) visit(dims int, f func(a, b, c, out int)) {
 	}
 }
 
+// A numbersFunc is a [rowFunc] with two numbers for all elements.
+type numbersFunc = func(first, second float64, out, x, y []byte)
+
 // rows is an elementwise operation on contiguous rows of the given dtypes. apply implements
 // everything else: strides, broadcasting and other dtypes.
 type rows struct {
@@ -97,6 +100,11 @@ type rows struct {
 	in  [3]DType
 	out DType
 	run rowFunc
+
+	// withNumbers is run for operations with two numbers for all elements, which are first and
+	// second. A run that captures them would be allocated, because goroutines may call it.
+	withNumbers   numbersFunc // nil for other operations
+	first, second float64
 
 	byOne  oneFunc // may be nil
 	copies bool    // whether out equals the input
@@ -174,6 +182,10 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 
 // applyWalk computes the elements of a walk on the calling goroutine.
 func (r rows) applyWalk(w *walk, in []*Tensor, out *Tensor, bufs *buffers) {
+	if do := r.withNumbers; do != nil {
+		first, second := r.first, r.second
+		r.run = func(out, x, y, _ []byte) { do(first, second, out, x, y) }
+	}
 	row := w.dims[len(w.dims)-1]
 	var ops [4]operand
 	direct := true
