@@ -423,11 +423,22 @@ func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 		run: func(out, x, _, _ []byte) { copy(out, x) }}.apply(t, src)
 }
 
+// pageBytes is the number of bytes of which goroutines copy or clear a multiple.
+const pageBytes = 1 << 12
+
+// clearBytes clears dst, on several goroutines if it is long.
+func clearBytes(dst []byte) {
+	if workers := kernel.Workers(len(dst)/pageBytes, len(dst)); workers > 1 {
+		kernel.Divide(workers, len(dst), pageBytes, func(lo, hi int) { clear(dst[lo:hi]) })
+	} else {
+		clear(dst)
+	}
+}
+
 // copyBytes copies src to dst, which must have the same length, on several goroutines if it is long.
 func copyBytes(dst, src []byte) {
-	const together = 1 << 12
-	if workers := kernel.Workers(len(dst)/together, len(dst)); workers > 1 {
-		kernel.Divide(workers, len(dst), together, func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })
+	if workers := kernel.Workers(len(dst)/pageBytes, len(dst)); workers > 1 {
+		kernel.Divide(workers, len(dst), pageBytes, func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })
 	} else {
 		copy(dst, src)
 	}

@@ -50,6 +50,15 @@ func binaryPieces[F Float](do func(n int, x, y, z *F), x, y, z []F) {
 // Axpy adds alpha·x to y.
 func Axpy[F Float](alpha F, x, y []F) { scalarLoop(loopsFor[F]().axpy, alpha, x, y) }
 
+// copyElements copies x to y, which must not overlap it.
+func copyElements[F Float](y, x []F) {
+	if workers := elementWorkers(len(x), cheap); workers > 1 {
+		runElements(workers, len(x), func(lo, hi int) { copy(y[lo:hi], x[lo:hi]) })
+	} else {
+		copy(y, x)
+	}
+}
+
 // scalarLoop calls do, a loop with one number for all elements.
 func scalarLoop[F Float](do func(n int, alpha F, x, y *F), alpha F, x, y []F) {
 	if workers := elementWorkers(len(x), cheap); workers > 1 {
