@@ -202,8 +202,7 @@ func Clamp(a *Tensor, lo, hi float64) *Tensor {
 func (t *Tensor) setClamped(a *Tensor, lo, hi float64) *Tensor {
 	dt := t.dtype.computeDType()
 	if clamp := dt.numericLoops().clamp; clamp != nil && backendOf(t).acceptsAnyLoop() {
-		return rows{in: [3]DType{dt}, out: dt,
-			run: func(out, x, _, _ []byte) { clamp(lo, hi, x, out) }}.apply(t, a)
+		return rows{in: [3]DType{dt}, out: dt, withNumbers: clamp, first: lo, second: hi}.apply(t, a)
 	}
 	least, most := a.boundNumber(lo), a.boundNumber(hi)
 	defer least.release()

@@ -34,7 +34,7 @@ func (b backend) fill(t *Tensor, v float64) {
 		t.CopyFrom(Scalar(t.dtype, v))
 		return
 	case math.Float64bits(v) == 0:
-		clear(t.contiguousBytes())
+		clearBytes(t.contiguousBytes())
 	default:
 		kernel.Repeat(t.contiguousBytes(), Scalar(t.dtype, v).contiguousBytes())
 	}

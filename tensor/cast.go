@@ -406,7 +406,7 @@ func (t *Tensor) CopyFrom(src *Tensor) *Tensor {
 // copyLoops implements CopyFrom on the host.
 func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 	if t.dtype == src.dtype && slices.Equal(t.Shape(), src.Shape()) && t.IsContiguous() && src.IsContiguous() {
-		copy(t.contiguousBytes(), src.contiguousBytes())
+		copyBytes(t.contiguousBytes(), src.contiguousBytes())
 		runtime.KeepAlive(src)
 		return t.Touch()
 	}
@@ -421,6 +421,27 @@ func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 	}
 	return rows{in: [3]DType{t.dtype}, out: t.dtype, copies: true,
 		run: func(out, x, _, _ []byte) { copy(out, x) }}.apply(t, src)
+}
+
+// pageBytes is the number of bytes of which goroutines copy or clear a multiple.
+const pageBytes = 1 << 12
+
+// clearBytes clears dst, on several goroutines if it is long.
+func clearBytes(dst []byte) {
+	if workers := kernel.Workers(len(dst)/pageBytes, len(dst)); workers > 1 {
+		kernel.Divide(workers, len(dst), pageBytes, func(lo, hi int) { clear(dst[lo:hi]) })
+	} else {
+		clear(dst)
+	}
+}
+
+// copyBytes copies src to dst, which must have the same length, on several goroutines if it is long.
+func copyBytes(dst, src []byte) {
+	if workers := kernel.Workers(len(dst)/pageBytes, len(dst)); workers > 1 {
+		kernel.Divide(workers, len(dst), pageBytes, func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })
+	} else {
+		copy(dst, src)
+	}
 }
 
 // Clone returns a contiguous copy on the heap, or on t's device.

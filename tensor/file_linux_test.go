@@ -13,6 +13,7 @@ import (
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/encoding"
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/kernel"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -138,6 +139,27 @@ func TestFromFile_OfAFileCutShortIsAnError(t *testing.T) {
 			testutil.NoError(t, x.Close())
 		})
 	}
+}
+
+// The fault may be on another goroutine than the caller's.
+func TestCatch_ReturnsTheFaultOfAnyThread(t *testing.T) {
+	defer kernel.SetThreads(kernel.Threads())
+	local(t)
+	const n = 1 << 20
+	path := filepath.Join(t.TempDir(), "file")
+	testutil.NoError(t, os.WriteFile(path, make([]byte, 4*n), 0o600))
+	x, err := tensor.FromFile(path, true, tensor.Float32, n)
+	testutil.NoError(t, err)
+	data, y := tensor.Data[float32](x), make([]float32, n)
+	testutil.NoError(t, os.Truncate(path, 1<<16))
+	for threads := 1; threads <= 4; threads++ {
+		kernel.SetThreads(threads)
+		testutil.ErrorIs(t, tensor.Catch(func() { kernel.Exp(data, y) }), tensor.ErrFile)
+		testutil.ErrorIs(t, tensor.Catch(func() { kernel.Exp(y, data) }), tensor.ErrFile)
+	}
+	testutil.NoError(t, os.Truncate(path, 4*n))
+	testutil.ErrorIs(t, tensor.Catch(func() { kernel.Exp(y, data) }), nil)
+	testutil.NoError(t, x.Close())
 }
 
 func TestCatch_LetsMistakesGo(t *testing.T) {

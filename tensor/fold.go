@@ -292,9 +292,19 @@ func (f fold) reduceRows(t *Tensor, reduced axes) *Tensor {
 		return out
 	}
 	rows := t.rowsOf(f.in, order)
-	f.run(out.contiguousBytes(), rows.contiguousBytes(), n)
+	f.reduceContiguous(out.contiguousBytes(), rows.contiguousBytes(), n)
 	rows.releaseRows(t)
 	return out
+}
+
+// reduceContiguous reduces contiguous rows of n elements, which goroutines divide.
+func (f fold) reduceContiguous(out, rows []byte, n int) {
+	count, wide, size := len(out)/f.out.Size(), f.out.Size(), f.in.Size()
+	if workers := kernel.Workers(count, count*n*cheapElement); workers > 1 {
+		kernel.Divide(workers, count, 1, func(lo, hi int) { f.run(out[lo*wide:hi*wide], rows[lo*n*size:hi*n*size], n) })
+	} else {
+		f.run(out, rows, n)
+	}
 }
 
 // reduceInPlace reduces rows of n elements without a copy, one by one, if each row is contiguous.

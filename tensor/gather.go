@@ -522,7 +522,7 @@ func (t *Tensor) flattenIndices(shape []int, idx []*Tensor) *Tensor {
 // previous ones and the indices in this one. It reports whether all indices are in range.
 func (flat *Tensor) nextPlaces(idx *Tensor, size int, first bool) bool {
 	ok := true
-	rows{in: [3]DType{Int64, Int64}, out: Int64, run: func(out, x, y, _ []byte) {
+	rows{in: [3]DType{Int64, Int64}, out: Int64, serial: true, run: func(out, x, y, _ []byte) {
 		to, before, index := bytesAs[int64](out), bytesAs[int64](x), bytesAs[int64](y)
 		n, factor := int64(size), int64(size)
 		if first {

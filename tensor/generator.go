@@ -57,6 +57,39 @@ func (g *Generator) nextUint64() uint64 {
 	return bits.RotateLeft64(g.hi^g.lo, -int(g.hi>>58))
 }
 
+// ahead returns a generator that begins n numbers after g. A state after n steps is a multiple of
+// the present one plus a constant, and doubling the steps gives both (Brown, 1994, Random number
+// generation with arbitrary strides).
+func (g *Generator) ahead(n uint64) *Generator {
+	rule, factor, term := [4]uint64{multiplierHi, multiplierLo, g.streamHi, g.odd}, [2]uint64{0, 1}, [2]uint64{}
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			factor[0], factor[1] = multiply128(factor[0], factor[1], rule[0], rule[1])
+			term[0], term[1] = multiply128(term[0], term[1], rule[0], rule[1])
+			term[0], term[1] = add128(term[0], term[1], rule[2], rule[3])
+		}
+		rule = doubleSteps(rule)
+	}
+	next := &Generator{streamHi: g.streamHi, odd: g.odd, seed: g.seed, streamID: g.streamID}
+	next.hi, next.lo = multiply128(g.hi, g.lo, factor[0], factor[1])
+	next.hi, next.lo = add128(next.hi, next.lo, term[0], term[1])
+	return next
+}
+
+// doubleSteps returns the rule for twice the steps: factor², increment·(factor+1).
+func doubleSteps(f [4]uint64) (rule [4]uint64) {
+	rule[0], rule[1] = multiply128(f[0], f[1], f[0], f[1])
+	hi, lo := add128(f[0], f[1], 0, 1)
+	rule[2], rule[3] = multiply128(f[2], f[3], hi, lo)
+	return rule
+}
+
+// add128 returns the low 128 bits of a sum.
+func add128(aHi, aLo, bHi, bLo uint64) (hi, lo uint64) {
+	lo, carry := bits.Add64(aLo, bLo, 0)
+	return aHi + bHi + carry, lo
+}
+
 // fill sets to to the next numbers. A state follows from the state 16 steps earlier by a rule of
 // the same form, so a kernel advances 16 states at once.
 func (g *Generator) fill(to []uint64) {
@@ -96,11 +129,8 @@ func (l *generatorLanes) setRule(hi, lo uint64) {
 	}
 	l.increment = [2]uint64{hi, lo}
 	l.rule = [4]uint64{multiplierHi, multiplierLo, hi, lo}
-	for range bits.Len(kernel.States - 1) { // double the steps: factor², increment·(factor+1)
-		f := l.rule
-		l.rule[0], l.rule[1] = multiply128(f[0], f[1], f[0], f[1])
-		lo, carry := bits.Add64(f[1], 1, 0)
-		l.rule[2], l.rule[3] = multiply128(f[2], f[3], f[0]+carry, lo)
+	for range bits.Len(kernel.States - 1) {
+		l.rule = doubleSteps(l.rule)
 	}
 }
 

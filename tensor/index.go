@@ -284,13 +284,13 @@ func AllClose(a, b *Tensor, rtol, atol float64) bool {
 // allClose is like AllClose for tensors of one shape, computed in dt.
 func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
 	if backendOf(a, b).acceptsAnyLoop() {
-		near := closeRows(rtol, atol)
+		near := closeRow
 		if dt == Complex128 {
-			near = closeComplex(rtol, atol)
+			near = closeComplex
 		}
 		where := emptyLike(Bool, a.Shape(), a, b)
 		defer where.release()
-		return rows{in: [3]DType{dt, dt}, out: Bool, run: near}.apply(where, a, b).allTrue()
+		return rows{in: [3]DType{dt, dt}, out: Bool, withNumbers: near, first: rtol, second: atol}.apply(where, a, b).allTrue()
 	}
 	a, b = a.copyAs(dt), b.copyAs(dt)
 	limit := Abs(b).MulScalarInPlace(rtol).AddScalarInPlace(atol)
@@ -300,26 +300,24 @@ func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
 	return Add(Mul(near, finite), Eq(a, b)).allTrue()
 }
 
-// closeRows returns the loop of AllClose for floats, and closeComplex the loop for complex numbers.
-func closeRows(rtol, atol float64) rowFunc {
-	return binaryRow(func(r []uint8, a, b []float64) {
-		a, b = a[:len(r)], b[:len(r)]
-		for i := range r {
-			x, y := a[i], b[i]
-			limit := atol + float64(rtol*math.Abs(y))
-			apart := math.Abs(x - y)
-			r[i] = boolToUint8(x == y || apart <= limit && apart <= math.MaxFloat64)
-		}
-	})
+// closeRow is the loop of AllClose for floats, and closeComplex the loop for complex numbers.
+func closeRow(rtol, atol float64, out, x, y []byte) {
+	a, b := bytesAs[float64](x), bytesAs[float64](y)
+	a, b = a[:len(out)], b[:len(out)]
+	for i := range out {
+		x, y := a[i], b[i]
+		limit := atol + float64(rtol*math.Abs(y))
+		apart := math.Abs(x - y)
+		out[i] = boolToUint8(x == y || apart <= limit && apart <= math.MaxFloat64)
+	}
 }
 
-func closeComplex(rtol, atol float64) rowFunc {
-	return binaryRow(func(r []uint8, a, b []complex128) {
-		for i, y := range b {
-			limit, apart := atol+float64(rtol*cmplx.Abs(y)), cmplx.Abs(a[i]-y)
-			r[i] = boolToUint8(a[i] == y || apart <= limit && apart <= math.MaxFloat64)
-		}
-	})
+func closeComplex(rtol, atol float64, out, x, y []byte) {
+	a := bytesAs[complex128](x)
+	for i, y := range bytesAs[complex128](y) {
+		limit, apart := atol+float64(rtol*cmplx.Abs(y)), cmplx.Abs(a[i]-y)
+		out[i] = boolToUint8(a[i] == y || apart <= limit && apart <= math.MaxFloat64)
+	}
 }
 
 // copyAs returns a copy of t with dtype dt.

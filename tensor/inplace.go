@@ -49,11 +49,7 @@ func (t *Tensor) AxpyInPlace(alpha float64, x *Tensor) *Tensor {
 		return opAdd.applyInto(t, term)
 	}
 	if axpy := dt.numericLoops().axpy; axpy != nil {
-		alpha = factor.Item()
-		return rows{in: [3]DType{dt, dt}, out: dt, run: func(out, t, x, _ []byte) {
-			copy(out, t) // usually the same memory
-			axpy(alpha, x, out)
-		}}.apply(t, t, x)
+		return rows{in: [3]DType{dt, dt}, out: dt, withNumbers: axpy, first: factor.Item()}.apply(t, t, x)
 	}
 	mul, add := opMul.loopsFor(dt).run, opAdd.loopsFor(dt).run
 	width := dt.Size()
@@ -69,7 +65,7 @@ func (t *Tensor) AxpyInPlace(alpha float64, x *Tensor) *Tensor {
 			add(out[at:at+n], t[at:at+n], buf[:n], nil)
 		}
 	}
-	return rows{in: [3]DType{dt, dt}, out: dt, run: run}.apply(t, t, x)
+	return rows{in: [3]DType{dt, dt}, out: dt, run: run, serial: true}.apply(t, t, x)
 }
 
 // ClampInPlace limits the elements to the range from lo to hi in place.

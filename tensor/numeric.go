@@ -21,8 +21,8 @@ type numeric struct {
 	// otherwise.
 	running func(out, row []byte)
 	keys    keysFunc
-	clamp   func(lo, hi float64, x, y []byte) // only for floats
-	axpy    func(alpha float64, x, y []byte)  // only for floats
+	clamp   numbersFunc // with bounds; only for floats
+	axpy    numbersFunc // with a factor of the second operand; only for floats
 	product func(p matrixProduct, a, b, c []byte)
 }
 
@@ -92,8 +92,11 @@ func floatNumeric[T float]() *numeric {
 	orderedFolds[T, float64](&n.folds)
 	n.byOne = make([]oneFunc, len(operations))
 	n.byOne[opAdd], n.byOne[opMul] = alphaRow(kernel.Shift[T]), alphaRow(kernel.ScaleTo[T])
-	n.clamp = func(lo, hi float64, x, y []byte) { kernel.Clamp(T(lo), T(hi), bytesAs[T](x), bytesAs[T](y)) }
-	n.axpy = func(alpha float64, x, y []byte) { kernel.Axpy(T(alpha), bytesAs[T](x), bytesAs[T](y)) }
+	n.clamp = func(lo, hi float64, out, x, _ []byte) { kernel.Clamp(T(lo), T(hi), bytesAs[T](x), bytesAs[T](out)) }
+	n.axpy = func(alpha, _ float64, out, t, x []byte) {
+		copy(out, t) // usually the same memory
+		kernel.Axpy(T(alpha), bytesAs[T](x), bytesAs[T](out))
+	}
 	n.folds[redSum] = func(out, rows []byte, each int) { kernel.RowSums(each, bytesAs[T](rows), bytesAs[float64](out)) }
 	n.columns[redSum] = func(rows, cols int, x []byte, ld int, to []byte, exact bool) {
 		kernel.ColumnSums(rows, cols, bytesAs[T](x), ld, bytesAs[float64](to), exact)

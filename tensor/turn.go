@@ -23,6 +23,10 @@ func (t *Tensor) copyRows(src *Tensor) bool {
 		if row.Size <= shortRow && last > 0 {
 			return false
 		}
+		if workers := kernel.Workers(w.dims[0].Size, w.countElements()*cheapElement); workers > 1 {
+			w.copyParallel(workers, size, dst, from)
+			return true
+		}
 		w.eachRow(func(at, _, _, to int) {
 			copy(dst[to*size:][:row.Size*size], from[at*size:])
 		})
@@ -43,9 +47,35 @@ func (t *Tensor) copyRows(src *Tensor) bool {
 		return false
 	}
 	w.eachRow(func(at, _, _, to int) {
-		turn(row.Size, column.Size, from[at*size:], row.Steps[0], dst[to*size:], column.Steps[output])
+		const cost = 8 // operations of an element
+		if workers := kernel.Workers(column.Size/turnedTogether, row.Size*column.Size*cost); workers > 1 {
+			turnParallel(workers, turn, row, column, size, from[at*size:], dst[to*size:])
+		} else {
+			turn(row.Size, column.Size, from[at*size:], row.Steps[0], dst[to*size:], column.Steps[output])
+		}
 	})
 	return true
+}
+
+// copyParallel copies the rows of w, which are contiguous, on several goroutines.
+func (w walk) copyParallel(workers, size int, dst, src []byte) {
+	w.parallel(workers, func(part *walk, _ *buffers) {
+		n := part.dims[len(part.dims)-1].Size * size
+		part.eachRow(func(at, _, _, to int) { copy(dst[to*size:][:n], src[at*size:]) })
+	})
+}
+
+// turnedTogether is the number of columns of which goroutines transpose a multiple.
+const turnedTogether = 32
+
+// A turnFunc transposes rows of src into columns of dst.
+type turnFunc = func(rows, cols int, src []byte, lds int, dst []byte, ldd int)
+
+// turnParallel transposes a matrix on several goroutines.
+func turnParallel(workers int, turn turnFunc, row, column walkDim, size int, src, dst []byte) {
+	kernel.Divide(workers, column.Size, turnedTogether, func(lo, hi int) {
+		turn(row.Size, hi-lo, src[lo*size:], row.Steps[0], dst[lo*column.Steps[output]*size:], column.Steps[output])
+	})
 }
 
 // turnedFrom is the minimum number of rows and columns for which transposition is faster.
@@ -80,7 +110,7 @@ func reverseElements[T any](dst, src []byte) {
 }
 
 // transposerFor returns the function that transposes elements of a size, or nil.
-func transposerFor(size int) func(rows, cols int, src []byte, lds int, dst []byte, ldd int) {
+func transposerFor(size int) turnFunc {
 	return bySize(size, kernel.TransposeBytes, kernel.TransposePairs, transposeFloats[float32],
 		transposeFloats[float64], nil)
 }

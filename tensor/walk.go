@@ -90,6 +90,9 @@ func (w *walk) visit(dims int, f func(a, b, c, out int)) {
 	}
 }
 
+// A numbersFunc is a [rowFunc] with two numbers for all elements.
+type numbersFunc = func(first, second float64, out, x, y []byte)
+
 // rows is an elementwise operation on contiguous rows of the given dtypes. apply implements
 // everything else: strides, broadcasting and other dtypes.
 type rows struct {
@@ -98,8 +101,14 @@ type rows struct {
 	out DType
 	run rowFunc
 
+	// withNumbers is run for operations with two numbers for all elements, which are first and
+	// second. A run that captures them would be allocated, because goroutines may call it.
+	withNumbers   numbersFunc // nil for other operations
+	first, second float64
+
 	byOne  oneFunc // may be nil
 	copies bool    // whether out equals the input
+	serial bool    // whether run must not be called concurrently
 }
 
 // chunk is the number of elements that are converted or gathered at a time.
@@ -160,6 +169,23 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 			w = newWalk(bufs.dims[:], out, in)
 		}
 	}
+	defer runtime.KeepAlive(own[0]) // one by one: a defer in a loop allocates
+	defer runtime.KeepAlive(own[1])
+	defer runtime.KeepAlive(own[2])
+	if workers := r.workerCount(&w); workers > 1 {
+		r.applyParallel(workers, w, own, inputs, out)
+	} else {
+		r.applyWalk(&w, in, out, bufs)
+	}
+	return out.Touch()
+}
+
+// applyWalk computes the elements of a walk on the calling goroutine.
+func (r rows) applyWalk(w *walk, in []*Tensor, out *Tensor, bufs *buffers) {
+	if do := r.withNumbers; do != nil {
+		first, second := r.first, r.second
+		r.run = func(out, x, y, _ []byte) { do(first, second, out, x, y) }
+	}
 	row := w.dims[len(w.dims)-1]
 	var ops [4]operand
 	direct := true
@@ -167,14 +193,11 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 		ops[i] = newOperand(t, r.in[i], row.Steps[i], bufs.rows[i][:], false)
 		direct = direct && ops[i].cast == nil
 	}
-	defer runtime.KeepAlive(own[0]) // one by one: a defer in a loop allocates
-	defer runtime.KeepAlive(own[1])
-	defer runtime.KeepAlive(own[2])
 	ops[output] = newOperand(out, r.out, row.Steps[output], bufs.rows[output][:], true)
 	direct = direct && ops[output].cast == nil
 	if len(w.dims) > 1 && row.Size <= shortRow {
-		r.applyBlocks(&w, &ops, len(in))
-		return out.Touch()
+		r.applyBlocks(w, &ops, len(in))
+		return
 	}
 	if one := r.loneOperand(&ops, row); one >= 0 {
 		w.eachRow(func(x, number, _, out int) {
@@ -183,7 +206,7 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 			}
 			r.byOne(ops[output].bytesAt(out, row.Size), ops[1-one].bytesAt(x, row.Size), ops[one].bytesAt(number, 1))
 		})
-		return out.Touch()
+		return
 	}
 	if direct {
 		n := row.Size
@@ -197,7 +220,7 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 			}
 			r.run(ops[output].bytesAt(out, n), ops[0].bytesAt(a, n), y, z)
 		})
-		return out.Touch()
+		return
 	}
 	length := bufferBytes / max(ops[0].width, ops[1].width, ops[2].width, ops[output].width)
 	if ops[output].cast == nil && r.copies {
@@ -212,7 +235,6 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 			r.applyChunk(&ops, &at, from, min(length, row.Size-from), len(in))
 		}
 	})
-	return out.Touch()
 }
 
 // loneOperand returns the index of the operand that has one element for a whole row, if the

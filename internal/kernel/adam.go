@@ -23,15 +23,46 @@ func Adam[F Float](s AdamStep, p, g, mean, square []F) {
 	if s.Decoupled {
 		decay, shrink = 0, F(s.LR*s.WeightDecay)
 	}
+	if workers := elementWorkers(len(p), stepCost); workers > 1 {
+		shared := adamLoop[F]{rate, root, fresh1, keep2, fresh2, F(s.Eps), decay, shrink, p, g, mean, square}
+		runElements(workers, len(p), func(lo, hi int) { shared.update(lo, hi) })
+		return
+	}
+	all := adamLoop[F]{rate, root, fresh1, keep2, fresh2, F(s.Eps), decay, shrink, p, g, mean, square}
+	all.update(0, len(p))
+}
+
+// stepCost is the cost of an element in a step of an optimizer, which reads and writes several
+// slices, in operations.
+const stepCost = 12
+
+// adamLoop holds the arguments of the loop of [Adam].
+type adamLoop[F Float] struct {
+	rate, root, fresh1, keep2, fresh2, eps, decay, shrink F
+	p, g, mean, square                                    []F
+}
+
+func (a *adamLoop[F]) update(lo, hi int) {
+	p, g, mean, square := a.p[lo:hi], a.g[lo:hi], a.mean[lo:hi], a.square[lo:hi]
 	for i, n := range shortPieces(len(p)) {
-		loopsFor[F]().adam(n, &p[i], &g[i], &mean[i], &square[i], rate, root, fresh1, keep2, fresh2, F(s.Eps),
-			decay, shrink)
+		loopsFor[F]().adam(n, &p[i], &g[i], &mean[i], &square[i], a.rate, a.root, a.fresh1, a.keep2, a.fresh2, a.eps,
+			a.decay, a.shrink)
 	}
 }
 
 // AMSGrad updates p like [Adam], but divides by the largest of the mean squares so far, which it
 // keeps in largest.
 func AMSGrad[F Float](s AdamStep, p, g, mean, square, largest []F) {
+	if workers := elementWorkers(len(p), costly); workers > 1 {
+		runElements(workers, len(p), func(lo, hi int) {
+			amsgrad(s, p[lo:hi], g[lo:hi], mean[lo:hi], square[lo:hi], largest[lo:hi])
+		})
+	} else {
+		amsgrad(s, p, g, mean, square, largest)
+	}
+}
+
+func amsgrad[F Float](s AdamStep, p, g, mean, square, largest []F) {
 	g, mean, square, largest = g[:len(p)], mean[:len(p)], square[:len(p)], largest[:len(p)]
 	n := float64(s.N)
 	rate := F(s.LR / (1 - math.Pow(s.Beta1, n)))
@@ -56,10 +87,23 @@ type RMSpropStep struct{ LR, Alpha, Eps, WeightDecay float64 }
 // RMSprop updates p by the gradients g, and square, the moving average of the squared gradients. g
 // and square must be at least as long as p.
 func RMSprop[F Float](s RMSpropStep, p, g, square []F) {
+	rmspropStep(F(s.LR), F(s.Alpha), F(1-s.Alpha), F(s.Eps), F(s.WeightDecay), p, g, square)
+}
+
+func rmspropStep[F Float](rate, kept, fresh, eps, decay F, p, g, square []F) {
+	if workers := elementWorkers(len(p), stepCost); workers > 1 {
+		runElements(workers, len(p), func(lo, hi int) {
+			rmspropPieces(rate, kept, fresh, eps, decay, p[lo:hi], g[lo:hi], square[lo:hi])
+		})
+	} else {
+		rmspropPieces(rate, kept, fresh, eps, decay, p, g, square)
+	}
+}
+
+func rmspropPieces[F Float](rate, kept, fresh, eps, decay F, p, g, square []F) {
 	g, square = g[:len(p)], square[:len(p)]
 	for i, n := range shortPieces(len(p)) {
-		loopsFor[F]().rmsprop(n, &p[i], &g[i], &square[i], F(s.LR), F(s.Alpha), F(1-s.Alpha), F(s.Eps),
-			F(s.WeightDecay))
+		loopsFor[F]().rmsprop(n, &p[i], &g[i], &square[i], rate, kept, fresh, eps, decay)
 	}
 }
 
@@ -70,8 +114,5 @@ type AdagradStep struct{ LR, Eps, WeightDecay float64 }
 // Adagrad updates p by the gradients g, and sum, the sum of the squared gradients. It is RMSprop
 // with both averaging factors equal to 1.
 func Adagrad[F Float](s AdagradStep, p, g, sum []F) {
-	g, sum = g[:len(p)], sum[:len(p)]
-	for i, n := range shortPieces(len(p)) {
-		loopsFor[F]().rmsprop(n, &p[i], &g[i], &sum[i], F(s.LR), 1, 1, F(s.Eps), F(s.WeightDecay))
-	}
+	rmspropStep(F(s.LR), 1, 1, F(s.Eps), F(s.WeightDecay), p, g, sum)
 }

@@ -30,7 +30,19 @@ func imageGroups(images int) int { return min(images, 8) }
 // addPlaneSums adds the sum of each channel of y to sums.
 func addPlaneSums[F Float](g *geometry, y, sums []F) {
 	channels := g.Groups * g.OutC
-	for i := range g.N * channels {
-		sums[i%channels] += Sum(y[i*g.area:][:g.area])
+	if workers := workerCount(channels, g.N*channels*g.area); workers > 1 {
+		images, area := g.N, g.area // g would escape to the heap
+		runRanges(workers, channels, func(_, lo, hi int) { sumPlanes(images, channels, area, lo, hi, y, sums) })
+	} else {
+		sumPlanes(g.N, channels, g.area, 0, channels, y, sums)
+	}
+}
+
+// sumPlanes is addPlaneSums for the channels from lo to hi.
+func sumPlanes[F Float](images, channels, area, lo, hi int, y, sums []F) {
+	for n := range images {
+		for c := lo; c < hi; c++ {
+			sums[c] += Sum(y[(n*channels+c)*area:][:area])
+		}
 	}
 }

@@ -1,21 +1,11 @@
 package kernel
 
 // Relu overwrites y with max(x, 0), element by element; NaN stays NaN. y may be x.
-func Relu[F Float](x, y []F) {
-	y = y[:len(x)]
-	for i, n := range shortPieces(len(x)) {
-		loopsFor[F]().relu(n, &x[i], &y[i])
-	}
-}
+func Relu[F Float](x, y []F) { unaryLoop(cheap, loopsFor[F]().relu, x, y) }
 
 // ReluBackward overwrites dx with dy if y is positive or NaN, and with zero otherwise. y must be
 // the output or the input of [Relu]. dx may be dy.
-func ReluBackward[F Float](y, dy, dx []F) {
-	dy, dx = dy[:len(y)], dx[:len(y)]
-	for i, n := range shortPieces(len(y)) {
-		loopsFor[F]().reluBackward(n, &y[i], &dy[i], &dx[i])
-	}
-}
+func ReluBackward[F Float](y, dy, dx []F) { binaryLoop(loopsFor[F]().reluBackward, y, dy, dx) }
 
 // Add overwrites z with x+y, element by element. z may be x or y; this also holds for [Sub], [Mul]
 // and [Div].
@@ -30,7 +20,21 @@ func Mul[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().mul, x, y, z) }
 // Div overwrites z with x/y.
 func Div[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().div, x, y, z) }
 
+// The cost of an element in operations, for elementWorkers.
+const (
+	cheap  = 4  // one arithmetic operation, limited by the caches
+	costly = 16 // an exponential or a similar function
+)
+
 func binaryLoop[F Float](do func(n int, x, y, z *F), x, y, z []F) {
+	if workers := elementWorkers(len(x), cheap); workers > 1 {
+		runElements(workers, len(x), func(lo, hi int) { binaryPieces(do, x[lo:hi], y[lo:hi], z[lo:hi]) })
+	} else {
+		binaryPieces(do, x, y, z)
+	}
+}
+
+func binaryPieces[F Float](do func(n int, x, y, z *F), x, y, z []F) {
 	y, z = y[:len(x)], z[:len(x)]
 	if n := len(x); n <= longest { // most rows are short, so avoid the iterator
 		if n > 0 {
@@ -44,19 +48,63 @@ func binaryLoop[F Float](do func(n int, x, y, z *F), x, y, z []F) {
 }
 
 // Axpy adds alpha·x to y.
-func Axpy[F Float](alpha F, x, y []F) {
+func Axpy[F Float](alpha F, x, y []F) { scalarLoop(loopsFor[F]().axpy, alpha, x, y) }
+
+// copyElements copies x to y, which must not overlap it.
+func copyElements[F Float](y, x []F) {
+	if workers := elementWorkers(len(x), cheap); workers > 1 {
+		runElements(workers, len(x), func(lo, hi int) { copy(y[lo:hi], x[lo:hi]) })
+	} else {
+		copy(y, x)
+	}
+}
+
+// scalarLoop calls do, a loop with one number for all elements.
+func scalarLoop[F Float](do func(n int, alpha F, x, y *F), alpha F, x, y []F) {
+	if workers := elementWorkers(len(x), cheap); workers > 1 {
+		runElements(workers, len(x), func(lo, hi int) { scalarPieces(do, alpha, x[lo:hi], y[lo:hi]) })
+	} else {
+		scalarPieces(do, alpha, x, y)
+	}
+}
+
+func scalarPieces[F Float](do func(n int, alpha F, x, y *F), alpha F, x, y []F) {
 	y = y[:len(x)]
 	for i, n := range shortPieces(len(x)) {
-		loopsFor[F]().axpy(n, alpha, &x[i], &y[i])
+		do(n, alpha, &x[i], &y[i])
 	}
 }
 
 // Sum returns the sum of x.
 func Sum[F Float](x []F) (sum F) {
+	if len(x) > longest {
+		return sumLong(x)
+	}
 	for i, n := range shortPieces(len(x)) {
 		sum += loopsFor[F]().sum(n, &x[i])
 	}
 	return sum
+}
+
+// sumLong is Sum for several pieces. The sums of the pieces are added in their order.
+func sumLong[F Float](x []F) (sum F) {
+	sums := make([]F, (len(x)+longest-1)/longest)
+	eachLongPiece(len(x), func(piece, lo, n int) { sums[piece] = loopsFor[F]().sum(n, &x[lo]) })
+	for _, s := range sums {
+		sum += s
+	}
+	return sum
+}
+
+// eachLongPiece calls do with the number, the offset and the length of each piece of n elements.
+// Pieces are divided between [Threads] goroutines.
+func eachLongPiece(n int, do func(piece, lo, n int)) {
+	pieces := (n + longest - 1) / longest
+	runRanges(workerCount(pieces, n), pieces, func(_, from, to int) {
+		for i := from; i < to; i++ {
+			do(i, i*longest, min(longest, n-i*longest))
+		}
+	})
 }
 
 // Dot returns the dot product of x and y.
@@ -72,27 +120,21 @@ func Dot[F Float](x, y []F) (sum F) {
 func Scale[F Float](alpha F, x []F) { ScaleTo(alpha, x, x) }
 
 // ScaleTo overwrites y with alpha·x. y may be x.
-func ScaleTo[F Float](alpha F, x, y []F) {
-	y = y[:len(x)]
-	for i, n := range shortPieces(len(x)) {
-		loopsFor[F]().scale(n, alpha, &x[i], &y[i])
-	}
-}
+func ScaleTo[F Float](alpha F, x, y []F) { scalarLoop(loopsFor[F]().scale, alpha, x, y) }
 
 // Shift overwrites y with x+alpha. y may be x.
-func Shift[F Float](alpha F, x, y []F) {
-	y = y[:len(x)]
-	for i, n := range shortPieces(len(x)) {
-		loopsFor[F]().shift(n, alpha, &x[i], &y[i])
-	}
-}
+func Shift[F Float](alpha F, x, y []F) { scalarLoop(loopsFor[F]().shift, alpha, x, y) }
 
 // Dropout overwrites y with x·kept·factor. Each element of kept, which must be 0 or 1, applies to
 // run consecutive elements of x. y may be x.
 func Dropout[F Float](run int, factor F, kept, x, y []F) {
 	if run > 1 {
-		for i, m := range kept {
-			ScaleTo(m*factor, x[i*run:][:run], y[i*run:][:run])
+		if workers := workerCount(len(kept), len(kept)*run*cheap); workers > 1 {
+			runRanges(workers, len(kept), func(_, lo, hi int) {
+				dropRuns(run, factor, kept[lo:hi], x[lo*run:], y[lo*run:])
+			})
+		} else {
+			dropRuns(run, factor, kept, x, y)
 		}
 		return
 	}
@@ -100,17 +142,41 @@ func Dropout[F Float](run int, factor F, kept, x, y []F) {
 	Scale(factor, y[:len(kept)])
 }
 
+// dropRuns is Dropout for whole runs.
+func dropRuns[F Float](run int, factor F, kept, x, y []F) {
+	for i, m := range kept {
+		scalarPieces(loopsFor[F]().scale, m*factor, x[i*run:][:run], y[i*run:][:run])
+	}
+}
+
 // AddBias adds b to each row of y (rows×cols).
 func AddBias[F Float](rows, cols int, y, b []F) {
+	if workers := workerCount(rows, rows*cols*cheap); workers > 1 {
+		runRanges(workers, rows, func(_, lo, hi int) { addBias(hi-lo, cols, y[lo*cols:], b) })
+	} else {
+		addBias(rows, cols, y, b)
+	}
+}
+
+func addBias[F Float](rows, cols int, y, b []F) {
 	for r := range rows {
-		Axpy(1, b[:cols], y[r*cols:][:cols])
+		scalarPieces(loopsFor[F]().axpy, 1, b[:cols], y[r*cols:][:cols])
 	}
 }
 
 // ColSum adds the sum of each column of x (rows×cols) to sum. It computes the gradient of b in
 // [AddBias].
 func ColSum[F Float](rows, cols int, x, sum []F) {
+	if workers := workerCount(cols/block, rows*cols*cheap); workers > 1 {
+		runElements(workers, cols, func(lo, hi int) { sumColumns(rows, cols, lo, hi, x, sum) })
+	} else {
+		sumColumns(rows, cols, 0, cols, x, sum)
+	}
+}
+
+// sumColumns is ColSum for the columns from lo to hi.
+func sumColumns[F Float](rows, cols, lo, hi int, x, sum []F) {
 	for r := range rows {
-		Axpy(1, x[r*cols:][:cols], sum[:cols])
+		scalarPieces(loopsFor[F]().axpy, 1, x[r*cols:][lo:hi], sum[lo:hi])
 	}
 }

@@ -3,16 +3,25 @@ package kernel
 // Exp overwrites y with e to the power of x, element by element. The assembly is accurate to 1.1
 // units in the last place of float32 and 2 of float64, including infinities, NaN and subnormal
 // results. y may be x, for all functions of this file.
-func Exp[F Float](x, y []F) { unaryLoop(loopsFor[F]().exp, x, y) }
+func Exp[F Float](x, y []F) { unaryLoop(costly, loopsFor[F]().exp, x, y) }
 
 // Sigmoid overwrites y with 1/(1+exp(-x)). The error is at most 3 units in the last place.
-func Sigmoid[F Float](x, y []F) { unaryLoop(loopsFor[F]().sigmoid, x, y) }
+func Sigmoid[F Float](x, y []F) { unaryLoop(costly, loopsFor[F]().sigmoid, x, y) }
 
 // Tanh overwrites y with the hyperbolic tangent of x. The error is at most 3 units in the last
 // place.
-func Tanh[F Float](x, y []F) { unaryLoop(loopsFor[F]().tanh, x, y) }
+func Tanh[F Float](x, y []F) { unaryLoop(costly, loopsFor[F]().tanh, x, y) }
 
-func unaryLoop[F Float](do func(n int, x, y *F), x, y []F) {
+// unaryLoop calls do for pieces of x and y, at the given cost of an element.
+func unaryLoop[F Float](cost int, do func(n int, x, y *F), x, y []F) {
+	if workers := elementWorkers(len(x), cost); workers > 1 {
+		runElements(workers, len(x), func(lo, hi int) { unaryPieces(do, x[lo:hi], y[lo:hi]) })
+	} else {
+		unaryPieces(do, x, y)
+	}
+}
+
+func unaryPieces[F Float](do func(n int, x, y *F), x, y []F) {
 	y = y[:len(x)]
 	for i, n := range shortPieces(len(x)) {
 		do(n, &x[i], &y[i])

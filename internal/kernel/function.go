@@ -37,12 +37,24 @@ func Map[F Float](f Function, x, y []F) {
 		mapSinCos(f, x, y)
 		return
 	}
-	unaryLoop(loopsFor[F]().functions[f], x, y)
+	cost := costly
+	if f <= Trunc {
+		cost = cheap
+	}
+	unaryLoop(cost, loopsFor[F]().functions[f], x, y)
 }
 
 // mapSinCos is Map for Sin and Cos. The loops support numbers up to farthest. Larger numbers and
 // NaN are computed one by one by package math, so that no result depends on neighbouring elements.
 func mapSinCos[F Float](f Function, x, y []F) {
+	if workers := elementWorkers(len(x), costly); workers > 1 {
+		runElements(workers, len(x), func(lo, hi int) { sinCosPieces(f, x[lo:hi], y[lo:hi]) })
+	} else {
+		sinCosPieces(f, x, y)
+	}
+}
+
+func sinCosPieces[F Float](f Function, x, y []F) {
 	const sliceOrNil = 1 << 9
 	y = y[:len(x)]
 	most, do, one := maxTrigArgument[F](), loopsFor[F]().functions[f], math.Sin
@@ -78,7 +90,7 @@ func maxTrigArgument[F Float]() F {
 // Polar overwrites y with √(-2·log(x)/x), for x between 0 and 1. This is the factor of Marsaglia's
 // polar method (Marsaglia and Bray, 1964), which turns a point in the unit disc into two normally
 // distributed numbers. The result is bitwise identical on all machines. y may be x.
-func Polar(x, y []float64) { unaryLoop(loopsFor[float64]().polar, x, y) }
+func Polar(x, y []float64) { unaryLoop(costly, loopsFor[float64]().polar, x, y) }
 
 // Max overwrites z with the larger of x and y, element by element, or NaN if either is NaN. z may
 // be x or y.
@@ -106,9 +118,21 @@ func reduceExtreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) F) F
 		}
 		return best
 	}
-	for i, n := range shortPieces(len(x)) {
-		i = min(i, len(x)-lanes) // let a short last piece overlap with the one before
-		best = two(best, of(max(n, lanes), &x[i]))
+	if len(x) > longest {
+		return reduceLongExtreme(x, of, two)
+	}
+	return two(best, of(len(x), &x[0]))
+}
+
+// reduceLongExtreme is reduceExtreme for several pieces, which are combined in their order.
+func reduceLongExtreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) F) F {
+	best, lanes, found := x[0], loopsFor[F]().lanes, make([]F, (len(x)+longest-1)/longest)
+	eachLongPiece(len(x), func(piece, lo, n int) {
+		lo = min(lo, len(x)-lanes) // let a short last piece overlap with the one before
+		found[piece] = of(max(n, lanes), &x[lo])
+	})
+	for _, v := range found {
+		best = two(best, v)
 	}
 	return best
 }

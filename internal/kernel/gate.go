@@ -7,11 +7,7 @@ import "math"
 // https://arxiv.org/abs/1606.08415). y may be x. In float32 assembly the error of Φ is at most
 // 2e-7.
 func GELU[F Float](x, y []F) {
-	if parts := elementParts(len(x)); parts > 1 {
-		runRanges(parts, len(x), func(_, lo, hi int) { unaryLoop(loopsFor[F]().gelu, x[lo:hi], y[lo:hi]) })
-	} else {
-		unaryLoop(loopsFor[F]().gelu, x, y)
-	}
+	unaryLoop(costly, loopsFor[F]().gelu, x, y)
 }
 
 // GELUBackward overwrites dx with dy times the derivative of [GELU] at x. dx must not overlap x or
@@ -29,15 +25,15 @@ var (
 
 // Gated overwrites y with the gate g of x, element by element. y may be x.
 func Gated[F Float](g Gate, x, y []F) {
-	if parts := elementParts(len(x)); parts > 1 {
-		runRanges(parts, len(x), func(_, lo, hi int) { gateAll(g, x[lo:hi], y[lo:hi]) })
+	if workers := elementWorkers(len(x), costly); workers > 1 {
+		runElements(workers, len(x), func(lo, hi int) { gateAll(g, x[lo:hi], y[lo:hi]) })
 	} else {
 		gateAll(g, x, y)
 	}
 }
 
 func gateAll[F Float](g Gate, x, y []F) {
-	unaryLoop(func(n int, x, y *F) { loopsFor[F]().gated(n, F(g.A), F(g.B), x, y) }, x, y)
+	unaryPieces(func(n int, x, y *F) { loopsFor[F]().gated(n, F(g.A), F(g.B), x, y) }, x, y)
 }
 
 // GatedBackward overwrites dx with dy times the derivative of g at x. dx must not overlap x or dy.
@@ -46,8 +42,8 @@ func GatedBackward[F Float](g Gate, x, dy, dx []F) { gradientInPieces(g, x, dy, 
 // gradientInPieces overwrites dx with dy times the derivative of g at x. The zero Gate stands for
 // GELU.
 func gradientInPieces[F Float](g Gate, x, dy, dx []F) {
-	if parts := elementParts(len(x)); parts > 1 {
-		runRanges(parts, len(x), func(_, lo, hi int) { gradientPiece(g, x[lo:hi], dy[lo:hi], dx[lo:hi]) })
+	if workers := elementWorkers(len(x), costly); workers > 1 {
+		runElements(workers, len(x), func(lo, hi int) { gradientPiece(g, x[lo:hi], dy[lo:hi], dx[lo:hi]) })
 	} else {
 		gradientPiece(g, x, dy, dx)
 	}
@@ -63,13 +59,6 @@ func gradientPiece[F Float](g Gate, x, dy, dx []F) {
 		} else {
 			loopsFor[F]().gatedSlope(end-at, F(g.A), F(g.B), &x[at], &dx[at])
 		}
-		Mul(dx[at:end], dy[at:end], dx[at:end])
+		binaryPieces(loopsFor[F]().mul, dx[at:end], dy[at:end], dx[at:end])
 	}
-}
-
-// elementParts returns the number of goroutines for n elements, at a cost of about ten operations
-// each.
-func elementParts(n int) int {
-	const cost = 16
-	return workerCount(n, n*cost)
 }

@@ -45,6 +45,14 @@ func MSELoss[F Float](x, y []F) F {
 // MSELossBackward overwrites dx with the gradient of [MSELoss] with respect to x, multiplied by
 // scale. For the mean, scale must be 1/len(x).
 func MSELossBackward[F Float](x, y []F, scale F, dx []F) {
+	if workers := elementWorkers(len(x), cheap); workers > 1 {
+		runElements(workers, len(x), func(lo, hi int) { mseSlopes(x[lo:hi], y[lo:hi], scale, dx[lo:hi]) })
+	} else {
+		mseSlopes(x, y, scale, dx)
+	}
+}
+
+func mseSlopes[F Float](x, y []F, scale F, dx []F) {
 	y, dx = y[:len(x)], dx[:len(x)]
 	for i, v := range x {
 		dx[i] = 2 * scale * (v - y[i])

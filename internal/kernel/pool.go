@@ -19,8 +19,16 @@ func MaxPool2d[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, x, y []F, idx []
 // is added at its index in idx. The geometry must equal that of the MaxPool2d call that wrote idx.
 func MaxPool2dBackward[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, dy []F, idx []int32, dx []F) {
 	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
-	in, out := h*w, p.outputSize()
-	for i := range p.planes {
+	if parts := workerCount(p.planes, p.planes*h*w*cheap); parts > 1 {
+		runRanges(parts, p.planes, func(_, lo, hi int) { unpoolPlanes(p, dy, idx, dx, lo, hi) })
+	} else {
+		unpoolPlanes(p, dy, idx, dx, 0, p.planes)
+	}
+}
+
+func unpoolPlanes[F Float](p pool, dy []F, idx []int32, dx []F, lo, hi int) {
+	in, out := p.h*p.w, p.outputSize()
+	for i := lo; i < hi; i++ {
 		unpoolPlane(p, dy[i*out:][:out], idx[i*out:][:out], dx[i*in:][:in])
 	}
 }

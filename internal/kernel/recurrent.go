@@ -42,7 +42,7 @@ func previousState[F Float](r Recurrence, x, first []F, step int) []F {
 // (L, N, H).
 func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scratch *Scratch) {
 	weights := factorOf(true, 4*r.H, r.H, w, r.H, borrowSlice[F](scratch, filters, packedSize(4*r.H, r.H)), scratch)
-	copy(gates, given[:r.L*r.N*4*r.H])
+	copyElements(gates, given[:r.L*r.N*4*r.H])
 	for step := range r.L {
 		t := r.elementIndex(step)
 		open, last := elementPart(r, gates, t, 4), previousState(r, cells, c, step)
@@ -73,7 +73,7 @@ func lstmStep[F Float](r Recurrence, lo, hi int, open, last, next, state []F) {
 func LSTMBackward[F Float](r Recurrence, w, h, c, gates, states, cells, dstates, dh, dc, dgiven, dw []F,
 	scratch *Scratch) {
 	weights := factorOf(false, r.H, 4*r.H, w, r.H, borrowSlice[F](scratch, filters, packedSize(r.H, 4*r.H)), scratch)
-	copy(dgiven, gates[:r.L*r.N*4*r.H])
+	copyElements(dgiven, gates[:r.L*r.N*4*r.H])
 	for step := r.L - 1; step >= 0; step-- {
 		t := r.elementIndex(step)
 		d, last, next := elementPart(r, dgiven, t, 4), previousState(r, cells, c, step), elementPart(r, cells, t, 1)

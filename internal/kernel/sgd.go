@@ -6,27 +6,41 @@ package kernel
 // not used and may be nil.
 func SGD[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nesterov, first bool) {
 	s := sgd[F]{momentum, dampening, weightDecay, nesterov, first}
-	g = g[:len(p)]
 	if momentum == 0 {
+		buf = p // of the same length; not used
+	}
+	if workers := elementWorkers(len(p), stepCost); workers > 1 {
+		memory := buf // captured instead of the parameter, which would escape to the heap
+		runElements(workers, len(p), func(lo, hi int) { s.descend(p[lo:hi], g[lo:hi], memory[lo:hi], lr) })
+	} else {
+		s.descend(p, g, buf, lr)
+	}
+}
+
+// descend performs the step of [SGD] for p.
+func (s sgd[F]) descend(p, g, buf []F, lr F) {
+	weightDecay := s.weightDecay
+	g = g[:len(p)]
+	if s.momentum == 0 {
 		for i, v := range p {
 			p[i] = v - lr*(g[i]+weightDecay*v)
 		}
 		return
 	}
 	buf = buf[:len(p)]
-	if nesterov {
+	if s.nesterov {
 		for i, v := range p {
 			p[i] = v - lr*s.stepDirection(v, g[i], &buf[i])
 		}
 		return
 	}
-	take := 1 - dampening
-	if first {
+	take := 1 - s.dampening
+	if s.first {
 		clear(buf)
 		take = 1
 	}
 	for i, n := range shortPieces(len(p)) {
-		loopsFor[F]().descend(n, &p[i], &g[i], &buf[i], lr, weightDecay, momentum, take)
+		loopsFor[F]().descend(n, &p[i], &g[i], &buf[i], lr, weightDecay, s.momentum, take)
 	}
 }
 

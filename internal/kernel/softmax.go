@@ -55,7 +55,15 @@ func expTo[F Float](shift F, x, y []F) (sum F) {
 // LogSoftmax overwrites y with the logarithm of the softmax of each row of x (rows×cols). y may be
 // x.
 func LogSoftmax[F Float](rows, cols int, x, y []F) {
-	for r := range rows {
+	if parts := rowParts(rows, cols); parts > 1 {
+		runRanges(parts, rows, func(_, lo, hi int) { logSoftmaxRows(lo, hi, cols, x, y) })
+	} else {
+		logSoftmaxRows(0, rows, cols, x, y)
+	}
+}
+
+func logSoftmaxRows[F Float](lo, hi, cols int, x, y []F) {
+	for r := lo; r < hi; r++ {
 		logSoftmax(x[r*cols:][:cols], y[r*cols:][:cols])
 	}
 }
@@ -81,7 +89,15 @@ func logSoftmax[F Float](x, y []F) {
 // LogSoftmaxBackward overwrites dx with the gradient of [LogSoftmax], given its output y and the
 // gradient dy of y. dx may be dy.
 func LogSoftmaxBackward[F Float](rows, cols int, y, dy, dx []F) {
-	for r := range rows {
+	if parts := rowParts(rows, cols); parts > 1 {
+		runRanges(parts, rows, func(_, lo, hi int) { logSoftmaxBackward(lo, hi, cols, y, dy, dx) })
+	} else {
+		logSoftmaxBackward(0, rows, cols, y, dy, dx)
+	}
+}
+
+func logSoftmaxBackward[F Float](lo, hi, cols int, y, dy, dx []F) {
+	for r := lo; r < hi; r++ {
 		y, dy, dx := y[r*cols:][:cols], dy[r*cols:][:cols], dx[r*cols:][:cols]
 		sum := Sum(dy)
 		for i, n := range shortPieces(cols) {

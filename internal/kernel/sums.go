@@ -26,18 +26,69 @@ func Sum64[F Float](x []F) (sum float64) {
 	if len(x) <= fewSummed {
 		return sumFour[float64](x)
 	}
-	if sum = sumPairwise(loopsFor[F]().sum64, x); sum-sum != 0 {
+	if workers := workerCount(len(x)/sumLength[F](), len(x)); workers > 1 {
+		sum = sumParallel(workers, x)
+	} else {
+		sum = sumPairwise(loopsFor[F]().sum64, x)
+	}
+	if sum-sum != 0 {
 		return sumFour[float64](x)
 	}
 	return sum
 }
 
-func sumPairwise[F Float](sum func(n int, x *F) float64, x []F) float64 {
+// sumParallel is sumPairwise with several goroutines. They compute the sums of disjoint branches of
+// the same tree of additions.
+func sumParallel[F Float](workers int, x []F) float64 {
+	var branches [][]F
+	walkBranches(x, workers*partsPerWorker, func(branch []F) { branches = append(branches, branch) })
+	sums := make([]float64, len(branches))
+	runParts(workers, len(branches), len(branches), func(_, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			sums[i] = sumPairwise(loopsFor[F]().sum64, branches[i])
+		}
+	})
+	sum, _ := joinBranches(x, workers*partsPerWorker, sums)
+	return sum
+}
+
+// walkBranches divides x like sumPairwise until there are about n branches, and calls do for each
+// in their order.
+func walkBranches[F Float](x []F, n int, do func(branch []F)) {
+	if half := halfOf(x); n > 1 && half < len(x) {
+		walkBranches(x[:half], n/2, do)
+		walkBranches(x[half:], n/2, do)
+	} else {
+		do(x)
+	}
+}
+
+// joinBranches returns the sum of x from the sums of its branches, and the sums that are left.
+func joinBranches[F Float](x []F, n int, sums []float64) (sum float64, left []float64) {
+	half := halfOf(x)
+	if n <= 1 || half == len(x) {
+		return sums[0], sums[1:]
+	}
+	a, left := joinBranches(x[:half], n/2, sums)
+	b, left := joinBranches(x[half:], n/2, left)
+	return a + b, left
+}
+
+// halfOf returns the number of elements of x that sumPairwise adds first, or len(x) if it does not
+// divide x.
+func halfOf[F Float](x []F) int {
 	n := sumLength[F]()
 	if len(x) <= n {
+		return len(x)
+	}
+	return (len(x)/2 + n - 1) / n * n
+}
+
+func sumPairwise[F Float](sum func(n int, x *F) float64, x []F) float64 {
+	half := halfOf(x)
+	if half == len(x) {
 		return sum(len(x), &x[0])
 	}
-	half := (len(x)/2 + n - 1) / n * n
 	return sumPairwise(sum, x[:half]) + sumPairwise(sum, x[half:])
 }
 
@@ -62,6 +113,16 @@ func Product[F Float](x []F) float64 {
 
 // RowSums overwrites sums with the sums of len(sums) rows of x of n elements each.
 func RowSums[F Float](n int, x []F, sums []float64) {
+	if workers := workerCount(len(sums), n*len(sums)); workers > 1 {
+		runParts(workers, min(len(sums), workers*partsPerWorker), len(sums), func(_, lo, hi int) {
+			rowSums(n, x[lo*n:hi*n], sums[lo:hi])
+		})
+	} else {
+		rowSums(n, x, sums)
+	}
+}
+
+func rowSums[F Float](n int, x []F, sums []float64) {
 	x = x[:n*len(sums)]
 	do := loopsFor[F]().rowSums
 	if do == nil || n == 0 || n > sumLength[F]() {
@@ -120,18 +181,32 @@ func SmallestColumns[F Float](rows, cols int, x []F, ld int, best []F) {
 	eachColumnBlock(rows, cols, x, ld, best, loopsFor[F]().columnsSmallest)
 }
 
+// nearColumns is the number of columns of a block.
+const nearColumns = 1024
+
 // eachColumnBlock calls do for blocks of columns that are narrow enough for the results to stay in
 // the first-level cache.
 func eachColumnBlock[F, R Float](rows, cols int, x []F, ld int, to []R, do func(rows, n int, x *F, ld int, to *R)) {
-	const near = 1024
 	if rows == 0 || cols == 0 {
 		return
 	}
+	if workers := workerCount(cols/block, rows*cols); workers > 1 {
+		runElements(workers, cols, func(lo, hi int) { columnBlocks(rows, cols, lo, hi, x, ld, to, do) })
+	} else {
+		columnBlocks(rows, cols, 0, cols, x, ld, to, do)
+	}
+}
+
+// columnBlocks is eachColumnBlock for the columns from lo to hi. The number of rows of a call does
+// not depend on them, because the loops may add rows in groups.
+func columnBlocks[F, R Float](rows, cols, lo, hi int, x []F, ld int, to []R,
+	do func(rows, n int, x *F, ld int, to *R)) {
 	_, to = x[(rows-1)*ld+cols-1], to[:cols]
-	for c := 0; c < cols; c += near {
-		n := min(near, cols-c)
-		for r, step := 0, longest/n; r < rows; r += step {
-			do(min(step, rows-r), n, &x[r*ld+c], ld, &to[c])
+	for c := 0; c < cols; c += nearColumns {
+		end := min(c+nearColumns, cols)
+		from, n := max(c, lo), min(end, hi)-max(c, lo)
+		for r, step := 0, longest/(end-c); r < rows && n > 0; r += step {
+			do(min(step, rows-r), n, &x[r*ld+from], ld, &to[from])
 		}
 	}
 }

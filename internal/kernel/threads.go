@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"runtime"
-	"sync"
 	"sync/atomic"
 )
 
@@ -29,24 +28,72 @@ func Threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
+// The cost of work that outweighs giving it to a helper, in operations: for a helper that polls, and
+// for one that must be started.
+const (
+	worthPolling = 1 << 14
+	worthOne     = 1 << 16
+)
+
 // workerCount returns the number of goroutines that are worthwhile for work of the given cost in
 // operations that can be divided into parts.
 func workerCount(parts, cost int) int {
-	const worthOne = 1 << 16 // operations that outweigh starting and awaiting a goroutine
-	if n := min(parts, cost/worthOne); n > 1 {
-		return min(Threads(), n)
+	worth := worthOne
+	if cost < 4*worthOne && team[0].task.Load() == idle {
+		worth = worthPolling
+	}
+	if n := min(parts, cost/worth); n > 1 {
+		return min(Threads(), n, maxHelpers+1)
 	}
 	return 1
 }
 
-// runRanges divides [0, total) into n ranges and calls do(worker, lo, hi) for each, the first on
-// the calling goroutine and the others on new goroutines. It returns when all calls have returned.
-// For n = 1 callers should call their function directly, which avoids allocating a closure.
-func runRanges(n, total int, do func(worker, lo, hi int)) {
-	var others sync.WaitGroup
-	for w := 1; w < n; w++ {
-		others.Go(func() { do(w, w*total/n, (w+1)*total/n) })
+// runRanges divides [0, total) into n ranges and calls do(worker, lo, hi) for each, on the calling
+// goroutine and on helpers. worker is less than n, and concurrent calls have different workers.
+// runRanges returns when all calls have returned. If one of them panics, so does runRanges. For n =
+// 1 callers should call their function directly, which avoids allocating a closure.
+func runRanges(n, total int, do func(worker, lo, hi int)) { runParts(n, n, total, do) }
+
+// runParts is like [runRanges], with more ranges than workers: a worker that is late gets fewer of
+// them.
+func runParts(n, parts, total int, do func(worker, lo, hi int)) {
+	if n > 1 {
+		t := tasks.Get().(*task)
+		t.do, t.parts, t.total = do, int64(parts), int64(total)
+		if handed := t.recruit(n - 1); handed > 0 {
+			defer t.finish(n-1, handed)
+			t.run(0)
+			return
+		}
+		t.reset()
 	}
-	do(0, 0, total/n)
-	others.Wait()
+	do(0, 0, total)
 }
+
+// Workers returns the number of goroutines that are worthwhile for work of the given cost in
+// operations, about 30 per nanosecond, that can be divided into parts.
+func Workers(parts, cost int) int { return workerCount(parts, cost) }
+
+// Divide divides [0, n) between the given number of workers and calls do for each part, on the
+// calling goroutine and on others. All parts but the last begin and end at a multiple of align. It
+// panics if do panics.
+func Divide(workers, n, align int, do func(lo, hi int)) {
+	blocks := (n + align - 1) / align
+	runParts(workers, min(blocks, workers*partsPerWorker), blocks, func(_, lo, hi int) {
+		do(lo*align, min(hi*align, n))
+	})
+}
+
+// Elementwise kernels divide their elements at multiples of block, so that vector instructions
+// process the same elements together for any number of threads.
+const block = 64
+
+// elementWorkers returns the number of goroutines for n elements of the given cost in operations.
+func elementWorkers(n, cost int) int { return workerCount(n/block, n*cost) }
+
+// runElements divides n elements between the given number of workers, of which there must be at
+// least two.
+func runElements(workers, n int, do func(lo, hi int)) { Divide(workers, n, block, do) }
+
+// partsPerWorker is the number of parts of elementwise work for each worker.
+const partsPerWorker = 4

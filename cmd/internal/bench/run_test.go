@@ -81,6 +81,7 @@ var rows = map[string][]string{
 		op_view10 op_std10 op_where10 op_index10 op_lt op_ge op_or op_keep op_ones op_add_mm
 		op_softmax op_softmax_step op_log_softmax op_log_softmax_step op_layer_norm op_layer_norm_step op_cross_entropy op_cross_entropy_step
 		op_attention op_attention_step op_transformer_block op_transformer_block_step op_mlp_step op_cnn_step`),
+	"steps":  stepRows(),
 	"dtypes": dtypeRows(),
 	"layers": strings.Fields(`layer_norm layer_norm_step layer_gelu layer_gelu_step layer_softmax layer_softmax_step
 		layer_attention_128 layer_attention_128_step layer_attention_causal_128 layer_attention_causal_128_step
@@ -97,6 +98,16 @@ var rows = map[string][]string{
 		"rtt_64MiB_shmipc", "msgs_per_s_iceoryx2", "msgs_per_s_shmipc", "wake_rtt_iceoryx2"},
 	"files": append([]string{"queue_rtt_1MiB", "copy_1MiB", "pipe_1MiB", "queue_rtt_256MiB", "copy_256MiB",
 		"pipe_256MiB"}, append(fileRows("1MiB"), fileRows("256MiB")...)...),
+}
+
+// stepRows are the rows of suite steps: each work with 1, 2 and 4 threads.
+func stepRows() (names []string) {
+	for _, work := range strings.Fields(`op_add op_mul_row op_gt op_exp op_tanh op_sum op_sum_0 op_amax_1 op_softmax op_to_float16
+		op_transpose op_uniform op_normal op_sgd op_adam op_mm
+		step_mlp step_cnn step_cnn32 step_transformer step_lstm step_thin`) {
+		names = append(names, work+"_1", work+"_2", work+"_4")
+	}
+	return names
 }
 
 // dtypeRows are operations of each dtype that they are defined for.

@@ -1,0 +1,215 @@
+package kernel
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Note [Helpers]: a training step runs hundreds of kernels, a few microseconds apart. Starting a
+// goroutine for each of them costs as much as a small kernel, because an idle thread must be woken
+// by a system call. So a goroutine that has helped with a kernel, a helper, polls for the next one
+// for spinTime, and then ends. A process that runs no kernels has no helpers.
+//
+// Each helper has a place in the table team. A caller hands a task to a helper by storing it in the
+// helper's place. It starts a helper only for a place without one. The caller works too, and takes
+// back the task from all helpers that have not begun when no parts are left. Therefore it never
+// waits for a helper that has not begun, and a nested or concurrent call that finds no idle helper
+// runs on its own goroutine.
+//
+// All callers of a process share the first Threads()-1 places, so the helpers of a process cannot
+// exceed its thread budget. Helpers must not slow down other processes either: a helper that has
+// been preempted while it was polling shares its processor, and then no helper polls for
+// quietTime.
+
+const (
+	maxHelpers = 127
+	spinTime   = 100 * time.Microsecond
+	// awaitTime limits the polling of a caller that waits for its helpers.
+	awaitTime = 50 * time.Microsecond
+	// preemptedTime is the time between two polls that proves a preemption. The kernel's time slices
+	// are longer, and interrupts are shorter.
+	preemptedTime = 500 * time.Microsecond
+	quietTime     = 20 * time.Millisecond
+	// yieldTime is the interval at which a polling helper lets other goroutines run.
+	yieldTime = 20 * time.Microsecond
+)
+
+// helper is a place for a helper. Its task is nil without a helper, idle while a helper polls, and
+// busy while a helper runs a task. Any other task has been handed over and not yet begun.
+type helper struct {
+	task atomic.Pointer[task]
+	_    [120]byte // helpers poll different cache lines
+}
+
+var (
+	team       [maxHelpers]helper
+	idle, busy = new(task), new(task)
+	// quietUntil is the time until which helpers must not poll, in nanoseconds since began.
+	quietUntil atomic.Int64
+	began      = time.Now()
+)
+
+// A task is a call of [runParts].
+type task struct {
+	do           func(worker, lo, hi int)
+	parts, total int64
+
+	next    atomic.Int64 // the next part
+	workers atomic.Int64 // helpers that have begun
+	// running is the number of helpers that have begun and not finished. Helpers that finish early
+	// make it negative until the caller adds their number. It includes parked while the caller
+	// waits for a value of wake.
+	running atomic.Int64
+	wake    chan struct{}
+	failure atomic.Pointer[failure]
+}
+
+// A failure is the panic of a helper.
+type failure struct{ value any }
+
+const parked = 1 << 32
+
+var tasks = sync.Pool{New: func() any { return &task{wake: make(chan struct{}, 1)} }}
+
+// recruit hands t to the helpers in the first n places that do not run another task, and returns
+// their number.
+func (t *task) recruit(n int) (handed int) {
+	for i := range n {
+		place := &team[i].task
+		switch {
+		case place.Load() == idle && place.CompareAndSwap(idle, t):
+			handed++
+		case place.Load() == nil && place.CompareAndSwap(nil, t):
+			handed++
+			go help(i)
+		}
+	}
+	return handed
+}
+
+// run runs parts until none are left.
+func (t *task) run(worker int) {
+	for {
+		i := t.next.Add(1) - 1
+		if i >= t.parts {
+			return
+		}
+		t.do(worker, int(i*t.total/t.parts), int((i+1)*t.total/t.parts))
+	}
+}
+
+// finish takes t back from the helpers in the first n places that have not begun, and waits for the
+// others of those that it was handed to. It panics if a helper did. The caller must defer it,
+// because helpers use the caller's memory even if the caller panics.
+func (t *task) finish(n, handed int) {
+	t.next.Store(t.parts) // after a panic of the caller, parts may be left
+	for i := range n {
+		if place := &team[i].task; place.Load() == t && place.CompareAndSwap(t, idle) {
+			handed--
+		}
+	}
+	t.running.Add(int64(handed))
+	t.await()
+	failed := t.failure.Load()
+	t.reset()
+	if failed != nil {
+		panic(failed.value)
+	}
+}
+
+// await waits until no helper runs t.
+func (t *task) await() {
+	if t.running.Load() == 0 {
+		return
+	}
+	for begin := time.Now(); ; {
+		for range pollsPerLook {
+			if t.running.Load() == 0 {
+				return
+			}
+		}
+		if time.Since(begin) > awaitTime {
+			if t.running.Add(parked) != parked {
+				<-t.wake
+			}
+			return
+		}
+	}
+}
+
+// reset makes t ready for another call. No helper may have it.
+func (t *task) reset() {
+	t.do = nil
+	t.next.Store(0)
+	t.workers.Store(0)
+	t.running.Store(0)
+	t.failure.Store(nil)
+	tasks.Put(t)
+}
+
+// help runs the tasks that are stored in place i of the team, and ends when there have been none
+// for a while. A fault in a mapped file that has been truncated must reach the caller as a panic.
+func help(i int) {
+	debug.SetPanicOnFault(true)
+	place := &team[i].task
+	polls := i+1 < runtime.GOMAXPROCS(0) // otherwise polling would hold up the callers
+	yielded := time.Since(began)
+	for {
+		if t := place.Load(); t != idle {
+			if place.CompareAndSwap(t, busy) {
+				t.assist(place)
+			}
+			continue
+		}
+		if polls && pollPlace(place, &yielded) {
+			continue
+		}
+		if place.CompareAndSwap(idle, nil) {
+			return
+		}
+	}
+}
+
+// pollsPerLook is the number of polls between two looks at the clock, about 50 ns.
+const pollsPerLook = 64
+
+// pollPlace polls until place has a task and reports whether it has one. yielded is the last time
+// when other goroutines could run.
+func pollPlace(place *atomic.Pointer[task], yielded *time.Duration) bool {
+	begin := time.Since(began)
+	for last := begin; int64(last) >= quietUntil.Load() && last-begin < spinTime; {
+		for range pollsPerLook {
+			if place.Load() != idle {
+				return true
+			}
+		}
+		if last-*yielded > yieldTime {
+			runtime.Gosched()
+			*yielded = last
+		}
+		now := time.Since(began)
+		if now-last > preemptedTime {
+			quietUntil.Store(int64(now + quietTime))
+		}
+		last = now
+	}
+	return false
+}
+
+// assist runs parts of t on a helper, which becomes idle.
+func (t *task) assist(place *atomic.Pointer[task]) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.failure.CompareAndSwap(nil, &failure{p})
+			t.next.Store(t.parts)
+		}
+		place.Store(idle)
+		if t.running.Add(-1) == parked {
+			t.wake <- struct{}{}
+		}
+	}()
+	t.run(int(t.workers.Add(1)))
+}
