@@ -1,0 +1,278 @@
+package pystack
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
+)
+
+var (
+	errLayout = errors.New("unknown layout of the interpreter")
+
+	// ErrNoPython means that the process has no interpreter of a supported version.
+	ErrNoPython = errors.New("no CPython interpreter found")
+)
+
+const (
+	maxString = 4096
+	maxBytes  = 1 << 20
+)
+
+// memory reads the memory of a process.
+type memory struct {
+	r io.ReaderAt
+	o offsets
+}
+
+func (m memory) read(addr uint64, n int) ([]byte, error) {
+	if addr == 0 || addr >= 1<<56 {
+		return nil, fmt.Errorf("%w: address %#x", errLayout, addr)
+	}
+	b := make([]byte, n)
+	if _, err := m.r.ReadAt(b, int64(addr)); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (m memory) word(addr uint64) (uint64, error) {
+	b, err := m.read(addr, 8)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(b), nil
+}
+
+func (m memory) number(addr uint64) (int, error) {
+	b, err := m.read(addr, 4)
+	if err != nil {
+		return 0, err
+	}
+	return int(int32(binary.LittleEndian.Uint32(b))), nil
+}
+
+// text reads a str object. Names that are not ASCII are read if they are stored as Latin-1; wider
+// ones are replaced by "?".
+func (m memory) text(addr uint64) (string, error) {
+	head, err := m.read(addr, 40)
+	if err != nil {
+		return "", err
+	}
+	length := binary.LittleEndian.Uint64(head[16:])
+	state := binary.LittleEndian.Uint32(head[32:])
+	if length > maxString {
+		return "", fmt.Errorf("%w: a name of %d bytes", errLayout, length)
+	}
+	kind, ascii := stringKind(state)
+	data := addr + m.o.stringCompact
+	if ascii {
+		data = addr + m.o.stringASCII
+	}
+	if kind > 1 {
+		return "?", nil
+	}
+	b, err := m.read(data, int(length))
+	if err != nil {
+		return "", err
+	}
+	if ascii {
+		return string(b), nil
+	}
+	runes := make([]rune, len(b))
+	for i, c := range b {
+		runes[i] = rune(c)
+	}
+	return string(runes), nil
+}
+
+// stringKind returns the width of a string's characters in bytes, and whether they are ASCII.
+//
+// https://github.com/python/cpython/blob/v3.11.7/Include/cpython/unicodeobject.h#L106-L168
+func stringKind(state uint32) (kind uint32, ascii bool) { return state >> 2 & 7, state>>6&1 == 1 }
+
+func (m memory) bytes(addr uint64) ([]byte, error) {
+	n, err := m.word(addr + 16)
+	if err != nil {
+		return nil, err
+	}
+	if n > maxBytes {
+		return nil, fmt.Errorf("%w: a table of %d bytes", errLayout, n)
+	}
+	return m.read(addr+m.o.bytesValue, int(n))
+}
+
+// symbols caches the addresses of symbols by file and inode, since a job's processes share a file.
+var symbols sync.Map
+
+type symbol struct {
+	value, base uint64
+	version     uint64 // value of Py_Version, or 0
+	err         error
+}
+
+// findRuntime returns the address of _PyRuntime in the process, and the version if the file tells.
+func findRuntime(s procfs.System, p *procfs.Process) (addr uint64, minor int, err error) {
+	for _, m := range p.Maps.Python {
+		if m.Offset != 0 {
+			continue
+		}
+		key := fmt.Sprint(m.Path, m.Inode)
+		v, ok := symbols.Load(key)
+		if !ok {
+			v = readSymbol(filepath.Join(s.Proc, strconv.Itoa(p.PID), "root", m.Path))
+			symbols.Store(key, v)
+		}
+		if sym := v.(symbol); sym.err == nil {
+			return m.Start + sym.value - sym.base, int(sym.version >> 16 & 0xff), nil
+		}
+	}
+	return 0, 0, ErrNoPython
+}
+
+// readSymbol finds _PyRuntime in the dynamic symbols of a file, in its static ones, or in the
+// section that 3.13 and later has for it.
+func readSymbol(path string) symbol {
+	f, err := elf.Open(path)
+	if err != nil {
+		return symbol{err: err}
+	}
+	defer f.Close()
+	s := symbol{err: ErrNoPython, base: 1<<64 - 1}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			s.base = min(s.base, p.Vaddr&^0xfff)
+		}
+	}
+	dynamic, _ := f.DynamicSymbols()
+	for _, y := range dynamic {
+		switch y.Name {
+		case "_PyRuntime":
+			s.value, s.err = y.Value, nil
+		case "Py_Version":
+			s.version = readStatic(f, y.Value)
+		}
+	}
+	if s.err == nil {
+		return s
+	}
+	static, _ := f.Symbols()
+	for _, y := range static {
+		if y.Name == "_PyRuntime" {
+			s.value, s.err = y.Value, nil
+		}
+	}
+	if section := f.Section(".PyRuntime"); section != nil && s.err != nil {
+		s.value, s.err = section.Addr, nil
+	}
+	return s
+}
+
+// readStatic returns the word at an address of the file's image, or 0.
+func readStatic(f *elf.File, addr uint64) uint64 {
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && addr >= p.Vaddr && addr+8 <= p.Vaddr+p.Filesz {
+			b := make([]byte, 8)
+			if _, err := p.ReadAt(b, int64(addr-p.Vaddr)); err == nil {
+				return binary.LittleEndian.Uint64(b)
+			}
+		}
+	}
+	return 0
+}
+
+// open opens the memory of the process for reading.
+func open(s procfs.System, pid int) (*os.File, error) {
+	return os.Open(filepath.Join(s.Proc, strconv.Itoa(pid), "mem"))
+}
+
+// A Semaphore is the state of a POSIX semaphore in glibc.
+type Semaphore struct {
+	Value   int
+	Waiters int
+}
+
+// ReadSemaphore reads the semaphore at an address of the process.
+//
+// https://sourceware.org/git/?p=glibc.git;a=blob;f=nptl/sem_waitcommon.c;hb=glibc-2.36
+func ReadSemaphore(s procfs.System, pid int, addr uint64) (Semaphore, error) {
+	f, err := open(s, pid)
+	if err != nil {
+		return Semaphore{}, err
+	}
+	defer f.Close()
+	b, err := memory{r: f}.read(addr, 8)
+	if err != nil {
+		return Semaphore{}, err
+	}
+	return Semaphore{int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))}, nil
+}
+
+// A SemLock is the interpreter's object for a lock or a semaphore of multiprocessing.
+type SemLock struct {
+	Holder uint64 // thread that acquired it last, as pthread_self returns it
+	Count  int    // acquisitions minus releases by this process
+	Max    int    // 1 for locks
+	Kind   int    // 0 for an RLock
+}
+
+// maxScan limits the memory that [FindSemLock] reads of one process.
+const maxScan = 512 << 20
+
+// FindSemLock searches the objects of a process for the SemLock of a semaphore that is mapped at
+// addr. It returns false if there is none.
+//
+// https://github.com/python/cpython/blob/v3.11.7/Modules/_multiprocessing/semaphore.c#L25-L33
+func FindSemLock(s procfs.System, p *procfs.Process, addr uint64) (lock SemLock, found bool, err error) {
+	f, err := open(s, p.PID)
+	if err != nil {
+		return SemLock{}, false, err
+	}
+	defer f.Close()
+	pattern := binary.LittleEndian.AppendUint64(nil, addr)
+	buffer, total := make([]byte, 1<<20), 0
+	for _, m := range p.Maps.Private {
+		for at := m.Start; at < m.End && total < maxScan; at += uint64(len(buffer)) - 64 {
+			n := int(min(uint64(len(buffer)), m.End-at))
+			if n, _ = f.ReadAt(buffer[:n], int64(at)); n == 0 {
+				break
+			}
+			total += n
+			if lock, found := searchSemLock(buffer[:n], pattern); found {
+				return lock, true, nil
+			}
+		}
+	}
+	return SemLock{}, false, nil
+}
+
+// searchSemLock finds an object whose third word is the pattern and whose other fields are
+// plausible.
+func searchSemLock(data, pattern []byte) (SemLock, bool) {
+	for base := 0; ; {
+		i := bytes.Index(data[base:], pattern)
+		if i < 0 {
+			return SemLock{}, false
+		}
+		at := base + i
+		base = at + 8
+		if at%8 != 0 || at < 16 || at+40 > len(data) {
+			continue
+		}
+		word := func(n int) uint64 { return binary.LittleEndian.Uint64(data[at+n:]) }
+		count, limit, kind := int32(word(16)), int32(word(16)>>32), int32(word(24))
+		references, class := binary.LittleEndian.Uint64(data[at-16:]), binary.LittleEndian.Uint64(data[at-8:])
+		if references == 0 || references > 1<<40 || class < 4096 || limit < 1 || kind < 0 || kind > 1 || count < -1<<20 {
+			continue
+		}
+		return SemLock{Holder: word(8), Count: int(count), Max: int(limit), Kind: int(kind)}, true
+	}
+}

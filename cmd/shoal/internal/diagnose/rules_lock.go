@@ -1,0 +1,196 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/pystack"
+)
+
+// A shared semaphore is identified by its inode, because multiprocessing removes the name at once.
+type lockUse struct {
+	mapping procfs.Mapping
+	lock    pystack.SemLock
+	known   bool
+}
+
+// lockUsers returns the processes that map the semaphore of an inode.
+func (j *job) lockUsers(inode uint64) map[int]lockUse {
+	users := make(map[int]lockUse)
+	for _, p := range j.living() {
+		for _, m := range p.Maps.Shared {
+			if m.Semaphore() && m.Inode == inode {
+				u := lockUse{mapping: m}
+				u.lock, u.known, _ = pystack.FindSemLock(j.System, p, j.lockAddress(m))
+				users[p.PID] = u
+			}
+		}
+	}
+	return users
+}
+
+// lockAddress returns the address of the semaphore in its mapping: glibc maps the file from its
+// beginning.
+func (j *job) lockAddress(m procfs.Mapping) uint64 { return m.Start }
+
+// A lockWait is a group of threads that wait for one semaphore.
+type lockWait struct {
+	inode   uint64
+	name    string
+	waiters []int // processes
+}
+
+// lockWaits returns the semaphores for which threads waited during the whole observation.
+func (j *job) lockWaits() (all []lockWait) {
+	index := make(map[uint64]int)
+	for _, p := range j.living() {
+		for _, t := range j.stuckThreads(p.PID) {
+			m, ok := semaphoreOf(p, t)
+			if !ok {
+				continue
+			}
+			i, known := index[m.Inode]
+			if !known {
+				i = len(all)
+				index[m.Inode] = i
+				all = append(all, lockWait{inode: m.Inode, name: shortName(m.Path)})
+			}
+			all[i].waiters = append(all[i].waiters, p.PID)
+		}
+	}
+	return all
+}
+
+// findDeadHolders finds locks that are locked but that no living process has locked. The sum of the
+// counts of all processes would be 1 if the holder lived, wherever it is released.
+func findDeadHolders(j *job) (found []Finding) {
+	for _, w := range j.lockWaits() {
+		users := j.lockUsers(w.inode)
+		sum, unknown := 0, 0
+		isLock := false
+		for _, u := range users {
+			if !u.known {
+				unknown++
+				continue
+			}
+			sum += u.lock.Count
+			isLock = isLock || u.lock.Max == 1
+		}
+		first := w.waiters[0]
+		st, err := pystack.ReadSemaphore(j.System, first, users[first].mapping.Start)
+		if err != nil || st.Value != 0 || !isLock || sum != 0 || !users[first].known {
+			continue
+		}
+		pid, who := first, "a process that no longer exists"
+		if z := j.lastKilled(); z != nil {
+			pid, who = z.PID, fmt.Sprintf("process %d, which was killed by %s", z.PID, signalText(z.ExitSignal()))
+			if z.ExitSignal() == 0 {
+				who = fmt.Sprintf("process %d, which has ended with status %d", z.PID, z.ExitStatus())
+			}
+		}
+		f := Finding{Rule: "lock-held-by-dead", PID: pid, weight: weightHolder,
+			Cause: fmt.Sprintf("%s waits for a lock that is held by %s", j.label(first), who),
+			Evidence: []string{
+				evidence("semaphore %s has the value 0 and %s", w.name, words.Count(st.Waiters, "waiter")),
+				evidence("of the %s that live and map it, none has locked it (the counts of their SemLock objects add up to 0)",
+					countProcesses(len(users)-unknown)),
+				evidence("%s blocked during the whole observation: %v", words.Count(len(w.waiters), "thread"), w.waiters)},
+			Cure: "restart the job: a lock of multiprocessing is not released when its holder dies. Never kill or terminate() a process that may hold a lock or use a queue",
+		}
+		for _, pid := range w.waiters {
+			f.Evidence = j.appendPlace(f.Evidence, pid)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// lastKilled returns the ended worker of the job that started last, or nil. It prefers those that a
+// signal killed.
+func (j *job) lastKilled() (last *procfs.Process) {
+	for _, z := range j.zombies() {
+		better := last == nil || z.ExitSignal() != 0 && last.ExitSignal() == 0 ||
+			(z.ExitSignal() != 0) == (last.ExitSignal() != 0) && z.Start >= last.Start
+		if better {
+			last = z
+		}
+	}
+	return last
+}
+
+// findLocalDeadlocks finds workers of which all threads wait, without a timeout, for futexes that
+// only threads of the same process can wake.
+func findLocalDeadlocks(j *job) (found []Finding) {
+	for _, p := range j.living() {
+		r := j.roles[p.PID]
+		if !r.works() || p.PID == j.root && len(j.tree) == 1 {
+			continue
+		}
+		stuck := j.stuckThreads(p.PID)
+		if len(stuck) == 0 || len(stuck) != len(p.Threads) || !allPrivate(stuck) {
+			continue
+		}
+		f := Finding{Rule: "deadlock-in-process", PID: p.PID, weight: weightDeadlock, Evidence: []string{
+			evidence("all %s of process %d wait for private futexes without a timeout, so no thread is left to wake them",
+				words.Count(len(stuck), "thread"), p.PID),
+			evidence("it has used %.2f s of CPU time since it started", float64(p.Ticks())*tick.Seconds())}}
+		f.Cause = fmt.Sprintf("%s is deadlocked: all of its threads wait for each other", j.label(p.PID))
+		f.Cure = "look at the stacks below for the locks and their order"
+		parent := j.last.processes[j.parent[p.PID]]
+		if parent != nil && r != roleSpawned && strings.Join(p.Command, " ") == strings.Join(parent.Command, " ") {
+			f.Rule = "fork-with-threads"
+			f.Cause = fmt.Sprintf("%s is deadlocked after fork: it waits for a lock that a thread of its parent %d held, which fork does not copy",
+				j.label(p.PID), parent.PID)
+			f.Evidence = append(f.Evidence, evidence("parent %d has %s, and the child was created by fork", parent.PID,
+				words.Count(len(parent.Threads), "thread")))
+			f.Cure = "start workers with the start method forkserver or spawn (multiprocessing_context=\"forkserver\" for DataLoader), or before the parent starts threads"
+		}
+		f.Evidence = j.appendPlace(f.Evidence, p.PID)
+		found = append(found, f)
+	}
+	return found
+}
+
+func allPrivate(threads []procfs.Thread) bool {
+	for _, t := range threads {
+		if !isPrivateWait(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// findDeadPinThread finds loops that wait for the queue of a pin-memory thread that has ended.
+func findDeadPinThread(j *job) (found []Finding) {
+	for _, p := range j.living() {
+		if !waitsForPinThread(j.first.stacks[p.PID], p.PID) || !waitsForPinThread(j.last.stacks[p.PID], p.PID) {
+			continue
+		}
+		f := Finding{Rule: "pin-thread-dead", PID: p.PID, weight: weightPin,
+			Cause: fmt.Sprintf("the pin-memory thread of process %d is dead, and the process waits for its queue", p.PID),
+			Evidence: []string{"the main thread is in _try_get_data, and waits for a queue.Queue, which only the pin-memory thread fills",
+				evidence("none of %s is in _pin_memory_loop", words.Count(len(j.last.stacks[p.PID]), "Python thread"))},
+			Cure: "look for the thread's traceback on standard error (often CUDA out of memory or too many open files); pin_memory=False avoids the thread",
+		}
+		f.Evidence = j.appendPlace(f.Evidence, p.PID)
+		found = append(found, f)
+	}
+	return found
+}
+
+func waitsForPinThread(stacks []pystack.Stack, tid int) bool {
+	s, ok := stackOf(stacks, tid)
+	if !ok || hasFunction(stacks, "_pin_memory_loop", "_utils/pin_memory.py") {
+		return false
+	}
+	loop := indexFunction(s, "_try_get_data", "utils/data/dataloader.py")
+	queue := -1
+	for i, f := range s.Frames {
+		if f.Function == "get" && strings.HasSuffix(f.File, "/queue.py") {
+			queue = i
+		}
+	}
+	return loop >= 0 && queue >= 0 && queue < loop
+}
