@@ -41,7 +41,8 @@ type job struct {
 	quick    []quickSample
 	elapsed  time.Duration
 	stackErr error
-	outside  map[string][]pipeEnd // ends of pipes in all processes; read on demand
+	locks    map[int]map[uint64]pystack.SemLock // by process; read on demand
+	outside  map[string][]pipeEnd               // ends of pipes in all processes; read on demand
 }
 
 // A sample is the state of all processes of a job at about one time.
@@ -82,7 +83,7 @@ func newJob(o Options, pid int) (*job, error) {
 		return nil, fmt.Errorf("%w: %w", os.ErrProcessDone, errNoProcess)
 	}
 	j := &job{Options: o, parent: make(map[int]int), depth: make(map[int]int), orphans: make(map[int]bool),
-		roles: make(map[int]role)}
+		roles: make(map[int]role), locks: make(map[int]map[uint64]pystack.SemLock)}
 	j.root = o.findRoot(all, pid)
 	children := make(map[int][]int)
 	for _, st := range all {

@@ -170,7 +170,7 @@ func (j *job) explainKill(f *Finding, z *procfs.Process) {
 	if z.ExitSignal() != int(syscall.SIGKILL) {
 		return
 	}
-	line := kernelMessage(z.PID)
+	line, killer := kernelMessage(z.PID)
 	group := j.last.groups[z.PID]
 	if parent := j.last.groups[j.parent[z.PID]]; group.OOMKills == 0 && group.Path == parent.Path {
 		group = parent
@@ -180,8 +180,12 @@ func (j *job) explainKill(f *Finding, z *procfs.Process) {
 	}
 	f.Rule, f.weight = "worker-out-of-memory", weightOOM
 	where := "the machine"
-	if group.OOMKills > 0 || strings.Contains(line, "Memory cgroup") {
-		where = "control group " + group.Path
+	if killer == "" && line == "" {
+		killer = group.Path
+	}
+	if killer != "" {
+		where = "control group " + killer
+		group = j.System.ReadGroup(&procfs.Process{Groups: map[string]string{j.memoryController(): killer}})
 	}
 	f.Cause = fmt.Sprintf("worker %d was killed by the kernel because %s was out of memory, and its parent is %d",
 		z.PID, where, j.parent[z.PID])
@@ -202,26 +206,43 @@ func (j *job) explainKill(f *Finding, z *procfs.Process) {
 // kernelLog is the kernel's message buffer. Only privileged users may read it.
 const kernelLog = "/dev/kmsg"
 
-// kernelMessage returns the kernel's message about the out-of-memory kill of a process, or "".
-func kernelMessage(pid int) string {
+// kernelMessage returns the kernel's message about the out-of-memory kill of a process, or "", and
+// the control group that was out of memory, or "" if the machine was.
+//
+// https://github.com/torvalds/linux/blob/v6.12/mm/oom_kill.c#L440-L460
+func kernelMessage(pid int) (line, group string) {
 	f, err := os.OpenFile(kernelLog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	defer f.Close()
 	if f.SetReadDeadline(time.Now().Add(100*time.Millisecond)) != nil {
-		return ""
+		return "", ""
 	}
-	want, line := fmt.Sprintf("Killed process %d (", pid), ""
+	killed, chosen := fmt.Sprintf("Killed process %d (", pid), fmt.Sprintf(",pid=%d,", pid)
 	for buffer := make([]byte, 8192); ; { // each read returns one record
 		n, err := f.Read(buffer)
 		if err != nil {
-			return line
+			return line, group
 		}
-		if _, text, ok := strings.Cut(string(buffer[:n]), ";"); ok && strings.Contains(text, want) {
-			line, _, _ = strings.Cut(text, "\n")
+		_, text, _ := strings.Cut(string(buffer[:n]), ";")
+		text, _, _ = strings.Cut(text, "\n")
+		switch {
+		case strings.Contains(text, killed):
+			line = text
+		case strings.HasPrefix(text, "oom-kill:") && strings.Contains(text, chosen):
+			_, rest, _ := strings.Cut(text, "oom_memcg=")
+			group, _, _ = strings.Cut(rest, ",")
 		}
 	}
+}
+
+// memoryController returns the key of the memory control group in [procfs.Process].Groups.
+func (j *job) memoryController() string {
+	if _, ok := j.last.processes[j.root].Groups["memory"]; ok {
+		return "memory"
+	}
+	return ""
 }
 
 func findStopped(j *job) (found []Finding) {
@@ -293,7 +314,7 @@ func findOrphans(j *job) (found []Finding) {
 			continue
 		}
 		f := Finding{Rule: "orphan", PID: p.PID, weight: weightOrphan,
-			Cause: fmt.Sprintf("%s is an orphan: the process that started it is dead, and it still runs", j.label(p.PID)),
+			Cause: fmt.Sprintf("worker %d is an orphan: the process that started it is dead, and it still runs", p.PID),
 			Cure:  fmt.Sprintf("end it with kill %d; start workers with daemon=True, and have them exit if multiprocessing.parent_process() is not alive", p.PID)}
 		f.Evidence = append(f.Evidence, evidence("its parent is now process %d", p.PPID))
 		if st, err := j.System.ReadStat(p.PGID); err != nil || st.State == 'Z' {

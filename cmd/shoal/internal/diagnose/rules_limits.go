@@ -87,7 +87,7 @@ func findFullShm(j *job) []Finding {
 		state = "which is dead"
 	}
 	f := Finding{Rule: "shm-full", PID: pid, weight: weightShm,
-		Cause: fmt.Sprintf("/dev/shm is full (%s of %s): process %d, %s, has created most of it", words.Bytes(size-free),
+		Cause: fmt.Sprintf("/dev/shm is full (%s of %s): process %d, %s, holds most of it", words.Bytes(size-free),
 			words.Bytes(size), pid, state),
 		Evidence: []string{evidence("%s of the job with %s in all", words.Count(len(files), "file"), words.Bytes(sum))},
 		Cure:     "enlarge /dev/shm (docker run --shm-size=8g, or mount -o remount,size=8G /dev/shm), or use fewer workers, a smaller prefetch_factor or smaller batches. The next write fails with a bus error"}
@@ -167,7 +167,13 @@ func findThrottled(j *job) (found []Finding) {
 	for group, pids := range members {
 		a, b := j.first.groups[pids[0]], j.last.groups[pids[0]]
 		lost := time.Duration(b.ThrottledNS - a.ThrottledNS)
-		if b.ThrottledNS < a.ThrottledNS || b.Quota == 0 || float64(lost) < manyThrottle*float64(j.elapsed) {
+		var used, wanted float64
+		for _, p := range pids {
+			used, wanted = used+j.cpu(p), wanted+j.runnable(p)
+		}
+		// Linux 6.18 counts only a part of the time, so the use of the quota is compared as well.
+		exhausted := used > 0.85*b.Quota && wanted > 1.5*b.Quota
+		if b.Quota == 0 || b.ThrottledNS < a.ThrottledNS || float64(lost) < manyThrottle*float64(j.elapsed) && !exhausted {
 			continue
 		}
 		pid := pids[0]
@@ -177,10 +183,10 @@ func findThrottled(j *job) (found []Finding) {
 			}
 		}
 		f := Finding{Rule: "throttled", PID: pid, weight: weightThrottled,
-			Cause: fmt.Sprintf("%s is throttled: its control group may use %.2f CPUs and was stopped for %.2f s in %.1f s",
-				j.label(pid), b.Quota, lost.Seconds(), j.elapsed.Seconds()),
-			Evidence: []string{evidence("control group %s: throttled in %d periods during the observation, %d in all", group,
-				b.Throttled-a.Throttled, b.Throttled),
+			Cause: fmt.Sprintf("%s is throttled: its control group %s may use %.2f CPUs, used %.2f, and had %.1f threads to run",
+				j.label(pid), group, b.Quota, used, wanted),
+			Evidence: []string{evidence("the group was throttled in %d periods during the observation, for %.2f s; %d periods in all",
+				b.Throttled-a.Throttled, lost.Seconds(), b.Throttled),
 				evidence("%s of the job in this group: %v", countProcesses(len(pids)), pids[:min(len(pids), 16)])},
 			Cure: fmt.Sprintf("raise the CPU limit of the group, or use no more than %d threads and workers in all", max(1, int(b.Quota)))}
 		found = append(found, f)

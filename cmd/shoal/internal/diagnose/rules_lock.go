@@ -11,9 +11,8 @@ import (
 
 // A shared semaphore is identified by its inode, because multiprocessing removes the name at once.
 type lockUse struct {
-	mapping procfs.Mapping
-	lock    pystack.SemLock
-	known   bool
+	lock  pystack.SemLock
+	known bool
 }
 
 // lockUsers returns the processes that map the semaphore of an inode.
@@ -22,8 +21,8 @@ func (j *job) lockUsers(inode uint64) map[int]lockUse {
 	for _, p := range j.living() {
 		for _, m := range p.Maps.Shared {
 			if m.Semaphore() && m.Inode == inode {
-				u := lockUse{mapping: m}
-				u.lock, u.known, _ = pystack.FindSemLock(j.System, p, j.lockAddress(m))
+				var u lockUse
+				u.lock, u.known = j.semLocks(p)[m.Start]
 				users[p.PID] = u
 			}
 		}
@@ -31,15 +30,23 @@ func (j *job) lockUsers(inode uint64) map[int]lockUse {
 	return users
 }
 
-// lockAddress returns the address of the semaphore in its mapping: glibc maps the file from its
-// beginning.
-func (j *job) lockAddress(m procfs.Mapping) uint64 { return m.Start }
+// semLocks returns the SemLock objects of a process by the address of the semaphore. glibc maps the
+// file of a semaphore from its beginning. A process is searched once.
+func (j *job) semLocks(p *procfs.Process) map[uint64]pystack.SemLock {
+	locks, ok := j.locks[p.PID]
+	if !ok {
+		locks, _ = pystack.FindSemLocks(j.System, p) // empty without permission
+		j.locks[p.PID] = locks
+	}
+	return locks
+}
 
 // A lockWait is a group of threads that wait for one semaphore.
 type lockWait struct {
 	inode   uint64
 	name    string
-	waiters []int // processes
+	addr    uint64 // in the first waiter
+	waiters []int  // processes
 }
 
 // lockWaits returns the semaphores for which threads waited during the whole observation.
@@ -55,7 +62,7 @@ func (j *job) lockWaits() (all []lockWait) {
 			if !known {
 				i = len(all)
 				index[m.Inode] = i
-				all = append(all, lockWait{inode: m.Inode, name: shortName(m.Path)})
+				all = append(all, lockWait{inode: m.Inode, name: shortName(m.Path), addr: m.Start})
 			}
 			all[i].waiters = append(all[i].waiters, p.PID)
 		}
@@ -67,6 +74,11 @@ func (j *job) lockWaits() (all []lockWait) {
 // counts of all processes would be 1 if the holder lived, wherever it is released.
 func findDeadHolders(j *job) (found []Finding) {
 	for _, w := range j.lockWaits() {
+		first := w.waiters[0]
+		st, err := pystack.ReadSemaphore(j.System, first, w.addr)
+		if err != nil || st.Value != 0 {
+			continue
+		}
 		users := j.lockUsers(w.inode)
 		sum, unknown := 0, 0
 		isLock := false
@@ -78,9 +90,7 @@ func findDeadHolders(j *job) (found []Finding) {
 			sum += u.lock.Count
 			isLock = isLock || u.lock.Max == 1
 		}
-		first := w.waiters[0]
-		st, err := pystack.ReadSemaphore(j.System, first, users[first].mapping.Start)
-		if err != nil || st.Value != 0 || !isLock || sum != 0 || !users[first].known {
+		if !isLock || sum != 0 || !users[first].known {
 			continue
 		}
 		pid, who := first, "a process that no longer exists"
@@ -96,7 +106,7 @@ func findDeadHolders(j *job) (found []Finding) {
 				evidence("semaphore %s has the value 0 and %s", w.name, words.Count(st.Waiters, "waiter")),
 				evidence("of the %s that live and map it, none has locked it (the counts of their SemLock objects add up to 0)",
 					countProcesses(len(users)-unknown)),
-				evidence("%s blocked during the whole observation: %v", words.Count(len(w.waiters), "thread"), w.waiters)},
+				evidence("%s waited for it during the whole observation: %v", countProcesses(len(w.waiters)), w.waiters)},
 			Cure: "restart the job: a lock of multiprocessing is not released when its holder dies. Never kill or terminate() a process that may hold a lock or use a queue",
 		}
 		for _, pid := range w.waiters {

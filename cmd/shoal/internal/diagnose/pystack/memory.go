@@ -1,7 +1,6 @@
 package pystack
 
 import (
-	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -224,55 +224,100 @@ type SemLock struct {
 	Kind   int    // 0 for an RLock
 }
 
-// maxScan limits the memory that [FindSemLock] reads of one process.
+// maxScan limits the resident memory that [FindSemLocks] reads of one process.
 const maxScan = 512 << 20
 
-// FindSemLock searches the objects of a process for the SemLock of a semaphore that is mapped at
-// addr. It returns false if there is none.
+// FindSemLocks searches the objects of a process for the SemLocks of its shared semaphores. The keys
+// of the result are the addresses at which the semaphores are mapped. It skips pages that are not
+// resident, so that reading does not make the kernel map them.
 //
 // https://github.com/python/cpython/blob/v3.11.7/Modules/_multiprocessing/semaphore.c#L25-L33
-func FindSemLock(s procfs.System, p *procfs.Process, addr uint64) (lock SemLock, found bool, err error) {
+func FindSemLocks(s procfs.System, p *procfs.Process) (map[uint64]SemLock, error) {
 	f, err := open(s, p.PID)
 	if err != nil {
-		return SemLock{}, false, err
+		return nil, err
 	}
 	defer f.Close()
-	pattern := binary.LittleEndian.AppendUint64(nil, addr)
-	buffer, total := make([]byte, 1<<20), 0
+	pages, err := os.Open(filepath.Join(s.Proc, strconv.Itoa(p.PID), "pagemap"))
+	if err != nil {
+		return nil, err
+	}
+	defer pages.Close()
+	w := scan{locks: make(map[uint64]SemLock), low: 1<<64 - 1}
+	for _, m := range p.Maps.Shared {
+		if m.Semaphore() {
+			w.addrs = append(w.addrs, m.Start)
+			w.low, w.high = min(w.low, m.Start), max(w.high, m.Start)
+		}
+	}
+	buffer := make([]byte, scanPages*pageSize)
 	for _, m := range p.Maps.Private {
-		for at := m.Start; at < m.End && total < maxScan; at += uint64(len(buffer)) - 64 {
-			n := int(min(uint64(len(buffer)), m.End-at))
-			if n, _ = f.ReadAt(buffer[:n], int64(at)); n == 0 {
+		for at := m.Start; at < m.End && w.total < maxScan && len(w.locks) < len(w.addrs); {
+			n := min(scanPages, (m.End-at)/pageSize)
+			if n == 0 {
 				break
 			}
-			total += n
-			if lock, found := searchSemLock(buffer[:n], pattern); found {
-				return lock, true, nil
+			first, last := residentRange(pages, at, n)
+			if last > first {
+				chunk := buffer[:(last-first)*pageSize]
+				got, _ := f.ReadAt(chunk, int64(at+first*pageSize))
+				w.search(chunk[:got])
 			}
+			at += n * pageSize
 		}
 	}
-	return SemLock{}, false, nil
+	return w.locks, nil
 }
 
-// searchSemLock finds an object whose third word is the pattern and whose other fields are
-// plausible.
-func searchSemLock(data, pattern []byte) (SemLock, bool) {
-	for base := 0; ; {
-		i := bytes.Index(data[base:], pattern)
-		if i < 0 {
-			return SemLock{}, false
-		}
-		at := base + i
-		base = at + 8
-		if at%8 != 0 || at < 16 || at+40 > len(data) {
-			continue
-		}
-		word := func(n int) uint64 { return binary.LittleEndian.Uint64(data[at+n:]) }
-		count, limit, kind := int32(word(16)), int32(word(16)>>32), int32(word(24))
-		references, class := binary.LittleEndian.Uint64(data[at-16:]), binary.LittleEndian.Uint64(data[at-8:])
-		if references == 0 || references > 1<<40 || class < 4096 || limit < 1 || kind < 0 || kind > 1 || count < -1<<20 {
-			continue
-		}
-		return SemLock{Holder: word(8), Count: int(count), Max: int(limit), Kind: int(kind)}, true
+const (
+	pageSize  = 4096
+	scanPages = 256
+)
+
+// residentRange returns the range of pages, of n from the address at, that contains all resident
+// ones.
+func residentRange(pages io.ReaderAt, at, n uint64) (first, last uint64) {
+	entries := make([]byte, 8*n)
+	if _, err := pages.ReadAt(entries, int64(at/pageSize*8)); err != nil {
+		return 0, 0
 	}
+	first = n
+	for i := range n {
+		if entries[8*i+7]&0x80 != 0 { // present; see Documentation/admin-guide/mm/pagemap.rst
+			first, last = min(first, i), i+1
+		}
+	}
+	return first, last
+}
+
+// A scan collects SemLocks. An object does not cross a page, because the allocator's pools do not.
+type scan struct {
+	addrs     []uint64
+	low, high uint64
+	total     int
+	locks     map[uint64]SemLock
+}
+
+func (w *scan) search(data []byte) {
+	w.total += len(data)
+	for at := 16; at+40 <= len(data); at += 8 {
+		v := binary.LittleEndian.Uint64(data[at:])
+		if v < w.low || v > w.high || v%pageSize != 0 || !slices.Contains(w.addrs, v) {
+			continue
+		}
+		if lock, ok := parseSemLock(data[at-16:]); ok {
+			w.locks[v] = lock
+		}
+	}
+}
+
+// parseSemLock parses an object, and returns false if a field is implausible.
+func parseSemLock(object []byte) (SemLock, bool) {
+	word := func(n int) uint64 { return binary.LittleEndian.Uint64(object[8*n:]) }
+	count, limit, kind := int32(word(4)), int32(word(4)>>32), int32(word(5))
+	if word(0) == 0 || word(0)&(1<<32-1) > 1<<30 && word(0)>>32 == 0 || word(1) < 4096 || limit < 1 || kind < 0 || kind > 1 ||
+		count < -1<<24 {
+		return SemLock{}, false
+	}
+	return SemLock{Holder: word(3), Count: int(count), Max: int(limit), Kind: int(kind)}, true
 }
