@@ -79,3 +79,10 @@ func parseCall(text string) Call {
 	}
 	return c
 }
+
+// ReadThread reads the main thread of a process, using the stat file that has been read.
+func (s System) ReadThread(p *Process) Thread {
+	t := Thread{Stat: p.Stat, Call: Call{Number: -1}}
+	readWait(s.path(p.PID, ""), &t)
+	return t
+}

@@ -251,7 +251,7 @@ func FindSemLocks(s procfs.System, p *procfs.Process) (map[uint64]SemLock, error
 		}
 	}
 	buffer := make([]byte, scanPages*pageSize)
-	for _, m := range p.Maps.Private {
+	for _, m := range arenasFirst(p.Maps.Private) {
 		for at := m.Start; at < m.End && w.total < maxScan && len(w.locks) < len(w.addrs); {
 			n := min(scanPages, (m.End-at)/pageSize)
 			if n == 0 {
@@ -269,7 +269,22 @@ func FindSemLocks(s procfs.System, p *procfs.Process) (map[uint64]SemLock, error
 	return w.locks, nil
 }
 
+// arenasFirst returns the mappings with those first that are probably arenas of the interpreter's
+// allocator, because their boundaries are multiples of an arena's size.
+func arenasFirst(maps []procfs.Mapping) []procfs.Mapping {
+	var arenas, others []procfs.Mapping
+	for _, m := range maps {
+		if m.Path == "" && m.Start%arenaSize == 0 && m.End%arenaSize == 0 {
+			arenas = append(arenas, m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	return append(arenas, others...)
+}
+
 const (
+	arenaSize = 256 << 10 // before 3.10; later ones are larger
 	pageSize  = 4096
 	scanPages = 256
 )
