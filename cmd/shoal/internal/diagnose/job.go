@@ -42,6 +42,7 @@ type job struct {
 	elapsed  time.Duration
 	stackErr error
 	locks    map[int]map[uint64]pystack.SemLock // by process; read on demand
+	searched map[int]uint64                     // semaphore of the last search
 	outside  map[string][]pipeEnd               // ends of pipes in all processes; read on demand
 }
 
@@ -83,7 +84,7 @@ func newJob(o Options, pid int) (*job, error) {
 		return nil, fmt.Errorf("%w: %w", os.ErrProcessDone, errNoProcess)
 	}
 	j := &job{Options: o, parent: make(map[int]int), depth: make(map[int]int), orphans: make(map[int]bool),
-		roles: make(map[int]role), locks: make(map[int]map[uint64]pystack.SemLock)}
+		roles: make(map[int]role), locks: make(map[int]map[uint64]pystack.SemLock), searched: make(map[int]uint64)}
 	j.root = o.findRoot(all, pid)
 	children := make(map[int][]int)
 	for _, st := range all {

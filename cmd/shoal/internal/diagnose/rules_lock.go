@@ -15,30 +15,36 @@ type lockUse struct {
 	known bool
 }
 
-// lockUsers returns the processes that map the semaphore of an inode.
-func (j *job) lockUsers(inode uint64) map[int]lockUse {
+// lockUsers returns the processes that map the semaphore of an inode. Unless all is true, it stops at
+// a process that has locked the semaphore.
+func (j *job) lockUsers(inode uint64, all bool) map[int]lockUse {
 	users := make(map[int]lockUse)
 	for _, p := range j.living() {
 		for _, m := range p.Maps.Shared {
 			if m.Semaphore() && m.Inode == inode {
 				var u lockUse
-				u.lock, u.known = j.semLocks(p)[m.Start]
+				u.lock, u.known = j.semLock(p, m.Start)
 				users[p.PID] = u
+				if !all && u.lock.Count > 0 {
+					return users
+				}
 			}
 		}
 	}
 	return users
 }
 
-// semLocks returns the SemLock objects of a process by the address of the semaphore. glibc maps the
-// file of a semaphore from its beginning. A process is searched once.
-func (j *job) semLocks(p *procfs.Process) map[uint64]pystack.SemLock {
-	locks, ok := j.locks[p.PID]
-	if !ok {
-		locks, _ = pystack.FindSemLocks(j.System, p) // empty without permission
-		j.locks[p.PID] = locks
+// semLock returns the SemLock object of a process for the semaphore at an address. glibc maps the
+// file of a semaphore from its beginning.
+func (j *job) semLock(p *procfs.Process, addr uint64) (pystack.SemLock, bool) {
+	lock, ok := j.locks[p.PID][addr]
+	if ok || j.searched[p.PID] == addr {
+		return lock, ok
 	}
-	return locks
+	j.searched[p.PID] = addr
+	j.locks[p.PID], _ = pystack.FindSemLocks(j.System, p, addr) // empty without permission
+	lock, ok = j.locks[p.PID][addr]
+	return lock, ok
 }
 
 // A lockWait is a group of threads that wait for one semaphore.
@@ -79,7 +85,7 @@ func findDeadHolders(j *job) (found []Finding) {
 		if err != nil || st.Value != 0 {
 			continue
 		}
-		users := j.lockUsers(w.inode)
+		users := j.lockUsers(w.inode, false)
 		sum, unknown := 0, 0
 		isLock := false
 		for _, u := range users {

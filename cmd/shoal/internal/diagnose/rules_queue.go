@@ -158,7 +158,7 @@ func putsIn(stacks []pystack.Stack, tid int) bool {
 // bounded returns the consumer of a queue with a limit, and the number of items that it has
 // received. The queue's semaphore is released by each get, so the consumer's count is negative.
 func (j *job) bounded(inode uint64, producer int) (consumer, received int) {
-	for pid, u := range j.lockUsers(inode) {
+	for pid, u := range j.lockUsers(inode, true) {
 		if pid != producer && u.known && -u.lock.Count > received {
 			consumer, received = pid, -u.lock.Count
 		}

@@ -14,9 +14,9 @@ type Report struct {
 	CPUs   CPUs   `json:"cpus"`
 	Memory Memory `json:"memory"`
 	domains.Census
-	GPUs   any      `json:"gpus"`   // report of the GPU helper, or the error
+	GPUs   any      `json:"gpus"`    // report of the GPU helper, or the error
 	Jobs   any      `json:"pytorch"` // reports about PyTorch jobs
-	Advice []string `json:"advice"` // settings to change; empty if there are none
+	Advice []string `json:"advice"`  // settings to change; empty if there are none
 }
 
 // CPUs describes the available processors.

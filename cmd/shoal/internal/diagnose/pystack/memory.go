@@ -228,11 +228,12 @@ type SemLock struct {
 const maxScan = 512 << 20
 
 // FindSemLocks searches the objects of a process for the SemLocks of its shared semaphores. The keys
-// of the result are the addresses at which the semaphores are mapped. It skips pages that are not
-// resident, so that reading does not make the kernel map them.
+// of the result are the addresses at which the semaphores are mapped. The search ends when it has
+// read the arenas of the interpreter's allocator and found the one at addr, so others may be missing.
+// It skips pages that are not resident, so that reading does not make the kernel map them.
 //
 // https://github.com/python/cpython/blob/v3.11.7/Modules/_multiprocessing/semaphore.c#L25-L33
-func FindSemLocks(s procfs.System, p *procfs.Process) (map[uint64]SemLock, error) {
+func FindSemLocks(s procfs.System, p *procfs.Process, addr uint64) (map[uint64]SemLock, error) {
 	f, err := open(s, p.PID)
 	if err != nil {
 		return nil, err
@@ -251,7 +252,11 @@ func FindSemLocks(s procfs.System, p *procfs.Process) (map[uint64]SemLock, error
 		}
 	}
 	buffer := make([]byte, scanPages*pageSize)
-	for _, m := range arenasFirst(p.Maps.Private) {
+	maps, arenas := arenasFirst(p.Maps.Private)
+	for i, m := range maps {
+		if _, found := w.locks[addr]; found && i >= arenas {
+			break
+		}
 		for at := m.Start; at < m.End && w.total < maxScan && len(w.locks) < len(w.addrs); {
 			n := min(scanPages, (m.End-at)/pageSize)
 			if n == 0 {
@@ -270,8 +275,8 @@ func FindSemLocks(s procfs.System, p *procfs.Process) (map[uint64]SemLock, error
 }
 
 // arenasFirst returns the mappings with those first that are probably arenas of the interpreter's
-// allocator, because their boundaries are multiples of an arena's size.
-func arenasFirst(maps []procfs.Mapping) []procfs.Mapping {
+// allocator, because their boundaries are multiples of an arena's size, and their number.
+func arenasFirst(maps []procfs.Mapping) (sorted []procfs.Mapping, count int) {
 	var arenas, others []procfs.Mapping
 	for _, m := range maps {
 		if m.Path == "" && m.Start%arenaSize == 0 && m.End%arenaSize == 0 {
@@ -280,7 +285,7 @@ func arenasFirst(maps []procfs.Mapping) []procfs.Mapping {
 			others = append(others, m)
 		}
 	}
-	return append(arenas, others...)
+	return append(arenas, others...), len(arenas)
 }
 
 const (
