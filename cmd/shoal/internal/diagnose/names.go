@@ -142,7 +142,7 @@ func usedInodes(s procfs.System) (used map[uint64]bool, hidden int, err error) {
 			used[m.Inode] = true
 		}
 		for _, f := range p.Files {
-			if !strings.HasPrefix(f.Target, "/dev/shm/") {
+			if name := shortName(f.Target); creatorOf(name) == 0 && !unownedName.MatchString(name) {
 				continue
 			}
 			if st, err := os.Stat(filepath.Join(s.Proc, itoa(pid), "fd", itoa(f.FD))); err == nil {

@@ -96,7 +96,7 @@ func findDeadHolders(j *job) (found []Finding) {
 			sum += u.lock.Count
 			isLock = isLock || u.lock.Max == 1
 		}
-		if !isLock || sum != 0 || !users[first].known {
+		if !isLock || sum != 0 || unknown > 0 || !users[first].known {
 			continue
 		}
 		pid, who := first, "a process that no longer exists"
@@ -111,7 +111,7 @@ func findDeadHolders(j *job) (found []Finding) {
 			Evidence: []string{
 				evidence("semaphore %s has the value 0 and %s", w.name, words.Count(st.Waiters, "waiter")),
 				evidence("of the %s that live and map it, none has locked it (the counts of their SemLock objects add up to 0)",
-					countProcesses(len(users)-unknown)),
+					countProcesses(len(users))),
 				evidence("%s waited for it during the whole observation: %v", countProcesses(len(w.waiters)), w.waiters)},
 			Cure: "restart the job: a lock of multiprocessing is not released when its holder dies. Never kill or terminate() a process that may hold a lock or use a queue",
 		}
