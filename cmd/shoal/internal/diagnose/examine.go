@@ -30,8 +30,8 @@ func (o Options) applyDefaults() Options {
 }
 
 // Examine observes the job of process pid, which may be any process of the job. If the process has
-// ended, it reports the orphans and the shared memory that it has left. The error wraps [ErrProcess]
-// if there is no such process and no trace of it, or if it is not a Python program.
+// ended, it reports the orphans and the shared memory that it has left. The error wraps
+// [ErrProcess] if there is no such process and no trace of it, or if it is not a Python program.
 func Examine(ctx context.Context, o Options, pid int) (*Report, error) {
 	o = o.applyDefaults()
 	if pid <= 0 {
@@ -151,6 +151,7 @@ func (j *job) addNotes(r *Report) {
 	case j.isWaiting(j.root) && idle < loaders:
 		r.Notes = append(r.Notes, "the main process waits for its DataLoader workers: loading is slower than training")
 	}
+	r.Notes = append(r.Notes, j.notes...)
 	dir := filepath.Join(j.System.Proc, itoa(j.root), "root/dev/shm")
 	if size, free, err := sys.FileSystemUsage(dir); err == nil && size > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("/dev/shm: %s of %s used", words.Bytes(size-free), words.Bytes(size)))

@@ -151,7 +151,7 @@ func TestExamine_NamesSeededFaults(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if len(report.Findings) == 0 || report.Findings[0].Rule != f.rule || report.Findings[0].PID != culprit {
+					if f0 := report.Findings; len(f0) == 0 || f0[0].Rule != f.rule || f0[0].PID != culprit {
 						t.Errorf("want %s of process %d first", f.rule, culprit)
 						report.Print(t.Output())
 					}
@@ -165,7 +165,8 @@ func TestExamine_IsSilentAboutHealthyPrograms(t *testing.T) {
 	for _, python := range pythons(t) {
 		for _, method := range methods() {
 			for _, name := range healthyPrograms {
-				t.Run(fmt.Sprintf("%s/%s/%s", filepath.Base(filepath.Dir(filepath.Dir(python))), method, name), func(t *testing.T) {
+				environment := filepath.Base(filepath.Dir(filepath.Dir(python)))
+				t.Run(fmt.Sprintf("%s/%s/%s", environment, method, name), func(t *testing.T) {
 					_, pid, _ := start(t, python, "testdata/healthy/healthy.py", name, method)
 					for range 3 {
 						report, err := diagnose.Examine(context.Background(), diagnose.Options{}, pid)

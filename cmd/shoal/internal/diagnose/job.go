@@ -18,7 +18,7 @@ import (
 type Options struct {
 	System procfs.System // default: the running machine
 	Span   time.Duration // duration of the observation; default 1 s
-	CPUs   int           // usable CPUs; default: those of this process
+	CPUs   int           // usable CPUs; default: the affinity and quota of this process
 }
 
 const (
@@ -41,6 +41,7 @@ type job struct {
 	quick    []quickSample
 	elapsed  time.Duration
 	stackErr error
+	notes    []string                           // of rules
 	locks    map[int]map[uint64]pystack.SemLock // by process; read on demand
 	searched map[int]uint64                     // semaphore of the last search
 	outside  map[string][]pipeEnd               // ends of pipes in all processes; read on demand
@@ -158,8 +159,8 @@ func isChildCommand(child, parent string, st procfs.Stat) bool {
 	return child == parent || child == "" && st.State == 'Z' || strings.HasPrefix(st.Name, "pt_data_")
 }
 
-// isStray reports whether a process without a parent belongs to the job of root: a torch_shm_manager
-// or a worker that is a member of its process group.
+// isStray reports whether a process without a parent belongs to the job of root: a
+// torch_shm_manager or a worker that is a member of its process group.
 func (o Options) isStray(all map[int]procfs.Stat, st procfs.Stat, root int) bool {
 	if st.PPID != 1 || st.PID == root {
 		return false

@@ -75,7 +75,8 @@ func FindLeaks(s procfs.System, dir string) ([]Leak, error) {
 			continue
 		}
 		age := time.Since(st.ModTime())
-		l := Leak{Path: filepath.Join(dir, e.Name()), Bytes: allocated(st), Creator: creator, Age: age.Seconds(), inode: inode}
+		l := Leak{Path: filepath.Join(dir, e.Name()), Bytes: allocated(st), Creator: creator, Age: age.Seconds(),
+			inode: inode}
 		switch _, err := s.ReadStat(max(creator, 1)); {
 		case creator == 0:
 			l.Reason = "no process uses it, but its name does not record its creator"
@@ -190,7 +191,9 @@ func removeLeaks(out io.Writer, s procfs.System, dir string, leaks []Leak) error
 	}
 	removed := 0
 	for _, l := range leaks {
-		same := slices.ContainsFunc(again, func(a Leak) bool { return a.Proven && a.Path == l.Path && a.inode == l.inode })
+		same := slices.ContainsFunc(again, func(a Leak) bool {
+			return a.Proven && a.Path == l.Path && a.inode == l.inode
+		})
 		if !l.Proven || !same {
 			continue
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// Print writes the report as text: the verdict, the evidence and the remedy of each finding, and the
-// process tree.
+// Print writes the report as text: the verdict, the evidence and the remedy of each finding, and
+// the process tree.
 func (r *Report) Print(out io.Writer) error {
 	words.Fprintf(out, "%s\n", r.Verdict)
 	for i, f := range r.Findings {

@@ -191,7 +191,8 @@ func TestExamine_ExplainsRecordedTrees(t *testing.T) {
 			if last.state == 'Z' {
 				last = c.tree[0]
 			}
-			r, err := diagnose.Examine(context.Background(), diagnose.Options{System: s, Span: time.Millisecond, CPUs: 4}, last.pid)
+			o := diagnose.Options{System: s, Span: time.Millisecond, CPUs: 4}
+			r, err := diagnose.Examine(context.Background(), o, last.pid)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -204,7 +205,8 @@ func TestExamine_ExplainsRecordedTrees(t *testing.T) {
 			if r.Healthy() {
 				t.Fatalf("found nothing, want %s", c.rule)
 			}
-			if f := r.Findings[0]; f.Rule != c.rule || f.PID != c.pid || !strings.Contains(f.Cause, c.words) || f.Cure == "" ||
+			f := r.Findings[0]
+			if f.Rule != c.rule || f.PID != c.pid || !strings.Contains(f.Cause, c.words) || f.Cure == "" ||
 				len(f.Evidence) == 0 || r.Verdict != f.Cause {
 				t.Errorf("found %+v, want %s of process %d with %q", f, c.rule, c.pid, c.words)
 			}
@@ -213,7 +215,8 @@ func TestExamine_ExplainsRecordedTrees(t *testing.T) {
 }
 
 func TestExamine_ReadsControlGroups(t *testing.T) {
-	s := record(t, recorded{pid: 10, parent: 1, group: "/job"}, recorded{pid: 11, parent: 10, group: "/job", state: 'Z', exit: 9})
+	s := record(t, recorded{pid: 10, parent: 1, group: "/job"},
+		recorded{pid: 11, parent: 10, group: "/job", state: 'Z', exit: 9})
 	write(t, s.Cgroup, "memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
 	write(t, s.Cgroup, "memory/job/memory.limit_in_bytes", "1048576\n")
 	write(t, filepath.Join(s.Proc, "11"), "cgroup", "2:memory:/job\n")
@@ -233,7 +236,8 @@ func TestExamine_RefusesOtherProcesses(t *testing.T) {
 	s := record(t, recorded{pid: 10, parent: 1})
 	write(t, filepath.Join(s.Proc, "10"), "maps", "")
 	for _, pid := range []int{-1, 0, 10, 99} {
-		if _, err := diagnose.Examine(context.Background(), diagnose.Options{System: s, Span: time.Millisecond}, pid); !errors.Is(err, diagnose.ErrProcess) {
+		o := diagnose.Options{System: s, Span: time.Millisecond}
+		if _, err := diagnose.Examine(context.Background(), o, pid); !errors.Is(err, diagnose.ErrProcess) {
 			t.Errorf("process %d: %v, want ErrProcess", pid, err)
 		}
 	}

@@ -159,8 +159,8 @@ func isLibrary(file string) bool {
 // label returns the role and the number of a process, such as "DataLoader worker 1234".
 func (j *job) label(pid int) string { return string(j.roles[pid]) + " " + itoa(pid) }
 
-// place returns the position of the main thread in the user's code, or in any code, or "".
-func (j *job) place(pid int) string {
+// placeOf returns the position of the main thread in the user's code, or in any code, or "".
+func (j *job) placeOf(pid int) string {
 	s, ok := stackOf(j.last.stacks[pid], pid)
 	if !ok || len(s.Frames) == 0 {
 		return ""

@@ -61,7 +61,7 @@ func evidence(format string, args ...any) string { return fmt.Sprintf(format, ar
 
 // appendPlace adds the position of a process in its Python code to the evidence, if it is known.
 func (j *job) appendPlace(list []string, pid int) []string {
-	if place := j.place(pid); place != "" {
+	if place := j.placeOf(pid); place != "" {
 		return append(list, evidence("%s is in %s", j.label(pid), place))
 	}
 	return list

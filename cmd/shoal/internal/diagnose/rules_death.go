@@ -38,7 +38,8 @@ func (j *job) zombies() (all []*procfs.Process) {
 	return all
 }
 
-// trackerFD finds the descriptor of the resource tracker's pipe in the command of a spawned process.
+// trackerFD finds the descriptor of the resource tracker's pipe in the command of a spawned
+// process.
 var trackerFD = regexp.MustCompile(`tracker_fd=(\d+)`)
 
 // deadTracker returns a pipe to a resource tracker that no process reads, and a process that writes
@@ -101,8 +102,8 @@ func findDeadTracker(j *job) []Finding {
 	}}
 }
 
-// trackerZombie returns the first ended child of the root, because multiprocessing starts the tracker
-// before the workers.
+// trackerZombie returns the first ended child of the root, because multiprocessing starts the
+// tracker before the workers.
 func (j *job) trackerZombie() *procfs.Process {
 	var oldest *procfs.Process
 	for _, z := range j.zombies() {
@@ -281,8 +282,9 @@ func findZombies(j *job) (found []Finding) {
 			Evidence: []string{evidence("process %d is a zombie with exit status 0, in both samples", z.PID)},
 			Cure:     "join the process, or call multiprocessing.active_children(), which reaps"}
 		f.Cause = fmt.Sprintf("process %d has ended, but its parent %d does not reap it", z.PID, parent)
-		if t, ok := j.mainThread(parent); ok && j.isWaiting(parent) && (kindOf(t) == waitRead || kindOf(t) == waitPoll ||
-			kindOf(t) == waitFutex) {
+		t, ok := j.mainThread(parent)
+		k := kindOf(t)
+		if ok && j.isWaiting(parent) && (k == waitRead || k == waitPoll || k == waitFutex) {
 			f.Rule, f.weight = "waits-for-ended", weightKilled
 			f.Cause = fmt.Sprintf("process %d has ended with status 0, and its parent %d waits for data that no living process will send", z.PID, parent)
 			f.Evidence = append(f.Evidence, evidence("%s waits: %s", j.label(parent), j.describeWait(j.last.processes[parent], t)))
@@ -297,7 +299,8 @@ func findZombies(j *job) (found []Finding) {
 // hasWorkers reports whether a process has a living child that runs the user's code.
 func (j *job) hasWorkers(pid int) bool {
 	for _, c := range j.children(pid) {
-		if p := j.last.processes[c]; p != nil && p.State != 'Z' && (j.roles[c].works() || j.isServed(c) && j.hasWorkers(c)) {
+		p := j.last.processes[c]
+		if p != nil && p.State != 'Z' && (j.roles[c].works() || j.isServed(c) && j.hasWorkers(c)) {
 			return true
 		}
 	}

@@ -143,7 +143,8 @@ func (j *job) shmFiles(dir string) []*shmFile {
 		for _, m := range p.Maps.Shared {
 			f := byInode[m.Inode]
 			if f == nil && !m.Semaphore() {
-				f = &shmFile{name: shortName(m.Path), inode: m.Inode, size: int64(m.End - m.Start), creator: creatorOf(shortName(m.Path))}
+				name := shortName(m.Path)
+				f = &shmFile{name: name, inode: m.Inode, size: int64(m.End - m.Start), creator: creatorOf(name)}
 				byInode[m.Inode] = f
 			}
 			if f != nil && !slices.Contains(f.users, p.PID) {
@@ -173,7 +174,8 @@ func findThrottled(j *job) (found []Finding) {
 		}
 		// Linux 6.18 counts only a part of the time, so the use of the quota is compared as well.
 		exhausted := used > 0.85*b.Quota && wanted > 1.5*b.Quota
-		if b.Quota == 0 || b.ThrottledNS < a.ThrottledNS || float64(lost) < manyThrottle*float64(j.elapsed) && !exhausted {
+		throttled := float64(lost) >= manyThrottle*float64(j.elapsed)
+		if b.Quota == 0 || b.ThrottledNS < a.ThrottledNS || !throttled && !exhausted {
 			continue
 		}
 		pid := pids[0]
@@ -241,7 +243,8 @@ func findOversubscribed(j *job) []Finding {
 func (j *job) queued() (waited, ran time.Duration) {
 	for _, p := range j.living() {
 		for _, t := range p.Threads {
-			if old, ok := threadOf(j.first.processes[p.PID], t.PID); ok && t.QueueNS >= old.QueueNS && t.RunNS >= old.RunNS {
+			old, ok := threadOf(j.first.processes[p.PID], t.PID)
+			if ok && t.QueueNS >= old.QueueNS && t.RunNS >= old.RunNS {
 				waited += time.Duration(t.QueueNS - old.QueueNS)
 				ran += time.Duration(t.RunNS - old.RunNS)
 			}

@@ -15,8 +15,8 @@ type lockUse struct {
 	known bool
 }
 
-// lockUsers returns the processes that map the semaphore of an inode. Unless all is true, it stops at
-// a process that has locked the semaphore.
+// lockUsers returns the processes that map the semaphore of an inode. Unless all is true, it stops
+// at a process that has locked the semaphore.
 func (j *job) lockUsers(inode uint64, all bool) map[int]lockUse {
 	users := make(map[int]lockUse)
 	for _, p := range j.living() {
@@ -55,7 +55,7 @@ type lockWait struct {
 	waiters []int  // processes
 }
 
-// lockWaits returns the semaphores for which threads waited during the whole observation.
+// lockWaits returns the semaphores that kept threads waiting during the whole observation.
 func (j *job) lockWaits() (all []lockWait) {
 	index := make(map[uint64]int)
 	for _, p := range j.living() {
@@ -136,13 +136,13 @@ func (j *job) lastKilled() (last *procfs.Process) {
 	return last
 }
 
-// findLocalDeadlocks finds workers of which all threads wait, without a timeout, for futexes that
-// only threads of the same process can wake.
+// findLocalDeadlocks finds workers that cannot continue: all of their threads wait, without a
+// timeout, for futexes that only threads of the same process can wake.
 func findLocalDeadlocks(j *job) (found []Finding) {
 	for _, p := range j.living() {
-		r := j.roles[p.PID]
-		if !r.works() || p.PID == j.root && len(j.tree) == 1 {
-			continue
+		r, parent := j.roles[p.PID], j.last.processes[j.parent[p.PID]]
+		if !r.works() || p.PID == j.root || parent == nil {
+			continue // a main process may wait for a signal
 		}
 		stuck := j.stuckThreads(p.PID)
 		if len(stuck) == 0 || len(stuck) != len(p.Threads) || !allPrivate(stuck) {
@@ -154,14 +154,16 @@ func findLocalDeadlocks(j *job) (found []Finding) {
 			evidence("it has used %.2f s of CPU time since it started", float64(p.Ticks())*tick.Seconds())}}
 		f.Cause = fmt.Sprintf("%s is deadlocked: all of its threads wait for each other", j.label(p.PID))
 		f.Cure = "look at the stacks below for the locks and their order"
-		parent := j.last.processes[j.parent[p.PID]]
-		if parent != nil && r != roleSpawned && strings.Join(p.Command, " ") == strings.Join(parent.Command, " ") {
+		switch {
+		case r != roleSpawned && len(parent.Threads) > 1 && strings.Join(p.Command, " ") == strings.Join(parent.Command, " "):
 			f.Rule = "fork-with-threads"
 			f.Cause = fmt.Sprintf("%s is deadlocked after fork: it waits for a lock that a thread of its parent %d held, which fork does not copy",
 				j.label(p.PID), parent.PID)
 			f.Evidence = append(f.Evidence, evidence("parent %d has %s, and the child was created by fork", parent.PID,
 				words.Count(len(parent.Threads), "thread")))
 			f.Cure = "start workers with the start method forkserver or spawn (multiprocessing_context=\"forkserver\" for DataLoader), or before the parent starts threads"
+		case !j.isWaiting(parent.PID):
+			continue
 		}
 		f.Evidence = j.appendPlace(f.Evidence, p.PID)
 		found = append(found, f)

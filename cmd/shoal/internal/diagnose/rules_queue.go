@@ -94,7 +94,8 @@ func findSlowConsumers(j *job) (found []Finding) {
 		old, ok2 := threadOf(j.first.processes[p.PID], p.PID)
 		m, isLock := semaphoreOf(p, t)
 		_, wasLock := semaphoreOf(j.first.processes[p.PID], old)
-		if !ok || !ok2 || !isLock || !wasLock || !putsIn(j.last.stacks[p.PID], p.PID) || !putsIn(j.first.stacks[p.PID], p.PID) {
+		puts := putsIn(j.last.stacks[p.PID], p.PID) && putsIn(j.first.stacks[p.PID], p.PID)
+		if !ok || !ok2 || !isLock || !wasLock || !puts {
 			continue
 		}
 		c, taken := j.bounded(m.Inode, p.PID)
@@ -129,8 +130,8 @@ func waitText(n int) string {
 	return fmt.Sprintf("%d processes wait", n)
 }
 
-// consumerOf selects the consumer among the readers of a pipe. If processes were forked, all of them
-// have both ends, so the root is preferred if it is not blocked itself.
+// consumerOf selects the consumer among the readers of a pipe. If processes were forked, all of
+// them have both ends, so the root is preferred if it is not blocked itself.
 func (j *job) consumerOf(readers []int) int {
 	blocked := make(map[int]bool)
 	for _, w := range j.blockedWriters() {

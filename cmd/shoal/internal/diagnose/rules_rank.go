@@ -4,25 +4,26 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/pystack"
 )
 
-// collectives are the functions of torch.distributed in which all ranks of a group meet.
+// collectives are the functions of torch.distributed that all ranks of a group must call.
 var collectives = map[string]bool{"all_reduce": true, "all_gather": true, "all_gather_into_tensor": true,
 	"all_gather_object": true, "broadcast": true, "broadcast_object_list": true, "barrier": true, "reduce": true,
 	"reduce_scatter": true, "reduce_scatter_tensor": true, "all_to_all": true, "all_to_all_single": true,
 	"gather": true, "gather_object": true, "scatter": true, "scatter_object_list": true, "monitored_barrier": true,
 	"init_process_group": true, "new_group": true}
 
-// A meeting is the collective in which a rank waits.
+// A meeting is a collective that blocks a rank.
 type meeting struct {
 	function string
 	caller   pystack.Frame // innermost frame outside of PyTorch
 }
 
-// meetingOf returns the collective in which the main thread of a process is.
+// meetingOf returns the collective that the main thread of a process is executing.
 func meetingOf(stacks []pystack.Stack, pid int) (m meeting, ok bool) {
 	s, found := stackOf(stacks, pid)
 	if !found {
@@ -52,10 +53,15 @@ func (j *job) samplesOf(pid int) [][]pystack.Stack {
 	return append(all, j.last.stacks[pid])
 }
 
+// maxMeetingRun is the CPU time of a main thread that only checks timeouts in a collective.
+const maxMeetingRun = 200 * time.Microsecond
+
 // meets reports whether a rank waited in one collective during the whole observation.
 func (j *job) meets(pid int) (meeting, bool) {
 	first, ok := meetingOf(j.first.stacks[pid], pid)
-	if !ok || !j.idle(pid) {
+	t, known := j.mainThread(pid)
+	old, knew := threadOf(j.first.processes[pid], pid)
+	if !ok || !known || !knew || t.RunNS-old.RunNS > uint64(maxMeetingRun) {
 		return first, false
 	}
 	for _, s := range j.samplesOf(pid) {
@@ -121,6 +127,11 @@ func findRanks(j *job) (found []Finding) {
 			found = append(found, j.compareMeetings(group, waiting)...)
 		}
 		for _, pid := range elsewhere {
+			if j.demand(pid) > 0.3 { // it may merely be slow
+				j.notes = append(j.notes, fmt.Sprintf("%s computes in %s, and %s", j.rankLabel(pid), j.placeOf(pid),
+					rankCount(len(waiting))+" for it in a collective"))
+				continue
+			}
 			found = append(found, j.missingRank(pid, group, waiting))
 		}
 	}
@@ -177,7 +188,8 @@ func (j *job) compareMeetings(group []int, waiting map[int]meeting) []Finding {
 	pid := group[culprit]
 	f := Finding{Rule: "rank-order", PID: pid, weight: weightRank,
 		Cause: fmt.Sprintf("%s waits in another collective (%s at line %d) than %s (%s at line %d)", j.rankLabel(pid),
-			waiting[pid].function, waiting[pid].caller.Line, words.Count(counts[most], "other rank"), most.function, most.caller.Line),
+			waiting[pid].function, waiting[pid].caller.Line, words.Count(counts[most], "other rank"), most.function,
+			most.caller.Line),
 		Cure: "give all ranks the same number of batches in the same order: use DistributedSampler with the same seed and set_epoch on all ranks, drop_last=True, or torch.distributed.algorithms.join.Join",
 	}
 	for _, p := range group {

@@ -19,7 +19,8 @@ func (j *job) siblings(pid int) (all []int) {
 	return all
 }
 
-// demand returns the part of the time in which the main thread ran or waited for a CPU.
+// demand returns the fraction of the observation that the main thread spent running or queueing for
+// a CPU.
 func (j *job) demand(pid int) float64 {
 	t, ok := j.mainThread(pid)
 	old, ok2 := threadOf(j.first.processes[pid], pid)
@@ -93,7 +94,8 @@ func findBusyWorker(j *job) (found []Finding) {
 	return found
 }
 
-// diskShare returns the part of the quick samples in which a process was in an uninterruptible wait.
+// diskShare returns the fraction of quick samples that found the main thread in an uninterruptible
+// wait.
 func (j *job) diskShare(pid int) float64 {
 	n := 0
 	for _, q := range j.quick {

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
 )
 
-// A waitKind classifies the operation in which a thread is blocked.
+// A waitKind classifies the operation that blocks a thread.
 type waitKind int
 
 const (
@@ -146,7 +146,7 @@ func fileOf(p *procfs.Process, t procfs.Thread) (procfs.File, bool) {
 	return procfs.File{}, false
 }
 
-// semaphoreOf returns the mapping of the shared semaphore for which a thread waits.
+// semaphoreOf returns the mapping of the shared semaphore that a thread is waiting on.
 func semaphoreOf(p *procfs.Process, t procfs.Thread) (procfs.Mapping, bool) {
 	if kindOf(t) != waitFutex || t.Call.Number < 0 {
 		return procfs.Mapping{}, false

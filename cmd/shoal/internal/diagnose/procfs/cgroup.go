@@ -15,7 +15,7 @@ type Group struct {
 	MemoryLimit uint64 // 0 if there is none
 	MemoryPeak  uint64
 	ThrottledNS uint64  // total time without CPU because the quota was used up
-	Throttled   uint64  // periods in which that happened
+	Throttled   uint64  // periods with throttling
 	Quota       float64 // in CPUs; 0 if there is none
 	CPUGroup    string
 }

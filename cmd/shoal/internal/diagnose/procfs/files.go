@@ -35,11 +35,11 @@ func (f File) Pipe() string {
 // Torch returns whether the file is a tensor's shared memory, as PyTorch names it.
 func (f File) Torch() bool { return strings.HasPrefix(f.Target, "/dev/shm/torch_") }
 
-// maxFlagFiles limits the descriptors for which fdinfo is read.
+// maxFlagFiles limits how many fdinfo files are read.
 const maxFlagFiles = 4096
 
-// ReadFiles fills Files. The access mode is that of the link's permissions, which the kernel
-// derives from the mode of the file.
+// ReadFiles fills Files. Only pipes have Flags, because other files do not need them and each
+// fdinfo costs a system call.
 func (s System) ReadFiles(p *Process) {
 	dir := s.path(p.PID, "fd")
 	entries, err := os.ReadDir(dir)

@@ -13,13 +13,13 @@ var errStat = errors.New("the stat file has another format than proc(5) describe
 // A Thread is the state of one thread.
 type Thread struct {
 	Stat           // PID is the thread's number
-	Wait    string // kernel function in which it sleeps; "" or "0" if it runs or may not be read
+	Wait    string // kernel function that put it to sleep; "" or "0" if it runs or may not be read
 	Call    Call
 	RunNS   uint64 // time on a CPU
 	QueueNS uint64 // time in a run queue, waiting for a CPU
 }
 
-// A Call is the system call in which a thread is blocked.
+// A Call is the system call that blocks a thread.
 type Call struct {
 	Number int // -1 if there is none or if it may not be read
 	Args   [6]uint64

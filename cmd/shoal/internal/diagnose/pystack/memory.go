@@ -227,10 +227,10 @@ type SemLock struct {
 // maxScan limits the resident memory that [FindSemLocks] reads of one process.
 const maxScan = 512 << 20
 
-// FindSemLocks searches the objects of a process for the SemLocks of its shared semaphores. The keys
-// of the result are the addresses at which the semaphores are mapped. The search ends when it has
-// read the arenas of the interpreter's allocator and found the one at addr, so others may be missing.
-// It skips pages that are not resident, so that reading does not make the kernel map them.
+// FindSemLocks searches the objects of a process for the SemLocks of its shared semaphores. The
+// keys of the result are the addresses at which the semaphores are mapped. The search ends when it
+// has read the arenas of the interpreter's allocator and found the one at addr, so others may be
+// missing. It skips pages that are not resident, so that reading does not make the kernel map them.
 //
 // https://github.com/python/cpython/blob/v3.11.7/Modules/_multiprocessing/semaphore.c#L25-L33
 func FindSemLocks(s procfs.System, p *procfs.Process, addr uint64) (map[uint64]SemLock, error) {
@@ -335,8 +335,8 @@ func (w *scan) search(data []byte) {
 func parseSemLock(object []byte) (SemLock, bool) {
 	word := func(n int) uint64 { return binary.LittleEndian.Uint64(object[8*n:]) }
 	count, limit, kind := int32(word(4)), int32(word(4)>>32), int32(word(5))
-	if word(0) == 0 || word(0)&(1<<32-1) > 1<<30 && word(0)>>32 == 0 || word(1) < 4096 || limit < 1 || kind < 0 || kind > 1 ||
-		count < -1<<24 {
+	references, class := uint32(word(0)), word(1)
+	if references == 0 || class < 4096 || limit < 1 || kind < 0 || kind > 1 || count < -1<<24 {
 		return SemLock{}, false
 	}
 	return SemLock{Holder: word(3), Count: int(count), Max: int(limit), Kind: int(kind)}, true

@@ -67,8 +67,8 @@ func parseDebugOffsets(data []byte) (offsets, error) {
 	if w(2) != 0 {
 		return offsets{}, fmt.Errorf("%w: free-threaded builds are not supported", errLayout)
 	}
-	// The sections follow one another. A later version only adds fields to the end of a section, or,
-	// in 3.14, threads_main and two generations to that of the interpreter state.
+	// The sections follow one another. A later version only adds fields to the end of a section,
+	// or, in 3.14, threads_main and two generations to the section of the interpreter state.
 	var thread int
 	switch o.minor {
 	case 13:

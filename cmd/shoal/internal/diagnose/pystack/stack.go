@@ -38,7 +38,7 @@ const (
 	ownerCStack      = 4
 )
 
-// Read returns the Python stacks of a process, whose Maps and Threads must have been read.
+// Read returns the Python stacks of a process. The caller must have read its Maps and Threads.
 func Read(s procfs.System, p *procfs.Process) ([]Stack, error) {
 	addr, minor, err := findRuntime(s, p)
 	if err != nil {
