@@ -179,7 +179,8 @@ func (o Options) commandOf(pid int) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
 }
 
-// readSample reads the full state of all processes of the job.
+// readSample reads the full state of all processes of the job. previous must be nil for the first
+// sample.
 func (j *job) readSample(previous *sample) *sample {
 	s := &sample{processes: make(map[int]*procfs.Process), groups: make(map[int]procfs.Group),
 		stacks: make(map[int][]pystack.Stack)}

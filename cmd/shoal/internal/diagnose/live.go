@@ -36,8 +36,8 @@ type Tick struct {
 // historyLength is the number of updates in the timeline of a process.
 const historyLength = 40
 
-// A live view keeps the last sample of each process. It reads less than an examination: neither
-// stacks nor descriptors, and threads only of processes that are new.
+// A live view must be cheap, so it keeps the last sample of each process. It reads less than an
+// examination: neither stacks nor descriptors, and threads only of processes that are new.
 type live struct {
 	LiveOptions
 	pid     int

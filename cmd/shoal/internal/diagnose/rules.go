@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// rules are all rules. A rule returns its findings with a weight: if two findings have the same
-// culprit or one explains the other, the report begins with the heavier one.
+// rules are all rules. A rule must have evidence for each finding, and gives it a weight: if two
+// findings have the same culprit or one explains the other, the report begins with the heavier one.
 var rules = []func(*job) []Finding{
 	findDeadTracker, findDeadWorkers, findStopped, findZombies, findOrphans,
 	findDeadHolders, findLocalDeadlocks, findDeadPinThread,

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
@@ -85,18 +86,19 @@ func findDeadHolders(j *job) (found []Finding) {
 		if err != nil || st.Value != 0 {
 			continue
 		}
+		if lock, known := j.semLock(j.last.processes[first], w.addr); !known || lock.Max != 1 {
+			continue // a signal of a condition or an event
+		}
 		users := j.lockUsers(w.inode, false)
 		sum, unknown := 0, 0
-		isLock := false
 		for _, u := range users {
 			if !u.known {
 				unknown++
 				continue
 			}
 			sum += u.lock.Count
-			isLock = isLock || u.lock.Max == 1
 		}
-		if !isLock || sum != 0 || unknown > 0 || !users[first].known {
+		if sum != 0 || unknown > 0 || !users[first].known {
 			continue
 		}
 		pid, who := first, "a process that no longer exists"
@@ -155,7 +157,7 @@ func findLocalDeadlocks(j *job) (found []Finding) {
 		f.Cause = fmt.Sprintf("%s is deadlocked: all of its threads wait for each other", j.label(p.PID))
 		f.Cure = "look at the stacks below for the locks and their order"
 		switch {
-		case r != roleSpawned && len(parent.Threads) > 1 && strings.Join(p.Command, " ") == strings.Join(parent.Command, " "):
+		case r != roleSpawned && len(parent.Threads) > 1 && slices.Equal(p.Command, parent.Command):
 			f.Rule = "fork-with-threads"
 			f.Cause = fmt.Sprintf("%s is deadlocked after fork: it waits for a lock that a thread of its parent %d held, which fork does not copy",
 				j.label(p.PID), parent.PID)

@@ -135,8 +135,9 @@ func parseStat(text string) (Stat, error) {
 	return st, nil
 }
 
-// ReadIdentity fills the fields that do not change while a process runs its program: the command,
-// the program file, the control groups, the environment and the limits.
+// ReadIdentity must be called once for each process. It fills the fields that do not change while a
+// process runs its program: the command, the program file, the control groups, the environment and
+// the limits.
 func (s System) ReadIdentity(p *Process) {
 	if text := s.readFile(p, "cmdline"); text != "" {
 		p.Command = strings.Split(strings.TrimSuffix(text, "\x00"), "\x00")
@@ -170,7 +171,7 @@ func (s System) ReadIdentity(p *Process) {
 var launcherVariables = map[string]bool{"RANK": true, "LOCAL_RANK": true, "WORLD_SIZE": true,
 	"MASTER_ADDR": true, "MASTER_PORT": true, "OMP_NUM_THREADS": true, "TORCHELASTIC_RUN_ID": true}
 
-// ReadIO fills the I/O counters.
+// ReadIO fills the I/O counters. The caller should compare two samples, because they only grow.
 func (s System) ReadIO(p *Process) {
 	fields := map[string]*uint64{"rchar": &p.IO.ReadChars, "wchar": &p.IO.WriteChars, "syscr": &p.IO.ReadCalls,
 		"syscw": &p.IO.WriteCalls, "read_bytes": &p.IO.ReadBytes, "write_bytes": &p.IO.WriteBytes}

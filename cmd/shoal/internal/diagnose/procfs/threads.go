@@ -80,7 +80,7 @@ func parseCall(text string) Call {
 	return c
 }
 
-// ReadThread reads the main thread of a process, using the stat file that has been read.
+// ReadThread reads the main thread of a process. The caller must have read the stat file.
 func (s System) ReadThread(p *Process) Thread {
 	t := Thread{Stat: p.Stat, Call: Call{Number: -1}}
 	readWait(s.path(p.PID, ""), &t)
