@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,23 +17,30 @@ type lockUse struct {
 	known bool
 }
 
-// lockUsers returns the processes that map the semaphore of an inode. Unless all is true, it stops
-// at a process that has locked the semaphore.
-func (j *job) lockUsers(inode uint64, all bool) map[int]lockUse {
+// lockUsers returns the processes that map the semaphore of an inode. It stops at a process that has
+// locked the semaphore.
+func (j *job) lockUsers(inode uint64) map[int]lockUse {
 	users := make(map[int]lockUse)
 	for _, p := range j.living() {
-		for _, m := range p.Maps.Shared {
-			if m.Semaphore() && m.Inode == inode {
-				var u lockUse
-				u.lock, u.known = j.semLock(p, m.Start)
-				users[p.PID] = u
-				if !all && u.lock.Count > 0 {
-					return users
-				}
+		if m, ok := semaphoreMapping(p, inode); ok {
+			var u lockUse
+			u.lock, u.known = j.semLock(p, m.Start)
+			users[p.PID] = u
+			if u.lock.Count > 0 {
+				return users
 			}
 		}
 	}
 	return users
+}
+
+func semaphoreMapping(p *procfs.Process, inode uint64) (procfs.Mapping, bool) {
+	for _, m := range p.Maps.Shared {
+		if m.Semaphore() && m.Inode == inode {
+			return m, true
+		}
+	}
+	return procfs.Mapping{}, false
 }
 
 // semLock returns the SemLock object of a process for the semaphore at an address. glibc maps the
@@ -43,7 +51,11 @@ func (j *job) semLock(p *procfs.Process, addr uint64) (pystack.SemLock, bool) {
 		return lock, ok
 	}
 	j.searched[p.PID] = addr
-	j.locks[p.PID], _ = pystack.FindSemLocks(j.System, p, addr) // empty without permission
+	found, _ := pystack.FindSemLocks(j.System, p, addr) // empty without permission
+	if j.locks[p.PID] == nil {
+		j.locks[p.PID] = make(map[uint64]pystack.SemLock)
+	}
+	maps.Copy(j.locks[p.PID], found)
 	lock, ok = j.locks[p.PID][addr]
 	return lock, ok
 }
@@ -89,7 +101,7 @@ func findDeadHolders(j *job) (found []Finding) {
 		if lock, known := j.semLock(j.last.processes[first], w.addr); !known || lock.Max != 1 {
 			continue // a signal of a condition or an event
 		}
-		users := j.lockUsers(w.inode, false)
+		users := j.lockUsers(w.inode)
 		sum, unknown := 0, 0
 		for _, u := range users {
 			if !u.known {

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
@@ -157,15 +156,20 @@ func putsIn(stacks []pystack.Stack, tid int) bool {
 }
 
 // bounded returns the consumer of a queue with a limit, and the number of items that it has
-// received. The queue's semaphore is released by each get, so the consumer's count is negative.
+// received. The queue's semaphore is released by each get, so the consumer's count is negative. It
+// does not search other producers.
 func (j *job) bounded(inode uint64, producer int) (consumer, received int) {
-	for pid, u := range j.lockUsers(inode, true) {
-		if pid != producer && u.known && -u.lock.Count > received {
-			consumer, received = pid, -u.lock.Count
+	for _, p := range j.living() { // the root is the first
+		if p.PID == producer || putsIn(j.last.stacks[p.PID], p.PID) {
+			continue
+		}
+		m, ok := semaphoreMapping(p, inode)
+		if !ok {
+			continue
+		}
+		if lock, known := j.semLock(p, m.Start); known && lock.Count < 0 {
+			return p.PID, -lock.Count
 		}
 	}
-	if consumer == 0 && j.root != producer && strings.Contains(string(j.roles[j.root]), "main") {
-		consumer = j.root
-	}
-	return consumer, received
+	return 0, 0
 }

@@ -227,10 +227,10 @@ type SemLock struct {
 // maxScan limits the resident memory that [FindSemLocks] reads of one process.
 const maxScan = 512 << 20
 
-// FindSemLocks searches the objects of a process for the SemLocks of its shared semaphores. The
-// keys of the result are the addresses at which the semaphores are mapped. The search ends when it
-// has read the arenas of the interpreter's allocator and found the one at addr, so others may be
-// missing. It skips pages that are not resident, so that reading does not make the kernel map them.
+// FindSemLocks searches the objects of a process for the SemLocks of its shared semaphores. The keys
+// of the result are the addresses at which the semaphores are mapped. The search ends when it has
+// found the one at addr, so others may be missing. It skips pages that are not resident, so that
+// reading does not make the kernel map them.
 //
 // https://github.com/python/cpython/blob/v3.11.7/Modules/_multiprocessing/semaphore.c#L25-L33
 func FindSemLocks(s procfs.System, p *procfs.Process, addr uint64) (map[uint64]SemLock, error) {
@@ -252,12 +252,11 @@ func FindSemLocks(s procfs.System, p *procfs.Process, addr uint64) (map[uint64]S
 		}
 	}
 	buffer := make([]byte, scanPages*pageSize)
-	maps, arenas := arenasFirst(p.Maps.Private)
-	for i, m := range maps {
-		if _, found := w.locks[addr]; found && i >= arenas {
-			break
-		}
+	for _, m := range arenasFirst(p.Maps.Private) {
 		for at := m.Start; at < m.End && w.total < maxScan && len(w.locks) < len(w.addrs); {
+			if _, found := w.locks[addr]; found {
+				return w.locks, nil
+			}
 			n := min(scanPages, (m.End-at)/pageSize)
 			if n == 0 {
 				break
@@ -275,8 +274,8 @@ func FindSemLocks(s procfs.System, p *procfs.Process, addr uint64) (map[uint64]S
 }
 
 // arenasFirst returns the mappings with those first that are probably arenas of the interpreter's
-// allocator, because their boundaries are multiples of an arena's size, and their number.
-func arenasFirst(maps []procfs.Mapping) (sorted []procfs.Mapping, count int) {
+// allocator, because their boundaries are multiples of an arena's size.
+func arenasFirst(maps []procfs.Mapping) []procfs.Mapping {
 	var arenas, others []procfs.Mapping
 	for _, m := range maps {
 		if m.Path == "" && m.Start%arenaSize == 0 && m.End%arenaSize == 0 {
@@ -285,7 +284,7 @@ func arenasFirst(maps []procfs.Mapping) (sorted []procfs.Mapping, count int) {
 			others = append(others, m)
 		}
 	}
-	return append(arenas, others...), len(arenas)
+	return append(arenas, others...)
 }
 
 const (
