@@ -20,17 +20,18 @@ type seededFault struct {
 	name   string
 	rule   string
 	method string // the only start method with which the fault can occur; "" means all
+	served string // rule for forkserver, which reaps the culprit at once; another process is then named
 	needs  string // control group of version 1, or "mount"
 }
 
 var seededFaults = []seededFault{
-	{name: "killed_worker", rule: "worker-killed"},
-	{name: "out_of_memory", rule: "worker-out-of-memory", needs: "memory"},
+	{name: "killed_worker", rule: "worker-killed", served: "waits-for-ended"},
+	{name: "out_of_memory", rule: "worker-out-of-memory", served: "waits-for-ended", needs: "memory"},
 	{name: "stopped_worker", rule: "stopped"},
 	{name: "full_shm", rule: "shm-full", needs: "mount"},
 	{name: "descriptors", rule: "descriptors"},
 	{name: "fork_lock", rule: "fork-with-threads", method: "fork"},
-	{name: "dead_holder", rule: "lock-held-by-dead"},
+	{name: "dead_holder", rule: "lock-held-by-dead", served: "lock-held-by-dead"},
 	{name: "dead_pin_thread", rule: "pin-thread-dead"},
 	{name: "slow_consumer", rule: "slow-consumer"},
 	{name: "join_before_drain", rule: "join-before-drain"},
@@ -43,7 +44,7 @@ var seededFaults = []seededFault{
 	{name: "slow_device", rule: "slow-device", needs: "blkio"},
 	{name: "endless_loop", rule: "busy-worker"},
 	{name: "killed_tracker", rule: "resource-tracker-dead", method: "spawn"},
-	{name: "zombie", rule: "zombie"},
+	{name: "zombie", rule: "zombie", method: "fork"},
 }
 
 var healthyPrograms = strings.Fields(`fast_loader slow_loader slow_computing_loader one_worker
@@ -150,6 +151,13 @@ func TestExamine_NamesSeededFaults(t *testing.T) {
 					report, err := diagnose.Examine(context.Background(), diagnose.Options{}, pid)
 					if err != nil {
 						t.Fatal(err)
+					}
+					if f.served != "" && method == "forkserver" {
+						if len(report.Findings) == 0 || report.Findings[0].Rule != f.served {
+							t.Errorf("want %s first", f.served)
+							report.Print(t.Output())
+						}
+						return
 					}
 					if f0 := report.Findings; len(f0) == 0 || f0[0].Rule != f.rule || f0[0].PID != culprit {
 						t.Errorf("want %s of process %d first", f.rule, culprit)

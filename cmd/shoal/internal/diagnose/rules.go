@@ -12,7 +12,7 @@ import (
 var rules = []func(*job) []Finding{
 	findDeadTracker, findDeadWorkers, findStopped, findZombies, findOrphans,
 	findDeadHolders, findLocalDeadlocks, findDeadPinThread,
-	findUndrained, findSlowConsumers,
+	findUndrained, findSlowConsumers, findLastWriters,
 	findRanks,
 	findDescriptors, findFullShm, findThrottled, findOversubscribed,
 	findBusyWorker, findSlowDevice,

@@ -173,3 +173,30 @@ func (j *job) bounded(inode uint64, producer int) (consumer, received int) {
 	}
 	return 0, 0
 }
+
+// findLastWriters finds processes that wait for a queue or a pipe that no other process can write to.
+// That happens when the writers are dead and were reaped, for example by a fork server.
+func findLastWriters(j *job) (found []Finding) {
+	for _, p := range j.living() {
+		for _, t := range j.stuckThreads(p.PID) {
+			f, ok := fileOf(p, t)
+			s, known := stackOf(j.last.stacks[p.PID], t.PID)
+			receives := known && indexFunction(s, "_recv", "multiprocessing/connection.py") >= 0
+			if !ok || t.PID != p.PID || kindOf(t) != waitRead || f.Pipe() == "" || !receives || !j.isOnlyWriter(p.PID, f.Pipe()) {
+				continue
+			}
+			found = append(found, Finding{Rule: "waits-for-ended", PID: p.PID, weight: weightKilled,
+				Cause:    fmt.Sprintf("%s waits for data that no living process can send: its workers have ended", j.label(p.PID)),
+				Evidence: j.appendPlace([]string{evidence("it reads %s, and no other process has an end of it to write to", f.Pipe())}, p.PID),
+				Cure:     "look for the worker's traceback, or for its death in the kernel's log; get with a timeout, and check exitcode of the workers"})
+		}
+	}
+	return found
+}
+
+// isOnlyWriter reports whether no other process can write to a pipe.
+func (j *job) isOnlyWriter(pid int, pipe string) bool {
+	return !slices.ContainsFunc(j.pipes()[pipe], func(e pipeEnd) bool {
+		return e.mode != procfs.ReadOnly && e.pid != pid
+	})
+}

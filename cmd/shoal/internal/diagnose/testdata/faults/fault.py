@@ -17,9 +17,13 @@ def ready(culprit, pid=None):
 
 
 def wait_dead(pid):
-    """Waits until a child is a zombie."""
+    """Waits until a child is a zombie, or reaped."""
     while True:
-        with open(f"/proc/{pid}/stat") as f:
+        try:
+            f = open(f"/proc/{pid}/stat")
+        except FileNotFoundError:
+            return  # reaped by a fork server
+        with f:
             if f.read().rpartition(")")[2].split()[0] == "Z":
                 return
         time.sleep(0.01)
