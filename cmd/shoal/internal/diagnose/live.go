@@ -44,13 +44,21 @@ type live struct {
 	known   map[int]*procfs.Process // identity and last counters
 	history map[int]string
 	last    time.Time
+	job     *job // its tree is read again after some updates
+	updates int
+	files   map[int]int // descriptors by process
 }
+
+// treeEvery is the number of updates between two searches for new processes.
+const treeEvery = 5
 
 // Live writes the states of the processes of a job to out, again and again. The error wraps
 // [ErrProcess] if there is no such process.
 func Live(ctx context.Context, out io.Writer, o LiveOptions, pid int) error {
 	o.Options = o.applyDefaults()
-	l := &live{LiveOptions: o, pid: pid, known: make(map[int]*procfs.Process), history: make(map[int]string)}
+	o.System.Cache = procfs.NewCache()
+	l := &live{LiveOptions: o, pid: pid, known: make(map[int]*procfs.Process), history: make(map[int]string),
+		files: make(map[int]int)}
 	if _, err := l.observe(); err != nil { // the first update has no rates
 		return err
 	}
@@ -76,13 +84,10 @@ func Live(ctx context.Context, out io.Writer, o LiveOptions, pid int) error {
 }
 
 func (l *live) observe() (*Tick, error) {
-	j, err := newJob(l.Options, l.pid)
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil, fmt.Errorf("%w: there is no process %d", ErrProcess, l.pid)
-	}
-	if err != nil {
+	if err := l.findTree(); err != nil {
 		return nil, err
 	}
+	j := l.job
 	now := time.Now()
 	t := &Tick{Time: now, Seconds: now.Sub(l.last).Seconds()}
 	l.last = now
@@ -113,6 +118,28 @@ func (l *live) observe() (*Tick, error) {
 	return t, nil
 }
 
+// findTree finds the processes of the job, if they have changed or some updates have passed.
+func (l *live) findTree() error {
+	changed := l.job == nil || len(l.known) != len(l.job.tree) || !l.exists(l.pid)
+	if l.updates++; !changed && l.updates%treeEvery != 0 {
+		return nil
+	}
+	if l.System.Cache != nil {
+		l.System.Cache.Sweep()
+	}
+	o := l.Options
+	o.System.Cache = nil
+	j, err := newJob(o, l.pid)
+	if errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("%w: there is no process %d", ErrProcess, l.pid)
+	}
+	if err != nil {
+		return err
+	}
+	j.Options, l.job = l.Options, j
+	return nil
+}
+
 // readLight reads the counters of a process and the wait of its main thread.
 func (l *live) readLight(j *job, pid int) *procfs.Process {
 	st, err := j.System.ReadStat(pid)
@@ -136,11 +163,15 @@ func (l *live) readLight(j *job, pid int) *procfs.Process {
 //
 // https://github.com/torvalds/linux/commit/f1f1f2569901ec5b9d425f2e91c09a0e320768f3
 func (l *live) countFiles(pid int) int {
+	if n, ok := l.files[pid]; ok && l.updates%treeEvery != 0 {
+		return n
+	}
 	st, err := os.Stat(filepath.Join(l.System.Proc, itoa(pid), "fd"))
 	if err != nil {
 		return 0
 	}
-	return int(st.Size())
+	l.files[pid] = int(st.Size())
+	return l.files[pid]
 }
 
 // historyMark returns the character of an update: the CPU use in tenths, or the kind of the wait.

@@ -11,6 +11,7 @@ import (
 type System struct {
 	Proc   string // usually /proc
 	Cgroup string // usually /sys/fs/cgroup
+	Cache  *Cache // nil if files are read once
 }
 
 // Machine is the running machine.
@@ -93,7 +94,7 @@ func (s System) path(pid int, name string) string {
 
 // ReadStat reads /proc/PID/stat.
 func (s System) ReadStat(pid int) (Stat, error) {
-	text, err := os.ReadFile(s.path(pid, "stat"))
+	text, err := s.read(s.path(pid, "stat"))
 	if err != nil {
 		return Stat{}, err
 	}
@@ -175,11 +176,20 @@ var launcherVariables = map[string]bool{"RANK": true, "LOCAL_RANK": true, "WORLD
 func (s System) ReadIO(p *Process) {
 	fields := map[string]*uint64{"rchar": &p.IO.ReadChars, "wchar": &p.IO.WriteChars, "syscr": &p.IO.ReadCalls,
 		"syscw": &p.IO.WriteCalls, "read_bytes": &p.IO.ReadBytes, "write_bytes": &p.IO.WriteBytes}
-	for line := range strings.Lines(s.readFile(p, "io")) {
+	for line := range strings.Lines(s.readCounters(p, "io")) {
 		if name, value, ok := strings.Cut(line, ": "); ok && fields[name] != nil {
 			*fields[name], _ = strconv.ParseUint(strings.TrimSpace(value), 10, 64)
 		}
 	}
+}
+
+// readCounters is like readFile for a file that is read again and again.
+func (s System) readCounters(p *Process, name string) string {
+	text, err := s.read(s.path(p.PID, name))
+	if os.IsPermission(err) {
+		p.Denied = append(p.Denied, name)
+	}
+	return string(text)
 }
 
 // readFile returns the text of a file of the process. It returns "" if the file cannot be read.

@@ -44,18 +44,23 @@ func (s System) ReadThreads(p *Process, full bool) {
 		}
 		t := Thread{Stat: st, Call: Call{Number: -1}}
 		if full {
-			readWait(dir, &t)
+			s.readWait(dir, &t)
+			s.readTimes(dir, &t)
 		}
 		p.Threads = append(p.Threads, t)
 	}
 }
 
-func readWait(dir string, t *Thread) {
-	wait, _ := os.ReadFile(filepath.Join(dir, "wchan"))
+func (s System) readWait(dir string, t *Thread) {
+	wait, _ := s.read(dir + "/wchan")
 	t.Wait = strings.TrimSpace(string(wait))
-	call, _ := os.ReadFile(filepath.Join(dir, "syscall"))
+	call, _ := s.read(dir + "/syscall")
 	t.Call = parseCall(string(call))
-	times, _ := os.ReadFile(filepath.Join(dir, "schedstat"))
+}
+
+// readTimes reads the scheduler's counters of a thread.
+func (s System) readTimes(dir string, t *Thread) {
+	times, _ := s.read(dir + "/schedstat")
 	if f := strings.Fields(string(times)); len(f) >= 2 {
 		t.RunNS, _ = strconv.ParseUint(f[0], 10, 64)
 		t.QueueNS, _ = strconv.ParseUint(f[1], 10, 64)
@@ -81,8 +86,9 @@ func parseCall(text string) Call {
 }
 
 // ReadThread reads the main thread of a process. The caller must have read the stat file.
+// It does not read the scheduler's counters.
 func (s System) ReadThread(p *Process) Thread {
 	t := Thread{Stat: p.Stat, Call: Call{Number: -1}}
-	readWait(s.path(p.PID, ""), &t)
+	s.readWait(s.path(p.PID, ""), &t)
 	return t
 }
