@@ -17,8 +17,8 @@ type lockUse struct {
 	known bool
 }
 
-// lockUsers returns the processes that map the semaphore of an inode. It stops at a process that has
-// locked the semaphore.
+// lockUsers returns the processes that map the semaphore of an inode. It stops at a process that
+// has locked the semaphore.
 func (j *job) lockUsers(inode uint64) map[int]lockUse {
 	users := make(map[int]lockUse)
 	for _, p := range j.living() {

@@ -174,15 +174,16 @@ func (j *job) bounded(inode uint64, producer int) (consumer, received int) {
 	return 0, 0
 }
 
-// findLastWriters finds processes that wait for a queue or a pipe that no other process can write to.
-// That happens when the writers are dead and were reaped, for example by a fork server.
+// findLastWriters finds processes that wait for a queue or a pipe that no other process can write
+// to. That happens when the writers are dead and were reaped, for example by a fork server.
 func findLastWriters(j *job) (found []Finding) {
 	for _, p := range j.living() {
 		for _, t := range j.stuckThreads(p.PID) {
 			f, ok := fileOf(p, t)
 			s, known := stackOf(j.last.stacks[p.PID], t.PID)
 			receives := known && indexFunction(s, "_recv", "multiprocessing/connection.py") >= 0
-			if !ok || t.PID != p.PID || kindOf(t) != waitRead || f.Pipe() == "" || !receives || !j.isOnlyWriter(p.PID, f.Pipe()) {
+			reads := t.PID == p.PID && kindOf(t) == waitRead && receives
+			if !ok || !reads || f.Pipe() == "" || !j.isOnlyWriter(p.PID, f.Pipe()) {
 				continue
 			}
 			found = append(found, Finding{Rule: "waits-for-ended", PID: p.PID, weight: weightKilled,

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// A Cache keeps files of /proc open between two readings, which costs a third of opening them again.
-// The caller must call Sweep regularly. It must not be used by several goroutines.
+// A Cache keeps files of /proc open between two readings, which costs a third of opening them
+// again. The caller must call Sweep regularly. It must not be used by several goroutines.
 type Cache struct {
 	files  map[string]*os.File
 	used   map[string]bool

@@ -227,10 +227,10 @@ type SemLock struct {
 // maxScan limits the resident memory that [FindSemLocks] reads of one process.
 const maxScan = 512 << 20
 
-// FindSemLocks searches the objects of a process for the SemLocks of its shared semaphores. The keys
-// of the result are the addresses at which the semaphores are mapped. The search ends when it has
-// found the one at addr, so others may be missing. It skips pages that are not resident, so that
-// reading does not make the kernel map them.
+// FindSemLocks searches the objects of a process for the SemLocks of its shared semaphores. The
+// keys of the result are the addresses at which the semaphores are mapped. The search ends when it
+// has found the one at addr, so others may be missing. It skips pages that are not resident, so
+// that reading does not make the kernel map them.
 //
 // https://github.com/python/cpython/blob/v3.11.7/Modules/_multiprocessing/semaphore.c#L25-L33
 func FindSemLocks(s procfs.System, p *procfs.Process, addr uint64) (map[uint64]SemLock, error) {
