@@ -15,8 +15,8 @@ type Report struct {
 	Memory Memory `json:"memory"`
 	domains.Census
 	GPUs   any      `json:"gpus"`    // report of the GPU helper, or the error
-	Jobs   any      `json:"pytorch"` // reports about PyTorch jobs
 	Advice []string `json:"advice"`  // settings to change; empty if there are none
+	Jobs   any      `json:"pytorch"` // reports about PyTorch jobs
 }
 
 // CPUs describes the available processors.
