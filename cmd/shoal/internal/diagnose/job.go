@@ -227,7 +227,7 @@ func (j *job) readStacks(into map[int][]pystack.Stack, p *procfs.Process) {
 func (j *job) observe(ctx context.Context) error {
 	begin := time.Now()
 	j.first = j.readSample(nil)
-	measured := time.Now() // rates are between the middles of the samples
+	measured := time.Now()                                // rates are between the middles of the samples
 	for time.Since(begin) < j.Span || len(j.quick) == 0 { // a rate needs an interval
 		select {
 		case <-ctx.Done():
