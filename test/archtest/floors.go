@@ -25,8 +25,9 @@ var floors = [...][]string{
 	10: {"examples", "examples/*", "docs/learn", "docs/learn/*", "cmd/internal/bench",
 		"test/*", "scripts/*"},
 	11: {"cmd/internal/bench/cuda", "cmd/internal/beside", "cmd/internal/words"},
-	12: {"cmd/internal/domains", "cmd/internal/hogwild", "cmd/shoal/internal/ranks"},
-	13: {"cmd/internal/subcommand", "cmd/internal/watch"},
+	12: {"cmd/internal/domains", "cmd/internal/hogwild", "cmd/shoal/internal/ranks",
+		"cmd/shoal/internal/diagnose/procfs"},
+	13: {"cmd/internal/subcommand", "cmd/internal/watch", "cmd/shoal/internal/diagnose/pystack"},
 	14: {"cmd/*"},
 }
 

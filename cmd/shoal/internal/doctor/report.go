@@ -14,8 +14,9 @@ type Report struct {
 	CPUs   CPUs   `json:"cpus"`
 	Memory Memory `json:"memory"`
 	domains.Census
-	GPUs   any      `json:"gpus"`   // report of the GPU helper, or the error
-	Advice []string `json:"advice"` // settings to change; empty if there are none
+	GPUs   any      `json:"gpus"`    // report of the GPU helper, or the error
+	Advice []string `json:"advice"`  // settings to change; empty if there are none
+	Jobs   any      `json:"pytorch"` // reports about PyTorch jobs
 }
 
 // CPUs describes the available processors.

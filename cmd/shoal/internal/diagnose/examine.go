@@ -1,0 +1,267 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
+
+// applyDefaults returns the options with the defaults filled in.
+func (o Options) applyDefaults() Options {
+	if o.System == (procfs.System{}) {
+		o.System = procfs.Machine
+	}
+	if o.Span <= 0 {
+		o.Span = defaultSpan
+	}
+	if o.CPUs <= 0 {
+		o.CPUs = sys.CPUs()
+	}
+	return o
+}
+
+// Examine observes the job of process pid, which may be any process of the job. If the process has
+// ended, it reports the orphans and the shared memory that it has left. The error wraps
+// [ErrProcess] if there is no such process and no trace of it, or if it is not a Python program.
+func Examine(ctx context.Context, o Options, pid int) (*Report, error) {
+	o = o.applyDefaults()
+	if pid <= 0 {
+		return nil, fmt.Errorf("%w: pid %d: want a positive number", ErrProcess, pid)
+	}
+	j, err := newJob(o, pid)
+	if errors.Is(err, os.ErrProcessDone) {
+		return o.examineEnded(ctx, pid)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := j.observe(ctx); err != nil {
+		return nil, err
+	}
+	if j.last.processes[j.root] == nil {
+		return nil, fmt.Errorf("%w: process %d ended during the observation", ErrProcess, j.root)
+	}
+	j.assignRoles()
+	if err := j.checkPython(pid); err != nil {
+		return nil, err
+	}
+	return j.report(), nil
+}
+
+// checkPython returns an error if no process of the job is a Python program.
+func (j *job) checkPython(pid int) error {
+	for _, p := range j.last.processes {
+		if len(p.Maps.Python) > 0 || j.roles[p.PID] == roleManager {
+			return nil
+		}
+		if slices.Contains(p.Denied, "maps") {
+			return fmt.Errorf("%w: process %d belongs to another user, or may not be read; run shoal as its user or as root",
+				ErrProcess, p.PID)
+		}
+	}
+	if p := j.last.processes[pid]; p != nil && p.State == 'Z' {
+		return fmt.Errorf("%w: process %d has ended and waits for its parent %d to reap it", ErrProcess, pid, p.PPID)
+	}
+	return fmt.Errorf("%w: process %d is not a Python program; want a process of a PyTorch job", ErrProcess, pid)
+}
+
+// report applies the rules and describes the processes.
+func (j *job) report() *Report {
+	r := &Report{Findings: j.applyRules(), Notes: []string{}, Seconds: j.elapsed.Seconds()}
+	r.Stacks = j.describeStacks()
+	for _, pid := range j.tree {
+		if p := j.last.processes[pid]; p != nil {
+			r.Processes = append(r.Processes, j.describe(p))
+		}
+	}
+	j.addNotes(r)
+	r.Verdict = fmt.Sprintf("no fault found in %s of job %d", countProcesses(len(r.Processes)), j.root)
+	if len(r.Findings) > 0 {
+		r.Verdict = r.Findings[0].Cause
+	}
+	return r
+}
+
+func (j *job) describeStacks() string {
+	if len(j.last.stacks) > 0 {
+		return "read from the memory of the interpreters"
+	}
+	if j.stackErr != nil {
+		return "not available: " + j.stackErr.Error()
+	}
+	return "not available: no supported interpreter"
+}
+
+func (j *job) describe(p *procfs.Process) Process {
+	d := Process{PID: p.PID, Parent: p.PPID, Depth: j.depth[p.PID], Role: string(j.roles[p.PID]), Rank: p.Env["RANK"],
+		State: stateText(p.State), CPU: j.cpu(p.PID), Threads: len(p.Threads), Memory: p.ResidentPages * pageSize,
+		Files: len(p.Files), Stacks: j.last.stacks[p.PID]}
+	if t, ok := j.mainThread(p.PID); ok {
+		d.Wait = j.describeWait(p, t)
+	}
+	if old := j.first.processes[p.PID]; old != nil && p.IO.ReadBytes >= old.IO.ReadBytes {
+		d.Read = float64(p.IO.ReadBytes-old.IO.ReadBytes) / max(j.elapsed.Seconds(), 1e-3)
+		d.Faults = float64(p.MajorFaults-old.MajorFaults) / max(j.elapsed.Seconds(), 1e-3)
+	}
+	return d
+}
+
+func stateText(state byte) string {
+	switch state {
+	case 'R':
+		return "running"
+	case 'S', 'I':
+		return "sleeping"
+	case 'D':
+		return "waiting for a device"
+	case 'T':
+		return "stopped"
+	case 't':
+		return "traced"
+	case 'Z', 'X':
+		return "ended"
+	}
+	return string(state)
+}
+
+// addNotes adds observations that are no faults.
+func (j *job) addNotes(r *Report) {
+	var loaders, idle int
+	for _, p := range j.living() {
+		if j.roles[p.PID] == roleLoader {
+			loaders++
+			if j.idle(p.PID) {
+				idle++
+			}
+		}
+	}
+	switch {
+	case loaders == 0 || len(r.Findings) > 0:
+	case idle == loaders && !j.idle(j.root):
+		r.Notes = append(r.Notes, "all DataLoader workers wait for the main process: loading is faster than training")
+	case j.isWaiting(j.root) && idle < loaders:
+		r.Notes = append(r.Notes, "the main process waits for its DataLoader workers: loading is slower than training")
+	}
+	r.Notes = append(r.Notes, j.notes...)
+	dir := filepath.Join(j.System.Proc, itoa(j.root), "root/dev/shm")
+	if size, free, err := sys.FileSystemUsage(dir); err == nil && size > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("/dev/shm: %s of %s used", words.Bytes(size-free), words.Bytes(size)))
+	}
+}
+
+// examineEnded reports the traces of a process that no longer exists: members of its process group,
+// and shared memory with its number.
+func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
+	all, err := readStats(o.System)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range sortedStats(all) {
+		command := o.commandOf(st.PID)
+		if (st.PGID == pid || st.SID == pid) && strings.Contains(command, "python") && !isHelper(command) && st.State != 'Z' {
+			return o.examineOrphan(ctx, pid, st.PID)
+		}
+	}
+	leaks, err := FindLeaks(o.System, "/dev/shm")
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Findings: []Finding{}, Notes: []string{}, Stacks: "not available: the process has ended"}
+	if f, ok := leakFinding(pid, leaks); ok {
+		r.Findings, r.Verdict = append(r.Findings, f), f.Cause
+		return r, nil
+	}
+	return nil, fmt.Errorf("%w: there is no process %d, and it has left neither workers nor shared memory", ErrProcess, pid)
+}
+
+// examineOrphan examines the job of an orphan and names the process that started it.
+func (o Options) examineOrphan(ctx context.Context, pid, orphan int) (*Report, error) {
+	r, err := Examine(ctx, o, orphan)
+	if err != nil {
+		return nil, err
+	}
+	r.Notes = append(r.Notes, fmt.Sprintf("process %d, which was asked for, has ended; process %d is of its process group", pid, orphan))
+	return r, nil
+}
+
+// leakFinding returns the finding for the leaks with a creator; pid 0 selects all dead creators.
+func leakFinding(pid int, leaks []Leak) (Finding, bool) {
+	var sum int64
+	count := 0
+	f := Finding{Rule: "leaked-names", PID: pid, weight: weightTracker,
+		Cure: "remove them with shoal doctor --clean --yes"}
+	for _, l := range leaks {
+		if l.Creator == 0 || pid != 0 && l.Creator != pid || pid == 0 && !l.Proven {
+			continue
+		}
+		count++
+		sum += l.Bytes
+		if f.PID == 0 {
+			f.PID = l.Creator
+		}
+		if len(f.Evidence) < 8 {
+			f.Evidence = append(f.Evidence, evidence("%s: %s, %.0f s old; %s", l.Path, words.Bytes(l.Bytes), l.Age, l.Reason))
+		}
+	}
+	f.Cause = fmt.Sprintf("process %d is dead and has left %s with %s in /dev/shm, which no process uses", f.PID,
+		words.Count(count, "name"), words.Bytes(sum))
+	return f, count > 0
+}
+
+// ExamineAll observes all PyTorch jobs of the current user, and the leaked names in shared memory.
+func ExamineAll(ctx context.Context, o Options) ([]*Report, error) {
+	o = o.applyDefaults()
+	all, err := readStats(o.System)
+	if err != nil {
+		return nil, err
+	}
+	reports := []*Report{}
+	done := make(map[int]bool)
+	for _, st := range sortedStats(all) {
+		if !o.isTorch(st) {
+			continue
+		}
+		root := o.findRoot(all, st.PID)
+		if done[root] {
+			continue
+		}
+		done[root] = true
+		one := o
+		one.Span = min(o.Span, time.Second)
+		r, err := Examine(ctx, one, root)
+		if errors.Is(err, ErrProcess) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, r)
+	}
+	leaks, err := FindLeaks(o.System, "/dev/shm")
+	if err != nil {
+		return nil, err
+	}
+	if f, ok := leakFinding(0, leaks); ok {
+		reports = append(reports, &Report{Verdict: f.Cause, Findings: []Finding{f}, Notes: []string{}})
+	}
+	return reports, nil
+}
+
+// isTorch reports whether a process is a Python program that has loaded PyTorch.
+func (o Options) isTorch(st procfs.Stat) bool {
+	if st.State == 'Z' {
+		return false
+	}
+	p := &procfs.Process{Stat: st}
+	o.System.ReadMaps(p)
+	return p.Maps.Torch && len(p.Maps.Python) > 0
+}

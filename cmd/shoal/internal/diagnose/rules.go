@@ -1,0 +1,75 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// rules are all rules. A rule must have evidence for each finding, and gives it a weight: if two
+// findings have the same culprit or one explains the other, the report begins with the heavier one.
+var rules = []func(*job) []Finding{
+	findDeadTracker, findDeadWorkers, findStopped, findZombies, findOrphans,
+	findDeadHolders, findLocalDeadlocks, findDeadPinThread,
+	findUndrained, findSlowConsumers, findLastWriters,
+	findRanks,
+	findDescriptors, findFullShm, findThrottled, findOversubscribed,
+	findBusyWorker, findSlowDevice,
+}
+
+// Weights of findings, in the order of their importance.
+const (
+	weightSlow = iota + 1
+	weightOversubscribed
+	weightZombie
+	weightConsumer
+	weightThrottled
+	weightRank
+	weightOrphan
+	weightTracker
+	weightKilled
+	weightDescriptors
+	weightShm
+	weightStopped
+	weightPin
+	weightDeadlock
+	weightUndrained
+	weightHolder
+	weightOOM
+)
+
+// applyRules returns the findings of all rules, the most important first. Of several findings with
+// one culprit it keeps the most important one.
+func (j *job) applyRules() []Finding {
+	all := []Finding{}
+	for _, rule := range rules {
+		all = append(all, rule(j)...)
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(b.weight, a.weight) })
+	seen := make(map[int]bool)
+	return slices.DeleteFunc(all, func(f Finding) bool {
+		again := seen[f.PID]
+		seen[f.PID] = true
+		return again
+	})
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func evidence(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// appendPlace adds the position of a process in its Python code to the evidence, if it is known.
+func (j *job) appendPlace(list []string, pid int) []string {
+	if place := j.placeOf(pid); place != "" {
+		return append(list, evidence("%s is in %s", j.label(pid), place))
+	}
+	return list
+}
+
+func countProcesses(n int) string {
+	if n == 1 {
+		return "1 process"
+	}
+	return fmt.Sprintf("%d processes", n)
+}

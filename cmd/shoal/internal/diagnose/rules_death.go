@@ -1,0 +1,347 @@
+package diagnose
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
+)
+
+// signalNames are the signals that end workers, as kill(1) names them.
+var signalNames = map[syscall.Signal]string{syscall.SIGKILL: "SIGKILL", syscall.SIGTERM: "SIGTERM",
+	syscall.SIGSEGV: "SIGSEGV", syscall.SIGBUS: "SIGBUS", syscall.SIGABRT: "SIGABRT", syscall.SIGINT: "SIGINT",
+	syscall.SIGFPE: "SIGFPE", syscall.SIGILL: "SIGILL", syscall.SIGHUP: "SIGHUP", syscall.SIGPIPE: "SIGPIPE"}
+
+func signalText(number int) string {
+	if name := signalNames[syscall.Signal(number)]; name != "" {
+		return fmt.Sprintf("signal %d (%s)", number, name)
+	}
+	return fmt.Sprintf("signal %d", number)
+}
+
+// zombies returns the processes of the job that have ended and that were not reaped during the
+// observation.
+func (j *job) zombies() (all []*procfs.Process) {
+	for _, pid := range j.tree {
+		if p := j.last.processes[pid]; p != nil && p.State == 'Z' && j.first.processes[pid].State == 'Z' {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// trackerFD finds the descriptor of the resource tracker's pipe in the command of a spawned
+// process.
+var trackerFD = regexp.MustCompile(`tracker_fd=(\d+)`)
+
+// deadTracker returns a pipe to a resource tracker that no process reads, and a process that writes
+// to it.
+func (j *job) deadTracker() (pipe string, writer int) {
+	for _, p := range j.living() {
+		command := strings.Join(p.Command, " ")
+		number := -1
+		if m := trackerFD.FindStringSubmatch(command); m != nil {
+			number, _ = strconv.Atoi(m[1])
+		}
+		for _, f := range p.Files {
+			name := f.Pipe()
+			if name == "" || f.Mode() != procfs.WriteOnly || !j.isUnread(name) {
+				continue
+			}
+			if f.FD == number || j.isServed(p.PID) && j.hasEnd(name, j.root) {
+				return name, p.PID
+			}
+		}
+	}
+	return "", 0
+}
+
+// isServed reports whether a process is a fork server or was started by one.
+func (j *job) isServed(pid int) bool {
+	return j.roles[pid] == roleServer || j.roles[j.parent[pid]] == roleServer
+}
+
+func (j *job) isUnread(pipe string) bool {
+	return !slices.ContainsFunc(j.pipes()[pipe], func(e pipeEnd) bool { return e.mode != procfs.WriteOnly })
+}
+
+func (j *job) hasEnd(pipe string, pid int) bool {
+	return slices.ContainsFunc(j.pipes()[pipe], func(e pipeEnd) bool { return e.pid == pid })
+}
+
+func findDeadTracker(j *job) []Finding {
+	pipe, writer := j.deadTracker()
+	if pipe == "" {
+		return nil
+	}
+	for _, p := range j.living() {
+		if j.roles[p.PID] == roleTracker {
+			return nil
+		}
+	}
+	pid, how := j.root, "it has ended"
+	if z := j.trackerZombie(); z != nil {
+		pid, how = z.PID, "it is a zombie that exited with status "+itoa(z.ExitStatus())
+		if z.ExitSignal() != 0 {
+			how = "it is a zombie that was killed by " + signalText(z.ExitSignal())
+		}
+	}
+	return []Finding{{Rule: "resource-tracker-dead", PID: pid, weight: weightTracker,
+		Cause: fmt.Sprintf("the resource tracker (process %d) of job %d is dead: names in shared memory will leak", pid, j.root),
+		Evidence: []string{evidence("%s writes to the tracker's %s, which no process reads", j.label(writer), pipe),
+			how, "no resource tracker is among the processes of the job"},
+		Cure: "restart the job; do not kill processes of multiprocessing.resource_tracker. Afterwards, remove leaked names with shoal doctor --clean",
+	}}
+}
+
+// trackerZombie returns the first ended child of the root, because multiprocessing starts the
+// tracker before the workers.
+func (j *job) trackerZombie() *procfs.Process {
+	var oldest *procfs.Process
+	for _, z := range j.zombies() {
+		if j.parent[z.PID] == j.root && (oldest == nil || z.Start < oldest.Start) {
+			oldest = z
+		}
+	}
+	return oldest
+}
+
+// isWaiting reports whether a process made no progress during the observation.
+func (j *job) isWaiting(pid int) bool {
+	t, ok := j.mainThread(pid)
+	return ok && j.idle(pid) && t.State != 'R'
+}
+
+func findDeadWorkers(j *job) (found []Finding) {
+	tracker := 0
+	if pipe, _ := j.deadTracker(); pipe != "" {
+		if z := j.trackerZombie(); z != nil {
+			tracker = z.PID
+		}
+	}
+	for _, z := range j.zombies() {
+		if z.ExitCode == 0 || z.PID == tracker {
+			continue
+		}
+		parent := j.parent[z.PID]
+		f := Finding{Rule: "worker-killed", PID: z.PID, weight: weightKilled}
+		waits := "and its parent " + itoa(parent) + " has not noticed"
+		if j.isWaiting(parent) {
+			waits = "and its parent " + itoa(parent) + " waits for it"
+		}
+		if signal := z.ExitSignal(); signal != 0 {
+			f.Cause = fmt.Sprintf("worker %d was killed by %s, %s", z.PID, signalText(signal), waits)
+			f.Cure = killCure(signal)
+			j.explainKill(&f, z)
+		} else {
+			f.Rule = "worker-failed"
+			f.Cause = fmt.Sprintf("worker %d exited with status %d, %s", z.PID, z.ExitStatus(), waits)
+			f.Cure = "look for the worker's traceback on standard error; join workers with a check of exitcode, or start them with torch.multiprocessing.spawn"
+		}
+		f.Evidence = append(f.Evidence, evidence("process %d is a zombie, and its exit code is %#x", z.PID, z.ExitCode))
+		if t, ok := j.mainThread(parent); ok {
+			f.Evidence = append(f.Evidence, evidence("%s waits: %s", j.label(parent), j.describeWait(j.last.processes[parent], t)))
+		}
+		f.Evidence = j.appendPlace(f.Evidence, parent)
+		found = append(found, f)
+	}
+	return found
+}
+
+func killCure(signal int) string {
+	switch syscall.Signal(signal) {
+	case syscall.SIGBUS:
+		return "the file system of shared memory was probably full: enlarge /dev/shm (docker run --shm-size=8g), or use fewer workers or a smaller prefetch_factor"
+	case syscall.SIGSEGV, syscall.SIGABRT, syscall.SIGILL, syscall.SIGFPE:
+		return "native code crashed: run the worker with python -X faulthandler, and with num_workers=0 to get the traceback"
+	}
+	return "find the sender of the signal (a scheduler, a container runtime, a user); then restart the job. To notice such deaths, wait with a timeout and check is_alive()"
+}
+
+// explainKill recognizes the kernel's out-of-memory killer.
+func (j *job) explainKill(f *Finding, z *procfs.Process) {
+	if z.ExitSignal() != int(syscall.SIGKILL) {
+		return
+	}
+	line, killer := kernelMessage(z.PID)
+	group := j.last.groups[z.PID]
+	if parent := j.last.groups[j.parent[z.PID]]; group.OOMKills == 0 && group.Path == parent.Path {
+		group = parent
+	}
+	if line == "" && group.OOMKills == 0 {
+		return
+	}
+	f.Rule, f.weight = "worker-out-of-memory", weightOOM
+	where := "the machine"
+	if killer == "" && line == "" {
+		killer = group.Path
+	}
+	if killer != "" {
+		where = "control group " + killer
+		group = j.System.ReadGroup(&procfs.Process{Groups: map[string]string{j.memoryController(): killer}})
+	}
+	f.Cause = fmt.Sprintf("worker %d was killed by the kernel because %s was out of memory, and its parent is %d",
+		z.PID, where, j.parent[z.PID])
+	if line != "" {
+		f.Evidence = append(f.Evidence, "the kernel's log: "+line)
+	}
+	if group.OOMKills > 0 {
+		limit := "no limit"
+		if group.MemoryLimit > 0 {
+			limit = "a limit of " + words.Bytes(int64(group.MemoryLimit))
+		}
+		f.Evidence = append(f.Evidence, evidence("control group %s: %d processes killed for memory, %s, peak %s", group.Path,
+			group.OOMKills, limit, words.Bytes(int64(group.MemoryPeak))))
+	}
+	f.Cure = "raise the memory limit of the job, or reduce num_workers, prefetch_factor or the batch size"
+}
+
+// kernelLog is the kernel's message buffer. Only privileged users may read it.
+const kernelLog = "/dev/kmsg"
+
+// kernelMessage returns the kernel's message about the out-of-memory kill of a process, or "", and
+// the control group that was out of memory, or "" if the machine was.
+//
+// https://github.com/torvalds/linux/blob/v6.12/mm/oom_kill.c#L440-L460
+func kernelMessage(pid int) (line, group string) {
+	f, err := os.OpenFile(kernelLog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", ""
+	}
+	defer f.Close()
+	if f.SetReadDeadline(time.Now().Add(100*time.Millisecond)) != nil {
+		return "", ""
+	}
+	killed, chosen := fmt.Sprintf("Killed process %d (", pid), fmt.Sprintf(",pid=%d,", pid)
+	for buffer := make([]byte, 8192); ; { // each read returns one record
+		n, err := f.Read(buffer)
+		if err != nil {
+			return line, group
+		}
+		_, text, _ := strings.Cut(string(buffer[:n]), ";")
+		text, _, _ = strings.Cut(text, "\n")
+		switch {
+		case strings.Contains(text, killed):
+			line = text
+		case strings.HasPrefix(text, "oom-kill:") && strings.Contains(text, chosen):
+			_, rest, _ := strings.Cut(text, "oom_memcg=")
+			group, _, _ = strings.Cut(rest, ",")
+		}
+	}
+}
+
+// memoryController returns the key of the memory control group in [procfs.Process].Groups.
+func (j *job) memoryController() string {
+	if _, ok := j.last.processes[j.root].Groups["memory"]; ok {
+		return "memory"
+	}
+	return ""
+}
+
+func findStopped(j *job) (found []Finding) {
+	for _, p := range j.living() {
+		old := j.first.processes[p.PID]
+		if p.State != 'T' && p.State != 't' || old.State != p.State {
+			continue
+		}
+		f := Finding{Rule: "stopped", PID: p.PID, weight: weightStopped,
+			Evidence: []string{evidence("state %c in both samples", p.State)}}
+		if p.State == 't' {
+			f.Cause = fmt.Sprintf("%s is stopped by a debugger", j.label(p.PID))
+			f.Cure = "continue it in the debugger, or detach"
+		} else {
+			f.Cause = fmt.Sprintf("%s is stopped (SIGSTOP or SIGTSTP)", j.label(p.PID))
+			f.Cure = fmt.Sprintf("continue it with kill -CONT %d", p.PID)
+		}
+		if parent := j.parent[p.PID]; j.isWaiting(parent) && j.roles[parent] != "" {
+			f.Cause += fmt.Sprintf(", and %s waits", j.label(parent))
+			f.Evidence = j.appendPlace(f.Evidence, parent)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// findZombies finds parents that do not reap children that ended well. A parent that still has
+// workers is left alone, because programs commonly join all workers at the end.
+func findZombies(j *job) (found []Finding) {
+	for _, z := range j.zombies() {
+		parent := j.parent[z.PID]
+		if z.ExitCode != 0 || j.hasWorkers(parent) || j.last.processes[parent] == nil || j.roles[parent] == roleServer {
+			continue
+		}
+		f := Finding{Rule: "zombie", PID: z.PID, weight: weightZombie,
+			Evidence: []string{evidence("process %d is a zombie with exit status 0, in both samples", z.PID)},
+			Cure:     "join the process, or call multiprocessing.active_children(), which reaps"}
+		f.Cause = fmt.Sprintf("process %d has ended, but its parent %d does not reap it", z.PID, parent)
+		t, ok := j.mainThread(parent)
+		k := kindOf(t)
+		if ok && j.isWaiting(parent) && (k == waitRead || k == waitPoll || k == waitFutex) {
+			f.Rule, f.weight = "waits-for-ended", weightKilled
+			f.Cause = fmt.Sprintf("process %d has ended with status 0, and its parent %d waits for data that no living process will send", z.PID, parent)
+			f.Evidence = append(f.Evidence, evidence("%s waits: %s", j.label(parent), j.describeWait(j.last.processes[parent], t)))
+			f.Cure = "send a value for the end of the data before the worker returns, or get with a timeout and check is_alive()"
+		}
+		f.Evidence = j.appendPlace(f.Evidence, parent)
+		found = append(found, f)
+	}
+	return found
+}
+
+// hasWorkers reports whether a process has a living child that runs the user's code.
+func (j *job) hasWorkers(pid int) bool {
+	for _, c := range j.children(pid) {
+		p := j.last.processes[c]
+		if p != nil && p.State != 'Z' && (j.roles[c].works() || j.isServed(c) && j.hasWorkers(c)) {
+			return true
+		}
+	}
+	return false
+}
+
+func findOrphans(j *job) (found []Finding) {
+	for _, p := range j.living() {
+		spawned := strings.Contains(strings.Join(p.Command, " "), "multiprocessing.spawn")
+		started := spawned || hasFunction(j.last.stacks[p.PID], "_bootstrap", "multiprocessing/process.py") &&
+			j.isMultiprocessing(p.PID)
+		stray := j.orphans[p.PID] && j.roles[p.PID].works()
+		if !stray && (p.PID != j.root || !started) {
+			continue
+		}
+		f := Finding{Rule: "orphan", PID: p.PID, weight: weightOrphan,
+			Cause: fmt.Sprintf("worker %d is an orphan: the process that started it is dead, and it still runs", p.PID),
+			Cure:  fmt.Sprintf("end it with kill %d; start workers with daemon=True, and have them exit if multiprocessing.parent_process() is not alive", p.PID)}
+		f.Evidence = append(f.Evidence, evidence("its parent is now process %d", p.PPID))
+		if st, err := j.System.ReadStat(p.PGID); err != nil || st.State == 'Z' {
+			f.Evidence = append(f.Evidence, evidence("the leader of its process group, %d, has ended", p.PGID))
+		}
+		if spawned {
+			f.Evidence = append(f.Evidence, "its command is that of a process started by multiprocessing")
+		}
+		f.Evidence = append(f.Evidence, evidence("it holds %s of memory", words.Bytes(p.ResidentPages*pageSize)))
+		f.Evidence = j.appendPlace(f.Evidence, p.PID)
+		found = append(found, f)
+	}
+	return found
+}
+
+// isMultiprocessing reports whether the main thread was started by multiprocessing. threading has a
+// function of the same name in another file.
+func (j *job) isMultiprocessing(pid int) bool {
+	s, ok := stackOf(j.last.stacks[pid], pid)
+	return ok && indexFunction(s, "_bootstrap", "multiprocessing/process.py") >= 0
+}
+
+// exists reports whether a process exists, as a zombie or alive.
+func (o Options) exists(pid int) bool {
+	_, err := os.Stat(filepath.Join(o.System.Proc, itoa(pid)))
+	return err == nil
+}

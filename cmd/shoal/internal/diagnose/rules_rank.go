@@ -1,0 +1,199 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/pystack"
+)
+
+// collectives are the functions of torch.distributed that all ranks of a group must call.
+var collectives = map[string]bool{"all_reduce": true, "all_gather": true, "all_gather_into_tensor": true,
+	"all_gather_object": true, "broadcast": true, "broadcast_object_list": true, "barrier": true, "reduce": true,
+	"reduce_scatter": true, "reduce_scatter_tensor": true, "all_to_all": true, "all_to_all_single": true,
+	"gather": true, "gather_object": true, "scatter": true, "scatter_object_list": true, "monitored_barrier": true,
+	"init_process_group": true, "new_group": true}
+
+// A meeting is a collective that blocks a rank.
+type meeting struct {
+	function string
+	caller   pystack.Frame // innermost frame outside of PyTorch
+}
+
+// meetingOf returns the collective that the main thread of a process is executing.
+func meetingOf(stacks []pystack.Stack, pid int) (m meeting, ok bool) {
+	s, found := stackOf(stacks, pid)
+	if !found {
+		return m, false
+	}
+	for i, f := range s.Frames {
+		backward := f.Function == "_engine_run_backward" && strings.HasSuffix(f.File, "torch/autograd/graph.py")
+		if collectives[f.Function] && strings.HasSuffix(f.File, "torch/distributed/distributed_c10d.py") || backward {
+			m.function, ok = f.Function, true // the outermost one is the call of the user
+			if backward {
+				m.function = "backward"
+			}
+			m.caller, _ = userFrame(pystack.Stack{Frames: s.Frames[i+1:]})
+		}
+	}
+	return m, ok
+}
+
+// samplesOf returns the stacks of a process in all samples.
+func (j *job) samplesOf(pid int) [][]pystack.Stack {
+	all := [][]pystack.Stack{j.first.stacks[pid]}
+	for _, q := range j.quick {
+		if len(q.stacks[pid]) > 0 {
+			all = append(all, q.stacks[pid])
+		}
+	}
+	return append(all, j.last.stacks[pid])
+}
+
+// maxMeetingRun is the CPU time of a main thread that only checks timeouts in a collective.
+const maxMeetingRun = 200 * time.Microsecond
+
+// meets reports whether a rank waited in one collective during the whole observation.
+func (j *job) meets(pid int) (meeting, bool) {
+	first, ok := meetingOf(j.first.stacks[pid], pid)
+	t, known := j.mainThread(pid)
+	old, knew := threadOf(j.first.processes[pid], pid)
+	if !ok || !known || !knew || t.RunNS-old.RunNS > uint64(maxMeetingRun) {
+		return first, false
+	}
+	for _, s := range j.samplesOf(pid) {
+		if m, ok := meetingOf(s, pid); !ok || m != first {
+			return first, false
+		}
+	}
+	return first, true
+}
+
+// isElsewhere reports whether a rank was in one line outside of all collectives, during the whole
+// observation.
+func (j *job) isElsewhere(pid int) bool {
+	first, ok := stackOf(j.first.stacks[pid], pid)
+	if !ok {
+		return false
+	}
+	place, _ := userFrame(first)
+	for _, s := range j.samplesOf(pid) {
+		st, ok := stackOf(s, pid)
+		f, _ := userFrame(st)
+		if _, in := meetingOf(s, pid); in || !ok || f != place {
+			return false
+		}
+	}
+	return true
+}
+
+// rankGroups returns the groups of processes that may be ranks of one job: siblings that run the
+// user's code.
+func (j *job) rankGroups() (groups [][]int) {
+	byParent := make(map[int][]int)
+	for _, p := range j.living() {
+		if r := j.roles[p.PID]; r == roleRank || r == roleSpawned || r == roleForked {
+			byParent[j.parent[p.PID]] = append(byParent[j.parent[p.PID]], p.PID)
+		}
+	}
+	for _, parent := range append([]int{j.parent[j.root]}, j.tree...) {
+		if g := byParent[parent]; len(g) > 0 {
+			if _, in := meetingOf(j.last.stacks[parent], parent); in {
+				g = append([]int{parent}, g...) // rank 0 has started the others
+			}
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+func findRanks(j *job) (found []Finding) {
+	for _, group := range j.rankGroups() {
+		waiting, elsewhere := make(map[int]meeting), []int(nil)
+		for _, pid := range group {
+			if m, ok := j.meets(pid); ok {
+				waiting[pid] = m
+			} else if j.isElsewhere(pid) || j.last.processes[pid].State == 'T' {
+				elsewhere = append(elsewhere, pid)
+			}
+		}
+		if len(waiting) == 0 || len(waiting)+len(elsewhere) < 2 {
+			continue
+		}
+		if len(elsewhere) == 0 && len(waiting) == len(group) {
+			found = append(found, j.compareMeetings(group, waiting)...)
+		}
+		for _, pid := range elsewhere {
+			if j.demand(pid) > 0.3 { // it may merely be slow
+				j.notes = append(j.notes, fmt.Sprintf("%s computes in %s, and %s", j.rankLabel(pid), j.placeOf(pid),
+					rankCount(len(waiting))+" for it in a collective"))
+				continue
+			}
+			found = append(found, j.missingRank(pid, group, waiting))
+		}
+	}
+	return found
+}
+
+// rankLabel returns the number of a rank, if the environment has it, and the process.
+func (j *job) rankLabel(pid int) string {
+	if r := j.last.processes[pid].Env["RANK"]; r != "" {
+		return fmt.Sprintf("rank %s (process %d)", r, pid)
+	}
+	return fmt.Sprintf("the rank in process %d", pid)
+}
+
+func (j *job) missingRank(pid int, group []int, waiting map[int]meeting) Finding {
+	var f Finding
+	for _, other := range group {
+		if m, ok := waiting[other]; ok {
+			f.Cause = fmt.Sprintf("%s has not entered the collective %s, in which %s", j.rankLabel(pid), m.function,
+				rankCount(len(waiting)))
+			f.Evidence = append(f.Evidence, evidence("process %d waits in %s, called by %s", other, m.function, m.caller))
+		}
+	}
+	f.Rule, f.PID, f.weight = "rank-missing", pid, weightRank
+	f.Evidence = j.appendPlace(f.Evidence, pid)
+	f.Evidence = append(f.Evidence, evidence("process %d uses %.2f CPUs", pid, j.cpu(pid)))
+	f.Cure = "all ranks must call the same collectives in the same order: look at the line above for a condition, an exception or a wait that only this rank has"
+	return f
+}
+
+func rankCount(n int) string {
+	if n == 1 {
+		return "the other rank waits"
+	}
+	return fmt.Sprintf("%d other ranks wait", n)
+}
+
+// compareMeetings finds ranks that wait in a different collective than most ranks.
+func (j *job) compareMeetings(group []int, waiting map[int]meeting) []Finding {
+	counts := make(map[meeting]int)
+	for _, m := range waiting {
+		counts[m]++
+	}
+	if len(counts) < 2 {
+		return nil
+	}
+	most := waiting[group[0]]
+	for _, pid := range group {
+		if counts[waiting[pid]] > counts[most] {
+			most = waiting[pid]
+		}
+	}
+	culprit := slices.IndexFunc(group, func(pid int) bool { return waiting[pid] != most })
+	pid := group[culprit]
+	f := Finding{Rule: "rank-order", PID: pid, weight: weightRank,
+		Cause: fmt.Sprintf("%s waits in another collective (%s at line %d) than %s (%s at line %d)", j.rankLabel(pid),
+			waiting[pid].function, waiting[pid].caller.Line, words.Count(counts[most], "other rank"), most.function,
+			most.caller.Line),
+		Cure: "give all ranks the same number of batches in the same order: use DistributedSampler with the same seed and set_epoch on all ranks, drop_last=True, or torch.distributed.algorithms.join.Join",
+	}
+	for _, p := range group {
+		f.Evidence = append(f.Evidence, evidence("process %d waits in %s, called by %s", p, waiting[p].function, waiting[p].caller))
+	}
+	return []Finding{f}
+}

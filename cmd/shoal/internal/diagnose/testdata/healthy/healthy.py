@@ -1,0 +1,296 @@
+"""Programs without a fault. The arguments are a name and a start method. Each prints one line, READY
+pid=THE PROCESS, and runs until it is killed."""
+
+import os
+import sys
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+
+
+class Samples(Dataset):
+    def __init__(self, length=10**6, sleep=0.0, busy=0.0, shape=(16,)):
+        self.length, self.sleep, self.busy, self.shape = length, sleep, busy, shape
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, i):
+        time.sleep(self.sleep)
+        spin(self.busy)
+        return torch.full(self.shape, float(i))
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        while True:
+            time.sleep(0.002)
+            yield torch.ones(8)
+
+
+def ready():
+    print(f"READY pid={os.getpid()} culprit=0", flush=True)
+
+
+def loop(loader, compute=0.0, epochs=10**6):
+    said = False
+    for _ in range(epochs):
+        for _ in loader:
+            spin(compute)
+            if not said:
+                said = True
+                ready()
+
+
+def loader(ctx, data, compute=0.0, **options):
+    loop(DataLoader(data, multiprocessing_context=ctx, **options), compute)
+
+
+def fast_loader(ctx):
+    loader(ctx, Samples(), num_workers=2, batch_size=8, compute=0.002)
+
+
+def slow_loader(ctx):
+    loader(ctx, Samples(sleep=0.03), num_workers=2, batch_size=8)
+
+
+def slow_computing_loader(ctx):
+    loader(ctx, Samples(busy=0.02), num_workers=2, batch_size=16)
+
+
+def one_worker(ctx):
+    loader(ctx, Samples(busy=0.3), num_workers=1, batch_size=4)
+
+
+def compute_bound(ctx):
+    loader(ctx, Samples(), num_workers=2, batch_size=8, compute=0.5)
+
+
+def large_batches(ctx):
+    options = dict(num_workers=2, batch_size=4, collate_fn=list_collate)
+    loader(ctx, Samples(shape=(1 << 16,)), compute=0.2, **options)
+
+
+def list_collate(samples):
+    return [s.numpy().tobytes() for s in samples]
+
+
+def short_epochs(ctx):
+    loader(ctx, Samples(length=64), num_workers=2, batch_size=8, persistent_workers=True, compute=0.01)
+
+
+def stream(ctx):
+    loader(ctx, Stream(), num_workers=2, batch_size=8)
+
+
+def no_workers(ctx):
+    loop(DataLoader(TensorDataset(torch.ones(100, 2))), 0.01)
+
+
+def square(x):
+    time.sleep(0.05)
+    return x * x
+
+
+def pool(ctx):
+    with ctx.Pool(2) as p:
+        p.map(square, range(2))
+        ready()
+        while True:
+            p.map(square, range(100))
+
+
+def produce(queue):
+    while True:
+        queue.put(torch.ones(64))
+        time.sleep(0.01)
+
+
+def pipeline(ctx):
+    queue = ctx.Queue(16)
+    for _ in range(2):
+        ctx.Process(target=produce, args=(queue,), daemon=True).start()
+    queue.get()
+    ready()
+    while True:
+        queue.get()
+
+
+def consume(queue, results):
+    while (t := queue.get()) is not None:
+        results.put(t.sum())
+
+
+def fan_out(ctx):
+    queue, results = ctx.Queue(), ctx.Queue()
+    for _ in range(3):
+        ctx.Process(target=consume, args=(queue, results), daemon=True).start()
+    queue.put(torch.ones(4))
+    results.get()
+    ready()
+    while True:
+        queue.put(torch.ones(4))
+        results.get()
+        time.sleep(0.2)
+
+
+def echo(pipe):
+    while True:
+        pipe.send(pipe.recv())
+
+
+def ping_pong(ctx):
+    here, there = ctx.Pipe()
+    ctx.Process(target=echo, args=(there,), daemon=True).start()
+    here.send(0)
+    here.recv()
+    ready()
+    while True:
+        here.send(torch.ones(4))
+        here.recv()
+
+
+def contend(lock, started):
+    started.release()
+    while True:
+        with lock:
+            time.sleep(0.4)
+        time.sleep(0.01)
+
+
+def long_critical_section(ctx):
+    lock, started = ctx.Lock(), ctx.Semaphore(0)
+    for _ in range(3):
+        ctx.Process(target=contend, args=(lock, started), daemon=True).start()
+    for _ in range(3):
+        started.acquire()
+    ready()
+    time.sleep(10**6)
+
+
+def wait_for(event, started):
+    started.release()
+    event.wait()
+
+
+def idle_workers(ctx):
+    event, started = ctx.Event(), ctx.Semaphore(0)
+    for _ in range(2):
+        ctx.Process(target=wait_for, args=(event, started), daemon=True).start()
+    started.acquire()
+    started.acquire()
+    ready()
+    threading.Event().wait()
+
+
+def sleep_for(seconds):
+    time.sleep(seconds)
+
+
+def join_in_order(ctx):
+    workers = [ctx.Process(target=sleep_for, args=(s,), daemon=True) for s in (10**6, 0)]
+    for w in workers:
+        w.start()
+    time.sleep(0.5)
+    ready()
+    for w in workers:
+        w.join()
+
+
+def update(values, key):
+    while True:
+        values[key] = values.get(key, 0) + 1
+        time.sleep(0.01)
+
+
+def manager(ctx):
+    with ctx.Manager() as m:
+        values = m.dict()
+        for key in range(2):
+            ctx.Process(target=update, args=(values, key), daemon=True).start()
+        while len(values) < 2:
+            time.sleep(0.01)
+        ready()
+        time.sleep(10**6)
+
+
+def train(model, started):
+    torch.set_num_threads(1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    started.release()
+    while True:
+        optimizer.zero_grad()
+        model(torch.rand(8, 16)).sum().backward()
+        optimizer.step()
+
+
+def hogwild(ctx):
+    model, started = torch.nn.Linear(16, 1), ctx.Semaphore(0)
+    model.share_memory()
+    workers = [ctx.Process(target=train, args=(model, started), daemon=True) for _ in range(2)]
+    for w in workers:
+        w.start()
+    for _ in workers:
+        started.acquire()
+    ready()
+    for w in workers:
+        w.join()
+
+
+def rank(n, path, started, slow):
+    dist.init_process_group("gloo", init_method="file://" + path, rank=n, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 1))
+    step = 0
+    while True:
+        model(torch.rand(8, 16)).sum().backward()
+        if n == 0:
+            spin(slow)
+        if step == 0:
+            started.release()
+        step += 1
+
+
+def ranks(ctx, slow):
+    started, path = ctx.Semaphore(0), f"/tmp/shoal-healthy-{os.getpid()}"
+    workers = [ctx.Process(target=rank, args=(n, path, started, slow), daemon=True) for n in range(2)]
+    for w in workers:
+        w.start()
+    for _ in workers:
+        started.acquire()
+    ready()
+    for w in workers:
+        w.join()
+
+
+def ddp(ctx):
+    ranks(ctx, 0)
+
+
+def ddp_slow_rank(ctx):
+    ranks(ctx, 0.3)
+
+
+def file_system(ctx):
+    mp.set_sharing_strategy("file_system")
+    loader(ctx, Samples(), num_workers=2, batch_size=8, compute=0.01)
+
+
+def threads(ctx):
+    stop = threading.Event()
+    for _ in range(4):
+        threading.Thread(target=stop.wait, daemon=True).start()
+    loader(ctx, Samples(sleep=0.01), num_workers=2, batch_size=2)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](mp.get_context(sys.argv[2]))
