@@ -358,7 +358,7 @@ func (w *loaderWorker) openStream(ctx context.Context, open func(context.Context
 	w.stop = func() error { stop(); return nil }
 	if w.position != nil {
 		var err error
-		if next, err = w.position.follow(next); err != nil {
+		if next, err = w.position.trackSamples(next); err != nil {
 			return err
 		}
 	}

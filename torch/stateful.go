@@ -194,9 +194,9 @@ func (w *loaderWorker) sendAck(ctx context.Context, request *python.Record, fail
 	return failed
 }
 
-// follow returns next with a count of the samples it returns. It first skips the samples before a
-// restored position.
-func (p *position) follow(next func() (any, error, bool)) (func() (any, error, bool), error) {
+// trackSamples returns next with a count of the samples that it returns. It first skips the samples
+// before a restored position.
+func (p *position) trackSamples(next func() (any, error, bool)) (func() (any, error, bool), error) {
 	skip := p.skip
 	p.samples, p.skip, p.ended = 0, 0, false
 	counted := func() (any, error, bool) {

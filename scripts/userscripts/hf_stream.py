@@ -20,7 +20,7 @@ if __name__ == "__main__":
     if args.loader:
         import shoal
         context = shoal.get_context()
-    loader = DataLoader(dataset, batch_size=32, num_workers=2, persistent_workers=True, multiprocessing_context=context)
+    loader = DataLoader(dataset, batch_size=32, num_workers=2, multiprocessing_context=context)
     model = nn.Linear(16, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     journal = Journal(args)

@@ -35,7 +35,8 @@ class Script:
 
 SCRIPTS = {
     "plain_loop": Script(), "lightning_fit": Script("lightning"), "torchrun_ddp": Script(), "huggingface": Script("datasets", ready_made=True),
-    "imagefolder": Script("torchvision"), "ragged_text": Script(python=["python worker"], go="go samples"), "dict_samples": Script(),
+    "imagefolder": Script("torchvision"), "ragged_text": Script(python=["python worker"], go="go samples"),
+    "dict_samples": Script(python=["python worker"], go="go samples"),
     "split_validate": Script(python=["python worker"]), "mp_spawn": Script(), "iterable": Script(),
     "start_methods": Script(package=True), "stateful": Script("torchdata", package=True),
     "accelerate_loop": Script("accelerate", "torchvision", package=True), "lightning_seeded": Script("lightning", package=True),
