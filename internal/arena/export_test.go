@@ -583,8 +583,8 @@ func (d *Domain) Parked() (n int) {
 	return n
 }
 
-// CountLooks counts from now on how often the condition of each ring's receivers is tested, until
-// the function that it returns is called. No wait may begin meanwhile.
+// CountLooks counts from now on how often the condition of each ring's receivers is tested. The
+// function that it returns returns the counts since its last call. No goroutine may wait yet.
 func (d *Domain) CountLooks() func() map[Handle]int {
 	var mu sync.Mutex
 	looks := make(map[Handle]int)
@@ -611,6 +611,7 @@ func (d *Domain) CountLooks() func() map[Handle]int {
 	return func() map[Handle]int {
 		mu.Lock()
 		defer mu.Unlock()
+		defer clear(looks)
 		return maps.Clone(looks)
 	}
 }

@@ -18,10 +18,13 @@ func TestTopic_WakeTouchesOnlyTheRingThatRang(t *testing.T) {
 		for i := range rings {
 			r, s, v := newRing(t, a, 1)
 			rings[i], theirs[i] = r, open(t, b, r.Handle(), s, v)
-			got[i] = async(func() error { return theirs[i].Get(ctx, new(arena.Message)) })
+		}
+		looks := b.CountLooks()
+		for i, r := range theirs {
+			got[i] = async(func() error { return r.Get(ctx, new(arena.Message)) })
 		}
 		testutil.Eventually(t, func() bool { return b.Parked() == n }, "not all wait")
-		looks := b.CountLooks()
+		testutil.Eventually(t, func() bool { return len(looks()) == 0 }, "not all have stopped to look")
 		testutil.NoError(t, rings[7].TryPut(nil, nil, false))
 		testutil.NoError(t, <-got[7])
 		for i, c := range looks() {
