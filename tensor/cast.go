@@ -435,7 +435,7 @@ func clearBytes(dst []byte) {
 	}
 }
 
-// copyBytes copies src to dst, which must have the same length, on several goroutines if it is long.
+// copyBytes copies src to dst, on several goroutines if it is long. Both must have the same length.
 func copyBytes(dst, src []byte) {
 	if workers := kernel.Workers(len(dst)/pageBytes, len(dst)); workers > 1 {
 		kernel.Divide(workers, len(dst), pageBytes, func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -521,18 +522,25 @@ func (t *Tensor) flattenIndices(shape []int, idx []*Tensor) *Tensor {
 // nextPlaces computes the positions including one more dimension, from the positions in the
 // previous ones and the indices in this one. It reports whether all indices are in range.
 func (flat *Tensor) nextPlaces(idx *Tensor, size int, first bool) bool {
-	ok := true
-	rows{in: [3]DType{Int64, Int64}, out: Int64, serial: true, run: func(out, x, y, _ []byte) {
-		to, before, index := bytesAs[int64](out), bytesAs[int64](x), bytesAs[int64](y)
-		n, factor := int64(size), int64(size)
-		if first {
-			factor, before = 0, index
+	factor := size
+	if first {
+		factor = 0
+	}
+	rows{in: [3]DType{Int64, Int64}, out: Int64, withNumbers: nextPlacesRow, first: float64(size),
+		second: float64(factor)}.apply(flat, flat, idx)
+	return kernel.InRange(bytesAs[int64](flat.contiguousBytes()), math.MaxInt64)
+}
+
+// nextPlacesRow sets out to x·factor + y, where y counts from the end if it is negative. The result
+// is -1 if y is not an index of a dimension of the given size, or if x·factor is negative.
+func nextPlacesRow(size, factor float64, out, x, y []byte) {
+	to, before, n, f := bytesAs[int64](out), bytesAs[int64](x), int64(size), int64(factor)
+	for i, k := range bytesAs[int64](y)[:len(to)] {
+		k += k >> 63 & n
+		begin := before[i] * f
+		to[i] = begin + k
+		if uint64(k) >= uint64(n) || begin < 0 {
+			to[i] = -1
 		}
-		for i, k := range index[:len(to)] {
-			k += k >> 63 & n
-			ok = ok && uint64(k) < uint64(n)
-			to[i] = before[i]*factor + k
-		}
-	}}.apply(flat, flat, idx)
-	return ok
+	}
 }

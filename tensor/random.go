@@ -80,11 +80,9 @@ func (t *Tensor) FillUniform(g *Generator, lo, hi float64) *Tensor {
 	if most := t.dtype.maxFinite(); !(lo >= -most && hi <= most && lo <= hi && hi-lo <= most) {
 		misuse(ErrArgument, "Uniform: got bounds %v and %v, want an ascending range of %v", lo, hi, t.dtype)
 	}
-	width := hi - lo
-	fraction := t.dtype.fractionBits()
-	s := device.Sequence{Kind: device.RandomUniform, A: lo, B: hi, Bits: fraction}
-	return t.fillRandom(g, s, true, func(d *disc, g *Generator, out []float64) {
-		kernel.Fractions(d.draw(g, len(out)), fraction, lo, width, out)
+	s := device.Sequence{Kind: device.RandomUniform, A: lo, B: hi, Bits: t.dtype.fractionBits()}
+	return t.fillRandom(g, s, true, func(d *disc, g *Generator, s device.Sequence, out []float64) {
+		kernel.Fractions(d.draw(g, len(out)), s.Bits, s.A, s.B-s.A, out)
 	})
 }
 
@@ -125,7 +123,9 @@ func (t *Tensor) FillNormal(g *Generator, mean, std float64) *Tensor {
 		misuse(ErrArgument, "Normal: got standard deviation %v, want at least 0", std)
 	}
 	s := device.Sequence{Kind: device.RandomNormal, A: mean, B: std}
-	return t.fillRandom(g, s, false, func(d *disc, g *Generator, out []float64) { d.fillNormal(g, out, mean, std) })
+	return t.fillRandom(g, s, false, func(d *disc, g *Generator, s device.Sequence, out []float64) {
+		d.fillNormal(g, out, s.A, s.B)
+	})
 }
 
 // A disc contains buffers for random bits, points of the unit disc, the factors of normal, and
@@ -168,9 +168,9 @@ func (t *Tensor) FillBernoulli(g *Generator, p float64) *Tensor {
 		misuse(ErrArgument, "Bernoulli: got probability %v, want 0 to 1", p)
 	}
 	return t.fillRandom(g, device.Sequence{Kind: device.RandomBernoulli, A: p}, true,
-		func(d *disc, g *Generator, out []float64) {
+		func(d *disc, g *Generator, s device.Sequence, out []float64) {
 			for i, bits := range d.draw(g, len(out)) {
-				out[i] = float64(boolToUint8(unitFloat(bits) < p))
+				out[i] = float64(boolToUint8(unitFloat(bits) < s.A))
 			}
 		})
 }
@@ -178,40 +178,43 @@ func (t *Tensor) FillBernoulli(g *Generator, p float64) *Tensor {
 // fillRandom sets the elements to random numbers: computed by f in pieces on the host, or by the
 // device according to s. each reports whether f draws one number for each element.
 func (t *Tensor) fillRandom(g *Generator, s device.Sequence, each bool, f drawFunc) *Tensor {
-	backendOf(t).generate(t, g, s, func() { t.draw(g, each, f) })
+	backendOf(t).generate(t, g, s, func() { t.draw(g, s, each, f) })
 	return t
 }
 
-// A drawFunc sets the elements of out to random numbers from g. len(out) must not exceed drawn.
-type drawFunc = func(d *disc, g *Generator, out []float64)
+// A drawFunc sets the elements of out to random numbers of s from g. len(out) must not exceed
+// drawn.
+// It must not capture variables, because they would be allocated.
+type drawFunc = func(d *disc, g *Generator, s device.Sequence, out []float64)
 
 // draw sets the elements, in index order, to the numbers that f computes.
-func (t *Tensor) draw(g *Generator, each bool, f drawFunc) *Tensor {
+func (t *Tensor) draw(g *Generator, s device.Sequence, each bool, f drawFunc) *Tensor {
 	switch {
 	case t.dtype == Float32 && t.IsContiguous():
-		return drawInto[float32](t, g, each, f)
+		return drawInto[float32](t, g, s, each, f)
 	case t.dtype == Float64 && t.IsContiguous():
-		return drawInto[float64](t, g, each, f)
+		return drawInto[float64](t, g, s, each, f)
 	}
-	numbers := drawInto[float64](Empty(Float64, t.Shape()...), g, each, f)
+	numbers := drawInto[float64](Empty(Float64, t.Shape()...), g, s, each, f)
 	defer numbers.release()
 	return t.CopyFrom(numbers)
 }
 
 // drawInto is draw for contiguous tensors. If f draws one number for each element, goroutines
 // compute parts of the elements, each with a generator that begins at its first number.
-func drawInto[F float32 | float64](t *Tensor, g *Generator, each bool, f drawFunc) *Tensor {
+func drawInto[F float32 | float64](t *Tensor, g *Generator, s device.Sequence, each bool,
+	f drawFunc) *Tensor {
 	values := Data[F](t)
 	g.withLock(func(g *Generator) {
 		const cost = 32 // operations of an element
 		if workers := kernel.Workers(len(values)/drawn, len(values)*cost); workers > 1 && each {
 			kernel.Divide(workers, len(values), drawn, func(lo, hi int) {
-				drawPieces(values[lo:hi], t.dtype, g.ahead(uint64(lo)), f)
+				drawPieces(values[lo:hi], t.dtype, g.ahead(uint64(lo)), s, f)
 			})
 			end := g.ahead(uint64(len(values)))
 			g.hi, g.lo = end.hi, end.lo
 		} else {
-			drawPieces(values, t.dtype, g, f)
+			drawPieces(values, t.dtype, g, s, f)
 		}
 	})
 	runtime.KeepAlive(t)
@@ -219,13 +222,13 @@ func drawInto[F float32 | float64](t *Tensor, g *Generator, each bool, f drawFun
 }
 
 // drawPieces sets values of dtype dt in pieces.
-func drawPieces[F float32 | float64](values []F, dt DType, g *Generator, f drawFunc) {
+func drawPieces[F float32 | float64](values []F, dt DType, g *Generator, s device.Sequence, f drawFunc) {
 	convert := castFuncFor(dt, Float64)
 	d := discs.Get().(*disc)
 	defer discs.Put(d)
 	for at := 0; at < len(values); at += drawn {
 		numbers := d.numbers[:min(drawn, len(values)-at)]
-		f(d, g, numbers)
+		f(d, g, s, numbers)
 		convert(rawBytes(values[at:]), 1, rawBytes(numbers), 1, len(numbers))
 	}
 }

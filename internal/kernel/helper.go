@@ -29,8 +29,8 @@ const (
 	spinTime   = 100 * time.Microsecond
 	// awaitTime limits the polling of a caller that waits for its helpers.
 	awaitTime = 50 * time.Microsecond
-	// preemptedTime is the time between two polls that proves a preemption. The kernel's time slices
-	// are longer, and interrupts are shorter.
+	// preemptedTime is the time between two polls that proves a preemption. Linux's time slices are
+	// longer, and interrupts are shorter.
 	preemptedTime = 500 * time.Microsecond
 	quietTime     = 20 * time.Millisecond
 	// yieldTime is the interval at which a polling helper lets other goroutines run.
@@ -102,8 +102,8 @@ func (t *task) run(worker int) {
 }
 
 // finish takes t back from the helpers in the first n places that have not begun, and waits for the
-// others of those that it was handed to. It panics if a helper did. The caller must defer it,
-// because helpers use the caller's memory even if the caller panics.
+// others. handed is the number of helpers that recruit returned. finish panics if a helper did. The
+// caller must defer it, because helpers use the caller's memory even if the caller panics.
 func (t *task) finish(n, handed int) {
 	t.next.Store(t.parts) // after a panic of the caller, parts may be left
 	for i := range n {
@@ -140,7 +140,7 @@ func (t *task) await() {
 	}
 }
 
-// reset makes t ready for another call. No helper may have it.
+// reset makes t ready for another call. Helpers must not have it.
 func (t *task) reset() {
 	t.do = nil
 	t.next.Store(0)

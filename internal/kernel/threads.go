@@ -28,8 +28,8 @@ func Threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// The cost of work that outweighs giving it to a helper, in operations: for a helper that polls, and
-// for one that must be started.
+// The cost of work that outweighs giving it to a helper, in operations: for a helper that polls,
+// and for one that must be started.
 const (
 	worthPolling = 1 << 14
 	worthOne     = 1 << 16

@@ -48,7 +48,8 @@ func threadedOperations() []operation {
 	p := autograd.NewParam("p", x.Clone())
 	p.Grad = y.Clone()
 	one := func(yield func(*autograd.Param) bool) { yield(p) }
-	sgd, adam := optim.NewSGD(one, optim.SGDOptions{LR: 1e-9, Momentum: 0.9}), optim.NewAdam(one, optim.AdamOptions{LR: 1e-9})
+	sgd := optim.NewSGD(one, optim.SGDOptions{LR: 1e-9, Momentum: 0.9})
+	adam := optim.NewAdam(one, optim.AdamOptions{LR: 1e-9})
 	step := func(o optim.Optimizer) func() *tensor.Tensor {
 		return func() *tensor.Tensor { o.Step(); return nil }
 	}
