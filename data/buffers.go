@@ -103,7 +103,8 @@ func (l *Loader) recycleBatch(s *batchState) {
 // if batches belong to the consumer in shared memory, or if a worker may still write to the buffer.
 func (l *Loader) recycleBuffer(f *batchBuffer) {
 	l.mu.Lock()
-	keep := f.batch != nil && !f.inUse && l.closed.Err() == nil && len(l.idle) <= l.maxAhead() && !(f.shared && l.opts.Shared)
+	keep := f.batch != nil && !f.inUse && l.closed.Err() == nil && len(l.idle) <= l.maxAhead() &&
+		!(f.shared && l.opts.Shared)
 	if keep {
 		l.idle = append(l.idle, f)
 	}

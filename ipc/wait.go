@@ -44,8 +44,8 @@ func (f PollFunc) Poll(ctx context.Context) error { return f(ctx) }
 // is already done, Wait returns the things that are ready now. If there are none, it returns the
 // error of ctx.
 //
-// If a Poll panics or calls runtime.Goexit, Wait does the same in the goroutine of its caller, after
-// the other things have been polled.
+// If a Poll panics or calls runtime.Goexit, Wait does the same in the goroutine of its caller,
+// after the other things have been polled.
 func Wait(ctx context.Context, things ...Poller) (ready []int, err error) {
 	if len(things) == 0 {
 		return nil, nil

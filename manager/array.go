@@ -15,8 +15,8 @@ import (
 // are in shared memory, so that methods that only read do not call the server. Methods that write
 // are calls to the server: no update is lost, and they may be part of a transaction.
 //
-// A negative index counts from the end, except in [Array.Slice], [Array.SetSlice] and [Array.AddSlice]. Methods return [ErrIndex] if an
-// index is out of range.
+// A negative index counts from the end, except in [Array.Slice], [Array.SetSlice] and
+// [Array.AddSlice]. Methods return [ErrIndex] if an index is out of range.
 type Array[T ipc.Number] struct{ typed[Array[T]] }
 
 // NewArray creates an Array with the values vs. The caller must close it.

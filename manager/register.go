@@ -36,8 +36,9 @@ var types registry.Table[*Type]
 // expressions of *T. Callers use their Go names. The server runs one method of an object at a time,
 // so T needs no lock. Parameters and results must be of types that can be sent to other processes.
 // If the first parameter is a context.Context, it has the deadline of the caller's context, and is
-// canceled when the caller cancels the call or dies. If a method panics or calls runtime.Goexit, its caller gets a [*PanicError], and the server continues. A method
-// must not call its own manager.
+// canceled when the caller cancels the call or dies. If a method panics or calls runtime.Goexit,
+// its caller gets a [*PanicError], and the server continues. A method must not call its own
+// manager.
 //
 // Register panics if construct or a method has another form, if a parameter or a result cannot be
 // sent to other processes, if the name is already taken, and after shoal.Main was called.

@@ -186,8 +186,8 @@ type served struct {
 	req     request
 }
 
-// serveCalls serves the calls of a lane. If a method calls runtime.Goexit, its caller gets an error,
-// and another goroutine goes on with the lane.
+// serveCalls serves the calls of a lane. If a method calls runtime.Goexit, its caller gets an
+// error, and another goroutine goes on with the lane.
 func (l *served) serveCalls() {
 	var r reply
 	over, calling := false, false

@@ -423,7 +423,7 @@ func (t *Tensor) copyLoops(src *Tensor) *Tensor {
 		run: func(out, x, _, _ []byte) { copy(out, x) }}.apply(t, src)
 }
 
-// pageBytes is the number of bytes of which goroutines copy or clear a multiple.
+// pageBytes is a number of bytes. A goroutine copies or clears a multiple of it.
 const pageBytes = 1 << 12
 
 // clearBytes clears dst, on several goroutines if it is long.

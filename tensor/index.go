@@ -290,7 +290,8 @@ func allClose(a, b *Tensor, dt DType, rtol, atol float64) bool {
 		}
 		where := emptyLike(Bool, a.Shape(), a, b)
 		defer where.release()
-		return rows{in: [3]DType{dt, dt}, out: Bool, withNumbers: near, first: rtol, second: atol}.apply(where, a, b).allTrue()
+		return rows{in: [3]DType{dt, dt}, out: Bool, withNumbers: near, first: rtol,
+			second: atol}.apply(where, a, b).allTrue()
 	}
 	a, b = a.copyAs(dt), b.copyAs(dt)
 	limit := Abs(b).MulScalarInPlace(rtol).AddScalarInPlace(atol)

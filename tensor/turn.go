@@ -65,7 +65,7 @@ func (w walk) copyParallel(workers, size int, dst, src []byte) {
 	})
 }
 
-// turnedTogether is the number of columns of which goroutines transpose a multiple.
+// turnedTogether is a number of columns. A goroutine transposes a multiple of it.
 const turnedTogether = 32
 
 // A turnFunc transposes rows of src into columns of dst.
