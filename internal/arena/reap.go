@@ -192,9 +192,6 @@ func (d *Domain) reapParticipants(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()
 	r := newReaper(d, l, dead)
-	if dead[d.seat] && d.hasNoOperation() {
-		r.held = d.refs.heldIndexes()
-	}
 	d.unfinished.Store(true) // must be set before a wakeup is requested
 	if !r.endOperations() {
 		return false
@@ -245,18 +242,6 @@ type obstacle struct {
 // hasCleared reports whether there was an obstacle and it has cleared.
 func (o obstacle) hasCleared() bool { return o.b != nil && o.b.w.Load()&xoMask != o.stamp }
 
-// hasNoOperation reports whether no lane of this participant, which is leaving, has left an
-// operation unfinished. Then the participant has no stamp, and its bit is set only in the blocks of
-// its own table.
-func (d *Domain) hasNoOperation() bool {
-	for i := range commonLanes {
-		if d.lanes[i].left.Load() {
-			return false
-		}
-	}
-	return true
-}
-
 // newReaper returns a reaper of the given dead participants that works in lane l.
 func newReaper(d *Domain, l *lane, dead *deadSet) *reaper {
 	r := &reaper{d: d, l: l, dead: dead, published: make(map[uint32]bool)}
@@ -276,25 +261,13 @@ type reaper struct {
 	views     []*Ring          // rings that a dead participant holds
 	cells     []*cell          // cells that a dead participant holds
 	stuck     obstacle         // the last stamp of a living lane found in the way
-	held      []uint32         // the only blocks to visit, in ascending order; nil: all
 }
 
-// eachBlock calls f with the blocks that the dead may hold or may have stamped, until f returns
-// false. It reports whether f has always returned true.
-//
-// After a death that is every block. A participant that leaves in order knows its blocks, so the
-// time that it takes does not depend on the number of blocks in the domain.
+// eachBlock calls f with every block until f returns false. It reports whether f always returned
+// true.
 func (r *reaper) eachBlock(f func(i uint32, b *block) bool) bool {
-	if r.held == nil {
-		for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
-			if !f(i, &r.d.blocks[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	for _, i := range r.held {
-		if uint64(i) < r.d.blockCount() && !f(i, &r.d.blocks[i]) {
+	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
+		if !f(i, &r.d.blocks[i]) {
 			return false
 		}
 	}

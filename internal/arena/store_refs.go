@@ -61,24 +61,6 @@ func waitRef(e *atomic.Uint32) uint32 {
 	}
 }
 
-// heldIndexes returns the indexes of the blocks that this process holds, in ascending order. The
-// result is not nil.
-func (t *refTable) heldIndexes() []uint32 {
-	held := []uint32{}
-	for k := range t {
-		c := t[k].Load()
-		if c == nil {
-			continue
-		}
-		for i := range c {
-			if c[i].Load()&^refLocked != 0 {
-				held = append(held, uint32(k*refChunk+i))
-			}
-		}
-	}
-	return held
-}
-
 func (d *Domain) isHeld(index uint32) bool { return d.refs.entry(index).Load()&^refLocked != 0 }
 
 // addRef adds one reference of this process to a block.
