@@ -69,13 +69,16 @@ func ownSharedMemory() []string {
 // run runs all steps and reports whether each of them succeeded. Once the context ends, and after a
 // failure unless keepGoing is set, it starts no other step.
 func (r *runner) run(ctx context.Context) bool {
-	stop := context.AfterFunc(ctx, func() {
+	cancel := func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.failed, r.stopped = true, true
 		r.changed.Broadcast()
-	})
-	defer stop()
+	}
+	if ctx.Err() != nil { // AfterFunc would call it at some later time
+		cancel()
+	}
+	defer context.AfterFunc(ctx, cancel)()
 	progress := time.NewTicker(progressEvery)
 	defer progress.Stop()
 	done := make(chan struct{})
