@@ -117,7 +117,7 @@ func removeGroups(t *testing.T, pid int) {
 	groups, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/*/shoal-*-%d", pid))
 	for _, g := range groups {
 		var err error
-		for range 100 {
+		for range 1500 { // a write to a throttled device has to end first
 			if err = os.Remove(g); err == nil {
 				break
 			}
