@@ -184,7 +184,8 @@ func init() {
 	}
 }
 
-// saidBy returns what a crowded program says, until it has said that it hurts or has ended.
+// saidBy returns the output of a crowded program up to its warning, or all of it if it ends
+// without.
 func saidBy(t *testing.T, name string) (said []string) {
 	t.Helper()
 	cmd := program(t, name)

@@ -128,9 +128,9 @@ func TestSamplesAreThosePythonReads(t *testing.T) {
 	}
 }
 
-// TestReadyMadeLoader_ItsScriptRuns runs the script of docs/torch.md as it is there, in a folder
-// that has what it names. The script of README.md needs the Python package, whose tests run it;
-// that of docs/pytorch.md is the same.
+// TestReadyMadeLoader_ItsScriptRuns runs the script of docs/torch.md unchanged, in a folder with
+// its images. README.md and docs/pytorch.md must show the same script as each other, which the
+// tests of the Python package run.
 func TestReadyMadeLoader_ItsScriptRuns(t *testing.T) {
 	script := snippet(t, "../../docs/torch.md", "## Ready-made loader")
 	readme := snippet(t, "../../README.md", "## Data for a PyTorch script")

@@ -31,8 +31,8 @@ type doctorCommand struct {
 
 // Run examines the machine and prints a report on standard output, followed by the report on GPUs.
 // With --check it audits the shared memory of one process instead, with --pid and --jobs it
-// explains the faults of PyTorch jobs, and with --clean it lists what they have left in shared
-// memory.
+// explains the faults of PyTorch jobs, and with --clean it lists the names that they have left in
+// shared memory.
 func (c *doctorCommand) Run(ctx context.Context) error {
 	if c.Span <= 0 {
 		return fmt.Errorf("%w: --span %v: want a positive duration", subcommand.ErrOption, c.Span)

@@ -67,9 +67,9 @@ const (
 )
 
 type napActor struct {
-	pc, back napPC // back is the step after all queues are answered
-	todo     uint8 // bit set of the queues to answer
-	left     uint8 // remaining messages of a publisher
+	pc, back   napPC // back is the step after all queues are answered
+	unanswered uint8 // bit set of the queues to answer
+	left       uint8 // remaining messages of a publisher
 }
 
 type napState struct {
@@ -268,9 +268,9 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 		}
 	case nHeard:
 		if s.word >= wordRoused {
-			p.todo = 1 << (s.word - wordRoused)
+			p.unanswered = 1 << (s.word - wordRoused)
 			if s.word = wordAwake; c.Bug == NapOwnOnly {
-				p.todo = 1 << napper
+				p.unanswered = 1 << napper
 			}
 			if c.Bug != NapDeaf {
 				p.pc = aLook
@@ -301,20 +301,20 @@ func (c Nap) wait(s *napState, p *napActor, i int) bool {
 	case nTake:
 		if p.pc = nTry; s.bits[napper] {
 			s.bits[napper] = false
-			p.pc, p.back, p.todo = aLook, nTry, 1<<napper
+			p.pc, p.back, p.unanswered = aLook, nTry, 1<<napper
 		}
 	}
 	return true
 }
 
-func (p *napActor) goBack() { p.pc, p.back, p.todo = p.back, 0, 0 }
+func (p *napActor) goBack() { p.pc, p.back, p.unanswered = p.back, 0, 0 }
 
 // answer examines one queue after another of those for which the participant was woken.
 func (c Nap) answer(s *napState, p *napActor) bool {
-	queue := bits.TrailingZeros8(p.todo)
+	queue := bits.TrailingZeros8(p.unanswered)
 	next := func() {
-		p.todo &^= 1 << queue
-		if p.pc = aLook; p.todo == 0 {
+		p.unanswered &^= 1 << queue
+		if p.pc = aLook; p.unanswered == 0 {
 			p.goBack()
 		}
 	}
@@ -323,7 +323,7 @@ func (c Nap) answer(s *napState, p *napActor) bool {
 		if s.bell == 0 {
 			return false
 		}
-		p.pc, p.back, p.todo = aLook, aWait, s.bell
+		p.pc, p.back, p.unanswered = aLook, aWait, s.bell
 		s.bell = 0
 	case aLook, aAgain:
 		switch {

@@ -39,9 +39,9 @@ const (
 // A topicActor is a publisher, the reaper, a waiter, or the goroutine that answers the doorbell.
 type topicActor struct {
 	process
-	pc   topicPC
-	left uint8 // messages of a publisher
-	todo uint8 // topics that the doorbell's goroutine has to handle
+	pc        topicPC
+	left      uint8 // messages of a publisher
+	unhandled uint8 // topics that the doorbell's goroutine has to handle
 }
 
 type topicState struct {
@@ -202,10 +202,10 @@ func (c Topics) answer(s *topicState) bool {
 			return false
 		}
 		if p.pc = tDrain; c.Bug == TopicEarly && s.missed {
-			s.missed, p.todo = false, allTopics
+			s.missed, p.unhandled = false, allTopics
 		}
 	case tDrain:
-		p.todo |= s.pending
+		p.unhandled |= s.pending
 		if s.pending == 0 {
 			p.pc = tMissed
 		}
@@ -213,7 +213,7 @@ func (c Topics) answer(s *topicState) bool {
 	case tMissed:
 		if p.pc = tHandle; s.missed && c.Bug != TopicEarly {
 			if c.Bug != TopicOwnOnly {
-				p.todo = allTopics
+				p.unhandled = allTopics
 			}
 			if p.pc = tClear; c.Bug == TopicClears {
 				p.pc = tHandle
@@ -234,7 +234,7 @@ func (c Topics) answer(s *topicState) bool {
 // again if a goroutine still has to wait.
 func (c Topics) handle(s *topicState, p *topicActor) {
 	i := 0
-	for p.todo>>i&1 == 0 && i < topics {
+	for p.unhandled>>i&1 == 0 && i < topics {
 		i++
 	}
 	if i == topics {
@@ -255,7 +255,7 @@ func (c Topics) handle(s *topicState, p *topicActor) {
 		p.pc = tBit
 		return
 	}
-	p.todo &^= 1 << i
+	p.unhandled &^= 1 << i
 	p.pc = tHandle
 }
 
