@@ -59,15 +59,20 @@ var seedFunctions = map[string]bool{
 	"transformers.trainer_utils.seed_worker": true,
 }
 
-// partialClass is the class of a function with some of its arguments.
-var partialClass = named("functools.partial")
+// partialClass is the class of a function with some of its arguments, and rebuildPartial the
+// function by which the pickles of package multiprocessing make one. See
+// https://github.com/python/cpython/blob/v3.14.0/Lib/multiprocessing/reduction.py.
+var (
+	partialClass   = named("functools.partial")
+	rebuildPartial = named("multiprocessing.reduction._rebuild_partial")
+)
 
 // withoutPartial returns the function of a functools.partial, or v if it is another value.
 func withoutPartial(v any) any {
 	var args python.Tuple
 	switch v := v.(type) {
 	case *pickle.Object:
-		if v.Class == partialClass {
+		if v.Class == partialClass || v.Class == rebuildPartial {
 			args = v.Args
 		}
 	case *python.Record:

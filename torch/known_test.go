@@ -38,14 +38,18 @@ func TestChild_OmitsFunctionsThatSeed(t *testing.T) {
 	partial := func(f any) *pickle.Object {
 		return &pickle.Object{Class: partialClass, Args: python.Tuple{f}}
 	}
+	rebuilt := func(f any) *pickle.Object {
+		return &pickle.Object{Class: rebuildPartial, Args: python.Tuple{f, python.Tuple{}, &python.Dict{}}}
+	}
 	for _, c := range []struct {
 		init any
 		want string
 	}{
-		{nil, ""}, {lightning, ""}, {partial(lightning), ""}, {partial(trainer), ""},
+		{nil, ""}, {lightning, ""}, {partial(lightning), ""}, {partial(trainer), ""}, {rebuilt(lightning), ""},
 		{&python.Record{Class: partialClass, Args: python.Tuple{trainer}}, ""},
 		{own, "the worker_init_fn __main__.seed_worker"},
 		{partial(own), "the worker_init_fn __main__.seed_worker"},
+		{rebuilt(own), "the worker_init_fn __main__.seed_worker"},
 		{&pickle.Object{Class: named("__main__.Init")}, "the worker_init_fn __main__.Init"},
 	} {
 		args := make(python.Tuple, argState)

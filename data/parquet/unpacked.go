@@ -98,7 +98,7 @@ const snappyMost, lz4Most = 64, 256
 func snappyLength(b []byte, _ int64) (int64, error) {
 	n, used := binary.Uvarint(b)
 	if used <= 0 || n > uint64(len(b))*snappyMost {
-		return 0, fmt.Errorf("Snappy block of %d bytes declares %d", len(b), n)
+		return 0, fmt.Errorf("a Snappy block of %d bytes declares %d", len(b), n)
 	}
 	return int64(n), nil
 }
@@ -107,7 +107,7 @@ func snappyLength(b []byte, _ int64) (int64, error) {
 // so blocks must be verified here; the result must match the declared length.
 func lz4Length(b []byte, said int64) (int64, error) {
 	if said > int64(len(b))*lz4Most {
-		return 0, fmt.Errorf("LZ4 block of %d bytes cannot expand to %d", len(b), said)
+		return 0, fmt.Errorf("an LZ4 block of %d bytes cannot expand to %d", len(b), said)
 	}
 	n, err := lz4.UncompressBlock(b, make([]byte, said))
 	if err != nil { // the error does not distinguish the two causes
