@@ -69,18 +69,15 @@ var (
 
 // withoutPartial returns the function of a functools.partial, or v if it is another value.
 func withoutPartial(v any) any {
+	var class python.Global
 	var args python.Tuple
 	switch v := v.(type) {
 	case *pickle.Object:
-		if v.Class == partialClass || v.Class == rebuildPartial {
-			args = v.Args
-		}
+		class, args = v.Class, v.Args
 	case *python.Record:
-		if v.Class == partialClass {
-			args = v.Args
-		}
+		class, args = v.Class, v.Args
 	}
-	if len(args) > 0 {
+	if len(args) > 0 && (class == partialClass || class == rebuildPartial) {
 		return args[0]
 	}
 	return v

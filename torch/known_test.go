@@ -49,6 +49,7 @@ func TestChild_OmitsFunctionsThatSeed(t *testing.T) {
 		{&python.Record{Class: partialClass, Args: python.Tuple{trainer}}, ""},
 		{own, "the worker_init_fn __main__.seed_worker"},
 		{partial(own), "the worker_init_fn __main__.seed_worker"},
+		{&python.Record{Class: rebuildPartial, Args: python.Tuple{trainer}}, ""},
 		{rebuilt(own), "the worker_init_fn __main__.seed_worker"},
 		{&pickle.Object{Class: named("__main__.Init")}, "the worker_init_fn __main__.Init"},
 	} {
