@@ -22,7 +22,7 @@ landing: ## marks the last commit for CI: SINCE is the last commit of the previo
 	@go run ./test/ci mark "$(SINCE)"
 
 race: ## the same protocols on the heap, where the race detector sees them; the models and the tests of the source share nothing, and take minutes with it
-	go test -race -vet=off $$(go list $(PACKAGES) | grep -vE '/test/(model|archtest)$$')
+	go test -race -vet=off -timeout 25m $$(go list $(PACKAGES) | grep -vE '/test/(model|archtest)$$')
 
 crashpoints: ## kill a process before and after every write to shared memory, and stop one there
 	go run -tags shoalcrash ./test/crashtest points
