@@ -469,7 +469,7 @@ func TestSchedules_MissWhatIsLeftOut(t *testing.T) {
 			x := &explorer{stage: s, scenario: scenarioOf(c.scenario), most: 2, limit: 200_000}
 			found := x.learn(1, 400)
 			if found == nil {
-				found = x.sample(2, 2000)
+				found = x.sample(2, 20_000)
 			}
 			if found == nil {
 				found = x.all()
