@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Note [Contents] A process that runs with SHOAL_DEBUG=lifetime has a block of contents. There it
@@ -228,7 +230,7 @@ func newNotes(d *Domain) *notes {
 
 // readTable adds the table in block b. w is the state word that the caller has read. readTable
 // accepts arbitrary words. A record counts only if the process in the table's seat holds the block.
-func (n *notes) readTable(b *block, w stateWord) {
+func (n *notes) readTable(b *block, w word.State) {
 	p, ok := n.d.peekBytes(b)
 	if !ok {
 		return
@@ -238,7 +240,7 @@ func (n *notes) readTable(b *block, w stateWord) {
 		return
 	}
 	seat := words.At(contentsSeat)
-	if seat >= maxParticipants || !isHeldBy(b, seat) {
+	if seat >= word.MaxParticipants || !isHeldBy(b, seat) {
 		return
 	}
 	var stacks [contentsSites + 1]string // index 0: calls without a text
@@ -258,7 +260,7 @@ func (n *notes) readTable(b *block, w stateWord) {
 		}
 		n.addNote(i, text, stacks[site])
 	}
-	if w.isSameUse(b.w.Load()) {
+	if w.IsSameUse(b.w.Load()) {
 		n.tellers++
 		n.untold += words.At(contentsUntold)
 	}
@@ -323,8 +325,8 @@ func (n *notes) countByShape() (all []ShapeCount, dtypes map[string]Count) {
 }
 
 // isContents reports whether block b is allocated in state word w and has a table of contents.
-func isContents(b *block, w stateWord) bool {
-	return w.isAllocated() && extKind(b.ext.Load()) == objectContents
+func isContents(b *block, w word.State) bool {
+	return w.IsAllocated() && extKind(b.ext.Load()) == objectContents
 }
 
 // isHeldBy reports whether the process in a seat holds block b.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
@@ -290,7 +291,7 @@ func threeLock(p *play, all []*Domain) func() []string {
 // reaper adds an actor that waits for the victim's death and reaps.
 func (h *sharedRing) reaper() {
 	h.p.add(h.all[1], "reaper", func() {
-		h.p.block(func() bool { alive, _ := h.p.s.isAlive(0); return !alive })
+		h.p.Block(func() bool { alive, _ := h.p.s.isAlive(0); return !alive })
 		_, err := h.all[1].Reap()
 		h.try("reap", err)
 	})
@@ -447,7 +448,7 @@ func TestSchedules_LeaveNothing(t *testing.T) {
 // say nothing about the steps that are there.
 func TestSchedules_MissWhatIsLeftOut(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	defer DisableBranch("")
+	defer word.DisableBranch("")
 	s := newStage()
 	for _, c := range []struct{ branch, scenario string }{
 		{"second look", "two messages through one slot"},
@@ -465,7 +466,7 @@ func TestSchedules_MissWhatIsLeftOut(t *testing.T) {
 		{"ring all", "the holder of a mutex dies"},
 	} {
 		t.Run(c.branch, func(t *testing.T) {
-			DisableBranch(c.branch)
+			word.DisableBranch(c.branch)
 			x := &explorer{stage: s, scenario: scenarioOf(c.scenario), most: 2, limit: 200_000}
 			found := x.learn(1, 400)
 			if found == nil {

@@ -11,21 +11,22 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // What the tests see of the inside.
 
 const (
-	MaxParticipants = maxParticipants
-	MaxTransit      = maxTransit
+	MaxParticipants = word.MaxParticipants
+	MaxTransit      = word.MaxTransit
 	ClassCount      = classCount
 	LanesPerSeat    = lanesPerSeat
 	ControlSize     = controlSize
 	SlabSize        = slabSize
 	PageSize        = pageSize
 	SlotBlocks      = slotBlocks
-	Racing          = racing
+	Racing          = word.RaceEnabled
 )
 
 var (
@@ -144,30 +145,30 @@ func (d *Domain) Audit() error {
 		b := &d.blocks[i]
 		w := b.w.Load()
 		pages += b.committed.Load() / pageSize
-		transits += w.transitCount()
+		transits += w.TransitCount()
 		switch {
-		case w&xoMask != 0:
-			return fmt.Errorf("block %d: stamp of kind %d by lane %d", i, w.kind(), w.lane())
-		case w&allocBit == 0 && (b.isOwned() || w.transitCount() != 0):
+		case w&word.StampMask != 0:
+			return fmt.Errorf("block %d: stamp of kind %d by lane %d", i, w.Kind(), w.Lane())
+		case w&word.AllocBit == 0 && (b.isOwned() || w.TransitCount() != 0):
 			return fmt.Errorf("block %d: free and held", i)
-		case w&allocBit != 0 && !b.isOwned() && w.transitCount() == 0:
+		case w&word.AllocBit != 0 && !b.isOwned() && w.TransitCount() == 0:
 			return fmt.Errorf("block %d: in use and held by nobody", i)
 		}
-		if w&allocBit == 0 || extKind(b.ext.Load()) != objectRing {
+		if w&word.AllocBit == 0 || extKind(b.ext.Load()) != objectRing {
 			continue
 		}
 		r, err := d.ringOf(b)
 		if err != nil {
 			return fmt.Errorf("block %d: %w", i, err)
 		}
-		r.forEachSlot(func(s *slot, w slotWord) {
-			if w.state() == slotFull || w.state() == slotLeased {
+		r.forEachSlot(func(s *slot, w word.Slot) {
+			if w.State() == word.SlotFull || w.State() == word.SlotLeased {
 				m := Message{d: d}
 				if err = m.readSlot(s); err == nil {
 					carried += uint64(len(m.order))
 				}
-			} else if w.state() == slotWriting || w.state() == slotReading {
-				err = fmt.Errorf("slot in state %d", w.state())
+			} else if w.State() == word.SlotWriting || w.State() == word.SlotReading {
+				err = fmt.Errorf("slot in state %d", w.State())
 			}
 		})
 		if err != nil {
@@ -176,10 +177,10 @@ func (d *Domain) Audit() error {
 	}
 	budget := d.hdr.budget.Load()
 	switch {
-	case budget&(budgetStamp|budgetWait) != 0:
-		return fmt.Errorf("budget: stamp %#x", budget&(budgetStamp|budgetWait))
-	case budget.pages() != pages:
-		return fmt.Errorf("budget: %d pages, blocks have %d", budget.pages(), pages)
+	case budget&(word.BudgetStamp|word.BudgetWait) != 0:
+		return fmt.Errorf("budget: stamp %#x", budget&(word.BudgetStamp|word.BudgetWait))
+	case budget.Pages() != pages:
+		return fmt.Errorf("budget: %d pages, blocks have %d", budget.Pages(), pages)
 	case carried != transits:
 		return fmt.Errorf("messages carry %d references, blocks count %d", carried, transits)
 	}
@@ -231,7 +232,7 @@ var Halts = []Halt{
 		l := d.anyLane(context.Background())
 		d.dropRef(h.index())
 		b := &d.blocks[h.index()]
-		b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindFree))
+		b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindFree))
 		return nil
 	}},
 	{"alloc stamped", func(d *Domain, r *Ring, h Handle) error {
@@ -276,7 +277,7 @@ var Halts = []Halt{
 		}
 		l := d.anyLane(context.Background())
 		b := &d.blocks[idle.index()]
-		b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindPunch))
+		b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindPunch))
 		l.rec.block.Set(uint64(idle.index()))
 		l.rec.from.Set(b.committed.Load())
 		l.rec.target.Set(0)
@@ -299,7 +300,7 @@ var Halts = []Halt{
 		l.rec.from.Set(0)
 		l.rec.target.Set(1 << 20)
 		w := d.hdr.budget.Load()
-		d.hdr.budget.CAS(w, w+budgetOf(256, budgetAdd, l.id))
+		d.hdr.budget.CAS(w, w+word.MakeBudget(256, word.BudgetAdd, l.id))
 		return nil
 	}},
 }
@@ -316,13 +317,13 @@ func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 	}
 	s, lap := r.slot(tk), tk>>r.bits
 	r.writeMessage(l, s, &outgoing{table: []Handle{h}, blocks: []Handle{h}})
-	s.word.Store(makeSlotWord(lap, slotFull, l.id))
+	s.word.Store(word.MakeSlot(lap, word.SlotFull, l.id))
 	return l, nil
 }
 
 func halfGet(d *Domain, r *Ring, steps int) error {
 	l := d.anyLane(context.Background())
-	s, lap, err := r.claimOldest(l, slotReading)
+	s, lap, err := r.claimOldest(l, word.SlotReading)
 	if err != nil {
 		return err
 	}
@@ -338,7 +339,7 @@ func halfGet(d *Domain, r *Ring, steps int) error {
 		l.receiveBlock(i, &m)
 	}
 	if steps == 3 {
-		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
+		s.word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
 	}
 	return nil
 }
@@ -358,7 +359,7 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 // given them back.
 func (d *Domain) StampPunch(h Handle) (end func()) {
 	l, b := d.anyLane(context.Background()), &d.blocks[h.index()]
-	b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindPunch))
+	b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindPunch))
 	return func() {
 		l.shrinkBlock(b, 0)
 		d.unstampBlock(b)
@@ -385,7 +386,7 @@ func (d *Domain) AlmostFree(h Handle) {
 	}
 	b := &d.blocks[h.index()]
 	d.dropRef(h.index())
-	b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindFree))
+	b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindFree))
 	d.markGone(b)
 	if !l.finaliseObject(b) {
 		panic("not finalised")
@@ -393,7 +394,7 @@ func (d *Domain) AlmostFree(h Handle) {
 }
 
 // WaitsForStamp reports whether somebody asked to be woken when the stamp on h clears.
-func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&waitBit != 0 }
+func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&word.WaitBit != 0 }
 
 // SetUser makes the listener one of another user.
 func (l *Listener) SetUser(uid int) {
@@ -495,13 +496,13 @@ var Offsets = []Offset{
 
 // Fields are the parts of packed words by the names of docs/memory.md, each as the code reads it.
 var Fields = map[string]func(w uint64) uint64{
-	"stateWord.generation": func(w uint64) uint64 { return uint64(stateWord(w).generation()) },
-	"stateWord.transit":    func(w uint64) uint64 { return stateWord(w).transitCount() },
-	"stateWord.ALLOC":      func(w uint64) uint64 { return w & allocBit },
-	"stateWord.WAIT":       func(w uint64) uint64 { return w & waitBit },
-	"stateWord.GONE":       func(w uint64) uint64 { return w & goneBit },
-	"stateWord.kind":       func(w uint64) uint64 { return stateWord(w).kind() },
-	"stateWord.lane":       func(w uint64) uint64 { return uint64(stateWord(w).lane()) },
+	"stateWord.generation": func(w uint64) uint64 { return uint64(word.State(w).Generation()) },
+	"stateWord.transit":    func(w uint64) uint64 { return word.State(w).TransitCount() },
+	"stateWord.ALLOC":      func(w uint64) uint64 { return w & word.AllocBit },
+	"stateWord.WAIT":       func(w uint64) uint64 { return w & word.WaitBit },
+	"stateWord.GONE":       func(w uint64) uint64 { return w & word.GoneBit },
+	"stateWord.kind":       func(w uint64) uint64 { return word.State(w).Kind() },
+	"stateWord.lane":       func(w uint64) uint64 { return uint64(word.State(w).Lane()) },
 
 	"extent.lead":   func(w uint64) uint64 { return w & extLead },
 	"extent.small":  func(w uint64) uint64 { return w & extSmall },
@@ -509,23 +510,23 @@ var Fields = map[string]func(w uint64) uint64{
 	"extent.class":  func(w uint64) uint64 { return uint64(extClass(w)) },
 	"extent.offset": extOffset,
 
-	"slotWord.lap":   func(w uint64) uint64 { return slotWord(w).lap() },
-	"slotWord.state": func(w uint64) uint64 { return slotWord(w).state() },
-	"slotWord.span":  func(w uint64) uint64 { return slotWord(w).span() - 1 },
-	"slotWord.lane":  func(w uint64) uint64 { return uint64(slotWord(w).lane()) },
+	"slotWord.lap":   func(w uint64) uint64 { return word.Slot(w).Lap() },
+	"slotWord.state": func(w uint64) uint64 { return word.Slot(w).State() },
+	"slotWord.span":  func(w uint64) uint64 { return word.Slot(w).Span() - 1 },
+	"slotWord.lane":  func(w uint64) uint64 { return uint64(word.Slot(w).Lane()) },
 
-	"lockWord.pid":   func(w uint64) uint64 { return uint64(lockWord(w).pid()) },
-	"lockWord.epoch": func(w uint64) uint64 { return w >> idEpochShift & idEpochMask },
-	"lockWord.seat":  func(w uint64) uint64 { return uint64(lockWord(w).seat()) },
-	"lockWord.state": func(w uint64) uint64 { return uint64(lockWord(w).state()) },
+	"lockWord.pid":   func(w uint64) uint64 { return uint64(word.Lock(w).PID()) },
+	"lockWord.epoch": func(w uint64) uint64 { return w >> word.EpochShift & word.EpochMask },
+	"lockWord.seat":  func(w uint64) uint64 { return uint64(word.Lock(w).Seat()) },
+	"lockWord.state": func(w uint64) uint64 { return uint64(word.Lock(w).State()) },
 
-	"participantWord.epoch": func(w uint64) uint64 { return uint64(participantWord(w).epoch()) },
-	"participantWord.state": func(w uint64) uint64 { return participantWord(w).state() },
+	"participantWord.epoch": func(w uint64) uint64 { return uint64(word.Participant(w).Epoch()) },
+	"participantWord.state": func(w uint64) uint64 { return word.Participant(w).State() },
 
-	"budgetWord.pages": func(w uint64) uint64 { return uint64(budgetWord(w).pages()) },
-	"budgetWord.WAIT":  func(w uint64) uint64 { return w & budgetWait },
-	"budgetWord.kind":  func(w uint64) uint64 { return uint64(budgetWord(w).kind()) },
-	"budgetWord.lane":  func(w uint64) uint64 { return uint64(budgetWord(w).lane()) },
+	"budgetWord.pages": func(w uint64) uint64 { return uint64(word.Budget(w).Pages()) },
+	"budgetWord.WAIT":  func(w uint64) uint64 { return w & word.BudgetWait },
+	"budgetWord.kind":  func(w uint64) uint64 { return uint64(word.Budget(w).Kind()) },
+	"budgetWord.lane":  func(w uint64) uint64 { return uint64(word.Budget(w).Lane()) },
 }
 
 // Dup returns the domain's two files once more, as another process would receive them.
@@ -597,7 +598,7 @@ func (d *Domain) CountLooks() func() map[Handle]int {
 				continue
 			}
 			if hdr, err := d.ringHeader(b); err == nil && l.bits == &hdr.notEmpty {
-				h := makeHandle(uint32(i), b.w.Load().generation())
+				h := makeHandle(uint32(i), b.w.Load().Generation())
 				l.ready = func() bool {
 					mu.Lock()
 					defer mu.Unlock()
@@ -656,7 +657,7 @@ func HangBell(draw func() (uint64, error)) (io.Closer, uint64, error) { return b
 // Members returns how many participants have a share.
 func (b Barrier) Members() (n int) {
 	for i := range b.usedSeats() {
-		if b.c.shares[i].Load()&countMask != 0 {
+		if b.c.shares[i].Load()&word.CountMask != 0 {
 			n++
 		}
 	}
@@ -679,37 +680,38 @@ var (
 
 // Scribble writes a value into a word of the header or of a block, as somebody mad would, and
 // returns what restores it.
-func (d *Domain) Scribble(h Handle, word string, v uint64) (restore func()) {
+func (d *Domain) Scribble(h Handle, observed string, v uint64) (restore func()) {
 	b := &d.blocks[h.index()]
-	w := map[string]*Word{"blocks": &d.hdr.blocks, "ready": &d.hdr.ready, "brk": &d.hdr.brk,
-		"budget": &d.hdr.budget.Word, "names": &d.hdr.names, "ext": &b.ext, "committed": &b.committed}[word]
-	old := w.v.Swap(v)
-	return func() { w.v.Store(old) }
+	w := map[string]*word.Word{"blocks": &d.hdr.blocks, "ready": &d.hdr.ready, "brk": &d.hdr.brk,
+		"budget": &d.hdr.budget.Word, "names": &d.hdr.names, "ext": &b.ext, "committed": &b.committed}[observed]
+	old := w.Load()
+	w.Overwrite(v)
+	return func() { w.Overwrite(old) }
 }
 
 // ScribbleRing writes a ticket to the head or the tail, or a lap to the word of the first slot: it
 // is empty then.
-func (r *Ring) ScribbleRing(word string, v uint64) {
-	switch word {
+func (r *Ring) ScribbleRing(observed string, v uint64) {
+	switch observed {
 	case "head":
-		r.hdr.head.v.Store(v)
+		r.hdr.head.Overwrite(v)
 	case "tail":
-		r.hdr.tail.v.Store(v)
+		r.hdr.tail.Overwrite(v)
 	case "slot":
-		r.slot(0).word.v.Store(uint64(makeSlotWord(v, slotEmpty, 0)))
+		r.slot(0).word.Overwrite(uint64(word.MakeSlot(v, word.SlotEmpty, 0)))
 	}
 }
 
 // ScribbleList lets the list of free blocks of a size begin with a block.
 func (d *Domain) ScribbleList(size uint64, index uint32) {
 	w := &d.hdr.lists[classOf(size)]
-	w.v.Store(w.Load()&^0xffffffff | uint64(index))
+	w.Overwrite(w.Load()&^0xffffffff | uint64(index))
 }
 
 // AwaitedStamp reports whether somebody waits for the stamp on a block.
 func (d *Domain) AwaitedStamp(h Handle) bool {
 	w := d.blocks[h.index()].w.Load()
-	return w.isStamped() && w&waitBit != 0
+	return w.IsStamped() && w&word.WaitBit != 0
 }
 
 // SetEndsTime changes for how long a reaper waits for the ends of rings, and returns what restores

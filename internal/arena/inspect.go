@@ -8,11 +8,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Report returns the domain's counters, its bound names, and the bytes that each participant holds.
 func (d *Domain) Report() Report {
-	return Report{PID: os.Getpid(), Seat: d.seat, Stats: d.Stats(), Holders: d.topHolders(maxParticipants),
+	return Report{PID: os.Getpid(), Seat: d.seat, Stats: d.Stats(), Holders: d.topHolders(word.MaxParticipants),
 		Names: d.Names()}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -165,7 +166,7 @@ func (o *observer) observe() Observation {
 		tallyBlock(&out.Stats, w, n)
 		s.countBlock(i, b, w, n)
 		switch kind := extKind(b.ext.Load()); {
-		case !w.isSteady():
+		case !w.IsSteady():
 		case kind == objectRing:
 			if q, ok := d.viewQueue(i, b, w); ok {
 				q.Names = names[i]
@@ -211,13 +212,13 @@ func (o *observer) beginObservation() {
 // blockAge returns how long the observer has seen block i in its current generation, given its
 // state word w. known reports whether this is the block's age, within the interval between two
 // observations: it is if the previous observation did not contain the block.
-func (o *observer) blockAge(i uint32, w stateWord) (age time.Duration, known bool) {
+func (o *observer) blockAge(i uint32, w word.State) (age time.Duration, known bool) {
 	if int(i) >= len(o.seen) { // allocated during this observation
 		return 0, true
 	}
 	s := &o.seen[i]
-	if s.gen != w.generation()+1 {
-		*s = sighting{w.generation() + 1, o.now << 1}
+	if s.gen != w.Generation()+1 {
+		*s = sighting{w.Generation() + 1, o.now << 1}
 		if o.fresh {
 			s.since |= 1
 		}
@@ -225,29 +226,18 @@ func (o *observer) blockAge(i uint32, w stateWord) (age time.Duration, known boo
 	return time.Duration(o.now-s.since>>1) * (10 * time.Millisecond), s.since&1 != 0
 }
 
-// isSteady reports whether the block is in use, and is being neither allocated nor freed.
-func (w stateWord) isSteady() bool {
-	return w.isAllocated() && w.kind() != kindAlloc && w.kind() != kindFree && w&goneBit == 0
-}
-
-// isSameUse reports whether now is a word of the same use of the block as w, and the block is
-// steady.
-func (w stateWord) isSameUse(now stateWord) bool {
-	return now.isSteady() && now.generation() == w.generation()
-}
-
 // listParticipants lists the participants in the order of seats.
 func (d *Domain) listParticipants() (all []Participant) {
 	for s := range d.parts {
 		state := d.parts[s].state.Load()
-		if state.hasState(participantFree) {
+		if state.HasState(word.ParticipantFree) {
 			continue
 		}
 		text := "live"
 		switch {
-		case state.hasState(participantDead):
+		case state.HasState(word.ParticipantDead):
 			text = "dead"
-		case state.hasState(participantJoining):
+		case state.HasState(word.ParticipantJoining):
 			text = "joining"
 		}
 		all = append(all, Participant{PID: d.pidOf(s), Seat: s, State: text})

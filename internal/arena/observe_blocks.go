@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A Count is a number of blocks and the sum of their committed bytes.
@@ -114,7 +116,7 @@ type summing struct {
 	s       Summary
 	notes   *notes
 	sizes   [classCount]Count
-	holders [maxParticipants]HolderCount
+	holders [word.MaxParticipants]HolderCount
 	kinds   [1 << 8]Count // by objectKind
 }
 
@@ -124,8 +126,8 @@ func newSummary(d *Domain, o *observer) *summing {
 }
 
 // countBlock counts block i, which has state word w and n committed bytes.
-func (x *summing) countBlock(i uint32, b *block, w stateWord, n int64) {
-	if !w.isAllocated() {
+func (x *summing) countBlock(i uint32, b *block, w word.State, n int64) {
+	if !w.IsAllocated() {
 		if n > 0 {
 			x.s.States.Idle.addBlock(n)
 		}
@@ -146,20 +148,20 @@ func (x *summing) countBlock(i uint32, b *block, w stateWord, n int64) {
 			held++
 		}
 	}
-	if held == 1 && w.transitCount() == 0 {
+	if held == 1 && w.TransitCount() == 0 {
 		holder.Alone.addBlock(n)
 	}
 	switch {
 	case held > 0:
 		x.s.States.Held.addBlock(n)
-	case w.transitCount() > 0:
+	case w.TransitCount() > 0:
 		x.s.States.InTransit.addBlock(n)
 	default:
 		x.s.States.Ending.addBlock(n)
 	}
 	if n > 0 && (len(x.s.Largest) < maxLargest || n > x.s.Largest[maxLargest-1].Bytes) {
-		x.insertLargest(BlockView{Block: makeHandle(i, w.generation()).String(), Kind: kindName(extKind(e)), Bytes: n,
-			Size: extentCapacity(e), InTransit: int(w.transitCount()), PIDs: x.d.pidsIn(&b.own),
+		x.insertLargest(BlockView{Block: makeHandle(i, w.Generation()).String(), Kind: kindName(extKind(e)), Bytes: n,
+			Size: extentCapacity(e), InTransit: int(w.TransitCount()), PIDs: x.d.pidsIn(&b.own),
 			Age: age.Seconds(), AgeKnown: known,
 			index: i})
 	}
@@ -233,7 +235,7 @@ func extentCapacity(e uint64) int64 {
 }
 
 // seatsIn iterates over the seats with a bit in the bitmap.
-func seatsIn(bitmap *[ownWords]Word) iter.Seq[int] {
+func seatsIn(bitmap *[ownWords]word.Word) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range bitmap {
 			for v := bitmap[i].Load(); v != 0; v &= v - 1 {
@@ -246,7 +248,7 @@ func seatsIn(bitmap *[ownWords]Word) iter.Seq[int] {
 }
 
 // pidsIn returns the IDs of the processes with a bit in the bitmap, in the order of seats.
-func (d *Domain) pidsIn(bitmap *[ownWords]Word) []int {
+func (d *Domain) pidsIn(bitmap *[ownWords]word.Word) []int {
 	all := []int{}
 	for s := range seatsIn(bitmap) {
 		all = append(all, d.pidOf(s))

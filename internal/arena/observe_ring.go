@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A QueueView describes a ring: a queue, one direction of a pipe, or a Latest.
@@ -40,14 +42,14 @@ type EndView struct {
 
 // viewQueue reads the ring in block i. w is the state word that the caller has read. viewQueue
 // returns false if the block is not a ring, or if it changed meanwhile.
-func (d *Domain) viewQueue(i uint32, b *block, w stateWord) (q QueueView, ok bool) {
+func (d *Domain) viewQueue(i uint32, b *block, w word.State) (q QueueView, ok bool) {
 	r := d.peekRing(b)
 	if r == nil || r.hasFlags(ringBoard) {
 		return q, false
 	}
 	head, tail, flags := r.hdr.head.Load(), r.hdr.tail.Load(), r.hdr.flags.Load()
 	q = QueueView{
-		Block: makeHandle(i, w.generation()).String(), Label: peekLabel(r.hdr), Capacity: int(r.limit),
+		Block: makeHandle(i, w.Generation()).String(), Label: peekLabel(r.hdr), Capacity: int(r.limit),
 		Depth: int(min(max(int64(tail-head), 0), int64(r.limit))), Puts: tail, Gets: head,
 		Bytes: int64(b.committed.Load()), Latest: r.news, Finished: flags&ringFinished != 0,
 		Senders:   d.viewEnd(Handle(r.hdr.senders.Load()), objectSenders, &r.hdr.notFull),
@@ -55,12 +57,12 @@ func (d *Domain) viewQueue(i uint32, b *block, w stateWord) (q QueueView, ok boo
 	}
 	q.Senders.Gone = flags&ringNoSenders != 0
 	q.Receivers.Gone = flags&ringNoReceivers != 0
-	q.Senders.DeadPID = lockWord(r.hdr.dead[0].Load()).pid()
-	q.Receivers.DeadPID = lockWord(r.hdr.dead[1].Load()).pid()
+	q.Senders.DeadPID = word.Lock(r.hdr.dead[0].Load()).PID()
+	q.Receivers.DeadPID = word.Lock(r.hdr.dead[1].Load()).PID()
 	if r.news {
 		q.News = r.peekNewest()
 	}
-	return q, w.isSameUse(b.w.Load())
+	return q, w.IsSameUse(b.w.Load())
 }
 
 // peekNewest returns the body of the newest message. It returns nil if there is none, if the
@@ -98,7 +100,7 @@ func (d *Domain) peekRing(b *block) *Ring {
 
 // viewEnd reads the token of a ring's end. waiting is the ring's bitmap of processes that wait at
 // this end.
-func (d *Domain) viewEnd(token Handle, kind objectKind, waiting *[ownWords]Word) EndView {
+func (d *Domain) viewEnd(token Handle, kind objectKind, waiting *[ownWords]word.Word) EndView {
 	v := EndView{PIDs: []int{}, Waiting: d.pidsIn(waiting)}
 	if !d.isAllocated(token) {
 		return v
@@ -107,7 +109,7 @@ func (d *Domain) viewEnd(token Handle, kind objectKind, waiting *[ownWords]Word)
 	if extKind(b.ext.Load()) != kind {
 		return v
 	}
-	pids, n := d.pidsIn(&b.own), int(b.w.Load().transitCount())
+	pids, n := d.pidsIn(&b.own), int(b.w.Load().TransitCount())
 	if d.isAllocated(token) {
 		v.PIDs, v.InTransit = pids, n
 	}
@@ -137,8 +139,8 @@ func (d *Domain) listBound() (map[uint32][]string, map[string]Bound) {
 	if r == nil || !r.hasFlags(ringBoard) {
 		return names, bound
 	}
-	r.forEachSlot(func(s *slot, w slotWord) {
-		if w.state() != slotFull {
+	r.forEachSlot(func(s *slot, w word.Slot) {
+		if w.State() != word.SlotFull {
 			return
 		}
 		label, err := s.readLabel(nil)

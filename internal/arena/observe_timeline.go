@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -61,7 +62,7 @@ var activityNames = [...]string{"", "working", "idle", "blocked", "ended"}
 // viewTimeline reads the timeline in block i. w is the state word that the caller has read.
 // viewTimeline returns false if the block has no valid timeline, or if it changed meanwhile. It
 // accepts arbitrary words.
-func (d *Domain) viewTimeline(i uint32, b *block, w stateWord) (v TimelineView, ok bool) {
+func (d *Domain) viewTimeline(i uint32, b *block, w word.State) (v TimelineView, ok bool) {
 	p, ok := d.peekBytes(b)
 	if !ok {
 		return v, false
@@ -73,7 +74,7 @@ func (d *Domain) viewTimeline(i uint32, b *block, w stateWord) (v TimelineView, 
 	r := timelineReader{d: d, words: words, now: int64(sys.Monotonic())}
 	n := int(min(words.At(timelineTracks), uint64(len(words)-tracksAt)/trackWords, mostTrack))
 	v = TimelineView{
-		Block: makeHandle(i, w.generation()).String(), Step: timelineStep.Microseconds(),
+		Block: makeHandle(i, w.Generation()).String(), Step: timelineStep.Microseconds(),
 		Workers: int(min(words.At(timelineWorkers), mostTrack)),
 		Tracks:  []TrackView{}, Batches: r.readBatches(), Taken: words.At(timelineTaken),
 	}
@@ -89,7 +90,7 @@ func (d *Domain) viewTimeline(i uint32, b *block, w stateWord) (v TimelineView, 
 			v.Tracks = append(v.Tracks, t)
 		}
 	}
-	return v, w.isSameUse(b.w.Load())
+	return v, w.IsSameUse(b.w.Load())
 }
 
 // A timelineReader reads one timeline as of one point in time.
@@ -165,7 +166,7 @@ func (r *timelineReader) readTrack(k int) (v TrackView, ok bool) {
 func (d *Domain) isParticipant(pid int) bool {
 	for s := range d.parts {
 		state := d.parts[s].state.Load()
-		if !state.hasState(participantFree) && !state.hasState(participantDead) && d.pidOf(s) == pid {
+		if !state.HasState(word.ParticipantFree) && !state.HasState(word.ParticipantDead) && d.pidOf(s) == pid {
 			return true
 		}
 	}

@@ -37,7 +37,7 @@ func (d *Domain) Holdings() []Holding {
 			continue
 		}
 		all = append(all, Holding{
-			Block: makeHandle(i, w.generation()), Bytes: int64(b.committed.Load()),
+			Block: makeHandle(i, w.Generation()), Bytes: int64(b.committed.Load()),
 			Kind: kindNames[extKind(b.ext.Load())], Stack: d.lives.stack(i),
 		})
 	}

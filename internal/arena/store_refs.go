@@ -5,6 +5,8 @@ import (
 	"errors"
 	"runtime"
 	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A process has one bit in a block's own bitmap, however many of its goroutines hold the block.
@@ -52,8 +54,8 @@ func waitRef(e *atomic.Uint32) uint32 {
 		if n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
 			return n
 		}
-		if crashing {
-			blockUntil(func() bool { return e.Load()&refLocked == 0 })
+		if word.Crashing {
+			word.BlockUntil(func() bool { return e.Load()&refLocked == 0 })
 		}
 		if i > 64 {
 			runtime.Gosched()
@@ -74,7 +76,7 @@ func (d *Domain) addRef(index uint32) {
 		d.blocks[index].own[d.word].Or(d.bit)
 		d.lives.beginHold(index)
 	}
-	set32(e, n+1)
+	word.Set32(e, n+1)
 }
 
 // dropRef removes one reference of this process. last reports whether it was the last one. ok is
@@ -82,14 +84,14 @@ func (d *Domain) addRef(index uint32) {
 func (d *Domain) dropRef(index uint32) (last, ok bool) {
 	e, n := d.refs.lockEntry(index)
 	if n == 0 {
-		set32(e, 0)
+		word.Set32(e, 0)
 		return false, false
 	}
 	if n == 1 {
 		d.lives.endHold(index)
 		d.blocks[index].own[d.word].AndNot(d.bit)
 	}
-	set32(e, n-1)
+	word.Set32(e, n-1)
 	return n == 1, true
 }
 
@@ -117,10 +119,10 @@ func (d *Domain) Retain(h Handle) error {
 	}
 	e, n := d.refs.lockEntry(h.index())
 	if n == 0 {
-		set32(e, 0)
+		word.Set32(e, 0)
 		return ErrClosed
 	}
-	set32(e, n+1)
+	word.Set32(e, n+1)
 	return nil
 }
 
@@ -185,11 +187,11 @@ func (d *Domain) importBlock(ctx context.Context, h Handle) error {
 	d.addRef(i)
 	for {
 		w := b.w.Load()
-		if w&allocBit == 0 || w.generation() != h.gen() {
+		if w&word.AllocBit == 0 || w.Generation() != h.gen() {
 			l.releaseBlock(i)
 			return ErrStale
 		}
-		if k := w.kind(); k != kindFree {
+		if k := w.Kind(); k != word.KindFree {
 			return nil
 		}
 		// Another lane is testing whether the block is free, and may have missed the bit.
@@ -207,7 +209,7 @@ func (d *Domain) Stale(h Handle) bool {
 		return true
 	}
 	w := d.blocks[h.index()].w.Load()
-	return w&allocBit == 0 || w.generation() != h.gen()
+	return w&word.AllocBit == 0 || w.Generation() != h.gen()
 }
 
 // Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be
