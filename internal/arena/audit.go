@@ -324,11 +324,11 @@ func (a *auditor) checkCounts() {
 func (a *auditor) checkBoard() {
 	v := a.d.hdr.names.Load()
 	h := Handle(v)
-	if h == 0 || h.wellFormed() && !a.isAllocated(h) {
+	if h == 0 || h.IsWellFormed() && !a.isAllocated(h) {
 		return
 	}
-	if h.wellFormed() {
-		b := &a.d.blocks[h.index()]
+	if h.IsWellFormed() {
+		b := &a.d.blocks[h.Block()]
 		_, r, _ := a.readRing(b)
 		if extKind(b.ext.Load()) == objectRing && (r == nil || r.hasFlags(ringBoard)) || !a.isAllocated(h) {
 			return // a ring that cannot be read has a finding of its own
@@ -339,11 +339,11 @@ func (a *auditor) checkBoard() {
 
 // IsAllocated reports whether h is a block in use.
 func (a *auditor) isAllocated(h Handle) bool {
-	if !h.wellFormed() || h.index() >= a.count {
+	if !h.IsWellFormed() || h.Block() >= a.count {
 		return false
 	}
-	w := a.d.blocks[h.index()].w.Load()
-	return w.IsAllocated() && w.Generation() == h.gen()
+	w := a.d.blocks[h.Block()].w.Load()
+	return w.IsAllocated() && w.Generation() == h.Generation()
 }
 
 // checkLanes checks the lane records.

@@ -27,7 +27,7 @@ func (d *Domain) SeatFree(s int) bool { return d.parts[s].state.Load().HasState(
 // Waiting reports whether a participant waits for the stamp of h's block, or for the budget's
 // stamp.
 func (d *Domain) Waiting(h Handle) bool {
-	return d.blocks[h.index()].w.Load()&word.WaitBit != 0 || d.hdr.budget.Load()&word.BudgetWait != 0
+	return d.blocks[h.Block()].w.Load()&word.WaitBit != 0 || d.hdr.budget.Load()&word.BudgetWait != 0
 }
 
 // Published returns the number of FULL slots in the ring.
@@ -174,4 +174,4 @@ func (d *Domain) ForgiveDebt(most uint64) uint64 {
 }
 
 // References returns the number of references of h's block that this process has.
-func (d *Domain) References(h Handle) int { return int(d.refs.entry(h.index()).Load() &^ refLocked) }
+func (d *Domain) References(h Handle) int { return int(d.refs.entry(h.Block()).Load() &^ refLocked) }

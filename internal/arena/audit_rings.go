@@ -113,11 +113,11 @@ func (a *auditor) checkPositions(r *Ring, part string) {
 func (a *auditor) checkEnd(i uint32, r *Ring, token *word.Word, gone uint64, kind objectKind) {
 	v := token.Load()
 	if h := Handle(v); a.isAllocated(h) {
-		if e := a.d.blocks[h.index()].ext.Load(); extKind(e) == kind && extOffset(e)/64 == uint64(i) ||
-			h.index() >= a.count || !a.isAllocated(h) {
+		if e := a.d.blocks[h.Block()].ext.Load(); extKind(e) == kind && extOffset(e)/64 == uint64(i) ||
+			h.Block() >= a.count || !a.isAllocated(h) {
 			return
 		}
-	} else if h.wellFormed() && h.index() >= a.count && uint64(h.index()) < a.d.hdr.blocks.Load() {
+	} else if h.IsWellFormed() && h.Block() >= a.count && uint64(h.Block()) < a.d.hdr.blocks.Load() {
 		return // made since the pass began
 	}
 	flags := r.hdr.flags.Load()
@@ -198,7 +198,7 @@ func (a *auditor) readMessage(s *slot, w word.Slot, least uint64) (blocks []uint
 	add := func(h Handle) {
 		switch {
 		case a.inTransit(h, least):
-			blocks = append(blocks, h.index())
+			blocks = append(blocks, h.Block())
 		case !a.isNew(h):
 			wrong = fmt.Sprintf("it has %v, which no message holds", h)
 		}
@@ -249,12 +249,12 @@ func (a *auditor) readSpill(b *block, add func(Handle), wrong string) string {
 
 // inTransit is [Domain.inTransit] for blocks that the pass covers.
 func (a *auditor) inTransit(h Handle, least uint64) bool {
-	return a.isAllocated(h) && a.d.blocks[h.index()].w.Load()&word.TMask >= word.State(least)
+	return a.isAllocated(h) && a.d.blocks[h.Block()].w.Load()&word.TMask >= word.State(least)
 }
 
 // isNew reports whether h may be a block that was made since the pass began.
 func (a *auditor) isNew(h Handle) bool {
-	return h.wellFormed() && h.index() >= a.count && uint64(h.index()) < a.d.blockCount()
+	return h.IsWellFormed() && h.Block() >= a.count && uint64(h.Block()) < a.d.blockCount()
 }
 
 // countLanes returns the number of lane records that can be read.

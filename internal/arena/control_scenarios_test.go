@@ -88,7 +88,7 @@ func (h *sharedRing) try(what string, err error) {
 
 // put sends the block of one participant and lets go of it.
 func (h *sharedRing) put(i int, block Handle) {
-	h.try("put", h.rings[i].Put(context.Background(), []byte{byte(block.index())}, []Handle{block}, true))
+	h.try("put", h.rings[i].Put(context.Background(), []byte{byte(block.Block())}, []Handle{block}, true))
 }
 
 // keep takes a message, whose block must be the one that its body names, and returns that.
@@ -99,7 +99,7 @@ func (h *sharedRing) keep(i int) Handle {
 		return 0
 	}
 	h.got++
-	if len(m.Blocks) != 1 || m.Body[0] != byte(m.Blocks[0].index()) {
+	if len(m.Blocks) != 1 || m.Body[0] != byte(m.Blocks[0].Block()) {
 		h.wrong("message %v carries %v", m.Body, m.Blocks)
 		return 0
 	}
@@ -336,7 +336,7 @@ func receiverDies(p *play, all []*Domain) func() []string {
 	b := newBlock(all[1])
 	p.add(all[0], "victim", func() { h.get(0) })
 	p.add(all[1], "sender", func() {
-		err := h.rings[1].Put(context.Background(), []byte{byte(b.index())}, []Handle{b}, true)
+		err := h.rings[1].Put(context.Background(), []byte{byte(b.Block())}, []Handle{b}, true)
 		if errors.Is(err, ErrFinished) {
 			h.try("take back", all[1].Release(b))
 		} else {
@@ -358,7 +358,7 @@ func (h *sharedRing) lease(i int) Claim {
 	var m Message
 	c, err := h.rings[i].Lease(context.Background(), &m)
 	h.try("lease", err)
-	if err == nil && (len(m.Blocks) != 1 || m.Body[0] != byte(m.Blocks[0].index())) {
+	if err == nil && (len(m.Blocks) != 1 || m.Body[0] != byte(m.Blocks[0].Block())) {
 		h.wrong("message %v carries %v", m.Body, m.Blocks)
 	}
 	m.Discard()

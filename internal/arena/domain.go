@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -120,24 +121,12 @@ func (d *Domain) checkLayout() error {
 		return fmt.Errorf("%w: magic number is %#x, want %#x", ErrVersion, m, uint64(magic))
 	}
 	if h := d.hdr.layout.Load(); h != layoutHash() {
-		return otherVersion(d.hdr.version.Load(), h)
+		return layout().Mismatch(socket.Layout{Version: d.hdr.version.Load(), Hash: h})
 	}
 	if n := d.hdr.dataSize.Load(); n != uint64(len(d.bytes)) {
 		return fmt.Errorf("%w: data segment has %d bytes, want %d as mapped", ErrCorrupt, n, len(d.bytes))
 	}
 	return nil
-}
-
-// otherVersion returns the error for a domain made by a program of another version. theirs is the
-// version in the domain's header, 0 if that program is too old to record it. Builds of one version
-// may also differ in their layouts, on different kinds of machines.
-func otherVersion(theirs, layout uint64) error {
-	said := fmt.Sprintf("version %d", theirs)
-	if theirs == 0 {
-		said = "version below 9"
-	}
-	return fmt.Errorf("%w: the domain has %s, layout %#x, and this program has version %d, layout %#x: "+
-		"build both programs from one version of Shoal", ErrVersion, said, layout, protocolVersion, layoutHash())
 }
 
 // joinWait is the time that a process joining a full domain waits for the other participants to

@@ -41,10 +41,10 @@ func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants 
 		w.Overwrite(v)
 		plants = append(plants, Plant{name, part})
 	}
-	b := func(i int) (*block, string) { return &d.blocks[blocks[i].index()], blockName(blocks[i].index()) }
-	ring := func(i int) string { return fmt.Sprintf("ring %d", rings[i].h.index()) }
+	b := func(i int) (*block, string) { return &d.blocks[blocks[i].Block()], blockName(blocks[i].Block()) }
+	ring := func(i int) string { return fmt.Sprintf("ring %d", rings[i].h.Block()) }
 	slot := func(i int) string { return fmt.Sprintf("%s, slot %d", ring(i/10), i%10) }
-	lock := func(i int) string { return fmt.Sprintf("lock %d", cells[i].h.index()) }
+	lock := func(i int) string { return fmt.Sprintf("lock %d", cells[i].h.Block()) }
 
 	x, name := b(0)
 	write("state", name, &x.w.Word, uint64(x.w.Load())|word.WaitBit)
@@ -66,7 +66,7 @@ func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants 
 
 	write("slot", slot(1), &rings[0].slot(1).word.Word, uint64(word.MakeSlot(0, 6, 0)))
 	write("lap", slot(2), &rings[0].slot(2).word.Word, uint64(word.MakeSlot(900, word.SlotEmpty, 0)))
-	write("message", slot(0), &rings[0].slot(0).first, uint64(makeHandle(blocks[1].index(), 77)))
+	write("message", slot(0), &rings[0].slot(0).first, uint64(word.MakeHandle(blocks[1].Block(), 77)))
 	write("put", slot(10), &rings[1].slot(0).opseq, 1<<40)
 	write("ring", ring(1), &rings[1].hdr.flags, 1<<20)
 	write("position", ring(2), &rings[2].hdr.tail, 1<<40)
@@ -130,7 +130,7 @@ func ImageSizes(d *Domain) (control, data int) {
 
 // ObjectAt returns the offset of a block's bytes.
 func ObjectAt(d *Domain, h Handle) int {
-	off, _, _ := d.peekRange(d.blocks[h.index()].ext.Load())
+	off, _, _ := d.peekRange(d.blocks[h.Block()].ext.Load())
 	return int(off)
 }
 

@@ -2,7 +2,6 @@ package arena
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +10,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/keeper"
+	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -189,18 +190,18 @@ func (d *Domain) Audit() error {
 
 // Extent returns where a block's bytes are and how much address space they have.
 func (d *Domain) Extent(h Handle) (off, size uint64) {
-	e := d.blocks[h.index()].ext.Load()
+	e := d.blocks[h.Block()].ext.Load()
 	return extOffset(e), extentSize(extClass(e))
 }
 
 // Committed returns the bytes of a block that are backed.
-func (d *Domain) Committed(h Handle) uint64 { return d.blocks[h.index()].committed.Load() }
+func (d *Domain) Committed(h Handle) uint64 { return d.blocks[h.Block()].committed.Load() }
 
 // HandleAt makes the handle that a stranger could make up.
-func HandleAt(index, gen uint32) Handle { return makeHandle(index, gen) }
+func HandleAt(index, gen uint32) Handle { return word.MakeHandle(index, gen) }
 
 // Index returns the block index of h.
-func Index(h Handle) uint32 { return h.index() }
+func Index(h Handle) uint32 { return h.Block() }
 
 // A Halt is a point in the middle of an operation: Do goes up to it and stays there, its lane taken
 // and its stamps set.
@@ -230,8 +231,8 @@ var Halts = []Halt{
 	{"get emptied", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 3) }},
 	{"free stamped", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		d.dropRef(h.index())
-		b := &d.blocks[h.index()]
+		d.dropRef(h.Block())
+		b := &d.blocks[h.Block()]
 		b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindFree))
 		return nil
 	}},
@@ -276,9 +277,9 @@ var Halts = []Halt{
 			return err
 		}
 		l := d.anyLane(context.Background())
-		b := &d.blocks[idle.index()]
+		b := &d.blocks[idle.Block()]
 		b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindPunch))
-		l.rec.block.Set(uint64(idle.index()))
+		l.rec.block.Set(uint64(idle.Block()))
 		l.rec.from.Set(b.committed.Load())
 		l.rec.target.Set(0)
 		l.rec.phase.Store(phaseShrink)
@@ -308,7 +309,7 @@ var Halts = []Halt{
 func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 	l := d.anyLane(context.Background())
 	l.incrementOpseq()
-	if err := l.stampForPut([]uint32{h.index()}); err != nil || steps == 0 {
+	if err := l.stampForPut([]uint32{h.Block()}); err != nil || steps == 0 {
 		return l, err
 	}
 	tk, _, err := r.claimSlots(l, 1)
@@ -347,7 +348,7 @@ func halfGet(d *Domain, r *Ring, steps int) error {
 // StampPut stamps h as the put of a living lane does, until the returned function is called.
 func (d *Domain) StampPut(h Handle) (end func(), err error) {
 	l := d.anyLane(context.Background())
-	order := []uint32{h.index()}
+	order := []uint32{h.Block()}
 	err = l.stampForPut(order)
 	return func() {
 		l.revertPutStamps(order)
@@ -358,7 +359,7 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 // StampPunch stamps a free block as who gives its pages back does, until the returned function has
 // given them back.
 func (d *Domain) StampPunch(h Handle) (end func()) {
-	l, b := d.anyLane(context.Background()), &d.blocks[h.index()]
+	l, b := d.anyLane(context.Background()), &d.blocks[h.Block()]
 	b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindPunch))
 	return func() {
 		l.shrinkBlock(b, 0)
@@ -384,8 +385,8 @@ func (d *Domain) AlmostFree(h Handle) {
 	if err != nil {
 		panic(err)
 	}
-	b := &d.blocks[h.index()]
-	d.dropRef(h.index())
+	b := &d.blocks[h.Block()]
+	d.dropRef(h.Block())
 	b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindFree))
 	d.markGone(b)
 	if !l.finaliseObject(b) {
@@ -394,23 +395,14 @@ func (d *Domain) AlmostFree(h Handle) {
 }
 
 // WaitsForStamp reports whether somebody asked to be woken when the stamp on h clears.
-func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&word.WaitBit != 0 }
-
-// SetUser makes the listener one of another user.
-func (l *Listener) SetUser(uid int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.uid = uid
-}
+func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.Block()].w.Load()&word.WaitBit != 0 }
 
 // Listening is how Domains reads the kernel's table.
-var Listening = listeningAddresses
+var Listening = socket.ParseAddresses
 
 // JoinRequest is what Join says, with a version and a layout hash.
 func JoinRequest(token Token, version uint16, layout uint64) []byte {
-	r := encodeRequest(wantJoin, token)
-	binary.LittleEndian.PutUint16(r[6:], version)
-	binary.LittleEndian.PutUint64(r[8:], layout)
+	r := socket.EncodeRequest(socket.WantJoin, socket.Layout{Version: uint64(version), Hash: layout}, token)
 	return r[:]
 }
 
@@ -418,10 +410,10 @@ func JoinRequest(token Token, version uint16, layout uint64) []byte {
 const MaxConnections = sys.MostStrangers
 
 // Judge tells what Join makes of an answer of so many bytes.
-func Judge(a []byte) error { return statusError([answerSize]byte(a)) }
+func Judge(a []byte) error { return socket.AnswerError([32]byte(a), layout()) }
 
 // Answer is what a listener of this process says.
-func Answer(status byte) []byte { return encodeAnswer(status) }
+func Answer(status byte) []byte { return socket.EncodeAnswer(status, layout()) }
 
 // Epoch returns how many lives the participant seat had before this one.
 func (d *Domain) Epoch() uint32 { return d.epoch }
@@ -598,7 +590,7 @@ func (d *Domain) CountLooks() func() map[Handle]int {
 				continue
 			}
 			if hdr, err := d.ringHeader(b); err == nil && l.bits == &hdr.notEmpty {
-				h := makeHandle(uint32(i), b.w.Load().Generation())
+				h := word.MakeHandle(uint32(i), b.w.Load().Generation())
 				l.ready = func() bool {
 					mu.Lock()
 					defer mu.Unlock()
@@ -680,10 +672,10 @@ var (
 
 // Scribble writes a value into a word of the header or of a block, as somebody mad would, and
 // returns what restores it.
-func (d *Domain) Scribble(h Handle, observed string, v uint64) (restore func()) {
-	b := &d.blocks[h.index()]
+func (d *Domain) Scribble(h Handle, name string, v uint64) (restore func()) {
+	b := &d.blocks[h.Block()]
 	w := map[string]*word.Word{"blocks": &d.hdr.blocks, "ready": &d.hdr.ready, "brk": &d.hdr.brk,
-		"budget": &d.hdr.budget.Word, "names": &d.hdr.names, "ext": &b.ext, "committed": &b.committed}[observed]
+		"budget": &d.hdr.budget.Word, "names": &d.hdr.names, "ext": &b.ext, "committed": &b.committed}[name]
 	old := w.Load()
 	w.Overwrite(v)
 	return func() { w.Overwrite(old) }
@@ -691,8 +683,8 @@ func (d *Domain) Scribble(h Handle, observed string, v uint64) (restore func()) 
 
 // ScribbleRing writes a ticket to the head or the tail, or a lap to the word of the first slot: it
 // is empty then.
-func (r *Ring) ScribbleRing(observed string, v uint64) {
-	switch observed {
+func (r *Ring) ScribbleRing(name string, v uint64) {
+	switch name {
 	case "head":
 		r.hdr.head.Overwrite(v)
 	case "tail":
@@ -710,7 +702,7 @@ func (d *Domain) ScribbleList(size uint64, index uint32) {
 
 // AwaitedStamp reports whether somebody waits for the stamp on a block.
 func (d *Domain) AwaitedStamp(h Handle) bool {
-	w := d.blocks[h.index()].w.Load()
+	w := d.blocks[h.Block()].w.Load()
 	return w.IsStamped() && w&word.WaitBit != 0
 }
 
@@ -744,7 +736,7 @@ func (s *Sync) LockCell() error { return Semaphore{s}.lockCell(context.Backgroun
 func (s *Sync) UnlockCell()     { Semaphore{s}.unlockCell() }
 
 // KeeperAddress is where a domain's keeper listens.
-func KeeperAddress(d *Domain) string { return keeperAddress(d) }
+func KeeperAddress(d *Domain) string { return keeper.Address(d) }
 
 // ForgetLogged has the next garbage be logged again.
 func ForgetLogged() { logged.Store(false) }

@@ -42,8 +42,8 @@ func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	b := &d.blocks[h.index()]
-	b.ext.Store(b.ext.Load() | uint64(ring.index())<<extOffsetShift)
+	b := &d.blocks[h.Block()]
+	b.ext.Store(b.ext.Load() | uint64(ring.Block())<<extOffsetShift)
 	return h, nil
 }
 
@@ -118,7 +118,7 @@ func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)
 	if err != nil {
 		return true
 	}
-	me := uint64(makeHandle(d.indexOf(token), token.w.Load().Generation()))
+	me := uint64(word.MakeHandle(d.indexOf(token), token.w.Load().Generation()))
 	if hdr.senders.Load() == me || hdr.receivers.Load() == me {
 		f(b, hdr)
 	}

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
-	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // Note [Observation] An observer asks a process that serves the domain, which reads its own mapping
@@ -70,9 +69,6 @@ const (
 // it has no earlier observation to compare with.
 func (d *Domain) Observe() Observation { return (&observer{d: d}).observe() }
 
-// errSilent means that the peer closed the connection without an answer.
-var errSilent = errors.New("no answer")
-
 // Observe asks the domain at addr for an observation. The domain must belong to this user, or the
 // error wraps [ErrUser]. Observe maps no memory and needs no token. It fails when ctx ends, or
 // after five seconds without an answer. It returns [ErrCorrupt] if the answer is no observation.
@@ -83,10 +79,10 @@ var errSilent = errors.New("no answer")
 // meaning.
 func Observe(ctx context.Context, addr string) (Observation, error) {
 	var o Observation
-	err := requestReport(ctx, addr, wantObserve, maxObservation, &o, &o.Report)
-	if errors.Is(err, errSilent) {
+	err := requestReport(ctx, addr, socket.WantObserve, maxObservation, &o, &o.Report)
+	if errors.Is(err, socket.ErrSilent) {
 		o = Observation{}
-		err = requestReport(ctx, addr, wantInspect, maxReport, &o.Report, &o.Report)
+		err = requestReport(ctx, addr, socket.WantInspect, maxReport, &o.Report, &o.Report)
 	}
 	if err != nil {
 		return Observation{}, fmt.Errorf("observe domain at %s: %w", addr, err)
@@ -98,17 +94,7 @@ func Observe(ctx context.Context, addr string) (Observation, error) {
 // report must point into answer. Every report names the process that made it, so an answer without
 // a process ID is rejected with [ErrCorrupt].
 func requestReport(ctx context.Context, addr string, want byte, most int64, answer any, report *Report) error {
-	var b []byte
-	err := callListener(ctx, addr, encodeRequest(want, Token{}), func(c *sys.Conn) (err error) {
-		b, err = io.ReadAll(io.LimitReader(c, most))
-		switch {
-		case len(b) == answerSize && b[0] == statusUser:
-			return ErrUser // whatever err is: the peer has closed without reading the request
-		case len(b) == 0 && err == nil:
-			return errSilent
-		}
-		return err
-	})
+	b, err := socket.Request(ctx, addr, want, layout(), most)
 	if err != nil {
 		return err
 	}

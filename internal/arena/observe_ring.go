@@ -49,7 +49,7 @@ func (d *Domain) viewQueue(i uint32, b *block, w word.State) (q QueueView, ok bo
 	}
 	head, tail, flags := r.hdr.head.Load(), r.hdr.tail.Load(), r.hdr.flags.Load()
 	q = QueueView{
-		Block: makeHandle(i, w.Generation()).String(), Label: peekLabel(r.hdr), Capacity: int(r.limit),
+		Block: word.MakeHandle(i, w.Generation()).String(), Label: peekLabel(r.hdr), Capacity: int(r.limit),
 		Depth: int(min(max(int64(tail-head), 0), int64(r.limit))), Puts: tail, Gets: head,
 		Bytes: int64(b.committed.Load()), Latest: r.news, Finished: flags&ringFinished != 0,
 		Senders:   d.viewEnd(Handle(r.hdr.senders.Load()), objectSenders, &r.hdr.notFull),
@@ -105,7 +105,7 @@ func (d *Domain) viewEnd(token Handle, kind objectKind, waiting *[ownWords]word.
 	if !d.isAllocated(token) {
 		return v
 	}
-	b := &d.blocks[token.index()]
+	b := &d.blocks[token.Block()]
 	if extKind(b.ext.Load()) != kind {
 		return v
 	}
@@ -134,7 +134,7 @@ func (d *Domain) listBound() (map[uint32][]string, map[string]Bound) {
 	if !d.isAllocated(h) {
 		return names, bound
 	}
-	b := &d.blocks[h.index()]
+	b := &d.blocks[h.Block()]
 	r := d.peekRing(b)
 	if r == nil || !r.hasFlags(ringBoard) {
 		return names, bound
@@ -153,7 +153,7 @@ func (d *Domain) listBound() (map[uint32][]string, map[string]Bound) {
 		for _, c := range blocks {
 			if c != h { // every message of the board also carries the board itself
 				v.Blocks = append(v.Blocks, c.String())
-				names[c.index()] = append(names[c.index()], name)
+				names[c.Block()] = append(names[c.Block()], name)
 			}
 		}
 		bound[name] = v

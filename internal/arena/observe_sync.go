@@ -55,7 +55,7 @@ func (d *Domain) viewLock(i uint32, b *block, w word.State) (v LockView, ok bool
 		return v, false
 	}
 	v = LockView{
-		Block: makeHandle(i, w.Generation()).String(), Kind: formNames[form], Shares: []Share{},
+		Block: word.MakeHandle(i, w.Generation()).String(), Kind: formNames[form], Shares: []Share{},
 		Limit: int(min(c.limit.Load(), word.CountMask)), Waiting: d.pidsIn(&c.waiting), PIDs: d.pidsIn(&b.own),
 	}
 	if form.size() > uint64(cellHead) {

@@ -91,7 +91,7 @@ func TestObserve_AgesAreOfWhatWasSeen(t *testing.T) {
 		t.Errorf("a minute later: %+v", a)
 	}
 	testutil.NoError(t, d.Release(h))
-	if h2 := alloc(t, d, 100, "again"); h2.Index() != h.Index() {
+	if h2 := alloc(t, d, 100, "again"); h2.Block() != h.Block() {
 		t.Fatalf("%v is not %v used again", h2, h)
 	}
 	if a := ages(); a.Older.Blocks != 1 || a.Second.Blocks != 1 {

@@ -74,7 +74,7 @@ func (d *Domain) viewTimeline(i uint32, b *block, w word.State) (v TimelineView,
 	r := timelineReader{d: d, words: words, now: int64(sys.Monotonic())}
 	n := int(min(words.At(timelineTracks), uint64(len(words)-tracksAt)/trackWords, mostTrack))
 	v = TimelineView{
-		Block: makeHandle(i, w.Generation()).String(), Step: timelineStep.Microseconds(),
+		Block: word.MakeHandle(i, w.Generation()).String(), Step: timelineStep.Microseconds(),
 		Workers: int(min(words.At(timelineWorkers), mostTrack)),
 		Tracks:  []TrackView{}, Batches: r.readBatches(), Taken: words.At(timelineTaken),
 	}

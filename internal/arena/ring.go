@@ -152,7 +152,7 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 			err = errors.Join(err, d.Release(h))
 		}
 	}()
-	hdr, err := d.ringHeader(&d.blocks[h.index()])
+	hdr, err := d.ringHeader(&d.blocks[h.Block()])
 	if err != nil {
 		return nil, 0, 0, err
 	}

@@ -64,7 +64,7 @@ func (d *Domain) openBoard(ctx context.Context, h Handle) (*Ring, error) {
 	if err := d.importBlock(ctx, h); err != nil {
 		return nil, err
 	}
-	b := &d.blocks[h.index()]
+	b := &d.blocks[h.Block()]
 	r, err := d.ringOf(b)
 	if err == nil && (extKind(b.ext.Load()) != objectRing || !r.hasFlags(ringBoard)) {
 		err = reportCorruption("the header's board of names", uint64(h))
@@ -87,7 +87,7 @@ func (d *Domain) replaceBoard(ctx context.Context, old Handle) (*Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	hdr, err := d.ringHeader(&d.blocks[h.index()])
+	hdr, err := d.ringHeader(&d.blocks[h.Block()])
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
@@ -253,7 +253,7 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w word.Slot, m *Message, own int) (
 		return false, err
 	}
 	m.spill = m.table[0]
-	p, err := r.d.bytesOf(&r.d.blocks[m.spill.index()])
+	p, err := r.d.bytesOf(&r.d.blocks[m.spill.Block()])
 	if err == nil {
 		m.Blocks, m.Body, err = decodeSpill(p)
 	}
@@ -265,7 +265,7 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w word.Slot, m *Message, own int) (
 		ok, err = r.holdBlocks(l, s, w, m.Blocks)
 	}
 	if !ok || err != nil {
-		l.releaseBlock(m.spill.index())
+		l.releaseBlock(m.spill.Block())
 	}
 	return ok && err == nil, err
 }
@@ -275,18 +275,18 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w word.Slot, m *Message, own int) (
 // Otherwise holdBlocks releases them and returns false.
 func (r *Ring) holdBlocks(l *lane, s *slot, w word.Slot, blocks []Handle) (bool, error) {
 	for _, h := range blocks {
-		if !h.wellFormed() || uint64(h.index()) >= r.d.hdr.blocks.Load() {
+		if !h.IsWellFormed() || uint64(h.Block()) >= r.d.hdr.blocks.Load() {
 			return false, ErrCorrupt
 		}
 	}
 	for _, h := range blocks {
-		r.d.addRef(h.index())
+		r.d.addRef(h.Block())
 	}
 	if s.word.Load() == w {
 		return true, nil
 	}
 	for _, h := range blocks {
-		l.releaseBlock(h.index())
+		l.releaseBlock(h.Block())
 	}
 	return false, nil
 }

@@ -121,8 +121,8 @@ func (r *Ring) findObstacle() error {
 	}
 	m := &Message{sender: uint32(s.meta.Load()>>32) & word.LaneMask, opseq: s.opseq.Load()}
 	for _, h := range r.d.carriedBlocks(s, w) {
-		if w := r.d.blocks[h.index()].w.Load(); w.IsStamped() && !m.isSentBy(r.d, w) {
-			return inTheWay(h.index())
+		if w := r.d.blocks[h.Block()].w.Load(); w.IsStamped() && !m.isSentBy(r.d, w) {
+			return inTheWay(h.Block())
 		}
 	}
 	return nil
@@ -344,13 +344,13 @@ func (m *Message) readChecked(s *slot, least uint64) error {
 func (m *Message) sortOrder() {
 	m.order = m.orders[:0]
 	for _, h := range m.Blocks {
-		m.order = append(m.order, h.index())
+		m.order = append(m.order, h.Block())
 	}
 	if len(m.order) > 1 {
 		slices.Sort(m.order)
 	}
 	if m.spill != 0 {
-		m.order = append(m.order, m.spill.index())
+		m.order = append(m.order, m.spill.Block())
 	}
 }
 
@@ -369,7 +369,7 @@ func (m *Message) readSpilled(blocks int, least uint64) error {
 		return ErrCorrupt
 	}
 	m.spill = m.table[0]
-	p, err := m.d.bytesOf(&m.d.blocks[m.spill.index()])
+	p, err := m.d.bytesOf(&m.d.blocks[m.spill.Block()])
 	if err == nil {
 		m.Blocks, m.Body, err = decodeSpill(p)
 	}
@@ -379,12 +379,12 @@ func (m *Message) readSpilled(blocks int, least uint64) error {
 // isInTransit reports whether h is a block held by messages, at least as many as in least, which is
 // a transit field of a state word.
 func (d *Domain) isInTransit(h Handle, least uint64) bool {
-	i := h.index()
-	if !h.wellFormed() || uint64(i) >= d.hdr.blocks.Load() {
+	i := h.Block()
+	if !h.IsWellFormed() || uint64(i) >= d.hdr.blocks.Load() {
 		return false
 	}
 	w := d.blocks[i].w.Load()
-	return w&word.AllocBit != 0 && w.Generation() == h.gen() && w&word.TMask >= word.State(least)
+	return w&word.AllocBit != 0 && w.Generation() == h.Generation() && w&word.TMask >= word.State(least)
 }
 
 // IsAllocated reports whether h is an allocated block.

@@ -120,7 +120,7 @@ func (l *lane) incrementOpseq() { l.rec.opseq.Set(l.rec.opseq.Load() + 1) }
 
 // isAmong reports whether the ring's own block is one of the blocks.
 func (r *Ring) isAmong(blocks []Handle) bool {
-	return slices.ContainsFunc(blocks, func(h Handle) bool { return h.index() == r.index() })
+	return slices.ContainsFunc(blocks, func(h Handle) bool { return h.Block() == r.index() })
 }
 
 func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
@@ -148,7 +148,7 @@ func (r *Ring) putInLane(ctx context.Context, l *lane, p *outgoing, order []uint
 			// be held until the put has left its slots, because a reaper looks only at rings that a
 			// dead participant held.
 			for _, h := range p.moved {
-				if i := h.index(); i != r.index() {
+				if i := h.Block(); i != r.index() {
 					r.d.dropRef(i)
 				}
 			}
@@ -204,7 +204,7 @@ func (s *slot) setHeader(l *lane, length int, rest uint64) {
 // stamped. It panics if a block occurs twice.
 func lockOrder(order []uint32, blocks []Handle) []uint32 {
 	for _, h := range blocks {
-		order = append(order, h.index())
+		order = append(order, h.Block())
 	}
 	if len(order) > 1 {
 		slices.Sort(order)

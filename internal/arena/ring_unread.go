@@ -19,7 +19,7 @@ func (d *Domain) unreadByQueue(n int) (all []Unread) {
 		if u.Bytes == 0 {
 			continue
 		}
-		u.Queue, u.Name = makeHandle(i, d.blocks[i].w.Load().Generation()).String(), names[i]
+		u.Queue, u.Name = word.MakeHandle(i, d.blocks[i].w.Load().Generation()).String(), names[i]
 		all = append(all, u)
 	}
 	slices.SortFunc(all, func(a, b Unread) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -50,7 +50,7 @@ func (d *Domain) countUnread(b *block) (u Unread) {
 
 // unreadBytes returns the committed bytes of a block that is held by messages only, otherwise 0.
 func (d *Domain) unreadBytes(h Handle) int64 {
-	if b := &d.blocks[h.index()]; d.isInTransit(h, word.TOne) && !b.isOwned() {
+	if b := &d.blocks[h.Block()]; d.isInTransit(h, word.TOne) && !b.isOwned() {
 		return int64(b.committed.Load())
 	}
 	return 0
@@ -80,7 +80,7 @@ func (d *Domain) carriedBlocks(s *slot, w word.Slot) (all []Handle) {
 //
 //go:norace
 func (d *Domain) spilledTable(h Handle) (table []Handle) {
-	p, ok := d.peekBytes(&d.blocks[h.index()]) // a block that is reused meanwhile is not corruption
+	p, ok := d.peekBytes(&d.blocks[h.Block()]) // a block that is reused meanwhile is not corruption
 	if !ok || len(p) < 16 {
 		return nil
 	}
@@ -113,8 +113,8 @@ func (d *Domain) queueNames() map[uint32]string {
 				return
 			}
 			for _, h := range d.carriedBlocks(s, w) {
-				if extKind(d.blocks[h.index()].ext.Load()) == objectRing {
-					names[h.index()] = string(label[1 : 1+label[0]])
+				if extKind(d.blocks[h.Block()].ext.Load()) == objectRing {
+					names[h.Block()] = string(label[1 : 1+label[0]])
 				}
 			}
 		})

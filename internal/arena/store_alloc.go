@@ -102,7 +102,7 @@ func (l *lane) completeAlloc(ctx context.Context, index uint32, commit uint64, k
 func (l *lane) countAlloc(index, generation uint32, pages uint64) Handle {
 	l.handed += pages
 	l.rec.allocs.Set(l.rec.allocs.Load() + 1)
-	return makeHandle(index, generation)
+	return word.MakeHandle(index, generation)
 }
 
 // pagesOf returns the bytes of pages charged to a block of extent e if commit bytes of it must have

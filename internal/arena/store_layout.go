@@ -5,6 +5,7 @@ import (
 	"structs"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -12,7 +13,6 @@ import (
 const (
 	lanesPerSeat = 64
 	maxLanes     = word.MaxParticipants * lanesPerSeat
-	maxBlocks    = 1 << 22
 	ownWords     = word.MaxParticipants / 64
 	pageSize     = 4096
 )
@@ -22,7 +22,7 @@ const (
 	offParticipants = 64 << 10
 	offLanes        = 128 << 10
 	offBlocks       = 2 << 20
-	controlSize     = offBlocks + maxBlocks*blockSize
+	controlSize     = offBlocks + word.MaxBlocks*blockSize
 	blockSize       = 64
 	commitStep      = 256 << 10 // of block headers
 	laneBytes       = lanesPerSeat * 64
@@ -125,6 +125,13 @@ type block struct {
 	next      word.Word           // free-list hint: epoch 31 | listed 1 | next 32
 }
 
+// layout returns the layout of the shared memory in this program. Builds of one version may also
+// differ in their layouts, on different kinds of machines.
+func layout() socket.Layout { return socket.Layout{Version: protocolVersion, Hash: layoutHash()} }
+
+// Layout returns the layout of the domain's shared memory.
+func (d *Domain) Layout() socket.Layout { return layout() }
+
 // layoutHash returns a hash of the sizes and offsets of the shared structures.
 //
 // Two programs with different layouts must not join the same domain: the hash must be compared
@@ -137,7 +144,7 @@ func layoutHash() uint64 {
 		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
 		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),
 		unsafe.Offsetof(header{}.lists), unsafe.Offsetof(block{}.w), unsafe.Offsetof(laneRec{}.phase),
-		offParticipants, offLanes, offBlocks, word.MaxParticipants, lanesPerSeat, maxBlocks, classCount, pageSize,
+		offParticipants, offLanes, offBlocks, word.MaxParticipants, lanesPerSeat, word.MaxBlocks, classCount, pageSize,
 	} {
 		var b [8]byte
 		for i := range b {

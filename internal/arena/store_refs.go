@@ -18,7 +18,7 @@ const (
 	refChunk  = 4096
 )
 
-type refTable [maxBlocks / refChunk]atomic.Pointer[[refChunk]atomic.Uint32]
+type refTable [word.MaxBlocks / refChunk]atomic.Pointer[[refChunk]atomic.Uint32]
 
 func (t *refTable) entry(index uint32) *atomic.Uint32 {
 	c := t[index/refChunk].Load()
@@ -101,10 +101,10 @@ func (d *Domain) checkHandle(h Handle) (*block, error) {
 	if !d.isAllocated(h) {
 		return nil, ErrStale
 	}
-	if !d.isHeld(h.index()) {
+	if !d.isHeld(h.Block()) {
 		return nil, ErrClosed
 	}
-	return &d.blocks[h.index()], nil
+	return &d.blocks[h.Block()], nil
 }
 
 // Retain adds a reference to a block that this process holds already. Each reference must be
@@ -117,7 +117,7 @@ func (d *Domain) Retain(h Handle) error {
 	if _, err := d.checkHandle(h); err != nil {
 		return err
 	}
-	e, n := d.refs.lockEntry(h.index())
+	e, n := d.refs.lockEntry(h.Block())
 	if n == 0 {
 		word.Set32(e, 0)
 		return ErrClosed
@@ -144,7 +144,7 @@ func (d *Domain) releaseHandle(h Handle, user bool) error {
 		if user {
 			l.clearDeath(b)
 		}
-		err = l.releaseBlock(h.index())
+		err = l.releaseBlock(h.Block())
 	}
 	l.unlock()
 	return err
@@ -179,15 +179,15 @@ func (d *Domain) importBlock(ctx context.Context, h Handle) error {
 		return err
 	}
 	defer l.unlock()
-	i := h.index()
-	if !h.wellFormed() || uint64(i) >= d.hdr.blocks.Load() {
+	i := h.Block()
+	if !h.IsWellFormed() || uint64(i) >= d.hdr.blocks.Load() {
 		return ErrStale
 	}
 	b := &d.blocks[i]
 	d.addRef(i)
 	for {
 		w := b.w.Load()
-		if w&word.AllocBit == 0 || w.Generation() != h.gen() {
+		if w&word.AllocBit == 0 || w.Generation() != h.Generation() {
 			l.releaseBlock(i)
 			return ErrStale
 		}
@@ -205,11 +205,11 @@ func (d *Domain) importBlock(ctx context.Context, h Handle) error {
 // that is not stale may become so at any time. A package that represents an object by a block can
 // use it to detect that the object has no user any more.
 func (d *Domain) Stale(h Handle) bool {
-	if !h.wellFormed() || uint64(h.index()) >= d.hdr.blocks.Load() {
+	if !h.IsWellFormed() || uint64(h.Block()) >= d.hdr.blocks.Load() {
 		return true
 	}
-	w := d.blocks[h.index()].w.Load()
-	return w&word.AllocBit == 0 || w.Generation() != h.gen()
+	w := d.blocks[h.Block()].w.Load()
+	return w&word.AllocBit == 0 || w.Generation() != h.Generation()
 }
 
 // Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be
@@ -225,7 +225,7 @@ func (d *Domain) Bytes(h Handle) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.lives.openBytes(p, h.index(), extOffset(b.ext.Load()))
+	return d.lives.openBytes(p, h.Block(), extOffset(b.ext.Load()))
 }
 
 func (d *Domain) bytesOf(b *block) ([]byte, error) {

@@ -107,7 +107,7 @@ func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := d.cellOf(&d.blocks[h.index()])
+	c, err := d.cellOf(&d.blocks[h.Block()])
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
