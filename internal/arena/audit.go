@@ -276,7 +276,8 @@ func (a *auditor) checkHeader() {
 	a.checkCounts()
 	w := h.budget.Load()
 	observed := seenWord(h.budget.Untyped(), uint64(w))
-	if w.Kind() > word.BudgetSub || w.Kind() == 0 && w&(word.BudgetStamp|word.BudgetWait) != 0 || w&(1<<word.BudgetPageShift-1)>>17 != 0 {
+	if w.Kind() > word.BudgetSub || w.Kind() == 0 && w&(word.BudgetStamp|word.BudgetWait) != 0 ||
+		w&(1<<word.BudgetPageShift-1)>>17 != 0 {
 		a.addFinding(ruleBudget, "the budget", []seen{observed}, "budget word %#x", uint64(w))
 	} else if w.IsStamped() {
 		a.checkStamper(w.Lane(), observed, "the budget", w)

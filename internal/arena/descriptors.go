@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// descriptors is this process's access to the domain's keeper. See Note [Kept descriptors] of package keeper.
+// descriptors is this process's access to the domain's keeper. See Note [Kept descriptors] of
+// package keeper.
 type descriptors struct {
 	mu      sync.Mutex
 	client  *keeper.Client // nil until first used

@@ -160,10 +160,9 @@ func (x *summing) countBlock(i uint32, b *block, w word.State, n int64) {
 		x.s.States.Ending.addBlock(n)
 	}
 	if n > 0 && (len(x.s.Largest) < maxLargest || n > x.s.Largest[maxLargest-1].Bytes) {
-		x.insertLargest(BlockView{Block: word.MakeHandle(i, w.Generation()).String(), Kind: kindName(extKind(e)), Bytes: n,
-			Size: extentCapacity(e), InTransit: int(w.TransitCount()), PIDs: x.d.pidsIn(&b.own),
-			Age: age.Seconds(), AgeKnown: known,
-			index: i})
+		x.insertLargest(BlockView{Block: word.MakeHandle(i, w.Generation()).String(), Kind: kindName(extKind(e)),
+			Bytes: n, Size: extentCapacity(e), InTransit: int(w.TransitCount()), PIDs: x.d.pidsIn(&b.own),
+			Age: age.Seconds(), AgeKnown: known, index: i})
 	}
 }
 

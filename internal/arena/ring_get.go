@@ -429,5 +429,6 @@ func (l *lane) receiveBlock(index uint32, m *Message) error {
 // isSentBy reports whether the state word w has the stamp of the put of this message, and of no
 // other message.
 func (m *Message) isSentBy(d *Domain, w word.State) bool {
-	return w&(word.TMask|word.StampMask) == word.TOne|word.MakeStamp(m.sender, word.KindPut) && d.recs[m.sender].opseq.Load() == m.opseq
+	return w&(word.TMask|word.StampMask) == word.TOne|word.MakeStamp(m.sender, word.KindPut) &&
+		d.recs[m.sender].opseq.Load() == m.opseq
 }

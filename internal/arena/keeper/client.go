@@ -158,8 +158,8 @@ func (c *Client) Close() error {
 }
 
 // Keep has the keeper hold a duplicate of f, with a note, until no process and no message holds
-// block h. The caller must hold the block. A block has at most one file. f remains the caller's, and
-// may be closed when Keep returns.
+// block h. The caller must hold the block. A block has at most one file. f remains the caller's,
+// and may be closed when Keep returns.
 //
 // The error wraps [shm.ErrKeeper] if the keeper's process has ended or if the block has a file
 // already, and [shm.ErrTooManyFiles] if the keeper has no room.
@@ -193,8 +193,8 @@ func (c *Client) Watch() error {
 }
 
 // roundTrip sends a request and waits for the answer. All opDropped records that the keeper sent
-// before the answer have been handled when roundTrip returns. The error wraps [shm.ErrKeeper] if the
-// keeper has ended or has no such file, and [shm.ErrTooManyFiles] if it has no room.
+// before the answer have been handled when roundTrip returns. The error wraps [shm.ErrKeeper] if
+// the keeper has ended or has no such file, and [shm.ErrTooManyFiles] if it has no room.
 func (c *Client) roundTrip(r record, files ...*os.File) (answer, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()

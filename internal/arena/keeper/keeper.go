@@ -12,11 +12,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Kept descriptors] A message cannot hold a file descriptor. So a process must keep a
-// file open while it is in transit, when its sender may have ended and its receiver may not have
-// started yet. This process, the keeper, is the one that made the domain. The processes that it has
-// started do not outlive it; a process that does gets [shm.ErrKeeper]. The memory of a device is kept
-// as a file as well.
+// Note [Kept descriptors] A message cannot hold a file descriptor. So a process must keep a file
+// open while it is in transit, when its sender may have ended and its receiver may not have started
+// yet. This process, the keeper, is the one that made the domain. The processes that it has started
+// do not outlive it; a process that does gets [shm.ErrKeeper]. The memory of a device is kept as a
+// file as well.
 //
 // Each file is named by a block of the domain. The processes that use the file hold the block, and
 // so do the messages that carry the file. When the block has no holder left, no further process can
@@ -42,8 +42,8 @@ type Domain interface {
 	Token() [16]byte // unique to the domain
 	// Stale reports whether a block has been freed.
 	Stale(word.Handle) bool
-	// Reap frees the blocks of dead participants and returns the number of these. It returns 0 while
-	// another process does so.
+	// Reap frees the blocks of dead participants and returns the number of these. It returns 0
+	// while another process does so.
 	Reap() (int, error)
 	// Unreaped reports whether dead participants are left.
 	Unreaped() (bool, error)

@@ -132,9 +132,10 @@ func AnswerError(a [answerSize]byte, layout Layout) error {
 	return fmt.Errorf("%w: reply has unknown status %d", shm.ErrCorrupt, a[0])
 }
 
-// checkNamespaces returns an error that wraps [shm.ErrNamespace] if the answering process has another
-// network or PID namespace: doorbells are names in the network namespace, and pidfds are opened by
-// process ID. The number 0 stands for a namespace that could not be read, and is not compared.
+// checkNamespaces returns an error that wraps [shm.ErrNamespace] if the answering process has
+// another network or PID namespace: doorbells are names in the network namespace, and pidfds are
+// opened by process ID. The number 0 stands for a namespace that could not be read, and is not
+// compared.
 func checkNamespaces(a [answerSize]byte) error {
 	for i, kind := range []string{"net", "pid"} {
 		theirs, ours := binary.LittleEndian.Uint64(a[16+8*i:]), namespaceID(kind)
