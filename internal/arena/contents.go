@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -219,7 +220,7 @@ type notes struct {
 
 // A siteNotes counts the blocks of the calls with one text, in all processes.
 type siteNotes struct {
-	count  Count
+	count  observe.Count
 	blocks map[uint32]bool
 }
 
@@ -285,17 +286,31 @@ func (n *notes) addNote(i uint32, text, stack string) {
 	}
 	if !s.blocks[i] {
 		s.blocks[i] = true
-		s.count.addBlock(int64(n.d.blocks[i].committed.Load()))
+		s.count.Add(int64(n.d.blocks[i].committed.Load()))
 	}
+}
+
+// maxSites is the maximum number of calls, and of shapes, in the result.
+const maxSites = 32
+
+// result returns the collected records.
+func (n *notes) result() *observe.Notes {
+	all := &observe.Notes{Tellers: n.tellers, Untold: n.untold, Of: map[uint32]observe.Note{}}
+	for i, told := range n.of {
+		all.Of[i] = observe.Note{Stack: told.stack, DType: told.is.DType, Shape: told.is.Shape}
+	}
+	all.Sites = n.countBySite()
+	all.Shapes, all.DTypes = n.countByShape()
+	return all
 }
 
 // countBySite counts the blocks by the calls that allocated or received them, and sorts by bytes,
 // greatest first.
-func (n *notes) countBySite() (all []SiteCount) {
+func (n *notes) countBySite() (all []observe.SiteCount) {
 	for stack, s := range n.sites {
-		all = append(all, SiteCount{stack, s.count})
+		all = append(all, observe.SiteCount{Stack: stack, Count: s.count})
 	}
-	slices.SortFunc(all, func(a, b SiteCount) int {
+	slices.SortFunc(all, func(a, b observe.SiteCount) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Stack, b.Stack))
 	})
 	return all[:min(len(all), maxSites)]
@@ -303,22 +318,22 @@ func (n *notes) countBySite() (all []SiteCount) {
 
 // countByShape counts the tensors by dtype and shape, sorted by bytes, greatest first, and by dtype
 // alone.
-func (n *notes) countByShape() (all []ShapeCount, dtypes map[string]Count) {
-	counts := map[Contents]Count{}
-	dtypes = map[string]Count{}
+func (n *notes) countByShape() (all []observe.ShapeCount, dtypes map[string]observe.Count) {
+	counts := map[Contents]observe.Count{}
+	dtypes = map[string]observe.Count{}
 	for i, of := range n.of {
 		if of.is == (Contents{}) {
 			continue
 		}
 		c, t, size := counts[of.is], dtypes[of.is.DType], int64(n.d.blocks[i].committed.Load())
-		c.addBlock(size)
-		t.addBlock(size)
+		c.Add(size)
+		t.Add(size)
 		counts[of.is], dtypes[of.is.DType] = c, t
 	}
 	for is, c := range counts {
-		all = append(all, ShapeCount{is.DType, is.Shape, c})
+		all = append(all, observe.ShapeCount{DType: is.DType, Shape: is.Shape, Count: c})
 	}
-	slices.SortFunc(all, func(a, b ShapeCount) int {
+	slices.SortFunc(all, func(a, b observe.ShapeCount) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.DType+a.Shape, b.DType+b.Shape))
 	})
 	return all[:min(len(all), maxSites)], dtypes

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/arena/keeper"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -749,12 +750,18 @@ func (d *Domain) LaneHere() int {
 }
 
 // Watching is an observer, for which time passes by Pass.
-type Watching struct{ o observer }
+type Watching struct {
+	o     *observe.Observer
+	ahead time.Duration
+}
 
-func NewWatching(d *Domain) *Watching         { return &Watching{observer{d: d}} }
-func (w *Watching) Look() Observation         { return w.o.observe() }
-func (w *Watching) Pass(t time.Duration)      { w.o.first = w.o.first.Add(-t) }
-func (w *Watching) LookedAgo(t time.Duration) { w.o.last = w.o.last.Add(-t) }
+func NewWatching(d *Domain) *Watching {
+	w := &Watching{o: d.newObserver()}
+	w.o.Clock = func() time.Time { return time.Now().Add(w.ahead) }
+	return w
+}
+func (w *Watching) Look() observe.Observation { return w.o.Observe() }
+func (w *Watching) Pass(t time.Duration)      { w.ahead += t }
 
 // Words copies the header, the participants, the lanes and the headers of blocks that are in use.
 func (d *Domain) Words() []uint64 {

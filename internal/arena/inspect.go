@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
@@ -15,15 +16,12 @@ func (d *Domain) Report() Report {
 		Names: d.Names()}
 }
 
-// maxReport is the maximum size of a [Report] in JSON, in bytes.
-const maxReport = 1 << 20
-
 // Inspect asks the domain at addr for a [Report]. The domain must belong to this user, or the error
 // wraps [ErrUser]. Inspect maps no memory and needs no token. It fails when ctx ends, or after five
 // seconds without an answer.
 func Inspect(ctx context.Context, addr string) (Report, error) {
-	var r Report
-	if err := requestReport(ctx, addr, socket.WantInspect, maxReport, &r, &r); err != nil {
+	r, err := observe.RequestReport(ctx, addr, layout())
+	if err != nil {
 		return Report{}, fmt.Errorf("inspect domain at %s: %w", addr, err)
 	}
 	return r, nil

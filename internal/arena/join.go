@@ -43,9 +43,9 @@ func (d *Domain) Listen(opts ListenOptions) (*Listener, error) {
 }
 
 func (d *Domain) listenAt(path string, joins bool) (*Listener, error) {
-	eye := observer{d: d}
+	eye := d.newObserver()
 	l, err := socket.Listen(d, socket.Options{Path: path, Joins: joins,
-		Observe: func() any { return eye.observe() }, Closed: d.listeners.remove})
+		Observe: func() any { return eye.Observe() }, Closed: d.listeners.remove})
 	if err != nil {
 		return nil, err
 	}

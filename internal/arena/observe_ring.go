@@ -2,53 +2,23 @@ package arena
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"strings"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
-// A QueueView describes a ring: a queue, one direction of a pipe, or a Latest.
-type QueueView struct {
-	Block    string   `json:"block"`
-	Names    []string `json:"names,omitempty"`
-	Label    string   `json:"label"` // name of the type of the messages
-	Capacity int      `json:"capacity"`
-	Depth    int      `json:"depth"`
-	// Puts counts since the ring was made. It includes puts that were undone because their process
-	// died.
-	Puts  uint64 `json:"puts"`
-	Gets  uint64 `json:"gets"`
-	Bytes int64  `json:"bytes"` // committed bytes of its slots
-	// Latest means that messages stay in the ring and every process reads the newest.
-	Latest bool `json:"latest"`
-	// News is the body of the newest message of a Latest, if it is short and has no blocks.
-	News      []byte  `json:"news,omitempty"`
-	Finished  bool    `json:"finished"` // no further puts
-	Senders   EndView `json:"senders"`
-	Receivers EndView `json:"receivers"`
-}
-
-// An EndView describes the sending or the receiving end of a queue.
-type EndView struct {
-	PIDs      []int `json:"pids"`       // processes that hold it
-	InTransit int   `json:"in_transit"` // messages that hold it
-	Gone      bool  `json:"gone"`       // no process and no message holds it, for ever
-	Waiting   []int `json:"waiting"`    // processes that wait for a message, or for room
-	DeadPID   int   `json:"dead_pid,omitempty"`
-}
-
 // viewQueue reads the ring in block i. w is the state word that the caller has read. viewQueue
 // returns false if the block is not a ring, or if it changed meanwhile.
-func (d *Domain) viewQueue(i uint32, b *block, w word.State) (q QueueView, ok bool) {
+func (d *Domain) viewQueue(i uint32, b *block, w word.State) (q observe.QueueView, ok bool) {
 	r := d.peekRing(b)
 	if r == nil || r.hasFlags(ringBoard) {
 		return q, false
 	}
 	head, tail, flags := r.hdr.head.Load(), r.hdr.tail.Load(), r.hdr.flags.Load()
-	q = QueueView{
+	q = observe.QueueView{
 		Block: word.MakeHandle(i, w.Generation()).String(), Label: peekLabel(r.hdr), Capacity: int(r.limit),
 		Depth: int(min(max(int64(tail-head), 0), int64(r.limit))), Puts: tail, Gets: head,
 		Bytes: int64(b.committed.Load()), Latest: r.news, Finished: flags&ringFinished != 0,
@@ -100,8 +70,8 @@ func (d *Domain) peekRing(b *block) *Ring {
 
 // viewEnd reads the token of a ring's end. waiting is the ring's bitmap of processes that wait at
 // this end.
-func (d *Domain) viewEnd(token Handle, kind objectKind, waiting *[ownWords]word.Word) EndView {
-	v := EndView{PIDs: []int{}, Waiting: d.pidsIn(waiting)}
+func (d *Domain) viewEnd(token Handle, kind objectKind, waiting *[ownWords]word.Word) observe.EndView {
+	v := observe.EndView{PIDs: []int{}, Waiting: d.pidsIn(waiting)}
 	if !d.isAllocated(token) {
 		return v
 	}
@@ -128,8 +98,8 @@ func peekLabel(h *ring) string {
 
 // listBound reads the board. It returns the names of the bound blocks by block index, and the bound
 // values by name.
-func (d *Domain) listBound() (map[uint32][]string, map[string]Bound) {
-	names, bound := map[uint32][]string{}, map[string]Bound{}
+func (d *Domain) listBound() (map[uint32][]string, map[string]observe.Bound) {
+	names, bound := map[uint32][]string{}, map[string]observe.Bound{}
 	h := Handle(d.hdr.names.Load())
 	if !d.isAllocated(h) {
 		return names, bound
@@ -149,7 +119,7 @@ func (d *Domain) listBound() (map[uint32][]string, map[string]Bound) {
 			return
 		}
 		name := string(label[1 : 1+label[0]])
-		v := Bound{Blocks: []string{}}
+		v := observe.Bound{Blocks: []string{}}
 		for _, c := range blocks {
 			if c != h { // every message of the board also carries the board itself
 				v.Blocks = append(v.Blocks, c.String())
@@ -162,15 +132,4 @@ func (d *Domain) listBound() (map[uint32][]string, map[string]Bound) {
 		slices.Sort(all)
 	}
 	return names, bound
-}
-
-// sortQueues sorts the queues, those with waiters first and then by depth. It returns at most
-// [maxObserved] of them, and the number left out.
-func sortQueues(all []QueueView) ([]QueueView, int) {
-	waiting := func(q QueueView) int { return len(q.Senders.Waiting) + len(q.Receivers.Waiting) }
-	slices.SortStableFunc(all, func(a, b QueueView) int {
-		return cmp.Or(cmp.Compare(min(waiting(b), 1), min(waiting(a), 1)), cmp.Compare(b.Depth, a.Depth))
-	})
-	n := min(len(all), maxObserved)
-	return all[:n], len(all) - n
 }
