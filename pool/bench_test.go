@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -65,5 +66,21 @@ func BenchmarkReady(b *testing.B) {
 				b.StartTimer()
 			}
 		})
+	}
+}
+
+// BenchmarkMapInts is a call with 10,000 numbers and the default chunk size.
+func BenchmarkMapInts(b *testing.B) {
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.GoroutineStart} {
+		for _, workers := range []int{2, 4} {
+			b.Run(fmt.Sprintf("%v/workers=%d", m, workers), func(b *testing.B) {
+				p := open(b, pool.Options{Workers: workers, Start: m})
+				in := upTo(10_000)
+				testutil.Value(square.Map(b.Context(), p, in))(b)
+				for b.Loop() {
+					testutil.Value(square.Map(b.Context(), p, in))(b)
+				}
+			})
+		}
 	}
 }

@@ -63,14 +63,23 @@ func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
 // runCall executes a call in a worker. It stops at the first value that fails, or when ctx is done.
 // The results of earlier values are then discarded, and given tensors among them are closed.
 func (f *Func[In, Out]) runCall(ctx context.Context, c call) (r reply) {
-	r.err = c.args.decodeValues(func(d *codec.Decoder) (err error) {
+	r.err = c.args.decodeValues(func(d *codec.Decoder) error {
+		args, err := f.readArguments(d, c.n)
+		if err != nil {
+			return err
+		}
+		if f.out.Plain() {
+			r.results, err = f.runPlain(ctx, args, &r.index)
+			return err
+		}
 		r.results, err = packPayload(true, func(e *codec.Encoder) error {
 			for r.index = range c.n {
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				if err := f.runValue(ctx, d, e); err != nil {
+				out, err := f.runValue(ctx, args, r.index)
+				if err != nil {
 					return err
+				}
+				if err := f.out.Encode(e, out); err != nil {
+					return fmt.Errorf("encode result: %w", err)
 				}
 			}
 			return nil
@@ -80,22 +89,81 @@ func (f *Func[In, Out]) runCall(ctx context.Context, c call) (r reply) {
 	return r
 }
 
-// runValue decodes a value, runs the function on it and encodes the result. The error wraps
-// [shoal.ErrArgument] if the value cannot be decoded. Otherwise it is the error of the function, or
-// an error of encoding.
-func (f *Func[In, Out]) runValue(ctx context.Context, d *codec.Decoder, e *codec.Encoder) error {
-	in, err := decodeNext(f.in, d)
+// runPlain runs the function on all arguments with results that have no shared memory, and encodes
+// the results together. index receives the index of the value that failed.
+func (f *Func[In, Out]) runPlain(ctx context.Context, args arguments[In], index *int) (p payload, err error) {
+	out := make([]Out, args.n)
+	if *index, err = f.runAll(ctx, args, out); err != nil {
+		return p, err
+	}
+	if p, err = packValues(f.out, out); err != nil {
+		err = fmt.Errorf("encode result: %w", err)
+	}
+	return p, err
+}
+
+// runAll runs the function on all arguments and stores the results in out. It returns the index of
+// the value that failed.
+func (f *Func[In, Out]) runAll(ctx context.Context, args arguments[In], out []Out) (i int, err error) {
+	if args.values == nil {
+		for i = range out {
+			if out[i], err = f.runValue(ctx, args, i); err != nil {
+				return i, err
+			}
+		}
+		return 0, nil
+	}
+	done := ctx.Done() // a receive is cheaper than ctx.Err
+	for i, in := range args.values {
+		select {
+		case <-done:
+			return i, context.Cause(ctx)
+		default:
+		}
+		if out[i], err = f.body(ctx, in); err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
+
+// An arguments contains the arguments of a call. Arguments with shared memory are decoded one at a
+// time, so that the function owns each before a later one can fail.
+type arguments[In any] struct {
+	n      int
+	values []In           // nil if the arguments are decoded one at a time
+	from   *codec.Decoder // contains the next argument
+}
+
+// readArguments returns the arguments of a call with n values. The error wraps [shoal.ErrArgument].
+func (f *Func[In, Out]) readArguments(d *codec.Decoder, n int) (args arguments[In], err error) {
+	if !f.in.Plain() {
+		if err := d.CheckCount(n); err != nil {
+			return args, fmt.Errorf("%w: %w", shoal.ErrArgument, err)
+		}
+		return arguments[In]{n: n, from: d}, nil
+	}
+	vs, err := f.in.DecodeN(d, n)
 	if err != nil {
-		return fmt.Errorf("%w: %w", shoal.ErrArgument, err)
+		return args, fmt.Errorf("%w: %w", shoal.ErrArgument, err)
 	}
-	out, err := f.body(ctx, in)
+	return arguments[In]{n: n, values: vs}, nil
+}
+
+// runValue runs the function on the i-th argument, unless ctx is done. It must be called for the
+// arguments in their order.
+func (f *Func[In, Out]) runValue(ctx context.Context, args arguments[In], i int) (out Out, err error) {
+	if ctx.Err() != nil {
+		return out, context.Cause(ctx)
+	}
+	if args.values != nil {
+		return f.body(ctx, args.values[i])
+	}
+	in, err := decodeNext(f.in, args.from)
 	if err != nil {
-		return err
+		return out, fmt.Errorf("%w: %w", shoal.ErrArgument, err)
 	}
-	if err := f.out.Encode(e, out); err != nil {
-		return fmt.Errorf("encode result: %w", err)
-	}
-	return nil
+	return f.body(ctx, in)
 }
 
 // A function is the type-erased interface of a Func for workers.

@@ -45,14 +45,7 @@ func packPayload(gone bool, encode func(e *codec.Encoder) error) (p payload, err
 
 // packValues returns a payload with the given values. The caller keeps ownership of them.
 func packValues[T any](plan *codec.Plan[T], vs []T) (payload, error) {
-	return packPayload(false, func(e *codec.Encoder) error {
-		for _, v := range vs {
-			if err := plan.Encode(e, v); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return packPayload(false, func(e *codec.Encoder) error { return plan.EncodeAll(e, vs) })
 }
 
 // retainBlocks retains all blocks, or none if it returns an error.
@@ -116,6 +109,9 @@ func decodeNext[T any](plan *codec.Plan[T], d *codec.Decoder) (T, error) {
 // returned users, to say whether the values are used.
 func unpackValues[T any](plan *codec.Plan[T], p payload, vs []T) (u users, err error) {
 	err = p.decodeValues(func(d *codec.Decoder) (err error) {
+		if plan.Plain() {
+			return plan.DecodeAll(d, vs)
+		}
 		for i := range vs {
 			vs[i], err = plan.Decode(d)
 			if w := d.Watchers(); len(w) > 0 {
