@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/codec"
@@ -12,10 +13,11 @@ import (
 // A Func is a registered function that workers can run. See [Register]. All methods may be called
 // from several goroutines, with any pool.
 type Func[In, Out any] struct {
-	name string
-	in   *codec.Plan[In]
-	out  *codec.Plan[Out]
-	body func(ctx context.Context, in In) (Out, error)
+	name  string
+	in    *codec.Plan[In]
+	out   *codec.Plan[Out]
+	forms func() forms[In, Out]
+	body  func(ctx context.Context, in In) (Out, error)
 
 	chunk int // 0 means Options.ChunkSize
 }
@@ -41,6 +43,7 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 	if err != nil {
 		panic(fmt.Sprintf("pool: Register(%q): %v", name, err))
 	}
+	f.forms = sync.OnceValue(func() forms[In, Out] { return forms[In, Out]{newForm(f.in), newForm(f.out)} })
 	functions.Add("pool: Register", name, f)
 	return f
 }
@@ -60,41 +63,70 @@ func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
 	return &g
 }
 
+// A form describes how a chunk of values of type T is sent.
+type form[T any] struct {
+	plan   *codec.Plan[T]
+	plain  bool // see [codec.Plan.Plain]
+	copied bool // see [codec.Plan.Copied]
+}
+
+func newForm[T any](plan *codec.Plan[T]) form[T] { return form[T]{plan, plan.Plain(), plan.Copied()} }
+
+// A forms contains the forms of a function. They are determined at its first call, because that
+// builds the plans.
+type forms[In, Out any] struct {
+	in  form[In]
+	out form[Out]
+}
+
 // runCall executes a call in a worker. It stops at the first value that fails, or when ctx is done.
 // The results of earlier values are then discarded, and given tensors among them are closed.
 func (f *Func[In, Out]) runCall(ctx context.Context, c call) (r reply) {
+	if vs, ok := c.args.values.([]In); ok {
+		r.err = f.runArguments(ctx, arguments[In]{n: len(vs), values: vs}, c.local, &r)
+		return r
+	}
 	r.err = c.args.decodeValues(func(d *codec.Decoder) error {
 		args, err := f.readArguments(d, c.n)
 		if err != nil {
 			return err
 		}
-		if f.out.Plain() {
-			r.results, err = f.runPlain(ctx, args, &r.index)
-			return err
-		}
-		r.results, err = packPayload(true, func(e *codec.Encoder) error {
-			for r.index = range c.n {
-				out, err := f.runValue(ctx, args, r.index)
-				if err != nil {
-					return err
-				}
-				if err := f.out.Encode(e, out); err != nil {
-					return fmt.Errorf("encode result: %w", err)
-				}
-			}
-			return nil
-		})
-		return err
+		return f.runArguments(ctx, args, c.local, &r)
 	})
 	return r
 }
 
-// runPlain runs the function on all arguments with results that have no shared memory, and encodes
+// runArguments runs the function on all arguments and stores the results in r, or the index of the
+// value that failed.
+func (f *Func[In, Out]) runArguments(ctx context.Context, args arguments[In], local bool, r *reply) (err error) {
+	if f.forms().out.plain {
+		r.results, err = f.runPlain(ctx, args, local, &r.index)
+		return err
+	}
+	r.results, err = packPayload(true, func(e *codec.Encoder) error {
+		for r.index = range args.n {
+			out, err := f.runValue(ctx, args, r.index)
+			if err != nil {
+				return err
+			}
+			if err := f.out.Encode(e, out); err != nil {
+				return fmt.Errorf("encode result: %w", err)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// runPlain runs the function on all arguments with results that have no shared memory, and packs
 // the results together. index receives the index of the value that failed.
-func (f *Func[In, Out]) runPlain(ctx context.Context, args arguments[In], index *int) (p payload, err error) {
+func (f *Func[In, Out]) runPlain(ctx context.Context, args arguments[In], local bool, index *int) (p payload, err error) {
 	out := make([]Out, args.n)
 	if *index, err = f.runAll(ctx, args, out); err != nil {
 		return p, err
+	}
+	if local && f.forms().out.copied {
+		return payload{values: out}, nil
 	}
 	if p, err = packValues(f.out, out); err != nil {
 		err = fmt.Errorf("encode result: %w", err)
@@ -137,7 +169,7 @@ type arguments[In any] struct {
 
 // readArguments returns the arguments of a call with n values. The error wraps [shoal.ErrArgument].
 func (f *Func[In, Out]) readArguments(d *codec.Decoder, n int) (args arguments[In], err error) {
-	if !f.in.Plain() {
+	if !f.forms().in.plain {
 		if err := d.CheckCount(n); err != nil {
 			return args, fmt.Errorf("%w: %w", shoal.ErrArgument, err)
 		}

@@ -83,7 +83,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	o.Workers = cmp.Or(o.Workers, shoal.Threads())
-	o.Process.Start = cmp.Or(o.Start, o.Process.Start)
+	o.Process.Start = cmp.Or(o.Start, o.Process.Start, shoal.CurrentStartMethod())
 	o.Process.Workers = o.Workers
 	o.Process.Restart = shoal.Restart{}
 	o.Process.Grace = cmp.Or(o.Process.Grace, defaultGrace)
