@@ -65,6 +65,7 @@ func (t *Tensor) detachStorage(s *Storage) bool {
 	}
 	t.given, s.giver = false, t
 	s.given = l.block
+	s.markShared()
 	l.detachBlock()
 	return true
 }
