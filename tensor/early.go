@@ -3,6 +3,7 @@ package tensor
 import (
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/arena"
 )
@@ -10,15 +11,19 @@ import (
 // Note [Early sharing] A tensor on the heap is copied when it is shared, which takes longer than
 // writing it. So a tensor starts in shared memory if at least half of the recent tensors of its size
 // class were shared. This is not visible: until the program shares it, [Tensor.IsShared] is false.
-// If the domain has less than half of its memory left, the tensor starts on the heap.
+// If the domain has less than half of its memory left, the tensor starts on the heap. As the contract
+// of [Data] says, a slice of the tensor must not be used after the tensor has become unreachable,
+// because the block then belongs to another tensor.
 //
 // A program that has never shared a tensor pays one atomic load for each large tensor.
 
 // An earlyTable counts, by size class, the recent tensors that start as unshared ones.
 type earlyTable struct {
-	active atomic.Bool // whether a tensor has been shared
+	// domain is the address of the domain in which tensors were shared; 0 if none was. It is only
+	// compared, and does not keep the domain.
+	domain atomic.Uintptr
 	mu     sync.Mutex
-	usage  [sizeClasses]usage
+	usage  [sizeClasses]usage // in that domain
 }
 
 // A usage is the number of recent tensors of one size class, and how many were shared.
@@ -35,14 +40,14 @@ var earlies earlyTable
 // newStorage returns a storage of n uninitialized bytes in shared memory, or nil if the tensor
 // should start on the heap.
 func (e *earlyTable) newStorage(n int) *Storage {
-	if n < earlyFrom || n > cachedUpTo || !e.active.Load() {
-		return nil
-	}
-	if class, _ := classOf(n); !e.countMade(class) {
+	if n < earlyFrom || n > cachedUpTo || e.domain.Load() == 0 {
 		return nil
 	}
 	d := arena.Current()
-	if d == nil {
+	if d == nil || addressOf(d) != e.domain.Load() {
+		return nil
+	}
+	if class, _ := classOf(n); !e.countMade(class) {
 		return nil
 	}
 	h := d.AllocSpare(n)
@@ -71,17 +76,23 @@ func (e *earlyTable) countMade(class int) bool {
 	return early
 }
 
-// countShared counts a tensor of n bytes that was shared.
-func (e *earlyTable) countShared(n int) {
+// addressOf returns the address of d, for comparisons.
+func addressOf(d *arena.Domain) uintptr { return uintptr(unsafe.Pointer(d)) }
+
+// countShared counts a tensor of n bytes that was shared in d.
+func (e *earlyTable) countShared(d *arena.Domain, n int) {
 	if n < earlyFrom || n > cachedUpTo {
 		return
 	}
 	class, _ := classOf(n)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.domain.Load() != addressOf(d) {
+		e.usage = [sizeClasses]usage{}
+		e.domain.Store(addressOf(d))
+	}
 	e.usage[class].shared++
 	e.usage[class].limit()
-	e.active.Store(true)
 }
 
 func (u *usage) limit() {
@@ -94,6 +105,6 @@ func (u *usage) limit() {
 // markShared records that the program has shared a tensor that started in shared memory.
 func (s *Storage) markShared() {
 	if s.early.Load() && s.early.CompareAndSwap(true, false) {
-		earlies.countShared(len(s.mem.Load().bytes))
+		earlies.countShared(s.own.domain, len(s.mem.Load().bytes))
 	}
 }

@@ -234,7 +234,7 @@ func (s *Storage) share() error {
 	s.setBlock(d, h, b)
 	if old.lease == nil {
 		s.keepFormer(old)
-		earlies.countShared(len(b))
+		earlies.countShared(d, len(b))
 	}
 	return nil
 }
