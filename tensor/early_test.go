@@ -156,7 +156,7 @@ func TestShare_ReturnsTheHeapMemoryToTheCache(t *testing.T) {
 	local(t)
 	testutil.NoError(t, tensor.EmptyCache())
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would take the memory
-	const n = 20 << 10 // no tensor of this size starts in shared memory
+	const n = 20 << 10                               // no tensor of this size starts in shared memory
 	x := tensor.Empty(tensor.Uint8, n)
 	old := unsafe.SliceData(tensor.Data[uint8](x))
 	testutil.NoError(t, x.Share())

@@ -34,7 +34,7 @@ const magic = 0x316c616f6873 // "shoal1"
 // hash, by which programs check that they fit. It is also stored separately, at places that must
 // not move between versions: at byte 48 of the control segment, and in the requests and answers of
 // Note [Sockets].
-const protocolVersion = 13
+const protocolVersion = 14
 
 // header is the first page of the control segment.
 type header struct {
@@ -63,7 +63,7 @@ type header struct {
 	reaped     Word           // 224  participants reaped after a death
 	dropped    Word           // 232  messages dropped because their reader died
 	lanes      Word           // 240  number of seats with lanes that were ever committed
-	cpus       Word           // 248  processors that the root can keep busy
+	quota      Word           // 248  processors that the control groups of the root allow to keep busy
 	spinners   [ownWords]Word // 256  participants that spin
 	xowait     [ownWords]Word // 288  participants that wait for a stamp to clear
 	memwait    [ownWords]Word // 320  participants that wait for memory
@@ -74,6 +74,8 @@ type header struct {
 	retries  Word // 376  statistics: tasks rerun by pools after the death of a worker
 
 	lists [classCount]Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
+
+	processors [processorWords]Word // the set of the processors of all participants, by number; a hint
 }
 
 // participant is one seat of the participant table.
