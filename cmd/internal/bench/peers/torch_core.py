@@ -13,6 +13,7 @@ import time
 import torch
 import torch.multiprocessing as mp
 
+import torch_first
 import torch_manager
 import torch_many
 import torch_pool
@@ -204,6 +205,7 @@ def main():
     variants["numbers_per_s"] = ["SimpleQueue"]
     variants["spawn"] = variants["pss"] = ["spawn"]
     variants.update(torch_pool.VARIANTS)
+    variants.update(torch_first.VARIANTS)
     variants.update((op, ["multiprocessing"]) for op in torch_sync.OPS)
     variants.update(torch_manager.VARIANTS)
     variants.update(torch_many.VARIANTS)
@@ -218,6 +220,8 @@ def main():
                 value = brood(r["rounds"], lambda ns, pids: ns)
             elif r["op"] in torch_pool.VARIANTS:
                 value = torch_pool.measure(r["op"], r["variant"], r["size"], r["rounds"])
+            elif r["op"] in torch_first.VARIANTS:
+                value = torch_first.measure(r["op"], r["variant"], r["size"], r["rounds"])
             elif r["op"] in torch_manager.VARIANTS:
                 value = torch_manager.measure(r["op"], r["rounds"])
             elif r["op"] in torch_many.VARIANTS:
