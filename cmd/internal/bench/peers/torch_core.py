@@ -170,9 +170,9 @@ def newborn(births):
     multiprocessing.parent_process().join()  # until it is killed
 
 
-def brood(rounds, look):
+def brood(method, rounds, look):
     """Starts processes, and returns what look makes of the time of the last first statement and of their ids."""
-    context = mp.get_context("spawn")
+    context = mp.get_context(method)
     births = context.SimpleQueue()
     begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     children = [context.Process(target=newborn, args=(births,), daemon=True) for _ in range(rounds)]
@@ -203,7 +203,7 @@ def main():
     paired = ["tensor_rtt", "tensor_touch", "tensors_per_s", "fresh_tensor", "alloc_put_get_release"]
     variants = {op: ["SimpleQueue " + s for s in STRATEGIES] for op in paired}
     variants["numbers_per_s"] = ["SimpleQueue"]
-    variants["spawn"] = variants["pss"] = ["spawn"]
+    variants["spawn"], variants["pss"] = ["spawn", "fork"], ["spawn"]
     variants.update(torch_pool.VARIANTS)
     variants.update(torch_first.VARIANTS)
     variants.update((op, ["multiprocessing"]) for op in torch_sync.OPS)
@@ -217,7 +217,7 @@ def main():
         r = json.loads(line)
         try:
             if r["op"] == "spawn":
-                value = brood(r["rounds"], lambda ns, pids: ns)
+                value = brood(r["variant"], r["rounds"], lambda ns, pids: ns)
             elif r["op"] in torch_pool.VARIANTS:
                 value = torch_pool.measure(r["op"], r["variant"], r["size"], r["rounds"])
             elif r["op"] in torch_first.VARIANTS:
@@ -227,7 +227,7 @@ def main():
             elif r["op"] in torch_many.VARIANTS:
                 value = torch_many.measure(r["op"], r["size"], r["rounds"])
             elif r["op"] == "pss":
-                value = brood(1, lambda ns, pids: pss(pids[0]))
+                value = brood("spawn", 1, lambda ns, pids: pss(pids[0]))
             elif r["op"] in torch_sync.OPS:
                 sync = sync or torch_sync.Sync()
                 value = sync.measure(r["op"], r["rounds"], r["args"])
