@@ -80,6 +80,7 @@ func (g *transfer) Done(sent bool) {
 	s.giver = nil
 	if sent {
 		t.storage.CompareAndSwap(s, nil)
+		s.returnFormer()
 		spares.Put(s)
 		return
 	}
