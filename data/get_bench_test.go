@@ -25,7 +25,8 @@ func (s *plainSet) Get(_ context.Context, i int) (data.Sample, error) {
 	}, nil
 }
 
-// BenchmarkLoaderGet is an epoch of 12,800 samples of a plain Get without workers, in batches of 64.
+// BenchmarkLoaderGet is an epoch of 12,800 samples of a plain Get without workers, in batches
+// of 64.
 func BenchmarkLoaderGet(b *testing.B) {
 	const samples = 12_800
 	set := &plainSet{make([]float32, samples*plainPixels), make([]int64, samples)}

@@ -85,8 +85,8 @@ func BenchmarkMapInts(b *testing.B) {
 	}
 }
 
-// BenchmarkMapLocal is a thousand numbers, one at a time, by goroutines of a pool, and by goroutines
-// that read one channel and write another.
+// BenchmarkMapLocal is a thousand numbers, one at a time, by goroutines of a pool, and by
+// goroutines that read one channel and write another.
 func BenchmarkMapLocal(b *testing.B) {
 	const workers, values = 4, 1000
 	b.Run("pool", func(b *testing.B) {

@@ -100,8 +100,7 @@ func (f *Func[In, Out]) runCall(ctx context.Context, c call) (r reply) {
 // value that failed.
 func (f *Func[In, Out]) runArguments(ctx context.Context, args arguments[In], local bool, r *reply) (err error) {
 	if f.forms().out.plain {
-		r.results, err = f.runPlain(ctx, args, local, &r.index)
-		return err
+		return f.runPlain(ctx, args, local, r)
 	}
 	r.results, err = packPayload(true, func(e *codec.Encoder) error {
 		for r.index = range args.n {
@@ -118,20 +117,20 @@ func (f *Func[In, Out]) runArguments(ctx context.Context, args arguments[In], lo
 	return err
 }
 
-// runPlain runs the function on all arguments with results that have no shared memory, and packs
-// the results together. index receives the index of the value that failed.
-func (f *Func[In, Out]) runPlain(ctx context.Context, args arguments[In], local bool, index *int) (p payload, err error) {
+// runPlain is runArguments for results without shared memory. It packs them together.
+func (f *Func[In, Out]) runPlain(ctx context.Context, args arguments[In], local bool, r *reply) (err error) {
 	out := make([]Out, args.n)
-	if *index, err = f.runAll(ctx, args, out); err != nil {
-		return p, err
+	if r.index, err = f.runAll(ctx, args, out); err != nil {
+		return err
 	}
 	if local && f.forms().out.copied {
-		return payload{values: out}, nil
+		r.results = payload{values: out}
+		return nil
 	}
-	if p, err = packValues(f.out, out); err != nil {
-		err = fmt.Errorf("encode result: %w", err)
+	if r.results, err = packValues(f.out, out); err != nil {
+		return fmt.Errorf("encode result: %w", err)
 	}
-	return p, err
+	return nil
 }
 
 // runAll runs the function on all arguments and stores the results in out. It returns the index of

@@ -57,7 +57,7 @@ func runWorker(ctx context.Context, rank int, s workerArgs) error {
 		return err
 	}
 	w.current = &cancelableCall{ctx: ctx}
-	defer w.current.end()
+	defer w.current.releaseContexts()
 	go w.current.watchStops(s.Stops)
 	return w.runCalls(ctx)
 }
@@ -161,8 +161,8 @@ func (b *cancelableCall) cancelCall() {
 	b.freeTimed()
 }
 
-// end releases the contexts when the worker ends.
-func (b *cancelableCall) end() {
+// releaseContexts releases the contexts when the worker ends.
+func (b *cancelableCall) releaseContexts() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.freeTimed()

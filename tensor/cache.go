@@ -271,8 +271,9 @@ func runCollector() {
 //   - num_alloc_reused: the number of allocations that reused kept memory.
 //
 // Tensors of less than 1 KiB and the memory of [FromSlice] are not counted at all. Allocated bytes
-// do not include tensors of less than 32 KiB. Tensors that start in shared memory, because the
-// program shared most of the recent tensors of their size, are counted by shoal.MemoryStats instead.
+// do not include tensors of less than 32 KiB. A tensor starts in shared memory if the program
+// shared most of the recent tensors of its size. Such a tensor is counted by shoal.MemoryStats
+// instead.
 func MemoryStats() map[string]int {
 	c := &memories
 	c.mu.Lock()

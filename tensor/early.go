@@ -9,11 +9,12 @@ import (
 )
 
 // Note [Early sharing] A tensor on the heap is copied when it is shared, which takes longer than
-// writing it. So a tensor starts in shared memory if at least half of the recent tensors of its size
-// class were shared. This is not visible: until the program shares it, [Tensor.IsShared] is false.
-// If the domain has less than half of its memory left, the tensor starts on the heap. As the contract
-// of [Data] says, a slice of the tensor must not be used after the tensor has become unreachable,
-// because the block then belongs to another tensor.
+// writing it. So a tensor starts in shared memory if at least half of the recent tensors of its
+// size class were shared. This is not visible: until the program shares it, [Tensor.IsShared] is
+// false. If the domain has less than half of its memory left, the tensor starts on the heap.
+//
+// As the contract of [Data] says, a slice of the tensor must not be used after the tensor has
+// become unreachable, because the block then belongs to another tensor.
 //
 // A program that has never shared a tensor pays one atomic load for each large tensor.
 

@@ -239,8 +239,8 @@ func (s *Storage) share() error {
 	return nil
 }
 
-// keepFormer keeps heap memory that has been shared for the cache, which gets it when the storage is
-// closed. Until then slices of [Data] may refer to it. The reference is weak: the memory of a
+// keepFormer keeps heap memory that has been shared for the cache, which gets it when the storage
+// is closed. Until then slices of [Data] may refer to it. The reference is weak: the memory of a
 // storage that stays open is left to the garbage collector.
 func (s *Storage) keepFormer(old *memory) {
 	if old.class <= 0 {

@@ -37,7 +37,8 @@ func (f flat) isCopied(t reflect.Type) bool {
 	return hasAllFields(t)
 }
 
-// hasAllFields reports whether a type of numbers, booleans and strings has no field that is left out.
+// hasAllFields reports whether a type of numbers, booleans and strings has no field that is left
+// out.
 func hasAllFields(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return true
@@ -165,7 +166,8 @@ func (d *Decoder) isBytes() bool {
 	return d.off < len(d.body) && d.body[d.off] >= codeBin8 && d.body[d.off] <= codeBin32
 }
 
-// CheckCount returns an error if n is negative or the rest of the message is too short for n values.
+// CheckCount returns an error if n is negative or the rest of the message is too short for n
+// values.
 func (d *Decoder) CheckCount(n int) error { return d.checkValues(n, 1) }
 
 func (d *Decoder) checkValues(n, min int) error {

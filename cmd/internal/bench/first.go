@@ -44,8 +44,8 @@ func firstTensorRows(_ context.Context, h *environment) (group, error) {
 		return t.Give(), nil
 	}, false)
 	empty := func() (*tensor.Tensor, error) { return tensor.Empty(tensor.Float32, mib/4), nil }
-	peer := &peerWork{op: "empty_put", Size: mib, Rounds: rounds}
-	return group{rounds: 21, close: q.Close, cases: []Case{
+	peer := &peerWork{op: "empty_put", Size: mib, Rounds: h.scaleRounds(30)}
+	return group{rounds: 11, close: q.Close, cases: []Case{
 		{
 			Name: "empty_put_close", Unit: Nanoseconds,
 			Ours: probe(empty, false), Floor: given, Target: overFloor(1.5), Peer: peer,
@@ -57,8 +57,8 @@ func firstTensorRows(_ context.Context, h *environment) (group, error) {
 	}}, nil
 }
 
-// passTensor puts t into q and gets it out again. It leaves both tensors to the garbage collector if
-// drop is set.
+// passTensor puts t into q and gets it out again. If drop is set, it leaves both tensors to the
+// garbage collector.
 func passTensor(ctx context.Context, q *ipc.Queue[*tensor.Tensor], t *tensor.Tensor, drop bool) error {
 	if err := q.Put(ctx, t); err != nil {
 		return err
@@ -95,7 +95,7 @@ func firstPoolRows(ctx context.Context, h *environment) (_ group, err error) {
 		}
 	}
 	rounds := h.scaleRounds(20)
-	return group{rounds: 21, close: closeAll, cases: []Case{
+	return group{rounds: 11, close: closeAll, cases: []Case{
 		{
 			Name: "pool_map_ints", Unit: Nanoseconds,
 			Ours:   &Probe{Measure: poolMap(pools[0], firstInts, rounds)},

@@ -11,8 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A carrier is a queue between the pool and one of its workers. Both have the whole queue. Its
-// methods are those of [ipc.Queue].
+// A carrier is a queue between the pool and one of its workers, with methods of [ipc.Queue].
 type carrier[T any] interface {
 	Put(ctx context.Context, v T) error
 	PutN(ctx context.Context, vs []T) (n int, err error)
@@ -97,7 +96,7 @@ func (q *localQueue[T, P]) TryGet() (v T, err error) {
 	return one[0], err
 }
 
-// tryGetN takes up to len(vs) values into vs. The errors are those of TryGet.
+// tryGetN takes up to len(vs) values into vs. It returns the same errors as TryGet.
 func (q *localQueue[T, P]) tryGetN(vs []T) (n int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
