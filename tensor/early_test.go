@@ -143,8 +143,9 @@ func TestMemoryStats_CountsOnlyTheHeap(t *testing.T) {
 	testutil.EventuallyNoError(t, func() error {
 		testutil.NoError(t, tensor.EmptyCache())
 		s := tensor.MemoryStats()
-		if s["allocated_bytes.current"] != before || s["reserved_bytes.current"] != before {
-			return fmt.Errorf("got %v, want %d bytes allocated and reserved", s, before)
+		n, reserved := s["allocated_bytes.current"], s["reserved_bytes.current"]
+		if n < 0 || n > before || reserved != n { // tensors of earlier tests may have been collected
+			return fmt.Errorf("got %v, want at most %d bytes allocated, and none in the cache", s, before)
 		}
 		return nil
 	})
