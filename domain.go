@@ -45,6 +45,13 @@ func joinDomain(control, data *os.File) (seat int, err error) {
 	return d.Seat(), nil
 }
 
+// addProcessors tells the domain on which processors this process may run, after a change.
+func addProcessors() {
+	if d := arena.Current(); d != nil {
+		d.AddProcessors()
+	}
+}
+
 // leaveDomain releases everything that this process holds in the domain.
 func leaveDomain() {
 	if d := arena.Current(); d != nil {

@@ -208,7 +208,10 @@ func (w *worker) prepareProcess() error {
 		}
 	}
 	if cpus := w.job.CPUs; len(cpus) > 0 {
-		return sys.SetAffinity(cpus...)
+		if err := sys.SetAffinity(cpus...); err != nil {
+			return err
+		}
+		addProcessors()
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -211,13 +212,25 @@ func (b Batch) copyToRow(row int, s Sample) error {
 		return err
 	}
 	for k, t := range s {
-		to := b[k].Select(0, row)
-		to.CopyFrom(t)
-		if err := to.Close(); err != nil {
+		if err := copyRow(b[k], row, t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// copyRow copies t to a row of dst. Both have the same dtype, device and shape of a row.
+func copyRow(dst *tensor.Tensor, row int, t *tensor.Tensor) error {
+	if dst.Device() == nil && dst.IsContiguous() && t.IsContiguous() { // without a view, which costs more
+		n := t.Nbytes()
+		copy(tensor.Bytes(dst)[row*n:(row+1)*n], tensor.Bytes(t))
+		runtime.KeepAlive(t)
+		dst.Touch()
+		return nil
+	}
+	to := dst.Select(0, row)
+	to.CopyFrom(t)
+	return to.Close()
 }
 
 // checkSample returns an error that wraps [ErrShape] unless a sample has the dtypes, shapes and

@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,4 +67,60 @@ func BenchmarkReady(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkMapInts is a call with 10,000 numbers and the default chunk size.
+func BenchmarkMapInts(b *testing.B) {
+	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.GoroutineStart} {
+		for _, workers := range []int{2, 4} {
+			b.Run(fmt.Sprintf("%v/workers=%d", m, workers), func(b *testing.B) {
+				p := open(b, pool.Options{Workers: workers, Start: m})
+				in := upTo(10_000)
+				testutil.Value(square.Map(b.Context(), p, in))(b)
+				for b.Loop() {
+					testutil.Value(square.Map(b.Context(), p, in))(b)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkMapLocal is a thousand numbers, one at a time, by goroutines of a pool, and by
+// goroutines that read one channel and write another.
+func BenchmarkMapLocal(b *testing.B) {
+	const workers, values = 4, 1000
+	b.Run("pool", func(b *testing.B) {
+		p, err := pool.New(b.Context(), pool.Options{Workers: workers, Start: shoal.GoroutineStart, ChunkSize: 1})
+		testutil.NoError(b, err)
+		defer p.Close()
+		in := upTo(values)
+		testutil.Value(square.Map(b.Context(), p, in))(b)
+		for b.Loop() {
+			testutil.Value(square.Map(b.Context(), p, in))(b)
+		}
+	})
+	b.Run("channel", func(b *testing.B) {
+		type item struct{ at, value int }
+		in, out := make(chan item), make(chan item)
+		defer close(in)
+		for range workers {
+			go func() {
+				for v := range in {
+					out <- item{v.at, v.value * v.value}
+				}
+			}()
+		}
+		for b.Loop() {
+			go func() {
+				for i := range values {
+					in <- item{i, i}
+				}
+			}()
+			got := make([]int, values)
+			for range values {
+				v := <-out
+				got[v.at] = v.value
+			}
+		}
+	})
 }

@@ -87,9 +87,7 @@ func (m *member) handleEnd() {
 	died := p.cause == nil && err != nil
 	p.mu.Unlock()
 	m.feeding.Unlock()
-	m.calls.Close()
-	m.replies.Close()
-	m.stops.Close()
+	m.closeQueues()
 	if broken != nil {
 		p.endPool(broken)
 	}

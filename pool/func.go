@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/shoal-mp/shoal"
 	"github.com/shoal-mp/shoal/internal/codec"
@@ -12,10 +13,11 @@ import (
 // A Func is a registered function that workers can run. See [Register]. All methods may be called
 // from several goroutines, with any pool.
 type Func[In, Out any] struct {
-	name string
-	in   *codec.Plan[In]
-	out  *codec.Plan[Out]
-	body func(ctx context.Context, in In) (Out, error)
+	name  string
+	in    *codec.Plan[In]
+	out   *codec.Plan[Out]
+	forms func() forms[In, Out]
+	body  func(ctx context.Context, in In) (Out, error)
 
 	chunk int // 0 means Options.ChunkSize
 }
@@ -41,6 +43,7 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 	if err != nil {
 		panic(fmt.Sprintf("pool: Register(%q): %v", name, err))
 	}
+	f.forms = sync.OnceValue(func() forms[In, Out] { return forms[In, Out]{newForm(f.in), newForm(f.out)} })
 	functions.Add("pool: Register", name, f)
 	return f
 }
@@ -60,42 +63,138 @@ func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
 	return &g
 }
 
+// A form describes how a chunk of values of type T is sent.
+type form[T any] struct {
+	plan   *codec.Plan[T]
+	plain  bool // see [codec.Plan.Plain]
+	copied bool // see [codec.Plan.Copied]
+}
+
+func newForm[T any](plan *codec.Plan[T]) form[T] { return form[T]{plan, plan.Plain(), plan.Copied()} }
+
+// A forms contains the forms of a function. They are determined at its first call, because that
+// builds the plans.
+type forms[In, Out any] struct {
+	in  form[In]
+	out form[Out]
+}
+
 // runCall executes a call in a worker. It stops at the first value that fails, or when ctx is done.
 // The results of earlier values are then discarded, and given tensors among them are closed.
 func (f *Func[In, Out]) runCall(ctx context.Context, c call) (r reply) {
-	r.err = c.args.decodeValues(func(d *codec.Decoder) (err error) {
-		r.results, err = packPayload(true, func(e *codec.Encoder) error {
-			for r.index = range c.n {
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				if err := f.runValue(ctx, d, e); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		return err
+	if vs, ok := c.args.values.([]In); ok {
+		r.err = f.runArguments(ctx, arguments[In]{n: len(vs), values: vs}, c.local, &r)
+		return r
+	}
+	r.err = c.args.decodeValues(func(d *codec.Decoder) error {
+		args, err := f.readArguments(d, c.n)
+		if err != nil {
+			return err
+		}
+		return f.runArguments(ctx, args, c.local, &r)
 	})
 	return r
 }
 
-// runValue decodes a value, runs the function on it and encodes the result. The error wraps
-// [shoal.ErrArgument] if the value cannot be decoded. Otherwise it is the error of the function, or
-// an error of encoding.
-func (f *Func[In, Out]) runValue(ctx context.Context, d *codec.Decoder, e *codec.Encoder) error {
-	in, err := decodeNext(f.in, d)
-	if err != nil {
-		return fmt.Errorf("%w: %w", shoal.ErrArgument, err)
+// runArguments runs the function on all arguments and stores the results in r, or the index of the
+// value that failed.
+func (f *Func[In, Out]) runArguments(ctx context.Context, args arguments[In], local bool, r *reply) (err error) {
+	if f.forms().out.plain {
+		return f.runPlain(ctx, args, local, r)
 	}
-	out, err := f.body(ctx, in)
-	if err != nil {
+	r.results, err = packPayload(true, func(e *codec.Encoder) error {
+		for r.index = range args.n {
+			out, err := f.runValue(ctx, args, r.index)
+			if err != nil {
+				return err
+			}
+			if err := f.out.Encode(e, out); err != nil {
+				return fmt.Errorf("encode result: %w", err)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// runPlain is runArguments for results without shared memory. It packs them together.
+func (f *Func[In, Out]) runPlain(ctx context.Context, args arguments[In], local bool, r *reply) (err error) {
+	out := make([]Out, args.n)
+	if r.index, err = f.runAll(ctx, args, out); err != nil {
 		return err
 	}
-	if err := f.out.Encode(e, out); err != nil {
+	if local && f.forms().out.copied {
+		r.results = payload{values: out}
+		return nil
+	}
+	if r.results, err = packValues(f.out, out); err != nil {
 		return fmt.Errorf("encode result: %w", err)
 	}
 	return nil
+}
+
+// runAll runs the function on all arguments and stores the results in out. It returns the index of
+// the value that failed.
+func (f *Func[In, Out]) runAll(ctx context.Context, args arguments[In], out []Out) (i int, err error) {
+	if args.values == nil {
+		for i = range out {
+			if out[i], err = f.runValue(ctx, args, i); err != nil {
+				return i, err
+			}
+		}
+		return 0, nil
+	}
+	done := ctx.Done() // a receive is cheaper than ctx.Err
+	for i, in := range args.values {
+		select {
+		case <-done:
+			return i, context.Cause(ctx)
+		default:
+		}
+		if out[i], err = f.body(ctx, in); err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
+
+// An arguments contains the arguments of a call. Arguments with shared memory are decoded one at a
+// time, so that the function owns each before a later one can fail.
+type arguments[In any] struct {
+	n      int
+	values []In           // nil if the arguments are decoded one at a time
+	from   *codec.Decoder // contains the next argument
+}
+
+// readArguments returns the arguments of a call with n values. The error wraps [shoal.ErrArgument].
+func (f *Func[In, Out]) readArguments(d *codec.Decoder, n int) (args arguments[In], err error) {
+	if !f.forms().in.plain {
+		if err := d.CheckCount(n); err != nil {
+			return args, fmt.Errorf("%w: %w", shoal.ErrArgument, err)
+		}
+		return arguments[In]{n: n, from: d}, nil
+	}
+	vs, err := f.in.DecodeN(d, n)
+	if err != nil {
+		return args, fmt.Errorf("%w: %w", shoal.ErrArgument, err)
+	}
+	return arguments[In]{n: n, values: vs}, nil
+}
+
+// runValue runs the function on the i-th argument, unless ctx is done. It must be called for the
+// arguments in their order.
+func (f *Func[In, Out]) runValue(ctx context.Context, args arguments[In], i int) (out Out, err error) {
+	if ctx.Err() != nil {
+		return out, context.Cause(ctx)
+	}
+	if args.values != nil {
+		return f.body(ctx, args.values[i])
+	}
+	in, err := decodeNext(f.in, args.from)
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", shoal.ErrArgument, err)
+	}
+	return f.body(ctx, in)
 }
 
 // A function is the type-erased interface of a Func for workers.

@@ -192,7 +192,7 @@ func (s *stream[In, Out]) submitChunk(to chan chunk[Out]) bool {
 	if len(in) == 0 {
 		return false
 	}
-	t, err := s.f.newTask(in, s.drawn, s.by, &chunkOwner[In, Out]{s, to})
+	t, err := s.f.newTask(s.p, in, s.drawn, s.by, &chunkOwner[In, Out]{s, to})
 	s.drawn += len(in)
 	if err != nil {
 		to <- chunk[Out]{err: err}

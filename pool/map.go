@@ -12,19 +12,30 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// newTask encodes a chunk of values as a task.
-func (f *Func[In, Out]) newTask(in []In, first int, by sys.Deadline, o owner) (*task, error) {
-	args, err := packValues(f.in, in)
+// newTask copies a chunk of values into a task for the workers of p.
+func (f *Func[In, Out]) newTask(p *Pool, in []In, first int, by sys.Deadline, o owner) (*task, error) {
+	args, err := f.packArguments(p.local, in)
 	if err != nil {
 		return nil, &TaskError{Func: f.name, Index: first, Err: err}
 	}
-	return &task{call: call{fn: f.name, n: len(in), args: args, deadline: by}, owner: o, first: first}, nil
+	c := call{fn: f.name, n: len(in), args: args, deadline: by, local: p.local}
+	return &task{call: c, owner: o, first: first}, nil
+}
+
+func (f *Func[In, Out]) packArguments(local bool, in []In) (payload, error) {
+	if local {
+		return packLocal(f.forms().in, in)
+	}
+	return packValues(f.in, in)
 }
 
 // decodeResults decodes the results of a task into out, unless err is not nil.
 func (f *Func[In, Out]) decodeResults(t *task, r reply, err error, out []Out) (users, error) {
 	if err != nil {
 		return nil, err
+	}
+	if r.results.values != nil {
+		return unpackValues(f.out, r.results, out)
 	}
 	var u users
 	err = goexit.Recover(shoal.ErrPanic, func() (err error) { // runs the user's UnmarshalBinary
@@ -116,7 +127,7 @@ func (f *Func[In, Out]) startGather(p *Pool, in []In, by sys.Deadline) *gatherin
 	}
 	tasks := make([]*task, 0, min(chunks, handIn))
 	for lo := 0; lo < len(in); lo += size {
-		t, err := f.newTask(in[lo:min(lo+size, len(in))], lo, by.Earlier(p.deadline), g)
+		t, err := f.newTask(p, in[lo:min(lo+size, len(in))], lo, by.Earlier(p.deadline), g)
 		if err != nil {
 			g.recordChunks((len(in)-lo+size-1)/size, nil, err)
 			break

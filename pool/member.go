@@ -27,9 +27,10 @@ type member struct {
 	rank    int
 	group   *shoal.Group
 	process *shoal.Process
-	calls   *ipc.Queue[call] // we also have the receiving end: see returnOne
-	replies *ipc.Queue[reply]
+	calls   carrier[call] // we also have the receiving end: see returnOne
+	replies carrier[reply]
 	stops   *ipc.Queue[uint64] // ids of calls to be canceled; the last one counts
+	link    uint64             // number of the link of a worker on a goroutine, or 0
 
 	feeding sync.Mutex // held while calls are put or taken back; locked before Pool.mu
 	batch   []*task    // tasks being put
@@ -59,21 +60,58 @@ const (
 // newMember starts a worker with the given rank and random seed.
 func newMember(p *Pool, rank int, s uint64) (m *member, err error) {
 	m = &member{p: p, rank: rank}
-	if m.calls, err = ipc.NewQueue[call](maxAhead); err != nil {
+	args := workerArgs{Init: p.init}
+	if err := m.makeQueues(&args); err != nil {
+		m.closeQueues()
 		return nil, fmt.Errorf("pool: %w", err)
-	}
-	if m.replies, err = ipc.NewQueue[reply](maxAhead); err != nil {
-		return nil, errors.Join(fmt.Errorf("pool: %w", err), m.calls.Close())
-	}
-	if m.stops, err = ipc.NewQueue[uint64](maxStops); err != nil {
-		return nil, errors.Join(fmt.Errorf("pool: %w", err), m.calls.Close(), m.replies.Close())
 	}
 	opts := p.opts.Process
 	opts.FirstRank = rank
 	m.group = shoal.NewGroup(seed.With(p.ctx, seed.New(s)), opts)
-	m.process = poolWorker.Go(m.group, workerArgs{m.calls.Receiver(), m.replies.Sender(), m.stops.Receiver(), p.init})
+	m.process = poolWorker.Go(m.group, args)
 	go m.readReplies()
 	return m, nil
+}
+
+// makeQueues makes the queues of the worker and stores its ends in args. If it returns an error,
+// the caller must call closeQueues.
+func (m *member) makeQueues(args *workerArgs) error {
+	stops, err := ipc.NewQueue[uint64](maxStops)
+	if err != nil {
+		return err
+	}
+	m.stops, args.Stops = stops, stops.Receiver()
+	if m.p.local {
+		var l *localLink
+		l, m.link = newLocalLink()
+		m.calls, m.replies, args.Link = l.calls, l.replies, m.link
+		return nil
+	}
+	calls, err := ipc.NewQueue[call](maxAhead)
+	if err != nil {
+		return err
+	}
+	m.calls, args.Calls = calls, calls.Receiver()
+	replies, err := ipc.NewQueue[reply](maxAhead)
+	if err != nil {
+		return err
+	}
+	m.replies, args.Replies = replies, replies.Sender()
+	return nil
+}
+
+// closeQueues closes the queues that makeQueues made.
+func (m *member) closeQueues() {
+	localLinks.Delete(m.link)
+	if m.calls != nil {
+		m.calls.Close()
+	}
+	if m.replies != nil {
+		m.replies.Close()
+	}
+	if m.stops != nil {
+		m.stops.Close()
+	}
 }
 
 // readReplies reads the worker's replies until the worker has ended.

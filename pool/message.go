@@ -16,6 +16,7 @@ type call struct {
 	args payload // encoded values
 
 	deadline sys.Deadline // deadline of the caller's context
+	local    bool         // the worker is a goroutine of this process; not sent
 }
 
 // A reply is the outcome of a call. The first reply of a worker has id 0 and means that the worker

@@ -16,6 +16,8 @@ type Options struct {
 	// Start is the start method of the workers. shoal.DefaultStart means the program's default. A
 	// pool with workers on goroutines has the same methods and errors, but the workers are not
 	// isolated: os.Exit ends the program, and a task that ignores its context cannot be ended.
+	// Functions get copies of their arguments, and callers get copies of the results, as with
+	// processes. Numbers, booleans, strings, and structs of these are copied without encoding them.
 	Start shoal.StartMethod
 
 	// Initializer is run by each worker, including replacements, before its first task.
@@ -83,7 +85,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	o.Workers = cmp.Or(o.Workers, shoal.Threads())
-	o.Process.Start = cmp.Or(o.Start, o.Process.Start)
+	o.Process.Start = cmp.Or(o.Start, o.Process.Start, shoal.CurrentStartMethod())
 	o.Process.Workers = o.Workers
 	o.Process.Restart = shoal.Restart{}
 	o.Process.Grace = cmp.Or(o.Process.Grace, defaultGrace)

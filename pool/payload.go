@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/arena"
@@ -13,6 +14,7 @@ type payload struct {
 	body   []byte
 	blocks []arena.Handle
 	kept   []any // objects that must stay reachable while the payload is in use
+	values any   // a slice of the values themselves, in place of body; never crosses a process boundary
 }
 
 var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
@@ -45,14 +47,22 @@ func packPayload(gone bool, encode func(e *codec.Encoder) error) (p payload, err
 
 // packValues returns a payload with the given values. The caller keeps ownership of them.
 func packValues[T any](plan *codec.Plan[T], vs []T) (payload, error) {
-	return packPayload(false, func(e *codec.Encoder) error {
-		for _, v := range vs {
-			if err := plan.Encode(e, v); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return packPayload(false, func(e *codec.Encoder) error { return plan.EncodeAll(e, vs) })
+}
+
+// packLocal is like packValues, but does not encode values for this process if their assignment has
+// the same effect.
+func packLocal[T any](f form[T], vs []T) (payload, error) {
+	if f.copied {
+		return payload{values: slices.Clone(vs)}, nil
+	}
+	return packValues(f.plan, vs)
+}
+
+// clone returns a payload with its own references to the blocks.
+func (p payload) clone() (payload, error) {
+	q := payload{body: p.body, values: p.values}
+	return q, q.retainBlocks(p.blocks)
 }
 
 // retainBlocks retains all blocks, or none if it returns an error.
@@ -115,7 +125,14 @@ func decodeNext[T any](plan *codec.Plan[T], d *codec.Decoder) (T, error) {
 // unpackValues decodes the payload's values into vs. The caller must call done or first on the
 // returned users, to say whether the values are used.
 func unpackValues[T any](plan *codec.Plan[T], p payload, vs []T) (u users, err error) {
+	if all, ok := p.values.([]T); ok && len(all) == len(vs) {
+		copy(vs, all)
+		return nil, nil
+	}
 	err = p.decodeValues(func(d *codec.Decoder) (err error) {
+		if plan.Plain() {
+			return plan.DecodeAll(d, vs)
+		}
 		for i := range vs {
 			vs[i], err = plan.Decode(d)
 			if w := d.Watchers(); len(w) > 0 {

@@ -20,6 +20,8 @@ type Pool struct {
 	opts Options
 	init call // initializer call of each worker
 
+	local bool // the workers are goroutines of this process
+
 	ctx      context.Context // context of the workers
 	cancel   context.CancelCauseFunc
 	deadline sys.Deadline  // deadline of the context passed to New
@@ -68,7 +70,8 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 		return nil, fmt.Errorf("pool: Process.Files: %w", err)
 	}
 	p := &Pool{opts: opts, ready: make(chan struct{}), gone: make(chan struct{}), newborn: opts.Workers,
-		rested: make(chan struct{}), seed: seed.From(ctx).Next(), deadline: sys.DeadlineOf(ctx)}
+		rested: make(chan struct{}), seed: seed.From(ctx).Next(), deadline: sys.DeadlineOf(ctx),
+		local: opts.Process.Start == shoal.GoroutineStart}
 	if capture := opts.Initializer.capture; capture != nil {
 		if p.init, err = capture(); err != nil {
 			return nil, errors.Join(fmt.Errorf("pool: encode argument of the initializer: %w", err),

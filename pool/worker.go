@@ -7,15 +7,28 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal"
+	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A workerArgs is the argument of a worker process.
+// A workerArgs is the argument of a worker.
 type workerArgs struct {
-	Calls   *ipc.Receiver[call]
-	Replies *ipc.Sender[reply]
+	Calls   *ipc.Receiver[call] // nil on a goroutine
+	Replies *ipc.Sender[reply]  // nil on a goroutine
 	Stops   *ipc.Receiver[uint64]
-	Init    call // the function name is empty if there is no initializer
+	Init    call   // the function name is empty if there is no initializer
+	Link    uint64 // number of the [localLink] on a goroutine, otherwise 0
+}
+
+// A worker is the state of a running worker.
+type worker struct {
+	calls interface {
+		Get(ctx context.Context) (call, error)
+	}
+	replies interface {
+		Put(ctx context.Context, r reply) error
+	}
+	current *cancelableCall
 }
 
 // poolWorker is the registered entry point of every worker.
@@ -24,10 +37,15 @@ var poolWorker = shoal.Register("pool", runWorker)
 // runWorker runs calls until there are no more or the pool ends. A panic of a task ends the worker,
 // because the task may have left shared state inconsistent for the next one.
 func runWorker(ctx context.Context, rank int, s workerArgs) error {
-	defer s.Calls.Close()
-	defer s.Replies.Close()
-	defer s.Init.args.releaseBlocks()
-	defer s.Stops.Close()
+	defer s.closeQueues()
+	w := worker{calls: s.Calls, replies: s.Replies}
+	if s.Link != 0 {
+		l, err := findLocalLink(s.Link)
+		if err != nil {
+			return err
+		}
+		w.calls, w.replies = l.calls, l.replies
+	}
 	ctx, end := context.WithCancel(context.WithValue(ctx, rankKey{}, rank))
 	defer end()
 	if s.Init.fn != "" {
@@ -35,13 +53,28 @@ func runWorker(ctx context.Context, rank int, s workerArgs) error {
 			return r.err
 		}
 	}
-	if err := s.Replies.Put(ctx, reply{}); err != nil {
+	if err := w.replies.Put(ctx, reply{}); err != nil {
 		return err
 	}
-	b := &cancelableCall{ctx: ctx}
-	go b.watchStops(s.Stops)
+	w.current = &cancelableCall{ctx: ctx}
+	defer w.current.releaseContexts()
+	go w.current.watchStops(s.Stops)
+	return w.runCalls(ctx)
+}
+
+func (s *workerArgs) closeQueues() {
+	s.Init.args.releaseBlocks()
+	s.Stops.Close()
+	if s.Link == 0 {
+		s.Replies.Close()
+		s.Calls.Close()
+	}
+}
+
+// runCalls runs calls until there are no more or ctx is done.
+func (w *worker) runCalls(ctx context.Context) error {
 	for {
-		c, err := s.Calls.Get(ctx)
+		c, err := w.calls.Get(ctx)
 		if errors.Is(err, ipc.ErrClosed) {
 			return nil
 		}
@@ -52,66 +85,90 @@ func runWorker(ctx context.Context, rank int, s workerArgs) error {
 		if err != nil {
 			return err
 		}
-		if err := s.answerCall(ctx, b, c); err != nil {
+		if err := w.answerCall(ctx, c); err != nil {
 			return err
 		}
 	}
 }
 
 // answerCall runs one call and sends the reply.
-func (s *workerArgs) answerCall(ctx context.Context, b *cancelableCall, c call) error {
+func (w *worker) answerCall(ctx context.Context, c call) error {
 	defer c.args.releaseBlocks()
 	begin := time.Now()
-	r := s.performCall(b.beginCall(c.id), c)
+	r := performCall(w.current.beginCall(c.id, c.deadline), c)
 	r.id, r.took = c.id, time.Since(begin)
 	defer r.results.releaseBlocks()
-	err := s.Replies.Put(ctx, r)
+	err := w.replies.Put(ctx, r)
 	if err == nil || ctx.Err() != nil || errors.Is(err, ipc.ErrClosed) {
 		return err
 	}
 	// For example, there is no memory for the results. A reply with only the error is small.
-	return s.Replies.Put(ctx, reply{id: c.id, err: err, took: r.took})
+	return w.replies.Put(ctx, reply{id: c.id, err: err, took: r.took})
 }
 
-// performCall runs a call with the deadline of its caller, if there is one.
-func (s *workerArgs) performCall(ctx context.Context, c call) reply {
-	if c.deadline == 0 {
-		return performCall(ctx, c)
-	}
-	ctx, cancel := c.deadline.Context(ctx)
-	defer cancel()
-	return performCall(ctx, c)
-}
-
-// A cancelableCall tracks the running call, so that it can be canceled. Consecutive calls share a
-// context until one of them is canceled.
+// A cancelableCall tracks the running call, so that it can be canceled. Consecutive calls with the
+// same deadline share a context until one of them is canceled.
 type cancelableCall struct {
 	ctx context.Context // context of the worker
 
-	mu      sync.Mutex
-	at      uint64          // id of the running call
-	stopped uint64          // id of the last canceled call, which may be over or not started yet
-	task    context.Context // nil if the next call needs a new context
-	cancel  context.CancelCauseFunc
+	mu       sync.Mutex
+	at       uint64          // id of the running call
+	stopped  uint64          // id of the last canceled call, which may be over or not started yet
+	task     context.Context // nil if the next call needs a new context
+	cancel   context.CancelCauseFunc
+	timed    context.Context // task with the deadline; nil if the next call needs a new one
+	deadline sys.Deadline    // deadline of timed
+	free     context.CancelFunc
 }
 
-// beginCall returns the context for a call.
-func (b *cancelableCall) beginCall(id uint64) context.Context {
+// beginCall returns the context for a call with a deadline, or without one if that is 0.
+func (b *cancelableCall) beginCall(id uint64, deadline sys.Deadline) context.Context {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.task == nil {
 		b.task, b.cancel = context.WithCancelCause(b.ctx)
 	}
 	task := b.task
+	if deadline != 0 {
+		task = b.timedContext(deadline)
+	}
 	if b.at = id; id == b.stopped {
 		b.cancelCall()
 	}
 	return task
 }
 
+// timedContext returns the context of the task with a deadline. b.mu must be held.
+func (b *cancelableCall) timedContext(deadline sys.Deadline) context.Context {
+	if b.timed == nil || b.deadline != deadline {
+		b.freeTimed()
+		b.deadline = deadline
+		b.timed, b.free = deadline.Context(b.task)
+	}
+	return b.timed
+}
+
+func (b *cancelableCall) freeTimed() {
+	if b.timed != nil {
+		b.free()
+		b.timed, b.free = nil, nil
+	}
+}
+
 func (b *cancelableCall) cancelCall() {
 	b.cancel(errDropped)
 	b.task = nil
+	b.freeTimed()
+}
+
+// releaseContexts releases the contexts when the worker ends.
+func (b *cancelableCall) releaseContexts() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.freeTimed()
+	if b.task != nil {
+		b.cancelCall()
+	}
 }
 
 // watchStops cancels calls on request until the worker ends.

@@ -135,7 +135,7 @@ func (c *memoryCache) newStorage(n int, alloc func(n int) []byte) *Storage {
 	s.mem.Load().class = class
 	if size >= countedFrom {
 		c.addUncollected(size)
-		runtime.AddCleanup(s, c.addUncollected, -size)
+		s.counted = runtime.AddCleanup(s, c.addUncollected, -size)
 	}
 	return s
 }
@@ -271,7 +271,9 @@ func runCollector() {
 //   - num_alloc_reused: the number of allocations that reused kept memory.
 //
 // Tensors of less than 1 KiB and the memory of [FromSlice] are not counted at all. Allocated bytes
-// do not include tensors of less than 32 KiB.
+// do not include tensors of less than 32 KiB. A tensor starts in shared memory if the program
+// shared most of the recent tensors of its size. Such a tensor is counted by shoal.MemoryStats
+// instead.
 func MemoryStats() map[string]int {
 	c := &memories
 	c.mu.Lock()

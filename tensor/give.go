@@ -65,6 +65,7 @@ func (t *Tensor) detachStorage(s *Storage) bool {
 	}
 	t.given, s.giver = false, t
 	s.given = l.block
+	s.markShared()
 	l.detachBlock()
 	return true
 }
@@ -79,6 +80,7 @@ func (g *transfer) Done(sent bool) {
 	s.giver = nil
 	if sent {
 		t.storage.CompareAndSwap(s, nil)
+		s.returnFormer()
 		spares.Put(s)
 		return
 	}

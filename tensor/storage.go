@@ -33,6 +33,9 @@ type Storage struct {
 	giver   *Tensor      // tensor that transferred s to a message in flight
 	given   arena.Handle // block transferred to that message
 	shell   *Tensor      // recycled Tensor for the first tensor of the next generation
+	early   atomic.Bool  // in shared memory, but not shared by the program yet; see Note [Early sharing]
+	counted runtime.Cleanup
+	former  atomic.Pointer[weak.Pointer[Storage]] // heap memory before it was shared; see keepFormer
 }
 
 // A memory is the location of a storage's bytes. It is immutable.
@@ -62,7 +65,10 @@ const alignment = 64
 
 // newHeap returns a storage of n zeros on the heap.
 func newHeap(n int) *Storage {
-	s := memories.takeStorage(n)
+	s := earlies.newStorage(n)
+	if s == nil {
+		s = memories.takeStorage(n)
+	}
 	if s == nil {
 		return memories.newStorage(n, sys.HeapBytes)
 	}
@@ -73,6 +79,9 @@ func newHeap(n int) *Storage {
 // newHeapStorage returns a storage of n uninitialized bytes on the heap: clearing them takes as
 // long as an operation.
 func newHeapStorage(n int) *Storage {
+	if s := earlies.newStorage(n); s != nil {
+		return s
+	}
 	if s := memories.takeStorage(n); s != nil {
 		return s
 	}
@@ -131,6 +140,9 @@ func fromPool() *Storage {
 	if s, ok := spares.Get().(*Storage); ok {
 		if s.version.Load() != 0 {
 			s.version.Store(0)
+		}
+		if s.early.Load() {
+			s.early.Store(false)
 		}
 		return s
 	}
@@ -194,6 +206,7 @@ func (s *Storage) setForeign(m *memory) {
 // the storage is closed.
 func (s *Storage) share() error {
 	if _, ok := s.mem.Load().block(); ok {
+		s.markShared()
 		return nil // locking would take a fifth of the time of encoding a tensor
 	}
 	s.sharing.Lock()
@@ -220,7 +233,38 @@ func (s *Storage) share() error {
 	d.CountCopied(len(b))
 	s.initLease()
 	s.setBlock(d, h, b)
+	if old.lease == nil {
+		s.keepFormer(old)
+		earlies.countShared(d, len(b))
+	}
 	return nil
+}
+
+// keepFormer keeps heap memory that has been shared for the cache, which gets it when the storage
+// is closed. Until then slices of [Data] may refer to it. The reference is weak: the memory of a
+// storage that stays open is left to the garbage collector.
+func (s *Storage) keepFormer(old *memory) {
+	if old.class <= 0 {
+		return
+	}
+	r := new(Storage)
+	r.mem.Store(old)
+	if _, size := classOf(len(old.bytes)); size >= countedFrom {
+		s.counted.Stop() // the memory is now collected with r
+		r.counted = runtime.AddCleanup(r, memories.addUncollected, -size)
+	}
+	former := weak.Make(r)
+	s.former.Store(&former)
+}
+
+// returnFormer gives the former heap memory to the cache, if it has not been collected.
+func (s *Storage) returnFormer() {
+	if s.former.Load() == nil {
+		return
+	}
+	if r := s.former.Swap(nil).Value(); r != nil {
+		memories.putStorage(r)
+	}
 }
 
 // addFirstView counts the first view of a storage without views. Until then no other goroutine
@@ -302,6 +346,7 @@ func (s *Storage) releaseView(number uint32, shell *Tensor) error {
 	case m.class != 0:
 		memories.putStorage(s)
 	case m.lease == holder(s.own) && s.own != nil:
+		s.returnFormer()
 		spares.Put(s)
 	}
 	if f != nil {

@@ -168,9 +168,10 @@ func (t *Tensor) Nbytes() int { return t.Numel() * t.dtype.Size() }
 // IsShared reports whether the storage is in shared memory, or in a file that other processes can
 // map.
 func (t *Tensor) IsShared() bool {
-	m := t.store().mem.Load()
+	s := t.store()
+	m := s.mem.Load()
 	f, ok := m.mappedFile()
-	return m.lease != nil && (!ok || f.shared)
+	return m.lease != nil && (!ok || f.shared) && !s.early.Load()
 }
 
 // IsContiguous reports whether the elements are adjacent in memory, in row-major order.

@@ -47,7 +47,7 @@ func newStage() *stage {
 	s.uses = make([]use, s.ctlEnd+len(s.mem)/8)
 	d, err := layOut(s, stageBytes)
 	testutil.MustNoError(err)
-	d.hdr.cpus.Store(0)
+	d.hdr.quota.Store(0) // no participant spins
 	copy(s.first[:], s.ctl)
 	return s
 }

@@ -85,7 +85,7 @@ func layOut(s store, budget int64) (*Domain, error) {
 	d.hdr.version.Store(protocolVersion)
 	d.hdr.dataSize.Store(uint64(len(s.data())))
 	d.hdr.limit.Store(uint64(budget) / pageSize)
-	d.hdr.cpus.Store(uint64(sys.CPUs()))
+	d.hdr.quota.Store(processorQuota())
 	d.hdr.blocks.Store(1) // index 0 is reserved
 	d.hdr.hints.Store(1)
 	d.hdr.magic.Store(magic)
@@ -219,6 +219,7 @@ func (d *Domain) startParticipant() error {
 	d.watching = cancel
 	d.park.bell = b
 	d.parts[d.seat].bell.Store(name)
+	d.AddProcessors()
 	// it holds nothing that an earlier shortage could reclaim
 	d.parts[d.seat].collected.Store(d.hdr.pressure.Load())
 	d.done.Add(2)

@@ -430,7 +430,7 @@ type Offset struct {
 
 // Offsets are the layout that docs/memory.md draws.
 var Offsets = []Offset{
-	{"sizeof header", unsafe.Sizeof(header{}), 384 + classCount*8},
+	{"sizeof header", unsafe.Sizeof(header{}), 384 + 8*(classCount+processorWords)},
 	{"header.magic", unsafe.Offsetof(header{}.magic), 0},
 	{"header.layout", unsafe.Offsetof(header{}.layout), 8},
 	{"header.dataSize", unsafe.Offsetof(header{}.dataSize), 16},
@@ -452,7 +452,9 @@ var Offsets = []Offset{
 	{"header.memwait", unsafe.Offsetof(header{}.memwait), 320},
 	{"header.relief", unsafe.Offsetof(header{}.relief), 352},
 	{"header.names", unsafe.Offsetof(header{}.names), 360},
+	{"header.quota", unsafe.Offsetof(header{}.quota), 248},
 	{"header.lists", unsafe.Offsetof(header{}.lists), 384},
+	{"header.processors", unsafe.Offsetof(header{}.processors), 384 + 8*classCount},
 	{"sizeof participant", unsafe.Sizeof(participant{}), 256},
 	{"participant.state", unsafe.Offsetof(participant{}.state), 0},
 	{"participant.pid", unsafe.Offsetof(participant{}.pid), 8},

@@ -17,6 +17,20 @@ import (
 // is stopped in the middle of a change of the budget and does not continue within one second.
 func (d *Domain) Alloc(size int) (Handle, error) { return d.allocFor(briefly, size) }
 
+// AllocSpare is [Domain.Alloc] for memory that could be on the heap as well. It returns 0 instead
+// of using more than half of the budget, and does not try to free memory.
+func (d *Domain) AllocSpare(size int) Handle {
+	n := d.lives.padSize(uint64(size))
+	if 2*(d.hdr.budget.Load().Pages()+n/pageSize) > d.hdr.limit.Load() {
+		return 0
+	}
+	h, err := d.allocBlock(briefly, n, n, objectNone)
+	if err != nil {
+		return 0
+	}
+	return h
+}
+
 func (d *Domain) allocFor(ctx context.Context, size int) (Handle, error) {
 	n := d.lives.padSize(uint64(size))
 	h, err := d.allocBlock(ctx, n, n, objectNone)

@@ -34,7 +34,7 @@ const magic = 0x316c616f6873 // "shoal1"
 // hash, by which programs check that they fit. It is also stored separately, at places that must
 // not move between versions: at byte 48 of the control segment, and in the requests and answers of
 // Note [Sockets].
-const protocolVersion = 13
+const protocolVersion = 14
 
 // header is the first page of the control segment.
 type header struct {
@@ -63,7 +63,7 @@ type header struct {
 	reaped     word.Word           // 224  participants reaped after a death
 	dropped    word.Word           // 232  messages dropped because their reader died
 	lanes      word.Word           // 240  number of seats with lanes that were ever committed
-	cpus       word.Word           // 248  processors that the root can keep busy
+	quota      word.Word           // 248  processors that the control groups of the root allow to keep busy
 	spinners   [ownWords]word.Word // 256  participants that spin
 	xowait     [ownWords]word.Word // 288  participants that wait for a stamp to clear
 	memwait    [ownWords]word.Word // 320  participants that wait for memory
@@ -74,6 +74,8 @@ type header struct {
 	retries  word.Word // 376  statistics: tasks rerun by pools after the death of a worker
 
 	lists [classCount]word.Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
+
+	processors [processorWords]word.Word // the set of the processors of all participants, by number; a hint
 }
 
 // participant is one seat of the participant table.

@@ -19,8 +19,8 @@ const (
 // became true.
 //
 // After the first polls, spin goes on only if fewer than CPUs-1 participants spin, so that a
-// spinner does not take the CPU from the participant that it waits for. The number of CPUs was
-// stored by the process that made the domain, because counting them costs more than joining does.
+// spinner does not take the CPU from the participant that it waits for. The CPUs are those on which
+// any participant may run, so a process that is confined to one of them spins for one on another.
 //
 // h skips spins that are likely to fail, as they always do if both sides share a CPU. The spin
 // after a failure lasts longer ([probeTime]), because the other side may be asleep by then.
@@ -76,7 +76,7 @@ func (d *Domain) startSpin() bool {
 	}
 	w := &d.hdr.spinners[d.word]
 	v := w.Load()
-	return n+1 < d.hdr.cpus.Load() && v&d.bit == 0 && w.CAS(v, v|d.bit)
+	return v&d.bit == 0 && d.hasProcessors(n+2) && w.CAS(v, v|d.bit)
 }
 
 func (d *Domain) stopSpin() { d.hdr.spinners[d.word].AndNot(d.bit) }

@@ -57,7 +57,7 @@ type Suite struct {
 // Suites returns all suites. The first one is the default.
 func Suites() []Suite {
 	return []Suite{
-		core, sizes, syncing, floors, idle, kernels, operations, steps, dtypes, layers, train,
+		core, first, sizes, syncing, floors, idle, kernels, operations, steps, dtypes, layers, train,
 		hogwildSuite, trainingModes, distSuite, loader, files, scale, many, transports,
 		torchPeer, torchLight, torchJPEG,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/cmd/internal/bench"
@@ -188,6 +189,10 @@ func TestOpsEndsWithTheMedianOfItsRatios(t *testing.T) {
 	}
 	if r := bench.MedianRow(rows[2:]); r.Value != 2 || r.Met {
 		t.Errorf("median row %+v", r)
+	}
+	dropped := bench.Result{Name: "op_dropped_result", RatioToPeer: 0.5}
+	if r := bench.MedianRow(append(rows[:3:3], dropped)); r.Value != 1.5 || !strings.Contains(r.Target, "dropped result 2.00") {
+		t.Errorf("median row %+v, want the ratio of dropped results beside the median", r)
 	}
 	if r := bench.MedianRow(rows[3:]); r.Name != "" {
 		t.Errorf("without a peer there is a row %+v", r)

@@ -33,6 +33,7 @@ var rows = map[string][]string{
 		"pool_starmap_4_chunks", "starmap_fresh", "pool_starmap_default",
 		"manager_call", "manager_call_parked", "manager_read",
 	},
+	"first":  {"empty_put_close", "empty_put_drop", "pool_map_ints", "pool_map_goroutines", "loader_get"},
 	"sizes":  {"rtt_4B", "rtt_64B", "rtt_200B", "rtt_1KiB", "rtt_16KiB", "rtt_256KiB", "rtt_4MiB", "rtt_64MiB"},
 	"floors": {"line_rtt", "bare_ring_per_s", "futex_rtt", "eventfd_rtt", "cas", "memcpy_64MiB", "sum_64MiB"},
 	"idle":   {"idle_switches_per_s"},

@@ -13,6 +13,7 @@ import time
 import torch
 import torch.multiprocessing as mp
 
+import torch_first
 import torch_manager
 import torch_many
 import torch_pool
@@ -169,9 +170,9 @@ def newborn(births):
     multiprocessing.parent_process().join()  # until it is killed
 
 
-def brood(rounds, look):
+def brood(method, rounds, look):
     """Starts processes, and returns what look makes of the time of the last first statement and of their ids."""
-    context = mp.get_context("spawn")
+    context = mp.get_context(method)
     births = context.SimpleQueue()
     begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     children = [context.Process(target=newborn, args=(births,), daemon=True) for _ in range(rounds)]
@@ -202,8 +203,9 @@ def main():
     paired = ["tensor_rtt", "tensor_touch", "tensors_per_s", "fresh_tensor", "alloc_put_get_release"]
     variants = {op: ["SimpleQueue " + s for s in STRATEGIES] for op in paired}
     variants["numbers_per_s"] = ["SimpleQueue"]
-    variants["spawn"] = variants["pss"] = ["spawn"]
+    variants["spawn"], variants["pss"] = ["spawn", "fork"], ["spawn"]
     variants.update(torch_pool.VARIANTS)
+    variants.update(torch_first.VARIANTS)
     variants.update((op, ["multiprocessing"]) for op in torch_sync.OPS)
     variants.update(torch_manager.VARIANTS)
     variants.update(torch_many.VARIANTS)
@@ -215,15 +217,17 @@ def main():
         r = json.loads(line)
         try:
             if r["op"] == "spawn":
-                value = brood(r["rounds"], lambda ns, pids: ns)
+                value = brood(r["variant"], r["rounds"], lambda ns, pids: ns)
             elif r["op"] in torch_pool.VARIANTS:
                 value = torch_pool.measure(r["op"], r["variant"], r["size"], r["rounds"])
+            elif r["op"] in torch_first.VARIANTS:
+                value = torch_first.measure(r["op"], r["variant"], r["size"], r["rounds"])
             elif r["op"] in torch_manager.VARIANTS:
                 value = torch_manager.measure(r["op"], r["rounds"])
             elif r["op"] in torch_many.VARIANTS:
                 value = torch_many.measure(r["op"], r["size"], r["rounds"])
             elif r["op"] == "pss":
-                value = brood(1, lambda ns, pids: pss(pids[0]))
+                value = brood("spawn", 1, lambda ns, pids: pss(pids[0]))
             elif r["op"] in torch_sync.OPS:
                 sync = sync or torch_sync.Sync()
                 value = sync.measure(r["op"], r["rounds"], r["args"])

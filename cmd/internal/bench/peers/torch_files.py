@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 OPS = {}  # name: (library, save, load, see)
+LOADS = {}  # name: {library: load}, other ways to load
 
 
 def add(name, library, save, load, see=None):
@@ -70,6 +71,8 @@ try:
             return f.get_tensor("x")
 
     add("safetensors", "safetensors", lambda p, x: safetensors.numpy.save_file({"x": x}, p), lambda p: safetensors.numpy.load_file(p)["x"], see_safetensors)
+    # the usual call, which maps the file instead of reading it
+    LOADS["safetensors"] = {"safetensors.torch.load_file": lambda p: safetensors.torch.load_file(p)["x"]}
 except ImportError:
     pass
 
@@ -83,9 +86,10 @@ def save_synced(save, path, x):
     os.rename(path + ".new", path)
 
 
-def measure(op, size, path):
+def measure(op, variant, size, path):
     what, name = op.split("_", 1)
     _, save, load, see = OPS[name]
+    load = LOADS.get(name, {}).get(variant, load)
     x = np.arange(size // 4, dtype=np.float32)
     begin = time.perf_counter_ns()
     save_synced(save, path, x)
@@ -128,13 +132,14 @@ def main():
     for name, (library, _, _, see) in OPS.items():
         for what in ["save", "load"] + (["map"] if see else []):
             variants[what + "_" + name] = [library]
+        variants["load_" + name] += LOADS.get(name, {})
     print(json.dumps({"Name": "torch " + torch.__version__, "Detail": "Python %s, numpy %s, one thread" % (sys.version.split()[0], np.__version__),
                       "Variants": variants}), file=out, flush=True)
     folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     for line in sys.stdin:
         r = json.loads(line)
         try:
-            answer = {"Value": pipe(r["size"]) if r["op"] == "pipe" else measure(r["op"], r["size"], os.path.join(folder, "x"))}
+            answer = {"Value": pipe(r["size"]) if r["op"] == "pipe" else measure(r["op"], r["variant"], r["size"], os.path.join(folder, "x"))}
         except Exception as e:
             answer = {"Error": f"{r['op']}: {type(e).__name__}: {e}"}
         print(json.dumps(answer), file=out, flush=True)
