@@ -2,6 +2,7 @@ package pickle_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/shoal-mp/shoal/encoding/python"
@@ -48,6 +49,17 @@ func putAsPython(ctx context.Context, q *ipc.Queue[pickle.Value]) {
 	if err := q.Put(ctx, m); err != nil {
 		panic(err)
 	}
+}
+
+// A message may come from another program, so its pickle may refer to a tensor that it lacks.
+func ExampleIndexError() {
+	damaged := pickle.Value{Pickle: []byte("\x80\x05K\x02Q.")}
+	_, err := damaged.Decode()
+	var index *pickle.IndexError
+	if errors.As(err, &index) {
+		fmt.Println(index.Index, index.Tensors)
+	}
+	// Output: 2 0
 }
 
 // A message for Python: a dict with a torch.Tensor and a numpy.ndarray that share memory.

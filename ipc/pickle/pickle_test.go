@@ -45,8 +45,8 @@ func TestValue_CrossesAQueueWithoutACopy(t *testing.T) {
 	}
 }
 
-// A tensor on the heap is shared when it is sent, so that Python does not get a pointer to memory of
-// Go's.
+// A tensor on the heap is shared when it is sent, so that Python does not get a pointer to memory
+// of Go's.
 func TestValue_SharesTheHeap(t *testing.T) {
 	ctx := testutil.Context(t)
 	q := testutil.Value(ipc.NewQueue[pickle.Value](1))(t)
