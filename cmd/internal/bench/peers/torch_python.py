@@ -53,7 +53,11 @@ class Eventfd:
     """A counter in the kernel, as a queue. It is a pipe where Python has no eventfd (before 3.10)."""
 
     def __init__(self):
-        self.fds = (os.eventfd(0),) * 2 if hasattr(os, "eventfd") else os.pipe()
+        if hasattr(os, "eventfd"):
+            fd = os.eventfd(0)
+            self.fds = fd, os.dup(fd)
+        else:
+            self.fds = os.pipe()
 
     def __getstate__(self):
         return [multiprocessing.reduction.DupFd(fd) for fd in self.fds]
