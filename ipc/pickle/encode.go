@@ -19,7 +19,7 @@ const (
 	gradMark  = "g"
 )
 
-// Encode returns v as a message for Python. The types are those of package torch's Conn.Send:
+// Encode returns v as a message for Python:
 //
 //	Go                                              Python
 //	nil                                             None
@@ -103,7 +103,7 @@ func (e *encoder) encodeArray(a Array) (any, error) {
 	return &pickle.Persistent{ID: python.Tuple{arrayMark, i}}, err
 }
 
-// indexOf returns the index of t in the message, to which it adds a view of t the first time.
+// indexOf returns the index of t in the message. The first time it adds a view of t to the message.
 func (e *encoder) indexOf(t *tensor.Tensor) (int64, error) {
 	if i, ok := e.index[t]; ok {
 		return i, nil

@@ -21,7 +21,7 @@ func bigInt(t *testing.T, text string) *big.Int {
 	return n
 }
 
-// A message crosses a queue with its tensors, which share memory with those of the sender.
+// A message crosses a queue with its tensors, which share the memory of the sender's tensors.
 func TestValue_CrossesAQueueWithoutACopy(t *testing.T) {
 	ctx := testutil.Context(t)
 	q := testutil.Value(ipc.NewQueue[pickle.Value](2))(t)
@@ -116,7 +116,7 @@ func TestEncode_Refuses(t *testing.T) {
 	}
 }
 
-// Messages that no Python writes are errors, and say what is wrong.
+// Messages that Python does not write are errors with the reason.
 func TestDecode_Refuses(t *testing.T) {
 	x := tensor.Ones(tensor.Float32, 1)
 	for name, c := range map[string]struct {
@@ -165,6 +165,34 @@ func TestDecode_Parameters(t *testing.T) {
 		if err != nil || got != x {
 			t.Errorf("%q is %v and %v, want the tensor", b, got, err)
 		}
+	}
+}
+
+// A message becomes a struct, and a numpy.ndarray a tensor or an Array, without a copy.
+func TestDecodeAs(t *testing.T) {
+	x := tensor.Ones(tensor.Float32, 2)
+	m := testutil.Value(pickle.Encode(python.NewDict("step", 7, "obs", x, "mask", pickle.Array{Tensor: x},
+		"rest", python.Tuple{pickle.Array{Tensor: x}})))(t)
+	defer m.Close()
+	type rollout struct {
+		Step uint8            `torch:"step"`
+		Obs  *tensor.Tensor   `torch:"obs"`
+		Mask *tensor.Tensor   `torch:"mask"`
+		Rest [1]pickle.Array  `torch:"rest"`
+		None map[string]int64 `torch:"none"`
+	}
+	got := testutil.Value(pickle.DecodeAs[rollout](m))(t)
+	if got.Step != 7 || got.Obs != m.Tensors[0] || got.Mask != got.Obs || got.Rest[0].Tensor != got.Obs || got.None != nil {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := pickle.DecodeAs[struct{ Step int }](m); !errors.Is(err, pickle.ErrUnsupported) {
+		t.Errorf("a struct without fields for the keys: %v", err)
+	}
+	if _, err := pickle.DecodeAs[int](m); !errors.Is(err, pickle.ErrUnsupported) {
+		t.Errorf("a dict as an int: %v", err)
+	}
+	if _, err := pickle.DecodeAs[int](pickle.Value{}); !errors.Is(err, pickle.ErrFormat) {
+		t.Errorf("an empty message: %v", err)
 	}
 }
 

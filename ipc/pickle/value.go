@@ -35,8 +35,8 @@ type Value struct {
 	Tensors []*tensor.Tensor
 }
 
-// Close closes the tensors. It is idempotent. The tensors of a decoded value are those of its
-// Value, so the caller must not use them after Close.
+// Close closes the tensors. It is idempotent. A decoded value has the tensors of its Value, so the
+// caller must not use them after Close.
 func (v Value) Close() error {
 	var errs []error
 	for i, t := range v.Tensors {
