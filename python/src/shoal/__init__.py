@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._programs import __version__, check_platform
+from . import _programs
+from ._programs import check_platform
 
 if TYPE_CHECKING:
     from .context import get_context
@@ -31,6 +32,8 @@ check_platform()
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "__version__":
+        return _programs.__version__
     if name in ("empty", "empty_array", "is_shared", "zeros"):
         from .multiprocessing import tensors
 

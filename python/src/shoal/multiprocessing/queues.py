@@ -6,7 +6,6 @@ pickled raises in put. A value in a queue outlives the process that put it.
 
 from __future__ import annotations
 
-import asyncio
 import types
 from queue import Empty, Full
 from typing import Any, List, Optional
@@ -71,6 +70,8 @@ class Queue(Shared):
 
     async def put_async(self, obj: Any) -> None:
         """Puts a value in a coroutine. While the queue is full it tries again, at intervals of 0.1 to 10 ms."""
+        import asyncio
+
         pause = 0.0001
         while True:
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Dict, List, Tuple
 
 _waiters: Dict[Tuple[int, int], List[Any]] = {}
@@ -10,6 +9,8 @@ _waiters: Dict[Tuple[int, int], List[Any]] = {}
 
 async def wait_readable(fd: int) -> None:
     """Waits until a descriptor is readable. Several coroutines may wait for one descriptor."""
+    import asyncio  # which takes 30 ms to import
+
     loop = asyncio.get_running_loop()
     key = (id(loop), fd)
     future = loop.create_future()
