@@ -24,7 +24,7 @@
 /* self is the state of the calling thread. It must stay small: Go links a shared library so that all
  * of its thread-local memory is in the static TLS block, of which glibc keeps about 1.6 KB for every
  * library that a process loads, and a forked child loads this one twice:
- * https://github.com/golang/go/issues/13492 */
+ * https://github.com/golang/go/issues/48596 */
 static __thread struct {
 	char *text; /* TEXT_SIZE bytes; NULL before the first error */
 	size_t length;
