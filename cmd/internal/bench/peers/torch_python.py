@@ -157,6 +157,7 @@ class Pair:
         self.process = context.Process(target=follow, args=(self.strategy, orders, self.there, self.back), daemon=True)
         self.process.start()
         orders.close()
+        self.count(None, 0)  # returns when the process has started, and imported torch
 
     def value(self, size):
         """A tensor in the memory that the queue shares; a bytearray for the standard library, which copies it."""
