@@ -185,7 +185,8 @@ SHOAL_API int shoal_joined(void);
 SHOAL_API int shoal_leave(double timeout);
 
 /* shoal_set_process_name sets the name under which `shoal ps`, `shoal top` and `shoal doctor` show
- * this process, 1 to 64 bytes of UTF-8 without control characters. The default is the command. */
+ * this process, 1 to 64 bytes of UTF-8 without control characters. The system keeps 15 bytes. The
+ * default is the command. */
 SHOAL_API int shoal_set_process_name(const char *name);
 
 /* shoal_stats are figures of the domain. They are not read at one moment. */
@@ -557,8 +558,9 @@ SHOAL_API int shoal_canceller_reset(shoal_handle canceller);
 /* shoal_use_canceller makes the waits of the calling thread use a canceller, or none if it is 0. */
 SHOAL_API int shoal_use_canceller(shoal_handle canceller);
 
-/* shoal_set_spin sets how long the waits of this process poll before they sleep, in seconds: 0 to
- * 0.01, or negative for the default. */
+/* shoal_set_spin sets how long the waits of this process poll in addition to the default before they
+ * sleep, in seconds: 0 to 0.01, or negative for the default, 0. By default a wait polls for about 20
+ * microseconds if polling has paid off lately and a CPU is free. */
 SHOAL_API int shoal_set_spin(double seconds);
 
 /* ---- Handover --------------------------------------------------------------------------------- */

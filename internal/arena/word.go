@@ -143,6 +143,11 @@ func (w *Word) AndNot(bits uint64) {
 // the lower half of the word is not v, or if the system has no futex. It may also return early.
 func (w *Word) futexWait(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
 
+// futexNap is like futexWait, and reports whether a signal handler of this thread ended the wait.
+func (w *Word) futexNap(v uint32, d time.Duration) (interrupted bool) {
+	return sys.FutexNap(&w.v, v, d)
+}
+
 // futexWake ends one sleep.
 func (w *Word) futexWake() { sys.FutexWake(&w.v) }
 

@@ -1,0 +1,7 @@
+module github.com/shoal-mp/shoal/libshoal
+
+go 1.27.0
+
+toolchain go1.27.4
+
+require github.com/shoal-mp/shoal v0.0.0

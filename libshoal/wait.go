@@ -1,0 +1,192 @@
+//go:build cgo
+
+package main
+
+// #include "native.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena"
+)
+
+// A Note on waits. A wait first spins and naps on the thread of its caller ([arena.ThreadWait]), so
+// that a peer wakes this thread itself. If another thread of the process naps already, or the thread
+// has a canceller, which cannot end a nap, or the operation cannot nap, a goroutine waits in its
+// place, and the thread sleeps in poll(2) until the goroutine is done. In both cases a signal handler
+// that runs on the thread ends the wait.
+
+// longestNap is the longest nap. It bounds the delay if a peer dies between two steps of a wakeup.
+const longestNap = 50 * time.Millisecond
+
+// forever is a timeout that does not pass.
+const forever = time.Duration(-1)
+
+// timeoutOf converts a timeout in seconds. The result is forever if it is negative or longer than a
+// century.
+func timeoutOf(seconds float64) (time.Duration, error) {
+	const century = 100 * 365 * 24 * 3600
+	switch {
+	case math.IsNaN(seconds):
+		return 0, fmt.Errorf("%w: the timeout is NaN", errArgument)
+	case seconds < 0 || seconds > century:
+		return forever, nil
+	}
+	return time.Duration(math.Ceil(seconds * 1e9)), nil
+}
+
+// A wait is a blocking operation: it may be called again after it ended with its context.
+type wait func(ctx context.Context) error
+
+// run runs the operation for at most timeout, which must not be 0. The error wraps errTimeout or
+// errInterrupted if it was not done.
+func (w wait) run(timeout time.Duration) error {
+	end := time.Time{}
+	if timeout != forever {
+		end = time.Now().Add(timeout)
+	}
+	switch C.shoal_native_cancelled() {
+	case C.SHOAL_CANCELLED:
+		return fmt.Errorf("%w: the canceller of this thread was fired", errInterrupted)
+	case C.SHOAL_NO_CANCELLER:
+		if err, over := w.spin(end); over {
+			return err
+		}
+		if err, over := w.nap(end); over {
+			return err
+		}
+	}
+	err := w.park(end)
+	if err == errTimeout { // with the error that names the obstacle
+		return w.finalTry()
+	}
+	return err
+}
+
+// finalTry runs the operation with an expired deadline, so that it does not wait. Its error says what
+// was in the way.
+func (w wait) finalTry() error {
+	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(1, 0))
+	defer cancel()
+	err := w(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", errTimeout, err)
+	}
+	return err
+}
+
+// spinTime is the time that waits poll in addition to package arena, in nanoseconds.
+var spinTime atomic.Int64
+
+// setSpin sets spinTime.
+func setSpin(seconds float64) error {
+	if math.IsNaN(seconds) || seconds > 0.01 {
+		return fmt.Errorf("set spin: %w: %v seconds, want 0 to 0.01, or a negative number", errArgument, seconds)
+	}
+	spinTime.Store(int64(max(seconds, 0) * 1e9))
+	return nil
+}
+
+// spin repeats the operation without waiting. It reports false after spinTime.
+func (w wait) spin(end time.Time) (err error, over bool) {
+	most := time.Duration(spinTime.Load())
+	if most == 0 {
+		return nil, false
+	}
+	until := time.Now().Add(most)
+	if !end.IsZero() && end.Before(until) {
+		until = end
+	}
+	for time.Now().Before(until) {
+		if err := w(expired); err == nil || !isContextError(err) {
+			return err, true
+		}
+	}
+	return nil, false
+}
+
+// nap runs the operation on this thread, and naps. It reports false if a goroutine must wait instead.
+func (w wait) nap(end time.Time) (err error, over bool) {
+	for {
+		most := longestNap
+		if !end.IsZero() {
+			most = min(most, time.Until(end))
+		}
+		if most <= 0 {
+			return w.finalTry(), true
+		}
+		begun := time.Now()
+		err = w(&arena.ThreadWait{Most: most})
+		switch {
+		case err == nil:
+			return nil, true
+		case errors.Is(err, arena.ErrInterrupted):
+			return fmt.Errorf("%w: a signal handler ran on this thread", errInterrupted), true
+		case !errors.Is(err, arena.ErrNapOver):
+			return err, true
+		case time.Since(begun) < most/2:
+			return nil, false // it cannot nap
+		}
+	}
+}
+
+// park runs the operation on a goroutine while this thread sleeps.
+func (w wait) park(end time.Time) error {
+	fd := C.shoal_native_park_fd()
+	if fd < 0 {
+		return fmt.Errorf("wait: %w: eventfd: error %d: raise the limit of open files (ulimit -n)", errSystem, -fd)
+	}
+	left := C.int64_t(-1)
+	if !end.IsZero() {
+		left = C.int64_t(max(time.Until(end), 0))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		err := w.call(ctx)
+		C.shoal_native_signal(fd)
+		done <- err // after the signal, so that the drain below removes it
+	}()
+	how := C.shoal_native_park(left)
+	if how != C.SHOAL_PARK_WOKEN {
+		cancel()
+	}
+	err := <-done
+	C.shoal_native_drain(fd)
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	if how == C.SHOAL_PARK_TIMEOUT {
+		return errTimeout
+	}
+	return fmt.Errorf("%w: a signal handler ran on this thread, or its canceller was fired: %w", errInterrupted, err)
+}
+
+// call calls the operation. A panic must not leave a goroutine.
+func (w wait) call(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicError(p)
+		}
+	}()
+	return w(ctx)
+}
+
+// parkOnly runs an operation that must not be repeated, for at most timeout, which may be 0.
+func (w wait) parkOnly(timeout time.Duration) error {
+	if C.shoal_native_cancelled() == C.SHOAL_CANCELLED {
+		return fmt.Errorf("%w: the canceller of this thread was fired", errInterrupted)
+	}
+	end := time.Time{}
+	if timeout != forever {
+		end = time.Now().Add(timeout)
+	}
+	return w.park(end)
+}
