@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -294,6 +295,19 @@ int shoal_native_park(int64_t nanoseconds) {
 	if (n > 0 && p[0].revents != 0)
 		return SHOAL_PARK_WOKEN;
 	return SHOAL_PARK_INTERRUPTED;
+}
+
+/* shoal_native_has_handlers reports whether the program handles one of the signals that programs handle,
+ * apart from those of faults and of Go. */
+int shoal_native_has_handlers(void) {
+	static const int signals[] = {SIGINT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGHUP, SIGCHLD, SIGQUIT, SIGVTALRM,
+		SIGWINCH, SIGIO, SIGCONT, SIGTSTP};
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		struct sigaction a;
+		if (sigaction(signals[i], NULL, &a) == 0 && a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN)
+			return 1;
+	}
+	return 0;
 }
 
 /* ---- The lifeline of a fork ---- */

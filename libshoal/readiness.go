@@ -144,5 +144,5 @@ func waitAny(objects []*object, timeout time.Duration, ready []uint8) error {
 			ready[i] = 1
 		}
 		return err
-	}).parkOnly(timeout)
+	}).runParked(timeout)
 }
