@@ -11,8 +11,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -20,9 +22,12 @@
 
 #define TEXT_SIZE 2048
 
-/* A thread_state is the state of a calling thread. */
+/* self is the state of the calling thread. It must stay small: Go links a shared library so that all
+ * of its thread-local memory is in the static TLS block, of which glibc keeps about 1.6 KB for every
+ * library that a process loads, and a forked child loads this one twice:
+ * https://github.com/golang/go/issues/13492 */
 static __thread struct {
-	char text[TEXT_SIZE];
+	char *text; /* TEXT_SIZE bytes; NULL before the first error */
 	size_t length;
 	int process;
 	int park_fd; /* plus 1; 0 is none */
@@ -38,14 +43,23 @@ static void mark_forked(void) { atomic_store(&forked, 1); }
 
 static pthread_key_t exit_key;
 
-static void close_park_fd(void *fd_plus_one) {
-	close((int)(intptr_t)fd_plus_one - 1);
+/* end_thread releases the state of a thread that ends. */
+static void end_thread(void *state) {
+	(void)state;
+	if (self.park_fd != 0)
+		close(self.park_fd - 1);
+	free(self.text);
 	self.park_fd = 0;
+	self.text = NULL;
+	self.length = 0;
 }
+
+/* release_at_exit makes the calling thread run end_thread when it ends. */
+static void release_at_exit(void) { pthread_setspecific(exit_key, &self); }
 
 __attribute__((constructor)) static void prepare_process(void) {
 	pthread_atfork(NULL, NULL, mark_forked);
-	pthread_key_create(&exit_key, close_park_fd);
+	pthread_key_create(&exit_key, end_thread);
 }
 
 int shoal_forked(void) { return atomic_load_explicit(&forked, memory_order_relaxed); }
@@ -62,8 +76,12 @@ int shoal_native_refuse(void) {
 /* ---- Errors ---- */
 
 void shoal_native_fail(const char *text, size_t length, int process) {
-	self.length = length;
+	self.length = 0;
 	self.process = process;
+	if (self.text == NULL && (self.text = malloc(TEXT_SIZE)) == NULL)
+		return; /* the code must do */
+	release_at_exit();
+	self.length = length;
 	size_t n = length < TEXT_SIZE - 1 ? length : TEXT_SIZE - 1;
 	memcpy(self.text, text, n);
 	self.text[n] = 0;
@@ -79,7 +97,8 @@ size_t shoal_error_message(char *buffer, size_t size) {
 	size_t have = self.length < TEXT_SIZE - 1 ? self.length : TEXT_SIZE - 1;
 	if (buffer != NULL && size > 0) {
 		size_t n = have < size - 1 ? have : size - 1;
-		memcpy(buffer, self.text, n);
+		if (n > 0)
+			memcpy(buffer, self.text, n);
 		buffer[n] = 0;
 	}
 	return have;
@@ -258,7 +277,7 @@ int shoal_native_park_fd(void) {
 		if (fd < 0)
 			return fd;
 		self.park_fd = fd + 1;
-		pthread_setspecific(exit_key, (void *)(intptr_t)self.park_fd);
+		release_at_exit();
 	}
 	return self.park_fd - 1;
 }
@@ -276,6 +295,19 @@ int shoal_native_park(int64_t nanoseconds) {
 	if (n > 0 && p[0].revents != 0)
 		return SHOAL_PARK_WOKEN;
 	return SHOAL_PARK_INTERRUPTED;
+}
+
+/* shoal_native_has_handlers reports whether the program handles one of the signals that programs handle,
+ * apart from those of faults and of Go. */
+int shoal_native_has_handlers(void) {
+	static const int signals[] = {SIGINT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGHUP, SIGCHLD, SIGQUIT, SIGVTALRM,
+		SIGWINCH, SIGIO, SIGCONT, SIGTSTP};
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		struct sigaction a;
+		if (sigaction(signals[i], NULL, &a) == 0 && a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN)
+			return 1;
+	}
+	return 0;
 }
 
 /* ---- The lifeline of a fork ---- */
