@@ -171,7 +171,7 @@ func runBounded(seconds C.double, f wait) error {
 	if timeout == 0 {
 		timeout = time.Second
 	}
-	return f.parkOnly(timeout)
+	return f.runOnce(timeout)
 }
 
 //export goJoined

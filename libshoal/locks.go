@@ -257,7 +257,7 @@ func goCondWait(h C.shoal_handle, timeout C.double) (code C.int) {
 	if err != nil {
 		return result(err)
 	}
-	err = wait(c.Wait).parkOnly(t)
+	err = wait(c.Wait).runParked(t)
 	if errors.Is(err, ipc.ErrLocked) { // then the mutex is not held, whatever ended the wait
 		storeError(err.Error(), 0)
 		return C.SHOAL_LOCKED
@@ -343,7 +343,7 @@ func goBarrierWait(h C.shoal_handle, timeout C.double, index *C.int) (code C.int
 	err = wait(func(ctx context.Context) (err error) {
 		before, err = b.Wait(ctx)
 		return err
-	}).parkOnly(t)
+	}).runOnce(t)
 	if err == nil && index != nil {
 		*index = C.int(before)
 	}

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 /* self is the state of the calling thread. It must stay small: Go links a shared library so that all
  * of its thread-local memory is in the static TLS block, of which glibc keeps about 1.6 KB for every
  * library that a process loads, and a forked child loads this one twice:
- * https://github.com/golang/go/issues/48596 */
+ * https://github.com/golang/go/issues/13492 */
 static __thread struct {
 	char *text; /* TEXT_SIZE bytes; NULL before the first error */
 	size_t length;
@@ -294,6 +295,19 @@ int shoal_native_park(int64_t nanoseconds) {
 	if (n > 0 && p[0].revents != 0)
 		return SHOAL_PARK_WOKEN;
 	return SHOAL_PARK_INTERRUPTED;
+}
+
+/* shoal_native_has_handlers reports whether the program handles one of the signals that programs handle,
+ * apart from those of faults and of Go. */
+int shoal_native_has_handlers(void) {
+	static const int signals[] = {SIGINT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGHUP, SIGCHLD, SIGQUIT, SIGVTALRM,
+		SIGWINCH, SIGIO, SIGCONT, SIGTSTP};
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		struct sigaction a;
+		if (sigaction(signals[i], NULL, &a) == 0 && a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN)
+			return 1;
+	}
+	return 0;
 }
 
 /* ---- The lifeline of a fork ---- */

@@ -19,6 +19,7 @@ void shoal_native_drain(int fd);
 int shoal_native_eventfd(void);
 void shoal_native_close(int fd);
 int shoal_native_cancelled(void);
+int shoal_native_has_handlers(void);
 uint64_t shoal_native_owner(void);
 int shoal_native_pipe(int *fds);
 

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/shoal-mp/shoal/ipc"
@@ -21,8 +20,6 @@ import (
 type readiness struct {
 	fd     C.int
 	cancel context.CancelFunc // ends the goroutine; nil if there is none
-	after  uint64             // of the goroutine, for a Latest
-	over   atomic.Bool        // the goroutine has made the descriptor readable
 	done   sync.WaitGroup
 }
 
@@ -42,28 +39,23 @@ func (o *object) arm(after uint64) (C.int, error) {
 		}
 		o.readiness = r
 	}
+	r.stop()
 	if watch(expired) == nil {
-		r.stop()
 		C.shoal_native_signal(r.fd)
 		return r.fd, nil
 	}
-	if r.cancel == nil || r.over.Load() || r.after != after {
-		r.stop()
-		C.shoal_native_drain(r.fd)
-		r.start(watch, after)
-	}
+	C.shoal_native_drain(r.fd)
+	r.start(watch)
 	return r.fd, nil
 }
 
 // start watches the object on a goroutine. The caller must hold the object's mu.
-func (r *readiness) start(watch wait, after uint64) {
+func (r *readiness) start(watch wait) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel, r.after = cancel, after
-	r.over.Store(false)
+	r.cancel = cancel
 	r.done.Go(func() {
 		if err := watch.call(ctx); err == nil || ctx.Err() == nil { // a failed object is ready
 			C.shoal_native_signal(r.fd)
-			r.over.Store(true)
 		}
 	})
 }
@@ -152,5 +144,5 @@ func waitAny(objects []*object, timeout time.Duration, ready []uint8) error {
 			ready[i] = 1
 		}
 		return err
-	}).parkOnly(timeout)
+	}).runParked(timeout)
 }

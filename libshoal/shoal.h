@@ -23,7 +23,9 @@
  *
  * SIGNALS. A wait returns SHOAL_INTERRUPTED if a signal handler ran on the waiting thread, or if
  * its canceller was fired. Nothing has happened then, and the caller may call again with the time
- * that is left. SHOAL_INTERRUPTED may also be returned without a signal. The library installs no
+ * that is left. SHOAL_INTERRUPTED may also be returned without a signal. If the program has handlers
+ * of signals such as SIGINT, long waits other than shoal_barrier_wait return it ten times a second,
+ * because a handler may run just before the thread sleeps: what it has stored is then seen. The library installs no
  * signal handler that replaces one of the program, and leaves every disposition of the program as
  * it was.
  *

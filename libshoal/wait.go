@@ -44,13 +44,40 @@ func timeoutOf(seconds float64) (time.Duration, error) {
 // A wait is a blocking operation: it may be called again after it ended with its context.
 type wait func(ctx context.Context) error
 
+// checkPeriod is the time after which a wait returns errInterrupted if the program has signal
+// handlers: one may have run just before the thread went to sleep, and then the program must be able
+// to look at what the handler has stored.
+const checkPeriod = 100 * time.Millisecond
+
 // run runs the operation for at most timeout, which must not be 0. The error wraps errTimeout or
 // errInterrupted if it was not done.
 func (w wait) run(timeout time.Duration) error {
-	end := time.Time{}
+	end, checks := deadlineOf(timeout)
+	err := w.runUntil(end)
+	if !errors.Is(err, errTimeout) {
+		return err
+	}
+	err = w.finalTry() // with the error that names the obstacle
+	if checks && errors.Is(err, errTimeout) {
+		return fmt.Errorf("%w: the program has signal handlers, and may look now whether one has run", errInterrupted)
+	}
+	return err
+}
+
+// deadlineOf returns the time at which a wait ends, the zero time for never, and whether it ends so
+// that the program can look at its signals.
+func deadlineOf(timeout time.Duration) (end time.Time, checks bool) {
+	if (timeout == forever || timeout > checkPeriod) && C.shoal_native_has_handlers() != 0 {
+		return time.Now().Add(checkPeriod), true
+	}
 	if timeout != forever {
 		end = time.Now().Add(timeout)
 	}
+	return end, false
+}
+
+// runUntil runs the operation until end, if it is not zero. The error is errTimeout then.
+func (w wait) runUntil(end time.Time) error {
 	switch C.shoal_native_cancelled() {
 	case C.SHOAL_CANCELLED:
 		return fmt.Errorf("%w: the canceller of this thread was fired", errInterrupted)
@@ -62,11 +89,7 @@ func (w wait) run(timeout time.Duration) error {
 			return err
 		}
 	}
-	err := w.park(end)
-	if err == errTimeout { // with the error that names the obstacle
-		return w.finalTry()
-	}
-	return err
+	return w.park(end)
 }
 
 // finalTry runs the operation with an expired deadline, so that it does not wait. Its error says what
@@ -119,7 +142,7 @@ func (w wait) nap(end time.Time) (err error, over bool) {
 			most = min(most, time.Until(end))
 		}
 		if most <= 0 {
-			return w.finalTry(), true
+			return errTimeout, true
 		}
 		begun := time.Now()
 		err = w(&arena.ThreadWait{Most: most})
@@ -179,8 +202,8 @@ func (w wait) call(ctx context.Context) (err error) {
 	return w(ctx)
 }
 
-// parkOnly runs an operation that must not be repeated, for at most timeout, which may be 0.
-func (w wait) parkOnly(timeout time.Duration) error {
+// runOnce runs an operation that is not repeated, for at most timeout, which may be 0.
+func (w wait) runOnce(timeout time.Duration) error {
 	if C.shoal_native_cancelled() == C.SHOAL_CANCELLED {
 		return fmt.Errorf("%w: the canceller of this thread was fired", errInterrupted)
 	}
@@ -189,4 +212,17 @@ func (w wait) parkOnly(timeout time.Duration) error {
 		end = time.Now().Add(timeout)
 	}
 	return w.park(end)
+}
+
+// runParked is like runOnce, but ends with errInterrupted as [wait.run] does.
+func (w wait) runParked(timeout time.Duration) error {
+	end, checks := deadlineOf(timeout)
+	if !checks {
+		return w.runOnce(timeout)
+	}
+	err := w.runOnce(time.Until(end))
+	if err == errTimeout {
+		return fmt.Errorf("%w: the program has signal handlers, and may look now whether one has run", errInterrupted)
+	}
+	return err
 }

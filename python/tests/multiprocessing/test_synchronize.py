@@ -366,20 +366,12 @@ def test_wait_for_timeout(ctx):
 
 def test_wait_result(ctx):
     cond = ctx.Condition()
-    p = run(ctx, notify_twice, cond, ctx.get_start_method())
     with cond:
         assert not cond.wait(0)
         assert not cond.wait(0.05)
+        p = run(ctx, notify_when_free, cond)
         assert cond.wait(WAIT)
-    p.kill()
-    p.join(WAIT)
-
-
-def notify_twice(cond, method):
-    while True:
-        with cond:
-            cond.notify()
-        time.sleep(0.2 if method == "fork" else 0.05)
+    finish(p)
 
 
 # Event

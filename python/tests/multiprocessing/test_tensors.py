@@ -65,7 +65,10 @@ DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat
 
 
 def echo(a, b, got):
-    for t in iter(a.get, None):
+    while True:
+        t = a.get()
+        if t is None:
+            break
         b.put(t)
         got.acquire(timeout=WAIT)
 

@@ -97,7 +97,7 @@ class Connection:
         if offset + size > len(m):
             raise ValueError("buffer length < offset + size")
         try:
-            handle.put_bytes(m[offset:offset + size], None)
+            handle.put_bytes(bytes(m[offset:offset + size]), None)
         except EOFError as e:
             raise BrokenPipeError(32, str(e)) from None
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+import weakref
+from typing import Any, Tuple
 
 
-def buffer(handle: Any) -> memoryview:
-    """Returns the bytes of a block. They stay valid while the memoryview, or one made from it, exists."""
+def buffer(handle: Any) -> Tuple[memoryview, Any]:
+    """Returns the bytes of a block, and a weak reference that is dead when no view of them exists.
+
+    They stay valid while the memoryview, or one made from it, exists.
+    """
     address, size = handle.memory()
     array = (ctypes.c_ubyte * size).from_address(address)
     array._handle = handle  # type: ignore[attr-defined]
-    return memoryview(array).cast("B")
+    return memoryview(array).cast("B"), weakref.ref(array)

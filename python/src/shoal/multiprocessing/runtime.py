@@ -217,7 +217,8 @@ def _register_exit() -> None:
     """Makes this process leave the domain in an orderly way when it ends as multiprocessing's children do.
 
     Children under fork and forkserver end by os._exit after the finalizers. All others leave the
-    domain when the interpreter has ended.
+    domain when the interpreter has ended. A child of multiprocessing drops the finalizers that it
+    has when it begins, and then runs the functions that are registered to run after a fork.
     """
     _util.Finalize(None, _leave_child, args=(os.getpid(),), exitpriority=-100)
 
@@ -228,6 +229,14 @@ def _leave_child(pid: int) -> None:
     child = multiprocessing.parent_process() is not None
     if pid == os.getpid() and child and type(multiprocessing.current_process())._start_method != "spawn":
         native.leave(0)
+
+
+class _Exit:
+    """The owner of a registration, which lives as long as this module."""
+
+
+_exit = _Exit()
+_util.register_after_fork(_exit, lambda _: _register_exit())
 
 
 def _refuse(t: Any) -> None:

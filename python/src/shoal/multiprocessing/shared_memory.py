@@ -40,7 +40,7 @@ class SharedMemory:
 
     def _open(self, handle: Any, name: str) -> None:
         self._handle, self._name = handle, name
-        self._buffer = buffer(handle)
+        self._buffer, self._views = buffer(handle)
         self._size = len(self._buffer)
 
     @classmethod
@@ -74,11 +74,12 @@ class SharedMemory:
         """Closes the block in this process. It raises BufferError while slices of buf are in use."""
         view, self._buffer = self._buffer, None
         if view is not None:
-            try:
-                view.release()
-            except BufferError:
-                self._buffer = view
-                raise
+            view.release()
+            del view
+            array = self._views()
+            if array is not None:
+                self._buffer = memoryview(array).cast("B")
+                raise BufferError("cannot close the block: slices of buf exist; release them first")
         self._handle = None
 
     def unlink(self) -> None:
