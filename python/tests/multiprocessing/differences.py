@@ -16,11 +16,10 @@ TORCH = {
     "test_numpy_array_is_shared": "numpy arrays are copied",
     "test_semaphore_of_a_killed_process": "its permits are lost",
     "test_views_share_their_storage_across_messages": "every message makes a storage of its own",
+    "test_conjugate_and_negative_views": "the receiver gets the memory without the conjugation",
+    "test_shared_memory_name_with_a_null": "Python before 3.13 cuts the name",
     "test_float8_tensor": "not all versions share these dtypes",
 }
-
-FORKSERVER: dict = {}
-
 
 def reason(module, method, test):
     """Returns why a test is not run, or None."""

@@ -303,7 +303,8 @@ def test_numpy_arrays(ctx):
               base.astype("complex64"), base.astype("float16"), base > 5, numpy.broadcast_to(numpy.arange(3), (2, 3))):
         a.put(x)
         r = b.get(timeout=WAIT)
-        assert type(r) is numpy.ndarray and r.dtype == x.dtype and r.shape == x.shape
+        same = r.dtype.newbyteorder("=") == x.dtype.newbyteorder("=")
+        assert type(r) is numpy.ndarray and same and r.shape == x.shape
         assert numpy.array_equal(r, x)
         got.release()
     a.put(None)
