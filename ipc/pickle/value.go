@@ -16,12 +16,13 @@ import (
 // has a persistent ID, which refers to an element of Tensors:
 //
 //	i         an int, for a torch.Tensor:             BININT1 i, BINPERSID
+//	("g", i)  a tuple of a str and an int, for a torch.Tensor that requires gradients (a leaf)
 //	("n", i)  a tuple of a str and an int, for a numpy.ndarray
 //
-// i is from 0 to len(Tensors)-1. Both forms may occur in one pickle, and one index may occur several
-// times: the receiver then gets one object, as the pickle of an object that occurs several times
-// does. Tensors that view one memory are separate elements, and still share it after they are sent.
-// A Value without tensors has a nil slice.
+// i is from 0 to len(Tensors)-1. The forms may be mixed in one pickle, and one index may occur
+// several times. In the same form it is one object for the receiver, as it was for the sender.
+// Tensors that view one memory are separate elements, and still share it after they are sent. A
+// Value without tensors has a nil slice.
 //
 // A pickle must not refer to anything else by a persistent ID. A torch.nn.Parameter is the call
 // torch._utils._rebuild_parameter(data, requires_grad, hooks), as PyTorch itself pickles it, with
@@ -34,8 +35,8 @@ type Value struct {
 	Tensors []*tensor.Tensor
 }
 
-// Close closes the tensors. It is idempotent. The tensors of a decoded value are those of its
-// Value, so the caller must not use them after Close.
+// Close closes the tensors. It is idempotent. A decoded value has the tensors of its Value, so the
+// caller must not use them after Close.
 func (v Value) Close() error {
 	var errs []error
 	for i, t := range v.Tensors {

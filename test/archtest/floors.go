@@ -16,7 +16,7 @@ var floors = [...][]string{
 	4: {"tensor", "wire"},
 	5: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
 		"cuda", "test/devicetest", "internal/pickle/value", "internal/tree"},
-	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp", "nats", "metrics", "trace", "shoallog",
+	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp", "ipc/pickle", "nats", "metrics", "trace", "shoallog",
 		"shoalotel"},
 	7: {"data", "data/*", "nn", "manager/*", "nats/broker"},
 	8: {"data/service", "data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist", "dist/mpi",
