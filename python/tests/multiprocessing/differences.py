@@ -3,6 +3,7 @@
 SHOAL = {
     "test_lock_released_by_another_process": "a lock names its holder, so that its death is noticed; only the holder "
                                              "may release it",
+    "test_memory_of_a_plain_tensor": "put copies a tensor that is not in shared memory, and leaves the sender's as it is",
 }
 
 TORCH = {
