@@ -44,13 +44,13 @@ static int attribute_is_true(PyObject *o, const char *name, int call) {
 	return r;
 }
 
-/* refuse_tensor raises the error for a tensor that cannot be shared. */
+/* refuse_tensor raises the error for a tensor that cannot be shared. It returns NOT_SIMPLE for one that
+ * has a pickle without memory. */
 static int refuse_tensor(PyObject *o) {
 	PyObject *r = PyObject_CallFunctionObjArgs(hooks.refuse, o, NULL);
-	if (r)
-		PyErr_SetString(PyExc_RuntimeError, "cannot share a tensor: PyTorch gives no DLPack capsule for it");
+	int pickled = r == Py_True;
 	Py_XDECREF(r);
-	return FAILED;
+	return pickled ? NOT_SIMPLE : FAILED;
 }
 
 /* view_tensor adds a torch.Tensor to the views. kind becomes 't', or 'g' for a leaf that requires grad.

@@ -3,6 +3,7 @@
 SHOAL = {
     "test_lock_released_by_another_process": "a lock names its holder, so that its death is noticed; only the holder "
                                              "may release it",
+    "test_memory_of_a_plain_tensor": "put copies a tensor that is not in shared memory, and leaves the sender's as it is",
 }
 
 TORCH = {
@@ -16,11 +17,10 @@ TORCH = {
     "test_numpy_array_is_shared": "numpy arrays are copied",
     "test_semaphore_of_a_killed_process": "its permits are lost",
     "test_views_share_their_storage_across_messages": "every message makes a storage of its own",
+    "test_conjugate_and_negative_views": "the receiver gets the memory without the conjugation",
+    "test_shared_memory_name_with_a_null": "Python before 3.13 cuts the name",
     "test_float8_tensor": "not all versions share these dtypes",
 }
-
-FORKSERVER: dict = {}
-
 
 def reason(module, method, test):
     """Returns why a test is not run, or None."""

@@ -239,6 +239,52 @@ def test_requires_grad(ctx, torch):
     assert not q.get().requires_grad
 
 
+def test_meta_tensor(ctx, torch):
+    q = ctx.SimpleQueue()
+    q.put([torch.empty(2, 3, device="meta")])
+    r = q.get()[0]
+    assert r.device.type == "meta" and r.shape == (2, 3)
+
+
+def test_memory_of_a_plain_tensor(ctx, torch):
+    """PyTorch moves the sender's tensor to shared memory when it is put."""
+    q = ctx.SimpleQueue()
+    t = torch.zeros(3)
+    q.put(t)
+    q.get()[0] = 1
+    assert t[0] == 1
+
+
+class Adder:
+    """A target that has a tensor."""
+
+    def __init__(self, t):
+        self.t = t
+
+    def __call__(self):
+        self.t.add_(3)
+
+
+def test_inherited_tensor(ctx, torch):
+    t = torch.zeros(5, 5).share_memory_()
+    finish(run(ctx, Adder(t)))
+    assert t.eq(3).all()
+
+
+def autograd(_):
+    import torch
+
+    t = torch.rand(3, requires_grad=True)
+    t.mean().backward()
+    return t.grad is not None
+
+
+def test_autograd_in_a_pool(ctx, torch):
+    autograd(None)
+    with ctx.Pool(2) as pool:
+        assert pool.map(autograd, range(3)) == [True] * 3
+
+
 def test_parameter(ctx, torch):
     q = ctx.SimpleQueue()
     for requires_grad in True, False:
@@ -272,8 +318,6 @@ def test_refused_tensors(ctx, torch):
         q.put(torch.eye(3).to_sparse())
     with pytest.raises(NotImplementedError, match="quantized"):
         q.put(torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8))
-    with pytest.raises(NotImplementedError, match="meta"):
-        q.put(torch.empty(2, device="meta"))
     q.put(1)
     assert q.get() == 1
 
@@ -303,7 +347,8 @@ def test_numpy_arrays(ctx):
               base.astype("complex64"), base.astype("float16"), base > 5, numpy.broadcast_to(numpy.arange(3), (2, 3))):
         a.put(x)
         r = b.get(timeout=WAIT)
-        assert type(r) is numpy.ndarray and r.dtype == x.dtype and r.shape == x.shape
+        same = r.dtype.newbyteorder("=") == x.dtype.newbyteorder("=")
+        assert type(r) is numpy.ndarray and same and r.shape == x.shape
         assert numpy.array_equal(r, x)
         got.release()
     a.put(None)

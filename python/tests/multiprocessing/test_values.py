@@ -179,6 +179,9 @@ def test_shared_memory_errors(ctx, shm):
         shm.SharedMemory(create=False)
     with pytest.raises(FileNotFoundError):
         shm.SharedMemory(unique("missing"))
+
+
+def test_shared_memory_name_with_a_null(ctx, shm):
     with pytest.raises(ValueError):
         shm.SharedMemory("a\x00b", create=True, size=1)
 

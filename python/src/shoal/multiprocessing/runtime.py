@@ -239,10 +239,10 @@ _exit = _Exit()
 _util.register_after_fork(_exit, lambda _: _register_exit())
 
 
-def _refuse(t: Any) -> None:
+def _refuse(t: Any) -> bool:
     from . import tensors
 
-    tensors.refuse(t)
+    return tensors.refuse(t)
 
 
 def _need(kind: str) -> None:

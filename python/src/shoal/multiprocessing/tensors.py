@@ -67,8 +67,10 @@ def need(kind: str) -> None:
     register()
 
 
-def refuse(t: Any) -> None:
-    """Raises the error for a tensor that cannot be shared."""
+def refuse(t: Any) -> bool:
+    """Raises the error for a tensor that cannot be shared. It returns True for a tensor without memory."""
+    if t.device.type == "meta":
+        return True
     if t.requires_grad and not t.is_leaf:
         raise RuntimeError("cannot share a non-leaf tensor that requires_grad, because gradients do not cross "
                            "processes: call detach() first, or send a leaf")
@@ -86,8 +88,11 @@ def refuse(t: Any) -> None:
     raise TypeError(f"cannot share a tensor of {t.dtype}: send view(torch.uint8)")
 
 
-def _reduce_lazy(t: Any) -> tuple:
-    """Reduces a conjugated or negated view, which the extension does not share as it is, to a copy."""
+def _reduce_lazy(t: Any) -> Any:
+    """Reduces a tensor that the extension does not share as it is: a meta tensor, which has no memory, and
+    a conjugated or negated view, of which the receiver gets a copy."""
+    if t.device.type == "meta":
+        return torch.multiprocessing.reductions.reduce_tensor(t)
     return _identity, (t.resolve_conj().resolve_neg(),)
 
 
