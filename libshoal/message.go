@@ -76,6 +76,12 @@ func putValue(to sink, v value, timeout float64) error {
 	if err != ipc.ErrFull || timeout == 0 {
 		return err
 	}
+	return awaitPut(to, v, timeout)
+}
+
+// awaitPut puts v as soon as there is a free slot. It is apart from putValue because its closure
+// allocates.
+func awaitPut(to sink, v value, timeout float64) error {
 	t, err := timeoutOf(timeout)
 	if err != nil {
 		return err
@@ -89,6 +95,12 @@ func getValue(from source, timeout float64) (value, error) {
 	if err != ipc.ErrEmpty || timeout == 0 {
 		return v, err
 	}
+	return awaitValue(from, timeout)
+}
+
+// awaitValue takes a message as soon as there is one. It is apart from getValue because its closure
+// allocates.
+func awaitValue(from source, timeout float64) (v value, err error) {
 	t, err := timeoutOf(timeout)
 	if err != nil {
 		return v, err
