@@ -232,7 +232,7 @@ def test_latest_survives_its_storer():
     kill(p)
     value, version = latest.load_version()
     assert (value == value[0]).all() and value[0] == version - 2
-    assert latest.store("new") == version + 1
+    assert latest.store("new") > version  # a store that was cut short may have used a version
     assert latest.load() == "new"
 
 
@@ -717,10 +717,9 @@ def test_fork_and_a_killed_parent():
         if parent == 0:
             inner = mp.Queue()
             inner.put(1)
+            killed = os.getpid()
             if os.fork() == 0:
-                while os.getppid() != 1 and os.path.exists(f"/proc/{parent_pid}") if (parent_pid := os.getppid()) else 0:
-                    if open(f"/proc/{parent_pid}/stat").read().split(") ")[1][0] == "Z":
-                        break
+                while os.getppid() == killed:
                     time.sleep(0.01)
                 try:
                     inner.get(timeout=5)
