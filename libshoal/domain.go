@@ -106,7 +106,8 @@ func join(ctx context.Context, address string, key []byte) error {
 		return fmt.Errorf("join: %w: this process has left its domain", ipc.ErrClosed)
 	}
 	had := arena.Current() != nil
-	c, err := ipc.Dial[int](ctx, address, key)
+	var refused error
+	c, err := ipc.Dial[int](arena.WithJoinError(ctx, &refused), address, key)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: %w", ipc.ErrPeer, err)
 	}
@@ -121,7 +122,10 @@ func join(ctx context.Context, address string, key []byte) error {
 	case had || d != nil:
 		return fmt.Errorf("join %s: %w: this process has a domain already: join before other functions", address, errDomain)
 	}
-	return fmt.Errorf("join %s: %w: its domain cannot be joined", address, shm.ErrNamespace)
+	if refused == nil {
+		refused = fmt.Errorf("%w: its domain cannot be joined", shm.ErrNamespace)
+	}
+	return fmt.Errorf("join: %w", refused)
 }
 
 // joinByToken joins a domain at the address of an arena listener, unless this process has a domain.

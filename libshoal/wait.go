@@ -44,36 +44,26 @@ func timeoutOf(seconds float64) (time.Duration, error) {
 // A wait is a blocking operation: it may be called again after it ended with its context.
 type wait func(ctx context.Context) error
 
-// checkPeriod is the time after which a wait returns errInterrupted if the program has signal
+// checkPeriod is the time after which a parked wait returns errInterrupted if the program has signal
 // handlers: one may have run just before the thread went to sleep, and then the program must be able
-// to look at what the handler has stored.
-const checkPeriod = 100 * time.Millisecond
+// to look at what the handler has stored. A napping wait does so after each nap.
+const checkPeriod = 2 * longestNap
+
+var errLookAtSignals = fmt.Errorf("%w: the program has signal handlers, and may look now whether one has run",
+	errInterrupted)
 
 // run runs the operation for at most timeout, which must not be 0. The error wraps errTimeout or
 // errInterrupted if it was not done.
 func (w wait) run(timeout time.Duration) error {
-	end, checks := deadlineOf(timeout)
-	err := w.runUntil(end)
-	if !errors.Is(err, errTimeout) {
-		return err
-	}
-	err = w.finalTry() // with the error that names the obstacle
-	if checks && errors.Is(err, errTimeout) {
-		return fmt.Errorf("%w: the program has signal handlers, and may look now whether one has run", errInterrupted)
-	}
-	return err
-}
-
-// deadlineOf returns the time at which a wait ends, the zero time for never, and whether it ends so
-// that the program can look at its signals.
-func deadlineOf(timeout time.Duration) (end time.Time, checks bool) {
-	if (timeout == forever || timeout > checkPeriod) && C.shoal_native_has_handlers() != 0 {
-		return time.Now().Add(checkPeriod), true
-	}
+	end := time.Time{}
 	if timeout != forever {
 		end = time.Now().Add(timeout)
 	}
-	return end, false
+	err := w.runUntil(end)
+	if err == errTimeout {
+		return w.finalTry() // with the error that names the obstacle
+	}
+	return err
 }
 
 // runUntil runs the operation until end, if it is not zero. The error is errTimeout then.
@@ -89,7 +79,20 @@ func (w wait) runUntil(end time.Time) error {
 			return err
 		}
 	}
-	return w.park(end)
+	return w.parkBriefly(end)
+}
+
+// parkBriefly is like park, but ends after checkPeriod if the program has signal handlers.
+func (w wait) parkBriefly(end time.Time) error {
+	look := time.Now().Add(checkPeriod)
+	if !end.IsZero() && end.Before(look) || C.shoal_native_has_handlers() == 0 {
+		return w.park(end)
+	}
+	err := w.park(look)
+	if err == errTimeout {
+		return errLookAtSignals
+	}
+	return err
 }
 
 // finalTry runs the operation with an expired deadline, so that it does not wait. Its error says what
@@ -155,6 +158,8 @@ func (w wait) nap(end time.Time) (err error, over bool) {
 			return err, true
 		case time.Since(begun) < most/2:
 			return nil, false // it cannot nap
+		case C.shoal_native_has_handlers() != 0:
+			return errLookAtSignals, true
 		}
 	}
 }
@@ -216,13 +221,12 @@ func (w wait) runOnce(timeout time.Duration) error {
 
 // runParked is like runOnce, but ends with errInterrupted as [wait.run] does.
 func (w wait) runParked(timeout time.Duration) error {
-	end, checks := deadlineOf(timeout)
-	if !checks {
-		return w.runOnce(timeout)
+	if C.shoal_native_cancelled() == C.SHOAL_CANCELLED {
+		return fmt.Errorf("%w: the canceller of this thread was fired", errInterrupted)
 	}
-	err := w.runOnce(time.Until(end))
-	if err == errTimeout {
-		return fmt.Errorf("%w: the program has signal handlers, and may look now whether one has run", errInterrupted)
+	end := time.Time{}
+	if timeout != forever {
+		end = time.Now().Add(timeout)
 	}
-	return err
+	return w.parkBriefly(end)
 }

@@ -45,10 +45,14 @@ func (v Value) Decode() (any, error) {
 }
 
 func (v Value) decode() (any, error) {
-	if len(v.Pickle) == 0 {
+	b, err := v.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	if len(b) == 0 {
 		return nil, malformed("the pickle is empty")
 	}
-	tree, err := pickle.Unmarshal(v.Pickle, permitName, limits)
+	tree, err := pickle.Unmarshal(b, permitName, limits)
 	if err != nil {
 		return nil, err
 	}

@@ -39,16 +39,18 @@ const (
 // The Value has views of the tensors in v, so the caller must close it, and still owns v. A tensor
 // on the heap is moved to shared memory when the Value is sent; see Tensor.Share.
 //
-// The error wraps [ErrUnsupported], [ErrLimit] or tensor.ErrClosed. Encode then keeps no views.
+// The error wraps [ErrUnsupported], [ErrLimit], tensor.ErrClosed or shm.ErrNoSpace. Encode then keeps no views.
 func Encode(v any) (Value, error) {
 	e := &encoder{index: map[*tensor.Tensor]int64{}}
 	e.Lowerer.Own = e.encodeOwn
 	b, err := e.marshal(v)
+	if err == nil {
+		err = e.message.SetPickle(b)
+	}
 	if err != nil {
 		e.message.Close()
 		return Value{}, fmt.Errorf("encode %T for Python: %w", v, convertError(err))
 	}
-	e.message.Pickle = b
 	return e.message, nil
 }
 

@@ -83,6 +83,39 @@ func TestEncode_CountsATensorOnce(t *testing.T) {
 	}
 }
 
+// A long pickle crosses a queue in shared memory, although a message is limited to 64 MiB.
+func TestValue_LongPickles(t *testing.T) {
+	ctx := testutil.Context(t)
+	q := testutil.Value(ipc.NewQueue[pickle.Value](1))(t)
+	defer q.Close()
+	x := tensor.Ones(tensor.Float32, 1)
+	for _, size := range []int{1 << 20, 65 << 20} {
+		sent := testutil.Value(pickle.Encode([]any{make([]byte, size), x}))(t)
+		if sent.Long == nil || sent.Pickle != nil || len(sent.Tensors) != 1 {
+			t.Fatalf("%d bytes are in Pickle, want them in Long", size)
+		}
+		testutil.NoError(t, q.Put(ctx, sent), sent.Close())
+		m := testutil.Value(q.Get(ctx))(t)
+		got := testutil.Value(m.Decode())(t).([]any)
+		if len(got[0].([]byte)) != size || got[1].(*tensor.Tensor).Sum() != 1 {
+			t.Errorf("got %d bytes and %v", len(got[0].([]byte)), got[1])
+		}
+		testutil.NoError(t, m.Close())
+		if _, err := m.Decode(); !errors.Is(err, tensor.ErrClosed) {
+			t.Errorf("Decode after Close returned %v, want %v", err, tensor.ErrClosed)
+		}
+	}
+	for _, long := range []*tensor.Tensor{x, tensor.New(tensor.Uint8, 2, 2), tensor.New(tensor.Uint8, 8).Slice(0, 0, 8, 2)} {
+		if _, err := (pickle.Value{Long: long}).Decode(); !errors.Is(err, pickle.ErrFormat) {
+			t.Errorf("a long pickle of %v %v: %v", long.DType(), long.Shape(), err)
+		}
+	}
+	both := pickle.Value{Pickle: []byte("N."), Long: tensor.New(tensor.Uint8, 8)}
+	if _, err := both.Bytes(); !errors.Is(err, pickle.ErrFormat) {
+		t.Errorf("two pickles: %v", err)
+	}
+}
+
 func TestEncode_Refuses(t *testing.T) {
 	closed := tensor.Ones(tensor.Float32, 1)
 	testutil.NoError(t, closed.Close())

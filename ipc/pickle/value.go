@@ -29,17 +29,56 @@ import (
 // the persistent ID of its tensor as data. Other subclasses of Tensor and ndarray, and arrays with
 // a dtype that package tensor lacks, are in the pickle itself, as Python's own pickle writes them.
 //
+// A pickle of more than 1 MiB is in Long instead of Pickle, because a message is copied, and limited
+// to 64 MiB without its tensors. [Value.SetPickle] and [Value.Bytes] choose the field.
+//
 // The zero Value has no pickle, and [Value.Decode] refuses it.
 type Value struct {
 	Pickle  []byte
 	Tensors []*tensor.Tensor
+	Long    *tensor.Tensor // of Uint8, one-dimensional and contiguous; nil if Pickle is the pickle
+}
+
+// maxInline is the maximum length of Value.Pickle that SetPickle sets.
+const maxInline = 1 << 20
+
+// SetPickle stores a pickle in v. A short one is borrowed: the caller must not change b. A long one
+// is copied to shared memory; the error then wraps shm.ErrNoSpace if the domain is full.
+func (v *Value) SetPickle(b []byte) error {
+	if len(b) <= maxInline {
+		v.Pickle, v.Long = b, nil
+		return nil
+	}
+	long, err := tensor.EmptyShared(tensor.Uint8, len(b))
+	if err != nil {
+		return fmt.Errorf("pickle of %d bytes: %w", len(b), err)
+	}
+	copy(tensor.Bytes(long), b)
+	v.Pickle, v.Long = nil, long
+	return nil
+}
+
+// Bytes returns the pickle. It is valid until v is closed. The error wraps [ErrFormat] if Long is no
+// pickle, or tensor.ErrClosed if v is closed.
+func (v Value) Bytes() ([]byte, error) {
+	if v.Long == nil {
+		return v.Pickle, nil
+	}
+	if err := foreignTensors.Check(v.Long); err != nil {
+		return nil, fmt.Errorf("long pickle: %w", err)
+	}
+	if t := v.Long; len(v.Pickle) > 0 || t.DType() != tensor.Uint8 || t.Dims() != 1 || !t.IsContiguous() || t.Device() != nil {
+		return nil, malformed("long pickle is a tensor of %v %v beside %d bytes, want one of uint8 with one dimension alone",
+			t.DType(), t.Shape(), len(v.Pickle))
+	}
+	return tensor.Bytes(v.Long), nil
 }
 
 // Close closes the tensors. It is idempotent. A decoded value has the tensors of its Value, so the
 // caller must not use them after Close.
 func (v Value) Close() error {
 	var errs []error
-	for i, t := range v.Tensors {
+	for i, t := range append(v.Tensors[:len(v.Tensors):len(v.Tensors)], v.Long) {
 		if t == nil {
 			continue
 		}
