@@ -369,6 +369,28 @@ def test_signal_handlers_run_during_waits():
     assert out == "['usr1', 'chld'] ['usr1', 'chld']\n"
 
 
+def test_signal_breaks_no_barrier():
+    """A handler runs during or after the wait for a barrier, which does not break."""
+    out = script("""
+        import os, signal, threading, time
+        import shoal.multiprocessing as mp
+        seen = []
+        signal.signal(signal.SIGCHLD, lambda *a: seen.append(1))
+        b = mp.Barrier(2)
+        def other():
+            time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGCHLD)
+            time.sleep(0.2)
+            b.wait(30)
+        t = threading.Thread(target=other)
+        t.start()
+        print(b.wait(30), b.broken)
+        t.join()
+        print(seen)
+        """)
+    assert out == "0 False\n[1]\n"
+
+
 def test_signals_stay_as_they_were():
     """Loading the library changes no handler of Python, and a closed pipe still raises BrokenPipeError."""
     out = script("""
