@@ -84,7 +84,7 @@ static PyObject *put_value(PyObject *self, PyObject *value, double timeout) {
 		return NULL;
 	encoder_init(&e);
 	if (encode_any(&e, value, &bytes, &length, &owner) == 0) {
-		WAIT(code, timeout, lib.put(SELF(self), bytes, length, e.views, e.count, slice));
+		WAIT(code, timeout, lib.put(SELF(self), bytes, length, e.views, e.count, left));
 		if (code) {
 			put_fail(code);
 		} else {
@@ -118,7 +118,7 @@ static PyObject *handle_put_bytes(PyObject *self, PyObject *args) {
 	int code;
 	if (!PyArg_ParseTuple(args, "y#O", &bytes, &n, &t) || timeout_of(t, &timeout) < 0 || handle_ready((Handle *)self) < 0)
 		return NULL;
-	WAIT(code, timeout, lib.put(SELF(self), bytes, (size_t)n, NULL, 0, slice));
+	WAIT(code, timeout, lib.put(SELF(self), bytes, (size_t)n, NULL, 0, left));
 	if (code)
 		return put_fail(code);
 	Py_RETURN_NONE;
@@ -163,7 +163,7 @@ static PyObject *get_value(PyObject *self, double timeout, int raw) {
 	b.tensors = infos;
 	b.tensor_capacity = INFOS;
 	b.message = 0;
-	WAIT(code, timeout, lib.get_into(SELF(self), slice, &b));
+	WAIT(code, timeout, lib.get_into(SELF(self), left, &b));
 	if (code)
 		return get_fail(code);
 	if (b.message)
@@ -208,7 +208,7 @@ static PyObject *handle_get_many(PyObject *self, PyObject *args) {
 		return PyErr_Format(PyExc_ValueError, "get_many of %zd values: want at least 1", n);
 	if (n > MANY)
 		n = MANY;
-	WAIT(code, timeout, lib.get_many(SELF(self), slice, messages, (size_t)n, &received));
+	WAIT(code, timeout, lib.get_many(SELF(self), left, messages, (size_t)n, &received));
 	if (code)
 		return get_fail(code);
 	list = PyList_New(0);
@@ -235,7 +235,7 @@ static PyObject *handle_store(PyObject *self, PyObject *args) {
 		return NULL;
 	encoder_init(&e);
 	if (encode_any(&e, value, &bytes, &length, &owner) == 0) {
-		WAIT(code, timeout, lib.latest_store(SELF(self), bytes, length, e.views, e.count, slice, &version));
+		WAIT(code, timeout, lib.latest_store(SELF(self), bytes, length, e.views, e.count, left, &version));
 		result = code == INTERRUPTED_BY_EXCEPTION ? NULL : code ? fail(code) : PyLong_FromUnsignedLongLong(version);
 		Py_XDECREF(owner);
 	}
@@ -270,7 +270,7 @@ static PyObject *handle_wait_newer(PyObject *self, PyObject *args) {
 	int code;
 	if (!PyArg_ParseTuple(args, "KO", &after, &t) || timeout_of(t, &timeout) < 0 || handle_ready((Handle *)self) < 0)
 		return NULL;
-	WAIT(code, timeout, lib.latest_wait(SELF(self), after, slice, &message, &v));
+	WAIT(code, timeout, lib.latest_wait(SELF(self), after, left, &message, &v));
 	return code ? get_fail(code) : versioned(message, v);
 }
 
@@ -293,7 +293,7 @@ static PyObject *handle_version(PyObject *self, PyObject *args) {
 		int code; \
 		if (timeout_of(t, &timeout) < 0 || handle_ready((Handle *)self) < 0) \
 			return NULL; \
-		WAIT(code, timeout, lib.function(SELF(self), slice)); \
+		WAIT(code, timeout, lib.function(SELF(self), left)); \
 		return code == INTERRUPTED_BY_EXCEPTION ? NULL : PyLong_FromLong(code); \
 	}
 
@@ -336,14 +336,13 @@ READ(handle_holder, lock_holder, int)
 READ(handle_permits, permits, int)
 READ(handle_is_set, event_is_set, int)
 
-/* cond_wait(timeout) returns the code. The slices of the main thread look like spurious wakeups to the
- * others, which hold the mutex in between. */
+/* cond_wait(timeout) returns the code. */
 static PyObject *handle_cond_wait(PyObject *self, PyObject *t) {
 	double timeout;
 	int code;
 	if (timeout_of(t, &timeout) < 0 || handle_ready((Handle *)self) < 0)
 		return NULL;
-	WAIT(code, timeout, lib.cond_wait(SELF(self), slice));
+	WAIT(code, timeout, lib.cond_wait(SELF(self), left));
 	return code == INTERRUPTED_BY_EXCEPTION ? NULL : PyLong_FromLong(code);
 }
 
@@ -354,15 +353,30 @@ static PyObject *handle_notify(PyObject *self, PyObject *args) {
 	return PyLong_FromLong(lib.cond_notify(SELF(self), n));
 }
 
-/* barrier_wait(timeout) returns (code, index). The wait has one slice, because a barrier breaks when
- * the wait of one party ends early. */
+/* block_signals blocks the signals of this thread that seldom end a program, and stores the mask of
+ * before. Their handlers then run on other threads. */
+static void block_signals(sigset_t *before) {
+	static const int open[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+	sigset_t all;
+	size_t i;
+	sigfillset(&all);
+	for (i = 0; i < sizeof open / sizeof *open; i++)
+		sigdelset(&all, open[i]);
+	pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+/* barrier_wait(timeout) returns (code, index). A barrier breaks when the wait of one party ends early,
+ * so a signal such as SIGCHLD must not end it. */
 static PyObject *handle_barrier_wait(PyObject *self, PyObject *t) {
 	double timeout;
 	int code, index = -1;
-	if (timeout_of(t, &timeout) < 0 || handle_ready((Handle *)self) < 0)
+	sigset_t before;
+	if (timeout_of(t, &timeout) < 0 || handle_ready((Handle *)self) < 0 || PyErr_CheckSignals() < 0)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
+	block_signals(&before);
 	code = lib.barrier_wait(SELF(self), timeout, &index);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	Py_END_ALLOW_THREADS
 	if (code == SHOAL_INTERRUPTED && PyErr_CheckSignals() < 0)
 		return NULL;
@@ -436,7 +450,7 @@ static PyObject *handle_bind(PyObject *self, PyObject *args) {
 	int code;
 	if (!PyArg_ParseTuple(args, "sO", &name, &t) || timeout_of(t, &timeout) < 0 || handle_ready((Handle *)self) < 0)
 		return NULL;
-	WAIT(code, timeout, lib.bind(name, SELF(self), slice));
+	WAIT(code, timeout, lib.bind(name, SELF(self), left));
 	return code == INTERRUPTED_BY_EXCEPTION ? NULL : done(code);
 }
 

@@ -106,11 +106,8 @@ static PyObject *done(int code) {
 
 /* ---- Waiting ---- */
 
-/* SLICE is the longest wait of the main thread in seconds. A signal ends a wait at once; the slice
- * covers a signal that arrives just before the wait. */
-#define SLICE 0.1
-
-static unsigned long main_thread;
+/* The library ends a wait with SHOAL_INTERRUPTED when a signal handler has run on its thread, and ten
+ * times a second, because a signal may arrive just before a wait. */
 
 static double now(void) {
 	struct timespec t;
@@ -118,56 +115,32 @@ static double now(void) {
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A Wait is a wait that may have several slices. */
-typedef struct {
-	double deadline; /* negative: none */
-	double slice;    /* the timeout of the next call of the library */
-	int whole;       /* the slice is all of the time that is left */
-	int sliced;
-} Wait;
-
-static void wait_slice(Wait *w) {
-	double left = w->deadline < 0 ? -1 : w->deadline - now();
-	if (w->deadline >= 0 && left < 0)
-		left = 0;
-	w->whole = !w->sliced || (left >= 0 && left <= SLICE);
-	w->slice = w->whole ? left : SLICE;
-}
-
-static void wait_begin(Wait *w, double timeout) {
-	w->sliced = timeout != 0 && (unsigned long)pthread_self() == main_thread;
-	w->deadline = timeout < 0 ? -1 : timeout == 0 ? 0 : now() + timeout;
-	wait_slice(w);
-	if (timeout == 0) {
-		w->slice = 0;
-		w->whole = 1;
-	}
-}
-
-/* wait_again reports whether a wait goes on after a result: 1, 0, or -1 with an exception of a signal
- * handler. */
-static int wait_again(Wait *w, int code) {
-	int early = code == SHOAL_INTERRUPTED;
-	if (!early && (w->whole || (code != SHOAL_TIMEOUT && code != SHOAL_EMPTY && code != SHOAL_FULL && code != SHOAL_LOCKED)))
+/* wait_again reports whether an interrupted wait goes on: 1, 0, or -1 with an exception of a signal
+ * handler. left becomes the time until deadline. */
+static int wait_again(int code, double deadline, double *left) {
+	if (code != SHOAL_INTERRUPTED)
 		return 0;
 	if (PyErr_CheckSignals() < 0)
 		return -1;
-	wait_slice(w);
+	if (*left > 0) {
+		*left = deadline - now();
+		if (*left < 0)
+			*left = 0;
+	}
 	return 1;
 }
 
-/* WAIT calls the library without the GIL until it has a result, and stores it in code. */
+/* WAIT calls the library without the GIL until it has a result, and stores it in code. The call has
+ * the variable left as its timeout. */
 #define WAIT(code, timeout, call) \
 	do { \
-		Wait w_; \
+		double left = timeout, deadline_ = left > 0 ? now() + left : 0; \
 		int again_; \
-		wait_begin(&w_, timeout); \
 		do { \
-			double slice = w_.slice; \
 			Py_BEGIN_ALLOW_THREADS \
 			code = call; \
 			Py_END_ALLOW_THREADS \
-			again_ = wait_again(&w_, code); \
+			again_ = wait_again(code, deadline_, &left); \
 			if (again_ < 0) \
 				code = INTERRUPTED_BY_EXCEPTION; \
 		} while (again_ > 0); \

@@ -13,6 +13,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,7 +221,7 @@ static PyObject *import_tensor(PyObject *self, PyObject *args) {
 	(void)self;
 	if (!PyArg_ParseTuple(args, "sy#d", &kind, &token, &n, &timeout) || ready() < 0)
 		return NULL;
-	WAIT(code, timeout, lib.import(token, (size_t)n, slice, &h));
+	WAIT(code, timeout, lib.import(token, (size_t)n, left, &h));
 	if (code == INTERRUPTED_BY_EXCEPTION)
 		return NULL;
 	if (code || (code = lib.tensor_describe(h, &info)) != SHOAL_OK)
@@ -393,14 +394,6 @@ static PyObject *set_spin(PyObject *self, PyObject *args) {
 	return done(lib.set_spin(seconds));
 }
 
-static PyObject *set_main_thread(PyObject *self, PyObject *ident) {
-	(void)self;
-	main_thread = PyLong_AsUnsignedLong(ident);
-	if (PyErr_Occurred())
-		return NULL;
-	Py_RETURN_NONE;
-}
-
 /* ---- Names and tokens ---- */
 
 static PyObject *lookup(PyObject *self, PyObject *args) {
@@ -470,7 +463,7 @@ static PyObject *import_token(PyObject *self, PyObject *args) {
 	(void)self;
 	if (!PyArg_ParseTuple(args, "y#d", &token, &n, &timeout) || ready() < 0)
 		return NULL;
-	WAIT(code, timeout, lib.import(token, (size_t)n, slice, &h));
+	WAIT(code, timeout, lib.import(token, (size_t)n, left, &h));
 	if (code == INTERRUPTED_BY_EXCEPTION)
 		return NULL;
 	return code ? fail(code) : handle_new(h);
@@ -496,7 +489,7 @@ static PyObject *wait_any(PyObject *self, PyObject *args) {
 		if (handle_check(PyList_GetItem(list, i)) == 0)
 			handles[i] = ((Handle *)PyList_GetItem(list, i))->reference.handle;
 	if (!PyErr_Occurred()) {
-		WAIT(code, timeout, lib.wait_any(handles, (size_t)n, slice, marks));
+		WAIT(code, timeout, lib.wait_any(handles, (size_t)n, left, marks));
 		if (code == SHOAL_TIMEOUT || code == SHOAL_EMPTY)
 			code = SHOAL_OK;
 		if (code > 0)
@@ -550,7 +543,6 @@ static PyObject *fork_parent(PyObject *self, PyObject *args) {
 static PyObject *fork_child(PyObject *self, PyObject *args) {
 	(void)self, (void)args;
 	epoch++;
-	main_thread = (unsigned long)pthread_self();
 	Py_RETURN_NONE;
 }
 
@@ -603,7 +595,6 @@ static PyMethodDef functions[] = {
 	FUNCTION("load", load, METH_VARARGS, "load(path): loads libshoal.so."),
 	FUNCTION("check_interpreter", check_interpreter, METH_NOARGS, "check_interpreter()"),
 	FUNCTION("register", register_hooks, METH_VARARGS | METH_KEYWORDS, "register(**hooks): sets hooks."),
-	FUNCTION("set_main_thread", set_main_thread, METH_O, "set_main_thread(ident)"),
 	FUNCTION("version", version, METH_NOARGS, "version(): the version of the library."),
 	FUNCTION("create", create, METH_VARARGS, "create(budget, reserve): makes the domain."),
 	FUNCTION("join", join, METH_VARARGS, "join(address, key, timeout): joins a domain."),

@@ -232,7 +232,7 @@ def test_latest_survives_its_storer():
     kill(p)
     value, version = latest.load_version()
     assert (value == value[0]).all() and value[0] == version - 2
-    assert latest.store("new") == version + 1
+    assert latest.store("new") > version  # a store that was cut short may have used a version
     assert latest.load() == "new"
 
 
@@ -367,6 +367,28 @@ def test_signal_handlers_run_during_waits():
         print(q.get(), seen)
         """)
     assert out == "['usr1', 'chld'] ['usr1', 'chld']\n"
+
+
+def test_signal_breaks_no_barrier():
+    """A handler runs during or after the wait for a barrier, which does not break."""
+    out = script("""
+        import os, signal, threading, time
+        import shoal.multiprocessing as mp
+        seen = []
+        signal.signal(signal.SIGCHLD, lambda *a: seen.append(1))
+        b = mp.Barrier(2)
+        def other():
+            time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGCHLD)
+            time.sleep(0.2)
+            b.wait(30)
+        t = threading.Thread(target=other)
+        t.start()
+        print(b.wait(30), b.broken)
+        t.join()
+        print(seen)
+        """)
+    assert out == "0 False\n[1]\n"
 
 
 def test_signals_stay_as_they_were():
@@ -717,10 +739,9 @@ def test_fork_and_a_killed_parent():
         if parent == 0:
             inner = mp.Queue()
             inner.put(1)
+            killed = os.getpid()
             if os.fork() == 0:
-                while os.getppid() != 1 and os.path.exists(f"/proc/{parent_pid}") if (parent_pid := os.getppid()) else 0:
-                    if open(f"/proc/{parent_pid}/stat").read().split(") ")[1][0] == "Z":
-                        break
+                while os.getppid() == killed:
                     time.sleep(0.01)
                 try:
                     inner.get(timeout=5)
@@ -751,10 +772,12 @@ def test_messages_that_are_no_pickles():
                b"\x80\x05\x8c\x01nK\x07\x86Q.", b"\x80\x05\x8c\x01gK\xff\x86Q.", b"\x80\x05h\x00.", b"\x80\x05e.",
                b"\x80\x05\x8d" + b"\xff" * 8 + b"x.", b"\x80\x05}(K\x01u.", b"\x80\x05](]]e.", b"\x80\x05)\x85\x86."]
     samples += [good[:i] for i in range(len(good))]
+    # Not LONG_BINPUT and BYTEARRAY8, for which the pickle module allocates as much as they say.
+    opcodes = [c for c in range(256) if c not in b"r\x96"]
     for _ in range(3000):
         data = bytearray(good)
         for _ in range(rng.randrange(1, 4)):
-            data[rng.randrange(2, len(data))] = rng.randrange(256)
+            data[rng.randrange(2, len(data))] = rng.choice(opcodes)
         samples.append(bytes(data))
     failed = 0
     for data in samples:
@@ -766,6 +789,18 @@ def test_messages_that_are_no_pickles():
     assert failed > 100
     a.send([1])
     assert b.recv() == [1]
+
+
+def test_long_values():
+    """A pickle of more than the largest message of a queue travels in shared memory."""
+    q = ctx.Queue()
+    for n in (1 << 20, (1 << 20) + 1, 100 << 20):
+        q.put([b"x" * n, n])
+        assert len(q.get(timeout=WAIT)[0]) == n
+    before = blocks()
+    q.put(b"y" * (5 << 20))
+    assert q.get(timeout=WAIT)[-1:] == b"y"
+    assert wait_until(lambda: blocks() <= before)
 
 
 def test_pickles_agree_with_the_pickle_module():

@@ -265,7 +265,6 @@ def _loads(data: bytes, persistent_load: Callable) -> Any:
 
 native.register(reload=_load, error=error, empty=queue.Empty, full=queue.Full, dumps=_dumps, loads=_loads,
                 refuse=_refuse, need=_need)
-native.set_main_thread(threading.main_thread().ident or threading.get_ident())
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_parent, after_in_child=_after_fork_child)
 
 

@@ -24,19 +24,36 @@ def _dispatch_table() -> dict:
     return _tables[version]
 
 
+class _Pickler(pickle.Pickler):
+    """A Pickler whose persistent_id is a function of the extension.
+
+    The attribute must be set before __init__: from Python 3.13 on it is found there, and a Pickler
+    itself has no attributes of its own.
+    """
+
+    def __init__(self, buffer: io.BytesIO, persistent_id: Callable[[Any], Any]) -> None:
+        self.persistent_id = persistent_id  # type: ignore[method-assign]
+        super().__init__(buffer, 5)
+
+
+class _Unpickler(pickle.Unpickler):
+    """An Unpickler whose persistent_load is a function of the extension."""
+
+    def __init__(self, data: bytes, persistent_load: Callable[[Any], Any]) -> None:
+        self.persistent_load = persistent_load  # type: ignore[method-assign]
+        super().__init__(io.BytesIO(data))
+
+
 def dumps(obj: Any, persistent_id: Callable[[Any], Any]) -> bytes:
     """Pickles an object. persistent_id returns the ids of tensors and arrays, and None for all else."""
     tensors.register()
     buffer = io.BytesIO()
-    pickler = pickle.Pickler(buffer, 5)
+    pickler = _Pickler(buffer, persistent_id)
     pickler.dispatch_table = _dispatch_table()
-    pickler.persistent_id = persistent_id  # type: ignore[method-assign]
     pickler.dump(obj)
     return buffer.getvalue()
 
 
 def loads(data: bytes, persistent_load: Callable[[Any], Any]) -> Any:
     """Unpickles an object. persistent_load returns the tensor or array of an id."""
-    unpickler = pickle.Unpickler(io.BytesIO(data))
-    unpickler.persistent_load = persistent_load  # type: ignore[method-assign]
-    return unpickler.load()
+    return _Unpickler(data, persistent_load).load()
