@@ -356,7 +356,8 @@ static PyObject *handle_notify(PyObject *self, PyObject *args) {
 /* block_signals blocks the signals of this thread that seldom end a program, and stores the mask of
  * before. Their handlers then run on other threads. */
 static void block_signals(sigset_t *before) {
-	static const int open[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+	static const int open[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+		SIGABRT, SIGSYS};
 	sigset_t all;
 	size_t i;
 	sigfillset(&all);

@@ -6,9 +6,9 @@
 
 #define FUNCTIONS(X) \
 	X(abi) X(version) X(code_name) X(error_message) X(error_process) X(close) X(kind) X(create) X(listen) X(join) \
-	X(joined) X(leave) X(set_process_name) X(get_stats) X(tensor_empty) X(tensor_zeros) X(tensor_copy) X(tensor_wrap) \
-	X(tensor_describe) X(contains) X(put) X(get) X(get_into) X(get_many) X(message_bytes) X(message_tensor_count) X(message_tensor) \
-	X(queue_new) X(joinable_new) X(task_done) X(task_join) X(pipe_new) X(end) X(close_end) X(finish) X(length) \
+	X(joined) X(leave) X(set_process_name) X(get_stats) X(tensor_empty) X(tensor_zeros) X(tensor_wrap) \
+	X(tensor_describe) X(contains) X(put) X(get) X(get_into) X(get_many) X(message_bytes) X(message_tensor_count) \
+	X(message_tensor) 	X(queue_new) X(joinable_new) X(task_done) X(task_join) X(pipe_new) X(end) X(close_end) X(finish) X(length) \
 	X(capacity) X(poll) X(latest_new) X(latest_store) X(latest_load) X(latest_version) X(latest_wait) X(bind) \
 	X(lookup) X(unlink) X(names) X(mutex_new) X(lock) X(unlock) X(mark_consistent) X(lock_holder) X(semaphore_new) \
 	X(acquire) X(release) X(permits) X(cond_new) X(cond_wait) X(cond_notify) X(event_new) X(event_set) X(event_clear) \

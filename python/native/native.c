@@ -154,7 +154,8 @@ static PyObject *empty(PyObject *self, PyObject *args) {
 	for (i = 0; i < n; i++) {
 		dims[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
 		if (dims[i] < 0)
-			return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "dimension %zd is %lld: want at least 0", i, (long long)dims[i]);
+			return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "dimension %zd is %lld: want at least 0", i,
+				(long long)dims[i]);
 	}
 	dtype.code = (uint8_t)dcode;
 	dtype.bits = (uint8_t)bits;

@@ -419,7 +419,9 @@ static int load_form(PyObject *id, PyObject **index) {
 		*index = PyTuple_GetItem(id, 1);
 		if (Py_TYPE(form) != &PyUnicode_Type)
 			return -1;
-		return PyUnicode_CompareWithASCIIString(form, "g") == 0 ? 1 : PyUnicode_CompareWithASCIIString(form, "n") == 0 ? 2 : -1;
+		if (PyUnicode_CompareWithASCIIString(form, "g") == 0)
+			return 1;
+		return PyUnicode_CompareWithASCIIString(form, "n") == 0 ? 2 : -1;
 	}
 	return 0;
 }

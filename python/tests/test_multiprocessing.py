@@ -927,7 +927,8 @@ def test_sub_interpreter():
         except ImportError:
             import _xxsubinterpreters as interpreters
         i = interpreters.create()
-        code = "try:\\n import shoal.multiprocessing\\nexcept ImportError as e:\\n print('refused:', 'interpreter' in str(e))"
+        code = "\\n".join(("try:", " import shoal.multiprocessing", "except ImportError as e:",
+                          " print('refused:', 'interpreter' in str(e))"))
         interpreters.run_string(i, code)
         """)
     assert r == "refused: True\n"

@@ -137,7 +137,9 @@ class RLock(_Owned):
 
     def __repr__(self) -> str:
         name = self._owner_name()
-        count = self._count if self._is_mine() else 0 if name == "None" else "unknown" if name == "unknown" else "nonzero"
+        count: Any = self._count
+        if not self._is_mine():
+            count = {"None": 0, "unknown": "unknown"}.get(name, "nonzero")
         return f"<{type(self).__name__}({name}, {count})>"
 
 
@@ -384,9 +386,7 @@ class Barrier(Shared):
         if code:
             try:
                 native.raise_code(code)
-            except RuntimeError as e:
-                raise BrokenBarrierError(str(e)) from None
-            except (TimeoutError, ValueError) as e:
+            except (RuntimeError, TimeoutError, ValueError, EOFError) as e:
                 raise BrokenBarrierError(str(e)) from None
         return index
 

@@ -144,7 +144,9 @@ def _import(kind: str, token: bytes) -> Any:
 
 
 def _dims(shape: Union[int, Sequence[int]]) -> tuple:
-    return (operator.index(shape),) if hasattr(shape, "__index__") else tuple(map(operator.index, shape))  # type: ignore
+    if hasattr(shape, "__index__"):
+        return (operator.index(shape),)  # type: ignore[arg-type]
+    return tuple(map(operator.index, shape))  # type: ignore[arg-type]
 
 
 def _dtype(dtype: Any, name: str) -> tuple:
