@@ -19,8 +19,8 @@ type span struct {
 	key        spanKey
 }
 
-// A spanKey is the class of a span's size, and its position in units of half that size. Spans do not
-// overlap, so those of one class, which are longer than half of it, have different keys.
+// A spanKey is the class of a span's size, and its position in units of half that size. Spans do
+// not overlap, so those of one class, which are longer than half of it, have different keys.
 type spanKey struct {
 	class int
 	at    uintptr

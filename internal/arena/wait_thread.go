@@ -15,8 +15,8 @@ var (
 	ErrInterrupted = errors.New("shm: interrupted by a signal")
 )
 
-// A ThreadWait is the context of a wait of a caller that owns its thread, such as a call from C. The
-// wait spins, and then naps for up to Most on the caller's thread, so that the waker wakes that
+// A ThreadWait is the context of a wait of a caller that owns its thread, such as a call from C.
+// The wait spins, and then naps for up to Most on the caller's thread, so that the waker wakes that
 // thread itself: parking a goroutine costs two more switches of threads. The wait never parks. It
 // ends with [ErrNapOver] or [ErrInterrupted]; see docs/memory.md, "Naps", for the delay that a long
 // nap permits if a waker dies. A ThreadWait must be used for one operation, by one goroutine.
