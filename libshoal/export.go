@@ -24,7 +24,7 @@ import (
 // the domain if it has none, connects, sends a request, and gets the object as a message, which
 // holds it meanwhile. The exporter holds it until then.
 
-// A request asks a registry for an object: that of an export, or the one that had a handle at a
+// A request asks a registry for the object of an export, or for the object that had a handle at a
 // fork. A reply has an object or the text of an error. Both go through one type of connection.
 type request struct {
 	Export uint64

@@ -21,8 +21,9 @@ var (
 // ends with [ErrNapOver] or [ErrInterrupted]; see docs/memory.md, "Naps", for the delay that a long
 // nap permits if a waker dies. A ThreadWait must be used for one operation, by one goroutine.
 type ThreadWait struct {
-	Most time.Duration
-	end  error
+	Most   time.Duration
+	Napped bool // set by a nap, also one that was ended at once
+	end    error
 }
 
 var closedDone = func() chan struct{} {
@@ -56,6 +57,7 @@ func (w *ThreadWait) endWith(err error) {
 
 // napOn blocks the thread while the word is napping.
 func (w *ThreadWait) napOn(word *Word) {
+	w.Napped = true
 	if w.end == nil && w.Most > 0 && word.futexNap(napping, w.Most) {
 		w.endWith(ErrInterrupted)
 	}
