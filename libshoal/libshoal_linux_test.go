@@ -125,8 +125,8 @@ func TestHeader_OtherCompilers(t *testing.T) {
 	}
 }
 
-// TestHeader_EveryFunctionIsExported compares the header with the symbols of the library, and checks
-// that the C tests call every function.
+// TestHeader_EveryFunctionIsExported compares the header with the symbols of the library, and
+// checks that the C tests call every function.
 func TestHeader_EveryFunctionIsExported(t *testing.T) {
 	dir := library(t)
 	header := testutil.Value(os.ReadFile("shoal.h"))(t)

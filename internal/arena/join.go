@@ -34,8 +34,8 @@ func Join(ctx context.Context, addr string, token Token) (*Domain, error) {
 
 type joinErrorKey struct{}
 
-// WithJoinError returns a context with which Join stores its error in to. ipc.Dial does not return that
-// error: it passes values by copy then.
+// WithJoinError returns a context with which Join stores its error in to. ipc.Dial does not return
+// that error: it passes values by copy then.
 func WithJoinError(ctx context.Context, to *error) context.Context {
 	return context.WithValue(ctx, joinErrorKey{}, to)
 }
