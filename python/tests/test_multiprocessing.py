@@ -297,6 +297,23 @@ def test_name_of_another_kind():
     names.unlink(name)
 
 
+def tell_comm(q):
+    q.put(1)
+    with open("/proc/self/comm") as f:
+        q.put(f.read().strip())
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+def test_process_name(method):
+    """A child has the name of its Process for shoal ps."""
+    context = mp.get_context(method)
+    q = context.Queue()
+    p = context.Process(target=tell_comm, args=(q,), name="actor-7", daemon=True)
+    p.start()
+    assert [q.get(timeout=WAIT), q.get(timeout=WAIT)] == [1, "actor-7"]
+    finish(p)
+
+
 # Signals and threads
 
 WAITS = {

@@ -7,6 +7,7 @@ makes one, and sets the variable for its children.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import queue
 import sys
@@ -139,6 +140,7 @@ def _load() -> None:
             native.fork_import(JOIN_TIMEOUT)
         _loaded = True
         _register_exit()
+        _name_child()
 
 
 def ensure_domain() -> None:
@@ -224,11 +226,20 @@ def _register_exit() -> None:
 
 
 def _leave_child(pid: int) -> None:
-    import multiprocessing
-
     child = multiprocessing.parent_process() is not None
     if pid == os.getpid() and child and type(multiprocessing.current_process())._start_method != "spawn":
         native.leave(0)
+
+
+def _name_child() -> None:
+    """Gives a child of multiprocessing its name, under which ``shoal ps`` shows it."""
+    process = multiprocessing.current_process()
+    if multiprocessing.parent_process() is not None or getattr(process, "_inheriting", False):  # unpickled just now
+        name = "".join(c for c in process.name if c.isprintable())
+        try:
+            native.set_process_name(name.encode()[:15].decode(errors="ignore") or "python")
+        except (ValueError, OSError):
+            pass  # without /proc
 
 
 class _Exit:
@@ -291,7 +302,6 @@ def seconds(timeout: Optional[float]) -> Optional[float]:
 
 def set_process_name(name: str) -> None:
     """Sets the name under which ``shoal ps``, ``top`` and ``doctor`` show this process."""
-    ensure_domain()
     native.set_process_name(name)
 
 
