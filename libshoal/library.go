@@ -20,6 +20,8 @@ import (
 // The functions named go… are the bodies of the functions of shoal.h. The file exports.c checks
 // that the process was not forked, and then calls them.
 
+func init() { C.shoal_native_restore_signals() }
+
 //export goVersion
 func goVersion(buffer *C.char, size C.size_t) {
 	version := "(unknown)"

@@ -31,6 +31,9 @@ func (o *object) arm(after uint64) (C.int, error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.uses.Load() <= 0 { // release closes the descriptor under mu
+		return 0, fmt.Errorf("%w: the handle was closed by another thread", errHandle)
+	}
 	r := o.readiness
 	if r == nil {
 		r = new(readiness)
