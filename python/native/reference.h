@@ -47,23 +47,32 @@ static void reference_close(Reference *r) {
 		lib.close(h);
 }
 
+/* import_reference imports one object of an earlier epoch. *gone becomes 1 if the parent does not answer:
+ * a killed parent's socket stays open in its forked children, so that only time tells. */
+static shoal_handle import_reference(const shoal_fork_ticket *ticket, shoal_handle old, double timeout, int *gone) {
+	shoal_handle h = 0;
+	double begun = now();
+	if (*gone || lib.fork_import(ticket, old, timeout, &h) == SHOAL_OK)
+		return h;
+	*gone = now() - begun > 1;
+	return 0;
+}
+
 /* references_import imports all references of earlier epochs with a ticket. An object that the parent
  * lost keeps handle 0. It returns the number of objects that were imported. */
 static int references_import(const shoal_fork_ticket *ticket, int ticket_epoch, double timeout) {
 	Reference *r;
-	int imported = 0;
+	int imported = 0, gone = ticket->length == 0 || (kill(ticket->process, 0) < 0 && errno == ESRCH);
 	lock_references();
 	for (r = references.next; r != &references; r = r->next) {
-		shoal_handle h = 0;
 		if (r->epoch == epoch)
 			continue;
-		if (r->epoch == ticket_epoch && r->handle && ticket->length &&
-			lib.fork_import(ticket, r->handle, timeout, &h) == SHOAL_OK)
-			imported++;
+		if (r->epoch != ticket_epoch || !r->handle)
+			r->handle = 0;
 		else
-			h = 0;
-		r->handle = h;
+			r->handle = import_reference(ticket, r->handle, timeout, &gone);
 		r->epoch = epoch;
+		imported += r->handle != 0;
 	}
 	unlock_references();
 	return imported;
