@@ -28,7 +28,8 @@ func (p *pinned) unpin() {
 // messageOf reads a message of the caller. The caller must close b after the put.
 func messageOf(b *borrowing, bytes unsafe.Pointer, length C.size_t, views *C.shoal_view,
 	count C.size_t) (v value, err error) {
-	if v.Pickle, err = bytesOf(bytes, length, "bytes"); err != nil {
+	text, err := bytesOf(bytes, length, "bytes")
+	if err != nil {
 		return v, err
 	}
 	if count > 0 {
@@ -39,6 +40,13 @@ func messageOf(b *borrowing, bytes unsafe.Pointer, length C.size_t, views *C.sho
 			return v, err
 		}
 		v.Tensors = b.all
+	}
+	if err := v.SetPickle(text); err != nil {
+		b.close()
+		return v, err
+	}
+	if v.Long != nil {
+		b.made = append(b.made, v.Long)
 	}
 	return v, nil
 }
@@ -141,13 +149,20 @@ func goGetInto(from C.shoal_handle, timeout C.double, to *C.shoal_buffer) (code 
 
 // fillBuffer copies a message to the caller's buffer, or stores a handle of it if it does not fit.
 func fillBuffer(to *C.shoal_buffer, v value) error {
-	to.length, to.tensor_count, to.message = C.size_t(len(v.Pickle)), C.size_t(len(v.Tensors)), 0
+	text, err := v.Bytes()
+	if err != nil {
+		return errors.Join(err, v.Close())
+	}
+	to.length, to.tensor_count, to.message = C.size_t(len(text)), C.size_t(len(v.Tensors)), 0
 	if to.length > to.capacity || to.tensor_count > to.tensor_capacity {
 		h, err := addObject(v)
 		to.message = C.shoal_handle(h)
 		return err
 	}
-	copy(unsafe.Slice((*byte)(to.bytes), to.capacity), v.Pickle)
+	copy(unsafe.Slice((*byte)(to.bytes), to.capacity), text)
+	if err := (value{Long: v.Long}).Close(); err != nil {
+		return errors.Join(err, value{Tensors: v.Tensors}.Close())
+	}
 	for i, t := range v.Tensors {
 		info := (*C.shoal_tensor_info)(unsafe.Add(unsafe.Pointer(to.tensors), i*C.sizeof_shoal_tensor_info))
 		if err := giveTensor(info, t); err != nil {
@@ -258,9 +273,15 @@ func goMessageBytes(message C.shoal_handle, bytes *unsafe.Pointer, length *C.siz
 	if err != nil {
 		return result(err)
 	}
-	b := o.value.(value).Pickle
+	v := o.value.(value)
+	b, err := v.Bytes()
+	if err != nil {
+		return result(err)
+	}
 	*bytes, *length = nil, C.size_t(len(b))
-	if len(b) > 0 {
+	if v.Long != nil {
+		*bytes = unsafe.Pointer(unsafe.SliceData(b)) // shared memory does not move
+	} else if len(b) > 0 {
 		*bytes = o.pin(unsafe.SliceData(b))
 	}
 	return C.SHOAL_OK

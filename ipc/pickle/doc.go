@@ -10,6 +10,8 @@
 //	defer message.Close()
 //	v, err := message.Decode() // a *python.Dict, a []any, a *tensor.Tensor, …
 //
+// [DecodeAs] returns it as a Go type of the program, such as a struct for a dict.
+//
 // A pickle is decoded as data. Nothing in it is executed: an object of an unknown class is a
 // python.Record with its class name and its attributes, or an error.
 //
