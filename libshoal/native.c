@@ -1,3 +1,5 @@
+//go:build linux
+
 /*
  * native.c is the part of the library that must not run in Go: the state of each thread, the sleep
  * of a thread that waits, cancellers, which a signal handler may fire, and the functions that a
