@@ -153,8 +153,8 @@ func consume(ctx context.Context, ledger *os.File, q *ipc.Queue[pickle.Value],
 	}
 }
 
-// checkValue returns the id and the sequence number of a value. It returns an error if an element of the
-// array is not the one that the producer wrote.
+// checkValue returns the id and the sequence number of a value. It returns an error if an element
+// of the array is not the one that the producer wrote.
 func checkValue(v pickle.Value) (id, sequence int64, err error) {
 	decoded, err := v.Decode()
 	if err != nil {
