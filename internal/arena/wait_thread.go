@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Errors of a wait with a [ThreadWait].
@@ -56,9 +58,9 @@ func (w *ThreadWait) endWith(err error) {
 }
 
 // napOn blocks the thread while the word is napping.
-func (w *ThreadWait) napOn(word *Word) {
+func (w *ThreadWait) napOn(word *word.Word) {
 	w.Napped = true
-	if w.end == nil && w.Most > 0 && word.futexNap(napping, w.Most) {
+	if w.end == nil && w.Most > 0 && word.FutexNap(napping, w.Most) {
 		w.endWith(ErrInterrupted)
 	}
 	w.endWith(ErrNapOver)
