@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The packages of all modules here: what go test, go vet and go list are given.
 PACKAGES ?= work
 
-.PHONY: patterns landing test check race lint-here typecheck vet-others browser crashpoints crashpoints-full storm scribbles torture histories schedules model fuzz fuzz-long vuln lint bench interop interop-short interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release
+.PHONY: patterns landing test check race lint-here typecheck vet-others browser crashpoints crashpoints-full storm scribbles torture histories schedules model fuzz fuzz-long vuln lint bench interop interop-short interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release native test-python python-storm
 
 test: ## all tests; no root, no network but the module proxy, no Python
 	go test -vet=all $(PACKAGES)
@@ -120,8 +120,17 @@ face: ## what people see: the page in a browser, lessons, how-to pages, commands
 release: ## build/release: static programs for amd64 and arm64, manual pages, completions, lists of modules, checksums
 	./scripts/release
 
+native: ## build/native: the C library and Python's extension module, for this machine, with gcc; scripts/native builds those of wheels, with Zig
+	./scripts/native --here
+
+test-python: ## the tests of shoal.multiprocessing, in spawned processes, beside a PyTorch if make interop installed one
+	./scripts/python-tests
+
+python-storm: ## processes of Python and Go that are killed at random (KILLS of them), with a ledger outside
+	./scripts/python-tests --storm $(KILLS)
+
 .PHONY: wheel wheel-test
-wheel: ## build/wheel: the Python distribution for this machine, with the programs inside; pip install build/wheel/shoal-*.whl
+wheel: ## build/wheel: the Python distribution for this machine, with the programs and the C library inside; pip install build/wheel/shoal-*.whl
 	./scripts/wheel
 
 wheel-test: wheel ## the wheel in a fresh virtual environment without Go: the README's program, python/tests, and epochs that resume (WHEEL_CUTS of each kind); a line of JSON for each

@@ -13,7 +13,7 @@ import (
 // benchCommand implements shoal bench.
 type benchCommand struct {
 	Suites struct {
-		Names []string `positional-arg-name:"suite" description:"core (default), first, sizes, sync, floors, idle, kernels, ops, steps, dtypes, train, hogwild, ways, dist, loader, files, scale, observe, torchpeer, torchloader_light or torchloader_jpeg; and, only on their own, cuda and cuda_ops (run by shoal-accel) and cluster (run by shoal-cluster)"`
+		Names []string `positional-arg-name:"suite" description:"core (default), first, sizes, sync, floors, idle, kernels, ops, steps, dtypes, train, hogwild, ways, dist, loader, files, scale, observe, torchpeer, torchloader_light, torchloader_jpeg or python; and, only on their own, cuda and cuda_ops (run by shoal-accel) and cluster (run by shoal-cluster)"`
 	} `positional-args:"yes"`
 	All     bool   `long:"all" description:"Run every suite."`
 	JSON    bool   `long:"json" description:"Print one JSON object per line."`

@@ -247,6 +247,9 @@ func (d *Domain) Token() [16]byte {
 	return t
 }
 
+// Contains reports whether addr is in the data segment.
+func (d *Domain) Contains(addr uintptr) bool { return sys.Contains(d.bytes, addr) }
+
 // Close leaves the domain and drops every reference that this process holds, by the code that also
 // reaps dead participants. Slices returned by [Domain.Bytes] must not be used afterwards: they stay
 // mapped as long as the Domain, or an object that refers to it, is reachable, but may show other

@@ -66,9 +66,21 @@ func (d *Domain) listenAt(path string, joins bool) (*Listener, error) {
 func Join(ctx context.Context, addr string, token Token) (*Domain, error) {
 	d, err := joinAddress(ctx, addr, token)
 	if err != nil {
-		return nil, fmt.Errorf("join domain at %s: %w", addr, err)
+		err = fmt.Errorf("join domain at %s: %w", addr, err)
+		if to, ok := ctx.Value(joinErrorKey{}).(*error); ok {
+			*to = err
+		}
+		return nil, err
 	}
 	return d, nil
+}
+
+type joinErrorKey struct{}
+
+// WithJoinError returns a context with which Join stores its error in to. ipc.Dial does not return
+// that error: it passes values by copy then.
+func WithJoinError(ctx context.Context, to *error) context.Context {
+	return context.WithValue(ctx, joinErrorKey{}, to)
 }
 
 // joinAddress is Join without the context in the error.

@@ -53,7 +53,8 @@ type waitQueue struct {
 // after the test finds the channel.
 func (l *waitQueue) waitOnce(ctx context.Context) error {
 	c := make(chan struct{})
-	nap := l.backoffs != nil && l.nap.isDue() && l.d.becomeNapper()
+	own := threadWaitOf(ctx)
+	nap := l.backoffs != nil && (own != nil || l.nap.isDue()) && l.d.becomeNapper()
 	l.mu.Lock()
 	l.queue = append(l.queue, c)
 	l.countWaiters(1)
@@ -63,12 +64,18 @@ func (l *waitQueue) waitOnce(ctx context.Context) error {
 	l.mu.Unlock()
 	l.d.setBit(l.bits)
 	ready := !word.IsDisabled("second look") && l.ready()
+	if own != nil && !ready {
+		l.d.scheduleDeathCheck() // the nap may be long
+	}
 	if nap {
 		l.napUnlessReady(ctx, ready)
 	}
 	if ready {
 		l.removeWaiter(c)
 		return nil
+	}
+	if own != nil {
+		return l.endThreadWait(own, c)
 	}
 	l.d.scheduleDeathCheck()
 	if word.Crashing {
@@ -90,8 +97,25 @@ func (l *waitQueue) napUnlessReady(ctx context.Context, ready bool) {
 		l.d.finishNap()
 		return
 	}
+	if own := threadWaitOf(ctx); own != nil {
+		own.napOn(&l.d.parts[l.d.seat].nap)
+		l.d.finishNap()
+		return
+	}
 	l.d.napFor(ctx, napTime)
 	l.nap.recordResult(l.d.finishNap())
+}
+
+// endThreadWait ends a wait that does not park. It returns nil if the waiter was woken.
+func (l *waitQueue) endThreadWait(own *ThreadWait, c chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	default:
+	}
+	l.removeWaiter(c)
+	own.endWith(ErrNapOver)
+	return own.Err()
 }
 
 // removeWaiter takes a channel out of the queue. It does nothing if a waker has done so already.

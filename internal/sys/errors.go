@@ -51,3 +51,10 @@ func Advised(err error) error {
 	}
 	return err
 }
+
+// ErrorNumber returns the error number of the system call that failed with err, or 0.
+func ErrorNumber(err error) int {
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	return int(errno)
+}

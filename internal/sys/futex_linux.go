@@ -23,6 +23,15 @@ func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error {
 	return futexSleep(lowerHalf(w), old, d)
 }
 
+// FutexNap is like [FutexWait], and reports whether a signal handler that ran on the calling thread
+// ended the wait.
+func FutexNap(w *atomic.Uint64, old uint32, d time.Duration) (interrupted bool) {
+	ts := unix.NsecToTimespec(int64(d))
+	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(lowerHalf(w)), futexWait, uintptr(old),
+		uintptr(unsafe.Pointer(&ts)), 0, 0)
+	return errno == unix.EINTR
+}
+
 func futexSleep(half unsafe.Pointer, old uint32, d time.Duration) error {
 	ts := unix.NsecToTimespec(int64(d))
 	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(half), futexWait, uintptr(old),

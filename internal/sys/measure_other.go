@@ -29,6 +29,9 @@ func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error { return uns
 // FutexWake needs Linux.
 func FutexWake(w *atomic.Uint64) error { return unsupportedError("futex") }
 
+// FutexNap needs Linux.
+func FutexNap(w *atomic.Uint64, old uint32, d time.Duration) (interrupted bool) { return false }
+
 // FutexWaitUpper needs Linux.
 func FutexWaitUpper(w *atomic.Uint64, old uint32, d time.Duration) error {
 	return unsupportedError("futex")

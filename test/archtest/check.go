@@ -19,7 +19,7 @@ var rules = []func(h *house, p *pkg) []string{
 		"only nats speaks with a broker, so that no other program links its client"),
 	imports(mayBeBroker, isBroker, "only nats/broker is a broker, which is large"),
 	imports(mayBeTraced, isOTel, "only shoalotel knows OpenTelemetry, so that no other program links it"),
-	imports(nil, func(i string) bool { return i == "C" },
+	imports(mayUseC, func(i string) bool { return i == "C" },
 		"the core builds without a C compiler and stays one static binary"),
 	staysStatic, noRawCalls, noUnsafe, saysSomething, oneDoc,
 }

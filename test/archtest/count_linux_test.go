@@ -20,6 +20,7 @@ const coreLimit = 1653
 // ownLimits are the limits of the packages that the core does not need.
 var ownLimits = map[string]int{
 	"data/service": 35,
+	"ipc/pickle":   11,
 	"ipc/tcp":      2,
 	"metrics":      5,
 	"nats":         49,

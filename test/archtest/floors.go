@@ -16,9 +16,9 @@ var floors = [...][]string{
 	4: {"tensor", "wire"},
 	5: {"autograd", "encoding/safetensors", "encoding/npy", "encoding/msgpack", "encoding/hdf5", "ipc", ".",
 		"cuda", "test/devicetest", "internal/pickle/value", "internal/tree"},
-	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp", "nats", "metrics", "trace", "shoallog",
+	6: {"optim", "pool", "manager", "encoding/pt", "shoaltest", "data/row", "ipc/tcp", "ipc/pickle", "nats", "metrics", "trace", "shoallog",
 		"shoalotel"},
-	7: {"data", "data/*", "nn", "manager/*", "nats/broker"},
+	7: {"data", "data/*", "nn", "manager/*", "nats/broker", "libshoal"},
 	8: {"data/service", "data/datasets", "data/jsonl", "data/parquet", "data/tokens", "dist", "dist/mpi",
 		"torch/internal/reader"},
 	9: {"torch", "torch/huggingface", "torch/internal/vision"},
@@ -44,7 +44,8 @@ var (
 		"internal/link/secure", "nats/broker", "cuda"}
 	mustBeStatic = []string{"cmd/shoal"}
 	mayBeUnsafe  = []string{"internal/sys", "internal/cuda", "dist/internal/mpi", "internal/arena",
-		"internal/codec", "tensor", "internal/kernel", "cuda"}
+		"internal/codec", "tensor", "internal/kernel", "cuda", "libshoal"}
+	mayUseC       = []string{"libshoal"}
 	withoutTensor = []string{".", "ipc", "pool", "manager"}
 	withoutNATS   = []string{"cmd/shoal"}
 )

@@ -11,6 +11,8 @@ type Case struct {
 	Target Target    // nil for none
 	Peer   *peerWork // nil if the peer has no equivalent
 	Rival  *Rival    // nil if no Go library has an equivalent
+
+	floorWork *peerWork // if not nil, the peer's script measures the floor; rows may share it
 }
 
 // A Rival is a Go library that does the same work in the current process. It is reported as a peer.
@@ -59,6 +61,6 @@ func Suites() []Suite {
 	return []Suite{
 		core, first, sizes, syncing, floors, idle, kernels, operations, steps, dtypes, layers, train,
 		hogwildSuite, trainingModes, distSuite, loader, files, scale, many, transports,
-		torchPeer, torchLight, torchJPEG,
+		torchPeer, torchLight, torchJPEG, pythonSuite,
 	}
 }

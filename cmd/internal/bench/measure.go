@@ -104,9 +104,16 @@ type peerTake struct {
 
 func newMeasurement(cases []Case, p *peer) *measurement {
 	m := &measurement{cases: cases, probes: make(map[*Probe]*take), peers: make(map[string][]peerTake)}
+	floors := make(map[*peerWork]*Probe)
 	for i := range cases {
 		if cases[i].Ours == nil && p != nil {
 			cases[i].Ours = &Probe{Measure: p.probe(cases[i].Peer, ourVariant)}
+		}
+		if w := cases[i].floorWork; w != nil && p != nil {
+			if floors[w] == nil {
+				floors[w] = &Probe{Measure: p.probe(w, floorVariant)}
+			}
+			cases[i].Floor = floors[w]
 		}
 		c := cases[i]
 		m.add(c.Name, c.Ours)

@@ -1,6 +1,7 @@
 package domains
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"slices"
@@ -14,7 +15,7 @@ import (
 // A Process is the root process of a domain, one of its descendants, or another participant.
 type Process struct {
 	PID                  int     `json:"pid"`
-	Name                 string  `json:"name"`        // as in ps
+	Name                 string  `json:"name"`        // as in ps; the script of a Python process
 	Holds                int64   `json:"holds"`       // bytes of its blocks, shared ones included
 	HoldsAlone           int64   `json:"holds_alone"` // bytes of the blocks that only it holds
 	HoldsBlocks          int     `json:"holds_blocks"`
@@ -51,6 +52,7 @@ type facts struct {
 	start      uint64
 	gomaxprocs int
 	title      string // first word of the command line
+	script     string // of a Python process; otherwise empty
 }
 
 // participants returns the root process, its descendants and the other participants.
@@ -140,6 +142,9 @@ func (w *Watcher) processFacts(pid int, table map[int]sys.ProcessEntry) Process 
 	f := w.factsOf(pid, e.Start)
 	p.GOMAXPROCS = f.gomaxprocs
 	p.Name, _ = sys.ProcessName(pid)
+	if isPython(p.Name) { // otherwise the process has set its name
+		p.Name = cmp.Or(w.scriptOf(pid, table), p.Name)
+	}
 	p.Function, p.Rank = workerJob(f.title, p.Name)
 	return p
 }
@@ -185,7 +190,8 @@ func (w *Watcher) factsOf(pid int, start uint64) facts {
 		}
 	}
 	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	f.title, _, _ = strings.Cut(string(line), "\x00")
+	words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
+	f.title, f.script = words[0], scriptName(words)
 	if w.facts == nil {
 		w.facts = make(map[int]facts)
 	}

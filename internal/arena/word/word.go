@@ -147,6 +147,11 @@ func (w *Word) Overwrite(v uint64) { w.v.Store(v) }
 // the lower half of the word is not v, or if the system has no futex. It may also return early.
 func (w *Word) FutexWait(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
 
+// FutexNap is like FutexWait, and reports whether a signal handler of this thread ended the wait.
+func (w *Word) FutexNap(v uint32, d time.Duration) (interrupted bool) {
+	return sys.FutexNap(&w.v, v, d)
+}
+
 // FutexWake ends one sleep.
 func (w *Word) FutexWake() { sys.FutexWake(&w.v) }
 

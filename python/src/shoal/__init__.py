@@ -1,25 +1,30 @@
-"""Data sets and data loaders for PyTorch whose samples are read by Go.
+"""Data sets and data loaders for PyTorch whose samples are read by Go, and shared memory for tensors.
 
 A data set such as :class:`ImageFolder` can be passed to any ``DataLoader`` of PyTorch: its workers
 are then processes of a Go program that this package contains. :class:`DataLoader` has PyTorch's
 arguments and can also resume in the middle of an epoch. PyTorch is imported when the first name of
-this package is used, and not by ``import shoal``.
+this package is used, and not by ``import shoal``. :mod:`shoal.multiprocessing` has the queues, locks
+and values of :mod:`torch.multiprocessing`; :func:`empty`, :func:`zeros` and :func:`empty_array` make
+tensors and arrays that they pass without a copy.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._programs import __version__, check_platform
+from . import _programs
+from ._programs import check_platform
 
 if TYPE_CHECKING:
     from .context import get_context
     from .datasets import (Dataset, ImageFolder, JSONLines, Npy, Parquet, Stream, Tokens,
                            WebDataset)
     from .loader import DataLoader
+    from .multiprocessing.tensors import empty, empty_array, is_shared, zeros
 
 __all__ = ["DataLoader", "Dataset", "ImageFolder", "JSONLines", "Npy", "Parquet", "Stream",
-           "Tokens", "WebDataset", "__version__", "get_context"]
+           "Tokens", "WebDataset", "__version__", "empty", "empty_array", "get_context", "is_shared",
+           "zeros"]
 
 check_platform()
 
@@ -27,6 +32,12 @@ check_platform()
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "__version__":
+        return _programs.__version__
+    if name in ("empty", "empty_array", "is_shared", "zeros"):
+        from .multiprocessing import tensors
+
+        return getattr(tensors, name)
     try:
         from . import context, datasets, loader
     except ModuleNotFoundError as e:

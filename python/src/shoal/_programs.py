@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from importlib import metadata
-from typing import NoReturn
+from typing import Any, NoReturn
 
 SUPPORTED = "shoal runs on Linux, on x86_64 and aarch64"
 
-try:
-    __version__ = metadata.version("shoal")
-except metadata.PackageNotFoundError:  # a source tree that is not installed
-    __version__ = "0.0.0.dev0"
+
+def __getattr__(name: str) -> Any:
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import metadata  # which takes 30 ms to import
+
+    try:
+        return metadata.version("shoal")
+    except metadata.PackageNotFoundError:  # a source tree that is not installed
+        return "0.0.0.dev0"
 
 
 def check_platform() -> None:

@@ -1,0 +1,282 @@
+//go:build cgo && linux
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/codec"
+	"github.com/shoal-mp/shoal/ipc"
+	"github.com/shoal-mp/shoal/wire"
+)
+
+// Note [Handover] A process that exports an object listens at a random abstract address with a
+// random key (package ipc proves the key, and that the peer has the same user). An importer joins
+// the domain if it has none, connects, sends a request, and gets the object as a message, which
+// holds it meanwhile. The exporter holds it until then.
+
+// A request asks a registry for the object of an export, or for the object that had a handle at a
+// fork. A reply has an object or the text of an error. Both go through one type of connection.
+type request struct {
+	Export uint64
+	Nonce  []byte
+	Fork   uint64
+	Handle uint64
+
+	Object  any
+	Refusal string
+	Missing bool // the refusal is errNotFound
+}
+
+func init() { wire.RegisterType[request]("libshoal.request") }
+
+const (
+	mostExports    = 65536
+	defaultExpiry  = time.Hour
+	handoverTime   = 10 * time.Second // of one import
+	mostImportUses = 65535
+)
+
+// An export is an object that a token names.
+type export struct {
+	object *object
+	nonce  [16]byte
+	uses   int
+	expiry *time.Timer
+}
+
+// registry is the exports of this process and the listener for importers.
+type registry struct {
+	mu       sync.Mutex
+	listener *ipc.Listener[request]
+	domain   *arena.Listener
+	base     token // without id and nonce
+	last     uint64
+	byID     map[uint64]*export
+	closed   bool
+}
+
+var exports = registry{byID: make(map[uint64]*export)}
+
+// start makes the listeners, once. The caller must hold r.mu.
+func (r *registry) start() error {
+	if r.closed {
+		return fmt.Errorf("%w: this process has left its domain", ipc.ErrClosed)
+	}
+	if r.listener != nil {
+		return nil
+	}
+	if err := requireDomain(); err != nil {
+		return err
+	}
+	d, err := arena.Default()
+	if err != nil {
+		return err
+	}
+	var name [12]byte
+	rand.Read(name[:])
+	rand.Read(r.base.key[:])
+	domain, err := d.Listen(arena.ListenOptions{})
+	if err != nil {
+		return err
+	}
+	r.base.domain, r.base.joinAddr = domain.Token(), domain.Addr()
+	l, err := ipc.Listen[request](fmt.Sprintf("@shoal-%d-%s", os.Getpid(), hex.EncodeToString(name[:])), r.base.key[:])
+	if err != nil {
+		return errors.Join(err, domain.Close())
+	}
+	r.base.address = l.Addr()
+	r.listener, r.domain = l, domain
+	go r.serve(l)
+	return nil
+}
+
+// add exports an object for a number of imports, and returns its token.
+func (r *registry) add(o *object, uses int, lifetime time.Duration) (token, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.start(); err != nil {
+		return token{}, err
+	}
+	if len(r.byID) >= mostExports {
+		return token{}, fmt.Errorf("%w: %d exports are outstanding: import them, or export with a shorter lifetime",
+			errTooLarge, len(r.byID))
+	}
+	if !o.retain() {
+		return token{}, fmt.Errorf("%w: the handle was closed by another thread", errHandle)
+	}
+	r.last++
+	e := &export{object: o, uses: uses}
+	t := r.base
+	t.id = r.last
+	rand.Read(e.nonce[:])
+	t.nonce = e.nonce
+	e.expiry = time.AfterFunc(lifetime, func() { r.discardExport(t.id) })
+	r.byID[t.id] = e
+	return t, nil
+}
+
+// ticket returns a token with which a forked child connects.
+func (r *registry) ticket() (token, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.start()
+	return r.base, err
+}
+
+// discardExport ends an export.
+func (r *registry) discardExport(id uint64) {
+	r.mu.Lock()
+	e := r.byID[id]
+	delete(r.byID, id)
+	r.mu.Unlock()
+	if e != nil {
+		e.expiry.Stop()
+		e.object.release()
+	}
+}
+
+// use returns the object of an export with one more use, and counts the import.
+func (r *registry) use(id uint64, nonce []byte) (*object, error) {
+	r.mu.Lock()
+	e := r.byID[id]
+	if e == nil || subtle.ConstantTimeCompare(nonce, e.nonce[:]) != 1 || !e.object.retain() {
+		r.mu.Unlock()
+		return nil, fmt.Errorf("%w: the token was imported before, has expired, or is not from this process", errNotFound)
+	}
+	e.uses--
+	last := e.uses == 0
+	r.mu.Unlock()
+	if last {
+		r.discardExport(id)
+	}
+	return e.object, nil
+}
+
+func (r *registry) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.byID)
+}
+
+// close ends all exports and the listeners.
+func (r *registry) close() {
+	r.mu.Lock()
+	r.closed = true
+	l, d := r.listener, r.domain
+	ids := make([]uint64, 0, len(r.byID))
+	for id := range r.byID {
+		ids = append(ids, id)
+	}
+	r.mu.Unlock()
+	for _, id := range ids {
+		r.discardExport(id)
+	}
+	if l != nil {
+		l.Close()
+		d.Close()
+	}
+}
+
+// serve answers importers until the listener is closed.
+func (r *registry) serve(l *ipc.Listener[request]) {
+	for {
+		c, err := l.Accept(context.Background())
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			ctx, cancel := context.WithTimeout(context.Background(), handoverTime)
+			defer cancel()
+			r.answer(ctx, c)
+		}()
+	}
+}
+
+// answer answers the requests of one importer.
+func (r *registry) answer(ctx context.Context, c *ipc.Conn[request]) {
+	for {
+		q, err := c.Recv(ctx)
+		if err != nil {
+			return
+		}
+		o, err := r.objectFor(q)
+		var reply request
+		if err != nil {
+			reply.Refusal, reply.Missing = err.Error(), errors.Is(err, errNotFound)
+		} else {
+			reply.Object = o.value
+		}
+		err = c.Send(ctx, reply)
+		if o != nil {
+			o.release()
+		}
+		if err != nil && c.Send(ctx, request{Refusal: err.Error()}) != nil {
+			return
+		}
+	}
+}
+
+// objectFor returns the object that a request names, with one more use.
+func (r *registry) objectFor(q request) (*object, error) {
+	if q.Fork != 0 {
+		return forks.find(q.Fork, handle(q.Handle))
+	}
+	return r.use(q.Export, q.Nonce)
+}
+
+// importObject returns a handle of the object that q names, at the process of the token.
+func importObject(ctx context.Context, t token, q request) (handle, error) {
+	if err := joinByToken(ctx, t.joinAddr, t.domain); err != nil {
+		return 0, fmt.Errorf("import: %w", explainJoin(err))
+	}
+	c, err := ipc.Dial[request](ctx, t.address, t.key[:])
+	if err != nil {
+		return 0, fmt.Errorf("import: %w", err)
+	}
+	defer c.Close()
+	if !c.Shared() {
+		return 0, fmt.Errorf("import: %w: the exporter is in another domain than this process: import before other functions",
+			errDomain)
+	}
+	if err := c.Send(ctx, q); err != nil {
+		return 0, fmt.Errorf("import: %w", explainEnd(err))
+	}
+	reply, err := c.Recv(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("import: %w", explainEnd(err))
+	}
+	switch {
+	case reply.Missing:
+		return 0, fmt.Errorf("import: %w: %s", errNotFound, reply.Refusal)
+	case reply.Object == nil:
+		return 0, fmt.Errorf("import: %w: the exporter refuses: %s", codec.ErrFormat, reply.Refusal)
+	}
+	return addObject(reply.Object)
+}
+
+// explainEnd adds errNotFound to the error of a connection that the exporter ended.
+func explainEnd(err error) error {
+	if errors.Is(err, ipc.ErrClosed) {
+		return fmt.Errorf("%w: the exporter has ended: %w", errNotFound, err)
+	}
+	return err
+}
+
+// explainJoin adds errNotFound to the error of an exporter that does not listen any more.
+func explainJoin(err error) error {
+	if errors.Is(err, arena.ErrToken) {
+		return fmt.Errorf("%w: %w", errToken, err)
+	}
+	return err
+}

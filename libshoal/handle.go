@@ -1,0 +1,160 @@
+//go:build cgo && linux
+
+package main
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// A handle names an object in the handle table: kind 8 | generation 24 | index 32. Index 0 is not
+// used, so 0 is no handle.
+type handle uint64
+
+const (
+	kindShift       = 56
+	generationShift = 32
+	generationMask  = 1<<24 - 1
+)
+
+func makeHandle(k kind, generation, index uint32) handle {
+	return handle(k)<<kindShift | handle(generation&generationMask)<<generationShift | handle(index)
+}
+
+func (h handle) kind() kind    { return kind(h >> kindShift) }
+func (h handle) index() uint32 { return uint32(h) }
+
+// A reference is an entry of the table.
+type reference struct {
+	handle handle
+	object *object
+	born   uint64 // number of forks before the handle was made
+}
+
+const (
+	handlesPerPage = 1024
+	mostPages      = 4096
+)
+
+type handlePage struct {
+	references  [handlesPerPage]atomic.Pointer[reference]
+	generations [handlesPerPage]uint32 // guarded by handleTable.mu
+}
+
+// A handleTable maps handles to objects. Lookups take no lock.
+type handleTable struct {
+	pages [mostPages]atomic.Pointer[handlePage]
+
+	mu   sync.Mutex
+	free []uint32
+	used uint32 // number of indices that were used at some time
+	open int
+}
+
+var handles handleTable
+
+// add returns a new handle of o, which owns one reference of o.
+func (t *handleTable) add(o *object) (handle, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i, err := t.takeIndex()
+	if err != nil {
+		return 0, err
+	}
+	page := t.pages[i/handlesPerPage].Load()
+	generation := &page.generations[i%handlesPerPage]
+	*generation++
+	h := makeHandle(o.kind, *generation, i)
+	page.references[i%handlesPerPage].Store(&reference{h, o, forks.count.Load()})
+	t.open++
+	return h, nil
+}
+
+// takeIndex returns a free index. The caller must hold t.mu.
+func (t *handleTable) takeIndex() (uint32, error) {
+	if n := len(t.free); n > 0 {
+		i := t.free[n-1]
+		t.free = t.free[:n-1]
+		return i, nil
+	}
+	i := t.used + 1
+	if i >= handlesPerPage*mostPages {
+		return 0, fmt.Errorf("%w: %d handles are open: close some with shoal_close", errTooLarge, i-1)
+	}
+	if p := &t.pages[i/handlesPerPage]; p.Load() == nil {
+		p.Store(new(handlePage))
+	}
+	t.used = i
+	return i, nil
+}
+
+// entryOf returns the table entry for h, or nil if the index was never used.
+func (t *handleTable) entryOf(h handle) *atomic.Pointer[reference] {
+	i := h.index()
+	if i/handlesPerPage >= mostPages {
+		return nil
+	}
+	page := t.pages[i/handlesPerPage].Load()
+	if page == nil {
+		return nil
+	}
+	return &page.references[i%handlesPerPage]
+}
+
+// find returns the object of h. The error wraps errHandle if h is stale or no handle.
+func (t *handleTable) find(h handle) (*object, error) {
+	if e := t.entryOf(h); e != nil {
+		if r := e.Load(); r != nil && r.handle == h {
+			return r.object, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %#x is not an open handle of this process", errHandle, uint64(h))
+}
+
+// remove closes h and returns its reference.
+func (t *handleTable) remove(h handle) (*reference, error) {
+	if e := t.entryOf(h); e != nil {
+		r := e.Load()
+		if r != nil && r.handle == h && e.CompareAndSwap(r, nil) {
+			t.mu.Lock()
+			t.free = append(t.free, h.index())
+			t.open--
+			t.mu.Unlock()
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("close: %w: %#x is not an open handle of this process", errHandle, uint64(h))
+}
+
+// count returns the number of open handles.
+func (t *handleTable) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open
+}
+
+// all returns all open handles.
+func (t *handleTable) all() (list []handle) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := uint32(1); i <= t.used; i++ {
+		if r := t.pages[i/handlesPerPage].Load().references[i%handlesPerPage].Load(); r != nil {
+			list = append(list, r.handle)
+		}
+	}
+	return list
+}
+
+// closeHandle closes a handle. Its object is released with its last handle, or kept for a forked
+// child that may import it.
+func closeHandle(h handle) error {
+	r, err := handles.remove(h)
+	if err != nil {
+		return err
+	}
+	if forks.retainClosed(r) {
+		return nil
+	}
+	return r.object.release()
+}
