@@ -159,20 +159,26 @@ def storm(args, folder):
     workers, made = [], 0
     roles = ["produce", "consume"] * 2
     began = time.monotonic()
-    while sum(kills.values()) < args.kills and time.monotonic() - began < args.seconds:
-        for i, role in enumerate(roles):
-            if len(workers) <= i:
-                workers.append(None)
-            if workers[i] is None:
-                made += 1
-                workers[i] = Worker(rng.choice(kinds), role, made, folder, args.worker)
-        time.sleep(rng.choice((0.0, 0.002, 0.02, 0.1)))
-        i = rng.randrange(len(workers))
-        workers[i].kill()
-        kills[f"{workers[i].kind} {workers[i].role}"] += 1
-        workers[i] = None
-        if before is None and sum(kills.values()) >= min(20, args.kills // 2):
-            before = len(os.listdir("/proc/self/fd"))
+    try:
+        while sum(kills.values()) < args.kills and time.monotonic() - began < args.seconds:
+            for i, role in enumerate(roles):
+                if len(workers) <= i:
+                    workers.append(None)
+                if workers[i] is None:
+                    made += 1
+                    workers[i] = Worker(rng.choice(kinds), role, made, folder, args.worker)
+            time.sleep(rng.choice((0.0, 0.002, 0.02, 0.1)))
+            i = rng.randrange(len(workers))
+            workers[i].kill()
+            kills[f"{workers[i].kind} {workers[i].role}"] += 1
+            workers[i] = None
+            if before is None and sum(kills.values()) >= min(20, args.kills // 2):
+                before = len(os.listdir("/proc/self/fd"))
+    except BaseException:
+        for w in workers:
+            if w is not None:
+                w.process.kill()
+        raise
     for w in workers:
         if w is not None:
             w.kill()
