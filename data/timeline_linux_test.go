@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/shoaltest"
 	"github.com/shoal-mp/shoal/tensor"
@@ -22,7 +23,7 @@ func init() {
 
 // watched returns how to see the only timeline that is made after it was called, nil if there is
 // none. Loaders of other tests may have theirs until the garbage collector finds them.
-func watched(t *testing.T) func() *arena.TimelineView {
+func watched(t *testing.T) func() *observe.TimelineView {
 	t.Helper()
 	d, err := arena.Default()
 	if err != nil {
@@ -32,7 +33,7 @@ func watched(t *testing.T) func() *arena.TimelineView {
 	for _, v := range d.Observe().Timelines {
 		known[v.Block] = true
 	}
-	return func() (found *arena.TimelineView) {
+	return func() (found *observe.TimelineView) {
 		for _, v := range d.Observe().Timelines {
 			if known[v.Block] {
 				continue

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -150,8 +150,9 @@ func joinByToken(ctx context.Context, address string, token arena.Token) error {
 	return nil
 }
 
-// leave closes all objects and leaves the domain. Exports and forks are kept for up to timeout.
-func leave(timeout time.Duration) error {
+// leaveDomain closes all objects and leaves the domain. Exports and forks are kept for up to
+// timeout.
+func leaveDomain(timeout time.Duration) error {
 	waitUntilClaimed(timeout)
 	process.mu.Lock()
 	process.left = true

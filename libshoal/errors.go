@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -143,8 +143,8 @@ func storeError(text string, process int) {
 	C.shoal_native_fail((*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)), C.int(process))
 }
 
-// recoverTo turns a panic of a call from C into an error. A panic of package tensor is the error of a
-// wrong argument; any other one is a fault of the library.
+// recoverTo turns a panic of a call from C into an error. A panic of package tensor is the error of
+// a wrong argument; any other one is a fault of the library.
 func recoverTo(code *C.int) {
 	p := recover()
 	if p == nil {

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -21,10 +21,10 @@ import (
 
 // Note [Handover] A process that exports an object listens at a random abstract address with a
 // random key (package ipc proves the key, and that the peer has the same user). An importer joins
-// the domain if it has none, connects, sends a request, and gets the object as a message, which holds
-// it meanwhile. The exporter holds it until then.
+// the domain if it has none, connects, sends a request, and gets the object as a message, which
+// holds it meanwhile. The exporter holds it until then.
 
-// A request asks a registry for an object: that of an export, or the one that had a handle at a
+// A request asks a registry for the object of an export, or for the object that had a handle at a
 // fork. A reply has an object or the text of an error. Both go through one type of connection.
 type request struct {
 	Export uint64
@@ -120,7 +120,7 @@ func (r *registry) add(o *object, uses int, lifetime time.Duration) (token, erro
 	t.id = r.last
 	rand.Read(e.nonce[:])
 	t.nonce = e.nonce
-	e.expiry = time.AfterFunc(lifetime, func() { r.drop(t.id) })
+	e.expiry = time.AfterFunc(lifetime, func() { r.discardExport(t.id) })
 	r.byID[t.id] = e
 	return t, nil
 }
@@ -133,8 +133,8 @@ func (r *registry) ticket() (token, error) {
 	return r.base, err
 }
 
-// drop ends an export.
-func (r *registry) drop(id uint64) {
+// discardExport ends an export.
+func (r *registry) discardExport(id uint64) {
 	r.mu.Lock()
 	e := r.byID[id]
 	delete(r.byID, id)
@@ -157,7 +157,7 @@ func (r *registry) use(id uint64, nonce []byte) (*object, error) {
 	last := e.uses == 0
 	r.mu.Unlock()
 	if last {
-		r.drop(id)
+		r.discardExport(id)
 	}
 	return e.object, nil
 }
@@ -179,7 +179,7 @@ func (r *registry) close() {
 	}
 	r.mu.Unlock()
 	for _, id := range ids {
-		r.drop(id)
+		r.discardExport(id)
 	}
 	if l != nil {
 		l.Close()

@@ -1,3 +1,5 @@
+//go:build linux
+
 /*
  * exports.c defines the functions of shoal.h that call Go. In a forked child they must not touch Go,
  * so each checks that first.

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -14,8 +14,8 @@ import (
 	"unsafe"
 )
 
-// Note [Fork] A forked child has a dead copy of this library. It loads a second copy and imports the
-// objects that the parent had at the fork, by the handles of the parent. The parent numbers its
+// Note [Fork] A forked child has a dead copy of this library. It loads a second copy and imports
+// the objects that the parent had at the fork, by the handles of the parent. The parent numbers its
 // forks. It keeps a handle that it closes after a fork, if the handle was made before, until the
 // child's lifeline has ended: a pipe that only the child and its own children hold open.
 
@@ -31,8 +31,9 @@ type forkTable struct {
 
 var forks = forkTable{open: make(map[uint64]bool), closed: make(map[handle]*reference)}
 
-// keep keeps a closed handle for children that may import it. It reports false if there are none.
-func (f *forkTable) keep(r *reference) bool {
+// retainClosed keeps a closed handle for children that may import it. It reports false if there are
+// none.
+func (f *forkTable) retainClosed(r *reference) bool {
 	if f.pending.Load() == 0 {
 		return false
 	}
@@ -66,8 +67,8 @@ func (f *forkTable) find(fork uint64, h handle) (*object, error) {
 	return r.object, nil
 }
 
-// begin numbers a fork and watches its lifeline, the reading end of a pipe.
-func (f *forkTable) begin(lifeline *os.File) uint64 {
+// startFork numbers a fork and watches its lifeline, the reading end of a pipe.
+func (f *forkTable) startFork(lifeline *os.File) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := f.count.Add(1)
@@ -77,13 +78,13 @@ func (f *forkTable) begin(lifeline *os.File) uint64 {
 		var b [1]byte
 		lifeline.Read(b[:]) // ends with the last process that has the writing end
 		lifeline.Close()
-		f.end(n)
+		f.finishFork(n)
 	}()
 	return n
 }
 
-// end ends a fork and releases the handles that no other child may import.
-func (f *forkTable) end(n uint64) {
+// finishFork ends a fork and releases the handles that no other child may import.
+func (f *forkTable) finishFork(n uint64) {
 	f.mu.Lock()
 	delete(f.open, n)
 	f.pending.Add(-1)
@@ -143,7 +144,7 @@ func fillTicket(ticket *C.shoal_fork_ticket) error {
 	if n := C.shoal_native_pipe(&fds[0]); n != 0 {
 		return fmt.Errorf("prepare fork: %w: pipe: error %d: raise the limit of open files (ulimit -n)", errSystem, -n)
 	}
-	ticket.fork = C.uint64_t(forks.begin(os.NewFile(uintptr(fds[0]), "lifeline of a fork")))
+	ticket.fork = C.uint64_t(forks.startFork(os.NewFile(uintptr(fds[0]), "lifeline of a fork")))
 	ticket.lifeline = C.int32_t(fds[1])
 	ticket.length = C.uint32_t(copy(unsafe.Slice((*byte)(&ticket.token[0]), len(ticket.token)), b))
 	return nil

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -153,7 +153,7 @@ func closeHandle(h handle) error {
 	if err != nil {
 		return err
 	}
-	if forks.keep(r) {
+	if forks.retainClosed(r) {
 		return nil
 	}
 	return r.object.release()

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -14,7 +14,8 @@ import (
 )
 
 //export goLatestNew
-func goLatestNew(bytes unsafe.Pointer, length C.size_t, views *C.shoal_view, count C.size_t, to *C.shoal_handle) (code C.int) {
+func goLatestNew(bytes unsafe.Pointer, length C.size_t, views *C.shoal_view, count C.size_t,
+	to *C.shoal_handle) (code C.int) {
 	defer recoverTo(&code)
 	if err := requireMaking(to, "latest"); err != nil {
 		return result(err)

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -124,8 +124,8 @@ func (l layout) isRowMajor() bool {
 	return true
 }
 
-// newShared returns an uninitialized tensor in shared memory. Its memory is not moved, so C may have
-// its address.
+// newShared returns an uninitialized tensor in shared memory. Its memory is not moved, so C may
+// have its address.
 func (l layout) newShared() (*tensor.Tensor, error) {
 	if err := requireDomain(); err != nil {
 		return nil, err
@@ -170,8 +170,8 @@ type borrowed struct{}
 // End implements foreign.Loan.
 func (borrowed) End() error { return nil }
 
-// copyView copies the n bytes at data, which are aligned to their elements, by the kernels of package
-// tensor. The storage begins at an address that the package accepts.
+// copyView copies the n bytes at data, which are aligned to their elements, by the kernels of
+// package tensor. The storage begins at an address that the package accepts.
 func (l layout) copyView(t *tensor.Tensor, data unsafe.Pointer, n uintptr) error {
 	const align = 16
 	before := uintptr(data) % align

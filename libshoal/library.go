@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -17,8 +17,10 @@ import (
 	"github.com/shoal-mp/shoal/shm"
 )
 
-// The functions named go… are the bodies of the functions of shoal.h. The file exports.c checks that
-// the process was not forked, and then calls them.
+// The functions named go… are the bodies of the functions of shoal.h. The file exports.c checks
+// that the process was not forked, and then calls them.
+
+func init() { C.shoal_native_restore_signals() }
 
 //export goVersion
 func goVersion(buffer *C.char, size C.size_t) {
@@ -161,8 +163,8 @@ func goJoin(address *C.char, key unsafe.Pointer, keyLength C.size_t, timeout C.d
 	return result(runBounded(timeout, func(ctx context.Context) error { return join(ctx, addr, k) }))
 }
 
-// runBounded runs f, which does not depend on other processes for long, on a goroutine. With a timeout
-// of 0 it has a second.
+// runBounded runs f, which does not depend on other processes for long, on a goroutine. With a
+// timeout of 0 it has a second.
 func runBounded(seconds C.double, f wait) error {
 	timeout, err := timeoutOf(float64(seconds))
 	if err != nil {
@@ -189,7 +191,7 @@ func goLeave(timeout C.double) (code C.int) {
 	if err != nil {
 		return result(err)
 	}
-	return result(leave(t))
+	return result(leaveDomain(t))
 }
 
 //export goSetProcessName
@@ -265,7 +267,7 @@ func exportHandle(h handle, uses int, lifetime float64) ([]byte, error) {
 	}
 	b, err := t.encode(make([]byte, 0, mostToken))
 	if err != nil {
-		exports.drop(t.id)
+		exports.discardExport(t.id)
 	}
 	return b, err
 }

@@ -44,7 +44,7 @@ var shared struct {
 }
 
 // library returns the folder with libshoal.so. It skips the test if there is no C compiler.
-func library(t *testing.T) string {
+func library(t testing.TB) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("this test needs gcc, to build the C library and a program that uses it: install gcc")
@@ -69,7 +69,7 @@ func buildLibrary(dir string, flags ...string) error {
 }
 
 // compile compiles a C program against the library in dir and returns its path.
-func compile(t *testing.T, dir, source string, flags ...string) string {
+func compile(t testing.TB, dir, source string, flags ...string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
 	args := append([]string{"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-I.", "-o", program, source,
@@ -85,7 +85,7 @@ func compile(t *testing.T, dir, source string, flags ...string) string {
 func linked(dir string) []string { return []string{"-L" + dir, "-lshoal", "-Wl,-rpath," + dir} }
 
 // runProgram runs a program and returns its output.
-func runProgram(t *testing.T, program string, args ...string) string {
+func runProgram(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	ctx := testutil.ContextWithTimeout(t, 2*time.Minute)
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
@@ -108,6 +108,30 @@ func TestLibrary_C(t *testing.T) {
 	})
 }
 
+// TestStorm kills C processes at random while they work. The program keeps a ledger.
+func TestStorm(t *testing.T) {
+	kills := "100"
+	if testing.Short() {
+		kills = "10"
+	}
+	dir := library(t)
+	t.Log(runProgram(t, compile(t, dir, "testdata/storm.c", linked(dir)...), kills))
+}
+
+// BenchmarkRound measures messages within and between C processes, beside a bare eventfd.
+func BenchmarkRound(b *testing.B) {
+	dir := library(b)
+	program := compile(b, dir, "testdata/speed.c", linked(dir)...)
+	for b.Loop() {
+		for line := range strings.Lines(runProgram(b, program)) {
+			f := strings.Fields(line)
+			n, err := strconv.ParseFloat(f[1], 64)
+			testutil.NoError(b, err)
+			b.ReportMetric(n, "ns/"+f[0])
+		}
+	}
+}
+
 // TestHeader_OtherCompilers compiles the header alone, as C99 and, if there is a compiler, as C++.
 func TestHeader_OtherCompilers(t *testing.T) {
 	library(t)
@@ -125,8 +149,8 @@ func TestHeader_OtherCompilers(t *testing.T) {
 	}
 }
 
-// TestHeader_EveryFunctionIsExported compares the header with the symbols of the library, and checks
-// that the C tests call every function.
+// TestHeader_EveryFunctionIsExported compares the header with the symbols of the library, and
+// checks that the C tests call every function.
 func TestHeader_EveryFunctionIsExported(t *testing.T) {
 	dir := library(t)
 	header := testutil.Value(os.ReadFile("shoal.h"))(t)

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -17,8 +17,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// newLocks has the function that makes an object of each kind of lock. n is its number of permits or
-// parties.
+// newLocks has the function that makes an object of each kind of lock. n is its number of permits
+// or parties.
 var newLocks = map[kind]func(n int) (any, error){
 	kindMutex:  func(int) (any, error) { return anyOf(ipc.NewMutex()) },
 	kindRMutex: func(int) (any, error) { return anyOf(ipc.NewRecursiveMutex()) },
@@ -123,8 +123,8 @@ func goLockHolder(h C.shoal_handle, process *C.int) (code C.int) {
 	return result(err)
 }
 
-// holderOf returns the id of the process that holds a lock, or 0. It reads the lock's block, which the
-// encoding of the lock names.
+// holderOf returns the id of the process that holds a lock, or 0. It reads the lock's block, which
+// the encoding of the lock names.
 func holderOf[T any](l T) (pid int, err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -26,7 +26,8 @@ func (p *pinned) unpin() {
 }
 
 // messageOf reads a message of the caller. The caller must close b after the put.
-func messageOf(b *borrowing, bytes unsafe.Pointer, length C.size_t, views *C.shoal_view, count C.size_t) (v value, err error) {
+func messageOf(b *borrowing, bytes unsafe.Pointer, length C.size_t, views *C.shoal_view,
+	count C.size_t) (v value, err error) {
 	text, err := bytesOf(bytes, length, "bytes")
 	if err != nil {
 		return v, err

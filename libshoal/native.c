@@ -1,3 +1,5 @@
+//go:build linux
+
 /*
  * native.c is the part of the library that must not run in Go: the state of each thread, the sleep
  * of a thread that waits, cancellers, which a signal handler may fire, and the functions that a
@@ -60,6 +62,19 @@ static void release_at_exit(void) { pthread_setspecific(exit_key, &self); }
 __attribute__((constructor)) static void prepare_process(void) {
 	pthread_atfork(NULL, NULL, mark_forked);
 	pthread_key_create(&exit_key, end_thread);
+}
+
+/* Go replaces the disposition of SIGPIPE when it starts. A program that ignores the signal, as Python
+ * does, gets that back, because an ignored signal stays ignored in programs that it executes. A program
+ * that does not must not be killed by a write of Go, so it keeps Go's handler, which passes on the
+ * signals of other code. */
+static struct sigaction pipe_before;
+
+__attribute__((constructor(101))) static void save_signals(void) { sigaction(SIGPIPE, NULL, &pipe_before); }
+
+void shoal_native_restore_signals(void) {
+	if (pipe_before.sa_handler == SIG_IGN)
+		sigaction(SIGPIPE, &pipe_before, NULL);
 }
 
 int shoal_forked(void) { return atomic_load_explicit(&forked, memory_order_relaxed); }

@@ -22,5 +22,6 @@ int shoal_native_cancelled(void);
 int shoal_native_has_handlers(void);
 uint64_t shoal_native_owner(void);
 int shoal_native_pipe(int *fds);
+void shoal_native_restore_signals(void);
 
 #endif

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -274,7 +274,7 @@ func findSource(h handle) (*object, error) {
 	return o, err
 }
 
-// findSink returns the object of h, to which messages can be sent.
+// findSink returns the object of h. It must be able to send messages.
 func findSink(h handle) (*object, error) {
 	o, err := handles.find(h)
 	switch {

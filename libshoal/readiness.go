@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -14,9 +14,9 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A readiness is the descriptor of an object that is readable while the object is ready. A goroutine
-// waits for the object and then makes the descriptor readable; after that it ends. arm starts the
-// next one.
+// A readiness is the descriptor of an object that is readable while the object is ready. A
+// goroutine waits for the object and then makes the descriptor readable; after that it ends. arm
+// starts the next one.
 type readiness struct {
 	fd     C.int
 	cancel context.CancelFunc // ends the goroutine; nil if there is none
@@ -31,6 +31,9 @@ func (o *object) arm(after uint64) (C.int, error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.uses.Load() <= 0 { // release closes the descriptor under mu
+		return 0, fmt.Errorf("%w: the handle was closed by another thread", errHandle)
+	}
 	r := o.readiness
 	if r == nil {
 		r = new(readiness)
@@ -84,8 +87,8 @@ var expired = func() context.Context {
 	return ctx
 }()
 
-// watcher returns the wait that ends when o is ready: when a get would not wait, an event is set, or
-// a Latest has a version greater than after.
+// watcher returns the wait that ends when o is ready: when a get would not wait, an event is set,
+// or a Latest has a version greater than after.
 func (o *object) watcher(after uint64) (wait, error) {
 	switch v := o.value.(type) {
 	case *ipc.Event:

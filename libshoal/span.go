@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -10,8 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A span is the memory of a storage of which this process has handles. With it a put finds the
-// tensor that a pointer of the caller belongs to.
+// A span is the memory of a storage with handles in this process. With it a put finds the tensor
+// that a pointer of the caller belongs to.
 type span struct {
 	base, size uintptr
 	storage    *tensor.Storage // open while uses is not 0
@@ -19,8 +19,8 @@ type span struct {
 	key        spanKey
 }
 
-// A spanKey is the class of a span's size, and its position in units of half that size. Spans do not
-// overlap, so those of one class, which are longer than half of it, have different keys.
+// A spanKey is the class of a span's size, and its position in units of half that size. Spans do
+// not overlap, so the spans of one class, which are longer than half its size, have different keys.
 type spanKey struct {
 	class int
 	at    uintptr

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && linux
 
 package main
 
@@ -17,10 +17,10 @@ import (
 )
 
 // A Note on waits. A wait first spins and naps on the thread of its caller ([arena.ThreadWait]), so
-// that a peer wakes this thread itself. If another thread of the process naps already, or the thread
-// has a canceller, which cannot end a nap, or the operation cannot nap, a goroutine waits in its
-// place, and the thread sleeps in poll(2) until the goroutine is done. In both cases a signal handler
-// that runs on the thread ends the wait.
+// that a peer wakes this thread itself. If another thread of the process naps already, or the
+// thread has a canceller, which cannot end a nap, or the operation cannot nap, a goroutine waits in
+// its place, and the thread sleeps in poll(2) until the goroutine is done. In both cases a signal
+// handler that runs on the thread ends the wait.
 
 // longestNap is the longest nap. It bounds the delay if a peer dies between two steps of a wakeup.
 const longestNap = 50 * time.Millisecond
@@ -44,9 +44,9 @@ func timeoutOf(seconds float64) (time.Duration, error) {
 // A wait is a blocking operation: it may be called again after it ended with its context.
 type wait func(ctx context.Context) error
 
-// checkPeriod is the time after which a parked wait returns errInterrupted if the program has signal
-// handlers: one may have run just before the thread went to sleep, and then the program must be able
-// to look at what the handler has stored. A napping wait does so after each nap.
+// checkPeriod is the time after which a parked wait returns errInterrupted if the program has
+// signal handlers: one may have run just before the thread went to sleep, and then the program must
+// be able to look at the handler's result. A napping wait does so after each nap.
 const checkPeriod = 2 * longestNap
 
 var errLookAtSignals = fmt.Errorf("%w: the program has signal handlers, and may look now whether one has run",
@@ -95,8 +95,8 @@ func (w wait) parkBriefly(end time.Time) error {
 	return err
 }
 
-// finalTry runs the operation with an expired deadline, so that it does not wait. Its error says what
-// was in the way.
+// finalTry runs the operation with an expired deadline, so that it does not wait. Its error names
+// the obstacle.
 func (w wait) finalTry() error {
 	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(1, 0))
 	defer cancel()
@@ -137,7 +137,8 @@ func (w wait) spin(end time.Time) (err error, over bool) {
 	return nil, false
 }
 
-// nap runs the operation on this thread, and naps. It reports false if a goroutine must wait instead.
+// nap runs the operation on this thread, and naps. It reports false if a goroutine must wait
+// instead.
 func (w wait) nap(end time.Time) (err error, over bool) {
 	for {
 		most := longestNap
@@ -147,8 +148,8 @@ func (w wait) nap(end time.Time) (err error, over bool) {
 		if most <= 0 {
 			return errTimeout, true
 		}
-		begun := time.Now()
-		err = w(&arena.ThreadWait{Most: most})
+		thread := &arena.ThreadWait{Most: most}
+		err = w(thread)
 		switch {
 		case err == nil:
 			return nil, true
@@ -156,9 +157,9 @@ func (w wait) nap(end time.Time) (err error, over bool) {
 			return fmt.Errorf("%w: a signal handler ran on this thread", errInterrupted), true
 		case !errors.Is(err, arena.ErrNapOver):
 			return err, true
-		case time.Since(begun) < most/2:
-			return nil, false // it cannot nap
-		case C.shoal_native_has_handlers() != 0:
+		case !thread.Napped:
+			return nil, false
+		case (end.IsZero() || time.Until(end) > 0) && C.shoal_native_has_handlers() != 0:
 			return errLookAtSignals, true
 		}
 	}

@@ -41,7 +41,7 @@ type blockPage [blocksPerPage]atomic.Pointer[lease]
 
 // entryOf returns the table entry of a block.
 func (t *blockTable) entryOf(h arena.Handle) *atomic.Pointer[lease] {
-	i := h.Index()
+	i := int(h.Block())
 	page := &t.pages[i/blocksPerPage]
 	p := page.Load()
 	if p == nil {

@@ -10,6 +10,7 @@ import (
 	"weak"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -225,7 +226,7 @@ func (s *Storage) share() error {
 // addFirstView counts the first view of a storage without views. Until then no other goroutine
 // changes uses: none has a tensor of this generation, and a table that still contains the lease
 // finds the storage closed.
-func (s *Storage) addFirstView() { arena.SetLocal(&s.uses, s.uses.Load()+1) }
+func (s *Storage) addFirstView() { word.SetLocal(&s.uses, s.uses.Load()+1) }
 
 // generationBits is the position of the generation number.
 const generationBits = 32

@@ -65,31 +65,6 @@ func (c *Conn) Send(ctx context.Context, v any) error {
 	return nil
 }
 
-// Recv receives a value that Python sent. docs/torch.md lists its possible types, and [As] converts
-// it to others. The caller must close the tensors in it, for example with [CloseAll].
-//
-// The error is [io.EOF] if the peer has closed the connection, and a *[ProcessError] if the process
-// of [Spawn] at the other end has failed. It wraps [ErrUnsupported], [ErrGlobal] or [ErrGone] if
-// the message cannot be decoded; the caller may then receive the next one. It wraps [ErrClosed] if
-// there is no next message. It is [context.Cause] if ctx is done before a whole message with its
-// tensors has arrived. A message that has arrived in part is returned by the next call; if there is
-// none, [Conn.Close] returns its tensors to the sender.
-func (c *Conn) Recv(ctx context.Context) (any, error) {
-	a, err := c.nextArrival(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if a.unpacking == nil {
-		a.unpacking = c.importer().startUnpacking(ctx, a.bytes, nil)
-	}
-	if err := a.unpacking.awaitDecoded(ctx); err != nil {
-		c.came.reinsertMessage(a)
-		return nil, err
-	}
-	c.came.recordReceived()
-	return a.unpacking.v, a.unpacking.err
-}
-
 // SendBytes sends one message, as Connection.send_bytes does. The error wraps [ErrClosed] after
 // [Process.Wait] and after [Conn.Close]. The end of ctx has the same effect as in [Conn.Send].
 func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
@@ -103,23 +78,6 @@ func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 		return fmt.Errorf("%w for sending, because Process.Wait was called", ErrClosed)
 	}
 	return c.explainError(ctx, c.write(ctx, b))
-}
-
-// RecvBytes receives one message, as Connection.recv_bytes does. The error is [io.EOF] if the peer
-// has closed the connection, and a *[ProcessError] if the process of [Spawn] at the other end has
-// failed. If a canceled [Conn.Recv] had started to decode the message, its tensors are returned to
-// the sender.
-func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
-	c.passed.Store(true)
-	a, err := c.nextArrival(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c.came.recordReceived()
-	if a.unpacking != nil {
-		go a.unpacking.dropValue()
-	}
-	return a.bytes, nil
 }
 
 // explainError replaces an error that means the end of the connection by the failure of the process

@@ -161,3 +161,78 @@ func (i *importer) resolveObject(o *pickle.Object) (any, error) {
 	}
 	return nil, unsupported("call of %s is not supported", o.Class)
 }
+
+// An unpacking is the decoding of a message, which continues after the context of its caller is
+// done.
+type unpacking struct {
+	i    *importer
+	done chan struct{} // closed when v and err are set
+	v    any
+	err  error
+}
+
+// startUnpacking starts to decode a message. It is complete when startUnpacking returns, unless
+// decoding may block on another process and ctx can be canceled.
+func (i *importer) startUnpacking(ctx context.Context, b []byte, change func(o *pickle.Object)) *unpacking {
+	o := &unpacking{i: i, done: make(chan struct{})}
+	tree, err := i.parse(b, change)
+	do := func() {
+		o.v, o.err = i.decodeTree(tree, err)
+		close(o.done)
+	}
+	if ctx.Done() != nil && i.mayBlock(tree) {
+		go do()
+	} else {
+		do()
+	}
+	return o
+}
+
+// mayBlock reports whether decoding may block on another process: to fetch a descriptor, to
+// reference a manager's object, or for a GPU to write the memory.
+func (i *importer) mayBlock(tree any) bool {
+	for o := range pickle.Each[*pickle.Object](tree) {
+		switch o.Class {
+		case sharedFD, rebuildProxy:
+			return true
+		case rebuildCUDA:
+			if i.opts.CUDA {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// awaitDecoded blocks until the value is decoded. If ctx is done first, it returns [context.Cause].
+func (o *unpacking) awaitDecoded(ctx context.Context) error {
+	select {
+	case <-o.done:
+		return nil
+	default:
+	}
+	select {
+	case <-o.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// awaitValue returns the decoded value. If ctx is done first, the value is dropped.
+func (o *unpacking) awaitValue(ctx context.Context) (any, error) {
+	if err := o.awaitDecoded(ctx); err != nil {
+		go o.dropValue()
+		return nil, err
+	}
+	return o.v, o.err
+}
+
+// dropValue closes everything in the value after it has been decoded.
+func (o *unpacking) dropValue() {
+	if <-o.done; o.err == nil {
+		for _, c := range o.i.made {
+			c.Close()
+		}
+	}
+}

@@ -3,6 +3,8 @@ package torch
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 )
 
 // Note [Messages that have begun] A frame that is partly read or written must be completed, because
@@ -17,6 +19,48 @@ import (
 // that this process receives at that end; other processes cannot receive it. Close drops it and
 // closes its descriptors when they have arrived. GPU memory that the sender's device has not yet
 // written is treated in the same way.
+
+// Recv receives a value that Python sent. docs/torch.md lists its possible types, and [As] converts
+// it to others. The caller must close the tensors in it, for example with [CloseAll].
+//
+// The error is [io.EOF] if the peer has closed the connection, and a *[ProcessError] if the process
+// of [Spawn] at the other end has failed. It wraps [ErrUnsupported], [ErrGlobal] or [ErrGone] if
+// the message cannot be decoded; the caller may then receive the next one. It wraps [ErrClosed] if
+// there is no next message. It is [context.Cause] if ctx is done before a whole message with its
+// tensors has arrived. A message that has arrived in part is returned by the next call; if there is
+// none, [Conn.Close] returns its tensors to the sender.
+func (c *Conn) Recv(ctx context.Context) (any, error) {
+	a, err := c.nextArrival(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if a.unpacking == nil {
+		a.unpacking = c.importer().startUnpacking(ctx, a.bytes, nil)
+	}
+	if err := a.unpacking.awaitDecoded(ctx); err != nil {
+		c.came.reinsertMessage(a)
+		return nil, err
+	}
+	c.came.recordReceived()
+	return a.unpacking.v, a.unpacking.err
+}
+
+// RecvBytes receives one message, as Connection.recv_bytes does. The error is [io.EOF] if the peer
+// has closed the connection, and a *[ProcessError] if the process of [Spawn] at the other end has
+// failed. If a canceled [Conn.Recv] had started to decode the message, its tensors are returned to
+// the sender.
+func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
+	c.passed.Store(true)
+	a, err := c.nextArrival(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.came.recordReceived()
+	if a.unpacking != nil {
+		go a.unpacking.dropValue()
+	}
+	return a.bytes, nil
+}
 
 // nextArrival returns the next message. The caller must call recordReceived or reinsertMessage on
 // c.came afterwards.
@@ -124,4 +168,140 @@ func (c *Conn) unlock(err error) error {
 		return errors.Join(err, failed)
 	}
 	return err
+}
+
+// An arrival is a message that was read from a connection.
+type arrival struct {
+	number    int64 // in reading order
+	bytes     []byte
+	unpacking *unpacking // not nil if a call has started to decode it
+}
+
+// arrivals is a queue of messages that were read and not received.
+type arrivals struct {
+	mu        sync.Mutex
+	all       []arrival // ordered by number
+	last      int64     // the last assigned number
+	out       int       // messages held by calls that may give them back
+	interrupt func()    // stops the reader's wait; nil if it need not be stopped
+	signal    chan struct{}
+	closed    bool
+	importer  func() *importer
+}
+
+// errGivenBack interrupts the reader when a call has given a message back.
+var errGivenBack = errors.New("torch: message returned by another call")
+
+// appendMessage appends a message that no call is waiting for.
+func (m *arrivals) appendMessage(b []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last++
+	m.insert(arrival{number: m.last, bytes: b})
+}
+
+// assignNumber assigns a number to a message that the reader returns directly. The caller must call
+// recordReceived or reinsertMessage for it.
+func (m *arrivals) assignNumber(b []byte) arrival {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last++
+	m.out++
+	return arrival{number: m.last, bytes: b}
+}
+
+// takeFirst removes the first message. The caller must call recordReceived or reinsertMessage for
+// it.
+func (m *arrivals) takeFirst() (a arrival, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.all) == 0 {
+		return a, false
+	}
+	a, m.all = m.all[0], m.all[1:]
+	m.out++
+	if len(m.all) > 0 {
+		m.wakeWaiter()
+	}
+	return a, true
+}
+
+// recordReceived records that a taken message was received, so that it will not be given back.
+func (m *arrivals) recordReceived() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.out--
+}
+
+// reinsertMessage inserts a message again at its place, because the context of its caller is done.
+func (m *arrivals) reinsertMessage(a arrival) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.out--
+	m.insert(a)
+	if m.interrupt != nil {
+		m.interrupt()
+	}
+}
+
+// insert inserts a message by its number, or drops it if the queue is closed. The caller must hold
+// m.mu.
+func (m *arrivals) insert(a arrival) {
+	if m.closed {
+		go m.dropMessages(a)
+		return
+	}
+	at, _ := slices.BinarySearchFunc(m.all, a.number, func(b arrival, n int64) int { return int(b.number - n) })
+	m.all = slices.Insert(m.all, at, a)
+	m.wakeWaiter()
+}
+
+// wakeWaiter wakes a waiting call. The caller must hold m.mu.
+func (m *arrivals) wakeWaiter() {
+	select {
+	case m.signal <- struct{}{}:
+	default:
+	}
+}
+
+// watchContext returns a context for the reader that is also canceled when a message is given back.
+// ok is false if a message is available already. The caller must call stop.
+func (m *arrivals) watchContext(ctx context.Context) (until context.Context, stop func(), ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case len(m.all) > 0:
+		return nil, nil, false
+	case m.out == 0:
+		return ctx, func() {}, true
+	}
+	until, end := context.WithCancelCause(ctx)
+	m.interrupt = func() { end(errGivenBack) }
+	return until, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.interrupt = nil
+		end(nil)
+	}, true
+}
+
+// close drops all messages, and makes the queue drop later ones.
+func (m *arrivals) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	if len(m.all) > 0 {
+		go m.dropMessages(m.all...)
+		m.all = nil
+	}
+}
+
+// dropMessages decodes messages and closes their contents, which returns the memory to the senders.
+func (m *arrivals) dropMessages(all ...arrival) {
+	for _, a := range all {
+		if a.unpacking == nil {
+			a.unpacking = m.importer().startUnpacking(context.Background(), a.bytes, nil)
+		}
+		a.unpacking.dropValue()
+	}
 }

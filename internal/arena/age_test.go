@@ -1,13 +1,15 @@
 package arena
 
+import "github.com/shoal-mp/shoal/internal/arena/word"
+
 // What the tests of wraps set: counters as a domain has them that has run for long.
 
 // AgeRing sets an empty ring to so many laps before the last one.
 func AgeRing(r *Ring, before uint64) {
-	const laps = 1 << (64 - slotLapShift)
+	const laps = 1 << (64 - word.SlotLapShift)
 	tk := (laps - before) << r.bits
 	for i := range r.cap {
-		r.slot(i).word.Store(makeSlotWord(laps-before, slotEmpty, 0))
+		r.slot(i).word.Store(word.MakeSlot(laps-before, word.SlotEmpty, 0))
 	}
 	r.hdr.head.Store(tk)
 	r.hdr.tail.Store(tk)
@@ -17,8 +19,8 @@ func AgeRing(r *Ring, before uint64) {
 // AgeBlocks sets the generations of all free blocks two before the last.
 func (d *Domain) AgeBlocks() {
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
-		if w := d.blocks[i].w.Load(); !w.isAllocated() {
-			d.blocks[i].w.Store(w&(genOne-1) | (1<<32-2)<<32)
+		if w := d.blocks[i].w.Load(); !w.IsAllocated() {
+			d.blocks[i].w.Store(w&(word.GenOne-1) | (1<<32-2)<<32)
 		}
 	}
 }
@@ -26,7 +28,7 @@ func (d *Domain) AgeBlocks() {
 // AgeSeats sets the epochs of all free seats two before the last, of a domain and of identities.
 func (d *Domain) AgeSeats() {
 	for s := range d.parts {
-		if d.parts[s].state.Load().hasState(participantFree) {
+		if d.parts[s].state.Load().HasState(word.ParticipantFree) {
 			d.parts[s].state.Store((1<<32 - 2) << 32)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Note [Audit] An auditor compares the words of a domain with the invariants of docs/memory.md. It
@@ -81,13 +83,13 @@ var (
 
 // A seen is the value that some bits of a word had when the auditor read it.
 type seen struct {
-	w    *Word
+	w    *word.Word
 	mask uint64
 	v    uint64
 }
 
 // seenWord returns the evidence of a whole word.
-func seenWord(w *Word, v uint64) seen { return seen{w, ^uint64(0), v} }
+func seenWord(w *word.Word, v uint64) seen { return seen{w, ^uint64(0), v} }
 
 // isUnchanged reports whether the word still has the value.
 func (s seen) isUnchanged() bool { return s.w.Load()&s.mask == s.v&s.mask }
@@ -113,12 +115,12 @@ type auditor struct {
 	ctx  context.Context
 	rest bool // no operation is in progress
 
-	count  uint32                           // end of the block indices
-	seats  [maxParticipants]participantWord // as read first
-	living [ownWords]uint64                 // seats that have a participant, as a bitmap
-	before []stateWord                      // state words before the rings are read
-	sure   []uint32                         // messages that hold a block, by block
-	maybe  []uint32                         // messages that may hold it: they are being put or got
+	count  uint32                                 // end of the block indices
+	seats  [word.MaxParticipants]word.Participant // as read first
+	living [ownWords]uint64                       // seats that have a participant, as a bitmap
+	before []word.State                           // state words before the rings are read
+	sure   []uint32                               // messages that hold a block, by block
+	maybe  []uint32                               // messages that may hold it: they are being put or got
 	found  []auditFinding
 	more   int // findings that were left out
 	steps  uint64
@@ -141,7 +143,7 @@ func newAuditor(ctx context.Context, d *Domain, rest bool) *auditor {
 		a.count = uint32(min(d.blockCount(), s.countHeaders()))
 	}
 	a.count = max(a.count, 1)
-	a.before = make([]stateWord, a.count)
+	a.before = make([]word.State, a.count)
 	a.sure, a.maybe = make([]uint32, a.count), make([]uint32, a.count)
 	return a
 }
@@ -151,7 +153,7 @@ func (a *auditor) runPass() error {
 	a.readSeats()
 	a.checkHeader()
 	a.checkLanes()
-	a.eachBlock(func(i uint32, _ *block, w stateWord) { a.before[i] = w })
+	a.eachBlock(func(i uint32, _ *block, w word.State) { a.before[i] = w })
 	a.eachBlock(a.checkObject)
 	a.eachBlock(a.checkState)
 	a.eachBlock(a.checkExtent)
@@ -188,7 +190,7 @@ func (a *auditor) addFinding(rule *invariant, part string, words []seen, format 
 }
 
 // eachBlock calls f with each block.
-func (a *auditor) eachBlock(f func(uint32, *block, stateWord)) {
+func (a *auditor) eachBlock(f func(uint32, *block, word.State)) {
 	for i := uint32(1); i < a.count && a.hasTime(); i++ {
 		f(i, &a.d.blocks[i], a.d.blocks[i].w.Load())
 	}
@@ -203,21 +205,21 @@ func (a *auditor) readSeats() {
 		p := &a.d.parts[s]
 		w := p.state.Load()
 		a.seats[s] = w
-		if w.hasState(participantFree) && uint32(w) == 0 {
+		if w.HasState(word.ParticipantFree) && uint32(w) == 0 {
 			continue
 		}
 		a.counts.Participants++
 		a.living[s/64] |= 1 << (s % 64)
 		pid, part := p.pid.Load(), fmt.Sprintf("participant %d", s)
-		if uint32(w) > participantJoining || pid == 0 || pid > maxPID {
-			a.addFinding(ruleSeat, part, []seen{seenWord(p.state.untyped(), uint64(w)), seenWord(&p.pid, pid)},
+		if uint32(w) > word.ParticipantJoining || pid == 0 || pid > maxPID {
+			a.addFinding(ruleSeat, part, []seen{seenWord(p.state.Untyped(), uint64(w)), seenWord(&p.pid, pid)},
 				"state word %#x, process %d", uint64(w), pid)
 		}
 		if !a.rest {
 			continue
 		}
 		alive, err := a.d.store.isAlive(s)
-		if s != a.d.seat && (err != nil || !alive || !w.hasState(participantLive)) {
+		if s != a.d.seat && (err != nil || !alive || !w.HasState(word.ParticipantLive)) {
 			a.living[s/64] &^= 1 << (s % 64)
 			a.addFinding(ruleAlive, part, nil, "%v, alive %v %v", w, alive, err)
 		}
@@ -236,11 +238,11 @@ func (a *auditor) isVacant(s int) (seen, bool) {
 	if a.rest {
 		return seen{}, a.living[s/64]>>(s%64)&1 == 0
 	}
-	return seenWord(p.untyped(), uint64(w)), w == a.seats[s] && w.hasState(participantFree)
+	return seenWord(p.Untyped(), uint64(w)), w == a.seats[s] && w.HasState(word.ParticipantFree)
 }
 
 // checkBits checks that a bitmap of participants has no bit of a vacant seat.
-func (a *auditor) checkBits(bitmap *[ownWords]Word, what, part string) {
+func (a *auditor) checkBits(bitmap *[ownWords]word.Word, what, part string) {
 	for i := range bitmap {
 		v := bitmap[i].Load()
 		for left := v &^ a.living[i]; left != 0; left &= left - 1 {
@@ -258,9 +260,9 @@ func (a *auditor) checkBits(bitmap *[ownWords]Word, what, part string) {
 
 // checkStamper checks that the lane in a stamp or a claim belongs to a participant. word is the
 // evidence.
-func (a *auditor) checkStamper(lane uint32, word seen, part string, text fmt.Stringer) {
+func (a *auditor) checkStamper(lane uint32, observed seen, part string, text fmt.Stringer) {
 	if seat, vacant := a.isVacant(int(lane / lanesPerSeat)); vacant {
-		words := []seen{word}
+		words := []seen{observed}
 		if seat.w != nil {
 			words = append(words, seat)
 		}
@@ -273,18 +275,19 @@ func (a *auditor) checkHeader() {
 	h := a.d.hdr
 	a.checkCounts()
 	w := h.budget.Load()
-	word := seenWord(h.budget.untyped(), uint64(w))
-	if w.kind() > budgetSub || w.kind() == 0 && w&(budgetStamp|budgetWait) != 0 || w&(1<<budgetPageShift-1)>>17 != 0 {
-		a.addFinding(ruleBudget, "the budget", []seen{word}, "budget word %#x", uint64(w))
-	} else if w.isStamped() {
-		a.checkStamper(w.lane(), word, "the budget", w)
+	observed := seenWord(h.budget.Untyped(), uint64(w))
+	if w.Kind() > word.BudgetSub || w.Kind() == 0 && w&(word.BudgetStamp|word.BudgetWait) != 0 ||
+		w&(1<<word.BudgetPageShift-1)>>17 != 0 {
+		a.addFinding(ruleBudget, "the budget", []seen{observed}, "budget word %#x", uint64(w))
+	} else if w.IsStamped() {
+		a.checkStamper(w.Lane(), observed, "the budget", w)
 	}
-	if a.rest && w.isStamped() {
+	if a.rest && w.IsStamped() {
 		a.addFinding(ruleRest, "the budget", nil, "%v", w)
 	}
 	v := h.recovery.Load()
 	seat := v & recoverySeat
-	if seat > maxParticipants || v != 0 && seat == 0 || uint32(v)&^(recoverySeat|recoveryWait) != 0 {
+	if seat > word.MaxParticipants || v != 0 && seat == 0 || uint32(v)&^(recoverySeat|recoveryWait) != 0 {
 		a.addFinding(ruleCounts, "the recovery lock", []seen{seenWord(&h.recovery, v)}, "word %#x", v)
 	} else if a.rest && v != 0 {
 		a.addFinding(ruleRest, "the recovery lock", nil, "held: %#x", v)
@@ -301,7 +304,7 @@ func (a *auditor) checkCounts() {
 	h := a.d.hdr
 	for _, c := range []struct {
 		what    string
-		w       *Word
+		w       *word.Word
 		illegal func(v uint64) bool
 	}{
 		{"count of blocks", &h.blocks, func(v uint64) bool { return v == 0 || v > h.ready.Load() && v != 1 }},
@@ -309,7 +312,7 @@ func (a *auditor) checkCounts() {
 			return v > uint64(len(a.d.blocks)) || v%(commitStep/blockSize) != 0
 		}},
 		{"end of the addresses handed out", &h.brk, func(v uint64) bool { return v > uint64(len(a.d.bytes)) }},
-		{"seats with lanes", &h.lanes, func(v uint64) bool { return v > maxParticipants }},
+		{"seats with lanes", &h.lanes, func(v uint64) bool { return v > word.MaxParticipants }},
 		{"lost", &h.lost, func(v uint64) bool { return v > hintsSweeping }},
 	} {
 		if v := c.w.Load(); c.illegal(v) {
@@ -322,11 +325,11 @@ func (a *auditor) checkCounts() {
 func (a *auditor) checkBoard() {
 	v := a.d.hdr.names.Load()
 	h := Handle(v)
-	if h == 0 || h.wellFormed() && !a.isAllocated(h) {
+	if h == 0 || h.IsWellFormed() && !a.isAllocated(h) {
 		return
 	}
-	if h.wellFormed() {
-		b := &a.d.blocks[h.index()]
+	if h.IsWellFormed() {
+		b := &a.d.blocks[h.Block()]
 		_, r, _ := a.readRing(b)
 		if extKind(b.ext.Load()) == objectRing && (r == nil || r.hasFlags(ringBoard)) || !a.isAllocated(h) {
 			return // a ring that cannot be read has a finding of its own
@@ -335,13 +338,13 @@ func (a *auditor) checkBoard() {
 	a.addFinding(ruleNames, "the header", []seen{seenWord(&a.d.hdr.names, v)}, "names is %v", h)
 }
 
-// isAllocated reports whether h is a block in use.
+// IsAllocated reports whether h is a block in use.
 func (a *auditor) isAllocated(h Handle) bool {
-	if !h.wellFormed() || h.index() >= a.count {
+	if !h.IsWellFormed() || h.Block() >= a.count {
 		return false
 	}
-	w := a.d.blocks[h.index()].w.Load()
-	return w.isAllocated() && w.generation() == h.gen()
+	w := a.d.blocks[h.Block()].w.Load()
+	return w.IsAllocated() && w.Generation() == h.Generation()
 }
 
 // checkLanes checks the lane records.

@@ -6,58 +6,39 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// findFault returns the fault of a state word by itself, or "".
-func (w stateWord) findFault() string {
-	t, kind := w.transitCount(), w.kind()
-	switch {
-	case kind > kindGrow:
-		return "no operation has that stamp"
-	case kind == kindNone && w&(xoMask|waitBit) != 0:
-		return "a lane, GONE or WAIT without a stamp"
-	case w&goneBit != 0 && kind != kindFree:
-		return "GONE without FREE"
-	case !w.isAllocated() && t != 0:
-		return "messages hold a free block"
-	case !w.isAllocated() && kind != kindNone && kind != kindPunch, w.isAllocated() && kind == kindPunch:
-		return "an operation of a block in another state"
-	case kind == kindPut && t == 0, (kind == kindAlloc || kind == kindFree) && t != 0:
-		return "an operation with another t"
-	}
-	return ""
-}
-
 // checkState checks a block's state word, its holders, and the number of its messages. The rings
 // must have been read before.
-func (a *auditor) checkState(i uint32, b *block, w stateWord) {
+func (a *auditor) checkState(i uint32, b *block, w word.State) {
 	a.counts.Blocks++
-	part, word := blockName(i), seenWord(b.w.untyped(), uint64(w))
-	if why := w.findFault(); why != "" {
-		a.addFinding(ruleState, part, []seen{word}, "state word %#x (%v): %s", uint64(w), w, why)
+	part, observed := blockName(i), seenWord(b.w.Untyped(), uint64(w))
+	if why := w.FindFault(); why != "" {
+		a.addFinding(ruleState, part, []seen{observed}, "state word %#x (%v): %s", uint64(w), w, why)
 		return
 	}
-	if w.isStamped() {
-		a.checkStamper(w.lane(), word, part, w)
+	if w.IsStamped() {
+		a.checkStamper(w.Lane(), observed, part, w)
 	}
-	if a.rest && w.isStamped() {
+	if a.rest && w.IsStamped() {
 		a.addFinding(ruleRest, part, nil, "%v", w)
 	}
 	a.checkBits(&b.own, "own", part)
 	if w != a.before[i] {
 		return // in use while the rings were read
 	}
-	a.checkTransit(part, i, w, word)
-	words := []seen{word}
+	a.checkTransit(part, i, w, observed)
+	words := []seen{observed}
 	for k := range b.own {
 		words = append(words, seenWord(&b.own[k], b.own[k].Load()))
 	}
 	owned := slices.ContainsFunc(words[1:], func(s seen) bool { return s.v != 0 })
 	switch {
-	case !w.isAllocated() && owned:
+	case !w.IsAllocated() && owned:
 		a.addFinding(ruleHolder, part, words, "%v, and participants hold it: own is %s", w, ownText(words[1:]))
-	case w.isAllocated() && !w.isStamped() && !owned && w.transitCount() == 0:
+	case w.IsAllocated() && !w.IsStamped() && !owned && w.TransitCount() == 0:
 		a.addFinding(ruleHolder, part, words, "%v, and nothing holds it", w)
 	case a.rest && a.d.seat >= 0 && a.d.isHeld(i) != (b.own[a.d.word].Load()&a.d.bit != 0):
 		a.addFinding(ruleHolder, part, nil, "the bit of this process disagrees with its count of references, held %v",
@@ -79,18 +60,18 @@ func ownText(words []seen) string {
 
 // checkTransit compares a block's t with the messages that hold it. A put counts before its message
 // is in the ring, and a get uncounts while its slot is READING.
-func (a *auditor) checkTransit(part string, i uint32, w stateWord, word seen) {
-	t, least, most := w.transitCount(), uint64(a.sure[i]), uint64(a.sure[i]+a.maybe[i])
-	if w.kind() == kindPut && !a.rest {
+func (a *auditor) checkTransit(part string, i uint32, w word.State, observed seen) {
+	t, least, most := w.TransitCount(), uint64(a.sure[i]), uint64(a.sure[i]+a.maybe[i])
+	if w.Kind() == word.KindPut && !a.rest {
 		most++
 	}
 	if t < least || t > most {
-		a.addFinding(ruleTransit, part, []seen{word}, "%v, and %d messages hold it", w, least)
+		a.addFinding(ruleTransit, part, []seen{observed}, "%v, and %d messages hold it", w, least)
 	}
 }
 
 // checkExtent checks a block's extent and committed length.
-func (a *auditor) checkExtent(i uint32, b *block, w stateWord) {
+func (a *auditor) checkExtent(i uint32, b *block, w word.State) {
 	e, n, part := b.ext.Load(), b.committed.Load(), blockName(i)
 	words := []seen{seenWord(&b.ext, e)}
 	off, most, ok := a.d.peekRange(e)
@@ -101,7 +82,7 @@ func (a *auditor) checkExtent(i uint32, b *block, w stateWord) {
 		a.addFinding(ruleExtent, part, words, "extent %#x: class %d, kind %d, offset %d", e, extClass(e), kind, off)
 	case n > most || n%pageSize != 0 || e&extSmall != 0 && e&extLead == 0 && n != 0:
 		a.addFinding(rulePages, part, append(words, seenWord(&b.committed, n)), "extent %#x, committed %d bytes of %d", e, n, most)
-	case w.isSteady() && kind.isToken() && extOffset(e)/64 >= a.d.blockCount():
+	case w.IsSteady() && kind.isToken() && extOffset(e)/64 >= a.d.blockCount():
 		a.addFinding(ruleExtent, part, words, "extent %#x: an end of ring %d, of %d blocks", e, extOffset(e)/64, a.count)
 	}
 }
@@ -114,7 +95,7 @@ func (a *auditor) checkOverlaps() {
 		e        uint64
 	}
 	var all []extent
-	a.eachBlock(func(i uint32, b *block, _ stateWord) {
+	a.eachBlock(func(i uint32, b *block, _ word.State) {
 		e := b.ext.Load()
 		if c := extClass(e); c != 0 && c < classCount {
 			all = append(all, extent{extOffset(e), extOffset(e) + extentSize(c), i, e})
@@ -136,10 +117,10 @@ func (a *auditor) checkOverlaps() {
 // committed, and so it stays after the death of a process that had bytes to uncharge.
 func (a *auditor) checkCharge() {
 	w, sum := a.d.hdr.budget.Load(), uint64(0)
-	a.eachBlock(func(_ uint32, b *block, _ stateWord) { sum += b.committed.Load() })
-	charged := w.pages() * pageSize
+	a.eachBlock(func(_ uint32, b *block, _ word.State) { sum += b.committed.Load() })
+	charged := w.Pages() * pageSize
 	if charged < sum || a.rest && charged != sum {
-		a.addFinding(ruleCharge, "the budget", []seen{seenWord(a.d.hdr.budget.untyped(), uint64(w))},
+		a.addFinding(ruleCharge, "the budget", []seen{seenWord(a.d.hdr.budget.Untyped(), uint64(w))},
 			"%d bytes are charged and %d belong to blocks", charged, sum)
 	}
 	s, ok := a.d.store.(*memfds)
@@ -199,8 +180,8 @@ func (a *auditor) checkListed() {
 			i = uint32(a.d.blocks[i].next.Load())
 		}
 	}
-	a.eachBlock(func(i uint32, b *block, w stateWord) {
-		if !w.isAllocated() && !known[i] {
+	a.eachBlock(func(i uint32, b *block, w word.State) {
+		if !w.IsAllocated() && !known[i] {
 			a.addFinding(ruleListed, blockName(i), nil, "free, of class %d, and on no list", extClass(b.ext.Load()))
 		}
 	})

@@ -5,6 +5,8 @@ package arena
 import (
 	"context"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Autopsy searches the domain for everything that a death may have left behind, and returns one
@@ -20,18 +22,18 @@ func (d *Domain) Autopsy() (found []string) {
 }
 
 // SeatFree reports whether seat s is free.
-func (d *Domain) SeatFree(s int) bool { return d.parts[s].state.Load().hasState(participantFree) }
+func (d *Domain) SeatFree(s int) bool { return d.parts[s].state.Load().HasState(word.ParticipantFree) }
 
 // Waiting reports whether a participant waits for the stamp of h's block, or for the budget's
 // stamp.
 func (d *Domain) Waiting(h Handle) bool {
-	return d.blocks[h.index()].w.Load()&waitBit != 0 || d.hdr.budget.Load()&budgetWait != 0
+	return d.blocks[h.Block()].w.Load()&word.WaitBit != 0 || d.hdr.budget.Load()&word.BudgetWait != 0
 }
 
 // Published returns the number of FULL slots in the ring.
 func (r *Ring) Published() (n int) {
-	r.forEachSlot(func(_ *slot, w slotWord) {
-		if w.state() == slotFull {
+	r.forEachSlot(func(_ *slot, w word.Slot) {
+		if w.State() == word.SlotFull {
 			n++
 		}
 	})
@@ -50,7 +52,7 @@ func (d *Domain) MarkLost() { d.markHintsLost() }
 // Parked reports whether another participant waits for a message or for room. It considers seats 0
 // to 63 only.
 func (r *Ring) Parked() bool {
-	others := func(m *[ownWords]Word) bool {
+	others := func(m *[ownWords]word.Word) bool {
 		return m[0].Load()&^r.d.bit != 0
 	}
 	return others(&r.hdr.notEmpty) || others(&r.hdr.notFull)
@@ -101,9 +103,9 @@ func (d *Domain) HideIdle() {
 // FillSeats makes every free seat DEAD, as if its participant had died and not been reaped.
 func (d *Domain) FillSeats() {
 	for s := range d.parts {
-		if v := d.parts[s].state.Load(); v.hasState(participantFree) {
+		if v := d.parts[s].state.Load(); v.HasState(word.ParticipantFree) {
 			// No participant may make this transition.
-			d.parts[s].state.Word.Store(uint64(v) | participantDead)
+			d.parts[s].state.Word.Store(uint64(v) | word.ParticipantDead)
 		}
 	}
 }
@@ -138,8 +140,8 @@ func (d *Domain) StrayBits() (found []string) {
 
 // IdleHeaders returns the number of free blocks without bytes.
 func (d *Domain) IdleHeaders() (n int) {
-	newAuditor(context.Background(), d, true).eachBlock(func(_ uint32, b *block, w stateWord) {
-		if w&(allocBit|xoMask) == 0 && extClass(b.ext.Load()) == 0 {
+	newAuditor(context.Background(), d, true).eachBlock(func(_ uint32, b *block, w word.State) {
+		if w&(word.AllocBit|word.StampMask) == 0 && extClass(b.ext.Load()) == 0 {
 			n++
 		}
 	})
@@ -159,7 +161,7 @@ func (d *Domain) ForgiveDebt(most uint64) uint64 {
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
 		sum += d.blocks[i].committed.Load()
 	}
-	owed := d.hdr.budget.Load().pages()*pageSize - sum
+	owed := d.hdr.budget.Load().Pages()*pageSize - sum
 	l, err := d.acquireLane()
 	if owed == 0 || owed > most || err != nil {
 		return 0
@@ -172,4 +174,4 @@ func (d *Domain) ForgiveDebt(most uint64) uint64 {
 }
 
 // References returns the number of references of h's block that this process has.
-func (d *Domain) References(h Handle) int { return int(d.refs.entry(h.index()).Load() &^ refLocked) }
+func (d *Domain) References(h Handle) int { return int(d.refs.entry(h.Block()).Load() &^ refLocked) }

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // checkWaiters checks the bitmaps of waiters in block i, if it is a ring or a cell.
-func (a *auditor) checkWaiters(i uint32, b *block, w stateWord) {
+func (a *auditor) checkWaiters(i uint32, b *block, w word.State) {
 	p := a.bytes(b)
 	switch kind := extKind(b.ext.Load()); {
-	case !w.isAllocated():
+	case !w.IsAllocated():
 	case kind == objectRing && len(p) >= ringHead:
 		r := (*ring)(unsafe.Pointer(&p[0]))
 		a.checkBits(&r.notEmpty, "not empty", fmt.Sprintf("ring %d", i))
@@ -24,8 +26,8 @@ func (a *auditor) checkWaiters(i uint32, b *block, w stateWord) {
 }
 
 // checkObject checks the ring or the cell in a block, if it has one.
-func (a *auditor) checkObject(i uint32, b *block, w stateWord) {
-	if !w.isAllocated() || !a.rest && !w.isSteady() {
+func (a *auditor) checkObject(i uint32, b *block, w word.State) {
+	if !w.IsAllocated() || !a.rest && !w.IsSteady() {
 		return
 	}
 	a.checkWaiters(i, b, w)
@@ -108,14 +110,14 @@ func (a *auditor) checkPositions(r *Ring, part string) {
 
 // checkEnd checks that the token of an end exists unless the end is gone. The token must be read
 // before the flag: an end's finaliser sets the flag before it frees the token.
-func (a *auditor) checkEnd(i uint32, r *Ring, token *Word, gone uint64, kind objectKind) {
+func (a *auditor) checkEnd(i uint32, r *Ring, token *word.Word, gone uint64, kind objectKind) {
 	v := token.Load()
 	if h := Handle(v); a.isAllocated(h) {
-		if e := a.d.blocks[h.index()].ext.Load(); extKind(e) == kind && extOffset(e)/64 == uint64(i) ||
-			h.index() >= a.count || !a.isAllocated(h) {
+		if e := a.d.blocks[h.Block()].ext.Load(); extKind(e) == kind && extOffset(e)/64 == uint64(i) ||
+			h.Block() >= a.count || !a.isAllocated(h) {
 			return
 		}
-	} else if h.wellFormed() && h.index() >= a.count && uint64(h.index()) < a.d.hdr.blocks.Load() {
+	} else if h.IsWellFormed() && h.Block() >= a.count && uint64(h.Block()) < a.d.hdr.blocks.Load() {
 		return // made since the pass began
 	}
 	flags := r.hdr.flags.Load()
@@ -123,20 +125,6 @@ func (a *auditor) checkEnd(i uint32, r *Ring, token *Word, gone uint64, kind obj
 		a.addFinding(ruleEnd, fmt.Sprintf("ring %d", i), []seen{seenWord(token, v), seenWord(&r.hdr.flags, flags)},
 			"%v is not its %s, and flags are %#x", Handle(v), kindNames[kind], flags)
 	}
-}
-
-// findFault returns the fault of a slot word by itself, or "".
-func (w slotWord) findFault() string {
-	span, lane := uint64(w>>slotSpanShift&7), uint64(w&laneMask)
-	switch st := w.state(); {
-	case st > slotLeased:
-		return "no such state"
-	case (st == slotEmpty || st == slotSkip) && (span != 0 || lane != 0):
-		return "a lane or a span in a free slot"
-	case (st == slotFull || st == slotLeased) && span != 0:
-		return "a span beside a message"
-	}
-	return ""
 }
 
 // checkSlot checks slot k of a ring. The head must be read before and after the slot's word, which
@@ -148,19 +136,19 @@ func (a *auditor) checkSlot(r *Ring, ring string, k uint64, board bool) {
 	w := s.word.Load()
 	last := r.hdr.head.Load()
 	part := fmt.Sprintf("%s, slot %d", ring, k)
-	word := seenWord(s.word.untyped(), uint64(w))
-	if why := w.findFault(); why != "" {
-		a.addFinding(ruleSlot, part, []seen{word}, "slot word %#x (%v): %s", uint64(w), w, why)
+	observed := seenWord(s.word.Untyped(), uint64(w))
+	if why := w.FindFault(); why != "" {
+		a.addFinding(ruleSlot, part, []seen{observed}, "slot word %#x (%v): %s", uint64(w), w, why)
 		return
 	}
 	ticket := func(head uint64) uint64 { return head + (k-head)&(r.cap-1) }
-	if !board && (w.isBefore(r.lap(ticket(first))-1) || w.isAfter(r.lap(ticket(last))+1)) {
-		a.addFinding(ruleLap, part, []seen{word}, "%v, which is not a lap of its ring", w)
+	if !board && (w.IsBefore(r.lap(ticket(first))-1) || w.IsAfter(r.lap(ticket(last))+1)) {
+		a.addFinding(ruleLap, part, []seen{observed}, "%v, which is not a lap of its ring", w)
 		return
 	}
-	switch w.state() {
-	case slotWriting, slotReading:
-		a.checkStamper(w.lane(), word, part, w)
+	switch w.State() {
+	case word.SlotWriting, word.SlotReading:
+		a.checkStamper(w.Lane(), observed, part, w)
 		if a.rest {
 			a.addFinding(ruleRest, part, nil, "%v", w)
 		}
@@ -168,19 +156,19 @@ func (a *auditor) checkSlot(r *Ring, ring string, k uint64, board bool) {
 		for _, i := range blocks {
 			a.maybe[i]++
 		}
-	case slotLeased:
-		a.checkStamper(w.lane(), word, part, w)
+	case word.SlotLeased:
+		a.checkStamper(w.Lane(), observed, part, w)
 		a.checkMessage(s, w, part)
-	case slotFull:
+	case word.SlotFull:
 		a.checkMessage(s, w, part)
 	}
 }
 
 // checkMessage checks a message that is in its ring, and counts it for its blocks.
-func (a *auditor) checkMessage(s *slot, w slotWord, part string) {
+func (a *auditor) checkMessage(s *slot, w word.Slot, part string) {
 	meta, opseq := s.meta.Load(), s.opseq.Load()
-	blocks, wrong := a.readMessage(s, w, tOne)
-	words := []seen{seenWord(s.word.untyped(), uint64(w)), seenWord(&s.meta, meta)}
+	blocks, wrong := a.readMessage(s, w, word.TOne)
+	words := []seen{seenWord(s.word.Untyped(), uint64(w)), seenWord(&s.meta, meta)}
 	if wrong != "" {
 		a.addFinding(ruleMessage, part, words, "%v: %s", w, wrong)
 		return
@@ -201,7 +189,7 @@ func (a *auditor) checkMessage(s *slot, w slotWord, part string) {
 // It returns neither if the slot's word is no longer w. least is the smallest legal transit field
 // of the blocks. A message that is being put or got may be incomplete: with least 0, wrong handles
 // are left out.
-func (a *auditor) readMessage(s *slot, w slotWord, least uint64) (blocks []uint32, wrong string) {
+func (a *auditor) readMessage(s *slot, w word.Slot, least uint64) (blocks []uint32, wrong string) {
 	meta := s.meta.Load()
 	n := meta >> 8 & 0xff
 	if meta>>16&0xffff > slotBody || n > slotBlocks || meta&0xff > metaSpill || meta&metaSpill != 0 && n != 1 {
@@ -210,7 +198,7 @@ func (a *auditor) readMessage(s *slot, w slotWord, least uint64) (blocks []uint3
 	add := func(h Handle) {
 		switch {
 		case a.inTransit(h, least):
-			blocks = append(blocks, h.index())
+			blocks = append(blocks, h.Block())
 		case !a.isNew(h):
 			wrong = fmt.Sprintf("it has %v, which no message holds", h)
 		}
@@ -261,17 +249,17 @@ func (a *auditor) readSpill(b *block, add func(Handle), wrong string) string {
 
 // inTransit is [Domain.inTransit] for blocks that the pass covers.
 func (a *auditor) inTransit(h Handle, least uint64) bool {
-	return a.isAllocated(h) && a.d.blocks[h.index()].w.Load()&tMask >= stateWord(least)
+	return a.isAllocated(h) && a.d.blocks[h.Block()].w.Load()&word.TMask >= word.State(least)
 }
 
 // isNew reports whether h may be a block that was made since the pass began.
 func (a *auditor) isNew(h Handle) bool {
-	return h.wellFormed() && h.index() >= a.count && uint64(h.index()) < a.d.blockCount()
+	return h.IsWellFormed() && h.Block() >= a.count && uint64(h.Block()) < a.d.blockCount()
 }
 
 // countLanes returns the number of lane records that can be read.
 func (a *auditor) countLanes() uint64 {
-	n := min(a.d.hdr.lanes.Load(), maxParticipants)
+	n := min(a.d.hdr.lanes.Load(), word.MaxParticipants)
 	if s, ok := a.d.store.(*examined); ok {
 		n = min(n, s.countSeats())
 	}
@@ -296,13 +284,13 @@ func (a *auditor) checkCell(i uint32, b *block) {
 	}
 	a.counts.Locks++
 	w := c.lock.Load()
-	const reserved = 1<<idSeatShift - 1 - lockLost
-	free := w.state() == lockFree
-	if free && w != 0 || w&reserved != 0 || !free && a.neverSeated(w.seat(), uint64(w)) {
-		a.addFinding(ruleLock, part, []seen{seenWord(c.lock.untyped(), uint64(w))}, "lock word %#x (%v)", uint64(w), w)
+	const reserved = 1<<word.SeatShift - 1 - word.LockLost
+	free := w.State() == word.LockFree
+	if free && w != 0 || w&reserved != 0 || !free && a.neverSeated(w.Seat(), uint64(w)) {
+		a.addFinding(ruleLock, part, []seen{seenWord(c.lock.Untyped(), uint64(w))}, "lock word %#x (%v)", uint64(w), w)
 	}
 	if form == FormSemaphore {
-		if v := c.state.Load(); v&(1<<12-1) > maxParticipants {
+		if v := c.state.Load(); v&(1<<12-1) > word.MaxParticipants {
 			a.addFinding(ruleShare, part, []seen{seenWord(&c.state, v)}, "state %#x has no seat", v)
 		}
 	}
@@ -310,9 +298,9 @@ func (a *auditor) checkCell(i uint32, b *block) {
 		return
 	}
 	for s := range c.shares {
-		if v := c.shares[s].Load(); v&countMask != 0 && a.neverSeated(s, v) {
+		if v := c.shares[s].Load(); v&word.CountMask != 0 && a.neverSeated(s, v) {
 			a.addFinding(ruleShare, fmt.Sprintf("%s, share %d", part, s), []seen{seenWord(&c.shares[s], v)},
-				"process %d in epoch %d of the seat, %d times", v>>idPIDShift, v>>idEpochShift&idEpochMask, v&countMask)
+				"process %d in epoch %d of the seat, %d times", v>>word.PIDShift, v>>word.EpochShift&word.EpochMask, v&word.CountMask)
 		}
 	}
 }
@@ -322,13 +310,13 @@ func (a *auditor) checkCell(i uint32, b *block) {
 func (a *auditor) neverSeated(seat int, id uint64) bool {
 	p := &a.d.parts[seat]
 	w := p.state.Load()
-	ahead := int32((uint32(id>>idEpochShift) - w.epoch()) << 10) // epochs in identities have 22 bits
+	ahead := int32((uint32(id>>word.EpochShift) - w.Epoch()) << 10) // epochs in identities have 22 bits
 	switch {
-	case ahead > 0 || ahead == 0 && w.hasState(participantFree):
+	case ahead > 0 || ahead == 0 && w.HasState(word.ParticipantFree):
 		return true
 	case ahead < 0:
-		return id>>idPIDShift == 0
+		return id>>word.PIDShift == 0
 	}
 	pid := p.pid.Load()
-	return id>>idPIDShift != pid && p.state.Load() == w
+	return id>>word.PIDShift != pid && p.state.Load() == w
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -275,11 +276,11 @@ func (c *checker) isQuiet() bool {
 	for s := range c.d.parts {
 		p := &c.d.parts[s]
 		w := p.state.Load()
-		if w.hasState(participantFree) {
+		if w.HasState(word.ParticipantFree) {
 			continue
 		}
 		alive, err := c.d.store.isAlive(s)
-		if !w.hasState(participantLive) || err != nil || !alive || sys.Stopped(c.d.pidOf(s)) {
+		if !w.HasState(word.ParticipantLive) || err != nil || !alive || sys.Stopped(c.d.pidOf(s)) {
 			return false
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/internal/arena/observe"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Note [Contents] A process that runs with SHOAL_DEBUG=lifetime has a block of contents. There it
@@ -217,7 +220,7 @@ type notes struct {
 
 // A siteNotes counts the blocks of the calls with one text, in all processes.
 type siteNotes struct {
-	count  Count
+	count  observe.Count
 	blocks map[uint32]bool
 }
 
@@ -228,7 +231,7 @@ func newNotes(d *Domain) *notes {
 
 // readTable adds the table in block b. w is the state word that the caller has read. readTable
 // accepts arbitrary words. A record counts only if the process in the table's seat holds the block.
-func (n *notes) readTable(b *block, w stateWord) {
+func (n *notes) readTable(b *block, w word.State) {
 	p, ok := n.d.peekBytes(b)
 	if !ok {
 		return
@@ -238,7 +241,7 @@ func (n *notes) readTable(b *block, w stateWord) {
 		return
 	}
 	seat := words.At(contentsSeat)
-	if seat >= maxParticipants || !isHeldBy(b, seat) {
+	if seat >= word.MaxParticipants || !isHeldBy(b, seat) {
 		return
 	}
 	var stacks [contentsSites + 1]string // index 0: calls without a text
@@ -258,7 +261,7 @@ func (n *notes) readTable(b *block, w stateWord) {
 		}
 		n.addNote(i, text, stacks[site])
 	}
-	if w.isSameUse(b.w.Load()) {
+	if w.IsSameUse(b.w.Load()) {
 		n.tellers++
 		n.untold += words.At(contentsUntold)
 	}
@@ -283,17 +286,31 @@ func (n *notes) addNote(i uint32, text, stack string) {
 	}
 	if !s.blocks[i] {
 		s.blocks[i] = true
-		s.count.addBlock(int64(n.d.blocks[i].committed.Load()))
+		s.count.Add(int64(n.d.blocks[i].committed.Load()))
 	}
+}
+
+// maxSites is the maximum number of calls, and of shapes, in the result.
+const maxSites = 32
+
+// result returns the collected records.
+func (n *notes) result() *observe.Notes {
+	all := &observe.Notes{Tellers: n.tellers, Untold: n.untold, Of: map[uint32]observe.Note{}}
+	for i, told := range n.of {
+		all.Of[i] = observe.Note{Stack: told.stack, DType: told.is.DType, Shape: told.is.Shape}
+	}
+	all.Sites = n.countBySite()
+	all.Shapes, all.DTypes = n.countByShape()
+	return all
 }
 
 // countBySite counts the blocks by the calls that allocated or received them, and sorts by bytes,
 // greatest first.
-func (n *notes) countBySite() (all []SiteCount) {
+func (n *notes) countBySite() (all []observe.SiteCount) {
 	for stack, s := range n.sites {
-		all = append(all, SiteCount{stack, s.count})
+		all = append(all, observe.SiteCount{Stack: stack, Count: s.count})
 	}
-	slices.SortFunc(all, func(a, b SiteCount) int {
+	slices.SortFunc(all, func(a, b observe.SiteCount) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Stack, b.Stack))
 	})
 	return all[:min(len(all), maxSites)]
@@ -301,30 +318,30 @@ func (n *notes) countBySite() (all []SiteCount) {
 
 // countByShape counts the tensors by dtype and shape, sorted by bytes, greatest first, and by dtype
 // alone.
-func (n *notes) countByShape() (all []ShapeCount, dtypes map[string]Count) {
-	counts := map[Contents]Count{}
-	dtypes = map[string]Count{}
+func (n *notes) countByShape() (all []observe.ShapeCount, dtypes map[string]observe.Count) {
+	counts := map[Contents]observe.Count{}
+	dtypes = map[string]observe.Count{}
 	for i, of := range n.of {
 		if of.is == (Contents{}) {
 			continue
 		}
 		c, t, size := counts[of.is], dtypes[of.is.DType], int64(n.d.blocks[i].committed.Load())
-		c.addBlock(size)
-		t.addBlock(size)
+		c.Add(size)
+		t.Add(size)
 		counts[of.is], dtypes[of.is.DType] = c, t
 	}
 	for is, c := range counts {
-		all = append(all, ShapeCount{is.DType, is.Shape, c})
+		all = append(all, observe.ShapeCount{DType: is.DType, Shape: is.Shape, Count: c})
 	}
-	slices.SortFunc(all, func(a, b ShapeCount) int {
+	slices.SortFunc(all, func(a, b observe.ShapeCount) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.DType+a.Shape, b.DType+b.Shape))
 	})
 	return all[:min(len(all), maxSites)], dtypes
 }
 
 // isContents reports whether block b is allocated in state word w and has a table of contents.
-func isContents(b *block, w stateWord) bool {
-	return w.isAllocated() && extKind(b.ext.Load()) == objectContents
+func isContents(b *block, w word.State) bool {
+	return w.IsAllocated() && extKind(b.ext.Load()) == objectContents
 }
 
 // isHeldBy reports whether the process in a seat holds block b.

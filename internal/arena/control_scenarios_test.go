@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
@@ -87,7 +88,7 @@ func (h *sharedRing) try(what string, err error) {
 
 // put sends the block of one participant and lets go of it.
 func (h *sharedRing) put(i int, block Handle) {
-	h.try("put", h.rings[i].Put(context.Background(), []byte{byte(block.index())}, []Handle{block}, true))
+	h.try("put", h.rings[i].Put(context.Background(), []byte{byte(block.Block())}, []Handle{block}, true))
 }
 
 // keep takes a message, whose block must be the one that its body names, and returns that.
@@ -98,7 +99,7 @@ func (h *sharedRing) keep(i int) Handle {
 		return 0
 	}
 	h.got++
-	if len(m.Blocks) != 1 || m.Body[0] != byte(m.Blocks[0].index()) {
+	if len(m.Blocks) != 1 || m.Body[0] != byte(m.Blocks[0].Block()) {
 		h.wrong("message %v carries %v", m.Body, m.Blocks)
 		return 0
 	}
@@ -290,7 +291,7 @@ func threeLock(p *play, all []*Domain) func() []string {
 // reaper adds an actor that waits for the victim's death and reaps.
 func (h *sharedRing) reaper() {
 	h.p.add(h.all[1], "reaper", func() {
-		h.p.block(func() bool { alive, _ := h.p.s.isAlive(0); return !alive })
+		h.p.Block(func() bool { alive, _ := h.p.s.isAlive(0); return !alive })
 		_, err := h.all[1].Reap()
 		h.try("reap", err)
 	})
@@ -335,7 +336,7 @@ func receiverDies(p *play, all []*Domain) func() []string {
 	b := newBlock(all[1])
 	p.add(all[0], "victim", func() { h.get(0) })
 	p.add(all[1], "sender", func() {
-		err := h.rings[1].Put(context.Background(), []byte{byte(b.index())}, []Handle{b}, true)
+		err := h.rings[1].Put(context.Background(), []byte{byte(b.Block())}, []Handle{b}, true)
 		if errors.Is(err, ErrFinished) {
 			h.try("take back", all[1].Release(b))
 		} else {
@@ -357,7 +358,7 @@ func (h *sharedRing) lease(i int) Claim {
 	var m Message
 	c, err := h.rings[i].Lease(context.Background(), &m)
 	h.try("lease", err)
-	if err == nil && (len(m.Blocks) != 1 || m.Body[0] != byte(m.Blocks[0].index())) {
+	if err == nil && (len(m.Blocks) != 1 || m.Body[0] != byte(m.Blocks[0].Block())) {
 		h.wrong("message %v carries %v", m.Body, m.Blocks)
 	}
 	m.Discard()
@@ -447,7 +448,7 @@ func TestSchedules_LeaveNothing(t *testing.T) {
 // say nothing about the steps that are there.
 func TestSchedules_MissWhatIsLeftOut(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	defer DisableBranch("")
+	defer word.DisableBranch("")
 	s := newStage()
 	for _, c := range []struct{ branch, scenario string }{
 		{"second look", "two messages through one slot"},
@@ -465,7 +466,7 @@ func TestSchedules_MissWhatIsLeftOut(t *testing.T) {
 		{"ring all", "the holder of a mutex dies"},
 	} {
 		t.Run(c.branch, func(t *testing.T) {
-			DisableBranch(c.branch)
+			word.DisableBranch(c.branch)
 			x := &explorer{stage: s, scenario: scenarioOf(c.scenario), most: 2, limit: 200_000}
 			found := x.learn(1, 400)
 			if found == nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
@@ -18,7 +19,7 @@ import (
 // that a word has the same address each time.
 type stage struct {
 	*heap
-	woken [maxParticipants][]topic // pending at its doorbells
+	woken [word.MaxParticipants][]topic // pending at its doorbells
 
 	first [pageSize]byte // a new domain's header
 
@@ -57,9 +58,9 @@ func (s *stage) clear(participants int) {
 	clear(s.ctl[offBlocks : offBlocks+blocks*blockSize])
 	clear(s.ctl[:offLanes+participants*laneBytes])
 	copy(s.ctl, s.first[:])
-	s.living = [maxParticipants]chan struct{}{}
+	s.living = [word.MaxParticipants]chan struct{}{}
 	clear(s.backed)
-	s.woken = [maxParticipants][]topic{}
+	s.woken = [word.MaxParticipants][]topic{}
 }
 
 // forget is for another scenario, whose words are others.
@@ -88,7 +89,7 @@ func (s *stage) found(participants int) []*Domain {
 }
 
 // use returns what is known of a word, or nil if it is of another domain.
-func (s *stage) use(w *Word) *use {
+func (s *stage) use(w *word.Word) *use {
 	at := uintptr(unsafe.Pointer(w))
 	if off := at - uintptr(unsafe.Pointer(&s.ctl[0])); off < uintptr(len(s.ctl)) {
 		return &s.uses[off/8]
@@ -202,9 +203,9 @@ func (p *play) kill() {
 // run plays the schedule and unwinds who is left.
 func (p *play) run() {
 	p.ended = make(chan struct{})
-	c := controller(p)
-	control.Store(&c)
-	defer control.Store(nil)
+	c := word.Controller(p)
+	word.Control.Store(&c)
+	defer word.Control.Store(nil)
 	p.now = p.actors[0]
 	p.now.turn <- struct{}{}
 	<-p.ended
@@ -261,7 +262,7 @@ func (p *play) yield() {
 	}
 }
 
-func (p *play) access(w *Word, writes bool) {
+func (p *play) Access(w *word.Word, writes bool) {
 	a, u := p.now, p.s.use(w)
 	if u == nil {
 		return
@@ -328,7 +329,7 @@ func (p *play) tell(a *actor, u *use, writes bool) {
 	p.trace = append(p.trace, fmt.Sprintf("%s at %s:%d", a.name, filepath.Base(f.File), f.Line))
 }
 
-func (p *play) block(ready func() bool) {
+func (p *play) Block(ready func() bool) {
 	me := p.now
 	if me.dead {
 		panic(killed{})
@@ -341,9 +342,9 @@ func (p *play) block(ready func() bool) {
 	me.ready = nil
 }
 
-func (p *play) spawn(f func()) { p.add(p.now.d, p.now.name+"'s goroutine", f) }
+func (p *play) Spawn(f func()) { p.add(p.now.d, p.now.name+"'s goroutine", f) }
 
-func (p *play) lane() int { return p.now.id }
+func (p *play) Lane() int { return p.now.id }
 
 // serve adds the goroutine that answers a participant's doorbell.
 func (p *play) serve(d *Domain) {
@@ -351,7 +352,7 @@ func (p *play) serve(d *Domain) {
 		p.now.ready = nil
 		seen := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
 		for {
-			p.block(func() bool { return len(p.s.woken[d.seat]) > 0 })
+			p.Block(func() bool { return len(p.s.woken[d.seat]) > 0 })
 			topics := p.s.woken[d.seat]
 			p.s.woken[d.seat] = nil
 			d.handleBell(topics)

@@ -46,7 +46,7 @@ func (d *Domain) Deliver(blocks []Handle) (*Delivery, error) {
 // formOf returns the form of the [Sync] in block h, or 0 if h is not a Sync. This process must hold
 // the block.
 func (d *Domain) formOf(h Handle) Form {
-	b := &d.blocks[h.index()]
+	b := &d.blocks[h.Block()]
 	if extKind(b.ext.Load()) != objectSync {
 		return 0
 	}
@@ -65,7 +65,7 @@ func (v *Delivery) Lost(pid int) {
 		return
 	}
 	for _, h := range v.blocks {
-		l.recordDeath(briefly, &v.d.blocks[h.index()], unbornIdentity(pid))
+		l.recordDeath(briefly, &v.d.blocks[h.Block()], unbornIdentity(pid))
 	}
 	l.unlock()
 	for _, b := range v.barriers {

@@ -12,6 +12,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/socket"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -20,7 +22,7 @@ import (
 type Domain struct {
 	store  store
 	hdr    *header
-	parts  *[maxParticipants]participant
+	parts  *[word.MaxParticipants]participant
 	recs   *[maxLanes]laneRec
 	blocks []block
 	bytes  []byte // the data segment
@@ -105,7 +107,7 @@ func overlayStore(s store) *Domain {
 	d := &Domain{store: s, bytes: s.data(), relink: make(chan struct{}, 1), seat: -1}
 	d.lingering, d.hurry = context.WithCancel(context.Background())
 	d.hdr = (*header)(unsafe.Pointer(&c[0]))
-	d.parts = (*[maxParticipants]participant)(unsafe.Pointer(&c[offParticipants]))
+	d.parts = (*[word.MaxParticipants]participant)(unsafe.Pointer(&c[offParticipants]))
 	d.recs = (*[maxLanes]laneRec)(unsafe.Pointer(&c[offLanes]))
 	d.blocks = unsafe.Slice((*block)(unsafe.Pointer(&c[offBlocks])), (len(c)-offBlocks)/blockSize)
 	if m, ok := s.(*memfds); ok {
@@ -119,24 +121,12 @@ func (d *Domain) checkLayout() error {
 		return fmt.Errorf("%w: magic number is %#x, want %#x", ErrVersion, m, uint64(magic))
 	}
 	if h := d.hdr.layout.Load(); h != layoutHash() {
-		return otherVersion(d.hdr.version.Load(), h)
+		return layout().Mismatch(socket.Layout{Version: d.hdr.version.Load(), Hash: h})
 	}
 	if n := d.hdr.dataSize.Load(); n != uint64(len(d.bytes)) {
 		return fmt.Errorf("%w: data segment has %d bytes, want %d as mapped", ErrCorrupt, n, len(d.bytes))
 	}
 	return nil
-}
-
-// otherVersion returns the error for a domain made by a program of another version. theirs is the
-// version in the domain's header, 0 if that program is too old to record it. Builds of one version
-// may also differ in their layouts, on different kinds of machines.
-func otherVersion(theirs, layout uint64) error {
-	said := fmt.Sprintf("version %d", theirs)
-	if theirs == 0 {
-		said = "version below 9"
-	}
-	return fmt.Errorf("%w: the domain has %s, layout %#x, and this program has version %d, layout %#x: "+
-		"build both programs from one version of Shoal", ErrVersion, said, layout, protocolVersion, layoutHash())
 }
 
 // joinWait is the time that a process joining a full domain waits for the other participants to
@@ -174,7 +164,7 @@ func (d *Domain) joinDomain() error {
 // claimAnySeat claims the first free seat and reports whether it found one. It takes the proof of
 // life before it changes the seat's state, so a process that dies in between leaves the seat free.
 func (d *Domain) claimAnySeat() (bool, error) {
-	for s := range maxParticipants {
+	for s := range word.MaxParticipants {
 		if ok, err := d.claimSeat(s); ok || err != nil {
 			return ok, err
 		}
@@ -190,7 +180,7 @@ func (d *Domain) claimAnySeat() (bool, error) {
 func (d *Domain) claimSeat(s int) (bool, error) {
 	p := &d.parts[s]
 	state := p.state.Load()
-	if !state.hasState(participantFree) {
+	if !state.HasState(word.ParticipantFree) {
 		return false, nil
 	}
 	if ok, err := d.store.lockSeat(s); !ok || err != nil {
@@ -213,7 +203,7 @@ func (d *Domain) claimSeat(s int) (bool, error) {
 	}
 	p.pid.Store(uint64(os.Getpid()))
 	p.nap.Store(awake) // the previous participant may have died napping
-	p.state.CAS(state, state.withState(participantJoining))
+	p.state.CAS(state, state.WithState(word.ParticipantJoining))
 	return true, nil
 }
 
@@ -242,7 +232,7 @@ func (d *Domain) startParticipant() error {
 func (d *Domain) markLive() {
 	d.announceChange(noTopic)
 	p := &d.parts[d.seat].state
-	p.CAS(p.Load(), p.Load().withState(participantLive))
+	p.CAS(p.Load(), p.Load().WithState(word.ParticipantLive))
 }
 
 // Seat returns this process's participant seat, 0 to 255.
@@ -275,7 +265,7 @@ func (d *Domain) Close() error {
 	}
 	unheard := errors.Join(d.listeners.close(), d.closeServices())
 	defer d.hurry()
-	if !(crashing && isControlled()) {
+	if !(word.Crashing && word.IsControlled()) {
 		defer time.AfterFunc(time.Duration(briefly), d.hurry).Stop()
 	}
 	d.park.handleWakeup()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // ruleNamesOfTests are the invariants by the names that a [Plant] uses.
@@ -30,28 +32,28 @@ type Plant struct {
 // again.
 func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants []Plant, mend func()) {
 	type old struct {
-		w *Word
+		w *word.Word
 		v uint64
 	}
 	var all []old
-	write := func(name, part string, w *Word, v uint64) {
+	write := func(name, part string, w *word.Word, v uint64) {
 		all = append(all, old{w, w.Load()})
-		w.v.Store(v)
+		w.Overwrite(v)
 		plants = append(plants, Plant{name, part})
 	}
-	b := func(i int) (*block, string) { return &d.blocks[blocks[i].index()], blockName(blocks[i].index()) }
-	ring := func(i int) string { return fmt.Sprintf("ring %d", rings[i].h.index()) }
+	b := func(i int) (*block, string) { return &d.blocks[blocks[i].Block()], blockName(blocks[i].Block()) }
+	ring := func(i int) string { return fmt.Sprintf("ring %d", rings[i].h.Block()) }
 	slot := func(i int) string { return fmt.Sprintf("%s, slot %d", ring(i/10), i%10) }
-	lock := func(i int) string { return fmt.Sprintf("lock %d", cells[i].h.index()) }
+	lock := func(i int) string { return fmt.Sprintf("lock %d", cells[i].h.Block()) }
 
 	x, name := b(0)
-	write("state", name, &x.w.Word, uint64(x.w.Load())|waitBit)
+	write("state", name, &x.w.Word, uint64(x.w.Load())|word.WaitBit)
 	x, name = b(1)
 	write("bits", name, &x.own[1], 1<<13)
 	x, name = b(2)
-	write("lane", name, &x.w.Word, uint64(x.w.Load()+tOne|makeStamp(80*lanesPerSeat, kindPut)))
+	write("lane", name, &x.w.Word, uint64(x.w.Load()+word.TOne|word.MakeStamp(80*lanesPerSeat, word.KindPut)))
 	x, name = b(3)
-	write("transit", name, &x.w.Word, uint64(x.w.Load()+3*tOne))
+	write("transit", name, &x.w.Word, uint64(x.w.Load()+3*word.TOne))
 	x, name = b(4)
 	write("extent", name, &x.ext, x.ext.Load()|0xff<<extClassShift)
 	x, name = b(5)
@@ -62,16 +64,16 @@ func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants 
 	x, name = b(8)
 	write("holder", name, &x.own[0], 0)
 
-	write("slot", slot(1), &rings[0].slot(1).word.Word, uint64(makeSlotWord(0, 6, 0)))
-	write("lap", slot(2), &rings[0].slot(2).word.Word, uint64(makeSlotWord(900, slotEmpty, 0)))
-	write("message", slot(0), &rings[0].slot(0).first, uint64(makeHandle(blocks[1].index(), 77)))
+	write("slot", slot(1), &rings[0].slot(1).word.Word, uint64(word.MakeSlot(0, 6, 0)))
+	write("lap", slot(2), &rings[0].slot(2).word.Word, uint64(word.MakeSlot(900, word.SlotEmpty, 0)))
+	write("message", slot(0), &rings[0].slot(0).first, uint64(word.MakeHandle(blocks[1].Block(), 77)))
 	write("put", slot(10), &rings[1].slot(0).opseq, 1<<40)
 	write("ring", ring(1), &rings[1].hdr.flags, 1<<20)
 	write("position", ring(2), &rings[2].hdr.tail, 1<<40)
 	write("end", ring(3), &rings[3].hdr.senders, 0)
 
-	write("lock", lock(0), &cells[0].c.lock.Word, makeIdentity(7, 5)|3<<idSeatShift|lockHeld)
-	write("share", lock(1)+", share 9", &cells[1].c.shares[9], makeIdentity(7, 5)|2)
+	write("lock", lock(0), &cells[0].c.lock.Word, word.MakeIdentity(7, 5)|3<<word.SeatShift|word.LockHeld)
+	write("share", lock(1)+", share 9", &cells[1].c.shares[9], word.MakeIdentity(7, 5)|2)
 	write("cell", lock(2), &cells[2].c.form, 99)
 
 	write("phase", "lane 5", &d.recs[5].phase, 9)
@@ -79,10 +81,10 @@ func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants 
 	write("counts", "the header", &d.hdr.lost, 9)
 	write("board", "the header", &d.hdr.names, uint64(blocks[1]))
 	write("list", "the free list of class 100", &d.hdr.lists[100], 1<<21)
-	write("charge", "the budget", &d.hdr.budget.Word, uint64(budgetOf(1, 0, 0)))
+	write("charge", "the budget", &d.hdr.budget.Word, uint64(word.MakeBudget(1, 0, 0)))
 	return plants, func() {
 		for i := len(all) - 1; i >= 0; i-- {
-			all[i].w.v.Store(all[i].v)
+			all[i].w.Overwrite(all[i].v)
 		}
 	}
 }
@@ -105,7 +107,7 @@ func CheckFiles(ctx context.Context, control, data *os.File) (CheckCounts, int, 
 func CheckImage(ctx context.Context, control, data []byte) (int, error) {
 	d := overlayStore(&image{ctl: control, mem: data})
 	d.hurry()
-	d.hdr.dataSize.v.Store(uint64(len(data)))
+	d.hdr.dataSize.Overwrite(uint64(len(data)))
 	a := newAuditor(ctx, d, false)
 	err := a.runPass()
 	return len(a.found) + a.more, err
@@ -128,7 +130,7 @@ func ImageSizes(d *Domain) (control, data int) {
 
 // ObjectAt returns the offset of a block's bytes.
 func ObjectAt(d *Domain, h Handle) int {
-	off, _, _ := d.peekRange(d.blocks[h.index()].ext.Load())
+	off, _, _ := d.peekRange(d.blocks[h.Block()].ext.Load())
 	return int(off)
 }
 

@@ -2,7 +2,6 @@ package arena
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"maps"
@@ -11,21 +10,25 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/keeper"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
+	"github.com/shoal-mp/shoal/internal/arena/socket"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // What the tests see of the inside.
 
 const (
-	MaxParticipants = maxParticipants
-	MaxTransit      = maxTransit
+	MaxParticipants = word.MaxParticipants
+	MaxTransit      = word.MaxTransit
 	ClassCount      = classCount
 	LanesPerSeat    = lanesPerSeat
 	ControlSize     = controlSize
 	SlabSize        = slabSize
 	PageSize        = pageSize
 	SlotBlocks      = slotBlocks
-	Racing          = racing
+	Racing          = word.RaceEnabled
 )
 
 var (
@@ -144,30 +147,30 @@ func (d *Domain) Audit() error {
 		b := &d.blocks[i]
 		w := b.w.Load()
 		pages += b.committed.Load() / pageSize
-		transits += w.transitCount()
+		transits += w.TransitCount()
 		switch {
-		case w&xoMask != 0:
-			return fmt.Errorf("block %d: stamp of kind %d by lane %d", i, w.kind(), w.lane())
-		case w&allocBit == 0 && (b.isOwned() || w.transitCount() != 0):
+		case w&word.StampMask != 0:
+			return fmt.Errorf("block %d: stamp of kind %d by lane %d", i, w.Kind(), w.Lane())
+		case w&word.AllocBit == 0 && (b.isOwned() || w.TransitCount() != 0):
 			return fmt.Errorf("block %d: free and held", i)
-		case w&allocBit != 0 && !b.isOwned() && w.transitCount() == 0:
+		case w&word.AllocBit != 0 && !b.isOwned() && w.TransitCount() == 0:
 			return fmt.Errorf("block %d: in use and held by nobody", i)
 		}
-		if w&allocBit == 0 || extKind(b.ext.Load()) != objectRing {
+		if w&word.AllocBit == 0 || extKind(b.ext.Load()) != objectRing {
 			continue
 		}
 		r, err := d.ringOf(b)
 		if err != nil {
 			return fmt.Errorf("block %d: %w", i, err)
 		}
-		r.forEachSlot(func(s *slot, w slotWord) {
-			if w.state() == slotFull || w.state() == slotLeased {
+		r.forEachSlot(func(s *slot, w word.Slot) {
+			if w.State() == word.SlotFull || w.State() == word.SlotLeased {
 				m := Message{d: d}
 				if err = m.readSlot(s); err == nil {
 					carried += uint64(len(m.order))
 				}
-			} else if w.state() == slotWriting || w.state() == slotReading {
-				err = fmt.Errorf("slot in state %d", w.state())
+			} else if w.State() == word.SlotWriting || w.State() == word.SlotReading {
+				err = fmt.Errorf("slot in state %d", w.State())
 			}
 		})
 		if err != nil {
@@ -176,10 +179,10 @@ func (d *Domain) Audit() error {
 	}
 	budget := d.hdr.budget.Load()
 	switch {
-	case budget&(budgetStamp|budgetWait) != 0:
-		return fmt.Errorf("budget: stamp %#x", budget&(budgetStamp|budgetWait))
-	case budget.pages() != pages:
-		return fmt.Errorf("budget: %d pages, blocks have %d", budget.pages(), pages)
+	case budget&(word.BudgetStamp|word.BudgetWait) != 0:
+		return fmt.Errorf("budget: stamp %#x", budget&(word.BudgetStamp|word.BudgetWait))
+	case budget.Pages() != pages:
+		return fmt.Errorf("budget: %d pages, blocks have %d", budget.Pages(), pages)
 	case carried != transits:
 		return fmt.Errorf("messages carry %d references, blocks count %d", carried, transits)
 	}
@@ -188,18 +191,18 @@ func (d *Domain) Audit() error {
 
 // Extent returns where a block's bytes are and how much address space they have.
 func (d *Domain) Extent(h Handle) (off, size uint64) {
-	e := d.blocks[h.index()].ext.Load()
+	e := d.blocks[h.Block()].ext.Load()
 	return extOffset(e), extentSize(extClass(e))
 }
 
 // Committed returns the bytes of a block that are backed.
-func (d *Domain) Committed(h Handle) uint64 { return d.blocks[h.index()].committed.Load() }
+func (d *Domain) Committed(h Handle) uint64 { return d.blocks[h.Block()].committed.Load() }
 
 // HandleAt makes the handle that a stranger could make up.
-func HandleAt(index, gen uint32) Handle { return makeHandle(index, gen) }
+func HandleAt(index, gen uint32) Handle { return word.MakeHandle(index, gen) }
 
 // Index returns the block index of h.
-func Index(h Handle) uint32 { return h.index() }
+func Index(h Handle) uint32 { return h.Block() }
 
 // A Halt is a point in the middle of an operation: Do goes up to it and stays there, its lane taken
 // and its stamps set.
@@ -229,9 +232,9 @@ var Halts = []Halt{
 	{"get emptied", func(d *Domain, r *Ring, h Handle) error { return halfGet(d, r, 3) }},
 	{"free stamped", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		d.dropRef(h.index())
-		b := &d.blocks[h.index()]
-		b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindFree))
+		d.dropRef(h.Block())
+		b := &d.blocks[h.Block()]
+		b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindFree))
 		return nil
 	}},
 	{"alloc stamped", func(d *Domain, r *Ring, h Handle) error {
@@ -275,9 +278,9 @@ var Halts = []Halt{
 			return err
 		}
 		l := d.anyLane(context.Background())
-		b := &d.blocks[idle.index()]
-		b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindPunch))
-		l.rec.block.Set(uint64(idle.index()))
+		b := &d.blocks[idle.Block()]
+		b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindPunch))
+		l.rec.block.Set(uint64(idle.Block()))
 		l.rec.from.Set(b.committed.Load())
 		l.rec.target.Set(0)
 		l.rec.phase.Store(phaseShrink)
@@ -299,7 +302,7 @@ var Halts = []Halt{
 		l.rec.from.Set(0)
 		l.rec.target.Set(1 << 20)
 		w := d.hdr.budget.Load()
-		d.hdr.budget.CAS(w, w+budgetOf(256, budgetAdd, l.id))
+		d.hdr.budget.CAS(w, w+word.MakeBudget(256, word.BudgetAdd, l.id))
 		return nil
 	}},
 }
@@ -307,7 +310,7 @@ var Halts = []Halt{
 func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 	l := d.anyLane(context.Background())
 	l.incrementOpseq()
-	if err := l.stampForPut([]uint32{h.index()}); err != nil || steps == 0 {
+	if err := l.stampForPut([]uint32{h.Block()}); err != nil || steps == 0 {
 		return l, err
 	}
 	tk, _, err := r.claimSlots(l, 1)
@@ -316,13 +319,13 @@ func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 	}
 	s, lap := r.slot(tk), tk>>r.bits
 	r.writeMessage(l, s, &outgoing{table: []Handle{h}, blocks: []Handle{h}})
-	s.word.Store(makeSlotWord(lap, slotFull, l.id))
+	s.word.Store(word.MakeSlot(lap, word.SlotFull, l.id))
 	return l, nil
 }
 
 func halfGet(d *Domain, r *Ring, steps int) error {
 	l := d.anyLane(context.Background())
-	s, lap, err := r.claimOldest(l, slotReading)
+	s, lap, err := r.claimOldest(l, word.SlotReading)
 	if err != nil {
 		return err
 	}
@@ -338,7 +341,7 @@ func halfGet(d *Domain, r *Ring, steps int) error {
 		l.receiveBlock(i, &m)
 	}
 	if steps == 3 {
-		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
+		s.word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
 	}
 	return nil
 }
@@ -346,7 +349,7 @@ func halfGet(d *Domain, r *Ring, steps int) error {
 // StampPut stamps h as the put of a living lane does, until the returned function is called.
 func (d *Domain) StampPut(h Handle) (end func(), err error) {
 	l := d.anyLane(context.Background())
-	order := []uint32{h.index()}
+	order := []uint32{h.Block()}
 	err = l.stampForPut(order)
 	return func() {
 		l.revertPutStamps(order)
@@ -357,8 +360,8 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 // StampPunch stamps a free block as who gives its pages back does, until the returned function has
 // given them back.
 func (d *Domain) StampPunch(h Handle) (end func()) {
-	l, b := d.anyLane(context.Background()), &d.blocks[h.index()]
-	b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindPunch))
+	l, b := d.anyLane(context.Background()), &d.blocks[h.Block()]
+	b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindPunch))
 	return func() {
 		l.shrinkBlock(b, 0)
 		d.unstampBlock(b)
@@ -383,9 +386,9 @@ func (d *Domain) AlmostFree(h Handle) {
 	if err != nil {
 		panic(err)
 	}
-	b := &d.blocks[h.index()]
-	d.dropRef(h.index())
-	b.w.CAS(b.w.Load(), b.w.Load()|makeStamp(l.id, kindFree))
+	b := &d.blocks[h.Block()]
+	d.dropRef(h.Block())
+	b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindFree))
 	d.markGone(b)
 	if !l.finaliseObject(b) {
 		panic("not finalised")
@@ -393,23 +396,14 @@ func (d *Domain) AlmostFree(h Handle) {
 }
 
 // WaitsForStamp reports whether somebody asked to be woken when the stamp on h clears.
-func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.index()].w.Load()&waitBit != 0 }
-
-// SetUser makes the listener one of another user.
-func (l *Listener) SetUser(uid int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.uid = uid
-}
+func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.Block()].w.Load()&word.WaitBit != 0 }
 
 // Listening is how Domains reads the kernel's table.
-var Listening = listeningAddresses
+var Listening = socket.ParseAddresses
 
 // JoinRequest is what Join says, with a version and a layout hash.
 func JoinRequest(token Token, version uint16, layout uint64) []byte {
-	r := encodeRequest(wantJoin, token)
-	binary.LittleEndian.PutUint16(r[6:], version)
-	binary.LittleEndian.PutUint64(r[8:], layout)
+	r := socket.EncodeRequest(socket.WantJoin, socket.Layout{Version: uint64(version), Hash: layout}, token)
 	return r[:]
 }
 
@@ -417,10 +411,10 @@ func JoinRequest(token Token, version uint16, layout uint64) []byte {
 const MaxConnections = sys.MostStrangers
 
 // Judge tells what Join makes of an answer of so many bytes.
-func Judge(a []byte) error { return statusError([answerSize]byte(a)) }
+func Judge(a []byte) error { return socket.AnswerError([32]byte(a), layout()) }
 
 // Answer is what a listener of this process says.
-func Answer(status byte) []byte { return encodeAnswer(status) }
+func Answer(status byte) []byte { return socket.EncodeAnswer(status, layout()) }
 
 // Epoch returns how many lives the participant seat had before this one.
 func (d *Domain) Epoch() uint32 { return d.epoch }
@@ -495,13 +489,13 @@ var Offsets = []Offset{
 
 // Fields are the parts of packed words by the names of docs/memory.md, each as the code reads it.
 var Fields = map[string]func(w uint64) uint64{
-	"stateWord.generation": func(w uint64) uint64 { return uint64(stateWord(w).generation()) },
-	"stateWord.transit":    func(w uint64) uint64 { return stateWord(w).transitCount() },
-	"stateWord.ALLOC":      func(w uint64) uint64 { return w & allocBit },
-	"stateWord.WAIT":       func(w uint64) uint64 { return w & waitBit },
-	"stateWord.GONE":       func(w uint64) uint64 { return w & goneBit },
-	"stateWord.kind":       func(w uint64) uint64 { return stateWord(w).kind() },
-	"stateWord.lane":       func(w uint64) uint64 { return uint64(stateWord(w).lane()) },
+	"stateWord.generation": func(w uint64) uint64 { return uint64(word.State(w).Generation()) },
+	"stateWord.transit":    func(w uint64) uint64 { return word.State(w).TransitCount() },
+	"stateWord.ALLOC":      func(w uint64) uint64 { return w & word.AllocBit },
+	"stateWord.WAIT":       func(w uint64) uint64 { return w & word.WaitBit },
+	"stateWord.GONE":       func(w uint64) uint64 { return w & word.GoneBit },
+	"stateWord.kind":       func(w uint64) uint64 { return word.State(w).Kind() },
+	"stateWord.lane":       func(w uint64) uint64 { return uint64(word.State(w).Lane()) },
 
 	"extent.lead":   func(w uint64) uint64 { return w & extLead },
 	"extent.small":  func(w uint64) uint64 { return w & extSmall },
@@ -509,23 +503,23 @@ var Fields = map[string]func(w uint64) uint64{
 	"extent.class":  func(w uint64) uint64 { return uint64(extClass(w)) },
 	"extent.offset": extOffset,
 
-	"slotWord.lap":   func(w uint64) uint64 { return slotWord(w).lap() },
-	"slotWord.state": func(w uint64) uint64 { return slotWord(w).state() },
-	"slotWord.span":  func(w uint64) uint64 { return slotWord(w).span() - 1 },
-	"slotWord.lane":  func(w uint64) uint64 { return uint64(slotWord(w).lane()) },
+	"slotWord.lap":   func(w uint64) uint64 { return word.Slot(w).Lap() },
+	"slotWord.state": func(w uint64) uint64 { return word.Slot(w).State() },
+	"slotWord.span":  func(w uint64) uint64 { return word.Slot(w).Span() - 1 },
+	"slotWord.lane":  func(w uint64) uint64 { return uint64(word.Slot(w).Lane()) },
 
-	"lockWord.pid":   func(w uint64) uint64 { return uint64(lockWord(w).pid()) },
-	"lockWord.epoch": func(w uint64) uint64 { return w >> idEpochShift & idEpochMask },
-	"lockWord.seat":  func(w uint64) uint64 { return uint64(lockWord(w).seat()) },
-	"lockWord.state": func(w uint64) uint64 { return uint64(lockWord(w).state()) },
+	"lockWord.pid":   func(w uint64) uint64 { return uint64(word.Lock(w).PID()) },
+	"lockWord.epoch": func(w uint64) uint64 { return w >> word.EpochShift & word.EpochMask },
+	"lockWord.seat":  func(w uint64) uint64 { return uint64(word.Lock(w).Seat()) },
+	"lockWord.state": func(w uint64) uint64 { return uint64(word.Lock(w).State()) },
 
-	"participantWord.epoch": func(w uint64) uint64 { return uint64(participantWord(w).epoch()) },
-	"participantWord.state": func(w uint64) uint64 { return participantWord(w).state() },
+	"participantWord.epoch": func(w uint64) uint64 { return uint64(word.Participant(w).Epoch()) },
+	"participantWord.state": func(w uint64) uint64 { return word.Participant(w).State() },
 
-	"budgetWord.pages": func(w uint64) uint64 { return uint64(budgetWord(w).pages()) },
-	"budgetWord.WAIT":  func(w uint64) uint64 { return w & budgetWait },
-	"budgetWord.kind":  func(w uint64) uint64 { return uint64(budgetWord(w).kind()) },
-	"budgetWord.lane":  func(w uint64) uint64 { return uint64(budgetWord(w).lane()) },
+	"budgetWord.pages": func(w uint64) uint64 { return uint64(word.Budget(w).Pages()) },
+	"budgetWord.WAIT":  func(w uint64) uint64 { return w & word.BudgetWait },
+	"budgetWord.kind":  func(w uint64) uint64 { return uint64(word.Budget(w).Kind()) },
+	"budgetWord.lane":  func(w uint64) uint64 { return uint64(word.Budget(w).Lane()) },
 }
 
 // Dup returns the domain's two files once more, as another process would receive them.
@@ -597,7 +591,7 @@ func (d *Domain) CountLooks() func() map[Handle]int {
 				continue
 			}
 			if hdr, err := d.ringHeader(b); err == nil && l.bits == &hdr.notEmpty {
-				h := makeHandle(uint32(i), b.w.Load().generation())
+				h := word.MakeHandle(uint32(i), b.w.Load().Generation())
 				l.ready = func() bool {
 					mu.Lock()
 					defer mu.Unlock()
@@ -656,7 +650,7 @@ func HangBell(draw func() (uint64, error)) (io.Closer, uint64, error) { return b
 // Members returns how many participants have a share.
 func (b Barrier) Members() (n int) {
 	for i := range b.usedSeats() {
-		if b.c.shares[i].Load()&countMask != 0 {
+		if b.c.shares[i].Load()&word.CountMask != 0 {
 			n++
 		}
 	}
@@ -679,37 +673,38 @@ var (
 
 // Scribble writes a value into a word of the header or of a block, as somebody mad would, and
 // returns what restores it.
-func (d *Domain) Scribble(h Handle, word string, v uint64) (restore func()) {
-	b := &d.blocks[h.index()]
-	w := map[string]*Word{"blocks": &d.hdr.blocks, "ready": &d.hdr.ready, "brk": &d.hdr.brk,
-		"budget": &d.hdr.budget.Word, "names": &d.hdr.names, "ext": &b.ext, "committed": &b.committed}[word]
-	old := w.v.Swap(v)
-	return func() { w.v.Store(old) }
+func (d *Domain) Scribble(h Handle, name string, v uint64) (restore func()) {
+	b := &d.blocks[h.Block()]
+	w := map[string]*word.Word{"blocks": &d.hdr.blocks, "ready": &d.hdr.ready, "brk": &d.hdr.brk,
+		"budget": &d.hdr.budget.Word, "names": &d.hdr.names, "ext": &b.ext, "committed": &b.committed}[name]
+	old := w.Load()
+	w.Overwrite(v)
+	return func() { w.Overwrite(old) }
 }
 
 // ScribbleRing writes a ticket to the head or the tail, or a lap to the word of the first slot: it
 // is empty then.
-func (r *Ring) ScribbleRing(word string, v uint64) {
-	switch word {
+func (r *Ring) ScribbleRing(name string, v uint64) {
+	switch name {
 	case "head":
-		r.hdr.head.v.Store(v)
+		r.hdr.head.Overwrite(v)
 	case "tail":
-		r.hdr.tail.v.Store(v)
+		r.hdr.tail.Overwrite(v)
 	case "slot":
-		r.slot(0).word.v.Store(uint64(makeSlotWord(v, slotEmpty, 0)))
+		r.slot(0).word.Overwrite(uint64(word.MakeSlot(v, word.SlotEmpty, 0)))
 	}
 }
 
 // ScribbleList lets the list of free blocks of a size begin with a block.
 func (d *Domain) ScribbleList(size uint64, index uint32) {
 	w := &d.hdr.lists[classOf(size)]
-	w.v.Store(w.Load()&^0xffffffff | uint64(index))
+	w.Overwrite(w.Load()&^0xffffffff | uint64(index))
 }
 
 // AwaitedStamp reports whether somebody waits for the stamp on a block.
 func (d *Domain) AwaitedStamp(h Handle) bool {
-	w := d.blocks[h.index()].w.Load()
-	return w.isStamped() && w&waitBit != 0
+	w := d.blocks[h.Block()].w.Load()
+	return w.IsStamped() && w&word.WaitBit != 0
 }
 
 // SetEndsTime changes for how long a reaper waits for the ends of rings, and returns what restores
@@ -742,7 +737,7 @@ func (s *Sync) LockCell() error { return Semaphore{s}.lockCell(context.Backgroun
 func (s *Sync) UnlockCell()     { Semaphore{s}.unlockCell() }
 
 // KeeperAddress is where a domain's keeper listens.
-func KeeperAddress(d *Domain) string { return keeperAddress(d) }
+func KeeperAddress(d *Domain) string { return keeper.Address(d) }
 
 // ForgetLogged has the next garbage be logged again.
 func ForgetLogged() { logged.Store(false) }
@@ -755,12 +750,18 @@ func (d *Domain) LaneHere() int {
 }
 
 // Watching is an observer, for which time passes by Pass.
-type Watching struct{ o observer }
+type Watching struct {
+	o     *observe.Observer
+	ahead time.Duration
+}
 
-func NewWatching(d *Domain) *Watching         { return &Watching{observer{d: d}} }
-func (w *Watching) Look() Observation         { return w.o.observe() }
-func (w *Watching) Pass(t time.Duration)      { w.o.first = w.o.first.Add(-t) }
-func (w *Watching) LookedAgo(t time.Duration) { w.o.last = w.o.last.Add(-t) }
+func NewWatching(d *Domain) *Watching {
+	w := &Watching{o: d.newObserver()}
+	w.o.Clock = func() time.Time { return time.Now().Add(w.ahead) }
+	return w
+}
+func (w *Watching) Look() observe.Observation { return w.o.Observe() }
+func (w *Watching) Pass(t time.Duration)      { w.ahead += t }
 
 // Words copies the header, the participants, the lanes and the headers of blocks that are in use.
 func (d *Domain) Words() []uint64 {

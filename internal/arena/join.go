@@ -2,15 +2,58 @@ package arena
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"time"
+	"sync"
 
-	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/internal/arena/socket"
 )
+
+// A Token is the secret that a process needs to join by a socket.
+type Token = socket.Token
+
+// A Listener answers requests on a socket until it or its domain is closed.
+type Listener = socket.Listener
+
+// ListenOptions say where to listen.
+type ListenOptions struct {
+	// Path is the path of the socket. The listener also creates a lock file, Path + ".lock", and
+	// never removes it. It removes a socket that a killed process has left at Path. If Path is
+	// empty, the address is an abstract name, which vanishes with the process.
+	Path string
+}
+
+// Serve answers [Inspect] and [Observe] at an abstract address, @shoal/<uid>/<pid>-<random>. It
+// answers processes of the same user only, and never sends descriptors. The listener is closed with
+// the domain, and may be closed earlier. Serving takes a socket and a goroutine, so New does not do
+// it; package shoal does it in the root process of a family. The error wraps [ErrClosed] if the
+// domain is closed, and [errors.ErrUnsupported] on systems other than Linux.
+func (d *Domain) Serve() (*Listener, error) { return d.listenAt("", false) }
+
+// Listen lets processes join the domain by [Join]. They must belong to the same user, have the same
+// network and PID namespaces, and know the listener's token, which is new and random. The listener
+// also answers [Inspect] and [Observe]. It is closed with the domain, and may be closed earlier;
+// participants that have joined stay. The error wraps [errors.ErrUnsupported] if the domain is
+// local or the system is not Linux, and EADDRINUSE if another process listens at opts.Path.
+func (d *Domain) Listen(opts ListenOptions) (*Listener, error) {
+	if d.Files() == nil {
+		return nil, fmt.Errorf("listen for joins: a local domain has no files to share: %w", errors.ErrUnsupported)
+	}
+	return d.listenAt(opts.Path, true)
+}
+
+func (d *Domain) listenAt(path string, joins bool) (*Listener, error) {
+	eye := d.newObserver()
+	l, err := socket.Listen(d, socket.Options{Path: path, Joins: joins,
+		Observe: func() any { return eye.Observe() }, Closed: d.listeners.remove})
+	if err != nil {
+		return nil, err
+	}
+	if !d.listeners.add(l) { // from here on, Close of the domain closes l
+		return nil, errors.Join(ErrClosed, l.Close())
+	}
+	return l, nil
+}
 
 // Join joins the domain that listens at addr, for a process that has not inherited it. addr and
 // token must come from a [Listener] that [Domain.Listen] returned. The caller must close the
@@ -34,129 +77,61 @@ func Join(ctx context.Context, addr string, token Token) (*Domain, error) {
 
 type joinErrorKey struct{}
 
-// WithJoinError returns a context with which Join stores its error in to. ipc.Dial does not return that
-// error: it passes values by copy then.
+// WithJoinError returns a context with which Join stores its error in to. ipc.Dial does not return
+// that error: it passes values by copy then.
 func WithJoinError(ctx context.Context, to *error) context.Context {
 	return context.WithValue(ctx, joinErrorKey{}, to)
 }
 
 // joinAddress is Join without the context in the error.
 func joinAddress(ctx context.Context, addr string, token Token) (*Domain, error) {
-	var files []*os.File
-	err := callListener(ctx, addr, encodeRequest(wantJoin, token), func(c *sys.Conn) (err error) {
-		files, err = receiveFiles(c)
-		return err
-	})
+	files, err := socket.Join(ctx, addr, layout(), token)
 	if err != nil {
 		return nil, err
 	}
 	d, err := Attach(files[0], files[1])
 	if err != nil {
-		return nil, errors.Join(err, closeFiles(files))
+		return nil, errors.Join(err, socket.CloseFiles(files))
 	}
 	return d, nil
 }
 
-// callListener connects to addr, sends req and has readAnswer read the answer, all before ctx ends
-// and within [handshakeTime]. It sends the request, which may contain the token, only to a process
-// of this user; otherwise the error wraps [ErrUser].
-func callListener(ctx context.Context, addr string, req [requestSize]byte, readAnswer func(*sys.Conn) error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
-	defer cancel()
-	c, err := sys.Dial(ctx, addr)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
-	err = checkSameUser(c)
-	if err == nil {
-		c.Write(req[:]) // no check: a peer that has closed may have sent the reason before
-		err = readAnswer(c)
-	}
-	if err != nil {
-		return joinCause(ctx, err)
-	}
-	return nil
+// listeners is the set of a domain's listeners.
+type listeners struct {
+	mu     sync.Mutex
+	all    map[*Listener]bool
+	closed bool
 }
 
-// checkSameUser returns an error that wraps [ErrUser] if the peer's process belongs to another
-// user. The check is needed because any user may bind an abstract name after its listener has
-// ended. The kernel records the credentials of both ends at connect(2) and listen(2):
-// https://man7.org/linux/man-pages/man7/unix.7.html (SO_PEERCRED).
-func checkSameUser(c *sys.Conn) error {
-	uid, _, err := sys.PeerUID(c)
-	if err == nil && uid != os.Getuid() {
-		err = fmt.Errorf("%w: its user is %d", ErrUser, uid)
+// add adds a listener. It reports false if the set is closed.
+func (s *listeners) add(l *Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
 	}
-	return err
+	if s.all == nil {
+		s.all = make(map[*Listener]bool)
+	}
+	s.all[l] = true
+	return true
 }
 
-// joinCause joins the cause of ctx to err if ctx has ended.
-func joinCause(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return errors.Join(cause, err)
-	}
-	return err
+// remove removes a listener. It does nothing if the listener is not in the set.
+func (s *listeners) remove(l *Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, l)
 }
 
-// receiveFiles reads the answer to a join. It returns the control file and the data file, which the
-// caller must close.
-func receiveFiles(c *sys.Conn) ([]*os.File, error) {
-	var a [answerSize]byte
-	n, files, err := sys.RecvFiles(c, a[:], 2)
-	if err == nil {
-		_, err = io.ReadFull(c, a[n:])
-	}
-	if err == nil {
-		err = statusError(a)
-	}
-	if err == nil && len(files) != 2 {
-		err = fmt.Errorf("%w: got %d files, want 2", ErrCorrupt, len(files))
-	}
-	if err != nil {
-		return nil, errors.Join(err, closeFiles(files))
-	}
-	return files, nil
-}
-
-// statusError returns the error that an answer reports, or nil.
-func statusError(a [answerSize]byte) error {
-	switch a[0] {
-	case statusOK:
-		return checkNamespaces(a)
-	case statusToken:
-		return ErrToken
-	case statusUser:
-		return ErrUser
-	case statusInspectOnly:
-		return fmt.Errorf("%w: the socket only answers inspection", errors.ErrUnsupported)
-	case statusVersion:
-		return otherVersion(uint64(binary.LittleEndian.Uint32(a[4:])), binary.LittleEndian.Uint64(a[8:]))
-	}
-	return fmt.Errorf("%w: reply has unknown status %d", ErrCorrupt, a[0])
-}
-
-// checkNamespaces returns an error that wraps [ErrNamespace] if the answering process has another
-// network or PID namespace: doorbells are names in the network namespace, and pidfds are opened by
-// process ID. The number 0 stands for a namespace that could not be read, and is not compared.
-func checkNamespaces(a [answerSize]byte) error {
-	for i, kind := range []string{"net", "pid"} {
-		theirs, ours := binary.LittleEndian.Uint64(a[16+8*i:]), namespaceID(kind)
-		if theirs != ours && theirs != 0 && ours != 0 {
-			return fmt.Errorf("%w: %s", ErrNamespace, kind)
-		}
-	}
-	return nil
-}
-
-// closeFiles closes files and returns all errors.
-func closeFiles(files []*os.File) (err error) {
-	for _, f := range files {
-		err = errors.Join(err, f.Close())
+// close closes all listeners. No listener can be added afterwards.
+func (s *listeners) close() (err error) {
+	s.mu.Lock()
+	all := s.all
+	s.all, s.closed = nil, true
+	s.mu.Unlock()
+	for l := range all {
+		err = errors.Join(err, l.Close())
 	}
 	return err
 }

@@ -123,7 +123,7 @@ func TestJoin_IsRefused(t *testing.T) {
 	if _, err := arena.Join(testutil.Context(t), s.Addr(), arena.Token{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("join by the socket for inspection: %v, want ErrUnsupported", err)
 	}
-	l.SetUser(os.Getuid() + 1)
+	l.ServeUser(os.Getuid() + 1)
 	if _, err := arena.Join(testutil.Context(t), l.Addr(), l.Token()); !errors.Is(err, arena.ErrUser) {
 		t.Errorf("another user joins: %v, want ErrUser", err)
 	}

@@ -3,6 +3,8 @@ package arena
 import (
 	"context"
 	"errors"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // allocObject allocates a block for an object, which is a block that the protocol interprets by its
@@ -40,8 +42,8 @@ func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	b := &d.blocks[h.index()]
-	b.ext.Store(b.ext.Load() | uint64(ring.index())<<extOffsetShift)
+	b := &d.blocks[h.Block()]
+	b.ext.Store(b.ext.Load() | uint64(ring.Block())<<extOffsetShift)
 	return h, nil
 }
 
@@ -116,7 +118,7 @@ func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)
 	if err != nil {
 		return true
 	}
-	me := uint64(makeHandle(d.indexOf(token), token.w.Load().generation()))
+	me := uint64(word.MakeHandle(d.indexOf(token), token.w.Load().Generation()))
 	if hdr.senders.Load() == me || hdr.receivers.Load() == me {
 		f(b, hdr)
 	}
@@ -132,21 +134,17 @@ func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)
 // so the block stays.
 func (l *lane) remainsAllocated(ctx context.Context, b *block) (stays, known bool) {
 	for {
-		if err := awaitWord(ctx, l.d, l, &b.w, isDecided, waitBit); err != nil {
+		if err := awaitWord(ctx, l.d, l, &b.w, isDecided, word.WaitBit); err != nil {
 			return false, errors.Is(err, ErrCorrupt) // a corrupt word is not relied on
 		}
 		if w := b.w.Load(); isDecided(w) {
-			return w.staysAllocated(), true
+			return w.StaysAllocated(), true
 		}
 	}
 }
 
 // isDecided reports whether no lane is testing whether the block is free.
-func isDecided(w stateWord) bool { return w.kind() != kindFree || w&goneBit != 0 }
-
-// staysAllocated reports whether the block is allocated and remains so for a participant that holds
-// it. The word must be decided.
-func (w stateWord) staysAllocated() bool { return w.isAllocated() && w.kind() != kindFree }
+func isDecided(w word.State) bool { return w.Kind() != word.KindFree || w&word.GoneBit != 0 }
 
 // drainRing discards all messages of a ring that has no holder, or no receiving end. It returns
 // false if the domain was closed meanwhile.

@@ -2,52 +2,24 @@ package arena
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/observe"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
-
-// A QueueView describes a ring: a queue, one direction of a pipe, or a Latest.
-type QueueView struct {
-	Block    string   `json:"block"`
-	Names    []string `json:"names,omitempty"`
-	Label    string   `json:"label"` // name of the type of the messages
-	Capacity int      `json:"capacity"`
-	Depth    int      `json:"depth"`
-	// Puts counts since the ring was made. It includes puts that were undone because their process
-	// died.
-	Puts  uint64 `json:"puts"`
-	Gets  uint64 `json:"gets"`
-	Bytes int64  `json:"bytes"` // committed bytes of its slots
-	// Latest means that messages stay in the ring and every process reads the newest.
-	Latest bool `json:"latest"`
-	// News is the body of the newest message of a Latest, if it is short and has no blocks.
-	News      []byte  `json:"news,omitempty"`
-	Finished  bool    `json:"finished"` // no further puts
-	Senders   EndView `json:"senders"`
-	Receivers EndView `json:"receivers"`
-}
-
-// An EndView describes the sending or the receiving end of a queue.
-type EndView struct {
-	PIDs      []int `json:"pids"`       // processes that hold it
-	InTransit int   `json:"in_transit"` // messages that hold it
-	Gone      bool  `json:"gone"`       // no process and no message holds it, for ever
-	Waiting   []int `json:"waiting"`    // processes that wait for a message, or for room
-	DeadPID   int   `json:"dead_pid,omitempty"`
-}
 
 // viewQueue reads the ring in block i. w is the state word that the caller has read. viewQueue
 // returns false if the block is not a ring, or if it changed meanwhile.
-func (d *Domain) viewQueue(i uint32, b *block, w stateWord) (q QueueView, ok bool) {
+func (d *Domain) viewQueue(i uint32, b *block, w word.State) (q observe.QueueView, ok bool) {
 	r := d.peekRing(b)
 	if r == nil || r.hasFlags(ringBoard) {
 		return q, false
 	}
 	head, tail, flags := r.hdr.head.Load(), r.hdr.tail.Load(), r.hdr.flags.Load()
-	q = QueueView{
-		Block: makeHandle(i, w.generation()).String(), Label: peekLabel(r.hdr), Capacity: int(r.limit),
+	q = observe.QueueView{
+		Block: word.MakeHandle(i, w.Generation()).String(), Label: peekLabel(r.hdr), Capacity: int(r.limit),
 		Depth: int(min(max(int64(tail-head), 0), int64(r.limit))), Puts: tail, Gets: head,
 		Bytes: int64(b.committed.Load()), Latest: r.news, Finished: flags&ringFinished != 0,
 		Senders:   d.viewEnd(Handle(r.hdr.senders.Load()), objectSenders, &r.hdr.notFull),
@@ -55,12 +27,12 @@ func (d *Domain) viewQueue(i uint32, b *block, w stateWord) (q QueueView, ok boo
 	}
 	q.Senders.Gone = flags&ringNoSenders != 0
 	q.Receivers.Gone = flags&ringNoReceivers != 0
-	q.Senders.DeadPID = lockWord(r.hdr.dead[0].Load()).pid()
-	q.Receivers.DeadPID = lockWord(r.hdr.dead[1].Load()).pid()
+	q.Senders.DeadPID = word.Lock(r.hdr.dead[0].Load()).PID()
+	q.Receivers.DeadPID = word.Lock(r.hdr.dead[1].Load()).PID()
 	if r.news {
 		q.News = r.peekNewest()
 	}
-	return q, w.isSameUse(b.w.Load())
+	return q, w.IsSameUse(b.w.Load())
 }
 
 // peekNewest returns the body of the newest message. It returns nil if there is none, if the
@@ -98,16 +70,16 @@ func (d *Domain) peekRing(b *block) *Ring {
 
 // viewEnd reads the token of a ring's end. waiting is the ring's bitmap of processes that wait at
 // this end.
-func (d *Domain) viewEnd(token Handle, kind objectKind, waiting *[ownWords]Word) EndView {
-	v := EndView{PIDs: []int{}, Waiting: d.pidsIn(waiting)}
+func (d *Domain) viewEnd(token Handle, kind objectKind, waiting *[ownWords]word.Word) observe.EndView {
+	v := observe.EndView{PIDs: []int{}, Waiting: d.pidsIn(waiting)}
 	if !d.isAllocated(token) {
 		return v
 	}
-	b := &d.blocks[token.index()]
+	b := &d.blocks[token.Block()]
 	if extKind(b.ext.Load()) != kind {
 		return v
 	}
-	pids, n := d.pidsIn(&b.own), int(b.w.Load().transitCount())
+	pids, n := d.pidsIn(&b.own), int(b.w.Load().TransitCount())
 	if d.isAllocated(token) {
 		v.PIDs, v.InTransit = pids, n
 	}
@@ -126,19 +98,19 @@ func peekLabel(h *ring) string {
 
 // listBound reads the board. It returns the names of the bound blocks by block index, and the bound
 // values by name.
-func (d *Domain) listBound() (map[uint32][]string, map[string]Bound) {
-	names, bound := map[uint32][]string{}, map[string]Bound{}
+func (d *Domain) listBound() (map[uint32][]string, map[string]observe.Bound) {
+	names, bound := map[uint32][]string{}, map[string]observe.Bound{}
 	h := Handle(d.hdr.names.Load())
 	if !d.isAllocated(h) {
 		return names, bound
 	}
-	b := &d.blocks[h.index()]
+	b := &d.blocks[h.Block()]
 	r := d.peekRing(b)
 	if r == nil || !r.hasFlags(ringBoard) {
 		return names, bound
 	}
-	r.forEachSlot(func(s *slot, w slotWord) {
-		if w.state() != slotFull {
+	r.forEachSlot(func(s *slot, w word.Slot) {
+		if w.State() != word.SlotFull {
 			return
 		}
 		label, err := s.readLabel(nil)
@@ -147,11 +119,11 @@ func (d *Domain) listBound() (map[uint32][]string, map[string]Bound) {
 			return
 		}
 		name := string(label[1 : 1+label[0]])
-		v := Bound{Blocks: []string{}}
+		v := observe.Bound{Blocks: []string{}}
 		for _, c := range blocks {
 			if c != h { // every message of the board also carries the board itself
 				v.Blocks = append(v.Blocks, c.String())
-				names[c.index()] = append(names[c.index()], name)
+				names[c.Block()] = append(names[c.Block()], name)
 			}
 		}
 		bound[name] = v
@@ -160,15 +132,4 @@ func (d *Domain) listBound() (map[uint32][]string, map[string]Bound) {
 		slices.Sort(all)
 	}
 	return names, bound
-}
-
-// sortQueues sorts the queues, those with waiters first and then by depth. It returns at most
-// [maxObserved] of them, and the number left out.
-func sortQueues(all []QueueView) ([]QueueView, int) {
-	waiting := func(q QueueView) int { return len(q.Senders.Waiting) + len(q.Receivers.Waiting) }
-	slices.SortStableFunc(all, func(a, b QueueView) int {
-		return cmp.Or(cmp.Compare(min(waiting(b), 1), min(waiting(a), 1)), cmp.Compare(b.Depth, a.Depth))
-	})
-	n := min(len(all), maxObserved)
-	return all[:n], len(all) - n
 }

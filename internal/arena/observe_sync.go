@@ -1,40 +1,11 @@
 package arena
 
 import (
-	"cmp"
-	"slices"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/observe"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
-
-// A LockView describes a lock or another [Sync].
-type LockView struct {
-	Block string   `json:"block"`
-	Names []string `json:"names,omitempty"`
-	// Kind is mutex, recursive mutex, rwmutex, semaphore, cond, event or barrier.
-	Kind  string `json:"kind"`
-	Owner int    `json:"owner"`          // process that holds the lock, or 0
-	Dead  bool   `json:"dead,omitempty"` // the owner has died
-	Lost  bool   `json:"lost,omitempty"` // unusable for ever, after the death of an owner
-	// Shares lists the readers, the permits taken, the waiters of a cond, or the members of a
-	// barrier.
-	Shares  []Share `json:"shares"`
-	Limit   int     `json:"limit,omitempty"`   // initial permits, or parties
-	Permits int     `json:"permits,omitempty"` // available permits
-	Set     bool    `json:"set,omitempty"`     // flag of an event
-	Broken  bool    `json:"broken,omitempty"`  // of a barrier
-	Arrived int     `json:"arrived,omitempty"` // goroutines at a barrier, in this turn
-	Turn    uint64  `json:"turn,omitempty"`    // changes when a barrier opens or an event is set
-	Waiting []int   `json:"waiting"`           // processes that wait for it
-	Drained []int   `json:"drained,omitempty"` // writers that wait until the readers are done
-	PIDs    []int   `json:"pids"`              // processes that hold the block
-}
-
-// A Share is the count that one process has in a lock; see LockView.Shares.
-type Share struct {
-	PID   int  `json:"pid"`
-	Count int  `json:"count"`
-	Dead  bool `json:"dead,omitempty"`
-}
 
 // formNames has the kinds of a [LockView].
 var formNames = map[Form]string{FormMutex: "mutex", FormRWMutex: "rwmutex", FormSemaphore: "semaphore",
@@ -42,7 +13,7 @@ var formNames = map[Form]string{FormMutex: "mutex", FormRWMutex: "rwmutex", Form
 
 // viewLock reads the cell in block i. w is the state word that the caller has read. viewLock
 // returns false if the block has no valid cell, or if it changed meanwhile.
-func (d *Domain) viewLock(i uint32, b *block, w stateWord) (v LockView, ok bool) {
+func (d *Domain) viewLock(i uint32, b *block, w word.State) (v observe.LockView, ok bool) {
 	p, ok := d.peekBytes(b)
 	if !ok || len(p) < int(cellHead) {
 		return v, false
@@ -52,9 +23,9 @@ func (d *Domain) viewLock(i uint32, b *block, w stateWord) (v LockView, ok bool)
 	if formNames[form] == "" || uint64(len(p)) < form.size() {
 		return v, false
 	}
-	v = LockView{
-		Block: makeHandle(i, w.generation()).String(), Kind: formNames[form], Shares: []Share{},
-		Limit: int(min(c.limit.Load(), countMask)), Waiting: d.pidsIn(&c.waiting), PIDs: d.pidsIn(&b.own),
+	v = observe.LockView{
+		Block: word.MakeHandle(i, w.Generation()).String(), Kind: formNames[form], Shares: []observe.Share{},
+		Limit: int(min(c.limit.Load(), word.CountMask)), Waiting: d.pidsIn(&c.waiting), PIDs: d.pidsIn(&b.own),
 	}
 	if form.size() > uint64(cellHead) {
 		v.Shares = d.listShares(c)
@@ -63,9 +34,9 @@ func (d *Domain) viewLock(i uint32, b *block, w stateWord) (v LockView, ok bool)
 	switch form {
 	case FormMutex, FormRWMutex:
 		lock := c.lock.Load()
-		v.Lost = lock.state() == lockLost
-		if lock.isHeld() {
-			v.Owner, v.Dead = lock.pid(), d.isHolderGone(lock)
+		v.Lost = lock.State() == word.LockLost
+		if lock.IsHeld() {
+			v.Owner, v.Dead = lock.PID(), d.isHolderGone(lock)
 		}
 		if form == FormMutex && c.owner.Load() != 0 && c.depth.Load() != 0 {
 			v.Kind = "recursive mutex"
@@ -74,24 +45,25 @@ func (d *Domain) viewLock(i uint32, b *block, w stateWord) (v LockView, ok bool)
 			v.Drained = d.pidsIn(&c.watching)
 		}
 	case FormSemaphore:
-		v.Permits = int(min(state>>permitShift, countMask))
+		v.Permits = int(min(state>>permitShift, word.CountMask))
 	case FormCond:
 		v.Waiting = d.listWaiters(c, func(t uint64) bool { return uint32(t>>ticketShift) != uint32(t) })
 	case FormEvent:
 		v.Set, v.Turn, v.Waiting = state&1 != 0, state>>1, d.pidsIn(&c.watching)
 	case FormBarrier:
 		v.Broken, v.Arrived, v.Turn = state&barrierBroken != 0, arrivedCount(state), turnOf(state)
-		v.Waiting = d.listWaiters(c, func(t uint64) bool { return t&countMask != 0 })
+		v.Waiting = d.listWaiters(c, func(t uint64) bool { return t&word.CountMask != 0 })
 	}
-	return v, w.isSameUse(b.w.Load())
+	return v, w.IsSameUse(b.w.Load())
 }
 
 // listShares lists the shares of a cell in the order of seats.
-func (d *Domain) listShares(c *cell) []Share {
-	all := []Share{}
+func (d *Domain) listShares(c *cell) []observe.Share {
+	all := []observe.Share{}
 	for i := range d.usedSeats() {
-		if v := c.shares[i].Load(); v&countMask != 0 {
-			all = append(all, Share{PID: int(v >> idPIDShift), Count: int(v & countMask), Dead: d.isGone(i, v)})
+		if v := c.shares[i].Load(); v&word.CountMask != 0 {
+			all = append(all, observe.Share{PID: int(v >> word.PIDShift), Count: int(v & word.CountMask),
+				Dead: d.isGone(i, v)})
 		}
 	}
 	return all
@@ -101,23 +73,12 @@ func (d *Domain) listShares(c *cell) []Share {
 func (d *Domain) listWaiters(c *cell, waits func(uint64) bool) []int {
 	all := []int{}
 	for i := range d.usedSeats() {
-		if v := c.shares[i].Load(); v&countMask != 0 && waits(c.tickets[i].Load()) && !d.isGone(i, v) {
-			all = append(all, int(v>>idPIDShift))
+		if v := c.shares[i].Load(); v&word.CountMask != 0 && waits(c.tickets[i].Load()) && !d.isGone(i, v) {
+			all = append(all, int(v>>word.PIDShift))
 		}
 	}
 	return all
 }
 
 // usedSeats returns an upper bound of the seats ever taken, exclusive.
-func (d *Domain) usedSeats() int { return int(min(d.hdr.lanes.Load(), maxParticipants)) }
-
-// sortLocks sorts the locks, those with waiters first and then those that are held. It returns at
-// most [maxObserved] of them, and the number left out.
-func sortLocks(all []LockView) ([]LockView, int) {
-	rank := func(l LockView) int {
-		return 2*min(len(l.Waiting)+len(l.Drained), 1) + min(l.Owner+len(l.Shares), 1)
-	}
-	slices.SortStableFunc(all, func(a, b LockView) int { return cmp.Compare(rank(b), rank(a)) })
-	n := min(len(all), maxObserved)
-	return all[:n], len(all) - n
-}
+func (d *Domain) usedSeats() int { return int(min(d.hdr.lanes.Load(), word.MaxParticipants)) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
@@ -55,7 +56,7 @@ func TestObserve_CountsBlocks(t *testing.T) {
 		if kinds != all || sizes != all || s.Ages.Unknown.Blocks != all {
 			t.Errorf("%d blocks by kind, %d by size, %d of unknown age, want %d", kinds, sizes, s.Ages.Unknown.Blocks, all)
 		}
-		v := s.Largest[slices.IndexFunc(s.Largest, func(v arena.BlockView) bool { return v.Block == h.String() })]
+		v := s.Largest[slices.IndexFunc(s.Largest, func(v observe.BlockView) bool { return v.Block == h.String() })]
 		if v.Bytes != 1<<20 || len(v.PIDs) != 2 || v.InTransit != 1 || !slices.Equal(v.Names, []string{"weights"}) ||
 			v.Kind != "block" || v.AgeKnown {
 			t.Errorf("the large block: %+v", v)
@@ -63,7 +64,7 @@ func TestObserve_CountsBlocks(t *testing.T) {
 		if b := o.Bound["weights"]; !slices.Equal(b.Blocks, []string{h.String()}) {
 			t.Errorf("bound: %+v", o.Bound)
 		}
-		mine := s.Holders[slices.IndexFunc(s.Holders, func(c arena.HolderCount) bool { return c.Seat == 0 })]
+		mine := s.Holders[slices.IndexFunc(s.Holders, func(c observe.HolderCount) bool { return c.Seat == 0 })]
 		if mine.Bytes-mine.Alone.Bytes < 1<<20 || mine.Alone.Blocks == 0 {
 			t.Errorf("the first participant shares the large block: %+v", mine)
 		}
@@ -74,7 +75,7 @@ func TestObserve_AgesAreOfWhatWasSeen(t *testing.T) {
 	d := newDomain(t, 8<<20)
 	alloc(t, d, 100, "old")
 	w := arena.NewWatching(d)
-	ages := func() arena.Ages { return w.Look().Summary.Ages }
+	ages := func() observe.Ages { return w.Look().Summary.Ages }
 	if a := ages(); a.Unknown.Blocks != 1 || a.Second.Blocks != 0 {
 		t.Errorf("at first: %+v", a)
 	}
@@ -91,15 +92,15 @@ func TestObserve_AgesAreOfWhatWasSeen(t *testing.T) {
 		t.Errorf("a minute later: %+v", a)
 	}
 	testutil.NoError(t, d.Release(h))
-	if h2 := alloc(t, d, 100, "again"); h2.Index() != h.Index() {
+	if h2 := alloc(t, d, 100, "again"); h2.Block() != h.Block() {
 		t.Fatalf("%v is not %v used again", h2, h)
 	}
 	if a := ages(); a.Older.Blocks != 1 || a.Second.Blocks != 1 {
 		t.Errorf("the block of an index that is used again: %+v", a)
 	}
-	w.LookedAgo(time.Hour)
+	w.Pass(time.Hour)
 	alloc(t, d, 100, "in between")
-	if a := ages(); a.Unknown.Blocks != 1 || a.Older.Blocks != 1 {
+	if a := ages(); a.Unknown.Blocks != 1 || a.Older.Blocks != 2 {
 		t.Errorf("after an hour without a look: %+v", a)
 	}
 }
@@ -112,7 +113,7 @@ func TestObserve_QueuesTellEndsAndWaiters(t *testing.T) {
 		testutil.NoError(t, d.Bind(testutil.Context(t), "jobs", nil, []arena.Handle{r.Handle(), senders, receivers}))
 		far := open(t, other, r.Handle(), senders, receivers)
 		testutil.NoError(t, d.Release(receivers)) // but the other one has it, and the name
-		only := func(o arena.Observation) arena.QueueView {
+		only := func(o observe.Observation) observe.QueueView {
 			if len(o.Queues) != 1 || o.QueuesLeft != 0 {
 				t.Fatalf("%d queues: %+v", len(o.Queues), o.Queues)
 			}
@@ -154,14 +155,14 @@ func TestObserve_LocksTellOwnersAndWaiters(t *testing.T) {
 		ctx, cancel := context.WithCancel(testutil.Context(t))
 		defer cancel()
 		me := os.Getpid()
-		seen := func(h arena.Handle) arena.LockView {
+		seen := func(h arena.Handle) observe.LockView {
 			for _, l := range d.Observe().Locks {
 				if l.Block == h.String() {
 					return l
 				}
 			}
 			t.Fatalf("no lock in %v", h)
-			return arena.LockView{}
+			return observe.LockView{}
 		}
 		waits := func(what string, h arena.Handle) {
 			testutil.Eventually(t, func() bool { return slices.Equal(seen(h).Waiting, []int{me}) }, "nobody waits: %s", what)
@@ -185,7 +186,7 @@ func TestObserve_LocksTellOwnersAndWaiters(t *testing.T) {
 		testutil.Eventually(t, func() bool {
 			l := seen(rw[0].Handle())
 			return slices.Equal(l.Drained, []int{me}) && l.Owner == me &&
-				slices.Equal(l.Shares, []arena.Share{{PID: me, Count: 1}})
+				slices.Equal(l.Shares, []observe.Share{{PID: me, Count: 1}})
 		}, "no writer waits")
 
 		s := newSync(t, arena.SyncOptions{Form: arena.FormSemaphore, Limit: 1}, d, other)
@@ -222,8 +223,8 @@ func TestObserve_LocksTellOwnersAndWaiters(t *testing.T) {
 		waits("cond", c[0].Handle())
 
 		died(t, other, d)
-		for what, l := range map[string]arena.LockView{"mutex": seen(m[0].Handle()), "barrier": seen(b[0].Handle())} {
-			dead := slices.ContainsFunc(l.Shares, func(s arena.Share) bool { return s.Dead })
+		for what, l := range map[string]observe.LockView{"mutex": seen(m[0].Handle()), "barrier": seen(b[0].Handle())} {
+			dead := slices.ContainsFunc(l.Shares, func(s observe.Share) bool { return s.Dead })
 			if what == "barrier" && (len(l.Waiting) != 0 || !dead) {
 				t.Errorf("the %s of a dead member: %+v", what, l)
 			}

@@ -4,49 +4,10 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/arena/observe"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
-
-// A TimelineView describes the recent activities of a loader's workers and of the consumer of its
-// batches. Times are in microseconds.
-type TimelineView struct {
-	Block    string        `json:"block"`
-	Workers  int           `json:"workers"` // 0: the consumer loads the batches itself
-	Step     int64         `json:"step"`    // length of a step in a track
-	Window   int64         `json:"window"`  // length of all steps together
-	Consumer TrackView     `json:"consumer"`
-	Tracks   []TrackView   `json:"tracks"`      // of workers
-	Left     int           `json:"tracks_left"` // number of tracks left out
-	Batches  []PassageView `json:"batches"`     // taken last, in order
-	Taken    uint64        `json:"taken"`       // number of batches taken so far
-}
-
-// A TrackView describes the activities of one worker, or of the consumer. Its lists have one entry
-// for each step, oldest first; the last step is still running.
-type TrackView struct {
-	PID     int     `json:"pid"`
-	State   string  `json:"state"` // working, idle, blocked, ended, or dead
-	Epoch   int     `json:"epoch"`
-	Batch   int     `json:"batch"`  // current or last batch
-	For     int64   `json:"for"`    // time spent in State so far
-	Deaths  uint64  `json:"deaths"` // workers of this track that died
-	Died    int64   `json:"died"`   // time since the last of them was replaced, or 0
-	Working []int64 `json:"working"`
-	Idle    []int64 `json:"idle"`
-	Blocked []int64 `json:"blocked"`
-}
-
-// A PassageView describes one batch that was taken. Its times are ages: how long ago each event
-// happened.
-type PassageView struct {
-	Epoch int   `json:"epoch"`
-	Batch int   `json:"batch"`
-	Asked int64 `json:"asked"`
-	Began int64 `json:"began"`
-	Ready int64 `json:"ready"`
-	Want  int64 `json:"want"`
-	Taken int64 `json:"taken"`
-}
 
 // Limits of a TimelineView.
 const (
@@ -61,7 +22,7 @@ var activityNames = [...]string{"", "working", "idle", "blocked", "ended"}
 // viewTimeline reads the timeline in block i. w is the state word that the caller has read.
 // viewTimeline returns false if the block has no valid timeline, or if it changed meanwhile. It
 // accepts arbitrary words.
-func (d *Domain) viewTimeline(i uint32, b *block, w stateWord) (v TimelineView, ok bool) {
+func (d *Domain) viewTimeline(i uint32, b *block, w word.State) (v observe.TimelineView, ok bool) {
 	p, ok := d.peekBytes(b)
 	if !ok {
 		return v, false
@@ -72,10 +33,10 @@ func (d *Domain) viewTimeline(i uint32, b *block, w stateWord) (v TimelineView, 
 	}
 	r := timelineReader{d: d, words: words, now: int64(sys.Monotonic())}
 	n := int(min(words.At(timelineTracks), uint64(len(words)-tracksAt)/trackWords, mostTrack))
-	v = TimelineView{
-		Block: makeHandle(i, w.generation()).String(), Step: timelineStep.Microseconds(),
+	v = observe.TimelineView{
+		Block: word.MakeHandle(i, w.Generation()).String(), Step: timelineStep.Microseconds(),
 		Workers: int(min(words.At(timelineWorkers), mostTrack)),
-		Tracks:  []TrackView{}, Batches: r.readBatches(), Taken: words.At(timelineTaken),
+		Tracks:  []observe.TrackView{}, Batches: r.readBatches(), Taken: words.At(timelineTaken),
 	}
 	v.Window = v.Step * observedSteps
 	for k := range n {
@@ -89,7 +50,7 @@ func (d *Domain) viewTimeline(i uint32, b *block, w stateWord) (v TimelineView, 
 			v.Tracks = append(v.Tracks, t)
 		}
 	}
-	return v, w.isSameUse(b.w.Load())
+	return v, w.IsSameUse(b.w.Load())
 }
 
 // A timelineReader reads one timeline as of one point in time.
@@ -115,14 +76,14 @@ func splitBatch(batch uint64) (epoch, number int) {
 }
 
 // readTrack reads track k. It returns false if the track has no writer yet, or is corrupt.
-func (r *timelineReader) readTrack(k int) (v TrackView, ok bool) {
+func (r *timelineReader) readTrack(k int) (v observe.TrackView, ok bool) {
 	w := r.words[tracksAt+k*trackWords:][:trackWords]
 	now, since := w.At(trackNow), w.At(trackSince)
 	what := Activity(now >> 56)
 	if what == Away || what > Finished {
 		return v, false
 	}
-	v = TrackView{PID: int(int32(w.At(trackPID))), State: activityNames[what], For: r.microsSince(since),
+	v = observe.TrackView{PID: int(int32(w.At(trackPID))), State: activityNames[what], For: r.microsSince(since),
 		Deaths: w.At(trackDeaths), Working: make([]int64, observedSteps), Idle: make([]int64, observedSteps),
 		Blocked: make([]int64, observedSteps)}
 	v.Epoch, v.Batch = splitBatch(now & subject)
@@ -165,7 +126,7 @@ func (r *timelineReader) readTrack(k int) (v TrackView, ok bool) {
 func (d *Domain) isParticipant(pid int) bool {
 	for s := range d.parts {
 		state := d.parts[s].state.Load()
-		if !state.hasState(participantFree) && !state.hasState(participantDead) && d.pidOf(s) == pid {
+		if !state.HasState(word.ParticipantFree) && !state.HasState(word.ParticipantDead) && d.pidOf(s) == pid {
 			return true
 		}
 	}
@@ -173,17 +134,17 @@ func (d *Domain) isParticipant(pid int) bool {
 }
 
 // readBatches reads the batches that were taken last, oldest first.
-func (r *timelineReader) readBatches() []PassageView {
-	all := []PassageView{}
+func (r *timelineReader) readBatches() []observe.PassageView {
+	all := []observe.PassageView{}
 	type numbered struct {
 		n uint64
-		PassageView
+		observe.PassageView
 	}
 	var found []numbered
 	for i := range batchRecords {
 		w := r.words[timelineHead+i*batchWords:][:batchWords]
 		n := w.At(0)
-		v := PassageView{Asked: r.microsSince(w.At(2)), Began: r.microsSince(w.At(3)),
+		v := observe.PassageView{Asked: r.microsSince(w.At(2)), Began: r.microsSince(w.At(3)),
 			Ready: r.microsSince(w.At(4)), Want: r.microsSince(w.At(5)),
 			Taken: r.microsSince(w.At(6))}
 		v.Epoch, v.Batch = splitBatch(w.At(1))

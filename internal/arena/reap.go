@@ -3,6 +3,8 @@ package arena
 import (
 	"context"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Reap recovers everything that dead participants held: it ends their operations, drops their
@@ -13,7 +15,7 @@ import (
 // Reap may be called by any process at any time. A process calls it by itself when it notices a
 // death. The steps are in docs/memory.md, "The reaper".
 func (d *Domain) Reap() (int, error) {
-	if crashing && isReaperHeld() {
+	if word.Crashing && word.IsReaperHeld() {
 		return 0, nil
 	}
 	d.hdr.deathEpoch.Add(1)
@@ -68,7 +70,7 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 }
 
 // A deadSet is the set of participants that are being reaped, by seat.
-type deadSet [maxParticipants]bool
+type deadSet [word.MaxParticipants]bool
 
 // hasLane reports whether the lane belongs to a participant of the set.
 func (s *deadSet) hasLane(id uint32) bool { return s[id/lanesPerSeat] }
@@ -96,7 +98,7 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 	for s := range d.parts {
 		p := &d.parts[s]
 		v := p.state.Load()
-		if v.hasState(participantFree) || s == d.seat {
+		if v.HasState(word.ParticipantFree) || s == d.seat {
 			continue
 		}
 		alive, err := d.store.isAlive(s)
@@ -106,8 +108,8 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 		if alive {
 			continue
 		}
-		if !v.hasState(participantDead) {
-			p.state.CAS(v, v.withState(participantDead))
+		if !v.HasState(word.ParticipantDead) {
+			p.state.CAS(v, v.WithState(word.ParticipantDead))
 		}
 		dead[s] = true
 		n++
@@ -124,7 +126,7 @@ func (d *Domain) Unreaped() (bool, error) {
 	}
 	for s := range d.parts {
 		v := d.parts[s].state.Load() & 0xff
-		if v == participantFree || s == d.seat {
+		if v == word.ParticipantFree || s == d.seat {
 			continue
 		}
 		if alive, err := d.store.isAlive(s); err != nil || !alive {
@@ -149,7 +151,7 @@ func (d *Domain) leaveDomain() {
 	l.lock()
 	p := &d.parts[d.seat]
 	v := p.state.Load()
-	p.state.CAS(v, v.withState(participantDead))
+	p.state.CAS(v, v.WithState(word.ParticipantDead))
 	var dead deadSet
 	dead[d.seat] = true
 	ctx, cancel := d.departureContext()
@@ -174,7 +176,7 @@ func (d *Domain) leaveDomain() {
 // departureContext returns the context that bounds the wait of a leaving participant for the
 // recovery lock. The lock's holder may be stopped, or the word may be corrupt.
 func (d *Domain) departureContext() (context.Context, context.CancelFunc) {
-	if crashing && isControlled() {
+	if word.Crashing && word.IsControlled() {
 		return context.Background(), func() {}
 	}
 	return context.WithTimeout(context.Background(), stampTime)
@@ -236,11 +238,11 @@ func (d *Domain) reapStamps(l *lane) obstacle {
 // An obstacle is a stamp of a living lane that must clear before a reaper can go on.
 type obstacle struct {
 	b     *block
-	stamp stateWord
+	stamp word.State
 }
 
 // hasCleared reports whether there was an obstacle and it has cleared.
-func (o obstacle) hasCleared() bool { return o.b != nil && o.b.w.Load()&xoMask != o.stamp }
+func (o obstacle) hasCleared() bool { return o.b != nil && o.b.w.Load()&word.StampMask != o.stamp }
 
 // newReaper returns a reaper of the given dead participants that works in lane l.
 func newReaper(d *Domain, l *lane, dead *deadSet) *reaper {

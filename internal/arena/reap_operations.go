@@ -1,5 +1,7 @@
 package arena
 
+import "github.com/shoal-mp/shoal/internal/arena/word"
+
 // endOperations ends or undoes every operation of the dead lanes: steps 2 to 6 of docs/memory.md,
 // "The reaper". It never blocks. It returns false if a living lane is in the way.
 //
@@ -25,15 +27,15 @@ func (r *reaper) endOperations() bool {
 // another lane may change the budget.
 func (r *reaper) completeBudget() {
 	w := r.d.hdr.budget.Load()
-	if !w.isStamped() || !r.dead.hasLane(w.lane()) {
+	if !w.IsStamped() || !r.dead.hasLane(w.Lane()) {
 		return
 	}
 	phase, branch := uint64(phaseIdle), "budget sub"
-	if w.kind() == budgetAdd {
+	if w.Kind() == word.BudgetAdd {
 		phase, branch = phaseCharged, "budget add"
 	}
-	if !isDisabled(branch) {
-		r.d.recs[w.lane()].phase.Store(phase)
+	if !word.IsDisabled(branch) {
+		r.d.recs[w.Lane()].phase.Store(phase)
 	}
 	r.d.clearBudgetStamp()
 }
@@ -66,7 +68,7 @@ func (r *reaper) scanRing(_ uint32, b *block) bool {
 	}
 	if v, err := r.d.ringOf(b); err == nil {
 		r.views = append(r.views, v)
-		v.forEachSlot(func(s *slot, w slotWord) { r.recoverSlot(v, s, w) })
+		v.forEachSlot(func(s *slot, w word.Slot) { r.recoverSlot(v, s, w) })
 		if v.hasFlags(ringLeases) {
 			// A dead lane, or an earlier reaper, may have returned a message without counting it.
 			v.countReturn()
@@ -83,10 +85,10 @@ func (r *reaper) remainsAllocated(b *block) (stays, known bool) {
 	for {
 		w := b.w.Load()
 		switch {
-		case w.kind() == kindFree && r.l.reaping.hasLane(w.lane()):
+		case w.Kind() == word.KindFree && r.l.reaping.hasLane(w.Lane()):
 			return true, true
 		case isDecided(w):
-			return w.staysAllocated(), true
+			return w.StaysAllocated(), true
 		case !pollWord(&b.w, isDecided) && r.registerObstacle(b, b.w.Load()):
 			return false, false
 		}
@@ -104,7 +106,7 @@ func (r *reaper) isHeldByDead(b *block) bool {
 }
 
 // forEachSlot calls f with each slot of the ring that is backed by pages, and its word.
-func (r *Ring) forEachSlot(f func(*slot, slotWord)) {
+func (r *Ring) forEachSlot(f func(*slot, word.Slot)) {
 	for i := uint64(0); i < r.cap && r.isBacked(i); i++ {
 		s := r.slot(i)
 		f(s, s.word.Load())
@@ -121,29 +123,29 @@ func (r *Ring) forEachSlot(f func(*slot, slotWord)) {
 // most one put.
 //
 // The other slots of a span become SKIP before the first one does: until then no lane reaches them.
-func (r *reaper) recoverSlot(v *Ring, s *slot, w slotWord) {
-	switch w.state() {
-	case slotWriting:
-		if r.dead.hasLane(w.lane()) && !isDisabled("writing") {
-			v.forRestOfSpan(s, w, func(s *slot, w slotWord) {
-				if (w.state() == slotEmpty || w.state() == slotFull) && !isDisabled("span written") {
-					s.word.CAS(w, makeSlotWord(w.lap(), slotSkip, 0))
+func (r *reaper) recoverSlot(v *Ring, s *slot, w word.Slot) {
+	switch w.State() {
+	case word.SlotWriting:
+		if r.dead.hasLane(w.Lane()) && !word.IsDisabled("writing") {
+			v.forRestOfSpan(s, w, func(s *slot, w word.Slot) {
+				if (w.State() == word.SlotEmpty || w.State() == word.SlotFull) && !word.IsDisabled("span written") {
+					s.word.CAS(w, word.MakeSlot(w.Lap(), word.SlotSkip, 0))
 				}
 			})
-			s.word.CAS(w, makeSlotWord(w.lap(), slotSkip, 0))
+			s.word.CAS(w, word.MakeSlot(w.Lap(), word.SlotSkip, 0))
 		}
-	case slotFull, slotReading, slotLeased:
-		if w.state() == slotLeased && r.dead.hasLane(w.lane()) && !isDisabled("leased") {
-			s.word.CAS(w, makeSlotWord(w.lap(), slotFull, w.lane()))
+	case word.SlotFull, word.SlotReading, word.SlotLeased:
+		if w.State() == word.SlotLeased && r.dead.hasLane(w.Lane()) && !word.IsDisabled("leased") {
+			s.word.CAS(w, word.MakeSlot(w.Lap(), word.SlotFull, w.Lane()))
 			w = s.word.Load()
 		}
 		id, opseq := uint32(s.meta.Load()>>32), s.opseq.Load()
-		if s.word.Load() != w && s.word.Load().lap() != w.lap() {
+		if s.word.Load() != w && s.word.Load().Lap() != w.Lap() {
 			// The slot has another message by now, so lane and opseq may belong to different
 			// messages.
 			return
 		}
-		if id < maxLanes && r.dead.hasLane(id) && opseq == r.d.recs[id].opseq.Load() && !isDisabled("published") {
+		if id < maxLanes && r.dead.hasLane(id) && opseq == r.d.recs[id].opseq.Load() && !word.IsDisabled("published") {
 			r.published[id] = true
 		}
 	}
@@ -156,24 +158,24 @@ func (r *reaper) resolveStamps() bool { return r.eachBlock(r.resolveStamp) }
 // resolveStamp does the work of [reaper.resolveStamps] for one block.
 func (r *reaper) resolveStamp(i uint32, b *block) bool {
 	w := b.w.Load()
-	id := w.lane()
-	if w.kind() == kindNone || !r.dead.hasLane(id) {
+	id := w.Lane()
+	if w.Kind() == word.KindNone || !r.dead.hasLane(id) {
 		return true
 	}
-	switch w.kind() {
-	case kindAlloc, kindGrow, kindPunch:
+	switch w.Kind() {
+	case word.KindAlloc, word.KindGrow, word.KindPunch:
 		if !r.finishCommit(b, i, id) {
 			return false
 		}
 		r.d.unstampBlock(b)
-	case kindPut:
+	case word.KindPut:
 		r.finishPut(b, id)
-	case kindFree:
+	case word.KindFree:
 		switch {
-		case isDisabled("free"):
-		case w&goneBit != 0 && extKind(b.ext.Load()) == objectNone:
+		case word.IsDisabled("free"):
+		case w&word.GoneBit != 0 && extKind(b.ext.Load()) == objectNone:
 			// Only the last write of the free is missing.
-			r.d.changeStamped(b, allocBit, genOne)
+			r.d.changeStamped(b, word.AllocBit, word.GenOne)
 			r.d.markHintsLost()
 		default:
 			r.d.unstampBlock(b)
@@ -189,12 +191,12 @@ func (r *reaper) resolveStamp(i uint32, b *block) bool {
 // decremented too. Its WRITING slot is a SKIP slot by now, so the message cannot appear later.
 func (r *reaper) finishPut(b *block, id uint32) {
 	switch {
-	case r.published[id] && !isDisabled("put published"):
+	case r.published[id] && !word.IsDisabled("put published"):
 		r.d.endPut(b, id)
-	case b.w.Load().transitCount() == 0: // corrupt: no put has counted a reference
+	case b.w.Load().TransitCount() == 0: // corrupt: no put has counted a reference
 		r.d.unstampBlock(b)
-	case !r.published[id] && !isDisabled("put undone"):
-		r.d.changeStamped(b, 0, ^stateWord(tOne)+1)
+	case !r.published[id] && !word.IsDisabled("put undone"):
+		r.d.changeStamped(b, 0, ^word.State(word.TOne)+1)
 	}
 }
 
@@ -213,11 +215,11 @@ func (r *reaper) finishCommit(b *block, i, id uint32) bool {
 	var err error
 	done := b.committed.Load() == rec.target.Load()
 	switch phase := rec.phase.Load(); {
-	case phase == phaseCharged && done && !isDisabled("commit done"):
+	case phase == phaseCharged && done && !word.IsDisabled("commit done"):
 		rec.phase.Store(phaseIdle)
-	case phase == phaseCharged && !done && !isDisabled("commit undo"):
+	case phase == phaseCharged && !done && !word.IsDisabled("commit undo"):
 		err = r.l.refundCharge(b, id)
-	case phase == phaseShrink && !isDisabled("shrink"):
+	case phase == phaseShrink && !word.IsDisabled("shrink"):
 		err = r.l.finishShrink(b, id)
 	}
 	return err == nil
@@ -231,14 +233,14 @@ func (r *reaper) endGets() map[uint32]bool {
 	for {
 		pending, progress := make(map[uint32]bool), false
 		for _, v := range r.views {
-			v.forEachSlot(func(s *slot, w slotWord) {
-				if w.state() != slotReading || !r.dead.hasLane(w.lane()) || isDisabled("reader") {
+			v.forEachSlot(func(s *slot, w word.Slot) {
+				if w.State() != word.SlotReading || !r.dead.hasLane(w.Lane()) || word.IsDisabled("reader") {
 					return
 				}
 				if r.finishGet(v, s, w) {
 					progress = true
 				} else {
-					pending[w.lane()] = true
+					pending[w.Lane()] = true
 				}
 			})
 		}
@@ -257,41 +259,41 @@ func (r *reaper) endGets() map[uint32]bool {
 // message is counted as dropped.
 //
 // The messages of a span have no blocks. Its first slot is emptied last, as by a living reader.
-func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
-	id := w.lane()
-	mine := makeStamp(id, kindGet)
-	v.forRestOfSpan(s, w, func(s *slot, w slotWord) {
-		if w.state() == slotFull && !isDisabled("span read") {
-			s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
+func (r *reaper) finishGet(v *Ring, s *slot, w word.Slot) bool {
+	id := w.Lane()
+	mine := word.MakeStamp(id, word.KindGet)
+	v.forRestOfSpan(s, w, func(s *slot, w word.Slot) {
+		if w.State() == word.SlotFull && !word.IsDisabled("span read") {
+			s.word.Store(word.MakeSlot(w.Lap()+1, word.SlotEmpty, 0))
 		}
 	})
 	m := &Message{d: r.d}
 	if err := m.rereadSlot(s); err != nil {
-		s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
+		s.word.Store(word.MakeSlot(w.Lap()+1, word.SlotEmpty, 0))
 		return true
 	}
 	for _, i := range m.order {
 		b := &r.d.blocks[i]
 		for {
 			bw := b.w.Load()
-			if bw&xoMask == mine {
+			if bw&word.StampMask == mine {
 				break
 			}
-			if bw&xoMask != 0 {
+			if bw&word.StampMask != 0 {
 				if r.registerObstacle(b, bw) {
 					return false
 				}
 				continue
 			}
-			if bw.transitCount() == 0 || b.w.CAS(bw, bw-tOne|mine) {
+			if bw.TransitCount() == 0 || b.w.CAS(bw, bw-word.TOne|mine) {
 				break // a count of 0 is corrupt: there is nothing to decrement
 			}
 		}
 	}
-	r.d.hdr.dropped.Add(w.span())
-	s.word.Store(makeSlotWord(w.lap()+1, slotEmpty, 0))
+	r.d.hdr.dropped.Add(w.Span())
+	s.word.Store(word.MakeSlot(w.Lap()+1, word.SlotEmpty, 0))
 	for _, i := range m.order {
-		if b := &r.d.blocks[i]; b.w.Load()&xoMask == mine {
+		if b := &r.d.blocks[i]; b.w.Load()&word.StampMask == mine {
 			r.d.unstampBlock(b)
 		}
 	}
@@ -304,12 +306,12 @@ func (r *reaper) finishGet(v *Ring, s *slot, w slotWord) bool {
 //
 // A pass must not block on an operation (docs/memory.md, "The reaper"): the living lane might
 // itself wait for a stamp of a dead one. So the reaper goes on, and comes back with a new pass.
-func (r *reaper) registerObstacle(b *block, w stateWord) bool {
+func (r *reaper) registerObstacle(b *block, w word.State) bool {
 	r.d.setBit(&r.d.hdr.xowait)
-	if !w.isStamped() || !b.w.CAS(w, w|waitBit) {
+	if !w.IsStamped() || !b.w.CAS(w, w|word.WaitBit) {
 		return false
 	}
-	r.stuck = obstacle{b, w & xoMask}
+	r.stuck = obstacle{b, w & word.StampMask}
 	return true
 }
 
@@ -318,8 +320,8 @@ func (r *reaper) registerObstacle(b *block, w stateWord) bool {
 // needs their stamps as evidence in the next pass.
 func (r *reaper) clearStrayGets(pending map[uint32]bool) {
 	r.eachBlock(func(_ uint32, b *block) bool {
-		if w := b.w.Load(); w.kind() == kindGet && r.dead.hasLane(w.lane()) && !pending[w.lane()] &&
-			!isDisabled("stray get") {
+		if w := b.w.Load(); w.Kind() == word.KindGet && r.dead.hasLane(w.Lane()) && !pending[w.Lane()] &&
+			!word.IsDisabled("stray get") {
 			r.d.unstampBlock(b)
 		}
 		return true

@@ -1,5 +1,7 @@
 package arena
 
+import "github.com/shoal-mp/shoal/internal/arena/word"
+
 // wakeReaper tells the holder of the recovery lock that the death epoch has changed. The holder
 // reads the epoch when it finishes or waits. If the holder is this process, only its wait queues
 // are woken, because a full wakeup could start another Reap.
@@ -42,7 +44,7 @@ func (d *Domain) lockRecovery() (holder int, ok bool) {
 // isReaperGone reports whether the holder named in recovery word v is dead or has been reaped.
 func (d *Domain) isReaperGone(v uint64) bool {
 	s := int(v&recoverySeat) - 1
-	if s < 0 || s >= maxParticipants {
+	if s < 0 || s >= word.MaxParticipants {
 		return true
 	}
 	if s == d.seat {

@@ -3,6 +3,8 @@ package arena
 import (
 	"math/bits"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // leaveBarriers removes a participant that leaves in order from the members of barriers at which
@@ -13,7 +15,7 @@ func (r *reaper) leaveBarriers() {
 		if !r.dead[s] || Form(c.form.Load()) != FormBarrier {
 			continue
 		}
-		if v := c.tickets[s].Load(); v&countMask == 0 || v&idMask != r.d.identity() {
+		if v := c.tickets[s].Load(); v&word.CountMask == 0 || v&word.IdentityMask != r.d.identity() {
 			c.shares[s].Store(0)
 		}
 	}
@@ -25,7 +27,7 @@ func (r *reaper) leaveBarriers() {
 // Invariant (docs/memory.md, "The reaper"): no bit of a dead participant may outlive it. Otherwise
 // a wakeup would go to the next participant in the seat, and a waiter would miss it.
 func (r *reaper) clearWaiterBits() {
-	if isDisabled("waiter bits") {
+	if word.IsDisabled("waiter bits") {
 		return
 	}
 	for _, v := range r.views {
@@ -35,7 +37,7 @@ func (r *reaper) clearWaiterBits() {
 		}
 	}
 	for _, c := range r.cells {
-		if isDisabled("cell waiter bits") {
+		if word.IsDisabled("cell waiter bits") {
 			break
 		}
 		for i := range c.waiting {
@@ -65,7 +67,7 @@ func (r *reaper) releaseBlocks() bool {
 	left := endsTime
 	r.l.aside = r.d.closed.Load()
 	for _, v := range r.views { // the owner bits of the dead still hold these rings
-		if isDisabled("deserted") || !v.hasNoReceivers() || v.Empty() {
+		if word.IsDisabled("deserted") || !v.hasNoReceivers() || v.Empty() {
 			continue
 		}
 		if !r.l.aside {
@@ -80,8 +82,8 @@ func (r *reaper) releaseBlocks() bool {
 			return false
 		}
 		switch w := b.w.Load(); {
-		case isDisabled("try free"):
-		case !r.l.aside && w&(allocBit|tMask|xoMask) == allocBit &&
+		case word.IsDisabled("try free"):
+		case !r.l.aside && w&(word.AllocBit|word.TMask|word.StampMask) == word.AllocBit &&
 			extKind(b.ext.Load()).finaliserMayWait() && !b.isOwned():
 			left = r.d.finaliseInOtherLane(r.l, i, left)
 		default:
@@ -97,7 +99,7 @@ func (r *reaper) releaseBlocks() bool {
 // deciding whether the block's ring is free.
 func (r *reaper) clearOwners(b *block) bool {
 	for j, dead := range r.bits {
-		if held := b.own[j].Load() & dead; held != 0 && !isDisabled("owner bits") {
+		if held := b.own[j].Load() & dead; held != 0 && !word.IsDisabled("owner bits") {
 			if !r.recordDeath(b, j*64+bits.TrailingZeros64(held)) {
 				return false
 			}
@@ -123,7 +125,7 @@ func (r *reaper) recordDeath(b *block, seat int) bool {
 		return true
 	}
 	p := &r.d.parts[seat]
-	who := makeIdentity(p.pid.Load(), uint64(p.state.Load().epoch())) | uint64(seat)<<idSeatShift
+	who := word.MakeIdentity(p.pid.Load(), uint64(p.state.Load().Epoch())) | uint64(seat)<<word.SeatShift
 	r.d.unfinished.Store(true) // must be set before a wakeup is requested
 	known := r.l.recordDeath(briefly/20, b, who)
 	r.d.unfinished.Store(!known)
@@ -135,17 +137,17 @@ func (r *reaper) recordDeath(b *block, seat int) bool {
 func (r *reaper) clearHeaderBits() {
 	d := r.d
 	for i := range d.hdr.spinners {
-		if isDisabled("spinner bits") {
+		if word.IsDisabled("spinner bits") {
 			break
 		}
 		d.hdr.spinners[i].AndNot(r.bits[i])
 		d.hdr.xowait[i].AndNot(r.bits[i])
 		d.hdr.memwait[i].AndNot(r.bits[i])
 	}
-	if !isDisabled("lost hints") {
+	if !word.IsDisabled("lost hints") {
 		d.markHintsLost()
 	}
-	if !isDisabled("relief") {
+	if !word.IsDisabled("relief") {
 		d.notifyRelief() // a dead participant may have freed a block and woken no waiter
 	}
 }
@@ -155,12 +157,12 @@ func (r *reaper) clearHeaderBits() {
 // reaper"): if the reaper dies in between, the next one still finds the seats DEAD, and wakes all
 // participants again.
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
-	if !isDisabled("ring all") {
+	if !word.IsDisabled("ring all") {
 		d.wakeAll(allTopics)
 		d.park.handleWakeup()
 	}
 	for s := range dead {
-		if dead[s] && !isDisabled("release dead") && d.freeSeat(s) {
+		if dead[s] && !word.IsDisabled("release dead") && d.freeSeat(s) {
 			n++
 		}
 	}
@@ -176,9 +178,9 @@ func (d *Domain) releaseDead(dead *deadSet) (n int) {
 func (d *Domain) freeSeat(seat int) bool {
 	p := &d.parts[seat]
 	v := p.state.Load()
-	if !v.hasState(participantDead) {
+	if !v.HasState(word.ParticipantDead) {
 		return false
 	}
-	p.state.CAS(v, v.nextEpoch())
+	p.state.CAS(v, v.NextEpoch())
 	return true
 }

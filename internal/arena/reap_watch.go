@@ -3,6 +3,8 @@ package arena
 import (
 	"context"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Note [Notice of death] Every participant watches the next two living ones, in the circular order
@@ -60,8 +62,8 @@ func (d *Domain) watchNextLiving(ctx context.Context) bool {
 // reapSoon calls [Domain.Reap] in a new goroutine. A reaper may wait for a living participant, and
 // meanwhile this process must go on watching: it may be the only watcher of that participant.
 func (d *Domain) reapSoon() {
-	if crashing && isControlled() {
-		spawn(func() { d.Reap() })
+	if word.Crashing && word.IsControlled() {
+		word.Spawn(func() { d.Reap() })
 		return
 	}
 	d.done.Go(func() { d.Reap() })
@@ -88,9 +90,9 @@ func (d *Domain) pauseWatch(ctx context.Context, after time.Duration) {
 // finds them must reap them.
 func (d *Domain) nextLivingSeats() (seats []int) {
 	dead := false
-	for i := 1; i < maxParticipants && len(seats) < watched; i++ {
-		s := (d.seat + i) % maxParticipants
-		if d.parts[s].state.Load().hasState(participantFree) {
+	for i := 1; i < word.MaxParticipants && len(seats) < watched; i++ {
+		s := (d.seat + i) % word.MaxParticipants
+		if d.parts[s].state.Load().HasState(word.ParticipantFree) {
 			continue
 		}
 		if alive, err := d.store.isAlive(s); err != nil || alive {

@@ -8,26 +8,28 @@ import (
 	"structs"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // ring is the header of a ring's block. The slots follow it.
 type ring struct {
 	_ structs.HostLayout
 
-	capacity  Word // number of slots, a power of two
-	flags     Word
-	senders   Word // handle of the sending end's token
-	receivers Word
-	limit     Word     // maximum number of messages, at most capacity
-	dead      [2]Word  // processes that died as the last sender and the last receiver
-	text      [72]byte // RingOptions.Label
-	tail      Word     // hint: the next ticket to claim
+	capacity  word.Word // number of slots, a power of two
+	flags     word.Word
+	senders   word.Word // handle of the sending end's token
+	receivers word.Word
+	limit     word.Word    // maximum number of messages, at most capacity
+	dead      [2]word.Word // processes that died as the last sender and the last receiver
+	text      [72]byte     // RingOptions.Label
+	tail      word.Word    // hint: the next ticket to claim
 	_         [120]byte
-	head      Word // hint: the next ticket to read
-	returns   Word // unacknowledged ends of leases 32 | ends that gets have looked for 32
+	head      word.Word // hint: the next ticket to read
+	returns   word.Word // unacknowledged ends of leases 32 | ends that gets have looked for 32
 	_         [112]byte
-	notEmpty  [ownWords]Word // participants waiting for a message
-	notFull   [ownWords]Word // participants waiting for a slot
+	notEmpty  [ownWords]word.Word // participants waiting for a message
+	notFull   [ownWords]word.Word // participants waiting for a slot
 	_         [64]byte
 }
 
@@ -48,16 +50,16 @@ const (
 type slot struct {
 	_ structs.HostLayout
 
-	word   wordOf[slotWord] // lap 44 | span 3 | state 3 | lane 14
-	opseq  Word             // put number of the lane that wrote the message
-	meta   Word             // writing lane 32 | body length 16 | blocks 8 | flags 8
-	first  Word             // handle of the first block
+	word   word.Of[word.Slot] // lap 44 | span 3 | state 3 | lane 14
+	opseq  word.Word          // put number of the lane that wrote the message
+	meta   word.Word          // writing lane 32 | body length 16 | blocks 8 | flags 8
+	first  word.Word          // handle of the first block
 	body   [slotBody]byte
-	others [slotBlocks - 1]Word // handles of the other blocks
+	others [slotBlocks - 1]word.Word // handles of the other blocks
 }
 
 // blockWord returns the word with the handle of block i.
-func (s *slot) blockWord(i int) *Word {
+func (s *slot) blockWord(i int) *word.Word {
 	if i == 0 {
 		return &s.first
 	}
@@ -74,64 +76,12 @@ const (
 // storeEndWord stores the word that ends a put or get of the slot's message. The caller looks at
 // the waiters next, and the store must be visible before that look. If the message has blocks, the
 // CAS that clears their stamps orders the two, so a plain [Word.Set] is enough.
-func (s *slot) storeEndWord(w slotWord, order []uint32) {
+func (s *slot) storeEndWord(w word.Slot, order []uint32) {
 	if len(order) == 0 {
 		s.word.Store(w)
 	} else {
 		s.word.Set(w)
 	}
-}
-
-// States of a slot. The word of a fresh slot is 0, which is lap 0 and empty.
-const (
-	slotEmpty = iota
-	slotWriting
-	slotFull
-	slotReading
-	slotSkip
-	slotLeased
-)
-
-const (
-	slotLapShift   = 20
-	slotSpanShift  = 17
-	slotStateShift = 14
-)
-
-// A slotWord holds the lap and the state of a slot, and the lane that is writing or reading its
-// message.
-type slotWord uint64
-
-func makeSlotWord(lap, state uint64, lane uint32) slotWord {
-	return slotWord(lap<<slotLapShift | state<<slotStateShift | uint64(lane))
-}
-func (w slotWord) lap() uint64   { return uint64(w >> slotLapShift) }
-func (w slotWord) state() uint64 { return uint64(w >> slotStateShift & 7) }
-func (w slotWord) lane() uint32  { return uint32(w & laneMask) }
-
-// isBefore and isAfter compare the slot's lap with another lap, which must be at most half of all
-// laps away. Laps wrap around after 2^44: a queue with one slot and a million messages a second
-// wraps in half a year.
-func (w slotWord) isBefore(lap uint64) bool { return int64((w.lap()-lap)<<slotLapShift) < 0 }
-func (w slotWord) isAfter(lap uint64) bool  { return int64((w.lap()-lap)<<slotLapShift) > 0 }
-
-// withSpan returns w with a span of n slots, which a claim of the first slot covers. n must be a
-// power of two.
-func (w slotWord) withSpan(n uint64) slotWord {
-	return w | slotWord(bits.TrailingZeros64(n))<<slotSpanShift
-}
-
-// span returns the number of slots that w claims, including its own.
-func (w slotWord) span() uint64 { return 1 << (w >> slotSpanShift & 7) }
-
-// usedTickets returns the number of tickets used up, from the ticket of w's slot on. The span
-// counts only while the slot's word is in the given lap and state: otherwise the span has ended,
-// and usedTickets returns 1.
-func (w slotWord) usedTickets(lap, state uint64) uint64 {
-	if w.lap() == lap && w.state() == state {
-		return w.span()
-	}
-	return 1
 }
 
 // A Ring is a bounded queue of messages, with any number of senders and receivers in any
@@ -202,7 +152,7 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 			err = errors.Join(err, d.Release(h))
 		}
 	}()
-	hdr, err := d.ringHeader(&d.blocks[h.index()])
+	hdr, err := d.ringHeader(&d.blocks[h.Block()])
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -324,7 +274,7 @@ func (r *Ring) Len() int {
 		if head == again { // both values were current when the tail was read
 			n := int(min(max(int64(tail-head), 0), int64(r.limit)))
 			if r.hasReturns() {
-				n += r.countBehind(slotFull)
+				n += r.countBehind(word.SlotFull)
 			}
 			return n
 		}
@@ -335,7 +285,7 @@ func (r *Ring) Len() int {
 // Empty reports whether the ring has no message. A message that is being put counts, because a get
 // would wait for it. A hole does not count.
 func (r *Ring) Empty() bool {
-	if r.hasReturns() && r.countBehind(slotFull) > 0 {
+	if r.hasReturns() && r.countBehind(word.SlotFull) > 0 {
 		return false
 	}
 	r.advanceHead()
@@ -345,10 +295,10 @@ func (r *Ring) Empty() bool {
 			return true
 		}
 		switch w := r.slot(tk).word.Load(); {
-		case w.lap() != r.lap(tk):
+		case w.Lap() != r.lap(tk):
 			return false // another get has advanced the head meanwhile
-		case w.state() != slotSkip:
-			return w.state() == slotEmpty
+		case w.State() != word.SlotSkip:
+			return w.State() == word.SlotEmpty
 		}
 		tk++
 	}
@@ -378,11 +328,11 @@ func (r *Ring) finishedError(without uint64) error {
 	if w == 0 || r.hasFlags(ringFinished) {
 		return ErrFinished
 	}
-	return newPeerError(lockWord(w), ErrFinished)
+	return newPeerError(word.Lock(w), ErrFinished)
 }
 
 // lap returns the lap of a ticket.
-func (r *Ring) lap(ticket uint64) uint64 { return ticket >> r.bits & (1<<(64-slotLapShift) - 1) }
+func (r *Ring) lap(ticket uint64) uint64 { return ticket >> r.bits & (1<<(64-word.SlotLapShift) - 1) }
 
 func (r *Ring) slot(ticket uint64) *slot {
 	return (*slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*slotSize))
@@ -417,10 +367,10 @@ func (r *Ring) isReadable() bool {
 	if r.isBacked(tk) {
 		w := r.slot(tk).word.Load()
 		lap := r.lap(tk)
-		switch st := w.state(); {
-		case w.isAfter(lap), w.lap() == lap && st != slotEmpty && st != slotWriting:
+		switch st := w.State(); {
+		case w.IsAfter(lap), w.Lap() == lap && st != word.SlotEmpty && st != word.SlotWriting:
 			return true
-		case w.lap() == lap && st == slotWriting:
+		case w.Lap() == lap && st == word.SlotWriting:
 			return r.isClosed() // regardless of the flags, this message comes first
 		}
 	}
@@ -434,7 +384,7 @@ func (r *Ring) isWritable() bool {
 		return true
 	}
 	w := r.slot(tk).word.Load()
-	return !w.isBefore(r.lap(tk)) && !r.exceedsLimit(tk) || r.hasFlags(ringFinished|ringNoReceivers) || r.isClosed()
+	return !w.IsBefore(r.lap(tk)) && !r.exceedsLimit(tk) || r.hasFlags(ringFinished|ringNoReceivers) || r.isClosed()
 }
 
 // checkRoom returns nil if a TryPut would find a free slot, otherwise [ErrFull] or errGetting.
@@ -449,7 +399,7 @@ func (r *Ring) checkRoom() error {
 		case r.hdr.tail.Load() != tk:
 		case limited:
 			return ErrFull
-		case w.isBefore(lap):
+		case w.IsBefore(lap):
 			return fullError(w, lap)
 		default:
 			return nil
@@ -533,7 +483,7 @@ func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error
 // tries once more, because the other lane may have finished just then.
 func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 	for err == errPutting {
-		if isDisabled("unfinished put") {
+		if word.IsDisabled("unfinished put") {
 			return ErrEmpty
 		}
 		waited := r.awaitOtherLane(&r.notEmpty, r.isReadable)
@@ -612,7 +562,7 @@ func (r *Ring) exceedsLimit(tk uint64) bool {
 		r.advanceHead() // a reader may have died before it advanced the head
 		head = r.hdr.head.Load()
 	}
-	SetLocal(&r.seen, head)
+	word.SetLocal(&r.seen, head)
 	return full(head)
 }
 
@@ -629,8 +579,8 @@ func (r *Ring) advanceHead() {
 			return
 		}
 		w, lap := r.slot(tk).word.Load(), r.lap(tk)
-		if w.isBefore(lap) || w.isAfter(lap+1) ||
-			w.lap() == lap && w.state() != slotReading && w.state() != slotLeased {
+		if w.IsBefore(lap) || w.IsAfter(lap+1) ||
+			w.Lap() == lap && w.State() != word.SlotReading && w.State() != word.SlotLeased {
 			return
 		}
 		r.advancePast(tk, w)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math/bits"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A Batch is a list of messages without blocks that are put, or got, together.
@@ -99,7 +101,7 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 	}
 	if r.hasNoReceivers() {
 		for j := n; j > 0; j-- {
-			r.slot(tk + j - 1).word.Store(makeSlotWord(r.lap(tk+j-1), slotSkip, 0))
+			r.slot(tk + j - 1).word.Store(word.MakeSlot(r.lap(tk+j-1), word.SlotSkip, 0))
 		}
 		return 0, r.finishedError(ringNoReceivers)
 	}
@@ -108,10 +110,10 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 		s.setHeader(l, len(p), 0)
 		copy(s.body[:], p)
 		if j > 0 {
-			s.word.Set(makeSlotWord(r.lap(tk+j), slotFull, l.id))
+			s.word.Set(word.MakeSlot(r.lap(tk+j), word.SlotFull, l.id))
 		}
 	}
-	r.slot(tk).word.Store(makeSlotWord(r.lap(tk), slotFull, l.id))
+	r.slot(tk).word.Store(word.MakeSlot(r.lap(tk), word.SlotFull, l.id))
 	return int(n), nil
 }
 
@@ -123,7 +125,7 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 func (r *Ring) countFree(tk, most uint64) uint64 {
 	n, most := uint64(1), min(most, MaxBatch, r.cap)
 	for n < most && r.isBacked(tk+n) && !r.exceedsLimit(tk+n) &&
-		r.slot(tk+n).word.Load() == makeSlotWord(r.lap(tk+n), slotEmpty, 0) {
+		r.slot(tk+n).word.Load() == word.MakeSlot(r.lap(tk+n), word.SlotEmpty, 0) {
 		n++
 	}
 	return floorPower(n)
@@ -162,7 +164,7 @@ func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 		if n == 0 {
 			return 0
 		}
-		if !s.word.CAS(w, makeSlotWord(lap, slotReading, l.id).withSpan(n)) {
+		if !s.word.CAS(w, word.MakeSlot(lap, word.SlotReading, l.id).WithSpan(n)) {
 			continue
 		}
 		r.hdr.head.CAS(tk, tk+n)
@@ -171,9 +173,9 @@ func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 			b.Ends = append(b.Ends, len(b.Body))
 		}
 		for j := uint64(1); j < n; j++ {
-			r.slot(tk + j).word.Set(makeSlotWord(r.lap(tk+j)+1, slotEmpty, 0))
+			r.slot(tk + j).word.Set(word.MakeSlot(r.lap(tk+j)+1, word.SlotEmpty, 0))
 		}
-		s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
+		s.word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
 		return int(n)
 	}
 }
@@ -181,11 +183,11 @@ func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 // findPlainSpan finds messages without blocks from ticket tk on. It returns the word of the first
 // slot, the number of messages, which is a power of two or 0, and their body lengths. Lengths must
 // be read only once, because another process may change them.
-func (r *Ring) findPlainSpan(tk, most uint64, lengths *[MaxBatch]uint8) (first slotWord, n uint64) {
+func (r *Ring) findPlainSpan(tk, most uint64, lengths *[MaxBatch]uint8) (first word.Slot, n uint64) {
 	for most = min(most, MaxBatch, r.cap); n < most && r.isBacked(tk+n); n++ {
 		s, lap := r.slot(tk+n), r.lap(tk+n)
 		w := s.word.Load()
-		if w != makeSlotWord(lap, slotFull, w.lane()) {
+		if w != word.MakeSlot(lap, word.SlotFull, w.Lane()) {
 			break
 		}
 		meta := s.meta.Load()
@@ -206,11 +208,11 @@ func (r *Ring) findPlainSpan(tk, most uint64, lengths *[MaxBatch]uint8) (first s
 
 // forRestOfSpan calls f for each slot after the first, s, of the span that word w claimed, with the
 // slot's word. Slots that have moved on to another lap are skipped.
-func (r *Ring) forRestOfSpan(s *slot, w slotWord, f func(*slot, slotWord)) {
-	tk := w.lap()<<r.bits | r.slotIndex(s)
-	for j := uint64(1); j < min(w.span(), r.cap) && r.isBacked(tk+j); j++ {
+func (r *Ring) forRestOfSpan(s *slot, w word.Slot, f func(*slot, word.Slot)) {
+	tk := w.Lap()<<r.bits | r.slotIndex(s)
+	for j := uint64(1); j < min(w.Span(), r.cap) && r.isBacked(tk+j); j++ {
 		s := r.slot(tk + j)
-		if w := s.word.Load(); w.lap() == r.lap(tk+j) {
+		if w := s.word.Load(); w.Lap() == r.lap(tk+j) {
 			f(s, w)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/bits"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A board is the directory of a domain's names. It is a ring in which a put takes any free slot,
@@ -28,7 +30,7 @@ const (
 	// MaxName is the maximum length of a name in bytes.
 	MaxName = 192
 	// MaxNames is the maximum number of names in a domain.
-	MaxNames = maxTransit // each name counts as a message in transit of the board
+	MaxNames = word.MaxTransit // each name counts as a message in transit of the board
 )
 
 const (
@@ -62,7 +64,7 @@ func (d *Domain) openBoard(ctx context.Context, h Handle) (*Ring, error) {
 	if err := d.importBlock(ctx, h); err != nil {
 		return nil, err
 	}
-	b := &d.blocks[h.index()]
+	b := &d.blocks[h.Block()]
 	r, err := d.ringOf(b)
 	if err == nil && (extKind(b.ext.Load()) != objectRing || !r.hasFlags(ringBoard)) {
 		err = reportCorruption("the header's board of names", uint64(h))
@@ -85,7 +87,7 @@ func (d *Domain) replaceBoard(ctx context.Context, old Handle) (*Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	hdr, err := d.ringHeader(&d.blocks[h.index()])
+	hdr, err := d.ringHeader(&d.blocks[h.Block()])
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
@@ -129,13 +131,13 @@ func hashName(name string) uint64 {
 //
 // Invariant (docs/memory.md, "Names"): pages are only ever added to a board, and they must be added
 // before a slot in them becomes FULL. So findName looks at all levels that can hold the name.
-func (r *Ring) findName(name string) (*slot, slotWord) {
+func (r *Ring) findName(name string) (*slot, word.Slot) {
 	label, hash := makeLabel(name, nil), hashName(name)
 	for k := levelCount(r.backedSlots()) - 1; k >= 0; k-- {
 		first := levelAt(k).firstChoice(k, hash)
 		for i := first; i < first+levelChoice; i++ {
 			s := r.slot(i)
-			if w := s.word.Load(); w.state() == slotFull && s.hasPrefix(label) {
+			if w := s.word.Load(); w.State() == word.SlotFull && s.hasPrefix(label) {
 				return s, w
 			}
 		}
@@ -167,10 +169,10 @@ func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
 		for i := first; i < first+levelChoice; i++ {
 			s := r.slot(i)
 			w := s.word.Load()
-			if st := w.state(); st != slotEmpty && st != slotSkip {
+			if st := w.State(); st != word.SlotEmpty && st != word.SlotSkip {
 				continue
 			}
-			if lap := w.lap(); s.word.CAS(w, makeSlotWord(lap, slotWriting, l.id)) {
+			if lap := w.Lap(); s.word.CAS(w, word.MakeSlot(lap, word.SlotWriting, l.id)) {
 				return s, lap, nil
 			}
 		}
@@ -185,7 +187,7 @@ func (r *Ring) takeName(l *lane, name string, m *Message) error {
 		if s == nil {
 			return ErrNotExist
 		}
-		if lap := w.lap(); s.word.CAS(w, makeSlotWord(lap, slotReading, l.id)) {
+		if lap := w.Lap(); s.word.CAS(w, word.MakeSlot(lap, word.SlotReading, l.id)) {
 			return r.completeGet(l, m, s, lap)
 		}
 	}
@@ -207,7 +209,7 @@ func (r *Ring) copyName(l *lane, name string, m *Message) error {
 
 // peekNamed copies the message of a name's slot into m, without the name. It returns false if the
 // slot's word is no longer w.
-func (r *Ring) peekNamed(l *lane, s *slot, w slotWord, m *Message) (bool, error) {
+func (r *Ring) peekNamed(l *lane, s *slot, w word.Slot, m *Message) (bool, error) {
 	ok, err := r.peekMessage(l, s, w, m, 1)
 	if !ok || err != nil || m.spill != 0 {
 		return ok, err
@@ -218,7 +220,7 @@ func (r *Ring) peekNamed(l *lane, s *slot, w slotWord, m *Message) (bool, error)
 
 // peekMessage copies a message from its slot into m, leaves it there, and takes references to its
 // blocks except the first own ones. It returns false if the slot's word is no longer w.
-func (r *Ring) peekMessage(l *lane, s *slot, w slotWord, m *Message, own int) (bool, error) {
+func (r *Ring) peekMessage(l *lane, s *slot, w word.Slot, m *Message, own int) (bool, error) {
 	meta := s.meta.Load()
 	text, err := s.readBody(m.body[:0])
 	for i := range m.table {
@@ -245,13 +247,13 @@ func (r *Ring) peekMessage(l *lane, s *slot, w slotWord, m *Message, own int) (b
 	return r.holdBlocks(l, s, w, m.Blocks)
 }
 
-func (r *Ring) peekSpilled(l *lane, s *slot, w slotWord, m *Message, own int) (ok bool, err error) {
+func (r *Ring) peekSpilled(l *lane, s *slot, w word.Slot, m *Message, own int) (ok bool, err error) {
 	ok, err = r.holdBlocks(l, s, w, m.table[:1])
 	if !ok {
 		return false, err
 	}
 	m.spill = m.table[0]
-	p, err := r.d.bytesOf(&r.d.blocks[m.spill.index()])
+	p, err := r.d.bytesOf(&r.d.blocks[m.spill.Block()])
 	if err == nil {
 		m.Blocks, m.Body, err = decodeSpill(p)
 	}
@@ -263,7 +265,7 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w slotWord, m *Message, own int) (o
 		ok, err = r.holdBlocks(l, s, w, m.Blocks)
 	}
 	if !ok || err != nil {
-		l.releaseBlock(m.spill.index())
+		l.releaseBlock(m.spill.Block())
 	}
 	return ok && err == nil, err
 }
@@ -271,20 +273,20 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w slotWord, m *Message, own int) (o
 // holdBlocks takes a reference to each block and reads the slot's word again. If the word is still
 // w, the message held the blocks when this participant's bits were set, so the blocks stay.
 // Otherwise holdBlocks releases them and returns false.
-func (r *Ring) holdBlocks(l *lane, s *slot, w slotWord, blocks []Handle) (bool, error) {
+func (r *Ring) holdBlocks(l *lane, s *slot, w word.Slot, blocks []Handle) (bool, error) {
 	for _, h := range blocks {
-		if !h.wellFormed() || uint64(h.index()) >= r.d.hdr.blocks.Load() {
+		if !h.IsWellFormed() || uint64(h.Block()) >= r.d.hdr.blocks.Load() {
 			return false, ErrCorrupt
 		}
 	}
 	for _, h := range blocks {
-		r.d.addRef(h.index())
+		r.d.addRef(h.Block())
 	}
 	if s.word.Load() == w {
 		return true, nil
 	}
 	for _, h := range blocks {
-		l.releaseBlock(h.index())
+		l.releaseBlock(h.Block())
 	}
 	return false, nil
 }
@@ -295,7 +297,9 @@ func makeLabel(name string, body []byte) []byte {
 	return append(append(b, name...), body...)
 }
 
-func (s *slot) bodyWords() *[slotBody / 8]Word { return (*[slotBody / 8]Word)(unsafe.Pointer(&s.body)) }
+func (s *slot) bodyWords() *[slotBody / 8]word.Word {
+	return (*[slotBody / 8]word.Word)(unsafe.Pointer(&s.body))
+}
 
 func (s *slot) setLabel(label []byte) {
 	for i := 0; i < len(label); i += 8 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A Message is the result of a get. It may be reused for another get after [Message.Done].
@@ -94,7 +96,7 @@ func (r *Ring) getOnce(ctx context.Context, m *Message) error {
 // getMessage implements the get of docs/memory.md: claim the slot, copy the message, take a
 // reference to each block before its transit count decreases, give the slot back.
 func (r *Ring) getMessage(l *lane, m *Message) error {
-	s, lap, err := r.claimOldest(l, slotReading)
+	s, lap, err := r.claimOldest(l, word.SlotReading)
 	if err != nil {
 		return err
 	}
@@ -114,13 +116,13 @@ func (r *Ring) findObstacle() error {
 	}
 	s := r.slot(tk)
 	w := s.word.Load()
-	if w.lap() != r.lap(tk) || w.state() != slotFull {
+	if w.Lap() != r.lap(tk) || w.State() != word.SlotFull {
 		return nil
 	}
-	m := &Message{sender: uint32(s.meta.Load()>>32) & laneMask, opseq: s.opseq.Load()}
+	m := &Message{sender: uint32(s.meta.Load()>>32) & word.LaneMask, opseq: s.opseq.Load()}
 	for _, h := range r.d.carriedBlocks(s, w) {
-		if w := r.d.blocks[h.index()].w.Load(); w.isStamped() && !m.isSentBy(r.d, w) {
-			return inTheWay(h.index())
+		if w := r.d.blocks[h.Block()].w.Load(); w.IsStamped() && !m.isSentBy(r.d, w) {
+			return inTheWay(h.Block())
 		}
 	}
 	return nil
@@ -161,7 +163,7 @@ func (r *Ring) completeGet(l *lane, m *Message, s *slot, lap uint64) error {
 // blocks. This lane must be reading the slot in the given lap, and must have acquired all blocks of
 // m.
 func (r *Ring) endGet(m *Message, s *slot, lap uint64) {
-	s.storeEndWord(makeSlotWord(lap+1, slotEmpty, 0), m.order)
+	s.storeEndWord(word.MakeSlot(lap+1, word.SlotEmpty, 0), m.order)
 	for _, i := range m.order {
 		r.d.unstampBlock(&r.d.blocks[i])
 	}
@@ -170,7 +172,7 @@ func (r *Ring) endGet(m *Message, s *slot, lap uint64) {
 // loseMessage completes the get of a message that cannot be read. It releases the blocks taken so
 // far.
 func (r *Ring) loseMessage(l *lane, m *Message, s *slot, lap uint64, taken int) {
-	s.word.Store(makeSlotWord(lap+1, slotEmpty, 0))
+	s.word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
 	for _, i := range m.order[:taken] {
 		r.d.unstampBlock(&r.d.blocks[i])
 		l.releaseBlock(i)
@@ -215,7 +217,7 @@ func (r *Ring) awaitRestOfGet(l *lane, m *Message, s *slot, lap uint64, taken in
 		b := &r.d.blocks[m.order[taken]]
 		err := error(inTheWay(0))
 		for err != nil {
-			if err = awaitWord(r.d.lingering, r.d, l, &b.w, isUnstamped, waitBit); err == nil {
+			if err = awaitWord(r.d.lingering, r.d, l, &b.w, isUnstamped, word.WaitBit); err == nil {
 				err = l.receiveBlock(m.order[taken], m)
 			}
 			if errors.Is(err, ErrCorrupt) {
@@ -250,31 +252,31 @@ func (r *Ring) claimOldest(l *lane, claim uint64) (*slot, uint64, error) {
 			}
 		}
 		tk := r.hdr.head.Load()
-		var w slotWord
+		var w word.Slot
 		lap := r.lap(tk)
 		s := r.slot(tk)
 		if r.isBacked(tk) {
 			w = s.word.Load()
 		}
-		switch st := w.state(); {
-		case w.lap() == lap && st == slotFull:
-			if s.word.CAS(w, makeSlotWord(lap, claim, l.id)) {
+		switch st := w.State(); {
+		case w.Lap() == lap && st == word.SlotFull:
+			if s.word.CAS(w, word.MakeSlot(lap, claim, l.id)) {
 				r.hdr.head.CAS(tk, tk+1)
 				return s, lap, nil
 			}
-		case w.lap() == lap && st == slotSkip:
-			if s.word.CAS(w, makeSlotWord(lap+1, slotEmpty, 0)) {
+		case w.Lap() == lap && st == word.SlotSkip:
+			if s.word.CAS(w, word.MakeSlot(lap+1, word.SlotEmpty, 0)) {
 				r.d.wakeOne(&r.hdr.notFull, r.d.seat) // a hole is room as well
 			}
 			r.hdr.head.CAS(tk, tk+1)
-		case w.isAfter(lap + 1):
+		case w.IsAfter(lap + 1):
 			if r.hdr.head.Load() == tk {
 				return nil, 0, reportCorruption("the word of a ring's slot", uint64(w))
 			}
-		case w.isAfter(lap), w.lap() == lap && (st == slotReading || st == slotLeased):
+		case w.IsAfter(lap), w.Lap() == lap && (st == word.SlotReading || st == word.SlotLeased):
 			r.advancePast(tk, w)
 		case r.hdr.head.Load() != tk:
-		case w.lap() == lap && st == slotWriting:
+		case w.Lap() == lap && st == word.SlotWriting:
 			return nil, 0, errPutting
 		case flags != 0 && r.hasOutstanding():
 			return nil, 0, ErrEmpty // a lease may still end without an acknowledgement
@@ -292,7 +294,7 @@ func (r *Ring) claimOldest(l *lane, claim uint64) (*slot, uint64, error) {
 // readSlot copies the message out of its slot, reading each field once, and validates it. It
 // returns [ErrCorrupt] if the message is invalid.
 func (m *Message) readSlot(s *slot) error {
-	return m.readChecked(s, tOne)
+	return m.readChecked(s, word.TOne)
 }
 
 // rereadSlot is read on behalf of a dead reader, which may have taken its references already.
@@ -312,7 +314,7 @@ func (m *Message) readChecked(s *slot, least uint64) error {
 	if n > slotBody || blocks > slotBlocks {
 		return ErrCorrupt
 	}
-	m.sender, m.opseq = uint32(meta>>32)&laneMask, s.opseq.Load()
+	m.sender, m.opseq = uint32(meta>>32)&word.LaneMask, s.opseq.Load()
 	m.Body = m.body[:copy(m.body[:n], s.body[:n])]
 	m.Blocks, m.order, m.spill = m.table[:blocks], m.orders[:0], 0
 	if blocks == 0 && meta&metaSpill == 0 {
@@ -342,13 +344,13 @@ func (m *Message) readChecked(s *slot, least uint64) error {
 func (m *Message) sortOrder() {
 	m.order = m.orders[:0]
 	for _, h := range m.Blocks {
-		m.order = append(m.order, h.index())
+		m.order = append(m.order, h.Block())
 	}
 	if len(m.order) > 1 {
 		slices.Sort(m.order)
 	}
 	if m.spill != 0 {
-		m.order = append(m.order, m.spill.index())
+		m.order = append(m.order, m.spill.Block())
 	}
 }
 
@@ -367,7 +369,7 @@ func (m *Message) readSpilled(blocks int, least uint64) error {
 		return ErrCorrupt
 	}
 	m.spill = m.table[0]
-	p, err := m.d.bytesOf(&m.d.blocks[m.spill.index()])
+	p, err := m.d.bytesOf(&m.d.blocks[m.spill.Block()])
 	if err == nil {
 		m.Blocks, m.Body, err = decodeSpill(p)
 	}
@@ -377,15 +379,15 @@ func (m *Message) readSpilled(blocks int, least uint64) error {
 // isInTransit reports whether h is a block held by messages, at least as many as in least, which is
 // a transit field of a state word.
 func (d *Domain) isInTransit(h Handle, least uint64) bool {
-	i := h.index()
-	if !h.wellFormed() || uint64(i) >= d.hdr.blocks.Load() {
+	i := h.Block()
+	if !h.IsWellFormed() || uint64(i) >= d.hdr.blocks.Load() {
 		return false
 	}
 	w := d.blocks[i].w.Load()
-	return w&allocBit != 0 && w.generation() == h.gen() && w&tMask >= stateWord(least)
+	return w&word.AllocBit != 0 && w.Generation() == h.Generation() && w&word.TMask >= word.State(least)
 }
 
-// isAllocated reports whether h is an allocated block.
+// IsAllocated reports whether h is an allocated block.
 func (d *Domain) isAllocated(h Handle) bool { return d.isInTransit(h, 0) }
 
 // receiveBlock turns the message's reference to a block into a reference of this process: it
@@ -408,17 +410,17 @@ func (l *lane) receiveBlock(index uint32, m *Message) error {
 	b := &l.d.blocks[index]
 	for {
 		w := b.w.Load()
-		if w.isStamped() && !m.isSentBy(l.d, w) {
+		if w.IsStamped() && !m.isSentBy(l.d, w) {
 			if !b.pollUnstamped() {
 				l.d.dropRef(index)
 				return inTheWay(index)
 			}
 			continue
 		}
-		if w&tMask == 0 {
+		if w&word.TMask == 0 {
 			return errors.Join(reportCorruption("the state of a block", uint64(w)), l.releaseBlock(index))
 		}
-		if b.w.CAS(w, w&^xoMask-tOne|makeStamp(l.id, kindGet)) {
+		if b.w.CAS(w, w&^word.StampMask-word.TOne|word.MakeStamp(l.id, word.KindGet)) {
 			return nil
 		}
 	}
@@ -426,6 +428,7 @@ func (l *lane) receiveBlock(index uint32, m *Message) error {
 
 // isSentBy reports whether the state word w has the stamp of the put of this message, and of no
 // other message.
-func (m *Message) isSentBy(d *Domain, w stateWord) bool {
-	return w&(tMask|xoMask) == tOne|makeStamp(m.sender, kindPut) && d.recs[m.sender].opseq.Load() == m.opseq
+func (m *Message) isSentBy(d *Domain, w word.State) bool {
+	return w&(word.TMask|word.StampMask) == word.TOne|word.MakeStamp(m.sender, word.KindPut) &&
+		d.recs[m.sender].opseq.Load() == m.opseq
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Note [Leases] A get may lease its message: the slot becomes LEASED, and the message stays in it
@@ -19,7 +21,7 @@ var ErrNotLeased = errors.New("shm: not leased")
 // A Claim identifies a message that this participant has leased.
 type Claim struct {
 	slot *slot
-	word slotWord
+	word word.Slot
 }
 
 const (
@@ -48,14 +50,14 @@ func (r *Ring) leaseMessage(l *lane, m *Message) (c Claim, err error) {
 	if !r.hasFlags(ringLeases) {
 		r.hdr.flags.Or(ringLeases)
 	}
-	s, lap, err := r.claimOldest(l, slotLeased)
+	s, lap, err := r.claimOldest(l, word.SlotLeased)
 	if err != nil {
 		return c, err
 	}
 	m.d = r.d
-	c = Claim{s, makeSlotWord(lap, slotLeased, l.id)}
+	c = Claim{s, word.MakeSlot(lap, word.SlotLeased, l.id)}
 	if err := m.readSlot(s); err != nil {
-		if s.word.CAS(c.word, makeSlotWord(lap, slotReading, l.id)) {
+		if s.word.CAS(c.word, word.MakeSlot(lap, word.SlotReading, l.id)) {
 			r.loseMessage(l, m, s, lap, 0)
 			r.d.wakeBits(&r.hdr.notFull)
 		}
@@ -74,8 +76,8 @@ func (r *Ring) Acknowledge(c Claim) error {
 	if err != nil {
 		return err
 	}
-	lap := c.word.lap()
-	if !c.slot.word.CAS(c.word, makeSlotWord(lap, slotReading, l.id)) {
+	lap := c.word.Lap()
+	if !c.slot.word.CAS(c.word, word.MakeSlot(lap, word.SlotReading, l.id)) {
 		l.unlock()
 		return ErrNotLeased
 	}
@@ -99,7 +101,7 @@ func (r *Ring) Return(c Claim) error {
 	if err != nil {
 		return err
 	}
-	if !c.slot.word.CAS(c.word, makeSlotWord(c.word.lap(), slotFull, c.word.lane())) {
+	if !c.slot.word.CAS(c.word, word.MakeSlot(c.word.Lap(), word.SlotFull, c.word.Lane())) {
 		l.unlock()
 		return ErrNotLeased
 	}
@@ -121,7 +123,7 @@ func (r *Ring) Return(c Claim) error {
 // reaper counts a return for each ring that a dead participant held, so a death between the two
 // leaves no message behind the head.
 func (r *Ring) countReturn() {
-	if !isDisabled("count return") {
+	if !word.IsDisabled("count return") {
 		r.hdr.returns.Add(returnOne)
 	}
 	r.d.wakeBits(&r.hdr.notEmpty)
@@ -141,8 +143,8 @@ func (r *Ring) nextReturned(l *lane, claim uint64) (s *slot, lap uint64) {
 	for r.hasReturns() {
 		v := r.hdr.returns.Load()
 		for s, w := range r.passedSlots {
-			if w.state() == slotFull && s.word.CAS(w, makeSlotWord(w.lap(), claim, l.id)) {
-				return s, w.lap()
+			if w.State() == word.SlotFull && s.word.CAS(w, word.MakeSlot(w.Lap(), claim, l.id)) {
+				return s, w.Lap()
 			}
 		}
 		r.hdr.returns.CAS(v, v>>32<<32|v>>32)
@@ -152,7 +154,7 @@ func (r *Ring) nextReturned(l *lane, claim uint64) (s *slot, lap uint64) {
 
 // passedSlots yields the slots behind the head with messages that are still in the ring, and their
 // words. For a span that is being read it yields only the first slot.
-func (r *Ring) passedSlots(yield func(*slot, slotWord) bool) {
+func (r *Ring) passedSlots(yield func(*slot, word.Slot) bool) {
 	head := r.hdr.head.Load()
 	for tk := head - min(head, r.cap); tk < head; {
 		if !r.isBacked(tk) {
@@ -161,17 +163,17 @@ func (r *Ring) passedSlots(yield func(*slot, slotWord) bool) {
 		}
 		s, lap := r.slot(tk), r.lap(tk)
 		w := s.word.Load()
-		if w.lap() == lap && !yield(s, w) {
+		if w.Lap() == lap && !yield(s, w) {
 			return
 		}
-		tk += w.usedTickets(lap, slotReading)
+		tk += w.UsedTickets(lap, word.SlotReading)
 	}
 }
 
 // countBehind returns the number of slots behind the head in the given state.
 func (r *Ring) countBehind(state uint64) (n int) {
 	for _, w := range r.passedSlots {
-		if w.state() == state {
+		if w.State() == state {
 			n++
 		}
 	}
@@ -185,7 +187,7 @@ func (r *Ring) hasOutstanding() bool {
 		return false
 	}
 	for _, w := range r.passedSlots {
-		if w.state() == slotLeased || w.state() == slotFull {
+		if w.State() == word.SlotLeased || w.State() == word.SlotFull {
 			return true
 		}
 	}
@@ -196,9 +198,9 @@ func (r *Ring) hasOutstanding() bool {
 //
 // Invariant (docs/memory.md, "Leases"): a message that is returned while the head is at it may be
 // passed by a lane that saw it LEASED. That lane must count a return.
-func (r *Ring) advancePast(tk uint64, w slotWord) {
+func (r *Ring) advancePast(tk uint64, w word.Slot) {
 	lap := r.lap(tk)
-	if r.hdr.head.CAS(tk, tk+w.usedTickets(lap, slotReading)) && w.lap() == lap && w.state() == slotLeased &&
+	if r.hdr.head.CAS(tk, tk+w.UsedTickets(lap, word.SlotReading)) && w.Lap() == lap && w.State() == word.SlotLeased &&
 		r.slot(tk).word.Load() != w {
 		r.countReturn()
 	}

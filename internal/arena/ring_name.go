@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Bind binds a message to a name. Every participant can look the name up until it is unlinked, even
@@ -53,7 +55,7 @@ func (d *Domain) bindName(ctx context.Context, name string, body []byte, blocks 
 // putName puts a name's message on the board. It returns [ErrTooManyNames] if the board is full.
 func (r *Ring) putName(ctx context.Context, p *outgoing) error {
 	err := r.putMessage(ctx, p)
-	if errors.Is(err, ErrTooManyInTransit) && r.b.w.Load().transitCount() == maxTransit {
+	if errors.Is(err, ErrTooManyInTransit) && r.b.w.Load().TransitCount() == word.MaxTransit {
 		return ErrTooManyNames
 	}
 	return err
@@ -103,9 +105,9 @@ func (d *Domain) withBoard(name string, f func(*lane, *Ring) error) error {
 // Names returns the domain's names, sorted. Other participants may bind and unlink names meanwhile.
 func (d *Domain) Names() (names []string) {
 	d.withBoard("", func(_ *lane, r *Ring) error {
-		r.forEachSlot(func(s *slot, w slotWord) {
+		r.forEachSlot(func(s *slot, w word.Slot) {
 			label, err := s.readLabel(nil)
-			if w.state() == slotFull && err == nil && s.word.Load() == w {
+			if w.State() == word.SlotFull && err == nil && s.word.Load() == w {
 				names = append(names, string(label[1:1+label[0]]))
 			}
 		})

@@ -1,6 +1,10 @@
 package arena
 
-import "context"
+import (
+	"context"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
+)
 
 // A ring of news has a newest message that every participant can read while it stays in its slot. A
 // message is the newest until a later one is FULL, and only a process that puts may remove the
@@ -40,7 +44,7 @@ func (r *Ring) Peek(m *Message) (version uint64, err error) {
 // put. While other processes put messages and remove old ones, a scan of the slots may see each
 // slot too early or too late. So findNewest reports no message only if two scans saw the same
 // words. Words only increase.
-func (r *Ring) findNewest() (tk uint64, s *slot, w slotWord) {
+func (r *Ring) findNewest() (tk uint64, s *slot, w word.Slot) {
 	for before, again := uint64(0), false; ; again = true {
 		var sum uint64
 		tk, s, w, sum = r.lastFull(r.hdr.tail.Load())
@@ -53,7 +57,7 @@ func (r *Ring) findNewest() (tk uint64, s *slot, w slotWord) {
 
 // lastFull returns the last FULL slot before the ticket tail, and its word, or no slot if it found
 // none. sum is the sum of tail and all words that it read.
-func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w slotWord, sum uint64) {
+func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w word.Slot, sum uint64) {
 	sum = tail
 	for tk = tail; tk > 0 && tail-tk < r.cap; {
 		tk--
@@ -62,7 +66,7 @@ func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w slotWord, sum uint64
 		}
 		s := r.slot(tk)
 		w := s.word.Load()
-		if w.state() == slotFull && w.lap() == r.lap(tk) {
+		if w.State() == word.SlotFull && w.Lap() == r.lap(tk) {
 			return tk, s, w, sum
 		}
 		sum += uint64(w)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // TryPut puts a message with the given body and blocks. The caller must hold each block and must
@@ -18,7 +20,7 @@ import (
 func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 	err := r.tryPut(briefly, body, blocks, move)
 	for err == errGetting {
-		if isDisabled("unfinished get") {
+		if word.IsDisabled("unfinished get") {
 			return ErrFull
 		}
 		waited := r.awaitOtherLane(&r.notFull, r.isWritable)
@@ -118,7 +120,7 @@ func (l *lane) incrementOpseq() { l.rec.opseq.Set(l.rec.opseq.Load() + 1) }
 
 // isAmong reports whether the ring's own block is one of the blocks.
 func (r *Ring) isAmong(blocks []Handle) bool {
-	return slices.ContainsFunc(blocks, func(h Handle) bool { return h.index() == r.index() })
+	return slices.ContainsFunc(blocks, func(h Handle) bool { return h.Block() == r.index() })
 }
 
 func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
@@ -136,7 +138,7 @@ func (r *Ring) putInLane(ctx context.Context, l *lane, p *outgoing, order []uint
 		}
 		s, lap, err := r.claimSlotFor(l, p)
 		if err == nil && r.hasNoReceivers() { // a slot emptied by a drain is no room
-			s.word.Store(makeSlotWord(lap, slotSkip, 0))
+			s.word.Store(word.MakeSlot(lap, word.SlotSkip, 0))
 			err = r.finishedError(ringNoReceivers)
 		}
 		if err == nil {
@@ -146,11 +148,11 @@ func (r *Ring) putInLane(ctx context.Context, l *lane, p *outgoing, order []uint
 			// be held until the put has left its slots, because a reaper looks only at rings that a
 			// dead participant held.
 			for _, h := range p.moved {
-				if i := h.index(); i != r.index() {
+				if i := h.Block(); i != r.index() {
 					r.d.dropRef(i)
 				}
 			}
-			s.storeEndWord(makeSlotWord(lap, slotFull, l.id), order)
+			s.storeEndWord(word.MakeSlot(lap, word.SlotFull, l.id), order)
 			for _, i := range order {
 				r.d.endPut(&r.d.blocks[i], l.id)
 			}
@@ -202,7 +204,7 @@ func (s *slot) setHeader(l *lane, length int, rest uint64) {
 // stamped. It panics if a block occurs twice.
 func lockOrder(order []uint32, blocks []Handle) []uint32 {
 	for _, h := range blocks {
-		order = append(order, h.index())
+		order = append(order, h.Block())
 	}
 	if len(order) > 1 {
 		slices.Sort(order)
@@ -234,16 +236,16 @@ func (l *lane) stampForPut(order []uint32) error {
 func (l *lane) stampBlockForPut(b *block) error {
 	for {
 		w := b.w.Load()
-		if w.isStamped() {
+		if w.IsStamped() {
 			if !b.pollUnstamped() {
 				return inTheWay(l.d.indexOf(b))
 			}
 			continue
 		}
-		if w&tMask == tMask {
+		if w&word.TMask == word.TMask {
 			return ErrTooManyInTransit
 		}
-		if b.w.CAS(w, w+tOne|makeStamp(l.id, kindPut)) {
+		if b.w.CAS(w, w+word.TOne|word.MakeStamp(l.id, word.KindPut)) {
 			return nil
 		}
 	}
@@ -254,7 +256,7 @@ func (l *lane) stampBlockForPut(b *block) error {
 // as it was before the put or as its reaper expects it.
 func (l *lane) revertPutStamps(order []uint32) {
 	for _, i := range order {
-		l.d.changeStamped(&l.d.blocks[i], 0, ^stateWord(tOne)+1)
+		l.d.changeStamped(&l.d.blocks[i], 0, ^word.State(word.TOne)+1)
 	}
 }
 
@@ -286,20 +288,20 @@ func (r *Ring) claimSlots(l *lane, most uint64) (tk, n uint64, err error) {
 			n = r.countFree(tk, most)
 		}
 		s, lap := r.slot(tk), r.lap(tk)
-		empty := makeSlotWord(lap, slotEmpty, 0)
+		empty := word.MakeSlot(lap, word.SlotEmpty, 0)
 		// no load before the CAS, which would fetch the cache line twice
-		if s.word.CAS(empty, makeSlotWord(lap, slotWriting, l.id).withSpan(n)) {
+		if s.word.CAS(empty, word.MakeSlot(lap, word.SlotWriting, l.id).WithSpan(n)) {
 			r.hdr.tail.CAS(tk, tk+n)
 			return tk, n, nil
 		}
 		switch w := s.word.Load(); {
 		case w == empty: // it was emptied just now
-		case w.isAfter(lap + 1): // corrupt, as in next
+		case w.IsAfter(lap + 1): // corrupt, as in next
 			if r.hdr.tail.Load() == tk {
 				return 0, 0, reportCorruption("the word of a ring's slot", uint64(w))
 			}
-		case !w.isBefore(lap): // the ticket is claimed, or the ring has moved on: help
-			r.hdr.tail.CAS(tk, tk+w.usedTickets(lap, slotWriting))
+		case !w.IsBefore(lap): // the ticket is claimed, or the ring has moved on: help
+			r.hdr.tail.CAS(tk, tk+w.UsedTickets(lap, word.SlotWriting))
 		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
 			return 0, 0, fullError(w, lap)
 		}
@@ -307,8 +309,8 @@ func (r *Ring) claimSlots(l *lane, most uint64) (tk, n uint64, err error) {
 }
 
 // fullError returns the error of a put that finds no room in a slot with word w.
-func fullError(w slotWord, lap uint64) error {
-	if w.state() == slotReading && w.lap() == lap-1 {
+func fullError(w word.Slot, lap uint64) error {
+	if w.State() == word.SlotReading && w.Lap() == lap-1 {
 		return errGetting
 	}
 	return ErrFull
@@ -322,7 +324,7 @@ func (r *Ring) commitSlots(ctx context.Context, l *lane, tk uint64) error {
 	size := ringHead + r.cap*slotSize
 	for {
 		w := r.b.w.Load()
-		if w.isStamped() {
+		if w.IsStamped() {
 			if !r.b.pollUnstamped() {
 				return inTheWay(r.index())
 			}
@@ -331,7 +333,7 @@ func (r *Ring) commitSlots(ctx context.Context, l *lane, tk uint64) error {
 		if r.isBacked(tk) {
 			return nil
 		}
-		if r.b.w.CAS(w, w|makeStamp(l.id, kindGrow)) {
+		if r.b.w.CAS(w, w|word.MakeStamp(l.id, word.KindGrow)) {
 			break
 		}
 	}

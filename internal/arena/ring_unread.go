@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // unreadByQueue returns the n queues with the most memory in unread messages. It takes no lock and
@@ -17,7 +19,7 @@ func (d *Domain) unreadByQueue(n int) (all []Unread) {
 		if u.Bytes == 0 {
 			continue
 		}
-		u.Queue, u.Name = makeHandle(i, d.blocks[i].w.Load().generation()).String(), names[i]
+		u.Queue, u.Name = word.MakeHandle(i, d.blocks[i].w.Load().Generation()).String(), names[i]
 		all = append(all, u)
 	}
 	slices.SortFunc(all, func(a, b Unread) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -26,15 +28,15 @@ func (d *Domain) unreadByQueue(n int) (all []Unread) {
 
 // countUnread counts the unread messages in block b. It returns a zero Unread if b is not a ring.
 func (d *Domain) countUnread(b *block) (u Unread) {
-	if b.w.Load()&allocBit == 0 || extKind(b.ext.Load()) != objectRing || !b.isOwned() {
+	if b.w.Load()&word.AllocBit == 0 || extKind(b.ext.Load()) != objectRing || !b.isOwned() {
 		return u
 	}
 	r, err := d.ringOf(b)
 	if err != nil || r.hasFlags(ringBoard) {
 		return u
 	}
-	r.forEachSlot(func(s *slot, w slotWord) {
-		if w.state() != slotFull {
+	r.forEachSlot(func(s *slot, w word.Slot) {
+		if w.State() != word.SlotFull {
 			return
 		}
 		u.Messages++
@@ -48,7 +50,7 @@ func (d *Domain) countUnread(b *block) (u Unread) {
 
 // unreadBytes returns the committed bytes of a block that is held by messages only, otherwise 0.
 func (d *Domain) unreadBytes(h Handle) int64 {
-	if b := &d.blocks[h.index()]; d.isInTransit(h, tOne) && !b.isOwned() {
+	if b := &d.blocks[h.Block()]; d.isInTransit(h, word.TOne) && !b.isOwned() {
 		return int64(b.committed.Load())
 	}
 	return 0
@@ -56,13 +58,13 @@ func (d *Domain) unreadBytes(h Handle) int64 {
 
 // carriedBlocks returns the blocks of the message in s. It returns none if the slot's word is no
 // longer w.
-func (d *Domain) carriedBlocks(s *slot, w slotWord) (all []Handle) {
+func (d *Domain) carriedBlocks(s *slot, w word.Slot) (all []Handle) {
 	meta := s.meta.Load()
 	n := min(meta>>8&0xff, slotBlocks)
 	for i := range n {
 		all = append(all, Handle(s.blockWord(int(i)).Load()))
 	}
-	all = slices.DeleteFunc(all, func(h Handle) bool { return !d.isInTransit(h, tOne) })
+	all = slices.DeleteFunc(all, func(h Handle) bool { return !d.isInTransit(h, word.TOne) })
 	if meta&metaSpill != 0 && len(all) == 1 {
 		all = append(all, d.spilledTable(all[0])...)
 	}
@@ -78,13 +80,13 @@ func (d *Domain) carriedBlocks(s *slot, w slotWord) (all []Handle) {
 //
 //go:norace
 func (d *Domain) spilledTable(h Handle) (table []Handle) {
-	p, ok := d.peekBytes(&d.blocks[h.index()]) // a block that is reused meanwhile is not corruption
+	p, ok := d.peekBytes(&d.blocks[h.Block()]) // a block that is reused meanwhile is not corruption
 	if !ok || len(p) < 16 {
 		return nil
 	}
 	n := min(binary.LittleEndian.Uint64(p), uint64(len(p)-16)/8)
 	for i := range n {
-		if t := Handle(binary.LittleEndian.Uint64(p[8+8*i:])); d.isInTransit(t, tOne) {
+		if t := Handle(binary.LittleEndian.Uint64(p[8+8*i:])); d.isInTransit(t, word.TOne) {
 			table = append(table, t)
 		}
 	}
@@ -105,14 +107,14 @@ func (r *Ring) label() string {
 func (d *Domain) queueNames() map[uint32]string {
 	names := map[uint32]string{}
 	d.withBoard("", func(_ *lane, r *Ring) error {
-		r.forEachSlot(func(s *slot, w slotWord) {
+		r.forEachSlot(func(s *slot, w word.Slot) {
 			label, err := s.readLabel(nil)
-			if w.state() != slotFull || err != nil {
+			if w.State() != word.SlotFull || err != nil {
 				return
 			}
 			for _, h := range d.carriedBlocks(s, w) {
-				if extKind(d.blocks[h.index()].ext.Load()) == objectRing {
-					names[h.index()] = string(label[1 : 1+label[0]])
+				if extKind(d.blocks[h.Block()].ext.Load()) == objectRing {
+					names[h.Block()] = string(label[1 : 1+label[0]])
 				}
 			}
 		})

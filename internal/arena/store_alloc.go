@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Alloc allocates a block of at least size bytes, held once by this process. The caller must
@@ -64,7 +66,7 @@ func (l *lane) allocBlock(ctx context.Context, size, commit uint64, kind objectK
 
 // checkBudget returns a shortage if the budget has fewer than bytes left.
 func (d *Domain) checkBudget(bytes uint64) error {
-	if d.hdr.budget.Load().pages()+bytes/pageSize > d.hdr.limit.Load() {
+	if d.hdr.budget.Load().Pages()+bytes/pageSize > d.hdr.limit.Load() {
 		return shortage{bytes: bytes}
 	}
 	return nil
@@ -92,7 +94,7 @@ func (l *lane) completeAlloc(ctx context.Context, index uint32, commit uint64, k
 	}
 	d.addRef(index)
 	d.unstampBlock(b)
-	return l.countAlloc(index, b.w.Load().generation(), need), nil
+	return l.countAlloc(index, b.w.Load().Generation(), need), nil
 }
 
 // countAlloc counts a block that was handed out with the given bytes of pages, and returns its
@@ -100,7 +102,7 @@ func (l *lane) completeAlloc(ctx context.Context, index uint32, commit uint64, k
 func (l *lane) countAlloc(index, generation uint32, pages uint64) Handle {
 	l.handed += pages
 	l.rec.allocs.Set(l.rec.allocs.Load() + 1)
-	return makeHandle(index, generation)
+	return word.MakeHandle(index, generation)
 }
 
 // pagesOf returns the bytes of pages charged to a block of extent e if commit bytes of it must have
@@ -130,7 +132,7 @@ func (l *lane) claimBacked(c int, commit uint64) Handle {
 	}
 	d, b := l.d, &l.d.blocks[index]
 	w, e := b.w.Load(), b.ext.Load()
-	if w&(allocBit|xoMask) != 0 || extClass(e) != c {
+	if w&(word.AllocBit|word.StampMask) != 0 || extClass(e) != c {
 		return 0
 	}
 	need := pagesOf(e, commit)
@@ -141,11 +143,11 @@ func (l *lane) claimBacked(c int, commit uint64) Handle {
 	d.addRef(index)
 	// A punch leaves the word as it was, so the pages must be checked again once this lane has the
 	// block.
-	if !b.w.CAS(w, w|allocBit) || need > b.committed.Load() {
+	if !b.w.CAS(w, w|word.AllocBit) || need > b.committed.Load() {
 		l.releaseBlock(index)
 		return 0
 	}
-	return l.countAlloc(index, w.generation(), need)
+	return l.countAlloc(index, w.Generation(), need)
 }
 
 // claimFree claims a free block of class c, starting with those that the lane itself has freed, or
@@ -179,15 +181,15 @@ func (l *lane) claimFree(c int) uint32 {
 func (l *lane) claimBlock(index uint32, c int) bool {
 	b := &l.d.blocks[index]
 	w := b.w.Load()
-	if w&(allocBit|xoMask) != 0 || extClass(b.ext.Load()) != c {
+	if w&(word.AllocBit|word.StampMask) != 0 || extClass(b.ext.Load()) != c {
 		return false
 	}
-	return b.w.CAS(w, w|allocBit|makeStamp(l.id, kindAlloc))
+	return b.w.CAS(w, w|word.AllocBit|word.MakeStamp(l.id, word.KindAlloc))
 }
 
 // revertAlloc frees a block that is stamped (l, ALLOC). It increments the generation, so that a
 // claim that read the class before fails: the class may have changed.
-func (d *Domain) revertAlloc(b *block) { d.changeStamped(b, allocBit, genOne) }
+func (d *Domain) revertAlloc(b *block) { d.changeStamped(b, word.AllocBit, word.GenOne) }
 
 // carveBlock makes a new block of class c from unused address space. The block is stamped (l,
 // ALLOC).

@@ -4,34 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
-
-// The budget word is pages 40 | 0 7 | WAIT 1 | kind 2 | lane 14. A change of the pages must stamp
-// the word with the changing lane, as changes of t do in a block's state word. docs/memory.md
-// specifies the order of the steps, and the reaper's action after a death at each of them.
-const (
-	budgetPageShift = 24
-	budgetLaneMask  = 1<<14 - 1
-	budgetKindShift = 14
-	budgetStamp     = 1<<16 - 1
-	budgetWait      = 1 << 16
-	budgetAdd       = 1
-	budgetSub       = 2
-)
-
-// A budgetWord holds the number of charged pages and the lane that is changing it.
-type budgetWord uint64
-
-func (w budgetWord) pages() uint64 { return uint64(w >> budgetPageShift) }
-func (w budgetWord) lane() uint32  { return uint32(w & budgetLaneMask) }
-func (w budgetWord) kind() uint64  { return uint64(w >> budgetKindShift & 3) }
-
-// isStamped reports whether a lane is in the middle of a change.
-func (w budgetWord) isStamped() bool { return w&budgetStamp != 0 }
-
-func budgetOf(pages, kind uint64, lane uint32) budgetWord {
-	return budgetWord(pages<<budgetPageShift | kind<<budgetKindShift | uint64(lane))
-}
 
 // Phases of a lane's commit.
 const (
@@ -88,10 +63,10 @@ func (l *lane) chargeBudget(ctx context.Context, bytes uint64) error {
 		if err != nil {
 			return err
 		}
-		if w.pages()+pages > d.hdr.limit.Load() {
+		if w.Pages()+pages > d.hdr.limit.Load() {
 			return shortage{bytes: bytes}
 		}
-		if d.hdr.budget.CAS(w, w+budgetOf(pages, budgetAdd, l.id)) {
+		if d.hdr.budget.CAS(w, w+word.MakeBudget(pages, word.BudgetAdd, l.id)) {
 			break
 		}
 	}
@@ -165,7 +140,7 @@ func (l *lane) unchargeBudget(id uint32, bytes uint64) error {
 	case err == nil:
 		d.clearBudgetStamp()
 	case !errors.Is(err, ErrCorrupt) && d.debt.Add(bytes) == bytes && bytes != 0:
-		spawn(d.unchargeDebt)
+		word.Spawn(d.unchargeDebt)
 	}
 	d.notifyRelief()
 	return nil
@@ -179,8 +154,8 @@ func (l *lane) subtractBudget(ctx context.Context, id uint32, bytes uint64) erro
 		if err != nil {
 			return err
 		}
-		pages := min(bytes/pageSize, w.pages())
-		if l.d.hdr.budget.CAS(w, w-budgetOf(pages, 0, 0)|budgetOf(0, budgetSub, id)) {
+		pages := min(bytes/pageSize, w.Pages())
+		if l.d.hdr.budget.CAS(w, w-word.MakeBudget(pages, 0, 0)|word.MakeBudget(0, word.BudgetSub, id)) {
 			return nil
 		}
 	}
@@ -207,13 +182,13 @@ func (d *Domain) unchargeDebt() {
 }
 
 // awaitBudget waits until no lane is changing the budget word, and returns the word.
-func (l *lane) awaitBudget(ctx context.Context) (budgetWord, error) {
+func (l *lane) awaitBudget(ctx context.Context) (word.Budget, error) {
 	budget := &l.d.hdr.budget
 	for {
-		if w := budget.Load(); !w.isStamped() {
+		if w := budget.Load(); !w.IsStamped() {
 			return w, nil
 		}
-		err := awaitWord(ctx, l.d, l, budget, func(w budgetWord) bool { return !w.isStamped() }, budgetWait)
+		err := awaitWord(ctx, l.d, l, budget, func(w word.Budget) bool { return !w.IsStamped() }, word.BudgetWait)
 		if err != nil {
 			return 0, fmt.Errorf("the budget: %w", err)
 		}
@@ -226,8 +201,8 @@ func (l *lane) awaitBudget(ctx context.Context) (budgetWord, error) {
 func (d *Domain) clearBudgetStamp() {
 	for {
 		w := d.hdr.budget.Load()
-		if d.hdr.budget.CAS(w, w&^(budgetStamp|budgetWait)) {
-			if w&budgetWait != 0 {
+		if d.hdr.budget.CAS(w, w&^(word.BudgetStamp|word.BudgetWait)) {
+			if w&word.BudgetWait != 0 {
 				d.wakeBits(&d.hdr.xowait)
 			}
 			return

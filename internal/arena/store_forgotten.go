@@ -22,7 +22,7 @@ const (
 // tensors hardly ever gets here, because it reuses its blocks.
 func (l *lane) collectIfDue(commit uint64) bool {
 	d := l.d
-	if l.handed < max(forgottenBytes, d.hdr.budget.Load().pages()*pageSize/2) || l.handed < heapGoal() {
+	if l.handed < max(forgottenBytes, d.hdr.budget.Load().Pages()*pageSize/2) || l.handed < heapGoal() {
 		return false
 	}
 	l.handed = 0

@@ -3,6 +3,8 @@ package arena
 import (
 	"context"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 func (b *block) isOwned() bool {
@@ -18,17 +20,17 @@ func (l *lane) tryFree(index uint32) {
 	b := &l.d.blocks[index]
 	for {
 		w := b.w.Load()
-		if w&(allocBit|tMask|xoMask) != allocBit || b.isOwned() {
+		if w&(word.AllocBit|word.TMask|word.StampMask) != word.AllocBit || b.isOwned() {
 			return
 		}
 		if !l.aside && extKind(b.ext.Load()).finaliserMayWait() {
 			l.d.finaliseInOtherLane(l, index, time.Duration(briefly))
 			return
 		}
-		if !b.w.CAS(w, w|makeStamp(l.id, kindFree)) {
+		if !b.w.CAS(w, w|word.MakeStamp(l.id, word.KindFree)) {
 			continue
 		}
-		if b.isOwned() && !isDisabled("owners under the stamp") {
+		if b.isOwned() && !word.IsDisabled("owners under the stamp") {
 			l.d.unstampBlock(b)
 			continue
 		}
@@ -39,7 +41,7 @@ func (l *lane) tryFree(index uint32) {
 				return
 			}
 		}
-		l.d.changeStamped(b, allocBit, genOne)
+		l.d.changeStamped(b, word.AllocBit, word.GenOne)
 		l.d.trimmer.recordFreed(l.d, b)
 		l.addFreeBlock(index)
 		l.d.notifyRelief()
@@ -54,10 +56,10 @@ func (l *lane) tryFree(index uint32) {
 // GONE lets that lane continue, because the block's end is certain.
 func (d *Domain) markGone(b *block) {
 	w := b.w.Load()
-	for !b.w.CAS(w, w|goneBit) {
+	for !b.w.CAS(w, w|word.GoneBit) {
 		w = b.w.Load()
 	}
-	if w&waitBit != 0 {
+	if w&word.WaitBit != 0 {
 		d.wakeBits(&d.hdr.xowait)
 	}
 }
@@ -72,7 +74,7 @@ func (d *Domain) finaliseInOtherLane(caller *lane, index uint32, most time.Durat
 // runInOtherLane calls use with a lane in a goroutine, and waits for it no longer than most. use
 // must unlock the lane. It returns the remaining time. caller is the waiting lane, or nil.
 func (d *Domain) runInOtherLane(caller *lane, most time.Duration, use func(*lane)) time.Duration {
-	if crashing && isControlled() {
+	if word.Crashing && word.IsControlled() {
 		if l, err := d.acquireLane(); err == nil {
 			use(l)
 		}

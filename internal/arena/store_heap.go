@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // heap is a store inside one process, on the Go heap. There the race detector, which cannot observe
@@ -20,7 +22,7 @@ import (
 type heap struct {
 	mu       sync.Mutex
 	ctl, mem []byte
-	living   [maxParticipants]chan struct{} // closed at death
+	living   [word.MaxParticipants]chan struct{} // closed at death
 	bells    map[uint64]*heapBell
 	backed   map[uint64]bool // pages
 	room     atomic.Int64

@@ -1,5 +1,7 @@
 package arena
 
+import "github.com/shoal-mp/shoal/internal/arena/word"
+
 // The free blocks of a class form a list. Its head is a word {epoch 12 | tag 20 | index 32}, and
 // its links are the blocks' next words {epoch 31 | listed 1 | index 32}. The lists are hints: a
 // lane owns a popped block only after the CAS of the block's state word, and a sweep finds a block
@@ -172,7 +174,7 @@ func (d *Domain) sweepFree() bool {
 	}
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
 		b := &d.blocks[i]
-		if b.w.Load()&(allocBit|xoMask) == 0 {
+		if b.w.Load()&(word.AllocBit|word.StampMask) == 0 {
 			d.pushFree(extClass(b.ext.Load()), i)
 		}
 	}

@@ -1,6 +1,10 @@
 package arena
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
+)
 
 // A Holding describes a block that this process holds.
 type Holding struct {
@@ -37,7 +41,7 @@ func (d *Domain) Holdings() []Holding {
 			continue
 		}
 		all = append(all, Holding{
-			Block: makeHandle(i, w.generation()), Bytes: int64(b.committed.Load()),
+			Block: word.MakeHandle(i, w.Generation()), Bytes: int64(b.committed.Load()),
 			Kind: kindNames[extKind(b.ext.Load())], Stack: d.lives.stack(i),
 		})
 	}

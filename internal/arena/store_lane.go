@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // The last lane is reserved for the reaper: all others may be waiting for something that only a
@@ -50,14 +52,14 @@ func (l *lane) unlock() {
 		l.dropUser()
 		return
 	}
-	set32(&l.busy, 0)
+	word.Set32(&l.busy, 0)
 }
 
 // lendLane completes the lane's current operation by calling f in a goroutine. The lane is free
 // again after both f and the caller have unlocked it. The caller must not use the lane otherwise.
 func (l *lane) lendLane(f func()) {
 	l.users.Store(2)
-	spawn(f)
+	word.Spawn(f)
 }
 
 func (l *lane) dropUser() {
@@ -88,8 +90,8 @@ func (d *Domain) acquireLane() (*lane, error) { return d.acquireLaneFor(context.
 func (d *Domain) acquireLaneFor(ctx context.Context) (*lane, error) {
 	var here byte
 	at := int(uintptr(unsafe.Pointer(&here))>>13) % commonLanes
-	if crashing && isControlled() {
-		at = controlledLane()
+	if word.Crashing && word.IsControlled() {
+		at = word.ControlledLane()
 	}
 	l := &d.lanes[at]
 	if !l.tryLock() {

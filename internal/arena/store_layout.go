@@ -4,17 +4,17 @@ import (
 	"hash/fnv"
 	"structs"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/socket"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Limits fixed in the layout.
 const (
-	maxParticipants = 256
-	lanesPerSeat    = 64
-	maxLanes        = maxParticipants * lanesPerSeat
-	maxBlocks       = 1 << 22
-	ownWords        = maxParticipants / 64
-	pageSize        = 4096
-	maxTransit      = 1<<12 - 1
+	lanesPerSeat = 64
+	maxLanes     = word.MaxParticipants * lanesPerSeat
+	ownWords     = word.MaxParticipants / 64
+	pageSize     = 4096
 )
 
 // Offsets in the control segment, in bytes, as drawn in docs/memory.md.
@@ -22,7 +22,7 @@ const (
 	offParticipants = 64 << 10
 	offLanes        = 128 << 10
 	offBlocks       = 2 << 20
-	controlSize     = offBlocks + maxBlocks*blockSize
+	controlSize     = offBlocks + word.MaxBlocks*blockSize
 	blockSize       = 64
 	commitStep      = 256 << 10 // of block headers
 	laneBytes       = lanesPerSeat * 64
@@ -40,77 +40,56 @@ const protocolVersion = 13
 type header struct {
 	_ structs.HostLayout
 
-	magic    Word // 0    written last by the root
-	layout   Word // 8    hash of sizes and offsets
-	dataSize Word // 16   bytes
-	limit    Word // 24   budget in pages
-	token    [2]Word
-	version  Word // 48   protocol version, for errors of builds that do not fit; 0 before 9
+	magic    word.Word // 0    written last by the root
+	layout   word.Word // 8    hash of sizes and offsets
+	dataSize word.Word // 16   bytes
+	limit    word.Word // 24   budget in pages
+	token    [2]word.Word
+	version  word.Word // 48   protocol version, for errors of builds that do not fit; 0 before 9
 	_        [8]byte
 
-	blocks     Word // 64   headers handed out so far: indices 1 to blocks-1 are in use
-	ready      Word // 72   headers committed so far
-	brk        Word // 80   bytes of the data segment handed out so far
-	hints      Word // 88   epoch of the free lists
-	lost       Word // 96   hintsKept, hintsLost or hintsSweeping
+	blocks     word.Word // 64   headers handed out so far: indices 1 to blocks-1 are in use
+	ready      word.Word // 72   headers committed so far
+	brk        word.Word // 80   bytes of the data segment handed out so far
+	hints      word.Word // 88   epoch of the free lists
+	lost       word.Word // 96   hintsKept, hintsLost or hintsSweeping
 	_          [24]byte
-	budget     wordOf[budgetWord] // 128  pages charged, with the stamp of the changing lane
+	budget     word.Of[word.Budget] // 128  pages charged, with the stamp of the changing lane
 	_          [56]byte
-	recovery   Word           // 192  the reaper: epoch 32 | WAIT 1 | seat + 1
-	deathEpoch Word           // 200  deaths noticed
-	members    Word           // 208  joins and leaves
-	pressure   Word           // 216  times a participant ran out of budget
-	reaped     Word           // 224  participants reaped after a death
-	dropped    Word           // 232  messages dropped because their reader died
-	lanes      Word           // 240  number of seats with lanes that were ever committed
-	cpus       Word           // 248  processors that the root can keep busy
-	spinners   [ownWords]Word // 256  participants that spin
-	xowait     [ownWords]Word // 288  participants that wait for a stamp to clear
-	memwait    [ownWords]Word // 320  participants that wait for memory
-	relief     Word           // 352  0, or 1 + blocks freed since the first wait for memory
-	names      Word           // 360  handle of the board of names, possibly stale; 0: none yet
+	recovery   word.Word           // 192  the reaper: epoch 32 | WAIT 1 | seat + 1
+	deathEpoch word.Word           // 200  deaths noticed
+	members    word.Word           // 208  joins and leaves
+	pressure   word.Word           // 216  times a participant ran out of budget
+	reaped     word.Word           // 224  participants reaped after a death
+	dropped    word.Word           // 232  messages dropped because their reader died
+	lanes      word.Word           // 240  number of seats with lanes that were ever committed
+	cpus       word.Word           // 248  processors that the root can keep busy
+	spinners   [ownWords]word.Word // 256  participants that spin
+	xowait     [ownWords]word.Word // 288  participants that wait for a stamp to clear
+	memwait    [ownWords]word.Word // 320  participants that wait for memory
+	relief     word.Word           // 352  0, or 1 + blocks freed since the first wait for memory
+	names      word.Word           // 360  handle of the board of names, possibly stale; 0: none yet
 
-	restarts Word // 368  statistics: processes restarted by groups after a failure
-	retries  Word // 376  statistics: tasks rerun by pools after the death of a worker
+	restarts word.Word // 368  statistics: processes restarted by groups after a failure
+	retries  word.Word // 376  statistics: tasks rerun by pools after the death of a worker
 
-	lists [classCount]Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
+	lists [classCount]word.Word // 384  heads of the free lists: epoch 12 | tag 20 | index 32
 }
 
 // participant is one seat of the participant table.
 type participant struct {
 	_ structs.HostLayout
 
-	state wordOf[participantWord] // epoch 32 | participantState
-	pid   Word
-	start Word // process start time in clock ticks since boot
+	state word.Of[word.Participant] // epoch 32 | participantState
+	pid   word.Word
+	start word.Word // process start time in clock ticks since boot
 
-	collected Word // the newest pressure that it has collected for
-	nap       Word // state of its waiting goroutine: awake, napping, roused by a topic
-	bell      Word // name of its doorbell
-	missed    Word // 1: a topic did not fit into the queue of its doorbell
+	collected word.Word // the newest pressure that it has collected for
+	nap       word.Word // state of its waiting goroutine: awake, napping, roused by a topic
+	bell      word.Word // name of its doorbell
+	missed    word.Word // 1: a topic did not fit into the queue of its doorbell
 	_         [200]byte
 }
-
-// Participant states. The epoch in the upper half increases when a seat becomes free again.
-const (
-	participantFree = iota
-	participantLive
-	participantDead    // being reaped
-	participantJoining // has its proof of life, and holds nothing yet
-)
-
-// A participantWord holds the state of a seat: epoch 32 | state 32.
-type participantWord uint64
-
-func (w participantWord) epoch() uint32              { return uint32(w >> 32) }
-func (w participantWord) state() uint64              { return uint64(w & 0xff) }
-func (w participantWord) hasState(state uint64) bool { return w.state() == state }
-func (w participantWord) withState(state uint64) participantWord {
-	return w&^0xff | participantWord(state)
-}
-
-// nextEpoch returns the word of the seat after it has become free again.
-func (w participantWord) nextEpoch() participantWord { return w&^0xff + 1<<32 }
 
 // laneRec holds the data that a reaper needs about a lane. Only the lane itself may write it, or a
 // reaper on behalf of a dead one.
@@ -121,13 +100,13 @@ func (w participantWord) nextEpoch() participantWord { return w&^0xff + 1<<32 }
 type laneRec struct {
 	_ structs.HostLayout
 
-	opseq  Word // number of the lane's newest put; must never be reset
-	block  Word // index of the block with pages being committed or punched
-	from   Word // committed bytes of the block before
-	target Word // committed bytes of the block after
-	phase  Word // phaseIdle, phaseCharged or phaseShrink
-	allocs Word // statistics: blocks allocated
-	copied Word // statistics: bytes copied into or out of blocks by Shoal
+	opseq  word.Word // number of the lane's newest put; must never be reset
+	block  word.Word // index of the block with pages being committed or punched
+	from   word.Word // committed bytes of the block before
+	target word.Word // committed bytes of the block after
+	phase  word.Word // phaseIdle, phaseCharged or phaseShrink
+	allocs word.Word // statistics: blocks allocated
+	copied word.Word // statistics: bytes copied into or out of blocks by Shoal
 	_      [8]byte
 }
 
@@ -139,12 +118,19 @@ type laneRec struct {
 type block struct {
 	_ structs.HostLayout
 
-	own       [ownWords]Word    // one bit per participant
-	w         wordOf[stateWord] // generation 32 | transit 12 | ALLOC, WAIT, GONE | kind 3 | lane 14
-	ext       Word              // extent: location, class and kind of its bytes
-	committed Word              // bytes backed by pages and charged
-	next      Word              // free-list hint: epoch 31 | listed 1 | next 32
+	own       [ownWords]word.Word // one bit per participant
+	w         word.Of[word.State] // generation 32 | transit 12 | ALLOC, WAIT, GONE | kind 3 | lane 14
+	ext       word.Word           // extent: location, class and kind of its bytes
+	committed word.Word           // bytes backed by pages and charged
+	next      word.Word           // free-list hint: epoch 31 | listed 1 | next 32
 }
+
+// layout returns the layout of the shared memory in this program. Builds of one version may also
+// differ in their layouts, on different kinds of machines.
+func layout() socket.Layout { return socket.Layout{Version: protocolVersion, Hash: layoutHash()} }
+
+// Layout returns the layout of the domain's shared memory.
+func (d *Domain) Layout() socket.Layout { return layout() }
 
 // layoutHash returns a hash of the sizes and offsets of the shared structures.
 //
@@ -158,7 +144,7 @@ func layoutHash() uint64 {
 		unsafe.Sizeof(ring{}), unsafe.Sizeof(slot{}), unsafe.Sizeof(cell{}), cellHead,
 		unsafe.Offsetof(header{}.blocks), unsafe.Offsetof(header{}.budget), unsafe.Offsetof(header{}.recovery),
 		unsafe.Offsetof(header{}.lists), unsafe.Offsetof(block{}.w), unsafe.Offsetof(laneRec{}.phase),
-		offParticipants, offLanes, offBlocks, maxParticipants, lanesPerSeat, maxBlocks, classCount, pageSize,
+		offParticipants, offLanes, offBlocks, word.MaxParticipants, lanesPerSeat, word.MaxBlocks, classCount, pageSize,
 	} {
 		var b [8]byte
 		for i := range b {

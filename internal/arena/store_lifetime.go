@@ -189,9 +189,9 @@ func (d *Domain) Describe(h Handle, is Contents) {
 	}
 	d.lives.mu.Lock()
 	defer d.lives.mu.Unlock()
-	if l := d.lives.open[h.index()]; l != nil && (l.is == (Contents{}) || l.is.Raw) {
+	if l := d.lives.open[h.Block()]; l != nil && (l.is == (Contents{}) || l.is.Raw) {
 		l.is = is
-		d.lives.told.setContents(l.record, h.index(), is)
+		d.lives.told.setContents(l.record, h.Block(), is)
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/keeper"
+	"github.com/shoal-mp/shoal/internal/arena/socket"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -24,7 +27,7 @@ type memfds struct {
 	ctl, mem          []byte
 	lives             *lifetimes
 	ringer            *sys.Ringer
-	addrs             [maxParticipants]atomic.Pointer[bellAddr]
+	addrs             [word.MaxParticipants]atomic.Pointer[bellAddr]
 	room              roomCache
 }
 
@@ -46,7 +49,7 @@ func New(opts Options) (_ *Domain, err error) {
 		return nil, errors.Join(fmt.Errorf("new domain: %w", err), s.ctlFile.Close(), s.dataFile.Close())
 	}
 	s.unmapAfter(d)
-	k, err := newKeeper(d)
+	k, err := keeper.New(d)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new domain: %w", err), d.Close())
 	}
@@ -253,11 +256,12 @@ func Attach(control, data *os.File) (_ *Domain, err error) {
 // control segment of another version has the same words at its beginning.
 func controlSizeError(f *os.File) error {
 	var b [unsafe.Offsetof(header{}.version) + 8]byte
-	word := func(at uintptr) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
-	if _, err := f.ReadAt(b[:], 0); err != nil || word(unsafe.Offsetof(header{}.magic)) != magic {
+	field := func(at uintptr) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
+	if _, err := f.ReadAt(b[:], 0); err != nil || field(unsafe.Offsetof(header{}.magic)) != magic {
 		return fmt.Errorf("%w: not a control segment", ErrVersion)
 	}
-	return otherVersion(word(unsafe.Offsetof(header{}.version)), word(unsafe.Offsetof(header{}.layout)))
+	return layout().Mismatch(socket.Layout{Version: field(unsafe.Offsetof(header{}.version)),
+		Hash: field(unsafe.Offsetof(header{}.layout))})
 }
 
 // Files returns the control file and the data file, in the order in which a child process must
@@ -278,7 +282,7 @@ func (s *memfds) commitControl(off, n uint64) error {
 	return sys.Commit(s.ctlFile, int64(off), int64(n))
 }
 func (s *memfds) commitData(off, n uint64) error {
-	if crashing && commitFails() {
+	if word.Crashing && word.CommitFails() {
 		return errors.Join(sys.Commit(s.dataFile, int64(off), int64(n/2)), errors.ErrUnsupported)
 	}
 	return sys.Commit(s.dataFile, int64(off), int64(n))

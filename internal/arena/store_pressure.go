@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -79,7 +80,7 @@ const (
 )
 
 func (d *Domain) isNearLimit() bool {
-	return d.hdr.budget.Load().pages()*100 > d.hdr.limit.Load()*nearLimit
+	return d.hdr.budget.Load().Pages()*100 > d.hdr.limit.Load()*nearLimit
 }
 
 // collectSoon starts a collection in the background, at most once per collectEvery.
@@ -161,7 +162,7 @@ func (d *Domain) punchIdleBlocks(bytes uint64) {
 		short = int64(bytes) - d.store.headroom()
 	}
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
-		if short <= 0 && d.hdr.budget.Load().pages()+bytes/pageSize+limit/16 <= limit {
+		if short <= 0 && d.hdr.budget.Load().Pages()+bytes/pageSize+limit/16 <= limit {
 			return
 		}
 		short -= int64(l.punchIdleBlock(&d.blocks[i]))
@@ -176,10 +177,10 @@ func (d *Domain) punchIdleBlocks(bytes uint64) {
 // and moved on, so the list has lost it.
 func (l *lane) punchIdleBlock(b *block) uint64 {
 	w, n := b.w.Load(), b.committed.Load()
-	if w&(allocBit|xoMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 {
+	if w&(word.AllocBit|word.StampMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 {
 		return 0
 	}
-	if _, _, err := l.d.subrange(b, 0, n); err != nil || !b.w.CAS(w, w|makeStamp(l.id, kindPunch)) {
+	if _, _, err := l.d.subrange(b, 0, n); err != nil || !b.w.CAS(w, w|word.MakeStamp(l.id, word.KindPunch)) {
 		return 0
 	}
 	l.shrinkBlock(b, 0)
@@ -243,7 +244,7 @@ func (d *Domain) collectEverywhere(ctx context.Context) {
 func (d *Domain) allCollected(n uint64) bool {
 	for s := range d.parts {
 		p := &d.parts[s]
-		if s != d.seat && p.state.Load().hasState(participantLive) && p.collected.Load() < n {
+		if s != d.seat && p.state.Load().HasState(word.ParticipantLive) && p.collected.Load() < n {
 			return false
 		}
 	}
@@ -268,7 +269,7 @@ func (d *Domain) collectForOthers() {
 
 func (d *Domain) isAlone() bool {
 	for s := range d.parts {
-		if s != d.seat && d.parts[s].state.Load().hasState(participantLive) {
+		if s != d.seat && d.parts[s].state.Load().HasState(word.ParticipantLive) {
 			return false
 		}
 	}
@@ -310,7 +311,7 @@ func (d *Domain) explainShortage(err error) error {
 func (d *Domain) unreadTotal() (bytes int64) {
 	for i := uint64(1); i < d.blockCount(); i++ {
 		b := &d.blocks[i]
-		if b.w.Load().transitCount() > 0 && !b.isOwned() {
+		if b.w.Load().TransitCount() > 0 && !b.isOwned() {
 			bytes += int64(b.committed.Load())
 		}
 	}
@@ -319,7 +320,7 @@ func (d *Domain) unreadTotal() (bytes int64) {
 
 // topHolders returns the n participants that hold the most bytes.
 func (d *Domain) topHolders(n int) []Holder {
-	var bytes [maxParticipants]int64
+	var bytes [word.MaxParticipants]int64
 	for i := uint64(1); i < d.blockCount(); i++ {
 		b := &d.blocks[i]
 		if c := int64(b.committed.Load()); c != 0 && !isContents(b, b.w.Load()) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"runtime"
 	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A process has one bit in a block's own bitmap, however many of its goroutines hold the block.
@@ -16,7 +18,7 @@ const (
 	refChunk  = 4096
 )
 
-type refTable [maxBlocks / refChunk]atomic.Pointer[[refChunk]atomic.Uint32]
+type refTable [word.MaxBlocks / refChunk]atomic.Pointer[[refChunk]atomic.Uint32]
 
 func (t *refTable) entry(index uint32) *atomic.Uint32 {
 	c := t[index/refChunk].Load()
@@ -52,8 +54,8 @@ func waitRef(e *atomic.Uint32) uint32 {
 		if n&refLocked == 0 && e.CompareAndSwap(n, n|refLocked) {
 			return n
 		}
-		if crashing {
-			blockUntil(func() bool { return e.Load()&refLocked == 0 })
+		if word.Crashing {
+			word.BlockUntil(func() bool { return e.Load()&refLocked == 0 })
 		}
 		if i > 64 {
 			runtime.Gosched()
@@ -74,7 +76,7 @@ func (d *Domain) addRef(index uint32) {
 		d.blocks[index].own[d.word].Or(d.bit)
 		d.lives.beginHold(index)
 	}
-	set32(e, n+1)
+	word.Set32(e, n+1)
 }
 
 // dropRef removes one reference of this process. last reports whether it was the last one. ok is
@@ -82,14 +84,14 @@ func (d *Domain) addRef(index uint32) {
 func (d *Domain) dropRef(index uint32) (last, ok bool) {
 	e, n := d.refs.lockEntry(index)
 	if n == 0 {
-		set32(e, 0)
+		word.Set32(e, 0)
 		return false, false
 	}
 	if n == 1 {
 		d.lives.endHold(index)
 		d.blocks[index].own[d.word].AndNot(d.bit)
 	}
-	set32(e, n-1)
+	word.Set32(e, n-1)
 	return n == 1, true
 }
 
@@ -99,10 +101,10 @@ func (d *Domain) checkHandle(h Handle) (*block, error) {
 	if !d.isAllocated(h) {
 		return nil, ErrStale
 	}
-	if !d.isHeld(h.index()) {
+	if !d.isHeld(h.Block()) {
 		return nil, ErrClosed
 	}
-	return &d.blocks[h.index()], nil
+	return &d.blocks[h.Block()], nil
 }
 
 // Retain adds a reference to a block that this process holds already. Each reference must be
@@ -115,12 +117,12 @@ func (d *Domain) Retain(h Handle) error {
 	if _, err := d.checkHandle(h); err != nil {
 		return err
 	}
-	e, n := d.refs.lockEntry(h.index())
+	e, n := d.refs.lockEntry(h.Block())
 	if n == 0 {
-		set32(e, 0)
+		word.Set32(e, 0)
 		return ErrClosed
 	}
-	set32(e, n+1)
+	word.Set32(e, n+1)
 	return nil
 }
 
@@ -142,7 +144,7 @@ func (d *Domain) releaseHandle(h Handle, user bool) error {
 		if user {
 			l.clearDeath(b)
 		}
-		err = l.releaseBlock(h.index())
+		err = l.releaseBlock(h.Block())
 	}
 	l.unlock()
 	return err
@@ -177,19 +179,19 @@ func (d *Domain) importBlock(ctx context.Context, h Handle) error {
 		return err
 	}
 	defer l.unlock()
-	i := h.index()
-	if !h.wellFormed() || uint64(i) >= d.hdr.blocks.Load() {
+	i := h.Block()
+	if !h.IsWellFormed() || uint64(i) >= d.hdr.blocks.Load() {
 		return ErrStale
 	}
 	b := &d.blocks[i]
 	d.addRef(i)
 	for {
 		w := b.w.Load()
-		if w&allocBit == 0 || w.generation() != h.gen() {
+		if w&word.AllocBit == 0 || w.Generation() != h.Generation() {
 			l.releaseBlock(i)
 			return ErrStale
 		}
-		if k := w.kind(); k != kindFree {
+		if k := w.Kind(); k != word.KindFree {
 			return nil
 		}
 		// Another lane is testing whether the block is free, and may have missed the bit.
@@ -203,11 +205,11 @@ func (d *Domain) importBlock(ctx context.Context, h Handle) error {
 // that is not stale may become so at any time. A package that represents an object by a block can
 // use it to detect that the object has no user any more.
 func (d *Domain) Stale(h Handle) bool {
-	if !h.wellFormed() || uint64(h.index()) >= d.hdr.blocks.Load() {
+	if !h.IsWellFormed() || uint64(h.Block()) >= d.hdr.blocks.Load() {
 		return true
 	}
-	w := d.blocks[h.index()].w.Load()
-	return w&allocBit == 0 || w.generation() != h.gen()
+	w := d.blocks[h.Block()].w.Load()
+	return w&word.AllocBit == 0 || w.Generation() != h.Generation()
 }
 
 // Bytes returns the bytes of a block that this process holds. The slice is borrowed: it must not be
@@ -223,7 +225,7 @@ func (d *Domain) Bytes(h Handle) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.lives.openBytes(p, h.index(), extOffset(b.ext.Load()))
+	return d.lives.openBytes(p, h.Block(), extOffset(b.ext.Load()))
 }
 
 func (d *Domain) bytesOf(b *block) ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -38,7 +39,7 @@ func beginWait(ctx context.Context) (context.Context, context.CancelFunc) {
 	switch {
 	case !ok:
 		return ctx, func() {}
-	case crashing && isControlled(): // controlled tests have no time
+	case word.Crashing && word.IsControlled(): // controlled tests have no time
 		return context.Background(), func() {}
 	}
 	return context.WithTimeout(context.Background(), time.Duration(b))
@@ -52,8 +53,8 @@ func (i inTheWay) Error() string { return fmt.Sprintf("shm: block %d is in use",
 
 // awaitUnstamped waits until no lane is in the middle of an operation on b, and returns b's state
 // word.
-func (l *lane) awaitUnstamped(ctx context.Context, b *block) (stateWord, error) {
-	if w := b.w.Load(); w&xoMask == 0 {
+func (l *lane) awaitUnstamped(ctx context.Context, b *block) (word.State, error) {
+	if w := b.w.Load(); w&word.StampMask == 0 {
 		return w, nil
 	}
 	return l.parkUntilUnstamped(ctx, b)
@@ -61,9 +62,9 @@ func (l *lane) awaitUnstamped(ctx context.Context, b *block) (stateWord, error) 
 
 // parkUntilUnstamped waits until the stamp on b clears. It must read the word again at the end,
 // because the goroutine that wakes it also evaluates the condition.
-func (l *lane) parkUntilUnstamped(ctx context.Context, b *block) (stateWord, error) {
+func (l *lane) parkUntilUnstamped(ctx context.Context, b *block) (word.State, error) {
 	for {
-		if err := awaitWord(ctx, l.d, l, &b.w, isUnstamped, waitBit); err != nil {
+		if err := awaitWord(ctx, l.d, l, &b.w, isUnstamped, word.WaitBit); err != nil {
 			return 0, l.d.busyError(b, err)
 		}
 		if w := b.w.Load(); isUnstamped(w) {
@@ -76,7 +77,7 @@ func (l *lane) parkUntilUnstamped(ctx context.Context, b *block) (stateWord, err
 // meanwhile, so any number of goroutines may wait while others continue.
 func (d *Domain) awaitObstacle(ctx context.Context, i inTheWay) error {
 	b := &d.blocks[i]
-	if err := awaitWord(ctx, d, nil, &b.w, isUnstamped, waitBit); err != nil {
+	if err := awaitWord(ctx, d, nil, &b.w, isUnstamped, word.WaitBit); err != nil {
 		return d.busyError(b, err)
 	}
 	return nil
@@ -85,10 +86,10 @@ func (d *Domain) awaitObstacle(ctx context.Context, i inTheWay) error {
 // busyError returns err with the process that is in the middle of an operation on the block.
 func (d *Domain) busyError(b *block, err error) error {
 	w := b.w.Load()
-	if !w.isStamped() {
+	if !w.IsStamped() {
 		return fmt.Errorf("block %d: %w", d.indexOf(b), err)
 	}
-	seat := int(w.lane() / lanesPerSeat)
+	seat := int(w.Lane() / lanesPerSeat)
 	pid, how := int(d.parts[seat].pid.Load()), ""
 	if isAlive, unknown := d.store.isAlive(seat); unknown == nil && !isAlive && seat != d.seat {
 		how = ", which died and is not yet reaped,"
@@ -96,17 +97,17 @@ func (d *Domain) busyError(b *block, err error) error {
 		how = ", which is stopped,"
 	}
 	return fmt.Errorf("block %d: process %d%s has not finished a %s: %w", d.indexOf(b), pid, how,
-		stampNames[w.kind()], err)
+		word.StampNames[w.Kind()], err)
 }
 
 // pollUnstamped polls for a moment, and reports whether the block has no stamp then.
 func (b *block) pollUnstamped() bool { return pollWord(&b.w, isUnstamped) }
 
-func isUnstamped(w stateWord) bool { return !w.isStamped() }
+func isUnstamped(w word.State) bool { return !w.IsStamped() }
 
 // pollWord polls for a moment for a condition that another lane's next step makes true, and reports
 // whether it is.
-func pollWord[T law[T]](w *wordOf[T], done func(T) bool) bool {
+func pollWord[T word.Law[T]](w *word.Of[T], done func(T) bool) bool {
 	for i := range 256 {
 		if done(w.Load()) {
 			return true
@@ -114,7 +115,7 @@ func pollWord[T law[T]](w *wordOf[T], done func(T) bool) bool {
 		if i >= 64 {
 			runtime.Gosched()
 		}
-		if crashing && isControlled() {
+		if word.Crashing && word.IsControlled() {
 			break
 		}
 	}
@@ -126,11 +127,11 @@ func pollWord[T law[T]](w *wordOf[T], done func(T) bool) bool {
 // between a mark and a separate look, the marked stamp could clear and another one without a mark
 // could take its place, and the waiter would sleep for ever (docs/memory.md, "Words, stamps,
 // evidence").
-func markUnless[T law[T]](w *wordOf[T], done func(T) bool, wait T) bool {
+func markUnless[T word.Law[T]](w *word.Of[T], done func(T) bool, wait T) bool {
 	for {
 		switch v := w.Load(); {
 		case done(v):
-			return !isDisabled("mark and look in one") || done(w.Load())
+			return !word.IsDisabled("mark and look in one") || done(w.Load())
 		case v&wait != 0 || w.CAS(v, v|wait):
 			return false
 		}
@@ -139,8 +140,8 @@ func markUnless[T law[T]](w *wordOf[T], done func(T) bool, wait T) bool {
 
 // A stampWord is a word that names the lane in the middle of changing it.
 type stampWord[T any] interface {
-	law[T]
-	lane() uint32
+	word.Law[T]
+	Lane() uint32
 }
 
 // awaitWord polls, yields, and then parks until another lane's next step makes the word done, or
@@ -150,7 +151,7 @@ type stampWord[T any] interface {
 //
 // It returns [ErrCorrupt] for a stamp that no lane will clear; see suspicion. It returns
 // [ErrClosed] if the domain is closed, unless the lane must complete an operation (lingering).
-func awaitWord[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *wordOf[T], done func(T) bool,
+func awaitWord[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *word.Of[T], done func(T) bool,
 	wait T) error {
 	if pollWord(w, done) {
 		return nil
@@ -193,11 +194,11 @@ func (d *Domain) unstampBlock(b *block) { d.changeStamped(b, 0, 0) }
 func (d *Domain) endPut(b *block, id uint32) {
 	for {
 		w := b.w.Load()
-		if w&xoMask != makeStamp(id, kindPut) {
+		if w&word.StampMask != word.MakeStamp(id, word.KindPut) {
 			return
 		}
-		if b.w.CAS(w, w&^(xoMask|waitBit)) {
-			if w&waitBit != 0 {
+		if b.w.CAS(w, w&^(word.StampMask|word.WaitBit)) {
+			if w&word.WaitBit != 0 {
 				d.wakeBits(&d.hdr.xowait)
 			}
 			return
@@ -208,11 +209,11 @@ func (d *Domain) endPut(b *block, id uint32) {
 // changeStamped clears the stamp and the bits in clear, and adds add, in one CAS. Only the lane
 // named by the stamp, or its reaper, may call it: no other lane changes the word meanwhile, except
 // for WAIT.
-func (d *Domain) changeStamped(b *block, clear, add stateWord) {
+func (d *Domain) changeStamped(b *block, clear, add word.State) {
 	for {
 		w := b.w.Load()
-		if b.w.CAS(w, w&^(clear|xoMask|waitBit)+add) {
-			if w&waitBit != 0 {
+		if b.w.CAS(w, w&^(clear|word.StampMask|word.WaitBit)+add) {
+			if w&word.WaitBit != 0 {
 				d.wakeBits(&d.hdr.xowait)
 			}
 			return

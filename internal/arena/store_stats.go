@@ -1,5 +1,7 @@
 package arena
 
+import "github.com/shoal-mp/shoal/internal/arena/word"
+
 // Stats reads the domain's counters. It takes no lock, and other participants continue meanwhile,
 // so the figures belong to slightly different moments.
 func (d *Domain) Stats() Stats {
@@ -14,30 +16,30 @@ func (d *Domain) Stats() Stats {
 }
 
 // tallyBlock adds a block with n committed bytes.
-func tallyBlock(s *Stats, w stateWord, n int64) {
-	if !w.isAllocated() {
+func tallyBlock(s *Stats, w word.State, n int64) {
+	if !w.IsAllocated() {
 		s.Idle++
 		s.IdleBytes += n
 		return
 	}
 	s.Blocks++
 	s.Bytes += n
-	s.InTransit += int(w.transitCount())
+	s.InTransit += int(w.TransitCount())
 }
 
 // headerStats returns the counters that do not depend on blocks.
 func (d *Domain) headerStats() Stats {
 	s := Stats{
 		Limit:     int64(d.hdr.limit.Load() * pageSize),
-		Committed: int64(d.hdr.budget.Load() >> budgetPageShift * pageSize),
+		Committed: int64(d.hdr.budget.Load() >> word.BudgetPageShift * pageSize),
 		Reaped:    int(d.hdr.reaped.Load()),
 		Dropped:   int(d.hdr.dropped.Load()),
 		Restarts:  int(d.hdr.restarts.Load()),
 		Retries:   int(d.hdr.retries.Load()),
 	}
 	lanes := d.hdr.lanes.Load()
-	for i := range maxParticipants {
-		if d.parts[i].state.Load().hasState(participantLive) {
+	for i := range word.MaxParticipants {
+		if d.parts[i].state.Load().HasState(word.ParticipantLive) {
 			s.Participants++
 		}
 		if uint64(i) >= lanes {
@@ -68,7 +70,7 @@ func (d *Domain) CountRestart() { d.countInHeader(&d.hdr.restarts) }
 func (d *Domain) CountRetry() { d.countInHeader(&d.hdr.retries) }
 
 // countInHeader adds 1 to a counter, unless d is closed.
-func (d *Domain) countInHeader(w *Word) {
+func (d *Domain) countInHeader(w *word.Word) {
 	if l, err := d.acquireLane(); err == nil {
 		w.Add(1)
 		l.unlock()

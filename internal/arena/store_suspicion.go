@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -35,7 +36,7 @@ type suspicion[T stampWord[T]] struct {
 // nextCheck returns a context that ends when the next check is due. The caller must call the cancel
 // function.
 func (x *suspicion[T]) nextCheck(ctx context.Context) (context.Context, context.CancelFunc) {
-	if crashing && isControlled() { // controlled tests have no time
+	if word.Crashing && word.IsControlled() { // controlled tests have no time
 		return ctx, func() {}
 	}
 	x.pause = min(max(suspicionPause, x.pause+x.pause/2), time.Second)
@@ -43,17 +44,17 @@ func (x *suspicion[T]) nextCheck(ctx context.Context) (context.Context, context.
 }
 
 // checkStamp checks the word, and returns [ErrCorrupt] if its stamp is corrupt.
-func (x *suspicion[T]) checkStamp(at *wordOf[T]) error {
-	if crashing && isControlled() {
+func (x *suspicion[T]) checkStamp(at *word.Of[T]) error {
+	if word.Crashing && word.IsControlled() {
 		return nil
 	}
 	w := at.Load() &^ x.wait
 	if w != x.word || x.since.IsZero() {
 		x.word, x.looks, x.since = w, 0, time.Now()
 	}
-	seat := int(w.lane() / lanesPerSeat)
+	seat := int(w.Lane() / lanesPerSeat)
 	switch {
-	case !x.isImpossible(seat, w.lane()):
+	case !x.isImpossible(seat, w.Lane()):
 		x.looks = 0
 	case x.looks == suspicionLooks:
 		return reportCorruption("a stamp", uint64(w))
@@ -74,7 +75,7 @@ func (x *suspicion[T]) checkStamp(at *wordOf[T]) error {
 func (d *Domain) anyStopped() bool {
 	for s := range d.parts {
 		p := &d.parts[s]
-		if s != d.seat && !p.state.Load().hasState(participantFree) && sys.Stopped(int(p.pid.Load())) {
+		if s != d.seat && !p.state.Load().HasState(word.ParticipantFree) && sys.Stopped(int(p.pid.Load())) {
 			return true
 		}
 	}
@@ -88,5 +89,5 @@ func (x *suspicion[T]) isImpossible(seat int, id uint32) bool {
 		l := &x.d.lanes[id%lanesPerSeat]
 		return l == x.l || l.busy.Load() == 0
 	}
-	return x.d.parts[seat].state.Load().hasState(participantFree)
+	return x.d.parts[seat].state.Load().HasState(word.ParticipantFree)
 }

@@ -3,6 +3,8 @@ package arena
 import (
 	"sync"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Free blocks keep their pages, because fresh pages cost ten times as much as a copy. The trimmer
@@ -62,11 +64,11 @@ func (d *Domain) trimIdleBlocks() {
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
 		b := &d.blocks[i]
 		w := b.w.Load()
-		if w&(allocBit|xoMask) != 0 || b.committed.Load() < trimSize {
+		if w&(word.AllocBit|word.StampMask) != 0 || b.committed.Load() < trimSize {
 			continue
 		}
-		if gen, ok := before[i]; !ok || gen != w.generation() {
-			t.idle[i] = w.generation()
+		if gen, ok := before[i]; !ok || gen != w.Generation() {
+			t.idle[i] = w.Generation()
 			continue
 		}
 		l, err := d.acquireLane()

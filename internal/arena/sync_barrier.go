@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // The state word of a barrier: turn 22 | how the last 20 turns ended, 1 for a reset, 20 | arrived
@@ -13,7 +15,7 @@ const (
 	barrierNapping = 2
 	arrivedShift   = 2
 	arrivedOne     = 1 << arrivedShift
-	arrivedMask    = countMask << arrivedShift
+	arrivedMask    = word.CountMask << arrivedShift
 	historyShift   = 22
 	historyMask    = 1<<20 - 1
 	turnShift      = 42
@@ -122,7 +124,7 @@ var barrierNap = 5 * time.Millisecond
 // another goroutine of this process naps already.
 func (b Barrier) napForTurn(ctx context.Context, turn uint64, ready func() bool) {
 	p := &b.d.park
-	if crashing && isControlled() || !b.watches.nap.isDue() || !p.napper.TryLock() {
+	if word.Crashing && word.IsControlled() || !b.watches.nap.isDue() || !p.napper.TryLock() {
 		return
 	}
 	defer p.napper.Unlock()
@@ -139,7 +141,7 @@ func (b Barrier) napForTurn(ctx context.Context, turn uint64, ready func() bool)
 			return
 		case turnOf(v) != turn || v&barrierNapping == 0 && !b.c.state.CAS(v, v|barrierNapping):
 		default:
-			b.c.state.futexWaitUpper(uint32(v>>32), left)
+			b.c.state.FutexWaitUpper(uint32(v>>32), left)
 		}
 	}
 	b.watches.nap.recordResult(true)
@@ -149,7 +151,7 @@ func (b Barrier) napForTurn(ctx context.Context, turn uint64, ready func() bool)
 // state word that the caller has just replaced: the nappers' bit is in it.
 func (b Barrier) wakeAll(v uint64) {
 	if v&barrierNapping != 0 {
-		b.c.state.futexWakeUpper()
+		b.c.state.FutexWakeUpper()
 	}
 	b.d.wakeBits(&b.c.watching)
 }
@@ -264,7 +266,7 @@ func (b Barrier) Lost() (n int) {
 // [ErrBroken]. Members that died are no longer members.
 func (b Barrier) Reset() {
 	b.forEachDeadShare(func(i int, v uint64) bool {
-		b.c.shares[i].CAS(v, v&idMask)
+		b.c.shares[i].CAS(v, v&word.IdentityMask)
 		return true
 	})
 	b.c.dead.Store(0)
@@ -297,12 +299,12 @@ func (b Barrier) Waiting() int {
 func (b Barrier) Dead() (dead []*PeerError) {
 	for i := range b.usedSeats() {
 		v := b.c.shares[i].Load()
-		if v&countMask == 0 || i == b.d.seat {
+		if v&word.CountMask == 0 || i == b.d.seat {
 			continue
 		}
 		alive, err := b.d.store.isAlive(i)
 		if b.d.isGone(i, v) || err == nil && !alive {
-			dead = append(dead, &PeerError{PID: int(v >> idPIDShift), Seat: i, Cause: ErrBroken})
+			dead = append(dead, &PeerError{PID: int(v >> word.PIDShift), Seat: i, Cause: ErrBroken})
 		}
 	}
 	return dead
@@ -316,7 +318,7 @@ func (b Barrier) isBroken(v uint64) bool { return v&barrierBroken != 0 || b.hasD
 // the reason.
 func (b Barrier) breakIfDead() {
 	b.forEachDeadShare(func(i int, v uint64) bool {
-		b.c.dead.Store(v&idMask | uint64(i)<<idSeatShift)
+		b.c.dead.Store(v&word.IdentityMask | uint64(i)<<word.SeatShift)
 		b.breakCurrentTurn()
 		return false
 	})
@@ -334,7 +336,7 @@ func (b Barrier) breakByDeath(pid int) {
 func (b Barrier) brokenError() error {
 	b.breakIfDead()
 	if w := b.c.dead.Load(); w != 0 {
-		return newPeerError(lockWord(w), ErrBroken)
+		return newPeerError(word.Lock(w), ErrBroken)
 	}
 	return ErrBroken
 }

@@ -7,6 +7,8 @@ import (
 	"structs"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A cell is the head of a block of kind sync. Its words hold the state of a [Mutex], [RWMutex],
@@ -15,23 +17,23 @@ import (
 type cell struct {
 	_ structs.HostLayout
 
-	lock  wordOf[lockWord] // holder of the lock: identity 44 | seat 8 | 0 10 | state 2
-	state Word             // depends on the form: permits, a turn, a flag
-	limit Word             // constant: initial permits of a semaphore, or parties of a barrier
-	form  Word             // constant: the Form, and formBounded
+	lock  word.Of[word.Lock] // holder of the lock: identity 44 | seat 8 | 0 10 | state 2
+	state word.Word          // depends on the form: permits, a turn, a flag
+	limit word.Word          // constant: initial permits of a semaphore, or parties of a barrier
+	form  word.Word          // constant: the Form, and formBounded
 	// dead is the participant that died with the lock, a permit or a membership; layout as in lock,
-	// with the idUnborn bit.
-	dead  Word
-	owner Word // recursive mutex: the owner within the holding process
-	depth Word // recursive mutex: the number of Locks without an Unlock
+	// with the word.Unborn bit.
+	dead  word.Word
+	owner word.Word // recursive mutex: the owner within the holding process
+	depth word.Word // recursive mutex: the number of Locks without an Unlock
 	_     [8]byte
 
-	waiting  [ownWords]Word // bitmap of participants that compete for the resource: one is woken
-	watching [ownWords]Word // bitmap of participants that wait for a broadcast: all are woken
+	waiting  [ownWords]word.Word // bitmap of participants that compete for the resource: one is woken
+	watching [ownWords]word.Word // bitmap of participants that wait for a broadcast: all are woken
 
-	shares [maxParticipants]Word // per seat: identity 44 | count 20
+	shares [word.MaxParticipants]word.Word // per seat: identity 44 | count 20
 	// tickets has a word per seat. Cond: arrived 32 | served 32. Barrier: identity 44 | count 20.
-	tickets [maxParticipants]Word
+	tickets [word.MaxParticipants]word.Word
 }
 
 // A Form is the type of a [Sync].
@@ -86,8 +88,8 @@ type Sync struct {
 	h      Handle
 	b      *block
 	c      *cell
-	id     uint64   // identity of this participant
-	me     lockWord // the lock word, without a state, when this participant holds the lock
+	id     uint64    // identity of this participant
+	me     word.Lock // the lock word, without a state, when this participant holds the lock
 	closed atomic.Bool
 
 	waiting waitQueue
@@ -97,15 +99,15 @@ type Sync struct {
 // NewSync allocates a block and initialises a [Sync] in it. The caller gets one reference of the
 // block, and must release it after [Sync.Close]. It returns an error if opts.Limit is out of range.
 func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
-	if opts.Limit < 0 || opts.Limit > countMask || opts.Form == FormBarrier && opts.Limit == 0 {
-		return nil, fmt.Errorf("shm: limit %d, want at most %d", opts.Limit, countMask)
+	if opts.Limit < 0 || opts.Limit > word.CountMask || opts.Form == FormBarrier && opts.Limit == 0 {
+		return nil, fmt.Errorf("shm: limit %d, want at most %d", opts.Limit, word.CountMask)
 	}
 	size := opts.Form.size() + uint64(max(opts.Bytes, 0))
 	h, err := d.allocObject(briefly, size, size, objectSync)
 	if err != nil {
 		return nil, err
 	}
-	c, err := d.cellOf(&d.blocks[h.index()])
+	c, err := d.cellOf(&d.blocks[h.Block()])
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
@@ -144,7 +146,7 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 		return nil, errors.Join(fmt.Errorf("%w: %v has form %d, want %d", ErrCorrupt, h, got, form), err)
 	}
 	id := d.identity()
-	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: lockWord(id | uint64(d.seat)<<idSeatShift)}
+	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: word.Lock(id | uint64(d.seat)<<word.SeatShift)}
 	s.waiting = waitQueue{d: d, bits: &c.waiting, ready: s.isLockReady, backoffs: new(backoffs)}
 	switch form {
 	case FormSemaphore:

@@ -3,6 +3,8 @@ package arena
 import (
 	"context"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A Cond is a condition variable: its waiters unlock a [Mutex] and wait until another participant
@@ -76,7 +78,7 @@ func (c Cond) relockMutex(ctx context.Context, m Mutex) error {
 	more, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
-		if !(crashing && isControlled()) { // controlled schedules have no clock
+		if !(word.Crashing && word.IsControlled()) { // controlled schedules have no clock
 			time.AfterFunc(relockTime, func() { cancel(context.Cause(ctx)) })
 		}
 	})()
@@ -136,7 +138,7 @@ func (c Cond) serveAllTickets() {
 	}
 	c.d.wakeBits(&c.c.watching)
 	c.forEachDeadShare(func(i int, v uint64) bool {
-		c.c.shares[i].CAS(v, v&idMask)
+		c.c.shares[i].CAS(v, v&word.IdentityMask)
 		return true
 	})
 }

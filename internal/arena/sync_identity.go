@@ -1,28 +1,11 @@
 package arena
 
-// An identity names a participant in the upper bits of a word that records the participant's share
-// of an object. Neither the seat nor the process ID alone would suffice, because both are reused.
-//
-//	63    42 41    20 19                 0
-//	| pid  | epoch  | defined by the word |
-const (
-	idPIDShift   = 42
-	idEpochShift = 20
-	idEpochMask  = 1<<22 - 1
-	idMask       = 1<<64 - 1<<idEpochShift
-	countMask    = 1<<idEpochShift - 1
-
-	// idSeatShift is the position of the seat in a lock word and in the word dead of a cell.
-	idSeatShift = 12
-	// idUnborn is a bit of the word dead of a cell: the process may have died before it had a seat.
-	idUnborn = 1 << 11
-)
+import "github.com/shoal-mp/shoal/internal/arena/word"
 
 // identity returns the identity of this participant.
-func (d *Domain) identity() uint64 { return makeIdentity(d.parts[d.seat].pid.Load(), uint64(d.epoch)) }
-
-// makeIdentity packs a process ID and an epoch.
-func makeIdentity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idEpochMask<<idEpochShift }
+func (d *Domain) identity() uint64 {
+	return word.MakeIdentity(d.parts[d.seat].pid.Load(), uint64(d.epoch))
+}
 
 // isGone reports whether the participant with this identity has left the domain or is marked DEAD.
 // A participant is marked DEAD only by itself, when it leaves, or by a process that found its proof
@@ -32,24 +15,24 @@ func makeIdentity(pid, epoch uint64) uint64 { return pid<<idPIDShift | epoch&idE
 // epoch, so words of an earlier one keep naming a participant that is gone.
 func (d *Domain) isGone(seat int, id uint64) bool {
 	v := d.parts[seat].state.Load()
-	return !v.hasState(participantLive) && !v.hasState(participantJoining) ||
-		(uint64(v.epoch())^id>>idEpochShift)&idEpochMask != 0
+	return !v.HasState(word.ParticipantLive) && !v.HasState(word.ParticipantJoining) ||
+		(uint64(v.Epoch())^id>>word.EpochShift)&word.EpochMask != 0
 }
 
 // isHolderGone reports whether the participant named in a lock word is gone.
-func (d *Domain) isHolderGone(w lockWord) bool { return d.isGone(w.seat(), uint64(w)) }
+func (d *Domain) isHolderGone(w word.Lock) bool { return d.isGone(w.Seat(), uint64(w)) }
 
 // unbornIdentity returns the value of a dead word for a process that may have died before it had a
 // seat.
-func unbornIdentity(pid int) uint64 { return makeIdentity(uint64(pid), 0) | idUnborn }
+func unbornIdentity(pid int) uint64 { return word.MakeIdentity(uint64(pid), 0) | word.Unborn }
 
 // newPeerError returns a *PeerError with the given cause for the participant named in w, the value
 // of a lock word or of a dead word. Its Seat is -1 if the process may never have had one.
-func newPeerError(w lockWord, cause error) error {
-	if w&idUnborn != 0 {
-		return &PeerError{PID: w.pid(), Seat: -1, Cause: cause}
+func newPeerError(w word.Lock, cause error) error {
+	if w&word.Unborn != 0 {
+		return &PeerError{PID: w.PID(), Seat: -1, Cause: cause}
 	}
-	return &PeerError{PID: w.pid(), Seat: w.seat(), Cause: cause}
+	return &PeerError{PID: w.PID(), Seat: w.Seat(), Cause: cause}
 }
 
 // addShare adds one to this participant's share. It reports false if the share has reached its
@@ -66,14 +49,14 @@ func (s *Sync) dropShare() int { return s.decrementCount(&s.c.shares[s.d.seat]) 
 //
 // Only the participant itself increments its word. Other participants change it only after they
 // have found the participant dead (docs/memory.md, "Cells").
-func (s *Sync) incrementCount(w *Word) bool {
+func (s *Sync) incrementCount(w *word.Word) bool {
 	for {
 		v := w.Load()
 		n := v
-		if v&idMask != s.id {
+		if v&word.IdentityMask != s.id {
 			n = s.id
 		}
-		if n&countMask == countMask {
+		if n&word.CountMask == word.CountMask {
 			return false
 		}
 		if w.CAS(v, n+1) {
@@ -84,14 +67,14 @@ func (s *Sync) incrementCount(w *Word) bool {
 
 // decrementCount subtracts one from a counter word of this participant and returns the new count.
 // It returns -1 if the count was 0 or the word has another identity.
-func (s *Sync) decrementCount(w *Word) int {
+func (s *Sync) decrementCount(w *word.Word) int {
 	for {
 		v := w.Load()
-		if v&idMask != s.id || v&countMask == 0 {
+		if v&word.IdentityMask != s.id || v&word.CountMask == 0 {
 			return -1
 		}
 		if w.CAS(v, v-1) {
-			return int(v&countMask) - 1
+			return int(v&word.CountMask) - 1
 		}
 	}
 }
@@ -100,7 +83,7 @@ func (s *Sync) decrementCount(w *Word) int {
 // false.
 func (s *Sync) forEachDeadShare(f func(seat int, v uint64) bool) {
 	for i := range s.usedSeats() {
-		if v := s.c.shares[i].Load(); v&countMask != 0 && s.d.isGone(i, v) && !f(i, v) {
+		if v := s.c.shares[i].Load(); v&word.CountMask != 0 && s.d.isGone(i, v) && !f(i, v) {
 			return
 		}
 	}
@@ -114,4 +97,4 @@ func (s *Sync) hasDeadShare() (found bool) {
 
 // usedSeats returns an upper bound of the seats ever taken, exclusive. Scans of shares and tickets
 // may stop there.
-func (s *Sync) usedSeats() int { return int(min(s.d.hdr.lanes.Load(), maxParticipants)) }
+func (s *Sync) usedSeats() int { return int(min(s.d.hdr.lanes.Load(), word.MaxParticipants)) }

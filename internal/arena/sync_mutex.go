@@ -3,30 +3,9 @@ package arena
 import (
 	"context"
 	"errors"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
-
-// States of a lock word. A free lock is the word 0.
-const (
-	lockFree = iota
-	lockHeld // held; the holder may have died
-	// lockDirty is held, and an earlier holder died. MarkConsistent has not been called since.
-	lockDirty
-	// lockLost is unusable for ever: a dirty lock was unlocked without MarkConsistent. The word
-	// names the dead holder.
-	lockLost
-	lockMask = 3
-)
-
-// A lockWord names the holder of a lock: identity 44 | seat 8 | 0 10 | state 2.
-type lockWord uint64
-
-func (w lockWord) state() uint64        { return uint64(w & lockMask) }
-func (w lockWord) holderWord() lockWord { return w &^ lockMask }
-func (w lockWord) pid() int             { return int(w >> idPIDShift) }
-func (w lockWord) seat() int            { return int(w >> idSeatShift & (maxParticipants - 1)) }
-
-// isHeld reports whether the word names a holder. The holder may have died.
-func (w lockWord) isHeld() bool { return w.state() == lockHeld || w.state() == lockDirty }
 
 // A Mutex is a robust lock: it can be recovered when its holder dies. It is held by a participant,
 // not by a goroutine, so any goroutine of the participant may unlock it.
@@ -41,7 +20,7 @@ type Mutex struct{ *Sync }
 // lock. Robust mutexes in POSIX have the same contract:
 // https://man7.org/linux/man-pages/man3/pthread_mutexattr_setrobust.3.html.
 func (m Mutex) Lock(ctx context.Context) error {
-	if !m.isClosed() && m.c.lock.CAS(lockFree, m.me|lockHeld) {
+	if !m.isClosed() && m.c.lock.CAS(word.LockFree, m.me|word.LockHeld) {
 		return nil
 	}
 	return m.retryUntilAcquired(ctx, m.TryLock)
@@ -56,15 +35,15 @@ func (m Mutex) TryLock() error {
 	for {
 		w := m.c.lock.Load()
 		switch {
-		case w == lockFree:
-			if m.c.lock.CAS(lockFree, m.me|lockHeld) {
+		case w == word.LockFree:
+			if m.c.lock.CAS(word.LockFree, m.me|word.LockHeld) {
 				return nil
 			}
-		case w.state() == lockLost:
+		case w.State() == word.LockLost:
 			return newPeerError(w, ErrNotRecoverable)
 		case !m.d.isHolderGone(w):
 			return ErrLocked
-		case m.c.lock.CAS(w, m.me|lockDirty):
+		case m.c.lock.CAS(w, m.me|word.LockDirty):
 			m.c.dead.Store(uint64(w))
 			return newPeerError(w, ErrOwnerDied)
 		}
@@ -73,13 +52,13 @@ func (m Mutex) TryLock() error {
 
 // Unlock releases the lock. It returns [ErrNotOwner] if this participant does not hold the lock.
 func (m Mutex) Unlock() error {
-	if m.c.lock.CAS(m.me|lockHeld, lockFree) {
-		if !isDisabled("unlock wakes") {
+	if m.c.lock.CAS(m.me|word.LockHeld, word.LockFree) {
+		if !word.IsDisabled("unlock wakes") {
 			m.waiting.wakeParticipant()
 		}
 		return nil
 	}
-	if !m.c.lock.CAS(m.me|lockDirty, lockWord(m.c.dead.Load())|lockLost) {
+	if !m.c.lock.CAS(m.me|word.LockDirty, word.Lock(m.c.dead.Load())|word.LockLost) {
 		return ErrNotOwner
 	}
 	m.d.wakeBits(&m.c.waiting)
@@ -89,7 +68,7 @@ func (m Mutex) Unlock() error {
 // MarkConsistent declares the protected data consistent again after a holder died. It returns
 // [ErrNotOwner] unless this participant holds the lock after such a death.
 func (m Mutex) MarkConsistent() error {
-	if !m.c.lock.CAS(m.me|lockDirty, m.me|lockHeld) {
+	if !m.c.lock.CAS(m.me|word.LockDirty, m.me|word.LockHeld) {
 		return ErrNotOwner
 	}
 	return nil
@@ -97,8 +76,8 @@ func (m Mutex) MarkConsistent() error {
 
 // Holder returns the ID of the process that holds the lock, or 0 if there is none.
 func (m Mutex) Holder() (pid int) {
-	if w := m.c.lock.Load(); w.state() != lockLost {
-		pid = w.pid()
+	if w := m.c.lock.Load(); w.State() != word.LockLost {
+		pid = w.PID()
 	}
 	return pid
 }
@@ -109,8 +88,8 @@ func isAcquired(err error) bool { return err == nil || errors.Is(err, ErrOwnerDi
 // revertLock undoes a Lock. If the lock was taken over from a dead holder, the word names that
 // holder again, so that the next one to lock it is told.
 func (m Mutex) revertLock() {
-	if !m.c.lock.CAS(m.me|lockHeld, lockFree) {
-		m.c.lock.CAS(m.me|lockDirty, lockWord(m.c.dead.Load()))
+	if !m.c.lock.CAS(m.me|word.LockHeld, word.LockFree) {
+		m.c.lock.CAS(m.me|word.LockDirty, word.Lock(m.c.dead.Load()))
 	}
 	m.waiting.wakeParticipant()
 }
@@ -118,22 +97,24 @@ func (m Mutex) revertLock() {
 // isOrphaned reports whether the lock has a holder that is gone.
 func (s *Sync) isOrphaned() bool {
 	w := s.c.lock.Load()
-	return w != lockFree && w.state() != lockLost && s.d.isHolderGone(w)
+	return w != word.LockFree && w.State() != word.LockLost && s.d.isHolderGone(w)
 }
 
 // isInconsistent reports whether a holder died and [Mutex.MarkConsistent] has not been called
 // since.
-func (m Mutex) isInconsistent() bool { return m.c.lock.Load()&lockMask > lockHeld || m.isOrphaned() }
+func (m Mutex) isInconsistent() bool {
+	return m.c.lock.Load()&word.LockMask > word.LockHeld || m.isOrphaned()
+}
 
 // isLockReady reports whether a TryLock would return a result other than [ErrLocked]. It is also
 // true once the view is closed.
 func (s *Sync) isLockReady() bool {
 	w := s.c.lock.Load()
-	return w == lockFree || w.state() == lockLost || s.isOrphaned() || s.isClosed()
+	return w == word.LockFree || w.State() == word.LockLost || s.isOrphaned() || s.isClosed()
 }
 
 // isHolder reports whether this participant holds the lock.
 func (m Mutex) isHolder() bool {
 	w := m.c.lock.Load()
-	return w == m.me|lockHeld || w == m.me|lockDirty
+	return w == m.me|word.LockHeld || w == m.me|word.LockDirty
 }

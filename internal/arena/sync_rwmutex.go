@@ -1,6 +1,10 @@
 package arena
 
-import "context"
+import (
+	"context"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
+)
 
 // An RWMutex is a robust reader/writer lock. A writer takes the lock and then waits for the active
 // readers; a reader increments its share and then tests for a writer. So new readers cannot
@@ -50,15 +54,15 @@ func (m RWMutex) RLock(ctx context.Context) error { return m.retryUntilAcquired(
 func (m RWMutex) TryRLock() error {
 	for {
 		switch w := m.c.lock.Load(); {
-		case w == lockFree:
+		case w == word.LockFree:
 			if !m.addShare() {
 				return ErrLocked
 			}
-			if m.c.lock.Load() == lockFree {
+			if m.c.lock.Load() == word.LockFree {
 				return nil
 			}
 			m.RUnlock()
-		case w.state() == lockLost:
+		case w.State() == word.LockLost:
 			return newPeerError(w, ErrNotRecoverable)
 		case m.d.isHolderGone(w):
 			return newPeerError(w, ErrOwnerDied)
@@ -83,7 +87,7 @@ func (m RWMutex) RUnlock() error {
 // hasNoReaders reports whether no living participant reads.
 func (m RWMutex) hasNoReaders() bool {
 	for i := range m.usedSeats() {
-		if v := m.c.shares[i].Load(); v&countMask != 0 && !m.d.isGone(i, v) {
+		if v := m.c.shares[i].Load(); v&word.CountMask != 0 && !m.d.isGone(i, v) {
 			return false
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // The state word of a semaphore: permits 32 | share 20 | 0 3 | seat + 1 9. The holder of the cell's
@@ -58,14 +60,14 @@ func (m Semaphore) Take(ctx context.Context) error {
 	}
 	defer m.unlockCell()
 	mine := m.c.shares[m.d.seat].Load()
-	if m.permits() == 0 || mine&idMask != m.id {
+	if m.permits() == 0 || mine&word.IdentityMask != m.id {
 		m.reclaimPermits()
 		mine = m.c.shares[m.d.seat].Load()
 	}
-	if m.permits() == 0 || mine&countMask == countMask {
+	if m.permits() == 0 || mine&word.CountMask == word.CountMask {
 		return ErrLocked
 	}
-	m.setPermits(m.permits()-1, m.d.seat, m.id, mine&countMask+1)
+	m.setPermits(m.permits()-1, m.d.seat, m.id, mine&word.CountMask+1)
 	return nil
 }
 
@@ -111,14 +113,14 @@ func (m Semaphore) releaseLater() error {
 // releasePermit releases it.
 func (m Semaphore) releasePermit() error {
 	seat, v := m.d.seat, m.c.shares[m.d.seat].Load()
-	if v&idMask != m.id || v&countMask == 0 {
+	if v&word.IdentityMask != m.id || v&word.CountMask == 0 {
 		m.reclaimPermits()
 		seat, v = m.findShare()
 	}
 	var err error
 	switch {
-	case v&countMask != 0:
-		m.setPermits(m.permits()+1, seat, v&idMask, v&countMask-1)
+	case v&word.CountMask != 0:
+		m.setPermits(m.permits()+1, seat, v&word.IdentityMask, v&word.CountMask-1)
 	case m.c.form.Load()&formBounded != 0 && m.permits() >= m.c.limit.Load():
 		err = ErrReleased
 	default:
@@ -172,7 +174,7 @@ func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) erro
 // noticed last.
 func (m Semaphore) TakeDeath() error {
 	if w := m.c.dead.Load(); w != 0 && m.c.dead.CAS(w, 0) {
-		return newPeerError(lockWord(w), ErrOwnerDied)
+		return newPeerError(word.Lock(w), ErrOwnerDied)
 	}
 	return nil
 }
@@ -183,7 +185,7 @@ func (m Semaphore) permits() uint64 { return m.c.state.Load() >> permitShift }
 // is none.
 func (m Semaphore) findShare() (seat int, share uint64) {
 	for i := range m.usedSeats() {
-		if v := m.c.shares[i].Load(); v&countMask != 0 {
+		if v := m.c.shares[i].Load(); v&word.CountMask != 0 {
 			return i, v
 		}
 	}
@@ -195,10 +197,10 @@ func (m Semaphore) findShare() (seat int, share uint64) {
 // caller must hold the cell's lock.
 func (m Semaphore) reclaimPermits() {
 	m.forEachDeadShare(func(i int, v uint64) bool {
-		m.c.dead.Store(v&idMask | uint64(i)<<idSeatShift) // for TakeDeath
+		m.c.dead.Store(v&word.IdentityMask | uint64(i)<<word.SeatShift) // for TakeDeath
 		n := m.permits()
-		back := min(v&countMask, max(m.c.limit.Load(), n)-n)
-		m.setPermits(n+back, i, v&idMask, 0)
+		back := min(v&word.CountMask, max(m.c.limit.Load(), n)-n)
+		m.setPermits(n+back, i, v&word.IdentityMask, 0)
 		return true
 	})
 }
@@ -224,12 +226,12 @@ func (m Semaphore) isReady() bool {
 // few instructions only, so lockCell waits long only if its holder is stopped. It fails if ctx
 // ends.
 func (m Semaphore) lockCell(ctx context.Context) error {
-	for i := 0; !m.c.lock.CAS(lockFree, m.me|lockHeld); i++ {
+	for i := 0; !m.c.lock.CAS(word.LockFree, m.me|word.LockHeld); i++ {
 		w := m.c.lock.Load()
 		switch {
-		case w == lockFree:
+		case w == word.LockFree:
 		case m.d.isHolderGone(w):
-			if m.c.lock.CAS(w, m.me|lockHeld) {
+			if m.c.lock.CAS(w, m.me|word.LockHeld) {
 				m.redoGrant(w)
 				return nil
 			}
@@ -252,21 +254,21 @@ func (m Semaphore) lockCell(ctx context.Context) error {
 // redoGrant repeats the second write of grant for a dead holder of the lock. The share keeps the
 // identity in its word, unless it belongs to the dead holder's own seat: then redoGrant writes the
 // holder's identity.
-func (m Semaphore) redoGrant(holder lockWord) {
+func (m Semaphore) redoGrant(holder word.Lock) {
 	st := m.c.state.Load()
 	seat := int(st&grantSeat) - 1
-	if seat < 0 || seat >= maxParticipants || isDisabled("grant") {
+	if seat < 0 || seat >= word.MaxParticipants || word.IsDisabled("grant") {
 		return
 	}
-	id := m.c.shares[seat].Load() & idMask
-	if seat == holder.seat() {
-		id = uint64(holder & idMask)
+	id := m.c.shares[seat].Load() & word.IdentityMask
+	if seat == holder.Seat() {
+		id = uint64(holder & word.IdentityMask)
 	}
-	m.c.shares[seat].Store(id | st>>grantShift&countMask)
+	m.c.shares[seat].Store(id | st>>grantShift&word.CountMask)
 }
 
 // unlockCell releases the cell's lock and wakes all watchers.
 func (m Semaphore) unlockCell() {
-	m.c.lock.CAS(m.me|lockHeld, lockFree)
+	m.c.lock.CAS(m.me|word.LockHeld, word.LockFree)
 	m.d.wakeBits(&m.c.watching)
 }

@@ -5,6 +5,8 @@ package arena
 import (
 	"strings"
 	"testing"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A block that is punched while somebody takes it has no pages: the taker finds that out.
@@ -28,7 +30,7 @@ func TestAlloc_OfABlockThatIsPunchedMeanwhile(t *testing.T) {
 		}
 	}
 	again(alloc())
-	hits := RecordWrites()
+	hits := word.RecordWrites()
 	h := alloc()
 	points := hits()
 	again(h)
@@ -36,11 +38,11 @@ func TestAlloc_OfABlockThatIsPunchedMeanwhile(t *testing.T) {
 	for point := range points {
 		site, phase, _ := strings.Cut(point, " ")
 		if strings.HasPrefix(site, "store_refs.go:") && phase == "before" { // its own bit
-			ArmCrash(site, phase, 1, func() { d.PunchIdle(); punched = true })
+			word.ArmCrash(site, phase, 1, func() { d.PunchIdle(); punched = true })
 		}
 	}
 	h = alloc()
-	if n := d.blocks[h.index()].committed.Load(); n < size {
+	if n := d.blocks[h.Block()].committed.Load(); n < size {
 		t.Errorf("a block of %d bytes with pages for %d", size, n)
 	}
 	if !punched {

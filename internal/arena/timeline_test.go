@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // timelines returns what an observer sees of the timelines.
-func timelines(t *testing.T, d *arena.Domain, n int) []arena.TimelineView {
+func timelines(t *testing.T, d *arena.Domain, n int) []observe.TimelineView {
 	t.Helper()
 	all := d.Observe().Timelines
 	if len(all) != n {

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Note [Doubt] All watchers of a participant may be stopped when it dies (SIGSTOP, a debugger, a
@@ -26,13 +28,13 @@ type doubt struct {
 	over  bool // stop was called
 	// known has the state words of the dead participants that this process has reaped, or begun to
 	// reap, under the recovery lock.
-	known [maxParticipants]atomic.Uint64
+	known [word.MaxParticipants]atomic.Uint64
 }
 
 // scheduleDeathCheck schedules the next look for [doubtAfter] from now. Each goroutine must call it
 // before it parks.
 func (d *Domain) scheduleDeathCheck() {
-	if q := &d.park.doubt; q.pace.Load() != int64(doubtAfter) && !(crashing && isControlled()) {
+	if q := &d.park.doubt; q.pace.Load() != int64(doubtAfter) && !(word.Crashing && word.IsControlled()) {
 		q.schedule(doubtAfter, d.checkForDeaths)
 	}
 }

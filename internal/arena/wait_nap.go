@@ -3,6 +3,8 @@ package arena
 import (
 	"context"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Note [Naps] Waking a parked goroutine takes a datagram, a poll, a read and two goroutine
@@ -32,7 +34,7 @@ const napTime = 500 * time.Microsecond
 // one already. If it reports true, the caller must test its condition, may call [Domain.napFor],
 // and must call [Domain.finishNap] in any case.
 func (d *Domain) becomeNapper() bool {
-	if crashing && isControlled() || !d.park.napper.TryLock() {
+	if word.Crashing && word.IsControlled() || !d.park.napper.TryLock() {
 		return false
 	}
 	d.parts[d.seat].nap.Store(napping)
@@ -46,7 +48,7 @@ func (d *Domain) napFor(ctx context.Context, most time.Duration) {
 	}
 	d.park.alarm.setCallback(ctx, d.endNap)
 	if most > 0 && ctx.Err() == nil { // if ctx ends after this test, endNap finds the word napping
-		d.parts[d.seat].nap.futexWait(napping, most)
+		d.parts[d.seat].nap.FutexWait(napping, most)
 	}
 }
 
@@ -110,7 +112,7 @@ func (d *Domain) endNapOf(seat int, now uint64) bool {
 	if w.Load() != napping || !w.CAS(napping, now) {
 		return false
 	}
-	w.futexWake()
+	w.FutexWake()
 	return true
 }
 

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A waitQueue is where the goroutines of this process park for one condition on shared memory. bits
@@ -18,7 +20,7 @@ import (
 // another one.
 type waitQueue struct {
 	d         *Domain
-	bits      *[ownWords]Word
+	bits      *[ownWords]word.Word
 	ready     func() bool
 	*backoffs // nil: waiters park at once
 
@@ -27,7 +29,7 @@ type waitQueue struct {
 	next, prev *waitQueue
 
 	waiters atomic.Int32
-	mu      localMutex
+	mu      word.LocalMutex
 	queue   []chan struct{}
 	napper  chan struct{} // channel of the goroutine that naps or napped last
 
@@ -61,7 +63,7 @@ func (l *waitQueue) waitOnce(ctx context.Context) error {
 	}
 	l.mu.Unlock()
 	l.d.setBit(l.bits)
-	ready := !isDisabled("second look") && l.ready()
+	ready := !word.IsDisabled("second look") && l.ready()
 	if own != nil && !ready {
 		l.d.scheduleDeathCheck() // the nap may be long
 	}
@@ -76,8 +78,8 @@ func (l *waitQueue) waitOnce(ctx context.Context) error {
 		return l.endThreadWait(own, c)
 	}
 	l.d.scheduleDeathCheck()
-	if crashing {
-		blockUntil(func() bool { return isClosedChan(c) || isClosedChan(ctx.Done()) })
+	if word.Crashing {
+		word.BlockUntil(func() bool { return word.IsClosedChan(c) || word.IsClosedChan(ctx.Done()) })
 	}
 	select {
 	case <-c:
@@ -269,7 +271,7 @@ type parking struct {
 	bell   bell
 	napper sync.Mutex // held by the goroutine that naps
 	// napsAt is the state word of the barrier at which the napper sleeps, or nil.
-	napsAt atomic.Pointer[Word]
+	napsAt atomic.Pointer[word.Word]
 	alarm  alarm // for the context of the current or the last nap
 	doubt  doubt
 	// waiters is the number of parked goroutines of the process.
@@ -368,14 +370,14 @@ func (p *parking) handleWakeup() {
 // condition.
 func (p *parking) wakeBarrier() {
 	if w := p.napsAt.Load(); w != nil {
-		w.futexWakeUpper()
+		w.FutexWakeUpper()
 	}
 }
 
 // parkUntil parks in a temporary wait queue until ready reports true or ctx ends. The participant
 // that makes ready true must wake the whole bitmap. parkUntil does not spin, and does not nap if h
 // is nil.
-func (p *parking) parkUntil(ctx context.Context, d *Domain, bits *[ownWords]Word, ready func() bool,
+func (p *parking) parkUntil(ctx context.Context, d *Domain, bits *[ownWords]word.Word, ready func() bool,
 	h *backoffs) error {
 	l := &waitQueue{d: d, bits: bits, ready: ready, backoffs: h}
 	p.addQueues(l)

@@ -1,6 +1,10 @@
 package arena
 
-import "time"
+import (
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
+)
 
 // rewakeTime is the time after which a wakeup is repeated with another participant if the condition
 // is still true.
@@ -21,7 +25,7 @@ func (l *waitQueue) wakeParticipant() {
 		return
 	}
 	l.woken.Store(int32(seat))
-	if seat != l.d.seat && !(crashing && isControlled()) && l.rewoken.CompareAndSwap(false, true) {
+	if seat != l.d.seat && !(word.Crashing && word.IsControlled()) && l.rewoken.CompareAndSwap(false, true) {
 		time.AfterFunc(rewakeTime, l.rewakeParticipant)
 	}
 }

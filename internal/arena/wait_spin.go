@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"runtime"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 // h skips spins that are likely to fail, as they always do if both sides share a CPU. The spin
 // after a failure lasts longer ([probeTime]), because the other side may be asleep by then.
 func (d *Domain) spinUntil(h *adaptiveBackoff, ready func() bool) bool {
-	if crashing && isControlled() || !h.isDue() {
+	if word.Crashing && word.IsControlled() || !h.isDue() {
 		return false
 	}
 	found := pollReady(ready)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // Errors of a wait with a [ThreadWait].
@@ -15,14 +17,15 @@ var (
 	ErrInterrupted = errors.New("shm: interrupted by a signal")
 )
 
-// A ThreadWait is the context of a wait of a caller that owns its thread, such as a call from C. The
-// wait spins, and then naps for up to Most on the caller's thread, so that the waker wakes that
+// A ThreadWait is the context of a wait of a caller that owns its thread, such as a call from C.
+// The wait spins, and then naps for up to Most on the caller's thread, so that the waker wakes that
 // thread itself: parking a goroutine costs two more switches of threads. The wait never parks. It
 // ends with [ErrNapOver] or [ErrInterrupted]; see docs/memory.md, "Naps", for the delay that a long
 // nap permits if a waker dies. A ThreadWait must be used for one operation, by one goroutine.
 type ThreadWait struct {
-	Most time.Duration
-	end  error
+	Most   time.Duration
+	Napped bool // set by a nap, also one that was ended at once
+	end    error
 }
 
 var closedDone = func() chan struct{} {
@@ -55,8 +58,9 @@ func (w *ThreadWait) endWith(err error) {
 }
 
 // napOn blocks the thread while the word is napping.
-func (w *ThreadWait) napOn(word *Word) {
-	if w.end == nil && w.Most > 0 && word.futexNap(napping, w.Most) {
+func (w *ThreadWait) napOn(word *word.Word) {
+	w.Napped = true
+	if w.end == nil && w.Most > 0 && word.FutexNap(napping, w.Most) {
 		w.endWith(ErrInterrupted)
 	}
 	w.endWith(ErrNapOver)

@@ -28,8 +28,8 @@ func actEnd(d *arena.Domain, args []string) error {
 
 const longNap = 20 * time.Second
 
-// A wait that naps on its own thread is woken by a put, by the close of its view, and by the close of
-// its domain, long before its nap is over.
+// A wait that naps on its own thread is woken by a put, by the close of its view, and by the close
+// of its domain, long before its nap is over.
 func TestThreadWait_IsWoken(t *testing.T) {
 	for name, wake := range map[string]func(mine, theirs *arena.Ring, d *arena.Domain) error{
 		"put":    func(mine, _ *arena.Ring, _ *arena.Domain) error { return mine.TryPut(nil, nil, false) },
@@ -59,7 +59,8 @@ func TestThreadWait_IsWoken(t *testing.T) {
 	}
 }
 
-// A nap that nobody ends is over after its time, and the wakeup that comes then goes to another waiter.
+// A nap that nobody ends is over after its time, and the wakeup that comes then goes to another
+// waiter.
 func TestThreadWait_IsOver(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		ctx, a, b := testutil.Context(t), f.first, f.join()
@@ -129,7 +130,8 @@ func TestThreadWait_HearsOfADeath(t *testing.T) {
 	testutil.ErrorIs(t, <-got, arena.ErrFinished)
 }
 
-// A ThreadWait that another step of an operation uses as a context does not end in time, but at once.
+// A ThreadWait that another step of an operation uses as a context does not end in time, but at
+// once.
 func TestThreadWait_AsAContext(t *testing.T) {
 	w := &arena.ThreadWait{Most: longNap}
 	if w.Err() != nil || context.Cause(w) != nil {

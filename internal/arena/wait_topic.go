@@ -1,6 +1,10 @@
 package arena
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
+)
 
 // A topic names a bitmap of waiters in shared memory: the offset of the bitmap in its segment, with
 // one of the bits below. A wakeup carries the topic of the bitmap in which the waker has found the
@@ -20,7 +24,7 @@ const (
 var everyTopic = [1]topic{allTopics}
 
 // topicOf returns the topic of a bitmap.
-func (d *Domain) topicOf(bits *[ownWords]Word) topic {
+func (d *Domain) topicOf(bits *[ownWords]word.Word) topic {
 	p := uintptr(unsafe.Pointer(bits))
 	if at := p - uintptr(unsafe.Pointer(unsafe.SliceData(d.bytes))); at < uintptr(len(d.bytes)) {
 		return topic(at) | inData

@@ -1,27 +1,31 @@
 package arena
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
+)
 
 // setBit sets this participant's bit in a bitmap of waiters.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): a waiter must set its bit before it
 // tests its condition. Or is a full memory barrier. If the bit is set already, this participant set
 // it before, and it has not been cleared since.
-func (d *Domain) setBit(bits *[ownWords]Word) {
+func (d *Domain) setBit(bits *[ownWords]word.Word) {
 	if w := &bits[d.word]; w.Load()&d.bit == 0 {
 		w.Or(d.bit)
 	}
 }
 
 // isEmptyBitmap reports whether no bit of the bitmap is set.
-func isEmptyBitmap(bitmap *[ownWords]Word) bool {
+func isEmptyBitmap(bitmap *[ownWords]word.Word) bool {
 	return bitmap[0].Load()|bitmap[1].Load()|bitmap[2].Load()|bitmap[3].Load() == 0
 }
 
 // wakeOne clears one bit of the bitmap and wakes its participant: the next one after seat last,
 // wrapping around. It returns the seat that it woke. If the bitmap is empty, woken is false and
 // seat is last.
-func (d *Domain) wakeOne(bitmap *[ownWords]Word, last int) (seat int, woken bool) {
+func (d *Domain) wakeOne(bitmap *[ownWords]word.Word, last int) (seat int, woken bool) {
 	if isEmptyBitmap(bitmap) {
 		return last, false
 	}
@@ -32,7 +36,7 @@ func (d *Domain) wakeOne(bitmap *[ownWords]Word, last int) (seat int, woken bool
 //
 // The participant that clears a bit by its CAS must send the wakeup, and no other one may. So one
 // message wakes one waiter, and a set bit means that its participant has not been woken yet.
-func (d *Domain) wakeNext(bitmap *[ownWords]Word, last int) (seat int, woken bool) {
+func (d *Domain) wakeNext(bitmap *[ownWords]word.Word, last int) (seat int, woken bool) {
 	// The word that contains last is visited twice: first only its bits above last, and at the end
 	// all of it.
 	for i := range ownWords + 1 {
@@ -62,7 +66,7 @@ func (d *Domain) wakeNext(bitmap *[ownWords]Word, last int) (seat int, woken boo
 // before it tests its condition again.
 //
 // Each word is replaced as a whole by one CAS. A bit that is set later stays for the next wakeup.
-func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
+func (d *Domain) wakeBits(bitmap *[ownWords]word.Word) {
 	for i := range bitmap {
 		w := &bitmap[i]
 		v := w.Load()
@@ -80,7 +84,7 @@ func (d *Domain) wakeBits(bitmap *[ownWords]Word) {
 // should be [allTopics] or [noTopic].
 func (d *Domain) wakeAll(t topic) {
 	for s := range d.parts {
-		if s != d.seat && !d.parts[s].state.Load().hasState(participantFree) {
+		if s != d.seat && !d.parts[s].state.Load().HasState(word.ParticipantFree) {
 			d.wakeBell(s, t)
 		}
 	}
@@ -94,7 +98,7 @@ func (d *Domain) wakeAll(t topic) {
 // after that.
 func (d *Domain) wakeBell(s int, t topic) {
 	p := &d.parts[s]
-	if isBellFull() || d.store.wakeBell(s, p.bell.Load(), t) {
+	if word.IsBellFull() || d.store.wakeBell(s, p.bell.Load(), t) {
 		p.missed.Or(1)
 		d.store.wakeBell(s, p.bell.Load(), t)
 	}
@@ -115,6 +119,6 @@ func (d *Domain) wakeSeat(s int, t topic) {
 func (d *Domain) wakeSelf(t topic) {
 	d.park.handleTopic(t)
 	if d.unfinished.Load() {
-		spawn(func() { d.Reap() }) // the obstacle may have been a lane of this process
+		word.Spawn(func() { d.Reap() }) // the obstacle may have been a lane of this process
 	}
 }

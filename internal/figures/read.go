@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 )
 
 // Read calls tell with the current value of each metric of this process's domain. labels are the
@@ -60,8 +61,8 @@ func (r reading) readStats(s arena.Stats) {
 // readNamed reports the queues and locks with a name. If a value contains several queues, for
 // example a pipe, the second one is reported with the suffix "#2". A queue with several names is
 // reported under the first one in sorted order.
-func (r reading) readNamed(o *arena.Observation) {
-	queues, locks := make(map[string]*arena.QueueView), make(map[string]*arena.LockView)
+func (r reading) readNamed(o *observe.Observation) {
+	queues, locks := make(map[string]*observe.QueueView), make(map[string]*observe.LockView)
 	for i := range o.Queues {
 		queues[o.Queues[i].Block] = &o.Queues[i]
 	}
@@ -92,7 +93,7 @@ func numberedName(name string, n int) string {
 	return name + "#" + strconv.Itoa(n)
 }
 
-func (r reading) readQueue(q *arena.QueueView, name string) {
+func (r reading) readQueue(q *observe.QueueView, name string) {
 	r(depth, int64(q.Depth), name)
 	r(capacity, int64(q.Capacity), name)
 	r(puts, int64(q.Puts), name)
@@ -101,7 +102,7 @@ func (r reading) readQueue(q *arena.QueueView, name string) {
 	r(queueing, int64(len(q.Receivers.Waiting)), name, "receive")
 }
 
-func (r reading) readLock(l *arena.LockView, name string) {
+func (r reading) readLock(l *observe.LockView, name string) {
 	r(locking, int64(len(l.Waiting)), name, l.Kind)
 	has := int64(0)
 	if l.Owner != 0 && !l.Dead {

@@ -39,7 +39,8 @@ const (
 // The Value has views of the tensors in v, so the caller must close it, and still owns v. A tensor
 // on the heap is moved to shared memory when the Value is sent; see Tensor.Share.
 //
-// The error wraps [ErrUnsupported], [ErrLimit], tensor.ErrClosed or shm.ErrNoSpace. Encode then keeps no views.
+// The error wraps [ErrUnsupported], [ErrLimit], tensor.ErrClosed or shm.ErrNoSpace. Encode then
+// keeps no views.
 func Encode(v any) (Value, error) {
 	e := &encoder{index: map[*tensor.Tensor]int64{}}
 	e.Lowerer.Own = e.encodeOwn

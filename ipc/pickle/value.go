@@ -29,8 +29,8 @@ import (
 // the persistent ID of its tensor as data. Other subclasses of Tensor and ndarray, and arrays with
 // a dtype that package tensor lacks, are in the pickle itself, as Python's own pickle writes them.
 //
-// A pickle of more than 1 MiB is in Long instead of Pickle, because a message is copied, and limited
-// to 64 MiB without its tensors. [Value.SetPickle] and [Value.Bytes] choose the field.
+// A pickle of more than 1 MiB is in Long instead of Pickle, because a message is copied, and
+// limited to 64 MiB without its tensors. [Value.SetPickle] and [Value.Bytes] choose the field.
 //
 // The zero Value has no pickle, and [Value.Decode] refuses it.
 type Value struct {
@@ -58,8 +58,8 @@ func (v *Value) SetPickle(b []byte) error {
 	return nil
 }
 
-// Bytes returns the pickle. It is valid until v is closed. The error wraps [ErrFormat] if Long is no
-// pickle, or tensor.ErrClosed if v is closed.
+// Bytes returns the pickle. It is valid until v is closed. The error wraps [ErrFormat] if Long has
+// another form than a pickle, or tensor.ErrClosed if v is closed.
 func (v Value) Bytes() ([]byte, error) {
 	if v.Long == nil {
 		return v.Pickle, nil
@@ -67,11 +67,16 @@ func (v Value) Bytes() ([]byte, error) {
 	if err := foreignTensors.Check(v.Long); err != nil {
 		return nil, fmt.Errorf("long pickle: %w", err)
 	}
-	if t := v.Long; len(v.Pickle) > 0 || t.DType() != tensor.Uint8 || t.Dims() != 1 || !t.IsContiguous() || t.Device() != nil {
+	if t := v.Long; !isLine(t) || len(v.Pickle) > 0 {
 		return nil, malformed("long pickle is a tensor of %v %v beside %d bytes, want one of uint8 with one dimension alone",
 			t.DType(), t.Shape(), len(v.Pickle))
 	}
 	return tensor.Bytes(v.Long), nil
+}
+
+// isLine reports whether t has consecutive bytes in host memory.
+func isLine(t *tensor.Tensor) bool {
+	return t.DType() == tensor.Uint8 && t.Dims() == 1 && t.IsContiguous() && t.Device() == nil
 }
 
 // Close closes the tensors. It is idempotent. A decoded value has the tensors of its Value, so the

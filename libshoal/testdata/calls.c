@@ -266,6 +266,14 @@ static void test_wrong_tensors(void) {
 	OK(shoal_close(tensor));
 }
 
+/* zeros returns 100 MiB of zeros, more than the domain has. */
+static void *zeros(void) {
+	static void *all;
+	if (all == NULL)
+		all = calloc(100, 1 << 20);
+	return all;
+}
+
 static void test_messages(void) {
 	shoal_handle m;
 	const void *bytes;
@@ -329,6 +337,28 @@ static void test_messages(void) {
 	OK(shoal_message_bytes(b.message, &bytes, &n));
 	CHECK(n == sizeof(large) && memcmp(bytes, large, n) == 0);
 	OK(shoal_close(b.message));
+	/* a pickle of some megabytes, by a handle and into a buffer */
+	size_t huge = 3 << 20;
+	char *out = malloc(huge), *in = malloc(huge);
+	for (size_t i = 0; i < huge; i++)
+		out[i] = (char)(i * 7);
+	OK(shoal_put(queue, out, huge, views, 1, 0));
+	OK(shoal_put(queue, out, huge, views, 1, 0));
+	OK(shoal_get_into(queue, 0, &b));
+	CHECK(b.message != 0 && b.length == huge && b.tensor_count == 1);
+	OK(shoal_message_bytes(b.message, &bytes, &n));
+	CHECK(n == huge && memcmp(bytes, out, n) == 0);
+	OK(shoal_close(b.message));
+	b.bytes = in;
+	b.capacity = huge;
+	OK(shoal_get_into(queue, 0, &b));
+	CHECK(b.message == 0 && b.length == huge && memcmp(in, out, huge) == 0 && info[0].data == shared);
+	OK(shoal_close(info[0].handle));
+	WANT(SHOAL_NO_MEMORY, shoal_put(queue, zeros(), (size_t)100 << 20, NULL, 0, 0));
+	free(out);
+	free(in);
+	b.bytes = space;
+	b.capacity = sizeof(space);
 	/* several at once; a full queue */
 	shoal_item items[6] = {{"a", 1, NULL, 0}, {"b", 1, views, 1}, {"c", 1, NULL, 0}, {"d", 1, NULL, 0}, {"e", 1, NULL, 0},
 		{"f", 1, NULL, 0}};

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <setjmp.h>
 
 #ifndef LIBRARY
 #error "LIBRARY must be the path of libshoal.so"
@@ -26,13 +27,25 @@ static void *function(const char *name) {
 	return f;
 }
 
+/* fault is an address that cannot be written. */
+static void *volatile fault = (void *)8;
+
 #define RUN(call) CHECK((call) == SHOAL_OK)
+
+static sigjmp_buf after_fault;
+
+static void escape(int signal) {
+	handled = signal;
+	siglongjmp(after_fault, 1);
+}
 
 /* test_dispositions loads the library, uses it, and compares the disposition of every signal. */
 static void test_dispositions(void) {
 	struct sigaction before[65], after, set = {.sa_handler = handle};
 	sigaction(SIGINT, &set, NULL);
 	sigaction(SIGCHLD, &set, NULL);
+	set.sa_handler = escape;
+	sigaction(SIGSEGV, &set, NULL); /* as Python's faulthandler */
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN); /* as Python has it */
 	for (int s = 1; s < 65; s++)
@@ -51,12 +64,21 @@ static void test_dispositions(void) {
 			continue;
 		/* Go needs these: faults in Go code, and the preemption of its own goroutines. They pass on to the
 		 * program's handler what does not concern Go. */
-		int own = s == SIGSEGV || s == SIGBUS || s == SIGFPE || s == SIGPIPE || s == SIGURG;
+		int own = s == SIGSEGV || s == SIGBUS || s == SIGFPE || s == SIGURG;
 		if (!own)
 			fprintf(stderr, "signal %d: the handler was %p, is %p\n", s, (void *)before[s].sa_handler, (void *)after.sa_handler);
 		changed += !own;
 	}
 	CHECK(changed == 0);
+	/* a fault of the program's own code reaches its own handler, again and again */
+	for (int i = 0; i < 3; i++) {
+		handled = 0;
+		if (sigsetjmp(after_fault, 1) == 0)
+			*(volatile int *)fault = 1;
+		CHECK(handled == SIGSEGV);
+		RUN(F(shoal_put)(q, "x", 1, NULL, 0, 0));
+		RUN(F(shoal_get)(q, 0, &m));
+	}
 	raise(SIGINT);
 	CHECK(handled == SIGINT);
 	kill(getpid(), SIGCHLD);

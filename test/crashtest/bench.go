@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -67,7 +68,7 @@ func benchMain(arg string) error {
 	if err := json.Unmarshal([]byte(arg), &b.sites); err != nil {
 		return err
 	}
-	arena.DisableBranch(os.Getenv("SHOAL_DISABLE"))
+	word.DisableBranch(os.Getenv("SHOAL_DISABLE"))
 	d, err := arena.New(arena.Options{Budget: budget, Reserve: 16 << 30})
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func (b *bench) round(t trial, v *verdict) {
 			w.say("set up: %v", err)
 		}
 	}
-	arena.HoldReaper(t.Second != nil)
+	word.HoldReaper(t.Second != nil)
 	s := spec{Scenario: t.Scenario, Site: t.Site, Phase: t.Phase, Nth: t.Nth, Record: t.Site == "",
 		Pause: sc.contend != nil && t.Site != "", Halt: t.Stop != "", Args: w.args}
 	w.halt = t.Stop
@@ -136,7 +137,7 @@ func (b *bench) round(t trial, v *verdict) {
 			Nth: t.Second.Nth, Record: t.Second.Site == ""}
 		v.SecondHits, v.SecondKilled = w.follow(s)
 		v.Kills++
-		arena.HoldReaper(false)
+		word.HoldReaper(false)
 	}
 	b.d.Reap() // the holder does not reap, and may wait for the victim's leftovers
 	w.resume()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A scenario is a use of a domain with two parts: the victim's, which may die at any write, and the
@@ -39,9 +40,9 @@ func init() {
 		"join a full domain": {
 			early: true, only: "Domain.announceChange",
 			ready: func(w *world) {
-				arena.HoldReaper(true)
+				word.HoldReaper(true)
 				w.d.FillSeats()
-				w.do(func() { time.Sleep(2 * time.Millisecond); arena.HoldReaper(false) }) // after its request
+				w.do(func() { time.Sleep(2 * time.Millisecond); word.HoldReaper(false) }) // after its request
 			},
 		},
 		"carve what is taken": {
@@ -247,8 +248,8 @@ func init() {
 				return err
 			},
 			prep: opens(1), act: func(v *victim) error {
-				arena.FailCommits(true)
-				defer arena.FailCommits(false)
+				word.FailCommits(true)
+				defer word.FailCommits(false)
 				v.say("B 1")
 				err := v.rings[0].TryPut(body(1, 0, 0), nil, true)
 				if errors.Is(err, errors.ErrUnsupported) {
@@ -501,7 +502,7 @@ func init() {
 		"ring a full doorbell": {
 			only: "Domain.wakeBell", setup: rings(4), prep: opens(1),
 			act: func(v *victim) error {
-				arena.FillBells(true)
+				word.FillBells(true)
 				return puts(2, 1, 0, true)(v)
 			},
 			ready: parksInGet,
@@ -511,8 +512,8 @@ func init() {
 			drops: 1, only: "Domain.handleBell", setup: rings(4), prep: opens(1),
 			ready: func(w *world) {
 				w.do(func() {
-					arena.FillBells(true)
-					defer arena.FillBells(false)
+					word.FillBells(true)
+					defer word.FillBells(false)
 					for i := range 3 {
 						w.until(w.rings[0].Parked)
 						time.Sleep(time.Millisecond) // then it does not nap any more
@@ -712,9 +713,9 @@ func alloc(size int) func(*victim) error {
 
 func failingAlloc(size int) func(*victim) error {
 	return func(v *victim) error {
-		arena.FailCommits(true)
+		word.FailCommits(true)
 		_, err := v.d.Alloc(size)
-		arena.FailCommits(false)
+		word.FailCommits(false)
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return errors.Join(errors.New("a commit did not fail"), err)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -31,7 +32,7 @@ func victimMain(arg string) error {
 		return err
 	}
 	sc := scenarios[v.Scenario]
-	arena.HoldReaper(v.Reap || v.Idle)
+	word.HoldReaper(v.Reap || v.Idle)
 	if sc.early && !v.Reap {
 		v.say("R")
 		v.hear()
@@ -64,7 +65,7 @@ func (v *victim) reap() error {
 	v.say("R")
 	v.hear()
 	v.arm()
-	arena.HoldReaper(false)
+	word.HoldReaper(false)
 	_, err := v.d.Reap()
 	return err
 }
@@ -88,17 +89,17 @@ func (v *victim) play(sc *scenario) error {
 
 func (v *victim) arm() {
 	if v.Stop != "" && !v.Reap {
-		arena.ArmCrash(v.Stop, "after", 1, func() { v.say("S"); v.hear() })
+		word.ArmCrash(v.Stop, "after", 1, func() { v.say("S"); v.hear() })
 	}
 	switch {
 	case v.Record:
-		v.stop = arena.RecordWrites()
+		v.stop = word.RecordWrites()
 	case v.Halt:
-		arena.ArmCrash(v.Site, v.Phase, v.Nth, v.halt)
+		word.ArmCrash(v.Site, v.Phase, v.Nth, v.halt)
 	case v.Pause:
-		arena.ArmCrash(v.Site, v.Phase, v.Nth, func() { v.say("K"); v.hear() })
+		word.ArmCrash(v.Site, v.Phase, v.Nth, func() { v.say("K"); v.hear() })
 	case v.Site != "":
-		arena.ArmCrash(v.Site, v.Phase, v.Nth, nil)
+		word.ArmCrash(v.Site, v.Phase, v.Nth, nil)
 	}
 }
 

@@ -1,6 +1,5 @@
 //go:build !linux
 
-// Command pystorm is a worker of python/tests/storm.py. It needs Linux.
 package main
 
 import "fmt"

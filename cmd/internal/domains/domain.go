@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -38,22 +39,22 @@ type Domain struct {
 	Names           []string  `json:"names"`             // bound names
 	Processes       []Process `json:"processes"`         // the root process first
 
-	Summary    arena.Summary          `json:"summary"`     // of the blocks
-	Bound      map[string]arena.Bound `json:"bound"`       // blocks by name
-	Queues     []Queue                `json:"queues"`      // those with waiters first, then by depth
-	QueuesLeft int                    `json:"queues_left"` // number of unlisted queues
-	Locks      []arena.LockView       `json:"locks"`       // those with waiters first, then held ones
-	LocksLeft  int                    `json:"locks_left"`  // number of unlisted locks
-	Loaders    []Loader               `json:"loaders"`     // running and finished ones
-	Waits      []Wait                 `json:"waits"`       // wait-for graph
-	Deadlocks  []Deadlock             `json:"deadlocks"`   // suspected deadlocks
+	Summary    observe.Summary          `json:"summary"`     // of the blocks
+	Bound      map[string]observe.Bound `json:"bound"`       // blocks by name
+	Queues     []Queue                  `json:"queues"`      // those with waiters first, then by depth
+	QueuesLeft int                      `json:"queues_left"` // number of unlisted queues
+	Locks      []observe.LockView       `json:"locks"`       // those with waiters first, then held ones
+	LocksLeft  int                      `json:"locks_left"`  // number of unlisted locks
+	Loaders    []Loader                 `json:"loaders"`     // running and finished ones
+	Waits      []Wait                   `json:"waits"`       // wait-for graph
+	Deadlocks  []Deadlock               `json:"deadlocks"`   // suspected deadlocks
 
 	allocs, copied int64
 }
 
 // A Queue is a queue, one direction of a pipe, or a Latest.
 type Queue struct {
-	arena.QueueView
+	observe.QueueView
 	PutsPerSecond float64 `json:"puts_per_second"`
 	GetsPerSecond float64 `json:"gets_per_second"`
 	// Value is the number stored in a Latest of a number. It is nil for all other queues and for
@@ -63,7 +64,7 @@ type Queue struct {
 
 // latestNumber returns the number stored in a Latest[float64]. It returns nil for any other queue,
 // and for NaN and infinities, which JSON cannot encode.
-func latestNumber(q arena.QueueView) *float64 {
+func latestNumber(q observe.QueueView) *float64 {
 	if q.Label != "Latest[float64]" || len(q.News) == 0 {
 		return nil
 	}
@@ -111,7 +112,7 @@ func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]D
 	}
 	all := []Domain{}
 	type answer struct {
-		o   arena.Observation
+		o   observe.Observation
 		err error
 	}
 	answers := make([]answer, len(addresses))
@@ -123,7 +124,7 @@ func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]D
 	for i, addr := range addresses {
 		d := w.newDomain(addr, answers[i].o, answers[i].err, table)
 		if errors.Is(answers[i].err, errStopped) {
-			d.Processes = w.participants(arena.Observation{Report: arena.Report{PID: pidOfAddress(addr)}}, table)
+			d.Processes = w.participants(observe.Observation{Report: arena.Report{PID: pidOfAddress(addr)}}, table)
 		}
 		all = append(all, d)
 	}
@@ -137,7 +138,7 @@ var errStopped = errors.New("is stopped")
 // observeDomain queries a domain. If the kernel reports that its process is stopped, the timeout is
 // 50 ms instead of five seconds. The query is sent nevertheless: if containers share a network
 // namespace, the process ID in the address may belong to another PID namespace.
-func observeDomain(ctx context.Context, address string, table map[int]sys.ProcessEntry) (arena.Observation, error) {
+func observeDomain(ctx context.Context, address string, table map[int]sys.ProcessEntry) (observe.Observation, error) {
 	const soon = 50 * time.Millisecond // enough for a running process
 	pid := pidOfAddress(address)
 	if s := table[pid].State; s != 'T' && s != 't' {
@@ -160,7 +161,7 @@ func pidOfAddress(address string) int {
 }
 
 // newDomain converts an observation, or the error if there is none.
-func (w *Watcher) newDomain(address string, o arena.Observation, err error, table map[int]sys.ProcessEntry) Domain {
+func (w *Watcher) newDomain(address string, o observe.Observation, err error, table map[int]sys.ProcessEntry) Domain {
 	if err != nil {
 		return withEmptyLists(Domain{Address: address, Error: err.Error()})
 	}
@@ -187,7 +188,7 @@ func (w *Watcher) newDomain(address string, o arena.Observation, err error, tabl
 // withEmptyLists returns d with all of its lists replaced by empty ones, so that JSON has [] and
 // not null. It must be called before the lists are filled.
 func withEmptyLists(d Domain) Domain {
-	d.Names, d.Processes, d.Queues, d.Locks = []string{}, []Process{}, []Queue{}, []arena.LockView{}
+	d.Names, d.Processes, d.Queues, d.Locks = []string{}, []Process{}, []Queue{}, []observe.LockView{}
 	d.Waits, d.Deadlocks, d.Loaders = []Wait{}, []Deadlock{}, []Loader{}
 	return d
 }

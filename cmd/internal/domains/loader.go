@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 )
 
 // A Loader describes a running or finished data.Loader: the recent activity of its workers and of
 // the consumer of its batches.
 type Loader struct {
-	arena.TimelineView
+	observe.TimelineView
 	Seconds float64 `json:"seconds"` // time that the shares cover
 	Waits   float64 `json:"waits"`   // share of time the consumer waited for a batch
 	Loads   float64 `json:"loads"`   // share of the workers' time spent loading
@@ -31,7 +31,7 @@ const (
 
 // newLoader computes from a timeline the shares of time that the loader's workers and consumer
 // spend working and waiting, and a verdict about the bottleneck.
-func newLoader(v arena.TimelineView) Loader {
+func newLoader(v observe.TimelineView) Loader {
 	l := Loader{TimelineView: v}
 	use, wait := sumSeconds(v.Consumer.Working), sumSeconds(v.Consumer.Idle)
 	l.Seconds = use + wait

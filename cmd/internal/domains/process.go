@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -56,14 +56,14 @@ type facts struct {
 }
 
 // participants returns the root process, its descendants and the other participants.
-func (w *Watcher) participants(o arena.Observation, table map[int]sys.ProcessEntry) []Process {
-	seats := make(map[int]arena.Participant)
+func (w *Watcher) participants(o observe.Observation, table map[int]sys.ProcessEntry) []Process {
+	seats := make(map[int]observe.Participant)
 	for _, s := range o.Participants {
 		seats[s.PID] = s
 	}
-	holds := make(map[int]arena.HolderCount)
+	holds := make(map[int]observe.HolderCount)
 	for _, h := range o.Holders { // the only data of an old program
-		holds[h.PID] = arena.HolderCount{PID: h.PID, Count: arena.Count{Bytes: h.Bytes}}
+		holds[h.PID] = observe.HolderCount{PID: h.PID, Count: observe.Count{Bytes: h.Bytes}}
 	}
 	for _, h := range o.Summary.Holders {
 		holds[h.PID] = h
@@ -98,7 +98,7 @@ func (w *Watcher) participants(o arena.Observation, table map[int]sys.ProcessEnt
 	return all
 }
 
-func processRole(o arena.Observation, pid int, p Process, table map[int]sys.ProcessEntry) string {
+func processRole(o observe.Observation, pid int, p Process, table map[int]sys.ProcessEntry) string {
 	switch {
 	case pid == o.PID:
 		return Root

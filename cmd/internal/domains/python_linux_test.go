@@ -28,7 +28,7 @@ if __name__ == "__main__":
     context = mp.get_context("spawn")
     q, held = context.Queue(), context.Queue()
     held.put(b"0" * 1000)
-    p = context.Process(target=wait, args=(q,))
+    p = context.Process(target=wait, args=(q,), name="actor-7")
     p.start()
     print(p.pid, flush=True)
     sys.stdin.read()
@@ -37,7 +37,8 @@ if __name__ == "__main__":
     sys.exit(p.exitcode)
 `
 
-// Processes of Python are shown with their scripts, what they hold, and what they wait for.
+// Processes of Python are shown with their script or their name, what they hold, and what they
+// wait for.
 func TestLook_ShowsPythonProcesses(t *testing.T) {
 	native, err := filepath.Abs("../../../build/native/" + runtime.GOARCH + "/python")
 	testutil.NoError(t, err)
@@ -70,7 +71,7 @@ func TestLook_ShowsPythonProcesses(t *testing.T) {
 func isTrainer(d domains.Domain) bool {
 	root := d.Processes[0]
 	child := slices.IndexFunc(d.Processes, func(p domains.Process) bool {
-		return p.Name == "trainer.py (spawned)" && p.Role == domains.Worker && p.Holds > 0
+		return p.Name == "actor-7" && p.Role == domains.Worker && p.Holds > 0
 	})
 	var text strings.Builder
 	return root.Name == "trainer.py" && root.Holds > 0 && child >= 0 &&

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 )
 
 // A Wait is a waiting process and the edges that it contributes to the wait-for graph. The wait
@@ -91,7 +91,7 @@ func doubtReason(circle []Wait) string {
 
 // waitGraph returns the wait-for graph of an observation. Listed waiters that could proceed are
 // omitted.
-func waitGraph(o arena.Observation) (all []Wait) {
+func waitGraph(o observe.Observation) (all []Wait) {
 	for _, q := range o.Queues {
 		w := Wait{Block: q.Block, Name: firstName(q.Names), Kind: "queue", Need: 1, Progress: q.Puts + q.Gets}
 		if q.Latest {
@@ -113,7 +113,7 @@ func waitGraph(o arena.Observation) (all []Wait) {
 	return all
 }
 
-func lockWaits(l arena.LockView) (all []Wait) {
+func lockWaits(l observe.LockView) (all []Wait) {
 	w := Wait{Block: l.Block, Name: firstName(l.Names), Kind: l.Kind, Need: 1}
 	var shares []int
 	for _, s := range l.Shares {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 )
 
 // factLine returns a line of a detail view: a name and a formatted value.
@@ -103,7 +103,7 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 	}
 	for _, e := range []struct {
 		name string
-		end  arena.EndView
+		end  observe.EndView
 	}{{"senders", q.Senders}, {"receivers", q.Receivers}} {
 		text := processLabels(d, e.end.PIDs)
 		if e.end.InTransit > 0 {
@@ -120,7 +120,7 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 	return all
 }
 
-func lockDetail(d domains.Domain, l arena.LockView) []line {
+func lockDetail(d domains.Domain, l observe.LockView) []line {
 	all := []line{styledLine(strong, l.Kind, " ", blockLabel(l.Names, l.Block)), nil, factLine("lies in", "%s", l.Block),
 		factLine("state", "%s", stateOf(l)), factLine("owner", "%s", processLabel(d, l.Owner)),
 		factLine("waiting", "%s", processLabels(d, l.Waiting))}
@@ -135,14 +135,14 @@ func lockDetail(d domains.Domain, l arena.LockView) []line {
 }
 
 // kindOf describes the contents of a block: dtype and shape for a tensor, otherwise the kind.
-func kindOf(b arena.BlockView) string {
+func kindOf(b observe.BlockView) string {
 	if b.DType != "" {
 		return b.DType + " " + b.Shape
 	}
 	return b.Kind
 }
 
-func blockDetail(d domains.Domain, b arena.BlockView) []line {
+func blockDetail(d domains.Domain, b observe.BlockView) []line {
 	all := []line{styledLine(strong, b.Block), nil, factLine("kind", "%s", b.Kind),
 		factLine("size", "%s; its size class has %s at most", words.Bytes(b.Bytes), words.Bytes(b.Size)),
 		factLine("age", "%s", ageCell(b).text), factLine("holders", "%s", holderText(d, b))}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/top"
-	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 )
 
 var (
@@ -45,16 +45,16 @@ func stuck() domains.Domain {
 				State: domains.Running, Threads: 8, GOMAXPROCS: 1},
 			{PID: 103, Name: "資料\x1b[31m読み込み", Holds: 64, Parent: 100, Role: domains.Child, State: domains.Stopped, CPUs: 3},
 		},
-		Queues: []domains.Queue{{QueueView: arena.QueueView{Block: "block 7.1", Label: "train.Batch", Capacity: 16, Depth: 3, Puts: 90,
-			Gets: 87, Senders: arena.EndView{PIDs: []int{100}, InTransit: 1},
-			Receivers: arena.EndView{PIDs: []int{103}, Waiting: []int{103}}},
+		Queues: []domains.Queue{{QueueView: observe.QueueView{Block: "block 7.1", Label: "train.Batch", Capacity: 16, Depth: 3, Puts: 90,
+			Gets: 87, Senders: observe.EndView{PIDs: []int{100}, InTransit: 1},
+			Receivers: observe.EndView{PIDs: []int{103}, Waiting: []int{103}}},
 			PutsPerSecond: 45, GetsPerSecond: 44}},
 		QueuesLeft: 2,
-		Locks: []arena.LockView{{Block: "block 4.1", Names: []string{"a"}, Kind: "mutex", Owner: 101, Waiting: []int{102},
+		Locks: []observe.LockView{{Block: "block 4.1", Names: []string{"a"}, Kind: "mutex", Owner: 101, Waiting: []int{102},
 			PIDs: []int{101, 102}},
 			{Block: "block 5.1", Names: []string{"b"}, Kind: "mutex", Owner: 102, Waiting: []int{101}, PIDs: []int{101, 102}}},
 		Waits: waits, Deadlocks: []domains.Deadlock{{Waits: waits[:2]}},
-		Summary: arena.Summary{Largest: []arena.BlockView{
+		Summary: observe.Summary{Largest: []observe.BlockView{
 			{Block: "block 9.1", Kind: "block", Bytes: 1 << 30, PIDs: []int{100}, Age: 300, AgeKnown: true, Names: []string{"weights"},
 				DType: "float32", Shape: "[16384 16384]"},
 			{Block: "block 8.1", Kind: "block", Bytes: 5 << 20, PIDs: []int{101, 102}, InTransit: 1, Age: 3}}},
@@ -344,11 +344,11 @@ func TestNamedNumbersAreShown(t *testing.T) {
 	value := func(v float64) *float64 { return &v }
 	d := stuck()
 	d.Queues = append(d.Queues,
-		domains.Queue{QueueView: arena.QueueView{Block: "block 11.1", Names: []string{"training loss"}, Label: "Latest[float64]",
+		domains.Queue{QueueView: observe.QueueView{Block: "block 11.1", Names: []string{"training loss"}, Label: "Latest[float64]",
 			Latest: true}, Value: value(0.25)},
-		domains.Queue{QueueView: arena.QueueView{Block: "block 12.1", Names: []string{"accuracy"}, Label: "Latest[float64]",
+		domains.Queue{QueueView: observe.QueueView{Block: "block 12.1", Names: []string{"accuracy"}, Label: "Latest[float64]",
 			Latest: true}, Value: value(0.96875)},
-		domains.Queue{QueueView: arena.QueueView{Block: "block 13.1", Label: "Latest[float64]", Latest: true}, Value: value(7.5)})
+		domains.Queue{QueueView: observe.QueueView{Block: "block 13.1", Label: "Latest[float64]", Latest: true}, Value: value(7.5)})
 	s := top.NewScreen(top.Face{ASCII: true})
 	s.See(census(d))
 	lines := strings.Split(plain(s.Frame(160, 40)), "\n")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 	"github.com/shoal-mp/shoal/cmd/internal/words"
-	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/observe"
 )
 
 // A view is a table of one kind of object.
@@ -189,7 +189,7 @@ func curveQueues(d domains.Domain) []domains.Queue {
 }
 
 // stateOf describes the state of a lock.
-func stateOf(l arena.LockView) string {
+func stateOf(l observe.LockView) string {
 	switch {
 	case l.Lost:
 		return "lost"
@@ -259,7 +259,7 @@ func waitTargets(d domains.Domain, w domains.Wait) string {
 
 // ageCell formats the observed age of a block. The block may be older than the observer; the text
 // then begins with ">".
-func ageCell(b arena.BlockView) cell {
+func ageCell(b observe.BlockView) cell {
 	text := fmt.Sprintf("%.0f s", b.Age)
 	if b.Age >= 120 {
 		text = fmt.Sprintf("%.0f min", b.Age/60)
@@ -273,7 +273,7 @@ func ageCell(b arena.BlockView) cell {
 	return cell{text, b.Age}
 }
 
-func holderText(d domains.Domain, b arena.BlockView) string {
+func holderText(d domains.Domain, b observe.BlockView) string {
 	text := processLabels(d, b.PIDs)
 	if b.InTransit > 0 {
 		text = strings.TrimPrefix(text+", "+words.Count(b.InTransit, "message"), ", ")

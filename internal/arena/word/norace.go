@@ -1,6 +1,6 @@
-//go:build race
+//go:build !race
 
-package arena
+package word
 
 // racing is true in binaries that are built with -race.
-const racing = true
+const RaceEnabled = false

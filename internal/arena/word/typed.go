@@ -1,4 +1,4 @@
-package arena
+package word
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 	"unsafe"
 )
 
-// A wordOf is a [Word] with values of one type, which has methods for the fields of the word. In
+// An Of is a [Word] with values of one type, which has methods for the fields of the word. In
 // crash builds, and with SHOAL_DEBUG=verify, it panics at a change that the type's table of
 // transitions does not allow.
-type wordOf[T law[T]] struct{ Word }
+type Of[T Law[T]] struct{ Word }
 
-// A law defines the legal transitions of one type of word.
-type law[T any] interface {
+// A Law defines the legal transitions of one type of word.
+type Law[T any] interface {
 	~uint64
 	// transitionName returns the name of the transition from this word to next, or "" if it is
 	// illegal.
@@ -26,15 +26,15 @@ type law[T any] interface {
 	String() string
 }
 
-// untyped returns the word without its type, for readers that compare values of any word.
-func (w *wordOf[T]) untyped() *Word { return &w.Word }
+// Untyped returns the word without its type, for readers that compare values of any word.
+func (w *Of[T]) Untyped() *Word { return &w.Word }
 
 // Load returns the word's value.
-func (w *wordOf[T]) Load() T { return T(w.Word.Load()) }
+func (w *Of[T]) Load() T { return T(w.Word.Load()) }
 
 // CAS is [Word.CAS]. Its cost is below the limit of the compiler for inlining, so it calls the
 // atomic operation itself.
-func (w *wordOf[T]) CAS(old, new T) bool {
+func (w *Of[T]) CAS(old, new T) bool {
 	if verifying {
 		return w.obeyCAS(old, new)
 	}
@@ -42,7 +42,7 @@ func (w *wordOf[T]) CAS(old, new T) bool {
 }
 
 // Store is [Word.Store].
-func (w *wordOf[T]) Store(v T) {
+func (w *Of[T]) Store(v T) {
 	if verifying {
 		w.obeyStore(v)
 	}
@@ -50,7 +50,7 @@ func (w *wordOf[T]) Store(v T) {
 }
 
 // Set is [Word.Set].
-func (w *wordOf[T]) Set(v T) {
+func (w *Of[T]) Set(v T) {
 	if verifying {
 		w.obeyStore(v)
 	}
@@ -74,16 +74,16 @@ func ruleName[T any](rules []rule[T], old, next T) string {
 
 // verifying makes each change of a typed word be compared with its table. It must not
 // change after the start of the program, because all goroutines read it.
-var verifying = crashing || slices.Contains(strings.Split(os.Getenv("SHOAL_DEBUG"), ","), "verify")
+var verifying = Crashing || slices.Contains(strings.Split(os.Getenv("SHOAL_DEBUG"), ","), "verify")
 
 // wordNames are the words of docs/memory.md by their types.
-var wordNames = map[string]string{"stateWord": "state word of a block", "slotWord": "slot word of a ring",
-	"lockWord": "lock word", "participantWord": "participant word", "budgetWord": "budget word"}
+var wordNames = map[string]string{"State": "state word of a block", "Slot": "slot word of a ring",
+	"Lock": "lock word", "Participant": "participant word", "Budget": "budget word"}
 
 // obeyCAS is CAS with a check before it.
 //
 //go:noinline
-func (w *wordOf[T]) obeyCAS(old, new T) bool {
+func (w *Of[T]) obeyCAS(old, new T) bool {
 	obey(old, new)
 	return w.Word.CAS(uint64(old), uint64(new))
 }
@@ -91,13 +91,13 @@ func (w *wordOf[T]) obeyCAS(old, new T) bool {
 // obeyStore is obey for a store of v by the word's single writer.
 //
 //go:noinline
-func (w *wordOf[T]) obeyStore(v T) { obey(T(w.v.Load()), v) }
+func (w *Of[T]) obeyStore(v T) { obey(T(w.v.Load()), v) }
 
 // obey panics if the change from old to next is not a legal transition of the word. It is not
 // inlined, so that its callers are.
 //
 //go:noinline
-func obey[T law[T]](old, next T) {
+func obey[T Law[T]](old, next T) {
 	if old.transitionName(next) != "" {
 		return
 	}
@@ -108,7 +108,7 @@ func obey[T law[T]](old, next T) {
 
 // wordFiles contains the files that define the methods writing words. The operation is the caller
 // outside these files.
-var wordFiles = map[string]bool{"word.go": true, "word_typed.go": true}
+var wordFiles = map[string]bool{"word.go": true, "typed.go": true}
 
 // wordCaller returns the function and the line that changes a word.
 func wordCaller() string {

@@ -1,11 +1,11 @@
-package arena
+package observe
 
 import (
 	"cmp"
-	"iter"
-	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // A Count is a number of blocks and the sum of their committed bytes.
@@ -14,7 +14,8 @@ type Count struct {
 	Bytes  int64 `json:"bytes"`
 }
 
-func (c *Count) addBlock(n int64) {
+// Add adds a block with n committed bytes.
+func (c *Count) Add(n int64) {
 	c.Blocks++
 	c.Bytes += n
 }
@@ -105,63 +106,61 @@ type BlockView struct {
 	Stack string `json:"stack,omitempty"` // the call that allocated or received it
 
 	index uint32
+	kind  uint8
+	seats []int
 }
 
 // A summing builds a [Summary].
 type summing struct {
-	d       *Domain
-	o       *observer
+	o       *Observer
 	s       Summary
-	notes   *notes
-	sizes   [classCount]Count
-	holders [maxParticipants]HolderCount
-	kinds   [1 << 8]Count // by objectKind
+	sizes   map[int64]*SizeCount
+	holders [word.MaxParticipants]HolderCount
+	kinds   [1 << 8]Count // by Block.Kind
 }
 
-func newSummary(d *Domain, o *observer) *summing {
-	return &summing{d: d, o: o, notes: newNotes(d), s: Summary{Kinds: map[string]Count{}, Sizes: []SizeCount{},
-		Holders: []HolderCount{}, Largest: []BlockView{}}}
+func newSummary(o *Observer) *summing {
+	return &summing{o: o, s: Summary{Kinds: map[string]Count{}, Sizes: []SizeCount{}, Holders: []HolderCount{},
+		Largest: []BlockView{}}, sizes: map[int64]*SizeCount{}}
 }
 
-// countBlock counts block i, which has state word w and n committed bytes.
-func (x *summing) countBlock(i uint32, b *block, w stateWord, n int64) {
-	if !w.isAllocated() {
-		if n > 0 {
-			x.s.States.Idle.addBlock(n)
+// countBlock counts a block.
+func (x *summing) countBlock(b *Block) {
+	if !b.State.IsAllocated() {
+		if b.Bytes > 0 {
+			x.s.States.Idle.Add(b.Bytes)
 		}
 		return
 	}
-	e := b.ext.Load()
-	age, known := x.o.blockAge(i, w)
-	x.s.Ages.counterFor(age, known).addBlock(n)
-	x.kinds[extKind(e)].addBlock(n)
-	if c := extClass(e); c < classCount {
-		x.sizes[c].addBlock(n)
-	}
-	held, holder := 0, (*HolderCount)(nil)
-	for j := range b.own {
-		for v := b.own[j].Load(); v != 0; v &= v - 1 {
-			holder = &x.holders[j*64+bits.TrailingZeros64(v)]
-			holder.addBlock(n)
-			held++
+	age, known := x.o.blockAge(b.Index, b.State)
+	x.s.Ages.counterFor(age, known).Add(b.Bytes)
+	x.kinds[b.Kind].Add(b.Bytes)
+	if b.Size >= 0 {
+		c := x.sizes[b.Size]
+		if c == nil {
+			c = &SizeCount{Size: b.Size}
+			x.sizes[b.Size] = c
 		}
+		c.Add(b.Bytes)
 	}
-	if held == 1 && w.transitCount() == 0 {
-		holder.Alone.addBlock(n)
+	for _, seat := range b.Holders {
+		x.holders[seat].Add(b.Bytes)
+	}
+	if len(b.Holders) == 1 && b.State.TransitCount() == 0 {
+		x.holders[b.Holders[0]].Alone.Add(b.Bytes)
 	}
 	switch {
-	case held > 0:
-		x.s.States.Held.addBlock(n)
-	case w.transitCount() > 0:
-		x.s.States.InTransit.addBlock(n)
+	case len(b.Holders) > 0:
+		x.s.States.Held.Add(b.Bytes)
+	case b.State.TransitCount() > 0:
+		x.s.States.InTransit.Add(b.Bytes)
 	default:
-		x.s.States.Ending.addBlock(n)
+		x.s.States.Ending.Add(b.Bytes)
 	}
-	if n > 0 && (len(x.s.Largest) < maxLargest || n > x.s.Largest[maxLargest-1].Bytes) {
-		x.insertLargest(BlockView{Block: makeHandle(i, w.generation()).String(), Kind: kindName(extKind(e)), Bytes: n,
-			Size: extentCapacity(e), InTransit: int(w.transitCount()), PIDs: x.d.pidsIn(&b.own),
-			Age: age.Seconds(), AgeKnown: known,
-			index: i})
+	if b.Bytes > 0 && (len(x.s.Largest) < maxLargest || b.Bytes > x.s.Largest[maxLargest-1].Bytes) {
+		x.insertLargest(BlockView{Block: b.Handle().String(), Bytes: b.Bytes, Size: max(b.Size, 0),
+			InTransit: int(b.State.TransitCount()), seats: slices.Clone(b.Holders), kind: b.Kind,
+			Age: age.Seconds(), AgeKnown: known, index: b.Index})
 	}
 }
 
@@ -189,67 +188,34 @@ func (a *Ages) counterFor(age time.Duration, known bool) *Count {
 }
 
 // buildSummary returns the finished summary. names has the names of the blocks by index.
-func (x *summing) buildSummary(names map[uint32][]string) Summary {
+func (x *summing) buildSummary(domain *Overview, notes *Notes, names map[uint32][]string) Summary {
 	for k, c := range x.kinds {
 		if c.Blocks > 0 {
-			kind := kindName(objectKind(k))
+			kind := domain.kindName(uint8(k))
 			x.s.Kinds[kind] = Count{x.s.Kinds[kind].Blocks + c.Blocks, x.s.Kinds[kind].Bytes + c.Bytes}
 		}
 	}
-	for c, n := range x.sizes {
-		if n.Blocks > 0 {
-			x.s.Sizes = append(x.s.Sizes, SizeCount{int64(extentSize(c)), n})
-		}
+	for _, c := range x.sizes {
+		x.s.Sizes = append(x.s.Sizes, *c)
 	}
+	slices.SortFunc(x.s.Sizes, func(a, b SizeCount) int { return cmp.Compare(a.Size, b.Size) })
 	for seat, h := range x.holders {
 		if h.Blocks > 0 {
-			h.PID, h.Seat = x.d.pidOf(seat), seat
+			h.PID, h.Seat = domain.PIDs[seat], seat
 			x.s.Holders = append(x.s.Holders, h)
 		}
 	}
 	slices.SortStableFunc(x.s.Holders, func(a, b HolderCount) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	if x.s.Tellers = x.notes.tellers; x.s.Tellers > 0 {
-		x.s.Untold = x.notes.untold
-		x.s.Sites = x.notes.countBySite()
-		x.s.Shapes, x.s.DTypes = x.notes.countByShape()
+	if x.s.Tellers = notes.Tellers; x.s.Tellers > 0 {
+		x.s.Untold = notes.Untold
+		x.s.Sites, x.s.Shapes, x.s.DTypes = notes.Sites, notes.Shapes, notes.DTypes
 	}
 	for i := range x.s.Largest {
 		v := &x.s.Largest[i]
-		told := x.notes.of[v.index]
-		v.Names, v.Stack, v.DType, v.Shape = names[v.index], told.stack, told.is.DType, told.is.Shape
-	}
-	return x.s
-}
-
-// kindName returns the name of a kind of block in an observation.
-func kindName(k objectKind) string { return cmp.Or(kindNames[k], "unknown") }
-
-// extentCapacity returns the capacity of the size class in extent e, or 0 if e is corrupt.
-func extentCapacity(e uint64) int64 {
-	if c := extClass(e); c < classCount {
-		return int64(extentSize(c))
-	}
-	return 0
-}
-
-// seatsIn iterates over the seats with a bit in the bitmap.
-func seatsIn(bitmap *[ownWords]Word) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i := range bitmap {
-			for v := bitmap[i].Load(); v != 0; v &= v - 1 {
-				if !yield(i*64 + bits.TrailingZeros64(v)) {
-					return
-				}
-			}
+		v.Kind, v.PIDs, v.Names = domain.kindName(v.kind), domain.pidsOf(v.seats), names[v.index]
+		if n, ok := notes.Of[v.index]; ok {
+			v.Stack, v.DType, v.Shape = n.Stack, n.DType, n.Shape
 		}
 	}
-}
-
-// pidsIn returns the IDs of the processes with a bit in the bitmap, in the order of seats.
-func (d *Domain) pidsIn(bitmap *[ownWords]Word) []int {
-	all := []int{}
-	for s := range seatsIn(bitmap) {
-		all = append(all, d.pidOf(s))
-	}
-	return all
+	return x.s
 }

@@ -1,4 +1,4 @@
-package arena
+package word
 
 import (
 	"runtime"
@@ -16,7 +16,7 @@ type Word struct{ v atomic.Uint64 }
 
 // Load returns the word's value.
 func (w *Word) Load() uint64 {
-	if crashing {
+	if Crashing {
 		interleave(w, false)
 	}
 	return w.v.Load()
@@ -24,12 +24,12 @@ func (w *Word) Load() uint64 {
 
 // CAS replaces old with new and reports whether the word held old.
 func (w *Word) CAS(old, new uint64) bool {
-	if crashing {
+	if Crashing {
 		interleave(w, true)
 		crashPoint("before")
 	}
 	ok := w.v.CompareAndSwap(old, new)
-	if crashing && ok {
+	if Crashing && ok {
 		crashPoint("after")
 	}
 	return ok
@@ -38,12 +38,12 @@ func (w *Word) CAS(old, new uint64) bool {
 // Store sets the word. Only the word's single writer may call it: the lane that owns a lane record,
 // the lane named in a slot or in a stamp, or a reaper on behalf of a dead one.
 func (w *Word) Store(v uint64) {
-	if crashing {
+	if Crashing {
 		interleave(w, true)
 		crashPoint("before")
 	}
 	w.v.Store(v)
-	if crashing {
+	if Crashing {
 		crashPoint("after")
 	}
 }
@@ -53,7 +53,7 @@ func (w *Word) Store(v uint64) {
 // which saves a locked instruction per message. Two Sets in a row may be merged into the later one.
 // Only the word's single writer may call Set; see [ordered].
 func (w *Word) Set(v uint64) {
-	if crashing {
+	if Crashing {
 		interleave(w, true)
 		crashPoint("before")
 	}
@@ -62,13 +62,13 @@ func (w *Word) Set(v uint64) {
 	} else {
 		w.v.Store(v)
 	}
-	if crashing {
+	if Crashing {
 		crashPoint("after")
 	}
 }
 
-// set32 is [Word.Set] for a 32-bit word that is private to this process.
-func set32(w *atomic.Uint32, v uint32) {
+// Set32 is [Word.Set] for a 32-bit word that is private to this process.
+func Set32(w *atomic.Uint32, v uint32) {
 	if ordered {
 		*(*uint32)(unsafe.Pointer(w)) = v
 	} else {
@@ -100,16 +100,16 @@ func SetLocal(w *atomic.Uint64, v uint64) {
 //   - The processor makes stores visible in program order, and none before an earlier load. A store
 //     may become visible after a later load: Intel SDM, volume 3A, "Memory Ordering in P6 and More
 //     Recent Processor Families"; AMD64 manual, volume 2, section 7.2.
-const ordered = runtime.GOARCH == "amd64" && !racing
+const ordered = runtime.GOARCH == "amd64" && !RaceEnabled
 
 // Add adds n and returns the new value. n may be negative in two's complement.
 func (w *Word) Add(n uint64) uint64 {
-	if crashing {
+	if Crashing {
 		interleave(w, true)
 		crashPoint("before")
 	}
 	v := w.v.Add(n)
-	if crashing {
+	if Crashing {
 		crashPoint("after")
 	}
 	return v
@@ -117,42 +117,46 @@ func (w *Word) Add(n uint64) uint64 {
 
 // Or sets bits.
 func (w *Word) Or(bits uint64) {
-	if crashing {
+	if Crashing {
 		interleave(w, true)
 		crashPoint("before")
 	}
 	w.v.Or(bits)
-	if crashing {
+	if Crashing {
 		crashPoint("after")
 	}
 }
 
 // AndNot clears bits.
 func (w *Word) AndNot(bits uint64) {
-	if crashing {
+	if Crashing {
 		interleave(w, true)
 		crashPoint("before")
 	}
 	w.v.And(^bits)
-	if crashing {
+	if Crashing {
 		crashPoint("after")
 	}
 }
 
-// futexWait blocks the thread in the kernel until futexWake, for at most d. It returns at once if
-// the lower half of the word is not v, or if the system has no futex. It may also return early.
-func (w *Word) futexWait(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
+// Overwrite sets the word as a faulty process would: without a crash point, and without a check of
+// the transition. Only tests may call it.
+func (w *Word) Overwrite(v uint64) { w.v.Store(v) }
 
-// futexNap is like futexWait, and reports whether a signal handler of this thread ended the wait.
-func (w *Word) futexNap(v uint32, d time.Duration) (interrupted bool) {
+// FutexWait blocks the thread in the kernel until FutexWake, for at most d. It returns at once if
+// the lower half of the word is not v, or if the system has no futex. It may also return early.
+func (w *Word) FutexWait(v uint32, d time.Duration) { sys.FutexWait(&w.v, v, d) }
+
+// FutexNap is like FutexWait, and reports whether a signal handler of this thread ended the wait.
+func (w *Word) FutexNap(v uint32, d time.Duration) (interrupted bool) {
 	return sys.FutexNap(&w.v, v, d)
 }
 
-// futexWake ends one sleep.
-func (w *Word) futexWake() { sys.FutexWake(&w.v) }
+// FutexWake ends one sleep.
+func (w *Word) FutexWake() { sys.FutexWake(&w.v) }
 
-// futexWaitUpper is futexWait for the upper half of the word. It is ended by futexWakeUpper.
-func (w *Word) futexWaitUpper(v uint32, d time.Duration) { sys.FutexWaitUpper(&w.v, v, d) }
+// FutexWaitUpper is FutexWait for the upper half of the word. It is ended by FutexWakeUpper.
+func (w *Word) FutexWaitUpper(v uint32, d time.Duration) { sys.FutexWaitUpper(&w.v, v, d) }
 
-// futexWakeUpper ends all sleeps on the upper half.
-func (w *Word) futexWakeUpper() { sys.FutexWakeUpper(&w.v) }
+// FutexWakeUpper ends all sleeps on the upper half.
+func (w *Word) FutexWakeUpper() { sys.FutexWakeUpper(&w.v) }

@@ -1,6 +1,6 @@
 //go:build shoalcrash
 
-package arena
+package word
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// crashing is true in binaries that `make crashpoints` builds.
-const crashing = true
+// Crashing is true in binaries that `make crashpoints` builds.
+const Crashing = true
 
 // crash configures the behavior of this process when it writes shared words.
 var crash struct {
@@ -98,20 +98,24 @@ func reachPoint(phase string) {
 // fails without it.
 func DisableBranch(name string) { crash.disabled = name }
 
-func isDisabled(name string) bool { return crash.disabled == name }
+// IsDisabled reports whether [DisableBranch] has disabled the branch.
+func IsDisabled(name string) bool { return crash.disabled == name }
 
 // HoldReaper stops this process from reaping other participants until it is called with false.
 func HoldReaper(hold bool) { crash.heldReaper.Store(hold) }
 
-func isReaperHeld() bool { return crash.heldReaper.Load() }
+// IsReaperHeld reports whether [HoldReaper] stops the reaper.
+func IsReaperHeld() bool { return crash.heldReaper.Load() }
 
 // FailCommits makes every commit of pages fail halfway while fail is true.
 func FailCommits(fail bool) { crash.failing.Store(fail) }
 
-func commitFails() bool { return crash.failing.Load() }
+// CommitFails reports whether a commit must fail; see [FailCommits].
+func CommitFails() bool { return crash.failing.Load() }
 
 // FillBells makes this process find every doorbell full when it rings for the first time, while
 // full is true.
 func FillBells(full bool) { crash.fullBells.Store(full) }
 
-func isBellFull() bool { return crash.fullBells.Load() }
+// IsBellFull reports whether doorbells are full; see [FillBells].
+func IsBellFull() bool { return crash.fullBells.Load() }

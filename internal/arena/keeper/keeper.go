@@ -1,4 +1,4 @@
-package arena
+package keeper
 
 import (
 	"context"
@@ -8,14 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Kept descriptors] A message cannot hold a file descriptor. So a process must keep a
-// file open while it is in transit, when its sender may have ended and its receiver may not have
-// started yet. This process, the keeper, is the one that made the domain. The processes that it has
-// started do not outlive it; a process that does gets [ErrKeeper]. The memory of a device is kept
-// as a file as well.
+// Note [Kept descriptors] A message cannot hold a file descriptor. So a process must keep a file
+// open while it is in transit, when its sender may have ended and its receiver may not have started
+// yet. This process, the keeper, is the one that made the domain. The processes that it has started
+// do not outlive it; a process that does gets [shm.ErrKeeper]. The memory of a device is kept as a
+// file as well.
 //
 // Each file is named by a block of the domain. The processes that use the file hold the block, and
 // so do the messages that carry the file. When the block has no holder left, no further process can
@@ -25,19 +26,32 @@ import (
 // reference counts of its own, and misses no death.
 
 const (
-	// keeperAgain is the interval between attempts while another process holds the recovery lock.
-	keeperAgain = 10 * time.Millisecond
-	// The keeper looks for dropped blocks keeperOften after a file came, and then at growing
-	// intervals, up to keeperSeldom.
-	keeperOften, keeperSeldom = 10 * time.Millisecond, time.Second
+	// reapAgain is the interval between attempts while another process holds the recovery lock.
+	reapAgain = 10 * time.Millisecond
+	// The keeper looks for dropped blocks sweepOften after a file came, and then at growing
+	// intervals, up to sweepSeldom.
+	sweepOften, sweepSeldom = 10 * time.Millisecond, time.Second
 	// maxKept is the maximum number of kept files. A domain that reaches it has lost its receivers,
 	// or they are too slow.
 	maxKept = 1 << 12
 )
 
-// A keeper keeps the files of a domain, in the process that made it.
-type keeper struct {
-	d    *Domain
+// A Domain is the domain that a [Keeper] keeps files for. Its methods may be called from several
+// goroutines.
+type Domain interface {
+	Token() [16]byte // unique to the domain
+	// Stale reports whether a block has been freed.
+	Stale(word.Handle) bool
+	// Reap frees the blocks of dead participants and returns the number of these. It returns 0
+	// while another process does so.
+	Reap() (int, error)
+	// Unreaped reports whether dead participants are left.
+	Unreaped() (bool, error)
+}
+
+// A Keeper keeps the files of a domain, in the process that made it.
+type Keeper struct {
+	d    Domain
 	sock *sys.Listener
 	done sync.WaitGroup
 	end  context.CancelFunc
@@ -45,7 +59,7 @@ type keeper struct {
 	more chan struct{} // signals that a file has come
 
 	mu    sync.Mutex
-	kept  map[Handle]kept
+	kept  map[word.Handle]kept
 	lines map[*line]bool
 }
 
@@ -55,20 +69,20 @@ type kept struct {
 	note Note
 }
 
-// newKeeper starts the keeper of domain d. The caller must close it.
-func newKeeper(d *Domain) (*keeper, error) {
-	sock, err := sys.Listen(keeperAddress(d))
+// New starts the keeper of domain d. The caller must close it.
+func New(d Domain) (*Keeper, error) {
+	sock, err := sys.Listen(Address(d))
 	if err != nil {
 		return nil, fmt.Errorf("keep the descriptors of the domain: %w", err)
 	}
-	k := &keeper{d: d, sock: sock, kept: map[Handle]kept{}, lines: map[*line]bool{}, more: make(chan struct{}, 1)}
+	k := &Keeper{d: d, sock: sock, kept: map[word.Handle]kept{}, lines: map[*line]bool{}, more: make(chan struct{}, 1)}
 	k.ctx, k.end = context.WithCancel(context.Background())
 	k.done.Go(func() { sys.Accept(sock.Accept, k.acceptConn) })
 	return k, nil
 }
 
 // Close closes all files and connections, and waits for the goroutines that serve clients.
-func (k *keeper) Close() error {
+func (k *Keeper) Close() error {
 	k.end()
 	err := k.sock.Close()
 	k.mu.Lock()
@@ -86,7 +100,7 @@ func (k *keeper) Close() error {
 }
 
 // acceptConn serves a new connection in a goroutine. It takes ownership of c.
-func (k *keeper) acceptConn(c *sys.Conn) {
+func (k *Keeper) acceptConn(c *sys.Conn) {
 	l := &line{conn: c}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,7 +117,7 @@ func (k *keeper) acceptConn(c *sys.Conn) {
 // that the client's files can be closed. The pidfd of the peer comes from SO_PEERPIDFD, so it
 // cannot refer to a later process with the same ID:
 // https://github.com/torvalds/linux/blob/v6.12/net/core/sock.c.
-func (k *keeper) serveClient(l *line) {
+func (k *Keeper) serveClient(l *line) {
 	defer k.closeStaleFiles()
 	if uid, _, err := sys.PeerUID(l.conn); err != nil || uid != os.Getuid() {
 		k.closeLine(l)
@@ -129,12 +143,12 @@ func (k *keeper) serveClient(l *line) {
 		if more, err := k.d.Unreaped(); !more || err != nil {
 			return
 		}
-		time.Sleep(keeperAgain) // another process is reaping
+		time.Sleep(reapAgain) // another process is reaping
 	}
 }
 
 // closeLine closes a connection. It may be called more than once.
-func (k *keeper) closeLine(l *line) {
+func (k *Keeper) closeLine(l *line) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.lines[l] {
@@ -146,7 +160,7 @@ func (k *keeper) closeLine(l *line) {
 // handleRequest handles one request. f is the file that came with it, or nil; handleRequest takes
 // ownership of it. lost is not nil if the file was lost because this process has no descriptors
 // left. An error ends the connection.
-func (k *keeper) handleRequest(l *line, r record, f *os.File, lost error) error {
+func (k *Keeper) handleRequest(l *line, r record, f *os.File, lost error) error {
 	if r.op == opKeep {
 		op := uint64(opFull)
 		if lost == nil {
@@ -175,7 +189,7 @@ func (k *keeper) handleRequest(l *line, r record, f *os.File, lost error) error 
 // storeFile stores the file of a record and returns the operation code of the answer. It takes
 // ownership of f. It refuses a block that is stale or has a file already, and more than [maxKept]
 // files.
-func (k *keeper) storeFile(r record, f *os.File) uint64 {
+func (k *Keeper) storeFile(r record, f *os.File) uint64 {
 	if f == nil {
 		return opUnknown
 	}
@@ -203,13 +217,13 @@ func (k *keeper) storeFile(r record, f *os.File) uint64 {
 
 // watchDropped looks for dropped blocks as long as there are files. The interval restarts from its
 // shortest value when a file comes, because most files are fetched at once.
-func (k *keeper) watchDropped() {
-	for pause := keeperOften; ; pause = min(2*pause, keeperSeldom) {
+func (k *Keeper) watchDropped() {
+	for pause := sweepOften; ; pause = min(2*pause, sweepSeldom) {
 		select {
 		case <-k.ctx.Done():
 			return
 		case <-k.more:
-			pause = keeperOften / 2
+			pause = sweepOften / 2
 		case <-time.After(pause):
 		}
 		if k.closeStaleFiles() == 0 {
@@ -220,7 +234,7 @@ func (k *keeper) watchDropped() {
 
 // sendFile sends the file of block b. It sends a duplicate, because a sweep may close the file
 // meanwhile.
-func (k *keeper) sendFile(l *line, b Handle) error {
+func (k *Keeper) sendFile(l *line, b word.Handle) error {
 	k.mu.Lock()
 	m, ok := k.kept[b]
 	fd := -1
@@ -239,7 +253,7 @@ func (k *keeper) sendFile(l *line, b Handle) error {
 
 // closeStaleFiles closes the files of blocks that have no holder left, and tells the clients that
 // watch. It returns the number of remaining files.
-func (k *keeper) closeStaleFiles() (left int) {
+func (k *Keeper) closeStaleFiles() (left int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for b, m := range k.kept {

@@ -6,15 +6,21 @@ import (
 	"os"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/arena/keeper"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// descriptors is this process's access to the domain's keeper. See Note [Kept descriptors].
+// descriptors is this process's access to the domain's keeper. See Note [Kept descriptors] of
+// package keeper.
 type descriptors struct {
 	mu      sync.Mutex
-	client  *keeperClient // nil until first used
+	client  *keeper.Client // nil until first used
 	watches []func(Handle)
 }
+
+// A Note is a value kept beside a descriptor. Its meaning is defined by the caller of
+// [Domain.Keep].
+type Note = keeper.Note
 
 // Keep has the domain's keeper hold a duplicate of f, with a note, until no process and no message
 // holds block h. The caller must hold the block. A block has at most one file. f remains the
@@ -23,26 +29,32 @@ type descriptors struct {
 // The error wraps [ErrKeeper] if the keeper's process has ended, if the block has a file already,
 // or if the domain is local, and [ErrTooManyFiles] if the keeper has no room.
 func (d *Domain) Keep(h Handle, note Note, f *os.File) error {
-	_, err := d.callKeeper(record{op: opKeep, block: h, note: note}, f)
-	return err
+	c, err := d.keeperClient()
+	if err != nil {
+		return err
+	}
+	return c.Keep(h, note, f)
 }
 
 // Fetch returns the file that was kept for block h, and its note. The caller must hold the block,
 // and must close the file: it is another descriptor of the same open file description. The error
 // wraps [ErrKeeper] if there is no such file, or if the keeper's process has ended.
 func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
-	a, err := d.callKeeper(record{op: opFetch, block: h})
-	if err == nil && a.file == nil {
-		err = fmt.Errorf("%w: no file received for block %v", ErrKeeper, h)
+	c, err := d.keeperClient()
+	if err != nil {
+		return nil, Note{}, err
 	}
-	return a.file, a.note, err
+	return c.Fetch(h)
 }
 
 // Sweep has the keeper close the files of blocks that have no holder left. The keeper also does so
 // by itself, within a second.
 func (d *Domain) Sweep() error {
-	_, err := d.callKeeper(record{op: opSweep})
-	return err
+	c, err := d.keeperClient()
+	if err != nil {
+		return err
+	}
+	return c.Sweep()
 }
 
 // WatchKept has f called, in another goroutine, with each block that had a file and has no holder
@@ -52,8 +64,11 @@ func (d *Domain) WatchKept(f func(Handle)) error {
 	d.files.mu.Lock()
 	d.files.watches = append(d.files.watches, f)
 	d.files.mu.Unlock()
-	_, err := d.callKeeper(record{op: opWatch})
-	return err
+	c, err := d.keeperClient()
+	if err != nil {
+		return err
+	}
+	return c.Watch()
 }
 
 // KeepFile keeps f for a new block without bytes, and returns the block. The caller holds one
@@ -96,18 +111,9 @@ func (d *Domain) TakeFile(h Handle, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// callKeeper sends a request to the keeper and returns its answer.
-func (d *Domain) callKeeper(r record, files ...*os.File) (keeperAnswer, error) {
-	c, err := d.keeperClient()
-	if err != nil {
-		return keeperAnswer{}, err
-	}
-	return c.roundTrip(r, files...)
-}
-
 // keeperClient returns the connection to the keeper. The first call makes it, and it is closed with
 // the domain.
-func (d *Domain) keeperClient() (*keeperClient, error) {
+func (d *Domain) keeperClient() (*keeper.Client, error) {
 	d.files.mu.Lock()
 	defer d.files.mu.Unlock()
 	if d.files.client != nil {
@@ -116,7 +122,7 @@ func (d *Domain) keeperClient() (*keeperClient, error) {
 	if d.Files() == nil {
 		return nil, fmt.Errorf("%w: a local domain has no keeper: %w", ErrKeeper, errors.ErrUnsupported)
 	}
-	c, err := dialKeeper(d, d.notifyDropped)
+	c, err := keeper.Dial(d, d.notifyDropped)
 	if err != nil {
 		return nil, err
 	}
