@@ -1,6 +1,6 @@
 """Kills Go and Python processes of one domain at random, and checks that no value is lost or doubled.
 
-    python storm.py --kills 200 --worker PATH [--seed N]
+    python storm.py --kills 200 --worker PATH [--seconds S] [--seed N]
 
 PATH is a build of test/pystorm; without it only Python processes take part. Producers put numbered
 values with an array into one queue, and consumers get and check them. Every tenth value is stored as
@@ -159,27 +159,33 @@ def storm(args, folder):
     workers, made = [], 0
     roles = ["produce", "consume"] * 2
     began = time.monotonic()
-    while sum(kills.values()) < args.kills:
-        for i, role in enumerate(roles):
-            if len(workers) <= i:
-                workers.append(None)
-            if workers[i] is None:
-                made += 1
-                workers[i] = Worker(rng.choice(kinds), role, made, folder, args.worker)
-        time.sleep(rng.choice((0.0, 0.002, 0.02, 0.1)))
-        i = rng.randrange(len(workers))
-        workers[i].kill()
-        kills[f"{workers[i].kind} {workers[i].role}"] += 1
-        workers[i] = None
-        if before is None and sum(kills.values()) >= min(20, args.kills // 2):
-            before = len(os.listdir("/proc/self/fd"))
+    try:
+        while sum(kills.values()) < args.kills and time.monotonic() - began < args.seconds:
+            for i, role in enumerate(roles):
+                if len(workers) <= i:
+                    workers.append(None)
+                if workers[i] is None:
+                    made += 1
+                    workers[i] = Worker(rng.choice(kinds), role, made, folder, args.worker)
+            time.sleep(rng.choice((0.0, 0.002, 0.02, 0.1)))
+            i = rng.randrange(len(workers))
+            workers[i].kill()
+            kills[f"{workers[i].kind} {workers[i].role}"] += 1
+            workers[i] = None
+            if before is None and sum(kills.values()) >= min(20, args.kills // 2):
+                before = len(os.listdir("/proc/self/fd"))
+    except BaseException:
+        for w in workers:
+            if w is not None:
+                w.process.kill()
+        raise
     for w in workers:
         if w is not None:
             w.kill()
             kills[f"{w.kind} {w.role}"] += 1
     drain(q, folder)
     seconds = time.monotonic() - began
-    left = {"descriptors": max(0, len(os.listdir("/proc/self/fd")) - before)}
+    left = {"descriptors": max(0, len(os.listdir("/proc/self/fd")) - before) if before else 0}
     left["processes"] = 0 if wait_until(lambda: runtime.stats()["processes"] == 1) else runtime.stats()["processes"] - 1
     for name in ("queue", "latest", "lock", "pair"):
         names.unlink(f"storm-{name}")
@@ -210,6 +216,7 @@ def judge(kills, folder, left, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end earlier, after this time")
     parser.add_argument("--worker", help="a build of test/pystorm")
     parser.add_argument("--kinds", default="forkserver,fork,go", help="forkserver, fork, spawn, go")
     parser.add_argument("--seed", type=int, default=None)
