@@ -69,6 +69,10 @@ func gathers() {
 	const doc = "writes the element of src at each of n places, a multiple of 8, to dst. Elements have four bytes."
 	pixels("GatherAVX2", "n int, places *int, src, dst *byte", doc)
 	n, places, src, dst := pointer("n"), pointer("places"), pointer("src"), pointer("dst")
+	if onARM64 {
+		gatherOnARM64(n, places, src, dst)
+		return
+	}
 	loop(n, 8, func() {
 		for half := range 2 {
 			index, all, x := YMM(), XMM(), XMM()

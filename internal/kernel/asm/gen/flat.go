@@ -38,6 +38,9 @@ func (f *flat) write(x reg.VecVirtual, name string) {
 }
 
 func (f *flat) place(name string) Mem {
+	if f.neon {
+		return Mem{Base: f.bases[name]}
+	}
 	return Mem{Base: f.bases[name], Index: f.at, Scale: uint8(f.size)}
 }
 
@@ -47,6 +50,10 @@ func (v vector) flat(vectors []string, body func(f *flat)) {
 	f := flat{vector: v, bases: map[string]reg.GPVirtual{}}
 	for _, name := range vectors {
 		f.bases[name] = pointer(name)
+	}
+	if v.neon {
+		v.follow(&f, vectors, body)
+		return
 	}
 	n, rest := pointer("n"), GP64()
 	MOVQ(n, rest)

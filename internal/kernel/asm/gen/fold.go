@@ -29,7 +29,7 @@ func (v vector) product() {
 	v.doc("Product", "returns the product of n elements, a multiple of 32.")
 	n, from := pointer("n"), pointer("x")
 	wide, mode := v.double(), Mem{}
-	if v.single() {
+	if v.single() && !v.neon {
 		mode = AllocLocal(16)
 		flushed(mode)
 	}
@@ -59,7 +59,7 @@ func (v vector) product() {
 	wide.mul(acc[1], acc[0], acc[0])
 	wide.mul(acc[3], acc[2], acc[2])
 	wide.mul(acc[2], acc[0], acc[0])
-	if v.single() {
+	if v.single() && !v.neon {
 		LDMXCSR(mode)
 	}
 	wide.result(wide.folded(acc[0], wide.mul))

@@ -38,12 +38,21 @@ func pixels(name, params, doc string) {
 
 // loop writes body in a loop that counts n down to 0 by step.
 func loop(n reg.GPVirtual, step int, body func()) {
-	Label("loop")
-	TESTQ(n, n)
-	JLE(LabelRef("done"))
-	body()
-	SUBQ(Imm(uint64(step)), n)
-	JMP(LabelRef("loop"))
+	if onARM64 {
+		TESTQ(n, n)
+		JLE(LabelRef("done"))
+		Label("loop")
+		body()
+		SUBQ(Imm(uint64(step)), n)
+		JG(LabelRef("loop"))
+	} else {
+		Label("loop")
+		TESTQ(n, n)
+		JLE(LabelRef("done"))
+		body()
+		SUBQ(Imm(uint64(step)), n)
+		JMP(LabelRef("loop"))
+	}
 	Label("done")
 	VZEROUPPER()
 	RET()

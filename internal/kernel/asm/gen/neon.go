@@ -1,0 +1,120 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/shoal-mp/shoal/internal/kernel/asm/gen/neon"
+
+	"github.com/mmcloughlin/avo/ir"
+)
+
+// onARM64 reports whether functions are written for arm64.
+var onARM64 bool
+
+// writeARM64 replaces the last steps of avo: it translates the functions, whose registers are not
+// allocated yet, and leaves the printing of their declarations to avo.
+func writeARM64(name string) {
+	onARM64 = true
+	pass.Compile = pass.Func(func(f *ir.File) error {
+		return neon.Translate(f, "../"+name+"_arm64.s", neonName)
+	})
+	os.Args = append(os.Args, "-out", os.DevNull)
+}
+
+// neonName returns the name of a function on arm64, or "" if there is none.
+func neonName(name string) string {
+	if strings.Contains(name, "AVX512") || strings.Contains(name, "AMX") {
+		return ""
+	}
+	return strings.Replace(name, "AVX2", "NEON", 1)
+}
+
+// neonVector describes pairs of NEON registers. They are written as AVX2 registers.
+func neonVector(size int) vector {
+	v := avx2(size)
+	v.suffix = strings.Replace(v.suffix, "AVX2", "NEON", 1)
+	v.neon, v.rows, v.few = true, 12, 3
+	return v
+}
+
+// counts returns the number of lanes in use of one or two pairs, given those of all.
+func (v vector) counts(n reg.GPVirtual, registers int) (all []reg.GPVirtual) {
+	if registers == 1 {
+		return []reg.GPVirtual{twin(n)}
+	}
+	first, second, most, zero := twin(n), twin(n), GP64(), GP64()
+	MOVQ(U32(uint32(v.lanes)), most)
+	CMPQ(most, first)
+	CMOVQLT(most, first)
+	XORQ(zero, zero)
+	SUBQ(Imm(uint64(v.lanes)), second)
+	CMPQ(second, Imm(0))
+	CMOVQLT(zero, second)
+	return []reg.GPVirtual{first, second}
+}
+
+// loadFirst and storeFirst access the lanes of m.
+func (v vector) loadFirst(from Op, m mask, to reg.VecVirtual) {
+	neon.Raw(func(c *neon.Code) { c.LoadFirst(v.size, from.(Mem), m.n, to) })
+}
+
+func (v vector) storeFirst(from reg.VecVirtual, m mask, to Op) {
+	neon.Raw(func(c *neon.Code) { c.StoreFirst(v.size, from, to.(Mem), m.n) })
+}
+
+// follow is flat with pointers that move, which arm64 loads and stores do by themselves.
+func (v vector) follow(f *flat, vectors []string, body func(f *flat)) {
+	n, rest := pointer("n"), GP64()
+	MOVQ(n, rest)
+	ANDQ(Imm(uint64(v.lanes-1)), rest)
+	SUBQ(rest, n)
+	TESTQ(n, n)
+	JLE(LabelRef("rest"))
+	Label("whole")
+	f.whole = true
+	body(f)
+	for _, name := range vectors {
+		ADDQ(Imm(uint64(v.bytes())), f.bases[name])
+	}
+	SUBQ(Imm(uint64(v.lanes)), n)
+	JG(LabelRef("whole"))
+	Label("rest")
+	TESTQ(rest, rest)
+	JZ(LabelRef("end"))
+	f.whole, f.rest = false, v.first(rest)
+	body(f)
+	Label("end")
+}
+
+// tileSums writes the sums of a tile.
+func (v vector) tileSums(acc [][]reg.VecVirtual, t neon.Tile) {
+	t.Size, t.Rows, t.Pairs = v.size, len(acc), len(acc[0])
+	for _, row := range acc {
+		var sums []reg.Register
+		for _, x := range row {
+			sums = append(sums, x)
+		}
+		t.Sums = append(t.Sums, sums)
+	}
+	neon.Raw(t.Sum)
+}
+
+// gatherOnARM64 loads elements one by one: there is no instruction that gathers.
+func gatherOnARM64(n, places, src, dst reg.GPVirtual) {
+	loop(n, 8, func() {
+		for i := range 8 {
+			index, x := GP64(), GP32()
+			MOVQ(at(places, 8*i), index)
+			MOVL(Mem{Base: src, Index: index, Scale: 4}, x)
+			MOVL(x, at(dst, 4*i))
+		}
+		ADDQ(Imm(64), places)
+		ADDQ(Imm(32), dst)
+	})
+}
