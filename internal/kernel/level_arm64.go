@@ -63,7 +63,7 @@ var neon = level{
 	},
 }
 
-// castsNEON are in the order of the constants. 
+// castsNEON are in the order of the constants.
 var castsNEON = [casts]func(n int, x, y *byte){
 	asm.HalfToFloat32NEON, asm.Float32ToHalfNEON, asm.BrainToFloat32NEON, asm.Float32ToBrainNEON,
 	asm.Uint8ToFloat32NEON, asm.Int32ToFloat32NEON, asm.Float32ToFloat64NEON, asm.Float64ToFloat32NEON, nil, nil,

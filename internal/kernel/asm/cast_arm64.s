@@ -15,139 +15,142 @@ GLOBL neoncast<>(SB), RODATA|NOPTR, $48
 // func HalfToFloat32NEON(n int, x *byte, y *byte)
 TEXT ·HalfToFloat32NEON(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R2
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R1
-ways:
-	CMP $32, R2
-	BLT loop
-	FMOVQ (R0), F0
-	WORD $0x0e217801 // fcvtl v1.4s, v0.4h
-	WORD $0x4e217800 // fcvtl2 v0.4s, v0.8h
-	FSTPQ (F1, F0), (R1)
-	FMOVQ 16(R0), F0
-	WORD $0x0e217801 // fcvtl v1.4s, v0.4h
-	WORD $0x4e217800 // fcvtl2 v0.4s, v0.8h
-	FSTPQ (F1, F0), 32(R1)
-	FMOVQ 32(R0), F0
-	WORD $0x0e217801 // fcvtl v1.4s, v0.4h
-	WORD $0x4e217800 // fcvtl2 v0.4s, v0.8h
-	FSTPQ (F1, F0), 64(R1)
-	FMOVQ 48(R0), F0
-	WORD $0x0e217801 // fcvtl v1.4s, v0.4h
-	WORD $0x4e217800 // fcvtl2 v0.4s, v0.8h
-	FSTPQ (F1, F0), 96(R1)
-	ADD $64, R0, R0
-	ADD $128, R1, R1
-	SUB $32, R2, R2
-	B ways
-	CMP $0, R2
-	BLE done
-loop:
-	FMOVQ.P 16(R0), F0
-	WORD $0x0e217801 // fcvtl v1.4s, v0.4h
-	WORD $0x4e217800 // fcvtl2 v0.4s, v0.8h
-	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $8, R2, R2
-	BGT loop
-done:
-	RET
-
-// func Float32ToHalfNEON(n int, x *byte, y *byte)
-TEXT ·Float32ToHalfNEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R2
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R0
 ways:
 	CMP $32, R2
 	BLT loop
-	FLDPQ (R1), (F0, F1)
-	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
-	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, (R0)
-	FLDPQ 32(R1), (F0, F1)
-	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
-	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, 16(R0)
-	FLDPQ 64(R1), (F0, F1)
-	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
-	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, 32(R0)
-	FLDPQ 96(R1), (F0, F1)
-	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
-	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, 48(R0)
-	ADD $128, R1, R1
-	ADD $64, R0, R0
+	FMOVQ (R1), F0
+	WORD $0x0e217801 // fcvtl v1.4s, v0.4h
+	WORD $0x4e217800 // fcvtl2 v0.4s, v0.8h
+	FSTPQ (F1, F0), (R0)
+	FMOVQ 16(R1), F0
+	WORD $0x0e217801 // fcvtl v1.4s, v0.4h
+	WORD $0x4e217800 // fcvtl2 v0.4s, v0.8h
+	FSTPQ (F1, F0), 32(R0)
+	FMOVQ 32(R1), F0
+	WORD $0x0e217801 // fcvtl v1.4s, v0.4h
+	WORD $0x4e217800 // fcvtl2 v0.4s, v0.8h
+	FSTPQ (F1, F0), 64(R0)
+	FMOVQ 48(R1), F0
+	WORD $0x0e217801 // fcvtl v1.4s, v0.4h
+	WORD $0x4e217800 // fcvtl2 v0.4s, v0.8h
+	FSTPQ (F1, F0), 96(R0)
+	ADD $64, R1, R1
+	ADD $128, R0, R0
 	SUB $32, R2, R2
 	B ways
+loop:
 	CMP $0, R2
 	BLE done
-loop:
-	FLDPQ.P 32(R1), (F0, F1)
+again:
+	FMOVQ.P 16(R1), F0
+	WORD $0x0e217801 // fcvtl v1.4s, v0.4h
+	WORD $0x4e217800 // fcvtl2 v0.4s, v0.8h
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $8, R2, R2
+	BGT again
+done:
+	RET
+
+// func Float32ToHalfNEON(n int, x *byte, y *byte)
+TEXT ·Float32ToHalfNEON(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+ways:
+	CMP $32, R0
+	BLT loop
+	FLDPQ (R2), (F0, F1)
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ.P F0, 16(R0)
-	SUBS $8, R2, R2
-	BGT loop
+	FMOVQ F0, (R1)
+	FLDPQ 32(R2), (F0, F1)
+	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
+	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
+	FMOVQ F0, 16(R1)
+	FLDPQ 64(R2), (F0, F1)
+	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
+	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
+	FMOVQ F0, 32(R1)
+	FLDPQ 96(R2), (F0, F1)
+	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
+	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
+	FMOVQ F0, 48(R1)
+	ADD $128, R2, R2
+	ADD $64, R1, R1
+	SUB $32, R0, R0
+	B ways
+loop:
+	CMP $0, R0
+	BLE done
+again:
+	FLDPQ.P 32(R2), (F0, F1)
+	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
+	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
+	FMOVQ.P F0, 16(R1)
+	SUBS $8, R0, R0
+	BGT again
 done:
 	RET
 
 // func BrainToFloat32NEON(n int, x *byte, y *byte)
 TEXT ·BrainToFloat32NEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
 ways:
-	CMP $32, R1
+	CMP $32, R0
 	BLT loop
-	FMOVQ (R2), F0
+	FMOVQ (R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	FSTPQ (F1, F0), (R0)
-	FMOVQ 16(R2), F0
+	FSTPQ (F1, F0), (R2)
+	FMOVQ 16(R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	FSTPQ (F1, F0), 32(R0)
-	FMOVQ 32(R2), F0
+	FSTPQ (F1, F0), 32(R2)
+	FMOVQ 32(R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	FSTPQ (F1, F0), 64(R0)
-	FMOVQ 48(R2), F0
+	FSTPQ (F1, F0), 64(R2)
+	FMOVQ 48(R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	FSTPQ (F1, F0), 96(R0)
-	ADD $64, R2, R2
-	ADD $128, R0, R0
-	SUB $32, R1, R1
+	FSTPQ (F1, F0), 96(R2)
+	ADD $64, R1, R1
+	ADD $128, R2, R2
+	SUB $32, R0, R0
 	B ways
-	CMP $0, R1
-	BLE done
 loop:
-	FMOVQ.P 16(R2), F0
+	CMP $0, R0
+	BLE done
+again:
+	FMOVQ.P 16(R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R1, R1
-	BGT loop
+	FSTPQ.P (F1, F0), 32(R2)
+	SUBS $8, R0, R0
+	BGT again
 done:
 	RET
 
 // func Float32ToBrainNEON(n int, x *byte, y *byte)
 TEXT ·Float32ToBrainNEON(SB), NOSPLIT, $0-24
 	MOVD $neoncast<>(SB), R3
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
 	FMOVQ (R3), F11
 	FMOVQ (R3), F10
 	FMOVQ 16(R3), F9
@@ -155,9 +158,9 @@ TEXT ·Float32ToBrainNEON(SB), NOSPLIT, $0-24
 	FMOVQ 32(R3), F7
 	FMOVQ 32(R3), F6
 ways:
-	CMP $32, R2
+	CMP $32, R0
 	BLT loop
-	FLDPQ (R0), (F13, F12)
+	FLDPQ (R1), (F13, F12)
 	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
 	WORD $0x6e205801 // not v1.16b, v0.16b
 	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
@@ -176,8 +179,8 @@ ways:
 	WORD $0x6e621cc0 // bsl v0.16b, v6.16b, v2.16b
 	WORD $0x2e612821 // sqxtun v1.4h, v1.4s
 	WORD $0x6e612801 // sqxtun2 v1.8h, v0.4s
-	FMOVQ F1, (R1)
-	FLDPQ 32(R0), (F13, F12)
+	FMOVQ F1, (R2)
+	FLDPQ 32(R1), (F13, F12)
 	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4e2ce581 // fcmeq v1.4s, v12.4s, v12.4s
@@ -196,8 +199,28 @@ ways:
 	WORD $0x6e621cc1 // bsl v1.16b, v6.16b, v2.16b
 	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
 	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, 16(R1)
-	FLDPQ 64(R0), (F13, F12)
+	FMOVQ F0, 16(R2)
+	FLDPQ 64(R1), (F13, F12)
+	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x6f3005a3 // ushr v3.4s, v13.4s, #16
+	WORD $0x6f300582 // ushr v2.4s, v12.4s, #16
+	WORD $0x4e2b1c65 // and v5.16b, v3.16b, v11.16b
+	WORD $0x4e2a1c44 // and v4.16b, v2.16b, v10.16b
+	WORD $0x4ea985a3 // add v3.4s, v13.4s, v9.4s
+	WORD $0x4ea88582 // add v2.4s, v12.4s, v8.4s
+	WORD $0x4ea58463 // add v3.4s, v3.4s, v5.4s
+	WORD $0x4ea48442 // add v2.4s, v2.4s, v4.4s
+	WORD $0x6f300463 // ushr v3.4s, v3.4s, #16
+	WORD $0x6f300442 // ushr v2.4s, v2.4s, #16
+	WORD $0x6e631ce1 // bsl v1.16b, v7.16b, v3.16b
+	WORD $0x6e621cc0 // bsl v0.16b, v6.16b, v2.16b
+	WORD $0x2e612821 // sqxtun v1.4h, v1.4s
+	WORD $0x6e612801 // sqxtun2 v1.8h, v0.4s
+	FMOVQ F1, 32(R2)
+	FLDPQ 96(R1), (F13, F12)
 	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4e2ce581 // fcmeq v1.4s, v12.4s, v12.4s
@@ -216,39 +239,20 @@ ways:
 	WORD $0x6e621cc1 // bsl v1.16b, v6.16b, v2.16b
 	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
 	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, 32(R1)
-	FLDPQ 96(R0), (F13, F12)
-	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e2ce581 // fcmeq v1.4s, v12.4s, v12.4s
-	WORD $0x6e205821 // not v1.16b, v1.16b
-	WORD $0x6f3005a3 // ushr v3.4s, v13.4s, #16
-	WORD $0x6f300582 // ushr v2.4s, v12.4s, #16
-	WORD $0x4e2b1c65 // and v5.16b, v3.16b, v11.16b
-	WORD $0x4e2a1c44 // and v4.16b, v2.16b, v10.16b
-	WORD $0x4ea985a3 // add v3.4s, v13.4s, v9.4s
-	WORD $0x4ea88582 // add v2.4s, v12.4s, v8.4s
-	WORD $0x4ea58463 // add v3.4s, v3.4s, v5.4s
-	WORD $0x4ea48442 // add v2.4s, v2.4s, v4.4s
-	WORD $0x6f300463 // ushr v3.4s, v3.4s, #16
-	WORD $0x6f300442 // ushr v2.4s, v2.4s, #16
-	WORD $0x6e631ce0 // bsl v0.16b, v7.16b, v3.16b
-	WORD $0x6e621cc1 // bsl v1.16b, v6.16b, v2.16b
-	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
-	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, 48(R1)
-	ADD $128, R0, R0
-	ADD $64, R1, R1
-	SUB $32, R2, R2
+	FMOVQ F0, 48(R2)
+	ADD $128, R1, R1
+	ADD $64, R2, R2
+	SUB $32, R0, R0
 	B ways
-	CMP $0, R2
-	BLE done
 loop:
-	FLDPQ.P 32(R0), (F13, F12)
+	CMP $0, R0
+	BLE done
+again:
+	FLDPQ.P 32(R1), (F13, F12)
 	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4e2ce581 // fcmeq v1.4s, v12.4s, v12.4s
+	WORD $0x6e205821 // not v1.16b, v1.16b
 	WORD $0x6f3005a3 // ushr v3.4s, v13.4s, #16
 	WORD $0x6f300582 // ushr v2.4s, v12.4s, #16
 	WORD $0x4e2b1c65 // and v5.16b, v3.16b, v11.16b
@@ -259,170 +263,173 @@ loop:
 	WORD $0x4ea48442 // add v2.4s, v2.4s, v4.4s
 	WORD $0x6f300463 // ushr v3.4s, v3.4s, #16
 	WORD $0x6f300442 // ushr v2.4s, v2.4s, #16
-	WORD $0x6e631ce1 // bsl v1.16b, v7.16b, v3.16b
-	WORD $0x6e621cc0 // bsl v0.16b, v6.16b, v2.16b
-	WORD $0x2e612821 // sqxtun v1.4h, v1.4s
-	WORD $0x6e612801 // sqxtun2 v1.8h, v0.4s
-	FMOVQ.P F1, 16(R1)
-	SUBS $8, R2, R2
-	BGT loop
+	WORD $0x6e631ce0 // bsl v0.16b, v7.16b, v3.16b
+	WORD $0x6e621cc1 // bsl v1.16b, v6.16b, v2.16b
+	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
+	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
+	FMOVQ.P F0, 16(R2)
+	SUBS $8, R0, R0
+	BGT again
 done:
 	RET
 
 // func Uint8ToFloat32NEON(n int, x *byte, y *byte)
 TEXT ·Uint8ToFloat32NEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R2
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
 	MOVD y+16(FP), R0
 ways:
-	CMP $32, R1
+	CMP $32, R2
 	BLT loop
-	FMOVD (R2), F0
+	FMOVD (R1), F0
 	WORD $0x2f08a400 // ushll v0.8h, v0.8b, #0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FSTPQ (F1, F0), (R0)
-	FMOVD 8(R2), F0
+	FMOVD 8(R1), F0
 	WORD $0x2f08a400 // ushll v0.8h, v0.8b, #0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FSTPQ (F1, F0), 32(R0)
-	FMOVD 16(R2), F0
+	FMOVD 16(R1), F0
 	WORD $0x2f08a400 // ushll v0.8h, v0.8b, #0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FSTPQ (F1, F0), 64(R0)
-	FMOVD 24(R2), F0
+	FMOVD 24(R1), F0
 	WORD $0x2f08a400 // ushll v0.8h, v0.8b, #0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FSTPQ (F1, F0), 96(R0)
-	ADD $32, R2, R2
+	ADD $32, R1, R1
 	ADD $128, R0, R0
-	SUB $32, R1, R1
+	SUB $32, R2, R2
 	B ways
-	CMP $0, R1
-	BLE done
 loop:
-	FMOVD.P 8(R2), F0
+	CMP $0, R2
+	BLE done
+again:
+	FMOVD.P 8(R1), F0
 	WORD $0x2f08a400 // ushll v0.8h, v0.8b, #0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R1, R1
-	BGT loop
+	SUBS $8, R2, R2
+	BGT again
 done:
 	RET
 
 // func Int32ToFloat32NEON(n int, x *byte, y *byte)
 TEXT ·Int32ToFloat32NEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R2
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
 	MOVD y+16(FP), R0
 ways:
-	CMP $32, R1
+	CMP $32, R2
 	BLT loop
-	FLDPQ (R2), (F1, F0)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FSTPQ (F1, F0), (R0)
-	FLDPQ 32(R2), (F1, F0)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FSTPQ (F1, F0), 32(R0)
-	FLDPQ 64(R2), (F1, F0)
+	FLDPQ 64(R1), (F1, F0)
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FSTPQ (F1, F0), 64(R0)
-	FLDPQ 96(R2), (F1, F0)
+	FLDPQ 96(R1), (F1, F0)
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FSTPQ (F1, F0), 96(R0)
-	ADD $128, R2, R2
+	ADD $128, R1, R1
 	ADD $128, R0, R0
-	SUB $32, R1, R1
+	SUB $32, R2, R2
 	B ways
-	CMP $0, R1
-	BLE done
 loop:
-	FLDPQ.P 32(R2), (F1, F0)
+	CMP $0, R2
+	BLE done
+again:
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R1, R1
-	BGT loop
+	SUBS $8, R2, R2
+	BGT again
 done:
 	RET
 
 // func Float32ToFloat64NEON(n int, x *byte, y *byte)
 TEXT ·Float32ToFloat64NEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R0
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 ways:
-	CMP $32, R2
+	CMP $32, R0
 	BLT loop
-	FMOVQ (R0), F0
+	FMOVQ (R2), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
 	FSTPQ (F1, F0), (R1)
-	FMOVQ 16(R0), F0
+	FMOVQ 16(R2), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
 	FSTPQ (F1, F0), 32(R1)
-	FMOVQ 32(R0), F0
+	FMOVQ 32(R2), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
 	FSTPQ (F1, F0), 64(R1)
-	FMOVQ 48(R0), F0
+	FMOVQ 48(R2), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
 	FSTPQ (F1, F0), 96(R1)
-	FMOVQ 64(R0), F0
+	FMOVQ 64(R2), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
 	FSTPQ (F1, F0), 128(R1)
-	FMOVQ 80(R0), F0
+	FMOVQ 80(R2), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
 	FSTPQ (F1, F0), 160(R1)
-	FMOVQ 96(R0), F0
+	FMOVQ 96(R2), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
 	FSTPQ (F1, F0), 192(R1)
-	FMOVQ 112(R0), F0
+	FMOVQ 112(R2), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
 	FSTPQ (F1, F0), 224(R1)
-	ADD $128, R0, R0
+	ADD $128, R2, R2
 	ADD $256, R1, R1
-	SUB $32, R2, R2
+	SUB $32, R0, R0
 	B ways
-	CMP $0, R2
-	BLE done
 loop:
-	FMOVQ (R0), F0
+	CMP $0, R0
+	BLE done
+again:
+	FMOVQ (R2), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
 	FSTPQ (F1, F0), (R1)
-	FMOVQ 16(R0), F0
+	FMOVQ 16(R2), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
 	FSTPQ (F1, F0), 32(R1)
-	ADD $32, R0, R0
+	ADD $32, R2, R2
 	ADD $64, R1, R1
-	SUBS $8, R2, R2
-	BGT loop
+	SUBS $8, R0, R0
+	BGT again
 done:
 	RET
 
@@ -432,9 +439,10 @@ TEXT ·GatherNEON(SB), NOSPLIT, $0-32
 	MOVD places+8(FP), R1
 	MOVD src+16(FP), R4
 	MOVD dst+24(FP), R0
+loop:
 	CMP $0, R2
 	BLE done
-loop:
+again:
 	MOVD (R1), R3
 	ADD R3<<2, R4, R3
 	MOVWU (R3), R3
@@ -470,68 +478,69 @@ loop:
 	ADD $64, R1, R1
 	ADD $32, R0, R0
 	SUBS $8, R2, R2
-	BGT loop
+	BGT again
 done:
 	RET
 
 // func Float64ToFloat32NEON(n int, x *byte, y *byte)
 TEXT ·Float64ToFloat32NEON(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R2
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R1
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
 ways:
 	CMP $32, R2
 	BLT loop
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R1), (F0, F1)
 	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
 	WORD $0x4e616820 // fcvtn2 v0.4s, v1.2d
-	FMOVQ F0, (R1)
-	FLDPQ 32(R0), (F0, F1)
+	FMOVQ F0, (R0)
+	FLDPQ 32(R1), (F0, F1)
 	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
 	WORD $0x4e616820 // fcvtn2 v0.4s, v1.2d
-	FMOVQ F0, 16(R1)
-	FLDPQ 64(R0), (F0, F1)
+	FMOVQ F0, 16(R0)
+	FLDPQ 64(R1), (F0, F1)
 	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
 	WORD $0x4e616820 // fcvtn2 v0.4s, v1.2d
-	FMOVQ F0, 32(R1)
-	FLDPQ 96(R0), (F0, F1)
+	FMOVQ F0, 32(R0)
+	FLDPQ 96(R1), (F0, F1)
 	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
 	WORD $0x4e616820 // fcvtn2 v0.4s, v1.2d
-	FMOVQ F0, 48(R1)
-	FLDPQ 128(R0), (F0, F1)
+	FMOVQ F0, 48(R0)
+	FLDPQ 128(R1), (F0, F1)
 	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
 	WORD $0x4e616820 // fcvtn2 v0.4s, v1.2d
-	FMOVQ F0, 64(R1)
-	FLDPQ 160(R0), (F0, F1)
+	FMOVQ F0, 64(R0)
+	FLDPQ 160(R1), (F0, F1)
 	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
 	WORD $0x4e616820 // fcvtn2 v0.4s, v1.2d
-	FMOVQ F0, 80(R1)
-	FLDPQ 192(R0), (F0, F1)
+	FMOVQ F0, 80(R0)
+	FLDPQ 192(R1), (F0, F1)
 	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
 	WORD $0x4e616820 // fcvtn2 v0.4s, v1.2d
-	FMOVQ F0, 96(R1)
-	FLDPQ 224(R0), (F0, F1)
+	FMOVQ F0, 96(R0)
+	FLDPQ 224(R1), (F0, F1)
 	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
 	WORD $0x4e616820 // fcvtn2 v0.4s, v1.2d
-	FMOVQ F0, 112(R1)
-	ADD $256, R0, R0
-	ADD $128, R1, R1
+	FMOVQ F0, 112(R0)
+	ADD $256, R1, R1
+	ADD $128, R0, R0
 	SUB $32, R2, R2
 	B ways
+loop:
 	CMP $0, R2
 	BLE done
-loop:
-	FLDPQ (R0), (F0, F1)
+again:
+	FLDPQ (R1), (F0, F1)
 	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
 	WORD $0x4e616820 // fcvtn2 v0.4s, v1.2d
-	FMOVQ F0, (R1)
-	FLDPQ 32(R0), (F0, F1)
+	FMOVQ F0, (R0)
+	FLDPQ 32(R1), (F0, F1)
 	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
 	WORD $0x4e616820 // fcvtn2 v0.4s, v1.2d
-	FMOVQ F0, 16(R1)
-	ADD $64, R0, R0
-	ADD $32, R1, R1
+	FMOVQ F0, 16(R0)
+	ADD $64, R1, R1
+	ADD $32, R0, R0
 	SUBS $8, R2, R2
-	BGT loop
+	BGT again
 done:
 	RET

@@ -20,35 +20,42 @@ TEXT ·ReverseBytesNEON(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R3
 	MOVD y+16(FP), R0
-	FMOVQ (R2), F5
+	FMOVQ (R2), F9
+	FMOVQ (R2), F8
 ways:
 	CMP $128, R1
 	BLT loop
 	ADD R1, R3, R2
-	FLDPQ -32(R2), (F0, F4)
-	FLDPQ -64(R2), (F0, F3)
-	FLDPQ -96(R2), (F0, F2)
-	FLDPQ -128(R2), (F0, F1)
-	WORD $0x4e050080 // tbl v0.16b, {v4.16b}, v5.16b
-	FSTPQ (F0, F0), (R0)
-	WORD $0x4e050060 // tbl v0.16b, {v3.16b}, v5.16b
-	FSTPQ (F0, F0), 32(R0)
-	WORD $0x4e050040 // tbl v0.16b, {v2.16b}, v5.16b
-	FSTPQ (F0, F0), 64(R0)
-	WORD $0x4e050020 // tbl v0.16b, {v1.16b}, v5.16b
-	FSTPQ (F0, F0), 96(R0)
+	FLDPQ -32(R2), (F1, F0)
+	FLDPQ -64(R2), (F7, F6)
+	FLDPQ -96(R2), (F5, F4)
+	FLDPQ -128(R2), (F3, F2)
+	WORD $0x4e090021 // tbl v1.16b, {v1.16b}, v9.16b
+	WORD $0x4e080000 // tbl v0.16b, {v0.16b}, v8.16b
+	FSTPQ (F0, F1), (R0)
+	WORD $0x4e0900e1 // tbl v1.16b, {v7.16b}, v9.16b
+	WORD $0x4e0800c0 // tbl v0.16b, {v6.16b}, v8.16b
+	FSTPQ (F0, F1), 32(R0)
+	WORD $0x4e0900a1 // tbl v1.16b, {v5.16b}, v9.16b
+	WORD $0x4e080080 // tbl v0.16b, {v4.16b}, v8.16b
+	FSTPQ (F0, F1), 64(R0)
+	WORD $0x4e090061 // tbl v1.16b, {v3.16b}, v9.16b
+	WORD $0x4e080040 // tbl v0.16b, {v2.16b}, v8.16b
+	FSTPQ (F0, F1), 96(R0)
 	ADD $128, R0, R0
 	SUB $128, R1, R1
 	B ways
+loop:
 	CMP $0, R1
 	BLE done
-loop:
+again:
 	ADD R1, R3, R2
 	FLDPQ -32(R2), (F1, F0)
-	WORD $0x4e050000 // tbl v0.16b, {v0.16b}, v5.16b
-	FSTPQ.P (F0, F0), 32(R0)
+	WORD $0x4e090021 // tbl v1.16b, {v1.16b}, v9.16b
+	WORD $0x4e080000 // tbl v0.16b, {v0.16b}, v8.16b
+	FSTPQ.P (F0, F1), 32(R0)
 	SUBS $32, R1, R1
-	BGT loop
+	BGT again
 done:
 	RET
 
@@ -58,35 +65,42 @@ TEXT ·ReversePairsNEON(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R3
 	MOVD y+16(FP), R0
-	FMOVQ 16(R2), F5
+	FMOVQ 16(R2), F9
+	FMOVQ 16(R2), F8
 ways:
 	CMP $128, R1
 	BLT loop
 	ADD R1, R3, R2
-	FLDPQ -32(R2), (F0, F4)
-	FLDPQ -64(R2), (F0, F3)
-	FLDPQ -96(R2), (F0, F2)
-	FLDPQ -128(R2), (F0, F1)
-	WORD $0x4e050080 // tbl v0.16b, {v4.16b}, v5.16b
-	FSTPQ (F0, F0), (R0)
-	WORD $0x4e050060 // tbl v0.16b, {v3.16b}, v5.16b
-	FSTPQ (F0, F0), 32(R0)
-	WORD $0x4e050040 // tbl v0.16b, {v2.16b}, v5.16b
-	FSTPQ (F0, F0), 64(R0)
-	WORD $0x4e050020 // tbl v0.16b, {v1.16b}, v5.16b
-	FSTPQ (F0, F0), 96(R0)
+	FLDPQ -32(R2), (F1, F0)
+	FLDPQ -64(R2), (F7, F6)
+	FLDPQ -96(R2), (F5, F4)
+	FLDPQ -128(R2), (F3, F2)
+	WORD $0x4e090021 // tbl v1.16b, {v1.16b}, v9.16b
+	WORD $0x4e080000 // tbl v0.16b, {v0.16b}, v8.16b
+	FSTPQ (F0, F1), (R0)
+	WORD $0x4e0900e1 // tbl v1.16b, {v7.16b}, v9.16b
+	WORD $0x4e0800c0 // tbl v0.16b, {v6.16b}, v8.16b
+	FSTPQ (F0, F1), 32(R0)
+	WORD $0x4e0900a1 // tbl v1.16b, {v5.16b}, v9.16b
+	WORD $0x4e080080 // tbl v0.16b, {v4.16b}, v8.16b
+	FSTPQ (F0, F1), 64(R0)
+	WORD $0x4e090061 // tbl v1.16b, {v3.16b}, v9.16b
+	WORD $0x4e080040 // tbl v0.16b, {v2.16b}, v8.16b
+	FSTPQ (F0, F1), 96(R0)
 	ADD $128, R0, R0
 	SUB $128, R1, R1
 	B ways
+loop:
 	CMP $0, R1
 	BLE done
-loop:
+again:
 	ADD R1, R3, R2
 	FLDPQ -32(R2), (F1, F0)
-	WORD $0x4e050000 // tbl v0.16b, {v0.16b}, v5.16b
-	FSTPQ.P (F0, F0), 32(R0)
+	WORD $0x4e090021 // tbl v1.16b, {v1.16b}, v9.16b
+	WORD $0x4e080000 // tbl v0.16b, {v0.16b}, v8.16b
+	FSTPQ.P (F0, F1), 32(R0)
 	SUBS $32, R1, R1
-	BGT loop
+	BGT again
 done:
 	RET
 
@@ -126,9 +140,10 @@ ways:
 	ADD $128, R0, R0
 	SUB $128, R1, R1
 	B ways
+loop:
 	CMP $0, R1
 	BLE done
-loop:
+again:
 	ADD R1, R3, R2
 	FLDPQ -32(R2), (F2, F0)
 	WORD $0x4ea00801 // rev64 v1.4s, v0.4s
@@ -137,61 +152,63 @@ loop:
 	WORD $0x6e004000 // ext v0.16b, v0.16b, v0.16b, #8
 	FSTPQ.P (F1, F0), 32(R0)
 	SUBS $32, R1, R1
-	BGT loop
+	BGT again
 done:
 	RET
 
 // func ReverseLongsNEON(n int, x *byte, y *byte)
 TEXT ·ReverseLongsNEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R1
+	MOVD n+0(FP), R0
 	MOVD x+8(FP), R3
-	MOVD y+16(FP), R0
+	MOVD y+16(FP), R1
 ways:
-	CMP $128, R1
+	CMP $128, R0
 	BLT loop
-	ADD R1, R3, R2
+	ADD R0, R3, R2
 	FLDPQ -32(R2), (F8, F0)
 	FLDPQ -64(R2), (F7, F6)
 	FLDPQ -96(R2), (F5, F4)
 	FLDPQ -128(R2), (F3, F2)
 	WORD $0x6e004001 // ext v1.16b, v0.16b, v0.16b, #8
 	WORD $0x6e084100 // ext v0.16b, v8.16b, v8.16b, #8
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	WORD $0x6e0640c1 // ext v1.16b, v6.16b, v6.16b, #8
 	WORD $0x6e0740e0 // ext v0.16b, v7.16b, v7.16b, #8
-	FSTPQ (F1, F0), 32(R0)
+	FSTPQ (F1, F0), 32(R1)
 	WORD $0x6e044081 // ext v1.16b, v4.16b, v4.16b, #8
 	WORD $0x6e0540a0 // ext v0.16b, v5.16b, v5.16b, #8
-	FSTPQ (F1, F0), 64(R0)
+	FSTPQ (F1, F0), 64(R1)
 	WORD $0x6e024041 // ext v1.16b, v2.16b, v2.16b, #8
 	WORD $0x6e034060 // ext v0.16b, v3.16b, v3.16b, #8
-	FSTPQ (F1, F0), 96(R0)
-	ADD $128, R0, R0
-	SUB $128, R1, R1
+	FSTPQ (F1, F0), 96(R1)
+	ADD $128, R1, R1
+	SUB $128, R0, R0
 	B ways
-	CMP $0, R1
-	BLE done
 loop:
-	ADD R1, R3, R2
+	CMP $0, R0
+	BLE done
+again:
+	ADD R0, R3, R2
 	FLDPQ -32(R2), (F2, F0)
 	WORD $0x6e004001 // ext v1.16b, v0.16b, v0.16b, #8
 	WORD $0x6e024040 // ext v0.16b, v2.16b, v2.16b, #8
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $32, R1, R1
-	BGT loop
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $32, R0, R0
+	BGT again
 done:
 	RET
 
 // func OtherBytesNEON(n int, x *byte, y *byte)
 TEXT ·OtherBytesNEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R1
-	CMP $0, R0
-	BLE done
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
 loop:
-	FLDPQ (R2), (F1, F0)
-	FLDPQ 32(R2), (F5, F2)
+	CMP $0, R2
+	BLE done
+again:
+	FLDPQ (R1), (F1, F0)
+	FLDPQ 32(R1), (F5, F2)
 	WORD $0x4f185421 // shl v1.8h, v1.8h, #8
 	WORD $0x4f185400 // shl v0.8h, v0.8h, #8
 	WORD $0x6f180424 // ushr v4.8h, v1.8h, #8
@@ -206,23 +223,24 @@ loop:
 	WORD $0x6e212840 // sqxtun2 v0.16b, v2.8h
 	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
 	WORD $0x4ec07820 // zip2 v0.2d, v1.2d, v0.2d
-	FSTPQ.P (F2, F0), 32(R1)
-	ADD $64, R2, R2
-	SUBS $32, R0, R0
-	BGT loop
+	FSTPQ.P (F2, F0), 32(R0)
+	ADD $64, R1, R1
+	SUBS $32, R2, R2
+	BGT again
 done:
 	RET
 
 // func OtherPairsNEON(n int, x *byte, y *byte)
 TEXT ·OtherPairsNEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R2
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R0
 	MOVD y+16(FP), R1
-	CMP $0, R0
-	BLE done
 loop:
-	FLDPQ (R2), (F1, F0)
-	FLDPQ 32(R2), (F5, F2)
+	CMP $0, R2
+	BLE done
+again:
+	FLDPQ (R0), (F1, F0)
+	FLDPQ 32(R0), (F5, F2)
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
 	WORD $0x6f300424 // ushr v4.4s, v1.4s, #16
@@ -238,30 +256,31 @@ loop:
 	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
 	WORD $0x4ec07820 // zip2 v0.2d, v1.2d, v0.2d
 	FSTPQ.P (F2, F0), 32(R1)
-	ADD $64, R2, R2
-	SUBS $32, R0, R0
-	BGT loop
+	ADD $64, R0, R0
+	SUBS $32, R2, R2
+	BGT again
 done:
 	RET
 
 // func OtherWordsNEON(n int, x *byte, y *byte)
 TEXT ·OtherWordsNEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R2
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
 	MOVD y+16(FP), R0
-	CMP $0, R1
-	BLE done
 loop:
-	FLDPQ (R2), (F2, F3)
-	FLDPQ 32(R2), (F1, F0)
+	CMP $0, R2
+	BLE done
+again:
+	FLDPQ (R1), (F2, F3)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x4e811842 // uzp1 v2.4s, v2.4s, v1.4s
 	WORD $0x4e801860 // uzp1 v0.4s, v3.4s, v0.4s
 	WORD $0x4ec03841 // zip1 v1.2d, v2.2d, v0.2d
 	WORD $0x4ec07840 // zip2 v0.2d, v2.2d, v0.2d
 	FSTPQ.P (F1, F0), 32(R0)
-	ADD $64, R2, R2
-	SUBS $32, R1, R1
-	BGT loop
+	ADD $64, R1, R1
+	SUBS $32, R2, R2
+	BGT again
 done:
 	RET
 
@@ -270,9 +289,10 @@ TEXT ·OtherLongsNEON(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
 	MOVD y+16(FP), R2
+loop:
 	CMP $0, R1
 	BLE done
-loop:
+again:
 	FLDPQ (R0), (F2, F3)
 	FLDPQ 32(R0), (F1, F0)
 	WORD $0x4ec13842 // zip1 v2.2d, v2.2d, v1.2d
@@ -282,6 +302,6 @@ loop:
 	FSTPQ.P (F1, F0), 32(R2)
 	ADD $64, R0, R0
 	SUBS $32, R1, R1
-	BGT loop
+	BGT again
 done:
 	RET

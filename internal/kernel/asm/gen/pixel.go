@@ -38,17 +38,15 @@ func pixels(name, params, doc string) {
 
 // loop writes body in a loop that counts n down to 0 by step.
 func loop(n reg.GPVirtual, step int, body func()) {
-	if onARM64 {
-		TESTQ(n, n)
-		JLE(LabelRef("done"))
-		Label("loop")
+	Label("loop")
+	TESTQ(n, n)
+	JLE(LabelRef("done"))
+	if onARM64 { // checks once at the begin and once an iteration
+		Label("again")
 		body()
 		SUBQ(Imm(uint64(step)), n)
-		JG(LabelRef("loop"))
+		JG(LabelRef("again"))
 	} else {
-		Label("loop")
-		TESTQ(n, n)
-		JLE(LabelRef("done"))
 		body()
 		SUBQ(Imm(uint64(step)), n)
 		JMP(LabelRef("loop"))

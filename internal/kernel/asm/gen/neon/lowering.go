@@ -134,6 +134,9 @@ func (c *Code) write(op operand.Op, v ...Value) {
 		}
 		return
 	}
+	if len(v) == 2 && v[1] == c.Low(r) { // an exchange of the halves
+		v[1] = c.copied(v[1])
+	}
 	c.Move(c.Low(r), v[0])
 	if len(v) == 2 {
 		c.Move(c.High(r), v[1])
