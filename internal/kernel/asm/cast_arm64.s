@@ -55,83 +55,83 @@ done:
 
 // func Float32ToHalfNEON(n int, x *byte, y *byte)
 TEXT ·Float32ToHalfNEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R1
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
 ways:
-	CMP $32, R0
+	CMP $32, R2
 	BLT loop
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R1), (F0, F1)
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, (R1)
-	FLDPQ 32(R2), (F0, F1)
+	FMOVQ F0, (R0)
+	FLDPQ 32(R1), (F0, F1)
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, 16(R1)
-	FLDPQ 64(R2), (F0, F1)
+	FMOVQ F0, 16(R0)
+	FLDPQ 64(R1), (F0, F1)
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, 32(R1)
-	FLDPQ 96(R2), (F0, F1)
+	FMOVQ F0, 32(R0)
+	FLDPQ 96(R1), (F0, F1)
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, 48(R1)
-	ADD $128, R2, R2
-	ADD $64, R1, R1
-	SUB $32, R0, R0
+	FMOVQ F0, 48(R0)
+	ADD $128, R1, R1
+	ADD $64, R0, R0
+	SUB $32, R2, R2
 	B ways
 loop:
-	CMP $0, R0
+	CMP $0, R2
 	BLE done
 again:
-	FLDPQ.P 32(R2), (F0, F1)
+	FLDPQ.P 32(R1), (F0, F1)
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ.P F0, 16(R1)
-	SUBS $8, R0, R0
+	FMOVQ.P F0, 16(R0)
+	SUBS $8, R2, R2
 	BGT again
 done:
 	RET
 
 // func BrainToFloat32NEON(n int, x *byte, y *byte)
 TEXT ·BrainToFloat32NEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R0
+	MOVD n+0(FP), R2
 	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
+	MOVD y+16(FP), R0
 ways:
-	CMP $32, R0
+	CMP $32, R2
 	BLT loop
 	FMOVQ (R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R0)
 	FMOVQ 16(R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	FSTPQ (F1, F0), 32(R2)
+	FSTPQ (F1, F0), 32(R0)
 	FMOVQ 32(R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	FSTPQ (F1, F0), 64(R2)
+	FSTPQ (F1, F0), 64(R0)
 	FMOVQ 48(R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	FSTPQ (F1, F0), 96(R2)
+	FSTPQ (F1, F0), 96(R0)
 	ADD $64, R1, R1
-	ADD $128, R2, R2
-	SUB $32, R0, R0
+	ADD $128, R0, R0
+	SUB $32, R2, R2
 	B ways
 loop:
-	CMP $0, R0
+	CMP $0, R2
 	BLE done
 again:
 	FMOVQ.P 16(R1), F0
@@ -139,8 +139,8 @@ again:
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $8, R0, R0
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $8, R2, R2
 	BGT again
 done:
 	RET
@@ -148,9 +148,9 @@ done:
 // func Float32ToBrainNEON(n int, x *byte, y *byte)
 TEXT ·Float32ToBrainNEON(SB), NOSPLIT, $0-24
 	MOVD $neoncast<>(SB), R3
-	MOVD n+0(FP), R0
+	MOVD n+0(FP), R2
 	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
+	MOVD y+16(FP), R0
 	FMOVQ (R3), F11
 	FMOVQ (R3), F10
 	FMOVQ 16(R3), F9
@@ -158,13 +158,13 @@ TEXT ·Float32ToBrainNEON(SB), NOSPLIT, $0-24
 	FMOVQ 32(R3), F7
 	FMOVQ 32(R3), F6
 ways:
-	CMP $32, R0
+	CMP $32, R2
 	BLT loop
 	FLDPQ (R1), (F13, F12)
 	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4e2ce581 // fcmeq v1.4s, v12.4s, v12.4s
+	WORD $0x6e205821 // not v1.16b, v1.16b
 	WORD $0x6f3005a3 // ushr v3.4s, v13.4s, #16
 	WORD $0x6f300582 // ushr v2.4s, v12.4s, #16
 	WORD $0x4e2b1c65 // and v5.16b, v3.16b, v11.16b
@@ -175,11 +175,11 @@ ways:
 	WORD $0x4ea48442 // add v2.4s, v2.4s, v4.4s
 	WORD $0x6f300463 // ushr v3.4s, v3.4s, #16
 	WORD $0x6f300442 // ushr v2.4s, v2.4s, #16
-	WORD $0x6e631ce1 // bsl v1.16b, v7.16b, v3.16b
-	WORD $0x6e621cc0 // bsl v0.16b, v6.16b, v2.16b
-	WORD $0x2e612821 // sqxtun v1.4h, v1.4s
-	WORD $0x6e612801 // sqxtun2 v1.8h, v0.4s
-	FMOVQ F1, (R2)
+	WORD $0x6e631ce0 // bsl v0.16b, v7.16b, v3.16b
+	WORD $0x6e621cc1 // bsl v1.16b, v6.16b, v2.16b
+	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
+	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
+	FMOVQ F0, (R0)
 	FLDPQ 32(R1), (F13, F12)
 	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
@@ -199,12 +199,12 @@ ways:
 	WORD $0x6e621cc1 // bsl v1.16b, v6.16b, v2.16b
 	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
 	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, 16(R2)
+	FMOVQ F0, 16(R0)
 	FLDPQ 64(R1), (F13, F12)
 	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4e2ce581 // fcmeq v1.4s, v12.4s, v12.4s
+	WORD $0x6e205821 // not v1.16b, v1.16b
 	WORD $0x6f3005a3 // ushr v3.4s, v13.4s, #16
 	WORD $0x6f300582 // ushr v2.4s, v12.4s, #16
 	WORD $0x4e2b1c65 // and v5.16b, v3.16b, v11.16b
@@ -215,11 +215,11 @@ ways:
 	WORD $0x4ea48442 // add v2.4s, v2.4s, v4.4s
 	WORD $0x6f300463 // ushr v3.4s, v3.4s, #16
 	WORD $0x6f300442 // ushr v2.4s, v2.4s, #16
-	WORD $0x6e631ce1 // bsl v1.16b, v7.16b, v3.16b
-	WORD $0x6e621cc0 // bsl v0.16b, v6.16b, v2.16b
-	WORD $0x2e612821 // sqxtun v1.4h, v1.4s
-	WORD $0x6e612801 // sqxtun2 v1.8h, v0.4s
-	FMOVQ F1, 32(R2)
+	WORD $0x6e631ce0 // bsl v0.16b, v7.16b, v3.16b
+	WORD $0x6e621cc1 // bsl v1.16b, v6.16b, v2.16b
+	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
+	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
+	FMOVQ F0, 32(R0)
 	FLDPQ 96(R1), (F13, F12)
 	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
@@ -239,13 +239,13 @@ ways:
 	WORD $0x6e621cc1 // bsl v1.16b, v6.16b, v2.16b
 	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
 	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, 48(R2)
+	FMOVQ F0, 48(R0)
 	ADD $128, R1, R1
-	ADD $64, R2, R2
-	SUB $32, R0, R0
+	ADD $64, R0, R0
+	SUB $32, R2, R2
 	B ways
 loop:
-	CMP $0, R0
+	CMP $0, R2
 	BLE done
 again:
 	FLDPQ.P 32(R1), (F13, F12)
@@ -267,8 +267,8 @@ again:
 	WORD $0x6e621cc1 // bsl v1.16b, v6.16b, v2.16b
 	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
 	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ.P F0, 16(R2)
-	SUBS $8, R0, R0
+	FMOVQ.P F0, 16(R0)
+	SUBS $8, R2, R2
 	BGT again
 done:
 	RET
@@ -372,63 +372,63 @@ done:
 
 // func Float32ToFloat64NEON(n int, x *byte, y *byte)
 TEXT ·Float32ToFloat64NEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R1
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
 ways:
-	CMP $32, R0
+	CMP $32, R2
 	BLT loop
-	FMOVQ (R2), F0
+	FMOVQ (R1), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
-	FSTPQ (F1, F0), (R1)
-	FMOVQ 16(R2), F0
+	FSTPQ (F1, F0), (R0)
+	FMOVQ 16(R1), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
-	FSTPQ (F1, F0), 32(R1)
-	FMOVQ 32(R2), F0
+	FSTPQ (F1, F0), 32(R0)
+	FMOVQ 32(R1), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
-	FSTPQ (F1, F0), 64(R1)
-	FMOVQ 48(R2), F0
+	FSTPQ (F1, F0), 64(R0)
+	FMOVQ 48(R1), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
-	FSTPQ (F1, F0), 96(R1)
-	FMOVQ 64(R2), F0
+	FSTPQ (F1, F0), 96(R0)
+	FMOVQ 64(R1), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
-	FSTPQ (F1, F0), 128(R1)
-	FMOVQ 80(R2), F0
+	FSTPQ (F1, F0), 128(R0)
+	FMOVQ 80(R1), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
-	FSTPQ (F1, F0), 160(R1)
-	FMOVQ 96(R2), F0
+	FSTPQ (F1, F0), 160(R0)
+	FMOVQ 96(R1), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
-	FSTPQ (F1, F0), 192(R1)
-	FMOVQ 112(R2), F0
+	FSTPQ (F1, F0), 192(R0)
+	FMOVQ 112(R1), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
-	FSTPQ (F1, F0), 224(R1)
-	ADD $128, R2, R2
-	ADD $256, R1, R1
-	SUB $32, R0, R0
+	FSTPQ (F1, F0), 224(R0)
+	ADD $128, R1, R1
+	ADD $256, R0, R0
+	SUB $32, R2, R2
 	B ways
 loop:
-	CMP $0, R0
+	CMP $0, R2
 	BLE done
 again:
-	FMOVQ (R2), F0
+	FMOVQ (R1), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
-	FSTPQ (F1, F0), (R1)
-	FMOVQ 16(R2), F0
+	FSTPQ (F1, F0), (R0)
+	FMOVQ 16(R1), F0
 	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
 	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
-	FSTPQ (F1, F0), 32(R1)
-	ADD $32, R2, R2
-	ADD $64, R1, R1
-	SUBS $8, R0, R0
+	FSTPQ (F1, F0), 32(R0)
+	ADD $32, R1, R1
+	ADD $64, R0, R0
+	SUBS $8, R2, R2
 	BGT again
 done:
 	RET

@@ -40,24 +40,24 @@ done:
 // func NotEqualUint8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·NotEqualUint8NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R1
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F5
 	FMOVQ (R4), F4
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R3), (F3, F2)
-	FLDPQ.P 32(R0), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x6e218c61 // cmeq v1.16b, v3.16b, v1.16b
 	WORD $0x6e208c40 // cmeq v0.16b, v2.16b, v0.16b
 	WORD $0x4e611ca1 // bic v1.16b, v5.16b, v1.16b
 	WORD $0x4e601c80 // bic v0.16b, v4.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $32, R2, R2
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -65,18 +65,18 @@ done:
 // func LessUint8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessUint8NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R3
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
 	FMOVQ (R4), F5
 	FMOVQ (R4), F4
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R3), (F3, F2)
-	FLDPQ.P 32(R1), (F1, F0)
+	FLDPQ.P 32(R1), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x6e216c61 // umin v1.16b, v3.16b, v1.16b
 	WORD $0x6e206c40 // umin v0.16b, v2.16b, v0.16b
 	WORD $0x6e218c61 // cmeq v1.16b, v3.16b, v1.16b
@@ -84,7 +84,7 @@ again:
 	WORD $0x4e611ca1 // bic v1.16b, v5.16b, v1.16b
 	WORD $0x4e601c80 // bic v0.16b, v4.16b, v0.16b
 	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $32, R2, R2
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -92,26 +92,26 @@ done:
 // func LessOrEqualUint8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualUint8NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
-	MOVD z+24(FP), R3
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F5
 	FMOVQ (R4), F4
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R0), (F3, F2)
-	FLDPQ.P 32(R2), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x6e216c61 // umin v1.16b, v3.16b, v1.16b
 	WORD $0x6e206c40 // umin v0.16b, v2.16b, v0.16b
 	WORD $0x6e218c61 // cmeq v1.16b, v3.16b, v1.16b
 	WORD $0x6e208c40 // cmeq v0.16b, v2.16b, v0.16b
 	WORD $0x4e251c21 // and v1.16b, v1.16b, v5.16b
 	WORD $0x4e241c00 // and v0.16b, v0.16b, v4.16b
-	FSTPQ.P (F1, F0), 32(R3)
-	SUBS $32, R1, R1
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -119,24 +119,24 @@ done:
 // func EqualInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualInt8NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R3
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
-	MOVD z+24(FP), R2
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F5
 	FMOVQ (R4), F4
 loop:
-	CMP $0, R0
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F3, F2)
 	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x6e218c61 // cmeq v1.16b, v3.16b, v1.16b
 	WORD $0x6e208c40 // cmeq v0.16b, v2.16b, v0.16b
 	WORD $0x4e251c21 // and v1.16b, v1.16b, v5.16b
 	WORD $0x4e241c00 // and v0.16b, v0.16b, v4.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $32, R0, R0
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -144,24 +144,24 @@ done:
 // func NotEqualInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·NotEqualInt8NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R0
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
-	MOVD z+24(FP), R3
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F5
 	FMOVQ (R4), F4
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R0), (F3, F2)
+	FLDPQ.P 32(R2), (F3, F2)
 	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x6e218c61 // cmeq v1.16b, v3.16b, v1.16b
 	WORD $0x6e208c40 // cmeq v0.16b, v2.16b, v0.16b
 	WORD $0x4e611ca1 // bic v1.16b, v5.16b, v1.16b
 	WORD $0x4e601c80 // bic v0.16b, v4.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R3)
-	SUBS $32, R2, R2
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -169,24 +169,24 @@ done:
 // func LessInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessInt8NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R3
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F5
 	FMOVQ (R4), F4
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R0), (F3, F2)
-	FLDPQ.P 32(R1), (F1, F0)
+	FLDPQ.P 32(R1), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x4e213461 // cmgt v1.16b, v3.16b, v1.16b
 	WORD $0x4e203440 // cmgt v0.16b, v2.16b, v0.16b
 	WORD $0x4e251c21 // and v1.16b, v1.16b, v5.16b
 	WORD $0x4e241c00 // and v0.16b, v0.16b, v4.16b
-	FSTPQ.P (F1, F0), 32(R3)
-	SUBS $32, R2, R2
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -194,24 +194,24 @@ done:
 // func LessOrEqualInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualInt8NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R2
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F5
 	FMOVQ (R4), F4
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R3), (F3, F2)
-	FLDPQ.P 32(R0), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x4e213461 // cmgt v1.16b, v3.16b, v1.16b
 	WORD $0x4e203440 // cmgt v0.16b, v2.16b, v0.16b
 	WORD $0x4e611ca1 // bic v1.16b, v5.16b, v1.16b
 	WORD $0x4e601c80 // bic v0.16b, v4.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $32, R1, R1
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -220,21 +220,21 @@ done:
 TEXT ·EqualInt16NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
 	MOVD n+0(FP), R3
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F7
 	FMOVQ (R4), F6
 loop:
 	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R1), (F3, F2)
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x6e618c65 // cmeq v5.8h, v3.8h, v1.8h
 	WORD $0x6e608c44 // cmeq v4.8h, v2.8h, v0.8h
-	FLDPQ 32(R1), (F3, F2)
-	FLDPQ 32(R0), (F0, F1)
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F0, F1)
 	WORD $0x6e608c60 // cmeq v0.8h, v3.8h, v0.8h
 	WORD $0x6e618c42 // cmeq v2.8h, v2.8h, v1.8h
 	WORD $0x0e2148a1 // sqxtn v1.8b, v5.8h
@@ -245,9 +245,9 @@ again:
 	WORD $0x4ec07820 // zip2 v0.2d, v1.2d, v0.2d
 	WORD $0x4e271c41 // and v1.16b, v2.16b, v7.16b
 	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
-	FSTPQ.P (F1, F0), 32(R2)
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $64, R2, R2
 	ADD $64, R1, R1
-	ADD $64, R0, R0
 	SUBS $32, R3, R3
 	BGT again
 done:
@@ -257,20 +257,20 @@ done:
 TEXT ·NotEqualInt16NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
 	MOVD n+0(FP), R3
-	MOVD x+8(FP), R0
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
-	MOVD z+24(FP), R2
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F7
 	FMOVQ (R4), F6
 loop:
 	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R0), (F3, F2)
+	FLDPQ (R2), (F3, F2)
 	FLDPQ (R1), (F1, F0)
 	WORD $0x6e618c65 // cmeq v5.8h, v3.8h, v1.8h
 	WORD $0x6e608c44 // cmeq v4.8h, v2.8h, v0.8h
-	FLDPQ 32(R0), (F3, F2)
+	FLDPQ 32(R2), (F3, F2)
 	FLDPQ 32(R1), (F0, F1)
 	WORD $0x6e608c60 // cmeq v0.8h, v3.8h, v0.8h
 	WORD $0x6e618c42 // cmeq v2.8h, v2.8h, v1.8h
@@ -282,8 +282,8 @@ again:
 	WORD $0x4ec07820 // zip2 v0.2d, v1.2d, v0.2d
 	WORD $0x4e621ce1 // bic v1.16b, v7.16b, v2.16b
 	WORD $0x4e601cc0 // bic v0.16b, v6.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	ADD $64, R0, R0
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $64, R2, R2
 	ADD $64, R1, R1
 	SUBS $32, R3, R3
 	BGT again
@@ -293,36 +293,36 @@ done:
 // func LessInt16NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessInt16NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R2
-	MOVD z+24(FP), R1
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F7
 	FMOVQ (R4), F6
 loop:
-	CMP $0, R0
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R2), (F3, F2)
-	FLDPQ (R3), (F1, F0)
+	FLDPQ (R1), (F3, F2)
+	FLDPQ (R2), (F1, F0)
 	WORD $0x4e613465 // cmgt v5.8h, v3.8h, v1.8h
 	WORD $0x4e603444 // cmgt v4.8h, v2.8h, v0.8h
-	FLDPQ 32(R2), (F3, F2)
-	FLDPQ 32(R3), (F1, F0)
-	WORD $0x4e613461 // cmgt v1.8h, v3.8h, v1.8h
-	WORD $0x4e603442 // cmgt v2.8h, v2.8h, v0.8h
-	WORD $0x0e2148a0 // sqxtn v0.8b, v5.8h
-	WORD $0x4e214820 // sqxtn2 v0.16b, v1.8h
-	WORD $0x0e214881 // sqxtn v1.8b, v4.8h
-	WORD $0x4e214841 // sqxtn2 v1.16b, v2.8h
-	WORD $0x4ec13802 // zip1 v2.2d, v0.2d, v1.2d
-	WORD $0x4ec17800 // zip2 v0.2d, v0.2d, v1.2d
+	FLDPQ 32(R1), (F3, F2)
+	FLDPQ 32(R2), (F0, F1)
+	WORD $0x4e603460 // cmgt v0.8h, v3.8h, v0.8h
+	WORD $0x4e613442 // cmgt v2.8h, v2.8h, v1.8h
+	WORD $0x0e2148a1 // sqxtn v1.8b, v5.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x0e214880 // sqxtn v0.8b, v4.8h
+	WORD $0x4e214840 // sqxtn2 v0.16b, v2.8h
+	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
+	WORD $0x4ec07820 // zip2 v0.2d, v1.2d, v0.2d
 	WORD $0x4e271c41 // and v1.16b, v2.16b, v7.16b
 	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
-	FSTPQ.P (F1, F0), 32(R1)
-	ADD $64, R3, R3
+	FSTPQ.P (F1, F0), 32(R0)
 	ADD $64, R2, R2
-	SUBS $32, R0, R0
+	ADD $64, R1, R1
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -330,36 +330,36 @@ done:
 // func LessOrEqualInt16NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualInt16NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R2
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F7
 	FMOVQ (R4), F6
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R3), (F3, F2)
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x4e613465 // cmgt v5.8h, v3.8h, v1.8h
 	WORD $0x4e603444 // cmgt v4.8h, v2.8h, v0.8h
-	FLDPQ 32(R3), (F3, F2)
-	FLDPQ 32(R0), (F1, F0)
-	WORD $0x4e613461 // cmgt v1.8h, v3.8h, v1.8h
-	WORD $0x4e603442 // cmgt v2.8h, v2.8h, v0.8h
-	WORD $0x0e2148a0 // sqxtn v0.8b, v5.8h
-	WORD $0x4e214820 // sqxtn2 v0.16b, v1.8h
-	WORD $0x0e214881 // sqxtn v1.8b, v4.8h
-	WORD $0x4e214841 // sqxtn2 v1.16b, v2.8h
-	WORD $0x4ec13802 // zip1 v2.2d, v0.2d, v1.2d
-	WORD $0x4ec17800 // zip2 v0.2d, v0.2d, v1.2d
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F0, F1)
+	WORD $0x4e603460 // cmgt v0.8h, v3.8h, v0.8h
+	WORD $0x4e613442 // cmgt v2.8h, v2.8h, v1.8h
+	WORD $0x0e2148a1 // sqxtn v1.8b, v5.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x0e214880 // sqxtn v0.8b, v4.8h
+	WORD $0x4e214840 // sqxtn2 v0.16b, v2.8h
+	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
+	WORD $0x4ec07820 // zip2 v0.2d, v1.2d, v0.2d
 	WORD $0x4e621ce1 // bic v1.16b, v7.16b, v2.16b
 	WORD $0x4e601cc0 // bic v0.16b, v6.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	ADD $64, R3, R3
-	ADD $64, R0, R0
-	SUBS $32, R1, R1
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $64, R2, R2
+	ADD $64, R1, R1
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -367,52 +367,52 @@ done:
 // func EqualInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualInt32NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R3
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
 	FMOVQ (R4), F12
 	FMOVQ (R4), F11
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R3), (F3, F2)
+	FLDPQ (R2), (F3, F2)
 	FLDPQ (R1), (F1, F0)
 	WORD $0x6ea18c6a // cmeq v10.4s, v3.4s, v1.4s
 	WORD $0x6ea08c49 // cmeq v9.4s, v2.4s, v0.4s
-	FLDPQ 32(R3), (F3, F2)
+	FLDPQ 32(R2), (F3, F2)
 	FLDPQ 32(R1), (F1, F0)
 	WORD $0x6ea18c68 // cmeq v8.4s, v3.4s, v1.4s
 	WORD $0x6ea08c47 // cmeq v7.4s, v2.4s, v0.4s
-	FLDPQ 64(R3), (F3, F2)
+	FLDPQ 64(R2), (F3, F2)
 	FLDPQ 64(R1), (F1, F0)
 	WORD $0x6ea18c66 // cmeq v6.4s, v3.4s, v1.4s
 	WORD $0x6ea08c45 // cmeq v5.4s, v2.4s, v0.4s
-	FLDPQ 96(R3), (F3, F2)
-	FLDPQ 96(R1), (F1, F0)
-	WORD $0x6ea18c61 // cmeq v1.4s, v3.4s, v1.4s
-	WORD $0x6ea08c44 // cmeq v4.4s, v2.4s, v0.4s
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F0, F1)
+	WORD $0x6ea08c60 // cmeq v0.4s, v3.4s, v0.4s
+	WORD $0x6ea18c44 // cmeq v4.4s, v2.4s, v1.4s
 	WORD $0x0e614943 // sqxtn v3.4h, v10.4s
 	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
 	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
 	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
-	WORD $0x0e6148c0 // sqxtn v0.4h, v6.4s
-	WORD $0x4e614820 // sqxtn2 v0.8h, v1.4s
-	WORD $0x0e6148a1 // sqxtn v1.4h, v5.4s
-	WORD $0x4e614881 // sqxtn2 v1.8h, v4.4s
+	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
 	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
-	WORD $0x4e214803 // sqxtn2 v3.16b, v0.8h
-	WORD $0x0e214840 // sqxtn v0.8b, v2.8h
-	WORD $0x4e214820 // sqxtn2 v0.16b, v1.8h
-	WORD $0x4e803861 // zip1 v1.4s, v3.4s, v0.4s
-	WORD $0x4e807860 // zip2 v0.4s, v3.4s, v0.4s
-	WORD $0x4e2c1c21 // and v1.16b, v1.16b, v12.16b
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e2c1c41 // and v1.16b, v2.16b, v12.16b
 	WORD $0x4e2b1c00 // and v0.16b, v0.16b, v11.16b
 	FSTPQ.P (F1, F0), 32(R0)
-	ADD $128, R3, R3
+	ADD $128, R2, R2
 	ADD $128, R1, R1
-	SUBS $32, R2, R2
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -420,52 +420,52 @@ done:
 // func NotEqualInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·NotEqualInt32NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R2
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
 	FMOVQ (R4), F12
 	FMOVQ (R4), F11
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R3), (F3, F2)
-	FLDPQ (R2), (F1, F0)
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x6ea18c6a // cmeq v10.4s, v3.4s, v1.4s
 	WORD $0x6ea08c49 // cmeq v9.4s, v2.4s, v0.4s
-	FLDPQ 32(R3), (F3, F2)
-	FLDPQ 32(R2), (F1, F0)
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x6ea18c68 // cmeq v8.4s, v3.4s, v1.4s
 	WORD $0x6ea08c47 // cmeq v7.4s, v2.4s, v0.4s
-	FLDPQ 64(R3), (F3, F2)
-	FLDPQ 64(R2), (F1, F0)
+	FLDPQ 64(R2), (F3, F2)
+	FLDPQ 64(R1), (F1, F0)
 	WORD $0x6ea18c66 // cmeq v6.4s, v3.4s, v1.4s
 	WORD $0x6ea08c45 // cmeq v5.4s, v2.4s, v0.4s
-	FLDPQ 96(R3), (F3, F2)
-	FLDPQ 96(R2), (F1, F0)
-	WORD $0x6ea18c61 // cmeq v1.4s, v3.4s, v1.4s
-	WORD $0x6ea08c44 // cmeq v4.4s, v2.4s, v0.4s
-	WORD $0x0e614940 // sqxtn v0.4h, v10.4s
-	WORD $0x4e614900 // sqxtn2 v0.8h, v8.4s
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F0, F1)
+	WORD $0x6ea08c60 // cmeq v0.4s, v3.4s, v0.4s
+	WORD $0x6ea18c44 // cmeq v4.4s, v2.4s, v1.4s
+	WORD $0x0e614943 // sqxtn v3.4h, v10.4s
+	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
 	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
 	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
-	WORD $0x0e6148c3 // sqxtn v3.4h, v6.4s
-	WORD $0x4e614823 // sqxtn2 v3.8h, v1.4s
-	WORD $0x0e6148a1 // sqxtn v1.4h, v5.4s
-	WORD $0x4e614881 // sqxtn2 v1.8h, v4.4s
-	WORD $0x0e214800 // sqxtn v0.8b, v0.8h
-	WORD $0x4e214860 // sqxtn2 v0.16b, v3.8h
-	WORD $0x0e214842 // sqxtn v2.8b, v2.8h
-	WORD $0x4e214822 // sqxtn2 v2.16b, v1.8h
-	WORD $0x4e823801 // zip1 v1.4s, v0.4s, v2.4s
-	WORD $0x4e827800 // zip2 v0.4s, v0.4s, v2.4s
-	WORD $0x4e611d81 // bic v1.16b, v12.16b, v1.16b
+	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
+	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e621d81 // bic v1.16b, v12.16b, v2.16b
 	WORD $0x4e601d60 // bic v0.16b, v11.16b, v0.16b
 	FSTPQ.P (F1, F0), 32(R0)
-	ADD $128, R3, R3
 	ADD $128, R2, R2
-	SUBS $32, R1, R1
+	ADD $128, R1, R1
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -473,52 +473,52 @@ done:
 // func LessInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessInt32NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R3
-	MOVD z+24(FP), R2
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F12
 	FMOVQ (R4), F11
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R3), (F3, F2)
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R1), (F3, F2)
+	FLDPQ (R2), (F1, F0)
 	WORD $0x4ea1346a // cmgt v10.4s, v3.4s, v1.4s
 	WORD $0x4ea03449 // cmgt v9.4s, v2.4s, v0.4s
-	FLDPQ 32(R3), (F3, F2)
-	FLDPQ 32(R0), (F1, F0)
+	FLDPQ 32(R1), (F3, F2)
+	FLDPQ 32(R2), (F1, F0)
 	WORD $0x4ea13468 // cmgt v8.4s, v3.4s, v1.4s
 	WORD $0x4ea03447 // cmgt v7.4s, v2.4s, v0.4s
-	FLDPQ 64(R3), (F3, F2)
-	FLDPQ 64(R0), (F1, F0)
+	FLDPQ 64(R1), (F3, F2)
+	FLDPQ 64(R2), (F1, F0)
 	WORD $0x4ea13466 // cmgt v6.4s, v3.4s, v1.4s
 	WORD $0x4ea03445 // cmgt v5.4s, v2.4s, v0.4s
-	FLDPQ 96(R3), (F3, F2)
-	FLDPQ 96(R0), (F1, F0)
-	WORD $0x4ea13463 // cmgt v3.4s, v3.4s, v1.4s
-	WORD $0x4ea03444 // cmgt v4.4s, v2.4s, v0.4s
-	WORD $0x0e614940 // sqxtn v0.4h, v10.4s
-	WORD $0x4e614900 // sqxtn2 v0.8h, v8.4s
+	FLDPQ 96(R1), (F3, F2)
+	FLDPQ 96(R2), (F0, F1)
+	WORD $0x4ea03460 // cmgt v0.4s, v3.4s, v0.4s
+	WORD $0x4ea13444 // cmgt v4.4s, v2.4s, v1.4s
+	WORD $0x0e614943 // sqxtn v3.4h, v10.4s
+	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
 	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
 	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
 	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
-	WORD $0x4e614861 // sqxtn2 v1.8h, v3.4s
-	WORD $0x0e6148a3 // sqxtn v3.4h, v5.4s
-	WORD $0x4e614883 // sqxtn2 v3.8h, v4.4s
-	WORD $0x0e214800 // sqxtn v0.8b, v0.8h
-	WORD $0x4e214820 // sqxtn2 v0.16b, v1.8h
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
+	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
 	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
-	WORD $0x4e214861 // sqxtn2 v1.16b, v3.8h
-	WORD $0x4e813802 // zip1 v2.4s, v0.4s, v1.4s
-	WORD $0x4e817800 // zip2 v0.4s, v0.4s, v1.4s
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
 	WORD $0x4e2c1c41 // and v1.16b, v2.16b, v12.16b
 	WORD $0x4e2b1c00 // and v0.16b, v0.16b, v11.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	ADD $128, R0, R0
-	ADD $128, R3, R3
-	SUBS $32, R1, R1
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $128, R2, R2
+	ADD $128, R1, R1
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -526,52 +526,52 @@ done:
 // func LessOrEqualInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualInt32NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R3
-	MOVD z+24(FP), R1
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F12
 	FMOVQ (R4), F11
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R0), (F3, F2)
-	FLDPQ (R3), (F1, F0)
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x4ea1346a // cmgt v10.4s, v3.4s, v1.4s
 	WORD $0x4ea03449 // cmgt v9.4s, v2.4s, v0.4s
-	FLDPQ 32(R0), (F3, F2)
-	FLDPQ 32(R3), (F1, F0)
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x4ea13468 // cmgt v8.4s, v3.4s, v1.4s
 	WORD $0x4ea03447 // cmgt v7.4s, v2.4s, v0.4s
-	FLDPQ 64(R0), (F3, F2)
-	FLDPQ 64(R3), (F1, F0)
+	FLDPQ 64(R2), (F3, F2)
+	FLDPQ 64(R1), (F1, F0)
 	WORD $0x4ea13466 // cmgt v6.4s, v3.4s, v1.4s
 	WORD $0x4ea03445 // cmgt v5.4s, v2.4s, v0.4s
-	FLDPQ 96(R0), (F3, F2)
-	FLDPQ 96(R3), (F0, F1)
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F0, F1)
 	WORD $0x4ea03460 // cmgt v0.4s, v3.4s, v0.4s
 	WORD $0x4ea13444 // cmgt v4.4s, v2.4s, v1.4s
-	WORD $0x0e614942 // sqxtn v2.4h, v10.4s
-	WORD $0x4e614902 // sqxtn2 v2.8h, v8.4s
-	WORD $0x0e614923 // sqxtn v3.4h, v9.4s
-	WORD $0x4e6148e3 // sqxtn2 v3.8h, v7.4s
+	WORD $0x0e614943 // sqxtn v3.4h, v10.4s
+	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
+	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
+	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
 	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
 	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
 	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
 	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
-	WORD $0x0e214842 // sqxtn v2.8b, v2.8h
-	WORD $0x4e214822 // sqxtn2 v2.16b, v1.8h
-	WORD $0x0e214861 // sqxtn v1.8b, v3.8h
+	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
 	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
-	WORD $0x4e813843 // zip1 v3.4s, v2.4s, v1.4s
-	WORD $0x4e817840 // zip2 v0.4s, v2.4s, v1.4s
-	WORD $0x4e631d81 // bic v1.16b, v12.16b, v3.16b
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e621d81 // bic v1.16b, v12.16b, v2.16b
 	WORD $0x4e601d60 // bic v0.16b, v11.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
-	ADD $128, R0, R0
-	ADD $128, R3, R3
-	SUBS $32, R2, R2
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $128, R2, R2
+	ADD $128, R1, R1
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -579,221 +579,51 @@ done:
 // func EqualInt64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualInt64NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R3
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
-loop:
-	CMP $0, R1
-	BLE done
-again:
-	FLDPQ (R2), (F3, F2)
-	FLDPQ (R0), (F1, F0)
-	WORD $0x6ee18c74 // cmeq v20.2d, v3.2d, v1.2d
-	WORD $0x6ee08c53 // cmeq v19.2d, v2.2d, v0.2d
-	FLDPQ 32(R2), (F3, F2)
-	FLDPQ 32(R0), (F1, F0)
-	WORD $0x6ee18c69 // cmeq v9.2d, v3.2d, v1.2d
-	WORD $0x6ee08c48 // cmeq v8.2d, v2.2d, v0.2d
-	FLDPQ 64(R2), (F3, F2)
-	FLDPQ 64(R0), (F1, F0)
-	WORD $0x6ee18c72 // cmeq v18.2d, v3.2d, v1.2d
-	WORD $0x6ee08c51 // cmeq v17.2d, v2.2d, v0.2d
-	FLDPQ 96(R2), (F3, F2)
-	FLDPQ 96(R0), (F1, F0)
-	WORD $0x6ee18c67 // cmeq v7.2d, v3.2d, v1.2d
-	WORD $0x6ee08c46 // cmeq v6.2d, v2.2d, v0.2d
-	FLDPQ 128(R2), (F3, F2)
-	FLDPQ 128(R0), (F1, F0)
-	WORD $0x6ee18c70 // cmeq v16.2d, v3.2d, v1.2d
-	WORD $0x6ee08c4f // cmeq v15.2d, v2.2d, v0.2d
-	FLDPQ 160(R2), (F3, F2)
-	FLDPQ 160(R0), (F1, F0)
-	WORD $0x6ee18c6e // cmeq v14.2d, v3.2d, v1.2d
-	WORD $0x6ee08c45 // cmeq v5.2d, v2.2d, v0.2d
-	FLDPQ 192(R2), (F3, F2)
-	FLDPQ 192(R0), (F1, F0)
-	WORD $0x6ee18c6d // cmeq v13.2d, v3.2d, v1.2d
-	WORD $0x6ee08c4c // cmeq v12.2d, v2.2d, v0.2d
-	FLDPQ 224(R2), (F2, F3)
-	FLDPQ 224(R0), (F1, F0)
-	WORD $0x6ee18c42 // cmeq v2.2d, v2.2d, v1.2d
-	WORD $0x6ee08c64 // cmeq v4.2d, v3.2d, v0.2d
-	WORD $0x4e891a81 // uzp1 v1.4s, v20.4s, v9.4s
-	WORD $0x4e881a60 // uzp1 v0.4s, v19.4s, v8.4s
-	WORD $0x4ec03829 // zip1 v9.2d, v1.2d, v0.2d
-	WORD $0x4ec07828 // zip2 v8.2d, v1.2d, v0.2d
-	WORD $0x4e871a41 // uzp1 v1.4s, v18.4s, v7.4s
-	WORD $0x4e861a20 // uzp1 v0.4s, v17.4s, v6.4s
-	WORD $0x4ec03827 // zip1 v7.2d, v1.2d, v0.2d
-	WORD $0x4ec07826 // zip2 v6.2d, v1.2d, v0.2d
-	WORD $0x4e8e1a01 // uzp1 v1.4s, v16.4s, v14.4s
-	WORD $0x4e8519e0 // uzp1 v0.4s, v15.4s, v5.4s
-	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
-	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
-	WORD $0x4e8219a2 // uzp1 v2.4s, v13.4s, v2.4s
-	WORD $0x4e841981 // uzp1 v1.4s, v12.4s, v4.4s
-	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
-	WORD $0x4ec17844 // zip2 v4.2d, v2.2d, v1.2d
-	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
-	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
-	WORD $0x0e614901 // sqxtn v1.4h, v8.4s
-	WORD $0x4e6148c1 // sqxtn2 v1.8h, v6.4s
-	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
-	WORD $0x4e614803 // sqxtn2 v3.8h, v0.4s
-	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
-	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
-	WORD $0x0e214842 // sqxtn v2.8b, v2.8h
-	WORD $0x4e214862 // sqxtn2 v2.16b, v3.8h
-	WORD $0x0e214821 // sqxtn v1.8b, v1.8h
-	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
-	WORD $0x4e813843 // zip1 v3.4s, v2.4s, v1.4s
-	WORD $0x4e817840 // zip2 v0.4s, v2.4s, v1.4s
-	WORD $0x4e2b1c61 // and v1.16b, v3.16b, v11.16b
-	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
-	FSTPQ.P (F1, F0), 32(R3)
-	ADD $256, R2, R2
-	ADD $256, R0, R0
-	SUBS $32, R1, R1
-	BGT again
-done:
-	RET
-
-// func NotEqualInt64NEON(n int, x *byte, y *byte, z *byte)
-TEXT ·NotEqualInt64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R3
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
-loop:
-	CMP $0, R2
-	BLE done
-again:
-	FLDPQ (R1), (F3, F2)
-	FLDPQ (R0), (F1, F0)
-	WORD $0x6ee18c74 // cmeq v20.2d, v3.2d, v1.2d
-	WORD $0x6ee08c53 // cmeq v19.2d, v2.2d, v0.2d
-	FLDPQ 32(R1), (F3, F2)
-	FLDPQ 32(R0), (F1, F0)
-	WORD $0x6ee18c69 // cmeq v9.2d, v3.2d, v1.2d
-	WORD $0x6ee08c48 // cmeq v8.2d, v2.2d, v0.2d
-	FLDPQ 64(R1), (F3, F2)
-	FLDPQ 64(R0), (F1, F0)
-	WORD $0x6ee18c72 // cmeq v18.2d, v3.2d, v1.2d
-	WORD $0x6ee08c51 // cmeq v17.2d, v2.2d, v0.2d
-	FLDPQ 96(R1), (F3, F2)
-	FLDPQ 96(R0), (F1, F0)
-	WORD $0x6ee18c70 // cmeq v16.2d, v3.2d, v1.2d
-	WORD $0x6ee08c47 // cmeq v7.2d, v2.2d, v0.2d
-	FLDPQ 128(R1), (F3, F2)
-	FLDPQ 128(R0), (F1, F0)
-	WORD $0x6ee18c6f // cmeq v15.2d, v3.2d, v1.2d
-	WORD $0x6ee08c4e // cmeq v14.2d, v2.2d, v0.2d
-	FLDPQ 160(R1), (F3, F2)
-	FLDPQ 160(R0), (F1, F0)
-	WORD $0x6ee18c66 // cmeq v6.2d, v3.2d, v1.2d
-	WORD $0x6ee08c45 // cmeq v5.2d, v2.2d, v0.2d
-	FLDPQ 192(R1), (F3, F2)
-	FLDPQ 192(R0), (F1, F0)
-	WORD $0x6ee18c6d // cmeq v13.2d, v3.2d, v1.2d
-	WORD $0x6ee08c4c // cmeq v12.2d, v2.2d, v0.2d
-	FLDPQ 224(R1), (F2, F3)
-	FLDPQ 224(R0), (F1, F0)
-	WORD $0x6ee18c42 // cmeq v2.2d, v2.2d, v1.2d
-	WORD $0x6ee08c64 // cmeq v4.2d, v3.2d, v0.2d
-	WORD $0x4e891a81 // uzp1 v1.4s, v20.4s, v9.4s
-	WORD $0x4e881a60 // uzp1 v0.4s, v19.4s, v8.4s
-	WORD $0x4ec03829 // zip1 v9.2d, v1.2d, v0.2d
-	WORD $0x4ec07828 // zip2 v8.2d, v1.2d, v0.2d
-	WORD $0x4e901a41 // uzp1 v1.4s, v18.4s, v16.4s
-	WORD $0x4e871a20 // uzp1 v0.4s, v17.4s, v7.4s
-	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
-	WORD $0x4ec07827 // zip2 v7.2d, v1.2d, v0.2d
-	WORD $0x4e8619e1 // uzp1 v1.4s, v15.4s, v6.4s
-	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
-	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
-	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
-	WORD $0x4e8219a2 // uzp1 v2.4s, v13.4s, v2.4s
-	WORD $0x4e841981 // uzp1 v1.4s, v12.4s, v4.4s
-	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
-	WORD $0x4ec17844 // zip2 v4.2d, v2.2d, v1.2d
-	WORD $0x0e614921 // sqxtn v1.4h, v9.4s
-	WORD $0x4e614861 // sqxtn2 v1.8h, v3.4s
-	WORD $0x0e614903 // sqxtn v3.4h, v8.4s
-	WORD $0x4e6148e3 // sqxtn2 v3.8h, v7.4s
-	WORD $0x0e6148c2 // sqxtn v2.4h, v6.4s
-	WORD $0x4e614802 // sqxtn2 v2.8h, v0.4s
-	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
-	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
-	WORD $0x0e214821 // sqxtn v1.8b, v1.8h
-	WORD $0x4e214841 // sqxtn2 v1.16b, v2.8h
-	WORD $0x0e214862 // sqxtn v2.8b, v3.8h
-	WORD $0x4e214802 // sqxtn2 v2.16b, v0.8h
-	WORD $0x4e823823 // zip1 v3.4s, v1.4s, v2.4s
-	WORD $0x4e827820 // zip2 v0.4s, v1.4s, v2.4s
-	WORD $0x4e631d61 // bic v1.16b, v11.16b, v3.16b
-	WORD $0x4e601d40 // bic v0.16b, v10.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R3)
-	ADD $256, R1, R1
-	ADD $256, R0, R0
-	SUBS $32, R2, R2
-	BGT again
-done:
-	RET
-
-// func LessInt64NEON(n int, x *byte, y *byte, z *byte)
-TEXT ·LessInt64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R1
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F11
 	FMOVQ (R4), F10
 loop:
 	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R0), (F3, F2)
-	FLDPQ (R2), (F1, F0)
-	WORD $0x4ee13474 // cmgt v20.2d, v3.2d, v1.2d
-	WORD $0x4ee03453 // cmgt v19.2d, v2.2d, v0.2d
-	FLDPQ 32(R0), (F3, F2)
-	FLDPQ 32(R2), (F1, F0)
-	WORD $0x4ee13472 // cmgt v18.2d, v3.2d, v1.2d
-	WORD $0x4ee03449 // cmgt v9.2d, v2.2d, v0.2d
-	FLDPQ 64(R0), (F3, F2)
-	FLDPQ 64(R2), (F1, F0)
-	WORD $0x4ee13471 // cmgt v17.2d, v3.2d, v1.2d
-	WORD $0x4ee03450 // cmgt v16.2d, v2.2d, v0.2d
-	FLDPQ 96(R0), (F3, F2)
-	FLDPQ 96(R2), (F1, F0)
-	WORD $0x4ee13468 // cmgt v8.2d, v3.2d, v1.2d
-	WORD $0x4ee03447 // cmgt v7.2d, v2.2d, v0.2d
-	FLDPQ 128(R0), (F3, F2)
-	FLDPQ 128(R2), (F1, F0)
-	WORD $0x4ee1346f // cmgt v15.2d, v3.2d, v1.2d
-	WORD $0x4ee0344e // cmgt v14.2d, v2.2d, v0.2d
-	FLDPQ 160(R0), (F3, F2)
-	FLDPQ 160(R2), (F1, F0)
-	WORD $0x4ee13466 // cmgt v6.2d, v3.2d, v1.2d
-	WORD $0x4ee03445 // cmgt v5.2d, v2.2d, v0.2d
-	FLDPQ 192(R0), (F3, F2)
-	FLDPQ 192(R2), (F1, F0)
-	WORD $0x4ee1346d // cmgt v13.2d, v3.2d, v1.2d
-	WORD $0x4ee0344c // cmgt v12.2d, v2.2d, v0.2d
-	FLDPQ 224(R0), (F3, F2)
-	FLDPQ 224(R2), (F1, F0)
-	WORD $0x4ee13464 // cmgt v4.2d, v3.2d, v1.2d
-	WORD $0x4ee03443 // cmgt v3.2d, v2.2d, v0.2d
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x6ee18c74 // cmeq v20.2d, v3.2d, v1.2d
+	WORD $0x6ee08c53 // cmeq v19.2d, v2.2d, v0.2d
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F1, F0)
+	WORD $0x6ee18c72 // cmeq v18.2d, v3.2d, v1.2d
+	WORD $0x6ee08c49 // cmeq v9.2d, v2.2d, v0.2d
+	FLDPQ 64(R2), (F3, F2)
+	FLDPQ 64(R1), (F1, F0)
+	WORD $0x6ee18c71 // cmeq v17.2d, v3.2d, v1.2d
+	WORD $0x6ee08c50 // cmeq v16.2d, v2.2d, v0.2d
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F1, F0)
+	WORD $0x6ee18c68 // cmeq v8.2d, v3.2d, v1.2d
+	WORD $0x6ee08c47 // cmeq v7.2d, v2.2d, v0.2d
+	FLDPQ 128(R2), (F3, F2)
+	FLDPQ 128(R1), (F1, F0)
+	WORD $0x6ee18c6f // cmeq v15.2d, v3.2d, v1.2d
+	WORD $0x6ee08c4e // cmeq v14.2d, v2.2d, v0.2d
+	FLDPQ 160(R2), (F3, F2)
+	FLDPQ 160(R1), (F1, F0)
+	WORD $0x6ee18c66 // cmeq v6.2d, v3.2d, v1.2d
+	WORD $0x6ee08c45 // cmeq v5.2d, v2.2d, v0.2d
+	FLDPQ 192(R2), (F3, F2)
+	FLDPQ 192(R1), (F1, F0)
+	WORD $0x6ee18c6d // cmeq v13.2d, v3.2d, v1.2d
+	WORD $0x6ee08c4c // cmeq v12.2d, v2.2d, v0.2d
+	FLDPQ 224(R2), (F2, F3)
+	FLDPQ 224(R1), (F1, F0)
+	WORD $0x6ee18c42 // cmeq v2.2d, v2.2d, v1.2d
+	WORD $0x6ee08c64 // cmeq v4.2d, v3.2d, v0.2d
 	WORD $0x4e921a81 // uzp1 v1.4s, v20.4s, v18.4s
 	WORD $0x4e891a60 // uzp1 v0.4s, v19.4s, v9.4s
-	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
+	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
 	WORD $0x4ec07829 // zip2 v9.2d, v1.2d, v0.2d
 	WORD $0x4e881a21 // uzp1 v1.4s, v17.4s, v8.4s
 	WORD $0x4e871a00 // uzp1 v0.4s, v16.4s, v7.4s
@@ -803,29 +633,199 @@ again:
 	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
 	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
 	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
-	WORD $0x4e8419a1 // uzp1 v1.4s, v13.4s, v4.4s
-	WORD $0x4e831980 // uzp1 v0.4s, v12.4s, v3.4s
-	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
-	WORD $0x4ec07824 // zip2 v4.2d, v1.2d, v0.2d
-	WORD $0x0e614842 // sqxtn v2.4h, v2.4s
-	WORD $0x4e614902 // sqxtn2 v2.8h, v8.4s
-	WORD $0x0e614921 // sqxtn v1.4h, v9.4s
-	WORD $0x4e6148e1 // sqxtn2 v1.8h, v7.4s
-	WORD $0x0e6148c0 // sqxtn v0.4h, v6.4s
-	WORD $0x4e614860 // sqxtn2 v0.8h, v3.4s
-	WORD $0x0e6148a3 // sqxtn v3.4h, v5.4s
-	WORD $0x4e614883 // sqxtn2 v3.8h, v4.4s
-	WORD $0x0e214842 // sqxtn v2.8b, v2.8h
-	WORD $0x4e214802 // sqxtn2 v2.16b, v0.8h
-	WORD $0x0e214820 // sqxtn v0.8b, v1.8h
-	WORD $0x4e214860 // sqxtn2 v0.16b, v3.8h
-	WORD $0x4e803841 // zip1 v1.4s, v2.4s, v0.4s
-	WORD $0x4e807840 // zip2 v0.4s, v2.4s, v0.4s
-	WORD $0x4e2b1c21 // and v1.16b, v1.16b, v11.16b
+	WORD $0x4e8219a2 // uzp1 v2.4s, v13.4s, v2.4s
+	WORD $0x4e841981 // uzp1 v1.4s, v12.4s, v4.4s
+	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
+	WORD $0x4ec17844 // zip2 v4.2d, v2.2d, v1.2d
+	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
+	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
+	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
+	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
+	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
+	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e2b1c41 // and v1.16b, v2.16b, v11.16b
 	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ.P (F1, F0), 32(R0)
 	ADD $256, R2, R2
-	ADD $256, R0, R0
+	ADD $256, R1, R1
+	SUBS $32, R3, R3
+	BGT again
+done:
+	RET
+
+// func NotEqualInt64NEON(n int, x *byte, y *byte, z *byte)
+TEXT ·NotEqualInt64NEON(SB), NOSPLIT, $0-32
+	MOVD $neoncompare<>(SB), R4
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
+	FMOVQ (R4), F11
+	FMOVQ (R4), F10
+loop:
+	CMP $0, R3
+	BLE done
+again:
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x6ee18c74 // cmeq v20.2d, v3.2d, v1.2d
+	WORD $0x6ee08c53 // cmeq v19.2d, v2.2d, v0.2d
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F1, F0)
+	WORD $0x6ee18c72 // cmeq v18.2d, v3.2d, v1.2d
+	WORD $0x6ee08c49 // cmeq v9.2d, v2.2d, v0.2d
+	FLDPQ 64(R2), (F3, F2)
+	FLDPQ 64(R1), (F1, F0)
+	WORD $0x6ee18c71 // cmeq v17.2d, v3.2d, v1.2d
+	WORD $0x6ee08c50 // cmeq v16.2d, v2.2d, v0.2d
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F1, F0)
+	WORD $0x6ee18c68 // cmeq v8.2d, v3.2d, v1.2d
+	WORD $0x6ee08c47 // cmeq v7.2d, v2.2d, v0.2d
+	FLDPQ 128(R2), (F3, F2)
+	FLDPQ 128(R1), (F1, F0)
+	WORD $0x6ee18c6f // cmeq v15.2d, v3.2d, v1.2d
+	WORD $0x6ee08c4e // cmeq v14.2d, v2.2d, v0.2d
+	FLDPQ 160(R2), (F3, F2)
+	FLDPQ 160(R1), (F1, F0)
+	WORD $0x6ee18c66 // cmeq v6.2d, v3.2d, v1.2d
+	WORD $0x6ee08c45 // cmeq v5.2d, v2.2d, v0.2d
+	FLDPQ 192(R2), (F3, F2)
+	FLDPQ 192(R1), (F1, F0)
+	WORD $0x6ee18c6d // cmeq v13.2d, v3.2d, v1.2d
+	WORD $0x6ee08c4c // cmeq v12.2d, v2.2d, v0.2d
+	FLDPQ 224(R2), (F2, F3)
+	FLDPQ 224(R1), (F1, F0)
+	WORD $0x6ee18c42 // cmeq v2.2d, v2.2d, v1.2d
+	WORD $0x6ee08c64 // cmeq v4.2d, v3.2d, v0.2d
+	WORD $0x4e921a81 // uzp1 v1.4s, v20.4s, v18.4s
+	WORD $0x4e891a60 // uzp1 v0.4s, v19.4s, v9.4s
+	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
+	WORD $0x4ec07829 // zip2 v9.2d, v1.2d, v0.2d
+	WORD $0x4e881a21 // uzp1 v1.4s, v17.4s, v8.4s
+	WORD $0x4e871a00 // uzp1 v0.4s, v16.4s, v7.4s
+	WORD $0x4ec03828 // zip1 v8.2d, v1.2d, v0.2d
+	WORD $0x4ec07827 // zip2 v7.2d, v1.2d, v0.2d
+	WORD $0x4e8619e1 // uzp1 v1.4s, v15.4s, v6.4s
+	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
+	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
+	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
+	WORD $0x4e8219a2 // uzp1 v2.4s, v13.4s, v2.4s
+	WORD $0x4e841981 // uzp1 v1.4s, v12.4s, v4.4s
+	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
+	WORD $0x4ec17844 // zip2 v4.2d, v2.2d, v1.2d
+	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
+	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
+	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
+	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
+	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
+	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e621d61 // bic v1.16b, v11.16b, v2.16b
+	WORD $0x4e601d40 // bic v0.16b, v10.16b, v0.16b
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $256, R2, R2
+	ADD $256, R1, R1
+	SUBS $32, R3, R3
+	BGT again
+done:
+	RET
+
+// func LessInt64NEON(n int, x *byte, y *byte, z *byte)
+TEXT ·LessInt64NEON(SB), NOSPLIT, $0-32
+	MOVD $neoncompare<>(SB), R4
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
+	FMOVQ (R4), F11
+	FMOVQ (R4), F10
+loop:
+	CMP $0, R3
+	BLE done
+again:
+	FLDPQ (R1), (F3, F2)
+	FLDPQ (R2), (F1, F0)
+	WORD $0x4ee13474 // cmgt v20.2d, v3.2d, v1.2d
+	WORD $0x4ee03453 // cmgt v19.2d, v2.2d, v0.2d
+	FLDPQ 32(R1), (F3, F2)
+	FLDPQ 32(R2), (F1, F0)
+	WORD $0x4ee13472 // cmgt v18.2d, v3.2d, v1.2d
+	WORD $0x4ee03449 // cmgt v9.2d, v2.2d, v0.2d
+	FLDPQ 64(R1), (F3, F2)
+	FLDPQ 64(R2), (F1, F0)
+	WORD $0x4ee13471 // cmgt v17.2d, v3.2d, v1.2d
+	WORD $0x4ee03450 // cmgt v16.2d, v2.2d, v0.2d
+	FLDPQ 96(R1), (F3, F2)
+	FLDPQ 96(R2), (F1, F0)
+	WORD $0x4ee13468 // cmgt v8.2d, v3.2d, v1.2d
+	WORD $0x4ee03447 // cmgt v7.2d, v2.2d, v0.2d
+	FLDPQ 128(R1), (F3, F2)
+	FLDPQ 128(R2), (F1, F0)
+	WORD $0x4ee1346f // cmgt v15.2d, v3.2d, v1.2d
+	WORD $0x4ee0344e // cmgt v14.2d, v2.2d, v0.2d
+	FLDPQ 160(R1), (F3, F2)
+	FLDPQ 160(R2), (F1, F0)
+	WORD $0x4ee13466 // cmgt v6.2d, v3.2d, v1.2d
+	WORD $0x4ee03445 // cmgt v5.2d, v2.2d, v0.2d
+	FLDPQ 192(R1), (F3, F2)
+	FLDPQ 192(R2), (F1, F0)
+	WORD $0x4ee1346d // cmgt v13.2d, v3.2d, v1.2d
+	WORD $0x4ee0344c // cmgt v12.2d, v2.2d, v0.2d
+	FLDPQ 224(R1), (F2, F3)
+	FLDPQ 224(R2), (F1, F0)
+	WORD $0x4ee13442 // cmgt v2.2d, v2.2d, v1.2d
+	WORD $0x4ee03464 // cmgt v4.2d, v3.2d, v0.2d
+	WORD $0x4e921a81 // uzp1 v1.4s, v20.4s, v18.4s
+	WORD $0x4e891a60 // uzp1 v0.4s, v19.4s, v9.4s
+	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
+	WORD $0x4ec07829 // zip2 v9.2d, v1.2d, v0.2d
+	WORD $0x4e881a21 // uzp1 v1.4s, v17.4s, v8.4s
+	WORD $0x4e871a00 // uzp1 v0.4s, v16.4s, v7.4s
+	WORD $0x4ec03828 // zip1 v8.2d, v1.2d, v0.2d
+	WORD $0x4ec07827 // zip2 v7.2d, v1.2d, v0.2d
+	WORD $0x4e8619e1 // uzp1 v1.4s, v15.4s, v6.4s
+	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
+	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
+	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
+	WORD $0x4e8219a2 // uzp1 v2.4s, v13.4s, v2.4s
+	WORD $0x4e841981 // uzp1 v1.4s, v12.4s, v4.4s
+	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
+	WORD $0x4ec17844 // zip2 v4.2d, v2.2d, v1.2d
+	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
+	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
+	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
+	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
+	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
+	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e2b1c41 // and v1.16b, v2.16b, v11.16b
+	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $256, R2, R2
+	ADD $256, R1, R1
 	SUBS $32, R3, R3
 	BGT again
 done:
@@ -834,84 +834,84 @@ done:
 // func LessOrEqualInt64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualInt64NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R3
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
 	FMOVQ (R4), F11
 	FMOVQ (R4), F10
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R1), (F3, F2)
-	FLDPQ (R3), (F1, F0)
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x4ee13474 // cmgt v20.2d, v3.2d, v1.2d
 	WORD $0x4ee03453 // cmgt v19.2d, v2.2d, v0.2d
-	FLDPQ 32(R1), (F3, F2)
-	FLDPQ 32(R3), (F1, F0)
-	WORD $0x4ee13469 // cmgt v9.2d, v3.2d, v1.2d
-	WORD $0x4ee03448 // cmgt v8.2d, v2.2d, v0.2d
-	FLDPQ 64(R1), (F3, F2)
-	FLDPQ 64(R3), (F1, F0)
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x4ee13472 // cmgt v18.2d, v3.2d, v1.2d
-	WORD $0x4ee03451 // cmgt v17.2d, v2.2d, v0.2d
-	FLDPQ 96(R1), (F3, F2)
-	FLDPQ 96(R3), (F1, F0)
-	WORD $0x4ee13470 // cmgt v16.2d, v3.2d, v1.2d
+	WORD $0x4ee03449 // cmgt v9.2d, v2.2d, v0.2d
+	FLDPQ 64(R2), (F3, F2)
+	FLDPQ 64(R1), (F1, F0)
+	WORD $0x4ee13471 // cmgt v17.2d, v3.2d, v1.2d
+	WORD $0x4ee03450 // cmgt v16.2d, v2.2d, v0.2d
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F1, F0)
+	WORD $0x4ee13468 // cmgt v8.2d, v3.2d, v1.2d
 	WORD $0x4ee03447 // cmgt v7.2d, v2.2d, v0.2d
-	FLDPQ 128(R1), (F3, F2)
-	FLDPQ 128(R3), (F1, F0)
+	FLDPQ 128(R2), (F3, F2)
+	FLDPQ 128(R1), (F1, F0)
 	WORD $0x4ee1346f // cmgt v15.2d, v3.2d, v1.2d
 	WORD $0x4ee0344e // cmgt v14.2d, v2.2d, v0.2d
-	FLDPQ 160(R1), (F3, F2)
-	FLDPQ 160(R3), (F1, F0)
+	FLDPQ 160(R2), (F3, F2)
+	FLDPQ 160(R1), (F1, F0)
 	WORD $0x4ee13466 // cmgt v6.2d, v3.2d, v1.2d
 	WORD $0x4ee03445 // cmgt v5.2d, v2.2d, v0.2d
-	FLDPQ 192(R1), (F3, F2)
-	FLDPQ 192(R3), (F1, F0)
+	FLDPQ 192(R2), (F3, F2)
+	FLDPQ 192(R1), (F1, F0)
 	WORD $0x4ee1346d // cmgt v13.2d, v3.2d, v1.2d
 	WORD $0x4ee0344c // cmgt v12.2d, v2.2d, v0.2d
-	FLDPQ 224(R1), (F3, F2)
-	FLDPQ 224(R3), (F1, F0)
-	WORD $0x4ee13464 // cmgt v4.2d, v3.2d, v1.2d
-	WORD $0x4ee03443 // cmgt v3.2d, v2.2d, v0.2d
-	WORD $0x4e891a81 // uzp1 v1.4s, v20.4s, v9.4s
-	WORD $0x4e881a60 // uzp1 v0.4s, v19.4s, v8.4s
-	WORD $0x4ec03829 // zip1 v9.2d, v1.2d, v0.2d
-	WORD $0x4ec07828 // zip2 v8.2d, v1.2d, v0.2d
-	WORD $0x4e901a41 // uzp1 v1.4s, v18.4s, v16.4s
-	WORD $0x4e871a20 // uzp1 v0.4s, v17.4s, v7.4s
-	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
+	FLDPQ 224(R2), (F2, F3)
+	FLDPQ 224(R1), (F1, F0)
+	WORD $0x4ee13442 // cmgt v2.2d, v2.2d, v1.2d
+	WORD $0x4ee03464 // cmgt v4.2d, v3.2d, v0.2d
+	WORD $0x4e921a81 // uzp1 v1.4s, v20.4s, v18.4s
+	WORD $0x4e891a60 // uzp1 v0.4s, v19.4s, v9.4s
+	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
+	WORD $0x4ec07829 // zip2 v9.2d, v1.2d, v0.2d
+	WORD $0x4e881a21 // uzp1 v1.4s, v17.4s, v8.4s
+	WORD $0x4e871a00 // uzp1 v0.4s, v16.4s, v7.4s
+	WORD $0x4ec03828 // zip1 v8.2d, v1.2d, v0.2d
 	WORD $0x4ec07827 // zip2 v7.2d, v1.2d, v0.2d
 	WORD $0x4e8619e1 // uzp1 v1.4s, v15.4s, v6.4s
 	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
 	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
 	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
-	WORD $0x4e8419a1 // uzp1 v1.4s, v13.4s, v4.4s
-	WORD $0x4e831980 // uzp1 v0.4s, v12.4s, v3.4s
-	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
-	WORD $0x4ec07824 // zip2 v4.2d, v1.2d, v0.2d
-	WORD $0x0e614921 // sqxtn v1.4h, v9.4s
-	WORD $0x4e614841 // sqxtn2 v1.8h, v2.4s
-	WORD $0x0e614902 // sqxtn v2.4h, v8.4s
+	WORD $0x4e8219a2 // uzp1 v2.4s, v13.4s, v2.4s
+	WORD $0x4e841981 // uzp1 v1.4s, v12.4s, v4.4s
+	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
+	WORD $0x4ec17844 // zip2 v4.2d, v2.2d, v1.2d
+	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
+	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
+	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
 	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
-	WORD $0x0e6148c0 // sqxtn v0.4h, v6.4s
-	WORD $0x4e614860 // sqxtn2 v0.8h, v3.4s
-	WORD $0x0e6148a3 // sqxtn v3.4h, v5.4s
-	WORD $0x4e614883 // sqxtn2 v3.8h, v4.4s
-	WORD $0x0e214821 // sqxtn v1.8b, v1.8h
+	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
+	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
 	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
-	WORD $0x0e214840 // sqxtn v0.8b, v2.8h
-	WORD $0x4e214860 // sqxtn2 v0.16b, v3.8h
-	WORD $0x4e803822 // zip1 v2.4s, v1.4s, v0.4s
-	WORD $0x4e807820 // zip2 v0.4s, v1.4s, v0.4s
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
 	WORD $0x4e621d61 // bic v1.16b, v11.16b, v2.16b
 	WORD $0x4e601d40 // bic v0.16b, v10.16b, v0.16b
 	FSTPQ.P (F1, F0), 32(R0)
+	ADD $256, R2, R2
 	ADD $256, R1, R1
-	ADD $256, R3, R3
-	SUBS $32, R2, R2
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -919,30 +919,30 @@ done:
 // func EqualFloat32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualFloat32NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R2
-	MOVD z+24(FP), R1
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F12
 	FMOVQ (R4), F11
 loop:
-	CMP $0, R0
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R3), (F3, F2)
-	FLDPQ (R2), (F1, F0)
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x4e21e46a // fcmeq v10.4s, v3.4s, v1.4s
 	WORD $0x4e20e449 // fcmeq v9.4s, v2.4s, v0.4s
-	FLDPQ 32(R3), (F3, F2)
-	FLDPQ 32(R2), (F1, F0)
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x4e21e468 // fcmeq v8.4s, v3.4s, v1.4s
 	WORD $0x4e20e447 // fcmeq v7.4s, v2.4s, v0.4s
-	FLDPQ 64(R3), (F3, F2)
-	FLDPQ 64(R2), (F1, F0)
+	FLDPQ 64(R2), (F3, F2)
+	FLDPQ 64(R1), (F1, F0)
 	WORD $0x4e21e466 // fcmeq v6.4s, v3.4s, v1.4s
 	WORD $0x4e20e445 // fcmeq v5.4s, v2.4s, v0.4s
-	FLDPQ 96(R3), (F3, F2)
-	FLDPQ 96(R2), (F0, F1)
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F0, F1)
 	WORD $0x4e20e460 // fcmeq v0.4s, v3.4s, v0.4s
 	WORD $0x4e21e444 // fcmeq v4.4s, v2.4s, v1.4s
 	WORD $0x0e614943 // sqxtn v3.4h, v10.4s
@@ -961,10 +961,10 @@ again:
 	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
 	WORD $0x4e2c1c41 // and v1.16b, v2.16b, v12.16b
 	WORD $0x4e2b1c00 // and v0.16b, v0.16b, v11.16b
-	FSTPQ.P (F1, F0), 32(R1)
-	ADD $128, R3, R3
+	FSTPQ.P (F1, F0), 32(R0)
 	ADD $128, R2, R2
-	SUBS $32, R0, R0
+	ADD $128, R1, R1
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -974,57 +974,57 @@ TEXT ·NotEqualFloat32NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R1
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
+	FMOVQ (R4), F11
 	FMOVQ (R4), F10
-	FMOVQ (R4), F9
 loop:
 	CMP $0, R3
 	BLE done
 again:
 	FLDPQ (R2), (F3, F2)
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R1), (F0, F1)
 	WORD $0x4e20e460 // fcmeq v0.4s, v3.4s, v0.4s
+	WORD $0x6e20580d // not v13.16b, v0.16b
+	WORD $0x4e21e440 // fcmeq v0.4s, v2.4s, v1.4s
 	WORD $0x6e20580c // not v12.16b, v0.16b
-	WORD $0x4e21e440 // fcmeq v0.4s, v2.4s, v1.4s
-	WORD $0x6e20580b // not v11.16b, v0.16b
 	FLDPQ 32(R2), (F3, F2)
-	FLDPQ 32(R0), (F0, F1)
+	FLDPQ 32(R1), (F0, F1)
 	WORD $0x4e20e460 // fcmeq v0.4s, v3.4s, v0.4s
+	WORD $0x6e205809 // not v9.16b, v0.16b
+	WORD $0x4e21e440 // fcmeq v0.4s, v2.4s, v1.4s
 	WORD $0x6e205808 // not v8.16b, v0.16b
-	WORD $0x4e21e440 // fcmeq v0.4s, v2.4s, v1.4s
-	WORD $0x6e205807 // not v7.16b, v0.16b
 	FLDPQ 64(R2), (F3, F2)
-	FLDPQ 64(R0), (F0, F1)
+	FLDPQ 64(R1), (F0, F1)
 	WORD $0x4e20e460 // fcmeq v0.4s, v3.4s, v0.4s
-	WORD $0x6e205806 // not v6.16b, v0.16b
+	WORD $0x6e205807 // not v7.16b, v0.16b
 	WORD $0x4e21e440 // fcmeq v0.4s, v2.4s, v1.4s
+	WORD $0x6e205806 // not v6.16b, v0.16b
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F0, F1)
+	WORD $0x4e20e460 // fcmeq v0.4s, v3.4s, v0.4s
 	WORD $0x6e205805 // not v5.16b, v0.16b
-	FLDPQ 96(R2), (F1, F3)
-	FLDPQ 96(R0), (F0, F2)
-	WORD $0x4e20e420 // fcmeq v0.4s, v1.4s, v0.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e22e460 // fcmeq v0.4s, v3.4s, v2.4s
+	WORD $0x4e21e440 // fcmeq v0.4s, v2.4s, v1.4s
 	WORD $0x6e205804 // not v4.16b, v0.16b
-	WORD $0x0e614983 // sqxtn v3.4h, v12.4s
-	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
-	WORD $0x0e614960 // sqxtn v0.4h, v11.4s
-	WORD $0x4e6148e0 // sqxtn2 v0.8h, v7.4s
-	WORD $0x0e6148c2 // sqxtn v2.4h, v6.4s
-	WORD $0x4e614822 // sqxtn2 v2.8h, v1.4s
-	WORD $0x0e6148a1 // sqxtn v1.4h, v5.4s
-	WORD $0x4e614881 // sqxtn2 v1.8h, v4.4s
+	WORD $0x0e6149a3 // sqxtn v3.4h, v13.4s
+	WORD $0x4e614923 // sqxtn2 v3.8h, v9.4s
+	WORD $0x0e614982 // sqxtn v2.4h, v12.4s
+	WORD $0x4e614902 // sqxtn2 v2.8h, v8.4s
+	WORD $0x0e6148e1 // sqxtn v1.4h, v7.4s
+	WORD $0x4e6148a1 // sqxtn2 v1.8h, v5.4s
+	WORD $0x0e6148c0 // sqxtn v0.4h, v6.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
 	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
-	WORD $0x4e214843 // sqxtn2 v3.16b, v2.8h
-	WORD $0x0e214800 // sqxtn v0.8b, v0.8h
-	WORD $0x4e214820 // sqxtn2 v0.16b, v1.8h
-	WORD $0x4e803861 // zip1 v1.4s, v3.4s, v0.4s
-	WORD $0x4e807860 // zip2 v0.4s, v3.4s, v0.4s
-	WORD $0x4e2a1c21 // and v1.16b, v1.16b, v10.16b
-	WORD $0x4e291c00 // and v0.16b, v0.16b, v9.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e2b1c41 // and v1.16b, v2.16b, v11.16b
+	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
+	FSTPQ.P (F1, F0), 32(R0)
 	ADD $128, R2, R2
-	ADD $128, R0, R0
+	ADD $128, R1, R1
 	SUBS $32, R3, R3
 	BGT again
 done:
@@ -1035,8 +1035,8 @@ TEXT ·LessFloat32NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R1
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F12
 	FMOVQ (R4), F11
 loop:
@@ -1044,40 +1044,40 @@ loop:
 	BLE done
 again:
 	FLDPQ (R2), (F3, F2)
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x6ea3e42a // fcmgt v10.4s, v1.4s, v3.4s
 	WORD $0x6ea2e409 // fcmgt v9.4s, v0.4s, v2.4s
 	FLDPQ 32(R2), (F3, F2)
-	FLDPQ 32(R0), (F1, F0)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x6ea3e428 // fcmgt v8.4s, v1.4s, v3.4s
 	WORD $0x6ea2e407 // fcmgt v7.4s, v0.4s, v2.4s
 	FLDPQ 64(R2), (F3, F2)
-	FLDPQ 64(R0), (F1, F0)
+	FLDPQ 64(R1), (F1, F0)
 	WORD $0x6ea3e426 // fcmgt v6.4s, v1.4s, v3.4s
 	WORD $0x6ea2e405 // fcmgt v5.4s, v0.4s, v2.4s
 	FLDPQ 96(R2), (F3, F2)
-	FLDPQ 96(R0), (F1, F0)
-	WORD $0x6ea3e421 // fcmgt v1.4s, v1.4s, v3.4s
-	WORD $0x6ea2e404 // fcmgt v4.4s, v0.4s, v2.4s
+	FLDPQ 96(R1), (F0, F1)
+	WORD $0x6ea3e400 // fcmgt v0.4s, v0.4s, v3.4s
+	WORD $0x6ea2e424 // fcmgt v4.4s, v1.4s, v2.4s
 	WORD $0x0e614943 // sqxtn v3.4h, v10.4s
 	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
 	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
 	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
-	WORD $0x0e6148c0 // sqxtn v0.4h, v6.4s
-	WORD $0x4e614820 // sqxtn2 v0.8h, v1.4s
-	WORD $0x0e6148a1 // sqxtn v1.4h, v5.4s
-	WORD $0x4e614881 // sqxtn2 v1.8h, v4.4s
+	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
 	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
-	WORD $0x4e214803 // sqxtn2 v3.16b, v0.8h
-	WORD $0x0e214840 // sqxtn v0.8b, v2.8h
-	WORD $0x4e214820 // sqxtn2 v0.16b, v1.8h
-	WORD $0x4e803861 // zip1 v1.4s, v3.4s, v0.4s
-	WORD $0x4e807860 // zip2 v0.4s, v3.4s, v0.4s
-	WORD $0x4e2c1c21 // and v1.16b, v1.16b, v12.16b
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e2c1c41 // and v1.16b, v2.16b, v12.16b
 	WORD $0x4e2b1c00 // and v0.16b, v0.16b, v11.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ.P (F1, F0), 32(R0)
 	ADD $128, R2, R2
-	ADD $128, R0, R0
+	ADD $128, R1, R1
 	SUBS $32, R3, R3
 	BGT again
 done:
@@ -1086,52 +1086,52 @@ done:
 // func LessOrEqualFloat32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualFloat32NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R3
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
 	FMOVQ (R4), F12
 	FMOVQ (R4), F11
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ (R3), (F3, F2)
+	FLDPQ (R2), (F3, F2)
 	FLDPQ (R1), (F1, F0)
 	WORD $0x6e23e42a // fcmge v10.4s, v1.4s, v3.4s
 	WORD $0x6e22e409 // fcmge v9.4s, v0.4s, v2.4s
-	FLDPQ 32(R3), (F3, F2)
+	FLDPQ 32(R2), (F3, F2)
 	FLDPQ 32(R1), (F1, F0)
 	WORD $0x6e23e428 // fcmge v8.4s, v1.4s, v3.4s
 	WORD $0x6e22e407 // fcmge v7.4s, v0.4s, v2.4s
-	FLDPQ 64(R3), (F3, F2)
+	FLDPQ 64(R2), (F3, F2)
 	FLDPQ 64(R1), (F1, F0)
 	WORD $0x6e23e426 // fcmge v6.4s, v1.4s, v3.4s
 	WORD $0x6e22e405 // fcmge v5.4s, v0.4s, v2.4s
-	FLDPQ 96(R3), (F2, F3)
-	FLDPQ 96(R1), (F1, F0)
-	WORD $0x6e22e422 // fcmge v2.4s, v1.4s, v2.4s
-	WORD $0x6e23e404 // fcmge v4.4s, v0.4s, v3.4s
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F0, F1)
+	WORD $0x6e23e400 // fcmge v0.4s, v0.4s, v3.4s
+	WORD $0x6e22e424 // fcmge v4.4s, v1.4s, v2.4s
 	WORD $0x0e614943 // sqxtn v3.4h, v10.4s
 	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
-	WORD $0x0e614920 // sqxtn v0.4h, v9.4s
-	WORD $0x4e6148e0 // sqxtn2 v0.8h, v7.4s
+	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
+	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
 	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
-	WORD $0x4e614841 // sqxtn2 v1.8h, v2.4s
-	WORD $0x0e6148a2 // sqxtn v2.4h, v5.4s
-	WORD $0x4e614882 // sqxtn2 v2.8h, v4.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
 	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
 	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
-	WORD $0x0e214800 // sqxtn v0.8b, v0.8h
-	WORD $0x4e214840 // sqxtn2 v0.16b, v2.8h
-	WORD $0x4e803861 // zip1 v1.4s, v3.4s, v0.4s
-	WORD $0x4e807860 // zip2 v0.4s, v3.4s, v0.4s
-	WORD $0x4e2c1c21 // and v1.16b, v1.16b, v12.16b
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e2c1c41 // and v1.16b, v2.16b, v12.16b
 	WORD $0x4e2b1c00 // and v0.16b, v0.16b, v11.16b
 	FSTPQ.P (F1, F0), 32(R0)
-	ADD $128, R3, R3
+	ADD $128, R2, R2
 	ADD $128, R1, R1
-	SUBS $32, R2, R2
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -1141,8 +1141,8 @@ TEXT ·EqualFloat64NEON(SB), NOSPLIT, $0-32
 	MOVD $neoncompare<>(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R1
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 	FMOVQ (R4), F11
 	FMOVQ (R4), F10
 loop:
@@ -1150,308 +1150,37 @@ loop:
 	BLE done
 again:
 	FLDPQ (R2), (F3, F2)
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x4e61e474 // fcmeq v20.2d, v3.2d, v1.2d
 	WORD $0x4e60e453 // fcmeq v19.2d, v2.2d, v0.2d
 	FLDPQ 32(R2), (F3, F2)
-	FLDPQ 32(R0), (F1, F0)
-	WORD $0x4e61e469 // fcmeq v9.2d, v3.2d, v1.2d
-	WORD $0x4e60e448 // fcmeq v8.2d, v2.2d, v0.2d
-	FLDPQ 64(R2), (F3, F2)
-	FLDPQ 64(R0), (F1, F0)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x4e61e472 // fcmeq v18.2d, v3.2d, v1.2d
-	WORD $0x4e60e451 // fcmeq v17.2d, v2.2d, v0.2d
+	WORD $0x4e60e449 // fcmeq v9.2d, v2.2d, v0.2d
+	FLDPQ 64(R2), (F3, F2)
+	FLDPQ 64(R1), (F1, F0)
+	WORD $0x4e61e471 // fcmeq v17.2d, v3.2d, v1.2d
+	WORD $0x4e60e450 // fcmeq v16.2d, v2.2d, v0.2d
 	FLDPQ 96(R2), (F3, F2)
-	FLDPQ 96(R0), (F1, F0)
-	WORD $0x4e61e470 // fcmeq v16.2d, v3.2d, v1.2d
+	FLDPQ 96(R1), (F1, F0)
+	WORD $0x4e61e468 // fcmeq v8.2d, v3.2d, v1.2d
 	WORD $0x4e60e447 // fcmeq v7.2d, v2.2d, v0.2d
 	FLDPQ 128(R2), (F3, F2)
-	FLDPQ 128(R0), (F1, F0)
+	FLDPQ 128(R1), (F1, F0)
 	WORD $0x4e61e46f // fcmeq v15.2d, v3.2d, v1.2d
 	WORD $0x4e60e44e // fcmeq v14.2d, v2.2d, v0.2d
 	FLDPQ 160(R2), (F3, F2)
-	FLDPQ 160(R0), (F1, F0)
+	FLDPQ 160(R1), (F1, F0)
 	WORD $0x4e61e466 // fcmeq v6.2d, v3.2d, v1.2d
 	WORD $0x4e60e445 // fcmeq v5.2d, v2.2d, v0.2d
 	FLDPQ 192(R2), (F3, F2)
-	FLDPQ 192(R0), (F1, F0)
+	FLDPQ 192(R1), (F1, F0)
 	WORD $0x4e61e46d // fcmeq v13.2d, v3.2d, v1.2d
 	WORD $0x4e60e44c // fcmeq v12.2d, v2.2d, v0.2d
-	FLDPQ 224(R2), (F3, F2)
-	FLDPQ 224(R0), (F1, F0)
-	WORD $0x4e61e464 // fcmeq v4.2d, v3.2d, v1.2d
-	WORD $0x4e60e443 // fcmeq v3.2d, v2.2d, v0.2d
-	WORD $0x4e891a81 // uzp1 v1.4s, v20.4s, v9.4s
-	WORD $0x4e881a60 // uzp1 v0.4s, v19.4s, v8.4s
-	WORD $0x4ec03829 // zip1 v9.2d, v1.2d, v0.2d
-	WORD $0x4ec07828 // zip2 v8.2d, v1.2d, v0.2d
-	WORD $0x4e901a41 // uzp1 v1.4s, v18.4s, v16.4s
-	WORD $0x4e871a20 // uzp1 v0.4s, v17.4s, v7.4s
-	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
-	WORD $0x4ec07827 // zip2 v7.2d, v1.2d, v0.2d
-	WORD $0x4e8619e1 // uzp1 v1.4s, v15.4s, v6.4s
-	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
-	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
-	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
-	WORD $0x4e8419a1 // uzp1 v1.4s, v13.4s, v4.4s
-	WORD $0x4e831980 // uzp1 v0.4s, v12.4s, v3.4s
-	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
-	WORD $0x4ec07824 // zip2 v4.2d, v1.2d, v0.2d
-	WORD $0x0e614921 // sqxtn v1.4h, v9.4s
-	WORD $0x4e614841 // sqxtn2 v1.8h, v2.4s
-	WORD $0x0e614902 // sqxtn v2.4h, v8.4s
-	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
-	WORD $0x0e6148c0 // sqxtn v0.4h, v6.4s
-	WORD $0x4e614860 // sqxtn2 v0.8h, v3.4s
-	WORD $0x0e6148a3 // sqxtn v3.4h, v5.4s
-	WORD $0x4e614883 // sqxtn2 v3.8h, v4.4s
-	WORD $0x0e214821 // sqxtn v1.8b, v1.8h
-	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
-	WORD $0x0e214840 // sqxtn v0.8b, v2.8h
-	WORD $0x4e214860 // sqxtn2 v0.16b, v3.8h
-	WORD $0x4e803822 // zip1 v2.4s, v1.4s, v0.4s
-	WORD $0x4e807820 // zip2 v0.4s, v1.4s, v0.4s
-	WORD $0x4e2b1c41 // and v1.16b, v2.16b, v11.16b
-	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
-	FSTPQ.P (F1, F0), 32(R1)
-	ADD $256, R2, R2
-	ADD $256, R0, R0
-	SUBS $32, R3, R3
-	BGT again
-done:
-	RET
-
-// func NotEqualFloat64NEON(n int, x *byte, y *byte, z *byte)
-TEXT ·NotEqualFloat64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R3
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
-	MOVD z+24(FP), R1
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
-loop:
-	CMP $0, R3
-	BLE done
-again:
-	FLDPQ (R0), (F3, F2)
-	FLDPQ (R2), (F0, F1)
-	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
-	WORD $0x6e205814 // not v20.16b, v0.16b
-	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
-	WORD $0x6e205813 // not v19.16b, v0.16b
-	FLDPQ 32(R0), (F3, F2)
-	FLDPQ 32(R2), (F0, F1)
-	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
-	WORD $0x6e205809 // not v9.16b, v0.16b
-	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
-	WORD $0x6e205808 // not v8.16b, v0.16b
-	FLDPQ 64(R0), (F3, F2)
-	FLDPQ 64(R2), (F0, F1)
-	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
-	WORD $0x6e205812 // not v18.16b, v0.16b
-	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
-	WORD $0x6e205811 // not v17.16b, v0.16b
-	FLDPQ 96(R0), (F3, F2)
-	FLDPQ 96(R2), (F0, F1)
-	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
-	WORD $0x6e205810 // not v16.16b, v0.16b
-	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
-	WORD $0x6e205807 // not v7.16b, v0.16b
-	FLDPQ 128(R0), (F3, F2)
-	FLDPQ 128(R2), (F0, F1)
-	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
-	WORD $0x6e20580f // not v15.16b, v0.16b
-	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
-	WORD $0x6e20580e // not v14.16b, v0.16b
-	FLDPQ 160(R0), (F3, F2)
-	FLDPQ 160(R2), (F0, F1)
-	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
-	WORD $0x6e205806 // not v6.16b, v0.16b
-	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
-	WORD $0x6e205805 // not v5.16b, v0.16b
-	FLDPQ 192(R0), (F3, F2)
-	FLDPQ 192(R2), (F0, F1)
-	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
-	WORD $0x6e20580d // not v13.16b, v0.16b
-	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
-	WORD $0x6e20580c // not v12.16b, v0.16b
-	FLDPQ 224(R0), (F3, F2)
-	FLDPQ 224(R2), (F0, F1)
-	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e891a81 // uzp1 v1.4s, v20.4s, v9.4s
-	WORD $0x4e881a60 // uzp1 v0.4s, v19.4s, v8.4s
-	WORD $0x4ec03829 // zip1 v9.2d, v1.2d, v0.2d
-	WORD $0x4ec07828 // zip2 v8.2d, v1.2d, v0.2d
-	WORD $0x4e901a41 // uzp1 v1.4s, v18.4s, v16.4s
-	WORD $0x4e871a20 // uzp1 v0.4s, v17.4s, v7.4s
-	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
-	WORD $0x4ec07827 // zip2 v7.2d, v1.2d, v0.2d
-	WORD $0x4e8619e1 // uzp1 v1.4s, v15.4s, v6.4s
-	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
-	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
-	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
-	WORD $0x4e8419a1 // uzp1 v1.4s, v13.4s, v4.4s
-	WORD $0x4e831980 // uzp1 v0.4s, v12.4s, v3.4s
-	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
-	WORD $0x4ec07824 // zip2 v4.2d, v1.2d, v0.2d
-	WORD $0x0e614921 // sqxtn v1.4h, v9.4s
-	WORD $0x4e614841 // sqxtn2 v1.8h, v2.4s
-	WORD $0x0e614902 // sqxtn v2.4h, v8.4s
-	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
-	WORD $0x0e6148c0 // sqxtn v0.4h, v6.4s
-	WORD $0x4e614860 // sqxtn2 v0.8h, v3.4s
-	WORD $0x0e6148a3 // sqxtn v3.4h, v5.4s
-	WORD $0x4e614883 // sqxtn2 v3.8h, v4.4s
-	WORD $0x0e214821 // sqxtn v1.8b, v1.8h
-	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
-	WORD $0x0e214840 // sqxtn v0.8b, v2.8h
-	WORD $0x4e214860 // sqxtn2 v0.16b, v3.8h
-	WORD $0x4e803822 // zip1 v2.4s, v1.4s, v0.4s
-	WORD $0x4e807820 // zip2 v0.4s, v1.4s, v0.4s
-	WORD $0x4e2b1c41 // and v1.16b, v2.16b, v11.16b
-	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
-	FSTPQ.P (F1, F0), 32(R1)
-	ADD $256, R0, R0
-	ADD $256, R2, R2
-	SUBS $32, R3, R3
-	BGT again
-done:
-	RET
-
-// func LessFloat64NEON(n int, x *byte, y *byte, z *byte)
-TEXT ·LessFloat64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R1
-	MOVD z+24(FP), R2
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
-loop:
-	CMP $0, R0
-	BLE done
-again:
-	FLDPQ (R3), (F3, F2)
-	FLDPQ (R1), (F1, F0)
-	WORD $0x6ee3e434 // fcmgt v20.2d, v1.2d, v3.2d
-	WORD $0x6ee2e413 // fcmgt v19.2d, v0.2d, v2.2d
-	FLDPQ 32(R3), (F3, F2)
-	FLDPQ 32(R1), (F1, F0)
-	WORD $0x6ee3e429 // fcmgt v9.2d, v1.2d, v3.2d
-	WORD $0x6ee2e408 // fcmgt v8.2d, v0.2d, v2.2d
-	FLDPQ 64(R3), (F3, F2)
-	FLDPQ 64(R1), (F1, F0)
-	WORD $0x6ee3e432 // fcmgt v18.2d, v1.2d, v3.2d
-	WORD $0x6ee2e411 // fcmgt v17.2d, v0.2d, v2.2d
-	FLDPQ 96(R3), (F3, F2)
-	FLDPQ 96(R1), (F1, F0)
-	WORD $0x6ee3e430 // fcmgt v16.2d, v1.2d, v3.2d
-	WORD $0x6ee2e407 // fcmgt v7.2d, v0.2d, v2.2d
-	FLDPQ 128(R3), (F3, F2)
-	FLDPQ 128(R1), (F1, F0)
-	WORD $0x6ee3e42f // fcmgt v15.2d, v1.2d, v3.2d
-	WORD $0x6ee2e40e // fcmgt v14.2d, v0.2d, v2.2d
-	FLDPQ 160(R3), (F3, F2)
-	FLDPQ 160(R1), (F1, F0)
-	WORD $0x6ee3e426 // fcmgt v6.2d, v1.2d, v3.2d
-	WORD $0x6ee2e405 // fcmgt v5.2d, v0.2d, v2.2d
-	FLDPQ 192(R3), (F3, F2)
-	FLDPQ 192(R1), (F1, F0)
-	WORD $0x6ee3e42d // fcmgt v13.2d, v1.2d, v3.2d
-	WORD $0x6ee2e40c // fcmgt v12.2d, v0.2d, v2.2d
-	FLDPQ 224(R3), (F3, F2)
+	FLDPQ 224(R2), (F2, F3)
 	FLDPQ 224(R1), (F1, F0)
-	WORD $0x6ee3e424 // fcmgt v4.2d, v1.2d, v3.2d
-	WORD $0x6ee2e403 // fcmgt v3.2d, v0.2d, v2.2d
-	WORD $0x4e891a81 // uzp1 v1.4s, v20.4s, v9.4s
-	WORD $0x4e881a60 // uzp1 v0.4s, v19.4s, v8.4s
-	WORD $0x4ec03829 // zip1 v9.2d, v1.2d, v0.2d
-	WORD $0x4ec07828 // zip2 v8.2d, v1.2d, v0.2d
-	WORD $0x4e901a41 // uzp1 v1.4s, v18.4s, v16.4s
-	WORD $0x4e871a20 // uzp1 v0.4s, v17.4s, v7.4s
-	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
-	WORD $0x4ec07827 // zip2 v7.2d, v1.2d, v0.2d
-	WORD $0x4e8619e1 // uzp1 v1.4s, v15.4s, v6.4s
-	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
-	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
-	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
-	WORD $0x4e8419a1 // uzp1 v1.4s, v13.4s, v4.4s
-	WORD $0x4e831980 // uzp1 v0.4s, v12.4s, v3.4s
-	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
-	WORD $0x4ec07824 // zip2 v4.2d, v1.2d, v0.2d
-	WORD $0x0e614921 // sqxtn v1.4h, v9.4s
-	WORD $0x4e614841 // sqxtn2 v1.8h, v2.4s
-	WORD $0x0e614902 // sqxtn v2.4h, v8.4s
-	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
-	WORD $0x0e6148c0 // sqxtn v0.4h, v6.4s
-	WORD $0x4e614860 // sqxtn2 v0.8h, v3.4s
-	WORD $0x0e6148a3 // sqxtn v3.4h, v5.4s
-	WORD $0x4e614883 // sqxtn2 v3.8h, v4.4s
-	WORD $0x0e214821 // sqxtn v1.8b, v1.8h
-	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
-	WORD $0x0e214840 // sqxtn v0.8b, v2.8h
-	WORD $0x4e214860 // sqxtn2 v0.16b, v3.8h
-	WORD $0x4e803822 // zip1 v2.4s, v1.4s, v0.4s
-	WORD $0x4e807820 // zip2 v0.4s, v1.4s, v0.4s
-	WORD $0x4e2b1c41 // and v1.16b, v2.16b, v11.16b
-	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	ADD $256, R3, R3
-	ADD $256, R1, R1
-	SUBS $32, R0, R0
-	BGT again
-done:
-	RET
-
-// func LessOrEqualFloat64NEON(n int, x *byte, y *byte, z *byte)
-TEXT ·LessOrEqualFloat64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R2
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
-loop:
-	CMP $0, R1
-	BLE done
-again:
-	FLDPQ (R3), (F3, F2)
-	FLDPQ (R0), (F1, F0)
-	WORD $0x6e63e434 // fcmge v20.2d, v1.2d, v3.2d
-	WORD $0x6e62e413 // fcmge v19.2d, v0.2d, v2.2d
-	FLDPQ 32(R3), (F3, F2)
-	FLDPQ 32(R0), (F1, F0)
-	WORD $0x6e63e432 // fcmge v18.2d, v1.2d, v3.2d
-	WORD $0x6e62e409 // fcmge v9.2d, v0.2d, v2.2d
-	FLDPQ 64(R3), (F3, F2)
-	FLDPQ 64(R0), (F1, F0)
-	WORD $0x6e63e431 // fcmge v17.2d, v1.2d, v3.2d
-	WORD $0x6e62e410 // fcmge v16.2d, v0.2d, v2.2d
-	FLDPQ 96(R3), (F3, F2)
-	FLDPQ 96(R0), (F1, F0)
-	WORD $0x6e63e428 // fcmge v8.2d, v1.2d, v3.2d
-	WORD $0x6e62e407 // fcmge v7.2d, v0.2d, v2.2d
-	FLDPQ 128(R3), (F3, F2)
-	FLDPQ 128(R0), (F1, F0)
-	WORD $0x6e63e42f // fcmge v15.2d, v1.2d, v3.2d
-	WORD $0x6e62e40e // fcmge v14.2d, v0.2d, v2.2d
-	FLDPQ 160(R3), (F3, F2)
-	FLDPQ 160(R0), (F1, F0)
-	WORD $0x6e63e426 // fcmge v6.2d, v1.2d, v3.2d
-	WORD $0x6e62e405 // fcmge v5.2d, v0.2d, v2.2d
-	FLDPQ 192(R3), (F3, F2)
-	FLDPQ 192(R0), (F1, F0)
-	WORD $0x6e63e42d // fcmge v13.2d, v1.2d, v3.2d
-	WORD $0x6e62e40c // fcmge v12.2d, v0.2d, v2.2d
-	FLDPQ 224(R3), (F3, F2)
-	FLDPQ 224(R0), (F1, F0)
-	WORD $0x6e63e424 // fcmge v4.2d, v1.2d, v3.2d
-	WORD $0x6e62e402 // fcmge v2.2d, v0.2d, v2.2d
+	WORD $0x4e61e442 // fcmeq v2.2d, v2.2d, v1.2d
+	WORD $0x4e60e464 // fcmeq v4.2d, v3.2d, v0.2d
 	WORD $0x4e921a81 // uzp1 v1.4s, v20.4s, v18.4s
 	WORD $0x4e891a60 // uzp1 v0.4s, v19.4s, v9.4s
 	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
@@ -1464,30 +1193,301 @@ again:
 	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
 	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
 	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
-	WORD $0x4e8419a1 // uzp1 v1.4s, v13.4s, v4.4s
-	WORD $0x4e821980 // uzp1 v0.4s, v12.4s, v2.4s
-	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
-	WORD $0x4ec07824 // zip2 v4.2d, v1.2d, v0.2d
+	WORD $0x4e8219a2 // uzp1 v2.4s, v13.4s, v2.4s
+	WORD $0x4e841981 // uzp1 v1.4s, v12.4s, v4.4s
+	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
+	WORD $0x4ec17844 // zip2 v4.2d, v2.2d, v1.2d
 	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
 	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
-	WORD $0x0e614920 // sqxtn v0.4h, v9.4s
-	WORD $0x4e6148e0 // sqxtn2 v0.8h, v7.4s
+	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
+	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
 	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
-	WORD $0x4e614841 // sqxtn2 v1.8h, v2.4s
-	WORD $0x0e6148a2 // sqxtn v2.4h, v5.4s
-	WORD $0x4e614882 // sqxtn2 v2.8h, v4.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
 	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
 	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
-	WORD $0x0e214800 // sqxtn v0.8b, v0.8h
-	WORD $0x4e214840 // sqxtn2 v0.16b, v2.8h
-	WORD $0x4e803861 // zip1 v1.4s, v3.4s, v0.4s
-	WORD $0x4e807860 // zip2 v0.4s, v3.4s, v0.4s
-	WORD $0x4e2b1c21 // and v1.16b, v1.16b, v11.16b
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e2b1c41 // and v1.16b, v2.16b, v11.16b
 	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	ADD $256, R3, R3
-	ADD $256, R0, R0
-	SUBS $32, R1, R1
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $256, R2, R2
+	ADD $256, R1, R1
+	SUBS $32, R3, R3
+	BGT again
+done:
+	RET
+
+// func NotEqualFloat64NEON(n int, x *byte, y *byte, z *byte)
+TEXT ·NotEqualFloat64NEON(SB), NOSPLIT, $0-32
+	MOVD $neoncompare<>(SB), R4
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
+	FMOVQ (R4), F11
+	FMOVQ (R4), F10
+loop:
+	CMP $0, R3
+	BLE done
+again:
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F0, F1)
+	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
+	WORD $0x6e205814 // not v20.16b, v0.16b
+	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
+	WORD $0x6e205813 // not v19.16b, v0.16b
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F0, F1)
+	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
+	WORD $0x6e205812 // not v18.16b, v0.16b
+	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
+	WORD $0x6e205809 // not v9.16b, v0.16b
+	FLDPQ 64(R2), (F3, F2)
+	FLDPQ 64(R1), (F0, F1)
+	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
+	WORD $0x6e205811 // not v17.16b, v0.16b
+	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
+	WORD $0x6e205810 // not v16.16b, v0.16b
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F0, F1)
+	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
+	WORD $0x6e205808 // not v8.16b, v0.16b
+	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
+	WORD $0x6e205807 // not v7.16b, v0.16b
+	FLDPQ 128(R2), (F3, F2)
+	FLDPQ 128(R1), (F0, F1)
+	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
+	WORD $0x6e20580f // not v15.16b, v0.16b
+	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
+	WORD $0x6e20580e // not v14.16b, v0.16b
+	FLDPQ 160(R2), (F3, F2)
+	FLDPQ 160(R1), (F0, F1)
+	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
+	WORD $0x6e205806 // not v6.16b, v0.16b
+	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
+	WORD $0x6e205805 // not v5.16b, v0.16b
+	FLDPQ 192(R2), (F3, F2)
+	FLDPQ 192(R1), (F0, F1)
+	WORD $0x4e60e460 // fcmeq v0.2d, v3.2d, v0.2d
+	WORD $0x6e20580d // not v13.16b, v0.16b
+	WORD $0x4e61e440 // fcmeq v0.2d, v2.2d, v1.2d
+	WORD $0x6e20580c // not v12.16b, v0.16b
+	FLDPQ 224(R2), (F2, F3)
+	FLDPQ 224(R1), (F0, F1)
+	WORD $0x4e60e440 // fcmeq v0.2d, v2.2d, v0.2d
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x4e61e460 // fcmeq v0.2d, v3.2d, v1.2d
+	WORD $0x6e205804 // not v4.16b, v0.16b
+	WORD $0x4e921a81 // uzp1 v1.4s, v20.4s, v18.4s
+	WORD $0x4e891a60 // uzp1 v0.4s, v19.4s, v9.4s
+	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
+	WORD $0x4ec07829 // zip2 v9.2d, v1.2d, v0.2d
+	WORD $0x4e881a21 // uzp1 v1.4s, v17.4s, v8.4s
+	WORD $0x4e871a00 // uzp1 v0.4s, v16.4s, v7.4s
+	WORD $0x4ec03828 // zip1 v8.2d, v1.2d, v0.2d
+	WORD $0x4ec07827 // zip2 v7.2d, v1.2d, v0.2d
+	WORD $0x4e8619e1 // uzp1 v1.4s, v15.4s, v6.4s
+	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
+	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
+	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
+	WORD $0x4e8219a2 // uzp1 v2.4s, v13.4s, v2.4s
+	WORD $0x4e841981 // uzp1 v1.4s, v12.4s, v4.4s
+	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
+	WORD $0x4ec17844 // zip2 v4.2d, v2.2d, v1.2d
+	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
+	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
+	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
+	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
+	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
+	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e2b1c41 // and v1.16b, v2.16b, v11.16b
+	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $256, R2, R2
+	ADD $256, R1, R1
+	SUBS $32, R3, R3
+	BGT again
+done:
+	RET
+
+// func LessFloat64NEON(n int, x *byte, y *byte, z *byte)
+TEXT ·LessFloat64NEON(SB), NOSPLIT, $0-32
+	MOVD $neoncompare<>(SB), R4
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
+	FMOVQ (R4), F11
+	FMOVQ (R4), F10
+loop:
+	CMP $0, R3
+	BLE done
+again:
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x6ee3e434 // fcmgt v20.2d, v1.2d, v3.2d
+	WORD $0x6ee2e413 // fcmgt v19.2d, v0.2d, v2.2d
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F1, F0)
+	WORD $0x6ee3e432 // fcmgt v18.2d, v1.2d, v3.2d
+	WORD $0x6ee2e409 // fcmgt v9.2d, v0.2d, v2.2d
+	FLDPQ 64(R2), (F3, F2)
+	FLDPQ 64(R1), (F1, F0)
+	WORD $0x6ee3e431 // fcmgt v17.2d, v1.2d, v3.2d
+	WORD $0x6ee2e410 // fcmgt v16.2d, v0.2d, v2.2d
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F1, F0)
+	WORD $0x6ee3e428 // fcmgt v8.2d, v1.2d, v3.2d
+	WORD $0x6ee2e407 // fcmgt v7.2d, v0.2d, v2.2d
+	FLDPQ 128(R2), (F3, F2)
+	FLDPQ 128(R1), (F1, F0)
+	WORD $0x6ee3e42f // fcmgt v15.2d, v1.2d, v3.2d
+	WORD $0x6ee2e40e // fcmgt v14.2d, v0.2d, v2.2d
+	FLDPQ 160(R2), (F3, F2)
+	FLDPQ 160(R1), (F1, F0)
+	WORD $0x6ee3e426 // fcmgt v6.2d, v1.2d, v3.2d
+	WORD $0x6ee2e405 // fcmgt v5.2d, v0.2d, v2.2d
+	FLDPQ 192(R2), (F3, F2)
+	FLDPQ 192(R1), (F1, F0)
+	WORD $0x6ee3e42d // fcmgt v13.2d, v1.2d, v3.2d
+	WORD $0x6ee2e40c // fcmgt v12.2d, v0.2d, v2.2d
+	FLDPQ 224(R2), (F2, F3)
+	FLDPQ 224(R1), (F1, F0)
+	WORD $0x6ee2e422 // fcmgt v2.2d, v1.2d, v2.2d
+	WORD $0x6ee3e404 // fcmgt v4.2d, v0.2d, v3.2d
+	WORD $0x4e921a81 // uzp1 v1.4s, v20.4s, v18.4s
+	WORD $0x4e891a60 // uzp1 v0.4s, v19.4s, v9.4s
+	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
+	WORD $0x4ec07829 // zip2 v9.2d, v1.2d, v0.2d
+	WORD $0x4e881a21 // uzp1 v1.4s, v17.4s, v8.4s
+	WORD $0x4e871a00 // uzp1 v0.4s, v16.4s, v7.4s
+	WORD $0x4ec03828 // zip1 v8.2d, v1.2d, v0.2d
+	WORD $0x4ec07827 // zip2 v7.2d, v1.2d, v0.2d
+	WORD $0x4e8619e1 // uzp1 v1.4s, v15.4s, v6.4s
+	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
+	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
+	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
+	WORD $0x4e8219a2 // uzp1 v2.4s, v13.4s, v2.4s
+	WORD $0x4e841981 // uzp1 v1.4s, v12.4s, v4.4s
+	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
+	WORD $0x4ec17844 // zip2 v4.2d, v2.2d, v1.2d
+	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
+	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
+	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
+	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
+	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
+	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e2b1c41 // and v1.16b, v2.16b, v11.16b
+	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $256, R2, R2
+	ADD $256, R1, R1
+	SUBS $32, R3, R3
+	BGT again
+done:
+	RET
+
+// func LessOrEqualFloat64NEON(n int, x *byte, y *byte, z *byte)
+TEXT ·LessOrEqualFloat64NEON(SB), NOSPLIT, $0-32
+	MOVD $neoncompare<>(SB), R4
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
+	FMOVQ (R4), F11
+	FMOVQ (R4), F10
+loop:
+	CMP $0, R3
+	BLE done
+again:
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x6e63e434 // fcmge v20.2d, v1.2d, v3.2d
+	WORD $0x6e62e413 // fcmge v19.2d, v0.2d, v2.2d
+	FLDPQ 32(R2), (F3, F2)
+	FLDPQ 32(R1), (F1, F0)
+	WORD $0x6e63e432 // fcmge v18.2d, v1.2d, v3.2d
+	WORD $0x6e62e409 // fcmge v9.2d, v0.2d, v2.2d
+	FLDPQ 64(R2), (F3, F2)
+	FLDPQ 64(R1), (F1, F0)
+	WORD $0x6e63e431 // fcmge v17.2d, v1.2d, v3.2d
+	WORD $0x6e62e410 // fcmge v16.2d, v0.2d, v2.2d
+	FLDPQ 96(R2), (F3, F2)
+	FLDPQ 96(R1), (F1, F0)
+	WORD $0x6e63e428 // fcmge v8.2d, v1.2d, v3.2d
+	WORD $0x6e62e407 // fcmge v7.2d, v0.2d, v2.2d
+	FLDPQ 128(R2), (F3, F2)
+	FLDPQ 128(R1), (F1, F0)
+	WORD $0x6e63e42f // fcmge v15.2d, v1.2d, v3.2d
+	WORD $0x6e62e40e // fcmge v14.2d, v0.2d, v2.2d
+	FLDPQ 160(R2), (F3, F2)
+	FLDPQ 160(R1), (F1, F0)
+	WORD $0x6e63e426 // fcmge v6.2d, v1.2d, v3.2d
+	WORD $0x6e62e405 // fcmge v5.2d, v0.2d, v2.2d
+	FLDPQ 192(R2), (F3, F2)
+	FLDPQ 192(R1), (F1, F0)
+	WORD $0x6e63e42d // fcmge v13.2d, v1.2d, v3.2d
+	WORD $0x6e62e40c // fcmge v12.2d, v0.2d, v2.2d
+	FLDPQ 224(R2), (F2, F3)
+	FLDPQ 224(R1), (F1, F0)
+	WORD $0x6e62e422 // fcmge v2.2d, v1.2d, v2.2d
+	WORD $0x6e63e404 // fcmge v4.2d, v0.2d, v3.2d
+	WORD $0x4e921a81 // uzp1 v1.4s, v20.4s, v18.4s
+	WORD $0x4e891a60 // uzp1 v0.4s, v19.4s, v9.4s
+	WORD $0x4ec03823 // zip1 v3.2d, v1.2d, v0.2d
+	WORD $0x4ec07829 // zip2 v9.2d, v1.2d, v0.2d
+	WORD $0x4e881a21 // uzp1 v1.4s, v17.4s, v8.4s
+	WORD $0x4e871a00 // uzp1 v0.4s, v16.4s, v7.4s
+	WORD $0x4ec03828 // zip1 v8.2d, v1.2d, v0.2d
+	WORD $0x4ec07827 // zip2 v7.2d, v1.2d, v0.2d
+	WORD $0x4e8619e1 // uzp1 v1.4s, v15.4s, v6.4s
+	WORD $0x4e8519c0 // uzp1 v0.4s, v14.4s, v5.4s
+	WORD $0x4ec03826 // zip1 v6.2d, v1.2d, v0.2d
+	WORD $0x4ec07825 // zip2 v5.2d, v1.2d, v0.2d
+	WORD $0x4e8219a2 // uzp1 v2.4s, v13.4s, v2.4s
+	WORD $0x4e841981 // uzp1 v1.4s, v12.4s, v4.4s
+	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
+	WORD $0x4ec17844 // zip2 v4.2d, v2.2d, v1.2d
+	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
+	WORD $0x4e614903 // sqxtn2 v3.8h, v8.4s
+	WORD $0x0e614922 // sqxtn v2.4h, v9.4s
+	WORD $0x4e6148e2 // sqxtn2 v2.8h, v7.4s
+	WORD $0x0e6148c1 // sqxtn v1.4h, v6.4s
+	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
+	WORD $0x0e6148a0 // sqxtn v0.4h, v5.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
+	WORD $0x0e214863 // sqxtn v3.8b, v3.8h
+	WORD $0x4e214823 // sqxtn2 v3.16b, v1.8h
+	WORD $0x0e214841 // sqxtn v1.8b, v2.8h
+	WORD $0x4e214801 // sqxtn2 v1.16b, v0.8h
+	WORD $0x4e813862 // zip1 v2.4s, v3.4s, v1.4s
+	WORD $0x4e817860 // zip2 v0.4s, v3.4s, v1.4s
+	WORD $0x4e2b1c41 // and v1.16b, v2.16b, v11.16b
+	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $256, R2, R2
+	ADD $256, R1, R1
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET

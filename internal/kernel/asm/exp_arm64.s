@@ -126,66 +126,66 @@ TEXT ·ExpNEONF32(SB), NOSPLIT, $0-24
 	FMOVQ 64(R4), F8
 	FMOVQ 80(R4), F7
 	FMOVQ 176(R4), F6
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F0, F2)
+	FLDPQ.P 32(R2), (F0, F2)
 	WORD $0x6ea0e581 // fcmgt v1.4s, v12.4s, v0.4s
 	WORD $0x6e601d81 // bsl v1.16b, v12.16b, v0.16b
 	WORD $0x6ea2e580 // fcmgt v0.4s, v12.4s, v2.4s
 	WORD $0x6e621d80 // bsl v0.16b, v12.16b, v2.16b
-	WORD $0x6eabe424 // fcmgt v4.4s, v1.4s, v11.4s
-	WORD $0x6e611d64 // bsl v4.16b, v11.16b, v1.16b
+	WORD $0x6eabe423 // fcmgt v3.4s, v1.4s, v11.4s
+	WORD $0x6e611d63 // bsl v3.16b, v11.16b, v1.16b
 	WORD $0x6eabe402 // fcmgt v2.4s, v0.4s, v11.4s
 	WORD $0x6e601d62 // bsl v2.16b, v11.16b, v0.16b
-	VMOV V14.B16, V0.B16
-	WORD $0x4e29cc80 // fmla v0.4s, v4.4s, v9.4s
 	VMOV V14.B16, V1.B16
-	WORD $0x4e29cc41 // fmla v1.4s, v2.4s, v9.4s
-	WORD $0x4eaed40f // fsub v15.4s, v0.4s, v14.4s
+	WORD $0x4e29cc61 // fmla v1.4s, v3.4s, v9.4s
+	VMOV V14.B16, V0.B16
+	WORD $0x4e29cc40 // fmla v0.4s, v2.4s, v9.4s
 	WORD $0x4eaed430 // fsub v16.4s, v1.4s, v14.4s
-	WORD $0x4ea8cde4 // fmls v4.4s, v15.4s, v8.4s
-	WORD $0x4ea8ce02 // fmls v2.4s, v16.4s, v8.4s
-	WORD $0x4ea7cde4 // fmls v4.4s, v15.4s, v7.4s
-	WORD $0x4ea7ce02 // fmls v2.4s, v16.4s, v7.4s
-	FMOVQ 112(R4), F3
-	WORD $0x4e24cd43 // fmla v3.4s, v10.4s, v4.4s
+	WORD $0x4eaed40f // fsub v15.4s, v0.4s, v14.4s
+	WORD $0x4ea8ce03 // fmls v3.4s, v16.4s, v8.4s
+	WORD $0x4ea8cde2 // fmls v2.4s, v15.4s, v8.4s
+	WORD $0x4ea7ce03 // fmls v3.4s, v16.4s, v7.4s
+	WORD $0x4ea7cde2 // fmls v2.4s, v15.4s, v7.4s
+	FMOVQ 112(R4), F1
+	WORD $0x4e23cd41 // fmla v1.4s, v10.4s, v3.4s
 	FMOVQ 112(R4), F0
 	WORD $0x4e22cd40 // fmla v0.4s, v10.4s, v2.4s
+	FMOVQ 128(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 128(R4), F1
-	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
-	FMOVQ 128(R4), F3
-	WORD $0x4e22cc03 // fmla v3.4s, v0.4s, v2.4s
-	FMOVQ 144(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 144(R4), F1
-	WORD $0x4e22cc61 // fmla v1.4s, v3.4s, v2.4s
-	FMOVQ 160(R4), F5
-	WORD $0x4e24cc05 // fmla v5.4s, v0.4s, v4.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	VMOV V6.B16, V3.B16
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
-	VMOV V6.B16, V1.B16
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	WORD $0x6e24dc63 // fmul v3.4s, v3.4s, v4.4s
-	WORD $0x6e22dc20 // fmul v0.4s, v1.4s, v2.4s
-	WORD $0x4e24cc64 // fmla v4.4s, v3.4s, v4.4s
+	FMOVQ 144(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 144(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 160(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 160(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V6.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	VMOV V6.B16, V0.B16
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
 	VMOV V14.B16, V1.B16
-	WORD $0x4e26cde1 // fmla v1.4s, v15.4s, v6.4s
+	WORD $0x4e26ce01 // fmla v1.4s, v16.4s, v6.4s
 	VMOV V14.B16, V0.B16
-	WORD $0x4e26ce00 // fmla v0.4s, v16.4s, v6.4s
+	WORD $0x4e26cde0 // fmla v0.4s, v15.4s, v6.4s
 	WORD $0x4eaed421 // fsub v1.4s, v1.4s, v14.4s
 	WORD $0x4eaed400 // fsub v0.4s, v0.4s, v14.4s
-	WORD $0x4ea1d5ef // fsub v15.4s, v15.4s, v1.4s
-	WORD $0x4ea0d605 // fsub v5.4s, v16.4s, v0.4s
-	WORD $0x4e2dd483 // fadd v3.4s, v4.4s, v13.4s
+	WORD $0x4ea1d605 // fsub v5.4s, v16.4s, v1.4s
+	WORD $0x4ea0d5e4 // fsub v4.4s, v15.4s, v0.4s
+	WORD $0x4e2dd463 // fadd v3.4s, v3.4s, v13.4s
 	WORD $0x4e2dd442 // fadd v2.4s, v2.4s, v13.4s
 	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
 	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
@@ -195,15 +195,15 @@ whole:
 	WORD $0x4ead8400 // add v0.4s, v0.4s, v13.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e2ed5e1 // fadd v1.4s, v15.4s, v14.4s
-	WORD $0x4e2ed4a0 // fadd v0.4s, v5.4s, v14.4s
+	WORD $0x4e2ed4a1 // fadd v1.4s, v5.4s, v14.4s
+	WORD $0x4e2ed480 // fadd v0.4s, v4.4s, v14.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
 	WORD $0x4ead8421 // add v1.4s, v1.4s, v13.4s
 	WORD $0x4ead8400 // add v0.4s, v0.4s, v13.4s
 	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
 	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R2)
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -212,32 +212,32 @@ rest:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R2), (F0, F1)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R2), F0
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F1
+	FMOVD 16(R2), F1
 	TBZ $0, R3, end_4
-	ADD $24, R1, R0
+	ADD $24, R2, R0
 	VLD1 (R0), V1.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F1
+	FMOVS 16(R2), F1
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F0
+	FMOVD (R2), F0
 	TBZ $0, R3, end_6
-	ADD $8, R1, R0
+	ADD $8, R2, R0
 	VLD1 (R0), V0.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F0
+	FMOVS (R2), F0
 end_6:
 end_3:
 	FMOVQ (R4), F4
@@ -247,67 +247,67 @@ end_3:
 	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
 	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
 	FMOVQ 16(R4), F4
-	FMOVQ 16(R4), F3
-	WORD $0x6ea4e441 // fcmgt v1.4s, v2.4s, v4.4s
-	WORD $0x6e621c81 // bsl v1.16b, v4.16b, v2.16b
-	WORD $0x6ea3e405 // fcmgt v5.4s, v0.4s, v3.4s
-	WORD $0x6e601c65 // bsl v5.16b, v3.16b, v0.16b
-	FMOVQ 32(R4), F2
+	FMOVQ 16(R4), F1
+	WORD $0x6ea4e443 // fcmgt v3.4s, v2.4s, v4.4s
+	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
+	WORD $0x6ea1e402 // fcmgt v2.4s, v0.4s, v1.4s
+	WORD $0x6e601c22 // bsl v2.16b, v1.16b, v0.16b
+	FMOVQ 32(R4), F1
 	FMOVQ 32(R4), F0
-	FMOVQ 48(R4), F3
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	WORD $0x4e23cca0 // fmla v0.4s, v5.4s, v3.4s
-	FMOVQ 32(R4), F3
-	WORD $0x4ea3d447 // fsub v7.4s, v2.4s, v3.4s
-	WORD $0x4ea3d406 // fsub v6.4s, v0.4s, v3.4s
+	FMOVQ 48(R4), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 32(R4), F4
+	WORD $0x4ea4d426 // fsub v6.4s, v1.4s, v4.4s
+	WORD $0x4ea4d408 // fsub v8.4s, v0.4s, v4.4s
 	FMOVQ 64(R4), F0
-	WORD $0x4ea0cce1 // fmls v1.4s, v7.4s, v0.4s
-	WORD $0x4ea0ccc5 // fmls v5.4s, v6.4s, v0.4s
+	WORD $0x4ea0ccc3 // fmls v3.4s, v6.4s, v0.4s
+	WORD $0x4ea0cd02 // fmls v2.4s, v8.4s, v0.4s
 	FMOVQ 80(R4), F0
-	WORD $0x4ea0cce1 // fmls v1.4s, v7.4s, v0.4s
-	WORD $0x4ea0ccc5 // fmls v5.4s, v6.4s, v0.4s
-	FMOVQ 96(R4), F3
+	WORD $0x4ea0ccc3 // fmls v3.4s, v6.4s, v0.4s
+	WORD $0x4ea0cd02 // fmls v2.4s, v8.4s, v0.4s
 	FMOVQ 96(R4), F0
-	FMOVQ 112(R4), F2
-	WORD $0x4e21cc62 // fmla v2.4s, v3.4s, v1.4s
-	FMOVQ 112(R4), F4
-	WORD $0x4e25cc04 // fmla v4.4s, v0.4s, v5.4s
-	FMOVQ 128(R4), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 128(R4), F3
-	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
-	FMOVQ 144(R4), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
+	FMOVQ 96(R4), F4
+	FMOVQ 112(R4), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
+	FMOVQ 112(R4), F0
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 128(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 128(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
 	FMOVQ 144(R4), F4
-	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 160(R4), F3
-	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
-	FMOVQ 176(R4), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 144(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 160(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 160(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 176(R4), F0
-	WORD $0x4e25cc60 // fmla v0.4s, v3.4s, v5.4s
-	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x6e25dc00 // fmul v0.4s, v0.4s, v5.4s
-	WORD $0x4e21cc41 // fmla v1.4s, v2.4s, v1.4s
-	WORD $0x4e25cc05 // fmla v5.4s, v0.4s, v5.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FMOVQ 32(R4), F1
 	FMOVQ 32(R4), F0
-	FMOVQ 32(R4), F2
-	FMOVQ 176(R4), F3
-	WORD $0x4e23cce0 // fmla v0.4s, v7.4s, v3.4s
-	WORD $0x4e23ccc2 // fmla v2.4s, v6.4s, v3.4s
-	FMOVQ 32(R4), F3
-	WORD $0x4ea3d408 // fsub v8.4s, v0.4s, v3.4s
-	WORD $0x4ea3d442 // fsub v2.4s, v2.4s, v3.4s
-	WORD $0x4ea8d4e7 // fsub v7.4s, v7.4s, v8.4s
-	WORD $0x4ea2d4c6 // fsub v6.4s, v6.4s, v2.4s
+	FMOVQ 176(R4), F4
+	WORD $0x4e24ccc1 // fmla v1.4s, v6.4s, v4.4s
+	WORD $0x4e24cd00 // fmla v0.4s, v8.4s, v4.4s
+	FMOVQ 32(R4), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d407 // fsub v7.4s, v0.4s, v4.4s
+	WORD $0x4ea1d4c6 // fsub v6.4s, v6.4s, v1.4s
+	WORD $0x4ea7d505 // fsub v5.4s, v8.4s, v7.4s
 	FMOVQ 192(R4), F0
-	WORD $0x4e20d424 // fadd v4.4s, v1.4s, v0.4s
-	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
 	FMOVQ 32(R4), F0
-	WORD $0x4e20d501 // fadd v1.4s, v8.4s, v0.4s
-	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e20d4e0 // fadd v0.4s, v7.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
 	FMOVQ 192(R4), F0
@@ -316,8 +316,8 @@ end_3:
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
 	FMOVQ 32(R4), F0
-	WORD $0x4e20d4e1 // fadd v1.4s, v7.4s, v0.4s
-	WORD $0x4e20d4c0 // fadd v0.4s, v6.4s, v0.4s
+	WORD $0x4e20d4c1 // fadd v1.4s, v6.4s, v0.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
 	FMOVQ 192(R4), F0
@@ -326,32 +326,32 @@ end_3:
 	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
 	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R2, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R2, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F1, (R2)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -360,223 +360,223 @@ end:
 // func SigmoidNEONF32(n int, x *float32, y *float32)
 TEXT ·SigmoidNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neonexp<>(SB), R4
-	FMOVQ 192(R4), F16
-	FMOVQ 32(R4), F15
-	FMOVQ (R4), F14
-	FMOVQ 16(R4), F13
-	FMOVQ 96(R4), F12
-	FMOVQ 336(R4), F11
-	FMOVQ 48(R4), F10
-	FMOVQ 64(R4), F9
-	FMOVQ 80(R4), F8
-	FMOVQ 176(R4), F7
-	MOVD x+8(FP), R0
+	FMOVQ 192(R4), F15
+	FMOVQ 32(R4), F14
+	FMOVQ (R4), F13
+	FMOVQ 16(R4), F12
+	FMOVQ 96(R4), F11
+	FMOVQ 336(R4), F10
+	FMOVQ 48(R4), F9
+	FMOVQ 64(R4), F8
+	FMOVQ 80(R4), F7
+	FMOVQ 176(R4), F6
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
-	MOVD n+0(FP), R2
-	AND $7, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F3, F2)
+	FLDPQ.P 32(R2), (F3, F2)
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e12 // and v18.16b, v16.16b, v1.16b
-	WORD $0x4e201e11 // and v17.16b, v16.16b, v0.16b
-	WORD $0x4eab1c61 // orr v1.16b, v3.16b, v11.16b
-	WORD $0x4eab1c42 // orr v2.16b, v2.16b, v11.16b
-	WORD $0x6ea1e5c0 // fcmgt v0.4s, v14.4s, v1.4s
-	WORD $0x6e611dc0 // bsl v0.16b, v14.16b, v1.16b
-	WORD $0x6ea2e5c1 // fcmgt v1.4s, v14.4s, v2.4s
-	WORD $0x6e621dc1 // bsl v1.16b, v14.16b, v2.16b
-	WORD $0x6eade404 // fcmgt v4.4s, v0.4s, v13.4s
-	WORD $0x6e601da4 // bsl v4.16b, v13.16b, v0.16b
-	WORD $0x6eade422 // fcmgt v2.4s, v1.4s, v13.4s
-	WORD $0x6e611da2 // bsl v2.16b, v13.16b, v1.16b
-	VMOV V15.B16, V0.B16
-	WORD $0x4e2acc80 // fmla v0.4s, v4.4s, v10.4s
-	VMOV V15.B16, V1.B16
-	WORD $0x4e2acc41 // fmla v1.4s, v2.4s, v10.4s
-	WORD $0x4eafd414 // fsub v20.4s, v0.4s, v15.4s
-	WORD $0x4eafd433 // fsub v19.4s, v1.4s, v15.4s
-	WORD $0x4ea9ce84 // fmls v4.4s, v20.4s, v9.4s
-	WORD $0x4ea9ce62 // fmls v2.4s, v19.4s, v9.4s
-	WORD $0x4ea8ce84 // fmls v4.4s, v20.4s, v8.4s
-	WORD $0x4ea8ce62 // fmls v2.4s, v19.4s, v8.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
+	WORD $0x4e211df1 // and v17.16b, v15.16b, v1.16b
+	WORD $0x4e201df0 // and v16.16b, v15.16b, v0.16b
+	WORD $0x4eaa1c60 // orr v0.16b, v3.16b, v10.16b
+	WORD $0x4eaa1c42 // orr v2.16b, v2.16b, v10.16b
+	WORD $0x6ea0e5a1 // fcmgt v1.4s, v13.4s, v0.4s
+	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
+	WORD $0x6ea2e5a0 // fcmgt v0.4s, v13.4s, v2.4s
+	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
+	WORD $0x6eace423 // fcmgt v3.4s, v1.4s, v12.4s
+	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
+	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
+	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	VMOV V14.B16, V1.B16
+	WORD $0x4e29cc61 // fmla v1.4s, v3.4s, v9.4s
+	VMOV V14.B16, V0.B16
+	WORD $0x4e29cc40 // fmla v0.4s, v2.4s, v9.4s
+	WORD $0x4eaed433 // fsub v19.4s, v1.4s, v14.4s
+	WORD $0x4eaed412 // fsub v18.4s, v0.4s, v14.4s
+	WORD $0x4ea8ce63 // fmls v3.4s, v19.4s, v8.4s
+	WORD $0x4ea8ce42 // fmls v2.4s, v18.4s, v8.4s
+	WORD $0x4ea7ce63 // fmls v3.4s, v19.4s, v7.4s
+	WORD $0x4ea7ce42 // fmls v2.4s, v18.4s, v7.4s
 	FMOVQ 112(R4), F1
-	WORD $0x4e22cd81 // fmla v1.4s, v12.4s, v2.4s
-	FMOVQ 128(R4), F3
-	WORD $0x4e24cc03 // fmla v3.4s, v0.4s, v4.4s
-	FMOVQ 128(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 144(R4), F6
-	WORD $0x4e24cc66 // fmla v6.4s, v3.4s, v4.4s
-	FMOVQ 144(R4), F1
+	WORD $0x4e23cd61 // fmla v1.4s, v11.4s, v3.4s
+	FMOVQ 112(R4), F0
+	WORD $0x4e22cd60 // fmla v0.4s, v11.4s, v2.4s
+	FMOVQ 128(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 128(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 144(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 144(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	FMOVQ 160(R4), F5
-	WORD $0x4e24ccc5 // fmla v5.4s, v6.4s, v4.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	VMOV V7.B16, V3.B16
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
-	VMOV V7.B16, V1.B16
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 160(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	WORD $0x6e24dc63 // fmul v3.4s, v3.4s, v4.4s
-	WORD $0x6e22dc20 // fmul v0.4s, v1.4s, v2.4s
-	WORD $0x4e24cc64 // fmla v4.4s, v3.4s, v4.4s
+	VMOV V6.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	VMOV V6.B16, V0.B16
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V15.B16, V1.B16
-	WORD $0x4e27ce81 // fmla v1.4s, v20.4s, v7.4s
-	VMOV V15.B16, V0.B16
-	WORD $0x4e27ce60 // fmla v0.4s, v19.4s, v7.4s
-	WORD $0x4eafd421 // fsub v1.4s, v1.4s, v15.4s
-	WORD $0x4eafd400 // fsub v0.4s, v0.4s, v15.4s
-	WORD $0x4ea1d686 // fsub v6.4s, v20.4s, v1.4s
-	WORD $0x4ea0d665 // fsub v5.4s, v19.4s, v0.4s
-	WORD $0x4e30d483 // fadd v3.4s, v4.4s, v16.4s
-	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
-	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
+	VMOV V14.B16, V1.B16
+	WORD $0x4e26ce61 // fmla v1.4s, v19.4s, v6.4s
+	VMOV V14.B16, V0.B16
+	WORD $0x4e26ce40 // fmla v0.4s, v18.4s, v6.4s
+	WORD $0x4eaed421 // fsub v1.4s, v1.4s, v14.4s
+	WORD $0x4eaed400 // fsub v0.4s, v0.4s, v14.4s
+	WORD $0x4ea1d665 // fsub v5.4s, v19.4s, v1.4s
+	WORD $0x4ea0d644 // fsub v4.4s, v18.4s, v0.4s
+	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
+	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
+	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb08421 // add v1.4s, v1.4s, v16.4s
-	WORD $0x4eb08400 // add v0.4s, v0.4s, v16.4s
+	WORD $0x4eaf8421 // add v1.4s, v1.4s, v15.4s
+	WORD $0x4eaf8400 // add v0.4s, v0.4s, v15.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e2fd4c0 // fadd v0.4s, v6.4s, v15.4s
-	WORD $0x4e2fd4a1 // fadd v1.4s, v5.4s, v15.4s
+	WORD $0x4e2ed4a0 // fadd v0.4s, v5.4s, v14.4s
+	WORD $0x4e2ed481 // fadd v1.4s, v4.4s, v14.4s
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb08400 // add v0.4s, v0.4s, v16.4s
-	WORD $0x4eb08421 // add v1.4s, v1.4s, v16.4s
+	WORD $0x4eaf8400 // add v0.4s, v0.4s, v15.4s
+	WORD $0x4eaf8421 // add v1.4s, v1.4s, v15.4s
 	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
 	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
-	WORD $0x4e30d403 // fadd v3.4s, v0.4s, v16.4s
-	WORD $0x4e30d482 // fadd v2.4s, v4.4s, v16.4s
-	WORD $0x6eb2e401 // fcmgt v1.4s, v0.4s, v18.4s
-	WORD $0x6e721c01 // bsl v1.16b, v0.16b, v18.16b
-	WORD $0x6eb1e480 // fcmgt v0.4s, v4.4s, v17.4s
-	WORD $0x6e711c80 // bsl v0.16b, v4.16b, v17.16b
+	WORD $0x4e2fd403 // fadd v3.4s, v0.4s, v15.4s
+	WORD $0x4e2fd482 // fadd v2.4s, v4.4s, v15.4s
+	WORD $0x6eb1e401 // fcmgt v1.4s, v0.4s, v17.4s
+	WORD $0x6e711c01 // bsl v1.16b, v0.16b, v17.16b
+	WORD $0x6eb0e480 // fcmgt v0.4s, v4.4s, v16.4s
+	WORD $0x6e701c80 // bsl v0.16b, v4.16b, v16.16b
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
 	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
 	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $8, R2, R2
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R0), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R0), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
-	ADD $24, R0, R0
-	VLD1 (R0), V1.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R0), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R0), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
-	ADD $8, R0, R0
-	VLD1 (R0), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R0), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
 	WORD $0x6f00e402 // movi v2.2d, #0
 	FMOVQ 192(R4), F5
 	FMOVQ 192(R4), F4
-	WORD $0x6ea2e403 // fcmgt v3.4s, v0.4s, v2.4s
-	WORD $0x6ea2e422 // fcmgt v2.4s, v1.4s, v2.4s
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6ea2e402 // fcmgt v2.4s, v0.4s, v2.4s
 	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
 	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
 	FMOVQ 336(R4), F2
-	WORD $0x4ea21c04 // orr v4.16b, v0.16b, v2.16b
-	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
+	WORD $0x4ea21c24 // orr v4.16b, v1.16b, v2.16b
+	WORD $0x4ea21c03 // orr v3.16b, v0.16b, v2.16b
+	FMOVQ (R4), F0
 	FMOVQ (R4), F2
-	FMOVQ (R4), F1
-	WORD $0x6ea4e440 // fcmgt v0.4s, v2.4s, v4.4s
-	WORD $0x6e641c40 // bsl v0.16b, v2.16b, v4.16b
-	WORD $0x6ea3e422 // fcmgt v2.4s, v1.4s, v3.4s
-	WORD $0x6e631c22 // bsl v2.16b, v1.16b, v3.16b
-	FMOVQ 16(R4), F1
-	FMOVQ 16(R4), F3
-	WORD $0x6ea1e404 // fcmgt v4.4s, v0.4s, v1.4s
-	WORD $0x6e601c24 // bsl v4.16b, v1.16b, v0.16b
-	WORD $0x6ea3e441 // fcmgt v1.4s, v2.4s, v3.4s
-	WORD $0x6e621c61 // bsl v1.16b, v3.16b, v2.16b
+	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
+	FMOVQ 16(R4), F2
+	FMOVQ 16(R4), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	FMOVQ 32(R4), F1
 	FMOVQ 32(R4), F0
-	FMOVQ 32(R4), F2
-	FMOVQ 48(R4), F3
-	WORD $0x4e23cc80 // fmla v0.4s, v4.4s, v3.4s
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	FMOVQ 32(R4), F3
-	WORD $0x4ea3d408 // fsub v8.4s, v0.4s, v3.4s
-	WORD $0x4ea3d44a // fsub v10.4s, v2.4s, v3.4s
+	FMOVQ 48(R4), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 32(R4), F4
+	WORD $0x4ea4d428 // fsub v8.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40a // fsub v10.4s, v0.4s, v4.4s
 	FMOVQ 64(R4), F0
-	WORD $0x4ea0cd04 // fmls v4.4s, v8.4s, v0.4s
-	WORD $0x4ea0cd41 // fmls v1.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
+	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
 	FMOVQ 80(R4), F0
-	WORD $0x4ea0cd04 // fmls v4.4s, v8.4s, v0.4s
-	WORD $0x4ea0cd41 // fmls v1.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
+	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
 	FMOVQ 96(R4), F0
-	FMOVQ 96(R4), F3
-	FMOVQ 112(R4), F2
-	WORD $0x4e24cc02 // fmla v2.4s, v0.4s, v4.4s
+	FMOVQ 96(R4), F4
+	FMOVQ 112(R4), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
 	FMOVQ 112(R4), F0
-	WORD $0x4e21cc60 // fmla v0.4s, v3.4s, v1.4s
-	FMOVQ 128(R4), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 128(R4), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	FMOVQ 144(R4), F5
-	WORD $0x4e24cc65 // fmla v5.4s, v3.4s, v4.4s
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 128(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 128(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 144(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 144(R4), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 160(R4), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
-	FMOVQ 160(R4), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	FMOVQ 176(R4), F5
-	WORD $0x4e24cc65 // fmla v5.4s, v3.4s, v4.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 160(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 160(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 176(R4), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	WORD $0x6e24dca2 // fmul v2.4s, v5.4s, v4.4s
-	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
-	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
-	WORD $0x4e21cc01 // fmla v1.4s, v0.4s, v1.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FMOVQ 32(R4), F1
 	FMOVQ 32(R4), F0
-	FMOVQ 32(R4), F2
-	FMOVQ 176(R4), F3
-	WORD $0x4e23cd00 // fmla v0.4s, v8.4s, v3.4s
-	WORD $0x4e23cd42 // fmla v2.4s, v10.4s, v3.4s
-	FMOVQ 32(R4), F3
-	WORD $0x4ea3d409 // fsub v9.4s, v0.4s, v3.4s
-	WORD $0x4ea3d442 // fsub v2.4s, v2.4s, v3.4s
-	WORD $0x4ea9d508 // fsub v8.4s, v8.4s, v9.4s
-	WORD $0x4ea2d545 // fsub v5.4s, v10.4s, v2.4s
+	FMOVQ 176(R4), F4
+	WORD $0x4e24cd01 // fmla v1.4s, v8.4s, v4.4s
+	WORD $0x4e24cd40 // fmla v0.4s, v10.4s, v4.4s
+	FMOVQ 32(R4), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d409 // fsub v9.4s, v0.4s, v4.4s
+	WORD $0x4ea1d508 // fsub v8.4s, v8.4s, v1.4s
+	WORD $0x4ea9d545 // fsub v5.4s, v10.4s, v9.4s
 	FMOVQ 192(R4), F0
-	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
-	WORD $0x4e20d423 // fadd v3.4s, v1.4s, v0.4s
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
 	FMOVQ 32(R4), F0
-	WORD $0x4e20d521 // fadd v1.4s, v9.4s, v0.4s
-	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e20d520 // fadd v0.4s, v9.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
 	FMOVQ 192(R4), F0
@@ -656,60 +656,60 @@ TEXT ·TanhNEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F18, F17)
-	WORD $0x4eb01e40 // orr v0.16b, v18.16b, v16.16b
-	WORD $0x4eb01e21 // orr v1.16b, v17.16b, v16.16b
-	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
+	WORD $0x4eb01e41 // orr v1.16b, v18.16b, v16.16b
+	WORD $0x4eb01e20 // orr v0.16b, v17.16b, v16.16b
 	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
-	WORD $0x6ea0e5e5 // fcmgt v5.4s, v15.4s, v0.4s
-	WORD $0x6e601de5 // bsl v5.16b, v15.16b, v0.16b
-	WORD $0x6ea1e5e0 // fcmgt v0.4s, v15.4s, v1.4s
-	WORD $0x6e611de0 // bsl v0.16b, v15.16b, v1.16b
-	VMOV V11.B16, V6.B16
-	WORD $0x4e2ccca6 // fmla v6.4s, v5.4s, v12.4s
+	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
+	WORD $0x6ea1e5e3 // fcmgt v3.4s, v15.4s, v1.4s
+	WORD $0x6e611de3 // bsl v3.16b, v15.16b, v1.16b
+	WORD $0x6ea0e5e2 // fcmgt v2.4s, v15.4s, v0.4s
+	WORD $0x6e601de2 // bsl v2.16b, v15.16b, v0.16b
 	VMOV V11.B16, V7.B16
-	WORD $0x4e2ccc07 // fmla v7.4s, v0.4s, v12.4s
-	WORD $0x4eabd4c2 // fsub v2.4s, v6.4s, v11.4s
+	WORD $0x4e2ccc67 // fmla v7.4s, v3.4s, v12.4s
+	VMOV V11.B16, V6.B16
+	WORD $0x4e2ccc46 // fmla v6.4s, v2.4s, v12.4s
 	WORD $0x4eabd4e1 // fsub v1.4s, v7.4s, v11.4s
-	WORD $0x4eaacc45 // fmls v5.4s, v2.4s, v10.4s
-	WORD $0x4eaacc20 // fmls v0.4s, v1.4s, v10.4s
-	WORD $0x4ea9cc45 // fmls v5.4s, v2.4s, v9.4s
-	WORD $0x4ea9cc20 // fmls v0.4s, v1.4s, v9.4s
-	FMOVQ 112(R4), F2
-	WORD $0x4e25cdc2 // fmla v2.4s, v14.4s, v5.4s
+	WORD $0x4eabd4c0 // fsub v0.4s, v6.4s, v11.4s
+	WORD $0x4eaacc23 // fmls v3.4s, v1.4s, v10.4s
+	WORD $0x4eaacc02 // fmls v2.4s, v0.4s, v10.4s
+	WORD $0x4ea9cc23 // fmls v3.4s, v1.4s, v9.4s
+	WORD $0x4ea9cc02 // fmls v2.4s, v0.4s, v9.4s
 	FMOVQ 112(R4), F1
-	WORD $0x4e20cdc1 // fmla v1.4s, v14.4s, v0.4s
-	FMOVQ 128(R4), F4
-	WORD $0x4e25cc44 // fmla v4.4s, v2.4s, v5.4s
-	FMOVQ 128(R4), F2
-	WORD $0x4e20cc22 // fmla v2.4s, v1.4s, v0.4s
-	FMOVQ 144(R4), F3
-	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
-	FMOVQ 144(R4), F1
-	WORD $0x4e20cc41 // fmla v1.4s, v2.4s, v0.4s
-	FMOVQ 160(R4), F4
-	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
-	FMOVQ 160(R4), F2
-	WORD $0x4e20cc22 // fmla v2.4s, v1.4s, v0.4s
-	FMOVQ 176(R4), F3
-	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
-	FMOVQ 176(R4), F1
-	WORD $0x4e20cc41 // fmla v1.4s, v2.4s, v0.4s
-	WORD $0x6e25dc62 // fmul v2.4s, v3.4s, v5.4s
-	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
-	WORD $0x4e25cc45 // fmla v5.4s, v2.4s, v5.4s
-	WORD $0x4e20cc20 // fmla v0.4s, v1.4s, v0.4s
-	WORD $0x4f3754c2 // shl v2.4s, v6.4s, #23
+	WORD $0x4e23cdc1 // fmla v1.4s, v14.4s, v3.4s
+	FMOVQ 112(R4), F0
+	WORD $0x4e22cdc0 // fmla v0.4s, v14.4s, v2.4s
+	FMOVQ 128(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 128(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 144(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 144(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 160(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 160(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
 	WORD $0x4f3754e1 // shl v1.4s, v7.4s, #23
-	WORD $0x4ead8444 // add v4.4s, v2.4s, v13.4s
-	WORD $0x4ead8423 // add v3.4s, v1.4s, v13.4s
-	WORD $0x4eadd481 // fsub v1.4s, v4.4s, v13.4s
-	WORD $0x4eadd462 // fsub v2.4s, v3.4s, v13.4s
-	WORD $0x4e24cca1 // fmla v1.4s, v5.4s, v4.4s
-	WORD $0x4e23cc02 // fmla v2.4s, v0.4s, v3.4s
+	WORD $0x4f3754c0 // shl v0.4s, v6.4s, #23
+	WORD $0x4ead8425 // add v5.4s, v1.4s, v13.4s
+	WORD $0x4ead8404 // add v4.4s, v0.4s, v13.4s
+	WORD $0x4eadd4a1 // fsub v1.4s, v5.4s, v13.4s
+	WORD $0x4eadd480 // fsub v0.4s, v4.4s, v13.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
 	WORD $0x4e28d423 // fadd v3.4s, v1.4s, v8.4s
-	WORD $0x4e28d440 // fadd v0.4s, v2.4s, v8.4s
+	WORD $0x4e28d402 // fadd v2.4s, v0.4s, v8.4s
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
 	WORD $0x4e701c23 // bic v3.16b, v1.16b, v16.16b
 	WORD $0x4e701c02 // bic v2.16b, v0.16b, v16.16b
 	WORD $0x4e301e41 // and v1.16b, v18.16b, v16.16b
@@ -722,14 +722,14 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F6, F8)
+	FLDPQ (R2), (F9, F8)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F6
+	FMOVQ (R2), F9
 	TBZ $1, R3, one_5
 	FMOVD 16(R2), F8
 	TBZ $0, R3, end_4
@@ -743,87 +743,87 @@ end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F6
+	FMOVD (R2), F9
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V6.S[2]
+	VLD1 (R0), V9.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F6
+	FMOVS (R2), F9
 end_6:
 end_3:
+	FMOVQ 336(R4), F11
 	FMOVQ 336(R4), F10
-	FMOVQ 336(R4), F9
-	WORD $0x4eaa1cc1 // orr v1.16b, v6.16b, v10.16b
-	WORD $0x4ea91d00 // orr v0.16b, v8.16b, v9.16b
-	WORD $0x4e21d423 // fadd v3.4s, v1.4s, v1.4s
-	WORD $0x4e20d402 // fadd v2.4s, v0.4s, v0.4s
+	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
+	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
+	WORD $0x4e21d422 // fadd v2.4s, v1.4s, v1.4s
+	WORD $0x4e20d404 // fadd v4.4s, v0.4s, v0.4s
 	FMOVQ 352(R4), F1
 	FMOVQ 352(R4), F0
-	WORD $0x6ea3e424 // fcmgt v4.4s, v1.4s, v3.4s
-	WORD $0x6e631c24 // bsl v4.16b, v1.16b, v3.16b
-	WORD $0x6ea2e407 // fcmgt v7.4s, v0.4s, v2.4s
-	WORD $0x6e621c07 // bsl v7.16b, v0.16b, v2.16b
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	FMOVQ 32(R4), F7
+	FMOVQ 32(R4), F6
+	FMOVQ 48(R4), F0
+	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
+	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
 	FMOVQ 32(R4), F0
-	FMOVQ 32(R4), F1
-	FMOVQ 48(R4), F2
+	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
+	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
+	FMOVQ 64(R4), F0
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
+	FMOVQ 80(R4), F0
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
+	FMOVQ 96(R4), F0
+	FMOVQ 96(R4), F4
+	FMOVQ 112(R4), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
+	FMOVQ 112(R4), F0
 	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	WORD $0x4e22cce1 // fmla v1.4s, v7.4s, v2.4s
-	FMOVQ 32(R4), F2
-	WORD $0x4ea2d405 // fsub v5.4s, v0.4s, v2.4s
-	WORD $0x4ea2d423 // fsub v3.4s, v1.4s, v2.4s
-	FMOVQ 64(R4), F2
-	WORD $0x4ea2cca4 // fmls v4.4s, v5.4s, v2.4s
-	WORD $0x4ea2cc67 // fmls v7.4s, v3.4s, v2.4s
-	FMOVQ 80(R4), F2
-	WORD $0x4ea2cca4 // fmls v4.4s, v5.4s, v2.4s
-	WORD $0x4ea2cc67 // fmls v7.4s, v3.4s, v2.4s
-	FMOVQ 96(R4), F5
-	FMOVQ 96(R4), F2
-	FMOVQ 112(R4), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
-	FMOVQ 112(R4), F5
-	WORD $0x4e27cc45 // fmla v5.4s, v2.4s, v7.4s
-	FMOVQ 128(R4), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 128(R4), F3
-	WORD $0x4e27cca3 // fmla v3.4s, v5.4s, v7.4s
-	FMOVQ 144(R4), F5
-	WORD $0x4e24cc45 // fmla v5.4s, v2.4s, v4.4s
-	FMOVQ 144(R4), F2
-	WORD $0x4e27cc62 // fmla v2.4s, v3.4s, v7.4s
-	FMOVQ 160(R4), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
+	FMOVQ 128(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 128(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 144(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 144(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	FMOVQ 160(R4), F5
-	WORD $0x4e27cc45 // fmla v5.4s, v2.4s, v7.4s
-	FMOVQ 176(R4), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 176(R4), F3
-	WORD $0x4e27cca3 // fmla v3.4s, v5.4s, v7.4s
-	WORD $0x6e24dc45 // fmul v5.4s, v2.4s, v4.4s
-	WORD $0x6e27dc62 // fmul v2.4s, v3.4s, v7.4s
-	WORD $0x4e24cca4 // fmla v4.4s, v5.4s, v4.4s
-	WORD $0x4e27cc47 // fmla v7.4s, v2.4s, v7.4s
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 160(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	WORD $0x4f3754e4 // shl v4.4s, v7.4s, #23
+	WORD $0x4f3754c1 // shl v1.4s, v6.4s, #23
 	FMOVQ 192(R4), F0
-	WORD $0x4ea08443 // add v3.4s, v2.4s, v0.4s
-	WORD $0x4ea08422 // add v2.4s, v1.4s, v0.4s
-	FMOVQ 192(R4), F1
-	WORD $0x4ea1d460 // fsub v0.4s, v3.4s, v1.4s
-	WORD $0x4ea1d441 // fsub v1.4s, v2.4s, v1.4s
-	WORD $0x4e23cc80 // fmla v0.4s, v4.4s, v3.4s
-	WORD $0x4e22cce1 // fmla v1.4s, v7.4s, v2.4s
-	FMOVQ 368(R4), F3
-	WORD $0x4e23d402 // fadd v2.4s, v0.4s, v3.4s
-	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
-	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	WORD $0x6e23fc20 // fdiv v0.4s, v1.4s, v3.4s
-	WORD $0x4e6a1c43 // bic v3.16b, v2.16b, v10.16b
-	WORD $0x4e691c02 // bic v2.16b, v0.16b, v9.16b
-	WORD $0x4e2a1cc1 // and v1.16b, v6.16b, v10.16b
-	WORD $0x4e291d00 // and v0.16b, v8.16b, v9.16b
+	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
+	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
+	FMOVQ 192(R4), F0
+	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 368(R4), F2
+	WORD $0x4e22d423 // fadd v3.4s, v1.4s, v2.4s
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x4e6b1c23 // bic v3.16b, v1.16b, v11.16b
+	WORD $0x4e6a1c02 // bic v2.16b, v0.16b, v10.16b
+	WORD $0x4e2b1d21 // and v1.16b, v9.16b, v11.16b
+	WORD $0x4e2a1d00 // and v0.16b, v8.16b, v10.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $3, R3, some_8
@@ -861,19 +861,19 @@ end:
 // func ExpSumNEONF32(n int, x *float32, shift float32) float32
 TEXT ·ExpSumNEONF32(SB), NOSPLIT, $0-28
 	MOVD $neonexp<>(SB), R4
-	FMOVQ 32(R4), F15
-	FMOVQ 192(R4), F14
-	FMOVQ (R4), F13
-	FMOVQ 16(R4), F12
-	FMOVQ 96(R4), F11
-	FMOVQ 48(R4), F10
-	FMOVQ 64(R4), F9
-	FMOVQ 80(R4), F8
-	FMOVQ 176(R4), F7
+	FMOVQ 32(R4), F16
+	FMOVQ 192(R4), F15
+	FMOVQ (R4), F14
+	FMOVQ 16(R4), F13
+	FMOVQ 96(R4), F12
+	FMOVQ 48(R4), F11
+	FMOVQ 64(R4), F10
+	FMOVQ 80(R4), F9
+	FMOVQ 176(R4), F8
 	FMOVS shift+16(FP), F0
-	WORD $0x4e040410 // dup v16.4s, v0.s[0]
+	WORD $0x4e040411 // dup v17.4s, v0.s[0]
 	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V2.B16
+	VMOV V0.B16, V1.B16
 	MOVD x+8(FP), R1
 	MOVD n+0(FP), R0
 	AND $7, R0, R2
@@ -881,79 +881,79 @@ TEXT ·ExpSumNEONF32(SB), NOSPLIT, $0-28
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F1, F3)
-	WORD $0x4eb0d421 // fsub v1.4s, v1.4s, v16.4s
-	WORD $0x4eb0d464 // fsub v4.4s, v3.4s, v16.4s
-	WORD $0x6ea1e5a3 // fcmgt v3.4s, v13.4s, v1.4s
-	WORD $0x6e611da3 // bsl v3.16b, v13.16b, v1.16b
-	WORD $0x6ea4e5a1 // fcmgt v1.4s, v13.4s, v4.4s
-	WORD $0x6e641da1 // bsl v1.16b, v13.16b, v4.16b
-	WORD $0x6eace466 // fcmgt v6.4s, v3.4s, v12.4s
-	WORD $0x6e631d86 // bsl v6.16b, v12.16b, v3.16b
-	WORD $0x6eace425 // fcmgt v5.4s, v1.4s, v12.4s
-	WORD $0x6e611d85 // bsl v5.16b, v12.16b, v1.16b
-	VMOV V15.B16, V3.B16
-	WORD $0x4e2accc3 // fmla v3.4s, v6.4s, v10.4s
-	VMOV V15.B16, V1.B16
-	WORD $0x4e2acca1 // fmla v1.4s, v5.4s, v10.4s
-	WORD $0x4eafd472 // fsub v18.4s, v3.4s, v15.4s
-	WORD $0x4eafd431 // fsub v17.4s, v1.4s, v15.4s
-	WORD $0x4ea9ce46 // fmls v6.4s, v18.4s, v9.4s
-	WORD $0x4ea9ce25 // fmls v5.4s, v17.4s, v9.4s
-	WORD $0x4ea8ce46 // fmls v6.4s, v18.4s, v8.4s
-	WORD $0x4ea8ce25 // fmls v5.4s, v17.4s, v8.4s
-	FMOVQ 112(R4), F1
-	WORD $0x4e26cd61 // fmla v1.4s, v11.4s, v6.4s
+	FLDPQ.P 32(R1), (F2, F3)
+	WORD $0x4eb1d442 // fsub v2.4s, v2.4s, v17.4s
+	WORD $0x4eb1d464 // fsub v4.4s, v3.4s, v17.4s
+	WORD $0x6ea2e5c3 // fcmgt v3.4s, v14.4s, v2.4s
+	WORD $0x6e621dc3 // bsl v3.16b, v14.16b, v2.16b
+	WORD $0x6ea4e5c2 // fcmgt v2.4s, v14.4s, v4.4s
+	WORD $0x6e641dc2 // bsl v2.16b, v14.16b, v4.16b
+	WORD $0x6eade465 // fcmgt v5.4s, v3.4s, v13.4s
+	WORD $0x6e631da5 // bsl v5.16b, v13.16b, v3.16b
+	WORD $0x6eade444 // fcmgt v4.4s, v2.4s, v13.4s
+	WORD $0x6e621da4 // bsl v4.16b, v13.16b, v2.16b
+	VMOV V16.B16, V3.B16
+	WORD $0x4e2bcca3 // fmla v3.4s, v5.4s, v11.4s
+	VMOV V16.B16, V2.B16
+	WORD $0x4e2bcc82 // fmla v2.4s, v4.4s, v11.4s
+	WORD $0x4eb0d473 // fsub v19.4s, v3.4s, v16.4s
+	WORD $0x4eb0d452 // fsub v18.4s, v2.4s, v16.4s
+	WORD $0x4eaace65 // fmls v5.4s, v19.4s, v10.4s
+	WORD $0x4eaace44 // fmls v4.4s, v18.4s, v10.4s
+	WORD $0x4ea9ce65 // fmls v5.4s, v19.4s, v9.4s
+	WORD $0x4ea9ce44 // fmls v4.4s, v18.4s, v9.4s
 	FMOVQ 112(R4), F3
-	WORD $0x4e25cd63 // fmla v3.4s, v11.4s, v5.4s
-	FMOVQ 128(R4), F4
-	WORD $0x4e26cc24 // fmla v4.4s, v1.4s, v6.4s
-	FMOVQ 128(R4), F1
-	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
-	FMOVQ 144(R4), F3
-	WORD $0x4e26cc83 // fmla v3.4s, v4.4s, v6.4s
-	FMOVQ 144(R4), F4
-	WORD $0x4e25cc24 // fmla v4.4s, v1.4s, v5.4s
-	FMOVQ 160(R4), F1
-	WORD $0x4e26cc61 // fmla v1.4s, v3.4s, v6.4s
+	WORD $0x4e25cd83 // fmla v3.4s, v12.4s, v5.4s
+	FMOVQ 112(R4), F2
+	WORD $0x4e24cd82 // fmla v2.4s, v12.4s, v4.4s
+	FMOVQ 128(R4), F7
+	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
+	FMOVQ 128(R4), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
+	FMOVQ 144(R4), F6
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	FMOVQ 144(R4), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	FMOVQ 160(R4), F7
+	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
 	FMOVQ 160(R4), F3
-	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
-	VMOV V7.B16, V4.B16
-	WORD $0x4e26cc24 // fmla v4.4s, v1.4s, v6.4s
-	VMOV V7.B16, V1.B16
-	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
-	WORD $0x6e26dc83 // fmul v3.4s, v4.4s, v6.4s
-	WORD $0x6e25dc21 // fmul v1.4s, v1.4s, v5.4s
-	WORD $0x4e26cc66 // fmla v6.4s, v3.4s, v6.4s
-	WORD $0x4e25cc25 // fmla v5.4s, v1.4s, v5.4s
-	VMOV V15.B16, V3.B16
-	WORD $0x4e27ce43 // fmla v3.4s, v18.4s, v7.4s
-	VMOV V15.B16, V1.B16
-	WORD $0x4e27ce21 // fmla v1.4s, v17.4s, v7.4s
-	WORD $0x4eafd463 // fsub v3.4s, v3.4s, v15.4s
-	WORD $0x4eafd421 // fsub v1.4s, v1.4s, v15.4s
-	WORD $0x4ea3d652 // fsub v18.4s, v18.4s, v3.4s
-	WORD $0x4ea1d631 // fsub v17.4s, v17.4s, v1.4s
-	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
-	WORD $0x4e2ed4a4 // fadd v4.4s, v5.4s, v14.4s
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
+	VMOV V8.B16, V6.B16
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	VMOV V8.B16, V2.B16
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
+	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
+	VMOV V16.B16, V3.B16
+	WORD $0x4e28ce63 // fmla v3.4s, v19.4s, v8.4s
+	VMOV V16.B16, V2.B16
+	WORD $0x4e28ce42 // fmla v2.4s, v18.4s, v8.4s
+	WORD $0x4eb0d463 // fsub v3.4s, v3.4s, v16.4s
+	WORD $0x4eb0d442 // fsub v2.4s, v2.4s, v16.4s
+	WORD $0x4ea3d667 // fsub v7.4s, v19.4s, v3.4s
+	WORD $0x4ea2d646 // fsub v6.4s, v18.4s, v2.4s
+	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
+	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eae8463 // add v3.4s, v3.4s, v14.4s
-	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
-	WORD $0x6e23dcc5 // fmul v5.4s, v6.4s, v3.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x4e2fd643 // fadd v3.4s, v18.4s, v15.4s
-	WORD $0x4e2fd621 // fadd v1.4s, v17.4s, v15.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
+	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
+	WORD $0x4eaf8442 // add v2.4s, v2.4s, v15.4s
+	WORD $0x6e23dca5 // fmul v5.4s, v5.4s, v3.4s
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4e30d4e3 // fadd v3.4s, v7.4s, v16.4s
+	WORD $0x4e30d4c2 // fadd v2.4s, v6.4s, v16.4s
 	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eae8463 // add v3.4s, v3.4s, v14.4s
-	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
+	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
+	WORD $0x4eaf8442 // add v2.4s, v2.4s, v15.4s
 	WORD $0x6e23dca3 // fmul v3.4s, v5.4s, v3.4s
-	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
+	WORD $0x6e22dc82 // fmul v2.4s, v4.4s, v2.4s
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x4e21d442 // fadd v2.4s, v2.4s, v1.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -964,22 +964,22 @@ rest:
 	ADD R0<<2, R3, R0
 	FLDPQ 64(R0), (F9, F8)
 	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R2, some_1
-	FLDPQ (R1), (F3, F1)
+	FLDPQ (R1), (F3, F2)
 	B end_3
 some_1:
 	TBZ $2, R2, few_2
 	FMOVQ (R1), F3
 	TBZ $1, R2, one_5
-	FMOVD 16(R1), F1
+	FMOVD 16(R1), F2
 	TBZ $0, R2, end_4
 	ADD $24, R1, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V2.S[2]
 	B end_4
 one_5:
 	TBZ $0, R2, end_4
-	FMOVS 16(R1), F1
+	FMOVS 16(R1), F2
 end_4:
 	B end_3
 few_2:
@@ -994,99 +994,99 @@ one_7:
 	FMOVS (R1), F3
 end_6:
 end_3:
-	WORD $0x4eb0d466 // fsub v6.4s, v3.4s, v16.4s
-	WORD $0x4eb0d425 // fsub v5.4s, v1.4s, v16.4s
-	FMOVQ (R4), F1
+	WORD $0x4eb1d466 // fsub v6.4s, v3.4s, v17.4s
+	WORD $0x4eb1d445 // fsub v5.4s, v2.4s, v17.4s
+	FMOVQ (R4), F2
 	FMOVQ (R4), F4
-	WORD $0x6ea6e423 // fcmgt v3.4s, v1.4s, v6.4s
-	WORD $0x6e661c23 // bsl v3.16b, v1.16b, v6.16b
-	WORD $0x6ea5e481 // fcmgt v1.4s, v4.4s, v5.4s
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	FMOVQ 16(R4), F5
+	WORD $0x6ea6e443 // fcmgt v3.4s, v2.4s, v6.4s
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6ea5e482 // fcmgt v2.4s, v4.4s, v5.4s
+	WORD $0x6e651c82 // bsl v2.16b, v4.16b, v5.16b
 	FMOVQ 16(R4), F4
-	WORD $0x6ea5e466 // fcmgt v6.4s, v3.4s, v5.4s
-	WORD $0x6e631ca6 // bsl v6.16b, v5.16b, v3.16b
-	WORD $0x6ea4e423 // fcmgt v3.4s, v1.4s, v4.4s
-	WORD $0x6e611c83 // bsl v3.16b, v4.16b, v1.16b
-	FMOVQ 32(R4), F4
-	FMOVQ 32(R4), F1
-	FMOVQ 48(R4), F5
-	WORD $0x4e25ccc4 // fmla v4.4s, v6.4s, v5.4s
-	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
-	FMOVQ 32(R4), F5
-	WORD $0x4ea5d48a // fsub v10.4s, v4.4s, v5.4s
-	WORD $0x4ea5d42c // fsub v12.4s, v1.4s, v5.4s
-	FMOVQ 64(R4), F1
-	WORD $0x4ea1cd46 // fmls v6.4s, v10.4s, v1.4s
-	WORD $0x4ea1cd83 // fmls v3.4s, v12.4s, v1.4s
-	FMOVQ 80(R4), F1
-	WORD $0x4ea1cd46 // fmls v6.4s, v10.4s, v1.4s
-	WORD $0x4ea1cd83 // fmls v3.4s, v12.4s, v1.4s
-	FMOVQ 96(R4), F4
-	FMOVQ 96(R4), F5
-	FMOVQ 112(R4), F1
-	WORD $0x4e26cc81 // fmla v1.4s, v4.4s, v6.4s
-	FMOVQ 112(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 16(R4), F6
+	WORD $0x6ea4e465 // fcmgt v5.4s, v3.4s, v4.4s
+	WORD $0x6e631c85 // bsl v5.16b, v4.16b, v3.16b
+	WORD $0x6ea6e444 // fcmgt v4.4s, v2.4s, v6.4s
+	WORD $0x6e621cc4 // bsl v4.16b, v6.16b, v2.16b
+	FMOVQ 32(R4), F3
+	FMOVQ 32(R4), F2
+	FMOVQ 48(R4), F6
+	WORD $0x4e26cca3 // fmla v3.4s, v5.4s, v6.4s
+	WORD $0x4e26cc82 // fmla v2.4s, v4.4s, v6.4s
+	FMOVQ 32(R4), F6
+	WORD $0x4ea6d46a // fsub v10.4s, v3.4s, v6.4s
+	WORD $0x4ea6d44c // fsub v12.4s, v2.4s, v6.4s
+	FMOVQ 64(R4), F2
+	WORD $0x4ea2cd45 // fmls v5.4s, v10.4s, v2.4s
+	WORD $0x4ea2cd84 // fmls v4.4s, v12.4s, v2.4s
+	FMOVQ 80(R4), F2
+	WORD $0x4ea2cd45 // fmls v5.4s, v10.4s, v2.4s
+	WORD $0x4ea2cd84 // fmls v4.4s, v12.4s, v2.4s
+	FMOVQ 96(R4), F2
+	FMOVQ 96(R4), F6
+	FMOVQ 112(R4), F3
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	FMOVQ 112(R4), F2
+	WORD $0x4e24ccc2 // fmla v2.4s, v6.4s, v4.4s
 	FMOVQ 128(R4), F7
-	WORD $0x4e26cc27 // fmla v7.4s, v1.4s, v6.4s
-	FMOVQ 128(R4), F1
-	WORD $0x4e23cc81 // fmla v1.4s, v4.4s, v3.4s
-	FMOVQ 144(R4), F5
-	WORD $0x4e26cce5 // fmla v5.4s, v7.4s, v6.4s
-	FMOVQ 144(R4), F4
-	WORD $0x4e23cc24 // fmla v4.4s, v1.4s, v3.4s
+	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
+	FMOVQ 128(R4), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
+	FMOVQ 144(R4), F6
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	FMOVQ 144(R4), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
 	FMOVQ 160(R4), F7
-	WORD $0x4e26cca7 // fmla v7.4s, v5.4s, v6.4s
-	FMOVQ 160(R4), F1
-	WORD $0x4e23cc81 // fmla v1.4s, v4.4s, v3.4s
-	FMOVQ 176(R4), F5
-	WORD $0x4e26cce5 // fmla v5.4s, v7.4s, v6.4s
-	FMOVQ 176(R4), F4
-	WORD $0x4e23cc24 // fmla v4.4s, v1.4s, v3.4s
-	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x4e26cca6 // fmla v6.4s, v5.4s, v6.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	FMOVQ 32(R4), F1
-	FMOVQ 32(R4), F4
-	FMOVQ 176(R4), F5
-	WORD $0x4e25cd41 // fmla v1.4s, v10.4s, v5.4s
-	WORD $0x4e25cd84 // fmla v4.4s, v12.4s, v5.4s
-	FMOVQ 32(R4), F5
-	WORD $0x4ea5d42b // fsub v11.4s, v1.4s, v5.4s
-	WORD $0x4ea5d484 // fsub v4.4s, v4.4s, v5.4s
-	WORD $0x4eabd54a // fsub v10.4s, v10.4s, v11.4s
-	WORD $0x4ea4d587 // fsub v7.4s, v12.4s, v4.4s
-	FMOVQ 192(R4), F1
-	WORD $0x4e21d4c6 // fadd v6.4s, v6.4s, v1.4s
-	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
-	FMOVQ 32(R4), F1
-	WORD $0x4e21d563 // fadd v3.4s, v11.4s, v1.4s
-	WORD $0x4e21d481 // fadd v1.4s, v4.4s, v1.4s
+	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
+	FMOVQ 160(R4), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
+	FMOVQ 176(R4), F6
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	FMOVQ 176(R4), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
+	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
+	FMOVQ 32(R4), F3
+	FMOVQ 32(R4), F2
+	FMOVQ 176(R4), F6
+	WORD $0x4e26cd43 // fmla v3.4s, v10.4s, v6.4s
+	WORD $0x4e26cd82 // fmla v2.4s, v12.4s, v6.4s
+	FMOVQ 32(R4), F6
+	WORD $0x4ea6d463 // fsub v3.4s, v3.4s, v6.4s
+	WORD $0x4ea6d44b // fsub v11.4s, v2.4s, v6.4s
+	WORD $0x4ea3d54a // fsub v10.4s, v10.4s, v3.4s
+	WORD $0x4eabd587 // fsub v7.4s, v12.4s, v11.4s
+	FMOVQ 192(R4), F2
+	WORD $0x4e22d4a6 // fadd v6.4s, v5.4s, v2.4s
+	WORD $0x4e22d485 // fadd v5.4s, v4.4s, v2.4s
+	FMOVQ 32(R4), F2
+	WORD $0x4e22d463 // fadd v3.4s, v3.4s, v2.4s
+	WORD $0x4e22d562 // fadd v2.4s, v11.4s, v2.4s
 	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375424 // shl v4.4s, v1.4s, #23
-	FMOVQ 192(R4), F1
-	WORD $0x4ea18463 // add v3.4s, v3.4s, v1.4s
-	WORD $0x4ea18481 // add v1.4s, v4.4s, v1.4s
+	WORD $0x4f375444 // shl v4.4s, v2.4s, #23
+	FMOVQ 192(R4), F2
+	WORD $0x4ea28463 // add v3.4s, v3.4s, v2.4s
+	WORD $0x4ea28482 // add v2.4s, v4.4s, v2.4s
 	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
-	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
-	FMOVQ 32(R4), F1
-	WORD $0x4e21d543 // fadd v3.4s, v10.4s, v1.4s
-	WORD $0x4e21d4e1 // fadd v1.4s, v7.4s, v1.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	FMOVQ 32(R4), F2
+	WORD $0x4e22d543 // fadd v3.4s, v10.4s, v2.4s
+	WORD $0x4e22d4e2 // fadd v2.4s, v7.4s, v2.4s
 	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375424 // shl v4.4s, v1.4s, #23
-	FMOVQ 192(R4), F1
-	WORD $0x4ea18463 // add v3.4s, v3.4s, v1.4s
-	WORD $0x4ea18481 // add v1.4s, v4.4s, v1.4s
+	WORD $0x4f375444 // shl v4.4s, v2.4s, #23
+	FMOVQ 192(R4), F2
+	WORD $0x4ea28463 // add v3.4s, v3.4s, v2.4s
+	WORD $0x4ea28482 // add v2.4s, v4.4s, v2.4s
 	WORD $0x6e23dcc3 // fmul v3.4s, v6.4s, v3.4s
-	WORD $0x6e21dca1 // fmul v1.4s, v5.4s, v1.4s
+	WORD $0x6e22dca2 // fmul v2.4s, v5.4s, v2.4s
 	WORD $0x4e291c63 // and v3.16b, v3.16b, v9.16b
-	WORD $0x4e281c21 // and v1.16b, v1.16b, v8.16b
+	WORD $0x4e281c42 // and v2.16b, v2.16b, v8.16b
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x4e21d442 // fadd v2.4s, v2.4s, v1.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
 end:
-	WORD $0x4e20d441 // fadd v1.4s, v2.4s, v0.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
@@ -1097,101 +1097,101 @@ end:
 // func ExpToNEONF32(n int, x *float32, shift float32, y *float32) float32
 TEXT ·ExpToNEONF32(SB), NOSPLIT, $0-36
 	MOVD $neonexp<>(SB), R5
-	FMOVQ 32(R5), F17
-	FMOVQ 192(R5), F16
-	FMOVQ (R5), F15
-	FMOVQ 16(R5), F14
-	FMOVQ 96(R5), F13
-	FMOVQ 48(R5), F12
-	FMOVQ 64(R5), F11
-	FMOVQ 80(R5), F10
-	FMOVQ 176(R5), F9
+	FMOVQ 32(R5), F16
+	FMOVQ 192(R5), F15
+	FMOVQ (R5), F14
+	FMOVQ 16(R5), F13
+	FMOVQ 96(R5), F12
+	FMOVQ 48(R5), F11
+	FMOVQ 64(R5), F10
+	FMOVQ 80(R5), F9
+	FMOVQ 176(R5), F8
 	FMOVS shift+16(FP), F0
-	WORD $0x4e040412 // dup v18.4s, v0.s[0]
+	WORD $0x4e040411 // dup v17.4s, v0.s[0]
 	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V4.B16
-	MOVD x+8(FP), R1
-	MOVD y+24(FP), R2
+	VMOV V0.B16, V1.B16
+	MOVD x+8(FP), R2
+	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F1, F2)
-	WORD $0x4eb2d421 // fsub v1.4s, v1.4s, v18.4s
-	WORD $0x4eb2d443 // fsub v3.4s, v2.4s, v18.4s
-	WORD $0x6ea1e5e2 // fcmgt v2.4s, v15.4s, v1.4s
-	WORD $0x6e611de2 // bsl v2.16b, v15.16b, v1.16b
-	WORD $0x6ea3e5e1 // fcmgt v1.4s, v15.4s, v3.4s
-	WORD $0x6e631de1 // bsl v1.16b, v15.16b, v3.16b
-	WORD $0x6eaee443 // fcmgt v3.4s, v2.4s, v14.4s
+	FLDPQ.P 32(R2), (F2, F3)
+	WORD $0x4eb1d442 // fsub v2.4s, v2.4s, v17.4s
+	WORD $0x4eb1d464 // fsub v4.4s, v3.4s, v17.4s
+	WORD $0x6ea2e5c3 // fcmgt v3.4s, v14.4s, v2.4s
 	WORD $0x6e621dc3 // bsl v3.16b, v14.16b, v2.16b
-	WORD $0x6eaee427 // fcmgt v7.4s, v1.4s, v14.4s
-	WORD $0x6e611dc7 // bsl v7.16b, v14.16b, v1.16b
-	VMOV V17.B16, V2.B16
-	WORD $0x4e2ccc62 // fmla v2.4s, v3.4s, v12.4s
-	VMOV V17.B16, V1.B16
-	WORD $0x4e2ccce1 // fmla v1.4s, v7.4s, v12.4s
-	WORD $0x4eb1d455 // fsub v21.4s, v2.4s, v17.4s
-	WORD $0x4eb1d434 // fsub v20.4s, v1.4s, v17.4s
-	WORD $0x4eabcea3 // fmls v3.4s, v21.4s, v11.4s
-	WORD $0x4eabce87 // fmls v7.4s, v20.4s, v11.4s
-	WORD $0x4eaacea3 // fmls v3.4s, v21.4s, v10.4s
-	WORD $0x4eaace87 // fmls v7.4s, v20.4s, v10.4s
-	FMOVQ 112(R5), F1
-	WORD $0x4e23cda1 // fmla v1.4s, v13.4s, v3.4s
-	FMOVQ 112(R5), F5
-	WORD $0x4e27cda5 // fmla v5.4s, v13.4s, v7.4s
-	FMOVQ 128(R5), F2
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	FMOVQ 128(R5), F8
-	WORD $0x4e27cca8 // fmla v8.4s, v5.4s, v7.4s
-	FMOVQ 144(R5), F1
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
+	WORD $0x6ea4e5c2 // fcmgt v2.4s, v14.4s, v4.4s
+	WORD $0x6e641dc2 // bsl v2.16b, v14.16b, v4.16b
+	WORD $0x6eade465 // fcmgt v5.4s, v3.4s, v13.4s
+	WORD $0x6e631da5 // bsl v5.16b, v13.16b, v3.16b
+	WORD $0x6eade444 // fcmgt v4.4s, v2.4s, v13.4s
+	WORD $0x6e621da4 // bsl v4.16b, v13.16b, v2.16b
+	VMOV V16.B16, V3.B16
+	WORD $0x4e2bcca3 // fmla v3.4s, v5.4s, v11.4s
+	VMOV V16.B16, V2.B16
+	WORD $0x4e2bcc82 // fmla v2.4s, v4.4s, v11.4s
+	WORD $0x4eb0d473 // fsub v19.4s, v3.4s, v16.4s
+	WORD $0x4eb0d452 // fsub v18.4s, v2.4s, v16.4s
+	WORD $0x4eaace65 // fmls v5.4s, v19.4s, v10.4s
+	WORD $0x4eaace44 // fmls v4.4s, v18.4s, v10.4s
+	WORD $0x4ea9ce65 // fmls v5.4s, v19.4s, v9.4s
+	WORD $0x4ea9ce44 // fmls v4.4s, v18.4s, v9.4s
+	FMOVQ 112(R5), F3
+	WORD $0x4e25cd83 // fmla v3.4s, v12.4s, v5.4s
+	FMOVQ 112(R5), F2
+	WORD $0x4e24cd82 // fmla v2.4s, v12.4s, v4.4s
+	FMOVQ 128(R5), F7
+	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
+	FMOVQ 128(R5), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
 	FMOVQ 144(R5), F6
-	WORD $0x4e27cd06 // fmla v6.4s, v8.4s, v7.4s
-	FMOVQ 160(R5), F2
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	FMOVQ 160(R5), F5
-	WORD $0x4e27ccc5 // fmla v5.4s, v6.4s, v7.4s
-	VMOV V9.B16, V1.B16
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
-	VMOV V9.B16, V2.B16
-	WORD $0x4e27cca2 // fmla v2.4s, v5.4s, v7.4s
-	WORD $0x6e23dc25 // fmul v5.4s, v1.4s, v3.4s
-	WORD $0x6e27dc41 // fmul v1.4s, v2.4s, v7.4s
-	WORD $0x4e23cca3 // fmla v3.4s, v5.4s, v3.4s
-	WORD $0x4e27cc27 // fmla v7.4s, v1.4s, v7.4s
-	VMOV V17.B16, V1.B16
-	WORD $0x4e29cea1 // fmla v1.4s, v21.4s, v9.4s
-	VMOV V17.B16, V2.B16
-	WORD $0x4e29ce82 // fmla v2.4s, v20.4s, v9.4s
-	WORD $0x4eb1d433 // fsub v19.4s, v1.4s, v17.4s
-	WORD $0x4eb1d441 // fsub v1.4s, v2.4s, v17.4s
-	WORD $0x4eb3d6a8 // fsub v8.4s, v21.4s, v19.4s
-	WORD $0x4ea1d686 // fsub v6.4s, v20.4s, v1.4s
-	WORD $0x4e30d465 // fadd v5.4s, v3.4s, v16.4s
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	FMOVQ 144(R5), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	FMOVQ 160(R5), F7
+	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
+	FMOVQ 160(R5), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
+	VMOV V8.B16, V6.B16
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	VMOV V8.B16, V2.B16
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
+	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
+	VMOV V16.B16, V3.B16
+	WORD $0x4e28ce63 // fmla v3.4s, v19.4s, v8.4s
+	VMOV V16.B16, V2.B16
+	WORD $0x4e28ce42 // fmla v2.4s, v18.4s, v8.4s
+	WORD $0x4eb0d463 // fsub v3.4s, v3.4s, v16.4s
+	WORD $0x4eb0d442 // fsub v2.4s, v2.4s, v16.4s
+	WORD $0x4ea3d667 // fsub v7.4s, v19.4s, v3.4s
+	WORD $0x4ea2d646 // fsub v6.4s, v18.4s, v2.4s
+	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
+	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
+	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
+	WORD $0x4eaf8442 // add v2.4s, v2.4s, v15.4s
+	WORD $0x6e23dca5 // fmul v5.4s, v5.4s, v3.4s
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
 	WORD $0x4e30d4e3 // fadd v3.4s, v7.4s, v16.4s
-	WORD $0x4e31d662 // fadd v2.4s, v19.4s, v17.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
+	WORD $0x4e30d4c2 // fadd v2.4s, v6.4s, v16.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
 	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb08442 // add v2.4s, v2.4s, v16.4s
-	WORD $0x4eb08421 // add v1.4s, v1.4s, v16.4s
-	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x4e31d502 // fadd v2.4s, v8.4s, v17.4s
-	WORD $0x4e31d4c1 // fadd v1.4s, v6.4s, v17.4s
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb08442 // add v2.4s, v2.4s, v16.4s
-	WORD $0x4eb08421 // add v1.4s, v1.4s, v16.4s
-	WORD $0x6e22dca2 // fmul v2.4s, v5.4s, v2.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	FSTPQ.P (F2, F1), 32(R2)
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x4e21d484 // fadd v4.4s, v4.4s, v1.4s
+	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
+	WORD $0x4eaf8442 // add v2.4s, v2.4s, v15.4s
+	WORD $0x6e23dca3 // fmul v3.4s, v5.4s, v3.4s
+	WORD $0x6e22dc82 // fmul v2.4s, v4.4s, v2.4s
+	FSTPQ.P (F3, F2), 32(R1)
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1201,159 +1201,159 @@ rest:
 	NEG R3, R0
 	ADD R0<<2, R4, R0
 	FLDPQ 64(R0), (F9, F8)
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F1, F2)
+	FLDPQ (R2), (F3, F2)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F1
+	FMOVQ (R2), F3
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F2
+	FMOVD 16(R2), F2
 	TBZ $0, R3, end_4
-	ADD $24, R1, R0
+	ADD $24, R2, R0
 	VLD1 (R0), V2.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F2
+	FMOVS 16(R2), F2
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F1
+	FMOVD (R2), F3
 	TBZ $0, R3, end_6
-	ADD $8, R1, R0
-	VLD1 (R0), V1.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F1
+	FMOVS (R2), F3
 end_6:
 end_3:
-	WORD $0x4eb2d426 // fsub v6.4s, v1.4s, v18.4s
-	WORD $0x4eb2d445 // fsub v5.4s, v2.4s, v18.4s
+	WORD $0x4eb1d466 // fsub v6.4s, v3.4s, v17.4s
+	WORD $0x4eb1d445 // fsub v5.4s, v2.4s, v17.4s
 	FMOVQ (R5), F2
-	FMOVQ (R5), F3
-	WORD $0x6ea6e441 // fcmgt v1.4s, v2.4s, v6.4s
-	WORD $0x6e661c41 // bsl v1.16b, v2.16b, v6.16b
-	WORD $0x6ea5e462 // fcmgt v2.4s, v3.4s, v5.4s
-	WORD $0x6e651c62 // bsl v2.16b, v3.16b, v5.16b
-	FMOVQ 16(R5), F3
-	FMOVQ 16(R5), F6
-	WORD $0x6ea3e425 // fcmgt v5.4s, v1.4s, v3.4s
-	WORD $0x6e611c65 // bsl v5.16b, v3.16b, v1.16b
+	FMOVQ (R5), F4
 	WORD $0x6ea6e443 // fcmgt v3.4s, v2.4s, v6.4s
-	WORD $0x6e621cc3 // bsl v3.16b, v6.16b, v2.16b
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6ea5e482 // fcmgt v2.4s, v4.4s, v5.4s
+	WORD $0x6e651c82 // bsl v2.16b, v4.16b, v5.16b
+	FMOVQ 16(R5), F4
+	FMOVQ 16(R5), F6
+	WORD $0x6ea4e465 // fcmgt v5.4s, v3.4s, v4.4s
+	WORD $0x6e631c85 // bsl v5.16b, v4.16b, v3.16b
+	WORD $0x6ea6e444 // fcmgt v4.4s, v2.4s, v6.4s
+	WORD $0x6e621cc4 // bsl v4.16b, v6.16b, v2.16b
+	FMOVQ 32(R5), F3
 	FMOVQ 32(R5), F2
-	FMOVQ 32(R5), F1
 	FMOVQ 48(R5), F6
-	WORD $0x4e26cca2 // fmla v2.4s, v5.4s, v6.4s
-	WORD $0x4e26cc61 // fmla v1.4s, v3.4s, v6.4s
+	WORD $0x4e26cca3 // fmla v3.4s, v5.4s, v6.4s
+	WORD $0x4e26cc82 // fmla v2.4s, v4.4s, v6.4s
 	FMOVQ 32(R5), F6
-	WORD $0x4ea6d44a // fsub v10.4s, v2.4s, v6.4s
-	WORD $0x4ea6d42d // fsub v13.4s, v1.4s, v6.4s
-	FMOVQ 64(R5), F1
-	WORD $0x4ea1cd45 // fmls v5.4s, v10.4s, v1.4s
-	WORD $0x4ea1cda3 // fmls v3.4s, v13.4s, v1.4s
-	FMOVQ 80(R5), F1
-	WORD $0x4ea1cd45 // fmls v5.4s, v10.4s, v1.4s
-	WORD $0x4ea1cda3 // fmls v3.4s, v13.4s, v1.4s
-	FMOVQ 96(R5), F1
+	WORD $0x4ea6d46a // fsub v10.4s, v3.4s, v6.4s
+	WORD $0x4ea6d44c // fsub v12.4s, v2.4s, v6.4s
+	FMOVQ 64(R5), F2
+	WORD $0x4ea2cd45 // fmls v5.4s, v10.4s, v2.4s
+	WORD $0x4ea2cd84 // fmls v4.4s, v12.4s, v2.4s
+	FMOVQ 80(R5), F2
+	WORD $0x4ea2cd45 // fmls v5.4s, v10.4s, v2.4s
+	WORD $0x4ea2cd84 // fmls v4.4s, v12.4s, v2.4s
+	FMOVQ 96(R5), F2
 	FMOVQ 96(R5), F6
+	FMOVQ 112(R5), F3
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
 	FMOVQ 112(R5), F2
-	WORD $0x4e25cc22 // fmla v2.4s, v1.4s, v5.4s
-	FMOVQ 112(R5), F1
-	WORD $0x4e23ccc1 // fmla v1.4s, v6.4s, v3.4s
+	WORD $0x4e24ccc2 // fmla v2.4s, v6.4s, v4.4s
 	FMOVQ 128(R5), F7
-	WORD $0x4e25cc47 // fmla v7.4s, v2.4s, v5.4s
-	FMOVQ 128(R5), F2
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
+	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
+	FMOVQ 128(R5), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
 	FMOVQ 144(R5), F6
 	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 144(R5), F1
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
+	FMOVQ 144(R5), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
 	FMOVQ 160(R5), F7
 	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
-	FMOVQ 160(R5), F2
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
+	FMOVQ 160(R5), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
 	FMOVQ 176(R5), F6
 	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 176(R5), F1
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
-	WORD $0x6e25dcc2 // fmul v2.4s, v6.4s, v5.4s
-	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
-	WORD $0x4e25cc45 // fmla v5.4s, v2.4s, v5.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	FMOVQ 32(R5), F1
+	FMOVQ 176(R5), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
+	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
+	FMOVQ 32(R5), F3
 	FMOVQ 32(R5), F2
 	FMOVQ 176(R5), F6
-	WORD $0x4e26cd41 // fmla v1.4s, v10.4s, v6.4s
-	WORD $0x4e26cda2 // fmla v2.4s, v13.4s, v6.4s
+	WORD $0x4e26cd43 // fmla v3.4s, v10.4s, v6.4s
+	WORD $0x4e26cd82 // fmla v2.4s, v12.4s, v6.4s
 	FMOVQ 32(R5), F6
-	WORD $0x4ea6d42c // fsub v12.4s, v1.4s, v6.4s
+	WORD $0x4ea6d463 // fsub v3.4s, v3.4s, v6.4s
 	WORD $0x4ea6d44b // fsub v11.4s, v2.4s, v6.4s
-	WORD $0x4eacd54a // fsub v10.4s, v10.4s, v12.4s
-	WORD $0x4eabd5a7 // fsub v7.4s, v13.4s, v11.4s
-	FMOVQ 192(R5), F1
-	WORD $0x4e21d4a6 // fadd v6.4s, v5.4s, v1.4s
-	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
-	FMOVQ 32(R5), F1
-	WORD $0x4e21d582 // fadd v2.4s, v12.4s, v1.4s
-	WORD $0x4e21d561 // fadd v1.4s, v11.4s, v1.4s
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4f375423 // shl v3.4s, v1.4s, #23
-	FMOVQ 192(R5), F1
-	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
-	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
-	WORD $0x6e22dcc6 // fmul v6.4s, v6.4s, v2.4s
-	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
-	FMOVQ 32(R5), F1
-	WORD $0x4e21d542 // fadd v2.4s, v10.4s, v1.4s
-	WORD $0x4e21d4e1 // fadd v1.4s, v7.4s, v1.4s
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4f375423 // shl v3.4s, v1.4s, #23
-	FMOVQ 192(R5), F1
-	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
-	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
-	WORD $0x6e22dcc2 // fmul v2.4s, v6.4s, v2.4s
-	WORD $0x6e21dca1 // fmul v1.4s, v5.4s, v1.4s
+	WORD $0x4ea3d54a // fsub v10.4s, v10.4s, v3.4s
+	WORD $0x4eabd587 // fsub v7.4s, v12.4s, v11.4s
+	FMOVQ 192(R5), F2
+	WORD $0x4e22d4a6 // fadd v6.4s, v5.4s, v2.4s
+	WORD $0x4e22d485 // fadd v5.4s, v4.4s, v2.4s
+	FMOVQ 32(R5), F2
+	WORD $0x4e22d463 // fadd v3.4s, v3.4s, v2.4s
+	WORD $0x4e22d562 // fadd v2.4s, v11.4s, v2.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4f375444 // shl v4.4s, v2.4s, #23
+	FMOVQ 192(R5), F2
+	WORD $0x4ea28463 // add v3.4s, v3.4s, v2.4s
+	WORD $0x4ea28482 // add v2.4s, v4.4s, v2.4s
+	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	FMOVQ 32(R5), F2
+	WORD $0x4e22d543 // fadd v3.4s, v10.4s, v2.4s
+	WORD $0x4e22d4e2 // fadd v2.4s, v7.4s, v2.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x4f375444 // shl v4.4s, v2.4s, #23
+	FMOVQ 192(R5), F2
+	WORD $0x4ea28463 // add v3.4s, v3.4s, v2.4s
+	WORD $0x4ea28482 // add v2.4s, v4.4s, v2.4s
+	WORD $0x6e23dcc3 // fmul v3.4s, v6.4s, v3.4s
+	WORD $0x6e22dca2 // fmul v2.4s, v5.4s, v2.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F2, F1), (R2)
+	FSTPQ (F3, F2), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F2, (R2)
+	FMOVQ F3, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F1, 16(R2)
+	FMOVD F2, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R2, R0
-	VST1 V1.S[2], (R0)
+	ADD $24, R1, R0
+	VST1 V2.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F1, 16(R2)
+	FMOVS F2, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F2, (R2)
+	FMOVD F3, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R2, R0
-	VST1 V2.S[2], (R0)
+	ADD $8, R1, R0
+	VST1 V3.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F2, (R2)
+	FMOVS F3, (R1)
 end_13:
 end_10:
-	WORD $0x4e291c42 // and v2.16b, v2.16b, v9.16b
-	WORD $0x4e281c21 // and v1.16b, v1.16b, v8.16b
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x4e21d484 // fadd v4.4s, v4.4s, v1.4s
+	WORD $0x4e291c63 // and v3.16b, v3.16b, v9.16b
+	WORD $0x4e281c42 // and v2.16b, v2.16b, v8.16b
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
 end:
-	WORD $0x4e20d481 // fadd v1.4s, v4.4s, v0.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
@@ -1375,69 +1375,69 @@ TEXT ·LessExpNEONF32(SB), NOSPLIT, $0-40
 	FMOVQ 176(R5), F7
 	FMOVS alpha+8(FP), F0
 	WORD $0x4e040406 // dup v6.4s, v0.s[0]
-	MOVD x+16(FP), R0
-	MOVD y+24(FP), R3
+	MOVD x+16(FP), R3
+	MOVD y+24(FP), R2
 	MOVD z+32(FP), R1
-	MOVD n+0(FP), R2
-	AND $7, R2, R4
-	SUB R4, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $7, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F1, F2)
-	WORD $0x6ea1e5a0 // fcmgt v0.4s, v13.4s, v1.4s
-	WORD $0x6e611da0 // bsl v0.16b, v13.16b, v1.16b
-	WORD $0x6ea2e5a1 // fcmgt v1.4s, v13.4s, v2.4s
-	WORD $0x6e621da1 // bsl v1.16b, v13.16b, v2.16b
+	FLDPQ.P 32(R3), (F0, F2)
+	WORD $0x6ea0e5a1 // fcmgt v1.4s, v13.4s, v0.4s
+	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
+	WORD $0x6ea2e5a0 // fcmgt v0.4s, v13.4s, v2.4s
+	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
+	WORD $0x6eace423 // fcmgt v3.4s, v1.4s, v12.4s
+	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
 	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
 	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
-	WORD $0x6eace424 // fcmgt v4.4s, v1.4s, v12.4s
-	WORD $0x6e611d84 // bsl v4.16b, v12.16b, v1.16b
 	VMOV V15.B16, V1.B16
-	WORD $0x4e2acc41 // fmla v1.4s, v2.4s, v10.4s
+	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
 	VMOV V15.B16, V0.B16
-	WORD $0x4e2acc80 // fmla v0.4s, v4.4s, v10.4s
-	WORD $0x4eafd430 // fsub v16.4s, v1.4s, v15.4s
-	WORD $0x4eafd412 // fsub v18.4s, v0.4s, v15.4s
+	WORD $0x4e2acc40 // fmla v0.4s, v2.4s, v10.4s
+	WORD $0x4eafd431 // fsub v17.4s, v1.4s, v15.4s
+	WORD $0x4eafd410 // fsub v16.4s, v0.4s, v15.4s
+	WORD $0x4ea9ce23 // fmls v3.4s, v17.4s, v9.4s
 	WORD $0x4ea9ce02 // fmls v2.4s, v16.4s, v9.4s
-	WORD $0x4ea9ce44 // fmls v4.4s, v18.4s, v9.4s
+	WORD $0x4ea8ce23 // fmls v3.4s, v17.4s, v8.4s
 	WORD $0x4ea8ce02 // fmls v2.4s, v16.4s, v8.4s
-	WORD $0x4ea8ce44 // fmls v4.4s, v18.4s, v8.4s
+	FMOVQ 112(R5), F1
+	WORD $0x4e23cd61 // fmla v1.4s, v11.4s, v3.4s
 	FMOVQ 112(R5), F0
 	WORD $0x4e22cd60 // fmla v0.4s, v11.4s, v2.4s
-	FMOVQ 112(R5), F5
-	WORD $0x4e24cd65 // fmla v5.4s, v11.4s, v4.4s
+	FMOVQ 128(R5), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 128(R5), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 128(R5), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
+	FMOVQ 144(R5), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 144(R5), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 144(R5), F5
-	WORD $0x4e24cc65 // fmla v5.4s, v3.4s, v4.4s
+	FMOVQ 160(R5), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 160(R5), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 160(R5), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
+	VMOV V7.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	VMOV V7.B16, V0.B16
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	VMOV V7.B16, V1.B16
-	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
-	WORD $0x6e22dc03 // fmul v3.4s, v0.4s, v2.4s
-	WORD $0x6e24dc20 // fmul v0.4s, v1.4s, v4.4s
-	WORD $0x4e22cc62 // fmla v2.4s, v3.4s, v2.4s
-	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	VMOV V15.B16, V1.B16
+	WORD $0x4e27ce21 // fmla v1.4s, v17.4s, v7.4s
 	VMOV V15.B16, V0.B16
 	WORD $0x4e27ce00 // fmla v0.4s, v16.4s, v7.4s
-	VMOV V15.B16, V1.B16
-	WORD $0x4e27ce41 // fmla v1.4s, v18.4s, v7.4s
-	WORD $0x4eafd411 // fsub v17.4s, v0.4s, v15.4s
-	WORD $0x4eafd420 // fsub v0.4s, v1.4s, v15.4s
-	WORD $0x4eb1d610 // fsub v16.4s, v16.4s, v17.4s
-	WORD $0x4ea0d645 // fsub v5.4s, v18.4s, v0.4s
-	WORD $0x4e2ed443 // fadd v3.4s, v2.4s, v14.4s
-	WORD $0x4e2ed482 // fadd v2.4s, v4.4s, v14.4s
-	WORD $0x4e2fd621 // fadd v1.4s, v17.4s, v15.4s
+	WORD $0x4eafd421 // fsub v1.4s, v1.4s, v15.4s
+	WORD $0x4eafd400 // fsub v0.4s, v0.4s, v15.4s
+	WORD $0x4ea1d625 // fsub v5.4s, v17.4s, v1.4s
+	WORD $0x4ea0d604 // fsub v4.4s, v16.4s, v0.4s
+	WORD $0x4e2ed463 // fadd v3.4s, v3.4s, v14.4s
+	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
 	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
@@ -1445,19 +1445,19 @@ whole:
 	WORD $0x4eae8400 // add v0.4s, v0.4s, v14.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e2fd601 // fadd v1.4s, v16.4s, v15.4s
-	WORD $0x4e2fd4a0 // fadd v0.4s, v5.4s, v15.4s
+	WORD $0x4e2fd4a1 // fadd v1.4s, v5.4s, v15.4s
+	WORD $0x4e2fd480 // fadd v0.4s, v4.4s, v15.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
 	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
 	WORD $0x4eae8400 // add v0.4s, v0.4s, v14.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	FLDPQ.P 32(R3), (F0, F1)
-	WORD $0x4ea3ccc0 // fmls v0.4s, v6.4s, v3.4s
-	WORD $0x4ea2ccc1 // fmls v1.4s, v6.4s, v2.4s
-	FSTPQ.P (F0, F1), 32(R1)
-	SUBS $8, R2, R2
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea3ccc1 // fmls v1.4s, v6.4s, v3.4s
+	WORD $0x4ea2ccc0 // fmls v0.4s, v6.4s, v2.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
@@ -1465,32 +1465,32 @@ rest:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R3), (F0, F1)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R0), F0
+	FMOVQ (R3), F0
 	TBZ $1, R4, one_5
-	FMOVD 16(R0), F1
+	FMOVD 16(R3), F1
 	TBZ $0, R4, end_4
-	ADD $24, R0, R0
+	ADD $24, R3, R0
 	VLD1 (R0), V1.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R0), F1
+	FMOVS 16(R3), F1
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R0), F0
+	FMOVD (R3), F0
 	TBZ $0, R4, end_6
-	ADD $8, R0, R0
+	ADD $8, R3, R0
 	VLD1 (R0), V0.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R0), F0
+	FMOVS (R3), F0
 end_6:
 end_3:
 	FMOVQ (R5), F4
@@ -1499,68 +1499,68 @@ end_3:
 	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
 	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
 	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
+	FMOVQ 16(R5), F4
 	FMOVQ 16(R5), F1
-	FMOVQ 16(R5), F3
-	WORD $0x6ea1e444 // fcmgt v4.4s, v2.4s, v1.4s
-	WORD $0x6e621c24 // bsl v4.16b, v1.16b, v2.16b
-	WORD $0x6ea3e401 // fcmgt v1.4s, v0.4s, v3.4s
-	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
+	WORD $0x6ea4e443 // fcmgt v3.4s, v2.4s, v4.4s
+	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
+	WORD $0x6ea1e402 // fcmgt v2.4s, v0.4s, v1.4s
+	WORD $0x6e601c22 // bsl v2.16b, v1.16b, v0.16b
+	FMOVQ 32(R5), F1
 	FMOVQ 32(R5), F0
-	FMOVQ 32(R5), F2
-	FMOVQ 48(R5), F3
-	WORD $0x4e23cc80 // fmla v0.4s, v4.4s, v3.4s
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	FMOVQ 32(R5), F3
-	WORD $0x4ea3d407 // fsub v7.4s, v0.4s, v3.4s
-	WORD $0x4ea3d449 // fsub v9.4s, v2.4s, v3.4s
-	FMOVQ 64(R5), F0
-	WORD $0x4ea0cce4 // fmls v4.4s, v7.4s, v0.4s
-	WORD $0x4ea0cd21 // fmls v1.4s, v9.4s, v0.4s
-	FMOVQ 80(R5), F0
-	WORD $0x4ea0cce4 // fmls v4.4s, v7.4s, v0.4s
-	WORD $0x4ea0cd21 // fmls v1.4s, v9.4s, v0.4s
-	FMOVQ 96(R5), F0
-	FMOVQ 96(R5), F2
-	FMOVQ 112(R5), F3
-	WORD $0x4e24cc03 // fmla v3.4s, v0.4s, v4.4s
-	FMOVQ 112(R5), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 128(R5), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 128(R5), F3
-	WORD $0x4e21cc03 // fmla v3.4s, v0.4s, v1.4s
-	FMOVQ 144(R5), F0
+	FMOVQ 48(R5), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 144(R5), F2
-	WORD $0x4e21cc62 // fmla v2.4s, v3.4s, v1.4s
+	FMOVQ 32(R5), F4
+	WORD $0x4ea4d427 // fsub v7.4s, v1.4s, v4.4s
+	WORD $0x4ea4d409 // fsub v9.4s, v0.4s, v4.4s
+	FMOVQ 64(R5), F0
+	WORD $0x4ea0cce3 // fmls v3.4s, v7.4s, v0.4s
+	WORD $0x4ea0cd22 // fmls v2.4s, v9.4s, v0.4s
+	FMOVQ 80(R5), F0
+	WORD $0x4ea0cce3 // fmls v3.4s, v7.4s, v0.4s
+	WORD $0x4ea0cd22 // fmls v2.4s, v9.4s, v0.4s
+	FMOVQ 96(R5), F0
+	FMOVQ 96(R5), F4
+	FMOVQ 112(R5), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
+	FMOVQ 112(R5), F0
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 128(R5), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 128(R5), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 144(R5), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 144(R5), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	FMOVQ 160(R5), F5
-	WORD $0x4e24cc05 // fmla v5.4s, v0.4s, v4.4s
-	FMOVQ 160(R5), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 176(R5), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
-	FMOVQ 176(R5), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x6e24dc63 // fmul v3.4s, v3.4s, v4.4s
-	WORD $0x6e21dc40 // fmul v0.4s, v2.4s, v1.4s
-	WORD $0x4e24cc64 // fmla v4.4s, v3.4s, v4.4s
-	WORD $0x4e21cc01 // fmla v1.4s, v0.4s, v1.4s
-	FMOVQ 32(R5), F2
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 160(R5), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R5), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R5), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FMOVQ 32(R5), F1
 	FMOVQ 32(R5), F0
-	FMOVQ 176(R5), F3
-	WORD $0x4e23cce2 // fmla v2.4s, v7.4s, v3.4s
-	WORD $0x4e23cd20 // fmla v0.4s, v9.4s, v3.4s
-	FMOVQ 32(R5), F3
-	WORD $0x4ea3d448 // fsub v8.4s, v2.4s, v3.4s
-	WORD $0x4ea3d402 // fsub v2.4s, v0.4s, v3.4s
-	WORD $0x4ea8d4e7 // fsub v7.4s, v7.4s, v8.4s
-	WORD $0x4ea2d525 // fsub v5.4s, v9.4s, v2.4s
+	FMOVQ 176(R5), F4
+	WORD $0x4e24cce1 // fmla v1.4s, v7.4s, v4.4s
+	WORD $0x4e24cd20 // fmla v0.4s, v9.4s, v4.4s
+	FMOVQ 32(R5), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d408 // fsub v8.4s, v0.4s, v4.4s
+	WORD $0x4ea1d4e7 // fsub v7.4s, v7.4s, v1.4s
+	WORD $0x4ea8d525 // fsub v5.4s, v9.4s, v8.4s
 	FMOVQ 192(R5), F0
-	WORD $0x4e20d483 // fadd v3.4s, v4.4s, v0.4s
-	WORD $0x4e20d424 // fadd v4.4s, v1.4s, v0.4s
+	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
 	FMOVQ 32(R5), F0
-	WORD $0x4e20d501 // fadd v1.4s, v8.4s, v0.4s
-	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e20d500 // fadd v0.4s, v8.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
 	FMOVQ 192(R5), F0
@@ -1581,32 +1581,32 @@ end_3:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R3), (F1, F0)
+	FLDPQ (R2), (F1, F0)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R3), F1
+	FMOVQ (R2), F1
 	TBZ $1, R4, one_12
-	FMOVD 16(R3), F0
+	FMOVD 16(R2), F0
 	TBZ $0, R4, end_11
-	ADD $24, R3, R0
+	ADD $24, R2, R0
 	VLD1 (R0), V0.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R3), F0
+	FMOVS 16(R2), F0
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R3), F1
+	FMOVD (R2), F1
 	TBZ $0, R4, end_13
-	ADD $8, R3, R0
+	ADD $8, R2, R0
 	VLD1 (R0), V1.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R3), F1
+	FMOVS (R2), F1
 end_13:
 end_10:
 	WORD $0x4ea3ccc1 // fmls v1.4s, v6.4s, v3.4s
@@ -1646,396 +1646,117 @@ end:
 // func ExpNEONF64(n int, x *float64, y *float64)
 TEXT ·ExpNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonexp<>(SB), R4
-	FMOVQ 416(R4), F13
-	FMOVQ 672(R4), F12
-	FMOVQ 384(R4), F11
-	FMOVQ 400(R4), F10
-	FMOVQ 480(R4), F9
-	FMOVQ 432(R4), F8
-	FMOVQ 448(R4), F7
-	FMOVQ 464(R4), F6
-	FMOVQ 656(R4), F5
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
-	MOVD n+0(FP), R0
-	AND $3, R0, R3
-	SUB R3, R0, R0
-	CMP $0, R0
-	BLE rest
-whole:
-	FLDPQ.P 32(R1), (F1, F2)
-	WORD $0x6ee1e560 // fcmgt v0.2d, v11.2d, v1.2d
-	WORD $0x6e611d60 // bsl v0.16b, v11.16b, v1.16b
-	WORD $0x6ee2e561 // fcmgt v1.2d, v11.2d, v2.2d
-	WORD $0x6e621d61 // bsl v1.16b, v11.16b, v2.16b
-	WORD $0x6eeae402 // fcmgt v2.2d, v0.2d, v10.2d
-	WORD $0x6e601d42 // bsl v2.16b, v10.16b, v0.16b
-	WORD $0x6eeae424 // fcmgt v4.2d, v1.2d, v10.2d
-	WORD $0x6e611d44 // bsl v4.16b, v10.16b, v1.16b
-	VMOV V13.B16, V0.B16
-	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
-	VMOV V13.B16, V1.B16
-	WORD $0x4e68cc81 // fmla v1.2d, v4.2d, v8.2d
-	WORD $0x4eedd40f // fsub v15.2d, v0.2d, v13.2d
-	WORD $0x4eedd42e // fsub v14.2d, v1.2d, v13.2d
-	WORD $0x4ee7cde2 // fmls v2.2d, v15.2d, v7.2d
-	WORD $0x4ee7cdc4 // fmls v4.2d, v14.2d, v7.2d
-	WORD $0x4ee6cde2 // fmls v2.2d, v15.2d, v6.2d
-	WORD $0x4ee6cdc4 // fmls v4.2d, v14.2d, v6.2d
-	FMOVQ 496(R4), F1
-	WORD $0x4e62cd21 // fmla v1.2d, v9.2d, v2.2d
-	FMOVQ 496(R4), F3
-	WORD $0x4e64cd23 // fmla v3.2d, v9.2d, v4.2d
-	FMOVQ 512(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 512(R4), F1
-	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
-	FMOVQ 528(R4), F3
-	WORD $0x4e62cc03 // fmla v3.2d, v0.2d, v2.2d
-	FMOVQ 528(R4), F0
-	WORD $0x4e64cc20 // fmla v0.2d, v1.2d, v4.2d
-	FMOVQ 544(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
-	FMOVQ 544(R4), F3
-	WORD $0x4e64cc03 // fmla v3.2d, v0.2d, v4.2d
-	FMOVQ 560(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 560(R4), F1
-	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
-	FMOVQ 576(R4), F3
-	WORD $0x4e62cc03 // fmla v3.2d, v0.2d, v2.2d
-	FMOVQ 576(R4), F0
-	WORD $0x4e64cc20 // fmla v0.2d, v1.2d, v4.2d
-	FMOVQ 592(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
-	FMOVQ 592(R4), F16
-	WORD $0x4e64cc10 // fmla v16.2d, v0.2d, v4.2d
-	FMOVQ 608(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 608(R4), F3
-	WORD $0x4e64ce03 // fmla v3.2d, v16.2d, v4.2d
-	FMOVQ 624(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 624(R4), F16
-	WORD $0x4e64cc70 // fmla v16.2d, v3.2d, v4.2d
-	FMOVQ 640(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 640(R4), F3
-	WORD $0x4e64ce03 // fmla v3.2d, v16.2d, v4.2d
-	VMOV V5.B16, V1.B16
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V5.B16, V0.B16
-	WORD $0x4e64cc60 // fmla v0.2d, v3.2d, v4.2d
-	WORD $0x6e62dc21 // fmul v1.2d, v1.2d, v2.2d
-	WORD $0x6e64dc00 // fmul v0.2d, v0.2d, v4.2d
-	WORD $0x4e62cc22 // fmla v2.2d, v1.2d, v2.2d
-	WORD $0x4e64cc04 // fmla v4.2d, v0.2d, v4.2d
-	VMOV V13.B16, V0.B16
-	WORD $0x4e65cde0 // fmla v0.2d, v15.2d, v5.2d
-	VMOV V13.B16, V1.B16
-	WORD $0x4e65cdc1 // fmla v1.2d, v14.2d, v5.2d
-	WORD $0x4eedd410 // fsub v16.2d, v0.2d, v13.2d
-	WORD $0x4eedd420 // fsub v0.2d, v1.2d, v13.2d
-	WORD $0x4ef0d5ef // fsub v15.2d, v15.2d, v16.2d
-	WORD $0x4ee0d5ce // fsub v14.2d, v14.2d, v0.2d
-	WORD $0x4e6cd443 // fadd v3.2d, v2.2d, v12.2d
-	WORD $0x4e6cd482 // fadd v2.2d, v4.2d, v12.2d
-	WORD $0x4e6dd601 // fadd v1.2d, v16.2d, v13.2d
-	WORD $0x4e6dd400 // fadd v0.2d, v0.2d, v13.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eec8421 // add v1.2d, v1.2d, v12.2d
-	WORD $0x4eec8400 // add v0.2d, v0.2d, v12.2d
-	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
-	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	WORD $0x4e6dd5e1 // fadd v1.2d, v15.2d, v13.2d
-	WORD $0x4e6dd5c0 // fadd v0.2d, v14.2d, v13.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eec8421 // add v1.2d, v1.2d, v12.2d
-	WORD $0x4eec8400 // add v0.2d, v0.2d, v12.2d
-	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
-	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $4, R0, R0
-	BGT whole
-rest:
-	CMP $0, R3
-	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $2, R3, some_1
-	FLDPQ (R1), (F0, F2)
-	B end_3
-some_1:
-	TBZ $1, R3, few_2
-	FMOVQ (R1), F0
-	TBZ $0, R3, end_4
-	FMOVD 16(R1), F2
-end_4:
-	B end_3
-few_2:
-	TBZ $0, R3, end_5
-	FMOVD (R1), F0
-end_5:
-end_3:
-	FMOVQ 384(R4), F4
-	FMOVQ 384(R4), F3
-	WORD $0x6ee0e481 // fcmgt v1.2d, v4.2d, v0.2d
-	WORD $0x6e601c81 // bsl v1.16b, v4.16b, v0.16b
-	WORD $0x6ee2e460 // fcmgt v0.2d, v3.2d, v2.2d
-	WORD $0x6e621c60 // bsl v0.16b, v3.16b, v2.16b
-	FMOVQ 400(R4), F4
-	FMOVQ 400(R4), F3
-	WORD $0x6ee4e422 // fcmgt v2.2d, v1.2d, v4.2d
-	WORD $0x6e611c82 // bsl v2.16b, v4.16b, v1.16b
-	WORD $0x6ee3e405 // fcmgt v5.2d, v0.2d, v3.2d
-	WORD $0x6e601c65 // bsl v5.16b, v3.16b, v0.16b
-	FMOVQ 416(R4), F1
-	FMOVQ 416(R4), F0
-	FMOVQ 432(R4), F3
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
-	WORD $0x4e63cca0 // fmla v0.2d, v5.2d, v3.2d
-	FMOVQ 416(R4), F3
-	WORD $0x4ee3d427 // fsub v7.2d, v1.2d, v3.2d
-	WORD $0x4ee3d409 // fsub v9.2d, v0.2d, v3.2d
-	FMOVQ 448(R4), F0
-	WORD $0x4ee0cce2 // fmls v2.2d, v7.2d, v0.2d
-	WORD $0x4ee0cd25 // fmls v5.2d, v9.2d, v0.2d
-	FMOVQ 464(R4), F0
-	WORD $0x4ee0cce2 // fmls v2.2d, v7.2d, v0.2d
-	WORD $0x4ee0cd25 // fmls v5.2d, v9.2d, v0.2d
-	FMOVQ 480(R4), F3
-	FMOVQ 480(R4), F0
-	FMOVQ 496(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
-	FMOVQ 496(R4), F3
-	WORD $0x4e65cc03 // fmla v3.2d, v0.2d, v5.2d
-	FMOVQ 512(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 512(R4), F6
-	WORD $0x4e65cc66 // fmla v6.2d, v3.2d, v5.2d
-	FMOVQ 528(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 528(R4), F4
-	WORD $0x4e65ccc4 // fmla v4.2d, v6.2d, v5.2d
-	FMOVQ 544(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 544(R4), F3
-	WORD $0x4e65cc83 // fmla v3.2d, v4.2d, v5.2d
-	FMOVQ 560(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 560(R4), F4
-	WORD $0x4e65cc64 // fmla v4.2d, v3.2d, v5.2d
-	FMOVQ 576(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 576(R4), F1
-	WORD $0x4e65cc81 // fmla v1.2d, v4.2d, v5.2d
-	FMOVQ 592(R4), F3
-	WORD $0x4e62cc03 // fmla v3.2d, v0.2d, v2.2d
-	FMOVQ 592(R4), F0
-	WORD $0x4e65cc20 // fmla v0.2d, v1.2d, v5.2d
-	FMOVQ 608(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
-	FMOVQ 608(R4), F4
-	WORD $0x4e65cc04 // fmla v4.2d, v0.2d, v5.2d
-	FMOVQ 624(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 624(R4), F3
-	WORD $0x4e65cc83 // fmla v3.2d, v4.2d, v5.2d
-	FMOVQ 640(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 640(R4), F4
-	WORD $0x4e65cc64 // fmla v4.2d, v3.2d, v5.2d
-	FMOVQ 656(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 656(R4), F1
-	WORD $0x4e65cc81 // fmla v1.2d, v4.2d, v5.2d
-	WORD $0x6e62dc03 // fmul v3.2d, v0.2d, v2.2d
-	WORD $0x6e65dc20 // fmul v0.2d, v1.2d, v5.2d
-	WORD $0x4e62cc62 // fmla v2.2d, v3.2d, v2.2d
-	WORD $0x4e65cc05 // fmla v5.2d, v0.2d, v5.2d
-	FMOVQ 416(R4), F1
-	FMOVQ 416(R4), F0
-	FMOVQ 656(R4), F3
-	WORD $0x4e63cce1 // fmla v1.2d, v7.2d, v3.2d
-	WORD $0x4e63cd20 // fmla v0.2d, v9.2d, v3.2d
-	FMOVQ 416(R4), F3
-	WORD $0x4ee3d421 // fsub v1.2d, v1.2d, v3.2d
-	WORD $0x4ee3d408 // fsub v8.2d, v0.2d, v3.2d
-	WORD $0x4ee1d4e7 // fsub v7.2d, v7.2d, v1.2d
-	WORD $0x4ee8d526 // fsub v6.2d, v9.2d, v8.2d
-	FMOVQ 672(R4), F0
-	WORD $0x4e60d444 // fadd v4.2d, v2.2d, v0.2d
-	WORD $0x4e60d4a3 // fadd v3.2d, v5.2d, v0.2d
-	FMOVQ 416(R4), F0
-	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
-	WORD $0x4e60d500 // fadd v0.2d, v8.2d, v0.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 672(R4), F0
-	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
-	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
-	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
-	FMOVQ 416(R4), F0
-	WORD $0x4e60d4e1 // fadd v1.2d, v7.2d, v0.2d
-	WORD $0x4e60d4c0 // fadd v0.2d, v6.2d, v0.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 672(R4), F0
-	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
-	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
-	WORD $0x6e60dc60 // fmul v0.2d, v3.2d, v0.2d
-	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R2)
-	B end_8
-some_6:
-	TBZ $1, R3, few_7
-	FMOVQ F1, (R2)
-	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
-end_9:
-	B end_8
-few_7:
-	TBZ $0, R3, end_10
-	FMOVD F1, (R2)
-end_10:
-end_8:
-end:
-	RET
-
-// func SigmoidNEONF64(n int, x *float64, y *float64)
-TEXT ·SigmoidNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonexp<>(SB), R4
-	FMOVQ 672(R4), F14
-	FMOVQ 416(R4), F13
+	FMOVQ 416(R4), F14
+	FMOVQ 672(R4), F13
 	FMOVQ 384(R4), F12
 	FMOVQ 400(R4), F11
 	FMOVQ 480(R4), F10
-	FMOVQ 816(R4), F9
-	FMOVQ 432(R4), F8
-	FMOVQ 448(R4), F7
-	FMOVQ 464(R4), F6
-	FMOVQ 656(R4), F5
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
+	FMOVQ 432(R4), F9
+	FMOVQ 448(R4), F8
+	FMOVQ 464(R4), F7
+	FMOVQ 656(R4), F6
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F3, F2)
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ee0e461 // fcmgt v1.2d, v3.2d, v0.2d
-	WORD $0x6ee0e440 // fcmgt v0.2d, v2.2d, v0.2d
-	WORD $0x4e211dd0 // and v16.16b, v14.16b, v1.16b
-	WORD $0x4e201dcf // and v15.16b, v14.16b, v0.16b
-	WORD $0x4ea91c61 // orr v1.16b, v3.16b, v9.16b
-	WORD $0x4ea91c42 // orr v2.16b, v2.16b, v9.16b
-	WORD $0x6ee1e580 // fcmgt v0.2d, v12.2d, v1.2d
-	WORD $0x6e611d80 // bsl v0.16b, v12.16b, v1.16b
-	WORD $0x6ee2e581 // fcmgt v1.2d, v12.2d, v2.2d
-	WORD $0x6e621d81 // bsl v1.16b, v12.16b, v2.16b
-	WORD $0x6eebe404 // fcmgt v4.2d, v0.2d, v11.2d
-	WORD $0x6e601d64 // bsl v4.16b, v11.16b, v0.16b
-	WORD $0x6eebe422 // fcmgt v2.2d, v1.2d, v11.2d
-	WORD $0x6e611d62 // bsl v2.16b, v11.16b, v1.16b
-	VMOV V13.B16, V0.B16
-	WORD $0x4e68cc80 // fmla v0.2d, v4.2d, v8.2d
-	VMOV V13.B16, V1.B16
-	WORD $0x4e68cc41 // fmla v1.2d, v2.2d, v8.2d
-	WORD $0x4eedd412 // fsub v18.2d, v0.2d, v13.2d
-	WORD $0x4eedd433 // fsub v19.2d, v1.2d, v13.2d
-	WORD $0x4ee7ce44 // fmls v4.2d, v18.2d, v7.2d
-	WORD $0x4ee7ce62 // fmls v2.2d, v19.2d, v7.2d
-	WORD $0x4ee6ce44 // fmls v4.2d, v18.2d, v6.2d
-	WORD $0x4ee6ce62 // fmls v2.2d, v19.2d, v6.2d
-	FMOVQ 496(R4), F0
-	WORD $0x4e64cd40 // fmla v0.2d, v10.2d, v4.2d
+	FLDPQ.P 32(R2), (F0, F2)
+	WORD $0x6ee0e581 // fcmgt v1.2d, v12.2d, v0.2d
+	WORD $0x6e601d81 // bsl v1.16b, v12.16b, v0.16b
+	WORD $0x6ee2e580 // fcmgt v0.2d, v12.2d, v2.2d
+	WORD $0x6e621d80 // bsl v0.16b, v12.16b, v2.16b
+	WORD $0x6eebe423 // fcmgt v3.2d, v1.2d, v11.2d
+	WORD $0x6e611d63 // bsl v3.16b, v11.16b, v1.16b
+	WORD $0x6eebe402 // fcmgt v2.2d, v0.2d, v11.2d
+	WORD $0x6e601d62 // bsl v2.16b, v11.16b, v0.16b
+	VMOV V14.B16, V1.B16
+	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
+	VMOV V14.B16, V0.B16
+	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
+	WORD $0x4eeed430 // fsub v16.2d, v1.2d, v14.2d
+	WORD $0x4eeed40f // fsub v15.2d, v0.2d, v14.2d
+	WORD $0x4ee8ce03 // fmls v3.2d, v16.2d, v8.2d
+	WORD $0x4ee8cde2 // fmls v2.2d, v15.2d, v8.2d
+	WORD $0x4ee7ce03 // fmls v3.2d, v16.2d, v7.2d
+	WORD $0x4ee7cde2 // fmls v2.2d, v15.2d, v7.2d
 	FMOVQ 496(R4), F1
-	WORD $0x4e62cd41 // fmla v1.2d, v10.2d, v2.2d
-	FMOVQ 512(R4), F3
-	WORD $0x4e64cc03 // fmla v3.2d, v0.2d, v4.2d
-	FMOVQ 512(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 528(R4), F17
-	WORD $0x4e64cc71 // fmla v17.2d, v3.2d, v4.2d
-	FMOVQ 528(R4), F1
+	WORD $0x4e63cd41 // fmla v1.2d, v10.2d, v3.2d
+	FMOVQ 496(R4), F0
+	WORD $0x4e62cd40 // fmla v0.2d, v10.2d, v2.2d
+	FMOVQ 512(R4), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
+	FMOVQ 512(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 544(R4), F3
-	WORD $0x4e64ce23 // fmla v3.2d, v17.2d, v4.2d
-	FMOVQ 544(R4), F0
+	FMOVQ 528(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 528(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 560(R4), F20
-	WORD $0x4e64cc74 // fmla v20.2d, v3.2d, v4.2d
-	FMOVQ 560(R4), F1
+	FMOVQ 544(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 544(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 576(R4), F17
-	WORD $0x4e64ce91 // fmla v17.2d, v20.2d, v4.2d
-	FMOVQ 576(R4), F0
+	FMOVQ 560(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 560(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 592(R4), F3
-	WORD $0x4e64ce23 // fmla v3.2d, v17.2d, v4.2d
-	FMOVQ 592(R4), F1
+	FMOVQ 576(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 576(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 608(R4), F0
-	WORD $0x4e64cc60 // fmla v0.2d, v3.2d, v4.2d
-	FMOVQ 608(R4), F3
-	WORD $0x4e62cc23 // fmla v3.2d, v1.2d, v2.2d
-	FMOVQ 624(R4), F1
-	WORD $0x4e64cc01 // fmla v1.2d, v0.2d, v4.2d
+	FMOVQ 592(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 592(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 608(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 608(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 624(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 624(R4), F0
-	WORD $0x4e62cc60 // fmla v0.2d, v3.2d, v2.2d
-	FMOVQ 640(R4), F3
-	WORD $0x4e64cc23 // fmla v3.2d, v1.2d, v4.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 640(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 640(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V5.B16, V17.B16
-	WORD $0x4e64cc71 // fmla v17.2d, v3.2d, v4.2d
-	VMOV V5.B16, V0.B16
+	VMOV V6.B16, V4.B16
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	VMOV V6.B16, V0.B16
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	WORD $0x6e64de21 // fmul v1.2d, v17.2d, v4.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
-	WORD $0x4e64cc24 // fmla v4.2d, v1.2d, v4.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	VMOV V13.B16, V0.B16
-	WORD $0x4e65ce40 // fmla v0.2d, v18.2d, v5.2d
-	VMOV V13.B16, V1.B16
-	WORD $0x4e65ce61 // fmla v1.2d, v19.2d, v5.2d
-	WORD $0x4eedd414 // fsub v20.2d, v0.2d, v13.2d
-	WORD $0x4eedd420 // fsub v0.2d, v1.2d, v13.2d
-	WORD $0x4ef4d652 // fsub v18.2d, v18.2d, v20.2d
-	WORD $0x4ee0d671 // fsub v17.2d, v19.2d, v0.2d
-	WORD $0x4e6ed483 // fadd v3.2d, v4.2d, v14.2d
-	WORD $0x4e6ed442 // fadd v2.2d, v2.2d, v14.2d
-	WORD $0x4e6dd681 // fadd v1.2d, v20.2d, v13.2d
-	WORD $0x4e6dd400 // fadd v0.2d, v0.2d, v13.2d
+	VMOV V14.B16, V1.B16
+	WORD $0x4e66ce01 // fmla v1.2d, v16.2d, v6.2d
+	VMOV V14.B16, V0.B16
+	WORD $0x4e66cde0 // fmla v0.2d, v15.2d, v6.2d
+	WORD $0x4eeed421 // fsub v1.2d, v1.2d, v14.2d
+	WORD $0x4eeed400 // fsub v0.2d, v0.2d, v14.2d
+	WORD $0x4ee1d605 // fsub v5.2d, v16.2d, v1.2d
+	WORD $0x4ee0d5e4 // fsub v4.2d, v15.2d, v0.2d
+	WORD $0x4e6dd463 // fadd v3.2d, v3.2d, v13.2d
+	WORD $0x4e6dd442 // fadd v2.2d, v2.2d, v13.2d
+	WORD $0x4e6ed421 // fadd v1.2d, v1.2d, v14.2d
+	WORD $0x4e6ed400 // fadd v0.2d, v0.2d, v14.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eee8421 // add v1.2d, v1.2d, v14.2d
-	WORD $0x4eee8400 // add v0.2d, v0.2d, v14.2d
+	WORD $0x4eed8421 // add v1.2d, v1.2d, v13.2d
+	WORD $0x4eed8400 // add v0.2d, v0.2d, v13.2d
 	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
 	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	WORD $0x4e6dd640 // fadd v0.2d, v18.2d, v13.2d
-	WORD $0x4e6dd621 // fadd v1.2d, v17.2d, v13.2d
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
+	WORD $0x4e6ed4a1 // fadd v1.2d, v5.2d, v14.2d
+	WORD $0x4e6ed480 // fadd v0.2d, v4.2d, v14.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4eee8400 // add v0.2d, v0.2d, v14.2d
-	WORD $0x4eee8421 // add v1.2d, v1.2d, v14.2d
-	WORD $0x6e60dc60 // fmul v0.2d, v3.2d, v0.2d
-	WORD $0x6e61dc44 // fmul v4.2d, v2.2d, v1.2d
-	WORD $0x4e6ed403 // fadd v3.2d, v0.2d, v14.2d
-	WORD $0x4e6ed482 // fadd v2.2d, v4.2d, v14.2d
-	WORD $0x6ef0e401 // fcmgt v1.2d, v0.2d, v16.2d
-	WORD $0x6e701c01 // bsl v1.16b, v0.16b, v16.16b
-	WORD $0x6eefe480 // fcmgt v0.2d, v4.2d, v15.2d
-	WORD $0x6e6f1c80 // bsl v0.16b, v4.16b, v15.16b
-	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
-	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
-	FSTPQ.P (F1, F0), 32(R2)
+	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
+	WORD $0x4eed8421 // add v1.2d, v1.2d, v13.2d
+	WORD $0x4eed8400 // add v0.2d, v0.2d, v13.2d
+	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
+	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -2044,122 +1765,112 @@ rest:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R2), (F0, F1)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R2), F0
 	TBZ $0, R3, end_4
-	FMOVD 16(R1), F1
+	FMOVD 16(R2), F1
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R1), F0
+	FMOVD (R2), F0
 end_5:
 end_3:
-	WORD $0x6f00e402 // movi v2.2d, #0
-	FMOVQ 672(R4), F5
-	FMOVQ 672(R4), F4
-	WORD $0x6ee2e403 // fcmgt v3.2d, v0.2d, v2.2d
-	WORD $0x6ee2e422 // fcmgt v2.2d, v1.2d, v2.2d
-	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
-	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
-	FMOVQ 816(R4), F2
-	WORD $0x4ea21c04 // orr v4.16b, v0.16b, v2.16b
-	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
-	FMOVQ 384(R4), F1
-	FMOVQ 384(R4), F2
-	WORD $0x6ee4e420 // fcmgt v0.2d, v1.2d, v4.2d
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ee3e441 // fcmgt v1.2d, v2.2d, v3.2d
-	WORD $0x6e631c41 // bsl v1.16b, v2.16b, v3.16b
-	FMOVQ 400(R4), F3
-	FMOVQ 400(R4), F2
-	WORD $0x6ee3e405 // fcmgt v5.2d, v0.2d, v3.2d
-	WORD $0x6e601c65 // bsl v5.16b, v3.16b, v0.16b
-	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	FMOVQ 384(R4), F4
+	FMOVQ 384(R4), F3
+	WORD $0x6ee0e482 // fcmgt v2.2d, v4.2d, v0.2d
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6ee1e460 // fcmgt v0.2d, v3.2d, v1.2d
+	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
+	FMOVQ 400(R4), F4
+	FMOVQ 400(R4), F1
+	WORD $0x6ee4e443 // fcmgt v3.2d, v2.2d, v4.2d
+	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
+	WORD $0x6ee1e402 // fcmgt v2.2d, v0.2d, v1.2d
+	WORD $0x6e601c22 // bsl v2.16b, v1.16b, v0.16b
 	FMOVQ 416(R4), F1
 	FMOVQ 416(R4), F0
-	FMOVQ 432(R4), F2
-	WORD $0x4e62cca1 // fmla v1.2d, v5.2d, v2.2d
-	WORD $0x4e62cc60 // fmla v0.2d, v3.2d, v2.2d
-	FMOVQ 416(R4), F2
-	WORD $0x4ee2d429 // fsub v9.2d, v1.2d, v2.2d
-	WORD $0x4ee2d408 // fsub v8.2d, v0.2d, v2.2d
+	FMOVQ 432(R4), F4
+	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	FMOVQ 416(R4), F4
+	WORD $0x4ee4d426 // fsub v6.2d, v1.2d, v4.2d
+	WORD $0x4ee4d408 // fsub v8.2d, v0.2d, v4.2d
 	FMOVQ 448(R4), F0
-	WORD $0x4ee0cd25 // fmls v5.2d, v9.2d, v0.2d
-	WORD $0x4ee0cd03 // fmls v3.2d, v8.2d, v0.2d
+	WORD $0x4ee0ccc3 // fmls v3.2d, v6.2d, v0.2d
+	WORD $0x4ee0cd02 // fmls v2.2d, v8.2d, v0.2d
 	FMOVQ 464(R4), F0
-	WORD $0x4ee0cd25 // fmls v5.2d, v9.2d, v0.2d
-	WORD $0x4ee0cd03 // fmls v3.2d, v8.2d, v0.2d
+	WORD $0x4ee0ccc3 // fmls v3.2d, v6.2d, v0.2d
+	WORD $0x4ee0cd02 // fmls v2.2d, v8.2d, v0.2d
 	FMOVQ 480(R4), F0
-	FMOVQ 480(R4), F2
+	FMOVQ 480(R4), F4
 	FMOVQ 496(R4), F1
-	WORD $0x4e65cc01 // fmla v1.2d, v0.2d, v5.2d
+	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
 	FMOVQ 496(R4), F0
-	WORD $0x4e63cc40 // fmla v0.2d, v2.2d, v3.2d
-	FMOVQ 512(R4), F4
-	WORD $0x4e65cc24 // fmla v4.2d, v1.2d, v5.2d
+	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
+	FMOVQ 512(R4), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
 	FMOVQ 512(R4), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	FMOVQ 528(R4), F2
-	WORD $0x4e65cc82 // fmla v2.2d, v4.2d, v5.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 528(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 528(R4), F0
-	WORD $0x4e63cc20 // fmla v0.2d, v1.2d, v3.2d
-	FMOVQ 544(R4), F4
-	WORD $0x4e65cc44 // fmla v4.2d, v2.2d, v5.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 544(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 544(R4), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	FMOVQ 560(R4), F2
-	WORD $0x4e65cc82 // fmla v2.2d, v4.2d, v5.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 560(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 560(R4), F0
-	WORD $0x4e63cc20 // fmla v0.2d, v1.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 576(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 576(R4), F1
-	WORD $0x4e65cc41 // fmla v1.2d, v2.2d, v5.2d
-	FMOVQ 576(R4), F2
-	WORD $0x4e63cc02 // fmla v2.2d, v0.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 592(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 592(R4), F0
-	WORD $0x4e65cc20 // fmla v0.2d, v1.2d, v5.2d
-	FMOVQ 592(R4), F1
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
-	FMOVQ 608(R4), F2
-	WORD $0x4e65cc02 // fmla v2.2d, v0.2d, v5.2d
-	FMOVQ 608(R4), F0
-	WORD $0x4e63cc20 // fmla v0.2d, v1.2d, v3.2d
-	FMOVQ 624(R4), F1
-	WORD $0x4e65cc41 // fmla v1.2d, v2.2d, v5.2d
-	FMOVQ 624(R4), F2
-	WORD $0x4e63cc02 // fmla v2.2d, v0.2d, v3.2d
-	FMOVQ 640(R4), F0
-	WORD $0x4e65cc20 // fmla v0.2d, v1.2d, v5.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 608(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 608(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 624(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 624(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 640(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 640(R4), F1
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
-	FMOVQ 656(R4), F2
-	WORD $0x4e65cc02 // fmla v2.2d, v0.2d, v5.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 656(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 656(R4), F0
-	WORD $0x4e63cc20 // fmla v0.2d, v1.2d, v3.2d
-	WORD $0x6e65dc41 // fmul v1.2d, v2.2d, v5.2d
-	WORD $0x6e63dc00 // fmul v0.2d, v0.2d, v3.2d
-	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
-	WORD $0x4e63cc03 // fmla v3.2d, v0.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
 	FMOVQ 416(R4), F1
 	FMOVQ 416(R4), F0
-	FMOVQ 656(R4), F2
-	WORD $0x4e62cd21 // fmla v1.2d, v9.2d, v2.2d
-	WORD $0x4e62cd00 // fmla v0.2d, v8.2d, v2.2d
-	FMOVQ 416(R4), F2
-	WORD $0x4ee2d421 // fsub v1.2d, v1.2d, v2.2d
-	WORD $0x4ee2d402 // fsub v2.2d, v0.2d, v2.2d
-	WORD $0x4ee1d529 // fsub v9.2d, v9.2d, v1.2d
-	WORD $0x4ee2d508 // fsub v8.2d, v8.2d, v2.2d
+	FMOVQ 656(R4), F4
+	WORD $0x4e64ccc1 // fmla v1.2d, v6.2d, v4.2d
+	WORD $0x4e64cd00 // fmla v0.2d, v8.2d, v4.2d
+	FMOVQ 416(R4), F4
+	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD $0x4ee4d407 // fsub v7.2d, v0.2d, v4.2d
+	WORD $0x4ee1d4c6 // fsub v6.2d, v6.2d, v1.2d
+	WORD $0x4ee7d505 // fsub v5.2d, v8.2d, v7.2d
 	FMOVQ 672(R4), F0
-	WORD $0x4e60d4a4 // fadd v4.2d, v5.2d, v0.2d
-	WORD $0x4e60d463 // fadd v3.2d, v3.2d, v0.2d
+	WORD $0x4e60d464 // fadd v4.2d, v3.2d, v0.2d
+	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
 	FMOVQ 416(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
-	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
+	WORD $0x4e60d4e0 // fadd v0.2d, v7.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
 	FMOVQ 672(R4), F0
@@ -2168,8 +1879,297 @@ end_3:
 	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
 	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
 	FMOVQ 416(R4), F0
-	WORD $0x4e60d521 // fadd v1.2d, v9.2d, v0.2d
-	WORD $0x4e60d500 // fadd v0.2d, v8.2d, v0.2d
+	WORD $0x4e60d4c1 // fadd v1.2d, v6.2d, v0.2d
+	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
+	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
+	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
+	FMOVQ 672(R4), F0
+	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
+	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
+	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
+	WORD $0x6e60dc60 // fmul v0.2d, v3.2d, v0.2d
+	TBZ $2, R3, some_6
+	FSTPQ (F1, F0), (R1)
+	B end_8
+some_6:
+	TBZ $1, R3, few_7
+	FMOVQ F1, (R1)
+	TBZ $0, R3, end_9
+	FMOVD F0, 16(R1)
+end_9:
+	B end_8
+few_7:
+	TBZ $0, R3, end_10
+	FMOVD F1, (R1)
+end_10:
+end_8:
+end:
+	RET
+
+// func SigmoidNEONF64(n int, x *float64, y *float64)
+TEXT ·SigmoidNEONF64(SB), NOSPLIT, $0-24
+	MOVD $neonexp<>(SB), R4
+	FMOVQ 672(R4), F15
+	FMOVQ 416(R4), F14
+	FMOVQ 384(R4), F13
+	FMOVQ 400(R4), F12
+	FMOVQ 480(R4), F11
+	FMOVQ 816(R4), F10
+	FMOVQ 432(R4), F9
+	FMOVQ 448(R4), F8
+	FMOVQ 464(R4), F7
+	FMOVQ 656(R4), F6
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
+	BLE rest
+whole:
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6ee0e461 // fcmgt v1.2d, v3.2d, v0.2d
+	WORD $0x6ee0e440 // fcmgt v0.2d, v2.2d, v0.2d
+	WORD $0x4e211df2 // and v18.16b, v15.16b, v1.16b
+	WORD $0x4e201df1 // and v17.16b, v15.16b, v0.16b
+	WORD $0x4eaa1c60 // orr v0.16b, v3.16b, v10.16b
+	WORD $0x4eaa1c42 // orr v2.16b, v2.16b, v10.16b
+	WORD $0x6ee0e5a1 // fcmgt v1.2d, v13.2d, v0.2d
+	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
+	WORD $0x6ee2e5a0 // fcmgt v0.2d, v13.2d, v2.2d
+	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
+	WORD $0x6eece423 // fcmgt v3.2d, v1.2d, v12.2d
+	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
+	WORD $0x6eece402 // fcmgt v2.2d, v0.2d, v12.2d
+	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	VMOV V14.B16, V1.B16
+	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
+	VMOV V14.B16, V0.B16
+	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
+	WORD $0x4eeed433 // fsub v19.2d, v1.2d, v14.2d
+	WORD $0x4eeed410 // fsub v16.2d, v0.2d, v14.2d
+	WORD $0x4ee8ce63 // fmls v3.2d, v19.2d, v8.2d
+	WORD $0x4ee8ce02 // fmls v2.2d, v16.2d, v8.2d
+	WORD $0x4ee7ce63 // fmls v3.2d, v19.2d, v7.2d
+	WORD $0x4ee7ce02 // fmls v2.2d, v16.2d, v7.2d
+	FMOVQ 496(R4), F1
+	WORD $0x4e63cd61 // fmla v1.2d, v11.2d, v3.2d
+	FMOVQ 496(R4), F0
+	WORD $0x4e62cd60 // fmla v0.2d, v11.2d, v2.2d
+	FMOVQ 512(R4), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
+	FMOVQ 512(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 528(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 528(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 544(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 544(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 560(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 560(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 576(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 576(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 592(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 592(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 608(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 608(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 624(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 624(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 640(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 640(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	VMOV V6.B16, V4.B16
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	VMOV V6.B16, V0.B16
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
+	VMOV V14.B16, V1.B16
+	WORD $0x4e66ce61 // fmla v1.2d, v19.2d, v6.2d
+	VMOV V14.B16, V0.B16
+	WORD $0x4e66ce00 // fmla v0.2d, v16.2d, v6.2d
+	WORD $0x4eeed421 // fsub v1.2d, v1.2d, v14.2d
+	WORD $0x4eeed400 // fsub v0.2d, v0.2d, v14.2d
+	WORD $0x4ee1d665 // fsub v5.2d, v19.2d, v1.2d
+	WORD $0x4ee0d604 // fsub v4.2d, v16.2d, v0.2d
+	WORD $0x4e6fd463 // fadd v3.2d, v3.2d, v15.2d
+	WORD $0x4e6fd442 // fadd v2.2d, v2.2d, v15.2d
+	WORD $0x4e6ed421 // fadd v1.2d, v1.2d, v14.2d
+	WORD $0x4e6ed400 // fadd v0.2d, v0.2d, v14.2d
+	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
+	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
+	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
+	WORD $0x4eef8400 // add v0.2d, v0.2d, v15.2d
+	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
+	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
+	WORD $0x4e6ed4a0 // fadd v0.2d, v5.2d, v14.2d
+	WORD $0x4e6ed481 // fadd v1.2d, v4.2d, v14.2d
+	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
+	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
+	WORD $0x4eef8400 // add v0.2d, v0.2d, v15.2d
+	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
+	WORD $0x6e60dc60 // fmul v0.2d, v3.2d, v0.2d
+	WORD $0x6e61dc44 // fmul v4.2d, v2.2d, v1.2d
+	WORD $0x4e6fd403 // fadd v3.2d, v0.2d, v15.2d
+	WORD $0x4e6fd482 // fadd v2.2d, v4.2d, v15.2d
+	WORD $0x6ef2e401 // fcmgt v1.2d, v0.2d, v18.2d
+	WORD $0x6e721c01 // bsl v1.16b, v0.16b, v18.16b
+	WORD $0x6ef1e480 // fcmgt v0.2d, v4.2d, v17.2d
+	WORD $0x6e711c80 // bsl v0.16b, v4.16b, v17.16b
+	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
+	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
+	BGT whole
+rest:
+	CMP $0, R3
+	BEQ end
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R3, some_1
+	FLDPQ (R2), (F1, F0)
+	B end_3
+some_1:
+	TBZ $1, R3, few_2
+	FMOVQ (R2), F1
+	TBZ $0, R3, end_4
+	FMOVD 16(R2), F0
+end_4:
+	B end_3
+few_2:
+	TBZ $0, R3, end_5
+	FMOVD (R2), F1
+end_5:
+end_3:
+	WORD $0x6f00e402 // movi v2.2d, #0
+	FMOVQ 672(R4), F5
+	FMOVQ 672(R4), F4
+	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
+	WORD $0x6ee2e402 // fcmgt v2.2d, v0.2d, v2.2d
+	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
+	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
+	FMOVQ 816(R4), F2
+	WORD $0x4ea21c24 // orr v4.16b, v1.16b, v2.16b
+	WORD $0x4ea21c03 // orr v3.16b, v0.16b, v2.16b
+	FMOVQ 384(R4), F0
+	FMOVQ 384(R4), F2
+	WORD $0x6ee4e401 // fcmgt v1.2d, v0.2d, v4.2d
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ee3e440 // fcmgt v0.2d, v2.2d, v3.2d
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
+	FMOVQ 400(R4), F2
+	FMOVQ 400(R4), F4
+	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	FMOVQ 416(R4), F1
+	FMOVQ 416(R4), F0
+	FMOVQ 432(R4), F4
+	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	FMOVQ 416(R4), F4
+	WORD $0x4ee4d428 // fsub v8.2d, v1.2d, v4.2d
+	WORD $0x4ee4d40a // fsub v10.2d, v0.2d, v4.2d
+	FMOVQ 448(R4), F0
+	WORD $0x4ee0cd03 // fmls v3.2d, v8.2d, v0.2d
+	WORD $0x4ee0cd42 // fmls v2.2d, v10.2d, v0.2d
+	FMOVQ 464(R4), F0
+	WORD $0x4ee0cd03 // fmls v3.2d, v8.2d, v0.2d
+	WORD $0x4ee0cd42 // fmls v2.2d, v10.2d, v0.2d
+	FMOVQ 480(R4), F0
+	FMOVQ 480(R4), F4
+	FMOVQ 496(R4), F1
+	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
+	FMOVQ 496(R4), F0
+	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
+	FMOVQ 512(R4), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
+	FMOVQ 512(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 528(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 528(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 544(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 544(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 560(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 560(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 576(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 576(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 592(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 592(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 608(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 608(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 624(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 624(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 640(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 640(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 656(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 656(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
+	FMOVQ 416(R4), F1
+	FMOVQ 416(R4), F0
+	FMOVQ 656(R4), F4
+	WORD $0x4e64cd01 // fmla v1.2d, v8.2d, v4.2d
+	WORD $0x4e64cd40 // fmla v0.2d, v10.2d, v4.2d
+	FMOVQ 416(R4), F4
+	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD $0x4ee4d409 // fsub v9.2d, v0.2d, v4.2d
+	WORD $0x4ee1d508 // fsub v8.2d, v8.2d, v1.2d
+	WORD $0x4ee9d545 // fsub v5.2d, v10.2d, v9.2d
+	FMOVQ 672(R4), F0
+	WORD $0x4e60d464 // fadd v4.2d, v3.2d, v0.2d
+	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
+	FMOVQ 416(R4), F0
+	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
+	WORD $0x4e60d520 // fadd v0.2d, v9.2d, v0.2d
+	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
+	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
+	FMOVQ 672(R4), F0
+	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
+	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
+	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
+	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
+	FMOVQ 416(R4), F0
+	WORD $0x4e60d501 // fadd v1.2d, v8.2d, v0.2d
+	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
 	FMOVQ 672(R4), F0
@@ -2187,18 +2187,18 @@ end_3:
 	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
 	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -2207,241 +2207,241 @@ end:
 // func TanhNEONF64(n int, x *float64, y *float64)
 TEXT ·TanhNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonexp<>(SB), R4
-	FMOVQ 816(R4), F16
-	FMOVQ 832(R4), F15
-	FMOVQ 480(R4), F14
-	FMOVQ 672(R4), F13
-	FMOVQ 432(R4), F12
-	FMOVQ 416(R4), F11
-	FMOVQ 448(R4), F10
-	FMOVQ 464(R4), F9
-	FMOVQ 848(R4), F8
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R2
-	AND $3, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	FMOVQ 816(R4), F14
+	FMOVQ 832(R4), F13
+	FMOVQ 480(R4), F12
+	FMOVQ 672(R4), F11
+	FMOVQ 432(R4), F10
+	FMOVQ 416(R4), F9
+	FMOVQ 448(R4), F8
+	FMOVQ 464(R4), F7
+	FMOVQ 848(R4), F6
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F18, F17)
-	WORD $0x4eb01e41 // orr v1.16b, v18.16b, v16.16b
-	WORD $0x4eb01e20 // orr v0.16b, v17.16b, v16.16b
+	FLDPQ.P 32(R2), (F16, F15)
+	WORD $0x4eae1e01 // orr v1.16b, v16.16b, v14.16b
+	WORD $0x4eae1de0 // orr v0.16b, v15.16b, v14.16b
 	WORD $0x4e61d421 // fadd v1.2d, v1.2d, v1.2d
 	WORD $0x4e60d400 // fadd v0.2d, v0.2d, v0.2d
-	WORD $0x6ee1e5e7 // fcmgt v7.2d, v15.2d, v1.2d
-	WORD $0x6e611de7 // bsl v7.16b, v15.16b, v1.16b
-	WORD $0x6ee0e5e2 // fcmgt v2.2d, v15.2d, v0.2d
-	WORD $0x6e601de2 // bsl v2.16b, v15.16b, v0.16b
-	VMOV V11.B16, V5.B16
-	WORD $0x4e6ccce5 // fmla v5.2d, v7.2d, v12.2d
-	VMOV V11.B16, V0.B16
-	WORD $0x4e6ccc40 // fmla v0.2d, v2.2d, v12.2d
-	WORD $0x4eebd4a3 // fsub v3.2d, v5.2d, v11.2d
-	WORD $0x4eebd401 // fsub v1.2d, v0.2d, v11.2d
-	WORD $0x4eeacc67 // fmls v7.2d, v3.2d, v10.2d
-	WORD $0x4eeacc22 // fmls v2.2d, v1.2d, v10.2d
-	WORD $0x4ee9cc67 // fmls v7.2d, v3.2d, v9.2d
-	WORD $0x4ee9cc22 // fmls v2.2d, v1.2d, v9.2d
-	FMOVQ 496(R4), F3
-	WORD $0x4e67cdc3 // fmla v3.2d, v14.2d, v7.2d
+	WORD $0x6ee1e5a3 // fcmgt v3.2d, v13.2d, v1.2d
+	WORD $0x6e611da3 // bsl v3.16b, v13.16b, v1.16b
+	WORD $0x6ee0e5a2 // fcmgt v2.2d, v13.2d, v0.2d
+	WORD $0x6e601da2 // bsl v2.16b, v13.16b, v0.16b
+	VMOV V9.B16, V18.B16
+	WORD $0x4e6acc72 // fmla v18.2d, v3.2d, v10.2d
+	VMOV V9.B16, V17.B16
+	WORD $0x4e6acc51 // fmla v17.2d, v2.2d, v10.2d
+	WORD $0x4ee9d641 // fsub v1.2d, v18.2d, v9.2d
+	WORD $0x4ee9d620 // fsub v0.2d, v17.2d, v9.2d
+	WORD $0x4ee8cc23 // fmls v3.2d, v1.2d, v8.2d
+	WORD $0x4ee8cc02 // fmls v2.2d, v0.2d, v8.2d
+	WORD $0x4ee7cc23 // fmls v3.2d, v1.2d, v7.2d
+	WORD $0x4ee7cc02 // fmls v2.2d, v0.2d, v7.2d
 	FMOVQ 496(R4), F1
-	WORD $0x4e62cdc1 // fmla v1.2d, v14.2d, v2.2d
-	FMOVQ 512(R4), F4
-	WORD $0x4e67cc64 // fmla v4.2d, v3.2d, v7.2d
-	FMOVQ 512(R4), F3
-	WORD $0x4e62cc23 // fmla v3.2d, v1.2d, v2.2d
-	FMOVQ 528(R4), F6
-	WORD $0x4e67cc86 // fmla v6.2d, v4.2d, v7.2d
-	FMOVQ 528(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
-	FMOVQ 544(R4), F4
-	WORD $0x4e67ccc4 // fmla v4.2d, v6.2d, v7.2d
-	FMOVQ 544(R4), F3
-	WORD $0x4e62cc23 // fmla v3.2d, v1.2d, v2.2d
-	FMOVQ 560(R4), F6
-	WORD $0x4e67cc86 // fmla v6.2d, v4.2d, v7.2d
-	FMOVQ 560(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
-	FMOVQ 576(R4), F4
-	WORD $0x4e67ccc4 // fmla v4.2d, v6.2d, v7.2d
-	FMOVQ 576(R4), F3
-	WORD $0x4e62cc23 // fmla v3.2d, v1.2d, v2.2d
-	FMOVQ 592(R4), F1
-	WORD $0x4e67cc81 // fmla v1.2d, v4.2d, v7.2d
+	WORD $0x4e63cd81 // fmla v1.2d, v12.2d, v3.2d
+	FMOVQ 496(R4), F0
+	WORD $0x4e62cd80 // fmla v0.2d, v12.2d, v2.2d
+	FMOVQ 512(R4), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
+	FMOVQ 512(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 528(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 528(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 544(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 544(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 560(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 560(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 576(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 576(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
 	FMOVQ 592(R4), F4
-	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
-	FMOVQ 608(R4), F3
-	WORD $0x4e67cc23 // fmla v3.2d, v1.2d, v7.2d
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 592(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 608(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 608(R4), F1
-	WORD $0x4e62cc81 // fmla v1.2d, v4.2d, v2.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
 	FMOVQ 624(R4), F4
-	WORD $0x4e67cc64 // fmla v4.2d, v3.2d, v7.2d
-	FMOVQ 624(R4), F3
-	WORD $0x4e62cc23 // fmla v3.2d, v1.2d, v2.2d
-	FMOVQ 640(R4), F6
-	WORD $0x4e67cc86 // fmla v6.2d, v4.2d, v7.2d
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 624(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 640(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 640(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
 	FMOVQ 656(R4), F4
-	WORD $0x4e67ccc4 // fmla v4.2d, v6.2d, v7.2d
-	FMOVQ 656(R4), F3
-	WORD $0x4e62cc23 // fmla v3.2d, v1.2d, v2.2d
-	WORD $0x6e67dc84 // fmul v4.2d, v4.2d, v7.2d
-	WORD $0x6e62dc61 // fmul v1.2d, v3.2d, v2.2d
-	WORD $0x4e67cc87 // fmla v7.2d, v4.2d, v7.2d
-	WORD $0x4e62cc22 // fmla v2.2d, v1.2d, v2.2d
-	WORD $0x4f7454a1 // shl v1.2d, v5.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eed8424 // add v4.2d, v1.2d, v13.2d
-	WORD $0x4eed8403 // add v3.2d, v0.2d, v13.2d
-	WORD $0x4eedd480 // fsub v0.2d, v4.2d, v13.2d
-	WORD $0x4eedd461 // fsub v1.2d, v3.2d, v13.2d
-	WORD $0x4e64cce0 // fmla v0.2d, v7.2d, v4.2d
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
-	WORD $0x4e68d402 // fadd v2.2d, v0.2d, v8.2d
-	WORD $0x4e68d423 // fadd v3.2d, v1.2d, v8.2d
-	WORD $0x6e62fc02 // fdiv v2.2d, v0.2d, v2.2d
-	WORD $0x6e63fc20 // fdiv v0.2d, v1.2d, v3.2d
-	WORD $0x4e701c43 // bic v3.16b, v2.16b, v16.16b
-	WORD $0x4e701c02 // bic v2.16b, v0.16b, v16.16b
-	WORD $0x4e301e41 // and v1.16b, v18.16b, v16.16b
-	WORD $0x4e301e20 // and v0.16b, v17.16b, v16.16b
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 656(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
+	WORD $0x4f745641 // shl v1.2d, v18.2d, #52
+	WORD $0x4f745620 // shl v0.2d, v17.2d, #52
+	WORD $0x4eeb8425 // add v5.2d, v1.2d, v11.2d
+	WORD $0x4eeb8404 // add v4.2d, v0.2d, v11.2d
+	WORD $0x4eebd4a1 // fsub v1.2d, v5.2d, v11.2d
+	WORD $0x4eebd480 // fsub v0.2d, v4.2d, v11.2d
+	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	WORD $0x4e66d423 // fadd v3.2d, v1.2d, v6.2d
+	WORD $0x4e66d402 // fadd v2.2d, v0.2d, v6.2d
+	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
+	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
+	WORD $0x4e6e1c23 // bic v3.16b, v1.16b, v14.16b
+	WORD $0x4e6e1c02 // bic v2.16b, v0.16b, v14.16b
+	WORD $0x4e2e1e01 // and v1.16b, v16.16b, v14.16b
+	WORD $0x4e2e1de0 // and v0.16b, v15.16b, v14.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $4, R2, R2
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R1), (F3, F0)
+	FLDPQ (R2), (F9, F8)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R1), F3
+	FMOVQ (R2), F9
 	TBZ $0, R3, end_4
-	FMOVD 16(R1), F0
+	FMOVD 16(R2), F8
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R1), F3
+	FMOVD (R2), F9
 end_5:
 end_3:
-	FMOVQ 816(R4), F12
 	FMOVQ 816(R4), F11
-	WORD $0x4eac1c62 // orr v2.16b, v3.16b, v12.16b
-	WORD $0x4eab1c01 // orr v1.16b, v0.16b, v11.16b
-	WORD $0x4e62d445 // fadd v5.2d, v2.2d, v2.2d
-	WORD $0x4e61d424 // fadd v4.2d, v1.2d, v1.2d
-	FMOVQ 832(R4), F2
+	FMOVQ 816(R4), F10
+	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
+	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
+	WORD $0x4e61d422 // fadd v2.2d, v1.2d, v1.2d
+	WORD $0x4e60d404 // fadd v4.2d, v0.2d, v0.2d
 	FMOVQ 832(R4), F1
-	WORD $0x6ee5e44a // fcmgt v10.2d, v2.2d, v5.2d
-	WORD $0x6e651c4a // bsl v10.16b, v2.16b, v5.16b
-	WORD $0x6ee4e426 // fcmgt v6.2d, v1.2d, v4.2d
-	WORD $0x6e641c26 // bsl v6.16b, v1.16b, v4.16b
-	FMOVQ 416(R4), F2
-	FMOVQ 416(R4), F1
-	FMOVQ 432(R4), F4
-	WORD $0x4e64cd42 // fmla v2.2d, v10.2d, v4.2d
-	WORD $0x4e64ccc1 // fmla v1.2d, v6.2d, v4.2d
-	FMOVQ 416(R4), F4
-	WORD $0x4ee4d447 // fsub v7.2d, v2.2d, v4.2d
-	WORD $0x4ee4d425 // fsub v5.2d, v1.2d, v4.2d
-	FMOVQ 448(R4), F4
-	WORD $0x4ee4ccea // fmls v10.2d, v7.2d, v4.2d
-	WORD $0x4ee4cca6 // fmls v6.2d, v5.2d, v4.2d
-	FMOVQ 464(R4), F4
-	WORD $0x4ee4ccea // fmls v10.2d, v7.2d, v4.2d
-	WORD $0x4ee4cca6 // fmls v6.2d, v5.2d, v4.2d
+	FMOVQ 832(R4), F0
+	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
+	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
+	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
+	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	FMOVQ 416(R4), F7
+	FMOVQ 416(R4), F6
+	FMOVQ 432(R4), F0
+	WORD $0x4e60cc67 // fmla v7.2d, v3.2d, v0.2d
+	WORD $0x4e60cc46 // fmla v6.2d, v2.2d, v0.2d
+	FMOVQ 416(R4), F0
+	WORD $0x4ee0d4e4 // fsub v4.2d, v7.2d, v0.2d
+	WORD $0x4ee0d4c1 // fsub v1.2d, v6.2d, v0.2d
+	FMOVQ 448(R4), F0
+	WORD $0x4ee0cc83 // fmls v3.2d, v4.2d, v0.2d
+	WORD $0x4ee0cc22 // fmls v2.2d, v1.2d, v0.2d
+	FMOVQ 464(R4), F0
+	WORD $0x4ee0cc83 // fmls v3.2d, v4.2d, v0.2d
+	WORD $0x4ee0cc22 // fmls v2.2d, v1.2d, v0.2d
+	FMOVQ 480(R4), F0
 	FMOVQ 480(R4), F4
-	FMOVQ 480(R4), F7
-	FMOVQ 496(R4), F5
-	WORD $0x4e6acc85 // fmla v5.2d, v4.2d, v10.2d
-	FMOVQ 496(R4), F4
-	WORD $0x4e66cce4 // fmla v4.2d, v7.2d, v6.2d
-	FMOVQ 512(R4), F8
-	WORD $0x4e6acca8 // fmla v8.2d, v5.2d, v10.2d
+	FMOVQ 496(R4), F1
+	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
+	FMOVQ 496(R4), F0
+	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
 	FMOVQ 512(R4), F5
-	WORD $0x4e66cc85 // fmla v5.2d, v4.2d, v6.2d
-	FMOVQ 528(R4), F7
-	WORD $0x4e6acd07 // fmla v7.2d, v8.2d, v10.2d
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
+	FMOVQ 512(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
 	FMOVQ 528(R4), F4
-	WORD $0x4e66cca4 // fmla v4.2d, v5.2d, v6.2d
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 528(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
 	FMOVQ 544(R4), F5
-	WORD $0x4e6acce5 // fmla v5.2d, v7.2d, v10.2d
-	FMOVQ 544(R4), F7
-	WORD $0x4e66cc87 // fmla v7.2d, v4.2d, v6.2d
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 544(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
 	FMOVQ 560(R4), F4
-	WORD $0x4e6acca4 // fmla v4.2d, v5.2d, v10.2d
-	FMOVQ 560(R4), F5
-	WORD $0x4e66cce5 // fmla v5.2d, v7.2d, v6.2d
-	FMOVQ 576(R4), F7
-	WORD $0x4e6acc87 // fmla v7.2d, v4.2d, v10.2d
-	FMOVQ 576(R4), F4
-	WORD $0x4e66cca4 // fmla v4.2d, v5.2d, v6.2d
-	FMOVQ 592(R4), F8
-	WORD $0x4e6acce8 // fmla v8.2d, v7.2d, v10.2d
-	FMOVQ 592(R4), F5
-	WORD $0x4e66cc85 // fmla v5.2d, v4.2d, v6.2d
-	FMOVQ 608(R4), F7
-	WORD $0x4e6acd07 // fmla v7.2d, v8.2d, v10.2d
-	FMOVQ 608(R4), F4
-	WORD $0x4e66cca4 // fmla v4.2d, v5.2d, v6.2d
-	FMOVQ 624(R4), F9
-	WORD $0x4e6acce9 // fmla v9.2d, v7.2d, v10.2d
-	FMOVQ 624(R4), F5
-	WORD $0x4e66cc85 // fmla v5.2d, v4.2d, v6.2d
-	FMOVQ 640(R4), F8
-	WORD $0x4e6acd28 // fmla v8.2d, v9.2d, v10.2d
-	FMOVQ 640(R4), F4
-	WORD $0x4e66cca4 // fmla v4.2d, v5.2d, v6.2d
-	FMOVQ 656(R4), F7
-	WORD $0x4e6acd07 // fmla v7.2d, v8.2d, v10.2d
-	FMOVQ 656(R4), F5
-	WORD $0x4e66cc85 // fmla v5.2d, v4.2d, v6.2d
-	WORD $0x6e6adce7 // fmul v7.2d, v7.2d, v10.2d
-	WORD $0x6e66dca4 // fmul v4.2d, v5.2d, v6.2d
-	WORD $0x4e6accea // fmla v10.2d, v7.2d, v10.2d
-	WORD $0x4e66cc86 // fmla v6.2d, v4.2d, v6.2d
-	WORD $0x4f745444 // shl v4.2d, v2.2d, #52
-	WORD $0x4f745422 // shl v2.2d, v1.2d, #52
-	FMOVQ 672(R4), F1
-	WORD $0x4ee18485 // add v5.2d, v4.2d, v1.2d
-	WORD $0x4ee18444 // add v4.2d, v2.2d, v1.2d
-	FMOVQ 672(R4), F2
-	WORD $0x4ee2d4a1 // fsub v1.2d, v5.2d, v2.2d
-	WORD $0x4ee2d482 // fsub v2.2d, v4.2d, v2.2d
-	WORD $0x4e65cd41 // fmla v1.2d, v10.2d, v5.2d
-	WORD $0x4e64ccc2 // fmla v2.2d, v6.2d, v4.2d
-	FMOVQ 848(R4), F5
-	WORD $0x4e65d424 // fadd v4.2d, v1.2d, v5.2d
-	WORD $0x4e65d445 // fadd v5.2d, v2.2d, v5.2d
-	WORD $0x6e64fc24 // fdiv v4.2d, v1.2d, v4.2d
-	WORD $0x6e65fc41 // fdiv v1.2d, v2.2d, v5.2d
-	WORD $0x4e6c1c84 // bic v4.16b, v4.16b, v12.16b
-	WORD $0x4e6b1c22 // bic v2.16b, v1.16b, v11.16b
-	WORD $0x4e2c1c61 // and v1.16b, v3.16b, v12.16b
-	WORD $0x4e2b1c00 // and v0.16b, v0.16b, v11.16b
-	WORD $0x4ea11c81 // orr v1.16b, v4.16b, v1.16b
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 560(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 576(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 576(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 592(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 592(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 608(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 608(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 624(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 624(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 640(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 640(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 656(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 656(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
+	WORD $0x4f7454e4 // shl v4.2d, v7.2d, #52
+	WORD $0x4f7454c1 // shl v1.2d, v6.2d, #52
+	FMOVQ 672(R4), F0
+	WORD $0x4ee08485 // add v5.2d, v4.2d, v0.2d
+	WORD $0x4ee08424 // add v4.2d, v1.2d, v0.2d
+	FMOVQ 672(R4), F0
+	WORD $0x4ee0d4a1 // fsub v1.2d, v5.2d, v0.2d
+	WORD $0x4ee0d480 // fsub v0.2d, v4.2d, v0.2d
+	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	FMOVQ 848(R4), F2
+	WORD $0x4e62d423 // fadd v3.2d, v1.2d, v2.2d
+	WORD $0x4e62d402 // fadd v2.2d, v0.2d, v2.2d
+	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
+	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
+	WORD $0x4e6b1c23 // bic v3.16b, v1.16b, v11.16b
+	WORD $0x4e6a1c02 // bic v2.16b, v0.16b, v10.16b
+	WORD $0x4e2b1d21 // and v1.16b, v9.16b, v11.16b
+	WORD $0x4e2a1d00 // and v0.16b, v8.16b, v10.16b
+	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -2450,266 +2450,266 @@ end:
 // func ExpSumNEONF64(n int, x *float64, shift float64) float64
 TEXT ·ExpSumNEONF64(SB), NOSPLIT, $0-32
 	MOVD $neonexp<>(SB), R4
-	FMOVQ 416(R4), F16
-	FMOVQ 672(R4), F15
+	FMOVQ 416(R4), F17
+	FMOVQ 672(R4), F16
 	FMOVQ 384(R4), F14
-	FMOVQ 400(R4), F12
-	FMOVQ 480(R4), F11
-	FMOVQ 432(R4), F10
-	FMOVQ 448(R4), F9
-	FMOVQ 464(R4), F8
-	FMOVQ 656(R4), F7
+	FMOVQ 400(R4), F13
+	FMOVQ 480(R4), F12
+	FMOVQ 432(R4), F11
+	FMOVQ 448(R4), F10
+	FMOVQ 464(R4), F9
+	FMOVQ 656(R4), F8
 	FMOVD shift+16(FP), F0
-	WORD $0x4e08040d // dup v13.2d, v0.d[0]
+	WORD $0x4e08040f // dup v15.2d, v0.d[0]
 	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V5.B16
-	MOVD x+8(FP), R0
-	MOVD n+0(FP), R1
-	AND $3, R1, R2
-	SUB R2, R1, R1
-	CMP $0, R1
+	VMOV V0.B16, V1.B16
+	MOVD x+8(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R2
+	SUB R2, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F2, F1)
-	WORD $0x4eedd442 // fsub v2.2d, v2.2d, v13.2d
-	WORD $0x4eedd423 // fsub v3.2d, v1.2d, v13.2d
-	WORD $0x6ee2e5c1 // fcmgt v1.2d, v14.2d, v2.2d
-	WORD $0x6e621dc1 // bsl v1.16b, v14.16b, v2.16b
-	WORD $0x6ee3e5c2 // fcmgt v2.2d, v14.2d, v3.2d
-	WORD $0x6e631dc2 // bsl v2.16b, v14.16b, v3.16b
-	WORD $0x6eece426 // fcmgt v6.2d, v1.2d, v12.2d
-	WORD $0x6e611d86 // bsl v6.16b, v12.16b, v1.16b
-	WORD $0x6eece444 // fcmgt v4.2d, v2.2d, v12.2d
-	WORD $0x6e621d84 // bsl v4.16b, v12.16b, v2.16b
-	VMOV V16.B16, V2.B16
-	WORD $0x4e6accc2 // fmla v2.2d, v6.2d, v10.2d
-	VMOV V16.B16, V1.B16
-	WORD $0x4e6acc81 // fmla v1.2d, v4.2d, v10.2d
-	WORD $0x4ef0d451 // fsub v17.2d, v2.2d, v16.2d
-	WORD $0x4ef0d432 // fsub v18.2d, v1.2d, v16.2d
-	WORD $0x4ee9ce26 // fmls v6.2d, v17.2d, v9.2d
+	FLDPQ.P 32(R1), (F2, F3)
+	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
+	WORD $0x4eefd464 // fsub v4.2d, v3.2d, v15.2d
+	WORD $0x6ee2e5c3 // fcmgt v3.2d, v14.2d, v2.2d
+	WORD $0x6e621dc3 // bsl v3.16b, v14.16b, v2.16b
+	WORD $0x6ee4e5c2 // fcmgt v2.2d, v14.2d, v4.2d
+	WORD $0x6e641dc2 // bsl v2.16b, v14.16b, v4.16b
+	WORD $0x6eede465 // fcmgt v5.2d, v3.2d, v13.2d
+	WORD $0x6e631da5 // bsl v5.16b, v13.16b, v3.16b
+	WORD $0x6eede444 // fcmgt v4.2d, v2.2d, v13.2d
+	WORD $0x6e621da4 // bsl v4.16b, v13.16b, v2.16b
+	VMOV V17.B16, V3.B16
+	WORD $0x4e6bcca3 // fmla v3.2d, v5.2d, v11.2d
+	VMOV V17.B16, V2.B16
+	WORD $0x4e6bcc82 // fmla v2.2d, v4.2d, v11.2d
+	WORD $0x4ef1d473 // fsub v19.2d, v3.2d, v17.2d
+	WORD $0x4ef1d452 // fsub v18.2d, v2.2d, v17.2d
+	WORD $0x4eeace65 // fmls v5.2d, v19.2d, v10.2d
+	WORD $0x4eeace44 // fmls v4.2d, v18.2d, v10.2d
+	WORD $0x4ee9ce65 // fmls v5.2d, v19.2d, v9.2d
 	WORD $0x4ee9ce44 // fmls v4.2d, v18.2d, v9.2d
-	WORD $0x4ee8ce26 // fmls v6.2d, v17.2d, v8.2d
-	WORD $0x4ee8ce44 // fmls v4.2d, v18.2d, v8.2d
+	FMOVQ 496(R4), F3
+	WORD $0x4e65cd83 // fmla v3.2d, v12.2d, v5.2d
 	FMOVQ 496(R4), F2
-	WORD $0x4e66cd62 // fmla v2.2d, v11.2d, v6.2d
-	FMOVQ 496(R4), F1
-	WORD $0x4e64cd61 // fmla v1.2d, v11.2d, v4.2d
+	WORD $0x4e64cd82 // fmla v2.2d, v12.2d, v4.2d
+	FMOVQ 512(R4), F7
+	WORD $0x4e65cc67 // fmla v7.2d, v3.2d, v5.2d
 	FMOVQ 512(R4), F3
-	WORD $0x4e66cc43 // fmla v3.2d, v2.2d, v6.2d
-	FMOVQ 512(R4), F2
-	WORD $0x4e64cc22 // fmla v2.2d, v1.2d, v4.2d
-	FMOVQ 528(R4), F19
-	WORD $0x4e66cc73 // fmla v19.2d, v3.2d, v6.2d
-	FMOVQ 528(R4), F1
-	WORD $0x4e64cc41 // fmla v1.2d, v2.2d, v4.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 528(R4), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 528(R4), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 544(R4), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
 	FMOVQ 544(R4), F3
-	WORD $0x4e66ce63 // fmla v3.2d, v19.2d, v6.2d
-	FMOVQ 544(R4), F2
-	WORD $0x4e64cc22 // fmla v2.2d, v1.2d, v4.2d
-	FMOVQ 560(R4), F19
-	WORD $0x4e66cc73 // fmla v19.2d, v3.2d, v6.2d
-	FMOVQ 560(R4), F1
-	WORD $0x4e64cc41 // fmla v1.2d, v2.2d, v4.2d
-	FMOVQ 576(R4), F2
-	WORD $0x4e66ce62 // fmla v2.2d, v19.2d, v6.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 560(R4), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 560(R4), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 576(R4), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
 	FMOVQ 576(R4), F3
-	WORD $0x4e64cc23 // fmla v3.2d, v1.2d, v4.2d
-	FMOVQ 592(R4), F1
-	WORD $0x4e66cc41 // fmla v1.2d, v2.2d, v6.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 592(R4), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
 	FMOVQ 592(R4), F2
 	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 608(R4), F19
-	WORD $0x4e66cc33 // fmla v19.2d, v1.2d, v6.2d
-	FMOVQ 608(R4), F1
-	WORD $0x4e64cc41 // fmla v1.2d, v2.2d, v4.2d
-	FMOVQ 624(R4), F3
-	WORD $0x4e66ce63 // fmla v3.2d, v19.2d, v6.2d
+	FMOVQ 608(R4), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
+	FMOVQ 608(R4), F3
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 624(R4), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
 	FMOVQ 624(R4), F2
-	WORD $0x4e64cc22 // fmla v2.2d, v1.2d, v4.2d
-	FMOVQ 640(R4), F19
-	WORD $0x4e66cc73 // fmla v19.2d, v3.2d, v6.2d
-	FMOVQ 640(R4), F1
-	WORD $0x4e64cc41 // fmla v1.2d, v2.2d, v4.2d
-	VMOV V7.B16, V3.B16
-	WORD $0x4e66ce63 // fmla v3.2d, v19.2d, v6.2d
-	VMOV V7.B16, V2.B16
-	WORD $0x4e64cc22 // fmla v2.2d, v1.2d, v4.2d
-	WORD $0x6e66dc63 // fmul v3.2d, v3.2d, v6.2d
-	WORD $0x6e64dc41 // fmul v1.2d, v2.2d, v4.2d
-	WORD $0x4e66cc66 // fmla v6.2d, v3.2d, v6.2d
-	WORD $0x4e64cc24 // fmla v4.2d, v1.2d, v4.2d
-	VMOV V16.B16, V1.B16
-	WORD $0x4e67ce21 // fmla v1.2d, v17.2d, v7.2d
-	VMOV V16.B16, V2.B16
-	WORD $0x4e67ce42 // fmla v2.2d, v18.2d, v7.2d
-	WORD $0x4ef0d434 // fsub v20.2d, v1.2d, v16.2d
-	WORD $0x4ef0d441 // fsub v1.2d, v2.2d, v16.2d
-	WORD $0x4ef4d633 // fsub v19.2d, v17.2d, v20.2d
-	WORD $0x4ee1d651 // fsub v17.2d, v18.2d, v1.2d
-	WORD $0x4e6fd4c6 // fadd v6.2d, v6.2d, v15.2d
-	WORD $0x4e6fd483 // fadd v3.2d, v4.2d, v15.2d
-	WORD $0x4e70d682 // fadd v2.2d, v20.2d, v16.2d
-	WORD $0x4e70d421 // fadd v1.2d, v1.2d, v16.2d
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 640(R4), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
+	FMOVQ 640(R4), F3
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	VMOV V8.B16, V6.B16
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	VMOV V8.B16, V2.B16
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	WORD $0x6e65dcc3 // fmul v3.2d, v6.2d, v5.2d
+	WORD $0x6e64dc42 // fmul v2.2d, v2.2d, v4.2d
+	WORD $0x4e65cc65 // fmla v5.2d, v3.2d, v5.2d
+	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
+	VMOV V17.B16, V3.B16
+	WORD $0x4e68ce63 // fmla v3.2d, v19.2d, v8.2d
+	VMOV V17.B16, V2.B16
+	WORD $0x4e68ce42 // fmla v2.2d, v18.2d, v8.2d
+	WORD $0x4ef1d463 // fsub v3.2d, v3.2d, v17.2d
+	WORD $0x4ef1d442 // fsub v2.2d, v2.2d, v17.2d
+	WORD $0x4ee3d667 // fsub v7.2d, v19.2d, v3.2d
+	WORD $0x4ee2d646 // fsub v6.2d, v18.2d, v2.2d
+	WORD $0x4e70d4a5 // fadd v5.2d, v5.2d, v16.2d
+	WORD $0x4e70d484 // fadd v4.2d, v4.2d, v16.2d
+	WORD $0x4e71d463 // fadd v3.2d, v3.2d, v17.2d
+	WORD $0x4e71d442 // fadd v2.2d, v2.2d, v17.2d
+	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
 	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4eef8442 // add v2.2d, v2.2d, v15.2d
-	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
-	WORD $0x6e62dcc4 // fmul v4.2d, v6.2d, v2.2d
-	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
-	WORD $0x4e70d662 // fadd v2.2d, v19.2d, v16.2d
-	WORD $0x4e70d621 // fadd v1.2d, v17.2d, v16.2d
+	WORD $0x4ef08463 // add v3.2d, v3.2d, v16.2d
+	WORD $0x4ef08442 // add v2.2d, v2.2d, v16.2d
+	WORD $0x6e63dca5 // fmul v5.2d, v5.2d, v3.2d
+	WORD $0x6e62dc84 // fmul v4.2d, v4.2d, v2.2d
+	WORD $0x4e71d4e3 // fadd v3.2d, v7.2d, v17.2d
+	WORD $0x4e71d4c2 // fadd v2.2d, v6.2d, v17.2d
+	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
 	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4eef8442 // add v2.2d, v2.2d, v15.2d
-	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
+	WORD $0x4ef08463 // add v3.2d, v3.2d, v16.2d
+	WORD $0x4ef08442 // add v2.2d, v2.2d, v16.2d
+	WORD $0x6e63dca3 // fmul v3.2d, v5.2d, v3.2d
 	WORD $0x6e62dc82 // fmul v2.2d, v4.2d, v2.2d
-	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
-	WORD $0x4e62d400 // fadd v0.2d, v0.2d, v2.2d
-	WORD $0x4e61d4a5 // fadd v5.2d, v5.2d, v1.2d
-	SUBS $4, R1, R1
+	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
+	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R2
 	BEQ end
 	ADD $688, R4, R3
-	NEG R2, R1
-	ADD R1<<3, R3, R1
-	FLDPQ 64(R1), (F9, F8)
-	WORD $0x6f00e401 // movi v1.2d, #0
+	NEG R2, R0
+	ADD R0<<3, R3, R0
+	FLDPQ 64(R0), (F9, F8)
+	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R2, some_1
-	FLDPQ (R0), (F1, F2)
+	FLDPQ (R1), (F3, F2)
 	B end_3
 some_1:
 	TBZ $1, R2, few_2
-	FMOVQ (R0), F1
+	FMOVQ (R1), F3
 	TBZ $0, R2, end_4
-	FMOVD 16(R0), F2
+	FMOVD 16(R1), F2
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R2, end_5
-	FMOVD (R0), F1
+	FMOVD (R1), F3
 end_5:
 end_3:
-	WORD $0x4eedd426 // fsub v6.2d, v1.2d, v13.2d
-	WORD $0x4eedd444 // fsub v4.2d, v2.2d, v13.2d
-	FMOVQ 384(R4), F3
+	WORD $0x4eefd466 // fsub v6.2d, v3.2d, v15.2d
+	WORD $0x4eefd445 // fsub v5.2d, v2.2d, v15.2d
 	FMOVQ 384(R4), F2
-	WORD $0x6ee6e461 // fcmgt v1.2d, v3.2d, v6.2d
-	WORD $0x6e661c61 // bsl v1.16b, v3.16b, v6.16b
-	WORD $0x6ee4e443 // fcmgt v3.2d, v2.2d, v4.2d
-	WORD $0x6e641c43 // bsl v3.16b, v2.16b, v4.16b
-	FMOVQ 400(R4), F2
+	FMOVQ 384(R4), F4
+	WORD $0x6ee6e443 // fcmgt v3.2d, v2.2d, v6.2d
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6ee5e482 // fcmgt v2.2d, v4.2d, v5.2d
+	WORD $0x6e651c82 // bsl v2.16b, v4.16b, v5.16b
 	FMOVQ 400(R4), F4
-	WORD $0x6ee2e427 // fcmgt v7.2d, v1.2d, v2.2d
-	WORD $0x6e611c47 // bsl v7.16b, v2.16b, v1.16b
-	WORD $0x6ee4e462 // fcmgt v2.2d, v3.2d, v4.2d
-	WORD $0x6e631c82 // bsl v2.16b, v4.16b, v3.16b
+	FMOVQ 400(R4), F6
+	WORD $0x6ee4e465 // fcmgt v5.2d, v3.2d, v4.2d
+	WORD $0x6e631c85 // bsl v5.16b, v4.16b, v3.16b
+	WORD $0x6ee6e444 // fcmgt v4.2d, v2.2d, v6.2d
+	WORD $0x6e621cc4 // bsl v4.16b, v6.16b, v2.16b
 	FMOVQ 416(R4), F3
-	FMOVQ 416(R4), F1
-	FMOVQ 432(R4), F4
-	WORD $0x4e64cce3 // fmla v3.2d, v7.2d, v4.2d
-	WORD $0x4e64cc41 // fmla v1.2d, v2.2d, v4.2d
-	FMOVQ 416(R4), F4
-	WORD $0x4ee4d46a // fsub v10.2d, v3.2d, v4.2d
-	WORD $0x4ee4d42b // fsub v11.2d, v1.2d, v4.2d
-	FMOVQ 448(R4), F1
-	WORD $0x4ee1cd47 // fmls v7.2d, v10.2d, v1.2d
-	WORD $0x4ee1cd62 // fmls v2.2d, v11.2d, v1.2d
-	FMOVQ 464(R4), F1
-	WORD $0x4ee1cd47 // fmls v7.2d, v10.2d, v1.2d
-	WORD $0x4ee1cd62 // fmls v2.2d, v11.2d, v1.2d
-	FMOVQ 480(R4), F1
-	FMOVQ 480(R4), F3
-	FMOVQ 496(R4), F4
-	WORD $0x4e67cc24 // fmla v4.2d, v1.2d, v7.2d
-	FMOVQ 496(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
+	FMOVQ 416(R4), F2
+	FMOVQ 432(R4), F6
+	WORD $0x4e66cca3 // fmla v3.2d, v5.2d, v6.2d
+	WORD $0x4e66cc82 // fmla v2.2d, v4.2d, v6.2d
+	FMOVQ 416(R4), F6
+	WORD $0x4ee6d46a // fsub v10.2d, v3.2d, v6.2d
+	WORD $0x4ee6d44b // fsub v11.2d, v2.2d, v6.2d
+	FMOVQ 448(R4), F2
+	WORD $0x4ee2cd45 // fmls v5.2d, v10.2d, v2.2d
+	WORD $0x4ee2cd64 // fmls v4.2d, v11.2d, v2.2d
+	FMOVQ 464(R4), F2
+	WORD $0x4ee2cd45 // fmls v5.2d, v10.2d, v2.2d
+	WORD $0x4ee2cd64 // fmls v4.2d, v11.2d, v2.2d
+	FMOVQ 480(R4), F2
+	FMOVQ 480(R4), F6
+	FMOVQ 496(R4), F3
+	WORD $0x4e65cc43 // fmla v3.2d, v2.2d, v5.2d
+	FMOVQ 496(R4), F2
+	WORD $0x4e64ccc2 // fmla v2.2d, v6.2d, v4.2d
+	FMOVQ 512(R4), F7
+	WORD $0x4e65cc67 // fmla v7.2d, v3.2d, v5.2d
 	FMOVQ 512(R4), F3
-	WORD $0x4e67cc83 // fmla v3.2d, v4.2d, v7.2d
-	FMOVQ 512(R4), F4
-	WORD $0x4e62cc24 // fmla v4.2d, v1.2d, v2.2d
-	FMOVQ 528(R4), F1
-	WORD $0x4e67cc61 // fmla v1.2d, v3.2d, v7.2d
-	FMOVQ 528(R4), F3
-	WORD $0x4e62cc83 // fmla v3.2d, v4.2d, v2.2d
-	FMOVQ 544(R4), F4
-	WORD $0x4e67cc24 // fmla v4.2d, v1.2d, v7.2d
-	FMOVQ 544(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 528(R4), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 528(R4), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 544(R4), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
+	FMOVQ 544(R4), F3
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
 	FMOVQ 560(R4), F6
-	WORD $0x4e67cc86 // fmla v6.2d, v4.2d, v7.2d
-	FMOVQ 560(R4), F3
-	WORD $0x4e62cc23 // fmla v3.2d, v1.2d, v2.2d
-	FMOVQ 576(R4), F4
-	WORD $0x4e67ccc4 // fmla v4.2d, v6.2d, v7.2d
-	FMOVQ 576(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 560(R4), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 576(R4), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
+	FMOVQ 576(R4), F3
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
 	FMOVQ 592(R4), F6
-	WORD $0x4e67cc86 // fmla v6.2d, v4.2d, v7.2d
-	FMOVQ 592(R4), F3
-	WORD $0x4e62cc23 // fmla v3.2d, v1.2d, v2.2d
-	FMOVQ 608(R4), F4
-	WORD $0x4e67ccc4 // fmla v4.2d, v6.2d, v7.2d
-	FMOVQ 608(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 592(R4), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 608(R4), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
+	FMOVQ 608(R4), F3
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
 	FMOVQ 624(R4), F6
-	WORD $0x4e67cc86 // fmla v6.2d, v4.2d, v7.2d
-	FMOVQ 624(R4), F3
-	WORD $0x4e62cc23 // fmla v3.2d, v1.2d, v2.2d
-	FMOVQ 640(R4), F1
-	WORD $0x4e67ccc1 // fmla v1.2d, v6.2d, v7.2d
-	FMOVQ 640(R4), F4
-	WORD $0x4e62cc64 // fmla v4.2d, v3.2d, v2.2d
-	FMOVQ 656(R4), F3
-	WORD $0x4e67cc23 // fmla v3.2d, v1.2d, v7.2d
-	FMOVQ 656(R4), F1
-	WORD $0x4e62cc81 // fmla v1.2d, v4.2d, v2.2d
-	WORD $0x6e67dc63 // fmul v3.2d, v3.2d, v7.2d
-	WORD $0x6e62dc21 // fmul v1.2d, v1.2d, v2.2d
-	WORD $0x4e67cc67 // fmla v7.2d, v3.2d, v7.2d
-	WORD $0x4e62cc22 // fmla v2.2d, v1.2d, v2.2d
-	FMOVQ 416(R4), F1
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 624(R4), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 640(R4), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
+	FMOVQ 640(R4), F3
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 656(R4), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 656(R4), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	WORD $0x6e65dcc3 // fmul v3.2d, v6.2d, v5.2d
+	WORD $0x6e64dc42 // fmul v2.2d, v2.2d, v4.2d
+	WORD $0x4e65cc65 // fmla v5.2d, v3.2d, v5.2d
+	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
 	FMOVQ 416(R4), F3
-	FMOVQ 656(R4), F4
-	WORD $0x4e64cd41 // fmla v1.2d, v10.2d, v4.2d
-	WORD $0x4e64cd63 // fmla v3.2d, v11.2d, v4.2d
-	FMOVQ 416(R4), F4
-	WORD $0x4ee4d42d // fsub v13.2d, v1.2d, v4.2d
-	WORD $0x4ee4d463 // fsub v3.2d, v3.2d, v4.2d
-	WORD $0x4eedd54c // fsub v12.2d, v10.2d, v13.2d
-	WORD $0x4ee3d56a // fsub v10.2d, v11.2d, v3.2d
-	FMOVQ 672(R4), F1
-	WORD $0x4e61d4e6 // fadd v6.2d, v7.2d, v1.2d
-	WORD $0x4e61d444 // fadd v4.2d, v2.2d, v1.2d
-	FMOVQ 416(R4), F1
-	WORD $0x4e61d5a2 // fadd v2.2d, v13.2d, v1.2d
-	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
-	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
-	WORD $0x4f745423 // shl v3.2d, v1.2d, #52
-	FMOVQ 672(R4), F1
-	WORD $0x4ee18442 // add v2.2d, v2.2d, v1.2d
-	WORD $0x4ee18461 // add v1.2d, v3.2d, v1.2d
-	WORD $0x6e62dcc6 // fmul v6.2d, v6.2d, v2.2d
-	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
-	FMOVQ 416(R4), F1
-	WORD $0x4e61d582 // fadd v2.2d, v12.2d, v1.2d
-	WORD $0x4e61d541 // fadd v1.2d, v10.2d, v1.2d
-	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
-	WORD $0x4f745423 // shl v3.2d, v1.2d, #52
-	FMOVQ 672(R4), F1
-	WORD $0x4ee18442 // add v2.2d, v2.2d, v1.2d
-	WORD $0x4ee18461 // add v1.2d, v3.2d, v1.2d
-	WORD $0x6e62dcc2 // fmul v2.2d, v6.2d, v2.2d
-	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
-	WORD $0x4e291c42 // and v2.16b, v2.16b, v9.16b
-	WORD $0x4e281c21 // and v1.16b, v1.16b, v8.16b
-	WORD $0x4e62d400 // fadd v0.2d, v0.2d, v2.2d
-	WORD $0x4e61d4a5 // fadd v5.2d, v5.2d, v1.2d
+	FMOVQ 416(R4), F2
+	FMOVQ 656(R4), F6
+	WORD $0x4e66cd43 // fmla v3.2d, v10.2d, v6.2d
+	WORD $0x4e66cd62 // fmla v2.2d, v11.2d, v6.2d
+	FMOVQ 416(R4), F6
+	WORD $0x4ee6d463 // fsub v3.2d, v3.2d, v6.2d
+	WORD $0x4ee6d44c // fsub v12.2d, v2.2d, v6.2d
+	WORD $0x4ee3d54a // fsub v10.2d, v10.2d, v3.2d
+	WORD $0x4eecd567 // fsub v7.2d, v11.2d, v12.2d
+	FMOVQ 672(R4), F2
+	WORD $0x4e62d4a6 // fadd v6.2d, v5.2d, v2.2d
+	WORD $0x4e62d485 // fadd v5.2d, v4.2d, v2.2d
+	FMOVQ 416(R4), F2
+	WORD $0x4e62d463 // fadd v3.2d, v3.2d, v2.2d
+	WORD $0x4e62d582 // fadd v2.2d, v12.2d, v2.2d
+	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
+	WORD $0x4f745444 // shl v4.2d, v2.2d, #52
+	FMOVQ 672(R4), F2
+	WORD $0x4ee28463 // add v3.2d, v3.2d, v2.2d
+	WORD $0x4ee28482 // add v2.2d, v4.2d, v2.2d
+	WORD $0x6e63dcc6 // fmul v6.2d, v6.2d, v3.2d
+	WORD $0x6e62dca5 // fmul v5.2d, v5.2d, v2.2d
+	FMOVQ 416(R4), F2
+	WORD $0x4e62d543 // fadd v3.2d, v10.2d, v2.2d
+	WORD $0x4e62d4e2 // fadd v2.2d, v7.2d, v2.2d
+	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
+	WORD $0x4f745444 // shl v4.2d, v2.2d, #52
+	FMOVQ 672(R4), F2
+	WORD $0x4ee28463 // add v3.2d, v3.2d, v2.2d
+	WORD $0x4ee28482 // add v2.2d, v4.2d, v2.2d
+	WORD $0x6e63dcc3 // fmul v3.2d, v6.2d, v3.2d
+	WORD $0x6e62dca2 // fmul v2.2d, v5.2d, v2.2d
+	WORD $0x4e291c63 // and v3.16b, v3.16b, v9.16b
+	WORD $0x4e281c42 // and v2.16b, v2.16b, v8.16b
+	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
+	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
 end:
-	WORD $0x4e60d4a1 // fadd v1.2d, v5.2d, v0.2d
+	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e60d420 // fadd v0.2d, v1.2d, v0.2d
 	FMOVD F0, ret+24(FP)
@@ -2718,125 +2718,125 @@ end:
 // func ExpToNEONF64(n int, x *float64, shift float64, y *float64) float64
 TEXT ·ExpToNEONF64(SB), NOSPLIT, $0-40
 	MOVD $neonexp<>(SB), R5
-	FMOVQ 416(R5), F16
-	FMOVQ 672(R5), F15
-	FMOVQ 384(R5), F13
-	FMOVQ 400(R5), F12
-	FMOVQ 480(R5), F11
-	FMOVQ 432(R5), F10
-	FMOVQ 448(R5), F9
-	FMOVQ 464(R5), F8
-	FMOVQ 656(R5), F7
+	FMOVQ 416(R5), F17
+	FMOVQ 672(R5), F16
+	FMOVQ 384(R5), F14
+	FMOVQ 400(R5), F13
+	FMOVQ 480(R5), F12
+	FMOVQ 432(R5), F11
+	FMOVQ 448(R5), F10
+	FMOVQ 464(R5), F9
+	FMOVQ 656(R5), F8
 	FMOVD shift+16(FP), F0
-	WORD $0x4e08040e // dup v14.2d, v0.d[0]
+	WORD $0x4e08040f // dup v15.2d, v0.d[0]
 	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V2.B16
-	MOVD x+8(FP), R1
-	MOVD y+24(FP), R2
+	VMOV V0.B16, V1.B16
+	MOVD x+8(FP), R2
+	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F1, F3)
-	WORD $0x4eeed421 // fsub v1.2d, v1.2d, v14.2d
-	WORD $0x4eeed464 // fsub v4.2d, v3.2d, v14.2d
-	WORD $0x6ee1e5a3 // fcmgt v3.2d, v13.2d, v1.2d
-	WORD $0x6e611da3 // bsl v3.16b, v13.16b, v1.16b
-	WORD $0x6ee4e5a1 // fcmgt v1.2d, v13.2d, v4.2d
-	WORD $0x6e641da1 // bsl v1.16b, v13.16b, v4.16b
-	WORD $0x6eece465 // fcmgt v5.2d, v3.2d, v12.2d
-	WORD $0x6e631d85 // bsl v5.16b, v12.16b, v3.16b
-	WORD $0x6eece424 // fcmgt v4.2d, v1.2d, v12.2d
-	WORD $0x6e611d84 // bsl v4.16b, v12.16b, v1.16b
-	VMOV V16.B16, V1.B16
-	WORD $0x4e6acca1 // fmla v1.2d, v5.2d, v10.2d
-	VMOV V16.B16, V3.B16
-	WORD $0x4e6acc83 // fmla v3.2d, v4.2d, v10.2d
-	WORD $0x4ef0d432 // fsub v18.2d, v1.2d, v16.2d
-	WORD $0x4ef0d473 // fsub v19.2d, v3.2d, v16.2d
-	WORD $0x4ee9ce45 // fmls v5.2d, v18.2d, v9.2d
-	WORD $0x4ee9ce64 // fmls v4.2d, v19.2d, v9.2d
-	WORD $0x4ee8ce45 // fmls v5.2d, v18.2d, v8.2d
-	WORD $0x4ee8ce64 // fmls v4.2d, v19.2d, v8.2d
+	FLDPQ.P 32(R2), (F2, F3)
+	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
+	WORD $0x4eefd464 // fsub v4.2d, v3.2d, v15.2d
+	WORD $0x6ee2e5c3 // fcmgt v3.2d, v14.2d, v2.2d
+	WORD $0x6e621dc3 // bsl v3.16b, v14.16b, v2.16b
+	WORD $0x6ee4e5c2 // fcmgt v2.2d, v14.2d, v4.2d
+	WORD $0x6e641dc2 // bsl v2.16b, v14.16b, v4.16b
+	WORD $0x6eede465 // fcmgt v5.2d, v3.2d, v13.2d
+	WORD $0x6e631da5 // bsl v5.16b, v13.16b, v3.16b
+	WORD $0x6eede444 // fcmgt v4.2d, v2.2d, v13.2d
+	WORD $0x6e621da4 // bsl v4.16b, v13.16b, v2.16b
+	VMOV V17.B16, V3.B16
+	WORD $0x4e6bcca3 // fmla v3.2d, v5.2d, v11.2d
+	VMOV V17.B16, V2.B16
+	WORD $0x4e6bcc82 // fmla v2.2d, v4.2d, v11.2d
+	WORD $0x4ef1d473 // fsub v19.2d, v3.2d, v17.2d
+	WORD $0x4ef1d452 // fsub v18.2d, v2.2d, v17.2d
+	WORD $0x4eeace65 // fmls v5.2d, v19.2d, v10.2d
+	WORD $0x4eeace44 // fmls v4.2d, v18.2d, v10.2d
+	WORD $0x4ee9ce65 // fmls v5.2d, v19.2d, v9.2d
+	WORD $0x4ee9ce44 // fmls v4.2d, v18.2d, v9.2d
 	FMOVQ 496(R5), F3
-	WORD $0x4e65cd63 // fmla v3.2d, v11.2d, v5.2d
-	FMOVQ 496(R5), F1
-	WORD $0x4e64cd61 // fmla v1.2d, v11.2d, v4.2d
-	FMOVQ 512(R5), F6
-	WORD $0x4e65cc66 // fmla v6.2d, v3.2d, v5.2d
+	WORD $0x4e65cd83 // fmla v3.2d, v12.2d, v5.2d
+	FMOVQ 496(R5), F2
+	WORD $0x4e64cd82 // fmla v2.2d, v12.2d, v4.2d
+	FMOVQ 512(R5), F7
+	WORD $0x4e65cc67 // fmla v7.2d, v3.2d, v5.2d
 	FMOVQ 512(R5), F3
-	WORD $0x4e64cc23 // fmla v3.2d, v1.2d, v4.2d
-	FMOVQ 528(R5), F17
-	WORD $0x4e65ccd1 // fmla v17.2d, v6.2d, v5.2d
-	FMOVQ 528(R5), F1
-	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
-	FMOVQ 544(R5), F6
-	WORD $0x4e65ce26 // fmla v6.2d, v17.2d, v5.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 528(R5), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 528(R5), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 544(R5), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
 	FMOVQ 544(R5), F3
-	WORD $0x4e64cc23 // fmla v3.2d, v1.2d, v4.2d
-	FMOVQ 560(R5), F20
-	WORD $0x4e65ccd4 // fmla v20.2d, v6.2d, v5.2d
-	FMOVQ 560(R5), F1
-	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
-	FMOVQ 576(R5), F17
-	WORD $0x4e65ce91 // fmla v17.2d, v20.2d, v5.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 560(R5), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 560(R5), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 576(R5), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
 	FMOVQ 576(R5), F3
-	WORD $0x4e64cc23 // fmla v3.2d, v1.2d, v4.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
 	FMOVQ 592(R5), F6
-	WORD $0x4e65ce26 // fmla v6.2d, v17.2d, v5.2d
-	FMOVQ 592(R5), F1
-	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
-	FMOVQ 608(R5), F20
-	WORD $0x4e65ccd4 // fmla v20.2d, v6.2d, v5.2d
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 592(R5), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 608(R5), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
 	FMOVQ 608(R5), F3
-	WORD $0x4e64cc23 // fmla v3.2d, v1.2d, v4.2d
-	FMOVQ 624(R5), F17
-	WORD $0x4e65ce91 // fmla v17.2d, v20.2d, v5.2d
-	FMOVQ 624(R5), F1
-	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
-	FMOVQ 640(R5), F6
-	WORD $0x4e65ce26 // fmla v6.2d, v17.2d, v5.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 624(R5), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 624(R5), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 640(R5), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
 	FMOVQ 640(R5), F3
-	WORD $0x4e64cc23 // fmla v3.2d, v1.2d, v4.2d
-	VMOV V7.B16, V17.B16
-	WORD $0x4e65ccd1 // fmla v17.2d, v6.2d, v5.2d
-	VMOV V7.B16, V1.B16
-	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
-	WORD $0x6e65de23 // fmul v3.2d, v17.2d, v5.2d
-	WORD $0x6e64dc21 // fmul v1.2d, v1.2d, v4.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	VMOV V8.B16, V6.B16
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	VMOV V8.B16, V2.B16
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	WORD $0x6e65dcc3 // fmul v3.2d, v6.2d, v5.2d
+	WORD $0x6e64dc42 // fmul v2.2d, v2.2d, v4.2d
 	WORD $0x4e65cc65 // fmla v5.2d, v3.2d, v5.2d
-	WORD $0x4e64cc24 // fmla v4.2d, v1.2d, v4.2d
-	VMOV V16.B16, V1.B16
-	WORD $0x4e67ce41 // fmla v1.2d, v18.2d, v7.2d
-	VMOV V16.B16, V3.B16
-	WORD $0x4e67ce63 // fmla v3.2d, v19.2d, v7.2d
-	WORD $0x4ef0d434 // fsub v20.2d, v1.2d, v16.2d
-	WORD $0x4ef0d461 // fsub v1.2d, v3.2d, v16.2d
-	WORD $0x4ef4d651 // fsub v17.2d, v18.2d, v20.2d
-	WORD $0x4ee1d666 // fsub v6.2d, v19.2d, v1.2d
-	WORD $0x4e6fd4a5 // fadd v5.2d, v5.2d, v15.2d
-	WORD $0x4e6fd484 // fadd v4.2d, v4.2d, v15.2d
-	WORD $0x4e70d683 // fadd v3.2d, v20.2d, v16.2d
-	WORD $0x4e70d421 // fadd v1.2d, v1.2d, v16.2d
+	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
+	VMOV V17.B16, V3.B16
+	WORD $0x4e68ce63 // fmla v3.2d, v19.2d, v8.2d
+	VMOV V17.B16, V2.B16
+	WORD $0x4e68ce42 // fmla v2.2d, v18.2d, v8.2d
+	WORD $0x4ef1d463 // fsub v3.2d, v3.2d, v17.2d
+	WORD $0x4ef1d442 // fsub v2.2d, v2.2d, v17.2d
+	WORD $0x4ee3d667 // fsub v7.2d, v19.2d, v3.2d
+	WORD $0x4ee2d646 // fsub v6.2d, v18.2d, v2.2d
+	WORD $0x4e70d4a5 // fadd v5.2d, v5.2d, v16.2d
+	WORD $0x4e70d484 // fadd v4.2d, v4.2d, v16.2d
+	WORD $0x4e71d463 // fadd v3.2d, v3.2d, v17.2d
+	WORD $0x4e71d442 // fadd v2.2d, v2.2d, v17.2d
 	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4eef8463 // add v3.2d, v3.2d, v15.2d
-	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
+	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
+	WORD $0x4ef08463 // add v3.2d, v3.2d, v16.2d
+	WORD $0x4ef08442 // add v2.2d, v2.2d, v16.2d
 	WORD $0x6e63dca5 // fmul v5.2d, v5.2d, v3.2d
-	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
-	WORD $0x4e70d623 // fadd v3.2d, v17.2d, v16.2d
-	WORD $0x4e70d4c1 // fadd v1.2d, v6.2d, v16.2d
+	WORD $0x6e62dc84 // fmul v4.2d, v4.2d, v2.2d
+	WORD $0x4e71d4e3 // fadd v3.2d, v7.2d, v17.2d
+	WORD $0x4e71d4c2 // fadd v2.2d, v6.2d, v17.2d
 	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4eef8463 // add v3.2d, v3.2d, v15.2d
-	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
+	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
+	WORD $0x4ef08463 // add v3.2d, v3.2d, v16.2d
+	WORD $0x4ef08442 // add v2.2d, v2.2d, v16.2d
 	WORD $0x6e63dca3 // fmul v3.2d, v5.2d, v3.2d
-	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
-	FSTPQ.P (F3, F1), 32(R2)
+	WORD $0x6e62dc82 // fmul v2.2d, v4.2d, v2.2d
+	FSTPQ.P (F3, F2), 32(R1)
 	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
-	WORD $0x4e61d442 // fadd v2.2d, v2.2d, v1.2d
+	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -2845,156 +2845,156 @@ rest:
 	ADD $688, R5, R4
 	NEG R3, R0
 	ADD R0<<3, R4, R0
-	FLDPQ 64(R0), (F8, F7)
-	WORD $0x6f00e401 // movi v1.2d, #0
+	FLDPQ 64(R0), (F9, F8)
 	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R1), (F1, F3)
+	FLDPQ (R2), (F3, F2)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R1), F1
+	FMOVQ (R2), F3
 	TBZ $0, R3, end_4
-	FMOVD 16(R1), F3
+	FMOVD 16(R2), F2
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R1), F1
+	FMOVD (R2), F3
 end_5:
 end_3:
-	WORD $0x4eeed426 // fsub v6.2d, v1.2d, v14.2d
-	WORD $0x4eeed465 // fsub v5.2d, v3.2d, v14.2d
-	FMOVQ 384(R5), F3
+	WORD $0x4eefd466 // fsub v6.2d, v3.2d, v15.2d
+	WORD $0x4eefd445 // fsub v5.2d, v2.2d, v15.2d
+	FMOVQ 384(R5), F2
 	FMOVQ 384(R5), F4
-	WORD $0x6ee6e461 // fcmgt v1.2d, v3.2d, v6.2d
-	WORD $0x6e661c61 // bsl v1.16b, v3.16b, v6.16b
-	WORD $0x6ee5e483 // fcmgt v3.2d, v4.2d, v5.2d
-	WORD $0x6e651c83 // bsl v3.16b, v4.16b, v5.16b
-	FMOVQ 400(R5), F6
+	WORD $0x6ee6e443 // fcmgt v3.2d, v2.2d, v6.2d
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6ee5e482 // fcmgt v2.2d, v4.2d, v5.2d
+	WORD $0x6e651c82 // bsl v2.16b, v4.16b, v5.16b
 	FMOVQ 400(R5), F4
-	WORD $0x6ee6e425 // fcmgt v5.2d, v1.2d, v6.2d
-	WORD $0x6e611cc5 // bsl v5.16b, v6.16b, v1.16b
-	WORD $0x6ee4e469 // fcmgt v9.2d, v3.2d, v4.2d
-	WORD $0x6e631c89 // bsl v9.16b, v4.16b, v3.16b
+	FMOVQ 400(R5), F6
+	WORD $0x6ee4e465 // fcmgt v5.2d, v3.2d, v4.2d
+	WORD $0x6e631c85 // bsl v5.16b, v4.16b, v3.16b
+	WORD $0x6ee6e444 // fcmgt v4.2d, v2.2d, v6.2d
+	WORD $0x6e621cc4 // bsl v4.16b, v6.16b, v2.16b
 	FMOVQ 416(R5), F3
-	FMOVQ 416(R5), F1
-	FMOVQ 432(R5), F4
-	WORD $0x4e64cca3 // fmla v3.2d, v5.2d, v4.2d
-	WORD $0x4e64cd21 // fmla v1.2d, v9.2d, v4.2d
-	FMOVQ 416(R5), F4
-	WORD $0x4ee4d46a // fsub v10.2d, v3.2d, v4.2d
-	WORD $0x4ee4d42b // fsub v11.2d, v1.2d, v4.2d
-	FMOVQ 448(R5), F1
-	WORD $0x4ee1cd45 // fmls v5.2d, v10.2d, v1.2d
-	WORD $0x4ee1cd69 // fmls v9.2d, v11.2d, v1.2d
-	FMOVQ 464(R5), F1
-	WORD $0x4ee1cd45 // fmls v5.2d, v10.2d, v1.2d
-	WORD $0x4ee1cd69 // fmls v9.2d, v11.2d, v1.2d
-	FMOVQ 480(R5), F3
-	FMOVQ 480(R5), F4
-	FMOVQ 496(R5), F1
-	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
+	FMOVQ 416(R5), F2
+	FMOVQ 432(R5), F6
+	WORD $0x4e66cca3 // fmla v3.2d, v5.2d, v6.2d
+	WORD $0x4e66cc82 // fmla v2.2d, v4.2d, v6.2d
+	FMOVQ 416(R5), F6
+	WORD $0x4ee6d46a // fsub v10.2d, v3.2d, v6.2d
+	WORD $0x4ee6d44b // fsub v11.2d, v2.2d, v6.2d
+	FMOVQ 448(R5), F2
+	WORD $0x4ee2cd45 // fmls v5.2d, v10.2d, v2.2d
+	WORD $0x4ee2cd64 // fmls v4.2d, v11.2d, v2.2d
+	FMOVQ 464(R5), F2
+	WORD $0x4ee2cd45 // fmls v5.2d, v10.2d, v2.2d
+	WORD $0x4ee2cd64 // fmls v4.2d, v11.2d, v2.2d
+	FMOVQ 480(R5), F2
+	FMOVQ 480(R5), F6
 	FMOVQ 496(R5), F3
-	WORD $0x4e69cc83 // fmla v3.2d, v4.2d, v9.2d
-	FMOVQ 512(R5), F4
-	WORD $0x4e65cc24 // fmla v4.2d, v1.2d, v5.2d
-	FMOVQ 512(R5), F1
-	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
-	FMOVQ 528(R5), F3
-	WORD $0x4e65cc83 // fmla v3.2d, v4.2d, v5.2d
-	FMOVQ 528(R5), F4
-	WORD $0x4e69cc24 // fmla v4.2d, v1.2d, v9.2d
-	FMOVQ 544(R5), F1
-	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
-	FMOVQ 544(R5), F6
-	WORD $0x4e69cc86 // fmla v6.2d, v4.2d, v9.2d
-	FMOVQ 560(R5), F3
-	WORD $0x4e65cc23 // fmla v3.2d, v1.2d, v5.2d
-	FMOVQ 560(R5), F4
-	WORD $0x4e69ccc4 // fmla v4.2d, v6.2d, v9.2d
-	FMOVQ 576(R5), F1
-	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
+	WORD $0x4e65cc43 // fmla v3.2d, v2.2d, v5.2d
+	FMOVQ 496(R5), F2
+	WORD $0x4e64ccc2 // fmla v2.2d, v6.2d, v4.2d
+	FMOVQ 512(R5), F7
+	WORD $0x4e65cc67 // fmla v7.2d, v3.2d, v5.2d
+	FMOVQ 512(R5), F3
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 528(R5), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 528(R5), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 544(R5), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
+	FMOVQ 544(R5), F3
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 560(R5), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 560(R5), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 576(R5), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
 	FMOVQ 576(R5), F3
-	WORD $0x4e69cc83 // fmla v3.2d, v4.2d, v9.2d
-	FMOVQ 592(R5), F4
-	WORD $0x4e65cc24 // fmla v4.2d, v1.2d, v5.2d
-	FMOVQ 592(R5), F1
-	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 592(R5), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 592(R5), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 608(R5), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
 	FMOVQ 608(R5), F3
-	WORD $0x4e65cc83 // fmla v3.2d, v4.2d, v5.2d
-	FMOVQ 608(R5), F4
-	WORD $0x4e69cc24 // fmla v4.2d, v1.2d, v9.2d
-	FMOVQ 624(R5), F1
-	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
 	FMOVQ 624(R5), F6
-	WORD $0x4e69cc86 // fmla v6.2d, v4.2d, v9.2d
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 624(R5), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	FMOVQ 640(R5), F7
+	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
 	FMOVQ 640(R5), F3
-	WORD $0x4e65cc23 // fmla v3.2d, v1.2d, v5.2d
-	FMOVQ 640(R5), F4
-	WORD $0x4e69ccc4 // fmla v4.2d, v6.2d, v9.2d
-	FMOVQ 656(R5), F1
-	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
-	FMOVQ 656(R5), F3
-	WORD $0x4e69cc83 // fmla v3.2d, v4.2d, v9.2d
-	WORD $0x6e65dc24 // fmul v4.2d, v1.2d, v5.2d
-	WORD $0x6e69dc61 // fmul v1.2d, v3.2d, v9.2d
-	WORD $0x4e65cc85 // fmla v5.2d, v4.2d, v5.2d
-	WORD $0x4e69cc29 // fmla v9.2d, v1.2d, v9.2d
-	FMOVQ 416(R5), F1
+	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
+	FMOVQ 656(R5), F6
+	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
+	FMOVQ 656(R5), F2
+	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
+	WORD $0x6e65dcc3 // fmul v3.2d, v6.2d, v5.2d
+	WORD $0x6e64dc42 // fmul v2.2d, v2.2d, v4.2d
+	WORD $0x4e65cc65 // fmla v5.2d, v3.2d, v5.2d
+	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
 	FMOVQ 416(R5), F3
-	FMOVQ 656(R5), F4
-	WORD $0x4e64cd41 // fmla v1.2d, v10.2d, v4.2d
-	WORD $0x4e64cd63 // fmla v3.2d, v11.2d, v4.2d
-	FMOVQ 416(R5), F4
-	WORD $0x4ee4d42d // fsub v13.2d, v1.2d, v4.2d
-	WORD $0x4ee4d464 // fsub v4.2d, v3.2d, v4.2d
-	WORD $0x4eedd54c // fsub v12.2d, v10.2d, v13.2d
-	WORD $0x4ee4d56a // fsub v10.2d, v11.2d, v4.2d
-	FMOVQ 672(R5), F1
-	WORD $0x4e61d4a6 // fadd v6.2d, v5.2d, v1.2d
-	WORD $0x4e61d525 // fadd v5.2d, v9.2d, v1.2d
-	FMOVQ 416(R5), F1
-	WORD $0x4e61d5a3 // fadd v3.2d, v13.2d, v1.2d
-	WORD $0x4e61d481 // fadd v1.2d, v4.2d, v1.2d
+	FMOVQ 416(R5), F2
+	FMOVQ 656(R5), F6
+	WORD $0x4e66cd43 // fmla v3.2d, v10.2d, v6.2d
+	WORD $0x4e66cd62 // fmla v2.2d, v11.2d, v6.2d
+	FMOVQ 416(R5), F6
+	WORD $0x4ee6d463 // fsub v3.2d, v3.2d, v6.2d
+	WORD $0x4ee6d44c // fsub v12.2d, v2.2d, v6.2d
+	WORD $0x4ee3d54a // fsub v10.2d, v10.2d, v3.2d
+	WORD $0x4eecd567 // fsub v7.2d, v11.2d, v12.2d
+	FMOVQ 672(R5), F2
+	WORD $0x4e62d4a6 // fadd v6.2d, v5.2d, v2.2d
+	WORD $0x4e62d485 // fadd v5.2d, v4.2d, v2.2d
+	FMOVQ 416(R5), F2
+	WORD $0x4e62d463 // fadd v3.2d, v3.2d, v2.2d
+	WORD $0x4e62d582 // fadd v2.2d, v12.2d, v2.2d
 	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745424 // shl v4.2d, v1.2d, #52
-	FMOVQ 672(R5), F1
-	WORD $0x4ee18463 // add v3.2d, v3.2d, v1.2d
-	WORD $0x4ee18481 // add v1.2d, v4.2d, v1.2d
+	WORD $0x4f745444 // shl v4.2d, v2.2d, #52
+	FMOVQ 672(R5), F2
+	WORD $0x4ee28463 // add v3.2d, v3.2d, v2.2d
+	WORD $0x4ee28482 // add v2.2d, v4.2d, v2.2d
 	WORD $0x6e63dcc6 // fmul v6.2d, v6.2d, v3.2d
-	WORD $0x6e61dca5 // fmul v5.2d, v5.2d, v1.2d
-	FMOVQ 416(R5), F1
-	WORD $0x4e61d583 // fadd v3.2d, v12.2d, v1.2d
-	WORD $0x4e61d541 // fadd v1.2d, v10.2d, v1.2d
+	WORD $0x6e62dca5 // fmul v5.2d, v5.2d, v2.2d
+	FMOVQ 416(R5), F2
+	WORD $0x4e62d543 // fadd v3.2d, v10.2d, v2.2d
+	WORD $0x4e62d4e2 // fadd v2.2d, v7.2d, v2.2d
 	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745424 // shl v4.2d, v1.2d, #52
-	FMOVQ 672(R5), F1
-	WORD $0x4ee18463 // add v3.2d, v3.2d, v1.2d
-	WORD $0x4ee18481 // add v1.2d, v4.2d, v1.2d
+	WORD $0x4f745444 // shl v4.2d, v2.2d, #52
+	FMOVQ 672(R5), F2
+	WORD $0x4ee28463 // add v3.2d, v3.2d, v2.2d
+	WORD $0x4ee28482 // add v2.2d, v4.2d, v2.2d
 	WORD $0x6e63dcc3 // fmul v3.2d, v6.2d, v3.2d
-	WORD $0x6e61dca1 // fmul v1.2d, v5.2d, v1.2d
+	WORD $0x6e62dca2 // fmul v2.2d, v5.2d, v2.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F3, F1), (R2)
+	FSTPQ (F3, F2), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F3, (R2)
+	FMOVQ F3, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F1, 16(R2)
+	FMOVD F2, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F3, (R2)
+	FMOVD F3, (R1)
 end_10:
 end_8:
-	WORD $0x4e281c63 // and v3.16b, v3.16b, v8.16b
-	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
+	WORD $0x4e291c63 // and v3.16b, v3.16b, v9.16b
+	WORD $0x4e281c42 // and v2.16b, v2.16b, v8.16b
 	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
-	WORD $0x4e61d442 // fadd v2.2d, v2.2d, v1.2d
+	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
 end:
-	WORD $0x4e60d441 // fadd v1.2d, v2.2d, v0.2d
+	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e60d420 // fadd v0.2d, v1.2d, v0.2d
 	FMOVD F0, ret+32(FP)
@@ -3003,237 +3003,237 @@ end:
 // func LessExpNEONF64(n int, alpha float64, x *float64, y *float64, z *float64)
 TEXT ·LessExpNEONF64(SB), NOSPLIT, $0-40
 	MOVD $neonexp<>(SB), R5
-	FMOVQ 416(R5), F13
-	FMOVQ 672(R5), F12
-	FMOVQ 384(R5), F11
-	FMOVQ 400(R5), F10
-	FMOVQ 480(R5), F9
-	FMOVQ 432(R5), F8
-	FMOVQ 448(R5), F7
-	FMOVQ 464(R5), F6
-	FMOVQ 656(R5), F4
+	FMOVQ 416(R5), F15
+	FMOVQ 672(R5), F14
+	FMOVQ 384(R5), F13
+	FMOVQ 400(R5), F12
+	FMOVQ 480(R5), F11
+	FMOVQ 432(R5), F10
+	FMOVQ 448(R5), F9
+	FMOVQ 464(R5), F8
+	FMOVQ 656(R5), F7
 	FMOVD alpha+8(FP), F0
-	WORD $0x4e080405 // dup v5.2d, v0.d[0]
-	MOVD x+16(FP), R2
-	MOVD y+24(FP), R3
-	MOVD z+32(FP), R0
-	MOVD n+0(FP), R1
-	AND $3, R1, R4
-	SUB R4, R1, R1
-	CMP $0, R1
+	WORD $0x4e080406 // dup v6.2d, v0.d[0]
+	MOVD x+16(FP), R3
+	MOVD y+24(FP), R2
+	MOVD z+32(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F1, F2)
-	WORD $0x6ee1e560 // fcmgt v0.2d, v11.2d, v1.2d
-	WORD $0x6e611d60 // bsl v0.16b, v11.16b, v1.16b
-	WORD $0x6ee2e561 // fcmgt v1.2d, v11.2d, v2.2d
-	WORD $0x6e621d61 // bsl v1.16b, v11.16b, v2.16b
-	WORD $0x6eeae402 // fcmgt v2.2d, v0.2d, v10.2d
-	WORD $0x6e601d42 // bsl v2.16b, v10.16b, v0.16b
-	WORD $0x6eeae42f // fcmgt v15.2d, v1.2d, v10.2d
-	WORD $0x6e611d4f // bsl v15.16b, v10.16b, v1.16b
-	VMOV V13.B16, V0.B16
-	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
-	VMOV V13.B16, V1.B16
-	WORD $0x4e68cde1 // fmla v1.2d, v15.2d, v8.2d
-	WORD $0x4eedd410 // fsub v16.2d, v0.2d, v13.2d
-	WORD $0x4eedd431 // fsub v17.2d, v1.2d, v13.2d
-	WORD $0x4ee7ce02 // fmls v2.2d, v16.2d, v7.2d
-	WORD $0x4ee7ce2f // fmls v15.2d, v17.2d, v7.2d
-	WORD $0x4ee6ce02 // fmls v2.2d, v16.2d, v6.2d
-	WORD $0x4ee6ce2f // fmls v15.2d, v17.2d, v6.2d
+	FLDPQ.P 32(R3), (F0, F2)
+	WORD $0x6ee0e5a1 // fcmgt v1.2d, v13.2d, v0.2d
+	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
+	WORD $0x6ee2e5a0 // fcmgt v0.2d, v13.2d, v2.2d
+	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
+	WORD $0x6eece423 // fcmgt v3.2d, v1.2d, v12.2d
+	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
+	WORD $0x6eece402 // fcmgt v2.2d, v0.2d, v12.2d
+	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	VMOV V15.B16, V1.B16
+	WORD $0x4e6acc61 // fmla v1.2d, v3.2d, v10.2d
+	VMOV V15.B16, V0.B16
+	WORD $0x4e6acc40 // fmla v0.2d, v2.2d, v10.2d
+	WORD $0x4eefd431 // fsub v17.2d, v1.2d, v15.2d
+	WORD $0x4eefd410 // fsub v16.2d, v0.2d, v15.2d
+	WORD $0x4ee9ce23 // fmls v3.2d, v17.2d, v9.2d
+	WORD $0x4ee9ce02 // fmls v2.2d, v16.2d, v9.2d
+	WORD $0x4ee8ce23 // fmls v3.2d, v17.2d, v8.2d
+	WORD $0x4ee8ce02 // fmls v2.2d, v16.2d, v8.2d
+	FMOVQ 496(R5), F1
+	WORD $0x4e63cd61 // fmla v1.2d, v11.2d, v3.2d
 	FMOVQ 496(R5), F0
-	WORD $0x4e62cd20 // fmla v0.2d, v9.2d, v2.2d
-	FMOVQ 496(R5), F3
-	WORD $0x4e6fcd23 // fmla v3.2d, v9.2d, v15.2d
+	WORD $0x4e62cd60 // fmla v0.2d, v11.2d, v2.2d
+	FMOVQ 512(R5), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
 	FMOVQ 512(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 512(R5), F14
-	WORD $0x4e6fcc6e // fmla v14.2d, v3.2d, v15.2d
+	FMOVQ 528(R5), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 528(R5), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 528(R5), F3
-	WORD $0x4e6fcdc3 // fmla v3.2d, v14.2d, v15.2d
+	FMOVQ 544(R5), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 544(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 544(R5), F14
-	WORD $0x4e6fcc6e // fmla v14.2d, v3.2d, v15.2d
+	FMOVQ 560(R5), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 560(R5), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 560(R5), F18
-	WORD $0x4e6fcdd2 // fmla v18.2d, v14.2d, v15.2d
+	FMOVQ 576(R5), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 576(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 576(R5), F3
-	WORD $0x4e6fce43 // fmla v3.2d, v18.2d, v15.2d
+	FMOVQ 592(R5), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 592(R5), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 592(R5), F1
-	WORD $0x4e6fcc61 // fmla v1.2d, v3.2d, v15.2d
-	FMOVQ 608(R5), F3
-	WORD $0x4e62cc03 // fmla v3.2d, v0.2d, v2.2d
-	FMOVQ 608(R5), F0
-	WORD $0x4e6fcc20 // fmla v0.2d, v1.2d, v15.2d
-	FMOVQ 624(R5), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
-	FMOVQ 624(R5), F3
-	WORD $0x4e6fcc03 // fmla v3.2d, v0.2d, v15.2d
-	FMOVQ 640(R5), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 640(R5), F14
-	WORD $0x4e6fcc6e // fmla v14.2d, v3.2d, v15.2d
-	VMOV V4.B16, V1.B16
+	FMOVQ 608(R5), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 608(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V4.B16, V0.B16
-	WORD $0x4e6fcdc0 // fmla v0.2d, v14.2d, v15.2d
-	WORD $0x6e62dc21 // fmul v1.2d, v1.2d, v2.2d
-	WORD $0x6e6fdc00 // fmul v0.2d, v0.2d, v15.2d
-	WORD $0x4e62cc22 // fmla v2.2d, v1.2d, v2.2d
-	WORD $0x4e6fcc0f // fmla v15.2d, v0.2d, v15.2d
-	VMOV V13.B16, V0.B16
-	WORD $0x4e64ce00 // fmla v0.2d, v16.2d, v4.2d
-	VMOV V13.B16, V1.B16
-	WORD $0x4e64ce21 // fmla v1.2d, v17.2d, v4.2d
-	WORD $0x4eedd412 // fsub v18.2d, v0.2d, v13.2d
-	WORD $0x4eedd420 // fsub v0.2d, v1.2d, v13.2d
-	WORD $0x4ef2d610 // fsub v16.2d, v16.2d, v18.2d
-	WORD $0x4ee0d62e // fsub v14.2d, v17.2d, v0.2d
-	WORD $0x4e6cd443 // fadd v3.2d, v2.2d, v12.2d
-	WORD $0x4e6cd5e2 // fadd v2.2d, v15.2d, v12.2d
-	WORD $0x4e6dd641 // fadd v1.2d, v18.2d, v13.2d
-	WORD $0x4e6dd400 // fadd v0.2d, v0.2d, v13.2d
+	FMOVQ 624(R5), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 624(R5), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 640(R5), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 640(R5), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	VMOV V7.B16, V4.B16
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	VMOV V7.B16, V0.B16
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
+	VMOV V15.B16, V1.B16
+	WORD $0x4e67ce21 // fmla v1.2d, v17.2d, v7.2d
+	VMOV V15.B16, V0.B16
+	WORD $0x4e67ce00 // fmla v0.2d, v16.2d, v7.2d
+	WORD $0x4eefd421 // fsub v1.2d, v1.2d, v15.2d
+	WORD $0x4eefd400 // fsub v0.2d, v0.2d, v15.2d
+	WORD $0x4ee1d625 // fsub v5.2d, v17.2d, v1.2d
+	WORD $0x4ee0d604 // fsub v4.2d, v16.2d, v0.2d
+	WORD $0x4e6ed463 // fadd v3.2d, v3.2d, v14.2d
+	WORD $0x4e6ed442 // fadd v2.2d, v2.2d, v14.2d
+	WORD $0x4e6fd421 // fadd v1.2d, v1.2d, v15.2d
+	WORD $0x4e6fd400 // fadd v0.2d, v0.2d, v15.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eec8421 // add v1.2d, v1.2d, v12.2d
-	WORD $0x4eec8400 // add v0.2d, v0.2d, v12.2d
+	WORD $0x4eee8421 // add v1.2d, v1.2d, v14.2d
+	WORD $0x4eee8400 // add v0.2d, v0.2d, v14.2d
 	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
 	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	WORD $0x4e6dd601 // fadd v1.2d, v16.2d, v13.2d
-	WORD $0x4e6dd5c0 // fadd v0.2d, v14.2d, v13.2d
+	WORD $0x4e6fd4a1 // fadd v1.2d, v5.2d, v15.2d
+	WORD $0x4e6fd480 // fadd v0.2d, v4.2d, v15.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eec8421 // add v1.2d, v1.2d, v12.2d
-	WORD $0x4eec8400 // add v0.2d, v0.2d, v12.2d
+	WORD $0x4eee8421 // add v1.2d, v1.2d, v14.2d
+	WORD $0x4eee8400 // add v0.2d, v0.2d, v14.2d
 	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
 	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	FLDPQ.P 32(R3), (F0, F1)
-	WORD $0x4ee3cca0 // fmls v0.2d, v5.2d, v3.2d
-	WORD $0x4ee2cca1 // fmls v1.2d, v5.2d, v2.2d
-	FSTPQ.P (F0, F1), 32(R0)
-	SUBS $4, R1, R1
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ee3ccc1 // fmls v1.2d, v6.2d, v3.2d
+	WORD $0x4ee2ccc0 // fmls v0.2d, v6.2d, v2.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
+	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R2), (F1, F2)
+	FLDPQ (R3), (F0, F1)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R2), F1
+	FMOVQ (R3), F0
 	TBZ $0, R4, end_4
-	FMOVD 16(R2), F2
+	FMOVD 16(R3), F1
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R2), F1
+	FMOVD (R3), F0
 end_5:
 end_3:
 	FMOVQ 384(R5), F4
 	FMOVQ 384(R5), F3
-	WORD $0x6ee1e480 // fcmgt v0.2d, v4.2d, v1.2d
-	WORD $0x6e611c80 // bsl v0.16b, v4.16b, v1.16b
-	WORD $0x6ee2e461 // fcmgt v1.2d, v3.2d, v2.2d
-	WORD $0x6e621c61 // bsl v1.16b, v3.16b, v2.16b
-	FMOVQ 400(R5), F4
-	FMOVQ 400(R5), F3
-	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
+	WORD $0x6ee0e482 // fcmgt v2.2d, v4.2d, v0.2d
 	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ee3e426 // fcmgt v6.2d, v1.2d, v3.2d
-	WORD $0x6e611c66 // bsl v6.16b, v3.16b, v1.16b
-	FMOVQ 416(R5), F0
+	WORD $0x6ee1e460 // fcmgt v0.2d, v3.2d, v1.2d
+	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
+	FMOVQ 400(R5), F4
+	FMOVQ 400(R5), F1
+	WORD $0x6ee4e443 // fcmgt v3.2d, v2.2d, v4.2d
+	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
+	WORD $0x6ee1e402 // fcmgt v2.2d, v0.2d, v1.2d
+	WORD $0x6e601c22 // bsl v2.16b, v1.16b, v0.16b
 	FMOVQ 416(R5), F1
-	FMOVQ 432(R5), F3
-	WORD $0x4e63cc40 // fmla v0.2d, v2.2d, v3.2d
-	WORD $0x4e63ccc1 // fmla v1.2d, v6.2d, v3.2d
-	FMOVQ 416(R5), F3
-	WORD $0x4ee3d408 // fsub v8.2d, v0.2d, v3.2d
-	WORD $0x4ee3d427 // fsub v7.2d, v1.2d, v3.2d
+	FMOVQ 416(R5), F0
+	FMOVQ 432(R5), F4
+	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	FMOVQ 416(R5), F4
+	WORD $0x4ee4d427 // fsub v7.2d, v1.2d, v4.2d
+	WORD $0x4ee4d409 // fsub v9.2d, v0.2d, v4.2d
 	FMOVQ 448(R5), F0
-	WORD $0x4ee0cd02 // fmls v2.2d, v8.2d, v0.2d
-	WORD $0x4ee0cce6 // fmls v6.2d, v7.2d, v0.2d
+	WORD $0x4ee0cce3 // fmls v3.2d, v7.2d, v0.2d
+	WORD $0x4ee0cd22 // fmls v2.2d, v9.2d, v0.2d
 	FMOVQ 464(R5), F0
-	WORD $0x4ee0cd02 // fmls v2.2d, v8.2d, v0.2d
-	WORD $0x4ee0cce6 // fmls v6.2d, v7.2d, v0.2d
-	FMOVQ 480(R5), F1
-	FMOVQ 480(R5), F3
-	FMOVQ 496(R5), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x4ee0cce3 // fmls v3.2d, v7.2d, v0.2d
+	WORD $0x4ee0cd22 // fmls v2.2d, v9.2d, v0.2d
+	FMOVQ 480(R5), F0
+	FMOVQ 480(R5), F4
 	FMOVQ 496(R5), F1
-	WORD $0x4e66cc61 // fmla v1.2d, v3.2d, v6.2d
-	FMOVQ 512(R5), F3
-	WORD $0x4e62cc03 // fmla v3.2d, v0.2d, v2.2d
-	FMOVQ 512(R5), F0
-	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
-	FMOVQ 528(R5), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
-	FMOVQ 528(R5), F3
-	WORD $0x4e66cc03 // fmla v3.2d, v0.2d, v6.2d
-	FMOVQ 544(R5), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 544(R5), F4
-	WORD $0x4e66cc64 // fmla v4.2d, v3.2d, v6.2d
-	FMOVQ 560(R5), F1
+	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
+	FMOVQ 496(R5), F0
+	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
+	FMOVQ 512(R5), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
+	FMOVQ 512(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 560(R5), F3
-	WORD $0x4e66cc83 // fmla v3.2d, v4.2d, v6.2d
-	FMOVQ 576(R5), F0
+	FMOVQ 528(R5), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 528(R5), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 576(R5), F4
-	WORD $0x4e66cc64 // fmla v4.2d, v3.2d, v6.2d
-	FMOVQ 592(R5), F1
+	FMOVQ 544(R5), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 544(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 592(R5), F3
-	WORD $0x4e66cc83 // fmla v3.2d, v4.2d, v6.2d
-	FMOVQ 608(R5), F0
+	FMOVQ 560(R5), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 560(R5), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 608(R5), F4
-	WORD $0x4e66cc64 // fmla v4.2d, v3.2d, v6.2d
-	FMOVQ 624(R5), F1
+	FMOVQ 576(R5), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 576(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 592(R5), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 592(R5), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 608(R5), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 608(R5), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 624(R5), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 624(R5), F0
-	WORD $0x4e66cc80 // fmla v0.2d, v4.2d, v6.2d
-	FMOVQ 640(R5), F3
-	WORD $0x4e62cc23 // fmla v3.2d, v1.2d, v2.2d
-	FMOVQ 640(R5), F4
-	WORD $0x4e66cc04 // fmla v4.2d, v0.2d, v6.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 640(R5), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 640(R5), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 656(R5), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 656(R5), F0
-	WORD $0x4e62cc60 // fmla v0.2d, v3.2d, v2.2d
-	FMOVQ 656(R5), F1
-	WORD $0x4e66cc81 // fmla v1.2d, v4.2d, v6.2d
-	WORD $0x6e62dc03 // fmul v3.2d, v0.2d, v2.2d
-	WORD $0x6e66dc20 // fmul v0.2d, v1.2d, v6.2d
-	WORD $0x4e62cc62 // fmla v2.2d, v3.2d, v2.2d
-	WORD $0x4e66cc06 // fmla v6.2d, v0.2d, v6.2d
-	FMOVQ 416(R5), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
 	FMOVQ 416(R5), F1
-	FMOVQ 656(R5), F3
-	WORD $0x4e63cd00 // fmla v0.2d, v8.2d, v3.2d
-	WORD $0x4e63cce1 // fmla v1.2d, v7.2d, v3.2d
-	FMOVQ 416(R5), F3
-	WORD $0x4ee3d40a // fsub v10.2d, v0.2d, v3.2d
-	WORD $0x4ee3d429 // fsub v9.2d, v1.2d, v3.2d
-	WORD $0x4eead508 // fsub v8.2d, v8.2d, v10.2d
-	WORD $0x4ee9d4e7 // fsub v7.2d, v7.2d, v9.2d
-	FMOVQ 672(R5), F0
-	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
-	WORD $0x4e60d4c4 // fadd v4.2d, v6.2d, v0.2d
 	FMOVQ 416(R5), F0
-	WORD $0x4e60d541 // fadd v1.2d, v10.2d, v0.2d
-	WORD $0x4e60d520 // fadd v0.2d, v9.2d, v0.2d
+	FMOVQ 656(R5), F4
+	WORD $0x4e64cce1 // fmla v1.2d, v7.2d, v4.2d
+	WORD $0x4e64cd20 // fmla v0.2d, v9.2d, v4.2d
+	FMOVQ 416(R5), F4
+	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD $0x4ee4d408 // fsub v8.2d, v0.2d, v4.2d
+	WORD $0x4ee1d4e7 // fsub v7.2d, v7.2d, v1.2d
+	WORD $0x4ee8d525 // fsub v5.2d, v9.2d, v8.2d
+	FMOVQ 672(R5), F0
+	WORD $0x4e60d463 // fadd v3.2d, v3.2d, v0.2d
+	WORD $0x4e60d444 // fadd v4.2d, v2.2d, v0.2d
+	FMOVQ 416(R5), F0
+	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
+	WORD $0x4e60d500 // fadd v0.2d, v8.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
 	FMOVQ 672(R5), F0
@@ -3242,8 +3242,8 @@ end_3:
 	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
 	WORD $0x6e60dc84 // fmul v4.2d, v4.2d, v0.2d
 	FMOVQ 416(R5), F0
-	WORD $0x4e60d501 // fadd v1.2d, v8.2d, v0.2d
-	WORD $0x4e60d4e0 // fadd v0.2d, v7.2d, v0.2d
+	WORD $0x4e60d4e1 // fadd v1.2d, v7.2d, v0.2d
+	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
 	FMOVQ 672(R5), F0
@@ -3251,38 +3251,38 @@ end_3:
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
 	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
 	WORD $0x6e60dc82 // fmul v2.2d, v4.2d, v0.2d
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R3), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R3), F0
+	FMOVQ (R2), F1
 	TBZ $0, R4, end_9
-	FMOVD 16(R3), F1
+	FMOVD 16(R2), F0
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R3), F0
+	FMOVD (R2), F1
 end_10:
 end_8:
-	WORD $0x4ee3cca0 // fmls v0.2d, v5.2d, v3.2d
-	WORD $0x4ee2cca1 // fmls v1.2d, v5.2d, v2.2d
+	WORD $0x4ee3ccc1 // fmls v1.2d, v6.2d, v3.2d
+	WORD $0x4ee2ccc0 // fmls v0.2d, v6.2d, v2.2d
 	TBZ $2, R4, some_11
-	FSTPQ (F0, F1), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_13
 some_11:
 	TBZ $1, R4, few_12
-	FMOVQ F0, (R0)
+	FMOVQ F1, (R1)
 	TBZ $0, R4, end_14
-	FMOVD F1, 16(R0)
+	FMOVD F0, 16(R1)
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R4, end_15
-	FMOVD F0, (R0)
+	FMOVD F1, (R1)
 end_15:
 end_13:
 end:

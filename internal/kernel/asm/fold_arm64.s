@@ -11,47 +11,47 @@ GLOBL neonfold<>(SB), RODATA|NOPTR, $16
 // func ProductNEONF32(n int, x *float32) float64
 TEXT ·ProductNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neonfold<>(SB), R2
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R1
-	FMOVQ (R2), F5
-	FMOVQ (R2), F1
-	FMOVQ (R2), F4
+	MOVD n+0(FP), R1
+	MOVD x+8(FP), R0
 	FMOVQ (R2), F7
 	FMOVQ (R2), F6
+	FMOVQ (R2), F5
+	FMOVQ (R2), F4
 	FMOVQ (R2), F3
-	FMOVQ (R2), F0
 	FMOVQ (R2), F2
+	FMOVQ (R2), F1
+	FMOVQ (R2), F0
 loop:
-	CMP $0, R0
+	CMP $0, R1
 	BLE end
-	FMOVQ (R1), F8
+	FMOVQ (R0), F8
+	WORD $0x0e617909 // fcvtl v9.2d, v8.2s
+	WORD $0x4e617908 // fcvtl2 v8.2d, v8.4s
+	WORD $0x6e69dce7 // fmul v7.2d, v7.2d, v9.2d
+	WORD $0x6e68dcc6 // fmul v6.2d, v6.2d, v8.2d
+	FMOVQ 16(R0), F8
 	WORD $0x0e617909 // fcvtl v9.2d, v8.2s
 	WORD $0x4e617908 // fcvtl2 v8.2d, v8.4s
 	WORD $0x6e69dca5 // fmul v5.2d, v5.2d, v9.2d
-	WORD $0x6e68dc21 // fmul v1.2d, v1.2d, v8.2d
-	FMOVQ 16(R1), F8
+	WORD $0x6e68dc84 // fmul v4.2d, v4.2d, v8.2d
+	FMOVQ 32(R0), F8
 	WORD $0x0e617909 // fcvtl v9.2d, v8.2s
 	WORD $0x4e617908 // fcvtl2 v8.2d, v8.4s
-	WORD $0x6e69dc84 // fmul v4.2d, v4.2d, v9.2d
-	WORD $0x6e68dce7 // fmul v7.2d, v7.2d, v8.2d
-	FMOVQ 32(R1), F8
-	WORD $0x0e617909 // fcvtl v9.2d, v8.2s
-	WORD $0x4e617908 // fcvtl2 v8.2d, v8.4s
-	WORD $0x6e69dcc6 // fmul v6.2d, v6.2d, v9.2d
-	WORD $0x6e68dc63 // fmul v3.2d, v3.2d, v8.2d
-	FMOVQ 48(R1), F8
-	WORD $0x0e617909 // fcvtl v9.2d, v8.2s
-	WORD $0x4e617908 // fcvtl2 v8.2d, v8.4s
-	WORD $0x6e69dc00 // fmul v0.2d, v0.2d, v9.2d
+	WORD $0x6e69dc63 // fmul v3.2d, v3.2d, v9.2d
 	WORD $0x6e68dc42 // fmul v2.2d, v2.2d, v8.2d
-	ADD $64, R1, R1
-	SUB $16, R0, R0
+	FMOVQ 48(R0), F8
+	WORD $0x0e617909 // fcvtl v9.2d, v8.2s
+	WORD $0x4e617908 // fcvtl2 v8.2d, v8.4s
+	WORD $0x6e69dc21 // fmul v1.2d, v1.2d, v9.2d
+	WORD $0x6e68dc00 // fmul v0.2d, v0.2d, v8.2d
+	ADD $64, R0, R0
+	SUB $16, R1, R1
 	B loop
 end:
-	WORD $0x6e64dca5 // fmul v5.2d, v5.2d, v4.2d
-	WORD $0x6e67dc24 // fmul v4.2d, v1.2d, v7.2d
-	WORD $0x6e60dcc1 // fmul v1.2d, v6.2d, v0.2d
-	WORD $0x6e62dc60 // fmul v0.2d, v3.2d, v2.2d
+	WORD $0x6e65dce5 // fmul v5.2d, v7.2d, v5.2d
+	WORD $0x6e64dcc4 // fmul v4.2d, v6.2d, v4.2d
+	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
+	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
 	WORD $0x6e61dca1 // fmul v1.2d, v5.2d, v1.2d
 	WORD $0x6e60dc80 // fmul v0.2d, v4.2d, v0.2d
 	WORD $0x6e61dc01 // fmul v1.2d, v0.2d, v1.2d
@@ -65,39 +65,39 @@ TEXT ·ProductNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonfold<>(SB), R2
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
-	FMOVQ (R2), F6
-	FMOVQ (R2), F1
-	FMOVQ (R2), F3
-	FMOVQ (R2), F2
 	FMOVQ (R2), F7
-	FMOVQ (R2), F0
+	FMOVQ (R2), F6
 	FMOVQ (R2), F5
 	FMOVQ (R2), F4
+	FMOVQ (R2), F3
+	FMOVQ (R2), F2
+	FMOVQ (R2), F1
+	FMOVQ (R2), F0
 loop:
 	CMP $0, R1
 	BLE end
 	FLDPQ (R0), (F9, F8)
-	WORD $0x6e69dcc6 // fmul v6.2d, v6.2d, v9.2d
-	WORD $0x6e68dc21 // fmul v1.2d, v1.2d, v8.2d
-	FLDPQ 32(R0), (F9, F8)
-	WORD $0x6e69dc63 // fmul v3.2d, v3.2d, v9.2d
-	WORD $0x6e68dc42 // fmul v2.2d, v2.2d, v8.2d
-	FLDPQ 64(R0), (F9, F8)
 	WORD $0x6e69dce7 // fmul v7.2d, v7.2d, v9.2d
-	WORD $0x6e68dc00 // fmul v0.2d, v0.2d, v8.2d
-	FLDPQ 96(R0), (F9, F8)
+	WORD $0x6e68dcc6 // fmul v6.2d, v6.2d, v8.2d
+	FLDPQ 32(R0), (F9, F8)
 	WORD $0x6e69dca5 // fmul v5.2d, v5.2d, v9.2d
 	WORD $0x6e68dc84 // fmul v4.2d, v4.2d, v8.2d
+	FLDPQ 64(R0), (F9, F8)
+	WORD $0x6e69dc63 // fmul v3.2d, v3.2d, v9.2d
+	WORD $0x6e68dc42 // fmul v2.2d, v2.2d, v8.2d
+	FLDPQ 96(R0), (F9, F8)
+	WORD $0x6e69dc21 // fmul v1.2d, v1.2d, v9.2d
+	WORD $0x6e68dc00 // fmul v0.2d, v0.2d, v8.2d
 	ADD $128, R0, R0
 	SUB $16, R1, R1
 	B loop
 end:
-	WORD $0x6e63dcc3 // fmul v3.2d, v6.2d, v3.2d
-	WORD $0x6e62dc22 // fmul v2.2d, v1.2d, v2.2d
-	WORD $0x6e65dce1 // fmul v1.2d, v7.2d, v5.2d
-	WORD $0x6e64dc00 // fmul v0.2d, v0.2d, v4.2d
+	WORD $0x6e65dce5 // fmul v5.2d, v7.2d, v5.2d
+	WORD $0x6e64dcc4 // fmul v4.2d, v6.2d, v4.2d
 	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
 	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
+	WORD $0x6e61dca1 // fmul v1.2d, v5.2d, v1.2d
+	WORD $0x6e60dc80 // fmul v0.2d, v4.2d, v0.2d
 	WORD $0x6e61dc01 // fmul v1.2d, v0.2d, v1.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x6e60dc20 // fmul v0.2d, v1.2d, v0.2d
@@ -108,35 +108,35 @@ end:
 TEXT ·SumInt64NEON(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V5.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V3.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V2.B16
 	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V1.B16
+	VMOV V7.B16, V6.B16
+	WORD $0x6f00e405 // movi v5.2d, #0
+	VMOV V5.B16, V4.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	WORD $0x6f00e401 // movi v1.2d, #0
+	VMOV V1.B16, V0.B16
 loop:
 	FLDPQ (R0), (F9, F8)
-	WORD $0x4ee984c6 // add v6.2d, v6.2d, v9.2d
-	WORD $0x4ee884a5 // add v5.2d, v5.2d, v8.2d
+	WORD $0x4ee984e7 // add v7.2d, v7.2d, v9.2d
+	WORD $0x4ee884c6 // add v6.2d, v6.2d, v8.2d
 	FLDPQ 32(R0), (F9, F8)
-	WORD $0x4ee98484 // add v4.2d, v4.2d, v9.2d
-	WORD $0x4ee88463 // add v3.2d, v3.2d, v8.2d
+	WORD $0x4ee984a5 // add v5.2d, v5.2d, v9.2d
+	WORD $0x4ee88484 // add v4.2d, v4.2d, v8.2d
 	FLDPQ 64(R0), (F9, F8)
-	WORD $0x4ee98400 // add v0.2d, v0.2d, v9.2d
+	WORD $0x4ee98463 // add v3.2d, v3.2d, v9.2d
 	WORD $0x4ee88442 // add v2.2d, v2.2d, v8.2d
 	FLDPQ 96(R0), (F9, F8)
-	WORD $0x4ee984e7 // add v7.2d, v7.2d, v9.2d
-	WORD $0x4ee88421 // add v1.2d, v1.2d, v8.2d
+	WORD $0x4ee98421 // add v1.2d, v1.2d, v9.2d
+	WORD $0x4ee88400 // add v0.2d, v0.2d, v8.2d
 	ADD $128, R0, R0
 	SUBS $16, R1, R1
 	BGT loop
-	WORD $0x4ee484c6 // add v6.2d, v6.2d, v4.2d
-	WORD $0x4ee384a4 // add v4.2d, v5.2d, v3.2d
-	WORD $0x4ee78403 // add v3.2d, v0.2d, v7.2d
-	WORD $0x4ee18440 // add v0.2d, v2.2d, v1.2d
-	WORD $0x4ee384c1 // add v1.2d, v6.2d, v3.2d
+	WORD $0x4ee584e5 // add v5.2d, v7.2d, v5.2d
+	WORD $0x4ee484c4 // add v4.2d, v6.2d, v4.2d
+	WORD $0x4ee18461 // add v1.2d, v3.2d, v1.2d
+	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
+	WORD $0x4ee184a1 // add v1.2d, v5.2d, v1.2d
 	WORD $0x4ee08480 // add v0.2d, v4.2d, v0.2d
 	WORD $0x4ee18401 // add v1.2d, v0.2d, v1.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
@@ -147,59 +147,59 @@ loop:
 
 // func BeyondInt64NEON(n int, last int, x *int64) int64
 TEXT ·BeyondInt64NEON(SB), NOSPLIT, $0-32
-	MOVD n+0(FP), R0
-	MOVD x+16(FP), R1
+	MOVD n+0(FP), R1
+	MOVD x+16(FP), R0
 	FMOVD last+8(FP), F0
 	WORD $0x4e08040c // dup v12.2d, v0.d[0]
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V7.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V6.B16
+	WORD $0x6f00e405 // movi v5.2d, #0
+	VMOV V5.B16, V4.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V5.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V3.B16
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V0.B16
+	VMOV V1.B16, V0.B16
 loop:
-	FLDPQ (R1), (F9, F8)
+	FLDPQ (R0), (F9, F8)
 	WORD $0x6ee9858b // sub v11.2d, v12.2d, v9.2d
 	WORD $0x6ee8858a // sub v10.2d, v12.2d, v8.2d
-	FLDPQ (R1), (F9, F8)
-	WORD $0x4ea91c84 // orr v4.16b, v4.16b, v9.16b
-	WORD $0x4ea81ce7 // orr v7.16b, v7.16b, v8.16b
-	WORD $0x4eab1c84 // orr v4.16b, v4.16b, v11.16b
-	WORD $0x4eaa1ce7 // orr v7.16b, v7.16b, v10.16b
-	FLDPQ 32(R1), (F9, F8)
+	FLDPQ (R0), (F9, F8)
+	WORD $0x4ea91ce7 // orr v7.16b, v7.16b, v9.16b
+	WORD $0x4ea81cc6 // orr v6.16b, v6.16b, v8.16b
+	WORD $0x4eab1ce7 // orr v7.16b, v7.16b, v11.16b
+	WORD $0x4eaa1cc6 // orr v6.16b, v6.16b, v10.16b
+	FLDPQ 32(R0), (F9, F8)
 	WORD $0x6ee9858b // sub v11.2d, v12.2d, v9.2d
 	WORD $0x6ee8858a // sub v10.2d, v12.2d, v8.2d
-	FLDPQ 32(R1), (F9, F8)
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4ea91ca5 // orr v5.16b, v5.16b, v9.16b
+	WORD $0x4ea81c84 // orr v4.16b, v4.16b, v8.16b
+	WORD $0x4eab1ca5 // orr v5.16b, v5.16b, v11.16b
+	WORD $0x4eaa1c84 // orr v4.16b, v4.16b, v10.16b
+	FLDPQ 64(R0), (F9, F8)
+	WORD $0x6ee9858b // sub v11.2d, v12.2d, v9.2d
+	WORD $0x6ee8858a // sub v10.2d, v12.2d, v8.2d
+	FLDPQ 64(R0), (F9, F8)
+	WORD $0x4ea91c63 // orr v3.16b, v3.16b, v9.16b
+	WORD $0x4ea81c42 // orr v2.16b, v2.16b, v8.16b
+	WORD $0x4eab1c63 // orr v3.16b, v3.16b, v11.16b
+	WORD $0x4eaa1c42 // orr v2.16b, v2.16b, v10.16b
+	FLDPQ 96(R0), (F9, F8)
+	WORD $0x6ee9858b // sub v11.2d, v12.2d, v9.2d
+	WORD $0x6ee8858a // sub v10.2d, v12.2d, v8.2d
+	FLDPQ 96(R0), (F9, F8)
 	WORD $0x4ea91c21 // orr v1.16b, v1.16b, v9.16b
-	WORD $0x4ea81ca5 // orr v5.16b, v5.16b, v8.16b
-	WORD $0x4eab1c21 // orr v1.16b, v1.16b, v11.16b
-	WORD $0x4eaa1ca5 // orr v5.16b, v5.16b, v10.16b
-	FLDPQ 64(R1), (F9, F8)
-	WORD $0x6ee9858b // sub v11.2d, v12.2d, v9.2d
-	WORD $0x6ee8858a // sub v10.2d, v12.2d, v8.2d
-	FLDPQ 64(R1), (F9, F8)
-	WORD $0x4ea91c42 // orr v2.16b, v2.16b, v9.16b
-	WORD $0x4ea81c63 // orr v3.16b, v3.16b, v8.16b
-	WORD $0x4eab1c42 // orr v2.16b, v2.16b, v11.16b
-	WORD $0x4eaa1c63 // orr v3.16b, v3.16b, v10.16b
-	FLDPQ 96(R1), (F9, F8)
-	WORD $0x6ee9858b // sub v11.2d, v12.2d, v9.2d
-	WORD $0x6ee8858a // sub v10.2d, v12.2d, v8.2d
-	FLDPQ 96(R1), (F9, F8)
-	WORD $0x4ea91cc6 // orr v6.16b, v6.16b, v9.16b
 	WORD $0x4ea81c00 // orr v0.16b, v0.16b, v8.16b
-	WORD $0x4eab1cc6 // orr v6.16b, v6.16b, v11.16b
+	WORD $0x4eab1c21 // orr v1.16b, v1.16b, v11.16b
 	WORD $0x4eaa1c00 // orr v0.16b, v0.16b, v10.16b
-	ADD $128, R1, R1
-	SUBS $16, R0, R0
+	ADD $128, R0, R0
+	SUBS $16, R1, R1
 	BGT loop
-	WORD $0x4ea11c88 // orr v8.16b, v4.16b, v1.16b
-	WORD $0x4ea51ce4 // orr v4.16b, v7.16b, v5.16b
-	WORD $0x4ea61c41 // orr v1.16b, v2.16b, v6.16b
-	WORD $0x4ea01c60 // orr v0.16b, v3.16b, v0.16b
-	WORD $0x4ea11d01 // orr v1.16b, v8.16b, v1.16b
+	WORD $0x4ea51ce5 // orr v5.16b, v7.16b, v5.16b
+	WORD $0x4ea41cc4 // orr v4.16b, v6.16b, v4.16b
+	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
+	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
+	WORD $0x4ea11ca1 // orr v1.16b, v5.16b, v1.16b
 	WORD $0x4ea01c80 // orr v0.16b, v4.16b, v0.16b
 	WORD $0x4ea11c01 // orr v1.16b, v0.16b, v1.16b
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d

@@ -341,46 +341,46 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	FMOVQ (R4), F3
-	WORD $0x6e231c02 // eor v2.16b, v0.16b, v3.16b
-	WORD $0x6e231c20 // eor v0.16b, v1.16b, v3.16b
+	FMOVQ (R4), F2
+	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
+	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
 	TBZ $3, R3, some_8
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
 	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
@@ -394,14 +394,14 @@ end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
 	ADD $8, R1, R0
-	VST1 V2.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F2, (R1)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -411,85 +411,85 @@ end:
 TEXT ·AbsNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
 	FMOVQ (R4), F0
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F2, F1)
+	FLDPQ.P 32(R2), (F2, F1)
 	WORD $0x4e601c42 // bic v2.16b, v2.16b, v0.16b
 	WORD $0x4e601c21 // bic v1.16b, v1.16b, v0.16b
-	FSTPQ.P (F2, F1), 32(R2)
+	FSTPQ.P (F2, F1), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
-	ADD $24, R1, R0
-	VLD1 (R0), V1.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
-	ADD $8, R1, R0
-	VLD1 (R0), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	FMOVQ (R4), F2
 	FMOVQ (R4), F3
-	WORD $0x4e621c02 // bic v2.16b, v0.16b, v2.16b
-	WORD $0x4e631c20 // bic v0.16b, v1.16b, v3.16b
+	FMOVQ (R4), F2
+	WORD $0x4e631c21 // bic v1.16b, v1.16b, v3.16b
+	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
 	TBZ $3, R3, some_8
-	FSTPQ (F2, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F2, (R2)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R2, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F2, (R2)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R2, R0
-	VST1 V2.S[2], (R0)
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F2, (R2)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -501,11 +501,11 @@ TEXT ·SignNEONF32(SB), NOSPLIT, $0-24
 	FMOVQ 144(R4), F1
 	FMOVQ (R4), F0
 	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R1
-	AND $7, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F9, F8)
@@ -522,87 +522,87 @@ whole:
 	WORD $0x4ea21c82 // orr v2.16b, v4.16b, v2.16b
 	WORD $0x4e271c63 // and v3.16b, v3.16b, v7.16b
 	WORD $0x4e261c42 // and v2.16b, v2.16b, v6.16b
-	FSTPQ.P (F3, F2), 32(R0)
-	SUBS $8, R1, R1
+	FSTPQ.P (F3, F2), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
-	ADD $24, R2, R1
-	VLD1 (R1), V1.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
-	ADD $8, R2, R1
-	VLD1 (R1), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	WORD $0x6f00e405 // movi v5.2d, #0
-	FMOVQ 144(R4), F4
+	WORD $0x6f00e404 // movi v4.2d, #0
 	FMOVQ 144(R4), F9
-	FMOVQ (R4), F8
+	FMOVQ 144(R4), F8
 	FMOVQ (R4), F7
-	WORD $0x4e681c03 // bic v3.16b, v0.16b, v8.16b
-	WORD $0x4e671c22 // bic v2.16b, v1.16b, v7.16b
-	WORD $0x6ea5e466 // fcmgt v6.4s, v3.4s, v5.4s
-	WORD $0x6ea5e445 // fcmgt v5.4s, v2.4s, v5.4s
-	WORD $0x4e681c84 // bic v4.16b, v4.16b, v8.16b
+	FMOVQ (R4), F6
+	WORD $0x4e671c23 // bic v3.16b, v1.16b, v7.16b
+	WORD $0x4e661c02 // bic v2.16b, v0.16b, v6.16b
+	WORD $0x6ea4e465 // fcmgt v5.4s, v3.4s, v4.4s
+	WORD $0x6ea4e444 // fcmgt v4.4s, v2.4s, v4.4s
 	WORD $0x4e671d23 // bic v3.16b, v9.16b, v7.16b
-	WORD $0x4e281c02 // and v2.16b, v0.16b, v8.16b
-	WORD $0x4e271c20 // and v0.16b, v1.16b, v7.16b
-	WORD $0x4ea21c81 // orr v1.16b, v4.16b, v2.16b
-	WORD $0x4ea01c60 // orr v0.16b, v3.16b, v0.16b
-	WORD $0x4e261c21 // and v1.16b, v1.16b, v6.16b
-	WORD $0x4e251c00 // and v0.16b, v0.16b, v5.16b
+	WORD $0x4e661d02 // bic v2.16b, v8.16b, v6.16b
+	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
+	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
+	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
+	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
+	WORD $0x4e251c21 // and v1.16b, v1.16b, v5.16b
+	WORD $0x4e241c00 // and v0.16b, v0.16b, v4.16b
 	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R0, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F0, 16(R0)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R0, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F1, (R0)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -711,45 +711,45 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	WORD $0x4ea18802 // frintp v2.4s, v0.4s
-	WORD $0x4ea18820 // frintp v0.4s, v1.4s
+	WORD $0x4ea18821 // frintp v1.4s, v1.4s
+	WORD $0x4ea18800 // frintp v0.4s, v0.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
 	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
@@ -763,14 +763,14 @@ end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
 	ADD $8, R1, R0
-	VST1 V2.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F2, (R1)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -879,45 +879,45 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	WORD $0x4ea19802 // frintz v2.4s, v0.4s
-	WORD $0x4ea19820 // frintz v0.4s, v1.4s
+	WORD $0x4ea19821 // frintz v1.4s, v1.4s
+	WORD $0x4ea19800 // frintz v0.4s, v0.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
 	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
@@ -931,14 +931,14 @@ end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
 	ADD $8, R1, R0
-	VST1 V2.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F2, (R1)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -946,19 +946,19 @@ end:
 
 // func SqrtNEONF32(n int, x *float32, y *float32)
 TEXT ·SqrtNEONF32(SB), NOSPLIT, $0-24
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
-	MOVD n+0(FP), R1
-	AND $7, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F1, F0)
+	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x6ea1f821 // fsqrt v1.4s, v1.4s
 	WORD $0x6ea1f800 // fsqrt v0.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $8, R1, R1
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -966,63 +966,63 @@ rest:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R0), F1
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
-	ADD $24, R0, R0
+	ADD $24, R2, R0
 	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R0), F0
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R0), F1
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
-	ADD $8, R0, R0
+	ADD $8, R2, R0
 	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R0), F1
+	FMOVS (R2), F1
 end_6:
 end_3:
 	WORD $0x6ea1f821 // fsqrt v1.4s, v1.4s
 	WORD $0x6ea1f800 // fsqrt v0.4s, v0.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R2, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R2, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F1, (R2)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -1032,89 +1032,89 @@ end:
 TEXT ·RsqrtNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
 	FMOVQ 144(R4), F0
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R2
-	AND $7, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F2, F1)
+	FLDPQ.P 32(R2), (F2, F1)
 	WORD $0x6ea1f842 // fsqrt v2.4s, v2.4s
 	WORD $0x6ea1f821 // fsqrt v1.4s, v1.4s
 	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
 	WORD $0x6e21fc01 // fdiv v1.4s, v0.4s, v1.4s
-	FSTPQ.P (F2, F1), 32(R0)
-	SUBS $8, R2, R2
+	FSTPQ.P (F2, F1), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
-	ADD $24, R1, R1
-	VLD1 (R1), V1.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
-	ADD $8, R1, R1
-	VLD1 (R1), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	WORD $0x6ea1f803 // fsqrt v3.4s, v0.4s
-	WORD $0x6ea1f822 // fsqrt v2.4s, v1.4s
+	WORD $0x6ea1f823 // fsqrt v3.4s, v1.4s
+	WORD $0x6ea1f802 // fsqrt v2.4s, v0.4s
 	FMOVQ 144(R4), F1
 	FMOVQ 144(R4), F0
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
 	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R0, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F0, 16(R0)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R0, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F1, (R0)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -1124,85 +1124,85 @@ end:
 TEXT ·ReciprocalNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
 	FMOVQ 144(R4), F0
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R2
-	AND $7, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F2, F1)
+	FLDPQ.P 32(R2), (F2, F1)
 	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
 	WORD $0x6e21fc01 // fdiv v1.4s, v0.4s, v1.4s
-	FSTPQ.P (F2, F1), 32(R0)
-	SUBS $8, R2, R2
+	FSTPQ.P (F2, F1), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
-	ADD $24, R1, R1
-	VLD1 (R1), V1.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
-	ADD $8, R1, R1
-	VLD1 (R1), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	FMOVQ 144(R4), F2
 	FMOVQ 144(R4), F3
-	WORD $0x6e20fc42 // fdiv v2.4s, v2.4s, v0.4s
-	WORD $0x6e21fc60 // fdiv v0.4s, v3.4s, v1.4s
+	FMOVQ 144(R4), F2
+	WORD $0x6e21fc61 // fdiv v1.4s, v3.4s, v1.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F2, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F2, (R0)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R0, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F0, 16(R0)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F2, (R0)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R0, R0
-	VST1 V2.S[2], (R0)
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F2, (R0)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -1210,21 +1210,21 @@ end:
 
 // func CubeNEONF32(n int, x *float32, y *float32)
 TEXT ·CubeNEONF32(SB), NOSPLIT, $0-24
-	MOVD x+8(FP), R0
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
-	MOVD n+0(FP), R2
-	AND $7, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F3, F2)
+	FLDPQ.P 32(R2), (F3, F2)
 	WORD $0x6e23dc61 // fmul v1.4s, v3.4s, v3.4s
 	WORD $0x6e22dc40 // fmul v0.4s, v2.4s, v2.4s
 	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
 	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $8, R2, R2
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -1232,32 +1232,32 @@ rest:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R0), F1
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
-	ADD $24, R0, R0
+	ADD $24, R2, R0
 	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R0), F0
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R0), F1
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
-	ADD $8, R0, R0
+	ADD $8, R2, R0
 	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R0), F1
+	FMOVS (R2), F1
 end_6:
 end_3:
 	WORD $0x6e21dc23 // fmul v3.4s, v1.4s, v1.4s
@@ -1299,136 +1299,136 @@ end:
 // func LogNEONF32(n int, x *float32, y *float32)
 TEXT ·LogNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
-	FMOVQ 160(R4), F18
-	FMOVQ 176(R4), F17
-	FMOVQ 144(R4), F16
-	FMOVQ 192(R4), F15
-	FMOVQ 288(R4), F14
-	FMOVQ 496(R4), F13
-	FMOVQ 512(R4), F12
-	FMOVQ 528(R4), F11
-	FMOVQ 544(R4), F10
-	FMOVQ 208(R4), F9
-	FMOVQ 224(R4), F8
-	FMOVQ 240(R4), F7
-	FMOVQ 256(R4), F6
-	FMOVQ 272(R4), F5
-	FMOVQ 448(R4), F4
-	FMOVQ 464(R4), F3
-	FMOVQ 480(R4), F2
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
+	FMOVQ 160(R4), F19
+	FMOVQ 176(R4), F18
+	FMOVQ 144(R4), F17
+	FMOVQ 192(R4), F16
+	FMOVQ 288(R4), F15
+	FMOVQ 496(R4), F14
+	FMOVQ 512(R4), F13
+	FMOVQ 528(R4), F12
+	FMOVQ 544(R4), F11
+	FMOVQ 208(R4), F10
+	FMOVQ 224(R4), F9
+	FMOVQ 240(R4), F8
+	FMOVQ 256(R4), F7
+	FMOVQ 272(R4), F6
+	FMOVQ 448(R4), F5
+	FMOVQ 464(R4), F4
+	FMOVQ 480(R4), F3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F24, F23)
-	WORD $0x6eb8e654 // fcmgt v20.4s, v18.4s, v24.4s
-	WORD $0x6eb7e653 // fcmgt v19.4s, v18.4s, v23.4s
-	WORD $0x4e341e21 // and v1.16b, v17.16b, v20.16b
-	WORD $0x4e331e20 // and v0.16b, v17.16b, v19.16b
-	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x6e38dc21 // fmul v1.4s, v1.4s, v24.4s
-	WORD $0x6e37dc00 // fmul v0.4s, v0.4s, v23.4s
-	WORD $0x4e341df6 // and v22.16b, v15.16b, v20.16b
-	WORD $0x4e331df5 // and v21.16b, v15.16b, v19.16b
-	WORD $0x4ea98434 // add v20.4s, v1.4s, v9.4s
-	WORD $0x4ea98413 // add v19.4s, v0.4s, v9.4s
-	WORD $0x6f290681 // ushr v1.4s, v20.4s, #23
-	WORD $0x6f290660 // ushr v0.4s, v19.4s, #23
-	WORD $0x4ea81c21 // orr v1.16b, v1.16b, v8.16b
-	WORD $0x4ea81c00 // orr v0.16b, v0.16b, v8.16b
-	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
-	WORD $0x4ea7d400 // fsub v0.4s, v0.4s, v7.4s
-	WORD $0x4eb6d436 // fsub v22.4s, v1.4s, v22.4s
-	WORD $0x4eb5d415 // fsub v21.4s, v0.4s, v21.4s
-	WORD $0x4e261e81 // and v1.16b, v20.16b, v6.16b
-	WORD $0x4e261e60 // and v0.16b, v19.16b, v6.16b
-	WORD $0x4ea58421 // add v1.4s, v1.4s, v5.4s
-	WORD $0x4ea58400 // add v0.4s, v0.4s, v5.4s
-	WORD $0x4eb0d434 // fsub v20.4s, v1.4s, v16.4s
-	WORD $0x4eb0d413 // fsub v19.4s, v0.4s, v16.4s
+	FLDPQ.P 32(R2), (F23, F22)
+	WORD $0x6eb7e674 // fcmgt v20.4s, v19.4s, v23.4s
+	WORD $0x6eb6e662 // fcmgt v2.4s, v19.4s, v22.4s
+	WORD $0x4e341e41 // and v1.16b, v18.16b, v20.16b
+	WORD $0x4e221e40 // and v0.16b, v18.16b, v2.16b
+	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
+	WORD $0x4e31d400 // fadd v0.4s, v0.4s, v17.4s
+	WORD $0x6e37dc21 // fmul v1.4s, v1.4s, v23.4s
+	WORD $0x6e36dc00 // fmul v0.4s, v0.4s, v22.4s
+	WORD $0x4e341e15 // and v21.16b, v16.16b, v20.16b
+	WORD $0x4e221e14 // and v20.16b, v16.16b, v2.16b
+	WORD $0x4eaa8438 // add v24.4s, v1.4s, v10.4s
+	WORD $0x4eaa8402 // add v2.4s, v0.4s, v10.4s
+	WORD $0x6f290701 // ushr v1.4s, v24.4s, #23
+	WORD $0x6f290440 // ushr v0.4s, v2.4s, #23
+	WORD $0x4ea91c21 // orr v1.16b, v1.16b, v9.16b
+	WORD $0x4ea91c00 // orr v0.16b, v0.16b, v9.16b
+	WORD $0x4ea8d421 // fsub v1.4s, v1.4s, v8.4s
+	WORD $0x4ea8d400 // fsub v0.4s, v0.4s, v8.4s
+	WORD $0x4eb5d435 // fsub v21.4s, v1.4s, v21.4s
+	WORD $0x4eb4d414 // fsub v20.4s, v0.4s, v20.4s
+	WORD $0x4e271f01 // and v1.16b, v24.16b, v7.16b
+	WORD $0x4e271c40 // and v0.16b, v2.16b, v7.16b
+	WORD $0x4ea68421 // add v1.4s, v1.4s, v6.4s
+	WORD $0x4ea68400 // add v0.4s, v0.4s, v6.4s
+	WORD $0x4eb1d439 // fsub v25.4s, v1.4s, v17.4s
+	WORD $0x4eb1d418 // fsub v24.4s, v0.4s, v17.4s
 	FMOVQ 304(R4), F0
-	WORD $0x4e34cdc0 // fmla v0.4s, v14.4s, v20.4s
-	FMOVQ 304(R4), F25
-	WORD $0x4e33cdd9 // fmla v25.4s, v14.4s, v19.4s
-	FMOVQ 320(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 320(R4), F26
-	WORD $0x4e33cf3a // fmla v26.4s, v25.4s, v19.4s
-	FMOVQ 336(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	FMOVQ 336(R4), F25
-	WORD $0x4e33cf59 // fmla v25.4s, v26.4s, v19.4s
-	FMOVQ 352(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 352(R4), F26
-	WORD $0x4e33cf3a // fmla v26.4s, v25.4s, v19.4s
-	FMOVQ 368(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	FMOVQ 368(R4), F25
-	WORD $0x4e33cf59 // fmla v25.4s, v26.4s, v19.4s
-	FMOVQ 384(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 384(R4), F27
-	WORD $0x4e33cf3b // fmla v27.4s, v25.4s, v19.4s
-	FMOVQ 400(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
+	WORD $0x4e39cde0 // fmla v0.4s, v15.4s, v25.4s
+	FMOVQ 304(R4), F1
+	WORD $0x4e38cde1 // fmla v1.4s, v15.4s, v24.4s
+	FMOVQ 320(R4), F2
+	WORD $0x4e39cc02 // fmla v2.4s, v0.4s, v25.4s
+	FMOVQ 320(R4), F0
+	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
+	FMOVQ 336(R4), F26
+	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
+	FMOVQ 336(R4), F1
+	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
+	FMOVQ 352(R4), F2
+	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
+	FMOVQ 352(R4), F0
+	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
+	FMOVQ 368(R4), F26
+	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
+	FMOVQ 368(R4), F1
+	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
+	FMOVQ 384(R4), F2
+	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
+	FMOVQ 384(R4), F0
+	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
 	FMOVQ 400(R4), F26
-	WORD $0x4e33cf7a // fmla v26.4s, v27.4s, v19.4s
-	FMOVQ 416(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 416(R4), F25
-	WORD $0x4e33cf59 // fmla v25.4s, v26.4s, v19.4s
-	FMOVQ 432(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	FMOVQ 432(R4), F1
-	WORD $0x4e33cf21 // fmla v1.4s, v25.4s, v19.4s
-	WORD $0x6e34de9d // fmul v29.4s, v20.4s, v20.4s
-	WORD $0x6e33de7c // fmul v28.4s, v19.4s, v19.4s
-	WORD $0x6e24dede // fmul v30.4s, v22.4s, v4.4s
-	WORD $0x6e24deb9 // fmul v25.4s, v21.4s, v4.4s
-	WORD $0x4e34d7db // fadd v27.4s, v30.4s, v20.4s
-	WORD $0x4e33d73a // fadd v26.4s, v25.4s, v19.4s
-	WORD $0x4ebed77e // fsub v30.4s, v27.4s, v30.4s
-	WORD $0x4eb9d759 // fsub v25.4s, v26.4s, v25.4s
-	WORD $0x4ebed694 // fsub v20.4s, v20.4s, v30.4s
-	WORD $0x4eb9d679 // fsub v25.4s, v19.4s, v25.4s
-	WORD $0x6eb4e473 // fcmgt v19.4s, v3.4s, v20.4s
-	WORD $0x6e631e93 // bsl v19.16b, v20.16b, v3.16b
-	WORD $0x6eb9e474 // fcmgt v20.4s, v3.4s, v25.4s
-	WORD $0x6e631f34 // bsl v20.16b, v25.16b, v3.16b
-	WORD $0x4e22ced3 // fmla v19.4s, v22.4s, v2.4s
-	WORD $0x4e22ceb4 // fmla v20.4s, v21.4s, v2.4s
-	WORD $0x4e3dcc13 // fmla v19.4s, v0.4s, v29.4s
-	WORD $0x4e3ccc34 // fmla v20.4s, v1.4s, v28.4s
-	WORD $0x4e33d77c // fadd v28.4s, v27.4s, v19.4s
-	WORD $0x4e34d75b // fadd v27.4s, v26.4s, v20.4s
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x4e34e701 // fcmeq v1.4s, v24.4s, v20.4s
-	WORD $0x4e34e6f3 // fcmeq v19.4s, v23.4s, v20.4s
-	WORD $0x6eade71a // fcmgt v26.4s, v24.4s, v13.4s
-	WORD $0x6eade6f9 // fcmgt v25.4s, v23.4s, v13.4s
-	WORD $0x6e34e700 // fcmge v0.4s, v24.4s, v20.4s
-	WORD $0x6e205816 // not v22.16b, v0.16b
-	WORD $0x6e34e6e0 // fcmge v0.4s, v23.4s, v20.4s
-	WORD $0x6e205815 // not v21.16b, v0.16b
-	WORD $0x4e211d81 // and v1.16b, v12.16b, v1.16b
-	WORD $0x4e331d80 // and v0.16b, v12.16b, v19.16b
+	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
+	FMOVQ 400(R4), F1
+	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
+	FMOVQ 416(R4), F2
+	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
+	FMOVQ 416(R4), F0
+	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
+	FMOVQ 432(R4), F26
+	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
+	FMOVQ 432(R4), F2
+	WORD $0x4e38cc02 // fmla v2.4s, v0.4s, v24.4s
+	WORD $0x6e39df3e // fmul v30.4s, v25.4s, v25.4s
+	WORD $0x6e38df1d // fmul v29.4s, v24.4s, v24.4s
+	WORD $0x6e25dea0 // fmul v0.4s, v21.4s, v5.4s
+	WORD $0x6e25de81 // fmul v1.4s, v20.4s, v5.4s
+	WORD $0x4e39d41c // fadd v28.4s, v0.4s, v25.4s
+	WORD $0x4e38d43b // fadd v27.4s, v1.4s, v24.4s
+	WORD $0x4ea0d780 // fsub v0.4s, v28.4s, v0.4s
+	WORD $0x4ea1d761 // fsub v1.4s, v27.4s, v1.4s
+	WORD $0x4ea0d720 // fsub v0.4s, v25.4s, v0.4s
+	WORD $0x4ea1d718 // fsub v24.4s, v24.4s, v1.4s
+	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6eb8e480 // fcmgt v0.4s, v4.4s, v24.4s
+	WORD $0x6e641f00 // bsl v0.16b, v24.16b, v4.16b
+	WORD $0x4e23cea1 // fmla v1.4s, v21.4s, v3.4s
+	WORD $0x4e23ce80 // fmla v0.4s, v20.4s, v3.4s
+	WORD $0x4e3ecf41 // fmla v1.4s, v26.4s, v30.4s
+	WORD $0x4e3dcc40 // fmla v0.4s, v2.4s, v29.4s
 	WORD $0x4e21d794 // fadd v20.4s, v28.4s, v1.4s
-	WORD $0x4e20d773 // fadd v19.4s, v27.4s, v0.4s
-	WORD $0x4e3a1d61 // and v1.16b, v11.16b, v26.16b
-	WORD $0x4e391d60 // and v0.16b, v11.16b, v25.16b
+	WORD $0x4e20d77a // fadd v26.4s, v27.4s, v0.4s
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x4e35e6e1 // fcmeq v1.4s, v23.4s, v21.4s
+	WORD $0x4e35e6c2 // fcmeq v2.4s, v22.4s, v21.4s
+	WORD $0x6eaee6f9 // fcmgt v25.4s, v23.4s, v14.4s
+	WORD $0x6eaee6d8 // fcmgt v24.4s, v22.4s, v14.4s
+	WORD $0x6e35e6e0 // fcmge v0.4s, v23.4s, v21.4s
+	WORD $0x6e205817 // not v23.16b, v0.16b
+	WORD $0x6e35e6c0 // fcmge v0.4s, v22.4s, v21.4s
+	WORD $0x6e205815 // not v21.16b, v0.16b
+	WORD $0x4e211da1 // and v1.16b, v13.16b, v1.16b
+	WORD $0x4e221da0 // and v0.16b, v13.16b, v2.16b
 	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
-	WORD $0x4e20d673 // fadd v19.4s, v19.4s, v0.4s
-	WORD $0x4e361d41 // and v1.16b, v10.16b, v22.16b
-	WORD $0x4e351d40 // and v0.16b, v10.16b, v21.16b
+	WORD $0x4e20d742 // fadd v2.4s, v26.4s, v0.4s
+	WORD $0x4e391d81 // and v1.16b, v12.16b, v25.16b
+	WORD $0x4e381d80 // and v0.16b, v12.16b, v24.16b
+	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
+	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
+	WORD $0x4e371d61 // and v1.16b, v11.16b, v23.16b
+	WORD $0x4e351d60 // and v0.16b, v11.16b, v21.16b
 	WORD $0x4e21d681 // fadd v1.4s, v20.4s, v1.4s
-	WORD $0x4e20d660 // fadd v0.4s, v19.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R2)
+	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1437,32 +1437,32 @@ rest:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F5, F10)
+	FLDPQ (R2), (F5, F10)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F5
+	FMOVQ (R2), F5
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F10
+	FMOVD 16(R2), F10
 	TBZ $0, R3, end_4
-	ADD $24, R1, R0
+	ADD $24, R2, R0
 	VLD1 (R0), V10.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F10
+	FMOVS 16(R2), F10
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F5
+	FMOVD (R2), F5
 	TBZ $0, R3, end_6
-	ADD $8, R1, R0
+	ADD $8, R2, R0
 	VLD1 (R0), V5.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F5
+	FMOVS (R2), F5
 end_6:
 end_3:
 	FMOVQ 160(R4), F3
@@ -1540,30 +1540,30 @@ end_3:
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 432(R4), F3
 	WORD $0x4e26cc43 // fmla v3.4s, v2.4s, v6.4s
-	FMOVQ 432(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FMOVQ 432(R4), F2
+	WORD $0x4e24cc02 // fmla v2.4s, v0.4s, v4.4s
 	WORD $0x6e26dccd // fmul v13.4s, v6.4s, v6.4s
 	WORD $0x6e24dc8c // fmul v12.4s, v4.4s, v4.4s
-	FMOVQ 448(R4), F2
-	WORD $0x6e22dd60 // fmul v0.4s, v11.4s, v2.4s
-	WORD $0x6e22dd22 // fmul v2.4s, v9.4s, v2.4s
+	FMOVQ 448(R4), F1
+	WORD $0x6e21dd60 // fmul v0.4s, v11.4s, v1.4s
+	WORD $0x6e21dd21 // fmul v1.4s, v9.4s, v1.4s
 	WORD $0x4e26d408 // fadd v8.4s, v0.4s, v6.4s
-	WORD $0x4e24d447 // fadd v7.4s, v2.4s, v4.4s
+	WORD $0x4e24d427 // fadd v7.4s, v1.4s, v4.4s
 	WORD $0x4ea0d500 // fsub v0.4s, v8.4s, v0.4s
-	WORD $0x4ea2d4e2 // fsub v2.4s, v7.4s, v2.4s
+	WORD $0x4ea1d4e1 // fsub v1.4s, v7.4s, v1.4s
 	WORD $0x4ea0d4c0 // fsub v0.4s, v6.4s, v0.4s
-	WORD $0x4ea2d486 // fsub v6.4s, v4.4s, v2.4s
+	WORD $0x4ea1d486 // fsub v6.4s, v4.4s, v1.4s
 	FMOVQ 464(R4), F4
-	WORD $0x6ea0e482 // fcmgt v2.4s, v4.4s, v0.4s
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
 	WORD $0x6ea6e480 // fcmgt v0.4s, v4.4s, v6.4s
 	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
 	FMOVQ 480(R4), F4
-	WORD $0x4e24cd62 // fmla v2.4s, v11.4s, v4.4s
+	WORD $0x4e24cd61 // fmla v1.4s, v11.4s, v4.4s
 	WORD $0x4e24cd20 // fmla v0.4s, v9.4s, v4.4s
-	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
-	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
-	WORD $0x4e22d509 // fadd v9.4s, v8.4s, v2.4s
+	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
+	WORD $0x4e2ccc40 // fmla v0.4s, v2.4s, v12.4s
+	WORD $0x4e21d509 // fadd v9.4s, v8.4s, v1.4s
 	WORD $0x4e20d4e8 // fadd v8.4s, v7.4s, v0.4s
 	WORD $0x6f00e404 // movi v4.2d, #0
 	FMOVQ 496(R4), F1
@@ -1595,32 +1595,32 @@ end_3:
 	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R2, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R2, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F1, (R2)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -1650,124 +1650,124 @@ TEXT ·Log1pNEONF32(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F24, F23)
-	WORD $0x4e31d716 // fadd v22.4s, v24.4s, v17.4s
+	FLDPQ.P 32(R2), (F23, F22)
 	WORD $0x4e31d6f5 // fadd v21.4s, v23.4s, v17.4s
-	WORD $0x4eb1d6c1 // fsub v1.4s, v22.4s, v17.4s
-	WORD $0x4eb1d6a0 // fsub v0.4s, v21.4s, v17.4s
-	WORD $0x4ea1d701 // fsub v1.4s, v24.4s, v1.4s
-	WORD $0x4ea0d6e0 // fsub v0.4s, v23.4s, v0.4s
-	WORD $0x6e36fc21 // fdiv v1.4s, v1.4s, v22.4s
-	WORD $0x6e35fc00 // fdiv v0.4s, v0.4s, v21.4s
+	WORD $0x4e31d6d4 // fadd v20.4s, v22.4s, v17.4s
+	WORD $0x4eb1d6a1 // fsub v1.4s, v21.4s, v17.4s
+	WORD $0x4eb1d680 // fsub v0.4s, v20.4s, v17.4s
+	WORD $0x4ea1d6e1 // fsub v1.4s, v23.4s, v1.4s
+	WORD $0x4ea0d6c0 // fsub v0.4s, v22.4s, v0.4s
+	WORD $0x6e35fc21 // fdiv v1.4s, v1.4s, v21.4s
+	WORD $0x6e34fc00 // fdiv v0.4s, v0.4s, v20.4s
 	WORD $0x6ea1e624 // fcmgt v4.4s, v17.4s, v1.4s
 	WORD $0x6e711c24 // bsl v4.16b, v1.16b, v17.16b
 	WORD $0x6ea0e623 // fcmgt v3.4s, v17.4s, v0.4s
 	WORD $0x6e711c03 // bsl v3.16b, v0.16b, v17.16b
-	WORD $0x6eb6e5f2 // fcmgt v18.4s, v15.4s, v22.4s
-	WORD $0x6eb5e5e2 // fcmgt v2.4s, v15.4s, v21.4s
+	WORD $0x6eb5e5f2 // fcmgt v18.4s, v15.4s, v21.4s
+	WORD $0x6eb4e5e2 // fcmgt v2.4s, v15.4s, v20.4s
 	WORD $0x4e321dc1 // and v1.16b, v14.16b, v18.16b
 	WORD $0x4e221dc0 // and v0.16b, v14.16b, v2.16b
 	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
 	WORD $0x4e31d400 // fadd v0.4s, v0.4s, v17.4s
-	WORD $0x6e36dc21 // fmul v1.4s, v1.4s, v22.4s
-	WORD $0x6e35dc00 // fmul v0.4s, v0.4s, v21.4s
-	WORD $0x4e321db4 // and v20.16b, v13.16b, v18.16b
-	WORD $0x4e221db3 // and v19.16b, v13.16b, v2.16b
-	WORD $0x4ea78432 // add v18.4s, v1.4s, v7.4s
+	WORD $0x6e35dc21 // fmul v1.4s, v1.4s, v21.4s
+	WORD $0x6e34dc00 // fmul v0.4s, v0.4s, v20.4s
+	WORD $0x4e321db3 // and v19.16b, v13.16b, v18.16b
+	WORD $0x4e221db2 // and v18.16b, v13.16b, v2.16b
+	WORD $0x4ea78438 // add v24.4s, v1.4s, v7.4s
 	WORD $0x4ea78402 // add v2.4s, v0.4s, v7.4s
-	WORD $0x6f290641 // ushr v1.4s, v18.4s, #23
+	WORD $0x6f290701 // ushr v1.4s, v24.4s, #23
 	WORD $0x6f290440 // ushr v0.4s, v2.4s, #23
 	WORD $0x4ea61c21 // orr v1.16b, v1.16b, v6.16b
 	WORD $0x4ea61c00 // orr v0.16b, v0.16b, v6.16b
 	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
 	WORD $0x4ea5d400 // fsub v0.4s, v0.4s, v5.4s
-	WORD $0x4eb4d434 // fsub v20.4s, v1.4s, v20.4s
-	WORD $0x4eb3d413 // fsub v19.4s, v0.4s, v19.4s
+	WORD $0x4eb3d433 // fsub v19.4s, v1.4s, v19.4s
+	WORD $0x4eb2d412 // fsub v18.4s, v0.4s, v18.4s
 	FMOVQ 256(R4), F0
-	WORD $0x4e201e41 // and v1.16b, v18.16b, v0.16b
+	WORD $0x4e201f01 // and v1.16b, v24.16b, v0.16b
 	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
 	FMOVQ 272(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x4eb1d439 // fsub v25.4s, v1.4s, v17.4s
-	WORD $0x4eb1d412 // fsub v18.4s, v0.4s, v17.4s
+	WORD $0x4eb1d418 // fsub v24.4s, v0.4s, v17.4s
 	FMOVQ 304(R4), F0
 	WORD $0x4e39cd80 // fmla v0.4s, v12.4s, v25.4s
 	FMOVQ 304(R4), F1
-	WORD $0x4e32cd81 // fmla v1.4s, v12.4s, v18.4s
-	FMOVQ 320(R4), F26
-	WORD $0x4e39cc1a // fmla v26.4s, v0.4s, v25.4s
-	FMOVQ 320(R4), F0
-	WORD $0x4e32cc20 // fmla v0.4s, v1.4s, v18.4s
-	FMOVQ 336(R4), F2
-	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
-	FMOVQ 336(R4), F1
-	WORD $0x4e32cc01 // fmla v1.4s, v0.4s, v18.4s
-	FMOVQ 352(R4), F26
-	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
-	FMOVQ 352(R4), F0
-	WORD $0x4e32cc20 // fmla v0.4s, v1.4s, v18.4s
-	FMOVQ 368(R4), F27
-	WORD $0x4e39cf5b // fmla v27.4s, v26.4s, v25.4s
-	FMOVQ 368(R4), F1
-	WORD $0x4e32cc01 // fmla v1.4s, v0.4s, v18.4s
-	FMOVQ 384(R4), F2
-	WORD $0x4e39cf62 // fmla v2.4s, v27.4s, v25.4s
-	FMOVQ 384(R4), F0
-	WORD $0x4e32cc20 // fmla v0.4s, v1.4s, v18.4s
-	FMOVQ 400(R4), F1
-	WORD $0x4e39cc41 // fmla v1.4s, v2.4s, v25.4s
-	FMOVQ 400(R4), F2
-	WORD $0x4e32cc02 // fmla v2.4s, v0.4s, v18.4s
-	FMOVQ 416(R4), F0
-	WORD $0x4e39cc20 // fmla v0.4s, v1.4s, v25.4s
-	FMOVQ 416(R4), F1
-	WORD $0x4e32cc41 // fmla v1.4s, v2.4s, v18.4s
-	FMOVQ 432(R4), F2
+	WORD $0x4e38cd81 // fmla v1.4s, v12.4s, v24.4s
+	FMOVQ 320(R4), F2
 	WORD $0x4e39cc02 // fmla v2.4s, v0.4s, v25.4s
-	FMOVQ 432(R4), F0
-	WORD $0x4e32cc20 // fmla v0.4s, v1.4s, v18.4s
-	WORD $0x6e39df3d // fmul v29.4s, v25.4s, v25.4s
-	WORD $0x6e32de5c // fmul v28.4s, v18.4s, v18.4s
-	FMOVQ 448(R4), F26
-	WORD $0x6e3ade81 // fmul v1.4s, v20.4s, v26.4s
-	WORD $0x6e3ade7e // fmul v30.4s, v19.4s, v26.4s
-	WORD $0x4e39d43b // fadd v27.4s, v1.4s, v25.4s
-	WORD $0x4e32d7da // fadd v26.4s, v30.4s, v18.4s
+	FMOVQ 320(R4), F0
+	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
+	FMOVQ 336(R4), F26
+	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
+	FMOVQ 336(R4), F1
+	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
+	FMOVQ 352(R4), F2
+	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
+	FMOVQ 352(R4), F0
+	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
+	FMOVQ 368(R4), F26
+	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
+	FMOVQ 368(R4), F1
+	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
+	FMOVQ 384(R4), F2
+	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
+	FMOVQ 384(R4), F0
+	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
+	FMOVQ 400(R4), F26
+	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
+	FMOVQ 400(R4), F1
+	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
+	FMOVQ 416(R4), F2
+	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
+	FMOVQ 416(R4), F0
+	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
+	FMOVQ 432(R4), F26
+	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
+	FMOVQ 432(R4), F2
+	WORD $0x4e38cc02 // fmla v2.4s, v0.4s, v24.4s
+	WORD $0x6e39df3e // fmul v30.4s, v25.4s, v25.4s
+	WORD $0x6e38df1d // fmul v29.4s, v24.4s, v24.4s
+	FMOVQ 448(R4), F1
+	WORD $0x6e21de60 // fmul v0.4s, v19.4s, v1.4s
+	WORD $0x6e21de41 // fmul v1.4s, v18.4s, v1.4s
+	WORD $0x4e39d41c // fadd v28.4s, v0.4s, v25.4s
+	WORD $0x4e38d43b // fadd v27.4s, v1.4s, v24.4s
+	WORD $0x4ea0d780 // fsub v0.4s, v28.4s, v0.4s
 	WORD $0x4ea1d761 // fsub v1.4s, v27.4s, v1.4s
-	WORD $0x4ebed75e // fsub v30.4s, v26.4s, v30.4s
-	WORD $0x4ea1d721 // fsub v1.4s, v25.4s, v1.4s
-	WORD $0x4ebed65e // fsub v30.4s, v18.4s, v30.4s
-	FMOVQ 464(R4), F25
-	WORD $0x6ea1e732 // fcmgt v18.4s, v25.4s, v1.4s
-	WORD $0x6e791c32 // bsl v18.16b, v1.16b, v25.16b
-	WORD $0x6ebee721 // fcmgt v1.4s, v25.4s, v30.4s
-	WORD $0x6e791fc1 // bsl v1.16b, v30.16b, v25.16b
-	FMOVQ 480(R4), F25
-	WORD $0x4e39ce92 // fmla v18.4s, v20.4s, v25.4s
-	WORD $0x4e39ce61 // fmla v1.4s, v19.4s, v25.4s
-	WORD $0x4e3dcc52 // fmla v18.4s, v2.4s, v29.4s
-	WORD $0x4e3ccc01 // fmla v1.4s, v0.4s, v28.4s
-	WORD $0x4e32d772 // fadd v18.4s, v27.4s, v18.4s
-	WORD $0x4e21d75b // fadd v27.4s, v26.4s, v1.4s
+	WORD $0x4ea0d720 // fsub v0.4s, v25.4s, v0.4s
+	WORD $0x4ea1d719 // fsub v25.4s, v24.4s, v1.4s
+	FMOVQ 464(R4), F24
+	WORD $0x6ea0e701 // fcmgt v1.4s, v24.4s, v0.4s
+	WORD $0x6e781c01 // bsl v1.16b, v0.16b, v24.16b
+	WORD $0x6eb9e700 // fcmgt v0.4s, v24.4s, v25.4s
+	WORD $0x6e781f20 // bsl v0.16b, v25.16b, v24.16b
+	FMOVQ 480(R4), F24
+	WORD $0x4e38ce61 // fmla v1.4s, v19.4s, v24.4s
+	WORD $0x4e38ce40 // fmla v0.4s, v18.4s, v24.4s
+	WORD $0x4e3ecf41 // fmla v1.4s, v26.4s, v30.4s
+	WORD $0x4e3dcc40 // fmla v0.4s, v2.4s, v29.4s
+	WORD $0x4e21d792 // fadd v18.4s, v28.4s, v1.4s
+	WORD $0x4e20d77a // fadd v26.4s, v27.4s, v0.4s
 	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x4e33e6c1 // fcmeq v1.4s, v22.4s, v19.4s
-	WORD $0x4e33e6a2 // fcmeq v2.4s, v21.4s, v19.4s
-	WORD $0x6eabe6da // fcmgt v26.4s, v22.4s, v11.4s
+	WORD $0x4e33e6a1 // fcmeq v1.4s, v21.4s, v19.4s
+	WORD $0x4e33e682 // fcmeq v2.4s, v20.4s, v19.4s
 	WORD $0x6eabe6b9 // fcmgt v25.4s, v21.4s, v11.4s
-	WORD $0x6e33e6c0 // fcmge v0.4s, v22.4s, v19.4s
-	WORD $0x6e205814 // not v20.16b, v0.16b
+	WORD $0x6eabe698 // fcmgt v24.4s, v20.4s, v11.4s
 	WORD $0x6e33e6a0 // fcmge v0.4s, v21.4s, v19.4s
+	WORD $0x6e205815 // not v21.16b, v0.16b
+	WORD $0x6e33e680 // fcmge v0.4s, v20.4s, v19.4s
 	WORD $0x6e205813 // not v19.16b, v0.16b
 	WORD $0x4e211d41 // and v1.16b, v10.16b, v1.16b
 	WORD $0x4e221d40 // and v0.16b, v10.16b, v2.16b
 	WORD $0x4e21d652 // fadd v18.4s, v18.4s, v1.4s
-	WORD $0x4e20d762 // fadd v2.4s, v27.4s, v0.4s
-	WORD $0x4e3a1d21 // and v1.16b, v9.16b, v26.16b
-	WORD $0x4e391d20 // and v0.16b, v9.16b, v25.16b
+	WORD $0x4e20d742 // fadd v2.4s, v26.4s, v0.4s
+	WORD $0x4e391d21 // and v1.16b, v9.16b, v25.16b
+	WORD $0x4e381d20 // and v0.16b, v9.16b, v24.16b
 	WORD $0x4e21d652 // fadd v18.4s, v18.4s, v1.4s
 	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	WORD $0x4e341d01 // and v1.16b, v8.16b, v20.16b
+	WORD $0x4e351d01 // and v1.16b, v8.16b, v21.16b
 	WORD $0x4e331d00 // and v0.16b, v8.16b, v19.16b
 	WORD $0x4e21d641 // fadd v1.4s, v18.4s, v1.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
@@ -1775,8 +1775,8 @@ whole:
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
 	WORD $0x4e701c23 // bic v3.16b, v1.16b, v16.16b
 	WORD $0x4e701c02 // bic v2.16b, v0.16b, v16.16b
-	WORD $0x4e301f01 // and v1.16b, v24.16b, v16.16b
-	WORD $0x4e301ee0 // and v0.16b, v23.16b, v16.16b
+	WORD $0x4e301ee1 // and v1.16b, v23.16b, v16.16b
+	WORD $0x4e301ec0 // and v0.16b, v22.16b, v16.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	FSTPQ.P (F1, F0), 32(R1)
@@ -1786,22 +1786,22 @@ rest:
 	CMP $0, R3
 	BEQ end
 	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F7, F3)
+	FLDPQ (R2), (F7, F6)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
 	FMOVQ (R2), F7
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F3
+	FMOVD 16(R2), F6
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V3.S[2]
+	VLD1 (R0), V6.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F3
+	FMOVS 16(R2), F6
 end_4:
 	B end_3
 few_2:
@@ -1820,12 +1820,12 @@ end_3:
 	FMOVQ (R4), F8
 	FMOVQ 144(R4), F0
 	WORD $0x4e20d4eb // fadd v11.4s, v7.4s, v0.4s
-	WORD $0x4e20d46a // fadd v10.4s, v3.4s, v0.4s
+	WORD $0x4e20d4ca // fadd v10.4s, v6.4s, v0.4s
 	FMOVQ 144(R4), F0
 	WORD $0x4ea0d561 // fsub v1.4s, v11.4s, v0.4s
 	WORD $0x4ea0d540 // fsub v0.4s, v10.4s, v0.4s
 	WORD $0x4ea1d4e1 // fsub v1.4s, v7.4s, v1.4s
-	WORD $0x4ea0d460 // fsub v0.4s, v3.4s, v0.4s
+	WORD $0x4ea0d4c0 // fsub v0.4s, v6.4s, v0.4s
 	WORD $0x6e2bfc22 // fdiv v2.4s, v1.4s, v11.4s
 	WORD $0x6e2afc01 // fdiv v1.4s, v0.4s, v10.4s
 	FMOVQ 144(R4), F0
@@ -1833,28 +1833,28 @@ end_3:
 	WORD $0x6e601c45 // bsl v5.16b, v2.16b, v0.16b
 	WORD $0x6ea1e404 // fcmgt v4.4s, v0.4s, v1.4s
 	WORD $0x6e601c24 // bsl v4.16b, v1.16b, v0.16b
-	FMOVQ 160(R4), F6
+	FMOVQ 160(R4), F3
 	FMOVQ 160(R4), F2
 	FMOVQ 176(R4), F1
 	FMOVQ 176(R4), F0
-	WORD $0x6eabe4cd // fcmgt v13.4s, v6.4s, v11.4s
+	WORD $0x6eabe46d // fcmgt v13.4s, v3.4s, v11.4s
 	WORD $0x6eaae44c // fcmgt v12.4s, v2.4s, v10.4s
 	WORD $0x4e2d1c21 // and v1.16b, v1.16b, v13.16b
 	WORD $0x4e2c1c02 // and v2.16b, v0.16b, v12.16b
 	FMOVQ 144(R4), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
-	WORD $0x6e2bdc26 // fmul v6.4s, v1.4s, v11.4s
+	WORD $0x6e2bdc23 // fmul v3.4s, v1.4s, v11.4s
 	WORD $0x6e2adc02 // fmul v2.4s, v0.4s, v10.4s
 	FMOVQ 192(R4), F1
 	FMOVQ 192(R4), F0
 	WORD $0x4e2d1c2e // and v14.16b, v1.16b, v13.16b
 	WORD $0x4e2c1c0d // and v13.16b, v0.16b, v12.16b
 	FMOVQ 208(R4), F0
-	WORD $0x4ea084cc // add v12.4s, v6.4s, v0.4s
-	WORD $0x4ea08446 // add v6.4s, v2.4s, v0.4s
+	WORD $0x4ea0846c // add v12.4s, v3.4s, v0.4s
+	WORD $0x4ea08443 // add v3.4s, v2.4s, v0.4s
 	WORD $0x6f290581 // ushr v1.4s, v12.4s, #23
-	WORD $0x6f2904c2 // ushr v2.4s, v6.4s, #23
+	WORD $0x6f290462 // ushr v2.4s, v3.4s, #23
 	FMOVQ 224(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
@@ -1865,7 +1865,7 @@ end_3:
 	WORD $0x4eadd40d // fsub v13.4s, v0.4s, v13.4s
 	FMOVQ 256(R4), F0
 	WORD $0x4e201d82 // and v2.16b, v12.16b, v0.16b
-	WORD $0x4e201cc1 // and v1.16b, v6.16b, v0.16b
+	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
 	FMOVQ 272(R4), F0
 	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
@@ -1882,61 +1882,61 @@ end_3:
 	WORD $0x4e2fcc02 // fmla v2.4s, v0.4s, v15.4s
 	FMOVQ 320(R4), F0
 	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	FMOVQ 336(R4), F3
+	WORD $0x4e2fcc43 // fmla v3.4s, v2.4s, v15.4s
 	FMOVQ 336(R4), F1
-	WORD $0x4e2fcc41 // fmla v1.4s, v2.4s, v15.4s
-	FMOVQ 336(R4), F2
-	WORD $0x4e2ccc02 // fmla v2.4s, v0.4s, v12.4s
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
+	FMOVQ 352(R4), F2
+	WORD $0x4e2fcc62 // fmla v2.4s, v3.4s, v15.4s
 	FMOVQ 352(R4), F0
-	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
-	FMOVQ 352(R4), F1
-	WORD $0x4e2ccc41 // fmla v1.4s, v2.4s, v12.4s
-	FMOVQ 368(R4), F6
-	WORD $0x4e2fcc06 // fmla v6.4s, v0.4s, v15.4s
-	FMOVQ 368(R4), F0
 	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	FMOVQ 368(R4), F3
+	WORD $0x4e2fcc43 // fmla v3.4s, v2.4s, v15.4s
+	FMOVQ 368(R4), F1
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
 	FMOVQ 384(R4), F2
-	WORD $0x4e2fccc2 // fmla v2.4s, v6.4s, v15.4s
-	FMOVQ 384(R4), F1
-	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
-	FMOVQ 400(R4), F6
-	WORD $0x4e2fcc46 // fmla v6.4s, v2.4s, v15.4s
-	FMOVQ 400(R4), F0
+	WORD $0x4e2fcc62 // fmla v2.4s, v3.4s, v15.4s
+	FMOVQ 384(R4), F0
 	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	FMOVQ 400(R4), F3
+	WORD $0x4e2fcc43 // fmla v3.4s, v2.4s, v15.4s
+	FMOVQ 400(R4), F1
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
 	FMOVQ 416(R4), F2
-	WORD $0x4e2fccc2 // fmla v2.4s, v6.4s, v15.4s
-	FMOVQ 416(R4), F1
-	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
-	FMOVQ 432(R4), F6
-	WORD $0x4e2fcc46 // fmla v6.4s, v2.4s, v15.4s
-	FMOVQ 432(R4), F0
+	WORD $0x4e2fcc62 // fmla v2.4s, v3.4s, v15.4s
+	FMOVQ 416(R4), F0
 	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	FMOVQ 432(R4), F3
+	WORD $0x4e2fcc43 // fmla v3.4s, v2.4s, v15.4s
+	FMOVQ 432(R4), F2
+	WORD $0x4e2ccc02 // fmla v2.4s, v0.4s, v12.4s
 	WORD $0x6e2fddf3 // fmul v19.4s, v15.4s, v15.4s
 	WORD $0x6e2cdd92 // fmul v18.4s, v12.4s, v12.4s
-	FMOVQ 448(R4), F2
-	WORD $0x6e22ddc1 // fmul v1.4s, v14.4s, v2.4s
-	WORD $0x6e22dda2 // fmul v2.4s, v13.4s, v2.4s
-	WORD $0x4e2fd430 // fadd v16.4s, v1.4s, v15.4s
-	WORD $0x4e2cd451 // fadd v17.4s, v2.4s, v12.4s
-	WORD $0x4ea1d601 // fsub v1.4s, v16.4s, v1.4s
-	WORD $0x4ea2d622 // fsub v2.4s, v17.4s, v2.4s
-	WORD $0x4ea1d5e1 // fsub v1.4s, v15.4s, v1.4s
-	WORD $0x4ea2d58f // fsub v15.4s, v12.4s, v2.4s
+	FMOVQ 448(R4), F1
+	WORD $0x6e21ddc0 // fmul v0.4s, v14.4s, v1.4s
+	WORD $0x6e21dda1 // fmul v1.4s, v13.4s, v1.4s
+	WORD $0x4e2fd410 // fadd v16.4s, v0.4s, v15.4s
+	WORD $0x4e2cd431 // fadd v17.4s, v1.4s, v12.4s
+	WORD $0x4ea0d600 // fsub v0.4s, v16.4s, v0.4s
+	WORD $0x4ea1d621 // fsub v1.4s, v17.4s, v1.4s
+	WORD $0x4ea0d5e0 // fsub v0.4s, v15.4s, v0.4s
+	WORD $0x4ea1d58f // fsub v15.4s, v12.4s, v1.4s
 	FMOVQ 464(R4), F12
-	WORD $0x6ea1e582 // fcmgt v2.4s, v12.4s, v1.4s
-	WORD $0x6e6c1c22 // bsl v2.16b, v1.16b, v12.16b
-	WORD $0x6eafe581 // fcmgt v1.4s, v12.4s, v15.4s
-	WORD $0x6e6c1de1 // bsl v1.16b, v15.16b, v12.16b
+	WORD $0x6ea0e581 // fcmgt v1.4s, v12.4s, v0.4s
+	WORD $0x6e6c1c01 // bsl v1.16b, v0.16b, v12.16b
+	WORD $0x6eafe580 // fcmgt v0.4s, v12.4s, v15.4s
+	WORD $0x6e6c1de0 // bsl v0.16b, v15.16b, v12.16b
 	FMOVQ 480(R4), F12
-	WORD $0x4e2ccdc2 // fmla v2.4s, v14.4s, v12.4s
-	WORD $0x4e2ccda1 // fmla v1.4s, v13.4s, v12.4s
-	WORD $0x4e33ccc2 // fmla v2.4s, v6.4s, v19.4s
-	WORD $0x4e32cc01 // fmla v1.4s, v0.4s, v18.4s
-	WORD $0x4e22d610 // fadd v16.4s, v16.4s, v2.4s
-	WORD $0x4e21d62f // fadd v15.4s, v17.4s, v1.4s
+	WORD $0x4e2ccdc1 // fmla v1.4s, v14.4s, v12.4s
+	WORD $0x4e2ccda0 // fmla v0.4s, v13.4s, v12.4s
+	WORD $0x4e33cc61 // fmla v1.4s, v3.4s, v19.4s
+	WORD $0x4e32cc40 // fmla v0.4s, v2.4s, v18.4s
+	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
+	WORD $0x4e20d62f // fadd v15.4s, v17.4s, v0.4s
 	WORD $0x6f00e40e // movi v14.2d, #0
 	FMOVQ 496(R4), F1
 	FMOVQ 496(R4), F0
-	WORD $0x4e2ee566 // fcmeq v6.4s, v11.4s, v14.4s
+	WORD $0x4e2ee563 // fcmeq v3.4s, v11.4s, v14.4s
 	WORD $0x4e2ee542 // fcmeq v2.4s, v10.4s, v14.4s
 	WORD $0x6ea1e56d // fcmgt v13.4s, v11.4s, v1.4s
 	WORD $0x6ea0e54c // fcmgt v12.4s, v10.4s, v0.4s
@@ -1946,29 +1946,29 @@ end_3:
 	WORD $0x6e20580a // not v10.16b, v0.16b
 	FMOVQ 512(R4), F1
 	FMOVQ 512(R4), F0
-	WORD $0x4e261c21 // and v1.16b, v1.16b, v6.16b
+	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
 	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
-	WORD $0x4e21d606 // fadd v6.4s, v16.4s, v1.4s
+	WORD $0x4e21d603 // fadd v3.4s, v16.4s, v1.4s
 	WORD $0x4e20d5e2 // fadd v2.4s, v15.4s, v0.4s
 	FMOVQ 528(R4), F1
 	FMOVQ 528(R4), F0
 	WORD $0x4e2d1c21 // and v1.16b, v1.16b, v13.16b
 	WORD $0x4e2c1c00 // and v0.16b, v0.16b, v12.16b
-	WORD $0x4e21d4c6 // fadd v6.4s, v6.4s, v1.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
 	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
 	FMOVQ 544(R4), F1
 	FMOVQ 544(R4), F0
 	WORD $0x4e2b1c21 // and v1.16b, v1.16b, v11.16b
 	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
-	WORD $0x4e21d4c1 // fadd v1.4s, v6.4s, v1.4s
+	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
 	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e691c24 // bic v4.16b, v1.16b, v9.16b
+	WORD $0x4e691c23 // bic v3.16b, v1.16b, v9.16b
 	WORD $0x4e681c02 // bic v2.16b, v0.16b, v8.16b
 	WORD $0x4e291ce1 // and v1.16b, v7.16b, v9.16b
-	WORD $0x4e281c60 // and v0.16b, v3.16b, v8.16b
-	WORD $0x4ea11c81 // orr v1.16b, v4.16b, v1.16b
+	WORD $0x4e281cc0 // and v0.16b, v6.16b, v8.16b
+	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $3, R3, some_8
 	FSTPQ (F1, F0), (R1)
@@ -2025,60 +2025,60 @@ TEXT ·Expm1NEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F20, F19)
-	WORD $0x6eb4e620 // fcmgt v0.4s, v17.4s, v20.4s
-	WORD $0x6e741e20 // bsl v0.16b, v17.16b, v20.16b
-	WORD $0x6eb3e621 // fcmgt v1.4s, v17.4s, v19.4s
-	WORD $0x6e731e21 // bsl v1.16b, v17.16b, v19.16b
-	WORD $0x6eb0e405 // fcmgt v5.4s, v0.4s, v16.4s
-	WORD $0x6e601e05 // bsl v5.16b, v16.16b, v0.16b
-	WORD $0x6eb0e420 // fcmgt v0.4s, v1.4s, v16.4s
-	WORD $0x6e611e00 // bsl v0.16b, v16.16b, v1.16b
+	WORD $0x6eb4e621 // fcmgt v1.4s, v17.4s, v20.4s
+	WORD $0x6e741e21 // bsl v1.16b, v17.16b, v20.16b
+	WORD $0x6eb3e620 // fcmgt v0.4s, v17.4s, v19.4s
+	WORD $0x6e731e20 // bsl v0.16b, v17.16b, v19.16b
+	WORD $0x6eb0e423 // fcmgt v3.4s, v1.4s, v16.4s
+	WORD $0x6e611e03 // bsl v3.16b, v16.16b, v1.16b
+	WORD $0x6eb0e402 // fcmgt v2.4s, v0.4s, v16.4s
+	WORD $0x6e601e02 // bsl v2.16b, v16.16b, v0.16b
 	VMOV V13.B16, V7.B16
-	WORD $0x4e2ecca7 // fmla v7.4s, v5.4s, v14.4s
+	WORD $0x4e2ecc67 // fmla v7.4s, v3.4s, v14.4s
 	VMOV V13.B16, V6.B16
-	WORD $0x4e2ecc06 // fmla v6.4s, v0.4s, v14.4s
-	WORD $0x4eadd4e2 // fsub v2.4s, v7.4s, v13.4s
-	WORD $0x4eadd4c1 // fsub v1.4s, v6.4s, v13.4s
-	WORD $0x4eaccc45 // fmls v5.4s, v2.4s, v12.4s
-	WORD $0x4eaccc20 // fmls v0.4s, v1.4s, v12.4s
-	WORD $0x4eabcc45 // fmls v5.4s, v2.4s, v11.4s
-	WORD $0x4eabcc20 // fmls v0.4s, v1.4s, v11.4s
-	FMOVQ 672(R4), F2
-	WORD $0x4e25cde2 // fmla v2.4s, v15.4s, v5.4s
+	WORD $0x4e2ecc46 // fmla v6.4s, v2.4s, v14.4s
+	WORD $0x4eadd4e1 // fsub v1.4s, v7.4s, v13.4s
+	WORD $0x4eadd4c0 // fsub v0.4s, v6.4s, v13.4s
+	WORD $0x4eaccc23 // fmls v3.4s, v1.4s, v12.4s
+	WORD $0x4eaccc02 // fmls v2.4s, v0.4s, v12.4s
+	WORD $0x4eabcc23 // fmls v3.4s, v1.4s, v11.4s
+	WORD $0x4eabcc02 // fmls v2.4s, v0.4s, v11.4s
 	FMOVQ 672(R4), F1
-	WORD $0x4e20cde1 // fmla v1.4s, v15.4s, v0.4s
-	FMOVQ 688(R4), F4
-	WORD $0x4e25cc44 // fmla v4.4s, v2.4s, v5.4s
-	FMOVQ 688(R4), F2
-	WORD $0x4e20cc22 // fmla v2.4s, v1.4s, v0.4s
-	FMOVQ 704(R4), F3
-	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
-	FMOVQ 704(R4), F1
-	WORD $0x4e20cc41 // fmla v1.4s, v2.4s, v0.4s
-	FMOVQ 720(R4), F4
-	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
-	FMOVQ 720(R4), F2
-	WORD $0x4e20cc22 // fmla v2.4s, v1.4s, v0.4s
-	VMOV V8.B16, V3.B16
-	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
-	VMOV V8.B16, V1.B16
-	WORD $0x4e20cc41 // fmla v1.4s, v2.4s, v0.4s
-	WORD $0x6e25dc62 // fmul v2.4s, v3.4s, v5.4s
-	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
-	WORD $0x4e25cc45 // fmla v5.4s, v2.4s, v5.4s
-	WORD $0x4e20cc20 // fmla v0.4s, v1.4s, v0.4s
-	WORD $0x4eaa84e2 // add v2.4s, v7.4s, v10.4s
-	WORD $0x4eaa84c1 // add v1.4s, v6.4s, v10.4s
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
+	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
+	FMOVQ 672(R4), F0
+	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
+	FMOVQ 688(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 688(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 704(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 704(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 720(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 720(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V8.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	VMOV V8.B16, V0.B16
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	WORD $0x4eaa84e1 // add v1.4s, v7.4s, v10.4s
+	WORD $0x4eaa84c0 // add v0.4s, v6.4s, v10.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4ea98444 // add v4.4s, v2.4s, v9.4s
-	WORD $0x4ea98423 // add v3.4s, v1.4s, v9.4s
-	WORD $0x4ea8d481 // fsub v1.4s, v4.4s, v8.4s
-	WORD $0x4ea8d462 // fsub v2.4s, v3.4s, v8.4s
-	WORD $0x4e24cca1 // fmla v1.4s, v5.4s, v4.4s
-	WORD $0x4e23cc02 // fmla v2.4s, v0.4s, v3.4s
+	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x4ea98425 // add v5.4s, v1.4s, v9.4s
+	WORD $0x4ea98404 // add v4.4s, v0.4s, v9.4s
+	WORD $0x4ea8d4a1 // fsub v1.4s, v5.4s, v8.4s
+	WORD $0x4ea8d480 // fsub v0.4s, v4.4s, v8.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
 	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
-	WORD $0x4e22d440 // fadd v0.4s, v2.4s, v2.4s
+	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
 	WORD $0x4e721c23 // bic v3.16b, v1.16b, v18.16b
 	WORD $0x4e721c02 // bic v2.16b, v0.16b, v18.16b
 	WORD $0x4e321e81 // and v1.16b, v20.16b, v18.16b
@@ -2091,110 +2091,110 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
+	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F8, F6)
+	FLDPQ (R2), (F9, F8)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F8
+	FMOVQ (R2), F9
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F6
+	FMOVD 16(R2), F8
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V6.S[2]
+	VLD1 (R0), V8.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F6
+	FMOVS 16(R2), F8
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F8
+	FMOVD (R2), F9
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V8.S[2]
+	VLD1 (R0), V9.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F8
+	FMOVS (R2), F9
 end_6:
 end_3:
 	FMOVQ (R4), F11
 	FMOVQ (R4), F10
 	FMOVQ 560(R4), F0
 	FMOVQ 560(R4), F2
-	WORD $0x6ea8e401 // fcmgt v1.4s, v0.4s, v8.4s
-	WORD $0x6e681c01 // bsl v1.16b, v0.16b, v8.16b
-	WORD $0x6ea6e440 // fcmgt v0.4s, v2.4s, v6.4s
-	WORD $0x6e661c40 // bsl v0.16b, v2.16b, v6.16b
+	WORD $0x6ea9e401 // fcmgt v1.4s, v0.4s, v9.4s
+	WORD $0x6e691c01 // bsl v1.16b, v0.16b, v9.16b
+	WORD $0x6ea8e440 // fcmgt v0.4s, v2.4s, v8.4s
+	WORD $0x6e681c40 // bsl v0.16b, v2.16b, v8.16b
 	FMOVQ 576(R4), F2
-	FMOVQ 576(R4), F3
-	WORD $0x6ea2e425 // fcmgt v5.4s, v1.4s, v2.4s
-	WORD $0x6e611c45 // bsl v5.16b, v2.16b, v1.16b
-	WORD $0x6ea3e402 // fcmgt v2.4s, v0.4s, v3.4s
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
+	FMOVQ 576(R4), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
 	FMOVQ 592(R4), F7
-	FMOVQ 592(R4), F9
+	FMOVQ 592(R4), F6
 	FMOVQ 608(R4), F0
-	WORD $0x4e20cca7 // fmla v7.4s, v5.4s, v0.4s
-	WORD $0x4e20cc49 // fmla v9.4s, v2.4s, v0.4s
+	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
+	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
 	FMOVQ 592(R4), F0
-	WORD $0x4ea0d4e3 // fsub v3.4s, v7.4s, v0.4s
-	WORD $0x4ea0d521 // fsub v1.4s, v9.4s, v0.4s
+	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
+	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
 	FMOVQ 624(R4), F0
-	WORD $0x4ea0cc65 // fmls v5.4s, v3.4s, v0.4s
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
 	FMOVQ 640(R4), F0
-	WORD $0x4ea0cc65 // fmls v5.4s, v3.4s, v0.4s
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
 	FMOVQ 656(R4), F0
-	FMOVQ 656(R4), F3
+	FMOVQ 656(R4), F4
 	FMOVQ 672(R4), F1
-	WORD $0x4e25cc01 // fmla v1.4s, v0.4s, v5.4s
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
 	FMOVQ 672(R4), F0
-	WORD $0x4e22cc60 // fmla v0.4s, v3.4s, v2.4s
-	FMOVQ 688(R4), F4
-	WORD $0x4e25cc24 // fmla v4.4s, v1.4s, v5.4s
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 688(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 688(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 704(R4), F3
-	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	FMOVQ 704(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 704(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 720(R4), F4
-	WORD $0x4e25cc64 // fmla v4.4s, v3.4s, v5.4s
+	FMOVQ 720(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 720(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 736(R4), F3
-	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
+	FMOVQ 736(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 736(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e25dc61 // fmul v1.4s, v3.4s, v5.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e25cc25 // fmla v5.4s, v1.4s, v5.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
 	FMOVQ 752(R4), F0
 	WORD $0x4ea084e1 // add v1.4s, v7.4s, v0.4s
-	WORD $0x4ea08520 // add v0.4s, v9.4s, v0.4s
-	WORD $0x4f375423 // shl v3.4s, v1.4s, #23
+	WORD $0x4ea084c0 // add v0.4s, v6.4s, v0.4s
+	WORD $0x4f375424 // shl v4.4s, v1.4s, #23
 	WORD $0x4f375401 // shl v1.4s, v0.4s, #23
 	FMOVQ 144(R4), F0
-	WORD $0x4ea08464 // add v4.4s, v3.4s, v0.4s
-	WORD $0x4ea08423 // add v3.4s, v1.4s, v0.4s
+	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
+	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
 	FMOVQ 736(R4), F0
-	WORD $0x4ea0d481 // fsub v1.4s, v4.4s, v0.4s
-	WORD $0x4ea0d460 // fsub v0.4s, v3.4s, v0.4s
-	WORD $0x4e24cca1 // fmla v1.4s, v5.4s, v4.4s
-	WORD $0x4e23cc40 // fmla v0.4s, v2.4s, v3.4s
+	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
 	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
 	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
 	WORD $0x4e6b1c23 // bic v3.16b, v1.16b, v11.16b
 	WORD $0x4e6a1c02 // bic v2.16b, v0.16b, v10.16b
-	WORD $0x4e2b1d01 // and v1.16b, v8.16b, v11.16b
-	WORD $0x4e2a1cc0 // and v0.16b, v6.16b, v10.16b
+	WORD $0x4e2b1d21 // and v1.16b, v9.16b, v11.16b
+	WORD $0x4e2a1d00 // and v0.16b, v8.16b, v10.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $3, R3, some_8
@@ -2242,180 +2242,180 @@ TEXT ·SinNEONF32(SB), NOSPLIT, $0-24
 	FMOVQ 800(R4), F10
 	FMOVQ 816(R4), F9
 	FMOVQ 736(R4), F8
-	MOVD x+8(FP), R0
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
-	MOVD n+0(FP), R2
-	AND $7, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F0, F1)
-	VMOV V12.B16, V6.B16
-	WORD $0x4e2dcc06 // fmla v6.4s, v0.4s, v13.4s
+	FLDPQ.P 32(R2), (F1, F0)
 	VMOV V12.B16, V7.B16
 	WORD $0x4e2dcc27 // fmla v7.4s, v1.4s, v13.4s
-	WORD $0x4eacd4c3 // fsub v3.4s, v6.4s, v12.4s
-	WORD $0x4eacd4e2 // fsub v2.4s, v7.4s, v12.4s
-	WORD $0x4eabcc60 // fmls v0.4s, v3.4s, v11.4s
-	WORD $0x4eabcc41 // fmls v1.4s, v2.4s, v11.4s
-	WORD $0x4eaacc60 // fmls v0.4s, v3.4s, v10.4s
-	WORD $0x4eaacc41 // fmls v1.4s, v2.4s, v10.4s
-	WORD $0x4ea9cc60 // fmls v0.4s, v3.4s, v9.4s
-	WORD $0x4ea9cc41 // fmls v1.4s, v2.4s, v9.4s
-	WORD $0x4e701c05 // bic v5.16b, v0.16b, v16.16b
-	WORD $0x4e701c22 // bic v2.16b, v1.16b, v16.16b
-	WORD $0x4e301c13 // and v19.16b, v0.16b, v16.16b
-	WORD $0x4e301c32 // and v18.16b, v1.16b, v16.16b
+	VMOV V12.B16, V6.B16
+	WORD $0x4e2dcc06 // fmla v6.4s, v0.4s, v13.4s
+	WORD $0x4eacd4e3 // fsub v3.4s, v7.4s, v12.4s
+	WORD $0x4eacd4c2 // fsub v2.4s, v6.4s, v12.4s
+	WORD $0x4eabcc61 // fmls v1.4s, v3.4s, v11.4s
+	WORD $0x4eabcc40 // fmls v0.4s, v2.4s, v11.4s
+	WORD $0x4eaacc61 // fmls v1.4s, v3.4s, v10.4s
+	WORD $0x4eaacc40 // fmls v0.4s, v2.4s, v10.4s
+	WORD $0x4ea9cc61 // fmls v1.4s, v3.4s, v9.4s
+	WORD $0x4ea9cc40 // fmls v0.4s, v2.4s, v9.4s
+	WORD $0x4e701c25 // bic v5.16b, v1.16b, v16.16b
+	WORD $0x4e701c04 // bic v4.16b, v0.16b, v16.16b
+	WORD $0x4e301c33 // and v19.16b, v1.16b, v16.16b
+	WORD $0x4e301c12 // and v18.16b, v0.16b, v16.16b
 	WORD $0x6e25dcb5 // fmul v21.4s, v5.4s, v5.4s
-	WORD $0x6e22dc54 // fmul v20.4s, v2.4s, v2.4s
+	WORD $0x6e24dc94 // fmul v20.4s, v4.4s, v4.4s
 	FMOVQ 848(R4), F1
 	WORD $0x4e35cde1 // fmla v1.4s, v15.4s, v21.4s
 	FMOVQ 848(R4), F0
 	WORD $0x4e34cde0 // fmla v0.4s, v15.4s, v20.4s
-	FMOVQ 688(R4), F4
-	WORD $0x4e35cc24 // fmla v4.4s, v1.4s, v21.4s
+	FMOVQ 688(R4), F3
+	WORD $0x4e35cc23 // fmla v3.4s, v1.4s, v21.4s
 	FMOVQ 688(R4), F1
 	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 864(R4), F3
-	WORD $0x4e35cc83 // fmla v3.4s, v4.4s, v21.4s
+	FMOVQ 864(R4), F2
+	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
 	FMOVQ 864(R4), F0
 	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	WORD $0x6e35dc61 // fmul v1.4s, v3.4s, v21.4s
+	WORD $0x6e35dc41 // fmul v1.4s, v2.4s, v21.4s
 	WORD $0x6e34dc00 // fmul v0.4s, v0.4s, v20.4s
 	WORD $0x4e25cc25 // fmla v5.4s, v1.4s, v5.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 896(R4), F1
-	WORD $0x4e35cdc1 // fmla v1.4s, v14.4s, v21.4s
+	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
 	FMOVQ 896(R4), F0
-	WORD $0x4e34cdc0 // fmla v0.4s, v14.4s, v20.4s
-	FMOVQ 912(R4), F3
-	WORD $0x4e35cc23 // fmla v3.4s, v1.4s, v21.4s
-	FMOVQ 912(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 704(R4), F4
-	WORD $0x4e35cc64 // fmla v4.4s, v3.4s, v21.4s
-	FMOVQ 704(R4), F0
+	WORD $0x4e35cdc0 // fmla v0.4s, v14.4s, v21.4s
+	FMOVQ 896(R4), F1
+	WORD $0x4e34cdc1 // fmla v1.4s, v14.4s, v20.4s
+	FMOVQ 912(R4), F2
+	WORD $0x4e35cc02 // fmla v2.4s, v0.4s, v21.4s
+	FMOVQ 912(R4), F0
 	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
+	FMOVQ 704(R4), F3
+	WORD $0x4e35cc43 // fmla v3.4s, v2.4s, v21.4s
+	FMOVQ 704(R4), F1
+	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
 	WORD $0x6e28deb9 // fmul v25.4s, v21.4s, v8.4s
 	WORD $0x6e28de98 // fmul v24.4s, v20.4s, v8.4s
 	WORD $0x4eb9d636 // fsub v22.4s, v17.4s, v25.4s
 	WORD $0x4eb8d637 // fsub v23.4s, v17.4s, v24.4s
-	WORD $0x4eb6d623 // fsub v3.4s, v17.4s, v22.4s
-	WORD $0x4eb7d621 // fsub v1.4s, v17.4s, v23.4s
-	WORD $0x4eb9d463 // fsub v3.4s, v3.4s, v25.4s
-	WORD $0x4eb8d421 // fsub v1.4s, v1.4s, v24.4s
-	WORD $0x6e35dc84 // fmul v4.4s, v4.4s, v21.4s
-	WORD $0x6e34dc00 // fmul v0.4s, v0.4s, v20.4s
-	WORD $0x4e35cc83 // fmla v3.4s, v4.4s, v21.4s
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	WORD $0x4e36d476 // fadd v22.4s, v3.4s, v22.4s
-	WORD $0x4e37d435 // fadd v21.4s, v1.4s, v23.4s
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x4f3f54c1 // shl v1.4s, v6.4s, #31
-	WORD $0x4f3f54e0 // shl v0.4s, v7.4s, #31
+	WORD $0x4eb6d622 // fsub v2.4s, v17.4s, v22.4s
+	WORD $0x4eb7d620 // fsub v0.4s, v17.4s, v23.4s
+	WORD $0x4eb9d442 // fsub v2.4s, v2.4s, v25.4s
+	WORD $0x4eb8d400 // fsub v0.4s, v0.4s, v24.4s
+	WORD $0x6e35dc63 // fmul v3.4s, v3.4s, v21.4s
+	WORD $0x6e34dc21 // fmul v1.4s, v1.4s, v20.4s
+	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
+	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
+	WORD $0x4e36d456 // fadd v22.4s, v2.4s, v22.4s
+	WORD $0x4e37d415 // fadd v21.4s, v0.4s, v23.4s
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x4f3f54e1 // shl v1.4s, v7.4s, #31
+	WORD $0x4f3f54c0 // shl v0.4s, v6.4s, #31
 	WORD $0x4eb11c21 // orr v1.16b, v1.16b, v17.16b
 	WORD $0x4eb11c00 // orr v0.16b, v0.16b, v17.16b
-	WORD $0x6ea1e477 // fcmgt v23.4s, v3.4s, v1.4s
-	WORD $0x6ea0e474 // fcmgt v20.4s, v3.4s, v0.4s
-	WORD $0x6ea3e439 // fcmgt v25.4s, v1.4s, v3.4s
-	WORD $0x6ea3e418 // fcmgt v24.4s, v0.4s, v3.4s
-	WORD $0x4f3e54c1 // shl v1.4s, v6.4s, #30
-	WORD $0x4f3e54e0 // shl v0.4s, v7.4s, #30
+	WORD $0x6ea1e457 // fcmgt v23.4s, v2.4s, v1.4s
+	WORD $0x6ea0e454 // fcmgt v20.4s, v2.4s, v0.4s
+	WORD $0x6ea2e439 // fcmgt v25.4s, v1.4s, v2.4s
+	WORD $0x6ea2e418 // fcmgt v24.4s, v0.4s, v2.4s
+	WORD $0x4f3e54e1 // shl v1.4s, v7.4s, #30
+	WORD $0x4f3e54c0 // shl v0.4s, v6.4s, #30
 	WORD $0x4e301c23 // and v3.16b, v1.16b, v16.16b
-	WORD $0x4e301c04 // and v4.16b, v0.16b, v16.16b
+	WORD $0x4e301c02 // and v2.16b, v0.16b, v16.16b
 	WORD $0x4e391e61 // and v1.16b, v19.16b, v25.16b
 	WORD $0x4e381e40 // and v0.16b, v18.16b, v24.16b
 	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
-	WORD $0x6e201c84 // eor v4.16b, v4.16b, v0.16b
+	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
 	WORD $0x4e391ca1 // and v1.16b, v5.16b, v25.16b
-	WORD $0x4e381c40 // and v0.16b, v2.16b, v24.16b
+	WORD $0x4e381c80 // and v0.16b, v4.16b, v24.16b
 	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
+	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
 	WORD $0x4e371ec1 // and v1.16b, v22.16b, v23.16b
 	WORD $0x4e341ea0 // and v0.16b, v21.16b, v20.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $8, R2, R2
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R0), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R0), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
-	ADD $24, R0, R0
-	VLD1 (R0), V1.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R0), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R0), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
-	ADD $8, R0, R0
-	VLD1 (R0), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R0), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	FMOVQ 592(R4), F5
-	FMOVQ 592(R4), F4
+	FMOVQ 592(R4), F7
+	FMOVQ 592(R4), F6
 	FMOVQ 768(R4), F2
-	WORD $0x4e22cc05 // fmla v5.4s, v0.4s, v2.4s
-	WORD $0x4e22cc24 // fmla v4.4s, v1.4s, v2.4s
+	WORD $0x4e22cc27 // fmla v7.4s, v1.4s, v2.4s
+	WORD $0x4e22cc06 // fmla v6.4s, v0.4s, v2.4s
 	FMOVQ 592(R4), F2
-	WORD $0x4ea2d4a6 // fsub v6.4s, v5.4s, v2.4s
-	WORD $0x4ea2d483 // fsub v3.4s, v4.4s, v2.4s
+	WORD $0x4ea2d4e4 // fsub v4.4s, v7.4s, v2.4s
+	WORD $0x4ea2d4c3 // fsub v3.4s, v6.4s, v2.4s
 	FMOVQ 784(R4), F2
-	WORD $0x4ea2ccc0 // fmls v0.4s, v6.4s, v2.4s
-	WORD $0x4ea2cc61 // fmls v1.4s, v3.4s, v2.4s
+	WORD $0x4ea2cc81 // fmls v1.4s, v4.4s, v2.4s
+	WORD $0x4ea2cc60 // fmls v0.4s, v3.4s, v2.4s
 	FMOVQ 800(R4), F2
-	WORD $0x4ea2ccc0 // fmls v0.4s, v6.4s, v2.4s
-	WORD $0x4ea2cc61 // fmls v1.4s, v3.4s, v2.4s
+	WORD $0x4ea2cc81 // fmls v1.4s, v4.4s, v2.4s
+	WORD $0x4ea2cc60 // fmls v0.4s, v3.4s, v2.4s
 	FMOVQ 816(R4), F2
-	WORD $0x4ea2ccc0 // fmls v0.4s, v6.4s, v2.4s
-	WORD $0x4ea2cc61 // fmls v1.4s, v3.4s, v2.4s
+	WORD $0x4ea2cc81 // fmls v1.4s, v4.4s, v2.4s
+	WORD $0x4ea2cc60 // fmls v0.4s, v3.4s, v2.4s
 	FMOVQ (R4), F15
 	FMOVQ (R4), F14
-	WORD $0x4e6f1c06 // bic v6.16b, v0.16b, v15.16b
-	WORD $0x4e6e1c27 // bic v7.16b, v1.16b, v14.16b
-	WORD $0x4e2f1c0d // and v13.16b, v0.16b, v15.16b
-	WORD $0x4e2e1c2c // and v12.16b, v1.16b, v14.16b
-	WORD $0x6e26dccb // fmul v11.4s, v6.4s, v6.4s
-	WORD $0x6e27dcea // fmul v10.4s, v7.4s, v7.4s
+	WORD $0x4e6f1c25 // bic v5.16b, v1.16b, v15.16b
+	WORD $0x4e6e1c04 // bic v4.16b, v0.16b, v14.16b
+	WORD $0x4e2f1c2d // and v13.16b, v1.16b, v15.16b
+	WORD $0x4e2e1c0c // and v12.16b, v0.16b, v14.16b
+	WORD $0x6e25dcab // fmul v11.4s, v5.4s, v5.4s
+	WORD $0x6e24dc8a // fmul v10.4s, v4.4s, v4.4s
+	FMOVQ 832(R4), F0
 	FMOVQ 832(R4), F2
-	FMOVQ 832(R4), F1
-	FMOVQ 848(R4), F0
-	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
-	FMOVQ 848(R4), F2
-	WORD $0x4e2acc22 // fmla v2.4s, v1.4s, v10.4s
-	FMOVQ 688(R4), F1
+	FMOVQ 848(R4), F1
 	WORD $0x4e2bcc01 // fmla v1.4s, v0.4s, v11.4s
+	FMOVQ 848(R4), F0
+	WORD $0x4e2acc40 // fmla v0.4s, v2.4s, v10.4s
 	FMOVQ 688(R4), F3
-	WORD $0x4e2acc43 // fmla v3.4s, v2.4s, v10.4s
+	WORD $0x4e2bcc23 // fmla v3.4s, v1.4s, v11.4s
+	FMOVQ 688(R4), F1
+	WORD $0x4e2acc01 // fmla v1.4s, v0.4s, v10.4s
+	FMOVQ 864(R4), F2
+	WORD $0x4e2bcc62 // fmla v2.4s, v3.4s, v11.4s
 	FMOVQ 864(R4), F0
-	WORD $0x4e2bcc20 // fmla v0.4s, v1.4s, v11.4s
-	FMOVQ 864(R4), F1
-	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
-	WORD $0x6e2bdc02 // fmul v2.4s, v0.4s, v11.4s
-	WORD $0x6e2adc20 // fmul v0.4s, v1.4s, v10.4s
-	WORD $0x4e26cc46 // fmla v6.4s, v2.4s, v6.4s
-	WORD $0x4e27cc07 // fmla v7.4s, v0.4s, v7.4s
+	WORD $0x4e2acc20 // fmla v0.4s, v1.4s, v10.4s
+	WORD $0x6e2bdc41 // fmul v1.4s, v2.4s, v11.4s
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x4e25cc25 // fmla v5.4s, v1.4s, v5.4s
+	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
 	FMOVQ 880(R4), F1
 	FMOVQ 880(R4), F2
 	FMOVQ 896(R4), F0
@@ -2450,8 +2450,8 @@ end_3:
 	WORD $0x4e29d451 // fadd v17.4s, v2.4s, v9.4s
 	WORD $0x4e28d410 // fadd v16.4s, v0.4s, v8.4s
 	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x4f3f54a1 // shl v1.4s, v5.4s, #31
-	WORD $0x4f3f5482 // shl v2.4s, v4.4s, #31
+	WORD $0x4f3f54e1 // shl v1.4s, v7.4s, #31
+	WORD $0x4f3f54c2 // shl v2.4s, v6.4s, #31
 	FMOVQ 144(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
@@ -2459,16 +2459,16 @@ end_3:
 	WORD $0x6ea0e46a // fcmgt v10.4s, v3.4s, v0.4s
 	WORD $0x6ea3e429 // fcmgt v9.4s, v1.4s, v3.4s
 	WORD $0x6ea3e408 // fcmgt v8.4s, v0.4s, v3.4s
-	WORD $0x4f3e54a1 // shl v1.4s, v5.4s, #30
-	WORD $0x4f3e5480 // shl v0.4s, v4.4s, #30
+	WORD $0x4f3e54e1 // shl v1.4s, v7.4s, #30
+	WORD $0x4f3e54c0 // shl v0.4s, v6.4s, #30
 	WORD $0x4e2f1c23 // and v3.16b, v1.16b, v15.16b
 	WORD $0x4e2e1c02 // and v2.16b, v0.16b, v14.16b
 	WORD $0x4e291da1 // and v1.16b, v13.16b, v9.16b
 	WORD $0x4e281d80 // and v0.16b, v12.16b, v8.16b
 	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
 	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
-	WORD $0x4e291cc1 // and v1.16b, v6.16b, v9.16b
-	WORD $0x4e281ce0 // and v0.16b, v7.16b, v8.16b
+	WORD $0x4e291ca1 // and v1.16b, v5.16b, v9.16b
+	WORD $0x4e281c80 // and v0.16b, v4.16b, v8.16b
 	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
 	WORD $0x4e2b1e21 // and v1.16b, v17.16b, v11.16b
@@ -2529,90 +2529,90 @@ TEXT ·CosNEONF32(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F0, F3)
+	FLDPQ.P 32(R2), (F3, F2)
 	VMOV V11.B16, V1.B16
-	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
-	VMOV V11.B16, V2.B16
-	WORD $0x4e2ccc62 // fmla v2.4s, v3.4s, v12.4s
+	WORD $0x4e2ccc61 // fmla v1.4s, v3.4s, v12.4s
+	VMOV V11.B16, V0.B16
+	WORD $0x4e2ccc40 // fmla v0.4s, v2.4s, v12.4s
 	WORD $0x4eabd425 // fsub v5.4s, v1.4s, v11.4s
-	WORD $0x4eabd444 // fsub v4.4s, v2.4s, v11.4s
-	WORD $0x4eaacca0 // fmls v0.4s, v5.4s, v10.4s
-	WORD $0x4eaacc83 // fmls v3.4s, v4.4s, v10.4s
-	WORD $0x4ea9cca0 // fmls v0.4s, v5.4s, v9.4s
-	WORD $0x4ea9cc83 // fmls v3.4s, v4.4s, v9.4s
-	WORD $0x4ea8cca0 // fmls v0.4s, v5.4s, v8.4s
-	WORD $0x4ea8cc83 // fmls v3.4s, v4.4s, v8.4s
-	WORD $0x4ea78435 // add v21.4s, v1.4s, v7.4s
-	WORD $0x4ea78454 // add v20.4s, v2.4s, v7.4s
-	WORD $0x4e6f1c04 // bic v4.16b, v0.16b, v15.16b
-	WORD $0x4e6f1c61 // bic v1.16b, v3.16b, v15.16b
-	WORD $0x4e2f1c16 // and v22.16b, v0.16b, v15.16b
-	WORD $0x4e2f1c73 // and v19.16b, v3.16b, v15.16b
-	WORD $0x6e24dc92 // fmul v18.4s, v4.4s, v4.4s
-	WORD $0x6e21dc31 // fmul v17.4s, v1.4s, v1.4s
-	FMOVQ 848(R4), F2
-	WORD $0x4e32cdc2 // fmla v2.4s, v14.4s, v18.4s
+	WORD $0x4eabd404 // fsub v4.4s, v0.4s, v11.4s
+	WORD $0x4eaacca3 // fmls v3.4s, v5.4s, v10.4s
+	WORD $0x4eaacc82 // fmls v2.4s, v4.4s, v10.4s
+	WORD $0x4ea9cca3 // fmls v3.4s, v5.4s, v9.4s
+	WORD $0x4ea9cc82 // fmls v2.4s, v4.4s, v9.4s
+	WORD $0x4ea8cca3 // fmls v3.4s, v5.4s, v8.4s
+	WORD $0x4ea8cc82 // fmls v2.4s, v4.4s, v8.4s
+	WORD $0x4ea78436 // add v22.4s, v1.4s, v7.4s
+	WORD $0x4ea78415 // add v21.4s, v0.4s, v7.4s
+	WORD $0x4e6f1c65 // bic v5.16b, v3.16b, v15.16b
+	WORD $0x4e6f1c44 // bic v4.16b, v2.16b, v15.16b
+	WORD $0x4e2f1c74 // and v20.16b, v3.16b, v15.16b
+	WORD $0x4e2f1c53 // and v19.16b, v2.16b, v15.16b
+	WORD $0x6e25dcb2 // fmul v18.4s, v5.4s, v5.4s
+	WORD $0x6e24dc91 // fmul v17.4s, v4.4s, v4.4s
+	FMOVQ 848(R4), F1
+	WORD $0x4e32cdc1 // fmla v1.4s, v14.4s, v18.4s
 	FMOVQ 848(R4), F0
 	WORD $0x4e31cdc0 // fmla v0.4s, v14.4s, v17.4s
 	FMOVQ 688(R4), F3
-	WORD $0x4e32cc43 // fmla v3.4s, v2.4s, v18.4s
-	FMOVQ 688(R4), F2
-	WORD $0x4e31cc02 // fmla v2.4s, v0.4s, v17.4s
-	FMOVQ 864(R4), F5
-	WORD $0x4e32cc65 // fmla v5.4s, v3.4s, v18.4s
+	WORD $0x4e32cc23 // fmla v3.4s, v1.4s, v18.4s
+	FMOVQ 688(R4), F1
+	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
+	FMOVQ 864(R4), F2
+	WORD $0x4e32cc62 // fmla v2.4s, v3.4s, v18.4s
 	FMOVQ 864(R4), F0
-	WORD $0x4e31cc40 // fmla v0.4s, v2.4s, v17.4s
-	WORD $0x6e32dca2 // fmul v2.4s, v5.4s, v18.4s
+	WORD $0x4e31cc20 // fmla v0.4s, v1.4s, v17.4s
+	WORD $0x6e32dc41 // fmul v1.4s, v2.4s, v18.4s
 	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
-	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
-	WORD $0x4e21cc01 // fmla v1.4s, v0.4s, v1.4s
-	FMOVQ 896(R4), F2
-	WORD $0x4e32cda2 // fmla v2.4s, v13.4s, v18.4s
-	FMOVQ 896(R4), F5
-	WORD $0x4e31cda5 // fmla v5.4s, v13.4s, v17.4s
-	FMOVQ 912(R4), F0
-	WORD $0x4e32cc40 // fmla v0.4s, v2.4s, v18.4s
-	FMOVQ 912(R4), F3
-	WORD $0x4e31cca3 // fmla v3.4s, v5.4s, v17.4s
-	FMOVQ 704(R4), F2
+	WORD $0x4e25cc25 // fmla v5.4s, v1.4s, v5.4s
+	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
+	FMOVQ 896(R4), F0
+	WORD $0x4e32cda0 // fmla v0.4s, v13.4s, v18.4s
+	FMOVQ 896(R4), F1
+	WORD $0x4e31cda1 // fmla v1.4s, v13.4s, v17.4s
+	FMOVQ 912(R4), F2
 	WORD $0x4e32cc02 // fmla v2.4s, v0.4s, v18.4s
-	FMOVQ 704(R4), F5
-	WORD $0x4e31cc65 // fmla v5.4s, v3.4s, v17.4s
+	FMOVQ 912(R4), F0
+	WORD $0x4e31cc20 // fmla v0.4s, v1.4s, v17.4s
+	FMOVQ 704(R4), F3
+	WORD $0x4e32cc43 // fmla v3.4s, v2.4s, v18.4s
+	FMOVQ 704(R4), F1
+	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
 	WORD $0x6e26de5a // fmul v26.4s, v18.4s, v6.4s
-	WORD $0x6e26de37 // fmul v23.4s, v17.4s, v6.4s
-	WORD $0x4ebad619 // fsub v25.4s, v16.4s, v26.4s
-	WORD $0x4eb7d618 // fsub v24.4s, v16.4s, v23.4s
-	WORD $0x4eb9d600 // fsub v0.4s, v16.4s, v25.4s
-	WORD $0x4eb8d603 // fsub v3.4s, v16.4s, v24.4s
-	WORD $0x4ebad400 // fsub v0.4s, v0.4s, v26.4s
-	WORD $0x4eb7d463 // fsub v3.4s, v3.4s, v23.4s
-	WORD $0x6e32dc57 // fmul v23.4s, v2.4s, v18.4s
-	WORD $0x6e31dca2 // fmul v2.4s, v5.4s, v17.4s
-	WORD $0x4e32cee0 // fmla v0.4s, v23.4s, v18.4s
-	WORD $0x4e31cc43 // fmla v3.4s, v2.4s, v17.4s
-	WORD $0x4e39d417 // fadd v23.4s, v0.4s, v25.4s
-	WORD $0x4e38d472 // fadd v18.4s, v3.4s, v24.4s
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x4f3f56a2 // shl v2.4s, v21.4s, #31
-	WORD $0x4f3f5680 // shl v0.4s, v20.4s, #31
-	WORD $0x4eb01c42 // orr v2.16b, v2.16b, v16.16b
+	WORD $0x6e26de39 // fmul v25.4s, v17.4s, v6.4s
+	WORD $0x4ebad617 // fsub v23.4s, v16.4s, v26.4s
+	WORD $0x4eb9d618 // fsub v24.4s, v16.4s, v25.4s
+	WORD $0x4eb7d602 // fsub v2.4s, v16.4s, v23.4s
+	WORD $0x4eb8d600 // fsub v0.4s, v16.4s, v24.4s
+	WORD $0x4ebad442 // fsub v2.4s, v2.4s, v26.4s
+	WORD $0x4eb9d400 // fsub v0.4s, v0.4s, v25.4s
+	WORD $0x6e32dc63 // fmul v3.4s, v3.4s, v18.4s
+	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
+	WORD $0x4e32cc62 // fmla v2.4s, v3.4s, v18.4s
+	WORD $0x4e31cc20 // fmla v0.4s, v1.4s, v17.4s
+	WORD $0x4e37d457 // fadd v23.4s, v2.4s, v23.4s
+	WORD $0x4e38d412 // fadd v18.4s, v0.4s, v24.4s
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x4f3f56c1 // shl v1.4s, v22.4s, #31
+	WORD $0x4f3f56a0 // shl v0.4s, v21.4s, #31
+	WORD $0x4eb01c21 // orr v1.16b, v1.16b, v16.16b
 	WORD $0x4eb01c00 // orr v0.16b, v0.16b, v16.16b
-	WORD $0x6ea2e478 // fcmgt v24.4s, v3.4s, v2.4s
-	WORD $0x6ea0e471 // fcmgt v17.4s, v3.4s, v0.4s
-	WORD $0x6ea3e45a // fcmgt v26.4s, v2.4s, v3.4s
-	WORD $0x6ea3e419 // fcmgt v25.4s, v0.4s, v3.4s
-	WORD $0x4f3e56a2 // shl v2.4s, v21.4s, #30
-	WORD $0x4f3e5680 // shl v0.4s, v20.4s, #30
-	WORD $0x4e2f1c43 // and v3.16b, v2.16b, v15.16b
-	WORD $0x4e2f1c05 // and v5.16b, v0.16b, v15.16b
-	WORD $0x4e3a1ec2 // and v2.16b, v22.16b, v26.16b
+	WORD $0x6ea1e458 // fcmgt v24.4s, v2.4s, v1.4s
+	WORD $0x6ea0e451 // fcmgt v17.4s, v2.4s, v0.4s
+	WORD $0x6ea2e43a // fcmgt v26.4s, v1.4s, v2.4s
+	WORD $0x6ea2e419 // fcmgt v25.4s, v0.4s, v2.4s
+	WORD $0x4f3e56c1 // shl v1.4s, v22.4s, #30
+	WORD $0x4f3e56a0 // shl v0.4s, v21.4s, #30
+	WORD $0x4e2f1c23 // and v3.16b, v1.16b, v15.16b
+	WORD $0x4e2f1c02 // and v2.16b, v0.16b, v15.16b
+	WORD $0x4e3a1e81 // and v1.16b, v20.16b, v26.16b
 	WORD $0x4e391e60 // and v0.16b, v19.16b, v25.16b
-	WORD $0x6e221c63 // eor v3.16b, v3.16b, v2.16b
-	WORD $0x6e201ca5 // eor v5.16b, v5.16b, v0.16b
-	WORD $0x4e3a1c82 // and v2.16b, v4.16b, v26.16b
-	WORD $0x4e391c20 // and v0.16b, v1.16b, v25.16b
-	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
-	WORD $0x4ea01ca2 // orr v2.16b, v5.16b, v0.16b
+	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
+	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
+	WORD $0x4e3a1ca1 // and v1.16b, v5.16b, v26.16b
+	WORD $0x4e391c80 // and v0.16b, v4.16b, v25.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
 	WORD $0x4e381ee1 // and v1.16b, v23.16b, v24.16b
 	WORD $0x4e311e40 // and v0.16b, v18.16b, v17.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
@@ -2623,97 +2623,97 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F1, F5)
+	FLDPQ (R2), (F3, F2)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F1
+	FMOVQ (R2), F3
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F5
+	FMOVD 16(R2), F2
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V5.S[2]
+	VLD1 (R0), V2.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F5
+	FMOVS 16(R2), F2
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F1
+	FMOVD (R2), F3
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V3.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F1
+	FMOVS (R2), F3
 end_6:
 end_3:
-	FMOVQ 592(R4), F2
+	FMOVQ 592(R4), F1
 	FMOVQ 592(R4), F0
-	FMOVQ 768(R4), F3
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	WORD $0x4e23cca0 // fmla v0.4s, v5.4s, v3.4s
-	FMOVQ 592(R4), F3
-	WORD $0x4ea3d446 // fsub v6.4s, v2.4s, v3.4s
-	WORD $0x4ea3d404 // fsub v4.4s, v0.4s, v3.4s
-	FMOVQ 784(R4), F3
-	WORD $0x4ea3ccc1 // fmls v1.4s, v6.4s, v3.4s
-	WORD $0x4ea3cc85 // fmls v5.4s, v4.4s, v3.4s
-	FMOVQ 800(R4), F3
-	WORD $0x4ea3ccc1 // fmls v1.4s, v6.4s, v3.4s
-	WORD $0x4ea3cc85 // fmls v5.4s, v4.4s, v3.4s
-	FMOVQ 816(R4), F3
-	WORD $0x4ea3ccc1 // fmls v1.4s, v6.4s, v3.4s
-	WORD $0x4ea3cc85 // fmls v5.4s, v4.4s, v3.4s
-	FMOVQ 928(R4), F3
-	WORD $0x4ea3844f // add v15.4s, v2.4s, v3.4s
-	WORD $0x4ea3840e // add v14.4s, v0.4s, v3.4s
+	FMOVQ 768(R4), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 592(R4), F4
+	WORD $0x4ea4d426 // fsub v6.4s, v1.4s, v4.4s
+	WORD $0x4ea4d405 // fsub v5.4s, v0.4s, v4.4s
+	FMOVQ 784(R4), F4
+	WORD $0x4ea4ccc3 // fmls v3.4s, v6.4s, v4.4s
+	WORD $0x4ea4cca2 // fmls v2.4s, v5.4s, v4.4s
+	FMOVQ 800(R4), F4
+	WORD $0x4ea4ccc3 // fmls v3.4s, v6.4s, v4.4s
+	WORD $0x4ea4cca2 // fmls v2.4s, v5.4s, v4.4s
+	FMOVQ 816(R4), F4
+	WORD $0x4ea4ccc3 // fmls v3.4s, v6.4s, v4.4s
+	WORD $0x4ea4cca2 // fmls v2.4s, v5.4s, v4.4s
+	FMOVQ 928(R4), F4
+	WORD $0x4ea4842f // add v15.4s, v1.4s, v4.4s
+	WORD $0x4ea4840e // add v14.4s, v0.4s, v4.4s
 	FMOVQ (R4), F13
 	FMOVQ (R4), F12
-	WORD $0x4e6d1c24 // bic v4.16b, v1.16b, v13.16b
-	WORD $0x4e6c1ca3 // bic v3.16b, v5.16b, v12.16b
-	WORD $0x4e2d1c2b // and v11.16b, v1.16b, v13.16b
-	WORD $0x4e2c1caa // and v10.16b, v5.16b, v12.16b
-	WORD $0x6e24dc89 // fmul v9.4s, v4.4s, v4.4s
-	WORD $0x6e23dc68 // fmul v8.4s, v3.4s, v3.4s
+	WORD $0x4e6d1c65 // bic v5.16b, v3.16b, v13.16b
+	WORD $0x4e6c1c44 // bic v4.16b, v2.16b, v12.16b
+	WORD $0x4e2d1c6b // and v11.16b, v3.16b, v13.16b
+	WORD $0x4e2c1c4a // and v10.16b, v2.16b, v12.16b
+	WORD $0x6e25dca9 // fmul v9.4s, v5.4s, v5.4s
+	WORD $0x6e24dc88 // fmul v8.4s, v4.4s, v4.4s
 	FMOVQ 832(R4), F0
 	FMOVQ 832(R4), F2
 	FMOVQ 848(R4), F1
 	WORD $0x4e29cc01 // fmla v1.4s, v0.4s, v9.4s
 	FMOVQ 848(R4), F0
 	WORD $0x4e28cc40 // fmla v0.4s, v2.4s, v8.4s
-	FMOVQ 688(R4), F5
-	WORD $0x4e29cc25 // fmla v5.4s, v1.4s, v9.4s
+	FMOVQ 688(R4), F3
+	WORD $0x4e29cc23 // fmla v3.4s, v1.4s, v9.4s
 	FMOVQ 688(R4), F1
 	WORD $0x4e28cc01 // fmla v1.4s, v0.4s, v8.4s
 	FMOVQ 864(R4), F2
-	WORD $0x4e29cca2 // fmla v2.4s, v5.4s, v9.4s
+	WORD $0x4e29cc62 // fmla v2.4s, v3.4s, v9.4s
 	FMOVQ 864(R4), F0
 	WORD $0x4e28cc20 // fmla v0.4s, v1.4s, v8.4s
 	WORD $0x6e29dc41 // fmul v1.4s, v2.4s, v9.4s
 	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
-	WORD $0x4e24cc24 // fmla v4.4s, v1.4s, v4.4s
-	WORD $0x4e23cc03 // fmla v3.4s, v0.4s, v3.4s
-	FMOVQ 880(R4), F0
+	WORD $0x4e25cc25 // fmla v5.4s, v1.4s, v5.4s
+	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
 	FMOVQ 880(R4), F1
-	FMOVQ 896(R4), F2
-	WORD $0x4e29cc02 // fmla v2.4s, v0.4s, v9.4s
+	FMOVQ 880(R4), F2
 	FMOVQ 896(R4), F0
-	WORD $0x4e28cc20 // fmla v0.4s, v1.4s, v8.4s
-	FMOVQ 912(R4), F1
-	WORD $0x4e29cc41 // fmla v1.4s, v2.4s, v9.4s
-	FMOVQ 912(R4), F2
-	WORD $0x4e28cc02 // fmla v2.4s, v0.4s, v8.4s
-	FMOVQ 704(R4), F5
-	WORD $0x4e29cc25 // fmla v5.4s, v1.4s, v9.4s
-	FMOVQ 704(R4), F1
+	WORD $0x4e29cc20 // fmla v0.4s, v1.4s, v9.4s
+	FMOVQ 896(R4), F1
 	WORD $0x4e28cc41 // fmla v1.4s, v2.4s, v8.4s
+	FMOVQ 912(R4), F2
+	WORD $0x4e29cc02 // fmla v2.4s, v0.4s, v9.4s
+	FMOVQ 912(R4), F0
+	WORD $0x4e28cc20 // fmla v0.4s, v1.4s, v8.4s
+	FMOVQ 704(R4), F3
+	WORD $0x4e29cc43 // fmla v3.4s, v2.4s, v9.4s
+	FMOVQ 704(R4), F1
+	WORD $0x4e28cc01 // fmla v1.4s, v0.4s, v8.4s
 	FMOVQ 736(R4), F0
 	WORD $0x6e20dd31 // fmul v17.4s, v9.4s, v0.4s
 	WORD $0x6e20dd10 // fmul v16.4s, v8.4s, v0.4s
@@ -2727,33 +2727,33 @@ end_3:
 	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
 	WORD $0x4eb1d442 // fsub v2.4s, v2.4s, v17.4s
 	WORD $0x4eb0d400 // fsub v0.4s, v0.4s, v16.4s
-	WORD $0x6e29dca5 // fmul v5.4s, v5.4s, v9.4s
+	WORD $0x6e29dc63 // fmul v3.4s, v3.4s, v9.4s
 	WORD $0x6e28dc21 // fmul v1.4s, v1.4s, v8.4s
-	WORD $0x4e29cca2 // fmla v2.4s, v5.4s, v9.4s
+	WORD $0x4e29cc62 // fmla v2.4s, v3.4s, v9.4s
 	WORD $0x4e28cc20 // fmla v0.4s, v1.4s, v8.4s
 	WORD $0x4e27d451 // fadd v17.4s, v2.4s, v7.4s
 	WORD $0x4e26d410 // fadd v16.4s, v0.4s, v6.4s
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x4f3f55e1 // shl v1.4s, v15.4s, #31
 	WORD $0x4f3f55c2 // shl v2.4s, v14.4s, #31
 	FMOVQ 144(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	WORD $0x6ea1e4a9 // fcmgt v9.4s, v5.4s, v1.4s
-	WORD $0x6ea0e4a8 // fcmgt v8.4s, v5.4s, v0.4s
-	WORD $0x6ea5e427 // fcmgt v7.4s, v1.4s, v5.4s
-	WORD $0x6ea5e406 // fcmgt v6.4s, v0.4s, v5.4s
+	WORD $0x6ea1e469 // fcmgt v9.4s, v3.4s, v1.4s
+	WORD $0x6ea0e468 // fcmgt v8.4s, v3.4s, v0.4s
+	WORD $0x6ea3e427 // fcmgt v7.4s, v1.4s, v3.4s
+	WORD $0x6ea3e406 // fcmgt v6.4s, v0.4s, v3.4s
 	WORD $0x4f3e55e1 // shl v1.4s, v15.4s, #30
 	WORD $0x4f3e55c0 // shl v0.4s, v14.4s, #30
-	WORD $0x4e2d1c25 // and v5.16b, v1.16b, v13.16b
+	WORD $0x4e2d1c23 // and v3.16b, v1.16b, v13.16b
 	WORD $0x4e2c1c02 // and v2.16b, v0.16b, v12.16b
 	WORD $0x4e271d61 // and v1.16b, v11.16b, v7.16b
 	WORD $0x4e261d40 // and v0.16b, v10.16b, v6.16b
-	WORD $0x6e211ca5 // eor v5.16b, v5.16b, v1.16b
+	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
 	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
-	WORD $0x4e271c81 // and v1.16b, v4.16b, v7.16b
-	WORD $0x4e261c60 // and v0.16b, v3.16b, v6.16b
-	WORD $0x4ea11ca3 // orr v3.16b, v5.16b, v1.16b
+	WORD $0x4e271ca1 // and v1.16b, v5.16b, v7.16b
+	WORD $0x4e261c80 // and v0.16b, v4.16b, v6.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
 	WORD $0x4e291e21 // and v1.16b, v17.16b, v9.16b
 	WORD $0x4e281e00 // and v0.16b, v16.16b, v8.16b
@@ -2794,206 +2794,206 @@ end:
 // func AtanNEONF32(n int, x *float32, y *float32)
 TEXT ·AtanNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
-	FMOVQ 144(R4), F11
-	FMOVQ (R4), F10
-	FMOVQ 944(R4), F9
-	FMOVQ 784(R4), F8
-	FMOVQ 800(R4), F7
-	MOVD x+8(FP), R0
+	FMOVQ 144(R4), F10
+	FMOVQ (R4), F9
+	FMOVQ 944(R4), F8
+	FMOVQ 784(R4), F7
+	FMOVQ 800(R4), F6
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
-	MOVD n+0(FP), R2
-	AND $7, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F13, F12)
-	WORD $0x4e6a1daf // bic v15.16b, v13.16b, v10.16b
-	WORD $0x4e6a1d8e // bic v14.16b, v12.16b, v10.16b
-	WORD $0x6e2ffd62 // fdiv v2.4s, v11.4s, v15.4s
-	WORD $0x6e2efd61 // fdiv v1.4s, v11.4s, v14.4s
-	WORD $0x6eafe440 // fcmgt v0.4s, v2.4s, v15.4s
-	WORD $0x6e621de0 // bsl v0.16b, v15.16b, v2.16b
-	WORD $0x6eaee426 // fcmgt v6.4s, v1.4s, v14.4s
-	WORD $0x6e611dc6 // bsl v6.16b, v14.16b, v1.16b
-	WORD $0x6e20dc11 // fmul v17.4s, v0.4s, v0.4s
-	WORD $0x6e26dcd0 // fmul v16.4s, v6.4s, v6.4s
+	FLDPQ.P 32(R2), (F12, F11)
+	WORD $0x4e691d8e // bic v14.16b, v12.16b, v9.16b
+	WORD $0x4e691d6d // bic v13.16b, v11.16b, v9.16b
+	WORD $0x6e2efd41 // fdiv v1.4s, v10.4s, v14.4s
+	WORD $0x6e2dfd40 // fdiv v0.4s, v10.4s, v13.4s
+	WORD $0x6eaee425 // fcmgt v5.4s, v1.4s, v14.4s
+	WORD $0x6e611dc5 // bsl v5.16b, v14.16b, v1.16b
+	WORD $0x6eade404 // fcmgt v4.4s, v0.4s, v13.4s
+	WORD $0x6e601da4 // bsl v4.16b, v13.16b, v0.16b
+	WORD $0x6e25dcb0 // fmul v16.4s, v5.4s, v5.4s
+	WORD $0x6e24dc8f // fmul v15.4s, v4.4s, v4.4s
 	FMOVQ 960(R4), F1
-	WORD $0x4e31cd21 // fmla v1.4s, v9.4s, v17.4s
-	FMOVQ 960(R4), F3
-	WORD $0x4e30cd23 // fmla v3.4s, v9.4s, v16.4s
-	FMOVQ 976(R4), F2
-	WORD $0x4e31cc22 // fmla v2.4s, v1.4s, v17.4s
-	FMOVQ 976(R4), F4
-	WORD $0x4e30cc64 // fmla v4.4s, v3.4s, v16.4s
-	FMOVQ 992(R4), F1
-	WORD $0x4e31cc41 // fmla v1.4s, v2.4s, v17.4s
-	FMOVQ 992(R4), F3
-	WORD $0x4e30cc83 // fmla v3.4s, v4.4s, v16.4s
-	FMOVQ 1008(R4), F2
-	WORD $0x4e31cc22 // fmla v2.4s, v1.4s, v17.4s
-	FMOVQ 1008(R4), F4
-	WORD $0x4e30cc64 // fmla v4.4s, v3.4s, v16.4s
-	FMOVQ 1024(R4), F1
-	WORD $0x4e31cc41 // fmla v1.4s, v2.4s, v17.4s
-	FMOVQ 1024(R4), F3
-	WORD $0x4e30cc83 // fmla v3.4s, v4.4s, v16.4s
-	FMOVQ 1040(R4), F2
-	WORD $0x4e31cc22 // fmla v2.4s, v1.4s, v17.4s
-	FMOVQ 1040(R4), F5
-	WORD $0x4e30cc65 // fmla v5.4s, v3.4s, v16.4s
-	FMOVQ 1056(R4), F1
-	WORD $0x4e31cc41 // fmla v1.4s, v2.4s, v17.4s
-	FMOVQ 1056(R4), F4
-	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
-	FMOVQ 1072(R4), F2
-	WORD $0x4e31cc22 // fmla v2.4s, v1.4s, v17.4s
-	FMOVQ 1072(R4), F3
-	WORD $0x4e30cc83 // fmla v3.4s, v4.4s, v16.4s
-	VMOV V11.B16, V1.B16
-	WORD $0x4e31cc41 // fmla v1.4s, v2.4s, v17.4s
-	VMOV V11.B16, V2.B16
+	WORD $0x4e30cd01 // fmla v1.4s, v8.4s, v16.4s
+	FMOVQ 960(R4), F0
+	WORD $0x4e2fcd00 // fmla v0.4s, v8.4s, v15.4s
+	FMOVQ 976(R4), F3
+	WORD $0x4e30cc23 // fmla v3.4s, v1.4s, v16.4s
+	FMOVQ 976(R4), F1
+	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
+	FMOVQ 992(R4), F2
 	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
-	WORD $0x6e20dc30 // fmul v16.4s, v1.4s, v0.4s
-	WORD $0x6e26dc46 // fmul v6.4s, v2.4s, v6.4s
-	WORD $0x4eb0d501 // fsub v1.4s, v8.4s, v16.4s
-	WORD $0x4ea6d500 // fsub v0.4s, v8.4s, v6.4s
-	WORD $0x4e27d423 // fadd v3.4s, v1.4s, v7.4s
-	WORD $0x4e27d402 // fadd v2.4s, v0.4s, v7.4s
-	WORD $0x6e2fe565 // fcmge v5.4s, v11.4s, v15.4s
-	WORD $0x6e2ee564 // fcmge v4.4s, v11.4s, v14.4s
-	WORD $0x6e2fe560 // fcmge v0.4s, v11.4s, v15.4s
+	FMOVQ 992(R4), F0
+	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
+	FMOVQ 1008(R4), F3
+	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
+	FMOVQ 1008(R4), F1
+	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
+	FMOVQ 1024(R4), F2
+	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
+	FMOVQ 1024(R4), F0
+	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
+	FMOVQ 1040(R4), F3
+	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
+	FMOVQ 1040(R4), F1
+	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
+	FMOVQ 1056(R4), F2
+	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
+	FMOVQ 1056(R4), F0
+	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
+	FMOVQ 1072(R4), F3
+	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
+	FMOVQ 1072(R4), F1
+	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
+	VMOV V10.B16, V2.B16
+	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
+	VMOV V10.B16, V0.B16
+	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
+	WORD $0x6e25dc50 // fmul v16.4s, v2.4s, v5.4s
+	WORD $0x6e24dc0f // fmul v15.4s, v0.4s, v4.4s
+	WORD $0x4eb0d4e1 // fsub v1.4s, v7.4s, v16.4s
+	WORD $0x4eafd4e0 // fsub v0.4s, v7.4s, v15.4s
+	WORD $0x4e26d423 // fadd v3.4s, v1.4s, v6.4s
+	WORD $0x4e26d402 // fadd v2.4s, v0.4s, v6.4s
+	WORD $0x6e2ee545 // fcmge v5.4s, v10.4s, v14.4s
+	WORD $0x6e2de544 // fcmge v4.4s, v10.4s, v13.4s
+	WORD $0x6e2ee540 // fcmge v0.4s, v10.4s, v14.4s
 	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x6e2ee560 // fcmge v0.4s, v11.4s, v14.4s
+	WORD $0x6e2de540 // fcmge v0.4s, v10.4s, v13.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4e211c63 // and v3.16b, v3.16b, v1.16b
 	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
 	WORD $0x4e251e01 // and v1.16b, v16.16b, v5.16b
-	WORD $0x4e241cc0 // and v0.16b, v6.16b, v4.16b
+	WORD $0x4e241de0 // and v0.16b, v15.16b, v4.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	WORD $0x4e6a1c23 // bic v3.16b, v1.16b, v10.16b
-	WORD $0x4e6a1c02 // bic v2.16b, v0.16b, v10.16b
-	WORD $0x4e2a1da1 // and v1.16b, v13.16b, v10.16b
-	WORD $0x4e2a1d80 // and v0.16b, v12.16b, v10.16b
+	WORD $0x4e691c23 // bic v3.16b, v1.16b, v9.16b
+	WORD $0x4e691c02 // bic v2.16b, v0.16b, v9.16b
+	WORD $0x4e291d81 // and v1.16b, v12.16b, v9.16b
+	WORD $0x4e291d60 // and v0.16b, v11.16b, v9.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $8, R2, R2
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R0), (F4, F0)
+	FLDPQ (R2), (F7, F6)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R0), F4
+	FMOVQ (R2), F7
 	TBZ $1, R3, one_5
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F6
 	TBZ $0, R3, end_4
-	ADD $24, R0, R0
-	VLD1 (R0), V0.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V6.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R0), F0
+	FMOVS 16(R2), F6
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R0), F4
+	FMOVD (R2), F7
 	TBZ $0, R3, end_6
-	ADD $8, R0, R0
-	VLD1 (R0), V4.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V7.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R0), F4
+	FMOVS (R2), F7
 end_6:
 end_3:
-	FMOVQ (R4), F10
 	FMOVQ (R4), F9
-	WORD $0x4e6a1c8c // bic v12.16b, v4.16b, v10.16b
-	WORD $0x4e691c0b // bic v11.16b, v0.16b, v9.16b
-	FMOVQ 144(R4), F2
+	FMOVQ (R4), F8
+	WORD $0x4e691ceb // bic v11.16b, v7.16b, v9.16b
+	WORD $0x4e681cca // bic v10.16b, v6.16b, v8.16b
 	FMOVQ 144(R4), F1
-	WORD $0x6e2cfc42 // fdiv v2.4s, v2.4s, v12.4s
+	FMOVQ 144(R4), F0
 	WORD $0x6e2bfc21 // fdiv v1.4s, v1.4s, v11.4s
-	WORD $0x6eace446 // fcmgt v6.4s, v2.4s, v12.4s
-	WORD $0x6e621d86 // bsl v6.16b, v12.16b, v2.16b
+	WORD $0x6e2afc00 // fdiv v0.4s, v0.4s, v10.4s
 	WORD $0x6eabe425 // fcmgt v5.4s, v1.4s, v11.4s
 	WORD $0x6e611d65 // bsl v5.16b, v11.16b, v1.16b
-	WORD $0x6e26dcce // fmul v14.4s, v6.4s, v6.4s
+	WORD $0x6eaae404 // fcmgt v4.4s, v0.4s, v10.4s
+	WORD $0x6e601d44 // bsl v4.16b, v10.16b, v0.16b
 	WORD $0x6e25dcad // fmul v13.4s, v5.4s, v5.4s
-	FMOVQ 944(R4), F3
-	FMOVQ 944(R4), F1
-	FMOVQ 960(R4), F2
-	WORD $0x4e2ecc62 // fmla v2.4s, v3.4s, v14.4s
-	FMOVQ 960(R4), F3
+	WORD $0x6e24dc8c // fmul v12.4s, v4.4s, v4.4s
+	FMOVQ 944(R4), F0
+	FMOVQ 944(R4), F2
+	FMOVQ 960(R4), F1
+	WORD $0x4e2dcc01 // fmla v1.4s, v0.4s, v13.4s
+	FMOVQ 960(R4), F0
+	WORD $0x4e2ccc40 // fmla v0.4s, v2.4s, v12.4s
+	FMOVQ 976(R4), F3
 	WORD $0x4e2dcc23 // fmla v3.4s, v1.4s, v13.4s
 	FMOVQ 976(R4), F1
-	WORD $0x4e2ecc41 // fmla v1.4s, v2.4s, v14.4s
-	FMOVQ 976(R4), F2
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
+	FMOVQ 992(R4), F2
 	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
-	FMOVQ 992(R4), F3
-	WORD $0x4e2ecc23 // fmla v3.4s, v1.4s, v14.4s
-	FMOVQ 992(R4), F1
-	WORD $0x4e2dcc41 // fmla v1.4s, v2.4s, v13.4s
-	FMOVQ 1008(R4), F2
-	WORD $0x4e2ecc62 // fmla v2.4s, v3.4s, v14.4s
-	FMOVQ 1008(R4), F7
-	WORD $0x4e2dcc27 // fmla v7.4s, v1.4s, v13.4s
-	FMOVQ 1024(R4), F1
-	WORD $0x4e2ecc41 // fmla v1.4s, v2.4s, v14.4s
-	FMOVQ 1024(R4), F3
-	WORD $0x4e2dcce3 // fmla v3.4s, v7.4s, v13.4s
-	FMOVQ 1040(R4), F2
-	WORD $0x4e2ecc22 // fmla v2.4s, v1.4s, v14.4s
-	FMOVQ 1040(R4), F8
-	WORD $0x4e2dcc68 // fmla v8.4s, v3.4s, v13.4s
-	FMOVQ 1056(R4), F1
-	WORD $0x4e2ecc41 // fmla v1.4s, v2.4s, v14.4s
-	FMOVQ 1056(R4), F7
-	WORD $0x4e2dcd07 // fmla v7.4s, v8.4s, v13.4s
-	FMOVQ 1072(R4), F2
-	WORD $0x4e2ecc22 // fmla v2.4s, v1.4s, v14.4s
+	FMOVQ 992(R4), F0
+	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	FMOVQ 1008(R4), F3
+	WORD $0x4e2dcc43 // fmla v3.4s, v2.4s, v13.4s
+	FMOVQ 1008(R4), F1
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
+	FMOVQ 1024(R4), F2
+	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
+	FMOVQ 1024(R4), F0
+	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	FMOVQ 1040(R4), F3
+	WORD $0x4e2dcc43 // fmla v3.4s, v2.4s, v13.4s
+	FMOVQ 1040(R4), F1
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
+	FMOVQ 1056(R4), F2
+	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
+	FMOVQ 1056(R4), F0
+	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
 	FMOVQ 1072(R4), F3
-	WORD $0x4e2dcce3 // fmla v3.4s, v7.4s, v13.4s
-	FMOVQ 144(R4), F1
-	WORD $0x4e2ecc41 // fmla v1.4s, v2.4s, v14.4s
+	WORD $0x4e2dcc43 // fmla v3.4s, v2.4s, v13.4s
+	FMOVQ 1072(R4), F1
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
 	FMOVQ 144(R4), F2
 	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
-	WORD $0x6e26dc2f // fmul v15.4s, v1.4s, v6.4s
-	WORD $0x6e25dc4e // fmul v14.4s, v2.4s, v5.4s
+	FMOVQ 144(R4), F0
+	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	WORD $0x6e25dc4f // fmul v15.4s, v2.4s, v5.4s
+	WORD $0x6e24dc0e // fmul v14.4s, v0.4s, v4.4s
 	FMOVQ 144(R4), F13
-	FMOVQ 144(R4), F8
-	FMOVQ 784(R4), F2
+	FMOVQ 144(R4), F12
 	FMOVQ 784(R4), F1
-	WORD $0x4eafd443 // fsub v3.4s, v2.4s, v15.4s
-	WORD $0x4eaed422 // fsub v2.4s, v1.4s, v14.4s
-	FMOVQ 800(R4), F1
-	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
-	WORD $0x4e21d443 // fadd v3.4s, v2.4s, v1.4s
-	WORD $0x6e2ce5a7 // fcmge v7.4s, v13.4s, v12.4s
-	WORD $0x6e2be506 // fcmge v6.4s, v8.4s, v11.4s
-	WORD $0x6e2ce5a1 // fcmge v1.4s, v13.4s, v12.4s
-	WORD $0x6e205822 // not v2.16b, v1.16b
-	WORD $0x6e2be501 // fcmge v1.4s, v8.4s, v11.4s
-	WORD $0x6e205821 // not v1.16b, v1.16b
-	WORD $0x4e221ca5 // and v5.16b, v5.16b, v2.16b
+	FMOVQ 784(R4), F0
+	WORD $0x4eafd422 // fsub v2.4s, v1.4s, v15.4s
+	WORD $0x4eaed401 // fsub v1.4s, v0.4s, v14.4s
+	FMOVQ 800(R4), F0
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
+	WORD $0x4e20d422 // fadd v2.4s, v1.4s, v0.4s
+	WORD $0x6e2be5a5 // fcmge v5.4s, v13.4s, v11.4s
+	WORD $0x6e2ae584 // fcmge v4.4s, v12.4s, v10.4s
+	WORD $0x6e2be5a0 // fcmge v0.4s, v13.4s, v11.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x6e2ae580 // fcmge v0.4s, v12.4s, v10.4s
+	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4e211c63 // and v3.16b, v3.16b, v1.16b
-	WORD $0x4e271de2 // and v2.16b, v15.16b, v7.16b
-	WORD $0x4e261dc1 // and v1.16b, v14.16b, v6.16b
-	WORD $0x4ea21ca2 // orr v2.16b, v5.16b, v2.16b
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e251de1 // and v1.16b, v15.16b, v5.16b
+	WORD $0x4e241dc0 // and v0.16b, v14.16b, v4.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4e6a1c43 // bic v3.16b, v2.16b, v10.16b
-	WORD $0x4e691c22 // bic v2.16b, v1.16b, v9.16b
-	WORD $0x4e2a1c81 // and v1.16b, v4.16b, v10.16b
-	WORD $0x4e291c00 // and v0.16b, v0.16b, v9.16b
+	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
+	WORD $0x4e691c23 // bic v3.16b, v1.16b, v9.16b
+	WORD $0x4e681c02 // bic v2.16b, v0.16b, v8.16b
+	WORD $0x4e291ce1 // and v1.16b, v7.16b, v9.16b
+	WORD $0x4e281cc0 // and v0.16b, v6.16b, v8.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $3, R3, some_8
@@ -3031,289 +3031,289 @@ end:
 // func ErfNEONF32(n int, x *float32, y *float32)
 TEXT ·ErfNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
-	FMOVQ (R4), F13
-	FMOVQ 1088(R4), F12
-	FMOVQ 1104(R4), F11
-	FMOVQ 560(R4), F10
-	FMOVQ 656(R4), F9
-	FMOVQ 144(R4), F8
-	FMOVQ 608(R4), F7
-	FMOVQ 592(R4), F6
-	FMOVQ 624(R4), F5
-	FMOVQ 640(R4), F4
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
-	MOVD n+0(FP), R1
-	AND $7, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	FMOVQ (R4), F17
+	FMOVQ 1088(R4), F16
+	FMOVQ 1104(R4), F15
+	FMOVQ 560(R4), F14
+	FMOVQ 656(R4), F13
+	FMOVQ 144(R4), F12
+	FMOVQ 608(R4), F11
+	FMOVQ 592(R4), F10
+	FMOVQ 624(R4), F9
+	FMOVQ 640(R4), F8
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F15, F14)
-	WORD $0x4e6d1de1 // bic v1.16b, v15.16b, v13.16b
-	WORD $0x4e6d1dc0 // bic v0.16b, v14.16b, v13.16b
-	WORD $0x6eace430 // fcmgt v16.4s, v1.4s, v12.4s
-	WORD $0x6e611d90 // bsl v16.16b, v12.16b, v1.16b
-	WORD $0x6eace411 // fcmgt v17.4s, v0.4s, v12.4s
-	WORD $0x6e601d91 // bsl v17.16b, v12.16b, v0.16b
-	FMOVQ 1120(R4), F1
-	WORD $0x4e30cd61 // fmla v1.4s, v11.4s, v16.4s
+	FLDPQ.P 32(R2), (F19, F18)
+	WORD $0x4e711e61 // bic v1.16b, v19.16b, v17.16b
+	WORD $0x4e711e40 // bic v0.16b, v18.16b, v17.16b
+	WORD $0x6eb0e425 // fcmgt v5.4s, v1.4s, v16.4s
+	WORD $0x6e611e05 // bsl v5.16b, v16.16b, v1.16b
+	WORD $0x6eb0e404 // fcmgt v4.4s, v0.4s, v16.4s
+	WORD $0x6e601e04 // bsl v4.16b, v16.16b, v0.16b
 	FMOVQ 1120(R4), F0
-	WORD $0x4e31cd60 // fmla v0.4s, v11.4s, v17.4s
+	WORD $0x4e25cde0 // fmla v0.4s, v15.4s, v5.4s
+	FMOVQ 1120(R4), F1
+	WORD $0x4e24cde1 // fmla v1.4s, v15.4s, v4.4s
 	FMOVQ 1136(R4), F2
-	WORD $0x4e30cc22 // fmla v2.4s, v1.4s, v16.4s
-	FMOVQ 1136(R4), F1
-	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
+	WORD $0x4e25cc02 // fmla v2.4s, v0.4s, v5.4s
+	FMOVQ 1136(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 1152(R4), F3
-	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
-	FMOVQ 1152(R4), F0
-	WORD $0x4e31cc20 // fmla v0.4s, v1.4s, v17.4s
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	FMOVQ 1152(R4), F1
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 1168(R4), F2
-	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
-	FMOVQ 1168(R4), F1
-	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 1168(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 1184(R4), F3
-	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
-	FMOVQ 1184(R4), F0
-	WORD $0x4e31cc20 // fmla v0.4s, v1.4s, v17.4s
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	FMOVQ 1184(R4), F1
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 1200(R4), F2
-	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
-	FMOVQ 1200(R4), F1
-	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 1200(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 1216(R4), F3
-	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
-	FMOVQ 1216(R4), F0
-	WORD $0x4e31cc20 // fmla v0.4s, v1.4s, v17.4s
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	FMOVQ 1216(R4), F1
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 1232(R4), F2
-	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
-	FMOVQ 1232(R4), F1
-	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
-	WORD $0x6e30dc43 // fmul v3.4s, v2.4s, v16.4s
-	WORD $0x6e31dc20 // fmul v0.4s, v1.4s, v17.4s
-	WORD $0x6ea3e542 // fcmgt v2.4s, v10.4s, v3.4s
-	WORD $0x6e631d42 // bsl v2.16b, v10.16b, v3.16b
-	WORD $0x6ea0e551 // fcmgt v17.4s, v10.4s, v0.4s
-	WORD $0x6e601d51 // bsl v17.16b, v10.16b, v0.16b
-	VMOV V6.B16, V20.B16
-	WORD $0x4e27cc54 // fmla v20.4s, v2.4s, v7.4s
-	VMOV V6.B16, V3.B16
-	WORD $0x4e27ce23 // fmla v3.4s, v17.4s, v7.4s
-	WORD $0x4ea6d681 // fsub v1.4s, v20.4s, v6.4s
-	WORD $0x4ea6d460 // fsub v0.4s, v3.4s, v6.4s
-	WORD $0x4ea5cc22 // fmls v2.4s, v1.4s, v5.4s
-	WORD $0x4ea5cc11 // fmls v17.4s, v0.4s, v5.4s
-	WORD $0x4ea4cc22 // fmls v2.4s, v1.4s, v4.4s
-	WORD $0x4ea4cc11 // fmls v17.4s, v0.4s, v4.4s
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 1232(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	WORD $0x6e25dc41 // fmul v1.4s, v2.4s, v5.4s
+	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
+	WORD $0x6ea1e5c3 // fcmgt v3.4s, v14.4s, v1.4s
+	WORD $0x6e611dc3 // bsl v3.16b, v14.16b, v1.16b
+	WORD $0x6ea0e5c2 // fcmgt v2.4s, v14.4s, v0.4s
+	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
+	VMOV V10.B16, V7.B16
+	WORD $0x4e2bcc67 // fmla v7.4s, v3.4s, v11.4s
+	VMOV V10.B16, V6.B16
+	WORD $0x4e2bcc46 // fmla v6.4s, v2.4s, v11.4s
+	WORD $0x4eaad4e1 // fsub v1.4s, v7.4s, v10.4s
+	WORD $0x4eaad4c0 // fsub v0.4s, v6.4s, v10.4s
+	WORD $0x4ea9cc23 // fmls v3.4s, v1.4s, v9.4s
+	WORD $0x4ea9cc02 // fmls v2.4s, v0.4s, v9.4s
+	WORD $0x4ea8cc23 // fmls v3.4s, v1.4s, v8.4s
+	WORD $0x4ea8cc02 // fmls v2.4s, v0.4s, v8.4s
+	FMOVQ 672(R4), F1
+	WORD $0x4e23cda1 // fmla v1.4s, v13.4s, v3.4s
 	FMOVQ 672(R4), F0
-	WORD $0x4e22cd20 // fmla v0.4s, v9.4s, v2.4s
-	FMOVQ 672(R4), F16
-	WORD $0x4e31cd30 // fmla v16.4s, v9.4s, v17.4s
+	WORD $0x4e22cda0 // fmla v0.4s, v13.4s, v2.4s
+	FMOVQ 688(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 688(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 688(R4), F19
-	WORD $0x4e31ce13 // fmla v19.4s, v16.4s, v17.4s
+	FMOVQ 704(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 704(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 704(R4), F18
-	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
+	FMOVQ 720(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 720(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 720(R4), F16
-	WORD $0x4e31ce50 // fmla v16.4s, v18.4s, v17.4s
+	FMOVQ 736(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 736(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 736(R4), F1
-	WORD $0x4e31ce01 // fmla v1.4s, v16.4s, v17.4s
-	WORD $0x6e22dc10 // fmul v16.4s, v0.4s, v2.4s
-	WORD $0x6e31dc20 // fmul v0.4s, v1.4s, v17.4s
-	WORD $0x4e22ce02 // fmla v2.4s, v16.4s, v2.4s
-	WORD $0x4e31cc11 // fmla v17.4s, v0.4s, v17.4s
-	WORD $0x4f375681 // shl v1.4s, v20.4s, #23
-	WORD $0x4f375460 // shl v0.4s, v3.4s, #23
-	WORD $0x4ea88430 // add v16.4s, v1.4s, v8.4s
-	WORD $0x4ea88403 // add v3.4s, v0.4s, v8.4s
-	WORD $0x4ea8d600 // fsub v0.4s, v16.4s, v8.4s
-	WORD $0x4ea8d461 // fsub v1.4s, v3.4s, v8.4s
-	WORD $0x4e30cc40 // fmla v0.4s, v2.4s, v16.4s
-	WORD $0x4e23ce21 // fmla v1.4s, v17.4s, v3.4s
-	WORD $0x4e6d1c03 // bic v3.16b, v0.16b, v13.16b
-	WORD $0x4e6d1c22 // bic v2.16b, v1.16b, v13.16b
-	WORD $0x4e2d1de1 // and v1.16b, v15.16b, v13.16b
-	WORD $0x4e2d1dc0 // and v0.16b, v14.16b, v13.16b
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	WORD $0x4f3754e1 // shl v1.4s, v7.4s, #23
+	WORD $0x4f3754c0 // shl v0.4s, v6.4s, #23
+	WORD $0x4eac8425 // add v5.4s, v1.4s, v12.4s
+	WORD $0x4eac8404 // add v4.4s, v0.4s, v12.4s
+	WORD $0x4eacd4a1 // fsub v1.4s, v5.4s, v12.4s
+	WORD $0x4eacd480 // fsub v0.4s, v4.4s, v12.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	WORD $0x4e711c23 // bic v3.16b, v1.16b, v17.16b
+	WORD $0x4e711c02 // bic v2.16b, v0.16b, v17.16b
+	WORD $0x4e311e61 // and v1.16b, v19.16b, v17.16b
+	WORD $0x4e311e40 // and v0.16b, v18.16b, v17.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $8, R1, R1
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R0), (F0, F6)
+	FLDPQ (R2), (F9, F8)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R0), F0
+	FMOVQ (R2), F9
 	TBZ $1, R3, one_5
-	FMOVD 16(R0), F6
+	FMOVD 16(R2), F8
 	TBZ $0, R3, end_4
-	ADD $24, R0, R0
-	VLD1 (R0), V6.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V8.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R0), F6
+	FMOVS 16(R2), F8
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R0), F0
+	FMOVD (R2), F9
 	TBZ $0, R3, end_6
-	ADD $8, R0, R0
-	VLD1 (R0), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V9.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R0), F0
+	FMOVS (R2), F9
 end_6:
 end_3:
-	FMOVQ (R4), F9
-	FMOVQ (R4), F8
-	WORD $0x4e691c05 // bic v5.16b, v0.16b, v9.16b
-	WORD $0x4e681cc3 // bic v3.16b, v6.16b, v8.16b
-	FMOVQ 1088(R4), F2
+	FMOVQ (R4), F11
+	FMOVQ (R4), F10
+	WORD $0x4e6b1d23 // bic v3.16b, v9.16b, v11.16b
+	WORD $0x4e6a1d02 // bic v2.16b, v8.16b, v10.16b
 	FMOVQ 1088(R4), F1
-	WORD $0x6ea2e4a4 // fcmgt v4.4s, v5.4s, v2.4s
-	WORD $0x6e651c44 // bsl v4.16b, v2.16b, v5.16b
-	WORD $0x6ea1e467 // fcmgt v7.4s, v3.4s, v1.4s
-	WORD $0x6e631c27 // bsl v7.16b, v1.16b, v3.16b
-	FMOVQ 1104(R4), F3
+	FMOVQ 1088(R4), F0
+	WORD $0x6ea1e465 // fcmgt v5.4s, v3.4s, v1.4s
+	WORD $0x6e631c25 // bsl v5.16b, v1.16b, v3.16b
+	WORD $0x6ea0e444 // fcmgt v4.4s, v2.4s, v0.4s
+	WORD $0x6e621c04 // bsl v4.16b, v0.16b, v2.16b
+	FMOVQ 1104(R4), F1
 	FMOVQ 1104(R4), F2
+	FMOVQ 1120(R4), F0
+	WORD $0x4e25cc20 // fmla v0.4s, v1.4s, v5.4s
 	FMOVQ 1120(R4), F1
-	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
-	FMOVQ 1120(R4), F5
-	WORD $0x4e27cc45 // fmla v5.4s, v2.4s, v7.4s
+	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
 	FMOVQ 1136(R4), F2
-	WORD $0x4e24cc22 // fmla v2.4s, v1.4s, v4.4s
-	FMOVQ 1136(R4), F3
-	WORD $0x4e27cca3 // fmla v3.4s, v5.4s, v7.4s
+	WORD $0x4e25cc02 // fmla v2.4s, v0.4s, v5.4s
+	FMOVQ 1136(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FMOVQ 1152(R4), F3
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
 	FMOVQ 1152(R4), F1
-	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
-	FMOVQ 1152(R4), F5
-	WORD $0x4e27cc65 // fmla v5.4s, v3.4s, v7.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 1168(R4), F2
-	WORD $0x4e24cc22 // fmla v2.4s, v1.4s, v4.4s
-	FMOVQ 1168(R4), F3
-	WORD $0x4e27cca3 // fmla v3.4s, v5.4s, v7.4s
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 1168(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FMOVQ 1184(R4), F3
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
 	FMOVQ 1184(R4), F1
-	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
-	FMOVQ 1184(R4), F5
-	WORD $0x4e27cc65 // fmla v5.4s, v3.4s, v7.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 1200(R4), F2
-	WORD $0x4e24cc22 // fmla v2.4s, v1.4s, v4.4s
-	FMOVQ 1200(R4), F1
-	WORD $0x4e27cca1 // fmla v1.4s, v5.4s, v7.4s
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 1200(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 1216(R4), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 1216(R4), F2
-	WORD $0x4e27cc22 // fmla v2.4s, v1.4s, v7.4s
-	FMOVQ 1232(R4), F1
-	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
-	FMOVQ 1232(R4), F3
-	WORD $0x4e27cc43 // fmla v3.4s, v2.4s, v7.4s
-	WORD $0x6e24dc25 // fmul v5.4s, v1.4s, v4.4s
-	WORD $0x6e27dc63 // fmul v3.4s, v3.4s, v7.4s
-	FMOVQ 560(R4), F2
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	FMOVQ 1216(R4), F1
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FMOVQ 1232(R4), F2
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 1232(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	WORD $0x6e25dc42 // fmul v2.4s, v2.4s, v5.4s
+	WORD $0x6e24dc04 // fmul v4.4s, v0.4s, v4.4s
 	FMOVQ 560(R4), F1
-	WORD $0x6ea5e444 // fcmgt v4.4s, v2.4s, v5.4s
-	WORD $0x6e651c44 // bsl v4.16b, v2.16b, v5.16b
-	WORD $0x6ea3e42a // fcmgt v10.4s, v1.4s, v3.4s
-	WORD $0x6e631c2a // bsl v10.16b, v1.16b, v3.16b
+	FMOVQ 560(R4), F0
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
 	FMOVQ 592(R4), F7
-	FMOVQ 592(R4), F1
-	FMOVQ 608(R4), F2
-	WORD $0x4e22cc87 // fmla v7.4s, v4.4s, v2.4s
-	WORD $0x4e22cd41 // fmla v1.4s, v10.4s, v2.4s
-	FMOVQ 592(R4), F2
-	WORD $0x4ea2d4e5 // fsub v5.4s, v7.4s, v2.4s
-	WORD $0x4ea2d423 // fsub v3.4s, v1.4s, v2.4s
-	FMOVQ 624(R4), F2
-	WORD $0x4ea2cca4 // fmls v4.4s, v5.4s, v2.4s
-	WORD $0x4ea2cc6a // fmls v10.4s, v3.4s, v2.4s
-	FMOVQ 640(R4), F2
-	WORD $0x4ea2cca4 // fmls v4.4s, v5.4s, v2.4s
-	WORD $0x4ea2cc6a // fmls v10.4s, v3.4s, v2.4s
-	FMOVQ 656(R4), F5
-	FMOVQ 656(R4), F2
-	FMOVQ 672(R4), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
-	FMOVQ 672(R4), F5
-	WORD $0x4e2acc45 // fmla v5.4s, v2.4s, v10.4s
-	FMOVQ 688(R4), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 688(R4), F3
-	WORD $0x4e2acca3 // fmla v3.4s, v5.4s, v10.4s
-	FMOVQ 704(R4), F5
-	WORD $0x4e24cc45 // fmla v5.4s, v2.4s, v4.4s
-	FMOVQ 704(R4), F2
-	WORD $0x4e2acc62 // fmla v2.4s, v3.4s, v10.4s
-	FMOVQ 720(R4), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
+	FMOVQ 592(R4), F6
+	FMOVQ 608(R4), F0
+	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
+	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
+	FMOVQ 592(R4), F0
+	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
+	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
+	FMOVQ 624(R4), F0
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
+	FMOVQ 640(R4), F0
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
+	FMOVQ 656(R4), F0
+	FMOVQ 656(R4), F4
+	FMOVQ 672(R4), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
+	FMOVQ 672(R4), F0
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 688(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 688(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 704(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 704(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	FMOVQ 720(R4), F5
-	WORD $0x4e2acc45 // fmla v5.4s, v2.4s, v10.4s
-	FMOVQ 736(R4), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 736(R4), F3
-	WORD $0x4e2acca3 // fmla v3.4s, v5.4s, v10.4s
-	WORD $0x6e24dc45 // fmul v5.4s, v2.4s, v4.4s
-	WORD $0x6e2adc62 // fmul v2.4s, v3.4s, v10.4s
-	WORD $0x4e24cca4 // fmla v4.4s, v5.4s, v4.4s
-	WORD $0x4e2acc4a // fmla v10.4s, v2.4s, v10.4s
-	WORD $0x4f3754e3 // shl v3.4s, v7.4s, #23
-	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
-	FMOVQ 144(R4), F1
-	WORD $0x4ea18465 // add v5.4s, v3.4s, v1.4s
-	WORD $0x4ea18443 // add v3.4s, v2.4s, v1.4s
-	FMOVQ 144(R4), F1
-	WORD $0x4ea1d4a2 // fsub v2.4s, v5.4s, v1.4s
-	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
-	WORD $0x4e25cc82 // fmla v2.4s, v4.4s, v5.4s
-	WORD $0x4e23cd41 // fmla v1.4s, v10.4s, v3.4s
-	WORD $0x4e691c43 // bic v3.16b, v2.16b, v9.16b
-	WORD $0x4e681c22 // bic v2.16b, v1.16b, v8.16b
-	WORD $0x4e291c01 // and v1.16b, v0.16b, v9.16b
-	WORD $0x4e281cc0 // and v0.16b, v6.16b, v8.16b
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 720(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 736(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 736(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	WORD $0x4f3754e4 // shl v4.4s, v7.4s, #23
+	WORD $0x4f3754c1 // shl v1.4s, v6.4s, #23
+	FMOVQ 144(R4), F0
+	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
+	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
+	FMOVQ 144(R4), F0
+	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	WORD $0x4e6b1c23 // bic v3.16b, v1.16b, v11.16b
+	WORD $0x4e6a1c02 // bic v2.16b, v0.16b, v10.16b
+	WORD $0x4e2b1d21 // and v1.16b, v9.16b, v11.16b
+	WORD $0x4e2a1d00 // and v0.16b, v8.16b, v10.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R2, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R2, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F1, (R2)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -3322,98 +3322,98 @@ end:
 // func ClampNEONF32(n int, lo float32, hi float32, x *float32, y *float32)
 TEXT ·ClampNEONF32(SB), NOSPLIT, $0-32
 	FMOVS lo+8(FP), F0
-	WORD $0x4e040403 // dup v3.4s, v0.s[0]
+	WORD $0x4e040405 // dup v5.4s, v0.s[0]
 	FMOVS hi+12(FP), F0
 	WORD $0x4e040404 // dup v4.4s, v0.s[0]
-	MOVD x+16(FP), R1
-	MOVD y+24(FP), R0
-	MOVD n+0(FP), R2
-	AND $7, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD x+16(FP), R2
+	MOVD y+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F1, F2)
-	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
-	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
-	WORD $0x6ea2e461 // fcmgt v1.4s, v3.4s, v2.4s
-	WORD $0x6e621c61 // bsl v1.16b, v3.16b, v2.16b
+	FLDPQ.P 32(R2), (F1, F2)
+	WORD $0x6ea1e4a0 // fcmgt v0.4s, v5.4s, v1.4s
+	WORD $0x6e611ca0 // bsl v0.16b, v5.16b, v1.16b
+	WORD $0x6ea2e4a1 // fcmgt v1.4s, v5.4s, v2.4s
+	WORD $0x6e621ca1 // bsl v1.16b, v5.16b, v2.16b
 	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
 	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
 	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
 	WORD $0x6e611c80 // bsl v0.16b, v4.16b, v1.16b
-	FSTPQ.P (F2, F0), 32(R0)
-	SUBS $8, R2, R2
+	FSTPQ.P (F2, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
-	ADD $24, R1, R1
-	VLD1 (R1), V1.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
-	ADD $8, R1, R1
-	VLD1 (R1), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	WORD $0x6ea0e462 // fcmgt v2.4s, v3.4s, v0.4s
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
-	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
-	WORD $0x6ea4e443 // fcmgt v3.4s, v2.4s, v4.4s
-	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e601c81 // bsl v1.16b, v4.16b, v0.16b
+	WORD $0x6ea1e4a3 // fcmgt v3.4s, v5.4s, v1.4s
+	WORD $0x6e611ca3 // bsl v3.16b, v5.16b, v1.16b
+	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
+	WORD $0x6e601ca1 // bsl v1.16b, v5.16b, v0.16b
+	WORD $0x6ea4e462 // fcmgt v2.4s, v3.4s, v4.4s
+	WORD $0x6e631c82 // bsl v2.16b, v4.16b, v3.16b
+	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
+	WORD $0x6e611c80 // bsl v0.16b, v4.16b, v1.16b
 	TBZ $3, R3, some_8
-	FSTPQ (F3, F1), (R0)
+	FSTPQ (F2, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F3, (R0)
+	FMOVQ F2, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F1, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R0, R0
-	VST1 V1.S[2], (R0)
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F1, 16(R0)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F3, (R0)
+	FMOVD F2, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R0, R0
-	VST1 V3.S[2], (R0)
+	ADD $8, R1, R0
+	VST1 V2.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F3, (R0)
+	FMOVS F2, (R1)
 end_13:
 end_10:
 end:
@@ -3421,17 +3421,17 @@ end:
 
 // func MaxNEONF32(n int, x *float32, y *float32, z *float32)
 TEXT ·MaxNEONF32(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R3
+	MOVD x+8(FP), R3
+	MOVD y+16(FP), R2
 	MOVD z+24(FP), R1
-	MOVD n+0(FP), R2
-	AND $7, R2, R4
-	SUB R4, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $7, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F7, F6)
-	FLDPQ.P 32(R3), (F5, F4)
+	FLDPQ.P 32(R3), (F7, F6)
+	FLDPQ.P 32(R2), (F5, F4)
 	WORD $0x4e27e4e0 // fcmeq v0.4s, v7.4s, v7.4s
 	WORD $0x6e205801 // not v1.16b, v0.16b
 	WORD $0x4e26e4c0 // fcmeq v0.4s, v6.4s, v6.4s
@@ -3445,91 +3445,91 @@ whole:
 	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
 	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
 	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $8, R2, R2
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
+	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R0), (F1, F2)
+	FLDPQ (R3), (F0, F1)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R0), F1
+	FMOVQ (R3), F0
 	TBZ $1, R4, one_5
-	FMOVD 16(R0), F2
+	FMOVD 16(R3), F1
 	TBZ $0, R4, end_4
-	ADD $24, R0, R0
-	VLD1 (R0), V2.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V1.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R0), F2
+	FMOVS 16(R3), F1
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R0), F1
+	FMOVD (R3), F0
 	TBZ $0, R4, end_6
-	ADD $8, R0, R0
-	VLD1 (R0), V1.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V0.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R0), F1
+	FMOVS (R3), F0
 end_6:
 end_3:
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R3), (F6, F5)
+	FLDPQ (R2), (F6, F5)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R3), F6
+	FMOVQ (R2), F6
 	TBZ $1, R4, one_12
-	FMOVD 16(R3), F5
+	FMOVD 16(R2), F5
 	TBZ $0, R4, end_11
-	ADD $24, R3, R0
+	ADD $24, R2, R0
 	VLD1 (R0), V5.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R3), F5
+	FMOVS 16(R2), F5
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R3), F6
+	FMOVD (R2), F6
 	TBZ $0, R4, end_13
-	ADD $8, R3, R0
+	ADD $8, R2, R0
 	VLD1 (R0), V6.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R3), F6
+	FMOVS (R2), F6
 end_13:
 end_10:
-	WORD $0x4e21e420 // fcmeq v0.4s, v1.4s, v1.4s
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e22e440 // fcmeq v0.4s, v2.4s, v2.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e231c24 // and v4.16b, v1.16b, v3.16b
-	WORD $0x4e201c43 // and v3.16b, v2.16b, v0.16b
-	WORD $0x6ea6e420 // fcmgt v0.4s, v1.4s, v6.4s
-	WORD $0x6e661c20 // bsl v0.16b, v1.16b, v6.16b
-	WORD $0x6ea5e441 // fcmgt v1.4s, v2.4s, v5.4s
-	WORD $0x6e651c41 // bsl v1.16b, v2.16b, v5.16b
-	WORD $0x4ea41c02 // orr v2.16b, v0.16b, v4.16b
-	WORD $0x4ea31c20 // orr v0.16b, v1.16b, v3.16b
+	WORD $0x4e20e402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x6e205843 // not v3.16b, v2.16b
+	WORD $0x4e21e422 // fcmeq v2.4s, v1.4s, v1.4s
+	WORD $0x6e205842 // not v2.16b, v2.16b
+	WORD $0x4e231c04 // and v4.16b, v0.16b, v3.16b
+	WORD $0x4e221c23 // and v3.16b, v1.16b, v2.16b
+	WORD $0x6ea6e402 // fcmgt v2.4s, v0.4s, v6.4s
+	WORD $0x6e661c02 // bsl v2.16b, v0.16b, v6.16b
+	WORD $0x6ea5e420 // fcmgt v0.4s, v1.4s, v5.4s
+	WORD $0x6e651c20 // bsl v0.16b, v1.16b, v5.16b
+	WORD $0x4ea41c41 // orr v1.16b, v2.16b, v4.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
 	TBZ $3, R4, some_15
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_17
 some_15:
 	TBZ $2, R4, few_16
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $1, R4, one_19
 	FMOVD F0, 16(R1)
 	TBZ $0, R4, end_18
@@ -3543,14 +3543,14 @@ end_18:
 	B end_17
 few_16:
 	TBZ $1, R4, one_21
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 	TBZ $0, R4, end_20
 	ADD $8, R1, R0
-	VST1 V2.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_20
 one_21:
 	TBZ $0, R4, end_20
-	FMOVS F2, (R1)
+	FMOVS F1, (R1)
 end_20:
 end_17:
 end:
@@ -3558,17 +3558,17 @@ end:
 
 // func MinNEONF32(n int, x *float32, y *float32, z *float32)
 TEXT ·MinNEONF32(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R3
-	MOVD z+24(FP), R2
+	MOVD x+8(FP), R3
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R1
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F7, F6)
-	FLDPQ.P 32(R3), (F5, F4)
+	FLDPQ.P 32(R3), (F7, F6)
+	FLDPQ.P 32(R2), (F5, F4)
 	WORD $0x4e27e4e0 // fcmeq v0.4s, v7.4s, v7.4s
 	WORD $0x6e205801 // not v1.16b, v0.16b
 	WORD $0x4e26e4c0 // fcmeq v0.4s, v6.4s, v6.4s
@@ -3581,7 +3581,7 @@ whole:
 	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
 	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
 	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
-	FSTPQ.P (F1, F0), 32(R2)
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -3590,63 +3590,63 @@ rest:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R3), (F0, F1)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R3), F0
 	TBZ $1, R4, one_5
-	FMOVD 16(R1), F1
+	FMOVD 16(R3), F1
 	TBZ $0, R4, end_4
-	ADD $24, R1, R0
+	ADD $24, R3, R0
 	VLD1 (R0), V1.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R1), F1
+	FMOVS 16(R3), F1
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R1), F0
+	FMOVD (R3), F0
 	TBZ $0, R4, end_6
-	ADD $8, R1, R0
+	ADD $8, R3, R0
 	VLD1 (R0), V0.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R1), F0
+	FMOVS (R3), F0
 end_6:
 end_3:
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R3), (F6, F5)
+	FLDPQ (R2), (F6, F5)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R3), F6
+	FMOVQ (R2), F6
 	TBZ $1, R4, one_12
-	FMOVD 16(R3), F5
+	FMOVD 16(R2), F5
 	TBZ $0, R4, end_11
-	ADD $24, R3, R0
+	ADD $24, R2, R0
 	VLD1 (R0), V5.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R3), F5
+	FMOVS 16(R2), F5
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R3), F6
+	FMOVD (R2), F6
 	TBZ $0, R4, end_13
-	ADD $8, R3, R0
+	ADD $8, R2, R0
 	VLD1 (R0), V6.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R3), F6
+	FMOVS (R2), F6
 end_13:
 end_10:
 	WORD $0x4e20e402 // fcmeq v2.4s, v0.4s, v0.4s
@@ -3662,32 +3662,32 @@ end_10:
 	WORD $0x4ea41c41 // orr v1.16b, v2.16b, v4.16b
 	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
 	TBZ $3, R4, some_15
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_17
 some_15:
 	TBZ $2, R4, few_16
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $1, R4, one_19
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 	TBZ $0, R4, end_18
-	ADD $24, R2, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_18
 one_19:
 	TBZ $0, R4, end_18
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R1)
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R4, one_21
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 	TBZ $0, R4, end_20
-	ADD $8, R2, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_20
 one_21:
 	TBZ $0, R4, end_20
-	FMOVS F1, (R2)
+	FMOVS F1, (R1)
 end_20:
 end_17:
 end:
@@ -3696,123 +3696,123 @@ end:
 // func LargestNEONF32(n int, x *float32) float32
 TEXT ·LargestNEONF32(SB), NOSPLIT, $0-20
 	MOVD $neonfunction<>(SB), R2
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R1
-	VLD1R (R1), [V9.S4]
-	VMOV V9.B16, V3.B16
-	VLD1R (R1), [V8.S4]
-	VMOV V8.B16, V1.B16
-	VLD1R (R1), [V5.S4]
-	VMOV V5.B16, V0.B16
-	VLD1R (R1), [V6.S4]
-	VMOV V6.B16, V11.B16
-	WORD $0x4e29e522 // fcmeq v2.4s, v9.4s, v9.4s
-	WORD $0x6e20584a // not v10.16b, v2.16b
-	WORD $0x4e23e462 // fcmeq v2.4s, v3.4s, v3.4s
-	WORD $0x6e205844 // not v4.16b, v2.16b
-ways:
-	CMP $32, R0
-	BLE whole
-	FLDPQ (R1), (F17, F15)
-	FLDPQ 32(R1), (F14, F13)
-	WORD $0x4e2ee5c7 // fcmeq v7.4s, v14.4s, v14.4s
-	WORD $0x4e31e622 // fcmeq v2.4s, v17.4s, v17.4s
-	WORD $0x4e221ce2 // and v2.16b, v7.16b, v2.16b
-	WORD $0x6e20584c // not v12.16b, v2.16b
-	WORD $0x4e2de5a7 // fcmeq v7.4s, v13.4s, v13.4s
-	WORD $0x4e2fe5e2 // fcmeq v2.4s, v15.4s, v15.4s
-	WORD $0x4e221ce2 // and v2.16b, v7.16b, v2.16b
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4eac1d4a // orr v10.16b, v10.16b, v12.16b
-	WORD $0x4ea21c90 // orr v16.16b, v4.16b, v2.16b
-	WORD $0x6ea9e622 // fcmgt v2.4s, v17.4s, v9.4s
-	WORD $0x6e691e22 // bsl v2.16b, v17.16b, v9.16b
-	WORD $0x6ea3e5e4 // fcmgt v4.4s, v15.4s, v3.4s
-	WORD $0x6e631de4 // bsl v4.16b, v15.16b, v3.16b
-	VMOV V2.B16, V9.B16
-	VMOV V4.B16, V3.B16
-	WORD $0x6ea8e5c4 // fcmgt v4.4s, v14.4s, v8.4s
-	WORD $0x6e681dc4 // bsl v4.16b, v14.16b, v8.16b
-	WORD $0x6ea1e5a2 // fcmgt v2.4s, v13.4s, v1.4s
-	WORD $0x6e611da2 // bsl v2.16b, v13.16b, v1.16b
-	VMOV V4.B16, V8.B16
-	VMOV V2.B16, V1.B16
-	FLDPQ 64(R1), (F15, F14)
-	FLDPQ 96(R1), (F13, F12)
-	WORD $0x4e2de5a4 // fcmeq v4.4s, v13.4s, v13.4s
-	WORD $0x4e2fe5e2 // fcmeq v2.4s, v15.4s, v15.4s
-	WORD $0x4e221c82 // and v2.16b, v4.16b, v2.16b
-	WORD $0x6e205847 // not v7.16b, v2.16b
-	WORD $0x4e2ce584 // fcmeq v4.4s, v12.4s, v12.4s
-	WORD $0x4e2ee5c2 // fcmeq v2.4s, v14.4s, v14.4s
-	WORD $0x4e221c82 // and v2.16b, v4.16b, v2.16b
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4ea71d4a // orr v10.16b, v10.16b, v7.16b
-	WORD $0x4ea21e04 // orr v4.16b, v16.16b, v2.16b
-	WORD $0x6ea5e5e7 // fcmgt v7.4s, v15.4s, v5.4s
-	WORD $0x6e651de7 // bsl v7.16b, v15.16b, v5.16b
-	WORD $0x6ea0e5c2 // fcmgt v2.4s, v14.4s, v0.4s
-	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
-	VMOV V7.B16, V5.B16
-	VMOV V2.B16, V0.B16
-	WORD $0x6ea6e5a7 // fcmgt v7.4s, v13.4s, v6.4s
-	WORD $0x6e661da7 // bsl v7.16b, v13.16b, v6.16b
-	WORD $0x6eabe582 // fcmgt v2.4s, v12.4s, v11.4s
-	WORD $0x6e6b1d82 // bsl v2.16b, v12.16b, v11.16b
+	MOVD n+0(FP), R1
+	MOVD x+8(FP), R0
+	VLD1R (R0), [V11.S4]
+	VMOV V11.B16, V10.B16
+	VLD1R (R0), [V9.S4]
+	VMOV V9.B16, V8.B16
+	VLD1R (R0), [V7.S4]
 	VMOV V7.B16, V6.B16
-	VMOV V2.B16, V11.B16
-	ADD $128, R1, R1
-	SUB $32, R0, R0
+	VLD1R (R0), [V5.S4]
+	VMOV V5.B16, V4.B16
+	WORD $0x4e2be560 // fcmeq v0.4s, v11.4s, v11.4s
+	WORD $0x6e205803 // not v3.16b, v0.16b
+	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
+	WORD $0x6e205802 // not v2.16b, v0.16b
+ways:
+	CMP $32, R1
+	BLE whole
+	FLDPQ (R0), (F17, F15)
+	FLDPQ 32(R0), (F14, F13)
+	WORD $0x4e2ee5c1 // fcmeq v1.4s, v14.4s, v14.4s
+	WORD $0x4e31e620 // fcmeq v0.4s, v17.4s, v17.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e20580c // not v12.16b, v0.16b
+	WORD $0x4e2de5a1 // fcmeq v1.4s, v13.4s, v13.4s
+	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4eac1c63 // orr v3.16b, v3.16b, v12.16b
+	WORD $0x4ea01c50 // orr v16.16b, v2.16b, v0.16b
+	WORD $0x6eabe621 // fcmgt v1.4s, v17.4s, v11.4s
+	WORD $0x6e6b1e21 // bsl v1.16b, v17.16b, v11.16b
+	WORD $0x6eaae5e0 // fcmgt v0.4s, v15.4s, v10.4s
+	WORD $0x6e6a1de0 // bsl v0.16b, v15.16b, v10.16b
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V10.B16
+	WORD $0x6ea9e5c1 // fcmgt v1.4s, v14.4s, v9.4s
+	WORD $0x6e691dc1 // bsl v1.16b, v14.16b, v9.16b
+	WORD $0x6ea8e5a0 // fcmgt v0.4s, v13.4s, v8.4s
+	WORD $0x6e681da0 // bsl v0.16b, v13.16b, v8.16b
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V8.B16
+	FLDPQ 64(R0), (F15, F14)
+	FLDPQ 96(R0), (F13, F12)
+	WORD $0x4e2de5a1 // fcmeq v1.4s, v13.4s, v13.4s
+	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x4e2ce581 // fcmeq v1.4s, v12.4s, v12.4s
+	WORD $0x4e2ee5c0 // fcmeq v0.4s, v14.4s, v14.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
+	WORD $0x4ea01e02 // orr v2.16b, v16.16b, v0.16b
+	WORD $0x6ea7e5e1 // fcmgt v1.4s, v15.4s, v7.4s
+	WORD $0x6e671de1 // bsl v1.16b, v15.16b, v7.16b
+	WORD $0x6ea6e5c0 // fcmgt v0.4s, v14.4s, v6.4s
+	WORD $0x6e661dc0 // bsl v0.16b, v14.16b, v6.16b
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V6.B16
+	WORD $0x6ea5e5a1 // fcmgt v1.4s, v13.4s, v5.4s
+	WORD $0x6e651da1 // bsl v1.16b, v13.16b, v5.16b
+	WORD $0x6ea4e580 // fcmgt v0.4s, v12.4s, v4.4s
+	WORD $0x6e641d80 // bsl v0.16b, v12.16b, v4.16b
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V4.B16
+	ADD $128, R0, R0
+	SUB $32, R1, R1
 	B ways
 whole:
-	CMP $8, R0
+	CMP $8, R1
 	BLE rest
-	FLDPQ.P 32(R1), (F13, F12)
-	WORD $0x4e2de5a2 // fcmeq v2.4s, v13.4s, v13.4s
-	WORD $0x6e205847 // not v7.16b, v2.16b
-	WORD $0x4e2ce582 // fcmeq v2.4s, v12.4s, v12.4s
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4ea71d4a // orr v10.16b, v10.16b, v7.16b
-	WORD $0x4ea21c84 // orr v4.16b, v4.16b, v2.16b
-	WORD $0x6ea9e5a2 // fcmgt v2.4s, v13.4s, v9.4s
-	WORD $0x6e691da2 // bsl v2.16b, v13.16b, v9.16b
-	WORD $0x6ea3e587 // fcmgt v7.4s, v12.4s, v3.4s
-	WORD $0x6e631d87 // bsl v7.16b, v12.16b, v3.16b
-	VMOV V2.B16, V9.B16
-	VMOV V7.B16, V3.B16
-	SUB $8, R0, R0
+	FLDPQ.P 32(R0), (F13, F12)
+	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
+	WORD $0x6eabe5a1 // fcmgt v1.4s, v13.4s, v11.4s
+	WORD $0x6e6b1da1 // bsl v1.16b, v13.16b, v11.16b
+	WORD $0x6eaae580 // fcmgt v0.4s, v12.4s, v10.4s
+	WORD $0x6e6a1d80 // bsl v0.16b, v12.16b, v10.16b
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V10.B16
+	SUB $8, R1, R1
 	B whole
 rest:
-	ADD R0<<2, R1, R0
-	FLDPQ -32(R0), (F14, F13)
-	WORD $0x4e2ee5c2 // fcmeq v2.4s, v14.4s, v14.4s
-	WORD $0x6e205847 // not v7.16b, v2.16b
-	WORD $0x4e2de5a2 // fcmeq v2.4s, v13.4s, v13.4s
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4ea71d4c // orr v12.16b, v10.16b, v7.16b
-	WORD $0x4ea21c8a // orr v10.16b, v4.16b, v2.16b
-	WORD $0x6ea9e5c7 // fcmgt v7.4s, v14.4s, v9.4s
-	WORD $0x6e691dc7 // bsl v7.16b, v14.16b, v9.16b
-	WORD $0x6ea3e5a2 // fcmgt v2.4s, v13.4s, v3.4s
-	WORD $0x6e631da2 // bsl v2.16b, v13.16b, v3.16b
-	WORD $0x6ea8e4e4 // fcmgt v4.4s, v7.4s, v8.4s
-	WORD $0x6e681ce4 // bsl v4.16b, v7.16b, v8.16b
-	WORD $0x6ea1e443 // fcmgt v3.4s, v2.4s, v1.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea6e4a2 // fcmgt v2.4s, v5.4s, v6.4s
-	WORD $0x6e661ca2 // bsl v2.16b, v5.16b, v6.16b
-	WORD $0x6eabe405 // fcmgt v5.4s, v0.4s, v11.4s
-	WORD $0x6e6b1c05 // bsl v5.16b, v0.16b, v11.16b
-	WORD $0x6ea2e481 // fcmgt v1.4s, v4.4s, v2.4s
-	WORD $0x6e621c81 // bsl v1.16b, v4.16b, v2.16b
-	WORD $0x6ea5e460 // fcmgt v0.4s, v3.4s, v5.4s
-	WORD $0x6e651c60 // bsl v0.16b, v3.16b, v5.16b
-	FMOVQ 544(R2), F3
+	ADD R1<<2, R0, R0
+	FLDPQ -32(R0), (F15, F14)
+	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4e2ee5c0 // fcmeq v0.4s, v14.4s, v14.4s
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea11c6d // orr v13.16b, v3.16b, v1.16b
+	WORD $0x4ea01c4c // orr v12.16b, v2.16b, v0.16b
+	WORD $0x6eabe5e1 // fcmgt v1.4s, v15.4s, v11.4s
+	WORD $0x6e6b1de1 // bsl v1.16b, v15.16b, v11.16b
+	WORD $0x6eaae5c0 // fcmgt v0.4s, v14.4s, v10.4s
+	WORD $0x6e6a1dc0 // bsl v0.16b, v14.16b, v10.16b
+	WORD $0x6ea9e42a // fcmgt v10.4s, v1.4s, v9.4s
+	WORD $0x6e691c2a // bsl v10.16b, v1.16b, v9.16b
+	WORD $0x6ea8e402 // fcmgt v2.4s, v0.4s, v8.4s
+	WORD $0x6e681c02 // bsl v2.16b, v0.16b, v8.16b
+	WORD $0x6ea5e4e1 // fcmgt v1.4s, v7.4s, v5.4s
+	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
+	WORD $0x6ea4e4c0 // fcmgt v0.4s, v6.4s, v4.4s
+	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
+	WORD $0x6ea1e543 // fcmgt v3.4s, v10.4s, v1.4s
+	WORD $0x6e611d43 // bsl v3.16b, v10.16b, v1.16b
+	WORD $0x6ea0e441 // fcmgt v1.4s, v2.4s, v0.4s
+	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
 	FMOVQ 544(R2), F2
-	WORD $0x4e2c1c63 // and v3.16b, v3.16b, v12.16b
-	WORD $0x4e2a1c42 // and v2.16b, v2.16b, v10.16b
-	WORD $0x4ea31c23 // orr v3.16b, v1.16b, v3.16b
-	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
+	FMOVQ 544(R2), F0
+	WORD $0x4e2d1c42 // and v2.16b, v2.16b, v13.16b
+	WORD $0x4e2c1c00 // and v0.16b, v0.16b, v12.16b
+	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
+	WORD $0x4ea01c22 // orr v2.16b, v1.16b, v0.16b
 	WORD $0x4e23e460 // fcmeq v0.4s, v3.4s, v3.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4e231c01 // and v1.16b, v0.16b, v3.16b
@@ -3841,69 +3841,69 @@ TEXT ·SmallestNEONF32(SB), NOSPLIT, $0-20
 	MOVD $neonfunction<>(SB), R2
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
-	VLD1R (R0), [V1.S4]
-	VMOV V1.B16, V6.B16
-	VLD1R (R0), [V8.S4]
-	VMOV V8.B16, V2.B16
+	VLD1R (R0), [V11.S4]
+	VMOV V11.B16, V10.B16
+	VLD1R (R0), [V9.S4]
+	VMOV V9.B16, V8.B16
 	VLD1R (R0), [V7.S4]
-	VMOV V7.B16, V4.B16
-	VLD1R (R0), [V0.S4]
-	VMOV V0.B16, V9.B16
-	WORD $0x4e21e423 // fcmeq v3.4s, v1.4s, v1.4s
-	WORD $0x6e20586b // not v11.16b, v3.16b
-	WORD $0x4e26e4c3 // fcmeq v3.4s, v6.4s, v6.4s
-	WORD $0x6e205863 // not v3.16b, v3.16b
+	VMOV V7.B16, V6.B16
+	VLD1R (R0), [V5.S4]
+	VMOV V5.B16, V4.B16
+	WORD $0x4e2be560 // fcmeq v0.4s, v11.4s, v11.4s
+	WORD $0x6e205803 // not v3.16b, v0.16b
+	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
+	WORD $0x6e205802 // not v2.16b, v0.16b
 ways:
 	CMP $32, R1
 	BLE whole
 	FLDPQ (R0), (F17, F15)
 	FLDPQ 32(R0), (F14, F13)
-	WORD $0x4e2ee5ca // fcmeq v10.4s, v14.4s, v14.4s
-	WORD $0x4e31e625 // fcmeq v5.4s, v17.4s, v17.4s
-	WORD $0x4e251d45 // and v5.16b, v10.16b, v5.16b
-	WORD $0x6e2058ac // not v12.16b, v5.16b
-	WORD $0x4e2de5aa // fcmeq v10.4s, v13.4s, v13.4s
-	WORD $0x4e2fe5e5 // fcmeq v5.4s, v15.4s, v15.4s
-	WORD $0x4e251d45 // and v5.16b, v10.16b, v5.16b
-	WORD $0x6e2058a5 // not v5.16b, v5.16b
-	WORD $0x4eac1d6b // orr v11.16b, v11.16b, v12.16b
-	WORD $0x4ea51c70 // orr v16.16b, v3.16b, v5.16b
-	WORD $0x6eb1e425 // fcmgt v5.4s, v1.4s, v17.4s
-	WORD $0x6e611e25 // bsl v5.16b, v17.16b, v1.16b
-	WORD $0x6eafe4c3 // fcmgt v3.4s, v6.4s, v15.4s
-	WORD $0x6e661de3 // bsl v3.16b, v15.16b, v6.16b
-	VMOV V5.B16, V1.B16
-	VMOV V3.B16, V6.B16
-	WORD $0x6eaee503 // fcmgt v3.4s, v8.4s, v14.4s
-	WORD $0x6e681dc3 // bsl v3.16b, v14.16b, v8.16b
-	WORD $0x6eade445 // fcmgt v5.4s, v2.4s, v13.4s
-	WORD $0x6e621da5 // bsl v5.16b, v13.16b, v2.16b
-	VMOV V3.B16, V8.B16
-	VMOV V5.B16, V2.B16
+	WORD $0x4e2ee5c1 // fcmeq v1.4s, v14.4s, v14.4s
+	WORD $0x4e31e620 // fcmeq v0.4s, v17.4s, v17.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e20580c // not v12.16b, v0.16b
+	WORD $0x4e2de5a1 // fcmeq v1.4s, v13.4s, v13.4s
+	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4eac1c63 // orr v3.16b, v3.16b, v12.16b
+	WORD $0x4ea01c50 // orr v16.16b, v2.16b, v0.16b
+	WORD $0x6eb1e561 // fcmgt v1.4s, v11.4s, v17.4s
+	WORD $0x6e6b1e21 // bsl v1.16b, v17.16b, v11.16b
+	WORD $0x6eafe540 // fcmgt v0.4s, v10.4s, v15.4s
+	WORD $0x6e6a1de0 // bsl v0.16b, v15.16b, v10.16b
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V10.B16
+	WORD $0x6eaee521 // fcmgt v1.4s, v9.4s, v14.4s
+	WORD $0x6e691dc1 // bsl v1.16b, v14.16b, v9.16b
+	WORD $0x6eade500 // fcmgt v0.4s, v8.4s, v13.4s
+	WORD $0x6e681da0 // bsl v0.16b, v13.16b, v8.16b
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V8.B16
 	FLDPQ 64(R0), (F15, F14)
 	FLDPQ 96(R0), (F13, F12)
-	WORD $0x4e2de5a5 // fcmeq v5.4s, v13.4s, v13.4s
-	WORD $0x4e2fe5e3 // fcmeq v3.4s, v15.4s, v15.4s
-	WORD $0x4e231ca3 // and v3.16b, v5.16b, v3.16b
-	WORD $0x6e20586a // not v10.16b, v3.16b
-	WORD $0x4e2ce585 // fcmeq v5.4s, v12.4s, v12.4s
-	WORD $0x4e2ee5c3 // fcmeq v3.4s, v14.4s, v14.4s
-	WORD $0x4e231ca3 // and v3.16b, v5.16b, v3.16b
-	WORD $0x6e205863 // not v3.16b, v3.16b
-	WORD $0x4eaa1d6b // orr v11.16b, v11.16b, v10.16b
-	WORD $0x4ea31e03 // orr v3.16b, v16.16b, v3.16b
-	WORD $0x6eafe4e5 // fcmgt v5.4s, v7.4s, v15.4s
-	WORD $0x6e671de5 // bsl v5.16b, v15.16b, v7.16b
-	WORD $0x6eaee48a // fcmgt v10.4s, v4.4s, v14.4s
-	WORD $0x6e641dca // bsl v10.16b, v14.16b, v4.16b
-	VMOV V5.B16, V7.B16
-	VMOV V10.B16, V4.B16
-	WORD $0x6eade40a // fcmgt v10.4s, v0.4s, v13.4s
-	WORD $0x6e601daa // bsl v10.16b, v13.16b, v0.16b
-	WORD $0x6eace525 // fcmgt v5.4s, v9.4s, v12.4s
-	WORD $0x6e691d85 // bsl v5.16b, v12.16b, v9.16b
-	VMOV V10.B16, V0.B16
-	VMOV V5.B16, V9.B16
+	WORD $0x4e2de5a1 // fcmeq v1.4s, v13.4s, v13.4s
+	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x4e2ce581 // fcmeq v1.4s, v12.4s, v12.4s
+	WORD $0x4e2ee5c0 // fcmeq v0.4s, v14.4s, v14.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
+	WORD $0x4ea01e02 // orr v2.16b, v16.16b, v0.16b
+	WORD $0x6eafe4e1 // fcmgt v1.4s, v7.4s, v15.4s
+	WORD $0x6e671de1 // bsl v1.16b, v15.16b, v7.16b
+	WORD $0x6eaee4c0 // fcmgt v0.4s, v6.4s, v14.4s
+	WORD $0x6e661dc0 // bsl v0.16b, v14.16b, v6.16b
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V6.B16
+	WORD $0x6eade4a1 // fcmgt v1.4s, v5.4s, v13.4s
+	WORD $0x6e651da1 // bsl v1.16b, v13.16b, v5.16b
+	WORD $0x6eace480 // fcmgt v0.4s, v4.4s, v12.4s
+	WORD $0x6e641d80 // bsl v0.16b, v12.16b, v4.16b
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V4.B16
 	ADD $128, R0, R0
 	SUB $32, R1, R1
 	B ways
@@ -3911,51 +3911,51 @@ whole:
 	CMP $8, R1
 	BLE rest
 	FLDPQ.P 32(R0), (F13, F12)
-	WORD $0x4e2de5a5 // fcmeq v5.4s, v13.4s, v13.4s
-	WORD $0x6e2058aa // not v10.16b, v5.16b
-	WORD $0x4e2ce585 // fcmeq v5.4s, v12.4s, v12.4s
-	WORD $0x6e2058a5 // not v5.16b, v5.16b
-	WORD $0x4eaa1d6b // orr v11.16b, v11.16b, v10.16b
-	WORD $0x4ea51c63 // orr v3.16b, v3.16b, v5.16b
-	WORD $0x6eade42a // fcmgt v10.4s, v1.4s, v13.4s
-	WORD $0x6e611daa // bsl v10.16b, v13.16b, v1.16b
-	WORD $0x6eace4c5 // fcmgt v5.4s, v6.4s, v12.4s
-	WORD $0x6e661d85 // bsl v5.16b, v12.16b, v6.16b
-	VMOV V10.B16, V1.B16
-	VMOV V5.B16, V6.B16
+	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
+	WORD $0x6eade561 // fcmgt v1.4s, v11.4s, v13.4s
+	WORD $0x6e6b1da1 // bsl v1.16b, v13.16b, v11.16b
+	WORD $0x6eace540 // fcmgt v0.4s, v10.4s, v12.4s
+	WORD $0x6e6a1d80 // bsl v0.16b, v12.16b, v10.16b
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V10.B16
 	SUB $8, R1, R1
 	B whole
 rest:
 	ADD R1<<2, R0, R0
-	FLDPQ -32(R0), (F13, F12)
-	WORD $0x4e2de5a5 // fcmeq v5.4s, v13.4s, v13.4s
-	WORD $0x6e2058aa // not v10.16b, v5.16b
-	WORD $0x4e2ce585 // fcmeq v5.4s, v12.4s, v12.4s
-	WORD $0x6e2058a5 // not v5.16b, v5.16b
-	WORD $0x4eaa1d6b // orr v11.16b, v11.16b, v10.16b
-	WORD $0x4ea51c6a // orr v10.16b, v3.16b, v5.16b
-	WORD $0x6eade423 // fcmgt v3.4s, v1.4s, v13.4s
-	WORD $0x6e611da3 // bsl v3.16b, v13.16b, v1.16b
-	WORD $0x6eace4c1 // fcmgt v1.4s, v6.4s, v12.4s
-	WORD $0x6e661d81 // bsl v1.16b, v12.16b, v6.16b
-	WORD $0x6ea3e505 // fcmgt v5.4s, v8.4s, v3.4s
-	WORD $0x6e681c65 // bsl v5.16b, v3.16b, v8.16b
-	WORD $0x6ea1e443 // fcmgt v3.4s, v2.4s, v1.4s
-	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
-	WORD $0x6ea7e402 // fcmgt v2.4s, v0.4s, v7.4s
-	WORD $0x6e601ce2 // bsl v2.16b, v7.16b, v0.16b
-	WORD $0x6ea4e520 // fcmgt v0.4s, v9.4s, v4.4s
-	WORD $0x6e691c80 // bsl v0.16b, v4.16b, v9.16b
-	WORD $0x6ea5e441 // fcmgt v1.4s, v2.4s, v5.4s
-	WORD $0x6e621ca1 // bsl v1.16b, v5.16b, v2.16b
-	WORD $0x6ea3e402 // fcmgt v2.4s, v0.4s, v3.4s
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	FMOVQ 544(R2), F3
+	FLDPQ -32(R0), (F15, F14)
+	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4e2ee5c0 // fcmeq v0.4s, v14.4s, v14.4s
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea11c6d // orr v13.16b, v3.16b, v1.16b
+	WORD $0x4ea01c4c // orr v12.16b, v2.16b, v0.16b
+	WORD $0x6eafe561 // fcmgt v1.4s, v11.4s, v15.4s
+	WORD $0x6e6b1de1 // bsl v1.16b, v15.16b, v11.16b
+	WORD $0x6eaee540 // fcmgt v0.4s, v10.4s, v14.4s
+	WORD $0x6e6a1dc0 // bsl v0.16b, v14.16b, v10.16b
+	WORD $0x6ea1e52a // fcmgt v10.4s, v9.4s, v1.4s
+	WORD $0x6e691c2a // bsl v10.16b, v1.16b, v9.16b
+	WORD $0x6ea0e502 // fcmgt v2.4s, v8.4s, v0.4s
+	WORD $0x6e681c02 // bsl v2.16b, v0.16b, v8.16b
+	WORD $0x6ea7e4a1 // fcmgt v1.4s, v5.4s, v7.4s
+	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
+	WORD $0x6ea6e480 // fcmgt v0.4s, v4.4s, v6.4s
+	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
+	WORD $0x6eaae423 // fcmgt v3.4s, v1.4s, v10.4s
+	WORD $0x6e611d43 // bsl v3.16b, v10.16b, v1.16b
+	WORD $0x6ea2e401 // fcmgt v1.4s, v0.4s, v2.4s
+	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
+	FMOVQ 544(R2), F2
 	FMOVQ 544(R2), F0
-	WORD $0x4e2b1c63 // and v3.16b, v3.16b, v11.16b
-	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
-	WORD $0x4ea31c23 // orr v3.16b, v1.16b, v3.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
+	WORD $0x4e2d1c42 // and v2.16b, v2.16b, v13.16b
+	WORD $0x4e2c1c00 // and v0.16b, v0.16b, v12.16b
+	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
+	WORD $0x4ea01c22 // orr v2.16b, v1.16b, v0.16b
 	WORD $0x4e23e460 // fcmeq v0.4s, v3.4s, v3.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4e231c01 // and v1.16b, v0.16b, v3.16b
@@ -3982,472 +3982,29 @@ rest:
 // func ColumnsLargestNEONF32(rows int, n int, x *float32, ld int, y *float32)
 TEXT ·ColumnsLargestNEONF32(SB), NOSPLIT, $0-40
 	MOVD $neonfunction<>(SB), R0
-	FMOVQ 544(R0), F7
-	MOVD rows+0(FP), R3
-	MOVD n+8(FP), R0
-	MOVD x+16(FP), R4
-	MOVD ld+24(FP), R1
-	LSL $2, R1, R6
-	MOVD y+32(FP), R8
-	AND $7, R0, R7
-	SUB R7, R0, R5
-	ADD R6<<1, R6, R9
-rows:
-	CMP $4, R3
-	BLT row
-	MOVD R4, R0
-	MOVD R8, R2
-	MOVD R5, R1
-fourwhole:
-	CMP $0, R1
-	BEQ fourrest
-	FLDPQ (R0), (F15, F14)
-	ADD R6, R0, R10
-	FLDPQ (R10), (F13, F12)
-	ADD R6<<1, R0, R10
-	FLDPQ (R10), (F11, F10)
-	ADD R9, R0, R10
-	FLDPQ (R10), (F9, F8)
-	WORD $0x4e2fe5e1 // fcmeq v1.4s, v15.4s, v15.4s
-	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	WORD $0x4e2ee5c1 // fcmeq v1.4s, v14.4s, v14.4s
-	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e2be561 // fcmeq v1.4s, v11.4s, v11.4s
-	WORD $0x4e29e520 // fcmeq v0.4s, v9.4s, v9.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205802 // not v2.16b, v0.16b
-	WORD $0x4e2ae541 // fcmeq v1.4s, v10.4s, v10.4s
-	WORD $0x4e28e500 // fcmeq v0.4s, v8.4s, v8.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea21c86 // orr v6.16b, v4.16b, v2.16b
-	WORD $0x4ea01c65 // orr v5.16b, v3.16b, v0.16b
-	WORD $0x6eade5e1 // fcmgt v1.4s, v15.4s, v13.4s
-	WORD $0x6e6d1de1 // bsl v1.16b, v15.16b, v13.16b
-	WORD $0x6eace5c2 // fcmgt v2.4s, v14.4s, v12.4s
-	WORD $0x6e6c1dc2 // bsl v2.16b, v14.16b, v12.16b
-	WORD $0x6ea9e564 // fcmgt v4.4s, v11.4s, v9.4s
-	WORD $0x6e691d64 // bsl v4.16b, v11.16b, v9.16b
-	WORD $0x6ea8e540 // fcmgt v0.4s, v10.4s, v8.4s
-	WORD $0x6e681d40 // bsl v0.16b, v10.16b, v8.16b
-	WORD $0x6ea4e423 // fcmgt v3.4s, v1.4s, v4.4s
-	WORD $0x6e641c23 // bsl v3.16b, v1.16b, v4.16b
-	WORD $0x6ea0e441 // fcmgt v1.4s, v2.4s, v0.4s
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
-	FLDPQ (R2), (F0, F4)
-	WORD $0x6ea0e462 // fcmgt v2.4s, v3.4s, v0.4s
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x4e261ce1 // and v1.16b, v7.16b, v6.16b
-	WORD $0x4e251ce3 // and v3.16b, v7.16b, v5.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	ADD $32, R0, R0
-	SUB $8, R1, R1
-	B fourwhole
-fourrest:
-	CMP $0, R7
-	BEQ fournext
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $3, R7, some_1
-	FLDPQ (R0), (F1, F2)
-	B end_3
-some_1:
-	TBZ $2, R7, few_2
-	FMOVQ (R0), F1
-	TBZ $1, R7, one_5
-	FMOVD 16(R0), F2
-	TBZ $0, R7, end_4
-	ADD $24, R0, R1
-	VLD1 (R1), V2.S[2]
-	B end_4
-one_5:
-	TBZ $0, R7, end_4
-	FMOVS 16(R0), F2
-end_4:
-	B end_3
-few_2:
-	TBZ $1, R7, one_7
-	FMOVD (R0), F1
-	TBZ $0, R7, end_6
-	ADD $8, R0, R1
-	VLD1 (R1), V1.S[2]
-	B end_6
-one_7:
-	TBZ $0, R7, end_6
-	FMOVS (R0), F1
-end_6:
-end_3:
-	ADD R6, R0, R1
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
-	TBZ $3, R7, some_8
-	FLDPQ (R1), (F13, F12)
-	B end_10
-some_8:
-	TBZ $2, R7, few_9
-	FMOVQ (R1), F13
-	TBZ $1, R7, one_12
-	FMOVD 16(R1), F12
-	TBZ $0, R7, end_11
-	ADD $24, R1, R1
-	VLD1 (R1), V12.S[2]
-	B end_11
-one_12:
-	TBZ $0, R7, end_11
-	FMOVS 16(R1), F12
-end_11:
-	B end_10
-few_9:
-	TBZ $1, R7, one_14
-	FMOVD (R1), F13
-	TBZ $0, R7, end_13
-	ADD $8, R1, R1
-	VLD1 (R1), V13.S[2]
-	B end_13
-one_14:
-	TBZ $0, R7, end_13
-	FMOVS (R1), F13
-end_13:
-end_10:
-	ADD R6<<1, R0, R1
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R7, some_15
-	FLDPQ (R1), (F5, F3)
-	B end_17
-some_15:
-	TBZ $2, R7, few_16
-	FMOVQ (R1), F5
-	TBZ $1, R7, one_19
-	FMOVD 16(R1), F3
-	TBZ $0, R7, end_18
-	ADD $24, R1, R1
-	VLD1 (R1), V3.S[2]
-	B end_18
-one_19:
-	TBZ $0, R7, end_18
-	FMOVS 16(R1), F3
-end_18:
-	B end_17
-few_16:
-	TBZ $1, R7, one_21
-	FMOVD (R1), F5
-	TBZ $0, R7, end_20
-	ADD $8, R1, R1
-	VLD1 (R1), V5.S[2]
-	B end_20
-one_21:
-	TBZ $0, R7, end_20
-	FMOVS (R1), F5
-end_20:
-end_17:
-	ADD R9, R0, R0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
-	TBZ $3, R7, some_22
-	FLDPQ (R0), (F11, F10)
-	B end_24
-some_22:
-	TBZ $2, R7, few_23
-	FMOVQ (R0), F11
-	TBZ $1, R7, one_26
-	FMOVD 16(R0), F10
-	TBZ $0, R7, end_25
-	ADD $24, R0, R0
-	VLD1 (R0), V10.S[2]
-	B end_25
-one_26:
-	TBZ $0, R7, end_25
-	FMOVS 16(R0), F10
-end_25:
-	B end_24
-few_23:
-	TBZ $1, R7, one_28
-	FMOVD (R0), F11
-	TBZ $0, R7, end_27
-	ADD $8, R0, R0
-	VLD1 (R0), V11.S[2]
-	B end_27
-one_28:
-	TBZ $0, R7, end_27
-	FMOVS (R0), F11
-end_27:
-end_24:
-	WORD $0x4e21e424 // fcmeq v4.4s, v1.4s, v1.4s
-	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
-	WORD $0x4e201c80 // and v0.16b, v4.16b, v0.16b
-	WORD $0x6e205809 // not v9.16b, v0.16b
-	WORD $0x4e22e444 // fcmeq v4.4s, v2.4s, v2.4s
-	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
-	WORD $0x4e201c80 // and v0.16b, v4.16b, v0.16b
-	WORD $0x6e205808 // not v8.16b, v0.16b
-	WORD $0x4e25e4a4 // fcmeq v4.4s, v5.4s, v5.4s
-	WORD $0x4e2be560 // fcmeq v0.4s, v11.4s, v11.4s
-	WORD $0x4e201c80 // and v0.16b, v4.16b, v0.16b
-	WORD $0x6e205806 // not v6.16b, v0.16b
-	WORD $0x4e23e464 // fcmeq v4.4s, v3.4s, v3.4s
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x4e201c80 // and v0.16b, v4.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea61d29 // orr v9.16b, v9.16b, v6.16b
-	WORD $0x4ea01d08 // orr v8.16b, v8.16b, v0.16b
-	WORD $0x6eade420 // fcmgt v0.4s, v1.4s, v13.4s
-	WORD $0x6e6d1c20 // bsl v0.16b, v1.16b, v13.16b
-	WORD $0x6eace444 // fcmgt v4.4s, v2.4s, v12.4s
-	WORD $0x6e6c1c44 // bsl v4.16b, v2.16b, v12.16b
-	WORD $0x6eabe4a6 // fcmgt v6.4s, v5.4s, v11.4s
-	WORD $0x6e6b1ca6 // bsl v6.16b, v5.16b, v11.16b
-	WORD $0x6eaae462 // fcmgt v2.4s, v3.4s, v10.4s
-	WORD $0x6e6a1c62 // bsl v2.16b, v3.16b, v10.16b
-	WORD $0x6ea6e401 // fcmgt v1.4s, v0.4s, v6.4s
-	WORD $0x6e661c01 // bsl v1.16b, v0.16b, v6.16b
-	WORD $0x6ea2e483 // fcmgt v3.4s, v4.4s, v2.4s
-	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $3, R7, some_29
-	FLDPQ (R2), (F4, F2)
-	B end_31
-some_29:
-	TBZ $2, R7, few_30
-	FMOVQ (R2), F4
-	TBZ $1, R7, one_33
-	FMOVD 16(R2), F2
-	TBZ $0, R7, end_32
-	ADD $24, R2, R0
-	VLD1 (R0), V2.S[2]
-	B end_32
-one_33:
-	TBZ $0, R7, end_32
-	FMOVS 16(R2), F2
-end_32:
-	B end_31
-few_30:
-	TBZ $1, R7, one_35
-	FMOVD (R2), F4
-	TBZ $0, R7, end_34
-	ADD $8, R2, R0
-	VLD1 (R0), V4.S[2]
-	B end_34
-one_35:
-	TBZ $0, R7, end_34
-	FMOVS (R2), F4
-end_34:
-end_31:
-	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ea2e461 // fcmgt v1.4s, v3.4s, v2.4s
-	WORD $0x6e621c61 // bsl v1.16b, v3.16b, v2.16b
-	WORD $0x4e291ce2 // and v2.16b, v7.16b, v9.16b
-	WORD $0x4e281ce3 // and v3.16b, v7.16b, v8.16b
-	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	WORD $0x4ea31c20 // orr v0.16b, v1.16b, v3.16b
-	TBZ $3, R7, some_36
-	FSTPQ (F2, F0), (R2)
-	B end_38
-some_36:
-	TBZ $2, R7, few_37
-	FMOVQ F2, (R2)
-	TBZ $1, R7, one_40
-	FMOVD F0, 16(R2)
-	TBZ $0, R7, end_39
-	ADD $24, R2, R0
-	VST1 V0.S[2], (R0)
-	B end_39
-one_40:
-	TBZ $0, R7, end_39
-	FMOVS F0, 16(R2)
-end_39:
-	B end_38
-few_37:
-	TBZ $1, R7, one_42
-	FMOVD F2, (R2)
-	TBZ $0, R7, end_41
-	ADD $8, R2, R0
-	VST1 V2.S[2], (R0)
-	B end_41
-one_42:
-	TBZ $0, R7, end_41
-	FMOVS F2, (R2)
-end_41:
-end_38:
-fournext:
-	ADD R6<<2, R4, R4
-	SUB $4, R3, R3
-	B rows
-row:
-	CMP $0, R3
-	BEQ end
-	MOVD R4, R1
-	MOVD R8, R2
-	MOVD R5, R0
-onewhole:
-	CMP $0, R0
-	BEQ onerest
-	FLDPQ.P 32(R1), (F6, F5)
-	WORD $0x4e26e4c0 // fcmeq v0.4s, v6.4s, v6.4s
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	WORD $0x4e25e4a0 // fcmeq v0.4s, v5.4s, v5.4s
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	FLDPQ (R2), (F1, F2)
-	WORD $0x6ea1e4c0 // fcmgt v0.4s, v6.4s, v1.4s
-	WORD $0x6e611cc0 // bsl v0.16b, v6.16b, v1.16b
-	WORD $0x6ea2e4a1 // fcmgt v1.4s, v5.4s, v2.4s
-	WORD $0x6e621ca1 // bsl v1.16b, v5.16b, v2.16b
-	WORD $0x4e241ce2 // and v2.16b, v7.16b, v4.16b
-	WORD $0x4e231ce3 // and v3.16b, v7.16b, v3.16b
-	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	WORD $0x4ea31c20 // orr v0.16b, v1.16b, v3.16b
-	FSTPQ.P (F2, F0), 32(R2)
-	SUB $8, R0, R0
-	B onewhole
-onerest:
-	CMP $0, R7
-	BEQ onenext
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $3, R7, some_43
-	FLDPQ (R1), (F0, F1)
-	B end_45
-some_43:
-	TBZ $2, R7, few_44
-	FMOVQ (R1), F0
-	TBZ $1, R7, one_47
-	FMOVD 16(R1), F1
-	TBZ $0, R7, end_46
-	ADD $24, R1, R0
-	VLD1 (R0), V1.S[2]
-	B end_46
-one_47:
-	TBZ $0, R7, end_46
-	FMOVS 16(R1), F1
-end_46:
-	B end_45
-few_44:
-	TBZ $1, R7, one_49
-	FMOVD (R1), F0
-	TBZ $0, R7, end_48
-	ADD $8, R1, R0
-	VLD1 (R0), V0.S[2]
-	B end_48
-one_49:
-	TBZ $0, R7, end_48
-	FMOVS (R1), F0
-end_48:
-end_45:
-	WORD $0x4e20e402 // fcmeq v2.4s, v0.4s, v0.4s
-	WORD $0x6e205846 // not v6.16b, v2.16b
-	WORD $0x4e21e422 // fcmeq v2.4s, v1.4s, v1.4s
-	WORD $0x6e205845 // not v5.16b, v2.16b
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R7, some_50
-	FLDPQ (R2), (F4, F3)
-	B end_52
-some_50:
-	TBZ $2, R7, few_51
-	FMOVQ (R2), F4
-	TBZ $1, R7, one_54
-	FMOVD 16(R2), F3
-	TBZ $0, R7, end_53
-	ADD $24, R2, R0
-	VLD1 (R0), V3.S[2]
-	B end_53
-one_54:
-	TBZ $0, R7, end_53
-	FMOVS 16(R2), F3
-end_53:
-	B end_52
-few_51:
-	TBZ $1, R7, one_56
-	FMOVD (R2), F4
-	TBZ $0, R7, end_55
-	ADD $8, R2, R0
-	VLD1 (R0), V4.S[2]
-	B end_55
-one_56:
-	TBZ $0, R7, end_55
-	FMOVS (R2), F4
-end_55:
-end_52:
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
-	WORD $0x6ea3e420 // fcmgt v0.4s, v1.4s, v3.4s
-	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
-	WORD $0x4e261ce1 // and v1.16b, v7.16b, v6.16b
-	WORD $0x4e251ce3 // and v3.16b, v7.16b, v5.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
-	TBZ $3, R7, some_57
-	FSTPQ (F1, F0), (R2)
-	B end_59
-some_57:
-	TBZ $2, R7, few_58
-	FMOVQ F1, (R2)
-	TBZ $1, R7, one_61
-	FMOVD F0, 16(R2)
-	TBZ $0, R7, end_60
-	ADD $24, R2, R0
-	VST1 V0.S[2], (R0)
-	B end_60
-one_61:
-	TBZ $0, R7, end_60
-	FMOVS F0, 16(R2)
-end_60:
-	B end_59
-few_58:
-	TBZ $1, R7, one_63
-	FMOVD F1, (R2)
-	TBZ $0, R7, end_62
-	ADD $8, R2, R0
-	VST1 V1.S[2], (R0)
-	B end_62
-one_63:
-	TBZ $0, R7, end_62
-	FMOVS F1, (R2)
-end_62:
-end_59:
-onenext:
-	ADD R6, R4, R4
-	SUB $1, R3, R3
-	B row
-end:
-	RET
-
-// func ColumnsSmallestNEONF32(rows int, n int, x *float32, ld int, y *float32)
-TEXT ·ColumnsSmallestNEONF32(SB), NOSPLIT, $0-40
-	MOVD $neonfunction<>(SB), R0
 	FMOVQ 544(R0), F6
 	MOVD rows+0(FP), R4
-	MOVD n+8(FP), R0
+	MOVD n+8(FP), R1
 	MOVD x+16(FP), R3
-	MOVD ld+24(FP), R1
-	LSL $2, R1, R7
+	MOVD ld+24(FP), R0
+	LSL $2, R0, R6
 	MOVD y+32(FP), R8
-	AND $7, R0, R6
-	SUB R6, R0, R5
-	ADD R7<<1, R7, R9
+	AND $7, R1, R5
+	SUB R5, R1, R7
+	ADD R6<<1, R6, R9
 rows:
 	CMP $4, R4
 	BLT row
 	MOVD R3, R2
-	MOVD R8, R0
-	MOVD R5, R1
+	MOVD R8, R1
+	MOVD R7, R0
 fourwhole:
-	CMP $0, R1
+	CMP $0, R0
 	BEQ fourrest
 	FLDPQ (R2), (F15, F14)
-	ADD R7, R2, R10
+	ADD R6, R2, R10
 	FLDPQ (R10), (F13, F12)
-	ADD R7<<1, R2, R10
+	ADD R6<<1, R2, R10
 	FLDPQ (R10), (F11, F10)
 	ADD R9, R2, R10
 	FLDPQ (R10), (F9, F8)
@@ -4469,220 +4026,663 @@ fourwhole:
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4ea21c87 // orr v7.16b, v4.16b, v2.16b
 	WORD $0x4ea01c65 // orr v5.16b, v3.16b, v0.16b
-	WORD $0x6eafe5a0 // fcmgt v0.4s, v13.4s, v15.4s
-	WORD $0x6e6d1de0 // bsl v0.16b, v15.16b, v13.16b
-	WORD $0x6eaee583 // fcmgt v3.4s, v12.4s, v14.4s
-	WORD $0x6e6c1dc3 // bsl v3.16b, v14.16b, v12.16b
-	WORD $0x6eabe522 // fcmgt v2.4s, v9.4s, v11.4s
-	WORD $0x6e691d62 // bsl v2.16b, v11.16b, v9.16b
-	WORD $0x6eaae504 // fcmgt v4.4s, v8.4s, v10.4s
-	WORD $0x6e681d44 // bsl v4.16b, v10.16b, v8.16b
+	WORD $0x6eade5e4 // fcmgt v4.4s, v15.4s, v13.4s
+	WORD $0x6e6d1de4 // bsl v4.16b, v15.16b, v13.16b
+	WORD $0x6eace5c2 // fcmgt v2.4s, v14.4s, v12.4s
+	WORD $0x6e6c1dc2 // bsl v2.16b, v14.16b, v12.16b
+	WORD $0x6ea9e561 // fcmgt v1.4s, v11.4s, v9.4s
+	WORD $0x6e691d61 // bsl v1.16b, v11.16b, v9.16b
+	WORD $0x6ea8e540 // fcmgt v0.4s, v10.4s, v8.4s
+	WORD $0x6e681d40 // bsl v0.16b, v10.16b, v8.16b
+	WORD $0x6ea1e483 // fcmgt v3.4s, v4.4s, v1.4s
+	WORD $0x6e611c83 // bsl v3.16b, v4.16b, v1.16b
 	WORD $0x6ea0e441 // fcmgt v1.4s, v2.4s, v0.4s
-	WORD $0x6e621c01 // bsl v1.16b, v0.16b, v2.16b
-	WORD $0x6ea3e482 // fcmgt v2.4s, v4.4s, v3.4s
-	WORD $0x6e641c62 // bsl v2.16b, v3.16b, v4.16b
-	FLDPQ (R0), (F4, F3)
-	WORD $0x6ea1e480 // fcmgt v0.4s, v4.4s, v1.4s
+	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
+	FLDPQ (R1), (F0, F4)
+	WORD $0x6ea0e462 // fcmgt v2.4s, v3.4s, v0.4s
+	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
+	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
 	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ea2e461 // fcmgt v1.4s, v3.4s, v2.4s
-	WORD $0x6e631c41 // bsl v1.16b, v2.16b, v3.16b
-	WORD $0x4e271cc2 // and v2.16b, v6.16b, v7.16b
+	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
 	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
-	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	WORD $0x4ea31c20 // orr v0.16b, v1.16b, v3.16b
-	FSTPQ.P (F2, F0), 32(R0)
+	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	FSTPQ.P (F1, F0), 32(R1)
 	ADD $32, R2, R2
-	SUB $8, R1, R1
+	SUB $8, R0, R0
 	B fourwhole
 fourrest:
-	CMP $0, R6
+	CMP $0, R5
 	BEQ fournext
+	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R6, some_1
-	FLDPQ (R2), (F2, F0)
+	TBZ $3, R5, some_1
+	FLDPQ (R2), (F3, F2)
 	B end_3
 some_1:
-	TBZ $2, R6, few_2
-	FMOVQ (R2), F2
-	TBZ $1, R6, one_5
-	FMOVD 16(R2), F0
-	TBZ $0, R6, end_4
-	ADD $24, R2, R1
-	VLD1 (R1), V0.S[2]
+	TBZ $2, R5, few_2
+	FMOVQ (R2), F3
+	TBZ $1, R5, one_5
+	FMOVD 16(R2), F2
+	TBZ $0, R5, end_4
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
 	B end_4
 one_5:
-	TBZ $0, R6, end_4
-	FMOVS 16(R2), F0
+	TBZ $0, R5, end_4
+	FMOVS 16(R2), F2
 end_4:
 	B end_3
 few_2:
-	TBZ $1, R6, one_7
-	FMOVD (R2), F2
-	TBZ $0, R6, end_6
-	ADD $8, R2, R1
-	VLD1 (R1), V2.S[2]
+	TBZ $1, R5, one_7
+	FMOVD (R2), F3
+	TBZ $0, R5, end_6
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
 	B end_6
 one_7:
-	TBZ $0, R6, end_6
-	FMOVS (R2), F2
+	TBZ $0, R5, end_6
+	FMOVS (R2), F3
 end_6:
 end_3:
-	ADD R7, R2, R1
+	ADD R6, R2, R0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
-	TBZ $3, R6, some_8
-	FLDPQ (R1), (F13, F12)
+	TBZ $3, R5, some_8
+	FLDPQ (R0), (F13, F12)
 	B end_10
 some_8:
-	TBZ $2, R6, few_9
-	FMOVQ (R1), F13
-	TBZ $1, R6, one_12
-	FMOVD 16(R1), F12
-	TBZ $0, R6, end_11
-	ADD $24, R1, R1
-	VLD1 (R1), V12.S[2]
+	TBZ $2, R5, few_9
+	FMOVQ (R0), F13
+	TBZ $1, R5, one_12
+	FMOVD 16(R0), F12
+	TBZ $0, R5, end_11
+	ADD $24, R0, R0
+	VLD1 (R0), V12.S[2]
 	B end_11
 one_12:
-	TBZ $0, R6, end_11
-	FMOVS 16(R1), F12
+	TBZ $0, R5, end_11
+	FMOVS 16(R0), F12
 end_11:
 	B end_10
 few_9:
-	TBZ $1, R6, one_14
-	FMOVD (R1), F13
-	TBZ $0, R6, end_13
-	ADD $8, R1, R1
-	VLD1 (R1), V13.S[2]
+	TBZ $1, R5, one_14
+	FMOVD (R0), F13
+	TBZ $0, R5, end_13
+	ADD $8, R0, R0
+	VLD1 (R0), V13.S[2]
 	B end_13
 one_14:
-	TBZ $0, R6, end_13
-	FMOVS (R1), F13
+	TBZ $0, R5, end_13
+	FMOVS (R0), F13
 end_13:
 end_10:
-	ADD R7<<1, R2, R1
-	WORD $0x6f00e404 // movi v4.2d, #0
+	ADD R6<<1, R2, R0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $3, R6, some_15
-	FLDPQ (R1), (F4, F1)
+	TBZ $3, R5, some_15
+	FLDPQ (R0), (F0, F1)
 	B end_17
 some_15:
-	TBZ $2, R6, few_16
-	FMOVQ (R1), F4
-	TBZ $1, R6, one_19
-	FMOVD 16(R1), F1
-	TBZ $0, R6, end_18
-	ADD $24, R1, R1
-	VLD1 (R1), V1.S[2]
+	TBZ $2, R5, few_16
+	FMOVQ (R0), F0
+	TBZ $1, R5, one_19
+	FMOVD 16(R0), F1
+	TBZ $0, R5, end_18
+	ADD $24, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_18
 one_19:
-	TBZ $0, R6, end_18
-	FMOVS 16(R1), F1
+	TBZ $0, R5, end_18
+	FMOVS 16(R0), F1
 end_18:
 	B end_17
 few_16:
-	TBZ $1, R6, one_21
-	FMOVD (R1), F4
-	TBZ $0, R6, end_20
-	ADD $8, R1, R1
-	VLD1 (R1), V4.S[2]
+	TBZ $1, R5, one_21
+	FMOVD (R0), F0
+	TBZ $0, R5, end_20
+	ADD $8, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_20
 one_21:
-	TBZ $0, R6, end_20
-	FMOVS (R1), F4
+	TBZ $0, R5, end_20
+	FMOVS (R0), F0
 end_20:
 end_17:
-	ADD R9, R2, R1
+	ADD R9, R2, R0
 	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
-	TBZ $3, R6, some_22
-	FLDPQ (R1), (F11, F10)
+	TBZ $3, R5, some_22
+	FLDPQ (R0), (F11, F10)
 	B end_24
 some_22:
-	TBZ $2, R6, few_23
-	FMOVQ (R1), F11
-	TBZ $1, R6, one_26
-	FMOVD 16(R1), F10
-	TBZ $0, R6, end_25
-	ADD $24, R1, R1
-	VLD1 (R1), V10.S[2]
+	TBZ $2, R5, few_23
+	FMOVQ (R0), F11
+	TBZ $1, R5, one_26
+	FMOVD 16(R0), F10
+	TBZ $0, R5, end_25
+	ADD $24, R0, R0
+	VLD1 (R0), V10.S[2]
 	B end_25
 one_26:
-	TBZ $0, R6, end_25
-	FMOVS 16(R1), F10
+	TBZ $0, R5, end_25
+	FMOVS 16(R0), F10
 end_25:
 	B end_24
 few_23:
-	TBZ $1, R6, one_28
-	FMOVD (R1), F11
-	TBZ $0, R6, end_27
-	ADD $8, R1, R1
-	VLD1 (R1), V11.S[2]
+	TBZ $1, R5, one_28
+	FMOVD (R0), F11
+	TBZ $0, R5, end_27
+	ADD $8, R0, R0
+	VLD1 (R0), V11.S[2]
 	B end_27
 one_28:
-	TBZ $0, R6, end_27
-	FMOVS (R1), F11
+	TBZ $0, R5, end_27
+	FMOVS (R0), F11
 end_27:
 end_24:
+	WORD $0x4e23e465 // fcmeq v5.4s, v3.4s, v3.4s
+	WORD $0x4e2de5a4 // fcmeq v4.4s, v13.4s, v13.4s
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205888 // not v8.16b, v4.16b
 	WORD $0x4e22e445 // fcmeq v5.4s, v2.4s, v2.4s
-	WORD $0x4e2de5a3 // fcmeq v3.4s, v13.4s, v13.4s
-	WORD $0x4e231ca3 // and v3.16b, v5.16b, v3.16b
-	WORD $0x6e205868 // not v8.16b, v3.16b
+	WORD $0x4e2ce584 // fcmeq v4.4s, v12.4s, v12.4s
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205889 // not v9.16b, v4.16b
 	WORD $0x4e20e405 // fcmeq v5.4s, v0.4s, v0.4s
-	WORD $0x4e2ce583 // fcmeq v3.4s, v12.4s, v12.4s
-	WORD $0x4e231ca3 // and v3.16b, v5.16b, v3.16b
-	WORD $0x6e205869 // not v9.16b, v3.16b
-	WORD $0x4e24e485 // fcmeq v5.4s, v4.4s, v4.4s
-	WORD $0x4e2be563 // fcmeq v3.4s, v11.4s, v11.4s
-	WORD $0x4e231ca3 // and v3.16b, v5.16b, v3.16b
-	WORD $0x6e205867 // not v7.16b, v3.16b
+	WORD $0x4e2be564 // fcmeq v4.4s, v11.4s, v11.4s
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205887 // not v7.16b, v4.16b
 	WORD $0x4e21e425 // fcmeq v5.4s, v1.4s, v1.4s
-	WORD $0x4e2ae543 // fcmeq v3.4s, v10.4s, v10.4s
-	WORD $0x4e231ca3 // and v3.16b, v5.16b, v3.16b
-	WORD $0x6e205863 // not v3.16b, v3.16b
+	WORD $0x4e2ae544 // fcmeq v4.4s, v10.4s, v10.4s
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205884 // not v4.16b, v4.16b
 	WORD $0x4ea71d08 // orr v8.16b, v8.16b, v7.16b
-	WORD $0x4ea31d27 // orr v7.16b, v9.16b, v3.16b
-	WORD $0x6ea2e5a5 // fcmgt v5.4s, v13.4s, v2.4s
-	WORD $0x6e6d1c45 // bsl v5.16b, v2.16b, v13.16b
-	WORD $0x6ea0e582 // fcmgt v2.4s, v12.4s, v0.4s
-	WORD $0x6e6c1c02 // bsl v2.16b, v0.16b, v12.16b
-	WORD $0x6ea4e563 // fcmgt v3.4s, v11.4s, v4.4s
-	WORD $0x6e6b1c83 // bsl v3.16b, v4.16b, v11.16b
-	WORD $0x6ea1e540 // fcmgt v0.4s, v10.4s, v1.4s
+	WORD $0x4ea41d27 // orr v7.16b, v9.16b, v4.16b
+	WORD $0x6eade465 // fcmgt v5.4s, v3.4s, v13.4s
+	WORD $0x6e6d1c65 // bsl v5.16b, v3.16b, v13.16b
+	WORD $0x6eace443 // fcmgt v3.4s, v2.4s, v12.4s
+	WORD $0x6e6c1c43 // bsl v3.16b, v2.16b, v12.16b
+	WORD $0x6eabe402 // fcmgt v2.4s, v0.4s, v11.4s
+	WORD $0x6e6b1c02 // bsl v2.16b, v0.16b, v11.16b
+	WORD $0x6eaae420 // fcmgt v0.4s, v1.4s, v10.4s
 	WORD $0x6e6a1c20 // bsl v0.16b, v1.16b, v10.16b
-	WORD $0x6ea5e464 // fcmgt v4.4s, v3.4s, v5.4s
-	WORD $0x6e631ca4 // bsl v4.16b, v5.16b, v3.16b
-	WORD $0x6ea2e401 // fcmgt v1.4s, v0.4s, v2.4s
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
+	WORD $0x6ea2e4a4 // fcmgt v4.4s, v5.4s, v2.4s
+	WORD $0x6e621ca4 // bsl v4.16b, v5.16b, v2.16b
+	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
+	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R6, some_29
-	FLDPQ (R0), (F0, F3)
+	TBZ $3, R5, some_29
+	FLDPQ (R1), (F0, F3)
 	B end_31
 some_29:
-	TBZ $2, R6, few_30
-	FMOVQ (R0), F0
-	TBZ $1, R6, one_33
-	FMOVD 16(R0), F3
-	TBZ $0, R6, end_32
-	ADD $24, R0, R1
-	VLD1 (R1), V3.S[2]
+	TBZ $2, R5, few_30
+	FMOVQ (R1), F0
+	TBZ $1, R5, one_33
+	FMOVD 16(R1), F3
+	TBZ $0, R5, end_32
+	ADD $24, R1, R0
+	VLD1 (R0), V3.S[2]
 	B end_32
 one_33:
-	TBZ $0, R6, end_32
-	FMOVS 16(R0), F3
+	TBZ $0, R5, end_32
+	FMOVS 16(R1), F3
 end_32:
 	B end_31
 few_30:
-	TBZ $1, R6, one_35
-	FMOVD (R0), F0
-	TBZ $0, R6, end_34
-	ADD $8, R0, R1
-	VLD1 (R1), V0.S[2]
+	TBZ $1, R5, one_35
+	FMOVD (R1), F0
+	TBZ $0, R5, end_34
+	ADD $8, R1, R0
+	VLD1 (R0), V0.S[2]
 	B end_34
 one_35:
-	TBZ $0, R6, end_34
+	TBZ $0, R5, end_34
+	FMOVS (R1), F0
+end_34:
+end_31:
+	WORD $0x6ea0e482 // fcmgt v2.4s, v4.4s, v0.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6ea3e420 // fcmgt v0.4s, v1.4s, v3.4s
+	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
+	WORD $0x4e281cc1 // and v1.16b, v6.16b, v8.16b
+	WORD $0x4e271cc3 // and v3.16b, v6.16b, v7.16b
+	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	TBZ $3, R5, some_36
+	FSTPQ (F1, F0), (R1)
+	B end_38
+some_36:
+	TBZ $2, R5, few_37
+	FMOVQ F1, (R1)
+	TBZ $1, R5, one_40
+	FMOVD F0, 16(R1)
+	TBZ $0, R5, end_39
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
+	B end_39
+one_40:
+	TBZ $0, R5, end_39
+	FMOVS F0, 16(R1)
+end_39:
+	B end_38
+few_37:
+	TBZ $1, R5, one_42
+	FMOVD F1, (R1)
+	TBZ $0, R5, end_41
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
+	B end_41
+one_42:
+	TBZ $0, R5, end_41
+	FMOVS F1, (R1)
+end_41:
+end_38:
+fournext:
+	ADD R6<<2, R3, R3
+	SUB $4, R4, R4
+	B rows
+row:
+	CMP $0, R4
+	BEQ end
+	MOVD R3, R2
+	MOVD R8, R1
+	MOVD R7, R0
+onewhole:
+	CMP $0, R0
+	BEQ onerest
+	FLDPQ.P 32(R2), (F7, F5)
+	WORD $0x4e27e4e0 // fcmeq v0.4s, v7.4s, v7.4s
+	WORD $0x6e205803 // not v3.16b, v0.16b
+	WORD $0x4e25e4a0 // fcmeq v0.4s, v5.4s, v5.4s
+	WORD $0x6e205804 // not v4.16b, v0.16b
+	FLDPQ (R1), (F0, F2)
+	WORD $0x6ea0e4e1 // fcmgt v1.4s, v7.4s, v0.4s
+	WORD $0x6e601ce1 // bsl v1.16b, v7.16b, v0.16b
+	WORD $0x6ea2e4a0 // fcmgt v0.4s, v5.4s, v2.4s
+	WORD $0x6e621ca0 // bsl v0.16b, v5.16b, v2.16b
+	WORD $0x4e231cc3 // and v3.16b, v6.16b, v3.16b
+	WORD $0x4e241cc2 // and v2.16b, v6.16b, v4.16b
+	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
+	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FSTPQ.P (F1, F0), 32(R1)
+	SUB $8, R0, R0
+	B onewhole
+onerest:
+	CMP $0, R5
+	BEQ onenext
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $3, R5, some_43
+	FLDPQ (R2), (F0, F1)
+	B end_45
+some_43:
+	TBZ $2, R5, few_44
+	FMOVQ (R2), F0
+	TBZ $1, R5, one_47
+	FMOVD 16(R2), F1
+	TBZ $0, R5, end_46
+	ADD $24, R2, R0
+	VLD1 (R0), V1.S[2]
+	B end_46
+one_47:
+	TBZ $0, R5, end_46
+	FMOVS 16(R2), F1
+end_46:
+	B end_45
+few_44:
+	TBZ $1, R5, one_49
+	FMOVD (R2), F0
+	TBZ $0, R5, end_48
+	ADD $8, R2, R0
+	VLD1 (R0), V0.S[2]
+	B end_48
+one_49:
+	TBZ $0, R5, end_48
+	FMOVS (R2), F0
+end_48:
+end_45:
+	WORD $0x4e20e402 // fcmeq v2.4s, v0.4s, v0.4s
+	WORD $0x6e205847 // not v7.16b, v2.16b
+	WORD $0x4e21e422 // fcmeq v2.4s, v1.4s, v1.4s
+	WORD $0x6e205845 // not v5.16b, v2.16b
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	TBZ $3, R5, some_50
+	FLDPQ (R1), (F4, F3)
+	B end_52
+some_50:
+	TBZ $2, R5, few_51
+	FMOVQ (R1), F4
+	TBZ $1, R5, one_54
+	FMOVD 16(R1), F3
+	TBZ $0, R5, end_53
+	ADD $24, R1, R0
+	VLD1 (R0), V3.S[2]
+	B end_53
+one_54:
+	TBZ $0, R5, end_53
+	FMOVS 16(R1), F3
+end_53:
+	B end_52
+few_51:
+	TBZ $1, R5, one_56
+	FMOVD (R1), F4
+	TBZ $0, R5, end_55
+	ADD $8, R1, R0
+	VLD1 (R0), V4.S[2]
+	B end_55
+one_56:
+	TBZ $0, R5, end_55
+	FMOVS (R1), F4
+end_55:
+end_52:
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	WORD $0x6ea3e420 // fcmgt v0.4s, v1.4s, v3.4s
+	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
+	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
+	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
+	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	TBZ $3, R5, some_57
+	FSTPQ (F1, F0), (R1)
+	B end_59
+some_57:
+	TBZ $2, R5, few_58
+	FMOVQ F1, (R1)
+	TBZ $1, R5, one_61
+	FMOVD F0, 16(R1)
+	TBZ $0, R5, end_60
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
+	B end_60
+one_61:
+	TBZ $0, R5, end_60
+	FMOVS F0, 16(R1)
+end_60:
+	B end_59
+few_58:
+	TBZ $1, R5, one_63
+	FMOVD F1, (R1)
+	TBZ $0, R5, end_62
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
+	B end_62
+one_63:
+	TBZ $0, R5, end_62
+	FMOVS F1, (R1)
+end_62:
+end_59:
+onenext:
+	ADD R6, R3, R3
+	SUB $1, R4, R4
+	B row
+end:
+	RET
+
+// func ColumnsSmallestNEONF32(rows int, n int, x *float32, ld int, y *float32)
+TEXT ·ColumnsSmallestNEONF32(SB), NOSPLIT, $0-40
+	MOVD $neonfunction<>(SB), R0
+	FMOVQ 544(R0), F6
+	MOVD rows+0(FP), R4
+	MOVD n+8(FP), R1
+	MOVD x+16(FP), R3
+	MOVD ld+24(FP), R0
+	LSL $2, R0, R6
+	MOVD y+32(FP), R8
+	AND $7, R1, R5
+	SUB R5, R1, R7
+	ADD R6<<1, R6, R9
+rows:
+	CMP $4, R4
+	BLT row
+	MOVD R3, R2
+	MOVD R8, R1
+	MOVD R7, R0
+fourwhole:
+	CMP $0, R0
+	BEQ fourrest
+	FLDPQ (R2), (F15, F14)
+	ADD R6, R2, R10
+	FLDPQ (R10), (F13, F12)
+	ADD R6<<1, R2, R10
+	FLDPQ (R10), (F11, F10)
+	ADD R9, R2, R10
+	FLDPQ (R10), (F9, F8)
+	WORD $0x4e2fe5e1 // fcmeq v1.4s, v15.4s, v15.4s
+	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205804 // not v4.16b, v0.16b
+	WORD $0x4e2ee5c1 // fcmeq v1.4s, v14.4s, v14.4s
+	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205803 // not v3.16b, v0.16b
+	WORD $0x4e2be561 // fcmeq v1.4s, v11.4s, v11.4s
+	WORD $0x4e29e520 // fcmeq v0.4s, v9.4s, v9.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x4e2ae541 // fcmeq v1.4s, v10.4s, v10.4s
+	WORD $0x4e28e500 // fcmeq v0.4s, v8.4s, v8.4s
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea21c87 // orr v7.16b, v4.16b, v2.16b
+	WORD $0x4ea01c65 // orr v5.16b, v3.16b, v0.16b
+	WORD $0x6eafe5a4 // fcmgt v4.4s, v13.4s, v15.4s
+	WORD $0x6e6d1de4 // bsl v4.16b, v15.16b, v13.16b
+	WORD $0x6eaee582 // fcmgt v2.4s, v12.4s, v14.4s
+	WORD $0x6e6c1dc2 // bsl v2.16b, v14.16b, v12.16b
+	WORD $0x6eabe521 // fcmgt v1.4s, v9.4s, v11.4s
+	WORD $0x6e691d61 // bsl v1.16b, v11.16b, v9.16b
+	WORD $0x6eaae500 // fcmgt v0.4s, v8.4s, v10.4s
+	WORD $0x6e681d40 // bsl v0.16b, v10.16b, v8.16b
+	WORD $0x6ea4e423 // fcmgt v3.4s, v1.4s, v4.4s
+	WORD $0x6e611c83 // bsl v3.16b, v4.16b, v1.16b
+	WORD $0x6ea2e401 // fcmgt v1.4s, v0.4s, v2.4s
+	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
+	FLDPQ (R1), (F0, F4)
+	WORD $0x6ea3e402 // fcmgt v2.4s, v0.4s, v3.4s
+	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
+	WORD $0x6ea1e480 // fcmgt v0.4s, v4.4s, v1.4s
+	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
+	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
+	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
+	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	FSTPQ.P (F1, F0), 32(R1)
+	ADD $32, R2, R2
+	SUB $8, R0, R0
+	B fourwhole
+fourrest:
+	CMP $0, R5
+	BEQ fournext
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $3, R5, some_1
+	FLDPQ (R2), (F3, F2)
+	B end_3
+some_1:
+	TBZ $2, R5, few_2
+	FMOVQ (R2), F3
+	TBZ $1, R5, one_5
+	FMOVD 16(R2), F2
+	TBZ $0, R5, end_4
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
+	B end_4
+one_5:
+	TBZ $0, R5, end_4
+	FMOVS 16(R2), F2
+end_4:
+	B end_3
+few_2:
+	TBZ $1, R5, one_7
+	FMOVD (R2), F3
+	TBZ $0, R5, end_6
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
+	B end_6
+one_7:
+	TBZ $0, R5, end_6
+	FMOVS (R2), F3
+end_6:
+end_3:
+	ADD R6, R2, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	TBZ $3, R5, some_8
+	FLDPQ (R0), (F13, F12)
+	B end_10
+some_8:
+	TBZ $2, R5, few_9
+	FMOVQ (R0), F13
+	TBZ $1, R5, one_12
+	FMOVD 16(R0), F12
+	TBZ $0, R5, end_11
+	ADD $24, R0, R0
+	VLD1 (R0), V12.S[2]
+	B end_11
+one_12:
+	TBZ $0, R5, end_11
+	FMOVS 16(R0), F12
+end_11:
+	B end_10
+few_9:
+	TBZ $1, R5, one_14
+	FMOVD (R0), F13
+	TBZ $0, R5, end_13
+	ADD $8, R0, R0
+	VLD1 (R0), V13.S[2]
+	B end_13
+one_14:
+	TBZ $0, R5, end_13
+	FMOVS (R0), F13
+end_13:
+end_10:
+	ADD R6<<1, R2, R0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $3, R5, some_15
+	FLDPQ (R0), (F0, F1)
+	B end_17
+some_15:
+	TBZ $2, R5, few_16
+	FMOVQ (R0), F0
+	TBZ $1, R5, one_19
+	FMOVD 16(R0), F1
+	TBZ $0, R5, end_18
+	ADD $24, R0, R0
+	VLD1 (R0), V1.S[2]
+	B end_18
+one_19:
+	TBZ $0, R5, end_18
+	FMOVS 16(R0), F1
+end_18:
+	B end_17
+few_16:
+	TBZ $1, R5, one_21
+	FMOVD (R0), F0
+	TBZ $0, R5, end_20
+	ADD $8, R0, R0
+	VLD1 (R0), V0.S[2]
+	B end_20
+one_21:
+	TBZ $0, R5, end_20
 	FMOVS (R0), F0
+end_20:
+end_17:
+	ADD R9, R2, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $3, R5, some_22
+	FLDPQ (R0), (F11, F10)
+	B end_24
+some_22:
+	TBZ $2, R5, few_23
+	FMOVQ (R0), F11
+	TBZ $1, R5, one_26
+	FMOVD 16(R0), F10
+	TBZ $0, R5, end_25
+	ADD $24, R0, R0
+	VLD1 (R0), V10.S[2]
+	B end_25
+one_26:
+	TBZ $0, R5, end_25
+	FMOVS 16(R0), F10
+end_25:
+	B end_24
+few_23:
+	TBZ $1, R5, one_28
+	FMOVD (R0), F11
+	TBZ $0, R5, end_27
+	ADD $8, R0, R0
+	VLD1 (R0), V11.S[2]
+	B end_27
+one_28:
+	TBZ $0, R5, end_27
+	FMOVS (R0), F11
+end_27:
+end_24:
+	WORD $0x4e23e465 // fcmeq v5.4s, v3.4s, v3.4s
+	WORD $0x4e2de5a4 // fcmeq v4.4s, v13.4s, v13.4s
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205888 // not v8.16b, v4.16b
+	WORD $0x4e22e445 // fcmeq v5.4s, v2.4s, v2.4s
+	WORD $0x4e2ce584 // fcmeq v4.4s, v12.4s, v12.4s
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205889 // not v9.16b, v4.16b
+	WORD $0x4e20e405 // fcmeq v5.4s, v0.4s, v0.4s
+	WORD $0x4e2be564 // fcmeq v4.4s, v11.4s, v11.4s
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205887 // not v7.16b, v4.16b
+	WORD $0x4e21e425 // fcmeq v5.4s, v1.4s, v1.4s
+	WORD $0x4e2ae544 // fcmeq v4.4s, v10.4s, v10.4s
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205884 // not v4.16b, v4.16b
+	WORD $0x4ea71d08 // orr v8.16b, v8.16b, v7.16b
+	WORD $0x4ea41d27 // orr v7.16b, v9.16b, v4.16b
+	WORD $0x6ea3e5a5 // fcmgt v5.4s, v13.4s, v3.4s
+	WORD $0x6e6d1c65 // bsl v5.16b, v3.16b, v13.16b
+	WORD $0x6ea2e583 // fcmgt v3.4s, v12.4s, v2.4s
+	WORD $0x6e6c1c43 // bsl v3.16b, v2.16b, v12.16b
+	WORD $0x6ea0e562 // fcmgt v2.4s, v11.4s, v0.4s
+	WORD $0x6e6b1c02 // bsl v2.16b, v0.16b, v11.16b
+	WORD $0x6ea1e540 // fcmgt v0.4s, v10.4s, v1.4s
+	WORD $0x6e6a1c20 // bsl v0.16b, v1.16b, v10.16b
+	WORD $0x6ea5e444 // fcmgt v4.4s, v2.4s, v5.4s
+	WORD $0x6e621ca4 // bsl v4.16b, v5.16b, v2.16b
+	WORD $0x6ea3e401 // fcmgt v1.4s, v0.4s, v3.4s
+	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	TBZ $3, R5, some_29
+	FLDPQ (R1), (F0, F3)
+	B end_31
+some_29:
+	TBZ $2, R5, few_30
+	FMOVQ (R1), F0
+	TBZ $1, R5, one_33
+	FMOVD 16(R1), F3
+	TBZ $0, R5, end_32
+	ADD $24, R1, R0
+	VLD1 (R0), V3.S[2]
+	B end_32
+one_33:
+	TBZ $0, R5, end_32
+	FMOVS 16(R1), F3
+end_32:
+	B end_31
+few_30:
+	TBZ $1, R5, one_35
+	FMOVD (R1), F0
+	TBZ $0, R5, end_34
+	ADD $8, R1, R0
+	VLD1 (R0), V0.S[2]
+	B end_34
+one_35:
+	TBZ $0, R5, end_34
+	FMOVS (R1), F0
 end_34:
 end_31:
 	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
@@ -4693,96 +4693,96 @@ end_31:
 	WORD $0x4e271cc3 // and v3.16b, v6.16b, v7.16b
 	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
 	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
-	TBZ $3, R6, some_36
-	FSTPQ (F1, F0), (R0)
+	TBZ $3, R5, some_36
+	FSTPQ (F1, F0), (R1)
 	B end_38
 some_36:
-	TBZ $2, R6, few_37
-	FMOVQ F1, (R0)
-	TBZ $1, R6, one_40
-	FMOVD F0, 16(R0)
-	TBZ $0, R6, end_39
-	ADD $24, R0, R0
+	TBZ $2, R5, few_37
+	FMOVQ F1, (R1)
+	TBZ $1, R5, one_40
+	FMOVD F0, 16(R1)
+	TBZ $0, R5, end_39
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_39
 one_40:
-	TBZ $0, R6, end_39
-	FMOVS F0, 16(R0)
+	TBZ $0, R5, end_39
+	FMOVS F0, 16(R1)
 end_39:
 	B end_38
 few_37:
-	TBZ $1, R6, one_42
-	FMOVD F1, (R0)
-	TBZ $0, R6, end_41
-	ADD $8, R0, R0
+	TBZ $1, R5, one_42
+	FMOVD F1, (R1)
+	TBZ $0, R5, end_41
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_41
 one_42:
-	TBZ $0, R6, end_41
-	FMOVS F1, (R0)
+	TBZ $0, R5, end_41
+	FMOVS F1, (R1)
 end_41:
 end_38:
 fournext:
-	ADD R7<<2, R3, R3
+	ADD R6<<2, R3, R3
 	SUB $4, R4, R4
 	B rows
 row:
 	CMP $0, R4
 	BEQ end
 	MOVD R3, R2
-	MOVD R8, R0
-	MOVD R5, R1
+	MOVD R8, R1
+	MOVD R7, R0
 onewhole:
-	CMP $0, R1
+	CMP $0, R0
 	BEQ onerest
 	FLDPQ.P 32(R2), (F7, F5)
 	WORD $0x4e27e4e0 // fcmeq v0.4s, v7.4s, v7.4s
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	WORD $0x4e25e4a0 // fcmeq v0.4s, v5.4s, v5.4s
 	WORD $0x6e205803 // not v3.16b, v0.16b
-	FLDPQ (R0), (F1, F2)
-	WORD $0x6ea7e420 // fcmgt v0.4s, v1.4s, v7.4s
-	WORD $0x6e611ce0 // bsl v0.16b, v7.16b, v1.16b
-	WORD $0x6ea5e441 // fcmgt v1.4s, v2.4s, v5.4s
-	WORD $0x6e621ca1 // bsl v1.16b, v5.16b, v2.16b
-	WORD $0x4e241cc2 // and v2.16b, v6.16b, v4.16b
+	WORD $0x4e25e4a0 // fcmeq v0.4s, v5.4s, v5.4s
+	WORD $0x6e205804 // not v4.16b, v0.16b
+	FLDPQ (R1), (F0, F2)
+	WORD $0x6ea7e401 // fcmgt v1.4s, v0.4s, v7.4s
+	WORD $0x6e601ce1 // bsl v1.16b, v7.16b, v0.16b
+	WORD $0x6ea5e440 // fcmgt v0.4s, v2.4s, v5.4s
+	WORD $0x6e621ca0 // bsl v0.16b, v5.16b, v2.16b
 	WORD $0x4e231cc3 // and v3.16b, v6.16b, v3.16b
-	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	WORD $0x4ea31c20 // orr v0.16b, v1.16b, v3.16b
-	FSTPQ.P (F2, F0), 32(R0)
-	SUB $8, R1, R1
+	WORD $0x4e241cc2 // and v2.16b, v6.16b, v4.16b
+	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
+	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FSTPQ.P (F1, F0), 32(R1)
+	SUB $8, R0, R0
 	B onewhole
 onerest:
-	CMP $0, R6
+	CMP $0, R5
 	BEQ onenext
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $3, R6, some_43
+	TBZ $3, R5, some_43
 	FLDPQ (R2), (F0, F1)
 	B end_45
 some_43:
-	TBZ $2, R6, few_44
+	TBZ $2, R5, few_44
 	FMOVQ (R2), F0
-	TBZ $1, R6, one_47
+	TBZ $1, R5, one_47
 	FMOVD 16(R2), F1
-	TBZ $0, R6, end_46
-	ADD $24, R2, R1
-	VLD1 (R1), V1.S[2]
+	TBZ $0, R5, end_46
+	ADD $24, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_46
 one_47:
-	TBZ $0, R6, end_46
+	TBZ $0, R5, end_46
 	FMOVS 16(R2), F1
 end_46:
 	B end_45
 few_44:
-	TBZ $1, R6, one_49
+	TBZ $1, R5, one_49
 	FMOVD (R2), F0
-	TBZ $0, R6, end_48
-	ADD $8, R2, R1
-	VLD1 (R1), V0.S[2]
+	TBZ $0, R5, end_48
+	ADD $8, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_48
 one_49:
-	TBZ $0, R6, end_48
+	TBZ $0, R5, end_48
 	FMOVS (R2), F0
 end_48:
 end_45:
@@ -4792,33 +4792,33 @@ end_45:
 	WORD $0x6e205845 // not v5.16b, v2.16b
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R6, some_50
-	FLDPQ (R0), (F4, F3)
+	TBZ $3, R5, some_50
+	FLDPQ (R1), (F4, F3)
 	B end_52
 some_50:
-	TBZ $2, R6, few_51
-	FMOVQ (R0), F4
-	TBZ $1, R6, one_54
-	FMOVD 16(R0), F3
-	TBZ $0, R6, end_53
-	ADD $24, R0, R1
-	VLD1 (R1), V3.S[2]
+	TBZ $2, R5, few_51
+	FMOVQ (R1), F4
+	TBZ $1, R5, one_54
+	FMOVD 16(R1), F3
+	TBZ $0, R5, end_53
+	ADD $24, R1, R0
+	VLD1 (R0), V3.S[2]
 	B end_53
 one_54:
-	TBZ $0, R6, end_53
-	FMOVS 16(R0), F3
+	TBZ $0, R5, end_53
+	FMOVS 16(R1), F3
 end_53:
 	B end_52
 few_51:
-	TBZ $1, R6, one_56
-	FMOVD (R0), F4
-	TBZ $0, R6, end_55
-	ADD $8, R0, R1
-	VLD1 (R1), V4.S[2]
+	TBZ $1, R5, one_56
+	FMOVD (R1), F4
+	TBZ $0, R5, end_55
+	ADD $8, R1, R0
+	VLD1 (R0), V4.S[2]
 	B end_55
 one_56:
-	TBZ $0, R6, end_55
-	FMOVS (R0), F4
+	TBZ $0, R5, end_55
+	FMOVS (R1), F4
 end_55:
 end_52:
 	WORD $0x6ea0e482 // fcmgt v2.4s, v4.4s, v0.4s
@@ -4829,37 +4829,37 @@ end_52:
 	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
 	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
 	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
-	TBZ $3, R6, some_57
-	FSTPQ (F1, F0), (R0)
+	TBZ $3, R5, some_57
+	FSTPQ (F1, F0), (R1)
 	B end_59
 some_57:
-	TBZ $2, R6, few_58
-	FMOVQ F1, (R0)
-	TBZ $1, R6, one_61
-	FMOVD F0, 16(R0)
-	TBZ $0, R6, end_60
-	ADD $24, R0, R0
+	TBZ $2, R5, few_58
+	FMOVQ F1, (R1)
+	TBZ $1, R5, one_61
+	FMOVD F0, 16(R1)
+	TBZ $0, R5, end_60
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_60
 one_61:
-	TBZ $0, R6, end_60
-	FMOVS F0, 16(R0)
+	TBZ $0, R5, end_60
+	FMOVS F0, 16(R1)
 end_60:
 	B end_59
 few_58:
-	TBZ $1, R6, one_63
-	FMOVD F1, (R0)
-	TBZ $0, R6, end_62
-	ADD $8, R0, R0
+	TBZ $1, R5, one_63
+	FMOVD F1, (R1)
+	TBZ $0, R5, end_62
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_62
 one_63:
-	TBZ $0, R6, end_62
-	FMOVS F1, (R0)
+	TBZ $0, R5, end_62
+	FMOVS F1, (R1)
 end_62:
 end_59:
 onenext:
-	ADD R7, R3, R3
+	ADD R6, R3, R3
 	SUB $1, R4, R4
 	B row
 end:
@@ -4886,39 +4886,39 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 end_5:
 end_3:
-	FMOVQ 1248(R4), F3
-	WORD $0x6e231c02 // eor v2.16b, v0.16b, v3.16b
-	WORD $0x6e231c20 // eor v0.16b, v1.16b, v3.16b
+	FMOVQ 1248(R4), F2
+	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
+	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
 	TBZ $2, R3, some_6
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
 	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -4928,19 +4928,19 @@ end:
 TEXT ·AbsNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
 	FMOVQ 1248(R4), F0
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
-	MOVD n+0(FP), R1
-	AND $3, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F2, F1)
+	FLDPQ.P 32(R2), (F2, F1)
 	WORD $0x4e601c42 // bic v2.16b, v2.16b, v0.16b
 	WORD $0x4e601c21 // bic v1.16b, v1.16b, v0.16b
-	FSTPQ.P (F2, F1), 32(R2)
-	SUBS $4, R1, R1
+	FSTPQ.P (F2, F1), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -4948,18 +4948,18 @@ rest:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R0), F1
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R0), F1
+	FMOVD (R2), F1
 end_5:
 end_3:
 	FMOVQ 1248(R4), F3
@@ -4967,18 +4967,18 @@ end_3:
 	WORD $0x4e631c21 // bic v1.16b, v1.16b, v3.16b
 	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
 	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -4989,15 +4989,15 @@ TEXT ·SignNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
 	FMOVQ 1392(R4), F1
 	FMOVQ 1248(R4), F0
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
-	MOVD n+0(FP), R1
-	AND $3, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F9, F8)
+	FLDPQ.P 32(R2), (F9, F8)
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x4e601d23 // bic v3.16b, v9.16b, v0.16b
 	WORD $0x4e601d02 // bic v2.16b, v8.16b, v0.16b
@@ -5011,59 +5011,59 @@ whole:
 	WORD $0x4ea21c82 // orr v2.16b, v4.16b, v2.16b
 	WORD $0x4e271c63 // and v3.16b, v3.16b, v7.16b
 	WORD $0x4e261c42 // and v2.16b, v2.16b, v6.16b
-	FSTPQ.P (F3, F2), 32(R2)
-	SUBS $4, R1, R1
+	FSTPQ.P (F3, F2), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R0), F0
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R0), F1
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R0), F0
+	FMOVD (R2), F1
 end_5:
 end_3:
-	WORD $0x6f00e405 // movi v5.2d, #0
-	FMOVQ 1392(R4), F4
+	WORD $0x6f00e404 // movi v4.2d, #0
 	FMOVQ 1392(R4), F9
-	FMOVQ 1248(R4), F8
+	FMOVQ 1392(R4), F8
 	FMOVQ 1248(R4), F7
-	WORD $0x4e681c03 // bic v3.16b, v0.16b, v8.16b
-	WORD $0x4e671c22 // bic v2.16b, v1.16b, v7.16b
-	WORD $0x6ee5e466 // fcmgt v6.2d, v3.2d, v5.2d
-	WORD $0x6ee5e445 // fcmgt v5.2d, v2.2d, v5.2d
-	WORD $0x4e681c84 // bic v4.16b, v4.16b, v8.16b
+	FMOVQ 1248(R4), F6
+	WORD $0x4e671c23 // bic v3.16b, v1.16b, v7.16b
+	WORD $0x4e661c02 // bic v2.16b, v0.16b, v6.16b
+	WORD $0x6ee4e465 // fcmgt v5.2d, v3.2d, v4.2d
+	WORD $0x6ee4e444 // fcmgt v4.2d, v2.2d, v4.2d
 	WORD $0x4e671d23 // bic v3.16b, v9.16b, v7.16b
-	WORD $0x4e281c02 // and v2.16b, v0.16b, v8.16b
-	WORD $0x4e271c20 // and v0.16b, v1.16b, v7.16b
-	WORD $0x4ea21c81 // orr v1.16b, v4.16b, v2.16b
-	WORD $0x4ea01c60 // orr v0.16b, v3.16b, v0.16b
-	WORD $0x4e261c21 // and v1.16b, v1.16b, v6.16b
-	WORD $0x4e251c00 // and v0.16b, v0.16b, v5.16b
+	WORD $0x4e661d02 // bic v2.16b, v8.16b, v6.16b
+	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
+	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
+	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
+	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
+	WORD $0x4e251c21 // and v1.16b, v1.16b, v5.16b
+	WORD $0x4e241c00 // and v0.16b, v0.16b, v4.16b
 	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -5071,55 +5071,55 @@ end:
 
 // func FloorNEONF64(n int, x *float64, y *float64)
 TEXT ·FloorNEONF64(SB), NOSPLIT, $0-24
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R2
-	AND $3, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F1, F0)
+	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x4e619821 // frintm v1.2d, v1.2d
 	WORD $0x4e619800 // frintm v0.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $4, R2, R2
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R1), F1
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R1), F0
+	FMOVD (R2), F1
 end_5:
 end_3:
-	WORD $0x4e619802 // frintm v2.2d, v0.2d
-	WORD $0x4e619820 // frintm v0.2d, v1.2d
+	WORD $0x4e619821 // frintm v1.2d, v1.2d
+	WORD $0x4e619800 // frintm v0.2d, v0.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F2, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F2, (R0)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F2, (R0)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -5184,54 +5184,54 @@ end:
 // func RoundNEONF64(n int, x *float64, y *float64)
 TEXT ·RoundNEONF64(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R1
-	AND $3, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x4e618821 // frintn v1.2d, v1.2d
 	WORD $0x4e618800 // frintn v0.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $4, R1, R1
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 end_5:
 end_3:
-	WORD $0x4e618802 // frintn v2.2d, v0.2d
-	WORD $0x4e618820 // frintn v0.2d, v1.2d
+	WORD $0x4e618821 // frintn v1.2d, v1.2d
+	WORD $0x4e618800 // frintn v0.2d, v0.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F2, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F2, (R0)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F2, (R0)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -5239,19 +5239,19 @@ end:
 
 // func TruncNEONF64(n int, x *float64, y *float64)
 TEXT ·TruncNEONF64(SB), NOSPLIT, $0-24
-	MOVD x+8(FP), R0
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
-	MOVD n+0(FP), R2
-	AND $3, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F1, F0)
+	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x4ee19821 // frintz v1.2d, v1.2d
 	WORD $0x4ee19800 // frintz v0.2d, v0.2d
 	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $4, R2, R2
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -5259,18 +5259,18 @@ rest:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R0), F1
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R0), F1
+	FMOVD (R2), F1
 end_5:
 end_3:
 	WORD $0x4ee19821 // frintz v1.2d, v1.2d
@@ -5295,18 +5295,18 @@ end:
 
 // func SqrtNEONF64(n int, x *float64, y *float64)
 TEXT ·SqrtNEONF64(SB), NOSPLIT, $0-24
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F1, F0)
+	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x6ee1f821 // fsqrt v1.2d, v1.2d
 	WORD $0x6ee1f800 // fsqrt v0.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R2)
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -5315,35 +5315,35 @@ rest:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R1), (F1, F0)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R1), F1
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R1), F0
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R1), F1
+	FMOVD (R2), F1
 end_5:
 end_3:
 	WORD $0x6ee1f821 // fsqrt v1.2d, v1.2d
 	WORD $0x6ee1f800 // fsqrt v0.2d, v0.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -5353,20 +5353,20 @@ end:
 TEXT ·RsqrtNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
 	FMOVQ 1392(R4), F0
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F2, F1)
+	FLDPQ.P 32(R2), (F2, F1)
 	WORD $0x6ee1f842 // fsqrt v2.2d, v2.2d
 	WORD $0x6ee1f821 // fsqrt v1.2d, v1.2d
 	WORD $0x6e62fc02 // fdiv v2.2d, v0.2d, v2.2d
 	WORD $0x6e61fc01 // fdiv v1.2d, v0.2d, v1.2d
-	FSTPQ.P (F2, F1), 32(R2)
+	FSTPQ.P (F2, F1), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -5375,18 +5375,18 @@ rest:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R1), (F1, F0)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R1), F1
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R1), F0
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R1), F1
+	FMOVD (R2), F1
 end_5:
 end_3:
 	WORD $0x6ee1f823 // fsqrt v3.2d, v1.2d
@@ -5396,18 +5396,18 @@ end_3:
 	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
 	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -5417,57 +5417,57 @@ end:
 TEXT ·ReciprocalNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
 	FMOVQ 1392(R4), F0
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F2, F1)
+	FLDPQ.P 32(R2), (F2, F1)
 	WORD $0x6e62fc02 // fdiv v2.2d, v0.2d, v2.2d
 	WORD $0x6e61fc01 // fdiv v1.2d, v0.2d, v1.2d
-	FSTPQ.P (F2, F1), 32(R2)
+	FSTPQ.P (F2, F1), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R1), F1
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R1), F0
+	FMOVD (R2), F1
 end_5:
 end_3:
-	FMOVQ 1392(R4), F2
 	FMOVQ 1392(R4), F3
-	WORD $0x6e60fc42 // fdiv v2.2d, v2.2d, v0.2d
-	WORD $0x6e61fc60 // fdiv v0.2d, v3.2d, v1.2d
+	FMOVQ 1392(R4), F2
+	WORD $0x6e61fc61 // fdiv v1.2d, v3.2d, v1.2d
+	WORD $0x6e60fc40 // fdiv v0.2d, v2.2d, v0.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F2, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F2, (R2)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F2, (R2)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -5476,11 +5476,11 @@ end:
 // func CubeNEONF64(n int, x *float64, y *float64)
 TEXT ·CubeNEONF64(SB), NOSPLIT, $0-24
 	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R1
-	AND $3, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F3, F2)
@@ -5488,46 +5488,46 @@ whole:
 	WORD $0x6e62dc40 // fmul v0.2d, v2.2d, v2.2d
 	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
 	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $4, R1, R1
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 end_5:
 end_3:
-	WORD $0x6e60dc02 // fmul v2.2d, v0.2d, v0.2d
 	WORD $0x6e61dc23 // fmul v3.2d, v1.2d, v1.2d
-	WORD $0x6e62dc02 // fmul v2.2d, v0.2d, v2.2d
-	WORD $0x6e63dc20 // fmul v0.2d, v1.2d, v3.2d
+	WORD $0x6e60dc02 // fmul v2.2d, v0.2d, v0.2d
+	WORD $0x6e63dc21 // fmul v1.2d, v1.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F2, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F2, (R0)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F2, (R0)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -5549,23 +5549,23 @@ TEXT ·LogNEONF64(SB), NOSPLIT, $0-24
 	FMOVQ 1472(R4), F4
 	FMOVQ 1488(R4), F3
 	FMOVQ 1504(R4), F2
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
-	MOVD n+0(FP), R1
-	AND $3, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F26, F25)
-	WORD $0x6efae5d0 // fcmgt v16.2d, v14.2d, v26.2d
-	WORD $0x6ef9e5cf // fcmgt v15.2d, v14.2d, v25.2d
+	FLDPQ.P 32(R2), (F23, F22)
+	WORD $0x6ef7e5d0 // fcmgt v16.2d, v14.2d, v23.2d
+	WORD $0x6ef6e5cf // fcmgt v15.2d, v14.2d, v22.2d
 	WORD $0x4e301da1 // and v1.16b, v13.16b, v16.16b
 	WORD $0x4e2f1da0 // and v0.16b, v13.16b, v15.16b
 	WORD $0x4e6cd421 // fadd v1.2d, v1.2d, v12.2d
 	WORD $0x4e6cd400 // fadd v0.2d, v0.2d, v12.2d
-	WORD $0x6e7adc21 // fmul v1.2d, v1.2d, v26.2d
-	WORD $0x6e79dc00 // fmul v0.2d, v0.2d, v25.2d
+	WORD $0x6e77dc21 // fmul v1.2d, v1.2d, v23.2d
+	WORD $0x6e76dc00 // fmul v0.2d, v0.2d, v22.2d
 	WORD $0x4e301d72 // and v18.16b, v11.16b, v16.16b
 	WORD $0x4e2f1d71 // and v17.16b, v11.16b, v15.16b
 	WORD $0x4ee58430 // add v16.2d, v1.2d, v5.2d
@@ -5576,85 +5576,85 @@ whole:
 	WORD $0x4ea41c00 // orr v0.16b, v0.16b, v4.16b
 	WORD $0x4ee3d421 // fsub v1.2d, v1.2d, v3.2d
 	WORD $0x4ee3d400 // fsub v0.2d, v0.2d, v3.2d
-	WORD $0x4ef2d438 // fsub v24.2d, v1.2d, v18.2d
-	WORD $0x4ef1d417 // fsub v23.2d, v0.2d, v17.2d
+	WORD $0x4ef2d435 // fsub v21.2d, v1.2d, v18.2d
+	WORD $0x4ef1d414 // fsub v20.2d, v0.2d, v17.2d
 	WORD $0x4e221e01 // and v1.16b, v16.16b, v2.16b
 	WORD $0x4e221def // and v15.16b, v15.16b, v2.16b
 	FMOVQ 1520(R4), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee085e0 // add v0.2d, v15.2d, v0.2d
-	WORD $0x4eecd436 // fsub v22.2d, v1.2d, v12.2d
-	WORD $0x4eecd415 // fsub v21.2d, v0.2d, v12.2d
+	WORD $0x4eecd433 // fsub v19.2d, v1.2d, v12.2d
+	WORD $0x4eecd412 // fsub v18.2d, v0.2d, v12.2d
 	FMOVQ 1536(R4), F0
-	WORD $0x4e60d6c1 // fadd v1.2d, v22.2d, v0.2d
-	WORD $0x4e60d6a0 // fadd v0.2d, v21.2d, v0.2d
-	WORD $0x6e61fed4 // fdiv v20.2d, v22.2d, v1.2d
-	WORD $0x6e60feb3 // fdiv v19.2d, v21.2d, v0.2d
-	WORD $0x6e74de92 // fmul v18.2d, v20.2d, v20.2d
-	WORD $0x6e73de71 // fmul v17.2d, v19.2d, v19.2d
-	WORD $0x6e76decf // fmul v15.2d, v22.2d, v22.2d
-	WORD $0x6e75dea1 // fmul v1.2d, v21.2d, v21.2d
+	WORD $0x4e60d661 // fadd v1.2d, v19.2d, v0.2d
+	WORD $0x4e60d640 // fadd v0.2d, v18.2d, v0.2d
+	WORD $0x6e61fe79 // fdiv v25.2d, v19.2d, v1.2d
+	WORD $0x6e60fe58 // fdiv v24.2d, v18.2d, v0.2d
+	WORD $0x6e79df3a // fmul v26.2d, v25.2d, v25.2d
+	WORD $0x6e78df11 // fmul v17.2d, v24.2d, v24.2d
+	WORD $0x6e73de6f // fmul v15.2d, v19.2d, v19.2d
+	WORD $0x6e72de41 // fmul v1.2d, v18.2d, v18.2d
 	FMOVQ 1552(R4), F0
 	WORD $0x6e60ddf0 // fmul v16.2d, v15.2d, v0.2d
 	WORD $0x6e60dc2f // fmul v15.2d, v1.2d, v0.2d
+	FMOVQ 1584(R4), F0
+	WORD $0x4e7acd40 // fmla v0.2d, v10.2d, v26.2d
 	FMOVQ 1584(R4), F1
-	WORD $0x4e72cd41 // fmla v1.2d, v10.2d, v18.2d
-	FMOVQ 1584(R4), F27
-	WORD $0x4e71cd5b // fmla v27.2d, v10.2d, v17.2d
+	WORD $0x4e71cd41 // fmla v1.2d, v10.2d, v17.2d
+	FMOVQ 1600(R4), F27
+	WORD $0x4e7acc1b // fmla v27.2d, v0.2d, v26.2d
 	FMOVQ 1600(R4), F0
-	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
-	FMOVQ 1600(R4), F1
-	WORD $0x4e71cf61 // fmla v1.2d, v27.2d, v17.2d
-	FMOVQ 1616(R4), F27
-	WORD $0x4e72cc1b // fmla v27.2d, v0.2d, v18.2d
-	FMOVQ 1616(R4), F0
 	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 1632(R4), F1
-	WORD $0x4e72cf61 // fmla v1.2d, v27.2d, v18.2d
+	FMOVQ 1616(R4), F28
+	WORD $0x4e7acf7c // fmla v28.2d, v27.2d, v26.2d
+	FMOVQ 1616(R4), F1
+	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
 	FMOVQ 1632(R4), F27
-	WORD $0x4e71cc1b // fmla v27.2d, v0.2d, v17.2d
-	FMOVQ 1648(R4), F0
-	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
-	FMOVQ 1648(R4), F29
-	WORD $0x4e71cf7d // fmla v29.2d, v27.2d, v17.2d
-	FMOVQ 1664(R4), F1
-	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
-	FMOVQ 1664(R4), F28
-	WORD $0x4e71cfbc // fmla v28.2d, v29.2d, v17.2d
-	FMOVQ 1680(R4), F0
-	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
-	FMOVQ 1680(R4), F27
-	WORD $0x4e71cf9b // fmla v27.2d, v28.2d, v17.2d
-	VMOV V16.B16, V1.B16
-	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
-	VMOV V15.B16, V18.B16
-	WORD $0x4e71cf72 // fmla v18.2d, v27.2d, v17.2d
-	WORD $0x6e74dc20 // fmul v0.2d, v1.2d, v20.2d
-	WORD $0x6e73de41 // fmul v1.2d, v18.2d, v19.2d
+	WORD $0x4e7acf9b // fmla v27.2d, v28.2d, v26.2d
+	FMOVQ 1632(R4), F0
+	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
+	FMOVQ 1648(R4), F28
+	WORD $0x4e7acf7c // fmla v28.2d, v27.2d, v26.2d
+	FMOVQ 1648(R4), F1
+	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
+	FMOVQ 1664(R4), F27
+	WORD $0x4e7acf9b // fmla v27.2d, v28.2d, v26.2d
+	FMOVQ 1664(R4), F0
+	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
+	FMOVQ 1680(R4), F28
+	WORD $0x4e7acf7c // fmla v28.2d, v27.2d, v26.2d
+	FMOVQ 1680(R4), F1
+	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
+	VMOV V16.B16, V27.B16
+	WORD $0x4e7acf9b // fmla v27.2d, v28.2d, v26.2d
+	VMOV V15.B16, V0.B16
+	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
+	WORD $0x6e79df61 // fmul v1.2d, v27.2d, v25.2d
+	WORD $0x6e78dc00 // fmul v0.2d, v0.2d, v24.2d
 	FMOVQ 1696(R4), F17
-	WORD $0x4e71cf00 // fmla v0.2d, v24.2d, v17.2d
-	WORD $0x4e71cee1 // fmla v1.2d, v23.2d, v17.2d
-	WORD $0x4ee0d610 // fsub v16.2d, v16.2d, v0.2d
-	WORD $0x4ee1d5e0 // fsub v0.2d, v15.2d, v1.2d
-	WORD $0x4ef6d610 // fsub v16.2d, v16.2d, v22.2d
-	WORD $0x4ef5d40f // fsub v15.2d, v0.2d, v21.2d
+	WORD $0x4e71cea1 // fmla v1.2d, v21.2d, v17.2d
+	WORD $0x4e71ce80 // fmla v0.2d, v20.2d, v17.2d
+	WORD $0x4ee1d601 // fsub v1.2d, v16.2d, v1.2d
+	WORD $0x4ee0d5e0 // fsub v0.2d, v15.2d, v0.2d
+	WORD $0x4ef3d430 // fsub v16.2d, v1.2d, v19.2d
+	WORD $0x4ef2d40f // fsub v15.2d, v0.2d, v18.2d
 	FMOVQ 1712(R4), F0
-	WORD $0x6e60df01 // fmul v1.2d, v24.2d, v0.2d
-	WORD $0x6e60dee0 // fmul v0.2d, v23.2d, v0.2d
-	WORD $0x4ef0d436 // fsub v22.2d, v1.2d, v16.2d
+	WORD $0x6e60dea1 // fmul v1.2d, v21.2d, v0.2d
+	WORD $0x6e60de80 // fmul v0.2d, v20.2d, v0.2d
+	WORD $0x4ef0d438 // fsub v24.2d, v1.2d, v16.2d
 	WORD $0x4eefd415 // fsub v21.2d, v0.2d, v15.2d
 	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x4e70e741 // fcmeq v1.2d, v26.2d, v16.2d
-	WORD $0x4e70e72f // fcmeq v15.2d, v25.2d, v16.2d
-	WORD $0x6ee9e754 // fcmgt v20.2d, v26.2d, v9.2d
-	WORD $0x6ee9e733 // fcmgt v19.2d, v25.2d, v9.2d
-	WORD $0x6e70e740 // fcmge v0.2d, v26.2d, v16.2d
+	WORD $0x4e70e6e1 // fcmeq v1.2d, v23.2d, v16.2d
+	WORD $0x4e70e6cf // fcmeq v15.2d, v22.2d, v16.2d
+	WORD $0x6ee9e6f4 // fcmgt v20.2d, v23.2d, v9.2d
+	WORD $0x6ee9e6d3 // fcmgt v19.2d, v22.2d, v9.2d
+	WORD $0x6e70e6e0 // fcmge v0.2d, v23.2d, v16.2d
 	WORD $0x6e205812 // not v18.16b, v0.16b
-	WORD $0x6e70e720 // fcmge v0.2d, v25.2d, v16.2d
+	WORD $0x6e70e6c0 // fcmge v0.2d, v22.2d, v16.2d
 	WORD $0x6e205811 // not v17.16b, v0.16b
 	WORD $0x4e211d01 // and v1.16b, v8.16b, v1.16b
 	WORD $0x4e2f1d00 // and v0.16b, v8.16b, v15.16b
-	WORD $0x4e61d6d0 // fadd v16.2d, v22.2d, v1.2d
+	WORD $0x4e61d710 // fadd v16.2d, v24.2d, v1.2d
 	WORD $0x4e60d6af // fadd v15.2d, v21.2d, v0.2d
 	WORD $0x4e341ce1 // and v1.16b, v7.16b, v20.16b
 	WORD $0x4e331ce0 // and v0.16b, v7.16b, v19.16b
@@ -5664,8 +5664,8 @@ whole:
 	WORD $0x4e311cc0 // and v0.16b, v6.16b, v17.16b
 	WORD $0x4e61d601 // fadd v1.2d, v16.2d, v1.2d
 	WORD $0x4e60d5e0 // fadd v0.2d, v15.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $4, R1, R1
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -5673,18 +5673,18 @@ rest:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R0), (F5, F10)
+	FLDPQ (R2), (F5, F10)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R0), F5
+	FMOVQ (R2), F5
 	TBZ $0, R3, end_4
-	FMOVD 16(R0), F10
+	FMOVD 16(R2), F10
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R0), F5
+	FMOVD (R2), F5
 end_5:
 end_3:
 	FMOVQ 1408(R4), F3
@@ -5738,48 +5738,48 @@ end_3:
 	FMOVQ 1552(R4), F0
 	WORD $0x6e60dc46 // fmul v6.2d, v2.2d, v0.2d
 	WORD $0x6e60dc24 // fmul v4.2d, v1.2d, v0.2d
-	FMOVQ 1568(R4), F2
 	FMOVQ 1568(R4), F1
+	FMOVQ 1568(R4), F2
 	FMOVQ 1584(R4), F0
-	WORD $0x4e6fcc40 // fmla v0.2d, v2.2d, v15.2d
-	FMOVQ 1584(R4), F2
-	WORD $0x4e6ccc22 // fmla v2.2d, v1.2d, v12.2d
-	FMOVQ 1600(R4), F1
-	WORD $0x4e6fcc01 // fmla v1.2d, v0.2d, v15.2d
-	FMOVQ 1600(R4), F3
-	WORD $0x4e6ccc43 // fmla v3.2d, v2.2d, v12.2d
-	FMOVQ 1616(R4), F0
 	WORD $0x4e6fcc20 // fmla v0.2d, v1.2d, v15.2d
-	FMOVQ 1616(R4), F1
-	WORD $0x4e6ccc61 // fmla v1.2d, v3.2d, v12.2d
-	FMOVQ 1632(R4), F2
+	FMOVQ 1584(R4), F1
+	WORD $0x4e6ccc41 // fmla v1.2d, v2.2d, v12.2d
+	FMOVQ 1600(R4), F2
 	WORD $0x4e6fcc02 // fmla v2.2d, v0.2d, v15.2d
+	FMOVQ 1600(R4), F0
+	WORD $0x4e6ccc20 // fmla v0.2d, v1.2d, v12.2d
+	FMOVQ 1616(R4), F3
+	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
+	FMOVQ 1616(R4), F1
+	WORD $0x4e6ccc01 // fmla v1.2d, v0.2d, v12.2d
+	FMOVQ 1632(R4), F2
+	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
 	FMOVQ 1632(R4), F0
 	WORD $0x4e6ccc20 // fmla v0.2d, v1.2d, v12.2d
+	FMOVQ 1648(R4), F3
+	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
 	FMOVQ 1648(R4), F1
-	WORD $0x4e6fcc41 // fmla v1.2d, v2.2d, v15.2d
-	FMOVQ 1648(R4), F2
-	WORD $0x4e6ccc02 // fmla v2.2d, v0.2d, v12.2d
+	WORD $0x4e6ccc01 // fmla v1.2d, v0.2d, v12.2d
+	FMOVQ 1664(R4), F2
+	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
 	FMOVQ 1664(R4), F0
-	WORD $0x4e6fcc20 // fmla v0.2d, v1.2d, v15.2d
-	FMOVQ 1664(R4), F3
-	WORD $0x4e6ccc43 // fmla v3.2d, v2.2d, v12.2d
+	WORD $0x4e6ccc20 // fmla v0.2d, v1.2d, v12.2d
+	FMOVQ 1680(R4), F3
+	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
 	FMOVQ 1680(R4), F1
-	WORD $0x4e6fcc01 // fmla v1.2d, v0.2d, v15.2d
-	FMOVQ 1680(R4), F2
-	WORD $0x4e6ccc62 // fmla v2.2d, v3.2d, v12.2d
-	VMOV V6.B16, V0.B16
-	WORD $0x4e6fcc20 // fmla v0.2d, v1.2d, v15.2d
-	VMOV V4.B16, V1.B16
-	WORD $0x4e6ccc41 // fmla v1.2d, v2.2d, v12.2d
-	WORD $0x6e6edc00 // fmul v0.2d, v0.2d, v14.2d
-	WORD $0x6e6ddc21 // fmul v1.2d, v1.2d, v13.2d
+	WORD $0x4e6ccc01 // fmla v1.2d, v0.2d, v12.2d
+	VMOV V6.B16, V2.B16
+	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
+	VMOV V4.B16, V0.B16
+	WORD $0x4e6ccc20 // fmla v0.2d, v1.2d, v12.2d
+	WORD $0x6e6edc41 // fmul v1.2d, v2.2d, v14.2d
+	WORD $0x6e6ddc00 // fmul v0.2d, v0.2d, v13.2d
 	FMOVQ 1696(R4), F2
-	WORD $0x4e62cd00 // fmla v0.2d, v8.2d, v2.2d
-	WORD $0x4e62cce1 // fmla v1.2d, v7.2d, v2.2d
-	WORD $0x4ee0d4c2 // fsub v2.2d, v6.2d, v0.2d
-	WORD $0x4ee1d480 // fsub v0.2d, v4.2d, v1.2d
-	WORD $0x4eebd443 // fsub v3.2d, v2.2d, v11.2d
+	WORD $0x4e62cd01 // fmla v1.2d, v8.2d, v2.2d
+	WORD $0x4e62cce0 // fmla v0.2d, v7.2d, v2.2d
+	WORD $0x4ee1d4c1 // fsub v1.2d, v6.2d, v1.2d
+	WORD $0x4ee0d480 // fsub v0.2d, v4.2d, v0.2d
+	WORD $0x4eebd423 // fsub v3.2d, v1.2d, v11.2d
 	WORD $0x4ee9d402 // fsub v2.2d, v0.2d, v9.2d
 	FMOVQ 1712(R4), F0
 	WORD $0x6e60dd01 // fmul v1.2d, v8.2d, v0.2d
@@ -5816,18 +5816,18 @@ end_3:
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -5857,128 +5857,128 @@ whole:
 	FLDPQ.P 32(R2), (F25, F24)
 	WORD $0x4e6dd737 // fadd v23.2d, v25.2d, v13.2d
 	WORD $0x4e6dd716 // fadd v22.2d, v24.2d, v13.2d
-	WORD $0x4eedd6e0 // fsub v0.2d, v23.2d, v13.2d
-	WORD $0x4eedd6c1 // fsub v1.2d, v22.2d, v13.2d
-	WORD $0x4ee0d720 // fsub v0.2d, v25.2d, v0.2d
-	WORD $0x4ee1d701 // fsub v1.2d, v24.2d, v1.2d
-	WORD $0x6e77fc00 // fdiv v0.2d, v0.2d, v23.2d
-	WORD $0x6e76fc21 // fdiv v1.2d, v1.2d, v22.2d
-	WORD $0x6ee0e5a3 // fcmgt v3.2d, v13.2d, v0.2d
-	WORD $0x6e6d1c03 // bsl v3.16b, v0.16b, v13.16b
-	WORD $0x6ee1e5a0 // fcmgt v0.2d, v13.2d, v1.2d
-	WORD $0x6e6d1c20 // bsl v0.16b, v1.16b, v13.16b
+	WORD $0x4eedd6e1 // fsub v1.2d, v23.2d, v13.2d
+	WORD $0x4eedd6c0 // fsub v0.2d, v22.2d, v13.2d
+	WORD $0x4ee1d721 // fsub v1.2d, v25.2d, v1.2d
+	WORD $0x4ee0d700 // fsub v0.2d, v24.2d, v0.2d
+	WORD $0x6e77fc21 // fdiv v1.2d, v1.2d, v23.2d
+	WORD $0x6e76fc00 // fdiv v0.2d, v0.2d, v22.2d
+	WORD $0x6ee1e5a3 // fcmgt v3.2d, v13.2d, v1.2d
+	WORD $0x6e6d1c23 // bsl v3.16b, v1.16b, v13.16b
+	WORD $0x6ee0e5a2 // fcmgt v2.2d, v13.2d, v0.2d
+	WORD $0x6e6d1c02 // bsl v2.16b, v0.16b, v13.16b
 	WORD $0x6ef7e570 // fcmgt v16.2d, v11.2d, v23.2d
 	WORD $0x6ef6e56f // fcmgt v15.2d, v11.2d, v22.2d
-	WORD $0x4e301d42 // and v2.16b, v10.16b, v16.16b
-	WORD $0x4e2f1d41 // and v1.16b, v10.16b, v15.16b
-	WORD $0x4e6dd442 // fadd v2.2d, v2.2d, v13.2d
+	WORD $0x4e301d41 // and v1.16b, v10.16b, v16.16b
+	WORD $0x4e2f1d40 // and v0.16b, v10.16b, v15.16b
 	WORD $0x4e6dd421 // fadd v1.2d, v1.2d, v13.2d
-	WORD $0x6e77dc4e // fmul v14.2d, v2.2d, v23.2d
-	WORD $0x6e76dc22 // fmul v2.2d, v1.2d, v22.2d
+	WORD $0x4e6dd400 // fadd v0.2d, v0.2d, v13.2d
+	WORD $0x6e77dc2e // fmul v14.2d, v1.2d, v23.2d
+	WORD $0x6e76dc01 // fmul v1.2d, v0.2d, v22.2d
 	WORD $0x4e301d32 // and v18.16b, v9.16b, v16.16b
 	WORD $0x4e2f1d31 // and v17.16b, v9.16b, v15.16b
-	FMOVQ 1456(R4), F1
-	WORD $0x4ee185d0 // add v16.2d, v14.2d, v1.2d
-	WORD $0x4ee1844f // add v15.2d, v2.2d, v1.2d
-	WORD $0x6f4c0602 // ushr v2.2d, v16.2d, #52
+	FMOVQ 1456(R4), F0
+	WORD $0x4ee085d0 // add v16.2d, v14.2d, v0.2d
+	WORD $0x4ee0842f // add v15.2d, v1.2d, v0.2d
+	WORD $0x6f4c0601 // ushr v1.2d, v16.2d, #52
 	WORD $0x6f4c05ee // ushr v14.2d, v15.2d, #52
-	FMOVQ 1472(R4), F1
-	WORD $0x4ea11c42 // orr v2.16b, v2.16b, v1.16b
-	WORD $0x4ea11dce // orr v14.16b, v14.16b, v1.16b
-	FMOVQ 1488(R4), F1
-	WORD $0x4ee1d442 // fsub v2.2d, v2.2d, v1.2d
-	WORD $0x4ee1d5c1 // fsub v1.2d, v14.2d, v1.2d
-	WORD $0x4ef2d455 // fsub v21.2d, v2.2d, v18.2d
-	WORD $0x4ef1d434 // fsub v20.2d, v1.2d, v17.2d
-	FMOVQ 1504(R4), F1
-	WORD $0x4e211e02 // and v2.16b, v16.16b, v1.16b
-	WORD $0x4e211dee // and v14.16b, v15.16b, v1.16b
-	FMOVQ 1520(R4), F1
-	WORD $0x4ee18442 // add v2.2d, v2.2d, v1.2d
-	WORD $0x4ee185c1 // add v1.2d, v14.2d, v1.2d
-	WORD $0x4eedd453 // fsub v19.2d, v2.2d, v13.2d
-	WORD $0x4eedd432 // fsub v18.2d, v1.2d, v13.2d
-	FMOVQ 1536(R4), F1
-	WORD $0x4e61d662 // fadd v2.2d, v19.2d, v1.2d
-	WORD $0x4e61d641 // fadd v1.2d, v18.2d, v1.2d
-	WORD $0x6e62fe7a // fdiv v26.2d, v19.2d, v2.2d
-	WORD $0x6e61fe51 // fdiv v17.2d, v18.2d, v1.2d
+	FMOVQ 1472(R4), F0
+	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
+	WORD $0x4ea01dce // orr v14.16b, v14.16b, v0.16b
+	FMOVQ 1488(R4), F0
+	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
+	WORD $0x4ee0d5c0 // fsub v0.2d, v14.2d, v0.2d
+	WORD $0x4ef2d435 // fsub v21.2d, v1.2d, v18.2d
+	WORD $0x4ef1d414 // fsub v20.2d, v0.2d, v17.2d
+	FMOVQ 1504(R4), F0
+	WORD $0x4e201e01 // and v1.16b, v16.16b, v0.16b
+	WORD $0x4e201dee // and v14.16b, v15.16b, v0.16b
+	FMOVQ 1520(R4), F0
+	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
+	WORD $0x4ee085c0 // add v0.2d, v14.2d, v0.2d
+	WORD $0x4eedd433 // fsub v19.2d, v1.2d, v13.2d
+	WORD $0x4eedd412 // fsub v18.2d, v0.2d, v13.2d
+	FMOVQ 1536(R4), F0
+	WORD $0x4e60d661 // fadd v1.2d, v19.2d, v0.2d
+	WORD $0x4e60d640 // fadd v0.2d, v18.2d, v0.2d
+	WORD $0x6e61fe7a // fdiv v26.2d, v19.2d, v1.2d
+	WORD $0x6e60fe51 // fdiv v17.2d, v18.2d, v0.2d
 	WORD $0x6e7adf5b // fmul v27.2d, v26.2d, v26.2d
 	WORD $0x6e71de30 // fmul v16.2d, v17.2d, v17.2d
 	WORD $0x6e73de6e // fmul v14.2d, v19.2d, v19.2d
-	WORD $0x6e72de42 // fmul v2.2d, v18.2d, v18.2d
-	FMOVQ 1552(R4), F1
-	WORD $0x6e61ddcf // fmul v15.2d, v14.2d, v1.2d
-	WORD $0x6e61dc4e // fmul v14.2d, v2.2d, v1.2d
-	FMOVQ 1584(R4), F2
-	WORD $0x4e7bcd02 // fmla v2.2d, v8.2d, v27.2d
+	WORD $0x6e72de41 // fmul v1.2d, v18.2d, v18.2d
+	FMOVQ 1552(R4), F0
+	WORD $0x6e60ddcf // fmul v15.2d, v14.2d, v0.2d
+	WORD $0x6e60dc2e // fmul v14.2d, v1.2d, v0.2d
+	FMOVQ 1584(R4), F0
+	WORD $0x4e7bcd00 // fmla v0.2d, v8.2d, v27.2d
 	FMOVQ 1584(R4), F1
 	WORD $0x4e70cd01 // fmla v1.2d, v8.2d, v16.2d
 	FMOVQ 1600(R4), F28
-	WORD $0x4e7bcc5c // fmla v28.2d, v2.2d, v27.2d
-	FMOVQ 1600(R4), F2
-	WORD $0x4e70cc22 // fmla v2.2d, v1.2d, v16.2d
+	WORD $0x4e7bcc1c // fmla v28.2d, v0.2d, v27.2d
+	FMOVQ 1600(R4), F0
+	WORD $0x4e70cc20 // fmla v0.2d, v1.2d, v16.2d
+	FMOVQ 1616(R4), F29
+	WORD $0x4e7bcf9d // fmla v29.2d, v28.2d, v27.2d
 	FMOVQ 1616(R4), F1
-	WORD $0x4e7bcf81 // fmla v1.2d, v28.2d, v27.2d
-	FMOVQ 1616(R4), F28
-	WORD $0x4e70cc5c // fmla v28.2d, v2.2d, v16.2d
-	FMOVQ 1632(R4), F2
-	WORD $0x4e7bcc22 // fmla v2.2d, v1.2d, v27.2d
-	FMOVQ 1632(R4), F1
-	WORD $0x4e70cf81 // fmla v1.2d, v28.2d, v16.2d
+	WORD $0x4e70cc01 // fmla v1.2d, v0.2d, v16.2d
+	FMOVQ 1632(R4), F28
+	WORD $0x4e7bcfbc // fmla v28.2d, v29.2d, v27.2d
+	FMOVQ 1632(R4), F0
+	WORD $0x4e70cc20 // fmla v0.2d, v1.2d, v16.2d
 	FMOVQ 1648(R4), F29
-	WORD $0x4e7bcc5d // fmla v29.2d, v2.2d, v27.2d
-	FMOVQ 1648(R4), F2
-	WORD $0x4e70cc22 // fmla v2.2d, v1.2d, v16.2d
+	WORD $0x4e7bcf9d // fmla v29.2d, v28.2d, v27.2d
+	FMOVQ 1648(R4), F1
+	WORD $0x4e70cc01 // fmla v1.2d, v0.2d, v16.2d
 	FMOVQ 1664(R4), F28
 	WORD $0x4e7bcfbc // fmla v28.2d, v29.2d, v27.2d
-	FMOVQ 1664(R4), F1
-	WORD $0x4e70cc41 // fmla v1.2d, v2.2d, v16.2d
+	FMOVQ 1664(R4), F0
+	WORD $0x4e70cc20 // fmla v0.2d, v1.2d, v16.2d
 	FMOVQ 1680(R4), F29
 	WORD $0x4e7bcf9d // fmla v29.2d, v28.2d, v27.2d
-	FMOVQ 1680(R4), F2
-	WORD $0x4e70cc22 // fmla v2.2d, v1.2d, v16.2d
+	FMOVQ 1680(R4), F1
+	WORD $0x4e70cc01 // fmla v1.2d, v0.2d, v16.2d
 	VMOV V15.B16, V28.B16
 	WORD $0x4e7bcfbc // fmla v28.2d, v29.2d, v27.2d
-	VMOV V14.B16, V1.B16
-	WORD $0x4e70cc41 // fmla v1.2d, v2.2d, v16.2d
-	WORD $0x6e7adf82 // fmul v2.2d, v28.2d, v26.2d
-	WORD $0x6e71dc21 // fmul v1.2d, v1.2d, v17.2d
+	VMOV V14.B16, V0.B16
+	WORD $0x4e70cc20 // fmla v0.2d, v1.2d, v16.2d
+	WORD $0x6e7adf81 // fmul v1.2d, v28.2d, v26.2d
+	WORD $0x6e71dc00 // fmul v0.2d, v0.2d, v17.2d
 	FMOVQ 1696(R4), F16
-	WORD $0x4e70cea2 // fmla v2.2d, v21.2d, v16.2d
-	WORD $0x4e70ce81 // fmla v1.2d, v20.2d, v16.2d
-	WORD $0x4ee2d5e2 // fsub v2.2d, v15.2d, v2.2d
-	WORD $0x4ee1d5c1 // fsub v1.2d, v14.2d, v1.2d
-	WORD $0x4ef3d44f // fsub v15.2d, v2.2d, v19.2d
-	WORD $0x4ef2d42e // fsub v14.2d, v1.2d, v18.2d
-	FMOVQ 1712(R4), F1
-	WORD $0x6e61dea2 // fmul v2.2d, v21.2d, v1.2d
-	WORD $0x6e61de81 // fmul v1.2d, v20.2d, v1.2d
-	WORD $0x4eefd455 // fsub v21.2d, v2.2d, v15.2d
-	WORD $0x4eeed434 // fsub v20.2d, v1.2d, v14.2d
+	WORD $0x4e70cea1 // fmla v1.2d, v21.2d, v16.2d
+	WORD $0x4e70ce80 // fmla v0.2d, v20.2d, v16.2d
+	WORD $0x4ee1d5e1 // fsub v1.2d, v15.2d, v1.2d
+	WORD $0x4ee0d5c0 // fsub v0.2d, v14.2d, v0.2d
+	WORD $0x4ef3d42f // fsub v15.2d, v1.2d, v19.2d
+	WORD $0x4ef2d40e // fsub v14.2d, v0.2d, v18.2d
+	FMOVQ 1712(R4), F0
+	WORD $0x6e60dea1 // fmul v1.2d, v21.2d, v0.2d
+	WORD $0x6e60de80 // fmul v0.2d, v20.2d, v0.2d
+	WORD $0x4eefd435 // fsub v21.2d, v1.2d, v15.2d
+	WORD $0x4eeed414 // fsub v20.2d, v0.2d, v14.2d
 	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x4e6fe6e2 // fcmeq v2.2d, v23.2d, v15.2d
+	WORD $0x4e6fe6e1 // fcmeq v1.2d, v23.2d, v15.2d
 	WORD $0x4e6fe6ce // fcmeq v14.2d, v22.2d, v15.2d
 	WORD $0x6ee7e6f3 // fcmgt v19.2d, v23.2d, v7.2d
 	WORD $0x6ee7e6d2 // fcmgt v18.2d, v22.2d, v7.2d
-	WORD $0x6e6fe6e1 // fcmge v1.2d, v23.2d, v15.2d
-	WORD $0x6e205831 // not v17.16b, v1.16b
-	WORD $0x6e6fe6c1 // fcmge v1.2d, v22.2d, v15.2d
-	WORD $0x6e205830 // not v16.16b, v1.16b
-	WORD $0x4e221cc2 // and v2.16b, v6.16b, v2.16b
-	WORD $0x4e2e1cc1 // and v1.16b, v6.16b, v14.16b
-	WORD $0x4e62d6af // fadd v15.2d, v21.2d, v2.2d
-	WORD $0x4e61d68e // fadd v14.2d, v20.2d, v1.2d
-	WORD $0x4e331ca2 // and v2.16b, v5.16b, v19.16b
-	WORD $0x4e321ca1 // and v1.16b, v5.16b, v18.16b
-	WORD $0x4e62d5ef // fadd v15.2d, v15.2d, v2.2d
-	WORD $0x4e61d5ce // fadd v14.2d, v14.2d, v1.2d
+	WORD $0x6e6fe6e0 // fcmge v0.2d, v23.2d, v15.2d
+	WORD $0x6e205811 // not v17.16b, v0.16b
+	WORD $0x6e6fe6c0 // fcmge v0.2d, v22.2d, v15.2d
+	WORD $0x6e205810 // not v16.16b, v0.16b
+	WORD $0x4e211cc1 // and v1.16b, v6.16b, v1.16b
+	WORD $0x4e2e1cc0 // and v0.16b, v6.16b, v14.16b
+	WORD $0x4e61d6af // fadd v15.2d, v21.2d, v1.2d
+	WORD $0x4e60d68e // fadd v14.2d, v20.2d, v0.2d
+	WORD $0x4e331ca1 // and v1.16b, v5.16b, v19.16b
+	WORD $0x4e321ca0 // and v0.16b, v5.16b, v18.16b
+	WORD $0x4e61d5ef // fadd v15.2d, v15.2d, v1.2d
+	WORD $0x4e60d5ce // fadd v14.2d, v14.2d, v0.2d
 	WORD $0x4e311c81 // and v1.16b, v4.16b, v17.16b
-	WORD $0x4e301c82 // and v2.16b, v4.16b, v16.16b
+	WORD $0x4e301c80 // and v0.16b, v4.16b, v16.16b
 	WORD $0x4e61d5e1 // fadd v1.2d, v15.2d, v1.2d
-	WORD $0x4e62d5c2 // fadd v2.2d, v14.2d, v2.2d
+	WORD $0x4e60d5c0 // fadd v0.2d, v14.2d, v0.2d
 	WORD $0x4e63d421 // fadd v1.2d, v1.2d, v3.2d
-	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
+	WORD $0x4e62d400 // fadd v0.2d, v0.2d, v2.2d
 	WORD $0x4e6c1c23 // bic v3.16b, v1.16b, v12.16b
 	WORD $0x4e6c1c02 // bic v2.16b, v0.16b, v12.16b
 	WORD $0x4e2c1f21 // and v1.16b, v25.16b, v12.16b
@@ -5991,175 +5991,175 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F1, F3)
+	FLDPQ (R2), (F7, F6)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F1
+	FMOVQ (R2), F7
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F3
+	FMOVD 16(R2), F6
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F1
+	FMOVD (R2), F7
 end_5:
 end_3:
 	FMOVQ 1248(R4), F18
 	FMOVQ 1248(R4), F17
 	FMOVQ 1392(R4), F0
-	WORD $0x4e60d430 // fadd v16.2d, v1.2d, v0.2d
-	WORD $0x4e60d46f // fadd v15.2d, v3.2d, v0.2d
-	FMOVQ 1392(R4), F2
-	WORD $0x4ee2d600 // fsub v0.2d, v16.2d, v2.2d
-	WORD $0x4ee2d5e2 // fsub v2.2d, v15.2d, v2.2d
-	WORD $0x4ee0d420 // fsub v0.2d, v1.2d, v0.2d
-	WORD $0x4ee2d462 // fsub v2.2d, v3.2d, v2.2d
-	WORD $0x6e70fc00 // fdiv v0.2d, v0.2d, v16.2d
-	WORD $0x6e6ffc45 // fdiv v5.2d, v2.2d, v15.2d
-	FMOVQ 1392(R4), F4
-	WORD $0x6ee0e482 // fcmgt v2.2d, v4.2d, v0.2d
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
-	WORD $0x6ee5e480 // fcmgt v0.2d, v4.2d, v5.2d
-	WORD $0x6e641ca0 // bsl v0.16b, v5.16b, v4.16b
-	FMOVQ 1408(R4), F7
-	FMOVQ 1408(R4), F6
-	FMOVQ 1424(R4), F5
-	FMOVQ 1424(R4), F4
-	WORD $0x6ef0e4e9 // fcmgt v9.2d, v7.2d, v16.2d
-	WORD $0x6eefe4c8 // fcmgt v8.2d, v6.2d, v15.2d
-	WORD $0x4e291ca5 // and v5.16b, v5.16b, v9.16b
-	WORD $0x4e281c86 // and v6.16b, v4.16b, v8.16b
-	FMOVQ 1392(R4), F4
-	WORD $0x4e64d4a5 // fadd v5.2d, v5.2d, v4.2d
-	WORD $0x4e64d4c4 // fadd v4.2d, v6.2d, v4.2d
-	WORD $0x6e70dca7 // fmul v7.2d, v5.2d, v16.2d
-	WORD $0x6e6fdc86 // fmul v6.2d, v4.2d, v15.2d
-	FMOVQ 1440(R4), F5
-	FMOVQ 1440(R4), F4
-	WORD $0x4e291caa // and v10.16b, v5.16b, v9.16b
-	WORD $0x4e281c89 // and v9.16b, v4.16b, v8.16b
-	FMOVQ 1456(R4), F4
-	WORD $0x4ee484e8 // add v8.2d, v7.2d, v4.2d
-	WORD $0x4ee484c7 // add v7.2d, v6.2d, v4.2d
-	WORD $0x6f4c0505 // ushr v5.2d, v8.2d, #52
-	WORD $0x6f4c04e6 // ushr v6.2d, v7.2d, #52
-	FMOVQ 1472(R4), F4
-	WORD $0x4ea41ca5 // orr v5.16b, v5.16b, v4.16b
-	WORD $0x4ea41cc6 // orr v6.16b, v6.16b, v4.16b
-	FMOVQ 1488(R4), F4
-	WORD $0x4ee4d4a5 // fsub v5.2d, v5.2d, v4.2d
-	WORD $0x4ee4d4c4 // fsub v4.2d, v6.2d, v4.2d
-	WORD $0x4eead4ae // fsub v14.2d, v5.2d, v10.2d
-	WORD $0x4ee9d48d // fsub v13.2d, v4.2d, v9.2d
-	FMOVQ 1504(R4), F4
-	WORD $0x4e241d06 // and v6.16b, v8.16b, v4.16b
-	WORD $0x4e241ce5 // and v5.16b, v7.16b, v4.16b
-	FMOVQ 1520(R4), F4
-	WORD $0x4ee484c6 // add v6.2d, v6.2d, v4.2d
-	WORD $0x4ee484a5 // add v5.2d, v5.2d, v4.2d
-	FMOVQ 1392(R4), F4
-	WORD $0x4ee4d4cc // fsub v12.2d, v6.2d, v4.2d
-	WORD $0x4ee4d4ab // fsub v11.2d, v5.2d, v4.2d
-	FMOVQ 1536(R4), F4
-	WORD $0x4e64d585 // fadd v5.2d, v12.2d, v4.2d
-	WORD $0x4e64d564 // fadd v4.2d, v11.2d, v4.2d
-	WORD $0x6e65fd94 // fdiv v20.2d, v12.2d, v5.2d
-	WORD $0x6e64fd73 // fdiv v19.2d, v11.2d, v4.2d
+	WORD $0x4e60d4f0 // fadd v16.2d, v7.2d, v0.2d
+	WORD $0x4e60d4cf // fadd v15.2d, v6.2d, v0.2d
+	FMOVQ 1392(R4), F0
+	WORD $0x4ee0d601 // fsub v1.2d, v16.2d, v0.2d
+	WORD $0x4ee0d5e0 // fsub v0.2d, v15.2d, v0.2d
+	WORD $0x4ee1d4e1 // fsub v1.2d, v7.2d, v1.2d
+	WORD $0x4ee0d4c0 // fsub v0.2d, v6.2d, v0.2d
+	WORD $0x6e70fc22 // fdiv v2.2d, v1.2d, v16.2d
+	WORD $0x6e6ffc01 // fdiv v1.2d, v0.2d, v15.2d
+	FMOVQ 1392(R4), F0
+	WORD $0x6ee2e405 // fcmgt v5.2d, v0.2d, v2.2d
+	WORD $0x6e601c45 // bsl v5.16b, v2.16b, v0.16b
+	WORD $0x6ee1e404 // fcmgt v4.2d, v0.2d, v1.2d
+	WORD $0x6e601c24 // bsl v4.16b, v1.16b, v0.16b
+	FMOVQ 1408(R4), F3
+	FMOVQ 1408(R4), F2
+	FMOVQ 1424(R4), F1
+	FMOVQ 1424(R4), F0
+	WORD $0x6ef0e469 // fcmgt v9.2d, v3.2d, v16.2d
+	WORD $0x6eefe448 // fcmgt v8.2d, v2.2d, v15.2d
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x4e281c02 // and v2.16b, v0.16b, v8.16b
+	FMOVQ 1392(R4), F0
+	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
+	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
+	WORD $0x6e70dc23 // fmul v3.2d, v1.2d, v16.2d
+	WORD $0x6e6fdc02 // fmul v2.2d, v0.2d, v15.2d
+	FMOVQ 1440(R4), F1
+	FMOVQ 1440(R4), F0
+	WORD $0x4e291c2a // and v10.16b, v1.16b, v9.16b
+	WORD $0x4e281c09 // and v9.16b, v0.16b, v8.16b
+	FMOVQ 1456(R4), F0
+	WORD $0x4ee08468 // add v8.2d, v3.2d, v0.2d
+	WORD $0x4ee08443 // add v3.2d, v2.2d, v0.2d
+	WORD $0x6f4c0501 // ushr v1.2d, v8.2d, #52
+	WORD $0x6f4c0462 // ushr v2.2d, v3.2d, #52
+	FMOVQ 1472(R4), F0
+	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
+	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
+	FMOVQ 1488(R4), F0
+	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
+	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
+	WORD $0x4eead42e // fsub v14.2d, v1.2d, v10.2d
+	WORD $0x4ee9d40d // fsub v13.2d, v0.2d, v9.2d
+	FMOVQ 1504(R4), F0
+	WORD $0x4e201d02 // and v2.16b, v8.16b, v0.16b
+	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
+	FMOVQ 1520(R4), F0
+	WORD $0x4ee08442 // add v2.2d, v2.2d, v0.2d
+	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
+	FMOVQ 1392(R4), F0
+	WORD $0x4ee0d44c // fsub v12.2d, v2.2d, v0.2d
+	WORD $0x4ee0d42b // fsub v11.2d, v1.2d, v0.2d
+	FMOVQ 1536(R4), F0
+	WORD $0x4e60d581 // fadd v1.2d, v12.2d, v0.2d
+	WORD $0x4e60d560 // fadd v0.2d, v11.2d, v0.2d
+	WORD $0x6e61fd94 // fdiv v20.2d, v12.2d, v1.2d
+	WORD $0x6e60fd73 // fdiv v19.2d, v11.2d, v0.2d
 	WORD $0x6e74de95 // fmul v21.2d, v20.2d, v20.2d
 	WORD $0x6e73de6a // fmul v10.2d, v19.2d, v19.2d
-	WORD $0x6e6cdd86 // fmul v6.2d, v12.2d, v12.2d
-	WORD $0x6e6bdd65 // fmul v5.2d, v11.2d, v11.2d
-	FMOVQ 1552(R4), F4
-	WORD $0x6e64dcc9 // fmul v9.2d, v6.2d, v4.2d
-	WORD $0x6e64dca8 // fmul v8.2d, v5.2d, v4.2d
-	FMOVQ 1568(R4), F5
-	FMOVQ 1568(R4), F6
-	FMOVQ 1584(R4), F4
-	WORD $0x4e75cca4 // fmla v4.2d, v5.2d, v21.2d
-	FMOVQ 1584(R4), F5
-	WORD $0x4e6accc5 // fmla v5.2d, v6.2d, v10.2d
-	FMOVQ 1600(R4), F6
-	WORD $0x4e75cc86 // fmla v6.2d, v4.2d, v21.2d
-	FMOVQ 1600(R4), F4
-	WORD $0x4e6acca4 // fmla v4.2d, v5.2d, v10.2d
-	FMOVQ 1616(R4), F7
-	WORD $0x4e75ccc7 // fmla v7.2d, v6.2d, v21.2d
-	FMOVQ 1616(R4), F5
-	WORD $0x4e6acc85 // fmla v5.2d, v4.2d, v10.2d
-	FMOVQ 1632(R4), F6
-	WORD $0x4e75cce6 // fmla v6.2d, v7.2d, v21.2d
-	FMOVQ 1632(R4), F4
-	WORD $0x4e6acca4 // fmla v4.2d, v5.2d, v10.2d
-	FMOVQ 1648(R4), F7
-	WORD $0x4e75ccc7 // fmla v7.2d, v6.2d, v21.2d
-	FMOVQ 1648(R4), F5
-	WORD $0x4e6acc85 // fmla v5.2d, v4.2d, v10.2d
-	FMOVQ 1664(R4), F6
-	WORD $0x4e75cce6 // fmla v6.2d, v7.2d, v21.2d
-	FMOVQ 1664(R4), F4
-	WORD $0x4e6acca4 // fmla v4.2d, v5.2d, v10.2d
-	FMOVQ 1680(R4), F7
-	WORD $0x4e75ccc7 // fmla v7.2d, v6.2d, v21.2d
-	FMOVQ 1680(R4), F5
-	WORD $0x4e6acc85 // fmla v5.2d, v4.2d, v10.2d
-	VMOV V9.B16, V6.B16
-	WORD $0x4e75cce6 // fmla v6.2d, v7.2d, v21.2d
-	VMOV V8.B16, V4.B16
-	WORD $0x4e6acca4 // fmla v4.2d, v5.2d, v10.2d
-	WORD $0x6e74dcc5 // fmul v5.2d, v6.2d, v20.2d
-	WORD $0x6e73dc84 // fmul v4.2d, v4.2d, v19.2d
-	FMOVQ 1696(R4), F6
-	WORD $0x4e66cdc5 // fmla v5.2d, v14.2d, v6.2d
-	WORD $0x4e66cda4 // fmla v4.2d, v13.2d, v6.2d
-	WORD $0x4ee5d525 // fsub v5.2d, v9.2d, v5.2d
-	WORD $0x4ee4d504 // fsub v4.2d, v8.2d, v4.2d
-	WORD $0x4eecd4a7 // fsub v7.2d, v5.2d, v12.2d
-	WORD $0x4eebd486 // fsub v6.2d, v4.2d, v11.2d
-	FMOVQ 1712(R4), F4
-	WORD $0x6e64ddc5 // fmul v5.2d, v14.2d, v4.2d
-	WORD $0x6e64dda4 // fmul v4.2d, v13.2d, v4.2d
-	WORD $0x4ee7d4ad // fsub v13.2d, v5.2d, v7.2d
-	WORD $0x4ee6d48c // fsub v12.2d, v4.2d, v6.2d
+	WORD $0x6e6cdd82 // fmul v2.2d, v12.2d, v12.2d
+	WORD $0x6e6bdd61 // fmul v1.2d, v11.2d, v11.2d
+	FMOVQ 1552(R4), F0
+	WORD $0x6e60dc49 // fmul v9.2d, v2.2d, v0.2d
+	WORD $0x6e60dc28 // fmul v8.2d, v1.2d, v0.2d
+	FMOVQ 1568(R4), F1
+	FMOVQ 1568(R4), F2
+	FMOVQ 1584(R4), F0
+	WORD $0x4e75cc20 // fmla v0.2d, v1.2d, v21.2d
+	FMOVQ 1584(R4), F1
+	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
+	FMOVQ 1600(R4), F2
+	WORD $0x4e75cc02 // fmla v2.2d, v0.2d, v21.2d
+	FMOVQ 1600(R4), F0
+	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	FMOVQ 1616(R4), F3
+	WORD $0x4e75cc43 // fmla v3.2d, v2.2d, v21.2d
+	FMOVQ 1616(R4), F1
+	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
+	FMOVQ 1632(R4), F2
+	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
+	FMOVQ 1632(R4), F0
+	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	FMOVQ 1648(R4), F3
+	WORD $0x4e75cc43 // fmla v3.2d, v2.2d, v21.2d
+	FMOVQ 1648(R4), F1
+	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
+	FMOVQ 1664(R4), F2
+	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
+	FMOVQ 1664(R4), F0
+	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	FMOVQ 1680(R4), F3
+	WORD $0x4e75cc43 // fmla v3.2d, v2.2d, v21.2d
+	FMOVQ 1680(R4), F1
+	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
+	VMOV V9.B16, V2.B16
+	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
+	VMOV V8.B16, V0.B16
+	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	WORD $0x6e74dc41 // fmul v1.2d, v2.2d, v20.2d
+	WORD $0x6e73dc00 // fmul v0.2d, v0.2d, v19.2d
+	FMOVQ 1696(R4), F2
+	WORD $0x4e62cdc1 // fmla v1.2d, v14.2d, v2.2d
+	WORD $0x4e62cda0 // fmla v0.2d, v13.2d, v2.2d
+	WORD $0x4ee1d521 // fsub v1.2d, v9.2d, v1.2d
+	WORD $0x4ee0d500 // fsub v0.2d, v8.2d, v0.2d
+	WORD $0x4eecd423 // fsub v3.2d, v1.2d, v12.2d
+	WORD $0x4eebd402 // fsub v2.2d, v0.2d, v11.2d
+	FMOVQ 1712(R4), F0
+	WORD $0x6e60ddc1 // fmul v1.2d, v14.2d, v0.2d
+	WORD $0x6e60dda0 // fmul v0.2d, v13.2d, v0.2d
+	WORD $0x4ee3d42d // fsub v13.2d, v1.2d, v3.2d
+	WORD $0x4ee2d40c // fsub v12.2d, v0.2d, v2.2d
 	WORD $0x6f00e408 // movi v8.2d, #0
-	FMOVQ 1728(R4), F5
-	FMOVQ 1728(R4), F4
-	WORD $0x4e68e607 // fcmeq v7.2d, v16.2d, v8.2d
-	WORD $0x4e68e5e6 // fcmeq v6.2d, v15.2d, v8.2d
-	WORD $0x6ee5e60b // fcmgt v11.2d, v16.2d, v5.2d
-	WORD $0x6ee4e5ea // fcmgt v10.2d, v15.2d, v4.2d
-	WORD $0x6e68e604 // fcmge v4.2d, v16.2d, v8.2d
-	WORD $0x6e205889 // not v9.16b, v4.16b
-	WORD $0x6e68e5e4 // fcmge v4.2d, v15.2d, v8.2d
-	WORD $0x6e205888 // not v8.16b, v4.16b
-	FMOVQ 1744(R4), F5
-	FMOVQ 1744(R4), F4
-	WORD $0x4e271ca5 // and v5.16b, v5.16b, v7.16b
-	WORD $0x4e261c84 // and v4.16b, v4.16b, v6.16b
-	WORD $0x4e65d5a7 // fadd v7.2d, v13.2d, v5.2d
-	WORD $0x4e64d586 // fadd v6.2d, v12.2d, v4.2d
-	FMOVQ 1760(R4), F5
-	FMOVQ 1760(R4), F4
-	WORD $0x4e2b1ca5 // and v5.16b, v5.16b, v11.16b
-	WORD $0x4e2a1c84 // and v4.16b, v4.16b, v10.16b
-	WORD $0x4e65d4e7 // fadd v7.2d, v7.2d, v5.2d
-	WORD $0x4e64d4c6 // fadd v6.2d, v6.2d, v4.2d
-	FMOVQ 1776(R4), F5
-	FMOVQ 1776(R4), F4
-	WORD $0x4e291ca5 // and v5.16b, v5.16b, v9.16b
-	WORD $0x4e281c84 // and v4.16b, v4.16b, v8.16b
-	WORD $0x4e65d4e5 // fadd v5.2d, v7.2d, v5.2d
-	WORD $0x4e64d4c4 // fadd v4.2d, v6.2d, v4.2d
-	WORD $0x4e62d4a2 // fadd v2.2d, v5.2d, v2.2d
-	WORD $0x4e60d480 // fadd v0.2d, v4.2d, v0.2d
-	WORD $0x4e721c44 // bic v4.16b, v2.16b, v18.16b
+	FMOVQ 1728(R4), F1
+	FMOVQ 1728(R4), F0
+	WORD $0x4e68e603 // fcmeq v3.2d, v16.2d, v8.2d
+	WORD $0x4e68e5e2 // fcmeq v2.2d, v15.2d, v8.2d
+	WORD $0x6ee1e60b // fcmgt v11.2d, v16.2d, v1.2d
+	WORD $0x6ee0e5ea // fcmgt v10.2d, v15.2d, v0.2d
+	WORD $0x6e68e600 // fcmge v0.2d, v16.2d, v8.2d
+	WORD $0x6e205809 // not v9.16b, v0.16b
+	WORD $0x6e68e5e0 // fcmge v0.2d, v15.2d, v8.2d
+	WORD $0x6e205808 // not v8.16b, v0.16b
+	FMOVQ 1744(R4), F1
+	FMOVQ 1744(R4), F0
+	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
+	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
+	WORD $0x4e61d5a3 // fadd v3.2d, v13.2d, v1.2d
+	WORD $0x4e60d582 // fadd v2.2d, v12.2d, v0.2d
+	FMOVQ 1760(R4), F1
+	FMOVQ 1760(R4), F0
+	WORD $0x4e2b1c21 // and v1.16b, v1.16b, v11.16b
+	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
+	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
+	WORD $0x4e60d442 // fadd v2.2d, v2.2d, v0.2d
+	FMOVQ 1776(R4), F1
+	FMOVQ 1776(R4), F0
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x4e281c00 // and v0.16b, v0.16b, v8.16b
+	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
+	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
+	WORD $0x4e65d421 // fadd v1.2d, v1.2d, v5.2d
+	WORD $0x4e64d400 // fadd v0.2d, v0.2d, v4.2d
+	WORD $0x4e721c23 // bic v3.16b, v1.16b, v18.16b
 	WORD $0x4e711c02 // bic v2.16b, v0.16b, v17.16b
-	WORD $0x4e321c21 // and v1.16b, v1.16b, v18.16b
-	WORD $0x4e311c60 // and v0.16b, v3.16b, v17.16b
-	WORD $0x4ea11c81 // orr v1.16b, v4.16b, v1.16b
+	WORD $0x4e321ce1 // and v1.16b, v7.16b, v18.16b
+	WORD $0x4e311cc0 // and v0.16b, v6.16b, v17.16b
+	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $2, R3, some_6
 	FSTPQ (F1, F0), (R1)
@@ -6193,91 +6193,91 @@ TEXT ·Expm1NEONF64(SB), NOSPLIT, $0-24
 	FMOVQ 752(R4), F8
 	FMOVQ 1392(R4), F7
 	FMOVQ 1552(R4), F6
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R2
-	AND $3, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F18, F17)
+	FLDPQ.P 32(R2), (F18, F17)
 	WORD $0x6ef2e5e1 // fcmgt v1.2d, v15.2d, v18.2d
 	WORD $0x6e721de1 // bsl v1.16b, v15.16b, v18.16b
 	WORD $0x6ef1e5e0 // fcmgt v0.2d, v15.2d, v17.2d
 	WORD $0x6e711de0 // bsl v0.16b, v15.16b, v17.16b
-	WORD $0x6eeee425 // fcmgt v5.2d, v1.2d, v14.2d
-	WORD $0x6e611dc5 // bsl v5.16b, v14.16b, v1.16b
+	WORD $0x6eeee423 // fcmgt v3.2d, v1.2d, v14.2d
+	WORD $0x6e611dc3 // bsl v3.16b, v14.16b, v1.16b
 	WORD $0x6eeee402 // fcmgt v2.2d, v0.2d, v14.2d
 	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
-	VMOV V11.B16, V3.B16
-	WORD $0x4e6ccca3 // fmla v3.2d, v5.2d, v12.2d
-	VMOV V11.B16, V4.B16
-	WORD $0x4e6ccc44 // fmla v4.2d, v2.2d, v12.2d
-	WORD $0x4eebd461 // fsub v1.2d, v3.2d, v11.2d
-	WORD $0x4eebd480 // fsub v0.2d, v4.2d, v11.2d
-	WORD $0x4eeacc25 // fmls v5.2d, v1.2d, v10.2d
+	VMOV V11.B16, V20.B16
+	WORD $0x4e6ccc74 // fmla v20.2d, v3.2d, v12.2d
+	VMOV V11.B16, V19.B16
+	WORD $0x4e6ccc53 // fmla v19.2d, v2.2d, v12.2d
+	WORD $0x4eebd681 // fsub v1.2d, v20.2d, v11.2d
+	WORD $0x4eebd660 // fsub v0.2d, v19.2d, v11.2d
+	WORD $0x4eeacc23 // fmls v3.2d, v1.2d, v10.2d
 	WORD $0x4eeacc02 // fmls v2.2d, v0.2d, v10.2d
-	WORD $0x4ee9cc25 // fmls v5.2d, v1.2d, v9.2d
+	WORD $0x4ee9cc23 // fmls v3.2d, v1.2d, v9.2d
 	WORD $0x4ee9cc02 // fmls v2.2d, v0.2d, v9.2d
 	FMOVQ 1872(R4), F1
-	WORD $0x4e65cda1 // fmla v1.2d, v13.2d, v5.2d
+	WORD $0x4e63cda1 // fmla v1.2d, v13.2d, v3.2d
 	FMOVQ 1872(R4), F0
 	WORD $0x4e62cda0 // fmla v0.2d, v13.2d, v2.2d
-	FMOVQ 1888(R4), F20
-	WORD $0x4e65cc34 // fmla v20.2d, v1.2d, v5.2d
+	FMOVQ 1888(R4), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
 	FMOVQ 1888(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 1904(R4), F19
-	WORD $0x4e65ce93 // fmla v19.2d, v20.2d, v5.2d
+	FMOVQ 1904(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 1904(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 1920(R4), F20
-	WORD $0x4e65ce74 // fmla v20.2d, v19.2d, v5.2d
+	FMOVQ 1920(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 1920(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 1936(R4), F19
-	WORD $0x4e65ce93 // fmla v19.2d, v20.2d, v5.2d
+	FMOVQ 1936(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 1936(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 1952(R4), F20
-	WORD $0x4e65ce74 // fmla v20.2d, v19.2d, v5.2d
+	FMOVQ 1952(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 1952(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 1968(R4), F19
-	WORD $0x4e65ce93 // fmla v19.2d, v20.2d, v5.2d
+	FMOVQ 1968(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 1968(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 1984(R4), F20
-	WORD $0x4e65ce74 // fmla v20.2d, v19.2d, v5.2d
+	FMOVQ 1984(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 1984(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 2000(R4), F19
-	WORD $0x4e65ce93 // fmla v19.2d, v20.2d, v5.2d
+	FMOVQ 2000(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 2000(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 2016(R4), F20
-	WORD $0x4e65ce74 // fmla v20.2d, v19.2d, v5.2d
+	FMOVQ 2016(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 2016(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V6.B16, V19.B16
-	WORD $0x4e65ce93 // fmla v19.2d, v20.2d, v5.2d
+	VMOV V6.B16, V4.B16
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	VMOV V6.B16, V0.B16
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	WORD $0x6e65de61 // fmul v1.2d, v19.2d, v5.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
-	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	WORD $0x4ee88461 // add v1.2d, v3.2d, v8.2d
-	WORD $0x4ee88480 // add v0.2d, v4.2d, v8.2d
+	WORD $0x4ee88681 // add v1.2d, v20.2d, v8.2d
+	WORD $0x4ee88660 // add v0.2d, v19.2d, v8.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4ee78424 // add v4.2d, v1.2d, v7.2d
-	WORD $0x4ee78403 // add v3.2d, v0.2d, v7.2d
-	WORD $0x4ee6d481 // fsub v1.2d, v4.2d, v6.2d
-	WORD $0x4ee6d460 // fsub v0.2d, v3.2d, v6.2d
-	WORD $0x4e64cca1 // fmla v1.2d, v5.2d, v4.2d
-	WORD $0x4e63cc40 // fmla v0.2d, v2.2d, v3.2d
+	WORD $0x4ee78425 // add v5.2d, v1.2d, v7.2d
+	WORD $0x4ee78404 // add v4.2d, v0.2d, v7.2d
+	WORD $0x4ee6d4a1 // fsub v1.2d, v5.2d, v6.2d
+	WORD $0x4ee6d480 // fsub v0.2d, v4.2d, v6.2d
+	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
 	WORD $0x4e61d421 // fadd v1.2d, v1.2d, v1.2d
 	WORD $0x4e60d400 // fadd v0.2d, v0.2d, v0.2d
 	WORD $0x4e701c23 // bic v3.16b, v1.16b, v16.16b
@@ -6286,141 +6286,141 @@ whole:
 	WORD $0x4e301e20 // and v0.16b, v17.16b, v16.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $4, R2, R2
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R1), (F7, F8)
+	FLDPQ (R2), (F9, F8)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R1), F7
+	FMOVQ (R2), F9
 	TBZ $0, R3, end_4
-	FMOVD 16(R1), F8
+	FMOVD 16(R2), F8
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R1), F7
+	FMOVD (R2), F9
 end_5:
 end_3:
+	FMOVQ 1248(R4), F11
 	FMOVQ 1248(R4), F10
-	FMOVQ 1248(R4), F9
-	FMOVQ 1792(R4), F1
+	FMOVQ 1792(R4), F0
 	FMOVQ 1792(R4), F2
-	WORD $0x6ee7e420 // fcmgt v0.2d, v1.2d, v7.2d
-	WORD $0x6e671c20 // bsl v0.16b, v1.16b, v7.16b
-	WORD $0x6ee8e441 // fcmgt v1.2d, v2.2d, v8.2d
-	WORD $0x6e681c41 // bsl v1.16b, v2.16b, v8.16b
-	FMOVQ 1808(R4), F3
+	WORD $0x6ee9e401 // fcmgt v1.2d, v0.2d, v9.2d
+	WORD $0x6e691c01 // bsl v1.16b, v0.16b, v9.16b
+	WORD $0x6ee8e440 // fcmgt v0.2d, v2.2d, v8.2d
+	WORD $0x6e681c40 // bsl v0.16b, v2.16b, v8.16b
 	FMOVQ 1808(R4), F2
-	WORD $0x6ee3e405 // fcmgt v5.2d, v0.2d, v3.2d
-	WORD $0x6e601c65 // bsl v5.16b, v3.16b, v0.16b
-	WORD $0x6ee2e420 // fcmgt v0.2d, v1.2d, v2.2d
-	WORD $0x6e611c40 // bsl v0.16b, v2.16b, v1.16b
+	FMOVQ 1808(R4), F4
+	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	FMOVQ 1824(R4), F7
 	FMOVQ 1824(R4), F6
-	FMOVQ 1824(R4), F11
-	FMOVQ 1840(R4), F1
-	WORD $0x4e61cca6 // fmla v6.2d, v5.2d, v1.2d
-	WORD $0x4e61cc0b // fmla v11.2d, v0.2d, v1.2d
-	FMOVQ 1824(R4), F1
-	WORD $0x4ee1d4c3 // fsub v3.2d, v6.2d, v1.2d
-	WORD $0x4ee1d562 // fsub v2.2d, v11.2d, v1.2d
-	FMOVQ 1712(R4), F1
-	WORD $0x4ee1cc65 // fmls v5.2d, v3.2d, v1.2d
-	WORD $0x4ee1cc40 // fmls v0.2d, v2.2d, v1.2d
-	FMOVQ 1696(R4), F1
-	WORD $0x4ee1cc65 // fmls v5.2d, v3.2d, v1.2d
-	WORD $0x4ee1cc40 // fmls v0.2d, v2.2d, v1.2d
-	FMOVQ 1856(R4), F2
-	FMOVQ 1856(R4), F3
+	FMOVQ 1840(R4), F0
+	WORD $0x4e60cc67 // fmla v7.2d, v3.2d, v0.2d
+	WORD $0x4e60cc46 // fmla v6.2d, v2.2d, v0.2d
+	FMOVQ 1824(R4), F0
+	WORD $0x4ee0d4e4 // fsub v4.2d, v7.2d, v0.2d
+	WORD $0x4ee0d4c1 // fsub v1.2d, v6.2d, v0.2d
+	FMOVQ 1712(R4), F0
+	WORD $0x4ee0cc83 // fmls v3.2d, v4.2d, v0.2d
+	WORD $0x4ee0cc22 // fmls v2.2d, v1.2d, v0.2d
+	FMOVQ 1696(R4), F0
+	WORD $0x4ee0cc83 // fmls v3.2d, v4.2d, v0.2d
+	WORD $0x4ee0cc22 // fmls v2.2d, v1.2d, v0.2d
+	FMOVQ 1856(R4), F0
+	FMOVQ 1856(R4), F4
 	FMOVQ 1872(R4), F1
-	WORD $0x4e65cc41 // fmla v1.2d, v2.2d, v5.2d
-	FMOVQ 1872(R4), F2
-	WORD $0x4e60cc62 // fmla v2.2d, v3.2d, v0.2d
-	FMOVQ 1888(R4), F3
-	WORD $0x4e65cc23 // fmla v3.2d, v1.2d, v5.2d
-	FMOVQ 1888(R4), F1
-	WORD $0x4e60cc41 // fmla v1.2d, v2.2d, v0.2d
-	FMOVQ 1904(R4), F4
-	WORD $0x4e65cc64 // fmla v4.2d, v3.2d, v5.2d
-	FMOVQ 1904(R4), F2
-	WORD $0x4e60cc22 // fmla v2.2d, v1.2d, v0.2d
-	FMOVQ 1920(R4), F3
-	WORD $0x4e65cc83 // fmla v3.2d, v4.2d, v5.2d
-	FMOVQ 1920(R4), F1
-	WORD $0x4e60cc41 // fmla v1.2d, v2.2d, v0.2d
-	FMOVQ 1936(R4), F2
-	WORD $0x4e65cc62 // fmla v2.2d, v3.2d, v5.2d
-	FMOVQ 1936(R4), F3
-	WORD $0x4e60cc23 // fmla v3.2d, v1.2d, v0.2d
-	FMOVQ 1952(R4), F1
-	WORD $0x4e65cc41 // fmla v1.2d, v2.2d, v5.2d
-	FMOVQ 1952(R4), F2
-	WORD $0x4e60cc62 // fmla v2.2d, v3.2d, v0.2d
-	FMOVQ 1968(R4), F4
-	WORD $0x4e65cc24 // fmla v4.2d, v1.2d, v5.2d
-	FMOVQ 1968(R4), F1
-	WORD $0x4e60cc41 // fmla v1.2d, v2.2d, v0.2d
-	FMOVQ 1984(R4), F3
-	WORD $0x4e65cc83 // fmla v3.2d, v4.2d, v5.2d
-	FMOVQ 1984(R4), F2
-	WORD $0x4e60cc22 // fmla v2.2d, v1.2d, v0.2d
-	FMOVQ 2000(R4), F4
-	WORD $0x4e65cc64 // fmla v4.2d, v3.2d, v5.2d
-	FMOVQ 2000(R4), F1
-	WORD $0x4e60cc41 // fmla v1.2d, v2.2d, v0.2d
-	FMOVQ 2016(R4), F3
-	WORD $0x4e65cc83 // fmla v3.2d, v4.2d, v5.2d
-	FMOVQ 2016(R4), F2
-	WORD $0x4e60cc22 // fmla v2.2d, v1.2d, v0.2d
-	FMOVQ 1552(R4), F4
-	WORD $0x4e65cc64 // fmla v4.2d, v3.2d, v5.2d
-	FMOVQ 1552(R4), F1
-	WORD $0x4e60cc41 // fmla v1.2d, v2.2d, v0.2d
-	WORD $0x6e65dc82 // fmul v2.2d, v4.2d, v5.2d
-	WORD $0x6e60dc21 // fmul v1.2d, v1.2d, v0.2d
-	WORD $0x4e65cc45 // fmla v5.2d, v2.2d, v5.2d
-	WORD $0x4e60cc20 // fmla v0.2d, v1.2d, v0.2d
-	FMOVQ 752(R4), F1
-	WORD $0x4ee184c2 // add v2.2d, v6.2d, v1.2d
-	WORD $0x4ee18561 // add v1.2d, v11.2d, v1.2d
-	WORD $0x4f745443 // shl v3.2d, v2.2d, #52
-	WORD $0x4f745422 // shl v2.2d, v1.2d, #52
-	FMOVQ 1392(R4), F1
-	WORD $0x4ee18464 // add v4.2d, v3.2d, v1.2d
-	WORD $0x4ee18443 // add v3.2d, v2.2d, v1.2d
-	FMOVQ 1552(R4), F1
-	WORD $0x4ee1d482 // fsub v2.2d, v4.2d, v1.2d
-	WORD $0x4ee1d461 // fsub v1.2d, v3.2d, v1.2d
-	WORD $0x4e64cca2 // fmla v2.2d, v5.2d, v4.2d
 	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	WORD $0x4e62d442 // fadd v2.2d, v2.2d, v2.2d
-	WORD $0x4e61d420 // fadd v0.2d, v1.2d, v1.2d
-	WORD $0x4e6a1c43 // bic v3.16b, v2.16b, v10.16b
-	WORD $0x4e691c02 // bic v2.16b, v0.16b, v9.16b
-	WORD $0x4e2a1ce1 // and v1.16b, v7.16b, v10.16b
-	WORD $0x4e291d00 // and v0.16b, v8.16b, v9.16b
+	FMOVQ 1872(R4), F0
+	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
+	FMOVQ 1888(R4), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
+	FMOVQ 1888(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 1904(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 1904(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 1920(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 1920(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 1936(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 1936(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 1952(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 1952(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 1968(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 1968(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 1984(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 1984(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 2000(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 2000(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 2016(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 2016(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 1552(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 1552(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
+	FMOVQ 752(R4), F0
+	WORD $0x4ee084e1 // add v1.2d, v7.2d, v0.2d
+	WORD $0x4ee084c0 // add v0.2d, v6.2d, v0.2d
+	WORD $0x4f745424 // shl v4.2d, v1.2d, #52
+	WORD $0x4f745401 // shl v1.2d, v0.2d, #52
+	FMOVQ 1392(R4), F0
+	WORD $0x4ee08485 // add v5.2d, v4.2d, v0.2d
+	WORD $0x4ee08424 // add v4.2d, v1.2d, v0.2d
+	FMOVQ 1552(R4), F0
+	WORD $0x4ee0d4a1 // fsub v1.2d, v5.2d, v0.2d
+	WORD $0x4ee0d480 // fsub v0.2d, v4.2d, v0.2d
+	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	WORD $0x4e61d421 // fadd v1.2d, v1.2d, v1.2d
+	WORD $0x4e60d400 // fadd v0.2d, v0.2d, v0.2d
+	WORD $0x4e6b1c23 // bic v3.16b, v1.16b, v11.16b
+	WORD $0x4e6a1c02 // bic v2.16b, v0.16b, v10.16b
+	WORD $0x4e2b1d21 // and v1.16b, v9.16b, v11.16b
+	WORD $0x4e2a1d00 // and v0.16b, v8.16b, v10.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -6428,6 +6428,312 @@ end:
 
 // func SinNEONF64(n int, x *float64, y *float64)
 TEXT ·SinNEONF64(SB), NOSPLIT, $0-24
+	MOVD $neonfunction<>(SB), R4
+	FMOVQ 1392(R4), F17
+	FMOVQ 1248(R4), F16
+	FMOVQ 2096(R4), F15
+	FMOVQ 2176(R4), F14
+	FMOVQ 2032(R4), F13
+	FMOVQ 1824(R4), F12
+	FMOVQ 2048(R4), F11
+	FMOVQ 2064(R4), F10
+	FMOVQ 2080(R4), F9
+	FMOVQ 1552(R4), F8
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
+	BLE rest
+whole:
+	FLDPQ.P 32(R2), (F1, F0)
+	VMOV V12.B16, V7.B16
+	WORD $0x4e6dcc27 // fmla v7.2d, v1.2d, v13.2d
+	VMOV V12.B16, V6.B16
+	WORD $0x4e6dcc06 // fmla v6.2d, v0.2d, v13.2d
+	WORD $0x4eecd4e3 // fsub v3.2d, v7.2d, v12.2d
+	WORD $0x4eecd4c2 // fsub v2.2d, v6.2d, v12.2d
+	WORD $0x4eebcc61 // fmls v1.2d, v3.2d, v11.2d
+	WORD $0x4eebcc40 // fmls v0.2d, v2.2d, v11.2d
+	WORD $0x4eeacc61 // fmls v1.2d, v3.2d, v10.2d
+	WORD $0x4eeacc40 // fmls v0.2d, v2.2d, v10.2d
+	WORD $0x4ee9cc61 // fmls v1.2d, v3.2d, v9.2d
+	WORD $0x4ee9cc40 // fmls v0.2d, v2.2d, v9.2d
+	WORD $0x4e701c25 // bic v5.16b, v1.16b, v16.16b
+	WORD $0x4e701c04 // bic v4.16b, v0.16b, v16.16b
+	WORD $0x4e301c35 // and v21.16b, v1.16b, v16.16b
+	WORD $0x4e301c14 // and v20.16b, v0.16b, v16.16b
+	WORD $0x6e65dcb3 // fmul v19.2d, v5.2d, v5.2d
+	WORD $0x6e64dc92 // fmul v18.2d, v4.2d, v4.2d
+	FMOVQ 2112(R4), F1
+	WORD $0x4e73cde1 // fmla v1.2d, v15.2d, v19.2d
+	FMOVQ 2112(R4), F0
+	WORD $0x4e72cde0 // fmla v0.2d, v15.2d, v18.2d
+	FMOVQ 1856(R4), F3
+	WORD $0x4e73cc23 // fmla v3.2d, v1.2d, v19.2d
+	FMOVQ 1856(R4), F1
+	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
+	FMOVQ 2128(R4), F2
+	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
+	FMOVQ 2128(R4), F0
+	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
+	FMOVQ 1920(R4), F3
+	WORD $0x4e73cc43 // fmla v3.2d, v2.2d, v19.2d
+	FMOVQ 1920(R4), F1
+	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
+	FMOVQ 2144(R4), F2
+	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
+	FMOVQ 2144(R4), F0
+	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
+	FMOVQ 1984(R4), F3
+	WORD $0x4e73cc43 // fmla v3.2d, v2.2d, v19.2d
+	FMOVQ 1984(R4), F1
+	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
+	FMOVQ 2160(R4), F2
+	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
+	FMOVQ 2160(R4), F0
+	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
+	WORD $0x6e73dc41 // fmul v1.2d, v2.2d, v19.2d
+	WORD $0x6e72dc00 // fmul v0.2d, v0.2d, v18.2d
+	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
+	WORD $0x4e64cc04 // fmla v4.2d, v0.2d, v4.2d
+	FMOVQ 2192(R4), F1
+	WORD $0x4e73cdc1 // fmla v1.2d, v14.2d, v19.2d
+	FMOVQ 2192(R4), F0
+	WORD $0x4e72cdc0 // fmla v0.2d, v14.2d, v18.2d
+	FMOVQ 1872(R4), F3
+	WORD $0x4e73cc23 // fmla v3.2d, v1.2d, v19.2d
+	FMOVQ 1872(R4), F1
+	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
+	FMOVQ 2208(R4), F2
+	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
+	FMOVQ 2208(R4), F0
+	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
+	FMOVQ 1936(R4), F3
+	WORD $0x4e73cc43 // fmla v3.2d, v2.2d, v19.2d
+	FMOVQ 1936(R4), F1
+	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
+	FMOVQ 2224(R4), F2
+	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
+	FMOVQ 2224(R4), F0
+	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
+	FMOVQ 2000(R4), F3
+	WORD $0x4e73cc43 // fmla v3.2d, v2.2d, v19.2d
+	FMOVQ 2000(R4), F1
+	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
+	WORD $0x6e68de79 // fmul v25.2d, v19.2d, v8.2d
+	WORD $0x6e68de58 // fmul v24.2d, v18.2d, v8.2d
+	WORD $0x4ef9d636 // fsub v22.2d, v17.2d, v25.2d
+	WORD $0x4ef8d637 // fsub v23.2d, v17.2d, v24.2d
+	WORD $0x4ef6d622 // fsub v2.2d, v17.2d, v22.2d
+	WORD $0x4ef7d620 // fsub v0.2d, v17.2d, v23.2d
+	WORD $0x4ef9d442 // fsub v2.2d, v2.2d, v25.2d
+	WORD $0x4ef8d400 // fsub v0.2d, v0.2d, v24.2d
+	WORD $0x6e73dc63 // fmul v3.2d, v3.2d, v19.2d
+	WORD $0x6e72dc21 // fmul v1.2d, v1.2d, v18.2d
+	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
+	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
+	WORD $0x4e76d456 // fadd v22.2d, v2.2d, v22.2d
+	WORD $0x4e77d413 // fadd v19.2d, v0.2d, v23.2d
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x4f7f54e1 // shl v1.2d, v7.2d, #63
+	WORD $0x4f7f54c0 // shl v0.2d, v6.2d, #63
+	WORD $0x4eb11c21 // orr v1.16b, v1.16b, v17.16b
+	WORD $0x4eb11c00 // orr v0.16b, v0.16b, v17.16b
+	WORD $0x6ee1e457 // fcmgt v23.2d, v2.2d, v1.2d
+	WORD $0x6ee0e452 // fcmgt v18.2d, v2.2d, v0.2d
+	WORD $0x6ee2e439 // fcmgt v25.2d, v1.2d, v2.2d
+	WORD $0x6ee2e418 // fcmgt v24.2d, v0.2d, v2.2d
+	WORD $0x4f7e54e1 // shl v1.2d, v7.2d, #62
+	WORD $0x4f7e54c0 // shl v0.2d, v6.2d, #62
+	WORD $0x4e301c23 // and v3.16b, v1.16b, v16.16b
+	WORD $0x4e301c02 // and v2.16b, v0.16b, v16.16b
+	WORD $0x4e391ea1 // and v1.16b, v21.16b, v25.16b
+	WORD $0x4e381e80 // and v0.16b, v20.16b, v24.16b
+	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
+	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
+	WORD $0x4e391ca1 // and v1.16b, v5.16b, v25.16b
+	WORD $0x4e381c80 // and v0.16b, v4.16b, v24.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
+	WORD $0x4e371ec1 // and v1.16b, v22.16b, v23.16b
+	WORD $0x4e321e60 // and v0.16b, v19.16b, v18.16b
+	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
+	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
+	BGT whole
+rest:
+	CMP $0, R3
+	BEQ end
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R3, some_1
+	FLDPQ (R2), (F1, F0)
+	B end_3
+some_1:
+	TBZ $1, R3, few_2
+	FMOVQ (R2), F1
+	TBZ $0, R3, end_4
+	FMOVD 16(R2), F0
+end_4:
+	B end_3
+few_2:
+	TBZ $0, R3, end_5
+	FMOVD (R2), F1
+end_5:
+end_3:
+	FMOVQ 1824(R4), F7
+	FMOVQ 1824(R4), F6
+	FMOVQ 2032(R4), F2
+	WORD $0x4e62cc27 // fmla v7.2d, v1.2d, v2.2d
+	WORD $0x4e62cc06 // fmla v6.2d, v0.2d, v2.2d
+	FMOVQ 1824(R4), F2
+	WORD $0x4ee2d4e4 // fsub v4.2d, v7.2d, v2.2d
+	WORD $0x4ee2d4c3 // fsub v3.2d, v6.2d, v2.2d
+	FMOVQ 2048(R4), F2
+	WORD $0x4ee2cc81 // fmls v1.2d, v4.2d, v2.2d
+	WORD $0x4ee2cc60 // fmls v0.2d, v3.2d, v2.2d
+	FMOVQ 2064(R4), F2
+	WORD $0x4ee2cc81 // fmls v1.2d, v4.2d, v2.2d
+	WORD $0x4ee2cc60 // fmls v0.2d, v3.2d, v2.2d
+	FMOVQ 2080(R4), F2
+	WORD $0x4ee2cc81 // fmls v1.2d, v4.2d, v2.2d
+	WORD $0x4ee2cc60 // fmls v0.2d, v3.2d, v2.2d
+	FMOVQ 1248(R4), F13
+	FMOVQ 1248(R4), F12
+	WORD $0x4e6d1c25 // bic v5.16b, v1.16b, v13.16b
+	WORD $0x4e6c1c04 // bic v4.16b, v0.16b, v12.16b
+	WORD $0x4e2d1c2b // and v11.16b, v1.16b, v13.16b
+	WORD $0x4e2c1c0a // and v10.16b, v0.16b, v12.16b
+	WORD $0x6e65dca9 // fmul v9.2d, v5.2d, v5.2d
+	WORD $0x6e64dc88 // fmul v8.2d, v4.2d, v4.2d
+	FMOVQ 2096(R4), F0
+	FMOVQ 2096(R4), F2
+	FMOVQ 2112(R4), F1
+	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
+	FMOVQ 2112(R4), F0
+	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
+	FMOVQ 1856(R4), F3
+	WORD $0x4e69cc23 // fmla v3.2d, v1.2d, v9.2d
+	FMOVQ 1856(R4), F1
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
+	FMOVQ 2128(R4), F2
+	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
+	FMOVQ 2128(R4), F0
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
+	FMOVQ 1920(R4), F3
+	WORD $0x4e69cc43 // fmla v3.2d, v2.2d, v9.2d
+	FMOVQ 1920(R4), F1
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
+	FMOVQ 2144(R4), F2
+	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
+	FMOVQ 2144(R4), F0
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
+	FMOVQ 1984(R4), F3
+	WORD $0x4e69cc43 // fmla v3.2d, v2.2d, v9.2d
+	FMOVQ 1984(R4), F1
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
+	FMOVQ 2160(R4), F2
+	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
+	FMOVQ 2160(R4), F0
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
+	WORD $0x6e69dc41 // fmul v1.2d, v2.2d, v9.2d
+	WORD $0x6e68dc00 // fmul v0.2d, v0.2d, v8.2d
+	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
+	WORD $0x4e64cc04 // fmla v4.2d, v0.2d, v4.2d
+	FMOVQ 2176(R4), F0
+	FMOVQ 2176(R4), F2
+	FMOVQ 2192(R4), F1
+	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
+	FMOVQ 2192(R4), F0
+	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
+	FMOVQ 1872(R4), F3
+	WORD $0x4e69cc23 // fmla v3.2d, v1.2d, v9.2d
+	FMOVQ 1872(R4), F1
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
+	FMOVQ 2208(R4), F2
+	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
+	FMOVQ 2208(R4), F0
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
+	FMOVQ 1936(R4), F3
+	WORD $0x4e69cc43 // fmla v3.2d, v2.2d, v9.2d
+	FMOVQ 1936(R4), F1
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
+	FMOVQ 2224(R4), F2
+	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
+	FMOVQ 2224(R4), F0
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
+	FMOVQ 2000(R4), F3
+	WORD $0x4e69cc43 // fmla v3.2d, v2.2d, v9.2d
+	FMOVQ 2000(R4), F1
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
+	FMOVQ 1552(R4), F0
+	WORD $0x6e60dd31 // fmul v17.2d, v9.2d, v0.2d
+	WORD $0x6e60dd10 // fmul v16.2d, v8.2d, v0.2d
+	FMOVQ 1392(R4), F15
+	FMOVQ 1392(R4), F14
+	FMOVQ 1392(R4), F2
+	FMOVQ 1392(R4), F0
+	WORD $0x4ef1d5ef // fsub v15.2d, v15.2d, v17.2d
+	WORD $0x4ef0d5ce // fsub v14.2d, v14.2d, v16.2d
+	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
+	WORD $0x4eeed400 // fsub v0.2d, v0.2d, v14.2d
+	WORD $0x4ef1d442 // fsub v2.2d, v2.2d, v17.2d
+	WORD $0x4ef0d400 // fsub v0.2d, v0.2d, v16.2d
+	WORD $0x6e69dc63 // fmul v3.2d, v3.2d, v9.2d
+	WORD $0x6e68dc21 // fmul v1.2d, v1.2d, v8.2d
+	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
+	WORD $0x4e6fd451 // fadd v17.2d, v2.2d, v15.2d
+	WORD $0x4e6ed410 // fadd v16.2d, v0.2d, v14.2d
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4f7f54e1 // shl v1.2d, v7.2d, #63
+	WORD $0x4f7f54c2 // shl v2.2d, v6.2d, #63
+	FMOVQ 1392(R4), F0
+	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
+	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
+	WORD $0x6ee1e46f // fcmgt v15.2d, v3.2d, v1.2d
+	WORD $0x6ee0e46e // fcmgt v14.2d, v3.2d, v0.2d
+	WORD $0x6ee3e429 // fcmgt v9.2d, v1.2d, v3.2d
+	WORD $0x6ee3e408 // fcmgt v8.2d, v0.2d, v3.2d
+	WORD $0x4f7e54e1 // shl v1.2d, v7.2d, #62
+	WORD $0x4f7e54c0 // shl v0.2d, v6.2d, #62
+	WORD $0x4e2d1c23 // and v3.16b, v1.16b, v13.16b
+	WORD $0x4e2c1c02 // and v2.16b, v0.16b, v12.16b
+	WORD $0x4e291d61 // and v1.16b, v11.16b, v9.16b
+	WORD $0x4e281d40 // and v0.16b, v10.16b, v8.16b
+	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
+	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
+	WORD $0x4e291ca1 // and v1.16b, v5.16b, v9.16b
+	WORD $0x4e281c80 // and v0.16b, v4.16b, v8.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
+	WORD $0x4e2f1e21 // and v1.16b, v17.16b, v15.16b
+	WORD $0x4e2e1e00 // and v0.16b, v16.16b, v14.16b
+	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
+	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
+	TBZ $2, R3, some_6
+	FSTPQ (F1, F0), (R1)
+	B end_8
+some_6:
+	TBZ $1, R3, few_7
+	FMOVQ F1, (R1)
+	TBZ $0, R3, end_9
+	FMOVD F0, 16(R1)
+end_9:
+	B end_8
+few_7:
+	TBZ $0, R3, end_10
+	FMOVD F1, (R1)
+end_10:
+end_8:
+end:
+	RET
+
+// func CosNEONF64(n int, x *float64, y *float64)
+TEXT ·CosNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
 	FMOVQ 1392(R4), F16
 	FMOVQ 1248(R4), F15
@@ -6438,314 +6744,8 @@ TEXT ·SinNEONF64(SB), NOSPLIT, $0-24
 	FMOVQ 2048(R4), F10
 	FMOVQ 2064(R4), F9
 	FMOVQ 2080(R4), F8
-	FMOVQ 1552(R4), F7
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
-	MOVD n+0(FP), R0
-	AND $3, R0, R3
-	SUB R3, R0, R0
-	CMP $0, R0
-	BLE rest
-whole:
-	FLDPQ.P 32(R1), (F3, F1)
-	VMOV V11.B16, V0.B16
-	WORD $0x4e6ccc60 // fmla v0.2d, v3.2d, v12.2d
-	VMOV V11.B16, V6.B16
-	WORD $0x4e6ccc26 // fmla v6.2d, v1.2d, v12.2d
-	WORD $0x4eebd404 // fsub v4.2d, v0.2d, v11.2d
-	WORD $0x4eebd4c2 // fsub v2.2d, v6.2d, v11.2d
-	WORD $0x4eeacc83 // fmls v3.2d, v4.2d, v10.2d
-	WORD $0x4eeacc41 // fmls v1.2d, v2.2d, v10.2d
-	WORD $0x4ee9cc83 // fmls v3.2d, v4.2d, v9.2d
-	WORD $0x4ee9cc41 // fmls v1.2d, v2.2d, v9.2d
-	WORD $0x4ee8cc83 // fmls v3.2d, v4.2d, v8.2d
-	WORD $0x4ee8cc41 // fmls v1.2d, v2.2d, v8.2d
-	WORD $0x4e6f1c62 // bic v2.16b, v3.16b, v15.16b
-	WORD $0x4e6f1c25 // bic v5.16b, v1.16b, v15.16b
-	WORD $0x4e2f1c73 // and v19.16b, v3.16b, v15.16b
-	WORD $0x4e2f1c34 // and v20.16b, v1.16b, v15.16b
-	WORD $0x6e62dc52 // fmul v18.2d, v2.2d, v2.2d
-	WORD $0x6e65dcb1 // fmul v17.2d, v5.2d, v5.2d
-	FMOVQ 2112(R4), F1
-	WORD $0x4e72cdc1 // fmla v1.2d, v14.2d, v18.2d
-	FMOVQ 2112(R4), F3
-	WORD $0x4e71cdc3 // fmla v3.2d, v14.2d, v17.2d
-	FMOVQ 1856(R4), F4
-	WORD $0x4e72cc24 // fmla v4.2d, v1.2d, v18.2d
-	FMOVQ 1856(R4), F1
-	WORD $0x4e71cc61 // fmla v1.2d, v3.2d, v17.2d
-	FMOVQ 2128(R4), F3
-	WORD $0x4e72cc83 // fmla v3.2d, v4.2d, v18.2d
-	FMOVQ 2128(R4), F4
-	WORD $0x4e71cc24 // fmla v4.2d, v1.2d, v17.2d
-	FMOVQ 1920(R4), F1
-	WORD $0x4e72cc61 // fmla v1.2d, v3.2d, v18.2d
-	FMOVQ 1920(R4), F3
-	WORD $0x4e71cc83 // fmla v3.2d, v4.2d, v17.2d
-	FMOVQ 2144(R4), F4
-	WORD $0x4e72cc24 // fmla v4.2d, v1.2d, v18.2d
-	FMOVQ 2144(R4), F1
-	WORD $0x4e71cc61 // fmla v1.2d, v3.2d, v17.2d
-	FMOVQ 1984(R4), F3
-	WORD $0x4e72cc83 // fmla v3.2d, v4.2d, v18.2d
-	FMOVQ 1984(R4), F4
-	WORD $0x4e71cc24 // fmla v4.2d, v1.2d, v17.2d
-	FMOVQ 2160(R4), F1
-	WORD $0x4e72cc61 // fmla v1.2d, v3.2d, v18.2d
-	FMOVQ 2160(R4), F3
-	WORD $0x4e71cc83 // fmla v3.2d, v4.2d, v17.2d
-	WORD $0x6e72dc24 // fmul v4.2d, v1.2d, v18.2d
-	WORD $0x6e71dc61 // fmul v1.2d, v3.2d, v17.2d
-	WORD $0x4e62cc82 // fmla v2.2d, v4.2d, v2.2d
-	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
-	FMOVQ 2192(R4), F3
-	WORD $0x4e72cda3 // fmla v3.2d, v13.2d, v18.2d
-	FMOVQ 2192(R4), F1
-	WORD $0x4e71cda1 // fmla v1.2d, v13.2d, v17.2d
-	FMOVQ 1872(R4), F21
-	WORD $0x4e72cc75 // fmla v21.2d, v3.2d, v18.2d
-	FMOVQ 1872(R4), F3
-	WORD $0x4e71cc23 // fmla v3.2d, v1.2d, v17.2d
-	FMOVQ 2208(R4), F4
-	WORD $0x4e72cea4 // fmla v4.2d, v21.2d, v18.2d
-	FMOVQ 2208(R4), F1
-	WORD $0x4e71cc61 // fmla v1.2d, v3.2d, v17.2d
-	FMOVQ 1936(R4), F21
-	WORD $0x4e72cc95 // fmla v21.2d, v4.2d, v18.2d
-	FMOVQ 1936(R4), F3
-	WORD $0x4e71cc23 // fmla v3.2d, v1.2d, v17.2d
-	FMOVQ 2224(R4), F4
-	WORD $0x4e72cea4 // fmla v4.2d, v21.2d, v18.2d
-	FMOVQ 2224(R4), F1
-	WORD $0x4e71cc61 // fmla v1.2d, v3.2d, v17.2d
-	FMOVQ 2000(R4), F21
-	WORD $0x4e72cc95 // fmla v21.2d, v4.2d, v18.2d
-	FMOVQ 2000(R4), F3
-	WORD $0x4e71cc23 // fmla v3.2d, v1.2d, v17.2d
-	WORD $0x6e67de59 // fmul v25.2d, v18.2d, v7.2d
-	WORD $0x6e67de38 // fmul v24.2d, v17.2d, v7.2d
-	WORD $0x4ef9d617 // fsub v23.2d, v16.2d, v25.2d
-	WORD $0x4ef8d616 // fsub v22.2d, v16.2d, v24.2d
-	WORD $0x4ef7d604 // fsub v4.2d, v16.2d, v23.2d
-	WORD $0x4ef6d601 // fsub v1.2d, v16.2d, v22.2d
-	WORD $0x4ef9d484 // fsub v4.2d, v4.2d, v25.2d
-	WORD $0x4ef8d421 // fsub v1.2d, v1.2d, v24.2d
-	WORD $0x6e72deb5 // fmul v21.2d, v21.2d, v18.2d
-	WORD $0x6e71dc63 // fmul v3.2d, v3.2d, v17.2d
-	WORD $0x4e72cea4 // fmla v4.2d, v21.2d, v18.2d
-	WORD $0x4e71cc61 // fmla v1.2d, v3.2d, v17.2d
-	WORD $0x4e77d495 // fadd v21.2d, v4.2d, v23.2d
-	WORD $0x4e76d432 // fadd v18.2d, v1.2d, v22.2d
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x4f7f5403 // shl v3.2d, v0.2d, #63
-	WORD $0x4f7f54c1 // shl v1.2d, v6.2d, #63
-	WORD $0x4eb01c63 // orr v3.16b, v3.16b, v16.16b
-	WORD $0x4eb01c21 // orr v1.16b, v1.16b, v16.16b
-	WORD $0x6ee3e496 // fcmgt v22.2d, v4.2d, v3.2d
-	WORD $0x6ee1e491 // fcmgt v17.2d, v4.2d, v1.2d
-	WORD $0x6ee4e478 // fcmgt v24.2d, v3.2d, v4.2d
-	WORD $0x6ee4e437 // fcmgt v23.2d, v1.2d, v4.2d
-	WORD $0x4f7e5401 // shl v1.2d, v0.2d, #62
-	WORD $0x4f7e54c0 // shl v0.2d, v6.2d, #62
-	WORD $0x4e2f1c23 // and v3.16b, v1.16b, v15.16b
-	WORD $0x4e2f1c04 // and v4.16b, v0.16b, v15.16b
-	WORD $0x4e381e61 // and v1.16b, v19.16b, v24.16b
-	WORD $0x4e371e80 // and v0.16b, v20.16b, v23.16b
-	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
-	WORD $0x6e201c84 // eor v4.16b, v4.16b, v0.16b
-	WORD $0x4e381c41 // and v1.16b, v2.16b, v24.16b
-	WORD $0x4e371ca0 // and v0.16b, v5.16b, v23.16b
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
-	WORD $0x4e361ea1 // and v1.16b, v21.16b, v22.16b
-	WORD $0x4e311e40 // and v0.16b, v18.16b, v17.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $4, R0, R0
-	BGT whole
-rest:
-	CMP $0, R3
-	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $2, R3, some_1
-	FLDPQ (R1), (F0, F2)
-	B end_3
-some_1:
-	TBZ $1, R3, few_2
-	FMOVQ (R1), F0
-	TBZ $0, R3, end_4
-	FMOVD 16(R1), F2
-end_4:
-	B end_3
-few_2:
-	TBZ $0, R3, end_5
-	FMOVD (R1), F0
-end_5:
-end_3:
-	FMOVQ 1824(R4), F3
-	FMOVQ 1824(R4), F6
-	FMOVQ 2032(R4), F1
-	WORD $0x4e61cc03 // fmla v3.2d, v0.2d, v1.2d
-	WORD $0x4e61cc46 // fmla v6.2d, v2.2d, v1.2d
-	FMOVQ 1824(R4), F1
-	WORD $0x4ee1d465 // fsub v5.2d, v3.2d, v1.2d
-	WORD $0x4ee1d4c4 // fsub v4.2d, v6.2d, v1.2d
-	FMOVQ 2048(R4), F1
-	WORD $0x4ee1cca0 // fmls v0.2d, v5.2d, v1.2d
-	WORD $0x4ee1cc82 // fmls v2.2d, v4.2d, v1.2d
-	FMOVQ 2064(R4), F1
-	WORD $0x4ee1cca0 // fmls v0.2d, v5.2d, v1.2d
-	WORD $0x4ee1cc82 // fmls v2.2d, v4.2d, v1.2d
-	FMOVQ 2080(R4), F1
-	WORD $0x4ee1cca0 // fmls v0.2d, v5.2d, v1.2d
-	WORD $0x4ee1cc82 // fmls v2.2d, v4.2d, v1.2d
-	FMOVQ 1248(R4), F11
-	FMOVQ 1248(R4), F10
-	WORD $0x4e6b1c01 // bic v1.16b, v0.16b, v11.16b
-	WORD $0x4e6a1c47 // bic v7.16b, v2.16b, v10.16b
-	WORD $0x4e2b1c0c // and v12.16b, v0.16b, v11.16b
-	WORD $0x4e2a1c4d // and v13.16b, v2.16b, v10.16b
-	WORD $0x6e61dc29 // fmul v9.2d, v1.2d, v1.2d
-	WORD $0x6e67dce8 // fmul v8.2d, v7.2d, v7.2d
-	FMOVQ 2096(R4), F4
-	FMOVQ 2096(R4), F2
-	FMOVQ 2112(R4), F0
-	WORD $0x4e69cc80 // fmla v0.2d, v4.2d, v9.2d
-	FMOVQ 2112(R4), F5
-	WORD $0x4e68cc45 // fmla v5.2d, v2.2d, v8.2d
-	FMOVQ 1856(R4), F2
-	WORD $0x4e69cc02 // fmla v2.2d, v0.2d, v9.2d
-	FMOVQ 1856(R4), F4
-	WORD $0x4e68cca4 // fmla v4.2d, v5.2d, v8.2d
-	FMOVQ 2128(R4), F0
-	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
-	FMOVQ 2128(R4), F5
-	WORD $0x4e68cc85 // fmla v5.2d, v4.2d, v8.2d
-	FMOVQ 1920(R4), F2
-	WORD $0x4e69cc02 // fmla v2.2d, v0.2d, v9.2d
-	FMOVQ 1920(R4), F4
-	WORD $0x4e68cca4 // fmla v4.2d, v5.2d, v8.2d
-	FMOVQ 2144(R4), F0
-	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
-	FMOVQ 2144(R4), F5
-	WORD $0x4e68cc85 // fmla v5.2d, v4.2d, v8.2d
-	FMOVQ 1984(R4), F2
-	WORD $0x4e69cc02 // fmla v2.2d, v0.2d, v9.2d
-	FMOVQ 1984(R4), F4
-	WORD $0x4e68cca4 // fmla v4.2d, v5.2d, v8.2d
-	FMOVQ 2160(R4), F0
-	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
-	FMOVQ 2160(R4), F2
-	WORD $0x4e68cc82 // fmla v2.2d, v4.2d, v8.2d
-	WORD $0x6e69dc04 // fmul v4.2d, v0.2d, v9.2d
-	WORD $0x6e68dc40 // fmul v0.2d, v2.2d, v8.2d
-	WORD $0x4e61cc81 // fmla v1.2d, v4.2d, v1.2d
-	WORD $0x4e67cc07 // fmla v7.2d, v0.2d, v7.2d
-	FMOVQ 2176(R4), F2
-	FMOVQ 2176(R4), F4
-	FMOVQ 2192(R4), F0
-	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
-	FMOVQ 2192(R4), F2
-	WORD $0x4e68cc82 // fmla v2.2d, v4.2d, v8.2d
-	FMOVQ 1872(R4), F5
-	WORD $0x4e69cc05 // fmla v5.2d, v0.2d, v9.2d
-	FMOVQ 1872(R4), F0
-	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
-	FMOVQ 2208(R4), F4
-	WORD $0x4e69cca4 // fmla v4.2d, v5.2d, v9.2d
-	FMOVQ 2208(R4), F2
-	WORD $0x4e68cc02 // fmla v2.2d, v0.2d, v8.2d
-	FMOVQ 1936(R4), F5
-	WORD $0x4e69cc85 // fmla v5.2d, v4.2d, v9.2d
-	FMOVQ 1936(R4), F0
-	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
-	FMOVQ 2224(R4), F2
-	WORD $0x4e69cca2 // fmla v2.2d, v5.2d, v9.2d
-	FMOVQ 2224(R4), F4
-	WORD $0x4e68cc04 // fmla v4.2d, v0.2d, v8.2d
-	FMOVQ 2000(R4), F5
-	WORD $0x4e69cc45 // fmla v5.2d, v2.2d, v9.2d
-	FMOVQ 2000(R4), F2
-	WORD $0x4e68cc82 // fmla v2.2d, v4.2d, v8.2d
-	FMOVQ 1552(R4), F0
-	WORD $0x6e60dd31 // fmul v17.2d, v9.2d, v0.2d
-	WORD $0x6e60dd10 // fmul v16.2d, v8.2d, v0.2d
-	FMOVQ 1392(R4), F15
-	FMOVQ 1392(R4), F14
-	FMOVQ 1392(R4), F4
-	FMOVQ 1392(R4), F0
-	WORD $0x4ef1d5ef // fsub v15.2d, v15.2d, v17.2d
-	WORD $0x4ef0d5ce // fsub v14.2d, v14.2d, v16.2d
-	WORD $0x4eefd484 // fsub v4.2d, v4.2d, v15.2d
-	WORD $0x4eeed400 // fsub v0.2d, v0.2d, v14.2d
-	WORD $0x4ef1d484 // fsub v4.2d, v4.2d, v17.2d
-	WORD $0x4ef0d400 // fsub v0.2d, v0.2d, v16.2d
-	WORD $0x6e69dca5 // fmul v5.2d, v5.2d, v9.2d
-	WORD $0x6e68dc42 // fmul v2.2d, v2.2d, v8.2d
-	WORD $0x4e69cca4 // fmla v4.2d, v5.2d, v9.2d
-	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
-	WORD $0x4e6fd490 // fadd v16.2d, v4.2d, v15.2d
-	WORD $0x4e6ed40f // fadd v15.2d, v0.2d, v14.2d
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x4f7f5462 // shl v2.2d, v3.2d, #63
-	WORD $0x4f7f54c4 // shl v4.2d, v6.2d, #63
-	FMOVQ 1392(R4), F0
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x4ea01c80 // orr v0.16b, v4.16b, v0.16b
-	WORD $0x6ee2e4ae // fcmgt v14.2d, v5.2d, v2.2d
-	WORD $0x6ee0e4a9 // fcmgt v9.2d, v5.2d, v0.2d
-	WORD $0x6ee5e448 // fcmgt v8.2d, v2.2d, v5.2d
-	WORD $0x6ee5e405 // fcmgt v5.2d, v0.2d, v5.2d
-	WORD $0x4f7e5462 // shl v2.2d, v3.2d, #62
-	WORD $0x4f7e54c0 // shl v0.2d, v6.2d, #62
-	WORD $0x4e2b1c43 // and v3.16b, v2.16b, v11.16b
-	WORD $0x4e2a1c04 // and v4.16b, v0.16b, v10.16b
-	WORD $0x4e281d82 // and v2.16b, v12.16b, v8.16b
-	WORD $0x4e251da0 // and v0.16b, v13.16b, v5.16b
-	WORD $0x6e221c63 // eor v3.16b, v3.16b, v2.16b
-	WORD $0x6e201c82 // eor v2.16b, v4.16b, v0.16b
-	WORD $0x4e281c21 // and v1.16b, v1.16b, v8.16b
-	WORD $0x4e251ce0 // and v0.16b, v7.16b, v5.16b
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x4e2e1e01 // and v1.16b, v16.16b, v14.16b
-	WORD $0x4e291de0 // and v0.16b, v15.16b, v9.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R2)
-	B end_8
-some_6:
-	TBZ $1, R3, few_7
-	FMOVQ F1, (R2)
-	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
-end_9:
-	B end_8
-few_7:
-	TBZ $0, R3, end_10
-	FMOVD F1, (R2)
-end_10:
-end_8:
-end:
-	RET
-
-// func CosNEONF64(n int, x *float64, y *float64)
-TEXT ·CosNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1392(R4), F15
-	FMOVQ 1248(R4), F14
-	FMOVQ 2096(R4), F13
-	FMOVQ 2176(R4), F12
-	FMOVQ 2032(R4), F11
-	FMOVQ 1824(R4), F10
-	FMOVQ 2048(R4), F9
-	FMOVQ 2064(R4), F8
-	FMOVQ 2080(R4), F7
-	FMOVQ 2240(R4), F6
-	FMOVQ 1552(R4), F5
+	FMOVQ 2240(R4), F7
+	FMOVQ 1552(R4), F6
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -6754,120 +6754,120 @@ TEXT ·CosNEONF64(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F1, F2)
-	VMOV V10.B16, V3.B16
-	WORD $0x4e6bcc23 // fmla v3.2d, v1.2d, v11.2d
-	VMOV V10.B16, V0.B16
-	WORD $0x4e6bcc40 // fmla v0.2d, v2.2d, v11.2d
-	WORD $0x4eead470 // fsub v16.2d, v3.2d, v10.2d
-	WORD $0x4eead404 // fsub v4.2d, v0.2d, v10.2d
-	WORD $0x4ee9ce01 // fmls v1.2d, v16.2d, v9.2d
+	FLDPQ.P 32(R2), (F3, F2)
+	VMOV V11.B16, V1.B16
+	WORD $0x4e6ccc61 // fmla v1.2d, v3.2d, v12.2d
+	VMOV V11.B16, V0.B16
+	WORD $0x4e6ccc40 // fmla v0.2d, v2.2d, v12.2d
+	WORD $0x4eebd425 // fsub v5.2d, v1.2d, v11.2d
+	WORD $0x4eebd404 // fsub v4.2d, v0.2d, v11.2d
+	WORD $0x4eeacca3 // fmls v3.2d, v5.2d, v10.2d
+	WORD $0x4eeacc82 // fmls v2.2d, v4.2d, v10.2d
+	WORD $0x4ee9cca3 // fmls v3.2d, v5.2d, v9.2d
 	WORD $0x4ee9cc82 // fmls v2.2d, v4.2d, v9.2d
-	WORD $0x4ee8ce01 // fmls v1.2d, v16.2d, v8.2d
+	WORD $0x4ee8cca3 // fmls v3.2d, v5.2d, v8.2d
 	WORD $0x4ee8cc82 // fmls v2.2d, v4.2d, v8.2d
-	WORD $0x4ee7ce01 // fmls v1.2d, v16.2d, v7.2d
-	WORD $0x4ee7cc82 // fmls v2.2d, v4.2d, v7.2d
-	WORD $0x4ee68474 // add v20.2d, v3.2d, v6.2d
-	WORD $0x4ee68415 // add v21.2d, v0.2d, v6.2d
-	WORD $0x4e6e1c23 // bic v3.16b, v1.16b, v14.16b
-	WORD $0x4e6e1c44 // bic v4.16b, v2.16b, v14.16b
-	WORD $0x4e2e1c33 // and v19.16b, v1.16b, v14.16b
-	WORD $0x4e2e1c52 // and v18.16b, v2.16b, v14.16b
-	WORD $0x6e63dc71 // fmul v17.2d, v3.2d, v3.2d
-	WORD $0x6e64dc90 // fmul v16.2d, v4.2d, v4.2d
+	WORD $0x4ee78436 // add v22.2d, v1.2d, v7.2d
+	WORD $0x4ee78415 // add v21.2d, v0.2d, v7.2d
+	WORD $0x4e6f1c65 // bic v5.16b, v3.16b, v15.16b
+	WORD $0x4e6f1c44 // bic v4.16b, v2.16b, v15.16b
+	WORD $0x4e2f1c74 // and v20.16b, v3.16b, v15.16b
+	WORD $0x4e2f1c53 // and v19.16b, v2.16b, v15.16b
+	WORD $0x6e65dcb2 // fmul v18.2d, v5.2d, v5.2d
+	WORD $0x6e64dc91 // fmul v17.2d, v4.2d, v4.2d
+	FMOVQ 2112(R4), F1
+	WORD $0x4e72cdc1 // fmla v1.2d, v14.2d, v18.2d
 	FMOVQ 2112(R4), F0
-	WORD $0x4e71cda0 // fmla v0.2d, v13.2d, v17.2d
-	FMOVQ 2112(R4), F2
-	WORD $0x4e70cda2 // fmla v2.2d, v13.2d, v16.2d
+	WORD $0x4e71cdc0 // fmla v0.2d, v14.2d, v17.2d
+	FMOVQ 1856(R4), F3
+	WORD $0x4e72cc23 // fmla v3.2d, v1.2d, v18.2d
 	FMOVQ 1856(R4), F1
 	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 1856(R4), F22
-	WORD $0x4e70cc56 // fmla v22.2d, v2.2d, v16.2d
+	FMOVQ 2128(R4), F2
+	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
 	FMOVQ 2128(R4), F0
 	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 2128(R4), F2
-	WORD $0x4e70cec2 // fmla v2.2d, v22.2d, v16.2d
+	FMOVQ 1920(R4), F3
+	WORD $0x4e72cc43 // fmla v3.2d, v2.2d, v18.2d
 	FMOVQ 1920(R4), F1
 	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 1920(R4), F23
-	WORD $0x4e70cc57 // fmla v23.2d, v2.2d, v16.2d
+	FMOVQ 2144(R4), F2
+	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
 	FMOVQ 2144(R4), F0
 	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 2144(R4), F22
-	WORD $0x4e70cef6 // fmla v22.2d, v23.2d, v16.2d
+	FMOVQ 1984(R4), F3
+	WORD $0x4e72cc43 // fmla v3.2d, v2.2d, v18.2d
 	FMOVQ 1984(R4), F1
 	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 1984(R4), F2
-	WORD $0x4e70cec2 // fmla v2.2d, v22.2d, v16.2d
+	FMOVQ 2160(R4), F2
+	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
 	FMOVQ 2160(R4), F0
 	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 2160(R4), F1
-	WORD $0x4e70cc41 // fmla v1.2d, v2.2d, v16.2d
-	WORD $0x6e71dc02 // fmul v2.2d, v0.2d, v17.2d
-	WORD $0x6e70dc20 // fmul v0.2d, v1.2d, v16.2d
-	WORD $0x4e63cc43 // fmla v3.2d, v2.2d, v3.2d
+	WORD $0x6e72dc41 // fmul v1.2d, v2.2d, v18.2d
+	WORD $0x6e71dc00 // fmul v0.2d, v0.2d, v17.2d
+	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
 	WORD $0x4e64cc04 // fmla v4.2d, v0.2d, v4.2d
 	FMOVQ 2192(R4), F1
-	WORD $0x4e71cd81 // fmla v1.2d, v12.2d, v17.2d
-	FMOVQ 2192(R4), F22
-	WORD $0x4e70cd96 // fmla v22.2d, v12.2d, v16.2d
-	FMOVQ 1872(R4), F0
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 1872(R4), F2
-	WORD $0x4e70cec2 // fmla v2.2d, v22.2d, v16.2d
-	FMOVQ 2208(R4), F1
+	WORD $0x4e72cda1 // fmla v1.2d, v13.2d, v18.2d
+	FMOVQ 2192(R4), F0
+	WORD $0x4e71cda0 // fmla v0.2d, v13.2d, v17.2d
+	FMOVQ 1872(R4), F3
+	WORD $0x4e72cc23 // fmla v3.2d, v1.2d, v18.2d
+	FMOVQ 1872(R4), F1
 	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 2208(R4), F22
-	WORD $0x4e70cc56 // fmla v22.2d, v2.2d, v16.2d
-	FMOVQ 1936(R4), F0
+	FMOVQ 2208(R4), F2
+	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
+	FMOVQ 2208(R4), F0
 	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 1936(R4), F2
-	WORD $0x4e70cec2 // fmla v2.2d, v22.2d, v16.2d
-	FMOVQ 2224(R4), F1
+	FMOVQ 1936(R4), F3
+	WORD $0x4e72cc43 // fmla v3.2d, v2.2d, v18.2d
+	FMOVQ 1936(R4), F1
 	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
+	FMOVQ 2224(R4), F2
+	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
 	FMOVQ 2224(R4), F0
-	WORD $0x4e70cc40 // fmla v0.2d, v2.2d, v16.2d
-	FMOVQ 2000(R4), F2
-	WORD $0x4e71cc22 // fmla v2.2d, v1.2d, v17.2d
-	FMOVQ 2000(R4), F22
-	WORD $0x4e70cc16 // fmla v22.2d, v0.2d, v16.2d
-	WORD $0x6e65de3a // fmul v26.2d, v17.2d, v5.2d
-	WORD $0x6e65de17 // fmul v23.2d, v16.2d, v5.2d
-	WORD $0x4efad5f9 // fsub v25.2d, v15.2d, v26.2d
-	WORD $0x4ef7d5f8 // fsub v24.2d, v15.2d, v23.2d
-	WORD $0x4ef9d5e0 // fsub v0.2d, v15.2d, v25.2d
-	WORD $0x4ef8d5e1 // fsub v1.2d, v15.2d, v24.2d
-	WORD $0x4efad400 // fsub v0.2d, v0.2d, v26.2d
-	WORD $0x4ef7d421 // fsub v1.2d, v1.2d, v23.2d
-	WORD $0x6e71dc57 // fmul v23.2d, v2.2d, v17.2d
-	WORD $0x6e70dec2 // fmul v2.2d, v22.2d, v16.2d
-	WORD $0x4e71cee0 // fmla v0.2d, v23.2d, v17.2d
-	WORD $0x4e70cc41 // fmla v1.2d, v2.2d, v16.2d
-	WORD $0x4e79d417 // fadd v23.2d, v0.2d, v25.2d
-	WORD $0x4e78d436 // fadd v22.2d, v1.2d, v24.2d
+	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
+	FMOVQ 2000(R4), F3
+	WORD $0x4e72cc43 // fmla v3.2d, v2.2d, v18.2d
+	FMOVQ 2000(R4), F1
+	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
+	WORD $0x6e66de5a // fmul v26.2d, v18.2d, v6.2d
+	WORD $0x6e66de39 // fmul v25.2d, v17.2d, v6.2d
+	WORD $0x4efad617 // fsub v23.2d, v16.2d, v26.2d
+	WORD $0x4ef9d618 // fsub v24.2d, v16.2d, v25.2d
+	WORD $0x4ef7d602 // fsub v2.2d, v16.2d, v23.2d
+	WORD $0x4ef8d600 // fsub v0.2d, v16.2d, v24.2d
+	WORD $0x4efad442 // fsub v2.2d, v2.2d, v26.2d
+	WORD $0x4ef9d400 // fsub v0.2d, v0.2d, v25.2d
+	WORD $0x6e72dc63 // fmul v3.2d, v3.2d, v18.2d
+	WORD $0x6e71dc21 // fmul v1.2d, v1.2d, v17.2d
+	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
+	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
+	WORD $0x4e77d457 // fadd v23.2d, v2.2d, v23.2d
+	WORD $0x4e78d412 // fadd v18.2d, v0.2d, v24.2d
 	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x4f7f5681 // shl v1.2d, v20.2d, #63
+	WORD $0x4f7f56c1 // shl v1.2d, v22.2d, #63
 	WORD $0x4f7f56a0 // shl v0.2d, v21.2d, #63
-	WORD $0x4eaf1c21 // orr v1.16b, v1.16b, v15.16b
-	WORD $0x4eaf1c00 // orr v0.16b, v0.16b, v15.16b
+	WORD $0x4eb01c21 // orr v1.16b, v1.16b, v16.16b
+	WORD $0x4eb01c00 // orr v0.16b, v0.16b, v16.16b
 	WORD $0x6ee1e458 // fcmgt v24.2d, v2.2d, v1.2d
 	WORD $0x6ee0e451 // fcmgt v17.2d, v2.2d, v0.2d
 	WORD $0x6ee2e43a // fcmgt v26.2d, v1.2d, v2.2d
 	WORD $0x6ee2e419 // fcmgt v25.2d, v0.2d, v2.2d
-	WORD $0x4f7e5681 // shl v1.2d, v20.2d, #62
+	WORD $0x4f7e56c1 // shl v1.2d, v22.2d, #62
 	WORD $0x4f7e56a0 // shl v0.2d, v21.2d, #62
-	WORD $0x4e2e1c30 // and v16.16b, v1.16b, v14.16b
-	WORD $0x4e2e1c02 // and v2.16b, v0.16b, v14.16b
-	WORD $0x4e3a1e61 // and v1.16b, v19.16b, v26.16b
-	WORD $0x4e391e40 // and v0.16b, v18.16b, v25.16b
-	WORD $0x6e211e10 // eor v16.16b, v16.16b, v1.16b
+	WORD $0x4e2f1c23 // and v3.16b, v1.16b, v15.16b
+	WORD $0x4e2f1c02 // and v2.16b, v0.16b, v15.16b
+	WORD $0x4e3a1e81 // and v1.16b, v20.16b, v26.16b
+	WORD $0x4e391e60 // and v0.16b, v19.16b, v25.16b
+	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
 	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
-	WORD $0x4e3a1c61 // and v1.16b, v3.16b, v26.16b
+	WORD $0x4e3a1ca1 // and v1.16b, v5.16b, v26.16b
 	WORD $0x4e391c80 // and v0.16b, v4.16b, v25.16b
-	WORD $0x4ea11e03 // orr v3.16b, v16.16b, v1.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
 	WORD $0x4e381ee1 // and v1.16b, v23.16b, v24.16b
-	WORD $0x4e311ec0 // and v0.16b, v22.16b, v17.16b
+	WORD $0x4e311e40 // and v0.16b, v18.16b, v17.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	FSTPQ.P (F1, F0), 32(R1)
@@ -6876,151 +6876,151 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F0, F5)
+	FLDPQ (R2), (F3, F2)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F3
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F5
+	FMOVD 16(R2), F2
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F0
+	FMOVD (R2), F3
 end_5:
 end_3:
-	FMOVQ 1824(R4), F2
 	FMOVQ 1824(R4), F1
-	FMOVQ 2032(R4), F3
-	WORD $0x4e63cc02 // fmla v2.2d, v0.2d, v3.2d
-	WORD $0x4e63cca1 // fmla v1.2d, v5.2d, v3.2d
-	FMOVQ 1824(R4), F3
-	WORD $0x4ee3d446 // fsub v6.2d, v2.2d, v3.2d
-	WORD $0x4ee3d424 // fsub v4.2d, v1.2d, v3.2d
-	FMOVQ 2048(R4), F3
-	WORD $0x4ee3ccc0 // fmls v0.2d, v6.2d, v3.2d
-	WORD $0x4ee3cc85 // fmls v5.2d, v4.2d, v3.2d
-	FMOVQ 2064(R4), F3
-	WORD $0x4ee3ccc0 // fmls v0.2d, v6.2d, v3.2d
-	WORD $0x4ee3cc85 // fmls v5.2d, v4.2d, v3.2d
-	FMOVQ 2080(R4), F3
-	WORD $0x4ee3ccc0 // fmls v0.2d, v6.2d, v3.2d
-	WORD $0x4ee3cc85 // fmls v5.2d, v4.2d, v3.2d
-	FMOVQ 2240(R4), F3
-	WORD $0x4ee3844b // add v11.2d, v2.2d, v3.2d
-	WORD $0x4ee3842c // add v12.2d, v1.2d, v3.2d
+	FMOVQ 1824(R4), F0
+	FMOVQ 2032(R4), F4
+	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	FMOVQ 1824(R4), F4
+	WORD $0x4ee4d426 // fsub v6.2d, v1.2d, v4.2d
+	WORD $0x4ee4d405 // fsub v5.2d, v0.2d, v4.2d
+	FMOVQ 2048(R4), F4
+	WORD $0x4ee4ccc3 // fmls v3.2d, v6.2d, v4.2d
+	WORD $0x4ee4cca2 // fmls v2.2d, v5.2d, v4.2d
+	FMOVQ 2064(R4), F4
+	WORD $0x4ee4ccc3 // fmls v3.2d, v6.2d, v4.2d
+	WORD $0x4ee4cca2 // fmls v2.2d, v5.2d, v4.2d
+	FMOVQ 2080(R4), F4
+	WORD $0x4ee4ccc3 // fmls v3.2d, v6.2d, v4.2d
+	WORD $0x4ee4cca2 // fmls v2.2d, v5.2d, v4.2d
+	FMOVQ 2240(R4), F4
+	WORD $0x4ee4842d // add v13.2d, v1.2d, v4.2d
+	WORD $0x4ee4840c // add v12.2d, v0.2d, v4.2d
+	FMOVQ 1248(R4), F11
 	FMOVQ 1248(R4), F10
-	FMOVQ 1248(R4), F9
-	WORD $0x4e6a1c03 // bic v3.16b, v0.16b, v10.16b
-	WORD $0x4e691ca4 // bic v4.16b, v5.16b, v9.16b
-	WORD $0x4e2a1c0d // and v13.16b, v0.16b, v10.16b
-	WORD $0x4e291ca8 // and v8.16b, v5.16b, v9.16b
-	WORD $0x6e63dc67 // fmul v7.2d, v3.2d, v3.2d
+	WORD $0x4e6b1c65 // bic v5.16b, v3.16b, v11.16b
+	WORD $0x4e6a1c44 // bic v4.16b, v2.16b, v10.16b
+	WORD $0x4e2b1c69 // and v9.16b, v3.16b, v11.16b
+	WORD $0x4e2a1c48 // and v8.16b, v2.16b, v10.16b
+	WORD $0x6e65dca7 // fmul v7.2d, v5.2d, v5.2d
 	WORD $0x6e64dc86 // fmul v6.2d, v4.2d, v4.2d
+	FMOVQ 2096(R4), F0
 	FMOVQ 2096(R4), F2
-	FMOVQ 2096(R4), F1
+	FMOVQ 2112(R4), F1
+	WORD $0x4e67cc01 // fmla v1.2d, v0.2d, v7.2d
 	FMOVQ 2112(R4), F0
-	WORD $0x4e67cc40 // fmla v0.2d, v2.2d, v7.2d
-	FMOVQ 2112(R4), F2
-	WORD $0x4e66cc22 // fmla v2.2d, v1.2d, v6.2d
-	FMOVQ 1856(R4), F1
-	WORD $0x4e67cc01 // fmla v1.2d, v0.2d, v7.2d
-	FMOVQ 1856(R4), F5
-	WORD $0x4e66cc45 // fmla v5.2d, v2.2d, v6.2d
-	FMOVQ 2128(R4), F0
-	WORD $0x4e67cc20 // fmla v0.2d, v1.2d, v7.2d
-	FMOVQ 2128(R4), F1
-	WORD $0x4e66cca1 // fmla v1.2d, v5.2d, v6.2d
-	FMOVQ 1920(R4), F2
-	WORD $0x4e67cc02 // fmla v2.2d, v0.2d, v7.2d
-	FMOVQ 1920(R4), F0
-	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
-	FMOVQ 2144(R4), F1
-	WORD $0x4e67cc41 // fmla v1.2d, v2.2d, v7.2d
-	FMOVQ 2144(R4), F5
-	WORD $0x4e66cc05 // fmla v5.2d, v0.2d, v6.2d
-	FMOVQ 1984(R4), F0
-	WORD $0x4e67cc20 // fmla v0.2d, v1.2d, v7.2d
-	FMOVQ 1984(R4), F2
-	WORD $0x4e66cca2 // fmla v2.2d, v5.2d, v6.2d
-	FMOVQ 2160(R4), F1
-	WORD $0x4e67cc01 // fmla v1.2d, v0.2d, v7.2d
-	FMOVQ 2160(R4), F0
 	WORD $0x4e66cc40 // fmla v0.2d, v2.2d, v6.2d
-	WORD $0x6e67dc21 // fmul v1.2d, v1.2d, v7.2d
+	FMOVQ 1856(R4), F3
+	WORD $0x4e67cc23 // fmla v3.2d, v1.2d, v7.2d
+	FMOVQ 1856(R4), F1
+	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
+	FMOVQ 2128(R4), F2
+	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
+	FMOVQ 2128(R4), F0
+	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
+	FMOVQ 1920(R4), F3
+	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
+	FMOVQ 1920(R4), F1
+	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
+	FMOVQ 2144(R4), F2
+	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
+	FMOVQ 2144(R4), F0
+	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
+	FMOVQ 1984(R4), F3
+	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
+	FMOVQ 1984(R4), F1
+	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
+	FMOVQ 2160(R4), F2
+	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
+	FMOVQ 2160(R4), F0
+	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
+	WORD $0x6e67dc41 // fmul v1.2d, v2.2d, v7.2d
 	WORD $0x6e66dc00 // fmul v0.2d, v0.2d, v6.2d
-	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
 	WORD $0x4e64cc04 // fmla v4.2d, v0.2d, v4.2d
-	FMOVQ 2176(R4), F2
 	FMOVQ 2176(R4), F0
+	FMOVQ 2176(R4), F2
 	FMOVQ 2192(R4), F1
-	WORD $0x4e67cc41 // fmla v1.2d, v2.2d, v7.2d
-	FMOVQ 2192(R4), F2
-	WORD $0x4e66cc02 // fmla v2.2d, v0.2d, v6.2d
-	FMOVQ 1872(R4), F0
-	WORD $0x4e67cc20 // fmla v0.2d, v1.2d, v7.2d
+	WORD $0x4e67cc01 // fmla v1.2d, v0.2d, v7.2d
+	FMOVQ 2192(R4), F0
+	WORD $0x4e66cc40 // fmla v0.2d, v2.2d, v6.2d
+	FMOVQ 1872(R4), F3
+	WORD $0x4e67cc23 // fmla v3.2d, v1.2d, v7.2d
 	FMOVQ 1872(R4), F1
-	WORD $0x4e66cc41 // fmla v1.2d, v2.2d, v6.2d
+	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
 	FMOVQ 2208(R4), F2
-	WORD $0x4e67cc02 // fmla v2.2d, v0.2d, v7.2d
+	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
 	FMOVQ 2208(R4), F0
 	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
+	FMOVQ 1936(R4), F3
+	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
 	FMOVQ 1936(R4), F1
-	WORD $0x4e67cc41 // fmla v1.2d, v2.2d, v7.2d
-	FMOVQ 1936(R4), F5
-	WORD $0x4e66cc05 // fmla v5.2d, v0.2d, v6.2d
-	FMOVQ 2224(R4), F0
-	WORD $0x4e67cc20 // fmla v0.2d, v1.2d, v7.2d
+	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
 	FMOVQ 2224(R4), F2
-	WORD $0x4e66cca2 // fmla v2.2d, v5.2d, v6.2d
+	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
+	FMOVQ 2224(R4), F0
+	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
+	FMOVQ 2000(R4), F3
+	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
 	FMOVQ 2000(R4), F1
-	WORD $0x4e67cc01 // fmla v1.2d, v0.2d, v7.2d
-	FMOVQ 2000(R4), F5
-	WORD $0x4e66cc45 // fmla v5.2d, v2.2d, v6.2d
+	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
 	FMOVQ 1552(R4), F0
-	WORD $0x6e60dcf2 // fmul v18.2d, v7.2d, v0.2d
-	WORD $0x6e60dcd1 // fmul v17.2d, v6.2d, v0.2d
+	WORD $0x6e60dcf1 // fmul v17.2d, v7.2d, v0.2d
+	WORD $0x6e60dcd0 // fmul v16.2d, v6.2d, v0.2d
 	FMOVQ 1392(R4), F15
 	FMOVQ 1392(R4), F14
-	FMOVQ 1392(R4), F0
 	FMOVQ 1392(R4), F2
-	WORD $0x4ef2d5f0 // fsub v16.2d, v15.2d, v18.2d
-	WORD $0x4ef1d5cf // fsub v15.2d, v14.2d, v17.2d
-	WORD $0x4ef0d400 // fsub v0.2d, v0.2d, v16.2d
+	FMOVQ 1392(R4), F0
+	WORD $0x4ef1d5ef // fsub v15.2d, v15.2d, v17.2d
+	WORD $0x4ef0d5ce // fsub v14.2d, v14.2d, v16.2d
 	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
-	WORD $0x4ef2d400 // fsub v0.2d, v0.2d, v18.2d
+	WORD $0x4eeed400 // fsub v0.2d, v0.2d, v14.2d
 	WORD $0x4ef1d442 // fsub v2.2d, v2.2d, v17.2d
-	WORD $0x6e67dc2e // fmul v14.2d, v1.2d, v7.2d
-	WORD $0x6e66dca1 // fmul v1.2d, v5.2d, v6.2d
-	WORD $0x4e67cdc0 // fmla v0.2d, v14.2d, v7.2d
-	WORD $0x4e66cc22 // fmla v2.2d, v1.2d, v6.2d
-	WORD $0x4e70d411 // fadd v17.2d, v0.2d, v16.2d
-	WORD $0x4e6fd450 // fadd v16.2d, v2.2d, v15.2d
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x4f7f5561 // shl v1.2d, v11.2d, #63
+	WORD $0x4ef0d400 // fsub v0.2d, v0.2d, v16.2d
+	WORD $0x6e67dc63 // fmul v3.2d, v3.2d, v7.2d
+	WORD $0x6e66dc21 // fmul v1.2d, v1.2d, v6.2d
+	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
+	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
+	WORD $0x4e6fd451 // fadd v17.2d, v2.2d, v15.2d
+	WORD $0x4e6ed410 // fadd v16.2d, v0.2d, v14.2d
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4f7f55a1 // shl v1.2d, v13.2d, #63
 	WORD $0x4f7f5582 // shl v2.2d, v12.2d, #63
 	FMOVQ 1392(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	WORD $0x6ee1e4af // fcmgt v15.2d, v5.2d, v1.2d
-	WORD $0x6ee0e4ae // fcmgt v14.2d, v5.2d, v0.2d
-	WORD $0x6ee5e427 // fcmgt v7.2d, v1.2d, v5.2d
-	WORD $0x6ee5e406 // fcmgt v6.2d, v0.2d, v5.2d
-	WORD $0x4f7e5561 // shl v1.2d, v11.2d, #62
+	WORD $0x6ee1e46f // fcmgt v15.2d, v3.2d, v1.2d
+	WORD $0x6ee0e46e // fcmgt v14.2d, v3.2d, v0.2d
+	WORD $0x6ee3e427 // fcmgt v7.2d, v1.2d, v3.2d
+	WORD $0x6ee3e406 // fcmgt v6.2d, v0.2d, v3.2d
+	WORD $0x4f7e55a1 // shl v1.2d, v13.2d, #62
 	WORD $0x4f7e5580 // shl v0.2d, v12.2d, #62
-	WORD $0x4e2a1c25 // and v5.16b, v1.16b, v10.16b
-	WORD $0x4e291c02 // and v2.16b, v0.16b, v9.16b
-	WORD $0x4e271da1 // and v1.16b, v13.16b, v7.16b
+	WORD $0x4e2b1c23 // and v3.16b, v1.16b, v11.16b
+	WORD $0x4e2a1c02 // and v2.16b, v0.16b, v10.16b
+	WORD $0x4e271d21 // and v1.16b, v9.16b, v7.16b
 	WORD $0x4e261d00 // and v0.16b, v8.16b, v6.16b
-	WORD $0x6e211ca5 // eor v5.16b, v5.16b, v1.16b
+	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
 	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
-	WORD $0x4e271c61 // and v1.16b, v3.16b, v7.16b
+	WORD $0x4e271ca1 // and v1.16b, v5.16b, v7.16b
 	WORD $0x4e261c80 // and v0.16b, v4.16b, v6.16b
-	WORD $0x4ea11ca3 // orr v3.16b, v5.16b, v1.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
 	WORD $0x4e2f1e21 // and v1.16b, v17.16b, v15.16b
 	WORD $0x4e2e1e00 // and v0.16b, v16.16b, v14.16b
@@ -7065,15 +7065,15 @@ TEXT ·PolarNEONF64(SB), NOSPLIT, $0-24
 	FMOVQ 2368(R4), F2
 	FMOVQ 2384(R4), F1
 	FMOVQ 2400(R4), F0
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
-	MOVD n+0(FP), R1
-	AND $3, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F23, F22)
+	FLDPQ.P 32(R2), (F23, F22)
 	WORD $0x6ef7e615 // fcmgt v21.2d, v16.2d, v23.2d
 	WORD $0x6ef6e614 // fcmgt v20.2d, v16.2d, v22.2d
 	WORD $0x4e351df3 // and v19.16b, v15.16b, v21.16b
@@ -7174,8 +7174,8 @@ whole:
 	WORD $0x6e76fe52 // fdiv v18.2d, v18.2d, v22.2d
 	WORD $0x6ee1fa73 // fsqrt v19.2d, v19.2d
 	WORD $0x6ee1fa52 // fsqrt v18.2d, v18.2d
-	FSTPQ.P (F19, F18), 32(R2)
-	SUBS $4, R1, R1
+	FSTPQ.P (F19, F18), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -7183,18 +7183,18 @@ rest:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R0), (F5, F4)
+	FLDPQ (R2), (F5, F4)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R0), F5
+	FMOVQ (R2), F5
 	TBZ $0, R3, end_4
-	FMOVD 16(R0), F4
+	FMOVD 16(R2), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R0), F5
+	FMOVD (R2), F5
 end_5:
 end_3:
 	FMOVQ 1408(R4), F3
@@ -7322,18 +7322,18 @@ end_3:
 	WORD $0x6ee1f821 // fsqrt v1.2d, v1.2d
 	WORD $0x6ee1f800 // fsqrt v0.2d, v0.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -7345,25 +7345,25 @@ TEXT ·ClampNEONF64(SB), NOSPLIT, $0-40
 	WORD $0x4e080405 // dup v5.2d, v0.d[0]
 	FMOVD hi+16(FP), F0
 	WORD $0x4e080404 // dup v4.2d, v0.d[0]
-	MOVD x+24(FP), R0
+	MOVD x+24(FP), R2
 	MOVD y+32(FP), R1
-	MOVD n+0(FP), R2
-	AND $3, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F2, F0)
+	FLDPQ.P 32(R2), (F1, F2)
+	WORD $0x6ee1e4a0 // fcmgt v0.2d, v5.2d, v1.2d
+	WORD $0x6e611ca0 // bsl v0.16b, v5.16b, v1.16b
 	WORD $0x6ee2e4a1 // fcmgt v1.2d, v5.2d, v2.2d
 	WORD $0x6e621ca1 // bsl v1.16b, v5.16b, v2.16b
-	WORD $0x6ee0e4a2 // fcmgt v2.2d, v5.2d, v0.2d
-	WORD $0x6e601ca2 // bsl v2.16b, v5.16b, v0.16b
+	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
 	WORD $0x6ee4e420 // fcmgt v0.2d, v1.2d, v4.2d
 	WORD $0x6e611c80 // bsl v0.16b, v4.16b, v1.16b
-	WORD $0x6ee4e441 // fcmgt v1.2d, v2.2d, v4.2d
-	WORD $0x6e621c81 // bsl v1.16b, v4.16b, v2.16b
-	FSTPQ.P (F0, F1), 32(R1)
-	SUBS $4, R2, R2
+	FSTPQ.P (F2, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -7371,18 +7371,18 @@ rest:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R0), F1
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R0), F1
+	FMOVD (R2), F1
 end_5:
 end_3:
 	WORD $0x6ee1e4a3 // fcmgt v3.2d, v5.2d, v1.2d
@@ -7413,31 +7413,31 @@ end:
 
 // func MaxNEONF64(n int, x *float64, y *float64, z *float64)
 TEXT ·MaxNEONF64(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R2
-	MOVD n+0(FP), R3
-	AND $3, R3, R4
-	SUB R4, R3, R3
-	CMP $0, R3
+	MOVD x+8(FP), R3
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F7, F6)
-	FLDPQ.P 32(R0), (F5, F4)
+	FLDPQ.P 32(R3), (F7, F6)
+	FLDPQ.P 32(R2), (F5, F4)
 	WORD $0x4e67e4e0 // fcmeq v0.2d, v7.2d, v7.2d
 	WORD $0x6e205801 // not v1.16b, v0.16b
 	WORD $0x4e66e4c0 // fcmeq v0.2d, v6.2d, v6.2d
 	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e211ce2 // and v2.16b, v7.16b, v1.16b
-	WORD $0x4e201cc3 // and v3.16b, v6.16b, v0.16b
-	WORD $0x6ee5e4e0 // fcmgt v0.2d, v7.2d, v5.2d
-	WORD $0x6e651ce0 // bsl v0.16b, v7.16b, v5.16b
-	WORD $0x6ee4e4c1 // fcmgt v1.2d, v6.2d, v4.2d
-	WORD $0x6e641cc1 // bsl v1.16b, v6.16b, v4.16b
-	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	WORD $0x4ea31c20 // orr v0.16b, v1.16b, v3.16b
-	FSTPQ.P (F2, F0), 32(R2)
-	SUBS $4, R3, R3
+	WORD $0x4e211ce3 // and v3.16b, v7.16b, v1.16b
+	WORD $0x4e201cc2 // and v2.16b, v6.16b, v0.16b
+	WORD $0x6ee5e4e1 // fcmgt v1.2d, v7.2d, v5.2d
+	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
+	WORD $0x6ee4e4c0 // fcmgt v0.2d, v6.2d, v4.2d
+	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
+	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
+	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
@@ -7445,35 +7445,35 @@ rest:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R3), (F0, F1)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R3), F0
 	TBZ $0, R4, end_4
-	FMOVD 16(R1), F1
+	FMOVD 16(R3), F1
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R1), F0
+	FMOVD (R3), F0
 end_5:
 end_3:
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R0), (F6, F5)
+	FLDPQ (R2), (F6, F5)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R0), F6
+	FMOVQ (R2), F6
 	TBZ $0, R4, end_9
-	FMOVD 16(R0), F5
+	FMOVD 16(R2), F5
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R0), F6
+	FMOVD (R2), F6
 end_10:
 end_8:
 	WORD $0x4e60e402 // fcmeq v2.2d, v0.2d, v0.2d
@@ -7489,18 +7489,18 @@ end_8:
 	WORD $0x4ea41c41 // orr v1.16b, v2.16b, v4.16b
 	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
 	TBZ $2, R4, some_11
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_13
 some_11:
 	TBZ $1, R4, few_12
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $0, R4, end_14
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R4, end_15
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 end_15:
 end_13:
 end:
@@ -7538,15 +7538,15 @@ rest:
 	CMP $0, R4
 	BEQ end
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R3), (F0, F2)
+	FLDPQ (R3), (F0, F1)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
 	FMOVQ (R3), F0
 	TBZ $0, R4, end_4
-	FMOVD 16(R3), F2
+	FMOVD 16(R3), F1
 end_4:
 	B end_3
 few_2:
@@ -7571,17 +7571,17 @@ few_7:
 	FMOVD (R2), F6
 end_10:
 end_8:
-	WORD $0x4e60e401 // fcmeq v1.2d, v0.2d, v0.2d
-	WORD $0x6e205823 // not v3.16b, v1.16b
-	WORD $0x4e62e441 // fcmeq v1.2d, v2.2d, v2.2d
-	WORD $0x6e205821 // not v1.16b, v1.16b
+	WORD $0x4e60e402 // fcmeq v2.2d, v0.2d, v0.2d
+	WORD $0x6e205843 // not v3.16b, v2.16b
+	WORD $0x4e61e422 // fcmeq v2.2d, v1.2d, v1.2d
+	WORD $0x6e205842 // not v2.16b, v2.16b
 	WORD $0x4e231c04 // and v4.16b, v0.16b, v3.16b
-	WORD $0x4e211c43 // and v3.16b, v2.16b, v1.16b
-	WORD $0x6ee0e4c1 // fcmgt v1.2d, v6.2d, v0.2d
-	WORD $0x6e661c01 // bsl v1.16b, v0.16b, v6.16b
-	WORD $0x6ee2e4a0 // fcmgt v0.2d, v5.2d, v2.2d
-	WORD $0x6e651c40 // bsl v0.16b, v2.16b, v5.16b
-	WORD $0x4ea41c21 // orr v1.16b, v1.16b, v4.16b
+	WORD $0x4e221c23 // and v3.16b, v1.16b, v2.16b
+	WORD $0x6ee0e4c2 // fcmgt v2.2d, v6.2d, v0.2d
+	WORD $0x6e661c02 // bsl v2.16b, v0.16b, v6.16b
+	WORD $0x6ee1e4a0 // fcmgt v0.2d, v5.2d, v1.2d
+	WORD $0x6e651c20 // bsl v0.16b, v1.16b, v5.16b
+	WORD $0x4ea41c41 // orr v1.16b, v2.16b, v4.16b
 	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
 	TBZ $2, R4, some_11
 	FSTPQ (F1, F0), (R1)
@@ -7604,123 +7604,123 @@ end:
 // func LargestNEONF64(n int, x *float64) float64
 TEXT ·LargestNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R2
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R1
-	VLD1R (R1), [V11.D2]
-	VMOV V11.B16, V3.B16
-	VLD1R (R1), [V2.D2]
-	VMOV V2.B16, V6.B16
-	VLD1R (R1), [V10.D2]
-	VMOV V10.B16, V9.B16
-	VLD1R (R1), [V4.D2]
-	VMOV V4.B16, V0.B16
-	WORD $0x4e6be561 // fcmeq v1.2d, v11.2d, v11.2d
-	WORD $0x6e205821 // not v1.16b, v1.16b
-	WORD $0x4e63e465 // fcmeq v5.2d, v3.2d, v3.2d
-	WORD $0x6e2058a8 // not v8.16b, v5.16b
+	MOVD n+0(FP), R1
+	MOVD x+8(FP), R0
+	VLD1R (R0), [V11.D2]
+	VMOV V11.B16, V10.B16
+	VLD1R (R0), [V9.D2]
+	VMOV V9.B16, V8.B16
+	VLD1R (R0), [V7.D2]
+	VMOV V7.B16, V6.B16
+	VLD1R (R0), [V5.D2]
+	VMOV V5.B16, V4.B16
+	WORD $0x4e6be560 // fcmeq v0.2d, v11.2d, v11.2d
+	WORD $0x6e205803 // not v3.16b, v0.16b
+	WORD $0x4e6ae540 // fcmeq v0.2d, v10.2d, v10.2d
+	WORD $0x6e205802 // not v2.16b, v0.16b
 ways:
-	CMP $16, R0
+	CMP $16, R1
 	BLE whole
-	FLDPQ (R1), (F17, F15)
-	FLDPQ 32(R1), (F14, F13)
-	WORD $0x4e6ee5c7 // fcmeq v7.2d, v14.2d, v14.2d
-	WORD $0x4e71e625 // fcmeq v5.2d, v17.2d, v17.2d
-	WORD $0x4e251ce5 // and v5.16b, v7.16b, v5.16b
-	WORD $0x6e2058ac // not v12.16b, v5.16b
-	WORD $0x4e6de5a7 // fcmeq v7.2d, v13.2d, v13.2d
-	WORD $0x4e6fe5e5 // fcmeq v5.2d, v15.2d, v15.2d
-	WORD $0x4e251ce5 // and v5.16b, v7.16b, v5.16b
-	WORD $0x6e2058a5 // not v5.16b, v5.16b
-	WORD $0x4eac1c30 // orr v16.16b, v1.16b, v12.16b
-	WORD $0x4ea51d08 // orr v8.16b, v8.16b, v5.16b
-	WORD $0x6eebe625 // fcmgt v5.2d, v17.2d, v11.2d
-	WORD $0x6e6b1e25 // bsl v5.16b, v17.16b, v11.16b
-	WORD $0x6ee3e5e1 // fcmgt v1.2d, v15.2d, v3.2d
-	WORD $0x6e631de1 // bsl v1.16b, v15.16b, v3.16b
-	VMOV V5.B16, V11.B16
-	VMOV V1.B16, V3.B16
-	WORD $0x6ee2e5c1 // fcmgt v1.2d, v14.2d, v2.2d
-	WORD $0x6e621dc1 // bsl v1.16b, v14.16b, v2.16b
-	WORD $0x6ee6e5a5 // fcmgt v5.2d, v13.2d, v6.2d
-	WORD $0x6e661da5 // bsl v5.16b, v13.16b, v6.16b
-	VMOV V1.B16, V2.B16
-	VMOV V5.B16, V6.B16
-	FLDPQ 64(R1), (F15, F14)
-	FLDPQ 96(R1), (F13, F12)
-	WORD $0x4e6de5a5 // fcmeq v5.2d, v13.2d, v13.2d
-	WORD $0x4e6fe5e1 // fcmeq v1.2d, v15.2d, v15.2d
-	WORD $0x4e211ca1 // and v1.16b, v5.16b, v1.16b
-	WORD $0x6e205827 // not v7.16b, v1.16b
-	WORD $0x4e6ce585 // fcmeq v5.2d, v12.2d, v12.2d
+	FLDPQ (R0), (F17, F15)
+	FLDPQ 32(R0), (F14, F13)
 	WORD $0x4e6ee5c1 // fcmeq v1.2d, v14.2d, v14.2d
-	WORD $0x4e211ca1 // and v1.16b, v5.16b, v1.16b
-	WORD $0x6e205825 // not v5.16b, v1.16b
-	WORD $0x4ea71e01 // orr v1.16b, v16.16b, v7.16b
-	WORD $0x4ea51d08 // orr v8.16b, v8.16b, v5.16b
-	WORD $0x6eeae5e5 // fcmgt v5.2d, v15.2d, v10.2d
-	WORD $0x6e6a1de5 // bsl v5.16b, v15.16b, v10.16b
-	WORD $0x6ee9e5c7 // fcmgt v7.2d, v14.2d, v9.2d
-	WORD $0x6e691dc7 // bsl v7.16b, v14.16b, v9.16b
-	VMOV V5.B16, V10.B16
-	VMOV V7.B16, V9.B16
-	WORD $0x6ee4e5a7 // fcmgt v7.2d, v13.2d, v4.2d
-	WORD $0x6e641da7 // bsl v7.16b, v13.16b, v4.16b
-	WORD $0x6ee0e585 // fcmgt v5.2d, v12.2d, v0.2d
-	WORD $0x6e601d85 // bsl v5.16b, v12.16b, v0.16b
-	VMOV V7.B16, V4.B16
-	VMOV V5.B16, V0.B16
-	ADD $128, R1, R1
-	SUB $16, R0, R0
+	WORD $0x4e71e620 // fcmeq v0.2d, v17.2d, v17.2d
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e20580c // not v12.16b, v0.16b
+	WORD $0x4e6de5a1 // fcmeq v1.2d, v13.2d, v13.2d
+	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4eac1c63 // orr v3.16b, v3.16b, v12.16b
+	WORD $0x4ea01c50 // orr v16.16b, v2.16b, v0.16b
+	WORD $0x6eebe621 // fcmgt v1.2d, v17.2d, v11.2d
+	WORD $0x6e6b1e21 // bsl v1.16b, v17.16b, v11.16b
+	WORD $0x6eeae5e0 // fcmgt v0.2d, v15.2d, v10.2d
+	WORD $0x6e6a1de0 // bsl v0.16b, v15.16b, v10.16b
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V10.B16
+	WORD $0x6ee9e5c1 // fcmgt v1.2d, v14.2d, v9.2d
+	WORD $0x6e691dc1 // bsl v1.16b, v14.16b, v9.16b
+	WORD $0x6ee8e5a0 // fcmgt v0.2d, v13.2d, v8.2d
+	WORD $0x6e681da0 // bsl v0.16b, v13.16b, v8.16b
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V8.B16
+	FLDPQ 64(R0), (F15, F14)
+	FLDPQ 96(R0), (F13, F12)
+	WORD $0x4e6de5a1 // fcmeq v1.2d, v13.2d, v13.2d
+	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x4e6ce581 // fcmeq v1.2d, v12.2d, v12.2d
+	WORD $0x4e6ee5c0 // fcmeq v0.2d, v14.2d, v14.2d
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
+	WORD $0x4ea01e02 // orr v2.16b, v16.16b, v0.16b
+	WORD $0x6ee7e5e1 // fcmgt v1.2d, v15.2d, v7.2d
+	WORD $0x6e671de1 // bsl v1.16b, v15.16b, v7.16b
+	WORD $0x6ee6e5c0 // fcmgt v0.2d, v14.2d, v6.2d
+	WORD $0x6e661dc0 // bsl v0.16b, v14.16b, v6.16b
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V6.B16
+	WORD $0x6ee5e5a1 // fcmgt v1.2d, v13.2d, v5.2d
+	WORD $0x6e651da1 // bsl v1.16b, v13.16b, v5.16b
+	WORD $0x6ee4e580 // fcmgt v0.2d, v12.2d, v4.2d
+	WORD $0x6e641d80 // bsl v0.16b, v12.16b, v4.16b
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V4.B16
+	ADD $128, R0, R0
+	SUB $16, R1, R1
 	B ways
 whole:
-	CMP $4, R0
+	CMP $4, R1
 	BLE rest
-	FLDPQ.P 32(R1), (F13, F12)
-	WORD $0x4e6de5a5 // fcmeq v5.2d, v13.2d, v13.2d
-	WORD $0x6e2058a7 // not v7.16b, v5.16b
-	WORD $0x4e6ce585 // fcmeq v5.2d, v12.2d, v12.2d
-	WORD $0x6e2058a5 // not v5.16b, v5.16b
-	WORD $0x4ea71c21 // orr v1.16b, v1.16b, v7.16b
-	WORD $0x4ea51d08 // orr v8.16b, v8.16b, v5.16b
-	WORD $0x6eebe5a7 // fcmgt v7.2d, v13.2d, v11.2d
-	WORD $0x6e6b1da7 // bsl v7.16b, v13.16b, v11.16b
-	WORD $0x6ee3e585 // fcmgt v5.2d, v12.2d, v3.2d
-	WORD $0x6e631d85 // bsl v5.16b, v12.16b, v3.16b
-	VMOV V7.B16, V11.B16
-	VMOV V5.B16, V3.B16
-	SUB $4, R0, R0
+	FLDPQ.P 32(R0), (F13, F12)
+	WORD $0x4e6de5a0 // fcmeq v0.2d, v13.2d, v13.2d
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4e6ce580 // fcmeq v0.2d, v12.2d, v12.2d
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
+	WORD $0x6eebe5a1 // fcmgt v1.2d, v13.2d, v11.2d
+	WORD $0x6e6b1da1 // bsl v1.16b, v13.16b, v11.16b
+	WORD $0x6eeae580 // fcmgt v0.2d, v12.2d, v10.2d
+	WORD $0x6e6a1d80 // bsl v0.16b, v12.16b, v10.16b
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V10.B16
+	SUB $4, R1, R1
 	B whole
 rest:
-	ADD R0<<3, R1, R0
-	FLDPQ -32(R0), (F14, F13)
-	WORD $0x4e6ee5c5 // fcmeq v5.2d, v14.2d, v14.2d
-	WORD $0x6e2058a7 // not v7.16b, v5.16b
-	WORD $0x4e6de5a5 // fcmeq v5.2d, v13.2d, v13.2d
-	WORD $0x6e2058a5 // not v5.16b, v5.16b
-	WORD $0x4ea71c2c // orr v12.16b, v1.16b, v7.16b
-	WORD $0x4ea51d08 // orr v8.16b, v8.16b, v5.16b
-	WORD $0x6eebe5c1 // fcmgt v1.2d, v14.2d, v11.2d
-	WORD $0x6e6b1dc1 // bsl v1.16b, v14.16b, v11.16b
-	WORD $0x6ee3e5a7 // fcmgt v7.2d, v13.2d, v3.2d
-	WORD $0x6e631da7 // bsl v7.16b, v13.16b, v3.16b
-	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
-	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
-	WORD $0x6ee6e4e5 // fcmgt v5.2d, v7.2d, v6.2d
-	WORD $0x6e661ce5 // bsl v5.16b, v7.16b, v6.16b
-	WORD $0x6ee4e542 // fcmgt v2.2d, v10.2d, v4.2d
-	WORD $0x6e641d42 // bsl v2.16b, v10.16b, v4.16b
-	WORD $0x6ee0e521 // fcmgt v1.2d, v9.2d, v0.2d
-	WORD $0x6e601d21 // bsl v1.16b, v9.16b, v0.16b
-	WORD $0x6ee2e460 // fcmgt v0.2d, v3.2d, v2.2d
-	WORD $0x6e621c60 // bsl v0.16b, v3.16b, v2.16b
-	WORD $0x6ee1e4a2 // fcmgt v2.2d, v5.2d, v1.2d
-	WORD $0x6e611ca2 // bsl v2.16b, v5.16b, v1.16b
-	FMOVQ 1776(R2), F3
-	FMOVQ 1776(R2), F1
-	WORD $0x4e2c1c63 // and v3.16b, v3.16b, v12.16b
-	WORD $0x4e281c21 // and v1.16b, v1.16b, v8.16b
-	WORD $0x4ea31c03 // orr v3.16b, v0.16b, v3.16b
-	WORD $0x4ea11c42 // orr v2.16b, v2.16b, v1.16b
+	ADD R1<<3, R0, R0
+	FLDPQ -32(R0), (F15, F14)
+	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4e6ee5c0 // fcmeq v0.2d, v14.2d, v14.2d
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea11c6d // orr v13.16b, v3.16b, v1.16b
+	WORD $0x4ea01c4c // orr v12.16b, v2.16b, v0.16b
+	WORD $0x6eebe5e1 // fcmgt v1.2d, v15.2d, v11.2d
+	WORD $0x6e6b1de1 // bsl v1.16b, v15.16b, v11.16b
+	WORD $0x6eeae5c0 // fcmgt v0.2d, v14.2d, v10.2d
+	WORD $0x6e6a1dc0 // bsl v0.16b, v14.16b, v10.16b
+	WORD $0x6ee9e42a // fcmgt v10.2d, v1.2d, v9.2d
+	WORD $0x6e691c2a // bsl v10.16b, v1.16b, v9.16b
+	WORD $0x6ee8e402 // fcmgt v2.2d, v0.2d, v8.2d
+	WORD $0x6e681c02 // bsl v2.16b, v0.16b, v8.16b
+	WORD $0x6ee5e4e1 // fcmgt v1.2d, v7.2d, v5.2d
+	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
+	WORD $0x6ee4e4c0 // fcmgt v0.2d, v6.2d, v4.2d
+	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
+	WORD $0x6ee1e543 // fcmgt v3.2d, v10.2d, v1.2d
+	WORD $0x6e611d43 // bsl v3.16b, v10.16b, v1.16b
+	WORD $0x6ee0e441 // fcmgt v1.2d, v2.2d, v0.2d
+	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
+	FMOVQ 1776(R2), F2
+	FMOVQ 1776(R2), F0
+	WORD $0x4e2d1c42 // and v2.16b, v2.16b, v13.16b
+	WORD $0x4e2c1c00 // and v0.16b, v0.16b, v12.16b
+	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
+	WORD $0x4ea01c22 // orr v2.16b, v1.16b, v0.16b
 	WORD $0x4e63e460 // fcmeq v0.2d, v3.2d, v3.2d
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4e231c01 // and v1.16b, v0.16b, v3.16b
@@ -7740,123 +7740,123 @@ rest:
 // func SmallestNEONF64(n int, x *float64) float64
 TEXT ·SmallestNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R2
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R1
-	VLD1R (R1), [V0.D2]
-	VMOV V0.B16, V2.B16
-	VLD1R (R1), [V10.D2]
-	VMOV V10.B16, V5.B16
-	VLD1R (R1), [V6.D2]
-	VMOV V6.B16, V3.B16
-	VLD1R (R1), [V11.D2]
-	VMOV V11.B16, V7.B16
-	WORD $0x4e60e401 // fcmeq v1.2d, v0.2d, v0.2d
-	WORD $0x6e205829 // not v9.16b, v1.16b
-	WORD $0x4e62e441 // fcmeq v1.2d, v2.2d, v2.2d
-	WORD $0x6e205828 // not v8.16b, v1.16b
+	MOVD n+0(FP), R1
+	MOVD x+8(FP), R0
+	VLD1R (R0), [V11.D2]
+	VMOV V11.B16, V10.B16
+	VLD1R (R0), [V9.D2]
+	VMOV V9.B16, V8.B16
+	VLD1R (R0), [V7.D2]
+	VMOV V7.B16, V6.B16
+	VLD1R (R0), [V5.D2]
+	VMOV V5.B16, V4.B16
+	WORD $0x4e6be560 // fcmeq v0.2d, v11.2d, v11.2d
+	WORD $0x6e205803 // not v3.16b, v0.16b
+	WORD $0x4e6ae540 // fcmeq v0.2d, v10.2d, v10.2d
+	WORD $0x6e205802 // not v2.16b, v0.16b
 ways:
-	CMP $16, R0
+	CMP $16, R1
 	BLE whole
-	FLDPQ (R1), (F17, F15)
-	FLDPQ 32(R1), (F14, F13)
-	WORD $0x4e6ee5c4 // fcmeq v4.2d, v14.2d, v14.2d
-	WORD $0x4e71e621 // fcmeq v1.2d, v17.2d, v17.2d
-	WORD $0x4e211c81 // and v1.16b, v4.16b, v1.16b
-	WORD $0x6e20582c // not v12.16b, v1.16b
-	WORD $0x4e6de5a4 // fcmeq v4.2d, v13.2d, v13.2d
-	WORD $0x4e6fe5e1 // fcmeq v1.2d, v15.2d, v15.2d
-	WORD $0x4e211c81 // and v1.16b, v4.16b, v1.16b
-	WORD $0x6e205821 // not v1.16b, v1.16b
-	WORD $0x4eac1d29 // orr v9.16b, v9.16b, v12.16b
-	WORD $0x4ea11d10 // orr v16.16b, v8.16b, v1.16b
-	WORD $0x6ef1e404 // fcmgt v4.2d, v0.2d, v17.2d
-	WORD $0x6e601e24 // bsl v4.16b, v17.16b, v0.16b
-	WORD $0x6eefe441 // fcmgt v1.2d, v2.2d, v15.2d
-	WORD $0x6e621de1 // bsl v1.16b, v15.16b, v2.16b
-	VMOV V4.B16, V0.B16
-	VMOV V1.B16, V2.B16
-	WORD $0x6eeee544 // fcmgt v4.2d, v10.2d, v14.2d
-	WORD $0x6e6a1dc4 // bsl v4.16b, v14.16b, v10.16b
+	FLDPQ (R0), (F17, F15)
+	FLDPQ 32(R0), (F14, F13)
+	WORD $0x4e6ee5c1 // fcmeq v1.2d, v14.2d, v14.2d
+	WORD $0x4e71e620 // fcmeq v0.2d, v17.2d, v17.2d
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e20580c // not v12.16b, v0.16b
+	WORD $0x4e6de5a1 // fcmeq v1.2d, v13.2d, v13.2d
+	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4eac1c63 // orr v3.16b, v3.16b, v12.16b
+	WORD $0x4ea01c50 // orr v16.16b, v2.16b, v0.16b
+	WORD $0x6ef1e561 // fcmgt v1.2d, v11.2d, v17.2d
+	WORD $0x6e6b1e21 // bsl v1.16b, v17.16b, v11.16b
+	WORD $0x6eefe540 // fcmgt v0.2d, v10.2d, v15.2d
+	WORD $0x6e6a1de0 // bsl v0.16b, v15.16b, v10.16b
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V10.B16
+	WORD $0x6eeee521 // fcmgt v1.2d, v9.2d, v14.2d
+	WORD $0x6e691dc1 // bsl v1.16b, v14.16b, v9.16b
+	WORD $0x6eede500 // fcmgt v0.2d, v8.2d, v13.2d
+	WORD $0x6e681da0 // bsl v0.16b, v13.16b, v8.16b
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V8.B16
+	FLDPQ 64(R0), (F15, F14)
+	FLDPQ 96(R0), (F13, F12)
+	WORD $0x4e6de5a1 // fcmeq v1.2d, v13.2d, v13.2d
+	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205802 // not v2.16b, v0.16b
+	WORD $0x4e6ce581 // fcmeq v1.2d, v12.2d, v12.2d
+	WORD $0x4e6ee5c0 // fcmeq v0.2d, v14.2d, v14.2d
+	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
+	WORD $0x4ea01e02 // orr v2.16b, v16.16b, v0.16b
+	WORD $0x6eefe4e1 // fcmgt v1.2d, v7.2d, v15.2d
+	WORD $0x6e671de1 // bsl v1.16b, v15.16b, v7.16b
+	WORD $0x6eeee4c0 // fcmgt v0.2d, v6.2d, v14.2d
+	WORD $0x6e661dc0 // bsl v0.16b, v14.16b, v6.16b
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V6.B16
 	WORD $0x6eede4a1 // fcmgt v1.2d, v5.2d, v13.2d
 	WORD $0x6e651da1 // bsl v1.16b, v13.16b, v5.16b
-	VMOV V4.B16, V10.B16
+	WORD $0x6eece480 // fcmgt v0.2d, v4.2d, v12.2d
+	WORD $0x6e641d80 // bsl v0.16b, v12.16b, v4.16b
 	VMOV V1.B16, V5.B16
-	FLDPQ 64(R1), (F15, F14)
-	FLDPQ 96(R1), (F13, F12)
-	WORD $0x4e6de5a4 // fcmeq v4.2d, v13.2d, v13.2d
-	WORD $0x4e6fe5e1 // fcmeq v1.2d, v15.2d, v15.2d
-	WORD $0x4e211c81 // and v1.16b, v4.16b, v1.16b
-	WORD $0x6e205828 // not v8.16b, v1.16b
-	WORD $0x4e6ce584 // fcmeq v4.2d, v12.2d, v12.2d
-	WORD $0x4e6ee5c1 // fcmeq v1.2d, v14.2d, v14.2d
-	WORD $0x4e211c81 // and v1.16b, v4.16b, v1.16b
-	WORD $0x6e205821 // not v1.16b, v1.16b
-	WORD $0x4ea81d29 // orr v9.16b, v9.16b, v8.16b
-	WORD $0x4ea11e08 // orr v8.16b, v16.16b, v1.16b
-	WORD $0x6eefe4c1 // fcmgt v1.2d, v6.2d, v15.2d
-	WORD $0x6e661de1 // bsl v1.16b, v15.16b, v6.16b
-	WORD $0x6eeee464 // fcmgt v4.2d, v3.2d, v14.2d
-	WORD $0x6e631dc4 // bsl v4.16b, v14.16b, v3.16b
-	VMOV V1.B16, V6.B16
-	VMOV V4.B16, V3.B16
-	WORD $0x6eede564 // fcmgt v4.2d, v11.2d, v13.2d
-	WORD $0x6e6b1da4 // bsl v4.16b, v13.16b, v11.16b
-	WORD $0x6eece4e1 // fcmgt v1.2d, v7.2d, v12.2d
-	WORD $0x6e671d81 // bsl v1.16b, v12.16b, v7.16b
-	VMOV V4.B16, V11.B16
-	VMOV V1.B16, V7.B16
-	ADD $128, R1, R1
-	SUB $16, R0, R0
+	VMOV V0.B16, V4.B16
+	ADD $128, R0, R0
+	SUB $16, R1, R1
 	B ways
 whole:
-	CMP $4, R0
+	CMP $4, R1
 	BLE rest
-	FLDPQ.P 32(R1), (F13, F12)
-	WORD $0x4e6de5a1 // fcmeq v1.2d, v13.2d, v13.2d
-	WORD $0x6e205824 // not v4.16b, v1.16b
-	WORD $0x4e6ce581 // fcmeq v1.2d, v12.2d, v12.2d
-	WORD $0x6e205821 // not v1.16b, v1.16b
-	WORD $0x4ea41d29 // orr v9.16b, v9.16b, v4.16b
-	WORD $0x4ea11d08 // orr v8.16b, v8.16b, v1.16b
-	WORD $0x6eede401 // fcmgt v1.2d, v0.2d, v13.2d
-	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
-	WORD $0x6eece444 // fcmgt v4.2d, v2.2d, v12.2d
-	WORD $0x6e621d84 // bsl v4.16b, v12.16b, v2.16b
-	VMOV V1.B16, V0.B16
-	VMOV V4.B16, V2.B16
-	SUB $4, R0, R0
+	FLDPQ.P 32(R0), (F13, F12)
+	WORD $0x4e6de5a0 // fcmeq v0.2d, v13.2d, v13.2d
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4e6ce580 // fcmeq v0.2d, v12.2d, v12.2d
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
+	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
+	WORD $0x6eede561 // fcmgt v1.2d, v11.2d, v13.2d
+	WORD $0x6e6b1da1 // bsl v1.16b, v13.16b, v11.16b
+	WORD $0x6eece540 // fcmgt v0.2d, v10.2d, v12.2d
+	WORD $0x6e6a1d80 // bsl v0.16b, v12.16b, v10.16b
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V10.B16
+	SUB $4, R1, R1
 	B whole
 rest:
-	ADD R0<<3, R1, R0
-	FLDPQ -32(R0), (F13, F12)
-	WORD $0x4e6de5a1 // fcmeq v1.2d, v13.2d, v13.2d
-	WORD $0x6e205824 // not v4.16b, v1.16b
-	WORD $0x4e6ce581 // fcmeq v1.2d, v12.2d, v12.2d
-	WORD $0x6e205821 // not v1.16b, v1.16b
-	WORD $0x4ea41d29 // orr v9.16b, v9.16b, v4.16b
-	WORD $0x4ea11d08 // orr v8.16b, v8.16b, v1.16b
-	WORD $0x6eede401 // fcmgt v1.2d, v0.2d, v13.2d
-	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
-	WORD $0x6eece440 // fcmgt v0.2d, v2.2d, v12.2d
-	WORD $0x6e621d80 // bsl v0.16b, v12.16b, v2.16b
-	WORD $0x6ee1e544 // fcmgt v4.2d, v10.2d, v1.2d
-	WORD $0x6e6a1c24 // bsl v4.16b, v1.16b, v10.16b
-	WORD $0x6ee0e4a1 // fcmgt v1.2d, v5.2d, v0.2d
-	WORD $0x6e651c01 // bsl v1.16b, v0.16b, v5.16b
-	WORD $0x6ee6e560 // fcmgt v0.2d, v11.2d, v6.2d
-	WORD $0x6e6b1cc0 // bsl v0.16b, v6.16b, v11.16b
-	WORD $0x6ee3e4e2 // fcmgt v2.2d, v7.2d, v3.2d
-	WORD $0x6e671c62 // bsl v2.16b, v3.16b, v7.16b
-	WORD $0x6ee4e403 // fcmgt v3.2d, v0.2d, v4.2d
-	WORD $0x6e601c83 // bsl v3.16b, v4.16b, v0.16b
-	WORD $0x6ee1e440 // fcmgt v0.2d, v2.2d, v1.2d
-	WORD $0x6e621c20 // bsl v0.16b, v1.16b, v2.16b
+	ADD R1<<3, R0, R0
+	FLDPQ -32(R0), (F15, F14)
+	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4e6ee5c0 // fcmeq v0.2d, v14.2d, v14.2d
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea11c6d // orr v13.16b, v3.16b, v1.16b
+	WORD $0x4ea01c4c // orr v12.16b, v2.16b, v0.16b
+	WORD $0x6eefe561 // fcmgt v1.2d, v11.2d, v15.2d
+	WORD $0x6e6b1de1 // bsl v1.16b, v15.16b, v11.16b
+	WORD $0x6eeee540 // fcmgt v0.2d, v10.2d, v14.2d
+	WORD $0x6e6a1dc0 // bsl v0.16b, v14.16b, v10.16b
+	WORD $0x6ee1e52a // fcmgt v10.2d, v9.2d, v1.2d
+	WORD $0x6e691c2a // bsl v10.16b, v1.16b, v9.16b
+	WORD $0x6ee0e502 // fcmgt v2.2d, v8.2d, v0.2d
+	WORD $0x6e681c02 // bsl v2.16b, v0.16b, v8.16b
+	WORD $0x6ee7e4a1 // fcmgt v1.2d, v5.2d, v7.2d
+	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
+	WORD $0x6ee6e480 // fcmgt v0.2d, v4.2d, v6.2d
+	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
+	WORD $0x6eeae423 // fcmgt v3.2d, v1.2d, v10.2d
+	WORD $0x6e611d43 // bsl v3.16b, v10.16b, v1.16b
+	WORD $0x6ee2e401 // fcmgt v1.2d, v0.2d, v2.2d
+	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
 	FMOVQ 1776(R2), F2
-	FMOVQ 1776(R2), F1
-	WORD $0x4e291c42 // and v2.16b, v2.16b, v9.16b
-	WORD $0x4e281c21 // and v1.16b, v1.16b, v8.16b
+	FMOVQ 1776(R2), F0
+	WORD $0x4e2d1c42 // and v2.16b, v2.16b, v13.16b
+	WORD $0x4e2c1c00 // and v0.16b, v0.16b, v12.16b
 	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
-	WORD $0x4ea11c02 // orr v2.16b, v0.16b, v1.16b
+	WORD $0x4ea01c22 // orr v2.16b, v1.16b, v0.16b
 	WORD $0x4e63e460 // fcmeq v0.2d, v3.2d, v3.2d
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4e231c01 // and v1.16b, v0.16b, v3.16b
@@ -7877,30 +7877,30 @@ rest:
 TEXT ·ColumnsLargestNEONF64(SB), NOSPLIT, $0-40
 	MOVD $neonfunction<>(SB), R0
 	FMOVQ 1776(R0), F6
-	MOVD rows+0(FP), R2
-	MOVD n+8(FP), R0
-	MOVD x+16(FP), R4
-	MOVD ld+24(FP), R1
-	LSL $3, R1, R6
+	MOVD rows+0(FP), R4
+	MOVD n+8(FP), R1
+	MOVD x+16(FP), R3
+	MOVD ld+24(FP), R0
+	LSL $3, R0, R6
 	MOVD y+32(FP), R10
-	AND $3, R0, R7
-	SUB R7, R0, R5
+	AND $3, R1, R5
+	SUB R5, R1, R7
 	ADD R6<<1, R6, R9
 rows:
-	CMP $4, R2
+	CMP $4, R4
 	BLT row
-	MOVD R4, R0
+	MOVD R3, R2
 	MOVD R10, R1
-	MOVD R5, R3
+	MOVD R7, R0
 fourwhole:
-	CMP $0, R3
+	CMP $0, R0
 	BEQ fourrest
-	FLDPQ (R0), (F15, F14)
-	ADD R6, R0, R8
+	FLDPQ (R2), (F15, F14)
+	ADD R6, R2, R8
 	FLDPQ (R8), (F13, F12)
-	ADD R6<<1, R0, R8
+	ADD R6<<1, R2, R8
 	FLDPQ (R8), (F11, F10)
-	ADD R9, R0, R8
+	ADD R9, R2, R8
 	FLDPQ (R8), (F9, F8)
 	WORD $0x4e6fe5e1 // fcmeq v1.2d, v15.2d, v15.2d
 	WORD $0x4e6de5a0 // fcmeq v0.2d, v13.2d, v13.2d
@@ -7920,272 +7920,272 @@ fourwhole:
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4ea21c87 // orr v7.16b, v4.16b, v2.16b
 	WORD $0x4ea01c65 // orr v5.16b, v3.16b, v0.16b
-	WORD $0x6eede5e2 // fcmgt v2.2d, v15.2d, v13.2d
-	WORD $0x6e6d1de2 // bsl v2.16b, v15.16b, v13.16b
-	WORD $0x6eece5c1 // fcmgt v1.2d, v14.2d, v12.2d
-	WORD $0x6e6c1dc1 // bsl v1.16b, v14.16b, v12.16b
-	WORD $0x6ee9e560 // fcmgt v0.2d, v11.2d, v9.2d
-	WORD $0x6e691d60 // bsl v0.16b, v11.16b, v9.16b
-	WORD $0x6ee8e543 // fcmgt v3.2d, v10.2d, v8.2d
-	WORD $0x6e681d43 // bsl v3.16b, v10.16b, v8.16b
-	WORD $0x6ee0e444 // fcmgt v4.2d, v2.2d, v0.2d
-	WORD $0x6e601c44 // bsl v4.16b, v2.16b, v0.16b
-	WORD $0x6ee3e422 // fcmgt v2.2d, v1.2d, v3.2d
-	WORD $0x6e631c22 // bsl v2.16b, v1.16b, v3.16b
-	FLDPQ (R1), (F0, F3)
-	WORD $0x6ee0e481 // fcmgt v1.2d, v4.2d, v0.2d
-	WORD $0x6e601c81 // bsl v1.16b, v4.16b, v0.16b
-	WORD $0x6ee3e440 // fcmgt v0.2d, v2.2d, v3.2d
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	WORD $0x4e271cc3 // and v3.16b, v6.16b, v7.16b
-	WORD $0x4e251cc2 // and v2.16b, v6.16b, v5.16b
-	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
-	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	WORD $0x6eede5e4 // fcmgt v4.2d, v15.2d, v13.2d
+	WORD $0x6e6d1de4 // bsl v4.16b, v15.16b, v13.16b
+	WORD $0x6eece5c2 // fcmgt v2.2d, v14.2d, v12.2d
+	WORD $0x6e6c1dc2 // bsl v2.16b, v14.16b, v12.16b
+	WORD $0x6ee9e561 // fcmgt v1.2d, v11.2d, v9.2d
+	WORD $0x6e691d61 // bsl v1.16b, v11.16b, v9.16b
+	WORD $0x6ee8e540 // fcmgt v0.2d, v10.2d, v8.2d
+	WORD $0x6e681d40 // bsl v0.16b, v10.16b, v8.16b
+	WORD $0x6ee1e483 // fcmgt v3.2d, v4.2d, v1.2d
+	WORD $0x6e611c83 // bsl v3.16b, v4.16b, v1.16b
+	WORD $0x6ee0e441 // fcmgt v1.2d, v2.2d, v0.2d
+	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
+	FLDPQ (R1), (F0, F4)
+	WORD $0x6ee0e462 // fcmgt v2.2d, v3.2d, v0.2d
+	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
+	WORD $0x6ee4e420 // fcmgt v0.2d, v1.2d, v4.2d
+	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
+	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
+	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
+	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
 	FSTPQ.P (F1, F0), 32(R1)
-	ADD $32, R0, R0
-	SUB $4, R3, R3
+	ADD $32, R2, R2
+	SUB $4, R0, R0
 	B fourwhole
 fourrest:
-	CMP $0, R7
+	CMP $0, R5
 	BEQ fournext
-	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $2, R7, some_1
-	FLDPQ (R0), (F1, F3)
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $2, R5, some_1
+	FLDPQ (R2), (F3, F2)
 	B end_3
 some_1:
-	TBZ $1, R7, few_2
-	FMOVQ (R0), F1
-	TBZ $0, R7, end_4
-	FMOVD 16(R0), F3
+	TBZ $1, R5, few_2
+	FMOVQ (R2), F3
+	TBZ $0, R5, end_4
+	FMOVD 16(R2), F2
 end_4:
 	B end_3
 few_2:
-	TBZ $0, R7, end_5
-	FMOVD (R0), F1
+	TBZ $0, R5, end_5
+	FMOVD (R2), F3
 end_5:
 end_3:
-	ADD R6, R0, R3
+	ADD R6, R2, R0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
-	TBZ $2, R7, some_6
-	FLDPQ (R3), (F13, F12)
+	TBZ $2, R5, some_6
+	FLDPQ (R0), (F13, F12)
 	B end_8
 some_6:
-	TBZ $1, R7, few_7
-	FMOVQ (R3), F13
-	TBZ $0, R7, end_9
-	FMOVD 16(R3), F12
+	TBZ $1, R5, few_7
+	FMOVQ (R0), F13
+	TBZ $0, R5, end_9
+	FMOVD 16(R0), F12
 end_9:
 	B end_8
 few_7:
-	TBZ $0, R7, end_10
-	FMOVD (R3), F13
+	TBZ $0, R5, end_10
+	FMOVD (R0), F13
 end_10:
 end_8:
-	ADD R6<<1, R0, R3
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	TBZ $2, R7, some_11
-	FLDPQ (R3), (F5, F4)
+	ADD R6<<1, R2, R0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $2, R5, some_11
+	FLDPQ (R0), (F0, F1)
 	B end_13
 some_11:
-	TBZ $1, R7, few_12
-	FMOVQ (R3), F5
-	TBZ $0, R7, end_14
-	FMOVD 16(R3), F4
+	TBZ $1, R5, few_12
+	FMOVQ (R0), F0
+	TBZ $0, R5, end_14
+	FMOVD 16(R0), F1
 end_14:
 	B end_13
 few_12:
-	TBZ $0, R7, end_15
-	FMOVD (R3), F5
+	TBZ $0, R5, end_15
+	FMOVD (R0), F0
 end_15:
 end_13:
-	ADD R9, R0, R0
+	ADD R9, R2, R0
 	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
-	TBZ $2, R7, some_16
+	TBZ $2, R5, some_16
 	FLDPQ (R0), (F11, F10)
 	B end_18
 some_16:
-	TBZ $1, R7, few_17
+	TBZ $1, R5, few_17
 	FMOVQ (R0), F11
-	TBZ $0, R7, end_19
+	TBZ $0, R5, end_19
 	FMOVD 16(R0), F10
 end_19:
 	B end_18
 few_17:
-	TBZ $0, R7, end_20
+	TBZ $0, R5, end_20
 	FMOVD (R0), F11
 end_20:
 end_18:
-	WORD $0x4e61e422 // fcmeq v2.2d, v1.2d, v1.2d
-	WORD $0x4e6de5a0 // fcmeq v0.2d, v13.2d, v13.2d
-	WORD $0x4e201c40 // and v0.16b, v2.16b, v0.16b
-	WORD $0x6e205808 // not v8.16b, v0.16b
-	WORD $0x4e63e462 // fcmeq v2.2d, v3.2d, v3.2d
-	WORD $0x4e6ce580 // fcmeq v0.2d, v12.2d, v12.2d
-	WORD $0x4e201c40 // and v0.16b, v2.16b, v0.16b
-	WORD $0x6e205809 // not v9.16b, v0.16b
-	WORD $0x4e65e4a2 // fcmeq v2.2d, v5.2d, v5.2d
-	WORD $0x4e6be560 // fcmeq v0.2d, v11.2d, v11.2d
-	WORD $0x4e201c40 // and v0.16b, v2.16b, v0.16b
-	WORD $0x6e205807 // not v7.16b, v0.16b
-	WORD $0x4e64e482 // fcmeq v2.2d, v4.2d, v4.2d
-	WORD $0x4e6ae540 // fcmeq v0.2d, v10.2d, v10.2d
-	WORD $0x4e201c40 // and v0.16b, v2.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4e63e465 // fcmeq v5.2d, v3.2d, v3.2d
+	WORD $0x4e6de5a4 // fcmeq v4.2d, v13.2d, v13.2d
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205888 // not v8.16b, v4.16b
+	WORD $0x4e62e445 // fcmeq v5.2d, v2.2d, v2.2d
+	WORD $0x4e6ce584 // fcmeq v4.2d, v12.2d, v12.2d
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205889 // not v9.16b, v4.16b
+	WORD $0x4e60e405 // fcmeq v5.2d, v0.2d, v0.2d
+	WORD $0x4e6be564 // fcmeq v4.2d, v11.2d, v11.2d
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205887 // not v7.16b, v4.16b
+	WORD $0x4e61e425 // fcmeq v5.2d, v1.2d, v1.2d
+	WORD $0x4e6ae544 // fcmeq v4.2d, v10.2d, v10.2d
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205884 // not v4.16b, v4.16b
 	WORD $0x4ea71d08 // orr v8.16b, v8.16b, v7.16b
-	WORD $0x4ea01d27 // orr v7.16b, v9.16b, v0.16b
-	WORD $0x6eede420 // fcmgt v0.2d, v1.2d, v13.2d
-	WORD $0x6e6d1c20 // bsl v0.16b, v1.16b, v13.16b
-	WORD $0x6eece462 // fcmgt v2.2d, v3.2d, v12.2d
-	WORD $0x6e6c1c62 // bsl v2.16b, v3.16b, v12.16b
-	WORD $0x6eebe4a3 // fcmgt v3.2d, v5.2d, v11.2d
-	WORD $0x6e6b1ca3 // bsl v3.16b, v5.16b, v11.16b
-	WORD $0x6eeae485 // fcmgt v5.2d, v4.2d, v10.2d
-	WORD $0x6e6a1c85 // bsl v5.16b, v4.16b, v10.16b
-	WORD $0x6ee3e401 // fcmgt v1.2d, v0.2d, v3.2d
-	WORD $0x6e631c01 // bsl v1.16b, v0.16b, v3.16b
-	WORD $0x6ee5e443 // fcmgt v3.2d, v2.2d, v5.2d
-	WORD $0x6e651c43 // bsl v3.16b, v2.16b, v5.16b
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $2, R7, some_21
-	FLDPQ (R1), (F4, F2)
+	WORD $0x4ea41d27 // orr v7.16b, v9.16b, v4.16b
+	WORD $0x6eede465 // fcmgt v5.2d, v3.2d, v13.2d
+	WORD $0x6e6d1c65 // bsl v5.16b, v3.16b, v13.16b
+	WORD $0x6eece443 // fcmgt v3.2d, v2.2d, v12.2d
+	WORD $0x6e6c1c43 // bsl v3.16b, v2.16b, v12.16b
+	WORD $0x6eebe402 // fcmgt v2.2d, v0.2d, v11.2d
+	WORD $0x6e6b1c02 // bsl v2.16b, v0.16b, v11.16b
+	WORD $0x6eeae420 // fcmgt v0.2d, v1.2d, v10.2d
+	WORD $0x6e6a1c20 // bsl v0.16b, v1.16b, v10.16b
+	WORD $0x6ee2e4a4 // fcmgt v4.2d, v5.2d, v2.2d
+	WORD $0x6e621ca4 // bsl v4.16b, v5.16b, v2.16b
+	WORD $0x6ee0e461 // fcmgt v1.2d, v3.2d, v0.2d
+	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	TBZ $2, R5, some_21
+	FLDPQ (R1), (F0, F3)
 	B end_23
 some_21:
-	TBZ $1, R7, few_22
-	FMOVQ (R1), F4
-	TBZ $0, R7, end_24
-	FMOVD 16(R1), F2
+	TBZ $1, R5, few_22
+	FMOVQ (R1), F0
+	TBZ $0, R5, end_24
+	FMOVD 16(R1), F3
 end_24:
 	B end_23
 few_22:
-	TBZ $0, R7, end_25
-	FMOVD (R1), F4
+	TBZ $0, R5, end_25
+	FMOVD (R1), F0
 end_25:
 end_23:
-	WORD $0x6ee4e420 // fcmgt v0.2d, v1.2d, v4.2d
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ee2e461 // fcmgt v1.2d, v3.2d, v2.2d
-	WORD $0x6e621c61 // bsl v1.16b, v3.16b, v2.16b
-	WORD $0x4e281cc2 // and v2.16b, v6.16b, v8.16b
+	WORD $0x6ee0e482 // fcmgt v2.2d, v4.2d, v0.2d
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6ee3e420 // fcmgt v0.2d, v1.2d, v3.2d
+	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
+	WORD $0x4e281cc1 // and v1.16b, v6.16b, v8.16b
 	WORD $0x4e271cc3 // and v3.16b, v6.16b, v7.16b
-	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	WORD $0x4ea31c20 // orr v0.16b, v1.16b, v3.16b
-	TBZ $2, R7, some_26
-	FSTPQ (F2, F0), (R1)
+	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	TBZ $2, R5, some_26
+	FSTPQ (F1, F0), (R1)
 	B end_28
 some_26:
-	TBZ $1, R7, few_27
-	FMOVQ F2, (R1)
-	TBZ $0, R7, end_29
+	TBZ $1, R5, few_27
+	FMOVQ F1, (R1)
+	TBZ $0, R5, end_29
 	FMOVD F0, 16(R1)
 end_29:
 	B end_28
 few_27:
-	TBZ $0, R7, end_30
-	FMOVD F2, (R1)
+	TBZ $0, R5, end_30
+	FMOVD F1, (R1)
 end_30:
 end_28:
 fournext:
-	ADD R6<<2, R4, R4
-	SUB $4, R2, R2
+	ADD R6<<2, R3, R3
+	SUB $4, R4, R4
 	B rows
 row:
-	CMP $0, R2
+	CMP $0, R4
 	BEQ end
-	MOVD R4, R3
+	MOVD R3, R2
 	MOVD R10, R1
-	MOVD R5, R0
+	MOVD R7, R0
 onewhole:
 	CMP $0, R0
 	BEQ onerest
-	FLDPQ.P 32(R3), (F7, F5)
+	FLDPQ.P 32(R2), (F7, F5)
 	WORD $0x4e67e4e0 // fcmeq v0.2d, v7.2d, v7.2d
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	WORD $0x4e65e4a0 // fcmeq v0.2d, v5.2d, v5.2d
 	WORD $0x6e205803 // not v3.16b, v0.16b
-	FLDPQ (R1), (F1, F2)
-	WORD $0x6ee1e4e0 // fcmgt v0.2d, v7.2d, v1.2d
-	WORD $0x6e611ce0 // bsl v0.16b, v7.16b, v1.16b
-	WORD $0x6ee2e4a1 // fcmgt v1.2d, v5.2d, v2.2d
-	WORD $0x6e621ca1 // bsl v1.16b, v5.16b, v2.16b
-	WORD $0x4e241cc2 // and v2.16b, v6.16b, v4.16b
+	WORD $0x4e65e4a0 // fcmeq v0.2d, v5.2d, v5.2d
+	WORD $0x6e205804 // not v4.16b, v0.16b
+	FLDPQ (R1), (F0, F2)
+	WORD $0x6ee0e4e1 // fcmgt v1.2d, v7.2d, v0.2d
+	WORD $0x6e601ce1 // bsl v1.16b, v7.16b, v0.16b
+	WORD $0x6ee2e4a0 // fcmgt v0.2d, v5.2d, v2.2d
+	WORD $0x6e621ca0 // bsl v0.16b, v5.16b, v2.16b
 	WORD $0x4e231cc3 // and v3.16b, v6.16b, v3.16b
-	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	WORD $0x4ea31c20 // orr v0.16b, v1.16b, v3.16b
-	FSTPQ.P (F2, F0), 32(R1)
+	WORD $0x4e241cc2 // and v2.16b, v6.16b, v4.16b
+	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
+	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FSTPQ.P (F1, F0), 32(R1)
 	SUB $4, R0, R0
 	B onewhole
 onerest:
-	CMP $0, R7
+	CMP $0, R5
 	BEQ onenext
+	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $2, R7, some_31
-	FLDPQ (R3), (F1, F2)
+	TBZ $2, R5, some_31
+	FLDPQ (R2), (F0, F1)
 	B end_33
 some_31:
-	TBZ $1, R7, few_32
-	FMOVQ (R3), F1
-	TBZ $0, R7, end_34
-	FMOVD 16(R3), F2
+	TBZ $1, R5, few_32
+	FMOVQ (R2), F0
+	TBZ $0, R5, end_34
+	FMOVD 16(R2), F1
 end_34:
 	B end_33
 few_32:
-	TBZ $0, R7, end_35
-	FMOVD (R3), F1
+	TBZ $0, R5, end_35
+	FMOVD (R2), F0
 end_35:
 end_33:
-	WORD $0x4e61e420 // fcmeq v0.2d, v1.2d, v1.2d
-	WORD $0x6e205807 // not v7.16b, v0.16b
-	WORD $0x4e62e440 // fcmeq v0.2d, v2.2d, v2.2d
-	WORD $0x6e205805 // not v5.16b, v0.16b
+	WORD $0x4e60e402 // fcmeq v2.2d, v0.2d, v0.2d
+	WORD $0x6e205847 // not v7.16b, v2.16b
+	WORD $0x4e61e422 // fcmeq v2.2d, v1.2d, v1.2d
+	WORD $0x6e205845 // not v5.16b, v2.16b
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $2, R7, some_36
+	TBZ $2, R5, some_36
 	FLDPQ (R1), (F4, F3)
 	B end_38
 some_36:
-	TBZ $1, R7, few_37
+	TBZ $1, R5, few_37
 	FMOVQ (R1), F4
-	TBZ $0, R7, end_39
+	TBZ $0, R5, end_39
 	FMOVD 16(R1), F3
 end_39:
 	B end_38
 few_37:
-	TBZ $0, R7, end_40
+	TBZ $0, R5, end_40
 	FMOVD (R1), F4
 end_40:
 end_38:
-	WORD $0x6ee4e420 // fcmgt v0.2d, v1.2d, v4.2d
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ee3e441 // fcmgt v1.2d, v2.2d, v3.2d
-	WORD $0x6e631c41 // bsl v1.16b, v2.16b, v3.16b
-	WORD $0x4e271cc2 // and v2.16b, v6.16b, v7.16b
+	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
+	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	WORD $0x6ee3e420 // fcmgt v0.2d, v1.2d, v3.2d
+	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
+	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
 	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
-	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	WORD $0x4ea31c20 // orr v0.16b, v1.16b, v3.16b
-	TBZ $2, R7, some_41
-	FSTPQ (F2, F0), (R1)
+	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	TBZ $2, R5, some_41
+	FSTPQ (F1, F0), (R1)
 	B end_43
 some_41:
-	TBZ $1, R7, few_42
-	FMOVQ F2, (R1)
-	TBZ $0, R7, end_44
+	TBZ $1, R5, few_42
+	FMOVQ F1, (R1)
+	TBZ $0, R5, end_44
 	FMOVD F0, 16(R1)
 end_44:
 	B end_43
 few_42:
-	TBZ $0, R7, end_45
-	FMOVD F2, (R1)
+	TBZ $0, R5, end_45
+	FMOVD F1, (R1)
 end_45:
 end_43:
 onenext:
-	ADD R6, R4, R4
-	SUB $1, R2, R2
+	ADD R6, R3, R3
+	SUB $1, R4, R4
 	B row
 end:
 	RET
@@ -8193,8 +8193,8 @@ end:
 // func ColumnsSmallestNEONF64(rows int, n int, x *float64, ld int, y *float64)
 TEXT ·ColumnsSmallestNEONF64(SB), NOSPLIT, $0-40
 	MOVD $neonfunction<>(SB), R0
-	FMOVQ 1776(R0), F5
-	MOVD rows+0(FP), R2
+	FMOVQ 1776(R0), F6
+	MOVD rows+0(FP), R4
 	MOVD n+8(FP), R1
 	MOVD x+16(FP), R3
 	MOVD ld+24(FP), R0
@@ -8204,20 +8204,20 @@ TEXT ·ColumnsSmallestNEONF64(SB), NOSPLIT, $0-40
 	SUB R5, R1, R7
 	ADD R6<<1, R6, R9
 rows:
-	CMP $4, R2
+	CMP $4, R4
 	BLT row
-	MOVD R3, R4
-	MOVD R10, R0
-	MOVD R7, R1
+	MOVD R3, R2
+	MOVD R10, R1
+	MOVD R7, R0
 fourwhole:
-	CMP $0, R1
+	CMP $0, R0
 	BEQ fourrest
-	FLDPQ (R4), (F15, F14)
-	ADD R6, R4, R8
+	FLDPQ (R2), (F15, F14)
+	ADD R6, R2, R8
 	FLDPQ (R8), (F13, F12)
-	ADD R6<<1, R4, R8
+	ADD R6<<1, R2, R8
 	FLDPQ (R8), (F11, F10)
-	ADD R9, R4, R8
+	ADD R9, R2, R8
 	FLDPQ (R8), (F9, F8)
 	WORD $0x4e6fe5e1 // fcmeq v1.2d, v15.2d, v15.2d
 	WORD $0x4e6de5a0 // fcmeq v0.2d, v13.2d, v13.2d
@@ -8236,201 +8236,201 @@ fourwhole:
 	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4ea21c87 // orr v7.16b, v4.16b, v2.16b
-	WORD $0x4ea01c66 // orr v6.16b, v3.16b, v0.16b
+	WORD $0x4ea01c65 // orr v5.16b, v3.16b, v0.16b
 	WORD $0x6eefe5a4 // fcmgt v4.2d, v13.2d, v15.2d
 	WORD $0x6e6d1de4 // bsl v4.16b, v15.16b, v13.16b
-	WORD $0x6eeee580 // fcmgt v0.2d, v12.2d, v14.2d
-	WORD $0x6e6c1dc0 // bsl v0.16b, v14.16b, v12.16b
+	WORD $0x6eeee582 // fcmgt v2.2d, v12.2d, v14.2d
+	WORD $0x6e6c1dc2 // bsl v2.16b, v14.16b, v12.16b
 	WORD $0x6eebe521 // fcmgt v1.2d, v9.2d, v11.2d
 	WORD $0x6e691d61 // bsl v1.16b, v11.16b, v9.16b
-	WORD $0x6eeae502 // fcmgt v2.2d, v8.2d, v10.2d
-	WORD $0x6e681d42 // bsl v2.16b, v10.16b, v8.16b
+	WORD $0x6eeae500 // fcmgt v0.2d, v8.2d, v10.2d
+	WORD $0x6e681d40 // bsl v0.16b, v10.16b, v8.16b
 	WORD $0x6ee4e423 // fcmgt v3.2d, v1.2d, v4.2d
 	WORD $0x6e611c83 // bsl v3.16b, v4.16b, v1.16b
-	WORD $0x6ee0e441 // fcmgt v1.2d, v2.2d, v0.2d
-	WORD $0x6e621c01 // bsl v1.16b, v0.16b, v2.16b
-	FLDPQ (R0), (F0, F4)
+	WORD $0x6ee2e401 // fcmgt v1.2d, v0.2d, v2.2d
+	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
+	FLDPQ (R1), (F0, F4)
 	WORD $0x6ee3e402 // fcmgt v2.2d, v0.2d, v3.2d
 	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
 	WORD $0x6ee1e480 // fcmgt v0.2d, v4.2d, v1.2d
 	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x4e271ca1 // and v1.16b, v5.16b, v7.16b
-	WORD $0x4e261ca3 // and v3.16b, v5.16b, v6.16b
+	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
+	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
 	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
 	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
-	FSTPQ.P (F1, F0), 32(R0)
-	ADD $32, R4, R4
-	SUB $4, R1, R1
+	FSTPQ.P (F1, F0), 32(R1)
+	ADD $32, R2, R2
+	SUB $4, R0, R0
 	B fourwhole
 fourrest:
 	CMP $0, R5
 	BEQ fournext
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R5, some_1
-	FLDPQ (R4), (F0, F1)
+	FLDPQ (R2), (F3, F2)
 	B end_3
 some_1:
 	TBZ $1, R5, few_2
-	FMOVQ (R4), F0
+	FMOVQ (R2), F3
 	TBZ $0, R5, end_4
-	FMOVD 16(R4), F1
+	FMOVD 16(R2), F2
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R5, end_5
-	FMOVD (R4), F0
+	FMOVD (R2), F3
 end_5:
 end_3:
-	ADD R6, R4, R1
+	ADD R6, R2, R0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $2, R5, some_6
-	FLDPQ (R1), (F13, F12)
+	FLDPQ (R0), (F13, F12)
 	B end_8
 some_6:
 	TBZ $1, R5, few_7
-	FMOVQ (R1), F13
+	FMOVQ (R0), F13
 	TBZ $0, R5, end_9
-	FMOVD 16(R1), F12
+	FMOVD 16(R0), F12
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R5, end_10
-	FMOVD (R1), F13
+	FMOVD (R0), F13
 end_10:
 end_8:
-	ADD R6<<1, R4, R1
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	ADD R6<<1, R2, R0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $2, R5, some_11
-	FLDPQ (R1), (F4, F3)
+	FLDPQ (R0), (F0, F1)
 	B end_13
 some_11:
 	TBZ $1, R5, few_12
-	FMOVQ (R1), F4
+	FMOVQ (R0), F0
 	TBZ $0, R5, end_14
-	FMOVD 16(R1), F3
+	FMOVD 16(R0), F1
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R5, end_15
-	FMOVD (R1), F4
+	FMOVD (R0), F0
 end_15:
 end_13:
-	ADD R9, R4, R1
+	ADD R9, R2, R0
 	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $2, R5, some_16
-	FLDPQ (R1), (F11, F10)
+	FLDPQ (R0), (F11, F10)
 	B end_18
 some_16:
 	TBZ $1, R5, few_17
-	FMOVQ (R1), F11
+	FMOVQ (R0), F11
 	TBZ $0, R5, end_19
-	FMOVD 16(R1), F10
+	FMOVD 16(R0), F10
 end_19:
 	B end_18
 few_17:
 	TBZ $0, R5, end_20
-	FMOVD (R1), F11
+	FMOVD (R0), F11
 end_20:
 end_18:
-	WORD $0x4e60e406 // fcmeq v6.2d, v0.2d, v0.2d
-	WORD $0x4e6de5a2 // fcmeq v2.2d, v13.2d, v13.2d
-	WORD $0x4e221cc2 // and v2.16b, v6.16b, v2.16b
-	WORD $0x6e205849 // not v9.16b, v2.16b
-	WORD $0x4e61e426 // fcmeq v6.2d, v1.2d, v1.2d
-	WORD $0x4e6ce582 // fcmeq v2.2d, v12.2d, v12.2d
-	WORD $0x4e221cc2 // and v2.16b, v6.16b, v2.16b
-	WORD $0x6e205848 // not v8.16b, v2.16b
-	WORD $0x4e64e486 // fcmeq v6.2d, v4.2d, v4.2d
-	WORD $0x4e6be562 // fcmeq v2.2d, v11.2d, v11.2d
-	WORD $0x4e221cc2 // and v2.16b, v6.16b, v2.16b
-	WORD $0x6e205847 // not v7.16b, v2.16b
-	WORD $0x4e63e466 // fcmeq v6.2d, v3.2d, v3.2d
-	WORD $0x4e6ae542 // fcmeq v2.2d, v10.2d, v10.2d
-	WORD $0x4e221cc2 // and v2.16b, v6.16b, v2.16b
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4ea71d27 // orr v7.16b, v9.16b, v7.16b
-	WORD $0x4ea21d06 // orr v6.16b, v8.16b, v2.16b
-	WORD $0x6ee0e5a2 // fcmgt v2.2d, v13.2d, v0.2d
-	WORD $0x6e6d1c02 // bsl v2.16b, v0.16b, v13.16b
-	WORD $0x6ee1e580 // fcmgt v0.2d, v12.2d, v1.2d
-	WORD $0x6e6c1c20 // bsl v0.16b, v1.16b, v12.16b
-	WORD $0x6ee4e561 // fcmgt v1.2d, v11.2d, v4.2d
-	WORD $0x6e6b1c81 // bsl v1.16b, v4.16b, v11.16b
-	WORD $0x6ee3e544 // fcmgt v4.2d, v10.2d, v3.2d
-	WORD $0x6e6a1c64 // bsl v4.16b, v3.16b, v10.16b
-	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ee0e481 // fcmgt v1.2d, v4.2d, v0.2d
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x4e63e465 // fcmeq v5.2d, v3.2d, v3.2d
+	WORD $0x4e6de5a4 // fcmeq v4.2d, v13.2d, v13.2d
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205888 // not v8.16b, v4.16b
+	WORD $0x4e62e445 // fcmeq v5.2d, v2.2d, v2.2d
+	WORD $0x4e6ce584 // fcmeq v4.2d, v12.2d, v12.2d
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205889 // not v9.16b, v4.16b
+	WORD $0x4e60e405 // fcmeq v5.2d, v0.2d, v0.2d
+	WORD $0x4e6be564 // fcmeq v4.2d, v11.2d, v11.2d
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205887 // not v7.16b, v4.16b
+	WORD $0x4e61e425 // fcmeq v5.2d, v1.2d, v1.2d
+	WORD $0x4e6ae544 // fcmeq v4.2d, v10.2d, v10.2d
+	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
+	WORD $0x6e205884 // not v4.16b, v4.16b
+	WORD $0x4ea71d08 // orr v8.16b, v8.16b, v7.16b
+	WORD $0x4ea41d27 // orr v7.16b, v9.16b, v4.16b
+	WORD $0x6ee3e5a5 // fcmgt v5.2d, v13.2d, v3.2d
+	WORD $0x6e6d1c65 // bsl v5.16b, v3.16b, v13.16b
+	WORD $0x6ee2e583 // fcmgt v3.2d, v12.2d, v2.2d
+	WORD $0x6e6c1c43 // bsl v3.16b, v2.16b, v12.16b
+	WORD $0x6ee0e562 // fcmgt v2.2d, v11.2d, v0.2d
+	WORD $0x6e6b1c02 // bsl v2.16b, v0.16b, v11.16b
+	WORD $0x6ee1e540 // fcmgt v0.2d, v10.2d, v1.2d
+	WORD $0x6e6a1c20 // bsl v0.16b, v1.16b, v10.16b
+	WORD $0x6ee5e444 // fcmgt v4.2d, v2.2d, v5.2d
+	WORD $0x6e621ca4 // bsl v4.16b, v5.16b, v2.16b
+	WORD $0x6ee3e401 // fcmgt v1.2d, v0.2d, v3.2d
+	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R5, some_21
-	FLDPQ (R0), (F0, F4)
+	FLDPQ (R1), (F0, F3)
 	B end_23
 some_21:
 	TBZ $1, R5, few_22
-	FMOVQ (R0), F0
+	FMOVQ (R1), F0
 	TBZ $0, R5, end_24
-	FMOVD 16(R0), F4
+	FMOVD 16(R1), F3
 end_24:
 	B end_23
 few_22:
 	TBZ $0, R5, end_25
-	FMOVD (R0), F0
+	FMOVD (R1), F0
 end_25:
 end_23:
-	WORD $0x6ee3e402 // fcmgt v2.2d, v0.2d, v3.2d
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	WORD $0x6ee1e480 // fcmgt v0.2d, v4.2d, v1.2d
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x4e271ca1 // and v1.16b, v5.16b, v7.16b
-	WORD $0x4e261ca3 // and v3.16b, v5.16b, v6.16b
+	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x6ee1e460 // fcmgt v0.2d, v3.2d, v1.2d
+	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
+	WORD $0x4e281cc1 // and v1.16b, v6.16b, v8.16b
+	WORD $0x4e271cc3 // and v3.16b, v6.16b, v7.16b
 	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
 	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
 	TBZ $2, R5, some_26
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_28
 some_26:
 	TBZ $1, R5, few_27
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $0, R5, end_29
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 end_29:
 	B end_28
 few_27:
 	TBZ $0, R5, end_30
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 end_30:
 end_28:
 fournext:
 	ADD R6<<2, R3, R3
-	SUB $4, R2, R2
+	SUB $4, R4, R4
 	B rows
 row:
-	CMP $0, R2
+	CMP $0, R4
 	BEQ end
-	MOVD R3, R4
+	MOVD R3, R2
 	MOVD R10, R1
 	MOVD R7, R0
 onewhole:
 	CMP $0, R0
 	BEQ onerest
-	FLDPQ.P 32(R4), (F7, F6)
+	FLDPQ.P 32(R2), (F7, F5)
 	WORD $0x4e67e4e0 // fcmeq v0.2d, v7.2d, v7.2d
 	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e66e4c0 // fcmeq v0.2d, v6.2d, v6.2d
+	WORD $0x4e65e4a0 // fcmeq v0.2d, v5.2d, v5.2d
 	WORD $0x6e205804 // not v4.16b, v0.16b
 	FLDPQ (R1), (F0, F2)
 	WORD $0x6ee7e401 // fcmgt v1.2d, v0.2d, v7.2d
 	WORD $0x6e601ce1 // bsl v1.16b, v7.16b, v0.16b
-	WORD $0x6ee6e440 // fcmgt v0.2d, v2.2d, v6.2d
-	WORD $0x6e621cc0 // bsl v0.16b, v6.16b, v2.16b
-	WORD $0x4e231ca3 // and v3.16b, v5.16b, v3.16b
-	WORD $0x4e241ca2 // and v2.16b, v5.16b, v4.16b
+	WORD $0x6ee5e440 // fcmgt v0.2d, v2.2d, v5.2d
+	WORD $0x6e621ca0 // bsl v0.16b, v5.16b, v2.16b
+	WORD $0x4e231cc3 // and v3.16b, v6.16b, v3.16b
+	WORD $0x4e241cc2 // and v2.16b, v6.16b, v4.16b
 	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
 	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
 	FSTPQ.P (F1, F0), 32(R1)
@@ -8439,27 +8439,27 @@ onewhole:
 onerest:
 	CMP $0, R5
 	BEQ onenext
+	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R5, some_31
-	FLDPQ (R4), (F1, F2)
+	FLDPQ (R2), (F0, F1)
 	B end_33
 some_31:
 	TBZ $1, R5, few_32
-	FMOVQ (R4), F1
+	FMOVQ (R2), F0
 	TBZ $0, R5, end_34
-	FMOVD 16(R4), F2
+	FMOVD 16(R2), F1
 end_34:
 	B end_33
 few_32:
 	TBZ $0, R5, end_35
-	FMOVD (R4), F1
+	FMOVD (R2), F0
 end_35:
 end_33:
-	WORD $0x4e61e420 // fcmeq v0.2d, v1.2d, v1.2d
-	WORD $0x6e205807 // not v7.16b, v0.16b
-	WORD $0x4e62e440 // fcmeq v0.2d, v2.2d, v2.2d
-	WORD $0x6e205806 // not v6.16b, v0.16b
+	WORD $0x4e60e402 // fcmeq v2.2d, v0.2d, v0.2d
+	WORD $0x6e205847 // not v7.16b, v2.16b
+	WORD $0x4e61e422 // fcmeq v2.2d, v1.2d, v1.2d
+	WORD $0x6e205845 // not v5.16b, v2.16b
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R5, some_36
@@ -8477,32 +8477,32 @@ few_37:
 	FMOVD (R1), F4
 end_40:
 end_38:
-	WORD $0x6ee1e480 // fcmgt v0.2d, v4.2d, v1.2d
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ee2e461 // fcmgt v1.2d, v3.2d, v2.2d
-	WORD $0x6e631c41 // bsl v1.16b, v2.16b, v3.16b
-	WORD $0x4e271ca2 // and v2.16b, v5.16b, v7.16b
-	WORD $0x4e261ca3 // and v3.16b, v5.16b, v6.16b
-	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	WORD $0x4ea31c20 // orr v0.16b, v1.16b, v3.16b
+	WORD $0x6ee0e482 // fcmgt v2.2d, v4.2d, v0.2d
+	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	WORD $0x6ee1e460 // fcmgt v0.2d, v3.2d, v1.2d
+	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
+	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
+	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
+	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
 	TBZ $2, R5, some_41
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_43
 some_41:
 	TBZ $1, R5, few_42
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $0, R5, end_44
 	FMOVD F0, 16(R1)
 end_44:
 	B end_43
 few_42:
 	TBZ $0, R5, end_45
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 end_45:
 end_43:
 onenext:
 	ADD R6, R3, R3
-	SUB $1, R2, R2
+	SUB $1, R4, R4
 	B row
 end:
 	RET

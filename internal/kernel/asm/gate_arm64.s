@@ -145,334 +145,21 @@ GLOBL neongate<>(SB), RODATA|NOPTR, $1088
 // func GatedNEONF32(n int, a float32, b float32, x *float32, y *float32)
 TEXT ·GatedNEONF32(SB), NOSPLIT, $0-32
 	MOVD $neongate<>(SB), R4
-	FMOVQ 16(R4), F16
-	FMOVQ 80(R4), F14
-	FMOVQ (R4), F13
-	FMOVQ 48(R4), F12
-	FMOVQ 64(R4), F11
-	FMOVQ 144(R4), F10
-	FMOVQ 32(R4), F9
-	FMOVQ 96(R4), F8
-	FMOVQ 112(R4), F7
-	FMOVQ 128(R4), F6
-	FMOVQ 224(R4), F5
+	FMOVQ 16(R4), F17
+	FMOVQ 80(R4), F16
+	FMOVQ (R4), F15
+	FMOVQ 48(R4), F14
+	FMOVQ 64(R4), F13
+	FMOVQ 144(R4), F12
+	FMOVQ 32(R4), F11
+	FMOVQ 96(R4), F10
+	FMOVQ 112(R4), F9
+	FMOVQ 128(R4), F8
+	FMOVQ 224(R4), F7
 	FMOVS a+8(FP), F0
-	WORD $0x4e040404 // dup v4.4s, v0.s[0]
-	FMOVS b+12(FP), F0
-	WORD $0x4e04040f // dup v15.4s, v0.s[0]
-	MOVD x+16(FP), R1
-	MOVD y+24(FP), R2
-	MOVD n+0(FP), R0
-	AND $7, R0, R3
-	SUB R3, R0, R0
-	CMP $0, R0
-	BLE rest
-whole:
-	FLDPQ.P 32(R1), (F18, F17)
-	WORD $0x6e32de41 // fmul v1.4s, v18.4s, v18.4s
-	WORD $0x6e31de22 // fmul v2.4s, v17.4s, v17.4s
-	WORD $0x6eade420 // fcmgt v0.4s, v1.4s, v13.4s
-	WORD $0x6e611da0 // bsl v0.16b, v13.16b, v1.16b
-	WORD $0x6eade441 // fcmgt v1.4s, v2.4s, v13.4s
-	WORD $0x6e621da1 // bsl v1.16b, v13.16b, v2.16b
-	VMOV V4.B16, V2.B16
-	WORD $0x4e20cde2 // fmla v2.4s, v15.4s, v0.4s
-	VMOV V4.B16, V0.B16
-	WORD $0x4e21cde0 // fmla v0.4s, v15.4s, v1.4s
-	WORD $0x6e32dc43 // fmul v3.4s, v2.4s, v18.4s
-	WORD $0x6e31dc02 // fmul v2.4s, v0.4s, v17.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e15 // and v21.16b, v16.16b, v1.16b
-	WORD $0x4e201e14 // and v20.16b, v16.16b, v0.16b
-	WORD $0x4ea91c60 // orr v0.16b, v3.16b, v9.16b
-	WORD $0x4ea91c41 // orr v1.16b, v2.16b, v9.16b
-	WORD $0x6ea0e582 // fcmgt v2.4s, v12.4s, v0.4s
-	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
-	WORD $0x6ea1e580 // fcmgt v0.4s, v12.4s, v1.4s
-	WORD $0x6e611d80 // bsl v0.16b, v12.16b, v1.16b
-	WORD $0x6eabe441 // fcmgt v1.4s, v2.4s, v11.4s
-	WORD $0x6e621d61 // bsl v1.16b, v11.16b, v2.16b
-	WORD $0x6eabe413 // fcmgt v19.4s, v0.4s, v11.4s
-	WORD $0x6e601d73 // bsl v19.16b, v11.16b, v0.16b
-	VMOV V14.B16, V2.B16
-	WORD $0x4e28cc22 // fmla v2.4s, v1.4s, v8.4s
-	VMOV V14.B16, V0.B16
-	WORD $0x4e28ce60 // fmla v0.4s, v19.4s, v8.4s
-	WORD $0x4eaed457 // fsub v23.4s, v2.4s, v14.4s
-	WORD $0x4eaed418 // fsub v24.4s, v0.4s, v14.4s
-	WORD $0x4ea7cee1 // fmls v1.4s, v23.4s, v7.4s
-	WORD $0x4ea7cf13 // fmls v19.4s, v24.4s, v7.4s
-	WORD $0x4ea6cee1 // fmls v1.4s, v23.4s, v6.4s
-	WORD $0x4ea6cf13 // fmls v19.4s, v24.4s, v6.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e21cd40 // fmla v0.4s, v10.4s, v1.4s
-	FMOVQ 160(R4), F2
-	WORD $0x4e33cd42 // fmla v2.4s, v10.4s, v19.4s
-	FMOVQ 176(R4), F3
-	WORD $0x4e21cc03 // fmla v3.4s, v0.4s, v1.4s
-	FMOVQ 176(R4), F0
-	WORD $0x4e33cc40 // fmla v0.4s, v2.4s, v19.4s
-	FMOVQ 192(R4), F2
-	WORD $0x4e21cc62 // fmla v2.4s, v3.4s, v1.4s
-	FMOVQ 192(R4), F22
-	WORD $0x4e33cc16 // fmla v22.4s, v0.4s, v19.4s
-	FMOVQ 208(R4), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 208(R4), F3
-	WORD $0x4e33cec3 // fmla v3.4s, v22.4s, v19.4s
-	VMOV V5.B16, V2.B16
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	VMOV V5.B16, V0.B16
-	WORD $0x4e33cc60 // fmla v0.4s, v3.4s, v19.4s
-	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x6e33dc00 // fmul v0.4s, v0.4s, v19.4s
-	WORD $0x4e21cc41 // fmla v1.4s, v2.4s, v1.4s
-	WORD $0x4e33cc13 // fmla v19.4s, v0.4s, v19.4s
-	VMOV V14.B16, V2.B16
-	WORD $0x4e25cee2 // fmla v2.4s, v23.4s, v5.4s
-	VMOV V14.B16, V0.B16
-	WORD $0x4e25cf00 // fmla v0.4s, v24.4s, v5.4s
-	WORD $0x4eaed459 // fsub v25.4s, v2.4s, v14.4s
-	WORD $0x4eaed400 // fsub v0.4s, v0.4s, v14.4s
-	WORD $0x4eb9d6f7 // fsub v23.4s, v23.4s, v25.4s
-	WORD $0x4ea0d716 // fsub v22.4s, v24.4s, v0.4s
-	WORD $0x4e30d423 // fadd v3.4s, v1.4s, v16.4s
-	WORD $0x4e30d662 // fadd v2.4s, v19.4s, v16.4s
-	WORD $0x4e2ed721 // fadd v1.4s, v25.4s, v14.4s
-	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb08421 // add v1.4s, v1.4s, v16.4s
-	WORD $0x4eb08400 // add v0.4s, v0.4s, v16.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e2ed6e1 // fadd v1.4s, v23.4s, v14.4s
-	WORD $0x4e2ed6c0 // fadd v0.4s, v22.4s, v14.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb08421 // add v1.4s, v1.4s, v16.4s
-	WORD $0x4eb08400 // add v0.4s, v0.4s, v16.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc53 // fmul v19.4s, v2.4s, v0.4s
-	WORD $0x4e30d422 // fadd v2.4s, v1.4s, v16.4s
-	WORD $0x4e30d663 // fadd v3.4s, v19.4s, v16.4s
-	WORD $0x6eb5e420 // fcmgt v0.4s, v1.4s, v21.4s
-	WORD $0x6e751c20 // bsl v0.16b, v1.16b, v21.16b
-	WORD $0x6eb4e661 // fcmgt v1.4s, v19.4s, v20.4s
-	WORD $0x6e741e61 // bsl v1.16b, v19.16b, v20.16b
-	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	WORD $0x6e23fc20 // fdiv v0.4s, v1.4s, v3.4s
-	WORD $0x6e32dc41 // fmul v1.4s, v2.4s, v18.4s
-	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $8, R0, R0
-	BGT whole
-rest:
-	CMP $0, R3
-	BEQ end
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	TBZ $3, R3, some_1
-	FLDPQ (R1), (F7, F6)
-	B end_3
-some_1:
-	TBZ $2, R3, few_2
-	FMOVQ (R1), F7
-	TBZ $1, R3, one_5
-	FMOVD 16(R1), F6
-	TBZ $0, R3, end_4
-	ADD $24, R1, R0
-	VLD1 (R0), V6.S[2]
-	B end_4
-one_5:
-	TBZ $0, R3, end_4
-	FMOVS 16(R1), F6
-end_4:
-	B end_3
-few_2:
-	TBZ $1, R3, one_7
-	FMOVD (R1), F7
-	TBZ $0, R3, end_6
-	ADD $8, R1, R0
-	VLD1 (R0), V7.S[2]
-	B end_6
-one_7:
-	TBZ $0, R3, end_6
-	FMOVS (R1), F7
-end_6:
-end_3:
-	WORD $0x6e27dce5 // fmul v5.4s, v7.4s, v7.4s
-	WORD $0x6e26dcc3 // fmul v3.4s, v6.4s, v6.4s
-	FMOVQ (R4), F0
-	FMOVQ (R4), F1
-	WORD $0x6ea0e4a2 // fcmgt v2.4s, v5.4s, v0.4s
-	WORD $0x6e651c02 // bsl v2.16b, v0.16b, v5.16b
-	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
-	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
-	VMOV V4.B16, V1.B16
-	WORD $0x4e22cde1 // fmla v1.4s, v15.4s, v2.4s
-	WORD $0x4e20cde4 // fmla v4.4s, v15.4s, v0.4s
-	WORD $0x6e27dc2a // fmul v10.4s, v1.4s, v7.4s
-	WORD $0x6e26dc85 // fmul v5.4s, v4.4s, v6.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ 16(R4), F3
-	FMOVQ 16(R4), F2
-	WORD $0x6ea0e541 // fcmgt v1.4s, v10.4s, v0.4s
-	WORD $0x6ea0e4a0 // fcmgt v0.4s, v5.4s, v0.4s
-	WORD $0x4e211c69 // and v9.16b, v3.16b, v1.16b
-	WORD $0x4e201c48 // and v8.16b, v2.16b, v0.16b
-	FMOVQ 32(R4), F0
-	WORD $0x4ea01d44 // orr v4.16b, v10.16b, v0.16b
-	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
-	FMOVQ 48(R4), F0
-	FMOVQ 48(R4), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 64(R4), F4
-	FMOVQ 64(R4), F3
-	WORD $0x6ea4e422 // fcmgt v2.4s, v1.4s, v4.4s
-	WORD $0x6e611c82 // bsl v2.16b, v4.16b, v1.16b
-	WORD $0x6ea3e404 // fcmgt v4.4s, v0.4s, v3.4s
-	WORD $0x6e601c64 // bsl v4.16b, v3.16b, v0.16b
-	FMOVQ 80(R4), F1
-	FMOVQ 80(R4), F0
-	FMOVQ 96(R4), F3
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
-	WORD $0x4e23cc80 // fmla v0.4s, v4.4s, v3.4s
-	FMOVQ 80(R4), F3
-	WORD $0x4ea3d42b // fsub v11.4s, v1.4s, v3.4s
-	WORD $0x4ea3d40a // fsub v10.4s, v0.4s, v3.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4ea0cd62 // fmls v2.4s, v11.4s, v0.4s
-	WORD $0x4ea0cd44 // fmls v4.4s, v10.4s, v0.4s
-	FMOVQ 128(R4), F0
-	WORD $0x4ea0cd62 // fmls v2.4s, v11.4s, v0.4s
-	WORD $0x4ea0cd44 // fmls v4.4s, v10.4s, v0.4s
-	FMOVQ 144(R4), F3
-	FMOVQ 144(R4), F1
-	FMOVQ 160(R4), F0
-	WORD $0x4e22cc60 // fmla v0.4s, v3.4s, v2.4s
-	FMOVQ 160(R4), F5
-	WORD $0x4e24cc25 // fmla v5.4s, v1.4s, v4.4s
-	FMOVQ 176(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R4), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
-	FMOVQ 192(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R4), F5
-	WORD $0x4e24cc65 // fmla v5.4s, v3.4s, v4.4s
-	FMOVQ 208(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R4), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
-	FMOVQ 224(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 224(R4), F1
-	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
-	WORD $0x6e22dc03 // fmul v3.4s, v0.4s, v2.4s
-	WORD $0x6e24dc20 // fmul v0.4s, v1.4s, v4.4s
-	WORD $0x4e22cc62 // fmla v2.4s, v3.4s, v2.4s
-	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
-	FMOVQ 80(R4), F1
-	FMOVQ 80(R4), F0
-	FMOVQ 224(R4), F3
-	WORD $0x4e23cd61 // fmla v1.4s, v11.4s, v3.4s
-	WORD $0x4e23cd40 // fmla v0.4s, v10.4s, v3.4s
-	FMOVQ 80(R4), F3
-	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
-	WORD $0x4ea3d40c // fsub v12.4s, v0.4s, v3.4s
-	WORD $0x4ea1d56b // fsub v11.4s, v11.4s, v1.4s
-	WORD $0x4eacd54a // fsub v10.4s, v10.4s, v12.4s
-	FMOVQ 16(R4), F0
-	WORD $0x4e20d445 // fadd v5.4s, v2.4s, v0.4s
-	WORD $0x4e20d483 // fadd v3.4s, v4.4s, v0.4s
-	FMOVQ 80(R4), F0
-	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e20d580 // fadd v0.4s, v12.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dca4 // fmul v4.4s, v5.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 80(R4), F0
-	WORD $0x4e20d561 // fadd v1.4s, v11.4s, v0.4s
-	WORD $0x4e20d540 // fadd v0.4s, v10.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
-	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	FMOVQ 16(R4), F0
-	WORD $0x4e20d422 // fadd v2.4s, v1.4s, v0.4s
-	WORD $0x4e20d483 // fadd v3.4s, v4.4s, v0.4s
-	WORD $0x6ea9e420 // fcmgt v0.4s, v1.4s, v9.4s
-	WORD $0x6e691c20 // bsl v0.16b, v1.16b, v9.16b
-	WORD $0x6ea8e481 // fcmgt v1.4s, v4.4s, v8.4s
-	WORD $0x6e681c81 // bsl v1.16b, v4.16b, v8.16b
-	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	WORD $0x6e23fc20 // fdiv v0.4s, v1.4s, v3.4s
-	WORD $0x6e27dc41 // fmul v1.4s, v2.4s, v7.4s
-	WORD $0x6e26dc00 // fmul v0.4s, v0.4s, v6.4s
-	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R2)
-	B end_10
-some_8:
-	TBZ $2, R3, few_9
-	FMOVQ F1, (R2)
-	TBZ $1, R3, one_12
-	FMOVD F0, 16(R2)
-	TBZ $0, R3, end_11
-	ADD $24, R2, R0
-	VST1 V0.S[2], (R0)
-	B end_11
-one_12:
-	TBZ $0, R3, end_11
-	FMOVS F0, 16(R2)
-end_11:
-	B end_10
-few_9:
-	TBZ $1, R3, one_14
-	FMOVD F1, (R2)
-	TBZ $0, R3, end_13
-	ADD $8, R2, R0
-	VST1 V1.S[2], (R0)
-	B end_13
-one_14:
-	TBZ $0, R3, end_13
-	FMOVS F1, (R2)
-end_13:
-end_10:
-end:
-	RET
-
-// func GatedSlopeNEONF32(n int, a float32, b float32, x *float32, y *float32)
-TEXT ·GatedSlopeNEONF32(SB), NOSPLIT, $0-32
-	MOVD $neongate<>(SB), R4
-	FMOVQ 16(R4), F19
-	FMOVQ 80(R4), F18
-	FMOVQ (R4), F17
-	FMOVQ 48(R4), F16
-	FMOVQ 64(R4), F15
-	FMOVQ 144(R4), F14
-	FMOVQ 32(R4), F13
-	FMOVQ 96(R4), F12
-	FMOVQ 112(R4), F11
-	FMOVQ 128(R4), F10
-	FMOVQ 224(R4), F8
-	FMOVQ 368(R4), F7
-	FMOVS a+8(FP), F0
-	WORD $0x4e040404 // dup v4.4s, v0.s[0]
-	FMOVS b+12(FP), F0
-	WORD $0x4e040409 // dup v9.4s, v0.s[0]
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	FMOVS b+12(FP), F1
+	WORD $0x4e040433 // dup v19.4s, v1.s[0]
 	MOVD x+16(FP), R2
 	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
@@ -481,293 +168,266 @@ TEXT ·GatedSlopeNEONF32(SB), NOSPLIT, $0-32
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F21, F20)
-	WORD $0x6e35dea1 // fmul v1.4s, v21.4s, v21.4s
-	WORD $0x6e34de80 // fmul v0.4s, v20.4s, v20.4s
-	WORD $0x6eb1e425 // fcmgt v5.4s, v1.4s, v17.4s
-	WORD $0x6e611e25 // bsl v5.16b, v17.16b, v1.16b
-	WORD $0x6eb1e416 // fcmgt v22.4s, v0.4s, v17.4s
-	WORD $0x6e601e36 // bsl v22.16b, v17.16b, v0.16b
-	VMOV V4.B16, V0.B16
-	WORD $0x4e25cd20 // fmla v0.4s, v9.4s, v5.4s
-	VMOV V4.B16, V1.B16
-	WORD $0x4e36cd21 // fmla v1.4s, v9.4s, v22.4s
-	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
-	WORD $0x6e34dc22 // fmul v2.4s, v1.4s, v20.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e78 // and v24.16b, v19.16b, v1.16b
-	WORD $0x4e201e77 // and v23.16b, v19.16b, v0.16b
-	WORD $0x4ead1c61 // orr v1.16b, v3.16b, v13.16b
-	WORD $0x4ead1c42 // orr v2.16b, v2.16b, v13.16b
-	WORD $0x6ea1e600 // fcmgt v0.4s, v16.4s, v1.4s
-	WORD $0x6e611e00 // bsl v0.16b, v16.16b, v1.16b
-	WORD $0x6ea2e601 // fcmgt v1.4s, v16.4s, v2.4s
-	WORD $0x6e621e01 // bsl v1.16b, v16.16b, v2.16b
-	WORD $0x6eafe406 // fcmgt v6.4s, v0.4s, v15.4s
-	WORD $0x6e601de6 // bsl v6.16b, v15.16b, v0.16b
-	WORD $0x6eafe422 // fcmgt v2.4s, v1.4s, v15.4s
-	WORD $0x6e611de2 // bsl v2.16b, v15.16b, v1.16b
-	VMOV V18.B16, V1.B16
-	WORD $0x4e2cccc1 // fmla v1.4s, v6.4s, v12.4s
-	VMOV V18.B16, V0.B16
-	WORD $0x4e2ccc40 // fmla v0.4s, v2.4s, v12.4s
-	WORD $0x4eb2d439 // fsub v25.4s, v1.4s, v18.4s
-	WORD $0x4eb2d41a // fsub v26.4s, v0.4s, v18.4s
-	WORD $0x4eabcf26 // fmls v6.4s, v25.4s, v11.4s
-	WORD $0x4eabcf42 // fmls v2.4s, v26.4s, v11.4s
-	WORD $0x4eaacf26 // fmls v6.4s, v25.4s, v10.4s
-	WORD $0x4eaacf42 // fmls v2.4s, v26.4s, v10.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e26cdc0 // fmla v0.4s, v14.4s, v6.4s
+	FLDPQ.P 32(R2), (F22, F21)
+	WORD $0x6e36dec3 // fmul v3.4s, v22.4s, v22.4s
+	WORD $0x6e35dea2 // fmul v2.4s, v21.4s, v21.4s
+	WORD $0x6eafe461 // fcmgt v1.4s, v3.4s, v15.4s
+	WORD $0x6e631de1 // bsl v1.16b, v15.16b, v3.16b
+	WORD $0x6eafe443 // fcmgt v3.4s, v2.4s, v15.4s
+	WORD $0x6e621de3 // bsl v3.16b, v15.16b, v2.16b
+	VMOV V0.B16, V2.B16
+	WORD $0x4e21ce62 // fmla v2.4s, v19.4s, v1.4s
+	VMOV V0.B16, V1.B16
+	WORD $0x4e23ce61 // fmla v1.4s, v19.4s, v3.4s
+	WORD $0x6e36dc44 // fmul v4.4s, v2.4s, v22.4s
+	WORD $0x6e35dc23 // fmul v3.4s, v1.4s, v21.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6ea1e482 // fcmgt v2.4s, v4.4s, v1.4s
+	WORD $0x6ea1e461 // fcmgt v1.4s, v3.4s, v1.4s
+	WORD $0x4e221e37 // and v23.16b, v17.16b, v2.16b
+	WORD $0x4e211e34 // and v20.16b, v17.16b, v1.16b
+	WORD $0x4eab1c81 // orr v1.16b, v4.16b, v11.16b
+	WORD $0x4eab1c63 // orr v3.16b, v3.16b, v11.16b
+	WORD $0x6ea1e5c2 // fcmgt v2.4s, v14.4s, v1.4s
+	WORD $0x6e611dc2 // bsl v2.16b, v14.16b, v1.16b
+	WORD $0x6ea3e5c1 // fcmgt v1.4s, v14.4s, v3.4s
+	WORD $0x6e631dc1 // bsl v1.16b, v14.16b, v3.16b
+	WORD $0x6eade444 // fcmgt v4.4s, v2.4s, v13.4s
+	WORD $0x6e621da4 // bsl v4.16b, v13.16b, v2.16b
+	WORD $0x6eade423 // fcmgt v3.4s, v1.4s, v13.4s
+	WORD $0x6e611da3 // bsl v3.16b, v13.16b, v1.16b
+	VMOV V16.B16, V2.B16
+	WORD $0x4e2acc82 // fmla v2.4s, v4.4s, v10.4s
+	VMOV V16.B16, V1.B16
+	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
+	WORD $0x4eb0d458 // fsub v24.4s, v2.4s, v16.4s
+	WORD $0x4eb0d432 // fsub v18.4s, v1.4s, v16.4s
+	WORD $0x4ea9cf04 // fmls v4.4s, v24.4s, v9.4s
+	WORD $0x4ea9ce43 // fmls v3.4s, v18.4s, v9.4s
+	WORD $0x4ea8cf04 // fmls v4.4s, v24.4s, v8.4s
+	WORD $0x4ea8ce43 // fmls v3.4s, v18.4s, v8.4s
+	FMOVQ 160(R4), F2
+	WORD $0x4e24cd82 // fmla v2.4s, v12.4s, v4.4s
 	FMOVQ 160(R4), F1
-	WORD $0x4e22cdc1 // fmla v1.4s, v14.4s, v2.4s
-	FMOVQ 176(R4), F27
-	WORD $0x4e26cc1b // fmla v27.4s, v0.4s, v6.4s
-	FMOVQ 176(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R4), F3
-	WORD $0x4e26cf63 // fmla v3.4s, v27.4s, v6.4s
+	WORD $0x4e23cd81 // fmla v1.4s, v12.4s, v3.4s
+	FMOVQ 176(R4), F6
+	WORD $0x4e24cc46 // fmla v6.4s, v2.4s, v4.4s
+	FMOVQ 176(R4), F2
+	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
+	FMOVQ 192(R4), F5
+	WORD $0x4e24ccc5 // fmla v5.4s, v6.4s, v4.4s
 	FMOVQ 192(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R4), F0
-	WORD $0x4e26cc60 // fmla v0.4s, v3.4s, v6.4s
-	FMOVQ 208(R4), F3
-	WORD $0x4e22cc23 // fmla v3.4s, v1.4s, v2.4s
-	VMOV V8.B16, V1.B16
-	WORD $0x4e26cc01 // fmla v1.4s, v0.4s, v6.4s
-	VMOV V8.B16, V0.B16
-	WORD $0x4e22cc60 // fmla v0.4s, v3.4s, v2.4s
-	WORD $0x6e26dc21 // fmul v1.4s, v1.4s, v6.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e26cc26 // fmla v6.4s, v1.4s, v6.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V18.B16, V0.B16
-	WORD $0x4e28cf20 // fmla v0.4s, v25.4s, v8.4s
-	VMOV V18.B16, V1.B16
-	WORD $0x4e28cf41 // fmla v1.4s, v26.4s, v8.4s
-	WORD $0x4eb2d41c // fsub v28.4s, v0.4s, v18.4s
-	WORD $0x4eb2d420 // fsub v0.4s, v1.4s, v18.4s
-	WORD $0x4ebcd73b // fsub v27.4s, v25.4s, v28.4s
-	WORD $0x4ea0d759 // fsub v25.4s, v26.4s, v0.4s
-	WORD $0x4e33d4c3 // fadd v3.4s, v6.4s, v19.4s
-	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
-	WORD $0x4e32d781 // fadd v1.4s, v28.4s, v18.4s
-	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
+	FMOVQ 208(R4), F6
+	WORD $0x4e24cca6 // fmla v6.4s, v5.4s, v4.4s
+	FMOVQ 208(R4), F2
+	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
+	VMOV V7.B16, V5.B16
+	WORD $0x4e24ccc5 // fmla v5.4s, v6.4s, v4.4s
+	VMOV V7.B16, V1.B16
+	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
+	WORD $0x6e24dca2 // fmul v2.4s, v5.4s, v4.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	VMOV V16.B16, V2.B16
+	WORD $0x4e27cf02 // fmla v2.4s, v24.4s, v7.4s
+	VMOV V16.B16, V1.B16
+	WORD $0x4e27ce41 // fmla v1.4s, v18.4s, v7.4s
+	WORD $0x4eb0d442 // fsub v2.4s, v2.4s, v16.4s
+	WORD $0x4eb0d421 // fsub v1.4s, v1.4s, v16.4s
+	WORD $0x4ea2d706 // fsub v6.4s, v24.4s, v2.4s
+	WORD $0x4ea1d645 // fsub v5.4s, v18.4s, v1.4s
+	WORD $0x4e31d484 // fadd v4.4s, v4.4s, v17.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
-	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
+	WORD $0x4eb18442 // add v2.4s, v2.4s, v17.4s
+	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e32d760 // fadd v0.4s, v27.4s, v18.4s
-	WORD $0x4e32d721 // fadd v1.4s, v25.4s, v18.4s
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x4e30d4c1 // fadd v1.4s, v6.4s, v16.4s
+	WORD $0x4e30d4a2 // fadd v2.4s, v5.4s, v16.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
-	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
-	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
-	WORD $0x6e21dc46 // fmul v6.4s, v2.4s, v1.4s
-	WORD $0x4e33d402 // fadd v2.4s, v0.4s, v19.4s
-	WORD $0x4e33d4c3 // fadd v3.4s, v6.4s, v19.4s
-	WORD $0x6eb8e401 // fcmgt v1.4s, v0.4s, v24.4s
-	WORD $0x6e781c01 // bsl v1.16b, v0.16b, v24.16b
-	WORD $0x6eb7e4c0 // fcmgt v0.4s, v6.4s, v23.4s
-	WORD $0x6e771cc0 // bsl v0.16b, v6.16b, v23.16b
-	WORD $0x6e22fc22 // fdiv v2.4s, v1.4s, v2.4s
-	WORD $0x6e23fc00 // fdiv v0.4s, v0.4s, v3.4s
-	WORD $0x6e27dca3 // fmul v3.4s, v5.4s, v7.4s
-	WORD $0x6e27dec5 // fmul v5.4s, v22.4s, v7.4s
-	VMOV V4.B16, V1.B16
-	WORD $0x4e29cc61 // fmla v1.4s, v3.4s, v9.4s
-	VMOV V4.B16, V3.B16
-	WORD $0x4e29cca3 // fmla v3.4s, v5.4s, v9.4s
-	WORD $0x4ea2d666 // fsub v6.4s, v19.4s, v2.4s
-	WORD $0x4ea0d665 // fsub v5.4s, v19.4s, v0.4s
-	WORD $0x6e22dcc6 // fmul v6.4s, v6.4s, v2.4s
-	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
-	WORD $0x6e35dcc6 // fmul v6.4s, v6.4s, v21.4s
-	WORD $0x6e34dca5 // fmul v5.4s, v5.4s, v20.4s
-	WORD $0x4e26cc22 // fmla v2.4s, v1.4s, v6.4s
-	WORD $0x4e25cc60 // fmla v0.4s, v3.4s, v5.4s
-	FSTPQ.P (F2, F0), 32(R1)
+	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
+	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
+	WORD $0x4eb18442 // add v2.4s, v2.4s, v17.4s
+	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
+	WORD $0x6e22dc65 // fmul v5.4s, v3.4s, v2.4s
+	WORD $0x4e31d424 // fadd v4.4s, v1.4s, v17.4s
+	WORD $0x4e31d4a3 // fadd v3.4s, v5.4s, v17.4s
+	WORD $0x6eb7e422 // fcmgt v2.4s, v1.4s, v23.4s
+	WORD $0x6e771c22 // bsl v2.16b, v1.16b, v23.16b
+	WORD $0x6eb4e4a1 // fcmgt v1.4s, v5.4s, v20.4s
+	WORD $0x6e741ca1 // bsl v1.16b, v5.16b, v20.16b
+	WORD $0x6e24fc42 // fdiv v2.4s, v2.4s, v4.4s
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
+	WORD $0x6e35dc21 // fmul v1.4s, v1.4s, v21.4s
+	FSTPQ.P (F2, F1), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F10, F8)
+	FLDPQ (R2), (F7, F6)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F10
+	FMOVQ (R2), F7
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F8
+	FMOVD 16(R2), F6
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V8.S[2]
+	VLD1 (R0), V6.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F8
+	FMOVS 16(R2), F6
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F10
+	FMOVD (R2), F7
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V10.S[2]
+	VLD1 (R0), V7.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F10
+	FMOVS (R2), F7
 end_6:
 end_3:
-	WORD $0x6e2add43 // fmul v3.4s, v10.4s, v10.4s
-	WORD $0x6e28dd02 // fmul v2.4s, v8.4s, v8.4s
+	WORD $0x6e27dce5 // fmul v5.4s, v7.4s, v7.4s
+	WORD $0x6e26dcc4 // fmul v4.4s, v6.4s, v6.4s
+	FMOVQ (R4), F2
 	FMOVQ (R4), F1
-	FMOVQ (R4), F0
-	WORD $0x6ea1e466 // fcmgt v6.4s, v3.4s, v1.4s
-	WORD $0x6e631c26 // bsl v6.16b, v1.16b, v3.16b
-	WORD $0x6ea0e445 // fcmgt v5.4s, v2.4s, v0.4s
-	WORD $0x6e621c05 // bsl v5.16b, v0.16b, v2.16b
-	VMOV V4.B16, V0.B16
-	WORD $0x4e26cd20 // fmla v0.4s, v9.4s, v6.4s
-	VMOV V4.B16, V1.B16
-	WORD $0x4e25cd21 // fmla v1.4s, v9.4s, v5.4s
-	WORD $0x6e2adc07 // fmul v7.4s, v0.4s, v10.4s
-	WORD $0x6e28dc2b // fmul v11.4s, v1.4s, v8.4s
+	WORD $0x6ea2e4a3 // fcmgt v3.4s, v5.4s, v2.4s
+	WORD $0x6e651c43 // bsl v3.16b, v2.16b, v5.16b
+	WORD $0x6ea1e482 // fcmgt v2.4s, v4.4s, v1.4s
+	WORD $0x6e641c22 // bsl v2.16b, v1.16b, v4.16b
+	VMOV V0.B16, V1.B16
+	WORD $0x4e23ce61 // fmla v1.4s, v19.4s, v3.4s
+	WORD $0x4e22ce60 // fmla v0.4s, v19.4s, v2.4s
+	WORD $0x6e27dc24 // fmul v4.4s, v1.4s, v7.4s
+	WORD $0x6e26dc05 // fmul v5.4s, v0.4s, v6.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ 16(R4), F3
 	FMOVQ 16(R4), F2
-	WORD $0x6ea0e4e1 // fcmgt v1.4s, v7.4s, v0.4s
-	WORD $0x6ea0e560 // fcmgt v0.4s, v11.4s, v0.4s
-	WORD $0x4e211c6d // and v13.16b, v3.16b, v1.16b
-	WORD $0x4e201c4c // and v12.16b, v2.16b, v0.16b
+	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
+	WORD $0x6ea0e4a0 // fcmgt v0.4s, v5.4s, v0.4s
+	WORD $0x4e211c69 // and v9.16b, v3.16b, v1.16b
+	WORD $0x4e201c48 // and v8.16b, v2.16b, v0.16b
 	FMOVQ 32(R4), F0
-	WORD $0x4ea01ce7 // orr v7.16b, v7.16b, v0.16b
-	WORD $0x4ea01d63 // orr v3.16b, v11.16b, v0.16b
+	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
+	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	FMOVQ 48(R4), F0
 	FMOVQ 48(R4), F2
-	FMOVQ 48(R4), F1
-	WORD $0x6ea7e440 // fcmgt v0.4s, v2.4s, v7.4s
-	WORD $0x6e671c40 // bsl v0.16b, v2.16b, v7.16b
-	WORD $0x6ea3e422 // fcmgt v2.4s, v1.4s, v3.4s
-	WORD $0x6e631c22 // bsl v2.16b, v1.16b, v3.16b
-	FMOVQ 64(R4), F1
-	FMOVQ 64(R4), F3
-	WORD $0x6ea1e407 // fcmgt v7.4s, v0.4s, v1.4s
-	WORD $0x6e601c27 // bsl v7.16b, v1.16b, v0.16b
-	WORD $0x6ea3e441 // fcmgt v1.4s, v2.4s, v3.4s
-	WORD $0x6e621c61 // bsl v1.16b, v3.16b, v2.16b
+	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
+	FMOVQ 64(R4), F2
+	FMOVQ 64(R4), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	FMOVQ 80(R4), F1
 	FMOVQ 80(R4), F0
-	FMOVQ 80(R4), F2
-	FMOVQ 96(R4), F3
-	WORD $0x4e23cce0 // fmla v0.4s, v7.4s, v3.4s
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	FMOVQ 80(R4), F3
-	WORD $0x4ea3d40e // fsub v14.4s, v0.4s, v3.4s
-	WORD $0x4ea3d44b // fsub v11.4s, v2.4s, v3.4s
+	FMOVQ 96(R4), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 80(R4), F4
+	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
 	FMOVQ 112(R4), F0
-	WORD $0x4ea0cdc7 // fmls v7.4s, v14.4s, v0.4s
-	WORD $0x4ea0cd61 // fmls v1.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
 	FMOVQ 128(R4), F0
-	WORD $0x4ea0cdc7 // fmls v7.4s, v14.4s, v0.4s
-	WORD $0x4ea0cd61 // fmls v1.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
 	FMOVQ 144(R4), F0
-	FMOVQ 144(R4), F3
-	FMOVQ 160(R4), F2
-	WORD $0x4e27cc02 // fmla v2.4s, v0.4s, v7.4s
+	FMOVQ 144(R4), F4
+	FMOVQ 160(R4), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
 	FMOVQ 160(R4), F0
-	WORD $0x4e21cc60 // fmla v0.4s, v3.4s, v1.4s
-	FMOVQ 176(R4), F3
-	WORD $0x4e27cc43 // fmla v3.4s, v2.4s, v7.4s
-	FMOVQ 176(R4), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 176(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 176(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 192(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 192(R4), F0
-	WORD $0x4e27cc60 // fmla v0.4s, v3.4s, v7.4s
-	FMOVQ 192(R4), F3
-	WORD $0x4e21cc43 // fmla v3.4s, v2.4s, v1.4s
-	FMOVQ 208(R4), F2
-	WORD $0x4e27cc02 // fmla v2.4s, v0.4s, v7.4s
-	FMOVQ 208(R4), F0
-	WORD $0x4e21cc60 // fmla v0.4s, v3.4s, v1.4s
-	FMOVQ 224(R4), F3
-	WORD $0x4e27cc43 // fmla v3.4s, v2.4s, v7.4s
-	FMOVQ 224(R4), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	WORD $0x6e27dc63 // fmul v3.4s, v3.4s, v7.4s
-	WORD $0x6e21dc40 // fmul v0.4s, v2.4s, v1.4s
-	WORD $0x4e27cc67 // fmla v7.4s, v3.4s, v7.4s
-	WORD $0x4e21cc01 // fmla v1.4s, v0.4s, v1.4s
-	FMOVQ 80(R4), F2
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 208(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 208(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 224(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 224(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FMOVQ 80(R4), F1
 	FMOVQ 80(R4), F0
-	FMOVQ 224(R4), F3
-	WORD $0x4e23cdc2 // fmla v2.4s, v14.4s, v3.4s
-	WORD $0x4e23cd60 // fmla v0.4s, v11.4s, v3.4s
-	FMOVQ 80(R4), F3
-	WORD $0x4ea3d44f // fsub v15.4s, v2.4s, v3.4s
-	WORD $0x4ea3d402 // fsub v2.4s, v0.4s, v3.4s
-	WORD $0x4eafd5ce // fsub v14.4s, v14.4s, v15.4s
-	WORD $0x4ea2d56b // fsub v11.4s, v11.4s, v2.4s
+	FMOVQ 224(R4), F4
+	WORD $0x4e24cd41 // fmla v1.4s, v10.4s, v4.4s
+	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
+	FMOVQ 80(R4), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
+	WORD $0x4ea1d54a // fsub v10.4s, v10.4s, v1.4s
+	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
 	FMOVQ 16(R4), F0
-	WORD $0x4e20d4e7 // fadd v7.4s, v7.4s, v0.4s
-	WORD $0x4e20d423 // fadd v3.4s, v1.4s, v0.4s
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
 	FMOVQ 80(R4), F0
-	WORD $0x4e20d5e1 // fadd v1.4s, v15.4s, v0.4s
-	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dce7 // fmul v7.4s, v7.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 80(R4), F0
-	WORD $0x4e20d5c1 // fadd v1.4s, v14.4s, v0.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
 	FMOVQ 16(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dceb // fmul v11.4s, v7.4s, v1.4s
-	WORD $0x6e20dc67 // fmul v7.4s, v3.4s, v0.4s
-	FMOVQ 16(R4), F0
-	WORD $0x4e20d562 // fadd v2.4s, v11.4s, v0.4s
-	WORD $0x4e20d4e3 // fadd v3.4s, v7.4s, v0.4s
-	WORD $0x6eade561 // fcmgt v1.4s, v11.4s, v13.4s
-	WORD $0x6e6d1d61 // bsl v1.16b, v11.16b, v13.16b
-	WORD $0x6eace4e0 // fcmgt v0.4s, v7.4s, v12.4s
-	WORD $0x6e6c1ce0 // bsl v0.16b, v7.16b, v12.16b
-	WORD $0x6e22fc22 // fdiv v2.4s, v1.4s, v2.4s
-	WORD $0x6e23fc00 // fdiv v0.4s, v0.4s, v3.4s
-	FMOVQ 368(R4), F1
-	WORD $0x6e21dcc6 // fmul v6.4s, v6.4s, v1.4s
-	WORD $0x6e21dca3 // fmul v3.4s, v5.4s, v1.4s
-	VMOV V4.B16, V1.B16
-	WORD $0x4e29ccc1 // fmla v1.4s, v6.4s, v9.4s
-	WORD $0x4e29cc64 // fmla v4.4s, v3.4s, v9.4s
-	FMOVQ 16(R4), F5
-	FMOVQ 16(R4), F3
-	WORD $0x4ea2d4a5 // fsub v5.4s, v5.4s, v2.4s
-	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
-	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	WORD $0x6e2adca5 // fmul v5.4s, v5.4s, v10.4s
-	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
-	WORD $0x4e25cc22 // fmla v2.4s, v1.4s, v5.4s
-	WORD $0x4e23cc80 // fmla v0.4s, v4.4s, v3.4s
+	FMOVQ 80(R4), F0
+	WORD $0x4e20d541 // fadd v1.4s, v10.4s, v0.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ 16(R4), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
+	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
+	FMOVQ 16(R4), F0
+	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
+	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
+	WORD $0x6ea9e4a1 // fcmgt v1.4s, v5.4s, v9.4s
+	WORD $0x6e691ca1 // bsl v1.16b, v5.16b, v9.16b
+	WORD $0x6ea8e480 // fcmgt v0.4s, v4.4s, v8.4s
+	WORD $0x6e681c80 // bsl v0.16b, v4.16b, v8.16b
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
+	WORD $0x6e26dc00 // fmul v0.4s, v0.4s, v6.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
 	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
@@ -781,14 +441,354 @@ end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
 	ADD $8, R1, R0
-	VST1 V2.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F2, (R1)
+	FMOVS F1, (R1)
+end_13:
+end_10:
+end:
+	RET
+
+// func GatedSlopeNEONF32(n int, a float32, b float32, x *float32, y *float32)
+TEXT ·GatedSlopeNEONF32(SB), NOSPLIT, $0-32
+	MOVD $neongate<>(SB), R4
+	FMOVQ 16(R4), F20
+	FMOVQ 80(R4), F19
+	FMOVQ (R4), F18
+	FMOVQ 48(R4), F17
+	FMOVQ 64(R4), F16
+	FMOVQ 144(R4), F15
+	FMOVQ 32(R4), F14
+	FMOVQ 96(R4), F13
+	FMOVQ 112(R4), F12
+	FMOVQ 128(R4), F11
+	FMOVQ 224(R4), F10
+	FMOVQ 368(R4), F8
+	FMOVS a+8(FP), F0
+	WORD $0x4e040406 // dup v6.4s, v0.s[0]
+	FMOVS b+12(FP), F0
+	WORD $0x4e040409 // dup v9.4s, v0.s[0]
+	MOVD x+16(FP), R2
+	MOVD y+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
+	BLE rest
+whole:
+	FLDPQ.P 32(R2), (F22, F21)
+	WORD $0x6e36dec1 // fmul v1.4s, v22.4s, v22.4s
+	WORD $0x6e35dea0 // fmul v0.4s, v21.4s, v21.4s
+	WORD $0x6eb2e427 // fcmgt v7.4s, v1.4s, v18.4s
+	WORD $0x6e611e47 // bsl v7.16b, v18.16b, v1.16b
+	WORD $0x6eb2e405 // fcmgt v5.4s, v0.4s, v18.4s
+	WORD $0x6e601e45 // bsl v5.16b, v18.16b, v0.16b
+	VMOV V6.B16, V1.B16
+	WORD $0x4e27cd21 // fmla v1.4s, v9.4s, v7.4s
+	VMOV V6.B16, V0.B16
+	WORD $0x4e25cd20 // fmla v0.4s, v9.4s, v5.4s
+	WORD $0x6e36dc23 // fmul v3.4s, v1.4s, v22.4s
+	WORD $0x6e35dc02 // fmul v2.4s, v0.4s, v21.4s
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
+	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
+	WORD $0x4e211e99 // and v25.16b, v20.16b, v1.16b
+	WORD $0x4e201e98 // and v24.16b, v20.16b, v0.16b
+	WORD $0x4eae1c60 // orr v0.16b, v3.16b, v14.16b
+	WORD $0x4eae1c42 // orr v2.16b, v2.16b, v14.16b
+	WORD $0x6ea0e621 // fcmgt v1.4s, v17.4s, v0.4s
+	WORD $0x6e601e21 // bsl v1.16b, v17.16b, v0.16b
+	WORD $0x6ea2e620 // fcmgt v0.4s, v17.4s, v2.4s
+	WORD $0x6e621e20 // bsl v0.16b, v17.16b, v2.16b
+	WORD $0x6eb0e423 // fcmgt v3.4s, v1.4s, v16.4s
+	WORD $0x6e611e03 // bsl v3.16b, v16.16b, v1.16b
+	WORD $0x6eb0e402 // fcmgt v2.4s, v0.4s, v16.4s
+	WORD $0x6e601e02 // bsl v2.16b, v16.16b, v0.16b
+	VMOV V19.B16, V1.B16
+	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
+	VMOV V19.B16, V0.B16
+	WORD $0x4e2dcc40 // fmla v0.4s, v2.4s, v13.4s
+	WORD $0x4eb3d43a // fsub v26.4s, v1.4s, v19.4s
+	WORD $0x4eb3d417 // fsub v23.4s, v0.4s, v19.4s
+	WORD $0x4eaccf43 // fmls v3.4s, v26.4s, v12.4s
+	WORD $0x4eaccee2 // fmls v2.4s, v23.4s, v12.4s
+	WORD $0x4eabcf43 // fmls v3.4s, v26.4s, v11.4s
+	WORD $0x4eabcee2 // fmls v2.4s, v23.4s, v11.4s
+	FMOVQ 160(R4), F1
+	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
+	FMOVQ 160(R4), F0
+	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
+	FMOVQ 176(R4), F27
+	WORD $0x4e23cc3b // fmla v27.4s, v1.4s, v3.4s
+	FMOVQ 176(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 192(R4), F4
+	WORD $0x4e23cf64 // fmla v4.4s, v27.4s, v3.4s
+	FMOVQ 192(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 208(R4), F27
+	WORD $0x4e23cc9b // fmla v27.4s, v4.4s, v3.4s
+	FMOVQ 208(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V10.B16, V4.B16
+	WORD $0x4e23cf64 // fmla v4.4s, v27.4s, v3.4s
+	VMOV V10.B16, V0.B16
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	VMOV V19.B16, V1.B16
+	WORD $0x4e2acf41 // fmla v1.4s, v26.4s, v10.4s
+	VMOV V19.B16, V0.B16
+	WORD $0x4e2acee0 // fmla v0.4s, v23.4s, v10.4s
+	WORD $0x4eb3d421 // fsub v1.4s, v1.4s, v19.4s
+	WORD $0x4eb3d400 // fsub v0.4s, v0.4s, v19.4s
+	WORD $0x4ea1d75a // fsub v26.4s, v26.4s, v1.4s
+	WORD $0x4ea0d6e4 // fsub v4.4s, v23.4s, v0.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
+	WORD $0x4e33d400 // fadd v0.4s, v0.4s, v19.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x4eb48421 // add v1.4s, v1.4s, v20.4s
+	WORD $0x4eb48400 // add v0.4s, v0.4s, v20.4s
+	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x4e33d740 // fadd v0.4s, v26.4s, v19.4s
+	WORD $0x4e33d481 // fadd v1.4s, v4.4s, v19.4s
+	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4eb48400 // add v0.4s, v0.4s, v20.4s
+	WORD $0x4eb48421 // add v1.4s, v1.4s, v20.4s
+	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
+	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
+	WORD $0x4e34d403 // fadd v3.4s, v0.4s, v20.4s
+	WORD $0x4e34d482 // fadd v2.4s, v4.4s, v20.4s
+	WORD $0x6eb9e401 // fcmgt v1.4s, v0.4s, v25.4s
+	WORD $0x6e791c01 // bsl v1.16b, v0.16b, v25.16b
+	WORD $0x6eb8e480 // fcmgt v0.4s, v4.4s, v24.4s
+	WORD $0x6e781c80 // bsl v0.16b, v4.16b, v24.16b
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x6e28dce2 // fmul v2.4s, v7.4s, v8.4s
+	WORD $0x6e28dca4 // fmul v4.4s, v5.4s, v8.4s
+	VMOV V6.B16, V3.B16
+	WORD $0x4e29cc43 // fmla v3.4s, v2.4s, v9.4s
+	VMOV V6.B16, V2.B16
+	WORD $0x4e29cc82 // fmla v2.4s, v4.4s, v9.4s
+	WORD $0x4ea1d685 // fsub v5.4s, v20.4s, v1.4s
+	WORD $0x4ea0d684 // fsub v4.4s, v20.4s, v0.4s
+	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x6e36dca5 // fmul v5.4s, v5.4s, v22.4s
+	WORD $0x6e35dc84 // fmul v4.4s, v4.4s, v21.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGT whole
+rest:
+	CMP $0, R3
+	BEQ end
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $3, R3, some_1
+	FLDPQ (R2), (F11, F10)
+	B end_3
+some_1:
+	TBZ $2, R3, few_2
+	FMOVQ (R2), F11
+	TBZ $1, R3, one_5
+	FMOVD 16(R2), F10
+	TBZ $0, R3, end_4
+	ADD $24, R2, R0
+	VLD1 (R0), V10.S[2]
+	B end_4
+one_5:
+	TBZ $0, R3, end_4
+	FMOVS 16(R2), F10
+end_4:
+	B end_3
+few_2:
+	TBZ $1, R3, one_7
+	FMOVD (R2), F11
+	TBZ $0, R3, end_6
+	ADD $8, R2, R0
+	VLD1 (R0), V11.S[2]
+	B end_6
+one_7:
+	TBZ $0, R3, end_6
+	FMOVS (R2), F11
+end_6:
+end_3:
+	WORD $0x6e2bdd63 // fmul v3.4s, v11.4s, v11.4s
+	WORD $0x6e2add42 // fmul v2.4s, v10.4s, v10.4s
+	FMOVQ (R4), F1
+	FMOVQ (R4), F0
+	WORD $0x6ea1e468 // fcmgt v8.4s, v3.4s, v1.4s
+	WORD $0x6e631c28 // bsl v8.16b, v1.16b, v3.16b
+	WORD $0x6ea0e447 // fcmgt v7.4s, v2.4s, v0.4s
+	WORD $0x6e621c07 // bsl v7.16b, v0.16b, v2.16b
+	VMOV V6.B16, V1.B16
+	WORD $0x4e28cd21 // fmla v1.4s, v9.4s, v8.4s
+	VMOV V6.B16, V0.B16
+	WORD $0x4e27cd20 // fmla v0.4s, v9.4s, v7.4s
+	WORD $0x6e2bdc24 // fmul v4.4s, v1.4s, v11.4s
+	WORD $0x6e2adc05 // fmul v5.4s, v0.4s, v10.4s
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FMOVQ 16(R4), F3
+	FMOVQ 16(R4), F2
+	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
+	WORD $0x6ea0e4a0 // fcmgt v0.4s, v5.4s, v0.4s
+	WORD $0x4e211c6d // and v13.16b, v3.16b, v1.16b
+	WORD $0x4e201c4c // and v12.16b, v2.16b, v0.16b
+	FMOVQ 32(R4), F0
+	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
+	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	FMOVQ 48(R4), F0
+	FMOVQ 48(R4), F2
+	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
+	FMOVQ 64(R4), F2
+	FMOVQ 64(R4), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	FMOVQ 80(R4), F1
+	FMOVQ 80(R4), F0
+	FMOVQ 96(R4), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 80(R4), F4
+	WORD $0x4ea4d42e // fsub v14.4s, v1.4s, v4.4s
+	WORD $0x4ea4d410 // fsub v16.4s, v0.4s, v4.4s
+	FMOVQ 112(R4), F0
+	WORD $0x4ea0cdc3 // fmls v3.4s, v14.4s, v0.4s
+	WORD $0x4ea0ce02 // fmls v2.4s, v16.4s, v0.4s
+	FMOVQ 128(R4), F0
+	WORD $0x4ea0cdc3 // fmls v3.4s, v14.4s, v0.4s
+	WORD $0x4ea0ce02 // fmls v2.4s, v16.4s, v0.4s
+	FMOVQ 144(R4), F0
+	FMOVQ 144(R4), F4
+	FMOVQ 160(R4), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
+	FMOVQ 160(R4), F0
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 176(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 176(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 192(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 192(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 208(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 208(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 224(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 224(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FMOVQ 80(R4), F1
+	FMOVQ 80(R4), F0
+	FMOVQ 224(R4), F4
+	WORD $0x4e24cdc1 // fmla v1.4s, v14.4s, v4.4s
+	WORD $0x4e24ce00 // fmla v0.4s, v16.4s, v4.4s
+	FMOVQ 80(R4), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40f // fsub v15.4s, v0.4s, v4.4s
+	WORD $0x4ea1d5ce // fsub v14.4s, v14.4s, v1.4s
+	WORD $0x4eafd605 // fsub v5.4s, v16.4s, v15.4s
+	FMOVQ 16(R4), F0
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
+	FMOVQ 80(R4), F0
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e20d5e0 // fadd v0.4s, v15.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ 16(R4), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	FMOVQ 80(R4), F0
+	WORD $0x4e20d5c1 // fadd v1.4s, v14.4s, v0.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ 16(R4), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
+	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
+	FMOVQ 16(R4), F0
+	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
+	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
+	WORD $0x6eade4a1 // fcmgt v1.4s, v5.4s, v13.4s
+	WORD $0x6e6d1ca1 // bsl v1.16b, v5.16b, v13.16b
+	WORD $0x6eace480 // fcmgt v0.4s, v4.4s, v12.4s
+	WORD $0x6e6c1c80 // bsl v0.16b, v4.16b, v12.16b
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	FMOVQ 368(R4), F2
+	WORD $0x6e22dd04 // fmul v4.4s, v8.4s, v2.4s
+	WORD $0x6e22dce3 // fmul v3.4s, v7.4s, v2.4s
+	VMOV V6.B16, V2.B16
+	WORD $0x4e29cc82 // fmla v2.4s, v4.4s, v9.4s
+	WORD $0x4e29cc66 // fmla v6.4s, v3.4s, v9.4s
+	FMOVQ 16(R4), F4
+	FMOVQ 16(R4), F3
+	WORD $0x4ea1d484 // fsub v4.4s, v4.4s, v1.4s
+	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e2bdc84 // fmul v4.4s, v4.4s, v11.4s
+	WORD $0x6e2adc63 // fmul v3.4s, v3.4s, v10.4s
+	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
+	WORD $0x4e23ccc0 // fmla v0.4s, v6.4s, v3.4s
+	TBZ $3, R3, some_8
+	FSTPQ (F1, F0), (R1)
+	B end_10
+some_8:
+	TBZ $2, R3, few_9
+	FMOVQ F1, (R1)
+	TBZ $1, R3, one_12
+	FMOVD F0, 16(R1)
+	TBZ $0, R3, end_11
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
+	B end_11
+one_12:
+	TBZ $0, R3, end_11
+	FMOVS F0, 16(R1)
+end_11:
+	B end_10
+few_9:
+	TBZ $1, R3, one_14
+	FMOVD F1, (R1)
+	TBZ $0, R3, end_13
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
+	B end_13
+one_14:
+	TBZ $0, R3, end_13
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -797,205 +797,205 @@ end:
 // func GELUNEONF32(n int, x *float32, y *float32)
 TEXT ·GELUNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neongate<>(SB), R4
-	FMOVQ 16(R4), F16
-	FMOVQ 80(R4), F15
-	FMOVQ 32(R4), F14
-	FMOVQ 400(R4), F13
-	FMOVQ 48(R4), F12
-	FMOVQ 64(R4), F11
-	FMOVQ 144(R4), F10
-	FMOVQ 384(R4), F9
-	FMOVQ 560(R4), F8
-	FMOVQ 96(R4), F7
-	FMOVQ 112(R4), F6
-	FMOVQ 128(R4), F5
-	FMOVQ 224(R4), F4
-	FMOVQ 576(R4), F3
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R2
-	AND $7, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	FMOVQ 16(R4), F19
+	FMOVQ 80(R4), F18
+	FMOVQ 32(R4), F17
+	FMOVQ 400(R4), F16
+	FMOVQ 48(R4), F15
+	FMOVQ 64(R4), F14
+	FMOVQ 144(R4), F13
+	FMOVQ 384(R4), F12
+	FMOVQ 560(R4), F11
+	FMOVQ 96(R4), F10
+	FMOVQ 112(R4), F9
+	FMOVQ 128(R4), F8
+	FMOVQ 224(R4), F7
+	FMOVQ 576(R4), F6
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F19, F18)
-	WORD $0x4e6e1e76 // bic v22.16b, v19.16b, v14.16b
-	WORD $0x4e6e1e55 // bic v21.16b, v18.16b, v14.16b
-	VMOV V16.B16, V0.B16
-	WORD $0x4e29cec0 // fmla v0.4s, v22.4s, v9.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e29cea1 // fmla v1.4s, v21.4s, v9.4s
-	WORD $0x6e20fe14 // fdiv v20.4s, v16.4s, v0.4s
-	WORD $0x6e21fe11 // fdiv v17.4s, v16.4s, v1.4s
+	FLDPQ.P 32(R2), (F23, F22)
+	WORD $0x4e711ee5 // bic v5.16b, v23.16b, v17.16b
+	WORD $0x4e711ec4 // bic v4.16b, v22.16b, v17.16b
+	VMOV V19.B16, V1.B16
+	WORD $0x4e2ccca1 // fmla v1.4s, v5.4s, v12.4s
+	VMOV V19.B16, V0.B16
+	WORD $0x4e2ccc80 // fmla v0.4s, v4.4s, v12.4s
+	WORD $0x6e21fe75 // fdiv v21.4s, v19.4s, v1.4s
+	WORD $0x6e20fe74 // fdiv v20.4s, v19.4s, v0.4s
 	FMOVQ 416(R4), F1
-	WORD $0x4e34cda1 // fmla v1.4s, v13.4s, v20.4s
-	FMOVQ 416(R4), F2
-	WORD $0x4e31cda2 // fmla v2.4s, v13.4s, v17.4s
-	FMOVQ 432(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	FMOVQ 432(R4), F24
-	WORD $0x4e31cc58 // fmla v24.4s, v2.4s, v17.4s
-	FMOVQ 448(R4), F1
+	WORD $0x4e35ce01 // fmla v1.4s, v16.4s, v21.4s
+	FMOVQ 416(R4), F0
+	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
+	FMOVQ 432(R4), F3
+	WORD $0x4e35cc23 // fmla v3.4s, v1.4s, v21.4s
+	FMOVQ 432(R4), F1
 	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 448(R4), F23
-	WORD $0x4e31cf17 // fmla v23.4s, v24.4s, v17.4s
-	FMOVQ 464(R4), F0
+	FMOVQ 448(R4), F2
+	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
+	FMOVQ 448(R4), F0
 	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	FMOVQ 464(R4), F2
-	WORD $0x4e31cee2 // fmla v2.4s, v23.4s, v17.4s
-	FMOVQ 480(R4), F1
+	FMOVQ 464(R4), F3
+	WORD $0x4e35cc43 // fmla v3.4s, v2.4s, v21.4s
+	FMOVQ 464(R4), F1
 	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
+	FMOVQ 480(R4), F2
+	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
 	FMOVQ 480(R4), F0
-	WORD $0x4e31cc40 // fmla v0.4s, v2.4s, v17.4s
-	FMOVQ 496(R4), F2
-	WORD $0x4e34cc22 // fmla v2.4s, v1.4s, v20.4s
+	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
+	FMOVQ 496(R4), F3
+	WORD $0x4e35cc43 // fmla v3.4s, v2.4s, v21.4s
 	FMOVQ 496(R4), F1
-	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
-	FMOVQ 512(R4), F0
-	WORD $0x4e34cc40 // fmla v0.4s, v2.4s, v20.4s
+	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
 	FMOVQ 512(R4), F2
-	WORD $0x4e31cc22 // fmla v2.4s, v1.4s, v17.4s
+	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
+	FMOVQ 512(R4), F0
+	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
+	FMOVQ 528(R4), F3
+	WORD $0x4e35cc43 // fmla v3.4s, v2.4s, v21.4s
 	FMOVQ 528(R4), F1
 	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 528(R4), F23
-	WORD $0x4e31cc57 // fmla v23.4s, v2.4s, v17.4s
+	FMOVQ 544(R4), F2
+	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
 	FMOVQ 544(R4), F0
 	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	FMOVQ 544(R4), F1
-	WORD $0x4e31cee1 // fmla v1.4s, v23.4s, v17.4s
-	WORD $0x6e34dc14 // fmul v20.4s, v0.4s, v20.4s
-	WORD $0x6e31dc37 // fmul v23.4s, v1.4s, v17.4s
-	WORD $0x6e36dec1 // fmul v1.4s, v22.4s, v22.4s
-	WORD $0x6e35dea0 // fmul v0.4s, v21.4s, v21.4s
-	WORD $0x6e28dc22 // fmul v2.4s, v1.4s, v8.4s
-	WORD $0x6e28dc01 // fmul v1.4s, v0.4s, v8.4s
-	WORD $0x6ea2e580 // fcmgt v0.4s, v12.4s, v2.4s
-	WORD $0x6e621d80 // bsl v0.16b, v12.16b, v2.16b
-	WORD $0x6ea1e582 // fcmgt v2.4s, v12.4s, v1.4s
-	WORD $0x6e611d82 // bsl v2.16b, v12.16b, v1.16b
-	WORD $0x6eabe401 // fcmgt v1.4s, v0.4s, v11.4s
-	WORD $0x6e601d61 // bsl v1.16b, v11.16b, v0.16b
-	WORD $0x6eabe456 // fcmgt v22.4s, v2.4s, v11.4s
-	WORD $0x6e621d76 // bsl v22.16b, v11.16b, v2.16b
-	VMOV V15.B16, V2.B16
-	WORD $0x4e27cc22 // fmla v2.4s, v1.4s, v7.4s
-	VMOV V15.B16, V0.B16
-	WORD $0x4e27cec0 // fmla v0.4s, v22.4s, v7.4s
-	WORD $0x4eafd458 // fsub v24.4s, v2.4s, v15.4s
-	WORD $0x4eafd419 // fsub v25.4s, v0.4s, v15.4s
-	WORD $0x4ea6cf01 // fmls v1.4s, v24.4s, v6.4s
-	WORD $0x4ea6cf36 // fmls v22.4s, v25.4s, v6.4s
-	WORD $0x4ea5cf01 // fmls v1.4s, v24.4s, v5.4s
-	WORD $0x4ea5cf36 // fmls v22.4s, v25.4s, v5.4s
+	WORD $0x6e35dc59 // fmul v25.4s, v2.4s, v21.4s
+	WORD $0x6e34dc18 // fmul v24.4s, v0.4s, v20.4s
+	WORD $0x6e25dca0 // fmul v0.4s, v5.4s, v5.4s
+	WORD $0x6e24dc81 // fmul v1.4s, v4.4s, v4.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x6e2bdc22 // fmul v2.4s, v1.4s, v11.4s
+	WORD $0x6ea0e5e1 // fcmgt v1.4s, v15.4s, v0.4s
+	WORD $0x6e601de1 // bsl v1.16b, v15.16b, v0.16b
+	WORD $0x6ea2e5e0 // fcmgt v0.4s, v15.4s, v2.4s
+	WORD $0x6e621de0 // bsl v0.16b, v15.16b, v2.16b
+	WORD $0x6eaee423 // fcmgt v3.4s, v1.4s, v14.4s
+	WORD $0x6e611dc3 // bsl v3.16b, v14.16b, v1.16b
+	WORD $0x6eaee402 // fcmgt v2.4s, v0.4s, v14.4s
+	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
+	VMOV V18.B16, V1.B16
+	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
+	VMOV V18.B16, V0.B16
+	WORD $0x4e2acc40 // fmla v0.4s, v2.4s, v10.4s
+	WORD $0x4eb2d435 // fsub v21.4s, v1.4s, v18.4s
+	WORD $0x4eb2d414 // fsub v20.4s, v0.4s, v18.4s
+	WORD $0x4ea9cea3 // fmls v3.4s, v21.4s, v9.4s
+	WORD $0x4ea9ce82 // fmls v2.4s, v20.4s, v9.4s
+	WORD $0x4ea8cea3 // fmls v3.4s, v21.4s, v8.4s
+	WORD $0x4ea8ce82 // fmls v2.4s, v20.4s, v8.4s
+	FMOVQ 160(R4), F1
+	WORD $0x4e23cda1 // fmla v1.4s, v13.4s, v3.4s
 	FMOVQ 160(R4), F0
-	WORD $0x4e21cd40 // fmla v0.4s, v10.4s, v1.4s
-	FMOVQ 160(R4), F17
-	WORD $0x4e36cd51 // fmla v17.4s, v10.4s, v22.4s
-	FMOVQ 176(R4), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	FMOVQ 176(R4), F21
-	WORD $0x4e36ce35 // fmla v21.4s, v17.4s, v22.4s
+	WORD $0x4e22cda0 // fmla v0.4s, v13.4s, v2.4s
+	FMOVQ 176(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 176(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 192(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 192(R4), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 192(R4), F17
-	WORD $0x4e36ceb1 // fmla v17.4s, v21.4s, v22.4s
-	FMOVQ 208(R4), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	FMOVQ 208(R4), F21
-	WORD $0x4e36ce35 // fmla v21.4s, v17.4s, v22.4s
-	VMOV V4.B16, V0.B16
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	VMOV V4.B16, V2.B16
-	WORD $0x4e36cea2 // fmla v2.4s, v21.4s, v22.4s
-	WORD $0x6e21dc11 // fmul v17.4s, v0.4s, v1.4s
-	WORD $0x6e36dc40 // fmul v0.4s, v2.4s, v22.4s
-	WORD $0x4e21ce21 // fmla v1.4s, v17.4s, v1.4s
-	WORD $0x4e36cc16 // fmla v22.4s, v0.4s, v22.4s
-	VMOV V15.B16, V0.B16
-	WORD $0x4e24cf00 // fmla v0.4s, v24.4s, v4.4s
-	VMOV V15.B16, V2.B16
-	WORD $0x4e24cf22 // fmla v2.4s, v25.4s, v4.4s
-	WORD $0x4eafd41a // fsub v26.4s, v0.4s, v15.4s
-	WORD $0x4eafd440 // fsub v0.4s, v2.4s, v15.4s
-	WORD $0x4ebad718 // fsub v24.4s, v24.4s, v26.4s
-	WORD $0x4ea0d735 // fsub v21.4s, v25.4s, v0.4s
-	WORD $0x4e30d431 // fadd v17.4s, v1.4s, v16.4s
-	WORD $0x4e30d6c2 // fadd v2.4s, v22.4s, v16.4s
-	WORD $0x4e2fd741 // fadd v1.4s, v26.4s, v15.4s
-	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 208(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 208(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V7.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	VMOV V7.B16, V0.B16
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	VMOV V18.B16, V1.B16
+	WORD $0x4e27cea1 // fmla v1.4s, v21.4s, v7.4s
+	VMOV V18.B16, V0.B16
+	WORD $0x4e27ce80 // fmla v0.4s, v20.4s, v7.4s
+	WORD $0x4eb2d421 // fsub v1.4s, v1.4s, v18.4s
+	WORD $0x4eb2d400 // fsub v0.4s, v0.4s, v18.4s
+	WORD $0x4ea1d6a5 // fsub v5.4s, v21.4s, v1.4s
+	WORD $0x4ea0d684 // fsub v4.4s, v20.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
+	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb08421 // add v1.4s, v1.4s, v16.4s
-	WORD $0x4eb08400 // add v0.4s, v0.4s, v16.4s
-	WORD $0x6e21de31 // fmul v17.4s, v17.4s, v1.4s
+	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
+	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
+	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e2fd701 // fadd v1.4s, v24.4s, v15.4s
-	WORD $0x4e2fd6a0 // fadd v0.4s, v21.4s, v15.4s
+	WORD $0x4e32d4a1 // fadd v1.4s, v5.4s, v18.4s
+	WORD $0x4e32d480 // fadd v0.4s, v4.4s, v18.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb08421 // add v1.4s, v1.4s, v16.4s
-	WORD $0x4eb08400 // add v0.4s, v0.4s, v16.4s
-	WORD $0x6e21de21 // fmul v1.4s, v17.4s, v1.4s
+	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
+	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
 	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	WORD $0x6e21de96 // fmul v22.4s, v20.4s, v1.4s
-	WORD $0x6e20def5 // fmul v21.4s, v23.4s, v0.4s
-	WORD $0x6f00e411 // movi v17.2d, #0
-	VMOV V16.B16, V0.B16
-	WORD $0x4ea3cec0 // fmls v0.4s, v22.4s, v3.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4ea3cea1 // fmls v1.4s, v21.4s, v3.4s
-	WORD $0x6e33e622 // fcmge v2.4s, v17.4s, v19.4s
-	WORD $0x6e205854 // not v20.16b, v2.16b
-	WORD $0x6e32e622 // fcmge v2.4s, v17.4s, v18.4s
-	WORD $0x6e205851 // not v17.16b, v2.16b
-	WORD $0x4e341c02 // and v2.16b, v0.16b, v20.16b
-	WORD $0x4e311c20 // and v0.16b, v1.16b, v17.16b
-	WORD $0x4e22d6c1 // fadd v1.4s, v22.4s, v2.4s
-	WORD $0x4e20d6a0 // fadd v0.4s, v21.4s, v0.4s
-	WORD $0x6e33dc21 // fmul v1.4s, v1.4s, v19.4s
-	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R2, R2
+	WORD $0x6e21df34 // fmul v20.4s, v25.4s, v1.4s
+	WORD $0x6e20df05 // fmul v5.4s, v24.4s, v0.4s
+	WORD $0x6f00e404 // movi v4.2d, #0
+	VMOV V19.B16, V1.B16
+	WORD $0x4ea6ce81 // fmls v1.4s, v20.4s, v6.4s
+	VMOV V19.B16, V0.B16
+	WORD $0x4ea6cca0 // fmls v0.4s, v5.4s, v6.4s
+	WORD $0x6e37e482 // fcmge v2.4s, v4.4s, v23.4s
+	WORD $0x6e205843 // not v3.16b, v2.16b
+	WORD $0x6e36e482 // fcmge v2.4s, v4.4s, v22.4s
+	WORD $0x6e205842 // not v2.16b, v2.16b
+	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
+	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
+	WORD $0x4e21d681 // fadd v1.4s, v20.4s, v1.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
+	WORD $0x6e37dc21 // fmul v1.4s, v1.4s, v23.4s
+	WORD $0x6e36dc00 // fmul v0.4s, v0.4s, v22.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F5, F4)
+	FLDPQ (R2), (F7, F6)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F5
+	FMOVQ (R2), F7
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F4
+	FMOVD 16(R2), F6
 	TBZ $0, R3, end_4
-	ADD $24, R1, R1
-	VLD1 (R1), V4.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V6.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F4
+	FMOVS 16(R2), F6
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F5
+	FMOVD (R2), F7
 	TBZ $0, R3, end_6
-	ADD $8, R1, R1
-	VLD1 (R1), V5.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V7.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F5
+	FMOVS (R2), F7
 end_6:
 end_3:
 	FMOVQ 32(R4), F1
 	FMOVQ 32(R4), F0
-	WORD $0x4e611cab // bic v11.16b, v5.16b, v1.16b
-	WORD $0x4e601c8a // bic v10.16b, v4.16b, v0.16b
+	WORD $0x4e611ceb // bic v11.16b, v7.16b, v1.16b
+	WORD $0x4e601cca // bic v10.16b, v6.16b, v0.16b
 	FMOVQ 16(R4), F1
 	FMOVQ 16(R4), F0
 	FMOVQ 384(R4), F2
@@ -1003,118 +1003,118 @@ end_3:
 	WORD $0x4e22cd40 // fmla v0.4s, v10.4s, v2.4s
 	FMOVQ 16(R4), F3
 	FMOVQ 16(R4), F2
-	WORD $0x6e21fc67 // fdiv v7.4s, v3.4s, v1.4s
-	WORD $0x6e20fc46 // fdiv v6.4s, v2.4s, v0.4s
-	FMOVQ 400(R4), F1
+	WORD $0x6e21fc65 // fdiv v5.4s, v3.4s, v1.4s
+	WORD $0x6e20fc44 // fdiv v4.4s, v2.4s, v0.4s
+	FMOVQ 400(R4), F0
 	FMOVQ 400(R4), F2
-	FMOVQ 416(R4), F0
-	WORD $0x4e27cc20 // fmla v0.4s, v1.4s, v7.4s
 	FMOVQ 416(R4), F1
-	WORD $0x4e26cc41 // fmla v1.4s, v2.4s, v6.4s
+	WORD $0x4e25cc01 // fmla v1.4s, v0.4s, v5.4s
+	FMOVQ 416(R4), F0
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
 	FMOVQ 432(R4), F3
-	WORD $0x4e27cc03 // fmla v3.4s, v0.4s, v7.4s
-	FMOVQ 432(R4), F0
-	WORD $0x4e26cc20 // fmla v0.4s, v1.4s, v6.4s
+	WORD $0x4e25cc23 // fmla v3.4s, v1.4s, v5.4s
+	FMOVQ 432(R4), F1
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 448(R4), F2
-	WORD $0x4e27cc62 // fmla v2.4s, v3.4s, v7.4s
-	FMOVQ 448(R4), F1
-	WORD $0x4e26cc01 // fmla v1.4s, v0.4s, v6.4s
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 448(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 464(R4), F3
-	WORD $0x4e27cc43 // fmla v3.4s, v2.4s, v7.4s
-	FMOVQ 464(R4), F0
-	WORD $0x4e26cc20 // fmla v0.4s, v1.4s, v6.4s
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	FMOVQ 464(R4), F1
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 480(R4), F2
-	WORD $0x4e27cc62 // fmla v2.4s, v3.4s, v7.4s
-	FMOVQ 480(R4), F1
-	WORD $0x4e26cc01 // fmla v1.4s, v0.4s, v6.4s
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 480(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 496(R4), F3
-	WORD $0x4e27cc43 // fmla v3.4s, v2.4s, v7.4s
-	FMOVQ 496(R4), F0
-	WORD $0x4e26cc20 // fmla v0.4s, v1.4s, v6.4s
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	FMOVQ 496(R4), F1
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 512(R4), F2
-	WORD $0x4e27cc62 // fmla v2.4s, v3.4s, v7.4s
-	FMOVQ 512(R4), F1
-	WORD $0x4e26cc01 // fmla v1.4s, v0.4s, v6.4s
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 512(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 528(R4), F3
-	WORD $0x4e27cc43 // fmla v3.4s, v2.4s, v7.4s
-	FMOVQ 528(R4), F0
-	WORD $0x4e26cc20 // fmla v0.4s, v1.4s, v6.4s
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	FMOVQ 528(R4), F1
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 544(R4), F2
-	WORD $0x4e27cc62 // fmla v2.4s, v3.4s, v7.4s
-	FMOVQ 544(R4), F1
-	WORD $0x4e26cc01 // fmla v1.4s, v0.4s, v6.4s
-	WORD $0x6e27dc48 // fmul v8.4s, v2.4s, v7.4s
-	WORD $0x6e26dc29 // fmul v9.4s, v1.4s, v6.4s
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 544(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	WORD $0x6e25dc48 // fmul v8.4s, v2.4s, v5.4s
+	WORD $0x6e24dc09 // fmul v9.4s, v0.4s, v4.4s
 	WORD $0x6e2bdd62 // fmul v2.4s, v11.4s, v11.4s
 	WORD $0x6e2add41 // fmul v1.4s, v10.4s, v10.4s
 	FMOVQ 560(R4), F0
-	WORD $0x6e20dc46 // fmul v6.4s, v2.4s, v0.4s
+	WORD $0x6e20dc44 // fmul v4.4s, v2.4s, v0.4s
 	WORD $0x6e20dc23 // fmul v3.4s, v1.4s, v0.4s
 	FMOVQ 48(R4), F0
 	FMOVQ 48(R4), F2
-	WORD $0x6ea6e401 // fcmgt v1.4s, v0.4s, v6.4s
-	WORD $0x6e661c01 // bsl v1.16b, v0.16b, v6.16b
+	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
 	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
 	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 64(R4), F3
-	FMOVQ 64(R4), F6
-	WORD $0x6ea3e422 // fcmgt v2.4s, v1.4s, v3.4s
-	WORD $0x6e611c62 // bsl v2.16b, v3.16b, v1.16b
-	WORD $0x6ea6e403 // fcmgt v3.4s, v0.4s, v6.4s
-	WORD $0x6e601cc3 // bsl v3.16b, v6.16b, v0.16b
+	FMOVQ 64(R4), F2
+	FMOVQ 64(R4), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
 	FMOVQ 80(R4), F1
 	FMOVQ 80(R4), F0
-	FMOVQ 96(R4), F6
-	WORD $0x4e26cc41 // fmla v1.4s, v2.4s, v6.4s
-	WORD $0x4e26cc60 // fmla v0.4s, v3.4s, v6.4s
-	FMOVQ 80(R4), F6
-	WORD $0x4ea6d42a // fsub v10.4s, v1.4s, v6.4s
-	WORD $0x4ea6d40c // fsub v12.4s, v0.4s, v6.4s
+	FMOVQ 96(R4), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 80(R4), F4
+	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
 	FMOVQ 112(R4), F0
-	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd83 // fmls v3.4s, v12.4s, v0.4s
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
 	FMOVQ 128(R4), F0
-	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd83 // fmls v3.4s, v12.4s, v0.4s
-	FMOVQ 144(R4), F6
-	FMOVQ 144(R4), F1
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FMOVQ 144(R4), F0
+	FMOVQ 144(R4), F4
+	FMOVQ 160(R4), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
 	FMOVQ 160(R4), F0
-	WORD $0x4e22ccc0 // fmla v0.4s, v6.4s, v2.4s
-	FMOVQ 160(R4), F7
-	WORD $0x4e23cc27 // fmla v7.4s, v1.4s, v3.4s
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 176(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 176(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R4), F6
-	WORD $0x4e23cce6 // fmla v6.4s, v7.4s, v3.4s
+	FMOVQ 192(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 192(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R4), F7
-	WORD $0x4e23ccc7 // fmla v7.4s, v6.4s, v3.4s
+	FMOVQ 208(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 208(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R4), F6
-	WORD $0x4e23cce6 // fmla v6.4s, v7.4s, v3.4s
+	FMOVQ 224(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 224(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 224(R4), F1
-	WORD $0x4e23ccc1 // fmla v1.4s, v6.4s, v3.4s
-	WORD $0x6e22dc06 // fmul v6.4s, v0.4s, v2.4s
-	WORD $0x6e23dc20 // fmul v0.4s, v1.4s, v3.4s
-	WORD $0x4e22ccc2 // fmla v2.4s, v6.4s, v2.4s
-	WORD $0x4e23cc03 // fmla v3.4s, v0.4s, v3.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
 	FMOVQ 80(R4), F1
 	FMOVQ 80(R4), F0
-	FMOVQ 224(R4), F6
-	WORD $0x4e26cd41 // fmla v1.4s, v10.4s, v6.4s
-	WORD $0x4e26cd80 // fmla v0.4s, v12.4s, v6.4s
-	FMOVQ 80(R4), F6
-	WORD $0x4ea6d421 // fsub v1.4s, v1.4s, v6.4s
-	WORD $0x4ea6d40b // fsub v11.4s, v0.4s, v6.4s
+	FMOVQ 224(R4), F4
+	WORD $0x4e24cd41 // fmla v1.4s, v10.4s, v4.4s
+	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
+	FMOVQ 80(R4), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
 	WORD $0x4ea1d54a // fsub v10.4s, v10.4s, v1.4s
-	WORD $0x4eabd587 // fsub v7.4s, v12.4s, v11.4s
+	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
 	FMOVQ 16(R4), F0
-	WORD $0x4e20d446 // fadd v6.4s, v2.4s, v0.4s
-	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
 	FMOVQ 80(R4), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
@@ -1123,63 +1123,63 @@ end_3:
 	FMOVQ 16(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dcc6 // fmul v6.4s, v6.4s, v1.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
 	FMOVQ 80(R4), F0
 	WORD $0x4e20d541 // fadd v1.4s, v10.4s, v0.4s
-	WORD $0x4e20d4e0 // fadd v0.4s, v7.4s, v0.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
 	FMOVQ 16(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dcc1 // fmul v1.4s, v6.4s, v1.4s
+	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
 	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
 	WORD $0x6e21dd08 // fmul v8.4s, v8.4s, v1.4s
-	WORD $0x6e20dd27 // fmul v7.4s, v9.4s, v0.4s
-	WORD $0x6f00e403 // movi v3.2d, #0
-	FMOVQ 16(R4), F0
+	WORD $0x6e20dd25 // fmul v5.4s, v9.4s, v0.4s
+	WORD $0x6f00e404 // movi v4.2d, #0
 	FMOVQ 16(R4), F1
+	FMOVQ 16(R4), F0
 	FMOVQ 576(R4), F2
-	WORD $0x4ea2cd00 // fmls v0.4s, v8.4s, v2.4s
-	WORD $0x4ea2cce1 // fmls v1.4s, v7.4s, v2.4s
-	WORD $0x6e25e462 // fcmge v2.4s, v3.4s, v5.4s
-	WORD $0x6e205846 // not v6.16b, v2.16b
-	WORD $0x6e24e462 // fcmge v2.4s, v3.4s, v4.4s
+	WORD $0x4ea2cd01 // fmls v1.4s, v8.4s, v2.4s
+	WORD $0x4ea2cca0 // fmls v0.4s, v5.4s, v2.4s
+	WORD $0x6e27e482 // fcmge v2.4s, v4.4s, v7.4s
 	WORD $0x6e205843 // not v3.16b, v2.16b
-	WORD $0x4e261c02 // and v2.16b, v0.16b, v6.16b
-	WORD $0x4e231c20 // and v0.16b, v1.16b, v3.16b
-	WORD $0x4e22d501 // fadd v1.4s, v8.4s, v2.4s
-	WORD $0x4e20d4e0 // fadd v0.4s, v7.4s, v0.4s
-	WORD $0x6e25dc21 // fmul v1.4s, v1.4s, v5.4s
-	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
+	WORD $0x6e26e482 // fcmge v2.4s, v4.4s, v6.4s
+	WORD $0x6e205842 // not v2.16b, v2.16b
+	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
+	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
+	WORD $0x4e21d501 // fadd v1.4s, v8.4s, v1.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
+	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
+	WORD $0x6e26dc00 // fmul v0.4s, v0.4s, v6.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R0, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F0, 16(R0)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R0, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F1, (R0)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -1188,169 +1188,169 @@ end:
 // func GELUSlopeNEONF32(n int, x *float32, y *float32)
 TEXT ·GELUSlopeNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neongate<>(SB), R4
-	FMOVQ 16(R4), F17
-	FMOVQ 80(R4), F16
-	FMOVQ 32(R4), F15
-	FMOVQ 400(R4), F14
-	FMOVQ 48(R4), F13
-	FMOVQ 64(R4), F12
-	FMOVQ 144(R4), F11
-	FMOVQ 384(R4), F10
-	FMOVQ 560(R4), F9
-	FMOVQ 96(R4), F8
-	FMOVQ 112(R4), F7
-	FMOVQ 128(R4), F6
-	FMOVQ 224(R4), F5
-	FMOVQ 576(R4), F4
-	FMOVQ 592(R4), F3
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R2
-	AND $7, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	FMOVQ 16(R4), F20
+	FMOVQ 80(R4), F19
+	FMOVQ 32(R4), F18
+	FMOVQ 400(R4), F17
+	FMOVQ 48(R4), F16
+	FMOVQ 64(R4), F15
+	FMOVQ 144(R4), F14
+	FMOVQ 384(R4), F13
+	FMOVQ 560(R4), F12
+	FMOVQ 96(R4), F11
+	FMOVQ 112(R4), F10
+	FMOVQ 128(R4), F9
+	FMOVQ 224(R4), F8
+	FMOVQ 576(R4), F7
+	FMOVQ 592(R4), F6
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F19, F18)
-	WORD $0x4e6f1e75 // bic v21.16b, v19.16b, v15.16b
-	WORD $0x4e6f1e54 // bic v20.16b, v18.16b, v15.16b
-	VMOV V17.B16, V0.B16
-	WORD $0x4e2acea0 // fmla v0.4s, v21.4s, v10.4s
-	VMOV V17.B16, V1.B16
-	WORD $0x4e2ace81 // fmla v1.4s, v20.4s, v10.4s
-	WORD $0x6e20fe37 // fdiv v23.4s, v17.4s, v0.4s
-	WORD $0x6e21fe36 // fdiv v22.4s, v17.4s, v1.4s
+	FLDPQ.P 32(R2), (F24, F23)
+	WORD $0x4e721f05 // bic v5.16b, v24.16b, v18.16b
+	WORD $0x4e721ee4 // bic v4.16b, v23.16b, v18.16b
+	VMOV V20.B16, V1.B16
+	WORD $0x4e2dcca1 // fmla v1.4s, v5.4s, v13.4s
+	VMOV V20.B16, V0.B16
+	WORD $0x4e2dcc80 // fmla v0.4s, v4.4s, v13.4s
+	WORD $0x6e21fe96 // fdiv v22.4s, v20.4s, v1.4s
+	WORD $0x6e20fe95 // fdiv v21.4s, v20.4s, v0.4s
 	FMOVQ 416(R4), F1
-	WORD $0x4e37cdc1 // fmla v1.4s, v14.4s, v23.4s
-	FMOVQ 416(R4), F24
-	WORD $0x4e36cdd8 // fmla v24.4s, v14.4s, v22.4s
-	FMOVQ 432(R4), F0
-	WORD $0x4e37cc20 // fmla v0.4s, v1.4s, v23.4s
-	FMOVQ 432(R4), F2
-	WORD $0x4e36cf02 // fmla v2.4s, v24.4s, v22.4s
-	FMOVQ 448(R4), F1
-	WORD $0x4e37cc01 // fmla v1.4s, v0.4s, v23.4s
-	FMOVQ 448(R4), F24
-	WORD $0x4e36cc58 // fmla v24.4s, v2.4s, v22.4s
-	FMOVQ 464(R4), F0
-	WORD $0x4e37cc20 // fmla v0.4s, v1.4s, v23.4s
+	WORD $0x4e36ce21 // fmla v1.4s, v17.4s, v22.4s
+	FMOVQ 416(R4), F0
+	WORD $0x4e35ce20 // fmla v0.4s, v17.4s, v21.4s
+	FMOVQ 432(R4), F3
+	WORD $0x4e36cc23 // fmla v3.4s, v1.4s, v22.4s
+	FMOVQ 432(R4), F1
+	WORD $0x4e35cc01 // fmla v1.4s, v0.4s, v21.4s
+	FMOVQ 448(R4), F2
+	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
+	FMOVQ 448(R4), F0
+	WORD $0x4e35cc20 // fmla v0.4s, v1.4s, v21.4s
+	FMOVQ 464(R4), F3
+	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
 	FMOVQ 464(R4), F1
-	WORD $0x4e36cf01 // fmla v1.4s, v24.4s, v22.4s
+	WORD $0x4e35cc01 // fmla v1.4s, v0.4s, v21.4s
 	FMOVQ 480(R4), F2
-	WORD $0x4e37cc02 // fmla v2.4s, v0.4s, v23.4s
+	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
 	FMOVQ 480(R4), F0
-	WORD $0x4e36cc20 // fmla v0.4s, v1.4s, v22.4s
+	WORD $0x4e35cc20 // fmla v0.4s, v1.4s, v21.4s
+	FMOVQ 496(R4), F3
+	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
 	FMOVQ 496(R4), F1
-	WORD $0x4e37cc41 // fmla v1.4s, v2.4s, v23.4s
-	FMOVQ 496(R4), F2
-	WORD $0x4e36cc02 // fmla v2.4s, v0.4s, v22.4s
+	WORD $0x4e35cc01 // fmla v1.4s, v0.4s, v21.4s
+	FMOVQ 512(R4), F2
+	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
 	FMOVQ 512(R4), F0
-	WORD $0x4e37cc20 // fmla v0.4s, v1.4s, v23.4s
-	FMOVQ 512(R4), F24
-	WORD $0x4e36cc58 // fmla v24.4s, v2.4s, v22.4s
+	WORD $0x4e35cc20 // fmla v0.4s, v1.4s, v21.4s
+	FMOVQ 528(R4), F3
+	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
 	FMOVQ 528(R4), F1
-	WORD $0x4e37cc01 // fmla v1.4s, v0.4s, v23.4s
-	FMOVQ 528(R4), F2
-	WORD $0x4e36cf02 // fmla v2.4s, v24.4s, v22.4s
+	WORD $0x4e35cc01 // fmla v1.4s, v0.4s, v21.4s
+	FMOVQ 544(R4), F2
+	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
 	FMOVQ 544(R4), F0
-	WORD $0x4e37cc20 // fmla v0.4s, v1.4s, v23.4s
-	FMOVQ 544(R4), F1
-	WORD $0x4e36cc41 // fmla v1.4s, v2.4s, v22.4s
-	WORD $0x6e37dc18 // fmul v24.4s, v0.4s, v23.4s
-	WORD $0x6e36dc37 // fmul v23.4s, v1.4s, v22.4s
-	WORD $0x6e35dea1 // fmul v1.4s, v21.4s, v21.4s
-	WORD $0x6e34de80 // fmul v0.4s, v20.4s, v20.4s
-	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
-	WORD $0x6e29dc02 // fmul v2.4s, v0.4s, v9.4s
-	WORD $0x6ea1e5a0 // fcmgt v0.4s, v13.4s, v1.4s
-	WORD $0x6e611da0 // bsl v0.16b, v13.16b, v1.16b
-	WORD $0x6ea2e5a1 // fcmgt v1.4s, v13.4s, v2.4s
-	WORD $0x6e621da1 // bsl v1.16b, v13.16b, v2.16b
-	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
-	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
-	WORD $0x6eace434 // fcmgt v20.4s, v1.4s, v12.4s
-	WORD $0x6e611d94 // bsl v20.16b, v12.16b, v1.16b
-	VMOV V16.B16, V0.B16
-	WORD $0x4e28cc40 // fmla v0.4s, v2.4s, v8.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e28ce81 // fmla v1.4s, v20.4s, v8.4s
-	WORD $0x4eb0d419 // fsub v25.4s, v0.4s, v16.4s
-	WORD $0x4eb0d436 // fsub v22.4s, v1.4s, v16.4s
-	WORD $0x4ea7cf22 // fmls v2.4s, v25.4s, v7.4s
-	WORD $0x4ea7ced4 // fmls v20.4s, v22.4s, v7.4s
-	WORD $0x4ea6cf22 // fmls v2.4s, v25.4s, v6.4s
-	WORD $0x4ea6ced4 // fmls v20.4s, v22.4s, v6.4s
+	WORD $0x4e35cc20 // fmla v0.4s, v1.4s, v21.4s
+	WORD $0x6e36dc5a // fmul v26.4s, v2.4s, v22.4s
+	WORD $0x6e35dc19 // fmul v25.4s, v0.4s, v21.4s
+	WORD $0x6e25dca0 // fmul v0.4s, v5.4s, v5.4s
+	WORD $0x6e24dc81 // fmul v1.4s, v4.4s, v4.4s
+	WORD $0x6e2cdc00 // fmul v0.4s, v0.4s, v12.4s
+	WORD $0x6e2cdc22 // fmul v2.4s, v1.4s, v12.4s
+	WORD $0x6ea0e601 // fcmgt v1.4s, v16.4s, v0.4s
+	WORD $0x6e601e01 // bsl v1.16b, v16.16b, v0.16b
+	WORD $0x6ea2e600 // fcmgt v0.4s, v16.4s, v2.4s
+	WORD $0x6e621e00 // bsl v0.16b, v16.16b, v2.16b
+	WORD $0x6eafe423 // fcmgt v3.4s, v1.4s, v15.4s
+	WORD $0x6e611de3 // bsl v3.16b, v15.16b, v1.16b
+	WORD $0x6eafe402 // fcmgt v2.4s, v0.4s, v15.4s
+	WORD $0x6e601de2 // bsl v2.16b, v15.16b, v0.16b
+	VMOV V19.B16, V1.B16
+	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
+	VMOV V19.B16, V0.B16
+	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
+	WORD $0x4eb3d436 // fsub v22.4s, v1.4s, v19.4s
+	WORD $0x4eb3d415 // fsub v21.4s, v0.4s, v19.4s
+	WORD $0x4eaacec3 // fmls v3.4s, v22.4s, v10.4s
+	WORD $0x4eaacea2 // fmls v2.4s, v21.4s, v10.4s
+	WORD $0x4ea9cec3 // fmls v3.4s, v22.4s, v9.4s
+	WORD $0x4ea9cea2 // fmls v2.4s, v21.4s, v9.4s
+	FMOVQ 160(R4), F1
+	WORD $0x4e23cdc1 // fmla v1.4s, v14.4s, v3.4s
 	FMOVQ 160(R4), F0
-	WORD $0x4e22cd60 // fmla v0.4s, v11.4s, v2.4s
-	FMOVQ 160(R4), F21
-	WORD $0x4e34cd75 // fmla v21.4s, v11.4s, v20.4s
+	WORD $0x4e22cdc0 // fmla v0.4s, v14.4s, v2.4s
+	FMOVQ 176(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 176(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R4), F27
-	WORD $0x4e34cebb // fmla v27.4s, v21.4s, v20.4s
+	FMOVQ 192(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 192(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R4), F26
-	WORD $0x4e34cf7a // fmla v26.4s, v27.4s, v20.4s
+	FMOVQ 208(R4), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 208(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R4), F21
-	WORD $0x4e34cf55 // fmla v21.4s, v26.4s, v20.4s
-	VMOV V5.B16, V0.B16
+	VMOV V8.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	VMOV V8.B16, V0.B16
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	VMOV V5.B16, V1.B16
-	WORD $0x4e34cea1 // fmla v1.4s, v21.4s, v20.4s
-	WORD $0x6e22dc15 // fmul v21.4s, v0.4s, v2.4s
-	WORD $0x6e34dc20 // fmul v0.4s, v1.4s, v20.4s
-	WORD $0x4e22cea2 // fmla v2.4s, v21.4s, v2.4s
-	WORD $0x4e34cc14 // fmla v20.4s, v0.4s, v20.4s
-	VMOV V16.B16, V0.B16
-	WORD $0x4e25cf20 // fmla v0.4s, v25.4s, v5.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e25cec1 // fmla v1.4s, v22.4s, v5.4s
-	WORD $0x4eb0d41a // fsub v26.4s, v0.4s, v16.4s
-	WORD $0x4eb0d420 // fsub v0.4s, v1.4s, v16.4s
-	WORD $0x4ebad739 // fsub v25.4s, v25.4s, v26.4s
-	WORD $0x4ea0d6d5 // fsub v21.4s, v22.4s, v0.4s
-	WORD $0x4e31d456 // fadd v22.4s, v2.4s, v17.4s
-	WORD $0x4e31d682 // fadd v2.4s, v20.4s, v17.4s
-	WORD $0x4e30d741 // fadd v1.4s, v26.4s, v16.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	VMOV V19.B16, V1.B16
+	WORD $0x4e28cec1 // fmla v1.4s, v22.4s, v8.4s
+	VMOV V19.B16, V0.B16
+	WORD $0x4e28cea0 // fmla v0.4s, v21.4s, v8.4s
+	WORD $0x4eb3d421 // fsub v1.4s, v1.4s, v19.4s
+	WORD $0x4eb3d400 // fsub v0.4s, v0.4s, v19.4s
+	WORD $0x4ea1d6c5 // fsub v5.4s, v22.4s, v1.4s
+	WORD $0x4ea0d6a4 // fsub v4.4s, v21.4s, v0.4s
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
+	WORD $0x4e33d400 // fadd v0.4s, v0.4s, v19.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
-	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x6e21ded4 // fmul v20.4s, v22.4s, v1.4s
+	WORD $0x4eb48421 // add v1.4s, v1.4s, v20.4s
+	WORD $0x4eb48400 // add v0.4s, v0.4s, v20.4s
+	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e30d721 // fadd v1.4s, v25.4s, v16.4s
-	WORD $0x4e30d6a0 // fadd v0.4s, v21.4s, v16.4s
+	WORD $0x4e33d4a1 // fadd v1.4s, v5.4s, v19.4s
+	WORD $0x4e33d480 // fadd v0.4s, v4.4s, v19.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
-	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x6e21de99 // fmul v25.4s, v20.4s, v1.4s
-	WORD $0x6e20dc56 // fmul v22.4s, v2.4s, v0.4s
-	WORD $0x6e39df18 // fmul v24.4s, v24.4s, v25.4s
-	WORD $0x6e36def7 // fmul v23.4s, v23.4s, v22.4s
-	WORD $0x6f00e414 // movi v20.2d, #0
-	VMOV V17.B16, V1.B16
-	WORD $0x4ea4cf01 // fmls v1.4s, v24.4s, v4.4s
-	VMOV V17.B16, V0.B16
-	WORD $0x4ea4cee0 // fmls v0.4s, v23.4s, v4.4s
-	WORD $0x6e33e682 // fcmge v2.4s, v20.4s, v19.4s
-	WORD $0x6e205855 // not v21.16b, v2.16b
-	WORD $0x6e32e682 // fcmge v2.4s, v20.4s, v18.4s
-	WORD $0x6e205854 // not v20.16b, v2.16b
-	WORD $0x4e351c22 // and v2.16b, v1.16b, v21.16b
-	WORD $0x4e341c01 // and v1.16b, v0.16b, v20.16b
-	WORD $0x4e22d700 // fadd v0.4s, v24.4s, v2.4s
-	WORD $0x4e21d6e1 // fadd v1.4s, v23.4s, v1.4s
-	WORD $0x6e23df34 // fmul v20.4s, v25.4s, v3.4s
-	WORD $0x6e23dec2 // fmul v2.4s, v22.4s, v3.4s
-	WORD $0x4e33ce80 // fmla v0.4s, v20.4s, v19.4s
-	WORD $0x4e32cc41 // fmla v1.4s, v2.4s, v18.4s
-	FSTPQ.P (F0, F1), 32(R0)
-	SUBS $8, R2, R2
+	WORD $0x4eb48421 // add v1.4s, v1.4s, v20.4s
+	WORD $0x4eb48400 // add v0.4s, v0.4s, v20.4s
+	WORD $0x6e21dc75 // fmul v21.4s, v3.4s, v1.4s
+	WORD $0x6e20dc45 // fmul v5.4s, v2.4s, v0.4s
+	WORD $0x6e35df5a // fmul v26.4s, v26.4s, v21.4s
+	WORD $0x6e25df36 // fmul v22.4s, v25.4s, v5.4s
+	WORD $0x6f00e404 // movi v4.2d, #0
+	VMOV V20.B16, V1.B16
+	WORD $0x4ea7cf41 // fmls v1.4s, v26.4s, v7.4s
+	VMOV V20.B16, V0.B16
+	WORD $0x4ea7cec0 // fmls v0.4s, v22.4s, v7.4s
+	WORD $0x6e38e482 // fcmge v2.4s, v4.4s, v24.4s
+	WORD $0x6e205843 // not v3.16b, v2.16b
+	WORD $0x6e37e482 // fcmge v2.4s, v4.4s, v23.4s
+	WORD $0x6e205842 // not v2.16b, v2.16b
+	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
+	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
+	WORD $0x4e21d741 // fadd v1.4s, v26.4s, v1.4s
+	WORD $0x4e20d6c0 // fadd v0.4s, v22.4s, v0.4s
+	WORD $0x6e26dea3 // fmul v3.4s, v21.4s, v6.4s
+	WORD $0x6e26dca2 // fmul v2.4s, v5.4s, v6.4s
+	WORD $0x4e38cc61 // fmla v1.4s, v3.4s, v24.4s
+	WORD $0x4e37cc40 // fmla v0.4s, v2.4s, v23.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -1358,32 +1358,32 @@ rest:
 	WORD $0x6f00e407 // movi v7.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F7, F6)
+	FLDPQ (R2), (F7, F6)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F7
+	FMOVQ (R2), F7
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F6
+	FMOVD 16(R2), F6
 	TBZ $0, R3, end_4
-	ADD $24, R1, R1
-	VLD1 (R1), V6.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V6.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F6
+	FMOVS 16(R2), F6
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F7
+	FMOVD (R2), F7
 	TBZ $0, R3, end_6
-	ADD $8, R1, R1
-	VLD1 (R1), V7.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V7.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F7
+	FMOVS (R2), F7
 end_6:
 end_3:
 	FMOVQ 32(R4), F1
@@ -1399,46 +1399,46 @@ end_3:
 	FMOVQ 16(R4), F2
 	WORD $0x6e21fc65 // fdiv v5.4s, v3.4s, v1.4s
 	WORD $0x6e20fc44 // fdiv v4.4s, v2.4s, v0.4s
-	FMOVQ 400(R4), F2
 	FMOVQ 400(R4), F0
+	FMOVQ 400(R4), F2
 	FMOVQ 416(R4), F1
-	WORD $0x4e25cc41 // fmla v1.4s, v2.4s, v5.4s
-	FMOVQ 416(R4), F3
-	WORD $0x4e24cc03 // fmla v3.4s, v0.4s, v4.4s
-	FMOVQ 432(R4), F0
-	WORD $0x4e25cc20 // fmla v0.4s, v1.4s, v5.4s
-	FMOVQ 432(R4), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 448(R4), F1
 	WORD $0x4e25cc01 // fmla v1.4s, v0.4s, v5.4s
-	FMOVQ 448(R4), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 464(R4), F0
-	WORD $0x4e25cc20 // fmla v0.4s, v1.4s, v5.4s
+	FMOVQ 416(R4), F0
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 432(R4), F3
+	WORD $0x4e25cc23 // fmla v3.4s, v1.4s, v5.4s
+	FMOVQ 432(R4), F1
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FMOVQ 448(R4), F2
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	FMOVQ 448(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FMOVQ 464(R4), F3
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
 	FMOVQ 464(R4), F1
-	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 480(R4), F2
-	WORD $0x4e25cc02 // fmla v2.4s, v0.4s, v5.4s
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
 	FMOVQ 480(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FMOVQ 496(R4), F3
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
 	FMOVQ 496(R4), F1
-	WORD $0x4e25cc41 // fmla v1.4s, v2.4s, v5.4s
-	FMOVQ 496(R4), F2
-	WORD $0x4e24cc02 // fmla v2.4s, v0.4s, v4.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FMOVQ 512(R4), F2
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
 	FMOVQ 512(R4), F0
-	WORD $0x4e25cc20 // fmla v0.4s, v1.4s, v5.4s
-	FMOVQ 512(R4), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FMOVQ 528(R4), F3
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
 	FMOVQ 528(R4), F1
-	WORD $0x4e25cc01 // fmla v1.4s, v0.4s, v5.4s
-	FMOVQ 528(R4), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FMOVQ 544(R4), F2
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
 	FMOVQ 544(R4), F0
-	WORD $0x4e25cc20 // fmla v0.4s, v1.4s, v5.4s
-	FMOVQ 544(R4), F1
-	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
-	WORD $0x6e25dc08 // fmul v8.4s, v0.4s, v5.4s
-	WORD $0x6e24dc2b // fmul v11.4s, v1.4s, v4.4s
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	WORD $0x6e25dc48 // fmul v8.4s, v2.4s, v5.4s
+	WORD $0x6e24dc0b // fmul v11.4s, v0.4s, v4.4s
 	WORD $0x6e2add42 // fmul v2.4s, v10.4s, v10.4s
 	WORD $0x6e29dd21 // fmul v1.4s, v9.4s, v9.4s
 	FMOVQ 560(R4), F0
@@ -1450,68 +1450,68 @@ end_3:
 	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
 	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
 	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 64(R4), F4
 	FMOVQ 64(R4), F2
-	WORD $0x6ea4e423 // fcmgt v3.4s, v1.4s, v4.4s
-	WORD $0x6e611c83 // bsl v3.16b, v4.16b, v1.16b
-	WORD $0x6ea2e401 // fcmgt v1.4s, v0.4s, v2.4s
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
-	FMOVQ 80(R4), F2
+	FMOVQ 64(R4), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	FMOVQ 80(R4), F1
 	FMOVQ 80(R4), F0
 	FMOVQ 96(R4), F4
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
 	FMOVQ 80(R4), F4
-	WORD $0x4ea4d449 // fsub v9.4s, v2.4s, v4.4s
+	WORD $0x4ea4d429 // fsub v9.4s, v1.4s, v4.4s
 	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
 	FMOVQ 112(R4), F0
 	WORD $0x4ea0cd23 // fmls v3.4s, v9.4s, v0.4s
-	WORD $0x4ea0cd81 // fmls v1.4s, v12.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
 	FMOVQ 128(R4), F0
 	WORD $0x4ea0cd23 // fmls v3.4s, v9.4s, v0.4s
-	WORD $0x4ea0cd81 // fmls v1.4s, v12.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
 	FMOVQ 144(R4), F0
 	FMOVQ 144(R4), F4
-	FMOVQ 160(R4), F2
-	WORD $0x4e23cc02 // fmla v2.4s, v0.4s, v3.4s
+	FMOVQ 160(R4), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
 	FMOVQ 160(R4), F0
-	WORD $0x4e21cc80 // fmla v0.4s, v4.4s, v1.4s
-	FMOVQ 176(R4), F4
-	WORD $0x4e23cc44 // fmla v4.4s, v2.4s, v3.4s
-	FMOVQ 176(R4), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	FMOVQ 192(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R4), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 208(R4), F4
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 176(R4), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 176(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 192(R4), F4
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 208(R4), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	FMOVQ 224(R4), F5
+	FMOVQ 192(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 208(R4), F5
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 208(R4), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 224(R4), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 224(R4), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	WORD $0x6e23dca2 // fmul v2.4s, v5.4s, v3.4s
-	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
-	WORD $0x4e23cc43 // fmla v3.4s, v2.4s, v3.4s
-	WORD $0x4e21cc01 // fmla v1.4s, v0.4s, v1.4s
-	FMOVQ 80(R4), F2
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FMOVQ 80(R4), F1
 	FMOVQ 80(R4), F0
 	FMOVQ 224(R4), F4
-	WORD $0x4e24cd22 // fmla v2.4s, v9.4s, v4.4s
+	WORD $0x4e24cd21 // fmla v1.4s, v9.4s, v4.4s
 	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
 	FMOVQ 80(R4), F4
-	WORD $0x4ea4d44a // fsub v10.4s, v2.4s, v4.4s
-	WORD $0x4ea4d402 // fsub v2.4s, v0.4s, v4.4s
-	WORD $0x4eaad529 // fsub v9.4s, v9.4s, v10.4s
-	WORD $0x4ea2d585 // fsub v5.4s, v12.4s, v2.4s
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40a // fsub v10.4s, v0.4s, v4.4s
+	WORD $0x4ea1d529 // fsub v9.4s, v9.4s, v1.4s
+	WORD $0x4eaad585 // fsub v5.4s, v12.4s, v10.4s
 	FMOVQ 16(R4), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
-	WORD $0x4e20d423 // fadd v3.4s, v1.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
 	FMOVQ 80(R4), F0
-	WORD $0x4e20d541 // fadd v1.4s, v10.4s, v0.4s
-	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e20d540 // fadd v0.4s, v10.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
 	FMOVQ 16(R4), F0
@@ -1531,52 +1531,52 @@ end_3:
 	WORD $0x6e20dc69 // fmul v9.4s, v3.4s, v0.4s
 	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
 	WORD $0x6e29dd65 // fmul v5.4s, v11.4s, v9.4s
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	FMOVQ 16(R4), F1
 	FMOVQ 16(R4), F0
 	FMOVQ 576(R4), F2
 	WORD $0x4ea2cd01 // fmls v1.4s, v8.4s, v2.4s
 	WORD $0x4ea2cca0 // fmls v0.4s, v5.4s, v2.4s
-	WORD $0x6e27e462 // fcmge v2.4s, v3.4s, v7.4s
-	WORD $0x6e205844 // not v4.16b, v2.16b
-	WORD $0x6e26e462 // fcmge v2.4s, v3.4s, v6.4s
+	WORD $0x6e27e482 // fcmge v2.4s, v4.4s, v7.4s
 	WORD $0x6e205843 // not v3.16b, v2.16b
-	WORD $0x4e241c22 // and v2.16b, v1.16b, v4.16b
-	WORD $0x4e231c01 // and v1.16b, v0.16b, v3.16b
-	WORD $0x4e22d500 // fadd v0.4s, v8.4s, v2.4s
-	WORD $0x4e21d4a1 // fadd v1.4s, v5.4s, v1.4s
+	WORD $0x6e26e482 // fcmge v2.4s, v4.4s, v6.4s
+	WORD $0x6e205842 // not v2.16b, v2.16b
+	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
+	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
+	WORD $0x4e21d501 // fadd v1.4s, v8.4s, v1.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	FMOVQ 592(R4), F2
 	WORD $0x6e22dd43 // fmul v3.4s, v10.4s, v2.4s
 	WORD $0x6e22dd22 // fmul v2.4s, v9.4s, v2.4s
-	WORD $0x4e27cc60 // fmla v0.4s, v3.4s, v7.4s
-	WORD $0x4e26cc41 // fmla v1.4s, v2.4s, v6.4s
+	WORD $0x4e27cc61 // fmla v1.4s, v3.4s, v7.4s
+	WORD $0x4e26cc40 // fmla v0.4s, v2.4s, v6.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F0, F1), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F0, (R0)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F1, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R0, R0
-	VST1 V1.S[2], (R0)
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F1, 16(R0)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F0, (R0)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R0, R0
-	VST1 V0.S[2], (R0)
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F0, (R0)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -1585,289 +1585,289 @@ end:
 // func GatedNEONF64(n int, a float64, b float64, x *float64, y *float64)
 TEXT ·GatedNEONF64(SB), NOSPLIT, $0-40
 	MOVD $neongate<>(SB), R4
-	FMOVQ 624(R4), F14
-	FMOVQ 688(R4), F13
-	FMOVQ 608(R4), F12
-	FMOVQ 656(R4), F11
-	FMOVQ 672(R4), F10
-	FMOVQ 752(R4), F9
-	FMOVQ 640(R4), F8
-	FMOVQ 704(R4), F7
-	FMOVQ 720(R4), F6
-	FMOVQ 736(R4), F5
-	FMOVQ 928(R4), F4
+	FMOVQ 624(R4), F15
+	FMOVQ 688(R4), F14
+	FMOVQ 608(R4), F13
+	FMOVQ 656(R4), F12
+	FMOVQ 672(R4), F11
+	FMOVQ 752(R4), F10
+	FMOVQ 640(R4), F9
+	FMOVQ 704(R4), F8
+	FMOVQ 720(R4), F7
+	FMOVQ 736(R4), F6
+	FMOVQ 928(R4), F5
 	FMOVD a+8(FP), F0
-	WORD $0x4e080403 // dup v3.2d, v0.d[0]
-	FMOVD b+16(FP), F0
-	WORD $0x4e080410 // dup v16.2d, v0.d[0]
+	WORD $0x4e080400 // dup v0.2d, v0.d[0]
+	FMOVD b+16(FP), F1
+	WORD $0x4e080430 // dup v16.2d, v1.d[0]
 	MOVD x+24(FP), R2
-	MOVD y+32(FP), R0
-	MOVD n+0(FP), R1
-	AND $3, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD y+32(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F17, F15)
-	WORD $0x6e71de22 // fmul v2.2d, v17.2d, v17.2d
-	WORD $0x6e6fdde0 // fmul v0.2d, v15.2d, v15.2d
-	WORD $0x6eece441 // fcmgt v1.2d, v2.2d, v12.2d
-	WORD $0x6e621d81 // bsl v1.16b, v12.16b, v2.16b
-	WORD $0x6eece402 // fcmgt v2.2d, v0.2d, v12.2d
-	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
-	VMOV V3.B16, V0.B16
-	WORD $0x4e61ce00 // fmla v0.2d, v16.2d, v1.2d
-	VMOV V3.B16, V1.B16
-	WORD $0x4e62ce01 // fmla v1.2d, v16.2d, v2.2d
-	WORD $0x6e71dc12 // fmul v18.2d, v0.2d, v17.2d
-	WORD $0x6e6fdc22 // fmul v2.2d, v1.2d, v15.2d
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ee0e641 // fcmgt v1.2d, v18.2d, v0.2d
-	WORD $0x6ee0e440 // fcmgt v0.2d, v2.2d, v0.2d
-	WORD $0x4e211dd4 // and v20.16b, v14.16b, v1.16b
-	WORD $0x4e201dd3 // and v19.16b, v14.16b, v0.16b
-	WORD $0x4ea81e41 // orr v1.16b, v18.16b, v8.16b
-	WORD $0x4ea81c42 // orr v2.16b, v2.16b, v8.16b
-	WORD $0x6ee1e560 // fcmgt v0.2d, v11.2d, v1.2d
-	WORD $0x6e611d60 // bsl v0.16b, v11.16b, v1.16b
-	WORD $0x6ee2e561 // fcmgt v1.2d, v11.2d, v2.2d
-	WORD $0x6e621d61 // bsl v1.16b, v11.16b, v2.16b
-	WORD $0x6eeae412 // fcmgt v18.2d, v0.2d, v10.2d
-	WORD $0x6e601d52 // bsl v18.16b, v10.16b, v0.16b
-	WORD $0x6eeae422 // fcmgt v2.2d, v1.2d, v10.2d
-	WORD $0x6e611d42 // bsl v2.16b, v10.16b, v1.16b
-	VMOV V13.B16, V1.B16
-	WORD $0x4e67ce41 // fmla v1.2d, v18.2d, v7.2d
-	VMOV V13.B16, V0.B16
-	WORD $0x4e67cc40 // fmla v0.2d, v2.2d, v7.2d
-	WORD $0x4eedd435 // fsub v21.2d, v1.2d, v13.2d
-	WORD $0x4eedd416 // fsub v22.2d, v0.2d, v13.2d
-	WORD $0x4ee6ceb2 // fmls v18.2d, v21.2d, v6.2d
-	WORD $0x4ee6cec2 // fmls v2.2d, v22.2d, v6.2d
-	WORD $0x4ee5ceb2 // fmls v18.2d, v21.2d, v5.2d
-	WORD $0x4ee5cec2 // fmls v2.2d, v22.2d, v5.2d
+	FLDPQ.P 32(R2), (F21, F20)
+	WORD $0x6e75dea3 // fmul v3.2d, v21.2d, v21.2d
+	WORD $0x6e74de82 // fmul v2.2d, v20.2d, v20.2d
+	WORD $0x6eede461 // fcmgt v1.2d, v3.2d, v13.2d
+	WORD $0x6e631da1 // bsl v1.16b, v13.16b, v3.16b
+	WORD $0x6eede443 // fcmgt v3.2d, v2.2d, v13.2d
+	WORD $0x6e621da3 // bsl v3.16b, v13.16b, v2.16b
+	VMOV V0.B16, V2.B16
+	WORD $0x4e61ce02 // fmla v2.2d, v16.2d, v1.2d
+	VMOV V0.B16, V1.B16
+	WORD $0x4e63ce01 // fmla v1.2d, v16.2d, v3.2d
+	WORD $0x6e75dc44 // fmul v4.2d, v2.2d, v21.2d
+	WORD $0x6e74dc23 // fmul v3.2d, v1.2d, v20.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6ee1e482 // fcmgt v2.2d, v4.2d, v1.2d
+	WORD $0x6ee1e461 // fcmgt v1.2d, v3.2d, v1.2d
+	WORD $0x4e221df6 // and v22.16b, v15.16b, v2.16b
+	WORD $0x4e211df3 // and v19.16b, v15.16b, v1.16b
+	WORD $0x4ea91c81 // orr v1.16b, v4.16b, v9.16b
+	WORD $0x4ea91c63 // orr v3.16b, v3.16b, v9.16b
+	WORD $0x6ee1e582 // fcmgt v2.2d, v12.2d, v1.2d
+	WORD $0x6e611d82 // bsl v2.16b, v12.16b, v1.16b
+	WORD $0x6ee3e581 // fcmgt v1.2d, v12.2d, v3.2d
+	WORD $0x6e631d81 // bsl v1.16b, v12.16b, v3.16b
+	WORD $0x6eebe444 // fcmgt v4.2d, v2.2d, v11.2d
+	WORD $0x6e621d64 // bsl v4.16b, v11.16b, v2.16b
+	WORD $0x6eebe423 // fcmgt v3.2d, v1.2d, v11.2d
+	WORD $0x6e611d63 // bsl v3.16b, v11.16b, v1.16b
+	VMOV V14.B16, V2.B16
+	WORD $0x4e68cc82 // fmla v2.2d, v4.2d, v8.2d
+	VMOV V14.B16, V1.B16
+	WORD $0x4e68cc61 // fmla v1.2d, v3.2d, v8.2d
+	WORD $0x4eeed452 // fsub v18.2d, v2.2d, v14.2d
+	WORD $0x4eeed431 // fsub v17.2d, v1.2d, v14.2d
+	WORD $0x4ee7ce44 // fmls v4.2d, v18.2d, v7.2d
+	WORD $0x4ee7ce23 // fmls v3.2d, v17.2d, v7.2d
+	WORD $0x4ee6ce44 // fmls v4.2d, v18.2d, v6.2d
+	WORD $0x4ee6ce23 // fmls v3.2d, v17.2d, v6.2d
+	FMOVQ 768(R4), F2
+	WORD $0x4e64cd42 // fmla v2.2d, v10.2d, v4.2d
 	FMOVQ 768(R4), F1
-	WORD $0x4e72cd21 // fmla v1.2d, v9.2d, v18.2d
-	FMOVQ 768(R4), F0
-	WORD $0x4e62cd20 // fmla v0.2d, v9.2d, v2.2d
+	WORD $0x4e63cd41 // fmla v1.2d, v10.2d, v3.2d
 	FMOVQ 784(R4), F24
-	WORD $0x4e72cc38 // fmla v24.2d, v1.2d, v18.2d
-	FMOVQ 784(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	WORD $0x4e64cc58 // fmla v24.2d, v2.2d, v4.2d
+	FMOVQ 784(R4), F2
+	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
 	FMOVQ 800(R4), F23
-	WORD $0x4e72cf17 // fmla v23.2d, v24.2d, v18.2d
-	FMOVQ 800(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x4e64cf17 // fmla v23.2d, v24.2d, v4.2d
+	FMOVQ 800(R4), F1
+	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
 	FMOVQ 816(R4), F24
-	WORD $0x4e72cef8 // fmla v24.2d, v23.2d, v18.2d
-	FMOVQ 816(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	WORD $0x4e64cef8 // fmla v24.2d, v23.2d, v4.2d
+	FMOVQ 816(R4), F2
+	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
 	FMOVQ 832(R4), F23
-	WORD $0x4e72cf17 // fmla v23.2d, v24.2d, v18.2d
-	FMOVQ 832(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x4e64cf17 // fmla v23.2d, v24.2d, v4.2d
+	FMOVQ 832(R4), F1
+	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
 	FMOVQ 848(R4), F24
-	WORD $0x4e72cef8 // fmla v24.2d, v23.2d, v18.2d
-	FMOVQ 848(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	WORD $0x4e64cef8 // fmla v24.2d, v23.2d, v4.2d
+	FMOVQ 848(R4), F2
+	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
 	FMOVQ 864(R4), F23
-	WORD $0x4e72cf17 // fmla v23.2d, v24.2d, v18.2d
-	FMOVQ 864(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x4e64cf17 // fmla v23.2d, v24.2d, v4.2d
+	FMOVQ 864(R4), F1
+	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
 	FMOVQ 880(R4), F24
-	WORD $0x4e72cef8 // fmla v24.2d, v23.2d, v18.2d
-	FMOVQ 880(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	WORD $0x4e64cef8 // fmla v24.2d, v23.2d, v4.2d
+	FMOVQ 880(R4), F2
+	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
 	FMOVQ 896(R4), F23
-	WORD $0x4e72cf17 // fmla v23.2d, v24.2d, v18.2d
-	FMOVQ 896(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x4e64cf17 // fmla v23.2d, v24.2d, v4.2d
+	FMOVQ 896(R4), F1
+	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
 	FMOVQ 912(R4), F24
-	WORD $0x4e72cef8 // fmla v24.2d, v23.2d, v18.2d
-	FMOVQ 912(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V4.B16, V23.B16
-	WORD $0x4e72cf17 // fmla v23.2d, v24.2d, v18.2d
-	VMOV V4.B16, V0.B16
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	WORD $0x6e72dee1 // fmul v1.2d, v23.2d, v18.2d
-	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
-	WORD $0x4e72cc32 // fmla v18.2d, v1.2d, v18.2d
-	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	VMOV V13.B16, V0.B16
-	WORD $0x4e64cea0 // fmla v0.2d, v21.2d, v4.2d
-	VMOV V13.B16, V1.B16
-	WORD $0x4e64cec1 // fmla v1.2d, v22.2d, v4.2d
-	WORD $0x4eedd418 // fsub v24.2d, v0.2d, v13.2d
-	WORD $0x4eedd420 // fsub v0.2d, v1.2d, v13.2d
-	WORD $0x4ef8d6b7 // fsub v23.2d, v21.2d, v24.2d
-	WORD $0x4ee0d6d5 // fsub v21.2d, v22.2d, v0.2d
-	WORD $0x4e6ed652 // fadd v18.2d, v18.2d, v14.2d
+	WORD $0x4e64cef8 // fmla v24.2d, v23.2d, v4.2d
+	FMOVQ 912(R4), F2
+	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
+	VMOV V5.B16, V23.B16
+	WORD $0x4e64cf17 // fmla v23.2d, v24.2d, v4.2d
+	VMOV V5.B16, V1.B16
+	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
+	WORD $0x6e64dee2 // fmul v2.2d, v23.2d, v4.2d
+	WORD $0x6e63dc21 // fmul v1.2d, v1.2d, v3.2d
+	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	VMOV V14.B16, V2.B16
+	WORD $0x4e65ce42 // fmla v2.2d, v18.2d, v5.2d
+	VMOV V14.B16, V1.B16
+	WORD $0x4e65ce21 // fmla v1.2d, v17.2d, v5.2d
+	WORD $0x4eeed442 // fsub v2.2d, v2.2d, v14.2d
+	WORD $0x4eeed421 // fsub v1.2d, v1.2d, v14.2d
+	WORD $0x4ee2d652 // fsub v18.2d, v18.2d, v2.2d
+	WORD $0x4ee1d631 // fsub v17.2d, v17.2d, v1.2d
+	WORD $0x4e6fd484 // fadd v4.2d, v4.2d, v15.2d
+	WORD $0x4e6fd463 // fadd v3.2d, v3.2d, v15.2d
 	WORD $0x4e6ed442 // fadd v2.2d, v2.2d, v14.2d
-	WORD $0x4e6dd701 // fadd v1.2d, v24.2d, v13.2d
-	WORD $0x4e6dd400 // fadd v0.2d, v0.2d, v13.2d
+	WORD $0x4e6ed421 // fadd v1.2d, v1.2d, v14.2d
+	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eee8421 // add v1.2d, v1.2d, v14.2d
-	WORD $0x4eee8400 // add v0.2d, v0.2d, v14.2d
-	WORD $0x6e61de52 // fmul v18.2d, v18.2d, v1.2d
-	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	WORD $0x4e6dd6e0 // fadd v0.2d, v23.2d, v13.2d
-	WORD $0x4e6dd6a1 // fadd v1.2d, v21.2d, v13.2d
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
+	WORD $0x4eef8442 // add v2.2d, v2.2d, v15.2d
+	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
+	WORD $0x6e62dc84 // fmul v4.2d, v4.2d, v2.2d
+	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
+	WORD $0x4e6ed641 // fadd v1.2d, v18.2d, v14.2d
+	WORD $0x4e6ed622 // fadd v2.2d, v17.2d, v14.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4eee8400 // add v0.2d, v0.2d, v14.2d
-	WORD $0x4eee8421 // add v1.2d, v1.2d, v14.2d
-	WORD $0x6e60de40 // fmul v0.2d, v18.2d, v0.2d
-	WORD $0x6e61dc55 // fmul v21.2d, v2.2d, v1.2d
-	WORD $0x4e6ed412 // fadd v18.2d, v0.2d, v14.2d
-	WORD $0x4e6ed6a2 // fadd v2.2d, v21.2d, v14.2d
-	WORD $0x6ef4e401 // fcmgt v1.2d, v0.2d, v20.2d
-	WORD $0x6e741c01 // bsl v1.16b, v0.16b, v20.16b
-	WORD $0x6ef3e6a0 // fcmgt v0.2d, v21.2d, v19.2d
-	WORD $0x6e731ea0 // bsl v0.16b, v21.16b, v19.16b
-	WORD $0x6e72fc21 // fdiv v1.2d, v1.2d, v18.2d
-	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
-	WORD $0x6e71dc21 // fmul v1.2d, v1.2d, v17.2d
-	WORD $0x6e6fdc00 // fmul v0.2d, v0.2d, v15.2d
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $4, R1, R1
+	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
+	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
+	WORD $0x4eef8442 // add v2.2d, v2.2d, v15.2d
+	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
+	WORD $0x6e62dc71 // fmul v17.2d, v3.2d, v2.2d
+	WORD $0x4e6fd424 // fadd v4.2d, v1.2d, v15.2d
+	WORD $0x4e6fd623 // fadd v3.2d, v17.2d, v15.2d
+	WORD $0x6ef6e422 // fcmgt v2.2d, v1.2d, v22.2d
+	WORD $0x6e761c22 // bsl v2.16b, v1.16b, v22.16b
+	WORD $0x6ef3e621 // fcmgt v1.2d, v17.2d, v19.2d
+	WORD $0x6e731e21 // bsl v1.16b, v17.16b, v19.16b
+	WORD $0x6e64fc42 // fdiv v2.2d, v2.2d, v4.2d
+	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
+	WORD $0x6e75dc42 // fmul v2.2d, v2.2d, v21.2d
+	WORD $0x6e74dc21 // fmul v1.2d, v1.2d, v20.2d
+	FSTPQ.P (F2, F1), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F6, F5)
+	FLDPQ (R2), (F8, F7)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F6
+	FMOVQ (R2), F8
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F5
+	FMOVD 16(R2), F7
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F6
+	FMOVD (R2), F8
 end_5:
 end_3:
-	WORD $0x6e66dcc7 // fmul v7.2d, v6.2d, v6.2d
-	WORD $0x6e65dca4 // fmul v4.2d, v5.2d, v5.2d
-	FMOVQ 608(R4), F1
+	WORD $0x6e68dd05 // fmul v5.2d, v8.2d, v8.2d
+	WORD $0x6e67dce4 // fmul v4.2d, v7.2d, v7.2d
 	FMOVQ 608(R4), F2
-	WORD $0x6ee1e4e0 // fcmgt v0.2d, v7.2d, v1.2d
-	WORD $0x6e671c20 // bsl v0.16b, v1.16b, v7.16b
-	WORD $0x6ee2e481 // fcmgt v1.2d, v4.2d, v2.2d
-	WORD $0x6e641c41 // bsl v1.16b, v2.16b, v4.16b
-	VMOV V3.B16, V2.B16
-	WORD $0x4e60ce02 // fmla v2.2d, v16.2d, v0.2d
-	WORD $0x4e61ce03 // fmla v3.2d, v16.2d, v1.2d
-	WORD $0x6e66dc44 // fmul v4.2d, v2.2d, v6.2d
-	WORD $0x6e65dc67 // fmul v7.2d, v3.2d, v5.2d
+	FMOVQ 608(R4), F1
+	WORD $0x6ee2e4a3 // fcmgt v3.2d, v5.2d, v2.2d
+	WORD $0x6e651c43 // bsl v3.16b, v2.16b, v5.16b
+	WORD $0x6ee1e482 // fcmgt v2.2d, v4.2d, v1.2d
+	WORD $0x6e641c22 // bsl v2.16b, v1.16b, v4.16b
+	VMOV V0.B16, V1.B16
+	WORD $0x4e63ce01 // fmla v1.2d, v16.2d, v3.2d
+	WORD $0x4e62ce00 // fmla v0.2d, v16.2d, v2.2d
+	WORD $0x6e68dc24 // fmul v4.2d, v1.2d, v8.2d
+	WORD $0x6e67dc05 // fmul v5.2d, v0.2d, v7.2d
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ 624(R4), F3
 	FMOVQ 624(R4), F2
 	WORD $0x6ee0e481 // fcmgt v1.2d, v4.2d, v0.2d
-	WORD $0x6ee0e4e0 // fcmgt v0.2d, v7.2d, v0.2d
+	WORD $0x6ee0e4a0 // fcmgt v0.2d, v5.2d, v0.2d
 	WORD $0x4e211c69 // and v9.16b, v3.16b, v1.16b
-	WORD $0x4e201c48 // and v8.16b, v2.16b, v0.16b
+	WORD $0x4e201c46 // and v6.16b, v2.16b, v0.16b
 	FMOVQ 640(R4), F0
 	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
-	WORD $0x4ea01ce3 // orr v3.16b, v7.16b, v0.16b
-	FMOVQ 656(R4), F1
+	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	FMOVQ 656(R4), F0
 	FMOVQ 656(R4), F2
-	WORD $0x6ee4e420 // fcmgt v0.2d, v1.2d, v4.2d
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ee3e441 // fcmgt v1.2d, v2.2d, v3.2d
-	WORD $0x6e631c41 // bsl v1.16b, v2.16b, v3.16b
-	FMOVQ 672(R4), F4
+	WORD $0x6ee4e401 // fcmgt v1.2d, v0.2d, v4.2d
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ee3e440 // fcmgt v0.2d, v2.2d, v3.2d
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
 	FMOVQ 672(R4), F2
-	WORD $0x6ee4e403 // fcmgt v3.2d, v0.2d, v4.2d
-	WORD $0x6e601c83 // bsl v3.16b, v4.16b, v0.16b
-	WORD $0x6ee2e427 // fcmgt v7.2d, v1.2d, v2.2d
-	WORD $0x6e611c47 // bsl v7.16b, v2.16b, v1.16b
+	FMOVQ 672(R4), F4
+	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
 	FMOVQ 688(R4), F1
 	FMOVQ 688(R4), F0
-	FMOVQ 704(R4), F2
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
-	WORD $0x4e62cce0 // fmla v0.2d, v7.2d, v2.2d
-	FMOVQ 688(R4), F2
-	WORD $0x4ee2d42a // fsub v10.2d, v1.2d, v2.2d
-	WORD $0x4ee2d40b // fsub v11.2d, v0.2d, v2.2d
+	FMOVQ 704(R4), F4
+	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	FMOVQ 688(R4), F4
+	WORD $0x4ee4d42a // fsub v10.2d, v1.2d, v4.2d
+	WORD $0x4ee4d40b // fsub v11.2d, v0.2d, v4.2d
 	FMOVQ 720(R4), F0
 	WORD $0x4ee0cd43 // fmls v3.2d, v10.2d, v0.2d
-	WORD $0x4ee0cd67 // fmls v7.2d, v11.2d, v0.2d
+	WORD $0x4ee0cd62 // fmls v2.2d, v11.2d, v0.2d
 	FMOVQ 736(R4), F0
 	WORD $0x4ee0cd43 // fmls v3.2d, v10.2d, v0.2d
-	WORD $0x4ee0cd67 // fmls v7.2d, v11.2d, v0.2d
-	FMOVQ 752(R4), F2
-	FMOVQ 752(R4), F1
+	WORD $0x4ee0cd62 // fmls v2.2d, v11.2d, v0.2d
+	FMOVQ 752(R4), F0
+	FMOVQ 752(R4), F4
+	FMOVQ 768(R4), F1
+	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
 	FMOVQ 768(R4), F0
-	WORD $0x4e63cc40 // fmla v0.2d, v2.2d, v3.2d
-	FMOVQ 768(R4), F2
-	WORD $0x4e67cc22 // fmla v2.2d, v1.2d, v7.2d
+	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
+	FMOVQ 784(R4), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
 	FMOVQ 784(R4), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	FMOVQ 784(R4), F4
-	WORD $0x4e67cc44 // fmla v4.2d, v2.2d, v7.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 800(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 800(R4), F0
-	WORD $0x4e63cc20 // fmla v0.2d, v1.2d, v3.2d
-	FMOVQ 800(R4), F1
-	WORD $0x4e67cc81 // fmla v1.2d, v4.2d, v7.2d
-	FMOVQ 816(R4), F2
-	WORD $0x4e63cc02 // fmla v2.2d, v0.2d, v3.2d
-	FMOVQ 816(R4), F0
-	WORD $0x4e67cc20 // fmla v0.2d, v1.2d, v7.2d
-	FMOVQ 832(R4), F1
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 816(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 816(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
 	FMOVQ 832(R4), F4
-	WORD $0x4e67cc04 // fmla v4.2d, v0.2d, v7.2d
-	FMOVQ 848(R4), F0
-	WORD $0x4e63cc20 // fmla v0.2d, v1.2d, v3.2d
-	FMOVQ 848(R4), F2
-	WORD $0x4e67cc82 // fmla v2.2d, v4.2d, v7.2d
-	FMOVQ 864(R4), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 832(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 848(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 848(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
 	FMOVQ 864(R4), F4
-	WORD $0x4e67cc44 // fmla v4.2d, v2.2d, v7.2d
-	FMOVQ 880(R4), F0
-	WORD $0x4e63cc20 // fmla v0.2d, v1.2d, v3.2d
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 864(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 880(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 880(R4), F1
-	WORD $0x4e67cc81 // fmla v1.2d, v4.2d, v7.2d
-	FMOVQ 896(R4), F2
-	WORD $0x4e63cc02 // fmla v2.2d, v0.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 896(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 896(R4), F0
-	WORD $0x4e67cc20 // fmla v0.2d, v1.2d, v7.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 912(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
 	FMOVQ 912(R4), F1
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
-	FMOVQ 912(R4), F2
-	WORD $0x4e67cc02 // fmla v2.2d, v0.2d, v7.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 928(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 928(R4), F0
-	WORD $0x4e63cc20 // fmla v0.2d, v1.2d, v3.2d
-	FMOVQ 928(R4), F1
-	WORD $0x4e67cc41 // fmla v1.2d, v2.2d, v7.2d
-	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	WORD $0x6e67dc20 // fmul v0.2d, v1.2d, v7.2d
-	WORD $0x4e63cc43 // fmla v3.2d, v2.2d, v3.2d
-	WORD $0x4e67cc07 // fmla v7.2d, v0.2d, v7.2d
-	FMOVQ 688(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
 	FMOVQ 688(R4), F1
-	FMOVQ 928(R4), F2
-	WORD $0x4e62cd40 // fmla v0.2d, v10.2d, v2.2d
-	WORD $0x4e62cd61 // fmla v1.2d, v11.2d, v2.2d
-	FMOVQ 688(R4), F2
-	WORD $0x4ee2d40d // fsub v13.2d, v0.2d, v2.2d
-	WORD $0x4ee2d422 // fsub v2.2d, v1.2d, v2.2d
-	WORD $0x4eedd54c // fsub v12.2d, v10.2d, v13.2d
-	WORD $0x4ee2d56a // fsub v10.2d, v11.2d, v2.2d
+	FMOVQ 688(R4), F0
+	FMOVQ 928(R4), F4
+	WORD $0x4e64cd41 // fmla v1.2d, v10.2d, v4.2d
+	WORD $0x4e64cd60 // fmla v0.2d, v11.2d, v4.2d
+	FMOVQ 688(R4), F4
+	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD $0x4ee4d40c // fsub v12.2d, v0.2d, v4.2d
+	WORD $0x4ee1d54a // fsub v10.2d, v10.2d, v1.2d
+	WORD $0x4eecd565 // fsub v5.2d, v11.2d, v12.2d
 	FMOVQ 624(R4), F0
 	WORD $0x4e60d464 // fadd v4.2d, v3.2d, v0.2d
-	WORD $0x4e60d4e3 // fadd v3.2d, v7.2d, v0.2d
+	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
 	FMOVQ 688(R4), F0
-	WORD $0x4e60d5a1 // fadd v1.2d, v13.2d, v0.2d
-	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
+	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
+	WORD $0x4e60d580 // fadd v0.2d, v12.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
 	FMOVQ 624(R4), F0
@@ -1876,39 +1876,39 @@ end_3:
 	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
 	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
 	FMOVQ 688(R4), F0
-	WORD $0x4e60d581 // fadd v1.2d, v12.2d, v0.2d
-	WORD $0x4e60d540 // fadd v0.2d, v10.2d, v0.2d
+	WORD $0x4e60d541 // fadd v1.2d, v10.2d, v0.2d
+	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
 	FMOVQ 624(R4), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
-	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
+	WORD $0x6e61dc85 // fmul v5.2d, v4.2d, v1.2d
 	WORD $0x6e60dc64 // fmul v4.2d, v3.2d, v0.2d
 	FMOVQ 624(R4), F0
-	WORD $0x4e60d422 // fadd v2.2d, v1.2d, v0.2d
-	WORD $0x4e60d483 // fadd v3.2d, v4.2d, v0.2d
-	WORD $0x6ee9e420 // fcmgt v0.2d, v1.2d, v9.2d
-	WORD $0x6e691c20 // bsl v0.16b, v1.16b, v9.16b
-	WORD $0x6ee8e481 // fcmgt v1.2d, v4.2d, v8.2d
-	WORD $0x6e681c81 // bsl v1.16b, v4.16b, v8.16b
-	WORD $0x6e62fc02 // fdiv v2.2d, v0.2d, v2.2d
-	WORD $0x6e63fc20 // fdiv v0.2d, v1.2d, v3.2d
-	WORD $0x6e66dc41 // fmul v1.2d, v2.2d, v6.2d
-	WORD $0x6e65dc00 // fmul v0.2d, v0.2d, v5.2d
+	WORD $0x4e60d4a3 // fadd v3.2d, v5.2d, v0.2d
+	WORD $0x4e60d482 // fadd v2.2d, v4.2d, v0.2d
+	WORD $0x6ee9e4a1 // fcmgt v1.2d, v5.2d, v9.2d
+	WORD $0x6e691ca1 // bsl v1.16b, v5.16b, v9.16b
+	WORD $0x6ee6e480 // fcmgt v0.2d, v4.2d, v6.2d
+	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
+	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
+	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
+	WORD $0x6e68dc21 // fmul v1.2d, v1.2d, v8.2d
+	WORD $0x6e67dc00 // fmul v0.2d, v0.2d, v7.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -1917,166 +1917,166 @@ end:
 // func GatedSlopeNEONF64(n int, a float64, b float64, x *float64, y *float64)
 TEXT ·GatedSlopeNEONF64(SB), NOSPLIT, $0-40
 	MOVD $neongate<>(SB), R4
-	FMOVQ 624(R4), F20
-	FMOVQ 688(R4), F19
-	FMOVQ 608(R4), F18
-	FMOVQ 656(R4), F17
-	FMOVQ 672(R4), F16
-	FMOVQ 752(R4), F15
-	FMOVQ 640(R4), F14
-	FMOVQ 704(R4), F13
-	FMOVQ 720(R4), F12
-	FMOVQ 736(R4), F11
-	FMOVQ 928(R4), F10
-	FMOVQ 1072(R4), F9
+	FMOVQ 624(R4), F19
+	FMOVQ 688(R4), F18
+	FMOVQ 608(R4), F17
+	FMOVQ 656(R4), F16
+	FMOVQ 672(R4), F15
+	FMOVQ 752(R4), F14
+	FMOVQ 640(R4), F13
+	FMOVQ 704(R4), F12
+	FMOVQ 720(R4), F10
+	FMOVQ 736(R4), F9
+	FMOVQ 928(R4), F8
+	FMOVQ 1072(R4), F7
 	FMOVD a+8(FP), F0
-	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4e080406 // dup v6.2d, v0.d[0]
 	FMOVD b+16(FP), F0
-	WORD $0x4e080407 // dup v7.2d, v0.d[0]
-	MOVD x+24(FP), R0
+	WORD $0x4e08040b // dup v11.2d, v0.d[0]
+	MOVD x+24(FP), R2
 	MOVD y+32(FP), R1
-	MOVD n+0(FP), R2
-	AND $3, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F24, F23)
-	WORD $0x6e78df01 // fmul v1.2d, v24.2d, v24.2d
-	WORD $0x6e77dee0 // fmul v0.2d, v23.2d, v23.2d
-	WORD $0x6ef2e428 // fcmgt v8.2d, v1.2d, v18.2d
-	WORD $0x6e611e48 // bsl v8.16b, v18.16b, v1.16b
-	WORD $0x6ef2e405 // fcmgt v5.2d, v0.2d, v18.2d
-	WORD $0x6e601e45 // bsl v5.16b, v18.16b, v0.16b
-	VMOV V4.B16, V1.B16
-	WORD $0x4e68cce1 // fmla v1.2d, v7.2d, v8.2d
-	VMOV V4.B16, V0.B16
-	WORD $0x4e65cce0 // fmla v0.2d, v7.2d, v5.2d
-	WORD $0x6e78dc23 // fmul v3.2d, v1.2d, v24.2d
-	WORD $0x6e77dc02 // fmul v2.2d, v0.2d, v23.2d
+	FLDPQ.P 32(R2), (F23, F22)
+	WORD $0x6e77dee1 // fmul v1.2d, v23.2d, v23.2d
+	WORD $0x6e76dec0 // fmul v0.2d, v22.2d, v22.2d
+	WORD $0x6ef1e425 // fcmgt v5.2d, v1.2d, v17.2d
+	WORD $0x6e611e25 // bsl v5.16b, v17.16b, v1.16b
+	WORD $0x6ef1e404 // fcmgt v4.2d, v0.2d, v17.2d
+	WORD $0x6e601e24 // bsl v4.16b, v17.16b, v0.16b
+	VMOV V6.B16, V1.B16
+	WORD $0x4e65cd61 // fmla v1.2d, v11.2d, v5.2d
+	VMOV V6.B16, V0.B16
+	WORD $0x4e64cd60 // fmla v0.2d, v11.2d, v4.2d
+	WORD $0x6e77dc23 // fmul v3.2d, v1.2d, v23.2d
+	WORD $0x6e76dc02 // fmul v2.2d, v0.2d, v22.2d
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6ee0e461 // fcmgt v1.2d, v3.2d, v0.2d
 	WORD $0x6ee0e440 // fcmgt v0.2d, v2.2d, v0.2d
-	WORD $0x4e211e96 // and v22.16b, v20.16b, v1.16b
-	WORD $0x4e201e95 // and v21.16b, v20.16b, v0.16b
-	WORD $0x4eae1c60 // orr v0.16b, v3.16b, v14.16b
-	WORD $0x4eae1c42 // orr v2.16b, v2.16b, v14.16b
-	WORD $0x6ee0e621 // fcmgt v1.2d, v17.2d, v0.2d
-	WORD $0x6e601e21 // bsl v1.16b, v17.16b, v0.16b
-	WORD $0x6ee2e620 // fcmgt v0.2d, v17.2d, v2.2d
-	WORD $0x6e621e20 // bsl v0.16b, v17.16b, v2.16b
-	WORD $0x6ef0e422 // fcmgt v2.2d, v1.2d, v16.2d
-	WORD $0x6e611e02 // bsl v2.16b, v16.16b, v1.16b
-	WORD $0x6ef0e406 // fcmgt v6.2d, v0.2d, v16.2d
-	WORD $0x6e601e06 // bsl v6.16b, v16.16b, v0.16b
-	VMOV V19.B16, V1.B16
-	WORD $0x4e6dcc41 // fmla v1.2d, v2.2d, v13.2d
-	VMOV V19.B16, V0.B16
-	WORD $0x4e6dccc0 // fmla v0.2d, v6.2d, v13.2d
-	WORD $0x4ef3d439 // fsub v25.2d, v1.2d, v19.2d
-	WORD $0x4ef3d41a // fsub v26.2d, v0.2d, v19.2d
-	WORD $0x4eeccf22 // fmls v2.2d, v25.2d, v12.2d
-	WORD $0x4eeccf46 // fmls v6.2d, v26.2d, v12.2d
-	WORD $0x4eebcf22 // fmls v2.2d, v25.2d, v11.2d
-	WORD $0x4eebcf46 // fmls v6.2d, v26.2d, v11.2d
+	WORD $0x4e211e79 // and v25.16b, v19.16b, v1.16b
+	WORD $0x4e201e78 // and v24.16b, v19.16b, v0.16b
+	WORD $0x4ead1c60 // orr v0.16b, v3.16b, v13.16b
+	WORD $0x4ead1c42 // orr v2.16b, v2.16b, v13.16b
+	WORD $0x6ee0e601 // fcmgt v1.2d, v16.2d, v0.2d
+	WORD $0x6e601e01 // bsl v1.16b, v16.16b, v0.16b
+	WORD $0x6ee2e600 // fcmgt v0.2d, v16.2d, v2.2d
+	WORD $0x6e621e00 // bsl v0.16b, v16.16b, v2.16b
+	WORD $0x6eefe423 // fcmgt v3.2d, v1.2d, v15.2d
+	WORD $0x6e611de3 // bsl v3.16b, v15.16b, v1.16b
+	WORD $0x6eefe402 // fcmgt v2.2d, v0.2d, v15.2d
+	WORD $0x6e601de2 // bsl v2.16b, v15.16b, v0.16b
+	VMOV V18.B16, V1.B16
+	WORD $0x4e6ccc61 // fmla v1.2d, v3.2d, v12.2d
+	VMOV V18.B16, V0.B16
+	WORD $0x4e6ccc40 // fmla v0.2d, v2.2d, v12.2d
+	WORD $0x4ef2d435 // fsub v21.2d, v1.2d, v18.2d
+	WORD $0x4ef2d414 // fsub v20.2d, v0.2d, v18.2d
+	WORD $0x4eeacea3 // fmls v3.2d, v21.2d, v10.2d
+	WORD $0x4eeace82 // fmls v2.2d, v20.2d, v10.2d
+	WORD $0x4ee9cea3 // fmls v3.2d, v21.2d, v9.2d
+	WORD $0x4ee9ce82 // fmls v2.2d, v20.2d, v9.2d
+	FMOVQ 768(R4), F1
+	WORD $0x4e63cdc1 // fmla v1.2d, v14.2d, v3.2d
 	FMOVQ 768(R4), F0
-	WORD $0x4e62cde0 // fmla v0.2d, v15.2d, v2.2d
-	FMOVQ 768(R4), F27
-	WORD $0x4e66cdfb // fmla v27.2d, v15.2d, v6.2d
+	WORD $0x4e62cdc0 // fmla v0.2d, v14.2d, v2.2d
+	FMOVQ 784(R4), F27
+	WORD $0x4e63cc3b // fmla v27.2d, v1.2d, v3.2d
 	FMOVQ 784(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 784(R4), F3
-	WORD $0x4e66cf63 // fmla v3.2d, v27.2d, v6.2d
+	FMOVQ 800(R4), F26
+	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
 	FMOVQ 800(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 800(R4), F1
-	WORD $0x4e66cc61 // fmla v1.2d, v3.2d, v6.2d
-	FMOVQ 816(R4), F3
-	WORD $0x4e62cc03 // fmla v3.2d, v0.2d, v2.2d
-	FMOVQ 816(R4), F0
-	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
-	FMOVQ 832(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
-	FMOVQ 832(R4), F3
-	WORD $0x4e66cc03 // fmla v3.2d, v0.2d, v6.2d
-	FMOVQ 848(R4), F0
+	FMOVQ 816(R4), F27
+	WORD $0x4e63cf5b // fmla v27.2d, v26.2d, v3.2d
+	FMOVQ 816(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 832(R4), F26
+	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
+	FMOVQ 832(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 848(R4), F27
+	WORD $0x4e63cf5b // fmla v27.2d, v26.2d, v3.2d
 	FMOVQ 848(R4), F1
-	WORD $0x4e66cc61 // fmla v1.2d, v3.2d, v6.2d
-	FMOVQ 864(R4), F3
-	WORD $0x4e62cc03 // fmla v3.2d, v0.2d, v2.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 864(R4), F26
+	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
 	FMOVQ 864(R4), F0
-	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
-	FMOVQ 880(R4), F1
-	WORD $0x4e62cc61 // fmla v1.2d, v3.2d, v2.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
 	FMOVQ 880(R4), F27
-	WORD $0x4e66cc1b // fmla v27.2d, v0.2d, v6.2d
+	WORD $0x4e63cf5b // fmla v27.2d, v26.2d, v3.2d
+	FMOVQ 880(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 896(R4), F26
+	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
 	FMOVQ 896(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 896(R4), F3
-	WORD $0x4e66cf63 // fmla v3.2d, v27.2d, v6.2d
+	FMOVQ 912(R4), F27
+	WORD $0x4e63cf5b // fmla v27.2d, v26.2d, v3.2d
 	FMOVQ 912(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 912(R4), F27
-	WORD $0x4e66cc7b // fmla v27.2d, v3.2d, v6.2d
-	VMOV V10.B16, V0.B16
+	VMOV V8.B16, V26.B16
+	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
+	VMOV V8.B16, V0.B16
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	VMOV V10.B16, V1.B16
-	WORD $0x4e66cf61 // fmla v1.2d, v27.2d, v6.2d
-	WORD $0x6e62dc03 // fmul v3.2d, v0.2d, v2.2d
-	WORD $0x6e66dc20 // fmul v0.2d, v1.2d, v6.2d
-	WORD $0x4e62cc62 // fmla v2.2d, v3.2d, v2.2d
-	WORD $0x4e66cc06 // fmla v6.2d, v0.2d, v6.2d
-	VMOV V19.B16, V1.B16
-	WORD $0x4e6acf21 // fmla v1.2d, v25.2d, v10.2d
-	VMOV V19.B16, V0.B16
-	WORD $0x4e6acf40 // fmla v0.2d, v26.2d, v10.2d
-	WORD $0x4ef3d421 // fsub v1.2d, v1.2d, v19.2d
-	WORD $0x4ef3d400 // fsub v0.2d, v0.2d, v19.2d
-	WORD $0x4ee1d73b // fsub v27.2d, v25.2d, v1.2d
-	WORD $0x4ee0d759 // fsub v25.2d, v26.2d, v0.2d
-	WORD $0x4e74d443 // fadd v3.2d, v2.2d, v20.2d
-	WORD $0x4e74d4c2 // fadd v2.2d, v6.2d, v20.2d
-	WORD $0x4e73d421 // fadd v1.2d, v1.2d, v19.2d
-	WORD $0x4e73d400 // fadd v0.2d, v0.2d, v19.2d
+	WORD $0x6e63df41 // fmul v1.2d, v26.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
+	VMOV V18.B16, V1.B16
+	WORD $0x4e68cea1 // fmla v1.2d, v21.2d, v8.2d
+	VMOV V18.B16, V0.B16
+	WORD $0x4e68ce80 // fmla v0.2d, v20.2d, v8.2d
+	WORD $0x4ef2d421 // fsub v1.2d, v1.2d, v18.2d
+	WORD $0x4ef2d400 // fsub v0.2d, v0.2d, v18.2d
+	WORD $0x4ee1d6b5 // fsub v21.2d, v21.2d, v1.2d
+	WORD $0x4ee0d694 // fsub v20.2d, v20.2d, v0.2d
+	WORD $0x4e73d463 // fadd v3.2d, v3.2d, v19.2d
+	WORD $0x4e73d442 // fadd v2.2d, v2.2d, v19.2d
+	WORD $0x4e72d421 // fadd v1.2d, v1.2d, v18.2d
+	WORD $0x4e72d400 // fadd v0.2d, v0.2d, v18.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4ef48421 // add v1.2d, v1.2d, v20.2d
-	WORD $0x4ef48400 // add v0.2d, v0.2d, v20.2d
+	WORD $0x4ef38421 // add v1.2d, v1.2d, v19.2d
+	WORD $0x4ef38400 // add v0.2d, v0.2d, v19.2d
 	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
 	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	WORD $0x4e73d761 // fadd v1.2d, v27.2d, v19.2d
-	WORD $0x4e73d720 // fadd v0.2d, v25.2d, v19.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
+	WORD $0x4e72d6a0 // fadd v0.2d, v21.2d, v18.2d
+	WORD $0x4e72d681 // fadd v1.2d, v20.2d, v18.2d
 	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4ef48421 // add v1.2d, v1.2d, v20.2d
-	WORD $0x4ef48400 // add v0.2d, v0.2d, v20.2d
-	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
-	WORD $0x6e60dc46 // fmul v6.2d, v2.2d, v0.2d
-	WORD $0x4e74d423 // fadd v3.2d, v1.2d, v20.2d
-	WORD $0x4e74d4c2 // fadd v2.2d, v6.2d, v20.2d
-	WORD $0x6ef6e420 // fcmgt v0.2d, v1.2d, v22.2d
-	WORD $0x6e761c20 // bsl v0.16b, v1.16b, v22.16b
-	WORD $0x6ef5e4c1 // fcmgt v1.2d, v6.2d, v21.2d
-	WORD $0x6e751cc1 // bsl v1.16b, v6.16b, v21.16b
-	WORD $0x6e63fc00 // fdiv v0.2d, v0.2d, v3.2d
-	WORD $0x6e62fc22 // fdiv v2.2d, v1.2d, v2.2d
-	WORD $0x6e69dd01 // fmul v1.2d, v8.2d, v9.2d
-	WORD $0x6e69dca5 // fmul v5.2d, v5.2d, v9.2d
-	VMOV V4.B16, V3.B16
-	WORD $0x4e67cc23 // fmla v3.2d, v1.2d, v7.2d
-	VMOV V4.B16, V1.B16
-	WORD $0x4e67cca1 // fmla v1.2d, v5.2d, v7.2d
-	WORD $0x4ee0d686 // fsub v6.2d, v20.2d, v0.2d
-	WORD $0x4ee2d685 // fsub v5.2d, v20.2d, v2.2d
-	WORD $0x6e60dcc6 // fmul v6.2d, v6.2d, v0.2d
-	WORD $0x6e62dca5 // fmul v5.2d, v5.2d, v2.2d
-	WORD $0x6e78dcc6 // fmul v6.2d, v6.2d, v24.2d
+	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
+	WORD $0x4ef38400 // add v0.2d, v0.2d, v19.2d
+	WORD $0x4ef38421 // add v1.2d, v1.2d, v19.2d
+	WORD $0x6e60dc60 // fmul v0.2d, v3.2d, v0.2d
+	WORD $0x6e61dc54 // fmul v20.2d, v2.2d, v1.2d
+	WORD $0x4e73d403 // fadd v3.2d, v0.2d, v19.2d
+	WORD $0x4e73d682 // fadd v2.2d, v20.2d, v19.2d
+	WORD $0x6ef9e401 // fcmgt v1.2d, v0.2d, v25.2d
+	WORD $0x6e791c01 // bsl v1.16b, v0.16b, v25.16b
+	WORD $0x6ef8e680 // fcmgt v0.2d, v20.2d, v24.2d
+	WORD $0x6e781e80 // bsl v0.16b, v20.16b, v24.16b
+	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
+	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
+	WORD $0x6e67dca2 // fmul v2.2d, v5.2d, v7.2d
+	WORD $0x6e67dc84 // fmul v4.2d, v4.2d, v7.2d
+	VMOV V6.B16, V3.B16
+	WORD $0x4e6bcc43 // fmla v3.2d, v2.2d, v11.2d
+	VMOV V6.B16, V2.B16
+	WORD $0x4e6bcc82 // fmla v2.2d, v4.2d, v11.2d
+	WORD $0x4ee1d665 // fsub v5.2d, v19.2d, v1.2d
+	WORD $0x4ee0d664 // fsub v4.2d, v19.2d, v0.2d
+	WORD $0x6e61dca5 // fmul v5.2d, v5.2d, v1.2d
+	WORD $0x6e60dc84 // fmul v4.2d, v4.2d, v0.2d
 	WORD $0x6e77dca5 // fmul v5.2d, v5.2d, v23.2d
-	WORD $0x4e66cc60 // fmla v0.2d, v3.2d, v6.2d
-	WORD $0x4e65cc22 // fmla v2.2d, v1.2d, v5.2d
-	FSTPQ.P (F0, F2), 32(R1)
-	SUBS $4, R2, R2
+	WORD $0x6e76dc84 // fmul v4.2d, v4.2d, v22.2d
+	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -2084,18 +2084,18 @@ rest:
 	WORD $0x6f00e40a // movi v10.2d, #0
 	WORD $0x6f00e409 // movi v9.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R0), (F10, F9)
+	FLDPQ (R2), (F10, F9)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R0), F10
+	FMOVQ (R2), F10
 	TBZ $0, R3, end_4
-	FMOVD 16(R0), F9
+	FMOVD 16(R2), F9
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R0), F10
+	FMOVD (R2), F10
 end_5:
 end_3:
 	WORD $0x6e6add43 // fmul v3.2d, v10.2d, v10.2d
@@ -2104,158 +2104,158 @@ end_3:
 	FMOVQ 608(R4), F0
 	WORD $0x6ee1e468 // fcmgt v8.2d, v3.2d, v1.2d
 	WORD $0x6e631c28 // bsl v8.16b, v1.16b, v3.16b
-	WORD $0x6ee0e445 // fcmgt v5.2d, v2.2d, v0.2d
-	WORD $0x6e621c05 // bsl v5.16b, v0.16b, v2.16b
-	VMOV V4.B16, V0.B16
-	WORD $0x4e68cce0 // fmla v0.2d, v7.2d, v8.2d
-	VMOV V4.B16, V1.B16
-	WORD $0x4e65cce1 // fmla v1.2d, v7.2d, v5.2d
-	WORD $0x6e6adc06 // fmul v6.2d, v0.2d, v10.2d
-	WORD $0x6e69dc2b // fmul v11.2d, v1.2d, v9.2d
+	WORD $0x6ee0e447 // fcmgt v7.2d, v2.2d, v0.2d
+	WORD $0x6e621c07 // bsl v7.16b, v0.16b, v2.16b
+	VMOV V6.B16, V1.B16
+	WORD $0x4e68cd61 // fmla v1.2d, v11.2d, v8.2d
+	VMOV V6.B16, V0.B16
+	WORD $0x4e67cd60 // fmla v0.2d, v11.2d, v7.2d
+	WORD $0x6e6adc24 // fmul v4.2d, v1.2d, v10.2d
+	WORD $0x6e69dc05 // fmul v5.2d, v0.2d, v9.2d
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ 624(R4), F3
 	FMOVQ 624(R4), F2
-	WORD $0x6ee0e4c1 // fcmgt v1.2d, v6.2d, v0.2d
-	WORD $0x6ee0e560 // fcmgt v0.2d, v11.2d, v0.2d
-	WORD $0x4e211c6d // and v13.16b, v3.16b, v1.16b
-	WORD $0x4e201c4c // and v12.16b, v2.16b, v0.16b
+	WORD $0x6ee0e481 // fcmgt v1.2d, v4.2d, v0.2d
+	WORD $0x6ee0e4a0 // fcmgt v0.2d, v5.2d, v0.2d
+	WORD $0x4e211c6e // and v14.16b, v3.16b, v1.16b
+	WORD $0x4e201c4d // and v13.16b, v2.16b, v0.16b
 	FMOVQ 640(R4), F0
-	WORD $0x4ea01cc6 // orr v6.16b, v6.16b, v0.16b
-	WORD $0x4ea01d63 // orr v3.16b, v11.16b, v0.16b
+	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
+	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	FMOVQ 656(R4), F0
 	FMOVQ 656(R4), F2
-	FMOVQ 656(R4), F1
-	WORD $0x6ee6e440 // fcmgt v0.2d, v2.2d, v6.2d
-	WORD $0x6e661c40 // bsl v0.16b, v2.16b, v6.16b
-	WORD $0x6ee3e422 // fcmgt v2.2d, v1.2d, v3.2d
-	WORD $0x6e631c22 // bsl v2.16b, v1.16b, v3.16b
-	FMOVQ 672(R4), F1
-	FMOVQ 672(R4), F3
-	WORD $0x6ee1e40b // fcmgt v11.2d, v0.2d, v1.2d
-	WORD $0x6e601c2b // bsl v11.16b, v1.16b, v0.16b
-	WORD $0x6ee3e441 // fcmgt v1.2d, v2.2d, v3.2d
-	WORD $0x6e621c61 // bsl v1.16b, v3.16b, v2.16b
+	WORD $0x6ee4e401 // fcmgt v1.2d, v0.2d, v4.2d
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ee3e440 // fcmgt v0.2d, v2.2d, v3.2d
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
+	FMOVQ 672(R4), F2
+	FMOVQ 672(R4), F4
+	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	FMOVQ 688(R4), F1
 	FMOVQ 688(R4), F0
-	FMOVQ 688(R4), F2
-	FMOVQ 704(R4), F3
-	WORD $0x4e63cd60 // fmla v0.2d, v11.2d, v3.2d
-	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
-	FMOVQ 688(R4), F3
-	WORD $0x4ee3d40e // fsub v14.2d, v0.2d, v3.2d
-	WORD $0x4ee3d44f // fsub v15.2d, v2.2d, v3.2d
+	FMOVQ 704(R4), F4
+	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	FMOVQ 688(R4), F4
+	WORD $0x4ee4d42f // fsub v15.2d, v1.2d, v4.2d
+	WORD $0x4ee4d40c // fsub v12.2d, v0.2d, v4.2d
 	FMOVQ 720(R4), F0
-	WORD $0x4ee0cdcb // fmls v11.2d, v14.2d, v0.2d
-	WORD $0x4ee0cde1 // fmls v1.2d, v15.2d, v0.2d
+	WORD $0x4ee0cde3 // fmls v3.2d, v15.2d, v0.2d
+	WORD $0x4ee0cd82 // fmls v2.2d, v12.2d, v0.2d
 	FMOVQ 736(R4), F0
-	WORD $0x4ee0cdcb // fmls v11.2d, v14.2d, v0.2d
-	WORD $0x4ee0cde1 // fmls v1.2d, v15.2d, v0.2d
+	WORD $0x4ee0cde3 // fmls v3.2d, v15.2d, v0.2d
+	WORD $0x4ee0cd82 // fmls v2.2d, v12.2d, v0.2d
 	FMOVQ 752(R4), F0
-	FMOVQ 752(R4), F3
-	FMOVQ 768(R4), F2
-	WORD $0x4e6bcc02 // fmla v2.2d, v0.2d, v11.2d
+	FMOVQ 752(R4), F4
+	FMOVQ 768(R4), F1
+	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
 	FMOVQ 768(R4), F0
-	WORD $0x4e61cc60 // fmla v0.2d, v3.2d, v1.2d
-	FMOVQ 784(R4), F3
-	WORD $0x4e6bcc43 // fmla v3.2d, v2.2d, v11.2d
-	FMOVQ 784(R4), F2
-	WORD $0x4e61cc02 // fmla v2.2d, v0.2d, v1.2d
-	FMOVQ 800(R4), F6
-	WORD $0x4e6bcc66 // fmla v6.2d, v3.2d, v11.2d
+	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
+	FMOVQ 784(R4), F5
+	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
+	FMOVQ 784(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 800(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 800(R4), F0
-	WORD $0x4e61cc40 // fmla v0.2d, v2.2d, v1.2d
-	FMOVQ 816(R4), F3
-	WORD $0x4e6bccc3 // fmla v3.2d, v6.2d, v11.2d
-	FMOVQ 816(R4), F2
-	WORD $0x4e61cc02 // fmla v2.2d, v0.2d, v1.2d
-	FMOVQ 832(R4), F6
-	WORD $0x4e6bcc66 // fmla v6.2d, v3.2d, v11.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 816(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 816(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 832(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 832(R4), F0
-	WORD $0x4e61cc40 // fmla v0.2d, v2.2d, v1.2d
-	FMOVQ 848(R4), F2
-	WORD $0x4e6bccc2 // fmla v2.2d, v6.2d, v11.2d
-	FMOVQ 848(R4), F3
-	WORD $0x4e61cc03 // fmla v3.2d, v0.2d, v1.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 848(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 848(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 864(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	FMOVQ 864(R4), F0
-	WORD $0x4e6bcc40 // fmla v0.2d, v2.2d, v11.2d
-	FMOVQ 864(R4), F2
-	WORD $0x4e61cc62 // fmla v2.2d, v3.2d, v1.2d
-	FMOVQ 880(R4), F6
-	WORD $0x4e6bcc06 // fmla v6.2d, v0.2d, v11.2d
-	FMOVQ 880(R4), F0
-	WORD $0x4e61cc40 // fmla v0.2d, v2.2d, v1.2d
-	FMOVQ 896(R4), F3
-	WORD $0x4e6bccc3 // fmla v3.2d, v6.2d, v11.2d
-	FMOVQ 896(R4), F2
-	WORD $0x4e61cc02 // fmla v2.2d, v0.2d, v1.2d
-	FMOVQ 912(R4), F6
-	WORD $0x4e6bcc66 // fmla v6.2d, v3.2d, v11.2d
-	FMOVQ 912(R4), F0
-	WORD $0x4e61cc40 // fmla v0.2d, v2.2d, v1.2d
-	FMOVQ 928(R4), F3
-	WORD $0x4e6bccc3 // fmla v3.2d, v6.2d, v11.2d
-	FMOVQ 928(R4), F2
-	WORD $0x4e61cc02 // fmla v2.2d, v0.2d, v1.2d
-	WORD $0x6e6bdc63 // fmul v3.2d, v3.2d, v11.2d
-	WORD $0x6e61dc40 // fmul v0.2d, v2.2d, v1.2d
-	WORD $0x4e6bcc6b // fmla v11.2d, v3.2d, v11.2d
-	WORD $0x4e61cc01 // fmla v1.2d, v0.2d, v1.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 880(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 880(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 896(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 896(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FMOVQ 912(R4), F5
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	FMOVQ 912(R4), F1
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FMOVQ 928(R4), F4
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	FMOVQ 928(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
+	FMOVQ 688(R4), F1
 	FMOVQ 688(R4), F0
-	FMOVQ 688(R4), F2
-	FMOVQ 928(R4), F3
-	WORD $0x4e63cdc0 // fmla v0.2d, v14.2d, v3.2d
-	WORD $0x4e63cde2 // fmla v2.2d, v15.2d, v3.2d
-	FMOVQ 688(R4), F3
-	WORD $0x4ee3d411 // fsub v17.2d, v0.2d, v3.2d
-	WORD $0x4ee3d442 // fsub v2.2d, v2.2d, v3.2d
-	WORD $0x4ef1d5d0 // fsub v16.2d, v14.2d, v17.2d
-	WORD $0x4ee2d5ee // fsub v14.2d, v15.2d, v2.2d
+	FMOVQ 928(R4), F4
+	WORD $0x4e64cde1 // fmla v1.2d, v15.2d, v4.2d
+	WORD $0x4e64cd80 // fmla v0.2d, v12.2d, v4.2d
+	FMOVQ 688(R4), F4
+	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD $0x4ee4d410 // fsub v16.2d, v0.2d, v4.2d
+	WORD $0x4ee1d5ef // fsub v15.2d, v15.2d, v1.2d
+	WORD $0x4ef0d585 // fsub v5.2d, v12.2d, v16.2d
 	FMOVQ 624(R4), F0
-	WORD $0x4e60d566 // fadd v6.2d, v11.2d, v0.2d
-	WORD $0x4e60d423 // fadd v3.2d, v1.2d, v0.2d
+	WORD $0x4e60d464 // fadd v4.2d, v3.2d, v0.2d
+	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
 	FMOVQ 688(R4), F0
-	WORD $0x4e60d621 // fadd v1.2d, v17.2d, v0.2d
-	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
+	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
+	WORD $0x4e60d600 // fadd v0.2d, v16.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
 	FMOVQ 624(R4), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
-	WORD $0x6e61dcc6 // fmul v6.2d, v6.2d, v1.2d
+	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
 	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
 	FMOVQ 688(R4), F0
-	WORD $0x4e60d601 // fadd v1.2d, v16.2d, v0.2d
-	WORD $0x4e60d5c0 // fadd v0.2d, v14.2d, v0.2d
+	WORD $0x4e60d5e1 // fadd v1.2d, v15.2d, v0.2d
+	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
 	FMOVQ 624(R4), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
-	WORD $0x6e61dccb // fmul v11.2d, v6.2d, v1.2d
-	WORD $0x6e60dc66 // fmul v6.2d, v3.2d, v0.2d
+	WORD $0x6e61dc85 // fmul v5.2d, v4.2d, v1.2d
+	WORD $0x6e60dc64 // fmul v4.2d, v3.2d, v0.2d
 	FMOVQ 624(R4), F0
-	WORD $0x4e60d563 // fadd v3.2d, v11.2d, v0.2d
-	WORD $0x4e60d4c2 // fadd v2.2d, v6.2d, v0.2d
-	WORD $0x6eede561 // fcmgt v1.2d, v11.2d, v13.2d
-	WORD $0x6e6d1d61 // bsl v1.16b, v11.16b, v13.16b
-	WORD $0x6eece4c0 // fcmgt v0.2d, v6.2d, v12.2d
-	WORD $0x6e6c1cc0 // bsl v0.16b, v6.16b, v12.16b
+	WORD $0x4e60d4a3 // fadd v3.2d, v5.2d, v0.2d
+	WORD $0x4e60d482 // fadd v2.2d, v4.2d, v0.2d
+	WORD $0x6eeee4a1 // fcmgt v1.2d, v5.2d, v14.2d
+	WORD $0x6e6e1ca1 // bsl v1.16b, v5.16b, v14.16b
+	WORD $0x6eede480 // fcmgt v0.2d, v4.2d, v13.2d
+	WORD $0x6e6d1c80 // bsl v0.16b, v4.16b, v13.16b
 	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
 	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
 	FMOVQ 1072(R4), F2
-	WORD $0x6e62dd06 // fmul v6.2d, v8.2d, v2.2d
-	WORD $0x6e62dca3 // fmul v3.2d, v5.2d, v2.2d
-	VMOV V4.B16, V2.B16
-	WORD $0x4e67ccc2 // fmla v2.2d, v6.2d, v7.2d
-	WORD $0x4e67cc64 // fmla v4.2d, v3.2d, v7.2d
-	FMOVQ 624(R4), F5
+	WORD $0x6e62dd04 // fmul v4.2d, v8.2d, v2.2d
+	WORD $0x6e62dce3 // fmul v3.2d, v7.2d, v2.2d
+	VMOV V6.B16, V2.B16
+	WORD $0x4e6bcc82 // fmla v2.2d, v4.2d, v11.2d
+	WORD $0x4e6bcc66 // fmla v6.2d, v3.2d, v11.2d
+	FMOVQ 624(R4), F4
 	FMOVQ 624(R4), F3
-	WORD $0x4ee1d4a5 // fsub v5.2d, v5.2d, v1.2d
+	WORD $0x4ee1d484 // fsub v4.2d, v4.2d, v1.2d
 	WORD $0x4ee0d463 // fsub v3.2d, v3.2d, v0.2d
-	WORD $0x6e61dca5 // fmul v5.2d, v5.2d, v1.2d
+	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
 	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
-	WORD $0x6e6adca5 // fmul v5.2d, v5.2d, v10.2d
+	WORD $0x6e6adc84 // fmul v4.2d, v4.2d, v10.2d
 	WORD $0x6e69dc63 // fmul v3.2d, v3.2d, v9.2d
-	WORD $0x4e65cc41 // fmla v1.2d, v2.2d, v5.2d
-	WORD $0x4e63cc80 // fmla v0.2d, v4.2d, v3.2d
+	WORD $0x4e64cc41 // fmla v1.2d, v2.2d, v4.2d
+	WORD $0x4e63ccc0 // fmla v0.2d, v6.2d, v3.2d
 	TBZ $2, R3, some_6
 	FSTPQ (F1, F0), (R1)
 	B end_8

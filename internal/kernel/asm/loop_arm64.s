@@ -65,19 +65,19 @@ stream:
 TEXT ·AxpyNEONF32(SB), NOSPLIT, $0-32
 	FMOVS alpha+8(FP), F0
 	WORD $0x4e040404 // dup v4.4s, v0.s[0]
-	MOVD x+16(FP), R1
-	MOVD y+24(FP), R2
+	MOVD x+16(FP), R2
+	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F3, F2)
-	FLDPQ (R2), (F0, F1)
-	WORD $0x4e23cc80 // fmla v0.4s, v4.4s, v3.4s
-	WORD $0x4e22cc81 // fmla v1.4s, v4.4s, v2.4s
-	FSTPQ.P (F0, F1), 32(R2)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e23cc81 // fmla v1.4s, v4.4s, v3.4s
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -86,94 +86,94 @@ rest:
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F3, F2)
+	FLDPQ (R2), (F3, F2)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F3
+	FMOVQ (R2), F3
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F2
+	FMOVD 16(R2), F2
 	TBZ $0, R3, end_4
-	ADD $24, R1, R0
+	ADD $24, R2, R0
 	VLD1 (R0), V2.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F2
+	FMOVS 16(R2), F2
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F3
+	FMOVD (R2), F3
 	TBZ $0, R3, end_6
-	ADD $8, R1, R0
+	ADD $8, R2, R0
 	VLD1 (R0), V3.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F3
+	FMOVS (R2), F3
 end_6:
 end_3:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_8
-	FLDPQ (R2), (F1, F0)
+	FLDPQ (R1), (F1, F0)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ (R2), F1
+	FMOVQ (R1), F1
 	TBZ $1, R3, one_12
-	FMOVD 16(R2), F0
+	FMOVD 16(R1), F0
 	TBZ $0, R3, end_11
-	ADD $24, R2, R0
+	ADD $24, R1, R0
 	VLD1 (R0), V0.S[2]
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS 16(R2), F0
+	FMOVS 16(R1), F0
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD (R2), F1
+	FMOVD (R1), F1
 	TBZ $0, R3, end_13
-	ADD $8, R2, R0
+	ADD $8, R1, R0
 	VLD1 (R0), V1.S[2]
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS (R2), F1
+	FMOVS (R1), F1
 end_13:
 end_10:
 	WORD $0x4e23cc81 // fmla v1.4s, v4.4s, v3.4s
 	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
 	TBZ $3, R3, some_15
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_17
 some_15:
 	TBZ $2, R3, few_16
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_19
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_18
-	ADD $24, R2, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_18
 one_19:
 	TBZ $0, R3, end_18
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R1)
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R3, one_21
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_20
-	ADD $8, R2, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_20
 one_21:
 	TBZ $0, R3, end_20
-	FMOVS F1, (R2)
+	FMOVS F1, (R1)
 end_20:
 end_17:
 end:
@@ -184,18 +184,18 @@ TEXT ·ScaleNEONF32(SB), NOSPLIT, $0-32
 	FMOVS alpha+8(FP), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	MOVD x+16(FP), R2
-	MOVD y+24(FP), R0
-	MOVD n+0(FP), R1
-	AND $7, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD y+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R1, R1
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -211,8 +211,8 @@ some_1:
 	TBZ $1, R3, one_5
 	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
-	ADD $24, R2, R1
-	VLD1 (R1), V0.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
@@ -223,8 +223,8 @@ few_2:
 	TBZ $1, R3, one_7
 	FMOVD (R2), F1
 	TBZ $0, R3, end_6
-	ADD $8, R2, R1
-	VLD1 (R1), V1.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
@@ -234,32 +234,32 @@ end_3:
 	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R0, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F0, 16(R0)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R0, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F1, (R0)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -353,372 +353,21 @@ end:
 
 // func AddNEONF32(n int, x *float32, y *float32, z *float32)
 TEXT ·AddNEONF32(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R1
-	MOVD z+24(FP), R0
-	MOVD n+0(FP), R3
-	AND $7, R3, R4
-	SUB R4, R3, R3
-	CMP $0, R3
-	BLE rest
-whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	FLDPQ.P 32(R1), (F1, F0)
-	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
-	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R3, R3
-	BGT whole
-rest:
-	CMP $0, R4
-	BEQ end
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R4, some_1
-	FLDPQ (R2), (F1, F0)
-	B end_3
-some_1:
-	TBZ $2, R4, few_2
-	FMOVQ (R2), F1
-	TBZ $1, R4, one_5
-	FMOVD 16(R2), F0
-	TBZ $0, R4, end_4
-	ADD $24, R2, R2
-	VLD1 (R2), V0.S[2]
-	B end_4
-one_5:
-	TBZ $0, R4, end_4
-	FMOVS 16(R2), F0
-end_4:
-	B end_3
-few_2:
-	TBZ $1, R4, one_7
-	FMOVD (R2), F1
-	TBZ $0, R4, end_6
-	ADD $8, R2, R2
-	VLD1 (R2), V1.S[2]
-	B end_6
-one_7:
-	TBZ $0, R4, end_6
-	FMOVS (R2), F1
-end_6:
-end_3:
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $3, R4, some_8
-	FLDPQ (R1), (F3, F2)
-	B end_10
-some_8:
-	TBZ $2, R4, few_9
-	FMOVQ (R1), F3
-	TBZ $1, R4, one_12
-	FMOVD 16(R1), F2
-	TBZ $0, R4, end_11
-	ADD $24, R1, R1
-	VLD1 (R1), V2.S[2]
-	B end_11
-one_12:
-	TBZ $0, R4, end_11
-	FMOVS 16(R1), F2
-end_11:
-	B end_10
-few_9:
-	TBZ $1, R4, one_14
-	FMOVD (R1), F3
-	TBZ $0, R4, end_13
-	ADD $8, R1, R1
-	VLD1 (R1), V3.S[2]
-	B end_13
-one_14:
-	TBZ $0, R4, end_13
-	FMOVS (R1), F3
-end_13:
-end_10:
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	TBZ $3, R4, some_15
-	FSTPQ (F1, F0), (R0)
-	B end_17
-some_15:
-	TBZ $2, R4, few_16
-	FMOVQ F1, (R0)
-	TBZ $1, R4, one_19
-	FMOVD F0, 16(R0)
-	TBZ $0, R4, end_18
-	ADD $24, R0, R0
-	VST1 V0.S[2], (R0)
-	B end_18
-one_19:
-	TBZ $0, R4, end_18
-	FMOVS F0, 16(R0)
-end_18:
-	B end_17
-few_16:
-	TBZ $1, R4, one_21
-	FMOVD F1, (R0)
-	TBZ $0, R4, end_20
-	ADD $8, R0, R0
-	VST1 V1.S[2], (R0)
-	B end_20
-one_21:
-	TBZ $0, R4, end_20
-	FMOVS F1, (R0)
-end_20:
-end_17:
-end:
-	RET
-
-// func SubNEONF32(n int, x *float32, y *float32, z *float32)
-TEXT ·SubNEONF32(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R0
+	MOVD x+8(FP), R3
 	MOVD y+16(FP), R2
 	MOVD z+24(FP), R1
-	MOVD n+0(FP), R3
-	AND $7, R3, R4
-	SUB R4, R3, R3
-	CMP $0, R3
-	BLE rest
-whole:
-	FLDPQ.P 32(R0), (F3, F2)
-	FLDPQ.P 32(R2), (F1, F0)
-	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
-	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $8, R3, R3
-	BGT whole
-rest:
-	CMP $0, R4
-	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $3, R4, some_1
-	FLDPQ (R0), (F0, F1)
-	B end_3
-some_1:
-	TBZ $2, R4, few_2
-	FMOVQ (R0), F0
-	TBZ $1, R4, one_5
-	FMOVD 16(R0), F1
-	TBZ $0, R4, end_4
-	ADD $24, R0, R0
-	VLD1 (R0), V1.S[2]
-	B end_4
-one_5:
-	TBZ $0, R4, end_4
-	FMOVS 16(R0), F1
-end_4:
-	B end_3
-few_2:
-	TBZ $1, R4, one_7
-	FMOVD (R0), F0
-	TBZ $0, R4, end_6
-	ADD $8, R0, R0
-	VLD1 (R0), V0.S[2]
-	B end_6
-one_7:
-	TBZ $0, R4, end_6
-	FMOVS (R0), F0
-end_6:
-end_3:
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R4, some_8
-	FLDPQ (R2), (F2, F3)
-	B end_10
-some_8:
-	TBZ $2, R4, few_9
-	FMOVQ (R2), F2
-	TBZ $1, R4, one_12
-	FMOVD 16(R2), F3
-	TBZ $0, R4, end_11
-	ADD $24, R2, R0
-	VLD1 (R0), V3.S[2]
-	B end_11
-one_12:
-	TBZ $0, R4, end_11
-	FMOVS 16(R2), F3
-end_11:
-	B end_10
-few_9:
-	TBZ $1, R4, one_14
-	FMOVD (R2), F2
-	TBZ $0, R4, end_13
-	ADD $8, R2, R0
-	VLD1 (R0), V2.S[2]
-	B end_13
-one_14:
-	TBZ $0, R4, end_13
-	FMOVS (R2), F2
-end_13:
-end_10:
-	WORD $0x4ea2d402 // fsub v2.4s, v0.4s, v2.4s
-	WORD $0x4ea3d420 // fsub v0.4s, v1.4s, v3.4s
-	TBZ $3, R4, some_15
-	FSTPQ (F2, F0), (R1)
-	B end_17
-some_15:
-	TBZ $2, R4, few_16
-	FMOVQ F2, (R1)
-	TBZ $1, R4, one_19
-	FMOVD F0, 16(R1)
-	TBZ $0, R4, end_18
-	ADD $24, R1, R0
-	VST1 V0.S[2], (R0)
-	B end_18
-one_19:
-	TBZ $0, R4, end_18
-	FMOVS F0, 16(R1)
-end_18:
-	B end_17
-few_16:
-	TBZ $1, R4, one_21
-	FMOVD F2, (R1)
-	TBZ $0, R4, end_20
-	ADD $8, R1, R0
-	VST1 V2.S[2], (R0)
-	B end_20
-one_21:
-	TBZ $0, R4, end_20
-	FMOVS F2, (R1)
-end_20:
-end_17:
-end:
-	RET
-
-// func MulNEONF32(n int, x *float32, y *float32, z *float32)
-TEXT ·MulNEONF32(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R1
-	MOVD z+24(FP), R3
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	FLDPQ.P 32(R1), (F1, F0)
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R3)
-	SUBS $8, R0, R0
-	BGT whole
-rest:
-	CMP $0, R4
-	BEQ end
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R4, some_1
-	FLDPQ (R2), (F1, F0)
-	B end_3
-some_1:
-	TBZ $2, R4, few_2
-	FMOVQ (R2), F1
-	TBZ $1, R4, one_5
-	FMOVD 16(R2), F0
-	TBZ $0, R4, end_4
-	ADD $24, R2, R0
-	VLD1 (R0), V0.S[2]
-	B end_4
-one_5:
-	TBZ $0, R4, end_4
-	FMOVS 16(R2), F0
-end_4:
-	B end_3
-few_2:
-	TBZ $1, R4, one_7
-	FMOVD (R2), F1
-	TBZ $0, R4, end_6
-	ADD $8, R2, R0
-	VLD1 (R0), V1.S[2]
-	B end_6
-one_7:
-	TBZ $0, R4, end_6
-	FMOVS (R2), F1
-end_6:
-end_3:
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $3, R4, some_8
-	FLDPQ (R1), (F3, F2)
-	B end_10
-some_8:
-	TBZ $2, R4, few_9
-	FMOVQ (R1), F3
-	TBZ $1, R4, one_12
-	FMOVD 16(R1), F2
-	TBZ $0, R4, end_11
-	ADD $24, R1, R0
-	VLD1 (R0), V2.S[2]
-	B end_11
-one_12:
-	TBZ $0, R4, end_11
-	FMOVS 16(R1), F2
-end_11:
-	B end_10
-few_9:
-	TBZ $1, R4, one_14
-	FMOVD (R1), F3
-	TBZ $0, R4, end_13
-	ADD $8, R1, R0
-	VLD1 (R0), V3.S[2]
-	B end_13
-one_14:
-	TBZ $0, R4, end_13
-	FMOVS (R1), F3
-end_13:
-end_10:
-	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	TBZ $3, R4, some_15
-	FSTPQ (F1, F0), (R3)
-	B end_17
-some_15:
-	TBZ $2, R4, few_16
-	FMOVQ F1, (R3)
-	TBZ $1, R4, one_19
-	FMOVD F0, 16(R3)
-	TBZ $0, R4, end_18
-	ADD $24, R3, R0
-	VST1 V0.S[2], (R0)
-	B end_18
-one_19:
-	TBZ $0, R4, end_18
-	FMOVS F0, 16(R3)
-end_18:
-	B end_17
-few_16:
-	TBZ $1, R4, one_21
-	FMOVD F1, (R3)
-	TBZ $0, R4, end_20
-	ADD $8, R3, R0
-	VST1 V1.S[2], (R0)
-	B end_20
-one_21:
-	TBZ $0, R4, end_20
-	FMOVS F1, (R3)
-end_20:
-end_17:
-end:
-	RET
-
-// func DivNEONF32(n int, x *float32, y *float32, z *float32)
-TEXT ·DivNEONF32(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R2
-	MOVD z+24(FP), R0
-	MOVD n+0(FP), R1
-	AND $7, R1, R4
-	SUB R4, R1, R1
-	CMP $0, R1
-	BLE rest
-whole:
 	FLDPQ.P 32(R3), (F3, F2)
 	FLDPQ.P 32(R2), (F1, F0)
-	WORD $0x6e21fc61 // fdiv v1.4s, v3.4s, v1.4s
-	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R1, R1
+	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
+	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
@@ -734,8 +383,8 @@ some_1:
 	TBZ $1, R4, one_5
 	FMOVD 16(R3), F0
 	TBZ $0, R4, end_4
-	ADD $24, R3, R1
-	VLD1 (R1), V0.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
@@ -746,8 +395,8 @@ few_2:
 	TBZ $1, R4, one_7
 	FMOVD (R3), F1
 	TBZ $0, R4, end_6
-	ADD $8, R3, R1
-	VLD1 (R1), V1.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
@@ -765,8 +414,8 @@ some_8:
 	TBZ $1, R4, one_12
 	FMOVD 16(R2), F2
 	TBZ $0, R4, end_11
-	ADD $24, R2, R1
-	VLD1 (R1), V2.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
@@ -777,8 +426,359 @@ few_9:
 	TBZ $1, R4, one_14
 	FMOVD (R2), F3
 	TBZ $0, R4, end_13
-	ADD $8, R2, R1
-	VLD1 (R1), V3.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
+	B end_13
+one_14:
+	TBZ $0, R4, end_13
+	FMOVS (R2), F3
+end_13:
+end_10:
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	TBZ $3, R4, some_15
+	FSTPQ (F1, F0), (R1)
+	B end_17
+some_15:
+	TBZ $2, R4, few_16
+	FMOVQ F1, (R1)
+	TBZ $1, R4, one_19
+	FMOVD F0, 16(R1)
+	TBZ $0, R4, end_18
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
+	B end_18
+one_19:
+	TBZ $0, R4, end_18
+	FMOVS F0, 16(R1)
+end_18:
+	B end_17
+few_16:
+	TBZ $1, R4, one_21
+	FMOVD F1, (R1)
+	TBZ $0, R4, end_20
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
+	B end_20
+one_21:
+	TBZ $0, R4, end_20
+	FMOVS F1, (R1)
+end_20:
+end_17:
+end:
+	RET
+
+// func SubNEONF32(n int, x *float32, y *float32, z *float32)
+TEXT ·SubNEONF32(SB), NOSPLIT, $0-32
+	MOVD x+8(FP), R3
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
+	BLE rest
+whole:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGT whole
+rest:
+	CMP $0, R4
+	BEQ end
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R4, some_1
+	FLDPQ (R3), (F1, F0)
+	B end_3
+some_1:
+	TBZ $2, R4, few_2
+	FMOVQ (R3), F1
+	TBZ $1, R4, one_5
+	FMOVD 16(R3), F0
+	TBZ $0, R4, end_4
+	ADD $24, R3, R0
+	VLD1 (R0), V0.S[2]
+	B end_4
+one_5:
+	TBZ $0, R4, end_4
+	FMOVS 16(R3), F0
+end_4:
+	B end_3
+few_2:
+	TBZ $1, R4, one_7
+	FMOVD (R3), F1
+	TBZ $0, R4, end_6
+	ADD $8, R3, R0
+	VLD1 (R0), V1.S[2]
+	B end_6
+one_7:
+	TBZ $0, R4, end_6
+	FMOVS (R3), F1
+end_6:
+end_3:
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $3, R4, some_8
+	FLDPQ (R2), (F3, F2)
+	B end_10
+some_8:
+	TBZ $2, R4, few_9
+	FMOVQ (R2), F3
+	TBZ $1, R4, one_12
+	FMOVD 16(R2), F2
+	TBZ $0, R4, end_11
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
+	B end_11
+one_12:
+	TBZ $0, R4, end_11
+	FMOVS 16(R2), F2
+end_11:
+	B end_10
+few_9:
+	TBZ $1, R4, one_14
+	FMOVD (R2), F3
+	TBZ $0, R4, end_13
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
+	B end_13
+one_14:
+	TBZ $0, R4, end_13
+	FMOVS (R2), F3
+end_13:
+end_10:
+	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
+	WORD $0x4ea2d400 // fsub v0.4s, v0.4s, v2.4s
+	TBZ $3, R4, some_15
+	FSTPQ (F1, F0), (R1)
+	B end_17
+some_15:
+	TBZ $2, R4, few_16
+	FMOVQ F1, (R1)
+	TBZ $1, R4, one_19
+	FMOVD F0, 16(R1)
+	TBZ $0, R4, end_18
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
+	B end_18
+one_19:
+	TBZ $0, R4, end_18
+	FMOVS F0, 16(R1)
+end_18:
+	B end_17
+few_16:
+	TBZ $1, R4, one_21
+	FMOVD F1, (R1)
+	TBZ $0, R4, end_20
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
+	B end_20
+one_21:
+	TBZ $0, R4, end_20
+	FMOVS F1, (R1)
+end_20:
+end_17:
+end:
+	RET
+
+// func MulNEONF32(n int, x *float32, y *float32, z *float32)
+TEXT ·MulNEONF32(SB), NOSPLIT, $0-32
+	MOVD x+8(FP), R3
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
+	BLE rest
+whole:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGT whole
+rest:
+	CMP $0, R4
+	BEQ end
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R4, some_1
+	FLDPQ (R3), (F1, F0)
+	B end_3
+some_1:
+	TBZ $2, R4, few_2
+	FMOVQ (R3), F1
+	TBZ $1, R4, one_5
+	FMOVD 16(R3), F0
+	TBZ $0, R4, end_4
+	ADD $24, R3, R0
+	VLD1 (R0), V0.S[2]
+	B end_4
+one_5:
+	TBZ $0, R4, end_4
+	FMOVS 16(R3), F0
+end_4:
+	B end_3
+few_2:
+	TBZ $1, R4, one_7
+	FMOVD (R3), F1
+	TBZ $0, R4, end_6
+	ADD $8, R3, R0
+	VLD1 (R0), V1.S[2]
+	B end_6
+one_7:
+	TBZ $0, R4, end_6
+	FMOVS (R3), F1
+end_6:
+end_3:
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $3, R4, some_8
+	FLDPQ (R2), (F3, F2)
+	B end_10
+some_8:
+	TBZ $2, R4, few_9
+	FMOVQ (R2), F3
+	TBZ $1, R4, one_12
+	FMOVD 16(R2), F2
+	TBZ $0, R4, end_11
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
+	B end_11
+one_12:
+	TBZ $0, R4, end_11
+	FMOVS 16(R2), F2
+end_11:
+	B end_10
+few_9:
+	TBZ $1, R4, one_14
+	FMOVD (R2), F3
+	TBZ $0, R4, end_13
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
+	B end_13
+one_14:
+	TBZ $0, R4, end_13
+	FMOVS (R2), F3
+end_13:
+end_10:
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	TBZ $3, R4, some_15
+	FSTPQ (F1, F0), (R1)
+	B end_17
+some_15:
+	TBZ $2, R4, few_16
+	FMOVQ F1, (R1)
+	TBZ $1, R4, one_19
+	FMOVD F0, 16(R1)
+	TBZ $0, R4, end_18
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
+	B end_18
+one_19:
+	TBZ $0, R4, end_18
+	FMOVS F0, 16(R1)
+end_18:
+	B end_17
+few_16:
+	TBZ $1, R4, one_21
+	FMOVD F1, (R1)
+	TBZ $0, R4, end_20
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
+	B end_20
+one_21:
+	TBZ $0, R4, end_20
+	FMOVS F1, (R1)
+end_20:
+end_17:
+end:
+	RET
+
+// func DivNEONF32(n int, x *float32, y *float32, z *float32)
+TEXT ·DivNEONF32(SB), NOSPLIT, $0-32
+	MOVD x+8(FP), R3
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
+	BLE rest
+whole:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e21fc61 // fdiv v1.4s, v3.4s, v1.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGT whole
+rest:
+	CMP $0, R4
+	BEQ end
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R4, some_1
+	FLDPQ (R3), (F1, F0)
+	B end_3
+some_1:
+	TBZ $2, R4, few_2
+	FMOVQ (R3), F1
+	TBZ $1, R4, one_5
+	FMOVD 16(R3), F0
+	TBZ $0, R4, end_4
+	ADD $24, R3, R0
+	VLD1 (R0), V0.S[2]
+	B end_4
+one_5:
+	TBZ $0, R4, end_4
+	FMOVS 16(R3), F0
+end_4:
+	B end_3
+few_2:
+	TBZ $1, R4, one_7
+	FMOVD (R3), F1
+	TBZ $0, R4, end_6
+	ADD $8, R3, R0
+	VLD1 (R0), V1.S[2]
+	B end_6
+one_7:
+	TBZ $0, R4, end_6
+	FMOVS (R3), F1
+end_6:
+end_3:
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $3, R4, some_8
+	FLDPQ (R2), (F3, F2)
+	B end_10
+some_8:
+	TBZ $2, R4, few_9
+	FMOVQ (R2), F3
+	TBZ $1, R4, one_12
+	FMOVD 16(R2), F2
+	TBZ $0, R4, end_11
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
+	B end_11
+one_12:
+	TBZ $0, R4, end_11
+	FMOVS 16(R2), F2
+end_11:
+	B end_10
+few_9:
+	TBZ $1, R4, one_14
+	FMOVD (R2), F3
+	TBZ $0, R4, end_13
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
@@ -788,32 +788,32 @@ end_10:
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
 	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
 	TBZ $3, R4, some_15
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_17
 some_15:
 	TBZ $2, R4, few_16
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $1, R4, one_19
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R4, end_18
-	ADD $24, R0, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_18
 one_19:
 	TBZ $0, R4, end_18
-	FMOVS F0, 16(R0)
+	FMOVS F0, 16(R1)
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R4, one_21
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 	TBZ $0, R4, end_20
-	ADD $8, R0, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_20
 one_21:
 	TBZ $0, R4, end_20
-	FMOVS F1, (R0)
+	FMOVS F1, (R1)
 end_20:
 end_17:
 end:
@@ -842,22 +842,22 @@ rest:
 	CMP $0, R3
 	BEQ end
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F0, F2)
+	FLDPQ (R2), (F0, F1)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
 	FMOVQ (R2), F0
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F2
+	FMOVD 16(R2), F1
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V2.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F2
+	FMOVS 16(R2), F1
 end_4:
 	B end_3
 few_2:
@@ -872,16 +872,16 @@ one_7:
 	FMOVS (R2), F0
 end_6:
 end_3:
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
-	WORD $0x6ea2e460 // fcmgt v0.4s, v3.4s, v2.4s
-	WORD $0x6e621c60 // bsl v0.16b, v3.16b, v2.16b
+	WORD $0x6ea0e462 // fcmgt v2.4s, v3.4s, v0.4s
+	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
+	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
+	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
 	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R1)
+	FSTPQ (F2, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F1, (R1)
+	FMOVQ F2, (R1)
 	TBZ $1, R3, one_12
 	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
@@ -895,14 +895,14 @@ end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F1, (R1)
+	FMOVD F2, (R1)
 	TBZ $0, R3, end_13
 	ADD $8, R1, R0
-	VST1 V1.S[2], (R0)
+	VST1 V2.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F1, (R1)
+	FMOVS F2, (R1)
 end_13:
 end_10:
 end:
@@ -912,8 +912,8 @@ end:
 TEXT ·ReluBackwardNEONF32(SB), NOSPLIT, $0-32
 	WORD $0x6f00e405 // movi v5.2d, #0
 	MOVD y+8(FP), R3
-	MOVD dy+16(FP), R1
-	MOVD dx+24(FP), R2
+	MOVD dy+16(FP), R2
+	MOVD dx+24(FP), R1
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
@@ -921,14 +921,14 @@ TEXT ·ReluBackwardNEONF32(SB), NOSPLIT, $0-32
 	BLE rest
 whole:
 	FLDPQ.P 32(R3), (F0, F4)
-	FLDPQ.P 32(R1), (F3, F2)
+	FLDPQ.P 32(R2), (F3, F2)
 	WORD $0x6e20e4a0 // fcmge v0.4s, v5.4s, v0.4s
 	WORD $0x6e205801 // not v1.16b, v0.16b
 	WORD $0x6e24e4a0 // fcmge v0.4s, v5.4s, v4.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4e211c61 // and v1.16b, v3.16b, v1.16b
 	WORD $0x4e201c40 // and v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -968,32 +968,32 @@ end_3:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R1), (F1, F0)
+	FLDPQ (R2), (F1, F0)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R1), F1
+	FMOVQ (R2), F1
 	TBZ $1, R4, one_12
-	FMOVD 16(R1), F0
+	FMOVD 16(R2), F0
 	TBZ $0, R4, end_11
-	ADD $24, R1, R0
+	ADD $24, R2, R0
 	VLD1 (R0), V0.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R1), F0
+	FMOVS 16(R2), F0
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R1), F1
+	FMOVD (R2), F1
 	TBZ $0, R4, end_13
-	ADD $8, R1, R0
+	ADD $8, R2, R0
 	VLD1 (R0), V1.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R1), F1
+	FMOVS (R2), F1
 end_13:
 end_10:
 	WORD $0x6e22e4a2 // fcmge v2.4s, v5.4s, v2.4s
@@ -1003,32 +1003,32 @@ end_10:
 	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
 	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
 	TBZ $3, R4, some_15
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_17
 some_15:
 	TBZ $2, R4, few_16
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $1, R4, one_19
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 	TBZ $0, R4, end_18
-	ADD $24, R2, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_18
 one_19:
 	TBZ $0, R4, end_18
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R1)
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R4, one_21
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 	TBZ $0, R4, end_20
-	ADD $8, R2, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_20
 one_21:
 	TBZ $0, R4, end_20
-	FMOVS F1, (R2)
+	FMOVS F1, (R1)
 end_20:
 end_17:
 end:
@@ -1044,190 +1044,190 @@ TEXT ·DescendNEONF32(SB), NOSPLIT, $0-48
 	WORD $0x4e040407 // dup v7.4s, v0.s[0]
 	FMOVS take+44(FP), F0
 	WORD $0x4e040406 // dup v6.4s, v0.s[0]
-	MOVD p+8(FP), R0
-	MOVD grad+16(FP), R1
-	MOVD buf+24(FP), R2
-	MOVD n+0(FP), R3
-	AND $7, R3, R4
-	SUB R4, R3, R3
-	CMP $0, R3
+	MOVD p+8(FP), R3
+	MOVD grad+16(FP), R2
+	MOVD buf+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R0), (F2, F4)
-	FLDPQ.P 32(R1), (F3, F0)
-	FLDPQ (R2), (F5, F1)
-	WORD $0x4e22cd03 // fmla v3.4s, v8.4s, v2.4s
-	WORD $0x4e24cd00 // fmla v0.4s, v8.4s, v4.4s
-	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FLDPQ (R3), (F5, F4)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e25cd03 // fmla v3.4s, v8.4s, v5.4s
+	WORD $0x4e24cd02 // fmla v2.4s, v8.4s, v4.4s
 	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
-	WORD $0x4e26cc65 // fmla v5.4s, v3.4s, v6.4s
-	WORD $0x4e26cc01 // fmla v1.4s, v0.4s, v6.4s
-	FSTPQ.P (F5, F1), 32(R2)
-	WORD $0x4ea5cd22 // fmls v2.4s, v9.4s, v5.4s
-	WORD $0x4ea1cd24 // fmls v4.4s, v9.4s, v1.4s
-	FSTPQ.P (F2, F4), 32(R0)
-	SUBS $8, R3, R3
+	WORD $0x6e27dc00 // fmul v0.4s, v0.4s, v7.4s
+	WORD $0x4e26cc61 // fmla v1.4s, v3.4s, v6.4s
+	WORD $0x4e26cc40 // fmla v0.4s, v2.4s, v6.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4ea1cd25 // fmls v5.4s, v9.4s, v1.4s
+	WORD $0x4ea0cd24 // fmls v4.4s, v9.4s, v0.4s
+	FSTPQ.P (F5, F4), 32(R3)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
 	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R0), (F5, F3)
+	FLDPQ (R3), (F5, F4)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R0), F5
+	FMOVQ (R3), F5
 	TBZ $1, R4, one_5
-	FMOVD 16(R0), F3
+	FMOVD 16(R3), F4
 	TBZ $0, R4, end_4
-	ADD $24, R0, R3
-	VLD1 (R3), V3.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V4.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R0), F3
+	FMOVS 16(R3), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R0), F5
+	FMOVD (R3), F5
 	TBZ $0, R4, end_6
-	ADD $8, R0, R3
-	VLD1 (R3), V5.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V5.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R0), F5
+	FMOVS (R3), F5
 end_6:
 end_3:
+	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R1), (F2, F4)
+	FLDPQ (R2), (F3, F2)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R1), F2
+	FMOVQ (R2), F3
 	TBZ $1, R4, one_12
-	FMOVD 16(R1), F4
+	FMOVD 16(R2), F2
 	TBZ $0, R4, end_11
-	ADD $24, R1, R1
-	VLD1 (R1), V4.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R1), F4
+	FMOVS 16(R2), F2
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R1), F2
+	FMOVD (R2), F3
 	TBZ $0, R4, end_13
-	ADD $8, R1, R1
-	VLD1 (R1), V2.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R1), F2
+	FMOVS (R2), F3
 end_13:
 end_10:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R4, some_15
-	FLDPQ (R2), (F1, F0)
+	FLDPQ (R1), (F1, F0)
 	B end_17
 some_15:
 	TBZ $2, R4, few_16
-	FMOVQ (R2), F1
+	FMOVQ (R1), F1
 	TBZ $1, R4, one_19
-	FMOVD 16(R2), F0
+	FMOVD 16(R1), F0
 	TBZ $0, R4, end_18
-	ADD $24, R2, R1
-	VLD1 (R1), V0.S[2]
+	ADD $24, R1, R0
+	VLD1 (R0), V0.S[2]
 	B end_18
 one_19:
 	TBZ $0, R4, end_18
-	FMOVS 16(R2), F0
+	FMOVS 16(R1), F0
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R4, one_21
-	FMOVD (R2), F1
+	FMOVD (R1), F1
 	TBZ $0, R4, end_20
-	ADD $8, R2, R1
-	VLD1 (R1), V1.S[2]
+	ADD $8, R1, R0
+	VLD1 (R0), V1.S[2]
 	B end_20
 one_21:
 	TBZ $0, R4, end_20
-	FMOVS (R2), F1
+	FMOVS (R1), F1
 end_20:
 end_17:
-	WORD $0x4e25cd02 // fmla v2.4s, v8.4s, v5.4s
-	WORD $0x4e23cd04 // fmla v4.4s, v8.4s, v3.4s
+	WORD $0x4e25cd03 // fmla v3.4s, v8.4s, v5.4s
+	WORD $0x4e24cd02 // fmla v2.4s, v8.4s, v4.4s
 	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
 	WORD $0x6e27dc00 // fmul v0.4s, v0.4s, v7.4s
-	WORD $0x4e26cc41 // fmla v1.4s, v2.4s, v6.4s
-	WORD $0x4e26cc80 // fmla v0.4s, v4.4s, v6.4s
+	WORD $0x4e26cc61 // fmla v1.4s, v3.4s, v6.4s
+	WORD $0x4e26cc40 // fmla v0.4s, v2.4s, v6.4s
 	TBZ $3, R4, some_22
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_24
 some_22:
 	TBZ $2, R4, few_23
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $1, R4, one_26
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 	TBZ $0, R4, end_25
-	ADD $24, R2, R1
-	VST1 V0.S[2], (R1)
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
 	B end_25
 one_26:
 	TBZ $0, R4, end_25
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R1)
 end_25:
 	B end_24
 few_23:
 	TBZ $1, R4, one_28
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 	TBZ $0, R4, end_27
-	ADD $8, R2, R1
-	VST1 V1.S[2], (R1)
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
 	B end_27
 one_28:
 	TBZ $0, R4, end_27
-	FMOVS F1, (R2)
+	FMOVS F1, (R1)
 end_27:
 end_24:
 	WORD $0x4ea1cd25 // fmls v5.4s, v9.4s, v1.4s
-	WORD $0x4ea0cd23 // fmls v3.4s, v9.4s, v0.4s
+	WORD $0x4ea0cd24 // fmls v4.4s, v9.4s, v0.4s
 	TBZ $3, R4, some_29
-	FSTPQ (F5, F3), (R0)
+	FSTPQ (F5, F4), (R3)
 	B end_31
 some_29:
 	TBZ $2, R4, few_30
-	FMOVQ F5, (R0)
+	FMOVQ F5, (R3)
 	TBZ $1, R4, one_33
-	FMOVD F3, 16(R0)
+	FMOVD F4, 16(R3)
 	TBZ $0, R4, end_32
-	ADD $24, R0, R0
-	VST1 V3.S[2], (R0)
+	ADD $24, R3, R0
+	VST1 V4.S[2], (R0)
 	B end_32
 one_33:
 	TBZ $0, R4, end_32
-	FMOVS F3, 16(R0)
+	FMOVS F4, 16(R3)
 end_32:
 	B end_31
 few_30:
 	TBZ $1, R4, one_35
-	FMOVD F5, (R0)
+	FMOVD F5, (R3)
 	TBZ $0, R4, end_34
-	ADD $8, R0, R0
+	ADD $8, R3, R0
 	VST1 V5.S[2], (R0)
 	B end_34
 one_35:
 	TBZ $0, R4, end_34
-	FMOVS F5, (R0)
+	FMOVS F5, (R3)
 end_34:
 end_31:
 end:
@@ -1246,266 +1246,266 @@ TEXT ·AdamNEONF32(SB), NOSPLIT, $0-72
 	FMOVS fresh2+56(FP), F0
 	WORD $0x4e04040c // dup v12.4s, v0.s[0]
 	FMOVS eps+60(FP), F0
-	WORD $0x4e040401 // dup v1.4s, v0.s[0]
-	FMOVS decay+64(FP), F0
-	WORD $0x4e040408 // dup v8.4s, v0.s[0]
-	FMOVS shrink+68(FP), F0
-	WORD $0x4e040409 // dup v9.4s, v0.s[0]
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	FMOVS decay+64(FP), F1
+	WORD $0x4e04042f // dup v15.4s, v1.s[0]
+	FMOVS shrink+68(FP), F1
+	WORD $0x4e040429 // dup v9.4s, v1.s[0]
 	MOVD p+8(FP), R4
-	MOVD grad+16(FP), R2
-	MOVD mean+24(FP), R0
+	MOVD grad+16(FP), R3
+	MOVD mean+24(FP), R2
 	MOVD square+32(FP), R1
-	MOVD n+0(FP), R3
-	AND $7, R3, R5
-	SUB R5, R3, R3
-	CMP $0, R3
+	MOVD n+0(FP), R0
+	AND $7, R0, R5
+	SUB R5, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R4), (F16, F15)
-	FLDPQ.P 32(R2), (F0, F3)
-	FLDPQ (R0), (F5, F6)
-	WORD $0x4e30cd00 // fmla v0.4s, v8.4s, v16.4s
-	WORD $0x4e2fcd03 // fmla v3.4s, v8.4s, v15.4s
-	WORD $0x4ea5d404 // fsub v4.4s, v0.4s, v5.4s
-	WORD $0x4ea6d462 // fsub v2.4s, v3.4s, v6.4s
-	WORD $0x4e24cdc5 // fmla v5.4s, v14.4s, v4.4s
-	WORD $0x4e22cdc6 // fmla v6.4s, v14.4s, v2.4s
-	FSTPQ.P (F5, F6), 32(R0)
-	FLDPQ (R1), (F2, F4)
+	FLDPQ (R4), (F8, F7)
+	FLDPQ.P 32(R3), (F6, F5)
+	FLDPQ (R2), (F4, F3)
+	WORD $0x4e28cde6 // fmla v6.4s, v15.4s, v8.4s
+	WORD $0x4e27cde5 // fmla v5.4s, v15.4s, v7.4s
+	WORD $0x4ea4d4c2 // fsub v2.4s, v6.4s, v4.4s
+	WORD $0x4ea3d4a1 // fsub v1.4s, v5.4s, v3.4s
+	WORD $0x4e22cdc4 // fmla v4.4s, v14.4s, v2.4s
+	WORD $0x4e21cdc3 // fmla v3.4s, v14.4s, v1.4s
+	FSTPQ.P (F4, F3), 32(R2)
+	FLDPQ (R1), (F2, F1)
 	WORD $0x6e2ddc42 // fmul v2.4s, v2.4s, v13.4s
-	WORD $0x6e2ddc84 // fmul v4.4s, v4.4s, v13.4s
-	WORD $0x6e20dc07 // fmul v7.4s, v0.4s, v0.4s
-	WORD $0x6e23dc60 // fmul v0.4s, v3.4s, v3.4s
-	WORD $0x4e27cd82 // fmla v2.4s, v12.4s, v7.4s
-	WORD $0x4e20cd84 // fmla v4.4s, v12.4s, v0.4s
-	FSTPQ.P (F2, F4), 32(R1)
-	WORD $0x6ea1f842 // fsqrt v2.4s, v2.4s
-	WORD $0x6ea1f883 // fsqrt v3.4s, v4.4s
-	VMOV V1.B16, V0.B16
-	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
-	VMOV V1.B16, V2.B16
-	WORD $0x4e2bcc62 // fmla v2.4s, v3.4s, v11.4s
-	WORD $0x6e2adca4 // fmul v4.4s, v5.4s, v10.4s
-	WORD $0x6e2adcc3 // fmul v3.4s, v6.4s, v10.4s
-	WORD $0x6e20fc80 // fdiv v0.4s, v4.4s, v0.4s
-	WORD $0x6e22fc62 // fdiv v2.4s, v3.4s, v2.4s
-	WORD $0x4e30cd20 // fmla v0.4s, v9.4s, v16.4s
-	WORD $0x4e2fcd22 // fmla v2.4s, v9.4s, v15.4s
-	WORD $0x4ea0d603 // fsub v3.4s, v16.4s, v0.4s
-	WORD $0x4ea2d5e0 // fsub v0.4s, v15.4s, v2.4s
-	FSTPQ.P (F3, F0), 32(R4)
-	SUBS $8, R3, R3
+	WORD $0x6e2ddc21 // fmul v1.4s, v1.4s, v13.4s
+	WORD $0x6e26dcc6 // fmul v6.4s, v6.4s, v6.4s
+	WORD $0x6e25dca5 // fmul v5.4s, v5.4s, v5.4s
+	WORD $0x4e26cd82 // fmla v2.4s, v12.4s, v6.4s
+	WORD $0x4e25cd81 // fmla v1.4s, v12.4s, v5.4s
+	FSTPQ.P (F2, F1), 32(R1)
+	WORD $0x6ea1f846 // fsqrt v6.4s, v2.4s
+	WORD $0x6ea1f825 // fsqrt v5.4s, v1.4s
+	VMOV V0.B16, V2.B16
+	WORD $0x4e2bccc2 // fmla v2.4s, v6.4s, v11.4s
+	VMOV V0.B16, V1.B16
+	WORD $0x4e2bcca1 // fmla v1.4s, v5.4s, v11.4s
+	WORD $0x6e2adc84 // fmul v4.4s, v4.4s, v10.4s
+	WORD $0x6e2adc63 // fmul v3.4s, v3.4s, v10.4s
+	WORD $0x6e22fc82 // fdiv v2.4s, v4.4s, v2.4s
+	WORD $0x6e21fc61 // fdiv v1.4s, v3.4s, v1.4s
+	WORD $0x4e28cd22 // fmla v2.4s, v9.4s, v8.4s
+	WORD $0x4e27cd21 // fmla v1.4s, v9.4s, v7.4s
+	WORD $0x4ea2d502 // fsub v2.4s, v8.4s, v2.4s
+	WORD $0x4ea1d4e1 // fsub v1.4s, v7.4s, v1.4s
+	FSTPQ.P (F2, F1), 32(R4)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R5
 	BEQ end
+	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $3, R5, some_1
-	FLDPQ (R4), (F7, F5)
+	FLDPQ (R4), (F8, F7)
 	B end_3
 some_1:
 	TBZ $2, R5, few_2
-	FMOVQ (R4), F7
+	FMOVQ (R4), F8
 	TBZ $1, R5, one_5
-	FMOVD 16(R4), F5
+	FMOVD 16(R4), F7
 	TBZ $0, R5, end_4
-	ADD $24, R4, R3
-	VLD1 (R3), V5.S[2]
+	ADD $24, R4, R0
+	VLD1 (R0), V7.S[2]
 	B end_4
 one_5:
 	TBZ $0, R5, end_4
-	FMOVS 16(R4), F5
+	FMOVS 16(R4), F7
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R5, one_7
-	FMOVD (R4), F7
+	FMOVD (R4), F8
 	TBZ $0, R5, end_6
-	ADD $8, R4, R3
-	VLD1 (R3), V7.S[2]
+	ADD $8, R4, R0
+	VLD1 (R0), V8.S[2]
 	B end_6
 one_7:
 	TBZ $0, R5, end_6
-	FMOVS (R4), F7
+	FMOVS (R4), F8
 end_6:
 end_3:
 	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $3, R5, some_8
-	FLDPQ (R2), (F6, F4)
+	FLDPQ (R3), (F6, F5)
 	B end_10
 some_8:
 	TBZ $2, R5, few_9
-	FMOVQ (R2), F6
+	FMOVQ (R3), F6
 	TBZ $1, R5, one_12
-	FMOVD 16(R2), F4
+	FMOVD 16(R3), F5
 	TBZ $0, R5, end_11
-	ADD $24, R2, R2
-	VLD1 (R2), V4.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V5.S[2]
 	B end_11
 one_12:
 	TBZ $0, R5, end_11
-	FMOVS 16(R2), F4
+	FMOVS 16(R3), F5
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R5, one_14
-	FMOVD (R2), F6
+	FMOVD (R3), F6
 	TBZ $0, R5, end_13
-	ADD $8, R2, R2
-	VLD1 (R2), V6.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V6.S[2]
 	B end_13
 one_14:
 	TBZ $0, R5, end_13
-	FMOVS (R2), F6
+	FMOVS (R3), F6
 end_13:
 end_10:
+	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_15
-	FLDPQ (R0), (F3, F0)
+	FLDPQ (R2), (F4, F3)
 	B end_17
 some_15:
 	TBZ $2, R5, few_16
-	FMOVQ (R0), F3
+	FMOVQ (R2), F4
 	TBZ $1, R5, one_19
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F3
 	TBZ $0, R5, end_18
-	ADD $24, R0, R2
-	VLD1 (R2), V0.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V3.S[2]
 	B end_18
 one_19:
 	TBZ $0, R5, end_18
-	FMOVS 16(R0), F0
+	FMOVS 16(R2), F3
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R5, one_21
-	FMOVD (R0), F3
+	FMOVD (R2), F4
 	TBZ $0, R5, end_20
-	ADD $8, R0, R2
-	VLD1 (R2), V3.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V4.S[2]
 	B end_20
 one_21:
 	TBZ $0, R5, end_20
-	FMOVS (R0), F3
+	FMOVS (R2), F4
 end_20:
 end_17:
-	WORD $0x4e27cd06 // fmla v6.4s, v8.4s, v7.4s
-	WORD $0x4e25cd04 // fmla v4.4s, v8.4s, v5.4s
-	WORD $0x4ea3d4c8 // fsub v8.4s, v6.4s, v3.4s
-	WORD $0x4ea0d482 // fsub v2.4s, v4.4s, v0.4s
-	WORD $0x4e28cdc3 // fmla v3.4s, v14.4s, v8.4s
-	WORD $0x4e22cdc0 // fmla v0.4s, v14.4s, v2.4s
+	WORD $0x4e28cde6 // fmla v6.4s, v15.4s, v8.4s
+	WORD $0x4e27cde5 // fmla v5.4s, v15.4s, v7.4s
+	WORD $0x4ea4d4c2 // fsub v2.4s, v6.4s, v4.4s
+	WORD $0x4ea3d4a1 // fsub v1.4s, v5.4s, v3.4s
+	WORD $0x4e22cdc4 // fmla v4.4s, v14.4s, v2.4s
+	WORD $0x4e21cdc3 // fmla v3.4s, v14.4s, v1.4s
 	TBZ $3, R5, some_22
-	FSTPQ (F3, F0), (R0)
+	FSTPQ (F4, F3), (R2)
 	B end_24
 some_22:
 	TBZ $2, R5, few_23
-	FMOVQ F3, (R0)
+	FMOVQ F4, (R2)
 	TBZ $1, R5, one_26
-	FMOVD F0, 16(R0)
+	FMOVD F3, 16(R2)
 	TBZ $0, R5, end_25
-	ADD $24, R0, R0
-	VST1 V0.S[2], (R0)
+	ADD $24, R2, R0
+	VST1 V3.S[2], (R0)
 	B end_25
 one_26:
 	TBZ $0, R5, end_25
-	FMOVS F0, 16(R0)
+	FMOVS F3, 16(R2)
 end_25:
 	B end_24
 few_23:
 	TBZ $1, R5, one_28
-	FMOVD F3, (R0)
+	FMOVD F4, (R2)
 	TBZ $0, R5, end_27
-	ADD $8, R0, R0
-	VST1 V3.S[2], (R0)
+	ADD $8, R2, R0
+	VST1 V4.S[2], (R0)
 	B end_27
 one_28:
 	TBZ $0, R5, end_27
-	FMOVS F3, (R0)
+	FMOVS F4, (R2)
 end_27:
 end_24:
-	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $3, R5, some_29
-	FLDPQ (R1), (F8, F2)
+	FLDPQ (R1), (F2, F1)
 	B end_31
 some_29:
 	TBZ $2, R5, few_30
-	FMOVQ (R1), F8
+	FMOVQ (R1), F2
 	TBZ $1, R5, one_33
-	FMOVD 16(R1), F2
+	FMOVD 16(R1), F1
 	TBZ $0, R5, end_32
 	ADD $24, R1, R0
-	VLD1 (R0), V2.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_32
 one_33:
 	TBZ $0, R5, end_32
-	FMOVS 16(R1), F2
+	FMOVS 16(R1), F1
 end_32:
 	B end_31
 few_30:
 	TBZ $1, R5, one_35
-	FMOVD (R1), F8
+	FMOVD (R1), F2
 	TBZ $0, R5, end_34
 	ADD $8, R1, R0
-	VLD1 (R0), V8.S[2]
+	VLD1 (R0), V2.S[2]
 	B end_34
 one_35:
 	TBZ $0, R5, end_34
-	FMOVS (R1), F8
+	FMOVS (R1), F2
 end_34:
 end_31:
-	WORD $0x6e2ddd08 // fmul v8.4s, v8.4s, v13.4s
 	WORD $0x6e2ddc42 // fmul v2.4s, v2.4s, v13.4s
+	WORD $0x6e2ddc21 // fmul v1.4s, v1.4s, v13.4s
 	WORD $0x6e26dcc6 // fmul v6.4s, v6.4s, v6.4s
-	WORD $0x6e24dc84 // fmul v4.4s, v4.4s, v4.4s
-	WORD $0x4e26cd88 // fmla v8.4s, v12.4s, v6.4s
-	WORD $0x4e24cd82 // fmla v2.4s, v12.4s, v4.4s
+	WORD $0x6e25dca5 // fmul v5.4s, v5.4s, v5.4s
+	WORD $0x4e26cd82 // fmla v2.4s, v12.4s, v6.4s
+	WORD $0x4e25cd81 // fmla v1.4s, v12.4s, v5.4s
 	TBZ $3, R5, some_36
-	FSTPQ (F8, F2), (R1)
+	FSTPQ (F2, F1), (R1)
 	B end_38
 some_36:
 	TBZ $2, R5, few_37
-	FMOVQ F8, (R1)
+	FMOVQ F2, (R1)
 	TBZ $1, R5, one_40
-	FMOVD F2, 16(R1)
+	FMOVD F1, 16(R1)
 	TBZ $0, R5, end_39
 	ADD $24, R1, R0
-	VST1 V2.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_39
 one_40:
 	TBZ $0, R5, end_39
-	FMOVS F2, 16(R1)
+	FMOVS F1, 16(R1)
 end_39:
 	B end_38
 few_37:
 	TBZ $1, R5, one_42
-	FMOVD F8, (R1)
+	FMOVD F2, (R1)
 	TBZ $0, R5, end_41
 	ADD $8, R1, R0
-	VST1 V8.S[2], (R0)
+	VST1 V2.S[2], (R0)
 	B end_41
 one_42:
 	TBZ $0, R5, end_41
-	FMOVS F8, (R1)
+	FMOVS F2, (R1)
 end_41:
 end_38:
-	WORD $0x6ea1f906 // fsqrt v6.4s, v8.4s
-	WORD $0x6ea1f844 // fsqrt v4.4s, v2.4s
-	VMOV V1.B16, V2.B16
-	WORD $0x4e2bccc2 // fmla v2.4s, v6.4s, v11.4s
-	WORD $0x4e2bcc81 // fmla v1.4s, v4.4s, v11.4s
-	WORD $0x6e2adc63 // fmul v3.4s, v3.4s, v10.4s
-	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
-	WORD $0x6e22fc62 // fdiv v2.4s, v3.4s, v2.4s
-	WORD $0x6e21fc00 // fdiv v0.4s, v0.4s, v1.4s
-	WORD $0x4e27cd22 // fmla v2.4s, v9.4s, v7.4s
-	WORD $0x4e25cd20 // fmla v0.4s, v9.4s, v5.4s
-	WORD $0x4ea2d4e1 // fsub v1.4s, v7.4s, v2.4s
-	WORD $0x4ea0d4a0 // fsub v0.4s, v5.4s, v0.4s
+	WORD $0x6ea1f845 // fsqrt v5.4s, v2.4s
+	WORD $0x6ea1f822 // fsqrt v2.4s, v1.4s
+	VMOV V0.B16, V1.B16
+	WORD $0x4e2bcca1 // fmla v1.4s, v5.4s, v11.4s
+	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
+	WORD $0x6e2adc84 // fmul v4.4s, v4.4s, v10.4s
+	WORD $0x6e2adc62 // fmul v2.4s, v3.4s, v10.4s
+	WORD $0x6e21fc81 // fdiv v1.4s, v4.4s, v1.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	WORD $0x4e28cd21 // fmla v1.4s, v9.4s, v8.4s
+	WORD $0x4e27cd20 // fmla v0.4s, v9.4s, v7.4s
+	WORD $0x4ea1d501 // fsub v1.4s, v8.4s, v1.4s
+	WORD $0x4ea0d4e0 // fsub v0.4s, v7.4s, v0.4s
 	TBZ $3, R5, some_43
 	FSTPQ (F1, F0), (R4)
 	B end_45
@@ -1550,480 +1550,43 @@ TEXT ·RMSpropNEONF32(SB), NOSPLIT, $0-52
 	WORD $0x4e040409 // dup v9.4s, v0.s[0]
 	FMOVS decay+48(FP), F0
 	WORD $0x4e04040c // dup v12.4s, v0.s[0]
-	MOVD p+8(FP), R0
-	MOVD grad+16(FP), R3
+	MOVD p+8(FP), R3
+	MOVD grad+16(FP), R2
 	MOVD square+24(FP), R1
-	MOVD n+0(FP), R2
-	AND $7, R2, R4
-	SUB R4, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $7, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R0), (F7, F6)
-	FLDPQ.P 32(R3), (F1, F0)
-	FLDPQ (R1), (F3, F2)
-	WORD $0x4e27cd81 // fmla v1.4s, v12.4s, v7.4s
-	WORD $0x4e26cd80 // fmla v0.4s, v12.4s, v6.4s
-	WORD $0x6e21dc25 // fmul v5.4s, v1.4s, v1.4s
-	WORD $0x6e20dc04 // fmul v4.4s, v0.4s, v0.4s
-	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
-	WORD $0x6e2bdc42 // fmul v2.4s, v2.4s, v11.4s
-	WORD $0x4e25cd43 // fmla v3.4s, v10.4s, v5.4s
-	WORD $0x4e24cd42 // fmla v2.4s, v10.4s, v4.4s
-	FSTPQ.P (F3, F2), 32(R1)
-	WORD $0x6ea1f863 // fsqrt v3.4s, v3.4s
-	WORD $0x6ea1f842 // fsqrt v2.4s, v2.4s
-	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	WORD $0x6e28dc21 // fmul v1.4s, v1.4s, v8.4s
-	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	FLDPQ (R3), (F7, F6)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e27cd83 // fmla v3.4s, v12.4s, v7.4s
+	WORD $0x4e26cd82 // fmla v2.4s, v12.4s, v6.4s
+	WORD $0x6e23dc65 // fmul v5.4s, v3.4s, v3.4s
+	WORD $0x6e22dc44 // fmul v4.4s, v2.4s, v2.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x4e25cd41 // fmla v1.4s, v10.4s, v5.4s
+	WORD $0x4e24cd40 // fmla v0.4s, v10.4s, v4.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x6ea1f821 // fsqrt v1.4s, v1.4s
+	WORD $0x6ea1f800 // fsqrt v0.4s, v0.4s
+	WORD $0x4e29d425 // fadd v5.4s, v1.4s, v9.4s
+	WORD $0x4e29d404 // fadd v4.4s, v0.4s, v9.4s
+	WORD $0x6e28dc61 // fmul v1.4s, v3.4s, v8.4s
+	WORD $0x6e28dc40 // fmul v0.4s, v2.4s, v8.4s
+	WORD $0x6e25fc21 // fdiv v1.4s, v1.4s, v5.4s
+	WORD $0x6e24fc00 // fdiv v0.4s, v0.4s, v4.4s
 	WORD $0x4ea1d4e1 // fsub v1.4s, v7.4s, v1.4s
 	WORD $0x4ea0d4c0 // fsub v0.4s, v6.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R2, R2
+	FSTPQ.P (F1, F0), 32(R3)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	TBZ $3, R4, some_1
-	FLDPQ (R0), (F2, F5)
-	B end_3
-some_1:
-	TBZ $2, R4, few_2
-	FMOVQ (R0), F2
-	TBZ $1, R4, one_5
-	FMOVD 16(R0), F5
-	TBZ $0, R4, end_4
-	ADD $24, R0, R2
-	VLD1 (R2), V5.S[2]
-	B end_4
-one_5:
-	TBZ $0, R4, end_4
-	FMOVS 16(R0), F5
-end_4:
-	B end_3
-few_2:
-	TBZ $1, R4, one_7
-	FMOVD (R0), F2
-	TBZ $0, R4, end_6
-	ADD $8, R0, R2
-	VLD1 (R2), V2.S[2]
-	B end_6
-one_7:
-	TBZ $0, R4, end_6
-	FMOVS (R0), F2
-end_6:
-end_3:
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R4, some_8
-	FLDPQ (R3), (F4, F0)
-	B end_10
-some_8:
-	TBZ $2, R4, few_9
-	FMOVQ (R3), F4
-	TBZ $1, R4, one_12
-	FMOVD 16(R3), F0
-	TBZ $0, R4, end_11
-	ADD $24, R3, R2
-	VLD1 (R2), V0.S[2]
-	B end_11
-one_12:
-	TBZ $0, R4, end_11
-	FMOVS 16(R3), F0
-end_11:
-	B end_10
-few_9:
-	TBZ $1, R4, one_14
-	FMOVD (R3), F4
-	TBZ $0, R4, end_13
-	ADD $8, R3, R2
-	VLD1 (R2), V4.S[2]
-	B end_13
-one_14:
-	TBZ $0, R4, end_13
-	FMOVS (R3), F4
-end_13:
-end_10:
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R4, some_15
-	FLDPQ (R1), (F1, F3)
-	B end_17
-some_15:
-	TBZ $2, R4, few_16
-	FMOVQ (R1), F1
-	TBZ $1, R4, one_19
-	FMOVD 16(R1), F3
-	TBZ $0, R4, end_18
-	ADD $24, R1, R2
-	VLD1 (R2), V3.S[2]
-	B end_18
-one_19:
-	TBZ $0, R4, end_18
-	FMOVS 16(R1), F3
-end_18:
-	B end_17
-few_16:
-	TBZ $1, R4, one_21
-	FMOVD (R1), F1
-	TBZ $0, R4, end_20
-	ADD $8, R1, R2
-	VLD1 (R2), V1.S[2]
-	B end_20
-one_21:
-	TBZ $0, R4, end_20
-	FMOVS (R1), F1
-end_20:
-end_17:
-	WORD $0x4e22cd84 // fmla v4.4s, v12.4s, v2.4s
-	WORD $0x4e25cd80 // fmla v0.4s, v12.4s, v5.4s
-	WORD $0x6e24dc87 // fmul v7.4s, v4.4s, v4.4s
-	WORD $0x6e20dc06 // fmul v6.4s, v0.4s, v0.4s
-	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
-	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
-	WORD $0x4e27cd41 // fmla v1.4s, v10.4s, v7.4s
-	WORD $0x4e26cd43 // fmla v3.4s, v10.4s, v6.4s
-	TBZ $3, R4, some_22
-	FSTPQ (F1, F3), (R1)
-	B end_24
-some_22:
-	TBZ $2, R4, few_23
-	FMOVQ F1, (R1)
-	TBZ $1, R4, one_26
-	FMOVD F3, 16(R1)
-	TBZ $0, R4, end_25
-	ADD $24, R1, R1
-	VST1 V3.S[2], (R1)
-	B end_25
-one_26:
-	TBZ $0, R4, end_25
-	FMOVS F3, 16(R1)
-end_25:
-	B end_24
-few_23:
-	TBZ $1, R4, one_28
-	FMOVD F1, (R1)
-	TBZ $0, R4, end_27
-	ADD $8, R1, R1
-	VST1 V1.S[2], (R1)
-	B end_27
-one_28:
-	TBZ $0, R4, end_27
-	FMOVS F1, (R1)
-end_27:
-end_24:
-	WORD $0x6ea1f826 // fsqrt v6.4s, v1.4s
-	WORD $0x6ea1f861 // fsqrt v1.4s, v3.4s
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x4e29d423 // fadd v3.4s, v1.4s, v9.4s
-	WORD $0x6e28dc81 // fmul v1.4s, v4.4s, v8.4s
-	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
-	WORD $0x6e26fc21 // fdiv v1.4s, v1.4s, v6.4s
-	WORD $0x6e23fc00 // fdiv v0.4s, v0.4s, v3.4s
-	WORD $0x4ea1d441 // fsub v1.4s, v2.4s, v1.4s
-	WORD $0x4ea0d4a0 // fsub v0.4s, v5.4s, v0.4s
-	TBZ $3, R4, some_29
-	FSTPQ (F1, F0), (R0)
-	B end_31
-some_29:
-	TBZ $2, R4, few_30
-	FMOVQ F1, (R0)
-	TBZ $1, R4, one_33
-	FMOVD F0, 16(R0)
-	TBZ $0, R4, end_32
-	ADD $24, R0, R0
-	VST1 V0.S[2], (R0)
-	B end_32
-one_33:
-	TBZ $0, R4, end_32
-	FMOVS F0, 16(R0)
-end_32:
-	B end_31
-few_30:
-	TBZ $1, R4, one_35
-	FMOVD F1, (R0)
-	TBZ $0, R4, end_34
-	ADD $8, R0, R0
-	VST1 V1.S[2], (R0)
-	B end_34
-one_35:
-	TBZ $0, R4, end_34
-	FMOVS F1, (R0)
-end_34:
-end_31:
-end:
-	RET
-
-// func SumNEONF32(n int, x *float32) float32
-TEXT ·SumNEONF32(SB), NOSPLIT, $0-20
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V3.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V4.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V7.B16
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V2.B16
-ways:
-	CMP $32, R1
-	BLT whole
-	FLDPQ (R0), (F9, F8)
-	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	FLDPQ 32(R0), (F9, F8)
-	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	FLDPQ 64(R0), (F9, F8)
-	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	FLDPQ 96(R0), (F9, F8)
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	ADD $128, R0, R0
-	SUB $32, R1, R1
-	B ways
-whole:
-	CMP $8, R1
-	BLT rest
-	FLDPQ.P 32(R0), (F9, F8)
-	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	SUB $8, R1, R1
-	B whole
-rest:
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
-	TBZ $3, R1, some_1
-	FLDPQ (R0), (F8, F9)
-	B end_3
-some_1:
-	TBZ $2, R1, few_2
-	FMOVQ (R0), F8
-	TBZ $1, R1, one_5
-	FMOVD 16(R0), F9
-	TBZ $0, R1, end_4
-	ADD $24, R0, R0
-	VLD1 (R0), V9.S[2]
-	B end_4
-one_5:
-	TBZ $0, R1, end_4
-	FMOVS 16(R0), F9
-end_4:
-	B end_3
-few_2:
-	TBZ $1, R1, one_7
-	FMOVD (R0), F8
-	TBZ $0, R1, end_6
-	ADD $8, R0, R0
-	VLD1 (R0), V8.S[2]
-	B end_6
-one_7:
-	TBZ $0, R1, end_6
-	FMOVS (R0), F8
-end_6:
-end_3:
-	WORD $0x4e28d408 // fadd v8.4s, v0.4s, v8.4s
-	WORD $0x4e29d480 // fadd v0.4s, v4.4s, v9.4s
-	WORD $0x4e28d424 // fadd v4.4s, v1.4s, v8.4s
-	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
-	WORD $0x4e26d4a1 // fadd v1.4s, v5.4s, v6.4s
-	WORD $0x4e22d4e0 // fadd v0.4s, v7.4s, v2.4s
-	WORD $0x4e21d481 // fadd v1.4s, v4.4s, v1.4s
-	WORD $0x4e20d460 // fadd v0.4s, v3.4s, v0.4s
-	WORD $0x4e21d401 // fadd v1.4s, v0.4s, v1.4s
-	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
-	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
-	WORD $0x4e20d420 // fadd v0.4s, v1.4s, v0.4s
-	FMOVS F0, ret+16(FP)
-	RET
-
-// func DotNEONF32(n int, x *float32, y *float32) float32
-TEXT ·DotNEONF32(SB), NOSPLIT, $0-28
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R1
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V4.B16
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V7.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V1.B16
-	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V5.B16
-ways:
-	CMP $32, R2
-	BLT whole
-	FLDPQ (R0), (F11, F10)
-	FLDPQ (R1), (F9, F8)
-	WORD $0x4e29cd62 // fmla v2.4s, v11.4s, v9.4s
-	WORD $0x4e28cd44 // fmla v4.4s, v10.4s, v8.4s
-	FLDPQ 32(R0), (F11, F10)
-	FLDPQ 32(R1), (F9, F8)
-	WORD $0x4e29cd66 // fmla v6.4s, v11.4s, v9.4s
-	WORD $0x4e28cd47 // fmla v7.4s, v10.4s, v8.4s
-	FLDPQ 64(R0), (F11, F10)
-	FLDPQ 64(R1), (F9, F8)
-	WORD $0x4e29cd60 // fmla v0.4s, v11.4s, v9.4s
-	WORD $0x4e28cd41 // fmla v1.4s, v10.4s, v8.4s
-	FLDPQ 96(R0), (F11, F10)
-	FLDPQ 96(R1), (F9, F8)
-	WORD $0x4e29cd63 // fmla v3.4s, v11.4s, v9.4s
-	WORD $0x4e28cd45 // fmla v5.4s, v10.4s, v8.4s
-	ADD $128, R0, R0
-	ADD $128, R1, R1
-	SUB $32, R2, R2
-	B ways
-whole:
-	CMP $8, R2
-	BLT rest
-	FLDPQ.P 32(R0), (F11, F10)
-	FLDPQ.P 32(R1), (F9, F8)
-	WORD $0x4e29cd62 // fmla v2.4s, v11.4s, v9.4s
-	WORD $0x4e28cd44 // fmla v4.4s, v10.4s, v8.4s
-	SUB $8, R2, R2
-	B whole
-rest:
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
-	TBZ $3, R2, some_1
-	FLDPQ (R0), (F11, F10)
-	B end_3
-some_1:
-	TBZ $2, R2, few_2
-	FMOVQ (R0), F11
-	TBZ $1, R2, one_5
-	FMOVD 16(R0), F10
-	TBZ $0, R2, end_4
-	ADD $24, R0, R0
-	VLD1 (R0), V10.S[2]
-	B end_4
-one_5:
-	TBZ $0, R2, end_4
-	FMOVS 16(R0), F10
-end_4:
-	B end_3
-few_2:
-	TBZ $1, R2, one_7
-	FMOVD (R0), F11
-	TBZ $0, R2, end_6
-	ADD $8, R0, R0
-	VLD1 (R0), V11.S[2]
-	B end_6
-one_7:
-	TBZ $0, R2, end_6
-	FMOVS (R0), F11
-end_6:
-end_3:
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	TBZ $3, R2, some_8
-	FLDPQ (R1), (F9, F8)
-	B end_10
-some_8:
-	TBZ $2, R2, few_9
-	FMOVQ (R1), F9
-	TBZ $1, R2, one_12
-	FMOVD 16(R1), F8
-	TBZ $0, R2, end_11
-	ADD $24, R1, R0
-	VLD1 (R0), V8.S[2]
-	B end_11
-one_12:
-	TBZ $0, R2, end_11
-	FMOVS 16(R1), F8
-end_11:
-	B end_10
-few_9:
-	TBZ $1, R2, one_14
-	FMOVD (R1), F9
-	TBZ $0, R2, end_13
-	ADD $8, R1, R0
-	VLD1 (R0), V9.S[2]
-	B end_13
-one_14:
-	TBZ $0, R2, end_13
-	FMOVS (R1), F9
-end_13:
-end_10:
-	WORD $0x4e29cd66 // fmla v6.4s, v11.4s, v9.4s
-	WORD $0x4e28cd47 // fmla v7.4s, v10.4s, v8.4s
-	WORD $0x4e26d446 // fadd v6.4s, v2.4s, v6.4s
-	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
-	WORD $0x4e23d402 // fadd v2.4s, v0.4s, v3.4s
-	WORD $0x4e25d420 // fadd v0.4s, v1.4s, v5.4s
-	WORD $0x4e22d4c1 // fadd v1.4s, v6.4s, v2.4s
-	WORD $0x4e20d480 // fadd v0.4s, v4.4s, v0.4s
-	WORD $0x4e21d401 // fadd v1.4s, v0.4s, v1.4s
-	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
-	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
-	WORD $0x4e20d420 // fadd v0.4s, v1.4s, v0.4s
-	FMOVS F0, ret+24(FP)
-	RET
-
-// func RowSumsNEONF32(rows int, n int, x *float32, y *float64)
-TEXT ·RowSumsNEONF32(SB), NOSPLIT, $0-32
-	MOVD rows+0(FP), R2
-	MOVD n+8(FP), R1
-	MOVD x+16(FP), R3
-	MOVD y+24(FP), R0
-	AND $7, R1, R4
-	SUB R4, R1, R5
-row:
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V0.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V3.B16
-	MOVD R5, R1
-together:
-	CMP $32, R1
-	BLT one
-	FLDPQ (R3), (F7, F6)
-	FLDPQ 32(R3), (F5, F4)
-	WORD $0x4e25d4e9 // fadd v9.4s, v7.4s, v5.4s
-	WORD $0x4e24d4c8 // fadd v8.4s, v6.4s, v4.4s
-	FLDPQ 64(R3), (F7, F6)
-	FLDPQ 96(R3), (F5, F4)
-	WORD $0x4e25d4e5 // fadd v5.4s, v7.4s, v5.4s
-	WORD $0x4e24d4c4 // fadd v4.4s, v6.4s, v4.4s
-	WORD $0x4e25d525 // fadd v5.4s, v9.4s, v5.4s
-	WORD $0x4e24d504 // fadd v4.4s, v8.4s, v4.4s
-	WORD $0x0e6178a7 // fcvtl v7.2d, v5.2s
-	WORD $0x4e6178a6 // fcvtl2 v6.2d, v5.4s
-	WORD $0x0e617885 // fcvtl v5.2d, v4.2s
-	WORD $0x4e617884 // fcvtl2 v4.2d, v4.4s
-	WORD $0x4e67d421 // fadd v1.2d, v1.2d, v7.2d
-	WORD $0x4e66d400 // fadd v0.2d, v0.2d, v6.2d
-	WORD $0x4e65d442 // fadd v2.2d, v2.2d, v5.2d
-	WORD $0x4e64d463 // fadd v3.2d, v3.2d, v4.2d
-	ADD $128, R3, R3
-	SUB $32, R1, R1
-	B together
-one:
-	CMP $0, R1
-	BEQ rest
-	FLDPQ.P 32(R3), (F5, F4)
-	WORD $0x0e6178a7 // fcvtl v7.2d, v5.2s
-	WORD $0x4e6178a6 // fcvtl2 v6.2d, v5.4s
-	WORD $0x0e617885 // fcvtl v5.2d, v4.2s
-	WORD $0x4e617884 // fcvtl2 v4.2d, v4.4s
-	WORD $0x4e67d421 // fadd v1.2d, v1.2d, v7.2d
-	WORD $0x4e66d400 // fadd v0.2d, v0.2d, v6.2d
-	WORD $0x4e65d442 // fadd v2.2d, v2.2d, v5.2d
-	WORD $0x4e64d463 // fadd v3.2d, v3.2d, v4.2d
-	SUB $8, R1, R1
-	B one
-rest:
-	CMP $0, R4
-	BEQ next
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R4, some_1
@@ -2035,8 +1598,8 @@ some_1:
 	TBZ $1, R4, one_5
 	FMOVD 16(R3), F4
 	TBZ $0, R4, end_4
-	ADD $24, R3, R1
-	VLD1 (R1), V4.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V4.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
@@ -2047,70 +1610,507 @@ few_2:
 	TBZ $1, R4, one_7
 	FMOVD (R3), F5
 	TBZ $0, R4, end_6
-	ADD $8, R3, R1
-	VLD1 (R1), V5.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V5.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
 	FMOVS (R3), F5
 end_6:
 end_3:
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $3, R4, some_8
+	FLDPQ (R2), (F3, F2)
+	B end_10
+some_8:
+	TBZ $2, R4, few_9
+	FMOVQ (R2), F3
+	TBZ $1, R4, one_12
+	FMOVD 16(R2), F2
+	TBZ $0, R4, end_11
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
+	B end_11
+one_12:
+	TBZ $0, R4, end_11
+	FMOVS 16(R2), F2
+end_11:
+	B end_10
+few_9:
+	TBZ $1, R4, one_14
+	FMOVD (R2), F3
+	TBZ $0, R4, end_13
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
+	B end_13
+one_14:
+	TBZ $0, R4, end_13
+	FMOVS (R2), F3
+end_13:
+end_10:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R4, some_15
+	FLDPQ (R1), (F1, F0)
+	B end_17
+some_15:
+	TBZ $2, R4, few_16
+	FMOVQ (R1), F1
+	TBZ $1, R4, one_19
+	FMOVD 16(R1), F0
+	TBZ $0, R4, end_18
+	ADD $24, R1, R0
+	VLD1 (R0), V0.S[2]
+	B end_18
+one_19:
+	TBZ $0, R4, end_18
+	FMOVS 16(R1), F0
+end_18:
+	B end_17
+few_16:
+	TBZ $1, R4, one_21
+	FMOVD (R1), F1
+	TBZ $0, R4, end_20
+	ADD $8, R1, R0
+	VLD1 (R0), V1.S[2]
+	B end_20
+one_21:
+	TBZ $0, R4, end_20
+	FMOVS (R1), F1
+end_20:
+end_17:
+	WORD $0x4e25cd83 // fmla v3.4s, v12.4s, v5.4s
+	WORD $0x4e24cd82 // fmla v2.4s, v12.4s, v4.4s
+	WORD $0x6e23dc67 // fmul v7.4s, v3.4s, v3.4s
+	WORD $0x6e22dc46 // fmul v6.4s, v2.4s, v2.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
+	WORD $0x4e27cd41 // fmla v1.4s, v10.4s, v7.4s
+	WORD $0x4e26cd40 // fmla v0.4s, v10.4s, v6.4s
+	TBZ $3, R4, some_22
+	FSTPQ (F1, F0), (R1)
+	B end_24
+some_22:
+	TBZ $2, R4, few_23
+	FMOVQ F1, (R1)
+	TBZ $1, R4, one_26
+	FMOVD F0, 16(R1)
+	TBZ $0, R4, end_25
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
+	B end_25
+one_26:
+	TBZ $0, R4, end_25
+	FMOVS F0, 16(R1)
+end_25:
+	B end_24
+few_23:
+	TBZ $1, R4, one_28
+	FMOVD F1, (R1)
+	TBZ $0, R4, end_27
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
+	B end_27
+one_28:
+	TBZ $0, R4, end_27
+	FMOVS F1, (R1)
+end_27:
+end_24:
+	WORD $0x6ea1f821 // fsqrt v1.4s, v1.4s
+	WORD $0x6ea1f800 // fsqrt v0.4s, v0.4s
+	WORD $0x4e29d427 // fadd v7.4s, v1.4s, v9.4s
+	WORD $0x4e29d406 // fadd v6.4s, v0.4s, v9.4s
+	WORD $0x6e28dc61 // fmul v1.4s, v3.4s, v8.4s
+	WORD $0x6e28dc40 // fmul v0.4s, v2.4s, v8.4s
+	WORD $0x6e27fc21 // fdiv v1.4s, v1.4s, v7.4s
+	WORD $0x6e26fc00 // fdiv v0.4s, v0.4s, v6.4s
+	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	TBZ $3, R4, some_29
+	FSTPQ (F1, F0), (R3)
+	B end_31
+some_29:
+	TBZ $2, R4, few_30
+	FMOVQ F1, (R3)
+	TBZ $1, R4, one_33
+	FMOVD F0, 16(R3)
+	TBZ $0, R4, end_32
+	ADD $24, R3, R0
+	VST1 V0.S[2], (R0)
+	B end_32
+one_33:
+	TBZ $0, R4, end_32
+	FMOVS F0, 16(R3)
+end_32:
+	B end_31
+few_30:
+	TBZ $1, R4, one_35
+	FMOVD F1, (R3)
+	TBZ $0, R4, end_34
+	ADD $8, R3, R0
+	VST1 V1.S[2], (R0)
+	B end_34
+one_35:
+	TBZ $0, R4, end_34
+	FMOVS F1, (R3)
+end_34:
+end_31:
+end:
+	RET
+
+// func SumNEONF32(n int, x *float32) float32
+TEXT ·SumNEONF32(SB), NOSPLIT, $0-20
+	MOVD n+0(FP), R1
+	MOVD x+8(FP), R0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V6.B16
+	WORD $0x6f00e405 // movi v5.2d, #0
+	VMOV V5.B16, V4.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	WORD $0x6f00e401 // movi v1.2d, #0
+	VMOV V1.B16, V0.B16
+ways:
+	CMP $32, R1
+	BLT whole
+	FLDPQ (R0), (F9, F8)
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	FLDPQ 64(R0), (F9, F8)
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	FLDPQ 96(R0), (F9, F8)
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	ADD $128, R0, R0
+	SUB $32, R1, R1
+	B ways
+whole:
+	CMP $8, R1
+	BLT rest
+	FLDPQ.P 32(R0), (F9, F8)
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	SUB $8, R1, R1
+	B whole
+rest:
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $3, R1, some_1
+	FLDPQ (R0), (F9, F8)
+	B end_3
+some_1:
+	TBZ $2, R1, few_2
+	FMOVQ (R0), F9
+	TBZ $1, R1, one_5
+	FMOVD 16(R0), F8
+	TBZ $0, R1, end_4
+	ADD $24, R0, R0
+	VLD1 (R0), V8.S[2]
+	B end_4
+one_5:
+	TBZ $0, R1, end_4
+	FMOVS 16(R0), F8
+end_4:
+	B end_3
+few_2:
+	TBZ $1, R1, one_7
+	FMOVD (R0), F9
+	TBZ $0, R1, end_6
+	ADD $8, R0, R0
+	VLD1 (R0), V9.S[2]
+	B end_6
+one_7:
+	TBZ $0, R1, end_6
+	FMOVS (R0), F9
+end_6:
+end_3:
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x4e25d4e5 // fadd v5.4s, v7.4s, v5.4s
+	WORD $0x4e24d4c4 // fadd v4.4s, v6.4s, v4.4s
+	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
+	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	WORD $0x4e21d4a1 // fadd v1.4s, v5.4s, v1.4s
+	WORD $0x4e20d480 // fadd v0.4s, v4.4s, v0.4s
+	WORD $0x4e21d401 // fadd v1.4s, v0.4s, v1.4s
+	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
+	WORD $0x4e20d420 // fadd v0.4s, v1.4s, v0.4s
+	FMOVS F0, ret+16(FP)
+	RET
+
+// func DotNEONF32(n int, x *float32, y *float32) float32
+TEXT ·DotNEONF32(SB), NOSPLIT, $0-28
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	VMOV V1.B16, V0.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V6.B16
+	WORD $0x6f00e405 // movi v5.2d, #0
+	VMOV V5.B16, V4.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+ways:
+	CMP $32, R2
+	BLT whole
+	FLDPQ (R1), (F11, F10)
+	FLDPQ (R0), (F9, F8)
+	WORD $0x4e29cd61 // fmla v1.4s, v11.4s, v9.4s
+	WORD $0x4e28cd40 // fmla v0.4s, v10.4s, v8.4s
+	FLDPQ 32(R1), (F11, F10)
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4e29cd67 // fmla v7.4s, v11.4s, v9.4s
+	WORD $0x4e28cd46 // fmla v6.4s, v10.4s, v8.4s
+	FLDPQ 64(R1), (F11, F10)
+	FLDPQ 64(R0), (F9, F8)
+	WORD $0x4e29cd65 // fmla v5.4s, v11.4s, v9.4s
+	WORD $0x4e28cd44 // fmla v4.4s, v10.4s, v8.4s
+	FLDPQ 96(R1), (F11, F10)
+	FLDPQ 96(R0), (F9, F8)
+	WORD $0x4e29cd63 // fmla v3.4s, v11.4s, v9.4s
+	WORD $0x4e28cd42 // fmla v2.4s, v10.4s, v8.4s
+	ADD $128, R1, R1
+	ADD $128, R0, R0
+	SUB $32, R2, R2
+	B ways
+whole:
+	CMP $8, R2
+	BLT rest
+	FLDPQ.P 32(R1), (F11, F10)
+	FLDPQ.P 32(R0), (F9, F8)
+	WORD $0x4e29cd61 // fmla v1.4s, v11.4s, v9.4s
+	WORD $0x4e28cd40 // fmla v0.4s, v10.4s, v8.4s
+	SUB $8, R2, R2
+	B whole
+rest:
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $3, R2, some_1
+	FLDPQ (R1), (F11, F10)
+	B end_3
+some_1:
+	TBZ $2, R2, few_2
+	FMOVQ (R1), F11
+	TBZ $1, R2, one_5
+	FMOVD 16(R1), F10
+	TBZ $0, R2, end_4
+	ADD $24, R1, R1
+	VLD1 (R1), V10.S[2]
+	B end_4
+one_5:
+	TBZ $0, R2, end_4
+	FMOVS 16(R1), F10
+end_4:
+	B end_3
+few_2:
+	TBZ $1, R2, one_7
+	FMOVD (R1), F11
+	TBZ $0, R2, end_6
+	ADD $8, R1, R1
+	VLD1 (R1), V11.S[2]
+	B end_6
+one_7:
+	TBZ $0, R2, end_6
+	FMOVS (R1), F11
+end_6:
+end_3:
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $3, R2, some_8
+	FLDPQ (R0), (F9, F8)
+	B end_10
+some_8:
+	TBZ $2, R2, few_9
+	FMOVQ (R0), F9
+	TBZ $1, R2, one_12
+	FMOVD 16(R0), F8
+	TBZ $0, R2, end_11
+	ADD $24, R0, R0
+	VLD1 (R0), V8.S[2]
+	B end_11
+one_12:
+	TBZ $0, R2, end_11
+	FMOVS 16(R0), F8
+end_11:
+	B end_10
+few_9:
+	TBZ $1, R2, one_14
+	FMOVD (R0), F9
+	TBZ $0, R2, end_13
+	ADD $8, R0, R0
+	VLD1 (R0), V9.S[2]
+	B end_13
+one_14:
+	TBZ $0, R2, end_13
+	FMOVS (R0), F9
+end_13:
+end_10:
+	WORD $0x4e29cd67 // fmla v7.4s, v11.4s, v9.4s
+	WORD $0x4e28cd46 // fmla v6.4s, v10.4s, v8.4s
+	WORD $0x4e27d427 // fadd v7.4s, v1.4s, v7.4s
+	WORD $0x4e26d406 // fadd v6.4s, v0.4s, v6.4s
+	WORD $0x4e23d4a1 // fadd v1.4s, v5.4s, v3.4s
+	WORD $0x4e22d480 // fadd v0.4s, v4.4s, v2.4s
+	WORD $0x4e21d4e1 // fadd v1.4s, v7.4s, v1.4s
+	WORD $0x4e20d4c0 // fadd v0.4s, v6.4s, v0.4s
+	WORD $0x4e21d401 // fadd v1.4s, v0.4s, v1.4s
+	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
+	WORD $0x4e20d420 // fadd v0.4s, v1.4s, v0.4s
+	FMOVS F0, ret+24(FP)
+	RET
+
+// func RowSumsNEONF32(rows int, n int, x *float32, y *float64)
+TEXT ·RowSumsNEONF32(SB), NOSPLIT, $0-32
+	MOVD rows+0(FP), R3
+	MOVD n+8(FP), R0
+	MOVD x+16(FP), R2
+	MOVD y+24(FP), R1
+	AND $7, R0, R4
+	SUB R4, R0, R5
+row:
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	WORD $0x6f00e401 // movi v1.2d, #0
+	VMOV V1.B16, V0.B16
+	MOVD R5, R0
+together:
+	CMP $32, R0
+	BLT one
+	FLDPQ (R2), (F7, F6)
+	FLDPQ 32(R2), (F5, F4)
+	WORD $0x4e25d4e9 // fadd v9.4s, v7.4s, v5.4s
+	WORD $0x4e24d4c8 // fadd v8.4s, v6.4s, v4.4s
+	FLDPQ 64(R2), (F7, F6)
+	FLDPQ 96(R2), (F5, F4)
+	WORD $0x4e25d4e5 // fadd v5.4s, v7.4s, v5.4s
+	WORD $0x4e24d4c4 // fadd v4.4s, v6.4s, v4.4s
+	WORD $0x4e25d525 // fadd v5.4s, v9.4s, v5.4s
+	WORD $0x4e24d504 // fadd v4.4s, v8.4s, v4.4s
 	WORD $0x0e6178a7 // fcvtl v7.2d, v5.2s
 	WORD $0x4e6178a6 // fcvtl2 v6.2d, v5.4s
 	WORD $0x0e617885 // fcvtl v5.2d, v4.2s
 	WORD $0x4e617884 // fcvtl2 v4.2d, v4.4s
-	WORD $0x4e67d421 // fadd v1.2d, v1.2d, v7.2d
-	WORD $0x4e66d400 // fadd v0.2d, v0.2d, v6.2d
-	WORD $0x4e65d442 // fadd v2.2d, v2.2d, v5.2d
-	WORD $0x4e64d463 // fadd v3.2d, v3.2d, v4.2d
-	ADD R4<<2, R3, R3
+	WORD $0x4e67d463 // fadd v3.2d, v3.2d, v7.2d
+	WORD $0x4e66d442 // fadd v2.2d, v2.2d, v6.2d
+	WORD $0x4e65d421 // fadd v1.2d, v1.2d, v5.2d
+	WORD $0x4e64d400 // fadd v0.2d, v0.2d, v4.2d
+	ADD $128, R2, R2
+	SUB $32, R0, R0
+	B together
+one:
+	CMP $0, R0
+	BEQ rest
+	FLDPQ.P 32(R2), (F5, F4)
+	WORD $0x0e6178a7 // fcvtl v7.2d, v5.2s
+	WORD $0x4e6178a6 // fcvtl2 v6.2d, v5.4s
+	WORD $0x0e617885 // fcvtl v5.2d, v4.2s
+	WORD $0x4e617884 // fcvtl2 v4.2d, v4.4s
+	WORD $0x4e67d463 // fadd v3.2d, v3.2d, v7.2d
+	WORD $0x4e66d442 // fadd v2.2d, v2.2d, v6.2d
+	WORD $0x4e65d421 // fadd v1.2d, v1.2d, v5.2d
+	WORD $0x4e64d400 // fadd v0.2d, v0.2d, v4.2d
+	SUB $8, R0, R0
+	B one
+rest:
+	CMP $0, R4
+	BEQ next
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	TBZ $3, R4, some_1
+	FLDPQ (R2), (F5, F4)
+	B end_3
+some_1:
+	TBZ $2, R4, few_2
+	FMOVQ (R2), F5
+	TBZ $1, R4, one_5
+	FMOVD 16(R2), F4
+	TBZ $0, R4, end_4
+	ADD $24, R2, R0
+	VLD1 (R0), V4.S[2]
+	B end_4
+one_5:
+	TBZ $0, R4, end_4
+	FMOVS 16(R2), F4
+end_4:
+	B end_3
+few_2:
+	TBZ $1, R4, one_7
+	FMOVD (R2), F5
+	TBZ $0, R4, end_6
+	ADD $8, R2, R0
+	VLD1 (R0), V5.S[2]
+	B end_6
+one_7:
+	TBZ $0, R4, end_6
+	FMOVS (R2), F5
+end_6:
+end_3:
+	WORD $0x0e6178a7 // fcvtl v7.2d, v5.2s
+	WORD $0x4e6178a6 // fcvtl2 v6.2d, v5.4s
+	WORD $0x0e617885 // fcvtl v5.2d, v4.2s
+	WORD $0x4e617884 // fcvtl2 v4.2d, v4.4s
+	WORD $0x4e67d463 // fadd v3.2d, v3.2d, v7.2d
+	WORD $0x4e66d442 // fadd v2.2d, v2.2d, v6.2d
+	WORD $0x4e65d421 // fadd v1.2d, v1.2d, v5.2d
+	WORD $0x4e64d400 // fadd v0.2d, v0.2d, v4.2d
+	ADD R4<<2, R2, R2
 next:
-	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
-	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
+	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
+	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x4e61d401 // fadd v1.2d, v0.2d, v1.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e60d420 // fadd v0.2d, v1.2d, v0.2d
-	FMOVD F0, (R0)
-	ADDS $8, R0, R0
-	SUBS $1, R2, R2
+	FMOVD F0, (R1)
+	ADDS $8, R1, R1
+	SUBS $1, R3, R3
 	BNE row
 	RET
 
 // func ColumnSumsNEONF32(rows int, n int, x *float32, ld int, y *float64)
 TEXT ·ColumnSumsNEONF32(SB), NOSPLIT, $0-40
-	MOVD rows+0(FP), R0
-	MOVD n+8(FP), R2
+	MOVD rows+0(FP), R4
+	MOVD n+8(FP), R1
 	MOVD x+16(FP), R3
-	MOVD ld+24(FP), R1
-	LSL $2, R1, R5
+	MOVD ld+24(FP), R0
+	LSL $2, R0, R8
 	MOVD y+32(FP), R10
-	AND $7, R2, R7
-	SUB R7, R2, R9
-	MOVD $4, R1
-	CMP R7, R1
-	CSEL LT, R1, R7, R6
-	MOVD ZR, R2
-	SUB $4, R7, R1
-	CMP $0, R1
-	CSEL LT, R2, R1, R8
-	ADD R5<<1, R5, R12
+	AND $7, R1, R7
+	SUB R7, R1, R9
+	MOVD $4, R0
+	CMP R7, R0
+	CSEL LT, R0, R7, R6
+	MOVD ZR, R1
+	SUB $4, R7, R0
+	CMP $0, R0
+	CSEL LT, R1, R0, R5
+	ADD R8<<1, R8, R12
 rows:
-	CMP $4, R0
+	CMP $4, R4
 	BLT row
-	MOVD R3, R1
-	MOVD R10, R4
-	MOVD R9, R2
+	MOVD R3, R2
+	MOVD R10, R1
+	MOVD R9, R0
 fourwhole:
-	CMP $0, R2
+	CMP $0, R0
 	BEQ fourrest
-	FLDPQ (R1), (F3, F2)
-	ADD R5, R1, R11
+	FLDPQ (R2), (F3, F2)
+	ADD R8, R2, R11
 	FLDPQ (R11), (F1, F0)
 	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
 	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
-	ADD R5<<1, R1, R11
+	ADD R8<<1, R2, R11
 	FLDPQ (R11), (F3, F2)
-	ADD R12, R1, R11
+	ADD R12, R2, R11
 	FLDPQ (R11), (F1, F0)
 	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
@@ -2120,153 +2120,153 @@ fourwhole:
 	WORD $0x4e617824 // fcvtl2 v4.2d, v1.4s
 	WORD $0x0e617803 // fcvtl v3.2d, v0.2s
 	WORD $0x4e617802 // fcvtl2 v2.2d, v0.4s
-	FLDPQ (R4), (F1, F0)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x4e61d4a1 // fadd v1.2d, v5.2d, v1.2d
 	WORD $0x4e60d480 // fadd v0.2d, v4.2d, v0.2d
-	FSTPQ (F1, F0), (R4)
-	FLDPQ 32(R4), (F1, F0)
+	FSTPQ (F1, F0), (R1)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
-	FSTPQ (F1, F0), 32(R4)
-	ADD $32, R1, R1
-	ADD $64, R4, R4
-	SUB $8, R2, R2
+	FSTPQ (F1, F0), 32(R1)
+	ADD $32, R2, R2
+	ADD $64, R1, R1
+	SUB $8, R0, R0
 	B fourwhole
 fourrest:
 	CMP $0, R7
 	BEQ fournext
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R7, some_1
-	FLDPQ (R1), (F1, F2)
+	FLDPQ (R2), (F3, F2)
 	B end_3
 some_1:
 	TBZ $2, R7, few_2
-	FMOVQ (R1), F1
+	FMOVQ (R2), F3
 	TBZ $1, R7, one_5
-	FMOVD 16(R1), F2
+	FMOVD 16(R2), F2
 	TBZ $0, R7, end_4
-	ADD $24, R1, R2
-	VLD1 (R2), V2.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
 	B end_4
 one_5:
 	TBZ $0, R7, end_4
-	FMOVS 16(R1), F2
+	FMOVS 16(R2), F2
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R7, one_7
-	FMOVD (R1), F1
+	FMOVD (R2), F3
 	TBZ $0, R7, end_6
-	ADD $8, R1, R2
-	VLD1 (R2), V1.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
 	B end_6
 one_7:
 	TBZ $0, R7, end_6
-	FMOVS (R1), F1
+	FMOVS (R2), F3
 end_6:
 end_3:
-	ADD R5, R1, R2
-	WORD $0x6f00e404 // movi v4.2d, #0
+	ADD R8, R2, R0
 	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R7, some_8
-	FLDPQ (R2), (F4, F7)
+	FLDPQ (R0), (F7, F6)
 	B end_10
 some_8:
 	TBZ $2, R7, few_9
-	FMOVQ (R2), F4
+	FMOVQ (R0), F7
 	TBZ $1, R7, one_12
-	FMOVD 16(R2), F7
+	FMOVD 16(R0), F6
 	TBZ $0, R7, end_11
-	ADD $24, R2, R2
-	VLD1 (R2), V7.S[2]
+	ADD $24, R0, R0
+	VLD1 (R0), V6.S[2]
 	B end_11
 one_12:
 	TBZ $0, R7, end_11
-	FMOVS 16(R2), F7
+	FMOVS 16(R0), F6
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R7, one_14
-	FMOVD (R2), F4
+	FMOVD (R0), F7
 	TBZ $0, R7, end_13
-	ADD $8, R2, R2
-	VLD1 (R2), V4.S[2]
+	ADD $8, R0, R0
+	VLD1 (R0), V7.S[2]
 	B end_13
 one_14:
 	TBZ $0, R7, end_13
-	FMOVS (R2), F4
+	FMOVS (R0), F7
 end_13:
 end_10:
-	ADD R5<<1, R1, R2
+	ADD R8<<1, R2, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $3, R7, some_15
-	FLDPQ (R2), (F0, F3)
+	FLDPQ (R0), (F1, F0)
 	B end_17
 some_15:
 	TBZ $2, R7, few_16
-	FMOVQ (R2), F0
+	FMOVQ (R0), F1
 	TBZ $1, R7, one_19
-	FMOVD 16(R2), F3
+	FMOVD 16(R0), F0
 	TBZ $0, R7, end_18
-	ADD $24, R2, R2
-	VLD1 (R2), V3.S[2]
+	ADD $24, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_18
 one_19:
 	TBZ $0, R7, end_18
-	FMOVS 16(R2), F3
+	FMOVS 16(R0), F0
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R7, one_21
-	FMOVD (R2), F0
+	FMOVD (R0), F1
 	TBZ $0, R7, end_20
-	ADD $8, R2, R2
-	VLD1 (R2), V0.S[2]
+	ADD $8, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_20
 one_21:
 	TBZ $0, R7, end_20
-	FMOVS (R2), F0
+	FMOVS (R0), F1
 end_20:
 end_17:
-	ADD R12, R1, R1
-	WORD $0x6f00e406 // movi v6.2d, #0
+	ADD R12, R2, R0
 	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R7, some_22
-	FLDPQ (R1), (F6, F5)
+	FLDPQ (R0), (F5, F4)
 	B end_24
 some_22:
 	TBZ $2, R7, few_23
-	FMOVQ (R1), F6
+	FMOVQ (R0), F5
 	TBZ $1, R7, one_26
-	FMOVD 16(R1), F5
+	FMOVD 16(R0), F4
 	TBZ $0, R7, end_25
-	ADD $24, R1, R1
-	VLD1 (R1), V5.S[2]
+	ADD $24, R0, R0
+	VLD1 (R0), V4.S[2]
 	B end_25
 one_26:
 	TBZ $0, R7, end_25
-	FMOVS 16(R1), F5
+	FMOVS 16(R0), F4
 end_25:
 	B end_24
 few_23:
 	TBZ $1, R7, one_28
-	FMOVD (R1), F6
+	FMOVD (R0), F5
 	TBZ $0, R7, end_27
-	ADD $8, R1, R1
-	VLD1 (R1), V6.S[2]
+	ADD $8, R0, R0
+	VLD1 (R0), V5.S[2]
 	B end_27
 one_28:
 	TBZ $0, R7, end_27
-	FMOVS (R1), F6
+	FMOVS (R0), F5
 end_27:
 end_24:
-	WORD $0x4e24d424 // fadd v4.4s, v1.4s, v4.4s
-	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
-	WORD $0x4e26d401 // fadd v1.4s, v0.4s, v6.4s
-	WORD $0x4e25d460 // fadd v0.4s, v3.4s, v5.4s
-	WORD $0x4e21d481 // fadd v1.4s, v4.4s, v1.4s
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
 	WORD $0x0e617825 // fcvtl v5.2d, v1.2s
 	WORD $0x4e617824 // fcvtl2 v4.2d, v1.4s
@@ -2275,99 +2275,99 @@ end_24:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_29
-	FLDPQ (R4), (F1, F0)
+	FLDPQ (R1), (F1, F0)
 	B end_31
 some_29:
 	TBZ $1, R6, few_30
-	FMOVQ (R4), F1
+	FMOVQ (R1), F1
 	TBZ $0, R6, end_32
-	FMOVD 16(R4), F0
+	FMOVD 16(R1), F0
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R6, end_33
-	FMOVD (R4), F1
+	FMOVD (R1), F1
 end_33:
 end_31:
 	WORD $0x4e61d4a1 // fadd v1.2d, v5.2d, v1.2d
 	WORD $0x4e60d480 // fadd v0.2d, v4.2d, v0.2d
 	TBZ $2, R6, some_34
-	FSTPQ (F1, F0), (R4)
+	FSTPQ (F1, F0), (R1)
 	B end_36
 some_34:
 	TBZ $1, R6, few_35
-	FMOVQ F1, (R4)
+	FMOVQ F1, (R1)
 	TBZ $0, R6, end_37
-	FMOVD F0, 16(R4)
+	FMOVD F0, 16(R1)
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R6, end_38
-	FMOVD F1, (R4)
+	FMOVD F1, (R1)
 end_38:
 end_36:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R8, some_39
-	FLDPQ 32(R4), (F1, F0)
+	TBZ $2, R5, some_39
+	FLDPQ 32(R1), (F1, F0)
 	B end_41
 some_39:
-	TBZ $1, R8, few_40
-	FMOVQ 32(R4), F1
-	TBZ $0, R8, end_42
-	FMOVD 48(R4), F0
+	TBZ $1, R5, few_40
+	FMOVQ 32(R1), F1
+	TBZ $0, R5, end_42
+	FMOVD 48(R1), F0
 end_42:
 	B end_41
 few_40:
-	TBZ $0, R8, end_43
-	FMOVD 32(R4), F1
+	TBZ $0, R5, end_43
+	FMOVD 32(R1), F1
 end_43:
 end_41:
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
-	TBZ $2, R8, some_44
-	FSTPQ (F1, F0), 32(R4)
+	TBZ $2, R5, some_44
+	FSTPQ (F1, F0), 32(R1)
 	B end_46
 some_44:
-	TBZ $1, R8, few_45
-	FMOVQ F1, 32(R4)
-	TBZ $0, R8, end_47
-	FMOVD F0, 48(R4)
+	TBZ $1, R5, few_45
+	FMOVQ F1, 32(R1)
+	TBZ $0, R5, end_47
+	FMOVD F0, 48(R1)
 end_47:
 	B end_46
 few_45:
-	TBZ $0, R8, end_48
-	FMOVD F1, 32(R4)
+	TBZ $0, R5, end_48
+	FMOVD F1, 32(R1)
 end_48:
 end_46:
 fournext:
-	ADD R5<<2, R3, R3
-	SUB $4, R0, R0
+	ADD R8<<2, R3, R3
+	SUB $4, R4, R4
 	B rows
 row:
-	CMP $0, R0
+	CMP $0, R4
 	BEQ end
 	MOVD R3, R2
-	MOVD R10, R4
-	MOVD R9, R1
+	MOVD R10, R1
+	MOVD R9, R0
 onewhole:
-	CMP $0, R1
+	CMP $0, R0
 	BEQ onerest
 	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x0e617825 // fcvtl v5.2d, v1.2s
 	WORD $0x4e617824 // fcvtl2 v4.2d, v1.4s
 	WORD $0x0e617803 // fcvtl v3.2d, v0.2s
 	WORD $0x4e617802 // fcvtl2 v2.2d, v0.4s
-	FLDPQ (R4), (F1, F0)
+	FLDPQ (R1), (F1, F0)
 	WORD $0x4e61d4a1 // fadd v1.2d, v5.2d, v1.2d
 	WORD $0x4e60d480 // fadd v0.2d, v4.2d, v0.2d
-	FSTPQ (F1, F0), (R4)
-	FLDPQ 32(R4), (F1, F0)
+	FSTPQ (F1, F0), (R1)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
-	FSTPQ (F1, F0), 32(R4)
-	ADD $64, R4, R4
-	SUB $8, R1, R1
+	FSTPQ (F1, F0), 32(R1)
+	ADD $64, R1, R1
+	SUB $8, R0, R0
 	B onewhole
 onerest:
 	CMP $0, R7
@@ -2383,8 +2383,8 @@ some_49:
 	TBZ $1, R7, one_53
 	FMOVD 16(R2), F0
 	TBZ $0, R7, end_52
-	ADD $24, R2, R1
-	VLD1 (R1), V0.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_52
 one_53:
 	TBZ $0, R7, end_52
@@ -2395,8 +2395,8 @@ few_50:
 	TBZ $1, R7, one_55
 	FMOVD (R2), F1
 	TBZ $0, R7, end_54
-	ADD $8, R2, R1
-	VLD1 (R1), V1.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_54
 one_55:
 	TBZ $0, R7, end_54
@@ -2410,74 +2410,74 @@ end_51:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_56
-	FLDPQ (R4), (F1, F0)
+	FLDPQ (R1), (F1, F0)
 	B end_58
 some_56:
 	TBZ $1, R6, few_57
-	FMOVQ (R4), F1
+	FMOVQ (R1), F1
 	TBZ $0, R6, end_59
-	FMOVD 16(R4), F0
+	FMOVD 16(R1), F0
 end_59:
 	B end_58
 few_57:
 	TBZ $0, R6, end_60
-	FMOVD (R4), F1
+	FMOVD (R1), F1
 end_60:
 end_58:
 	WORD $0x4e61d4a1 // fadd v1.2d, v5.2d, v1.2d
 	WORD $0x4e60d480 // fadd v0.2d, v4.2d, v0.2d
 	TBZ $2, R6, some_61
-	FSTPQ (F1, F0), (R4)
+	FSTPQ (F1, F0), (R1)
 	B end_63
 some_61:
 	TBZ $1, R6, few_62
-	FMOVQ F1, (R4)
+	FMOVQ F1, (R1)
 	TBZ $0, R6, end_64
-	FMOVD F0, 16(R4)
+	FMOVD F0, 16(R1)
 end_64:
 	B end_63
 few_62:
 	TBZ $0, R6, end_65
-	FMOVD F1, (R4)
+	FMOVD F1, (R1)
 end_65:
 end_63:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R8, some_66
-	FLDPQ 32(R4), (F1, F0)
+	TBZ $2, R5, some_66
+	FLDPQ 32(R1), (F1, F0)
 	B end_68
 some_66:
-	TBZ $1, R8, few_67
-	FMOVQ 32(R4), F1
-	TBZ $0, R8, end_69
-	FMOVD 48(R4), F0
+	TBZ $1, R5, few_67
+	FMOVQ 32(R1), F1
+	TBZ $0, R5, end_69
+	FMOVD 48(R1), F0
 end_69:
 	B end_68
 few_67:
-	TBZ $0, R8, end_70
-	FMOVD 32(R4), F1
+	TBZ $0, R5, end_70
+	FMOVD 32(R1), F1
 end_70:
 end_68:
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
-	TBZ $2, R8, some_71
-	FSTPQ (F1, F0), 32(R4)
+	TBZ $2, R5, some_71
+	FSTPQ (F1, F0), 32(R1)
 	B end_73
 some_71:
-	TBZ $1, R8, few_72
-	FMOVQ F1, 32(R4)
-	TBZ $0, R8, end_74
-	FMOVD F0, 48(R4)
+	TBZ $1, R5, few_72
+	FMOVQ F1, 32(R1)
+	TBZ $0, R5, end_74
+	FMOVD F0, 48(R1)
 end_74:
 	B end_73
 few_72:
-	TBZ $0, R8, end_75
-	FMOVD F1, 32(R4)
+	TBZ $0, R5, end_75
+	FMOVD F1, 32(R1)
 end_75:
 end_73:
 onenext:
-	ADD R5, R3, R3
-	SUB $1, R0, R0
+	ADD R8, R3, R3
+	SUB $1, R4, R4
 	B row
 end:
 	RET
@@ -2485,19 +2485,19 @@ end:
 // func PoolNEONF32(rows int, n int, x *float32, w int, y *float32, idx *int32, base int)
 TEXT ·PoolNEONF32(SB), NOSPLIT, $0-56
 	MOVD $neonloop<>(SB), R10
-	MOVD rows+0(FP), R4
+	MOVD rows+0(FP), R5
 	MOVD n+8(FP), R0
-	MOVD x+16(FP), R2
+	MOVD x+16(FP), R4
 	MOVD w+24(FP), R11
 	MOVD y+32(FP), R3
-	MOVD idx+40(FP), R5
+	MOVD idx+40(FP), R2
 	MOVD base+48(FP), R1
 	AND $7, R0, R8
-	SUB R8, R0, R7
+	SUB R8, R0, R9
 	LSL $1, R8, R0
 	MOVD $8, R6
 	CMP R0, R6
-	CSEL LT, R6, R0, R9
+	CSEL LT, R6, R0, R7
 	MOVD ZR, R6
 	SUB $8, R0, R0
 	CMP $0, R0
@@ -2517,13 +2517,13 @@ TEXT ·PoolNEONF32(SB), NOSPLIT, $0-56
 row:
 	MOVD ZR, R0
 whole:
-	CMP R7, R0
+	CMP R9, R0
 	BGE rest
 	ADD R0<<1, R1, R10
 	FMOVS R10, F0
 	WORD $0x4e040414 // dup v20.4s, v0.s[0]
-	ADD R11<<2, R2, R12
-	ADD R0<<3, R2, R10
+	ADD R11<<2, R4, R12
+	ADD R0<<3, R4, R10
 	FLDPQ (R10), (F5, F4)
 	FLDPQ 32(R10), (F1, F0)
 	WORD $0x4e8118a3 // uzp1 v3.4s, v5.4s, v1.4s
@@ -2532,73 +2532,73 @@ whole:
 	WORD $0x4e805880 // uzp2 v0.4s, v4.4s, v0.4s
 	WORD $0x4ec23879 // zip1 v25.2d, v3.2d, v2.2d
 	WORD $0x4ec27878 // zip2 v24.2d, v3.2d, v2.2d
-	WORD $0x4ec03837 // zip1 v23.2d, v1.2d, v0.2d
-	WORD $0x4ec07831 // zip2 v17.2d, v1.2d, v0.2d
+	WORD $0x4ec03824 // zip1 v4.2d, v1.2d, v0.2d
+	WORD $0x4ec07837 // zip2 v23.2d, v1.2d, v0.2d
 	ADD R0<<3, R12, R10
-	FLDPQ (R10), (F5, F4)
+	FLDPQ (R10), (F6, F5)
 	FLDPQ 32(R10), (F1, F0)
-	WORD $0x4e8118a3 // uzp1 v3.4s, v5.4s, v1.4s
-	WORD $0x4e801882 // uzp1 v2.4s, v4.4s, v0.4s
-	WORD $0x4e8158a1 // uzp2 v1.4s, v5.4s, v1.4s
-	WORD $0x4e805880 // uzp2 v0.4s, v4.4s, v0.4s
+	WORD $0x4e8118c3 // uzp1 v3.4s, v6.4s, v1.4s
+	WORD $0x4e8018a2 // uzp1 v2.4s, v5.4s, v0.4s
+	WORD $0x4e8158c1 // uzp2 v1.4s, v6.4s, v1.4s
+	WORD $0x4e8058a0 // uzp2 v0.4s, v5.4s, v0.4s
 	WORD $0x4ec23876 // zip1 v22.2d, v3.2d, v2.2d
 	WORD $0x4ec27875 // zip2 v21.2d, v3.2d, v2.2d
 	WORD $0x4ec03833 // zip1 v19.2d, v1.2d, v0.2d
 	WORD $0x4ec07832 // zip2 v18.2d, v1.2d, v0.2d
-	WORD $0x4eb485f0 // add v16.4s, v15.4s, v20.4s
-	WORD $0x4eb485c7 // add v7.4s, v14.4s, v20.4s
-	WORD $0x4eb485a6 // add v6.4s, v13.4s, v20.4s
-	WORD $0x4eb48585 // add v5.4s, v12.4s, v20.4s
-	WORD $0x6eb9e6e2 // fcmgt v2.4s, v23.4s, v25.4s
-	WORD $0x6eb8e623 // fcmgt v3.4s, v17.4s, v24.4s
-	WORD $0x4e37e6e0 // fcmeq v0.4s, v23.4s, v23.4s
+	WORD $0x4eb485f1 // add v17.4s, v15.4s, v20.4s
+	WORD $0x4eb485d0 // add v16.4s, v14.4s, v20.4s
+	WORD $0x4eb485a7 // add v7.4s, v13.4s, v20.4s
+	WORD $0x4eb48586 // add v6.4s, v12.4s, v20.4s
+	WORD $0x6eb9e482 // fcmgt v2.4s, v4.4s, v25.4s
+	WORD $0x6eb8e6e3 // fcmgt v3.4s, v23.4s, v24.4s
+	WORD $0x4e24e480 // fcmeq v0.4s, v4.4s, v4.4s
 	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e31e620 // fcmeq v0.4s, v17.4s, v17.4s
+	WORD $0x4e37e6e0 // fcmeq v0.4s, v23.4s, v23.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4ea21c22 // orr v2.16b, v1.16b, v2.16b
-	WORD $0x4ea31c04 // orr v4.16b, v0.16b, v3.16b
-	VMOV V2.B16, V1.B16
-	WORD $0x6e791ee1 // bsl v1.16b, v23.16b, v25.16b
-	VMOV V4.B16, V0.B16
-	WORD $0x6e781e20 // bsl v0.16b, v17.16b, v24.16b
-	WORD $0x6e701cc2 // bsl v2.16b, v6.16b, v16.16b
-	WORD $0x6e671ca4 // bsl v4.16b, v5.16b, v7.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	VMOV V2.B16, V5.B16
+	WORD $0x6e791c85 // bsl v5.16b, v4.16b, v25.16b
+	VMOV V0.B16, V4.B16
+	WORD $0x6e781ee4 // bsl v4.16b, v23.16b, v24.16b
+	WORD $0x6e711ce2 // bsl v2.16b, v7.16b, v17.16b
+	WORD $0x6e701cc0 // bsl v0.16b, v6.16b, v16.16b
 	WORD $0x4eb48571 // add v17.4s, v11.4s, v20.4s
 	WORD $0x4eb48550 // add v16.4s, v10.4s, v20.4s
-	WORD $0x6ea1e6c7 // fcmgt v7.4s, v22.4s, v1.4s
-	WORD $0x6ea0e6a6 // fcmgt v6.4s, v21.4s, v0.4s
-	WORD $0x4e36e6c3 // fcmeq v3.4s, v22.4s, v22.4s
-	WORD $0x6e205865 // not v5.16b, v3.16b
-	WORD $0x4e35e6a3 // fcmeq v3.4s, v21.4s, v21.4s
-	WORD $0x6e205863 // not v3.16b, v3.16b
-	WORD $0x4ea71ca5 // orr v5.16b, v5.16b, v7.16b
-	WORD $0x4ea61c67 // orr v7.16b, v3.16b, v6.16b
-	VMOV V5.B16, V3.B16
-	WORD $0x6e611ec3 // bsl v3.16b, v22.16b, v1.16b
-	VMOV V7.B16, V1.B16
-	WORD $0x6e601ea1 // bsl v1.16b, v21.16b, v0.16b
-	WORD $0x6e621e25 // bsl v5.16b, v17.16b, v2.16b
-	WORD $0x6e641e07 // bsl v7.16b, v16.16b, v4.16b
+	WORD $0x6ea5e6c7 // fcmgt v7.4s, v22.4s, v5.4s
+	WORD $0x6ea4e6a6 // fcmgt v6.4s, v21.4s, v4.4s
+	WORD $0x4e36e6c1 // fcmeq v1.4s, v22.4s, v22.4s
+	WORD $0x6e205823 // not v3.16b, v1.16b
+	WORD $0x4e35e6a1 // fcmeq v1.4s, v21.4s, v21.4s
+	WORD $0x6e205821 // not v1.16b, v1.16b
+	WORD $0x4ea71c63 // orr v3.16b, v3.16b, v7.16b
+	WORD $0x4ea61c21 // orr v1.16b, v1.16b, v6.16b
+	VMOV V3.B16, V7.B16
+	WORD $0x6e651ec7 // bsl v7.16b, v22.16b, v5.16b
+	VMOV V1.B16, V5.B16
+	WORD $0x6e641ea5 // bsl v5.16b, v21.16b, v4.16b
+	WORD $0x6e621e23 // bsl v3.16b, v17.16b, v2.16b
+	WORD $0x6e601e01 // bsl v1.16b, v16.16b, v0.16b
 	WORD $0x4eb48531 // add v17.4s, v9.4s, v20.4s
 	WORD $0x4eb48510 // add v16.4s, v8.4s, v20.4s
-	WORD $0x6ea3e664 // fcmgt v4.4s, v19.4s, v3.4s
-	WORD $0x6ea1e646 // fcmgt v6.4s, v18.4s, v1.4s
+	WORD $0x6ea7e666 // fcmgt v6.4s, v19.4s, v7.4s
+	WORD $0x6ea5e644 // fcmgt v4.4s, v18.4s, v5.4s
 	WORD $0x4e33e660 // fcmeq v0.4s, v19.4s, v19.4s
 	WORD $0x6e205802 // not v2.16b, v0.16b
 	WORD $0x4e32e640 // fcmeq v0.4s, v18.4s, v18.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea41c44 // orr v4.16b, v2.16b, v4.16b
-	WORD $0x4ea61c06 // orr v6.16b, v0.16b, v6.16b
-	VMOV V4.B16, V2.B16
-	WORD $0x6e631e62 // bsl v2.16b, v19.16b, v3.16b
-	VMOV V6.B16, V0.B16
-	WORD $0x6e611e40 // bsl v0.16b, v18.16b, v1.16b
-	WORD $0x6e651e24 // bsl v4.16b, v17.16b, v5.16b
-	WORD $0x6e671e06 // bsl v6.16b, v16.16b, v7.16b
+	WORD $0x4ea61c42 // orr v2.16b, v2.16b, v6.16b
+	WORD $0x4ea41c00 // orr v0.16b, v0.16b, v4.16b
+	VMOV V2.B16, V6.B16
+	WORD $0x6e671e66 // bsl v6.16b, v19.16b, v7.16b
+	VMOV V0.B16, V4.B16
+	WORD $0x6e651e44 // bsl v4.16b, v18.16b, v5.16b
+	WORD $0x6e631e22 // bsl v2.16b, v17.16b, v3.16b
+	WORD $0x6e611e00 // bsl v0.16b, v16.16b, v1.16b
 	ADD R0<<2, R3, R10
+	FSTPQ (F6, F4), (R10)
+	ADD R0<<2, R2, R10
 	FSTPQ (F2, F0), (R10)
-	ADD R0<<2, R5, R10
-	FSTPQ (F4, F6), (R10)
 	ADD $8, R0, R0
 	B whole
 rest:
@@ -2606,41 +2606,41 @@ rest:
 	BEQ next
 	ADD R0<<1, R1, R10
 	FMOVS R10, F0
-	WORD $0x4e040415 // dup v21.4s, v0.s[0]
-	ADD R11<<2, R2, R12
-	ADD R0<<3, R2, R10
+	WORD $0x4e040414 // dup v20.4s, v0.s[0]
+	ADD R11<<2, R4, R12
+	ADD R0<<3, R4, R10
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
-	TBZ $3, R9, some_1
+	TBZ $3, R7, some_1
 	FLDPQ (R10), (F5, F4)
 	B end_3
 some_1:
-	TBZ $2, R9, few_2
+	TBZ $2, R7, few_2
 	FMOVQ (R10), F5
-	TBZ $1, R9, one_5
+	TBZ $1, R7, one_5
 	FMOVD 16(R10), F4
-	TBZ $0, R9, end_4
+	TBZ $0, R7, end_4
 	ADD $24, R10, R10
 	VLD1 (R10), V4.S[2]
 	B end_4
 one_5:
-	TBZ $0, R9, end_4
+	TBZ $0, R7, end_4
 	FMOVS 16(R10), F4
 end_4:
 	B end_3
 few_2:
-	TBZ $1, R9, one_7
+	TBZ $1, R7, one_7
 	FMOVD (R10), F5
-	TBZ $0, R9, end_6
+	TBZ $0, R7, end_6
 	ADD $8, R10, R10
 	VLD1 (R10), V5.S[2]
 	B end_6
 one_7:
-	TBZ $0, R9, end_6
+	TBZ $0, R7, end_6
 	FMOVS (R10), F5
 end_6:
 end_3:
-	ADD R0<<3, R2, R10
+	ADD R0<<3, R4, R10
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_8
@@ -2678,37 +2678,37 @@ end_10:
 	WORD $0x4e805880 // uzp2 v0.4s, v4.4s, v0.4s
 	WORD $0x4ec23879 // zip1 v25.2d, v3.2d, v2.2d
 	WORD $0x4ec27878 // zip2 v24.2d, v3.2d, v2.2d
-	WORD $0x4ec03825 // zip1 v5.2d, v1.2d, v0.2d
-	WORD $0x4ec07832 // zip2 v18.2d, v1.2d, v0.2d
+	WORD $0x4ec03824 // zip1 v4.2d, v1.2d, v0.2d
+	WORD $0x4ec07837 // zip2 v23.2d, v1.2d, v0.2d
 	ADD R0<<3, R12, R10
 	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	TBZ $3, R9, some_15
-	FLDPQ (R10), (F6, F4)
+	WORD $0x6f00e405 // movi v5.2d, #0
+	TBZ $3, R7, some_15
+	FLDPQ (R10), (F6, F5)
 	B end_17
 some_15:
-	TBZ $2, R9, few_16
+	TBZ $2, R7, few_16
 	FMOVQ (R10), F6
-	TBZ $1, R9, one_19
-	FMOVD 16(R10), F4
-	TBZ $0, R9, end_18
+	TBZ $1, R7, one_19
+	FMOVD 16(R10), F5
+	TBZ $0, R7, end_18
 	ADD $24, R10, R10
-	VLD1 (R10), V4.S[2]
+	VLD1 (R10), V5.S[2]
 	B end_18
 one_19:
-	TBZ $0, R9, end_18
-	FMOVS 16(R10), F4
+	TBZ $0, R7, end_18
+	FMOVS 16(R10), F5
 end_18:
 	B end_17
 few_16:
-	TBZ $1, R9, one_21
+	TBZ $1, R7, one_21
 	FMOVD (R10), F6
-	TBZ $0, R9, end_20
+	TBZ $0, R7, end_20
 	ADD $8, R10, R10
 	VLD1 (R10), V6.S[2]
 	B end_20
 one_21:
-	TBZ $0, R9, end_20
+	TBZ $0, R7, end_20
 	FMOVS (R10), F6
 end_20:
 end_17:
@@ -2745,79 +2745,79 @@ one_28:
 end_27:
 end_24:
 	WORD $0x4e8118c3 // uzp1 v3.4s, v6.4s, v1.4s
-	WORD $0x4e801882 // uzp1 v2.4s, v4.4s, v0.4s
+	WORD $0x4e8018a2 // uzp1 v2.4s, v5.4s, v0.4s
 	WORD $0x4e8158c1 // uzp2 v1.4s, v6.4s, v1.4s
-	WORD $0x4e805880 // uzp2 v0.4s, v4.4s, v0.4s
-	WORD $0x4ec23877 // zip1 v23.2d, v3.2d, v2.2d
-	WORD $0x4ec27876 // zip2 v22.2d, v3.2d, v2.2d
-	WORD $0x4ec03834 // zip1 v20.2d, v1.2d, v0.2d
-	WORD $0x4ec07833 // zip2 v19.2d, v1.2d, v0.2d
-	WORD $0x4eb585f1 // add v17.4s, v15.4s, v21.4s
-	WORD $0x4eb585d0 // add v16.4s, v14.4s, v21.4s
-	WORD $0x4eb585a7 // add v7.4s, v13.4s, v21.4s
-	WORD $0x4eb58586 // add v6.4s, v12.4s, v21.4s
-	WORD $0x6eb9e4a4 // fcmgt v4.4s, v5.4s, v25.4s
-	WORD $0x6eb8e643 // fcmgt v3.4s, v18.4s, v24.4s
-	WORD $0x4e25e4a0 // fcmeq v0.4s, v5.4s, v5.4s
+	WORD $0x4e8058a0 // uzp2 v0.4s, v5.4s, v0.4s
+	WORD $0x4ec23876 // zip1 v22.2d, v3.2d, v2.2d
+	WORD $0x4ec27875 // zip2 v21.2d, v3.2d, v2.2d
+	WORD $0x4ec03833 // zip1 v19.2d, v1.2d, v0.2d
+	WORD $0x4ec07832 // zip2 v18.2d, v1.2d, v0.2d
+	WORD $0x4eb485f1 // add v17.4s, v15.4s, v20.4s
+	WORD $0x4eb485d0 // add v16.4s, v14.4s, v20.4s
+	WORD $0x4eb485a7 // add v7.4s, v13.4s, v20.4s
+	WORD $0x4eb48586 // add v6.4s, v12.4s, v20.4s
+	WORD $0x6eb9e482 // fcmgt v2.4s, v4.4s, v25.4s
+	WORD $0x6eb8e6e3 // fcmgt v3.4s, v23.4s, v24.4s
+	WORD $0x4e24e480 // fcmeq v0.4s, v4.4s, v4.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x4e37e6e0 // fcmeq v0.4s, v23.4s, v23.4s
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea21c22 // orr v2.16b, v1.16b, v2.16b
+	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	VMOV V2.B16, V5.B16
+	WORD $0x6e791c85 // bsl v5.16b, v4.16b, v25.16b
+	VMOV V0.B16, V4.B16
+	WORD $0x6e781ee4 // bsl v4.16b, v23.16b, v24.16b
+	WORD $0x6e711ce2 // bsl v2.16b, v7.16b, v17.16b
+	WORD $0x6e701cc0 // bsl v0.16b, v6.16b, v16.16b
+	WORD $0x4eb48571 // add v17.4s, v11.4s, v20.4s
+	WORD $0x4eb48550 // add v16.4s, v10.4s, v20.4s
+	WORD $0x6ea5e6c7 // fcmgt v7.4s, v22.4s, v5.4s
+	WORD $0x6ea4e6a6 // fcmgt v6.4s, v21.4s, v4.4s
+	WORD $0x4e36e6c1 // fcmeq v1.4s, v22.4s, v22.4s
+	WORD $0x6e205823 // not v3.16b, v1.16b
+	WORD $0x4e35e6a1 // fcmeq v1.4s, v21.4s, v21.4s
+	WORD $0x6e205821 // not v1.16b, v1.16b
+	WORD $0x4ea71c63 // orr v3.16b, v3.16b, v7.16b
+	WORD $0x4ea61c21 // orr v1.16b, v1.16b, v6.16b
+	VMOV V3.B16, V7.B16
+	WORD $0x6e651ec7 // bsl v7.16b, v22.16b, v5.16b
+	VMOV V1.B16, V5.B16
+	WORD $0x6e641ea5 // bsl v5.16b, v21.16b, v4.16b
+	WORD $0x6e621e23 // bsl v3.16b, v17.16b, v2.16b
+	WORD $0x6e601e01 // bsl v1.16b, v16.16b, v0.16b
+	WORD $0x4eb48531 // add v17.4s, v9.4s, v20.4s
+	WORD $0x4eb48510 // add v16.4s, v8.4s, v20.4s
+	WORD $0x6ea7e666 // fcmgt v6.4s, v19.4s, v7.4s
+	WORD $0x6ea5e644 // fcmgt v4.4s, v18.4s, v5.4s
+	WORD $0x4e33e660 // fcmeq v0.4s, v19.4s, v19.4s
 	WORD $0x6e205802 // not v2.16b, v0.16b
 	WORD $0x4e32e640 // fcmeq v0.4s, v18.4s, v18.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4ea41c40 // orr v0.16b, v2.16b, v4.16b
-	WORD $0x4ea31c23 // orr v3.16b, v1.16b, v3.16b
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4ea61c42 // orr v2.16b, v2.16b, v6.16b
+	WORD $0x4ea41c00 // orr v0.16b, v0.16b, v4.16b
+	VMOV V2.B16, V6.B16
+	WORD $0x6e671e66 // bsl v6.16b, v19.16b, v7.16b
 	VMOV V0.B16, V4.B16
-	WORD $0x6e791ca4 // bsl v4.16b, v5.16b, v25.16b
-	VMOV V3.B16, V5.B16
-	WORD $0x6e781e45 // bsl v5.16b, v18.16b, v24.16b
-	WORD $0x6e711ce0 // bsl v0.16b, v7.16b, v17.16b
-	WORD $0x6e701cc3 // bsl v3.16b, v6.16b, v16.16b
-	WORD $0x4eb58572 // add v18.4s, v11.4s, v21.4s
-	WORD $0x4eb58551 // add v17.4s, v10.4s, v21.4s
-	WORD $0x6ea4e6f0 // fcmgt v16.4s, v23.4s, v4.4s
-	WORD $0x6ea5e6c7 // fcmgt v7.4s, v22.4s, v5.4s
-	WORD $0x4e37e6e1 // fcmeq v1.4s, v23.4s, v23.4s
-	WORD $0x6e205826 // not v6.16b, v1.16b
-	WORD $0x4e36e6c1 // fcmeq v1.4s, v22.4s, v22.4s
-	WORD $0x6e205822 // not v2.16b, v1.16b
-	WORD $0x4eb01cc1 // orr v1.16b, v6.16b, v16.16b
-	WORD $0x4ea71c42 // orr v2.16b, v2.16b, v7.16b
-	VMOV V1.B16, V7.B16
-	WORD $0x6e641ee7 // bsl v7.16b, v23.16b, v4.16b
-	VMOV V2.B16, V4.B16
-	WORD $0x6e651ec4 // bsl v4.16b, v22.16b, v5.16b
-	WORD $0x6e601e41 // bsl v1.16b, v18.16b, v0.16b
+	WORD $0x6e651e44 // bsl v4.16b, v18.16b, v5.16b
 	WORD $0x6e631e22 // bsl v2.16b, v17.16b, v3.16b
-	WORD $0x4eb58532 // add v18.4s, v9.4s, v21.4s
-	WORD $0x4eb58511 // add v17.4s, v8.4s, v21.4s
-	WORD $0x6ea7e690 // fcmgt v16.4s, v20.4s, v7.4s
-	WORD $0x6ea4e666 // fcmgt v6.4s, v19.4s, v4.4s
-	WORD $0x4e34e680 // fcmeq v0.4s, v20.4s, v20.4s
-	WORD $0x6e205805 // not v5.16b, v0.16b
-	WORD $0x4e33e660 // fcmeq v0.4s, v19.4s, v19.4s
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4eb01ca0 // orr v0.16b, v5.16b, v16.16b
-	WORD $0x4ea61c63 // orr v3.16b, v3.16b, v6.16b
-	VMOV V0.B16, V6.B16
-	WORD $0x6e671e86 // bsl v6.16b, v20.16b, v7.16b
-	VMOV V3.B16, V5.B16
-	WORD $0x6e641e65 // bsl v5.16b, v19.16b, v4.16b
-	WORD $0x6e611e40 // bsl v0.16b, v18.16b, v1.16b
-	WORD $0x6e621e23 // bsl v3.16b, v17.16b, v2.16b
+	WORD $0x6e611e00 // bsl v0.16b, v16.16b, v1.16b
 	ADD R0<<2, R3, R10
 	TBZ $3, R8, some_29
-	FSTPQ (F6, F5), (R10)
+	FSTPQ (F6, F4), (R10)
 	B end_31
 some_29:
 	TBZ $2, R8, few_30
 	FMOVQ F6, (R10)
 	TBZ $1, R8, one_33
-	FMOVD F5, 16(R10)
+	FMOVD F4, 16(R10)
 	TBZ $0, R8, end_32
 	ADD $24, R10, R10
-	VST1 V5.S[2], (R10)
+	VST1 V4.S[2], (R10)
 	B end_32
 one_33:
 	TBZ $0, R8, end_32
-	FMOVS F5, 16(R10)
+	FMOVS F4, 16(R10)
 end_32:
 	B end_31
 few_30:
@@ -2832,66 +2832,66 @@ one_35:
 	FMOVS F6, (R10)
 end_34:
 end_31:
-	ADD R0<<2, R5, R10
+	ADD R0<<2, R2, R10
 	TBZ $3, R8, some_36
-	FSTPQ (F0, F3), (R10)
+	FSTPQ (F2, F0), (R10)
 	B end_38
 some_36:
 	TBZ $2, R8, few_37
-	FMOVQ F0, (R10)
+	FMOVQ F2, (R10)
 	TBZ $1, R8, one_40
-	FMOVD F3, 16(R10)
+	FMOVD F0, 16(R10)
 	TBZ $0, R8, end_39
 	ADD $24, R10, R10
-	VST1 V3.S[2], (R10)
+	VST1 V0.S[2], (R10)
 	B end_39
 one_40:
 	TBZ $0, R8, end_39
-	FMOVS F3, 16(R10)
+	FMOVS F0, 16(R10)
 end_39:
 	B end_38
 few_37:
 	TBZ $1, R8, one_42
-	FMOVD F0, (R10)
+	FMOVD F2, (R10)
 	TBZ $0, R8, end_41
 	ADD $8, R10, R10
-	VST1 V0.S[2], (R10)
+	VST1 V2.S[2], (R10)
 	B end_41
 one_42:
 	TBZ $0, R8, end_41
-	FMOVS F0, (R10)
+	FMOVS F2, (R10)
 end_41:
 end_38:
 	ADDS R8, R0, R0
 next:
 	ADD R0<<2, R3, R3
-	ADD R0<<2, R5, R5
-	ADD R11<<3, R2, R2
+	ADD R0<<2, R2, R2
+	ADD R11<<3, R4, R4
 	ADD R11<<1, R1, R1
-	SUBS $1, R4, R4
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
 // func PoolBackwardNEONF32(rows int, n int, dy *float32, idx *int32, dx *float32, w int, base int)
 TEXT ·PoolBackwardNEONF32(SB), NOSPLIT, $0-56
 	MOVD $neonloop<>(SB), R10
-	MOVD rows+0(FP), R4
-	MOVD n+8(FP), R2
-	MOVD dx+32(FP), R5
+	MOVD rows+0(FP), R5
+	MOVD n+8(FP), R0
+	MOVD dx+32(FP), R4
 	MOVD w+40(FP), R11
-	MOVD dy+16(FP), R1
-	MOVD idx+24(FP), R0
-	MOVD base+48(FP), R3
-	AND $7, R2, R7
-	SUB R7, R2, R8
-	LSL $1, R7, R2
+	MOVD dy+16(FP), R3
+	MOVD idx+24(FP), R2
+	MOVD base+48(FP), R1
+	AND $7, R0, R8
+	SUB R8, R0, R9
+	LSL $1, R8, R0
 	MOVD $8, R6
-	CMP R2, R6
-	CSEL LT, R6, R2, R6
-	MOVD ZR, R9
-	SUB $8, R2, R2
-	CMP $0, R2
-	CSEL LT, R9, R2, R9
+	CMP R0, R6
+	CSEL LT, R6, R0, R7
+	MOVD ZR, R6
+	SUB $8, R0, R0
+	CMP $0, R0
+	CSEL LT, R6, R0, R6
 	FMOVQ 256(R10), F13
 	FMOVQ 272(R10), F12
 	FMOVQ 288(R10), F2
@@ -2905,17 +2905,17 @@ TEXT ·PoolBackwardNEONF32(SB), NOSPLIT, $0-56
 	WORD $0x4ea08567 // add v7.4s, v11.4s, v0.4s
 	WORD $0x4ea08546 // add v6.4s, v10.4s, v0.4s
 row:
-	MOVD ZR, R2
+	MOVD ZR, R0
 whole:
-	CMP R8, R2
+	CMP R9, R0
 	BGE rest
-	ADD R2<<1, R3, R10
+	ADD R0<<1, R1, R10
 	FMOVS R10, F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
-	ADD R11<<2, R5, R12
-	ADD R2<<2, R1, R10
+	ADD R11<<2, R4, R12
+	ADD R0<<2, R3, R10
 	FLDPQ (R10), (F17, F16)
-	ADD R2<<2, R0, R10
+	ADD R0<<2, R2, R10
 	FLDPQ (R10), (F1, F0)
 	WORD $0x6ea2842f // sub v15.4s, v1.4s, v2.4s
 	WORD $0x6ea2840e // sub v14.4s, v0.4s, v2.4s
@@ -2931,7 +2931,7 @@ whole:
 	WORD $0x4e803882 // zip1 v2.4s, v4.4s, v0.4s
 	WORD $0x4e8178a1 // zip2 v1.4s, v5.4s, v1.4s
 	WORD $0x4e807880 // zip2 v0.4s, v4.4s, v0.4s
-	ADD R2<<3, R5, R10
+	ADD R0<<3, R4, R10
 	FSTPQ (F3, F1), (R10)
 	FSTPQ (F2, F0), 32(R10)
 	WORD $0x6ea98de1 // cmeq v1.4s, v15.4s, v9.4s
@@ -2946,79 +2946,79 @@ whole:
 	WORD $0x4e803882 // zip1 v2.4s, v4.4s, v0.4s
 	WORD $0x4e8178a1 // zip2 v1.4s, v5.4s, v1.4s
 	WORD $0x4e807880 // zip2 v0.4s, v4.4s, v0.4s
-	ADD R2<<3, R12, R10
+	ADD R0<<3, R12, R10
 	FSTPQ (F3, F1), (R10)
 	FSTPQ (F2, F0), 32(R10)
-	ADD $8, R2, R2
+	ADD $8, R0, R0
 	B whole
 rest:
-	CMP $0, R7
+	CMP $0, R8
 	BEQ next
-	ADD R2<<1, R3, R10
+	ADD R0<<1, R1, R10
 	FMOVS R10, F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
-	ADD R11<<2, R5, R12
-	ADD R2<<2, R1, R10
+	ADD R11<<2, R4, R12
+	ADD R0<<2, R3, R10
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x6f00e410 // movi v16.2d, #0
-	TBZ $3, R7, some_1
+	TBZ $3, R8, some_1
 	FLDPQ (R10), (F17, F16)
 	B end_3
 some_1:
-	TBZ $2, R7, few_2
+	TBZ $2, R8, few_2
 	FMOVQ (R10), F17
-	TBZ $1, R7, one_5
+	TBZ $1, R8, one_5
 	FMOVD 16(R10), F16
-	TBZ $0, R7, end_4
+	TBZ $0, R8, end_4
 	ADD $24, R10, R10
 	VLD1 (R10), V16.S[2]
 	B end_4
 one_5:
-	TBZ $0, R7, end_4
+	TBZ $0, R8, end_4
 	FMOVS 16(R10), F16
 end_4:
 	B end_3
 few_2:
-	TBZ $1, R7, one_7
+	TBZ $1, R8, one_7
 	FMOVD (R10), F17
-	TBZ $0, R7, end_6
+	TBZ $0, R8, end_6
 	ADD $8, R10, R10
 	VLD1 (R10), V17.S[2]
 	B end_6
 one_7:
-	TBZ $0, R7, end_6
+	TBZ $0, R8, end_6
 	FMOVS (R10), F17
 end_6:
 end_3:
-	ADD R2<<2, R0, R10
+	ADD R0<<2, R2, R10
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R7, some_8
+	TBZ $3, R8, some_8
 	FLDPQ (R10), (F1, F0)
 	B end_10
 some_8:
-	TBZ $2, R7, few_9
+	TBZ $2, R8, few_9
 	FMOVQ (R10), F1
-	TBZ $1, R7, one_12
+	TBZ $1, R8, one_12
 	FMOVD 16(R10), F0
-	TBZ $0, R7, end_11
+	TBZ $0, R8, end_11
 	ADD $24, R10, R10
 	VLD1 (R10), V0.S[2]
 	B end_11
 one_12:
-	TBZ $0, R7, end_11
+	TBZ $0, R8, end_11
 	FMOVS 16(R10), F0
 end_11:
 	B end_10
 few_9:
-	TBZ $1, R7, one_14
+	TBZ $1, R8, one_14
 	FMOVD (R10), F1
-	TBZ $0, R7, end_13
+	TBZ $0, R8, end_13
 	ADD $8, R10, R10
 	VLD1 (R10), V1.S[2]
 	B end_13
 one_14:
-	TBZ $0, R7, end_13
+	TBZ $0, R8, end_13
 	FMOVS (R10), F1
 end_13:
 end_10:
@@ -3036,63 +3036,63 @@ end_10:
 	WORD $0x4e803882 // zip1 v2.4s, v4.4s, v0.4s
 	WORD $0x4e8178a1 // zip2 v1.4s, v5.4s, v1.4s
 	WORD $0x4e807880 // zip2 v0.4s, v4.4s, v0.4s
-	ADD R2<<3, R5, R10
-	TBZ $3, R6, some_15
+	ADD R0<<3, R4, R10
+	TBZ $3, R7, some_15
 	FSTPQ (F3, F1), (R10)
 	B end_17
 some_15:
-	TBZ $2, R6, few_16
+	TBZ $2, R7, few_16
 	FMOVQ F3, (R10)
-	TBZ $1, R6, one_19
+	TBZ $1, R7, one_19
 	FMOVD F1, 16(R10)
-	TBZ $0, R6, end_18
+	TBZ $0, R7, end_18
 	ADD $24, R10, R10
 	VST1 V1.S[2], (R10)
 	B end_18
 one_19:
-	TBZ $0, R6, end_18
+	TBZ $0, R7, end_18
 	FMOVS F1, 16(R10)
 end_18:
 	B end_17
 few_16:
-	TBZ $1, R6, one_21
+	TBZ $1, R7, one_21
 	FMOVD F3, (R10)
-	TBZ $0, R6, end_20
+	TBZ $0, R7, end_20
 	ADD $8, R10, R10
 	VST1 V3.S[2], (R10)
 	B end_20
 one_21:
-	TBZ $0, R6, end_20
+	TBZ $0, R7, end_20
 	FMOVS F3, (R10)
 end_20:
 end_17:
-	ADD R2<<3, R5, R10
-	TBZ $3, R9, some_22
+	ADD R0<<3, R4, R10
+	TBZ $3, R6, some_22
 	FSTPQ (F2, F0), 32(R10)
 	B end_24
 some_22:
-	TBZ $2, R9, few_23
+	TBZ $2, R6, few_23
 	FMOVQ F2, 32(R10)
-	TBZ $1, R9, one_26
+	TBZ $1, R6, one_26
 	FMOVD F0, 48(R10)
-	TBZ $0, R9, end_25
+	TBZ $0, R6, end_25
 	ADD $56, R10, R10
 	VST1 V0.S[2], (R10)
 	B end_25
 one_26:
-	TBZ $0, R9, end_25
+	TBZ $0, R6, end_25
 	FMOVS F0, 48(R10)
 end_25:
 	B end_24
 few_23:
-	TBZ $1, R9, one_28
+	TBZ $1, R6, one_28
 	FMOVD F2, 32(R10)
-	TBZ $0, R9, end_27
+	TBZ $0, R6, end_27
 	ADD $40, R10, R10
 	VST1 V2.S[2], (R10)
 	B end_27
 one_28:
-	TBZ $0, R9, end_27
+	TBZ $0, R6, end_27
 	FMOVS F2, 32(R10)
 end_27:
 end_24:
@@ -3108,73 +3108,73 @@ end_24:
 	WORD $0x4e803882 // zip1 v2.4s, v4.4s, v0.4s
 	WORD $0x4e8178a1 // zip2 v1.4s, v5.4s, v1.4s
 	WORD $0x4e807880 // zip2 v0.4s, v4.4s, v0.4s
-	ADD R2<<3, R12, R10
-	TBZ $3, R6, some_29
+	ADD R0<<3, R12, R10
+	TBZ $3, R7, some_29
 	FSTPQ (F3, F1), (R10)
 	B end_31
 some_29:
-	TBZ $2, R6, few_30
+	TBZ $2, R7, few_30
 	FMOVQ F3, (R10)
-	TBZ $1, R6, one_33
+	TBZ $1, R7, one_33
 	FMOVD F1, 16(R10)
-	TBZ $0, R6, end_32
+	TBZ $0, R7, end_32
 	ADD $24, R10, R10
 	VST1 V1.S[2], (R10)
 	B end_32
 one_33:
-	TBZ $0, R6, end_32
+	TBZ $0, R7, end_32
 	FMOVS F1, 16(R10)
 end_32:
 	B end_31
 few_30:
-	TBZ $1, R6, one_35
+	TBZ $1, R7, one_35
 	FMOVD F3, (R10)
-	TBZ $0, R6, end_34
+	TBZ $0, R7, end_34
 	ADD $8, R10, R10
 	VST1 V3.S[2], (R10)
 	B end_34
 one_35:
-	TBZ $0, R6, end_34
+	TBZ $0, R7, end_34
 	FMOVS F3, (R10)
 end_34:
 end_31:
-	ADD R2<<3, R12, R10
-	TBZ $3, R9, some_36
+	ADD R0<<3, R12, R10
+	TBZ $3, R6, some_36
 	FSTPQ (F2, F0), 32(R10)
 	B end_38
 some_36:
-	TBZ $2, R9, few_37
+	TBZ $2, R6, few_37
 	FMOVQ F2, 32(R10)
-	TBZ $1, R9, one_40
+	TBZ $1, R6, one_40
 	FMOVD F0, 48(R10)
-	TBZ $0, R9, end_39
+	TBZ $0, R6, end_39
 	ADD $56, R10, R10
 	VST1 V0.S[2], (R10)
 	B end_39
 one_40:
-	TBZ $0, R9, end_39
+	TBZ $0, R6, end_39
 	FMOVS F0, 48(R10)
 end_39:
 	B end_38
 few_37:
-	TBZ $1, R9, one_42
+	TBZ $1, R6, one_42
 	FMOVD F2, 32(R10)
-	TBZ $0, R9, end_41
+	TBZ $0, R6, end_41
 	ADD $40, R10, R10
 	VST1 V2.S[2], (R10)
 	B end_41
 one_42:
-	TBZ $0, R9, end_41
+	TBZ $0, R6, end_41
 	FMOVS F2, 32(R10)
 end_41:
 end_38:
-	ADDS R7, R2, R2
+	ADDS R8, R0, R0
 next:
-	ADD R2<<2, R1, R1
-	ADD R2<<2, R0, R0
-	ADD R11<<3, R5, R5
-	ADD R11<<1, R3, R3
-	SUBS $1, R4, R4
+	ADD R0<<2, R3, R3
+	ADD R0<<2, R2, R2
+	ADD R11<<3, R4, R4
+	ADD R11<<1, R1, R1
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -3191,10 +3191,10 @@ TEXT ·AxpyNEONF64(SB), NOSPLIT, $0-32
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F3, F2)
-	FLDPQ (R1), (F0, F1)
-	WORD $0x4e63cc80 // fmla v0.2d, v4.2d, v3.2d
-	WORD $0x4e62cc81 // fmla v1.2d, v4.2d, v2.2d
-	FSTPQ.P (F0, F1), 32(R1)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e63cc81 // fmla v1.2d, v4.2d, v3.2d
+	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -3257,65 +3257,7 @@ end:
 // func ScaleNEONF64(n int, alpha float64, x *float64, y *float64)
 TEXT ·ScaleNEONF64(SB), NOSPLIT, $0-32
 	FMOVD alpha+8(FP), F0
-	WORD $0x4e080403 // dup v3.2d, v0.d[0]
-	MOVD x+16(FP), R1
-	MOVD y+24(FP), R2
-	MOVD n+0(FP), R0
-	AND $3, R0, R3
-	SUB R3, R0, R0
-	CMP $0, R0
-	BLE rest
-whole:
-	FLDPQ.P 32(R1), (F1, F0)
-	WORD $0x6e63dc21 // fmul v1.2d, v1.2d, v3.2d
-	WORD $0x6e63dc00 // fmul v0.2d, v0.2d, v3.2d
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $4, R0, R0
-	BGT whole
-rest:
-	CMP $0, R3
-	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $2, R3, some_1
-	FLDPQ (R1), (F0, F1)
-	B end_3
-some_1:
-	TBZ $1, R3, few_2
-	FMOVQ (R1), F0
-	TBZ $0, R3, end_4
-	FMOVD 16(R1), F1
-end_4:
-	B end_3
-few_2:
-	TBZ $0, R3, end_5
-	FMOVD (R1), F0
-end_5:
-end_3:
-	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	WORD $0x6e63dc20 // fmul v0.2d, v1.2d, v3.2d
-	TBZ $2, R3, some_6
-	FSTPQ (F2, F0), (R2)
-	B end_8
-some_6:
-	TBZ $1, R3, few_7
-	FMOVQ F2, (R2)
-	TBZ $0, R3, end_9
-	FMOVD F0, 16(R2)
-end_9:
-	B end_8
-few_7:
-	TBZ $0, R3, end_10
-	FMOVD F2, (R2)
-end_10:
-end_8:
-end:
-	RET
-
-// func ShiftNEONF64(n int, alpha float64, x *float64, y *float64)
-TEXT ·ShiftNEONF64(SB), NOSPLIT, $0-32
-	FMOVD alpha+8(FP), F0
-	WORD $0x4e080403 // dup v3.2d, v0.d[0]
+	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	MOVD x+16(FP), R2
 	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
@@ -3325,46 +3267,104 @@ TEXT ·ShiftNEONF64(SB), NOSPLIT, $0-32
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F1, F0)
-	WORD $0x4e63d421 // fadd v1.2d, v1.2d, v3.2d
-	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
+	WORD $0x6e62dc21 // fmul v1.2d, v1.2d, v2.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 end_5:
 end_3:
-	WORD $0x4e63d402 // fadd v2.2d, v0.2d, v3.2d
-	WORD $0x4e63d420 // fadd v0.2d, v1.2d, v3.2d
+	WORD $0x6e62dc21 // fmul v1.2d, v1.2d, v2.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
 	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
+end_10:
+end_8:
+end:
+	RET
+
+// func ShiftNEONF64(n int, alpha float64, x *float64, y *float64)
+TEXT ·ShiftNEONF64(SB), NOSPLIT, $0-32
+	FMOVD alpha+8(FP), F0
+	WORD $0x4e080402 // dup v2.2d, v0.d[0]
+	MOVD x+16(FP), R2
+	MOVD y+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
+	BLE rest
+whole:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
+	WORD $0x4e62d400 // fadd v0.2d, v0.2d, v2.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
+	BGT whole
+rest:
+	CMP $0, R3
+	BEQ end
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R3, some_1
+	FLDPQ (R2), (F1, F0)
+	B end_3
+some_1:
+	TBZ $1, R3, few_2
+	FMOVQ (R2), F1
+	TBZ $0, R3, end_4
+	FMOVD 16(R2), F0
+end_4:
+	B end_3
+few_2:
+	TBZ $0, R3, end_5
+	FMOVD (R2), F1
+end_5:
+end_3:
+	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
+	WORD $0x4e62d400 // fadd v0.2d, v0.2d, v2.2d
+	TBZ $2, R3, some_6
+	FSTPQ (F1, F0), (R1)
+	B end_8
+some_6:
+	TBZ $1, R3, few_7
+	FMOVQ F1, (R1)
+	TBZ $0, R3, end_9
+	FMOVD F0, 16(R1)
+end_9:
+	B end_8
+few_7:
+	TBZ $0, R3, end_10
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -3372,21 +3372,21 @@ end:
 
 // func AddNEONF64(n int, x *float64, y *float64, z *float64)
 TEXT ·AddNEONF64(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
+	MOVD x+8(FP), R3
+	MOVD y+16(FP), R2
 	MOVD z+24(FP), R1
-	MOVD n+0(FP), R3
-	AND $3, R3, R4
-	SUB R4, R3, R3
-	CMP $0, R3
+	MOVD n+0(FP), R0
+	AND $3, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	FLDPQ.P 32(R0), (F1, F0)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $4, R3, R3
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
@@ -3394,35 +3394,35 @@ rest:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R2), (F1, F0)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R2), F1
+	FMOVQ (R3), F1
 	TBZ $0, R4, end_4
-	FMOVD 16(R2), F0
+	FMOVD 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R2), F1
+	FMOVD (R3), F1
 end_5:
 end_3:
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R0), (F3, F2)
+	FLDPQ (R2), (F3, F2)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R0), F3
+	FMOVQ (R2), F3
 	TBZ $0, R4, end_9
-	FMOVD 16(R0), F2
+	FMOVD 16(R2), F2
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R0), F3
+	FMOVD (R2), F3
 end_10:
 end_8:
 	WORD $0x4e63d421 // fadd v1.2d, v1.2d, v3.2d
@@ -3466,55 +3466,55 @@ whole:
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R3), (F0, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $0, R4, end_4
-	FMOVD 16(R3), F1
+	FMOVD 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 end_5:
 end_3:
-	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R2), (F2, F3)
+	FLDPQ (R2), (F3, F2)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R2), F2
+	FMOVQ (R2), F3
 	TBZ $0, R4, end_9
-	FMOVD 16(R2), F3
+	FMOVD 16(R2), F2
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R2), F2
+	FMOVD (R2), F3
 end_10:
 end_8:
-	WORD $0x4ee2d402 // fsub v2.2d, v0.2d, v2.2d
-	WORD $0x4ee3d420 // fsub v0.2d, v1.2d, v3.2d
+	WORD $0x4ee3d421 // fsub v1.2d, v1.2d, v3.2d
+	WORD $0x4ee2d400 // fsub v0.2d, v0.2d, v2.2d
 	TBZ $2, R4, some_11
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_13
 some_11:
 	TBZ $1, R4, few_12
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $0, R4, end_14
 	FMOVD F0, 16(R1)
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R4, end_15
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 end_15:
 end_13:
 end:
@@ -3522,20 +3522,20 @@ end:
 
 // func MulNEONF64(n int, x *float64, y *float64, z *float64)
 TEXT ·MulNEONF64(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R1
-	MOVD z+24(FP), R3
+	MOVD x+8(FP), R3
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
 	SUB R4, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	FLDPQ.P 32(R1), (F1, F0)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
 	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R3)
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -3544,52 +3544,52 @@ rest:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R2), (F1, F0)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R2), F1
+	FMOVQ (R3), F1
 	TBZ $0, R4, end_4
-	FMOVD 16(R2), F0
+	FMOVD 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R2), F1
+	FMOVD (R3), F1
 end_5:
 end_3:
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R1), (F3, F2)
+	FLDPQ (R2), (F3, F2)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R1), F3
+	FMOVQ (R2), F3
 	TBZ $0, R4, end_9
-	FMOVD 16(R1), F2
+	FMOVD 16(R2), F2
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R1), F3
+	FMOVD (R2), F3
 end_10:
 end_8:
 	WORD $0x6e63dc21 // fmul v1.2d, v1.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	TBZ $2, R4, some_11
-	FSTPQ (F1, F0), (R3)
+	FSTPQ (F1, F0), (R1)
 	B end_13
 some_11:
 	TBZ $1, R4, few_12
-	FMOVQ F1, (R3)
+	FMOVQ F1, (R1)
 	TBZ $0, R4, end_14
-	FMOVD F0, 16(R3)
+	FMOVD F0, 16(R1)
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R4, end_15
-	FMOVD F1, (R3)
+	FMOVD F1, (R1)
 end_15:
 end_13:
 end:
@@ -3597,74 +3597,74 @@ end:
 
 // func DivNEONF64(n int, x *float64, y *float64, z *float64)
 TEXT ·DivNEONF64(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R1
-	MOVD z+24(FP), R3
-	MOVD n+0(FP), R2
-	AND $3, R2, R4
-	SUB R4, R2, R2
-	CMP $0, R2
+	MOVD x+8(FP), R3
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F3, F2)
-	FLDPQ.P 32(R1), (F1, F0)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
 	WORD $0x6e61fc61 // fdiv v1.2d, v3.2d, v1.2d
 	WORD $0x6e60fc40 // fdiv v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R3)
-	SUBS $4, R2, R2
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R0), F0
+	FMOVQ (R3), F1
 	TBZ $0, R4, end_4
-	FMOVD 16(R0), F1
+	FMOVD 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R0), F0
+	FMOVD (R3), F1
 end_5:
 end_3:
-	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R1), (F2, F3)
+	FLDPQ (R2), (F3, F2)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R1), F2
+	FMOVQ (R2), F3
 	TBZ $0, R4, end_9
-	FMOVD 16(R1), F3
+	FMOVD 16(R2), F2
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R1), F2
+	FMOVD (R2), F3
 end_10:
 end_8:
-	WORD $0x6e62fc02 // fdiv v2.2d, v0.2d, v2.2d
-	WORD $0x6e63fc20 // fdiv v0.2d, v1.2d, v3.2d
+	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
+	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
 	TBZ $2, R4, some_11
-	FSTPQ (F2, F0), (R3)
+	FSTPQ (F1, F0), (R1)
 	B end_13
 some_11:
 	TBZ $1, R4, few_12
-	FMOVQ F2, (R3)
+	FMOVQ F1, (R1)
 	TBZ $0, R4, end_14
-	FMOVD F0, 16(R3)
+	FMOVD F0, 16(R1)
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R4, end_15
-	FMOVD F2, (R3)
+	FMOVD F1, (R1)
 end_15:
 end_13:
 end:
@@ -3673,21 +3673,21 @@ end:
 // func ReluNEONF64(n int, x *float64, y *float64)
 TEXT ·ReluNEONF64(SB), NOSPLIT, $0-24
 	WORD $0x6f00e403 // movi v3.2d, #0
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD n+0(FP), R2
-	AND $3, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F0, F2)
+	FLDPQ.P 32(R2), (F0, F2)
 	WORD $0x6ee0e461 // fcmgt v1.2d, v3.2d, v0.2d
 	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
 	WORD $0x6ee2e460 // fcmgt v0.2d, v3.2d, v2.2d
 	WORD $0x6e621c60 // bsl v0.16b, v3.16b, v2.16b
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $4, R2, R2
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
@@ -3695,18 +3695,18 @@ rest:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R1), (F0, F1)
+	FLDPQ (R2), (F0, F1)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R1), F0
+	FMOVQ (R2), F0
 	TBZ $0, R3, end_4
-	FMOVD 16(R1), F1
+	FMOVD 16(R2), F1
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R1), F0
+	FMOVD (R2), F0
 end_5:
 end_3:
 	WORD $0x6ee0e462 // fcmgt v2.2d, v3.2d, v0.2d
@@ -3714,18 +3714,18 @@ end_3:
 	WORD $0x6ee1e460 // fcmgt v0.2d, v3.2d, v1.2d
 	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
 	TBZ $2, R3, some_6
-	FSTPQ (F2, F0), (R0)
+	FSTPQ (F2, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F2, (R0)
+	FMOVQ F2, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F2, (R0)
+	FMOVD F2, (R1)
 end_10:
 end_8:
 end:
@@ -3735,8 +3735,8 @@ end:
 TEXT ·ReluBackwardNEONF64(SB), NOSPLIT, $0-32
 	WORD $0x6f00e405 // movi v5.2d, #0
 	MOVD y+8(FP), R3
-	MOVD dy+16(FP), R1
-	MOVD dx+24(FP), R2
+	MOVD dy+16(FP), R2
+	MOVD dx+24(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
 	SUB R4, R0, R0
@@ -3744,14 +3744,14 @@ TEXT ·ReluBackwardNEONF64(SB), NOSPLIT, $0-32
 	BLE rest
 whole:
 	FLDPQ.P 32(R3), (F0, F4)
-	FLDPQ.P 32(R1), (F3, F2)
+	FLDPQ.P 32(R2), (F3, F2)
 	WORD $0x6e60e4a0 // fcmge v0.2d, v5.2d, v0.2d
 	WORD $0x6e205801 // not v1.16b, v0.16b
 	WORD $0x6e64e4a0 // fcmge v0.2d, v5.2d, v4.2d
 	WORD $0x6e205800 // not v0.16b, v0.16b
 	WORD $0x4e211c61 // and v1.16b, v3.16b, v1.16b
 	WORD $0x4e201c40 // and v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -3777,18 +3777,18 @@ end_3:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R1), (F1, F0)
+	FLDPQ (R2), (F1, F0)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R1), F1
+	FMOVQ (R2), F1
 	TBZ $0, R4, end_9
-	FMOVD 16(R1), F0
+	FMOVD 16(R2), F0
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R1), F1
+	FMOVD (R2), F1
 end_10:
 end_8:
 	WORD $0x6e62e4a2 // fcmge v2.2d, v5.2d, v2.2d
@@ -3798,18 +3798,18 @@ end_8:
 	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
 	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
 	TBZ $2, R4, some_11
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R1)
 	B end_13
 some_11:
 	TBZ $1, R4, few_12
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R1)
 	TBZ $0, R4, end_14
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R1)
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R4, end_15
-	FMOVD F1, (R2)
+	FMOVD F1, (R1)
 end_15:
 end_13:
 end:
@@ -3825,8 +3825,8 @@ TEXT ·DescendNEONF64(SB), NOSPLIT, $0-64
 	WORD $0x4e080407 // dup v7.2d, v0.d[0]
 	FMOVD take+56(FP), F0
 	WORD $0x4e080406 // dup v6.2d, v0.d[0]
-	MOVD p+8(FP), R2
-	MOVD grad+16(FP), R3
+	MOVD p+8(FP), R3
+	MOVD grad+16(FP), R2
 	MOVD buf+24(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
@@ -3834,111 +3834,111 @@ TEXT ·DescendNEONF64(SB), NOSPLIT, $0-64
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R2), (F2, F3)
-	FLDPQ.P 32(R3), (F1, F0)
-	FLDPQ (R1), (F4, F5)
-	WORD $0x4e62cd01 // fmla v1.2d, v8.2d, v2.2d
-	WORD $0x4e63cd00 // fmla v0.2d, v8.2d, v3.2d
-	WORD $0x6e67dc84 // fmul v4.2d, v4.2d, v7.2d
-	WORD $0x6e67dca5 // fmul v5.2d, v5.2d, v7.2d
-	WORD $0x4e66cc24 // fmla v4.2d, v1.2d, v6.2d
-	WORD $0x4e66cc05 // fmla v5.2d, v0.2d, v6.2d
-	FSTPQ.P (F4, F5), 32(R1)
-	WORD $0x4ee4cd22 // fmls v2.2d, v9.2d, v4.2d
-	WORD $0x4ee5cd23 // fmls v3.2d, v9.2d, v5.2d
-	FSTPQ.P (F2, F3), 32(R2)
+	FLDPQ (R3), (F5, F4)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e65cd03 // fmla v3.2d, v8.2d, v5.2d
+	WORD $0x4e64cd02 // fmla v2.2d, v8.2d, v4.2d
+	WORD $0x6e67dc21 // fmul v1.2d, v1.2d, v7.2d
+	WORD $0x6e67dc00 // fmul v0.2d, v0.2d, v7.2d
+	WORD $0x4e66cc61 // fmla v1.2d, v3.2d, v6.2d
+	WORD $0x4e66cc40 // fmla v0.2d, v2.2d, v6.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4ee1cd25 // fmls v5.2d, v9.2d, v1.2d
+	WORD $0x4ee0cd24 // fmls v4.2d, v9.2d, v0.2d
+	FSTPQ.P (F5, F4), 32(R3)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R2), (F1, F0)
+	FLDPQ (R3), (F5, F4)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R2), F1
+	FMOVQ (R3), F5
 	TBZ $0, R4, end_4
-	FMOVD 16(R2), F0
+	FMOVD 16(R3), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R2), F1
+	FMOVD (R3), F5
 end_5:
 end_3:
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R3), (F5, F4)
+	FLDPQ (R2), (F3, F2)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R3), F5
+	FMOVQ (R2), F3
 	TBZ $0, R4, end_9
-	FMOVD 16(R3), F4
+	FMOVD 16(R2), F2
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R3), F5
+	FMOVD (R2), F3
 end_10:
 end_8:
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_11
-	FLDPQ (R1), (F3, F2)
+	FLDPQ (R1), (F1, F0)
 	B end_13
 some_11:
 	TBZ $1, R4, few_12
-	FMOVQ (R1), F3
+	FMOVQ (R1), F1
 	TBZ $0, R4, end_14
-	FMOVD 16(R1), F2
+	FMOVD 16(R1), F0
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R4, end_15
-	FMOVD (R1), F3
+	FMOVD (R1), F1
 end_15:
 end_13:
-	WORD $0x4e61cd05 // fmla v5.2d, v8.2d, v1.2d
-	WORD $0x4e60cd04 // fmla v4.2d, v8.2d, v0.2d
-	WORD $0x6e67dc63 // fmul v3.2d, v3.2d, v7.2d
-	WORD $0x6e67dc42 // fmul v2.2d, v2.2d, v7.2d
-	WORD $0x4e66cca3 // fmla v3.2d, v5.2d, v6.2d
-	WORD $0x4e66cc82 // fmla v2.2d, v4.2d, v6.2d
+	WORD $0x4e65cd03 // fmla v3.2d, v8.2d, v5.2d
+	WORD $0x4e64cd02 // fmla v2.2d, v8.2d, v4.2d
+	WORD $0x6e67dc21 // fmul v1.2d, v1.2d, v7.2d
+	WORD $0x6e67dc00 // fmul v0.2d, v0.2d, v7.2d
+	WORD $0x4e66cc61 // fmla v1.2d, v3.2d, v6.2d
+	WORD $0x4e66cc40 // fmla v0.2d, v2.2d, v6.2d
 	TBZ $2, R4, some_16
-	FSTPQ (F3, F2), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_18
 some_16:
 	TBZ $1, R4, few_17
-	FMOVQ F3, (R1)
+	FMOVQ F1, (R1)
 	TBZ $0, R4, end_19
-	FMOVD F2, 16(R1)
+	FMOVD F0, 16(R1)
 end_19:
 	B end_18
 few_17:
 	TBZ $0, R4, end_20
-	FMOVD F3, (R1)
+	FMOVD F1, (R1)
 end_20:
 end_18:
-	WORD $0x4ee3cd21 // fmls v1.2d, v9.2d, v3.2d
-	WORD $0x4ee2cd20 // fmls v0.2d, v9.2d, v2.2d
+	WORD $0x4ee1cd25 // fmls v5.2d, v9.2d, v1.2d
+	WORD $0x4ee0cd24 // fmls v4.2d, v9.2d, v0.2d
 	TBZ $2, R4, some_21
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F5, F4), (R3)
 	B end_23
 some_21:
 	TBZ $1, R4, few_22
-	FMOVQ F1, (R2)
+	FMOVQ F5, (R3)
 	TBZ $0, R4, end_24
-	FMOVD F0, 16(R2)
+	FMOVD F4, 16(R3)
 end_24:
 	B end_23
 few_22:
 	TBZ $0, R4, end_25
-	FMOVD F1, (R2)
+	FMOVD F5, (R3)
 end_25:
 end_23:
 end:
@@ -3957,195 +3957,195 @@ TEXT ·AdamNEONF64(SB), NOSPLIT, $0-104
 	FMOVD fresh2+72(FP), F0
 	WORD $0x4e08040c // dup v12.2d, v0.d[0]
 	FMOVD eps+80(FP), F0
-	WORD $0x4e080404 // dup v4.2d, v0.d[0]
-	FMOVD decay+88(FP), F0
-	WORD $0x4e080408 // dup v8.2d, v0.d[0]
-	FMOVD shrink+96(FP), F0
-	WORD $0x4e080409 // dup v9.2d, v0.d[0]
-	MOVD p+8(FP), R1
-	MOVD grad+16(FP), R0
-	MOVD mean+24(FP), R3
-	MOVD square+32(FP), R4
-	MOVD n+0(FP), R2
-	AND $3, R2, R5
-	SUB R5, R2, R2
-	CMP $0, R2
+	WORD $0x4e080400 // dup v0.2d, v0.d[0]
+	FMOVD decay+88(FP), F1
+	WORD $0x4e08042f // dup v15.2d, v1.d[0]
+	FMOVD shrink+96(FP), F1
+	WORD $0x4e080429 // dup v9.2d, v1.d[0]
+	MOVD p+8(FP), R4
+	MOVD grad+16(FP), R3
+	MOVD mean+24(FP), R2
+	MOVD square+32(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R5
+	SUB R5, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R1), (F15, F7)
-	FLDPQ.P 32(R0), (F3, F0)
-	FLDPQ (R3), (F6, F1)
-	WORD $0x4e6fcd03 // fmla v3.2d, v8.2d, v15.2d
-	WORD $0x4e67cd00 // fmla v0.2d, v8.2d, v7.2d
-	WORD $0x4ee6d465 // fsub v5.2d, v3.2d, v6.2d
-	WORD $0x4ee1d402 // fsub v2.2d, v0.2d, v1.2d
-	WORD $0x4e65cdc6 // fmla v6.2d, v14.2d, v5.2d
-	WORD $0x4e62cdc1 // fmla v1.2d, v14.2d, v2.2d
-	FSTPQ.P (F6, F1), 32(R3)
-	FLDPQ (R4), (F5, F2)
-	WORD $0x6e6ddca5 // fmul v5.2d, v5.2d, v13.2d
+	FLDPQ (R4), (F8, F7)
+	FLDPQ.P 32(R3), (F6, F5)
+	FLDPQ (R2), (F4, F3)
+	WORD $0x4e68cde6 // fmla v6.2d, v15.2d, v8.2d
+	WORD $0x4e67cde5 // fmla v5.2d, v15.2d, v7.2d
+	WORD $0x4ee4d4c2 // fsub v2.2d, v6.2d, v4.2d
+	WORD $0x4ee3d4a1 // fsub v1.2d, v5.2d, v3.2d
+	WORD $0x4e62cdc4 // fmla v4.2d, v14.2d, v2.2d
+	WORD $0x4e61cdc3 // fmla v3.2d, v14.2d, v1.2d
+	FSTPQ.P (F4, F3), 32(R2)
+	FLDPQ (R1), (F2, F1)
 	WORD $0x6e6ddc42 // fmul v2.2d, v2.2d, v13.2d
-	WORD $0x6e63dc63 // fmul v3.2d, v3.2d, v3.2d
-	WORD $0x6e60dc00 // fmul v0.2d, v0.2d, v0.2d
-	WORD $0x4e63cd85 // fmla v5.2d, v12.2d, v3.2d
-	WORD $0x4e60cd82 // fmla v2.2d, v12.2d, v0.2d
-	FSTPQ.P (F5, F2), 32(R4)
-	WORD $0x6ee1f8a0 // fsqrt v0.2d, v5.2d
-	WORD $0x6ee1f843 // fsqrt v3.2d, v2.2d
-	VMOV V4.B16, V2.B16
-	WORD $0x4e6bcc02 // fmla v2.2d, v0.2d, v11.2d
-	VMOV V4.B16, V0.B16
-	WORD $0x4e6bcc60 // fmla v0.2d, v3.2d, v11.2d
-	WORD $0x6e6adcc5 // fmul v5.2d, v6.2d, v10.2d
-	WORD $0x6e6adc23 // fmul v3.2d, v1.2d, v10.2d
-	WORD $0x6e62fca1 // fdiv v1.2d, v5.2d, v2.2d
-	WORD $0x6e60fc60 // fdiv v0.2d, v3.2d, v0.2d
-	WORD $0x4e6fcd21 // fmla v1.2d, v9.2d, v15.2d
-	WORD $0x4e67cd20 // fmla v0.2d, v9.2d, v7.2d
-	WORD $0x4ee1d5e1 // fsub v1.2d, v15.2d, v1.2d
-	WORD $0x4ee0d4e0 // fsub v0.2d, v7.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $4, R2, R2
+	WORD $0x6e6ddc21 // fmul v1.2d, v1.2d, v13.2d
+	WORD $0x6e66dcc6 // fmul v6.2d, v6.2d, v6.2d
+	WORD $0x6e65dca5 // fmul v5.2d, v5.2d, v5.2d
+	WORD $0x4e66cd82 // fmla v2.2d, v12.2d, v6.2d
+	WORD $0x4e65cd81 // fmla v1.2d, v12.2d, v5.2d
+	FSTPQ.P (F2, F1), 32(R1)
+	WORD $0x6ee1f846 // fsqrt v6.2d, v2.2d
+	WORD $0x6ee1f825 // fsqrt v5.2d, v1.2d
+	VMOV V0.B16, V2.B16
+	WORD $0x4e6bccc2 // fmla v2.2d, v6.2d, v11.2d
+	VMOV V0.B16, V1.B16
+	WORD $0x4e6bcca1 // fmla v1.2d, v5.2d, v11.2d
+	WORD $0x6e6adc84 // fmul v4.2d, v4.2d, v10.2d
+	WORD $0x6e6adc63 // fmul v3.2d, v3.2d, v10.2d
+	WORD $0x6e62fc82 // fdiv v2.2d, v4.2d, v2.2d
+	WORD $0x6e61fc61 // fdiv v1.2d, v3.2d, v1.2d
+	WORD $0x4e68cd22 // fmla v2.2d, v9.2d, v8.2d
+	WORD $0x4e67cd21 // fmla v1.2d, v9.2d, v7.2d
+	WORD $0x4ee2d502 // fsub v2.2d, v8.2d, v2.2d
+	WORD $0x4ee1d4e1 // fsub v1.2d, v7.2d, v1.2d
+	FSTPQ.P (F2, F1), 32(R4)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R5
 	BEQ end
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
 	TBZ $2, R5, some_1
-	FLDPQ (R1), (F1, F0)
+	FLDPQ (R4), (F8, F7)
 	B end_3
 some_1:
 	TBZ $1, R5, few_2
-	FMOVQ (R1), F1
+	FMOVQ (R4), F8
 	TBZ $0, R5, end_4
-	FMOVD 16(R1), F0
+	FMOVD 16(R4), F7
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R5, end_5
-	FMOVD (R1), F1
+	FMOVD (R4), F8
 end_5:
 end_3:
-	WORD $0x6f00e407 // movi v7.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $2, R5, some_6
-	FLDPQ (R0), (F7, F6)
+	FLDPQ (R3), (F6, F5)
 	B end_8
 some_6:
 	TBZ $1, R5, few_7
-	FMOVQ (R0), F7
+	FMOVQ (R3), F6
 	TBZ $0, R5, end_9
-	FMOVD 16(R0), F6
+	FMOVD 16(R3), F5
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R5, end_10
-	FMOVD (R0), F7
+	FMOVD (R3), F6
 end_10:
 end_8:
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R5, some_11
-	FLDPQ (R3), (F2, F3)
+	FLDPQ (R2), (F4, F3)
 	B end_13
 some_11:
 	TBZ $1, R5, few_12
-	FMOVQ (R3), F2
+	FMOVQ (R2), F4
 	TBZ $0, R5, end_14
-	FMOVD 16(R3), F3
+	FMOVD 16(R2), F3
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R5, end_15
-	FMOVD (R3), F2
+	FMOVD (R2), F4
 end_15:
 end_13:
-	WORD $0x4e61cd07 // fmla v7.2d, v8.2d, v1.2d
-	WORD $0x4e60cd06 // fmla v6.2d, v8.2d, v0.2d
-	WORD $0x4ee2d4e8 // fsub v8.2d, v7.2d, v2.2d
-	WORD $0x4ee3d4c5 // fsub v5.2d, v6.2d, v3.2d
-	WORD $0x4e68cdc2 // fmla v2.2d, v14.2d, v8.2d
-	WORD $0x4e65cdc3 // fmla v3.2d, v14.2d, v5.2d
+	WORD $0x4e68cde6 // fmla v6.2d, v15.2d, v8.2d
+	WORD $0x4e67cde5 // fmla v5.2d, v15.2d, v7.2d
+	WORD $0x4ee4d4c2 // fsub v2.2d, v6.2d, v4.2d
+	WORD $0x4ee3d4a1 // fsub v1.2d, v5.2d, v3.2d
+	WORD $0x4e62cdc4 // fmla v4.2d, v14.2d, v2.2d
+	WORD $0x4e61cdc3 // fmla v3.2d, v14.2d, v1.2d
 	TBZ $2, R5, some_16
-	FSTPQ (F2, F3), (R3)
+	FSTPQ (F4, F3), (R2)
 	B end_18
 some_16:
 	TBZ $1, R5, few_17
-	FMOVQ F2, (R3)
+	FMOVQ F4, (R2)
 	TBZ $0, R5, end_19
-	FMOVD F3, 16(R3)
+	FMOVD F3, 16(R2)
 end_19:
 	B end_18
 few_17:
 	TBZ $0, R5, end_20
-	FMOVD F2, (R3)
+	FMOVD F4, (R2)
 end_20:
 end_18:
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $2, R5, some_21
-	FLDPQ (R4), (F8, F5)
+	FLDPQ (R1), (F2, F1)
 	B end_23
 some_21:
 	TBZ $1, R5, few_22
-	FMOVQ (R4), F8
+	FMOVQ (R1), F2
 	TBZ $0, R5, end_24
-	FMOVD 16(R4), F5
+	FMOVD 16(R1), F1
 end_24:
 	B end_23
 few_22:
 	TBZ $0, R5, end_25
-	FMOVD (R4), F8
+	FMOVD (R1), F2
 end_25:
 end_23:
-	WORD $0x6e6ddd08 // fmul v8.2d, v8.2d, v13.2d
-	WORD $0x6e6ddca5 // fmul v5.2d, v5.2d, v13.2d
-	WORD $0x6e67dce7 // fmul v7.2d, v7.2d, v7.2d
+	WORD $0x6e6ddc42 // fmul v2.2d, v2.2d, v13.2d
+	WORD $0x6e6ddc21 // fmul v1.2d, v1.2d, v13.2d
 	WORD $0x6e66dcc6 // fmul v6.2d, v6.2d, v6.2d
-	WORD $0x4e67cd88 // fmla v8.2d, v12.2d, v7.2d
-	WORD $0x4e66cd85 // fmla v5.2d, v12.2d, v6.2d
+	WORD $0x6e65dca5 // fmul v5.2d, v5.2d, v5.2d
+	WORD $0x4e66cd82 // fmla v2.2d, v12.2d, v6.2d
+	WORD $0x4e65cd81 // fmla v1.2d, v12.2d, v5.2d
 	TBZ $2, R5, some_26
-	FSTPQ (F8, F5), (R4)
+	FSTPQ (F2, F1), (R1)
 	B end_28
 some_26:
 	TBZ $1, R5, few_27
-	FMOVQ F8, (R4)
+	FMOVQ F2, (R1)
 	TBZ $0, R5, end_29
-	FMOVD F5, 16(R4)
+	FMOVD F1, 16(R1)
 end_29:
 	B end_28
 few_27:
 	TBZ $0, R5, end_30
-	FMOVD F8, (R4)
+	FMOVD F2, (R1)
 end_30:
 end_28:
-	WORD $0x6ee1f907 // fsqrt v7.2d, v8.2d
-	WORD $0x6ee1f8a6 // fsqrt v6.2d, v5.2d
-	VMOV V4.B16, V5.B16
-	WORD $0x4e6bcce5 // fmla v5.2d, v7.2d, v11.2d
-	WORD $0x4e6bccc4 // fmla v4.2d, v6.2d, v11.2d
-	WORD $0x6e6adc42 // fmul v2.2d, v2.2d, v10.2d
-	WORD $0x6e6adc63 // fmul v3.2d, v3.2d, v10.2d
-	WORD $0x6e65fc42 // fdiv v2.2d, v2.2d, v5.2d
-	WORD $0x6e64fc63 // fdiv v3.2d, v3.2d, v4.2d
-	WORD $0x4e61cd22 // fmla v2.2d, v9.2d, v1.2d
-	WORD $0x4e60cd23 // fmla v3.2d, v9.2d, v0.2d
-	WORD $0x4ee2d421 // fsub v1.2d, v1.2d, v2.2d
-	WORD $0x4ee3d400 // fsub v0.2d, v0.2d, v3.2d
+	WORD $0x6ee1f845 // fsqrt v5.2d, v2.2d
+	WORD $0x6ee1f822 // fsqrt v2.2d, v1.2d
+	VMOV V0.B16, V1.B16
+	WORD $0x4e6bcca1 // fmla v1.2d, v5.2d, v11.2d
+	WORD $0x4e6bcc40 // fmla v0.2d, v2.2d, v11.2d
+	WORD $0x6e6adc84 // fmul v4.2d, v4.2d, v10.2d
+	WORD $0x6e6adc62 // fmul v2.2d, v3.2d, v10.2d
+	WORD $0x6e61fc81 // fdiv v1.2d, v4.2d, v1.2d
+	WORD $0x6e60fc40 // fdiv v0.2d, v2.2d, v0.2d
+	WORD $0x4e68cd21 // fmla v1.2d, v9.2d, v8.2d
+	WORD $0x4e67cd20 // fmla v0.2d, v9.2d, v7.2d
+	WORD $0x4ee1d501 // fsub v1.2d, v8.2d, v1.2d
+	WORD $0x4ee0d4e0 // fsub v0.2d, v7.2d, v0.2d
 	TBZ $2, R5, some_31
-	FSTPQ (F1, F0), (R1)
+	FSTPQ (F1, F0), (R4)
 	B end_33
 some_31:
 	TBZ $1, R5, few_32
-	FMOVQ F1, (R1)
+	FMOVQ F1, (R4)
 	TBZ $0, R5, end_34
-	FMOVD F0, 16(R1)
+	FMOVD F0, 16(R4)
 end_34:
 	B end_33
 few_32:
 	TBZ $0, R5, end_35
-	FMOVD F1, (R1)
+	FMOVD F1, (R4)
 end_35:
 end_33:
 end:
@@ -4163,140 +4163,140 @@ TEXT ·RMSpropNEONF64(SB), NOSPLIT, $0-72
 	WORD $0x4e080409 // dup v9.2d, v0.d[0]
 	FMOVD decay+64(FP), F0
 	WORD $0x4e08040c // dup v12.2d, v0.d[0]
-	MOVD p+8(FP), R1
-	MOVD grad+16(FP), R3
-	MOVD square+24(FP), R0
-	MOVD n+0(FP), R2
-	AND $3, R2, R4
-	SUB R4, R2, R2
-	CMP $0, R2
+	MOVD p+8(FP), R3
+	MOVD grad+16(FP), R2
+	MOVD square+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R1), (F7, F6)
-	FLDPQ.P 32(R3), (F2, F1)
-	FLDPQ (R0), (F0, F3)
-	WORD $0x4e67cd82 // fmla v2.2d, v12.2d, v7.2d
-	WORD $0x4e66cd81 // fmla v1.2d, v12.2d, v6.2d
-	WORD $0x6e62dc45 // fmul v5.2d, v2.2d, v2.2d
-	WORD $0x6e61dc24 // fmul v4.2d, v1.2d, v1.2d
+	FLDPQ (R3), (F7, F6)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e67cd83 // fmla v3.2d, v12.2d, v7.2d
+	WORD $0x4e66cd82 // fmla v2.2d, v12.2d, v6.2d
+	WORD $0x6e63dc65 // fmul v5.2d, v3.2d, v3.2d
+	WORD $0x6e62dc44 // fmul v4.2d, v2.2d, v2.2d
+	WORD $0x6e6bdc21 // fmul v1.2d, v1.2d, v11.2d
 	WORD $0x6e6bdc00 // fmul v0.2d, v0.2d, v11.2d
-	WORD $0x6e6bdc63 // fmul v3.2d, v3.2d, v11.2d
-	WORD $0x4e65cd40 // fmla v0.2d, v10.2d, v5.2d
-	WORD $0x4e64cd43 // fmla v3.2d, v10.2d, v4.2d
-	FSTPQ.P (F0, F3), 32(R0)
-	WORD $0x6ee1f804 // fsqrt v4.2d, v0.2d
-	WORD $0x6ee1f860 // fsqrt v0.2d, v3.2d
-	WORD $0x4e69d484 // fadd v4.2d, v4.2d, v9.2d
-	WORD $0x4e69d403 // fadd v3.2d, v0.2d, v9.2d
-	WORD $0x6e68dc42 // fmul v2.2d, v2.2d, v8.2d
-	WORD $0x6e68dc20 // fmul v0.2d, v1.2d, v8.2d
-	WORD $0x6e64fc41 // fdiv v1.2d, v2.2d, v4.2d
-	WORD $0x6e63fc00 // fdiv v0.2d, v0.2d, v3.2d
+	WORD $0x4e65cd41 // fmla v1.2d, v10.2d, v5.2d
+	WORD $0x4e64cd40 // fmla v0.2d, v10.2d, v4.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x6ee1f821 // fsqrt v1.2d, v1.2d
+	WORD $0x6ee1f800 // fsqrt v0.2d, v0.2d
+	WORD $0x4e69d425 // fadd v5.2d, v1.2d, v9.2d
+	WORD $0x4e69d404 // fadd v4.2d, v0.2d, v9.2d
+	WORD $0x6e68dc61 // fmul v1.2d, v3.2d, v8.2d
+	WORD $0x6e68dc40 // fmul v0.2d, v2.2d, v8.2d
+	WORD $0x6e65fc21 // fdiv v1.2d, v1.2d, v5.2d
+	WORD $0x6e64fc00 // fdiv v0.2d, v0.2d, v4.2d
 	WORD $0x4ee1d4e1 // fsub v1.2d, v7.2d, v1.2d
 	WORD $0x4ee0d4c0 // fsub v0.2d, v6.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $4, R2, R2
+	FSTPQ.P (F1, F0), 32(R3)
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R1), (F3, F2)
+	FLDPQ (R3), (F5, F4)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R1), F3
+	FMOVQ (R3), F5
 	TBZ $0, R4, end_4
-	FMOVD 16(R1), F2
+	FMOVD 16(R3), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R1), F3
+	FMOVD (R3), F5
 end_5:
 end_3:
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R3), (F4, F1)
+	FLDPQ (R2), (F3, F2)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R3), F4
+	FMOVQ (R2), F3
 	TBZ $0, R4, end_9
-	FMOVD 16(R3), F1
+	FMOVD 16(R2), F2
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R3), F4
+	FMOVD (R2), F3
 end_10:
 end_8:
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $2, R4, some_11
-	FLDPQ (R0), (F0, F5)
+	FLDPQ (R1), (F1, F0)
 	B end_13
 some_11:
 	TBZ $1, R4, few_12
-	FMOVQ (R0), F0
+	FMOVQ (R1), F1
 	TBZ $0, R4, end_14
-	FMOVD 16(R0), F5
+	FMOVD 16(R1), F0
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R4, end_15
-	FMOVD (R0), F0
+	FMOVD (R1), F1
 end_15:
 end_13:
-	WORD $0x4e63cd84 // fmla v4.2d, v12.2d, v3.2d
-	WORD $0x4e62cd81 // fmla v1.2d, v12.2d, v2.2d
-	WORD $0x6e64dc87 // fmul v7.2d, v4.2d, v4.2d
-	WORD $0x6e61dc26 // fmul v6.2d, v1.2d, v1.2d
+	WORD $0x4e65cd83 // fmla v3.2d, v12.2d, v5.2d
+	WORD $0x4e64cd82 // fmla v2.2d, v12.2d, v4.2d
+	WORD $0x6e63dc67 // fmul v7.2d, v3.2d, v3.2d
+	WORD $0x6e62dc46 // fmul v6.2d, v2.2d, v2.2d
+	WORD $0x6e6bdc21 // fmul v1.2d, v1.2d, v11.2d
 	WORD $0x6e6bdc00 // fmul v0.2d, v0.2d, v11.2d
-	WORD $0x6e6bdca5 // fmul v5.2d, v5.2d, v11.2d
-	WORD $0x4e67cd40 // fmla v0.2d, v10.2d, v7.2d
-	WORD $0x4e66cd45 // fmla v5.2d, v10.2d, v6.2d
+	WORD $0x4e67cd41 // fmla v1.2d, v10.2d, v7.2d
+	WORD $0x4e66cd40 // fmla v0.2d, v10.2d, v6.2d
 	TBZ $2, R4, some_16
-	FSTPQ (F0, F5), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_18
 some_16:
 	TBZ $1, R4, few_17
-	FMOVQ F0, (R0)
+	FMOVQ F1, (R1)
 	TBZ $0, R4, end_19
-	FMOVD F5, 16(R0)
+	FMOVD F0, 16(R1)
 end_19:
 	B end_18
 few_17:
 	TBZ $0, R4, end_20
-	FMOVD F0, (R0)
+	FMOVD F1, (R1)
 end_20:
 end_18:
-	WORD $0x6ee1f806 // fsqrt v6.2d, v0.2d
-	WORD $0x6ee1f8a0 // fsqrt v0.2d, v5.2d
-	WORD $0x4e69d4c6 // fadd v6.2d, v6.2d, v9.2d
-	WORD $0x4e69d405 // fadd v5.2d, v0.2d, v9.2d
-	WORD $0x6e68dc84 // fmul v4.2d, v4.2d, v8.2d
-	WORD $0x6e68dc20 // fmul v0.2d, v1.2d, v8.2d
-	WORD $0x6e66fc81 // fdiv v1.2d, v4.2d, v6.2d
-	WORD $0x6e65fc00 // fdiv v0.2d, v0.2d, v5.2d
-	WORD $0x4ee1d461 // fsub v1.2d, v3.2d, v1.2d
-	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
+	WORD $0x6ee1f821 // fsqrt v1.2d, v1.2d
+	WORD $0x6ee1f800 // fsqrt v0.2d, v0.2d
+	WORD $0x4e69d427 // fadd v7.2d, v1.2d, v9.2d
+	WORD $0x4e69d406 // fadd v6.2d, v0.2d, v9.2d
+	WORD $0x6e68dc61 // fmul v1.2d, v3.2d, v8.2d
+	WORD $0x6e68dc40 // fmul v0.2d, v2.2d, v8.2d
+	WORD $0x6e67fc21 // fdiv v1.2d, v1.2d, v7.2d
+	WORD $0x6e66fc00 // fdiv v0.2d, v0.2d, v6.2d
+	WORD $0x4ee1d4a1 // fsub v1.2d, v5.2d, v1.2d
+	WORD $0x4ee0d480 // fsub v0.2d, v4.2d, v0.2d
 	TBZ $2, R4, some_21
-	FSTPQ (F1, F0), (R1)
+	FSTPQ (F1, F0), (R3)
 	B end_23
 some_21:
 	TBZ $1, R4, few_22
-	FMOVQ F1, (R1)
+	FMOVQ F1, (R3)
 	TBZ $0, R4, end_24
-	FMOVD F0, 16(R1)
+	FMOVD F0, 16(R3)
 end_24:
 	B end_23
 few_22:
 	TBZ $0, R4, end_25
-	FMOVD F1, (R1)
+	FMOVD F1, (R3)
 end_25:
 end_23:
 end:
@@ -4307,28 +4307,28 @@ TEXT ·SumNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V2.B16
+	VMOV V7.B16, V6.B16
 	WORD $0x6f00e405 // movi v5.2d, #0
 	VMOV V5.B16, V4.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	WORD $0x6f00e401 // movi v1.2d, #0
 	VMOV V1.B16, V0.B16
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V3.B16
 ways:
 	CMP $16, R1
 	BLT whole
 	FLDPQ (R0), (F9, F8)
 	WORD $0x4e69d4e7 // fadd v7.2d, v7.2d, v9.2d
-	WORD $0x4e68d442 // fadd v2.2d, v2.2d, v8.2d
+	WORD $0x4e68d4c6 // fadd v6.2d, v6.2d, v8.2d
 	FLDPQ 32(R0), (F9, F8)
 	WORD $0x4e69d4a5 // fadd v5.2d, v5.2d, v9.2d
 	WORD $0x4e68d484 // fadd v4.2d, v4.2d, v8.2d
 	FLDPQ 64(R0), (F9, F8)
+	WORD $0x4e69d463 // fadd v3.2d, v3.2d, v9.2d
+	WORD $0x4e68d442 // fadd v2.2d, v2.2d, v8.2d
+	FLDPQ 96(R0), (F9, F8)
 	WORD $0x4e69d421 // fadd v1.2d, v1.2d, v9.2d
 	WORD $0x4e68d400 // fadd v0.2d, v0.2d, v8.2d
-	FLDPQ 96(R0), (F9, F8)
-	WORD $0x4e69d4c6 // fadd v6.2d, v6.2d, v9.2d
-	WORD $0x4e68d463 // fadd v3.2d, v3.2d, v8.2d
 	ADD $128, R0, R0
 	SUB $16, R1, R1
 	B ways
@@ -4337,35 +4337,35 @@ whole:
 	BLT rest
 	FLDPQ.P 32(R0), (F9, F8)
 	WORD $0x4e69d4e7 // fadd v7.2d, v7.2d, v9.2d
-	WORD $0x4e68d442 // fadd v2.2d, v2.2d, v8.2d
+	WORD $0x4e68d4c6 // fadd v6.2d, v6.2d, v8.2d
 	SUB $4, R1, R1
 	B whole
 rest:
-	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R1, some_1
-	FLDPQ (R0), (F8, F9)
+	FLDPQ (R0), (F9, F8)
 	B end_3
 some_1:
 	TBZ $1, R1, few_2
-	FMOVQ (R0), F8
+	FMOVQ (R0), F9
 	TBZ $0, R1, end_4
-	FMOVD 16(R0), F9
+	FMOVD 16(R0), F8
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R1, end_5
-	FMOVD (R0), F8
+	FMOVD (R0), F9
 end_5:
 end_3:
-	WORD $0x4e68d4a8 // fadd v8.2d, v5.2d, v8.2d
-	WORD $0x4e69d485 // fadd v5.2d, v4.2d, v9.2d
-	WORD $0x4e68d4e4 // fadd v4.2d, v7.2d, v8.2d
-	WORD $0x4e65d442 // fadd v2.2d, v2.2d, v5.2d
-	WORD $0x4e66d421 // fadd v1.2d, v1.2d, v6.2d
-	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
-	WORD $0x4e61d481 // fadd v1.2d, v4.2d, v1.2d
+	WORD $0x4e69d4a5 // fadd v5.2d, v5.2d, v9.2d
+	WORD $0x4e68d484 // fadd v4.2d, v4.2d, v8.2d
+	WORD $0x4e65d4e5 // fadd v5.2d, v7.2d, v5.2d
+	WORD $0x4e64d4c4 // fadd v4.2d, v6.2d, v4.2d
+	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
+	WORD $0x4e61d4a1 // fadd v1.2d, v5.2d, v1.2d
+	WORD $0x4e60d480 // fadd v0.2d, v4.2d, v0.2d
 	WORD $0x4e61d401 // fadd v1.2d, v0.2d, v1.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e60d420 // fadd v0.2d, v1.2d, v0.2d
@@ -4377,33 +4377,33 @@ TEXT ·DotNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R2
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V2.B16
+	WORD $0x6f00e401 // movi v1.2d, #0
+	VMOV V1.B16, V0.B16
 	WORD $0x6f00e407 // movi v7.2d, #0
 	VMOV V7.B16, V6.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V5.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V3.B16
+	WORD $0x6f00e405 // movi v5.2d, #0
+	VMOV V5.B16, V4.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 ways:
 	CMP $16, R2
 	BLT whole
 	FLDPQ (R1), (F11, F10)
 	FLDPQ (R0), (F9, F8)
-	WORD $0x4e69cd64 // fmla v4.2d, v11.2d, v9.2d
-	WORD $0x4e68cd42 // fmla v2.2d, v10.2d, v8.2d
+	WORD $0x4e69cd61 // fmla v1.2d, v11.2d, v9.2d
+	WORD $0x4e68cd40 // fmla v0.2d, v10.2d, v8.2d
 	FLDPQ 32(R1), (F11, F10)
 	FLDPQ 32(R0), (F9, F8)
 	WORD $0x4e69cd67 // fmla v7.2d, v11.2d, v9.2d
 	WORD $0x4e68cd46 // fmla v6.2d, v10.2d, v8.2d
 	FLDPQ 64(R1), (F11, F10)
 	FLDPQ 64(R0), (F9, F8)
-	WORD $0x4e69cd61 // fmla v1.2d, v11.2d, v9.2d
-	WORD $0x4e68cd45 // fmla v5.2d, v10.2d, v8.2d
+	WORD $0x4e69cd65 // fmla v5.2d, v11.2d, v9.2d
+	WORD $0x4e68cd44 // fmla v4.2d, v10.2d, v8.2d
 	FLDPQ 96(R1), (F11, F10)
 	FLDPQ 96(R0), (F9, F8)
-	WORD $0x4e69cd60 // fmla v0.2d, v11.2d, v9.2d
-	WORD $0x4e68cd43 // fmla v3.2d, v10.2d, v8.2d
+	WORD $0x4e69cd63 // fmla v3.2d, v11.2d, v9.2d
+	WORD $0x4e68cd42 // fmla v2.2d, v10.2d, v8.2d
 	ADD $128, R1, R1
 	ADD $128, R0, R0
 	SUB $16, R2, R2
@@ -4413,8 +4413,8 @@ whole:
 	BLT rest
 	FLDPQ.P 32(R1), (F11, F10)
 	FLDPQ.P 32(R0), (F9, F8)
-	WORD $0x4e69cd64 // fmla v4.2d, v11.2d, v9.2d
-	WORD $0x4e68cd42 // fmla v2.2d, v10.2d, v8.2d
+	WORD $0x4e69cd61 // fmla v1.2d, v11.2d, v9.2d
+	WORD $0x4e68cd40 // fmla v0.2d, v10.2d, v8.2d
 	SUB $4, R2, R2
 	B whole
 rest:
@@ -4454,12 +4454,12 @@ end_10:
 end_8:
 	WORD $0x4e69cd67 // fmla v7.2d, v11.2d, v9.2d
 	WORD $0x4e68cd46 // fmla v6.2d, v10.2d, v8.2d
-	WORD $0x4e67d484 // fadd v4.2d, v4.2d, v7.2d
-	WORD $0x4e66d442 // fadd v2.2d, v2.2d, v6.2d
-	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
-	WORD $0x4e63d4a0 // fadd v0.2d, v5.2d, v3.2d
-	WORD $0x4e61d481 // fadd v1.2d, v4.2d, v1.2d
-	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
+	WORD $0x4e67d427 // fadd v7.2d, v1.2d, v7.2d
+	WORD $0x4e66d406 // fadd v6.2d, v0.2d, v6.2d
+	WORD $0x4e63d4a1 // fadd v1.2d, v5.2d, v3.2d
+	WORD $0x4e62d480 // fadd v0.2d, v4.2d, v2.2d
+	WORD $0x4e61d4e1 // fadd v1.2d, v7.2d, v1.2d
+	WORD $0x4e60d4c0 // fadd v0.2d, v6.2d, v0.2d
 	WORD $0x4e61d401 // fadd v1.2d, v0.2d, v1.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e60d420 // fadd v0.2d, v1.2d, v0.2d
@@ -4469,30 +4469,30 @@ end_8:
 // func CopyRowsNEONF32(rows int, n int, src *float32, lds int, dst *float32, ldd int)
 TEXT ·CopyRowsNEONF32(SB), NOSPLIT, $0-48
 	MOVD rows+0(FP), R3
-	MOVD n+8(FP), R2
-	MOVD src+16(FP), R0
-	MOVD lds+24(FP), R1
-	LSL $2, R1, R5
+	MOVD n+8(FP), R7
+	MOVD src+16(FP), R2
+	MOVD lds+24(FP), R0
+	LSL $2, R0, R6
 	MOVD dst+32(FP), R1
-	MOVD ldd+40(FP), R4
-	LSL $2, R4, R7
-	AND $7, R2, R4
-	SUB R4, R2, R6
+	MOVD ldd+40(FP), R0
+	LSL $2, R0, R5
+	AND $7, R7, R4
+	SUB R4, R7, R7
 row:
-	MOVD ZR, R2
+	MOVD ZR, R0
 whole:
-	CMP R6, R2
+	CMP R7, R0
 	BGE rest
-	ADD R2<<2, R0, R8
+	ADD R0<<2, R2, R8
 	FLDPQ (R8), (F1, F0)
-	ADD R2<<2, R1, R8
+	ADD R0<<2, R1, R8
 	FSTPQ (F1, F0), (R8)
-	ADD $8, R2, R2
+	ADD $8, R0, R0
 	B whole
 rest:
 	CMP $0, R4
 	BEQ next
-	ADD R2<<2, R0, R8
+	ADD R0<<2, R2, R8
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R4, some_1
@@ -4524,39 +4524,39 @@ one_7:
 	FMOVS (R8), F1
 end_6:
 end_3:
-	ADD R2<<2, R1, R2
+	ADD R0<<2, R1, R0
 	TBZ $3, R4, some_8
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R0)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R0)
 	TBZ $1, R4, one_12
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R0)
 	TBZ $0, R4, end_11
-	ADD $24, R2, R2
-	VST1 V0.S[2], (R2)
+	ADD $24, R0, R0
+	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R0)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD F1, (R2)
+	FMOVD F1, (R0)
 	TBZ $0, R4, end_13
-	ADD $8, R2, R2
-	VST1 V1.S[2], (R2)
+	ADD $8, R0, R0
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS F1, (R2)
+	FMOVS F1, (R0)
 end_13:
 end_10:
 next:
-	ADD R5, R0, R0
-	ADDS R7, R1, R1
+	ADD R6, R2, R2
+	ADDS R5, R1, R1
 	SUBS $1, R3, R3
 	BNE row
 	RET
@@ -4565,447 +4565,447 @@ next:
 TEXT ·AddRowsNEONF32(SB), NOSPLIT, $0-48
 	MOVD rows+0(FP), R3
 	MOVD n+8(FP), R7
-	MOVD src+16(FP), R0
-	MOVD lds+24(FP), R1
-	LSL $2, R1, R5
-	MOVD dst+32(FP), R2
-	MOVD ldd+40(FP), R1
-	LSL $2, R1, R4
-	AND $7, R7, R6
-	SUB R6, R7, R7
+	MOVD src+16(FP), R2
+	MOVD lds+24(FP), R0
+	LSL $2, R0, R6
+	MOVD dst+32(FP), R1
+	MOVD ldd+40(FP), R0
+	LSL $2, R0, R5
+	AND $7, R7, R4
+	SUB R4, R7, R7
 row:
-	MOVD ZR, R1
+	MOVD ZR, R0
 whole:
-	CMP R7, R1
+	CMP R7, R0
 	BGE rest
-	ADD R1<<2, R0, R8
+	ADD R0<<2, R2, R8
 	FLDPQ (R8), (F3, F2)
-	ADD R1<<2, R2, R8
+	ADD R0<<2, R1, R8
 	FLDPQ (R8), (F1, F0)
 	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
 	FSTPQ (F1, F0), (R8)
-	ADD $8, R1, R1
+	ADD $8, R0, R0
 	B whole
 rest:
-	CMP $0, R6
+	CMP $0, R4
 	BEQ next
-	ADD R1<<2, R0, R8
-	WORD $0x6f00e400 // movi v0.2d, #0
+	ADD R0<<2, R2, R8
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $3, R6, some_1
-	FLDPQ (R8), (F0, F1)
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R4, some_1
+	FLDPQ (R8), (F1, F0)
 	B end_3
 some_1:
-	TBZ $2, R6, few_2
-	FMOVQ (R8), F0
-	TBZ $1, R6, one_5
-	FMOVD 16(R8), F1
-	TBZ $0, R6, end_4
+	TBZ $2, R4, few_2
+	FMOVQ (R8), F1
+	TBZ $1, R4, one_5
+	FMOVD 16(R8), F0
+	TBZ $0, R4, end_4
 	ADD $24, R8, R8
-	VLD1 (R8), V1.S[2]
+	VLD1 (R8), V0.S[2]
 	B end_4
 one_5:
-	TBZ $0, R6, end_4
-	FMOVS 16(R8), F1
+	TBZ $0, R4, end_4
+	FMOVS 16(R8), F0
 end_4:
 	B end_3
 few_2:
-	TBZ $1, R6, one_7
-	FMOVD (R8), F0
-	TBZ $0, R6, end_6
+	TBZ $1, R4, one_7
+	FMOVD (R8), F1
+	TBZ $0, R4, end_6
 	ADD $8, R8, R8
-	VLD1 (R8), V0.S[2]
+	VLD1 (R8), V1.S[2]
 	B end_6
 one_7:
-	TBZ $0, R6, end_6
-	FMOVS (R8), F0
+	TBZ $0, R4, end_6
+	FMOVS (R8), F1
 end_6:
 end_3:
-	ADD R1<<2, R2, R8
-	WORD $0x6f00e402 // movi v2.2d, #0
+	ADD R0<<2, R1, R8
 	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R6, some_8
-	FLDPQ (R8), (F2, F3)
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $3, R4, some_8
+	FLDPQ (R8), (F3, F2)
 	B end_10
 some_8:
-	TBZ $2, R6, few_9
-	FMOVQ (R8), F2
-	TBZ $1, R6, one_12
-	FMOVD 16(R8), F3
-	TBZ $0, R6, end_11
+	TBZ $2, R4, few_9
+	FMOVQ (R8), F3
+	TBZ $1, R4, one_12
+	FMOVD 16(R8), F2
+	TBZ $0, R4, end_11
 	ADD $24, R8, R8
-	VLD1 (R8), V3.S[2]
+	VLD1 (R8), V2.S[2]
 	B end_11
 one_12:
-	TBZ $0, R6, end_11
-	FMOVS 16(R8), F3
+	TBZ $0, R4, end_11
+	FMOVS 16(R8), F2
 end_11:
 	B end_10
 few_9:
-	TBZ $1, R6, one_14
-	FMOVD (R8), F2
-	TBZ $0, R6, end_13
+	TBZ $1, R4, one_14
+	FMOVD (R8), F3
+	TBZ $0, R4, end_13
 	ADD $8, R8, R8
-	VLD1 (R8), V2.S[2]
+	VLD1 (R8), V3.S[2]
 	B end_13
 one_14:
-	TBZ $0, R6, end_13
-	FMOVS (R8), F2
+	TBZ $0, R4, end_13
+	FMOVS (R8), F3
 end_13:
 end_10:
-	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
-	WORD $0x4e23d420 // fadd v0.4s, v1.4s, v3.4s
-	ADD R1<<2, R2, R1
-	TBZ $3, R6, some_15
-	FSTPQ (F2, F0), (R1)
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	ADD R0<<2, R1, R0
+	TBZ $3, R4, some_15
+	FSTPQ (F1, F0), (R0)
 	B end_17
 some_15:
-	TBZ $2, R6, few_16
-	FMOVQ F2, (R1)
-	TBZ $1, R6, one_19
-	FMOVD F0, 16(R1)
-	TBZ $0, R6, end_18
-	ADD $24, R1, R1
-	VST1 V0.S[2], (R1)
+	TBZ $2, R4, few_16
+	FMOVQ F1, (R0)
+	TBZ $1, R4, one_19
+	FMOVD F0, 16(R0)
+	TBZ $0, R4, end_18
+	ADD $24, R0, R0
+	VST1 V0.S[2], (R0)
 	B end_18
 one_19:
-	TBZ $0, R6, end_18
-	FMOVS F0, 16(R1)
+	TBZ $0, R4, end_18
+	FMOVS F0, 16(R0)
 end_18:
 	B end_17
 few_16:
-	TBZ $1, R6, one_21
-	FMOVD F2, (R1)
-	TBZ $0, R6, end_20
-	ADD $8, R1, R1
-	VST1 V2.S[2], (R1)
+	TBZ $1, R4, one_21
+	FMOVD F1, (R0)
+	TBZ $0, R4, end_20
+	ADD $8, R0, R0
+	VST1 V1.S[2], (R0)
 	B end_20
 one_21:
-	TBZ $0, R6, end_20
-	FMOVS F2, (R1)
+	TBZ $0, R4, end_20
+	FMOVS F1, (R0)
 end_20:
 end_17:
 next:
-	ADD R5, R0, R0
-	ADDS R4, R2, R2
+	ADD R6, R2, R2
+	ADDS R5, R1, R1
 	SUBS $1, R3, R3
 	BNE row
 	RET
 
 // func TransposeNEONF32(rows int, cols int, src *float32, off *int, dst *float32, ldd int)
 TEXT ·TransposeNEONF32(SB), NOSPLIT, $0-48
-	MOVD rows+0(FP), R11
-	MOVD cols+8(FP), R8
+	MOVD rows+0(FP), R12
+	MOVD cols+8(FP), R9
 	MOVD src+16(FP), R13
-	MOVD off+24(FP), R12
-	MOVD dst+32(FP), R1
+	MOVD off+24(FP), R10
+	MOVD dst+32(FP), R8
 	MOVD ldd+40(FP), R0
-	LSL $2, R0, R10
-	MOVD (R12), R0
-	ADD R0<<2, R13, R5
-	MOVD (R12), R0
-	CMP $1, R11
+	LSL $2, R0, R11
+	MOVD (R10), R0
+	ADD R0<<2, R13, R7
+	MOVD (R10), R0
+	CMP $1, R12
 	BLE short1
-	MOVD 8(R12), R0
+	MOVD 8(R10), R0
 short1:
-	ADD R0<<2, R13, R2
-	MOVD (R12), R0
-	CMP $2, R11
-	BLE short2
-	MOVD 16(R12), R0
-short2:
 	ADD R0<<2, R13, R6
-	MOVD (R12), R0
-	CMP $3, R11
+	MOVD (R10), R0
+	CMP $2, R12
+	BLE short2
+	MOVD 16(R10), R0
+short2:
+	ADD R0<<2, R13, R5
+	MOVD (R10), R0
+	CMP $3, R12
 	BLE short3
-	MOVD 24(R12), R0
+	MOVD 24(R10), R0
 short3:
 	ADD R0<<2, R13, R4
-	MOVD (R12), R0
-	CMP $4, R11
+	MOVD (R10), R0
+	CMP $4, R12
 	BLE short4
-	MOVD 32(R12), R0
+	MOVD 32(R10), R0
 short4:
-	ADD R0<<2, R13, R7
-	MOVD (R12), R0
-	CMP $5, R11
+	ADD R0<<2, R13, R3
+	MOVD (R10), R0
+	CMP $5, R12
 	BLE short5
-	MOVD 40(R12), R0
+	MOVD 40(R10), R0
 short5:
-	ADD R0<<2, R13, R0
-	MOVD (R12), R3
-	CMP $6, R11
+	ADD R0<<2, R13, R2
+	MOVD (R10), R0
+	CMP $6, R12
 	BLE short6
-	MOVD 48(R12), R3
+	MOVD 48(R10), R0
 short6:
-	ADD R3<<2, R13, R9
-	MOVD (R12), R3
-	CMP $7, R11
+	ADD R0<<2, R13, R1
+	MOVD (R10), R0
+	CMP $7, R12
 	BLE short7
-	MOVD 56(R12), R3
+	MOVD 56(R10), R0
 short7:
-	ADD R3<<2, R13, R3
+	ADD R0<<2, R13, R0
 block:
-	MOVD $8, R12
-	CMP R12, R8
-	CSEL LT, R8, R12, R12
+	MOVD $8, R10
+	CMP R10, R9
+	CSEL LT, R9, R10, R10
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x6f00e410 // movi v16.2d, #0
-	TBZ $3, R12, some_1
-	FLDPQ (R5), (F17, F16)
+	TBZ $3, R10, some_1
+	FLDPQ (R7), (F17, F16)
 	B end_3
 some_1:
-	TBZ $2, R12, few_2
-	FMOVQ (R5), F17
-	TBZ $1, R12, one_5
-	FMOVD 16(R5), F16
-	TBZ $0, R12, end_4
-	ADD $24, R5, R13
+	TBZ $2, R10, few_2
+	FMOVQ (R7), F17
+	TBZ $1, R10, one_5
+	FMOVD 16(R7), F16
+	TBZ $0, R10, end_4
+	ADD $24, R7, R13
 	VLD1 (R13), V16.S[2]
 	B end_4
 one_5:
-	TBZ $0, R12, end_4
-	FMOVS 16(R5), F16
+	TBZ $0, R10, end_4
+	FMOVS 16(R7), F16
 end_4:
 	B end_3
 few_2:
-	TBZ $1, R12, one_7
-	FMOVD (R5), F17
-	TBZ $0, R12, end_6
-	ADD $8, R5, R13
+	TBZ $1, R10, one_7
+	FMOVD (R7), F17
+	TBZ $0, R10, end_6
+	ADD $8, R7, R13
 	VLD1 (R13), V17.S[2]
 	B end_6
 one_7:
-	TBZ $0, R12, end_6
-	FMOVS (R5), F17
+	TBZ $0, R10, end_6
+	FMOVS (R7), F17
 end_6:
 end_3:
-	ADD $32, R5, R5
+	ADD $32, R7, R7
 	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
-	TBZ $3, R12, some_8
-	FLDPQ (R2), (F9, F8)
+	TBZ $3, R10, some_8
+	FLDPQ (R6), (F9, F8)
 	B end_10
 some_8:
-	TBZ $2, R12, few_9
-	FMOVQ (R2), F9
-	TBZ $1, R12, one_12
-	FMOVD 16(R2), F8
-	TBZ $0, R12, end_11
-	ADD $24, R2, R13
+	TBZ $2, R10, few_9
+	FMOVQ (R6), F9
+	TBZ $1, R10, one_12
+	FMOVD 16(R6), F8
+	TBZ $0, R10, end_11
+	ADD $24, R6, R13
 	VLD1 (R13), V8.S[2]
 	B end_11
 one_12:
-	TBZ $0, R12, end_11
-	FMOVS 16(R2), F8
+	TBZ $0, R10, end_11
+	FMOVS 16(R6), F8
 end_11:
 	B end_10
 few_9:
-	TBZ $1, R12, one_14
-	FMOVD (R2), F9
-	TBZ $0, R12, end_13
-	ADD $8, R2, R13
+	TBZ $1, R10, one_14
+	FMOVD (R6), F9
+	TBZ $0, R10, end_13
+	ADD $8, R6, R13
 	VLD1 (R13), V9.S[2]
 	B end_13
 one_14:
-	TBZ $0, R12, end_13
-	FMOVS (R2), F9
+	TBZ $0, R10, end_13
+	FMOVS (R6), F9
 end_13:
 end_10:
-	ADD $32, R2, R2
+	ADD $32, R6, R6
 	WORD $0x6f00e407 // movi v7.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
-	TBZ $3, R12, some_15
-	FLDPQ (R6), (F7, F6)
+	TBZ $3, R10, some_15
+	FLDPQ (R5), (F7, F6)
 	B end_17
 some_15:
-	TBZ $2, R12, few_16
-	FMOVQ (R6), F7
-	TBZ $1, R12, one_19
-	FMOVD 16(R6), F6
-	TBZ $0, R12, end_18
-	ADD $24, R6, R13
+	TBZ $2, R10, few_16
+	FMOVQ (R5), F7
+	TBZ $1, R10, one_19
+	FMOVD 16(R5), F6
+	TBZ $0, R10, end_18
+	ADD $24, R5, R13
 	VLD1 (R13), V6.S[2]
 	B end_18
 one_19:
-	TBZ $0, R12, end_18
-	FMOVS 16(R6), F6
+	TBZ $0, R10, end_18
+	FMOVS 16(R5), F6
 end_18:
 	B end_17
 few_16:
-	TBZ $1, R12, one_21
-	FMOVD (R6), F7
-	TBZ $0, R12, end_20
-	ADD $8, R6, R13
+	TBZ $1, R10, one_21
+	FMOVD (R5), F7
+	TBZ $0, R10, end_20
+	ADD $8, R5, R13
 	VLD1 (R13), V7.S[2]
 	B end_20
 one_21:
-	TBZ $0, R12, end_20
-	FMOVS (R6), F7
+	TBZ $0, R10, end_20
+	FMOVS (R5), F7
 end_20:
 end_17:
-	ADD $32, R6, R6
+	ADD $32, R5, R5
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
-	TBZ $3, R12, some_22
+	TBZ $3, R10, some_22
 	FLDPQ (R4), (F5, F4)
 	B end_24
 some_22:
-	TBZ $2, R12, few_23
+	TBZ $2, R10, few_23
 	FMOVQ (R4), F5
-	TBZ $1, R12, one_26
+	TBZ $1, R10, one_26
 	FMOVD 16(R4), F4
-	TBZ $0, R12, end_25
+	TBZ $0, R10, end_25
 	ADD $24, R4, R13
 	VLD1 (R13), V4.S[2]
 	B end_25
 one_26:
-	TBZ $0, R12, end_25
+	TBZ $0, R10, end_25
 	FMOVS 16(R4), F4
 end_25:
 	B end_24
 few_23:
-	TBZ $1, R12, one_28
+	TBZ $1, R10, one_28
 	FMOVD (R4), F5
-	TBZ $0, R12, end_27
+	TBZ $0, R10, end_27
 	ADD $8, R4, R13
 	VLD1 (R13), V5.S[2]
 	B end_27
 one_28:
-	TBZ $0, R12, end_27
+	TBZ $0, R10, end_27
 	FMOVS (R4), F5
 end_27:
 end_24:
 	ADD $32, R4, R4
 	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
-	TBZ $3, R12, some_29
-	FLDPQ (R7), (F15, F14)
+	TBZ $3, R10, some_29
+	FLDPQ (R3), (F15, F14)
 	B end_31
 some_29:
-	TBZ $2, R12, few_30
-	FMOVQ (R7), F15
-	TBZ $1, R12, one_33
-	FMOVD 16(R7), F14
-	TBZ $0, R12, end_32
-	ADD $24, R7, R13
+	TBZ $2, R10, few_30
+	FMOVQ (R3), F15
+	TBZ $1, R10, one_33
+	FMOVD 16(R3), F14
+	TBZ $0, R10, end_32
+	ADD $24, R3, R13
 	VLD1 (R13), V14.S[2]
 	B end_32
 one_33:
-	TBZ $0, R12, end_32
-	FMOVS 16(R7), F14
+	TBZ $0, R10, end_32
+	FMOVS 16(R3), F14
 end_32:
 	B end_31
 few_30:
-	TBZ $1, R12, one_35
-	FMOVD (R7), F15
-	TBZ $0, R12, end_34
-	ADD $8, R7, R13
+	TBZ $1, R10, one_35
+	FMOVD (R3), F15
+	TBZ $0, R10, end_34
+	ADD $8, R3, R13
 	VLD1 (R13), V15.S[2]
 	B end_34
 one_35:
-	TBZ $0, R12, end_34
-	FMOVS (R7), F15
+	TBZ $0, R10, end_34
+	FMOVS (R3), F15
 end_34:
 end_31:
-	ADD $32, R7, R7
+	ADD $32, R3, R3
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $3, R12, some_36
-	FLDPQ (R0), (F3, F2)
+	TBZ $3, R10, some_36
+	FLDPQ (R2), (F3, F2)
 	B end_38
 some_36:
-	TBZ $2, R12, few_37
-	FMOVQ (R0), F3
-	TBZ $1, R12, one_40
-	FMOVD 16(R0), F2
-	TBZ $0, R12, end_39
-	ADD $24, R0, R13
+	TBZ $2, R10, few_37
+	FMOVQ (R2), F3
+	TBZ $1, R10, one_40
+	FMOVD 16(R2), F2
+	TBZ $0, R10, end_39
+	ADD $24, R2, R13
 	VLD1 (R13), V2.S[2]
 	B end_39
 one_40:
-	TBZ $0, R12, end_39
-	FMOVS 16(R0), F2
+	TBZ $0, R10, end_39
+	FMOVS 16(R2), F2
 end_39:
 	B end_38
 few_37:
-	TBZ $1, R12, one_42
-	FMOVD (R0), F3
-	TBZ $0, R12, end_41
-	ADD $8, R0, R13
+	TBZ $1, R10, one_42
+	FMOVD (R2), F3
+	TBZ $0, R10, end_41
+	ADD $8, R2, R13
 	VLD1 (R13), V3.S[2]
 	B end_41
 one_42:
-	TBZ $0, R12, end_41
-	FMOVS (R0), F3
+	TBZ $0, R10, end_41
+	FMOVS (R2), F3
 end_41:
 end_38:
-	ADD $32, R0, R0
+	ADD $32, R2, R2
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
-	TBZ $3, R12, some_43
-	FLDPQ (R9), (F13, F12)
+	TBZ $3, R10, some_43
+	FLDPQ (R1), (F13, F12)
 	B end_45
 some_43:
-	TBZ $2, R12, few_44
-	FMOVQ (R9), F13
-	TBZ $1, R12, one_47
-	FMOVD 16(R9), F12
-	TBZ $0, R12, end_46
-	ADD $24, R9, R13
+	TBZ $2, R10, few_44
+	FMOVQ (R1), F13
+	TBZ $1, R10, one_47
+	FMOVD 16(R1), F12
+	TBZ $0, R10, end_46
+	ADD $24, R1, R13
 	VLD1 (R13), V12.S[2]
 	B end_46
 one_47:
-	TBZ $0, R12, end_46
-	FMOVS 16(R9), F12
+	TBZ $0, R10, end_46
+	FMOVS 16(R1), F12
 end_46:
 	B end_45
 few_44:
-	TBZ $1, R12, one_49
-	FMOVD (R9), F13
-	TBZ $0, R12, end_48
-	ADD $8, R9, R13
+	TBZ $1, R10, one_49
+	FMOVD (R1), F13
+	TBZ $0, R10, end_48
+	ADD $8, R1, R13
 	VLD1 (R13), V13.S[2]
 	B end_48
 one_49:
-	TBZ $0, R12, end_48
-	FMOVS (R9), F13
+	TBZ $0, R10, end_48
+	FMOVS (R1), F13
 end_48:
 end_45:
-	ADD $32, R9, R9
+	ADD $32, R1, R1
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R12, some_50
-	FLDPQ (R3), (F1, F0)
+	TBZ $3, R10, some_50
+	FLDPQ (R0), (F1, F0)
 	B end_52
 some_50:
-	TBZ $2, R12, few_51
-	FMOVQ (R3), F1
-	TBZ $1, R12, one_54
-	FMOVD 16(R3), F0
-	TBZ $0, R12, end_53
-	ADD $24, R3, R12
-	VLD1 (R12), V0.S[2]
+	TBZ $2, R10, few_51
+	FMOVQ (R0), F1
+	TBZ $1, R10, one_54
+	FMOVD 16(R0), F0
+	TBZ $0, R10, end_53
+	ADD $24, R0, R10
+	VLD1 (R10), V0.S[2]
 	B end_53
 one_54:
-	TBZ $0, R12, end_53
-	FMOVS 16(R3), F0
+	TBZ $0, R10, end_53
+	FMOVS 16(R0), F0
 end_53:
 	B end_52
 few_51:
-	TBZ $1, R12, one_56
-	FMOVD (R3), F1
-	TBZ $0, R12, end_55
-	ADD $8, R3, R12
-	VLD1 (R12), V1.S[2]
+	TBZ $1, R10, one_56
+	FMOVD (R0), F1
+	TBZ $0, R10, end_55
+	ADD $8, R0, R10
+	VLD1 (R10), V1.S[2]
 	B end_55
 one_56:
-	TBZ $0, R12, end_55
-	FMOVS (R3), F1
+	TBZ $0, R10, end_55
+	FMOVS (R0), F1
 end_55:
 end_52:
-	ADD $32, R3, R3
+	ADD $32, R0, R0
 	WORD $0x4e893a2b // zip1 v11.4s, v17.4s, v9.4s
 	WORD $0x4e883a0a // zip1 v10.4s, v16.4s, v8.4s
 	WORD $0x4e897a33 // zip2 v19.4s, v17.4s, v9.4s
@@ -5038,261 +5038,261 @@ end_52:
 	WORD $0x4ec03a02 // zip1 v2.2d, v16.2d, v0.2d
 	WORD $0x4ec17a21 // zip2 v1.2d, v17.2d, v1.2d
 	WORD $0x4ec07a00 // zip2 v0.2d, v16.2d, v0.2d
-	TBZ $3, R11, some_57
-	FSTPQ (F15, F7), (R1)
+	TBZ $3, R12, some_57
+	FSTPQ (F15, F7), (R8)
 	B end_59
 some_57:
-	TBZ $2, R11, few_58
-	FMOVQ F15, (R1)
-	TBZ $1, R11, one_61
-	FMOVD F7, 16(R1)
-	TBZ $0, R11, end_60
-	ADD $24, R1, R12
-	VST1 V7.S[2], (R12)
+	TBZ $2, R12, few_58
+	FMOVQ F15, (R8)
+	TBZ $1, R12, one_61
+	FMOVD F7, 16(R8)
+	TBZ $0, R12, end_60
+	ADD $24, R8, R10
+	VST1 V7.S[2], (R10)
 	B end_60
 one_61:
-	TBZ $0, R11, end_60
-	FMOVS F7, 16(R1)
+	TBZ $0, R12, end_60
+	FMOVS F7, 16(R8)
 end_60:
 	B end_59
 few_58:
-	TBZ $1, R11, one_63
-	FMOVD F15, (R1)
-	TBZ $0, R11, end_62
-	ADD $8, R1, R12
-	VST1 V15.S[2], (R12)
+	TBZ $1, R12, one_63
+	FMOVD F15, (R8)
+	TBZ $0, R12, end_62
+	ADD $8, R8, R10
+	VST1 V15.S[2], (R10)
 	B end_62
 one_63:
-	TBZ $0, R11, end_62
-	FMOVS F15, (R1)
+	TBZ $0, R12, end_62
+	FMOVS F15, (R8)
 end_62:
 end_59:
-	ADDS R10, R1, R12
-	SUBS $1, R8, R1
+	ADDS R11, R8, R8
+	SUBS $1, R9, R9
 	BEQ end
-	TBZ $3, R11, some_64
-	FSTPQ (F13, F5), (R12)
+	TBZ $3, R12, some_64
+	FSTPQ (F13, F5), (R8)
 	B end_66
 some_64:
-	TBZ $2, R11, few_65
-	FMOVQ F13, (R12)
-	TBZ $1, R11, one_68
-	FMOVD F5, 16(R12)
-	TBZ $0, R11, end_67
-	ADD $24, R12, R8
-	VST1 V5.S[2], (R8)
+	TBZ $2, R12, few_65
+	FMOVQ F13, (R8)
+	TBZ $1, R12, one_68
+	FMOVD F5, 16(R8)
+	TBZ $0, R12, end_67
+	ADD $24, R8, R10
+	VST1 V5.S[2], (R10)
 	B end_67
 one_68:
-	TBZ $0, R11, end_67
-	FMOVS F5, 16(R12)
+	TBZ $0, R12, end_67
+	FMOVS F5, 16(R8)
 end_67:
 	B end_66
 few_65:
-	TBZ $1, R11, one_70
-	FMOVD F13, (R12)
-	TBZ $0, R11, end_69
-	ADD $8, R12, R8
-	VST1 V13.S[2], (R8)
+	TBZ $1, R12, one_70
+	FMOVD F13, (R8)
+	TBZ $0, R12, end_69
+	ADD $8, R8, R10
+	VST1 V13.S[2], (R10)
 	B end_69
 one_70:
-	TBZ $0, R11, end_69
-	FMOVS F13, (R12)
+	TBZ $0, R12, end_69
+	FMOVS F13, (R8)
 end_69:
 end_66:
-	ADDS R10, R12, R8
-	SUBS $1, R1, R1
+	ADDS R11, R8, R8
+	SUBS $1, R9, R9
 	BEQ end
-	TBZ $3, R11, some_71
+	TBZ $3, R12, some_71
 	FSTPQ (F11, F3), (R8)
 	B end_73
 some_71:
-	TBZ $2, R11, few_72
+	TBZ $2, R12, few_72
 	FMOVQ F11, (R8)
-	TBZ $1, R11, one_75
+	TBZ $1, R12, one_75
 	FMOVD F3, 16(R8)
-	TBZ $0, R11, end_74
-	ADD $24, R8, R12
-	VST1 V3.S[2], (R12)
+	TBZ $0, R12, end_74
+	ADD $24, R8, R10
+	VST1 V3.S[2], (R10)
 	B end_74
 one_75:
-	TBZ $0, R11, end_74
+	TBZ $0, R12, end_74
 	FMOVS F3, 16(R8)
 end_74:
 	B end_73
 few_72:
-	TBZ $1, R11, one_77
+	TBZ $1, R12, one_77
 	FMOVD F11, (R8)
-	TBZ $0, R11, end_76
-	ADD $8, R8, R12
-	VST1 V11.S[2], (R12)
+	TBZ $0, R12, end_76
+	ADD $8, R8, R10
+	VST1 V11.S[2], (R10)
 	B end_76
 one_77:
-	TBZ $0, R11, end_76
+	TBZ $0, R12, end_76
 	FMOVS F11, (R8)
 end_76:
 end_73:
-	ADDS R10, R8, R8
-	SUBS $1, R1, R1
+	ADDS R11, R8, R8
+	SUBS $1, R9, R9
 	BEQ end
-	TBZ $3, R11, some_78
+	TBZ $3, R12, some_78
 	FSTPQ (F9, F1), (R8)
 	B end_80
 some_78:
-	TBZ $2, R11, few_79
+	TBZ $2, R12, few_79
 	FMOVQ F9, (R8)
-	TBZ $1, R11, one_82
+	TBZ $1, R12, one_82
 	FMOVD F1, 16(R8)
-	TBZ $0, R11, end_81
-	ADD $24, R8, R12
-	VST1 V1.S[2], (R12)
+	TBZ $0, R12, end_81
+	ADD $24, R8, R10
+	VST1 V1.S[2], (R10)
 	B end_81
 one_82:
-	TBZ $0, R11, end_81
+	TBZ $0, R12, end_81
 	FMOVS F1, 16(R8)
 end_81:
 	B end_80
 few_79:
-	TBZ $1, R11, one_84
+	TBZ $1, R12, one_84
 	FMOVD F9, (R8)
-	TBZ $0, R11, end_83
-	ADD $8, R8, R12
-	VST1 V9.S[2], (R12)
+	TBZ $0, R12, end_83
+	ADD $8, R8, R10
+	VST1 V9.S[2], (R10)
 	B end_83
 one_84:
-	TBZ $0, R11, end_83
+	TBZ $0, R12, end_83
 	FMOVS F9, (R8)
 end_83:
 end_80:
-	ADDS R10, R8, R8
-	SUBS $1, R1, R1
+	ADDS R11, R8, R8
+	SUBS $1, R9, R9
 	BEQ end
-	TBZ $3, R11, some_85
+	TBZ $3, R12, some_85
 	FSTPQ (F14, F6), (R8)
 	B end_87
 some_85:
-	TBZ $2, R11, few_86
+	TBZ $2, R12, few_86
 	FMOVQ F14, (R8)
-	TBZ $1, R11, one_89
+	TBZ $1, R12, one_89
 	FMOVD F6, 16(R8)
-	TBZ $0, R11, end_88
-	ADD $24, R8, R12
-	VST1 V6.S[2], (R12)
+	TBZ $0, R12, end_88
+	ADD $24, R8, R10
+	VST1 V6.S[2], (R10)
 	B end_88
 one_89:
-	TBZ $0, R11, end_88
+	TBZ $0, R12, end_88
 	FMOVS F6, 16(R8)
 end_88:
 	B end_87
 few_86:
-	TBZ $1, R11, one_91
+	TBZ $1, R12, one_91
 	FMOVD F14, (R8)
-	TBZ $0, R11, end_90
-	ADD $8, R8, R12
-	VST1 V14.S[2], (R12)
+	TBZ $0, R12, end_90
+	ADD $8, R8, R10
+	VST1 V14.S[2], (R10)
 	B end_90
 one_91:
-	TBZ $0, R11, end_90
+	TBZ $0, R12, end_90
 	FMOVS F14, (R8)
 end_90:
 end_87:
-	ADDS R10, R8, R8
-	SUBS $1, R1, R1
+	ADDS R11, R8, R8
+	SUBS $1, R9, R9
 	BEQ end
-	TBZ $3, R11, some_92
+	TBZ $3, R12, some_92
 	FSTPQ (F12, F4), (R8)
 	B end_94
 some_92:
-	TBZ $2, R11, few_93
+	TBZ $2, R12, few_93
 	FMOVQ F12, (R8)
-	TBZ $1, R11, one_96
+	TBZ $1, R12, one_96
 	FMOVD F4, 16(R8)
-	TBZ $0, R11, end_95
-	ADD $24, R8, R12
-	VST1 V4.S[2], (R12)
+	TBZ $0, R12, end_95
+	ADD $24, R8, R10
+	VST1 V4.S[2], (R10)
 	B end_95
 one_96:
-	TBZ $0, R11, end_95
+	TBZ $0, R12, end_95
 	FMOVS F4, 16(R8)
 end_95:
 	B end_94
 few_93:
-	TBZ $1, R11, one_98
+	TBZ $1, R12, one_98
 	FMOVD F12, (R8)
-	TBZ $0, R11, end_97
-	ADD $8, R8, R12
-	VST1 V12.S[2], (R12)
+	TBZ $0, R12, end_97
+	ADD $8, R8, R10
+	VST1 V12.S[2], (R10)
 	B end_97
 one_98:
-	TBZ $0, R11, end_97
+	TBZ $0, R12, end_97
 	FMOVS F12, (R8)
 end_97:
 end_94:
-	ADDS R10, R8, R8
-	SUBS $1, R1, R1
+	ADDS R11, R8, R8
+	SUBS $1, R9, R9
 	BEQ end
-	TBZ $3, R11, some_99
+	TBZ $3, R12, some_99
 	FSTPQ (F10, F2), (R8)
 	B end_101
 some_99:
-	TBZ $2, R11, few_100
+	TBZ $2, R12, few_100
 	FMOVQ F10, (R8)
-	TBZ $1, R11, one_103
+	TBZ $1, R12, one_103
 	FMOVD F2, 16(R8)
-	TBZ $0, R11, end_102
-	ADD $24, R8, R12
-	VST1 V2.S[2], (R12)
+	TBZ $0, R12, end_102
+	ADD $24, R8, R10
+	VST1 V2.S[2], (R10)
 	B end_102
 one_103:
-	TBZ $0, R11, end_102
+	TBZ $0, R12, end_102
 	FMOVS F2, 16(R8)
 end_102:
 	B end_101
 few_100:
-	TBZ $1, R11, one_105
+	TBZ $1, R12, one_105
 	FMOVD F10, (R8)
-	TBZ $0, R11, end_104
-	ADD $8, R8, R12
-	VST1 V10.S[2], (R12)
+	TBZ $0, R12, end_104
+	ADD $8, R8, R10
+	VST1 V10.S[2], (R10)
 	B end_104
 one_105:
-	TBZ $0, R11, end_104
+	TBZ $0, R12, end_104
 	FMOVS F10, (R8)
 end_104:
 end_101:
-	ADDS R10, R8, R12
-	SUBS $1, R1, R8
+	ADDS R11, R8, R8
+	SUBS $1, R9, R9
 	BEQ end
-	TBZ $3, R11, some_106
-	FSTPQ (F8, F0), (R12)
+	TBZ $3, R12, some_106
+	FSTPQ (F8, F0), (R8)
 	B end_108
 some_106:
-	TBZ $2, R11, few_107
-	FMOVQ F8, (R12)
-	TBZ $1, R11, one_110
-	FMOVD F0, 16(R12)
-	TBZ $0, R11, end_109
-	ADD $24, R12, R1
-	VST1 V0.S[2], (R1)
+	TBZ $2, R12, few_107
+	FMOVQ F8, (R8)
+	TBZ $1, R12, one_110
+	FMOVD F0, 16(R8)
+	TBZ $0, R12, end_109
+	ADD $24, R8, R10
+	VST1 V0.S[2], (R10)
 	B end_109
 one_110:
-	TBZ $0, R11, end_109
-	FMOVS F0, 16(R12)
+	TBZ $0, R12, end_109
+	FMOVS F0, 16(R8)
 end_109:
 	B end_108
 few_107:
-	TBZ $1, R11, one_112
-	FMOVD F8, (R12)
-	TBZ $0, R11, end_111
-	ADD $8, R12, R1
-	VST1 V8.S[2], (R1)
+	TBZ $1, R12, one_112
+	FMOVD F8, (R8)
+	TBZ $0, R12, end_111
+	ADD $8, R8, R10
+	VST1 V8.S[2], (R10)
 	B end_111
 one_112:
-	TBZ $0, R11, end_111
-	FMOVS F8, (R12)
+	TBZ $0, R12, end_111
+	FMOVS F8, (R8)
 end_111:
 end_108:
-	ADDS R10, R12, R1
-	SUBS $1, R8, R8
+	ADDS R11, R8, R8
+	SUBS $1, R9, R9
 	BEQ end
 	B block
 end:
@@ -5300,31 +5300,31 @@ end:
 
 // func CopyRowsNEONF64(rows int, n int, src *float64, lds int, dst *float64, ldd int)
 TEXT ·CopyRowsNEONF64(SB), NOSPLIT, $0-48
-	MOVD rows+0(FP), R0
+	MOVD rows+0(FP), R3
 	MOVD n+8(FP), R7
-	MOVD src+16(FP), R3
-	MOVD lds+24(FP), R1
-	LSL $3, R1, R6
-	MOVD dst+32(FP), R2
-	MOVD ldd+40(FP), R1
-	LSL $3, R1, R5
+	MOVD src+16(FP), R2
+	MOVD lds+24(FP), R0
+	LSL $3, R0, R6
+	MOVD dst+32(FP), R1
+	MOVD ldd+40(FP), R0
+	LSL $3, R0, R5
 	AND $3, R7, R4
 	SUB R4, R7, R7
 row:
-	MOVD ZR, R1
+	MOVD ZR, R0
 whole:
-	CMP R7, R1
+	CMP R7, R0
 	BGE rest
-	ADD R1<<3, R3, R8
+	ADD R0<<3, R2, R8
 	FLDPQ (R8), (F1, F0)
-	ADD R1<<3, R2, R8
+	ADD R0<<3, R1, R8
 	FSTPQ (F1, F0), (R8)
-	ADD $4, R1, R1
+	ADD $4, R0, R0
 	B whole
 rest:
 	CMP $0, R4
 	BEQ next
-	ADD R1<<3, R3, R8
+	ADD R0<<3, R2, R8
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_1
@@ -5342,49 +5342,49 @@ few_2:
 	FMOVD (R8), F1
 end_5:
 end_3:
-	ADD R1<<3, R2, R1
+	ADD R0<<3, R1, R0
 	TBZ $2, R4, some_6
-	FSTPQ (F1, F0), (R1)
+	FSTPQ (F1, F0), (R0)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ F1, (R1)
+	FMOVQ F1, (R0)
 	TBZ $0, R4, end_9
-	FMOVD F0, 16(R1)
+	FMOVD F0, 16(R0)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD F1, (R1)
+	FMOVD F1, (R0)
 end_10:
 end_8:
 next:
-	ADD R6, R3, R3
-	ADDS R5, R2, R2
-	SUBS $1, R0, R0
+	ADD R6, R2, R2
+	ADDS R5, R1, R1
+	SUBS $1, R3, R3
 	BNE row
 	RET
 
 // func AddRowsNEONF64(rows int, n int, src *float64, lds int, dst *float64, ldd int)
 TEXT ·AddRowsNEONF64(SB), NOSPLIT, $0-48
-	MOVD rows+0(FP), R2
-	MOVD n+8(FP), R0
-	MOVD src+16(FP), R1
-	MOVD lds+24(FP), R3
-	LSL $3, R3, R6
-	MOVD dst+32(FP), R3
-	MOVD ldd+40(FP), R4
-	LSL $3, R4, R7
-	AND $3, R0, R4
-	SUB R4, R0, R5
+	MOVD rows+0(FP), R3
+	MOVD n+8(FP), R7
+	MOVD src+16(FP), R2
+	MOVD lds+24(FP), R0
+	LSL $3, R0, R6
+	MOVD dst+32(FP), R1
+	MOVD ldd+40(FP), R0
+	LSL $3, R0, R5
+	AND $3, R7, R4
+	SUB R4, R7, R7
 row:
 	MOVD ZR, R0
 whole:
-	CMP R5, R0
+	CMP R7, R0
 	BGE rest
-	ADD R0<<3, R1, R8
+	ADD R0<<3, R2, R8
 	FLDPQ (R8), (F3, F2)
-	ADD R0<<3, R3, R8
+	ADD R0<<3, R1, R8
 	FLDPQ (R8), (F1, F0)
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
@@ -5394,7 +5394,7 @@ whole:
 rest:
 	CMP $0, R4
 	BEQ next
-	ADD R0<<3, R1, R8
+	ADD R0<<3, R2, R8
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_1
@@ -5412,7 +5412,7 @@ few_2:
 	FMOVD (R8), F1
 end_5:
 end_3:
-	ADD R0<<3, R3, R8
+	ADD R0<<3, R1, R8
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R4, some_6
@@ -5432,7 +5432,7 @@ end_10:
 end_8:
 	WORD $0x4e63d421 // fadd v1.2d, v1.2d, v3.2d
 	WORD $0x4e62d400 // fadd v0.2d, v0.2d, v2.2d
-	ADD R0<<3, R3, R0
+	ADD R0<<3, R1, R0
 	TBZ $2, R4, some_11
 	FSTPQ (F1, F0), (R0)
 	B end_13
@@ -5449,117 +5449,117 @@ few_12:
 end_15:
 end_13:
 next:
-	ADD R6, R1, R1
-	ADDS R7, R3, R3
-	SUBS $1, R2, R2
+	ADD R6, R2, R2
+	ADDS R5, R1, R1
+	SUBS $1, R3, R3
 	BNE row
 	RET
 
 // func TransposeNEONF64(rows int, cols int, src *float64, off *int, dst *float64, ldd int)
 TEXT ·TransposeNEONF64(SB), NOSPLIT, $0-48
 	MOVD rows+0(FP), R9
-	MOVD cols+8(FP), R4
+	MOVD cols+8(FP), R5
 	MOVD src+16(FP), R8
-	MOVD off+24(FP), R7
-	MOVD dst+32(FP), R3
+	MOVD off+24(FP), R6
+	MOVD dst+32(FP), R4
 	MOVD ldd+40(FP), R0
-	LSL $3, R0, R6
-	MOVD (R7), R0
-	ADD R0<<3, R8, R5
-	MOVD (R7), R0
+	LSL $3, R0, R7
+	MOVD (R6), R0
+	ADD R0<<3, R8, R3
+	MOVD (R6), R0
 	CMP $1, R9
 	BLE short1
-	MOVD 8(R7), R0
+	MOVD 8(R6), R0
 short1:
-	ADD R0<<3, R8, R0
-	MOVD (R7), R1
+	ADD R0<<3, R8, R2
+	MOVD (R6), R0
 	CMP $2, R9
 	BLE short2
-	MOVD 16(R7), R1
+	MOVD 16(R6), R0
 short2:
-	ADD R1<<3, R8, R2
-	MOVD (R7), R1
+	ADD R0<<3, R8, R1
+	MOVD (R6), R0
 	CMP $3, R9
 	BLE short3
-	MOVD 24(R7), R1
+	MOVD 24(R6), R0
 short3:
-	ADD R1<<3, R8, R1
+	ADD R0<<3, R8, R0
 block:
-	MOVD $4, R7
-	CMP R7, R4
-	CSEL LT, R4, R7, R7
+	MOVD $4, R6
+	CMP R6, R5
+	CSEL LT, R5, R6, R6
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
-	TBZ $2, R7, some_1
-	FLDPQ (R5), (F5, F4)
+	TBZ $2, R6, some_1
+	FLDPQ (R3), (F5, F4)
 	B end_3
 some_1:
-	TBZ $1, R7, few_2
-	FMOVQ (R5), F5
-	TBZ $0, R7, end_4
-	FMOVD 16(R5), F4
+	TBZ $1, R6, few_2
+	FMOVQ (R3), F5
+	TBZ $0, R6, end_4
+	FMOVD 16(R3), F4
 end_4:
 	B end_3
 few_2:
-	TBZ $0, R7, end_5
-	FMOVD (R5), F5
+	TBZ $0, R6, end_5
+	FMOVD (R3), F5
 end_5:
 end_3:
-	ADD $32, R5, R5
+	ADD $32, R3, R3
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $2, R7, some_6
-	FLDPQ (R0), (F3, F2)
+	TBZ $2, R6, some_6
+	FLDPQ (R2), (F3, F2)
 	B end_8
 some_6:
-	TBZ $1, R7, few_7
-	FMOVQ (R0), F3
-	TBZ $0, R7, end_9
-	FMOVD 16(R0), F2
+	TBZ $1, R6, few_7
+	FMOVQ (R2), F3
+	TBZ $0, R6, end_9
+	FMOVD 16(R2), F2
 end_9:
 	B end_8
 few_7:
-	TBZ $0, R7, end_10
-	FMOVD (R0), F3
+	TBZ $0, R6, end_10
+	FMOVD (R2), F3
 end_10:
 end_8:
-	ADD $32, R0, R0
+	ADD $32, R2, R2
 	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
-	TBZ $2, R7, some_11
-	FLDPQ (R2), (F9, F8)
+	TBZ $2, R6, some_11
+	FLDPQ (R1), (F9, F8)
 	B end_13
 some_11:
-	TBZ $1, R7, few_12
-	FMOVQ (R2), F9
-	TBZ $0, R7, end_14
-	FMOVD 16(R2), F8
+	TBZ $1, R6, few_12
+	FMOVQ (R1), F9
+	TBZ $0, R6, end_14
+	FMOVD 16(R1), F8
 end_14:
 	B end_13
 few_12:
-	TBZ $0, R7, end_15
-	FMOVD (R2), F9
+	TBZ $0, R6, end_15
+	FMOVD (R1), F9
 end_15:
 end_13:
-	ADD $32, R2, R2
+	ADD $32, R1, R1
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R7, some_16
-	FLDPQ (R1), (F1, F0)
+	TBZ $2, R6, some_16
+	FLDPQ (R0), (F1, F0)
 	B end_18
 some_16:
-	TBZ $1, R7, few_17
-	FMOVQ (R1), F1
-	TBZ $0, R7, end_19
-	FMOVD 16(R1), F0
+	TBZ $1, R6, few_17
+	FMOVQ (R0), F1
+	TBZ $0, R6, end_19
+	FMOVD 16(R0), F0
 end_19:
 	B end_18
 few_17:
-	TBZ $0, R7, end_20
-	FMOVD (R1), F1
+	TBZ $0, R6, end_20
+	FMOVD (R0), F1
 end_20:
 end_18:
-	ADD $32, R1, R1
+	ADD $32, R0, R0
 	WORD $0x4ec338a7 // zip1 v7.2d, v5.2d, v3.2d
 	WORD $0x4ec23886 // zip1 v6.2d, v4.2d, v2.2d
 	WORD $0x4ec378a5 // zip2 v5.2d, v5.2d, v3.2d
@@ -5569,76 +5569,76 @@ end_18:
 	WORD $0x4ec17921 // zip2 v1.2d, v9.2d, v1.2d
 	WORD $0x4ec07900 // zip2 v0.2d, v8.2d, v0.2d
 	TBZ $2, R9, some_21
-	FSTPQ (F7, F3), (R3)
+	FSTPQ (F7, F3), (R4)
 	B end_23
 some_21:
 	TBZ $1, R9, few_22
-	FMOVQ F7, (R3)
+	FMOVQ F7, (R4)
 	TBZ $0, R9, end_24
-	FMOVD F3, 16(R3)
+	FMOVD F3, 16(R4)
 end_24:
 	B end_23
 few_22:
 	TBZ $0, R9, end_25
-	FMOVD F7, (R3)
+	FMOVD F7, (R4)
 end_25:
 end_23:
-	ADDS R6, R3, R3
-	SUBS $1, R4, R4
+	ADDS R7, R4, R4
+	SUBS $1, R5, R5
 	BEQ end
 	TBZ $2, R9, some_26
-	FSTPQ (F5, F1), (R3)
+	FSTPQ (F5, F1), (R4)
 	B end_28
 some_26:
 	TBZ $1, R9, few_27
-	FMOVQ F5, (R3)
+	FMOVQ F5, (R4)
 	TBZ $0, R9, end_29
-	FMOVD F1, 16(R3)
+	FMOVD F1, 16(R4)
 end_29:
 	B end_28
 few_27:
 	TBZ $0, R9, end_30
-	FMOVD F5, (R3)
+	FMOVD F5, (R4)
 end_30:
 end_28:
-	ADDS R6, R3, R3
-	SUBS $1, R4, R4
+	ADDS R7, R4, R4
+	SUBS $1, R5, R5
 	BEQ end
 	TBZ $2, R9, some_31
-	FSTPQ (F6, F2), (R3)
+	FSTPQ (F6, F2), (R4)
 	B end_33
 some_31:
 	TBZ $1, R9, few_32
-	FMOVQ F6, (R3)
+	FMOVQ F6, (R4)
 	TBZ $0, R9, end_34
-	FMOVD F2, 16(R3)
+	FMOVD F2, 16(R4)
 end_34:
 	B end_33
 few_32:
 	TBZ $0, R9, end_35
-	FMOVD F6, (R3)
+	FMOVD F6, (R4)
 end_35:
 end_33:
-	ADDS R6, R3, R3
-	SUBS $1, R4, R4
+	ADDS R7, R4, R4
+	SUBS $1, R5, R5
 	BEQ end
 	TBZ $2, R9, some_36
-	FSTPQ (F4, F0), (R3)
+	FSTPQ (F4, F0), (R4)
 	B end_38
 some_36:
 	TBZ $1, R9, few_37
-	FMOVQ F4, (R3)
+	FMOVQ F4, (R4)
 	TBZ $0, R9, end_39
-	FMOVD F0, 16(R3)
+	FMOVD F0, 16(R4)
 end_39:
 	B end_38
 few_37:
 	TBZ $0, R9, end_40
-	FMOVD F4, (R3)
+	FMOVD F4, (R4)
 end_40:
 end_38:
-	ADDS R6, R3, R3
-	SUBS $1, R4, R4
+	ADDS R7, R4, R4
+	SUBS $1, R5, R5
 	BEQ end
 	B block
 end:

@@ -158,42 +158,42 @@ done:
 
 // func ReverseLongsNEON(n int, x *byte, y *byte)
 TEXT ·ReverseLongsNEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R0
+	MOVD n+0(FP), R1
 	MOVD x+8(FP), R3
-	MOVD y+16(FP), R1
+	MOVD y+16(FP), R0
 ways:
-	CMP $128, R0
+	CMP $128, R1
 	BLT loop
-	ADD R0, R3, R2
+	ADD R1, R3, R2
 	FLDPQ -32(R2), (F8, F0)
 	FLDPQ -64(R2), (F7, F6)
 	FLDPQ -96(R2), (F5, F4)
 	FLDPQ -128(R2), (F3, F2)
 	WORD $0x6e004001 // ext v1.16b, v0.16b, v0.16b, #8
 	WORD $0x6e084100 // ext v0.16b, v8.16b, v8.16b, #8
-	FSTPQ (F1, F0), (R1)
+	FSTPQ (F1, F0), (R0)
 	WORD $0x6e0640c1 // ext v1.16b, v6.16b, v6.16b, #8
 	WORD $0x6e0740e0 // ext v0.16b, v7.16b, v7.16b, #8
-	FSTPQ (F1, F0), 32(R1)
+	FSTPQ (F1, F0), 32(R0)
 	WORD $0x6e044081 // ext v1.16b, v4.16b, v4.16b, #8
 	WORD $0x6e0540a0 // ext v0.16b, v5.16b, v5.16b, #8
-	FSTPQ (F1, F0), 64(R1)
+	FSTPQ (F1, F0), 64(R0)
 	WORD $0x6e024041 // ext v1.16b, v2.16b, v2.16b, #8
 	WORD $0x6e034060 // ext v0.16b, v3.16b, v3.16b, #8
-	FSTPQ (F1, F0), 96(R1)
-	ADD $128, R1, R1
-	SUB $128, R0, R0
+	FSTPQ (F1, F0), 96(R0)
+	ADD $128, R0, R0
+	SUB $128, R1, R1
 	B ways
 loop:
-	CMP $0, R0
+	CMP $0, R1
 	BLE done
 again:
-	ADD R0, R3, R2
+	ADD R1, R3, R2
 	FLDPQ -32(R2), (F2, F0)
 	WORD $0x6e004001 // ext v1.16b, v0.16b, v0.16b, #8
 	WORD $0x6e024040 // ext v0.16b, v2.16b, v2.16b, #8
-	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $32, R0, R0
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R1, R1
 	BGT again
 done:
 	RET
@@ -233,14 +233,14 @@ done:
 // func OtherPairsNEON(n int, x *byte, y *byte)
 TEXT ·OtherPairsNEON(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R2
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R1
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
 loop:
 	CMP $0, R2
 	BLE done
 again:
-	FLDPQ (R0), (F1, F0)
-	FLDPQ 32(R0), (F5, F2)
+	FLDPQ (R1), (F1, F0)
+	FLDPQ 32(R1), (F5, F2)
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
 	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
 	WORD $0x6f300424 // ushr v4.4s, v1.4s, #16
@@ -255,8 +255,8 @@ again:
 	WORD $0x6e612840 // sqxtun2 v0.8h, v2.4s
 	WORD $0x4ec03822 // zip1 v2.2d, v1.2d, v0.2d
 	WORD $0x4ec07820 // zip2 v0.2d, v1.2d, v0.2d
-	FSTPQ.P (F2, F0), 32(R1)
-	ADD $64, R0, R0
+	FSTPQ.P (F2, F0), 32(R0)
+	ADD $64, R1, R1
 	SUBS $32, R2, R2
 	BGT again
 done:
@@ -286,22 +286,22 @@ done:
 
 // func OtherLongsNEON(n int, x *byte, y *byte)
 TEXT ·OtherLongsNEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
 loop:
-	CMP $0, R1
+	CMP $0, R2
 	BLE done
 again:
-	FLDPQ (R0), (F2, F3)
-	FLDPQ 32(R0), (F1, F0)
+	FLDPQ (R1), (F2, F3)
+	FLDPQ 32(R1), (F1, F0)
 	WORD $0x4ec13842 // zip1 v2.2d, v2.2d, v1.2d
 	WORD $0x4ec03860 // zip1 v0.2d, v3.2d, v0.2d
 	WORD $0x4ec03841 // zip1 v1.2d, v2.2d, v0.2d
 	WORD $0x4ec07840 // zip2 v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R2)
-	ADD $64, R0, R0
-	SUBS $32, R1, R1
+	FSTPQ.P (F1, F0), 32(R0)
+	ADD $64, R1, R1
+	SUBS $32, R2, R2
 	BGT again
 done:
 	RET

@@ -47,91 +47,91 @@ TEXT ·CentreNEONF32(SB), NOSPLIT, $0-40
 	VMOV V1.B16, V3.B16
 	WORD $0x6f00e400 // movi v0.2d, #0
 	VMOV V0.B16, V2.B16
-	MOVD x+16(FP), R1
-	MOVD y+24(FP), R0
-	MOVD n+0(FP), R2
-	AND $7, R2, R3
-	SUB R3, R2, R2
-	CMP $0, R2
+	MOVD x+16(FP), R2
+	MOVD y+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F5, F4)
+	FLDPQ.P 32(R2), (F5, F4)
 	WORD $0x4ea8d4a5 // fsub v5.4s, v5.4s, v8.4s
 	WORD $0x4ea8d484 // fsub v4.4s, v4.4s, v8.4s
-	FSTPQ.P (F5, F4), 32(R0)
+	FSTPQ.P (F5, F4), 32(R1)
 	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x4e25cca0 // fmla v0.4s, v5.4s, v5.4s
 	WORD $0x4e24cc82 // fmla v2.4s, v4.4s, v4.4s
-	SUBS $8, R2, R2
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
 	ADD $0, R4, R4
-	NEG R3, R2
-	ADD R2<<2, R4, R2
-	FLDPQ 64(R2), (F7, F6)
+	NEG R3, R0
+	ADD R0<<2, R4, R0
+	FLDPQ 64(R0), (F7, F6)
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R1), (F5, F4)
+	FLDPQ (R2), (F5, F4)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R1), F5
+	FMOVQ (R2), F5
 	TBZ $1, R3, one_5
-	FMOVD 16(R1), F4
+	FMOVD 16(R2), F4
 	TBZ $0, R3, end_4
-	ADD $24, R1, R1
-	VLD1 (R1), V4.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V4.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R1), F4
+	FMOVS 16(R2), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R1), F5
+	FMOVD (R2), F5
 	TBZ $0, R3, end_6
-	ADD $8, R1, R1
-	VLD1 (R1), V5.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V5.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R1), F5
+	FMOVS (R2), F5
 end_6:
 end_3:
 	WORD $0x4ea8d4a5 // fsub v5.4s, v5.4s, v8.4s
 	WORD $0x4ea8d484 // fsub v4.4s, v4.4s, v8.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F5, F4), (R0)
+	FSTPQ (F5, F4), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F5, (R0)
+	FMOVQ F5, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F4, 16(R0)
+	FMOVD F4, 16(R1)
 	TBZ $0, R3, end_11
-	ADD $24, R0, R0
+	ADD $24, R1, R0
 	VST1 V4.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F4, 16(R0)
+	FMOVS F4, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F5, (R0)
+	FMOVD F5, (R1)
 	TBZ $0, R3, end_13
-	ADD $8, R0, R0
+	ADD $8, R1, R0
 	VST1 V5.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F5, (R0)
+	FMOVS F5, (R1)
 end_13:
 end_10:
 	WORD $0x4e271ca5 // and v5.16b, v5.16b, v7.16b
@@ -161,26 +161,26 @@ TEXT ·AffineNEONF32(SB), NOSPLIT, $0-40
 	WORD $0x4e040407 // dup v7.4s, v0.s[0]
 	FMOVS beta+12(FP), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
-	MOVD w+16(FP), R2
-	MOVD b+24(FP), R3
-	MOVD y+32(FP), R0
-	MOVD n+0(FP), R1
-	AND $7, R1, R4
-	SUB R4, R1, R1
-	CMP $0, R1
+	MOVD w+16(FP), R3
+	MOVD b+24(FP), R2
+	MOVD y+32(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R0), (F4, F5)
-	FLDPQ.P 32(R3), (F3, F1)
-	VMOV V2.B16, V0.B16
-	WORD $0x4e27cc80 // fmla v0.4s, v4.4s, v7.4s
+	FLDPQ (R1), (F3, F5)
+	FLDPQ.P 32(R2), (F1, F0)
 	VMOV V2.B16, V4.B16
-	WORD $0x4e27cca4 // fmla v4.4s, v5.4s, v7.4s
-	FLDPQ.P 32(R2), (F6, F5)
-	WORD $0x4e26cc03 // fmla v3.4s, v0.4s, v6.4s
-	WORD $0x4e25cc81 // fmla v1.4s, v4.4s, v5.4s
-	FSTPQ.P (F3, F1), 32(R0)
-	SUBS $8, R1, R1
+	WORD $0x4e27cc64 // fmla v4.4s, v3.4s, v7.4s
+	VMOV V2.B16, V3.B16
+	WORD $0x4e27cca3 // fmla v3.4s, v5.4s, v7.4s
+	FLDPQ.P 32(R3), (F6, F5)
+	WORD $0x4e26cc81 // fmla v1.4s, v4.4s, v6.4s
+	WORD $0x4e25cc60 // fmla v0.4s, v3.4s, v5.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
@@ -188,63 +188,63 @@ rest:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R0), (F5, F3)
+	FLDPQ (R1), (F5, F3)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R0), F5
+	FMOVQ (R1), F5
 	TBZ $1, R4, one_5
-	FMOVD 16(R0), F3
+	FMOVD 16(R1), F3
 	TBZ $0, R4, end_4
-	ADD $24, R0, R1
-	VLD1 (R1), V3.S[2]
+	ADD $24, R1, R0
+	VLD1 (R0), V3.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R0), F3
+	FMOVS 16(R1), F3
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R0), F5
+	FMOVD (R1), F5
 	TBZ $0, R4, end_6
-	ADD $8, R0, R1
-	VLD1 (R1), V5.S[2]
+	ADD $8, R1, R0
+	VLD1 (R0), V5.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R0), F5
+	FMOVS (R1), F5
 end_6:
 end_3:
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R3), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R3), F0
+	FMOVQ (R2), F1
 	TBZ $1, R4, one_12
-	FMOVD 16(R3), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R4, end_11
-	ADD $24, R3, R1
-	VLD1 (R1), V1.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R3), F1
+	FMOVS 16(R2), F0
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R3), F0
+	FMOVD (R2), F1
 	TBZ $0, R4, end_13
-	ADD $8, R3, R1
-	VLD1 (R1), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R3), F0
+	FMOVS (R2), F1
 end_13:
 end_10:
 	VMOV V2.B16, V4.B16
@@ -253,63 +253,63 @@ end_10:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $3, R4, some_15
-	FLDPQ (R2), (F5, F3)
+	FLDPQ (R3), (F5, F3)
 	B end_17
 some_15:
 	TBZ $2, R4, few_16
-	FMOVQ (R2), F5
+	FMOVQ (R3), F5
 	TBZ $1, R4, one_19
-	FMOVD 16(R2), F3
+	FMOVD 16(R3), F3
 	TBZ $0, R4, end_18
-	ADD $24, R2, R1
-	VLD1 (R1), V3.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V3.S[2]
 	B end_18
 one_19:
 	TBZ $0, R4, end_18
-	FMOVS 16(R2), F3
+	FMOVS 16(R3), F3
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R4, one_21
-	FMOVD (R2), F5
+	FMOVD (R3), F5
 	TBZ $0, R4, end_20
-	ADD $8, R2, R1
-	VLD1 (R1), V5.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V5.S[2]
 	B end_20
 one_21:
 	TBZ $0, R4, end_20
-	FMOVS (R2), F5
+	FMOVS (R3), F5
 end_20:
 end_17:
-	WORD $0x4e25cc80 // fmla v0.4s, v4.4s, v5.4s
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
+	WORD $0x4e25cc81 // fmla v1.4s, v4.4s, v5.4s
+	WORD $0x4e23cc40 // fmla v0.4s, v2.4s, v3.4s
 	TBZ $3, R4, some_22
-	FSTPQ (F0, F1), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_24
 some_22:
 	TBZ $2, R4, few_23
-	FMOVQ F0, (R0)
+	FMOVQ F1, (R1)
 	TBZ $1, R4, one_26
-	FMOVD F1, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R4, end_25
-	ADD $24, R0, R0
-	VST1 V1.S[2], (R0)
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
 	B end_25
 one_26:
 	TBZ $0, R4, end_25
-	FMOVS F1, 16(R0)
+	FMOVS F0, 16(R1)
 end_25:
 	B end_24
 few_23:
 	TBZ $1, R4, one_28
-	FMOVD F0, (R0)
+	FMOVD F1, (R1)
 	TBZ $0, R4, end_27
-	ADD $8, R0, R0
-	VST1 V0.S[2], (R0)
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
 	B end_27
 one_28:
 	TBZ $0, R4, end_27
-	FMOVS F0, (R0)
+	FMOVS F1, (R1)
 end_27:
 end_24:
 end:
@@ -323,292 +323,292 @@ TEXT ·NormSumsNEONF32(SB), NOSPLIT, $0-72
 	FMOVS scale+12(FP), F0
 	WORD $0x4e04040e // dup v14.4s, v0.s[0]
 	FMOVS left+16(FP), F0
-	WORD $0x4e040404 // dup v4.4s, v0.s[0]
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V11.B16
+	WORD $0x4e04040a // dup v10.4s, v0.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V9.B16
-	MOVD x+24(FP), R2
-	MOVD dy+32(FP), R3
-	MOVD w+40(FP), R1
-	MOVD dw+48(FP), R0
-	MOVD db+56(FP), R5
-	MOVD n+0(FP), R4
-	AND $7, R4, R6
-	SUB R6, R4, R4
-	CMP $0, R4
+	VMOV V1.B16, V3.B16
+	WORD $0x6f00e400 // movi v0.2d, #0
+	VMOV V0.B16, V2.B16
+	MOVD x+24(FP), R5
+	MOVD dy+32(FP), R4
+	MOVD w+40(FP), R3
+	MOVD dw+48(FP), R2
+	MOVD db+56(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R6
+	SUB R6, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	WORD $0x4eafd465 // fsub v5.4s, v3.4s, v15.4s
-	WORD $0x4eafd442 // fsub v2.4s, v2.4s, v15.4s
-	VMOV V4.B16, V3.B16
-	WORD $0x4e2ecca3 // fmla v3.4s, v5.4s, v14.4s
-	VMOV V4.B16, V5.B16
-	WORD $0x4e2ecc45 // fmla v5.4s, v2.4s, v14.4s
-	FLDPQ.P 32(R3), (F12, F10)
-	FLDPQ (R0), (F6, F2)
-	FLDPQ (R5), (F8, F7)
-	WORD $0x4e23cd86 // fmla v6.4s, v12.4s, v3.4s
-	WORD $0x4e25cd42 // fmla v2.4s, v10.4s, v5.4s
-	FSTPQ.P (F6, F2), 32(R0)
-	WORD $0x4e2cd506 // fadd v6.4s, v8.4s, v12.4s
-	WORD $0x4e2ad4e2 // fadd v2.4s, v7.4s, v10.4s
-	FSTPQ.P (F6, F2), 32(R5)
-	FLDPQ.P 32(R1), (F6, F2)
-	WORD $0x6e26dd86 // fmul v6.4s, v12.4s, v6.4s
-	WORD $0x6e22dd42 // fmul v2.4s, v10.4s, v2.4s
-	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x4e22d56b // fadd v11.4s, v11.4s, v2.4s
-	WORD $0x4e26cc61 // fmla v1.4s, v3.4s, v6.4s
-	WORD $0x4e22cca9 // fmla v9.4s, v5.4s, v2.4s
-	SUBS $8, R4, R4
+	FLDPQ.P 32(R5), (F5, F4)
+	WORD $0x4eafd4a5 // fsub v5.4s, v5.4s, v15.4s
+	WORD $0x4eafd484 // fsub v4.4s, v4.4s, v15.4s
+	VMOV V10.B16, V7.B16
+	WORD $0x4e2ecca7 // fmla v7.4s, v5.4s, v14.4s
+	VMOV V10.B16, V6.B16
+	WORD $0x4e2ecc86 // fmla v6.4s, v4.4s, v14.4s
+	FLDPQ.P 32(R4), (F12, F11)
+	FLDPQ (R2), (F5, F4)
+	FLDPQ (R1), (F9, F8)
+	WORD $0x4e27cd85 // fmla v5.4s, v12.4s, v7.4s
+	WORD $0x4e26cd64 // fmla v4.4s, v11.4s, v6.4s
+	FSTPQ.P (F5, F4), 32(R2)
+	WORD $0x4e2cd525 // fadd v5.4s, v9.4s, v12.4s
+	WORD $0x4e2bd504 // fadd v4.4s, v8.4s, v11.4s
+	FSTPQ.P (F5, F4), 32(R1)
+	FLDPQ.P 32(R3), (F5, F4)
+	WORD $0x6e25dd85 // fmul v5.4s, v12.4s, v5.4s
+	WORD $0x6e24dd64 // fmul v4.4s, v11.4s, v4.4s
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	WORD $0x4e25cce0 // fmla v0.4s, v7.4s, v5.4s
+	WORD $0x4e24ccc2 // fmla v2.4s, v6.4s, v4.4s
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R6
 	BEQ end
 	ADD $0, R7, R7
-	NEG R6, R4
-	ADD R4<<2, R7, R4
-	FLDPQ 64(R4), (F13, F12)
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	NEG R6, R0
+	ADD R0<<2, R7, R0
+	FLDPQ 64(R0), (F13, F12)
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R6, some_1
-	FLDPQ (R2), (F3, F2)
+	FLDPQ (R5), (F5, F4)
 	B end_3
 some_1:
 	TBZ $2, R6, few_2
-	FMOVQ (R2), F3
+	FMOVQ (R5), F5
 	TBZ $1, R6, one_5
-	FMOVD 16(R2), F2
+	FMOVD 16(R5), F4
 	TBZ $0, R6, end_4
-	ADD $24, R2, R2
-	VLD1 (R2), V2.S[2]
+	ADD $24, R5, R0
+	VLD1 (R0), V4.S[2]
 	B end_4
 one_5:
 	TBZ $0, R6, end_4
-	FMOVS 16(R2), F2
+	FMOVS 16(R5), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R6, one_7
-	FMOVD (R2), F3
+	FMOVD (R5), F5
 	TBZ $0, R6, end_6
-	ADD $8, R2, R2
-	VLD1 (R2), V3.S[2]
+	ADD $8, R5, R0
+	VLD1 (R0), V5.S[2]
 	B end_6
 one_7:
 	TBZ $0, R6, end_6
-	FMOVS (R2), F3
+	FMOVS (R5), F5
 end_6:
 end_3:
-	WORD $0x4eafd463 // fsub v3.4s, v3.4s, v15.4s
-	WORD $0x4eafd442 // fsub v2.4s, v2.4s, v15.4s
-	VMOV V4.B16, V10.B16
-	WORD $0x4e2ecc6a // fmla v10.4s, v3.4s, v14.4s
-	WORD $0x4e2ecc44 // fmla v4.4s, v2.4s, v14.4s
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x4eafd4a5 // fsub v5.4s, v5.4s, v15.4s
+	WORD $0x4eafd484 // fsub v4.4s, v4.4s, v15.4s
+	VMOV V10.B16, V11.B16
+	WORD $0x4e2eccab // fmla v11.4s, v5.4s, v14.4s
+	WORD $0x4e2ecc8a // fmla v10.4s, v4.4s, v14.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R6, some_8
-	FLDPQ (R3), (F6, F8)
+	FLDPQ (R4), (F9, F8)
 	B end_10
 some_8:
 	TBZ $2, R6, few_9
-	FMOVQ (R3), F6
+	FMOVQ (R4), F9
 	TBZ $1, R6, one_12
-	FMOVD 16(R3), F8
+	FMOVD 16(R4), F8
 	TBZ $0, R6, end_11
-	ADD $24, R3, R2
-	VLD1 (R2), V8.S[2]
+	ADD $24, R4, R0
+	VLD1 (R0), V8.S[2]
 	B end_11
 one_12:
 	TBZ $0, R6, end_11
-	FMOVS 16(R3), F8
+	FMOVS 16(R4), F8
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R6, one_14
-	FMOVD (R3), F6
+	FMOVD (R4), F9
 	TBZ $0, R6, end_13
-	ADD $8, R3, R2
-	VLD1 (R2), V6.S[2]
+	ADD $8, R4, R0
+	VLD1 (R0), V9.S[2]
 	B end_13
 one_14:
 	TBZ $0, R6, end_13
-	FMOVS (R3), F6
+	FMOVS (R4), F9
 end_13:
 end_10:
-	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R6, some_15
-	FLDPQ (R0), (F3, F7)
+	FLDPQ (R2), (F7, F6)
 	B end_17
 some_15:
 	TBZ $2, R6, few_16
-	FMOVQ (R0), F3
+	FMOVQ (R2), F7
 	TBZ $1, R6, one_19
-	FMOVD 16(R0), F7
+	FMOVD 16(R2), F6
 	TBZ $0, R6, end_18
-	ADD $24, R0, R2
-	VLD1 (R2), V7.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V6.S[2]
 	B end_18
 one_19:
 	TBZ $0, R6, end_18
-	FMOVS 16(R0), F7
+	FMOVS 16(R2), F6
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R6, one_21
-	FMOVD (R0), F3
+	FMOVD (R2), F7
 	TBZ $0, R6, end_20
-	ADD $8, R0, R2
-	VLD1 (R2), V3.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V7.S[2]
 	B end_20
 one_21:
 	TBZ $0, R6, end_20
-	FMOVS (R0), F3
+	FMOVS (R2), F7
 end_20:
 end_17:
 	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R6, some_22
-	FLDPQ (R5), (F5, F2)
+	FLDPQ (R1), (F5, F4)
 	B end_24
 some_22:
 	TBZ $2, R6, few_23
-	FMOVQ (R5), F5
+	FMOVQ (R1), F5
 	TBZ $1, R6, one_26
-	FMOVD 16(R5), F2
+	FMOVD 16(R1), F4
 	TBZ $0, R6, end_25
-	ADD $24, R5, R2
-	VLD1 (R2), V2.S[2]
+	ADD $24, R1, R0
+	VLD1 (R0), V4.S[2]
 	B end_25
 one_26:
 	TBZ $0, R6, end_25
-	FMOVS 16(R5), F2
+	FMOVS 16(R1), F4
 end_25:
 	B end_24
 few_23:
 	TBZ $1, R6, one_28
-	FMOVD (R5), F5
+	FMOVD (R1), F5
 	TBZ $0, R6, end_27
-	ADD $8, R5, R2
-	VLD1 (R2), V5.S[2]
+	ADD $8, R1, R0
+	VLD1 (R0), V5.S[2]
 	B end_27
 one_28:
 	TBZ $0, R6, end_27
-	FMOVS (R5), F5
+	FMOVS (R1), F5
 end_27:
 end_24:
-	WORD $0x4e2accc3 // fmla v3.4s, v6.4s, v10.4s
-	WORD $0x4e24cd07 // fmla v7.4s, v8.4s, v4.4s
+	WORD $0x4e2bcd27 // fmla v7.4s, v9.4s, v11.4s
+	WORD $0x4e2acd06 // fmla v6.4s, v8.4s, v10.4s
 	TBZ $3, R6, some_29
-	FSTPQ (F3, F7), (R0)
+	FSTPQ (F7, F6), (R2)
 	B end_31
 some_29:
 	TBZ $2, R6, few_30
-	FMOVQ F3, (R0)
+	FMOVQ F7, (R2)
 	TBZ $1, R6, one_33
-	FMOVD F7, 16(R0)
+	FMOVD F6, 16(R2)
 	TBZ $0, R6, end_32
-	ADD $24, R0, R0
-	VST1 V7.S[2], (R0)
+	ADD $24, R2, R0
+	VST1 V6.S[2], (R0)
 	B end_32
 one_33:
 	TBZ $0, R6, end_32
-	FMOVS F7, 16(R0)
+	FMOVS F6, 16(R2)
 end_32:
 	B end_31
 few_30:
 	TBZ $1, R6, one_35
-	FMOVD F3, (R0)
+	FMOVD F7, (R2)
 	TBZ $0, R6, end_34
-	ADD $8, R0, R0
-	VST1 V3.S[2], (R0)
+	ADD $8, R2, R0
+	VST1 V7.S[2], (R0)
 	B end_34
 one_35:
 	TBZ $0, R6, end_34
-	FMOVS F3, (R0)
+	FMOVS F7, (R2)
 end_34:
 end_31:
-	WORD $0x4e26d4a3 // fadd v3.4s, v5.4s, v6.4s
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	TBZ $3, R6, some_36
-	FSTPQ (F3, F2), (R5)
+	FSTPQ (F5, F4), (R1)
 	B end_38
 some_36:
 	TBZ $2, R6, few_37
-	FMOVQ F3, (R5)
+	FMOVQ F5, (R1)
 	TBZ $1, R6, one_40
-	FMOVD F2, 16(R5)
+	FMOVD F4, 16(R1)
 	TBZ $0, R6, end_39
-	ADD $24, R5, R0
-	VST1 V2.S[2], (R0)
+	ADD $24, R1, R0
+	VST1 V4.S[2], (R0)
 	B end_39
 one_40:
 	TBZ $0, R6, end_39
-	FMOVS F2, 16(R5)
+	FMOVS F4, 16(R1)
 end_39:
 	B end_38
 few_37:
 	TBZ $1, R6, one_42
-	FMOVD F3, (R5)
+	FMOVD F5, (R1)
 	TBZ $0, R6, end_41
-	ADD $8, R5, R0
-	VST1 V3.S[2], (R0)
+	ADD $8, R1, R0
+	VST1 V5.S[2], (R0)
 	B end_41
 one_42:
 	TBZ $0, R6, end_41
-	FMOVS F3, (R5)
+	FMOVS F5, (R1)
 end_41:
 end_38:
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R6, some_43
-	FLDPQ (R1), (F3, F2)
+	FLDPQ (R3), (F5, F4)
 	B end_45
 some_43:
 	TBZ $2, R6, few_44
-	FMOVQ (R1), F3
+	FMOVQ (R3), F5
 	TBZ $1, R6, one_47
-	FMOVD 16(R1), F2
+	FMOVD 16(R3), F4
 	TBZ $0, R6, end_46
-	ADD $24, R1, R0
-	VLD1 (R0), V2.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V4.S[2]
 	B end_46
 one_47:
 	TBZ $0, R6, end_46
-	FMOVS 16(R1), F2
+	FMOVS 16(R3), F4
 end_46:
 	B end_45
 few_44:
 	TBZ $1, R6, one_49
-	FMOVD (R1), F3
+	FMOVD (R3), F5
 	TBZ $0, R6, end_48
-	ADD $8, R1, R0
-	VLD1 (R0), V3.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V5.S[2]
 	B end_48
 one_49:
 	TBZ $0, R6, end_48
-	FMOVS (R1), F3
+	FMOVS (R3), F5
 end_48:
 end_45:
-	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
-	WORD $0x6e22dd05 // fmul v5.4s, v8.4s, v2.4s
-	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x4e25d56b // fadd v11.4s, v11.4s, v5.4s
-	WORD $0x4e2d1d43 // and v3.16b, v10.16b, v13.16b
-	WORD $0x4e2c1c82 // and v2.16b, v4.16b, v12.16b
-	WORD $0x4e26cc61 // fmla v1.4s, v3.4s, v6.4s
-	WORD $0x4e25cc49 // fmla v9.4s, v2.4s, v5.4s
+	WORD $0x6e25dd27 // fmul v7.4s, v9.4s, v5.4s
+	WORD $0x6e24dd06 // fmul v6.4s, v8.4s, v4.4s
+	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	WORD $0x4e2d1d65 // and v5.16b, v11.16b, v13.16b
+	WORD $0x4e2c1d44 // and v4.16b, v10.16b, v12.16b
+	WORD $0x4e27cca0 // fmla v0.4s, v5.4s, v7.4s
+	WORD $0x4e26cc82 // fmla v2.4s, v4.4s, v6.4s
 end:
-	WORD $0x4e20d562 // fadd v2.4s, v11.4s, v0.4s
-	WORD $0x4ec27840 // zip2 v0.2d, v2.2d, v2.2d
-	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	WORD $0x4e826840 // trn2 v0.4s, v2.4s, v2.4s
-	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
-	FMOVS F0, sum+64(FP)
-	WORD $0x4e21d521 // fadd v1.4s, v9.4s, v1.4s
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	WORD $0x4ec37861 // zip2 v1.2d, v3.2d, v3.2d
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	WORD $0x4e836861 // trn2 v1.4s, v3.4s, v3.4s
+	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
+	FMOVS F1, sum+64(FP)
+	WORD $0x4e20d441 // fadd v1.4s, v2.4s, v0.4s
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
@@ -623,150 +623,150 @@ TEXT ·NormSlopeNEONF32(SB), NOSPLIT, $0-64
 	FMOVS scale+12(FP), F0
 	WORD $0x4e040407 // dup v7.4s, v0.s[0]
 	FMOVS left+16(FP), F0
-	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	FMOVS mean+20(FP), F0
 	WORD $0x4e040409 // dup v9.4s, v0.s[0]
 	FMOVS along+24(FP), F0
 	WORD $0x4e040408 // dup v8.4s, v0.s[0]
-	MOVD x+32(FP), R0
+	MOVD x+32(FP), R4
 	MOVD dy+40(FP), R3
-	MOVD w+48(FP), R4
+	MOVD w+48(FP), R2
 	MOVD dx+56(FP), R1
-	MOVD n+0(FP), R2
-	AND $7, R2, R5
-	SUB R5, R2, R2
-	CMP $0, R2
+	MOVD n+0(FP), R0
+	AND $7, R0, R5
+	SUB R5, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F1, F0)
-	WORD $0x4eaad422 // fsub v2.4s, v1.4s, v10.4s
+	FLDPQ.P 32(R4), (F1, F0)
+	WORD $0x4eaad421 // fsub v1.4s, v1.4s, v10.4s
 	WORD $0x4eaad400 // fsub v0.4s, v0.4s, v10.4s
-	VMOV V4.B16, V1.B16
-	WORD $0x4e27cc41 // fmla v1.4s, v2.4s, v7.4s
-	VMOV V4.B16, V2.B16
-	WORD $0x4e27cc02 // fmla v2.4s, v0.4s, v7.4s
+	VMOV V2.B16, V4.B16
+	WORD $0x4e27cc24 // fmla v4.4s, v1.4s, v7.4s
+	VMOV V2.B16, V3.B16
+	WORD $0x4e27cc03 // fmla v3.4s, v0.4s, v7.4s
 	FLDPQ.P 32(R3), (F6, F5)
-	FLDPQ.P 32(R4), (F0, F3)
-	WORD $0x6e20dcc0 // fmul v0.4s, v6.4s, v0.4s
-	WORD $0x6e23dca3 // fmul v3.4s, v5.4s, v3.4s
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e21dcc1 // fmul v1.4s, v6.4s, v1.4s
+	WORD $0x6e20dca0 // fmul v0.4s, v5.4s, v0.4s
+	WORD $0x4ea9d421 // fsub v1.4s, v1.4s, v9.4s
 	WORD $0x4ea9d400 // fsub v0.4s, v0.4s, v9.4s
-	WORD $0x4ea9d463 // fsub v3.4s, v3.4s, v9.4s
-	WORD $0x4ea8cc20 // fmls v0.4s, v1.4s, v8.4s
-	WORD $0x4ea8cc43 // fmls v3.4s, v2.4s, v8.4s
-	WORD $0x6e27dc01 // fmul v1.4s, v0.4s, v7.4s
-	WORD $0x6e27dc60 // fmul v0.4s, v3.4s, v7.4s
+	WORD $0x4ea8cc81 // fmls v1.4s, v4.4s, v8.4s
+	WORD $0x4ea8cc60 // fmls v0.4s, v3.4s, v8.4s
+	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
+	WORD $0x6e27dc00 // fmul v0.4s, v0.4s, v7.4s
 	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $8, R2, R2
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R5
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_1
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R4), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R5, few_2
-	FMOVQ (R0), F0
+	FMOVQ (R4), F1
 	TBZ $1, R5, one_5
-	FMOVD 16(R0), F1
+	FMOVD 16(R4), F0
 	TBZ $0, R5, end_4
-	ADD $24, R0, R0
-	VLD1 (R0), V1.S[2]
+	ADD $24, R4, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R5, end_4
-	FMOVS 16(R0), F1
+	FMOVS 16(R4), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R5, one_7
-	FMOVD (R0), F0
+	FMOVD (R4), F1
 	TBZ $0, R5, end_6
-	ADD $8, R0, R0
-	VLD1 (R0), V0.S[2]
+	ADD $8, R4, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R5, end_6
-	FMOVS (R0), F0
+	FMOVS (R4), F1
 end_6:
 end_3:
-	WORD $0x4eaad402 // fsub v2.4s, v0.4s, v10.4s
-	WORD $0x4eaad420 // fsub v0.4s, v1.4s, v10.4s
-	VMOV V4.B16, V1.B16
-	WORD $0x4e27cc41 // fmla v1.4s, v2.4s, v7.4s
-	WORD $0x4e27cc04 // fmla v4.4s, v0.4s, v7.4s
+	WORD $0x4eaad421 // fsub v1.4s, v1.4s, v10.4s
+	WORD $0x4eaad400 // fsub v0.4s, v0.4s, v10.4s
+	VMOV V2.B16, V3.B16
+	WORD $0x4e27cc23 // fmla v3.4s, v1.4s, v7.4s
+	WORD $0x4e27cc02 // fmla v2.4s, v0.4s, v7.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R5, some_8
-	FLDPQ (R3), (F0, F2)
+	FLDPQ (R3), (F1, F0)
 	B end_10
 some_8:
 	TBZ $2, R5, few_9
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $1, R5, one_12
-	FMOVD 16(R3), F2
+	FMOVD 16(R3), F0
 	TBZ $0, R5, end_11
 	ADD $24, R3, R0
-	VLD1 (R0), V2.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_11
 one_12:
 	TBZ $0, R5, end_11
-	FMOVS 16(R3), F2
+	FMOVS 16(R3), F0
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R5, one_14
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 	TBZ $0, R5, end_13
 	ADD $8, R3, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_13
 one_14:
 	TBZ $0, R5, end_13
-	FMOVS (R3), F0
+	FMOVS (R3), F1
 end_13:
 end_10:
 	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R5, some_15
-	FLDPQ (R4), (F5, F3)
+	FLDPQ (R2), (F5, F4)
 	B end_17
 some_15:
 	TBZ $2, R5, few_16
-	FMOVQ (R4), F5
+	FMOVQ (R2), F5
 	TBZ $1, R5, one_19
-	FMOVD 16(R4), F3
+	FMOVD 16(R2), F4
 	TBZ $0, R5, end_18
-	ADD $24, R4, R0
-	VLD1 (R0), V3.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V4.S[2]
 	B end_18
 one_19:
 	TBZ $0, R5, end_18
-	FMOVS 16(R4), F3
+	FMOVS 16(R2), F4
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R5, one_21
-	FMOVD (R4), F5
+	FMOVD (R2), F5
 	TBZ $0, R5, end_20
-	ADD $8, R4, R0
+	ADD $8, R2, R0
 	VLD1 (R0), V5.S[2]
 	B end_20
 one_21:
 	TBZ $0, R5, end_20
-	FMOVS (R4), F5
+	FMOVS (R2), F5
 end_20:
 end_17:
-	WORD $0x6e25dc00 // fmul v0.4s, v0.4s, v5.4s
-	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
+	WORD $0x6e25dc21 // fmul v1.4s, v1.4s, v5.4s
+	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
+	WORD $0x4ea9d421 // fsub v1.4s, v1.4s, v9.4s
 	WORD $0x4ea9d400 // fsub v0.4s, v0.4s, v9.4s
-	WORD $0x4ea9d442 // fsub v2.4s, v2.4s, v9.4s
-	WORD $0x4ea8cc20 // fmls v0.4s, v1.4s, v8.4s
-	WORD $0x4ea8cc82 // fmls v2.4s, v4.4s, v8.4s
-	WORD $0x6e27dc01 // fmul v1.4s, v0.4s, v7.4s
-	WORD $0x6e27dc40 // fmul v0.4s, v2.4s, v7.4s
+	WORD $0x4ea8cc61 // fmls v1.4s, v3.4s, v8.4s
+	WORD $0x4ea8cc40 // fmls v0.4s, v2.4s, v8.4s
+	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
+	WORD $0x6e27dc00 // fmul v0.4s, v0.4s, v7.4s
 	TBZ $3, R5, some_22
 	FSTPQ (F1, F0), (R1)
 	B end_24
@@ -803,82 +803,82 @@ end:
 TEXT ·CentreNEONF64(SB), NOSPLIT, $0-48
 	MOVD $neonnorm<>(SB), R4
 	FMOVD shift+8(FP), F0
-	WORD $0x4e080409 // dup v9.2d, v0.d[0]
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V5.B16
+	WORD $0x4e080408 // dup v8.2d, v0.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V4.B16
+	VMOV V1.B16, V3.B16
+	WORD $0x6f00e400 // movi v0.2d, #0
+	VMOV V0.B16, V2.B16
 	MOVD x+16(FP), R2
-	MOVD y+24(FP), R0
-	MOVD n+0(FP), R1
-	AND $3, R1, R3
-	SUB R3, R1, R1
-	CMP $0, R1
+	MOVD y+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	WORD $0x4ee9d463 // fsub v3.2d, v3.2d, v9.2d
-	WORD $0x4ee9d442 // fsub v2.2d, v2.2d, v9.2d
-	FSTPQ.P (F3, F2), 32(R0)
-	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
-	WORD $0x4e62d4a5 // fadd v5.2d, v5.2d, v2.2d
-	WORD $0x4e63cc61 // fmla v1.2d, v3.2d, v3.2d
-	WORD $0x4e62cc44 // fmla v4.2d, v2.2d, v2.2d
-	SUBS $4, R1, R1
+	FLDPQ.P 32(R2), (F5, F4)
+	WORD $0x4ee8d4a5 // fsub v5.2d, v5.2d, v8.2d
+	WORD $0x4ee8d484 // fsub v4.2d, v4.2d, v8.2d
+	FSTPQ.P (F5, F4), 32(R1)
+	WORD $0x4e65d421 // fadd v1.2d, v1.2d, v5.2d
+	WORD $0x4e64d463 // fadd v3.2d, v3.2d, v4.2d
+	WORD $0x4e65cca0 // fmla v0.2d, v5.2d, v5.2d
+	WORD $0x4e64cc82 // fmla v2.2d, v4.2d, v4.2d
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
 	ADD $128, R4, R4
-	NEG R3, R1
-	ADD R1<<3, R4, R1
-	FLDPQ 64(R1), (F8, F7)
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	NEG R3, R0
+	ADD R0<<3, R4, R0
+	FLDPQ 64(R0), (F7, F6)
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F2, F3)
+	FLDPQ (R2), (F5, F4)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F2
+	FMOVQ (R2), F5
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F3
+	FMOVD 16(R2), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F2
+	FMOVD (R2), F5
 end_5:
 end_3:
-	WORD $0x4ee9d446 // fsub v6.2d, v2.2d, v9.2d
-	WORD $0x4ee9d462 // fsub v2.2d, v3.2d, v9.2d
+	WORD $0x4ee8d4a5 // fsub v5.2d, v5.2d, v8.2d
+	WORD $0x4ee8d484 // fsub v4.2d, v4.2d, v8.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F6, F2), (R0)
+	FSTPQ (F5, F4), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F6, (R0)
+	FMOVQ F5, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F2, 16(R0)
+	FMOVD F4, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F6, (R0)
+	FMOVD F5, (R1)
 end_10:
 end_8:
-	WORD $0x4e281cc3 // and v3.16b, v6.16b, v8.16b
-	WORD $0x4e271c42 // and v2.16b, v2.16b, v7.16b
-	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
-	WORD $0x4e62d4a5 // fadd v5.2d, v5.2d, v2.2d
-	WORD $0x4e63cc61 // fmla v1.2d, v3.2d, v3.2d
-	WORD $0x4e62cc44 // fmla v4.2d, v2.2d, v2.2d
+	WORD $0x4e271ca5 // and v5.16b, v5.16b, v7.16b
+	WORD $0x4e261c84 // and v4.16b, v4.16b, v6.16b
+	WORD $0x4e65d421 // fadd v1.2d, v1.2d, v5.2d
+	WORD $0x4e64d463 // fadd v3.2d, v3.2d, v4.2d
+	WORD $0x4e65cca0 // fmla v0.2d, v5.2d, v5.2d
+	WORD $0x4e64cc82 // fmla v2.2d, v4.2d, v4.2d
 end:
-	WORD $0x4e60d4a2 // fadd v2.2d, v5.2d, v0.2d
-	WORD $0x4ec27840 // zip2 v0.2d, v2.2d, v2.2d
-	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
-	FMOVD F0, sum+32(FP)
-	WORD $0x4e61d481 // fadd v1.2d, v4.2d, v1.2d
+	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
+	WORD $0x4ec37861 // zip2 v1.2d, v3.2d, v3.2d
+	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
+	FMOVD F1, sum+32(FP)
+	WORD $0x4e60d441 // fadd v1.2d, v2.2d, v0.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e60d420 // fadd v0.2d, v1.2d, v0.2d
 	FMOVD F0, other+40(FP)
@@ -889,100 +889,100 @@ TEXT ·AffineNEONF64(SB), NOSPLIT, $0-48
 	FMOVD alpha+8(FP), F0
 	WORD $0x4e080407 // dup v7.2d, v0.d[0]
 	FMOVD beta+16(FP), F0
-	WORD $0x4e080403 // dup v3.2d, v0.d[0]
-	MOVD w+24(FP), R2
-	MOVD b+32(FP), R1
-	MOVD y+40(FP), R3
+	WORD $0x4e080402 // dup v2.2d, v0.d[0]
+	MOVD w+24(FP), R3
+	MOVD b+32(FP), R2
+	MOVD y+40(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
 	SUB R4, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R3), (F4, F5)
-	FLDPQ.P 32(R1), (F1, F0)
-	VMOV V3.B16, V2.B16
-	WORD $0x4e67cc82 // fmla v2.2d, v4.2d, v7.2d
-	VMOV V3.B16, V4.B16
-	WORD $0x4e67cca4 // fmla v4.2d, v5.2d, v7.2d
-	FLDPQ.P 32(R2), (F6, F5)
-	WORD $0x4e66cc41 // fmla v1.2d, v2.2d, v6.2d
-	WORD $0x4e65cc80 // fmla v0.2d, v4.2d, v5.2d
-	FSTPQ.P (F1, F0), 32(R3)
+	FLDPQ (R1), (F3, F5)
+	FLDPQ.P 32(R2), (F1, F0)
+	VMOV V2.B16, V4.B16
+	WORD $0x4e67cc64 // fmla v4.2d, v3.2d, v7.2d
+	VMOV V2.B16, V3.B16
+	WORD $0x4e67cca3 // fmla v3.2d, v5.2d, v7.2d
+	FLDPQ.P 32(R3), (F6, F5)
+	WORD $0x4e66cc81 // fmla v1.2d, v4.2d, v6.2d
+	WORD $0x4e65cc60 // fmla v0.2d, v3.2d, v5.2d
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R3), (F2, F4)
+	FLDPQ (R1), (F5, F3)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R3), F2
+	FMOVQ (R1), F5
 	TBZ $0, R4, end_4
-	FMOVD 16(R3), F4
+	FMOVD 16(R1), F3
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R3), F2
+	FMOVD (R1), F5
 end_5:
 end_3:
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R1), (F0, F5)
+	FLDPQ (R2), (F1, F0)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R1), F0
+	FMOVQ (R2), F1
 	TBZ $0, R4, end_9
-	FMOVD 16(R1), F5
+	FMOVD 16(R2), F0
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R1), F0
+	FMOVD (R2), F1
 end_10:
 end_8:
-	VMOV V3.B16, V1.B16
-	WORD $0x4e67cc41 // fmla v1.2d, v2.2d, v7.2d
-	WORD $0x4e67cc83 // fmla v3.2d, v4.2d, v7.2d
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	VMOV V2.B16, V4.B16
+	WORD $0x4e67cca4 // fmla v4.2d, v5.2d, v7.2d
+	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R4, some_11
-	FLDPQ (R2), (F4, F2)
+	FLDPQ (R3), (F5, F3)
 	B end_13
 some_11:
 	TBZ $1, R4, few_12
-	FMOVQ (R2), F4
+	FMOVQ (R3), F5
 	TBZ $0, R4, end_14
-	FMOVD 16(R2), F2
+	FMOVD 16(R3), F3
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R4, end_15
-	FMOVD (R2), F4
+	FMOVD (R3), F5
 end_15:
 end_13:
-	WORD $0x4e64cc20 // fmla v0.2d, v1.2d, v4.2d
-	WORD $0x4e62cc65 // fmla v5.2d, v3.2d, v2.2d
+	WORD $0x4e65cc81 // fmla v1.2d, v4.2d, v5.2d
+	WORD $0x4e63cc40 // fmla v0.2d, v2.2d, v3.2d
 	TBZ $2, R4, some_16
-	FSTPQ (F0, F5), (R3)
+	FSTPQ (F1, F0), (R1)
 	B end_18
 some_16:
 	TBZ $1, R4, few_17
-	FMOVQ F0, (R3)
+	FMOVQ F1, (R1)
 	TBZ $0, R4, end_19
-	FMOVD F5, 16(R3)
+	FMOVD F0, 16(R1)
 end_19:
 	B end_18
 few_17:
 	TBZ $0, R4, end_20
-	FMOVD F0, (R3)
+	FMOVD F1, (R1)
 end_20:
 end_18:
 end:
@@ -996,192 +996,192 @@ TEXT ·NormSumsNEONF64(SB), NOSPLIT, $0-88
 	FMOVD scale+16(FP), F0
 	WORD $0x4e08040e // dup v14.2d, v0.d[0]
 	FMOVD left+24(FP), F0
-	WORD $0x4e080407 // dup v7.2d, v0.d[0]
+	WORD $0x4e08040a // dup v10.2d, v0.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V6.B16
+	VMOV V1.B16, V3.B16
 	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V4.B16
-	MOVD x+32(FP), R2
-	MOVD dy+40(FP), R5
-	MOVD w+48(FP), R4
-	MOVD dw+56(FP), R3
-	MOVD db+64(FP), R0
-	MOVD n+0(FP), R1
-	AND $3, R1, R6
-	SUB R6, R1, R1
-	CMP $0, R1
+	VMOV V0.B16, V2.B16
+	MOVD x+32(FP), R5
+	MOVD dy+40(FP), R4
+	MOVD w+48(FP), R3
+	MOVD dw+56(FP), R2
+	MOVD db+64(FP), R1
+	MOVD n+0(FP), R0
+	AND $3, R0, R6
+	SUB R6, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F2, F3)
-	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
-	WORD $0x4eefd465 // fsub v5.2d, v3.2d, v15.2d
-	VMOV V7.B16, V3.B16
-	WORD $0x4e6ecc43 // fmla v3.2d, v2.2d, v14.2d
-	VMOV V7.B16, V2.B16
-	WORD $0x4e6ecca2 // fmla v2.2d, v5.2d, v14.2d
-	FLDPQ.P 32(R5), (F12, F11)
-	FLDPQ (R3), (F5, F8)
-	FLDPQ (R0), (F10, F9)
-	WORD $0x4e63cd85 // fmla v5.2d, v12.2d, v3.2d
-	WORD $0x4e62cd68 // fmla v8.2d, v11.2d, v2.2d
-	FSTPQ.P (F5, F8), 32(R3)
-	WORD $0x4e6cd548 // fadd v8.2d, v10.2d, v12.2d
-	WORD $0x4e6bd525 // fadd v5.2d, v9.2d, v11.2d
-	FSTPQ.P (F8, F5), 32(R0)
-	FLDPQ.P 32(R4), (F8, F5)
-	WORD $0x6e68dd88 // fmul v8.2d, v12.2d, v8.2d
-	WORD $0x6e65dd65 // fmul v5.2d, v11.2d, v5.2d
-	WORD $0x4e68d421 // fadd v1.2d, v1.2d, v8.2d
-	WORD $0x4e65d4c6 // fadd v6.2d, v6.2d, v5.2d
-	WORD $0x4e68cc60 // fmla v0.2d, v3.2d, v8.2d
-	WORD $0x4e65cc44 // fmla v4.2d, v2.2d, v5.2d
-	SUBS $4, R1, R1
+	FLDPQ.P 32(R5), (F5, F4)
+	WORD $0x4eefd4a5 // fsub v5.2d, v5.2d, v15.2d
+	WORD $0x4eefd484 // fsub v4.2d, v4.2d, v15.2d
+	VMOV V10.B16, V7.B16
+	WORD $0x4e6ecca7 // fmla v7.2d, v5.2d, v14.2d
+	VMOV V10.B16, V6.B16
+	WORD $0x4e6ecc86 // fmla v6.2d, v4.2d, v14.2d
+	FLDPQ.P 32(R4), (F12, F11)
+	FLDPQ (R2), (F5, F4)
+	FLDPQ (R1), (F9, F8)
+	WORD $0x4e67cd85 // fmla v5.2d, v12.2d, v7.2d
+	WORD $0x4e66cd64 // fmla v4.2d, v11.2d, v6.2d
+	FSTPQ.P (F5, F4), 32(R2)
+	WORD $0x4e6cd525 // fadd v5.2d, v9.2d, v12.2d
+	WORD $0x4e6bd504 // fadd v4.2d, v8.2d, v11.2d
+	FSTPQ.P (F5, F4), 32(R1)
+	FLDPQ.P 32(R3), (F5, F4)
+	WORD $0x6e65dd85 // fmul v5.2d, v12.2d, v5.2d
+	WORD $0x6e64dd64 // fmul v4.2d, v11.2d, v4.2d
+	WORD $0x4e65d421 // fadd v1.2d, v1.2d, v5.2d
+	WORD $0x4e64d463 // fadd v3.2d, v3.2d, v4.2d
+	WORD $0x4e65cce0 // fmla v0.2d, v7.2d, v5.2d
+	WORD $0x4e64ccc2 // fmla v2.2d, v6.2d, v4.2d
+	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R6
 	BEQ end
 	ADD $128, R7, R7
-	NEG R6, R1
-	ADD R1<<3, R7, R1
-	FLDPQ 64(R1), (F13, F12)
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	NEG R6, R0
+	ADD R0<<3, R7, R0
+	FLDPQ 64(R0), (F13, F12)
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R6, some_1
-	FLDPQ (R2), (F3, F2)
+	FLDPQ (R5), (F5, F4)
 	B end_3
 some_1:
 	TBZ $1, R6, few_2
-	FMOVQ (R2), F3
+	FMOVQ (R5), F5
 	TBZ $0, R6, end_4
-	FMOVD 16(R2), F2
+	FMOVD 16(R5), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R6, end_5
-	FMOVD (R2), F3
+	FMOVD (R5), F5
 end_5:
 end_3:
-	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
-	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
-	VMOV V7.B16, V11.B16
-	WORD $0x4e6ecc6b // fmla v11.2d, v3.2d, v14.2d
-	WORD $0x4e6ecc47 // fmla v7.2d, v2.2d, v14.2d
-	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x4eefd4a5 // fsub v5.2d, v5.2d, v15.2d
+	WORD $0x4eefd484 // fsub v4.2d, v4.2d, v15.2d
+	VMOV V10.B16, V11.B16
+	WORD $0x4e6eccab // fmla v11.2d, v5.2d, v14.2d
+	WORD $0x4e6ecc8a // fmla v10.2d, v4.2d, v14.2d
 	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R6, some_6
-	FLDPQ (R5), (F8, F9)
+	FLDPQ (R4), (F9, F8)
 	B end_8
 some_6:
 	TBZ $1, R6, few_7
-	FMOVQ (R5), F8
+	FMOVQ (R4), F9
 	TBZ $0, R6, end_9
-	FMOVD 16(R5), F9
+	FMOVD 16(R4), F8
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R6, end_10
-	FMOVD (R5), F8
+	FMOVD (R4), F9
 end_10:
 end_8:
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $2, R6, some_11
-	FLDPQ (R3), (F2, F5)
+	FLDPQ (R2), (F7, F6)
 	B end_13
 some_11:
 	TBZ $1, R6, few_12
-	FMOVQ (R3), F2
+	FMOVQ (R2), F7
 	TBZ $0, R6, end_14
-	FMOVD 16(R3), F5
+	FMOVD 16(R2), F6
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R6, end_15
-	FMOVD (R3), F2
+	FMOVD (R2), F7
 end_15:
 end_13:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R6, some_16
-	FLDPQ (R0), (F10, F3)
+	FLDPQ (R1), (F5, F4)
 	B end_18
 some_16:
 	TBZ $1, R6, few_17
-	FMOVQ (R0), F10
+	FMOVQ (R1), F5
 	TBZ $0, R6, end_19
-	FMOVD 16(R0), F3
+	FMOVD 16(R1), F4
 end_19:
 	B end_18
 few_17:
 	TBZ $0, R6, end_20
-	FMOVD (R0), F10
+	FMOVD (R1), F5
 end_20:
 end_18:
-	WORD $0x4e6bcd02 // fmla v2.2d, v8.2d, v11.2d
-	WORD $0x4e67cd25 // fmla v5.2d, v9.2d, v7.2d
+	WORD $0x4e6bcd27 // fmla v7.2d, v9.2d, v11.2d
+	WORD $0x4e6acd06 // fmla v6.2d, v8.2d, v10.2d
 	TBZ $2, R6, some_21
-	FSTPQ (F2, F5), (R3)
+	FSTPQ (F7, F6), (R2)
 	B end_23
 some_21:
 	TBZ $1, R6, few_22
-	FMOVQ F2, (R3)
+	FMOVQ F7, (R2)
 	TBZ $0, R6, end_24
-	FMOVD F5, 16(R3)
+	FMOVD F6, 16(R2)
 end_24:
 	B end_23
 few_22:
 	TBZ $0, R6, end_25
-	FMOVD F2, (R3)
+	FMOVD F7, (R2)
 end_25:
 end_23:
-	WORD $0x4e68d545 // fadd v5.2d, v10.2d, v8.2d
-	WORD $0x4e69d462 // fadd v2.2d, v3.2d, v9.2d
+	WORD $0x4e69d4a5 // fadd v5.2d, v5.2d, v9.2d
+	WORD $0x4e68d484 // fadd v4.2d, v4.2d, v8.2d
 	TBZ $2, R6, some_26
-	FSTPQ (F5, F2), (R0)
+	FSTPQ (F5, F4), (R1)
 	B end_28
 some_26:
 	TBZ $1, R6, few_27
-	FMOVQ F5, (R0)
+	FMOVQ F5, (R1)
 	TBZ $0, R6, end_29
-	FMOVD F2, 16(R0)
+	FMOVD F4, 16(R1)
 end_29:
 	B end_28
 few_27:
 	TBZ $0, R6, end_30
-	FMOVD F5, (R0)
+	FMOVD F5, (R1)
 end_30:
 end_28:
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R6, some_31
-	FLDPQ (R4), (F3, F2)
+	FLDPQ (R3), (F5, F4)
 	B end_33
 some_31:
 	TBZ $1, R6, few_32
-	FMOVQ (R4), F3
+	FMOVQ (R3), F5
 	TBZ $0, R6, end_34
-	FMOVD 16(R4), F2
+	FMOVD 16(R3), F4
 end_34:
 	B end_33
 few_32:
 	TBZ $0, R6, end_35
-	FMOVD (R4), F3
+	FMOVD (R3), F5
 end_35:
 end_33:
-	WORD $0x6e63dd08 // fmul v8.2d, v8.2d, v3.2d
-	WORD $0x6e62dd25 // fmul v5.2d, v9.2d, v2.2d
-	WORD $0x4e68d421 // fadd v1.2d, v1.2d, v8.2d
-	WORD $0x4e65d4c6 // fadd v6.2d, v6.2d, v5.2d
-	WORD $0x4e2d1d63 // and v3.16b, v11.16b, v13.16b
-	WORD $0x4e2c1ce2 // and v2.16b, v7.16b, v12.16b
-	WORD $0x4e68cc60 // fmla v0.2d, v3.2d, v8.2d
-	WORD $0x4e65cc44 // fmla v4.2d, v2.2d, v5.2d
+	WORD $0x6e65dd27 // fmul v7.2d, v9.2d, v5.2d
+	WORD $0x6e64dd06 // fmul v6.2d, v8.2d, v4.2d
+	WORD $0x4e67d421 // fadd v1.2d, v1.2d, v7.2d
+	WORD $0x4e66d463 // fadd v3.2d, v3.2d, v6.2d
+	WORD $0x4e2d1d65 // and v5.16b, v11.16b, v13.16b
+	WORD $0x4e2c1d44 // and v4.16b, v10.16b, v12.16b
+	WORD $0x4e67cca0 // fmla v0.2d, v5.2d, v7.2d
+	WORD $0x4e66cc82 // fmla v2.2d, v4.2d, v6.2d
 end:
-	WORD $0x4e61d4c2 // fadd v2.2d, v6.2d, v1.2d
-	WORD $0x4ec27841 // zip2 v1.2d, v2.2d, v2.2d
-	WORD $0x4e61d441 // fadd v1.2d, v2.2d, v1.2d
+	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
+	WORD $0x4ec37861 // zip2 v1.2d, v3.2d, v3.2d
+	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	FMOVD F1, sum+72(FP)
-	WORD $0x4e60d481 // fadd v1.2d, v4.2d, v0.2d
+	WORD $0x4e60d441 // fadd v1.2d, v2.2d, v0.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e60d420 // fadd v0.2d, v1.2d, v0.2d
 	FMOVD F0, other+80(FP)
@@ -1194,121 +1194,121 @@ TEXT ·NormSlopeNEONF64(SB), NOSPLIT, $0-80
 	FMOVD scale+16(FP), F0
 	WORD $0x4e080407 // dup v7.2d, v0.d[0]
 	FMOVD left+24(FP), F0
-	WORD $0x4e080400 // dup v0.2d, v0.d[0]
-	FMOVD mean+32(FP), F1
-	WORD $0x4e080429 // dup v9.2d, v1.d[0]
-	FMOVD along+40(FP), F1
-	WORD $0x4e080428 // dup v8.2d, v1.d[0]
-	MOVD x+48(FP), R2
-	MOVD dy+56(FP), R1
-	MOVD w+64(FP), R4
-	MOVD dx+72(FP), R3
+	WORD $0x4e080402 // dup v2.2d, v0.d[0]
+	FMOVD mean+32(FP), F0
+	WORD $0x4e080409 // dup v9.2d, v0.d[0]
+	FMOVD along+40(FP), F0
+	WORD $0x4e080408 // dup v8.2d, v0.d[0]
+	MOVD x+48(FP), R4
+	MOVD dy+56(FP), R3
+	MOVD w+64(FP), R2
+	MOVD dx+72(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R5
 	SUB R5, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F2, F1)
-	WORD $0x4eead442 // fsub v2.2d, v2.2d, v10.2d
+	FLDPQ.P 32(R4), (F1, F0)
 	WORD $0x4eead421 // fsub v1.2d, v1.2d, v10.2d
-	VMOV V0.B16, V3.B16
-	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
-	VMOV V0.B16, V4.B16
+	WORD $0x4eead400 // fsub v0.2d, v0.2d, v10.2d
+	VMOV V2.B16, V4.B16
 	WORD $0x4e67cc24 // fmla v4.2d, v1.2d, v7.2d
-	FLDPQ.P 32(R1), (F6, F5)
-	FLDPQ.P 32(R4), (F2, F1)
-	WORD $0x6e62dcc2 // fmul v2.2d, v6.2d, v2.2d
-	WORD $0x6e61dca1 // fmul v1.2d, v5.2d, v1.2d
-	WORD $0x4ee9d442 // fsub v2.2d, v2.2d, v9.2d
+	VMOV V2.B16, V3.B16
+	WORD $0x4e67cc03 // fmla v3.2d, v0.2d, v7.2d
+	FLDPQ.P 32(R3), (F6, F5)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e61dcc1 // fmul v1.2d, v6.2d, v1.2d
+	WORD $0x6e60dca0 // fmul v0.2d, v5.2d, v0.2d
 	WORD $0x4ee9d421 // fsub v1.2d, v1.2d, v9.2d
-	WORD $0x4ee8cc62 // fmls v2.2d, v3.2d, v8.2d
+	WORD $0x4ee9d400 // fsub v0.2d, v0.2d, v9.2d
 	WORD $0x4ee8cc81 // fmls v1.2d, v4.2d, v8.2d
-	WORD $0x6e67dc42 // fmul v2.2d, v2.2d, v7.2d
+	WORD $0x4ee8cc60 // fmls v0.2d, v3.2d, v8.2d
 	WORD $0x6e67dc21 // fmul v1.2d, v1.2d, v7.2d
-	FSTPQ.P (F2, F1), 32(R3)
+	WORD $0x6e67dc00 // fmul v0.2d, v0.2d, v7.2d
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R5
 	BEQ end
-	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_1
-	FLDPQ (R2), (F2, F1)
+	FLDPQ (R4), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R5, few_2
-	FMOVQ (R2), F2
+	FMOVQ (R4), F1
 	TBZ $0, R5, end_4
-	FMOVD 16(R2), F1
+	FMOVD 16(R4), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R5, end_5
-	FMOVD (R2), F2
+	FMOVD (R4), F1
 end_5:
 end_3:
-	WORD $0x4eead443 // fsub v3.2d, v2.2d, v10.2d
 	WORD $0x4eead421 // fsub v1.2d, v1.2d, v10.2d
-	VMOV V0.B16, V2.B16
-	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
-	WORD $0x4e67cc20 // fmla v0.2d, v1.2d, v7.2d
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4eead400 // fsub v0.2d, v0.2d, v10.2d
+	VMOV V2.B16, V3.B16
+	WORD $0x4e67cc23 // fmla v3.2d, v1.2d, v7.2d
+	WORD $0x4e67cc02 // fmla v2.2d, v0.2d, v7.2d
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_6
-	FLDPQ (R1), (F3, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_8
 some_6:
 	TBZ $1, R5, few_7
-	FMOVQ (R1), F3
+	FMOVQ (R3), F1
 	TBZ $0, R5, end_9
-	FMOVD 16(R1), F1
+	FMOVD 16(R3), F0
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R5, end_10
-	FMOVD (R1), F3
+	FMOVD (R3), F1
 end_10:
 end_8:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R5, some_11
-	FLDPQ (R4), (F5, F4)
+	FLDPQ (R2), (F5, F4)
 	B end_13
 some_11:
 	TBZ $1, R5, few_12
-	FMOVQ (R4), F5
+	FMOVQ (R2), F5
 	TBZ $0, R5, end_14
-	FMOVD 16(R4), F4
+	FMOVD 16(R2), F4
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R5, end_15
-	FMOVD (R4), F5
+	FMOVD (R2), F5
 end_15:
 end_13:
-	WORD $0x6e65dc63 // fmul v3.2d, v3.2d, v5.2d
-	WORD $0x6e64dc21 // fmul v1.2d, v1.2d, v4.2d
-	WORD $0x4ee9d463 // fsub v3.2d, v3.2d, v9.2d
+	WORD $0x6e65dc21 // fmul v1.2d, v1.2d, v5.2d
+	WORD $0x6e64dc00 // fmul v0.2d, v0.2d, v4.2d
 	WORD $0x4ee9d421 // fsub v1.2d, v1.2d, v9.2d
-	WORD $0x4ee8cc43 // fmls v3.2d, v2.2d, v8.2d
-	WORD $0x4ee8cc01 // fmls v1.2d, v0.2d, v8.2d
-	WORD $0x6e67dc62 // fmul v2.2d, v3.2d, v7.2d
-	WORD $0x6e67dc20 // fmul v0.2d, v1.2d, v7.2d
+	WORD $0x4ee9d400 // fsub v0.2d, v0.2d, v9.2d
+	WORD $0x4ee8cc61 // fmls v1.2d, v3.2d, v8.2d
+	WORD $0x4ee8cc40 // fmls v0.2d, v2.2d, v8.2d
+	WORD $0x6e67dc21 // fmul v1.2d, v1.2d, v7.2d
+	WORD $0x6e67dc00 // fmul v0.2d, v0.2d, v7.2d
 	TBZ $2, R5, some_16
-	FSTPQ (F2, F0), (R3)
+	FSTPQ (F1, F0), (R1)
 	B end_18
 some_16:
 	TBZ $1, R5, few_17
-	FMOVQ F2, (R3)
+	FMOVQ F1, (R1)
 	TBZ $0, R5, end_19
-	FMOVD F0, 16(R3)
+	FMOVD F0, 16(R1)
 end_19:
 	B end_18
 few_17:
 	TBZ $0, R5, end_20
-	FMOVD F2, (R3)
+	FMOVD F1, (R1)
 end_20:
 end_18:
 end:

@@ -465,9 +465,9 @@ TEXT ·IDCTNEON(SB), NOSPLIT, $0-32
 	WORD $0x4ea484c2 // add v2.4s, v6.4s, v4.4s
 	WORD $0x6ea584e1 // sub v1.4s, v7.4s, v5.4s
 	WORD $0x6ea484c0 // sub v0.4s, v6.4s, v4.4s
-	WORD $0x4f2e0467 // sshr v7.4s, v3.4s, #18
-	WORD $0x4f2e0446 // sshr v6.4s, v2.4s, #18
-	WORD $0x4f2e0425 // sshr v5.4s, v1.4s, #18
+	WORD $0x4f2e0465 // sshr v5.4s, v3.4s, #18
+	WORD $0x4f2e0447 // sshr v7.4s, v2.4s, #18
+	WORD $0x4f2e0426 // sshr v6.4s, v1.4s, #18
 	WORD $0x4f2e0404 // sshr v4.4s, v0.4s, #18
 	WORD $0x4ead8643 // add v3.4s, v18.4s, v13.4s
 	WORD $0x4eac85c2 // add v2.4s, v14.4s, v12.4s
@@ -481,54 +481,54 @@ TEXT ·IDCTNEON(SB), NOSPLIT, $0-32
 	WORD $0x4e88394d // zip1 v13.4s, v10.4s, v8.4s
 	WORD $0x4e897973 // zip2 v19.4s, v11.4s, v9.4s
 	WORD $0x4e887952 // zip2 v18.4s, v10.4s, v8.4s
-	WORD $0x4e8338ec // zip1 v12.4s, v7.4s, v3.4s
-	WORD $0x4e8238cb // zip1 v11.4s, v6.4s, v2.4s
-	WORD $0x4e8378ea // zip2 v10.4s, v7.4s, v3.4s
-	WORD $0x4e8278c3 // zip2 v3.4s, v6.4s, v2.4s
-	WORD $0x4e853829 // zip1 v9.4s, v1.4s, v5.4s
-	WORD $0x4e843808 // zip1 v8.4s, v0.4s, v4.4s
-	WORD $0x4e857827 // zip2 v7.4s, v1.4s, v5.4s
-	WORD $0x4e847806 // zip2 v6.4s, v0.4s, v4.4s
-	WORD $0x4e943a00 // zip1 v0.4s, v16.4s, v20.4s
-	WORD $0x4e9139e2 // zip1 v2.4s, v15.4s, v17.4s
+	WORD $0x4e8338ac // zip1 v12.4s, v5.4s, v3.4s
+	WORD $0x4e8238eb // zip1 v11.4s, v7.4s, v2.4s
+	WORD $0x4e8378a5 // zip2 v5.4s, v5.4s, v3.4s
+	WORD $0x4e8278e2 // zip2 v2.4s, v7.4s, v2.4s
+	WORD $0x4e86382a // zip1 v10.4s, v1.4s, v6.4s
+	WORD $0x4e843809 // zip1 v9.4s, v0.4s, v4.4s
+	WORD $0x4e867828 // zip2 v8.4s, v1.4s, v6.4s
+	WORD $0x4e847807 // zip2 v7.4s, v0.4s, v4.4s
+	WORD $0x4e943a01 // zip1 v1.4s, v16.4s, v20.4s
+	WORD $0x4e9139e0 // zip1 v0.4s, v15.4s, v17.4s
 	WORD $0x4e947a04 // zip2 v4.4s, v16.4s, v20.4s
-	WORD $0x4e9179e5 // zip2 v5.4s, v15.4s, v17.4s
-	WORD $0x4ecc39c1 // zip1 v1.2d, v14.2d, v12.2d
+	WORD $0x4e9179e6 // zip2 v6.4s, v15.4s, v17.4s
+	WORD $0x4ecc39c3 // zip1 v3.2d, v14.2d, v12.2d
 	WORD $0x4ecb39b1 // zip1 v17.2d, v13.2d, v11.2d
 	WORD $0x4ecc79d0 // zip2 v16.2d, v14.2d, v12.2d
 	WORD $0x4ecb79af // zip2 v15.2d, v13.2d, v11.2d
-	WORD $0x4eca3a6e // zip1 v14.2d, v19.2d, v10.2d
-	WORD $0x4ec33a4d // zip1 v13.2d, v18.2d, v3.2d
-	WORD $0x4eca7a6c // zip2 v12.2d, v19.2d, v10.2d
-	WORD $0x4ec37a4b // zip2 v11.2d, v18.2d, v3.2d
-	WORD $0x4ec03923 // zip1 v3.2d, v9.2d, v0.2d
-	WORD $0x4ec2390a // zip1 v10.2d, v8.2d, v2.2d
-	WORD $0x4ec07920 // zip2 v0.2d, v9.2d, v0.2d
-	WORD $0x4ec27909 // zip2 v9.2d, v8.2d, v2.2d
-	WORD $0x4ec438e2 // zip1 v2.2d, v7.2d, v4.2d
-	WORD $0x4ec538c8 // zip1 v8.2d, v6.2d, v5.2d
-	WORD $0x4ec478e4 // zip2 v4.2d, v7.2d, v4.2d
-	WORD $0x4ec578c5 // zip2 v5.2d, v6.2d, v5.2d
+	WORD $0x4ec53a6e // zip1 v14.2d, v19.2d, v5.2d
+	WORD $0x4ec23a4d // zip1 v13.2d, v18.2d, v2.2d
+	WORD $0x4ec57a65 // zip2 v5.2d, v19.2d, v5.2d
+	WORD $0x4ec27a4c // zip2 v12.2d, v18.2d, v2.2d
+	WORD $0x4ec13942 // zip1 v2.2d, v10.2d, v1.2d
+	WORD $0x4ec0392b // zip1 v11.2d, v9.2d, v0.2d
+	WORD $0x4ec17941 // zip2 v1.2d, v10.2d, v1.2d
+	WORD $0x4ec0792a // zip2 v10.2d, v9.2d, v0.2d
+	WORD $0x4ec43900 // zip1 v0.2d, v8.2d, v4.2d
+	WORD $0x4ec638e9 // zip1 v9.2d, v7.2d, v6.2d
+	WORD $0x4ec47904 // zip2 v4.2d, v8.2d, v4.2d
+	WORD $0x4ec678e8 // zip2 v8.2d, v7.2d, v6.2d
 	FMOVQ 224(R1), F7
 	FMOVQ 224(R1), F6
-	WORD $0x0e614821 // sqxtn v1.4h, v1.4s
-	WORD $0x4e614a01 // sqxtn2 v1.8h, v16.4s
 	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
-	WORD $0x4e614803 // sqxtn2 v3.8h, v0.4s
-	WORD $0x0e6149c0 // sqxtn v0.4h, v14.4s
-	WORD $0x4e614980 // sqxtn2 v0.8h, v12.4s
+	WORD $0x4e614a03 // sqxtn2 v3.8h, v16.4s
 	WORD $0x0e614842 // sqxtn v2.4h, v2.4s
-	WORD $0x4e614882 // sqxtn2 v2.8h, v4.4s
-	WORD $0x4e670c24 // sqadd v4.8h, v1.8h, v7.8h
-	WORD $0x4e660c63 // sqadd v3.8h, v3.8h, v6.8h
-	WORD $0x4e670c01 // sqadd v1.8h, v0.8h, v7.8h
-	WORD $0x4e660c42 // sqadd v2.8h, v2.8h, v6.8h
+	WORD $0x4e614822 // sqxtn2 v2.8h, v1.4s
+	WORD $0x0e6149c1 // sqxtn v1.4h, v14.4s
+	WORD $0x4e6148a1 // sqxtn2 v1.8h, v5.4s
+	WORD $0x0e614800 // sqxtn v0.4h, v0.4s
+	WORD $0x4e614880 // sqxtn2 v0.8h, v4.4s
+	WORD $0x4e670c65 // sqadd v5.8h, v3.8h, v7.8h
+	WORD $0x4e660c44 // sqadd v4.8h, v2.8h, v6.8h
+	WORD $0x4e670c23 // sqadd v3.8h, v1.8h, v7.8h
+	WORD $0x4e660c02 // sqadd v2.8h, v0.8h, v6.8h
+	WORD $0x2e2128a1 // sqxtun v1.8b, v5.8h
+	WORD $0x6e212861 // sqxtun2 v1.16b, v3.8h
 	WORD $0x2e212880 // sqxtun v0.8b, v4.8h
-	WORD $0x6e212820 // sqxtun2 v0.16b, v1.8h
-	WORD $0x2e212861 // sqxtun v1.8b, v3.8h
-	WORD $0x6e212841 // sqxtun2 v1.16b, v2.8h
-	WORD $0x4e813802 // zip1 v2.4s, v0.4s, v1.4s
-	WORD $0x4e817800 // zip2 v0.4s, v0.4s, v1.4s
+	WORD $0x6e212840 // sqxtun2 v0.16b, v2.8h
+	WORD $0x4e803822 // zip1 v2.4s, v1.4s, v0.4s
+	WORD $0x4e807820 // zip2 v0.4s, v1.4s, v0.4s
 	FMOVD F2, (R0)
 	ADD R2, R0, R0
 	VST1 V2.D[1], (R0)
@@ -537,20 +537,20 @@ TEXT ·IDCTNEON(SB), NOSPLIT, $0-32
 	ADD R2, R0, R0
 	VST1 V0.D[1], (R0)
 	ADD R2, R0, R0
-	WORD $0x0e614a22 // sqxtn v2.4h, v17.4s
-	WORD $0x4e6149e2 // sqxtn2 v2.8h, v15.4s
-	WORD $0x0e614940 // sqxtn v0.4h, v10.4s
-	WORD $0x4e614920 // sqxtn2 v0.8h, v9.4s
-	WORD $0x0e6149a3 // sqxtn v3.4h, v13.4s
-	WORD $0x4e614963 // sqxtn2 v3.8h, v11.4s
-	WORD $0x0e614901 // sqxtn v1.4h, v8.4s
-	WORD $0x4e6148a1 // sqxtn2 v1.8h, v5.4s
-	WORD $0x4e670c45 // sqadd v5.8h, v2.8h, v7.8h
-	WORD $0x4e660c04 // sqadd v4.8h, v0.8h, v6.8h
-	WORD $0x4e670c60 // sqadd v0.8h, v3.8h, v7.8h
-	WORD $0x4e660c22 // sqadd v2.8h, v1.8h, v6.8h
+	WORD $0x0e614a23 // sqxtn v3.4h, v17.4s
+	WORD $0x4e6149e3 // sqxtn2 v3.8h, v15.4s
+	WORD $0x0e614962 // sqxtn v2.4h, v11.4s
+	WORD $0x4e614942 // sqxtn2 v2.8h, v10.4s
+	WORD $0x0e6149a1 // sqxtn v1.4h, v13.4s
+	WORD $0x4e614981 // sqxtn2 v1.8h, v12.4s
+	WORD $0x0e614920 // sqxtn v0.4h, v9.4s
+	WORD $0x4e614900 // sqxtn2 v0.8h, v8.4s
+	WORD $0x4e670c65 // sqadd v5.8h, v3.8h, v7.8h
+	WORD $0x4e660c44 // sqadd v4.8h, v2.8h, v6.8h
+	WORD $0x4e670c23 // sqadd v3.8h, v1.8h, v7.8h
+	WORD $0x4e660c02 // sqadd v2.8h, v0.8h, v6.8h
 	WORD $0x2e2128a1 // sqxtun v1.8b, v5.8h
-	WORD $0x6e212801 // sqxtun2 v1.16b, v0.8h
+	WORD $0x6e212861 // sqxtun2 v1.16b, v3.8h
 	WORD $0x2e212880 // sqxtun v0.8b, v4.8h
 	WORD $0x6e212840 // sqxtun2 v0.16b, v2.8h
 	WORD $0x4e803822 // zip1 v2.4s, v1.4s, v0.4s
@@ -1143,18 +1143,18 @@ done:
 
 // func FloatNEON(n int, scale float32, bias float32, src *uint8, dst *float32)
 TEXT ·FloatNEON(SB), NOSPLIT, $0-32
-	MOVD n+0(FP), R1
-	MOVD src+16(FP), R2
+	MOVD n+0(FP), R2
+	MOVD src+16(FP), R1
 	MOVD dst+24(FP), R0
 	FMOVS scale+8(FP), F0
 	WORD $0x4e040403 // dup v3.4s, v0.s[0]
 	FMOVS bias+12(FP), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 loop:
-	CMP $0, R1
+	CMP $0, R2
 	BLE done
 again:
-	FMOVD.P 8(R2), F0
+	FMOVD.P 8(R1), F0
 	WORD $0x2f08a400 // ushll v0.8h, v0.8b, #0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
@@ -1165,7 +1165,7 @@ again:
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R1, R1
+	SUBS $8, R2, R2
 	BGT again
 done:
 	RET
@@ -1182,38 +1182,38 @@ TEXT ·MergeNEON(SB), NOSPLIT, $0-40
 	FMOVQ 784(R0), F2
 	FMOVQ 800(R0), F1
 	FMOVQ 816(R0), F0
-	MOVD n+0(FP), R0
-	MOVD packed+8(FP), R1
-	MOVD red+16(FP), R3
-	MOVD green+24(FP), R4
-	MOVD blue+32(FP), R2
+	MOVD n+0(FP), R4
+	MOVD packed+8(FP), R3
+	MOVD red+16(FP), R2
+	MOVD green+24(FP), R1
+	MOVD blue+32(FP), R0
 loop:
-	CMP $0, R0
+	CMP $0, R4
 	BLE done
 again:
-	FMOVQ.P 16(R3), F13
-	FMOVQ.P 16(R4), F12
-	FMOVQ.P 16(R2), F11
+	FMOVQ.P 16(R2), F13
+	FMOVQ.P 16(R1), F12
+	FMOVQ.P 16(R0), F11
 	WORD $0x4e0801aa // tbl v10.16b, {v13.16b}, v8.16b
 	WORD $0x4e070189 // tbl v9.16b, {v12.16b}, v7.16b
 	WORD $0x4ea91d4a // orr v10.16b, v10.16b, v9.16b
 	WORD $0x4e060169 // tbl v9.16b, {v11.16b}, v6.16b
 	WORD $0x4ea91d49 // orr v9.16b, v10.16b, v9.16b
-	FMOVQ F9, (R1)
+	FMOVQ F9, (R3)
 	WORD $0x4e0501aa // tbl v10.16b, {v13.16b}, v5.16b
 	WORD $0x4e040189 // tbl v9.16b, {v12.16b}, v4.16b
 	WORD $0x4ea91d4a // orr v10.16b, v10.16b, v9.16b
 	WORD $0x4e030169 // tbl v9.16b, {v11.16b}, v3.16b
 	WORD $0x4ea91d49 // orr v9.16b, v10.16b, v9.16b
-	FMOVQ F9, 16(R1)
+	FMOVQ F9, 16(R3)
 	WORD $0x4e0201aa // tbl v10.16b, {v13.16b}, v2.16b
 	WORD $0x4e010189 // tbl v9.16b, {v12.16b}, v1.16b
 	WORD $0x4ea91d4a // orr v10.16b, v10.16b, v9.16b
 	WORD $0x4e000169 // tbl v9.16b, {v11.16b}, v0.16b
 	WORD $0x4ea91d49 // orr v9.16b, v10.16b, v9.16b
-	FMOVQ F9, 32(R1)
-	ADD $48, R1, R1
-	SUBS $16, R0, R0
+	FMOVQ F9, 32(R3)
+	ADD $48, R3, R3
+	SUBS $16, R4, R4
 	BGT again
 done:
 	RET
@@ -1230,38 +1230,38 @@ TEXT ·SplitNEON(SB), NOSPLIT, $0-40
 	FMOVQ 928(R0), F2
 	FMOVQ 944(R0), F1
 	FMOVQ 960(R0), F0
-	MOVD n+0(FP), R2
-	MOVD packed+8(FP), R1
-	MOVD red+16(FP), R4
-	MOVD green+24(FP), R0
-	MOVD blue+32(FP), R3
+	MOVD n+0(FP), R4
+	MOVD packed+8(FP), R3
+	MOVD red+16(FP), R2
+	MOVD green+24(FP), R1
+	MOVD blue+32(FP), R0
 loop:
-	CMP $0, R2
+	CMP $0, R4
 	BLE done
 again:
-	FMOVQ (R1), F13
-	FMOVQ 16(R1), F12
-	FMOVQ 32(R1), F11
+	FMOVQ (R3), F13
+	FMOVQ 16(R3), F12
+	FMOVQ 32(R3), F11
 	WORD $0x4e0801aa // tbl v10.16b, {v13.16b}, v8.16b
 	WORD $0x4e070189 // tbl v9.16b, {v12.16b}, v7.16b
 	WORD $0x4ea91d4a // orr v10.16b, v10.16b, v9.16b
 	WORD $0x4e060169 // tbl v9.16b, {v11.16b}, v6.16b
 	WORD $0x4ea91d49 // orr v9.16b, v10.16b, v9.16b
-	FMOVQ.P F9, 16(R4)
+	FMOVQ.P F9, 16(R2)
 	WORD $0x4e0501aa // tbl v10.16b, {v13.16b}, v5.16b
 	WORD $0x4e040189 // tbl v9.16b, {v12.16b}, v4.16b
 	WORD $0x4ea91d4a // orr v10.16b, v10.16b, v9.16b
 	WORD $0x4e030169 // tbl v9.16b, {v11.16b}, v3.16b
 	WORD $0x4ea91d49 // orr v9.16b, v10.16b, v9.16b
-	FMOVQ.P F9, 16(R0)
+	FMOVQ.P F9, 16(R1)
 	WORD $0x4e0201aa // tbl v10.16b, {v13.16b}, v2.16b
 	WORD $0x4e010189 // tbl v9.16b, {v12.16b}, v1.16b
 	WORD $0x4ea91d4a // orr v10.16b, v10.16b, v9.16b
 	WORD $0x4e000169 // tbl v9.16b, {v11.16b}, v0.16b
 	WORD $0x4ea91d49 // orr v9.16b, v10.16b, v9.16b
-	FMOVQ.P F9, 16(R3)
-	ADD $48, R1, R1
-	SUBS $16, R2, R2
+	FMOVQ.P F9, 16(R0)
+	ADD $48, R3, R3
+	SUBS $16, R4, R4
 	BGT again
 done:
 	RET
@@ -1270,17 +1270,17 @@ done:
 TEXT ·AddBytesNEON(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R3
 	MOVD a+8(FP), R2
-	MOVD b+16(FP), R0
-	MOVD dst+24(FP), R1
+	MOVD b+16(FP), R1
+	MOVD dst+24(FP), R0
 loop:
 	CMP $0, R3
 	BLE done
 again:
 	FLDPQ.P 32(R2), (F3, F2)
-	FLDPQ.P 32(R0), (F1, F0)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x4e218461 // add v1.16b, v3.16b, v1.16b
 	WORD $0x4e208440 // add v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ.P (F1, F0), 32(R0)
 	SUBS $32, R3, R3
 	BGT again
 done:
@@ -1289,23 +1289,23 @@ done:
 // func Paeth3NEON(n int, raw *uint8, above *uint8, dst *uint8)
 TEXT ·Paeth3NEON(SB), NOSPLIT, $0-32
 	MOVD $neonpixel<>(SB), R4
-	MOVD n+0(FP), R0
-	MOVD raw+8(FP), R3
+	MOVD n+0(FP), R3
+	MOVD raw+8(FP), R2
 	MOVD above+16(FP), R1
-	MOVD dst+24(FP), R2
-	WORD $0x6f00e400 // movi v0.2d, #0
+	MOVD dst+24(FP), R0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ 976(R4), F8
 loop:
-	CMP $0, R0
+	CMP $0, R3
 	BLE done
 again:
-	FMOVS (R3), F3
+	FMOVS (R2), F3
 	FMOVS (R1), F2
 	WORD $0x2f08a467 // ushll v7.8h, v3.8b, #0
 	WORD $0x2f08a446 // ushll v6.8h, v2.8b, #0
-	WORD $0x6e6184c4 // sub v4.8h, v6.8h, v1.8h
-	WORD $0x6e618403 // sub v3.8h, v0.8h, v1.8h
+	WORD $0x6e6084c4 // sub v4.8h, v6.8h, v0.8h
+	WORD $0x6e608423 // sub v3.8h, v1.8h, v0.8h
 	WORD $0x4e648462 // add v2.8h, v3.8h, v4.8h
 	WORD $0x4e60b885 // abs v5.8h, v4.8h
 	WORD $0x4e60b864 // abs v4.8h, v3.8h
@@ -1314,18 +1314,18 @@ again:
 	WORD $0x4e636c43 // smin v3.8h, v2.8h, v3.8h
 	WORD $0x6e638ca2 // cmeq v2.8h, v5.8h, v3.8h
 	WORD $0x6e638c83 // cmeq v3.8h, v4.8h, v3.8h
-	WORD $0x6e611cc3 // bsl v3.16b, v6.16b, v1.16b
-	WORD $0x6e631c02 // bsl v2.16b, v0.16b, v3.16b
+	WORD $0x6e601cc3 // bsl v3.16b, v6.16b, v0.16b
+	WORD $0x6e631c22 // bsl v2.16b, v1.16b, v3.16b
 	WORD $0x4e6284e0 // add v0.8h, v7.8h, v2.8h
-	WORD $0x4e281c00 // and v0.16b, v0.16b, v8.16b
-	VMOV V6.B16, V1.B16
-	WORD $0x2e212802 // sqxtun v2.8b, v0.8h
-	WORD $0x6e212802 // sqxtun2 v2.16b, v0.8h
-	FMOVS F2, (R2)
-	ADD $3, R3, R3
-	ADD $3, R1, R1
+	WORD $0x4e281c01 // and v1.16b, v0.16b, v8.16b
+	VMOV V6.B16, V0.B16
+	WORD $0x2e212822 // sqxtun v2.8b, v1.8h
+	WORD $0x6e212822 // sqxtun2 v2.16b, v1.8h
+	FMOVS F2, (R0)
 	ADD $3, R2, R2
-	SUBS $1, R0, R0
+	ADD $3, R1, R1
+	ADD $3, R0, R0
+	SUBS $1, R3, R3
 	BGT again
 done:
 	RET
@@ -1333,19 +1333,19 @@ done:
 // func Paeth4NEON(n int, raw *uint8, above *uint8, dst *uint8)
 TEXT ·Paeth4NEON(SB), NOSPLIT, $0-32
 	MOVD $neonpixel<>(SB), R4
-	MOVD n+0(FP), R1
+	MOVD n+0(FP), R3
 	MOVD raw+8(FP), R2
-	MOVD above+16(FP), R3
+	MOVD above+16(FP), R1
 	MOVD dst+24(FP), R0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ 976(R4), F8
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
 	FMOVS.P 4(R2), F3
-	FMOVS.P 4(R3), F2
+	FMOVS.P 4(R1), F2
 	WORD $0x2f08a467 // ushll v7.8h, v3.8b, #0
 	WORD $0x2f08a446 // ushll v6.8h, v2.8b, #0
 	WORD $0x6e6084c4 // sub v4.8h, v6.8h, v0.8h
@@ -1366,54 +1366,54 @@ again:
 	WORD $0x2e212822 // sqxtun v2.8b, v1.8h
 	WORD $0x6e212822 // sqxtun2 v2.16b, v1.8h
 	FMOVS.P F2, 4(R0)
-	SUBS $1, R1, R1
+	SUBS $1, R3, R3
 	BGT again
 done:
 	RET
 
 // func ColumnNEON(n int, taps int, stride int, weights *int32, src *uint8, dst *uint8)
 TEXT ·ColumnNEON(SB), NOSPLIT, $0-48
-	MOVD $neonpixel<>(SB), R2
-	MOVD n+0(FP), R0
+	MOVD $neonpixel<>(SB), R0
+	MOVD n+0(FP), R4
 	MOVD taps+8(FP), R8
 	MOVD stride+16(FP), R7
 	MOVD weights+24(FP), R6
-	MOVD src+32(FP), R4
-	MOVD dst+40(FP), R1
-	FMOVQ 992(R2), F6
-	FMOVQ 992(R2), F5
+	MOVD src+32(FP), R3
+	MOVD dst+40(FP), R2
+	FMOVQ 992(R0), F6
+	FMOVQ 992(R0), F5
 loop:
-	CMP $0, R0
+	CMP $0, R4
 	BLE done
 again:
-	VMOV V6.B16, V0.B16
-	VMOV V5.B16, V1.B16
-	MOVD ZR, R3
-	MOVD R4, R2
+	VMOV V6.B16, V1.B16
+	VMOV V5.B16, V0.B16
+	MOVD ZR, R1
+	MOVD R3, R0
 taps:
-	ADD R3<<2, R6, R5
+	ADD R1<<2, R6, R5
 	VLD1R (R5), [V4.S4]
-	FMOVD (R2), F2
+	FMOVD (R0), F2
 	WORD $0x2f08a442 // ushll v2.8h, v2.8b, #0
 	WORD $0x2f10a443 // ushll v3.4s, v2.4h, #0
 	WORD $0x6f10a442 // ushll2 v2.4s, v2.8h, #0
 	WORD $0x4ea49c63 // mul v3.4s, v3.4s, v4.4s
 	WORD $0x4ea49c42 // mul v2.4s, v2.4s, v4.4s
-	WORD $0x4ea38400 // add v0.4s, v0.4s, v3.4s
-	WORD $0x4ea28421 // add v1.4s, v1.4s, v2.4s
-	ADD R7, R2, R2
-	ADD $1, R3, R3
-	CMP R8, R3
+	WORD $0x4ea38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
+	ADD R7, R0, R0
+	ADD $1, R1, R1
+	CMP R8, R1
 	BLT taps
-	WORD $0x4f2a0402 // sshr v2.4s, v0.4s, #22
-	WORD $0x4f2a0420 // sshr v0.4s, v1.4s, #22
-	WORD $0x0e614841 // sqxtn v1.4h, v2.4s
+	WORD $0x4f2a0421 // sshr v1.4s, v1.4s, #22
+	WORD $0x4f2a0400 // sshr v0.4s, v0.4s, #22
+	WORD $0x0e614821 // sqxtn v1.4h, v1.4s
 	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
 	WORD $0x2e212820 // sqxtun v0.8b, v1.8h
 	WORD $0x6e212820 // sqxtun2 v0.16b, v1.8h
-	FMOVD.P F0, 8(R1)
-	ADD $8, R4, R4
-	SUBS $8, R0, R0
+	FMOVD.P F0, 8(R2)
+	ADD $8, R3, R3
+	SUBS $8, R4, R4
 	BGT again
 done:
 	RET
@@ -1421,33 +1421,33 @@ done:
 // func RowNEON(n int, taps int, first *int32, weights *int32, src *uint8, dst *uint8)
 TEXT ·RowNEON(SB), NOSPLIT, $0-48
 	MOVD $neonpixel<>(SB), R0
-	MOVD n+0(FP), R1
+	MOVD n+0(FP), R5
 	MOVD taps+8(FP), R7
-	MOVD first+16(FP), R3
-	MOVD weights+24(FP), R2
+	MOVD first+16(FP), R4
+	MOVD weights+24(FP), R3
 	MOVD src+32(FP), R6
-	MOVD dst+40(FP), R4
+	MOVD dst+40(FP), R2
 	FMOVQ 992(R0), F6
 loop:
-	CMP $0, R1
+	CMP $0, R5
 	BLE done
 again:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	VMOV V0.B16, V1.B16
-	MOVW (R3), R0
-	ADD R6, R0, R0
-	MOVD R7, R5
+	MOVW (R4), R0
+	ADD R6, R0, R1
+	MOVD R7, R0
 taps:
-	FMOVD.P 8(R0), F2
+	FMOVD.P 8(R1), F2
 	WORD $0x2f08a442 // ushll v2.8h, v2.8b, #0
 	WORD $0x2f10a445 // ushll v5.4s, v2.4h, #0
 	WORD $0x6f10a444 // ushll2 v4.4s, v2.8h, #0
-	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R3), (F3, F2)
 	WORD $0x4ea39ca3 // mul v3.4s, v5.4s, v3.4s
 	WORD $0x4ea29c82 // mul v2.4s, v4.4s, v2.4s
 	WORD $0x4ea38400 // add v0.4s, v0.4s, v3.4s
 	WORD $0x4ea28421 // add v1.4s, v1.4s, v2.4s
-	SUBS $8, R5, R5
+	SUBS $8, R0, R0
 	BNE taps
 	WORD $0x4ea18401 // add v1.4s, v0.4s, v1.4s
 	WORD $0x6e014020 // ext v0.16b, v1.16b, v1.16b, #8
@@ -1460,10 +1460,10 @@ taps:
 	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
 	WORD $0x2e212820 // sqxtun v0.8b, v1.8h
 	WORD $0x6e212820 // sqxtun2 v0.16b, v1.8h
-	VST1 V0.B[0], (R4)
-	ADD $4, R3, R3
-	ADD $1, R4, R4
-	SUBS $1, R1, R1
+	VST1 V0.B[0], (R2)
+	ADD $4, R4, R4
+	ADD $1, R2, R2
+	SUBS $1, R5, R5
 	BGT again
 done:
 	RET
@@ -1472,77 +1472,77 @@ done:
 TEXT ·MirrorBytesNEON(SB), NOSPLIT, $0-32
 	MOVD $neonpixel<>(SB), R0
 	FMOVQ 1008(R0), F0
-	MOVD rows+0(FP), R1
+	MOVD rows+0(FP), R4
 	MOVD width+8(FP), R7
-	MOVD src+16(FP), R4
-	MOVD dst+24(FP), R3
+	MOVD src+16(FP), R3
+	MOVD dst+24(FP), R2
 	SUB $16, R7, R5
 row:
-	CMP $0, R1
+	CMP $0, R4
 	BLE done
-	MOVD ZR, R2
+	MOVD ZR, R1
 	MOVD R5, R0
 register:
-	ADD R2, R4, R6
+	ADD R1, R3, R6
 	FMOVQ (R6), F1
 	WORD $0x4e000021 // tbl v1.16b, {v1.16b}, v0.16b
-	ADD R0, R3, R6
+	ADD R0, R2, R6
 	FMOVQ F1, (R6)
-	ADD $16, R2, R2
+	ADD $16, R1, R1
 	SUBS $16, R0, R0
 	BGE register
 	ADDS $16, R0, R0
 	BEQ next
-	ADD R5, R4, R0
+	ADD R5, R3, R0
 	FMOVQ (R0), F1
 	WORD $0x4e000021 // tbl v1.16b, {v1.16b}, v0.16b
-	FMOVQ F1, (R3)
+	FMOVQ F1, (R2)
 next:
-	ADD R7, R4, R4
 	ADD R7, R3, R3
-	SUB $1, R1, R1
+	ADD R7, R2, R2
+	SUB $1, R4, R4
 	B row
 done:
 	RET
 
 // func MirrorFloatsNEON(rows int, width int, src *float32, dst *float32)
 TEXT ·MirrorFloatsNEON(SB), NOSPLIT, $0-32
-	MOVD rows+0(FP), R2
-	MOVD width+8(FP), R1
-	MOVD src+16(FP), R4
-	MOVD dst+24(FP), R0
-	LSL $2, R1, R5
-	SUB $32, R5, R6
+	MOVD rows+0(FP), R4
+	MOVD width+8(FP), R0
+	MOVD src+16(FP), R3
+	MOVD dst+24(FP), R2
+	LSL $2, R0, R6
+	SUB $32, R6, R5
 row:
-	CMP $0, R2
+	CMP $0, R4
 	BLE done
 	MOVD ZR, R1
-	MOVD R6, R3
+	MOVD R5, R0
 register:
-	ADD R1, R4, R7
+	ADD R1, R3, R7
 	FLDPQ (R7), (F2, F0)
 	WORD $0x4ea00801 // rev64 v1.4s, v0.4s
 	WORD $0x4ea00840 // rev64 v0.4s, v2.4s
 	WORD $0x6e014021 // ext v1.16b, v1.16b, v1.16b, #8
 	WORD $0x6e004000 // ext v0.16b, v0.16b, v0.16b, #8
-	ADD R3, R0, R7
+	ADD R0, R2, R7
 	FSTPQ (F1, F0), (R7)
 	ADD $32, R1, R1
-	SUBS $32, R3, R3
+	SUBS $32, R0, R0
 	BGE register
-	ADDS $32, R3, R1
+	ADDS $32, R0, R0
 	BEQ next
-	ADD R6, R4, R1
-	FLDPQ (R1), (F2, F0)
+	ADD R5, R3, R0
+	FLDPQ (R0), (F2, F0)
 	WORD $0x4ea00801 // rev64 v1.4s, v0.4s
 	WORD $0x4ea00840 // rev64 v0.4s, v2.4s
 	WORD $0x6e014021 // ext v1.16b, v1.16b, v1.16b, #8
 	WORD $0x6e004000 // ext v0.16b, v0.16b, v0.16b, #8
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R2)
 next:
-	ADD R5, R4, R4
-	ADD R5, R0, R0
-	SUB $1, R2, R2
+	ADD R6, R3, R3
+	ADD R6, R2, R2
+	SUB $1, R4, R4
 	B row
 done:
 	RET

@@ -69,80 +69,80 @@ TEXT ·LSTMNEONF32(SB), NOSPLIT, $0-64
 	FMOVQ 224(R9), F8
 	FMOVQ 208(R9), F7
 	FMOVQ 240(R9), F6
-	MOVD in+8(FP), R0
-	MOVD keep+16(FP), R5
-	MOVD fresh+24(FP), R2
-	MOVD out+32(FP), R7
-	MOVD cell+40(FP), R6
-	MOVD next+48(FP), R1
-	MOVD state+56(FP), R4
-	MOVD n+0(FP), R3
-	AND $7, R3, R8
-	SUB R8, R3, R3
-	CMP $0, R3
+	MOVD in+8(FP), R7
+	MOVD keep+16(FP), R6
+	MOVD fresh+24(FP), R5
+	MOVD out+32(FP), R4
+	MOVD cell+40(FP), R3
+	MOVD next+48(FP), R2
+	MOVD state+56(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R8
+	SUB R8, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R0), (F3, F2)
+	FLDPQ (R7), (F3, F2)
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e32 // and v18.16b, v17.16b, v1.16b
-	WORD $0x4e201e25 // and v5.16b, v17.16b, v0.16b
+	WORD $0x4e211e33 // and v19.16b, v17.16b, v1.16b
+	WORD $0x4e201e32 // and v18.16b, v17.16b, v0.16b
 	WORD $0x4eae1c60 // orr v0.16b, v3.16b, v14.16b
 	WORD $0x4eae1c42 // orr v2.16b, v2.16b, v14.16b
 	WORD $0x6ea0e5a1 // fcmgt v1.4s, v13.4s, v0.4s
 	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
 	WORD $0x6ea2e5a0 // fcmgt v0.4s, v13.4s, v2.4s
 	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
-	WORD $0x6eace424 // fcmgt v4.4s, v1.4s, v12.4s
-	WORD $0x6e611d84 // bsl v4.16b, v12.16b, v1.16b
+	WORD $0x6eace423 // fcmgt v3.4s, v1.4s, v12.4s
+	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
 	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
 	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
 	VMOV V16.B16, V1.B16
-	WORD $0x4e2bcc81 // fmla v1.4s, v4.4s, v11.4s
+	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
 	VMOV V16.B16, V0.B16
 	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
-	WORD $0x4eb0d434 // fsub v20.4s, v1.4s, v16.4s
-	WORD $0x4eb0d413 // fsub v19.4s, v0.4s, v16.4s
-	WORD $0x4eaace84 // fmls v4.4s, v20.4s, v10.4s
-	WORD $0x4eaace62 // fmls v2.4s, v19.4s, v10.4s
-	WORD $0x4ea9ce84 // fmls v4.4s, v20.4s, v9.4s
-	WORD $0x4ea9ce62 // fmls v2.4s, v19.4s, v9.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e24cde0 // fmla v0.4s, v15.4s, v4.4s
+	WORD $0x4eb0d435 // fsub v21.4s, v1.4s, v16.4s
+	WORD $0x4eb0d414 // fsub v20.4s, v0.4s, v16.4s
+	WORD $0x4eaacea3 // fmls v3.4s, v21.4s, v10.4s
+	WORD $0x4eaace82 // fmls v2.4s, v20.4s, v10.4s
+	WORD $0x4ea9cea3 // fmls v3.4s, v21.4s, v9.4s
+	WORD $0x4ea9ce82 // fmls v2.4s, v20.4s, v9.4s
 	FMOVQ 144(R9), F1
-	WORD $0x4e22cde1 // fmla v1.4s, v15.4s, v2.4s
-	FMOVQ 160(R9), F3
-	WORD $0x4e24cc03 // fmla v3.4s, v0.4s, v4.4s
-	FMOVQ 160(R9), F0
+	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
+	FMOVQ 144(R9), F0
+	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
+	FMOVQ 160(R9), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R9), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 176(R9), F1
-	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
-	FMOVQ 176(R9), F3
-	WORD $0x4e22cc03 // fmla v3.4s, v0.4s, v2.4s
-	FMOVQ 192(R9), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FMOVQ 192(R9), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 192(R9), F1
-	WORD $0x4e22cc61 // fmla v1.4s, v3.4s, v2.4s
-	VMOV V7.B16, V3.B16
-	WORD $0x4e24cc03 // fmla v3.4s, v0.4s, v4.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V7.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	VMOV V7.B16, V0.B16
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e24dc61 // fmul v1.4s, v3.4s, v4.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e24cc24 // fmla v4.4s, v1.4s, v4.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	VMOV V16.B16, V1.B16
+	WORD $0x4e27cea1 // fmla v1.4s, v21.4s, v7.4s
 	VMOV V16.B16, V0.B16
 	WORD $0x4e27ce80 // fmla v0.4s, v20.4s, v7.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e27ce61 // fmla v1.4s, v19.4s, v7.4s
-	WORD $0x4eb0d415 // fsub v21.4s, v0.4s, v16.4s
-	WORD $0x4eb0d420 // fsub v0.4s, v1.4s, v16.4s
-	WORD $0x4eb5d694 // fsub v20.4s, v20.4s, v21.4s
-	WORD $0x4ea0d673 // fsub v19.4s, v19.4s, v0.4s
-	WORD $0x4e31d483 // fadd v3.4s, v4.4s, v17.4s
+	WORD $0x4eb0d421 // fsub v1.4s, v1.4s, v16.4s
+	WORD $0x4eb0d400 // fsub v0.4s, v0.4s, v16.4s
+	WORD $0x4ea1d6a5 // fsub v5.4s, v21.4s, v1.4s
+	WORD $0x4ea0d684 // fsub v4.4s, v20.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
 	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
-	WORD $0x4e30d6a1 // fadd v1.4s, v21.4s, v16.4s
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
@@ -150,8 +150,8 @@ whole:
 	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e30d680 // fadd v0.4s, v20.4s, v16.4s
-	WORD $0x4e30d661 // fadd v1.4s, v19.4s, v16.4s
+	WORD $0x4e30d4a0 // fadd v0.4s, v5.4s, v16.4s
+	WORD $0x4e30d481 // fadd v1.4s, v4.4s, v16.4s
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
@@ -160,227 +160,227 @@ whole:
 	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
 	WORD $0x4e31d403 // fadd v3.4s, v0.4s, v17.4s
 	WORD $0x4e31d482 // fadd v2.4s, v4.4s, v17.4s
-	WORD $0x6eb2e401 // fcmgt v1.4s, v0.4s, v18.4s
-	WORD $0x6e721c01 // bsl v1.16b, v0.16b, v18.16b
-	WORD $0x6ea5e480 // fcmgt v0.4s, v4.4s, v5.4s
-	WORD $0x6e651c80 // bsl v0.16b, v4.16b, v5.16b
+	WORD $0x6eb3e401 // fcmgt v1.4s, v0.4s, v19.4s
+	WORD $0x6e731c01 // bsl v1.16b, v0.16b, v19.16b
+	WORD $0x6eb2e480 // fcmgt v0.4s, v4.4s, v18.4s
+	WORD $0x6e721c80 // bsl v0.16b, v4.16b, v18.16b
 	WORD $0x6e23fc35 // fdiv v21.4s, v1.4s, v3.4s
 	WORD $0x6e22fc14 // fdiv v20.4s, v0.4s, v2.4s
-	FSTPQ.P (F21, F20), 32(R0)
-	FLDPQ (R2), (F23, F22)
+	FSTPQ.P (F21, F20), 32(R7)
+	FLDPQ (R5), (F23, F22)
 	WORD $0x4eae1ee1 // orr v1.16b, v23.16b, v14.16b
 	WORD $0x4eae1ec0 // orr v0.16b, v22.16b, v14.16b
 	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
 	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x6ea1e502 // fcmgt v2.4s, v8.4s, v1.4s
-	WORD $0x6e611d02 // bsl v2.16b, v8.16b, v1.16b
-	WORD $0x6ea0e512 // fcmgt v18.4s, v8.4s, v0.4s
-	WORD $0x6e601d12 // bsl v18.16b, v8.16b, v0.16b
-	VMOV V16.B16, V3.B16
-	WORD $0x4e2bcc43 // fmla v3.4s, v2.4s, v11.4s
+	WORD $0x6ea1e503 // fcmgt v3.4s, v8.4s, v1.4s
+	WORD $0x6e611d03 // bsl v3.16b, v8.16b, v1.16b
+	WORD $0x6ea0e502 // fcmgt v2.4s, v8.4s, v0.4s
+	WORD $0x6e601d02 // bsl v2.16b, v8.16b, v0.16b
 	VMOV V16.B16, V19.B16
-	WORD $0x4e2bce53 // fmla v19.4s, v18.4s, v11.4s
-	WORD $0x4eb0d461 // fsub v1.4s, v3.4s, v16.4s
-	WORD $0x4eb0d660 // fsub v0.4s, v19.4s, v16.4s
-	WORD $0x4eaacc22 // fmls v2.4s, v1.4s, v10.4s
-	WORD $0x4eaacc12 // fmls v18.4s, v0.4s, v10.4s
-	WORD $0x4ea9cc22 // fmls v2.4s, v1.4s, v9.4s
-	WORD $0x4ea9cc12 // fmls v18.4s, v0.4s, v9.4s
+	WORD $0x4e2bcc73 // fmla v19.4s, v3.4s, v11.4s
+	VMOV V16.B16, V18.B16
+	WORD $0x4e2bcc52 // fmla v18.4s, v2.4s, v11.4s
+	WORD $0x4eb0d661 // fsub v1.4s, v19.4s, v16.4s
+	WORD $0x4eb0d640 // fsub v0.4s, v18.4s, v16.4s
+	WORD $0x4eaacc23 // fmls v3.4s, v1.4s, v10.4s
+	WORD $0x4eaacc02 // fmls v2.4s, v0.4s, v10.4s
+	WORD $0x4ea9cc23 // fmls v3.4s, v1.4s, v9.4s
+	WORD $0x4ea9cc02 // fmls v2.4s, v0.4s, v9.4s
+	FMOVQ 144(R9), F1
+	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
 	FMOVQ 144(R9), F0
 	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
-	FMOVQ 144(R9), F5
-	WORD $0x4e32cde5 // fmla v5.4s, v15.4s, v18.4s
+	FMOVQ 160(R9), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 160(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 160(R9), F4
-	WORD $0x4e32cca4 // fmla v4.4s, v5.4s, v18.4s
+	FMOVQ 176(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 176(R9), F5
-	WORD $0x4e32cc85 // fmla v5.4s, v4.4s, v18.4s
+	FMOVQ 192(R9), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 192(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 192(R9), F4
-	WORD $0x4e32cca4 // fmla v4.4s, v5.4s, v18.4s
+	VMOV V7.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	VMOV V7.B16, V0.B16
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	VMOV V7.B16, V1.B16
-	WORD $0x4e32cc81 // fmla v1.4s, v4.4s, v18.4s
-	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
-	WORD $0x6e32dc20 // fmul v0.4s, v1.4s, v18.4s
-	WORD $0x4e22cc82 // fmla v2.4s, v4.4s, v2.4s
-	WORD $0x4e32cc12 // fmla v18.4s, v0.4s, v18.4s
-	WORD $0x4f375461 // shl v1.4s, v3.4s, #23
-	WORD $0x4f375660 // shl v0.4s, v19.4s, #23
-	WORD $0x4eb18424 // add v4.4s, v1.4s, v17.4s
-	WORD $0x4eb18403 // add v3.4s, v0.4s, v17.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	WORD $0x4f375661 // shl v1.4s, v19.4s, #23
+	WORD $0x4f375640 // shl v0.4s, v18.4s, #23
+	WORD $0x4eb18425 // add v5.4s, v1.4s, v17.4s
+	WORD $0x4eb18404 // add v4.4s, v0.4s, v17.4s
+	WORD $0x4eb1d4a1 // fsub v1.4s, v5.4s, v17.4s
 	WORD $0x4eb1d480 // fsub v0.4s, v4.4s, v17.4s
-	WORD $0x4eb1d461 // fsub v1.4s, v3.4s, v17.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	WORD $0x4e23ce41 // fmla v1.4s, v18.4s, v3.4s
-	WORD $0x4e26d402 // fadd v2.4s, v0.4s, v6.4s
 	WORD $0x4e26d423 // fadd v3.4s, v1.4s, v6.4s
-	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	WORD $0x6e23fc20 // fdiv v0.4s, v1.4s, v3.4s
-	WORD $0x4e6e1c43 // bic v3.16b, v2.16b, v14.16b
+	WORD $0x4e26d402 // fadd v2.4s, v0.4s, v6.4s
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x4e6e1c23 // bic v3.16b, v1.16b, v14.16b
 	WORD $0x4e6e1c02 // bic v2.16b, v0.16b, v14.16b
 	WORD $0x4e2e1ee1 // and v1.16b, v23.16b, v14.16b
 	WORD $0x4e2e1ec0 // and v0.16b, v22.16b, v14.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	WORD $0x6e35dc23 // fmul v3.4s, v1.4s, v21.4s
-	WORD $0x6e34dc04 // fmul v4.4s, v0.4s, v20.4s
-	FLDPQ (R5), (F2, F5)
+	FSTPQ.P (F1, F0), 32(R5)
+	WORD $0x6e35dc35 // fmul v21.4s, v1.4s, v21.4s
+	WORD $0x6e34dc14 // fmul v20.4s, v0.4s, v20.4s
+	FLDPQ (R6), (F3, F2)
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e441 // fcmgt v1.4s, v2.4s, v0.4s
-	WORD $0x6ea0e4a0 // fcmgt v0.4s, v5.4s, v0.4s
-	WORD $0x4e211e35 // and v21.16b, v17.16b, v1.16b
-	WORD $0x4e201e34 // and v20.16b, v17.16b, v0.16b
+	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
+	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
+	WORD $0x4e211e33 // and v19.16b, v17.16b, v1.16b
+	WORD $0x4e201e32 // and v18.16b, v17.16b, v0.16b
+	WORD $0x4eae1c60 // orr v0.16b, v3.16b, v14.16b
 	WORD $0x4eae1c42 // orr v2.16b, v2.16b, v14.16b
-	WORD $0x4eae1ca1 // orr v1.16b, v5.16b, v14.16b
+	WORD $0x6ea0e5a1 // fcmgt v1.4s, v13.4s, v0.4s
+	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
 	WORD $0x6ea2e5a0 // fcmgt v0.4s, v13.4s, v2.4s
 	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
-	WORD $0x6ea1e5a2 // fcmgt v2.4s, v13.4s, v1.4s
-	WORD $0x6e611da2 // bsl v2.16b, v13.16b, v1.16b
-	WORD $0x6eace401 // fcmgt v1.4s, v0.4s, v12.4s
-	WORD $0x6e601d81 // bsl v1.16b, v12.16b, v0.16b
-	WORD $0x6eace453 // fcmgt v19.4s, v2.4s, v12.4s
-	WORD $0x6e621d93 // bsl v19.16b, v12.16b, v2.16b
+	WORD $0x6eace423 // fcmgt v3.4s, v1.4s, v12.4s
+	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
+	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
+	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	VMOV V16.B16, V1.B16
+	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
 	VMOV V16.B16, V0.B16
-	WORD $0x4e2bcc20 // fmla v0.4s, v1.4s, v11.4s
-	VMOV V16.B16, V2.B16
-	WORD $0x4e2bce62 // fmla v2.4s, v19.4s, v11.4s
+	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
+	WORD $0x4eb0d436 // fsub v22.4s, v1.4s, v16.4s
 	WORD $0x4eb0d417 // fsub v23.4s, v0.4s, v16.4s
-	WORD $0x4eb0d458 // fsub v24.4s, v2.4s, v16.4s
-	WORD $0x4eaacee1 // fmls v1.4s, v23.4s, v10.4s
-	WORD $0x4eaacf13 // fmls v19.4s, v24.4s, v10.4s
-	WORD $0x4ea9cee1 // fmls v1.4s, v23.4s, v9.4s
-	WORD $0x4ea9cf13 // fmls v19.4s, v24.4s, v9.4s
+	WORD $0x4eaacec3 // fmls v3.4s, v22.4s, v10.4s
+	WORD $0x4eaacee2 // fmls v2.4s, v23.4s, v10.4s
+	WORD $0x4ea9cec3 // fmls v3.4s, v22.4s, v9.4s
+	WORD $0x4ea9cee2 // fmls v2.4s, v23.4s, v9.4s
+	FMOVQ 144(R9), F1
+	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
 	FMOVQ 144(R9), F0
-	WORD $0x4e21cde0 // fmla v0.4s, v15.4s, v1.4s
-	FMOVQ 144(R9), F5
-	WORD $0x4e33cde5 // fmla v5.4s, v15.4s, v19.4s
-	FMOVQ 160(R9), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	FMOVQ 160(R9), F18
-	WORD $0x4e33ccb2 // fmla v18.4s, v5.4s, v19.4s
+	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
+	FMOVQ 160(R9), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R9), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 176(R9), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 176(R9), F22
-	WORD $0x4e33ce56 // fmla v22.4s, v18.4s, v19.4s
-	FMOVQ 192(R9), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	FMOVQ 192(R9), F5
-	WORD $0x4e33cec5 // fmla v5.4s, v22.4s, v19.4s
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 192(R9), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V7.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	VMOV V7.B16, V0.B16
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	VMOV V7.B16, V2.B16
-	WORD $0x4e33cca2 // fmla v2.4s, v5.4s, v19.4s
-	WORD $0x6e21dc05 // fmul v5.4s, v0.4s, v1.4s
-	WORD $0x6e33dc40 // fmul v0.4s, v2.4s, v19.4s
-	WORD $0x4e21cca1 // fmla v1.4s, v5.4s, v1.4s
-	WORD $0x4e33cc13 // fmla v19.4s, v0.4s, v19.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	VMOV V16.B16, V1.B16
+	WORD $0x4e27cec1 // fmla v1.4s, v22.4s, v7.4s
 	VMOV V16.B16, V0.B16
 	WORD $0x4e27cee0 // fmla v0.4s, v23.4s, v7.4s
-	VMOV V16.B16, V2.B16
-	WORD $0x4e27cf02 // fmla v2.4s, v24.4s, v7.4s
-	WORD $0x4eb0d419 // fsub v25.4s, v0.4s, v16.4s
-	WORD $0x4eb0d440 // fsub v0.4s, v2.4s, v16.4s
-	WORD $0x4eb9d6f6 // fsub v22.4s, v23.4s, v25.4s
-	WORD $0x4ea0d712 // fsub v18.4s, v24.4s, v0.4s
-	WORD $0x4e31d425 // fadd v5.4s, v1.4s, v17.4s
-	WORD $0x4e31d662 // fadd v2.4s, v19.4s, v17.4s
-	WORD $0x4e30d721 // fadd v1.4s, v25.4s, v16.4s
+	WORD $0x4eb0d421 // fsub v1.4s, v1.4s, v16.4s
+	WORD $0x4eb0d400 // fsub v0.4s, v0.4s, v16.4s
+	WORD $0x4ea1d6c5 // fsub v5.4s, v22.4s, v1.4s
+	WORD $0x4ea0d6e4 // fsub v4.4s, v23.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
 	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
 	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
+	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e30d6c1 // fadd v1.4s, v22.4s, v16.4s
-	WORD $0x4e30d640 // fadd v0.4s, v18.4s, v16.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4e30d4a0 // fadd v0.4s, v5.4s, v16.4s
+	WORD $0x4e30d481 // fadd v1.4s, v4.4s, v16.4s
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x6e21dca1 // fmul v1.4s, v5.4s, v1.4s
-	WORD $0x6e20dc52 // fmul v18.4s, v2.4s, v0.4s
-	WORD $0x4e31d425 // fadd v5.4s, v1.4s, v17.4s
-	WORD $0x4e31d642 // fadd v2.4s, v18.4s, v17.4s
-	WORD $0x6eb5e420 // fcmgt v0.4s, v1.4s, v21.4s
-	WORD $0x6e751c20 // bsl v0.16b, v1.16b, v21.16b
-	WORD $0x6eb4e641 // fcmgt v1.4s, v18.4s, v20.4s
-	WORD $0x6e741e41 // bsl v1.16b, v18.16b, v20.16b
-	WORD $0x6e25fc05 // fdiv v5.4s, v0.4s, v5.4s
-	WORD $0x6e22fc22 // fdiv v2.4s, v1.4s, v2.4s
-	FSTPQ.P (F5, F2), 32(R5)
-	FLDPQ.P 32(R6), (F1, F0)
-	WORD $0x4e25cc23 // fmla v3.4s, v1.4s, v5.4s
-	WORD $0x4e22cc04 // fmla v4.4s, v0.4s, v2.4s
-	FSTPQ.P (F3, F4), 32(R1)
-	WORD $0x4eae1c61 // orr v1.16b, v3.16b, v14.16b
-	WORD $0x4eae1c80 // orr v0.16b, v4.16b, v14.16b
+	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
+	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
+	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
+	WORD $0x4e31d403 // fadd v3.4s, v0.4s, v17.4s
+	WORD $0x4e31d482 // fadd v2.4s, v4.4s, v17.4s
+	WORD $0x6eb3e401 // fcmgt v1.4s, v0.4s, v19.4s
+	WORD $0x6e731c01 // bsl v1.16b, v0.16b, v19.16b
+	WORD $0x6eb2e480 // fcmgt v0.4s, v4.4s, v18.4s
+	WORD $0x6e721c80 // bsl v0.16b, v4.16b, v18.16b
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
+	FSTPQ.P (F3, F2), 32(R6)
+	FLDPQ.P 32(R3), (F1, F0)
+	WORD $0x4e23cc35 // fmla v21.4s, v1.4s, v3.4s
+	WORD $0x4e22cc14 // fmla v20.4s, v0.4s, v2.4s
+	FSTPQ.P (F21, F20), 32(R2)
+	WORD $0x4eae1ea1 // orr v1.16b, v21.16b, v14.16b
+	WORD $0x4eae1e80 // orr v0.16b, v20.16b, v14.16b
 	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
 	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x6ea1e513 // fcmgt v19.4s, v8.4s, v1.4s
-	WORD $0x6e611d13 // bsl v19.16b, v8.16b, v1.16b
-	WORD $0x6ea0e505 // fcmgt v5.4s, v8.4s, v0.4s
-	WORD $0x6e601d05 // bsl v5.16b, v8.16b, v0.16b
-	VMOV V16.B16, V1.B16
-	WORD $0x4e2bce61 // fmla v1.4s, v19.4s, v11.4s
-	VMOV V16.B16, V0.B16
-	WORD $0x4e2bcca0 // fmla v0.4s, v5.4s, v11.4s
-	WORD $0x4eb0d432 // fsub v18.4s, v1.4s, v16.4s
-	WORD $0x4eb0d402 // fsub v2.4s, v0.4s, v16.4s
-	WORD $0x4eaace53 // fmls v19.4s, v18.4s, v10.4s
-	WORD $0x4eaacc45 // fmls v5.4s, v2.4s, v10.4s
-	WORD $0x4ea9ce53 // fmls v19.4s, v18.4s, v9.4s
-	WORD $0x4ea9cc45 // fmls v5.4s, v2.4s, v9.4s
-	FMOVQ 144(R9), F18
-	WORD $0x4e33cdf2 // fmla v18.4s, v15.4s, v19.4s
-	FMOVQ 144(R9), F2
-	WORD $0x4e25cde2 // fmla v2.4s, v15.4s, v5.4s
-	FMOVQ 160(R9), F21
-	WORD $0x4e33ce55 // fmla v21.4s, v18.4s, v19.4s
-	FMOVQ 160(R9), F18
-	WORD $0x4e25cc52 // fmla v18.4s, v2.4s, v5.4s
-	FMOVQ 176(R9), F20
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	FMOVQ 176(R9), F2
-	WORD $0x4e25ce42 // fmla v2.4s, v18.4s, v5.4s
-	FMOVQ 192(R9), F21
-	WORD $0x4e33ce95 // fmla v21.4s, v20.4s, v19.4s
-	FMOVQ 192(R9), F18
-	WORD $0x4e25cc52 // fmla v18.4s, v2.4s, v5.4s
-	VMOV V7.B16, V20.B16
-	WORD $0x4e33ceb4 // fmla v20.4s, v21.4s, v19.4s
-	VMOV V7.B16, V2.B16
-	WORD $0x4e25ce42 // fmla v2.4s, v18.4s, v5.4s
-	WORD $0x6e33de92 // fmul v18.4s, v20.4s, v19.4s
-	WORD $0x6e25dc42 // fmul v2.4s, v2.4s, v5.4s
-	WORD $0x4e33ce53 // fmla v19.4s, v18.4s, v19.4s
-	WORD $0x4e25cc45 // fmla v5.4s, v2.4s, v5.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb18432 // add v18.4s, v1.4s, v17.4s
-	WORD $0x4eb18402 // add v2.4s, v0.4s, v17.4s
-	WORD $0x4eb1d640 // fsub v0.4s, v18.4s, v17.4s
-	WORD $0x4eb1d441 // fsub v1.4s, v2.4s, v17.4s
-	WORD $0x4e32ce60 // fmla v0.4s, v19.4s, v18.4s
-	WORD $0x4e22cca1 // fmla v1.4s, v5.4s, v2.4s
+	WORD $0x6ea1e503 // fcmgt v3.4s, v8.4s, v1.4s
+	WORD $0x6e611d03 // bsl v3.16b, v8.16b, v1.16b
+	WORD $0x6ea0e502 // fcmgt v2.4s, v8.4s, v0.4s
+	WORD $0x6e601d02 // bsl v2.16b, v8.16b, v0.16b
+	VMOV V16.B16, V19.B16
+	WORD $0x4e2bcc73 // fmla v19.4s, v3.4s, v11.4s
+	VMOV V16.B16, V18.B16
+	WORD $0x4e2bcc52 // fmla v18.4s, v2.4s, v11.4s
+	WORD $0x4eb0d661 // fsub v1.4s, v19.4s, v16.4s
+	WORD $0x4eb0d640 // fsub v0.4s, v18.4s, v16.4s
+	WORD $0x4eaacc23 // fmls v3.4s, v1.4s, v10.4s
+	WORD $0x4eaacc02 // fmls v2.4s, v0.4s, v10.4s
+	WORD $0x4ea9cc23 // fmls v3.4s, v1.4s, v9.4s
+	WORD $0x4ea9cc02 // fmls v2.4s, v0.4s, v9.4s
+	FMOVQ 144(R9), F1
+	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
+	FMOVQ 144(R9), F0
+	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
+	FMOVQ 160(R9), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R9), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R9), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 192(R9), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 192(R9), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V7.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	VMOV V7.B16, V0.B16
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	WORD $0x4f375661 // shl v1.4s, v19.4s, #23
+	WORD $0x4f375640 // shl v0.4s, v18.4s, #23
+	WORD $0x4eb18425 // add v5.4s, v1.4s, v17.4s
+	WORD $0x4eb18404 // add v4.4s, v0.4s, v17.4s
+	WORD $0x4eb1d4a1 // fsub v1.4s, v5.4s, v17.4s
+	WORD $0x4eb1d480 // fsub v0.4s, v4.4s, v17.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	WORD $0x4e26d423 // fadd v3.4s, v1.4s, v6.4s
 	WORD $0x4e26d402 // fadd v2.4s, v0.4s, v6.4s
-	WORD $0x4e26d425 // fadd v5.4s, v1.4s, v6.4s
-	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	WORD $0x6e25fc20 // fdiv v0.4s, v1.4s, v5.4s
-	WORD $0x4e6e1c45 // bic v5.16b, v2.16b, v14.16b
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x4e6e1c23 // bic v3.16b, v1.16b, v14.16b
 	WORD $0x4e6e1c02 // bic v2.16b, v0.16b, v14.16b
-	WORD $0x4e2e1c61 // and v1.16b, v3.16b, v14.16b
-	WORD $0x4e2e1c80 // and v0.16b, v4.16b, v14.16b
-	WORD $0x4ea11cb4 // orr v20.16b, v5.16b, v1.16b
+	WORD $0x4e2e1ea1 // and v1.16b, v21.16b, v14.16b
+	WORD $0x4e2e1e80 // and v0.16b, v20.16b, v14.16b
+	WORD $0x4ea11c74 // orr v20.16b, v3.16b, v1.16b
 	WORD $0x4ea01c53 // orr v19.16b, v2.16b, v0.16b
-	FLDPQ (R7), (F3, F2)
+	FLDPQ (R4), (F3, F2)
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
@@ -392,55 +392,55 @@ whole:
 	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
 	WORD $0x6ea2e5a0 // fcmgt v0.4s, v13.4s, v2.4s
 	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
-	WORD $0x6eace422 // fcmgt v2.4s, v1.4s, v12.4s
-	WORD $0x6e611d82 // bsl v2.16b, v12.16b, v1.16b
-	WORD $0x6eace404 // fcmgt v4.4s, v0.4s, v12.4s
-	WORD $0x6e601d84 // bsl v4.16b, v12.16b, v0.16b
+	WORD $0x6eace423 // fcmgt v3.4s, v1.4s, v12.4s
+	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
+	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
+	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
 	VMOV V16.B16, V1.B16
-	WORD $0x4e2bcc41 // fmla v1.4s, v2.4s, v11.4s
+	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
 	VMOV V16.B16, V0.B16
-	WORD $0x4e2bcc80 // fmla v0.4s, v4.4s, v11.4s
+	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
 	WORD $0x4eb0d436 // fsub v22.4s, v1.4s, v16.4s
 	WORD $0x4eb0d417 // fsub v23.4s, v0.4s, v16.4s
-	WORD $0x4eaacec2 // fmls v2.4s, v22.4s, v10.4s
-	WORD $0x4eaacee4 // fmls v4.4s, v23.4s, v10.4s
-	WORD $0x4ea9cec2 // fmls v2.4s, v22.4s, v9.4s
-	WORD $0x4ea9cee4 // fmls v4.4s, v23.4s, v9.4s
+	WORD $0x4eaacec3 // fmls v3.4s, v22.4s, v10.4s
+	WORD $0x4eaacee2 // fmls v2.4s, v23.4s, v10.4s
+	WORD $0x4ea9cec3 // fmls v3.4s, v22.4s, v9.4s
+	WORD $0x4ea9cee2 // fmls v2.4s, v23.4s, v9.4s
 	FMOVQ 144(R9), F1
-	WORD $0x4e22cde1 // fmla v1.4s, v15.4s, v2.4s
-	FMOVQ 144(R9), F3
-	WORD $0x4e24cde3 // fmla v3.4s, v15.4s, v4.4s
-	FMOVQ 160(R9), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
+	FMOVQ 144(R9), F0
+	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
 	FMOVQ 160(R9), F5
-	WORD $0x4e24cc65 // fmla v5.4s, v3.4s, v4.4s
-	FMOVQ 176(R9), F1
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
-	FMOVQ 192(R9), F0
+	FMOVQ 176(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	FMOVQ 192(R9), F5
-	WORD $0x4e24cc65 // fmla v5.4s, v3.4s, v4.4s
-	VMOV V7.B16, V1.B16
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 192(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V7.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	VMOV V7.B16, V0.B16
-	WORD $0x4e24cca0 // fmla v0.4s, v5.4s, v4.4s
-	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
-	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
-	WORD $0x4e22cc22 // fmla v2.4s, v1.4s, v2.4s
-	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
-	VMOV V16.B16, V0.B16
-	WORD $0x4e27cec0 // fmla v0.4s, v22.4s, v7.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
 	VMOV V16.B16, V1.B16
-	WORD $0x4e27cee1 // fmla v1.4s, v23.4s, v7.4s
-	WORD $0x4eb0d418 // fsub v24.4s, v0.4s, v16.4s
-	WORD $0x4eb0d420 // fsub v0.4s, v1.4s, v16.4s
-	WORD $0x4eb8d6d6 // fsub v22.4s, v22.4s, v24.4s
-	WORD $0x4ea0d6e5 // fsub v5.4s, v23.4s, v0.4s
-	WORD $0x4e31d443 // fadd v3.4s, v2.4s, v17.4s
-	WORD $0x4e31d482 // fadd v2.4s, v4.4s, v17.4s
-	WORD $0x4e30d701 // fadd v1.4s, v24.4s, v16.4s
+	WORD $0x4e27cec1 // fmla v1.4s, v22.4s, v7.4s
+	VMOV V16.B16, V0.B16
+	WORD $0x4e27cee0 // fmla v0.4s, v23.4s, v7.4s
+	WORD $0x4eb0d421 // fsub v1.4s, v1.4s, v16.4s
+	WORD $0x4eb0d400 // fsub v0.4s, v0.4s, v16.4s
+	WORD $0x4ea1d6c5 // fsub v5.4s, v22.4s, v1.4s
+	WORD $0x4ea0d6e4 // fsub v4.4s, v23.4s, v0.4s
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
@@ -448,136 +448,136 @@ whole:
 	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e30d6c1 // fadd v1.4s, v22.4s, v16.4s
 	WORD $0x4e30d4a0 // fadd v0.4s, v5.4s, v16.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4e30d481 // fadd v1.4s, v4.4s, v16.4s
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc44 // fmul v4.4s, v2.4s, v0.4s
-	WORD $0x4e31d422 // fadd v2.4s, v1.4s, v17.4s
-	WORD $0x4e31d483 // fadd v3.4s, v4.4s, v17.4s
-	WORD $0x6eb5e420 // fcmgt v0.4s, v1.4s, v21.4s
-	WORD $0x6e751c20 // bsl v0.16b, v1.16b, v21.16b
-	WORD $0x6eb2e481 // fcmgt v1.4s, v4.4s, v18.4s
-	WORD $0x6e721c81 // bsl v1.16b, v4.16b, v18.16b
-	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	WORD $0x6e23fc20 // fdiv v0.4s, v1.4s, v3.4s
-	FSTPQ.P (F2, F0), 32(R7)
-	WORD $0x6e22de81 // fmul v1.4s, v20.4s, v2.4s
-	WORD $0x6e20de60 // fmul v0.4s, v19.4s, v0.4s
+	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
+	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
+	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
+	WORD $0x4e31d403 // fadd v3.4s, v0.4s, v17.4s
+	WORD $0x4e31d482 // fadd v2.4s, v4.4s, v17.4s
+	WORD $0x6eb5e401 // fcmgt v1.4s, v0.4s, v21.4s
+	WORD $0x6e751c01 // bsl v1.16b, v0.16b, v21.16b
+	WORD $0x6eb2e480 // fcmgt v0.4s, v4.4s, v18.4s
+	WORD $0x6e721c80 // bsl v0.16b, v4.16b, v18.16b
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
 	FSTPQ.P (F1, F0), 32(R4)
-	SUBS $8, R3, R3
+	WORD $0x6e21de81 // fmul v1.4s, v20.4s, v1.4s
+	WORD $0x6e20de60 // fmul v0.4s, v19.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R8
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_1
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R7), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R8, few_2
-	FMOVQ (R0), F0
+	FMOVQ (R7), F1
 	TBZ $1, R8, one_5
-	FMOVD 16(R0), F1
+	FMOVD 16(R7), F0
 	TBZ $0, R8, end_4
-	ADD $24, R0, R3
-	VLD1 (R3), V1.S[2]
+	ADD $24, R7, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R8, end_4
-	FMOVS 16(R0), F1
+	FMOVS 16(R7), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R8, one_7
-	FMOVD (R0), F0
+	FMOVD (R7), F1
 	TBZ $0, R8, end_6
-	ADD $8, R0, R3
-	VLD1 (R3), V0.S[2]
+	ADD $8, R7, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R8, end_6
-	FMOVS (R0), F0
+	FMOVS (R7), F1
 end_6:
 end_3:
 	WORD $0x6f00e402 // movi v2.2d, #0
 	FMOVQ (R9), F5
 	FMOVQ (R9), F4
-	WORD $0x6ea2e403 // fcmgt v3.4s, v0.4s, v2.4s
-	WORD $0x6ea2e422 // fcmgt v2.4s, v1.4s, v2.4s
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6ea2e402 // fcmgt v2.4s, v0.4s, v2.4s
 	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
 	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
 	FMOVQ 16(R9), F2
-	WORD $0x4ea21c04 // orr v4.16b, v0.16b, v2.16b
-	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
-	FMOVQ 32(R9), F1
+	WORD $0x4ea21c24 // orr v4.16b, v1.16b, v2.16b
+	WORD $0x4ea21c03 // orr v3.16b, v0.16b, v2.16b
+	FMOVQ 32(R9), F0
 	FMOVQ 32(R9), F2
-	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ea3e441 // fcmgt v1.4s, v2.4s, v3.4s
-	WORD $0x6e631c41 // bsl v1.16b, v2.16b, v3.16b
+	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
 	FMOVQ 48(R9), F2
-	FMOVQ 48(R9), F3
-	WORD $0x6ea2e404 // fcmgt v4.4s, v0.4s, v2.4s
-	WORD $0x6e601c44 // bsl v4.16b, v2.16b, v0.16b
-	WORD $0x6ea3e422 // fcmgt v2.4s, v1.4s, v3.4s
-	WORD $0x6e611c62 // bsl v2.16b, v3.16b, v1.16b
+	FMOVQ 48(R9), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
 	FMOVQ 64(R9), F1
 	FMOVQ 64(R9), F0
-	FMOVQ 80(R9), F3
-	WORD $0x4e23cc81 // fmla v1.4s, v4.4s, v3.4s
-	WORD $0x4e23cc40 // fmla v0.4s, v2.4s, v3.4s
-	FMOVQ 64(R9), F3
-	WORD $0x4ea3d428 // fsub v8.4s, v1.4s, v3.4s
-	WORD $0x4ea3d40a // fsub v10.4s, v0.4s, v3.4s
+	FMOVQ 80(R9), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 64(R9), F4
+	WORD $0x4ea4d428 // fsub v8.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40a // fsub v10.4s, v0.4s, v4.4s
 	FMOVQ 96(R9), F0
-	WORD $0x4ea0cd04 // fmls v4.4s, v8.4s, v0.4s
+	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
 	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
 	FMOVQ 112(R9), F0
-	WORD $0x4ea0cd04 // fmls v4.4s, v8.4s, v0.4s
+	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
 	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
 	FMOVQ 128(R9), F0
-	FMOVQ 128(R9), F3
+	FMOVQ 128(R9), F4
 	FMOVQ 144(R9), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
 	FMOVQ 144(R9), F0
-	WORD $0x4e22cc60 // fmla v0.4s, v3.4s, v2.4s
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
 	FMOVQ 160(R9), F5
-	WORD $0x4e24cc25 // fmla v5.4s, v1.4s, v4.4s
-	FMOVQ 160(R9), F3
-	WORD $0x4e22cc03 // fmla v3.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F0
-	WORD $0x4e24cca0 // fmla v0.4s, v5.4s, v4.4s
-	FMOVQ 176(R9), F1
-	WORD $0x4e22cc61 // fmla v1.4s, v3.4s, v2.4s
-	FMOVQ 192(R9), F5
-	WORD $0x4e24cc05 // fmla v5.4s, v0.4s, v4.4s
-	FMOVQ 192(R9), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 208(R9), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
-	FMOVQ 208(R9), F1
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	WORD $0x6e24dc63 // fmul v3.4s, v3.4s, v4.4s
-	WORD $0x6e22dc20 // fmul v0.4s, v1.4s, v2.4s
-	WORD $0x4e24cc64 // fmla v4.4s, v3.4s, v4.4s
+	FMOVQ 176(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R9), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 192(R9), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 192(R9), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 208(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 208(R9), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
 	FMOVQ 64(R9), F1
 	FMOVQ 64(R9), F0
-	FMOVQ 208(R9), F3
-	WORD $0x4e23cd01 // fmla v1.4s, v8.4s, v3.4s
-	WORD $0x4e23cd40 // fmla v0.4s, v10.4s, v3.4s
-	FMOVQ 64(R9), F3
-	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
-	WORD $0x4ea3d409 // fsub v9.4s, v0.4s, v3.4s
+	FMOVQ 208(R9), F4
+	WORD $0x4e24cd01 // fmla v1.4s, v8.4s, v4.4s
+	WORD $0x4e24cd40 // fmla v0.4s, v10.4s, v4.4s
+	FMOVQ 64(R9), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d409 // fsub v9.4s, v0.4s, v4.4s
 	WORD $0x4ea1d508 // fsub v8.4s, v8.4s, v1.4s
 	WORD $0x4ea9d545 // fsub v5.4s, v10.4s, v9.4s
 	FMOVQ (R9), F0
-	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
 	FMOVQ 64(R9), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
@@ -609,277 +609,277 @@ end_3:
 	WORD $0x6e23fc2b // fdiv v11.4s, v1.4s, v3.4s
 	WORD $0x6e22fc0a // fdiv v10.4s, v0.4s, v2.4s
 	TBZ $3, R8, some_8
-	FSTPQ (F11, F10), (R0)
+	FSTPQ (F11, F10), (R7)
 	B end_10
 some_8:
 	TBZ $2, R8, few_9
-	FMOVQ F11, (R0)
+	FMOVQ F11, (R7)
 	TBZ $1, R8, one_12
-	FMOVD F10, 16(R0)
+	FMOVD F10, 16(R7)
 	TBZ $0, R8, end_11
-	ADD $24, R0, R0
+	ADD $24, R7, R0
 	VST1 V10.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R8, end_11
-	FMOVS F10, 16(R0)
+	FMOVS F10, 16(R7)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R8, one_14
-	FMOVD F11, (R0)
+	FMOVD F11, (R7)
 	TBZ $0, R8, end_13
-	ADD $8, R0, R0
+	ADD $8, R7, R0
 	VST1 V11.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R8, end_13
-	FMOVS F11, (R0)
+	FMOVS F11, (R7)
 end_13:
 end_10:
 	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R8, some_15
-	FLDPQ (R2), (F9, F7)
+	FLDPQ (R5), (F9, F8)
 	B end_17
 some_15:
 	TBZ $2, R8, few_16
-	FMOVQ (R2), F9
+	FMOVQ (R5), F9
 	TBZ $1, R8, one_19
-	FMOVD 16(R2), F7
+	FMOVD 16(R5), F8
 	TBZ $0, R8, end_18
-	ADD $24, R2, R0
-	VLD1 (R0), V7.S[2]
+	ADD $24, R5, R0
+	VLD1 (R0), V8.S[2]
 	B end_18
 one_19:
 	TBZ $0, R8, end_18
-	FMOVS 16(R2), F7
+	FMOVS 16(R5), F8
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R8, one_21
-	FMOVD (R2), F9
+	FMOVD (R5), F9
 	TBZ $0, R8, end_20
-	ADD $8, R2, R0
+	ADD $8, R5, R0
 	VLD1 (R0), V9.S[2]
 	B end_20
 one_21:
 	TBZ $0, R8, end_20
-	FMOVS (R2), F9
+	FMOVS (R5), F9
 end_20:
 end_17:
 	FMOVQ 16(R9), F13
 	FMOVQ 16(R9), F12
 	WORD $0x4ead1d21 // orr v1.16b, v9.16b, v13.16b
-	WORD $0x4eac1ce0 // orr v0.16b, v7.16b, v12.16b
-	WORD $0x4e21d424 // fadd v4.4s, v1.4s, v1.4s
-	WORD $0x4e20d403 // fadd v3.4s, v0.4s, v0.4s
+	WORD $0x4eac1d00 // orr v0.16b, v8.16b, v12.16b
+	WORD $0x4e21d422 // fadd v2.4s, v1.4s, v1.4s
+	WORD $0x4e20d404 // fadd v4.4s, v0.4s, v0.4s
 	FMOVQ 224(R9), F1
 	FMOVQ 224(R9), F0
-	WORD $0x6ea4e422 // fcmgt v2.4s, v1.4s, v4.4s
-	WORD $0x6e641c22 // bsl v2.16b, v1.16b, v4.16b
-	WORD $0x6ea3e406 // fcmgt v6.4s, v0.4s, v3.4s
-	WORD $0x6e631c06 // bsl v6.16b, v0.16b, v3.16b
-	FMOVQ 64(R9), F3
-	FMOVQ 64(R9), F8
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	FMOVQ 64(R9), F7
+	FMOVQ 64(R9), F6
 	FMOVQ 80(R9), F0
-	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
-	WORD $0x4e20ccc8 // fmla v8.4s, v6.4s, v0.4s
+	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
+	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
 	FMOVQ 64(R9), F0
-	WORD $0x4ea0d464 // fsub v4.4s, v3.4s, v0.4s
-	WORD $0x4ea0d501 // fsub v1.4s, v8.4s, v0.4s
+	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
+	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
 	FMOVQ 96(R9), F0
-	WORD $0x4ea0cc82 // fmls v2.4s, v4.4s, v0.4s
-	WORD $0x4ea0cc26 // fmls v6.4s, v1.4s, v0.4s
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
 	FMOVQ 112(R9), F0
-	WORD $0x4ea0cc82 // fmls v2.4s, v4.4s, v0.4s
-	WORD $0x4ea0cc26 // fmls v6.4s, v1.4s, v0.4s
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
+	FMOVQ 128(R9), F0
 	FMOVQ 128(R9), F4
-	FMOVQ 128(R9), F1
+	FMOVQ 144(R9), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
 	FMOVQ 144(R9), F0
 	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 144(R9), F5
-	WORD $0x4e26cc25 // fmla v5.4s, v1.4s, v6.4s
+	FMOVQ 160(R9), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 160(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 160(R9), F4
-	WORD $0x4e26cca4 // fmla v4.4s, v5.4s, v6.4s
+	FMOVQ 176(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 176(R9), F5
-	WORD $0x4e26cc85 // fmla v5.4s, v4.4s, v6.4s
+	FMOVQ 192(R9), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 192(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 192(R9), F4
-	WORD $0x4e26cca4 // fmla v4.4s, v5.4s, v6.4s
+	FMOVQ 208(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 208(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 208(R9), F1
-	WORD $0x4e26cc81 // fmla v1.4s, v4.4s, v6.4s
-	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
-	WORD $0x6e26dc20 // fmul v0.4s, v1.4s, v6.4s
-	WORD $0x4e22cc82 // fmla v2.4s, v4.4s, v2.4s
-	WORD $0x4e26cc06 // fmla v6.4s, v0.4s, v6.4s
-	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375501 // shl v1.4s, v8.4s, #23
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	WORD $0x4f3754e4 // shl v4.4s, v7.4s, #23
+	WORD $0x4f3754c1 // shl v1.4s, v6.4s, #23
 	FMOVQ (R9), F0
-	WORD $0x4ea08464 // add v4.4s, v3.4s, v0.4s
-	WORD $0x4ea08423 // add v3.4s, v1.4s, v0.4s
-	FMOVQ (R9), F1
-	WORD $0x4ea1d480 // fsub v0.4s, v4.4s, v1.4s
-	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
+	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
+	FMOVQ (R9), F0
+	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	WORD $0x4e23ccc1 // fmla v1.4s, v6.4s, v3.4s
-	FMOVQ 240(R9), F3
-	WORD $0x4e23d402 // fadd v2.4s, v0.4s, v3.4s
-	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
-	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	WORD $0x6e23fc20 // fdiv v0.4s, v1.4s, v3.4s
-	WORD $0x4e6d1c43 // bic v3.16b, v2.16b, v13.16b
+	FMOVQ 240(R9), F2
+	WORD $0x4e22d423 // fadd v3.4s, v1.4s, v2.4s
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x4e6d1c23 // bic v3.16b, v1.16b, v13.16b
 	WORD $0x4e6c1c02 // bic v2.16b, v0.16b, v12.16b
 	WORD $0x4e2d1d21 // and v1.16b, v9.16b, v13.16b
-	WORD $0x4e2c1ce0 // and v0.16b, v7.16b, v12.16b
+	WORD $0x4e2c1d00 // and v0.16b, v8.16b, v12.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $3, R8, some_22
-	FSTPQ (F1, F0), (R2)
+	FSTPQ (F1, F0), (R5)
 	B end_24
 some_22:
 	TBZ $2, R8, few_23
-	FMOVQ F1, (R2)
+	FMOVQ F1, (R5)
 	TBZ $1, R8, one_26
-	FMOVD F0, 16(R2)
+	FMOVD F0, 16(R5)
 	TBZ $0, R8, end_25
-	ADD $24, R2, R0
+	ADD $24, R5, R0
 	VST1 V0.S[2], (R0)
 	B end_25
 one_26:
 	TBZ $0, R8, end_25
-	FMOVS F0, 16(R2)
+	FMOVS F0, 16(R5)
 end_25:
 	B end_24
 few_23:
 	TBZ $1, R8, one_28
-	FMOVD F1, (R2)
+	FMOVD F1, (R5)
 	TBZ $0, R8, end_27
-	ADD $8, R2, R0
+	ADD $8, R5, R0
 	VST1 V1.S[2], (R0)
 	B end_27
 one_28:
 	TBZ $0, R8, end_27
-	FMOVS F1, (R2)
+	FMOVS F1, (R5)
 end_27:
 end_24:
-	WORD $0x6e2bdc25 // fmul v5.4s, v1.4s, v11.4s
-	WORD $0x6e2adc0a // fmul v10.4s, v0.4s, v10.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6e2bdc29 // fmul v9.4s, v1.4s, v11.4s
+	WORD $0x6e2adc08 // fmul v8.4s, v0.4s, v10.4s
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_29
-	FLDPQ (R5), (F0, F1)
+	FLDPQ (R6), (F1, F0)
 	B end_31
 some_29:
 	TBZ $2, R8, few_30
-	FMOVQ (R5), F0
+	FMOVQ (R6), F1
 	TBZ $1, R8, one_33
-	FMOVD 16(R5), F1
+	FMOVD 16(R6), F0
 	TBZ $0, R8, end_32
-	ADD $24, R5, R0
-	VLD1 (R0), V1.S[2]
+	ADD $24, R6, R0
+	VLD1 (R0), V0.S[2]
 	B end_32
 one_33:
 	TBZ $0, R8, end_32
-	FMOVS 16(R5), F1
+	FMOVS 16(R6), F0
 end_32:
 	B end_31
 few_30:
 	TBZ $1, R8, one_35
-	FMOVD (R5), F0
+	FMOVD (R6), F1
 	TBZ $0, R8, end_34
-	ADD $8, R5, R0
-	VLD1 (R0), V0.S[2]
+	ADD $8, R6, R0
+	VLD1 (R0), V1.S[2]
 	B end_34
 one_35:
 	TBZ $0, R8, end_34
-	FMOVS (R5), F0
+	FMOVS (R6), F1
 end_34:
 end_31:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	FMOVQ (R9), F6
+	FMOVQ (R9), F5
 	FMOVQ (R9), F4
-	WORD $0x6ea2e403 // fcmgt v3.4s, v0.4s, v2.4s
-	WORD $0x6ea2e422 // fcmgt v2.4s, v1.4s, v2.4s
-	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
-	WORD $0x4e221c87 // and v7.16b, v4.16b, v2.16b
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6ea2e402 // fcmgt v2.4s, v0.4s, v2.4s
+	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
+	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
 	FMOVQ 16(R9), F2
-	WORD $0x4ea21c04 // orr v4.16b, v0.16b, v2.16b
-	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
-	FMOVQ 32(R9), F1
+	WORD $0x4ea21c24 // orr v4.16b, v1.16b, v2.16b
+	WORD $0x4ea21c03 // orr v3.16b, v0.16b, v2.16b
+	FMOVQ 32(R9), F0
 	FMOVQ 32(R9), F2
-	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ea3e441 // fcmgt v1.4s, v2.4s, v3.4s
-	WORD $0x6e631c41 // bsl v1.16b, v2.16b, v3.16b
+	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
 	FMOVQ 48(R9), F2
-	FMOVQ 48(R9), F3
-	WORD $0x6ea2e404 // fcmgt v4.4s, v0.4s, v2.4s
-	WORD $0x6e601c44 // bsl v4.16b, v2.16b, v0.16b
-	WORD $0x6ea3e422 // fcmgt v2.4s, v1.4s, v3.4s
-	WORD $0x6e611c62 // bsl v2.16b, v3.16b, v1.16b
-	FMOVQ 64(R9), F0
+	FMOVQ 48(R9), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
 	FMOVQ 64(R9), F1
-	FMOVQ 80(R9), F3
-	WORD $0x4e23cc80 // fmla v0.4s, v4.4s, v3.4s
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
-	FMOVQ 64(R9), F3
-	WORD $0x4ea3d409 // fsub v9.4s, v0.4s, v3.4s
-	WORD $0x4ea3d42d // fsub v13.4s, v1.4s, v3.4s
+	FMOVQ 64(R9), F0
+	FMOVQ 80(R9), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 64(R9), F4
+	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
 	FMOVQ 96(R9), F0
-	WORD $0x4ea0cd24 // fmls v4.4s, v9.4s, v0.4s
-	WORD $0x4ea0cda2 // fmls v2.4s, v13.4s, v0.4s
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
 	FMOVQ 112(R9), F0
-	WORD $0x4ea0cd24 // fmls v4.4s, v9.4s, v0.4s
-	WORD $0x4ea0cda2 // fmls v2.4s, v13.4s, v0.4s
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
 	FMOVQ 128(R9), F0
-	FMOVQ 128(R9), F3
+	FMOVQ 128(R9), F4
 	FMOVQ 144(R9), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
 	FMOVQ 144(R9), F0
-	WORD $0x4e22cc60 // fmla v0.4s, v3.4s, v2.4s
-	FMOVQ 160(R9), F6
-	WORD $0x4e24cc26 // fmla v6.4s, v1.4s, v4.4s
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 160(R9), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 160(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F3
-	WORD $0x4e24ccc3 // fmla v3.4s, v6.4s, v4.4s
+	FMOVQ 176(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F6
-	WORD $0x4e24cc66 // fmla v6.4s, v3.4s, v4.4s
+	FMOVQ 192(R9), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 192(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R9), F3
-	WORD $0x4e24ccc3 // fmla v3.4s, v6.4s, v4.4s
+	FMOVQ 208(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 208(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e24dc61 // fmul v1.4s, v3.4s, v4.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e24cc24 // fmla v4.4s, v1.4s, v4.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R9), F0
 	FMOVQ 64(R9), F1
-	FMOVQ 208(R9), F3
-	WORD $0x4e23cd20 // fmla v0.4s, v9.4s, v3.4s
-	WORD $0x4e23cda1 // fmla v1.4s, v13.4s, v3.4s
-	FMOVQ 64(R9), F3
-	WORD $0x4ea3d40c // fsub v12.4s, v0.4s, v3.4s
-	WORD $0x4ea3d42b // fsub v11.4s, v1.4s, v3.4s
-	WORD $0x4eacd529 // fsub v9.4s, v9.4s, v12.4s
-	WORD $0x4eabd5a6 // fsub v6.4s, v13.4s, v11.4s
+	FMOVQ 64(R9), F0
+	FMOVQ 208(R9), F4
+	WORD $0x4e24cd41 // fmla v1.4s, v10.4s, v4.4s
+	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
+	FMOVQ 64(R9), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
+	WORD $0x4ea1d54a // fsub v10.4s, v10.4s, v1.4s
+	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
 	FMOVQ (R9), F0
-	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
 	FMOVQ 64(R9), F0
-	WORD $0x4e20d581 // fadd v1.4s, v12.4s, v0.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
@@ -889,296 +889,296 @@ end_31:
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
 	FMOVQ 64(R9), F0
-	WORD $0x4e20d521 // fadd v1.4s, v9.4s, v0.4s
-	WORD $0x4e20d4c0 // fadd v0.4s, v6.4s, v0.4s
+	WORD $0x4e20d541 // fadd v1.4s, v10.4s, v0.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
 	FMOVQ (R9), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc86 // fmul v6.4s, v4.4s, v1.4s
+	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
 	FMOVQ (R9), F0
-	WORD $0x4e20d4c3 // fadd v3.4s, v6.4s, v0.4s
+	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
 	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
-	WORD $0x6ea8e4c1 // fcmgt v1.4s, v6.4s, v8.4s
-	WORD $0x6e681cc1 // bsl v1.16b, v6.16b, v8.16b
-	WORD $0x6ea7e480 // fcmgt v0.4s, v4.4s, v7.4s
-	WORD $0x6e671c80 // bsl v0.16b, v4.16b, v7.16b
+	WORD $0x6ea7e4a1 // fcmgt v1.4s, v5.4s, v7.4s
+	WORD $0x6e671ca1 // bsl v1.16b, v5.16b, v7.16b
+	WORD $0x6ea6e480 // fcmgt v0.4s, v4.4s, v6.4s
+	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
 	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
 	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
 	TBZ $3, R8, some_36
-	FSTPQ (F3, F2), (R5)
+	FSTPQ (F3, F2), (R6)
 	B end_38
 some_36:
 	TBZ $2, R8, few_37
-	FMOVQ F3, (R5)
+	FMOVQ F3, (R6)
 	TBZ $1, R8, one_40
-	FMOVD F2, 16(R5)
+	FMOVD F2, 16(R6)
 	TBZ $0, R8, end_39
-	ADD $24, R5, R0
+	ADD $24, R6, R0
 	VST1 V2.S[2], (R0)
 	B end_39
 one_40:
 	TBZ $0, R8, end_39
-	FMOVS F2, 16(R5)
+	FMOVS F2, 16(R6)
 end_39:
 	B end_38
 few_37:
 	TBZ $1, R8, one_42
-	FMOVD F3, (R5)
+	FMOVD F3, (R6)
 	TBZ $0, R8, end_41
-	ADD $8, R5, R0
+	ADD $8, R6, R0
 	VST1 V3.S[2], (R0)
 	B end_41
 one_42:
 	TBZ $0, R8, end_41
-	FMOVS F3, (R5)
+	FMOVS F3, (R6)
 end_41:
 end_38:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_43
-	FLDPQ (R6), (F1, F0)
+	FLDPQ (R3), (F1, F0)
 	B end_45
 some_43:
 	TBZ $2, R8, few_44
-	FMOVQ (R6), F1
+	FMOVQ (R3), F1
 	TBZ $1, R8, one_47
-	FMOVD 16(R6), F0
+	FMOVD 16(R3), F0
 	TBZ $0, R8, end_46
-	ADD $24, R6, R0
+	ADD $24, R3, R0
 	VLD1 (R0), V0.S[2]
 	B end_46
 one_47:
 	TBZ $0, R8, end_46
-	FMOVS 16(R6), F0
+	FMOVS 16(R3), F0
 end_46:
 	B end_45
 few_44:
 	TBZ $1, R8, one_49
-	FMOVD (R6), F1
+	FMOVD (R3), F1
 	TBZ $0, R8, end_48
-	ADD $8, R6, R0
+	ADD $8, R3, R0
 	VLD1 (R0), V1.S[2]
 	B end_48
 one_49:
 	TBZ $0, R8, end_48
-	FMOVS (R6), F1
+	FMOVS (R3), F1
 end_48:
 end_45:
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	WORD $0x4e22cc0a // fmla v10.4s, v0.4s, v2.4s
+	WORD $0x4e23cc29 // fmla v9.4s, v1.4s, v3.4s
+	WORD $0x4e22cc08 // fmla v8.4s, v0.4s, v2.4s
 	TBZ $3, R8, some_50
-	FSTPQ (F5, F10), (R1)
+	FSTPQ (F9, F8), (R2)
 	B end_52
 some_50:
 	TBZ $2, R8, few_51
-	FMOVQ F5, (R1)
+	FMOVQ F9, (R2)
 	TBZ $1, R8, one_54
-	FMOVD F10, 16(R1)
+	FMOVD F8, 16(R2)
 	TBZ $0, R8, end_53
-	ADD $24, R1, R0
-	VST1 V10.S[2], (R0)
+	ADD $24, R2, R0
+	VST1 V8.S[2], (R0)
 	B end_53
 one_54:
 	TBZ $0, R8, end_53
-	FMOVS F10, 16(R1)
+	FMOVS F8, 16(R2)
 end_53:
 	B end_52
 few_51:
 	TBZ $1, R8, one_56
-	FMOVD F5, (R1)
+	FMOVD F9, (R2)
 	TBZ $0, R8, end_55
-	ADD $8, R1, R0
-	VST1 V5.S[2], (R0)
+	ADD $8, R2, R0
+	VST1 V9.S[2], (R0)
 	B end_55
 one_56:
 	TBZ $0, R8, end_55
-	FMOVS F5, (R1)
+	FMOVS F9, (R2)
 end_55:
 end_52:
-	FMOVQ 16(R9), F12
 	FMOVQ 16(R9), F11
-	WORD $0x4eac1ca1 // orr v1.16b, v5.16b, v12.16b
-	WORD $0x4eab1d40 // orr v0.16b, v10.16b, v11.16b
-	WORD $0x4e21d424 // fadd v4.4s, v1.4s, v1.4s
-	WORD $0x4e20d402 // fadd v2.4s, v0.4s, v0.4s
+	FMOVQ 16(R9), F10
+	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
+	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
+	WORD $0x4e21d422 // fadd v2.4s, v1.4s, v1.4s
+	WORD $0x4e20d404 // fadd v4.4s, v0.4s, v0.4s
 	FMOVQ 224(R9), F1
 	FMOVQ 224(R9), F0
-	WORD $0x6ea4e423 // fcmgt v3.4s, v1.4s, v4.4s
-	WORD $0x6e641c23 // bsl v3.16b, v1.16b, v4.16b
-	WORD $0x6ea2e407 // fcmgt v7.4s, v0.4s, v2.4s
-	WORD $0x6e621c07 // bsl v7.16b, v0.16b, v2.16b
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	FMOVQ 64(R9), F7
+	FMOVQ 64(R9), F6
+	FMOVQ 80(R9), F0
+	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
+	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
 	FMOVQ 64(R9), F0
-	FMOVQ 64(R9), F4
-	FMOVQ 80(R9), F1
-	WORD $0x4e21cc60 // fmla v0.4s, v3.4s, v1.4s
-	WORD $0x4e21cce4 // fmla v4.4s, v7.4s, v1.4s
-	FMOVQ 64(R9), F1
-	WORD $0x4ea1d406 // fsub v6.4s, v0.4s, v1.4s
-	WORD $0x4ea1d482 // fsub v2.4s, v4.4s, v1.4s
-	FMOVQ 96(R9), F1
-	WORD $0x4ea1ccc3 // fmls v3.4s, v6.4s, v1.4s
-	WORD $0x4ea1cc47 // fmls v7.4s, v2.4s, v1.4s
-	FMOVQ 112(R9), F1
-	WORD $0x4ea1ccc3 // fmls v3.4s, v6.4s, v1.4s
-	WORD $0x4ea1cc47 // fmls v7.4s, v2.4s, v1.4s
-	FMOVQ 128(R9), F6
-	FMOVQ 128(R9), F1
-	FMOVQ 144(R9), F2
-	WORD $0x4e23ccc2 // fmla v2.4s, v6.4s, v3.4s
-	FMOVQ 144(R9), F6
-	WORD $0x4e27cc26 // fmla v6.4s, v1.4s, v7.4s
+	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
+	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
+	FMOVQ 96(R9), F0
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
+	FMOVQ 112(R9), F0
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
+	FMOVQ 128(R9), F0
+	FMOVQ 128(R9), F4
+	FMOVQ 144(R9), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
+	FMOVQ 144(R9), F0
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 160(R9), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 160(R9), F1
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
-	FMOVQ 160(R9), F9
-	WORD $0x4e27ccc9 // fmla v9.4s, v6.4s, v7.4s
-	FMOVQ 176(R9), F2
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	FMOVQ 176(R9), F8
-	WORD $0x4e27cd28 // fmla v8.4s, v9.4s, v7.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R9), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 192(R9), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 192(R9), F1
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
-	FMOVQ 192(R9), F6
-	WORD $0x4e27cd06 // fmla v6.4s, v8.4s, v7.4s
-	FMOVQ 208(R9), F2
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	FMOVQ 208(R9), F1
-	WORD $0x4e27ccc1 // fmla v1.4s, v6.4s, v7.4s
-	WORD $0x6e23dc42 // fmul v2.4s, v2.4s, v3.4s
-	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
-	WORD $0x4e23cc43 // fmla v3.4s, v2.4s, v3.4s
-	WORD $0x4e27cc27 // fmla v7.4s, v1.4s, v7.4s
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	WORD $0x4f375481 // shl v1.4s, v4.4s, #23
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 208(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 208(R9), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	WORD $0x4f3754e4 // shl v4.4s, v7.4s, #23
+	WORD $0x4f3754c1 // shl v1.4s, v6.4s, #23
 	FMOVQ (R9), F0
-	WORD $0x4ea08444 // add v4.4s, v2.4s, v0.4s
-	WORD $0x4ea08422 // add v2.4s, v1.4s, v0.4s
-	FMOVQ (R9), F1
-	WORD $0x4ea1d480 // fsub v0.4s, v4.4s, v1.4s
-	WORD $0x4ea1d441 // fsub v1.4s, v2.4s, v1.4s
-	WORD $0x4e24cc60 // fmla v0.4s, v3.4s, v4.4s
-	WORD $0x4e22cce1 // fmla v1.4s, v7.4s, v2.4s
-	FMOVQ 240(R9), F3
-	WORD $0x4e23d402 // fadd v2.4s, v0.4s, v3.4s
-	WORD $0x4e23d423 // fadd v3.4s, v1.4s, v3.4s
-	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	WORD $0x6e23fc20 // fdiv v0.4s, v1.4s, v3.4s
-	WORD $0x4e6c1c43 // bic v3.16b, v2.16b, v12.16b
-	WORD $0x4e6b1c02 // bic v2.16b, v0.16b, v11.16b
-	WORD $0x4e2c1ca1 // and v1.16b, v5.16b, v12.16b
-	WORD $0x4e2b1d40 // and v0.16b, v10.16b, v11.16b
+	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
+	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
+	FMOVQ (R9), F0
+	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 240(R9), F2
+	WORD $0x4e22d423 // fadd v3.4s, v1.4s, v2.4s
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x4e6b1c23 // bic v3.16b, v1.16b, v11.16b
+	WORD $0x4e6a1c02 // bic v2.16b, v0.16b, v10.16b
+	WORD $0x4e2b1d21 // and v1.16b, v9.16b, v11.16b
+	WORD $0x4e2a1d00 // and v0.16b, v8.16b, v10.16b
 	WORD $0x4ea11c67 // orr v7.16b, v3.16b, v1.16b
 	WORD $0x4ea01c46 // orr v6.16b, v2.16b, v0.16b
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_57
-	FLDPQ (R7), (F0, F1)
+	FLDPQ (R4), (F1, F0)
 	B end_59
 some_57:
 	TBZ $2, R8, few_58
-	FMOVQ (R7), F0
+	FMOVQ (R4), F1
 	TBZ $1, R8, one_61
-	FMOVD 16(R7), F1
+	FMOVD 16(R4), F0
 	TBZ $0, R8, end_60
-	ADD $24, R7, R0
-	VLD1 (R0), V1.S[2]
+	ADD $24, R4, R0
+	VLD1 (R0), V0.S[2]
 	B end_60
 one_61:
 	TBZ $0, R8, end_60
-	FMOVS 16(R7), F1
+	FMOVS 16(R4), F0
 end_60:
 	B end_59
 few_58:
 	TBZ $1, R8, one_63
-	FMOVD (R7), F0
+	FMOVD (R4), F1
 	TBZ $0, R8, end_62
-	ADD $8, R7, R0
-	VLD1 (R0), V0.S[2]
+	ADD $8, R4, R0
+	VLD1 (R0), V1.S[2]
 	B end_62
 one_63:
 	TBZ $0, R8, end_62
-	FMOVS (R7), F0
+	FMOVS (R4), F1
 end_62:
 end_59:
 	WORD $0x6f00e402 // movi v2.2d, #0
 	FMOVQ (R9), F5
 	FMOVQ (R9), F4
-	WORD $0x6ea2e403 // fcmgt v3.4s, v0.4s, v2.4s
-	WORD $0x6ea2e422 // fcmgt v2.4s, v1.4s, v2.4s
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6ea2e402 // fcmgt v2.4s, v0.4s, v2.4s
 	WORD $0x4e231ca9 // and v9.16b, v5.16b, v3.16b
 	WORD $0x4e221c88 // and v8.16b, v4.16b, v2.16b
 	FMOVQ 16(R9), F2
-	WORD $0x4ea21c04 // orr v4.16b, v0.16b, v2.16b
-	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
-	FMOVQ 32(R9), F1
+	WORD $0x4ea21c24 // orr v4.16b, v1.16b, v2.16b
+	WORD $0x4ea21c03 // orr v3.16b, v0.16b, v2.16b
+	FMOVQ 32(R9), F0
 	FMOVQ 32(R9), F2
-	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ea3e441 // fcmgt v1.4s, v2.4s, v3.4s
-	WORD $0x6e631c41 // bsl v1.16b, v2.16b, v3.16b
+	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
 	FMOVQ 48(R9), F2
-	FMOVQ 48(R9), F3
-	WORD $0x6ea2e404 // fcmgt v4.4s, v0.4s, v2.4s
-	WORD $0x6e601c44 // bsl v4.16b, v2.16b, v0.16b
-	WORD $0x6ea3e422 // fcmgt v2.4s, v1.4s, v3.4s
-	WORD $0x6e611c62 // bsl v2.16b, v3.16b, v1.16b
+	FMOVQ 48(R9), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
 	FMOVQ 64(R9), F1
 	FMOVQ 64(R9), F0
-	FMOVQ 80(R9), F3
-	WORD $0x4e23cc81 // fmla v1.4s, v4.4s, v3.4s
-	WORD $0x4e23cc40 // fmla v0.4s, v2.4s, v3.4s
-	FMOVQ 64(R9), F3
-	WORD $0x4ea3d42a // fsub v10.4s, v1.4s, v3.4s
-	WORD $0x4ea3d40d // fsub v13.4s, v0.4s, v3.4s
+	FMOVQ 80(R9), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 64(R9), F4
+	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
 	FMOVQ 96(R9), F0
-	WORD $0x4ea0cd44 // fmls v4.4s, v10.4s, v0.4s
-	WORD $0x4ea0cda2 // fmls v2.4s, v13.4s, v0.4s
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
 	FMOVQ 112(R9), F0
-	WORD $0x4ea0cd44 // fmls v4.4s, v10.4s, v0.4s
-	WORD $0x4ea0cda2 // fmls v2.4s, v13.4s, v0.4s
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
 	FMOVQ 128(R9), F0
-	FMOVQ 128(R9), F3
+	FMOVQ 128(R9), F4
 	FMOVQ 144(R9), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
 	FMOVQ 144(R9), F0
-	WORD $0x4e22cc60 // fmla v0.4s, v3.4s, v2.4s
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
 	FMOVQ 160(R9), F5
-	WORD $0x4e24cc25 // fmla v5.4s, v1.4s, v4.4s
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
 	FMOVQ 160(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
+	FMOVQ 176(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	FMOVQ 192(R9), F5
-	WORD $0x4e24cc65 // fmla v5.4s, v3.4s, v4.4s
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
 	FMOVQ 192(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R9), F3
-	WORD $0x4e24cca3 // fmla v3.4s, v5.4s, v4.4s
+	FMOVQ 208(R9), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 208(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e24dc61 // fmul v1.4s, v3.4s, v4.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e24cc24 // fmla v4.4s, v1.4s, v4.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R9), F0
 	FMOVQ 64(R9), F1
-	FMOVQ 208(R9), F3
-	WORD $0x4e23cd40 // fmla v0.4s, v10.4s, v3.4s
-	WORD $0x4e23cda1 // fmla v1.4s, v13.4s, v3.4s
-	FMOVQ 64(R9), F3
-	WORD $0x4ea3d40c // fsub v12.4s, v0.4s, v3.4s
-	WORD $0x4ea3d42b // fsub v11.4s, v1.4s, v3.4s
-	WORD $0x4eacd54a // fsub v10.4s, v10.4s, v12.4s
-	WORD $0x4eabd5a5 // fsub v5.4s, v13.4s, v11.4s
+	FMOVQ 64(R9), F0
+	FMOVQ 208(R9), F4
+	WORD $0x4e24cd41 // fmla v1.4s, v10.4s, v4.4s
+	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
+	FMOVQ 64(R9), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
+	WORD $0x4ea1d54a // fsub v10.4s, v10.4s, v1.4s
+	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
 	FMOVQ (R9), F0
-	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
 	FMOVQ 64(R9), F0
-	WORD $0x4e20d581 // fadd v1.4s, v12.4s, v0.4s
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
@@ -1207,63 +1207,63 @@ end_59:
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
 	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
 	TBZ $3, R8, some_64
-	FSTPQ (F1, F0), (R7)
+	FSTPQ (F1, F0), (R4)
 	B end_66
 some_64:
 	TBZ $2, R8, few_65
-	FMOVQ F1, (R7)
+	FMOVQ F1, (R4)
 	TBZ $1, R8, one_68
-	FMOVD F0, 16(R7)
+	FMOVD F0, 16(R4)
 	TBZ $0, R8, end_67
-	ADD $24, R7, R0
+	ADD $24, R4, R0
 	VST1 V0.S[2], (R0)
 	B end_67
 one_68:
 	TBZ $0, R8, end_67
-	FMOVS F0, 16(R7)
+	FMOVS F0, 16(R4)
 end_67:
 	B end_66
 few_65:
 	TBZ $1, R8, one_70
-	FMOVD F1, (R7)
+	FMOVD F1, (R4)
 	TBZ $0, R8, end_69
-	ADD $8, R7, R0
+	ADD $8, R4, R0
 	VST1 V1.S[2], (R0)
 	B end_69
 one_70:
 	TBZ $0, R8, end_69
-	FMOVS F1, (R7)
+	FMOVS F1, (R4)
 end_69:
 end_66:
 	WORD $0x6e21dce1 // fmul v1.4s, v7.4s, v1.4s
 	WORD $0x6e20dcc0 // fmul v0.4s, v6.4s, v0.4s
 	TBZ $3, R8, some_71
-	FSTPQ (F1, F0), (R4)
+	FSTPQ (F1, F0), (R1)
 	B end_73
 some_71:
 	TBZ $2, R8, few_72
-	FMOVQ F1, (R4)
+	FMOVQ F1, (R1)
 	TBZ $1, R8, one_75
-	FMOVD F0, 16(R4)
+	FMOVD F0, 16(R1)
 	TBZ $0, R8, end_74
-	ADD $24, R4, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_74
 one_75:
 	TBZ $0, R8, end_74
-	FMOVS F0, 16(R4)
+	FMOVS F0, 16(R1)
 end_74:
 	B end_73
 few_72:
 	TBZ $1, R8, one_77
-	FMOVD F1, (R4)
+	FMOVD F1, (R1)
 	TBZ $0, R8, end_76
-	ADD $8, R4, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_76
 one_77:
 	TBZ $0, R8, end_76
-	FMOVS F1, (R4)
+	FMOVS F1, (R1)
 end_76:
 end_73:
 end:
@@ -1272,132 +1272,132 @@ end:
 // func LSTMBackwardNEONF32(n int, in *float32, keep *float32, fresh *float32, out *float32, cell *float32, next *float32, dstate *float32, dcell *float32)
 TEXT ·LSTMBackwardNEONF32(SB), NOSPLIT, $0-72
 	MOVD $neonrecurrent<>(SB), R10
-	FMOVQ 16(R10), F18
-	FMOVQ 224(R10), F17
-	FMOVQ 128(R10), F16
-	FMOVQ (R10), F15
-	FMOVQ 80(R10), F14
-	FMOVQ 64(R10), F13
-	FMOVQ 96(R10), F12
-	FMOVQ 112(R10), F11
-	FMOVQ 240(R10), F10
-	MOVD in+8(FP), R3
-	MOVD keep+16(FP), R6
-	MOVD fresh+24(FP), R1
-	MOVD out+32(FP), R7
-	MOVD cell+40(FP), R0
-	MOVD next+48(FP), R2
-	MOVD dstate+56(FP), R8
-	MOVD dcell+64(FP), R5
-	MOVD n+0(FP), R4
-	AND $7, R4, R9
-	SUB R9, R4, R4
-	CMP $0, R4
+	FMOVQ 16(R10), F16
+	FMOVQ 224(R10), F15
+	FMOVQ 128(R10), F14
+	FMOVQ (R10), F13
+	FMOVQ 80(R10), F12
+	FMOVQ 64(R10), F11
+	FMOVQ 96(R10), F10
+	FMOVQ 112(R10), F9
+	FMOVQ 240(R10), F8
+	MOVD in+8(FP), R8
+	MOVD keep+16(FP), R7
+	MOVD fresh+24(FP), R6
+	MOVD out+32(FP), R5
+	MOVD cell+40(FP), R4
+	MOVD next+48(FP), R3
+	MOVD dstate+56(FP), R2
+	MOVD dcell+64(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R9
+	SUB R9, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R7), (F2, F0)
-	FLDPQ.P 32(R8), (F23, F22)
-	FLDPQ (R5), (F21, F20)
-	FLDPQ.P 32(R2), (F24, F19)
-	WORD $0x4eb21f03 // orr v3.16b, v24.16b, v18.16b
-	WORD $0x4eb21e61 // orr v1.16b, v19.16b, v18.16b
+	FLDPQ (R5), (F1, F0)
+	FLDPQ.P 32(R2), (F21, F20)
+	FLDPQ (R1), (F19, F18)
+	FLDPQ.P 32(R3), (F23, F22)
+	WORD $0x4eb01ee3 // orr v3.16b, v23.16b, v16.16b
+	WORD $0x4eb01ec2 // orr v2.16b, v22.16b, v16.16b
 	WORD $0x4e23d463 // fadd v3.4s, v3.4s, v3.4s
-	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
-	WORD $0x6ea3e629 // fcmgt v9.4s, v17.4s, v3.4s
-	WORD $0x6e631e29 // bsl v9.16b, v17.16b, v3.16b
-	WORD $0x6ea1e626 // fcmgt v6.4s, v17.4s, v1.4s
-	WORD $0x6e611e26 // bsl v6.16b, v17.16b, v1.16b
-	VMOV V13.B16, V3.B16
-	WORD $0x4e2ecd23 // fmla v3.4s, v9.4s, v14.4s
-	VMOV V13.B16, V1.B16
-	WORD $0x4e2eccc1 // fmla v1.4s, v6.4s, v14.4s
-	WORD $0x4eadd465 // fsub v5.4s, v3.4s, v13.4s
-	WORD $0x4eadd424 // fsub v4.4s, v1.4s, v13.4s
-	WORD $0x4eaccca9 // fmls v9.4s, v5.4s, v12.4s
-	WORD $0x4eaccc86 // fmls v6.4s, v4.4s, v12.4s
-	WORD $0x4eabcca9 // fmls v9.4s, v5.4s, v11.4s
-	WORD $0x4eabcc86 // fmls v6.4s, v4.4s, v11.4s
-	FMOVQ 144(R10), F5
-	WORD $0x4e29ce05 // fmla v5.4s, v16.4s, v9.4s
-	FMOVQ 144(R10), F4
-	WORD $0x4e26ce04 // fmla v4.4s, v16.4s, v6.4s
+	WORD $0x4e22d442 // fadd v2.4s, v2.4s, v2.4s
+	WORD $0x6ea3e5e5 // fcmgt v5.4s, v15.4s, v3.4s
+	WORD $0x6e631de5 // bsl v5.16b, v15.16b, v3.16b
+	WORD $0x6ea2e5e4 // fcmgt v4.4s, v15.4s, v2.4s
+	WORD $0x6e621de4 // bsl v4.16b, v15.16b, v2.16b
+	VMOV V11.B16, V24.B16
+	WORD $0x4e2cccb8 // fmla v24.4s, v5.4s, v12.4s
+	VMOV V11.B16, V17.B16
+	WORD $0x4e2ccc91 // fmla v17.4s, v4.4s, v12.4s
+	WORD $0x4eabd703 // fsub v3.4s, v24.4s, v11.4s
+	WORD $0x4eabd622 // fsub v2.4s, v17.4s, v11.4s
+	WORD $0x4eaacc65 // fmls v5.4s, v3.4s, v10.4s
+	WORD $0x4eaacc44 // fmls v4.4s, v2.4s, v10.4s
+	WORD $0x4ea9cc65 // fmls v5.4s, v3.4s, v9.4s
+	WORD $0x4ea9cc44 // fmls v4.4s, v2.4s, v9.4s
+	FMOVQ 144(R10), F3
+	WORD $0x4e25cdc3 // fmla v3.4s, v14.4s, v5.4s
+	FMOVQ 144(R10), F2
+	WORD $0x4e24cdc2 // fmla v2.4s, v14.4s, v4.4s
 	FMOVQ 160(R10), F7
-	WORD $0x4e29cca7 // fmla v7.4s, v5.4s, v9.4s
-	FMOVQ 160(R10), F5
-	WORD $0x4e26cc85 // fmla v5.4s, v4.4s, v6.4s
-	FMOVQ 176(R10), F8
-	WORD $0x4e29cce8 // fmla v8.4s, v7.4s, v9.4s
-	FMOVQ 176(R10), F4
-	WORD $0x4e26cca4 // fmla v4.4s, v5.4s, v6.4s
+	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
+	FMOVQ 160(R10), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
+	FMOVQ 176(R10), F6
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	FMOVQ 176(R10), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
 	FMOVQ 192(R10), F7
-	WORD $0x4e29cd07 // fmla v7.4s, v8.4s, v9.4s
-	FMOVQ 192(R10), F5
-	WORD $0x4e26cc85 // fmla v5.4s, v4.4s, v6.4s
-	FMOVQ 208(R10), F8
-	WORD $0x4e29cce8 // fmla v8.4s, v7.4s, v9.4s
-	FMOVQ 208(R10), F4
-	WORD $0x4e26cca4 // fmla v4.4s, v5.4s, v6.4s
-	WORD $0x6e29dd05 // fmul v5.4s, v8.4s, v9.4s
-	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
-	WORD $0x4e29cca9 // fmla v9.4s, v5.4s, v9.4s
-	WORD $0x4e26cc86 // fmla v6.4s, v4.4s, v6.4s
-	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eaf8465 // add v5.4s, v3.4s, v15.4s
-	WORD $0x4eaf8424 // add v4.4s, v1.4s, v15.4s
-	WORD $0x4eafd4a1 // fsub v1.4s, v5.4s, v15.4s
-	WORD $0x4eafd483 // fsub v3.4s, v4.4s, v15.4s
-	WORD $0x4e25cd21 // fmla v1.4s, v9.4s, v5.4s
-	WORD $0x4e24ccc3 // fmla v3.4s, v6.4s, v4.4s
-	WORD $0x4e2ad424 // fadd v4.4s, v1.4s, v10.4s
-	WORD $0x4e2ad465 // fadd v5.4s, v3.4s, v10.4s
-	WORD $0x6e24fc24 // fdiv v4.4s, v1.4s, v4.4s
-	WORD $0x6e25fc61 // fdiv v1.4s, v3.4s, v5.4s
-	WORD $0x4e721c85 // bic v5.16b, v4.16b, v18.16b
-	WORD $0x4e721c24 // bic v4.16b, v1.16b, v18.16b
-	WORD $0x4e321f03 // and v3.16b, v24.16b, v18.16b
-	WORD $0x4e321e61 // and v1.16b, v19.16b, v18.16b
-	WORD $0x4ea31ca9 // orr v9.16b, v5.16b, v3.16b
-	WORD $0x4ea11c88 // orr v8.16b, v4.16b, v1.16b
-	WORD $0x6e37dc45 // fmul v5.4s, v2.4s, v23.4s
-	WORD $0x6e36dc04 // fmul v4.4s, v0.4s, v22.4s
-	VMOV V15.B16, V3.B16
-	WORD $0x4ea9cd23 // fmls v3.4s, v9.4s, v9.4s
-	VMOV V15.B16, V1.B16
-	WORD $0x4ea8cd01 // fmls v1.4s, v8.4s, v8.4s
+	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
+	FMOVQ 192(R10), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
+	FMOVQ 208(R10), F6
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	FMOVQ 208(R10), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
+	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
+	WORD $0x4f375703 // shl v3.4s, v24.4s, #23
+	WORD $0x4f375622 // shl v2.4s, v17.4s, #23
+	WORD $0x4ead8467 // add v7.4s, v3.4s, v13.4s
+	WORD $0x4ead8446 // add v6.4s, v2.4s, v13.4s
+	WORD $0x4eadd4e3 // fsub v3.4s, v7.4s, v13.4s
+	WORD $0x4eadd4c2 // fsub v2.4s, v6.4s, v13.4s
+	WORD $0x4e27cca3 // fmla v3.4s, v5.4s, v7.4s
+	WORD $0x4e26cc82 // fmla v2.4s, v4.4s, v6.4s
+	WORD $0x4e28d465 // fadd v5.4s, v3.4s, v8.4s
+	WORD $0x4e28d444 // fadd v4.4s, v2.4s, v8.4s
+	WORD $0x6e25fc63 // fdiv v3.4s, v3.4s, v5.4s
+	WORD $0x6e24fc42 // fdiv v2.4s, v2.4s, v4.4s
+	WORD $0x4e701c65 // bic v5.16b, v3.16b, v16.16b
+	WORD $0x4e701c44 // bic v4.16b, v2.16b, v16.16b
+	WORD $0x4e301ee3 // and v3.16b, v23.16b, v16.16b
+	WORD $0x4e301ec2 // and v2.16b, v22.16b, v16.16b
+	WORD $0x4ea31cb6 // orr v22.16b, v5.16b, v3.16b
+	WORD $0x4ea21c91 // orr v17.16b, v4.16b, v2.16b
+	WORD $0x6e35dc25 // fmul v5.4s, v1.4s, v21.4s
+	WORD $0x6e34dc04 // fmul v4.4s, v0.4s, v20.4s
+	VMOV V13.B16, V3.B16
+	WORD $0x4eb6cec3 // fmls v3.4s, v22.4s, v22.4s
+	VMOV V13.B16, V2.B16
+	WORD $0x4eb1ce22 // fmls v2.4s, v17.4s, v17.4s
 	WORD $0x6e23dca3 // fmul v3.4s, v5.4s, v3.4s
-	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
-	WORD $0x4e23d6a7 // fadd v7.4s, v21.4s, v3.4s
-	WORD $0x4e21d686 // fadd v6.4s, v20.4s, v1.4s
-	WORD $0x6e29dee1 // fmul v1.4s, v23.4s, v9.4s
-	WORD $0x6e28dec3 // fmul v3.4s, v22.4s, v8.4s
-	WORD $0x4ea2cc42 // fmls v2.4s, v2.4s, v2.4s
+	WORD $0x6e22dc82 // fmul v2.4s, v4.4s, v2.4s
+	WORD $0x4e23d667 // fadd v7.4s, v19.4s, v3.4s
+	WORD $0x4e22d646 // fadd v6.4s, v18.4s, v2.4s
+	WORD $0x6e36dea3 // fmul v3.4s, v21.4s, v22.4s
+	WORD $0x6e31de82 // fmul v2.4s, v20.4s, v17.4s
+	WORD $0x4ea1cc21 // fmls v1.4s, v1.4s, v1.4s
 	WORD $0x4ea0cc00 // fmls v0.4s, v0.4s, v0.4s
-	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
-	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R7)
-	FLDPQ (R3), (F9, F8)
-	FLDPQ (R1), (F5, F4)
-	WORD $0x6e27dca2 // fmul v2.4s, v5.4s, v7.4s
-	WORD $0x6e26dc83 // fmul v3.4s, v4.4s, v6.4s
-	VMOV V9.B16, V0.B16
-	WORD $0x4ea9cd20 // fmls v0.4s, v9.4s, v9.4s
-	VMOV V8.B16, V1.B16
-	WORD $0x4ea8cd01 // fmls v1.4s, v8.4s, v8.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
-	FSTPQ.P (F2, F0), 32(R3)
-	WORD $0x6e27dd23 // fmul v3.4s, v9.4s, v7.4s
-	WORD $0x6e26dd02 // fmul v2.4s, v8.4s, v6.4s
-	VMOV V15.B16, V1.B16
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R5)
+	FLDPQ (R8), (F18, F17)
+	FLDPQ (R6), (F5, F4)
+	WORD $0x6e27dca3 // fmul v3.4s, v5.4s, v7.4s
+	WORD $0x6e26dc82 // fmul v2.4s, v4.4s, v6.4s
+	VMOV V18.B16, V1.B16
+	WORD $0x4eb2ce41 // fmls v1.4s, v18.4s, v18.4s
+	VMOV V17.B16, V0.B16
+	WORD $0x4eb1ce20 // fmls v0.4s, v17.4s, v17.4s
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R8)
+	WORD $0x6e27de43 // fmul v3.4s, v18.4s, v7.4s
+	WORD $0x6e26de22 // fmul v2.4s, v17.4s, v6.4s
+	VMOV V13.B16, V1.B16
 	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
-	VMOV V15.B16, V0.B16
+	VMOV V13.B16, V0.B16
 	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
 	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
 	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
-	FLDPQ (R6), (F5, F4)
-	FLDPQ.P 32(R0), (F1, F0)
+	FSTPQ.P (F1, F0), 32(R6)
+	FLDPQ (R7), (F5, F4)
+	FLDPQ.P 32(R4), (F1, F0)
 	WORD $0x6e27dc23 // fmul v3.4s, v1.4s, v7.4s
 	WORD $0x6e26dc02 // fmul v2.4s, v0.4s, v6.4s
 	VMOV V5.B16, V1.B16
@@ -1406,521 +1406,521 @@ whole:
 	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
 	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
 	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R6)
+	FSTPQ.P (F1, F0), 32(R7)
 	WORD $0x6e25dce1 // fmul v1.4s, v7.4s, v5.4s
 	WORD $0x6e24dcc0 // fmul v0.4s, v6.4s, v4.4s
-	FSTPQ.P (F1, F0), 32(R5)
-	SUBS $8, R4, R4
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R9
 	BEQ end
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R9, some_1
-	FLDPQ (R7), (F14, F2)
+	FLDPQ (R5), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R9, few_2
-	FMOVQ (R7), F14
+	FMOVQ (R5), F1
 	TBZ $1, R9, one_5
-	FMOVD 16(R7), F2
+	FMOVD 16(R5), F0
 	TBZ $0, R9, end_4
-	ADD $24, R7, R4
-	VLD1 (R4), V2.S[2]
+	ADD $24, R5, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R9, end_4
-	FMOVS 16(R7), F2
+	FMOVS 16(R5), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R9, one_7
-	FMOVD (R7), F14
+	FMOVD (R5), F1
 	TBZ $0, R9, end_6
-	ADD $8, R7, R4
-	VLD1 (R4), V14.S[2]
+	ADD $8, R5, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R9, end_6
-	FMOVS (R7), F14
+	FMOVS (R5), F1
 end_6:
 end_3:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
 	TBZ $3, R9, some_8
-	FLDPQ (R8), (F0, F1)
+	FLDPQ (R2), (F15, F14)
 	B end_10
 some_8:
 	TBZ $2, R9, few_9
-	FMOVQ (R8), F0
+	FMOVQ (R2), F15
 	TBZ $1, R9, one_12
-	FMOVD 16(R8), F1
+	FMOVD 16(R2), F14
 	TBZ $0, R9, end_11
-	ADD $24, R8, R4
-	VLD1 (R4), V1.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V14.S[2]
 	B end_11
 one_12:
 	TBZ $0, R9, end_11
-	FMOVS 16(R8), F1
+	FMOVS 16(R2), F14
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R9, one_14
-	FMOVD (R8), F0
+	FMOVD (R2), F15
 	TBZ $0, R9, end_13
-	ADD $8, R8, R4
-	VLD1 (R4), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V15.S[2]
 	B end_13
 one_14:
 	TBZ $0, R9, end_13
-	FMOVS (R8), F0
+	FMOVS (R2), F15
 end_13:
 end_10:
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $3, R9, some_15
-	FLDPQ (R5), (F4, F5)
+	FLDPQ (R1), (F13, F12)
 	B end_17
 some_15:
 	TBZ $2, R9, few_16
-	FMOVQ (R5), F4
+	FMOVQ (R1), F13
 	TBZ $1, R9, one_19
-	FMOVD 16(R5), F5
+	FMOVD 16(R1), F12
 	TBZ $0, R9, end_18
-	ADD $24, R5, R4
-	VLD1 (R4), V5.S[2]
+	ADD $24, R1, R0
+	VLD1 (R0), V12.S[2]
 	B end_18
 one_19:
 	TBZ $0, R9, end_18
-	FMOVS 16(R5), F5
+	FMOVS 16(R1), F12
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R9, one_21
-	FMOVD (R5), F4
+	FMOVD (R1), F13
 	TBZ $0, R9, end_20
-	ADD $8, R5, R4
-	VLD1 (R4), V4.S[2]
+	ADD $8, R1, R0
+	VLD1 (R0), V13.S[2]
 	B end_20
 one_21:
 	TBZ $0, R9, end_20
-	FMOVS (R5), F4
+	FMOVS (R1), F13
 end_20:
 end_17:
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $3, R9, some_22
-	FLDPQ (R2), (F13, F3)
+	FLDPQ (R3), (F11, F10)
 	B end_24
 some_22:
 	TBZ $2, R9, few_23
-	FMOVQ (R2), F13
+	FMOVQ (R3), F11
 	TBZ $1, R9, one_26
-	FMOVD 16(R2), F3
+	FMOVD 16(R3), F10
 	TBZ $0, R9, end_25
-	ADD $24, R2, R2
-	VLD1 (R2), V3.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V10.S[2]
 	B end_25
 one_26:
 	TBZ $0, R9, end_25
-	FMOVS 16(R2), F3
+	FMOVS 16(R3), F10
 end_25:
 	B end_24
 few_23:
 	TBZ $1, R9, one_28
-	FMOVD (R2), F13
+	FMOVD (R3), F11
 	TBZ $0, R9, end_27
-	ADD $8, R2, R2
-	VLD1 (R2), V13.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V11.S[2]
 	B end_27
 one_28:
 	TBZ $0, R9, end_27
-	FMOVS (R2), F13
+	FMOVS (R3), F11
 end_27:
 end_24:
 	FMOVQ 16(R10), F17
 	FMOVQ 16(R10), F16
-	WORD $0x4eb11da7 // orr v7.16b, v13.16b, v17.16b
-	WORD $0x4eb01c66 // orr v6.16b, v3.16b, v16.16b
-	WORD $0x4e27d4e9 // fadd v9.4s, v7.4s, v7.4s
-	WORD $0x4e26d4ca // fadd v10.4s, v6.4s, v6.4s
-	FMOVQ 224(R10), F8
-	FMOVQ 224(R10), F6
-	WORD $0x6ea9e507 // fcmgt v7.4s, v8.4s, v9.4s
-	WORD $0x6e691d07 // bsl v7.16b, v8.16b, v9.16b
-	WORD $0x6eaae4c9 // fcmgt v9.4s, v6.4s, v10.4s
-	WORD $0x6e6a1cc9 // bsl v9.16b, v6.16b, v10.16b
-	FMOVQ 64(R10), F12
-	FMOVQ 64(R10), F15
-	FMOVQ 80(R10), F6
-	WORD $0x4e26ccec // fmla v12.4s, v7.4s, v6.4s
-	WORD $0x4e26cd2f // fmla v15.4s, v9.4s, v6.4s
-	FMOVQ 64(R10), F6
-	WORD $0x4ea6d58a // fsub v10.4s, v12.4s, v6.4s
-	WORD $0x4ea6d5e8 // fsub v8.4s, v15.4s, v6.4s
-	FMOVQ 96(R10), F6
-	WORD $0x4ea6cd47 // fmls v7.4s, v10.4s, v6.4s
-	WORD $0x4ea6cd09 // fmls v9.4s, v8.4s, v6.4s
-	FMOVQ 112(R10), F6
-	WORD $0x4ea6cd47 // fmls v7.4s, v10.4s, v6.4s
-	WORD $0x4ea6cd09 // fmls v9.4s, v8.4s, v6.4s
-	FMOVQ 128(R10), F10
-	FMOVQ 128(R10), F8
-	FMOVQ 144(R10), F6
-	WORD $0x4e27cd46 // fmla v6.4s, v10.4s, v7.4s
-	FMOVQ 144(R10), F11
-	WORD $0x4e29cd0b // fmla v11.4s, v8.4s, v9.4s
-	FMOVQ 160(R10), F8
-	WORD $0x4e27ccc8 // fmla v8.4s, v6.4s, v7.4s
-	FMOVQ 160(R10), F10
-	WORD $0x4e29cd6a // fmla v10.4s, v11.4s, v9.4s
+	WORD $0x4eb11d63 // orr v3.16b, v11.16b, v17.16b
+	WORD $0x4eb01d42 // orr v2.16b, v10.16b, v16.16b
+	WORD $0x4e23d464 // fadd v4.4s, v3.4s, v3.4s
+	WORD $0x4e22d446 // fadd v6.4s, v2.4s, v2.4s
+	FMOVQ 224(R10), F3
+	FMOVQ 224(R10), F2
+	WORD $0x6ea4e465 // fcmgt v5.4s, v3.4s, v4.4s
+	WORD $0x6e641c65 // bsl v5.16b, v3.16b, v4.16b
+	WORD $0x6ea6e444 // fcmgt v4.4s, v2.4s, v6.4s
+	WORD $0x6e661c44 // bsl v4.16b, v2.16b, v6.16b
+	FMOVQ 64(R10), F9
+	FMOVQ 64(R10), F8
+	FMOVQ 80(R10), F2
+	WORD $0x4e22cca9 // fmla v9.4s, v5.4s, v2.4s
+	WORD $0x4e22cc88 // fmla v8.4s, v4.4s, v2.4s
+	FMOVQ 64(R10), F2
+	WORD $0x4ea2d526 // fsub v6.4s, v9.4s, v2.4s
+	WORD $0x4ea2d503 // fsub v3.4s, v8.4s, v2.4s
+	FMOVQ 96(R10), F2
+	WORD $0x4ea2ccc5 // fmls v5.4s, v6.4s, v2.4s
+	WORD $0x4ea2cc64 // fmls v4.4s, v3.4s, v2.4s
+	FMOVQ 112(R10), F2
+	WORD $0x4ea2ccc5 // fmls v5.4s, v6.4s, v2.4s
+	WORD $0x4ea2cc64 // fmls v4.4s, v3.4s, v2.4s
+	FMOVQ 128(R10), F2
+	FMOVQ 128(R10), F6
+	FMOVQ 144(R10), F3
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	FMOVQ 144(R10), F2
+	WORD $0x4e24ccc2 // fmla v2.4s, v6.4s, v4.4s
+	FMOVQ 160(R10), F7
+	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
+	FMOVQ 160(R10), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
 	FMOVQ 176(R10), F6
-	WORD $0x4e27cd06 // fmla v6.4s, v8.4s, v7.4s
-	FMOVQ 176(R10), F11
-	WORD $0x4e29cd4b // fmla v11.4s, v10.4s, v9.4s
-	FMOVQ 192(R10), F8
-	WORD $0x4e27ccc8 // fmla v8.4s, v6.4s, v7.4s
-	FMOVQ 192(R10), F10
-	WORD $0x4e29cd6a // fmla v10.4s, v11.4s, v9.4s
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	FMOVQ 176(R10), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	FMOVQ 192(R10), F7
+	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
+	FMOVQ 192(R10), F3
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
 	FMOVQ 208(R10), F6
-	WORD $0x4e27cd06 // fmla v6.4s, v8.4s, v7.4s
-	FMOVQ 208(R10), F8
-	WORD $0x4e29cd48 // fmla v8.4s, v10.4s, v9.4s
-	WORD $0x6e27dcca // fmul v10.4s, v6.4s, v7.4s
-	WORD $0x6e29dd06 // fmul v6.4s, v8.4s, v9.4s
-	WORD $0x4e27cd47 // fmla v7.4s, v10.4s, v7.4s
-	WORD $0x4e29ccc9 // fmla v9.4s, v6.4s, v9.4s
-	WORD $0x4f37558a // shl v10.4s, v12.4s, #23
-	WORD $0x4f3755e8 // shl v8.4s, v15.4s, #23
-	FMOVQ (R10), F6
-	WORD $0x4ea6854b // add v11.4s, v10.4s, v6.4s
-	WORD $0x4ea6850a // add v10.4s, v8.4s, v6.4s
-	FMOVQ (R10), F6
-	WORD $0x4ea6d568 // fsub v8.4s, v11.4s, v6.4s
-	WORD $0x4ea6d546 // fsub v6.4s, v10.4s, v6.4s
-	WORD $0x4e2bcce8 // fmla v8.4s, v7.4s, v11.4s
-	WORD $0x4e2acd26 // fmla v6.4s, v9.4s, v10.4s
-	FMOVQ 240(R10), F9
-	WORD $0x4e29d507 // fadd v7.4s, v8.4s, v9.4s
-	WORD $0x4e29d4c9 // fadd v9.4s, v6.4s, v9.4s
-	WORD $0x6e27fd07 // fdiv v7.4s, v8.4s, v7.4s
-	WORD $0x6e29fcc6 // fdiv v6.4s, v6.4s, v9.4s
-	WORD $0x4e711ce8 // bic v8.16b, v7.16b, v17.16b
-	WORD $0x4e701cc7 // bic v7.16b, v6.16b, v16.16b
-	WORD $0x4e311da6 // and v6.16b, v13.16b, v17.16b
-	WORD $0x4e301c63 // and v3.16b, v3.16b, v16.16b
-	WORD $0x4ea61d0a // orr v10.16b, v8.16b, v6.16b
-	WORD $0x4ea31ce9 // orr v9.16b, v7.16b, v3.16b
-	WORD $0x6e20ddc7 // fmul v7.4s, v14.4s, v0.4s
-	WORD $0x6e21dc48 // fmul v8.4s, v2.4s, v1.4s
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	FMOVQ 208(R10), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
+	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
+	WORD $0x4f375526 // shl v6.4s, v9.4s, #23
+	WORD $0x4f375503 // shl v3.4s, v8.4s, #23
+	FMOVQ (R10), F2
+	WORD $0x4ea284c7 // add v7.4s, v6.4s, v2.4s
+	WORD $0x4ea28466 // add v6.4s, v3.4s, v2.4s
+	FMOVQ (R10), F2
+	WORD $0x4ea2d4e3 // fsub v3.4s, v7.4s, v2.4s
+	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
+	WORD $0x4e27cca3 // fmla v3.4s, v5.4s, v7.4s
+	WORD $0x4e26cc82 // fmla v2.4s, v4.4s, v6.4s
+	FMOVQ 240(R10), F4
+	WORD $0x4e24d465 // fadd v5.4s, v3.4s, v4.4s
+	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
+	WORD $0x6e25fc63 // fdiv v3.4s, v3.4s, v5.4s
+	WORD $0x6e24fc42 // fdiv v2.4s, v2.4s, v4.4s
+	WORD $0x4e711c65 // bic v5.16b, v3.16b, v17.16b
+	WORD $0x4e701c44 // bic v4.16b, v2.16b, v16.16b
+	WORD $0x4e311d63 // and v3.16b, v11.16b, v17.16b
+	WORD $0x4e301d42 // and v2.16b, v10.16b, v16.16b
+	WORD $0x4ea31ca9 // orr v9.16b, v5.16b, v3.16b
+	WORD $0x4ea21c86 // orr v6.16b, v4.16b, v2.16b
+	WORD $0x6e2fdc25 // fmul v5.4s, v1.4s, v15.4s
+	WORD $0x6e2edc04 // fmul v4.4s, v0.4s, v14.4s
 	FMOVQ (R10), F3
-	FMOVQ (R10), F6
-	WORD $0x4eaacd43 // fmls v3.4s, v10.4s, v10.4s
-	WORD $0x4ea9cd26 // fmls v6.4s, v9.4s, v9.4s
-	WORD $0x6e23dce7 // fmul v7.4s, v7.4s, v3.4s
-	WORD $0x6e26dd03 // fmul v3.4s, v8.4s, v6.4s
-	WORD $0x4e27d488 // fadd v8.4s, v4.4s, v7.4s
-	WORD $0x4e23d4a7 // fadd v7.4s, v5.4s, v3.4s
-	WORD $0x6e2adc03 // fmul v3.4s, v0.4s, v10.4s
-	WORD $0x6e29dc20 // fmul v0.4s, v1.4s, v9.4s
-	WORD $0x4eaecdce // fmls v14.4s, v14.4s, v14.4s
-	WORD $0x4ea2cc42 // fmls v2.4s, v2.4s, v2.4s
-	WORD $0x6e2edc61 // fmul v1.4s, v3.4s, v14.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	FMOVQ (R10), F2
+	WORD $0x4ea9cd23 // fmls v3.4s, v9.4s, v9.4s
+	WORD $0x4ea6ccc2 // fmls v2.4s, v6.4s, v6.4s
+	WORD $0x6e23dca3 // fmul v3.4s, v5.4s, v3.4s
+	WORD $0x6e22dc82 // fmul v2.4s, v4.4s, v2.4s
+	WORD $0x4e23d5a8 // fadd v8.4s, v13.4s, v3.4s
+	WORD $0x4e22d587 // fadd v7.4s, v12.4s, v2.4s
+	WORD $0x6e29dde3 // fmul v3.4s, v15.4s, v9.4s
+	WORD $0x6e26ddc2 // fmul v2.4s, v14.4s, v6.4s
+	WORD $0x4ea1cc21 // fmls v1.4s, v1.4s, v1.4s
+	WORD $0x4ea0cc00 // fmls v0.4s, v0.4s, v0.4s
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
 	TBZ $3, R9, some_29
-	FSTPQ (F1, F0), (R7)
+	FSTPQ (F1, F0), (R5)
 	B end_31
 some_29:
 	TBZ $2, R9, few_30
-	FMOVQ F1, (R7)
+	FMOVQ F1, (R5)
 	TBZ $1, R9, one_33
-	FMOVD F0, 16(R7)
+	FMOVD F0, 16(R5)
 	TBZ $0, R9, end_32
-	ADD $24, R7, R2
-	VST1 V0.S[2], (R2)
+	ADD $24, R5, R0
+	VST1 V0.S[2], (R0)
 	B end_32
 one_33:
 	TBZ $0, R9, end_32
-	FMOVS F0, 16(R7)
+	FMOVS F0, 16(R5)
 end_32:
 	B end_31
 few_30:
 	TBZ $1, R9, one_35
-	FMOVD F1, (R7)
+	FMOVD F1, (R5)
 	TBZ $0, R9, end_34
-	ADD $8, R7, R2
-	VST1 V1.S[2], (R2)
+	ADD $8, R5, R0
+	VST1 V1.S[2], (R0)
 	B end_34
 one_35:
 	TBZ $0, R9, end_34
-	FMOVS F1, (R7)
+	FMOVS F1, (R5)
 end_34:
 end_31:
+	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $3, R9, some_36
-	FLDPQ (R3), (F2, F1)
+	FLDPQ (R8), (F3, F2)
 	B end_38
 some_36:
 	TBZ $2, R9, few_37
-	FMOVQ (R3), F2
+	FMOVQ (R8), F3
 	TBZ $1, R9, one_40
-	FMOVD 16(R3), F1
+	FMOVD 16(R8), F2
 	TBZ $0, R9, end_39
-	ADD $24, R3, R2
-	VLD1 (R2), V1.S[2]
+	ADD $24, R8, R0
+	VLD1 (R0), V2.S[2]
 	B end_39
 one_40:
 	TBZ $0, R9, end_39
-	FMOVS 16(R3), F1
+	FMOVS 16(R8), F2
 end_39:
 	B end_38
 few_37:
 	TBZ $1, R9, one_42
-	FMOVD (R3), F2
+	FMOVD (R8), F3
 	TBZ $0, R9, end_41
-	ADD $8, R3, R2
-	VLD1 (R2), V2.S[2]
+	ADD $8, R8, R0
+	VLD1 (R0), V3.S[2]
 	B end_41
 one_42:
 	TBZ $0, R9, end_41
-	FMOVS (R3), F2
+	FMOVS (R8), F3
 end_41:
 end_38:
 	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R9, some_43
-	FLDPQ (R1), (F9, F6)
+	FLDPQ (R6), (F9, F6)
 	B end_45
 some_43:
 	TBZ $2, R9, few_44
-	FMOVQ (R1), F9
+	FMOVQ (R6), F9
 	TBZ $1, R9, one_47
-	FMOVD 16(R1), F6
+	FMOVD 16(R6), F6
 	TBZ $0, R9, end_46
-	ADD $24, R1, R2
-	VLD1 (R2), V6.S[2]
+	ADD $24, R6, R0
+	VLD1 (R0), V6.S[2]
 	B end_46
 one_47:
 	TBZ $0, R9, end_46
-	FMOVS 16(R1), F6
+	FMOVS 16(R6), F6
 end_46:
 	B end_45
 few_44:
 	TBZ $1, R9, one_49
-	FMOVD (R1), F9
+	FMOVD (R6), F9
 	TBZ $0, R9, end_48
-	ADD $8, R1, R2
-	VLD1 (R2), V9.S[2]
+	ADD $8, R6, R0
+	VLD1 (R0), V9.S[2]
 	B end_48
 one_49:
 	TBZ $0, R9, end_48
-	FMOVS (R1), F9
+	FMOVS (R6), F9
 end_48:
 end_45:
-	WORD $0x6e28dd24 // fmul v4.4s, v9.4s, v8.4s
-	WORD $0x6e27dcc5 // fmul v5.4s, v6.4s, v7.4s
+	WORD $0x6e28dd25 // fmul v5.4s, v9.4s, v8.4s
+	WORD $0x6e27dcc4 // fmul v4.4s, v6.4s, v7.4s
+	VMOV V3.B16, V1.B16
+	WORD $0x4ea3cc61 // fmls v1.4s, v3.4s, v3.4s
 	VMOV V2.B16, V0.B16
 	WORD $0x4ea2cc40 // fmls v0.4s, v2.4s, v2.4s
-	VMOV V1.B16, V3.B16
-	WORD $0x4ea1cc23 // fmls v3.4s, v1.4s, v1.4s
-	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
-	WORD $0x6e23dca0 // fmul v0.4s, v5.4s, v3.4s
+	WORD $0x6e21dca1 // fmul v1.4s, v5.4s, v1.4s
+	WORD $0x6e20dc80 // fmul v0.4s, v4.4s, v0.4s
 	TBZ $3, R9, some_50
-	FSTPQ (F4, F0), (R3)
+	FSTPQ (F1, F0), (R8)
 	B end_52
 some_50:
 	TBZ $2, R9, few_51
-	FMOVQ F4, (R3)
+	FMOVQ F1, (R8)
 	TBZ $1, R9, one_54
-	FMOVD F0, 16(R3)
+	FMOVD F0, 16(R8)
 	TBZ $0, R9, end_53
-	ADD $24, R3, R2
-	VST1 V0.S[2], (R2)
+	ADD $24, R8, R0
+	VST1 V0.S[2], (R0)
 	B end_53
 one_54:
 	TBZ $0, R9, end_53
-	FMOVS F0, 16(R3)
+	FMOVS F0, 16(R8)
 end_53:
 	B end_52
 few_51:
 	TBZ $1, R9, one_56
-	FMOVD F4, (R3)
+	FMOVD F1, (R8)
 	TBZ $0, R9, end_55
-	ADD $8, R3, R2
-	VST1 V4.S[2], (R2)
+	ADD $8, R8, R0
+	VST1 V1.S[2], (R0)
 	B end_55
 one_56:
 	TBZ $0, R9, end_55
-	FMOVS F4, (R3)
+	FMOVS F1, (R8)
 end_55:
 end_52:
-	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
-	WORD $0x6e27dc23 // fmul v3.4s, v1.4s, v7.4s
-	FMOVQ (R10), F0
+	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
+	WORD $0x6e27dc42 // fmul v2.4s, v2.4s, v7.4s
 	FMOVQ (R10), F1
-	WORD $0x4ea9cd20 // fmls v0.4s, v9.4s, v9.4s
-	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	FMOVQ (R10), F0
+	WORD $0x4ea9cd21 // fmls v1.4s, v9.4s, v9.4s
+	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
 	TBZ $3, R9, some_57
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R6)
 	B end_59
 some_57:
 	TBZ $2, R9, few_58
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R6)
 	TBZ $1, R9, one_61
-	FMOVD F0, 16(R1)
+	FMOVD F0, 16(R6)
 	TBZ $0, R9, end_60
-	ADD $24, R1, R1
-	VST1 V0.S[2], (R1)
+	ADD $24, R6, R0
+	VST1 V0.S[2], (R0)
 	B end_60
 one_61:
 	TBZ $0, R9, end_60
-	FMOVS F0, 16(R1)
+	FMOVS F0, 16(R6)
 end_60:
 	B end_59
 few_58:
 	TBZ $1, R9, one_63
-	FMOVD F2, (R1)
+	FMOVD F1, (R6)
 	TBZ $0, R9, end_62
-	ADD $8, R1, R1
-	VST1 V2.S[2], (R1)
+	ADD $8, R6, R0
+	VST1 V1.S[2], (R0)
 	B end_62
 one_63:
 	TBZ $0, R9, end_62
-	FMOVS F2, (R1)
+	FMOVS F1, (R6)
 end_62:
 end_59:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R9, some_64
-	FLDPQ (R6), (F5, F4)
+	FLDPQ (R7), (F5, F4)
 	B end_66
 some_64:
 	TBZ $2, R9, few_65
-	FMOVQ (R6), F5
+	FMOVQ (R7), F5
 	TBZ $1, R9, one_68
-	FMOVD 16(R6), F4
+	FMOVD 16(R7), F4
 	TBZ $0, R9, end_67
-	ADD $24, R6, R1
-	VLD1 (R1), V4.S[2]
+	ADD $24, R7, R0
+	VLD1 (R0), V4.S[2]
 	B end_67
 one_68:
 	TBZ $0, R9, end_67
-	FMOVS 16(R6), F4
+	FMOVS 16(R7), F4
 end_67:
 	B end_66
 few_65:
 	TBZ $1, R9, one_70
-	FMOVD (R6), F5
+	FMOVD (R7), F5
 	TBZ $0, R9, end_69
-	ADD $8, R6, R1
-	VLD1 (R1), V5.S[2]
+	ADD $8, R7, R0
+	VLD1 (R0), V5.S[2]
 	B end_69
 one_70:
 	TBZ $0, R9, end_69
-	FMOVS (R6), F5
+	FMOVS (R7), F5
 end_69:
 end_66:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R9, some_71
-	FLDPQ (R0), (F1, F0)
+	FLDPQ (R4), (F1, F0)
 	B end_73
 some_71:
 	TBZ $2, R9, few_72
-	FMOVQ (R0), F1
+	FMOVQ (R4), F1
 	TBZ $1, R9, one_75
-	FMOVD 16(R0), F0
+	FMOVD 16(R4), F0
 	TBZ $0, R9, end_74
-	ADD $24, R0, R0
+	ADD $24, R4, R0
 	VLD1 (R0), V0.S[2]
 	B end_74
 one_75:
 	TBZ $0, R9, end_74
-	FMOVS 16(R0), F0
+	FMOVS 16(R4), F0
 end_74:
 	B end_73
 few_72:
 	TBZ $1, R9, one_77
-	FMOVD (R0), F1
+	FMOVD (R4), F1
 	TBZ $0, R9, end_76
-	ADD $8, R0, R0
+	ADD $8, R4, R0
 	VLD1 (R0), V1.S[2]
 	B end_76
 one_77:
 	TBZ $0, R9, end_76
-	FMOVS (R0), F1
+	FMOVS (R4), F1
 end_76:
 end_73:
-	WORD $0x6e28dc22 // fmul v2.4s, v1.4s, v8.4s
-	WORD $0x6e27dc03 // fmul v3.4s, v0.4s, v7.4s
-	VMOV V5.B16, V0.B16
-	WORD $0x4ea5cca0 // fmls v0.4s, v5.4s, v5.4s
-	VMOV V4.B16, V1.B16
-	WORD $0x4ea4cc81 // fmls v1.4s, v4.4s, v4.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x6e21dc60 // fmul v0.4s, v3.4s, v1.4s
+	WORD $0x6e28dc23 // fmul v3.4s, v1.4s, v8.4s
+	WORD $0x6e27dc02 // fmul v2.4s, v0.4s, v7.4s
+	VMOV V5.B16, V1.B16
+	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
+	VMOV V4.B16, V0.B16
+	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
 	TBZ $3, R9, some_78
-	FSTPQ (F2, F0), (R6)
+	FSTPQ (F1, F0), (R7)
 	B end_80
 some_78:
 	TBZ $2, R9, few_79
-	FMOVQ F2, (R6)
+	FMOVQ F1, (R7)
 	TBZ $1, R9, one_82
-	FMOVD F0, 16(R6)
+	FMOVD F0, 16(R7)
 	TBZ $0, R9, end_81
-	ADD $24, R6, R0
+	ADD $24, R7, R0
 	VST1 V0.S[2], (R0)
 	B end_81
 one_82:
 	TBZ $0, R9, end_81
-	FMOVS F0, 16(R6)
+	FMOVS F0, 16(R7)
 end_81:
 	B end_80
 few_79:
 	TBZ $1, R9, one_84
-	FMOVD F2, (R6)
+	FMOVD F1, (R7)
 	TBZ $0, R9, end_83
-	ADD $8, R6, R0
-	VST1 V2.S[2], (R0)
+	ADD $8, R7, R0
+	VST1 V1.S[2], (R0)
 	B end_83
 one_84:
 	TBZ $0, R9, end_83
-	FMOVS F2, (R6)
+	FMOVS F1, (R7)
 end_83:
 end_80:
 	WORD $0x6e25dd01 // fmul v1.4s, v8.4s, v5.4s
 	WORD $0x6e24dce0 // fmul v0.4s, v7.4s, v4.4s
 	TBZ $3, R9, some_85
-	FSTPQ (F1, F0), (R5)
+	FSTPQ (F1, F0), (R1)
 	B end_87
 some_85:
 	TBZ $2, R9, few_86
-	FMOVQ F1, (R5)
+	FMOVQ F1, (R1)
 	TBZ $1, R9, one_89
-	FMOVD F0, 16(R5)
+	FMOVD F0, 16(R1)
 	TBZ $0, R9, end_88
-	ADD $24, R5, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_88
 one_89:
 	TBZ $0, R9, end_88
-	FMOVS F0, 16(R5)
+	FMOVS F0, 16(R1)
 end_88:
 	B end_87
 few_86:
 	TBZ $1, R9, one_91
-	FMOVD F1, (R5)
+	FMOVD F1, (R1)
 	TBZ $0, R9, end_90
-	ADD $8, R5, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_90
 one_91:
 	TBZ $0, R9, end_90
-	FMOVS F1, (R5)
+	FMOVS F1, (R1)
 end_90:
 end_87:
 end:
@@ -1929,976 +1929,281 @@ end:
 // func GRUNEONF32(n int, xr *float32, xz *float32, xn *float32, r *float32, z *float32, own *float32, fresh *float32, last *float32, state *float32)
 TEXT ·GRUNEONF32(SB), NOSPLIT, $0-80
 	MOVD $neonrecurrent<>(SB), R11
-	FMOVQ (R11), F18
-	FMOVQ 64(R11), F17
-	FMOVQ 128(R11), F16
-	FMOVQ 16(R11), F15
-	FMOVQ 32(R11), F14
-	FMOVQ 48(R11), F13
-	FMOVQ 80(R11), F12
-	FMOVQ 96(R11), F11
-	FMOVQ 112(R11), F10
-	FMOVQ 208(R11), F9
-	FMOVQ 224(R11), F8
-	FMOVQ 240(R11), F7
-	MOVD xr+8(FP), R5
-	MOVD xz+16(FP), R3
-	MOVD xn+24(FP), R0
-	MOVD r+32(FP), R1
-	MOVD z+40(FP), R7
-	MOVD own+48(FP), R9
-	MOVD fresh+56(FP), R2
-	MOVD last+64(FP), R8
-	MOVD state+72(FP), R6
-	MOVD n+0(FP), R4
-	AND $7, R4, R10
-	SUB R10, R4, R4
-	CMP $0, R4
+	FMOVQ (R11), F19
+	FMOVQ 64(R11), F18
+	FMOVQ 128(R11), F17
+	FMOVQ 16(R11), F16
+	FMOVQ 32(R11), F15
+	FMOVQ 48(R11), F14
+	FMOVQ 80(R11), F13
+	FMOVQ 96(R11), F12
+	FMOVQ 112(R11), F11
+	FMOVQ 208(R11), F10
+	FMOVQ 224(R11), F9
+	FMOVQ 240(R11), F8
+	MOVD xr+8(FP), R9
+	MOVD xz+16(FP), R8
+	MOVD xn+24(FP), R7
+	MOVD r+32(FP), R6
+	MOVD z+40(FP), R5
+	MOVD own+48(FP), R4
+	MOVD fresh+56(FP), R3
+	MOVD last+64(FP), R2
+	MOVD state+72(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R10
+	SUB R10, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R0), (F19, F20)
-	FLDPQ (R1), (F3, F2)
-	FLDPQ.P 32(R5), (F1, F0)
+	FLDPQ.P 32(R7), (F21, F20)
+	FLDPQ (R6), (F3, F2)
+	FLDPQ.P 32(R9), (F1, F0)
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
 	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e46 // and v6.16b, v18.16b, v1.16b
-	WORD $0x4e201e45 // and v5.16b, v18.16b, v0.16b
-	WORD $0x4eaf1c60 // orr v0.16b, v3.16b, v15.16b
-	WORD $0x4eaf1c41 // orr v1.16b, v2.16b, v15.16b
-	WORD $0x6ea0e5c2 // fcmgt v2.4s, v14.4s, v0.4s
+	WORD $0x4e211e67 // and v7.16b, v19.16b, v1.16b
+	WORD $0x4e201e66 // and v6.16b, v19.16b, v0.16b
+	WORD $0x4eb01c60 // orr v0.16b, v3.16b, v16.16b
+	WORD $0x4eb01c42 // orr v2.16b, v2.16b, v16.16b
+	WORD $0x6ea0e5e1 // fcmgt v1.4s, v15.4s, v0.4s
+	WORD $0x6e601de1 // bsl v1.16b, v15.16b, v0.16b
+	WORD $0x6ea2e5e0 // fcmgt v0.4s, v15.4s, v2.4s
+	WORD $0x6e621de0 // bsl v0.16b, v15.16b, v2.16b
+	WORD $0x6eaee423 // fcmgt v3.4s, v1.4s, v14.4s
+	WORD $0x6e611dc3 // bsl v3.16b, v14.16b, v1.16b
+	WORD $0x6eaee402 // fcmgt v2.4s, v0.4s, v14.4s
 	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
-	WORD $0x6ea1e5c0 // fcmgt v0.4s, v14.4s, v1.4s
-	WORD $0x6e611dc0 // bsl v0.16b, v14.16b, v1.16b
-	WORD $0x6eade441 // fcmgt v1.4s, v2.4s, v13.4s
-	WORD $0x6e621da1 // bsl v1.16b, v13.16b, v2.16b
-	WORD $0x6eade404 // fcmgt v4.4s, v0.4s, v13.4s
-	WORD $0x6e601da4 // bsl v4.16b, v13.16b, v0.16b
-	VMOV V17.B16, V2.B16
-	WORD $0x4e2ccc22 // fmla v2.4s, v1.4s, v12.4s
-	VMOV V17.B16, V0.B16
-	WORD $0x4e2ccc80 // fmla v0.4s, v4.4s, v12.4s
-	WORD $0x4eb1d457 // fsub v23.4s, v2.4s, v17.4s
-	WORD $0x4eb1d418 // fsub v24.4s, v0.4s, v17.4s
-	WORD $0x4eabcee1 // fmls v1.4s, v23.4s, v11.4s
-	WORD $0x4eabcf04 // fmls v4.4s, v24.4s, v11.4s
-	WORD $0x4eaacee1 // fmls v1.4s, v23.4s, v10.4s
-	WORD $0x4eaacf04 // fmls v4.4s, v24.4s, v10.4s
+	VMOV V18.B16, V1.B16
+	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
+	VMOV V18.B16, V0.B16
+	WORD $0x4e2dcc40 // fmla v0.4s, v2.4s, v13.4s
+	WORD $0x4eb2d436 // fsub v22.4s, v1.4s, v18.4s
+	WORD $0x4eb2d417 // fsub v23.4s, v0.4s, v18.4s
+	WORD $0x4eaccec3 // fmls v3.4s, v22.4s, v12.4s
+	WORD $0x4eaccee2 // fmls v2.4s, v23.4s, v12.4s
+	WORD $0x4eabcec3 // fmls v3.4s, v22.4s, v11.4s
+	WORD $0x4eabcee2 // fmls v2.4s, v23.4s, v11.4s
+	FMOVQ 144(R11), F1
+	WORD $0x4e23ce21 // fmla v1.4s, v17.4s, v3.4s
 	FMOVQ 144(R11), F0
-	WORD $0x4e21ce00 // fmla v0.4s, v16.4s, v1.4s
-	FMOVQ 144(R11), F3
-	WORD $0x4e24ce03 // fmla v3.4s, v16.4s, v4.4s
-	FMOVQ 160(R11), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	FMOVQ 160(R11), F21
-	WORD $0x4e24cc75 // fmla v21.4s, v3.4s, v4.4s
+	WORD $0x4e22ce20 // fmla v0.4s, v17.4s, v2.4s
+	FMOVQ 160(R11), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R11), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 176(R11), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 176(R11), F22
-	WORD $0x4e24ceb6 // fmla v22.4s, v21.4s, v4.4s
-	FMOVQ 192(R11), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	FMOVQ 192(R11), F3
-	WORD $0x4e24cec3 // fmla v3.4s, v22.4s, v4.4s
-	VMOV V9.B16, V0.B16
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	VMOV V9.B16, V2.B16
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	WORD $0x6e21dc03 // fmul v3.4s, v0.4s, v1.4s
-	WORD $0x6e24dc40 // fmul v0.4s, v2.4s, v4.4s
-	WORD $0x4e21cc61 // fmla v1.4s, v3.4s, v1.4s
-	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
-	VMOV V17.B16, V0.B16
-	WORD $0x4e29cee0 // fmla v0.4s, v23.4s, v9.4s
-	VMOV V17.B16, V2.B16
-	WORD $0x4e29cf02 // fmla v2.4s, v24.4s, v9.4s
-	WORD $0x4eb1d419 // fsub v25.4s, v0.4s, v17.4s
-	WORD $0x4eb1d440 // fsub v0.4s, v2.4s, v17.4s
-	WORD $0x4eb9d6f6 // fsub v22.4s, v23.4s, v25.4s
-	WORD $0x4ea0d715 // fsub v21.4s, v24.4s, v0.4s
-	WORD $0x4e32d423 // fadd v3.4s, v1.4s, v18.4s
-	WORD $0x4e32d482 // fadd v2.4s, v4.4s, v18.4s
-	WORD $0x4e31d721 // fadd v1.4s, v25.4s, v17.4s
-	WORD $0x4e31d400 // fadd v0.4s, v0.4s, v17.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 192(R11), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 192(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V10.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	VMOV V10.B16, V0.B16
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	VMOV V18.B16, V1.B16
+	WORD $0x4e2acec1 // fmla v1.4s, v22.4s, v10.4s
+	VMOV V18.B16, V0.B16
+	WORD $0x4e2acee0 // fmla v0.4s, v23.4s, v10.4s
+	WORD $0x4eb2d421 // fsub v1.4s, v1.4s, v18.4s
+	WORD $0x4eb2d400 // fsub v0.4s, v0.4s, v18.4s
+	WORD $0x4ea1d6c5 // fsub v5.4s, v22.4s, v1.4s
+	WORD $0x4ea0d6e4 // fsub v4.4s, v23.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
+	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb28421 // add v1.4s, v1.4s, v18.4s
-	WORD $0x4eb28400 // add v0.4s, v0.4s, v18.4s
+	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
+	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e31d6c1 // fadd v1.4s, v22.4s, v17.4s
-	WORD $0x4e31d6a0 // fadd v0.4s, v21.4s, v17.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4e32d4a0 // fadd v0.4s, v5.4s, v18.4s
+	WORD $0x4e32d481 // fadd v1.4s, v4.4s, v18.4s
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb28421 // add v1.4s, v1.4s, v18.4s
-	WORD $0x4eb28400 // add v0.4s, v0.4s, v18.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc44 // fmul v4.4s, v2.4s, v0.4s
-	WORD $0x4e32d423 // fadd v3.4s, v1.4s, v18.4s
-	WORD $0x4e32d482 // fadd v2.4s, v4.4s, v18.4s
-	WORD $0x6ea6e420 // fcmgt v0.4s, v1.4s, v6.4s
-	WORD $0x6e661c20 // bsl v0.16b, v1.16b, v6.16b
-	WORD $0x6ea5e481 // fcmgt v1.4s, v4.4s, v5.4s
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	WORD $0x6e23fc03 // fdiv v3.4s, v0.4s, v3.4s
-	WORD $0x6e22fc22 // fdiv v2.4s, v1.4s, v2.4s
-	FSTPQ.P (F3, F2), 32(R1)
-	FLDPQ.P 32(R9), (F1, F0)
-	WORD $0x4e23cc33 // fmla v19.4s, v1.4s, v3.4s
-	WORD $0x4e22cc14 // fmla v20.4s, v0.4s, v2.4s
-	WORD $0x4eaf1e61 // orr v1.16b, v19.16b, v15.16b
-	WORD $0x4eaf1e80 // orr v0.16b, v20.16b, v15.16b
-	WORD $0x4e21d422 // fadd v2.4s, v1.4s, v1.4s
-	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x6ea2e501 // fcmgt v1.4s, v8.4s, v2.4s
-	WORD $0x6e621d01 // bsl v1.16b, v8.16b, v2.16b
-	WORD $0x6ea0e506 // fcmgt v6.4s, v8.4s, v0.4s
-	WORD $0x6e601d06 // bsl v6.16b, v8.16b, v0.16b
-	VMOV V17.B16, V21.B16
-	WORD $0x4e2ccc35 // fmla v21.4s, v1.4s, v12.4s
-	VMOV V17.B16, V0.B16
-	WORD $0x4e2cccc0 // fmla v0.4s, v6.4s, v12.4s
-	WORD $0x4eb1d6a3 // fsub v3.4s, v21.4s, v17.4s
-	WORD $0x4eb1d402 // fsub v2.4s, v0.4s, v17.4s
-	WORD $0x4eabcc61 // fmls v1.4s, v3.4s, v11.4s
-	WORD $0x4eabcc46 // fmls v6.4s, v2.4s, v11.4s
-	WORD $0x4eaacc61 // fmls v1.4s, v3.4s, v10.4s
-	WORD $0x4eaacc46 // fmls v6.4s, v2.4s, v10.4s
-	FMOVQ 144(R11), F2
-	WORD $0x4e21ce02 // fmla v2.4s, v16.4s, v1.4s
-	FMOVQ 144(R11), F5
-	WORD $0x4e26ce05 // fmla v5.4s, v16.4s, v6.4s
-	FMOVQ 160(R11), F3
-	WORD $0x4e21cc43 // fmla v3.4s, v2.4s, v1.4s
-	FMOVQ 160(R11), F4
-	WORD $0x4e26cca4 // fmla v4.4s, v5.4s, v6.4s
-	FMOVQ 176(R11), F2
-	WORD $0x4e21cc62 // fmla v2.4s, v3.4s, v1.4s
-	FMOVQ 176(R11), F5
-	WORD $0x4e26cc85 // fmla v5.4s, v4.4s, v6.4s
-	FMOVQ 192(R11), F3
-	WORD $0x4e21cc43 // fmla v3.4s, v2.4s, v1.4s
-	FMOVQ 192(R11), F4
-	WORD $0x4e26cca4 // fmla v4.4s, v5.4s, v6.4s
-	VMOV V9.B16, V2.B16
-	WORD $0x4e21cc62 // fmla v2.4s, v3.4s, v1.4s
-	VMOV V9.B16, V3.B16
-	WORD $0x4e26cc83 // fmla v3.4s, v4.4s, v6.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
+	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
+	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
 	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
-	WORD $0x6e26dc62 // fmul v2.4s, v3.4s, v6.4s
-	WORD $0x4e21cc81 // fmla v1.4s, v4.4s, v1.4s
-	WORD $0x4e26cc46 // fmla v6.4s, v2.4s, v6.4s
-	WORD $0x4f3756a2 // shl v2.4s, v21.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb28444 // add v4.4s, v2.4s, v18.4s
-	WORD $0x4eb28403 // add v3.4s, v0.4s, v18.4s
-	WORD $0x4eb2d482 // fsub v2.4s, v4.4s, v18.4s
-	WORD $0x4eb2d460 // fsub v0.4s, v3.4s, v18.4s
-	WORD $0x4e24cc22 // fmla v2.4s, v1.4s, v4.4s
-	WORD $0x4e23ccc0 // fmla v0.4s, v6.4s, v3.4s
-	WORD $0x4e27d441 // fadd v1.4s, v2.4s, v7.4s
-	WORD $0x4e27d403 // fadd v3.4s, v0.4s, v7.4s
-	WORD $0x6e21fc41 // fdiv v1.4s, v2.4s, v1.4s
-	WORD $0x6e23fc00 // fdiv v0.4s, v0.4s, v3.4s
-	WORD $0x4e6f1c23 // bic v3.16b, v1.16b, v15.16b
-	WORD $0x4e6f1c02 // bic v2.16b, v0.16b, v15.16b
-	WORD $0x4e2f1e61 // and v1.16b, v19.16b, v15.16b
-	WORD $0x4e2f1e80 // and v0.16b, v20.16b, v15.16b
-	WORD $0x4ea11c65 // orr v5.16b, v3.16b, v1.16b
-	WORD $0x4ea01c43 // orr v3.16b, v2.16b, v0.16b
-	FSTPQ.P (F5, F3), 32(R2)
-	FLDPQ.P 32(R8), (F1, F0)
-	WORD $0x4ea5d435 // fsub v21.4s, v1.4s, v5.4s
-	WORD $0x4ea3d414 // fsub v20.4s, v0.4s, v3.4s
-	FLDPQ (R7), (F2, F4)
-	FLDPQ.P 32(R3), (F1, F0)
-	WORD $0x4e21d442 // fadd v2.4s, v2.4s, v1.4s
-	WORD $0x4e20d484 // fadd v4.4s, v4.4s, v0.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e441 // fcmgt v1.4s, v2.4s, v0.4s
-	WORD $0x6ea0e480 // fcmgt v0.4s, v4.4s, v0.4s
-	WORD $0x4e211e53 // and v19.16b, v18.16b, v1.16b
-	WORD $0x4e201e46 // and v6.16b, v18.16b, v0.16b
-	WORD $0x4eaf1c42 // orr v2.16b, v2.16b, v15.16b
-	WORD $0x4eaf1c81 // orr v1.16b, v4.16b, v15.16b
-	WORD $0x6ea2e5c0 // fcmgt v0.4s, v14.4s, v2.4s
-	WORD $0x6e621dc0 // bsl v0.16b, v14.16b, v2.16b
-	WORD $0x6ea1e5c2 // fcmgt v2.4s, v14.4s, v1.4s
-	WORD $0x6e611dc2 // bsl v2.16b, v14.16b, v1.16b
-	WORD $0x6eade401 // fcmgt v1.4s, v0.4s, v13.4s
-	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
-	WORD $0x6eade457 // fcmgt v23.4s, v2.4s, v13.4s
-	WORD $0x6e621db7 // bsl v23.16b, v13.16b, v2.16b
-	VMOV V17.B16, V2.B16
-	WORD $0x4e2ccc22 // fmla v2.4s, v1.4s, v12.4s
-	VMOV V17.B16, V0.B16
-	WORD $0x4e2ccee0 // fmla v0.4s, v23.4s, v12.4s
-	WORD $0x4eb1d458 // fsub v24.4s, v2.4s, v17.4s
-	WORD $0x4eb1d419 // fsub v25.4s, v0.4s, v17.4s
-	WORD $0x4eabcf01 // fmls v1.4s, v24.4s, v11.4s
-	WORD $0x4eabcf37 // fmls v23.4s, v25.4s, v11.4s
-	WORD $0x4eaacf01 // fmls v1.4s, v24.4s, v10.4s
-	WORD $0x4eaacf37 // fmls v23.4s, v25.4s, v10.4s
-	FMOVQ 144(R11), F2
-	WORD $0x4e21ce02 // fmla v2.4s, v16.4s, v1.4s
-	FMOVQ 144(R11), F4
-	WORD $0x4e37ce04 // fmla v4.4s, v16.4s, v23.4s
-	FMOVQ 160(R11), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 160(R11), F22
-	WORD $0x4e37cc96 // fmla v22.4s, v4.4s, v23.4s
-	FMOVQ 176(R11), F2
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	FMOVQ 176(R11), F4
-	WORD $0x4e37cec4 // fmla v4.4s, v22.4s, v23.4s
-	FMOVQ 192(R11), F0
-	WORD $0x4e21cc40 // fmla v0.4s, v2.4s, v1.4s
-	FMOVQ 192(R11), F22
-	WORD $0x4e37cc96 // fmla v22.4s, v4.4s, v23.4s
-	VMOV V9.B16, V2.B16
-	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	VMOV V9.B16, V0.B16
-	WORD $0x4e37cec0 // fmla v0.4s, v22.4s, v23.4s
-	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x6e37dc00 // fmul v0.4s, v0.4s, v23.4s
-	WORD $0x4e21cc41 // fmla v1.4s, v2.4s, v1.4s
-	WORD $0x4e37cc17 // fmla v23.4s, v0.4s, v23.4s
-	VMOV V17.B16, V2.B16
-	WORD $0x4e29cf02 // fmla v2.4s, v24.4s, v9.4s
-	VMOV V17.B16, V0.B16
-	WORD $0x4e29cf20 // fmla v0.4s, v25.4s, v9.4s
-	WORD $0x4eb1d45a // fsub v26.4s, v2.4s, v17.4s
-	WORD $0x4eb1d400 // fsub v0.4s, v0.4s, v17.4s
-	WORD $0x4ebad718 // fsub v24.4s, v24.4s, v26.4s
-	WORD $0x4ea0d736 // fsub v22.4s, v25.4s, v0.4s
-	WORD $0x4e32d424 // fadd v4.4s, v1.4s, v18.4s
-	WORD $0x4e32d6e2 // fadd v2.4s, v23.4s, v18.4s
-	WORD $0x4e31d741 // fadd v1.4s, v26.4s, v17.4s
-	WORD $0x4e31d400 // fadd v0.4s, v0.4s, v17.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb28421 // add v1.4s, v1.4s, v18.4s
-	WORD $0x4eb28400 // add v0.4s, v0.4s, v18.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e31d701 // fadd v1.4s, v24.4s, v17.4s
-	WORD $0x4e31d6c0 // fadd v0.4s, v22.4s, v17.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb28421 // add v1.4s, v1.4s, v18.4s
-	WORD $0x4eb28400 // add v0.4s, v0.4s, v18.4s
-	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
-	WORD $0x6e20dc56 // fmul v22.4s, v2.4s, v0.4s
-	WORD $0x4e32d422 // fadd v2.4s, v1.4s, v18.4s
-	WORD $0x4e32d6c4 // fadd v4.4s, v22.4s, v18.4s
-	WORD $0x6eb3e420 // fcmgt v0.4s, v1.4s, v19.4s
-	WORD $0x6e731c20 // bsl v0.16b, v1.16b, v19.16b
-	WORD $0x6ea6e6c1 // fcmgt v1.4s, v22.4s, v6.4s
-	WORD $0x6e661ec1 // bsl v1.16b, v22.16b, v6.16b
+	WORD $0x4e33d403 // fadd v3.4s, v0.4s, v19.4s
+	WORD $0x4e33d482 // fadd v2.4s, v4.4s, v19.4s
+	WORD $0x6ea7e401 // fcmgt v1.4s, v0.4s, v7.4s
+	WORD $0x6e671c01 // bsl v1.16b, v0.16b, v7.16b
+	WORD $0x6ea6e480 // fcmgt v0.4s, v4.4s, v6.4s
+	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
 	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	WORD $0x6e24fc20 // fdiv v0.4s, v1.4s, v4.4s
-	FSTPQ.P (F2, F0), 32(R7)
-	WORD $0x4e22cea5 // fmla v5.4s, v21.4s, v2.4s
-	WORD $0x4e20ce83 // fmla v3.4s, v20.4s, v0.4s
-	FSTPQ.P (F5, F3), 32(R6)
-	SUBS $8, R4, R4
-	BGT whole
-rest:
-	CMP $0, R10
-	BEQ end
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $3, R10, some_1
-	FLDPQ (R0), (F9, F1)
-	B end_3
-some_1:
-	TBZ $2, R10, few_2
-	FMOVQ (R0), F9
-	TBZ $1, R10, one_5
-	FMOVD 16(R0), F1
-	TBZ $0, R10, end_4
-	ADD $24, R0, R0
-	VLD1 (R0), V1.S[2]
-	B end_4
-one_5:
-	TBZ $0, R10, end_4
-	FMOVS 16(R0), F1
-end_4:
-	B end_3
-few_2:
-	TBZ $1, R10, one_7
-	FMOVD (R0), F9
-	TBZ $0, R10, end_6
-	ADD $8, R0, R0
-	VLD1 (R0), V9.S[2]
-	B end_6
-one_7:
-	TBZ $0, R10, end_6
-	FMOVS (R0), F9
-end_6:
-end_3:
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R10, some_8
-	FLDPQ (R1), (F2, F0)
-	B end_10
-some_8:
-	TBZ $2, R10, few_9
-	FMOVQ (R1), F2
-	TBZ $1, R10, one_12
-	FMOVD 16(R1), F0
-	TBZ $0, R10, end_11
-	ADD $24, R1, R0
-	VLD1 (R0), V0.S[2]
-	B end_11
-one_12:
-	TBZ $0, R10, end_11
-	FMOVS 16(R1), F0
-end_11:
-	B end_10
-few_9:
-	TBZ $1, R10, one_14
-	FMOVD (R1), F2
-	TBZ $0, R10, end_13
-	ADD $8, R1, R0
-	VLD1 (R0), V2.S[2]
-	B end_13
-one_14:
-	TBZ $0, R10, end_13
-	FMOVS (R1), F2
-end_13:
-end_10:
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R10, some_15
-	FLDPQ (R5), (F4, F3)
-	B end_17
-some_15:
-	TBZ $2, R10, few_16
-	FMOVQ (R5), F4
-	TBZ $1, R10, one_19
-	FMOVD 16(R5), F3
-	TBZ $0, R10, end_18
-	ADD $24, R5, R0
-	VLD1 (R0), V3.S[2]
-	B end_18
-one_19:
-	TBZ $0, R10, end_18
-	FMOVS 16(R5), F3
-end_18:
-	B end_17
-few_16:
-	TBZ $1, R10, one_21
-	FMOVD (R5), F4
-	TBZ $0, R10, end_20
-	ADD $8, R5, R0
-	VLD1 (R0), V4.S[2]
-	B end_20
-one_21:
-	TBZ $0, R10, end_20
-	FMOVS (R5), F4
-end_20:
-end_17:
-	WORD $0x4e24d445 // fadd v5.4s, v2.4s, v4.4s
-	WORD $0x4e23d406 // fadd v6.4s, v0.4s, v3.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ (R11), F4
-	FMOVQ (R11), F3
-	WORD $0x6ea0e4a2 // fcmgt v2.4s, v5.4s, v0.4s
-	WORD $0x6ea0e4c0 // fcmgt v0.4s, v6.4s, v0.4s
-	WORD $0x4e221c88 // and v8.16b, v4.16b, v2.16b
-	WORD $0x4e201c67 // and v7.16b, v3.16b, v0.16b
-	FMOVQ 16(R11), F0
-	WORD $0x4ea01ca5 // orr v5.16b, v5.16b, v0.16b
-	WORD $0x4ea01cc4 // orr v4.16b, v6.16b, v0.16b
-	FMOVQ 32(R11), F0
-	FMOVQ 32(R11), F3
-	WORD $0x6ea5e402 // fcmgt v2.4s, v0.4s, v5.4s
-	WORD $0x6e651c02 // bsl v2.16b, v0.16b, v5.16b
-	WORD $0x6ea4e460 // fcmgt v0.4s, v3.4s, v4.4s
-	WORD $0x6e641c60 // bsl v0.16b, v3.16b, v4.16b
-	FMOVQ 48(R11), F5
-	FMOVQ 48(R11), F3
-	WORD $0x6ea5e444 // fcmgt v4.4s, v2.4s, v5.4s
-	WORD $0x6e621ca4 // bsl v4.16b, v5.16b, v2.16b
-	WORD $0x6ea3e402 // fcmgt v2.4s, v0.4s, v3.4s
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	FMOVQ 64(R11), F3
-	FMOVQ 64(R11), F0
-	FMOVQ 80(R11), F5
-	WORD $0x4e25cc83 // fmla v3.4s, v4.4s, v5.4s
-	WORD $0x4e25cc40 // fmla v0.4s, v2.4s, v5.4s
-	FMOVQ 64(R11), F5
-	WORD $0x4ea5d46a // fsub v10.4s, v3.4s, v5.4s
-	WORD $0x4ea5d40c // fsub v12.4s, v0.4s, v5.4s
-	FMOVQ 96(R11), F0
-	WORD $0x4ea0cd44 // fmls v4.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 112(R11), F0
-	WORD $0x4ea0cd44 // fmls v4.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 128(R11), F3
-	FMOVQ 128(R11), F5
+	FSTPQ.P (F3, F2), 32(R6)
+	FLDPQ.P 32(R4), (F1, F0)
+	WORD $0x4e23cc35 // fmla v21.4s, v1.4s, v3.4s
+	WORD $0x4e22cc14 // fmla v20.4s, v0.4s, v2.4s
+	WORD $0x4eb01ea1 // orr v1.16b, v21.16b, v16.16b
+	WORD $0x4eb01e80 // orr v0.16b, v20.16b, v16.16b
+	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
+	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
+	WORD $0x6ea1e523 // fcmgt v3.4s, v9.4s, v1.4s
+	WORD $0x6e611d23 // bsl v3.16b, v9.16b, v1.16b
+	WORD $0x6ea0e522 // fcmgt v2.4s, v9.4s, v0.4s
+	WORD $0x6e601d22 // bsl v2.16b, v9.16b, v0.16b
+	VMOV V18.B16, V7.B16
+	WORD $0x4e2dcc67 // fmla v7.4s, v3.4s, v13.4s
+	VMOV V18.B16, V6.B16
+	WORD $0x4e2dcc46 // fmla v6.4s, v2.4s, v13.4s
+	WORD $0x4eb2d4e1 // fsub v1.4s, v7.4s, v18.4s
+	WORD $0x4eb2d4c0 // fsub v0.4s, v6.4s, v18.4s
+	WORD $0x4eaccc23 // fmls v3.4s, v1.4s, v12.4s
+	WORD $0x4eaccc02 // fmls v2.4s, v0.4s, v12.4s
+	WORD $0x4eabcc23 // fmls v3.4s, v1.4s, v11.4s
+	WORD $0x4eabcc02 // fmls v2.4s, v0.4s, v11.4s
+	FMOVQ 144(R11), F1
+	WORD $0x4e23ce21 // fmla v1.4s, v17.4s, v3.4s
 	FMOVQ 144(R11), F0
-	WORD $0x4e24cc60 // fmla v0.4s, v3.4s, v4.4s
-	FMOVQ 144(R11), F3
-	WORD $0x4e22cca3 // fmla v3.4s, v5.4s, v2.4s
+	WORD $0x4e22ce20 // fmla v0.4s, v17.4s, v2.4s
 	FMOVQ 160(R11), F5
-	WORD $0x4e24cc05 // fmla v5.4s, v0.4s, v4.4s
-	FMOVQ 160(R11), F0
-	WORD $0x4e22cc60 // fmla v0.4s, v3.4s, v2.4s
-	FMOVQ 176(R11), F6
-	WORD $0x4e24cca6 // fmla v6.4s, v5.4s, v4.4s
-	FMOVQ 176(R11), F3
-	WORD $0x4e22cc03 // fmla v3.4s, v0.4s, v2.4s
-	FMOVQ 192(R11), F5
-	WORD $0x4e24ccc5 // fmla v5.4s, v6.4s, v4.4s
-	FMOVQ 192(R11), F0
-	WORD $0x4e22cc60 // fmla v0.4s, v3.4s, v2.4s
-	FMOVQ 208(R11), F6
-	WORD $0x4e24cca6 // fmla v6.4s, v5.4s, v4.4s
-	FMOVQ 208(R11), F3
-	WORD $0x4e22cc03 // fmla v3.4s, v0.4s, v2.4s
-	WORD $0x6e24dcc5 // fmul v5.4s, v6.4s, v4.4s
-	WORD $0x6e22dc60 // fmul v0.4s, v3.4s, v2.4s
-	WORD $0x4e24cca4 // fmla v4.4s, v5.4s, v4.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R11), F0
-	FMOVQ 64(R11), F3
-	FMOVQ 208(R11), F5
-	WORD $0x4e25cd40 // fmla v0.4s, v10.4s, v5.4s
-	WORD $0x4e25cd83 // fmla v3.4s, v12.4s, v5.4s
-	FMOVQ 64(R11), F5
-	WORD $0x4ea5d40b // fsub v11.4s, v0.4s, v5.4s
-	WORD $0x4ea5d463 // fsub v3.4s, v3.4s, v5.4s
-	WORD $0x4eabd54a // fsub v10.4s, v10.4s, v11.4s
-	WORD $0x4ea3d586 // fsub v6.4s, v12.4s, v3.4s
-	FMOVQ (R11), F0
-	WORD $0x4e20d485 // fadd v5.4s, v4.4s, v0.4s
-	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
-	FMOVQ 64(R11), F0
-	WORD $0x4e20d562 // fadd v2.4s, v11.4s, v0.4s
-	WORD $0x4e20d460 // fadd v0.4s, v3.4s, v0.4s
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
-	FMOVQ (R11), F0
-	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
-	WORD $0x4ea08460 // add v0.4s, v3.4s, v0.4s
-	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
-	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
-	FMOVQ 64(R11), F0
-	WORD $0x4e20d542 // fadd v2.4s, v10.4s, v0.4s
-	WORD $0x4e20d4c0 // fadd v0.4s, v6.4s, v0.4s
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
-	FMOVQ (R11), F0
-	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
-	WORD $0x4ea08460 // add v0.4s, v3.4s, v0.4s
-	WORD $0x6e22dca6 // fmul v6.4s, v5.4s, v2.4s
-	WORD $0x6e20dc85 // fmul v5.4s, v4.4s, v0.4s
-	FMOVQ (R11), F0
-	WORD $0x4e20d4c4 // fadd v4.4s, v6.4s, v0.4s
-	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
-	WORD $0x6ea8e4c2 // fcmgt v2.4s, v6.4s, v8.4s
-	WORD $0x6e681cc2 // bsl v2.16b, v6.16b, v8.16b
-	WORD $0x6ea7e4a0 // fcmgt v0.4s, v5.4s, v7.4s
-	WORD $0x6e671ca0 // bsl v0.16b, v5.16b, v7.16b
-	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
-	WORD $0x6e23fc03 // fdiv v3.4s, v0.4s, v3.4s
-	TBZ $3, R10, some_22
-	FSTPQ (F4, F3), (R1)
-	B end_24
-some_22:
-	TBZ $2, R10, few_23
-	FMOVQ F4, (R1)
-	TBZ $1, R10, one_26
-	FMOVD F3, 16(R1)
-	TBZ $0, R10, end_25
-	ADD $24, R1, R0
-	VST1 V3.S[2], (R0)
-	B end_25
-one_26:
-	TBZ $0, R10, end_25
-	FMOVS F3, 16(R1)
-end_25:
-	B end_24
-few_23:
-	TBZ $1, R10, one_28
-	FMOVD F4, (R1)
-	TBZ $0, R10, end_27
-	ADD $8, R1, R0
-	VST1 V4.S[2], (R0)
-	B end_27
-one_28:
-	TBZ $0, R10, end_27
-	FMOVS F4, (R1)
-end_27:
-end_24:
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R10, some_29
-	FLDPQ (R9), (F2, F0)
-	B end_31
-some_29:
-	TBZ $2, R10, few_30
-	FMOVQ (R9), F2
-	TBZ $1, R10, one_33
-	FMOVD 16(R9), F0
-	TBZ $0, R10, end_32
-	ADD $24, R9, R0
-	VLD1 (R0), V0.S[2]
-	B end_32
-one_33:
-	TBZ $0, R10, end_32
-	FMOVS 16(R9), F0
-end_32:
-	B end_31
-few_30:
-	TBZ $1, R10, one_35
-	FMOVD (R9), F2
-	TBZ $0, R10, end_34
-	ADD $8, R9, R0
-	VLD1 (R0), V2.S[2]
-	B end_34
-one_35:
-	TBZ $0, R10, end_34
-	FMOVS (R9), F2
-end_34:
-end_31:
-	WORD $0x4e24cc49 // fmla v9.4s, v2.4s, v4.4s
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 16(R11), F11
-	FMOVQ 16(R11), F10
-	WORD $0x4eab1d22 // orr v2.16b, v9.16b, v11.16b
-	WORD $0x4eaa1c20 // orr v0.16b, v1.16b, v10.16b
-	WORD $0x4e22d445 // fadd v5.4s, v2.4s, v2.4s
-	WORD $0x4e20d404 // fadd v4.4s, v0.4s, v0.4s
-	FMOVQ 224(R11), F2
-	FMOVQ 224(R11), F0
-	WORD $0x6ea5e443 // fcmgt v3.4s, v2.4s, v5.4s
-	WORD $0x6e651c43 // bsl v3.16b, v2.16b, v5.16b
-	WORD $0x6ea4e408 // fcmgt v8.4s, v0.4s, v4.4s
-	WORD $0x6e641c08 // bsl v8.16b, v0.16b, v4.16b
-	FMOVQ 64(R11), F0
-	FMOVQ 64(R11), F2
-	FMOVQ 80(R11), F4
-	WORD $0x4e24cc60 // fmla v0.4s, v3.4s, v4.4s
-	WORD $0x4e24cd02 // fmla v2.4s, v8.4s, v4.4s
-	FMOVQ 64(R11), F4
-	WORD $0x4ea4d406 // fsub v6.4s, v0.4s, v4.4s
-	WORD $0x4ea4d445 // fsub v5.4s, v2.4s, v4.4s
-	FMOVQ 96(R11), F4
-	WORD $0x4ea4ccc3 // fmls v3.4s, v6.4s, v4.4s
-	WORD $0x4ea4cca8 // fmls v8.4s, v5.4s, v4.4s
-	FMOVQ 112(R11), F4
-	WORD $0x4ea4ccc3 // fmls v3.4s, v6.4s, v4.4s
-	WORD $0x4ea4cca8 // fmls v8.4s, v5.4s, v4.4s
-	FMOVQ 128(R11), F6
-	FMOVQ 128(R11), F5
-	FMOVQ 144(R11), F4
-	WORD $0x4e23ccc4 // fmla v4.4s, v6.4s, v3.4s
-	FMOVQ 144(R11), F7
-	WORD $0x4e28cca7 // fmla v7.4s, v5.4s, v8.4s
-	FMOVQ 160(R11), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 160(R11), F6
-	WORD $0x4e28cce6 // fmla v6.4s, v7.4s, v8.4s
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
 	FMOVQ 176(R11), F4
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R11), F7
-	WORD $0x4e28ccc7 // fmla v7.4s, v6.4s, v8.4s
+	FMOVQ 176(R11), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	FMOVQ 192(R11), F5
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R11), F6
-	WORD $0x4e28cce6 // fmla v6.4s, v7.4s, v8.4s
-	FMOVQ 208(R11), F4
+	FMOVQ 192(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V10.B16, V4.B16
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 208(R11), F5
-	WORD $0x4e28ccc5 // fmla v5.4s, v6.4s, v8.4s
-	WORD $0x6e23dc86 // fmul v6.4s, v4.4s, v3.4s
-	WORD $0x6e28dca4 // fmul v4.4s, v5.4s, v8.4s
-	WORD $0x4e23ccc3 // fmla v3.4s, v6.4s, v3.4s
-	WORD $0x4e28cc88 // fmla v8.4s, v4.4s, v8.4s
-	WORD $0x4f375404 // shl v4.4s, v0.4s, #23
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	FMOVQ (R11), F0
-	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
-	WORD $0x4ea08444 // add v4.4s, v2.4s, v0.4s
-	FMOVQ (R11), F0
-	WORD $0x4ea0d4a2 // fsub v2.4s, v5.4s, v0.4s
-	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
-	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	WORD $0x4e24cd00 // fmla v0.4s, v8.4s, v4.4s
-	FMOVQ 240(R11), F3
-	WORD $0x4e23d444 // fadd v4.4s, v2.4s, v3.4s
-	WORD $0x4e23d403 // fadd v3.4s, v0.4s, v3.4s
-	WORD $0x6e24fc42 // fdiv v2.4s, v2.4s, v4.4s
-	WORD $0x6e23fc00 // fdiv v0.4s, v0.4s, v3.4s
-	WORD $0x4e6b1c44 // bic v4.16b, v2.16b, v11.16b
-	WORD $0x4e6a1c03 // bic v3.16b, v0.16b, v10.16b
-	WORD $0x4e2b1d22 // and v2.16b, v9.16b, v11.16b
-	WORD $0x4e2a1c20 // and v0.16b, v1.16b, v10.16b
-	WORD $0x4ea21c84 // orr v4.16b, v4.16b, v2.16b
-	WORD $0x4ea01c61 // orr v1.16b, v3.16b, v0.16b
-	TBZ $3, R10, some_36
-	FSTPQ (F4, F1), (R2)
-	B end_38
-some_36:
-	TBZ $2, R10, few_37
-	FMOVQ F4, (R2)
-	TBZ $1, R10, one_40
-	FMOVD F1, 16(R2)
-	TBZ $0, R10, end_39
-	ADD $24, R2, R0
-	VST1 V1.S[2], (R0)
-	B end_39
-one_40:
-	TBZ $0, R10, end_39
-	FMOVS F1, 16(R2)
-end_39:
-	B end_38
-few_37:
-	TBZ $1, R10, one_42
-	FMOVD F4, (R2)
-	TBZ $0, R10, end_41
-	ADD $8, R2, R0
-	VST1 V4.S[2], (R0)
-	B end_41
-one_42:
-	TBZ $0, R10, end_41
-	FMOVS F4, (R2)
-end_41:
-end_38:
+	VMOV V10.B16, V0.B16
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	WORD $0x4f3754e1 // shl v1.4s, v7.4s, #23
+	WORD $0x4f3754c0 // shl v0.4s, v6.4s, #23
+	WORD $0x4eb38425 // add v5.4s, v1.4s, v19.4s
+	WORD $0x4eb38404 // add v4.4s, v0.4s, v19.4s
+	WORD $0x4eb3d4a1 // fsub v1.4s, v5.4s, v19.4s
+	WORD $0x4eb3d480 // fsub v0.4s, v4.4s, v19.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	WORD $0x4e28d423 // fadd v3.4s, v1.4s, v8.4s
+	WORD $0x4e28d402 // fadd v2.4s, v0.4s, v8.4s
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x4e701c23 // bic v3.16b, v1.16b, v16.16b
+	WORD $0x4e701c02 // bic v2.16b, v0.16b, v16.16b
+	WORD $0x4e301ea1 // and v1.16b, v21.16b, v16.16b
+	WORD $0x4e301e80 // and v0.16b, v20.16b, v16.16b
+	WORD $0x4ea11c67 // orr v7.16b, v3.16b, v1.16b
+	WORD $0x4ea01c46 // orr v6.16b, v2.16b, v0.16b
+	FSTPQ.P (F7, F6), 32(R3)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea7d437 // fsub v23.4s, v1.4s, v7.4s
+	WORD $0x4ea6d416 // fsub v22.4s, v0.4s, v6.4s
+	FLDPQ (R5), (F3, F2)
+	FLDPQ.P 32(R8), (F1, F0)
+	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
+	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $3, R10, some_43
-	FLDPQ (R8), (F0, F2)
-	B end_45
-some_43:
-	TBZ $2, R10, few_44
-	FMOVQ (R8), F0
-	TBZ $1, R10, one_47
-	FMOVD 16(R8), F2
-	TBZ $0, R10, end_46
-	ADD $24, R8, R0
-	VLD1 (R0), V2.S[2]
-	B end_46
-one_47:
-	TBZ $0, R10, end_46
-	FMOVS 16(R8), F2
-end_46:
-	B end_45
-few_44:
-	TBZ $1, R10, one_49
-	FMOVD (R8), F0
-	TBZ $0, R10, end_48
-	ADD $8, R8, R0
-	VLD1 (R0), V0.S[2]
-	B end_48
-one_49:
-	TBZ $0, R10, end_48
-	FMOVS (R8), F0
-end_48:
-end_45:
-	WORD $0x4ea4d408 // fsub v8.4s, v0.4s, v4.4s
-	WORD $0x4ea1d449 // fsub v9.4s, v2.4s, v1.4s
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R10, some_50
-	FLDPQ (R7), (F2, F0)
-	B end_52
-some_50:
-	TBZ $2, R10, few_51
-	FMOVQ (R7), F2
-	TBZ $1, R10, one_54
-	FMOVD 16(R7), F0
-	TBZ $0, R10, end_53
-	ADD $24, R7, R0
-	VLD1 (R0), V0.S[2]
-	B end_53
-one_54:
-	TBZ $0, R10, end_53
-	FMOVS 16(R7), F0
-end_53:
-	B end_52
-few_51:
-	TBZ $1, R10, one_56
-	FMOVD (R7), F2
-	TBZ $0, R10, end_55
-	ADD $8, R7, R0
-	VLD1 (R0), V2.S[2]
-	B end_55
-one_56:
-	TBZ $0, R10, end_55
-	FMOVS (R7), F2
-end_55:
-end_52:
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R10, some_57
-	FLDPQ (R3), (F5, F3)
-	B end_59
-some_57:
-	TBZ $2, R10, few_58
-	FMOVQ (R3), F5
-	TBZ $1, R10, one_61
-	FMOVD 16(R3), F3
-	TBZ $0, R10, end_60
-	ADD $24, R3, R0
-	VLD1 (R0), V3.S[2]
-	B end_60
-one_61:
-	TBZ $0, R10, end_60
-	FMOVS 16(R3), F3
-end_60:
-	B end_59
-few_58:
-	TBZ $1, R10, one_63
-	FMOVD (R3), F5
-	TBZ $0, R10, end_62
-	ADD $8, R3, R0
-	VLD1 (R0), V5.S[2]
-	B end_62
-one_63:
-	TBZ $0, R10, end_62
-	FMOVS (R3), F5
-end_62:
-end_59:
-	WORD $0x4e25d446 // fadd v6.4s, v2.4s, v5.4s
-	WORD $0x4e23d407 // fadd v7.4s, v0.4s, v3.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ (R11), F5
-	FMOVQ (R11), F3
-	WORD $0x6ea0e4c2 // fcmgt v2.4s, v6.4s, v0.4s
-	WORD $0x6ea0e4e0 // fcmgt v0.4s, v7.4s, v0.4s
-	WORD $0x4e221cab // and v11.16b, v5.16b, v2.16b
-	WORD $0x4e201c6a // and v10.16b, v3.16b, v0.16b
-	FMOVQ 16(R11), F0
-	WORD $0x4ea01cc6 // orr v6.16b, v6.16b, v0.16b
-	WORD $0x4ea01ce5 // orr v5.16b, v7.16b, v0.16b
-	FMOVQ 32(R11), F0
-	FMOVQ 32(R11), F2
-	WORD $0x6ea6e403 // fcmgt v3.4s, v0.4s, v6.4s
-	WORD $0x6e661c03 // bsl v3.16b, v0.16b, v6.16b
-	WORD $0x6ea5e440 // fcmgt v0.4s, v2.4s, v5.4s
-	WORD $0x6e651c40 // bsl v0.16b, v2.16b, v5.16b
-	FMOVQ 48(R11), F5
-	FMOVQ 48(R11), F6
-	WORD $0x6ea5e462 // fcmgt v2.4s, v3.4s, v5.4s
-	WORD $0x6e631ca2 // bsl v2.16b, v5.16b, v3.16b
-	WORD $0x6ea6e405 // fcmgt v5.4s, v0.4s, v6.4s
-	WORD $0x6e601cc5 // bsl v5.16b, v6.16b, v0.16b
-	FMOVQ 64(R11), F0
-	FMOVQ 64(R11), F3
-	FMOVQ 80(R11), F6
-	WORD $0x4e26cc40 // fmla v0.4s, v2.4s, v6.4s
-	WORD $0x4e26cca3 // fmla v3.4s, v5.4s, v6.4s
-	FMOVQ 64(R11), F6
-	WORD $0x4ea6d40c // fsub v12.4s, v0.4s, v6.4s
-	WORD $0x4ea6d46e // fsub v14.4s, v3.4s, v6.4s
-	FMOVQ 96(R11), F0
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	WORD $0x4ea0cdc5 // fmls v5.4s, v14.4s, v0.4s
-	FMOVQ 112(R11), F0
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	WORD $0x4ea0cdc5 // fmls v5.4s, v14.4s, v0.4s
-	FMOVQ 128(R11), F6
-	FMOVQ 128(R11), F3
+	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
+	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
+	WORD $0x4e211e78 // and v24.16b, v19.16b, v1.16b
+	WORD $0x4e201e75 // and v21.16b, v19.16b, v0.16b
+	WORD $0x4eb01c60 // orr v0.16b, v3.16b, v16.16b
+	WORD $0x4eb01c42 // orr v2.16b, v2.16b, v16.16b
+	WORD $0x6ea0e5e1 // fcmgt v1.4s, v15.4s, v0.4s
+	WORD $0x6e601de1 // bsl v1.16b, v15.16b, v0.16b
+	WORD $0x6ea2e5e0 // fcmgt v0.4s, v15.4s, v2.4s
+	WORD $0x6e621de0 // bsl v0.16b, v15.16b, v2.16b
+	WORD $0x6eaee423 // fcmgt v3.4s, v1.4s, v14.4s
+	WORD $0x6e611dc3 // bsl v3.16b, v14.16b, v1.16b
+	WORD $0x6eaee402 // fcmgt v2.4s, v0.4s, v14.4s
+	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
+	VMOV V18.B16, V1.B16
+	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
+	VMOV V18.B16, V0.B16
+	WORD $0x4e2dcc40 // fmla v0.4s, v2.4s, v13.4s
+	WORD $0x4eb2d439 // fsub v25.4s, v1.4s, v18.4s
+	WORD $0x4eb2d414 // fsub v20.4s, v0.4s, v18.4s
+	WORD $0x4eaccf23 // fmls v3.4s, v25.4s, v12.4s
+	WORD $0x4eacce82 // fmls v2.4s, v20.4s, v12.4s
+	WORD $0x4eabcf23 // fmls v3.4s, v25.4s, v11.4s
+	WORD $0x4eabce82 // fmls v2.4s, v20.4s, v11.4s
+	FMOVQ 144(R11), F1
+	WORD $0x4e23ce21 // fmla v1.4s, v17.4s, v3.4s
 	FMOVQ 144(R11), F0
-	WORD $0x4e22ccc0 // fmla v0.4s, v6.4s, v2.4s
-	FMOVQ 144(R11), F7
-	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
-	FMOVQ 160(R11), F3
-	WORD $0x4e22cc03 // fmla v3.4s, v0.4s, v2.4s
-	FMOVQ 160(R11), F6
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
+	WORD $0x4e22ce20 // fmla v0.4s, v17.4s, v2.4s
+	FMOVQ 160(R11), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R11), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	FMOVQ 176(R11), F0
-	WORD $0x4e22cc60 // fmla v0.4s, v3.4s, v2.4s
-	FMOVQ 176(R11), F7
-	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
-	FMOVQ 192(R11), F3
-	WORD $0x4e22cc03 // fmla v3.4s, v0.4s, v2.4s
-	FMOVQ 192(R11), F6
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 208(R11), F0
-	WORD $0x4e22cc60 // fmla v0.4s, v3.4s, v2.4s
-	FMOVQ 208(R11), F3
-	WORD $0x4e25ccc3 // fmla v3.4s, v6.4s, v5.4s
-	WORD $0x6e22dc06 // fmul v6.4s, v0.4s, v2.4s
-	WORD $0x6e25dc60 // fmul v0.4s, v3.4s, v5.4s
-	WORD $0x4e22ccc2 // fmla v2.4s, v6.4s, v2.4s
-	WORD $0x4e25cc05 // fmla v5.4s, v0.4s, v5.4s
-	FMOVQ 64(R11), F0
-	FMOVQ 64(R11), F3
-	FMOVQ 208(R11), F6
-	WORD $0x4e26cd80 // fmla v0.4s, v12.4s, v6.4s
-	WORD $0x4e26cdc3 // fmla v3.4s, v14.4s, v6.4s
-	FMOVQ 64(R11), F6
-	WORD $0x4ea6d40d // fsub v13.4s, v0.4s, v6.4s
-	WORD $0x4ea6d463 // fsub v3.4s, v3.4s, v6.4s
-	WORD $0x4eadd58c // fsub v12.4s, v12.4s, v13.4s
-	WORD $0x4ea3d5c7 // fsub v7.4s, v14.4s, v3.4s
-	FMOVQ (R11), F0
-	WORD $0x4e20d446 // fadd v6.4s, v2.4s, v0.4s
-	WORD $0x4e20d4a5 // fadd v5.4s, v5.4s, v0.4s
-	FMOVQ 64(R11), F0
-	WORD $0x4e20d5a2 // fadd v2.4s, v13.4s, v0.4s
-	WORD $0x4e20d460 // fadd v0.4s, v3.4s, v0.4s
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
-	FMOVQ (R11), F0
-	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
-	WORD $0x4ea08460 // add v0.4s, v3.4s, v0.4s
-	WORD $0x6e22dcc6 // fmul v6.4s, v6.4s, v2.4s
-	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
-	FMOVQ 64(R11), F0
-	WORD $0x4e20d582 // fadd v2.4s, v12.4s, v0.4s
-	WORD $0x4e20d4e0 // fadd v0.4s, v7.4s, v0.4s
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
-	FMOVQ (R11), F0
-	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
-	WORD $0x4ea08460 // add v0.4s, v3.4s, v0.4s
-	WORD $0x6e22dcc2 // fmul v2.4s, v6.4s, v2.4s
-	WORD $0x6e20dca6 // fmul v6.4s, v5.4s, v0.4s
-	FMOVQ (R11), F0
-	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	WORD $0x4e20d4c5 // fadd v5.4s, v6.4s, v0.4s
-	WORD $0x6eabe440 // fcmgt v0.4s, v2.4s, v11.4s
-	WORD $0x6e6b1c40 // bsl v0.16b, v2.16b, v11.16b
-	WORD $0x6eaae4c2 // fcmgt v2.4s, v6.4s, v10.4s
-	WORD $0x6e6a1cc2 // bsl v2.16b, v6.16b, v10.16b
-	WORD $0x6e23fc03 // fdiv v3.4s, v0.4s, v3.4s
-	WORD $0x6e25fc40 // fdiv v0.4s, v2.4s, v5.4s
-	TBZ $3, R10, some_64
-	FSTPQ (F3, F0), (R7)
-	B end_66
-some_64:
-	TBZ $2, R10, few_65
-	FMOVQ F3, (R7)
-	TBZ $1, R10, one_68
-	FMOVD F0, 16(R7)
-	TBZ $0, R10, end_67
-	ADD $24, R7, R0
-	VST1 V0.S[2], (R0)
-	B end_67
-one_68:
-	TBZ $0, R10, end_67
-	FMOVS F0, 16(R7)
-end_67:
-	B end_66
-few_65:
-	TBZ $1, R10, one_70
-	FMOVD F3, (R7)
-	TBZ $0, R10, end_69
-	ADD $8, R7, R0
-	VST1 V3.S[2], (R0)
-	B end_69
-one_70:
-	TBZ $0, R10, end_69
-	FMOVS F3, (R7)
-end_69:
-end_66:
-	WORD $0x4e23cd04 // fmla v4.4s, v8.4s, v3.4s
-	WORD $0x4e20cd21 // fmla v1.4s, v9.4s, v0.4s
-	TBZ $3, R10, some_71
-	FSTPQ (F4, F1), (R6)
-	B end_73
-some_71:
-	TBZ $2, R10, few_72
-	FMOVQ F4, (R6)
-	TBZ $1, R10, one_75
-	FMOVD F1, 16(R6)
-	TBZ $0, R10, end_74
-	ADD $24, R6, R0
-	VST1 V1.S[2], (R0)
-	B end_74
-one_75:
-	TBZ $0, R10, end_74
-	FMOVS F1, 16(R6)
-end_74:
-	B end_73
-few_72:
-	TBZ $1, R10, one_77
-	FMOVD F4, (R6)
-	TBZ $0, R10, end_76
-	ADD $8, R6, R0
-	VST1 V4.S[2], (R0)
-	B end_76
-one_77:
-	TBZ $0, R10, end_76
-	FMOVS F4, (R6)
-end_76:
-end_73:
-end:
-	RET
-
-// func GRUBackwardNEONF32(n int, r *float32, z *float32, own *float32, fresh *float32, last *float32, dr *float32, dz *float32, dn *float32, dstate *float32)
-TEXT ·GRUBackwardNEONF32(SB), NOSPLIT, $0-80
-	MOVD $neonrecurrent<>(SB), R11
-	MOVD r+8(FP), R2
-	MOVD z+16(FP), R7
-	MOVD own+24(FP), R4
-	MOVD fresh+32(FP), R3
-	MOVD last+40(FP), R6
-	MOVD dr+48(FP), R1
-	MOVD dz+56(FP), R9
-	MOVD dn+64(FP), R0
-	MOVD dstate+72(FP), R8
-	MOVD n+0(FP), R5
-	AND $7, R5, R10
-	SUB R10, R5, R5
-	CMP $0, R5
-	BLE rest
-whole:
-	FLDPQ (R7), (F9, F8)
-	FLDPQ.P 32(R3), (F7, F6)
-	FLDPQ (R8), (F5, F4)
-	FLDPQ.P 32(R6), (F1, F0)
-	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
-	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
-	WORD $0x6e25dc23 // fmul v3.4s, v1.4s, v5.4s
-	WORD $0x6e24dc02 // fmul v2.4s, v0.4s, v4.4s
-	VMOV V9.B16, V1.B16
-	WORD $0x4ea9cd21 // fmls v1.4s, v9.4s, v9.4s
-	VMOV V8.B16, V0.B16
-	WORD $0x4ea8cd00 // fmls v0.4s, v8.4s, v8.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R9)
-	FSTPQ.P (F1, F0), 32(R7)
-	VMOV V5.B16, V2.B16
-	WORD $0x4ea9cca2 // fmls v2.4s, v5.4s, v9.4s
-	VMOV V4.B16, V3.B16
-	WORD $0x4ea8cc83 // fmls v3.4s, v4.4s, v8.4s
-	WORD $0x6e29dca1 // fmul v1.4s, v5.4s, v9.4s
-	WORD $0x6e28dc80 // fmul v0.4s, v4.4s, v8.4s
-	FSTPQ.P (F1, F0), 32(R8)
-	FMOVQ (R11), F0
-	FMOVQ (R11), F1
-	WORD $0x4ea7cce0 // fmls v0.4s, v7.4s, v7.4s
-	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
-	WORD $0x6e20dc47 // fmul v7.4s, v2.4s, v0.4s
-	WORD $0x6e21dc66 // fmul v6.4s, v3.4s, v1.4s
-	FSTPQ.P (F7, F6), 32(R0)
-	FLDPQ (R2), (F5, F4)
-	FLDPQ (R4), (F1, F0)
-	WORD $0x6e27dc23 // fmul v3.4s, v1.4s, v7.4s
-	WORD $0x6e26dc02 // fmul v2.4s, v0.4s, v6.4s
-	VMOV V5.B16, V0.B16
-	WORD $0x4ea5cca0 // fmls v0.4s, v5.4s, v5.4s
-	VMOV V4.B16, V1.B16
-	WORD $0x4ea4cc81 // fmls v1.4s, v4.4s, v4.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
-	WORD $0x6e25dce1 // fmul v1.4s, v7.4s, v5.4s
-	WORD $0x6e24dcc0 // fmul v0.4s, v6.4s, v4.4s
-	FSTPQ.P (F1, F0), 32(R4)
-	FSTPQ.P (F3, F2), 32(R1)
-	FSTPQ.P (F3, F2), 32(R2)
-	SUBS $8, R5, R5
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 192(R11), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 192(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	VMOV V10.B16, V4.B16
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	VMOV V10.B16, V0.B16
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	VMOV V18.B16, V1.B16
+	WORD $0x4e2acf21 // fmla v1.4s, v25.4s, v10.4s
+	VMOV V18.B16, V0.B16
+	WORD $0x4e2ace80 // fmla v0.4s, v20.4s, v10.4s
+	WORD $0x4eb2d421 // fsub v1.4s, v1.4s, v18.4s
+	WORD $0x4eb2d400 // fsub v0.4s, v0.4s, v18.4s
+	WORD $0x4ea1d725 // fsub v5.4s, v25.4s, v1.4s
+	WORD $0x4ea0d684 // fsub v4.4s, v20.4s, v0.4s
+	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
+	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
+	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
+	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
+	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x4e32d4a0 // fadd v0.4s, v5.4s, v18.4s
+	WORD $0x4e32d481 // fadd v1.4s, v4.4s, v18.4s
+	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
+	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
+	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
+	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
+	WORD $0x4e33d403 // fadd v3.4s, v0.4s, v19.4s
+	WORD $0x4e33d482 // fadd v2.4s, v4.4s, v19.4s
+	WORD $0x6eb8e401 // fcmgt v1.4s, v0.4s, v24.4s
+	WORD $0x6e781c01 // bsl v1.16b, v0.16b, v24.16b
+	WORD $0x6eb5e480 // fcmgt v0.4s, v4.4s, v21.4s
+	WORD $0x6e751c80 // bsl v0.16b, v4.16b, v21.16b
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	FSTPQ.P (F1, F0), 32(R5)
+	WORD $0x4e21cee7 // fmla v7.4s, v23.4s, v1.4s
+	WORD $0x4e20cec6 // fmla v6.4s, v22.4s, v0.4s
+	FSTPQ.P (F7, F6), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R10
@@ -2914,8 +2219,8 @@ some_1:
 	TBZ $1, R10, one_5
 	FMOVD 16(R7), F8
 	TBZ $0, R10, end_4
-	ADD $24, R7, R5
-	VLD1 (R5), V8.S[2]
+	ADD $24, R7, R0
+	VLD1 (R0), V8.S[2]
 	B end_4
 one_5:
 	TBZ $0, R10, end_4
@@ -2926,305 +2231,1000 @@ few_2:
 	TBZ $1, R10, one_7
 	FMOVD (R7), F9
 	TBZ $0, R10, end_6
-	ADD $8, R7, R5
-	VLD1 (R5), V9.S[2]
+	ADD $8, R7, R0
+	VLD1 (R0), V9.S[2]
 	B end_6
 one_7:
 	TBZ $0, R10, end_6
 	FMOVS (R7), F9
 end_6:
 end_3:
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R10, some_8
-	FLDPQ (R3), (F7, F6)
+	FLDPQ (R6), (F1, F0)
 	B end_10
 some_8:
 	TBZ $2, R10, few_9
-	FMOVQ (R3), F7
+	FMOVQ (R6), F1
 	TBZ $1, R10, one_12
-	FMOVD 16(R3), F6
+	FMOVD 16(R6), F0
 	TBZ $0, R10, end_11
-	ADD $24, R3, R3
-	VLD1 (R3), V6.S[2]
+	ADD $24, R6, R0
+	VLD1 (R0), V0.S[2]
 	B end_11
 one_12:
 	TBZ $0, R10, end_11
-	FMOVS 16(R3), F6
+	FMOVS 16(R6), F0
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R10, one_14
-	FMOVD (R3), F7
+	FMOVD (R6), F1
 	TBZ $0, R10, end_13
-	ADD $8, R3, R3
-	VLD1 (R3), V7.S[2]
+	ADD $8, R6, R0
+	VLD1 (R0), V1.S[2]
 	B end_13
 one_14:
 	TBZ $0, R10, end_13
-	FMOVS (R3), F7
+	FMOVS (R6), F1
 end_13:
 end_10:
 	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R10, some_15
-	FLDPQ (R8), (F3, F1)
+	FLDPQ (R9), (F3, F2)
 	B end_17
 some_15:
 	TBZ $2, R10, few_16
-	FMOVQ (R8), F3
+	FMOVQ (R9), F3
 	TBZ $1, R10, one_19
-	FMOVD 16(R8), F1
+	FMOVD 16(R9), F2
 	TBZ $0, R10, end_18
-	ADD $24, R8, R3
-	VLD1 (R3), V1.S[2]
+	ADD $24, R9, R0
+	VLD1 (R0), V2.S[2]
 	B end_18
 one_19:
 	TBZ $0, R10, end_18
-	FMOVS 16(R8), F1
+	FMOVS 16(R9), F2
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R10, one_21
-	FMOVD (R8), F3
+	FMOVD (R9), F3
 	TBZ $0, R10, end_20
-	ADD $8, R8, R3
-	VLD1 (R3), V3.S[2]
+	ADD $8, R9, R0
+	VLD1 (R0), V3.S[2]
 	B end_20
 one_21:
 	TBZ $0, R10, end_20
-	FMOVS (R8), F3
+	FMOVS (R9), F3
 end_20:
 end_17:
+	WORD $0x4e23d424 // fadd v4.4s, v1.4s, v3.4s
+	WORD $0x4e22d405 // fadd v5.4s, v0.4s, v2.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FMOVQ (R11), F3
+	FMOVQ (R11), F2
+	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
+	WORD $0x6ea0e4a0 // fcmgt v0.4s, v5.4s, v0.4s
+	WORD $0x4e211c67 // and v7.16b, v3.16b, v1.16b
+	WORD $0x4e201c46 // and v6.16b, v2.16b, v0.16b
+	FMOVQ 16(R11), F0
+	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
+	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	FMOVQ 32(R11), F0
+	FMOVQ 32(R11), F2
+	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
+	FMOVQ 48(R11), F2
+	FMOVQ 48(R11), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	FMOVQ 64(R11), F1
+	FMOVQ 64(R11), F0
+	FMOVQ 80(R11), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 64(R11), F4
+	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
+	FMOVQ 96(R11), F0
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FMOVQ 112(R11), F0
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FMOVQ 128(R11), F0
+	FMOVQ 128(R11), F4
+	FMOVQ 144(R11), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
+	FMOVQ 144(R11), F0
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 160(R11), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R11), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R11), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 192(R11), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 192(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 208(R11), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 208(R11), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FMOVQ 64(R11), F1
+	FMOVQ 64(R11), F0
+	FMOVQ 208(R11), F4
+	WORD $0x4e24cd41 // fmla v1.4s, v10.4s, v4.4s
+	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
+	FMOVQ 64(R11), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
+	WORD $0x4ea1d54a // fsub v10.4s, v10.4s, v1.4s
+	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
+	FMOVQ (R11), F0
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
+	FMOVQ 64(R11), F0
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ (R11), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	FMOVQ 64(R11), F0
+	WORD $0x4e20d541 // fadd v1.4s, v10.4s, v0.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ (R11), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
+	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
+	FMOVQ (R11), F0
+	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
+	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
+	WORD $0x6ea7e4a1 // fcmgt v1.4s, v5.4s, v7.4s
+	WORD $0x6e671ca1 // bsl v1.16b, v5.16b, v7.16b
+	WORD $0x6ea6e480 // fcmgt v0.4s, v4.4s, v6.4s
+	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
 	TBZ $3, R10, some_22
-	FLDPQ (R6), (F0, F2)
+	FSTPQ (F3, F2), (R6)
 	B end_24
 some_22:
 	TBZ $2, R10, few_23
-	FMOVQ (R6), F0
+	FMOVQ F3, (R6)
 	TBZ $1, R10, one_26
-	FMOVD 16(R6), F2
+	FMOVD F2, 16(R6)
 	TBZ $0, R10, end_25
-	ADD $24, R6, R3
-	VLD1 (R3), V2.S[2]
+	ADD $24, R6, R0
+	VST1 V2.S[2], (R0)
 	B end_25
 one_26:
 	TBZ $0, R10, end_25
-	FMOVS 16(R6), F2
+	FMOVS F2, 16(R6)
 end_25:
 	B end_24
 few_23:
 	TBZ $1, R10, one_28
-	FMOVD (R6), F0
+	FMOVD F3, (R6)
 	TBZ $0, R10, end_27
-	ADD $8, R6, R3
-	VLD1 (R3), V0.S[2]
+	ADD $8, R6, R0
+	VST1 V3.S[2], (R0)
 	B end_27
 one_28:
 	TBZ $0, R10, end_27
-	FMOVS (R6), F0
+	FMOVS F3, (R6)
 end_27:
 end_24:
-	WORD $0x4ea7d404 // fsub v4.4s, v0.4s, v7.4s
-	WORD $0x4ea6d440 // fsub v0.4s, v2.4s, v6.4s
-	WORD $0x6e23dc84 // fmul v4.4s, v4.4s, v3.4s
-	WORD $0x6e21dc05 // fmul v5.4s, v0.4s, v1.4s
-	VMOV V9.B16, V0.B16
-	WORD $0x4ea9cd20 // fmls v0.4s, v9.4s, v9.4s
-	VMOV V8.B16, V2.B16
-	WORD $0x4ea8cd02 // fmls v2.4s, v8.4s, v8.4s
-	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
-	WORD $0x6e22dca0 // fmul v0.4s, v5.4s, v2.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R10, some_29
-	FSTPQ (F4, F0), (R9)
+	FLDPQ (R4), (F1, F0)
 	B end_31
 some_29:
 	TBZ $2, R10, few_30
-	FMOVQ F4, (R9)
+	FMOVQ (R4), F1
 	TBZ $1, R10, one_33
-	FMOVD F0, 16(R9)
+	FMOVD 16(R4), F0
 	TBZ $0, R10, end_32
-	ADD $24, R9, R3
-	VST1 V0.S[2], (R3)
+	ADD $24, R4, R0
+	VLD1 (R0), V0.S[2]
 	B end_32
 one_33:
 	TBZ $0, R10, end_32
-	FMOVS F0, 16(R9)
+	FMOVS 16(R4), F0
 end_32:
 	B end_31
 few_30:
 	TBZ $1, R10, one_35
-	FMOVD F4, (R9)
+	FMOVD (R4), F1
 	TBZ $0, R10, end_34
-	ADD $8, R9, R3
-	VST1 V4.S[2], (R3)
+	ADD $8, R4, R0
+	VLD1 (R0), V1.S[2]
 	B end_34
 one_35:
 	TBZ $0, R10, end_34
-	FMOVS F4, (R9)
+	FMOVS (R4), F1
 end_34:
 end_31:
+	WORD $0x4e23cc29 // fmla v9.4s, v1.4s, v3.4s
+	WORD $0x4e22cc08 // fmla v8.4s, v0.4s, v2.4s
+	FMOVQ 16(R11), F11
+	FMOVQ 16(R11), F10
+	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
+	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
+	WORD $0x4e21d422 // fadd v2.4s, v1.4s, v1.4s
+	WORD $0x4e20d404 // fadd v4.4s, v0.4s, v0.4s
+	FMOVQ 224(R11), F1
+	FMOVQ 224(R11), F0
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	FMOVQ 64(R11), F7
+	FMOVQ 64(R11), F6
+	FMOVQ 80(R11), F0
+	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
+	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
+	FMOVQ 64(R11), F0
+	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
+	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
+	FMOVQ 96(R11), F0
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
+	FMOVQ 112(R11), F0
+	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
+	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
+	FMOVQ 128(R11), F0
+	FMOVQ 128(R11), F4
+	FMOVQ 144(R11), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
+	FMOVQ 144(R11), F0
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 160(R11), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R11), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R11), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 192(R11), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 192(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 208(R11), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 208(R11), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	WORD $0x4f3754e4 // shl v4.4s, v7.4s, #23
+	WORD $0x4f3754c1 // shl v1.4s, v6.4s, #23
+	FMOVQ (R11), F0
+	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
+	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
+	FMOVQ (R11), F0
+	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 240(R11), F2
+	WORD $0x4e22d423 // fadd v3.4s, v1.4s, v2.4s
+	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	WORD $0x4e6b1c23 // bic v3.16b, v1.16b, v11.16b
+	WORD $0x4e6a1c02 // bic v2.16b, v0.16b, v10.16b
+	WORD $0x4e2b1d21 // and v1.16b, v9.16b, v11.16b
+	WORD $0x4e2a1d00 // and v0.16b, v8.16b, v10.16b
+	WORD $0x4ea11c67 // orr v7.16b, v3.16b, v1.16b
+	WORD $0x4ea01c46 // orr v6.16b, v2.16b, v0.16b
 	TBZ $3, R10, some_36
-	FSTPQ (F4, F0), (R7)
+	FSTPQ (F7, F6), (R3)
 	B end_38
 some_36:
 	TBZ $2, R10, few_37
-	FMOVQ F4, (R7)
+	FMOVQ F7, (R3)
 	TBZ $1, R10, one_40
-	FMOVD F0, 16(R7)
+	FMOVD F6, 16(R3)
 	TBZ $0, R10, end_39
-	ADD $24, R7, R3
-	VST1 V0.S[2], (R3)
+	ADD $24, R3, R0
+	VST1 V6.S[2], (R0)
 	B end_39
 one_40:
 	TBZ $0, R10, end_39
-	FMOVS F0, 16(R7)
+	FMOVS F6, 16(R3)
 end_39:
 	B end_38
 few_37:
 	TBZ $1, R10, one_42
-	FMOVD F4, (R7)
+	FMOVD F7, (R3)
 	TBZ $0, R10, end_41
-	ADD $8, R7, R3
-	VST1 V4.S[2], (R3)
+	ADD $8, R3, R0
+	VST1 V7.S[2], (R0)
 	B end_41
 one_42:
 	TBZ $0, R10, end_41
-	FMOVS F4, (R7)
+	FMOVS F7, (R3)
 end_41:
 end_38:
-	VMOV V3.B16, V2.B16
-	WORD $0x4ea9cc62 // fmls v2.4s, v3.4s, v9.4s
-	VMOV V1.B16, V0.B16
-	WORD $0x4ea8cc20 // fmls v0.4s, v1.4s, v8.4s
-	WORD $0x6e29dc63 // fmul v3.4s, v3.4s, v9.4s
-	WORD $0x6e28dc21 // fmul v1.4s, v1.4s, v8.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R10, some_43
-	FSTPQ (F3, F1), (R8)
+	FLDPQ (R2), (F1, F0)
 	B end_45
 some_43:
 	TBZ $2, R10, few_44
-	FMOVQ F3, (R8)
+	FMOVQ (R2), F1
 	TBZ $1, R10, one_47
-	FMOVD F1, 16(R8)
+	FMOVD 16(R2), F0
 	TBZ $0, R10, end_46
-	ADD $24, R8, R3
-	VST1 V1.S[2], (R3)
+	ADD $24, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_46
 one_47:
 	TBZ $0, R10, end_46
-	FMOVS F1, 16(R8)
+	FMOVS 16(R2), F0
 end_46:
 	B end_45
 few_44:
 	TBZ $1, R10, one_49
-	FMOVD F3, (R8)
+	FMOVD (R2), F1
 	TBZ $0, R10, end_48
-	ADD $8, R8, R3
-	VST1 V3.S[2], (R3)
+	ADD $8, R2, R0
+	VLD1 (R0), V1.S[2]
 	B end_48
 one_49:
 	TBZ $0, R10, end_48
-	FMOVS F3, (R8)
+	FMOVS (R2), F1
 end_48:
 end_45:
-	FMOVQ (R11), F1
-	FMOVQ (R11), F3
-	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
-	WORD $0x4ea6ccc3 // fmls v3.4s, v6.4s, v6.4s
-	WORD $0x6e21dc47 // fmul v7.4s, v2.4s, v1.4s
-	WORD $0x6e23dc06 // fmul v6.4s, v0.4s, v3.4s
+	WORD $0x4ea7d428 // fsub v8.4s, v1.4s, v7.4s
+	WORD $0x4ea6d409 // fsub v9.4s, v0.4s, v6.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R10, some_50
-	FSTPQ (F7, F6), (R0)
+	FLDPQ (R5), (F1, F0)
 	B end_52
 some_50:
 	TBZ $2, R10, few_51
-	FMOVQ F7, (R0)
+	FMOVQ (R5), F1
 	TBZ $1, R10, one_54
-	FMOVD F6, 16(R0)
+	FMOVD 16(R5), F0
 	TBZ $0, R10, end_53
-	ADD $24, R0, R0
-	VST1 V6.S[2], (R0)
+	ADD $24, R5, R0
+	VLD1 (R0), V0.S[2]
 	B end_53
 one_54:
 	TBZ $0, R10, end_53
-	FMOVS F6, 16(R0)
+	FMOVS 16(R5), F0
 end_53:
 	B end_52
 few_51:
 	TBZ $1, R10, one_56
-	FMOVD F7, (R0)
+	FMOVD (R5), F1
 	TBZ $0, R10, end_55
-	ADD $8, R0, R0
+	ADD $8, R5, R0
+	VLD1 (R0), V1.S[2]
+	B end_55
+one_56:
+	TBZ $0, R10, end_55
+	FMOVS (R5), F1
+end_55:
+end_52:
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $3, R10, some_57
+	FLDPQ (R8), (F3, F2)
+	B end_59
+some_57:
+	TBZ $2, R10, few_58
+	FMOVQ (R8), F3
+	TBZ $1, R10, one_61
+	FMOVD 16(R8), F2
+	TBZ $0, R10, end_60
+	ADD $24, R8, R0
+	VLD1 (R0), V2.S[2]
+	B end_60
+one_61:
+	TBZ $0, R10, end_60
+	FMOVS 16(R8), F2
+end_60:
+	B end_59
+few_58:
+	TBZ $1, R10, one_63
+	FMOVD (R8), F3
+	TBZ $0, R10, end_62
+	ADD $8, R8, R0
+	VLD1 (R0), V3.S[2]
+	B end_62
+one_63:
+	TBZ $0, R10, end_62
+	FMOVS (R8), F3
+end_62:
+end_59:
+	WORD $0x4e23d424 // fadd v4.4s, v1.4s, v3.4s
+	WORD $0x4e22d405 // fadd v5.4s, v0.4s, v2.4s
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FMOVQ (R11), F3
+	FMOVQ (R11), F2
+	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
+	WORD $0x6ea0e4a0 // fcmgt v0.4s, v5.4s, v0.4s
+	WORD $0x4e211c6b // and v11.16b, v3.16b, v1.16b
+	WORD $0x4e201c4a // and v10.16b, v2.16b, v0.16b
+	FMOVQ 16(R11), F0
+	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
+	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	FMOVQ 32(R11), F0
+	FMOVQ 32(R11), F2
+	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
+	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
+	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
+	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
+	FMOVQ 48(R11), F2
+	FMOVQ 48(R11), F4
+	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
+	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
+	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	FMOVQ 64(R11), F1
+	FMOVQ 64(R11), F0
+	FMOVQ 80(R11), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 64(R11), F4
+	WORD $0x4ea4d42c // fsub v12.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40e // fsub v14.4s, v0.4s, v4.4s
+	FMOVQ 96(R11), F0
+	WORD $0x4ea0cd83 // fmls v3.4s, v12.4s, v0.4s
+	WORD $0x4ea0cdc2 // fmls v2.4s, v14.4s, v0.4s
+	FMOVQ 112(R11), F0
+	WORD $0x4ea0cd83 // fmls v3.4s, v12.4s, v0.4s
+	WORD $0x4ea0cdc2 // fmls v2.4s, v14.4s, v0.4s
+	FMOVQ 128(R11), F0
+	FMOVQ 128(R11), F4
+	FMOVQ 144(R11), F1
+	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
+	FMOVQ 144(R11), F0
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FMOVQ 160(R11), F5
+	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
+	FMOVQ 160(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 176(R11), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 176(R11), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FMOVQ 192(R11), F5
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	FMOVQ 192(R11), F1
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FMOVQ 208(R11), F4
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 208(R11), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FMOVQ 64(R11), F1
+	FMOVQ 64(R11), F0
+	FMOVQ 208(R11), F4
+	WORD $0x4e24cd81 // fmla v1.4s, v12.4s, v4.4s
+	WORD $0x4e24cdc0 // fmla v0.4s, v14.4s, v4.4s
+	FMOVQ 64(R11), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40d // fsub v13.4s, v0.4s, v4.4s
+	WORD $0x4ea1d58c // fsub v12.4s, v12.4s, v1.4s
+	WORD $0x4eadd5c5 // fsub v5.4s, v14.4s, v13.4s
+	FMOVQ (R11), F0
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
+	FMOVQ 64(R11), F0
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e20d5a0 // fadd v0.4s, v13.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ (R11), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	FMOVQ 64(R11), F0
+	WORD $0x4e20d581 // fadd v1.4s, v12.4s, v0.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ (R11), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
+	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
+	FMOVQ (R11), F0
+	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
+	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
+	WORD $0x6eabe4a1 // fcmgt v1.4s, v5.4s, v11.4s
+	WORD $0x6e6b1ca1 // bsl v1.16b, v5.16b, v11.16b
+	WORD $0x6eaae480 // fcmgt v0.4s, v4.4s, v10.4s
+	WORD $0x6e6a1c80 // bsl v0.16b, v4.16b, v10.16b
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	TBZ $3, R10, some_64
+	FSTPQ (F1, F0), (R5)
+	B end_66
+some_64:
+	TBZ $2, R10, few_65
+	FMOVQ F1, (R5)
+	TBZ $1, R10, one_68
+	FMOVD F0, 16(R5)
+	TBZ $0, R10, end_67
+	ADD $24, R5, R0
+	VST1 V0.S[2], (R0)
+	B end_67
+one_68:
+	TBZ $0, R10, end_67
+	FMOVS F0, 16(R5)
+end_67:
+	B end_66
+few_65:
+	TBZ $1, R10, one_70
+	FMOVD F1, (R5)
+	TBZ $0, R10, end_69
+	ADD $8, R5, R0
+	VST1 V1.S[2], (R0)
+	B end_69
+one_70:
+	TBZ $0, R10, end_69
+	FMOVS F1, (R5)
+end_69:
+end_66:
+	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
+	WORD $0x4e20cd26 // fmla v6.4s, v9.4s, v0.4s
+	TBZ $3, R10, some_71
+	FSTPQ (F7, F6), (R1)
+	B end_73
+some_71:
+	TBZ $2, R10, few_72
+	FMOVQ F7, (R1)
+	TBZ $1, R10, one_75
+	FMOVD F6, 16(R1)
+	TBZ $0, R10, end_74
+	ADD $24, R1, R0
+	VST1 V6.S[2], (R0)
+	B end_74
+one_75:
+	TBZ $0, R10, end_74
+	FMOVS F6, 16(R1)
+end_74:
+	B end_73
+few_72:
+	TBZ $1, R10, one_77
+	FMOVD F7, (R1)
+	TBZ $0, R10, end_76
+	ADD $8, R1, R0
+	VST1 V7.S[2], (R0)
+	B end_76
+one_77:
+	TBZ $0, R10, end_76
+	FMOVS F7, (R1)
+end_76:
+end_73:
+end:
+	RET
+
+// func GRUBackwardNEONF32(n int, r *float32, z *float32, own *float32, fresh *float32, last *float32, dr *float32, dz *float32, dn *float32, dstate *float32)
+TEXT ·GRUBackwardNEONF32(SB), NOSPLIT, $0-80
+	MOVD $neonrecurrent<>(SB), R11
+	MOVD r+8(FP), R9
+	MOVD z+16(FP), R8
+	MOVD own+24(FP), R7
+	MOVD fresh+32(FP), R6
+	MOVD last+40(FP), R5
+	MOVD dr+48(FP), R4
+	MOVD dz+56(FP), R3
+	MOVD dn+64(FP), R2
+	MOVD dstate+72(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R10
+	SUB R10, R0, R0
+	CMP $0, R0
+	BLE rest
+whole:
+	FLDPQ (R8), (F9, F8)
+	FLDPQ.P 32(R6), (F7, F6)
+	FLDPQ (R1), (F5, F4)
+	FLDPQ.P 32(R5), (F1, F0)
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x6e25dc23 // fmul v3.4s, v1.4s, v5.4s
+	WORD $0x6e24dc02 // fmul v2.4s, v0.4s, v4.4s
+	VMOV V9.B16, V1.B16
+	WORD $0x4ea9cd21 // fmls v1.4s, v9.4s, v9.4s
+	VMOV V8.B16, V0.B16
+	WORD $0x4ea8cd00 // fmls v0.4s, v8.4s, v8.4s
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R3)
+	FSTPQ.P (F1, F0), 32(R8)
+	VMOV V5.B16, V3.B16
+	WORD $0x4ea9cca3 // fmls v3.4s, v5.4s, v9.4s
+	VMOV V4.B16, V2.B16
+	WORD $0x4ea8cc82 // fmls v2.4s, v4.4s, v8.4s
+	WORD $0x6e29dca1 // fmul v1.4s, v5.4s, v9.4s
+	WORD $0x6e28dc80 // fmul v0.4s, v4.4s, v8.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FMOVQ (R11), F1
+	FMOVQ (R11), F0
+	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
+	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
+	WORD $0x6e21dc67 // fmul v7.4s, v3.4s, v1.4s
+	WORD $0x6e20dc46 // fmul v6.4s, v2.4s, v0.4s
+	FSTPQ.P (F7, F6), 32(R2)
+	FLDPQ (R9), (F5, F4)
+	FLDPQ (R7), (F1, F0)
+	WORD $0x6e27dc23 // fmul v3.4s, v1.4s, v7.4s
+	WORD $0x6e26dc02 // fmul v2.4s, v0.4s, v6.4s
+	VMOV V5.B16, V1.B16
+	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
+	VMOV V4.B16, V0.B16
+	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
+	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
+	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
+	WORD $0x6e25dce1 // fmul v1.4s, v7.4s, v5.4s
+	WORD $0x6e24dcc0 // fmul v0.4s, v6.4s, v4.4s
+	FSTPQ.P (F1, F0), 32(R7)
+	FSTPQ.P (F3, F2), 32(R4)
+	FSTPQ.P (F3, F2), 32(R9)
+	SUBS $8, R0, R0
+	BGT whole
+rest:
+	CMP $0, R10
+	BEQ end
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $3, R10, some_1
+	FLDPQ (R8), (F9, F8)
+	B end_3
+some_1:
+	TBZ $2, R10, few_2
+	FMOVQ (R8), F9
+	TBZ $1, R10, one_5
+	FMOVD 16(R8), F8
+	TBZ $0, R10, end_4
+	ADD $24, R8, R0
+	VLD1 (R0), V8.S[2]
+	B end_4
+one_5:
+	TBZ $0, R10, end_4
+	FMOVS 16(R8), F8
+end_4:
+	B end_3
+few_2:
+	TBZ $1, R10, one_7
+	FMOVD (R8), F9
+	TBZ $0, R10, end_6
+	ADD $8, R8, R0
+	VLD1 (R0), V9.S[2]
+	B end_6
+one_7:
+	TBZ $0, R10, end_6
+	FMOVS (R8), F9
+end_6:
+end_3:
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	TBZ $3, R10, some_8
+	FLDPQ (R6), (F7, F6)
+	B end_10
+some_8:
+	TBZ $2, R10, few_9
+	FMOVQ (R6), F7
+	TBZ $1, R10, one_12
+	FMOVD 16(R6), F6
+	TBZ $0, R10, end_11
+	ADD $24, R6, R0
+	VLD1 (R0), V6.S[2]
+	B end_11
+one_12:
+	TBZ $0, R10, end_11
+	FMOVS 16(R6), F6
+end_11:
+	B end_10
+few_9:
+	TBZ $1, R10, one_14
+	FMOVD (R6), F7
+	TBZ $0, R10, end_13
+	ADD $8, R6, R0
+	VLD1 (R0), V7.S[2]
+	B end_13
+one_14:
+	TBZ $0, R10, end_13
+	FMOVS (R6), F7
+end_13:
+end_10:
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	TBZ $3, R10, some_15
+	FLDPQ (R1), (F5, F4)
+	B end_17
+some_15:
+	TBZ $2, R10, few_16
+	FMOVQ (R1), F5
+	TBZ $1, R10, one_19
+	FMOVD 16(R1), F4
+	TBZ $0, R10, end_18
+	ADD $24, R1, R0
+	VLD1 (R0), V4.S[2]
+	B end_18
+one_19:
+	TBZ $0, R10, end_18
+	FMOVS 16(R1), F4
+end_18:
+	B end_17
+few_16:
+	TBZ $1, R10, one_21
+	FMOVD (R1), F5
+	TBZ $0, R10, end_20
+	ADD $8, R1, R0
+	VLD1 (R0), V5.S[2]
+	B end_20
+one_21:
+	TBZ $0, R10, end_20
+	FMOVS (R1), F5
+end_20:
+end_17:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R10, some_22
+	FLDPQ (R5), (F1, F0)
+	B end_24
+some_22:
+	TBZ $2, R10, few_23
+	FMOVQ (R5), F1
+	TBZ $1, R10, one_26
+	FMOVD 16(R5), F0
+	TBZ $0, R10, end_25
+	ADD $24, R5, R0
+	VLD1 (R0), V0.S[2]
+	B end_25
+one_26:
+	TBZ $0, R10, end_25
+	FMOVS 16(R5), F0
+end_25:
+	B end_24
+few_23:
+	TBZ $1, R10, one_28
+	FMOVD (R5), F1
+	TBZ $0, R10, end_27
+	ADD $8, R5, R0
+	VLD1 (R0), V1.S[2]
+	B end_27
+one_28:
+	TBZ $0, R10, end_27
+	FMOVS (R5), F1
+end_27:
+end_24:
+	WORD $0x4ea7d421 // fsub v1.4s, v1.4s, v7.4s
+	WORD $0x4ea6d400 // fsub v0.4s, v0.4s, v6.4s
+	WORD $0x6e25dc23 // fmul v3.4s, v1.4s, v5.4s
+	WORD $0x6e24dc02 // fmul v2.4s, v0.4s, v4.4s
+	VMOV V9.B16, V1.B16
+	WORD $0x4ea9cd21 // fmls v1.4s, v9.4s, v9.4s
+	VMOV V8.B16, V0.B16
+	WORD $0x4ea8cd00 // fmls v0.4s, v8.4s, v8.4s
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
+	TBZ $3, R10, some_29
+	FSTPQ (F1, F0), (R3)
+	B end_31
+some_29:
+	TBZ $2, R10, few_30
+	FMOVQ F1, (R3)
+	TBZ $1, R10, one_33
+	FMOVD F0, 16(R3)
+	TBZ $0, R10, end_32
+	ADD $24, R3, R0
+	VST1 V0.S[2], (R0)
+	B end_32
+one_33:
+	TBZ $0, R10, end_32
+	FMOVS F0, 16(R3)
+end_32:
+	B end_31
+few_30:
+	TBZ $1, R10, one_35
+	FMOVD F1, (R3)
+	TBZ $0, R10, end_34
+	ADD $8, R3, R0
+	VST1 V1.S[2], (R0)
+	B end_34
+one_35:
+	TBZ $0, R10, end_34
+	FMOVS F1, (R3)
+end_34:
+end_31:
+	TBZ $3, R10, some_36
+	FSTPQ (F1, F0), (R8)
+	B end_38
+some_36:
+	TBZ $2, R10, few_37
+	FMOVQ F1, (R8)
+	TBZ $1, R10, one_40
+	FMOVD F0, 16(R8)
+	TBZ $0, R10, end_39
+	ADD $24, R8, R0
+	VST1 V0.S[2], (R0)
+	B end_39
+one_40:
+	TBZ $0, R10, end_39
+	FMOVS F0, 16(R8)
+end_39:
+	B end_38
+few_37:
+	TBZ $1, R10, one_42
+	FMOVD F1, (R8)
+	TBZ $0, R10, end_41
+	ADD $8, R8, R0
+	VST1 V1.S[2], (R0)
+	B end_41
+one_42:
+	TBZ $0, R10, end_41
+	FMOVS F1, (R8)
+end_41:
+end_38:
+	VMOV V5.B16, V3.B16
+	WORD $0x4ea9cca3 // fmls v3.4s, v5.4s, v9.4s
+	VMOV V4.B16, V2.B16
+	WORD $0x4ea8cc82 // fmls v2.4s, v4.4s, v8.4s
+	WORD $0x6e29dca1 // fmul v1.4s, v5.4s, v9.4s
+	WORD $0x6e28dc80 // fmul v0.4s, v4.4s, v8.4s
+	TBZ $3, R10, some_43
+	FSTPQ (F1, F0), (R1)
+	B end_45
+some_43:
+	TBZ $2, R10, few_44
+	FMOVQ F1, (R1)
+	TBZ $1, R10, one_47
+	FMOVD F0, 16(R1)
+	TBZ $0, R10, end_46
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
+	B end_46
+one_47:
+	TBZ $0, R10, end_46
+	FMOVS F0, 16(R1)
+end_46:
+	B end_45
+few_44:
+	TBZ $1, R10, one_49
+	FMOVD F1, (R1)
+	TBZ $0, R10, end_48
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
+	B end_48
+one_49:
+	TBZ $0, R10, end_48
+	FMOVS F1, (R1)
+end_48:
+end_45:
+	FMOVQ (R11), F1
+	FMOVQ (R11), F0
+	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
+	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
+	WORD $0x6e21dc67 // fmul v7.4s, v3.4s, v1.4s
+	WORD $0x6e20dc46 // fmul v6.4s, v2.4s, v0.4s
+	TBZ $3, R10, some_50
+	FSTPQ (F7, F6), (R2)
+	B end_52
+some_50:
+	TBZ $2, R10, few_51
+	FMOVQ F7, (R2)
+	TBZ $1, R10, one_54
+	FMOVD F6, 16(R2)
+	TBZ $0, R10, end_53
+	ADD $24, R2, R0
+	VST1 V6.S[2], (R0)
+	B end_53
+one_54:
+	TBZ $0, R10, end_53
+	FMOVS F6, 16(R2)
+end_53:
+	B end_52
+few_51:
+	TBZ $1, R10, one_56
+	FMOVD F7, (R2)
+	TBZ $0, R10, end_55
+	ADD $8, R2, R0
 	VST1 V7.S[2], (R0)
 	B end_55
 one_56:
 	TBZ $0, R10, end_55
-	FMOVS F7, (R0)
+	FMOVS F7, (R2)
 end_55:
 end_52:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R10, some_57
-	FLDPQ (R2), (F5, F4)
+	FLDPQ (R9), (F5, F4)
 	B end_59
 some_57:
 	TBZ $2, R10, few_58
-	FMOVQ (R2), F5
+	FMOVQ (R9), F5
 	TBZ $1, R10, one_61
-	FMOVD 16(R2), F4
+	FMOVD 16(R9), F4
 	TBZ $0, R10, end_60
-	ADD $24, R2, R0
+	ADD $24, R9, R0
 	VLD1 (R0), V4.S[2]
 	B end_60
 one_61:
 	TBZ $0, R10, end_60
-	FMOVS 16(R2), F4
+	FMOVS 16(R9), F4
 end_60:
 	B end_59
 few_58:
 	TBZ $1, R10, one_63
-	FMOVD (R2), F5
+	FMOVD (R9), F5
 	TBZ $0, R10, end_62
-	ADD $8, R2, R0
+	ADD $8, R9, R0
 	VLD1 (R0), V5.S[2]
 	B end_62
 one_63:
 	TBZ $0, R10, end_62
-	FMOVS (R2), F5
+	FMOVS (R9), F5
 end_62:
 end_59:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R10, some_64
-	FLDPQ (R4), (F1, F0)
+	FLDPQ (R7), (F1, F0)
 	B end_66
 some_64:
 	TBZ $2, R10, few_65
-	FMOVQ (R4), F1
+	FMOVQ (R7), F1
 	TBZ $1, R10, one_68
-	FMOVD 16(R4), F0
+	FMOVD 16(R7), F0
 	TBZ $0, R10, end_67
-	ADD $24, R4, R0
+	ADD $24, R7, R0
 	VLD1 (R0), V0.S[2]
 	B end_67
 one_68:
 	TBZ $0, R10, end_67
-	FMOVS 16(R4), F0
+	FMOVS 16(R7), F0
 end_67:
 	B end_66
 few_65:
 	TBZ $1, R10, one_70
-	FMOVD (R4), F1
+	FMOVD (R7), F1
 	TBZ $0, R10, end_69
-	ADD $8, R4, R0
+	ADD $8, R7, R0
 	VLD1 (R0), V1.S[2]
 	B end_69
 one_70:
 	TBZ $0, R10, end_69
-	FMOVS (R4), F1
+	FMOVS (R7), F1
 end_69:
 end_66:
 	WORD $0x6e27dc23 // fmul v3.4s, v1.4s, v7.4s
@@ -3238,90 +3238,90 @@ end_66:
 	WORD $0x6e25dce1 // fmul v1.4s, v7.4s, v5.4s
 	WORD $0x6e24dcc0 // fmul v0.4s, v6.4s, v4.4s
 	TBZ $3, R10, some_71
-	FSTPQ (F1, F0), (R4)
+	FSTPQ (F1, F0), (R7)
 	B end_73
 some_71:
 	TBZ $2, R10, few_72
-	FMOVQ F1, (R4)
+	FMOVQ F1, (R7)
 	TBZ $1, R10, one_75
-	FMOVD F0, 16(R4)
+	FMOVD F0, 16(R7)
 	TBZ $0, R10, end_74
-	ADD $24, R4, R0
+	ADD $24, R7, R0
 	VST1 V0.S[2], (R0)
 	B end_74
 one_75:
 	TBZ $0, R10, end_74
-	FMOVS F0, 16(R4)
+	FMOVS F0, 16(R7)
 end_74:
 	B end_73
 few_72:
 	TBZ $1, R10, one_77
-	FMOVD F1, (R4)
+	FMOVD F1, (R7)
 	TBZ $0, R10, end_76
-	ADD $8, R4, R0
+	ADD $8, R7, R0
 	VST1 V1.S[2], (R0)
 	B end_76
 one_77:
 	TBZ $0, R10, end_76
-	FMOVS F1, (R4)
+	FMOVS F1, (R7)
 end_76:
 end_73:
 	TBZ $3, R10, some_78
-	FSTPQ (F3, F2), (R1)
+	FSTPQ (F3, F2), (R4)
 	B end_80
 some_78:
 	TBZ $2, R10, few_79
-	FMOVQ F3, (R1)
+	FMOVQ F3, (R4)
 	TBZ $1, R10, one_82
-	FMOVD F2, 16(R1)
+	FMOVD F2, 16(R4)
 	TBZ $0, R10, end_81
-	ADD $24, R1, R0
+	ADD $24, R4, R0
 	VST1 V2.S[2], (R0)
 	B end_81
 one_82:
 	TBZ $0, R10, end_81
-	FMOVS F2, 16(R1)
+	FMOVS F2, 16(R4)
 end_81:
 	B end_80
 few_79:
 	TBZ $1, R10, one_84
-	FMOVD F3, (R1)
+	FMOVD F3, (R4)
 	TBZ $0, R10, end_83
-	ADD $8, R1, R0
+	ADD $8, R4, R0
 	VST1 V3.S[2], (R0)
 	B end_83
 one_84:
 	TBZ $0, R10, end_83
-	FMOVS F3, (R1)
+	FMOVS F3, (R4)
 end_83:
 end_80:
 	TBZ $3, R10, some_85
-	FSTPQ (F3, F2), (R2)
+	FSTPQ (F3, F2), (R9)
 	B end_87
 some_85:
 	TBZ $2, R10, few_86
-	FMOVQ F3, (R2)
+	FMOVQ F3, (R9)
 	TBZ $1, R10, one_89
-	FMOVD F2, 16(R2)
+	FMOVD F2, 16(R9)
 	TBZ $0, R10, end_88
-	ADD $24, R2, R0
+	ADD $24, R9, R0
 	VST1 V2.S[2], (R0)
 	B end_88
 one_89:
 	TBZ $0, R10, end_88
-	FMOVS F2, 16(R2)
+	FMOVS F2, 16(R9)
 end_88:
 	B end_87
 few_86:
 	TBZ $1, R10, one_91
-	FMOVD F3, (R2)
+	FMOVD F3, (R9)
 	TBZ $0, R10, end_90
-	ADD $8, R2, R0
+	ADD $8, R9, R0
 	VST1 V3.S[2], (R0)
 	B end_90
 one_91:
 	TBZ $0, R10, end_90
-	FMOVS F3, (R2)
+	FMOVS F3, (R9)
 end_90:
 end_87:
 end:

@@ -52,7 +52,7 @@ short:
 	MOVD b+32(FP), R7
 	MOVD off+40(FP), R0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V1.B16
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $2, R3, R3
 	MOVD n+64(FP), R6
@@ -63,10 +63,10 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F4, F2)
+	FLDPQ (R3), (F4, F1)
 	FMOVS (R1), F0
 	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
-	WORD $0x4f801041 // fmla v1.4s, v2.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -75,40 +75,40 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R6, some_7
-	FLDPQ (R3), (F0, F2)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R6, few_8
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $1, R6, one_11
-	FMOVD 16(R3), F2
+	FMOVD 16(R3), F0
 	TBZ $0, R6, end_10
 	ADD $24, R3, R3
-	VLD1 (R3), V2.S[2]
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R6, end_10
-	FMOVS 16(R3), F2
+	FMOVS 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R6, one_13
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 	TBZ $0, R6, end_12
 	ADD $8, R3, R3
-	VLD1 (R3), V0.S[2]
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R6, end_12
-	FMOVS (R3), F0
+	FMOVS (R3), F1
 end_12:
 end_9:
 	FMOVS (R1), F4
-	WORD $0x4f841003 // fmla v3.4s, v0.4s, v4.s[0]
-	WORD $0x4f841041 // fmla v1.4s, v2.4s, v4.s[0]
+	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
+	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
@@ -119,10 +119,10 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F4, F2)
+	FLDPQ (R3), (F4, F1)
 	FMOVS (R1), F0
 	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
-	WORD $0x4f801041 // fmla v1.4s, v2.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -131,40 +131,40 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R6, some_16
-	FLDPQ (R3), (F0, F2)
+	FLDPQ (R3), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R6, few_17
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $1, R6, one_20
-	FMOVD 16(R3), F2
+	FMOVD 16(R3), F0
 	TBZ $0, R6, end_19
 	ADD $24, R3, R3
-	VLD1 (R3), V2.S[2]
+	VLD1 (R3), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R6, end_19
-	FMOVS 16(R3), F2
+	FMOVS 16(R3), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R6, one_22
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 	TBZ $0, R6, end_21
 	ADD $8, R3, R3
-	VLD1 (R3), V0.S[2]
+	VLD1 (R3), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R6, end_21
-	FMOVS (R3), F0
+	FMOVS (R3), F1
 end_21:
 end_18:
 	FMOVS (R1), F4
-	WORD $0x4f841003 // fmla v3.4s, v0.4s, v4.s[0]
-	WORD $0x4f841041 // fmla v1.4s, v2.4s, v4.s[0]
+	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
+	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_15
@@ -176,71 +176,71 @@ done_2:
 	MOVBU add+76(FP), R0
 	CMP $0, R0
 	BEQ set
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ (R1), (F0, F2)
+	FLDPQ (R1), (F1, F0)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ (R1), F0
+	FMOVQ (R1), F1
 	TBZ $1, R5, one_27
-	FMOVD 16(R1), F2
+	FMOVD 16(R1), F0
 	TBZ $0, R5, end_26
 	ADD $24, R1, R0
-	VLD1 (R0), V2.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 16(R1), F2
+	FMOVS 16(R1), F0
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD (R1), F0
+	FMOVD (R1), F1
 	TBZ $0, R5, end_28
 	ADD $8, R1, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS (R1), F0
+	FMOVS (R1), F1
 end_28:
 end_25:
-	WORD $0x4e24cc60 // fmla v0.4s, v3.4s, v4.4s
-	WORD $0x4e24cc22 // fmla v2.4s, v1.4s, v4.4s
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
 	B store
 set:
-	WORD $0x6e24dc60 // fmul v0.4s, v3.4s, v4.4s
-	WORD $0x6e24dc22 // fmul v2.4s, v1.4s, v4.4s
+	WORD $0x6e24dc61 // fmul v1.4s, v3.4s, v4.4s
+	WORD $0x6e24dc40 // fmul v0.4s, v2.4s, v4.4s
 store:
 	TBZ $3, R5, some_30
-	FSTPQ (F0, F2), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ F0, (R1)
+	FMOVQ F1, (R1)
 	TBZ $1, R5, one_34
-	FMOVD F2, 16(R1)
+	FMOVD F0, 16(R1)
 	TBZ $0, R5, end_33
 	ADD $24, R1, R0
-	VST1 V2.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS F2, 16(R1)
+	FMOVS F0, 16(R1)
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD F0, (R1)
+	FMOVD F1, (R1)
 	TBZ $0, R5, end_35
 	ADD $8, R1, R0
-	VST1 V0.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS F0, (R1)
+	FMOVS F1, (R1)
 end_35:
 end_32:
 	RET
@@ -252,282 +252,282 @@ TEXT ·Tile2x1NEONF32(SB), NOSPLIT, $0-77
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R2
-	MOVD csa+24(FP), R1
-	LSL $2, R1, R3
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R4
 	MOVD b+32(FP), R8
-	MOVD off+40(FP), R1
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V4.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V0.B16
-	MOVD rsa+16(FP), R4
-	LSL $2, R4, R4
+	MOVD off+40(FP), R0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
 	MOVD n+64(FP), R7
-	CMP $4, R4
+	CMP $4, R3
 	BNE apart_1
 	CMP $8, R7
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R4
-	ADD R4<<2, R8, R4
-	FLDPQ (R4), (F3, F2)
-	FMOVD (R2), F1
-	WORD $0x4f811066 // fmla v6.4s, v3.4s, v1.s[0]
-	WORD $0x4f811044 // fmla v4.4s, v2.4s, v1.s[0]
-	WORD $0x4fa11065 // fmla v5.4s, v3.4s, v1.s[1]
-	WORD $0x4fa11040 // fmla v0.4s, v2.4s, v1.s[1]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R8, R3
+	FLDPQ (R3), (F4, F1)
+	FMOVD (R1), F0
+	WORD $0x4f801087 // fmla v7.4s, v4.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01083 // fmla v3.4s, v4.4s, v0.s[1]
+	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R4
-	ADD R4<<2, R8, R4
-	WORD $0x6f00e402 // movi v2.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R8, R3
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_7
-	FLDPQ (R4), (F2, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R7, few_8
-	FMOVQ (R4), F2
+	FMOVQ (R3), F1
 	TBZ $1, R7, one_11
-	FMOVD 16(R4), F1
+	FMOVD 16(R3), F0
 	TBZ $0, R7, end_10
-	ADD $24, R4, R4
-	VLD1 (R4), V1.S[2]
+	ADD $24, R3, R3
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R7, end_10
-	FMOVS 16(R4), F1
+	FMOVS 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R7, one_13
-	FMOVD (R4), F2
+	FMOVD (R3), F1
 	TBZ $0, R7, end_12
-	ADD $8, R4, R4
-	VLD1 (R4), V2.S[2]
+	ADD $8, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R7, end_12
-	FMOVS (R4), F2
+	FMOVS (R3), F1
 end_12:
 end_9:
-	FMOVD (R2), F3
-	WORD $0x4f831046 // fmla v6.4s, v2.4s, v3.s[0]
-	WORD $0x4f831024 // fmla v4.4s, v1.4s, v3.s[0]
-	WORD $0x4fa31045 // fmla v5.4s, v2.4s, v3.s[1]
-	WORD $0x4fa31020 // fmla v0.4s, v1.4s, v3.s[1]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FMOVD (R1), F4
+	WORD $0x4f841027 // fmla v7.4s, v1.4s, v4.s[0]
+	WORD $0x4f841005 // fmla v5.4s, v0.4s, v4.s[0]
+	WORD $0x4fa41023 // fmla v3.4s, v1.4s, v4.s[1]
+	WORD $0x4fa41002 // fmla v2.4s, v0.4s, v4.s[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
 	CMP $8, R7
 	BNE apartsome_4
 sum_14:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
-	FLDPQ (R5), (F3, F2)
-	FMOVS (R2), F1
-	WORD $0x4f811066 // fmla v6.4s, v3.4s, v1.s[0]
-	WORD $0x4f811044 // fmla v4.4s, v2.4s, v1.s[0]
-	FMOVS (R2)(R4), F1
-	WORD $0x4f811065 // fmla v5.4s, v3.4s, v1.s[0]
-	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ (R5), (F4, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801087 // fmla v7.4s, v4.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
-	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_16
-	FLDPQ (R5), (F2, F1)
+	FLDPQ (R5), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R7, few_17
-	FMOVQ (R5), F2
+	FMOVQ (R5), F1
 	TBZ $1, R7, one_20
-	FMOVD 16(R5), F1
+	FMOVD 16(R5), F0
 	TBZ $0, R7, end_19
 	ADD $24, R5, R5
-	VLD1 (R5), V1.S[2]
+	VLD1 (R5), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R7, end_19
-	FMOVS 16(R5), F1
+	FMOVS 16(R5), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R7, one_22
-	FMOVD (R5), F2
+	FMOVD (R5), F1
 	TBZ $0, R7, end_21
 	ADD $8, R5, R5
-	VLD1 (R5), V2.S[2]
+	VLD1 (R5), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R7, end_21
-	FMOVS (R5), F2
+	FMOVS (R5), F1
 end_21:
 end_18:
-	FMOVS (R2), F3
-	WORD $0x4f831046 // fmla v6.4s, v2.4s, v3.s[0]
-	WORD $0x4f831024 // fmla v4.4s, v1.4s, v3.s[0]
-	FMOVS (R2)(R4), F3
-	WORD $0x4f831045 // fmla v5.4s, v2.4s, v3.s[0]
-	WORD $0x4f831020 // fmla v0.4s, v1.4s, v3.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FMOVS (R1), F4
+	WORD $0x4f841027 // fmla v7.4s, v1.4s, v4.s[0]
+	WORD $0x4f841005 // fmla v5.4s, v0.4s, v4.s[0]
+	FMOVS (R1)(R3), F4
+	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
+	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
-	FMOVS alpha+72(FP), F1
-	WORD $0x4e040427 // dup v7.4s, v1.s[0]
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e040408 // dup v8.4s, v0.s[0]
 	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
 	LSL $2, R0, R1
 	MOVBU add+76(FP), R0
 	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R6, some_23
-	FLDPQ (R2), (F3, F2)
+	FLDPQ (R2), (F6, F4)
 	B end_25
 some_23:
 	TBZ $2, R6, few_24
-	FMOVQ (R2), F3
+	FMOVQ (R2), F6
 	TBZ $1, R6, one_27
-	FMOVD 16(R2), F2
+	FMOVD 16(R2), F4
 	TBZ $0, R6, end_26
 	ADD $24, R2, R0
-	VLD1 (R0), V2.S[2]
+	VLD1 (R0), V4.S[2]
 	B end_26
 one_27:
 	TBZ $0, R6, end_26
-	FMOVS 16(R2), F2
+	FMOVS 16(R2), F4
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R6, one_29
-	FMOVD (R2), F3
+	FMOVD (R2), F6
 	TBZ $0, R6, end_28
 	ADD $8, R2, R0
-	VLD1 (R0), V3.S[2]
+	VLD1 (R0), V6.S[2]
 	B end_28
 one_29:
 	TBZ $0, R6, end_28
-	FMOVS (R2), F3
+	FMOVS (R2), F6
 end_28:
 end_25:
-	WORD $0x4e27ccc3 // fmla v3.4s, v6.4s, v7.4s
-	WORD $0x4e27cc82 // fmla v2.4s, v4.4s, v7.4s
+	WORD $0x4e28cce6 // fmla v6.4s, v7.4s, v8.4s
+	WORD $0x4e28cca4 // fmla v4.4s, v5.4s, v8.4s
 	ADD R1, R2, R0
-	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_30
-	FLDPQ (R0), (F4, F1)
+	FLDPQ (R0), (F1, F0)
 	B end_32
 some_30:
 	TBZ $2, R6, few_31
-	FMOVQ (R0), F4
+	FMOVQ (R0), F1
 	TBZ $1, R6, one_34
-	FMOVD 16(R0), F1
+	FMOVD 16(R0), F0
 	TBZ $0, R6, end_33
 	ADD $24, R0, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_33
 one_34:
 	TBZ $0, R6, end_33
-	FMOVS 16(R0), F1
+	FMOVS 16(R0), F0
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R6, one_36
-	FMOVD (R0), F4
+	FMOVD (R0), F1
 	TBZ $0, R6, end_35
 	ADD $8, R0, R0
-	VLD1 (R0), V4.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_35
 one_36:
 	TBZ $0, R6, end_35
-	FMOVS (R0), F4
+	FMOVS (R0), F1
 end_35:
 end_32:
-	WORD $0x4e27cca4 // fmla v4.4s, v5.4s, v7.4s
-	WORD $0x4e27cc01 // fmla v1.4s, v0.4s, v7.4s
+	WORD $0x4e28cc61 // fmla v1.4s, v3.4s, v8.4s
+	WORD $0x4e28cc40 // fmla v0.4s, v2.4s, v8.4s
 	B store
 set:
-	WORD $0x6e27dcc3 // fmul v3.4s, v6.4s, v7.4s
-	WORD $0x6e27dc82 // fmul v2.4s, v4.4s, v7.4s
-	WORD $0x6e27dca4 // fmul v4.4s, v5.4s, v7.4s
-	WORD $0x6e27dc01 // fmul v1.4s, v0.4s, v7.4s
+	WORD $0x6e28dce6 // fmul v6.4s, v7.4s, v8.4s
+	WORD $0x6e28dca4 // fmul v4.4s, v5.4s, v8.4s
+	WORD $0x6e28dc61 // fmul v1.4s, v3.4s, v8.4s
+	WORD $0x6e28dc40 // fmul v0.4s, v2.4s, v8.4s
 store:
 	TBZ $3, R6, some_37
-	FSTPQ (F3, F2), (R2)
+	FSTPQ (F6, F4), (R2)
 	B end_39
 some_37:
 	TBZ $2, R6, few_38
-	FMOVQ F3, (R2)
+	FMOVQ F6, (R2)
 	TBZ $1, R6, one_41
-	FMOVD F2, 16(R2)
+	FMOVD F4, 16(R2)
 	TBZ $0, R6, end_40
 	ADD $24, R2, R0
-	VST1 V2.S[2], (R0)
+	VST1 V4.S[2], (R0)
 	B end_40
 one_41:
 	TBZ $0, R6, end_40
-	FMOVS F2, 16(R2)
+	FMOVS F4, 16(R2)
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R6, one_43
-	FMOVD F3, (R2)
+	FMOVD F6, (R2)
 	TBZ $0, R6, end_42
 	ADD $8, R2, R0
-	VST1 V3.S[2], (R0)
+	VST1 V6.S[2], (R0)
 	B end_42
 one_43:
 	TBZ $0, R6, end_42
-	FMOVS F3, (R2)
+	FMOVS F6, (R2)
 end_42:
 end_39:
 	ADD R1, R2, R0
 	TBZ $3, R6, some_44
-	FSTPQ (F4, F1), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_46
 some_44:
 	TBZ $2, R6, few_45
-	FMOVQ F4, (R0)
+	FMOVQ F1, (R0)
 	TBZ $1, R6, one_48
-	FMOVD F1, 16(R0)
+	FMOVD F0, 16(R0)
 	TBZ $0, R6, end_47
 	ADD $24, R0, R0
-	VST1 V1.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_47
 one_48:
 	TBZ $0, R6, end_47
-	FMOVS F1, 16(R0)
+	FMOVS F0, 16(R0)
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R6, one_50
-	FMOVD F4, (R0)
+	FMOVD F1, (R0)
 	TBZ $0, R6, end_49
 	ADD $8, R0, R0
-	VST1 V4.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_49
 one_50:
 	TBZ $0, R6, end_49
-	FMOVS F4, (R0)
+	FMOVS F1, (R0)
 end_49:
 end_46:
 	RET
@@ -542,103 +542,103 @@ short:
 	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $2, R0, R3
+	LSL $2, R0, R4
 	MOVD b+32(FP), R9
 	MOVD off+40(FP), R0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V6.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V5.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
 	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V7.B16
-	MOVD rsa+16(FP), R4
-	LSL $2, R4, R4
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
 	MOVD n+64(FP), R8
-	CMP $4, R4
+	CMP $4, R3
 	BNE apart_1
 	CMP $8, R8
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R4
-	ADD R4<<2, R9, R4
-	FLDPQ (R4), (F4, F1)
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R9, R3
+	FLDPQ (R3), (F8, F1)
 	FMOVD (R1), F0
-	WORD $0x4f801082 // fmla v2.4s, v4.4s, v0.s[0]
-	WORD $0x4f801026 // fmla v6.4s, v1.4s, v0.s[0]
-	WORD $0x4fa01088 // fmla v8.4s, v4.4s, v0.s[1]
+	WORD $0x4f801106 // fmla v6.4s, v8.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01107 // fmla v7.4s, v8.4s, v0.s[1]
 	WORD $0x4fa01025 // fmla v5.4s, v1.4s, v0.s[1]
 	FMOVS 8(R1), F0
-	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
-	WORD $0x4f801027 // fmla v7.4s, v1.4s, v0.s[0]
-	ADD R3, R1, R1
+	WORD $0x4f801103 // fmla v3.4s, v8.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R4
-	ADD R4<<2, R9, R4
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R9, R3
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_7
-	FLDPQ (R4), (F1, F0)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R8, few_8
-	FMOVQ (R4), F1
+	FMOVQ (R3), F1
 	TBZ $1, R8, one_11
-	FMOVD 16(R4), F0
+	FMOVD 16(R3), F0
 	TBZ $0, R8, end_10
-	ADD $24, R4, R4
-	VLD1 (R4), V0.S[2]
+	ADD $24, R3, R3
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R8, end_10
-	FMOVS 16(R4), F0
+	FMOVS 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R8, one_13
-	FMOVD (R4), F1
+	FMOVD (R3), F1
 	TBZ $0, R8, end_12
-	ADD $8, R4, R4
-	VLD1 (R4), V1.S[2]
+	ADD $8, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R8, end_12
-	FMOVS (R4), F1
+	FMOVS (R3), F1
 end_12:
 end_9:
-	FMOVD (R1), F4
-	WORD $0x4f841022 // fmla v2.4s, v1.4s, v4.s[0]
-	WORD $0x4f841006 // fmla v6.4s, v0.4s, v4.s[0]
-	WORD $0x4fa41028 // fmla v8.4s, v1.4s, v4.s[1]
-	WORD $0x4fa41005 // fmla v5.4s, v0.4s, v4.s[1]
-	FMOVS 8(R1), F4
-	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
-	WORD $0x4f841007 // fmla v7.4s, v0.4s, v4.s[0]
-	ADD R3, R1, R1
+	FMOVD (R1), F8
+	WORD $0x4f881026 // fmla v6.4s, v1.4s, v8.s[0]
+	WORD $0x4f881004 // fmla v4.4s, v0.4s, v8.s[0]
+	WORD $0x4fa81027 // fmla v7.4s, v1.4s, v8.s[1]
+	WORD $0x4fa81005 // fmla v5.4s, v0.4s, v8.s[1]
+	FMOVS 8(R1), F8
+	WORD $0x4f881023 // fmla v3.4s, v1.4s, v8.s[0]
+	WORD $0x4f881002 // fmla v2.4s, v0.4s, v8.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R7
+	ADD R3, R3, R7
 	CMP $8, R8
 	BNE apartsome_4
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
-	FLDPQ (R6), (F4, F1)
+	FLDPQ (R6), (F8, F1)
 	FMOVS (R1), F0
-	WORD $0x4f801082 // fmla v2.4s, v4.4s, v0.s[0]
-	WORD $0x4f801026 // fmla v6.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R4), F0
-	WORD $0x4f801088 // fmla v8.4s, v4.4s, v0.s[0]
+	WORD $0x4f801106 // fmla v6.4s, v8.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f801107 // fmla v7.4s, v8.4s, v0.s[0]
 	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
 	FMOVS (R1)(R7), F0
-	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
-	WORD $0x4f801027 // fmla v7.4s, v1.4s, v0.s[0]
-	ADD R3, R1, R1
+	WORD $0x4f801103 // fmla v3.4s, v8.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
@@ -677,225 +677,225 @@ one_22:
 	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F4
-	WORD $0x4f841022 // fmla v2.4s, v1.4s, v4.s[0]
-	WORD $0x4f841006 // fmla v6.4s, v0.4s, v4.s[0]
-	FMOVS (R1)(R4), F4
-	WORD $0x4f841028 // fmla v8.4s, v1.4s, v4.s[0]
-	WORD $0x4f841005 // fmla v5.4s, v0.4s, v4.s[0]
-	FMOVS (R1)(R7), F4
-	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
-	WORD $0x4f841007 // fmla v7.4s, v0.4s, v4.s[0]
-	ADD R3, R1, R1
+	FMOVS (R1), F8
+	WORD $0x4f881026 // fmla v6.4s, v1.4s, v8.s[0]
+	WORD $0x4f881004 // fmla v4.4s, v0.4s, v8.s[0]
+	FMOVS (R1)(R3), F8
+	WORD $0x4f881027 // fmla v7.4s, v1.4s, v8.s[0]
+	WORD $0x4f881005 // fmla v5.4s, v0.4s, v8.s[0]
+	FMOVS (R1)(R7), F8
+	WORD $0x4f881023 // fmla v3.4s, v1.4s, v8.s[0]
+	WORD $0x4f881002 // fmla v2.4s, v0.4s, v8.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
 	FMOVS alpha+72(FP), F0
-	WORD $0x4e040409 // dup v9.4s, v0.s[0]
-	MOVD c+48(FP), R1
+	WORD $0x4e04040a // dup v10.4s, v0.s[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $2, R0, R0
-	MOVBU add+76(FP), R2
-	CMP $0, R2
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ (R1), (F0, F4)
+	FLDPQ (R2), (F9, F8)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ (R1), F0
+	FMOVQ (R2), F9
 	TBZ $1, R5, one_27
-	FMOVD 16(R1), F4
+	FMOVD 16(R2), F8
 	TBZ $0, R5, end_26
-	ADD $24, R1, R2
-	VLD1 (R2), V4.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V8.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 16(R1), F4
+	FMOVS 16(R2), F8
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD (R1), F0
+	FMOVD (R2), F9
 	TBZ $0, R5, end_28
-	ADD $8, R1, R2
-	VLD1 (R2), V0.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V9.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS (R1), F0
+	FMOVS (R2), F9
 end_28:
 end_25:
-	WORD $0x4e29cc40 // fmla v0.4s, v2.4s, v9.4s
-	WORD $0x4e29ccc4 // fmla v4.4s, v6.4s, v9.4s
-	ADD R0, R1, R2
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x4e2accc9 // fmla v9.4s, v6.4s, v10.4s
+	WORD $0x4e2acc88 // fmla v8.4s, v4.4s, v10.4s
+	ADD R1, R2, R0
 	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R5, some_30
-	FLDPQ (R2), (F1, F6)
+	FLDPQ (R0), (F6, F4)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ (R2), F1
+	FMOVQ (R0), F6
 	TBZ $1, R5, one_34
-	FMOVD 16(R2), F6
+	FMOVD 16(R0), F4
 	TBZ $0, R5, end_33
-	ADD $24, R2, R3
-	VLD1 (R3), V6.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V4.S[2]
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS 16(R2), F6
+	FMOVS 16(R0), F4
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD (R2), F1
+	FMOVD (R0), F6
 	TBZ $0, R5, end_35
-	ADD $8, R2, R3
-	VLD1 (R3), V1.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V6.S[2]
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS (R2), F1
+	FMOVS (R0), F6
 end_35:
 end_32:
-	WORD $0x4e29cd01 // fmla v1.4s, v8.4s, v9.4s
-	WORD $0x4e29cca6 // fmla v6.4s, v5.4s, v9.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x4e2acce6 // fmla v6.4s, v7.4s, v10.4s
+	WORD $0x4e2acca4 // fmla v4.4s, v5.4s, v10.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_37
-	FLDPQ (R2), (F2, F5)
+	FLDPQ (R0), (F1, F0)
 	B end_39
 some_37:
 	TBZ $2, R5, few_38
-	FMOVQ (R2), F2
+	FMOVQ (R0), F1
 	TBZ $1, R5, one_41
-	FMOVD 16(R2), F5
+	FMOVD 16(R0), F0
 	TBZ $0, R5, end_40
-	ADD $24, R2, R2
-	VLD1 (R2), V5.S[2]
+	ADD $24, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_40
 one_41:
 	TBZ $0, R5, end_40
-	FMOVS 16(R2), F5
+	FMOVS 16(R0), F0
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R5, one_43
-	FMOVD (R2), F2
+	FMOVD (R0), F1
 	TBZ $0, R5, end_42
-	ADD $8, R2, R2
-	VLD1 (R2), V2.S[2]
+	ADD $8, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_42
 one_43:
 	TBZ $0, R5, end_42
-	FMOVS (R2), F2
+	FMOVS (R0), F1
 end_42:
 end_39:
-	WORD $0x4e29cc62 // fmla v2.4s, v3.4s, v9.4s
-	WORD $0x4e29cce5 // fmla v5.4s, v7.4s, v9.4s
+	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
+	WORD $0x4e2acc40 // fmla v0.4s, v2.4s, v10.4s
 	B store
 set:
-	WORD $0x6e29dc40 // fmul v0.4s, v2.4s, v9.4s
-	WORD $0x6e29dcc4 // fmul v4.4s, v6.4s, v9.4s
-	WORD $0x6e29dd01 // fmul v1.4s, v8.4s, v9.4s
-	WORD $0x6e29dca6 // fmul v6.4s, v5.4s, v9.4s
-	WORD $0x6e29dc62 // fmul v2.4s, v3.4s, v9.4s
-	WORD $0x6e29dce5 // fmul v5.4s, v7.4s, v9.4s
+	WORD $0x6e2adcc9 // fmul v9.4s, v6.4s, v10.4s
+	WORD $0x6e2adc88 // fmul v8.4s, v4.4s, v10.4s
+	WORD $0x6e2adce6 // fmul v6.4s, v7.4s, v10.4s
+	WORD $0x6e2adca4 // fmul v4.4s, v5.4s, v10.4s
+	WORD $0x6e2adc61 // fmul v1.4s, v3.4s, v10.4s
+	WORD $0x6e2adc40 // fmul v0.4s, v2.4s, v10.4s
 store:
 	TBZ $3, R5, some_44
-	FSTPQ (F0, F4), (R1)
+	FSTPQ (F9, F8), (R2)
 	B end_46
 some_44:
 	TBZ $2, R5, few_45
-	FMOVQ F0, (R1)
+	FMOVQ F9, (R2)
 	TBZ $1, R5, one_48
-	FMOVD F4, 16(R1)
+	FMOVD F8, 16(R2)
 	TBZ $0, R5, end_47
-	ADD $24, R1, R2
-	VST1 V4.S[2], (R2)
+	ADD $24, R2, R0
+	VST1 V8.S[2], (R0)
 	B end_47
 one_48:
 	TBZ $0, R5, end_47
-	FMOVS F4, 16(R1)
+	FMOVS F8, 16(R2)
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R5, one_50
-	FMOVD F0, (R1)
+	FMOVD F9, (R2)
 	TBZ $0, R5, end_49
-	ADD $8, R1, R2
-	VST1 V0.S[2], (R2)
+	ADD $8, R2, R0
+	VST1 V9.S[2], (R0)
 	B end_49
 one_50:
 	TBZ $0, R5, end_49
-	FMOVS F0, (R1)
+	FMOVS F9, (R2)
 end_49:
 end_46:
-	ADD R0, R1, R1
+	ADD R1, R2, R0
 	TBZ $3, R5, some_51
-	FSTPQ (F1, F6), (R1)
+	FSTPQ (F6, F4), (R0)
 	B end_53
 some_51:
 	TBZ $2, R5, few_52
-	FMOVQ F1, (R1)
+	FMOVQ F6, (R0)
 	TBZ $1, R5, one_55
-	FMOVD F6, 16(R1)
+	FMOVD F4, 16(R0)
 	TBZ $0, R5, end_54
-	ADD $24, R1, R2
-	VST1 V6.S[2], (R2)
+	ADD $24, R0, R2
+	VST1 V4.S[2], (R2)
 	B end_54
 one_55:
 	TBZ $0, R5, end_54
-	FMOVS F6, 16(R1)
+	FMOVS F4, 16(R0)
 end_54:
 	B end_53
 few_52:
 	TBZ $1, R5, one_57
-	FMOVD F1, (R1)
+	FMOVD F6, (R0)
 	TBZ $0, R5, end_56
-	ADD $8, R1, R2
-	VST1 V1.S[2], (R2)
+	ADD $8, R0, R2
+	VST1 V6.S[2], (R2)
 	B end_56
 one_57:
 	TBZ $0, R5, end_56
-	FMOVS F1, (R1)
+	FMOVS F6, (R0)
 end_56:
 end_53:
-	ADD R0, R1, R0
+	ADD R1, R0, R0
 	TBZ $3, R5, some_58
-	FSTPQ (F2, F5), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_60
 some_58:
 	TBZ $2, R5, few_59
-	FMOVQ F2, (R0)
+	FMOVQ F1, (R0)
 	TBZ $1, R5, one_62
-	FMOVD F5, 16(R0)
+	FMOVD F0, 16(R0)
 	TBZ $0, R5, end_61
 	ADD $24, R0, R0
-	VST1 V5.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_61
 one_62:
 	TBZ $0, R5, end_61
-	FMOVS F5, 16(R0)
+	FMOVS F0, 16(R0)
 end_61:
 	B end_60
 few_59:
 	TBZ $1, R5, one_64
-	FMOVD F2, (R0)
+	FMOVD F1, (R0)
 	TBZ $0, R5, end_63
 	ADD $8, R0, R0
-	VST1 V2.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_63
 one_64:
 	TBZ $0, R5, end_63
-	FMOVS F2, (R0)
+	FMOVS F1, (R0)
 end_63:
 end_60:
 	RET
@@ -908,119 +908,119 @@ TEXT ·Tile4x1NEONF32(SB), NOSPLIT, $0-77
 	BLT short
 short:
 	MOVD k+0(FP), R2
-	MOVD a+8(FP), R0
-	MOVD csa+24(FP), R1
-	LSL $2, R1, R3
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R4
 	MOVD b+32(FP), R10
-	MOVD off+40(FP), R1
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V3.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
 	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V9.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V4.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V2.B16
-	MOVD rsa+16(FP), R4
-	LSL $2, R4, R4
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
 	MOVD n+64(FP), R9
-	CMP $4, R4
+	CMP $4, R3
 	BNE apart_1
 	CMP $8, R9
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R4
-	ADD R4<<2, R10, R4
-	FLDPQ (R4), (F7, F1)
-	FMOVQ (R0), F0
-	WORD $0x4f8010e5 // fmla v5.4s, v7.4s, v0.s[0]
-	WORD $0x4f801023 // fmla v3.4s, v1.4s, v0.s[0]
-	WORD $0x4fa010e6 // fmla v6.4s, v7.4s, v0.s[1]
-	WORD $0x4fa01029 // fmla v9.4s, v1.4s, v0.s[1]
-	WORD $0x4f8018e8 // fmla v8.4s, v7.4s, v0.s[2]
-	WORD $0x4f801824 // fmla v4.4s, v1.4s, v0.s[2]
-	WORD $0x4fa018ea // fmla v10.4s, v7.4s, v0.s[3]
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R10, R3
+	FLDPQ (R3), (F10, F1)
+	FMOVQ (R1), F0
+	WORD $0x4f801149 // fmla v9.4s, v10.4s, v0.s[0]
+	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01146 // fmla v6.4s, v10.4s, v0.s[1]
+	WORD $0x4fa01024 // fmla v4.4s, v1.4s, v0.s[1]
+	WORD $0x4f801947 // fmla v7.4s, v10.4s, v0.s[2]
+	WORD $0x4f801825 // fmla v5.4s, v1.4s, v0.s[2]
+	WORD $0x4fa01943 // fmla v3.4s, v10.4s, v0.s[3]
 	WORD $0x4fa01822 // fmla v2.4s, v1.4s, v0.s[3]
-	ADD R3, R0, R0
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R4
-	ADD R4<<2, R10, R4
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R10, R3
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R9, some_7
-	FLDPQ (R4), (F1, F0)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R9, few_8
-	FMOVQ (R4), F1
+	FMOVQ (R3), F1
 	TBZ $1, R9, one_11
-	FMOVD 16(R4), F0
+	FMOVD 16(R3), F0
 	TBZ $0, R9, end_10
-	ADD $24, R4, R4
-	VLD1 (R4), V0.S[2]
+	ADD $24, R3, R3
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R9, end_10
-	FMOVS 16(R4), F0
+	FMOVS 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R9, one_13
-	FMOVD (R4), F1
+	FMOVD (R3), F1
 	TBZ $0, R9, end_12
-	ADD $8, R4, R4
-	VLD1 (R4), V1.S[2]
+	ADD $8, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R9, end_12
-	FMOVS (R4), F1
+	FMOVS (R3), F1
 end_12:
 end_9:
-	FMOVQ (R0), F7
-	WORD $0x4f871025 // fmla v5.4s, v1.4s, v7.s[0]
-	WORD $0x4f871003 // fmla v3.4s, v0.4s, v7.s[0]
-	WORD $0x4fa71026 // fmla v6.4s, v1.4s, v7.s[1]
-	WORD $0x4fa71009 // fmla v9.4s, v0.4s, v7.s[1]
-	WORD $0x4f871828 // fmla v8.4s, v1.4s, v7.s[2]
-	WORD $0x4f871804 // fmla v4.4s, v0.4s, v7.s[2]
-	WORD $0x4fa7182a // fmla v10.4s, v1.4s, v7.s[3]
-	WORD $0x4fa71802 // fmla v2.4s, v0.4s, v7.s[3]
-	ADD R3, R0, R0
+	FMOVQ (R1), F10
+	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
+	WORD $0x4faa1026 // fmla v6.4s, v1.4s, v10.s[1]
+	WORD $0x4faa1004 // fmla v4.4s, v0.4s, v10.s[1]
+	WORD $0x4f8a1827 // fmla v7.4s, v1.4s, v10.s[2]
+	WORD $0x4f8a1805 // fmla v5.4s, v0.4s, v10.s[2]
+	WORD $0x4faa1823 // fmla v3.4s, v1.4s, v10.s[3]
+	WORD $0x4faa1802 // fmla v2.4s, v0.4s, v10.s[3]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R8
-	ADD R4, R8, R7
+	ADD R3, R3, R8
+	ADD R3, R8, R7
 	CMP $8, R9
 	BNE apartsome_4
 sum_14:
-	MOVD.P 8(R1), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R10, R6
-	FLDPQ (R6), (F7, F1)
-	FMOVS (R0), F0
-	WORD $0x4f8010e5 // fmla v5.4s, v7.4s, v0.s[0]
-	WORD $0x4f801023 // fmla v3.4s, v1.4s, v0.s[0]
-	FMOVS (R0)(R4), F0
-	WORD $0x4f8010e6 // fmla v6.4s, v7.4s, v0.s[0]
-	WORD $0x4f801029 // fmla v9.4s, v1.4s, v0.s[0]
-	FMOVS (R0)(R8), F0
-	WORD $0x4f8010e8 // fmla v8.4s, v7.4s, v0.s[0]
+	FLDPQ (R6), (F10, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801149 // fmla v9.4s, v10.4s, v0.s[0]
+	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
 	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
-	FMOVS (R0)(R7), F0
-	WORD $0x4f8010ea // fmla v10.4s, v7.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f801147 // fmla v7.4s, v10.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801143 // fmla v3.4s, v10.4s, v0.s[0]
 	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
-	ADD R3, R0, R0
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
-	MOVD.P 8(R1), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R10, R6
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
@@ -1053,252 +1053,252 @@ one_22:
 	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R0), F7
-	WORD $0x4f871025 // fmla v5.4s, v1.4s, v7.s[0]
-	WORD $0x4f871003 // fmla v3.4s, v0.4s, v7.s[0]
-	FMOVS (R0)(R4), F7
-	WORD $0x4f871026 // fmla v6.4s, v1.4s, v7.s[0]
-	WORD $0x4f871009 // fmla v9.4s, v0.4s, v7.s[0]
-	FMOVS (R0)(R8), F7
-	WORD $0x4f871028 // fmla v8.4s, v1.4s, v7.s[0]
-	WORD $0x4f871004 // fmla v4.4s, v0.4s, v7.s[0]
-	FMOVS (R0)(R7), F7
-	WORD $0x4f87102a // fmla v10.4s, v1.4s, v7.s[0]
-	WORD $0x4f871002 // fmla v2.4s, v0.4s, v7.s[0]
-	ADD R3, R0, R0
+	FMOVS (R1), F10
+	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
+	FMOVS (R1)(R3), F10
+	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
+	FMOVS (R1)(R8), F10
+	WORD $0x4f8a1027 // fmla v7.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1005 // fmla v5.4s, v0.4s, v10.s[0]
+	FMOVS (R1)(R7), F10
+	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
 	FMOVS alpha+72(FP), F0
-	WORD $0x4e04040b // dup v11.4s, v0.s[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $2, R1, R1
-	MOVBU add+76(FP), R2
-	CMP $0, R2
+	WORD $0x4e04040c // dup v12.4s, v0.s[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ (R0), (F1, F7)
+	FLDPQ (R2), (F11, F10)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ (R0), F1
+	FMOVQ (R2), F11
 	TBZ $1, R5, one_27
-	FMOVD 16(R0), F7
+	FMOVD 16(R2), F10
 	TBZ $0, R5, end_26
-	ADD $24, R0, R2
-	VLD1 (R2), V7.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V10.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 16(R0), F7
+	FMOVS 16(R2), F10
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD (R0), F1
+	FMOVD (R2), F11
 	TBZ $0, R5, end_28
-	ADD $8, R0, R2
-	VLD1 (R2), V1.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V11.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS (R0), F1
+	FMOVS (R2), F11
 end_28:
 end_25:
-	WORD $0x4e2bcca1 // fmla v1.4s, v5.4s, v11.4s
-	WORD $0x4e2bcc67 // fmla v7.4s, v3.4s, v11.4s
-	ADD R1, R0, R2
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x4e2ccd2b // fmla v11.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd0a // fmla v10.4s, v8.4s, v12.4s
+	ADD R1, R2, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R5, some_30
-	FLDPQ (R2), (F3, F5)
+	FLDPQ (R0), (F9, F8)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ (R2), F3
+	FMOVQ (R0), F9
 	TBZ $1, R5, one_34
-	FMOVD 16(R2), F5
+	FMOVD 16(R0), F8
 	TBZ $0, R5, end_33
-	ADD $24, R2, R3
-	VLD1 (R3), V5.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V8.S[2]
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS 16(R2), F5
+	FMOVS 16(R0), F8
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD (R2), F3
+	FMOVD (R0), F9
 	TBZ $0, R5, end_35
-	ADD $8, R2, R3
-	VLD1 (R3), V3.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V9.S[2]
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS (R2), F3
+	FMOVS (R0), F9
 end_35:
 end_32:
-	WORD $0x4e2bccc3 // fmla v3.4s, v6.4s, v11.4s
-	WORD $0x4e2bcd25 // fmla v5.4s, v9.4s, v11.4s
-	ADD R1, R2, R2
+	WORD $0x4e2cccc9 // fmla v9.4s, v6.4s, v12.4s
+	WORD $0x4e2ccc88 // fmla v8.4s, v4.4s, v12.4s
+	ADD R1, R0, R0
 	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R5, some_37
-	FLDPQ (R2), (F6, F9)
+	FLDPQ (R0), (F6, F4)
 	B end_39
 some_37:
 	TBZ $2, R5, few_38
-	FMOVQ (R2), F6
+	FMOVQ (R0), F6
 	TBZ $1, R5, one_41
-	FMOVD 16(R2), F9
+	FMOVD 16(R0), F4
 	TBZ $0, R5, end_40
-	ADD $24, R2, R3
-	VLD1 (R3), V9.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V4.S[2]
 	B end_40
 one_41:
 	TBZ $0, R5, end_40
-	FMOVS 16(R2), F9
+	FMOVS 16(R0), F4
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R5, one_43
-	FMOVD (R2), F6
+	FMOVD (R0), F6
 	TBZ $0, R5, end_42
-	ADD $8, R2, R3
+	ADD $8, R0, R3
 	VLD1 (R3), V6.S[2]
 	B end_42
 one_43:
 	TBZ $0, R5, end_42
-	FMOVS (R2), F6
+	FMOVS (R0), F6
 end_42:
 end_39:
-	WORD $0x4e2bcd06 // fmla v6.4s, v8.4s, v11.4s
-	WORD $0x4e2bcc89 // fmla v9.4s, v4.4s, v11.4s
-	ADD R1, R2, R2
+	WORD $0x4e2ccce6 // fmla v6.4s, v7.4s, v12.4s
+	WORD $0x4e2ccca4 // fmla v4.4s, v5.4s, v12.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R5, some_44
-	FLDPQ (R2), (F0, F4)
+	FLDPQ (R0), (F1, F0)
 	B end_46
 some_44:
 	TBZ $2, R5, few_45
-	FMOVQ (R2), F0
+	FMOVQ (R0), F1
 	TBZ $1, R5, one_48
-	FMOVD 16(R2), F4
+	FMOVD 16(R0), F0
 	TBZ $0, R5, end_47
-	ADD $24, R2, R2
-	VLD1 (R2), V4.S[2]
+	ADD $24, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_47
 one_48:
 	TBZ $0, R5, end_47
-	FMOVS 16(R2), F4
+	FMOVS 16(R0), F0
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R5, one_50
-	FMOVD (R2), F0
+	FMOVD (R0), F1
 	TBZ $0, R5, end_49
-	ADD $8, R2, R2
-	VLD1 (R2), V0.S[2]
+	ADD $8, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_49
 one_50:
 	TBZ $0, R5, end_49
-	FMOVS (R2), F0
+	FMOVS (R0), F1
 end_49:
 end_46:
-	WORD $0x4e2bcd40 // fmla v0.4s, v10.4s, v11.4s
-	WORD $0x4e2bcc44 // fmla v4.4s, v2.4s, v11.4s
+	WORD $0x4e2ccc61 // fmla v1.4s, v3.4s, v12.4s
+	WORD $0x4e2ccc40 // fmla v0.4s, v2.4s, v12.4s
 	B store
 set:
-	WORD $0x6e2bdca1 // fmul v1.4s, v5.4s, v11.4s
-	WORD $0x6e2bdc67 // fmul v7.4s, v3.4s, v11.4s
-	WORD $0x6e2bdcc3 // fmul v3.4s, v6.4s, v11.4s
-	WORD $0x6e2bdd25 // fmul v5.4s, v9.4s, v11.4s
-	WORD $0x6e2bdd06 // fmul v6.4s, v8.4s, v11.4s
-	WORD $0x6e2bdc89 // fmul v9.4s, v4.4s, v11.4s
-	WORD $0x6e2bdd40 // fmul v0.4s, v10.4s, v11.4s
-	WORD $0x6e2bdc44 // fmul v4.4s, v2.4s, v11.4s
+	WORD $0x6e2cdd2b // fmul v11.4s, v9.4s, v12.4s
+	WORD $0x6e2cdd0a // fmul v10.4s, v8.4s, v12.4s
+	WORD $0x6e2cdcc9 // fmul v9.4s, v6.4s, v12.4s
+	WORD $0x6e2cdc88 // fmul v8.4s, v4.4s, v12.4s
+	WORD $0x6e2cdce6 // fmul v6.4s, v7.4s, v12.4s
+	WORD $0x6e2cdca4 // fmul v4.4s, v5.4s, v12.4s
+	WORD $0x6e2cdc61 // fmul v1.4s, v3.4s, v12.4s
+	WORD $0x6e2cdc40 // fmul v0.4s, v2.4s, v12.4s
 store:
 	TBZ $3, R5, some_51
-	FSTPQ (F1, F7), (R0)
+	FSTPQ (F11, F10), (R2)
 	B end_53
 some_51:
 	TBZ $2, R5, few_52
-	FMOVQ F1, (R0)
+	FMOVQ F11, (R2)
 	TBZ $1, R5, one_55
-	FMOVD F7, 16(R0)
+	FMOVD F10, 16(R2)
 	TBZ $0, R5, end_54
-	ADD $24, R0, R2
-	VST1 V7.S[2], (R2)
+	ADD $24, R2, R0
+	VST1 V10.S[2], (R0)
 	B end_54
 one_55:
 	TBZ $0, R5, end_54
-	FMOVS F7, 16(R0)
+	FMOVS F10, 16(R2)
 end_54:
 	B end_53
 few_52:
 	TBZ $1, R5, one_57
-	FMOVD F1, (R0)
+	FMOVD F11, (R2)
 	TBZ $0, R5, end_56
-	ADD $8, R0, R2
-	VST1 V1.S[2], (R2)
+	ADD $8, R2, R0
+	VST1 V11.S[2], (R0)
 	B end_56
 one_57:
 	TBZ $0, R5, end_56
-	FMOVS F1, (R0)
+	FMOVS F11, (R2)
 end_56:
 end_53:
-	ADD R1, R0, R0
+	ADD R1, R2, R0
 	TBZ $3, R5, some_58
-	FSTPQ (F3, F5), (R0)
+	FSTPQ (F9, F8), (R0)
 	B end_60
 some_58:
 	TBZ $2, R5, few_59
-	FMOVQ F3, (R0)
+	FMOVQ F9, (R0)
 	TBZ $1, R5, one_62
-	FMOVD F5, 16(R0)
+	FMOVD F8, 16(R0)
 	TBZ $0, R5, end_61
 	ADD $24, R0, R2
-	VST1 V5.S[2], (R2)
+	VST1 V8.S[2], (R2)
 	B end_61
 one_62:
 	TBZ $0, R5, end_61
-	FMOVS F5, 16(R0)
+	FMOVS F8, 16(R0)
 end_61:
 	B end_60
 few_59:
 	TBZ $1, R5, one_64
-	FMOVD F3, (R0)
+	FMOVD F9, (R0)
 	TBZ $0, R5, end_63
 	ADD $8, R0, R2
-	VST1 V3.S[2], (R2)
+	VST1 V9.S[2], (R2)
 	B end_63
 one_64:
 	TBZ $0, R5, end_63
-	FMOVS F3, (R0)
+	FMOVS F9, (R0)
 end_63:
 end_60:
 	ADD R1, R0, R0
 	TBZ $3, R5, some_65
-	FSTPQ (F6, F9), (R0)
+	FSTPQ (F6, F4), (R0)
 	B end_67
 some_65:
 	TBZ $2, R5, few_66
 	FMOVQ F6, (R0)
 	TBZ $1, R5, one_69
-	FMOVD F9, 16(R0)
+	FMOVD F4, 16(R0)
 	TBZ $0, R5, end_68
 	ADD $24, R0, R2
-	VST1 V9.S[2], (R2)
+	VST1 V4.S[2], (R2)
 	B end_68
 one_69:
 	TBZ $0, R5, end_68
-	FMOVS F9, 16(R0)
+	FMOVS F4, 16(R0)
 end_68:
 	B end_67
 few_66:
@@ -1315,32 +1315,32 @@ end_70:
 end_67:
 	ADD R1, R0, R0
 	TBZ $3, R5, some_72
-	FSTPQ (F0, F4), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_74
 some_72:
 	TBZ $2, R5, few_73
-	FMOVQ F0, (R0)
+	FMOVQ F1, (R0)
 	TBZ $1, R5, one_76
-	FMOVD F4, 16(R0)
+	FMOVD F0, 16(R0)
 	TBZ $0, R5, end_75
 	ADD $24, R0, R0
-	VST1 V4.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_75
 one_76:
 	TBZ $0, R5, end_75
-	FMOVS F4, 16(R0)
+	FMOVS F0, 16(R0)
 end_75:
 	B end_74
 few_73:
 	TBZ $1, R5, one_78
-	FMOVD F0, (R0)
+	FMOVD F1, (R0)
 	TBZ $0, R5, end_77
 	ADD $8, R0, R0
-	VST1 V0.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_77
 one_78:
 	TBZ $0, R5, end_77
-	FMOVS F0, (R0)
+	FMOVS F1, (R0)
 end_77:
 end_74:
 	RET
@@ -1352,521 +1352,521 @@ TEXT ·Tile5x1NEONF32(SB), NOSPLIT, $0-77
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R2
-	MOVD csa+24(FP), R1
-	LSL $2, R1, R3
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R4
 	MOVD b+32(FP), R11
-	MOVD off+40(FP), R1
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V4.B16
-	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V11.B16
-	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V12.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V6.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V10.B16
-	MOVD rsa+16(FP), R4
-	LSL $2, R4, R4
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
 	MOVD n+64(FP), R10
-	CMP $4, R4
+	CMP $4, R3
 	BNE apart_1
 	CMP $8, R10
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R4
-	ADD R4<<2, R11, R4
-	FLDPQ (R4), (F7, F5)
-	FMOVQ (R2), F0
-	WORD $0x4f8010e2 // fmla v2.4s, v7.4s, v0.s[0]
-	WORD $0x4f8010a4 // fmla v4.4s, v5.4s, v0.s[0]
-	WORD $0x4fa010e3 // fmla v3.4s, v7.4s, v0.s[1]
-	WORD $0x4fa010ab // fmla v11.4s, v5.4s, v0.s[1]
-	WORD $0x4f8018ed // fmla v13.4s, v7.4s, v0.s[2]
-	WORD $0x4f8018ac // fmla v12.4s, v5.4s, v0.s[2]
-	WORD $0x4fa018e1 // fmla v1.4s, v7.4s, v0.s[3]
-	WORD $0x4fa018a6 // fmla v6.4s, v5.4s, v0.s[3]
-	FMOVS 16(R2), F0
-	WORD $0x4f8010e9 // fmla v9.4s, v7.4s, v0.s[0]
-	WORD $0x4f8010aa // fmla v10.4s, v5.4s, v0.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R11, R3
+	FLDPQ (R3), (F12, F1)
+	FMOVQ (R1), F0
+	WORD $0x4f80118b // fmla v11.4s, v12.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01189 // fmla v9.4s, v12.4s, v0.s[1]
+	WORD $0x4fa01028 // fmla v8.4s, v1.4s, v0.s[1]
+	WORD $0x4f801986 // fmla v6.4s, v12.4s, v0.s[2]
+	WORD $0x4f801824 // fmla v4.4s, v1.4s, v0.s[2]
+	WORD $0x4fa01987 // fmla v7.4s, v12.4s, v0.s[3]
+	WORD $0x4fa01825 // fmla v5.4s, v1.4s, v0.s[3]
+	FMOVS 16(R1), F0
+	WORD $0x4f801183 // fmla v3.4s, v12.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R4
-	ADD R4<<2, R11, R4
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R11, R3
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $3, R10, some_7
-	FLDPQ (R4), (F0, F5)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R10, few_8
-	FMOVQ (R4), F0
+	FMOVQ (R3), F1
 	TBZ $1, R10, one_11
-	FMOVD 16(R4), F5
+	FMOVD 16(R3), F0
 	TBZ $0, R10, end_10
-	ADD $24, R4, R4
-	VLD1 (R4), V5.S[2]
+	ADD $24, R3, R3
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R10, end_10
-	FMOVS 16(R4), F5
+	FMOVS 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R10, one_13
-	FMOVD (R4), F0
+	FMOVD (R3), F1
 	TBZ $0, R10, end_12
-	ADD $8, R4, R4
-	VLD1 (R4), V0.S[2]
+	ADD $8, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R10, end_12
-	FMOVS (R4), F0
+	FMOVS (R3), F1
 end_12:
 end_9:
-	FMOVQ (R2), F7
-	WORD $0x4f871002 // fmla v2.4s, v0.4s, v7.s[0]
-	WORD $0x4f8710a4 // fmla v4.4s, v5.4s, v7.s[0]
-	WORD $0x4fa71003 // fmla v3.4s, v0.4s, v7.s[1]
-	WORD $0x4fa710ab // fmla v11.4s, v5.4s, v7.s[1]
-	WORD $0x4f87180d // fmla v13.4s, v0.4s, v7.s[2]
-	WORD $0x4f8718ac // fmla v12.4s, v5.4s, v7.s[2]
-	WORD $0x4fa71801 // fmla v1.4s, v0.4s, v7.s[3]
-	WORD $0x4fa718a6 // fmla v6.4s, v5.4s, v7.s[3]
-	FMOVS 16(R2), F7
-	WORD $0x4f871009 // fmla v9.4s, v0.4s, v7.s[0]
-	WORD $0x4f8710aa // fmla v10.4s, v5.4s, v7.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FMOVQ (R1), F12
+	WORD $0x4f8c102b // fmla v11.4s, v1.4s, v12.s[0]
+	WORD $0x4f8c100a // fmla v10.4s, v0.4s, v12.s[0]
+	WORD $0x4fac1029 // fmla v9.4s, v1.4s, v12.s[1]
+	WORD $0x4fac1008 // fmla v8.4s, v0.4s, v12.s[1]
+	WORD $0x4f8c1826 // fmla v6.4s, v1.4s, v12.s[2]
+	WORD $0x4f8c1804 // fmla v4.4s, v0.4s, v12.s[2]
+	WORD $0x4fac1827 // fmla v7.4s, v1.4s, v12.s[3]
+	WORD $0x4fac1805 // fmla v5.4s, v0.4s, v12.s[3]
+	FMOVS 16(R1), F12
+	WORD $0x4f8c1023 // fmla v3.4s, v1.4s, v12.s[0]
+	WORD $0x4f8c1002 // fmla v2.4s, v0.4s, v12.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R9
-	ADD R4, R9, R8
-	ADD R4, R8, R7
+	ADD R3, R3, R9
+	ADD R3, R9, R8
+	ADD R3, R8, R7
 	CMP $8, R10
 	BNE apartsome_4
 sum_14:
-	MOVD.P 8(R1), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R11, R6
-	FLDPQ (R6), (F7, F5)
-	FMOVS (R2), F0
-	WORD $0x4f8010e2 // fmla v2.4s, v7.4s, v0.s[0]
-	WORD $0x4f8010a4 // fmla v4.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R4), F0
-	WORD $0x4f8010e3 // fmla v3.4s, v7.4s, v0.s[0]
-	WORD $0x4f8010ab // fmla v11.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R9), F0
-	WORD $0x4f8010ed // fmla v13.4s, v7.4s, v0.s[0]
-	WORD $0x4f8010ac // fmla v12.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R8), F0
-	WORD $0x4f8010e1 // fmla v1.4s, v7.4s, v0.s[0]
-	WORD $0x4f8010a6 // fmla v6.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R7), F0
-	WORD $0x4f8010e9 // fmla v9.4s, v7.4s, v0.s[0]
-	WORD $0x4f8010aa // fmla v10.4s, v5.4s, v0.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ (R6), (F12, F1)
+	FMOVS (R1), F0
+	WORD $0x4f80118b // fmla v11.4s, v12.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f801189 // fmla v9.4s, v12.4s, v0.s[0]
+	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R9), F0
+	WORD $0x4f801186 // fmla v6.4s, v12.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f801187 // fmla v7.4s, v12.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801183 // fmla v3.4s, v12.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
-	MOVD.P 8(R1), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R11, R6
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $3, R10, some_16
-	FLDPQ (R6), (F0, F5)
+	FLDPQ (R6), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R10, few_17
-	FMOVQ (R6), F0
+	FMOVQ (R6), F1
 	TBZ $1, R10, one_20
-	FMOVD 16(R6), F5
+	FMOVD 16(R6), F0
 	TBZ $0, R10, end_19
 	ADD $24, R6, R6
-	VLD1 (R6), V5.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R10, end_19
-	FMOVS 16(R6), F5
+	FMOVS 16(R6), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R10, one_22
-	FMOVD (R6), F0
+	FMOVD (R6), F1
 	TBZ $0, R10, end_21
 	ADD $8, R6, R6
-	VLD1 (R6), V0.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R10, end_21
-	FMOVS (R6), F0
+	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R2), F7
-	WORD $0x4f871002 // fmla v2.4s, v0.4s, v7.s[0]
-	WORD $0x4f8710a4 // fmla v4.4s, v5.4s, v7.s[0]
-	FMOVS (R2)(R4), F7
-	WORD $0x4f871003 // fmla v3.4s, v0.4s, v7.s[0]
-	WORD $0x4f8710ab // fmla v11.4s, v5.4s, v7.s[0]
-	FMOVS (R2)(R9), F7
-	WORD $0x4f87100d // fmla v13.4s, v0.4s, v7.s[0]
-	WORD $0x4f8710ac // fmla v12.4s, v5.4s, v7.s[0]
-	FMOVS (R2)(R8), F7
-	WORD $0x4f871001 // fmla v1.4s, v0.4s, v7.s[0]
-	WORD $0x4f8710a6 // fmla v6.4s, v5.4s, v7.s[0]
-	FMOVS (R2)(R7), F7
-	WORD $0x4f871009 // fmla v9.4s, v0.4s, v7.s[0]
-	WORD $0x4f8710aa // fmla v10.4s, v5.4s, v7.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FMOVS (R1), F12
+	WORD $0x4f8c102b // fmla v11.4s, v1.4s, v12.s[0]
+	WORD $0x4f8c100a // fmla v10.4s, v0.4s, v12.s[0]
+	FMOVS (R1)(R3), F12
+	WORD $0x4f8c1029 // fmla v9.4s, v1.4s, v12.s[0]
+	WORD $0x4f8c1008 // fmla v8.4s, v0.4s, v12.s[0]
+	FMOVS (R1)(R9), F12
+	WORD $0x4f8c1026 // fmla v6.4s, v1.4s, v12.s[0]
+	WORD $0x4f8c1004 // fmla v4.4s, v0.4s, v12.s[0]
+	FMOVS (R1)(R8), F12
+	WORD $0x4f8c1027 // fmla v7.4s, v1.4s, v12.s[0]
+	WORD $0x4f8c1005 // fmla v5.4s, v0.4s, v12.s[0]
+	FMOVS (R1)(R7), F12
+	WORD $0x4f8c1023 // fmla v3.4s, v1.4s, v12.s[0]
+	WORD $0x4f8c1002 // fmla v2.4s, v0.4s, v12.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
 	FMOVS alpha+72(FP), F0
-	WORD $0x4e040410 // dup v16.4s, v0.s[0]
-	MOVD c+48(FP), R1
+	WORD $0x4e04040e // dup v14.4s, v0.s[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $2, R0, R0
-	MOVBU add+76(FP), R2
-	CMP $0, R2
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ (R1), (F8, F15)
+	FLDPQ (R2), (F13, F12)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ (R1), F8
+	FMOVQ (R2), F13
 	TBZ $1, R5, one_27
-	FMOVD 16(R1), F15
+	FMOVD 16(R2), F12
 	TBZ $0, R5, end_26
-	ADD $24, R1, R2
-	VLD1 (R2), V15.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V12.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 16(R1), F15
+	FMOVS 16(R2), F12
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD (R1), F8
+	FMOVD (R2), F13
 	TBZ $0, R5, end_28
-	ADD $8, R1, R2
-	VLD1 (R2), V8.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V13.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS (R1), F8
+	FMOVS (R2), F13
 end_28:
 end_25:
-	WORD $0x4e30cc48 // fmla v8.4s, v2.4s, v16.4s
-	WORD $0x4e30cc8f // fmla v15.4s, v4.4s, v16.4s
-	ADD R0, R1, R2
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x4e2ecd6d // fmla v13.4s, v11.4s, v14.4s
+	WORD $0x4e2ecd4c // fmla v12.4s, v10.4s, v14.4s
+	ADD R1, R2, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $3, R5, some_30
-	FLDPQ (R2), (F7, F14)
+	FLDPQ (R0), (F11, F10)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ (R2), F7
+	FMOVQ (R0), F11
 	TBZ $1, R5, one_34
-	FMOVD 16(R2), F14
+	FMOVD 16(R0), F10
 	TBZ $0, R5, end_33
-	ADD $24, R2, R3
-	VLD1 (R3), V14.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V10.S[2]
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS 16(R2), F14
+	FMOVS 16(R0), F10
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD (R2), F7
+	FMOVD (R0), F11
 	TBZ $0, R5, end_35
-	ADD $8, R2, R3
-	VLD1 (R3), V7.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V11.S[2]
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS (R2), F7
+	FMOVS (R0), F11
 end_35:
 end_32:
-	WORD $0x4e30cc67 // fmla v7.4s, v3.4s, v16.4s
-	WORD $0x4e30cd6e // fmla v14.4s, v11.4s, v16.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x4e2ecd2b // fmla v11.4s, v9.4s, v14.4s
+	WORD $0x4e2ecd0a // fmla v10.4s, v8.4s, v14.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R5, some_37
-	FLDPQ (R2), (F5, F2)
+	FLDPQ (R0), (F9, F8)
 	B end_39
 some_37:
 	TBZ $2, R5, few_38
-	FMOVQ (R2), F5
+	FMOVQ (R0), F9
 	TBZ $1, R5, one_41
-	FMOVD 16(R2), F2
+	FMOVD 16(R0), F8
 	TBZ $0, R5, end_40
-	ADD $24, R2, R3
-	VLD1 (R3), V2.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V8.S[2]
 	B end_40
 one_41:
 	TBZ $0, R5, end_40
-	FMOVS 16(R2), F2
+	FMOVS 16(R0), F8
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R5, one_43
-	FMOVD (R2), F5
+	FMOVD (R0), F9
 	TBZ $0, R5, end_42
-	ADD $8, R2, R3
-	VLD1 (R3), V5.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V9.S[2]
 	B end_42
 one_43:
 	TBZ $0, R5, end_42
-	FMOVS (R2), F5
+	FMOVS (R0), F9
 end_42:
 end_39:
-	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
-	WORD $0x4e30cd82 // fmla v2.4s, v12.4s, v16.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x4e2eccc9 // fmla v9.4s, v6.4s, v14.4s
+	WORD $0x4e2ecc88 // fmla v8.4s, v4.4s, v14.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R5, some_44
-	FLDPQ (R2), (F0, F4)
+	FLDPQ (R0), (F6, F4)
 	B end_46
 some_44:
 	TBZ $2, R5, few_45
-	FMOVQ (R2), F0
+	FMOVQ (R0), F6
 	TBZ $1, R5, one_48
-	FMOVD 16(R2), F4
+	FMOVD 16(R0), F4
 	TBZ $0, R5, end_47
-	ADD $24, R2, R3
+	ADD $24, R0, R3
 	VLD1 (R3), V4.S[2]
 	B end_47
 one_48:
 	TBZ $0, R5, end_47
-	FMOVS 16(R2), F4
+	FMOVS 16(R0), F4
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R5, one_50
-	FMOVD (R2), F0
+	FMOVD (R0), F6
 	TBZ $0, R5, end_49
-	ADD $8, R2, R3
-	VLD1 (R3), V0.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V6.S[2]
 	B end_49
 one_50:
 	TBZ $0, R5, end_49
-	FMOVS (R2), F0
+	FMOVS (R0), F6
 end_49:
 end_46:
-	WORD $0x4e30cc20 // fmla v0.4s, v1.4s, v16.4s
-	WORD $0x4e30ccc4 // fmla v4.4s, v6.4s, v16.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4e2ecce6 // fmla v6.4s, v7.4s, v14.4s
+	WORD $0x4e2ecca4 // fmla v4.4s, v5.4s, v14.4s
+	ADD R1, R0, R0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_51
-	FLDPQ (R2), (F3, F1)
+	FLDPQ (R0), (F1, F0)
 	B end_53
 some_51:
 	TBZ $2, R5, few_52
-	FMOVQ (R2), F3
+	FMOVQ (R0), F1
 	TBZ $1, R5, one_55
-	FMOVD 16(R2), F1
+	FMOVD 16(R0), F0
 	TBZ $0, R5, end_54
-	ADD $24, R2, R2
-	VLD1 (R2), V1.S[2]
+	ADD $24, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_54
 one_55:
 	TBZ $0, R5, end_54
-	FMOVS 16(R2), F1
+	FMOVS 16(R0), F0
 end_54:
 	B end_53
 few_52:
 	TBZ $1, R5, one_57
-	FMOVD (R2), F3
+	FMOVD (R0), F1
 	TBZ $0, R5, end_56
-	ADD $8, R2, R2
-	VLD1 (R2), V3.S[2]
+	ADD $8, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_56
 one_57:
 	TBZ $0, R5, end_56
-	FMOVS (R2), F3
+	FMOVS (R0), F1
 end_56:
 end_53:
-	WORD $0x4e30cd23 // fmla v3.4s, v9.4s, v16.4s
-	WORD $0x4e30cd41 // fmla v1.4s, v10.4s, v16.4s
+	WORD $0x4e2ecc61 // fmla v1.4s, v3.4s, v14.4s
+	WORD $0x4e2ecc40 // fmla v0.4s, v2.4s, v14.4s
 	B store
 set:
-	WORD $0x6e30dc48 // fmul v8.4s, v2.4s, v16.4s
-	WORD $0x6e30dc8f // fmul v15.4s, v4.4s, v16.4s
-	WORD $0x6e30dc67 // fmul v7.4s, v3.4s, v16.4s
-	WORD $0x6e30dd6e // fmul v14.4s, v11.4s, v16.4s
-	WORD $0x6e30dda5 // fmul v5.4s, v13.4s, v16.4s
-	WORD $0x6e30dd82 // fmul v2.4s, v12.4s, v16.4s
-	WORD $0x6e30dc20 // fmul v0.4s, v1.4s, v16.4s
-	WORD $0x6e30dcc4 // fmul v4.4s, v6.4s, v16.4s
-	WORD $0x6e30dd23 // fmul v3.4s, v9.4s, v16.4s
-	WORD $0x6e30dd41 // fmul v1.4s, v10.4s, v16.4s
+	WORD $0x6e2edd6d // fmul v13.4s, v11.4s, v14.4s
+	WORD $0x6e2edd4c // fmul v12.4s, v10.4s, v14.4s
+	WORD $0x6e2edd2b // fmul v11.4s, v9.4s, v14.4s
+	WORD $0x6e2edd0a // fmul v10.4s, v8.4s, v14.4s
+	WORD $0x6e2edcc9 // fmul v9.4s, v6.4s, v14.4s
+	WORD $0x6e2edc88 // fmul v8.4s, v4.4s, v14.4s
+	WORD $0x6e2edce6 // fmul v6.4s, v7.4s, v14.4s
+	WORD $0x6e2edca4 // fmul v4.4s, v5.4s, v14.4s
+	WORD $0x6e2edc61 // fmul v1.4s, v3.4s, v14.4s
+	WORD $0x6e2edc40 // fmul v0.4s, v2.4s, v14.4s
 store:
 	TBZ $3, R5, some_58
-	FSTPQ (F8, F15), (R1)
+	FSTPQ (F13, F12), (R2)
 	B end_60
 some_58:
 	TBZ $2, R5, few_59
-	FMOVQ F8, (R1)
+	FMOVQ F13, (R2)
 	TBZ $1, R5, one_62
-	FMOVD F15, 16(R1)
+	FMOVD F12, 16(R2)
 	TBZ $0, R5, end_61
-	ADD $24, R1, R2
-	VST1 V15.S[2], (R2)
+	ADD $24, R2, R0
+	VST1 V12.S[2], (R0)
 	B end_61
 one_62:
 	TBZ $0, R5, end_61
-	FMOVS F15, 16(R1)
+	FMOVS F12, 16(R2)
 end_61:
 	B end_60
 few_59:
 	TBZ $1, R5, one_64
-	FMOVD F8, (R1)
+	FMOVD F13, (R2)
 	TBZ $0, R5, end_63
-	ADD $8, R1, R2
-	VST1 V8.S[2], (R2)
+	ADD $8, R2, R0
+	VST1 V13.S[2], (R0)
 	B end_63
 one_64:
 	TBZ $0, R5, end_63
-	FMOVS F8, (R1)
+	FMOVS F13, (R2)
 end_63:
 end_60:
-	ADD R0, R1, R1
+	ADD R1, R2, R0
 	TBZ $3, R5, some_65
-	FSTPQ (F7, F14), (R1)
+	FSTPQ (F11, F10), (R0)
 	B end_67
 some_65:
 	TBZ $2, R5, few_66
-	FMOVQ F7, (R1)
+	FMOVQ F11, (R0)
 	TBZ $1, R5, one_69
-	FMOVD F14, 16(R1)
+	FMOVD F10, 16(R0)
 	TBZ $0, R5, end_68
-	ADD $24, R1, R2
-	VST1 V14.S[2], (R2)
+	ADD $24, R0, R2
+	VST1 V10.S[2], (R2)
 	B end_68
 one_69:
 	TBZ $0, R5, end_68
-	FMOVS F14, 16(R1)
+	FMOVS F10, 16(R0)
 end_68:
 	B end_67
 few_66:
 	TBZ $1, R5, one_71
-	FMOVD F7, (R1)
+	FMOVD F11, (R0)
 	TBZ $0, R5, end_70
-	ADD $8, R1, R2
-	VST1 V7.S[2], (R2)
+	ADD $8, R0, R2
+	VST1 V11.S[2], (R2)
 	B end_70
 one_71:
 	TBZ $0, R5, end_70
-	FMOVS F7, (R1)
+	FMOVS F11, (R0)
 end_70:
 end_67:
-	ADD R0, R1, R1
+	ADD R1, R0, R0
 	TBZ $3, R5, some_72
-	FSTPQ (F5, F2), (R1)
+	FSTPQ (F9, F8), (R0)
 	B end_74
 some_72:
 	TBZ $2, R5, few_73
-	FMOVQ F5, (R1)
+	FMOVQ F9, (R0)
 	TBZ $1, R5, one_76
-	FMOVD F2, 16(R1)
+	FMOVD F8, 16(R0)
 	TBZ $0, R5, end_75
-	ADD $24, R1, R2
-	VST1 V2.S[2], (R2)
+	ADD $24, R0, R2
+	VST1 V8.S[2], (R2)
 	B end_75
 one_76:
 	TBZ $0, R5, end_75
-	FMOVS F2, 16(R1)
+	FMOVS F8, 16(R0)
 end_75:
 	B end_74
 few_73:
 	TBZ $1, R5, one_78
-	FMOVD F5, (R1)
+	FMOVD F9, (R0)
 	TBZ $0, R5, end_77
-	ADD $8, R1, R2
-	VST1 V5.S[2], (R2)
+	ADD $8, R0, R2
+	VST1 V9.S[2], (R2)
 	B end_77
 one_78:
 	TBZ $0, R5, end_77
-	FMOVS F5, (R1)
+	FMOVS F9, (R0)
 end_77:
 end_74:
-	ADD R0, R1, R1
+	ADD R1, R0, R0
 	TBZ $3, R5, some_79
-	FSTPQ (F0, F4), (R1)
+	FSTPQ (F6, F4), (R0)
 	B end_81
 some_79:
 	TBZ $2, R5, few_80
-	FMOVQ F0, (R1)
+	FMOVQ F6, (R0)
 	TBZ $1, R5, one_83
-	FMOVD F4, 16(R1)
+	FMOVD F4, 16(R0)
 	TBZ $0, R5, end_82
-	ADD $24, R1, R2
+	ADD $24, R0, R2
 	VST1 V4.S[2], (R2)
 	B end_82
 one_83:
 	TBZ $0, R5, end_82
-	FMOVS F4, 16(R1)
+	FMOVS F4, 16(R0)
 end_82:
 	B end_81
 few_80:
 	TBZ $1, R5, one_85
-	FMOVD F0, (R1)
+	FMOVD F6, (R0)
 	TBZ $0, R5, end_84
-	ADD $8, R1, R2
-	VST1 V0.S[2], (R2)
+	ADD $8, R0, R2
+	VST1 V6.S[2], (R2)
 	B end_84
 one_85:
 	TBZ $0, R5, end_84
-	FMOVS F0, (R1)
+	FMOVS F6, (R0)
 end_84:
 end_81:
-	ADD R0, R1, R0
+	ADD R1, R0, R0
 	TBZ $3, R5, some_86
-	FSTPQ (F3, F1), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_88
 some_86:
 	TBZ $2, R5, few_87
-	FMOVQ F3, (R0)
+	FMOVQ F1, (R0)
 	TBZ $1, R5, one_90
-	FMOVD F1, 16(R0)
+	FMOVD F0, 16(R0)
 	TBZ $0, R5, end_89
 	ADD $24, R0, R0
-	VST1 V1.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_89
 one_90:
 	TBZ $0, R5, end_89
-	FMOVS F1, 16(R0)
+	FMOVS F0, 16(R0)
 end_89:
 	B end_88
 few_87:
 	TBZ $1, R5, one_92
-	FMOVD F3, (R0)
+	FMOVD F1, (R0)
 	TBZ $0, R5, end_91
 	ADD $8, R0, R0
-	VST1 V3.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_91
 one_92:
 	TBZ $0, R5, end_91
-	FMOVS F3, (R0)
+	FMOVS F1, (R0)
 end_91:
 end_88:
 	RET
@@ -1881,133 +1881,133 @@ short:
 	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $2, R0, R3
+	LSL $2, R0, R4
 	MOVD b+32(FP), R11
 	MOVD off+40(FP), R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
 	VMOV V9.B16, V8.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V7.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V13.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V2.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V6.B16
-	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V1.B16
-	MOVD rsa+16(FP), R4
-	LSL $2, R4, R4
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
 	MOVD n+64(FP), R12
-	CMP $4, R4
+	CMP $4, R3
 	BNE apart_1
 	CMP $8, R12
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R4
-	ADD R4<<2, R11, R4
-	FLDPQ (R4), (F10, F5)
-	FMOVQ (R1), F3
-	WORD $0x4f831149 // fmla v9.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a8 // fmla v8.4s, v5.4s, v3.s[0]
-	WORD $0x4fa31140 // fmla v0.4s, v10.4s, v3.s[1]
-	WORD $0x4fa310a7 // fmla v7.4s, v5.4s, v3.s[1]
-	WORD $0x4f83194c // fmla v12.4s, v10.4s, v3.s[2]
-	WORD $0x4f8318ad // fmla v13.4s, v5.4s, v3.s[2]
-	WORD $0x4fa31944 // fmla v4.4s, v10.4s, v3.s[3]
-	WORD $0x4fa318a2 // fmla v2.4s, v5.4s, v3.s[3]
-	FMOVD 16(R1), F3
-	WORD $0x4f83114e // fmla v14.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a6 // fmla v6.4s, v5.4s, v3.s[0]
-	WORD $0x4fa3114b // fmla v11.4s, v10.4s, v3.s[1]
-	WORD $0x4fa310a1 // fmla v1.4s, v5.4s, v3.s[1]
-	ADD R3, R1, R1
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R11, R3
+	FLDPQ (R3), (F14, F1)
+	FMOVQ (R1), F0
+	WORD $0x4f8011cd // fmla v13.4s, v14.4s, v0.s[0]
+	WORD $0x4f80102c // fmla v12.4s, v1.4s, v0.s[0]
+	WORD $0x4fa011cb // fmla v11.4s, v14.4s, v0.s[1]
+	WORD $0x4fa0102a // fmla v10.4s, v1.4s, v0.s[1]
+	WORD $0x4f8019c9 // fmla v9.4s, v14.4s, v0.s[2]
+	WORD $0x4f801828 // fmla v8.4s, v1.4s, v0.s[2]
+	WORD $0x4fa019c6 // fmla v6.4s, v14.4s, v0.s[3]
+	WORD $0x4fa01824 // fmla v4.4s, v1.4s, v0.s[3]
+	FMOVD 16(R1), F0
+	WORD $0x4f8011c7 // fmla v7.4s, v14.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	WORD $0x4fa011c3 // fmla v3.4s, v14.4s, v0.s[1]
+	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R4
-	ADD R4<<2, R11, R4
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R11, R3
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R12, some_7
-	FLDPQ (R4), (F5, F3)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R12, few_8
-	FMOVQ (R4), F5
+	FMOVQ (R3), F1
 	TBZ $1, R12, one_11
-	FMOVD 16(R4), F3
+	FMOVD 16(R3), F0
 	TBZ $0, R12, end_10
-	ADD $24, R4, R4
-	VLD1 (R4), V3.S[2]
+	ADD $24, R3, R3
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R12, end_10
-	FMOVS 16(R4), F3
+	FMOVS 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R12, one_13
-	FMOVD (R4), F5
+	FMOVD (R3), F1
 	TBZ $0, R12, end_12
-	ADD $8, R4, R4
-	VLD1 (R4), V5.S[2]
+	ADD $8, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R12, end_12
-	FMOVS (R4), F5
+	FMOVS (R3), F1
 end_12:
 end_9:
-	FMOVQ (R1), F10
-	WORD $0x4f8a10a9 // fmla v9.4s, v5.4s, v10.s[0]
-	WORD $0x4f8a1068 // fmla v8.4s, v3.4s, v10.s[0]
-	WORD $0x4faa10a0 // fmla v0.4s, v5.4s, v10.s[1]
-	WORD $0x4faa1067 // fmla v7.4s, v3.4s, v10.s[1]
-	WORD $0x4f8a18ac // fmla v12.4s, v5.4s, v10.s[2]
-	WORD $0x4f8a186d // fmla v13.4s, v3.4s, v10.s[2]
-	WORD $0x4faa18a4 // fmla v4.4s, v5.4s, v10.s[3]
-	WORD $0x4faa1862 // fmla v2.4s, v3.4s, v10.s[3]
-	FMOVD 16(R1), F10
-	WORD $0x4f8a10ae // fmla v14.4s, v5.4s, v10.s[0]
-	WORD $0x4f8a1066 // fmla v6.4s, v3.4s, v10.s[0]
-	WORD $0x4faa10ab // fmla v11.4s, v5.4s, v10.s[1]
-	WORD $0x4faa1061 // fmla v1.4s, v3.4s, v10.s[1]
-	ADD R3, R1, R1
+	FMOVQ (R1), F14
+	WORD $0x4f8e102d // fmla v13.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e100c // fmla v12.4s, v0.4s, v14.s[0]
+	WORD $0x4fae102b // fmla v11.4s, v1.4s, v14.s[1]
+	WORD $0x4fae100a // fmla v10.4s, v0.4s, v14.s[1]
+	WORD $0x4f8e1829 // fmla v9.4s, v1.4s, v14.s[2]
+	WORD $0x4f8e1808 // fmla v8.4s, v0.4s, v14.s[2]
+	WORD $0x4fae1826 // fmla v6.4s, v1.4s, v14.s[3]
+	WORD $0x4fae1804 // fmla v4.4s, v0.4s, v14.s[3]
+	FMOVD 16(R1), F14
+	WORD $0x4f8e1027 // fmla v7.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1005 // fmla v5.4s, v0.4s, v14.s[0]
+	WORD $0x4fae1023 // fmla v3.4s, v1.4s, v14.s[1]
+	WORD $0x4fae1002 // fmla v2.4s, v0.4s, v14.s[1]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R10
-	ADD R4, R10, R9
-	ADD R4, R9, R8
-	ADD R4, R8, R7
+	ADD R3, R3, R10
+	ADD R3, R10, R9
+	ADD R3, R9, R8
+	ADD R3, R8, R7
 	CMP $8, R12
 	BNE apartsome_4
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R11, R6
-	FLDPQ (R6), (F10, F5)
-	FMOVS (R1), F3
-	WORD $0x4f831149 // fmla v9.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a8 // fmla v8.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R4), F3
-	WORD $0x4f831140 // fmla v0.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a7 // fmla v7.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R10), F3
-	WORD $0x4f83114c // fmla v12.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310ad // fmla v13.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R9), F3
-	WORD $0x4f831144 // fmla v4.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a2 // fmla v2.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R8), F3
-	WORD $0x4f83114e // fmla v14.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a6 // fmla v6.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R7), F3
-	WORD $0x4f83114b // fmla v11.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a1 // fmla v1.4s, v5.4s, v3.s[0]
-	ADD R3, R1, R1
+	FLDPQ (R6), (F14, F1)
+	FMOVS (R1), F0
+	WORD $0x4f8011cd // fmla v13.4s, v14.4s, v0.s[0]
+	WORD $0x4f80102c // fmla v12.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f8011cb // fmla v11.4s, v14.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R10), F0
+	WORD $0x4f8011c9 // fmla v9.4s, v14.4s, v0.s[0]
+	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R9), F0
+	WORD $0x4f8011c6 // fmla v6.4s, v14.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f8011c7 // fmla v7.4s, v14.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f8011c3 // fmla v3.4s, v14.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
@@ -2015,119 +2015,739 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R11, R6
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R12, some_16
-	FLDPQ (R6), (F3, F5)
+	FLDPQ (R6), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R12, few_17
-	FMOVQ (R6), F3
+	FMOVQ (R6), F1
 	TBZ $1, R12, one_20
-	FMOVD 16(R6), F5
+	FMOVD 16(R6), F0
 	TBZ $0, R12, end_19
 	ADD $24, R6, R6
-	VLD1 (R6), V5.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R12, end_19
-	FMOVS 16(R6), F5
+	FMOVS 16(R6), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R12, one_22
-	FMOVD (R6), F3
+	FMOVD (R6), F1
 	TBZ $0, R12, end_21
 	ADD $8, R6, R6
-	VLD1 (R6), V3.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R12, end_21
-	FMOVS (R6), F3
+	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F10
-	WORD $0x4f8a1069 // fmla v9.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10a8 // fmla v8.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R4), F10
-	WORD $0x4f8a1060 // fmla v0.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10a7 // fmla v7.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R10), F10
-	WORD $0x4f8a106c // fmla v12.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10ad // fmla v13.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R9), F10
-	WORD $0x4f8a1064 // fmla v4.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10a2 // fmla v2.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R8), F10
-	WORD $0x4f8a106e // fmla v14.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10a6 // fmla v6.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R7), F10
-	WORD $0x4f8a106b // fmla v11.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10a1 // fmla v1.4s, v5.4s, v10.s[0]
-	ADD R3, R1, R1
+	FMOVS (R1), F14
+	WORD $0x4f8e102d // fmla v13.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e100c // fmla v12.4s, v0.4s, v14.s[0]
+	FMOVS (R1)(R3), F14
+	WORD $0x4f8e102b // fmla v11.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e100a // fmla v10.4s, v0.4s, v14.s[0]
+	FMOVS (R1)(R10), F14
+	WORD $0x4f8e1029 // fmla v9.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1008 // fmla v8.4s, v0.4s, v14.s[0]
+	FMOVS (R1)(R9), F14
+	WORD $0x4f8e1026 // fmla v6.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1004 // fmla v4.4s, v0.4s, v14.s[0]
+	FMOVS (R1)(R8), F14
+	WORD $0x4f8e1027 // fmla v7.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1005 // fmla v5.4s, v0.4s, v14.s[0]
+	FMOVS (R1)(R7), F14
+	WORD $0x4f8e1023 // fmla v3.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1002 // fmla v2.4s, v0.4s, v14.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
-	FMOVS alpha+72(FP), F3
-	WORD $0x4e040470 // dup v16.4s, v3.s[0]
-	MOVD c+48(FP), R1
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e040410 // dup v16.4s, v0.s[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $2, R0, R2
+	LSL $2, R0, R1
 	MOVBU add+76(FP), R0
 	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ (R1), (F10, F5)
+	FLDPQ (R2), (F15, F14)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ (R1), F10
+	FMOVQ (R2), F15
 	TBZ $1, R5, one_27
-	FMOVD 16(R1), F5
+	FMOVD 16(R2), F14
 	TBZ $0, R5, end_26
-	ADD $24, R1, R0
-	VLD1 (R0), V5.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V14.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 16(R1), F5
+	FMOVS 16(R2), F14
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD (R1), F10
+	FMOVD (R2), F15
 	TBZ $0, R5, end_28
-	ADD $8, R1, R0
-	VLD1 (R0), V10.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V15.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS (R1), F10
+	FMOVS (R2), F15
 end_28:
 end_25:
-	WORD $0x4e30cd2a // fmla v10.4s, v9.4s, v16.4s
-	WORD $0x4e30cd05 // fmla v5.4s, v8.4s, v16.4s
-	ADD R2, R1, R0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x4e30cdaf // fmla v15.4s, v13.4s, v16.4s
+	WORD $0x4e30cd8e // fmla v14.4s, v12.4s, v16.4s
+	ADD R1, R2, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $3, R5, some_30
-	FLDPQ (R0), (F15, F9)
+	FLDPQ (R0), (F13, F12)
+	B end_32
+some_30:
+	TBZ $2, R5, few_31
+	FMOVQ (R0), F13
+	TBZ $1, R5, one_34
+	FMOVD 16(R0), F12
+	TBZ $0, R5, end_33
+	ADD $24, R0, R3
+	VLD1 (R3), V12.S[2]
+	B end_33
+one_34:
+	TBZ $0, R5, end_33
+	FMOVS 16(R0), F12
+end_33:
+	B end_32
+few_31:
+	TBZ $1, R5, one_36
+	FMOVD (R0), F13
+	TBZ $0, R5, end_35
+	ADD $8, R0, R3
+	VLD1 (R3), V13.S[2]
+	B end_35
+one_36:
+	TBZ $0, R5, end_35
+	FMOVS (R0), F13
+end_35:
+end_32:
+	WORD $0x4e30cd6d // fmla v13.4s, v11.4s, v16.4s
+	WORD $0x4e30cd4c // fmla v12.4s, v10.4s, v16.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $3, R5, some_37
+	FLDPQ (R0), (F11, F10)
+	B end_39
+some_37:
+	TBZ $2, R5, few_38
+	FMOVQ (R0), F11
+	TBZ $1, R5, one_41
+	FMOVD 16(R0), F10
+	TBZ $0, R5, end_40
+	ADD $24, R0, R3
+	VLD1 (R3), V10.S[2]
+	B end_40
+one_41:
+	TBZ $0, R5, end_40
+	FMOVS 16(R0), F10
+end_40:
+	B end_39
+few_38:
+	TBZ $1, R5, one_43
+	FMOVD (R0), F11
+	TBZ $0, R5, end_42
+	ADD $8, R0, R3
+	VLD1 (R3), V11.S[2]
+	B end_42
+one_43:
+	TBZ $0, R5, end_42
+	FMOVS (R0), F11
+end_42:
+end_39:
+	WORD $0x4e30cd2b // fmla v11.4s, v9.4s, v16.4s
+	WORD $0x4e30cd0a // fmla v10.4s, v8.4s, v16.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $3, R5, some_44
+	FLDPQ (R0), (F9, F8)
+	B end_46
+some_44:
+	TBZ $2, R5, few_45
+	FMOVQ (R0), F9
+	TBZ $1, R5, one_48
+	FMOVD 16(R0), F8
+	TBZ $0, R5, end_47
+	ADD $24, R0, R3
+	VLD1 (R3), V8.S[2]
+	B end_47
+one_48:
+	TBZ $0, R5, end_47
+	FMOVS 16(R0), F8
+end_47:
+	B end_46
+few_45:
+	TBZ $1, R5, one_50
+	FMOVD (R0), F9
+	TBZ $0, R5, end_49
+	ADD $8, R0, R3
+	VLD1 (R3), V9.S[2]
+	B end_49
+one_50:
+	TBZ $0, R5, end_49
+	FMOVS (R0), F9
+end_49:
+end_46:
+	WORD $0x4e30ccc9 // fmla v9.4s, v6.4s, v16.4s
+	WORD $0x4e30cc88 // fmla v8.4s, v4.4s, v16.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	TBZ $3, R5, some_51
+	FLDPQ (R0), (F6, F4)
+	B end_53
+some_51:
+	TBZ $2, R5, few_52
+	FMOVQ (R0), F6
+	TBZ $1, R5, one_55
+	FMOVD 16(R0), F4
+	TBZ $0, R5, end_54
+	ADD $24, R0, R3
+	VLD1 (R3), V4.S[2]
+	B end_54
+one_55:
+	TBZ $0, R5, end_54
+	FMOVS 16(R0), F4
+end_54:
+	B end_53
+few_52:
+	TBZ $1, R5, one_57
+	FMOVD (R0), F6
+	TBZ $0, R5, end_56
+	ADD $8, R0, R3
+	VLD1 (R3), V6.S[2]
+	B end_56
+one_57:
+	TBZ $0, R5, end_56
+	FMOVS (R0), F6
+end_56:
+end_53:
+	WORD $0x4e30cce6 // fmla v6.4s, v7.4s, v16.4s
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R5, some_58
+	FLDPQ (R0), (F1, F0)
+	B end_60
+some_58:
+	TBZ $2, R5, few_59
+	FMOVQ (R0), F1
+	TBZ $1, R5, one_62
+	FMOVD 16(R0), F0
+	TBZ $0, R5, end_61
+	ADD $24, R0, R0
+	VLD1 (R0), V0.S[2]
+	B end_61
+one_62:
+	TBZ $0, R5, end_61
+	FMOVS 16(R0), F0
+end_61:
+	B end_60
+few_59:
+	TBZ $1, R5, one_64
+	FMOVD (R0), F1
+	TBZ $0, R5, end_63
+	ADD $8, R0, R0
+	VLD1 (R0), V1.S[2]
+	B end_63
+one_64:
+	TBZ $0, R5, end_63
+	FMOVS (R0), F1
+end_63:
+end_60:
+	WORD $0x4e30cc61 // fmla v1.4s, v3.4s, v16.4s
+	WORD $0x4e30cc40 // fmla v0.4s, v2.4s, v16.4s
+	B store
+set:
+	WORD $0x6e30ddaf // fmul v15.4s, v13.4s, v16.4s
+	WORD $0x6e30dd8e // fmul v14.4s, v12.4s, v16.4s
+	WORD $0x6e30dd6d // fmul v13.4s, v11.4s, v16.4s
+	WORD $0x6e30dd4c // fmul v12.4s, v10.4s, v16.4s
+	WORD $0x6e30dd2b // fmul v11.4s, v9.4s, v16.4s
+	WORD $0x6e30dd0a // fmul v10.4s, v8.4s, v16.4s
+	WORD $0x6e30dcc9 // fmul v9.4s, v6.4s, v16.4s
+	WORD $0x6e30dc88 // fmul v8.4s, v4.4s, v16.4s
+	WORD $0x6e30dce6 // fmul v6.4s, v7.4s, v16.4s
+	WORD $0x6e30dca4 // fmul v4.4s, v5.4s, v16.4s
+	WORD $0x6e30dc61 // fmul v1.4s, v3.4s, v16.4s
+	WORD $0x6e30dc40 // fmul v0.4s, v2.4s, v16.4s
+store:
+	TBZ $3, R5, some_65
+	FSTPQ (F15, F14), (R2)
+	B end_67
+some_65:
+	TBZ $2, R5, few_66
+	FMOVQ F15, (R2)
+	TBZ $1, R5, one_69
+	FMOVD F14, 16(R2)
+	TBZ $0, R5, end_68
+	ADD $24, R2, R0
+	VST1 V14.S[2], (R0)
+	B end_68
+one_69:
+	TBZ $0, R5, end_68
+	FMOVS F14, 16(R2)
+end_68:
+	B end_67
+few_66:
+	TBZ $1, R5, one_71
+	FMOVD F15, (R2)
+	TBZ $0, R5, end_70
+	ADD $8, R2, R0
+	VST1 V15.S[2], (R0)
+	B end_70
+one_71:
+	TBZ $0, R5, end_70
+	FMOVS F15, (R2)
+end_70:
+end_67:
+	ADD R1, R2, R0
+	TBZ $3, R5, some_72
+	FSTPQ (F13, F12), (R0)
+	B end_74
+some_72:
+	TBZ $2, R5, few_73
+	FMOVQ F13, (R0)
+	TBZ $1, R5, one_76
+	FMOVD F12, 16(R0)
+	TBZ $0, R5, end_75
+	ADD $24, R0, R2
+	VST1 V12.S[2], (R2)
+	B end_75
+one_76:
+	TBZ $0, R5, end_75
+	FMOVS F12, 16(R0)
+end_75:
+	B end_74
+few_73:
+	TBZ $1, R5, one_78
+	FMOVD F13, (R0)
+	TBZ $0, R5, end_77
+	ADD $8, R0, R2
+	VST1 V13.S[2], (R2)
+	B end_77
+one_78:
+	TBZ $0, R5, end_77
+	FMOVS F13, (R0)
+end_77:
+end_74:
+	ADD R1, R0, R0
+	TBZ $3, R5, some_79
+	FSTPQ (F11, F10), (R0)
+	B end_81
+some_79:
+	TBZ $2, R5, few_80
+	FMOVQ F11, (R0)
+	TBZ $1, R5, one_83
+	FMOVD F10, 16(R0)
+	TBZ $0, R5, end_82
+	ADD $24, R0, R2
+	VST1 V10.S[2], (R2)
+	B end_82
+one_83:
+	TBZ $0, R5, end_82
+	FMOVS F10, 16(R0)
+end_82:
+	B end_81
+few_80:
+	TBZ $1, R5, one_85
+	FMOVD F11, (R0)
+	TBZ $0, R5, end_84
+	ADD $8, R0, R2
+	VST1 V11.S[2], (R2)
+	B end_84
+one_85:
+	TBZ $0, R5, end_84
+	FMOVS F11, (R0)
+end_84:
+end_81:
+	ADD R1, R0, R0
+	TBZ $3, R5, some_86
+	FSTPQ (F9, F8), (R0)
+	B end_88
+some_86:
+	TBZ $2, R5, few_87
+	FMOVQ F9, (R0)
+	TBZ $1, R5, one_90
+	FMOVD F8, 16(R0)
+	TBZ $0, R5, end_89
+	ADD $24, R0, R2
+	VST1 V8.S[2], (R2)
+	B end_89
+one_90:
+	TBZ $0, R5, end_89
+	FMOVS F8, 16(R0)
+end_89:
+	B end_88
+few_87:
+	TBZ $1, R5, one_92
+	FMOVD F9, (R0)
+	TBZ $0, R5, end_91
+	ADD $8, R0, R2
+	VST1 V9.S[2], (R2)
+	B end_91
+one_92:
+	TBZ $0, R5, end_91
+	FMOVS F9, (R0)
+end_91:
+end_88:
+	ADD R1, R0, R0
+	TBZ $3, R5, some_93
+	FSTPQ (F6, F4), (R0)
+	B end_95
+some_93:
+	TBZ $2, R5, few_94
+	FMOVQ F6, (R0)
+	TBZ $1, R5, one_97
+	FMOVD F4, 16(R0)
+	TBZ $0, R5, end_96
+	ADD $24, R0, R2
+	VST1 V4.S[2], (R2)
+	B end_96
+one_97:
+	TBZ $0, R5, end_96
+	FMOVS F4, 16(R0)
+end_96:
+	B end_95
+few_94:
+	TBZ $1, R5, one_99
+	FMOVD F6, (R0)
+	TBZ $0, R5, end_98
+	ADD $8, R0, R2
+	VST1 V6.S[2], (R2)
+	B end_98
+one_99:
+	TBZ $0, R5, end_98
+	FMOVS F6, (R0)
+end_98:
+end_95:
+	ADD R1, R0, R0
+	TBZ $3, R5, some_100
+	FSTPQ (F1, F0), (R0)
+	B end_102
+some_100:
+	TBZ $2, R5, few_101
+	FMOVQ F1, (R0)
+	TBZ $1, R5, one_104
+	FMOVD F0, 16(R0)
+	TBZ $0, R5, end_103
+	ADD $24, R0, R0
+	VST1 V0.S[2], (R0)
+	B end_103
+one_104:
+	TBZ $0, R5, end_103
+	FMOVS F0, 16(R0)
+end_103:
+	B end_102
+few_101:
+	TBZ $1, R5, one_106
+	FMOVD F1, (R0)
+	TBZ $0, R5, end_105
+	ADD $8, R0, R0
+	VST1 V1.S[2], (R0)
+	B end_105
+one_106:
+	TBZ $0, R5, end_105
+	FMOVS F1, (R0)
+end_105:
+end_102:
+	RET
+
+// func Tile7x1NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
+TEXT ·Tile7x1NEONF32(SB), NOSPLIT, $0-77
+	MOVD n+64(FP), R5
+	MOVD k+0(FP), R0
+	CMP $64, R0
+	BLT short
+short:
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R4
+	MOVD b+32(FP), R12
+	MOVD off+40(FP), R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
+	MOVD n+64(FP), R13
+	CMP $4, R3
+	BNE apart_1
+	CMP $8, R13
+	BNE some_3
+sum_5:
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R12, R3
+	FLDPQ (R3), (F16, F1)
+	FMOVQ (R1), F0
+	WORD $0x4f80120f // fmla v15.4s, v16.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	WORD $0x4fa0120d // fmla v13.4s, v16.4s, v0.s[1]
+	WORD $0x4fa0102c // fmla v12.4s, v1.4s, v0.s[1]
+	WORD $0x4f801a0b // fmla v11.4s, v16.4s, v0.s[2]
+	WORD $0x4f80182a // fmla v10.4s, v1.4s, v0.s[2]
+	WORD $0x4fa01a09 // fmla v9.4s, v16.4s, v0.s[3]
+	WORD $0x4fa01828 // fmla v8.4s, v1.4s, v0.s[3]
+	FMOVD 16(R1), F0
+	WORD $0x4f801206 // fmla v6.4s, v16.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01207 // fmla v7.4s, v16.4s, v0.s[1]
+	WORD $0x4fa01025 // fmla v5.4s, v1.4s, v0.s[1]
+	FMOVS 24(R1), F0
+	WORD $0x4f801203 // fmla v3.4s, v16.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_5
+	B done_2
+some_3:
+sum_6:
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R12, R3
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R13, some_7
+	FLDPQ (R3), (F1, F0)
+	B end_9
+some_7:
+	TBZ $2, R13, few_8
+	FMOVQ (R3), F1
+	TBZ $1, R13, one_11
+	FMOVD 16(R3), F0
+	TBZ $0, R13, end_10
+	ADD $24, R3, R3
+	VLD1 (R3), V0.S[2]
+	B end_10
+one_11:
+	TBZ $0, R13, end_10
+	FMOVS 16(R3), F0
+end_10:
+	B end_9
+few_8:
+	TBZ $1, R13, one_13
+	FMOVD (R3), F1
+	TBZ $0, R13, end_12
+	ADD $8, R3, R3
+	VLD1 (R3), V1.S[2]
+	B end_12
+one_13:
+	TBZ $0, R13, end_12
+	FMOVS (R3), F1
+end_12:
+end_9:
+	FMOVQ (R1), F16
+	WORD $0x4f90102f // fmla v15.4s, v1.4s, v16.s[0]
+	WORD $0x4f90100e // fmla v14.4s, v0.4s, v16.s[0]
+	WORD $0x4fb0102d // fmla v13.4s, v1.4s, v16.s[1]
+	WORD $0x4fb0100c // fmla v12.4s, v0.4s, v16.s[1]
+	WORD $0x4f90182b // fmla v11.4s, v1.4s, v16.s[2]
+	WORD $0x4f90180a // fmla v10.4s, v0.4s, v16.s[2]
+	WORD $0x4fb01829 // fmla v9.4s, v1.4s, v16.s[3]
+	WORD $0x4fb01808 // fmla v8.4s, v0.4s, v16.s[3]
+	FMOVD 16(R1), F16
+	WORD $0x4f901026 // fmla v6.4s, v1.4s, v16.s[0]
+	WORD $0x4f901004 // fmla v4.4s, v0.4s, v16.s[0]
+	WORD $0x4fb01027 // fmla v7.4s, v1.4s, v16.s[1]
+	WORD $0x4fb01005 // fmla v5.4s, v0.4s, v16.s[1]
+	FMOVS 24(R1), F16
+	WORD $0x4f901023 // fmla v3.4s, v1.4s, v16.s[0]
+	WORD $0x4f901002 // fmla v2.4s, v0.4s, v16.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_6
+	B done_2
+apart_1:
+	ADD R3, R3, R11
+	ADD R3, R11, R10
+	ADD R3, R10, R9
+	ADD R3, R9, R8
+	ADD R3, R8, R7
+	CMP $8, R13
+	BNE apartsome_4
+sum_14:
+	MOVD.P 8(R0), R6
+	ADD R6<<2, R12, R6
+	FLDPQ (R6), (F16, F1)
+	FMOVS (R1), F0
+	WORD $0x4f80120f // fmla v15.4s, v16.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f80120d // fmla v13.4s, v16.4s, v0.s[0]
+	WORD $0x4f80102c // fmla v12.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R11), F0
+	WORD $0x4f80120b // fmla v11.4s, v16.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R10), F0
+	WORD $0x4f801209 // fmla v9.4s, v16.4s, v0.s[0]
+	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R9), F0
+	WORD $0x4f801206 // fmla v6.4s, v16.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f801207 // fmla v7.4s, v16.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801203 // fmla v3.4s, v16.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_14
+	B done_2
+apartsome_4:
+sum_15:
+	MOVD.P 8(R0), R6
+	ADD R6<<2, R12, R6
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R13, some_16
+	FLDPQ (R6), (F1, F0)
+	B end_18
+some_16:
+	TBZ $2, R13, few_17
+	FMOVQ (R6), F1
+	TBZ $1, R13, one_20
+	FMOVD 16(R6), F0
+	TBZ $0, R13, end_19
+	ADD $24, R6, R6
+	VLD1 (R6), V0.S[2]
+	B end_19
+one_20:
+	TBZ $0, R13, end_19
+	FMOVS 16(R6), F0
+end_19:
+	B end_18
+few_17:
+	TBZ $1, R13, one_22
+	FMOVD (R6), F1
+	TBZ $0, R13, end_21
+	ADD $8, R6, R6
+	VLD1 (R6), V1.S[2]
+	B end_21
+one_22:
+	TBZ $0, R13, end_21
+	FMOVS (R6), F1
+end_21:
+end_18:
+	FMOVS (R1), F16
+	WORD $0x4f90102f // fmla v15.4s, v1.4s, v16.s[0]
+	WORD $0x4f90100e // fmla v14.4s, v0.4s, v16.s[0]
+	FMOVS (R1)(R3), F16
+	WORD $0x4f90102d // fmla v13.4s, v1.4s, v16.s[0]
+	WORD $0x4f90100c // fmla v12.4s, v0.4s, v16.s[0]
+	FMOVS (R1)(R11), F16
+	WORD $0x4f90102b // fmla v11.4s, v1.4s, v16.s[0]
+	WORD $0x4f90100a // fmla v10.4s, v0.4s, v16.s[0]
+	FMOVS (R1)(R10), F16
+	WORD $0x4f901029 // fmla v9.4s, v1.4s, v16.s[0]
+	WORD $0x4f901008 // fmla v8.4s, v0.4s, v16.s[0]
+	FMOVS (R1)(R9), F16
+	WORD $0x4f901026 // fmla v6.4s, v1.4s, v16.s[0]
+	WORD $0x4f901004 // fmla v4.4s, v0.4s, v16.s[0]
+	FMOVS (R1)(R8), F16
+	WORD $0x4f901027 // fmla v7.4s, v1.4s, v16.s[0]
+	WORD $0x4f901005 // fmla v5.4s, v0.4s, v16.s[0]
+	FMOVS (R1)(R7), F16
+	WORD $0x4f901023 // fmla v3.4s, v1.4s, v16.s[0]
+	WORD $0x4f901002 // fmla v2.4s, v0.4s, v16.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_15
+	B done_2
+done_2:
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e040412 // dup v18.4s, v0.s[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
+	BEQ set
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	TBZ $3, R5, some_23
+	FLDPQ (R2), (F17, F16)
+	B end_25
+some_23:
+	TBZ $2, R5, few_24
+	FMOVQ (R2), F17
+	TBZ $1, R5, one_27
+	FMOVD 16(R2), F16
+	TBZ $0, R5, end_26
+	ADD $24, R2, R0
+	VLD1 (R0), V16.S[2]
+	B end_26
+one_27:
+	TBZ $0, R5, end_26
+	FMOVS 16(R2), F16
+end_26:
+	B end_25
+few_24:
+	TBZ $1, R5, one_29
+	FMOVD (R2), F17
+	TBZ $0, R5, end_28
+	ADD $8, R2, R0
+	VLD1 (R0), V17.S[2]
+	B end_28
+one_29:
+	TBZ $0, R5, end_28
+	FMOVS (R2), F17
+end_28:
+end_25:
+	WORD $0x4e32cdf1 // fmla v17.4s, v15.4s, v18.4s
+	WORD $0x4e32cdd0 // fmla v16.4s, v14.4s, v18.4s
+	ADD R1, R2, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	TBZ $3, R5, some_30
+	FLDPQ (R0), (F15, F14)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
 	FMOVQ (R0), F15
 	TBZ $1, R5, one_34
-	FMOVD 16(R0), F9
+	FMOVD 16(R0), F14
 	TBZ $0, R5, end_33
 	ADD $24, R0, R3
-	VLD1 (R3), V9.S[2]
+	VLD1 (R3), V14.S[2]
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS 16(R0), F9
+	FMOVS 16(R0), F14
 end_33:
 	B end_32
 few_31:
@@ -2142,111 +2762,111 @@ one_36:
 	FMOVS (R0), F15
 end_35:
 end_32:
-	WORD $0x4e30cc0f // fmla v15.4s, v0.4s, v16.4s
-	WORD $0x4e30cce9 // fmla v9.4s, v7.4s, v16.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e32cdaf // fmla v15.4s, v13.4s, v18.4s
+	WORD $0x4e32cd8e // fmla v14.4s, v12.4s, v18.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $3, R5, some_37
-	FLDPQ (R0), (F8, F7)
+	FLDPQ (R0), (F13, F12)
 	B end_39
 some_37:
 	TBZ $2, R5, few_38
-	FMOVQ (R0), F8
+	FMOVQ (R0), F13
 	TBZ $1, R5, one_41
-	FMOVD 16(R0), F7
+	FMOVD 16(R0), F12
 	TBZ $0, R5, end_40
 	ADD $24, R0, R3
-	VLD1 (R3), V7.S[2]
+	VLD1 (R3), V12.S[2]
 	B end_40
 one_41:
 	TBZ $0, R5, end_40
-	FMOVS 16(R0), F7
+	FMOVS 16(R0), F12
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R5, one_43
-	FMOVD (R0), F8
+	FMOVD (R0), F13
 	TBZ $0, R5, end_42
 	ADD $8, R0, R3
-	VLD1 (R3), V8.S[2]
+	VLD1 (R3), V13.S[2]
 	B end_42
 one_43:
 	TBZ $0, R5, end_42
-	FMOVS (R0), F8
+	FMOVS (R0), F13
 end_42:
 end_39:
-	WORD $0x4e30cd88 // fmla v8.4s, v12.4s, v16.4s
-	WORD $0x4e30cda7 // fmla v7.4s, v13.4s, v16.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x4e32cd6d // fmla v13.4s, v11.4s, v18.4s
+	WORD $0x4e32cd4c // fmla v12.4s, v10.4s, v18.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $3, R5, some_44
-	FLDPQ (R0), (F12, F0)
+	FLDPQ (R0), (F11, F10)
 	B end_46
 some_44:
 	TBZ $2, R5, few_45
-	FMOVQ (R0), F12
+	FMOVQ (R0), F11
 	TBZ $1, R5, one_48
-	FMOVD 16(R0), F0
+	FMOVD 16(R0), F10
 	TBZ $0, R5, end_47
 	ADD $24, R0, R3
-	VLD1 (R3), V0.S[2]
+	VLD1 (R3), V10.S[2]
 	B end_47
 one_48:
 	TBZ $0, R5, end_47
-	FMOVS 16(R0), F0
+	FMOVS 16(R0), F10
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R5, one_50
-	FMOVD (R0), F12
+	FMOVD (R0), F11
 	TBZ $0, R5, end_49
 	ADD $8, R0, R3
-	VLD1 (R3), V12.S[2]
+	VLD1 (R3), V11.S[2]
 	B end_49
 one_50:
 	TBZ $0, R5, end_49
-	FMOVS (R0), F12
+	FMOVS (R0), F11
 end_49:
 end_46:
-	WORD $0x4e30cc8c // fmla v12.4s, v4.4s, v16.4s
-	WORD $0x4e30cc40 // fmla v0.4s, v2.4s, v16.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4e32cd2b // fmla v11.4s, v9.4s, v18.4s
+	WORD $0x4e32cd0a // fmla v10.4s, v8.4s, v18.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R5, some_51
-	FLDPQ (R0), (F2, F3)
+	FLDPQ (R0), (F9, F8)
 	B end_53
 some_51:
 	TBZ $2, R5, few_52
-	FMOVQ (R0), F2
+	FMOVQ (R0), F9
 	TBZ $1, R5, one_55
-	FMOVD 16(R0), F3
+	FMOVD 16(R0), F8
 	TBZ $0, R5, end_54
 	ADD $24, R0, R3
-	VLD1 (R3), V3.S[2]
+	VLD1 (R3), V8.S[2]
 	B end_54
 one_55:
 	TBZ $0, R5, end_54
-	FMOVS 16(R0), F3
+	FMOVS 16(R0), F8
 end_54:
 	B end_53
 few_52:
 	TBZ $1, R5, one_57
-	FMOVD (R0), F2
+	FMOVD (R0), F9
 	TBZ $0, R5, end_56
 	ADD $8, R0, R3
-	VLD1 (R3), V2.S[2]
+	VLD1 (R3), V9.S[2]
 	B end_56
 one_57:
 	TBZ $0, R5, end_56
-	FMOVS (R0), F2
+	FMOVS (R0), F9
 end_56:
 end_53:
-	WORD $0x4e30cdc2 // fmla v2.4s, v14.4s, v16.4s
-	WORD $0x4e30ccc3 // fmla v3.4s, v6.4s, v16.4s
-	ADD R2, R0, R0
+	WORD $0x4e32ccc9 // fmla v9.4s, v6.4s, v18.4s
+	WORD $0x4e32cc88 // fmla v8.4s, v4.4s, v18.4s
+	ADD R1, R0, R0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R5, some_58
@@ -2258,8 +2878,8 @@ some_58:
 	TBZ $1, R5, one_62
 	FMOVD 16(R0), F4
 	TBZ $0, R5, end_61
-	ADD $24, R0, R0
-	VLD1 (R0), V4.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V4.S[2]
 	B end_61
 one_62:
 	TBZ $0, R5, end_61
@@ -2270,852 +2890,933 @@ few_59:
 	TBZ $1, R5, one_64
 	FMOVD (R0), F6
 	TBZ $0, R5, end_63
-	ADD $8, R0, R0
-	VLD1 (R0), V6.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V6.S[2]
 	B end_63
 one_64:
 	TBZ $0, R5, end_63
 	FMOVS (R0), F6
 end_63:
 end_60:
-	WORD $0x4e30cd66 // fmla v6.4s, v11.4s, v16.4s
-	WORD $0x4e30cc24 // fmla v4.4s, v1.4s, v16.4s
-	B store
-set:
-	WORD $0x6e30dd2a // fmul v10.4s, v9.4s, v16.4s
-	WORD $0x6e30dd05 // fmul v5.4s, v8.4s, v16.4s
-	WORD $0x6e30dc0f // fmul v15.4s, v0.4s, v16.4s
-	WORD $0x6e30dce9 // fmul v9.4s, v7.4s, v16.4s
-	WORD $0x6e30dd88 // fmul v8.4s, v12.4s, v16.4s
-	WORD $0x6e30dda7 // fmul v7.4s, v13.4s, v16.4s
-	WORD $0x6e30dc8c // fmul v12.4s, v4.4s, v16.4s
-	WORD $0x6e30dc40 // fmul v0.4s, v2.4s, v16.4s
-	WORD $0x6e30ddc2 // fmul v2.4s, v14.4s, v16.4s
-	WORD $0x6e30dcc3 // fmul v3.4s, v6.4s, v16.4s
-	WORD $0x6e30dd66 // fmul v6.4s, v11.4s, v16.4s
-	WORD $0x6e30dc24 // fmul v4.4s, v1.4s, v16.4s
-store:
+	WORD $0x4e32cce6 // fmla v6.4s, v7.4s, v18.4s
+	WORD $0x4e32cca4 // fmla v4.4s, v5.4s, v18.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_65
-	FSTPQ (F10, F5), (R1)
+	FLDPQ (R0), (F1, F0)
 	B end_67
 some_65:
 	TBZ $2, R5, few_66
-	FMOVQ F10, (R1)
+	FMOVQ (R0), F1
 	TBZ $1, R5, one_69
-	FMOVD F5, 16(R1)
+	FMOVD 16(R0), F0
 	TBZ $0, R5, end_68
-	ADD $24, R1, R0
-	VST1 V5.S[2], (R0)
+	ADD $24, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_68
 one_69:
 	TBZ $0, R5, end_68
-	FMOVS F5, 16(R1)
+	FMOVS 16(R0), F0
 end_68:
 	B end_67
 few_66:
 	TBZ $1, R5, one_71
-	FMOVD F10, (R1)
+	FMOVD (R0), F1
 	TBZ $0, R5, end_70
-	ADD $8, R1, R0
-	VST1 V10.S[2], (R0)
+	ADD $8, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_70
 one_71:
 	TBZ $0, R5, end_70
-	FMOVS F10, (R1)
+	FMOVS (R0), F1
 end_70:
 end_67:
-	ADD R2, R1, R0
+	WORD $0x4e32cc61 // fmla v1.4s, v3.4s, v18.4s
+	WORD $0x4e32cc40 // fmla v0.4s, v2.4s, v18.4s
+	B store
+set:
+	WORD $0x6e32ddf1 // fmul v17.4s, v15.4s, v18.4s
+	WORD $0x6e32ddd0 // fmul v16.4s, v14.4s, v18.4s
+	WORD $0x6e32ddaf // fmul v15.4s, v13.4s, v18.4s
+	WORD $0x6e32dd8e // fmul v14.4s, v12.4s, v18.4s
+	WORD $0x6e32dd6d // fmul v13.4s, v11.4s, v18.4s
+	WORD $0x6e32dd4c // fmul v12.4s, v10.4s, v18.4s
+	WORD $0x6e32dd2b // fmul v11.4s, v9.4s, v18.4s
+	WORD $0x6e32dd0a // fmul v10.4s, v8.4s, v18.4s
+	WORD $0x6e32dcc9 // fmul v9.4s, v6.4s, v18.4s
+	WORD $0x6e32dc88 // fmul v8.4s, v4.4s, v18.4s
+	WORD $0x6e32dce6 // fmul v6.4s, v7.4s, v18.4s
+	WORD $0x6e32dca4 // fmul v4.4s, v5.4s, v18.4s
+	WORD $0x6e32dc61 // fmul v1.4s, v3.4s, v18.4s
+	WORD $0x6e32dc40 // fmul v0.4s, v2.4s, v18.4s
+store:
 	TBZ $3, R5, some_72
-	FSTPQ (F15, F9), (R0)
+	FSTPQ (F17, F16), (R2)
 	B end_74
 some_72:
 	TBZ $2, R5, few_73
-	FMOVQ F15, (R0)
+	FMOVQ F17, (R2)
 	TBZ $1, R5, one_76
-	FMOVD F9, 16(R0)
+	FMOVD F16, 16(R2)
 	TBZ $0, R5, end_75
-	ADD $24, R0, R1
-	VST1 V9.S[2], (R1)
+	ADD $24, R2, R0
+	VST1 V16.S[2], (R0)
 	B end_75
 one_76:
 	TBZ $0, R5, end_75
-	FMOVS F9, 16(R0)
+	FMOVS F16, 16(R2)
 end_75:
 	B end_74
 few_73:
 	TBZ $1, R5, one_78
-	FMOVD F15, (R0)
+	FMOVD F17, (R2)
 	TBZ $0, R5, end_77
-	ADD $8, R0, R1
-	VST1 V15.S[2], (R1)
+	ADD $8, R2, R0
+	VST1 V17.S[2], (R0)
 	B end_77
 one_78:
 	TBZ $0, R5, end_77
-	FMOVS F15, (R0)
+	FMOVS F17, (R2)
 end_77:
 end_74:
-	ADD R2, R0, R0
+	ADD R1, R2, R0
 	TBZ $3, R5, some_79
-	FSTPQ (F8, F7), (R0)
+	FSTPQ (F15, F14), (R0)
 	B end_81
 some_79:
 	TBZ $2, R5, few_80
-	FMOVQ F8, (R0)
+	FMOVQ F15, (R0)
 	TBZ $1, R5, one_83
-	FMOVD F7, 16(R0)
+	FMOVD F14, 16(R0)
 	TBZ $0, R5, end_82
-	ADD $24, R0, R1
-	VST1 V7.S[2], (R1)
+	ADD $24, R0, R2
+	VST1 V14.S[2], (R2)
 	B end_82
 one_83:
 	TBZ $0, R5, end_82
-	FMOVS F7, 16(R0)
+	FMOVS F14, 16(R0)
 end_82:
 	B end_81
 few_80:
 	TBZ $1, R5, one_85
-	FMOVD F8, (R0)
+	FMOVD F15, (R0)
 	TBZ $0, R5, end_84
-	ADD $8, R0, R1
-	VST1 V8.S[2], (R1)
+	ADD $8, R0, R2
+	VST1 V15.S[2], (R2)
 	B end_84
 one_85:
 	TBZ $0, R5, end_84
-	FMOVS F8, (R0)
+	FMOVS F15, (R0)
 end_84:
 end_81:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $3, R5, some_86
-	FSTPQ (F12, F0), (R0)
+	FSTPQ (F13, F12), (R0)
 	B end_88
 some_86:
 	TBZ $2, R5, few_87
-	FMOVQ F12, (R0)
+	FMOVQ F13, (R0)
 	TBZ $1, R5, one_90
-	FMOVD F0, 16(R0)
+	FMOVD F12, 16(R0)
 	TBZ $0, R5, end_89
-	ADD $24, R0, R1
-	VST1 V0.S[2], (R1)
+	ADD $24, R0, R2
+	VST1 V12.S[2], (R2)
 	B end_89
 one_90:
 	TBZ $0, R5, end_89
-	FMOVS F0, 16(R0)
+	FMOVS F12, 16(R0)
 end_89:
 	B end_88
 few_87:
 	TBZ $1, R5, one_92
-	FMOVD F12, (R0)
+	FMOVD F13, (R0)
 	TBZ $0, R5, end_91
-	ADD $8, R0, R1
-	VST1 V12.S[2], (R1)
+	ADD $8, R0, R2
+	VST1 V13.S[2], (R2)
 	B end_91
 one_92:
 	TBZ $0, R5, end_91
-	FMOVS F12, (R0)
+	FMOVS F13, (R0)
 end_91:
 end_88:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $3, R5, some_93
-	FSTPQ (F2, F3), (R0)
+	FSTPQ (F11, F10), (R0)
 	B end_95
 some_93:
 	TBZ $2, R5, few_94
-	FMOVQ F2, (R0)
+	FMOVQ F11, (R0)
 	TBZ $1, R5, one_97
-	FMOVD F3, 16(R0)
+	FMOVD F10, 16(R0)
 	TBZ $0, R5, end_96
-	ADD $24, R0, R1
-	VST1 V3.S[2], (R1)
+	ADD $24, R0, R2
+	VST1 V10.S[2], (R2)
 	B end_96
 one_97:
 	TBZ $0, R5, end_96
-	FMOVS F3, 16(R0)
+	FMOVS F10, 16(R0)
 end_96:
 	B end_95
 few_94:
 	TBZ $1, R5, one_99
-	FMOVD F2, (R0)
+	FMOVD F11, (R0)
 	TBZ $0, R5, end_98
-	ADD $8, R0, R1
-	VST1 V2.S[2], (R1)
+	ADD $8, R0, R2
+	VST1 V11.S[2], (R2)
 	B end_98
 one_99:
 	TBZ $0, R5, end_98
-	FMOVS F2, (R0)
+	FMOVS F11, (R0)
 end_98:
 end_95:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $3, R5, some_100
-	FSTPQ (F6, F4), (R0)
+	FSTPQ (F9, F8), (R0)
 	B end_102
 some_100:
 	TBZ $2, R5, few_101
-	FMOVQ F6, (R0)
+	FMOVQ F9, (R0)
 	TBZ $1, R5, one_104
-	FMOVD F4, 16(R0)
+	FMOVD F8, 16(R0)
 	TBZ $0, R5, end_103
-	ADD $24, R0, R0
-	VST1 V4.S[2], (R0)
+	ADD $24, R0, R2
+	VST1 V8.S[2], (R2)
 	B end_103
 one_104:
 	TBZ $0, R5, end_103
-	FMOVS F4, 16(R0)
+	FMOVS F8, 16(R0)
 end_103:
 	B end_102
 few_101:
 	TBZ $1, R5, one_106
-	FMOVD F6, (R0)
+	FMOVD F9, (R0)
 	TBZ $0, R5, end_105
-	ADD $8, R0, R0
-	VST1 V6.S[2], (R0)
+	ADD $8, R0, R2
+	VST1 V9.S[2], (R2)
 	B end_105
 one_106:
 	TBZ $0, R5, end_105
-	FMOVS F6, (R0)
+	FMOVS F9, (R0)
 end_105:
 end_102:
+	ADD R1, R0, R0
+	TBZ $3, R5, some_107
+	FSTPQ (F6, F4), (R0)
+	B end_109
+some_107:
+	TBZ $2, R5, few_108
+	FMOVQ F6, (R0)
+	TBZ $1, R5, one_111
+	FMOVD F4, 16(R0)
+	TBZ $0, R5, end_110
+	ADD $24, R0, R2
+	VST1 V4.S[2], (R2)
+	B end_110
+one_111:
+	TBZ $0, R5, end_110
+	FMOVS F4, 16(R0)
+end_110:
+	B end_109
+few_108:
+	TBZ $1, R5, one_113
+	FMOVD F6, (R0)
+	TBZ $0, R5, end_112
+	ADD $8, R0, R2
+	VST1 V6.S[2], (R2)
+	B end_112
+one_113:
+	TBZ $0, R5, end_112
+	FMOVS F6, (R0)
+end_112:
+end_109:
+	ADD R1, R0, R0
+	TBZ $3, R5, some_114
+	FSTPQ (F1, F0), (R0)
+	B end_116
+some_114:
+	TBZ $2, R5, few_115
+	FMOVQ F1, (R0)
+	TBZ $1, R5, one_118
+	FMOVD F0, 16(R0)
+	TBZ $0, R5, end_117
+	ADD $24, R0, R0
+	VST1 V0.S[2], (R0)
+	B end_117
+one_118:
+	TBZ $0, R5, end_117
+	FMOVS F0, 16(R0)
+end_117:
+	B end_116
+few_115:
+	TBZ $1, R5, one_120
+	FMOVD F1, (R0)
+	TBZ $0, R5, end_119
+	ADD $8, R0, R0
+	VST1 V1.S[2], (R0)
+	B end_119
+one_120:
+	TBZ $0, R5, end_119
+	FMOVS F1, (R0)
+end_119:
+end_116:
 	RET
 
-// func Tile7x1NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-TEXT ·Tile7x1NEONF32(SB), NOSPLIT, $0-77
+// func Tile8x1NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
+TEXT ·Tile8x1NEONF32(SB), NOSPLIT, $0-77
 	MOVD n+64(FP), R5
 	MOVD k+0(FP), R0
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R2
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
 	LSL $2, R0, R4
-	MOVD b+32(FP), R12
+	MOVD b+32(FP), R13
 	MOVD off+40(FP), R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V6.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V5.B16
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
 	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V17.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V13.B16
+	VMOV V7.B16, V5.B16
 	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V11.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V8.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V16.B16
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $2, R3, R3
-	MOVD n+64(FP), R13
+	MOVD n+64(FP), R14
 	CMP $4, R3
 	BNE apart_1
-	CMP $8, R13
+	CMP $8, R14
 	BNE some_3
 sum_5:
 	MOVD.P 8(R0), R3
-	ADD R3<<2, R12, R3
-	FLDPQ (R3), (F14, F2)
-	FMOVQ (R2), F0
-	WORD $0x4f8011c9 // fmla v9.4s, v14.4s, v0.s[0]
-	WORD $0x4f801046 // fmla v6.4s, v2.4s, v0.s[0]
-	WORD $0x4fa011ca // fmla v10.4s, v14.4s, v0.s[1]
-	WORD $0x4fa01045 // fmla v5.4s, v2.4s, v0.s[1]
-	WORD $0x4f8019c7 // fmla v7.4s, v14.4s, v0.s[2]
-	WORD $0x4f801851 // fmla v17.4s, v2.4s, v0.s[2]
-	WORD $0x4fa019c1 // fmla v1.4s, v14.4s, v0.s[3]
-	WORD $0x4fa0184d // fmla v13.4s, v2.4s, v0.s[3]
-	FMOVD 16(R2), F0
-	WORD $0x4f8011c3 // fmla v3.4s, v14.4s, v0.s[0]
-	WORD $0x4f80104b // fmla v11.4s, v2.4s, v0.s[0]
-	WORD $0x4fa011c4 // fmla v4.4s, v14.4s, v0.s[1]
-	WORD $0x4fa01048 // fmla v8.4s, v2.4s, v0.s[1]
-	FMOVS 24(R2), F0
-	WORD $0x4f8011cc // fmla v12.4s, v14.4s, v0.s[0]
-	WORD $0x4f801050 // fmla v16.4s, v2.4s, v0.s[0]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	ADD R3<<2, R13, R3
+	FLDPQ (R3), (F19, F18)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4f811271 // fmla v17.4s, v19.4s, v1.s[0]
+	WORD $0x4f811250 // fmla v16.4s, v18.4s, v1.s[0]
+	WORD $0x4fa1126f // fmla v15.4s, v19.4s, v1.s[1]
+	WORD $0x4fa1124e // fmla v14.4s, v18.4s, v1.s[1]
+	WORD $0x4f811a6d // fmla v13.4s, v19.4s, v1.s[2]
+	WORD $0x4f811a4c // fmla v12.4s, v18.4s, v1.s[2]
+	WORD $0x4fa11a6b // fmla v11.4s, v19.4s, v1.s[3]
+	WORD $0x4fa11a4a // fmla v10.4s, v18.4s, v1.s[3]
+	WORD $0x4f801269 // fmla v9.4s, v19.4s, v0.s[0]
+	WORD $0x4f801248 // fmla v8.4s, v18.4s, v0.s[0]
+	WORD $0x4fa01266 // fmla v6.4s, v19.4s, v0.s[1]
+	WORD $0x4fa01244 // fmla v4.4s, v18.4s, v0.s[1]
+	WORD $0x4f801a67 // fmla v7.4s, v19.4s, v0.s[2]
+	WORD $0x4f801a45 // fmla v5.4s, v18.4s, v0.s[2]
+	WORD $0x4fa01a63 // fmla v3.4s, v19.4s, v0.s[3]
+	WORD $0x4fa01a42 // fmla v2.4s, v18.4s, v0.s[3]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
 	MOVD.P 8(R0), R3
-	ADD R3<<2, R12, R3
+	ADD R3<<2, R13, R3
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $3, R13, some_7
-	FLDPQ (R3), (F0, F2)
+	TBZ $3, R14, some_7
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
-	TBZ $2, R13, few_8
-	FMOVQ (R3), F0
-	TBZ $1, R13, one_11
-	FMOVD 16(R3), F2
-	TBZ $0, R13, end_10
+	TBZ $2, R14, few_8
+	FMOVQ (R3), F1
+	TBZ $1, R14, one_11
+	FMOVD 16(R3), F0
+	TBZ $0, R14, end_10
 	ADD $24, R3, R3
-	VLD1 (R3), V2.S[2]
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
-	TBZ $0, R13, end_10
-	FMOVS 16(R3), F2
+	TBZ $0, R14, end_10
+	FMOVS 16(R3), F0
 end_10:
 	B end_9
 few_8:
-	TBZ $1, R13, one_13
-	FMOVD (R3), F0
-	TBZ $0, R13, end_12
+	TBZ $1, R14, one_13
+	FMOVD (R3), F1
+	TBZ $0, R14, end_12
 	ADD $8, R3, R3
-	VLD1 (R3), V0.S[2]
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
-	TBZ $0, R13, end_12
-	FMOVS (R3), F0
+	TBZ $0, R14, end_12
+	FMOVS (R3), F1
 end_12:
 end_9:
-	FMOVQ (R2), F14
-	WORD $0x4f8e1009 // fmla v9.4s, v0.4s, v14.s[0]
-	WORD $0x4f8e1046 // fmla v6.4s, v2.4s, v14.s[0]
-	WORD $0x4fae100a // fmla v10.4s, v0.4s, v14.s[1]
-	WORD $0x4fae1045 // fmla v5.4s, v2.4s, v14.s[1]
-	WORD $0x4f8e1807 // fmla v7.4s, v0.4s, v14.s[2]
-	WORD $0x4f8e1851 // fmla v17.4s, v2.4s, v14.s[2]
-	WORD $0x4fae1801 // fmla v1.4s, v0.4s, v14.s[3]
-	WORD $0x4fae184d // fmla v13.4s, v2.4s, v14.s[3]
-	FMOVD 16(R2), F14
-	WORD $0x4f8e1003 // fmla v3.4s, v0.4s, v14.s[0]
-	WORD $0x4f8e104b // fmla v11.4s, v2.4s, v14.s[0]
-	WORD $0x4fae1004 // fmla v4.4s, v0.4s, v14.s[1]
-	WORD $0x4fae1048 // fmla v8.4s, v2.4s, v14.s[1]
-	FMOVS 24(R2), F14
-	WORD $0x4f8e100c // fmla v12.4s, v0.4s, v14.s[0]
-	WORD $0x4f8e1050 // fmla v16.4s, v2.4s, v14.s[0]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	FLDPQ (R1), (F19, F18)
+	WORD $0x4f931031 // fmla v17.4s, v1.4s, v19.s[0]
+	WORD $0x4f931010 // fmla v16.4s, v0.4s, v19.s[0]
+	WORD $0x4fb3102f // fmla v15.4s, v1.4s, v19.s[1]
+	WORD $0x4fb3100e // fmla v14.4s, v0.4s, v19.s[1]
+	WORD $0x4f93182d // fmla v13.4s, v1.4s, v19.s[2]
+	WORD $0x4f93180c // fmla v12.4s, v0.4s, v19.s[2]
+	WORD $0x4fb3182b // fmla v11.4s, v1.4s, v19.s[3]
+	WORD $0x4fb3180a // fmla v10.4s, v0.4s, v19.s[3]
+	WORD $0x4f921029 // fmla v9.4s, v1.4s, v18.s[0]
+	WORD $0x4f921008 // fmla v8.4s, v0.4s, v18.s[0]
+	WORD $0x4fb21026 // fmla v6.4s, v1.4s, v18.s[1]
+	WORD $0x4fb21004 // fmla v4.4s, v0.4s, v18.s[1]
+	WORD $0x4f921827 // fmla v7.4s, v1.4s, v18.s[2]
+	WORD $0x4f921805 // fmla v5.4s, v0.4s, v18.s[2]
+	WORD $0x4fb21823 // fmla v3.4s, v1.4s, v18.s[3]
+	WORD $0x4fb21802 // fmla v2.4s, v0.4s, v18.s[3]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R3, R3, R11
+	ADD R3, R3, R12
+	ADD R3, R12, R11
 	ADD R3, R11, R10
 	ADD R3, R10, R9
 	ADD R3, R9, R8
 	ADD R3, R8, R7
-	CMP $8, R13
+	CMP $8, R14
 	BNE apartsome_4
 sum_14:
 	MOVD.P 8(R0), R6
-	ADD R6<<2, R12, R6
-	FLDPQ (R6), (F14, F2)
-	FMOVS (R2), F0
-	WORD $0x4f8011c9 // fmla v9.4s, v14.4s, v0.s[0]
-	WORD $0x4f801046 // fmla v6.4s, v2.4s, v0.s[0]
-	FMOVS (R2)(R3), F0
-	WORD $0x4f8011ca // fmla v10.4s, v14.4s, v0.s[0]
-	WORD $0x4f801045 // fmla v5.4s, v2.4s, v0.s[0]
-	FMOVS (R2)(R11), F0
-	WORD $0x4f8011c7 // fmla v7.4s, v14.4s, v0.s[0]
-	WORD $0x4f801051 // fmla v17.4s, v2.4s, v0.s[0]
-	FMOVS (R2)(R10), F0
-	WORD $0x4f8011c1 // fmla v1.4s, v14.4s, v0.s[0]
-	WORD $0x4f80104d // fmla v13.4s, v2.4s, v0.s[0]
-	FMOVS (R2)(R9), F0
-	WORD $0x4f8011c3 // fmla v3.4s, v14.4s, v0.s[0]
-	WORD $0x4f80104b // fmla v11.4s, v2.4s, v0.s[0]
-	FMOVS (R2)(R8), F0
-	WORD $0x4f8011c4 // fmla v4.4s, v14.4s, v0.s[0]
-	WORD $0x4f801048 // fmla v8.4s, v2.4s, v0.s[0]
-	FMOVS (R2)(R7), F0
-	WORD $0x4f8011cc // fmla v12.4s, v14.4s, v0.s[0]
-	WORD $0x4f801050 // fmla v16.4s, v2.4s, v0.s[0]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	ADD R6<<2, R13, R6
+	FLDPQ (R6), (F18, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801251 // fmla v17.4s, v18.4s, v0.s[0]
+	WORD $0x4f801030 // fmla v16.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f80124f // fmla v15.4s, v18.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R12), F0
+	WORD $0x4f80124d // fmla v13.4s, v18.4s, v0.s[0]
+	WORD $0x4f80102c // fmla v12.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R11), F0
+	WORD $0x4f80124b // fmla v11.4s, v18.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R10), F0
+	WORD $0x4f801249 // fmla v9.4s, v18.4s, v0.s[0]
+	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R9), F0
+	WORD $0x4f801246 // fmla v6.4s, v18.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f801247 // fmla v7.4s, v18.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801243 // fmla v3.4s, v18.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
-	ADD R6<<2, R12, R6
+	ADD R6<<2, R13, R6
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $3, R13, some_16
-	FLDPQ (R6), (F0, F2)
+	TBZ $3, R14, some_16
+	FLDPQ (R6), (F1, F0)
 	B end_18
 some_16:
-	TBZ $2, R13, few_17
-	FMOVQ (R6), F0
-	TBZ $1, R13, one_20
-	FMOVD 16(R6), F2
-	TBZ $0, R13, end_19
+	TBZ $2, R14, few_17
+	FMOVQ (R6), F1
+	TBZ $1, R14, one_20
+	FMOVD 16(R6), F0
+	TBZ $0, R14, end_19
 	ADD $24, R6, R6
-	VLD1 (R6), V2.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
-	TBZ $0, R13, end_19
-	FMOVS 16(R6), F2
+	TBZ $0, R14, end_19
+	FMOVS 16(R6), F0
 end_19:
 	B end_18
 few_17:
-	TBZ $1, R13, one_22
-	FMOVD (R6), F0
-	TBZ $0, R13, end_21
+	TBZ $1, R14, one_22
+	FMOVD (R6), F1
+	TBZ $0, R14, end_21
 	ADD $8, R6, R6
-	VLD1 (R6), V0.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_21
 one_22:
-	TBZ $0, R13, end_21
-	FMOVS (R6), F0
+	TBZ $0, R14, end_21
+	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R2), F14
-	WORD $0x4f8e1009 // fmla v9.4s, v0.4s, v14.s[0]
-	WORD $0x4f8e1046 // fmla v6.4s, v2.4s, v14.s[0]
-	FMOVS (R2)(R3), F14
-	WORD $0x4f8e100a // fmla v10.4s, v0.4s, v14.s[0]
-	WORD $0x4f8e1045 // fmla v5.4s, v2.4s, v14.s[0]
-	FMOVS (R2)(R11), F14
-	WORD $0x4f8e1007 // fmla v7.4s, v0.4s, v14.s[0]
-	WORD $0x4f8e1051 // fmla v17.4s, v2.4s, v14.s[0]
-	FMOVS (R2)(R10), F14
-	WORD $0x4f8e1001 // fmla v1.4s, v0.4s, v14.s[0]
-	WORD $0x4f8e104d // fmla v13.4s, v2.4s, v14.s[0]
-	FMOVS (R2)(R9), F14
-	WORD $0x4f8e1003 // fmla v3.4s, v0.4s, v14.s[0]
-	WORD $0x4f8e104b // fmla v11.4s, v2.4s, v14.s[0]
-	FMOVS (R2)(R8), F14
-	WORD $0x4f8e1004 // fmla v4.4s, v0.4s, v14.s[0]
-	WORD $0x4f8e1048 // fmla v8.4s, v2.4s, v14.s[0]
-	FMOVS (R2)(R7), F14
-	WORD $0x4f8e100c // fmla v12.4s, v0.4s, v14.s[0]
-	WORD $0x4f8e1050 // fmla v16.4s, v2.4s, v14.s[0]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	FMOVS (R1), F18
+	WORD $0x4f921031 // fmla v17.4s, v1.4s, v18.s[0]
+	WORD $0x4f921010 // fmla v16.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R3), F18
+	WORD $0x4f92102f // fmla v15.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100e // fmla v14.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R12), F18
+	WORD $0x4f92102d // fmla v13.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100c // fmla v12.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R11), F18
+	WORD $0x4f92102b // fmla v11.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100a // fmla v10.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R10), F18
+	WORD $0x4f921029 // fmla v9.4s, v1.4s, v18.s[0]
+	WORD $0x4f921008 // fmla v8.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R9), F18
+	WORD $0x4f921026 // fmla v6.4s, v1.4s, v18.s[0]
+	WORD $0x4f921004 // fmla v4.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R8), F18
+	WORD $0x4f921027 // fmla v7.4s, v1.4s, v18.s[0]
+	WORD $0x4f921005 // fmla v5.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R7), F18
+	WORD $0x4f921023 // fmla v3.4s, v1.4s, v18.s[0]
+	WORD $0x4f921002 // fmla v2.4s, v0.4s, v18.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
 	FMOVS alpha+72(FP), F0
-	WORD $0x4e040413 // dup v19.4s, v0.s[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $2, R1, R1
-	MOVBU add+76(FP), R2
-	CMP $0, R2
+	WORD $0x4e040414 // dup v20.4s, v0.s[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ (R0), (F15, F14)
+	FLDPQ (R2), (F19, F18)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ (R0), F15
+	FMOVQ (R2), F19
 	TBZ $1, R5, one_27
-	FMOVD 16(R0), F14
+	FMOVD 16(R2), F18
 	TBZ $0, R5, end_26
-	ADD $24, R0, R2
-	VLD1 (R2), V14.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V18.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 16(R0), F14
+	FMOVS 16(R2), F18
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD (R0), F15
+	FMOVD (R2), F19
 	TBZ $0, R5, end_28
-	ADD $8, R0, R2
-	VLD1 (R2), V15.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V19.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS (R0), F15
+	FMOVS (R2), F19
 end_28:
 end_25:
-	WORD $0x4e33cd2f // fmla v15.4s, v9.4s, v19.4s
-	WORD $0x4e33ccce // fmla v14.4s, v6.4s, v19.4s
-	ADD R1, R0, R2
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x4e34ce33 // fmla v19.4s, v17.4s, v20.4s
+	WORD $0x4e34ce12 // fmla v18.4s, v16.4s, v20.4s
+	ADD R1, R2, R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	TBZ $3, R5, some_30
-	FLDPQ (R2), (F9, F6)
+	FLDPQ (R0), (F17, F16)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ (R2), F9
+	FMOVQ (R0), F17
 	TBZ $1, R5, one_34
-	FMOVD 16(R2), F6
+	FMOVD 16(R0), F16
 	TBZ $0, R5, end_33
-	ADD $24, R2, R3
-	VLD1 (R3), V6.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V16.S[2]
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS 16(R2), F6
+	FMOVS 16(R0), F16
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD (R2), F9
+	FMOVD (R0), F17
 	TBZ $0, R5, end_35
-	ADD $8, R2, R3
-	VLD1 (R3), V9.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V17.S[2]
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS (R2), F9
+	FMOVS (R0), F17
 end_35:
 end_32:
-	WORD $0x4e33cd49 // fmla v9.4s, v10.4s, v19.4s
-	WORD $0x4e33cca6 // fmla v6.4s, v5.4s, v19.4s
-	ADD R1, R2, R2
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x4e34cdf1 // fmla v17.4s, v15.4s, v20.4s
+	WORD $0x4e34cdd0 // fmla v16.4s, v14.4s, v20.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
 	TBZ $3, R5, some_37
-	FLDPQ (R2), (F18, F10)
+	FLDPQ (R0), (F15, F14)
 	B end_39
 some_37:
 	TBZ $2, R5, few_38
-	FMOVQ (R2), F18
+	FMOVQ (R0), F15
 	TBZ $1, R5, one_41
-	FMOVD 16(R2), F10
+	FMOVD 16(R0), F14
 	TBZ $0, R5, end_40
-	ADD $24, R2, R3
-	VLD1 (R3), V10.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V14.S[2]
 	B end_40
 one_41:
 	TBZ $0, R5, end_40
-	FMOVS 16(R2), F10
+	FMOVS 16(R0), F14
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R5, one_43
-	FMOVD (R2), F18
+	FMOVD (R0), F15
 	TBZ $0, R5, end_42
-	ADD $8, R2, R3
-	VLD1 (R3), V18.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V15.S[2]
 	B end_42
 one_43:
 	TBZ $0, R5, end_42
-	FMOVS (R2), F18
+	FMOVS (R0), F15
 end_42:
 end_39:
-	WORD $0x4e33ccf2 // fmla v18.4s, v7.4s, v19.4s
-	WORD $0x4e33ce2a // fmla v10.4s, v17.4s, v19.4s
-	ADD R1, R2, R2
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x4e34cdaf // fmla v15.4s, v13.4s, v20.4s
+	WORD $0x4e34cd8e // fmla v14.4s, v12.4s, v20.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $3, R5, some_44
-	FLDPQ (R2), (F2, F0)
+	FLDPQ (R0), (F13, F12)
 	B end_46
 some_44:
 	TBZ $2, R5, few_45
-	FMOVQ (R2), F2
+	FMOVQ (R0), F13
 	TBZ $1, R5, one_48
-	FMOVD 16(R2), F0
+	FMOVD 16(R0), F12
 	TBZ $0, R5, end_47
-	ADD $24, R2, R3
-	VLD1 (R3), V0.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V12.S[2]
 	B end_47
 one_48:
 	TBZ $0, R5, end_47
-	FMOVS 16(R2), F0
+	FMOVS 16(R0), F12
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R5, one_50
-	FMOVD (R2), F2
+	FMOVD (R0), F13
 	TBZ $0, R5, end_49
-	ADD $8, R2, R3
-	VLD1 (R3), V2.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V13.S[2]
 	B end_49
 one_50:
 	TBZ $0, R5, end_49
-	FMOVS (R2), F2
+	FMOVS (R0), F13
 end_49:
 end_46:
-	WORD $0x4e33cc22 // fmla v2.4s, v1.4s, v19.4s
-	WORD $0x4e33cda0 // fmla v0.4s, v13.4s, v19.4s
-	ADD R1, R2, R2
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x4e34cd6d // fmla v13.4s, v11.4s, v20.4s
+	WORD $0x4e34cd4c // fmla v12.4s, v10.4s, v20.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $3, R5, some_51
-	FLDPQ (R2), (F7, F5)
+	FLDPQ (R0), (F11, F10)
 	B end_53
 some_51:
 	TBZ $2, R5, few_52
-	FMOVQ (R2), F7
+	FMOVQ (R0), F11
 	TBZ $1, R5, one_55
-	FMOVD 16(R2), F5
+	FMOVD 16(R0), F10
 	TBZ $0, R5, end_54
-	ADD $24, R2, R3
-	VLD1 (R3), V5.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V10.S[2]
 	B end_54
 one_55:
 	TBZ $0, R5, end_54
-	FMOVS 16(R2), F5
+	FMOVS 16(R0), F10
 end_54:
 	B end_53
 few_52:
 	TBZ $1, R5, one_57
-	FMOVD (R2), F7
+	FMOVD (R0), F11
 	TBZ $0, R5, end_56
-	ADD $8, R2, R3
-	VLD1 (R3), V7.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V11.S[2]
 	B end_56
 one_57:
 	TBZ $0, R5, end_56
-	FMOVS (R2), F7
+	FMOVS (R0), F11
 end_56:
 end_53:
-	WORD $0x4e33cc67 // fmla v7.4s, v3.4s, v19.4s
-	WORD $0x4e33cd65 // fmla v5.4s, v11.4s, v19.4s
-	ADD R1, R2, R2
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x4e34cd2b // fmla v11.4s, v9.4s, v20.4s
+	WORD $0x4e34cd0a // fmla v10.4s, v8.4s, v20.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R5, some_58
-	FLDPQ (R2), (F11, F1)
+	FLDPQ (R0), (F9, F8)
 	B end_60
 some_58:
 	TBZ $2, R5, few_59
-	FMOVQ (R2), F11
+	FMOVQ (R0), F9
 	TBZ $1, R5, one_62
-	FMOVD 16(R2), F1
+	FMOVD 16(R0), F8
 	TBZ $0, R5, end_61
-	ADD $24, R2, R3
-	VLD1 (R3), V1.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V8.S[2]
 	B end_61
 one_62:
 	TBZ $0, R5, end_61
-	FMOVS 16(R2), F1
+	FMOVS 16(R0), F8
 end_61:
 	B end_60
 few_59:
 	TBZ $1, R5, one_64
-	FMOVD (R2), F11
+	FMOVD (R0), F9
 	TBZ $0, R5, end_63
-	ADD $8, R2, R3
-	VLD1 (R3), V11.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V9.S[2]
 	B end_63
 one_64:
 	TBZ $0, R5, end_63
-	FMOVS (R2), F11
+	FMOVS (R0), F9
 end_63:
 end_60:
-	WORD $0x4e33cc8b // fmla v11.4s, v4.4s, v19.4s
-	WORD $0x4e33cd01 // fmla v1.4s, v8.4s, v19.4s
-	ADD R1, R2, R2
+	WORD $0x4e34ccc9 // fmla v9.4s, v6.4s, v20.4s
+	WORD $0x4e34cc88 // fmla v8.4s, v4.4s, v20.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $3, R5, some_65
-	FLDPQ (R2), (F4, F3)
+	FLDPQ (R0), (F6, F4)
 	B end_67
 some_65:
 	TBZ $2, R5, few_66
-	FMOVQ (R2), F4
+	FMOVQ (R0), F6
 	TBZ $1, R5, one_69
-	FMOVD 16(R2), F3
+	FMOVD 16(R0), F4
 	TBZ $0, R5, end_68
-	ADD $24, R2, R2
-	VLD1 (R2), V3.S[2]
+	ADD $24, R0, R3
+	VLD1 (R3), V4.S[2]
 	B end_68
 one_69:
 	TBZ $0, R5, end_68
-	FMOVS 16(R2), F3
+	FMOVS 16(R0), F4
 end_68:
 	B end_67
 few_66:
 	TBZ $1, R5, one_71
-	FMOVD (R2), F4
+	FMOVD (R0), F6
 	TBZ $0, R5, end_70
-	ADD $8, R2, R2
-	VLD1 (R2), V4.S[2]
+	ADD $8, R0, R3
+	VLD1 (R3), V6.S[2]
 	B end_70
 one_71:
 	TBZ $0, R5, end_70
-	FMOVS (R2), F4
+	FMOVS (R0), F6
 end_70:
 end_67:
-	WORD $0x4e33cd84 // fmla v4.4s, v12.4s, v19.4s
-	WORD $0x4e33ce03 // fmla v3.4s, v16.4s, v19.4s
-	B store
-set:
-	WORD $0x6e33dd2f // fmul v15.4s, v9.4s, v19.4s
-	WORD $0x6e33dcce // fmul v14.4s, v6.4s, v19.4s
-	WORD $0x6e33dd49 // fmul v9.4s, v10.4s, v19.4s
-	WORD $0x6e33dca6 // fmul v6.4s, v5.4s, v19.4s
-	WORD $0x6e33dcf2 // fmul v18.4s, v7.4s, v19.4s
-	WORD $0x6e33de2a // fmul v10.4s, v17.4s, v19.4s
-	WORD $0x6e33dc22 // fmul v2.4s, v1.4s, v19.4s
-	WORD $0x6e33dda0 // fmul v0.4s, v13.4s, v19.4s
-	WORD $0x6e33dc67 // fmul v7.4s, v3.4s, v19.4s
-	WORD $0x6e33dd65 // fmul v5.4s, v11.4s, v19.4s
-	WORD $0x6e33dc8b // fmul v11.4s, v4.4s, v19.4s
-	WORD $0x6e33dd01 // fmul v1.4s, v8.4s, v19.4s
-	WORD $0x6e33dd84 // fmul v4.4s, v12.4s, v19.4s
-	WORD $0x6e33de03 // fmul v3.4s, v16.4s, v19.4s
-store:
+	WORD $0x4e34cce6 // fmla v6.4s, v7.4s, v20.4s
+	WORD $0x4e34cca4 // fmla v4.4s, v5.4s, v20.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_72
-	FSTPQ (F15, F14), (R0)
+	FLDPQ (R0), (F1, F0)
 	B end_74
 some_72:
 	TBZ $2, R5, few_73
-	FMOVQ F15, (R0)
+	FMOVQ (R0), F1
 	TBZ $1, R5, one_76
-	FMOVD F14, 16(R0)
+	FMOVD 16(R0), F0
 	TBZ $0, R5, end_75
-	ADD $24, R0, R2
-	VST1 V14.S[2], (R2)
+	ADD $24, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_75
 one_76:
 	TBZ $0, R5, end_75
-	FMOVS F14, 16(R0)
+	FMOVS 16(R0), F0
 end_75:
 	B end_74
 few_73:
 	TBZ $1, R5, one_78
-	FMOVD F15, (R0)
+	FMOVD (R0), F1
 	TBZ $0, R5, end_77
-	ADD $8, R0, R2
-	VST1 V15.S[2], (R2)
+	ADD $8, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_77
 one_78:
 	TBZ $0, R5, end_77
-	FMOVS F15, (R0)
+	FMOVS (R0), F1
 end_77:
 end_74:
-	ADD R1, R0, R0
+	WORD $0x4e34cc61 // fmla v1.4s, v3.4s, v20.4s
+	WORD $0x4e34cc40 // fmla v0.4s, v2.4s, v20.4s
+	B store
+set:
+	WORD $0x6e34de33 // fmul v19.4s, v17.4s, v20.4s
+	WORD $0x6e34de12 // fmul v18.4s, v16.4s, v20.4s
+	WORD $0x6e34ddf1 // fmul v17.4s, v15.4s, v20.4s
+	WORD $0x6e34ddd0 // fmul v16.4s, v14.4s, v20.4s
+	WORD $0x6e34ddaf // fmul v15.4s, v13.4s, v20.4s
+	WORD $0x6e34dd8e // fmul v14.4s, v12.4s, v20.4s
+	WORD $0x6e34dd6d // fmul v13.4s, v11.4s, v20.4s
+	WORD $0x6e34dd4c // fmul v12.4s, v10.4s, v20.4s
+	WORD $0x6e34dd2b // fmul v11.4s, v9.4s, v20.4s
+	WORD $0x6e34dd0a // fmul v10.4s, v8.4s, v20.4s
+	WORD $0x6e34dcc9 // fmul v9.4s, v6.4s, v20.4s
+	WORD $0x6e34dc88 // fmul v8.4s, v4.4s, v20.4s
+	WORD $0x6e34dce6 // fmul v6.4s, v7.4s, v20.4s
+	WORD $0x6e34dca4 // fmul v4.4s, v5.4s, v20.4s
+	WORD $0x6e34dc61 // fmul v1.4s, v3.4s, v20.4s
+	WORD $0x6e34dc40 // fmul v0.4s, v2.4s, v20.4s
+store:
 	TBZ $3, R5, some_79
-	FSTPQ (F9, F6), (R0)
+	FSTPQ (F19, F18), (R2)
 	B end_81
 some_79:
 	TBZ $2, R5, few_80
-	FMOVQ F9, (R0)
+	FMOVQ F19, (R2)
 	TBZ $1, R5, one_83
-	FMOVD F6, 16(R0)
+	FMOVD F18, 16(R2)
 	TBZ $0, R5, end_82
-	ADD $24, R0, R2
-	VST1 V6.S[2], (R2)
+	ADD $24, R2, R0
+	VST1 V18.S[2], (R0)
 	B end_82
 one_83:
 	TBZ $0, R5, end_82
-	FMOVS F6, 16(R0)
+	FMOVS F18, 16(R2)
 end_82:
 	B end_81
 few_80:
 	TBZ $1, R5, one_85
-	FMOVD F9, (R0)
+	FMOVD F19, (R2)
 	TBZ $0, R5, end_84
-	ADD $8, R0, R2
-	VST1 V9.S[2], (R2)
+	ADD $8, R2, R0
+	VST1 V19.S[2], (R0)
 	B end_84
 one_85:
 	TBZ $0, R5, end_84
-	FMOVS F9, (R0)
+	FMOVS F19, (R2)
 end_84:
 end_81:
-	ADD R1, R0, R0
+	ADD R1, R2, R0
 	TBZ $3, R5, some_86
-	FSTPQ (F18, F10), (R0)
+	FSTPQ (F17, F16), (R0)
 	B end_88
 some_86:
 	TBZ $2, R5, few_87
-	FMOVQ F18, (R0)
+	FMOVQ F17, (R0)
 	TBZ $1, R5, one_90
-	FMOVD F10, 16(R0)
+	FMOVD F16, 16(R0)
 	TBZ $0, R5, end_89
 	ADD $24, R0, R2
-	VST1 V10.S[2], (R2)
+	VST1 V16.S[2], (R2)
 	B end_89
 one_90:
 	TBZ $0, R5, end_89
-	FMOVS F10, 16(R0)
+	FMOVS F16, 16(R0)
 end_89:
 	B end_88
 few_87:
 	TBZ $1, R5, one_92
-	FMOVD F18, (R0)
+	FMOVD F17, (R0)
 	TBZ $0, R5, end_91
 	ADD $8, R0, R2
-	VST1 V18.S[2], (R2)
+	VST1 V17.S[2], (R2)
 	B end_91
 one_92:
 	TBZ $0, R5, end_91
-	FMOVS F18, (R0)
+	FMOVS F17, (R0)
 end_91:
 end_88:
 	ADD R1, R0, R0
 	TBZ $3, R5, some_93
-	FSTPQ (F2, F0), (R0)
+	FSTPQ (F15, F14), (R0)
 	B end_95
 some_93:
 	TBZ $2, R5, few_94
-	FMOVQ F2, (R0)
+	FMOVQ F15, (R0)
 	TBZ $1, R5, one_97
-	FMOVD F0, 16(R0)
+	FMOVD F14, 16(R0)
 	TBZ $0, R5, end_96
 	ADD $24, R0, R2
-	VST1 V0.S[2], (R2)
+	VST1 V14.S[2], (R2)
 	B end_96
 one_97:
 	TBZ $0, R5, end_96
-	FMOVS F0, 16(R0)
+	FMOVS F14, 16(R0)
 end_96:
 	B end_95
 few_94:
 	TBZ $1, R5, one_99
-	FMOVD F2, (R0)
+	FMOVD F15, (R0)
 	TBZ $0, R5, end_98
 	ADD $8, R0, R2
-	VST1 V2.S[2], (R2)
+	VST1 V15.S[2], (R2)
 	B end_98
 one_99:
 	TBZ $0, R5, end_98
-	FMOVS F2, (R0)
+	FMOVS F15, (R0)
 end_98:
 end_95:
 	ADD R1, R0, R0
 	TBZ $3, R5, some_100
-	FSTPQ (F7, F5), (R0)
+	FSTPQ (F13, F12), (R0)
 	B end_102
 some_100:
 	TBZ $2, R5, few_101
-	FMOVQ F7, (R0)
+	FMOVQ F13, (R0)
 	TBZ $1, R5, one_104
-	FMOVD F5, 16(R0)
+	FMOVD F12, 16(R0)
 	TBZ $0, R5, end_103
 	ADD $24, R0, R2
-	VST1 V5.S[2], (R2)
+	VST1 V12.S[2], (R2)
 	B end_103
 one_104:
 	TBZ $0, R5, end_103
-	FMOVS F5, 16(R0)
+	FMOVS F12, 16(R0)
 end_103:
 	B end_102
 few_101:
 	TBZ $1, R5, one_106
-	FMOVD F7, (R0)
+	FMOVD F13, (R0)
 	TBZ $0, R5, end_105
 	ADD $8, R0, R2
-	VST1 V7.S[2], (R2)
+	VST1 V13.S[2], (R2)
 	B end_105
 one_106:
 	TBZ $0, R5, end_105
-	FMOVS F7, (R0)
+	FMOVS F13, (R0)
 end_105:
 end_102:
 	ADD R1, R0, R0
 	TBZ $3, R5, some_107
-	FSTPQ (F11, F1), (R0)
+	FSTPQ (F11, F10), (R0)
 	B end_109
 some_107:
 	TBZ $2, R5, few_108
 	FMOVQ F11, (R0)
 	TBZ $1, R5, one_111
-	FMOVD F1, 16(R0)
+	FMOVD F10, 16(R0)
 	TBZ $0, R5, end_110
 	ADD $24, R0, R2
-	VST1 V1.S[2], (R2)
+	VST1 V10.S[2], (R2)
 	B end_110
 one_111:
 	TBZ $0, R5, end_110
-	FMOVS F1, 16(R0)
+	FMOVS F10, 16(R0)
 end_110:
 	B end_109
 few_108:
@@ -3132,800 +3833,99 @@ end_112:
 end_109:
 	ADD R1, R0, R0
 	TBZ $3, R5, some_114
-	FSTPQ (F4, F3), (R0)
+	FSTPQ (F9, F8), (R0)
 	B end_116
 some_114:
 	TBZ $2, R5, few_115
-	FMOVQ F4, (R0)
-	TBZ $1, R5, one_118
-	FMOVD F3, 16(R0)
-	TBZ $0, R5, end_117
-	ADD $24, R0, R0
-	VST1 V3.S[2], (R0)
-	B end_117
-one_118:
-	TBZ $0, R5, end_117
-	FMOVS F3, 16(R0)
-end_117:
-	B end_116
-few_115:
-	TBZ $1, R5, one_120
-	FMOVD F4, (R0)
-	TBZ $0, R5, end_119
-	ADD $8, R0, R0
-	VST1 V4.S[2], (R0)
-	B end_119
-one_120:
-	TBZ $0, R5, end_119
-	FMOVS F4, (R0)
-end_119:
-end_116:
-	RET
-
-// func Tile8x1NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-TEXT ·Tile8x1NEONF32(SB), NOSPLIT, $0-77
-	MOVD n+64(FP), R5
-	MOVD k+0(FP), R0
-	CMP $64, R0
-	BLT short
-short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R0
-	MOVD csa+24(FP), R2
-	LSL $2, R2, R4
-	MOVD b+32(FP), R13
-	MOVD off+40(FP), R2
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V8.B16
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V1.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V6.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V0.B16
-	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V19.B16
-	WORD $0x6f00e411 // movi v17.2d, #0
-	VMOV V17.B16, V15.B16
-	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V14.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V20.B16
-	MOVD rsa+16(FP), R3
-	LSL $2, R3, R3
-	MOVD n+64(FP), R14
-	CMP $4, R3
-	BNE apart_1
-	CMP $8, R14
-	BNE some_3
-sum_5:
-	MOVD.P 8(R2), R3
-	ADD R3<<2, R13, R3
-	FLDPQ (R3), (F9, F5)
-	FLDPQ (R0), (F3, F2)
-	WORD $0x4f83112c // fmla v12.4s, v9.4s, v3.s[0]
-	WORD $0x4f8310a8 // fmla v8.4s, v5.4s, v3.s[0]
-	WORD $0x4fa31127 // fmla v7.4s, v9.4s, v3.s[1]
-	WORD $0x4fa310a1 // fmla v1.4s, v5.4s, v3.s[1]
-	WORD $0x4f831930 // fmla v16.4s, v9.4s, v3.s[2]
-	WORD $0x4f8318a6 // fmla v6.4s, v5.4s, v3.s[2]
-	WORD $0x4fa31924 // fmla v4.4s, v9.4s, v3.s[3]
-	WORD $0x4fa318a0 // fmla v0.4s, v5.4s, v3.s[3]
-	WORD $0x4f82112b // fmla v11.4s, v9.4s, v2.s[0]
-	WORD $0x4f8210b3 // fmla v19.4s, v5.4s, v2.s[0]
-	WORD $0x4fa21131 // fmla v17.4s, v9.4s, v2.s[1]
-	WORD $0x4fa210af // fmla v15.4s, v5.4s, v2.s[1]
-	WORD $0x4f82192d // fmla v13.4s, v9.4s, v2.s[2]
-	WORD $0x4f8218ae // fmla v14.4s, v5.4s, v2.s[2]
-	WORD $0x4fa2192a // fmla v10.4s, v9.4s, v2.s[3]
-	WORD $0x4fa218b4 // fmla v20.4s, v5.4s, v2.s[3]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
-	BNE sum_5
-	B done_2
-some_3:
-sum_6:
-	MOVD.P 8(R2), R3
-	ADD R3<<2, R13, R3
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $3, R14, some_7
-	FLDPQ (R3), (F3, F2)
-	B end_9
-some_7:
-	TBZ $2, R14, few_8
-	FMOVQ (R3), F3
-	TBZ $1, R14, one_11
-	FMOVD 16(R3), F2
-	TBZ $0, R14, end_10
-	ADD $24, R3, R3
-	VLD1 (R3), V2.S[2]
-	B end_10
-one_11:
-	TBZ $0, R14, end_10
-	FMOVS 16(R3), F2
-end_10:
-	B end_9
-few_8:
-	TBZ $1, R14, one_13
-	FMOVD (R3), F3
-	TBZ $0, R14, end_12
-	ADD $8, R3, R3
-	VLD1 (R3), V3.S[2]
-	B end_12
-one_13:
-	TBZ $0, R14, end_12
-	FMOVS (R3), F3
-end_12:
-end_9:
-	FLDPQ (R0), (F9, F5)
-	WORD $0x4f89106c // fmla v12.4s, v3.4s, v9.s[0]
-	WORD $0x4f891048 // fmla v8.4s, v2.4s, v9.s[0]
-	WORD $0x4fa91067 // fmla v7.4s, v3.4s, v9.s[1]
-	WORD $0x4fa91041 // fmla v1.4s, v2.4s, v9.s[1]
-	WORD $0x4f891870 // fmla v16.4s, v3.4s, v9.s[2]
-	WORD $0x4f891846 // fmla v6.4s, v2.4s, v9.s[2]
-	WORD $0x4fa91864 // fmla v4.4s, v3.4s, v9.s[3]
-	WORD $0x4fa91840 // fmla v0.4s, v2.4s, v9.s[3]
-	WORD $0x4f85106b // fmla v11.4s, v3.4s, v5.s[0]
-	WORD $0x4f851053 // fmla v19.4s, v2.4s, v5.s[0]
-	WORD $0x4fa51071 // fmla v17.4s, v3.4s, v5.s[1]
-	WORD $0x4fa5104f // fmla v15.4s, v2.4s, v5.s[1]
-	WORD $0x4f85186d // fmla v13.4s, v3.4s, v5.s[2]
-	WORD $0x4f85184e // fmla v14.4s, v2.4s, v5.s[2]
-	WORD $0x4fa5186a // fmla v10.4s, v3.4s, v5.s[3]
-	WORD $0x4fa51854 // fmla v20.4s, v2.4s, v5.s[3]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
-	BNE sum_6
-	B done_2
-apart_1:
-	ADD R3, R3, R12
-	ADD R3, R12, R11
-	ADD R3, R11, R10
-	ADD R3, R10, R9
-	ADD R3, R9, R8
-	ADD R3, R8, R7
-	CMP $8, R14
-	BNE apartsome_4
-sum_14:
-	MOVD.P 8(R2), R6
-	ADD R6<<2, R13, R6
-	FLDPQ (R6), (F5, F3)
-	FMOVS (R0), F2
-	WORD $0x4f8210ac // fmla v12.4s, v5.4s, v2.s[0]
-	WORD $0x4f821068 // fmla v8.4s, v3.4s, v2.s[0]
-	FMOVS (R0)(R3), F2
-	WORD $0x4f8210a7 // fmla v7.4s, v5.4s, v2.s[0]
-	WORD $0x4f821061 // fmla v1.4s, v3.4s, v2.s[0]
-	FMOVS (R0)(R12), F2
-	WORD $0x4f8210b0 // fmla v16.4s, v5.4s, v2.s[0]
-	WORD $0x4f821066 // fmla v6.4s, v3.4s, v2.s[0]
-	FMOVS (R0)(R11), F2
-	WORD $0x4f8210a4 // fmla v4.4s, v5.4s, v2.s[0]
-	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
-	FMOVS (R0)(R10), F2
-	WORD $0x4f8210ab // fmla v11.4s, v5.4s, v2.s[0]
-	WORD $0x4f821073 // fmla v19.4s, v3.4s, v2.s[0]
-	FMOVS (R0)(R9), F2
-	WORD $0x4f8210b1 // fmla v17.4s, v5.4s, v2.s[0]
-	WORD $0x4f82106f // fmla v15.4s, v3.4s, v2.s[0]
-	FMOVS (R0)(R8), F2
-	WORD $0x4f8210ad // fmla v13.4s, v5.4s, v2.s[0]
-	WORD $0x4f82106e // fmla v14.4s, v3.4s, v2.s[0]
-	FMOVS (R0)(R7), F2
-	WORD $0x4f8210aa // fmla v10.4s, v5.4s, v2.s[0]
-	WORD $0x4f821074 // fmla v20.4s, v3.4s, v2.s[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
-	BNE sum_14
-	B done_2
-apartsome_4:
-sum_15:
-	MOVD.P 8(R2), R6
-	ADD R6<<2, R13, R6
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R14, some_16
-	FLDPQ (R6), (F2, F3)
-	B end_18
-some_16:
-	TBZ $2, R14, few_17
-	FMOVQ (R6), F2
-	TBZ $1, R14, one_20
-	FMOVD 16(R6), F3
-	TBZ $0, R14, end_19
-	ADD $24, R6, R6
-	VLD1 (R6), V3.S[2]
-	B end_19
-one_20:
-	TBZ $0, R14, end_19
-	FMOVS 16(R6), F3
-end_19:
-	B end_18
-few_17:
-	TBZ $1, R14, one_22
-	FMOVD (R6), F2
-	TBZ $0, R14, end_21
-	ADD $8, R6, R6
-	VLD1 (R6), V2.S[2]
-	B end_21
-one_22:
-	TBZ $0, R14, end_21
-	FMOVS (R6), F2
-end_21:
-end_18:
-	FMOVS (R0), F5
-	WORD $0x4f85104c // fmla v12.4s, v2.4s, v5.s[0]
-	WORD $0x4f851068 // fmla v8.4s, v3.4s, v5.s[0]
-	FMOVS (R0)(R3), F5
-	WORD $0x4f851047 // fmla v7.4s, v2.4s, v5.s[0]
-	WORD $0x4f851061 // fmla v1.4s, v3.4s, v5.s[0]
-	FMOVS (R0)(R12), F5
-	WORD $0x4f851050 // fmla v16.4s, v2.4s, v5.s[0]
-	WORD $0x4f851066 // fmla v6.4s, v3.4s, v5.s[0]
-	FMOVS (R0)(R11), F5
-	WORD $0x4f851044 // fmla v4.4s, v2.4s, v5.s[0]
-	WORD $0x4f851060 // fmla v0.4s, v3.4s, v5.s[0]
-	FMOVS (R0)(R10), F5
-	WORD $0x4f85104b // fmla v11.4s, v2.4s, v5.s[0]
-	WORD $0x4f851073 // fmla v19.4s, v3.4s, v5.s[0]
-	FMOVS (R0)(R9), F5
-	WORD $0x4f851051 // fmla v17.4s, v2.4s, v5.s[0]
-	WORD $0x4f85106f // fmla v15.4s, v3.4s, v5.s[0]
-	FMOVS (R0)(R8), F5
-	WORD $0x4f85104d // fmla v13.4s, v2.4s, v5.s[0]
-	WORD $0x4f85106e // fmla v14.4s, v3.4s, v5.s[0]
-	FMOVS (R0)(R7), F5
-	WORD $0x4f85104a // fmla v10.4s, v2.4s, v5.s[0]
-	WORD $0x4f851074 // fmla v20.4s, v3.4s, v5.s[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
-	BNE sum_15
-	B done_2
-done_2:
-	FMOVS alpha+72(FP), F2
-	WORD $0x4e040456 // dup v22.4s, v2.s[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $2, R1, R2
-	MOVBU add+76(FP), R1
-	CMP $0, R1
-	BEQ set
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	TBZ $3, R5, some_23
-	FLDPQ (R0), (F9, F5)
-	B end_25
-some_23:
-	TBZ $2, R5, few_24
-	FMOVQ (R0), F9
-	TBZ $1, R5, one_27
-	FMOVD 16(R0), F5
-	TBZ $0, R5, end_26
-	ADD $24, R0, R1
-	VLD1 (R1), V5.S[2]
-	B end_26
-one_27:
-	TBZ $0, R5, end_26
-	FMOVS 16(R0), F5
-end_26:
-	B end_25
-few_24:
-	TBZ $1, R5, one_29
-	FMOVD (R0), F9
-	TBZ $0, R5, end_28
-	ADD $8, R0, R1
-	VLD1 (R1), V9.S[2]
-	B end_28
-one_29:
-	TBZ $0, R5, end_28
-	FMOVS (R0), F9
-end_28:
-end_25:
-	WORD $0x4e36cd89 // fmla v9.4s, v12.4s, v22.4s
-	WORD $0x4e36cd05 // fmla v5.4s, v8.4s, v22.4s
-	ADD R2, R0, R1
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
-	TBZ $3, R5, some_30
-	FLDPQ (R1), (F8, F12)
-	B end_32
-some_30:
-	TBZ $2, R5, few_31
-	FMOVQ (R1), F8
-	TBZ $1, R5, one_34
-	FMOVD 16(R1), F12
-	TBZ $0, R5, end_33
-	ADD $24, R1, R3
-	VLD1 (R3), V12.S[2]
-	B end_33
-one_34:
-	TBZ $0, R5, end_33
-	FMOVS 16(R1), F12
-end_33:
-	B end_32
-few_31:
-	TBZ $1, R5, one_36
-	FMOVD (R1), F8
-	TBZ $0, R5, end_35
-	ADD $8, R1, R3
-	VLD1 (R3), V8.S[2]
-	B end_35
-one_36:
-	TBZ $0, R5, end_35
-	FMOVS (R1), F8
-end_35:
-end_32:
-	WORD $0x4e36cce8 // fmla v8.4s, v7.4s, v22.4s
-	WORD $0x4e36cc2c // fmla v12.4s, v1.4s, v22.4s
-	ADD R2, R1, R1
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	TBZ $3, R5, some_37
-	FLDPQ (R1), (F21, F18)
-	B end_39
-some_37:
-	TBZ $2, R5, few_38
-	FMOVQ (R1), F21
-	TBZ $1, R5, one_41
-	FMOVD 16(R1), F18
-	TBZ $0, R5, end_40
-	ADD $24, R1, R3
-	VLD1 (R3), V18.S[2]
-	B end_40
-one_41:
-	TBZ $0, R5, end_40
-	FMOVS 16(R1), F18
-end_40:
-	B end_39
-few_38:
-	TBZ $1, R5, one_43
-	FMOVD (R1), F21
-	TBZ $0, R5, end_42
-	ADD $8, R1, R3
-	VLD1 (R3), V21.S[2]
-	B end_42
-one_43:
-	TBZ $0, R5, end_42
-	FMOVS (R1), F21
-end_42:
-end_39:
-	WORD $0x4e36ce15 // fmla v21.4s, v16.4s, v22.4s
-	WORD $0x4e36ccd2 // fmla v18.4s, v6.4s, v22.4s
-	ADD R2, R1, R1
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	TBZ $3, R5, some_44
-	FLDPQ (R1), (F3, F6)
-	B end_46
-some_44:
-	TBZ $2, R5, few_45
-	FMOVQ (R1), F3
-	TBZ $1, R5, one_48
-	FMOVD 16(R1), F6
-	TBZ $0, R5, end_47
-	ADD $24, R1, R3
-	VLD1 (R3), V6.S[2]
-	B end_47
-one_48:
-	TBZ $0, R5, end_47
-	FMOVS 16(R1), F6
-end_47:
-	B end_46
-few_45:
-	TBZ $1, R5, one_50
-	FMOVD (R1), F3
-	TBZ $0, R5, end_49
-	ADD $8, R1, R3
-	VLD1 (R3), V3.S[2]
-	B end_49
-one_50:
-	TBZ $0, R5, end_49
-	FMOVS (R1), F3
-end_49:
-end_46:
-	WORD $0x4e36cc83 // fmla v3.4s, v4.4s, v22.4s
-	WORD $0x4e36cc06 // fmla v6.4s, v0.4s, v22.4s
-	ADD R2, R1, R1
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	TBZ $3, R5, some_51
-	FLDPQ (R1), (F7, F16)
-	B end_53
-some_51:
-	TBZ $2, R5, few_52
-	FMOVQ (R1), F7
-	TBZ $1, R5, one_55
-	FMOVD 16(R1), F16
-	TBZ $0, R5, end_54
-	ADD $24, R1, R3
-	VLD1 (R3), V16.S[2]
-	B end_54
-one_55:
-	TBZ $0, R5, end_54
-	FMOVS 16(R1), F16
-end_54:
-	B end_53
-few_52:
-	TBZ $1, R5, one_57
-	FMOVD (R1), F7
-	TBZ $0, R5, end_56
-	ADD $8, R1, R3
-	VLD1 (R3), V7.S[2]
-	B end_56
-one_57:
-	TBZ $0, R5, end_56
-	FMOVS (R1), F7
-end_56:
-end_53:
-	WORD $0x4e36cd67 // fmla v7.4s, v11.4s, v22.4s
-	WORD $0x4e36ce70 // fmla v16.4s, v19.4s, v22.4s
-	ADD R2, R1, R1
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R5, some_58
-	FLDPQ (R1), (F19, F0)
-	B end_60
-some_58:
-	TBZ $2, R5, few_59
-	FMOVQ (R1), F19
-	TBZ $1, R5, one_62
-	FMOVD 16(R1), F0
-	TBZ $0, R5, end_61
-	ADD $24, R1, R3
-	VLD1 (R3), V0.S[2]
-	B end_61
-one_62:
-	TBZ $0, R5, end_61
-	FMOVS 16(R1), F0
-end_61:
-	B end_60
-few_59:
-	TBZ $1, R5, one_64
-	FMOVD (R1), F19
-	TBZ $0, R5, end_63
-	ADD $8, R1, R3
-	VLD1 (R3), V19.S[2]
-	B end_63
-one_64:
-	TBZ $0, R5, end_63
-	FMOVS (R1), F19
-end_63:
-end_60:
-	WORD $0x4e36ce33 // fmla v19.4s, v17.4s, v22.4s
-	WORD $0x4e36cde0 // fmla v0.4s, v15.4s, v22.4s
-	ADD R2, R1, R1
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $3, R5, some_65
-	FLDPQ (R1), (F2, F1)
-	B end_67
-some_65:
-	TBZ $2, R5, few_66
-	FMOVQ (R1), F2
-	TBZ $1, R5, one_69
-	FMOVD 16(R1), F1
-	TBZ $0, R5, end_68
-	ADD $24, R1, R3
-	VLD1 (R3), V1.S[2]
-	B end_68
-one_69:
-	TBZ $0, R5, end_68
-	FMOVS 16(R1), F1
-end_68:
-	B end_67
-few_66:
-	TBZ $1, R5, one_71
-	FMOVD (R1), F2
-	TBZ $0, R5, end_70
-	ADD $8, R1, R3
-	VLD1 (R3), V2.S[2]
-	B end_70
-one_71:
-	TBZ $0, R5, end_70
-	FMOVS (R1), F2
-end_70:
-end_67:
-	WORD $0x4e36cda2 // fmla v2.4s, v13.4s, v22.4s
-	WORD $0x4e36cdc1 // fmla v1.4s, v14.4s, v22.4s
-	ADD R2, R1, R1
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	TBZ $3, R5, some_72
-	FLDPQ (R1), (F4, F11)
-	B end_74
-some_72:
-	TBZ $2, R5, few_73
-	FMOVQ (R1), F4
-	TBZ $1, R5, one_76
-	FMOVD 16(R1), F11
-	TBZ $0, R5, end_75
-	ADD $24, R1, R1
-	VLD1 (R1), V11.S[2]
-	B end_75
-one_76:
-	TBZ $0, R5, end_75
-	FMOVS 16(R1), F11
-end_75:
-	B end_74
-few_73:
-	TBZ $1, R5, one_78
-	FMOVD (R1), F4
-	TBZ $0, R5, end_77
-	ADD $8, R1, R1
-	VLD1 (R1), V4.S[2]
-	B end_77
-one_78:
-	TBZ $0, R5, end_77
-	FMOVS (R1), F4
-end_77:
-end_74:
-	WORD $0x4e36cd44 // fmla v4.4s, v10.4s, v22.4s
-	WORD $0x4e36ce8b // fmla v11.4s, v20.4s, v22.4s
-	B store
-set:
-	WORD $0x6e36dd89 // fmul v9.4s, v12.4s, v22.4s
-	WORD $0x6e36dd05 // fmul v5.4s, v8.4s, v22.4s
-	WORD $0x6e36dce8 // fmul v8.4s, v7.4s, v22.4s
-	WORD $0x6e36dc2c // fmul v12.4s, v1.4s, v22.4s
-	WORD $0x6e36de15 // fmul v21.4s, v16.4s, v22.4s
-	WORD $0x6e36dcd2 // fmul v18.4s, v6.4s, v22.4s
-	WORD $0x6e36dc83 // fmul v3.4s, v4.4s, v22.4s
-	WORD $0x6e36dc06 // fmul v6.4s, v0.4s, v22.4s
-	WORD $0x6e36dd67 // fmul v7.4s, v11.4s, v22.4s
-	WORD $0x6e36de70 // fmul v16.4s, v19.4s, v22.4s
-	WORD $0x6e36de33 // fmul v19.4s, v17.4s, v22.4s
-	WORD $0x6e36dde0 // fmul v0.4s, v15.4s, v22.4s
-	WORD $0x6e36dda2 // fmul v2.4s, v13.4s, v22.4s
-	WORD $0x6e36ddc1 // fmul v1.4s, v14.4s, v22.4s
-	WORD $0x6e36dd44 // fmul v4.4s, v10.4s, v22.4s
-	WORD $0x6e36de8b // fmul v11.4s, v20.4s, v22.4s
-store:
-	TBZ $3, R5, some_79
-	FSTPQ (F9, F5), (R0)
-	B end_81
-some_79:
-	TBZ $2, R5, few_80
 	FMOVQ F9, (R0)
-	TBZ $1, R5, one_83
-	FMOVD F5, 16(R0)
-	TBZ $0, R5, end_82
-	ADD $24, R0, R1
-	VST1 V5.S[2], (R1)
-	B end_82
-one_83:
-	TBZ $0, R5, end_82
-	FMOVS F5, 16(R0)
-end_82:
-	B end_81
-few_80:
-	TBZ $1, R5, one_85
-	FMOVD F9, (R0)
-	TBZ $0, R5, end_84
-	ADD $8, R0, R1
-	VST1 V9.S[2], (R1)
-	B end_84
-one_85:
-	TBZ $0, R5, end_84
-	FMOVS F9, (R0)
-end_84:
-end_81:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_86
-	FSTPQ (F8, F12), (R0)
-	B end_88
-some_86:
-	TBZ $2, R5, few_87
-	FMOVQ F8, (R0)
-	TBZ $1, R5, one_90
-	FMOVD F12, 16(R0)
-	TBZ $0, R5, end_89
-	ADD $24, R0, R1
-	VST1 V12.S[2], (R1)
-	B end_89
-one_90:
-	TBZ $0, R5, end_89
-	FMOVS F12, 16(R0)
-end_89:
-	B end_88
-few_87:
-	TBZ $1, R5, one_92
-	FMOVD F8, (R0)
-	TBZ $0, R5, end_91
-	ADD $8, R0, R1
-	VST1 V8.S[2], (R1)
-	B end_91
-one_92:
-	TBZ $0, R5, end_91
-	FMOVS F8, (R0)
-end_91:
-end_88:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_93
-	FSTPQ (F21, F18), (R0)
-	B end_95
-some_93:
-	TBZ $2, R5, few_94
-	FMOVQ F21, (R0)
-	TBZ $1, R5, one_97
-	FMOVD F18, 16(R0)
-	TBZ $0, R5, end_96
-	ADD $24, R0, R1
-	VST1 V18.S[2], (R1)
-	B end_96
-one_97:
-	TBZ $0, R5, end_96
-	FMOVS F18, 16(R0)
-end_96:
-	B end_95
-few_94:
-	TBZ $1, R5, one_99
-	FMOVD F21, (R0)
-	TBZ $0, R5, end_98
-	ADD $8, R0, R1
-	VST1 V21.S[2], (R1)
-	B end_98
-one_99:
-	TBZ $0, R5, end_98
-	FMOVS F21, (R0)
-end_98:
-end_95:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_100
-	FSTPQ (F3, F6), (R0)
-	B end_102
-some_100:
-	TBZ $2, R5, few_101
-	FMOVQ F3, (R0)
-	TBZ $1, R5, one_104
-	FMOVD F6, 16(R0)
-	TBZ $0, R5, end_103
-	ADD $24, R0, R1
-	VST1 V6.S[2], (R1)
-	B end_103
-one_104:
-	TBZ $0, R5, end_103
-	FMOVS F6, 16(R0)
-end_103:
-	B end_102
-few_101:
-	TBZ $1, R5, one_106
-	FMOVD F3, (R0)
-	TBZ $0, R5, end_105
-	ADD $8, R0, R1
-	VST1 V3.S[2], (R1)
-	B end_105
-one_106:
-	TBZ $0, R5, end_105
-	FMOVS F3, (R0)
-end_105:
-end_102:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_107
-	FSTPQ (F7, F16), (R0)
-	B end_109
-some_107:
-	TBZ $2, R5, few_108
-	FMOVQ F7, (R0)
-	TBZ $1, R5, one_111
-	FMOVD F16, 16(R0)
-	TBZ $0, R5, end_110
-	ADD $24, R0, R1
-	VST1 V16.S[2], (R1)
-	B end_110
-one_111:
-	TBZ $0, R5, end_110
-	FMOVS F16, 16(R0)
-end_110:
-	B end_109
-few_108:
-	TBZ $1, R5, one_113
-	FMOVD F7, (R0)
-	TBZ $0, R5, end_112
-	ADD $8, R0, R1
-	VST1 V7.S[2], (R1)
-	B end_112
-one_113:
-	TBZ $0, R5, end_112
-	FMOVS F7, (R0)
-end_112:
-end_109:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_114
-	FSTPQ (F19, F0), (R0)
-	B end_116
-some_114:
-	TBZ $2, R5, few_115
-	FMOVQ F19, (R0)
 	TBZ $1, R5, one_118
-	FMOVD F0, 16(R0)
+	FMOVD F8, 16(R0)
 	TBZ $0, R5, end_117
-	ADD $24, R0, R1
-	VST1 V0.S[2], (R1)
+	ADD $24, R0, R2
+	VST1 V8.S[2], (R2)
 	B end_117
 one_118:
 	TBZ $0, R5, end_117
-	FMOVS F0, 16(R0)
+	FMOVS F8, 16(R0)
 end_117:
 	B end_116
 few_115:
 	TBZ $1, R5, one_120
-	FMOVD F19, (R0)
+	FMOVD F9, (R0)
 	TBZ $0, R5, end_119
-	ADD $8, R0, R1
-	VST1 V19.S[2], (R1)
+	ADD $8, R0, R2
+	VST1 V9.S[2], (R2)
 	B end_119
 one_120:
 	TBZ $0, R5, end_119
-	FMOVS F19, (R0)
+	FMOVS F9, (R0)
 end_119:
 end_116:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $3, R5, some_121
-	FSTPQ (F2, F1), (R0)
+	FSTPQ (F6, F4), (R0)
 	B end_123
 some_121:
 	TBZ $2, R5, few_122
-	FMOVQ F2, (R0)
+	FMOVQ F6, (R0)
 	TBZ $1, R5, one_125
-	FMOVD F1, 16(R0)
+	FMOVD F4, 16(R0)
 	TBZ $0, R5, end_124
-	ADD $24, R0, R1
-	VST1 V1.S[2], (R1)
+	ADD $24, R0, R2
+	VST1 V4.S[2], (R2)
 	B end_124
 one_125:
 	TBZ $0, R5, end_124
-	FMOVS F1, 16(R0)
+	FMOVS F4, 16(R0)
 end_124:
 	B end_123
 few_122:
 	TBZ $1, R5, one_127
-	FMOVD F2, (R0)
+	FMOVD F6, (R0)
 	TBZ $0, R5, end_126
-	ADD $8, R0, R1
-	VST1 V2.S[2], (R1)
+	ADD $8, R0, R2
+	VST1 V6.S[2], (R2)
 	B end_126
 one_127:
 	TBZ $0, R5, end_126
-	FMOVS F2, (R0)
+	FMOVS F6, (R0)
 end_126:
 end_123:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $3, R5, some_128
-	FSTPQ (F4, F11), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_130
 some_128:
 	TBZ $2, R5, few_129
-	FMOVQ F4, (R0)
+	FMOVQ F1, (R0)
 	TBZ $1, R5, one_132
-	FMOVD F11, 16(R0)
+	FMOVD F0, 16(R0)
 	TBZ $0, R5, end_131
 	ADD $24, R0, R0
-	VST1 V11.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_131
 one_132:
 	TBZ $0, R5, end_131
-	FMOVS F11, 16(R0)
+	FMOVS F0, 16(R0)
 end_131:
 	B end_130
 few_129:
 	TBZ $1, R5, one_134
-	FMOVD F4, (R0)
+	FMOVD F1, (R0)
 	TBZ $0, R5, end_133
 	ADD $8, R0, R0
-	VST1 V4.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_133
 one_134:
 	TBZ $0, R5, end_133
-	FMOVS F4, (R0)
+	FMOVS F1, (R0)
 end_133:
 end_130:
 	RET
 
 // func Tile9x1NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 TEXT ·Tile9x1NEONF32(SB), NOSPLIT, $0-77
-	MOVD n+64(FP), R5
+	MOVD n+64(FP), R4
 	MOVD k+0(FP), R0
 	CMP $64, R0
 	BLT short
@@ -3933,27 +3933,27 @@ short:
 	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $2, R0, R4
+	LSL $2, R0, R5
 	MOVD b+32(FP), R14
 	MOVD off+40(FP), R0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V15.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V5.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V18.B16
-	WORD $0x6f00e418 // movi v24.2d, #0
-	VMOV V24.B16, V2.B16
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V14.B16
-	WORD $0x6f00e416 // movi v22.2d, #0
-	VMOV V22.B16, V8.B16
 	WORD $0x6f00e413 // movi v19.2d, #0
-	VMOV V19.B16, V4.B16
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
 	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V7.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V3.B16
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $2, R3, R3
 	MOVD n+64(FP), R15
@@ -3964,28 +3964,28 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R14, R3
-	FLDPQ (R3), (F17, F16)
-	FLDPQ (R1), (F12, F9)
-	WORD $0x4f8c122d // fmla v13.4s, v17.4s, v12.s[0]
-	WORD $0x4f8c120f // fmla v15.4s, v16.4s, v12.s[0]
-	WORD $0x4fac122a // fmla v10.4s, v17.4s, v12.s[1]
-	WORD $0x4fac1205 // fmla v5.4s, v16.4s, v12.s[1]
-	WORD $0x4f8c1a20 // fmla v0.4s, v17.4s, v12.s[2]
-	WORD $0x4f8c1a12 // fmla v18.4s, v16.4s, v12.s[2]
-	WORD $0x4fac1a38 // fmla v24.4s, v17.4s, v12.s[3]
-	WORD $0x4fac1a02 // fmla v2.4s, v16.4s, v12.s[3]
-	WORD $0x4f891226 // fmla v6.4s, v17.4s, v9.s[0]
-	WORD $0x4f89120e // fmla v14.4s, v16.4s, v9.s[0]
-	WORD $0x4fa91236 // fmla v22.4s, v17.4s, v9.s[1]
-	WORD $0x4fa91208 // fmla v8.4s, v16.4s, v9.s[1]
-	WORD $0x4f891a33 // fmla v19.4s, v17.4s, v9.s[2]
-	WORD $0x4f891a04 // fmla v4.4s, v16.4s, v9.s[2]
-	WORD $0x4fa91a2b // fmla v11.4s, v17.4s, v9.s[3]
-	WORD $0x4fa91a07 // fmla v7.4s, v16.4s, v9.s[3]
-	FMOVS 32(R1), F9
-	WORD $0x4f891221 // fmla v1.4s, v17.4s, v9.s[0]
-	WORD $0x4f891203 // fmla v3.4s, v16.4s, v9.s[0]
-	ADD R4, R1, R1
+	FLDPQ (R3), (F21, F20)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4f8112b3 // fmla v19.4s, v21.4s, v1.s[0]
+	WORD $0x4f811292 // fmla v18.4s, v20.4s, v1.s[0]
+	WORD $0x4fa112b1 // fmla v17.4s, v21.4s, v1.s[1]
+	WORD $0x4fa11290 // fmla v16.4s, v20.4s, v1.s[1]
+	WORD $0x4f811aaf // fmla v15.4s, v21.4s, v1.s[2]
+	WORD $0x4f811a8e // fmla v14.4s, v20.4s, v1.s[2]
+	WORD $0x4fa11aad // fmla v13.4s, v21.4s, v1.s[3]
+	WORD $0x4fa11a8c // fmla v12.4s, v20.4s, v1.s[3]
+	WORD $0x4f8012ab // fmla v11.4s, v21.4s, v0.s[0]
+	WORD $0x4f80128a // fmla v10.4s, v20.4s, v0.s[0]
+	WORD $0x4fa012a9 // fmla v9.4s, v21.4s, v0.s[1]
+	WORD $0x4fa01288 // fmla v8.4s, v20.4s, v0.s[1]
+	WORD $0x4f801aa6 // fmla v6.4s, v21.4s, v0.s[2]
+	WORD $0x4f801a84 // fmla v4.4s, v20.4s, v0.s[2]
+	WORD $0x4fa01aa7 // fmla v7.4s, v21.4s, v0.s[3]
+	WORD $0x4fa01a85 // fmla v5.4s, v20.4s, v0.s[3]
+	FMOVS 32(R1), F0
+	WORD $0x4f8012a3 // fmla v3.4s, v21.4s, v0.s[0]
+	WORD $0x4f801282 // fmla v2.4s, v20.4s, v0.s[0]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
@@ -3993,58 +3993,58 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R14, R3
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R15, some_7
-	FLDPQ (R3), (F9, F12)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R15, few_8
-	FMOVQ (R3), F9
+	FMOVQ (R3), F1
 	TBZ $1, R15, one_11
-	FMOVD 16(R3), F12
+	FMOVD 16(R3), F0
 	TBZ $0, R15, end_10
 	ADD $24, R3, R3
-	VLD1 (R3), V12.S[2]
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R15, end_10
-	FMOVS 16(R3), F12
+	FMOVS 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R15, one_13
-	FMOVD (R3), F9
+	FMOVD (R3), F1
 	TBZ $0, R15, end_12
 	ADD $8, R3, R3
-	VLD1 (R3), V9.S[2]
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R15, end_12
-	FMOVS (R3), F9
+	FMOVS (R3), F1
 end_12:
 end_9:
-	FLDPQ (R1), (F17, F16)
-	WORD $0x4f91112d // fmla v13.4s, v9.4s, v17.s[0]
-	WORD $0x4f91118f // fmla v15.4s, v12.4s, v17.s[0]
-	WORD $0x4fb1112a // fmla v10.4s, v9.4s, v17.s[1]
-	WORD $0x4fb11185 // fmla v5.4s, v12.4s, v17.s[1]
-	WORD $0x4f911920 // fmla v0.4s, v9.4s, v17.s[2]
-	WORD $0x4f911992 // fmla v18.4s, v12.4s, v17.s[2]
-	WORD $0x4fb11938 // fmla v24.4s, v9.4s, v17.s[3]
-	WORD $0x4fb11982 // fmla v2.4s, v12.4s, v17.s[3]
-	WORD $0x4f901126 // fmla v6.4s, v9.4s, v16.s[0]
-	WORD $0x4f90118e // fmla v14.4s, v12.4s, v16.s[0]
-	WORD $0x4fb01136 // fmla v22.4s, v9.4s, v16.s[1]
-	WORD $0x4fb01188 // fmla v8.4s, v12.4s, v16.s[1]
-	WORD $0x4f901933 // fmla v19.4s, v9.4s, v16.s[2]
-	WORD $0x4f901984 // fmla v4.4s, v12.4s, v16.s[2]
-	WORD $0x4fb0192b // fmla v11.4s, v9.4s, v16.s[3]
-	WORD $0x4fb01987 // fmla v7.4s, v12.4s, v16.s[3]
-	FMOVS 32(R1), F16
-	WORD $0x4f901121 // fmla v1.4s, v9.4s, v16.s[0]
-	WORD $0x4f901183 // fmla v3.4s, v12.4s, v16.s[0]
-	ADD R4, R1, R1
+	FLDPQ (R1), (F21, F20)
+	WORD $0x4f951033 // fmla v19.4s, v1.4s, v21.s[0]
+	WORD $0x4f951012 // fmla v18.4s, v0.4s, v21.s[0]
+	WORD $0x4fb51031 // fmla v17.4s, v1.4s, v21.s[1]
+	WORD $0x4fb51010 // fmla v16.4s, v0.4s, v21.s[1]
+	WORD $0x4f95182f // fmla v15.4s, v1.4s, v21.s[2]
+	WORD $0x4f95180e // fmla v14.4s, v0.4s, v21.s[2]
+	WORD $0x4fb5182d // fmla v13.4s, v1.4s, v21.s[3]
+	WORD $0x4fb5180c // fmla v12.4s, v0.4s, v21.s[3]
+	WORD $0x4f94102b // fmla v11.4s, v1.4s, v20.s[0]
+	WORD $0x4f94100a // fmla v10.4s, v0.4s, v20.s[0]
+	WORD $0x4fb41029 // fmla v9.4s, v1.4s, v20.s[1]
+	WORD $0x4fb41008 // fmla v8.4s, v0.4s, v20.s[1]
+	WORD $0x4f941826 // fmla v6.4s, v1.4s, v20.s[2]
+	WORD $0x4f941804 // fmla v4.4s, v0.4s, v20.s[2]
+	WORD $0x4fb41827 // fmla v7.4s, v1.4s, v20.s[3]
+	WORD $0x4fb41805 // fmla v5.4s, v0.4s, v20.s[3]
+	FMOVS 32(R1), F20
+	WORD $0x4f941023 // fmla v3.4s, v1.4s, v20.s[0]
+	WORD $0x4f941002 // fmla v2.4s, v0.4s, v20.s[0]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
@@ -4061,35 +4061,35 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R14, R6
-	FLDPQ (R6), (F16, F12)
-	FMOVS (R1), F9
-	WORD $0x4f89120d // fmla v13.4s, v16.4s, v9.s[0]
-	WORD $0x4f89118f // fmla v15.4s, v12.4s, v9.s[0]
-	FMOVS (R1)(R3), F9
-	WORD $0x4f89120a // fmla v10.4s, v16.4s, v9.s[0]
-	WORD $0x4f891185 // fmla v5.4s, v12.4s, v9.s[0]
-	FMOVS (R1)(R13), F9
-	WORD $0x4f891200 // fmla v0.4s, v16.4s, v9.s[0]
-	WORD $0x4f891192 // fmla v18.4s, v12.4s, v9.s[0]
-	FMOVS (R1)(R12), F9
-	WORD $0x4f891218 // fmla v24.4s, v16.4s, v9.s[0]
-	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
-	FMOVS (R1)(R11), F9
-	WORD $0x4f891206 // fmla v6.4s, v16.4s, v9.s[0]
-	WORD $0x4f89118e // fmla v14.4s, v12.4s, v9.s[0]
-	FMOVS (R1)(R10), F9
-	WORD $0x4f891216 // fmla v22.4s, v16.4s, v9.s[0]
-	WORD $0x4f891188 // fmla v8.4s, v12.4s, v9.s[0]
-	FMOVS (R1)(R9), F9
-	WORD $0x4f891213 // fmla v19.4s, v16.4s, v9.s[0]
-	WORD $0x4f891184 // fmla v4.4s, v12.4s, v9.s[0]
-	FMOVS (R1)(R8), F9
-	WORD $0x4f89120b // fmla v11.4s, v16.4s, v9.s[0]
-	WORD $0x4f891187 // fmla v7.4s, v12.4s, v9.s[0]
-	FMOVS (R1)(R7), F9
-	WORD $0x4f891201 // fmla v1.4s, v16.4s, v9.s[0]
-	WORD $0x4f891183 // fmla v3.4s, v12.4s, v9.s[0]
-	ADD R4, R1, R1
+	FLDPQ (R6), (F20, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801293 // fmla v19.4s, v20.4s, v0.s[0]
+	WORD $0x4f801032 // fmla v18.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f801291 // fmla v17.4s, v20.4s, v0.s[0]
+	WORD $0x4f801030 // fmla v16.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R13), F0
+	WORD $0x4f80128f // fmla v15.4s, v20.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R12), F0
+	WORD $0x4f80128d // fmla v13.4s, v20.4s, v0.s[0]
+	WORD $0x4f80102c // fmla v12.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R11), F0
+	WORD $0x4f80128b // fmla v11.4s, v20.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R10), F0
+	WORD $0x4f801289 // fmla v9.4s, v20.4s, v0.s[0]
+	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R9), F0
+	WORD $0x4f801286 // fmla v6.4s, v20.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f801287 // fmla v7.4s, v20.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801283 // fmla v3.4s, v20.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
@@ -4097,1598 +4097,1598 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R14, R6
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R15, some_16
-	FLDPQ (R6), (F12, F9)
+	FLDPQ (R6), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R15, few_17
-	FMOVQ (R6), F12
+	FMOVQ (R6), F1
 	TBZ $1, R15, one_20
-	FMOVD 16(R6), F9
+	FMOVD 16(R6), F0
 	TBZ $0, R15, end_19
 	ADD $24, R6, R6
-	VLD1 (R6), V9.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R15, end_19
-	FMOVS 16(R6), F9
+	FMOVS 16(R6), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R15, one_22
-	FMOVD (R6), F12
+	FMOVD (R6), F1
 	TBZ $0, R15, end_21
 	ADD $8, R6, R6
-	VLD1 (R6), V12.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R15, end_21
-	FMOVS (R6), F12
+	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F16
-	WORD $0x4f90118d // fmla v13.4s, v12.4s, v16.s[0]
-	WORD $0x4f90112f // fmla v15.4s, v9.4s, v16.s[0]
-	FMOVS (R1)(R3), F16
-	WORD $0x4f90118a // fmla v10.4s, v12.4s, v16.s[0]
-	WORD $0x4f901125 // fmla v5.4s, v9.4s, v16.s[0]
-	FMOVS (R1)(R13), F16
-	WORD $0x4f901180 // fmla v0.4s, v12.4s, v16.s[0]
-	WORD $0x4f901132 // fmla v18.4s, v9.4s, v16.s[0]
-	FMOVS (R1)(R12), F16
-	WORD $0x4f901198 // fmla v24.4s, v12.4s, v16.s[0]
-	WORD $0x4f901122 // fmla v2.4s, v9.4s, v16.s[0]
-	FMOVS (R1)(R11), F16
-	WORD $0x4f901186 // fmla v6.4s, v12.4s, v16.s[0]
-	WORD $0x4f90112e // fmla v14.4s, v9.4s, v16.s[0]
-	FMOVS (R1)(R10), F16
-	WORD $0x4f901196 // fmla v22.4s, v12.4s, v16.s[0]
-	WORD $0x4f901128 // fmla v8.4s, v9.4s, v16.s[0]
-	FMOVS (R1)(R9), F16
-	WORD $0x4f901193 // fmla v19.4s, v12.4s, v16.s[0]
-	WORD $0x4f901124 // fmla v4.4s, v9.4s, v16.s[0]
-	FMOVS (R1)(R8), F16
-	WORD $0x4f90118b // fmla v11.4s, v12.4s, v16.s[0]
-	WORD $0x4f901127 // fmla v7.4s, v9.4s, v16.s[0]
-	FMOVS (R1)(R7), F16
-	WORD $0x4f901181 // fmla v1.4s, v12.4s, v16.s[0]
-	WORD $0x4f901123 // fmla v3.4s, v9.4s, v16.s[0]
-	ADD R4, R1, R1
+	FMOVS (R1), F20
+	WORD $0x4f941033 // fmla v19.4s, v1.4s, v20.s[0]
+	WORD $0x4f941012 // fmla v18.4s, v0.4s, v20.s[0]
+	FMOVS (R1)(R3), F20
+	WORD $0x4f941031 // fmla v17.4s, v1.4s, v20.s[0]
+	WORD $0x4f941010 // fmla v16.4s, v0.4s, v20.s[0]
+	FMOVS (R1)(R13), F20
+	WORD $0x4f94102f // fmla v15.4s, v1.4s, v20.s[0]
+	WORD $0x4f94100e // fmla v14.4s, v0.4s, v20.s[0]
+	FMOVS (R1)(R12), F20
+	WORD $0x4f94102d // fmla v13.4s, v1.4s, v20.s[0]
+	WORD $0x4f94100c // fmla v12.4s, v0.4s, v20.s[0]
+	FMOVS (R1)(R11), F20
+	WORD $0x4f94102b // fmla v11.4s, v1.4s, v20.s[0]
+	WORD $0x4f94100a // fmla v10.4s, v0.4s, v20.s[0]
+	FMOVS (R1)(R10), F20
+	WORD $0x4f941029 // fmla v9.4s, v1.4s, v20.s[0]
+	WORD $0x4f941008 // fmla v8.4s, v0.4s, v20.s[0]
+	FMOVS (R1)(R9), F20
+	WORD $0x4f941026 // fmla v6.4s, v1.4s, v20.s[0]
+	WORD $0x4f941004 // fmla v4.4s, v0.4s, v20.s[0]
+	FMOVS (R1)(R8), F20
+	WORD $0x4f941027 // fmla v7.4s, v1.4s, v20.s[0]
+	WORD $0x4f941005 // fmla v5.4s, v0.4s, v20.s[0]
+	FMOVS (R1)(R7), F20
+	WORD $0x4f941023 // fmla v3.4s, v1.4s, v20.s[0]
+	WORD $0x4f941002 // fmla v2.4s, v0.4s, v20.s[0]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
-	FMOVS alpha+72(FP), F9
-	WORD $0x4e040535 // dup v21.4s, v9.s[0]
-	MOVD c+48(FP), R1
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e040416 // dup v22.4s, v0.s[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $2, R0, R0
-	MOVBU add+76(FP), R2
-	CMP $0, R2
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
+	WORD $0x6f00e415 // movi v21.2d, #0
 	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	TBZ $3, R5, some_23
-	FLDPQ (R1), (F20, F16)
+	TBZ $3, R4, some_23
+	FLDPQ (R2), (F21, F20)
 	B end_25
 some_23:
-	TBZ $2, R5, few_24
-	FMOVQ (R1), F20
-	TBZ $1, R5, one_27
-	FMOVD 16(R1), F16
-	TBZ $0, R5, end_26
-	ADD $24, R1, R2
-	VLD1 (R2), V16.S[2]
+	TBZ $2, R4, few_24
+	FMOVQ (R2), F21
+	TBZ $1, R4, one_27
+	FMOVD 16(R2), F20
+	TBZ $0, R4, end_26
+	ADD $24, R2, R0
+	VLD1 (R0), V20.S[2]
 	B end_26
 one_27:
-	TBZ $0, R5, end_26
-	FMOVS 16(R1), F16
+	TBZ $0, R4, end_26
+	FMOVS 16(R2), F20
 end_26:
 	B end_25
 few_24:
-	TBZ $1, R5, one_29
-	FMOVD (R1), F20
-	TBZ $0, R5, end_28
-	ADD $8, R1, R2
-	VLD1 (R2), V20.S[2]
+	TBZ $1, R4, one_29
+	FMOVD (R2), F21
+	TBZ $0, R4, end_28
+	ADD $8, R2, R0
+	VLD1 (R0), V21.S[2]
 	B end_28
 one_29:
-	TBZ $0, R5, end_28
-	FMOVS (R1), F20
+	TBZ $0, R4, end_28
+	FMOVS (R2), F21
 end_28:
 end_25:
-	WORD $0x4e35cdb4 // fmla v20.4s, v13.4s, v21.4s
-	WORD $0x4e35cdf0 // fmla v16.4s, v15.4s, v21.4s
-	ADD R0, R1, R2
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	TBZ $3, R5, some_30
-	FLDPQ (R2), (F15, F17)
+	WORD $0x4e36ce75 // fmla v21.4s, v19.4s, v22.4s
+	WORD $0x4e36ce54 // fmla v20.4s, v18.4s, v22.4s
+	ADD R1, R2, R0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	TBZ $3, R4, some_30
+	FLDPQ (R0), (F19, F18)
 	B end_32
 some_30:
-	TBZ $2, R5, few_31
-	FMOVQ (R2), F15
-	TBZ $1, R5, one_34
-	FMOVD 16(R2), F17
-	TBZ $0, R5, end_33
-	ADD $24, R2, R3
-	VLD1 (R3), V17.S[2]
+	TBZ $2, R4, few_31
+	FMOVQ (R0), F19
+	TBZ $1, R4, one_34
+	FMOVD 16(R0), F18
+	TBZ $0, R4, end_33
+	ADD $24, R0, R3
+	VLD1 (R3), V18.S[2]
 	B end_33
 one_34:
-	TBZ $0, R5, end_33
-	FMOVS 16(R2), F17
+	TBZ $0, R4, end_33
+	FMOVS 16(R0), F18
 end_33:
 	B end_32
 few_31:
-	TBZ $1, R5, one_36
-	FMOVD (R2), F15
-	TBZ $0, R5, end_35
-	ADD $8, R2, R3
-	VLD1 (R3), V15.S[2]
+	TBZ $1, R4, one_36
+	FMOVD (R0), F19
+	TBZ $0, R4, end_35
+	ADD $8, R0, R3
+	VLD1 (R3), V19.S[2]
 	B end_35
 one_36:
-	TBZ $0, R5, end_35
-	FMOVS (R2), F15
+	TBZ $0, R4, end_35
+	FMOVS (R0), F19
 end_35:
 end_32:
-	WORD $0x4e35cd4f // fmla v15.4s, v10.4s, v21.4s
-	WORD $0x4e35ccb1 // fmla v17.4s, v5.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
-	TBZ $3, R5, some_37
-	FLDPQ (R2), (F13, F12)
+	WORD $0x4e36ce33 // fmla v19.4s, v17.4s, v22.4s
+	WORD $0x4e36ce12 // fmla v18.4s, v16.4s, v22.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	TBZ $3, R4, some_37
+	FLDPQ (R0), (F17, F16)
 	B end_39
 some_37:
-	TBZ $2, R5, few_38
-	FMOVQ (R2), F13
-	TBZ $1, R5, one_41
-	FMOVD 16(R2), F12
-	TBZ $0, R5, end_40
-	ADD $24, R2, R3
-	VLD1 (R3), V12.S[2]
+	TBZ $2, R4, few_38
+	FMOVQ (R0), F17
+	TBZ $1, R4, one_41
+	FMOVD 16(R0), F16
+	TBZ $0, R4, end_40
+	ADD $24, R0, R3
+	VLD1 (R3), V16.S[2]
 	B end_40
 one_41:
-	TBZ $0, R5, end_40
-	FMOVS 16(R2), F12
+	TBZ $0, R4, end_40
+	FMOVS 16(R0), F16
 end_40:
 	B end_39
 few_38:
-	TBZ $1, R5, one_43
-	FMOVD (R2), F13
-	TBZ $0, R5, end_42
-	ADD $8, R2, R3
-	VLD1 (R3), V13.S[2]
+	TBZ $1, R4, one_43
+	FMOVD (R0), F17
+	TBZ $0, R4, end_42
+	ADD $8, R0, R3
+	VLD1 (R3), V17.S[2]
 	B end_42
 one_43:
-	TBZ $0, R5, end_42
-	FMOVS (R2), F13
+	TBZ $0, R4, end_42
+	FMOVS (R0), F17
 end_42:
 end_39:
-	WORD $0x4e35cc0d // fmla v13.4s, v0.4s, v21.4s
-	WORD $0x4e35ce4c // fmla v12.4s, v18.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e417 // movi v23.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
-	TBZ $3, R5, some_44
-	FLDPQ (R2), (F23, F10)
+	WORD $0x4e36cdf1 // fmla v17.4s, v15.4s, v22.4s
+	WORD $0x4e36cdd0 // fmla v16.4s, v14.4s, v22.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	TBZ $3, R4, some_44
+	FLDPQ (R0), (F15, F14)
 	B end_46
 some_44:
-	TBZ $2, R5, few_45
-	FMOVQ (R2), F23
-	TBZ $1, R5, one_48
-	FMOVD 16(R2), F10
-	TBZ $0, R5, end_47
-	ADD $24, R2, R3
-	VLD1 (R3), V10.S[2]
+	TBZ $2, R4, few_45
+	FMOVQ (R0), F15
+	TBZ $1, R4, one_48
+	FMOVD 16(R0), F14
+	TBZ $0, R4, end_47
+	ADD $24, R0, R3
+	VLD1 (R3), V14.S[2]
 	B end_47
 one_48:
-	TBZ $0, R5, end_47
-	FMOVS 16(R2), F10
+	TBZ $0, R4, end_47
+	FMOVS 16(R0), F14
 end_47:
 	B end_46
 few_45:
-	TBZ $1, R5, one_50
-	FMOVD (R2), F23
-	TBZ $0, R5, end_49
-	ADD $8, R2, R3
-	VLD1 (R3), V23.S[2]
+	TBZ $1, R4, one_50
+	FMOVD (R0), F15
+	TBZ $0, R4, end_49
+	ADD $8, R0, R3
+	VLD1 (R3), V15.S[2]
 	B end_49
 one_50:
-	TBZ $0, R5, end_49
-	FMOVS (R2), F23
+	TBZ $0, R4, end_49
+	FMOVS (R0), F15
 end_49:
 end_46:
-	WORD $0x4e35cf17 // fmla v23.4s, v24.4s, v21.4s
-	WORD $0x4e35cc4a // fmla v10.4s, v2.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
-	TBZ $3, R5, some_51
-	FLDPQ (R2), (F2, F9)
+	WORD $0x4e36cdaf // fmla v15.4s, v13.4s, v22.4s
+	WORD $0x4e36cd8e // fmla v14.4s, v12.4s, v22.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	TBZ $3, R4, some_51
+	FLDPQ (R0), (F13, F12)
 	B end_53
 some_51:
-	TBZ $2, R5, few_52
-	FMOVQ (R2), F2
-	TBZ $1, R5, one_55
-	FMOVD 16(R2), F9
-	TBZ $0, R5, end_54
-	ADD $24, R2, R3
-	VLD1 (R3), V9.S[2]
+	TBZ $2, R4, few_52
+	FMOVQ (R0), F13
+	TBZ $1, R4, one_55
+	FMOVD 16(R0), F12
+	TBZ $0, R4, end_54
+	ADD $24, R0, R3
+	VLD1 (R3), V12.S[2]
 	B end_54
 one_55:
-	TBZ $0, R5, end_54
-	FMOVS 16(R2), F9
+	TBZ $0, R4, end_54
+	FMOVS 16(R0), F12
 end_54:
 	B end_53
 few_52:
-	TBZ $1, R5, one_57
-	FMOVD (R2), F2
-	TBZ $0, R5, end_56
-	ADD $8, R2, R3
-	VLD1 (R3), V2.S[2]
+	TBZ $1, R4, one_57
+	FMOVD (R0), F13
+	TBZ $0, R4, end_56
+	ADD $8, R0, R3
+	VLD1 (R3), V13.S[2]
 	B end_56
 one_57:
-	TBZ $0, R5, end_56
-	FMOVS (R2), F2
+	TBZ $0, R4, end_56
+	FMOVS (R0), F13
 end_56:
 end_53:
-	WORD $0x4e35ccc2 // fmla v2.4s, v6.4s, v21.4s
-	WORD $0x4e35cdc9 // fmla v9.4s, v14.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	TBZ $3, R5, some_58
-	FLDPQ (R2), (F6, F5)
+	WORD $0x4e36cd6d // fmla v13.4s, v11.4s, v22.4s
+	WORD $0x4e36cd4c // fmla v12.4s, v10.4s, v22.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $3, R4, some_58
+	FLDPQ (R0), (F11, F10)
 	B end_60
 some_58:
-	TBZ $2, R5, few_59
-	FMOVQ (R2), F6
-	TBZ $1, R5, one_62
-	FMOVD 16(R2), F5
-	TBZ $0, R5, end_61
-	ADD $24, R2, R3
-	VLD1 (R3), V5.S[2]
+	TBZ $2, R4, few_59
+	FMOVQ (R0), F11
+	TBZ $1, R4, one_62
+	FMOVD 16(R0), F10
+	TBZ $0, R4, end_61
+	ADD $24, R0, R3
+	VLD1 (R3), V10.S[2]
 	B end_61
 one_62:
-	TBZ $0, R5, end_61
-	FMOVS 16(R2), F5
+	TBZ $0, R4, end_61
+	FMOVS 16(R0), F10
 end_61:
 	B end_60
 few_59:
-	TBZ $1, R5, one_64
-	FMOVD (R2), F6
-	TBZ $0, R5, end_63
-	ADD $8, R2, R3
-	VLD1 (R3), V6.S[2]
+	TBZ $1, R4, one_64
+	FMOVD (R0), F11
+	TBZ $0, R4, end_63
+	ADD $8, R0, R3
+	VLD1 (R3), V11.S[2]
 	B end_63
 one_64:
-	TBZ $0, R5, end_63
-	FMOVS (R2), F6
+	TBZ $0, R4, end_63
+	FMOVS (R0), F11
 end_63:
 end_60:
-	WORD $0x4e35cec6 // fmla v6.4s, v22.4s, v21.4s
-	WORD $0x4e35cd05 // fmla v5.4s, v8.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	TBZ $3, R5, some_65
-	FLDPQ (R2), (F18, F14)
+	WORD $0x4e36cd2b // fmla v11.4s, v9.4s, v22.4s
+	WORD $0x4e36cd0a // fmla v10.4s, v8.4s, v22.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $3, R4, some_65
+	FLDPQ (R0), (F9, F8)
 	B end_67
 some_65:
-	TBZ $2, R5, few_66
-	FMOVQ (R2), F18
-	TBZ $1, R5, one_69
-	FMOVD 16(R2), F14
-	TBZ $0, R5, end_68
-	ADD $24, R2, R3
-	VLD1 (R3), V14.S[2]
+	TBZ $2, R4, few_66
+	FMOVQ (R0), F9
+	TBZ $1, R4, one_69
+	FMOVD 16(R0), F8
+	TBZ $0, R4, end_68
+	ADD $24, R0, R3
+	VLD1 (R3), V8.S[2]
 	B end_68
 one_69:
-	TBZ $0, R5, end_68
-	FMOVS 16(R2), F14
+	TBZ $0, R4, end_68
+	FMOVS 16(R0), F8
 end_68:
 	B end_67
 few_66:
-	TBZ $1, R5, one_71
-	FMOVD (R2), F18
-	TBZ $0, R5, end_70
-	ADD $8, R2, R3
-	VLD1 (R3), V18.S[2]
+	TBZ $1, R4, one_71
+	FMOVD (R0), F9
+	TBZ $0, R4, end_70
+	ADD $8, R0, R3
+	VLD1 (R3), V9.S[2]
 	B end_70
 one_71:
-	TBZ $0, R5, end_70
-	FMOVS (R2), F18
+	TBZ $0, R4, end_70
+	FMOVS (R0), F9
 end_70:
 end_67:
-	WORD $0x4e35ce72 // fmla v18.4s, v19.4s, v21.4s
-	WORD $0x4e35cc8e // fmla v14.4s, v4.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R5, some_72
-	FLDPQ (R2), (F8, F0)
+	WORD $0x4e36ccc9 // fmla v9.4s, v6.4s, v22.4s
+	WORD $0x4e36cc88 // fmla v8.4s, v4.4s, v22.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	TBZ $3, R4, some_72
+	FLDPQ (R0), (F6, F4)
 	B end_74
 some_72:
-	TBZ $2, R5, few_73
-	FMOVQ (R2), F8
-	TBZ $1, R5, one_76
-	FMOVD 16(R2), F0
-	TBZ $0, R5, end_75
-	ADD $24, R2, R3
-	VLD1 (R3), V0.S[2]
+	TBZ $2, R4, few_73
+	FMOVQ (R0), F6
+	TBZ $1, R4, one_76
+	FMOVD 16(R0), F4
+	TBZ $0, R4, end_75
+	ADD $24, R0, R3
+	VLD1 (R3), V4.S[2]
 	B end_75
 one_76:
-	TBZ $0, R5, end_75
-	FMOVS 16(R2), F0
+	TBZ $0, R4, end_75
+	FMOVS 16(R0), F4
 end_75:
 	B end_74
 few_73:
-	TBZ $1, R5, one_78
-	FMOVD (R2), F8
-	TBZ $0, R5, end_77
-	ADD $8, R2, R3
-	VLD1 (R3), V8.S[2]
+	TBZ $1, R4, one_78
+	FMOVD (R0), F6
+	TBZ $0, R4, end_77
+	ADD $8, R0, R3
+	VLD1 (R3), V6.S[2]
 	B end_77
 one_78:
-	TBZ $0, R5, end_77
-	FMOVS (R2), F8
+	TBZ $0, R4, end_77
+	FMOVS (R0), F6
 end_77:
 end_74:
-	WORD $0x4e35cd68 // fmla v8.4s, v11.4s, v21.4s
-	WORD $0x4e35cce0 // fmla v0.4s, v7.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	TBZ $3, R5, some_79
-	FLDPQ (R2), (F7, F4)
+	WORD $0x4e36cce6 // fmla v6.4s, v7.4s, v22.4s
+	WORD $0x4e36cca4 // fmla v4.4s, v5.4s, v22.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R4, some_79
+	FLDPQ (R0), (F1, F0)
 	B end_81
 some_79:
-	TBZ $2, R5, few_80
-	FMOVQ (R2), F7
-	TBZ $1, R5, one_83
-	FMOVD 16(R2), F4
-	TBZ $0, R5, end_82
-	ADD $24, R2, R2
-	VLD1 (R2), V4.S[2]
+	TBZ $2, R4, few_80
+	FMOVQ (R0), F1
+	TBZ $1, R4, one_83
+	FMOVD 16(R0), F0
+	TBZ $0, R4, end_82
+	ADD $24, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_82
 one_83:
-	TBZ $0, R5, end_82
-	FMOVS 16(R2), F4
+	TBZ $0, R4, end_82
+	FMOVS 16(R0), F0
 end_82:
 	B end_81
 few_80:
-	TBZ $1, R5, one_85
-	FMOVD (R2), F7
-	TBZ $0, R5, end_84
-	ADD $8, R2, R2
-	VLD1 (R2), V7.S[2]
+	TBZ $1, R4, one_85
+	FMOVD (R0), F1
+	TBZ $0, R4, end_84
+	ADD $8, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_84
 one_85:
-	TBZ $0, R5, end_84
-	FMOVS (R2), F7
+	TBZ $0, R4, end_84
+	FMOVS (R0), F1
 end_84:
 end_81:
-	WORD $0x4e35cc27 // fmla v7.4s, v1.4s, v21.4s
-	WORD $0x4e35cc64 // fmla v4.4s, v3.4s, v21.4s
+	WORD $0x4e36cc61 // fmla v1.4s, v3.4s, v22.4s
+	WORD $0x4e36cc40 // fmla v0.4s, v2.4s, v22.4s
 	B store
 set:
-	WORD $0x6e35ddb4 // fmul v20.4s, v13.4s, v21.4s
-	WORD $0x6e35ddf0 // fmul v16.4s, v15.4s, v21.4s
-	WORD $0x6e35dd4f // fmul v15.4s, v10.4s, v21.4s
-	WORD $0x6e35dcb1 // fmul v17.4s, v5.4s, v21.4s
-	WORD $0x6e35dc0d // fmul v13.4s, v0.4s, v21.4s
-	WORD $0x6e35de4c // fmul v12.4s, v18.4s, v21.4s
-	WORD $0x6e35df17 // fmul v23.4s, v24.4s, v21.4s
-	WORD $0x6e35dc4a // fmul v10.4s, v2.4s, v21.4s
-	WORD $0x6e35dcc2 // fmul v2.4s, v6.4s, v21.4s
-	WORD $0x6e35ddc9 // fmul v9.4s, v14.4s, v21.4s
-	WORD $0x6e35dec6 // fmul v6.4s, v22.4s, v21.4s
-	WORD $0x6e35dd05 // fmul v5.4s, v8.4s, v21.4s
-	WORD $0x6e35de72 // fmul v18.4s, v19.4s, v21.4s
-	WORD $0x6e35dc8e // fmul v14.4s, v4.4s, v21.4s
-	WORD $0x6e35dd68 // fmul v8.4s, v11.4s, v21.4s
-	WORD $0x6e35dce0 // fmul v0.4s, v7.4s, v21.4s
-	WORD $0x6e35dc27 // fmul v7.4s, v1.4s, v21.4s
-	WORD $0x6e35dc64 // fmul v4.4s, v3.4s, v21.4s
+	WORD $0x6e36de75 // fmul v21.4s, v19.4s, v22.4s
+	WORD $0x6e36de54 // fmul v20.4s, v18.4s, v22.4s
+	WORD $0x6e36de33 // fmul v19.4s, v17.4s, v22.4s
+	WORD $0x6e36de12 // fmul v18.4s, v16.4s, v22.4s
+	WORD $0x6e36ddf1 // fmul v17.4s, v15.4s, v22.4s
+	WORD $0x6e36ddd0 // fmul v16.4s, v14.4s, v22.4s
+	WORD $0x6e36ddaf // fmul v15.4s, v13.4s, v22.4s
+	WORD $0x6e36dd8e // fmul v14.4s, v12.4s, v22.4s
+	WORD $0x6e36dd6d // fmul v13.4s, v11.4s, v22.4s
+	WORD $0x6e36dd4c // fmul v12.4s, v10.4s, v22.4s
+	WORD $0x6e36dd2b // fmul v11.4s, v9.4s, v22.4s
+	WORD $0x6e36dd0a // fmul v10.4s, v8.4s, v22.4s
+	WORD $0x6e36dcc9 // fmul v9.4s, v6.4s, v22.4s
+	WORD $0x6e36dc88 // fmul v8.4s, v4.4s, v22.4s
+	WORD $0x6e36dce6 // fmul v6.4s, v7.4s, v22.4s
+	WORD $0x6e36dca4 // fmul v4.4s, v5.4s, v22.4s
+	WORD $0x6e36dc61 // fmul v1.4s, v3.4s, v22.4s
+	WORD $0x6e36dc40 // fmul v0.4s, v2.4s, v22.4s
 store:
-	TBZ $3, R5, some_86
-	FSTPQ (F20, F16), (R1)
+	TBZ $3, R4, some_86
+	FSTPQ (F21, F20), (R2)
 	B end_88
 some_86:
-	TBZ $2, R5, few_87
-	FMOVQ F20, (R1)
-	TBZ $1, R5, one_90
-	FMOVD F16, 16(R1)
-	TBZ $0, R5, end_89
-	ADD $24, R1, R2
-	VST1 V16.S[2], (R2)
+	TBZ $2, R4, few_87
+	FMOVQ F21, (R2)
+	TBZ $1, R4, one_90
+	FMOVD F20, 16(R2)
+	TBZ $0, R4, end_89
+	ADD $24, R2, R0
+	VST1 V20.S[2], (R0)
 	B end_89
 one_90:
-	TBZ $0, R5, end_89
-	FMOVS F16, 16(R1)
+	TBZ $0, R4, end_89
+	FMOVS F20, 16(R2)
 end_89:
 	B end_88
 few_87:
-	TBZ $1, R5, one_92
-	FMOVD F20, (R1)
-	TBZ $0, R5, end_91
-	ADD $8, R1, R2
-	VST1 V20.S[2], (R2)
+	TBZ $1, R4, one_92
+	FMOVD F21, (R2)
+	TBZ $0, R4, end_91
+	ADD $8, R2, R0
+	VST1 V21.S[2], (R0)
 	B end_91
 one_92:
-	TBZ $0, R5, end_91
-	FMOVS F20, (R1)
+	TBZ $0, R4, end_91
+	FMOVS F21, (R2)
 end_91:
 end_88:
-	ADD R0, R1, R1
-	TBZ $3, R5, some_93
-	FSTPQ (F15, F17), (R1)
+	ADD R1, R2, R0
+	TBZ $3, R4, some_93
+	FSTPQ (F19, F18), (R0)
 	B end_95
 some_93:
-	TBZ $2, R5, few_94
-	FMOVQ F15, (R1)
-	TBZ $1, R5, one_97
-	FMOVD F17, 16(R1)
-	TBZ $0, R5, end_96
-	ADD $24, R1, R2
-	VST1 V17.S[2], (R2)
+	TBZ $2, R4, few_94
+	FMOVQ F19, (R0)
+	TBZ $1, R4, one_97
+	FMOVD F18, 16(R0)
+	TBZ $0, R4, end_96
+	ADD $24, R0, R2
+	VST1 V18.S[2], (R2)
 	B end_96
 one_97:
-	TBZ $0, R5, end_96
-	FMOVS F17, 16(R1)
+	TBZ $0, R4, end_96
+	FMOVS F18, 16(R0)
 end_96:
 	B end_95
 few_94:
-	TBZ $1, R5, one_99
-	FMOVD F15, (R1)
-	TBZ $0, R5, end_98
-	ADD $8, R1, R2
-	VST1 V15.S[2], (R2)
+	TBZ $1, R4, one_99
+	FMOVD F19, (R0)
+	TBZ $0, R4, end_98
+	ADD $8, R0, R2
+	VST1 V19.S[2], (R2)
 	B end_98
 one_99:
-	TBZ $0, R5, end_98
-	FMOVS F15, (R1)
+	TBZ $0, R4, end_98
+	FMOVS F19, (R0)
 end_98:
 end_95:
-	ADD R0, R1, R1
-	TBZ $3, R5, some_100
-	FSTPQ (F13, F12), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R4, some_100
+	FSTPQ (F17, F16), (R0)
 	B end_102
 some_100:
-	TBZ $2, R5, few_101
-	FMOVQ F13, (R1)
-	TBZ $1, R5, one_104
-	FMOVD F12, 16(R1)
-	TBZ $0, R5, end_103
-	ADD $24, R1, R2
-	VST1 V12.S[2], (R2)
+	TBZ $2, R4, few_101
+	FMOVQ F17, (R0)
+	TBZ $1, R4, one_104
+	FMOVD F16, 16(R0)
+	TBZ $0, R4, end_103
+	ADD $24, R0, R2
+	VST1 V16.S[2], (R2)
 	B end_103
 one_104:
-	TBZ $0, R5, end_103
-	FMOVS F12, 16(R1)
+	TBZ $0, R4, end_103
+	FMOVS F16, 16(R0)
 end_103:
 	B end_102
 few_101:
-	TBZ $1, R5, one_106
-	FMOVD F13, (R1)
-	TBZ $0, R5, end_105
-	ADD $8, R1, R2
-	VST1 V13.S[2], (R2)
+	TBZ $1, R4, one_106
+	FMOVD F17, (R0)
+	TBZ $0, R4, end_105
+	ADD $8, R0, R2
+	VST1 V17.S[2], (R2)
 	B end_105
 one_106:
-	TBZ $0, R5, end_105
-	FMOVS F13, (R1)
+	TBZ $0, R4, end_105
+	FMOVS F17, (R0)
 end_105:
 end_102:
-	ADD R0, R1, R1
-	TBZ $3, R5, some_107
-	FSTPQ (F23, F10), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R4, some_107
+	FSTPQ (F15, F14), (R0)
 	B end_109
 some_107:
-	TBZ $2, R5, few_108
-	FMOVQ F23, (R1)
-	TBZ $1, R5, one_111
-	FMOVD F10, 16(R1)
-	TBZ $0, R5, end_110
-	ADD $24, R1, R2
-	VST1 V10.S[2], (R2)
+	TBZ $2, R4, few_108
+	FMOVQ F15, (R0)
+	TBZ $1, R4, one_111
+	FMOVD F14, 16(R0)
+	TBZ $0, R4, end_110
+	ADD $24, R0, R2
+	VST1 V14.S[2], (R2)
 	B end_110
 one_111:
-	TBZ $0, R5, end_110
-	FMOVS F10, 16(R1)
+	TBZ $0, R4, end_110
+	FMOVS F14, 16(R0)
 end_110:
 	B end_109
 few_108:
-	TBZ $1, R5, one_113
-	FMOVD F23, (R1)
-	TBZ $0, R5, end_112
-	ADD $8, R1, R2
-	VST1 V23.S[2], (R2)
+	TBZ $1, R4, one_113
+	FMOVD F15, (R0)
+	TBZ $0, R4, end_112
+	ADD $8, R0, R2
+	VST1 V15.S[2], (R2)
 	B end_112
 one_113:
-	TBZ $0, R5, end_112
-	FMOVS F23, (R1)
+	TBZ $0, R4, end_112
+	FMOVS F15, (R0)
 end_112:
 end_109:
-	ADD R0, R1, R1
-	TBZ $3, R5, some_114
-	FSTPQ (F2, F9), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R4, some_114
+	FSTPQ (F13, F12), (R0)
 	B end_116
 some_114:
-	TBZ $2, R5, few_115
-	FMOVQ F2, (R1)
-	TBZ $1, R5, one_118
-	FMOVD F9, 16(R1)
-	TBZ $0, R5, end_117
-	ADD $24, R1, R2
-	VST1 V9.S[2], (R2)
+	TBZ $2, R4, few_115
+	FMOVQ F13, (R0)
+	TBZ $1, R4, one_118
+	FMOVD F12, 16(R0)
+	TBZ $0, R4, end_117
+	ADD $24, R0, R2
+	VST1 V12.S[2], (R2)
 	B end_117
 one_118:
-	TBZ $0, R5, end_117
-	FMOVS F9, 16(R1)
+	TBZ $0, R4, end_117
+	FMOVS F12, 16(R0)
 end_117:
 	B end_116
 few_115:
-	TBZ $1, R5, one_120
-	FMOVD F2, (R1)
-	TBZ $0, R5, end_119
-	ADD $8, R1, R2
-	VST1 V2.S[2], (R2)
+	TBZ $1, R4, one_120
+	FMOVD F13, (R0)
+	TBZ $0, R4, end_119
+	ADD $8, R0, R2
+	VST1 V13.S[2], (R2)
 	B end_119
 one_120:
-	TBZ $0, R5, end_119
-	FMOVS F2, (R1)
+	TBZ $0, R4, end_119
+	FMOVS F13, (R0)
 end_119:
 end_116:
-	ADD R0, R1, R1
-	TBZ $3, R5, some_121
-	FSTPQ (F6, F5), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R4, some_121
+	FSTPQ (F11, F10), (R0)
 	B end_123
 some_121:
-	TBZ $2, R5, few_122
-	FMOVQ F6, (R1)
-	TBZ $1, R5, one_125
-	FMOVD F5, 16(R1)
-	TBZ $0, R5, end_124
-	ADD $24, R1, R2
-	VST1 V5.S[2], (R2)
+	TBZ $2, R4, few_122
+	FMOVQ F11, (R0)
+	TBZ $1, R4, one_125
+	FMOVD F10, 16(R0)
+	TBZ $0, R4, end_124
+	ADD $24, R0, R2
+	VST1 V10.S[2], (R2)
 	B end_124
 one_125:
-	TBZ $0, R5, end_124
-	FMOVS F5, 16(R1)
+	TBZ $0, R4, end_124
+	FMOVS F10, 16(R0)
 end_124:
 	B end_123
 few_122:
-	TBZ $1, R5, one_127
-	FMOVD F6, (R1)
-	TBZ $0, R5, end_126
-	ADD $8, R1, R2
-	VST1 V6.S[2], (R2)
+	TBZ $1, R4, one_127
+	FMOVD F11, (R0)
+	TBZ $0, R4, end_126
+	ADD $8, R0, R2
+	VST1 V11.S[2], (R2)
 	B end_126
 one_127:
-	TBZ $0, R5, end_126
-	FMOVS F6, (R1)
+	TBZ $0, R4, end_126
+	FMOVS F11, (R0)
 end_126:
 end_123:
-	ADD R0, R1, R1
-	TBZ $3, R5, some_128
-	FSTPQ (F18, F14), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R4, some_128
+	FSTPQ (F9, F8), (R0)
 	B end_130
 some_128:
-	TBZ $2, R5, few_129
-	FMOVQ F18, (R1)
-	TBZ $1, R5, one_132
-	FMOVD F14, 16(R1)
-	TBZ $0, R5, end_131
-	ADD $24, R1, R2
-	VST1 V14.S[2], (R2)
+	TBZ $2, R4, few_129
+	FMOVQ F9, (R0)
+	TBZ $1, R4, one_132
+	FMOVD F8, 16(R0)
+	TBZ $0, R4, end_131
+	ADD $24, R0, R2
+	VST1 V8.S[2], (R2)
 	B end_131
 one_132:
-	TBZ $0, R5, end_131
-	FMOVS F14, 16(R1)
+	TBZ $0, R4, end_131
+	FMOVS F8, 16(R0)
 end_131:
 	B end_130
 few_129:
-	TBZ $1, R5, one_134
-	FMOVD F18, (R1)
-	TBZ $0, R5, end_133
-	ADD $8, R1, R2
-	VST1 V18.S[2], (R2)
+	TBZ $1, R4, one_134
+	FMOVD F9, (R0)
+	TBZ $0, R4, end_133
+	ADD $8, R0, R2
+	VST1 V9.S[2], (R2)
 	B end_133
 one_134:
-	TBZ $0, R5, end_133
-	FMOVS F18, (R1)
+	TBZ $0, R4, end_133
+	FMOVS F9, (R0)
 end_133:
 end_130:
-	ADD R0, R1, R1
-	TBZ $3, R5, some_135
-	FSTPQ (F8, F0), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R4, some_135
+	FSTPQ (F6, F4), (R0)
 	B end_137
 some_135:
-	TBZ $2, R5, few_136
-	FMOVQ F8, (R1)
-	TBZ $1, R5, one_139
-	FMOVD F0, 16(R1)
-	TBZ $0, R5, end_138
-	ADD $24, R1, R2
-	VST1 V0.S[2], (R2)
+	TBZ $2, R4, few_136
+	FMOVQ F6, (R0)
+	TBZ $1, R4, one_139
+	FMOVD F4, 16(R0)
+	TBZ $0, R4, end_138
+	ADD $24, R0, R2
+	VST1 V4.S[2], (R2)
 	B end_138
 one_139:
-	TBZ $0, R5, end_138
-	FMOVS F0, 16(R1)
+	TBZ $0, R4, end_138
+	FMOVS F4, 16(R0)
 end_138:
 	B end_137
 few_136:
-	TBZ $1, R5, one_141
-	FMOVD F8, (R1)
-	TBZ $0, R5, end_140
-	ADD $8, R1, R2
-	VST1 V8.S[2], (R2)
+	TBZ $1, R4, one_141
+	FMOVD F6, (R0)
+	TBZ $0, R4, end_140
+	ADD $8, R0, R2
+	VST1 V6.S[2], (R2)
 	B end_140
 one_141:
-	TBZ $0, R5, end_140
-	FMOVS F8, (R1)
+	TBZ $0, R4, end_140
+	FMOVS F6, (R0)
 end_140:
 end_137:
-	ADD R0, R1, R0
-	TBZ $3, R5, some_142
-	FSTPQ (F7, F4), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R4, some_142
+	FSTPQ (F1, F0), (R0)
 	B end_144
 some_142:
-	TBZ $2, R5, few_143
-	FMOVQ F7, (R0)
-	TBZ $1, R5, one_146
-	FMOVD F4, 16(R0)
-	TBZ $0, R5, end_145
+	TBZ $2, R4, few_143
+	FMOVQ F1, (R0)
+	TBZ $1, R4, one_146
+	FMOVD F0, 16(R0)
+	TBZ $0, R4, end_145
 	ADD $24, R0, R0
-	VST1 V4.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_145
 one_146:
-	TBZ $0, R5, end_145
-	FMOVS F4, 16(R0)
+	TBZ $0, R4, end_145
+	FMOVS F0, 16(R0)
 end_145:
 	B end_144
 few_143:
-	TBZ $1, R5, one_148
-	FMOVD F7, (R0)
-	TBZ $0, R5, end_147
+	TBZ $1, R4, one_148
+	FMOVD F1, (R0)
+	TBZ $0, R4, end_147
 	ADD $8, R0, R0
-	VST1 V7.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_147
 one_148:
-	TBZ $0, R5, end_147
-	FMOVS F7, (R0)
+	TBZ $0, R4, end_147
+	FMOVS F1, (R0)
 end_147:
 end_144:
 	RET
 
 // func Tile10x1NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 TEXT ·Tile10x1NEONF32(SB), NOSPLIT, $0-77
-	MOVD n+64(FP), R4
+	MOVD n+64(FP), R3
 	MOVD k+0(FP), R0
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R2
-	MOVD csa+24(FP), R1
-	LSL $2, R1, R3
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R5
 	MOVD b+32(FP), R15
-	MOVD off+40(FP), R1
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V4.B16
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V17.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V2.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V26.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
 	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V6.B16
-	WORD $0x6f00e419 // movi v25.2d, #0
-	VMOV V25.B16, V24.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V23.B16
-	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V13.B16
+	VMOV V11.B16, V10.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
 	VMOV V9.B16, V8.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V15.B16
-	MOVD rsa+16(FP), R5
-	LSL $2, R5, R5
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R4
+	LSL $2, R4, R4
 	MOVD n+64(FP), R19
-	CMP $4, R5
+	CMP $4, R4
 	BNE apart_1
 	CMP $8, R19
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R5
-	ADD R5<<2, R15, R5
-	FLDPQ (R5), (F19, F18)
-	FLDPQ (R2), (F5, F0)
-	WORD $0x4f851270 // fmla v16.4s, v19.4s, v5.s[0]
-	WORD $0x4f851244 // fmla v4.4s, v18.4s, v5.s[0]
-	WORD $0x4fa51267 // fmla v7.4s, v19.4s, v5.s[1]
-	WORD $0x4fa51251 // fmla v17.4s, v18.4s, v5.s[1]
-	WORD $0x4f851a6e // fmla v14.4s, v19.4s, v5.s[2]
-	WORD $0x4f851a42 // fmla v2.4s, v18.4s, v5.s[2]
-	WORD $0x4fa51a61 // fmla v1.4s, v19.4s, v5.s[3]
-	WORD $0x4fa51a5a // fmla v26.4s, v18.4s, v5.s[3]
-	WORD $0x4f80126b // fmla v11.4s, v19.4s, v0.s[0]
-	WORD $0x4f801246 // fmla v6.4s, v18.4s, v0.s[0]
-	WORD $0x4fa01279 // fmla v25.4s, v19.4s, v0.s[1]
-	WORD $0x4fa01258 // fmla v24.4s, v18.4s, v0.s[1]
-	WORD $0x4f801a6c // fmla v12.4s, v19.4s, v0.s[2]
-	WORD $0x4f801a57 // fmla v23.4s, v18.4s, v0.s[2]
-	WORD $0x4fa01a63 // fmla v3.4s, v19.4s, v0.s[3]
-	WORD $0x4fa01a4d // fmla v13.4s, v18.4s, v0.s[3]
-	FMOVD 32(R2), F0
-	WORD $0x4f801269 // fmla v9.4s, v19.4s, v0.s[0]
-	WORD $0x4f801248 // fmla v8.4s, v18.4s, v0.s[0]
-	WORD $0x4fa0126a // fmla v10.4s, v19.4s, v0.s[1]
-	WORD $0x4fa0124f // fmla v15.4s, v18.4s, v0.s[1]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	MOVD.P 8(R0), R4
+	ADD R4<<2, R15, R4
+	FLDPQ (R4), (F23, F22)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4f8112f5 // fmla v21.4s, v23.4s, v1.s[0]
+	WORD $0x4f8112d4 // fmla v20.4s, v22.4s, v1.s[0]
+	WORD $0x4fa112f3 // fmla v19.4s, v23.4s, v1.s[1]
+	WORD $0x4fa112d2 // fmla v18.4s, v22.4s, v1.s[1]
+	WORD $0x4f811af1 // fmla v17.4s, v23.4s, v1.s[2]
+	WORD $0x4f811ad0 // fmla v16.4s, v22.4s, v1.s[2]
+	WORD $0x4fa11aef // fmla v15.4s, v23.4s, v1.s[3]
+	WORD $0x4fa11ace // fmla v14.4s, v22.4s, v1.s[3]
+	WORD $0x4f8012ed // fmla v13.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012cc // fmla v12.4s, v22.4s, v0.s[0]
+	WORD $0x4fa012eb // fmla v11.4s, v23.4s, v0.s[1]
+	WORD $0x4fa012ca // fmla v10.4s, v22.4s, v0.s[1]
+	WORD $0x4f801ae9 // fmla v9.4s, v23.4s, v0.s[2]
+	WORD $0x4f801ac8 // fmla v8.4s, v22.4s, v0.s[2]
+	WORD $0x4fa01ae6 // fmla v6.4s, v23.4s, v0.s[3]
+	WORD $0x4fa01ac4 // fmla v4.4s, v22.4s, v0.s[3]
+	FMOVD 32(R1), F0
+	WORD $0x4f8012e7 // fmla v7.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012c5 // fmla v5.4s, v22.4s, v0.s[0]
+	WORD $0x4fa012e3 // fmla v3.4s, v23.4s, v0.s[1]
+	WORD $0x4fa012c2 // fmla v2.4s, v22.4s, v0.s[1]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R5
-	ADD R5<<2, R15, R5
+	MOVD.P 8(R0), R4
+	ADD R4<<2, R15, R4
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $3, R19, some_7
-	FLDPQ (R5), (F0, F5)
+	FLDPQ (R4), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R19, few_8
-	FMOVQ (R5), F0
+	FMOVQ (R4), F1
 	TBZ $1, R19, one_11
-	FMOVD 16(R5), F5
+	FMOVD 16(R4), F0
 	TBZ $0, R19, end_10
-	ADD $24, R5, R5
-	VLD1 (R5), V5.S[2]
+	ADD $24, R4, R4
+	VLD1 (R4), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R19, end_10
-	FMOVS 16(R5), F5
+	FMOVS 16(R4), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R19, one_13
-	FMOVD (R5), F0
+	FMOVD (R4), F1
 	TBZ $0, R19, end_12
-	ADD $8, R5, R5
-	VLD1 (R5), V0.S[2]
+	ADD $8, R4, R4
+	VLD1 (R4), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R19, end_12
-	FMOVS (R5), F0
+	FMOVS (R4), F1
 end_12:
 end_9:
-	FLDPQ (R2), (F19, F18)
-	WORD $0x4f931010 // fmla v16.4s, v0.4s, v19.s[0]
-	WORD $0x4f9310a4 // fmla v4.4s, v5.4s, v19.s[0]
-	WORD $0x4fb31007 // fmla v7.4s, v0.4s, v19.s[1]
-	WORD $0x4fb310b1 // fmla v17.4s, v5.4s, v19.s[1]
-	WORD $0x4f93180e // fmla v14.4s, v0.4s, v19.s[2]
-	WORD $0x4f9318a2 // fmla v2.4s, v5.4s, v19.s[2]
-	WORD $0x4fb31801 // fmla v1.4s, v0.4s, v19.s[3]
-	WORD $0x4fb318ba // fmla v26.4s, v5.4s, v19.s[3]
-	WORD $0x4f92100b // fmla v11.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210a6 // fmla v6.4s, v5.4s, v18.s[0]
-	WORD $0x4fb21019 // fmla v25.4s, v0.4s, v18.s[1]
-	WORD $0x4fb210b8 // fmla v24.4s, v5.4s, v18.s[1]
-	WORD $0x4f92180c // fmla v12.4s, v0.4s, v18.s[2]
-	WORD $0x4f9218b7 // fmla v23.4s, v5.4s, v18.s[2]
-	WORD $0x4fb21803 // fmla v3.4s, v0.4s, v18.s[3]
-	WORD $0x4fb218ad // fmla v13.4s, v5.4s, v18.s[3]
-	FMOVD 32(R2), F18
-	WORD $0x4f921009 // fmla v9.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210a8 // fmla v8.4s, v5.4s, v18.s[0]
-	WORD $0x4fb2100a // fmla v10.4s, v0.4s, v18.s[1]
-	WORD $0x4fb210af // fmla v15.4s, v5.4s, v18.s[1]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ (R1), (F23, F22)
+	WORD $0x4f971035 // fmla v21.4s, v1.4s, v23.s[0]
+	WORD $0x4f971014 // fmla v20.4s, v0.4s, v23.s[0]
+	WORD $0x4fb71033 // fmla v19.4s, v1.4s, v23.s[1]
+	WORD $0x4fb71012 // fmla v18.4s, v0.4s, v23.s[1]
+	WORD $0x4f971831 // fmla v17.4s, v1.4s, v23.s[2]
+	WORD $0x4f971810 // fmla v16.4s, v0.4s, v23.s[2]
+	WORD $0x4fb7182f // fmla v15.4s, v1.4s, v23.s[3]
+	WORD $0x4fb7180e // fmla v14.4s, v0.4s, v23.s[3]
+	WORD $0x4f96102d // fmla v13.4s, v1.4s, v22.s[0]
+	WORD $0x4f96100c // fmla v12.4s, v0.4s, v22.s[0]
+	WORD $0x4fb6102b // fmla v11.4s, v1.4s, v22.s[1]
+	WORD $0x4fb6100a // fmla v10.4s, v0.4s, v22.s[1]
+	WORD $0x4f961829 // fmla v9.4s, v1.4s, v22.s[2]
+	WORD $0x4f961808 // fmla v8.4s, v0.4s, v22.s[2]
+	WORD $0x4fb61826 // fmla v6.4s, v1.4s, v22.s[3]
+	WORD $0x4fb61804 // fmla v4.4s, v0.4s, v22.s[3]
+	FMOVD 32(R1), F22
+	WORD $0x4f961027 // fmla v7.4s, v1.4s, v22.s[0]
+	WORD $0x4f961005 // fmla v5.4s, v0.4s, v22.s[0]
+	WORD $0x4fb61023 // fmla v3.4s, v1.4s, v22.s[1]
+	WORD $0x4fb61002 // fmla v2.4s, v0.4s, v22.s[1]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R5, R5, R14
-	ADD R5, R14, R13
-	ADD R5, R13, R12
-	ADD R5, R12, R11
-	ADD R5, R11, R10
-	ADD R5, R10, R9
-	ADD R5, R9, R8
-	ADD R5, R8, R7
+	ADD R4, R4, R14
+	ADD R4, R14, R13
+	ADD R4, R13, R12
+	ADD R4, R12, R11
+	ADD R4, R11, R10
+	ADD R4, R10, R9
+	ADD R4, R9, R8
+	ADD R4, R8, R7
 	CMP $8, R19
 	BNE apartsome_4
 sum_14:
-	MOVD.P 8(R1), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R15, R6
-	FLDPQ (R6), (F18, F5)
-	FMOVS (R2), F0
-	WORD $0x4f801250 // fmla v16.4s, v18.4s, v0.s[0]
-	WORD $0x4f8010a4 // fmla v4.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R5), F0
-	WORD $0x4f801247 // fmla v7.4s, v18.4s, v0.s[0]
-	WORD $0x4f8010b1 // fmla v17.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R14), F0
-	WORD $0x4f80124e // fmla v14.4s, v18.4s, v0.s[0]
-	WORD $0x4f8010a2 // fmla v2.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R13), F0
-	WORD $0x4f801241 // fmla v1.4s, v18.4s, v0.s[0]
-	WORD $0x4f8010ba // fmla v26.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R12), F0
-	WORD $0x4f80124b // fmla v11.4s, v18.4s, v0.s[0]
-	WORD $0x4f8010a6 // fmla v6.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R11), F0
-	WORD $0x4f801259 // fmla v25.4s, v18.4s, v0.s[0]
-	WORD $0x4f8010b8 // fmla v24.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R10), F0
-	WORD $0x4f80124c // fmla v12.4s, v18.4s, v0.s[0]
-	WORD $0x4f8010b7 // fmla v23.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R9), F0
-	WORD $0x4f801243 // fmla v3.4s, v18.4s, v0.s[0]
-	WORD $0x4f8010ad // fmla v13.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R8), F0
-	WORD $0x4f801249 // fmla v9.4s, v18.4s, v0.s[0]
-	WORD $0x4f8010a8 // fmla v8.4s, v5.4s, v0.s[0]
-	FMOVS (R2)(R7), F0
-	WORD $0x4f80124a // fmla v10.4s, v18.4s, v0.s[0]
-	WORD $0x4f8010af // fmla v15.4s, v5.4s, v0.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ (R6), (F22, F1)
+	FMOVS (R1), F0
+	WORD $0x4f8012d5 // fmla v21.4s, v22.4s, v0.s[0]
+	WORD $0x4f801034 // fmla v20.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R4), F0
+	WORD $0x4f8012d3 // fmla v19.4s, v22.4s, v0.s[0]
+	WORD $0x4f801032 // fmla v18.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R14), F0
+	WORD $0x4f8012d1 // fmla v17.4s, v22.4s, v0.s[0]
+	WORD $0x4f801030 // fmla v16.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R13), F0
+	WORD $0x4f8012cf // fmla v15.4s, v22.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R12), F0
+	WORD $0x4f8012cd // fmla v13.4s, v22.4s, v0.s[0]
+	WORD $0x4f80102c // fmla v12.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R11), F0
+	WORD $0x4f8012cb // fmla v11.4s, v22.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R10), F0
+	WORD $0x4f8012c9 // fmla v9.4s, v22.4s, v0.s[0]
+	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R9), F0
+	WORD $0x4f8012c6 // fmla v6.4s, v22.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f8012c7 // fmla v7.4s, v22.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f8012c3 // fmla v3.4s, v22.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
-	MOVD.P 8(R1), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R15, R6
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $3, R19, some_16
-	FLDPQ (R6), (F0, F5)
+	FLDPQ (R6), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R19, few_17
-	FMOVQ (R6), F0
+	FMOVQ (R6), F1
 	TBZ $1, R19, one_20
-	FMOVD 16(R6), F5
+	FMOVD 16(R6), F0
 	TBZ $0, R19, end_19
 	ADD $24, R6, R6
-	VLD1 (R6), V5.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R19, end_19
-	FMOVS 16(R6), F5
+	FMOVS 16(R6), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R19, one_22
-	FMOVD (R6), F0
+	FMOVD (R6), F1
 	TBZ $0, R19, end_21
 	ADD $8, R6, R6
-	VLD1 (R6), V0.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R19, end_21
-	FMOVS (R6), F0
+	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R2), F18
-	WORD $0x4f921010 // fmla v16.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210a4 // fmla v4.4s, v5.4s, v18.s[0]
-	FMOVS (R2)(R5), F18
-	WORD $0x4f921007 // fmla v7.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210b1 // fmla v17.4s, v5.4s, v18.s[0]
-	FMOVS (R2)(R14), F18
-	WORD $0x4f92100e // fmla v14.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210a2 // fmla v2.4s, v5.4s, v18.s[0]
-	FMOVS (R2)(R13), F18
-	WORD $0x4f921001 // fmla v1.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210ba // fmla v26.4s, v5.4s, v18.s[0]
-	FMOVS (R2)(R12), F18
-	WORD $0x4f92100b // fmla v11.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210a6 // fmla v6.4s, v5.4s, v18.s[0]
-	FMOVS (R2)(R11), F18
-	WORD $0x4f921019 // fmla v25.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210b8 // fmla v24.4s, v5.4s, v18.s[0]
-	FMOVS (R2)(R10), F18
-	WORD $0x4f92100c // fmla v12.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210b7 // fmla v23.4s, v5.4s, v18.s[0]
-	FMOVS (R2)(R9), F18
-	WORD $0x4f921003 // fmla v3.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210ad // fmla v13.4s, v5.4s, v18.s[0]
-	FMOVS (R2)(R8), F18
-	WORD $0x4f921009 // fmla v9.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210a8 // fmla v8.4s, v5.4s, v18.s[0]
-	FMOVS (R2)(R7), F18
-	WORD $0x4f92100a // fmla v10.4s, v0.4s, v18.s[0]
-	WORD $0x4f9210af // fmla v15.4s, v5.4s, v18.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FMOVS (R1), F22
+	WORD $0x4f961035 // fmla v21.4s, v1.4s, v22.s[0]
+	WORD $0x4f961014 // fmla v20.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R4), F22
+	WORD $0x4f961033 // fmla v19.4s, v1.4s, v22.s[0]
+	WORD $0x4f961012 // fmla v18.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R14), F22
+	WORD $0x4f961031 // fmla v17.4s, v1.4s, v22.s[0]
+	WORD $0x4f961010 // fmla v16.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R13), F22
+	WORD $0x4f96102f // fmla v15.4s, v1.4s, v22.s[0]
+	WORD $0x4f96100e // fmla v14.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R12), F22
+	WORD $0x4f96102d // fmla v13.4s, v1.4s, v22.s[0]
+	WORD $0x4f96100c // fmla v12.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R11), F22
+	WORD $0x4f96102b // fmla v11.4s, v1.4s, v22.s[0]
+	WORD $0x4f96100a // fmla v10.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R10), F22
+	WORD $0x4f961029 // fmla v9.4s, v1.4s, v22.s[0]
+	WORD $0x4f961008 // fmla v8.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R9), F22
+	WORD $0x4f961026 // fmla v6.4s, v1.4s, v22.s[0]
+	WORD $0x4f961004 // fmla v4.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R8), F22
+	WORD $0x4f961027 // fmla v7.4s, v1.4s, v22.s[0]
+	WORD $0x4f961005 // fmla v5.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R7), F22
+	WORD $0x4f961023 // fmla v3.4s, v1.4s, v22.s[0]
+	WORD $0x4f961002 // fmla v2.4s, v0.4s, v22.s[0]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
 	FMOVS alpha+72(FP), F0
-	WORD $0x4e040415 // dup v21.4s, v0.s[0]
-	MOVD c+48(FP), R1
+	WORD $0x4e040418 // dup v24.4s, v0.s[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $2, R0, R0
-	MOVBU add+76(FP), R2
-	CMP $0, R2
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	TBZ $3, R4, some_23
-	FLDPQ (R1), (F19, F20)
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	TBZ $3, R3, some_23
+	FLDPQ (R2), (F23, F22)
 	B end_25
 some_23:
-	TBZ $2, R4, few_24
-	FMOVQ (R1), F19
-	TBZ $1, R4, one_27
-	FMOVD 16(R1), F20
-	TBZ $0, R4, end_26
-	ADD $24, R1, R2
-	VLD1 (R2), V20.S[2]
+	TBZ $2, R3, few_24
+	FMOVQ (R2), F23
+	TBZ $1, R3, one_27
+	FMOVD 16(R2), F22
+	TBZ $0, R3, end_26
+	ADD $24, R2, R0
+	VLD1 (R0), V22.S[2]
 	B end_26
 one_27:
-	TBZ $0, R4, end_26
-	FMOVS 16(R1), F20
+	TBZ $0, R3, end_26
+	FMOVS 16(R2), F22
 end_26:
 	B end_25
 few_24:
-	TBZ $1, R4, one_29
-	FMOVD (R1), F19
-	TBZ $0, R4, end_28
-	ADD $8, R1, R2
-	VLD1 (R2), V19.S[2]
+	TBZ $1, R3, one_29
+	FMOVD (R2), F23
+	TBZ $0, R3, end_28
+	ADD $8, R2, R0
+	VLD1 (R0), V23.S[2]
 	B end_28
 one_29:
-	TBZ $0, R4, end_28
-	FMOVS (R1), F19
+	TBZ $0, R3, end_28
+	FMOVS (R2), F23
 end_28:
 end_25:
-	WORD $0x4e35ce13 // fmla v19.4s, v16.4s, v21.4s
-	WORD $0x4e35cc94 // fmla v20.4s, v4.4s, v21.4s
-	ADD R0, R1, R2
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	TBZ $3, R4, some_30
-	FLDPQ (R2), (F16, F18)
+	WORD $0x4e38ceb7 // fmla v23.4s, v21.4s, v24.4s
+	WORD $0x4e38ce96 // fmla v22.4s, v20.4s, v24.4s
+	ADD R1, R2, R0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	TBZ $3, R3, some_30
+	FLDPQ (R0), (F21, F20)
 	B end_32
 some_30:
-	TBZ $2, R4, few_31
-	FMOVQ (R2), F16
-	TBZ $1, R4, one_34
-	FMOVD 16(R2), F18
-	TBZ $0, R4, end_33
-	ADD $24, R2, R3
-	VLD1 (R3), V18.S[2]
+	TBZ $2, R3, few_31
+	FMOVQ (R0), F21
+	TBZ $1, R3, one_34
+	FMOVD 16(R0), F20
+	TBZ $0, R3, end_33
+	ADD $24, R0, R4
+	VLD1 (R4), V20.S[2]
 	B end_33
 one_34:
-	TBZ $0, R4, end_33
-	FMOVS 16(R2), F18
+	TBZ $0, R3, end_33
+	FMOVS 16(R0), F20
 end_33:
 	B end_32
 few_31:
-	TBZ $1, R4, one_36
-	FMOVD (R2), F16
-	TBZ $0, R4, end_35
-	ADD $8, R2, R3
-	VLD1 (R3), V16.S[2]
+	TBZ $1, R3, one_36
+	FMOVD (R0), F21
+	TBZ $0, R3, end_35
+	ADD $8, R0, R4
+	VLD1 (R4), V21.S[2]
 	B end_35
 one_36:
-	TBZ $0, R4, end_35
-	FMOVS (R2), F16
+	TBZ $0, R3, end_35
+	FMOVS (R0), F21
 end_35:
 end_32:
-	WORD $0x4e35ccf0 // fmla v16.4s, v7.4s, v21.4s
-	WORD $0x4e35ce32 // fmla v18.4s, v17.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R4, some_37
-	FLDPQ (R2), (F4, F0)
+	WORD $0x4e38ce75 // fmla v21.4s, v19.4s, v24.4s
+	WORD $0x4e38ce54 // fmla v20.4s, v18.4s, v24.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	TBZ $3, R3, some_37
+	FLDPQ (R0), (F19, F18)
 	B end_39
 some_37:
-	TBZ $2, R4, few_38
-	FMOVQ (R2), F4
-	TBZ $1, R4, one_41
-	FMOVD 16(R2), F0
-	TBZ $0, R4, end_40
-	ADD $24, R2, R3
-	VLD1 (R3), V0.S[2]
+	TBZ $2, R3, few_38
+	FMOVQ (R0), F19
+	TBZ $1, R3, one_41
+	FMOVD 16(R0), F18
+	TBZ $0, R3, end_40
+	ADD $24, R0, R4
+	VLD1 (R4), V18.S[2]
 	B end_40
 one_41:
-	TBZ $0, R4, end_40
-	FMOVS 16(R2), F0
+	TBZ $0, R3, end_40
+	FMOVS 16(R0), F18
 end_40:
 	B end_39
 few_38:
-	TBZ $1, R4, one_43
-	FMOVD (R2), F4
-	TBZ $0, R4, end_42
-	ADD $8, R2, R3
-	VLD1 (R3), V4.S[2]
+	TBZ $1, R3, one_43
+	FMOVD (R0), F19
+	TBZ $0, R3, end_42
+	ADD $8, R0, R4
+	VLD1 (R4), V19.S[2]
 	B end_42
 one_43:
-	TBZ $0, R4, end_42
-	FMOVS (R2), F4
+	TBZ $0, R3, end_42
+	FMOVS (R0), F19
 end_42:
 end_39:
-	WORD $0x4e35cdc4 // fmla v4.4s, v14.4s, v21.4s
-	WORD $0x4e35cc40 // fmla v0.4s, v2.4s, v21.4s
-	ADD R0, R2, R2
+	WORD $0x4e38ce33 // fmla v19.4s, v17.4s, v24.4s
+	WORD $0x4e38ce12 // fmla v18.4s, v16.4s, v24.4s
+	ADD R1, R0, R0
 	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x6f00e416 // movi v22.2d, #0
-	TBZ $3, R4, some_44
-	FLDPQ (R2), (F17, F22)
+	WORD $0x6f00e410 // movi v16.2d, #0
+	TBZ $3, R3, some_44
+	FLDPQ (R0), (F17, F16)
 	B end_46
 some_44:
-	TBZ $2, R4, few_45
-	FMOVQ (R2), F17
-	TBZ $1, R4, one_48
-	FMOVD 16(R2), F22
-	TBZ $0, R4, end_47
-	ADD $24, R2, R3
-	VLD1 (R3), V22.S[2]
+	TBZ $2, R3, few_45
+	FMOVQ (R0), F17
+	TBZ $1, R3, one_48
+	FMOVD 16(R0), F16
+	TBZ $0, R3, end_47
+	ADD $24, R0, R4
+	VLD1 (R4), V16.S[2]
 	B end_47
 one_48:
-	TBZ $0, R4, end_47
-	FMOVS 16(R2), F22
+	TBZ $0, R3, end_47
+	FMOVS 16(R0), F16
 end_47:
 	B end_46
 few_45:
-	TBZ $1, R4, one_50
-	FMOVD (R2), F17
-	TBZ $0, R4, end_49
-	ADD $8, R2, R3
-	VLD1 (R3), V17.S[2]
+	TBZ $1, R3, one_50
+	FMOVD (R0), F17
+	TBZ $0, R3, end_49
+	ADD $8, R0, R4
+	VLD1 (R4), V17.S[2]
 	B end_49
 one_50:
-	TBZ $0, R4, end_49
-	FMOVS (R2), F17
+	TBZ $0, R3, end_49
+	FMOVS (R0), F17
 end_49:
 end_46:
-	WORD $0x4e35cc31 // fmla v17.4s, v1.4s, v21.4s
-	WORD $0x4e35cf56 // fmla v22.4s, v26.4s, v21.4s
-	ADD R0, R2, R2
+	WORD $0x4e38cdf1 // fmla v17.4s, v15.4s, v24.4s
+	WORD $0x4e38cdd0 // fmla v16.4s, v14.4s, v24.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	TBZ $3, R4, some_51
-	FLDPQ (R2), (F14, F5)
+	TBZ $3, R3, some_51
+	FLDPQ (R0), (F15, F14)
 	B end_53
 some_51:
-	TBZ $2, R4, few_52
-	FMOVQ (R2), F14
-	TBZ $1, R4, one_55
-	FMOVD 16(R2), F5
-	TBZ $0, R4, end_54
-	ADD $24, R2, R3
-	VLD1 (R3), V5.S[2]
+	TBZ $2, R3, few_52
+	FMOVQ (R0), F15
+	TBZ $1, R3, one_55
+	FMOVD 16(R0), F14
+	TBZ $0, R3, end_54
+	ADD $24, R0, R4
+	VLD1 (R4), V14.S[2]
 	B end_54
 one_55:
-	TBZ $0, R4, end_54
-	FMOVS 16(R2), F5
+	TBZ $0, R3, end_54
+	FMOVS 16(R0), F14
 end_54:
 	B end_53
 few_52:
-	TBZ $1, R4, one_57
-	FMOVD (R2), F14
-	TBZ $0, R4, end_56
-	ADD $8, R2, R3
-	VLD1 (R3), V14.S[2]
+	TBZ $1, R3, one_57
+	FMOVD (R0), F15
+	TBZ $0, R3, end_56
+	ADD $8, R0, R4
+	VLD1 (R4), V15.S[2]
 	B end_56
 one_57:
-	TBZ $0, R4, end_56
-	FMOVS (R2), F14
+	TBZ $0, R3, end_56
+	FMOVS (R0), F15
 end_56:
 end_53:
-	WORD $0x4e35cd6e // fmla v14.4s, v11.4s, v21.4s
-	WORD $0x4e35ccc5 // fmla v5.4s, v6.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	TBZ $3, R4, some_58
-	FLDPQ (R2), (F6, F26)
+	WORD $0x4e38cdaf // fmla v15.4s, v13.4s, v24.4s
+	WORD $0x4e38cd8e // fmla v14.4s, v12.4s, v24.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	TBZ $3, R3, some_58
+	FLDPQ (R0), (F13, F12)
 	B end_60
 some_58:
-	TBZ $2, R4, few_59
-	FMOVQ (R2), F6
-	TBZ $1, R4, one_62
-	FMOVD 16(R2), F26
-	TBZ $0, R4, end_61
-	ADD $24, R2, R3
-	VLD1 (R3), V26.S[2]
+	TBZ $2, R3, few_59
+	FMOVQ (R0), F13
+	TBZ $1, R3, one_62
+	FMOVD 16(R0), F12
+	TBZ $0, R3, end_61
+	ADD $24, R0, R4
+	VLD1 (R4), V12.S[2]
 	B end_61
 one_62:
-	TBZ $0, R4, end_61
-	FMOVS 16(R2), F26
+	TBZ $0, R3, end_61
+	FMOVS 16(R0), F12
 end_61:
 	B end_60
 few_59:
-	TBZ $1, R4, one_64
-	FMOVD (R2), F6
-	TBZ $0, R4, end_63
-	ADD $8, R2, R3
-	VLD1 (R3), V6.S[2]
+	TBZ $1, R3, one_64
+	FMOVD (R0), F13
+	TBZ $0, R3, end_63
+	ADD $8, R0, R4
+	VLD1 (R4), V13.S[2]
 	B end_63
 one_64:
-	TBZ $0, R4, end_63
-	FMOVS (R2), F6
+	TBZ $0, R3, end_63
+	FMOVS (R0), F13
 end_63:
 end_60:
-	WORD $0x4e35cf26 // fmla v6.4s, v25.4s, v21.4s
-	WORD $0x4e35cf1a // fmla v26.4s, v24.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $3, R4, some_65
-	FLDPQ (R2), (F7, F2)
+	WORD $0x4e38cd6d // fmla v13.4s, v11.4s, v24.4s
+	WORD $0x4e38cd4c // fmla v12.4s, v10.4s, v24.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $3, R3, some_65
+	FLDPQ (R0), (F11, F10)
 	B end_67
 some_65:
-	TBZ $2, R4, few_66
-	FMOVQ (R2), F7
-	TBZ $1, R4, one_69
-	FMOVD 16(R2), F2
-	TBZ $0, R4, end_68
-	ADD $24, R2, R3
-	VLD1 (R3), V2.S[2]
+	TBZ $2, R3, few_66
+	FMOVQ (R0), F11
+	TBZ $1, R3, one_69
+	FMOVD 16(R0), F10
+	TBZ $0, R3, end_68
+	ADD $24, R0, R4
+	VLD1 (R4), V10.S[2]
 	B end_68
 one_69:
-	TBZ $0, R4, end_68
-	FMOVS 16(R2), F2
+	TBZ $0, R3, end_68
+	FMOVS 16(R0), F10
 end_68:
 	B end_67
 few_66:
-	TBZ $1, R4, one_71
-	FMOVD (R2), F7
-	TBZ $0, R4, end_70
-	ADD $8, R2, R3
-	VLD1 (R3), V7.S[2]
+	TBZ $1, R3, one_71
+	FMOVD (R0), F11
+	TBZ $0, R3, end_70
+	ADD $8, R0, R4
+	VLD1 (R4), V11.S[2]
 	B end_70
 one_71:
-	TBZ $0, R4, end_70
-	FMOVS (R2), F7
+	TBZ $0, R3, end_70
+	FMOVS (R0), F11
 end_70:
 end_67:
-	WORD $0x4e35cd87 // fmla v7.4s, v12.4s, v21.4s
-	WORD $0x4e35cee2 // fmla v2.4s, v23.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
-	TBZ $3, R4, some_72
-	FLDPQ (R2), (F1, F12)
+	WORD $0x4e38cd2b // fmla v11.4s, v9.4s, v24.4s
+	WORD $0x4e38cd0a // fmla v10.4s, v8.4s, v24.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $3, R3, some_72
+	FLDPQ (R0), (F9, F8)
 	B end_74
 some_72:
-	TBZ $2, R4, few_73
-	FMOVQ (R2), F1
-	TBZ $1, R4, one_76
-	FMOVD 16(R2), F12
-	TBZ $0, R4, end_75
-	ADD $24, R2, R3
-	VLD1 (R3), V12.S[2]
+	TBZ $2, R3, few_73
+	FMOVQ (R0), F9
+	TBZ $1, R3, one_76
+	FMOVD 16(R0), F8
+	TBZ $0, R3, end_75
+	ADD $24, R0, R4
+	VLD1 (R4), V8.S[2]
 	B end_75
 one_76:
-	TBZ $0, R4, end_75
-	FMOVS 16(R2), F12
+	TBZ $0, R3, end_75
+	FMOVS 16(R0), F8
 end_75:
 	B end_74
 few_73:
-	TBZ $1, R4, one_78
-	FMOVD (R2), F1
-	TBZ $0, R4, end_77
-	ADD $8, R2, R3
-	VLD1 (R3), V1.S[2]
+	TBZ $1, R3, one_78
+	FMOVD (R0), F9
+	TBZ $0, R3, end_77
+	ADD $8, R0, R4
+	VLD1 (R4), V9.S[2]
 	B end_77
 one_78:
-	TBZ $0, R4, end_77
-	FMOVS (R2), F1
+	TBZ $0, R3, end_77
+	FMOVS (R0), F9
 end_77:
 end_74:
-	WORD $0x4e35cc61 // fmla v1.4s, v3.4s, v21.4s
-	WORD $0x4e35cdac // fmla v12.4s, v13.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	TBZ $3, R4, some_79
-	FLDPQ (R2), (F13, F11)
+	WORD $0x4e38ccc9 // fmla v9.4s, v6.4s, v24.4s
+	WORD $0x4e38cc88 // fmla v8.4s, v4.4s, v24.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	TBZ $3, R3, some_79
+	FLDPQ (R0), (F6, F4)
 	B end_81
 some_79:
-	TBZ $2, R4, few_80
-	FMOVQ (R2), F13
-	TBZ $1, R4, one_83
-	FMOVD 16(R2), F11
-	TBZ $0, R4, end_82
-	ADD $24, R2, R3
-	VLD1 (R3), V11.S[2]
+	TBZ $2, R3, few_80
+	FMOVQ (R0), F6
+	TBZ $1, R3, one_83
+	FMOVD 16(R0), F4
+	TBZ $0, R3, end_82
+	ADD $24, R0, R4
+	VLD1 (R4), V4.S[2]
 	B end_82
 one_83:
-	TBZ $0, R4, end_82
-	FMOVS 16(R2), F11
+	TBZ $0, R3, end_82
+	FMOVS 16(R0), F4
 end_82:
 	B end_81
 few_80:
-	TBZ $1, R4, one_85
-	FMOVD (R2), F13
-	TBZ $0, R4, end_84
-	ADD $8, R2, R3
-	VLD1 (R3), V13.S[2]
+	TBZ $1, R3, one_85
+	FMOVD (R0), F6
+	TBZ $0, R3, end_84
+	ADD $8, R0, R4
+	VLD1 (R4), V6.S[2]
 	B end_84
 one_85:
-	TBZ $0, R4, end_84
-	FMOVS (R2), F13
+	TBZ $0, R3, end_84
+	FMOVS (R0), F6
 end_84:
 end_81:
-	WORD $0x4e35cd2d // fmla v13.4s, v9.4s, v21.4s
-	WORD $0x4e35cd0b // fmla v11.4s, v8.4s, v21.4s
-	ADD R0, R2, R2
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R4, some_86
-	FLDPQ (R2), (F8, F3)
+	WORD $0x4e38cce6 // fmla v6.4s, v7.4s, v24.4s
+	WORD $0x4e38cca4 // fmla v4.4s, v5.4s, v24.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R3, some_86
+	FLDPQ (R0), (F1, F0)
 	B end_88
 some_86:
-	TBZ $2, R4, few_87
-	FMOVQ (R2), F8
-	TBZ $1, R4, one_90
-	FMOVD 16(R2), F3
-	TBZ $0, R4, end_89
-	ADD $24, R2, R2
-	VLD1 (R2), V3.S[2]
+	TBZ $2, R3, few_87
+	FMOVQ (R0), F1
+	TBZ $1, R3, one_90
+	FMOVD 16(R0), F0
+	TBZ $0, R3, end_89
+	ADD $24, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_89
 one_90:
-	TBZ $0, R4, end_89
-	FMOVS 16(R2), F3
+	TBZ $0, R3, end_89
+	FMOVS 16(R0), F0
 end_89:
 	B end_88
 few_87:
-	TBZ $1, R4, one_92
-	FMOVD (R2), F8
-	TBZ $0, R4, end_91
-	ADD $8, R2, R2
-	VLD1 (R2), V8.S[2]
+	TBZ $1, R3, one_92
+	FMOVD (R0), F1
+	TBZ $0, R3, end_91
+	ADD $8, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_91
 one_92:
-	TBZ $0, R4, end_91
-	FMOVS (R2), F8
+	TBZ $0, R3, end_91
+	FMOVS (R0), F1
 end_91:
 end_88:
-	WORD $0x4e35cd48 // fmla v8.4s, v10.4s, v21.4s
-	WORD $0x4e35cde3 // fmla v3.4s, v15.4s, v21.4s
+	WORD $0x4e38cc61 // fmla v1.4s, v3.4s, v24.4s
+	WORD $0x4e38cc40 // fmla v0.4s, v2.4s, v24.4s
 	B store
 set:
-	WORD $0x6e35de13 // fmul v19.4s, v16.4s, v21.4s
-	WORD $0x6e35dc94 // fmul v20.4s, v4.4s, v21.4s
-	WORD $0x6e35dcf0 // fmul v16.4s, v7.4s, v21.4s
-	WORD $0x6e35de32 // fmul v18.4s, v17.4s, v21.4s
-	WORD $0x6e35ddc4 // fmul v4.4s, v14.4s, v21.4s
-	WORD $0x6e35dc40 // fmul v0.4s, v2.4s, v21.4s
-	WORD $0x6e35dc31 // fmul v17.4s, v1.4s, v21.4s
-	WORD $0x6e35df56 // fmul v22.4s, v26.4s, v21.4s
-	WORD $0x6e35dd6e // fmul v14.4s, v11.4s, v21.4s
-	WORD $0x6e35dcc5 // fmul v5.4s, v6.4s, v21.4s
-	WORD $0x6e35df26 // fmul v6.4s, v25.4s, v21.4s
-	WORD $0x6e35df1a // fmul v26.4s, v24.4s, v21.4s
-	WORD $0x6e35dd87 // fmul v7.4s, v12.4s, v21.4s
-	WORD $0x6e35dee2 // fmul v2.4s, v23.4s, v21.4s
-	WORD $0x6e35dc61 // fmul v1.4s, v3.4s, v21.4s
-	WORD $0x6e35ddac // fmul v12.4s, v13.4s, v21.4s
-	WORD $0x6e35dd2d // fmul v13.4s, v9.4s, v21.4s
-	WORD $0x6e35dd0b // fmul v11.4s, v8.4s, v21.4s
-	WORD $0x6e35dd48 // fmul v8.4s, v10.4s, v21.4s
-	WORD $0x6e35dde3 // fmul v3.4s, v15.4s, v21.4s
+	WORD $0x6e38deb7 // fmul v23.4s, v21.4s, v24.4s
+	WORD $0x6e38de96 // fmul v22.4s, v20.4s, v24.4s
+	WORD $0x6e38de75 // fmul v21.4s, v19.4s, v24.4s
+	WORD $0x6e38de54 // fmul v20.4s, v18.4s, v24.4s
+	WORD $0x6e38de33 // fmul v19.4s, v17.4s, v24.4s
+	WORD $0x6e38de12 // fmul v18.4s, v16.4s, v24.4s
+	WORD $0x6e38ddf1 // fmul v17.4s, v15.4s, v24.4s
+	WORD $0x6e38ddd0 // fmul v16.4s, v14.4s, v24.4s
+	WORD $0x6e38ddaf // fmul v15.4s, v13.4s, v24.4s
+	WORD $0x6e38dd8e // fmul v14.4s, v12.4s, v24.4s
+	WORD $0x6e38dd6d // fmul v13.4s, v11.4s, v24.4s
+	WORD $0x6e38dd4c // fmul v12.4s, v10.4s, v24.4s
+	WORD $0x6e38dd2b // fmul v11.4s, v9.4s, v24.4s
+	WORD $0x6e38dd0a // fmul v10.4s, v8.4s, v24.4s
+	WORD $0x6e38dcc9 // fmul v9.4s, v6.4s, v24.4s
+	WORD $0x6e38dc88 // fmul v8.4s, v4.4s, v24.4s
+	WORD $0x6e38dce6 // fmul v6.4s, v7.4s, v24.4s
+	WORD $0x6e38dca4 // fmul v4.4s, v5.4s, v24.4s
+	WORD $0x6e38dc61 // fmul v1.4s, v3.4s, v24.4s
+	WORD $0x6e38dc40 // fmul v0.4s, v2.4s, v24.4s
 store:
-	TBZ $3, R4, some_93
-	FSTPQ (F19, F20), (R1)
+	TBZ $3, R3, some_93
+	FSTPQ (F23, F22), (R2)
 	B end_95
 some_93:
-	TBZ $2, R4, few_94
-	FMOVQ F19, (R1)
-	TBZ $1, R4, one_97
-	FMOVD F20, 16(R1)
-	TBZ $0, R4, end_96
-	ADD $24, R1, R2
-	VST1 V20.S[2], (R2)
+	TBZ $2, R3, few_94
+	FMOVQ F23, (R2)
+	TBZ $1, R3, one_97
+	FMOVD F22, 16(R2)
+	TBZ $0, R3, end_96
+	ADD $24, R2, R0
+	VST1 V22.S[2], (R0)
 	B end_96
 one_97:
-	TBZ $0, R4, end_96
-	FMOVS F20, 16(R1)
+	TBZ $0, R3, end_96
+	FMOVS F22, 16(R2)
 end_96:
 	B end_95
 few_94:
-	TBZ $1, R4, one_99
-	FMOVD F19, (R1)
-	TBZ $0, R4, end_98
-	ADD $8, R1, R2
-	VST1 V19.S[2], (R2)
+	TBZ $1, R3, one_99
+	FMOVD F23, (R2)
+	TBZ $0, R3, end_98
+	ADD $8, R2, R0
+	VST1 V23.S[2], (R0)
 	B end_98
 one_99:
-	TBZ $0, R4, end_98
-	FMOVS F19, (R1)
+	TBZ $0, R3, end_98
+	FMOVS F23, (R2)
 end_98:
 end_95:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_100
-	FSTPQ (F16, F18), (R1)
+	ADD R1, R2, R0
+	TBZ $3, R3, some_100
+	FSTPQ (F21, F20), (R0)
 	B end_102
 some_100:
-	TBZ $2, R4, few_101
-	FMOVQ F16, (R1)
-	TBZ $1, R4, one_104
-	FMOVD F18, 16(R1)
-	TBZ $0, R4, end_103
-	ADD $24, R1, R2
-	VST1 V18.S[2], (R2)
+	TBZ $2, R3, few_101
+	FMOVQ F21, (R0)
+	TBZ $1, R3, one_104
+	FMOVD F20, 16(R0)
+	TBZ $0, R3, end_103
+	ADD $24, R0, R2
+	VST1 V20.S[2], (R2)
 	B end_103
 one_104:
-	TBZ $0, R4, end_103
-	FMOVS F18, 16(R1)
+	TBZ $0, R3, end_103
+	FMOVS F20, 16(R0)
 end_103:
 	B end_102
 few_101:
-	TBZ $1, R4, one_106
-	FMOVD F16, (R1)
-	TBZ $0, R4, end_105
-	ADD $8, R1, R2
-	VST1 V16.S[2], (R2)
+	TBZ $1, R3, one_106
+	FMOVD F21, (R0)
+	TBZ $0, R3, end_105
+	ADD $8, R0, R2
+	VST1 V21.S[2], (R2)
 	B end_105
 one_106:
-	TBZ $0, R4, end_105
-	FMOVS F16, (R1)
+	TBZ $0, R3, end_105
+	FMOVS F21, (R0)
 end_105:
 end_102:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_107
-	FSTPQ (F4, F0), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_107
+	FSTPQ (F19, F18), (R0)
 	B end_109
 some_107:
-	TBZ $2, R4, few_108
-	FMOVQ F4, (R1)
-	TBZ $1, R4, one_111
-	FMOVD F0, 16(R1)
-	TBZ $0, R4, end_110
-	ADD $24, R1, R2
-	VST1 V0.S[2], (R2)
+	TBZ $2, R3, few_108
+	FMOVQ F19, (R0)
+	TBZ $1, R3, one_111
+	FMOVD F18, 16(R0)
+	TBZ $0, R3, end_110
+	ADD $24, R0, R2
+	VST1 V18.S[2], (R2)
 	B end_110
 one_111:
-	TBZ $0, R4, end_110
-	FMOVS F0, 16(R1)
+	TBZ $0, R3, end_110
+	FMOVS F18, 16(R0)
 end_110:
 	B end_109
 few_108:
-	TBZ $1, R4, one_113
-	FMOVD F4, (R1)
-	TBZ $0, R4, end_112
-	ADD $8, R1, R2
-	VST1 V4.S[2], (R2)
+	TBZ $1, R3, one_113
+	FMOVD F19, (R0)
+	TBZ $0, R3, end_112
+	ADD $8, R0, R2
+	VST1 V19.S[2], (R2)
 	B end_112
 one_113:
-	TBZ $0, R4, end_112
-	FMOVS F4, (R1)
+	TBZ $0, R3, end_112
+	FMOVS F19, (R0)
 end_112:
 end_109:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_114
-	FSTPQ (F17, F22), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_114
+	FSTPQ (F17, F16), (R0)
 	B end_116
 some_114:
-	TBZ $2, R4, few_115
-	FMOVQ F17, (R1)
-	TBZ $1, R4, one_118
-	FMOVD F22, 16(R1)
-	TBZ $0, R4, end_117
-	ADD $24, R1, R2
-	VST1 V22.S[2], (R2)
+	TBZ $2, R3, few_115
+	FMOVQ F17, (R0)
+	TBZ $1, R3, one_118
+	FMOVD F16, 16(R0)
+	TBZ $0, R3, end_117
+	ADD $24, R0, R2
+	VST1 V16.S[2], (R2)
 	B end_117
 one_118:
-	TBZ $0, R4, end_117
-	FMOVS F22, 16(R1)
+	TBZ $0, R3, end_117
+	FMOVS F16, 16(R0)
 end_117:
 	B end_116
 few_115:
-	TBZ $1, R4, one_120
-	FMOVD F17, (R1)
-	TBZ $0, R4, end_119
-	ADD $8, R1, R2
+	TBZ $1, R3, one_120
+	FMOVD F17, (R0)
+	TBZ $0, R3, end_119
+	ADD $8, R0, R2
 	VST1 V17.S[2], (R2)
 	B end_119
 one_120:
-	TBZ $0, R4, end_119
-	FMOVS F17, (R1)
+	TBZ $0, R3, end_119
+	FMOVS F17, (R0)
 end_119:
 end_116:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_121
-	FSTPQ (F14, F5), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_121
+	FSTPQ (F15, F14), (R0)
 	B end_123
 some_121:
-	TBZ $2, R4, few_122
-	FMOVQ F14, (R1)
-	TBZ $1, R4, one_125
-	FMOVD F5, 16(R1)
-	TBZ $0, R4, end_124
-	ADD $24, R1, R2
-	VST1 V5.S[2], (R2)
+	TBZ $2, R3, few_122
+	FMOVQ F15, (R0)
+	TBZ $1, R3, one_125
+	FMOVD F14, 16(R0)
+	TBZ $0, R3, end_124
+	ADD $24, R0, R2
+	VST1 V14.S[2], (R2)
 	B end_124
 one_125:
-	TBZ $0, R4, end_124
-	FMOVS F5, 16(R1)
+	TBZ $0, R3, end_124
+	FMOVS F14, 16(R0)
 end_124:
 	B end_123
 few_122:
-	TBZ $1, R4, one_127
-	FMOVD F14, (R1)
-	TBZ $0, R4, end_126
-	ADD $8, R1, R2
-	VST1 V14.S[2], (R2)
+	TBZ $1, R3, one_127
+	FMOVD F15, (R0)
+	TBZ $0, R3, end_126
+	ADD $8, R0, R2
+	VST1 V15.S[2], (R2)
 	B end_126
 one_127:
-	TBZ $0, R4, end_126
-	FMOVS F14, (R1)
+	TBZ $0, R3, end_126
+	FMOVS F15, (R0)
 end_126:
 end_123:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_128
-	FSTPQ (F6, F26), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_128
+	FSTPQ (F13, F12), (R0)
 	B end_130
 some_128:
-	TBZ $2, R4, few_129
-	FMOVQ F6, (R1)
-	TBZ $1, R4, one_132
-	FMOVD F26, 16(R1)
-	TBZ $0, R4, end_131
-	ADD $24, R1, R2
-	VST1 V26.S[2], (R2)
+	TBZ $2, R3, few_129
+	FMOVQ F13, (R0)
+	TBZ $1, R3, one_132
+	FMOVD F12, 16(R0)
+	TBZ $0, R3, end_131
+	ADD $24, R0, R2
+	VST1 V12.S[2], (R2)
 	B end_131
 one_132:
-	TBZ $0, R4, end_131
-	FMOVS F26, 16(R1)
+	TBZ $0, R3, end_131
+	FMOVS F12, 16(R0)
 end_131:
 	B end_130
 few_129:
-	TBZ $1, R4, one_134
-	FMOVD F6, (R1)
-	TBZ $0, R4, end_133
-	ADD $8, R1, R2
-	VST1 V6.S[2], (R2)
+	TBZ $1, R3, one_134
+	FMOVD F13, (R0)
+	TBZ $0, R3, end_133
+	ADD $8, R0, R2
+	VST1 V13.S[2], (R2)
 	B end_133
 one_134:
-	TBZ $0, R4, end_133
-	FMOVS F6, (R1)
+	TBZ $0, R3, end_133
+	FMOVS F13, (R0)
 end_133:
 end_130:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_135
-	FSTPQ (F7, F2), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_135
+	FSTPQ (F11, F10), (R0)
 	B end_137
 some_135:
-	TBZ $2, R4, few_136
-	FMOVQ F7, (R1)
-	TBZ $1, R4, one_139
-	FMOVD F2, 16(R1)
-	TBZ $0, R4, end_138
-	ADD $24, R1, R2
-	VST1 V2.S[2], (R2)
+	TBZ $2, R3, few_136
+	FMOVQ F11, (R0)
+	TBZ $1, R3, one_139
+	FMOVD F10, 16(R0)
+	TBZ $0, R3, end_138
+	ADD $24, R0, R2
+	VST1 V10.S[2], (R2)
 	B end_138
 one_139:
-	TBZ $0, R4, end_138
-	FMOVS F2, 16(R1)
+	TBZ $0, R3, end_138
+	FMOVS F10, 16(R0)
 end_138:
 	B end_137
 few_136:
-	TBZ $1, R4, one_141
-	FMOVD F7, (R1)
-	TBZ $0, R4, end_140
-	ADD $8, R1, R2
-	VST1 V7.S[2], (R2)
+	TBZ $1, R3, one_141
+	FMOVD F11, (R0)
+	TBZ $0, R3, end_140
+	ADD $8, R0, R2
+	VST1 V11.S[2], (R2)
 	B end_140
 one_141:
-	TBZ $0, R4, end_140
-	FMOVS F7, (R1)
+	TBZ $0, R3, end_140
+	FMOVS F11, (R0)
 end_140:
 end_137:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_142
-	FSTPQ (F1, F12), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_142
+	FSTPQ (F9, F8), (R0)
 	B end_144
 some_142:
-	TBZ $2, R4, few_143
-	FMOVQ F1, (R1)
-	TBZ $1, R4, one_146
-	FMOVD F12, 16(R1)
-	TBZ $0, R4, end_145
-	ADD $24, R1, R2
-	VST1 V12.S[2], (R2)
+	TBZ $2, R3, few_143
+	FMOVQ F9, (R0)
+	TBZ $1, R3, one_146
+	FMOVD F8, 16(R0)
+	TBZ $0, R3, end_145
+	ADD $24, R0, R2
+	VST1 V8.S[2], (R2)
 	B end_145
 one_146:
-	TBZ $0, R4, end_145
-	FMOVS F12, 16(R1)
+	TBZ $0, R3, end_145
+	FMOVS F8, 16(R0)
 end_145:
 	B end_144
 few_143:
-	TBZ $1, R4, one_148
-	FMOVD F1, (R1)
-	TBZ $0, R4, end_147
-	ADD $8, R1, R2
-	VST1 V1.S[2], (R2)
+	TBZ $1, R3, one_148
+	FMOVD F9, (R0)
+	TBZ $0, R3, end_147
+	ADD $8, R0, R2
+	VST1 V9.S[2], (R2)
 	B end_147
 one_148:
-	TBZ $0, R4, end_147
-	FMOVS F1, (R1)
+	TBZ $0, R3, end_147
+	FMOVS F9, (R0)
 end_147:
 end_144:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_149
-	FSTPQ (F13, F11), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_149
+	FSTPQ (F6, F4), (R0)
 	B end_151
 some_149:
-	TBZ $2, R4, few_150
-	FMOVQ F13, (R1)
-	TBZ $1, R4, one_153
-	FMOVD F11, 16(R1)
-	TBZ $0, R4, end_152
-	ADD $24, R1, R2
-	VST1 V11.S[2], (R2)
+	TBZ $2, R3, few_150
+	FMOVQ F6, (R0)
+	TBZ $1, R3, one_153
+	FMOVD F4, 16(R0)
+	TBZ $0, R3, end_152
+	ADD $24, R0, R2
+	VST1 V4.S[2], (R2)
 	B end_152
 one_153:
-	TBZ $0, R4, end_152
-	FMOVS F11, 16(R1)
+	TBZ $0, R3, end_152
+	FMOVS F4, 16(R0)
 end_152:
 	B end_151
 few_150:
-	TBZ $1, R4, one_155
-	FMOVD F13, (R1)
-	TBZ $0, R4, end_154
-	ADD $8, R1, R2
-	VST1 V13.S[2], (R2)
+	TBZ $1, R3, one_155
+	FMOVD F6, (R0)
+	TBZ $0, R3, end_154
+	ADD $8, R0, R2
+	VST1 V6.S[2], (R2)
 	B end_154
 one_155:
-	TBZ $0, R4, end_154
-	FMOVS F13, (R1)
+	TBZ $0, R3, end_154
+	FMOVS F6, (R0)
 end_154:
 end_151:
-	ADD R0, R1, R0
-	TBZ $3, R4, some_156
-	FSTPQ (F8, F3), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_156
+	FSTPQ (F1, F0), (R0)
 	B end_158
 some_156:
-	TBZ $2, R4, few_157
-	FMOVQ F8, (R0)
-	TBZ $1, R4, one_160
-	FMOVD F3, 16(R0)
-	TBZ $0, R4, end_159
+	TBZ $2, R3, few_157
+	FMOVQ F1, (R0)
+	TBZ $1, R3, one_160
+	FMOVD F0, 16(R0)
+	TBZ $0, R3, end_159
 	ADD $24, R0, R0
-	VST1 V3.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_159
 one_160:
-	TBZ $0, R4, end_159
-	FMOVS F3, 16(R0)
+	TBZ $0, R3, end_159
+	FMOVS F0, 16(R0)
 end_159:
 	B end_158
 few_157:
-	TBZ $1, R4, one_162
-	FMOVD F8, (R0)
-	TBZ $0, R4, end_161
+	TBZ $1, R3, one_162
+	FMOVD F1, (R0)
+	TBZ $0, R3, end_161
 	ADD $8, R0, R0
-	VST1 V8.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_161
 one_162:
-	TBZ $0, R4, end_161
-	FMOVS F8, (R0)
+	TBZ $0, R3, end_161
+	FMOVS F1, (R0)
 end_161:
 end_158:
 	RET
 
 // func Tile11x1NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 TEXT ·Tile11x1NEONF32(SB), NOSPLIT, $0-77
-	MOVD n+64(FP), R4
+	MOVD n+64(FP), R3
 	MOVD k+0(FP), R0
 	CMP $64, R0
 	BLT short
@@ -5699,181 +5699,181 @@ short:
 	LSL $2, R0, R5
 	MOVD b+32(FP), R19
 	MOVD off+40(FP), R0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V1.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V22.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V3.B16
-	WORD $0x6f00e418 // movi v24.2d, #0
-	VMOV V24.B16, V27.B16
-	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V26.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V9.B16
 	WORD $0x6f00e417 // movi v23.2d, #0
-	VMOV V23.B16, V17.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V15.B16
+	VMOV V23.B16, V22.B16
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
 	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V8.B16
+	VMOV V6.B16, V4.B16
 	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V12.B16
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V16.B16
-	MOVD rsa+16(FP), R3
-	LSL $2, R3, R3
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R4
+	LSL $2, R4, R4
 	MOVD n+64(FP), R20
-	CMP $4, R3
+	CMP $4, R4
 	BNE apart_1
 	CMP $8, R20
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R3
-	ADD R3<<2, R19, R3
-	FLDPQ (R3), (F20, F19)
-	FLDPQ (R1), (F5, F4)
-	WORD $0x4f85128b // fmla v11.4s, v20.4s, v5.s[0]
-	WORD $0x4f851261 // fmla v1.4s, v19.4s, v5.s[0]
-	WORD $0x4fa51282 // fmla v2.4s, v20.4s, v5.s[1]
-	WORD $0x4fa51276 // fmla v22.4s, v19.4s, v5.s[1]
-	WORD $0x4f851a8a // fmla v10.4s, v20.4s, v5.s[2]
-	WORD $0x4f851a63 // fmla v3.4s, v19.4s, v5.s[2]
-	WORD $0x4fa51a98 // fmla v24.4s, v20.4s, v5.s[3]
-	WORD $0x4fa51a7b // fmla v27.4s, v19.4s, v5.s[3]
-	WORD $0x4f84128d // fmla v13.4s, v20.4s, v4.s[0]
-	WORD $0x4f84127a // fmla v26.4s, v19.4s, v4.s[0]
-	WORD $0x4fa4128e // fmla v14.4s, v20.4s, v4.s[1]
-	WORD $0x4fa41269 // fmla v9.4s, v19.4s, v4.s[1]
-	WORD $0x4f841a97 // fmla v23.4s, v20.4s, v4.s[2]
-	WORD $0x4f841a71 // fmla v17.4s, v19.4s, v4.s[2]
-	WORD $0x4fa41a80 // fmla v0.4s, v20.4s, v4.s[3]
-	WORD $0x4fa41a6f // fmla v15.4s, v19.4s, v4.s[3]
-	FMOVD 32(R1), F4
-	WORD $0x4f841286 // fmla v6.4s, v20.4s, v4.s[0]
-	WORD $0x4f841268 // fmla v8.4s, v19.4s, v4.s[0]
-	WORD $0x4fa41287 // fmla v7.4s, v20.4s, v4.s[1]
-	WORD $0x4fa4126c // fmla v12.4s, v19.4s, v4.s[1]
-	FMOVS 40(R1), F4
-	WORD $0x4f841292 // fmla v18.4s, v20.4s, v4.s[0]
-	WORD $0x4f841270 // fmla v16.4s, v19.4s, v4.s[0]
+	MOVD.P 8(R0), R4
+	ADD R4<<2, R19, R4
+	FLDPQ (R4), (F25, F24)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4f811337 // fmla v23.4s, v25.4s, v1.s[0]
+	WORD $0x4f811316 // fmla v22.4s, v24.4s, v1.s[0]
+	WORD $0x4fa11335 // fmla v21.4s, v25.4s, v1.s[1]
+	WORD $0x4fa11314 // fmla v20.4s, v24.4s, v1.s[1]
+	WORD $0x4f811b33 // fmla v19.4s, v25.4s, v1.s[2]
+	WORD $0x4f811b12 // fmla v18.4s, v24.4s, v1.s[2]
+	WORD $0x4fa11b31 // fmla v17.4s, v25.4s, v1.s[3]
+	WORD $0x4fa11b10 // fmla v16.4s, v24.4s, v1.s[3]
+	WORD $0x4f80132f // fmla v15.4s, v25.4s, v0.s[0]
+	WORD $0x4f80130e // fmla v14.4s, v24.4s, v0.s[0]
+	WORD $0x4fa0132d // fmla v13.4s, v25.4s, v0.s[1]
+	WORD $0x4fa0130c // fmla v12.4s, v24.4s, v0.s[1]
+	WORD $0x4f801b2b // fmla v11.4s, v25.4s, v0.s[2]
+	WORD $0x4f801b0a // fmla v10.4s, v24.4s, v0.s[2]
+	WORD $0x4fa01b29 // fmla v9.4s, v25.4s, v0.s[3]
+	WORD $0x4fa01b08 // fmla v8.4s, v24.4s, v0.s[3]
+	FMOVD 32(R1), F0
+	WORD $0x4f801326 // fmla v6.4s, v25.4s, v0.s[0]
+	WORD $0x4f801304 // fmla v4.4s, v24.4s, v0.s[0]
+	WORD $0x4fa01327 // fmla v7.4s, v25.4s, v0.s[1]
+	WORD $0x4fa01305 // fmla v5.4s, v24.4s, v0.s[1]
+	FMOVS 40(R1), F0
+	WORD $0x4f801323 // fmla v3.4s, v25.4s, v0.s[0]
+	WORD $0x4f801302 // fmla v2.4s, v24.4s, v0.s[0]
 	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R3
-	ADD R3<<2, R19, R3
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	MOVD.P 8(R0), R4
+	ADD R4<<2, R19, R4
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R20, some_7
-	FLDPQ (R3), (F5, F4)
+	FLDPQ (R4), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R20, few_8
-	FMOVQ (R3), F5
+	FMOVQ (R4), F1
 	TBZ $1, R20, one_11
-	FMOVD 16(R3), F4
+	FMOVD 16(R4), F0
 	TBZ $0, R20, end_10
-	ADD $24, R3, R3
-	VLD1 (R3), V4.S[2]
+	ADD $24, R4, R4
+	VLD1 (R4), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R20, end_10
-	FMOVS 16(R3), F4
+	FMOVS 16(R4), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R20, one_13
-	FMOVD (R3), F5
+	FMOVD (R4), F1
 	TBZ $0, R20, end_12
-	ADD $8, R3, R3
-	VLD1 (R3), V5.S[2]
+	ADD $8, R4, R4
+	VLD1 (R4), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R20, end_12
-	FMOVS (R3), F5
+	FMOVS (R4), F1
 end_12:
 end_9:
-	FLDPQ (R1), (F20, F19)
-	WORD $0x4f9410ab // fmla v11.4s, v5.4s, v20.s[0]
-	WORD $0x4f941081 // fmla v1.4s, v4.4s, v20.s[0]
-	WORD $0x4fb410a2 // fmla v2.4s, v5.4s, v20.s[1]
-	WORD $0x4fb41096 // fmla v22.4s, v4.4s, v20.s[1]
-	WORD $0x4f9418aa // fmla v10.4s, v5.4s, v20.s[2]
-	WORD $0x4f941883 // fmla v3.4s, v4.4s, v20.s[2]
-	WORD $0x4fb418b8 // fmla v24.4s, v5.4s, v20.s[3]
-	WORD $0x4fb4189b // fmla v27.4s, v4.4s, v20.s[3]
-	WORD $0x4f9310ad // fmla v13.4s, v5.4s, v19.s[0]
-	WORD $0x4f93109a // fmla v26.4s, v4.4s, v19.s[0]
-	WORD $0x4fb310ae // fmla v14.4s, v5.4s, v19.s[1]
-	WORD $0x4fb31089 // fmla v9.4s, v4.4s, v19.s[1]
-	WORD $0x4f9318b7 // fmla v23.4s, v5.4s, v19.s[2]
-	WORD $0x4f931891 // fmla v17.4s, v4.4s, v19.s[2]
-	WORD $0x4fb318a0 // fmla v0.4s, v5.4s, v19.s[3]
-	WORD $0x4fb3188f // fmla v15.4s, v4.4s, v19.s[3]
-	FMOVD 32(R1), F19
-	WORD $0x4f9310a6 // fmla v6.4s, v5.4s, v19.s[0]
-	WORD $0x4f931088 // fmla v8.4s, v4.4s, v19.s[0]
-	WORD $0x4fb310a7 // fmla v7.4s, v5.4s, v19.s[1]
-	WORD $0x4fb3108c // fmla v12.4s, v4.4s, v19.s[1]
-	FMOVS 40(R1), F19
-	WORD $0x4f9310b2 // fmla v18.4s, v5.4s, v19.s[0]
-	WORD $0x4f931090 // fmla v16.4s, v4.4s, v19.s[0]
+	FLDPQ (R1), (F25, F24)
+	WORD $0x4f991037 // fmla v23.4s, v1.4s, v25.s[0]
+	WORD $0x4f991016 // fmla v22.4s, v0.4s, v25.s[0]
+	WORD $0x4fb91035 // fmla v21.4s, v1.4s, v25.s[1]
+	WORD $0x4fb91014 // fmla v20.4s, v0.4s, v25.s[1]
+	WORD $0x4f991833 // fmla v19.4s, v1.4s, v25.s[2]
+	WORD $0x4f991812 // fmla v18.4s, v0.4s, v25.s[2]
+	WORD $0x4fb91831 // fmla v17.4s, v1.4s, v25.s[3]
+	WORD $0x4fb91810 // fmla v16.4s, v0.4s, v25.s[3]
+	WORD $0x4f98102f // fmla v15.4s, v1.4s, v24.s[0]
+	WORD $0x4f98100e // fmla v14.4s, v0.4s, v24.s[0]
+	WORD $0x4fb8102d // fmla v13.4s, v1.4s, v24.s[1]
+	WORD $0x4fb8100c // fmla v12.4s, v0.4s, v24.s[1]
+	WORD $0x4f98182b // fmla v11.4s, v1.4s, v24.s[2]
+	WORD $0x4f98180a // fmla v10.4s, v0.4s, v24.s[2]
+	WORD $0x4fb81829 // fmla v9.4s, v1.4s, v24.s[3]
+	WORD $0x4fb81808 // fmla v8.4s, v0.4s, v24.s[3]
+	FMOVD 32(R1), F24
+	WORD $0x4f981026 // fmla v6.4s, v1.4s, v24.s[0]
+	WORD $0x4f981004 // fmla v4.4s, v0.4s, v24.s[0]
+	WORD $0x4fb81027 // fmla v7.4s, v1.4s, v24.s[1]
+	WORD $0x4fb81005 // fmla v5.4s, v0.4s, v24.s[1]
+	FMOVS 40(R1), F24
+	WORD $0x4f981023 // fmla v3.4s, v1.4s, v24.s[0]
+	WORD $0x4f981002 // fmla v2.4s, v0.4s, v24.s[0]
 	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R3, R3, R15
-	ADD R3, R15, R14
-	ADD R3, R14, R13
-	ADD R3, R13, R12
-	ADD R3, R12, R11
-	ADD R3, R11, R10
-	ADD R3, R10, R9
-	ADD R3, R9, R8
-	ADD R3, R8, R7
+	ADD R4, R4, R15
+	ADD R4, R15, R14
+	ADD R4, R14, R13
+	ADD R4, R13, R12
+	ADD R4, R12, R11
+	ADD R4, R11, R10
+	ADD R4, R10, R9
+	ADD R4, R9, R8
+	ADD R4, R8, R7
 	CMP $8, R20
 	BNE apartsome_4
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R19, R6
-	FLDPQ (R6), (F19, F5)
-	FMOVS (R1), F4
-	WORD $0x4f84126b // fmla v11.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410a1 // fmla v1.4s, v5.4s, v4.s[0]
-	FMOVS (R1)(R3), F4
-	WORD $0x4f841262 // fmla v2.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410b6 // fmla v22.4s, v5.4s, v4.s[0]
-	FMOVS (R1)(R15), F4
-	WORD $0x4f84126a // fmla v10.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410a3 // fmla v3.4s, v5.4s, v4.s[0]
-	FMOVS (R1)(R14), F4
-	WORD $0x4f841278 // fmla v24.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410bb // fmla v27.4s, v5.4s, v4.s[0]
-	FMOVS (R1)(R13), F4
-	WORD $0x4f84126d // fmla v13.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410ba // fmla v26.4s, v5.4s, v4.s[0]
-	FMOVS (R1)(R12), F4
-	WORD $0x4f84126e // fmla v14.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410a9 // fmla v9.4s, v5.4s, v4.s[0]
-	FMOVS (R1)(R11), F4
-	WORD $0x4f841277 // fmla v23.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410b1 // fmla v17.4s, v5.4s, v4.s[0]
-	FMOVS (R1)(R10), F4
-	WORD $0x4f841260 // fmla v0.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410af // fmla v15.4s, v5.4s, v4.s[0]
-	FMOVS (R1)(R9), F4
-	WORD $0x4f841266 // fmla v6.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410a8 // fmla v8.4s, v5.4s, v4.s[0]
-	FMOVS (R1)(R8), F4
-	WORD $0x4f841267 // fmla v7.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410ac // fmla v12.4s, v5.4s, v4.s[0]
-	FMOVS (R1)(R7), F4
-	WORD $0x4f841272 // fmla v18.4s, v19.4s, v4.s[0]
-	WORD $0x4f8410b0 // fmla v16.4s, v5.4s, v4.s[0]
+	FLDPQ (R6), (F24, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801317 // fmla v23.4s, v24.4s, v0.s[0]
+	WORD $0x4f801036 // fmla v22.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R4), F0
+	WORD $0x4f801315 // fmla v21.4s, v24.4s, v0.s[0]
+	WORD $0x4f801034 // fmla v20.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R15), F0
+	WORD $0x4f801313 // fmla v19.4s, v24.4s, v0.s[0]
+	WORD $0x4f801032 // fmla v18.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R14), F0
+	WORD $0x4f801311 // fmla v17.4s, v24.4s, v0.s[0]
+	WORD $0x4f801030 // fmla v16.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R13), F0
+	WORD $0x4f80130f // fmla v15.4s, v24.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R12), F0
+	WORD $0x4f80130d // fmla v13.4s, v24.4s, v0.s[0]
+	WORD $0x4f80102c // fmla v12.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R11), F0
+	WORD $0x4f80130b // fmla v11.4s, v24.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R10), F0
+	WORD $0x4f801309 // fmla v9.4s, v24.4s, v0.s[0]
+	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R9), F0
+	WORD $0x4f801306 // fmla v6.4s, v24.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f801307 // fmla v7.4s, v24.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801303 // fmla v3.4s, v24.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
 	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -5882,815 +5882,815 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R19, R6
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R20, some_16
-	FLDPQ (R6), (F4, F5)
+	FLDPQ (R6), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R20, few_17
-	FMOVQ (R6), F4
+	FMOVQ (R6), F1
 	TBZ $1, R20, one_20
-	FMOVD 16(R6), F5
+	FMOVD 16(R6), F0
 	TBZ $0, R20, end_19
 	ADD $24, R6, R6
-	VLD1 (R6), V5.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R20, end_19
-	FMOVS 16(R6), F5
+	FMOVS 16(R6), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R20, one_22
-	FMOVD (R6), F4
+	FMOVD (R6), F1
 	TBZ $0, R20, end_21
 	ADD $8, R6, R6
-	VLD1 (R6), V4.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R20, end_21
-	FMOVS (R6), F4
+	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F19
-	WORD $0x4f93108b // fmla v11.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310a1 // fmla v1.4s, v5.4s, v19.s[0]
-	FMOVS (R1)(R3), F19
-	WORD $0x4f931082 // fmla v2.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310b6 // fmla v22.4s, v5.4s, v19.s[0]
-	FMOVS (R1)(R15), F19
-	WORD $0x4f93108a // fmla v10.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310a3 // fmla v3.4s, v5.4s, v19.s[0]
-	FMOVS (R1)(R14), F19
-	WORD $0x4f931098 // fmla v24.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310bb // fmla v27.4s, v5.4s, v19.s[0]
-	FMOVS (R1)(R13), F19
-	WORD $0x4f93108d // fmla v13.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310ba // fmla v26.4s, v5.4s, v19.s[0]
-	FMOVS (R1)(R12), F19
-	WORD $0x4f93108e // fmla v14.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310a9 // fmla v9.4s, v5.4s, v19.s[0]
-	FMOVS (R1)(R11), F19
-	WORD $0x4f931097 // fmla v23.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310b1 // fmla v17.4s, v5.4s, v19.s[0]
-	FMOVS (R1)(R10), F19
-	WORD $0x4f931080 // fmla v0.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310af // fmla v15.4s, v5.4s, v19.s[0]
-	FMOVS (R1)(R9), F19
-	WORD $0x4f931086 // fmla v6.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310a8 // fmla v8.4s, v5.4s, v19.s[0]
-	FMOVS (R1)(R8), F19
-	WORD $0x4f931087 // fmla v7.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310ac // fmla v12.4s, v5.4s, v19.s[0]
-	FMOVS (R1)(R7), F19
-	WORD $0x4f931092 // fmla v18.4s, v4.4s, v19.s[0]
-	WORD $0x4f9310b0 // fmla v16.4s, v5.4s, v19.s[0]
+	FMOVS (R1), F24
+	WORD $0x4f981037 // fmla v23.4s, v1.4s, v24.s[0]
+	WORD $0x4f981016 // fmla v22.4s, v0.4s, v24.s[0]
+	FMOVS (R1)(R4), F24
+	WORD $0x4f981035 // fmla v21.4s, v1.4s, v24.s[0]
+	WORD $0x4f981014 // fmla v20.4s, v0.4s, v24.s[0]
+	FMOVS (R1)(R15), F24
+	WORD $0x4f981033 // fmla v19.4s, v1.4s, v24.s[0]
+	WORD $0x4f981012 // fmla v18.4s, v0.4s, v24.s[0]
+	FMOVS (R1)(R14), F24
+	WORD $0x4f981031 // fmla v17.4s, v1.4s, v24.s[0]
+	WORD $0x4f981010 // fmla v16.4s, v0.4s, v24.s[0]
+	FMOVS (R1)(R13), F24
+	WORD $0x4f98102f // fmla v15.4s, v1.4s, v24.s[0]
+	WORD $0x4f98100e // fmla v14.4s, v0.4s, v24.s[0]
+	FMOVS (R1)(R12), F24
+	WORD $0x4f98102d // fmla v13.4s, v1.4s, v24.s[0]
+	WORD $0x4f98100c // fmla v12.4s, v0.4s, v24.s[0]
+	FMOVS (R1)(R11), F24
+	WORD $0x4f98102b // fmla v11.4s, v1.4s, v24.s[0]
+	WORD $0x4f98100a // fmla v10.4s, v0.4s, v24.s[0]
+	FMOVS (R1)(R10), F24
+	WORD $0x4f981029 // fmla v9.4s, v1.4s, v24.s[0]
+	WORD $0x4f981008 // fmla v8.4s, v0.4s, v24.s[0]
+	FMOVS (R1)(R9), F24
+	WORD $0x4f981026 // fmla v6.4s, v1.4s, v24.s[0]
+	WORD $0x4f981004 // fmla v4.4s, v0.4s, v24.s[0]
+	FMOVS (R1)(R8), F24
+	WORD $0x4f981027 // fmla v7.4s, v1.4s, v24.s[0]
+	WORD $0x4f981005 // fmla v5.4s, v0.4s, v24.s[0]
+	FMOVS (R1)(R7), F24
+	WORD $0x4f981023 // fmla v3.4s, v1.4s, v24.s[0]
+	WORD $0x4f981002 // fmla v2.4s, v0.4s, v24.s[0]
 	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
-	FMOVS alpha+72(FP), F4
-	WORD $0x4e040495 // dup v21.4s, v4.s[0]
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e04041a // dup v26.4s, v0.s[0]
 	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $2, R0, R0
-	MOVBU add+76(FP), R1
-	CMP $0, R1
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e413 // movi v19.2d, #0
-	TBZ $3, R4, some_23
-	FLDPQ (R2), (F20, F19)
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	TBZ $3, R3, some_23
+	FLDPQ (R2), (F25, F24)
 	B end_25
 some_23:
-	TBZ $2, R4, few_24
-	FMOVQ (R2), F20
-	TBZ $1, R4, one_27
-	FMOVD 16(R2), F19
-	TBZ $0, R4, end_26
-	ADD $24, R2, R1
-	VLD1 (R1), V19.S[2]
+	TBZ $2, R3, few_24
+	FMOVQ (R2), F25
+	TBZ $1, R3, one_27
+	FMOVD 16(R2), F24
+	TBZ $0, R3, end_26
+	ADD $24, R2, R0
+	VLD1 (R0), V24.S[2]
 	B end_26
 one_27:
-	TBZ $0, R4, end_26
-	FMOVS 16(R2), F19
+	TBZ $0, R3, end_26
+	FMOVS 16(R2), F24
 end_26:
 	B end_25
 few_24:
-	TBZ $1, R4, one_29
-	FMOVD (R2), F20
-	TBZ $0, R4, end_28
-	ADD $8, R2, R1
-	VLD1 (R1), V20.S[2]
+	TBZ $1, R3, one_29
+	FMOVD (R2), F25
+	TBZ $0, R3, end_28
+	ADD $8, R2, R0
+	VLD1 (R0), V25.S[2]
 	B end_28
 one_29:
-	TBZ $0, R4, end_28
-	FMOVS (R2), F20
+	TBZ $0, R3, end_28
+	FMOVS (R2), F25
 end_28:
 end_25:
-	WORD $0x4e35cd74 // fmla v20.4s, v11.4s, v21.4s
-	WORD $0x4e35cc33 // fmla v19.4s, v1.4s, v21.4s
-	ADD R0, R2, R1
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	TBZ $3, R4, some_30
-	FLDPQ (R1), (F1, F11)
+	WORD $0x4e3acef9 // fmla v25.4s, v23.4s, v26.4s
+	WORD $0x4e3aced8 // fmla v24.4s, v22.4s, v26.4s
+	ADD R1, R2, R0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	TBZ $3, R3, some_30
+	FLDPQ (R0), (F23, F22)
 	B end_32
 some_30:
-	TBZ $2, R4, few_31
-	FMOVQ (R1), F1
-	TBZ $1, R4, one_34
-	FMOVD 16(R1), F11
-	TBZ $0, R4, end_33
-	ADD $24, R1, R3
-	VLD1 (R3), V11.S[2]
+	TBZ $2, R3, few_31
+	FMOVQ (R0), F23
+	TBZ $1, R3, one_34
+	FMOVD 16(R0), F22
+	TBZ $0, R3, end_33
+	ADD $24, R0, R4
+	VLD1 (R4), V22.S[2]
 	B end_33
 one_34:
-	TBZ $0, R4, end_33
-	FMOVS 16(R1), F11
+	TBZ $0, R3, end_33
+	FMOVS 16(R0), F22
 end_33:
 	B end_32
 few_31:
-	TBZ $1, R4, one_36
-	FMOVD (R1), F1
-	TBZ $0, R4, end_35
-	ADD $8, R1, R3
-	VLD1 (R3), V1.S[2]
+	TBZ $1, R3, one_36
+	FMOVD (R0), F23
+	TBZ $0, R3, end_35
+	ADD $8, R0, R4
+	VLD1 (R4), V23.S[2]
 	B end_35
 one_36:
-	TBZ $0, R4, end_35
-	FMOVS (R1), F1
+	TBZ $0, R3, end_35
+	FMOVS (R0), F23
 end_35:
 end_32:
-	WORD $0x4e35cc41 // fmla v1.4s, v2.4s, v21.4s
-	WORD $0x4e35cecb // fmla v11.4s, v22.4s, v21.4s
-	ADD R0, R1, R1
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e416 // movi v22.2d, #0
-	TBZ $3, R4, some_37
-	FLDPQ (R1), (F2, F22)
+	WORD $0x4e3aceb7 // fmla v23.4s, v21.4s, v26.4s
+	WORD $0x4e3ace96 // fmla v22.4s, v20.4s, v26.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	TBZ $3, R3, some_37
+	FLDPQ (R0), (F21, F20)
 	B end_39
 some_37:
-	TBZ $2, R4, few_38
-	FMOVQ (R1), F2
-	TBZ $1, R4, one_41
-	FMOVD 16(R1), F22
-	TBZ $0, R4, end_40
-	ADD $24, R1, R3
-	VLD1 (R3), V22.S[2]
+	TBZ $2, R3, few_38
+	FMOVQ (R0), F21
+	TBZ $1, R3, one_41
+	FMOVD 16(R0), F20
+	TBZ $0, R3, end_40
+	ADD $24, R0, R4
+	VLD1 (R4), V20.S[2]
 	B end_40
 one_41:
-	TBZ $0, R4, end_40
-	FMOVS 16(R1), F22
+	TBZ $0, R3, end_40
+	FMOVS 16(R0), F20
 end_40:
 	B end_39
 few_38:
-	TBZ $1, R4, one_43
-	FMOVD (R1), F2
-	TBZ $0, R4, end_42
-	ADD $8, R1, R3
-	VLD1 (R3), V2.S[2]
+	TBZ $1, R3, one_43
+	FMOVD (R0), F21
+	TBZ $0, R3, end_42
+	ADD $8, R0, R4
+	VLD1 (R4), V21.S[2]
 	B end_42
 one_43:
-	TBZ $0, R4, end_42
-	FMOVS (R1), F2
+	TBZ $0, R3, end_42
+	FMOVS (R0), F21
 end_42:
 end_39:
-	WORD $0x4e35cd42 // fmla v2.4s, v10.4s, v21.4s
-	WORD $0x4e35cc76 // fmla v22.4s, v3.4s, v21.4s
-	ADD R0, R1, R1
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e419 // movi v25.2d, #0
-	TBZ $3, R4, some_44
-	FLDPQ (R1), (F5, F25)
+	WORD $0x4e3ace75 // fmla v21.4s, v19.4s, v26.4s
+	WORD $0x4e3ace54 // fmla v20.4s, v18.4s, v26.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	TBZ $3, R3, some_44
+	FLDPQ (R0), (F19, F18)
 	B end_46
 some_44:
-	TBZ $2, R4, few_45
-	FMOVQ (R1), F5
-	TBZ $1, R4, one_48
-	FMOVD 16(R1), F25
-	TBZ $0, R4, end_47
-	ADD $24, R1, R3
-	VLD1 (R3), V25.S[2]
+	TBZ $2, R3, few_45
+	FMOVQ (R0), F19
+	TBZ $1, R3, one_48
+	FMOVD 16(R0), F18
+	TBZ $0, R3, end_47
+	ADD $24, R0, R4
+	VLD1 (R4), V18.S[2]
 	B end_47
 one_48:
-	TBZ $0, R4, end_47
-	FMOVS 16(R1), F25
+	TBZ $0, R3, end_47
+	FMOVS 16(R0), F18
 end_47:
 	B end_46
 few_45:
-	TBZ $1, R4, one_50
-	FMOVD (R1), F5
-	TBZ $0, R4, end_49
-	ADD $8, R1, R3
-	VLD1 (R3), V5.S[2]
+	TBZ $1, R3, one_50
+	FMOVD (R0), F19
+	TBZ $0, R3, end_49
+	ADD $8, R0, R4
+	VLD1 (R4), V19.S[2]
 	B end_49
 one_50:
-	TBZ $0, R4, end_49
-	FMOVS (R1), F5
+	TBZ $0, R3, end_49
+	FMOVS (R0), F19
 end_49:
 end_46:
-	WORD $0x4e35cf05 // fmla v5.4s, v24.4s, v21.4s
-	WORD $0x4e35cf79 // fmla v25.4s, v27.4s, v21.4s
-	ADD R0, R1, R1
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	TBZ $3, R4, some_51
-	FLDPQ (R1), (F10, F24)
+	WORD $0x4e3ace33 // fmla v19.4s, v17.4s, v26.4s
+	WORD $0x4e3ace12 // fmla v18.4s, v16.4s, v26.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	TBZ $3, R3, some_51
+	FLDPQ (R0), (F17, F16)
 	B end_53
 some_51:
-	TBZ $2, R4, few_52
-	FMOVQ (R1), F10
-	TBZ $1, R4, one_55
-	FMOVD 16(R1), F24
-	TBZ $0, R4, end_54
-	ADD $24, R1, R3
-	VLD1 (R3), V24.S[2]
+	TBZ $2, R3, few_52
+	FMOVQ (R0), F17
+	TBZ $1, R3, one_55
+	FMOVD 16(R0), F16
+	TBZ $0, R3, end_54
+	ADD $24, R0, R4
+	VLD1 (R4), V16.S[2]
 	B end_54
 one_55:
-	TBZ $0, R4, end_54
-	FMOVS 16(R1), F24
+	TBZ $0, R3, end_54
+	FMOVS 16(R0), F16
 end_54:
 	B end_53
 few_52:
-	TBZ $1, R4, one_57
-	FMOVD (R1), F10
-	TBZ $0, R4, end_56
-	ADD $8, R1, R3
-	VLD1 (R3), V10.S[2]
+	TBZ $1, R3, one_57
+	FMOVD (R0), F17
+	TBZ $0, R3, end_56
+	ADD $8, R0, R4
+	VLD1 (R4), V17.S[2]
 	B end_56
 one_57:
-	TBZ $0, R4, end_56
-	FMOVS (R1), F10
+	TBZ $0, R3, end_56
+	FMOVS (R0), F17
 end_56:
 end_53:
-	WORD $0x4e35cdaa // fmla v10.4s, v13.4s, v21.4s
-	WORD $0x4e35cf58 // fmla v24.4s, v26.4s, v21.4s
-	ADD R0, R1, R1
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	TBZ $3, R4, some_58
-	FLDPQ (R1), (F4, F26)
+	WORD $0x4e3acdf1 // fmla v17.4s, v15.4s, v26.4s
+	WORD $0x4e3acdd0 // fmla v16.4s, v14.4s, v26.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	TBZ $3, R3, some_58
+	FLDPQ (R0), (F15, F14)
 	B end_60
 some_58:
-	TBZ $2, R4, few_59
-	FMOVQ (R1), F4
-	TBZ $1, R4, one_62
-	FMOVD 16(R1), F26
-	TBZ $0, R4, end_61
-	ADD $24, R1, R3
-	VLD1 (R3), V26.S[2]
+	TBZ $2, R3, few_59
+	FMOVQ (R0), F15
+	TBZ $1, R3, one_62
+	FMOVD 16(R0), F14
+	TBZ $0, R3, end_61
+	ADD $24, R0, R4
+	VLD1 (R4), V14.S[2]
 	B end_61
 one_62:
-	TBZ $0, R4, end_61
-	FMOVS 16(R1), F26
+	TBZ $0, R3, end_61
+	FMOVS 16(R0), F14
 end_61:
 	B end_60
 few_59:
-	TBZ $1, R4, one_64
-	FMOVD (R1), F4
-	TBZ $0, R4, end_63
-	ADD $8, R1, R3
-	VLD1 (R3), V4.S[2]
+	TBZ $1, R3, one_64
+	FMOVD (R0), F15
+	TBZ $0, R3, end_63
+	ADD $8, R0, R4
+	VLD1 (R4), V15.S[2]
 	B end_63
 one_64:
-	TBZ $0, R4, end_63
-	FMOVS (R1), F4
+	TBZ $0, R3, end_63
+	FMOVS (R0), F15
 end_63:
 end_60:
-	WORD $0x4e35cdc4 // fmla v4.4s, v14.4s, v21.4s
-	WORD $0x4e35cd3a // fmla v26.4s, v9.4s, v21.4s
-	ADD R0, R1, R1
+	WORD $0x4e3acdaf // fmla v15.4s, v13.4s, v26.4s
+	WORD $0x4e3acd8e // fmla v14.4s, v12.4s, v26.4s
+	ADD R1, R0, R0
 	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
-	TBZ $3, R4, some_65
-	FLDPQ (R1), (F13, F9)
+	WORD $0x6f00e40c // movi v12.2d, #0
+	TBZ $3, R3, some_65
+	FLDPQ (R0), (F13, F12)
 	B end_67
 some_65:
-	TBZ $2, R4, few_66
-	FMOVQ (R1), F13
-	TBZ $1, R4, one_69
-	FMOVD 16(R1), F9
-	TBZ $0, R4, end_68
-	ADD $24, R1, R3
-	VLD1 (R3), V9.S[2]
+	TBZ $2, R3, few_66
+	FMOVQ (R0), F13
+	TBZ $1, R3, one_69
+	FMOVD 16(R0), F12
+	TBZ $0, R3, end_68
+	ADD $24, R0, R4
+	VLD1 (R4), V12.S[2]
 	B end_68
 one_69:
-	TBZ $0, R4, end_68
-	FMOVS 16(R1), F9
+	TBZ $0, R3, end_68
+	FMOVS 16(R0), F12
 end_68:
 	B end_67
 few_66:
-	TBZ $1, R4, one_71
-	FMOVD (R1), F13
-	TBZ $0, R4, end_70
-	ADD $8, R1, R3
-	VLD1 (R3), V13.S[2]
+	TBZ $1, R3, one_71
+	FMOVD (R0), F13
+	TBZ $0, R3, end_70
+	ADD $8, R0, R4
+	VLD1 (R4), V13.S[2]
 	B end_70
 one_71:
-	TBZ $0, R4, end_70
-	FMOVS (R1), F13
+	TBZ $0, R3, end_70
+	FMOVS (R0), F13
 end_70:
 end_67:
-	WORD $0x4e35ceed // fmla v13.4s, v23.4s, v21.4s
-	WORD $0x4e35ce29 // fmla v9.4s, v17.4s, v21.4s
-	ADD R0, R1, R1
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	TBZ $3, R4, some_72
-	FLDPQ (R1), (F3, F17)
+	WORD $0x4e3acd6d // fmla v13.4s, v11.4s, v26.4s
+	WORD $0x4e3acd4c // fmla v12.4s, v10.4s, v26.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $3, R3, some_72
+	FLDPQ (R0), (F11, F10)
 	B end_74
 some_72:
-	TBZ $2, R4, few_73
-	FMOVQ (R1), F3
-	TBZ $1, R4, one_76
-	FMOVD 16(R1), F17
-	TBZ $0, R4, end_75
-	ADD $24, R1, R3
-	VLD1 (R3), V17.S[2]
+	TBZ $2, R3, few_73
+	FMOVQ (R0), F11
+	TBZ $1, R3, one_76
+	FMOVD 16(R0), F10
+	TBZ $0, R3, end_75
+	ADD $24, R0, R4
+	VLD1 (R4), V10.S[2]
 	B end_75
 one_76:
-	TBZ $0, R4, end_75
-	FMOVS 16(R1), F17
+	TBZ $0, R3, end_75
+	FMOVS 16(R0), F10
 end_75:
 	B end_74
 few_73:
-	TBZ $1, R4, one_78
-	FMOVD (R1), F3
-	TBZ $0, R4, end_77
-	ADD $8, R1, R3
-	VLD1 (R3), V3.S[2]
+	TBZ $1, R3, one_78
+	FMOVD (R0), F11
+	TBZ $0, R3, end_77
+	ADD $8, R0, R4
+	VLD1 (R4), V11.S[2]
 	B end_77
 one_78:
-	TBZ $0, R4, end_77
-	FMOVS (R1), F3
+	TBZ $0, R3, end_77
+	FMOVS (R0), F11
 end_77:
 end_74:
-	WORD $0x4e35cc03 // fmla v3.4s, v0.4s, v21.4s
-	WORD $0x4e35cdf1 // fmla v17.4s, v15.4s, v21.4s
-	ADD R0, R1, R1
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $3, R4, some_79
-	FLDPQ (R1), (F15, F0)
+	WORD $0x4e3acd2b // fmla v11.4s, v9.4s, v26.4s
+	WORD $0x4e3acd0a // fmla v10.4s, v8.4s, v26.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $3, R3, some_79
+	FLDPQ (R0), (F9, F8)
 	B end_81
 some_79:
-	TBZ $2, R4, few_80
-	FMOVQ (R1), F15
-	TBZ $1, R4, one_83
-	FMOVD 16(R1), F0
-	TBZ $0, R4, end_82
-	ADD $24, R1, R3
-	VLD1 (R3), V0.S[2]
+	TBZ $2, R3, few_80
+	FMOVQ (R0), F9
+	TBZ $1, R3, one_83
+	FMOVD 16(R0), F8
+	TBZ $0, R3, end_82
+	ADD $24, R0, R4
+	VLD1 (R4), V8.S[2]
 	B end_82
 one_83:
-	TBZ $0, R4, end_82
-	FMOVS 16(R1), F0
+	TBZ $0, R3, end_82
+	FMOVS 16(R0), F8
 end_82:
 	B end_81
 few_80:
-	TBZ $1, R4, one_85
-	FMOVD (R1), F15
-	TBZ $0, R4, end_84
-	ADD $8, R1, R3
-	VLD1 (R3), V15.S[2]
+	TBZ $1, R3, one_85
+	FMOVD (R0), F9
+	TBZ $0, R3, end_84
+	ADD $8, R0, R4
+	VLD1 (R4), V9.S[2]
 	B end_84
 one_85:
-	TBZ $0, R4, end_84
-	FMOVS (R1), F15
+	TBZ $0, R3, end_84
+	FMOVS (R0), F9
 end_84:
 end_81:
-	WORD $0x4e35cccf // fmla v15.4s, v6.4s, v21.4s
-	WORD $0x4e35cd00 // fmla v0.4s, v8.4s, v21.4s
-	ADD R0, R1, R1
-	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x4e3accc9 // fmla v9.4s, v6.4s, v26.4s
+	WORD $0x4e3acc88 // fmla v8.4s, v4.4s, v26.4s
+	ADD R1, R0, R0
 	WORD $0x6f00e406 // movi v6.2d, #0
-	TBZ $3, R4, some_86
-	FLDPQ (R1), (F14, F6)
+	WORD $0x6f00e404 // movi v4.2d, #0
+	TBZ $3, R3, some_86
+	FLDPQ (R0), (F6, F4)
 	B end_88
 some_86:
-	TBZ $2, R4, few_87
-	FMOVQ (R1), F14
-	TBZ $1, R4, one_90
-	FMOVD 16(R1), F6
-	TBZ $0, R4, end_89
-	ADD $24, R1, R3
-	VLD1 (R3), V6.S[2]
+	TBZ $2, R3, few_87
+	FMOVQ (R0), F6
+	TBZ $1, R3, one_90
+	FMOVD 16(R0), F4
+	TBZ $0, R3, end_89
+	ADD $24, R0, R4
+	VLD1 (R4), V4.S[2]
 	B end_89
 one_90:
-	TBZ $0, R4, end_89
-	FMOVS 16(R1), F6
+	TBZ $0, R3, end_89
+	FMOVS 16(R0), F4
 end_89:
 	B end_88
 few_87:
-	TBZ $1, R4, one_92
-	FMOVD (R1), F14
-	TBZ $0, R4, end_91
-	ADD $8, R1, R3
-	VLD1 (R3), V14.S[2]
+	TBZ $1, R3, one_92
+	FMOVD (R0), F6
+	TBZ $0, R3, end_91
+	ADD $8, R0, R4
+	VLD1 (R4), V6.S[2]
 	B end_91
 one_92:
-	TBZ $0, R4, end_91
-	FMOVS (R1), F14
+	TBZ $0, R3, end_91
+	FMOVS (R0), F6
 end_91:
 end_88:
-	WORD $0x4e35ccee // fmla v14.4s, v7.4s, v21.4s
-	WORD $0x4e35cd86 // fmla v6.4s, v12.4s, v21.4s
-	ADD R0, R1, R1
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	TBZ $3, R4, some_93
-	FLDPQ (R1), (F8, F7)
+	WORD $0x4e3acce6 // fmla v6.4s, v7.4s, v26.4s
+	WORD $0x4e3acca4 // fmla v4.4s, v5.4s, v26.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R3, some_93
+	FLDPQ (R0), (F1, F0)
 	B end_95
 some_93:
-	TBZ $2, R4, few_94
-	FMOVQ (R1), F8
-	TBZ $1, R4, one_97
-	FMOVD 16(R1), F7
-	TBZ $0, R4, end_96
-	ADD $24, R1, R1
-	VLD1 (R1), V7.S[2]
+	TBZ $2, R3, few_94
+	FMOVQ (R0), F1
+	TBZ $1, R3, one_97
+	FMOVD 16(R0), F0
+	TBZ $0, R3, end_96
+	ADD $24, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_96
 one_97:
-	TBZ $0, R4, end_96
-	FMOVS 16(R1), F7
+	TBZ $0, R3, end_96
+	FMOVS 16(R0), F0
 end_96:
 	B end_95
 few_94:
-	TBZ $1, R4, one_99
-	FMOVD (R1), F8
-	TBZ $0, R4, end_98
-	ADD $8, R1, R1
-	VLD1 (R1), V8.S[2]
+	TBZ $1, R3, one_99
+	FMOVD (R0), F1
+	TBZ $0, R3, end_98
+	ADD $8, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_98
 one_99:
-	TBZ $0, R4, end_98
-	FMOVS (R1), F8
+	TBZ $0, R3, end_98
+	FMOVS (R0), F1
 end_98:
 end_95:
-	WORD $0x4e35ce48 // fmla v8.4s, v18.4s, v21.4s
-	WORD $0x4e35ce07 // fmla v7.4s, v16.4s, v21.4s
+	WORD $0x4e3acc61 // fmla v1.4s, v3.4s, v26.4s
+	WORD $0x4e3acc40 // fmla v0.4s, v2.4s, v26.4s
 	B store
 set:
-	WORD $0x6e35dd74 // fmul v20.4s, v11.4s, v21.4s
-	WORD $0x6e35dc33 // fmul v19.4s, v1.4s, v21.4s
-	WORD $0x6e35dc41 // fmul v1.4s, v2.4s, v21.4s
-	WORD $0x6e35decb // fmul v11.4s, v22.4s, v21.4s
-	WORD $0x6e35dd42 // fmul v2.4s, v10.4s, v21.4s
-	WORD $0x6e35dc76 // fmul v22.4s, v3.4s, v21.4s
-	WORD $0x6e35df05 // fmul v5.4s, v24.4s, v21.4s
-	WORD $0x6e35df79 // fmul v25.4s, v27.4s, v21.4s
-	WORD $0x6e35ddaa // fmul v10.4s, v13.4s, v21.4s
-	WORD $0x6e35df58 // fmul v24.4s, v26.4s, v21.4s
-	WORD $0x6e35ddc4 // fmul v4.4s, v14.4s, v21.4s
-	WORD $0x6e35dd3a // fmul v26.4s, v9.4s, v21.4s
-	WORD $0x6e35deed // fmul v13.4s, v23.4s, v21.4s
-	WORD $0x6e35de29 // fmul v9.4s, v17.4s, v21.4s
-	WORD $0x6e35dc03 // fmul v3.4s, v0.4s, v21.4s
-	WORD $0x6e35ddf1 // fmul v17.4s, v15.4s, v21.4s
-	WORD $0x6e35dccf // fmul v15.4s, v6.4s, v21.4s
-	WORD $0x6e35dd00 // fmul v0.4s, v8.4s, v21.4s
-	WORD $0x6e35dcee // fmul v14.4s, v7.4s, v21.4s
-	WORD $0x6e35dd86 // fmul v6.4s, v12.4s, v21.4s
-	WORD $0x6e35de48 // fmul v8.4s, v18.4s, v21.4s
-	WORD $0x6e35de07 // fmul v7.4s, v16.4s, v21.4s
+	WORD $0x6e3adef9 // fmul v25.4s, v23.4s, v26.4s
+	WORD $0x6e3aded8 // fmul v24.4s, v22.4s, v26.4s
+	WORD $0x6e3adeb7 // fmul v23.4s, v21.4s, v26.4s
+	WORD $0x6e3ade96 // fmul v22.4s, v20.4s, v26.4s
+	WORD $0x6e3ade75 // fmul v21.4s, v19.4s, v26.4s
+	WORD $0x6e3ade54 // fmul v20.4s, v18.4s, v26.4s
+	WORD $0x6e3ade33 // fmul v19.4s, v17.4s, v26.4s
+	WORD $0x6e3ade12 // fmul v18.4s, v16.4s, v26.4s
+	WORD $0x6e3addf1 // fmul v17.4s, v15.4s, v26.4s
+	WORD $0x6e3addd0 // fmul v16.4s, v14.4s, v26.4s
+	WORD $0x6e3addaf // fmul v15.4s, v13.4s, v26.4s
+	WORD $0x6e3add8e // fmul v14.4s, v12.4s, v26.4s
+	WORD $0x6e3add6d // fmul v13.4s, v11.4s, v26.4s
+	WORD $0x6e3add4c // fmul v12.4s, v10.4s, v26.4s
+	WORD $0x6e3add2b // fmul v11.4s, v9.4s, v26.4s
+	WORD $0x6e3add0a // fmul v10.4s, v8.4s, v26.4s
+	WORD $0x6e3adcc9 // fmul v9.4s, v6.4s, v26.4s
+	WORD $0x6e3adc88 // fmul v8.4s, v4.4s, v26.4s
+	WORD $0x6e3adce6 // fmul v6.4s, v7.4s, v26.4s
+	WORD $0x6e3adca4 // fmul v4.4s, v5.4s, v26.4s
+	WORD $0x6e3adc61 // fmul v1.4s, v3.4s, v26.4s
+	WORD $0x6e3adc40 // fmul v0.4s, v2.4s, v26.4s
 store:
-	TBZ $3, R4, some_100
-	FSTPQ (F20, F19), (R2)
+	TBZ $3, R3, some_100
+	FSTPQ (F25, F24), (R2)
 	B end_102
 some_100:
-	TBZ $2, R4, few_101
-	FMOVQ F20, (R2)
-	TBZ $1, R4, one_104
-	FMOVD F19, 16(R2)
-	TBZ $0, R4, end_103
-	ADD $24, R2, R1
-	VST1 V19.S[2], (R1)
+	TBZ $2, R3, few_101
+	FMOVQ F25, (R2)
+	TBZ $1, R3, one_104
+	FMOVD F24, 16(R2)
+	TBZ $0, R3, end_103
+	ADD $24, R2, R0
+	VST1 V24.S[2], (R0)
 	B end_103
 one_104:
-	TBZ $0, R4, end_103
-	FMOVS F19, 16(R2)
+	TBZ $0, R3, end_103
+	FMOVS F24, 16(R2)
 end_103:
 	B end_102
 few_101:
-	TBZ $1, R4, one_106
-	FMOVD F20, (R2)
-	TBZ $0, R4, end_105
-	ADD $8, R2, R1
-	VST1 V20.S[2], (R1)
+	TBZ $1, R3, one_106
+	FMOVD F25, (R2)
+	TBZ $0, R3, end_105
+	ADD $8, R2, R0
+	VST1 V25.S[2], (R0)
 	B end_105
 one_106:
-	TBZ $0, R4, end_105
-	FMOVS F20, (R2)
+	TBZ $0, R3, end_105
+	FMOVS F25, (R2)
 end_105:
 end_102:
-	ADD R0, R2, R1
-	TBZ $3, R4, some_107
-	FSTPQ (F1, F11), (R1)
+	ADD R1, R2, R0
+	TBZ $3, R3, some_107
+	FSTPQ (F23, F22), (R0)
 	B end_109
 some_107:
-	TBZ $2, R4, few_108
-	FMOVQ F1, (R1)
-	TBZ $1, R4, one_111
-	FMOVD F11, 16(R1)
-	TBZ $0, R4, end_110
-	ADD $24, R1, R2
-	VST1 V11.S[2], (R2)
+	TBZ $2, R3, few_108
+	FMOVQ F23, (R0)
+	TBZ $1, R3, one_111
+	FMOVD F22, 16(R0)
+	TBZ $0, R3, end_110
+	ADD $24, R0, R2
+	VST1 V22.S[2], (R2)
 	B end_110
 one_111:
-	TBZ $0, R4, end_110
-	FMOVS F11, 16(R1)
+	TBZ $0, R3, end_110
+	FMOVS F22, 16(R0)
 end_110:
 	B end_109
 few_108:
-	TBZ $1, R4, one_113
-	FMOVD F1, (R1)
-	TBZ $0, R4, end_112
-	ADD $8, R1, R2
-	VST1 V1.S[2], (R2)
+	TBZ $1, R3, one_113
+	FMOVD F23, (R0)
+	TBZ $0, R3, end_112
+	ADD $8, R0, R2
+	VST1 V23.S[2], (R2)
 	B end_112
 one_113:
-	TBZ $0, R4, end_112
-	FMOVS F1, (R1)
+	TBZ $0, R3, end_112
+	FMOVS F23, (R0)
 end_112:
 end_109:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_114
-	FSTPQ (F2, F22), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_114
+	FSTPQ (F21, F20), (R0)
 	B end_116
 some_114:
-	TBZ $2, R4, few_115
-	FMOVQ F2, (R1)
-	TBZ $1, R4, one_118
-	FMOVD F22, 16(R1)
-	TBZ $0, R4, end_117
-	ADD $24, R1, R2
-	VST1 V22.S[2], (R2)
+	TBZ $2, R3, few_115
+	FMOVQ F21, (R0)
+	TBZ $1, R3, one_118
+	FMOVD F20, 16(R0)
+	TBZ $0, R3, end_117
+	ADD $24, R0, R2
+	VST1 V20.S[2], (R2)
 	B end_117
 one_118:
-	TBZ $0, R4, end_117
-	FMOVS F22, 16(R1)
+	TBZ $0, R3, end_117
+	FMOVS F20, 16(R0)
 end_117:
 	B end_116
 few_115:
-	TBZ $1, R4, one_120
-	FMOVD F2, (R1)
-	TBZ $0, R4, end_119
-	ADD $8, R1, R2
-	VST1 V2.S[2], (R2)
+	TBZ $1, R3, one_120
+	FMOVD F21, (R0)
+	TBZ $0, R3, end_119
+	ADD $8, R0, R2
+	VST1 V21.S[2], (R2)
 	B end_119
 one_120:
-	TBZ $0, R4, end_119
-	FMOVS F2, (R1)
+	TBZ $0, R3, end_119
+	FMOVS F21, (R0)
 end_119:
 end_116:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_121
-	FSTPQ (F5, F25), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_121
+	FSTPQ (F19, F18), (R0)
 	B end_123
 some_121:
-	TBZ $2, R4, few_122
-	FMOVQ F5, (R1)
-	TBZ $1, R4, one_125
-	FMOVD F25, 16(R1)
-	TBZ $0, R4, end_124
-	ADD $24, R1, R2
-	VST1 V25.S[2], (R2)
+	TBZ $2, R3, few_122
+	FMOVQ F19, (R0)
+	TBZ $1, R3, one_125
+	FMOVD F18, 16(R0)
+	TBZ $0, R3, end_124
+	ADD $24, R0, R2
+	VST1 V18.S[2], (R2)
 	B end_124
 one_125:
-	TBZ $0, R4, end_124
-	FMOVS F25, 16(R1)
+	TBZ $0, R3, end_124
+	FMOVS F18, 16(R0)
 end_124:
 	B end_123
 few_122:
-	TBZ $1, R4, one_127
-	FMOVD F5, (R1)
-	TBZ $0, R4, end_126
-	ADD $8, R1, R2
-	VST1 V5.S[2], (R2)
+	TBZ $1, R3, one_127
+	FMOVD F19, (R0)
+	TBZ $0, R3, end_126
+	ADD $8, R0, R2
+	VST1 V19.S[2], (R2)
 	B end_126
 one_127:
-	TBZ $0, R4, end_126
-	FMOVS F5, (R1)
+	TBZ $0, R3, end_126
+	FMOVS F19, (R0)
 end_126:
 end_123:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_128
-	FSTPQ (F10, F24), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_128
+	FSTPQ (F17, F16), (R0)
 	B end_130
 some_128:
-	TBZ $2, R4, few_129
-	FMOVQ F10, (R1)
-	TBZ $1, R4, one_132
-	FMOVD F24, 16(R1)
-	TBZ $0, R4, end_131
-	ADD $24, R1, R2
-	VST1 V24.S[2], (R2)
+	TBZ $2, R3, few_129
+	FMOVQ F17, (R0)
+	TBZ $1, R3, one_132
+	FMOVD F16, 16(R0)
+	TBZ $0, R3, end_131
+	ADD $24, R0, R2
+	VST1 V16.S[2], (R2)
 	B end_131
 one_132:
-	TBZ $0, R4, end_131
-	FMOVS F24, 16(R1)
+	TBZ $0, R3, end_131
+	FMOVS F16, 16(R0)
 end_131:
 	B end_130
 few_129:
-	TBZ $1, R4, one_134
-	FMOVD F10, (R1)
-	TBZ $0, R4, end_133
-	ADD $8, R1, R2
-	VST1 V10.S[2], (R2)
+	TBZ $1, R3, one_134
+	FMOVD F17, (R0)
+	TBZ $0, R3, end_133
+	ADD $8, R0, R2
+	VST1 V17.S[2], (R2)
 	B end_133
 one_134:
-	TBZ $0, R4, end_133
-	FMOVS F10, (R1)
+	TBZ $0, R3, end_133
+	FMOVS F17, (R0)
 end_133:
 end_130:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_135
-	FSTPQ (F4, F26), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_135
+	FSTPQ (F15, F14), (R0)
 	B end_137
 some_135:
-	TBZ $2, R4, few_136
-	FMOVQ F4, (R1)
-	TBZ $1, R4, one_139
-	FMOVD F26, 16(R1)
-	TBZ $0, R4, end_138
-	ADD $24, R1, R2
-	VST1 V26.S[2], (R2)
+	TBZ $2, R3, few_136
+	FMOVQ F15, (R0)
+	TBZ $1, R3, one_139
+	FMOVD F14, 16(R0)
+	TBZ $0, R3, end_138
+	ADD $24, R0, R2
+	VST1 V14.S[2], (R2)
 	B end_138
 one_139:
-	TBZ $0, R4, end_138
-	FMOVS F26, 16(R1)
+	TBZ $0, R3, end_138
+	FMOVS F14, 16(R0)
 end_138:
 	B end_137
 few_136:
-	TBZ $1, R4, one_141
-	FMOVD F4, (R1)
-	TBZ $0, R4, end_140
-	ADD $8, R1, R2
-	VST1 V4.S[2], (R2)
+	TBZ $1, R3, one_141
+	FMOVD F15, (R0)
+	TBZ $0, R3, end_140
+	ADD $8, R0, R2
+	VST1 V15.S[2], (R2)
 	B end_140
 one_141:
-	TBZ $0, R4, end_140
-	FMOVS F4, (R1)
+	TBZ $0, R3, end_140
+	FMOVS F15, (R0)
 end_140:
 end_137:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_142
-	FSTPQ (F13, F9), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_142
+	FSTPQ (F13, F12), (R0)
 	B end_144
 some_142:
-	TBZ $2, R4, few_143
-	FMOVQ F13, (R1)
-	TBZ $1, R4, one_146
-	FMOVD F9, 16(R1)
-	TBZ $0, R4, end_145
-	ADD $24, R1, R2
-	VST1 V9.S[2], (R2)
+	TBZ $2, R3, few_143
+	FMOVQ F13, (R0)
+	TBZ $1, R3, one_146
+	FMOVD F12, 16(R0)
+	TBZ $0, R3, end_145
+	ADD $24, R0, R2
+	VST1 V12.S[2], (R2)
 	B end_145
 one_146:
-	TBZ $0, R4, end_145
-	FMOVS F9, 16(R1)
+	TBZ $0, R3, end_145
+	FMOVS F12, 16(R0)
 end_145:
 	B end_144
 few_143:
-	TBZ $1, R4, one_148
-	FMOVD F13, (R1)
-	TBZ $0, R4, end_147
-	ADD $8, R1, R2
+	TBZ $1, R3, one_148
+	FMOVD F13, (R0)
+	TBZ $0, R3, end_147
+	ADD $8, R0, R2
 	VST1 V13.S[2], (R2)
 	B end_147
 one_148:
-	TBZ $0, R4, end_147
-	FMOVS F13, (R1)
+	TBZ $0, R3, end_147
+	FMOVS F13, (R0)
 end_147:
 end_144:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_149
-	FSTPQ (F3, F17), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_149
+	FSTPQ (F11, F10), (R0)
 	B end_151
 some_149:
-	TBZ $2, R4, few_150
-	FMOVQ F3, (R1)
-	TBZ $1, R4, one_153
-	FMOVD F17, 16(R1)
-	TBZ $0, R4, end_152
-	ADD $24, R1, R2
-	VST1 V17.S[2], (R2)
+	TBZ $2, R3, few_150
+	FMOVQ F11, (R0)
+	TBZ $1, R3, one_153
+	FMOVD F10, 16(R0)
+	TBZ $0, R3, end_152
+	ADD $24, R0, R2
+	VST1 V10.S[2], (R2)
 	B end_152
 one_153:
-	TBZ $0, R4, end_152
-	FMOVS F17, 16(R1)
+	TBZ $0, R3, end_152
+	FMOVS F10, 16(R0)
 end_152:
 	B end_151
 few_150:
-	TBZ $1, R4, one_155
-	FMOVD F3, (R1)
-	TBZ $0, R4, end_154
-	ADD $8, R1, R2
-	VST1 V3.S[2], (R2)
+	TBZ $1, R3, one_155
+	FMOVD F11, (R0)
+	TBZ $0, R3, end_154
+	ADD $8, R0, R2
+	VST1 V11.S[2], (R2)
 	B end_154
 one_155:
-	TBZ $0, R4, end_154
-	FMOVS F3, (R1)
+	TBZ $0, R3, end_154
+	FMOVS F11, (R0)
 end_154:
 end_151:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_156
-	FSTPQ (F15, F0), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_156
+	FSTPQ (F9, F8), (R0)
 	B end_158
 some_156:
-	TBZ $2, R4, few_157
-	FMOVQ F15, (R1)
-	TBZ $1, R4, one_160
-	FMOVD F0, 16(R1)
-	TBZ $0, R4, end_159
-	ADD $24, R1, R2
-	VST1 V0.S[2], (R2)
+	TBZ $2, R3, few_157
+	FMOVQ F9, (R0)
+	TBZ $1, R3, one_160
+	FMOVD F8, 16(R0)
+	TBZ $0, R3, end_159
+	ADD $24, R0, R2
+	VST1 V8.S[2], (R2)
 	B end_159
 one_160:
-	TBZ $0, R4, end_159
-	FMOVS F0, 16(R1)
+	TBZ $0, R3, end_159
+	FMOVS F8, 16(R0)
 end_159:
 	B end_158
 few_157:
-	TBZ $1, R4, one_162
-	FMOVD F15, (R1)
-	TBZ $0, R4, end_161
-	ADD $8, R1, R2
-	VST1 V15.S[2], (R2)
+	TBZ $1, R3, one_162
+	FMOVD F9, (R0)
+	TBZ $0, R3, end_161
+	ADD $8, R0, R2
+	VST1 V9.S[2], (R2)
 	B end_161
 one_162:
-	TBZ $0, R4, end_161
-	FMOVS F15, (R1)
+	TBZ $0, R3, end_161
+	FMOVS F9, (R0)
 end_161:
 end_158:
-	ADD R0, R1, R1
-	TBZ $3, R4, some_163
-	FSTPQ (F14, F6), (R1)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_163
+	FSTPQ (F6, F4), (R0)
 	B end_165
 some_163:
-	TBZ $2, R4, few_164
-	FMOVQ F14, (R1)
-	TBZ $1, R4, one_167
-	FMOVD F6, 16(R1)
-	TBZ $0, R4, end_166
-	ADD $24, R1, R2
-	VST1 V6.S[2], (R2)
+	TBZ $2, R3, few_164
+	FMOVQ F6, (R0)
+	TBZ $1, R3, one_167
+	FMOVD F4, 16(R0)
+	TBZ $0, R3, end_166
+	ADD $24, R0, R2
+	VST1 V4.S[2], (R2)
 	B end_166
 one_167:
-	TBZ $0, R4, end_166
-	FMOVS F6, 16(R1)
+	TBZ $0, R3, end_166
+	FMOVS F4, 16(R0)
 end_166:
 	B end_165
 few_164:
-	TBZ $1, R4, one_169
-	FMOVD F14, (R1)
-	TBZ $0, R4, end_168
-	ADD $8, R1, R2
-	VST1 V14.S[2], (R2)
+	TBZ $1, R3, one_169
+	FMOVD F6, (R0)
+	TBZ $0, R3, end_168
+	ADD $8, R0, R2
+	VST1 V6.S[2], (R2)
 	B end_168
 one_169:
-	TBZ $0, R4, end_168
-	FMOVS F14, (R1)
+	TBZ $0, R3, end_168
+	FMOVS F6, (R0)
 end_168:
 end_165:
-	ADD R0, R1, R0
-	TBZ $3, R4, some_170
-	FSTPQ (F8, F7), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_170
+	FSTPQ (F1, F0), (R0)
 	B end_172
 some_170:
-	TBZ $2, R4, few_171
-	FMOVQ F8, (R0)
-	TBZ $1, R4, one_174
-	FMOVD F7, 16(R0)
-	TBZ $0, R4, end_173
+	TBZ $2, R3, few_171
+	FMOVQ F1, (R0)
+	TBZ $1, R3, one_174
+	FMOVD F0, 16(R0)
+	TBZ $0, R3, end_173
 	ADD $24, R0, R0
-	VST1 V7.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_173
 one_174:
-	TBZ $0, R4, end_173
-	FMOVS F7, 16(R0)
+	TBZ $0, R3, end_173
+	FMOVS F0, 16(R0)
 end_173:
 	B end_172
 few_171:
-	TBZ $1, R4, one_176
-	FMOVD F8, (R0)
-	TBZ $0, R4, end_175
+	TBZ $1, R3, one_176
+	FMOVD F1, (R0)
+	TBZ $0, R3, end_175
 	ADD $8, R0, R0
-	VST1 V8.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_175
 one_176:
-	TBZ $0, R4, end_175
-	FMOVS F8, (R0)
+	TBZ $0, R3, end_175
+	FMOVS F1, (R0)
 end_175:
 end_172:
 	RET
 
 // func Tile12x1NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 TEXT ·Tile12x1NEONF32(SB), NOSPLIT, $0-77
-	MOVD n+64(FP), R5
+	MOVD n+64(FP), R3
 	MOVD k+0(FP), R0
 	CMP $64, R0
 	BLT short
@@ -6698,33 +6698,33 @@ short:
 	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $2, R0, R3
+	LSL $2, R0, R5
 	MOVD b+32(FP), R20
 	MOVD off+40(FP), R0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V6.B16
-	WORD $0x6f00e411 // movi v17.2d, #0
-	VMOV V17.B16, V9.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V28.B16
-	WORD $0x6f00e414 // movi v20.2d, #0
-	VMOV V20.B16, V0.B16
-	WORD $0x6f00e41a // movi v26.2d, #0
-	VMOV V26.B16, V27.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V11.B16
-	WORD $0x6f00e415 // movi v21.2d, #0
-	VMOV V21.B16, V24.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V1.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V7.B16
+	WORD $0x6f00e419 // movi v25.2d, #0
+	VMOV V25.B16, V24.B16
 	WORD $0x6f00e417 // movi v23.2d, #0
 	VMOV V23.B16, V22.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V15.B16
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
 	WORD $0x6f00e413 // movi v19.2d, #0
-	VMOV V19.B16, V14.B16
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R4
 	LSL $2, R4, R4
 	MOVD n+64(FP), R21
@@ -6735,34 +6735,34 @@ short:
 sum_5:
 	MOVD.P 8(R0), R4
 	ADD R4<<2, R20, R4
-	FLDPQ (R4), (F13, F10)
-	FLDPQ (R1), (F5, F3)
-	WORD $0x4f8511b2 // fmla v18.4s, v13.4s, v5.s[0]
-	WORD $0x4f851146 // fmla v6.4s, v10.4s, v5.s[0]
-	WORD $0x4fa511b1 // fmla v17.4s, v13.4s, v5.s[1]
-	WORD $0x4fa51149 // fmla v9.4s, v10.4s, v5.s[1]
-	WORD $0x4f8519a2 // fmla v2.4s, v13.4s, v5.s[2]
-	WORD $0x4f85195c // fmla v28.4s, v10.4s, v5.s[2]
-	WORD $0x4fa519b4 // fmla v20.4s, v13.4s, v5.s[3]
-	WORD $0x4fa51940 // fmla v0.4s, v10.4s, v5.s[3]
-	WORD $0x4f8311ba // fmla v26.4s, v13.4s, v3.s[0]
-	WORD $0x4f83115b // fmla v27.4s, v10.4s, v3.s[0]
-	WORD $0x4fa311a4 // fmla v4.4s, v13.4s, v3.s[1]
-	WORD $0x4fa3114b // fmla v11.4s, v10.4s, v3.s[1]
-	WORD $0x4f8319b5 // fmla v21.4s, v13.4s, v3.s[2]
-	WORD $0x4f831958 // fmla v24.4s, v10.4s, v3.s[2]
-	WORD $0x4fa319ac // fmla v12.4s, v13.4s, v3.s[3]
-	WORD $0x4fa31941 // fmla v1.4s, v10.4s, v3.s[3]
-	FMOVQ 32(R1), F3
-	WORD $0x4f8311a8 // fmla v8.4s, v13.4s, v3.s[0]
-	WORD $0x4f831147 // fmla v7.4s, v10.4s, v3.s[0]
-	WORD $0x4fa311b7 // fmla v23.4s, v13.4s, v3.s[1]
-	WORD $0x4fa31156 // fmla v22.4s, v10.4s, v3.s[1]
-	WORD $0x4f8319b0 // fmla v16.4s, v13.4s, v3.s[2]
-	WORD $0x4f83194f // fmla v15.4s, v10.4s, v3.s[2]
-	WORD $0x4fa319b3 // fmla v19.4s, v13.4s, v3.s[3]
-	WORD $0x4fa3194e // fmla v14.4s, v10.4s, v3.s[3]
-	ADD R3, R1, R1
+	FLDPQ (R4), (F27, F26)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4f811379 // fmla v25.4s, v27.4s, v1.s[0]
+	WORD $0x4f811358 // fmla v24.4s, v26.4s, v1.s[0]
+	WORD $0x4fa11377 // fmla v23.4s, v27.4s, v1.s[1]
+	WORD $0x4fa11356 // fmla v22.4s, v26.4s, v1.s[1]
+	WORD $0x4f811b75 // fmla v21.4s, v27.4s, v1.s[2]
+	WORD $0x4f811b54 // fmla v20.4s, v26.4s, v1.s[2]
+	WORD $0x4fa11b73 // fmla v19.4s, v27.4s, v1.s[3]
+	WORD $0x4fa11b52 // fmla v18.4s, v26.4s, v1.s[3]
+	WORD $0x4f801371 // fmla v17.4s, v27.4s, v0.s[0]
+	WORD $0x4f801350 // fmla v16.4s, v26.4s, v0.s[0]
+	WORD $0x4fa0136f // fmla v15.4s, v27.4s, v0.s[1]
+	WORD $0x4fa0134e // fmla v14.4s, v26.4s, v0.s[1]
+	WORD $0x4f801b6d // fmla v13.4s, v27.4s, v0.s[2]
+	WORD $0x4f801b4c // fmla v12.4s, v26.4s, v0.s[2]
+	WORD $0x4fa01b6b // fmla v11.4s, v27.4s, v0.s[3]
+	WORD $0x4fa01b4a // fmla v10.4s, v26.4s, v0.s[3]
+	FMOVQ 32(R1), F0
+	WORD $0x4f801369 // fmla v9.4s, v27.4s, v0.s[0]
+	WORD $0x4f801348 // fmla v8.4s, v26.4s, v0.s[0]
+	WORD $0x4fa01366 // fmla v6.4s, v27.4s, v0.s[1]
+	WORD $0x4fa01344 // fmla v4.4s, v26.4s, v0.s[1]
+	WORD $0x4f801b67 // fmla v7.4s, v27.4s, v0.s[2]
+	WORD $0x4f801b45 // fmla v5.4s, v26.4s, v0.s[2]
+	WORD $0x4fa01b63 // fmla v3.4s, v27.4s, v0.s[3]
+	WORD $0x4fa01b42 // fmla v2.4s, v26.4s, v0.s[3]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
@@ -6770,64 +6770,64 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R4
 	ADD R4<<2, R20, R4
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R21, some_7
-	FLDPQ (R4), (F5, F3)
+	FLDPQ (R4), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R21, few_8
-	FMOVQ (R4), F5
+	FMOVQ (R4), F1
 	TBZ $1, R21, one_11
-	FMOVD 16(R4), F3
+	FMOVD 16(R4), F0
 	TBZ $0, R21, end_10
 	ADD $24, R4, R4
-	VLD1 (R4), V3.S[2]
+	VLD1 (R4), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R21, end_10
-	FMOVS 16(R4), F3
+	FMOVS 16(R4), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R21, one_13
-	FMOVD (R4), F5
+	FMOVD (R4), F1
 	TBZ $0, R21, end_12
 	ADD $8, R4, R4
-	VLD1 (R4), V5.S[2]
+	VLD1 (R4), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R21, end_12
-	FMOVS (R4), F5
+	FMOVS (R4), F1
 end_12:
 end_9:
-	FLDPQ (R1), (F13, F10)
-	WORD $0x4f8d10b2 // fmla v18.4s, v5.4s, v13.s[0]
-	WORD $0x4f8d1066 // fmla v6.4s, v3.4s, v13.s[0]
-	WORD $0x4fad10b1 // fmla v17.4s, v5.4s, v13.s[1]
-	WORD $0x4fad1069 // fmla v9.4s, v3.4s, v13.s[1]
-	WORD $0x4f8d18a2 // fmla v2.4s, v5.4s, v13.s[2]
-	WORD $0x4f8d187c // fmla v28.4s, v3.4s, v13.s[2]
-	WORD $0x4fad18b4 // fmla v20.4s, v5.4s, v13.s[3]
-	WORD $0x4fad1860 // fmla v0.4s, v3.4s, v13.s[3]
-	WORD $0x4f8a10ba // fmla v26.4s, v5.4s, v10.s[0]
-	WORD $0x4f8a107b // fmla v27.4s, v3.4s, v10.s[0]
-	WORD $0x4faa10a4 // fmla v4.4s, v5.4s, v10.s[1]
-	WORD $0x4faa106b // fmla v11.4s, v3.4s, v10.s[1]
-	WORD $0x4f8a18b5 // fmla v21.4s, v5.4s, v10.s[2]
-	WORD $0x4f8a1878 // fmla v24.4s, v3.4s, v10.s[2]
-	WORD $0x4faa18ac // fmla v12.4s, v5.4s, v10.s[3]
-	WORD $0x4faa1861 // fmla v1.4s, v3.4s, v10.s[3]
-	FMOVQ 32(R1), F10
-	WORD $0x4f8a10a8 // fmla v8.4s, v5.4s, v10.s[0]
-	WORD $0x4f8a1067 // fmla v7.4s, v3.4s, v10.s[0]
-	WORD $0x4faa10b7 // fmla v23.4s, v5.4s, v10.s[1]
-	WORD $0x4faa1076 // fmla v22.4s, v3.4s, v10.s[1]
-	WORD $0x4f8a18b0 // fmla v16.4s, v5.4s, v10.s[2]
-	WORD $0x4f8a186f // fmla v15.4s, v3.4s, v10.s[2]
-	WORD $0x4faa18b3 // fmla v19.4s, v5.4s, v10.s[3]
-	WORD $0x4faa186e // fmla v14.4s, v3.4s, v10.s[3]
-	ADD R3, R1, R1
+	FLDPQ (R1), (F27, F26)
+	WORD $0x4f9b1039 // fmla v25.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1018 // fmla v24.4s, v0.4s, v27.s[0]
+	WORD $0x4fbb1037 // fmla v23.4s, v1.4s, v27.s[1]
+	WORD $0x4fbb1016 // fmla v22.4s, v0.4s, v27.s[1]
+	WORD $0x4f9b1835 // fmla v21.4s, v1.4s, v27.s[2]
+	WORD $0x4f9b1814 // fmla v20.4s, v0.4s, v27.s[2]
+	WORD $0x4fbb1833 // fmla v19.4s, v1.4s, v27.s[3]
+	WORD $0x4fbb1812 // fmla v18.4s, v0.4s, v27.s[3]
+	WORD $0x4f9a1031 // fmla v17.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1010 // fmla v16.4s, v0.4s, v26.s[0]
+	WORD $0x4fba102f // fmla v15.4s, v1.4s, v26.s[1]
+	WORD $0x4fba100e // fmla v14.4s, v0.4s, v26.s[1]
+	WORD $0x4f9a182d // fmla v13.4s, v1.4s, v26.s[2]
+	WORD $0x4f9a180c // fmla v12.4s, v0.4s, v26.s[2]
+	WORD $0x4fba182b // fmla v11.4s, v1.4s, v26.s[3]
+	WORD $0x4fba180a // fmla v10.4s, v0.4s, v26.s[3]
+	FMOVQ 32(R1), F26
+	WORD $0x4f9a1029 // fmla v9.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1008 // fmla v8.4s, v0.4s, v26.s[0]
+	WORD $0x4fba1026 // fmla v6.4s, v1.4s, v26.s[1]
+	WORD $0x4fba1004 // fmla v4.4s, v0.4s, v26.s[1]
+	WORD $0x4f9a1827 // fmla v7.4s, v1.4s, v26.s[2]
+	WORD $0x4f9a1805 // fmla v5.4s, v0.4s, v26.s[2]
+	WORD $0x4fba1823 // fmla v3.4s, v1.4s, v26.s[3]
+	WORD $0x4fba1802 // fmla v2.4s, v0.4s, v26.s[3]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
@@ -6847,44 +6847,44 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R20, R6
-	FLDPQ (R6), (F10, F5)
-	FMOVS (R1), F3
-	WORD $0x4f831152 // fmla v18.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a6 // fmla v6.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R4), F3
-	WORD $0x4f831151 // fmla v17.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a9 // fmla v9.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R19), F3
-	WORD $0x4f831142 // fmla v2.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310bc // fmla v28.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R15), F3
-	WORD $0x4f831154 // fmla v20.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a0 // fmla v0.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R14), F3
-	WORD $0x4f83115a // fmla v26.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310bb // fmla v27.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R13), F3
-	WORD $0x4f831144 // fmla v4.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310ab // fmla v11.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R12), F3
-	WORD $0x4f831155 // fmla v21.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310b8 // fmla v24.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R11), F3
-	WORD $0x4f83114c // fmla v12.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a1 // fmla v1.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R10), F3
-	WORD $0x4f831148 // fmla v8.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310a7 // fmla v7.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R9), F3
-	WORD $0x4f831157 // fmla v23.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310b6 // fmla v22.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R8), F3
-	WORD $0x4f831150 // fmla v16.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310af // fmla v15.4s, v5.4s, v3.s[0]
-	FMOVS (R1)(R7), F3
-	WORD $0x4f831153 // fmla v19.4s, v10.4s, v3.s[0]
-	WORD $0x4f8310ae // fmla v14.4s, v5.4s, v3.s[0]
-	ADD R3, R1, R1
+	FLDPQ (R6), (F26, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801359 // fmla v25.4s, v26.4s, v0.s[0]
+	WORD $0x4f801038 // fmla v24.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R4), F0
+	WORD $0x4f801357 // fmla v23.4s, v26.4s, v0.s[0]
+	WORD $0x4f801036 // fmla v22.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R19), F0
+	WORD $0x4f801355 // fmla v21.4s, v26.4s, v0.s[0]
+	WORD $0x4f801034 // fmla v20.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R15), F0
+	WORD $0x4f801353 // fmla v19.4s, v26.4s, v0.s[0]
+	WORD $0x4f801032 // fmla v18.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R14), F0
+	WORD $0x4f801351 // fmla v17.4s, v26.4s, v0.s[0]
+	WORD $0x4f801030 // fmla v16.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R13), F0
+	WORD $0x4f80134f // fmla v15.4s, v26.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R12), F0
+	WORD $0x4f80134d // fmla v13.4s, v26.4s, v0.s[0]
+	WORD $0x4f80102c // fmla v12.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R11), F0
+	WORD $0x4f80134b // fmla v11.4s, v26.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R10), F0
+	WORD $0x4f801349 // fmla v9.4s, v26.4s, v0.s[0]
+	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R9), F0
+	WORD $0x4f801346 // fmla v6.4s, v26.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f801347 // fmla v7.4s, v26.4s, v0.s[0]
+	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801343 // fmla v3.4s, v26.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
@@ -6892,876 +6892,876 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R20, R6
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R21, some_16
-	FLDPQ (R6), (F3, F5)
+	FLDPQ (R6), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R21, few_17
-	FMOVQ (R6), F3
+	FMOVQ (R6), F1
 	TBZ $1, R21, one_20
-	FMOVD 16(R6), F5
+	FMOVD 16(R6), F0
 	TBZ $0, R21, end_19
 	ADD $24, R6, R6
-	VLD1 (R6), V5.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R21, end_19
-	FMOVS 16(R6), F5
+	FMOVS 16(R6), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R21, one_22
-	FMOVD (R6), F3
+	FMOVD (R6), F1
 	TBZ $0, R21, end_21
 	ADD $8, R6, R6
-	VLD1 (R6), V3.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R21, end_21
-	FMOVS (R6), F3
+	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F10
-	WORD $0x4f8a1072 // fmla v18.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10a6 // fmla v6.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R4), F10
-	WORD $0x4f8a1071 // fmla v17.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10a9 // fmla v9.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R19), F10
-	WORD $0x4f8a1062 // fmla v2.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10bc // fmla v28.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R15), F10
-	WORD $0x4f8a1074 // fmla v20.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10a0 // fmla v0.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R14), F10
-	WORD $0x4f8a107a // fmla v26.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10bb // fmla v27.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R13), F10
-	WORD $0x4f8a1064 // fmla v4.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10ab // fmla v11.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R12), F10
-	WORD $0x4f8a1075 // fmla v21.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10b8 // fmla v24.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R11), F10
-	WORD $0x4f8a106c // fmla v12.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10a1 // fmla v1.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R10), F10
-	WORD $0x4f8a1068 // fmla v8.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10a7 // fmla v7.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R9), F10
-	WORD $0x4f8a1077 // fmla v23.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10b6 // fmla v22.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R8), F10
-	WORD $0x4f8a1070 // fmla v16.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10af // fmla v15.4s, v5.4s, v10.s[0]
-	FMOVS (R1)(R7), F10
-	WORD $0x4f8a1073 // fmla v19.4s, v3.4s, v10.s[0]
-	WORD $0x4f8a10ae // fmla v14.4s, v5.4s, v10.s[0]
-	ADD R3, R1, R1
+	FMOVS (R1), F26
+	WORD $0x4f9a1039 // fmla v25.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1018 // fmla v24.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R4), F26
+	WORD $0x4f9a1037 // fmla v23.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1016 // fmla v22.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R19), F26
+	WORD $0x4f9a1035 // fmla v21.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1014 // fmla v20.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R15), F26
+	WORD $0x4f9a1033 // fmla v19.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1012 // fmla v18.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R14), F26
+	WORD $0x4f9a1031 // fmla v17.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1010 // fmla v16.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R13), F26
+	WORD $0x4f9a102f // fmla v15.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a100e // fmla v14.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R12), F26
+	WORD $0x4f9a102d // fmla v13.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a100c // fmla v12.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R11), F26
+	WORD $0x4f9a102b // fmla v11.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a100a // fmla v10.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R10), F26
+	WORD $0x4f9a1029 // fmla v9.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1008 // fmla v8.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R9), F26
+	WORD $0x4f9a1026 // fmla v6.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1004 // fmla v4.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R8), F26
+	WORD $0x4f9a1027 // fmla v7.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1005 // fmla v5.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R7), F26
+	WORD $0x4f9a1023 // fmla v3.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1002 // fmla v2.4s, v0.4s, v26.s[0]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
-	FMOVS alpha+72(FP), F3
-	WORD $0x4e040479 // dup v25.4s, v3.s[0]
-	MOVD c+48(FP), R1
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e04041c // dup v28.4s, v0.s[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $2, R0, R2
+	LSL $2, R0, R1
 	MOVBU add+76(FP), R0
 	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	TBZ $3, R5, some_23
-	FLDPQ (R1), (F10, F13)
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	TBZ $3, R3, some_23
+	FLDPQ (R2), (F27, F26)
 	B end_25
 some_23:
-	TBZ $2, R5, few_24
-	FMOVQ (R1), F10
-	TBZ $1, R5, one_27
-	FMOVD 16(R1), F13
-	TBZ $0, R5, end_26
-	ADD $24, R1, R0
-	VLD1 (R0), V13.S[2]
+	TBZ $2, R3, few_24
+	FMOVQ (R2), F27
+	TBZ $1, R3, one_27
+	FMOVD 16(R2), F26
+	TBZ $0, R3, end_26
+	ADD $24, R2, R0
+	VLD1 (R0), V26.S[2]
 	B end_26
 one_27:
-	TBZ $0, R5, end_26
-	FMOVS 16(R1), F13
+	TBZ $0, R3, end_26
+	FMOVS 16(R2), F26
 end_26:
 	B end_25
 few_24:
-	TBZ $1, R5, one_29
-	FMOVD (R1), F10
-	TBZ $0, R5, end_28
-	ADD $8, R1, R0
-	VLD1 (R0), V10.S[2]
+	TBZ $1, R3, one_29
+	FMOVD (R2), F27
+	TBZ $0, R3, end_28
+	ADD $8, R2, R0
+	VLD1 (R0), V27.S[2]
 	B end_28
 one_29:
-	TBZ $0, R5, end_28
-	FMOVS (R1), F10
+	TBZ $0, R3, end_28
+	FMOVS (R2), F27
 end_28:
 end_25:
-	WORD $0x4e39ce4a // fmla v10.4s, v18.4s, v25.4s
-	WORD $0x4e39cccd // fmla v13.4s, v6.4s, v25.4s
-	ADD R2, R1, R0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	TBZ $3, R5, some_30
-	FLDPQ (R0), (F18, F6)
+	WORD $0x4e3ccf3b // fmla v27.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf1a // fmla v26.4s, v24.4s, v28.4s
+	ADD R1, R2, R0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	TBZ $3, R3, some_30
+	FLDPQ (R0), (F25, F24)
 	B end_32
 some_30:
-	TBZ $2, R5, few_31
-	FMOVQ (R0), F18
-	TBZ $1, R5, one_34
-	FMOVD 16(R0), F6
-	TBZ $0, R5, end_33
-	ADD $24, R0, R3
-	VLD1 (R3), V6.S[2]
+	TBZ $2, R3, few_31
+	FMOVQ (R0), F25
+	TBZ $1, R3, one_34
+	FMOVD 16(R0), F24
+	TBZ $0, R3, end_33
+	ADD $24, R0, R4
+	VLD1 (R4), V24.S[2]
 	B end_33
 one_34:
-	TBZ $0, R5, end_33
-	FMOVS 16(R0), F6
+	TBZ $0, R3, end_33
+	FMOVS 16(R0), F24
 end_33:
 	B end_32
 few_31:
-	TBZ $1, R5, one_36
-	FMOVD (R0), F18
-	TBZ $0, R5, end_35
-	ADD $8, R0, R3
-	VLD1 (R3), V18.S[2]
+	TBZ $1, R3, one_36
+	FMOVD (R0), F25
+	TBZ $0, R3, end_35
+	ADD $8, R0, R4
+	VLD1 (R4), V25.S[2]
 	B end_35
 one_36:
-	TBZ $0, R5, end_35
-	FMOVS (R0), F18
+	TBZ $0, R3, end_35
+	FMOVS (R0), F25
 end_35:
 end_32:
-	WORD $0x4e39ce32 // fmla v18.4s, v17.4s, v25.4s
-	WORD $0x4e39cd26 // fmla v6.4s, v9.4s, v25.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	TBZ $3, R5, some_37
-	FLDPQ (R0), (F5, F17)
+	WORD $0x4e3ccef9 // fmla v25.4s, v23.4s, v28.4s
+	WORD $0x4e3cced8 // fmla v24.4s, v22.4s, v28.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	TBZ $3, R3, some_37
+	FLDPQ (R0), (F23, F22)
 	B end_39
 some_37:
-	TBZ $2, R5, few_38
-	FMOVQ (R0), F5
-	TBZ $1, R5, one_41
-	FMOVD 16(R0), F17
-	TBZ $0, R5, end_40
-	ADD $24, R0, R3
-	VLD1 (R3), V17.S[2]
+	TBZ $2, R3, few_38
+	FMOVQ (R0), F23
+	TBZ $1, R3, one_41
+	FMOVD 16(R0), F22
+	TBZ $0, R3, end_40
+	ADD $24, R0, R4
+	VLD1 (R4), V22.S[2]
 	B end_40
 one_41:
-	TBZ $0, R5, end_40
-	FMOVS 16(R0), F17
+	TBZ $0, R3, end_40
+	FMOVS 16(R0), F22
 end_40:
 	B end_39
 few_38:
-	TBZ $1, R5, one_43
-	FMOVD (R0), F5
-	TBZ $0, R5, end_42
-	ADD $8, R0, R3
-	VLD1 (R3), V5.S[2]
+	TBZ $1, R3, one_43
+	FMOVD (R0), F23
+	TBZ $0, R3, end_42
+	ADD $8, R0, R4
+	VLD1 (R4), V23.S[2]
 	B end_42
 one_43:
-	TBZ $0, R5, end_42
-	FMOVS (R0), F5
+	TBZ $0, R3, end_42
+	FMOVS (R0), F23
 end_42:
 end_39:
-	WORD $0x4e39cc45 // fmla v5.4s, v2.4s, v25.4s
-	WORD $0x4e39cf91 // fmla v17.4s, v28.4s, v25.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	TBZ $3, R5, some_44
-	FLDPQ (R0), (F2, F3)
+	WORD $0x4e3cceb7 // fmla v23.4s, v21.4s, v28.4s
+	WORD $0x4e3cce96 // fmla v22.4s, v20.4s, v28.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	TBZ $3, R3, some_44
+	FLDPQ (R0), (F21, F20)
 	B end_46
 some_44:
-	TBZ $2, R5, few_45
-	FMOVQ (R0), F2
-	TBZ $1, R5, one_48
-	FMOVD 16(R0), F3
-	TBZ $0, R5, end_47
-	ADD $24, R0, R3
-	VLD1 (R3), V3.S[2]
+	TBZ $2, R3, few_45
+	FMOVQ (R0), F21
+	TBZ $1, R3, one_48
+	FMOVD 16(R0), F20
+	TBZ $0, R3, end_47
+	ADD $24, R0, R4
+	VLD1 (R4), V20.S[2]
 	B end_47
 one_48:
-	TBZ $0, R5, end_47
-	FMOVS 16(R0), F3
+	TBZ $0, R3, end_47
+	FMOVS 16(R0), F20
 end_47:
 	B end_46
 few_45:
-	TBZ $1, R5, one_50
-	FMOVD (R0), F2
-	TBZ $0, R5, end_49
-	ADD $8, R0, R3
-	VLD1 (R3), V2.S[2]
+	TBZ $1, R3, one_50
+	FMOVD (R0), F21
+	TBZ $0, R3, end_49
+	ADD $8, R0, R4
+	VLD1 (R4), V21.S[2]
 	B end_49
 one_50:
-	TBZ $0, R5, end_49
-	FMOVS (R0), F2
+	TBZ $0, R3, end_49
+	FMOVS (R0), F21
 end_49:
 end_46:
-	WORD $0x4e39ce82 // fmla v2.4s, v20.4s, v25.4s
-	WORD $0x4e39cc03 // fmla v3.4s, v0.4s, v25.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	TBZ $3, R5, some_51
-	FLDPQ (R0), (F28, F20)
+	WORD $0x4e3cce75 // fmla v21.4s, v19.4s, v28.4s
+	WORD $0x4e3cce54 // fmla v20.4s, v18.4s, v28.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	TBZ $3, R3, some_51
+	FLDPQ (R0), (F19, F18)
 	B end_53
 some_51:
-	TBZ $2, R5, few_52
-	FMOVQ (R0), F28
-	TBZ $1, R5, one_55
-	FMOVD 16(R0), F20
-	TBZ $0, R5, end_54
-	ADD $24, R0, R3
-	VLD1 (R3), V20.S[2]
+	TBZ $2, R3, few_52
+	FMOVQ (R0), F19
+	TBZ $1, R3, one_55
+	FMOVD 16(R0), F18
+	TBZ $0, R3, end_54
+	ADD $24, R0, R4
+	VLD1 (R4), V18.S[2]
 	B end_54
 one_55:
-	TBZ $0, R5, end_54
-	FMOVS 16(R0), F20
+	TBZ $0, R3, end_54
+	FMOVS 16(R0), F18
 end_54:
 	B end_53
 few_52:
-	TBZ $1, R5, one_57
-	FMOVD (R0), F28
-	TBZ $0, R5, end_56
-	ADD $8, R0, R3
-	VLD1 (R3), V28.S[2]
+	TBZ $1, R3, one_57
+	FMOVD (R0), F19
+	TBZ $0, R3, end_56
+	ADD $8, R0, R4
+	VLD1 (R4), V19.S[2]
 	B end_56
 one_57:
-	TBZ $0, R5, end_56
-	FMOVS (R0), F28
+	TBZ $0, R3, end_56
+	FMOVS (R0), F19
 end_56:
 end_53:
-	WORD $0x4e39cf5c // fmla v28.4s, v26.4s, v25.4s
-	WORD $0x4e39cf74 // fmla v20.4s, v27.4s, v25.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
-	TBZ $3, R5, some_58
-	FLDPQ (R0), (F26, F9)
+	WORD $0x4e3cce33 // fmla v19.4s, v17.4s, v28.4s
+	WORD $0x4e3cce12 // fmla v18.4s, v16.4s, v28.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	TBZ $3, R3, some_58
+	FLDPQ (R0), (F17, F16)
 	B end_60
 some_58:
-	TBZ $2, R5, few_59
-	FMOVQ (R0), F26
-	TBZ $1, R5, one_62
-	FMOVD 16(R0), F9
-	TBZ $0, R5, end_61
-	ADD $24, R0, R3
-	VLD1 (R3), V9.S[2]
+	TBZ $2, R3, few_59
+	FMOVQ (R0), F17
+	TBZ $1, R3, one_62
+	FMOVD 16(R0), F16
+	TBZ $0, R3, end_61
+	ADD $24, R0, R4
+	VLD1 (R4), V16.S[2]
 	B end_61
 one_62:
-	TBZ $0, R5, end_61
-	FMOVS 16(R0), F9
+	TBZ $0, R3, end_61
+	FMOVS 16(R0), F16
 end_61:
 	B end_60
 few_59:
-	TBZ $1, R5, one_64
-	FMOVD (R0), F26
-	TBZ $0, R5, end_63
-	ADD $8, R0, R3
-	VLD1 (R3), V26.S[2]
+	TBZ $1, R3, one_64
+	FMOVD (R0), F17
+	TBZ $0, R3, end_63
+	ADD $8, R0, R4
+	VLD1 (R4), V17.S[2]
 	B end_63
 one_64:
-	TBZ $0, R5, end_63
-	FMOVS (R0), F26
+	TBZ $0, R3, end_63
+	FMOVS (R0), F17
 end_63:
 end_60:
-	WORD $0x4e39cc9a // fmla v26.4s, v4.4s, v25.4s
-	WORD $0x4e39cd69 // fmla v9.4s, v11.4s, v25.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	TBZ $3, R5, some_65
-	FLDPQ (R0), (F11, F4)
+	WORD $0x4e3ccdf1 // fmla v17.4s, v15.4s, v28.4s
+	WORD $0x4e3ccdd0 // fmla v16.4s, v14.4s, v28.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	TBZ $3, R3, some_65
+	FLDPQ (R0), (F15, F14)
 	B end_67
 some_65:
-	TBZ $2, R5, few_66
-	FMOVQ (R0), F11
-	TBZ $1, R5, one_69
-	FMOVD 16(R0), F4
-	TBZ $0, R5, end_68
-	ADD $24, R0, R3
-	VLD1 (R3), V4.S[2]
+	TBZ $2, R3, few_66
+	FMOVQ (R0), F15
+	TBZ $1, R3, one_69
+	FMOVD 16(R0), F14
+	TBZ $0, R3, end_68
+	ADD $24, R0, R4
+	VLD1 (R4), V14.S[2]
 	B end_68
 one_69:
-	TBZ $0, R5, end_68
-	FMOVS 16(R0), F4
+	TBZ $0, R3, end_68
+	FMOVS 16(R0), F14
 end_68:
 	B end_67
 few_66:
-	TBZ $1, R5, one_71
-	FMOVD (R0), F11
-	TBZ $0, R5, end_70
-	ADD $8, R0, R3
-	VLD1 (R3), V11.S[2]
+	TBZ $1, R3, one_71
+	FMOVD (R0), F15
+	TBZ $0, R3, end_70
+	ADD $8, R0, R4
+	VLD1 (R4), V15.S[2]
 	B end_70
 one_71:
-	TBZ $0, R5, end_70
-	FMOVS (R0), F11
+	TBZ $0, R3, end_70
+	FMOVS (R0), F15
 end_70:
 end_67:
-	WORD $0x4e39ceab // fmla v11.4s, v21.4s, v25.4s
-	WORD $0x4e39cf04 // fmla v4.4s, v24.4s, v25.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	TBZ $3, R5, some_72
-	FLDPQ (R0), (F21, F24)
+	WORD $0x4e3ccdaf // fmla v15.4s, v13.4s, v28.4s
+	WORD $0x4e3ccd8e // fmla v14.4s, v12.4s, v28.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	TBZ $3, R3, some_72
+	FLDPQ (R0), (F13, F12)
 	B end_74
 some_72:
-	TBZ $2, R5, few_73
-	FMOVQ (R0), F21
-	TBZ $1, R5, one_76
-	FMOVD 16(R0), F24
-	TBZ $0, R5, end_75
-	ADD $24, R0, R3
-	VLD1 (R3), V24.S[2]
+	TBZ $2, R3, few_73
+	FMOVQ (R0), F13
+	TBZ $1, R3, one_76
+	FMOVD 16(R0), F12
+	TBZ $0, R3, end_75
+	ADD $24, R0, R4
+	VLD1 (R4), V12.S[2]
 	B end_75
 one_76:
-	TBZ $0, R5, end_75
-	FMOVS 16(R0), F24
+	TBZ $0, R3, end_75
+	FMOVS 16(R0), F12
 end_75:
 	B end_74
 few_73:
-	TBZ $1, R5, one_78
-	FMOVD (R0), F21
-	TBZ $0, R5, end_77
-	ADD $8, R0, R3
-	VLD1 (R3), V21.S[2]
+	TBZ $1, R3, one_78
+	FMOVD (R0), F13
+	TBZ $0, R3, end_77
+	ADD $8, R0, R4
+	VLD1 (R4), V13.S[2]
 	B end_77
 one_78:
-	TBZ $0, R5, end_77
-	FMOVS (R0), F21
+	TBZ $0, R3, end_77
+	FMOVS (R0), F13
 end_77:
 end_74:
-	WORD $0x4e39cd95 // fmla v21.4s, v12.4s, v25.4s
-	WORD $0x4e39cc38 // fmla v24.4s, v1.4s, v25.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
-	TBZ $3, R5, some_79
-	FLDPQ (R0), (F27, F12)
+	WORD $0x4e3ccd6d // fmla v13.4s, v11.4s, v28.4s
+	WORD $0x4e3ccd4c // fmla v12.4s, v10.4s, v28.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $3, R3, some_79
+	FLDPQ (R0), (F11, F10)
 	B end_81
 some_79:
-	TBZ $2, R5, few_80
-	FMOVQ (R0), F27
-	TBZ $1, R5, one_83
-	FMOVD 16(R0), F12
-	TBZ $0, R5, end_82
-	ADD $24, R0, R3
-	VLD1 (R3), V12.S[2]
+	TBZ $2, R3, few_80
+	FMOVQ (R0), F11
+	TBZ $1, R3, one_83
+	FMOVD 16(R0), F10
+	TBZ $0, R3, end_82
+	ADD $24, R0, R4
+	VLD1 (R4), V10.S[2]
 	B end_82
 one_83:
-	TBZ $0, R5, end_82
-	FMOVS 16(R0), F12
+	TBZ $0, R3, end_82
+	FMOVS 16(R0), F10
 end_82:
 	B end_81
 few_80:
-	TBZ $1, R5, one_85
-	FMOVD (R0), F27
-	TBZ $0, R5, end_84
-	ADD $8, R0, R3
-	VLD1 (R3), V27.S[2]
+	TBZ $1, R3, one_85
+	FMOVD (R0), F11
+	TBZ $0, R3, end_84
+	ADD $8, R0, R4
+	VLD1 (R4), V11.S[2]
 	B end_84
 one_85:
-	TBZ $0, R5, end_84
-	FMOVS (R0), F27
+	TBZ $0, R3, end_84
+	FMOVS (R0), F11
 end_84:
 end_81:
-	WORD $0x4e39cd1b // fmla v27.4s, v8.4s, v25.4s
-	WORD $0x4e39ccec // fmla v12.4s, v7.4s, v25.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x4e3ccd2b // fmla v11.4s, v9.4s, v28.4s
+	WORD $0x4e3ccd0a // fmla v10.4s, v8.4s, v28.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
-	TBZ $3, R5, some_86
-	FLDPQ (R0), (F0, F8)
+	TBZ $3, R3, some_86
+	FLDPQ (R0), (F9, F8)
 	B end_88
 some_86:
-	TBZ $2, R5, few_87
-	FMOVQ (R0), F0
-	TBZ $1, R5, one_90
+	TBZ $2, R3, few_87
+	FMOVQ (R0), F9
+	TBZ $1, R3, one_90
 	FMOVD 16(R0), F8
-	TBZ $0, R5, end_89
-	ADD $24, R0, R3
-	VLD1 (R3), V8.S[2]
+	TBZ $0, R3, end_89
+	ADD $24, R0, R4
+	VLD1 (R4), V8.S[2]
 	B end_89
 one_90:
-	TBZ $0, R5, end_89
+	TBZ $0, R3, end_89
 	FMOVS 16(R0), F8
 end_89:
 	B end_88
 few_87:
-	TBZ $1, R5, one_92
-	FMOVD (R0), F0
-	TBZ $0, R5, end_91
-	ADD $8, R0, R3
-	VLD1 (R3), V0.S[2]
+	TBZ $1, R3, one_92
+	FMOVD (R0), F9
+	TBZ $0, R3, end_91
+	ADD $8, R0, R4
+	VLD1 (R4), V9.S[2]
 	B end_91
 one_92:
-	TBZ $0, R5, end_91
-	FMOVS (R0), F0
+	TBZ $0, R3, end_91
+	FMOVS (R0), F9
 end_91:
 end_88:
-	WORD $0x4e39cee0 // fmla v0.4s, v23.4s, v25.4s
-	WORD $0x4e39cec8 // fmla v8.4s, v22.4s, v25.4s
-	ADD R2, R0, R0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e416 // movi v22.2d, #0
-	TBZ $3, R5, some_93
-	FLDPQ (R0), (F7, F22)
+	WORD $0x4e3cccc9 // fmla v9.4s, v6.4s, v28.4s
+	WORD $0x4e3ccc88 // fmla v8.4s, v4.4s, v28.4s
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	TBZ $3, R3, some_93
+	FLDPQ (R0), (F6, F4)
 	B end_95
 some_93:
-	TBZ $2, R5, few_94
-	FMOVQ (R0), F7
-	TBZ $1, R5, one_97
-	FMOVD 16(R0), F22
-	TBZ $0, R5, end_96
-	ADD $24, R0, R3
-	VLD1 (R3), V22.S[2]
+	TBZ $2, R3, few_94
+	FMOVQ (R0), F6
+	TBZ $1, R3, one_97
+	FMOVD 16(R0), F4
+	TBZ $0, R3, end_96
+	ADD $24, R0, R4
+	VLD1 (R4), V4.S[2]
 	B end_96
 one_97:
-	TBZ $0, R5, end_96
-	FMOVS 16(R0), F22
+	TBZ $0, R3, end_96
+	FMOVS 16(R0), F4
 end_96:
 	B end_95
 few_94:
-	TBZ $1, R5, one_99
-	FMOVD (R0), F7
-	TBZ $0, R5, end_98
-	ADD $8, R0, R3
-	VLD1 (R3), V7.S[2]
+	TBZ $1, R3, one_99
+	FMOVD (R0), F6
+	TBZ $0, R3, end_98
+	ADD $8, R0, R4
+	VLD1 (R4), V6.S[2]
 	B end_98
 one_99:
-	TBZ $0, R5, end_98
-	FMOVS (R0), F7
+	TBZ $0, R3, end_98
+	FMOVS (R0), F6
 end_98:
 end_95:
-	WORD $0x4e39ce07 // fmla v7.4s, v16.4s, v25.4s
-	WORD $0x4e39cdf6 // fmla v22.4s, v15.4s, v25.4s
-	ADD R2, R0, R0
+	WORD $0x4e3ccce6 // fmla v6.4s, v7.4s, v28.4s
+	WORD $0x4e3ccca4 // fmla v4.4s, v5.4s, v28.4s
+	ADD R1, R0, R0
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	TBZ $3, R5, some_100
-	FLDPQ (R0), (F1, F15)
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R3, some_100
+	FLDPQ (R0), (F1, F0)
 	B end_102
 some_100:
-	TBZ $2, R5, few_101
+	TBZ $2, R3, few_101
 	FMOVQ (R0), F1
-	TBZ $1, R5, one_104
-	FMOVD 16(R0), F15
-	TBZ $0, R5, end_103
+	TBZ $1, R3, one_104
+	FMOVD 16(R0), F0
+	TBZ $0, R3, end_103
 	ADD $24, R0, R0
-	VLD1 (R0), V15.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_103
 one_104:
-	TBZ $0, R5, end_103
-	FMOVS 16(R0), F15
+	TBZ $0, R3, end_103
+	FMOVS 16(R0), F0
 end_103:
 	B end_102
 few_101:
-	TBZ $1, R5, one_106
+	TBZ $1, R3, one_106
 	FMOVD (R0), F1
-	TBZ $0, R5, end_105
+	TBZ $0, R3, end_105
 	ADD $8, R0, R0
 	VLD1 (R0), V1.S[2]
 	B end_105
 one_106:
-	TBZ $0, R5, end_105
+	TBZ $0, R3, end_105
 	FMOVS (R0), F1
 end_105:
 end_102:
-	WORD $0x4e39ce61 // fmla v1.4s, v19.4s, v25.4s
-	WORD $0x4e39cdcf // fmla v15.4s, v14.4s, v25.4s
+	WORD $0x4e3ccc61 // fmla v1.4s, v3.4s, v28.4s
+	WORD $0x4e3ccc40 // fmla v0.4s, v2.4s, v28.4s
 	B store
 set:
-	WORD $0x6e39de4a // fmul v10.4s, v18.4s, v25.4s
-	WORD $0x6e39dccd // fmul v13.4s, v6.4s, v25.4s
-	WORD $0x6e39de32 // fmul v18.4s, v17.4s, v25.4s
-	WORD $0x6e39dd26 // fmul v6.4s, v9.4s, v25.4s
-	WORD $0x6e39dc45 // fmul v5.4s, v2.4s, v25.4s
-	WORD $0x6e39df91 // fmul v17.4s, v28.4s, v25.4s
-	WORD $0x6e39de82 // fmul v2.4s, v20.4s, v25.4s
-	WORD $0x6e39dc03 // fmul v3.4s, v0.4s, v25.4s
-	WORD $0x6e39df5c // fmul v28.4s, v26.4s, v25.4s
-	WORD $0x6e39df74 // fmul v20.4s, v27.4s, v25.4s
-	WORD $0x6e39dc9a // fmul v26.4s, v4.4s, v25.4s
-	WORD $0x6e39dd69 // fmul v9.4s, v11.4s, v25.4s
-	WORD $0x6e39deab // fmul v11.4s, v21.4s, v25.4s
-	WORD $0x6e39df04 // fmul v4.4s, v24.4s, v25.4s
-	WORD $0x6e39dd95 // fmul v21.4s, v12.4s, v25.4s
-	WORD $0x6e39dc38 // fmul v24.4s, v1.4s, v25.4s
-	WORD $0x6e39dd1b // fmul v27.4s, v8.4s, v25.4s
-	WORD $0x6e39dcec // fmul v12.4s, v7.4s, v25.4s
-	WORD $0x6e39dee0 // fmul v0.4s, v23.4s, v25.4s
-	WORD $0x6e39dec8 // fmul v8.4s, v22.4s, v25.4s
-	WORD $0x6e39de07 // fmul v7.4s, v16.4s, v25.4s
-	WORD $0x6e39ddf6 // fmul v22.4s, v15.4s, v25.4s
-	WORD $0x6e39de61 // fmul v1.4s, v19.4s, v25.4s
-	WORD $0x6e39ddcf // fmul v15.4s, v14.4s, v25.4s
+	WORD $0x6e3cdf3b // fmul v27.4s, v25.4s, v28.4s
+	WORD $0x6e3cdf1a // fmul v26.4s, v24.4s, v28.4s
+	WORD $0x6e3cdef9 // fmul v25.4s, v23.4s, v28.4s
+	WORD $0x6e3cded8 // fmul v24.4s, v22.4s, v28.4s
+	WORD $0x6e3cdeb7 // fmul v23.4s, v21.4s, v28.4s
+	WORD $0x6e3cde96 // fmul v22.4s, v20.4s, v28.4s
+	WORD $0x6e3cde75 // fmul v21.4s, v19.4s, v28.4s
+	WORD $0x6e3cde54 // fmul v20.4s, v18.4s, v28.4s
+	WORD $0x6e3cde33 // fmul v19.4s, v17.4s, v28.4s
+	WORD $0x6e3cde12 // fmul v18.4s, v16.4s, v28.4s
+	WORD $0x6e3cddf1 // fmul v17.4s, v15.4s, v28.4s
+	WORD $0x6e3cddd0 // fmul v16.4s, v14.4s, v28.4s
+	WORD $0x6e3cddaf // fmul v15.4s, v13.4s, v28.4s
+	WORD $0x6e3cdd8e // fmul v14.4s, v12.4s, v28.4s
+	WORD $0x6e3cdd6d // fmul v13.4s, v11.4s, v28.4s
+	WORD $0x6e3cdd4c // fmul v12.4s, v10.4s, v28.4s
+	WORD $0x6e3cdd2b // fmul v11.4s, v9.4s, v28.4s
+	WORD $0x6e3cdd0a // fmul v10.4s, v8.4s, v28.4s
+	WORD $0x6e3cdcc9 // fmul v9.4s, v6.4s, v28.4s
+	WORD $0x6e3cdc88 // fmul v8.4s, v4.4s, v28.4s
+	WORD $0x6e3cdce6 // fmul v6.4s, v7.4s, v28.4s
+	WORD $0x6e3cdca4 // fmul v4.4s, v5.4s, v28.4s
+	WORD $0x6e3cdc61 // fmul v1.4s, v3.4s, v28.4s
+	WORD $0x6e3cdc40 // fmul v0.4s, v2.4s, v28.4s
 store:
-	TBZ $3, R5, some_107
-	FSTPQ (F10, F13), (R1)
+	TBZ $3, R3, some_107
+	FSTPQ (F27, F26), (R2)
 	B end_109
 some_107:
-	TBZ $2, R5, few_108
-	FMOVQ F10, (R1)
-	TBZ $1, R5, one_111
-	FMOVD F13, 16(R1)
-	TBZ $0, R5, end_110
-	ADD $24, R1, R0
-	VST1 V13.S[2], (R0)
+	TBZ $2, R3, few_108
+	FMOVQ F27, (R2)
+	TBZ $1, R3, one_111
+	FMOVD F26, 16(R2)
+	TBZ $0, R3, end_110
+	ADD $24, R2, R0
+	VST1 V26.S[2], (R0)
 	B end_110
 one_111:
-	TBZ $0, R5, end_110
-	FMOVS F13, 16(R1)
+	TBZ $0, R3, end_110
+	FMOVS F26, 16(R2)
 end_110:
 	B end_109
 few_108:
-	TBZ $1, R5, one_113
-	FMOVD F10, (R1)
-	TBZ $0, R5, end_112
-	ADD $8, R1, R0
-	VST1 V10.S[2], (R0)
+	TBZ $1, R3, one_113
+	FMOVD F27, (R2)
+	TBZ $0, R3, end_112
+	ADD $8, R2, R0
+	VST1 V27.S[2], (R0)
 	B end_112
 one_113:
-	TBZ $0, R5, end_112
-	FMOVS F10, (R1)
+	TBZ $0, R3, end_112
+	FMOVS F27, (R2)
 end_112:
 end_109:
-	ADD R2, R1, R0
-	TBZ $3, R5, some_114
-	FSTPQ (F18, F6), (R0)
+	ADD R1, R2, R0
+	TBZ $3, R3, some_114
+	FSTPQ (F25, F24), (R0)
 	B end_116
 some_114:
-	TBZ $2, R5, few_115
-	FMOVQ F18, (R0)
-	TBZ $1, R5, one_118
-	FMOVD F6, 16(R0)
-	TBZ $0, R5, end_117
-	ADD $24, R0, R1
-	VST1 V6.S[2], (R1)
+	TBZ $2, R3, few_115
+	FMOVQ F25, (R0)
+	TBZ $1, R3, one_118
+	FMOVD F24, 16(R0)
+	TBZ $0, R3, end_117
+	ADD $24, R0, R2
+	VST1 V24.S[2], (R2)
 	B end_117
 one_118:
-	TBZ $0, R5, end_117
-	FMOVS F6, 16(R0)
+	TBZ $0, R3, end_117
+	FMOVS F24, 16(R0)
 end_117:
 	B end_116
 few_115:
-	TBZ $1, R5, one_120
-	FMOVD F18, (R0)
-	TBZ $0, R5, end_119
-	ADD $8, R0, R1
-	VST1 V18.S[2], (R1)
+	TBZ $1, R3, one_120
+	FMOVD F25, (R0)
+	TBZ $0, R3, end_119
+	ADD $8, R0, R2
+	VST1 V25.S[2], (R2)
 	B end_119
 one_120:
-	TBZ $0, R5, end_119
-	FMOVS F18, (R0)
+	TBZ $0, R3, end_119
+	FMOVS F25, (R0)
 end_119:
 end_116:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_121
-	FSTPQ (F5, F17), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_121
+	FSTPQ (F23, F22), (R0)
 	B end_123
 some_121:
-	TBZ $2, R5, few_122
-	FMOVQ F5, (R0)
-	TBZ $1, R5, one_125
-	FMOVD F17, 16(R0)
-	TBZ $0, R5, end_124
-	ADD $24, R0, R1
-	VST1 V17.S[2], (R1)
+	TBZ $2, R3, few_122
+	FMOVQ F23, (R0)
+	TBZ $1, R3, one_125
+	FMOVD F22, 16(R0)
+	TBZ $0, R3, end_124
+	ADD $24, R0, R2
+	VST1 V22.S[2], (R2)
 	B end_124
 one_125:
-	TBZ $0, R5, end_124
-	FMOVS F17, 16(R0)
+	TBZ $0, R3, end_124
+	FMOVS F22, 16(R0)
 end_124:
 	B end_123
 few_122:
-	TBZ $1, R5, one_127
-	FMOVD F5, (R0)
-	TBZ $0, R5, end_126
-	ADD $8, R0, R1
-	VST1 V5.S[2], (R1)
+	TBZ $1, R3, one_127
+	FMOVD F23, (R0)
+	TBZ $0, R3, end_126
+	ADD $8, R0, R2
+	VST1 V23.S[2], (R2)
 	B end_126
 one_127:
-	TBZ $0, R5, end_126
-	FMOVS F5, (R0)
+	TBZ $0, R3, end_126
+	FMOVS F23, (R0)
 end_126:
 end_123:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_128
-	FSTPQ (F2, F3), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_128
+	FSTPQ (F21, F20), (R0)
 	B end_130
 some_128:
-	TBZ $2, R5, few_129
-	FMOVQ F2, (R0)
-	TBZ $1, R5, one_132
-	FMOVD F3, 16(R0)
-	TBZ $0, R5, end_131
-	ADD $24, R0, R1
-	VST1 V3.S[2], (R1)
+	TBZ $2, R3, few_129
+	FMOVQ F21, (R0)
+	TBZ $1, R3, one_132
+	FMOVD F20, 16(R0)
+	TBZ $0, R3, end_131
+	ADD $24, R0, R2
+	VST1 V20.S[2], (R2)
 	B end_131
 one_132:
-	TBZ $0, R5, end_131
-	FMOVS F3, 16(R0)
+	TBZ $0, R3, end_131
+	FMOVS F20, 16(R0)
 end_131:
 	B end_130
 few_129:
-	TBZ $1, R5, one_134
-	FMOVD F2, (R0)
-	TBZ $0, R5, end_133
-	ADD $8, R0, R1
-	VST1 V2.S[2], (R1)
+	TBZ $1, R3, one_134
+	FMOVD F21, (R0)
+	TBZ $0, R3, end_133
+	ADD $8, R0, R2
+	VST1 V21.S[2], (R2)
 	B end_133
 one_134:
-	TBZ $0, R5, end_133
-	FMOVS F2, (R0)
+	TBZ $0, R3, end_133
+	FMOVS F21, (R0)
 end_133:
 end_130:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_135
-	FSTPQ (F28, F20), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_135
+	FSTPQ (F19, F18), (R0)
 	B end_137
 some_135:
-	TBZ $2, R5, few_136
-	FMOVQ F28, (R0)
-	TBZ $1, R5, one_139
-	FMOVD F20, 16(R0)
-	TBZ $0, R5, end_138
-	ADD $24, R0, R1
-	VST1 V20.S[2], (R1)
+	TBZ $2, R3, few_136
+	FMOVQ F19, (R0)
+	TBZ $1, R3, one_139
+	FMOVD F18, 16(R0)
+	TBZ $0, R3, end_138
+	ADD $24, R0, R2
+	VST1 V18.S[2], (R2)
 	B end_138
 one_139:
-	TBZ $0, R5, end_138
-	FMOVS F20, 16(R0)
+	TBZ $0, R3, end_138
+	FMOVS F18, 16(R0)
 end_138:
 	B end_137
 few_136:
-	TBZ $1, R5, one_141
-	FMOVD F28, (R0)
-	TBZ $0, R5, end_140
-	ADD $8, R0, R1
-	VST1 V28.S[2], (R1)
+	TBZ $1, R3, one_141
+	FMOVD F19, (R0)
+	TBZ $0, R3, end_140
+	ADD $8, R0, R2
+	VST1 V19.S[2], (R2)
 	B end_140
 one_141:
-	TBZ $0, R5, end_140
-	FMOVS F28, (R0)
+	TBZ $0, R3, end_140
+	FMOVS F19, (R0)
 end_140:
 end_137:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_142
-	FSTPQ (F26, F9), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_142
+	FSTPQ (F17, F16), (R0)
 	B end_144
 some_142:
-	TBZ $2, R5, few_143
-	FMOVQ F26, (R0)
-	TBZ $1, R5, one_146
-	FMOVD F9, 16(R0)
-	TBZ $0, R5, end_145
-	ADD $24, R0, R1
-	VST1 V9.S[2], (R1)
+	TBZ $2, R3, few_143
+	FMOVQ F17, (R0)
+	TBZ $1, R3, one_146
+	FMOVD F16, 16(R0)
+	TBZ $0, R3, end_145
+	ADD $24, R0, R2
+	VST1 V16.S[2], (R2)
 	B end_145
 one_146:
-	TBZ $0, R5, end_145
-	FMOVS F9, 16(R0)
+	TBZ $0, R3, end_145
+	FMOVS F16, 16(R0)
 end_145:
 	B end_144
 few_143:
-	TBZ $1, R5, one_148
-	FMOVD F26, (R0)
-	TBZ $0, R5, end_147
-	ADD $8, R0, R1
-	VST1 V26.S[2], (R1)
+	TBZ $1, R3, one_148
+	FMOVD F17, (R0)
+	TBZ $0, R3, end_147
+	ADD $8, R0, R2
+	VST1 V17.S[2], (R2)
 	B end_147
 one_148:
-	TBZ $0, R5, end_147
-	FMOVS F26, (R0)
+	TBZ $0, R3, end_147
+	FMOVS F17, (R0)
 end_147:
 end_144:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_149
-	FSTPQ (F11, F4), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_149
+	FSTPQ (F15, F14), (R0)
 	B end_151
 some_149:
-	TBZ $2, R5, few_150
-	FMOVQ F11, (R0)
-	TBZ $1, R5, one_153
-	FMOVD F4, 16(R0)
-	TBZ $0, R5, end_152
-	ADD $24, R0, R1
-	VST1 V4.S[2], (R1)
+	TBZ $2, R3, few_150
+	FMOVQ F15, (R0)
+	TBZ $1, R3, one_153
+	FMOVD F14, 16(R0)
+	TBZ $0, R3, end_152
+	ADD $24, R0, R2
+	VST1 V14.S[2], (R2)
 	B end_152
 one_153:
-	TBZ $0, R5, end_152
-	FMOVS F4, 16(R0)
+	TBZ $0, R3, end_152
+	FMOVS F14, 16(R0)
 end_152:
 	B end_151
 few_150:
-	TBZ $1, R5, one_155
-	FMOVD F11, (R0)
-	TBZ $0, R5, end_154
-	ADD $8, R0, R1
-	VST1 V11.S[2], (R1)
+	TBZ $1, R3, one_155
+	FMOVD F15, (R0)
+	TBZ $0, R3, end_154
+	ADD $8, R0, R2
+	VST1 V15.S[2], (R2)
 	B end_154
 one_155:
-	TBZ $0, R5, end_154
-	FMOVS F11, (R0)
+	TBZ $0, R3, end_154
+	FMOVS F15, (R0)
 end_154:
 end_151:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_156
-	FSTPQ (F21, F24), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_156
+	FSTPQ (F13, F12), (R0)
 	B end_158
 some_156:
-	TBZ $2, R5, few_157
-	FMOVQ F21, (R0)
-	TBZ $1, R5, one_160
-	FMOVD F24, 16(R0)
-	TBZ $0, R5, end_159
-	ADD $24, R0, R1
-	VST1 V24.S[2], (R1)
+	TBZ $2, R3, few_157
+	FMOVQ F13, (R0)
+	TBZ $1, R3, one_160
+	FMOVD F12, 16(R0)
+	TBZ $0, R3, end_159
+	ADD $24, R0, R2
+	VST1 V12.S[2], (R2)
 	B end_159
 one_160:
-	TBZ $0, R5, end_159
-	FMOVS F24, 16(R0)
+	TBZ $0, R3, end_159
+	FMOVS F12, 16(R0)
 end_159:
 	B end_158
 few_157:
-	TBZ $1, R5, one_162
-	FMOVD F21, (R0)
-	TBZ $0, R5, end_161
-	ADD $8, R0, R1
-	VST1 V21.S[2], (R1)
+	TBZ $1, R3, one_162
+	FMOVD F13, (R0)
+	TBZ $0, R3, end_161
+	ADD $8, R0, R2
+	VST1 V13.S[2], (R2)
 	B end_161
 one_162:
-	TBZ $0, R5, end_161
-	FMOVS F21, (R0)
+	TBZ $0, R3, end_161
+	FMOVS F13, (R0)
 end_161:
 end_158:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_163
-	FSTPQ (F27, F12), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_163
+	FSTPQ (F11, F10), (R0)
 	B end_165
 some_163:
-	TBZ $2, R5, few_164
-	FMOVQ F27, (R0)
-	TBZ $1, R5, one_167
-	FMOVD F12, 16(R0)
-	TBZ $0, R5, end_166
-	ADD $24, R0, R1
-	VST1 V12.S[2], (R1)
+	TBZ $2, R3, few_164
+	FMOVQ F11, (R0)
+	TBZ $1, R3, one_167
+	FMOVD F10, 16(R0)
+	TBZ $0, R3, end_166
+	ADD $24, R0, R2
+	VST1 V10.S[2], (R2)
 	B end_166
 one_167:
-	TBZ $0, R5, end_166
-	FMOVS F12, 16(R0)
+	TBZ $0, R3, end_166
+	FMOVS F10, 16(R0)
 end_166:
 	B end_165
 few_164:
-	TBZ $1, R5, one_169
-	FMOVD F27, (R0)
-	TBZ $0, R5, end_168
-	ADD $8, R0, R1
-	VST1 V27.S[2], (R1)
+	TBZ $1, R3, one_169
+	FMOVD F11, (R0)
+	TBZ $0, R3, end_168
+	ADD $8, R0, R2
+	VST1 V11.S[2], (R2)
 	B end_168
 one_169:
-	TBZ $0, R5, end_168
-	FMOVS F27, (R0)
+	TBZ $0, R3, end_168
+	FMOVS F11, (R0)
 end_168:
 end_165:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_170
-	FSTPQ (F0, F8), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_170
+	FSTPQ (F9, F8), (R0)
 	B end_172
 some_170:
-	TBZ $2, R5, few_171
-	FMOVQ F0, (R0)
-	TBZ $1, R5, one_174
+	TBZ $2, R3, few_171
+	FMOVQ F9, (R0)
+	TBZ $1, R3, one_174
 	FMOVD F8, 16(R0)
-	TBZ $0, R5, end_173
-	ADD $24, R0, R1
-	VST1 V8.S[2], (R1)
+	TBZ $0, R3, end_173
+	ADD $24, R0, R2
+	VST1 V8.S[2], (R2)
 	B end_173
 one_174:
-	TBZ $0, R5, end_173
+	TBZ $0, R3, end_173
 	FMOVS F8, 16(R0)
 end_173:
 	B end_172
 few_171:
-	TBZ $1, R5, one_176
-	FMOVD F0, (R0)
-	TBZ $0, R5, end_175
-	ADD $8, R0, R1
-	VST1 V0.S[2], (R1)
+	TBZ $1, R3, one_176
+	FMOVD F9, (R0)
+	TBZ $0, R3, end_175
+	ADD $8, R0, R2
+	VST1 V9.S[2], (R2)
 	B end_175
 one_176:
-	TBZ $0, R5, end_175
-	FMOVS F0, (R0)
+	TBZ $0, R3, end_175
+	FMOVS F9, (R0)
 end_175:
 end_172:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_177
-	FSTPQ (F7, F22), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_177
+	FSTPQ (F6, F4), (R0)
 	B end_179
 some_177:
-	TBZ $2, R5, few_178
-	FMOVQ F7, (R0)
-	TBZ $1, R5, one_181
-	FMOVD F22, 16(R0)
-	TBZ $0, R5, end_180
-	ADD $24, R0, R1
-	VST1 V22.S[2], (R1)
+	TBZ $2, R3, few_178
+	FMOVQ F6, (R0)
+	TBZ $1, R3, one_181
+	FMOVD F4, 16(R0)
+	TBZ $0, R3, end_180
+	ADD $24, R0, R2
+	VST1 V4.S[2], (R2)
 	B end_180
 one_181:
-	TBZ $0, R5, end_180
-	FMOVS F22, 16(R0)
+	TBZ $0, R3, end_180
+	FMOVS F4, 16(R0)
 end_180:
 	B end_179
 few_178:
-	TBZ $1, R5, one_183
-	FMOVD F7, (R0)
-	TBZ $0, R5, end_182
-	ADD $8, R0, R1
-	VST1 V7.S[2], (R1)
+	TBZ $1, R3, one_183
+	FMOVD F6, (R0)
+	TBZ $0, R3, end_182
+	ADD $8, R0, R2
+	VST1 V6.S[2], (R2)
 	B end_182
 one_183:
-	TBZ $0, R5, end_182
-	FMOVS F7, (R0)
+	TBZ $0, R3, end_182
+	FMOVS F6, (R0)
 end_182:
 end_179:
-	ADD R2, R0, R0
-	TBZ $3, R5, some_184
-	FSTPQ (F1, F15), (R0)
+	ADD R1, R0, R0
+	TBZ $3, R3, some_184
+	FSTPQ (F1, F0), (R0)
 	B end_186
 some_184:
-	TBZ $2, R5, few_185
+	TBZ $2, R3, few_185
 	FMOVQ F1, (R0)
-	TBZ $1, R5, one_188
-	FMOVD F15, 16(R0)
-	TBZ $0, R5, end_187
+	TBZ $1, R3, one_188
+	FMOVD F0, 16(R0)
+	TBZ $0, R3, end_187
 	ADD $24, R0, R0
-	VST1 V15.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_187
 one_188:
-	TBZ $0, R5, end_187
-	FMOVS F15, 16(R0)
+	TBZ $0, R3, end_187
+	FMOVS F0, 16(R0)
 end_187:
 	B end_186
 few_185:
-	TBZ $1, R5, one_190
+	TBZ $1, R3, one_190
 	FMOVD F1, (R0)
-	TBZ $0, R5, end_189
+	TBZ $0, R3, end_189
 	ADD $8, R0, R0
 	VST1 V1.S[2], (R0)
 	B end_189
 one_190:
-	TBZ $0, R5, end_189
+	TBZ $0, R3, end_189
 	FMOVS F1, (R0)
 end_189:
 end_186:
@@ -7774,16 +7774,16 @@ TEXT ·Tile1x2NEONF32(SB), NOSPLIT, $0-77
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R2
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
 	LSL $2, R0, R4
 	MOVD b+32(FP), R7
 	MOVD off+40(FP), R0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V1.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $2, R3, R3
 	MOVD n+64(FP), R6
@@ -7794,30 +7794,30 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F8, F7)
-	FLDPQ 32(R3), (F6, F3)
-	FMOVS (R2), F0
-	WORD $0x4f801105 // fmla v5.4s, v8.4s, v0.s[0]
-	WORD $0x4f8010e1 // fmla v1.4s, v7.4s, v0.s[0]
-	WORD $0x4f8010c2 // fmla v2.4s, v6.4s, v0.s[0]
-	WORD $0x4f801064 // fmla v4.4s, v3.4s, v0.s[0]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	FLDPQ (R3), (F8, F6)
+	FLDPQ 32(R3), (F4, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801107 // fmla v7.4s, v8.4s, v0.s[0]
+	WORD $0x4f8010c5 // fmla v5.4s, v6.4s, v0.s[0]
+	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F8, F7)
-	WORD $0x6f00e403 // movi v3.2d, #0
+	FLDPQ (R3), (F8, F6)
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_7
-	FLDPQ 32(R3), (F3, F0)
+	FLDPQ 32(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R6, few_8
-	FMOVQ 32(R3), F3
+	FMOVQ 32(R3), F1
 	TBZ $1, R6, one_11
 	FMOVD 48(R3), F0
 	TBZ $0, R6, end_10
@@ -7831,23 +7831,23 @@ end_10:
 	B end_9
 few_8:
 	TBZ $1, R6, one_13
-	FMOVD 32(R3), F3
+	FMOVD 32(R3), F1
 	TBZ $0, R6, end_12
 	ADD $40, R3, R3
-	VLD1 (R3), V3.S[2]
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R6, end_12
-	FMOVS 32(R3), F3
+	FMOVS 32(R3), F1
 end_12:
 end_9:
-	FMOVS (R2), F6
-	WORD $0x4f861105 // fmla v5.4s, v8.4s, v6.s[0]
-	WORD $0x4f8610e1 // fmla v1.4s, v7.4s, v6.s[0]
-	WORD $0x4f861062 // fmla v2.4s, v3.4s, v6.s[0]
-	WORD $0x4f861004 // fmla v4.4s, v0.4s, v6.s[0]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	FMOVS (R1), F4
+	WORD $0x4f841107 // fmla v7.4s, v8.4s, v4.s[0]
+	WORD $0x4f8410c5 // fmla v5.4s, v6.4s, v4.s[0]
+	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
+	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
@@ -7856,30 +7856,30 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F8, F7)
-	FLDPQ 32(R3), (F6, F3)
-	FMOVS (R2), F0
-	WORD $0x4f801105 // fmla v5.4s, v8.4s, v0.s[0]
-	WORD $0x4f8010e1 // fmla v1.4s, v7.4s, v0.s[0]
-	WORD $0x4f8010c2 // fmla v2.4s, v6.4s, v0.s[0]
-	WORD $0x4f801064 // fmla v4.4s, v3.4s, v0.s[0]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	FLDPQ (R3), (F8, F6)
+	FLDPQ 32(R3), (F4, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801107 // fmla v7.4s, v8.4s, v0.s[0]
+	WORD $0x4f8010c5 // fmla v5.4s, v6.4s, v0.s[0]
+	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F8, F7)
-	WORD $0x6f00e403 // movi v3.2d, #0
+	FLDPQ (R3), (F8, F6)
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_16
-	FLDPQ 32(R3), (F3, F0)
+	FLDPQ 32(R3), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R6, few_17
-	FMOVQ 32(R3), F3
+	FMOVQ 32(R3), F1
 	TBZ $1, R6, one_20
 	FMOVD 48(R3), F0
 	TBZ $0, R6, end_19
@@ -7893,35 +7893,35 @@ end_19:
 	B end_18
 few_17:
 	TBZ $1, R6, one_22
-	FMOVD 32(R3), F3
+	FMOVD 32(R3), F1
 	TBZ $0, R6, end_21
 	ADD $40, R3, R3
-	VLD1 (R3), V3.S[2]
+	VLD1 (R3), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R6, end_21
-	FMOVS 32(R3), F3
+	FMOVS 32(R3), F1
 end_21:
 end_18:
-	FMOVS (R2), F6
-	WORD $0x4f861105 // fmla v5.4s, v8.4s, v6.s[0]
-	WORD $0x4f8610e1 // fmla v1.4s, v7.4s, v6.s[0]
-	WORD $0x4f861062 // fmla v2.4s, v3.4s, v6.s[0]
-	WORD $0x4f861004 // fmla v4.4s, v0.4s, v6.s[0]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	FMOVS (R1), F4
+	WORD $0x4f841107 // fmla v7.4s, v8.4s, v4.s[0]
+	WORD $0x4f8410c5 // fmla v5.4s, v6.4s, v4.s[0]
+	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
+	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
 	FMOVS alpha+72(FP), F0
-	WORD $0x4e040407 // dup v7.4s, v0.s[0]
+	WORD $0x4e040408 // dup v8.4s, v0.s[0]
 	MOVD c+48(FP), R1
 	MOVBU add+76(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R1), (F6, F3)
-	WORD $0x4e27cca6 // fmla v6.4s, v5.4s, v7.4s
-	WORD $0x4e27cc23 // fmla v3.4s, v1.4s, v7.4s
+	FLDPQ (R1), (F6, F4)
+	WORD $0x4e28cce6 // fmla v6.4s, v7.4s, v8.4s
+	WORD $0x4e28cca4 // fmla v4.4s, v5.4s, v8.4s
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_23
@@ -7953,16 +7953,16 @@ one_29:
 	FMOVS 32(R1), F1
 end_28:
 end_25:
-	WORD $0x4e27cc41 // fmla v1.4s, v2.4s, v7.4s
-	WORD $0x4e27cc80 // fmla v0.4s, v4.4s, v7.4s
+	WORD $0x4e28cc61 // fmla v1.4s, v3.4s, v8.4s
+	WORD $0x4e28cc40 // fmla v0.4s, v2.4s, v8.4s
 	B store
 set:
-	WORD $0x6e27dca6 // fmul v6.4s, v5.4s, v7.4s
-	WORD $0x6e27dc23 // fmul v3.4s, v1.4s, v7.4s
-	WORD $0x6e27dc41 // fmul v1.4s, v2.4s, v7.4s
-	WORD $0x6e27dc80 // fmul v0.4s, v4.4s, v7.4s
+	WORD $0x6e28dce6 // fmul v6.4s, v7.4s, v8.4s
+	WORD $0x6e28dca4 // fmul v4.4s, v5.4s, v8.4s
+	WORD $0x6e28dc61 // fmul v1.4s, v3.4s, v8.4s
+	WORD $0x6e28dc40 // fmul v0.4s, v2.4s, v8.4s
 store:
-	FSTPQ (F6, F3), (R1)
+	FSTPQ (F6, F4), (R1)
 	TBZ $3, R5, some_30
 	FSTPQ (F1, F0), 32(R1)
 	B end_32
@@ -8001,129 +8001,129 @@ TEXT ·Tile2x2NEONF32(SB), NOSPLIT, $0-77
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R2
-	MOVD csa+24(FP), R1
-	LSL $2, R1, R3
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R4
 	MOVD b+32(FP), R8
-	MOVD off+40(FP), R1
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V10.B16
-	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V6.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V1.B16
+	MOVD off+40(FP), R0
 	WORD $0x6f00e409 // movi v9.2d, #0
 	VMOV V9.B16, V8.B16
-	MOVD rsa+16(FP), R4
-	LSL $2, R4, R4
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
 	MOVD n+64(FP), R7
-	CMP $4, R4
+	CMP $4, R3
 	BNE apart_1
 	CMP $8, R7
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R4
-	ADD R4<<2, R8, R4
-	FLDPQ (R4), (F12, F11)
-	FLDPQ 32(R4), (F7, F2)
-	FMOVD (R2), F0
-	WORD $0x4f801185 // fmla v5.4s, v12.4s, v0.s[0]
-	WORD $0x4f80116a // fmla v10.4s, v11.4s, v0.s[0]
-	WORD $0x4f8010e3 // fmla v3.4s, v7.4s, v0.s[0]
-	WORD $0x4f801046 // fmla v6.4s, v2.4s, v0.s[0]
-	WORD $0x4fa01184 // fmla v4.4s, v12.4s, v0.s[1]
-	WORD $0x4fa01161 // fmla v1.4s, v11.4s, v0.s[1]
-	WORD $0x4fa010e9 // fmla v9.4s, v7.4s, v0.s[1]
-	WORD $0x4fa01048 // fmla v8.4s, v2.4s, v0.s[1]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R8, R3
+	FLDPQ (R3), (F12, F11)
+	FLDPQ 32(R3), (F10, F1)
+	FMOVD (R1), F0
+	WORD $0x4f801189 // fmla v9.4s, v12.4s, v0.s[0]
+	WORD $0x4f801168 // fmla v8.4s, v11.4s, v0.s[0]
+	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01187 // fmla v7.4s, v12.4s, v0.s[1]
+	WORD $0x4fa01165 // fmla v5.4s, v11.4s, v0.s[1]
+	WORD $0x4fa01143 // fmla v3.4s, v10.4s, v0.s[1]
+	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R4
-	ADD R4<<2, R8, R4
-	FLDPQ (R4), (F12, F11)
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R8, R3
+	FLDPQ (R3), (F12, F11)
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R7, some_7
-	FLDPQ 32(R4), (F0, F2)
+	FLDPQ 32(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R7, few_8
-	FMOVQ 32(R4), F0
+	FMOVQ 32(R3), F1
 	TBZ $1, R7, one_11
-	FMOVD 48(R4), F2
+	FMOVD 48(R3), F0
 	TBZ $0, R7, end_10
-	ADD $56, R4, R4
-	VLD1 (R4), V2.S[2]
+	ADD $56, R3, R3
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R7, end_10
-	FMOVS 48(R4), F2
+	FMOVS 48(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R7, one_13
-	FMOVD 32(R4), F0
+	FMOVD 32(R3), F1
 	TBZ $0, R7, end_12
-	ADD $40, R4, R4
-	VLD1 (R4), V0.S[2]
+	ADD $40, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R7, end_12
-	FMOVS 32(R4), F0
+	FMOVS 32(R3), F1
 end_12:
 end_9:
-	FMOVD (R2), F7
-	WORD $0x4f871185 // fmla v5.4s, v12.4s, v7.s[0]
-	WORD $0x4f87116a // fmla v10.4s, v11.4s, v7.s[0]
-	WORD $0x4f871003 // fmla v3.4s, v0.4s, v7.s[0]
-	WORD $0x4f871046 // fmla v6.4s, v2.4s, v7.s[0]
-	WORD $0x4fa71184 // fmla v4.4s, v12.4s, v7.s[1]
-	WORD $0x4fa71161 // fmla v1.4s, v11.4s, v7.s[1]
-	WORD $0x4fa71009 // fmla v9.4s, v0.4s, v7.s[1]
-	WORD $0x4fa71048 // fmla v8.4s, v2.4s, v7.s[1]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FMOVD (R1), F10
+	WORD $0x4f8a1189 // fmla v9.4s, v12.4s, v10.s[0]
+	WORD $0x4f8a1168 // fmla v8.4s, v11.4s, v10.s[0]
+	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
+	WORD $0x4faa1187 // fmla v7.4s, v12.4s, v10.s[1]
+	WORD $0x4faa1165 // fmla v5.4s, v11.4s, v10.s[1]
+	WORD $0x4faa1023 // fmla v3.4s, v1.4s, v10.s[1]
+	WORD $0x4faa1002 // fmla v2.4s, v0.4s, v10.s[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
 	CMP $8, R7
 	BNE apartsome_4
 sum_14:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
 	FLDPQ (R5), (F12, F11)
-	FLDPQ 32(R5), (F7, F2)
-	FMOVS (R2), F0
-	WORD $0x4f801185 // fmla v5.4s, v12.4s, v0.s[0]
-	WORD $0x4f80116a // fmla v10.4s, v11.4s, v0.s[0]
-	WORD $0x4f8010e3 // fmla v3.4s, v7.4s, v0.s[0]
-	WORD $0x4f801046 // fmla v6.4s, v2.4s, v0.s[0]
-	FMOVS (R2)(R4), F0
-	WORD $0x4f801184 // fmla v4.4s, v12.4s, v0.s[0]
-	WORD $0x4f801161 // fmla v1.4s, v11.4s, v0.s[0]
-	WORD $0x4f8010e9 // fmla v9.4s, v7.4s, v0.s[0]
-	WORD $0x4f801048 // fmla v8.4s, v2.4s, v0.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ 32(R5), (F10, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801189 // fmla v9.4s, v12.4s, v0.s[0]
+	WORD $0x4f801168 // fmla v8.4s, v11.4s, v0.s[0]
+	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f801187 // fmla v7.4s, v12.4s, v0.s[0]
+	WORD $0x4f801165 // fmla v5.4s, v11.4s, v0.s[0]
+	WORD $0x4f801143 // fmla v3.4s, v10.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
 	FLDPQ (R5), (F12, F11)
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_16
-	FLDPQ 32(R5), (F2, F0)
+	FLDPQ 32(R5), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R7, few_17
-	FMOVQ 32(R5), F2
+	FMOVQ 32(R5), F1
 	TBZ $1, R7, one_20
 	FMOVD 48(R5), F0
 	TBZ $0, R7, end_19
@@ -8137,170 +8137,170 @@ end_19:
 	B end_18
 few_17:
 	TBZ $1, R7, one_22
-	FMOVD 32(R5), F2
+	FMOVD 32(R5), F1
 	TBZ $0, R7, end_21
 	ADD $40, R5, R5
-	VLD1 (R5), V2.S[2]
+	VLD1 (R5), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R7, end_21
-	FMOVS 32(R5), F2
+	FMOVS 32(R5), F1
 end_21:
 end_18:
-	FMOVS (R2), F7
-	WORD $0x4f871185 // fmla v5.4s, v12.4s, v7.s[0]
-	WORD $0x4f87116a // fmla v10.4s, v11.4s, v7.s[0]
-	WORD $0x4f871043 // fmla v3.4s, v2.4s, v7.s[0]
-	WORD $0x4f871006 // fmla v6.4s, v0.4s, v7.s[0]
-	FMOVS (R2)(R4), F7
-	WORD $0x4f871184 // fmla v4.4s, v12.4s, v7.s[0]
-	WORD $0x4f871161 // fmla v1.4s, v11.4s, v7.s[0]
-	WORD $0x4f871049 // fmla v9.4s, v2.4s, v7.s[0]
-	WORD $0x4f871008 // fmla v8.4s, v0.4s, v7.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FMOVS (R1), F10
+	WORD $0x4f8a1189 // fmla v9.4s, v12.4s, v10.s[0]
+	WORD $0x4f8a1168 // fmla v8.4s, v11.4s, v10.s[0]
+	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
+	FMOVS (R1)(R3), F10
+	WORD $0x4f8a1187 // fmla v7.4s, v12.4s, v10.s[0]
+	WORD $0x4f8a1165 // fmla v5.4s, v11.4s, v10.s[0]
+	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
 	FMOVS alpha+72(FP), F0
-	WORD $0x4e04040b // dup v11.4s, v0.s[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $2, R1, R2
-	MOVBU add+76(FP), R1
-	CMP $0, R1
+	WORD $0x4e04040c // dup v12.4s, v0.s[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
-	FLDPQ (R0), (F7, F0)
-	WORD $0x4e2bcca7 // fmla v7.4s, v5.4s, v11.4s
-	WORD $0x4e2bcd40 // fmla v0.4s, v10.4s, v11.4s
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	FLDPQ (R2), (F11, F10)
+	WORD $0x4e2ccd2b // fmla v11.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd0a // fmla v10.4s, v8.4s, v12.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R6, some_23
-	FLDPQ 32(R0), (F2, F5)
+	FLDPQ 32(R2), (F9, F8)
 	B end_25
 some_23:
 	TBZ $2, R6, few_24
-	FMOVQ 32(R0), F2
+	FMOVQ 32(R2), F9
 	TBZ $1, R6, one_27
-	FMOVD 48(R0), F5
+	FMOVD 48(R2), F8
 	TBZ $0, R6, end_26
-	ADD $56, R0, R1
-	VLD1 (R1), V5.S[2]
+	ADD $56, R2, R0
+	VLD1 (R0), V8.S[2]
 	B end_26
 one_27:
 	TBZ $0, R6, end_26
-	FMOVS 48(R0), F5
+	FMOVS 48(R2), F8
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R6, one_29
-	FMOVD 32(R0), F2
+	FMOVD 32(R2), F9
 	TBZ $0, R6, end_28
-	ADD $40, R0, R1
-	VLD1 (R1), V2.S[2]
+	ADD $40, R2, R0
+	VLD1 (R0), V9.S[2]
 	B end_28
 one_29:
 	TBZ $0, R6, end_28
-	FMOVS 32(R0), F2
+	FMOVS 32(R2), F9
 end_28:
 end_25:
-	WORD $0x4e2bcc62 // fmla v2.4s, v3.4s, v11.4s
-	WORD $0x4e2bccc5 // fmla v5.4s, v6.4s, v11.4s
-	ADD R2, R0, R1
-	FLDPQ (R1), (F6, F3)
-	WORD $0x4e2bcc86 // fmla v6.4s, v4.4s, v11.4s
-	WORD $0x4e2bcc23 // fmla v3.4s, v1.4s, v11.4s
+	WORD $0x4e2cccc9 // fmla v9.4s, v6.4s, v12.4s
+	WORD $0x4e2ccc88 // fmla v8.4s, v4.4s, v12.4s
+	ADD R1, R2, R0
+	FLDPQ (R0), (F6, F4)
+	WORD $0x4e2ccce6 // fmla v6.4s, v7.4s, v12.4s
+	WORD $0x4e2ccca4 // fmla v4.4s, v5.4s, v12.4s
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_30
-	FLDPQ 32(R1), (F1, F4)
+	FLDPQ 32(R0), (F1, F0)
 	B end_32
 some_30:
 	TBZ $2, R6, few_31
-	FMOVQ 32(R1), F1
+	FMOVQ 32(R0), F1
 	TBZ $1, R6, one_34
-	FMOVD 48(R1), F4
+	FMOVD 48(R0), F0
 	TBZ $0, R6, end_33
-	ADD $56, R1, R1
-	VLD1 (R1), V4.S[2]
+	ADD $56, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_33
 one_34:
 	TBZ $0, R6, end_33
-	FMOVS 48(R1), F4
+	FMOVS 48(R0), F0
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R6, one_36
-	FMOVD 32(R1), F1
+	FMOVD 32(R0), F1
 	TBZ $0, R6, end_35
-	ADD $40, R1, R1
-	VLD1 (R1), V1.S[2]
+	ADD $40, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_35
 one_36:
 	TBZ $0, R6, end_35
-	FMOVS 32(R1), F1
+	FMOVS 32(R0), F1
 end_35:
 end_32:
-	WORD $0x4e2bcd21 // fmla v1.4s, v9.4s, v11.4s
-	WORD $0x4e2bcd04 // fmla v4.4s, v8.4s, v11.4s
+	WORD $0x4e2ccc61 // fmla v1.4s, v3.4s, v12.4s
+	WORD $0x4e2ccc40 // fmla v0.4s, v2.4s, v12.4s
 	B store
 set:
-	WORD $0x6e2bdca7 // fmul v7.4s, v5.4s, v11.4s
-	WORD $0x6e2bdd40 // fmul v0.4s, v10.4s, v11.4s
-	WORD $0x6e2bdc62 // fmul v2.4s, v3.4s, v11.4s
-	WORD $0x6e2bdcc5 // fmul v5.4s, v6.4s, v11.4s
-	WORD $0x6e2bdc86 // fmul v6.4s, v4.4s, v11.4s
-	WORD $0x6e2bdc23 // fmul v3.4s, v1.4s, v11.4s
-	WORD $0x6e2bdd21 // fmul v1.4s, v9.4s, v11.4s
-	WORD $0x6e2bdd04 // fmul v4.4s, v8.4s, v11.4s
+	WORD $0x6e2cdd2b // fmul v11.4s, v9.4s, v12.4s
+	WORD $0x6e2cdd0a // fmul v10.4s, v8.4s, v12.4s
+	WORD $0x6e2cdcc9 // fmul v9.4s, v6.4s, v12.4s
+	WORD $0x6e2cdc88 // fmul v8.4s, v4.4s, v12.4s
+	WORD $0x6e2cdce6 // fmul v6.4s, v7.4s, v12.4s
+	WORD $0x6e2cdca4 // fmul v4.4s, v5.4s, v12.4s
+	WORD $0x6e2cdc61 // fmul v1.4s, v3.4s, v12.4s
+	WORD $0x6e2cdc40 // fmul v0.4s, v2.4s, v12.4s
 store:
-	FSTPQ (F7, F0), (R0)
+	FSTPQ (F11, F10), (R2)
 	TBZ $3, R6, some_37
-	FSTPQ (F2, F5), 32(R0)
+	FSTPQ (F9, F8), 32(R2)
 	B end_39
 some_37:
 	TBZ $2, R6, few_38
-	FMOVQ F2, 32(R0)
+	FMOVQ F9, 32(R2)
 	TBZ $1, R6, one_41
-	FMOVD F5, 48(R0)
+	FMOVD F8, 48(R2)
 	TBZ $0, R6, end_40
-	ADD $56, R0, R1
-	VST1 V5.S[2], (R1)
+	ADD $56, R2, R0
+	VST1 V8.S[2], (R0)
 	B end_40
 one_41:
 	TBZ $0, R6, end_40
-	FMOVS F5, 48(R0)
+	FMOVS F8, 48(R2)
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R6, one_43
-	FMOVD F2, 32(R0)
+	FMOVD F9, 32(R2)
 	TBZ $0, R6, end_42
-	ADD $40, R0, R1
-	VST1 V2.S[2], (R1)
+	ADD $40, R2, R0
+	VST1 V9.S[2], (R0)
 	B end_42
 one_43:
 	TBZ $0, R6, end_42
-	FMOVS F2, 32(R0)
+	FMOVS F9, 32(R2)
 end_42:
 end_39:
-	ADD R2, R0, R0
-	FSTPQ (F6, F3), (R0)
+	ADD R1, R2, R0
+	FSTPQ (F6, F4), (R0)
 	TBZ $3, R6, some_44
-	FSTPQ (F1, F4), 32(R0)
+	FSTPQ (F1, F0), 32(R0)
 	B end_46
 some_44:
 	TBZ $2, R6, few_45
 	FMOVQ F1, 32(R0)
 	TBZ $1, R6, one_48
-	FMOVD F4, 48(R0)
+	FMOVD F0, 48(R0)
 	TBZ $0, R6, end_47
 	ADD $56, R0, R0
-	VST1 V4.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_47
 one_48:
 	TBZ $0, R6, end_47
-	FMOVS F4, 48(R0)
+	FMOVS F0, 48(R0)
 end_47:
 	B end_46
 few_45:
@@ -8324,24 +8324,24 @@ TEXT ·Tile3x2NEONF32(SB), NOSPLIT, $0-77
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
+	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
-	MOVD csa+24(FP), R2
-	LSL $2, R2, R4
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R4
 	MOVD b+32(FP), R9
-	MOVD off+40(FP), R2
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V7.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V11.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V6.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V3.B16
-	WORD $0x6f00e40f // movi v15.2d, #0
-	VMOV V15.B16, V5.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V10.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $2, R3, R3
 	MOVD n+64(FP), R8
@@ -8350,80 +8350,80 @@ short:
 	CMP $8, R8
 	BNE some_3
 sum_5:
-	MOVD.P 8(R2), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<2, R9, R3
-	FLDPQ (R3), (F16, F14)
-	FLDPQ 32(R3), (F13, F9)
-	FMOVD (R1), F1
-	WORD $0x4f811202 // fmla v2.4s, v16.4s, v1.s[0]
-	WORD $0x4f8111c7 // fmla v7.4s, v14.4s, v1.s[0]
-	WORD $0x4f8111a4 // fmla v4.4s, v13.4s, v1.s[0]
-	WORD $0x4f81112b // fmla v11.4s, v9.4s, v1.s[0]
-	WORD $0x4fa1120c // fmla v12.4s, v16.4s, v1.s[1]
-	WORD $0x4fa111c6 // fmla v6.4s, v14.4s, v1.s[1]
-	WORD $0x4fa111a0 // fmla v0.4s, v13.4s, v1.s[1]
-	WORD $0x4fa11123 // fmla v3.4s, v9.4s, v1.s[1]
-	FMOVS 8(R1), F1
-	WORD $0x4f81120f // fmla v15.4s, v16.4s, v1.s[0]
-	WORD $0x4f8111c5 // fmla v5.4s, v14.4s, v1.s[0]
-	WORD $0x4f8111a8 // fmla v8.4s, v13.4s, v1.s[0]
-	WORD $0x4f81112a // fmla v10.4s, v9.4s, v1.s[0]
+	FLDPQ (R3), (F16, F15)
+	FLDPQ 32(R3), (F14, F1)
+	FMOVD (R1), F0
+	WORD $0x4f80120d // fmla v13.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011ec // fmla v12.4s, v15.4s, v0.s[0]
+	WORD $0x4f8011cb // fmla v11.4s, v14.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01209 // fmla v9.4s, v16.4s, v0.s[1]
+	WORD $0x4fa011e8 // fmla v8.4s, v15.4s, v0.s[1]
+	WORD $0x4fa011c6 // fmla v6.4s, v14.4s, v0.s[1]
+	WORD $0x4fa01024 // fmla v4.4s, v1.4s, v0.s[1]
+	FMOVS 8(R1), F0
+	WORD $0x4f801207 // fmla v7.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011e5 // fmla v5.4s, v15.4s, v0.s[0]
+	WORD $0x4f8011c3 // fmla v3.4s, v14.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
 	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R2), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<2, R9, R3
-	FLDPQ (R3), (F16, F14)
-	WORD $0x6f00e409 // movi v9.2d, #0
+	FLDPQ (R3), (F16, F15)
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_7
-	FLDPQ 32(R3), (F9, F1)
+	FLDPQ 32(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R8, few_8
-	FMOVQ 32(R3), F9
+	FMOVQ 32(R3), F1
 	TBZ $1, R8, one_11
-	FMOVD 48(R3), F1
+	FMOVD 48(R3), F0
 	TBZ $0, R8, end_10
 	ADD $56, R3, R3
-	VLD1 (R3), V1.S[2]
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R8, end_10
-	FMOVS 48(R3), F1
+	FMOVS 48(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R8, one_13
-	FMOVD 32(R3), F9
+	FMOVD 32(R3), F1
 	TBZ $0, R8, end_12
 	ADD $40, R3, R3
-	VLD1 (R3), V9.S[2]
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R8, end_12
-	FMOVS 32(R3), F9
+	FMOVS 32(R3), F1
 end_12:
 end_9:
-	FMOVD (R1), F13
-	WORD $0x4f8d1202 // fmla v2.4s, v16.4s, v13.s[0]
-	WORD $0x4f8d11c7 // fmla v7.4s, v14.4s, v13.s[0]
-	WORD $0x4f8d1124 // fmla v4.4s, v9.4s, v13.s[0]
-	WORD $0x4f8d102b // fmla v11.4s, v1.4s, v13.s[0]
-	WORD $0x4fad120c // fmla v12.4s, v16.4s, v13.s[1]
-	WORD $0x4fad11c6 // fmla v6.4s, v14.4s, v13.s[1]
-	WORD $0x4fad1120 // fmla v0.4s, v9.4s, v13.s[1]
-	WORD $0x4fad1023 // fmla v3.4s, v1.4s, v13.s[1]
-	FMOVS 8(R1), F13
-	WORD $0x4f8d120f // fmla v15.4s, v16.4s, v13.s[0]
-	WORD $0x4f8d11c5 // fmla v5.4s, v14.4s, v13.s[0]
-	WORD $0x4f8d1128 // fmla v8.4s, v9.4s, v13.s[0]
-	WORD $0x4f8d102a // fmla v10.4s, v1.4s, v13.s[0]
+	FMOVD (R1), F14
+	WORD $0x4f8e120d // fmla v13.4s, v16.4s, v14.s[0]
+	WORD $0x4f8e11ec // fmla v12.4s, v15.4s, v14.s[0]
+	WORD $0x4f8e102b // fmla v11.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e100a // fmla v10.4s, v0.4s, v14.s[0]
+	WORD $0x4fae1209 // fmla v9.4s, v16.4s, v14.s[1]
+	WORD $0x4fae11e8 // fmla v8.4s, v15.4s, v14.s[1]
+	WORD $0x4fae1026 // fmla v6.4s, v1.4s, v14.s[1]
+	WORD $0x4fae1004 // fmla v4.4s, v0.4s, v14.s[1]
+	FMOVS 8(R1), F14
+	WORD $0x4f8e1207 // fmla v7.4s, v16.4s, v14.s[0]
+	WORD $0x4f8e11e5 // fmla v5.4s, v15.4s, v14.s[0]
+	WORD $0x4f8e1023 // fmla v3.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1002 // fmla v2.4s, v0.4s, v14.s[0]
 	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
@@ -8431,308 +8431,308 @@ apart_1:
 	CMP $8, R8
 	BNE apartsome_4
 sum_14:
-	MOVD.P 8(R2), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
-	FLDPQ (R6), (F16, F14)
-	FLDPQ 32(R6), (F13, F9)
-	FMOVS (R1), F1
-	WORD $0x4f811202 // fmla v2.4s, v16.4s, v1.s[0]
-	WORD $0x4f8111c7 // fmla v7.4s, v14.4s, v1.s[0]
-	WORD $0x4f8111a4 // fmla v4.4s, v13.4s, v1.s[0]
-	WORD $0x4f81112b // fmla v11.4s, v9.4s, v1.s[0]
-	FMOVS (R1)(R3), F1
-	WORD $0x4f81120c // fmla v12.4s, v16.4s, v1.s[0]
-	WORD $0x4f8111c6 // fmla v6.4s, v14.4s, v1.s[0]
-	WORD $0x4f8111a0 // fmla v0.4s, v13.4s, v1.s[0]
-	WORD $0x4f811123 // fmla v3.4s, v9.4s, v1.s[0]
-	FMOVS (R1)(R7), F1
-	WORD $0x4f81120f // fmla v15.4s, v16.4s, v1.s[0]
-	WORD $0x4f8111c5 // fmla v5.4s, v14.4s, v1.s[0]
-	WORD $0x4f8111a8 // fmla v8.4s, v13.4s, v1.s[0]
-	WORD $0x4f81112a // fmla v10.4s, v9.4s, v1.s[0]
+	FLDPQ (R6), (F16, F15)
+	FLDPQ 32(R6), (F14, F1)
+	FMOVS (R1), F0
+	WORD $0x4f80120d // fmla v13.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011ec // fmla v12.4s, v15.4s, v0.s[0]
+	WORD $0x4f8011cb // fmla v11.4s, v14.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f801209 // fmla v9.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011e8 // fmla v8.4s, v15.4s, v0.s[0]
+	WORD $0x4f8011c6 // fmla v6.4s, v14.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801207 // fmla v7.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011e5 // fmla v5.4s, v15.4s, v0.s[0]
+	WORD $0x4f8011c3 // fmla v3.4s, v14.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
 	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
-	MOVD.P 8(R2), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
-	FLDPQ (R6), (F16, F14)
-	WORD $0x6f00e409 // movi v9.2d, #0
+	FLDPQ (R6), (F16, F15)
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_16
-	FLDPQ 32(R6), (F9, F1)
+	FLDPQ 32(R6), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R8, few_17
-	FMOVQ 32(R6), F9
+	FMOVQ 32(R6), F1
 	TBZ $1, R8, one_20
-	FMOVD 48(R6), F1
+	FMOVD 48(R6), F0
 	TBZ $0, R8, end_19
 	ADD $56, R6, R6
-	VLD1 (R6), V1.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R8, end_19
-	FMOVS 48(R6), F1
+	FMOVS 48(R6), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R8, one_22
-	FMOVD 32(R6), F9
+	FMOVD 32(R6), F1
 	TBZ $0, R8, end_21
 	ADD $40, R6, R6
-	VLD1 (R6), V9.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R8, end_21
-	FMOVS 32(R6), F9
+	FMOVS 32(R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F13
-	WORD $0x4f8d1202 // fmla v2.4s, v16.4s, v13.s[0]
-	WORD $0x4f8d11c7 // fmla v7.4s, v14.4s, v13.s[0]
-	WORD $0x4f8d1124 // fmla v4.4s, v9.4s, v13.s[0]
-	WORD $0x4f8d102b // fmla v11.4s, v1.4s, v13.s[0]
-	FMOVS (R1)(R3), F13
-	WORD $0x4f8d120c // fmla v12.4s, v16.4s, v13.s[0]
-	WORD $0x4f8d11c6 // fmla v6.4s, v14.4s, v13.s[0]
-	WORD $0x4f8d1120 // fmla v0.4s, v9.4s, v13.s[0]
-	WORD $0x4f8d1023 // fmla v3.4s, v1.4s, v13.s[0]
-	FMOVS (R1)(R7), F13
-	WORD $0x4f8d120f // fmla v15.4s, v16.4s, v13.s[0]
-	WORD $0x4f8d11c5 // fmla v5.4s, v14.4s, v13.s[0]
-	WORD $0x4f8d1128 // fmla v8.4s, v9.4s, v13.s[0]
-	WORD $0x4f8d102a // fmla v10.4s, v1.4s, v13.s[0]
+	FMOVS (R1), F14
+	WORD $0x4f8e120d // fmla v13.4s, v16.4s, v14.s[0]
+	WORD $0x4f8e11ec // fmla v12.4s, v15.4s, v14.s[0]
+	WORD $0x4f8e102b // fmla v11.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e100a // fmla v10.4s, v0.4s, v14.s[0]
+	FMOVS (R1)(R3), F14
+	WORD $0x4f8e1209 // fmla v9.4s, v16.4s, v14.s[0]
+	WORD $0x4f8e11e8 // fmla v8.4s, v15.4s, v14.s[0]
+	WORD $0x4f8e1026 // fmla v6.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1004 // fmla v4.4s, v0.4s, v14.s[0]
+	FMOVS (R1)(R7), F14
+	WORD $0x4f8e1207 // fmla v7.4s, v16.4s, v14.s[0]
+	WORD $0x4f8e11e5 // fmla v5.4s, v15.4s, v14.s[0]
+	WORD $0x4f8e1023 // fmla v3.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1002 // fmla v2.4s, v0.4s, v14.s[0]
 	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
-	FMOVS alpha+72(FP), F1
-	WORD $0x4e040430 // dup v16.4s, v1.s[0]
-	MOVD c+48(FP), R1
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e040410 // dup v16.4s, v0.s[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $2, R0, R2
+	LSL $2, R0, R1
 	MOVBU add+76(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R1), (F9, F13)
-	WORD $0x4e30cc49 // fmla v9.4s, v2.4s, v16.4s
-	WORD $0x4e30cced // fmla v13.4s, v7.4s, v16.4s
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
+	FLDPQ (R2), (F15, F14)
+	WORD $0x4e30cdaf // fmla v15.4s, v13.4s, v16.4s
+	WORD $0x4e30cd8e // fmla v14.4s, v12.4s, v16.4s
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ 32(R1), (F1, F7)
+	FLDPQ 32(R2), (F13, F12)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ 32(R1), F1
+	FMOVQ 32(R2), F13
 	TBZ $1, R5, one_27
-	FMOVD 48(R1), F7
+	FMOVD 48(R2), F12
 	TBZ $0, R5, end_26
-	ADD $56, R1, R0
-	VLD1 (R0), V7.S[2]
+	ADD $56, R2, R0
+	VLD1 (R0), V12.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 48(R1), F7
+	FMOVS 48(R2), F12
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD 32(R1), F1
+	FMOVD 32(R2), F13
 	TBZ $0, R5, end_28
-	ADD $40, R1, R0
-	VLD1 (R0), V1.S[2]
+	ADD $40, R2, R0
+	VLD1 (R0), V13.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS 32(R1), F1
+	FMOVS 32(R2), F13
 end_28:
 end_25:
-	WORD $0x4e30cc81 // fmla v1.4s, v4.4s, v16.4s
-	WORD $0x4e30cd67 // fmla v7.4s, v11.4s, v16.4s
-	ADD R2, R1, R0
-	FLDPQ (R0), (F4, F14)
-	WORD $0x4e30cd84 // fmla v4.4s, v12.4s, v16.4s
-	WORD $0x4e30ccce // fmla v14.4s, v6.4s, v16.4s
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x4e30cd6d // fmla v13.4s, v11.4s, v16.4s
+	WORD $0x4e30cd4c // fmla v12.4s, v10.4s, v16.4s
+	ADD R1, R2, R0
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e30cd2b // fmla v11.4s, v9.4s, v16.4s
+	WORD $0x4e30cd0a // fmla v10.4s, v8.4s, v16.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R5, some_30
-	FLDPQ 32(R0), (F2, F11)
+	FLDPQ 32(R0), (F9, F8)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ 32(R0), F2
+	FMOVQ 32(R0), F9
 	TBZ $1, R5, one_34
-	FMOVD 48(R0), F11
+	FMOVD 48(R0), F8
 	TBZ $0, R5, end_33
 	ADD $56, R0, R3
-	VLD1 (R3), V11.S[2]
+	VLD1 (R3), V8.S[2]
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS 48(R0), F11
+	FMOVS 48(R0), F8
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD 32(R0), F2
+	FMOVD 32(R0), F9
 	TBZ $0, R5, end_35
 	ADD $40, R0, R3
-	VLD1 (R3), V2.S[2]
+	VLD1 (R3), V9.S[2]
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS 32(R0), F2
+	FMOVS 32(R0), F9
 end_35:
 end_32:
-	WORD $0x4e30cc02 // fmla v2.4s, v0.4s, v16.4s
-	WORD $0x4e30cc6b // fmla v11.4s, v3.4s, v16.4s
-	ADD R2, R0, R0
-	FLDPQ (R0), (F0, F6)
-	WORD $0x4e30cde0 // fmla v0.4s, v15.4s, v16.4s
-	WORD $0x4e30cca6 // fmla v6.4s, v5.4s, v16.4s
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4e30ccc9 // fmla v9.4s, v6.4s, v16.4s
+	WORD $0x4e30cc88 // fmla v8.4s, v4.4s, v16.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F6, F4)
+	WORD $0x4e30cce6 // fmla v6.4s, v7.4s, v16.4s
+	WORD $0x4e30cca4 // fmla v4.4s, v5.4s, v16.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_37
-	FLDPQ 32(R0), (F5, F3)
+	FLDPQ 32(R0), (F1, F0)
 	B end_39
 some_37:
 	TBZ $2, R5, few_38
-	FMOVQ 32(R0), F5
+	FMOVQ 32(R0), F1
 	TBZ $1, R5, one_41
-	FMOVD 48(R0), F3
+	FMOVD 48(R0), F0
 	TBZ $0, R5, end_40
 	ADD $56, R0, R0
-	VLD1 (R0), V3.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_40
 one_41:
 	TBZ $0, R5, end_40
-	FMOVS 48(R0), F3
+	FMOVS 48(R0), F0
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R5, one_43
-	FMOVD 32(R0), F5
+	FMOVD 32(R0), F1
 	TBZ $0, R5, end_42
 	ADD $40, R0, R0
-	VLD1 (R0), V5.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_42
 one_43:
 	TBZ $0, R5, end_42
-	FMOVS 32(R0), F5
+	FMOVS 32(R0), F1
 end_42:
 end_39:
-	WORD $0x4e30cd05 // fmla v5.4s, v8.4s, v16.4s
-	WORD $0x4e30cd43 // fmla v3.4s, v10.4s, v16.4s
+	WORD $0x4e30cc61 // fmla v1.4s, v3.4s, v16.4s
+	WORD $0x4e30cc40 // fmla v0.4s, v2.4s, v16.4s
 	B store
 set:
-	WORD $0x6e30dc49 // fmul v9.4s, v2.4s, v16.4s
-	WORD $0x6e30dced // fmul v13.4s, v7.4s, v16.4s
-	WORD $0x6e30dc81 // fmul v1.4s, v4.4s, v16.4s
-	WORD $0x6e30dd67 // fmul v7.4s, v11.4s, v16.4s
-	WORD $0x6e30dd84 // fmul v4.4s, v12.4s, v16.4s
-	WORD $0x6e30dcce // fmul v14.4s, v6.4s, v16.4s
-	WORD $0x6e30dc02 // fmul v2.4s, v0.4s, v16.4s
-	WORD $0x6e30dc6b // fmul v11.4s, v3.4s, v16.4s
-	WORD $0x6e30dde0 // fmul v0.4s, v15.4s, v16.4s
-	WORD $0x6e30dca6 // fmul v6.4s, v5.4s, v16.4s
-	WORD $0x6e30dd05 // fmul v5.4s, v8.4s, v16.4s
-	WORD $0x6e30dd43 // fmul v3.4s, v10.4s, v16.4s
+	WORD $0x6e30ddaf // fmul v15.4s, v13.4s, v16.4s
+	WORD $0x6e30dd8e // fmul v14.4s, v12.4s, v16.4s
+	WORD $0x6e30dd6d // fmul v13.4s, v11.4s, v16.4s
+	WORD $0x6e30dd4c // fmul v12.4s, v10.4s, v16.4s
+	WORD $0x6e30dd2b // fmul v11.4s, v9.4s, v16.4s
+	WORD $0x6e30dd0a // fmul v10.4s, v8.4s, v16.4s
+	WORD $0x6e30dcc9 // fmul v9.4s, v6.4s, v16.4s
+	WORD $0x6e30dc88 // fmul v8.4s, v4.4s, v16.4s
+	WORD $0x6e30dce6 // fmul v6.4s, v7.4s, v16.4s
+	WORD $0x6e30dca4 // fmul v4.4s, v5.4s, v16.4s
+	WORD $0x6e30dc61 // fmul v1.4s, v3.4s, v16.4s
+	WORD $0x6e30dc40 // fmul v0.4s, v2.4s, v16.4s
 store:
-	FSTPQ (F9, F13), (R1)
+	FSTPQ (F15, F14), (R2)
 	TBZ $3, R5, some_44
-	FSTPQ (F1, F7), 32(R1)
+	FSTPQ (F13, F12), 32(R2)
 	B end_46
 some_44:
 	TBZ $2, R5, few_45
-	FMOVQ F1, 32(R1)
+	FMOVQ F13, 32(R2)
 	TBZ $1, R5, one_48
-	FMOVD F7, 48(R1)
+	FMOVD F12, 48(R2)
 	TBZ $0, R5, end_47
-	ADD $56, R1, R0
-	VST1 V7.S[2], (R0)
+	ADD $56, R2, R0
+	VST1 V12.S[2], (R0)
 	B end_47
 one_48:
 	TBZ $0, R5, end_47
-	FMOVS F7, 48(R1)
+	FMOVS F12, 48(R2)
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R5, one_50
-	FMOVD F1, 32(R1)
+	FMOVD F13, 32(R2)
 	TBZ $0, R5, end_49
-	ADD $40, R1, R0
-	VST1 V1.S[2], (R0)
+	ADD $40, R2, R0
+	VST1 V13.S[2], (R0)
 	B end_49
 one_50:
 	TBZ $0, R5, end_49
-	FMOVS F1, 32(R1)
+	FMOVS F13, 32(R2)
 end_49:
 end_46:
-	ADD R2, R1, R0
-	FSTPQ (F4, F14), (R0)
+	ADD R1, R2, R0
+	FSTPQ (F11, F10), (R0)
 	TBZ $3, R5, some_51
-	FSTPQ (F2, F11), 32(R0)
+	FSTPQ (F9, F8), 32(R0)
 	B end_53
 some_51:
 	TBZ $2, R5, few_52
-	FMOVQ F2, 32(R0)
+	FMOVQ F9, 32(R0)
 	TBZ $1, R5, one_55
-	FMOVD F11, 48(R0)
+	FMOVD F8, 48(R0)
 	TBZ $0, R5, end_54
-	ADD $56, R0, R1
-	VST1 V11.S[2], (R1)
+	ADD $56, R0, R2
+	VST1 V8.S[2], (R2)
 	B end_54
 one_55:
 	TBZ $0, R5, end_54
-	FMOVS F11, 48(R0)
+	FMOVS F8, 48(R0)
 end_54:
 	B end_53
 few_52:
 	TBZ $1, R5, one_57
-	FMOVD F2, 32(R0)
+	FMOVD F9, 32(R0)
 	TBZ $0, R5, end_56
-	ADD $40, R0, R1
-	VST1 V2.S[2], (R1)
+	ADD $40, R0, R2
+	VST1 V9.S[2], (R2)
 	B end_56
 one_57:
 	TBZ $0, R5, end_56
-	FMOVS F2, 32(R0)
+	FMOVS F9, 32(R0)
 end_56:
 end_53:
-	ADD R2, R0, R0
-	FSTPQ (F0, F6), (R0)
+	ADD R1, R0, R0
+	FSTPQ (F6, F4), (R0)
 	TBZ $3, R5, some_58
-	FSTPQ (F5, F3), 32(R0)
+	FSTPQ (F1, F0), 32(R0)
 	B end_60
 some_58:
 	TBZ $2, R5, few_59
-	FMOVQ F5, 32(R0)
+	FMOVQ F1, 32(R0)
 	TBZ $1, R5, one_62
-	FMOVD F3, 48(R0)
+	FMOVD F0, 48(R0)
 	TBZ $0, R5, end_61
 	ADD $56, R0, R0
-	VST1 V3.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_61
 one_62:
 	TBZ $0, R5, end_61
-	FMOVS F3, 48(R0)
+	FMOVS F0, 48(R0)
 end_61:
 	B end_60
 few_59:
 	TBZ $1, R5, one_64
-	FMOVD F5, 32(R0)
+	FMOVD F1, 32(R0)
 	TBZ $0, R5, end_63
 	ADD $40, R0, R0
-	VST1 V5.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_63
 one_64:
 	TBZ $0, R5, end_63
-	FMOVS F5, 32(R0)
+	FMOVS F1, 32(R0)
 end_63:
 end_60:
 	RET
@@ -8744,174 +8744,174 @@ TEXT ·Tile4x2NEONF32(SB), NOSPLIT, $0-77
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R2
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $2, R0, R3
+	LSL $2, R0, R4
 	MOVD b+32(FP), R10
 	MOVD off+40(FP), R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
 	WORD $0x6f00e40f // movi v15.2d, #0
-	VMOV V15.B16, V9.B16
+	VMOV V15.B16, V14.B16
 	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V6.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V3.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V10.B16
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V12.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V17.B16
+	VMOV V13.B16, V12.B16
 	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V14.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V19.B16
-	MOVD rsa+16(FP), R4
-	LSL $2, R4, R4
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
 	MOVD n+64(FP), R9
-	CMP $4, R4
+	CMP $4, R3
 	BNE apart_1
 	CMP $8, R9
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R4
-	ADD R4<<2, R10, R4
-	FLDPQ (R4), (F20, F18)
-	FLDPQ 32(R4), (F16, F5)
-	FMOVQ (R2), F1
-	WORD $0x4f81128f // fmla v15.4s, v20.4s, v1.s[0]
-	WORD $0x4f811249 // fmla v9.4s, v18.4s, v1.s[0]
-	WORD $0x4f81120d // fmla v13.4s, v16.4s, v1.s[0]
-	WORD $0x4f8110a6 // fmla v6.4s, v5.4s, v1.s[0]
-	WORD $0x4fa11284 // fmla v4.4s, v20.4s, v1.s[1]
-	WORD $0x4fa11243 // fmla v3.4s, v18.4s, v1.s[1]
-	WORD $0x4fa11200 // fmla v0.4s, v16.4s, v1.s[1]
-	WORD $0x4fa110aa // fmla v10.4s, v5.4s, v1.s[1]
-	WORD $0x4f811a87 // fmla v7.4s, v20.4s, v1.s[2]
-	WORD $0x4f811a4c // fmla v12.4s, v18.4s, v1.s[2]
-	WORD $0x4f811a08 // fmla v8.4s, v16.4s, v1.s[2]
-	WORD $0x4f8118b1 // fmla v17.4s, v5.4s, v1.s[2]
-	WORD $0x4fa11a8b // fmla v11.4s, v20.4s, v1.s[3]
-	WORD $0x4fa11a4e // fmla v14.4s, v18.4s, v1.s[3]
-	WORD $0x4fa11a02 // fmla v2.4s, v16.4s, v1.s[3]
-	WORD $0x4fa118b3 // fmla v19.4s, v5.4s, v1.s[3]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R10, R3
+	FLDPQ (R3), (F20, F19)
+	FLDPQ 32(R3), (F18, F1)
+	FMOVQ (R1), F0
+	WORD $0x4f801291 // fmla v17.4s, v20.4s, v0.s[0]
+	WORD $0x4f801270 // fmla v16.4s, v19.4s, v0.s[0]
+	WORD $0x4f80124f // fmla v15.4s, v18.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	WORD $0x4fa0128d // fmla v13.4s, v20.4s, v0.s[1]
+	WORD $0x4fa0126c // fmla v12.4s, v19.4s, v0.s[1]
+	WORD $0x4fa0124b // fmla v11.4s, v18.4s, v0.s[1]
+	WORD $0x4fa0102a // fmla v10.4s, v1.4s, v0.s[1]
+	WORD $0x4f801a89 // fmla v9.4s, v20.4s, v0.s[2]
+	WORD $0x4f801a68 // fmla v8.4s, v19.4s, v0.s[2]
+	WORD $0x4f801a46 // fmla v6.4s, v18.4s, v0.s[2]
+	WORD $0x4f801824 // fmla v4.4s, v1.4s, v0.s[2]
+	WORD $0x4fa01a87 // fmla v7.4s, v20.4s, v0.s[3]
+	WORD $0x4fa01a65 // fmla v5.4s, v19.4s, v0.s[3]
+	WORD $0x4fa01a43 // fmla v3.4s, v18.4s, v0.s[3]
+	WORD $0x4fa01822 // fmla v2.4s, v1.4s, v0.s[3]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R4
-	ADD R4<<2, R10, R4
-	FLDPQ (R4), (F20, F18)
-	WORD $0x6f00e405 // movi v5.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R10, R3
+	FLDPQ (R3), (F20, F19)
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R9, some_7
-	FLDPQ 32(R4), (F5, F1)
+	FLDPQ 32(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R9, few_8
-	FMOVQ 32(R4), F5
+	FMOVQ 32(R3), F1
 	TBZ $1, R9, one_11
-	FMOVD 48(R4), F1
+	FMOVD 48(R3), F0
 	TBZ $0, R9, end_10
-	ADD $56, R4, R4
-	VLD1 (R4), V1.S[2]
+	ADD $56, R3, R3
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R9, end_10
-	FMOVS 48(R4), F1
+	FMOVS 48(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R9, one_13
-	FMOVD 32(R4), F5
+	FMOVD 32(R3), F1
 	TBZ $0, R9, end_12
-	ADD $40, R4, R4
-	VLD1 (R4), V5.S[2]
+	ADD $40, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R9, end_12
-	FMOVS 32(R4), F5
+	FMOVS 32(R3), F1
 end_12:
 end_9:
-	FMOVQ (R2), F16
-	WORD $0x4f90128f // fmla v15.4s, v20.4s, v16.s[0]
-	WORD $0x4f901249 // fmla v9.4s, v18.4s, v16.s[0]
-	WORD $0x4f9010ad // fmla v13.4s, v5.4s, v16.s[0]
-	WORD $0x4f901026 // fmla v6.4s, v1.4s, v16.s[0]
-	WORD $0x4fb01284 // fmla v4.4s, v20.4s, v16.s[1]
-	WORD $0x4fb01243 // fmla v3.4s, v18.4s, v16.s[1]
-	WORD $0x4fb010a0 // fmla v0.4s, v5.4s, v16.s[1]
-	WORD $0x4fb0102a // fmla v10.4s, v1.4s, v16.s[1]
-	WORD $0x4f901a87 // fmla v7.4s, v20.4s, v16.s[2]
-	WORD $0x4f901a4c // fmla v12.4s, v18.4s, v16.s[2]
-	WORD $0x4f9018a8 // fmla v8.4s, v5.4s, v16.s[2]
-	WORD $0x4f901831 // fmla v17.4s, v1.4s, v16.s[2]
-	WORD $0x4fb01a8b // fmla v11.4s, v20.4s, v16.s[3]
-	WORD $0x4fb01a4e // fmla v14.4s, v18.4s, v16.s[3]
-	WORD $0x4fb018a2 // fmla v2.4s, v5.4s, v16.s[3]
-	WORD $0x4fb01833 // fmla v19.4s, v1.4s, v16.s[3]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
+	FMOVQ (R1), F18
+	WORD $0x4f921291 // fmla v17.4s, v20.4s, v18.s[0]
+	WORD $0x4f921270 // fmla v16.4s, v19.4s, v18.s[0]
+	WORD $0x4f92102f // fmla v15.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100e // fmla v14.4s, v0.4s, v18.s[0]
+	WORD $0x4fb2128d // fmla v13.4s, v20.4s, v18.s[1]
+	WORD $0x4fb2126c // fmla v12.4s, v19.4s, v18.s[1]
+	WORD $0x4fb2102b // fmla v11.4s, v1.4s, v18.s[1]
+	WORD $0x4fb2100a // fmla v10.4s, v0.4s, v18.s[1]
+	WORD $0x4f921a89 // fmla v9.4s, v20.4s, v18.s[2]
+	WORD $0x4f921a68 // fmla v8.4s, v19.4s, v18.s[2]
+	WORD $0x4f921826 // fmla v6.4s, v1.4s, v18.s[2]
+	WORD $0x4f921804 // fmla v4.4s, v0.4s, v18.s[2]
+	WORD $0x4fb21a87 // fmla v7.4s, v20.4s, v18.s[3]
+	WORD $0x4fb21a65 // fmla v5.4s, v19.4s, v18.s[3]
+	WORD $0x4fb21823 // fmla v3.4s, v1.4s, v18.s[3]
+	WORD $0x4fb21802 // fmla v2.4s, v0.4s, v18.s[3]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R8
-	ADD R4, R8, R7
+	ADD R3, R3, R8
+	ADD R3, R8, R7
 	CMP $8, R9
 	BNE apartsome_4
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R10, R6
-	FLDPQ (R6), (F20, F18)
-	FLDPQ 32(R6), (F16, F5)
-	FMOVS (R2), F1
-	WORD $0x4f81128f // fmla v15.4s, v20.4s, v1.s[0]
-	WORD $0x4f811249 // fmla v9.4s, v18.4s, v1.s[0]
-	WORD $0x4f81120d // fmla v13.4s, v16.4s, v1.s[0]
-	WORD $0x4f8110a6 // fmla v6.4s, v5.4s, v1.s[0]
-	FMOVS (R2)(R4), F1
-	WORD $0x4f811284 // fmla v4.4s, v20.4s, v1.s[0]
-	WORD $0x4f811243 // fmla v3.4s, v18.4s, v1.s[0]
-	WORD $0x4f811200 // fmla v0.4s, v16.4s, v1.s[0]
-	WORD $0x4f8110aa // fmla v10.4s, v5.4s, v1.s[0]
-	FMOVS (R2)(R8), F1
-	WORD $0x4f811287 // fmla v7.4s, v20.4s, v1.s[0]
-	WORD $0x4f81124c // fmla v12.4s, v18.4s, v1.s[0]
-	WORD $0x4f811208 // fmla v8.4s, v16.4s, v1.s[0]
-	WORD $0x4f8110b1 // fmla v17.4s, v5.4s, v1.s[0]
-	FMOVS (R2)(R7), F1
-	WORD $0x4f81128b // fmla v11.4s, v20.4s, v1.s[0]
-	WORD $0x4f81124e // fmla v14.4s, v18.4s, v1.s[0]
-	WORD $0x4f811202 // fmla v2.4s, v16.4s, v1.s[0]
-	WORD $0x4f8110b3 // fmla v19.4s, v5.4s, v1.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
+	FLDPQ (R6), (F20, F19)
+	FLDPQ 32(R6), (F18, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801291 // fmla v17.4s, v20.4s, v0.s[0]
+	WORD $0x4f801270 // fmla v16.4s, v19.4s, v0.s[0]
+	WORD $0x4f80124f // fmla v15.4s, v18.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f80128d // fmla v13.4s, v20.4s, v0.s[0]
+	WORD $0x4f80126c // fmla v12.4s, v19.4s, v0.s[0]
+	WORD $0x4f80124b // fmla v11.4s, v18.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f801289 // fmla v9.4s, v20.4s, v0.s[0]
+	WORD $0x4f801268 // fmla v8.4s, v19.4s, v0.s[0]
+	WORD $0x4f801246 // fmla v6.4s, v18.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801287 // fmla v7.4s, v20.4s, v0.s[0]
+	WORD $0x4f801265 // fmla v5.4s, v19.4s, v0.s[0]
+	WORD $0x4f801243 // fmla v3.4s, v18.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R10, R6
-	FLDPQ (R6), (F20, F18)
+	FLDPQ (R6), (F20, F19)
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R9, some_16
-	FLDPQ 32(R6), (F1, F5)
+	FLDPQ 32(R6), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R9, few_17
 	FMOVQ 32(R6), F1
 	TBZ $1, R9, one_20
-	FMOVD 48(R6), F5
+	FMOVD 48(R6), F0
 	TBZ $0, R9, end_19
 	ADD $56, R6, R6
-	VLD1 (R6), V5.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R9, end_19
-	FMOVS 48(R6), F5
+	FMOVS 48(R6), F0
 end_19:
 	B end_18
 few_17:
@@ -8926,252 +8926,252 @@ one_22:
 	FMOVS 32(R6), F1
 end_21:
 end_18:
-	FMOVS (R2), F16
-	WORD $0x4f90128f // fmla v15.4s, v20.4s, v16.s[0]
-	WORD $0x4f901249 // fmla v9.4s, v18.4s, v16.s[0]
-	WORD $0x4f90102d // fmla v13.4s, v1.4s, v16.s[0]
-	WORD $0x4f9010a6 // fmla v6.4s, v5.4s, v16.s[0]
-	FMOVS (R2)(R4), F16
-	WORD $0x4f901284 // fmla v4.4s, v20.4s, v16.s[0]
-	WORD $0x4f901243 // fmla v3.4s, v18.4s, v16.s[0]
-	WORD $0x4f901020 // fmla v0.4s, v1.4s, v16.s[0]
-	WORD $0x4f9010aa // fmla v10.4s, v5.4s, v16.s[0]
-	FMOVS (R2)(R8), F16
-	WORD $0x4f901287 // fmla v7.4s, v20.4s, v16.s[0]
-	WORD $0x4f90124c // fmla v12.4s, v18.4s, v16.s[0]
-	WORD $0x4f901028 // fmla v8.4s, v1.4s, v16.s[0]
-	WORD $0x4f9010b1 // fmla v17.4s, v5.4s, v16.s[0]
-	FMOVS (R2)(R7), F16
-	WORD $0x4f90128b // fmla v11.4s, v20.4s, v16.s[0]
-	WORD $0x4f90124e // fmla v14.4s, v18.4s, v16.s[0]
-	WORD $0x4f901022 // fmla v2.4s, v1.4s, v16.s[0]
-	WORD $0x4f9010b3 // fmla v19.4s, v5.4s, v16.s[0]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
+	FMOVS (R1), F18
+	WORD $0x4f921291 // fmla v17.4s, v20.4s, v18.s[0]
+	WORD $0x4f921270 // fmla v16.4s, v19.4s, v18.s[0]
+	WORD $0x4f92102f // fmla v15.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100e // fmla v14.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R3), F18
+	WORD $0x4f92128d // fmla v13.4s, v20.4s, v18.s[0]
+	WORD $0x4f92126c // fmla v12.4s, v19.4s, v18.s[0]
+	WORD $0x4f92102b // fmla v11.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100a // fmla v10.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R8), F18
+	WORD $0x4f921289 // fmla v9.4s, v20.4s, v18.s[0]
+	WORD $0x4f921268 // fmla v8.4s, v19.4s, v18.s[0]
+	WORD $0x4f921026 // fmla v6.4s, v1.4s, v18.s[0]
+	WORD $0x4f921004 // fmla v4.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R7), F18
+	WORD $0x4f921287 // fmla v7.4s, v20.4s, v18.s[0]
+	WORD $0x4f921265 // fmla v5.4s, v19.4s, v18.s[0]
+	WORD $0x4f921023 // fmla v3.4s, v1.4s, v18.s[0]
+	WORD $0x4f921002 // fmla v2.4s, v0.4s, v18.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
-	FMOVS alpha+72(FP), F1
-	WORD $0x4e040435 // dup v21.4s, v1.s[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $2, R1, R1
-	MOVBU add+76(FP), R2
-	CMP $0, R2
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e040414 // dup v20.4s, v0.s[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
-	FLDPQ (R0), (F5, F20)
-	WORD $0x4e35cde5 // fmla v5.4s, v15.4s, v21.4s
-	WORD $0x4e35cd34 // fmla v20.4s, v9.4s, v21.4s
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
+	FLDPQ (R2), (F19, F18)
+	WORD $0x4e34ce33 // fmla v19.4s, v17.4s, v20.4s
+	WORD $0x4e34ce12 // fmla v18.4s, v16.4s, v20.4s
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ 32(R0), (F18, F15)
+	FLDPQ 32(R2), (F17, F16)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ 32(R0), F18
+	FMOVQ 32(R2), F17
 	TBZ $1, R5, one_27
-	FMOVD 48(R0), F15
+	FMOVD 48(R2), F16
 	TBZ $0, R5, end_26
-	ADD $56, R0, R2
-	VLD1 (R2), V15.S[2]
+	ADD $56, R2, R0
+	VLD1 (R0), V16.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 48(R0), F15
+	FMOVS 48(R2), F16
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD 32(R0), F18
+	FMOVD 32(R2), F17
 	TBZ $0, R5, end_28
-	ADD $40, R0, R2
-	VLD1 (R2), V18.S[2]
+	ADD $40, R2, R0
+	VLD1 (R0), V17.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS 32(R0), F18
+	FMOVS 32(R2), F17
 end_28:
 end_25:
-	WORD $0x4e35cdb2 // fmla v18.4s, v13.4s, v21.4s
-	WORD $0x4e35cccf // fmla v15.4s, v6.4s, v21.4s
-	ADD R1, R0, R2
-	FLDPQ (R2), (F9, F22)
-	WORD $0x4e35cc89 // fmla v9.4s, v4.4s, v21.4s
-	WORD $0x4e35cc76 // fmla v22.4s, v3.4s, v21.4s
+	WORD $0x4e34cdf1 // fmla v17.4s, v15.4s, v20.4s
+	WORD $0x4e34cdd0 // fmla v16.4s, v14.4s, v20.4s
+	ADD R1, R2, R0
+	FLDPQ (R0), (F15, F14)
+	WORD $0x4e34cdaf // fmla v15.4s, v13.4s, v20.4s
+	WORD $0x4e34cd8e // fmla v14.4s, v12.4s, v20.4s
 	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $3, R5, some_30
-	FLDPQ 32(R2), (F13, F16)
+	FLDPQ 32(R0), (F13, F12)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ 32(R2), F13
+	FMOVQ 32(R0), F13
 	TBZ $1, R5, one_34
-	FMOVD 48(R2), F16
+	FMOVD 48(R0), F12
 	TBZ $0, R5, end_33
-	ADD $56, R2, R3
-	VLD1 (R3), V16.S[2]
+	ADD $56, R0, R3
+	VLD1 (R3), V12.S[2]
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS 48(R2), F16
+	FMOVS 48(R0), F12
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD 32(R2), F13
+	FMOVD 32(R0), F13
 	TBZ $0, R5, end_35
-	ADD $40, R2, R3
+	ADD $40, R0, R3
 	VLD1 (R3), V13.S[2]
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS 32(R2), F13
+	FMOVS 32(R0), F13
 end_35:
 end_32:
-	WORD $0x4e35cc0d // fmla v13.4s, v0.4s, v21.4s
-	WORD $0x4e35cd50 // fmla v16.4s, v10.4s, v21.4s
-	ADD R1, R2, R2
-	FLDPQ (R2), (F10, F4)
-	WORD $0x4e35ccea // fmla v10.4s, v7.4s, v21.4s
-	WORD $0x4e35cd84 // fmla v4.4s, v12.4s, v21.4s
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x4e34cd6d // fmla v13.4s, v11.4s, v20.4s
+	WORD $0x4e34cd4c // fmla v12.4s, v10.4s, v20.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e34cd2b // fmla v11.4s, v9.4s, v20.4s
+	WORD $0x4e34cd0a // fmla v10.4s, v8.4s, v20.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R5, some_37
-	FLDPQ 32(R2), (F3, F6)
+	FLDPQ 32(R0), (F9, F8)
 	B end_39
 some_37:
 	TBZ $2, R5, few_38
-	FMOVQ 32(R2), F3
+	FMOVQ 32(R0), F9
 	TBZ $1, R5, one_41
-	FMOVD 48(R2), F6
+	FMOVD 48(R0), F8
 	TBZ $0, R5, end_40
-	ADD $56, R2, R3
-	VLD1 (R3), V6.S[2]
+	ADD $56, R0, R3
+	VLD1 (R3), V8.S[2]
 	B end_40
 one_41:
 	TBZ $0, R5, end_40
-	FMOVS 48(R2), F6
+	FMOVS 48(R0), F8
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R5, one_43
-	FMOVD 32(R2), F3
+	FMOVD 32(R0), F9
 	TBZ $0, R5, end_42
-	ADD $40, R2, R3
-	VLD1 (R3), V3.S[2]
+	ADD $40, R0, R3
+	VLD1 (R3), V9.S[2]
 	B end_42
 one_43:
 	TBZ $0, R5, end_42
-	FMOVS 32(R2), F3
+	FMOVS 32(R0), F9
 end_42:
 end_39:
-	WORD $0x4e35cd03 // fmla v3.4s, v8.4s, v21.4s
-	WORD $0x4e35ce26 // fmla v6.4s, v17.4s, v21.4s
-	ADD R1, R2, R2
-	FLDPQ (R2), (F1, F8)
-	WORD $0x4e35cd61 // fmla v1.4s, v11.4s, v21.4s
-	WORD $0x4e35cdc8 // fmla v8.4s, v14.4s, v21.4s
+	WORD $0x4e34ccc9 // fmla v9.4s, v6.4s, v20.4s
+	WORD $0x4e34cc88 // fmla v8.4s, v4.4s, v20.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F6, F4)
+	WORD $0x4e34cce6 // fmla v6.4s, v7.4s, v20.4s
+	WORD $0x4e34cca4 // fmla v4.4s, v5.4s, v20.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
 	TBZ $3, R5, some_44
-	FLDPQ 32(R2), (F0, F7)
+	FLDPQ 32(R0), (F1, F0)
 	B end_46
 some_44:
 	TBZ $2, R5, few_45
-	FMOVQ 32(R2), F0
+	FMOVQ 32(R0), F1
 	TBZ $1, R5, one_48
-	FMOVD 48(R2), F7
+	FMOVD 48(R0), F0
 	TBZ $0, R5, end_47
-	ADD $56, R2, R2
-	VLD1 (R2), V7.S[2]
+	ADD $56, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_47
 one_48:
 	TBZ $0, R5, end_47
-	FMOVS 48(R2), F7
+	FMOVS 48(R0), F0
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R5, one_50
-	FMOVD 32(R2), F0
+	FMOVD 32(R0), F1
 	TBZ $0, R5, end_49
-	ADD $40, R2, R2
-	VLD1 (R2), V0.S[2]
+	ADD $40, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_49
 one_50:
 	TBZ $0, R5, end_49
-	FMOVS 32(R2), F0
+	FMOVS 32(R0), F1
 end_49:
 end_46:
-	WORD $0x4e35cc40 // fmla v0.4s, v2.4s, v21.4s
-	WORD $0x4e35ce67 // fmla v7.4s, v19.4s, v21.4s
+	WORD $0x4e34cc61 // fmla v1.4s, v3.4s, v20.4s
+	WORD $0x4e34cc40 // fmla v0.4s, v2.4s, v20.4s
 	B store
 set:
-	WORD $0x6e35dde5 // fmul v5.4s, v15.4s, v21.4s
-	WORD $0x6e35dd34 // fmul v20.4s, v9.4s, v21.4s
-	WORD $0x6e35ddb2 // fmul v18.4s, v13.4s, v21.4s
-	WORD $0x6e35dccf // fmul v15.4s, v6.4s, v21.4s
-	WORD $0x6e35dc89 // fmul v9.4s, v4.4s, v21.4s
-	WORD $0x6e35dc76 // fmul v22.4s, v3.4s, v21.4s
-	WORD $0x6e35dc0d // fmul v13.4s, v0.4s, v21.4s
-	WORD $0x6e35dd50 // fmul v16.4s, v10.4s, v21.4s
-	WORD $0x6e35dcea // fmul v10.4s, v7.4s, v21.4s
-	WORD $0x6e35dd84 // fmul v4.4s, v12.4s, v21.4s
-	WORD $0x6e35dd03 // fmul v3.4s, v8.4s, v21.4s
-	WORD $0x6e35de26 // fmul v6.4s, v17.4s, v21.4s
-	WORD $0x6e35dd61 // fmul v1.4s, v11.4s, v21.4s
-	WORD $0x6e35ddc8 // fmul v8.4s, v14.4s, v21.4s
-	WORD $0x6e35dc40 // fmul v0.4s, v2.4s, v21.4s
-	WORD $0x6e35de67 // fmul v7.4s, v19.4s, v21.4s
+	WORD $0x6e34de33 // fmul v19.4s, v17.4s, v20.4s
+	WORD $0x6e34de12 // fmul v18.4s, v16.4s, v20.4s
+	WORD $0x6e34ddf1 // fmul v17.4s, v15.4s, v20.4s
+	WORD $0x6e34ddd0 // fmul v16.4s, v14.4s, v20.4s
+	WORD $0x6e34ddaf // fmul v15.4s, v13.4s, v20.4s
+	WORD $0x6e34dd8e // fmul v14.4s, v12.4s, v20.4s
+	WORD $0x6e34dd6d // fmul v13.4s, v11.4s, v20.4s
+	WORD $0x6e34dd4c // fmul v12.4s, v10.4s, v20.4s
+	WORD $0x6e34dd2b // fmul v11.4s, v9.4s, v20.4s
+	WORD $0x6e34dd0a // fmul v10.4s, v8.4s, v20.4s
+	WORD $0x6e34dcc9 // fmul v9.4s, v6.4s, v20.4s
+	WORD $0x6e34dc88 // fmul v8.4s, v4.4s, v20.4s
+	WORD $0x6e34dce6 // fmul v6.4s, v7.4s, v20.4s
+	WORD $0x6e34dca4 // fmul v4.4s, v5.4s, v20.4s
+	WORD $0x6e34dc61 // fmul v1.4s, v3.4s, v20.4s
+	WORD $0x6e34dc40 // fmul v0.4s, v2.4s, v20.4s
 store:
-	FSTPQ (F5, F20), (R0)
+	FSTPQ (F19, F18), (R2)
 	TBZ $3, R5, some_51
-	FSTPQ (F18, F15), 32(R0)
+	FSTPQ (F17, F16), 32(R2)
 	B end_53
 some_51:
 	TBZ $2, R5, few_52
-	FMOVQ F18, 32(R0)
+	FMOVQ F17, 32(R2)
 	TBZ $1, R5, one_55
-	FMOVD F15, 48(R0)
+	FMOVD F16, 48(R2)
 	TBZ $0, R5, end_54
-	ADD $56, R0, R2
-	VST1 V15.S[2], (R2)
+	ADD $56, R2, R0
+	VST1 V16.S[2], (R0)
 	B end_54
 one_55:
 	TBZ $0, R5, end_54
-	FMOVS F15, 48(R0)
+	FMOVS F16, 48(R2)
 end_54:
 	B end_53
 few_52:
 	TBZ $1, R5, one_57
-	FMOVD F18, 32(R0)
+	FMOVD F17, 32(R2)
 	TBZ $0, R5, end_56
-	ADD $40, R0, R2
-	VST1 V18.S[2], (R2)
+	ADD $40, R2, R0
+	VST1 V17.S[2], (R0)
 	B end_56
 one_57:
 	TBZ $0, R5, end_56
-	FMOVS F18, 32(R0)
+	FMOVS F17, 32(R2)
 end_56:
 end_53:
-	ADD R1, R0, R0
-	FSTPQ (F9, F22), (R0)
+	ADD R1, R2, R0
+	FSTPQ (F15, F14), (R0)
 	TBZ $3, R5, some_58
-	FSTPQ (F13, F16), 32(R0)
+	FSTPQ (F13, F12), 32(R0)
 	B end_60
 some_58:
 	TBZ $2, R5, few_59
 	FMOVQ F13, 32(R0)
 	TBZ $1, R5, one_62
-	FMOVD F16, 48(R0)
+	FMOVD F12, 48(R0)
 	TBZ $0, R5, end_61
 	ADD $56, R0, R2
-	VST1 V16.S[2], (R2)
+	VST1 V12.S[2], (R2)
 	B end_61
 one_62:
 	TBZ $0, R5, end_61
-	FMOVS F16, 48(R0)
+	FMOVS F12, 48(R0)
 end_61:
 	B end_60
 few_59:
@@ -9187,65 +9187,65 @@ one_64:
 end_63:
 end_60:
 	ADD R1, R0, R0
-	FSTPQ (F10, F4), (R0)
+	FSTPQ (F11, F10), (R0)
 	TBZ $3, R5, some_65
-	FSTPQ (F3, F6), 32(R0)
+	FSTPQ (F9, F8), 32(R0)
 	B end_67
 some_65:
 	TBZ $2, R5, few_66
-	FMOVQ F3, 32(R0)
+	FMOVQ F9, 32(R0)
 	TBZ $1, R5, one_69
-	FMOVD F6, 48(R0)
+	FMOVD F8, 48(R0)
 	TBZ $0, R5, end_68
 	ADD $56, R0, R2
-	VST1 V6.S[2], (R2)
+	VST1 V8.S[2], (R2)
 	B end_68
 one_69:
 	TBZ $0, R5, end_68
-	FMOVS F6, 48(R0)
+	FMOVS F8, 48(R0)
 end_68:
 	B end_67
 few_66:
 	TBZ $1, R5, one_71
-	FMOVD F3, 32(R0)
+	FMOVD F9, 32(R0)
 	TBZ $0, R5, end_70
 	ADD $40, R0, R2
-	VST1 V3.S[2], (R2)
+	VST1 V9.S[2], (R2)
 	B end_70
 one_71:
 	TBZ $0, R5, end_70
-	FMOVS F3, 32(R0)
+	FMOVS F9, 32(R0)
 end_70:
 end_67:
 	ADD R1, R0, R0
-	FSTPQ (F1, F8), (R0)
+	FSTPQ (F6, F4), (R0)
 	TBZ $3, R5, some_72
-	FSTPQ (F0, F7), 32(R0)
+	FSTPQ (F1, F0), 32(R0)
 	B end_74
 some_72:
 	TBZ $2, R5, few_73
-	FMOVQ F0, 32(R0)
+	FMOVQ F1, 32(R0)
 	TBZ $1, R5, one_76
-	FMOVD F7, 48(R0)
+	FMOVD F0, 48(R0)
 	TBZ $0, R5, end_75
 	ADD $56, R0, R0
-	VST1 V7.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_75
 one_76:
 	TBZ $0, R5, end_75
-	FMOVS F7, 48(R0)
+	FMOVS F0, 48(R0)
 end_75:
 	B end_74
 few_73:
 	TBZ $1, R5, one_78
-	FMOVD F0, 32(R0)
+	FMOVD F1, 32(R0)
 	TBZ $0, R5, end_77
 	ADD $40, R0, R0
-	VST1 V0.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_77
 one_78:
 	TBZ $0, R5, end_77
-	FMOVS F0, 32(R0)
+	FMOVS F1, 32(R0)
 end_77:
 end_74:
 	RET
@@ -9258,31 +9258,31 @@ TEXT ·Tile5x2NEONF32(SB), NOSPLIT, $0-77
 	BLT short
 short:
 	MOVD k+0(FP), R2
-	MOVD a+8(FP), R0
-	MOVD csa+24(FP), R1
-	LSL $2, R1, R4
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R4
 	MOVD b+32(FP), R11
-	MOVD off+40(FP), R1
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V6.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V11.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V20.B16
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V4.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V12.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V17.B16
-	WORD $0x6f00e416 // movi v22.2d, #0
-	VMOV V22.B16, V3.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V9.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V15.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
 	WORD $0x6f00e413 // movi v19.2d, #0
 	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $2, R3, R3
 	MOVD n+64(FP), R10
@@ -9291,95 +9291,95 @@ short:
 	CMP $8, R10
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<2, R11, R3
 	FLDPQ (R3), (F24, F23)
-	FLDPQ 32(R3), (F21, F13)
-	FMOVQ (R0), F8
-	WORD $0x4f881300 // fmla v0.4s, v24.4s, v8.s[0]
-	WORD $0x4f8812e6 // fmla v6.4s, v23.4s, v8.s[0]
-	WORD $0x4f8812a2 // fmla v2.4s, v21.4s, v8.s[0]
-	WORD $0x4f8811ab // fmla v11.4s, v13.4s, v8.s[0]
-	WORD $0x4fa81301 // fmla v1.4s, v24.4s, v8.s[1]
-	WORD $0x4fa812f4 // fmla v20.4s, v23.4s, v8.s[1]
-	WORD $0x4fa812a7 // fmla v7.4s, v21.4s, v8.s[1]
-	WORD $0x4fa811a4 // fmla v4.4s, v13.4s, v8.s[1]
-	WORD $0x4f881b10 // fmla v16.4s, v24.4s, v8.s[2]
-	WORD $0x4f881aec // fmla v12.4s, v23.4s, v8.s[2]
-	WORD $0x4f881aa5 // fmla v5.4s, v21.4s, v8.s[2]
-	WORD $0x4f8819b1 // fmla v17.4s, v13.4s, v8.s[2]
-	WORD $0x4fa81b16 // fmla v22.4s, v24.4s, v8.s[3]
-	WORD $0x4fa81ae3 // fmla v3.4s, v23.4s, v8.s[3]
-	WORD $0x4fa81aae // fmla v14.4s, v21.4s, v8.s[3]
-	WORD $0x4fa819a9 // fmla v9.4s, v13.4s, v8.s[3]
-	FMOVS 16(R0), F8
-	WORD $0x4f88130a // fmla v10.4s, v24.4s, v8.s[0]
-	WORD $0x4f8812ef // fmla v15.4s, v23.4s, v8.s[0]
-	WORD $0x4f8812b3 // fmla v19.4s, v21.4s, v8.s[0]
-	WORD $0x4f8811b2 // fmla v18.4s, v13.4s, v8.s[0]
-	ADD R4, R0, R0
+	FLDPQ 32(R3), (F22, F1)
+	FMOVQ (R1), F0
+	WORD $0x4f801315 // fmla v21.4s, v24.4s, v0.s[0]
+	WORD $0x4f8012f4 // fmla v20.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012d3 // fmla v19.4s, v22.4s, v0.s[0]
+	WORD $0x4f801032 // fmla v18.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01311 // fmla v17.4s, v24.4s, v0.s[1]
+	WORD $0x4fa012f0 // fmla v16.4s, v23.4s, v0.s[1]
+	WORD $0x4fa012cf // fmla v15.4s, v22.4s, v0.s[1]
+	WORD $0x4fa0102e // fmla v14.4s, v1.4s, v0.s[1]
+	WORD $0x4f801b0d // fmla v13.4s, v24.4s, v0.s[2]
+	WORD $0x4f801aec // fmla v12.4s, v23.4s, v0.s[2]
+	WORD $0x4f801acb // fmla v11.4s, v22.4s, v0.s[2]
+	WORD $0x4f80182a // fmla v10.4s, v1.4s, v0.s[2]
+	WORD $0x4fa01b09 // fmla v9.4s, v24.4s, v0.s[3]
+	WORD $0x4fa01ae8 // fmla v8.4s, v23.4s, v0.s[3]
+	WORD $0x4fa01ac6 // fmla v6.4s, v22.4s, v0.s[3]
+	WORD $0x4fa01824 // fmla v4.4s, v1.4s, v0.s[3]
+	FMOVS 16(R1), F0
+	WORD $0x4f801307 // fmla v7.4s, v24.4s, v0.s[0]
+	WORD $0x4f8012e5 // fmla v5.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012c3 // fmla v3.4s, v22.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<2, R11, R3
 	FLDPQ (R3), (F24, F23)
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R10, some_7
-	FLDPQ 32(R3), (F13, F8)
+	FLDPQ 32(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R10, few_8
-	FMOVQ 32(R3), F13
+	FMOVQ 32(R3), F1
 	TBZ $1, R10, one_11
-	FMOVD 48(R3), F8
+	FMOVD 48(R3), F0
 	TBZ $0, R10, end_10
 	ADD $56, R3, R3
-	VLD1 (R3), V8.S[2]
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R10, end_10
-	FMOVS 48(R3), F8
+	FMOVS 48(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R10, one_13
-	FMOVD 32(R3), F13
+	FMOVD 32(R3), F1
 	TBZ $0, R10, end_12
 	ADD $40, R3, R3
-	VLD1 (R3), V13.S[2]
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R10, end_12
-	FMOVS 32(R3), F13
+	FMOVS 32(R3), F1
 end_12:
 end_9:
-	FMOVQ (R0), F21
-	WORD $0x4f951300 // fmla v0.4s, v24.4s, v21.s[0]
-	WORD $0x4f9512e6 // fmla v6.4s, v23.4s, v21.s[0]
-	WORD $0x4f9511a2 // fmla v2.4s, v13.4s, v21.s[0]
-	WORD $0x4f95110b // fmla v11.4s, v8.4s, v21.s[0]
-	WORD $0x4fb51301 // fmla v1.4s, v24.4s, v21.s[1]
-	WORD $0x4fb512f4 // fmla v20.4s, v23.4s, v21.s[1]
-	WORD $0x4fb511a7 // fmla v7.4s, v13.4s, v21.s[1]
-	WORD $0x4fb51104 // fmla v4.4s, v8.4s, v21.s[1]
-	WORD $0x4f951b10 // fmla v16.4s, v24.4s, v21.s[2]
-	WORD $0x4f951aec // fmla v12.4s, v23.4s, v21.s[2]
-	WORD $0x4f9519a5 // fmla v5.4s, v13.4s, v21.s[2]
-	WORD $0x4f951911 // fmla v17.4s, v8.4s, v21.s[2]
-	WORD $0x4fb51b16 // fmla v22.4s, v24.4s, v21.s[3]
-	WORD $0x4fb51ae3 // fmla v3.4s, v23.4s, v21.s[3]
-	WORD $0x4fb519ae // fmla v14.4s, v13.4s, v21.s[3]
-	WORD $0x4fb51909 // fmla v9.4s, v8.4s, v21.s[3]
-	FMOVS 16(R0), F21
-	WORD $0x4f95130a // fmla v10.4s, v24.4s, v21.s[0]
-	WORD $0x4f9512ef // fmla v15.4s, v23.4s, v21.s[0]
-	WORD $0x4f9511b3 // fmla v19.4s, v13.4s, v21.s[0]
-	WORD $0x4f951112 // fmla v18.4s, v8.4s, v21.s[0]
-	ADD R4, R0, R0
+	FMOVQ (R1), F22
+	WORD $0x4f961315 // fmla v21.4s, v24.4s, v22.s[0]
+	WORD $0x4f9612f4 // fmla v20.4s, v23.4s, v22.s[0]
+	WORD $0x4f961033 // fmla v19.4s, v1.4s, v22.s[0]
+	WORD $0x4f961012 // fmla v18.4s, v0.4s, v22.s[0]
+	WORD $0x4fb61311 // fmla v17.4s, v24.4s, v22.s[1]
+	WORD $0x4fb612f0 // fmla v16.4s, v23.4s, v22.s[1]
+	WORD $0x4fb6102f // fmla v15.4s, v1.4s, v22.s[1]
+	WORD $0x4fb6100e // fmla v14.4s, v0.4s, v22.s[1]
+	WORD $0x4f961b0d // fmla v13.4s, v24.4s, v22.s[2]
+	WORD $0x4f961aec // fmla v12.4s, v23.4s, v22.s[2]
+	WORD $0x4f96182b // fmla v11.4s, v1.4s, v22.s[2]
+	WORD $0x4f96180a // fmla v10.4s, v0.4s, v22.s[2]
+	WORD $0x4fb61b09 // fmla v9.4s, v24.4s, v22.s[3]
+	WORD $0x4fb61ae8 // fmla v8.4s, v23.4s, v22.s[3]
+	WORD $0x4fb61826 // fmla v6.4s, v1.4s, v22.s[3]
+	WORD $0x4fb61804 // fmla v4.4s, v0.4s, v22.s[3]
+	FMOVS 16(R1), F22
+	WORD $0x4f961307 // fmla v7.4s, v24.4s, v22.s[0]
+	WORD $0x4f9612e5 // fmla v5.4s, v23.4s, v22.s[0]
+	WORD $0x4f961023 // fmla v3.4s, v1.4s, v22.s[0]
+	WORD $0x4f961002 // fmla v2.4s, v0.4s, v22.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
@@ -9390,1063 +9390,420 @@ apart_1:
 	CMP $8, R10
 	BNE apartsome_4
 sum_14:
-	MOVD.P 8(R1), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R11, R6
 	FLDPQ (R6), (F24, F23)
-	FLDPQ 32(R6), (F21, F13)
-	FMOVS (R0), F8
-	WORD $0x4f881300 // fmla v0.4s, v24.4s, v8.s[0]
-	WORD $0x4f8812e6 // fmla v6.4s, v23.4s, v8.s[0]
-	WORD $0x4f8812a2 // fmla v2.4s, v21.4s, v8.s[0]
-	WORD $0x4f8811ab // fmla v11.4s, v13.4s, v8.s[0]
-	FMOVS (R0)(R3), F8
-	WORD $0x4f881301 // fmla v1.4s, v24.4s, v8.s[0]
-	WORD $0x4f8812f4 // fmla v20.4s, v23.4s, v8.s[0]
-	WORD $0x4f8812a7 // fmla v7.4s, v21.4s, v8.s[0]
-	WORD $0x4f8811a4 // fmla v4.4s, v13.4s, v8.s[0]
-	FMOVS (R0)(R9), F8
-	WORD $0x4f881310 // fmla v16.4s, v24.4s, v8.s[0]
-	WORD $0x4f8812ec // fmla v12.4s, v23.4s, v8.s[0]
-	WORD $0x4f8812a5 // fmla v5.4s, v21.4s, v8.s[0]
-	WORD $0x4f8811b1 // fmla v17.4s, v13.4s, v8.s[0]
-	FMOVS (R0)(R8), F8
-	WORD $0x4f881316 // fmla v22.4s, v24.4s, v8.s[0]
-	WORD $0x4f8812e3 // fmla v3.4s, v23.4s, v8.s[0]
-	WORD $0x4f8812ae // fmla v14.4s, v21.4s, v8.s[0]
-	WORD $0x4f8811a9 // fmla v9.4s, v13.4s, v8.s[0]
-	FMOVS (R0)(R7), F8
-	WORD $0x4f88130a // fmla v10.4s, v24.4s, v8.s[0]
-	WORD $0x4f8812ef // fmla v15.4s, v23.4s, v8.s[0]
-	WORD $0x4f8812b3 // fmla v19.4s, v21.4s, v8.s[0]
-	WORD $0x4f8811b2 // fmla v18.4s, v13.4s, v8.s[0]
-	ADD R4, R0, R0
+	FLDPQ 32(R6), (F22, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801315 // fmla v21.4s, v24.4s, v0.s[0]
+	WORD $0x4f8012f4 // fmla v20.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012d3 // fmla v19.4s, v22.4s, v0.s[0]
+	WORD $0x4f801032 // fmla v18.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f801311 // fmla v17.4s, v24.4s, v0.s[0]
+	WORD $0x4f8012f0 // fmla v16.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012cf // fmla v15.4s, v22.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R9), F0
+	WORD $0x4f80130d // fmla v13.4s, v24.4s, v0.s[0]
+	WORD $0x4f8012ec // fmla v12.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012cb // fmla v11.4s, v22.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f801309 // fmla v9.4s, v24.4s, v0.s[0]
+	WORD $0x4f8012e8 // fmla v8.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012c6 // fmla v6.4s, v22.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801307 // fmla v7.4s, v24.4s, v0.s[0]
+	WORD $0x4f8012e5 // fmla v5.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012c3 // fmla v3.4s, v22.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
-	MOVD.P 8(R1), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R11, R6
 	FLDPQ (R6), (F24, F23)
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R10, some_16
-	FLDPQ 32(R6), (F8, F13)
+	FLDPQ 32(R6), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R10, few_17
-	FMOVQ 32(R6), F8
+	FMOVQ 32(R6), F1
 	TBZ $1, R10, one_20
-	FMOVD 48(R6), F13
+	FMOVD 48(R6), F0
 	TBZ $0, R10, end_19
 	ADD $56, R6, R6
-	VLD1 (R6), V13.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R10, end_19
-	FMOVS 48(R6), F13
+	FMOVS 48(R6), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R10, one_22
-	FMOVD 32(R6), F8
+	FMOVD 32(R6), F1
 	TBZ $0, R10, end_21
 	ADD $40, R6, R6
-	VLD1 (R6), V8.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R10, end_21
-	FMOVS 32(R6), F8
+	FMOVS 32(R6), F1
 end_21:
 end_18:
-	FMOVS (R0), F21
-	WORD $0x4f951300 // fmla v0.4s, v24.4s, v21.s[0]
-	WORD $0x4f9512e6 // fmla v6.4s, v23.4s, v21.s[0]
-	WORD $0x4f951102 // fmla v2.4s, v8.4s, v21.s[0]
-	WORD $0x4f9511ab // fmla v11.4s, v13.4s, v21.s[0]
-	FMOVS (R0)(R3), F21
-	WORD $0x4f951301 // fmla v1.4s, v24.4s, v21.s[0]
-	WORD $0x4f9512f4 // fmla v20.4s, v23.4s, v21.s[0]
-	WORD $0x4f951107 // fmla v7.4s, v8.4s, v21.s[0]
-	WORD $0x4f9511a4 // fmla v4.4s, v13.4s, v21.s[0]
-	FMOVS (R0)(R9), F21
-	WORD $0x4f951310 // fmla v16.4s, v24.4s, v21.s[0]
-	WORD $0x4f9512ec // fmla v12.4s, v23.4s, v21.s[0]
-	WORD $0x4f951105 // fmla v5.4s, v8.4s, v21.s[0]
-	WORD $0x4f9511b1 // fmla v17.4s, v13.4s, v21.s[0]
-	FMOVS (R0)(R8), F21
-	WORD $0x4f951316 // fmla v22.4s, v24.4s, v21.s[0]
-	WORD $0x4f9512e3 // fmla v3.4s, v23.4s, v21.s[0]
-	WORD $0x4f95110e // fmla v14.4s, v8.4s, v21.s[0]
-	WORD $0x4f9511a9 // fmla v9.4s, v13.4s, v21.s[0]
-	FMOVS (R0)(R7), F21
-	WORD $0x4f95130a // fmla v10.4s, v24.4s, v21.s[0]
-	WORD $0x4f9512ef // fmla v15.4s, v23.4s, v21.s[0]
-	WORD $0x4f951113 // fmla v19.4s, v8.4s, v21.s[0]
-	WORD $0x4f9511b2 // fmla v18.4s, v13.4s, v21.s[0]
-	ADD R4, R0, R0
+	FMOVS (R1), F22
+	WORD $0x4f961315 // fmla v21.4s, v24.4s, v22.s[0]
+	WORD $0x4f9612f4 // fmla v20.4s, v23.4s, v22.s[0]
+	WORD $0x4f961033 // fmla v19.4s, v1.4s, v22.s[0]
+	WORD $0x4f961012 // fmla v18.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R3), F22
+	WORD $0x4f961311 // fmla v17.4s, v24.4s, v22.s[0]
+	WORD $0x4f9612f0 // fmla v16.4s, v23.4s, v22.s[0]
+	WORD $0x4f96102f // fmla v15.4s, v1.4s, v22.s[0]
+	WORD $0x4f96100e // fmla v14.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R9), F22
+	WORD $0x4f96130d // fmla v13.4s, v24.4s, v22.s[0]
+	WORD $0x4f9612ec // fmla v12.4s, v23.4s, v22.s[0]
+	WORD $0x4f96102b // fmla v11.4s, v1.4s, v22.s[0]
+	WORD $0x4f96100a // fmla v10.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R8), F22
+	WORD $0x4f961309 // fmla v9.4s, v24.4s, v22.s[0]
+	WORD $0x4f9612e8 // fmla v8.4s, v23.4s, v22.s[0]
+	WORD $0x4f961026 // fmla v6.4s, v1.4s, v22.s[0]
+	WORD $0x4f961004 // fmla v4.4s, v0.4s, v22.s[0]
+	FMOVS (R1)(R7), F22
+	WORD $0x4f961307 // fmla v7.4s, v24.4s, v22.s[0]
+	WORD $0x4f9612e5 // fmla v5.4s, v23.4s, v22.s[0]
+	WORD $0x4f961023 // fmla v3.4s, v1.4s, v22.s[0]
+	WORD $0x4f961002 // fmla v2.4s, v0.4s, v22.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
-	FMOVS alpha+72(FP), F8
-	WORD $0x4e040517 // dup v23.4s, v8.s[0]
-	MOVD c+48(FP), R1
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e040418 // dup v24.4s, v0.s[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $2, R0, R2
+	LSL $2, R0, R1
 	MOVBU add+76(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R1), (F13, F21)
-	WORD $0x4e37cc0d // fmla v13.4s, v0.4s, v23.4s
-	WORD $0x4e37ccd5 // fmla v21.4s, v6.4s, v23.4s
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	TBZ $3, R5, some_23
-	FLDPQ 32(R1), (F8, F6)
-	B end_25
-some_23:
-	TBZ $2, R5, few_24
-	FMOVQ 32(R1), F8
-	TBZ $1, R5, one_27
-	FMOVD 48(R1), F6
-	TBZ $0, R5, end_26
-	ADD $56, R1, R0
-	VLD1 (R0), V6.S[2]
-	B end_26
-one_27:
-	TBZ $0, R5, end_26
-	FMOVS 48(R1), F6
-end_26:
-	B end_25
-few_24:
-	TBZ $1, R5, one_29
-	FMOVD 32(R1), F8
-	TBZ $0, R5, end_28
-	ADD $40, R1, R0
-	VLD1 (R0), V8.S[2]
-	B end_28
-one_29:
-	TBZ $0, R5, end_28
-	FMOVS 32(R1), F8
-end_28:
-end_25:
-	WORD $0x4e37cc48 // fmla v8.4s, v2.4s, v23.4s
-	WORD $0x4e37cd66 // fmla v6.4s, v11.4s, v23.4s
-	ADD R2, R1, R0
-	FLDPQ (R0), (F24, F25)
-	WORD $0x4e37cc38 // fmla v24.4s, v1.4s, v23.4s
-	WORD $0x4e37ce99 // fmla v25.4s, v20.4s, v23.4s
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	TBZ $3, R5, some_30
-	FLDPQ 32(R0), (F11, F26)
-	B end_32
-some_30:
-	TBZ $2, R5, few_31
-	FMOVQ 32(R0), F11
-	TBZ $1, R5, one_34
-	FMOVD 48(R0), F26
-	TBZ $0, R5, end_33
-	ADD $56, R0, R3
-	VLD1 (R3), V26.S[2]
-	B end_33
-one_34:
-	TBZ $0, R5, end_33
-	FMOVS 48(R0), F26
-end_33:
-	B end_32
-few_31:
-	TBZ $1, R5, one_36
-	FMOVD 32(R0), F11
-	TBZ $0, R5, end_35
-	ADD $40, R0, R3
-	VLD1 (R3), V11.S[2]
-	B end_35
-one_36:
-	TBZ $0, R5, end_35
-	FMOVS 32(R0), F11
-end_35:
-end_32:
-	WORD $0x4e37cceb // fmla v11.4s, v7.4s, v23.4s
-	WORD $0x4e37cc9a // fmla v26.4s, v4.4s, v23.4s
-	ADD R2, R0, R0
-	FLDPQ (R0), (F4, F20)
-	WORD $0x4e37ce04 // fmla v4.4s, v16.4s, v23.4s
-	WORD $0x4e37cd94 // fmla v20.4s, v12.4s, v23.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	TBZ $3, R5, some_37
-	FLDPQ 32(R0), (F0, F7)
-	B end_39
-some_37:
-	TBZ $2, R5, few_38
-	FMOVQ 32(R0), F0
-	TBZ $1, R5, one_41
-	FMOVD 48(R0), F7
-	TBZ $0, R5, end_40
-	ADD $56, R0, R3
-	VLD1 (R3), V7.S[2]
-	B end_40
-one_41:
-	TBZ $0, R5, end_40
-	FMOVS 48(R0), F7
-end_40:
-	B end_39
-few_38:
-	TBZ $1, R5, one_43
-	FMOVD 32(R0), F0
-	TBZ $0, R5, end_42
-	ADD $40, R0, R3
-	VLD1 (R3), V0.S[2]
-	B end_42
-one_43:
-	TBZ $0, R5, end_42
-	FMOVS 32(R0), F0
-end_42:
-end_39:
-	WORD $0x4e37cca0 // fmla v0.4s, v5.4s, v23.4s
-	WORD $0x4e37ce27 // fmla v7.4s, v17.4s, v23.4s
-	ADD R2, R0, R0
-	FLDPQ (R0), (F17, F16)
-	WORD $0x4e37ced1 // fmla v17.4s, v22.4s, v23.4s
-	WORD $0x4e37cc70 // fmla v16.4s, v3.4s, v23.4s
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $3, R5, some_44
-	FLDPQ 32(R0), (F2, F1)
-	B end_46
-some_44:
-	TBZ $2, R5, few_45
-	FMOVQ 32(R0), F2
-	TBZ $1, R5, one_48
-	FMOVD 48(R0), F1
-	TBZ $0, R5, end_47
-	ADD $56, R0, R3
-	VLD1 (R3), V1.S[2]
-	B end_47
-one_48:
-	TBZ $0, R5, end_47
-	FMOVS 48(R0), F1
-end_47:
-	B end_46
-few_45:
-	TBZ $1, R5, one_50
-	FMOVD 32(R0), F2
-	TBZ $0, R5, end_49
-	ADD $40, R0, R3
-	VLD1 (R3), V2.S[2]
-	B end_49
-one_50:
-	TBZ $0, R5, end_49
-	FMOVS 32(R0), F2
-end_49:
-end_46:
-	WORD $0x4e37cdc2 // fmla v2.4s, v14.4s, v23.4s
-	WORD $0x4e37cd21 // fmla v1.4s, v9.4s, v23.4s
-	ADD R2, R0, R0
-	FLDPQ (R0), (F9, F12)
-	WORD $0x4e37cd49 // fmla v9.4s, v10.4s, v23.4s
-	WORD $0x4e37cdec // fmla v12.4s, v15.4s, v23.4s
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	TBZ $3, R5, some_51
-	FLDPQ 32(R0), (F3, F5)
-	B end_53
-some_51:
-	TBZ $2, R5, few_52
-	FMOVQ 32(R0), F3
-	TBZ $1, R5, one_55
-	FMOVD 48(R0), F5
-	TBZ $0, R5, end_54
-	ADD $56, R0, R0
-	VLD1 (R0), V5.S[2]
-	B end_54
-one_55:
-	TBZ $0, R5, end_54
-	FMOVS 48(R0), F5
-end_54:
-	B end_53
-few_52:
-	TBZ $1, R5, one_57
-	FMOVD 32(R0), F3
-	TBZ $0, R5, end_56
-	ADD $40, R0, R0
-	VLD1 (R0), V3.S[2]
-	B end_56
-one_57:
-	TBZ $0, R5, end_56
-	FMOVS 32(R0), F3
-end_56:
-end_53:
-	WORD $0x4e37ce63 // fmla v3.4s, v19.4s, v23.4s
-	WORD $0x4e37ce45 // fmla v5.4s, v18.4s, v23.4s
-	B store
-set:
-	WORD $0x6e37dc0d // fmul v13.4s, v0.4s, v23.4s
-	WORD $0x6e37dcd5 // fmul v21.4s, v6.4s, v23.4s
-	WORD $0x6e37dc48 // fmul v8.4s, v2.4s, v23.4s
-	WORD $0x6e37dd66 // fmul v6.4s, v11.4s, v23.4s
-	WORD $0x6e37dc38 // fmul v24.4s, v1.4s, v23.4s
-	WORD $0x6e37de99 // fmul v25.4s, v20.4s, v23.4s
-	WORD $0x6e37dceb // fmul v11.4s, v7.4s, v23.4s
-	WORD $0x6e37dc9a // fmul v26.4s, v4.4s, v23.4s
-	WORD $0x6e37de04 // fmul v4.4s, v16.4s, v23.4s
-	WORD $0x6e37dd94 // fmul v20.4s, v12.4s, v23.4s
-	WORD $0x6e37dca0 // fmul v0.4s, v5.4s, v23.4s
-	WORD $0x6e37de27 // fmul v7.4s, v17.4s, v23.4s
-	WORD $0x6e37ded1 // fmul v17.4s, v22.4s, v23.4s
-	WORD $0x6e37dc70 // fmul v16.4s, v3.4s, v23.4s
-	WORD $0x6e37ddc2 // fmul v2.4s, v14.4s, v23.4s
-	WORD $0x6e37dd21 // fmul v1.4s, v9.4s, v23.4s
-	WORD $0x6e37dd49 // fmul v9.4s, v10.4s, v23.4s
-	WORD $0x6e37ddec // fmul v12.4s, v15.4s, v23.4s
-	WORD $0x6e37de63 // fmul v3.4s, v19.4s, v23.4s
-	WORD $0x6e37de45 // fmul v5.4s, v18.4s, v23.4s
-store:
-	FSTPQ (F13, F21), (R1)
-	TBZ $3, R5, some_58
-	FSTPQ (F8, F6), 32(R1)
-	B end_60
-some_58:
-	TBZ $2, R5, few_59
-	FMOVQ F8, 32(R1)
-	TBZ $1, R5, one_62
-	FMOVD F6, 48(R1)
-	TBZ $0, R5, end_61
-	ADD $56, R1, R0
-	VST1 V6.S[2], (R0)
-	B end_61
-one_62:
-	TBZ $0, R5, end_61
-	FMOVS F6, 48(R1)
-end_61:
-	B end_60
-few_59:
-	TBZ $1, R5, one_64
-	FMOVD F8, 32(R1)
-	TBZ $0, R5, end_63
-	ADD $40, R1, R0
-	VST1 V8.S[2], (R0)
-	B end_63
-one_64:
-	TBZ $0, R5, end_63
-	FMOVS F8, 32(R1)
-end_63:
-end_60:
-	ADD R2, R1, R0
-	FSTPQ (F24, F25), (R0)
-	TBZ $3, R5, some_65
-	FSTPQ (F11, F26), 32(R0)
-	B end_67
-some_65:
-	TBZ $2, R5, few_66
-	FMOVQ F11, 32(R0)
-	TBZ $1, R5, one_69
-	FMOVD F26, 48(R0)
-	TBZ $0, R5, end_68
-	ADD $56, R0, R1
-	VST1 V26.S[2], (R1)
-	B end_68
-one_69:
-	TBZ $0, R5, end_68
-	FMOVS F26, 48(R0)
-end_68:
-	B end_67
-few_66:
-	TBZ $1, R5, one_71
-	FMOVD F11, 32(R0)
-	TBZ $0, R5, end_70
-	ADD $40, R0, R1
-	VST1 V11.S[2], (R1)
-	B end_70
-one_71:
-	TBZ $0, R5, end_70
-	FMOVS F11, 32(R0)
-end_70:
-end_67:
-	ADD R2, R0, R0
-	FSTPQ (F4, F20), (R0)
-	TBZ $3, R5, some_72
-	FSTPQ (F0, F7), 32(R0)
-	B end_74
-some_72:
-	TBZ $2, R5, few_73
-	FMOVQ F0, 32(R0)
-	TBZ $1, R5, one_76
-	FMOVD F7, 48(R0)
-	TBZ $0, R5, end_75
-	ADD $56, R0, R1
-	VST1 V7.S[2], (R1)
-	B end_75
-one_76:
-	TBZ $0, R5, end_75
-	FMOVS F7, 48(R0)
-end_75:
-	B end_74
-few_73:
-	TBZ $1, R5, one_78
-	FMOVD F0, 32(R0)
-	TBZ $0, R5, end_77
-	ADD $40, R0, R1
-	VST1 V0.S[2], (R1)
-	B end_77
-one_78:
-	TBZ $0, R5, end_77
-	FMOVS F0, 32(R0)
-end_77:
-end_74:
-	ADD R2, R0, R0
-	FSTPQ (F17, F16), (R0)
-	TBZ $3, R5, some_79
-	FSTPQ (F2, F1), 32(R0)
-	B end_81
-some_79:
-	TBZ $2, R5, few_80
-	FMOVQ F2, 32(R0)
-	TBZ $1, R5, one_83
-	FMOVD F1, 48(R0)
-	TBZ $0, R5, end_82
-	ADD $56, R0, R1
-	VST1 V1.S[2], (R1)
-	B end_82
-one_83:
-	TBZ $0, R5, end_82
-	FMOVS F1, 48(R0)
-end_82:
-	B end_81
-few_80:
-	TBZ $1, R5, one_85
-	FMOVD F2, 32(R0)
-	TBZ $0, R5, end_84
-	ADD $40, R0, R1
-	VST1 V2.S[2], (R1)
-	B end_84
-one_85:
-	TBZ $0, R5, end_84
-	FMOVS F2, 32(R0)
-end_84:
-end_81:
-	ADD R2, R0, R0
-	FSTPQ (F9, F12), (R0)
-	TBZ $3, R5, some_86
-	FSTPQ (F3, F5), 32(R0)
-	B end_88
-some_86:
-	TBZ $2, R5, few_87
-	FMOVQ F3, 32(R0)
-	TBZ $1, R5, one_90
-	FMOVD F5, 48(R0)
-	TBZ $0, R5, end_89
-	ADD $56, R0, R0
-	VST1 V5.S[2], (R0)
-	B end_89
-one_90:
-	TBZ $0, R5, end_89
-	FMOVS F5, 48(R0)
-end_89:
-	B end_88
-few_87:
-	TBZ $1, R5, one_92
-	FMOVD F3, 32(R0)
-	TBZ $0, R5, end_91
-	ADD $40, R0, R0
-	VST1 V3.S[2], (R0)
-	B end_91
-one_92:
-	TBZ $0, R5, end_91
-	FMOVS F3, 32(R0)
-end_91:
-end_88:
-	RET
-
-// func Tile6x2NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-TEXT ·Tile6x2NEONF32(SB), NOSPLIT, $0-77
-	MOVD n+64(FP), R5
-	MOVD k+0(FP), R0
-	CMP $64, R0
-	BLT short
-short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R0
-	MOVD csa+24(FP), R2
-	LSL $2, R2, R4
-	MOVD b+32(FP), R11
-	MOVD off+40(FP), R2
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V2.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V23.B16
-	WORD $0x6f00e40f // movi v15.2d, #0
-	VMOV V15.B16, V22.B16
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V27.B16
-	WORD $0x6f00e411 // movi v17.2d, #0
-	VMOV V17.B16, V8.B16
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V9.B16
-	WORD $0x6f00e41d // movi v29.2d, #0
-	VMOV V29.B16, V30.B16
-	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V10.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V28.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V26.B16
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V21.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V3.B16
-	MOVD rsa+16(FP), R3
-	LSL $2, R3, R3
-	MOVD n+64(FP), R12
-	CMP $4, R3
-	BNE apart_1
-	CMP $8, R12
-	BNE some_3
-sum_5:
-	MOVD.P 8(R2), R3
-	ADD R3<<2, R11, R3
-	FLDPQ (R3), (F20, F19)
-	FLDPQ 32(R3), (F12, F11)
-	FMOVQ (R0), F4
-	WORD $0x4f841285 // fmla v5.4s, v20.4s, v4.s[0]
-	WORD $0x4f841262 // fmla v2.4s, v19.4s, v4.s[0]
-	WORD $0x4f841180 // fmla v0.4s, v12.4s, v4.s[0]
-	WORD $0x4f841177 // fmla v23.4s, v11.4s, v4.s[0]
-	WORD $0x4fa4128f // fmla v15.4s, v20.4s, v4.s[1]
-	WORD $0x4fa41276 // fmla v22.4s, v19.4s, v4.s[1]
-	WORD $0x4fa41192 // fmla v18.4s, v12.4s, v4.s[1]
-	WORD $0x4fa4117b // fmla v27.4s, v11.4s, v4.s[1]
-	WORD $0x4f841a91 // fmla v17.4s, v20.4s, v4.s[2]
-	WORD $0x4f841a68 // fmla v8.4s, v19.4s, v4.s[2]
-	WORD $0x4f841987 // fmla v7.4s, v12.4s, v4.s[2]
-	WORD $0x4f841969 // fmla v9.4s, v11.4s, v4.s[2]
-	WORD $0x4fa41a9d // fmla v29.4s, v20.4s, v4.s[3]
-	WORD $0x4fa41a7e // fmla v30.4s, v19.4s, v4.s[3]
-	WORD $0x4fa4198d // fmla v13.4s, v12.4s, v4.s[3]
-	WORD $0x4fa4196a // fmla v10.4s, v11.4s, v4.s[3]
-	FMOVD 16(R0), F4
-	WORD $0x4f84128e // fmla v14.4s, v20.4s, v4.s[0]
-	WORD $0x4f84127c // fmla v28.4s, v19.4s, v4.s[0]
-	WORD $0x4f841190 // fmla v16.4s, v12.4s, v4.s[0]
-	WORD $0x4f84117a // fmla v26.4s, v11.4s, v4.s[0]
-	WORD $0x4fa41286 // fmla v6.4s, v20.4s, v4.s[1]
-	WORD $0x4fa41275 // fmla v21.4s, v19.4s, v4.s[1]
-	WORD $0x4fa41181 // fmla v1.4s, v12.4s, v4.s[1]
-	WORD $0x4fa41163 // fmla v3.4s, v11.4s, v4.s[1]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
-	BNE sum_5
-	B done_2
-some_3:
-sum_6:
-	MOVD.P 8(R2), R3
-	ADD R3<<2, R11, R3
-	FLDPQ (R3), (F20, F19)
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	TBZ $3, R12, some_7
-	FLDPQ 32(R3), (F4, F11)
-	B end_9
-some_7:
-	TBZ $2, R12, few_8
-	FMOVQ 32(R3), F4
-	TBZ $1, R12, one_11
-	FMOVD 48(R3), F11
-	TBZ $0, R12, end_10
-	ADD $56, R3, R3
-	VLD1 (R3), V11.S[2]
-	B end_10
-one_11:
-	TBZ $0, R12, end_10
-	FMOVS 48(R3), F11
-end_10:
-	B end_9
-few_8:
-	TBZ $1, R12, one_13
-	FMOVD 32(R3), F4
-	TBZ $0, R12, end_12
-	ADD $40, R3, R3
-	VLD1 (R3), V4.S[2]
-	B end_12
-one_13:
-	TBZ $0, R12, end_12
-	FMOVS 32(R3), F4
-end_12:
-end_9:
-	FMOVQ (R0), F12
-	WORD $0x4f8c1285 // fmla v5.4s, v20.4s, v12.s[0]
-	WORD $0x4f8c1262 // fmla v2.4s, v19.4s, v12.s[0]
-	WORD $0x4f8c1080 // fmla v0.4s, v4.4s, v12.s[0]
-	WORD $0x4f8c1177 // fmla v23.4s, v11.4s, v12.s[0]
-	WORD $0x4fac128f // fmla v15.4s, v20.4s, v12.s[1]
-	WORD $0x4fac1276 // fmla v22.4s, v19.4s, v12.s[1]
-	WORD $0x4fac1092 // fmla v18.4s, v4.4s, v12.s[1]
-	WORD $0x4fac117b // fmla v27.4s, v11.4s, v12.s[1]
-	WORD $0x4f8c1a91 // fmla v17.4s, v20.4s, v12.s[2]
-	WORD $0x4f8c1a68 // fmla v8.4s, v19.4s, v12.s[2]
-	WORD $0x4f8c1887 // fmla v7.4s, v4.4s, v12.s[2]
-	WORD $0x4f8c1969 // fmla v9.4s, v11.4s, v12.s[2]
-	WORD $0x4fac1a9d // fmla v29.4s, v20.4s, v12.s[3]
-	WORD $0x4fac1a7e // fmla v30.4s, v19.4s, v12.s[3]
-	WORD $0x4fac188d // fmla v13.4s, v4.4s, v12.s[3]
-	WORD $0x4fac196a // fmla v10.4s, v11.4s, v12.s[3]
-	FMOVD 16(R0), F12
-	WORD $0x4f8c128e // fmla v14.4s, v20.4s, v12.s[0]
-	WORD $0x4f8c127c // fmla v28.4s, v19.4s, v12.s[0]
-	WORD $0x4f8c1090 // fmla v16.4s, v4.4s, v12.s[0]
-	WORD $0x4f8c117a // fmla v26.4s, v11.4s, v12.s[0]
-	WORD $0x4fac1286 // fmla v6.4s, v20.4s, v12.s[1]
-	WORD $0x4fac1275 // fmla v21.4s, v19.4s, v12.s[1]
-	WORD $0x4fac1081 // fmla v1.4s, v4.4s, v12.s[1]
-	WORD $0x4fac1163 // fmla v3.4s, v11.4s, v12.s[1]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
-	BNE sum_6
-	B done_2
-apart_1:
-	ADD R3, R3, R10
-	ADD R3, R10, R9
-	ADD R3, R9, R8
-	ADD R3, R8, R7
-	CMP $8, R12
-	BNE apartsome_4
-sum_14:
-	MOVD.P 8(R2), R6
-	ADD R6<<2, R11, R6
-	FLDPQ (R6), (F20, F19)
-	FLDPQ 32(R6), (F12, F11)
-	FMOVS (R0), F4
-	WORD $0x4f841285 // fmla v5.4s, v20.4s, v4.s[0]
-	WORD $0x4f841262 // fmla v2.4s, v19.4s, v4.s[0]
-	WORD $0x4f841180 // fmla v0.4s, v12.4s, v4.s[0]
-	WORD $0x4f841177 // fmla v23.4s, v11.4s, v4.s[0]
-	FMOVS (R0)(R3), F4
-	WORD $0x4f84128f // fmla v15.4s, v20.4s, v4.s[0]
-	WORD $0x4f841276 // fmla v22.4s, v19.4s, v4.s[0]
-	WORD $0x4f841192 // fmla v18.4s, v12.4s, v4.s[0]
-	WORD $0x4f84117b // fmla v27.4s, v11.4s, v4.s[0]
-	FMOVS (R0)(R10), F4
-	WORD $0x4f841291 // fmla v17.4s, v20.4s, v4.s[0]
-	WORD $0x4f841268 // fmla v8.4s, v19.4s, v4.s[0]
-	WORD $0x4f841187 // fmla v7.4s, v12.4s, v4.s[0]
-	WORD $0x4f841169 // fmla v9.4s, v11.4s, v4.s[0]
-	FMOVS (R0)(R9), F4
-	WORD $0x4f84129d // fmla v29.4s, v20.4s, v4.s[0]
-	WORD $0x4f84127e // fmla v30.4s, v19.4s, v4.s[0]
-	WORD $0x4f84118d // fmla v13.4s, v12.4s, v4.s[0]
-	WORD $0x4f84116a // fmla v10.4s, v11.4s, v4.s[0]
-	FMOVS (R0)(R8), F4
-	WORD $0x4f84128e // fmla v14.4s, v20.4s, v4.s[0]
-	WORD $0x4f84127c // fmla v28.4s, v19.4s, v4.s[0]
-	WORD $0x4f841190 // fmla v16.4s, v12.4s, v4.s[0]
-	WORD $0x4f84117a // fmla v26.4s, v11.4s, v4.s[0]
-	FMOVS (R0)(R7), F4
-	WORD $0x4f841286 // fmla v6.4s, v20.4s, v4.s[0]
-	WORD $0x4f841275 // fmla v21.4s, v19.4s, v4.s[0]
-	WORD $0x4f841181 // fmla v1.4s, v12.4s, v4.s[0]
-	WORD $0x4f841163 // fmla v3.4s, v11.4s, v4.s[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
-	BNE sum_14
-	B done_2
-apartsome_4:
-sum_15:
-	MOVD.P 8(R2), R6
-	ADD R6<<2, R11, R6
-	FLDPQ (R6), (F20, F19)
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	TBZ $3, R12, some_16
-	FLDPQ 32(R6), (F4, F11)
-	B end_18
-some_16:
-	TBZ $2, R12, few_17
-	FMOVQ 32(R6), F4
-	TBZ $1, R12, one_20
-	FMOVD 48(R6), F11
-	TBZ $0, R12, end_19
-	ADD $56, R6, R6
-	VLD1 (R6), V11.S[2]
-	B end_19
-one_20:
-	TBZ $0, R12, end_19
-	FMOVS 48(R6), F11
-end_19:
-	B end_18
-few_17:
-	TBZ $1, R12, one_22
-	FMOVD 32(R6), F4
-	TBZ $0, R12, end_21
-	ADD $40, R6, R6
-	VLD1 (R6), V4.S[2]
-	B end_21
-one_22:
-	TBZ $0, R12, end_21
-	FMOVS 32(R6), F4
-end_21:
-end_18:
-	FMOVS (R0), F12
-	WORD $0x4f8c1285 // fmla v5.4s, v20.4s, v12.s[0]
-	WORD $0x4f8c1262 // fmla v2.4s, v19.4s, v12.s[0]
-	WORD $0x4f8c1080 // fmla v0.4s, v4.4s, v12.s[0]
-	WORD $0x4f8c1177 // fmla v23.4s, v11.4s, v12.s[0]
-	FMOVS (R0)(R3), F12
-	WORD $0x4f8c128f // fmla v15.4s, v20.4s, v12.s[0]
-	WORD $0x4f8c1276 // fmla v22.4s, v19.4s, v12.s[0]
-	WORD $0x4f8c1092 // fmla v18.4s, v4.4s, v12.s[0]
-	WORD $0x4f8c117b // fmla v27.4s, v11.4s, v12.s[0]
-	FMOVS (R0)(R10), F12
-	WORD $0x4f8c1291 // fmla v17.4s, v20.4s, v12.s[0]
-	WORD $0x4f8c1268 // fmla v8.4s, v19.4s, v12.s[0]
-	WORD $0x4f8c1087 // fmla v7.4s, v4.4s, v12.s[0]
-	WORD $0x4f8c1169 // fmla v9.4s, v11.4s, v12.s[0]
-	FMOVS (R0)(R9), F12
-	WORD $0x4f8c129d // fmla v29.4s, v20.4s, v12.s[0]
-	WORD $0x4f8c127e // fmla v30.4s, v19.4s, v12.s[0]
-	WORD $0x4f8c108d // fmla v13.4s, v4.4s, v12.s[0]
-	WORD $0x4f8c116a // fmla v10.4s, v11.4s, v12.s[0]
-	FMOVS (R0)(R8), F12
-	WORD $0x4f8c128e // fmla v14.4s, v20.4s, v12.s[0]
-	WORD $0x4f8c127c // fmla v28.4s, v19.4s, v12.s[0]
-	WORD $0x4f8c1090 // fmla v16.4s, v4.4s, v12.s[0]
-	WORD $0x4f8c117a // fmla v26.4s, v11.4s, v12.s[0]
-	FMOVS (R0)(R7), F12
-	WORD $0x4f8c1286 // fmla v6.4s, v20.4s, v12.s[0]
-	WORD $0x4f8c1275 // fmla v21.4s, v19.4s, v12.s[0]
-	WORD $0x4f8c1081 // fmla v1.4s, v4.4s, v12.s[0]
-	WORD $0x4f8c1163 // fmla v3.4s, v11.4s, v12.s[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
-	BNE sum_15
-	B done_2
-done_2:
-	FMOVS alpha+72(FP), F4
-	WORD $0x4e040499 // dup v25.4s, v4.s[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $2, R1, R1
-	MOVBU add+76(FP), R2
-	CMP $0, R2
-	BEQ set
-	FLDPQ (R0), (F12, F24)
-	WORD $0x4e39ccac // fmla v12.4s, v5.4s, v25.4s
-	WORD $0x4e39cc58 // fmla v24.4s, v2.4s, v25.4s
+	FLDPQ (R2), (F23, F22)
+	WORD $0x4e38ceb7 // fmla v23.4s, v21.4s, v24.4s
+	WORD $0x4e38ce96 // fmla v22.4s, v20.4s, v24.4s
+	WORD $0x6f00e415 // movi v21.2d, #0
 	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e413 // movi v19.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ 32(R0), (F20, F19)
+	FLDPQ 32(R2), (F21, F20)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ 32(R0), F20
+	FMOVQ 32(R2), F21
 	TBZ $1, R5, one_27
-	FMOVD 48(R0), F19
+	FMOVD 48(R2), F20
 	TBZ $0, R5, end_26
-	ADD $56, R0, R2
-	VLD1 (R2), V19.S[2]
+	ADD $56, R2, R0
+	VLD1 (R0), V20.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 48(R0), F19
+	FMOVS 48(R2), F20
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD 32(R0), F20
+	FMOVD 32(R2), F21
 	TBZ $0, R5, end_28
-	ADD $40, R0, R2
-	VLD1 (R2), V20.S[2]
+	ADD $40, R2, R0
+	VLD1 (R0), V21.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS 32(R0), F20
+	FMOVS 32(R2), F21
 end_28:
 end_25:
-	WORD $0x4e39cc14 // fmla v20.4s, v0.4s, v25.4s
-	WORD $0x4e39cef3 // fmla v19.4s, v23.4s, v25.4s
-	ADD R1, R0, R2
-	FLDPQ (R2), (F11, F23)
-	WORD $0x4e39cdeb // fmla v11.4s, v15.4s, v25.4s
-	WORD $0x4e39ced7 // fmla v23.4s, v22.4s, v25.4s
-	WORD $0x6f00e416 // movi v22.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x4e38ce75 // fmla v21.4s, v19.4s, v24.4s
+	WORD $0x4e38ce54 // fmla v20.4s, v18.4s, v24.4s
+	ADD R1, R2, R0
+	FLDPQ (R0), (F19, F18)
+	WORD $0x4e38ce33 // fmla v19.4s, v17.4s, v24.4s
+	WORD $0x4e38ce12 // fmla v18.4s, v16.4s, v24.4s
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	TBZ $3, R5, some_30
-	FLDPQ 32(R2), (F22, F4)
+	FLDPQ 32(R0), (F17, F16)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ 32(R2), F22
+	FMOVQ 32(R0), F17
 	TBZ $1, R5, one_34
-	FMOVD 48(R2), F4
+	FMOVD 48(R0), F16
 	TBZ $0, R5, end_33
-	ADD $56, R2, R3
-	VLD1 (R3), V4.S[2]
+	ADD $56, R0, R3
+	VLD1 (R3), V16.S[2]
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS 48(R2), F4
+	FMOVS 48(R0), F16
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD 32(R2), F22
+	FMOVD 32(R0), F17
 	TBZ $0, R5, end_35
-	ADD $40, R2, R3
-	VLD1 (R3), V22.S[2]
+	ADD $40, R0, R3
+	VLD1 (R3), V17.S[2]
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS 32(R2), F22
+	FMOVS 32(R0), F17
 end_35:
 end_32:
-	WORD $0x4e39ce56 // fmla v22.4s, v18.4s, v25.4s
-	WORD $0x4e39cf64 // fmla v4.4s, v27.4s, v25.4s
-	ADD R1, R2, R2
-	FLDPQ (R2), (F18, F5)
-	WORD $0x4e39ce32 // fmla v18.4s, v17.4s, v25.4s
-	WORD $0x4e39cd05 // fmla v5.4s, v8.4s, v25.4s
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x4e38cdf1 // fmla v17.4s, v15.4s, v24.4s
+	WORD $0x4e38cdd0 // fmla v16.4s, v14.4s, v24.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F15, F14)
+	WORD $0x4e38cdaf // fmla v15.4s, v13.4s, v24.4s
+	WORD $0x4e38cd8e // fmla v14.4s, v12.4s, v24.4s
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $3, R5, some_37
-	FLDPQ 32(R2), (F27, F8)
+	FLDPQ 32(R0), (F13, F12)
 	B end_39
 some_37:
 	TBZ $2, R5, few_38
-	FMOVQ 32(R2), F27
+	FMOVQ 32(R0), F13
 	TBZ $1, R5, one_41
-	FMOVD 48(R2), F8
+	FMOVD 48(R0), F12
 	TBZ $0, R5, end_40
-	ADD $56, R2, R3
-	VLD1 (R3), V8.S[2]
+	ADD $56, R0, R3
+	VLD1 (R3), V12.S[2]
 	B end_40
 one_41:
 	TBZ $0, R5, end_40
-	FMOVS 48(R2), F8
+	FMOVS 48(R0), F12
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R5, one_43
-	FMOVD 32(R2), F27
+	FMOVD 32(R0), F13
 	TBZ $0, R5, end_42
-	ADD $40, R2, R3
-	VLD1 (R3), V27.S[2]
+	ADD $40, R0, R3
+	VLD1 (R3), V13.S[2]
 	B end_42
 one_43:
 	TBZ $0, R5, end_42
-	FMOVS 32(R2), F27
+	FMOVS 32(R0), F13
 end_42:
 end_39:
-	WORD $0x4e39ccfb // fmla v27.4s, v7.4s, v25.4s
-	WORD $0x4e39cd28 // fmla v8.4s, v9.4s, v25.4s
-	ADD R1, R2, R2
-	FLDPQ (R2), (F17, F15)
-	WORD $0x4e39cfb1 // fmla v17.4s, v29.4s, v25.4s
-	WORD $0x4e39cfcf // fmla v15.4s, v30.4s, v25.4s
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x4e38cd6d // fmla v13.4s, v11.4s, v24.4s
+	WORD $0x4e38cd4c // fmla v12.4s, v10.4s, v24.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e38cd2b // fmla v11.4s, v9.4s, v24.4s
+	WORD $0x4e38cd0a // fmla v10.4s, v8.4s, v24.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R5, some_44
-	FLDPQ 32(R2), (F7, F29)
+	FLDPQ 32(R0), (F9, F8)
 	B end_46
 some_44:
 	TBZ $2, R5, few_45
-	FMOVQ 32(R2), F7
+	FMOVQ 32(R0), F9
 	TBZ $1, R5, one_48
-	FMOVD 48(R2), F29
+	FMOVD 48(R0), F8
 	TBZ $0, R5, end_47
-	ADD $56, R2, R3
-	VLD1 (R3), V29.S[2]
+	ADD $56, R0, R3
+	VLD1 (R3), V8.S[2]
 	B end_47
 one_48:
 	TBZ $0, R5, end_47
-	FMOVS 48(R2), F29
+	FMOVS 48(R0), F8
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R5, one_50
-	FMOVD 32(R2), F7
+	FMOVD 32(R0), F9
 	TBZ $0, R5, end_49
-	ADD $40, R2, R3
-	VLD1 (R3), V7.S[2]
+	ADD $40, R0, R3
+	VLD1 (R3), V9.S[2]
 	B end_49
 one_50:
 	TBZ $0, R5, end_49
-	FMOVS 32(R2), F7
+	FMOVS 32(R0), F9
 end_49:
 end_46:
-	WORD $0x4e39cda7 // fmla v7.4s, v13.4s, v25.4s
-	WORD $0x4e39cd5d // fmla v29.4s, v10.4s, v25.4s
-	ADD R1, R2, R2
-	FLDPQ (R2), (F30, F0)
-	WORD $0x4e39cdde // fmla v30.4s, v14.4s, v25.4s
-	WORD $0x4e39cf80 // fmla v0.4s, v28.4s, v25.4s
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x4e38ccc9 // fmla v9.4s, v6.4s, v24.4s
+	WORD $0x4e38cc88 // fmla v8.4s, v4.4s, v24.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F6, F4)
+	WORD $0x4e38cce6 // fmla v6.4s, v7.4s, v24.4s
+	WORD $0x4e38cca4 // fmla v4.4s, v5.4s, v24.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_51
-	FLDPQ 32(R2), (F13, F10)
+	FLDPQ 32(R0), (F1, F0)
 	B end_53
 some_51:
 	TBZ $2, R5, few_52
-	FMOVQ 32(R2), F13
+	FMOVQ 32(R0), F1
 	TBZ $1, R5, one_55
-	FMOVD 48(R2), F10
+	FMOVD 48(R0), F0
 	TBZ $0, R5, end_54
-	ADD $56, R2, R3
-	VLD1 (R3), V10.S[2]
+	ADD $56, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_54
 one_55:
 	TBZ $0, R5, end_54
-	FMOVS 48(R2), F10
+	FMOVS 48(R0), F0
 end_54:
 	B end_53
 few_52:
 	TBZ $1, R5, one_57
-	FMOVD 32(R2), F13
+	FMOVD 32(R0), F1
 	TBZ $0, R5, end_56
-	ADD $40, R2, R3
-	VLD1 (R3), V13.S[2]
+	ADD $40, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_56
 one_57:
 	TBZ $0, R5, end_56
-	FMOVS 32(R2), F13
+	FMOVS 32(R0), F1
 end_56:
 end_53:
-	WORD $0x4e39ce0d // fmla v13.4s, v16.4s, v25.4s
-	WORD $0x4e39cf4a // fmla v10.4s, v26.4s, v25.4s
-	ADD R1, R2, R2
-	FLDPQ (R2), (F9, F2)
-	WORD $0x4e39ccc9 // fmla v9.4s, v6.4s, v25.4s
-	WORD $0x4e39cea2 // fmla v2.4s, v21.4s, v25.4s
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x4e38cc61 // fmla v1.4s, v3.4s, v24.4s
+	WORD $0x4e38cc40 // fmla v0.4s, v2.4s, v24.4s
+	B store
+set:
+	WORD $0x6e38deb7 // fmul v23.4s, v21.4s, v24.4s
+	WORD $0x6e38de96 // fmul v22.4s, v20.4s, v24.4s
+	WORD $0x6e38de75 // fmul v21.4s, v19.4s, v24.4s
+	WORD $0x6e38de54 // fmul v20.4s, v18.4s, v24.4s
+	WORD $0x6e38de33 // fmul v19.4s, v17.4s, v24.4s
+	WORD $0x6e38de12 // fmul v18.4s, v16.4s, v24.4s
+	WORD $0x6e38ddf1 // fmul v17.4s, v15.4s, v24.4s
+	WORD $0x6e38ddd0 // fmul v16.4s, v14.4s, v24.4s
+	WORD $0x6e38ddaf // fmul v15.4s, v13.4s, v24.4s
+	WORD $0x6e38dd8e // fmul v14.4s, v12.4s, v24.4s
+	WORD $0x6e38dd6d // fmul v13.4s, v11.4s, v24.4s
+	WORD $0x6e38dd4c // fmul v12.4s, v10.4s, v24.4s
+	WORD $0x6e38dd2b // fmul v11.4s, v9.4s, v24.4s
+	WORD $0x6e38dd0a // fmul v10.4s, v8.4s, v24.4s
+	WORD $0x6e38dcc9 // fmul v9.4s, v6.4s, v24.4s
+	WORD $0x6e38dc88 // fmul v8.4s, v4.4s, v24.4s
+	WORD $0x6e38dce6 // fmul v6.4s, v7.4s, v24.4s
+	WORD $0x6e38dca4 // fmul v4.4s, v5.4s, v24.4s
+	WORD $0x6e38dc61 // fmul v1.4s, v3.4s, v24.4s
+	WORD $0x6e38dc40 // fmul v0.4s, v2.4s, v24.4s
+store:
+	FSTPQ (F23, F22), (R2)
 	TBZ $3, R5, some_58
-	FLDPQ 32(R2), (F14, F6)
+	FSTPQ (F21, F20), 32(R2)
 	B end_60
 some_58:
 	TBZ $2, R5, few_59
-	FMOVQ 32(R2), F14
+	FMOVQ F21, 32(R2)
 	TBZ $1, R5, one_62
-	FMOVD 48(R2), F6
+	FMOVD F20, 48(R2)
 	TBZ $0, R5, end_61
-	ADD $56, R2, R2
-	VLD1 (R2), V6.S[2]
+	ADD $56, R2, R0
+	VST1 V20.S[2], (R0)
 	B end_61
 one_62:
 	TBZ $0, R5, end_61
-	FMOVS 48(R2), F6
+	FMOVS F20, 48(R2)
 end_61:
 	B end_60
 few_59:
 	TBZ $1, R5, one_64
-	FMOVD 32(R2), F14
+	FMOVD F21, 32(R2)
 	TBZ $0, R5, end_63
-	ADD $40, R2, R2
-	VLD1 (R2), V14.S[2]
+	ADD $40, R2, R0
+	VST1 V21.S[2], (R0)
 	B end_63
 one_64:
 	TBZ $0, R5, end_63
-	FMOVS 32(R2), F14
+	FMOVS F21, 32(R2)
 end_63:
 end_60:
-	WORD $0x4e39cc2e // fmla v14.4s, v1.4s, v25.4s
-	WORD $0x4e39cc66 // fmla v6.4s, v3.4s, v25.4s
-	B store
-set:
-	WORD $0x6e39dcac // fmul v12.4s, v5.4s, v25.4s
-	WORD $0x6e39dc58 // fmul v24.4s, v2.4s, v25.4s
-	WORD $0x6e39dc14 // fmul v20.4s, v0.4s, v25.4s
-	WORD $0x6e39def3 // fmul v19.4s, v23.4s, v25.4s
-	WORD $0x6e39ddeb // fmul v11.4s, v15.4s, v25.4s
-	WORD $0x6e39ded7 // fmul v23.4s, v22.4s, v25.4s
-	WORD $0x6e39de56 // fmul v22.4s, v18.4s, v25.4s
-	WORD $0x6e39df64 // fmul v4.4s, v27.4s, v25.4s
-	WORD $0x6e39de32 // fmul v18.4s, v17.4s, v25.4s
-	WORD $0x6e39dd05 // fmul v5.4s, v8.4s, v25.4s
-	WORD $0x6e39dcfb // fmul v27.4s, v7.4s, v25.4s
-	WORD $0x6e39dd28 // fmul v8.4s, v9.4s, v25.4s
-	WORD $0x6e39dfb1 // fmul v17.4s, v29.4s, v25.4s
-	WORD $0x6e39dfcf // fmul v15.4s, v30.4s, v25.4s
-	WORD $0x6e39dda7 // fmul v7.4s, v13.4s, v25.4s
-	WORD $0x6e39dd5d // fmul v29.4s, v10.4s, v25.4s
-	WORD $0x6e39ddde // fmul v30.4s, v14.4s, v25.4s
-	WORD $0x6e39df80 // fmul v0.4s, v28.4s, v25.4s
-	WORD $0x6e39de0d // fmul v13.4s, v16.4s, v25.4s
-	WORD $0x6e39df4a // fmul v10.4s, v26.4s, v25.4s
-	WORD $0x6e39dcc9 // fmul v9.4s, v6.4s, v25.4s
-	WORD $0x6e39dea2 // fmul v2.4s, v21.4s, v25.4s
-	WORD $0x6e39dc2e // fmul v14.4s, v1.4s, v25.4s
-	WORD $0x6e39dc66 // fmul v6.4s, v3.4s, v25.4s
-store:
-	FSTPQ (F12, F24), (R0)
+	ADD R1, R2, R0
+	FSTPQ (F19, F18), (R0)
 	TBZ $3, R5, some_65
-	FSTPQ (F20, F19), 32(R0)
+	FSTPQ (F17, F16), 32(R0)
 	B end_67
 some_65:
 	TBZ $2, R5, few_66
-	FMOVQ F20, 32(R0)
+	FMOVQ F17, 32(R0)
 	TBZ $1, R5, one_69
-	FMOVD F19, 48(R0)
+	FMOVD F16, 48(R0)
 	TBZ $0, R5, end_68
 	ADD $56, R0, R2
-	VST1 V19.S[2], (R2)
+	VST1 V16.S[2], (R2)
 	B end_68
 one_69:
 	TBZ $0, R5, end_68
-	FMOVS F19, 48(R0)
+	FMOVS F16, 48(R0)
 end_68:
 	B end_67
 few_66:
 	TBZ $1, R5, one_71
-	FMOVD F20, 32(R0)
+	FMOVD F17, 32(R0)
 	TBZ $0, R5, end_70
 	ADD $40, R0, R2
-	VST1 V20.S[2], (R2)
+	VST1 V17.S[2], (R2)
 	B end_70
 one_71:
 	TBZ $0, R5, end_70
-	FMOVS F20, 32(R0)
+	FMOVS F17, 32(R0)
 end_70:
 end_67:
 	ADD R1, R0, R0
-	FSTPQ (F11, F23), (R0)
+	FSTPQ (F15, F14), (R0)
 	TBZ $3, R5, some_72
-	FSTPQ (F22, F4), 32(R0)
+	FSTPQ (F13, F12), 32(R0)
 	B end_74
 some_72:
 	TBZ $2, R5, few_73
-	FMOVQ F22, 32(R0)
+	FMOVQ F13, 32(R0)
 	TBZ $1, R5, one_76
-	FMOVD F4, 48(R0)
+	FMOVD F12, 48(R0)
 	TBZ $0, R5, end_75
 	ADD $56, R0, R2
-	VST1 V4.S[2], (R2)
+	VST1 V12.S[2], (R2)
 	B end_75
 one_76:
 	TBZ $0, R5, end_75
-	FMOVS F4, 48(R0)
+	FMOVS F12, 48(R0)
 end_75:
 	B end_74
 few_73:
 	TBZ $1, R5, one_78
-	FMOVD F22, 32(R0)
+	FMOVD F13, 32(R0)
 	TBZ $0, R5, end_77
 	ADD $40, R0, R2
-	VST1 V22.S[2], (R2)
+	VST1 V13.S[2], (R2)
 	B end_77
 one_78:
 	TBZ $0, R5, end_77
-	FMOVS F22, 32(R0)
+	FMOVS F13, 32(R0)
 end_77:
 end_74:
 	ADD R1, R0, R0
-	FSTPQ (F18, F5), (R0)
+	FSTPQ (F11, F10), (R0)
 	TBZ $3, R5, some_79
-	FSTPQ (F27, F8), 32(R0)
+	FSTPQ (F9, F8), 32(R0)
 	B end_81
 some_79:
 	TBZ $2, R5, few_80
-	FMOVQ F27, 32(R0)
+	FMOVQ F9, 32(R0)
 	TBZ $1, R5, one_83
 	FMOVD F8, 48(R0)
 	TBZ $0, R5, end_82
@@ -10460,107 +9817,750 @@ end_82:
 	B end_81
 few_80:
 	TBZ $1, R5, one_85
-	FMOVD F27, 32(R0)
+	FMOVD F9, 32(R0)
 	TBZ $0, R5, end_84
 	ADD $40, R0, R2
-	VST1 V27.S[2], (R2)
+	VST1 V9.S[2], (R2)
 	B end_84
 one_85:
 	TBZ $0, R5, end_84
-	FMOVS F27, 32(R0)
+	FMOVS F9, 32(R0)
 end_84:
 end_81:
 	ADD R1, R0, R0
-	FSTPQ (F17, F15), (R0)
+	FSTPQ (F6, F4), (R0)
 	TBZ $3, R5, some_86
-	FSTPQ (F7, F29), 32(R0)
+	FSTPQ (F1, F0), 32(R0)
 	B end_88
 some_86:
 	TBZ $2, R5, few_87
-	FMOVQ F7, 32(R0)
+	FMOVQ F1, 32(R0)
 	TBZ $1, R5, one_90
-	FMOVD F29, 48(R0)
+	FMOVD F0, 48(R0)
 	TBZ $0, R5, end_89
-	ADD $56, R0, R2
-	VST1 V29.S[2], (R2)
+	ADD $56, R0, R0
+	VST1 V0.S[2], (R0)
 	B end_89
 one_90:
 	TBZ $0, R5, end_89
-	FMOVS F29, 48(R0)
+	FMOVS F0, 48(R0)
 end_89:
 	B end_88
 few_87:
 	TBZ $1, R5, one_92
-	FMOVD F7, 32(R0)
+	FMOVD F1, 32(R0)
 	TBZ $0, R5, end_91
-	ADD $40, R0, R2
-	VST1 V7.S[2], (R2)
+	ADD $40, R0, R0
+	VST1 V1.S[2], (R0)
 	B end_91
 one_92:
 	TBZ $0, R5, end_91
-	FMOVS F7, 32(R0)
+	FMOVS F1, 32(R0)
+end_91:
+end_88:
+	RET
+
+// func Tile6x2NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
+TEXT ·Tile6x2NEONF32(SB), NOSPLIT, $0-77
+	MOVD n+64(FP), R5
+	MOVD k+0(FP), R0
+	CMP $64, R0
+	BLT short
+short:
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R4
+	MOVD b+32(FP), R11
+	MOVD off+40(FP), R0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	VMOV V25.B16, V24.B16
+	WORD $0x6f00e417 // movi v23.2d, #0
+	VMOV V23.B16, V22.B16
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
+	MOVD n+64(FP), R12
+	CMP $4, R3
+	BNE apart_1
+	CMP $8, R12
+	BNE some_3
+sum_5:
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R11, R3
+	FLDPQ (R3), (F28, F27)
+	FLDPQ 32(R3), (F26, F1)
+	FMOVQ (R1), F0
+	WORD $0x4f801399 // fmla v25.4s, v28.4s, v0.s[0]
+	WORD $0x4f801378 // fmla v24.4s, v27.4s, v0.s[0]
+	WORD $0x4f801357 // fmla v23.4s, v26.4s, v0.s[0]
+	WORD $0x4f801036 // fmla v22.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01395 // fmla v21.4s, v28.4s, v0.s[1]
+	WORD $0x4fa01374 // fmla v20.4s, v27.4s, v0.s[1]
+	WORD $0x4fa01353 // fmla v19.4s, v26.4s, v0.s[1]
+	WORD $0x4fa01032 // fmla v18.4s, v1.4s, v0.s[1]
+	WORD $0x4f801b91 // fmla v17.4s, v28.4s, v0.s[2]
+	WORD $0x4f801b70 // fmla v16.4s, v27.4s, v0.s[2]
+	WORD $0x4f801b4f // fmla v15.4s, v26.4s, v0.s[2]
+	WORD $0x4f80182e // fmla v14.4s, v1.4s, v0.s[2]
+	WORD $0x4fa01b8d // fmla v13.4s, v28.4s, v0.s[3]
+	WORD $0x4fa01b6c // fmla v12.4s, v27.4s, v0.s[3]
+	WORD $0x4fa01b4b // fmla v11.4s, v26.4s, v0.s[3]
+	WORD $0x4fa0182a // fmla v10.4s, v1.4s, v0.s[3]
+	FMOVD 16(R1), F0
+	WORD $0x4f801389 // fmla v9.4s, v28.4s, v0.s[0]
+	WORD $0x4f801368 // fmla v8.4s, v27.4s, v0.s[0]
+	WORD $0x4f801346 // fmla v6.4s, v26.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01387 // fmla v7.4s, v28.4s, v0.s[1]
+	WORD $0x4fa01365 // fmla v5.4s, v27.4s, v0.s[1]
+	WORD $0x4fa01343 // fmla v3.4s, v26.4s, v0.s[1]
+	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_5
+	B done_2
+some_3:
+sum_6:
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R11, R3
+	FLDPQ (R3), (F28, F27)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R12, some_7
+	FLDPQ 32(R3), (F1, F0)
+	B end_9
+some_7:
+	TBZ $2, R12, few_8
+	FMOVQ 32(R3), F1
+	TBZ $1, R12, one_11
+	FMOVD 48(R3), F0
+	TBZ $0, R12, end_10
+	ADD $56, R3, R3
+	VLD1 (R3), V0.S[2]
+	B end_10
+one_11:
+	TBZ $0, R12, end_10
+	FMOVS 48(R3), F0
+end_10:
+	B end_9
+few_8:
+	TBZ $1, R12, one_13
+	FMOVD 32(R3), F1
+	TBZ $0, R12, end_12
+	ADD $40, R3, R3
+	VLD1 (R3), V1.S[2]
+	B end_12
+one_13:
+	TBZ $0, R12, end_12
+	FMOVS 32(R3), F1
+end_12:
+end_9:
+	FMOVQ (R1), F26
+	WORD $0x4f9a1399 // fmla v25.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a1378 // fmla v24.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1037 // fmla v23.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1016 // fmla v22.4s, v0.4s, v26.s[0]
+	WORD $0x4fba1395 // fmla v21.4s, v28.4s, v26.s[1]
+	WORD $0x4fba1374 // fmla v20.4s, v27.4s, v26.s[1]
+	WORD $0x4fba1033 // fmla v19.4s, v1.4s, v26.s[1]
+	WORD $0x4fba1012 // fmla v18.4s, v0.4s, v26.s[1]
+	WORD $0x4f9a1b91 // fmla v17.4s, v28.4s, v26.s[2]
+	WORD $0x4f9a1b70 // fmla v16.4s, v27.4s, v26.s[2]
+	WORD $0x4f9a182f // fmla v15.4s, v1.4s, v26.s[2]
+	WORD $0x4f9a180e // fmla v14.4s, v0.4s, v26.s[2]
+	WORD $0x4fba1b8d // fmla v13.4s, v28.4s, v26.s[3]
+	WORD $0x4fba1b6c // fmla v12.4s, v27.4s, v26.s[3]
+	WORD $0x4fba182b // fmla v11.4s, v1.4s, v26.s[3]
+	WORD $0x4fba180a // fmla v10.4s, v0.4s, v26.s[3]
+	FMOVD 16(R1), F26
+	WORD $0x4f9a1389 // fmla v9.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a1368 // fmla v8.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1026 // fmla v6.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1004 // fmla v4.4s, v0.4s, v26.s[0]
+	WORD $0x4fba1387 // fmla v7.4s, v28.4s, v26.s[1]
+	WORD $0x4fba1365 // fmla v5.4s, v27.4s, v26.s[1]
+	WORD $0x4fba1023 // fmla v3.4s, v1.4s, v26.s[1]
+	WORD $0x4fba1002 // fmla v2.4s, v0.4s, v26.s[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_6
+	B done_2
+apart_1:
+	ADD R3, R3, R10
+	ADD R3, R10, R9
+	ADD R3, R9, R8
+	ADD R3, R8, R7
+	CMP $8, R12
+	BNE apartsome_4
+sum_14:
+	MOVD.P 8(R0), R6
+	ADD R6<<2, R11, R6
+	FLDPQ (R6), (F28, F27)
+	FLDPQ 32(R6), (F26, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801399 // fmla v25.4s, v28.4s, v0.s[0]
+	WORD $0x4f801378 // fmla v24.4s, v27.4s, v0.s[0]
+	WORD $0x4f801357 // fmla v23.4s, v26.4s, v0.s[0]
+	WORD $0x4f801036 // fmla v22.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f801395 // fmla v21.4s, v28.4s, v0.s[0]
+	WORD $0x4f801374 // fmla v20.4s, v27.4s, v0.s[0]
+	WORD $0x4f801353 // fmla v19.4s, v26.4s, v0.s[0]
+	WORD $0x4f801032 // fmla v18.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R10), F0
+	WORD $0x4f801391 // fmla v17.4s, v28.4s, v0.s[0]
+	WORD $0x4f801370 // fmla v16.4s, v27.4s, v0.s[0]
+	WORD $0x4f80134f // fmla v15.4s, v26.4s, v0.s[0]
+	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R9), F0
+	WORD $0x4f80138d // fmla v13.4s, v28.4s, v0.s[0]
+	WORD $0x4f80136c // fmla v12.4s, v27.4s, v0.s[0]
+	WORD $0x4f80134b // fmla v11.4s, v26.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R8), F0
+	WORD $0x4f801389 // fmla v9.4s, v28.4s, v0.s[0]
+	WORD $0x4f801368 // fmla v8.4s, v27.4s, v0.s[0]
+	WORD $0x4f801346 // fmla v6.4s, v26.4s, v0.s[0]
+	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R7), F0
+	WORD $0x4f801387 // fmla v7.4s, v28.4s, v0.s[0]
+	WORD $0x4f801365 // fmla v5.4s, v27.4s, v0.s[0]
+	WORD $0x4f801343 // fmla v3.4s, v26.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_14
+	B done_2
+apartsome_4:
+sum_15:
+	MOVD.P 8(R0), R6
+	ADD R6<<2, R11, R6
+	FLDPQ (R6), (F28, F27)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R12, some_16
+	FLDPQ 32(R6), (F1, F0)
+	B end_18
+some_16:
+	TBZ $2, R12, few_17
+	FMOVQ 32(R6), F1
+	TBZ $1, R12, one_20
+	FMOVD 48(R6), F0
+	TBZ $0, R12, end_19
+	ADD $56, R6, R6
+	VLD1 (R6), V0.S[2]
+	B end_19
+one_20:
+	TBZ $0, R12, end_19
+	FMOVS 48(R6), F0
+end_19:
+	B end_18
+few_17:
+	TBZ $1, R12, one_22
+	FMOVD 32(R6), F1
+	TBZ $0, R12, end_21
+	ADD $40, R6, R6
+	VLD1 (R6), V1.S[2]
+	B end_21
+one_22:
+	TBZ $0, R12, end_21
+	FMOVS 32(R6), F1
+end_21:
+end_18:
+	FMOVS (R1), F26
+	WORD $0x4f9a1399 // fmla v25.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a1378 // fmla v24.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1037 // fmla v23.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1016 // fmla v22.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R3), F26
+	WORD $0x4f9a1395 // fmla v21.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a1374 // fmla v20.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1033 // fmla v19.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1012 // fmla v18.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R10), F26
+	WORD $0x4f9a1391 // fmla v17.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a1370 // fmla v16.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a102f // fmla v15.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a100e // fmla v14.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R9), F26
+	WORD $0x4f9a138d // fmla v13.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a136c // fmla v12.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a102b // fmla v11.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a100a // fmla v10.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R8), F26
+	WORD $0x4f9a1389 // fmla v9.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a1368 // fmla v8.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1026 // fmla v6.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1004 // fmla v4.4s, v0.4s, v26.s[0]
+	FMOVS (R1)(R7), F26
+	WORD $0x4f9a1387 // fmla v7.4s, v28.4s, v26.s[0]
+	WORD $0x4f9a1365 // fmla v5.4s, v27.4s, v26.s[0]
+	WORD $0x4f9a1023 // fmla v3.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1002 // fmla v2.4s, v0.4s, v26.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_15
+	B done_2
+done_2:
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e04041c // dup v28.4s, v0.s[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
+	BEQ set
+	FLDPQ (R2), (F27, F26)
+	WORD $0x4e3ccf3b // fmla v27.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf1a // fmla v26.4s, v24.4s, v28.4s
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	TBZ $3, R5, some_23
+	FLDPQ 32(R2), (F25, F24)
+	B end_25
+some_23:
+	TBZ $2, R5, few_24
+	FMOVQ 32(R2), F25
+	TBZ $1, R5, one_27
+	FMOVD 48(R2), F24
+	TBZ $0, R5, end_26
+	ADD $56, R2, R0
+	VLD1 (R0), V24.S[2]
+	B end_26
+one_27:
+	TBZ $0, R5, end_26
+	FMOVS 48(R2), F24
+end_26:
+	B end_25
+few_24:
+	TBZ $1, R5, one_29
+	FMOVD 32(R2), F25
+	TBZ $0, R5, end_28
+	ADD $40, R2, R0
+	VLD1 (R0), V25.S[2]
+	B end_28
+one_29:
+	TBZ $0, R5, end_28
+	FMOVS 32(R2), F25
+end_28:
+end_25:
+	WORD $0x4e3ccef9 // fmla v25.4s, v23.4s, v28.4s
+	WORD $0x4e3cced8 // fmla v24.4s, v22.4s, v28.4s
+	ADD R1, R2, R0
+	FLDPQ (R0), (F23, F22)
+	WORD $0x4e3cceb7 // fmla v23.4s, v21.4s, v28.4s
+	WORD $0x4e3cce96 // fmla v22.4s, v20.4s, v28.4s
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	TBZ $3, R5, some_30
+	FLDPQ 32(R0), (F21, F20)
+	B end_32
+some_30:
+	TBZ $2, R5, few_31
+	FMOVQ 32(R0), F21
+	TBZ $1, R5, one_34
+	FMOVD 48(R0), F20
+	TBZ $0, R5, end_33
+	ADD $56, R0, R3
+	VLD1 (R3), V20.S[2]
+	B end_33
+one_34:
+	TBZ $0, R5, end_33
+	FMOVS 48(R0), F20
+end_33:
+	B end_32
+few_31:
+	TBZ $1, R5, one_36
+	FMOVD 32(R0), F21
+	TBZ $0, R5, end_35
+	ADD $40, R0, R3
+	VLD1 (R3), V21.S[2]
+	B end_35
+one_36:
+	TBZ $0, R5, end_35
+	FMOVS 32(R0), F21
+end_35:
+end_32:
+	WORD $0x4e3cce75 // fmla v21.4s, v19.4s, v28.4s
+	WORD $0x4e3cce54 // fmla v20.4s, v18.4s, v28.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F19, F18)
+	WORD $0x4e3cce33 // fmla v19.4s, v17.4s, v28.4s
+	WORD $0x4e3cce12 // fmla v18.4s, v16.4s, v28.4s
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	TBZ $3, R5, some_37
+	FLDPQ 32(R0), (F17, F16)
+	B end_39
+some_37:
+	TBZ $2, R5, few_38
+	FMOVQ 32(R0), F17
+	TBZ $1, R5, one_41
+	FMOVD 48(R0), F16
+	TBZ $0, R5, end_40
+	ADD $56, R0, R3
+	VLD1 (R3), V16.S[2]
+	B end_40
+one_41:
+	TBZ $0, R5, end_40
+	FMOVS 48(R0), F16
+end_40:
+	B end_39
+few_38:
+	TBZ $1, R5, one_43
+	FMOVD 32(R0), F17
+	TBZ $0, R5, end_42
+	ADD $40, R0, R3
+	VLD1 (R3), V17.S[2]
+	B end_42
+one_43:
+	TBZ $0, R5, end_42
+	FMOVS 32(R0), F17
+end_42:
+end_39:
+	WORD $0x4e3ccdf1 // fmla v17.4s, v15.4s, v28.4s
+	WORD $0x4e3ccdd0 // fmla v16.4s, v14.4s, v28.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F15, F14)
+	WORD $0x4e3ccdaf // fmla v15.4s, v13.4s, v28.4s
+	WORD $0x4e3ccd8e // fmla v14.4s, v12.4s, v28.4s
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	TBZ $3, R5, some_44
+	FLDPQ 32(R0), (F13, F12)
+	B end_46
+some_44:
+	TBZ $2, R5, few_45
+	FMOVQ 32(R0), F13
+	TBZ $1, R5, one_48
+	FMOVD 48(R0), F12
+	TBZ $0, R5, end_47
+	ADD $56, R0, R3
+	VLD1 (R3), V12.S[2]
+	B end_47
+one_48:
+	TBZ $0, R5, end_47
+	FMOVS 48(R0), F12
+end_47:
+	B end_46
+few_45:
+	TBZ $1, R5, one_50
+	FMOVD 32(R0), F13
+	TBZ $0, R5, end_49
+	ADD $40, R0, R3
+	VLD1 (R3), V13.S[2]
+	B end_49
+one_50:
+	TBZ $0, R5, end_49
+	FMOVS 32(R0), F13
+end_49:
+end_46:
+	WORD $0x4e3ccd6d // fmla v13.4s, v11.4s, v28.4s
+	WORD $0x4e3ccd4c // fmla v12.4s, v10.4s, v28.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e3ccd2b // fmla v11.4s, v9.4s, v28.4s
+	WORD $0x4e3ccd0a // fmla v10.4s, v8.4s, v28.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $3, R5, some_51
+	FLDPQ 32(R0), (F9, F8)
+	B end_53
+some_51:
+	TBZ $2, R5, few_52
+	FMOVQ 32(R0), F9
+	TBZ $1, R5, one_55
+	FMOVD 48(R0), F8
+	TBZ $0, R5, end_54
+	ADD $56, R0, R3
+	VLD1 (R3), V8.S[2]
+	B end_54
+one_55:
+	TBZ $0, R5, end_54
+	FMOVS 48(R0), F8
+end_54:
+	B end_53
+few_52:
+	TBZ $1, R5, one_57
+	FMOVD 32(R0), F9
+	TBZ $0, R5, end_56
+	ADD $40, R0, R3
+	VLD1 (R3), V9.S[2]
+	B end_56
+one_57:
+	TBZ $0, R5, end_56
+	FMOVS 32(R0), F9
+end_56:
+end_53:
+	WORD $0x4e3cccc9 // fmla v9.4s, v6.4s, v28.4s
+	WORD $0x4e3ccc88 // fmla v8.4s, v4.4s, v28.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F6, F4)
+	WORD $0x4e3ccce6 // fmla v6.4s, v7.4s, v28.4s
+	WORD $0x4e3ccca4 // fmla v4.4s, v5.4s, v28.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $3, R5, some_58
+	FLDPQ 32(R0), (F1, F0)
+	B end_60
+some_58:
+	TBZ $2, R5, few_59
+	FMOVQ 32(R0), F1
+	TBZ $1, R5, one_62
+	FMOVD 48(R0), F0
+	TBZ $0, R5, end_61
+	ADD $56, R0, R0
+	VLD1 (R0), V0.S[2]
+	B end_61
+one_62:
+	TBZ $0, R5, end_61
+	FMOVS 48(R0), F0
+end_61:
+	B end_60
+few_59:
+	TBZ $1, R5, one_64
+	FMOVD 32(R0), F1
+	TBZ $0, R5, end_63
+	ADD $40, R0, R0
+	VLD1 (R0), V1.S[2]
+	B end_63
+one_64:
+	TBZ $0, R5, end_63
+	FMOVS 32(R0), F1
+end_63:
+end_60:
+	WORD $0x4e3ccc61 // fmla v1.4s, v3.4s, v28.4s
+	WORD $0x4e3ccc40 // fmla v0.4s, v2.4s, v28.4s
+	B store
+set:
+	WORD $0x6e3cdf3b // fmul v27.4s, v25.4s, v28.4s
+	WORD $0x6e3cdf1a // fmul v26.4s, v24.4s, v28.4s
+	WORD $0x6e3cdef9 // fmul v25.4s, v23.4s, v28.4s
+	WORD $0x6e3cded8 // fmul v24.4s, v22.4s, v28.4s
+	WORD $0x6e3cdeb7 // fmul v23.4s, v21.4s, v28.4s
+	WORD $0x6e3cde96 // fmul v22.4s, v20.4s, v28.4s
+	WORD $0x6e3cde75 // fmul v21.4s, v19.4s, v28.4s
+	WORD $0x6e3cde54 // fmul v20.4s, v18.4s, v28.4s
+	WORD $0x6e3cde33 // fmul v19.4s, v17.4s, v28.4s
+	WORD $0x6e3cde12 // fmul v18.4s, v16.4s, v28.4s
+	WORD $0x6e3cddf1 // fmul v17.4s, v15.4s, v28.4s
+	WORD $0x6e3cddd0 // fmul v16.4s, v14.4s, v28.4s
+	WORD $0x6e3cddaf // fmul v15.4s, v13.4s, v28.4s
+	WORD $0x6e3cdd8e // fmul v14.4s, v12.4s, v28.4s
+	WORD $0x6e3cdd6d // fmul v13.4s, v11.4s, v28.4s
+	WORD $0x6e3cdd4c // fmul v12.4s, v10.4s, v28.4s
+	WORD $0x6e3cdd2b // fmul v11.4s, v9.4s, v28.4s
+	WORD $0x6e3cdd0a // fmul v10.4s, v8.4s, v28.4s
+	WORD $0x6e3cdcc9 // fmul v9.4s, v6.4s, v28.4s
+	WORD $0x6e3cdc88 // fmul v8.4s, v4.4s, v28.4s
+	WORD $0x6e3cdce6 // fmul v6.4s, v7.4s, v28.4s
+	WORD $0x6e3cdca4 // fmul v4.4s, v5.4s, v28.4s
+	WORD $0x6e3cdc61 // fmul v1.4s, v3.4s, v28.4s
+	WORD $0x6e3cdc40 // fmul v0.4s, v2.4s, v28.4s
+store:
+	FSTPQ (F27, F26), (R2)
+	TBZ $3, R5, some_65
+	FSTPQ (F25, F24), 32(R2)
+	B end_67
+some_65:
+	TBZ $2, R5, few_66
+	FMOVQ F25, 32(R2)
+	TBZ $1, R5, one_69
+	FMOVD F24, 48(R2)
+	TBZ $0, R5, end_68
+	ADD $56, R2, R0
+	VST1 V24.S[2], (R0)
+	B end_68
+one_69:
+	TBZ $0, R5, end_68
+	FMOVS F24, 48(R2)
+end_68:
+	B end_67
+few_66:
+	TBZ $1, R5, one_71
+	FMOVD F25, 32(R2)
+	TBZ $0, R5, end_70
+	ADD $40, R2, R0
+	VST1 V25.S[2], (R0)
+	B end_70
+one_71:
+	TBZ $0, R5, end_70
+	FMOVS F25, 32(R2)
+end_70:
+end_67:
+	ADD R1, R2, R0
+	FSTPQ (F23, F22), (R0)
+	TBZ $3, R5, some_72
+	FSTPQ (F21, F20), 32(R0)
+	B end_74
+some_72:
+	TBZ $2, R5, few_73
+	FMOVQ F21, 32(R0)
+	TBZ $1, R5, one_76
+	FMOVD F20, 48(R0)
+	TBZ $0, R5, end_75
+	ADD $56, R0, R2
+	VST1 V20.S[2], (R2)
+	B end_75
+one_76:
+	TBZ $0, R5, end_75
+	FMOVS F20, 48(R0)
+end_75:
+	B end_74
+few_73:
+	TBZ $1, R5, one_78
+	FMOVD F21, 32(R0)
+	TBZ $0, R5, end_77
+	ADD $40, R0, R2
+	VST1 V21.S[2], (R2)
+	B end_77
+one_78:
+	TBZ $0, R5, end_77
+	FMOVS F21, 32(R0)
+end_77:
+end_74:
+	ADD R1, R0, R0
+	FSTPQ (F19, F18), (R0)
+	TBZ $3, R5, some_79
+	FSTPQ (F17, F16), 32(R0)
+	B end_81
+some_79:
+	TBZ $2, R5, few_80
+	FMOVQ F17, 32(R0)
+	TBZ $1, R5, one_83
+	FMOVD F16, 48(R0)
+	TBZ $0, R5, end_82
+	ADD $56, R0, R2
+	VST1 V16.S[2], (R2)
+	B end_82
+one_83:
+	TBZ $0, R5, end_82
+	FMOVS F16, 48(R0)
+end_82:
+	B end_81
+few_80:
+	TBZ $1, R5, one_85
+	FMOVD F17, 32(R0)
+	TBZ $0, R5, end_84
+	ADD $40, R0, R2
+	VST1 V17.S[2], (R2)
+	B end_84
+one_85:
+	TBZ $0, R5, end_84
+	FMOVS F17, 32(R0)
+end_84:
+end_81:
+	ADD R1, R0, R0
+	FSTPQ (F15, F14), (R0)
+	TBZ $3, R5, some_86
+	FSTPQ (F13, F12), 32(R0)
+	B end_88
+some_86:
+	TBZ $2, R5, few_87
+	FMOVQ F13, 32(R0)
+	TBZ $1, R5, one_90
+	FMOVD F12, 48(R0)
+	TBZ $0, R5, end_89
+	ADD $56, R0, R2
+	VST1 V12.S[2], (R2)
+	B end_89
+one_90:
+	TBZ $0, R5, end_89
+	FMOVS F12, 48(R0)
+end_89:
+	B end_88
+few_87:
+	TBZ $1, R5, one_92
+	FMOVD F13, 32(R0)
+	TBZ $0, R5, end_91
+	ADD $40, R0, R2
+	VST1 V13.S[2], (R2)
+	B end_91
+one_92:
+	TBZ $0, R5, end_91
+	FMOVS F13, 32(R0)
 end_91:
 end_88:
 	ADD R1, R0, R0
-	FSTPQ (F30, F0), (R0)
+	FSTPQ (F11, F10), (R0)
 	TBZ $3, R5, some_93
-	FSTPQ (F13, F10), 32(R0)
+	FSTPQ (F9, F8), 32(R0)
 	B end_95
 some_93:
 	TBZ $2, R5, few_94
-	FMOVQ F13, 32(R0)
+	FMOVQ F9, 32(R0)
 	TBZ $1, R5, one_97
-	FMOVD F10, 48(R0)
+	FMOVD F8, 48(R0)
 	TBZ $0, R5, end_96
 	ADD $56, R0, R2
-	VST1 V10.S[2], (R2)
+	VST1 V8.S[2], (R2)
 	B end_96
 one_97:
 	TBZ $0, R5, end_96
-	FMOVS F10, 48(R0)
+	FMOVS F8, 48(R0)
 end_96:
 	B end_95
 few_94:
 	TBZ $1, R5, one_99
-	FMOVD F13, 32(R0)
+	FMOVD F9, 32(R0)
 	TBZ $0, R5, end_98
 	ADD $40, R0, R2
-	VST1 V13.S[2], (R2)
+	VST1 V9.S[2], (R2)
 	B end_98
 one_99:
 	TBZ $0, R5, end_98
-	FMOVS F13, 32(R0)
+	FMOVS F9, 32(R0)
 end_98:
 end_95:
 	ADD R1, R0, R0
-	FSTPQ (F9, F2), (R0)
+	FSTPQ (F6, F4), (R0)
 	TBZ $3, R5, some_100
-	FSTPQ (F14, F6), 32(R0)
+	FSTPQ (F1, F0), 32(R0)
 	B end_102
 some_100:
 	TBZ $2, R5, few_101
-	FMOVQ F14, 32(R0)
+	FMOVQ F1, 32(R0)
 	TBZ $1, R5, one_104
-	FMOVD F6, 48(R0)
+	FMOVD F0, 48(R0)
 	TBZ $0, R5, end_103
 	ADD $56, R0, R0
-	VST1 V6.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_103
 one_104:
 	TBZ $0, R5, end_103
-	FMOVS F6, 48(R0)
+	FMOVS F0, 48(R0)
 end_103:
 	B end_102
 few_101:
 	TBZ $1, R5, one_106
-	FMOVD F14, 32(R0)
+	FMOVD F1, 32(R0)
 	TBZ $0, R5, end_105
 	ADD $40, R0, R0
-	VST1 V14.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_105
 one_106:
 	TBZ $0, R5, end_105
-	FMOVS F14, 32(R0)
+	FMOVS F1, 32(R0)
 end_105:
 end_102:
 	RET
@@ -10575,92 +10575,92 @@ short:
 	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $2, R0, R3
+	LSL $2, R0, R4
 	MOVD b+32(FP), R7
 	MOVD off+40(FP), R0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V6.B16
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V8.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V1.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V3.B16
-	MOVD rsa+16(FP), R4
-	LSL $2, R4, R4
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
 	MOVD n+64(FP), R6
-	CMP $4, R4
+	CMP $4, R3
 	BNE apart_1
 	CMP $8, R6
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R4
-	ADD R4<<2, R7, R4
-	FLDPQ (R4), (F16, F15)
-	FLDPQ 32(R4), (F14, F13)
-	FLDPQ 64(R4), (F12, F11)
-	FLDPQ 96(R4), (F10, F5)
-	FMOVS (R1), F2
-	WORD $0x4f821200 // fmla v0.4s, v16.4s, v2.s[0]
-	WORD $0x4f8211e6 // fmla v6.4s, v15.4s, v2.s[0]
-	WORD $0x4f8211c7 // fmla v7.4s, v14.4s, v2.s[0]
-	WORD $0x4f8211a8 // fmla v8.4s, v13.4s, v2.s[0]
-	WORD $0x4f821189 // fmla v9.4s, v12.4s, v2.s[0]
-	WORD $0x4f821161 // fmla v1.4s, v11.4s, v2.s[0]
-	WORD $0x4f821144 // fmla v4.4s, v10.4s, v2.s[0]
-	WORD $0x4f8210a3 // fmla v3.4s, v5.4s, v2.s[0]
-	ADD R3, R1, R1
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R7, R3
+	FLDPQ (R3), (F16, F15)
+	FLDPQ 32(R3), (F14, F13)
+	FLDPQ 64(R3), (F12, F11)
+	FLDPQ 96(R3), (F10, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801209 // fmla v9.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011e8 // fmla v8.4s, v15.4s, v0.s[0]
+	WORD $0x4f8011c6 // fmla v6.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011a4 // fmla v4.4s, v13.4s, v0.s[0]
+	WORD $0x4f801187 // fmla v7.4s, v12.4s, v0.s[0]
+	WORD $0x4f801165 // fmla v5.4s, v11.4s, v0.s[0]
+	WORD $0x4f801143 // fmla v3.4s, v10.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R4
-	ADD R4<<2, R7, R4
-	FLDPQ (R4), (F16, F15)
-	FLDPQ 32(R4), (F14, F13)
-	FLDPQ 64(R4), (F12, F11)
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R7, R3
+	FLDPQ (R3), (F16, F15)
+	FLDPQ 32(R3), (F14, F13)
+	FLDPQ 64(R3), (F12, F11)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_7
-	FLDPQ 96(R4), (F5, F2)
+	FLDPQ 96(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R6, few_8
-	FMOVQ 96(R4), F5
+	FMOVQ 96(R3), F1
 	TBZ $1, R6, one_11
-	FMOVD 112(R4), F2
+	FMOVD 112(R3), F0
 	TBZ $0, R6, end_10
-	ADD $120, R4, R4
-	VLD1 (R4), V2.S[2]
+	ADD $120, R3, R3
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R6, end_10
-	FMOVS 112(R4), F2
+	FMOVS 112(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R6, one_13
-	FMOVD 96(R4), F5
+	FMOVD 96(R3), F1
 	TBZ $0, R6, end_12
-	ADD $104, R4, R4
-	VLD1 (R4), V5.S[2]
+	ADD $104, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R6, end_12
-	FMOVS 96(R4), F5
+	FMOVS 96(R3), F1
 end_12:
 end_9:
 	FMOVS (R1), F10
-	WORD $0x4f8a1200 // fmla v0.4s, v16.4s, v10.s[0]
-	WORD $0x4f8a11e6 // fmla v6.4s, v15.4s, v10.s[0]
-	WORD $0x4f8a11c7 // fmla v7.4s, v14.4s, v10.s[0]
-	WORD $0x4f8a11a8 // fmla v8.4s, v13.4s, v10.s[0]
-	WORD $0x4f8a1189 // fmla v9.4s, v12.4s, v10.s[0]
-	WORD $0x4f8a1161 // fmla v1.4s, v11.4s, v10.s[0]
-	WORD $0x4f8a10a4 // fmla v4.4s, v5.4s, v10.s[0]
-	WORD $0x4f8a1043 // fmla v3.4s, v2.4s, v10.s[0]
-	ADD R3, R1, R1
+	WORD $0x4f8a1209 // fmla v9.4s, v16.4s, v10.s[0]
+	WORD $0x4f8a11e8 // fmla v8.4s, v15.4s, v10.s[0]
+	WORD $0x4f8a11c6 // fmla v6.4s, v14.4s, v10.s[0]
+	WORD $0x4f8a11a4 // fmla v4.4s, v13.4s, v10.s[0]
+	WORD $0x4f8a1187 // fmla v7.4s, v12.4s, v10.s[0]
+	WORD $0x4f8a1165 // fmla v5.4s, v11.4s, v10.s[0]
+	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
@@ -10668,166 +10668,166 @@ apart_1:
 	CMP $8, R6
 	BNE apartsome_4
 sum_14:
-	MOVD.P 8(R0), R4
-	ADD R4<<2, R7, R4
-	FLDPQ (R4), (F16, F15)
-	FLDPQ 32(R4), (F14, F13)
-	FLDPQ 64(R4), (F12, F11)
-	FLDPQ 96(R4), (F10, F5)
-	FMOVS (R1), F2
-	WORD $0x4f821200 // fmla v0.4s, v16.4s, v2.s[0]
-	WORD $0x4f8211e6 // fmla v6.4s, v15.4s, v2.s[0]
-	WORD $0x4f8211c7 // fmla v7.4s, v14.4s, v2.s[0]
-	WORD $0x4f8211a8 // fmla v8.4s, v13.4s, v2.s[0]
-	WORD $0x4f821189 // fmla v9.4s, v12.4s, v2.s[0]
-	WORD $0x4f821161 // fmla v1.4s, v11.4s, v2.s[0]
-	WORD $0x4f821144 // fmla v4.4s, v10.4s, v2.s[0]
-	WORD $0x4f8210a3 // fmla v3.4s, v5.4s, v2.s[0]
-	ADD R3, R1, R1
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R7, R3
+	FLDPQ (R3), (F16, F15)
+	FLDPQ 32(R3), (F14, F13)
+	FLDPQ 64(R3), (F12, F11)
+	FLDPQ 96(R3), (F10, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801209 // fmla v9.4s, v16.4s, v0.s[0]
+	WORD $0x4f8011e8 // fmla v8.4s, v15.4s, v0.s[0]
+	WORD $0x4f8011c6 // fmla v6.4s, v14.4s, v0.s[0]
+	WORD $0x4f8011a4 // fmla v4.4s, v13.4s, v0.s[0]
+	WORD $0x4f801187 // fmla v7.4s, v12.4s, v0.s[0]
+	WORD $0x4f801165 // fmla v5.4s, v11.4s, v0.s[0]
+	WORD $0x4f801143 // fmla v3.4s, v10.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
-	MOVD.P 8(R0), R4
-	ADD R4<<2, R7, R4
-	FLDPQ (R4), (F16, F15)
-	FLDPQ 32(R4), (F14, F13)
-	FLDPQ 64(R4), (F12, F11)
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R7, R3
+	FLDPQ (R3), (F16, F15)
+	FLDPQ 32(R3), (F14, F13)
+	FLDPQ 64(R3), (F12, F11)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_16
-	FLDPQ 96(R4), (F2, F5)
+	FLDPQ 96(R3), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R6, few_17
-	FMOVQ 96(R4), F2
+	FMOVQ 96(R3), F1
 	TBZ $1, R6, one_20
-	FMOVD 112(R4), F5
+	FMOVD 112(R3), F0
 	TBZ $0, R6, end_19
-	ADD $120, R4, R4
-	VLD1 (R4), V5.S[2]
+	ADD $120, R3, R3
+	VLD1 (R3), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R6, end_19
-	FMOVS 112(R4), F5
+	FMOVS 112(R3), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R6, one_22
-	FMOVD 96(R4), F2
+	FMOVD 96(R3), F1
 	TBZ $0, R6, end_21
-	ADD $104, R4, R4
-	VLD1 (R4), V2.S[2]
+	ADD $104, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R6, end_21
-	FMOVS 96(R4), F2
+	FMOVS 96(R3), F1
 end_21:
 end_18:
 	FMOVS (R1), F10
-	WORD $0x4f8a1200 // fmla v0.4s, v16.4s, v10.s[0]
-	WORD $0x4f8a11e6 // fmla v6.4s, v15.4s, v10.s[0]
-	WORD $0x4f8a11c7 // fmla v7.4s, v14.4s, v10.s[0]
-	WORD $0x4f8a11a8 // fmla v8.4s, v13.4s, v10.s[0]
-	WORD $0x4f8a1189 // fmla v9.4s, v12.4s, v10.s[0]
-	WORD $0x4f8a1161 // fmla v1.4s, v11.4s, v10.s[0]
-	WORD $0x4f8a1044 // fmla v4.4s, v2.4s, v10.s[0]
-	WORD $0x4f8a10a3 // fmla v3.4s, v5.4s, v10.s[0]
-	ADD R3, R1, R1
+	WORD $0x4f8a1209 // fmla v9.4s, v16.4s, v10.s[0]
+	WORD $0x4f8a11e8 // fmla v8.4s, v15.4s, v10.s[0]
+	WORD $0x4f8a11c6 // fmla v6.4s, v14.4s, v10.s[0]
+	WORD $0x4f8a11a4 // fmla v4.4s, v13.4s, v10.s[0]
+	WORD $0x4f8a1187 // fmla v7.4s, v12.4s, v10.s[0]
+	WORD $0x4f8a1165 // fmla v5.4s, v11.4s, v10.s[0]
+	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
-	FMOVS alpha+72(FP), F2
-	WORD $0x4e04044a // dup v10.4s, v2.s[0]
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e04040c // dup v12.4s, v0.s[0]
 	MOVD c+48(FP), R1
 	MOVBU add+76(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R1), (F5, F2)
-	WORD $0x4e2acc05 // fmla v5.4s, v0.4s, v10.4s
-	WORD $0x4e2accc2 // fmla v2.4s, v6.4s, v10.4s
-	FLDPQ 32(R1), (F6, F0)
-	WORD $0x4e2acce6 // fmla v6.4s, v7.4s, v10.4s
-	WORD $0x4e2acd00 // fmla v0.4s, v8.4s, v10.4s
-	FLDPQ 64(R1), (F8, F7)
-	WORD $0x4e2acd28 // fmla v8.4s, v9.4s, v10.4s
-	WORD $0x4e2acc27 // fmla v7.4s, v1.4s, v10.4s
-	WORD $0x6f00e409 // movi v9.2d, #0
+	FLDPQ (R1), (F11, F10)
+	WORD $0x4e2ccd2b // fmla v11.4s, v9.4s, v12.4s
+	WORD $0x4e2ccd0a // fmla v10.4s, v8.4s, v12.4s
+	FLDPQ 32(R1), (F9, F8)
+	WORD $0x4e2cccc9 // fmla v9.4s, v6.4s, v12.4s
+	WORD $0x4e2ccc88 // fmla v8.4s, v4.4s, v12.4s
+	FLDPQ 64(R1), (F6, F4)
+	WORD $0x4e2ccce6 // fmla v6.4s, v7.4s, v12.4s
+	WORD $0x4e2ccca4 // fmla v4.4s, v5.4s, v12.4s
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ 96(R1), (F9, F1)
+	FLDPQ 96(R1), (F1, F0)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ 96(R1), F9
+	FMOVQ 96(R1), F1
 	TBZ $1, R5, one_27
-	FMOVD 112(R1), F1
+	FMOVD 112(R1), F0
 	TBZ $0, R5, end_26
 	ADD $120, R1, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 112(R1), F1
+	FMOVS 112(R1), F0
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD 96(R1), F9
+	FMOVD 96(R1), F1
 	TBZ $0, R5, end_28
 	ADD $104, R1, R0
-	VLD1 (R0), V9.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS 96(R1), F9
+	FMOVS 96(R1), F1
 end_28:
 end_25:
-	WORD $0x4e2acc89 // fmla v9.4s, v4.4s, v10.4s
-	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
+	WORD $0x4e2ccc61 // fmla v1.4s, v3.4s, v12.4s
+	WORD $0x4e2ccc40 // fmla v0.4s, v2.4s, v12.4s
 	B store
 set:
-	WORD $0x6e2adc05 // fmul v5.4s, v0.4s, v10.4s
-	WORD $0x6e2adcc2 // fmul v2.4s, v6.4s, v10.4s
-	WORD $0x6e2adce6 // fmul v6.4s, v7.4s, v10.4s
-	WORD $0x6e2add00 // fmul v0.4s, v8.4s, v10.4s
-	WORD $0x6e2add28 // fmul v8.4s, v9.4s, v10.4s
-	WORD $0x6e2adc27 // fmul v7.4s, v1.4s, v10.4s
-	WORD $0x6e2adc89 // fmul v9.4s, v4.4s, v10.4s
-	WORD $0x6e2adc61 // fmul v1.4s, v3.4s, v10.4s
+	WORD $0x6e2cdd2b // fmul v11.4s, v9.4s, v12.4s
+	WORD $0x6e2cdd0a // fmul v10.4s, v8.4s, v12.4s
+	WORD $0x6e2cdcc9 // fmul v9.4s, v6.4s, v12.4s
+	WORD $0x6e2cdc88 // fmul v8.4s, v4.4s, v12.4s
+	WORD $0x6e2cdce6 // fmul v6.4s, v7.4s, v12.4s
+	WORD $0x6e2cdca4 // fmul v4.4s, v5.4s, v12.4s
+	WORD $0x6e2cdc61 // fmul v1.4s, v3.4s, v12.4s
+	WORD $0x6e2cdc40 // fmul v0.4s, v2.4s, v12.4s
 store:
-	FSTPQ (F5, F2), (R1)
-	FSTPQ (F6, F0), 32(R1)
-	FSTPQ (F8, F7), 64(R1)
+	FSTPQ (F11, F10), (R1)
+	FSTPQ (F9, F8), 32(R1)
+	FSTPQ (F6, F4), 64(R1)
 	TBZ $3, R5, some_30
-	FSTPQ (F9, F1), 96(R1)
+	FSTPQ (F1, F0), 96(R1)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ F9, 96(R1)
+	FMOVQ F1, 96(R1)
 	TBZ $1, R5, one_34
-	FMOVD F1, 112(R1)
+	FMOVD F0, 112(R1)
 	TBZ $0, R5, end_33
 	ADD $120, R1, R0
-	VST1 V1.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS F1, 112(R1)
+	FMOVS F0, 112(R1)
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD F9, 96(R1)
+	FMOVD F1, 96(R1)
 	TBZ $0, R5, end_35
 	ADD $104, R1, R0
-	VST1 V9.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS F9, 96(R1)
+	FMOVS F1, 96(R1)
 end_35:
 end_32:
 	RET
@@ -10839,390 +10839,390 @@ TEXT ·Tile2x4NEONF32(SB), NOSPLIT, $0-77
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
+	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
-	MOVD csa+24(FP), R2
-	LSL $2, R2, R3
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R4
 	MOVD b+32(FP), R8
-	MOVD off+40(FP), R2
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V3.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
 	VMOV V9.B16, V8.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V18.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V2.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V10.B16
-	WORD $0x6f00e415 // movi v21.2d, #0
-	VMOV V21.B16, V17.B16
 	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V20.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V12.B16
-	MOVD rsa+16(FP), R4
-	LSL $2, R4, R4
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
 	MOVD n+64(FP), R7
-	CMP $4, R4
+	CMP $4, R3
 	BNE apart_1
 	CMP $8, R7
 	BNE some_3
 sum_5:
-	MOVD.P 8(R2), R4
-	ADD R4<<2, R8, R4
-	FLDPQ (R4), (F24, F23)
-	FLDPQ 32(R4), (F22, F19)
-	FLDPQ 64(R4), (F16, F15)
-	FLDPQ 96(R4), (F13, F11)
-	FMOVD (R1), F1
-	WORD $0x4f811307 // fmla v7.4s, v24.4s, v1.s[0]
-	WORD $0x4f8112e3 // fmla v3.4s, v23.4s, v1.s[0]
-	WORD $0x4f8112c9 // fmla v9.4s, v22.4s, v1.s[0]
-	WORD $0x4f811268 // fmla v8.4s, v19.4s, v1.s[0]
-	WORD $0x4f811204 // fmla v4.4s, v16.4s, v1.s[0]
-	WORD $0x4f8111f2 // fmla v18.4s, v15.4s, v1.s[0]
-	WORD $0x4f8111a5 // fmla v5.4s, v13.4s, v1.s[0]
-	WORD $0x4f811162 // fmla v2.4s, v11.4s, v1.s[0]
-	WORD $0x4fa11300 // fmla v0.4s, v24.4s, v1.s[1]
-	WORD $0x4fa112ea // fmla v10.4s, v23.4s, v1.s[1]
-	WORD $0x4fa112d5 // fmla v21.4s, v22.4s, v1.s[1]
-	WORD $0x4fa11271 // fmla v17.4s, v19.4s, v1.s[1]
-	WORD $0x4fa11206 // fmla v6.4s, v16.4s, v1.s[1]
-	WORD $0x4fa111f4 // fmla v20.4s, v15.4s, v1.s[1]
-	WORD $0x4fa111ae // fmla v14.4s, v13.4s, v1.s[1]
-	WORD $0x4fa1116c // fmla v12.4s, v11.4s, v1.s[1]
-	ADD R3, R1, R1
-	SUBS $1, R0, R0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R8, R3
+	FLDPQ (R3), (F24, F23)
+	FLDPQ 32(R3), (F22, F21)
+	FLDPQ 64(R3), (F20, F19)
+	FLDPQ 96(R3), (F18, F1)
+	FMOVD (R1), F0
+	WORD $0x4f801311 // fmla v17.4s, v24.4s, v0.s[0]
+	WORD $0x4f8012f0 // fmla v16.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012cf // fmla v15.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012ae // fmla v14.4s, v21.4s, v0.s[0]
+	WORD $0x4f80128d // fmla v13.4s, v20.4s, v0.s[0]
+	WORD $0x4f80126c // fmla v12.4s, v19.4s, v0.s[0]
+	WORD $0x4f80124b // fmla v11.4s, v18.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01309 // fmla v9.4s, v24.4s, v0.s[1]
+	WORD $0x4fa012e8 // fmla v8.4s, v23.4s, v0.s[1]
+	WORD $0x4fa012c6 // fmla v6.4s, v22.4s, v0.s[1]
+	WORD $0x4fa012a4 // fmla v4.4s, v21.4s, v0.s[1]
+	WORD $0x4fa01287 // fmla v7.4s, v20.4s, v0.s[1]
+	WORD $0x4fa01265 // fmla v5.4s, v19.4s, v0.s[1]
+	WORD $0x4fa01243 // fmla v3.4s, v18.4s, v0.s[1]
+	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R2), R4
-	ADD R4<<2, R8, R4
-	FLDPQ (R4), (F24, F23)
-	FLDPQ 32(R4), (F22, F19)
-	FLDPQ 64(R4), (F16, F15)
-	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R8, R3
+	FLDPQ (R3), (F24, F23)
+	FLDPQ 32(R3), (F22, F21)
+	FLDPQ 64(R3), (F20, F19)
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_7
-	FLDPQ 96(R4), (F11, F1)
+	FLDPQ 96(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R7, few_8
-	FMOVQ 96(R4), F11
+	FMOVQ 96(R3), F1
 	TBZ $1, R7, one_11
-	FMOVD 112(R4), F1
+	FMOVD 112(R3), F0
 	TBZ $0, R7, end_10
-	ADD $120, R4, R4
-	VLD1 (R4), V1.S[2]
+	ADD $120, R3, R3
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R7, end_10
-	FMOVS 112(R4), F1
+	FMOVS 112(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R7, one_13
-	FMOVD 96(R4), F11
+	FMOVD 96(R3), F1
 	TBZ $0, R7, end_12
-	ADD $104, R4, R4
-	VLD1 (R4), V11.S[2]
+	ADD $104, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R7, end_12
-	FMOVS 96(R4), F11
+	FMOVS 96(R3), F1
 end_12:
 end_9:
-	FMOVD (R1), F13
-	WORD $0x4f8d1307 // fmla v7.4s, v24.4s, v13.s[0]
-	WORD $0x4f8d12e3 // fmla v3.4s, v23.4s, v13.s[0]
-	WORD $0x4f8d12c9 // fmla v9.4s, v22.4s, v13.s[0]
-	WORD $0x4f8d1268 // fmla v8.4s, v19.4s, v13.s[0]
-	WORD $0x4f8d1204 // fmla v4.4s, v16.4s, v13.s[0]
-	WORD $0x4f8d11f2 // fmla v18.4s, v15.4s, v13.s[0]
-	WORD $0x4f8d1165 // fmla v5.4s, v11.4s, v13.s[0]
-	WORD $0x4f8d1022 // fmla v2.4s, v1.4s, v13.s[0]
-	WORD $0x4fad1300 // fmla v0.4s, v24.4s, v13.s[1]
-	WORD $0x4fad12ea // fmla v10.4s, v23.4s, v13.s[1]
-	WORD $0x4fad12d5 // fmla v21.4s, v22.4s, v13.s[1]
-	WORD $0x4fad1271 // fmla v17.4s, v19.4s, v13.s[1]
-	WORD $0x4fad1206 // fmla v6.4s, v16.4s, v13.s[1]
-	WORD $0x4fad11f4 // fmla v20.4s, v15.4s, v13.s[1]
-	WORD $0x4fad116e // fmla v14.4s, v11.4s, v13.s[1]
-	WORD $0x4fad102c // fmla v12.4s, v1.4s, v13.s[1]
-	ADD R3, R1, R1
-	SUBS $1, R0, R0
+	FMOVD (R1), F18
+	WORD $0x4f921311 // fmla v17.4s, v24.4s, v18.s[0]
+	WORD $0x4f9212f0 // fmla v16.4s, v23.4s, v18.s[0]
+	WORD $0x4f9212cf // fmla v15.4s, v22.4s, v18.s[0]
+	WORD $0x4f9212ae // fmla v14.4s, v21.4s, v18.s[0]
+	WORD $0x4f92128d // fmla v13.4s, v20.4s, v18.s[0]
+	WORD $0x4f92126c // fmla v12.4s, v19.4s, v18.s[0]
+	WORD $0x4f92102b // fmla v11.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100a // fmla v10.4s, v0.4s, v18.s[0]
+	WORD $0x4fb21309 // fmla v9.4s, v24.4s, v18.s[1]
+	WORD $0x4fb212e8 // fmla v8.4s, v23.4s, v18.s[1]
+	WORD $0x4fb212c6 // fmla v6.4s, v22.4s, v18.s[1]
+	WORD $0x4fb212a4 // fmla v4.4s, v21.4s, v18.s[1]
+	WORD $0x4fb21287 // fmla v7.4s, v20.4s, v18.s[1]
+	WORD $0x4fb21265 // fmla v5.4s, v19.4s, v18.s[1]
+	WORD $0x4fb21023 // fmla v3.4s, v1.4s, v18.s[1]
+	WORD $0x4fb21002 // fmla v2.4s, v0.4s, v18.s[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
 	CMP $8, R7
 	BNE apartsome_4
 sum_14:
-	MOVD.P 8(R2), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
 	FLDPQ (R5), (F24, F23)
-	FLDPQ 32(R5), (F22, F19)
-	FLDPQ 64(R5), (F16, F15)
-	FLDPQ 96(R5), (F13, F11)
-	FMOVS (R1), F1
-	WORD $0x4f811307 // fmla v7.4s, v24.4s, v1.s[0]
-	WORD $0x4f8112e3 // fmla v3.4s, v23.4s, v1.s[0]
-	WORD $0x4f8112c9 // fmla v9.4s, v22.4s, v1.s[0]
-	WORD $0x4f811268 // fmla v8.4s, v19.4s, v1.s[0]
-	WORD $0x4f811204 // fmla v4.4s, v16.4s, v1.s[0]
-	WORD $0x4f8111f2 // fmla v18.4s, v15.4s, v1.s[0]
-	WORD $0x4f8111a5 // fmla v5.4s, v13.4s, v1.s[0]
-	WORD $0x4f811162 // fmla v2.4s, v11.4s, v1.s[0]
-	FMOVS (R1)(R4), F1
-	WORD $0x4f811300 // fmla v0.4s, v24.4s, v1.s[0]
-	WORD $0x4f8112ea // fmla v10.4s, v23.4s, v1.s[0]
-	WORD $0x4f8112d5 // fmla v21.4s, v22.4s, v1.s[0]
-	WORD $0x4f811271 // fmla v17.4s, v19.4s, v1.s[0]
-	WORD $0x4f811206 // fmla v6.4s, v16.4s, v1.s[0]
-	WORD $0x4f8111f4 // fmla v20.4s, v15.4s, v1.s[0]
-	WORD $0x4f8111ae // fmla v14.4s, v13.4s, v1.s[0]
-	WORD $0x4f81116c // fmla v12.4s, v11.4s, v1.s[0]
-	ADD R3, R1, R1
-	SUBS $1, R0, R0
+	FLDPQ 32(R5), (F22, F21)
+	FLDPQ 64(R5), (F20, F19)
+	FLDPQ 96(R5), (F18, F1)
+	FMOVS (R1), F0
+	WORD $0x4f801311 // fmla v17.4s, v24.4s, v0.s[0]
+	WORD $0x4f8012f0 // fmla v16.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012cf // fmla v15.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012ae // fmla v14.4s, v21.4s, v0.s[0]
+	WORD $0x4f80128d // fmla v13.4s, v20.4s, v0.s[0]
+	WORD $0x4f80126c // fmla v12.4s, v19.4s, v0.s[0]
+	WORD $0x4f80124b // fmla v11.4s, v18.4s, v0.s[0]
+	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f801309 // fmla v9.4s, v24.4s, v0.s[0]
+	WORD $0x4f8012e8 // fmla v8.4s, v23.4s, v0.s[0]
+	WORD $0x4f8012c6 // fmla v6.4s, v22.4s, v0.s[0]
+	WORD $0x4f8012a4 // fmla v4.4s, v21.4s, v0.s[0]
+	WORD $0x4f801287 // fmla v7.4s, v20.4s, v0.s[0]
+	WORD $0x4f801265 // fmla v5.4s, v19.4s, v0.s[0]
+	WORD $0x4f801243 // fmla v3.4s, v18.4s, v0.s[0]
+	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
-	MOVD.P 8(R2), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
 	FLDPQ (R5), (F24, F23)
-	FLDPQ 32(R5), (F22, F19)
-	FLDPQ 64(R5), (F16, F15)
-	WORD $0x6f00e40b // movi v11.2d, #0
+	FLDPQ 32(R5), (F22, F21)
+	FLDPQ 64(R5), (F20, F19)
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_16
-	FLDPQ 96(R5), (F11, F1)
+	FLDPQ 96(R5), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R7, few_17
-	FMOVQ 96(R5), F11
+	FMOVQ 96(R5), F1
 	TBZ $1, R7, one_20
-	FMOVD 112(R5), F1
+	FMOVD 112(R5), F0
 	TBZ $0, R7, end_19
 	ADD $120, R5, R5
-	VLD1 (R5), V1.S[2]
+	VLD1 (R5), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R7, end_19
-	FMOVS 112(R5), F1
+	FMOVS 112(R5), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R7, one_22
-	FMOVD 96(R5), F11
+	FMOVD 96(R5), F1
 	TBZ $0, R7, end_21
 	ADD $104, R5, R5
-	VLD1 (R5), V11.S[2]
+	VLD1 (R5), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R7, end_21
-	FMOVS 96(R5), F11
+	FMOVS 96(R5), F1
 end_21:
 end_18:
-	FMOVS (R1), F13
-	WORD $0x4f8d1307 // fmla v7.4s, v24.4s, v13.s[0]
-	WORD $0x4f8d12e3 // fmla v3.4s, v23.4s, v13.s[0]
-	WORD $0x4f8d12c9 // fmla v9.4s, v22.4s, v13.s[0]
-	WORD $0x4f8d1268 // fmla v8.4s, v19.4s, v13.s[0]
-	WORD $0x4f8d1204 // fmla v4.4s, v16.4s, v13.s[0]
-	WORD $0x4f8d11f2 // fmla v18.4s, v15.4s, v13.s[0]
-	WORD $0x4f8d1165 // fmla v5.4s, v11.4s, v13.s[0]
-	WORD $0x4f8d1022 // fmla v2.4s, v1.4s, v13.s[0]
-	FMOVS (R1)(R4), F13
-	WORD $0x4f8d1300 // fmla v0.4s, v24.4s, v13.s[0]
-	WORD $0x4f8d12ea // fmla v10.4s, v23.4s, v13.s[0]
-	WORD $0x4f8d12d5 // fmla v21.4s, v22.4s, v13.s[0]
-	WORD $0x4f8d1271 // fmla v17.4s, v19.4s, v13.s[0]
-	WORD $0x4f8d1206 // fmla v6.4s, v16.4s, v13.s[0]
-	WORD $0x4f8d11f4 // fmla v20.4s, v15.4s, v13.s[0]
-	WORD $0x4f8d116e // fmla v14.4s, v11.4s, v13.s[0]
-	WORD $0x4f8d102c // fmla v12.4s, v1.4s, v13.s[0]
-	ADD R3, R1, R1
-	SUBS $1, R0, R0
+	FMOVS (R1), F18
+	WORD $0x4f921311 // fmla v17.4s, v24.4s, v18.s[0]
+	WORD $0x4f9212f0 // fmla v16.4s, v23.4s, v18.s[0]
+	WORD $0x4f9212cf // fmla v15.4s, v22.4s, v18.s[0]
+	WORD $0x4f9212ae // fmla v14.4s, v21.4s, v18.s[0]
+	WORD $0x4f92128d // fmla v13.4s, v20.4s, v18.s[0]
+	WORD $0x4f92126c // fmla v12.4s, v19.4s, v18.s[0]
+	WORD $0x4f92102b // fmla v11.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100a // fmla v10.4s, v0.4s, v18.s[0]
+	FMOVS (R1)(R3), F18
+	WORD $0x4f921309 // fmla v9.4s, v24.4s, v18.s[0]
+	WORD $0x4f9212e8 // fmla v8.4s, v23.4s, v18.s[0]
+	WORD $0x4f9212c6 // fmla v6.4s, v22.4s, v18.s[0]
+	WORD $0x4f9212a4 // fmla v4.4s, v21.4s, v18.s[0]
+	WORD $0x4f921287 // fmla v7.4s, v20.4s, v18.s[0]
+	WORD $0x4f921265 // fmla v5.4s, v19.4s, v18.s[0]
+	WORD $0x4f921023 // fmla v3.4s, v1.4s, v18.s[0]
+	WORD $0x4f921002 // fmla v2.4s, v0.4s, v18.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
-	FMOVS alpha+72(FP), F1
-	WORD $0x4e040436 // dup v22.4s, v1.s[0]
-	MOVD c+48(FP), R1
+	FMOVS alpha+72(FP), F0
+	WORD $0x4e040414 // dup v20.4s, v0.s[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $2, R0, R0
-	MOVBU add+76(FP), R2
-	CMP $0, R2
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
-	FLDPQ (R1), (F15, F11)
-	WORD $0x4e36ccef // fmla v15.4s, v7.4s, v22.4s
-	WORD $0x4e36cc6b // fmla v11.4s, v3.4s, v22.4s
-	FLDPQ 32(R1), (F16, F13)
-	WORD $0x4e36cd30 // fmla v16.4s, v9.4s, v22.4s
-	WORD $0x4e36cd0d // fmla v13.4s, v8.4s, v22.4s
-	FLDPQ 64(R1), (F19, F3)
-	WORD $0x4e36cc93 // fmla v19.4s, v4.4s, v22.4s
-	WORD $0x4e36ce43 // fmla v3.4s, v18.4s, v22.4s
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
+	FLDPQ (R2), (F19, F18)
+	WORD $0x4e34ce33 // fmla v19.4s, v17.4s, v20.4s
+	WORD $0x4e34ce12 // fmla v18.4s, v16.4s, v20.4s
+	FLDPQ 32(R2), (F17, F16)
+	WORD $0x4e34cdf1 // fmla v17.4s, v15.4s, v20.4s
+	WORD $0x4e34cdd0 // fmla v16.4s, v14.4s, v20.4s
+	FLDPQ 64(R2), (F15, F14)
+	WORD $0x4e34cdaf // fmla v15.4s, v13.4s, v20.4s
+	WORD $0x4e34cd8e // fmla v14.4s, v12.4s, v20.4s
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $3, R6, some_23
-	FLDPQ 96(R1), (F7, F1)
+	FLDPQ 96(R2), (F13, F12)
 	B end_25
 some_23:
 	TBZ $2, R6, few_24
-	FMOVQ 96(R1), F7
+	FMOVQ 96(R2), F13
 	TBZ $1, R6, one_27
-	FMOVD 112(R1), F1
+	FMOVD 112(R2), F12
 	TBZ $0, R6, end_26
-	ADD $120, R1, R2
-	VLD1 (R2), V1.S[2]
+	ADD $120, R2, R0
+	VLD1 (R0), V12.S[2]
 	B end_26
 one_27:
 	TBZ $0, R6, end_26
-	FMOVS 112(R1), F1
+	FMOVS 112(R2), F12
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R6, one_29
-	FMOVD 96(R1), F7
+	FMOVD 96(R2), F13
 	TBZ $0, R6, end_28
-	ADD $104, R1, R2
-	VLD1 (R2), V7.S[2]
+	ADD $104, R2, R0
+	VLD1 (R0), V13.S[2]
 	B end_28
 one_29:
 	TBZ $0, R6, end_28
-	FMOVS 96(R1), F7
+	FMOVS 96(R2), F13
 end_28:
 end_25:
-	WORD $0x4e36cca7 // fmla v7.4s, v5.4s, v22.4s
-	WORD $0x4e36cc41 // fmla v1.4s, v2.4s, v22.4s
-	ADD R0, R1, R2
-	FLDPQ (R2), (F8, F9)
-	WORD $0x4e36cc08 // fmla v8.4s, v0.4s, v22.4s
-	WORD $0x4e36cd49 // fmla v9.4s, v10.4s, v22.4s
-	FLDPQ 32(R2), (F5, F0)
-	WORD $0x4e36cea5 // fmla v5.4s, v21.4s, v22.4s
-	WORD $0x4e36ce20 // fmla v0.4s, v17.4s, v22.4s
-	FLDPQ 64(R2), (F17, F10)
-	WORD $0x4e36ccd1 // fmla v17.4s, v6.4s, v22.4s
-	WORD $0x4e36ce8a // fmla v10.4s, v20.4s, v22.4s
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x4e34cd6d // fmla v13.4s, v11.4s, v20.4s
+	WORD $0x4e34cd4c // fmla v12.4s, v10.4s, v20.4s
+	ADD R1, R2, R0
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e34cd2b // fmla v11.4s, v9.4s, v20.4s
+	WORD $0x4e34cd0a // fmla v10.4s, v8.4s, v20.4s
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4e34ccc9 // fmla v9.4s, v6.4s, v20.4s
+	WORD $0x4e34cc88 // fmla v8.4s, v4.4s, v20.4s
+	FLDPQ 64(R0), (F6, F4)
+	WORD $0x4e34cce6 // fmla v6.4s, v7.4s, v20.4s
+	WORD $0x4e34cca4 // fmla v4.4s, v5.4s, v20.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_30
-	FLDPQ 96(R2), (F4, F2)
+	FLDPQ 96(R0), (F1, F0)
 	B end_32
 some_30:
 	TBZ $2, R6, few_31
-	FMOVQ 96(R2), F4
+	FMOVQ 96(R0), F1
 	TBZ $1, R6, one_34
-	FMOVD 112(R2), F2
+	FMOVD 112(R0), F0
 	TBZ $0, R6, end_33
-	ADD $120, R2, R2
-	VLD1 (R2), V2.S[2]
+	ADD $120, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_33
 one_34:
 	TBZ $0, R6, end_33
-	FMOVS 112(R2), F2
+	FMOVS 112(R0), F0
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R6, one_36
-	FMOVD 96(R2), F4
+	FMOVD 96(R0), F1
 	TBZ $0, R6, end_35
-	ADD $104, R2, R2
-	VLD1 (R2), V4.S[2]
+	ADD $104, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_35
 one_36:
 	TBZ $0, R6, end_35
-	FMOVS 96(R2), F4
+	FMOVS 96(R0), F1
 end_35:
 end_32:
-	WORD $0x4e36cdc4 // fmla v4.4s, v14.4s, v22.4s
-	WORD $0x4e36cd82 // fmla v2.4s, v12.4s, v22.4s
+	WORD $0x4e34cc61 // fmla v1.4s, v3.4s, v20.4s
+	WORD $0x4e34cc40 // fmla v0.4s, v2.4s, v20.4s
 	B store
 set:
-	WORD $0x6e36dcef // fmul v15.4s, v7.4s, v22.4s
-	WORD $0x6e36dc6b // fmul v11.4s, v3.4s, v22.4s
-	WORD $0x6e36dd30 // fmul v16.4s, v9.4s, v22.4s
-	WORD $0x6e36dd0d // fmul v13.4s, v8.4s, v22.4s
-	WORD $0x6e36dc93 // fmul v19.4s, v4.4s, v22.4s
-	WORD $0x6e36de43 // fmul v3.4s, v18.4s, v22.4s
-	WORD $0x6e36dca7 // fmul v7.4s, v5.4s, v22.4s
-	WORD $0x6e36dc41 // fmul v1.4s, v2.4s, v22.4s
-	WORD $0x6e36dc08 // fmul v8.4s, v0.4s, v22.4s
-	WORD $0x6e36dd49 // fmul v9.4s, v10.4s, v22.4s
-	WORD $0x6e36dea5 // fmul v5.4s, v21.4s, v22.4s
-	WORD $0x6e36de20 // fmul v0.4s, v17.4s, v22.4s
-	WORD $0x6e36dcd1 // fmul v17.4s, v6.4s, v22.4s
-	WORD $0x6e36de8a // fmul v10.4s, v20.4s, v22.4s
-	WORD $0x6e36ddc4 // fmul v4.4s, v14.4s, v22.4s
-	WORD $0x6e36dd82 // fmul v2.4s, v12.4s, v22.4s
+	WORD $0x6e34de33 // fmul v19.4s, v17.4s, v20.4s
+	WORD $0x6e34de12 // fmul v18.4s, v16.4s, v20.4s
+	WORD $0x6e34ddf1 // fmul v17.4s, v15.4s, v20.4s
+	WORD $0x6e34ddd0 // fmul v16.4s, v14.4s, v20.4s
+	WORD $0x6e34ddaf // fmul v15.4s, v13.4s, v20.4s
+	WORD $0x6e34dd8e // fmul v14.4s, v12.4s, v20.4s
+	WORD $0x6e34dd6d // fmul v13.4s, v11.4s, v20.4s
+	WORD $0x6e34dd4c // fmul v12.4s, v10.4s, v20.4s
+	WORD $0x6e34dd2b // fmul v11.4s, v9.4s, v20.4s
+	WORD $0x6e34dd0a // fmul v10.4s, v8.4s, v20.4s
+	WORD $0x6e34dcc9 // fmul v9.4s, v6.4s, v20.4s
+	WORD $0x6e34dc88 // fmul v8.4s, v4.4s, v20.4s
+	WORD $0x6e34dce6 // fmul v6.4s, v7.4s, v20.4s
+	WORD $0x6e34dca4 // fmul v4.4s, v5.4s, v20.4s
+	WORD $0x6e34dc61 // fmul v1.4s, v3.4s, v20.4s
+	WORD $0x6e34dc40 // fmul v0.4s, v2.4s, v20.4s
 store:
-	FSTPQ (F15, F11), (R1)
-	FSTPQ (F16, F13), 32(R1)
-	FSTPQ (F19, F3), 64(R1)
+	FSTPQ (F19, F18), (R2)
+	FSTPQ (F17, F16), 32(R2)
+	FSTPQ (F15, F14), 64(R2)
 	TBZ $3, R6, some_37
-	FSTPQ (F7, F1), 96(R1)
+	FSTPQ (F13, F12), 96(R2)
 	B end_39
 some_37:
 	TBZ $2, R6, few_38
-	FMOVQ F7, 96(R1)
+	FMOVQ F13, 96(R2)
 	TBZ $1, R6, one_41
-	FMOVD F1, 112(R1)
+	FMOVD F12, 112(R2)
 	TBZ $0, R6, end_40
-	ADD $120, R1, R2
-	VST1 V1.S[2], (R2)
+	ADD $120, R2, R0
+	VST1 V12.S[2], (R0)
 	B end_40
 one_41:
 	TBZ $0, R6, end_40
-	FMOVS F1, 112(R1)
+	FMOVS F12, 112(R2)
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R6, one_43
-	FMOVD F7, 96(R1)
+	FMOVD F13, 96(R2)
 	TBZ $0, R6, end_42
-	ADD $104, R1, R2
-	VST1 V7.S[2], (R2)
+	ADD $104, R2, R0
+	VST1 V13.S[2], (R0)
 	B end_42
 one_43:
 	TBZ $0, R6, end_42
-	FMOVS F7, 96(R1)
+	FMOVS F13, 96(R2)
 end_42:
 end_39:
-	ADD R0, R1, R0
-	FSTPQ (F8, F9), (R0)
-	FSTPQ (F5, F0), 32(R0)
-	FSTPQ (F17, F10), 64(R0)
+	ADD R1, R2, R0
+	FSTPQ (F11, F10), (R0)
+	FSTPQ (F9, F8), 32(R0)
+	FSTPQ (F6, F4), 64(R0)
 	TBZ $3, R6, some_44
-	FSTPQ (F4, F2), 96(R0)
+	FSTPQ (F1, F0), 96(R0)
 	B end_46
 some_44:
 	TBZ $2, R6, few_45
-	FMOVQ F4, 96(R0)
+	FMOVQ F1, 96(R0)
 	TBZ $1, R6, one_48
-	FMOVD F2, 112(R0)
+	FMOVD F0, 112(R0)
 	TBZ $0, R6, end_47
 	ADD $120, R0, R0
-	VST1 V2.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_47
 one_48:
 	TBZ $0, R6, end_47
-	FMOVS F2, 112(R0)
+	FMOVS F0, 112(R0)
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R6, one_50
-	FMOVD F4, 96(R0)
+	FMOVD F1, 96(R0)
 	TBZ $0, R6, end_49
 	ADD $104, R0, R0
-	VST1 V4.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_49
 one_50:
 	TBZ $0, R6, end_49
-	FMOVS F4, 96(R0)
+	FMOVS F1, 96(R0)
 end_49:
 end_46:
 	RET
@@ -11234,529 +11234,529 @@ TEXT ·Tile3x4NEONF32(SB), NOSPLIT, $32-77
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
+	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
-	MOVD csa+24(FP), R2
-	LSL $2, R2, R3
+	MOVD csa+24(FP), R0
+	LSL $2, R0, R4
 	MOVD b+32(FP), R9
-	MOVD off+40(FP), R2
-	WORD $0x6f00e414 // movi v20.2d, #0
-	VMOV V20.B16, V2.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V17.B16
+	MOVD off+40(FP), R0
 	WORD $0x6f00e418 // movi v24.2d, #0
 	VMOV V24.B16, V0.B16
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V0.B16
 	FMOVQ F0, spill1-16(SP)
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V16.B16
 	WORD $0x6f00e417 // movi v23.2d, #0
-	VMOV V23.B16, V6.B16
-	WORD $0x6f00e415 // movi v21.2d, #0
-	VMOV V21.B16, V4.B16
-	WORD $0x6f00e413 // movi v19.2d, #0
-	VMOV V19.B16, V13.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V1.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V18.B16
-	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V3.B16
+	VMOV V23.B16, V0.B16
+	FMOVQ F0, spill2-32(SP)
 	WORD $0x6f00e416 // movi v22.2d, #0
-	VMOV V22.B16, V8.B16
-	MOVD rsa+16(FP), R4
-	LSL $2, R4, R4
+	VMOV V22.B16, V21.B16
+	WORD $0x6f00e414 // movi v20.2d, #0
+	VMOV V20.B16, V19.B16
+	WORD $0x6f00e412 // movi v18.2d, #0
+	VMOV V18.B16, V17.B16
+	WORD $0x6f00e410 // movi v16.2d, #0
+	VMOV V16.B16, V15.B16
+	WORD $0x6f00e40e // movi v14.2d, #0
+	VMOV V14.B16, V13.B16
+	WORD $0x6f00e40c // movi v12.2d, #0
+	VMOV V12.B16, V11.B16
+	WORD $0x6f00e40a // movi v10.2d, #0
+	VMOV V10.B16, V9.B16
+	WORD $0x6f00e408 // movi v8.2d, #0
+	VMOV V8.B16, V7.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V5.B16
+	WORD $0x6f00e404 // movi v4.2d, #0
+	VMOV V4.B16, V3.B16
+	MOVD rsa+16(FP), R3
+	LSL $2, R3, R3
 	MOVD n+64(FP), R8
-	CMP $4, R4
+	CMP $4, R3
 	BNE apart_1
 	CMP $8, R8
 	BNE some_3
 sum_5:
-	MOVD.P 8(R2), R4
-	ADD R4<<2, R9, R4
-	FLDPQ (R4), (F31, F30)
-	FLDPQ 32(R4), (F29, F28)
-	FLDPQ 64(R4), (F27, F26)
-	FLDPQ 96(R4), (F25, F15)
-	FMOVD (R1), F11
-	WORD $0x4f8b13f4 // fmla v20.4s, v31.4s, v11.s[0]
-	WORD $0x4f8b13c2 // fmla v2.4s, v30.4s, v11.s[0]
-	WORD $0x4f8b13a5 // fmla v5.4s, v29.4s, v11.s[0]
-	WORD $0x4f8b1391 // fmla v17.4s, v28.4s, v11.s[0]
-	WORD $0x4f8b1378 // fmla v24.4s, v27.4s, v11.s[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4f8b1340 // fmla v0.4s, v26.4s, v11.s[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4f8b1327 // fmla v7.4s, v25.4s, v11.s[0]
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R9, R3
+	FLDPQ (R3), (F31, F30)
+	FLDPQ 32(R3), (F29, F28)
+	FLDPQ 64(R3), (F27, F26)
+	FLDPQ 96(R3), (F25, F2)
+	FMOVD (R1), F1
+	WORD $0x4f8113f8 // fmla v24.4s, v31.4s, v1.s[0]
 	FMOVQ spill1-16(SP), F0
-	WORD $0x4f8b11e0 // fmla v0.4s, v15.4s, v11.s[0]
+	WORD $0x4f8113c0 // fmla v0.4s, v30.4s, v1.s[0]
 	FMOVQ F0, spill1-16(SP)
-	WORD $0x4fab13ee // fmla v14.4s, v31.4s, v11.s[1]
-	WORD $0x4fab13d0 // fmla v16.4s, v30.4s, v11.s[1]
-	WORD $0x4fab13b7 // fmla v23.4s, v29.4s, v11.s[1]
-	WORD $0x4fab1386 // fmla v6.4s, v28.4s, v11.s[1]
-	WORD $0x4fab1375 // fmla v21.4s, v27.4s, v11.s[1]
-	WORD $0x4fab1344 // fmla v4.4s, v26.4s, v11.s[1]
-	WORD $0x4fab1333 // fmla v19.4s, v25.4s, v11.s[1]
-	WORD $0x4fab11ed // fmla v13.4s, v15.4s, v11.s[1]
+	WORD $0x4f8113b7 // fmla v23.4s, v29.4s, v1.s[0]
+	FMOVQ spill2-32(SP), F0
+	WORD $0x4f811380 // fmla v0.4s, v28.4s, v1.s[0]
+	FMOVQ F0, spill2-32(SP)
+	WORD $0x4f811376 // fmla v22.4s, v27.4s, v1.s[0]
+	WORD $0x4f811355 // fmla v21.4s, v26.4s, v1.s[0]
+	WORD $0x4f811334 // fmla v20.4s, v25.4s, v1.s[0]
+	WORD $0x4f811053 // fmla v19.4s, v2.4s, v1.s[0]
+	WORD $0x4fa113f2 // fmla v18.4s, v31.4s, v1.s[1]
+	WORD $0x4fa113d1 // fmla v17.4s, v30.4s, v1.s[1]
+	WORD $0x4fa113b0 // fmla v16.4s, v29.4s, v1.s[1]
+	WORD $0x4fa1138f // fmla v15.4s, v28.4s, v1.s[1]
+	WORD $0x4fa1136e // fmla v14.4s, v27.4s, v1.s[1]
+	WORD $0x4fa1134d // fmla v13.4s, v26.4s, v1.s[1]
+	WORD $0x4fa1132c // fmla v12.4s, v25.4s, v1.s[1]
+	WORD $0x4fa1104b // fmla v11.4s, v2.4s, v1.s[1]
 	FMOVS 8(R1), F0
-	WORD $0x4f8013ec // fmla v12.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013c1 // fmla v1.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013aa // fmla v10.4s, v29.4s, v0.s[0]
-	WORD $0x4f801392 // fmla v18.4s, v28.4s, v0.s[0]
-	WORD $0x4f801369 // fmla v9.4s, v27.4s, v0.s[0]
-	WORD $0x4f801343 // fmla v3.4s, v26.4s, v0.s[0]
-	WORD $0x4f801336 // fmla v22.4s, v25.4s, v0.s[0]
-	WORD $0x4f8011e8 // fmla v8.4s, v15.4s, v0.s[0]
-	ADD R3, R1, R1
-	SUBS $1, R0, R0
+	WORD $0x4f8013ea // fmla v10.4s, v31.4s, v0.s[0]
+	WORD $0x4f8013c9 // fmla v9.4s, v30.4s, v0.s[0]
+	WORD $0x4f8013a8 // fmla v8.4s, v29.4s, v0.s[0]
+	WORD $0x4f801387 // fmla v7.4s, v28.4s, v0.s[0]
+	WORD $0x4f801366 // fmla v6.4s, v27.4s, v0.s[0]
+	WORD $0x4f801345 // fmla v5.4s, v26.4s, v0.s[0]
+	WORD $0x4f801324 // fmla v4.4s, v25.4s, v0.s[0]
+	WORD $0x4f801043 // fmla v3.4s, v2.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R2), R4
-	ADD R4<<2, R9, R4
-	FLDPQ (R4), (F31, F30)
-	FLDPQ 32(R4), (F29, F28)
-	FLDPQ 64(R4), (F27, F26)
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<2, R9, R3
+	FLDPQ (R3), (F31, F30)
+	FLDPQ 32(R3), (F29, F28)
+	FLDPQ 64(R3), (F27, F26)
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $3, R8, some_7
-	FLDPQ 96(R4), (F11, F15)
+	FLDPQ 96(R3), (F2, F1)
 	B end_9
 some_7:
 	TBZ $2, R8, few_8
-	FMOVQ 96(R4), F11
+	FMOVQ 96(R3), F2
 	TBZ $1, R8, one_11
-	FMOVD 112(R4), F15
+	FMOVD 112(R3), F1
 	TBZ $0, R8, end_10
-	ADD $120, R4, R4
-	VLD1 (R4), V15.S[2]
+	ADD $120, R3, R3
+	VLD1 (R3), V1.S[2]
 	B end_10
 one_11:
 	TBZ $0, R8, end_10
-	FMOVS 112(R4), F15
+	FMOVS 112(R3), F1
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R8, one_13
-	FMOVD 96(R4), F11
+	FMOVD 96(R3), F2
 	TBZ $0, R8, end_12
-	ADD $104, R4, R4
-	VLD1 (R4), V11.S[2]
+	ADD $104, R3, R3
+	VLD1 (R3), V2.S[2]
 	B end_12
 one_13:
 	TBZ $0, R8, end_12
-	FMOVS 96(R4), F11
+	FMOVS 96(R3), F2
 end_12:
 end_9:
 	FMOVD (R1), F25
-	WORD $0x4f9913f4 // fmla v20.4s, v31.4s, v25.s[0]
-	WORD $0x4f9913c2 // fmla v2.4s, v30.4s, v25.s[0]
-	WORD $0x4f9913a5 // fmla v5.4s, v29.4s, v25.s[0]
-	WORD $0x4f991391 // fmla v17.4s, v28.4s, v25.s[0]
-	WORD $0x4f991378 // fmla v24.4s, v27.4s, v25.s[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4f991340 // fmla v0.4s, v26.4s, v25.s[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4f991167 // fmla v7.4s, v11.4s, v25.s[0]
+	WORD $0x4f9913f8 // fmla v24.4s, v31.4s, v25.s[0]
 	FMOVQ spill1-16(SP), F0
-	WORD $0x4f9911e0 // fmla v0.4s, v15.4s, v25.s[0]
+	WORD $0x4f9913c0 // fmla v0.4s, v30.4s, v25.s[0]
 	FMOVQ F0, spill1-16(SP)
-	WORD $0x4fb913ee // fmla v14.4s, v31.4s, v25.s[1]
-	WORD $0x4fb913d0 // fmla v16.4s, v30.4s, v25.s[1]
-	WORD $0x4fb913b7 // fmla v23.4s, v29.4s, v25.s[1]
-	WORD $0x4fb91386 // fmla v6.4s, v28.4s, v25.s[1]
-	WORD $0x4fb91375 // fmla v21.4s, v27.4s, v25.s[1]
-	WORD $0x4fb91344 // fmla v4.4s, v26.4s, v25.s[1]
-	WORD $0x4fb91173 // fmla v19.4s, v11.4s, v25.s[1]
-	WORD $0x4fb911ed // fmla v13.4s, v15.4s, v25.s[1]
+	WORD $0x4f9913b7 // fmla v23.4s, v29.4s, v25.s[0]
+	FMOVQ spill2-32(SP), F0
+	WORD $0x4f991380 // fmla v0.4s, v28.4s, v25.s[0]
+	FMOVQ F0, spill2-32(SP)
+	WORD $0x4f991376 // fmla v22.4s, v27.4s, v25.s[0]
+	WORD $0x4f991355 // fmla v21.4s, v26.4s, v25.s[0]
+	WORD $0x4f991054 // fmla v20.4s, v2.4s, v25.s[0]
+	WORD $0x4f991033 // fmla v19.4s, v1.4s, v25.s[0]
+	WORD $0x4fb913f2 // fmla v18.4s, v31.4s, v25.s[1]
+	WORD $0x4fb913d1 // fmla v17.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913b0 // fmla v16.4s, v29.4s, v25.s[1]
+	WORD $0x4fb9138f // fmla v15.4s, v28.4s, v25.s[1]
+	WORD $0x4fb9136e // fmla v14.4s, v27.4s, v25.s[1]
+	WORD $0x4fb9134d // fmla v13.4s, v26.4s, v25.s[1]
+	WORD $0x4fb9104c // fmla v12.4s, v2.4s, v25.s[1]
+	WORD $0x4fb9102b // fmla v11.4s, v1.4s, v25.s[1]
 	FMOVS 8(R1), F0
-	WORD $0x4f8013ec // fmla v12.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013c1 // fmla v1.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013aa // fmla v10.4s, v29.4s, v0.s[0]
-	WORD $0x4f801392 // fmla v18.4s, v28.4s, v0.s[0]
-	WORD $0x4f801369 // fmla v9.4s, v27.4s, v0.s[0]
-	WORD $0x4f801343 // fmla v3.4s, v26.4s, v0.s[0]
-	WORD $0x4f801176 // fmla v22.4s, v11.4s, v0.s[0]
-	WORD $0x4f8011e8 // fmla v8.4s, v15.4s, v0.s[0]
-	ADD R3, R1, R1
-	SUBS $1, R0, R0
+	WORD $0x4f8013ea // fmla v10.4s, v31.4s, v0.s[0]
+	WORD $0x4f8013c9 // fmla v9.4s, v30.4s, v0.s[0]
+	WORD $0x4f8013a8 // fmla v8.4s, v29.4s, v0.s[0]
+	WORD $0x4f801387 // fmla v7.4s, v28.4s, v0.s[0]
+	WORD $0x4f801366 // fmla v6.4s, v27.4s, v0.s[0]
+	WORD $0x4f801345 // fmla v5.4s, v26.4s, v0.s[0]
+	WORD $0x4f801044 // fmla v4.4s, v2.4s, v0.s[0]
+	WORD $0x4f801023 // fmla v3.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R7
+	ADD R3, R3, R7
 	CMP $8, R8
 	BNE apartsome_4
 sum_14:
-	MOVD.P 8(R2), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
 	FLDPQ (R6), (F31, F30)
 	FLDPQ 32(R6), (F29, F28)
 	FLDPQ 64(R6), (F27, F26)
-	FLDPQ 96(R6), (F25, F15)
-	FMOVS (R1), F11
-	WORD $0x4f8b13f4 // fmla v20.4s, v31.4s, v11.s[0]
-	WORD $0x4f8b13c2 // fmla v2.4s, v30.4s, v11.s[0]
-	WORD $0x4f8b13a5 // fmla v5.4s, v29.4s, v11.s[0]
-	WORD $0x4f8b1391 // fmla v17.4s, v28.4s, v11.s[0]
-	WORD $0x4f8b1378 // fmla v24.4s, v27.4s, v11.s[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4f8b1340 // fmla v0.4s, v26.4s, v11.s[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4f8b1327 // fmla v7.4s, v25.4s, v11.s[0]
+	FLDPQ 96(R6), (F25, F2)
+	FMOVS (R1), F1
+	WORD $0x4f8113f8 // fmla v24.4s, v31.4s, v1.s[0]
 	FMOVQ spill1-16(SP), F0
-	WORD $0x4f8b11e0 // fmla v0.4s, v15.4s, v11.s[0]
+	WORD $0x4f8113c0 // fmla v0.4s, v30.4s, v1.s[0]
 	FMOVQ F0, spill1-16(SP)
-	FMOVS (R1)(R4), F0
-	WORD $0x4f8013ee // fmla v14.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013d0 // fmla v16.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013b7 // fmla v23.4s, v29.4s, v0.s[0]
-	WORD $0x4f801386 // fmla v6.4s, v28.4s, v0.s[0]
-	WORD $0x4f801375 // fmla v21.4s, v27.4s, v0.s[0]
-	WORD $0x4f801344 // fmla v4.4s, v26.4s, v0.s[0]
-	WORD $0x4f801333 // fmla v19.4s, v25.4s, v0.s[0]
-	WORD $0x4f8011ed // fmla v13.4s, v15.4s, v0.s[0]
+	WORD $0x4f8113b7 // fmla v23.4s, v29.4s, v1.s[0]
+	FMOVQ spill2-32(SP), F0
+	WORD $0x4f811380 // fmla v0.4s, v28.4s, v1.s[0]
+	FMOVQ F0, spill2-32(SP)
+	WORD $0x4f811376 // fmla v22.4s, v27.4s, v1.s[0]
+	WORD $0x4f811355 // fmla v21.4s, v26.4s, v1.s[0]
+	WORD $0x4f811334 // fmla v20.4s, v25.4s, v1.s[0]
+	WORD $0x4f811053 // fmla v19.4s, v2.4s, v1.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f8013f2 // fmla v18.4s, v31.4s, v0.s[0]
+	WORD $0x4f8013d1 // fmla v17.4s, v30.4s, v0.s[0]
+	WORD $0x4f8013b0 // fmla v16.4s, v29.4s, v0.s[0]
+	WORD $0x4f80138f // fmla v15.4s, v28.4s, v0.s[0]
+	WORD $0x4f80136e // fmla v14.4s, v27.4s, v0.s[0]
+	WORD $0x4f80134d // fmla v13.4s, v26.4s, v0.s[0]
+	WORD $0x4f80132c // fmla v12.4s, v25.4s, v0.s[0]
+	WORD $0x4f80104b // fmla v11.4s, v2.4s, v0.s[0]
 	FMOVS (R1)(R7), F0
-	WORD $0x4f8013ec // fmla v12.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013c1 // fmla v1.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013aa // fmla v10.4s, v29.4s, v0.s[0]
-	WORD $0x4f801392 // fmla v18.4s, v28.4s, v0.s[0]
-	WORD $0x4f801369 // fmla v9.4s, v27.4s, v0.s[0]
-	WORD $0x4f801343 // fmla v3.4s, v26.4s, v0.s[0]
-	WORD $0x4f801336 // fmla v22.4s, v25.4s, v0.s[0]
-	WORD $0x4f8011e8 // fmla v8.4s, v15.4s, v0.s[0]
-	ADD R3, R1, R1
-	SUBS $1, R0, R0
+	WORD $0x4f8013ea // fmla v10.4s, v31.4s, v0.s[0]
+	WORD $0x4f8013c9 // fmla v9.4s, v30.4s, v0.s[0]
+	WORD $0x4f8013a8 // fmla v8.4s, v29.4s, v0.s[0]
+	WORD $0x4f801387 // fmla v7.4s, v28.4s, v0.s[0]
+	WORD $0x4f801366 // fmla v6.4s, v27.4s, v0.s[0]
+	WORD $0x4f801345 // fmla v5.4s, v26.4s, v0.s[0]
+	WORD $0x4f801324 // fmla v4.4s, v25.4s, v0.s[0]
+	WORD $0x4f801043 // fmla v3.4s, v2.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_14
 	B done_2
 apartsome_4:
 sum_15:
-	MOVD.P 8(R2), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
 	FLDPQ (R6), (F31, F30)
 	FLDPQ 32(R6), (F29, F28)
 	FLDPQ 64(R6), (F27, F26)
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $3, R8, some_16
-	FLDPQ 96(R6), (F11, F15)
+	FLDPQ 96(R6), (F2, F1)
 	B end_18
 some_16:
 	TBZ $2, R8, few_17
-	FMOVQ 96(R6), F11
+	FMOVQ 96(R6), F2
 	TBZ $1, R8, one_20
-	FMOVD 112(R6), F15
+	FMOVD 112(R6), F1
 	TBZ $0, R8, end_19
 	ADD $120, R6, R6
-	VLD1 (R6), V15.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_19
 one_20:
 	TBZ $0, R8, end_19
-	FMOVS 112(R6), F15
+	FMOVS 112(R6), F1
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R8, one_22
-	FMOVD 96(R6), F11
+	FMOVD 96(R6), F2
 	TBZ $0, R8, end_21
 	ADD $104, R6, R6
-	VLD1 (R6), V11.S[2]
+	VLD1 (R6), V2.S[2]
 	B end_21
 one_22:
 	TBZ $0, R8, end_21
-	FMOVS 96(R6), F11
+	FMOVS 96(R6), F2
 end_21:
 end_18:
 	FMOVS (R1), F25
-	WORD $0x4f9913f4 // fmla v20.4s, v31.4s, v25.s[0]
-	WORD $0x4f9913c2 // fmla v2.4s, v30.4s, v25.s[0]
-	WORD $0x4f9913a5 // fmla v5.4s, v29.4s, v25.s[0]
-	WORD $0x4f991391 // fmla v17.4s, v28.4s, v25.s[0]
-	WORD $0x4f991378 // fmla v24.4s, v27.4s, v25.s[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4f991340 // fmla v0.4s, v26.4s, v25.s[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4f991167 // fmla v7.4s, v11.4s, v25.s[0]
+	WORD $0x4f9913f8 // fmla v24.4s, v31.4s, v25.s[0]
 	FMOVQ spill1-16(SP), F0
-	WORD $0x4f9911e0 // fmla v0.4s, v15.4s, v25.s[0]
+	WORD $0x4f9913c0 // fmla v0.4s, v30.4s, v25.s[0]
 	FMOVQ F0, spill1-16(SP)
-	FMOVS (R1)(R4), F0
-	WORD $0x4f8013ee // fmla v14.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013d0 // fmla v16.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013b7 // fmla v23.4s, v29.4s, v0.s[0]
-	WORD $0x4f801386 // fmla v6.4s, v28.4s, v0.s[0]
-	WORD $0x4f801375 // fmla v21.4s, v27.4s, v0.s[0]
-	WORD $0x4f801344 // fmla v4.4s, v26.4s, v0.s[0]
-	WORD $0x4f801173 // fmla v19.4s, v11.4s, v0.s[0]
-	WORD $0x4f8011ed // fmla v13.4s, v15.4s, v0.s[0]
+	WORD $0x4f9913b7 // fmla v23.4s, v29.4s, v25.s[0]
+	FMOVQ spill2-32(SP), F0
+	WORD $0x4f991380 // fmla v0.4s, v28.4s, v25.s[0]
+	FMOVQ F0, spill2-32(SP)
+	WORD $0x4f991376 // fmla v22.4s, v27.4s, v25.s[0]
+	WORD $0x4f991355 // fmla v21.4s, v26.4s, v25.s[0]
+	WORD $0x4f991054 // fmla v20.4s, v2.4s, v25.s[0]
+	WORD $0x4f991033 // fmla v19.4s, v1.4s, v25.s[0]
+	FMOVS (R1)(R3), F0
+	WORD $0x4f8013f2 // fmla v18.4s, v31.4s, v0.s[0]
+	WORD $0x4f8013d1 // fmla v17.4s, v30.4s, v0.s[0]
+	WORD $0x4f8013b0 // fmla v16.4s, v29.4s, v0.s[0]
+	WORD $0x4f80138f // fmla v15.4s, v28.4s, v0.s[0]
+	WORD $0x4f80136e // fmla v14.4s, v27.4s, v0.s[0]
+	WORD $0x4f80134d // fmla v13.4s, v26.4s, v0.s[0]
+	WORD $0x4f80104c // fmla v12.4s, v2.4s, v0.s[0]
+	WORD $0x4f80102b // fmla v11.4s, v1.4s, v0.s[0]
 	FMOVS (R1)(R7), F0
-	WORD $0x4f8013ec // fmla v12.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013c1 // fmla v1.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013aa // fmla v10.4s, v29.4s, v0.s[0]
-	WORD $0x4f801392 // fmla v18.4s, v28.4s, v0.s[0]
-	WORD $0x4f801369 // fmla v9.4s, v27.4s, v0.s[0]
-	WORD $0x4f801343 // fmla v3.4s, v26.4s, v0.s[0]
-	WORD $0x4f801176 // fmla v22.4s, v11.4s, v0.s[0]
-	WORD $0x4f8011e8 // fmla v8.4s, v15.4s, v0.s[0]
-	ADD R3, R1, R1
-	SUBS $1, R0, R0
+	WORD $0x4f8013ea // fmla v10.4s, v31.4s, v0.s[0]
+	WORD $0x4f8013c9 // fmla v9.4s, v30.4s, v0.s[0]
+	WORD $0x4f8013a8 // fmla v8.4s, v29.4s, v0.s[0]
+	WORD $0x4f801387 // fmla v7.4s, v28.4s, v0.s[0]
+	WORD $0x4f801366 // fmla v6.4s, v27.4s, v0.s[0]
+	WORD $0x4f801345 // fmla v5.4s, v26.4s, v0.s[0]
+	WORD $0x4f801044 // fmla v4.4s, v2.4s, v0.s[0]
+	WORD $0x4f801023 // fmla v3.4s, v1.4s, v0.s[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
 	FMOVS alpha+72(FP), F0
-	WORD $0x4e040419 // dup v25.4s, v0.s[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $2, R1, R1
-	MOVBU add+76(FP), R2
-	CMP $0, R2
+	WORD $0x4e04041a // dup v26.4s, v0.s[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $2, R0, R1
+	MOVBU add+76(FP), R0
+	CMP $0, R0
 	BEQ set
-	FLDPQ (R0), (F15, F11)
-	WORD $0x4e39ce8f // fmla v15.4s, v20.4s, v25.4s
-	WORD $0x4e39cc4b // fmla v11.4s, v2.4s, v25.4s
-	FLDPQ 32(R0), (F26, F20)
-	WORD $0x4e39ccba // fmla v26.4s, v5.4s, v25.4s
-	WORD $0x4e39ce34 // fmla v20.4s, v17.4s, v25.4s
-	FLDPQ 64(R0), (F27, F17)
-	WORD $0x4e39cf1b // fmla v27.4s, v24.4s, v25.4s
+	FLDPQ (R2), (F25, F27)
+	WORD $0x4e3acf19 // fmla v25.4s, v24.4s, v26.4s
+	FMOVQ spill1-16(SP), F0
+	WORD $0x4e3acc1b // fmla v27.4s, v0.4s, v26.4s
+	FLDPQ 32(R2), (F24, F28)
+	WORD $0x4e3acef8 // fmla v24.4s, v23.4s, v26.4s
 	FMOVQ spill2-32(SP), F0
-	WORD $0x4e39cc11 // fmla v17.4s, v0.4s, v25.4s
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x4e3acc1c // fmla v28.4s, v0.4s, v26.4s
+	FLDPQ 64(R2), (F29, F23)
+	WORD $0x4e3acedd // fmla v29.4s, v22.4s, v26.4s
+	WORD $0x4e3aceb7 // fmla v23.4s, v21.4s, v26.4s
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ 96(R0), (F24, F28)
+	FLDPQ 96(R2), (F22, F21)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ 96(R0), F24
+	FMOVQ 96(R2), F22
 	TBZ $1, R5, one_27
-	FMOVD 112(R0), F28
+	FMOVD 112(R2), F21
 	TBZ $0, R5, end_26
-	ADD $120, R0, R2
-	VLD1 (R2), V28.S[2]
+	ADD $120, R2, R0
+	VLD1 (R0), V21.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 112(R0), F28
+	FMOVS 112(R2), F21
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD 96(R0), F24
+	FMOVD 96(R2), F22
 	TBZ $0, R5, end_28
-	ADD $104, R0, R2
-	VLD1 (R2), V24.S[2]
+	ADD $104, R2, R0
+	VLD1 (R0), V22.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS 96(R0), F24
+	FMOVS 96(R2), F22
 end_28:
 end_25:
-	WORD $0x4e39ccf8 // fmla v24.4s, v7.4s, v25.4s
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4e39cc1c // fmla v28.4s, v0.4s, v25.4s
-	ADD R1, R0, R2
-	FLDPQ (R2), (F29, F7)
-	WORD $0x4e39cddd // fmla v29.4s, v14.4s, v25.4s
-	WORD $0x4e39ce07 // fmla v7.4s, v16.4s, v25.4s
-	FLDPQ 32(R2), (F2, F14)
-	WORD $0x4e39cee2 // fmla v2.4s, v23.4s, v25.4s
-	WORD $0x4e39ccce // fmla v14.4s, v6.4s, v25.4s
-	FLDPQ 64(R2), (F5, F16)
-	WORD $0x4e39cea5 // fmla v5.4s, v21.4s, v25.4s
-	WORD $0x4e39cc90 // fmla v16.4s, v4.4s, v25.4s
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x4e3ace96 // fmla v22.4s, v20.4s, v26.4s
+	WORD $0x4e3ace75 // fmla v21.4s, v19.4s, v26.4s
+	ADD R1, R2, R0
+	FLDPQ (R0), (F20, F19)
+	WORD $0x4e3ace54 // fmla v20.4s, v18.4s, v26.4s
+	WORD $0x4e3ace33 // fmla v19.4s, v17.4s, v26.4s
+	FLDPQ 32(R0), (F18, F17)
+	WORD $0x4e3ace12 // fmla v18.4s, v16.4s, v26.4s
+	WORD $0x4e3acdf1 // fmla v17.4s, v15.4s, v26.4s
+	FLDPQ 64(R0), (F16, F15)
+	WORD $0x4e3acdd0 // fmla v16.4s, v14.4s, v26.4s
+	WORD $0x4e3acdaf // fmla v15.4s, v13.4s, v26.4s
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
 	TBZ $3, R5, some_30
-	FLDPQ 96(R2), (F21, F0)
+	FLDPQ 96(R0), (F14, F13)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ 96(R2), F21
+	FMOVQ 96(R0), F14
 	TBZ $1, R5, one_34
-	FMOVD 112(R2), F0
+	FMOVD 112(R0), F13
 	TBZ $0, R5, end_33
-	ADD $120, R2, R3
-	VLD1 (R3), V0.S[2]
+	ADD $120, R0, R3
+	VLD1 (R3), V13.S[2]
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS 112(R2), F0
+	FMOVS 112(R0), F13
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD 96(R2), F21
+	FMOVD 96(R0), F14
 	TBZ $0, R5, end_35
-	ADD $104, R2, R3
-	VLD1 (R3), V21.S[2]
+	ADD $104, R0, R3
+	VLD1 (R3), V14.S[2]
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS 96(R2), F21
+	FMOVS 96(R0), F14
 end_35:
 end_32:
-	WORD $0x4e39ce75 // fmla v21.4s, v19.4s, v25.4s
-	WORD $0x4e39cda0 // fmla v0.4s, v13.4s, v25.4s
-	ADD R1, R2, R2
-	FLDPQ (R2), (F6, F4)
-	WORD $0x4e39cd86 // fmla v6.4s, v12.4s, v25.4s
-	WORD $0x4e39cc24 // fmla v4.4s, v1.4s, v25.4s
-	FLDPQ 32(R2), (F19, F12)
-	WORD $0x4e39cd53 // fmla v19.4s, v10.4s, v25.4s
-	WORD $0x4e39ce4c // fmla v12.4s, v18.4s, v25.4s
-	FLDPQ 64(R2), (F10, F13)
-	WORD $0x4e39cd2a // fmla v10.4s, v9.4s, v25.4s
-	WORD $0x4e39cc6d // fmla v13.4s, v3.4s, v25.4s
+	WORD $0x4e3acd8e // fmla v14.4s, v12.4s, v26.4s
+	WORD $0x4e3acd6d // fmla v13.4s, v11.4s, v26.4s
+	ADD R1, R0, R0
+	FLDPQ (R0), (F12, F11)
+	WORD $0x4e3acd4c // fmla v12.4s, v10.4s, v26.4s
+	WORD $0x4e3acd2b // fmla v11.4s, v9.4s, v26.4s
+	FLDPQ 32(R0), (F10, F9)
+	WORD $0x4e3acd0a // fmla v10.4s, v8.4s, v26.4s
+	WORD $0x4e3acce9 // fmla v9.4s, v7.4s, v26.4s
+	FLDPQ 64(R0), (F7, F2)
+	WORD $0x4e3accc7 // fmla v7.4s, v6.4s, v26.4s
+	WORD $0x4e3acca2 // fmla v2.4s, v5.4s, v26.4s
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_37
-	FLDPQ 96(R2), (F1, F3)
+	FLDPQ 96(R0), (F1, F0)
 	B end_39
 some_37:
 	TBZ $2, R5, few_38
-	FMOVQ 96(R2), F1
+	FMOVQ 96(R0), F1
 	TBZ $1, R5, one_41
-	FMOVD 112(R2), F3
+	FMOVD 112(R0), F0
 	TBZ $0, R5, end_40
-	ADD $120, R2, R2
-	VLD1 (R2), V3.S[2]
+	ADD $120, R0, R0
+	VLD1 (R0), V0.S[2]
 	B end_40
 one_41:
 	TBZ $0, R5, end_40
-	FMOVS 112(R2), F3
+	FMOVS 112(R0), F0
 end_40:
 	B end_39
 few_38:
 	TBZ $1, R5, one_43
-	FMOVD 96(R2), F1
+	FMOVD 96(R0), F1
 	TBZ $0, R5, end_42
-	ADD $104, R2, R2
-	VLD1 (R2), V1.S[2]
+	ADD $104, R0, R0
+	VLD1 (R0), V1.S[2]
 	B end_42
 one_43:
 	TBZ $0, R5, end_42
-	FMOVS 96(R2), F1
+	FMOVS 96(R0), F1
 end_42:
 end_39:
-	WORD $0x4e39cec1 // fmla v1.4s, v22.4s, v25.4s
-	WORD $0x4e39cd03 // fmla v3.4s, v8.4s, v25.4s
+	WORD $0x4e3acc81 // fmla v1.4s, v4.4s, v26.4s
+	WORD $0x4e3acc60 // fmla v0.4s, v3.4s, v26.4s
 	B store
 set:
-	WORD $0x6e39de8f // fmul v15.4s, v20.4s, v25.4s
-	WORD $0x6e39dc4b // fmul v11.4s, v2.4s, v25.4s
-	WORD $0x6e39dcba // fmul v26.4s, v5.4s, v25.4s
-	WORD $0x6e39de34 // fmul v20.4s, v17.4s, v25.4s
-	WORD $0x6e39df1b // fmul v27.4s, v24.4s, v25.4s
-	FMOVQ spill2-32(SP), F0
-	WORD $0x6e39dc11 // fmul v17.4s, v0.4s, v25.4s
-	WORD $0x6e39dcf8 // fmul v24.4s, v7.4s, v25.4s
+	WORD $0x6e3adf19 // fmul v25.4s, v24.4s, v26.4s
 	FMOVQ spill1-16(SP), F0
-	WORD $0x6e39dc1c // fmul v28.4s, v0.4s, v25.4s
-	WORD $0x6e39dddd // fmul v29.4s, v14.4s, v25.4s
-	WORD $0x6e39de07 // fmul v7.4s, v16.4s, v25.4s
-	WORD $0x6e39dee2 // fmul v2.4s, v23.4s, v25.4s
-	WORD $0x6e39dcce // fmul v14.4s, v6.4s, v25.4s
-	WORD $0x6e39dea5 // fmul v5.4s, v21.4s, v25.4s
-	WORD $0x6e39dc90 // fmul v16.4s, v4.4s, v25.4s
-	WORD $0x6e39de75 // fmul v21.4s, v19.4s, v25.4s
-	WORD $0x6e39dda0 // fmul v0.4s, v13.4s, v25.4s
-	WORD $0x6e39dd86 // fmul v6.4s, v12.4s, v25.4s
-	WORD $0x6e39dc24 // fmul v4.4s, v1.4s, v25.4s
-	WORD $0x6e39dd53 // fmul v19.4s, v10.4s, v25.4s
-	WORD $0x6e39de4c // fmul v12.4s, v18.4s, v25.4s
-	WORD $0x6e39dd2a // fmul v10.4s, v9.4s, v25.4s
-	WORD $0x6e39dc6d // fmul v13.4s, v3.4s, v25.4s
-	WORD $0x6e39dec1 // fmul v1.4s, v22.4s, v25.4s
-	WORD $0x6e39dd03 // fmul v3.4s, v8.4s, v25.4s
+	WORD $0x6e3adc1b // fmul v27.4s, v0.4s, v26.4s
+	WORD $0x6e3adef8 // fmul v24.4s, v23.4s, v26.4s
+	FMOVQ spill2-32(SP), F0
+	WORD $0x6e3adc1c // fmul v28.4s, v0.4s, v26.4s
+	WORD $0x6e3adedd // fmul v29.4s, v22.4s, v26.4s
+	WORD $0x6e3adeb7 // fmul v23.4s, v21.4s, v26.4s
+	WORD $0x6e3ade96 // fmul v22.4s, v20.4s, v26.4s
+	WORD $0x6e3ade75 // fmul v21.4s, v19.4s, v26.4s
+	WORD $0x6e3ade54 // fmul v20.4s, v18.4s, v26.4s
+	WORD $0x6e3ade33 // fmul v19.4s, v17.4s, v26.4s
+	WORD $0x6e3ade12 // fmul v18.4s, v16.4s, v26.4s
+	WORD $0x6e3addf1 // fmul v17.4s, v15.4s, v26.4s
+	WORD $0x6e3addd0 // fmul v16.4s, v14.4s, v26.4s
+	WORD $0x6e3addaf // fmul v15.4s, v13.4s, v26.4s
+	WORD $0x6e3add8e // fmul v14.4s, v12.4s, v26.4s
+	WORD $0x6e3add6d // fmul v13.4s, v11.4s, v26.4s
+	WORD $0x6e3add4c // fmul v12.4s, v10.4s, v26.4s
+	WORD $0x6e3add2b // fmul v11.4s, v9.4s, v26.4s
+	WORD $0x6e3add0a // fmul v10.4s, v8.4s, v26.4s
+	WORD $0x6e3adce9 // fmul v9.4s, v7.4s, v26.4s
+	WORD $0x6e3adcc7 // fmul v7.4s, v6.4s, v26.4s
+	WORD $0x6e3adca2 // fmul v2.4s, v5.4s, v26.4s
+	WORD $0x6e3adc81 // fmul v1.4s, v4.4s, v26.4s
+	WORD $0x6e3adc60 // fmul v0.4s, v3.4s, v26.4s
 store:
-	FSTPQ (F15, F11), (R0)
-	FSTPQ (F26, F20), 32(R0)
-	FSTPQ (F27, F17), 64(R0)
+	FSTPQ (F25, F27), (R2)
+	FSTPQ (F24, F28), 32(R2)
+	FSTPQ (F29, F23), 64(R2)
 	TBZ $3, R5, some_44
-	FSTPQ (F24, F28), 96(R0)
+	FSTPQ (F22, F21), 96(R2)
 	B end_46
 some_44:
 	TBZ $2, R5, few_45
-	FMOVQ F24, 96(R0)
+	FMOVQ F22, 96(R2)
 	TBZ $1, R5, one_48
-	FMOVD F28, 112(R0)
+	FMOVD F21, 112(R2)
 	TBZ $0, R5, end_47
-	ADD $120, R0, R2
-	VST1 V28.S[2], (R2)
+	ADD $120, R2, R0
+	VST1 V21.S[2], (R0)
 	B end_47
 one_48:
 	TBZ $0, R5, end_47
-	FMOVS F28, 112(R0)
+	FMOVS F21, 112(R2)
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R5, one_50
-	FMOVD F24, 96(R0)
+	FMOVD F22, 96(R2)
 	TBZ $0, R5, end_49
-	ADD $104, R0, R2
-	VST1 V24.S[2], (R2)
+	ADD $104, R2, R0
+	VST1 V22.S[2], (R0)
 	B end_49
 one_50:
 	TBZ $0, R5, end_49
-	FMOVS F24, 96(R0)
+	FMOVS F22, 96(R2)
 end_49:
 end_46:
-	ADD R1, R0, R0
-	FSTPQ (F29, F7), (R0)
-	FSTPQ (F2, F14), 32(R0)
-	FSTPQ (F5, F16), 64(R0)
+	ADD R1, R2, R0
+	FSTPQ (F20, F19), (R0)
+	FSTPQ (F18, F17), 32(R0)
+	FSTPQ (F16, F15), 64(R0)
 	TBZ $3, R5, some_51
-	FSTPQ (F21, F0), 96(R0)
+	FSTPQ (F14, F13), 96(R0)
 	B end_53
 some_51:
 	TBZ $2, R5, few_52
-	FMOVQ F21, 96(R0)
+	FMOVQ F14, 96(R0)
 	TBZ $1, R5, one_55
-	FMOVD F0, 112(R0)
+	FMOVD F13, 112(R0)
 	TBZ $0, R5, end_54
 	ADD $120, R0, R2
-	VST1 V0.S[2], (R2)
+	VST1 V13.S[2], (R2)
 	B end_54
 one_55:
 	TBZ $0, R5, end_54
-	FMOVS F0, 112(R0)
+	FMOVS F13, 112(R0)
 end_54:
 	B end_53
 few_52:
 	TBZ $1, R5, one_57
-	FMOVD F21, 96(R0)
+	FMOVD F14, 96(R0)
 	TBZ $0, R5, end_56
 	ADD $104, R0, R2
-	VST1 V21.S[2], (R2)
+	VST1 V14.S[2], (R2)
 	B end_56
 one_57:
 	TBZ $0, R5, end_56
-	FMOVS F21, 96(R0)
+	FMOVS F14, 96(R0)
 end_56:
 end_53:
 	ADD R1, R0, R0
-	FSTPQ (F6, F4), (R0)
-	FSTPQ (F19, F12), 32(R0)
-	FSTPQ (F10, F13), 64(R0)
+	FSTPQ (F12, F11), (R0)
+	FSTPQ (F10, F9), 32(R0)
+	FSTPQ (F7, F2), 64(R0)
 	TBZ $3, R5, some_58
-	FSTPQ (F1, F3), 96(R0)
+	FSTPQ (F1, F0), 96(R0)
 	B end_60
 some_58:
 	TBZ $2, R5, few_59
 	FMOVQ F1, 96(R0)
 	TBZ $1, R5, one_62
-	FMOVD F3, 112(R0)
+	FMOVD F0, 112(R0)
 	TBZ $0, R5, end_61
 	ADD $120, R0, R0
-	VST1 V3.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_61
 one_62:
 	TBZ $0, R5, end_61
-	FMOVS F3, 112(R0)
+	FMOVS F0, 112(R0)
 end_61:
 	B end_60
 few_59:
@@ -11780,14 +11780,14 @@ TEXT ·Tile1x1NEONF64(SB), NOSPLIT, $0-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R0
-	MOVD csa+24(FP), R2
-	LSL $3, R2, R4
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R6
-	MOVD off+40(FP), R2
+	MOVD off+40(FP), R0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V1.B16
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $3, R3, R3
 	MOVD n+64(FP), R5
@@ -11796,84 +11796,84 @@ short:
 	CMP $4, R5
 	BNE some_3
 sum_5:
-	MOVD.P 8(R2), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F4, F2)
-	FMOVD (R0), F0
+	FLDPQ (R3), (F4, F1)
+	FMOVD (R1), F0
 	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01041 // fmla v1.2d, v2.2d, v0.d[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R2), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_7
-	FLDPQ (R3), (F2, F0)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R5, few_8
-	FMOVQ (R3), F2
+	FMOVQ (R3), F1
 	TBZ $0, R5, end_10
 	FMOVD 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R5, end_11
-	FMOVD (R3), F2
+	FMOVD (R3), F1
 end_11:
 end_9:
-	FMOVD (R0), F4
-	WORD $0x4fc41043 // fmla v3.2d, v2.2d, v4.d[0]
-	WORD $0x4fc41001 // fmla v1.2d, v0.2d, v4.d[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
+	FMOVD (R1), F4
+	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
 	CMP $4, R5
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R2), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F4, F2)
-	FMOVD (R0), F0
+	FLDPQ (R3), (F4, F1)
+	FMOVD (R1), F0
 	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01041 // fmla v1.2d, v2.2d, v0.d[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R2), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R5, some_14
-	FLDPQ (R3), (F0, F2)
+	FLDPQ (R3), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R5, few_15
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $0, R5, end_17
-	FMOVD 16(R3), F2
+	FMOVD 16(R3), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R5, end_18
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 end_18:
 end_16:
-	FMOVD (R0), F4
-	WORD $0x4fc41003 // fmla v3.2d, v0.2d, v4.d[0]
-	WORD $0x4fc41041 // fmla v1.2d, v2.2d, v4.d[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
+	FMOVD (R1), F4
+	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
@@ -11883,43 +11883,43 @@ done_2:
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R7, some_19
-	FLDPQ (R1), (F2, F0)
+	FLDPQ (R1), (F1, F0)
 	B end_21
 some_19:
 	TBZ $1, R7, few_20
-	FMOVQ (R1), F2
+	FMOVQ (R1), F1
 	TBZ $0, R7, end_22
 	FMOVD 16(R1), F0
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R7, end_23
-	FMOVD (R1), F2
+	FMOVD (R1), F1
 end_23:
 end_21:
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	WORD $0x4e64cc20 // fmla v0.2d, v1.2d, v4.2d
+	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
 	B store
 set:
-	WORD $0x6e64dc62 // fmul v2.2d, v3.2d, v4.2d
-	WORD $0x6e64dc20 // fmul v0.2d, v1.2d, v4.2d
+	WORD $0x6e64dc61 // fmul v1.2d, v3.2d, v4.2d
+	WORD $0x6e64dc40 // fmul v0.2d, v2.2d, v4.2d
 store:
 	TBZ $2, R7, some_24
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_26
 some_24:
 	TBZ $1, R7, few_25
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $0, R7, end_27
 	FMOVD F0, 16(R1)
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R7, end_28
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 end_28:
 end_26:
 	RET
@@ -11931,16 +11931,16 @@ TEXT ·Tile2x1NEONF64(SB), NOSPLIT, $0-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
+	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
-	MOVD csa+24(FP), R2
-	LSL $3, R2, R4
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R7
-	MOVD off+40(FP), R2
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V1.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V0.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $3, R3, R3
 	MOVD n+64(FP), R6
@@ -11949,99 +11949,99 @@ short:
 	CMP $4, R6
 	BNE some_3
 sum_5:
-	MOVD.P 8(R2), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R7, R3
-	FLDPQ (R3), (F6, F3)
-	FMOVQ (R1), F2
-	WORD $0x4fc210c5 // fmla v5.2d, v6.2d, v2.d[0]
-	WORD $0x4fc21061 // fmla v1.2d, v3.2d, v2.d[0]
-	WORD $0x4fc218c4 // fmla v4.2d, v6.2d, v2.d[1]
-	WORD $0x4fc21860 // fmla v0.2d, v3.2d, v2.d[1]
+	FLDPQ (R3), (F4, F1)
+	FMOVQ (R1), F0
+	WORD $0x4fc01087 // fmla v7.2d, v4.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
+	WORD $0x4fc01883 // fmla v3.2d, v4.2d, v0.d[1]
+	WORD $0x4fc01822 // fmla v2.2d, v1.2d, v0.d[1]
 	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R2), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R7, R3
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_7
-	FLDPQ (R3), (F3, F2)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R6, few_8
-	FMOVQ (R3), F3
+	FMOVQ (R3), F1
 	TBZ $0, R6, end_10
-	FMOVD 16(R3), F2
+	FMOVD 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R6, end_11
-	FMOVD (R3), F3
+	FMOVD (R3), F1
 end_11:
 end_9:
-	FMOVQ (R1), F6
-	WORD $0x4fc61065 // fmla v5.2d, v3.2d, v6.d[0]
-	WORD $0x4fc61041 // fmla v1.2d, v2.2d, v6.d[0]
-	WORD $0x4fc61864 // fmla v4.2d, v3.2d, v6.d[1]
-	WORD $0x4fc61840 // fmla v0.2d, v2.2d, v6.d[1]
+	FMOVQ (R1), F4
+	WORD $0x4fc41027 // fmla v7.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41005 // fmla v5.2d, v0.2d, v4.d[0]
+	WORD $0x4fc41823 // fmla v3.2d, v1.2d, v4.d[1]
+	WORD $0x4fc41802 // fmla v2.2d, v0.2d, v4.d[1]
 	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
 	CMP $4, R6
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R2), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R7, R5
-	FLDPQ (R5), (F6, F3)
-	FMOVD (R1), F2
-	WORD $0x4fc210c5 // fmla v5.2d, v6.2d, v2.d[0]
-	WORD $0x4fc21061 // fmla v1.2d, v3.2d, v2.d[0]
-	FMOVD (R1)(R3), F2
-	WORD $0x4fc210c4 // fmla v4.2d, v6.2d, v2.d[0]
-	WORD $0x4fc21060 // fmla v0.2d, v3.2d, v2.d[0]
+	FLDPQ (R5), (F4, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01087 // fmla v7.2d, v4.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
 	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R2), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R7, R5
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_14
-	FLDPQ (R5), (F2, F3)
+	FLDPQ (R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R6, few_15
-	FMOVQ (R5), F2
+	FMOVQ (R5), F1
 	TBZ $0, R6, end_17
-	FMOVD 16(R5), F3
+	FMOVD 16(R5), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R6, end_18
-	FMOVD (R5), F2
+	FMOVD (R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F6
-	WORD $0x4fc61045 // fmla v5.2d, v2.2d, v6.d[0]
-	WORD $0x4fc61061 // fmla v1.2d, v3.2d, v6.d[0]
-	FMOVD (R1)(R3), F6
-	WORD $0x4fc61044 // fmla v4.2d, v2.2d, v6.d[0]
-	WORD $0x4fc61060 // fmla v0.2d, v3.2d, v6.d[0]
+	FMOVD (R1), F4
+	WORD $0x4fc41027 // fmla v7.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41005 // fmla v5.2d, v0.2d, v4.d[0]
+	FMOVD (R1)(R3), F4
+	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
-	FMOVD alpha+72(FP), F2
-	WORD $0x4e080447 // dup v7.2d, v2.d[0]
+	FMOVD alpha+72(FP), F0
+	WORD $0x4e080408 // dup v8.2d, v0.d[0]
 	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
 	LSL $3, R0, R1
@@ -12049,15 +12049,15 @@ done_2:
 	CMP $0, R0
 	BEQ set
 	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R8, some_19
-	FLDPQ (R2), (F6, F3)
+	FLDPQ (R2), (F6, F4)
 	B end_21
 some_19:
 	TBZ $1, R8, few_20
 	FMOVQ (R2), F6
 	TBZ $0, R8, end_22
-	FMOVD 16(R2), F3
+	FMOVD 16(R2), F4
 end_22:
 	B end_21
 few_20:
@@ -12065,43 +12065,43 @@ few_20:
 	FMOVD (R2), F6
 end_23:
 end_21:
-	WORD $0x4e67cca6 // fmla v6.2d, v5.2d, v7.2d
-	WORD $0x4e67cc23 // fmla v3.2d, v1.2d, v7.2d
+	WORD $0x4e68cce6 // fmla v6.2d, v7.2d, v8.2d
+	WORD $0x4e68cca4 // fmla v4.2d, v5.2d, v8.2d
 	ADD R1, R2, R0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_24
-	FLDPQ (R0), (F2, F1)
+	FLDPQ (R0), (F1, F0)
 	B end_26
 some_24:
 	TBZ $1, R8, few_25
-	FMOVQ (R0), F2
+	FMOVQ (R0), F1
 	TBZ $0, R8, end_27
-	FMOVD 16(R0), F1
+	FMOVD 16(R0), F0
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R8, end_28
-	FMOVD (R0), F2
+	FMOVD (R0), F1
 end_28:
 end_26:
-	WORD $0x4e67cc82 // fmla v2.2d, v4.2d, v7.2d
-	WORD $0x4e67cc01 // fmla v1.2d, v0.2d, v7.2d
+	WORD $0x4e68cc61 // fmla v1.2d, v3.2d, v8.2d
+	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
 	B store
 set:
-	WORD $0x6e67dca6 // fmul v6.2d, v5.2d, v7.2d
-	WORD $0x6e67dc23 // fmul v3.2d, v1.2d, v7.2d
-	WORD $0x6e67dc82 // fmul v2.2d, v4.2d, v7.2d
-	WORD $0x6e67dc01 // fmul v1.2d, v0.2d, v7.2d
+	WORD $0x6e68dce6 // fmul v6.2d, v7.2d, v8.2d
+	WORD $0x6e68dca4 // fmul v4.2d, v5.2d, v8.2d
+	WORD $0x6e68dc61 // fmul v1.2d, v3.2d, v8.2d
+	WORD $0x6e68dc40 // fmul v0.2d, v2.2d, v8.2d
 store:
 	TBZ $2, R8, some_29
-	FSTPQ (F6, F3), (R2)
+	FSTPQ (F6, F4), (R2)
 	B end_31
 some_29:
 	TBZ $1, R8, few_30
 	FMOVQ F6, (R2)
 	TBZ $0, R8, end_32
-	FMOVD F3, 16(R2)
+	FMOVD F4, 16(R2)
 end_32:
 	B end_31
 few_30:
@@ -12111,18 +12111,18 @@ end_33:
 end_31:
 	ADD R1, R2, R0
 	TBZ $2, R8, some_34
-	FSTPQ (F2, F1), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_36
 some_34:
 	TBZ $1, R8, few_35
-	FMOVQ F2, (R0)
+	FMOVQ F1, (R0)
 	TBZ $0, R8, end_37
-	FMOVD F1, 16(R0)
+	FMOVD F0, 16(R0)
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R8, end_38
-	FMOVD F2, (R0)
+	FMOVD F1, (R0)
 end_38:
 end_36:
 	RET
@@ -12140,12 +12140,12 @@ short:
 	LSL $3, R0, R4
 	MOVD b+32(FP), R9
 	MOVD off+40(FP), R0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V9.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
 	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V6.B16
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $3, R3, R3
 	MOVD n+64(FP), R8
@@ -12156,15 +12156,15 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
-	FLDPQ (R3), (F5, F4)
+	FLDPQ (R3), (F8, F1)
 	FMOVQ (R1), F0
-	WORD $0x4fc010a1 // fmla v1.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01089 // fmla v9.2d, v4.2d, v0.d[0]
-	WORD $0x4fc018a2 // fmla v2.2d, v5.2d, v0.d[1]
-	WORD $0x4fc01888 // fmla v8.2d, v4.2d, v0.d[1]
+	WORD $0x4fc01106 // fmla v6.2d, v8.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	WORD $0x4fc01907 // fmla v7.2d, v8.2d, v0.d[1]
+	WORD $0x4fc01825 // fmla v5.2d, v1.2d, v0.d[1]
 	FMOVD 16(R1), F0
-	WORD $0x4fc010a3 // fmla v3.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01086 // fmla v6.2d, v4.2d, v0.d[0]
+	WORD $0x4fc01103 // fmla v3.2d, v8.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -12173,31 +12173,31 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_7
-	FLDPQ (R3), (F4, F0)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R8, few_8
-	FMOVQ (R3), F4
+	FMOVQ (R3), F1
 	TBZ $0, R8, end_10
 	FMOVD 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R8, end_11
-	FMOVD (R3), F4
+	FMOVD (R3), F1
 end_11:
 end_9:
-	FMOVQ (R1), F5
-	WORD $0x4fc51081 // fmla v1.2d, v4.2d, v5.d[0]
-	WORD $0x4fc51009 // fmla v9.2d, v0.2d, v5.d[0]
-	WORD $0x4fc51882 // fmla v2.2d, v4.2d, v5.d[1]
-	WORD $0x4fc51808 // fmla v8.2d, v0.2d, v5.d[1]
-	FMOVD 16(R1), F5
-	WORD $0x4fc51083 // fmla v3.2d, v4.2d, v5.d[0]
-	WORD $0x4fc51006 // fmla v6.2d, v0.2d, v5.d[0]
+	FMOVQ (R1), F8
+	WORD $0x4fc81026 // fmla v6.2d, v1.2d, v8.d[0]
+	WORD $0x4fc81004 // fmla v4.2d, v0.2d, v8.d[0]
+	WORD $0x4fc81827 // fmla v7.2d, v1.2d, v8.d[1]
+	WORD $0x4fc81805 // fmla v5.2d, v0.2d, v8.d[1]
+	FMOVD 16(R1), F8
+	WORD $0x4fc81023 // fmla v3.2d, v1.2d, v8.d[0]
+	WORD $0x4fc81002 // fmla v2.2d, v0.2d, v8.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
@@ -12209,16 +12209,16 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
-	FLDPQ (R5), (F5, F4)
+	FLDPQ (R5), (F8, F1)
 	FMOVD (R1), F0
-	WORD $0x4fc010a1 // fmla v1.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01089 // fmla v9.2d, v4.2d, v0.d[0]
+	WORD $0x4fc01106 // fmla v6.2d, v8.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R3), F0
-	WORD $0x4fc010a2 // fmla v2.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01088 // fmla v8.2d, v4.2d, v0.d[0]
+	WORD $0x4fc01107 // fmla v7.2d, v8.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R6), F0
-	WORD $0x4fc010a3 // fmla v3.2d, v5.2d, v0.d[0]
-	WORD $0x4fc01086 // fmla v6.2d, v4.2d, v0.d[0]
+	WORD $0x4fc01103 // fmla v3.2d, v8.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -12227,32 +12227,32 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R8, some_14
-	FLDPQ (R5), (F0, F4)
+	FLDPQ (R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R8, few_15
-	FMOVQ (R5), F0
+	FMOVQ (R5), F1
 	TBZ $0, R8, end_17
-	FMOVD 16(R5), F4
+	FMOVD 16(R5), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R8, end_18
-	FMOVD (R5), F0
+	FMOVD (R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F5
-	WORD $0x4fc51001 // fmla v1.2d, v0.2d, v5.d[0]
-	WORD $0x4fc51089 // fmla v9.2d, v4.2d, v5.d[0]
-	FMOVD (R1)(R3), F5
-	WORD $0x4fc51002 // fmla v2.2d, v0.2d, v5.d[0]
-	WORD $0x4fc51088 // fmla v8.2d, v4.2d, v5.d[0]
-	FMOVD (R1)(R6), F5
-	WORD $0x4fc51003 // fmla v3.2d, v0.2d, v5.d[0]
-	WORD $0x4fc51086 // fmla v6.2d, v4.2d, v5.d[0]
+	FMOVD (R1), F8
+	WORD $0x4fc81026 // fmla v6.2d, v1.2d, v8.d[0]
+	WORD $0x4fc81004 // fmla v4.2d, v0.2d, v8.d[0]
+	FMOVD (R1)(R3), F8
+	WORD $0x4fc81027 // fmla v7.2d, v1.2d, v8.d[0]
+	WORD $0x4fc81005 // fmla v5.2d, v0.2d, v8.d[0]
+	FMOVD (R1)(R6), F8
+	WORD $0x4fc81023 // fmla v3.2d, v1.2d, v8.d[0]
+	WORD $0x4fc81002 // fmla v2.2d, v0.2d, v8.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_13
@@ -12262,123 +12262,123 @@ done_2:
 	WORD $0x4e08040a // dup v10.2d, v0.d[0]
 	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R0
-	MOVBU add+80(FP), R1
-	CMP $0, R1
+	LSL $3, R0, R1
+	MOVBU add+80(FP), R0
+	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R7, some_19
-	FLDPQ (R2), (F7, F5)
+	FLDPQ (R2), (F9, F8)
 	B end_21
 some_19:
 	TBZ $1, R7, few_20
-	FMOVQ (R2), F7
+	FMOVQ (R2), F9
 	TBZ $0, R7, end_22
-	FMOVD 16(R2), F5
+	FMOVD 16(R2), F8
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R7, end_23
-	FMOVD (R2), F7
+	FMOVD (R2), F9
 end_23:
 end_21:
-	WORD $0x4e6acc27 // fmla v7.2d, v1.2d, v10.2d
-	WORD $0x4e6acd25 // fmla v5.2d, v9.2d, v10.2d
-	ADD R0, R2, R1
+	WORD $0x4e6accc9 // fmla v9.2d, v6.2d, v10.2d
+	WORD $0x4e6acc88 // fmla v8.2d, v4.2d, v10.2d
+	ADD R1, R2, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $2, R7, some_24
-	FLDPQ (R1), (F4, F1)
+	FLDPQ (R0), (F6, F4)
 	B end_26
 some_24:
 	TBZ $1, R7, few_25
-	FMOVQ (R1), F4
+	FMOVQ (R0), F6
 	TBZ $0, R7, end_27
-	FMOVD 16(R1), F1
+	FMOVD 16(R0), F4
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R7, end_28
-	FMOVD (R1), F4
+	FMOVD (R0), F6
 end_28:
 end_26:
-	WORD $0x4e6acc44 // fmla v4.2d, v2.2d, v10.2d
-	WORD $0x4e6acd01 // fmla v1.2d, v8.2d, v10.2d
-	ADD R0, R1, R1
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x4e6acce6 // fmla v6.2d, v7.2d, v10.2d
+	WORD $0x4e6acca4 // fmla v4.2d, v5.2d, v10.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R7, some_29
-	FLDPQ (R1), (F2, F0)
+	FLDPQ (R0), (F1, F0)
 	B end_31
 some_29:
 	TBZ $1, R7, few_30
-	FMOVQ (R1), F2
+	FMOVQ (R0), F1
 	TBZ $0, R7, end_32
-	FMOVD 16(R1), F0
+	FMOVD 16(R0), F0
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R7, end_33
-	FMOVD (R1), F2
+	FMOVD (R0), F1
 end_33:
 end_31:
-	WORD $0x4e6acc62 // fmla v2.2d, v3.2d, v10.2d
-	WORD $0x4e6accc0 // fmla v0.2d, v6.2d, v10.2d
+	WORD $0x4e6acc61 // fmla v1.2d, v3.2d, v10.2d
+	WORD $0x4e6acc40 // fmla v0.2d, v2.2d, v10.2d
 	B store
 set:
-	WORD $0x6e6adc27 // fmul v7.2d, v1.2d, v10.2d
-	WORD $0x6e6add25 // fmul v5.2d, v9.2d, v10.2d
-	WORD $0x6e6adc44 // fmul v4.2d, v2.2d, v10.2d
-	WORD $0x6e6add01 // fmul v1.2d, v8.2d, v10.2d
-	WORD $0x6e6adc62 // fmul v2.2d, v3.2d, v10.2d
-	WORD $0x6e6adcc0 // fmul v0.2d, v6.2d, v10.2d
+	WORD $0x6e6adcc9 // fmul v9.2d, v6.2d, v10.2d
+	WORD $0x6e6adc88 // fmul v8.2d, v4.2d, v10.2d
+	WORD $0x6e6adce6 // fmul v6.2d, v7.2d, v10.2d
+	WORD $0x6e6adca4 // fmul v4.2d, v5.2d, v10.2d
+	WORD $0x6e6adc61 // fmul v1.2d, v3.2d, v10.2d
+	WORD $0x6e6adc40 // fmul v0.2d, v2.2d, v10.2d
 store:
 	TBZ $2, R7, some_34
-	FSTPQ (F7, F5), (R2)
+	FSTPQ (F9, F8), (R2)
 	B end_36
 some_34:
 	TBZ $1, R7, few_35
-	FMOVQ F7, (R2)
+	FMOVQ F9, (R2)
 	TBZ $0, R7, end_37
-	FMOVD F5, 16(R2)
+	FMOVD F8, 16(R2)
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R7, end_38
-	FMOVD F7, (R2)
+	FMOVD F9, (R2)
 end_38:
 end_36:
-	ADD R0, R2, R1
+	ADD R1, R2, R0
 	TBZ $2, R7, some_39
-	FSTPQ (F4, F1), (R1)
+	FSTPQ (F6, F4), (R0)
 	B end_41
 some_39:
 	TBZ $1, R7, few_40
-	FMOVQ F4, (R1)
+	FMOVQ F6, (R0)
 	TBZ $0, R7, end_42
-	FMOVD F1, 16(R1)
+	FMOVD F4, 16(R0)
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R7, end_43
-	FMOVD F4, (R1)
+	FMOVD F6, (R0)
 end_43:
 end_41:
-	ADD R0, R1, R0
+	ADD R1, R0, R0
 	TBZ $2, R7, some_44
-	FSTPQ (F2, F0), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_46
 some_44:
 	TBZ $1, R7, few_45
-	FMOVQ F2, (R0)
+	FMOVQ F1, (R0)
 	TBZ $0, R7, end_47
 	FMOVD F0, 16(R0)
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R7, end_48
-	FMOVD F2, (R0)
+	FMOVD F1, (R0)
 end_48:
 end_46:
 	RET
@@ -12393,97 +12393,97 @@ short:
 	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $3, R0, R3
+	LSL $3, R0, R4
 	MOVD b+32(FP), R10
 	MOVD off+40(FP), R0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V4.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
 	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V1.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V8.B16
-	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V7.B16
-	MOVD rsa+16(FP), R4
-	LSL $3, R4, R4
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $3, R3, R3
 	MOVD n+64(FP), R9
-	CMP $8, R4
+	CMP $8, R3
 	BNE apart_1
 	CMP $4, R9
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R4
-	ADD R4<<3, R10, R4
-	FLDPQ (R4), (F10, F9)
-	FLDPQ (R1), (F3, F0)
-	WORD $0x4fc31145 // fmla v5.2d, v10.2d, v3.d[0]
-	WORD $0x4fc31124 // fmla v4.2d, v9.2d, v3.d[0]
-	WORD $0x4fc31946 // fmla v6.2d, v10.2d, v3.d[1]
-	WORD $0x4fc31921 // fmla v1.2d, v9.2d, v3.d[1]
-	WORD $0x4fc01142 // fmla v2.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01128 // fmla v8.2d, v9.2d, v0.d[0]
-	WORD $0x4fc0194b // fmla v11.2d, v10.2d, v0.d[1]
-	WORD $0x4fc01927 // fmla v7.2d, v9.2d, v0.d[1]
-	ADD R3, R1, R1
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R10, R3
+	FLDPQ (R3), (F11, F10)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4fc11169 // fmla v9.2d, v11.2d, v1.d[0]
+	WORD $0x4fc11148 // fmla v8.2d, v10.2d, v1.d[0]
+	WORD $0x4fc11966 // fmla v6.2d, v11.2d, v1.d[1]
+	WORD $0x4fc11944 // fmla v4.2d, v10.2d, v1.d[1]
+	WORD $0x4fc01167 // fmla v7.2d, v11.2d, v0.d[0]
+	WORD $0x4fc01145 // fmla v5.2d, v10.2d, v0.d[0]
+	WORD $0x4fc01963 // fmla v3.2d, v11.2d, v0.d[1]
+	WORD $0x4fc01942 // fmla v2.2d, v10.2d, v0.d[1]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R4
-	ADD R4<<3, R10, R4
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R10, R3
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R9, some_7
-	FLDPQ (R4), (F0, F3)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R9, few_8
-	FMOVQ (R4), F0
+	FMOVQ (R3), F1
 	TBZ $0, R9, end_10
-	FMOVD 16(R4), F3
+	FMOVD 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R9, end_11
-	FMOVD (R4), F0
+	FMOVD (R3), F1
 end_11:
 end_9:
-	FLDPQ (R1), (F10, F9)
+	FLDPQ (R1), (F11, F10)
+	WORD $0x4fcb1029 // fmla v9.2d, v1.2d, v11.d[0]
+	WORD $0x4fcb1008 // fmla v8.2d, v0.2d, v11.d[0]
+	WORD $0x4fcb1826 // fmla v6.2d, v1.2d, v11.d[1]
+	WORD $0x4fcb1804 // fmla v4.2d, v0.2d, v11.d[1]
+	WORD $0x4fca1027 // fmla v7.2d, v1.2d, v10.d[0]
 	WORD $0x4fca1005 // fmla v5.2d, v0.2d, v10.d[0]
-	WORD $0x4fca1064 // fmla v4.2d, v3.2d, v10.d[0]
-	WORD $0x4fca1806 // fmla v6.2d, v0.2d, v10.d[1]
-	WORD $0x4fca1861 // fmla v1.2d, v3.2d, v10.d[1]
-	WORD $0x4fc91002 // fmla v2.2d, v0.2d, v9.d[0]
-	WORD $0x4fc91068 // fmla v8.2d, v3.2d, v9.d[0]
-	WORD $0x4fc9180b // fmla v11.2d, v0.2d, v9.d[1]
-	WORD $0x4fc91867 // fmla v7.2d, v3.2d, v9.d[1]
-	ADD R3, R1, R1
+	WORD $0x4fca1823 // fmla v3.2d, v1.2d, v10.d[1]
+	WORD $0x4fca1802 // fmla v2.2d, v0.2d, v10.d[1]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R7
-	ADD R4, R7, R6
+	ADD R3, R3, R7
+	ADD R3, R7, R6
 	CMP $4, R9
 	BNE apartsome_4
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R10, R5
-	FLDPQ (R5), (F9, F3)
+	FLDPQ (R5), (F10, F1)
 	FMOVD (R1), F0
-	WORD $0x4fc01125 // fmla v5.2d, v9.2d, v0.d[0]
-	WORD $0x4fc01064 // fmla v4.2d, v3.2d, v0.d[0]
-	FMOVD (R1)(R4), F0
-	WORD $0x4fc01126 // fmla v6.2d, v9.2d, v0.d[0]
-	WORD $0x4fc01061 // fmla v1.2d, v3.2d, v0.d[0]
+	WORD $0x4fc01149 // fmla v9.2d, v10.2d, v0.d[0]
+	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc01146 // fmla v6.2d, v10.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R7), F0
-	WORD $0x4fc01122 // fmla v2.2d, v9.2d, v0.d[0]
-	WORD $0x4fc01068 // fmla v8.2d, v3.2d, v0.d[0]
+	WORD $0x4fc01147 // fmla v7.2d, v10.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R6), F0
-	WORD $0x4fc0112b // fmla v11.2d, v9.2d, v0.d[0]
-	WORD $0x4fc01067 // fmla v7.2d, v3.2d, v0.d[0]
-	ADD R3, R1, R1
+	WORD $0x4fc01143 // fmla v3.2d, v10.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
@@ -12491,98 +12491,98 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R10, R5
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R9, some_14
-	FLDPQ (R5), (F0, F3)
+	FLDPQ (R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R9, few_15
-	FMOVQ (R5), F0
+	FMOVQ (R5), F1
 	TBZ $0, R9, end_17
-	FMOVD 16(R5), F3
+	FMOVD 16(R5), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R9, end_18
-	FMOVD (R5), F0
+	FMOVD (R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F9
-	WORD $0x4fc91005 // fmla v5.2d, v0.2d, v9.d[0]
-	WORD $0x4fc91064 // fmla v4.2d, v3.2d, v9.d[0]
-	FMOVD (R1)(R4), F9
-	WORD $0x4fc91006 // fmla v6.2d, v0.2d, v9.d[0]
-	WORD $0x4fc91061 // fmla v1.2d, v3.2d, v9.d[0]
-	FMOVD (R1)(R7), F9
-	WORD $0x4fc91002 // fmla v2.2d, v0.2d, v9.d[0]
-	WORD $0x4fc91068 // fmla v8.2d, v3.2d, v9.d[0]
-	FMOVD (R1)(R6), F9
-	WORD $0x4fc9100b // fmla v11.2d, v0.2d, v9.d[0]
-	WORD $0x4fc91067 // fmla v7.2d, v3.2d, v9.d[0]
-	ADD R3, R1, R1
+	FMOVD (R1), F10
+	WORD $0x4fca1029 // fmla v9.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1008 // fmla v8.2d, v0.2d, v10.d[0]
+	FMOVD (R1)(R3), F10
+	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
+	FMOVD (R1)(R7), F10
+	WORD $0x4fca1027 // fmla v7.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1005 // fmla v5.2d, v0.2d, v10.d[0]
+	FMOVD (R1)(R6), F10
+	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
 	FMOVD alpha+72(FP), F0
 	WORD $0x4e08040c // dup v12.2d, v0.d[0]
-	MOVD c+48(FP), R1
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R2
+	LSL $3, R0, R1
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $2, R8, some_19
-	FLDPQ (R1), (F9, F10)
+	FLDPQ (R2), (F11, F10)
 	B end_21
 some_19:
 	TBZ $1, R8, few_20
-	FMOVQ (R1), F9
+	FMOVQ (R2), F11
 	TBZ $0, R8, end_22
-	FMOVD 16(R1), F10
+	FMOVD 16(R2), F10
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R8, end_23
-	FMOVD (R1), F9
+	FMOVD (R2), F11
 end_23:
 end_21:
-	WORD $0x4e6ccca9 // fmla v9.2d, v5.2d, v12.2d
-	WORD $0x4e6ccc8a // fmla v10.2d, v4.2d, v12.2d
-	ADD R2, R1, R0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4e6ccd2b // fmla v11.2d, v9.2d, v12.2d
+	WORD $0x4e6ccd0a // fmla v10.2d, v8.2d, v12.2d
+	ADD R1, R2, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R8, some_24
-	FLDPQ (R0), (F4, F3)
+	FLDPQ (R0), (F9, F8)
 	B end_26
 some_24:
 	TBZ $1, R8, few_25
-	FMOVQ (R0), F4
+	FMOVQ (R0), F9
 	TBZ $0, R8, end_27
-	FMOVD 16(R0), F3
+	FMOVD 16(R0), F8
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R8, end_28
-	FMOVD (R0), F4
+	FMOVD (R0), F9
 end_28:
 end_26:
-	WORD $0x4e6cccc4 // fmla v4.2d, v6.2d, v12.2d
-	WORD $0x4e6ccc23 // fmla v3.2d, v1.2d, v12.2d
-	ADD R2, R0, R0
+	WORD $0x4e6cccc9 // fmla v9.2d, v6.2d, v12.2d
+	WORD $0x4e6ccc88 // fmla v8.2d, v4.2d, v12.2d
+	ADD R1, R0, R0
 	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R8, some_29
-	FLDPQ (R0), (F6, F5)
+	FLDPQ (R0), (F6, F4)
 	B end_31
 some_29:
 	TBZ $1, R8, few_30
 	FMOVQ (R0), F6
 	TBZ $0, R8, end_32
-	FMOVD 16(R0), F5
+	FMOVD 16(R0), F4
 end_32:
 	B end_31
 few_30:
@@ -12590,79 +12590,79 @@ few_30:
 	FMOVD (R0), F6
 end_33:
 end_31:
-	WORD $0x4e6ccc46 // fmla v6.2d, v2.2d, v12.2d
-	WORD $0x4e6ccd05 // fmla v5.2d, v8.2d, v12.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x4e6ccce6 // fmla v6.2d, v7.2d, v12.2d
+	WORD $0x4e6ccca4 // fmla v4.2d, v5.2d, v12.2d
+	ADD R1, R0, R0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_34
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R0), (F1, F0)
 	B end_36
 some_34:
 	TBZ $1, R8, few_35
-	FMOVQ (R0), F0
+	FMOVQ (R0), F1
 	TBZ $0, R8, end_37
-	FMOVD 16(R0), F1
+	FMOVD 16(R0), F0
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R8, end_38
-	FMOVD (R0), F0
+	FMOVD (R0), F1
 end_38:
 end_36:
-	WORD $0x4e6ccd60 // fmla v0.2d, v11.2d, v12.2d
-	WORD $0x4e6ccce1 // fmla v1.2d, v7.2d, v12.2d
+	WORD $0x4e6ccc61 // fmla v1.2d, v3.2d, v12.2d
+	WORD $0x4e6ccc40 // fmla v0.2d, v2.2d, v12.2d
 	B store
 set:
-	WORD $0x6e6cdca9 // fmul v9.2d, v5.2d, v12.2d
-	WORD $0x6e6cdc8a // fmul v10.2d, v4.2d, v12.2d
-	WORD $0x6e6cdcc4 // fmul v4.2d, v6.2d, v12.2d
-	WORD $0x6e6cdc23 // fmul v3.2d, v1.2d, v12.2d
-	WORD $0x6e6cdc46 // fmul v6.2d, v2.2d, v12.2d
-	WORD $0x6e6cdd05 // fmul v5.2d, v8.2d, v12.2d
-	WORD $0x6e6cdd60 // fmul v0.2d, v11.2d, v12.2d
-	WORD $0x6e6cdce1 // fmul v1.2d, v7.2d, v12.2d
+	WORD $0x6e6cdd2b // fmul v11.2d, v9.2d, v12.2d
+	WORD $0x6e6cdd0a // fmul v10.2d, v8.2d, v12.2d
+	WORD $0x6e6cdcc9 // fmul v9.2d, v6.2d, v12.2d
+	WORD $0x6e6cdc88 // fmul v8.2d, v4.2d, v12.2d
+	WORD $0x6e6cdce6 // fmul v6.2d, v7.2d, v12.2d
+	WORD $0x6e6cdca4 // fmul v4.2d, v5.2d, v12.2d
+	WORD $0x6e6cdc61 // fmul v1.2d, v3.2d, v12.2d
+	WORD $0x6e6cdc40 // fmul v0.2d, v2.2d, v12.2d
 store:
 	TBZ $2, R8, some_39
-	FSTPQ (F9, F10), (R1)
+	FSTPQ (F11, F10), (R2)
 	B end_41
 some_39:
 	TBZ $1, R8, few_40
-	FMOVQ F9, (R1)
+	FMOVQ F11, (R2)
 	TBZ $0, R8, end_42
-	FMOVD F10, 16(R1)
+	FMOVD F10, 16(R2)
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R8, end_43
-	FMOVD F9, (R1)
+	FMOVD F11, (R2)
 end_43:
 end_41:
-	ADD R2, R1, R0
+	ADD R1, R2, R0
 	TBZ $2, R8, some_44
-	FSTPQ (F4, F3), (R0)
+	FSTPQ (F9, F8), (R0)
 	B end_46
 some_44:
 	TBZ $1, R8, few_45
-	FMOVQ F4, (R0)
+	FMOVQ F9, (R0)
 	TBZ $0, R8, end_47
-	FMOVD F3, 16(R0)
+	FMOVD F8, 16(R0)
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R8, end_48
-	FMOVD F4, (R0)
+	FMOVD F9, (R0)
 end_48:
 end_46:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R8, some_49
-	FSTPQ (F6, F5), (R0)
+	FSTPQ (F6, F4), (R0)
 	B end_51
 some_49:
 	TBZ $1, R8, few_50
 	FMOVQ F6, (R0)
 	TBZ $0, R8, end_52
-	FMOVD F5, 16(R0)
+	FMOVD F4, 16(R0)
 end_52:
 	B end_51
 few_50:
@@ -12670,20 +12670,20 @@ few_50:
 	FMOVD F6, (R0)
 end_53:
 end_51:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R8, some_54
-	FSTPQ (F0, F1), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_56
 some_54:
 	TBZ $1, R8, few_55
-	FMOVQ F0, (R0)
+	FMOVQ F1, (R0)
 	TBZ $0, R8, end_57
-	FMOVD F1, 16(R0)
+	FMOVD F0, 16(R0)
 end_57:
 	B end_56
 few_55:
 	TBZ $0, R8, end_58
-	FMOVD F0, (R0)
+	FMOVD F1, (R0)
 end_58:
 end_56:
 	RET
@@ -12695,129 +12695,129 @@ TEXT ·Tile5x1NEONF64(SB), NOSPLIT, $0-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R2
-	MOVD csa+24(FP), R1
-	LSL $3, R1, R3
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R11
-	MOVD off+40(FP), R1
+	MOVD off+40(FP), R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
 	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V11.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V0.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V9.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V6.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V8.B16
-	MOVD rsa+16(FP), R4
-	LSL $3, R4, R4
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $3, R3, R3
 	MOVD n+64(FP), R10
-	CMP $8, R4
+	CMP $8, R3
 	BNE apart_1
 	CMP $4, R10
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R11, R4
-	FLDPQ (R4), (F13, F12)
-	FLDPQ (R2), (F3, F1)
-	WORD $0x4fc311a7 // fmla v7.2d, v13.2d, v3.d[0]
-	WORD $0x4fc3118b // fmla v11.2d, v12.2d, v3.d[0]
-	WORD $0x4fc319aa // fmla v10.2d, v13.2d, v3.d[1]
-	WORD $0x4fc31980 // fmla v0.2d, v12.2d, v3.d[1]
-	WORD $0x4fc111a2 // fmla v2.2d, v13.2d, v1.d[0]
-	WORD $0x4fc11189 // fmla v9.2d, v12.2d, v1.d[0]
-	WORD $0x4fc119a5 // fmla v5.2d, v13.2d, v1.d[1]
-	WORD $0x4fc11986 // fmla v6.2d, v12.2d, v1.d[1]
-	FMOVD 32(R2), F1
-	WORD $0x4fc111a4 // fmla v4.2d, v13.2d, v1.d[0]
-	WORD $0x4fc11188 // fmla v8.2d, v12.2d, v1.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R11, R3
+	FLDPQ (R3), (F13, F12)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4fc111ab // fmla v11.2d, v13.2d, v1.d[0]
+	WORD $0x4fc1118a // fmla v10.2d, v12.2d, v1.d[0]
+	WORD $0x4fc119a9 // fmla v9.2d, v13.2d, v1.d[1]
+	WORD $0x4fc11988 // fmla v8.2d, v12.2d, v1.d[1]
+	WORD $0x4fc011a6 // fmla v6.2d, v13.2d, v0.d[0]
+	WORD $0x4fc01184 // fmla v4.2d, v12.2d, v0.d[0]
+	WORD $0x4fc019a7 // fmla v7.2d, v13.2d, v0.d[1]
+	WORD $0x4fc01985 // fmla v5.2d, v12.2d, v0.d[1]
+	FMOVD 32(R1), F0
+	WORD $0x4fc011a3 // fmla v3.2d, v13.2d, v0.d[0]
+	WORD $0x4fc01182 // fmla v2.2d, v12.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R11, R4
-	WORD $0x6f00e403 // movi v3.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R11, R3
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R10, some_7
-	FLDPQ (R4), (F3, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R10, few_8
-	FMOVQ (R4), F3
+	FMOVQ (R3), F1
 	TBZ $0, R10, end_10
-	FMOVD 16(R4), F1
+	FMOVD 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R10, end_11
-	FMOVD (R4), F3
+	FMOVD (R3), F1
 end_11:
 end_9:
-	FLDPQ (R2), (F13, F12)
-	WORD $0x4fcd1067 // fmla v7.2d, v3.2d, v13.d[0]
+	FLDPQ (R1), (F13, F12)
 	WORD $0x4fcd102b // fmla v11.2d, v1.2d, v13.d[0]
-	WORD $0x4fcd186a // fmla v10.2d, v3.2d, v13.d[1]
-	WORD $0x4fcd1820 // fmla v0.2d, v1.2d, v13.d[1]
-	WORD $0x4fcc1062 // fmla v2.2d, v3.2d, v12.d[0]
-	WORD $0x4fcc1029 // fmla v9.2d, v1.2d, v12.d[0]
-	WORD $0x4fcc1865 // fmla v5.2d, v3.2d, v12.d[1]
-	WORD $0x4fcc1826 // fmla v6.2d, v1.2d, v12.d[1]
-	FMOVD 32(R2), F12
-	WORD $0x4fcc1064 // fmla v4.2d, v3.2d, v12.d[0]
-	WORD $0x4fcc1028 // fmla v8.2d, v1.2d, v12.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	WORD $0x4fcd100a // fmla v10.2d, v0.2d, v13.d[0]
+	WORD $0x4fcd1829 // fmla v9.2d, v1.2d, v13.d[1]
+	WORD $0x4fcd1808 // fmla v8.2d, v0.2d, v13.d[1]
+	WORD $0x4fcc1026 // fmla v6.2d, v1.2d, v12.d[0]
+	WORD $0x4fcc1004 // fmla v4.2d, v0.2d, v12.d[0]
+	WORD $0x4fcc1827 // fmla v7.2d, v1.2d, v12.d[1]
+	WORD $0x4fcc1805 // fmla v5.2d, v0.2d, v12.d[1]
+	FMOVD 32(R1), F12
+	WORD $0x4fcc1023 // fmla v3.2d, v1.2d, v12.d[0]
+	WORD $0x4fcc1002 // fmla v2.2d, v0.2d, v12.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R9
-	ADD R4, R9, R8
-	ADD R4, R8, R7
+	ADD R3, R3, R9
+	ADD R3, R9, R8
+	ADD R3, R8, R7
 	CMP $4, R10
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R11, R5
-	FLDPQ (R5), (F12, F3)
-	FMOVD (R2), F1
-	WORD $0x4fc11187 // fmla v7.2d, v12.2d, v1.d[0]
-	WORD $0x4fc1106b // fmla v11.2d, v3.2d, v1.d[0]
-	FMOVD (R2)(R4), F1
-	WORD $0x4fc1118a // fmla v10.2d, v12.2d, v1.d[0]
-	WORD $0x4fc11060 // fmla v0.2d, v3.2d, v1.d[0]
-	FMOVD (R2)(R9), F1
-	WORD $0x4fc11182 // fmla v2.2d, v12.2d, v1.d[0]
-	WORD $0x4fc11069 // fmla v9.2d, v3.2d, v1.d[0]
-	FMOVD (R2)(R8), F1
-	WORD $0x4fc11185 // fmla v5.2d, v12.2d, v1.d[0]
-	WORD $0x4fc11066 // fmla v6.2d, v3.2d, v1.d[0]
-	FMOVD (R2)(R7), F1
-	WORD $0x4fc11184 // fmla v4.2d, v12.2d, v1.d[0]
-	WORD $0x4fc11068 // fmla v8.2d, v3.2d, v1.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ (R5), (F12, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc0118b // fmla v11.2d, v12.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc01189 // fmla v9.2d, v12.2d, v0.d[0]
+	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R9), F0
+	WORD $0x4fc01186 // fmla v6.2d, v12.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R8), F0
+	WORD $0x4fc01187 // fmla v7.2d, v12.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R7), F0
+	WORD $0x4fc01183 // fmla v3.2d, v12.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R11, R5
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R10, some_14
-	FLDPQ (R5), (F1, F3)
+	FLDPQ (R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R10, few_15
 	FMOVQ (R5), F1
 	TBZ $0, R10, end_17
-	FMOVD 16(R5), F3
+	FMOVD 16(R5), F0
 end_17:
 	B end_16
 few_15:
@@ -12825,223 +12825,223 @@ few_15:
 	FMOVD (R5), F1
 end_18:
 end_16:
-	FMOVD (R2), F12
+	FMOVD (R1), F12
+	WORD $0x4fcc102b // fmla v11.2d, v1.2d, v12.d[0]
+	WORD $0x4fcc100a // fmla v10.2d, v0.2d, v12.d[0]
+	FMOVD (R1)(R3), F12
+	WORD $0x4fcc1029 // fmla v9.2d, v1.2d, v12.d[0]
+	WORD $0x4fcc1008 // fmla v8.2d, v0.2d, v12.d[0]
+	FMOVD (R1)(R9), F12
+	WORD $0x4fcc1026 // fmla v6.2d, v1.2d, v12.d[0]
+	WORD $0x4fcc1004 // fmla v4.2d, v0.2d, v12.d[0]
+	FMOVD (R1)(R8), F12
 	WORD $0x4fcc1027 // fmla v7.2d, v1.2d, v12.d[0]
-	WORD $0x4fcc106b // fmla v11.2d, v3.2d, v12.d[0]
-	FMOVD (R2)(R4), F12
-	WORD $0x4fcc102a // fmla v10.2d, v1.2d, v12.d[0]
-	WORD $0x4fcc1060 // fmla v0.2d, v3.2d, v12.d[0]
-	FMOVD (R2)(R9), F12
-	WORD $0x4fcc1022 // fmla v2.2d, v1.2d, v12.d[0]
-	WORD $0x4fcc1069 // fmla v9.2d, v3.2d, v12.d[0]
-	FMOVD (R2)(R8), F12
-	WORD $0x4fcc1025 // fmla v5.2d, v1.2d, v12.d[0]
-	WORD $0x4fcc1066 // fmla v6.2d, v3.2d, v12.d[0]
-	FMOVD (R2)(R7), F12
-	WORD $0x4fcc1024 // fmla v4.2d, v1.2d, v12.d[0]
-	WORD $0x4fcc1068 // fmla v8.2d, v3.2d, v12.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	WORD $0x4fcc1005 // fmla v5.2d, v0.2d, v12.d[0]
+	FMOVD (R1)(R7), F12
+	WORD $0x4fcc1023 // fmla v3.2d, v1.2d, v12.d[0]
+	WORD $0x4fcc1002 // fmla v2.2d, v0.2d, v12.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
-	FMOVD alpha+72(FP), F1
-	WORD $0x4e08042d // dup v13.2d, v1.d[0]
-	MOVD c+48(FP), R1
+	FMOVD alpha+72(FP), F0
+	WORD $0x4e08040e // dup v14.2d, v0.d[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R0
-	MOVBU add+80(FP), R2
-	CMP $0, R2
+	LSL $3, R0, R1
+	MOVBU add+80(FP), R0
+	CMP $0, R0
 	BEQ set
+	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R6, some_19
-	FLDPQ (R1), (F12, F3)
+	FLDPQ (R2), (F13, F12)
 	B end_21
 some_19:
 	TBZ $1, R6, few_20
-	FMOVQ (R1), F12
+	FMOVQ (R2), F13
 	TBZ $0, R6, end_22
-	FMOVD 16(R1), F3
+	FMOVD 16(R2), F12
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R6, end_23
-	FMOVD (R1), F12
+	FMOVD (R2), F13
 end_23:
 end_21:
-	WORD $0x4e6dccec // fmla v12.2d, v7.2d, v13.2d
-	WORD $0x4e6dcd63 // fmla v3.2d, v11.2d, v13.2d
-	ADD R0, R1, R2
+	WORD $0x4e6ecd6d // fmla v13.2d, v11.2d, v14.2d
+	WORD $0x4e6ecd4c // fmla v12.2d, v10.2d, v14.2d
+	ADD R1, R2, R0
 	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $2, R6, some_24
-	FLDPQ (R2), (F11, F1)
+	FLDPQ (R0), (F11, F10)
 	B end_26
 some_24:
 	TBZ $1, R6, few_25
-	FMOVQ (R2), F11
+	FMOVQ (R0), F11
 	TBZ $0, R6, end_27
-	FMOVD 16(R2), F1
+	FMOVD 16(R0), F10
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R6, end_28
-	FMOVD (R2), F11
+	FMOVD (R0), F11
 end_28:
 end_26:
-	WORD $0x4e6dcd4b // fmla v11.2d, v10.2d, v13.2d
-	WORD $0x4e6dcc01 // fmla v1.2d, v0.2d, v13.2d
-	ADD R0, R2, R2
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e6ecd2b // fmla v11.2d, v9.2d, v14.2d
+	WORD $0x4e6ecd0a // fmla v10.2d, v8.2d, v14.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R6, some_29
-	FLDPQ (R2), (F0, F7)
+	FLDPQ (R0), (F9, F8)
 	B end_31
 some_29:
 	TBZ $1, R6, few_30
-	FMOVQ (R2), F0
+	FMOVQ (R0), F9
 	TBZ $0, R6, end_32
-	FMOVD 16(R2), F7
+	FMOVD 16(R0), F8
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R6, end_33
-	FMOVD (R2), F0
+	FMOVD (R0), F9
 end_33:
 end_31:
-	WORD $0x4e6dcc40 // fmla v0.2d, v2.2d, v13.2d
-	WORD $0x4e6dcd27 // fmla v7.2d, v9.2d, v13.2d
-	ADD R0, R2, R2
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x4e6eccc9 // fmla v9.2d, v6.2d, v14.2d
+	WORD $0x4e6ecc88 // fmla v8.2d, v4.2d, v14.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R6, some_34
-	FLDPQ (R2), (F9, F10)
+	FLDPQ (R0), (F6, F4)
 	B end_36
 some_34:
 	TBZ $1, R6, few_35
-	FMOVQ (R2), F9
+	FMOVQ (R0), F6
 	TBZ $0, R6, end_37
-	FMOVD 16(R2), F10
+	FMOVD 16(R0), F4
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R6, end_38
-	FMOVD (R2), F9
+	FMOVD (R0), F6
 end_38:
 end_36:
-	WORD $0x4e6dcca9 // fmla v9.2d, v5.2d, v13.2d
-	WORD $0x4e6dccca // fmla v10.2d, v6.2d, v13.2d
-	ADD R0, R2, R2
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x4e6ecce6 // fmla v6.2d, v7.2d, v14.2d
+	WORD $0x4e6ecca4 // fmla v4.2d, v5.2d, v14.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_39
-	FLDPQ (R2), (F2, F5)
+	FLDPQ (R0), (F1, F0)
 	B end_41
 some_39:
 	TBZ $1, R6, few_40
-	FMOVQ (R2), F2
+	FMOVQ (R0), F1
 	TBZ $0, R6, end_42
-	FMOVD 16(R2), F5
+	FMOVD 16(R0), F0
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R6, end_43
-	FMOVD (R2), F2
+	FMOVD (R0), F1
 end_43:
 end_41:
-	WORD $0x4e6dcc82 // fmla v2.2d, v4.2d, v13.2d
-	WORD $0x4e6dcd05 // fmla v5.2d, v8.2d, v13.2d
+	WORD $0x4e6ecc61 // fmla v1.2d, v3.2d, v14.2d
+	WORD $0x4e6ecc40 // fmla v0.2d, v2.2d, v14.2d
 	B store
 set:
-	WORD $0x6e6ddcec // fmul v12.2d, v7.2d, v13.2d
-	WORD $0x6e6ddd63 // fmul v3.2d, v11.2d, v13.2d
-	WORD $0x6e6ddd4b // fmul v11.2d, v10.2d, v13.2d
-	WORD $0x6e6ddc01 // fmul v1.2d, v0.2d, v13.2d
-	WORD $0x6e6ddc40 // fmul v0.2d, v2.2d, v13.2d
-	WORD $0x6e6ddd27 // fmul v7.2d, v9.2d, v13.2d
-	WORD $0x6e6ddca9 // fmul v9.2d, v5.2d, v13.2d
-	WORD $0x6e6ddcca // fmul v10.2d, v6.2d, v13.2d
-	WORD $0x6e6ddc82 // fmul v2.2d, v4.2d, v13.2d
-	WORD $0x6e6ddd05 // fmul v5.2d, v8.2d, v13.2d
+	WORD $0x6e6edd6d // fmul v13.2d, v11.2d, v14.2d
+	WORD $0x6e6edd4c // fmul v12.2d, v10.2d, v14.2d
+	WORD $0x6e6edd2b // fmul v11.2d, v9.2d, v14.2d
+	WORD $0x6e6edd0a // fmul v10.2d, v8.2d, v14.2d
+	WORD $0x6e6edcc9 // fmul v9.2d, v6.2d, v14.2d
+	WORD $0x6e6edc88 // fmul v8.2d, v4.2d, v14.2d
+	WORD $0x6e6edce6 // fmul v6.2d, v7.2d, v14.2d
+	WORD $0x6e6edca4 // fmul v4.2d, v5.2d, v14.2d
+	WORD $0x6e6edc61 // fmul v1.2d, v3.2d, v14.2d
+	WORD $0x6e6edc40 // fmul v0.2d, v2.2d, v14.2d
 store:
 	TBZ $2, R6, some_44
-	FSTPQ (F12, F3), (R1)
+	FSTPQ (F13, F12), (R2)
 	B end_46
 some_44:
 	TBZ $1, R6, few_45
-	FMOVQ F12, (R1)
+	FMOVQ F13, (R2)
 	TBZ $0, R6, end_47
-	FMOVD F3, 16(R1)
+	FMOVD F12, 16(R2)
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R6, end_48
-	FMOVD F12, (R1)
+	FMOVD F13, (R2)
 end_48:
 end_46:
-	ADD R0, R1, R1
+	ADD R1, R2, R0
 	TBZ $2, R6, some_49
-	FSTPQ (F11, F1), (R1)
+	FSTPQ (F11, F10), (R0)
 	B end_51
 some_49:
 	TBZ $1, R6, few_50
-	FMOVQ F11, (R1)
+	FMOVQ F11, (R0)
 	TBZ $0, R6, end_52
-	FMOVD F1, 16(R1)
+	FMOVD F10, 16(R0)
 end_52:
 	B end_51
 few_50:
 	TBZ $0, R6, end_53
-	FMOVD F11, (R1)
+	FMOVD F11, (R0)
 end_53:
 end_51:
-	ADD R0, R1, R1
+	ADD R1, R0, R0
 	TBZ $2, R6, some_54
-	FSTPQ (F0, F7), (R1)
+	FSTPQ (F9, F8), (R0)
 	B end_56
 some_54:
 	TBZ $1, R6, few_55
-	FMOVQ F0, (R1)
+	FMOVQ F9, (R0)
 	TBZ $0, R6, end_57
-	FMOVD F7, 16(R1)
+	FMOVD F8, 16(R0)
 end_57:
 	B end_56
 few_55:
 	TBZ $0, R6, end_58
-	FMOVD F0, (R1)
+	FMOVD F9, (R0)
 end_58:
 end_56:
-	ADD R0, R1, R1
+	ADD R1, R0, R0
 	TBZ $2, R6, some_59
-	FSTPQ (F9, F10), (R1)
+	FSTPQ (F6, F4), (R0)
 	B end_61
 some_59:
 	TBZ $1, R6, few_60
-	FMOVQ F9, (R1)
+	FMOVQ F6, (R0)
 	TBZ $0, R6, end_62
-	FMOVD F10, 16(R1)
+	FMOVD F4, 16(R0)
 end_62:
 	B end_61
 few_60:
 	TBZ $0, R6, end_63
-	FMOVD F9, (R1)
+	FMOVD F6, (R0)
 end_63:
 end_61:
-	ADD R0, R1, R0
+	ADD R1, R0, R0
 	TBZ $2, R6, some_64
-	FSTPQ (F2, F5), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_66
 some_64:
 	TBZ $1, R6, few_65
-	FMOVQ F2, (R0)
+	FMOVQ F1, (R0)
 	TBZ $0, R6, end_67
-	FMOVD F5, 16(R0)
+	FMOVD F0, 16(R0)
 end_67:
 	B end_66
 few_65:
 	TBZ $0, R6, end_68
-	FMOVD F2, (R0)
+	FMOVD F1, (R0)
 end_68:
 end_66:
 	RET
@@ -13056,119 +13056,119 @@ short:
 	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $3, R0, R3
+	LSL $3, R0, R4
 	MOVD b+32(FP), R12
 	MOVD off+40(FP), R0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V2.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V5.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V4.B16
-	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V11.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V7.B16
 	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V3.B16
-	MOVD rsa+16(FP), R4
-	LSL $3, R4, R4
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $3, R3, R3
 	MOVD n+64(FP), R11
-	CMP $8, R4
+	CMP $8, R3
 	BNE apart_1
 	CMP $4, R11
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R4
-	ADD R4<<3, R12, R4
-	FLDPQ (R4), (F15, F6)
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R12, R3
+	FLDPQ (R3), (F15, F14)
 	FLDPQ (R1), (F1, F0)
-	WORD $0x4fc111e8 // fmla v8.2d, v15.2d, v1.d[0]
-	WORD $0x4fc110c2 // fmla v2.2d, v6.2d, v1.d[0]
-	WORD $0x4fc119ea // fmla v10.2d, v15.2d, v1.d[1]
-	WORD $0x4fc118c5 // fmla v5.2d, v6.2d, v1.d[1]
-	WORD $0x4fc011ee // fmla v14.2d, v15.2d, v0.d[0]
-	WORD $0x4fc010c4 // fmla v4.2d, v6.2d, v0.d[0]
-	WORD $0x4fc019e9 // fmla v9.2d, v15.2d, v0.d[1]
-	WORD $0x4fc018cb // fmla v11.2d, v6.2d, v0.d[1]
+	WORD $0x4fc111ed // fmla v13.2d, v15.2d, v1.d[0]
+	WORD $0x4fc111cc // fmla v12.2d, v14.2d, v1.d[0]
+	WORD $0x4fc119eb // fmla v11.2d, v15.2d, v1.d[1]
+	WORD $0x4fc119ca // fmla v10.2d, v14.2d, v1.d[1]
+	WORD $0x4fc011e9 // fmla v9.2d, v15.2d, v0.d[0]
+	WORD $0x4fc011c8 // fmla v8.2d, v14.2d, v0.d[0]
+	WORD $0x4fc019e6 // fmla v6.2d, v15.2d, v0.d[1]
+	WORD $0x4fc019c4 // fmla v4.2d, v14.2d, v0.d[1]
 	FMOVQ 32(R1), F0
-	WORD $0x4fc011ec // fmla v12.2d, v15.2d, v0.d[0]
-	WORD $0x4fc010c7 // fmla v7.2d, v6.2d, v0.d[0]
-	WORD $0x4fc019ed // fmla v13.2d, v15.2d, v0.d[1]
-	WORD $0x4fc018c3 // fmla v3.2d, v6.2d, v0.d[1]
-	ADD R3, R1, R1
+	WORD $0x4fc011e7 // fmla v7.2d, v15.2d, v0.d[0]
+	WORD $0x4fc011c5 // fmla v5.2d, v14.2d, v0.d[0]
+	WORD $0x4fc019e3 // fmla v3.2d, v15.2d, v0.d[1]
+	WORD $0x4fc019c2 // fmla v2.2d, v14.2d, v0.d[1]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R4
-	ADD R4<<3, R12, R4
-	WORD $0x6f00e400 // movi v0.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R12, R3
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R11, some_7
-	FLDPQ (R4), (F0, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R11, few_8
-	FMOVQ (R4), F0
+	FMOVQ (R3), F1
 	TBZ $0, R11, end_10
-	FMOVD 16(R4), F1
+	FMOVD 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R11, end_11
-	FMOVD (R4), F0
+	FMOVD (R3), F1
 end_11:
 end_9:
-	FLDPQ (R1), (F15, F6)
-	WORD $0x4fcf1008 // fmla v8.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1022 // fmla v2.2d, v1.2d, v15.d[0]
+	FLDPQ (R1), (F15, F14)
+	WORD $0x4fcf102d // fmla v13.2d, v1.2d, v15.d[0]
+	WORD $0x4fcf100c // fmla v12.2d, v0.2d, v15.d[0]
+	WORD $0x4fcf182b // fmla v11.2d, v1.2d, v15.d[1]
 	WORD $0x4fcf180a // fmla v10.2d, v0.2d, v15.d[1]
-	WORD $0x4fcf1825 // fmla v5.2d, v1.2d, v15.d[1]
-	WORD $0x4fc6100e // fmla v14.2d, v0.2d, v6.d[0]
-	WORD $0x4fc61024 // fmla v4.2d, v1.2d, v6.d[0]
-	WORD $0x4fc61809 // fmla v9.2d, v0.2d, v6.d[1]
-	WORD $0x4fc6182b // fmla v11.2d, v1.2d, v6.d[1]
-	FMOVQ 32(R1), F6
-	WORD $0x4fc6100c // fmla v12.2d, v0.2d, v6.d[0]
-	WORD $0x4fc61027 // fmla v7.2d, v1.2d, v6.d[0]
-	WORD $0x4fc6180d // fmla v13.2d, v0.2d, v6.d[1]
-	WORD $0x4fc61823 // fmla v3.2d, v1.2d, v6.d[1]
-	ADD R3, R1, R1
+	WORD $0x4fce1029 // fmla v9.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1008 // fmla v8.2d, v0.2d, v14.d[0]
+	WORD $0x4fce1826 // fmla v6.2d, v1.2d, v14.d[1]
+	WORD $0x4fce1804 // fmla v4.2d, v0.2d, v14.d[1]
+	FMOVQ 32(R1), F14
+	WORD $0x4fce1027 // fmla v7.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1005 // fmla v5.2d, v0.2d, v14.d[0]
+	WORD $0x4fce1823 // fmla v3.2d, v1.2d, v14.d[1]
+	WORD $0x4fce1802 // fmla v2.2d, v0.2d, v14.d[1]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R10
-	ADD R4, R10, R9
-	ADD R4, R9, R8
-	ADD R4, R8, R7
+	ADD R3, R3, R10
+	ADD R3, R10, R9
+	ADD R3, R9, R8
+	ADD R3, R8, R7
 	CMP $4, R11
 	BNE apartsome_4
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R12, R5
-	FLDPQ (R5), (F6, F1)
+	FLDPQ (R5), (F14, F1)
 	FMOVD (R1), F0
-	WORD $0x4fc010c8 // fmla v8.2d, v6.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R4), F0
-	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
-	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
+	WORD $0x4fc011cd // fmla v13.2d, v14.2d, v0.d[0]
+	WORD $0x4fc0102c // fmla v12.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc011cb // fmla v11.2d, v14.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R10), F0
-	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
-	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	WORD $0x4fc011c9 // fmla v9.2d, v14.2d, v0.d[0]
+	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R9), F0
-	WORD $0x4fc010c9 // fmla v9.2d, v6.2d, v0.d[0]
-	WORD $0x4fc0102b // fmla v11.2d, v1.2d, v0.d[0]
+	WORD $0x4fc011c6 // fmla v6.2d, v14.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R8), F0
-	WORD $0x4fc010cc // fmla v12.2d, v6.2d, v0.d[0]
-	WORD $0x4fc01027 // fmla v7.2d, v1.2d, v0.d[0]
+	WORD $0x4fc011c7 // fmla v7.2d, v14.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R7), F0
-	WORD $0x4fc010cd // fmla v13.2d, v6.2d, v0.d[0]
-	WORD $0x4fc01023 // fmla v3.2d, v1.2d, v0.d[0]
-	ADD R3, R1, R1
+	WORD $0x4fc011c3 // fmla v3.2d, v14.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
@@ -13176,281 +13176,281 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R12, R5
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R11, some_14
-	FLDPQ (R5), (F0, F1)
+	FLDPQ (R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R11, few_15
-	FMOVQ (R5), F0
+	FMOVQ (R5), F1
 	TBZ $0, R11, end_17
-	FMOVD 16(R5), F1
+	FMOVD 16(R5), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R11, end_18
-	FMOVD (R5), F0
+	FMOVD (R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F6
-	WORD $0x4fc61008 // fmla v8.2d, v0.2d, v6.d[0]
-	WORD $0x4fc61022 // fmla v2.2d, v1.2d, v6.d[0]
-	FMOVD (R1)(R4), F6
-	WORD $0x4fc6100a // fmla v10.2d, v0.2d, v6.d[0]
-	WORD $0x4fc61025 // fmla v5.2d, v1.2d, v6.d[0]
-	FMOVD (R1)(R10), F6
-	WORD $0x4fc6100e // fmla v14.2d, v0.2d, v6.d[0]
-	WORD $0x4fc61024 // fmla v4.2d, v1.2d, v6.d[0]
-	FMOVD (R1)(R9), F6
-	WORD $0x4fc61009 // fmla v9.2d, v0.2d, v6.d[0]
-	WORD $0x4fc6102b // fmla v11.2d, v1.2d, v6.d[0]
-	FMOVD (R1)(R8), F6
-	WORD $0x4fc6100c // fmla v12.2d, v0.2d, v6.d[0]
-	WORD $0x4fc61027 // fmla v7.2d, v1.2d, v6.d[0]
-	FMOVD (R1)(R7), F6
-	WORD $0x4fc6100d // fmla v13.2d, v0.2d, v6.d[0]
-	WORD $0x4fc61023 // fmla v3.2d, v1.2d, v6.d[0]
-	ADD R3, R1, R1
+	FMOVD (R1), F14
+	WORD $0x4fce102d // fmla v13.2d, v1.2d, v14.d[0]
+	WORD $0x4fce100c // fmla v12.2d, v0.2d, v14.d[0]
+	FMOVD (R1)(R3), F14
+	WORD $0x4fce102b // fmla v11.2d, v1.2d, v14.d[0]
+	WORD $0x4fce100a // fmla v10.2d, v0.2d, v14.d[0]
+	FMOVD (R1)(R10), F14
+	WORD $0x4fce1029 // fmla v9.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1008 // fmla v8.2d, v0.2d, v14.d[0]
+	FMOVD (R1)(R9), F14
+	WORD $0x4fce1026 // fmla v6.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1004 // fmla v4.2d, v0.2d, v14.d[0]
+	FMOVD (R1)(R8), F14
+	WORD $0x4fce1027 // fmla v7.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1005 // fmla v5.2d, v0.2d, v14.d[0]
+	FMOVD (R1)(R7), F14
+	WORD $0x4fce1023 // fmla v3.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1002 // fmla v2.2d, v0.2d, v14.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
 	FMOVD alpha+72(FP), F0
-	WORD $0x4e08040f // dup v15.2d, v0.d[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $3, R1, R1
-	MOVBU add+80(FP), R2
-	CMP $0, R2
+	WORD $0x4e080410 // dup v16.2d, v0.d[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $3, R0, R1
+	MOVBU add+80(FP), R0
+	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
 	TBZ $2, R6, some_19
-	FLDPQ (R0), (F6, F0)
+	FLDPQ (R2), (F15, F14)
 	B end_21
 some_19:
 	TBZ $1, R6, few_20
-	FMOVQ (R0), F6
+	FMOVQ (R2), F15
 	TBZ $0, R6, end_22
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F14
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R6, end_23
-	FMOVD (R0), F6
+	FMOVD (R2), F15
 end_23:
 end_21:
-	WORD $0x4e6fcd06 // fmla v6.2d, v8.2d, v15.2d
-	WORD $0x4e6fcc40 // fmla v0.2d, v2.2d, v15.2d
-	ADD R1, R0, R2
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x4e70cdaf // fmla v15.2d, v13.2d, v16.2d
+	WORD $0x4e70cd8e // fmla v14.2d, v12.2d, v16.2d
+	ADD R1, R2, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $2, R6, some_24
-	FLDPQ (R2), (F1, F2)
+	FLDPQ (R0), (F13, F12)
 	B end_26
 some_24:
 	TBZ $1, R6, few_25
-	FMOVQ (R2), F1
+	FMOVQ (R0), F13
 	TBZ $0, R6, end_27
-	FMOVD 16(R2), F2
+	FMOVD 16(R0), F12
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R6, end_28
-	FMOVD (R2), F1
+	FMOVD (R0), F13
 end_28:
 end_26:
-	WORD $0x4e6fcd41 // fmla v1.2d, v10.2d, v15.2d
-	WORD $0x4e6fcca2 // fmla v2.2d, v5.2d, v15.2d
-	ADD R1, R2, R2
+	WORD $0x4e70cd6d // fmla v13.2d, v11.2d, v16.2d
+	WORD $0x4e70cd4c // fmla v12.2d, v10.2d, v16.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
 	TBZ $2, R6, some_29
-	FLDPQ (R2), (F10, F5)
+	FLDPQ (R0), (F11, F10)
 	B end_31
 some_29:
 	TBZ $1, R6, few_30
-	FMOVQ (R2), F10
+	FMOVQ (R0), F11
 	TBZ $0, R6, end_32
-	FMOVD 16(R2), F5
+	FMOVD 16(R0), F10
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R6, end_33
-	FMOVD (R2), F10
+	FMOVD (R0), F11
 end_33:
 end_31:
-	WORD $0x4e6fcdca // fmla v10.2d, v14.2d, v15.2d
-	WORD $0x4e6fcc85 // fmla v5.2d, v4.2d, v15.2d
-	ADD R1, R2, R2
+	WORD $0x4e70cd2b // fmla v11.2d, v9.2d, v16.2d
+	WORD $0x4e70cd0a // fmla v10.2d, v8.2d, v16.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
 	TBZ $2, R6, some_34
-	FLDPQ (R2), (F8, F14)
+	FLDPQ (R0), (F9, F8)
 	B end_36
 some_34:
 	TBZ $1, R6, few_35
-	FMOVQ (R2), F8
+	FMOVQ (R0), F9
 	TBZ $0, R6, end_37
-	FMOVD 16(R2), F14
+	FMOVD 16(R0), F8
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R6, end_38
-	FMOVD (R2), F8
+	FMOVD (R0), F9
 end_38:
 end_36:
-	WORD $0x4e6fcd28 // fmla v8.2d, v9.2d, v15.2d
-	WORD $0x4e6fcd6e // fmla v14.2d, v11.2d, v15.2d
-	ADD R1, R2, R2
-	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x4e70ccc9 // fmla v9.2d, v6.2d, v16.2d
+	WORD $0x4e70cc88 // fmla v8.2d, v4.2d, v16.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R6, some_39
-	FLDPQ (R2), (F9, F4)
+	FLDPQ (R0), (F6, F4)
 	B end_41
 some_39:
 	TBZ $1, R6, few_40
-	FMOVQ (R2), F9
+	FMOVQ (R0), F6
 	TBZ $0, R6, end_42
-	FMOVD 16(R2), F4
+	FMOVD 16(R0), F4
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R6, end_43
-	FMOVD (R2), F9
+	FMOVD (R0), F6
 end_43:
 end_41:
-	WORD $0x4e6fcd89 // fmla v9.2d, v12.2d, v15.2d
-	WORD $0x4e6fcce4 // fmla v4.2d, v7.2d, v15.2d
-	ADD R1, R2, R2
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x4e70cce6 // fmla v6.2d, v7.2d, v16.2d
+	WORD $0x4e70cca4 // fmla v4.2d, v5.2d, v16.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_44
-	FLDPQ (R2), (F7, F11)
+	FLDPQ (R0), (F1, F0)
 	B end_46
 some_44:
 	TBZ $1, R6, few_45
-	FMOVQ (R2), F7
+	FMOVQ (R0), F1
 	TBZ $0, R6, end_47
-	FMOVD 16(R2), F11
+	FMOVD 16(R0), F0
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R6, end_48
-	FMOVD (R2), F7
+	FMOVD (R0), F1
 end_48:
 end_46:
-	WORD $0x4e6fcda7 // fmla v7.2d, v13.2d, v15.2d
-	WORD $0x4e6fcc6b // fmla v11.2d, v3.2d, v15.2d
+	WORD $0x4e70cc61 // fmla v1.2d, v3.2d, v16.2d
+	WORD $0x4e70cc40 // fmla v0.2d, v2.2d, v16.2d
 	B store
 set:
-	WORD $0x6e6fdd06 // fmul v6.2d, v8.2d, v15.2d
-	WORD $0x6e6fdc40 // fmul v0.2d, v2.2d, v15.2d
-	WORD $0x6e6fdd41 // fmul v1.2d, v10.2d, v15.2d
-	WORD $0x6e6fdca2 // fmul v2.2d, v5.2d, v15.2d
-	WORD $0x6e6fddca // fmul v10.2d, v14.2d, v15.2d
-	WORD $0x6e6fdc85 // fmul v5.2d, v4.2d, v15.2d
-	WORD $0x6e6fdd28 // fmul v8.2d, v9.2d, v15.2d
-	WORD $0x6e6fdd6e // fmul v14.2d, v11.2d, v15.2d
-	WORD $0x6e6fdd89 // fmul v9.2d, v12.2d, v15.2d
-	WORD $0x6e6fdce4 // fmul v4.2d, v7.2d, v15.2d
-	WORD $0x6e6fdda7 // fmul v7.2d, v13.2d, v15.2d
-	WORD $0x6e6fdc6b // fmul v11.2d, v3.2d, v15.2d
+	WORD $0x6e70ddaf // fmul v15.2d, v13.2d, v16.2d
+	WORD $0x6e70dd8e // fmul v14.2d, v12.2d, v16.2d
+	WORD $0x6e70dd6d // fmul v13.2d, v11.2d, v16.2d
+	WORD $0x6e70dd4c // fmul v12.2d, v10.2d, v16.2d
+	WORD $0x6e70dd2b // fmul v11.2d, v9.2d, v16.2d
+	WORD $0x6e70dd0a // fmul v10.2d, v8.2d, v16.2d
+	WORD $0x6e70dcc9 // fmul v9.2d, v6.2d, v16.2d
+	WORD $0x6e70dc88 // fmul v8.2d, v4.2d, v16.2d
+	WORD $0x6e70dce6 // fmul v6.2d, v7.2d, v16.2d
+	WORD $0x6e70dca4 // fmul v4.2d, v5.2d, v16.2d
+	WORD $0x6e70dc61 // fmul v1.2d, v3.2d, v16.2d
+	WORD $0x6e70dc40 // fmul v0.2d, v2.2d, v16.2d
 store:
 	TBZ $2, R6, some_49
-	FSTPQ (F6, F0), (R0)
+	FSTPQ (F15, F14), (R2)
 	B end_51
 some_49:
 	TBZ $1, R6, few_50
-	FMOVQ F6, (R0)
+	FMOVQ F15, (R2)
 	TBZ $0, R6, end_52
-	FMOVD F0, 16(R0)
+	FMOVD F14, 16(R2)
 end_52:
 	B end_51
 few_50:
 	TBZ $0, R6, end_53
-	FMOVD F6, (R0)
+	FMOVD F15, (R2)
 end_53:
 end_51:
-	ADD R1, R0, R0
+	ADD R1, R2, R0
 	TBZ $2, R6, some_54
-	FSTPQ (F1, F2), (R0)
+	FSTPQ (F13, F12), (R0)
 	B end_56
 some_54:
 	TBZ $1, R6, few_55
-	FMOVQ F1, (R0)
+	FMOVQ F13, (R0)
 	TBZ $0, R6, end_57
-	FMOVD F2, 16(R0)
+	FMOVD F12, 16(R0)
 end_57:
 	B end_56
 few_55:
 	TBZ $0, R6, end_58
-	FMOVD F1, (R0)
+	FMOVD F13, (R0)
 end_58:
 end_56:
 	ADD R1, R0, R0
 	TBZ $2, R6, some_59
-	FSTPQ (F10, F5), (R0)
+	FSTPQ (F11, F10), (R0)
 	B end_61
 some_59:
 	TBZ $1, R6, few_60
-	FMOVQ F10, (R0)
+	FMOVQ F11, (R0)
 	TBZ $0, R6, end_62
-	FMOVD F5, 16(R0)
+	FMOVD F10, 16(R0)
 end_62:
 	B end_61
 few_60:
 	TBZ $0, R6, end_63
-	FMOVD F10, (R0)
+	FMOVD F11, (R0)
 end_63:
 end_61:
 	ADD R1, R0, R0
 	TBZ $2, R6, some_64
-	FSTPQ (F8, F14), (R0)
+	FSTPQ (F9, F8), (R0)
 	B end_66
 some_64:
 	TBZ $1, R6, few_65
-	FMOVQ F8, (R0)
+	FMOVQ F9, (R0)
 	TBZ $0, R6, end_67
-	FMOVD F14, 16(R0)
+	FMOVD F8, 16(R0)
 end_67:
 	B end_66
 few_65:
 	TBZ $0, R6, end_68
-	FMOVD F8, (R0)
+	FMOVD F9, (R0)
 end_68:
 end_66:
 	ADD R1, R0, R0
 	TBZ $2, R6, some_69
-	FSTPQ (F9, F4), (R0)
+	FSTPQ (F6, F4), (R0)
 	B end_71
 some_69:
 	TBZ $1, R6, few_70
-	FMOVQ F9, (R0)
+	FMOVQ F6, (R0)
 	TBZ $0, R6, end_72
 	FMOVD F4, 16(R0)
 end_72:
 	B end_71
 few_70:
 	TBZ $0, R6, end_73
-	FMOVD F9, (R0)
+	FMOVD F6, (R0)
 end_73:
 end_71:
 	ADD R1, R0, R0
 	TBZ $2, R6, some_74
-	FSTPQ (F7, F11), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_76
 some_74:
 	TBZ $1, R6, few_75
-	FMOVQ F7, (R0)
+	FMOVQ F1, (R0)
 	TBZ $0, R6, end_77
-	FMOVD F11, 16(R0)
+	FMOVD F0, 16(R0)
 end_77:
 	B end_76
 few_75:
 	TBZ $0, R6, end_78
-	FMOVD F7, (R0)
+	FMOVD F1, (R0)
 end_78:
 end_76:
 	RET
@@ -13465,131 +13465,131 @@ short:
 	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $3, R0, R3
+	LSL $3, R0, R4
 	MOVD b+32(FP), R13
 	MOVD off+40(FP), R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
 	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V5.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V6.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V3.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V17.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V11.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V7.B16
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V12.B16
-	MOVD rsa+16(FP), R4
-	LSL $3, R4, R4
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $3, R3, R3
 	MOVD n+64(FP), R12
-	CMP $8, R4
+	CMP $8, R3
 	BNE apart_1
 	CMP $4, R12
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R4
-	ADD R4<<3, R13, R4
-	FLDPQ (R4), (F16, F15)
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R13, R3
+	FLDPQ (R3), (F17, F16)
 	FLDPQ (R1), (F1, F0)
-	WORD $0x4fc1120d // fmla v13.2d, v16.2d, v1.d[0]
-	WORD $0x4fc111e5 // fmla v5.2d, v15.2d, v1.d[0]
-	WORD $0x4fc11a0a // fmla v10.2d, v16.2d, v1.d[1]
-	WORD $0x4fc119e6 // fmla v6.2d, v15.2d, v1.d[1]
-	WORD $0x4fc01208 // fmla v8.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e3 // fmla v3.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01a04 // fmla v4.2d, v16.2d, v0.d[1]
-	WORD $0x4fc019f1 // fmla v17.2d, v15.2d, v0.d[1]
+	WORD $0x4fc1122f // fmla v15.2d, v17.2d, v1.d[0]
+	WORD $0x4fc1120e // fmla v14.2d, v16.2d, v1.d[0]
+	WORD $0x4fc11a2d // fmla v13.2d, v17.2d, v1.d[1]
+	WORD $0x4fc11a0c // fmla v12.2d, v16.2d, v1.d[1]
+	WORD $0x4fc0122b // fmla v11.2d, v17.2d, v0.d[0]
+	WORD $0x4fc0120a // fmla v10.2d, v16.2d, v0.d[0]
+	WORD $0x4fc01a29 // fmla v9.2d, v17.2d, v0.d[1]
+	WORD $0x4fc01a08 // fmla v8.2d, v16.2d, v0.d[1]
 	FMOVQ 32(R1), F0
-	WORD $0x4fc0120e // fmla v14.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011eb // fmla v11.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01a02 // fmla v2.2d, v16.2d, v0.d[1]
-	WORD $0x4fc019e7 // fmla v7.2d, v15.2d, v0.d[1]
+	WORD $0x4fc01226 // fmla v6.2d, v17.2d, v0.d[0]
+	WORD $0x4fc01204 // fmla v4.2d, v16.2d, v0.d[0]
+	WORD $0x4fc01a27 // fmla v7.2d, v17.2d, v0.d[1]
+	WORD $0x4fc01a05 // fmla v5.2d, v16.2d, v0.d[1]
 	FMOVD 48(R1), F0
-	WORD $0x4fc01209 // fmla v9.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011ec // fmla v12.2d, v15.2d, v0.d[0]
-	ADD R3, R1, R1
+	WORD $0x4fc01223 // fmla v3.2d, v17.2d, v0.d[0]
+	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R4
-	ADD R4<<3, R13, R4
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R13, R3
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R12, some_7
-	FLDPQ (R4), (F1, F0)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R12, few_8
-	FMOVQ (R4), F1
+	FMOVQ (R3), F1
 	TBZ $0, R12, end_10
-	FMOVD 16(R4), F0
+	FMOVD 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R12, end_11
-	FMOVD (R4), F1
+	FMOVD (R3), F1
 end_11:
 end_9:
-	FLDPQ (R1), (F16, F15)
-	WORD $0x4fd0102d // fmla v13.2d, v1.2d, v16.d[0]
-	WORD $0x4fd01005 // fmla v5.2d, v0.2d, v16.d[0]
-	WORD $0x4fd0182a // fmla v10.2d, v1.2d, v16.d[1]
-	WORD $0x4fd01806 // fmla v6.2d, v0.2d, v16.d[1]
-	WORD $0x4fcf1028 // fmla v8.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf1003 // fmla v3.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1824 // fmla v4.2d, v1.2d, v15.d[1]
-	WORD $0x4fcf1811 // fmla v17.2d, v0.2d, v15.d[1]
-	FMOVQ 32(R1), F15
-	WORD $0x4fcf102e // fmla v14.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf100b // fmla v11.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1822 // fmla v2.2d, v1.2d, v15.d[1]
-	WORD $0x4fcf1807 // fmla v7.2d, v0.2d, v15.d[1]
-	FMOVD 48(R1), F15
-	WORD $0x4fcf1029 // fmla v9.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf100c // fmla v12.2d, v0.2d, v15.d[0]
-	ADD R3, R1, R1
+	FLDPQ (R1), (F17, F16)
+	WORD $0x4fd1102f // fmla v15.2d, v1.2d, v17.d[0]
+	WORD $0x4fd1100e // fmla v14.2d, v0.2d, v17.d[0]
+	WORD $0x4fd1182d // fmla v13.2d, v1.2d, v17.d[1]
+	WORD $0x4fd1180c // fmla v12.2d, v0.2d, v17.d[1]
+	WORD $0x4fd0102b // fmla v11.2d, v1.2d, v16.d[0]
+	WORD $0x4fd0100a // fmla v10.2d, v0.2d, v16.d[0]
+	WORD $0x4fd01829 // fmla v9.2d, v1.2d, v16.d[1]
+	WORD $0x4fd01808 // fmla v8.2d, v0.2d, v16.d[1]
+	FMOVQ 32(R1), F16
+	WORD $0x4fd01026 // fmla v6.2d, v1.2d, v16.d[0]
+	WORD $0x4fd01004 // fmla v4.2d, v0.2d, v16.d[0]
+	WORD $0x4fd01827 // fmla v7.2d, v1.2d, v16.d[1]
+	WORD $0x4fd01805 // fmla v5.2d, v0.2d, v16.d[1]
+	FMOVD 48(R1), F16
+	WORD $0x4fd01023 // fmla v3.2d, v1.2d, v16.d[0]
+	WORD $0x4fd01002 // fmla v2.2d, v0.2d, v16.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R11
-	ADD R4, R11, R10
-	ADD R4, R10, R9
-	ADD R4, R9, R8
-	ADD R4, R8, R7
+	ADD R3, R3, R11
+	ADD R3, R11, R10
+	ADD R3, R10, R9
+	ADD R3, R9, R8
+	ADD R3, R8, R7
 	CMP $4, R12
 	BNE apartsome_4
 sum_12:
 	MOVD.P 8(R0), R6
 	ADD R6<<3, R13, R6
-	FLDPQ (R6), (F15, F1)
+	FLDPQ (R6), (F16, F1)
 	FMOVD (R1), F0
-	WORD $0x4fc011ed // fmla v13.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R4), F0
-	WORD $0x4fc011ea // fmla v10.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01026 // fmla v6.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R11), F0
-	WORD $0x4fc011e8 // fmla v8.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01023 // fmla v3.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R10), F0
-	WORD $0x4fc011e4 // fmla v4.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01031 // fmla v17.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R9), F0
-	WORD $0x4fc011ee // fmla v14.2d, v15.2d, v0.d[0]
-	WORD $0x4fc0102b // fmla v11.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R8), F0
-	WORD $0x4fc011e2 // fmla v2.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01027 // fmla v7.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R7), F0
-	WORD $0x4fc011e9 // fmla v9.2d, v15.2d, v0.d[0]
+	WORD $0x4fc0120f // fmla v15.2d, v16.2d, v0.d[0]
+	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc0120d // fmla v13.2d, v16.2d, v0.d[0]
 	WORD $0x4fc0102c // fmla v12.2d, v1.2d, v0.d[0]
-	ADD R3, R1, R1
+	FMOVD (R1)(R11), F0
+	WORD $0x4fc0120b // fmla v11.2d, v16.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R10), F0
+	WORD $0x4fc01209 // fmla v9.2d, v16.2d, v0.d[0]
+	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R9), F0
+	WORD $0x4fc01206 // fmla v6.2d, v16.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R8), F0
+	WORD $0x4fc01207 // fmla v7.2d, v16.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R7), F0
+	WORD $0x4fc01203 // fmla v3.2d, v16.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
@@ -13614,220 +13614,220 @@ few_15:
 	FMOVD (R6), F1
 end_18:
 end_16:
-	FMOVD (R1), F15
-	WORD $0x4fcf102d // fmla v13.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf1005 // fmla v5.2d, v0.2d, v15.d[0]
-	FMOVD (R1)(R4), F15
-	WORD $0x4fcf102a // fmla v10.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf1006 // fmla v6.2d, v0.2d, v15.d[0]
-	FMOVD (R1)(R11), F15
-	WORD $0x4fcf1028 // fmla v8.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf1003 // fmla v3.2d, v0.2d, v15.d[0]
-	FMOVD (R1)(R10), F15
-	WORD $0x4fcf1024 // fmla v4.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf1011 // fmla v17.2d, v0.2d, v15.d[0]
-	FMOVD (R1)(R9), F15
-	WORD $0x4fcf102e // fmla v14.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf100b // fmla v11.2d, v0.2d, v15.d[0]
-	FMOVD (R1)(R8), F15
-	WORD $0x4fcf1022 // fmla v2.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf1007 // fmla v7.2d, v0.2d, v15.d[0]
-	FMOVD (R1)(R7), F15
-	WORD $0x4fcf1029 // fmla v9.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf100c // fmla v12.2d, v0.2d, v15.d[0]
-	ADD R3, R1, R1
+	FMOVD (R1), F16
+	WORD $0x4fd0102f // fmla v15.2d, v1.2d, v16.d[0]
+	WORD $0x4fd0100e // fmla v14.2d, v0.2d, v16.d[0]
+	FMOVD (R1)(R3), F16
+	WORD $0x4fd0102d // fmla v13.2d, v1.2d, v16.d[0]
+	WORD $0x4fd0100c // fmla v12.2d, v0.2d, v16.d[0]
+	FMOVD (R1)(R11), F16
+	WORD $0x4fd0102b // fmla v11.2d, v1.2d, v16.d[0]
+	WORD $0x4fd0100a // fmla v10.2d, v0.2d, v16.d[0]
+	FMOVD (R1)(R10), F16
+	WORD $0x4fd01029 // fmla v9.2d, v1.2d, v16.d[0]
+	WORD $0x4fd01008 // fmla v8.2d, v0.2d, v16.d[0]
+	FMOVD (R1)(R9), F16
+	WORD $0x4fd01026 // fmla v6.2d, v1.2d, v16.d[0]
+	WORD $0x4fd01004 // fmla v4.2d, v0.2d, v16.d[0]
+	FMOVD (R1)(R8), F16
+	WORD $0x4fd01027 // fmla v7.2d, v1.2d, v16.d[0]
+	WORD $0x4fd01005 // fmla v5.2d, v0.2d, v16.d[0]
+	FMOVD (R1)(R7), F16
+	WORD $0x4fd01023 // fmla v3.2d, v1.2d, v16.d[0]
+	WORD $0x4fd01002 // fmla v2.2d, v0.2d, v16.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
 	FMOVD alpha+72(FP), F0
 	WORD $0x4e080412 // dup v18.2d, v0.d[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $3, R1, R2
-	MOVBU add+80(FP), R1
-	CMP $0, R1
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $3, R0, R1
+	MOVBU add+80(FP), R0
+	CMP $0, R0
 	BEQ set
+	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $2, R5, some_19
-	FLDPQ (R0), (F16, F1)
+	FLDPQ (R2), (F17, F16)
 	B end_21
 some_19:
 	TBZ $1, R5, few_20
-	FMOVQ (R0), F16
+	FMOVQ (R2), F17
 	TBZ $0, R5, end_22
-	FMOVD 16(R0), F1
+	FMOVD 16(R2), F16
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R5, end_23
-	FMOVD (R0), F16
+	FMOVD (R2), F17
 end_23:
 end_21:
-	WORD $0x4e72cdb0 // fmla v16.2d, v13.2d, v18.2d
-	WORD $0x4e72cca1 // fmla v1.2d, v5.2d, v18.2d
-	ADD R2, R0, R1
+	WORD $0x4e72cdf1 // fmla v17.2d, v15.2d, v18.2d
+	WORD $0x4e72cdd0 // fmla v16.2d, v14.2d, v18.2d
+	ADD R1, R2, R0
 	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
 	TBZ $2, R5, some_24
-	FLDPQ (R1), (F15, F5)
+	FLDPQ (R0), (F15, F14)
 	B end_26
 some_24:
 	TBZ $1, R5, few_25
-	FMOVQ (R1), F15
+	FMOVQ (R0), F15
 	TBZ $0, R5, end_27
-	FMOVD 16(R1), F5
+	FMOVD 16(R0), F14
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R5, end_28
-	FMOVD (R1), F15
+	FMOVD (R0), F15
 end_28:
 end_26:
-	WORD $0x4e72cd4f // fmla v15.2d, v10.2d, v18.2d
-	WORD $0x4e72ccc5 // fmla v5.2d, v6.2d, v18.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x4e72cdaf // fmla v15.2d, v13.2d, v18.2d
+	WORD $0x4e72cd8e // fmla v14.2d, v12.2d, v18.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $2, R5, some_29
-	FLDPQ (R1), (F0, F6)
+	FLDPQ (R0), (F13, F12)
 	B end_31
 some_29:
 	TBZ $1, R5, few_30
-	FMOVQ (R1), F0
+	FMOVQ (R0), F13
 	TBZ $0, R5, end_32
-	FMOVD 16(R1), F6
+	FMOVD 16(R0), F12
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R5, end_33
-	FMOVD (R1), F0
+	FMOVD (R0), F13
 end_33:
 end_31:
-	WORD $0x4e72cd00 // fmla v0.2d, v8.2d, v18.2d
-	WORD $0x4e72cc66 // fmla v6.2d, v3.2d, v18.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4e72cd6d // fmla v13.2d, v11.2d, v18.2d
+	WORD $0x4e72cd4c // fmla v12.2d, v10.2d, v18.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $2, R5, some_34
-	FLDPQ (R1), (F3, F10)
+	FLDPQ (R0), (F11, F10)
 	B end_36
 some_34:
 	TBZ $1, R5, few_35
-	FMOVQ (R1), F3
+	FMOVQ (R0), F11
 	TBZ $0, R5, end_37
-	FMOVD 16(R1), F10
+	FMOVD 16(R0), F10
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R5, end_38
-	FMOVD (R1), F3
+	FMOVD (R0), F11
 end_38:
 end_36:
-	WORD $0x4e72cc83 // fmla v3.2d, v4.2d, v18.2d
-	WORD $0x4e72ce2a // fmla v10.2d, v17.2d, v18.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x4e72cd2b // fmla v11.2d, v9.2d, v18.2d
+	WORD $0x4e72cd0a // fmla v10.2d, v8.2d, v18.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R5, some_39
-	FLDPQ (R1), (F13, F8)
+	FLDPQ (R0), (F9, F8)
 	B end_41
 some_39:
 	TBZ $1, R5, few_40
-	FMOVQ (R1), F13
+	FMOVQ (R0), F9
 	TBZ $0, R5, end_42
-	FMOVD 16(R1), F8
+	FMOVD 16(R0), F8
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R5, end_43
-	FMOVD (R1), F13
+	FMOVD (R0), F9
 end_43:
 end_41:
-	WORD $0x4e72cdcd // fmla v13.2d, v14.2d, v18.2d
-	WORD $0x4e72cd68 // fmla v8.2d, v11.2d, v18.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x4e72ccc9 // fmla v9.2d, v6.2d, v18.2d
+	WORD $0x4e72cc88 // fmla v8.2d, v4.2d, v18.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R5, some_44
-	FLDPQ (R1), (F11, F4)
+	FLDPQ (R0), (F6, F4)
 	B end_46
 some_44:
 	TBZ $1, R5, few_45
-	FMOVQ (R1), F11
+	FMOVQ (R0), F6
 	TBZ $0, R5, end_47
-	FMOVD 16(R1), F4
+	FMOVD 16(R0), F4
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R5, end_48
-	FMOVD (R1), F11
+	FMOVD (R0), F6
 end_48:
 end_46:
-	WORD $0x4e72cc4b // fmla v11.2d, v2.2d, v18.2d
-	WORD $0x4e72cce4 // fmla v4.2d, v7.2d, v18.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e72cce6 // fmla v6.2d, v7.2d, v18.2d
+	WORD $0x4e72cca4 // fmla v4.2d, v5.2d, v18.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_49
-	FLDPQ (R1), (F2, F7)
+	FLDPQ (R0), (F1, F0)
 	B end_51
 some_49:
 	TBZ $1, R5, few_50
-	FMOVQ (R1), F2
+	FMOVQ (R0), F1
 	TBZ $0, R5, end_52
-	FMOVD 16(R1), F7
+	FMOVD 16(R0), F0
 end_52:
 	B end_51
 few_50:
 	TBZ $0, R5, end_53
-	FMOVD (R1), F2
+	FMOVD (R0), F1
 end_53:
 end_51:
-	WORD $0x4e72cd22 // fmla v2.2d, v9.2d, v18.2d
-	WORD $0x4e72cd87 // fmla v7.2d, v12.2d, v18.2d
+	WORD $0x4e72cc61 // fmla v1.2d, v3.2d, v18.2d
+	WORD $0x4e72cc40 // fmla v0.2d, v2.2d, v18.2d
 	B store
 set:
-	WORD $0x6e72ddb0 // fmul v16.2d, v13.2d, v18.2d
-	WORD $0x6e72dca1 // fmul v1.2d, v5.2d, v18.2d
-	WORD $0x6e72dd4f // fmul v15.2d, v10.2d, v18.2d
-	WORD $0x6e72dcc5 // fmul v5.2d, v6.2d, v18.2d
-	WORD $0x6e72dd00 // fmul v0.2d, v8.2d, v18.2d
-	WORD $0x6e72dc66 // fmul v6.2d, v3.2d, v18.2d
-	WORD $0x6e72dc83 // fmul v3.2d, v4.2d, v18.2d
-	WORD $0x6e72de2a // fmul v10.2d, v17.2d, v18.2d
-	WORD $0x6e72ddcd // fmul v13.2d, v14.2d, v18.2d
-	WORD $0x6e72dd68 // fmul v8.2d, v11.2d, v18.2d
-	WORD $0x6e72dc4b // fmul v11.2d, v2.2d, v18.2d
-	WORD $0x6e72dce4 // fmul v4.2d, v7.2d, v18.2d
-	WORD $0x6e72dd22 // fmul v2.2d, v9.2d, v18.2d
-	WORD $0x6e72dd87 // fmul v7.2d, v12.2d, v18.2d
+	WORD $0x6e72ddf1 // fmul v17.2d, v15.2d, v18.2d
+	WORD $0x6e72ddd0 // fmul v16.2d, v14.2d, v18.2d
+	WORD $0x6e72ddaf // fmul v15.2d, v13.2d, v18.2d
+	WORD $0x6e72dd8e // fmul v14.2d, v12.2d, v18.2d
+	WORD $0x6e72dd6d // fmul v13.2d, v11.2d, v18.2d
+	WORD $0x6e72dd4c // fmul v12.2d, v10.2d, v18.2d
+	WORD $0x6e72dd2b // fmul v11.2d, v9.2d, v18.2d
+	WORD $0x6e72dd0a // fmul v10.2d, v8.2d, v18.2d
+	WORD $0x6e72dcc9 // fmul v9.2d, v6.2d, v18.2d
+	WORD $0x6e72dc88 // fmul v8.2d, v4.2d, v18.2d
+	WORD $0x6e72dce6 // fmul v6.2d, v7.2d, v18.2d
+	WORD $0x6e72dca4 // fmul v4.2d, v5.2d, v18.2d
+	WORD $0x6e72dc61 // fmul v1.2d, v3.2d, v18.2d
+	WORD $0x6e72dc40 // fmul v0.2d, v2.2d, v18.2d
 store:
 	TBZ $2, R5, some_54
-	FSTPQ (F16, F1), (R0)
+	FSTPQ (F17, F16), (R2)
 	B end_56
 some_54:
 	TBZ $1, R5, few_55
-	FMOVQ F16, (R0)
+	FMOVQ F17, (R2)
 	TBZ $0, R5, end_57
-	FMOVD F1, 16(R0)
+	FMOVD F16, 16(R2)
 end_57:
 	B end_56
 few_55:
 	TBZ $0, R5, end_58
-	FMOVD F16, (R0)
+	FMOVD F17, (R2)
 end_58:
 end_56:
-	ADD R2, R0, R0
+	ADD R1, R2, R0
 	TBZ $2, R5, some_59
-	FSTPQ (F15, F5), (R0)
+	FSTPQ (F15, F14), (R0)
 	B end_61
 some_59:
 	TBZ $1, R5, few_60
 	FMOVQ F15, (R0)
 	TBZ $0, R5, end_62
-	FMOVD F5, 16(R0)
+	FMOVD F14, 16(R0)
 end_62:
 	B end_61
 few_60:
@@ -13835,84 +13835,84 @@ few_60:
 	FMOVD F15, (R0)
 end_63:
 end_61:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_64
-	FSTPQ (F0, F6), (R0)
+	FSTPQ (F13, F12), (R0)
 	B end_66
 some_64:
 	TBZ $1, R5, few_65
-	FMOVQ F0, (R0)
+	FMOVQ F13, (R0)
 	TBZ $0, R5, end_67
-	FMOVD F6, 16(R0)
+	FMOVD F12, 16(R0)
 end_67:
 	B end_66
 few_65:
 	TBZ $0, R5, end_68
-	FMOVD F0, (R0)
+	FMOVD F13, (R0)
 end_68:
 end_66:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_69
-	FSTPQ (F3, F10), (R0)
+	FSTPQ (F11, F10), (R0)
 	B end_71
 some_69:
 	TBZ $1, R5, few_70
-	FMOVQ F3, (R0)
+	FMOVQ F11, (R0)
 	TBZ $0, R5, end_72
 	FMOVD F10, 16(R0)
 end_72:
 	B end_71
 few_70:
 	TBZ $0, R5, end_73
-	FMOVD F3, (R0)
+	FMOVD F11, (R0)
 end_73:
 end_71:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_74
-	FSTPQ (F13, F8), (R0)
+	FSTPQ (F9, F8), (R0)
 	B end_76
 some_74:
 	TBZ $1, R5, few_75
-	FMOVQ F13, (R0)
+	FMOVQ F9, (R0)
 	TBZ $0, R5, end_77
 	FMOVD F8, 16(R0)
 end_77:
 	B end_76
 few_75:
 	TBZ $0, R5, end_78
-	FMOVD F13, (R0)
+	FMOVD F9, (R0)
 end_78:
 end_76:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_79
-	FSTPQ (F11, F4), (R0)
+	FSTPQ (F6, F4), (R0)
 	B end_81
 some_79:
 	TBZ $1, R5, few_80
-	FMOVQ F11, (R0)
+	FMOVQ F6, (R0)
 	TBZ $0, R5, end_82
 	FMOVD F4, 16(R0)
 end_82:
 	B end_81
 few_80:
 	TBZ $0, R5, end_83
-	FMOVD F11, (R0)
+	FMOVD F6, (R0)
 end_83:
 end_81:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_84
-	FSTPQ (F2, F7), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_86
 some_84:
 	TBZ $1, R5, few_85
-	FMOVQ F2, (R0)
+	FMOVQ F1, (R0)
 	TBZ $0, R5, end_87
-	FMOVD F7, 16(R0)
+	FMOVD F0, 16(R0)
 end_87:
 	B end_86
 few_85:
 	TBZ $0, R5, end_88
-	FMOVD F2, (R0)
+	FMOVD F1, (R0)
 end_88:
 end_86:
 	RET
@@ -13924,28 +13924,28 @@ TEXT ·Tile8x1NEONF64(SB), NOSPLIT, $0-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R2
-	MOVD csa+24(FP), R1
-	LSL $3, R1, R4
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R14
-	MOVD off+40(FP), R1
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V14.B16
-	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V7.B16
-	WORD $0x6f00e414 // movi v20.2d, #0
-	VMOV V20.B16, V16.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V5.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V10.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V13.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V17.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V2.B16
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $3, R3, R3
 	MOVD n+64(FP), R13
@@ -13954,72 +13954,72 @@ short:
 	CMP $4, R13
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R14, R3
-	FLDPQ (R3), (F18, F15)
-	FLDPQ (R2), (F11, F0)
-	WORD $0x4fcb1246 // fmla v6.2d, v18.2d, v11.d[0]
-	WORD $0x4fcb11ee // fmla v14.2d, v15.2d, v11.d[0]
-	WORD $0x4fcb1a43 // fmla v3.2d, v18.2d, v11.d[1]
-	WORD $0x4fcb19e7 // fmla v7.2d, v15.2d, v11.d[1]
-	WORD $0x4fc01254 // fmla v20.2d, v18.2d, v0.d[0]
-	WORD $0x4fc011f0 // fmla v16.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01a44 // fmla v4.2d, v18.2d, v0.d[1]
-	WORD $0x4fc019e5 // fmla v5.2d, v15.2d, v0.d[1]
-	FLDPQ 32(R2), (F11, F0)
-	WORD $0x4fcb1241 // fmla v1.2d, v18.2d, v11.d[0]
-	WORD $0x4fcb11ea // fmla v10.2d, v15.2d, v11.d[0]
-	WORD $0x4fcb1a49 // fmla v9.2d, v18.2d, v11.d[1]
-	WORD $0x4fcb19ed // fmla v13.2d, v15.2d, v11.d[1]
+	FLDPQ (R3), (F19, F18)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4fc11271 // fmla v17.2d, v19.2d, v1.d[0]
+	WORD $0x4fc11250 // fmla v16.2d, v18.2d, v1.d[0]
+	WORD $0x4fc11a6f // fmla v15.2d, v19.2d, v1.d[1]
+	WORD $0x4fc11a4e // fmla v14.2d, v18.2d, v1.d[1]
+	WORD $0x4fc0126d // fmla v13.2d, v19.2d, v0.d[0]
 	WORD $0x4fc0124c // fmla v12.2d, v18.2d, v0.d[0]
-	WORD $0x4fc011f1 // fmla v17.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01a48 // fmla v8.2d, v18.2d, v0.d[1]
-	WORD $0x4fc019e2 // fmla v2.2d, v15.2d, v0.d[1]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	WORD $0x4fc01a6b // fmla v11.2d, v19.2d, v0.d[1]
+	WORD $0x4fc01a4a // fmla v10.2d, v18.2d, v0.d[1]
+	FLDPQ 32(R1), (F1, F0)
+	WORD $0x4fc11269 // fmla v9.2d, v19.2d, v1.d[0]
+	WORD $0x4fc11248 // fmla v8.2d, v18.2d, v1.d[0]
+	WORD $0x4fc11a66 // fmla v6.2d, v19.2d, v1.d[1]
+	WORD $0x4fc11a44 // fmla v4.2d, v18.2d, v1.d[1]
+	WORD $0x4fc01267 // fmla v7.2d, v19.2d, v0.d[0]
+	WORD $0x4fc01245 // fmla v5.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01a63 // fmla v3.2d, v19.2d, v0.d[1]
+	WORD $0x4fc01a42 // fmla v2.2d, v18.2d, v0.d[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R14, R3
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	TBZ $2, R13, some_7
-	FLDPQ (R3), (F0, F11)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R13, few_8
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $0, R13, end_10
-	FMOVD 16(R3), F11
+	FMOVD 16(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R13, end_11
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 end_11:
 end_9:
-	FLDPQ (R2), (F18, F15)
-	WORD $0x4fd21006 // fmla v6.2d, v0.2d, v18.d[0]
-	WORD $0x4fd2116e // fmla v14.2d, v11.2d, v18.d[0]
-	WORD $0x4fd21803 // fmla v3.2d, v0.2d, v18.d[1]
-	WORD $0x4fd21967 // fmla v7.2d, v11.2d, v18.d[1]
-	WORD $0x4fcf1014 // fmla v20.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1170 // fmla v16.2d, v11.2d, v15.d[0]
-	WORD $0x4fcf1804 // fmla v4.2d, v0.2d, v15.d[1]
-	WORD $0x4fcf1965 // fmla v5.2d, v11.2d, v15.d[1]
-	FLDPQ 32(R2), (F18, F15)
-	WORD $0x4fd21001 // fmla v1.2d, v0.2d, v18.d[0]
-	WORD $0x4fd2116a // fmla v10.2d, v11.2d, v18.d[0]
-	WORD $0x4fd21809 // fmla v9.2d, v0.2d, v18.d[1]
-	WORD $0x4fd2196d // fmla v13.2d, v11.2d, v18.d[1]
-	WORD $0x4fcf100c // fmla v12.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1171 // fmla v17.2d, v11.2d, v15.d[0]
-	WORD $0x4fcf1808 // fmla v8.2d, v0.2d, v15.d[1]
-	WORD $0x4fcf1962 // fmla v2.2d, v11.2d, v15.d[1]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ (R1), (F19, F18)
+	WORD $0x4fd31031 // fmla v17.2d, v1.2d, v19.d[0]
+	WORD $0x4fd31010 // fmla v16.2d, v0.2d, v19.d[0]
+	WORD $0x4fd3182f // fmla v15.2d, v1.2d, v19.d[1]
+	WORD $0x4fd3180e // fmla v14.2d, v0.2d, v19.d[1]
+	WORD $0x4fd2102d // fmla v13.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100c // fmla v12.2d, v0.2d, v18.d[0]
+	WORD $0x4fd2182b // fmla v11.2d, v1.2d, v18.d[1]
+	WORD $0x4fd2180a // fmla v10.2d, v0.2d, v18.d[1]
+	FLDPQ 32(R1), (F19, F18)
+	WORD $0x4fd31029 // fmla v9.2d, v1.2d, v19.d[0]
+	WORD $0x4fd31008 // fmla v8.2d, v0.2d, v19.d[0]
+	WORD $0x4fd31826 // fmla v6.2d, v1.2d, v19.d[1]
+	WORD $0x4fd31804 // fmla v4.2d, v0.2d, v19.d[1]
+	WORD $0x4fd21027 // fmla v7.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21005 // fmla v5.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21823 // fmla v3.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21802 // fmla v2.2d, v0.2d, v18.d[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
@@ -14032,398 +14032,398 @@ apart_1:
 	CMP $4, R13
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R1), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<3, R14, R6
-	FLDPQ (R6), (F15, F11)
-	FMOVD (R2), F0
-	WORD $0x4fc011e6 // fmla v6.2d, v15.2d, v0.d[0]
-	WORD $0x4fc0116e // fmla v14.2d, v11.2d, v0.d[0]
-	FMOVD (R2)(R3), F0
-	WORD $0x4fc011e3 // fmla v3.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01167 // fmla v7.2d, v11.2d, v0.d[0]
-	FMOVD (R2)(R12), F0
-	WORD $0x4fc011f4 // fmla v20.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01170 // fmla v16.2d, v11.2d, v0.d[0]
-	FMOVD (R2)(R11), F0
-	WORD $0x4fc011e4 // fmla v4.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01165 // fmla v5.2d, v11.2d, v0.d[0]
-	FMOVD (R2)(R10), F0
-	WORD $0x4fc011e1 // fmla v1.2d, v15.2d, v0.d[0]
-	WORD $0x4fc0116a // fmla v10.2d, v11.2d, v0.d[0]
-	FMOVD (R2)(R9), F0
-	WORD $0x4fc011e9 // fmla v9.2d, v15.2d, v0.d[0]
-	WORD $0x4fc0116d // fmla v13.2d, v11.2d, v0.d[0]
-	FMOVD (R2)(R8), F0
-	WORD $0x4fc011ec // fmla v12.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01171 // fmla v17.2d, v11.2d, v0.d[0]
-	FMOVD (R2)(R7), F0
-	WORD $0x4fc011e8 // fmla v8.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01162 // fmla v2.2d, v11.2d, v0.d[0]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ (R6), (F18, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01251 // fmla v17.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01030 // fmla v16.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc0124f // fmla v15.2d, v18.2d, v0.d[0]
+	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R12), F0
+	WORD $0x4fc0124d // fmla v13.2d, v18.2d, v0.d[0]
+	WORD $0x4fc0102c // fmla v12.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R11), F0
+	WORD $0x4fc0124b // fmla v11.2d, v18.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R10), F0
+	WORD $0x4fc01249 // fmla v9.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R9), F0
+	WORD $0x4fc01246 // fmla v6.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R8), F0
+	WORD $0x4fc01247 // fmla v7.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R7), F0
+	WORD $0x4fc01243 // fmla v3.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R1), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<3, R14, R6
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R13, some_14
-	FLDPQ (R6), (F11, F0)
+	FLDPQ (R6), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R13, few_15
-	FMOVQ (R6), F11
+	FMOVQ (R6), F1
 	TBZ $0, R13, end_17
 	FMOVD 16(R6), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R13, end_18
-	FMOVD (R6), F11
+	FMOVD (R6), F1
 end_18:
 end_16:
-	FMOVD (R2), F15
-	WORD $0x4fcf1166 // fmla v6.2d, v11.2d, v15.d[0]
-	WORD $0x4fcf100e // fmla v14.2d, v0.2d, v15.d[0]
-	FMOVD (R2)(R3), F15
-	WORD $0x4fcf1163 // fmla v3.2d, v11.2d, v15.d[0]
-	WORD $0x4fcf1007 // fmla v7.2d, v0.2d, v15.d[0]
-	FMOVD (R2)(R12), F15
-	WORD $0x4fcf1174 // fmla v20.2d, v11.2d, v15.d[0]
-	WORD $0x4fcf1010 // fmla v16.2d, v0.2d, v15.d[0]
-	FMOVD (R2)(R11), F15
-	WORD $0x4fcf1164 // fmla v4.2d, v11.2d, v15.d[0]
-	WORD $0x4fcf1005 // fmla v5.2d, v0.2d, v15.d[0]
-	FMOVD (R2)(R10), F15
-	WORD $0x4fcf1161 // fmla v1.2d, v11.2d, v15.d[0]
-	WORD $0x4fcf100a // fmla v10.2d, v0.2d, v15.d[0]
-	FMOVD (R2)(R9), F15
-	WORD $0x4fcf1169 // fmla v9.2d, v11.2d, v15.d[0]
-	WORD $0x4fcf100d // fmla v13.2d, v0.2d, v15.d[0]
-	FMOVD (R2)(R8), F15
-	WORD $0x4fcf116c // fmla v12.2d, v11.2d, v15.d[0]
-	WORD $0x4fcf1011 // fmla v17.2d, v0.2d, v15.d[0]
-	FMOVD (R2)(R7), F15
-	WORD $0x4fcf1168 // fmla v8.2d, v11.2d, v15.d[0]
-	WORD $0x4fcf1002 // fmla v2.2d, v0.2d, v15.d[0]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FMOVD (R1), F18
+	WORD $0x4fd21031 // fmla v17.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21010 // fmla v16.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R3), F18
+	WORD $0x4fd2102f // fmla v15.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100e // fmla v14.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R12), F18
+	WORD $0x4fd2102d // fmla v13.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100c // fmla v12.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R11), F18
+	WORD $0x4fd2102b // fmla v11.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100a // fmla v10.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R10), F18
+	WORD $0x4fd21029 // fmla v9.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21008 // fmla v8.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R9), F18
+	WORD $0x4fd21026 // fmla v6.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21004 // fmla v4.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R8), F18
+	WORD $0x4fd21027 // fmla v7.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21005 // fmla v5.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R7), F18
+	WORD $0x4fd21023 // fmla v3.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21002 // fmla v2.2d, v0.2d, v18.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
 	FMOVD alpha+72(FP), F0
-	WORD $0x4e080413 // dup v19.2d, v0.d[0]
-	MOVD c+48(FP), R1
+	WORD $0x4e080414 // dup v20.2d, v0.d[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R2
+	LSL $3, R0, R1
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
+	WORD $0x6f00e413 // movi v19.2d, #0
 	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
 	TBZ $2, R5, some_19
-	FLDPQ (R1), (F18, F15)
+	FLDPQ (R2), (F19, F18)
 	B end_21
 some_19:
 	TBZ $1, R5, few_20
-	FMOVQ (R1), F18
+	FMOVQ (R2), F19
 	TBZ $0, R5, end_22
-	FMOVD 16(R1), F15
+	FMOVD 16(R2), F18
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R5, end_23
-	FMOVD (R1), F18
+	FMOVD (R2), F19
 end_23:
 end_21:
-	WORD $0x4e73ccd2 // fmla v18.2d, v6.2d, v19.2d
-	WORD $0x4e73cdcf // fmla v15.2d, v14.2d, v19.2d
-	ADD R2, R1, R0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x4e74ce33 // fmla v19.2d, v17.2d, v20.2d
+	WORD $0x4e74ce12 // fmla v18.2d, v16.2d, v20.2d
+	ADD R1, R2, R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	TBZ $2, R5, some_24
-	FLDPQ (R0), (F6, F11)
+	FLDPQ (R0), (F17, F16)
 	B end_26
 some_24:
 	TBZ $1, R5, few_25
-	FMOVQ (R0), F6
+	FMOVQ (R0), F17
 	TBZ $0, R5, end_27
-	FMOVD 16(R0), F11
+	FMOVD 16(R0), F16
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R5, end_28
-	FMOVD (R0), F6
+	FMOVD (R0), F17
 end_28:
 end_26:
-	WORD $0x4e73cc66 // fmla v6.2d, v3.2d, v19.2d
-	WORD $0x4e73cceb // fmla v11.2d, v7.2d, v19.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x4e74cdf1 // fmla v17.2d, v15.2d, v20.2d
+	WORD $0x4e74cdd0 // fmla v16.2d, v14.2d, v20.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	TBZ $2, R5, some_29
-	FLDPQ (R0), (F0, F14)
+	FLDPQ (R0), (F15, F14)
 	B end_31
 some_29:
 	TBZ $1, R5, few_30
-	FMOVQ (R0), F0
+	FMOVQ (R0), F15
 	TBZ $0, R5, end_32
 	FMOVD 16(R0), F14
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R5, end_33
-	FMOVD (R0), F0
+	FMOVD (R0), F15
 end_33:
 end_31:
-	WORD $0x4e73ce80 // fmla v0.2d, v20.2d, v19.2d
-	WORD $0x4e73ce0e // fmla v14.2d, v16.2d, v19.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e74cdaf // fmla v15.2d, v13.2d, v20.2d
+	WORD $0x4e74cd8e // fmla v14.2d, v12.2d, v20.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $2, R5, some_34
-	FLDPQ (R0), (F3, F7)
+	FLDPQ (R0), (F13, F12)
 	B end_36
 some_34:
 	TBZ $1, R5, few_35
-	FMOVQ (R0), F3
+	FMOVQ (R0), F13
 	TBZ $0, R5, end_37
-	FMOVD 16(R0), F7
+	FMOVD 16(R0), F12
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R5, end_38
-	FMOVD (R0), F3
+	FMOVD (R0), F13
 end_38:
 end_36:
-	WORD $0x4e73cc83 // fmla v3.2d, v4.2d, v19.2d
-	WORD $0x4e73cca7 // fmla v7.2d, v5.2d, v19.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x4e74cd6d // fmla v13.2d, v11.2d, v20.2d
+	WORD $0x4e74cd4c // fmla v12.2d, v10.2d, v20.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $2, R5, some_39
-	FLDPQ (R0), (F16, F5)
+	FLDPQ (R0), (F11, F10)
 	B end_41
 some_39:
 	TBZ $1, R5, few_40
-	FMOVQ (R0), F16
+	FMOVQ (R0), F11
 	TBZ $0, R5, end_42
-	FMOVD 16(R0), F5
+	FMOVD 16(R0), F10
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R5, end_43
-	FMOVD (R0), F16
+	FMOVD (R0), F11
 end_43:
 end_41:
-	WORD $0x4e73cc30 // fmla v16.2d, v1.2d, v19.2d
-	WORD $0x4e73cd45 // fmla v5.2d, v10.2d, v19.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x4e74cd2b // fmla v11.2d, v9.2d, v20.2d
+	WORD $0x4e74cd0a // fmla v10.2d, v8.2d, v20.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R5, some_44
-	FLDPQ (R0), (F1, F10)
+	FLDPQ (R0), (F9, F8)
 	B end_46
 some_44:
 	TBZ $1, R5, few_45
-	FMOVQ (R0), F1
+	FMOVQ (R0), F9
 	TBZ $0, R5, end_47
-	FMOVD 16(R0), F10
+	FMOVD 16(R0), F8
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R5, end_48
-	FMOVD (R0), F1
+	FMOVD (R0), F9
 end_48:
 end_46:
-	WORD $0x4e73cd21 // fmla v1.2d, v9.2d, v19.2d
-	WORD $0x4e73cdaa // fmla v10.2d, v13.2d, v19.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x4e74ccc9 // fmla v9.2d, v6.2d, v20.2d
+	WORD $0x4e74cc88 // fmla v8.2d, v4.2d, v20.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R5, some_49
-	FLDPQ (R0), (F13, F4)
+	FLDPQ (R0), (F6, F4)
 	B end_51
 some_49:
 	TBZ $1, R5, few_50
-	FMOVQ (R0), F13
+	FMOVQ (R0), F6
 	TBZ $0, R5, end_52
 	FMOVD 16(R0), F4
 end_52:
 	B end_51
 few_50:
 	TBZ $0, R5, end_53
-	FMOVD (R0), F13
+	FMOVD (R0), F6
 end_53:
 end_51:
-	WORD $0x4e73cd8d // fmla v13.2d, v12.2d, v19.2d
-	WORD $0x4e73ce24 // fmla v4.2d, v17.2d, v19.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x4e74cce6 // fmla v6.2d, v7.2d, v20.2d
+	WORD $0x4e74cca4 // fmla v4.2d, v5.2d, v20.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_54
-	FLDPQ (R0), (F12, F9)
+	FLDPQ (R0), (F1, F0)
 	B end_56
 some_54:
 	TBZ $1, R5, few_55
-	FMOVQ (R0), F12
+	FMOVQ (R0), F1
 	TBZ $0, R5, end_57
-	FMOVD 16(R0), F9
+	FMOVD 16(R0), F0
 end_57:
 	B end_56
 few_55:
 	TBZ $0, R5, end_58
-	FMOVD (R0), F12
+	FMOVD (R0), F1
 end_58:
 end_56:
-	WORD $0x4e73cd0c // fmla v12.2d, v8.2d, v19.2d
-	WORD $0x4e73cc49 // fmla v9.2d, v2.2d, v19.2d
+	WORD $0x4e74cc61 // fmla v1.2d, v3.2d, v20.2d
+	WORD $0x4e74cc40 // fmla v0.2d, v2.2d, v20.2d
 	B store
 set:
-	WORD $0x6e73dcd2 // fmul v18.2d, v6.2d, v19.2d
-	WORD $0x6e73ddcf // fmul v15.2d, v14.2d, v19.2d
-	WORD $0x6e73dc66 // fmul v6.2d, v3.2d, v19.2d
-	WORD $0x6e73dceb // fmul v11.2d, v7.2d, v19.2d
-	WORD $0x6e73de80 // fmul v0.2d, v20.2d, v19.2d
-	WORD $0x6e73de0e // fmul v14.2d, v16.2d, v19.2d
-	WORD $0x6e73dc83 // fmul v3.2d, v4.2d, v19.2d
-	WORD $0x6e73dca7 // fmul v7.2d, v5.2d, v19.2d
-	WORD $0x6e73dc30 // fmul v16.2d, v1.2d, v19.2d
-	WORD $0x6e73dd45 // fmul v5.2d, v10.2d, v19.2d
-	WORD $0x6e73dd21 // fmul v1.2d, v9.2d, v19.2d
-	WORD $0x6e73ddaa // fmul v10.2d, v13.2d, v19.2d
-	WORD $0x6e73dd8d // fmul v13.2d, v12.2d, v19.2d
-	WORD $0x6e73de24 // fmul v4.2d, v17.2d, v19.2d
-	WORD $0x6e73dd0c // fmul v12.2d, v8.2d, v19.2d
-	WORD $0x6e73dc49 // fmul v9.2d, v2.2d, v19.2d
+	WORD $0x6e74de33 // fmul v19.2d, v17.2d, v20.2d
+	WORD $0x6e74de12 // fmul v18.2d, v16.2d, v20.2d
+	WORD $0x6e74ddf1 // fmul v17.2d, v15.2d, v20.2d
+	WORD $0x6e74ddd0 // fmul v16.2d, v14.2d, v20.2d
+	WORD $0x6e74ddaf // fmul v15.2d, v13.2d, v20.2d
+	WORD $0x6e74dd8e // fmul v14.2d, v12.2d, v20.2d
+	WORD $0x6e74dd6d // fmul v13.2d, v11.2d, v20.2d
+	WORD $0x6e74dd4c // fmul v12.2d, v10.2d, v20.2d
+	WORD $0x6e74dd2b // fmul v11.2d, v9.2d, v20.2d
+	WORD $0x6e74dd0a // fmul v10.2d, v8.2d, v20.2d
+	WORD $0x6e74dcc9 // fmul v9.2d, v6.2d, v20.2d
+	WORD $0x6e74dc88 // fmul v8.2d, v4.2d, v20.2d
+	WORD $0x6e74dce6 // fmul v6.2d, v7.2d, v20.2d
+	WORD $0x6e74dca4 // fmul v4.2d, v5.2d, v20.2d
+	WORD $0x6e74dc61 // fmul v1.2d, v3.2d, v20.2d
+	WORD $0x6e74dc40 // fmul v0.2d, v2.2d, v20.2d
 store:
 	TBZ $2, R5, some_59
-	FSTPQ (F18, F15), (R1)
+	FSTPQ (F19, F18), (R2)
 	B end_61
 some_59:
 	TBZ $1, R5, few_60
-	FMOVQ F18, (R1)
+	FMOVQ F19, (R2)
 	TBZ $0, R5, end_62
-	FMOVD F15, 16(R1)
+	FMOVD F18, 16(R2)
 end_62:
 	B end_61
 few_60:
 	TBZ $0, R5, end_63
-	FMOVD F18, (R1)
+	FMOVD F19, (R2)
 end_63:
 end_61:
-	ADD R2, R1, R0
+	ADD R1, R2, R0
 	TBZ $2, R5, some_64
-	FSTPQ (F6, F11), (R0)
+	FSTPQ (F17, F16), (R0)
 	B end_66
 some_64:
 	TBZ $1, R5, few_65
-	FMOVQ F6, (R0)
+	FMOVQ F17, (R0)
 	TBZ $0, R5, end_67
-	FMOVD F11, 16(R0)
+	FMOVD F16, 16(R0)
 end_67:
 	B end_66
 few_65:
 	TBZ $0, R5, end_68
-	FMOVD F6, (R0)
+	FMOVD F17, (R0)
 end_68:
 end_66:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_69
-	FSTPQ (F0, F14), (R0)
+	FSTPQ (F15, F14), (R0)
 	B end_71
 some_69:
 	TBZ $1, R5, few_70
-	FMOVQ F0, (R0)
+	FMOVQ F15, (R0)
 	TBZ $0, R5, end_72
 	FMOVD F14, 16(R0)
 end_72:
 	B end_71
 few_70:
 	TBZ $0, R5, end_73
-	FMOVD F0, (R0)
+	FMOVD F15, (R0)
 end_73:
 end_71:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_74
-	FSTPQ (F3, F7), (R0)
+	FSTPQ (F13, F12), (R0)
 	B end_76
 some_74:
 	TBZ $1, R5, few_75
-	FMOVQ F3, (R0)
+	FMOVQ F13, (R0)
 	TBZ $0, R5, end_77
-	FMOVD F7, 16(R0)
+	FMOVD F12, 16(R0)
 end_77:
 	B end_76
 few_75:
 	TBZ $0, R5, end_78
-	FMOVD F3, (R0)
+	FMOVD F13, (R0)
 end_78:
 end_76:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_79
-	FSTPQ (F16, F5), (R0)
+	FSTPQ (F11, F10), (R0)
 	B end_81
 some_79:
 	TBZ $1, R5, few_80
-	FMOVQ F16, (R0)
+	FMOVQ F11, (R0)
 	TBZ $0, R5, end_82
-	FMOVD F5, 16(R0)
+	FMOVD F10, 16(R0)
 end_82:
 	B end_81
 few_80:
 	TBZ $0, R5, end_83
-	FMOVD F16, (R0)
+	FMOVD F11, (R0)
 end_83:
 end_81:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_84
-	FSTPQ (F1, F10), (R0)
+	FSTPQ (F9, F8), (R0)
 	B end_86
 some_84:
 	TBZ $1, R5, few_85
-	FMOVQ F1, (R0)
+	FMOVQ F9, (R0)
 	TBZ $0, R5, end_87
-	FMOVD F10, 16(R0)
+	FMOVD F8, 16(R0)
 end_87:
 	B end_86
 few_85:
 	TBZ $0, R5, end_88
-	FMOVD F1, (R0)
+	FMOVD F9, (R0)
 end_88:
 end_86:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_89
-	FSTPQ (F13, F4), (R0)
+	FSTPQ (F6, F4), (R0)
 	B end_91
 some_89:
 	TBZ $1, R5, few_90
-	FMOVQ F13, (R0)
+	FMOVQ F6, (R0)
 	TBZ $0, R5, end_92
 	FMOVD F4, 16(R0)
 end_92:
 	B end_91
 few_90:
 	TBZ $0, R5, end_93
-	FMOVD F13, (R0)
+	FMOVD F6, (R0)
 end_93:
 end_91:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R5, some_94
-	FSTPQ (F12, F9), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_96
 some_94:
 	TBZ $1, R5, few_95
-	FMOVQ F12, (R0)
+	FMOVQ F1, (R0)
 	TBZ $0, R5, end_97
-	FMOVD F9, 16(R0)
+	FMOVD F0, 16(R0)
 end_97:
 	B end_96
 few_95:
 	TBZ $0, R5, end_98
-	FMOVD F12, (R0)
+	FMOVD F1, (R0)
 end_98:
 end_96:
 	RET
@@ -14435,1174 +14435,1174 @@ TEXT ·Tile9x1NEONF64(SB), NOSPLIT, $0-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R2
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $3, R0, R3
+	LSL $3, R0, R5
 	MOVD b+32(FP), R15
 	MOVD off+40(FP), R0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V6.B16
-	WORD $0x6f00e417 // movi v23.2d, #0
-	VMOV V23.B16, V10.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V19.B16
-	WORD $0x6f00e416 // movi v22.2d, #0
-	VMOV V22.B16, V3.B16
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V11.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V13.B16
-	WORD $0x6f00e415 // movi v21.2d, #0
-	VMOV V21.B16, V12.B16
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V1.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V0.B16
-	MOVD rsa+16(FP), R5
-	LSL $3, R5, R5
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $3, R3, R3
 	MOVD n+64(FP), R14
-	CMP $8, R5
+	CMP $8, R3
 	BNE apart_1
 	CMP $4, R14
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R5
-	ADD R5<<3, R15, R5
-	FLDPQ (R5), (F15, F8)
-	FLDPQ (R2), (F5, F2)
-	WORD $0x4fc511e4 // fmla v4.2d, v15.2d, v5.d[0]
-	WORD $0x4fc51106 // fmla v6.2d, v8.2d, v5.d[0]
-	WORD $0x4fc519f7 // fmla v23.2d, v15.2d, v5.d[1]
-	WORD $0x4fc5190a // fmla v10.2d, v8.2d, v5.d[1]
-	WORD $0x4fc211f0 // fmla v16.2d, v15.2d, v2.d[0]
-	WORD $0x4fc21113 // fmla v19.2d, v8.2d, v2.d[0]
-	WORD $0x4fc219f6 // fmla v22.2d, v15.2d, v2.d[1]
-	WORD $0x4fc21903 // fmla v3.2d, v8.2d, v2.d[1]
-	FLDPQ 32(R2), (F5, F2)
-	WORD $0x4fc511f2 // fmla v18.2d, v15.2d, v5.d[0]
-	WORD $0x4fc5110b // fmla v11.2d, v8.2d, v5.d[0]
-	WORD $0x4fc519ee // fmla v14.2d, v15.2d, v5.d[1]
-	WORD $0x4fc5190d // fmla v13.2d, v8.2d, v5.d[1]
-	WORD $0x4fc211f5 // fmla v21.2d, v15.2d, v2.d[0]
-	WORD $0x4fc2110c // fmla v12.2d, v8.2d, v2.d[0]
-	WORD $0x4fc219e7 // fmla v7.2d, v15.2d, v2.d[1]
-	WORD $0x4fc21901 // fmla v1.2d, v8.2d, v2.d[1]
-	FMOVD 64(R2), F2
-	WORD $0x4fc211e9 // fmla v9.2d, v15.2d, v2.d[0]
-	WORD $0x4fc21100 // fmla v0.2d, v8.2d, v2.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R15, R3
+	FLDPQ (R3), (F21, F20)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4fc112b3 // fmla v19.2d, v21.2d, v1.d[0]
+	WORD $0x4fc11292 // fmla v18.2d, v20.2d, v1.d[0]
+	WORD $0x4fc11ab1 // fmla v17.2d, v21.2d, v1.d[1]
+	WORD $0x4fc11a90 // fmla v16.2d, v20.2d, v1.d[1]
+	WORD $0x4fc012af // fmla v15.2d, v21.2d, v0.d[0]
+	WORD $0x4fc0128e // fmla v14.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01aad // fmla v13.2d, v21.2d, v0.d[1]
+	WORD $0x4fc01a8c // fmla v12.2d, v20.2d, v0.d[1]
+	FLDPQ 32(R1), (F1, F0)
+	WORD $0x4fc112ab // fmla v11.2d, v21.2d, v1.d[0]
+	WORD $0x4fc1128a // fmla v10.2d, v20.2d, v1.d[0]
+	WORD $0x4fc11aa9 // fmla v9.2d, v21.2d, v1.d[1]
+	WORD $0x4fc11a88 // fmla v8.2d, v20.2d, v1.d[1]
+	WORD $0x4fc012a6 // fmla v6.2d, v21.2d, v0.d[0]
+	WORD $0x4fc01284 // fmla v4.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01aa7 // fmla v7.2d, v21.2d, v0.d[1]
+	WORD $0x4fc01a85 // fmla v5.2d, v20.2d, v0.d[1]
+	FMOVD 64(R1), F0
+	WORD $0x4fc012a3 // fmla v3.2d, v21.2d, v0.d[0]
+	WORD $0x4fc01282 // fmla v2.2d, v20.2d, v0.d[0]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R5
-	ADD R5<<3, R15, R5
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R15, R3
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R14, some_7
-	FLDPQ (R5), (F2, F5)
+	FLDPQ (R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R14, few_8
-	FMOVQ (R5), F2
+	FMOVQ (R3), F1
 	TBZ $0, R14, end_10
-	FMOVD 16(R5), F5
-end_10:
-	B end_9
-few_8:
-	TBZ $0, R14, end_11
-	FMOVD (R5), F2
-end_11:
-end_9:
-	FLDPQ (R2), (F15, F8)
-	WORD $0x4fcf1044 // fmla v4.2d, v2.2d, v15.d[0]
-	WORD $0x4fcf10a6 // fmla v6.2d, v5.2d, v15.d[0]
-	WORD $0x4fcf1857 // fmla v23.2d, v2.2d, v15.d[1]
-	WORD $0x4fcf18aa // fmla v10.2d, v5.2d, v15.d[1]
-	WORD $0x4fc81050 // fmla v16.2d, v2.2d, v8.d[0]
-	WORD $0x4fc810b3 // fmla v19.2d, v5.2d, v8.d[0]
-	WORD $0x4fc81856 // fmla v22.2d, v2.2d, v8.d[1]
-	WORD $0x4fc818a3 // fmla v3.2d, v5.2d, v8.d[1]
-	FLDPQ 32(R2), (F15, F8)
-	WORD $0x4fcf1052 // fmla v18.2d, v2.2d, v15.d[0]
-	WORD $0x4fcf10ab // fmla v11.2d, v5.2d, v15.d[0]
-	WORD $0x4fcf184e // fmla v14.2d, v2.2d, v15.d[1]
-	WORD $0x4fcf18ad // fmla v13.2d, v5.2d, v15.d[1]
-	WORD $0x4fc81055 // fmla v21.2d, v2.2d, v8.d[0]
-	WORD $0x4fc810ac // fmla v12.2d, v5.2d, v8.d[0]
-	WORD $0x4fc81847 // fmla v7.2d, v2.2d, v8.d[1]
-	WORD $0x4fc818a1 // fmla v1.2d, v5.2d, v8.d[1]
-	FMOVD 64(R2), F8
-	WORD $0x4fc81049 // fmla v9.2d, v2.2d, v8.d[0]
-	WORD $0x4fc810a0 // fmla v0.2d, v5.2d, v8.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
-	BNE sum_6
-	B done_2
-apart_1:
-	ADD R5, R5, R13
-	ADD R5, R13, R12
-	ADD R5, R12, R11
-	ADD R5, R11, R10
-	ADD R5, R10, R9
-	ADD R5, R9, R8
-	ADD R5, R8, R7
-	CMP $4, R14
-	BNE apartsome_4
-sum_12:
-	MOVD.P 8(R0), R6
-	ADD R6<<3, R15, R6
-	FLDPQ (R6), (F8, F5)
-	FMOVD (R2), F2
-	WORD $0x4fc21104 // fmla v4.2d, v8.2d, v2.d[0]
-	WORD $0x4fc210a6 // fmla v6.2d, v5.2d, v2.d[0]
-	FMOVD (R2)(R5), F2
-	WORD $0x4fc21117 // fmla v23.2d, v8.2d, v2.d[0]
-	WORD $0x4fc210aa // fmla v10.2d, v5.2d, v2.d[0]
-	FMOVD (R2)(R13), F2
-	WORD $0x4fc21110 // fmla v16.2d, v8.2d, v2.d[0]
-	WORD $0x4fc210b3 // fmla v19.2d, v5.2d, v2.d[0]
-	FMOVD (R2)(R12), F2
-	WORD $0x4fc21116 // fmla v22.2d, v8.2d, v2.d[0]
-	WORD $0x4fc210a3 // fmla v3.2d, v5.2d, v2.d[0]
-	FMOVD (R2)(R11), F2
-	WORD $0x4fc21112 // fmla v18.2d, v8.2d, v2.d[0]
-	WORD $0x4fc210ab // fmla v11.2d, v5.2d, v2.d[0]
-	FMOVD (R2)(R10), F2
-	WORD $0x4fc2110e // fmla v14.2d, v8.2d, v2.d[0]
-	WORD $0x4fc210ad // fmla v13.2d, v5.2d, v2.d[0]
-	FMOVD (R2)(R9), F2
-	WORD $0x4fc21115 // fmla v21.2d, v8.2d, v2.d[0]
-	WORD $0x4fc210ac // fmla v12.2d, v5.2d, v2.d[0]
-	FMOVD (R2)(R8), F2
-	WORD $0x4fc21107 // fmla v7.2d, v8.2d, v2.d[0]
-	WORD $0x4fc210a1 // fmla v1.2d, v5.2d, v2.d[0]
-	FMOVD (R2)(R7), F2
-	WORD $0x4fc21109 // fmla v9.2d, v8.2d, v2.d[0]
-	WORD $0x4fc210a0 // fmla v0.2d, v5.2d, v2.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
-	BNE sum_12
-	B done_2
-apartsome_4:
-sum_13:
-	MOVD.P 8(R0), R6
-	ADD R6<<3, R15, R6
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $2, R14, some_14
-	FLDPQ (R6), (F5, F2)
-	B end_16
-some_14:
-	TBZ $1, R14, few_15
-	FMOVQ (R6), F5
-	TBZ $0, R14, end_17
-	FMOVD 16(R6), F2
-end_17:
-	B end_16
-few_15:
-	TBZ $0, R14, end_18
-	FMOVD (R6), F5
-end_18:
-end_16:
-	FMOVD (R2), F8
-	WORD $0x4fc810a4 // fmla v4.2d, v5.2d, v8.d[0]
-	WORD $0x4fc81046 // fmla v6.2d, v2.2d, v8.d[0]
-	FMOVD (R2)(R5), F8
-	WORD $0x4fc810b7 // fmla v23.2d, v5.2d, v8.d[0]
-	WORD $0x4fc8104a // fmla v10.2d, v2.2d, v8.d[0]
-	FMOVD (R2)(R13), F8
-	WORD $0x4fc810b0 // fmla v16.2d, v5.2d, v8.d[0]
-	WORD $0x4fc81053 // fmla v19.2d, v2.2d, v8.d[0]
-	FMOVD (R2)(R12), F8
-	WORD $0x4fc810b6 // fmla v22.2d, v5.2d, v8.d[0]
-	WORD $0x4fc81043 // fmla v3.2d, v2.2d, v8.d[0]
-	FMOVD (R2)(R11), F8
-	WORD $0x4fc810b2 // fmla v18.2d, v5.2d, v8.d[0]
-	WORD $0x4fc8104b // fmla v11.2d, v2.2d, v8.d[0]
-	FMOVD (R2)(R10), F8
-	WORD $0x4fc810ae // fmla v14.2d, v5.2d, v8.d[0]
-	WORD $0x4fc8104d // fmla v13.2d, v2.2d, v8.d[0]
-	FMOVD (R2)(R9), F8
-	WORD $0x4fc810b5 // fmla v21.2d, v5.2d, v8.d[0]
-	WORD $0x4fc8104c // fmla v12.2d, v2.2d, v8.d[0]
-	FMOVD (R2)(R8), F8
-	WORD $0x4fc810a7 // fmla v7.2d, v5.2d, v8.d[0]
-	WORD $0x4fc81041 // fmla v1.2d, v2.2d, v8.d[0]
-	FMOVD (R2)(R7), F8
-	WORD $0x4fc810a9 // fmla v9.2d, v5.2d, v8.d[0]
-	WORD $0x4fc81040 // fmla v0.2d, v2.2d, v8.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
-	BNE sum_13
-	B done_2
-done_2:
-	FMOVD alpha+72(FP), F2
-	WORD $0x4e080454 // dup v20.2d, v2.d[0]
-	MOVD c+48(FP), R1
-	MOVD ldc+56(FP), R0
-	LSL $3, R0, R0
-	MOVBU add+80(FP), R2
-	CMP $0, R2
-	BEQ set
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	TBZ $2, R4, some_19
-	FLDPQ (R1), (F15, F8)
-	B end_21
-some_19:
-	TBZ $1, R4, few_20
-	FMOVQ (R1), F15
-	TBZ $0, R4, end_22
-	FMOVD 16(R1), F8
-end_22:
-	B end_21
-few_20:
-	TBZ $0, R4, end_23
-	FMOVD (R1), F15
-end_23:
-end_21:
-	WORD $0x4e74cc8f // fmla v15.2d, v4.2d, v20.2d
-	WORD $0x4e74ccc8 // fmla v8.2d, v6.2d, v20.2d
-	ADD R0, R1, R2
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	TBZ $2, R4, some_24
-	FLDPQ (R2), (F6, F17)
-	B end_26
-some_24:
-	TBZ $1, R4, few_25
-	FMOVQ (R2), F6
-	TBZ $0, R4, end_27
-	FMOVD 16(R2), F17
-end_27:
-	B end_26
-few_25:
-	TBZ $0, R4, end_28
-	FMOVD (R2), F6
-end_28:
-end_26:
-	WORD $0x4e74cee6 // fmla v6.2d, v23.2d, v20.2d
-	WORD $0x4e74cd51 // fmla v17.2d, v10.2d, v20.2d
-	ADD R0, R2, R2
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e417 // movi v23.2d, #0
-	TBZ $2, R4, some_29
-	FLDPQ (R2), (F10, F23)
-	B end_31
-some_29:
-	TBZ $1, R4, few_30
-	FMOVQ (R2), F10
-	TBZ $0, R4, end_32
-	FMOVD 16(R2), F23
-end_32:
-	B end_31
-few_30:
-	TBZ $0, R4, end_33
-	FMOVD (R2), F10
-end_33:
-end_31:
-	WORD $0x4e74ce0a // fmla v10.2d, v16.2d, v20.2d
-	WORD $0x4e74ce77 // fmla v23.2d, v19.2d, v20.2d
-	ADD R0, R2, R2
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	TBZ $2, R4, some_34
-	FLDPQ (R2), (F19, F5)
-	B end_36
-some_34:
-	TBZ $1, R4, few_35
-	FMOVQ (R2), F19
-	TBZ $0, R4, end_37
-	FMOVD 16(R2), F5
-end_37:
-	B end_36
-few_35:
-	TBZ $0, R4, end_38
-	FMOVD (R2), F19
-end_38:
-end_36:
-	WORD $0x4e74ced3 // fmla v19.2d, v22.2d, v20.2d
-	WORD $0x4e74cc65 // fmla v5.2d, v3.2d, v20.2d
-	ADD R0, R2, R2
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	TBZ $2, R4, some_39
-	FLDPQ (R2), (F4, F16)
-	B end_41
-some_39:
-	TBZ $1, R4, few_40
-	FMOVQ (R2), F4
-	TBZ $0, R4, end_42
-	FMOVD 16(R2), F16
-end_42:
-	B end_41
-few_40:
-	TBZ $0, R4, end_43
-	FMOVD (R2), F4
-end_43:
-end_41:
-	WORD $0x4e74ce44 // fmla v4.2d, v18.2d, v20.2d
-	WORD $0x4e74cd70 // fmla v16.2d, v11.2d, v20.2d
-	ADD R0, R2, R2
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	TBZ $2, R4, some_44
-	FLDPQ (R2), (F18, F11)
-	B end_46
-some_44:
-	TBZ $1, R4, few_45
-	FMOVQ (R2), F18
-	TBZ $0, R4, end_47
-	FMOVD 16(R2), F11
-end_47:
-	B end_46
-few_45:
-	TBZ $0, R4, end_48
-	FMOVD (R2), F18
-end_48:
-end_46:
-	WORD $0x4e74cdd2 // fmla v18.2d, v14.2d, v20.2d
-	WORD $0x4e74cdab // fmla v11.2d, v13.2d, v20.2d
-	ADD R0, R2, R2
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	TBZ $2, R4, some_49
-	FLDPQ (R2), (F2, F13)
-	B end_51
-some_49:
-	TBZ $1, R4, few_50
-	FMOVQ (R2), F2
-	TBZ $0, R4, end_52
-	FMOVD 16(R2), F13
-end_52:
-	B end_51
-few_50:
-	TBZ $0, R4, end_53
-	FMOVD (R2), F2
-end_53:
-end_51:
-	WORD $0x4e74cea2 // fmla v2.2d, v21.2d, v20.2d
-	WORD $0x4e74cd8d // fmla v13.2d, v12.2d, v20.2d
-	ADD R0, R2, R2
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
-	TBZ $2, R4, some_54
-	FLDPQ (R2), (F3, F12)
-	B end_56
-some_54:
-	TBZ $1, R4, few_55
-	FMOVQ (R2), F3
-	TBZ $0, R4, end_57
-	FMOVD 16(R2), F12
-end_57:
-	B end_56
-few_55:
-	TBZ $0, R4, end_58
-	FMOVD (R2), F3
-end_58:
-end_56:
-	WORD $0x4e74cce3 // fmla v3.2d, v7.2d, v20.2d
-	WORD $0x4e74cc2c // fmla v12.2d, v1.2d, v20.2d
-	ADD R0, R2, R2
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $2, R4, some_59
-	FLDPQ (R2), (F7, F1)
-	B end_61
-some_59:
-	TBZ $1, R4, few_60
-	FMOVQ (R2), F7
-	TBZ $0, R4, end_62
-	FMOVD 16(R2), F1
-end_62:
-	B end_61
-few_60:
-	TBZ $0, R4, end_63
-	FMOVD (R2), F7
-end_63:
-end_61:
-	WORD $0x4e74cd27 // fmla v7.2d, v9.2d, v20.2d
-	WORD $0x4e74cc01 // fmla v1.2d, v0.2d, v20.2d
-	B store
-set:
-	WORD $0x6e74dc8f // fmul v15.2d, v4.2d, v20.2d
-	WORD $0x6e74dcc8 // fmul v8.2d, v6.2d, v20.2d
-	WORD $0x6e74dee6 // fmul v6.2d, v23.2d, v20.2d
-	WORD $0x6e74dd51 // fmul v17.2d, v10.2d, v20.2d
-	WORD $0x6e74de0a // fmul v10.2d, v16.2d, v20.2d
-	WORD $0x6e74de77 // fmul v23.2d, v19.2d, v20.2d
-	WORD $0x6e74ded3 // fmul v19.2d, v22.2d, v20.2d
-	WORD $0x6e74dc65 // fmul v5.2d, v3.2d, v20.2d
-	WORD $0x6e74de44 // fmul v4.2d, v18.2d, v20.2d
-	WORD $0x6e74dd70 // fmul v16.2d, v11.2d, v20.2d
-	WORD $0x6e74ddd2 // fmul v18.2d, v14.2d, v20.2d
-	WORD $0x6e74ddab // fmul v11.2d, v13.2d, v20.2d
-	WORD $0x6e74dea2 // fmul v2.2d, v21.2d, v20.2d
-	WORD $0x6e74dd8d // fmul v13.2d, v12.2d, v20.2d
-	WORD $0x6e74dce3 // fmul v3.2d, v7.2d, v20.2d
-	WORD $0x6e74dc2c // fmul v12.2d, v1.2d, v20.2d
-	WORD $0x6e74dd27 // fmul v7.2d, v9.2d, v20.2d
-	WORD $0x6e74dc01 // fmul v1.2d, v0.2d, v20.2d
-store:
-	TBZ $2, R4, some_64
-	FSTPQ (F15, F8), (R1)
-	B end_66
-some_64:
-	TBZ $1, R4, few_65
-	FMOVQ F15, (R1)
-	TBZ $0, R4, end_67
-	FMOVD F8, 16(R1)
-end_67:
-	B end_66
-few_65:
-	TBZ $0, R4, end_68
-	FMOVD F15, (R1)
-end_68:
-end_66:
-	ADD R0, R1, R1
-	TBZ $2, R4, some_69
-	FSTPQ (F6, F17), (R1)
-	B end_71
-some_69:
-	TBZ $1, R4, few_70
-	FMOVQ F6, (R1)
-	TBZ $0, R4, end_72
-	FMOVD F17, 16(R1)
-end_72:
-	B end_71
-few_70:
-	TBZ $0, R4, end_73
-	FMOVD F6, (R1)
-end_73:
-end_71:
-	ADD R0, R1, R1
-	TBZ $2, R4, some_74
-	FSTPQ (F10, F23), (R1)
-	B end_76
-some_74:
-	TBZ $1, R4, few_75
-	FMOVQ F10, (R1)
-	TBZ $0, R4, end_77
-	FMOVD F23, 16(R1)
-end_77:
-	B end_76
-few_75:
-	TBZ $0, R4, end_78
-	FMOVD F10, (R1)
-end_78:
-end_76:
-	ADD R0, R1, R1
-	TBZ $2, R4, some_79
-	FSTPQ (F19, F5), (R1)
-	B end_81
-some_79:
-	TBZ $1, R4, few_80
-	FMOVQ F19, (R1)
-	TBZ $0, R4, end_82
-	FMOVD F5, 16(R1)
-end_82:
-	B end_81
-few_80:
-	TBZ $0, R4, end_83
-	FMOVD F19, (R1)
-end_83:
-end_81:
-	ADD R0, R1, R1
-	TBZ $2, R4, some_84
-	FSTPQ (F4, F16), (R1)
-	B end_86
-some_84:
-	TBZ $1, R4, few_85
-	FMOVQ F4, (R1)
-	TBZ $0, R4, end_87
-	FMOVD F16, 16(R1)
-end_87:
-	B end_86
-few_85:
-	TBZ $0, R4, end_88
-	FMOVD F4, (R1)
-end_88:
-end_86:
-	ADD R0, R1, R1
-	TBZ $2, R4, some_89
-	FSTPQ (F18, F11), (R1)
-	B end_91
-some_89:
-	TBZ $1, R4, few_90
-	FMOVQ F18, (R1)
-	TBZ $0, R4, end_92
-	FMOVD F11, 16(R1)
-end_92:
-	B end_91
-few_90:
-	TBZ $0, R4, end_93
-	FMOVD F18, (R1)
-end_93:
-end_91:
-	ADD R0, R1, R1
-	TBZ $2, R4, some_94
-	FSTPQ (F2, F13), (R1)
-	B end_96
-some_94:
-	TBZ $1, R4, few_95
-	FMOVQ F2, (R1)
-	TBZ $0, R4, end_97
-	FMOVD F13, 16(R1)
-end_97:
-	B end_96
-few_95:
-	TBZ $0, R4, end_98
-	FMOVD F2, (R1)
-end_98:
-end_96:
-	ADD R0, R1, R1
-	TBZ $2, R4, some_99
-	FSTPQ (F3, F12), (R1)
-	B end_101
-some_99:
-	TBZ $1, R4, few_100
-	FMOVQ F3, (R1)
-	TBZ $0, R4, end_102
-	FMOVD F12, 16(R1)
-end_102:
-	B end_101
-few_100:
-	TBZ $0, R4, end_103
-	FMOVD F3, (R1)
-end_103:
-end_101:
-	ADD R0, R1, R0
-	TBZ $2, R4, some_104
-	FSTPQ (F7, F1), (R0)
-	B end_106
-some_104:
-	TBZ $1, R4, few_105
-	FMOVQ F7, (R0)
-	TBZ $0, R4, end_107
-	FMOVD F1, 16(R0)
-end_107:
-	B end_106
-few_105:
-	TBZ $0, R4, end_108
-	FMOVD F7, (R0)
-end_108:
-end_106:
-	RET
-
-// func Tile10x1NEONF64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-TEXT ·Tile10x1NEONF64(SB), NOSPLIT, $0-81
-	MOVD n+64(FP), R5
-	MOVD k+0(FP), R0
-	CMP $64, R0
-	BLT short
-short:
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD csa+24(FP), R2
-	LSL $3, R2, R4
-	MOVD b+32(FP), R15
-	MOVD off+40(FP), R2
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V10.B16
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V4.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V5.B16
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V15.B16
-	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V11.B16
-	WORD $0x6f00e411 // movi v17.2d, #0
-	VMOV V17.B16, V23.B16
-	WORD $0x6f00e414 // movi v20.2d, #0
-	VMOV V20.B16, V21.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V14.B16
-	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V1.B16
-	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V19.B16
-	MOVD rsa+16(FP), R3
-	LSL $3, R3, R3
-	MOVD n+64(FP), R19
-	CMP $8, R3
-	BNE apart_1
-	CMP $4, R19
-	BNE some_3
-sum_5:
-	MOVD.P 8(R2), R3
-	ADD R3<<3, R15, R3
-	FLDPQ (R3), (F22, F16)
-	FLDPQ (R1), (F6, F0)
-	WORD $0x4fc612c2 // fmla v2.2d, v22.2d, v6.d[0]
-	WORD $0x4fc6120a // fmla v10.2d, v16.2d, v6.d[0]
-	WORD $0x4fc61ad2 // fmla v18.2d, v22.2d, v6.d[1]
-	WORD $0x4fc61a04 // fmla v4.2d, v16.2d, v6.d[1]
-	WORD $0x4fc012c8 // fmla v8.2d, v22.2d, v0.d[0]
-	WORD $0x4fc01205 // fmla v5.2d, v16.2d, v0.d[0]
-	WORD $0x4fc01ac7 // fmla v7.2d, v22.2d, v0.d[1]
-	WORD $0x4fc01a0f // fmla v15.2d, v16.2d, v0.d[1]
-	FLDPQ 32(R1), (F6, F0)
-	WORD $0x4fc612c3 // fmla v3.2d, v22.2d, v6.d[0]
-	WORD $0x4fc6120b // fmla v11.2d, v16.2d, v6.d[0]
-	WORD $0x4fc61ad1 // fmla v17.2d, v22.2d, v6.d[1]
-	WORD $0x4fc61a17 // fmla v23.2d, v16.2d, v6.d[1]
-	WORD $0x4fc012d4 // fmla v20.2d, v22.2d, v0.d[0]
-	WORD $0x4fc01215 // fmla v21.2d, v16.2d, v0.d[0]
-	WORD $0x4fc01acc // fmla v12.2d, v22.2d, v0.d[1]
-	WORD $0x4fc01a0e // fmla v14.2d, v16.2d, v0.d[1]
-	FMOVQ 64(R1), F0
-	WORD $0x4fc012c9 // fmla v9.2d, v22.2d, v0.d[0]
-	WORD $0x4fc01201 // fmla v1.2d, v16.2d, v0.d[0]
-	WORD $0x4fc01acd // fmla v13.2d, v22.2d, v0.d[1]
-	WORD $0x4fc01a13 // fmla v19.2d, v16.2d, v0.d[1]
-	ADD R4, R1, R1
-	SUBS $1, R0, R0
-	BNE sum_5
-	B done_2
-some_3:
-sum_6:
-	MOVD.P 8(R2), R3
-	ADD R3<<3, R15, R3
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R19, some_7
-	FLDPQ (R3), (F6, F0)
-	B end_9
-some_7:
-	TBZ $1, R19, few_8
-	FMOVQ (R3), F6
-	TBZ $0, R19, end_10
 	FMOVD 16(R3), F0
 end_10:
 	B end_9
 few_8:
-	TBZ $0, R19, end_11
-	FMOVD (R3), F6
+	TBZ $0, R14, end_11
+	FMOVD (R3), F1
 end_11:
 end_9:
-	FLDPQ (R1), (F22, F16)
-	WORD $0x4fd610c2 // fmla v2.2d, v6.2d, v22.d[0]
-	WORD $0x4fd6100a // fmla v10.2d, v0.2d, v22.d[0]
-	WORD $0x4fd618d2 // fmla v18.2d, v6.2d, v22.d[1]
-	WORD $0x4fd61804 // fmla v4.2d, v0.2d, v22.d[1]
-	WORD $0x4fd010c8 // fmla v8.2d, v6.2d, v16.d[0]
-	WORD $0x4fd01005 // fmla v5.2d, v0.2d, v16.d[0]
-	WORD $0x4fd018c7 // fmla v7.2d, v6.2d, v16.d[1]
-	WORD $0x4fd0180f // fmla v15.2d, v0.2d, v16.d[1]
-	FLDPQ 32(R1), (F22, F16)
-	WORD $0x4fd610c3 // fmla v3.2d, v6.2d, v22.d[0]
-	WORD $0x4fd6100b // fmla v11.2d, v0.2d, v22.d[0]
-	WORD $0x4fd618d1 // fmla v17.2d, v6.2d, v22.d[1]
-	WORD $0x4fd61817 // fmla v23.2d, v0.2d, v22.d[1]
-	WORD $0x4fd010d4 // fmla v20.2d, v6.2d, v16.d[0]
-	WORD $0x4fd01015 // fmla v21.2d, v0.2d, v16.d[0]
-	WORD $0x4fd018cc // fmla v12.2d, v6.2d, v16.d[1]
-	WORD $0x4fd0180e // fmla v14.2d, v0.2d, v16.d[1]
-	FMOVQ 64(R1), F16
-	WORD $0x4fd010c9 // fmla v9.2d, v6.2d, v16.d[0]
-	WORD $0x4fd01001 // fmla v1.2d, v0.2d, v16.d[0]
-	WORD $0x4fd018cd // fmla v13.2d, v6.2d, v16.d[1]
-	WORD $0x4fd01813 // fmla v19.2d, v0.2d, v16.d[1]
-	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	FLDPQ (R1), (F21, F20)
+	WORD $0x4fd51033 // fmla v19.2d, v1.2d, v21.d[0]
+	WORD $0x4fd51012 // fmla v18.2d, v0.2d, v21.d[0]
+	WORD $0x4fd51831 // fmla v17.2d, v1.2d, v21.d[1]
+	WORD $0x4fd51810 // fmla v16.2d, v0.2d, v21.d[1]
+	WORD $0x4fd4102f // fmla v15.2d, v1.2d, v20.d[0]
+	WORD $0x4fd4100e // fmla v14.2d, v0.2d, v20.d[0]
+	WORD $0x4fd4182d // fmla v13.2d, v1.2d, v20.d[1]
+	WORD $0x4fd4180c // fmla v12.2d, v0.2d, v20.d[1]
+	FLDPQ 32(R1), (F21, F20)
+	WORD $0x4fd5102b // fmla v11.2d, v1.2d, v21.d[0]
+	WORD $0x4fd5100a // fmla v10.2d, v0.2d, v21.d[0]
+	WORD $0x4fd51829 // fmla v9.2d, v1.2d, v21.d[1]
+	WORD $0x4fd51808 // fmla v8.2d, v0.2d, v21.d[1]
+	WORD $0x4fd41026 // fmla v6.2d, v1.2d, v20.d[0]
+	WORD $0x4fd41004 // fmla v4.2d, v0.2d, v20.d[0]
+	WORD $0x4fd41827 // fmla v7.2d, v1.2d, v20.d[1]
+	WORD $0x4fd41805 // fmla v5.2d, v0.2d, v20.d[1]
+	FMOVD 64(R1), F20
+	WORD $0x4fd41023 // fmla v3.2d, v1.2d, v20.d[0]
+	WORD $0x4fd41002 // fmla v2.2d, v0.2d, v20.d[0]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R3, R3, R14
-	ADD R3, R14, R13
+	ADD R3, R3, R13
 	ADD R3, R13, R12
 	ADD R3, R12, R11
 	ADD R3, R11, R10
 	ADD R3, R10, R9
 	ADD R3, R9, R8
 	ADD R3, R8, R7
-	CMP $4, R19
+	CMP $4, R14
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R2), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<3, R15, R6
-	FLDPQ (R6), (F16, F6)
+	FLDPQ (R6), (F20, F1)
 	FMOVD (R1), F0
-	WORD $0x4fc01202 // fmla v2.2d, v16.2d, v0.d[0]
-	WORD $0x4fc010ca // fmla v10.2d, v6.2d, v0.d[0]
+	WORD $0x4fc01293 // fmla v19.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01032 // fmla v18.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R3), F0
-	WORD $0x4fc01212 // fmla v18.2d, v16.2d, v0.d[0]
-	WORD $0x4fc010c4 // fmla v4.2d, v6.2d, v0.d[0]
-	FMOVD (R1)(R14), F0
-	WORD $0x4fc01208 // fmla v8.2d, v16.2d, v0.d[0]
-	WORD $0x4fc010c5 // fmla v5.2d, v6.2d, v0.d[0]
+	WORD $0x4fc01291 // fmla v17.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01030 // fmla v16.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R13), F0
-	WORD $0x4fc01207 // fmla v7.2d, v16.2d, v0.d[0]
-	WORD $0x4fc010cf // fmla v15.2d, v6.2d, v0.d[0]
+	WORD $0x4fc0128f // fmla v15.2d, v20.2d, v0.d[0]
+	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R12), F0
-	WORD $0x4fc01203 // fmla v3.2d, v16.2d, v0.d[0]
-	WORD $0x4fc010cb // fmla v11.2d, v6.2d, v0.d[0]
+	WORD $0x4fc0128d // fmla v13.2d, v20.2d, v0.d[0]
+	WORD $0x4fc0102c // fmla v12.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R11), F0
-	WORD $0x4fc01211 // fmla v17.2d, v16.2d, v0.d[0]
-	WORD $0x4fc010d7 // fmla v23.2d, v6.2d, v0.d[0]
+	WORD $0x4fc0128b // fmla v11.2d, v20.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R10), F0
-	WORD $0x4fc01214 // fmla v20.2d, v16.2d, v0.d[0]
-	WORD $0x4fc010d5 // fmla v21.2d, v6.2d, v0.d[0]
+	WORD $0x4fc01289 // fmla v9.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R9), F0
-	WORD $0x4fc0120c // fmla v12.2d, v16.2d, v0.d[0]
-	WORD $0x4fc010ce // fmla v14.2d, v6.2d, v0.d[0]
+	WORD $0x4fc01286 // fmla v6.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R8), F0
-	WORD $0x4fc01209 // fmla v9.2d, v16.2d, v0.d[0]
-	WORD $0x4fc010c1 // fmla v1.2d, v6.2d, v0.d[0]
+	WORD $0x4fc01287 // fmla v7.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R7), F0
-	WORD $0x4fc0120d // fmla v13.2d, v16.2d, v0.d[0]
-	WORD $0x4fc010d3 // fmla v19.2d, v6.2d, v0.d[0]
-	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	WORD $0x4fc01283 // fmla v3.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R2), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<3, R15, R6
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R14, some_14
+	FLDPQ (R6), (F1, F0)
+	B end_16
+some_14:
+	TBZ $1, R14, few_15
+	FMOVQ (R6), F1
+	TBZ $0, R14, end_17
+	FMOVD 16(R6), F0
+end_17:
+	B end_16
+few_15:
+	TBZ $0, R14, end_18
+	FMOVD (R6), F1
+end_18:
+end_16:
+	FMOVD (R1), F20
+	WORD $0x4fd41033 // fmla v19.2d, v1.2d, v20.d[0]
+	WORD $0x4fd41012 // fmla v18.2d, v0.2d, v20.d[0]
+	FMOVD (R1)(R3), F20
+	WORD $0x4fd41031 // fmla v17.2d, v1.2d, v20.d[0]
+	WORD $0x4fd41010 // fmla v16.2d, v0.2d, v20.d[0]
+	FMOVD (R1)(R13), F20
+	WORD $0x4fd4102f // fmla v15.2d, v1.2d, v20.d[0]
+	WORD $0x4fd4100e // fmla v14.2d, v0.2d, v20.d[0]
+	FMOVD (R1)(R12), F20
+	WORD $0x4fd4102d // fmla v13.2d, v1.2d, v20.d[0]
+	WORD $0x4fd4100c // fmla v12.2d, v0.2d, v20.d[0]
+	FMOVD (R1)(R11), F20
+	WORD $0x4fd4102b // fmla v11.2d, v1.2d, v20.d[0]
+	WORD $0x4fd4100a // fmla v10.2d, v0.2d, v20.d[0]
+	FMOVD (R1)(R10), F20
+	WORD $0x4fd41029 // fmla v9.2d, v1.2d, v20.d[0]
+	WORD $0x4fd41008 // fmla v8.2d, v0.2d, v20.d[0]
+	FMOVD (R1)(R9), F20
+	WORD $0x4fd41026 // fmla v6.2d, v1.2d, v20.d[0]
+	WORD $0x4fd41004 // fmla v4.2d, v0.2d, v20.d[0]
+	FMOVD (R1)(R8), F20
+	WORD $0x4fd41027 // fmla v7.2d, v1.2d, v20.d[0]
+	WORD $0x4fd41005 // fmla v5.2d, v0.2d, v20.d[0]
+	FMOVD (R1)(R7), F20
+	WORD $0x4fd41023 // fmla v3.2d, v1.2d, v20.d[0]
+	WORD $0x4fd41002 // fmla v2.2d, v0.2d, v20.d[0]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_13
+	B done_2
+done_2:
+	FMOVD alpha+72(FP), F0
+	WORD $0x4e080416 // dup v22.2d, v0.d[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $3, R0, R1
+	MOVBU add+80(FP), R0
+	CMP $0, R0
+	BEQ set
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	TBZ $2, R4, some_19
+	FLDPQ (R2), (F21, F20)
+	B end_21
+some_19:
+	TBZ $1, R4, few_20
+	FMOVQ (R2), F21
+	TBZ $0, R4, end_22
+	FMOVD 16(R2), F20
+end_22:
+	B end_21
+few_20:
+	TBZ $0, R4, end_23
+	FMOVD (R2), F21
+end_23:
+end_21:
+	WORD $0x4e76ce75 // fmla v21.2d, v19.2d, v22.2d
+	WORD $0x4e76ce54 // fmla v20.2d, v18.2d, v22.2d
+	ADD R1, R2, R0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	TBZ $2, R4, some_24
+	FLDPQ (R0), (F19, F18)
+	B end_26
+some_24:
+	TBZ $1, R4, few_25
+	FMOVQ (R0), F19
+	TBZ $0, R4, end_27
+	FMOVD 16(R0), F18
+end_27:
+	B end_26
+few_25:
+	TBZ $0, R4, end_28
+	FMOVD (R0), F19
+end_28:
+end_26:
+	WORD $0x4e76ce33 // fmla v19.2d, v17.2d, v22.2d
+	WORD $0x4e76ce12 // fmla v18.2d, v16.2d, v22.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	TBZ $2, R4, some_29
+	FLDPQ (R0), (F17, F16)
+	B end_31
+some_29:
+	TBZ $1, R4, few_30
+	FMOVQ (R0), F17
+	TBZ $0, R4, end_32
+	FMOVD 16(R0), F16
+end_32:
+	B end_31
+few_30:
+	TBZ $0, R4, end_33
+	FMOVD (R0), F17
+end_33:
+end_31:
+	WORD $0x4e76cdf1 // fmla v17.2d, v15.2d, v22.2d
+	WORD $0x4e76cdd0 // fmla v16.2d, v14.2d, v22.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	TBZ $2, R4, some_34
+	FLDPQ (R0), (F15, F14)
+	B end_36
+some_34:
+	TBZ $1, R4, few_35
+	FMOVQ (R0), F15
+	TBZ $0, R4, end_37
+	FMOVD 16(R0), F14
+end_37:
+	B end_36
+few_35:
+	TBZ $0, R4, end_38
+	FMOVD (R0), F15
+end_38:
+end_36:
+	WORD $0x4e76cdaf // fmla v15.2d, v13.2d, v22.2d
+	WORD $0x4e76cd8e // fmla v14.2d, v12.2d, v22.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	TBZ $2, R4, some_39
+	FLDPQ (R0), (F13, F12)
+	B end_41
+some_39:
+	TBZ $1, R4, few_40
+	FMOVQ (R0), F13
+	TBZ $0, R4, end_42
+	FMOVD 16(R0), F12
+end_42:
+	B end_41
+few_40:
+	TBZ $0, R4, end_43
+	FMOVD (R0), F13
+end_43:
+end_41:
+	WORD $0x4e76cd6d // fmla v13.2d, v11.2d, v22.2d
+	WORD $0x4e76cd4c // fmla v12.2d, v10.2d, v22.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $2, R4, some_44
+	FLDPQ (R0), (F11, F10)
+	B end_46
+some_44:
+	TBZ $1, R4, few_45
+	FMOVQ (R0), F11
+	TBZ $0, R4, end_47
+	FMOVD 16(R0), F10
+end_47:
+	B end_46
+few_45:
+	TBZ $0, R4, end_48
+	FMOVD (R0), F11
+end_48:
+end_46:
+	WORD $0x4e76cd2b // fmla v11.2d, v9.2d, v22.2d
+	WORD $0x4e76cd0a // fmla v10.2d, v8.2d, v22.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $2, R4, some_49
+	FLDPQ (R0), (F9, F8)
+	B end_51
+some_49:
+	TBZ $1, R4, few_50
+	FMOVQ (R0), F9
+	TBZ $0, R4, end_52
+	FMOVD 16(R0), F8
+end_52:
+	B end_51
+few_50:
+	TBZ $0, R4, end_53
+	FMOVD (R0), F9
+end_53:
+end_51:
+	WORD $0x4e76ccc9 // fmla v9.2d, v6.2d, v22.2d
+	WORD $0x4e76cc88 // fmla v8.2d, v4.2d, v22.2d
+	ADD R1, R0, R0
 	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	TBZ $2, R4, some_54
+	FLDPQ (R0), (F6, F4)
+	B end_56
+some_54:
+	TBZ $1, R4, few_55
+	FMOVQ (R0), F6
+	TBZ $0, R4, end_57
+	FMOVD 16(R0), F4
+end_57:
+	B end_56
+few_55:
+	TBZ $0, R4, end_58
+	FMOVD (R0), F6
+end_58:
+end_56:
+	WORD $0x4e76cce6 // fmla v6.2d, v7.2d, v22.2d
+	WORD $0x4e76cca4 // fmla v4.2d, v5.2d, v22.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R4, some_59
+	FLDPQ (R0), (F1, F0)
+	B end_61
+some_59:
+	TBZ $1, R4, few_60
+	FMOVQ (R0), F1
+	TBZ $0, R4, end_62
+	FMOVD 16(R0), F0
+end_62:
+	B end_61
+few_60:
+	TBZ $0, R4, end_63
+	FMOVD (R0), F1
+end_63:
+end_61:
+	WORD $0x4e76cc61 // fmla v1.2d, v3.2d, v22.2d
+	WORD $0x4e76cc40 // fmla v0.2d, v2.2d, v22.2d
+	B store
+set:
+	WORD $0x6e76de75 // fmul v21.2d, v19.2d, v22.2d
+	WORD $0x6e76de54 // fmul v20.2d, v18.2d, v22.2d
+	WORD $0x6e76de33 // fmul v19.2d, v17.2d, v22.2d
+	WORD $0x6e76de12 // fmul v18.2d, v16.2d, v22.2d
+	WORD $0x6e76ddf1 // fmul v17.2d, v15.2d, v22.2d
+	WORD $0x6e76ddd0 // fmul v16.2d, v14.2d, v22.2d
+	WORD $0x6e76ddaf // fmul v15.2d, v13.2d, v22.2d
+	WORD $0x6e76dd8e // fmul v14.2d, v12.2d, v22.2d
+	WORD $0x6e76dd6d // fmul v13.2d, v11.2d, v22.2d
+	WORD $0x6e76dd4c // fmul v12.2d, v10.2d, v22.2d
+	WORD $0x6e76dd2b // fmul v11.2d, v9.2d, v22.2d
+	WORD $0x6e76dd0a // fmul v10.2d, v8.2d, v22.2d
+	WORD $0x6e76dcc9 // fmul v9.2d, v6.2d, v22.2d
+	WORD $0x6e76dc88 // fmul v8.2d, v4.2d, v22.2d
+	WORD $0x6e76dce6 // fmul v6.2d, v7.2d, v22.2d
+	WORD $0x6e76dca4 // fmul v4.2d, v5.2d, v22.2d
+	WORD $0x6e76dc61 // fmul v1.2d, v3.2d, v22.2d
+	WORD $0x6e76dc40 // fmul v0.2d, v2.2d, v22.2d
+store:
+	TBZ $2, R4, some_64
+	FSTPQ (F21, F20), (R2)
+	B end_66
+some_64:
+	TBZ $1, R4, few_65
+	FMOVQ F21, (R2)
+	TBZ $0, R4, end_67
+	FMOVD F20, 16(R2)
+end_67:
+	B end_66
+few_65:
+	TBZ $0, R4, end_68
+	FMOVD F21, (R2)
+end_68:
+end_66:
+	ADD R1, R2, R0
+	TBZ $2, R4, some_69
+	FSTPQ (F19, F18), (R0)
+	B end_71
+some_69:
+	TBZ $1, R4, few_70
+	FMOVQ F19, (R0)
+	TBZ $0, R4, end_72
+	FMOVD F18, 16(R0)
+end_72:
+	B end_71
+few_70:
+	TBZ $0, R4, end_73
+	FMOVD F19, (R0)
+end_73:
+end_71:
+	ADD R1, R0, R0
+	TBZ $2, R4, some_74
+	FSTPQ (F17, F16), (R0)
+	B end_76
+some_74:
+	TBZ $1, R4, few_75
+	FMOVQ F17, (R0)
+	TBZ $0, R4, end_77
+	FMOVD F16, 16(R0)
+end_77:
+	B end_76
+few_75:
+	TBZ $0, R4, end_78
+	FMOVD F17, (R0)
+end_78:
+end_76:
+	ADD R1, R0, R0
+	TBZ $2, R4, some_79
+	FSTPQ (F15, F14), (R0)
+	B end_81
+some_79:
+	TBZ $1, R4, few_80
+	FMOVQ F15, (R0)
+	TBZ $0, R4, end_82
+	FMOVD F14, 16(R0)
+end_82:
+	B end_81
+few_80:
+	TBZ $0, R4, end_83
+	FMOVD F15, (R0)
+end_83:
+end_81:
+	ADD R1, R0, R0
+	TBZ $2, R4, some_84
+	FSTPQ (F13, F12), (R0)
+	B end_86
+some_84:
+	TBZ $1, R4, few_85
+	FMOVQ F13, (R0)
+	TBZ $0, R4, end_87
+	FMOVD F12, 16(R0)
+end_87:
+	B end_86
+few_85:
+	TBZ $0, R4, end_88
+	FMOVD F13, (R0)
+end_88:
+end_86:
+	ADD R1, R0, R0
+	TBZ $2, R4, some_89
+	FSTPQ (F11, F10), (R0)
+	B end_91
+some_89:
+	TBZ $1, R4, few_90
+	FMOVQ F11, (R0)
+	TBZ $0, R4, end_92
+	FMOVD F10, 16(R0)
+end_92:
+	B end_91
+few_90:
+	TBZ $0, R4, end_93
+	FMOVD F11, (R0)
+end_93:
+end_91:
+	ADD R1, R0, R0
+	TBZ $2, R4, some_94
+	FSTPQ (F9, F8), (R0)
+	B end_96
+some_94:
+	TBZ $1, R4, few_95
+	FMOVQ F9, (R0)
+	TBZ $0, R4, end_97
+	FMOVD F8, 16(R0)
+end_97:
+	B end_96
+few_95:
+	TBZ $0, R4, end_98
+	FMOVD F9, (R0)
+end_98:
+end_96:
+	ADD R1, R0, R0
+	TBZ $2, R4, some_99
+	FSTPQ (F6, F4), (R0)
+	B end_101
+some_99:
+	TBZ $1, R4, few_100
+	FMOVQ F6, (R0)
+	TBZ $0, R4, end_102
+	FMOVD F4, 16(R0)
+end_102:
+	B end_101
+few_100:
+	TBZ $0, R4, end_103
+	FMOVD F6, (R0)
+end_103:
+end_101:
+	ADD R1, R0, R0
+	TBZ $2, R4, some_104
+	FSTPQ (F1, F0), (R0)
+	B end_106
+some_104:
+	TBZ $1, R4, few_105
+	FMOVQ F1, (R0)
+	TBZ $0, R4, end_107
+	FMOVD F0, 16(R0)
+end_107:
+	B end_106
+few_105:
+	TBZ $0, R4, end_108
+	FMOVD F1, (R0)
+end_108:
+end_106:
+	RET
+
+// func Tile10x1NEONF64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
+TEXT ·Tile10x1NEONF64(SB), NOSPLIT, $0-81
+	MOVD n+64(FP), R3
+	MOVD k+0(FP), R0
+	CMP $64, R0
+	BLT short
+short:
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R5
+	MOVD b+32(FP), R15
+	MOVD off+40(FP), R0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R4
+	LSL $3, R4, R4
+	MOVD n+64(FP), R19
+	CMP $8, R4
+	BNE apart_1
+	CMP $4, R19
+	BNE some_3
+sum_5:
+	MOVD.P 8(R0), R4
+	ADD R4<<3, R15, R4
+	FLDPQ (R4), (F23, F22)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4fc112f5 // fmla v21.2d, v23.2d, v1.d[0]
+	WORD $0x4fc112d4 // fmla v20.2d, v22.2d, v1.d[0]
+	WORD $0x4fc11af3 // fmla v19.2d, v23.2d, v1.d[1]
+	WORD $0x4fc11ad2 // fmla v18.2d, v22.2d, v1.d[1]
+	WORD $0x4fc012f1 // fmla v17.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012d0 // fmla v16.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01aef // fmla v15.2d, v23.2d, v0.d[1]
+	WORD $0x4fc01ace // fmla v14.2d, v22.2d, v0.d[1]
+	FLDPQ 32(R1), (F1, F0)
+	WORD $0x4fc112ed // fmla v13.2d, v23.2d, v1.d[0]
+	WORD $0x4fc112cc // fmla v12.2d, v22.2d, v1.d[0]
+	WORD $0x4fc11aeb // fmla v11.2d, v23.2d, v1.d[1]
+	WORD $0x4fc11aca // fmla v10.2d, v22.2d, v1.d[1]
+	WORD $0x4fc012e9 // fmla v9.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012c8 // fmla v8.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01ae6 // fmla v6.2d, v23.2d, v0.d[1]
+	WORD $0x4fc01ac4 // fmla v4.2d, v22.2d, v0.d[1]
+	FMOVQ 64(R1), F0
+	WORD $0x4fc012e7 // fmla v7.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012c5 // fmla v5.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01ae3 // fmla v3.2d, v23.2d, v0.d[1]
+	WORD $0x4fc01ac2 // fmla v2.2d, v22.2d, v0.d[1]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_5
+	B done_2
+some_3:
+sum_6:
+	MOVD.P 8(R0), R4
+	ADD R4<<3, R15, R4
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R19, some_7
+	FLDPQ (R4), (F1, F0)
+	B end_9
+some_7:
+	TBZ $1, R19, few_8
+	FMOVQ (R4), F1
+	TBZ $0, R19, end_10
+	FMOVD 16(R4), F0
+end_10:
+	B end_9
+few_8:
+	TBZ $0, R19, end_11
+	FMOVD (R4), F1
+end_11:
+end_9:
+	FLDPQ (R1), (F23, F22)
+	WORD $0x4fd71035 // fmla v21.2d, v1.2d, v23.d[0]
+	WORD $0x4fd71014 // fmla v20.2d, v0.2d, v23.d[0]
+	WORD $0x4fd71833 // fmla v19.2d, v1.2d, v23.d[1]
+	WORD $0x4fd71812 // fmla v18.2d, v0.2d, v23.d[1]
+	WORD $0x4fd61031 // fmla v17.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61010 // fmla v16.2d, v0.2d, v22.d[0]
+	WORD $0x4fd6182f // fmla v15.2d, v1.2d, v22.d[1]
+	WORD $0x4fd6180e // fmla v14.2d, v0.2d, v22.d[1]
+	FLDPQ 32(R1), (F23, F22)
+	WORD $0x4fd7102d // fmla v13.2d, v1.2d, v23.d[0]
+	WORD $0x4fd7100c // fmla v12.2d, v0.2d, v23.d[0]
+	WORD $0x4fd7182b // fmla v11.2d, v1.2d, v23.d[1]
+	WORD $0x4fd7180a // fmla v10.2d, v0.2d, v23.d[1]
+	WORD $0x4fd61029 // fmla v9.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61008 // fmla v8.2d, v0.2d, v22.d[0]
+	WORD $0x4fd61826 // fmla v6.2d, v1.2d, v22.d[1]
+	WORD $0x4fd61804 // fmla v4.2d, v0.2d, v22.d[1]
+	FMOVQ 64(R1), F22
+	WORD $0x4fd61027 // fmla v7.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61005 // fmla v5.2d, v0.2d, v22.d[0]
+	WORD $0x4fd61823 // fmla v3.2d, v1.2d, v22.d[1]
+	WORD $0x4fd61802 // fmla v2.2d, v0.2d, v22.d[1]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_6
+	B done_2
+apart_1:
+	ADD R4, R4, R14
+	ADD R4, R14, R13
+	ADD R4, R13, R12
+	ADD R4, R12, R11
+	ADD R4, R11, R10
+	ADD R4, R10, R9
+	ADD R4, R9, R8
+	ADD R4, R8, R7
+	CMP $4, R19
+	BNE apartsome_4
+sum_12:
+	MOVD.P 8(R0), R6
+	ADD R6<<3, R15, R6
+	FLDPQ (R6), (F22, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc012d5 // fmla v21.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01034 // fmla v20.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R4), F0
+	WORD $0x4fc012d3 // fmla v19.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01032 // fmla v18.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R14), F0
+	WORD $0x4fc012d1 // fmla v17.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01030 // fmla v16.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R13), F0
+	WORD $0x4fc012cf // fmla v15.2d, v22.2d, v0.d[0]
+	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R12), F0
+	WORD $0x4fc012cd // fmla v13.2d, v22.2d, v0.d[0]
+	WORD $0x4fc0102c // fmla v12.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R11), F0
+	WORD $0x4fc012cb // fmla v11.2d, v22.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R10), F0
+	WORD $0x4fc012c9 // fmla v9.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R9), F0
+	WORD $0x4fc012c6 // fmla v6.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R8), F0
+	WORD $0x4fc012c7 // fmla v7.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R7), F0
+	WORD $0x4fc012c3 // fmla v3.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
+	BNE sum_12
+	B done_2
+apartsome_4:
+sum_13:
+	MOVD.P 8(R0), R6
+	ADD R6<<3, R15, R6
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R19, some_14
-	FLDPQ (R6), (F6, F0)
+	FLDPQ (R6), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R19, few_15
-	FMOVQ (R6), F6
+	FMOVQ (R6), F1
 	TBZ $0, R19, end_17
 	FMOVD 16(R6), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R19, end_18
-	FMOVD (R6), F6
+	FMOVD (R6), F1
 end_18:
 end_16:
-	FMOVD (R1), F16
-	WORD $0x4fd010c2 // fmla v2.2d, v6.2d, v16.d[0]
-	WORD $0x4fd0100a // fmla v10.2d, v0.2d, v16.d[0]
-	FMOVD (R1)(R3), F16
-	WORD $0x4fd010d2 // fmla v18.2d, v6.2d, v16.d[0]
-	WORD $0x4fd01004 // fmla v4.2d, v0.2d, v16.d[0]
-	FMOVD (R1)(R14), F16
-	WORD $0x4fd010c8 // fmla v8.2d, v6.2d, v16.d[0]
-	WORD $0x4fd01005 // fmla v5.2d, v0.2d, v16.d[0]
-	FMOVD (R1)(R13), F16
-	WORD $0x4fd010c7 // fmla v7.2d, v6.2d, v16.d[0]
-	WORD $0x4fd0100f // fmla v15.2d, v0.2d, v16.d[0]
-	FMOVD (R1)(R12), F16
-	WORD $0x4fd010c3 // fmla v3.2d, v6.2d, v16.d[0]
-	WORD $0x4fd0100b // fmla v11.2d, v0.2d, v16.d[0]
-	FMOVD (R1)(R11), F16
-	WORD $0x4fd010d1 // fmla v17.2d, v6.2d, v16.d[0]
-	WORD $0x4fd01017 // fmla v23.2d, v0.2d, v16.d[0]
-	FMOVD (R1)(R10), F16
-	WORD $0x4fd010d4 // fmla v20.2d, v6.2d, v16.d[0]
-	WORD $0x4fd01015 // fmla v21.2d, v0.2d, v16.d[0]
-	FMOVD (R1)(R9), F16
-	WORD $0x4fd010cc // fmla v12.2d, v6.2d, v16.d[0]
-	WORD $0x4fd0100e // fmla v14.2d, v0.2d, v16.d[0]
-	FMOVD (R1)(R8), F16
-	WORD $0x4fd010c9 // fmla v9.2d, v6.2d, v16.d[0]
-	WORD $0x4fd01001 // fmla v1.2d, v0.2d, v16.d[0]
-	FMOVD (R1)(R7), F16
-	WORD $0x4fd010cd // fmla v13.2d, v6.2d, v16.d[0]
-	WORD $0x4fd01013 // fmla v19.2d, v0.2d, v16.d[0]
-	ADD R4, R1, R1
-	SUBS $1, R0, R0
+	FMOVD (R1), F22
+	WORD $0x4fd61035 // fmla v21.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61014 // fmla v20.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R4), F22
+	WORD $0x4fd61033 // fmla v19.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61012 // fmla v18.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R14), F22
+	WORD $0x4fd61031 // fmla v17.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61010 // fmla v16.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R13), F22
+	WORD $0x4fd6102f // fmla v15.2d, v1.2d, v22.d[0]
+	WORD $0x4fd6100e // fmla v14.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R12), F22
+	WORD $0x4fd6102d // fmla v13.2d, v1.2d, v22.d[0]
+	WORD $0x4fd6100c // fmla v12.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R11), F22
+	WORD $0x4fd6102b // fmla v11.2d, v1.2d, v22.d[0]
+	WORD $0x4fd6100a // fmla v10.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R10), F22
+	WORD $0x4fd61029 // fmla v9.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61008 // fmla v8.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R9), F22
+	WORD $0x4fd61026 // fmla v6.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61004 // fmla v4.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R8), F22
+	WORD $0x4fd61027 // fmla v7.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61005 // fmla v5.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R7), F22
+	WORD $0x4fd61023 // fmla v3.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61002 // fmla v2.2d, v0.2d, v22.d[0]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
 	FMOVD alpha+72(FP), F0
-	WORD $0x4e080416 // dup v22.2d, v0.d[0]
-	MOVD c+48(FP), R1
+	WORD $0x4e080418 // dup v24.2d, v0.d[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R2
+	LSL $3, R0, R1
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	TBZ $2, R5, some_19
-	FLDPQ (R1), (F6, F16)
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	TBZ $2, R3, some_19
+	FLDPQ (R2), (F23, F22)
 	B end_21
 some_19:
-	TBZ $1, R5, few_20
-	FMOVQ (R1), F6
-	TBZ $0, R5, end_22
-	FMOVD 16(R1), F16
+	TBZ $1, R3, few_20
+	FMOVQ (R2), F23
+	TBZ $0, R3, end_22
+	FMOVD 16(R2), F22
 end_22:
 	B end_21
 few_20:
-	TBZ $0, R5, end_23
-	FMOVD (R1), F6
+	TBZ $0, R3, end_23
+	FMOVD (R2), F23
 end_23:
 end_21:
-	WORD $0x4e76cc46 // fmla v6.2d, v2.2d, v22.2d
-	WORD $0x4e76cd50 // fmla v16.2d, v10.2d, v22.2d
-	ADD R2, R1, R0
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	TBZ $2, R5, some_24
-	FLDPQ (R0), (F10, F24)
+	WORD $0x4e78ceb7 // fmla v23.2d, v21.2d, v24.2d
+	WORD $0x4e78ce96 // fmla v22.2d, v20.2d, v24.2d
+	ADD R1, R2, R0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	TBZ $2, R3, some_24
+	FLDPQ (R0), (F21, F20)
 	B end_26
 some_24:
-	TBZ $1, R5, few_25
-	FMOVQ (R0), F10
-	TBZ $0, R5, end_27
-	FMOVD 16(R0), F24
+	TBZ $1, R3, few_25
+	FMOVQ (R0), F21
+	TBZ $0, R3, end_27
+	FMOVD 16(R0), F20
 end_27:
 	B end_26
 few_25:
-	TBZ $0, R5, end_28
-	FMOVD (R0), F10
+	TBZ $0, R3, end_28
+	FMOVD (R0), F21
 end_28:
 end_26:
-	WORD $0x4e76ce4a // fmla v10.2d, v18.2d, v22.2d
-	WORD $0x4e76cc98 // fmla v24.2d, v4.2d, v22.2d
-	ADD R2, R0, R0
+	WORD $0x4e78ce75 // fmla v21.2d, v19.2d, v24.2d
+	WORD $0x4e78ce54 // fmla v20.2d, v18.2d, v24.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e413 // movi v19.2d, #0
 	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e419 // movi v25.2d, #0
-	TBZ $2, R5, some_29
-	FLDPQ (R0), (F18, F25)
+	TBZ $2, R3, some_29
+	FLDPQ (R0), (F19, F18)
 	B end_31
 some_29:
-	TBZ $1, R5, few_30
-	FMOVQ (R0), F18
-	TBZ $0, R5, end_32
-	FMOVD 16(R0), F25
+	TBZ $1, R3, few_30
+	FMOVQ (R0), F19
+	TBZ $0, R3, end_32
+	FMOVD 16(R0), F18
 end_32:
 	B end_31
 few_30:
-	TBZ $0, R5, end_33
-	FMOVD (R0), F18
+	TBZ $0, R3, end_33
+	FMOVD (R0), F19
 end_33:
 end_31:
-	WORD $0x4e76cd12 // fmla v18.2d, v8.2d, v22.2d
-	WORD $0x4e76ccb9 // fmla v25.2d, v5.2d, v22.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	TBZ $2, R5, some_34
-	FLDPQ (R0), (F8, F4)
+	WORD $0x4e78ce33 // fmla v19.2d, v17.2d, v24.2d
+	WORD $0x4e78ce12 // fmla v18.2d, v16.2d, v24.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	TBZ $2, R3, some_34
+	FLDPQ (R0), (F17, F16)
 	B end_36
 some_34:
-	TBZ $1, R5, few_35
-	FMOVQ (R0), F8
-	TBZ $0, R5, end_37
-	FMOVD 16(R0), F4
+	TBZ $1, R3, few_35
+	FMOVQ (R0), F17
+	TBZ $0, R3, end_37
+	FMOVD 16(R0), F16
 end_37:
 	B end_36
 few_35:
-	TBZ $0, R5, end_38
-	FMOVD (R0), F8
+	TBZ $0, R3, end_38
+	FMOVD (R0), F17
 end_38:
 end_36:
-	WORD $0x4e76cce8 // fmla v8.2d, v7.2d, v22.2d
-	WORD $0x4e76cde4 // fmla v4.2d, v15.2d, v22.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	TBZ $2, R5, some_39
-	FLDPQ (R0), (F0, F5)
+	WORD $0x4e78cdf1 // fmla v17.2d, v15.2d, v24.2d
+	WORD $0x4e78cdd0 // fmla v16.2d, v14.2d, v24.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	TBZ $2, R3, some_39
+	FLDPQ (R0), (F15, F14)
 	B end_41
 some_39:
-	TBZ $1, R5, few_40
-	FMOVQ (R0), F0
-	TBZ $0, R5, end_42
-	FMOVD 16(R0), F5
+	TBZ $1, R3, few_40
+	FMOVQ (R0), F15
+	TBZ $0, R3, end_42
+	FMOVD 16(R0), F14
 end_42:
 	B end_41
 few_40:
-	TBZ $0, R5, end_43
-	FMOVD (R0), F0
+	TBZ $0, R3, end_43
+	FMOVD (R0), F15
 end_43:
 end_41:
-	WORD $0x4e76cc60 // fmla v0.2d, v3.2d, v22.2d
-	WORD $0x4e76cd65 // fmla v5.2d, v11.2d, v22.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	TBZ $2, R5, some_44
-	FLDPQ (R0), (F15, F11)
+	WORD $0x4e78cdaf // fmla v15.2d, v13.2d, v24.2d
+	WORD $0x4e78cd8e // fmla v14.2d, v12.2d, v24.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	TBZ $2, R3, some_44
+	FLDPQ (R0), (F13, F12)
 	B end_46
 some_44:
-	TBZ $1, R5, few_45
-	FMOVQ (R0), F15
-	TBZ $0, R5, end_47
-	FMOVD 16(R0), F11
+	TBZ $1, R3, few_45
+	FMOVQ (R0), F13
+	TBZ $0, R3, end_47
+	FMOVD 16(R0), F12
 end_47:
 	B end_46
 few_45:
-	TBZ $0, R5, end_48
-	FMOVD (R0), F15
+	TBZ $0, R3, end_48
+	FMOVD (R0), F13
 end_48:
 end_46:
-	WORD $0x4e76ce2f // fmla v15.2d, v17.2d, v22.2d
-	WORD $0x4e76ceeb // fmla v11.2d, v23.2d, v22.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e417 // movi v23.2d, #0
-	TBZ $2, R5, some_49
-	FLDPQ (R0), (F2, F23)
+	WORD $0x4e78cd6d // fmla v13.2d, v11.2d, v24.2d
+	WORD $0x4e78cd4c // fmla v12.2d, v10.2d, v24.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $2, R3, some_49
+	FLDPQ (R0), (F11, F10)
 	B end_51
 some_49:
-	TBZ $1, R5, few_50
-	FMOVQ (R0), F2
-	TBZ $0, R5, end_52
-	FMOVD 16(R0), F23
+	TBZ $1, R3, few_50
+	FMOVQ (R0), F11
+	TBZ $0, R3, end_52
+	FMOVD 16(R0), F10
 end_52:
 	B end_51
 few_50:
-	TBZ $0, R5, end_53
-	FMOVD (R0), F2
+	TBZ $0, R3, end_53
+	FMOVD (R0), F11
 end_53:
 end_51:
-	WORD $0x4e76ce82 // fmla v2.2d, v20.2d, v22.2d
-	WORD $0x4e76ceb7 // fmla v23.2d, v21.2d, v22.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	TBZ $2, R5, some_54
-	FLDPQ (R0), (F20, F17)
+	WORD $0x4e78cd2b // fmla v11.2d, v9.2d, v24.2d
+	WORD $0x4e78cd0a // fmla v10.2d, v8.2d, v24.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $2, R3, some_54
+	FLDPQ (R0), (F9, F8)
 	B end_56
 some_54:
-	TBZ $1, R5, few_55
-	FMOVQ (R0), F20
-	TBZ $0, R5, end_57
-	FMOVD 16(R0), F17
+	TBZ $1, R3, few_55
+	FMOVQ (R0), F9
+	TBZ $0, R3, end_57
+	FMOVD 16(R0), F8
 end_57:
 	B end_56
 few_55:
-	TBZ $0, R5, end_58
-	FMOVD (R0), F20
+	TBZ $0, R3, end_58
+	FMOVD (R0), F9
 end_58:
 end_56:
-	WORD $0x4e76cd94 // fmla v20.2d, v12.2d, v22.2d
-	WORD $0x4e76cdd1 // fmla v17.2d, v14.2d, v22.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	TBZ $2, R5, some_59
-	FLDPQ (R0), (F3, F7)
+	WORD $0x4e78ccc9 // fmla v9.2d, v6.2d, v24.2d
+	WORD $0x4e78cc88 // fmla v8.2d, v4.2d, v24.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	TBZ $2, R3, some_59
+	FLDPQ (R0), (F6, F4)
 	B end_61
 some_59:
-	TBZ $1, R5, few_60
-	FMOVQ (R0), F3
-	TBZ $0, R5, end_62
-	FMOVD 16(R0), F7
+	TBZ $1, R3, few_60
+	FMOVQ (R0), F6
+	TBZ $0, R3, end_62
+	FMOVD 16(R0), F4
 end_62:
 	B end_61
 few_60:
-	TBZ $0, R5, end_63
-	FMOVD (R0), F3
+	TBZ $0, R3, end_63
+	FMOVD (R0), F6
 end_63:
 end_61:
-	WORD $0x4e76cd23 // fmla v3.2d, v9.2d, v22.2d
-	WORD $0x4e76cc27 // fmla v7.2d, v1.2d, v22.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x4e78cce6 // fmla v6.2d, v7.2d, v24.2d
+	WORD $0x4e78cca4 // fmla v4.2d, v5.2d, v24.2d
+	ADD R1, R0, R0
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $2, R5, some_64
-	FLDPQ (R0), (F9, F1)
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R3, some_64
+	FLDPQ (R0), (F1, F0)
 	B end_66
 some_64:
-	TBZ $1, R5, few_65
-	FMOVQ (R0), F9
-	TBZ $0, R5, end_67
-	FMOVD 16(R0), F1
+	TBZ $1, R3, few_65
+	FMOVQ (R0), F1
+	TBZ $0, R3, end_67
+	FMOVD 16(R0), F0
 end_67:
 	B end_66
 few_65:
-	TBZ $0, R5, end_68
-	FMOVD (R0), F9
+	TBZ $0, R3, end_68
+	FMOVD (R0), F1
 end_68:
 end_66:
-	WORD $0x4e76cda9 // fmla v9.2d, v13.2d, v22.2d
-	WORD $0x4e76ce61 // fmla v1.2d, v19.2d, v22.2d
+	WORD $0x4e78cc61 // fmla v1.2d, v3.2d, v24.2d
+	WORD $0x4e78cc40 // fmla v0.2d, v2.2d, v24.2d
 	B store
 set:
-	WORD $0x6e76dc46 // fmul v6.2d, v2.2d, v22.2d
-	WORD $0x6e76dd50 // fmul v16.2d, v10.2d, v22.2d
-	WORD $0x6e76de4a // fmul v10.2d, v18.2d, v22.2d
-	WORD $0x6e76dc98 // fmul v24.2d, v4.2d, v22.2d
-	WORD $0x6e76dd12 // fmul v18.2d, v8.2d, v22.2d
-	WORD $0x6e76dcb9 // fmul v25.2d, v5.2d, v22.2d
-	WORD $0x6e76dce8 // fmul v8.2d, v7.2d, v22.2d
-	WORD $0x6e76dde4 // fmul v4.2d, v15.2d, v22.2d
-	WORD $0x6e76dc60 // fmul v0.2d, v3.2d, v22.2d
-	WORD $0x6e76dd65 // fmul v5.2d, v11.2d, v22.2d
-	WORD $0x6e76de2f // fmul v15.2d, v17.2d, v22.2d
-	WORD $0x6e76deeb // fmul v11.2d, v23.2d, v22.2d
-	WORD $0x6e76de82 // fmul v2.2d, v20.2d, v22.2d
-	WORD $0x6e76deb7 // fmul v23.2d, v21.2d, v22.2d
-	WORD $0x6e76dd94 // fmul v20.2d, v12.2d, v22.2d
-	WORD $0x6e76ddd1 // fmul v17.2d, v14.2d, v22.2d
-	WORD $0x6e76dd23 // fmul v3.2d, v9.2d, v22.2d
-	WORD $0x6e76dc27 // fmul v7.2d, v1.2d, v22.2d
-	WORD $0x6e76dda9 // fmul v9.2d, v13.2d, v22.2d
-	WORD $0x6e76de61 // fmul v1.2d, v19.2d, v22.2d
+	WORD $0x6e78deb7 // fmul v23.2d, v21.2d, v24.2d
+	WORD $0x6e78de96 // fmul v22.2d, v20.2d, v24.2d
+	WORD $0x6e78de75 // fmul v21.2d, v19.2d, v24.2d
+	WORD $0x6e78de54 // fmul v20.2d, v18.2d, v24.2d
+	WORD $0x6e78de33 // fmul v19.2d, v17.2d, v24.2d
+	WORD $0x6e78de12 // fmul v18.2d, v16.2d, v24.2d
+	WORD $0x6e78ddf1 // fmul v17.2d, v15.2d, v24.2d
+	WORD $0x6e78ddd0 // fmul v16.2d, v14.2d, v24.2d
+	WORD $0x6e78ddaf // fmul v15.2d, v13.2d, v24.2d
+	WORD $0x6e78dd8e // fmul v14.2d, v12.2d, v24.2d
+	WORD $0x6e78dd6d // fmul v13.2d, v11.2d, v24.2d
+	WORD $0x6e78dd4c // fmul v12.2d, v10.2d, v24.2d
+	WORD $0x6e78dd2b // fmul v11.2d, v9.2d, v24.2d
+	WORD $0x6e78dd0a // fmul v10.2d, v8.2d, v24.2d
+	WORD $0x6e78dcc9 // fmul v9.2d, v6.2d, v24.2d
+	WORD $0x6e78dc88 // fmul v8.2d, v4.2d, v24.2d
+	WORD $0x6e78dce6 // fmul v6.2d, v7.2d, v24.2d
+	WORD $0x6e78dca4 // fmul v4.2d, v5.2d, v24.2d
+	WORD $0x6e78dc61 // fmul v1.2d, v3.2d, v24.2d
+	WORD $0x6e78dc40 // fmul v0.2d, v2.2d, v24.2d
 store:
-	TBZ $2, R5, some_69
-	FSTPQ (F6, F16), (R1)
+	TBZ $2, R3, some_69
+	FSTPQ (F23, F22), (R2)
 	B end_71
 some_69:
-	TBZ $1, R5, few_70
-	FMOVQ F6, (R1)
-	TBZ $0, R5, end_72
-	FMOVD F16, 16(R1)
+	TBZ $1, R3, few_70
+	FMOVQ F23, (R2)
+	TBZ $0, R3, end_72
+	FMOVD F22, 16(R2)
 end_72:
 	B end_71
 few_70:
-	TBZ $0, R5, end_73
-	FMOVD F6, (R1)
+	TBZ $0, R3, end_73
+	FMOVD F23, (R2)
 end_73:
 end_71:
-	ADD R2, R1, R0
-	TBZ $2, R5, some_74
-	FSTPQ (F10, F24), (R0)
+	ADD R1, R2, R0
+	TBZ $2, R3, some_74
+	FSTPQ (F21, F20), (R0)
 	B end_76
 some_74:
-	TBZ $1, R5, few_75
-	FMOVQ F10, (R0)
-	TBZ $0, R5, end_77
-	FMOVD F24, 16(R0)
+	TBZ $1, R3, few_75
+	FMOVQ F21, (R0)
+	TBZ $0, R3, end_77
+	FMOVD F20, 16(R0)
 end_77:
 	B end_76
 few_75:
-	TBZ $0, R5, end_78
-	FMOVD F10, (R0)
+	TBZ $0, R3, end_78
+	FMOVD F21, (R0)
 end_78:
 end_76:
-	ADD R2, R0, R0
-	TBZ $2, R5, some_79
-	FSTPQ (F18, F25), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_79
+	FSTPQ (F19, F18), (R0)
 	B end_81
 some_79:
-	TBZ $1, R5, few_80
-	FMOVQ F18, (R0)
-	TBZ $0, R5, end_82
-	FMOVD F25, 16(R0)
+	TBZ $1, R3, few_80
+	FMOVQ F19, (R0)
+	TBZ $0, R3, end_82
+	FMOVD F18, 16(R0)
 end_82:
 	B end_81
 few_80:
-	TBZ $0, R5, end_83
-	FMOVD F18, (R0)
+	TBZ $0, R3, end_83
+	FMOVD F19, (R0)
 end_83:
 end_81:
-	ADD R2, R0, R0
-	TBZ $2, R5, some_84
-	FSTPQ (F8, F4), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_84
+	FSTPQ (F17, F16), (R0)
 	B end_86
 some_84:
-	TBZ $1, R5, few_85
-	FMOVQ F8, (R0)
-	TBZ $0, R5, end_87
-	FMOVD F4, 16(R0)
+	TBZ $1, R3, few_85
+	FMOVQ F17, (R0)
+	TBZ $0, R3, end_87
+	FMOVD F16, 16(R0)
 end_87:
 	B end_86
 few_85:
-	TBZ $0, R5, end_88
-	FMOVD F8, (R0)
+	TBZ $0, R3, end_88
+	FMOVD F17, (R0)
 end_88:
 end_86:
-	ADD R2, R0, R0
-	TBZ $2, R5, some_89
-	FSTPQ (F0, F5), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_89
+	FSTPQ (F15, F14), (R0)
 	B end_91
 some_89:
-	TBZ $1, R5, few_90
-	FMOVQ F0, (R0)
-	TBZ $0, R5, end_92
-	FMOVD F5, 16(R0)
+	TBZ $1, R3, few_90
+	FMOVQ F15, (R0)
+	TBZ $0, R3, end_92
+	FMOVD F14, 16(R0)
 end_92:
 	B end_91
 few_90:
-	TBZ $0, R5, end_93
-	FMOVD F0, (R0)
+	TBZ $0, R3, end_93
+	FMOVD F15, (R0)
 end_93:
 end_91:
-	ADD R2, R0, R0
-	TBZ $2, R5, some_94
-	FSTPQ (F15, F11), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_94
+	FSTPQ (F13, F12), (R0)
 	B end_96
 some_94:
-	TBZ $1, R5, few_95
-	FMOVQ F15, (R0)
-	TBZ $0, R5, end_97
-	FMOVD F11, 16(R0)
+	TBZ $1, R3, few_95
+	FMOVQ F13, (R0)
+	TBZ $0, R3, end_97
+	FMOVD F12, 16(R0)
 end_97:
 	B end_96
 few_95:
-	TBZ $0, R5, end_98
-	FMOVD F15, (R0)
+	TBZ $0, R3, end_98
+	FMOVD F13, (R0)
 end_98:
 end_96:
-	ADD R2, R0, R0
-	TBZ $2, R5, some_99
-	FSTPQ (F2, F23), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_99
+	FSTPQ (F11, F10), (R0)
 	B end_101
 some_99:
-	TBZ $1, R5, few_100
-	FMOVQ F2, (R0)
-	TBZ $0, R5, end_102
-	FMOVD F23, 16(R0)
+	TBZ $1, R3, few_100
+	FMOVQ F11, (R0)
+	TBZ $0, R3, end_102
+	FMOVD F10, 16(R0)
 end_102:
 	B end_101
 few_100:
-	TBZ $0, R5, end_103
-	FMOVD F2, (R0)
+	TBZ $0, R3, end_103
+	FMOVD F11, (R0)
 end_103:
 end_101:
-	ADD R2, R0, R0
-	TBZ $2, R5, some_104
-	FSTPQ (F20, F17), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_104
+	FSTPQ (F9, F8), (R0)
 	B end_106
 some_104:
-	TBZ $1, R5, few_105
-	FMOVQ F20, (R0)
-	TBZ $0, R5, end_107
-	FMOVD F17, 16(R0)
+	TBZ $1, R3, few_105
+	FMOVQ F9, (R0)
+	TBZ $0, R3, end_107
+	FMOVD F8, 16(R0)
 end_107:
 	B end_106
 few_105:
-	TBZ $0, R5, end_108
-	FMOVD F20, (R0)
+	TBZ $0, R3, end_108
+	FMOVD F9, (R0)
 end_108:
 end_106:
-	ADD R2, R0, R0
-	TBZ $2, R5, some_109
-	FSTPQ (F3, F7), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_109
+	FSTPQ (F6, F4), (R0)
 	B end_111
 some_109:
-	TBZ $1, R5, few_110
-	FMOVQ F3, (R0)
-	TBZ $0, R5, end_112
-	FMOVD F7, 16(R0)
+	TBZ $1, R3, few_110
+	FMOVQ F6, (R0)
+	TBZ $0, R3, end_112
+	FMOVD F4, 16(R0)
 end_112:
 	B end_111
 few_110:
-	TBZ $0, R5, end_113
-	FMOVD F3, (R0)
+	TBZ $0, R3, end_113
+	FMOVD F6, (R0)
 end_113:
 end_111:
-	ADD R2, R0, R0
-	TBZ $2, R5, some_114
-	FSTPQ (F9, F1), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_114
+	FSTPQ (F1, F0), (R0)
 	B end_116
 some_114:
-	TBZ $1, R5, few_115
-	FMOVQ F9, (R0)
-	TBZ $0, R5, end_117
-	FMOVD F1, 16(R0)
+	TBZ $1, R3, few_115
+	FMOVQ F1, (R0)
+	TBZ $0, R3, end_117
+	FMOVD F0, 16(R0)
 end_117:
 	B end_116
 few_115:
-	TBZ $0, R5, end_118
-	FMOVD F9, (R0)
+	TBZ $0, R3, end_118
+	FMOVD F1, (R0)
 end_118:
 end_116:
 	RET
@@ -15617,173 +15617,173 @@ short:
 	MOVD k+0(FP), R2
 	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $3, R0, R4
+	LSL $3, R0, R5
 	MOVD b+32(FP), R19
 	MOVD off+40(FP), R0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V20.B16
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V3.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V9.B16
-	WORD $0x6f00e41a // movi v26.2d, #0
-	VMOV V26.B16, V24.B16
-	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V17.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V5.B16
+	WORD $0x6f00e417 // movi v23.2d, #0
+	VMOV V23.B16, V22.B16
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
 	WORD $0x6f00e40f // movi v15.2d, #0
-	VMOV V15.B16, V25.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V23.B16
-	WORD $0x6f00e416 // movi v22.2d, #0
-	VMOV V22.B16, V16.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V8.B16
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V19.B16
-	MOVD rsa+16(FP), R5
-	LSL $3, R5, R5
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R4
+	LSL $3, R4, R4
 	MOVD n+64(FP), R20
-	CMP $8, R5
+	CMP $8, R4
 	BNE apart_1
 	CMP $4, R20
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R5
-	ADD R5<<3, R19, R5
-	FLDPQ (R5), (F10, F7)
-	FLDPQ (R1), (F2, F0)
-	WORD $0x4fc2114d // fmla v13.2d, v10.2d, v2.d[0]
-	WORD $0x4fc210f4 // fmla v20.2d, v7.2d, v2.d[0]
-	WORD $0x4fc21946 // fmla v6.2d, v10.2d, v2.d[1]
-	WORD $0x4fc218e3 // fmla v3.2d, v7.2d, v2.d[1]
-	WORD $0x4fc01141 // fmla v1.2d, v10.2d, v0.d[0]
-	WORD $0x4fc010e9 // fmla v9.2d, v7.2d, v0.d[0]
-	WORD $0x4fc0195a // fmla v26.2d, v10.2d, v0.d[1]
-	WORD $0x4fc018f8 // fmla v24.2d, v7.2d, v0.d[1]
-	FLDPQ 32(R1), (F2, F0)
-	WORD $0x4fc2114b // fmla v11.2d, v10.2d, v2.d[0]
-	WORD $0x4fc210f1 // fmla v17.2d, v7.2d, v2.d[0]
-	WORD $0x4fc2194c // fmla v12.2d, v10.2d, v2.d[1]
-	WORD $0x4fc218e5 // fmla v5.2d, v7.2d, v2.d[1]
-	WORD $0x4fc0114f // fmla v15.2d, v10.2d, v0.d[0]
-	WORD $0x4fc010f9 // fmla v25.2d, v7.2d, v0.d[0]
-	WORD $0x4fc0194e // fmla v14.2d, v10.2d, v0.d[1]
-	WORD $0x4fc018f7 // fmla v23.2d, v7.2d, v0.d[1]
+	MOVD.P 8(R0), R4
+	ADD R4<<3, R19, R4
+	FLDPQ (R4), (F25, F24)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4fc11337 // fmla v23.2d, v25.2d, v1.d[0]
+	WORD $0x4fc11316 // fmla v22.2d, v24.2d, v1.d[0]
+	WORD $0x4fc11b35 // fmla v21.2d, v25.2d, v1.d[1]
+	WORD $0x4fc11b14 // fmla v20.2d, v24.2d, v1.d[1]
+	WORD $0x4fc01333 // fmla v19.2d, v25.2d, v0.d[0]
+	WORD $0x4fc01312 // fmla v18.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01b31 // fmla v17.2d, v25.2d, v0.d[1]
+	WORD $0x4fc01b10 // fmla v16.2d, v24.2d, v0.d[1]
+	FLDPQ 32(R1), (F1, F0)
+	WORD $0x4fc1132f // fmla v15.2d, v25.2d, v1.d[0]
+	WORD $0x4fc1130e // fmla v14.2d, v24.2d, v1.d[0]
+	WORD $0x4fc11b2d // fmla v13.2d, v25.2d, v1.d[1]
+	WORD $0x4fc11b0c // fmla v12.2d, v24.2d, v1.d[1]
+	WORD $0x4fc0132b // fmla v11.2d, v25.2d, v0.d[0]
+	WORD $0x4fc0130a // fmla v10.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01b29 // fmla v9.2d, v25.2d, v0.d[1]
+	WORD $0x4fc01b08 // fmla v8.2d, v24.2d, v0.d[1]
 	FMOVQ 64(R1), F0
-	WORD $0x4fc01156 // fmla v22.2d, v10.2d, v0.d[0]
-	WORD $0x4fc010f0 // fmla v16.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01944 // fmla v4.2d, v10.2d, v0.d[1]
-	WORD $0x4fc018e8 // fmla v8.2d, v7.2d, v0.d[1]
+	WORD $0x4fc01326 // fmla v6.2d, v25.2d, v0.d[0]
+	WORD $0x4fc01304 // fmla v4.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01b27 // fmla v7.2d, v25.2d, v0.d[1]
+	WORD $0x4fc01b05 // fmla v5.2d, v24.2d, v0.d[1]
 	FMOVD 80(R1), F0
-	WORD $0x4fc01152 // fmla v18.2d, v10.2d, v0.d[0]
-	WORD $0x4fc010f3 // fmla v19.2d, v7.2d, v0.d[0]
-	ADD R4, R1, R1
+	WORD $0x4fc01323 // fmla v3.2d, v25.2d, v0.d[0]
+	WORD $0x4fc01302 // fmla v2.2d, v24.2d, v0.d[0]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R5
-	ADD R5<<3, R19, R5
+	MOVD.P 8(R0), R4
+	ADD R4<<3, R19, R4
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R20, some_7
-	FLDPQ (R5), (F0, F2)
+	FLDPQ (R4), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R20, few_8
-	FMOVQ (R5), F0
+	FMOVQ (R4), F1
 	TBZ $0, R20, end_10
-	FMOVD 16(R5), F2
+	FMOVD 16(R4), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R20, end_11
-	FMOVD (R5), F0
+	FMOVD (R4), F1
 end_11:
 end_9:
-	FLDPQ (R1), (F10, F7)
-	WORD $0x4fca100d // fmla v13.2d, v0.2d, v10.d[0]
-	WORD $0x4fca1054 // fmla v20.2d, v2.2d, v10.d[0]
-	WORD $0x4fca1806 // fmla v6.2d, v0.2d, v10.d[1]
-	WORD $0x4fca1843 // fmla v3.2d, v2.2d, v10.d[1]
-	WORD $0x4fc71001 // fmla v1.2d, v0.2d, v7.d[0]
-	WORD $0x4fc71049 // fmla v9.2d, v2.2d, v7.d[0]
-	WORD $0x4fc7181a // fmla v26.2d, v0.2d, v7.d[1]
-	WORD $0x4fc71858 // fmla v24.2d, v2.2d, v7.d[1]
-	FLDPQ 32(R1), (F10, F7)
-	WORD $0x4fca100b // fmla v11.2d, v0.2d, v10.d[0]
-	WORD $0x4fca1051 // fmla v17.2d, v2.2d, v10.d[0]
-	WORD $0x4fca180c // fmla v12.2d, v0.2d, v10.d[1]
-	WORD $0x4fca1845 // fmla v5.2d, v2.2d, v10.d[1]
-	WORD $0x4fc7100f // fmla v15.2d, v0.2d, v7.d[0]
-	WORD $0x4fc71059 // fmla v25.2d, v2.2d, v7.d[0]
-	WORD $0x4fc7180e // fmla v14.2d, v0.2d, v7.d[1]
-	WORD $0x4fc71857 // fmla v23.2d, v2.2d, v7.d[1]
-	FMOVQ 64(R1), F7
-	WORD $0x4fc71016 // fmla v22.2d, v0.2d, v7.d[0]
-	WORD $0x4fc71050 // fmla v16.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71804 // fmla v4.2d, v0.2d, v7.d[1]
-	WORD $0x4fc71848 // fmla v8.2d, v2.2d, v7.d[1]
-	FMOVD 80(R1), F7
-	WORD $0x4fc71012 // fmla v18.2d, v0.2d, v7.d[0]
-	WORD $0x4fc71053 // fmla v19.2d, v2.2d, v7.d[0]
-	ADD R4, R1, R1
+	FLDPQ (R1), (F25, F24)
+	WORD $0x4fd91037 // fmla v23.2d, v1.2d, v25.d[0]
+	WORD $0x4fd91016 // fmla v22.2d, v0.2d, v25.d[0]
+	WORD $0x4fd91835 // fmla v21.2d, v1.2d, v25.d[1]
+	WORD $0x4fd91814 // fmla v20.2d, v0.2d, v25.d[1]
+	WORD $0x4fd81033 // fmla v19.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81012 // fmla v18.2d, v0.2d, v24.d[0]
+	WORD $0x4fd81831 // fmla v17.2d, v1.2d, v24.d[1]
+	WORD $0x4fd81810 // fmla v16.2d, v0.2d, v24.d[1]
+	FLDPQ 32(R1), (F25, F24)
+	WORD $0x4fd9102f // fmla v15.2d, v1.2d, v25.d[0]
+	WORD $0x4fd9100e // fmla v14.2d, v0.2d, v25.d[0]
+	WORD $0x4fd9182d // fmla v13.2d, v1.2d, v25.d[1]
+	WORD $0x4fd9180c // fmla v12.2d, v0.2d, v25.d[1]
+	WORD $0x4fd8102b // fmla v11.2d, v1.2d, v24.d[0]
+	WORD $0x4fd8100a // fmla v10.2d, v0.2d, v24.d[0]
+	WORD $0x4fd81829 // fmla v9.2d, v1.2d, v24.d[1]
+	WORD $0x4fd81808 // fmla v8.2d, v0.2d, v24.d[1]
+	FMOVQ 64(R1), F24
+	WORD $0x4fd81026 // fmla v6.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81004 // fmla v4.2d, v0.2d, v24.d[0]
+	WORD $0x4fd81827 // fmla v7.2d, v1.2d, v24.d[1]
+	WORD $0x4fd81805 // fmla v5.2d, v0.2d, v24.d[1]
+	FMOVD 80(R1), F24
+	WORD $0x4fd81023 // fmla v3.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81002 // fmla v2.2d, v0.2d, v24.d[0]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R5, R5, R15
-	ADD R5, R15, R14
-	ADD R5, R14, R13
-	ADD R5, R13, R12
-	ADD R5, R12, R11
-	ADD R5, R11, R10
-	ADD R5, R10, R9
-	ADD R5, R9, R8
-	ADD R5, R8, R7
+	ADD R4, R4, R15
+	ADD R4, R15, R14
+	ADD R4, R14, R13
+	ADD R4, R13, R12
+	ADD R4, R12, R11
+	ADD R4, R11, R10
+	ADD R4, R10, R9
+	ADD R4, R9, R8
+	ADD R4, R8, R7
 	CMP $4, R20
 	BNE apartsome_4
 sum_12:
 	MOVD.P 8(R0), R6
 	ADD R6<<3, R19, R6
-	FLDPQ (R6), (F7, F2)
+	FLDPQ (R6), (F24, F1)
 	FMOVD (R1), F0
-	WORD $0x4fc010ed // fmla v13.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01054 // fmla v20.2d, v2.2d, v0.d[0]
-	FMOVD (R1)(R5), F0
-	WORD $0x4fc010e6 // fmla v6.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01043 // fmla v3.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01317 // fmla v23.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01036 // fmla v22.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R4), F0
+	WORD $0x4fc01315 // fmla v21.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01034 // fmla v20.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R15), F0
-	WORD $0x4fc010e1 // fmla v1.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01049 // fmla v9.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01313 // fmla v19.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01032 // fmla v18.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R14), F0
-	WORD $0x4fc010fa // fmla v26.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01058 // fmla v24.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01311 // fmla v17.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01030 // fmla v16.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R13), F0
-	WORD $0x4fc010eb // fmla v11.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01051 // fmla v17.2d, v2.2d, v0.d[0]
+	WORD $0x4fc0130f // fmla v15.2d, v24.2d, v0.d[0]
+	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R12), F0
-	WORD $0x4fc010ec // fmla v12.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01045 // fmla v5.2d, v2.2d, v0.d[0]
+	WORD $0x4fc0130d // fmla v13.2d, v24.2d, v0.d[0]
+	WORD $0x4fc0102c // fmla v12.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R11), F0
-	WORD $0x4fc010ef // fmla v15.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01059 // fmla v25.2d, v2.2d, v0.d[0]
+	WORD $0x4fc0130b // fmla v11.2d, v24.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R10), F0
-	WORD $0x4fc010ee // fmla v14.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01057 // fmla v23.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01309 // fmla v9.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R9), F0
-	WORD $0x4fc010f6 // fmla v22.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01050 // fmla v16.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01306 // fmla v6.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R8), F0
-	WORD $0x4fc010e4 // fmla v4.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01048 // fmla v8.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01307 // fmla v7.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
 	FMOVD (R1)(R7), F0
-	WORD $0x4fc010f2 // fmla v18.2d, v7.2d, v0.d[0]
-	WORD $0x4fc01053 // fmla v19.2d, v2.2d, v0.d[0]
-	ADD R4, R1, R1
+	WORD $0x4fc01303 // fmla v3.2d, v24.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
@@ -15791,692 +15791,692 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R6
 	ADD R6<<3, R19, R6
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R20, some_14
-	FLDPQ (R6), (F2, F0)
+	FLDPQ (R6), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R20, few_15
-	FMOVQ (R6), F2
+	FMOVQ (R6), F1
 	TBZ $0, R20, end_17
 	FMOVD 16(R6), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R20, end_18
-	FMOVD (R6), F2
+	FMOVD (R6), F1
 end_18:
 end_16:
-	FMOVD (R1), F7
-	WORD $0x4fc7104d // fmla v13.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71014 // fmla v20.2d, v0.2d, v7.d[0]
-	FMOVD (R1)(R5), F7
-	WORD $0x4fc71046 // fmla v6.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71003 // fmla v3.2d, v0.2d, v7.d[0]
-	FMOVD (R1)(R15), F7
-	WORD $0x4fc71041 // fmla v1.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71009 // fmla v9.2d, v0.2d, v7.d[0]
-	FMOVD (R1)(R14), F7
-	WORD $0x4fc7105a // fmla v26.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71018 // fmla v24.2d, v0.2d, v7.d[0]
-	FMOVD (R1)(R13), F7
-	WORD $0x4fc7104b // fmla v11.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71011 // fmla v17.2d, v0.2d, v7.d[0]
-	FMOVD (R1)(R12), F7
-	WORD $0x4fc7104c // fmla v12.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71005 // fmla v5.2d, v0.2d, v7.d[0]
-	FMOVD (R1)(R11), F7
-	WORD $0x4fc7104f // fmla v15.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71019 // fmla v25.2d, v0.2d, v7.d[0]
-	FMOVD (R1)(R10), F7
-	WORD $0x4fc7104e // fmla v14.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71017 // fmla v23.2d, v0.2d, v7.d[0]
-	FMOVD (R1)(R9), F7
-	WORD $0x4fc71056 // fmla v22.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71010 // fmla v16.2d, v0.2d, v7.d[0]
-	FMOVD (R1)(R8), F7
-	WORD $0x4fc71044 // fmla v4.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71008 // fmla v8.2d, v0.2d, v7.d[0]
-	FMOVD (R1)(R7), F7
-	WORD $0x4fc71052 // fmla v18.2d, v2.2d, v7.d[0]
-	WORD $0x4fc71013 // fmla v19.2d, v0.2d, v7.d[0]
-	ADD R4, R1, R1
+	FMOVD (R1), F24
+	WORD $0x4fd81037 // fmla v23.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81016 // fmla v22.2d, v0.2d, v24.d[0]
+	FMOVD (R1)(R4), F24
+	WORD $0x4fd81035 // fmla v21.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81014 // fmla v20.2d, v0.2d, v24.d[0]
+	FMOVD (R1)(R15), F24
+	WORD $0x4fd81033 // fmla v19.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81012 // fmla v18.2d, v0.2d, v24.d[0]
+	FMOVD (R1)(R14), F24
+	WORD $0x4fd81031 // fmla v17.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81010 // fmla v16.2d, v0.2d, v24.d[0]
+	FMOVD (R1)(R13), F24
+	WORD $0x4fd8102f // fmla v15.2d, v1.2d, v24.d[0]
+	WORD $0x4fd8100e // fmla v14.2d, v0.2d, v24.d[0]
+	FMOVD (R1)(R12), F24
+	WORD $0x4fd8102d // fmla v13.2d, v1.2d, v24.d[0]
+	WORD $0x4fd8100c // fmla v12.2d, v0.2d, v24.d[0]
+	FMOVD (R1)(R11), F24
+	WORD $0x4fd8102b // fmla v11.2d, v1.2d, v24.d[0]
+	WORD $0x4fd8100a // fmla v10.2d, v0.2d, v24.d[0]
+	FMOVD (R1)(R10), F24
+	WORD $0x4fd81029 // fmla v9.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81008 // fmla v8.2d, v0.2d, v24.d[0]
+	FMOVD (R1)(R9), F24
+	WORD $0x4fd81026 // fmla v6.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81004 // fmla v4.2d, v0.2d, v24.d[0]
+	FMOVD (R1)(R8), F24
+	WORD $0x4fd81027 // fmla v7.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81005 // fmla v5.2d, v0.2d, v24.d[0]
+	FMOVD (R1)(R7), F24
+	WORD $0x4fd81023 // fmla v3.2d, v1.2d, v24.d[0]
+	WORD $0x4fd81002 // fmla v2.2d, v0.2d, v24.d[0]
+	ADD R5, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
 	FMOVD alpha+72(FP), F0
-	WORD $0x4e080415 // dup v21.2d, v0.d[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $3, R1, R2
-	MOVBU add+80(FP), R1
-	CMP $0, R1
+	WORD $0x4e08041a // dup v26.2d, v0.d[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $3, R0, R1
+	MOVBU add+80(FP), R0
+	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
 	TBZ $2, R3, some_19
-	FLDPQ (R0), (F10, F7)
+	FLDPQ (R2), (F25, F24)
 	B end_21
 some_19:
 	TBZ $1, R3, few_20
-	FMOVQ (R0), F10
+	FMOVQ (R2), F25
 	TBZ $0, R3, end_22
-	FMOVD 16(R0), F7
+	FMOVD 16(R2), F24
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R3, end_23
-	FMOVD (R0), F10
+	FMOVD (R2), F25
 end_23:
 end_21:
-	WORD $0x4e75cdaa // fmla v10.2d, v13.2d, v21.2d
-	WORD $0x4e75ce87 // fmla v7.2d, v20.2d, v21.2d
-	ADD R2, R0, R1
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x4e7acef9 // fmla v25.2d, v23.2d, v26.2d
+	WORD $0x4e7aced8 // fmla v24.2d, v22.2d, v26.2d
+	ADD R1, R2, R0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
 	TBZ $2, R3, some_24
-	FLDPQ (R1), (F20, F2)
+	FLDPQ (R0), (F23, F22)
 	B end_26
 some_24:
 	TBZ $1, R3, few_25
-	FMOVQ (R1), F20
+	FMOVQ (R0), F23
 	TBZ $0, R3, end_27
-	FMOVD 16(R1), F2
+	FMOVD 16(R0), F22
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R3, end_28
-	FMOVD (R1), F20
+	FMOVD (R0), F23
 end_28:
 end_26:
-	WORD $0x4e75ccd4 // fmla v20.2d, v6.2d, v21.2d
-	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4e7aceb7 // fmla v23.2d, v21.2d, v26.2d
+	WORD $0x4e7ace96 // fmla v22.2d, v20.2d, v26.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
 	TBZ $2, R3, some_29
-	FLDPQ (R1), (F6, F3)
+	FLDPQ (R0), (F21, F20)
 	B end_31
 some_29:
 	TBZ $1, R3, few_30
-	FMOVQ (R1), F6
+	FMOVQ (R0), F21
 	TBZ $0, R3, end_32
-	FMOVD 16(R1), F3
+	FMOVD 16(R0), F20
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R3, end_33
-	FMOVD (R1), F6
+	FMOVD (R0), F21
 end_33:
 end_31:
-	WORD $0x4e75cc26 // fmla v6.2d, v1.2d, v21.2d
-	WORD $0x4e75cd23 // fmla v3.2d, v9.2d, v21.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x4e7ace75 // fmla v21.2d, v19.2d, v26.2d
+	WORD $0x4e7ace54 // fmla v20.2d, v18.2d, v26.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
 	TBZ $2, R3, some_34
-	FLDPQ (R1), (F13, F1)
+	FLDPQ (R0), (F19, F18)
 	B end_36
 some_34:
 	TBZ $1, R3, few_35
-	FMOVQ (R1), F13
+	FMOVQ (R0), F19
 	TBZ $0, R3, end_37
-	FMOVD 16(R1), F1
+	FMOVD 16(R0), F18
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R3, end_38
-	FMOVD (R1), F13
+	FMOVD (R0), F19
 end_38:
 end_36:
-	WORD $0x4e75cf4d // fmla v13.2d, v26.2d, v21.2d
-	WORD $0x4e75cf01 // fmla v1.2d, v24.2d, v21.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x4e7ace33 // fmla v19.2d, v17.2d, v26.2d
+	WORD $0x4e7ace12 // fmla v18.2d, v16.2d, v26.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	TBZ $2, R3, some_39
-	FLDPQ (R1), (F9, F24)
+	FLDPQ (R0), (F17, F16)
 	B end_41
 some_39:
 	TBZ $1, R3, few_40
-	FMOVQ (R1), F9
+	FMOVQ (R0), F17
 	TBZ $0, R3, end_42
-	FMOVD 16(R1), F24
+	FMOVD 16(R0), F16
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R3, end_43
-	FMOVD (R1), F9
+	FMOVD (R0), F17
 end_43:
 end_41:
-	WORD $0x4e75cd69 // fmla v9.2d, v11.2d, v21.2d
-	WORD $0x4e75ce38 // fmla v24.2d, v17.2d, v21.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x4e7acdf1 // fmla v17.2d, v15.2d, v26.2d
+	WORD $0x4e7acdd0 // fmla v16.2d, v14.2d, v26.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
 	TBZ $2, R3, some_44
-	FLDPQ (R1), (F17, F26)
+	FLDPQ (R0), (F15, F14)
 	B end_46
 some_44:
 	TBZ $1, R3, few_45
-	FMOVQ (R1), F17
+	FMOVQ (R0), F15
 	TBZ $0, R3, end_47
-	FMOVD 16(R1), F26
+	FMOVD 16(R0), F14
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R3, end_48
-	FMOVD (R1), F17
+	FMOVD (R0), F15
 end_48:
 end_46:
-	WORD $0x4e75cd91 // fmla v17.2d, v12.2d, v21.2d
-	WORD $0x4e75ccba // fmla v26.2d, v5.2d, v21.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x4e7acdaf // fmla v15.2d, v13.2d, v26.2d
+	WORD $0x4e7acd8e // fmla v14.2d, v12.2d, v26.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $2, R3, some_49
-	FLDPQ (R1), (F27, F5)
+	FLDPQ (R0), (F13, F12)
 	B end_51
 some_49:
 	TBZ $1, R3, few_50
-	FMOVQ (R1), F27
+	FMOVQ (R0), F13
 	TBZ $0, R3, end_52
-	FMOVD 16(R1), F5
+	FMOVD 16(R0), F12
 end_52:
 	B end_51
 few_50:
 	TBZ $0, R3, end_53
-	FMOVD (R1), F27
+	FMOVD (R0), F13
 end_53:
 end_51:
-	WORD $0x4e75cdfb // fmla v27.2d, v15.2d, v21.2d
-	WORD $0x4e75cf25 // fmla v5.2d, v25.2d, v21.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x4e7acd6d // fmla v13.2d, v11.2d, v26.2d
+	WORD $0x4e7acd4c // fmla v12.2d, v10.2d, v26.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	TBZ $2, R3, some_54
-	FLDPQ (R1), (F25, F15)
+	FLDPQ (R0), (F11, F10)
 	B end_56
 some_54:
 	TBZ $1, R3, few_55
-	FMOVQ (R1), F25
+	FMOVQ (R0), F11
 	TBZ $0, R3, end_57
-	FMOVD 16(R1), F15
+	FMOVD 16(R0), F10
 end_57:
 	B end_56
 few_55:
 	TBZ $0, R3, end_58
-	FMOVD (R1), F25
+	FMOVD (R0), F11
 end_58:
 end_56:
-	WORD $0x4e75cdd9 // fmla v25.2d, v14.2d, v21.2d
-	WORD $0x4e75ceef // fmla v15.2d, v23.2d, v21.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x4e7acd2b // fmla v11.2d, v9.2d, v26.2d
+	WORD $0x4e7acd0a // fmla v10.2d, v8.2d, v26.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R3, some_59
-	FLDPQ (R1), (F12, F14)
+	FLDPQ (R0), (F9, F8)
 	B end_61
 some_59:
 	TBZ $1, R3, few_60
-	FMOVQ (R1), F12
+	FMOVQ (R0), F9
 	TBZ $0, R3, end_62
-	FMOVD 16(R1), F14
+	FMOVD 16(R0), F8
 end_62:
 	B end_61
 few_60:
 	TBZ $0, R3, end_63
-	FMOVD (R1), F12
+	FMOVD (R0), F9
 end_63:
 end_61:
-	WORD $0x4e75cecc // fmla v12.2d, v22.2d, v21.2d
-	WORD $0x4e75ce0e // fmla v14.2d, v16.2d, v21.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x4e7accc9 // fmla v9.2d, v6.2d, v26.2d
+	WORD $0x4e7acc88 // fmla v8.2d, v4.2d, v26.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R3, some_64
-	FLDPQ (R1), (F0, F11)
+	FLDPQ (R0), (F6, F4)
 	B end_66
 some_64:
 	TBZ $1, R3, few_65
-	FMOVQ (R1), F0
+	FMOVQ (R0), F6
 	TBZ $0, R3, end_67
-	FMOVD 16(R1), F11
+	FMOVD 16(R0), F4
 end_67:
 	B end_66
 few_65:
 	TBZ $0, R3, end_68
-	FMOVD (R1), F0
+	FMOVD (R0), F6
 end_68:
 end_66:
-	WORD $0x4e75cc80 // fmla v0.2d, v4.2d, v21.2d
-	WORD $0x4e75cd0b // fmla v11.2d, v8.2d, v21.2d
-	ADD R2, R1, R1
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x4e7acce6 // fmla v6.2d, v7.2d, v26.2d
+	WORD $0x4e7acca4 // fmla v4.2d, v5.2d, v26.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_69
-	FLDPQ (R1), (F8, F4)
+	FLDPQ (R0), (F1, F0)
 	B end_71
 some_69:
 	TBZ $1, R3, few_70
-	FMOVQ (R1), F8
+	FMOVQ (R0), F1
 	TBZ $0, R3, end_72
-	FMOVD 16(R1), F4
+	FMOVD 16(R0), F0
 end_72:
 	B end_71
 few_70:
 	TBZ $0, R3, end_73
-	FMOVD (R1), F8
+	FMOVD (R0), F1
 end_73:
 end_71:
-	WORD $0x4e75ce48 // fmla v8.2d, v18.2d, v21.2d
-	WORD $0x4e75ce64 // fmla v4.2d, v19.2d, v21.2d
+	WORD $0x4e7acc61 // fmla v1.2d, v3.2d, v26.2d
+	WORD $0x4e7acc40 // fmla v0.2d, v2.2d, v26.2d
 	B store
 set:
-	WORD $0x6e75ddaa // fmul v10.2d, v13.2d, v21.2d
-	WORD $0x6e75de87 // fmul v7.2d, v20.2d, v21.2d
-	WORD $0x6e75dcd4 // fmul v20.2d, v6.2d, v21.2d
-	WORD $0x6e75dc62 // fmul v2.2d, v3.2d, v21.2d
-	WORD $0x6e75dc26 // fmul v6.2d, v1.2d, v21.2d
-	WORD $0x6e75dd23 // fmul v3.2d, v9.2d, v21.2d
-	WORD $0x6e75df4d // fmul v13.2d, v26.2d, v21.2d
-	WORD $0x6e75df01 // fmul v1.2d, v24.2d, v21.2d
-	WORD $0x6e75dd69 // fmul v9.2d, v11.2d, v21.2d
-	WORD $0x6e75de38 // fmul v24.2d, v17.2d, v21.2d
-	WORD $0x6e75dd91 // fmul v17.2d, v12.2d, v21.2d
-	WORD $0x6e75dcba // fmul v26.2d, v5.2d, v21.2d
-	WORD $0x6e75ddfb // fmul v27.2d, v15.2d, v21.2d
-	WORD $0x6e75df25 // fmul v5.2d, v25.2d, v21.2d
-	WORD $0x6e75ddd9 // fmul v25.2d, v14.2d, v21.2d
-	WORD $0x6e75deef // fmul v15.2d, v23.2d, v21.2d
-	WORD $0x6e75decc // fmul v12.2d, v22.2d, v21.2d
-	WORD $0x6e75de0e // fmul v14.2d, v16.2d, v21.2d
-	WORD $0x6e75dc80 // fmul v0.2d, v4.2d, v21.2d
-	WORD $0x6e75dd0b // fmul v11.2d, v8.2d, v21.2d
-	WORD $0x6e75de48 // fmul v8.2d, v18.2d, v21.2d
-	WORD $0x6e75de64 // fmul v4.2d, v19.2d, v21.2d
+	WORD $0x6e7adef9 // fmul v25.2d, v23.2d, v26.2d
+	WORD $0x6e7aded8 // fmul v24.2d, v22.2d, v26.2d
+	WORD $0x6e7adeb7 // fmul v23.2d, v21.2d, v26.2d
+	WORD $0x6e7ade96 // fmul v22.2d, v20.2d, v26.2d
+	WORD $0x6e7ade75 // fmul v21.2d, v19.2d, v26.2d
+	WORD $0x6e7ade54 // fmul v20.2d, v18.2d, v26.2d
+	WORD $0x6e7ade33 // fmul v19.2d, v17.2d, v26.2d
+	WORD $0x6e7ade12 // fmul v18.2d, v16.2d, v26.2d
+	WORD $0x6e7addf1 // fmul v17.2d, v15.2d, v26.2d
+	WORD $0x6e7addd0 // fmul v16.2d, v14.2d, v26.2d
+	WORD $0x6e7addaf // fmul v15.2d, v13.2d, v26.2d
+	WORD $0x6e7add8e // fmul v14.2d, v12.2d, v26.2d
+	WORD $0x6e7add6d // fmul v13.2d, v11.2d, v26.2d
+	WORD $0x6e7add4c // fmul v12.2d, v10.2d, v26.2d
+	WORD $0x6e7add2b // fmul v11.2d, v9.2d, v26.2d
+	WORD $0x6e7add0a // fmul v10.2d, v8.2d, v26.2d
+	WORD $0x6e7adcc9 // fmul v9.2d, v6.2d, v26.2d
+	WORD $0x6e7adc88 // fmul v8.2d, v4.2d, v26.2d
+	WORD $0x6e7adce6 // fmul v6.2d, v7.2d, v26.2d
+	WORD $0x6e7adca4 // fmul v4.2d, v5.2d, v26.2d
+	WORD $0x6e7adc61 // fmul v1.2d, v3.2d, v26.2d
+	WORD $0x6e7adc40 // fmul v0.2d, v2.2d, v26.2d
 store:
 	TBZ $2, R3, some_74
-	FSTPQ (F10, F7), (R0)
+	FSTPQ (F25, F24), (R2)
 	B end_76
 some_74:
 	TBZ $1, R3, few_75
-	FMOVQ F10, (R0)
+	FMOVQ F25, (R2)
 	TBZ $0, R3, end_77
-	FMOVD F7, 16(R0)
+	FMOVD F24, 16(R2)
 end_77:
 	B end_76
 few_75:
 	TBZ $0, R3, end_78
-	FMOVD F10, (R0)
+	FMOVD F25, (R2)
 end_78:
 end_76:
-	ADD R2, R0, R0
+	ADD R1, R2, R0
 	TBZ $2, R3, some_79
-	FSTPQ (F20, F2), (R0)
+	FSTPQ (F23, F22), (R0)
 	B end_81
 some_79:
 	TBZ $1, R3, few_80
-	FMOVQ F20, (R0)
+	FMOVQ F23, (R0)
 	TBZ $0, R3, end_82
-	FMOVD F2, 16(R0)
+	FMOVD F22, 16(R0)
 end_82:
 	B end_81
 few_80:
 	TBZ $0, R3, end_83
-	FMOVD F20, (R0)
+	FMOVD F23, (R0)
 end_83:
 end_81:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R3, some_84
-	FSTPQ (F6, F3), (R0)
+	FSTPQ (F21, F20), (R0)
 	B end_86
 some_84:
 	TBZ $1, R3, few_85
-	FMOVQ F6, (R0)
+	FMOVQ F21, (R0)
 	TBZ $0, R3, end_87
-	FMOVD F3, 16(R0)
+	FMOVD F20, 16(R0)
 end_87:
 	B end_86
 few_85:
 	TBZ $0, R3, end_88
-	FMOVD F6, (R0)
+	FMOVD F21, (R0)
 end_88:
 end_86:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R3, some_89
-	FSTPQ (F13, F1), (R0)
+	FSTPQ (F19, F18), (R0)
 	B end_91
 some_89:
 	TBZ $1, R3, few_90
-	FMOVQ F13, (R0)
+	FMOVQ F19, (R0)
 	TBZ $0, R3, end_92
-	FMOVD F1, 16(R0)
+	FMOVD F18, 16(R0)
 end_92:
 	B end_91
 few_90:
 	TBZ $0, R3, end_93
-	FMOVD F13, (R0)
+	FMOVD F19, (R0)
 end_93:
 end_91:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R3, some_94
-	FSTPQ (F9, F24), (R0)
+	FSTPQ (F17, F16), (R0)
 	B end_96
 some_94:
 	TBZ $1, R3, few_95
-	FMOVQ F9, (R0)
+	FMOVQ F17, (R0)
 	TBZ $0, R3, end_97
-	FMOVD F24, 16(R0)
+	FMOVD F16, 16(R0)
 end_97:
 	B end_96
 few_95:
 	TBZ $0, R3, end_98
-	FMOVD F9, (R0)
+	FMOVD F17, (R0)
 end_98:
 end_96:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R3, some_99
-	FSTPQ (F17, F26), (R0)
+	FSTPQ (F15, F14), (R0)
 	B end_101
 some_99:
 	TBZ $1, R3, few_100
-	FMOVQ F17, (R0)
+	FMOVQ F15, (R0)
 	TBZ $0, R3, end_102
-	FMOVD F26, 16(R0)
+	FMOVD F14, 16(R0)
 end_102:
 	B end_101
 few_100:
 	TBZ $0, R3, end_103
-	FMOVD F17, (R0)
+	FMOVD F15, (R0)
 end_103:
 end_101:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R3, some_104
-	FSTPQ (F27, F5), (R0)
+	FSTPQ (F13, F12), (R0)
 	B end_106
 some_104:
 	TBZ $1, R3, few_105
-	FMOVQ F27, (R0)
+	FMOVQ F13, (R0)
 	TBZ $0, R3, end_107
-	FMOVD F5, 16(R0)
+	FMOVD F12, 16(R0)
 end_107:
 	B end_106
 few_105:
 	TBZ $0, R3, end_108
-	FMOVD F27, (R0)
+	FMOVD F13, (R0)
 end_108:
 end_106:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R3, some_109
-	FSTPQ (F25, F15), (R0)
+	FSTPQ (F11, F10), (R0)
 	B end_111
 some_109:
 	TBZ $1, R3, few_110
-	FMOVQ F25, (R0)
+	FMOVQ F11, (R0)
 	TBZ $0, R3, end_112
-	FMOVD F15, 16(R0)
+	FMOVD F10, 16(R0)
 end_112:
 	B end_111
 few_110:
 	TBZ $0, R3, end_113
-	FMOVD F25, (R0)
+	FMOVD F11, (R0)
 end_113:
 end_111:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R3, some_114
-	FSTPQ (F12, F14), (R0)
+	FSTPQ (F9, F8), (R0)
 	B end_116
 some_114:
 	TBZ $1, R3, few_115
-	FMOVQ F12, (R0)
+	FMOVQ F9, (R0)
 	TBZ $0, R3, end_117
-	FMOVD F14, 16(R0)
+	FMOVD F8, 16(R0)
 end_117:
 	B end_116
 few_115:
 	TBZ $0, R3, end_118
-	FMOVD F12, (R0)
+	FMOVD F9, (R0)
 end_118:
 end_116:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R3, some_119
-	FSTPQ (F0, F11), (R0)
+	FSTPQ (F6, F4), (R0)
 	B end_121
 some_119:
 	TBZ $1, R3, few_120
-	FMOVQ F0, (R0)
+	FMOVQ F6, (R0)
 	TBZ $0, R3, end_122
-	FMOVD F11, 16(R0)
+	FMOVD F4, 16(R0)
 end_122:
 	B end_121
 few_120:
 	TBZ $0, R3, end_123
-	FMOVD F0, (R0)
+	FMOVD F6, (R0)
 end_123:
 end_121:
-	ADD R2, R0, R0
+	ADD R1, R0, R0
 	TBZ $2, R3, some_124
-	FSTPQ (F8, F4), (R0)
+	FSTPQ (F1, F0), (R0)
 	B end_126
 some_124:
 	TBZ $1, R3, few_125
-	FMOVQ F8, (R0)
+	FMOVQ F1, (R0)
 	TBZ $0, R3, end_127
-	FMOVD F4, 16(R0)
+	FMOVD F0, 16(R0)
 end_127:
 	B end_126
 few_125:
 	TBZ $0, R3, end_128
-	FMOVD F8, (R0)
+	FMOVD F1, (R0)
 end_128:
 end_126:
 	RET
 
 // func Tile12x1NEONF64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
 TEXT ·Tile12x1NEONF64(SB), NOSPLIT, $0-81
-	MOVD n+64(FP), R4
+	MOVD n+64(FP), R3
 	MOVD k+0(FP), R0
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R0
-	MOVD csa+24(FP), R2
-	LSL $3, R2, R3
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R5
 	MOVD b+32(FP), R20
-	MOVD off+40(FP), R2
-	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V3.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V7.B16
-	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V0.B16
-	WORD $0x6f00e41d // movi v29.2d, #0
-	VMOV V29.B16, V28.B16
-	WORD $0x6f00e40f // movi v15.2d, #0
-	VMOV V15.B16, V27.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V4.B16
-	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V26.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V2.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	VMOV V25.B16, V24.B16
 	WORD $0x6f00e417 // movi v23.2d, #0
-	VMOV V23.B16, V20.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V19.B16
-	WORD $0x6f00e416 // movi v22.2d, #0
-	VMOV V22.B16, V6.B16
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V14.B16
-	MOVD rsa+16(FP), R5
-	LSL $3, R5, R5
+	VMOV V23.B16, V22.B16
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R4
+	LSL $3, R4, R4
 	MOVD n+64(FP), R21
-	CMP $8, R5
+	CMP $8, R4
 	BNE apart_1
 	CMP $4, R21
 	BNE some_3
 sum_5:
-	MOVD.P 8(R2), R5
-	ADD R5<<3, R20, R5
-	FLDPQ (R5), (F21, F17)
-	FLDPQ (R0), (F5, F1)
-	WORD $0x4fc512ab // fmla v11.2d, v21.2d, v5.d[0]
-	WORD $0x4fc51223 // fmla v3.2d, v17.2d, v5.d[0]
-	WORD $0x4fc51aa8 // fmla v8.2d, v21.2d, v5.d[1]
-	WORD $0x4fc51a27 // fmla v7.2d, v17.2d, v5.d[1]
-	WORD $0x4fc112a9 // fmla v9.2d, v21.2d, v1.d[0]
-	WORD $0x4fc11220 // fmla v0.2d, v17.2d, v1.d[0]
-	WORD $0x4fc11abd // fmla v29.2d, v21.2d, v1.d[1]
-	WORD $0x4fc11a3c // fmla v28.2d, v17.2d, v1.d[1]
-	FLDPQ 32(R0), (F5, F1)
-	WORD $0x4fc512af // fmla v15.2d, v21.2d, v5.d[0]
-	WORD $0x4fc5123b // fmla v27.2d, v17.2d, v5.d[0]
-	WORD $0x4fc51aaa // fmla v10.2d, v21.2d, v5.d[1]
-	WORD $0x4fc51a24 // fmla v4.2d, v17.2d, v5.d[1]
-	WORD $0x4fc112ad // fmla v13.2d, v21.2d, v1.d[0]
-	WORD $0x4fc1123a // fmla v26.2d, v17.2d, v1.d[0]
-	WORD $0x4fc11ab0 // fmla v16.2d, v21.2d, v1.d[1]
-	WORD $0x4fc11a22 // fmla v2.2d, v17.2d, v1.d[1]
-	FLDPQ 64(R0), (F5, F1)
-	WORD $0x4fc512b7 // fmla v23.2d, v21.2d, v5.d[0]
-	WORD $0x4fc51234 // fmla v20.2d, v17.2d, v5.d[0]
-	WORD $0x4fc51aac // fmla v12.2d, v21.2d, v5.d[1]
-	WORD $0x4fc51a33 // fmla v19.2d, v17.2d, v5.d[1]
-	WORD $0x4fc112b6 // fmla v22.2d, v21.2d, v1.d[0]
-	WORD $0x4fc11226 // fmla v6.2d, v17.2d, v1.d[0]
-	WORD $0x4fc11ab2 // fmla v18.2d, v21.2d, v1.d[1]
-	WORD $0x4fc11a2e // fmla v14.2d, v17.2d, v1.d[1]
-	ADD R3, R0, R0
-	SUBS $1, R1, R1
+	MOVD.P 8(R0), R4
+	ADD R4<<3, R20, R4
+	FLDPQ (R4), (F27, F26)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4fc11379 // fmla v25.2d, v27.2d, v1.d[0]
+	WORD $0x4fc11358 // fmla v24.2d, v26.2d, v1.d[0]
+	WORD $0x4fc11b77 // fmla v23.2d, v27.2d, v1.d[1]
+	WORD $0x4fc11b56 // fmla v22.2d, v26.2d, v1.d[1]
+	WORD $0x4fc01375 // fmla v21.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01354 // fmla v20.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01b73 // fmla v19.2d, v27.2d, v0.d[1]
+	WORD $0x4fc01b52 // fmla v18.2d, v26.2d, v0.d[1]
+	FLDPQ 32(R1), (F1, F0)
+	WORD $0x4fc11371 // fmla v17.2d, v27.2d, v1.d[0]
+	WORD $0x4fc11350 // fmla v16.2d, v26.2d, v1.d[0]
+	WORD $0x4fc11b6f // fmla v15.2d, v27.2d, v1.d[1]
+	WORD $0x4fc11b4e // fmla v14.2d, v26.2d, v1.d[1]
+	WORD $0x4fc0136d // fmla v13.2d, v27.2d, v0.d[0]
+	WORD $0x4fc0134c // fmla v12.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01b6b // fmla v11.2d, v27.2d, v0.d[1]
+	WORD $0x4fc01b4a // fmla v10.2d, v26.2d, v0.d[1]
+	FLDPQ 64(R1), (F1, F0)
+	WORD $0x4fc11369 // fmla v9.2d, v27.2d, v1.d[0]
+	WORD $0x4fc11348 // fmla v8.2d, v26.2d, v1.d[0]
+	WORD $0x4fc11b66 // fmla v6.2d, v27.2d, v1.d[1]
+	WORD $0x4fc11b44 // fmla v4.2d, v26.2d, v1.d[1]
+	WORD $0x4fc01367 // fmla v7.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01345 // fmla v5.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01b63 // fmla v3.2d, v27.2d, v0.d[1]
+	WORD $0x4fc01b42 // fmla v2.2d, v26.2d, v0.d[1]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R2), R5
-	ADD R5<<3, R20, R5
+	MOVD.P 8(R0), R4
+	ADD R4<<3, R20, R4
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R21, some_7
-	FLDPQ (R5), (F1, F5)
+	FLDPQ (R4), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R21, few_8
-	FMOVQ (R5), F1
+	FMOVQ (R4), F1
 	TBZ $0, R21, end_10
-	FMOVD 16(R5), F5
+	FMOVD 16(R4), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R21, end_11
-	FMOVD (R5), F1
+	FMOVD (R4), F1
 end_11:
 end_9:
-	FLDPQ (R0), (F21, F17)
-	WORD $0x4fd5102b // fmla v11.2d, v1.2d, v21.d[0]
-	WORD $0x4fd510a3 // fmla v3.2d, v5.2d, v21.d[0]
-	WORD $0x4fd51828 // fmla v8.2d, v1.2d, v21.d[1]
-	WORD $0x4fd518a7 // fmla v7.2d, v5.2d, v21.d[1]
-	WORD $0x4fd11029 // fmla v9.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110a0 // fmla v0.2d, v5.2d, v17.d[0]
-	WORD $0x4fd1183d // fmla v29.2d, v1.2d, v17.d[1]
-	WORD $0x4fd118bc // fmla v28.2d, v5.2d, v17.d[1]
-	FLDPQ 32(R0), (F21, F17)
-	WORD $0x4fd5102f // fmla v15.2d, v1.2d, v21.d[0]
-	WORD $0x4fd510bb // fmla v27.2d, v5.2d, v21.d[0]
-	WORD $0x4fd5182a // fmla v10.2d, v1.2d, v21.d[1]
-	WORD $0x4fd518a4 // fmla v4.2d, v5.2d, v21.d[1]
-	WORD $0x4fd1102d // fmla v13.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110ba // fmla v26.2d, v5.2d, v17.d[0]
-	WORD $0x4fd11830 // fmla v16.2d, v1.2d, v17.d[1]
-	WORD $0x4fd118a2 // fmla v2.2d, v5.2d, v17.d[1]
-	FLDPQ 64(R0), (F21, F17)
-	WORD $0x4fd51037 // fmla v23.2d, v1.2d, v21.d[0]
-	WORD $0x4fd510b4 // fmla v20.2d, v5.2d, v21.d[0]
-	WORD $0x4fd5182c // fmla v12.2d, v1.2d, v21.d[1]
-	WORD $0x4fd518b3 // fmla v19.2d, v5.2d, v21.d[1]
-	WORD $0x4fd11036 // fmla v22.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110a6 // fmla v6.2d, v5.2d, v17.d[0]
-	WORD $0x4fd11832 // fmla v18.2d, v1.2d, v17.d[1]
-	WORD $0x4fd118ae // fmla v14.2d, v5.2d, v17.d[1]
-	ADD R3, R0, R0
-	SUBS $1, R1, R1
+	FLDPQ (R1), (F27, F26)
+	WORD $0x4fdb1039 // fmla v25.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1018 // fmla v24.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb1837 // fmla v23.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb1816 // fmla v22.2d, v0.2d, v27.d[1]
+	WORD $0x4fda1035 // fmla v21.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1014 // fmla v20.2d, v0.2d, v26.d[0]
+	WORD $0x4fda1833 // fmla v19.2d, v1.2d, v26.d[1]
+	WORD $0x4fda1812 // fmla v18.2d, v0.2d, v26.d[1]
+	FLDPQ 32(R1), (F27, F26)
+	WORD $0x4fdb1031 // fmla v17.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1010 // fmla v16.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb182f // fmla v15.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb180e // fmla v14.2d, v0.2d, v27.d[1]
+	WORD $0x4fda102d // fmla v13.2d, v1.2d, v26.d[0]
+	WORD $0x4fda100c // fmla v12.2d, v0.2d, v26.d[0]
+	WORD $0x4fda182b // fmla v11.2d, v1.2d, v26.d[1]
+	WORD $0x4fda180a // fmla v10.2d, v0.2d, v26.d[1]
+	FLDPQ 64(R1), (F27, F26)
+	WORD $0x4fdb1029 // fmla v9.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1008 // fmla v8.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb1826 // fmla v6.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb1804 // fmla v4.2d, v0.2d, v27.d[1]
+	WORD $0x4fda1027 // fmla v7.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1005 // fmla v5.2d, v0.2d, v26.d[0]
+	WORD $0x4fda1823 // fmla v3.2d, v1.2d, v26.d[1]
+	WORD $0x4fda1802 // fmla v2.2d, v0.2d, v26.d[1]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R5, R5, R19
-	ADD R5, R19, R15
-	ADD R5, R15, R14
-	ADD R5, R14, R13
-	ADD R5, R13, R12
-	ADD R5, R12, R11
-	ADD R5, R11, R10
-	ADD R5, R10, R9
-	ADD R5, R9, R8
-	ADD R5, R8, R7
+	ADD R4, R4, R19
+	ADD R4, R19, R15
+	ADD R4, R15, R14
+	ADD R4, R14, R13
+	ADD R4, R13, R12
+	ADD R4, R12, R11
+	ADD R4, R11, R10
+	ADD R4, R10, R9
+	ADD R4, R9, R8
+	ADD R4, R8, R7
 	CMP $4, R21
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R2), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<3, R20, R6
-	FLDPQ (R6), (F17, F5)
-	FMOVD (R0), F1
-	WORD $0x4fc1122b // fmla v11.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110a3 // fmla v3.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R5), F1
-	WORD $0x4fc11228 // fmla v8.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110a7 // fmla v7.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R19), F1
-	WORD $0x4fc11229 // fmla v9.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110a0 // fmla v0.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R15), F1
-	WORD $0x4fc1123d // fmla v29.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110bc // fmla v28.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R14), F1
-	WORD $0x4fc1122f // fmla v15.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110bb // fmla v27.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R13), F1
-	WORD $0x4fc1122a // fmla v10.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110a4 // fmla v4.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R12), F1
-	WORD $0x4fc1122d // fmla v13.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110ba // fmla v26.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R11), F1
-	WORD $0x4fc11230 // fmla v16.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110a2 // fmla v2.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R10), F1
-	WORD $0x4fc11237 // fmla v23.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110b4 // fmla v20.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R9), F1
-	WORD $0x4fc1122c // fmla v12.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110b3 // fmla v19.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R8), F1
-	WORD $0x4fc11236 // fmla v22.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110a6 // fmla v6.2d, v5.2d, v1.d[0]
-	FMOVD (R0)(R7), F1
-	WORD $0x4fc11232 // fmla v18.2d, v17.2d, v1.d[0]
-	WORD $0x4fc110ae // fmla v14.2d, v5.2d, v1.d[0]
-	ADD R3, R0, R0
-	SUBS $1, R1, R1
+	FLDPQ (R6), (F26, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01359 // fmla v25.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01038 // fmla v24.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R4), F0
+	WORD $0x4fc01357 // fmla v23.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01036 // fmla v22.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R19), F0
+	WORD $0x4fc01355 // fmla v21.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01034 // fmla v20.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R15), F0
+	WORD $0x4fc01353 // fmla v19.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01032 // fmla v18.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R14), F0
+	WORD $0x4fc01351 // fmla v17.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01030 // fmla v16.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R13), F0
+	WORD $0x4fc0134f // fmla v15.2d, v26.2d, v0.d[0]
+	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R12), F0
+	WORD $0x4fc0134d // fmla v13.2d, v26.2d, v0.d[0]
+	WORD $0x4fc0102c // fmla v12.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R11), F0
+	WORD $0x4fc0134b // fmla v11.2d, v26.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R10), F0
+	WORD $0x4fc01349 // fmla v9.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R9), F0
+	WORD $0x4fc01346 // fmla v6.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R8), F0
+	WORD $0x4fc01347 // fmla v7.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R7), F0
+	WORD $0x4fc01343 // fmla v3.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R2), R6
+	MOVD.P 8(R0), R6
 	ADD R6<<3, R20, R6
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R21, some_14
-	FLDPQ (R6), (F1, F5)
+	FLDPQ (R6), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R21, few_15
 	FMOVQ (R6), F1
 	TBZ $0, R21, end_17
-	FMOVD 16(R6), F5
+	FMOVD 16(R6), F0
 end_17:
 	B end_16
 few_15:
@@ -16484,510 +16484,510 @@ few_15:
 	FMOVD (R6), F1
 end_18:
 end_16:
-	FMOVD (R0), F17
-	WORD $0x4fd1102b // fmla v11.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110a3 // fmla v3.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R5), F17
-	WORD $0x4fd11028 // fmla v8.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110a7 // fmla v7.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R19), F17
-	WORD $0x4fd11029 // fmla v9.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110a0 // fmla v0.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R15), F17
-	WORD $0x4fd1103d // fmla v29.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110bc // fmla v28.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R14), F17
-	WORD $0x4fd1102f // fmla v15.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110bb // fmla v27.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R13), F17
-	WORD $0x4fd1102a // fmla v10.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110a4 // fmla v4.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R12), F17
-	WORD $0x4fd1102d // fmla v13.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110ba // fmla v26.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R11), F17
-	WORD $0x4fd11030 // fmla v16.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110a2 // fmla v2.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R10), F17
-	WORD $0x4fd11037 // fmla v23.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110b4 // fmla v20.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R9), F17
-	WORD $0x4fd1102c // fmla v12.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110b3 // fmla v19.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R8), F17
-	WORD $0x4fd11036 // fmla v22.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110a6 // fmla v6.2d, v5.2d, v17.d[0]
-	FMOVD (R0)(R7), F17
-	WORD $0x4fd11032 // fmla v18.2d, v1.2d, v17.d[0]
-	WORD $0x4fd110ae // fmla v14.2d, v5.2d, v17.d[0]
-	ADD R3, R0, R0
-	SUBS $1, R1, R1
+	FMOVD (R1), F26
+	WORD $0x4fda1039 // fmla v25.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1018 // fmla v24.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R4), F26
+	WORD $0x4fda1037 // fmla v23.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1016 // fmla v22.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R19), F26
+	WORD $0x4fda1035 // fmla v21.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1014 // fmla v20.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R15), F26
+	WORD $0x4fda1033 // fmla v19.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1012 // fmla v18.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R14), F26
+	WORD $0x4fda1031 // fmla v17.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1010 // fmla v16.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R13), F26
+	WORD $0x4fda102f // fmla v15.2d, v1.2d, v26.d[0]
+	WORD $0x4fda100e // fmla v14.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R12), F26
+	WORD $0x4fda102d // fmla v13.2d, v1.2d, v26.d[0]
+	WORD $0x4fda100c // fmla v12.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R11), F26
+	WORD $0x4fda102b // fmla v11.2d, v1.2d, v26.d[0]
+	WORD $0x4fda100a // fmla v10.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R10), F26
+	WORD $0x4fda1029 // fmla v9.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1008 // fmla v8.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R9), F26
+	WORD $0x4fda1026 // fmla v6.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1004 // fmla v4.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R8), F26
+	WORD $0x4fda1027 // fmla v7.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1005 // fmla v5.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R7), F26
+	WORD $0x4fda1023 // fmla v3.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1002 // fmla v2.2d, v0.2d, v26.d[0]
+	ADD R5, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
-	FMOVD alpha+72(FP), F1
-	WORD $0x4e080439 // dup v25.2d, v1.d[0]
-	MOVD c+48(FP), R1
+	FMOVD alpha+72(FP), F0
+	WORD $0x4e08041c // dup v28.2d, v0.d[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R2
+	LSL $3, R0, R1
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	TBZ $2, R4, some_19
-	FLDPQ (R1), (F24, F17)
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	TBZ $2, R3, some_19
+	FLDPQ (R2), (F27, F26)
 	B end_21
 some_19:
-	TBZ $1, R4, few_20
-	FMOVQ (R1), F24
-	TBZ $0, R4, end_22
-	FMOVD 16(R1), F17
+	TBZ $1, R3, few_20
+	FMOVQ (R2), F27
+	TBZ $0, R3, end_22
+	FMOVD 16(R2), F26
 end_22:
 	B end_21
 few_20:
-	TBZ $0, R4, end_23
-	FMOVD (R1), F24
+	TBZ $0, R3, end_23
+	FMOVD (R2), F27
 end_23:
 end_21:
-	WORD $0x4e79cd78 // fmla v24.2d, v11.2d, v25.2d
-	WORD $0x4e79cc71 // fmla v17.2d, v3.2d, v25.2d
-	ADD R2, R1, R0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e415 // movi v21.2d, #0
-	TBZ $2, R4, some_24
-	FLDPQ (R0), (F5, F21)
+	WORD $0x4e7ccf3b // fmla v27.2d, v25.2d, v28.2d
+	WORD $0x4e7ccf1a // fmla v26.2d, v24.2d, v28.2d
+	ADD R1, R2, R0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	TBZ $2, R3, some_24
+	FLDPQ (R0), (F25, F24)
 	B end_26
 some_24:
-	TBZ $1, R4, few_25
-	FMOVQ (R0), F5
-	TBZ $0, R4, end_27
-	FMOVD 16(R0), F21
+	TBZ $1, R3, few_25
+	FMOVQ (R0), F25
+	TBZ $0, R3, end_27
+	FMOVD 16(R0), F24
 end_27:
 	B end_26
 few_25:
-	TBZ $0, R4, end_28
-	FMOVD (R0), F5
+	TBZ $0, R3, end_28
+	FMOVD (R0), F25
 end_28:
 end_26:
-	WORD $0x4e79cd05 // fmla v5.2d, v8.2d, v25.2d
-	WORD $0x4e79ccf5 // fmla v21.2d, v7.2d, v25.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	TBZ $2, R4, some_29
-	FLDPQ (R0), (F3, F11)
+	WORD $0x4e7ccef9 // fmla v25.2d, v23.2d, v28.2d
+	WORD $0x4e7cced8 // fmla v24.2d, v22.2d, v28.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	TBZ $2, R3, some_29
+	FLDPQ (R0), (F23, F22)
 	B end_31
 some_29:
-	TBZ $1, R4, few_30
-	FMOVQ (R0), F3
-	TBZ $0, R4, end_32
-	FMOVD 16(R0), F11
+	TBZ $1, R3, few_30
+	FMOVQ (R0), F23
+	TBZ $0, R3, end_32
+	FMOVD 16(R0), F22
 end_32:
 	B end_31
 few_30:
-	TBZ $0, R4, end_33
-	FMOVD (R0), F3
+	TBZ $0, R3, end_33
+	FMOVD (R0), F23
 end_33:
 end_31:
-	WORD $0x4e79cd23 // fmla v3.2d, v9.2d, v25.2d
-	WORD $0x4e79cc0b // fmla v11.2d, v0.2d, v25.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
-	TBZ $2, R4, some_34
-	FLDPQ (R0), (F8, F9)
+	WORD $0x4e7cceb7 // fmla v23.2d, v21.2d, v28.2d
+	WORD $0x4e7cce96 // fmla v22.2d, v20.2d, v28.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	TBZ $2, R3, some_34
+	FLDPQ (R0), (F21, F20)
 	B end_36
 some_34:
-	TBZ $1, R4, few_35
-	FMOVQ (R0), F8
-	TBZ $0, R4, end_37
-	FMOVD 16(R0), F9
+	TBZ $1, R3, few_35
+	FMOVQ (R0), F21
+	TBZ $0, R3, end_37
+	FMOVD 16(R0), F20
 end_37:
 	B end_36
 few_35:
-	TBZ $0, R4, end_38
-	FMOVD (R0), F8
+	TBZ $0, R3, end_38
+	FMOVD (R0), F21
 end_38:
 end_36:
-	WORD $0x4e79cfa8 // fmla v8.2d, v29.2d, v25.2d
-	WORD $0x4e79cf89 // fmla v9.2d, v28.2d, v25.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e41c // movi v28.2d, #0
-	TBZ $2, R4, some_39
-	FLDPQ (R0), (F7, F28)
+	WORD $0x4e7cce75 // fmla v21.2d, v19.2d, v28.2d
+	WORD $0x4e7cce54 // fmla v20.2d, v18.2d, v28.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	TBZ $2, R3, some_39
+	FLDPQ (R0), (F19, F18)
 	B end_41
 some_39:
-	TBZ $1, R4, few_40
-	FMOVQ (R0), F7
-	TBZ $0, R4, end_42
-	FMOVD 16(R0), F28
+	TBZ $1, R3, few_40
+	FMOVQ (R0), F19
+	TBZ $0, R3, end_42
+	FMOVD 16(R0), F18
 end_42:
 	B end_41
 few_40:
-	TBZ $0, R4, end_43
-	FMOVD (R0), F7
+	TBZ $0, R3, end_43
+	FMOVD (R0), F19
 end_43:
 end_41:
-	WORD $0x4e79cde7 // fmla v7.2d, v15.2d, v25.2d
-	WORD $0x4e79cf7c // fmla v28.2d, v27.2d, v25.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	TBZ $2, R4, some_44
-	FLDPQ (R0), (F27, F15)
+	WORD $0x4e7cce33 // fmla v19.2d, v17.2d, v28.2d
+	WORD $0x4e7cce12 // fmla v18.2d, v16.2d, v28.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	TBZ $2, R3, some_44
+	FLDPQ (R0), (F17, F16)
 	B end_46
 some_44:
-	TBZ $1, R4, few_45
-	FMOVQ (R0), F27
-	TBZ $0, R4, end_47
-	FMOVD 16(R0), F15
+	TBZ $1, R3, few_45
+	FMOVQ (R0), F17
+	TBZ $0, R3, end_47
+	FMOVD 16(R0), F16
 end_47:
 	B end_46
 few_45:
-	TBZ $0, R4, end_48
-	FMOVD (R0), F27
+	TBZ $0, R3, end_48
+	FMOVD (R0), F17
 end_48:
 end_46:
-	WORD $0x4e79cd5b // fmla v27.2d, v10.2d, v25.2d
-	WORD $0x4e79cc8f // fmla v15.2d, v4.2d, v25.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $2, R4, some_49
-	FLDPQ (R0), (F4, F1)
+	WORD $0x4e7ccdf1 // fmla v17.2d, v15.2d, v28.2d
+	WORD $0x4e7ccdd0 // fmla v16.2d, v14.2d, v28.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	TBZ $2, R3, some_49
+	FLDPQ (R0), (F15, F14)
 	B end_51
 some_49:
-	TBZ $1, R4, few_50
-	FMOVQ (R0), F4
-	TBZ $0, R4, end_52
-	FMOVD 16(R0), F1
+	TBZ $1, R3, few_50
+	FMOVQ (R0), F15
+	TBZ $0, R3, end_52
+	FMOVD 16(R0), F14
 end_52:
 	B end_51
 few_50:
-	TBZ $0, R4, end_53
-	FMOVD (R0), F4
+	TBZ $0, R3, end_53
+	FMOVD (R0), F15
 end_53:
 end_51:
-	WORD $0x4e79cda4 // fmla v4.2d, v13.2d, v25.2d
-	WORD $0x4e79cf41 // fmla v1.2d, v26.2d, v25.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
-	TBZ $2, R4, some_54
-	FLDPQ (R0), (F0, F10)
+	WORD $0x4e7ccdaf // fmla v15.2d, v13.2d, v28.2d
+	WORD $0x4e7ccd8e // fmla v14.2d, v12.2d, v28.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	TBZ $2, R3, some_54
+	FLDPQ (R0), (F13, F12)
 	B end_56
 some_54:
-	TBZ $1, R4, few_55
-	FMOVQ (R0), F0
-	TBZ $0, R4, end_57
-	FMOVD 16(R0), F10
+	TBZ $1, R3, few_55
+	FMOVQ (R0), F13
+	TBZ $0, R3, end_57
+	FMOVD 16(R0), F12
 end_57:
 	B end_56
 few_55:
-	TBZ $0, R4, end_58
-	FMOVD (R0), F0
+	TBZ $0, R3, end_58
+	FMOVD (R0), F13
 end_58:
 end_56:
-	WORD $0x4e79ce00 // fmla v0.2d, v16.2d, v25.2d
-	WORD $0x4e79cc4a // fmla v10.2d, v2.2d, v25.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	TBZ $2, R4, some_59
-	FLDPQ (R0), (F2, F26)
+	WORD $0x4e7ccd6d // fmla v13.2d, v11.2d, v28.2d
+	WORD $0x4e7ccd4c // fmla v12.2d, v10.2d, v28.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	TBZ $2, R3, some_59
+	FLDPQ (R0), (F11, F10)
 	B end_61
 some_59:
-	TBZ $1, R4, few_60
-	FMOVQ (R0), F2
-	TBZ $0, R4, end_62
-	FMOVD 16(R0), F26
+	TBZ $1, R3, few_60
+	FMOVQ (R0), F11
+	TBZ $0, R3, end_62
+	FMOVD 16(R0), F10
 end_62:
 	B end_61
 few_60:
-	TBZ $0, R4, end_63
-	FMOVD (R0), F2
+	TBZ $0, R3, end_63
+	FMOVD (R0), F11
 end_63:
 end_61:
-	WORD $0x4e79cee2 // fmla v2.2d, v23.2d, v25.2d
-	WORD $0x4e79ce9a // fmla v26.2d, v20.2d, v25.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	TBZ $2, R4, some_64
-	FLDPQ (R0), (F20, F13)
+	WORD $0x4e7ccd2b // fmla v11.2d, v9.2d, v28.2d
+	WORD $0x4e7ccd0a // fmla v10.2d, v8.2d, v28.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	TBZ $2, R3, some_64
+	FLDPQ (R0), (F9, F8)
 	B end_66
 some_64:
-	TBZ $1, R4, few_65
-	FMOVQ (R0), F20
-	TBZ $0, R4, end_67
-	FMOVD 16(R0), F13
+	TBZ $1, R3, few_65
+	FMOVQ (R0), F9
+	TBZ $0, R3, end_67
+	FMOVD 16(R0), F8
 end_67:
 	B end_66
 few_65:
-	TBZ $0, R4, end_68
-	FMOVD (R0), F20
+	TBZ $0, R3, end_68
+	FMOVD (R0), F9
 end_68:
 end_66:
-	WORD $0x4e79cd94 // fmla v20.2d, v12.2d, v25.2d
-	WORD $0x4e79ce6d // fmla v13.2d, v19.2d, v25.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e413 // movi v19.2d, #0
-	TBZ $2, R4, some_69
-	FLDPQ (R0), (F16, F19)
+	WORD $0x4e7cccc9 // fmla v9.2d, v6.2d, v28.2d
+	WORD $0x4e7ccc88 // fmla v8.2d, v4.2d, v28.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	TBZ $2, R3, some_69
+	FLDPQ (R0), (F6, F4)
 	B end_71
 some_69:
-	TBZ $1, R4, few_70
-	FMOVQ (R0), F16
-	TBZ $0, R4, end_72
-	FMOVD 16(R0), F19
+	TBZ $1, R3, few_70
+	FMOVQ (R0), F6
+	TBZ $0, R3, end_72
+	FMOVD 16(R0), F4
 end_72:
 	B end_71
 few_70:
-	TBZ $0, R4, end_73
-	FMOVD (R0), F16
+	TBZ $0, R3, end_73
+	FMOVD (R0), F6
 end_73:
 end_71:
-	WORD $0x4e79ced0 // fmla v16.2d, v22.2d, v25.2d
-	WORD $0x4e79ccd3 // fmla v19.2d, v6.2d, v25.2d
-	ADD R2, R0, R0
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	TBZ $2, R4, some_74
-	FLDPQ (R0), (F12, F6)
+	WORD $0x4e7ccce6 // fmla v6.2d, v7.2d, v28.2d
+	WORD $0x4e7ccca4 // fmla v4.2d, v5.2d, v28.2d
+	ADD R1, R0, R0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R3, some_74
+	FLDPQ (R0), (F1, F0)
 	B end_76
 some_74:
-	TBZ $1, R4, few_75
-	FMOVQ (R0), F12
-	TBZ $0, R4, end_77
-	FMOVD 16(R0), F6
+	TBZ $1, R3, few_75
+	FMOVQ (R0), F1
+	TBZ $0, R3, end_77
+	FMOVD 16(R0), F0
 end_77:
 	B end_76
 few_75:
-	TBZ $0, R4, end_78
-	FMOVD (R0), F12
+	TBZ $0, R3, end_78
+	FMOVD (R0), F1
 end_78:
 end_76:
-	WORD $0x4e79ce4c // fmla v12.2d, v18.2d, v25.2d
-	WORD $0x4e79cdc6 // fmla v6.2d, v14.2d, v25.2d
+	WORD $0x4e7ccc61 // fmla v1.2d, v3.2d, v28.2d
+	WORD $0x4e7ccc40 // fmla v0.2d, v2.2d, v28.2d
 	B store
 set:
-	WORD $0x6e79dd78 // fmul v24.2d, v11.2d, v25.2d
-	WORD $0x6e79dc71 // fmul v17.2d, v3.2d, v25.2d
-	WORD $0x6e79dd05 // fmul v5.2d, v8.2d, v25.2d
-	WORD $0x6e79dcf5 // fmul v21.2d, v7.2d, v25.2d
-	WORD $0x6e79dd23 // fmul v3.2d, v9.2d, v25.2d
-	WORD $0x6e79dc0b // fmul v11.2d, v0.2d, v25.2d
-	WORD $0x6e79dfa8 // fmul v8.2d, v29.2d, v25.2d
-	WORD $0x6e79df89 // fmul v9.2d, v28.2d, v25.2d
-	WORD $0x6e79dde7 // fmul v7.2d, v15.2d, v25.2d
-	WORD $0x6e79df7c // fmul v28.2d, v27.2d, v25.2d
-	WORD $0x6e79dd5b // fmul v27.2d, v10.2d, v25.2d
-	WORD $0x6e79dc8f // fmul v15.2d, v4.2d, v25.2d
-	WORD $0x6e79dda4 // fmul v4.2d, v13.2d, v25.2d
-	WORD $0x6e79df41 // fmul v1.2d, v26.2d, v25.2d
-	WORD $0x6e79de00 // fmul v0.2d, v16.2d, v25.2d
-	WORD $0x6e79dc4a // fmul v10.2d, v2.2d, v25.2d
-	WORD $0x6e79dee2 // fmul v2.2d, v23.2d, v25.2d
-	WORD $0x6e79de9a // fmul v26.2d, v20.2d, v25.2d
-	WORD $0x6e79dd94 // fmul v20.2d, v12.2d, v25.2d
-	WORD $0x6e79de6d // fmul v13.2d, v19.2d, v25.2d
-	WORD $0x6e79ded0 // fmul v16.2d, v22.2d, v25.2d
-	WORD $0x6e79dcd3 // fmul v19.2d, v6.2d, v25.2d
-	WORD $0x6e79de4c // fmul v12.2d, v18.2d, v25.2d
-	WORD $0x6e79ddc6 // fmul v6.2d, v14.2d, v25.2d
+	WORD $0x6e7cdf3b // fmul v27.2d, v25.2d, v28.2d
+	WORD $0x6e7cdf1a // fmul v26.2d, v24.2d, v28.2d
+	WORD $0x6e7cdef9 // fmul v25.2d, v23.2d, v28.2d
+	WORD $0x6e7cded8 // fmul v24.2d, v22.2d, v28.2d
+	WORD $0x6e7cdeb7 // fmul v23.2d, v21.2d, v28.2d
+	WORD $0x6e7cde96 // fmul v22.2d, v20.2d, v28.2d
+	WORD $0x6e7cde75 // fmul v21.2d, v19.2d, v28.2d
+	WORD $0x6e7cde54 // fmul v20.2d, v18.2d, v28.2d
+	WORD $0x6e7cde33 // fmul v19.2d, v17.2d, v28.2d
+	WORD $0x6e7cde12 // fmul v18.2d, v16.2d, v28.2d
+	WORD $0x6e7cddf1 // fmul v17.2d, v15.2d, v28.2d
+	WORD $0x6e7cddd0 // fmul v16.2d, v14.2d, v28.2d
+	WORD $0x6e7cddaf // fmul v15.2d, v13.2d, v28.2d
+	WORD $0x6e7cdd8e // fmul v14.2d, v12.2d, v28.2d
+	WORD $0x6e7cdd6d // fmul v13.2d, v11.2d, v28.2d
+	WORD $0x6e7cdd4c // fmul v12.2d, v10.2d, v28.2d
+	WORD $0x6e7cdd2b // fmul v11.2d, v9.2d, v28.2d
+	WORD $0x6e7cdd0a // fmul v10.2d, v8.2d, v28.2d
+	WORD $0x6e7cdcc9 // fmul v9.2d, v6.2d, v28.2d
+	WORD $0x6e7cdc88 // fmul v8.2d, v4.2d, v28.2d
+	WORD $0x6e7cdce6 // fmul v6.2d, v7.2d, v28.2d
+	WORD $0x6e7cdca4 // fmul v4.2d, v5.2d, v28.2d
+	WORD $0x6e7cdc61 // fmul v1.2d, v3.2d, v28.2d
+	WORD $0x6e7cdc40 // fmul v0.2d, v2.2d, v28.2d
 store:
-	TBZ $2, R4, some_79
-	FSTPQ (F24, F17), (R1)
+	TBZ $2, R3, some_79
+	FSTPQ (F27, F26), (R2)
 	B end_81
 some_79:
-	TBZ $1, R4, few_80
-	FMOVQ F24, (R1)
-	TBZ $0, R4, end_82
-	FMOVD F17, 16(R1)
+	TBZ $1, R3, few_80
+	FMOVQ F27, (R2)
+	TBZ $0, R3, end_82
+	FMOVD F26, 16(R2)
 end_82:
 	B end_81
 few_80:
-	TBZ $0, R4, end_83
-	FMOVD F24, (R1)
+	TBZ $0, R3, end_83
+	FMOVD F27, (R2)
 end_83:
 end_81:
-	ADD R2, R1, R0
-	TBZ $2, R4, some_84
-	FSTPQ (F5, F21), (R0)
+	ADD R1, R2, R0
+	TBZ $2, R3, some_84
+	FSTPQ (F25, F24), (R0)
 	B end_86
 some_84:
-	TBZ $1, R4, few_85
-	FMOVQ F5, (R0)
-	TBZ $0, R4, end_87
-	FMOVD F21, 16(R0)
+	TBZ $1, R3, few_85
+	FMOVQ F25, (R0)
+	TBZ $0, R3, end_87
+	FMOVD F24, 16(R0)
 end_87:
 	B end_86
 few_85:
-	TBZ $0, R4, end_88
-	FMOVD F5, (R0)
+	TBZ $0, R3, end_88
+	FMOVD F25, (R0)
 end_88:
 end_86:
-	ADD R2, R0, R0
-	TBZ $2, R4, some_89
-	FSTPQ (F3, F11), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_89
+	FSTPQ (F23, F22), (R0)
 	B end_91
 some_89:
-	TBZ $1, R4, few_90
-	FMOVQ F3, (R0)
-	TBZ $0, R4, end_92
-	FMOVD F11, 16(R0)
+	TBZ $1, R3, few_90
+	FMOVQ F23, (R0)
+	TBZ $0, R3, end_92
+	FMOVD F22, 16(R0)
 end_92:
 	B end_91
 few_90:
-	TBZ $0, R4, end_93
-	FMOVD F3, (R0)
+	TBZ $0, R3, end_93
+	FMOVD F23, (R0)
 end_93:
 end_91:
-	ADD R2, R0, R0
-	TBZ $2, R4, some_94
-	FSTPQ (F8, F9), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_94
+	FSTPQ (F21, F20), (R0)
 	B end_96
 some_94:
-	TBZ $1, R4, few_95
-	FMOVQ F8, (R0)
-	TBZ $0, R4, end_97
-	FMOVD F9, 16(R0)
+	TBZ $1, R3, few_95
+	FMOVQ F21, (R0)
+	TBZ $0, R3, end_97
+	FMOVD F20, 16(R0)
 end_97:
 	B end_96
 few_95:
-	TBZ $0, R4, end_98
-	FMOVD F8, (R0)
+	TBZ $0, R3, end_98
+	FMOVD F21, (R0)
 end_98:
 end_96:
-	ADD R2, R0, R0
-	TBZ $2, R4, some_99
-	FSTPQ (F7, F28), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_99
+	FSTPQ (F19, F18), (R0)
 	B end_101
 some_99:
-	TBZ $1, R4, few_100
-	FMOVQ F7, (R0)
-	TBZ $0, R4, end_102
-	FMOVD F28, 16(R0)
+	TBZ $1, R3, few_100
+	FMOVQ F19, (R0)
+	TBZ $0, R3, end_102
+	FMOVD F18, 16(R0)
 end_102:
 	B end_101
 few_100:
-	TBZ $0, R4, end_103
-	FMOVD F7, (R0)
+	TBZ $0, R3, end_103
+	FMOVD F19, (R0)
 end_103:
 end_101:
-	ADD R2, R0, R0
-	TBZ $2, R4, some_104
-	FSTPQ (F27, F15), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_104
+	FSTPQ (F17, F16), (R0)
 	B end_106
 some_104:
-	TBZ $1, R4, few_105
-	FMOVQ F27, (R0)
-	TBZ $0, R4, end_107
-	FMOVD F15, 16(R0)
+	TBZ $1, R3, few_105
+	FMOVQ F17, (R0)
+	TBZ $0, R3, end_107
+	FMOVD F16, 16(R0)
 end_107:
 	B end_106
 few_105:
-	TBZ $0, R4, end_108
-	FMOVD F27, (R0)
+	TBZ $0, R3, end_108
+	FMOVD F17, (R0)
 end_108:
 end_106:
-	ADD R2, R0, R0
-	TBZ $2, R4, some_109
-	FSTPQ (F4, F1), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_109
+	FSTPQ (F15, F14), (R0)
 	B end_111
 some_109:
-	TBZ $1, R4, few_110
-	FMOVQ F4, (R0)
-	TBZ $0, R4, end_112
-	FMOVD F1, 16(R0)
+	TBZ $1, R3, few_110
+	FMOVQ F15, (R0)
+	TBZ $0, R3, end_112
+	FMOVD F14, 16(R0)
 end_112:
 	B end_111
 few_110:
-	TBZ $0, R4, end_113
-	FMOVD F4, (R0)
+	TBZ $0, R3, end_113
+	FMOVD F15, (R0)
 end_113:
 end_111:
-	ADD R2, R0, R0
-	TBZ $2, R4, some_114
-	FSTPQ (F0, F10), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_114
+	FSTPQ (F13, F12), (R0)
 	B end_116
 some_114:
-	TBZ $1, R4, few_115
-	FMOVQ F0, (R0)
-	TBZ $0, R4, end_117
-	FMOVD F10, 16(R0)
+	TBZ $1, R3, few_115
+	FMOVQ F13, (R0)
+	TBZ $0, R3, end_117
+	FMOVD F12, 16(R0)
 end_117:
 	B end_116
 few_115:
-	TBZ $0, R4, end_118
-	FMOVD F0, (R0)
+	TBZ $0, R3, end_118
+	FMOVD F13, (R0)
 end_118:
 end_116:
-	ADD R2, R0, R0
-	TBZ $2, R4, some_119
-	FSTPQ (F2, F26), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_119
+	FSTPQ (F11, F10), (R0)
 	B end_121
 some_119:
-	TBZ $1, R4, few_120
-	FMOVQ F2, (R0)
-	TBZ $0, R4, end_122
-	FMOVD F26, 16(R0)
+	TBZ $1, R3, few_120
+	FMOVQ F11, (R0)
+	TBZ $0, R3, end_122
+	FMOVD F10, 16(R0)
 end_122:
 	B end_121
 few_120:
-	TBZ $0, R4, end_123
-	FMOVD F2, (R0)
+	TBZ $0, R3, end_123
+	FMOVD F11, (R0)
 end_123:
 end_121:
-	ADD R2, R0, R0
-	TBZ $2, R4, some_124
-	FSTPQ (F20, F13), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_124
+	FSTPQ (F9, F8), (R0)
 	B end_126
 some_124:
-	TBZ $1, R4, few_125
-	FMOVQ F20, (R0)
-	TBZ $0, R4, end_127
-	FMOVD F13, 16(R0)
+	TBZ $1, R3, few_125
+	FMOVQ F9, (R0)
+	TBZ $0, R3, end_127
+	FMOVD F8, 16(R0)
 end_127:
 	B end_126
 few_125:
-	TBZ $0, R4, end_128
-	FMOVD F20, (R0)
+	TBZ $0, R3, end_128
+	FMOVD F9, (R0)
 end_128:
 end_126:
-	ADD R2, R0, R0
-	TBZ $2, R4, some_129
-	FSTPQ (F16, F19), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_129
+	FSTPQ (F6, F4), (R0)
 	B end_131
 some_129:
-	TBZ $1, R4, few_130
-	FMOVQ F16, (R0)
-	TBZ $0, R4, end_132
-	FMOVD F19, 16(R0)
+	TBZ $1, R3, few_130
+	FMOVQ F6, (R0)
+	TBZ $0, R3, end_132
+	FMOVD F4, 16(R0)
 end_132:
 	B end_131
 few_130:
-	TBZ $0, R4, end_133
-	FMOVD F16, (R0)
+	TBZ $0, R3, end_133
+	FMOVD F6, (R0)
 end_133:
 end_131:
-	ADD R2, R0, R0
-	TBZ $2, R4, some_134
-	FSTPQ (F12, F6), (R0)
+	ADD R1, R0, R0
+	TBZ $2, R3, some_134
+	FSTPQ (F1, F0), (R0)
 	B end_136
 some_134:
-	TBZ $1, R4, few_135
-	FMOVQ F12, (R0)
-	TBZ $0, R4, end_137
-	FMOVD F6, 16(R0)
+	TBZ $1, R3, few_135
+	FMOVQ F1, (R0)
+	TBZ $0, R3, end_137
+	FMOVD F0, 16(R0)
 end_137:
 	B end_136
 few_135:
-	TBZ $0, R4, end_138
-	FMOVD F12, (R0)
+	TBZ $0, R3, end_138
+	FMOVD F1, (R0)
 end_138:
 end_136:
 	RET
@@ -17000,64 +17000,64 @@ TEXT ·Tile1x2NEONF64(SB), NOSPLIT, $0-81
 	BLT short
 short:
 	MOVD k+0(FP), R2
-	MOVD a+8(FP), R0
-	MOVD csa+24(FP), R1
-	LSL $3, R1, R3
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R6
-	MOVD off+40(FP), R1
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V0.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V4.B16
-	MOVD rsa+16(FP), R4
-	LSL $3, R4, R4
+	MOVD off+40(FP), R0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $3, R3, R3
 	MOVD n+64(FP), R5
-	CMP $8, R4
+	CMP $8, R3
 	BNE apart_1
 	CMP $4, R5
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R6, R4
-	FLDPQ (R4), (F8, F7)
-	FLDPQ 32(R4), (F6, F3)
-	FMOVD (R0), F1
-	WORD $0x4fc11102 // fmla v2.2d, v8.2d, v1.d[0]
-	WORD $0x4fc110e0 // fmla v0.2d, v7.2d, v1.d[0]
-	WORD $0x4fc110c5 // fmla v5.2d, v6.2d, v1.d[0]
-	WORD $0x4fc11064 // fmla v4.2d, v3.2d, v1.d[0]
-	ADD R3, R0, R0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R6, R3
+	FLDPQ (R3), (F8, F6)
+	FLDPQ 32(R3), (F4, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01107 // fmla v7.2d, v8.2d, v0.d[0]
+	WORD $0x4fc010c5 // fmla v5.2d, v6.2d, v0.d[0]
+	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R6, R4
-	FLDPQ (R4), (F8, F7)
-	WORD $0x6f00e403 // movi v3.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R6, R3
+	FLDPQ (R3), (F8, F6)
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_7
-	FLDPQ 32(R4), (F3, F1)
+	FLDPQ 32(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R5, few_8
-	FMOVQ 32(R4), F3
+	FMOVQ 32(R3), F1
 	TBZ $0, R5, end_10
-	FMOVD 48(R4), F1
+	FMOVD 48(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R5, end_11
-	FMOVD 32(R4), F3
+	FMOVD 32(R3), F1
 end_11:
 end_9:
-	FMOVD (R0), F6
-	WORD $0x4fc61102 // fmla v2.2d, v8.2d, v6.d[0]
-	WORD $0x4fc610e0 // fmla v0.2d, v7.2d, v6.d[0]
-	WORD $0x4fc61065 // fmla v5.2d, v3.2d, v6.d[0]
-	WORD $0x4fc61024 // fmla v4.2d, v1.2d, v6.d[0]
-	ADD R3, R0, R0
+	FMOVD (R1), F4
+	WORD $0x4fc41107 // fmla v7.2d, v8.2d, v4.d[0]
+	WORD $0x4fc410c5 // fmla v5.2d, v6.2d, v4.d[0]
+	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
@@ -17065,100 +17065,100 @@ apart_1:
 	CMP $4, R5
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R6, R4
-	FLDPQ (R4), (F8, F7)
-	FLDPQ 32(R4), (F6, F3)
-	FMOVD (R0), F1
-	WORD $0x4fc11102 // fmla v2.2d, v8.2d, v1.d[0]
-	WORD $0x4fc110e0 // fmla v0.2d, v7.2d, v1.d[0]
-	WORD $0x4fc110c5 // fmla v5.2d, v6.2d, v1.d[0]
-	WORD $0x4fc11064 // fmla v4.2d, v3.2d, v1.d[0]
-	ADD R3, R0, R0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R6, R3
+	FLDPQ (R3), (F8, F6)
+	FLDPQ 32(R3), (F4, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01107 // fmla v7.2d, v8.2d, v0.d[0]
+	WORD $0x4fc010c5 // fmla v5.2d, v6.2d, v0.d[0]
+	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R6, R4
-	FLDPQ (R4), (F8, F7)
-	WORD $0x6f00e403 // movi v3.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R6, R3
+	FLDPQ (R3), (F8, F6)
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_14
-	FLDPQ 32(R4), (F3, F1)
+	FLDPQ 32(R3), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R5, few_15
-	FMOVQ 32(R4), F3
+	FMOVQ 32(R3), F1
 	TBZ $0, R5, end_17
-	FMOVD 48(R4), F1
+	FMOVD 48(R3), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R5, end_18
-	FMOVD 32(R4), F3
+	FMOVD 32(R3), F1
 end_18:
 end_16:
-	FMOVD (R0), F6
-	WORD $0x4fc61102 // fmla v2.2d, v8.2d, v6.d[0]
-	WORD $0x4fc610e0 // fmla v0.2d, v7.2d, v6.d[0]
-	WORD $0x4fc61065 // fmla v5.2d, v3.2d, v6.d[0]
-	WORD $0x4fc61024 // fmla v4.2d, v1.2d, v6.d[0]
-	ADD R3, R0, R0
+	FMOVD (R1), F4
+	WORD $0x4fc41107 // fmla v7.2d, v8.2d, v4.d[0]
+	WORD $0x4fc410c5 // fmla v5.2d, v6.2d, v4.d[0]
+	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
-	FMOVD alpha+72(FP), F1
-	WORD $0x4e080426 // dup v6.2d, v1.d[0]
+	FMOVD alpha+72(FP), F0
+	WORD $0x4e080408 // dup v8.2d, v0.d[0]
 	MOVD c+48(FP), R1
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R1), (F3, F1)
-	WORD $0x4e66cc43 // fmla v3.2d, v2.2d, v6.2d
-	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FLDPQ (R1), (F6, F4)
+	WORD $0x4e68cce6 // fmla v6.2d, v7.2d, v8.2d
+	WORD $0x4e68cca4 // fmla v4.2d, v5.2d, v8.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R7, some_19
-	FLDPQ 32(R1), (F2, F0)
+	FLDPQ 32(R1), (F1, F0)
 	B end_21
 some_19:
 	TBZ $1, R7, few_20
-	FMOVQ 32(R1), F2
+	FMOVQ 32(R1), F1
 	TBZ $0, R7, end_22
 	FMOVD 48(R1), F0
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R7, end_23
-	FMOVD 32(R1), F2
+	FMOVD 32(R1), F1
 end_23:
 end_21:
-	WORD $0x4e66cca2 // fmla v2.2d, v5.2d, v6.2d
-	WORD $0x4e66cc80 // fmla v0.2d, v4.2d, v6.2d
+	WORD $0x4e68cc61 // fmla v1.2d, v3.2d, v8.2d
+	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
 	B store
 set:
-	WORD $0x6e66dc43 // fmul v3.2d, v2.2d, v6.2d
-	WORD $0x6e66dc01 // fmul v1.2d, v0.2d, v6.2d
-	WORD $0x6e66dca2 // fmul v2.2d, v5.2d, v6.2d
-	WORD $0x6e66dc80 // fmul v0.2d, v4.2d, v6.2d
+	WORD $0x6e68dce6 // fmul v6.2d, v7.2d, v8.2d
+	WORD $0x6e68dca4 // fmul v4.2d, v5.2d, v8.2d
+	WORD $0x6e68dc61 // fmul v1.2d, v3.2d, v8.2d
+	WORD $0x6e68dc40 // fmul v0.2d, v2.2d, v8.2d
 store:
-	FSTPQ (F3, F1), (R1)
+	FSTPQ (F6, F4), (R1)
 	TBZ $2, R7, some_24
-	FSTPQ (F2, F0), 32(R1)
+	FSTPQ (F1, F0), 32(R1)
 	B end_26
 some_24:
 	TBZ $1, R7, few_25
-	FMOVQ F2, 32(R1)
+	FMOVQ F1, 32(R1)
 	TBZ $0, R7, end_27
 	FMOVD F0, 48(R1)
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R7, end_28
-	FMOVD F2, 32(R1)
+	FMOVD F1, 32(R1)
 end_28:
 end_26:
 	RET
@@ -17170,20 +17170,20 @@ TEXT ·Tile2x2NEONF64(SB), NOSPLIT, $0-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R2
-	MOVD csa+24(FP), R1
-	LSL $3, R1, R4
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R7
-	MOVD off+40(FP), R1
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V2.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V8.B16
+	MOVD off+40(FP), R0
 	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V0.B16
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
 	WORD $0x6f00e407 // movi v7.2d, #0
 	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $3, R3, R3
 	MOVD n+64(FP), R6
@@ -17192,38 +17192,38 @@ short:
 	CMP $4, R6
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R7, R3
 	FLDPQ (R3), (F12, F11)
-	FLDPQ 32(R3), (F6, F3)
-	FMOVQ (R2), F1
-	WORD $0x4fc1118a // fmla v10.2d, v12.2d, v1.d[0]
-	WORD $0x4fc11162 // fmla v2.2d, v11.2d, v1.d[0]
-	WORD $0x4fc110c4 // fmla v4.2d, v6.2d, v1.d[0]
-	WORD $0x4fc11068 // fmla v8.2d, v3.2d, v1.d[0]
-	WORD $0x4fc11989 // fmla v9.2d, v12.2d, v1.d[1]
-	WORD $0x4fc11960 // fmla v0.2d, v11.2d, v1.d[1]
-	WORD $0x4fc118c7 // fmla v7.2d, v6.2d, v1.d[1]
-	WORD $0x4fc11865 // fmla v5.2d, v3.2d, v1.d[1]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ 32(R3), (F10, F1)
+	FMOVQ (R1), F0
+	WORD $0x4fc01189 // fmla v9.2d, v12.2d, v0.d[0]
+	WORD $0x4fc01168 // fmla v8.2d, v11.2d, v0.d[0]
+	WORD $0x4fc01146 // fmla v6.2d, v10.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	WORD $0x4fc01987 // fmla v7.2d, v12.2d, v0.d[1]
+	WORD $0x4fc01965 // fmla v5.2d, v11.2d, v0.d[1]
+	WORD $0x4fc01943 // fmla v3.2d, v10.2d, v0.d[1]
+	WORD $0x4fc01822 // fmla v2.2d, v1.2d, v0.d[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R7, R3
 	FLDPQ (R3), (F12, F11)
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_7
-	FLDPQ 32(R3), (F1, F3)
+	FLDPQ 32(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R6, few_8
 	FMOVQ 32(R3), F1
 	TBZ $0, R6, end_10
-	FMOVD 48(R3), F3
+	FMOVD 48(R3), F0
 end_10:
 	B end_9
 few_8:
@@ -17231,173 +17231,173 @@ few_8:
 	FMOVD 32(R3), F1
 end_11:
 end_9:
-	FMOVQ (R2), F6
-	WORD $0x4fc6118a // fmla v10.2d, v12.2d, v6.d[0]
-	WORD $0x4fc61162 // fmla v2.2d, v11.2d, v6.d[0]
-	WORD $0x4fc61024 // fmla v4.2d, v1.2d, v6.d[0]
-	WORD $0x4fc61068 // fmla v8.2d, v3.2d, v6.d[0]
-	WORD $0x4fc61989 // fmla v9.2d, v12.2d, v6.d[1]
-	WORD $0x4fc61960 // fmla v0.2d, v11.2d, v6.d[1]
-	WORD $0x4fc61827 // fmla v7.2d, v1.2d, v6.d[1]
-	WORD $0x4fc61865 // fmla v5.2d, v3.2d, v6.d[1]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FMOVQ (R1), F10
+	WORD $0x4fca1189 // fmla v9.2d, v12.2d, v10.d[0]
+	WORD $0x4fca1168 // fmla v8.2d, v11.2d, v10.d[0]
+	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
+	WORD $0x4fca1987 // fmla v7.2d, v12.2d, v10.d[1]
+	WORD $0x4fca1965 // fmla v5.2d, v11.2d, v10.d[1]
+	WORD $0x4fca1823 // fmla v3.2d, v1.2d, v10.d[1]
+	WORD $0x4fca1802 // fmla v2.2d, v0.2d, v10.d[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
 	CMP $4, R6
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R7, R5
 	FLDPQ (R5), (F12, F11)
-	FLDPQ 32(R5), (F6, F3)
-	FMOVD (R2), F1
-	WORD $0x4fc1118a // fmla v10.2d, v12.2d, v1.d[0]
-	WORD $0x4fc11162 // fmla v2.2d, v11.2d, v1.d[0]
-	WORD $0x4fc110c4 // fmla v4.2d, v6.2d, v1.d[0]
-	WORD $0x4fc11068 // fmla v8.2d, v3.2d, v1.d[0]
-	FMOVD (R2)(R3), F1
-	WORD $0x4fc11189 // fmla v9.2d, v12.2d, v1.d[0]
-	WORD $0x4fc11160 // fmla v0.2d, v11.2d, v1.d[0]
-	WORD $0x4fc110c7 // fmla v7.2d, v6.2d, v1.d[0]
-	WORD $0x4fc11065 // fmla v5.2d, v3.2d, v1.d[0]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ 32(R5), (F10, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01189 // fmla v9.2d, v12.2d, v0.d[0]
+	WORD $0x4fc01168 // fmla v8.2d, v11.2d, v0.d[0]
+	WORD $0x4fc01146 // fmla v6.2d, v10.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc01187 // fmla v7.2d, v12.2d, v0.d[0]
+	WORD $0x4fc01165 // fmla v5.2d, v11.2d, v0.d[0]
+	WORD $0x4fc01143 // fmla v3.2d, v10.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R7, R5
 	FLDPQ (R5), (F12, F11)
-	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_14
-	FLDPQ 32(R5), (F3, F1)
+	FLDPQ 32(R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R6, few_15
-	FMOVQ 32(R5), F3
+	FMOVQ 32(R5), F1
 	TBZ $0, R6, end_17
-	FMOVD 48(R5), F1
+	FMOVD 48(R5), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R6, end_18
-	FMOVD 32(R5), F3
+	FMOVD 32(R5), F1
 end_18:
 end_16:
-	FMOVD (R2), F6
-	WORD $0x4fc6118a // fmla v10.2d, v12.2d, v6.d[0]
-	WORD $0x4fc61162 // fmla v2.2d, v11.2d, v6.d[0]
-	WORD $0x4fc61064 // fmla v4.2d, v3.2d, v6.d[0]
-	WORD $0x4fc61028 // fmla v8.2d, v1.2d, v6.d[0]
-	FMOVD (R2)(R3), F6
-	WORD $0x4fc61189 // fmla v9.2d, v12.2d, v6.d[0]
-	WORD $0x4fc61160 // fmla v0.2d, v11.2d, v6.d[0]
-	WORD $0x4fc61067 // fmla v7.2d, v3.2d, v6.d[0]
-	WORD $0x4fc61025 // fmla v5.2d, v1.2d, v6.d[0]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FMOVD (R1), F10
+	WORD $0x4fca1189 // fmla v9.2d, v12.2d, v10.d[0]
+	WORD $0x4fca1168 // fmla v8.2d, v11.2d, v10.d[0]
+	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
+	FMOVD (R1)(R3), F10
+	WORD $0x4fca1187 // fmla v7.2d, v12.2d, v10.d[0]
+	WORD $0x4fca1165 // fmla v5.2d, v11.2d, v10.d[0]
+	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
-	FMOVD alpha+72(FP), F1
-	WORD $0x4e08042c // dup v12.2d, v1.d[0]
-	MOVD c+48(FP), R1
+	FMOVD alpha+72(FP), F0
+	WORD $0x4e08040c // dup v12.2d, v0.d[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R0
-	MOVBU add+80(FP), R2
-	CMP $0, R2
+	LSL $3, R0, R1
+	MOVBU add+80(FP), R0
+	CMP $0, R0
 	BEQ set
-	FLDPQ (R1), (F11, F6)
-	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
-	WORD $0x4e6ccc46 // fmla v6.2d, v2.2d, v12.2d
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	FLDPQ (R2), (F11, F10)
+	WORD $0x4e6ccd2b // fmla v11.2d, v9.2d, v12.2d
+	WORD $0x4e6ccd0a // fmla v10.2d, v8.2d, v12.2d
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R8, some_19
-	FLDPQ 32(R1), (F1, F10)
+	FLDPQ 32(R2), (F9, F8)
 	B end_21
 some_19:
 	TBZ $1, R8, few_20
-	FMOVQ 32(R1), F1
+	FMOVQ 32(R2), F9
 	TBZ $0, R8, end_22
-	FMOVD 48(R1), F10
+	FMOVD 48(R2), F8
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R8, end_23
-	FMOVD 32(R1), F1
+	FMOVD 32(R2), F9
 end_23:
 end_21:
-	WORD $0x4e6ccc81 // fmla v1.2d, v4.2d, v12.2d
-	WORD $0x4e6ccd0a // fmla v10.2d, v8.2d, v12.2d
-	ADD R0, R1, R2
-	FLDPQ (R2), (F4, F3)
-	WORD $0x4e6ccd24 // fmla v4.2d, v9.2d, v12.2d
-	WORD $0x4e6ccc03 // fmla v3.2d, v0.2d, v12.2d
+	WORD $0x4e6cccc9 // fmla v9.2d, v6.2d, v12.2d
+	WORD $0x4e6ccc88 // fmla v8.2d, v4.2d, v12.2d
+	ADD R1, R2, R0
+	FLDPQ (R0), (F6, F4)
+	WORD $0x4e6ccce6 // fmla v6.2d, v7.2d, v12.2d
+	WORD $0x4e6ccca4 // fmla v4.2d, v5.2d, v12.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R8, some_24
-	FLDPQ 32(R2), (F0, F2)
+	FLDPQ 32(R0), (F1, F0)
 	B end_26
 some_24:
 	TBZ $1, R8, few_25
-	FMOVQ 32(R2), F0
+	FMOVQ 32(R0), F1
 	TBZ $0, R8, end_27
-	FMOVD 48(R2), F2
+	FMOVD 48(R0), F0
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R8, end_28
-	FMOVD 32(R2), F0
+	FMOVD 32(R0), F1
 end_28:
 end_26:
-	WORD $0x4e6ccce0 // fmla v0.2d, v7.2d, v12.2d
-	WORD $0x4e6ccca2 // fmla v2.2d, v5.2d, v12.2d
+	WORD $0x4e6ccc61 // fmla v1.2d, v3.2d, v12.2d
+	WORD $0x4e6ccc40 // fmla v0.2d, v2.2d, v12.2d
 	B store
 set:
-	WORD $0x6e6cdd4b // fmul v11.2d, v10.2d, v12.2d
-	WORD $0x6e6cdc46 // fmul v6.2d, v2.2d, v12.2d
-	WORD $0x6e6cdc81 // fmul v1.2d, v4.2d, v12.2d
+	WORD $0x6e6cdd2b // fmul v11.2d, v9.2d, v12.2d
 	WORD $0x6e6cdd0a // fmul v10.2d, v8.2d, v12.2d
-	WORD $0x6e6cdd24 // fmul v4.2d, v9.2d, v12.2d
-	WORD $0x6e6cdc03 // fmul v3.2d, v0.2d, v12.2d
-	WORD $0x6e6cdce0 // fmul v0.2d, v7.2d, v12.2d
-	WORD $0x6e6cdca2 // fmul v2.2d, v5.2d, v12.2d
+	WORD $0x6e6cdcc9 // fmul v9.2d, v6.2d, v12.2d
+	WORD $0x6e6cdc88 // fmul v8.2d, v4.2d, v12.2d
+	WORD $0x6e6cdce6 // fmul v6.2d, v7.2d, v12.2d
+	WORD $0x6e6cdca4 // fmul v4.2d, v5.2d, v12.2d
+	WORD $0x6e6cdc61 // fmul v1.2d, v3.2d, v12.2d
+	WORD $0x6e6cdc40 // fmul v0.2d, v2.2d, v12.2d
 store:
-	FSTPQ (F11, F6), (R1)
+	FSTPQ (F11, F10), (R2)
 	TBZ $2, R8, some_29
-	FSTPQ (F1, F10), 32(R1)
+	FSTPQ (F9, F8), 32(R2)
 	B end_31
 some_29:
 	TBZ $1, R8, few_30
-	FMOVQ F1, 32(R1)
+	FMOVQ F9, 32(R2)
 	TBZ $0, R8, end_32
-	FMOVD F10, 48(R1)
+	FMOVD F8, 48(R2)
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R8, end_33
-	FMOVD F1, 32(R1)
+	FMOVD F9, 32(R2)
 end_33:
 end_31:
-	ADD R0, R1, R0
-	FSTPQ (F4, F3), (R0)
+	ADD R1, R2, R0
+	FSTPQ (F6, F4), (R0)
 	TBZ $2, R8, some_34
-	FSTPQ (F0, F2), 32(R0)
+	FSTPQ (F1, F0), 32(R0)
 	B end_36
 some_34:
 	TBZ $1, R8, few_35
-	FMOVQ F0, 32(R0)
+	FMOVQ F1, 32(R0)
 	TBZ $0, R8, end_37
-	FMOVD F2, 48(R0)
+	FMOVD F0, 48(R0)
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R8, end_38
-	FMOVD F0, 32(R0)
+	FMOVD F1, 32(R0)
 end_38:
 end_36:
 	RET
@@ -17410,23 +17410,23 @@ TEXT ·Tile3x2NEONF64(SB), NOSPLIT, $0-81
 	BLT short
 short:
 	MOVD k+0(FP), R2
-	MOVD a+8(FP), R0
-	MOVD csa+24(FP), R1
-	LSL $3, R1, R4
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R9
-	MOVD off+40(FP), R1
-	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V1.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V14.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V10.B16
+	MOVD off+40(FP), R0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	VMOV V13.B16, V12.B16
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V8.B16
-	WORD $0x6f00e40f // movi v15.2d, #0
-	VMOV V15.B16, V11.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $3, R3, R3
 	MOVD n+64(FP), R8
@@ -17435,65 +17435,65 @@ short:
 	CMP $4, R8
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
-	FLDPQ (R3), (F16, F9)
-	FLDPQ 32(R3), (F7, F6)
-	FMOVQ (R0), F4
-	WORD $0x4fc41203 // fmla v3.2d, v16.2d, v4.d[0]
-	WORD $0x4fc41121 // fmla v1.2d, v9.2d, v4.d[0]
-	WORD $0x4fc410e5 // fmla v5.2d, v7.2d, v4.d[0]
-	WORD $0x4fc410ce // fmla v14.2d, v6.2d, v4.d[0]
-	WORD $0x4fc41a02 // fmla v2.2d, v16.2d, v4.d[1]
-	WORD $0x4fc4192a // fmla v10.2d, v9.2d, v4.d[1]
-	WORD $0x4fc418ed // fmla v13.2d, v7.2d, v4.d[1]
-	WORD $0x4fc418cc // fmla v12.2d, v6.2d, v4.d[1]
-	FMOVD 16(R0), F4
-	WORD $0x4fc41200 // fmla v0.2d, v16.2d, v4.d[0]
-	WORD $0x4fc41128 // fmla v8.2d, v9.2d, v4.d[0]
-	WORD $0x4fc410ef // fmla v15.2d, v7.2d, v4.d[0]
-	WORD $0x4fc410cb // fmla v11.2d, v6.2d, v4.d[0]
-	ADD R4, R0, R0
+	FLDPQ (R3), (F16, F15)
+	FLDPQ 32(R3), (F14, F1)
+	FMOVQ (R1), F0
+	WORD $0x4fc0120d // fmla v13.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011ec // fmla v12.2d, v15.2d, v0.d[0]
+	WORD $0x4fc011cb // fmla v11.2d, v14.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
+	WORD $0x4fc01a09 // fmla v9.2d, v16.2d, v0.d[1]
+	WORD $0x4fc019e8 // fmla v8.2d, v15.2d, v0.d[1]
+	WORD $0x4fc019c6 // fmla v6.2d, v14.2d, v0.d[1]
+	WORD $0x4fc01824 // fmla v4.2d, v1.2d, v0.d[1]
+	FMOVD 16(R1), F0
+	WORD $0x4fc01207 // fmla v7.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011e5 // fmla v5.2d, v15.2d, v0.d[0]
+	WORD $0x4fc011c3 // fmla v3.2d, v14.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
-	FLDPQ (R3), (F16, F9)
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	FLDPQ (R3), (F16, F15)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_7
-	FLDPQ 32(R3), (F4, F6)
+	FLDPQ 32(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R8, few_8
-	FMOVQ 32(R3), F4
+	FMOVQ 32(R3), F1
 	TBZ $0, R8, end_10
-	FMOVD 48(R3), F6
+	FMOVD 48(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R8, end_11
-	FMOVD 32(R3), F4
+	FMOVD 32(R3), F1
 end_11:
 end_9:
-	FMOVQ (R0), F7
-	WORD $0x4fc71203 // fmla v3.2d, v16.2d, v7.d[0]
-	WORD $0x4fc71121 // fmla v1.2d, v9.2d, v7.d[0]
-	WORD $0x4fc71085 // fmla v5.2d, v4.2d, v7.d[0]
-	WORD $0x4fc710ce // fmla v14.2d, v6.2d, v7.d[0]
-	WORD $0x4fc71a02 // fmla v2.2d, v16.2d, v7.d[1]
-	WORD $0x4fc7192a // fmla v10.2d, v9.2d, v7.d[1]
-	WORD $0x4fc7188d // fmla v13.2d, v4.2d, v7.d[1]
-	WORD $0x4fc718cc // fmla v12.2d, v6.2d, v7.d[1]
-	FMOVD 16(R0), F7
-	WORD $0x4fc71200 // fmla v0.2d, v16.2d, v7.d[0]
-	WORD $0x4fc71128 // fmla v8.2d, v9.2d, v7.d[0]
-	WORD $0x4fc7108f // fmla v15.2d, v4.2d, v7.d[0]
-	WORD $0x4fc710cb // fmla v11.2d, v6.2d, v7.d[0]
-	ADD R4, R0, R0
+	FMOVQ (R1), F14
+	WORD $0x4fce120d // fmla v13.2d, v16.2d, v14.d[0]
+	WORD $0x4fce11ec // fmla v12.2d, v15.2d, v14.d[0]
+	WORD $0x4fce102b // fmla v11.2d, v1.2d, v14.d[0]
+	WORD $0x4fce100a // fmla v10.2d, v0.2d, v14.d[0]
+	WORD $0x4fce1a09 // fmla v9.2d, v16.2d, v14.d[1]
+	WORD $0x4fce19e8 // fmla v8.2d, v15.2d, v14.d[1]
+	WORD $0x4fce1826 // fmla v6.2d, v1.2d, v14.d[1]
+	WORD $0x4fce1804 // fmla v4.2d, v0.2d, v14.d[1]
+	FMOVD 16(R1), F14
+	WORD $0x4fce1207 // fmla v7.2d, v16.2d, v14.d[0]
+	WORD $0x4fce11e5 // fmla v5.2d, v15.2d, v14.d[0]
+	WORD $0x4fce1023 // fmla v3.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1002 // fmla v2.2d, v0.2d, v14.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
@@ -17502,210 +17502,210 @@ apart_1:
 	CMP $4, R8
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
-	FLDPQ (R5), (F16, F9)
-	FLDPQ 32(R5), (F7, F6)
-	FMOVD (R0), F4
-	WORD $0x4fc41203 // fmla v3.2d, v16.2d, v4.d[0]
-	WORD $0x4fc41121 // fmla v1.2d, v9.2d, v4.d[0]
-	WORD $0x4fc410e5 // fmla v5.2d, v7.2d, v4.d[0]
-	WORD $0x4fc410ce // fmla v14.2d, v6.2d, v4.d[0]
-	FMOVD (R0)(R3), F4
-	WORD $0x4fc41202 // fmla v2.2d, v16.2d, v4.d[0]
-	WORD $0x4fc4112a // fmla v10.2d, v9.2d, v4.d[0]
-	WORD $0x4fc410ed // fmla v13.2d, v7.2d, v4.d[0]
-	WORD $0x4fc410cc // fmla v12.2d, v6.2d, v4.d[0]
-	FMOVD (R0)(R6), F4
-	WORD $0x4fc41200 // fmla v0.2d, v16.2d, v4.d[0]
-	WORD $0x4fc41128 // fmla v8.2d, v9.2d, v4.d[0]
-	WORD $0x4fc410ef // fmla v15.2d, v7.2d, v4.d[0]
-	WORD $0x4fc410cb // fmla v11.2d, v6.2d, v4.d[0]
-	ADD R4, R0, R0
+	FLDPQ (R5), (F16, F15)
+	FLDPQ 32(R5), (F14, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc0120d // fmla v13.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011ec // fmla v12.2d, v15.2d, v0.d[0]
+	WORD $0x4fc011cb // fmla v11.2d, v14.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc01209 // fmla v9.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011e8 // fmla v8.2d, v15.2d, v0.d[0]
+	WORD $0x4fc011c6 // fmla v6.2d, v14.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R6), F0
+	WORD $0x4fc01207 // fmla v7.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011e5 // fmla v5.2d, v15.2d, v0.d[0]
+	WORD $0x4fc011c3 // fmla v3.2d, v14.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
-	FLDPQ (R5), (F16, F9)
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	FLDPQ (R5), (F16, F15)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_14
-	FLDPQ 32(R5), (F4, F6)
+	FLDPQ 32(R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R8, few_15
-	FMOVQ 32(R5), F4
+	FMOVQ 32(R5), F1
 	TBZ $0, R8, end_17
-	FMOVD 48(R5), F6
+	FMOVD 48(R5), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R8, end_18
-	FMOVD 32(R5), F4
+	FMOVD 32(R5), F1
 end_18:
 end_16:
-	FMOVD (R0), F7
-	WORD $0x4fc71203 // fmla v3.2d, v16.2d, v7.d[0]
-	WORD $0x4fc71121 // fmla v1.2d, v9.2d, v7.d[0]
-	WORD $0x4fc71085 // fmla v5.2d, v4.2d, v7.d[0]
-	WORD $0x4fc710ce // fmla v14.2d, v6.2d, v7.d[0]
-	FMOVD (R0)(R3), F7
-	WORD $0x4fc71202 // fmla v2.2d, v16.2d, v7.d[0]
-	WORD $0x4fc7112a // fmla v10.2d, v9.2d, v7.d[0]
-	WORD $0x4fc7108d // fmla v13.2d, v4.2d, v7.d[0]
-	WORD $0x4fc710cc // fmla v12.2d, v6.2d, v7.d[0]
-	FMOVD (R0)(R6), F7
-	WORD $0x4fc71200 // fmla v0.2d, v16.2d, v7.d[0]
-	WORD $0x4fc71128 // fmla v8.2d, v9.2d, v7.d[0]
-	WORD $0x4fc7108f // fmla v15.2d, v4.2d, v7.d[0]
-	WORD $0x4fc710cb // fmla v11.2d, v6.2d, v7.d[0]
-	ADD R4, R0, R0
+	FMOVD (R1), F14
+	WORD $0x4fce120d // fmla v13.2d, v16.2d, v14.d[0]
+	WORD $0x4fce11ec // fmla v12.2d, v15.2d, v14.d[0]
+	WORD $0x4fce102b // fmla v11.2d, v1.2d, v14.d[0]
+	WORD $0x4fce100a // fmla v10.2d, v0.2d, v14.d[0]
+	FMOVD (R1)(R3), F14
+	WORD $0x4fce1209 // fmla v9.2d, v16.2d, v14.d[0]
+	WORD $0x4fce11e8 // fmla v8.2d, v15.2d, v14.d[0]
+	WORD $0x4fce1026 // fmla v6.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1004 // fmla v4.2d, v0.2d, v14.d[0]
+	FMOVD (R1)(R6), F14
+	WORD $0x4fce1207 // fmla v7.2d, v16.2d, v14.d[0]
+	WORD $0x4fce11e5 // fmla v5.2d, v15.2d, v14.d[0]
+	WORD $0x4fce1023 // fmla v3.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1002 // fmla v2.2d, v0.2d, v14.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
-	FMOVD alpha+72(FP), F4
-	WORD $0x4e080490 // dup v16.2d, v4.d[0]
-	MOVD c+48(FP), R1
+	FMOVD alpha+72(FP), F0
+	WORD $0x4e080410 // dup v16.2d, v0.d[0]
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R2
+	LSL $3, R0, R1
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R1), (F9, F7)
-	WORD $0x4e70cc69 // fmla v9.2d, v3.2d, v16.2d
-	WORD $0x4e70cc27 // fmla v7.2d, v1.2d, v16.2d
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	FLDPQ (R2), (F15, F14)
+	WORD $0x4e70cdaf // fmla v15.2d, v13.2d, v16.2d
+	WORD $0x4e70cd8e // fmla v14.2d, v12.2d, v16.2d
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $2, R7, some_19
-	FLDPQ 32(R1), (F4, F6)
+	FLDPQ 32(R2), (F13, F12)
 	B end_21
 some_19:
 	TBZ $1, R7, few_20
-	FMOVQ 32(R1), F4
+	FMOVQ 32(R2), F13
 	TBZ $0, R7, end_22
-	FMOVD 48(R1), F6
+	FMOVD 48(R2), F12
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R7, end_23
-	FMOVD 32(R1), F4
+	FMOVD 32(R2), F13
 end_23:
 end_21:
-	WORD $0x4e70cca4 // fmla v4.2d, v5.2d, v16.2d
-	WORD $0x4e70cdc6 // fmla v6.2d, v14.2d, v16.2d
-	ADD R2, R1, R0
-	FLDPQ (R0), (F14, F5)
-	WORD $0x4e70cc4e // fmla v14.2d, v2.2d, v16.2d
-	WORD $0x4e70cd45 // fmla v5.2d, v10.2d, v16.2d
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x4e70cd6d // fmla v13.2d, v11.2d, v16.2d
+	WORD $0x4e70cd4c // fmla v12.2d, v10.2d, v16.2d
+	ADD R1, R2, R0
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e70cd2b // fmla v11.2d, v9.2d, v16.2d
+	WORD $0x4e70cd0a // fmla v10.2d, v8.2d, v16.2d
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R7, some_24
-	FLDPQ 32(R0), (F3, F10)
+	FLDPQ 32(R0), (F9, F8)
 	B end_26
 some_24:
 	TBZ $1, R7, few_25
-	FMOVQ 32(R0), F3
+	FMOVQ 32(R0), F9
 	TBZ $0, R7, end_27
-	FMOVD 48(R0), F10
+	FMOVD 48(R0), F8
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R7, end_28
-	FMOVD 32(R0), F3
+	FMOVD 32(R0), F9
 end_28:
 end_26:
-	WORD $0x4e70cda3 // fmla v3.2d, v13.2d, v16.2d
-	WORD $0x4e70cd8a // fmla v10.2d, v12.2d, v16.2d
-	ADD R2, R0, R0
-	FLDPQ (R0), (F1, F2)
-	WORD $0x4e70cc01 // fmla v1.2d, v0.2d, v16.2d
-	WORD $0x4e70cd02 // fmla v2.2d, v8.2d, v16.2d
+	WORD $0x4e70ccc9 // fmla v9.2d, v6.2d, v16.2d
+	WORD $0x4e70cc88 // fmla v8.2d, v4.2d, v16.2d
+	ADD R1, R0, R0
+	FLDPQ (R0), (F6, F4)
+	WORD $0x4e70cce6 // fmla v6.2d, v7.2d, v16.2d
+	WORD $0x4e70cca4 // fmla v4.2d, v5.2d, v16.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R7, some_29
-	FLDPQ 32(R0), (F0, F8)
+	FLDPQ 32(R0), (F1, F0)
 	B end_31
 some_29:
 	TBZ $1, R7, few_30
-	FMOVQ 32(R0), F0
+	FMOVQ 32(R0), F1
 	TBZ $0, R7, end_32
-	FMOVD 48(R0), F8
+	FMOVD 48(R0), F0
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R7, end_33
-	FMOVD 32(R0), F0
+	FMOVD 32(R0), F1
 end_33:
 end_31:
-	WORD $0x4e70cde0 // fmla v0.2d, v15.2d, v16.2d
-	WORD $0x4e70cd68 // fmla v8.2d, v11.2d, v16.2d
+	WORD $0x4e70cc61 // fmla v1.2d, v3.2d, v16.2d
+	WORD $0x4e70cc40 // fmla v0.2d, v2.2d, v16.2d
 	B store
 set:
-	WORD $0x6e70dc69 // fmul v9.2d, v3.2d, v16.2d
-	WORD $0x6e70dc27 // fmul v7.2d, v1.2d, v16.2d
+	WORD $0x6e70ddaf // fmul v15.2d, v13.2d, v16.2d
+	WORD $0x6e70dd8e // fmul v14.2d, v12.2d, v16.2d
+	WORD $0x6e70dd6d // fmul v13.2d, v11.2d, v16.2d
+	WORD $0x6e70dd4c // fmul v12.2d, v10.2d, v16.2d
+	WORD $0x6e70dd2b // fmul v11.2d, v9.2d, v16.2d
+	WORD $0x6e70dd0a // fmul v10.2d, v8.2d, v16.2d
+	WORD $0x6e70dcc9 // fmul v9.2d, v6.2d, v16.2d
+	WORD $0x6e70dc88 // fmul v8.2d, v4.2d, v16.2d
+	WORD $0x6e70dce6 // fmul v6.2d, v7.2d, v16.2d
 	WORD $0x6e70dca4 // fmul v4.2d, v5.2d, v16.2d
-	WORD $0x6e70ddc6 // fmul v6.2d, v14.2d, v16.2d
-	WORD $0x6e70dc4e // fmul v14.2d, v2.2d, v16.2d
-	WORD $0x6e70dd45 // fmul v5.2d, v10.2d, v16.2d
-	WORD $0x6e70dda3 // fmul v3.2d, v13.2d, v16.2d
-	WORD $0x6e70dd8a // fmul v10.2d, v12.2d, v16.2d
-	WORD $0x6e70dc01 // fmul v1.2d, v0.2d, v16.2d
-	WORD $0x6e70dd02 // fmul v2.2d, v8.2d, v16.2d
-	WORD $0x6e70dde0 // fmul v0.2d, v15.2d, v16.2d
-	WORD $0x6e70dd68 // fmul v8.2d, v11.2d, v16.2d
+	WORD $0x6e70dc61 // fmul v1.2d, v3.2d, v16.2d
+	WORD $0x6e70dc40 // fmul v0.2d, v2.2d, v16.2d
 store:
-	FSTPQ (F9, F7), (R1)
+	FSTPQ (F15, F14), (R2)
 	TBZ $2, R7, some_34
-	FSTPQ (F4, F6), 32(R1)
+	FSTPQ (F13, F12), 32(R2)
 	B end_36
 some_34:
 	TBZ $1, R7, few_35
-	FMOVQ F4, 32(R1)
+	FMOVQ F13, 32(R2)
 	TBZ $0, R7, end_37
-	FMOVD F6, 48(R1)
+	FMOVD F12, 48(R2)
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R7, end_38
-	FMOVD F4, 32(R1)
+	FMOVD F13, 32(R2)
 end_38:
 end_36:
-	ADD R2, R1, R0
-	FSTPQ (F14, F5), (R0)
+	ADD R1, R2, R0
+	FSTPQ (F11, F10), (R0)
 	TBZ $2, R7, some_39
-	FSTPQ (F3, F10), 32(R0)
+	FSTPQ (F9, F8), 32(R0)
 	B end_41
 some_39:
 	TBZ $1, R7, few_40
-	FMOVQ F3, 32(R0)
+	FMOVQ F9, 32(R0)
 	TBZ $0, R7, end_42
-	FMOVD F10, 48(R0)
+	FMOVD F8, 48(R0)
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R7, end_43
-	FMOVD F3, 32(R0)
+	FMOVD F9, 32(R0)
 end_43:
 end_41:
-	ADD R2, R0, R0
-	FSTPQ (F1, F2), (R0)
+	ADD R1, R0, R0
+	FSTPQ (F6, F4), (R0)
 	TBZ $2, R7, some_44
-	FSTPQ (F0, F8), 32(R0)
+	FSTPQ (F1, F0), 32(R0)
 	B end_46
 some_44:
 	TBZ $1, R7, few_45
-	FMOVQ F0, 32(R0)
+	FMOVQ F1, 32(R0)
 	TBZ $0, R7, end_47
-	FMOVD F8, 48(R0)
+	FMOVD F0, 48(R0)
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R7, end_48
-	FMOVD F0, 32(R0)
+	FMOVD F1, 32(R0)
 end_48:
 end_46:
 	RET
@@ -17718,367 +17718,367 @@ TEXT ·Tile4x2NEONF64(SB), NOSPLIT, $0-81
 	BLT short
 short:
 	MOVD k+0(FP), R2
-	MOVD a+8(FP), R0
-	MOVD csa+24(FP), R1
-	LSL $3, R1, R3
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R10
-	MOVD off+40(FP), R1
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V6.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V4.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V10.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V7.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V23.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V18.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
 	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V11.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V9.B16
-	MOVD rsa+16(FP), R4
-	LSL $3, R4, R4
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $3, R3, R3
 	MOVD n+64(FP), R9
-	CMP $8, R4
+	CMP $8, R3
 	BNE apart_1
 	CMP $4, R9
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R10, R4
-	FLDPQ (R4), (F20, F19)
-	FLDPQ 32(R4), (F17, F15)
-	FLDPQ (R0), (F13, F0)
-	WORD $0x4fcd128c // fmla v12.2d, v20.2d, v13.d[0]
-	WORD $0x4fcd1266 // fmla v6.2d, v19.2d, v13.d[0]
-	WORD $0x4fcd1228 // fmla v8.2d, v17.2d, v13.d[0]
-	WORD $0x4fcd11e4 // fmla v4.2d, v15.2d, v13.d[0]
-	WORD $0x4fcd1a81 // fmla v1.2d, v20.2d, v13.d[1]
-	WORD $0x4fcd1a6a // fmla v10.2d, v19.2d, v13.d[1]
-	WORD $0x4fcd1a22 // fmla v2.2d, v17.2d, v13.d[1]
-	WORD $0x4fcd19e7 // fmla v7.2d, v15.2d, v13.d[1]
-	WORD $0x4fc01290 // fmla v16.2d, v20.2d, v0.d[0]
-	WORD $0x4fc01277 // fmla v23.2d, v19.2d, v0.d[0]
-	WORD $0x4fc0122e // fmla v14.2d, v17.2d, v0.d[0]
-	WORD $0x4fc011f2 // fmla v18.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01a83 // fmla v3.2d, v20.2d, v0.d[1]
-	WORD $0x4fc01a6b // fmla v11.2d, v19.2d, v0.d[1]
-	WORD $0x4fc01a25 // fmla v5.2d, v17.2d, v0.d[1]
-	WORD $0x4fc019e9 // fmla v9.2d, v15.2d, v0.d[1]
-	ADD R3, R0, R0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R10, R3
+	FLDPQ (R3), (F21, F20)
+	FLDPQ 32(R3), (F19, F18)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4fc112b1 // fmla v17.2d, v21.2d, v1.d[0]
+	WORD $0x4fc11290 // fmla v16.2d, v20.2d, v1.d[0]
+	WORD $0x4fc1126f // fmla v15.2d, v19.2d, v1.d[0]
+	WORD $0x4fc1124e // fmla v14.2d, v18.2d, v1.d[0]
+	WORD $0x4fc11aad // fmla v13.2d, v21.2d, v1.d[1]
+	WORD $0x4fc11a8c // fmla v12.2d, v20.2d, v1.d[1]
+	WORD $0x4fc11a6b // fmla v11.2d, v19.2d, v1.d[1]
+	WORD $0x4fc11a4a // fmla v10.2d, v18.2d, v1.d[1]
+	WORD $0x4fc012a9 // fmla v9.2d, v21.2d, v0.d[0]
+	WORD $0x4fc01288 // fmla v8.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01266 // fmla v6.2d, v19.2d, v0.d[0]
+	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01aa7 // fmla v7.2d, v21.2d, v0.d[1]
+	WORD $0x4fc01a85 // fmla v5.2d, v20.2d, v0.d[1]
+	WORD $0x4fc01a63 // fmla v3.2d, v19.2d, v0.d[1]
+	WORD $0x4fc01a42 // fmla v2.2d, v18.2d, v0.d[1]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R10, R4
-	FLDPQ (R4), (F20, F19)
-	WORD $0x6f00e40d // movi v13.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R10, R3
+	FLDPQ (R3), (F21, F20)
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R9, some_7
-	FLDPQ 32(R4), (F13, F0)
+	FLDPQ 32(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R9, few_8
-	FMOVQ 32(R4), F13
+	FMOVQ 32(R3), F1
 	TBZ $0, R9, end_10
-	FMOVD 48(R4), F0
+	FMOVD 48(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R9, end_11
-	FMOVD 32(R4), F13
+	FMOVD 32(R3), F1
 end_11:
 end_9:
-	FLDPQ (R0), (F17, F15)
-	WORD $0x4fd1128c // fmla v12.2d, v20.2d, v17.d[0]
-	WORD $0x4fd11266 // fmla v6.2d, v19.2d, v17.d[0]
-	WORD $0x4fd111a8 // fmla v8.2d, v13.2d, v17.d[0]
-	WORD $0x4fd11004 // fmla v4.2d, v0.2d, v17.d[0]
-	WORD $0x4fd11a81 // fmla v1.2d, v20.2d, v17.d[1]
-	WORD $0x4fd11a6a // fmla v10.2d, v19.2d, v17.d[1]
-	WORD $0x4fd119a2 // fmla v2.2d, v13.2d, v17.d[1]
-	WORD $0x4fd11807 // fmla v7.2d, v0.2d, v17.d[1]
-	WORD $0x4fcf1290 // fmla v16.2d, v20.2d, v15.d[0]
-	WORD $0x4fcf1277 // fmla v23.2d, v19.2d, v15.d[0]
-	WORD $0x4fcf11ae // fmla v14.2d, v13.2d, v15.d[0]
-	WORD $0x4fcf1012 // fmla v18.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1a83 // fmla v3.2d, v20.2d, v15.d[1]
-	WORD $0x4fcf1a6b // fmla v11.2d, v19.2d, v15.d[1]
-	WORD $0x4fcf19a5 // fmla v5.2d, v13.2d, v15.d[1]
-	WORD $0x4fcf1809 // fmla v9.2d, v0.2d, v15.d[1]
-	ADD R3, R0, R0
+	FLDPQ (R1), (F19, F18)
+	WORD $0x4fd312b1 // fmla v17.2d, v21.2d, v19.d[0]
+	WORD $0x4fd31290 // fmla v16.2d, v20.2d, v19.d[0]
+	WORD $0x4fd3102f // fmla v15.2d, v1.2d, v19.d[0]
+	WORD $0x4fd3100e // fmla v14.2d, v0.2d, v19.d[0]
+	WORD $0x4fd31aad // fmla v13.2d, v21.2d, v19.d[1]
+	WORD $0x4fd31a8c // fmla v12.2d, v20.2d, v19.d[1]
+	WORD $0x4fd3182b // fmla v11.2d, v1.2d, v19.d[1]
+	WORD $0x4fd3180a // fmla v10.2d, v0.2d, v19.d[1]
+	WORD $0x4fd212a9 // fmla v9.2d, v21.2d, v18.d[0]
+	WORD $0x4fd21288 // fmla v8.2d, v20.2d, v18.d[0]
+	WORD $0x4fd21026 // fmla v6.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21004 // fmla v4.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21aa7 // fmla v7.2d, v21.2d, v18.d[1]
+	WORD $0x4fd21a85 // fmla v5.2d, v20.2d, v18.d[1]
+	WORD $0x4fd21823 // fmla v3.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21802 // fmla v2.2d, v0.2d, v18.d[1]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
-	ADD R4, R4, R7
-	ADD R4, R7, R6
+	ADD R3, R3, R7
+	ADD R3, R7, R6
 	CMP $4, R9
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R10, R5
-	FLDPQ (R5), (F19, F17)
-	FLDPQ 32(R5), (F15, F13)
-	FMOVD (R0), F0
-	WORD $0x4fc0126c // fmla v12.2d, v19.2d, v0.d[0]
-	WORD $0x4fc01226 // fmla v6.2d, v17.2d, v0.d[0]
-	WORD $0x4fc011e8 // fmla v8.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011a4 // fmla v4.2d, v13.2d, v0.d[0]
-	FMOVD (R0)(R4), F0
-	WORD $0x4fc01261 // fmla v1.2d, v19.2d, v0.d[0]
-	WORD $0x4fc0122a // fmla v10.2d, v17.2d, v0.d[0]
-	WORD $0x4fc011e2 // fmla v2.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011a7 // fmla v7.2d, v13.2d, v0.d[0]
-	FMOVD (R0)(R7), F0
+	FLDPQ (R5), (F20, F19)
+	FLDPQ 32(R5), (F18, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01291 // fmla v17.2d, v20.2d, v0.d[0]
 	WORD $0x4fc01270 // fmla v16.2d, v19.2d, v0.d[0]
-	WORD $0x4fc01237 // fmla v23.2d, v17.2d, v0.d[0]
-	WORD $0x4fc011ee // fmla v14.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011b2 // fmla v18.2d, v13.2d, v0.d[0]
-	FMOVD (R0)(R6), F0
-	WORD $0x4fc01263 // fmla v3.2d, v19.2d, v0.d[0]
-	WORD $0x4fc0122b // fmla v11.2d, v17.2d, v0.d[0]
-	WORD $0x4fc011e5 // fmla v5.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011a9 // fmla v9.2d, v13.2d, v0.d[0]
-	ADD R3, R0, R0
+	WORD $0x4fc0124f // fmla v15.2d, v18.2d, v0.d[0]
+	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc0128d // fmla v13.2d, v20.2d, v0.d[0]
+	WORD $0x4fc0126c // fmla v12.2d, v19.2d, v0.d[0]
+	WORD $0x4fc0124b // fmla v11.2d, v18.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R7), F0
+	WORD $0x4fc01289 // fmla v9.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01268 // fmla v8.2d, v19.2d, v0.d[0]
+	WORD $0x4fc01246 // fmla v6.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R6), F0
+	WORD $0x4fc01287 // fmla v7.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01265 // fmla v5.2d, v19.2d, v0.d[0]
+	WORD $0x4fc01243 // fmla v3.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R10, R5
-	FLDPQ (R5), (F19, F17)
-	WORD $0x6f00e40d // movi v13.2d, #0
+	FLDPQ (R5), (F20, F19)
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R9, some_14
-	FLDPQ 32(R5), (F13, F0)
+	FLDPQ 32(R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R9, few_15
-	FMOVQ 32(R5), F13
+	FMOVQ 32(R5), F1
 	TBZ $0, R9, end_17
 	FMOVD 48(R5), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R9, end_18
-	FMOVD 32(R5), F13
+	FMOVD 32(R5), F1
 end_18:
 end_16:
-	FMOVD (R0), F15
-	WORD $0x4fcf126c // fmla v12.2d, v19.2d, v15.d[0]
-	WORD $0x4fcf1226 // fmla v6.2d, v17.2d, v15.d[0]
-	WORD $0x4fcf11a8 // fmla v8.2d, v13.2d, v15.d[0]
-	WORD $0x4fcf1004 // fmla v4.2d, v0.2d, v15.d[0]
-	FMOVD (R0)(R4), F15
-	WORD $0x4fcf1261 // fmla v1.2d, v19.2d, v15.d[0]
-	WORD $0x4fcf122a // fmla v10.2d, v17.2d, v15.d[0]
-	WORD $0x4fcf11a2 // fmla v2.2d, v13.2d, v15.d[0]
-	WORD $0x4fcf1007 // fmla v7.2d, v0.2d, v15.d[0]
-	FMOVD (R0)(R7), F15
-	WORD $0x4fcf1270 // fmla v16.2d, v19.2d, v15.d[0]
-	WORD $0x4fcf1237 // fmla v23.2d, v17.2d, v15.d[0]
-	WORD $0x4fcf11ae // fmla v14.2d, v13.2d, v15.d[0]
-	WORD $0x4fcf1012 // fmla v18.2d, v0.2d, v15.d[0]
-	FMOVD (R0)(R6), F15
-	WORD $0x4fcf1263 // fmla v3.2d, v19.2d, v15.d[0]
-	WORD $0x4fcf122b // fmla v11.2d, v17.2d, v15.d[0]
-	WORD $0x4fcf11a5 // fmla v5.2d, v13.2d, v15.d[0]
-	WORD $0x4fcf1009 // fmla v9.2d, v0.2d, v15.d[0]
-	ADD R3, R0, R0
+	FMOVD (R1), F18
+	WORD $0x4fd21291 // fmla v17.2d, v20.2d, v18.d[0]
+	WORD $0x4fd21270 // fmla v16.2d, v19.2d, v18.d[0]
+	WORD $0x4fd2102f // fmla v15.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100e // fmla v14.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R3), F18
+	WORD $0x4fd2128d // fmla v13.2d, v20.2d, v18.d[0]
+	WORD $0x4fd2126c // fmla v12.2d, v19.2d, v18.d[0]
+	WORD $0x4fd2102b // fmla v11.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100a // fmla v10.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R7), F18
+	WORD $0x4fd21289 // fmla v9.2d, v20.2d, v18.d[0]
+	WORD $0x4fd21268 // fmla v8.2d, v19.2d, v18.d[0]
+	WORD $0x4fd21026 // fmla v6.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21004 // fmla v4.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R6), F18
+	WORD $0x4fd21287 // fmla v7.2d, v20.2d, v18.d[0]
+	WORD $0x4fd21265 // fmla v5.2d, v19.2d, v18.d[0]
+	WORD $0x4fd21023 // fmla v3.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21002 // fmla v2.2d, v0.2d, v18.d[0]
+	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
 	FMOVD alpha+72(FP), F0
-	WORD $0x4e080416 // dup v22.2d, v0.d[0]
+	WORD $0x4e080414 // dup v20.2d, v0.d[0]
 	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
 	LSL $3, R0, R1
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R2), (F21, F19)
-	WORD $0x4e76cd95 // fmla v21.2d, v12.2d, v22.2d
-	WORD $0x4e76ccd3 // fmla v19.2d, v6.2d, v22.2d
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
+	FLDPQ (R2), (F19, F18)
+	WORD $0x4e74ce33 // fmla v19.2d, v17.2d, v20.2d
+	WORD $0x4e74ce12 // fmla v18.2d, v16.2d, v20.2d
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	TBZ $2, R8, some_19
-	FLDPQ 32(R2), (F12, F20)
+	FLDPQ 32(R2), (F17, F16)
 	B end_21
 some_19:
 	TBZ $1, R8, few_20
-	FMOVQ 32(R2), F12
+	FMOVQ 32(R2), F17
 	TBZ $0, R8, end_22
-	FMOVD 48(R2), F20
+	FMOVD 48(R2), F16
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R8, end_23
-	FMOVD 32(R2), F12
+	FMOVD 32(R2), F17
 end_23:
 end_21:
-	WORD $0x4e76cd0c // fmla v12.2d, v8.2d, v22.2d
-	WORD $0x4e76cc94 // fmla v20.2d, v4.2d, v22.2d
+	WORD $0x4e74cdf1 // fmla v17.2d, v15.2d, v20.2d
+	WORD $0x4e74cdd0 // fmla v16.2d, v14.2d, v20.2d
 	ADD R1, R2, R0
-	FLDPQ (R0), (F8, F6)
-	WORD $0x4e76cc28 // fmla v8.2d, v1.2d, v22.2d
-	WORD $0x4e76cd46 // fmla v6.2d, v10.2d, v22.2d
-	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	FLDPQ (R0), (F15, F14)
+	WORD $0x4e74cdaf // fmla v15.2d, v13.2d, v20.2d
+	WORD $0x4e74cd8e // fmla v14.2d, v12.2d, v20.2d
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $2, R8, some_24
-	FLDPQ 32(R0), (F17, F10)
+	FLDPQ 32(R0), (F13, F12)
 	B end_26
 some_24:
 	TBZ $1, R8, few_25
-	FMOVQ 32(R0), F17
+	FMOVQ 32(R0), F13
 	TBZ $0, R8, end_27
-	FMOVD 48(R0), F10
+	FMOVD 48(R0), F12
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R8, end_28
-	FMOVD 32(R0), F17
+	FMOVD 32(R0), F13
 end_28:
 end_26:
-	WORD $0x4e76cc51 // fmla v17.2d, v2.2d, v22.2d
-	WORD $0x4e76ccea // fmla v10.2d, v7.2d, v22.2d
+	WORD $0x4e74cd6d // fmla v13.2d, v11.2d, v20.2d
+	WORD $0x4e74cd4c // fmla v12.2d, v10.2d, v20.2d
 	ADD R1, R0, R0
-	FLDPQ (R0), (F7, F15)
-	WORD $0x4e76ce07 // fmla v7.2d, v16.2d, v22.2d
-	WORD $0x4e76ceef // fmla v15.2d, v23.2d, v22.2d
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e74cd2b // fmla v11.2d, v9.2d, v20.2d
+	WORD $0x4e74cd0a // fmla v10.2d, v8.2d, v20.2d
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R8, some_29
-	FLDPQ 32(R0), (F1, F13)
+	FLDPQ 32(R0), (F9, F8)
 	B end_31
 some_29:
 	TBZ $1, R8, few_30
-	FMOVQ 32(R0), F1
+	FMOVQ 32(R0), F9
 	TBZ $0, R8, end_32
-	FMOVD 48(R0), F13
+	FMOVD 48(R0), F8
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R8, end_33
-	FMOVD 32(R0), F1
+	FMOVD 32(R0), F9
 end_33:
 end_31:
-	WORD $0x4e76cdc1 // fmla v1.2d, v14.2d, v22.2d
-	WORD $0x4e76ce4d // fmla v13.2d, v18.2d, v22.2d
+	WORD $0x4e74ccc9 // fmla v9.2d, v6.2d, v20.2d
+	WORD $0x4e74cc88 // fmla v8.2d, v4.2d, v20.2d
 	ADD R1, R0, R0
-	FLDPQ (R0), (F4, F2)
-	WORD $0x4e76cc64 // fmla v4.2d, v3.2d, v22.2d
-	WORD $0x4e76cd62 // fmla v2.2d, v11.2d, v22.2d
-	WORD $0x6f00e403 // movi v3.2d, #0
+	FLDPQ (R0), (F6, F4)
+	WORD $0x4e74cce6 // fmla v6.2d, v7.2d, v20.2d
+	WORD $0x4e74cca4 // fmla v4.2d, v5.2d, v20.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_34
-	FLDPQ 32(R0), (F3, F0)
+	FLDPQ 32(R0), (F1, F0)
 	B end_36
 some_34:
 	TBZ $1, R8, few_35
-	FMOVQ 32(R0), F3
+	FMOVQ 32(R0), F1
 	TBZ $0, R8, end_37
 	FMOVD 48(R0), F0
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R8, end_38
-	FMOVD 32(R0), F3
+	FMOVD 32(R0), F1
 end_38:
 end_36:
-	WORD $0x4e76cca3 // fmla v3.2d, v5.2d, v22.2d
-	WORD $0x4e76cd20 // fmla v0.2d, v9.2d, v22.2d
+	WORD $0x4e74cc61 // fmla v1.2d, v3.2d, v20.2d
+	WORD $0x4e74cc40 // fmla v0.2d, v2.2d, v20.2d
 	B store
 set:
-	WORD $0x6e76dd95 // fmul v21.2d, v12.2d, v22.2d
-	WORD $0x6e76dcd3 // fmul v19.2d, v6.2d, v22.2d
-	WORD $0x6e76dd0c // fmul v12.2d, v8.2d, v22.2d
-	WORD $0x6e76dc94 // fmul v20.2d, v4.2d, v22.2d
-	WORD $0x6e76dc28 // fmul v8.2d, v1.2d, v22.2d
-	WORD $0x6e76dd46 // fmul v6.2d, v10.2d, v22.2d
-	WORD $0x6e76dc51 // fmul v17.2d, v2.2d, v22.2d
-	WORD $0x6e76dcea // fmul v10.2d, v7.2d, v22.2d
-	WORD $0x6e76de07 // fmul v7.2d, v16.2d, v22.2d
-	WORD $0x6e76deef // fmul v15.2d, v23.2d, v22.2d
-	WORD $0x6e76ddc1 // fmul v1.2d, v14.2d, v22.2d
-	WORD $0x6e76de4d // fmul v13.2d, v18.2d, v22.2d
-	WORD $0x6e76dc64 // fmul v4.2d, v3.2d, v22.2d
-	WORD $0x6e76dd62 // fmul v2.2d, v11.2d, v22.2d
-	WORD $0x6e76dca3 // fmul v3.2d, v5.2d, v22.2d
-	WORD $0x6e76dd20 // fmul v0.2d, v9.2d, v22.2d
+	WORD $0x6e74de33 // fmul v19.2d, v17.2d, v20.2d
+	WORD $0x6e74de12 // fmul v18.2d, v16.2d, v20.2d
+	WORD $0x6e74ddf1 // fmul v17.2d, v15.2d, v20.2d
+	WORD $0x6e74ddd0 // fmul v16.2d, v14.2d, v20.2d
+	WORD $0x6e74ddaf // fmul v15.2d, v13.2d, v20.2d
+	WORD $0x6e74dd8e // fmul v14.2d, v12.2d, v20.2d
+	WORD $0x6e74dd6d // fmul v13.2d, v11.2d, v20.2d
+	WORD $0x6e74dd4c // fmul v12.2d, v10.2d, v20.2d
+	WORD $0x6e74dd2b // fmul v11.2d, v9.2d, v20.2d
+	WORD $0x6e74dd0a // fmul v10.2d, v8.2d, v20.2d
+	WORD $0x6e74dcc9 // fmul v9.2d, v6.2d, v20.2d
+	WORD $0x6e74dc88 // fmul v8.2d, v4.2d, v20.2d
+	WORD $0x6e74dce6 // fmul v6.2d, v7.2d, v20.2d
+	WORD $0x6e74dca4 // fmul v4.2d, v5.2d, v20.2d
+	WORD $0x6e74dc61 // fmul v1.2d, v3.2d, v20.2d
+	WORD $0x6e74dc40 // fmul v0.2d, v2.2d, v20.2d
 store:
-	FSTPQ (F21, F19), (R2)
+	FSTPQ (F19, F18), (R2)
 	TBZ $2, R8, some_39
-	FSTPQ (F12, F20), 32(R2)
+	FSTPQ (F17, F16), 32(R2)
 	B end_41
 some_39:
 	TBZ $1, R8, few_40
-	FMOVQ F12, 32(R2)
+	FMOVQ F17, 32(R2)
 	TBZ $0, R8, end_42
-	FMOVD F20, 48(R2)
+	FMOVD F16, 48(R2)
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R8, end_43
-	FMOVD F12, 32(R2)
+	FMOVD F17, 32(R2)
 end_43:
 end_41:
 	ADD R1, R2, R0
-	FSTPQ (F8, F6), (R0)
+	FSTPQ (F15, F14), (R0)
 	TBZ $2, R8, some_44
-	FSTPQ (F17, F10), 32(R0)
+	FSTPQ (F13, F12), 32(R0)
 	B end_46
 some_44:
 	TBZ $1, R8, few_45
-	FMOVQ F17, 32(R0)
+	FMOVQ F13, 32(R0)
 	TBZ $0, R8, end_47
-	FMOVD F10, 48(R0)
+	FMOVD F12, 48(R0)
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R8, end_48
-	FMOVD F17, 32(R0)
+	FMOVD F13, 32(R0)
 end_48:
 end_46:
 	ADD R1, R0, R0
-	FSTPQ (F7, F15), (R0)
+	FSTPQ (F11, F10), (R0)
 	TBZ $2, R8, some_49
-	FSTPQ (F1, F13), 32(R0)
+	FSTPQ (F9, F8), 32(R0)
 	B end_51
 some_49:
 	TBZ $1, R8, few_50
-	FMOVQ F1, 32(R0)
+	FMOVQ F9, 32(R0)
 	TBZ $0, R8, end_52
-	FMOVD F13, 48(R0)
+	FMOVD F8, 48(R0)
 end_52:
 	B end_51
 few_50:
 	TBZ $0, R8, end_53
-	FMOVD F1, 32(R0)
+	FMOVD F9, 32(R0)
 end_53:
 end_51:
 	ADD R1, R0, R0
-	FSTPQ (F4, F2), (R0)
+	FSTPQ (F6, F4), (R0)
 	TBZ $2, R8, some_54
-	FSTPQ (F3, F0), 32(R0)
+	FSTPQ (F1, F0), 32(R0)
 	B end_56
 some_54:
 	TBZ $1, R8, few_55
-	FMOVQ F3, 32(R0)
+	FMOVQ F1, 32(R0)
 	TBZ $0, R8, end_57
 	FMOVD F0, 48(R0)
 end_57:
 	B end_56
 few_55:
 	TBZ $0, R8, end_58
-	FMOVD F3, 32(R0)
+	FMOVD F1, 32(R0)
 end_58:
 end_56:
 	RET
@@ -18090,32 +18090,32 @@ TEXT ·Tile5x2NEONF64(SB), NOSPLIT, $0-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R2
-	MOVD csa+24(FP), R1
-	LSL $3, R1, R4
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R11
-	MOVD off+40(FP), R1
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V3.B16
+	MOVD off+40(FP), R0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
 	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V17.B16
+	VMOV V13.B16, V12.B16
 	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V26.B16
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V25.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V14.B16
+	VMOV V11.B16, V10.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V20.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V21.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V19.B16
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
 	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V16.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V10.B16
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $3, R3, R3
 	MOVD n+64(FP), R10
@@ -18124,41 +18124,41 @@ short:
 	CMP $4, R10
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R11, R3
-	FLDPQ (R3), (F23, F22)
-	FLDPQ 32(R3), (F18, F15)
-	FLDPQ (R2), (F1, F0)
-	WORD $0x4fc112ec // fmla v12.2d, v23.2d, v1.d[0]
-	WORD $0x4fc112c3 // fmla v3.2d, v22.2d, v1.d[0]
-	WORD $0x4fc1124d // fmla v13.2d, v18.2d, v1.d[0]
-	WORD $0x4fc111f1 // fmla v17.2d, v15.2d, v1.d[0]
-	WORD $0x4fc11aeb // fmla v11.2d, v23.2d, v1.d[1]
-	WORD $0x4fc11ada // fmla v26.2d, v22.2d, v1.d[1]
-	WORD $0x4fc11a46 // fmla v6.2d, v18.2d, v1.d[1]
-	WORD $0x4fc119f9 // fmla v25.2d, v15.2d, v1.d[1]
-	WORD $0x4fc012e5 // fmla v5.2d, v23.2d, v0.d[0]
-	WORD $0x4fc012ce // fmla v14.2d, v22.2d, v0.d[0]
-	WORD $0x4fc01249 // fmla v9.2d, v18.2d, v0.d[0]
-	WORD $0x4fc011f4 // fmla v20.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01ae8 // fmla v8.2d, v23.2d, v0.d[1]
-	WORD $0x4fc01ad5 // fmla v21.2d, v22.2d, v0.d[1]
-	WORD $0x4fc01a42 // fmla v2.2d, v18.2d, v0.d[1]
-	WORD $0x4fc019f3 // fmla v19.2d, v15.2d, v0.d[1]
-	FMOVD 32(R2), F0
-	WORD $0x4fc012e7 // fmla v7.2d, v23.2d, v0.d[0]
-	WORD $0x4fc012d0 // fmla v16.2d, v22.2d, v0.d[0]
-	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
-	WORD $0x4fc011ea // fmla v10.2d, v15.2d, v0.d[0]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ (R3), (F25, F24)
+	FLDPQ 32(R3), (F23, F22)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4fc11335 // fmla v21.2d, v25.2d, v1.d[0]
+	WORD $0x4fc11314 // fmla v20.2d, v24.2d, v1.d[0]
+	WORD $0x4fc112f3 // fmla v19.2d, v23.2d, v1.d[0]
+	WORD $0x4fc112d2 // fmla v18.2d, v22.2d, v1.d[0]
+	WORD $0x4fc11b31 // fmla v17.2d, v25.2d, v1.d[1]
+	WORD $0x4fc11b10 // fmla v16.2d, v24.2d, v1.d[1]
+	WORD $0x4fc11aef // fmla v15.2d, v23.2d, v1.d[1]
+	WORD $0x4fc11ace // fmla v14.2d, v22.2d, v1.d[1]
+	WORD $0x4fc0132d // fmla v13.2d, v25.2d, v0.d[0]
+	WORD $0x4fc0130c // fmla v12.2d, v24.2d, v0.d[0]
+	WORD $0x4fc012eb // fmla v11.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012ca // fmla v10.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01b29 // fmla v9.2d, v25.2d, v0.d[1]
+	WORD $0x4fc01b08 // fmla v8.2d, v24.2d, v0.d[1]
+	WORD $0x4fc01ae6 // fmla v6.2d, v23.2d, v0.d[1]
+	WORD $0x4fc01ac4 // fmla v4.2d, v22.2d, v0.d[1]
+	FMOVD 32(R1), F0
+	WORD $0x4fc01327 // fmla v7.2d, v25.2d, v0.d[0]
+	WORD $0x4fc01305 // fmla v5.2d, v24.2d, v0.d[0]
+	WORD $0x4fc012e3 // fmla v3.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012c2 // fmla v2.2d, v22.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R11, R3
-	FLDPQ (R3), (F23, F22)
+	FLDPQ (R3), (F25, F24)
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R10, some_7
@@ -18176,30 +18176,30 @@ few_8:
 	FMOVD 32(R3), F1
 end_11:
 end_9:
-	FLDPQ (R2), (F18, F15)
-	WORD $0x4fd212ec // fmla v12.2d, v23.2d, v18.d[0]
-	WORD $0x4fd212c3 // fmla v3.2d, v22.2d, v18.d[0]
-	WORD $0x4fd2102d // fmla v13.2d, v1.2d, v18.d[0]
-	WORD $0x4fd21011 // fmla v17.2d, v0.2d, v18.d[0]
-	WORD $0x4fd21aeb // fmla v11.2d, v23.2d, v18.d[1]
-	WORD $0x4fd21ada // fmla v26.2d, v22.2d, v18.d[1]
-	WORD $0x4fd21826 // fmla v6.2d, v1.2d, v18.d[1]
-	WORD $0x4fd21819 // fmla v25.2d, v0.2d, v18.d[1]
-	WORD $0x4fcf12e5 // fmla v5.2d, v23.2d, v15.d[0]
-	WORD $0x4fcf12ce // fmla v14.2d, v22.2d, v15.d[0]
-	WORD $0x4fcf1029 // fmla v9.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf1014 // fmla v20.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1ae8 // fmla v8.2d, v23.2d, v15.d[1]
-	WORD $0x4fcf1ad5 // fmla v21.2d, v22.2d, v15.d[1]
-	WORD $0x4fcf1822 // fmla v2.2d, v1.2d, v15.d[1]
-	WORD $0x4fcf1813 // fmla v19.2d, v0.2d, v15.d[1]
-	FMOVD 32(R2), F15
-	WORD $0x4fcf12e7 // fmla v7.2d, v23.2d, v15.d[0]
-	WORD $0x4fcf12d0 // fmla v16.2d, v22.2d, v15.d[0]
-	WORD $0x4fcf1024 // fmla v4.2d, v1.2d, v15.d[0]
-	WORD $0x4fcf100a // fmla v10.2d, v0.2d, v15.d[0]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FLDPQ (R1), (F23, F22)
+	WORD $0x4fd71335 // fmla v21.2d, v25.2d, v23.d[0]
+	WORD $0x4fd71314 // fmla v20.2d, v24.2d, v23.d[0]
+	WORD $0x4fd71033 // fmla v19.2d, v1.2d, v23.d[0]
+	WORD $0x4fd71012 // fmla v18.2d, v0.2d, v23.d[0]
+	WORD $0x4fd71b31 // fmla v17.2d, v25.2d, v23.d[1]
+	WORD $0x4fd71b10 // fmla v16.2d, v24.2d, v23.d[1]
+	WORD $0x4fd7182f // fmla v15.2d, v1.2d, v23.d[1]
+	WORD $0x4fd7180e // fmla v14.2d, v0.2d, v23.d[1]
+	WORD $0x4fd6132d // fmla v13.2d, v25.2d, v22.d[0]
+	WORD $0x4fd6130c // fmla v12.2d, v24.2d, v22.d[0]
+	WORD $0x4fd6102b // fmla v11.2d, v1.2d, v22.d[0]
+	WORD $0x4fd6100a // fmla v10.2d, v0.2d, v22.d[0]
+	WORD $0x4fd61b29 // fmla v9.2d, v25.2d, v22.d[1]
+	WORD $0x4fd61b08 // fmla v8.2d, v24.2d, v22.d[1]
+	WORD $0x4fd61826 // fmla v6.2d, v1.2d, v22.d[1]
+	WORD $0x4fd61804 // fmla v4.2d, v0.2d, v22.d[1]
+	FMOVD 32(R1), F22
+	WORD $0x4fd61327 // fmla v7.2d, v25.2d, v22.d[0]
+	WORD $0x4fd61305 // fmla v5.2d, v24.2d, v22.d[0]
+	WORD $0x4fd61023 // fmla v3.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61002 // fmla v2.2d, v0.2d, v22.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
@@ -18209,318 +18209,318 @@ apart_1:
 	CMP $4, R10
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R11, R5
-	FLDPQ (R5), (F22, F18)
-	FLDPQ 32(R5), (F15, F1)
-	FMOVD (R2), F0
-	WORD $0x4fc012cc // fmla v12.2d, v22.2d, v0.d[0]
-	WORD $0x4fc01243 // fmla v3.2d, v18.2d, v0.d[0]
-	WORD $0x4fc011ed // fmla v13.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01031 // fmla v17.2d, v1.2d, v0.d[0]
-	FMOVD (R2)(R3), F0
+	FLDPQ (R5), (F24, F23)
+	FLDPQ 32(R5), (F22, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01315 // fmla v21.2d, v24.2d, v0.d[0]
+	WORD $0x4fc012f4 // fmla v20.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012d3 // fmla v19.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01032 // fmla v18.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc01311 // fmla v17.2d, v24.2d, v0.d[0]
+	WORD $0x4fc012f0 // fmla v16.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012cf // fmla v15.2d, v22.2d, v0.d[0]
+	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R9), F0
+	WORD $0x4fc0130d // fmla v13.2d, v24.2d, v0.d[0]
+	WORD $0x4fc012ec // fmla v12.2d, v23.2d, v0.d[0]
 	WORD $0x4fc012cb // fmla v11.2d, v22.2d, v0.d[0]
-	WORD $0x4fc0125a // fmla v26.2d, v18.2d, v0.d[0]
-	WORD $0x4fc011e6 // fmla v6.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01039 // fmla v25.2d, v1.2d, v0.d[0]
-	FMOVD (R2)(R9), F0
-	WORD $0x4fc012c5 // fmla v5.2d, v22.2d, v0.d[0]
-	WORD $0x4fc0124e // fmla v14.2d, v18.2d, v0.d[0]
-	WORD $0x4fc011e9 // fmla v9.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01034 // fmla v20.2d, v1.2d, v0.d[0]
-	FMOVD (R2)(R8), F0
-	WORD $0x4fc012c8 // fmla v8.2d, v22.2d, v0.d[0]
-	WORD $0x4fc01255 // fmla v21.2d, v18.2d, v0.d[0]
-	WORD $0x4fc011e2 // fmla v2.2d, v15.2d, v0.d[0]
-	WORD $0x4fc01033 // fmla v19.2d, v1.2d, v0.d[0]
-	FMOVD (R2)(R7), F0
-	WORD $0x4fc012c7 // fmla v7.2d, v22.2d, v0.d[0]
-	WORD $0x4fc01250 // fmla v16.2d, v18.2d, v0.d[0]
-	WORD $0x4fc011e4 // fmla v4.2d, v15.2d, v0.d[0]
 	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FMOVD (R1)(R8), F0
+	WORD $0x4fc01309 // fmla v9.2d, v24.2d, v0.d[0]
+	WORD $0x4fc012e8 // fmla v8.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012c6 // fmla v6.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R7), F0
+	WORD $0x4fc01307 // fmla v7.2d, v24.2d, v0.d[0]
+	WORD $0x4fc012e5 // fmla v5.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012c3 // fmla v3.2d, v22.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R1), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R11, R5
-	FLDPQ (R5), (F22, F18)
-	WORD $0x6f00e400 // movi v0.2d, #0
+	FLDPQ (R5), (F24, F23)
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R10, some_14
-	FLDPQ 32(R5), (F0, F1)
+	FLDPQ 32(R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R10, few_15
-	FMOVQ 32(R5), F0
+	FMOVQ 32(R5), F1
 	TBZ $0, R10, end_17
-	FMOVD 48(R5), F1
+	FMOVD 48(R5), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R10, end_18
-	FMOVD 32(R5), F0
+	FMOVD 32(R5), F1
 end_18:
 end_16:
-	FMOVD (R2), F15
-	WORD $0x4fcf12cc // fmla v12.2d, v22.2d, v15.d[0]
-	WORD $0x4fcf1243 // fmla v3.2d, v18.2d, v15.d[0]
-	WORD $0x4fcf100d // fmla v13.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1031 // fmla v17.2d, v1.2d, v15.d[0]
-	FMOVD (R2)(R3), F15
-	WORD $0x4fcf12cb // fmla v11.2d, v22.2d, v15.d[0]
-	WORD $0x4fcf125a // fmla v26.2d, v18.2d, v15.d[0]
-	WORD $0x4fcf1006 // fmla v6.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1039 // fmla v25.2d, v1.2d, v15.d[0]
-	FMOVD (R2)(R9), F15
-	WORD $0x4fcf12c5 // fmla v5.2d, v22.2d, v15.d[0]
-	WORD $0x4fcf124e // fmla v14.2d, v18.2d, v15.d[0]
-	WORD $0x4fcf1009 // fmla v9.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1034 // fmla v20.2d, v1.2d, v15.d[0]
-	FMOVD (R2)(R8), F15
-	WORD $0x4fcf12c8 // fmla v8.2d, v22.2d, v15.d[0]
-	WORD $0x4fcf1255 // fmla v21.2d, v18.2d, v15.d[0]
-	WORD $0x4fcf1002 // fmla v2.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf1033 // fmla v19.2d, v1.2d, v15.d[0]
-	FMOVD (R2)(R7), F15
-	WORD $0x4fcf12c7 // fmla v7.2d, v22.2d, v15.d[0]
-	WORD $0x4fcf1250 // fmla v16.2d, v18.2d, v15.d[0]
-	WORD $0x4fcf1004 // fmla v4.2d, v0.2d, v15.d[0]
-	WORD $0x4fcf102a // fmla v10.2d, v1.2d, v15.d[0]
-	ADD R4, R2, R2
-	SUBS $1, R0, R0
+	FMOVD (R1), F22
+	WORD $0x4fd61315 // fmla v21.2d, v24.2d, v22.d[0]
+	WORD $0x4fd612f4 // fmla v20.2d, v23.2d, v22.d[0]
+	WORD $0x4fd61033 // fmla v19.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61012 // fmla v18.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R3), F22
+	WORD $0x4fd61311 // fmla v17.2d, v24.2d, v22.d[0]
+	WORD $0x4fd612f0 // fmla v16.2d, v23.2d, v22.d[0]
+	WORD $0x4fd6102f // fmla v15.2d, v1.2d, v22.d[0]
+	WORD $0x4fd6100e // fmla v14.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R9), F22
+	WORD $0x4fd6130d // fmla v13.2d, v24.2d, v22.d[0]
+	WORD $0x4fd612ec // fmla v12.2d, v23.2d, v22.d[0]
+	WORD $0x4fd6102b // fmla v11.2d, v1.2d, v22.d[0]
+	WORD $0x4fd6100a // fmla v10.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R8), F22
+	WORD $0x4fd61309 // fmla v9.2d, v24.2d, v22.d[0]
+	WORD $0x4fd612e8 // fmla v8.2d, v23.2d, v22.d[0]
+	WORD $0x4fd61026 // fmla v6.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61004 // fmla v4.2d, v0.2d, v22.d[0]
+	FMOVD (R1)(R7), F22
+	WORD $0x4fd61307 // fmla v7.2d, v24.2d, v22.d[0]
+	WORD $0x4fd612e5 // fmla v5.2d, v23.2d, v22.d[0]
+	WORD $0x4fd61023 // fmla v3.2d, v1.2d, v22.d[0]
+	WORD $0x4fd61002 // fmla v2.2d, v0.2d, v22.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
 	FMOVD alpha+72(FP), F0
-	WORD $0x4e080417 // dup v23.2d, v0.d[0]
+	WORD $0x4e080418 // dup v24.2d, v0.d[0]
 	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R0
-	MOVBU add+80(FP), R1
-	CMP $0, R1
+	LSL $3, R0, R1
+	MOVBU add+80(FP), R0
+	CMP $0, R0
 	BEQ set
-	FLDPQ (R2), (F15, F18)
-	WORD $0x4e77cd8f // fmla v15.2d, v12.2d, v23.2d
-	WORD $0x4e77cc72 // fmla v18.2d, v3.2d, v23.2d
-	WORD $0x6f00e416 // movi v22.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
+	FLDPQ (R2), (F23, F22)
+	WORD $0x4e78ceb7 // fmla v23.2d, v21.2d, v24.2d
+	WORD $0x4e78ce96 // fmla v22.2d, v20.2d, v24.2d
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
 	TBZ $2, R6, some_19
-	FLDPQ 32(R2), (F22, F24)
+	FLDPQ 32(R2), (F21, F20)
 	B end_21
 some_19:
 	TBZ $1, R6, few_20
-	FMOVQ 32(R2), F22
+	FMOVQ 32(R2), F21
 	TBZ $0, R6, end_22
-	FMOVD 48(R2), F24
+	FMOVD 48(R2), F20
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R6, end_23
-	FMOVD 32(R2), F22
+	FMOVD 32(R2), F21
 end_23:
 end_21:
-	WORD $0x4e77cdb6 // fmla v22.2d, v13.2d, v23.2d
-	WORD $0x4e77ce38 // fmla v24.2d, v17.2d, v23.2d
-	ADD R0, R2, R1
-	FLDPQ (R1), (F13, F17)
-	WORD $0x4e77cd6d // fmla v13.2d, v11.2d, v23.2d
-	WORD $0x4e77cf51 // fmla v17.2d, v26.2d, v23.2d
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4e78ce75 // fmla v21.2d, v19.2d, v24.2d
+	WORD $0x4e78ce54 // fmla v20.2d, v18.2d, v24.2d
+	ADD R1, R2, R0
+	FLDPQ (R0), (F19, F18)
+	WORD $0x4e78ce33 // fmla v19.2d, v17.2d, v24.2d
+	WORD $0x4e78ce12 // fmla v18.2d, v16.2d, v24.2d
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	TBZ $2, R6, some_24
-	FLDPQ 32(R1), (F1, F3)
+	FLDPQ 32(R0), (F17, F16)
 	B end_26
 some_24:
 	TBZ $1, R6, few_25
-	FMOVQ 32(R1), F1
+	FMOVQ 32(R0), F17
 	TBZ $0, R6, end_27
-	FMOVD 48(R1), F3
+	FMOVD 48(R0), F16
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R6, end_28
-	FMOVD 32(R1), F1
+	FMOVD 32(R0), F17
 end_28:
 end_26:
-	WORD $0x4e77ccc1 // fmla v1.2d, v6.2d, v23.2d
-	WORD $0x4e77cf23 // fmla v3.2d, v25.2d, v23.2d
-	ADD R0, R1, R1
-	FLDPQ (R1), (F0, F6)
-	WORD $0x4e77cca0 // fmla v0.2d, v5.2d, v23.2d
-	WORD $0x4e77cdc6 // fmla v6.2d, v14.2d, v23.2d
+	WORD $0x4e78cdf1 // fmla v17.2d, v15.2d, v24.2d
+	WORD $0x4e78cdd0 // fmla v16.2d, v14.2d, v24.2d
+	ADD R1, R0, R0
+	FLDPQ (R0), (F15, F14)
+	WORD $0x4e78cdaf // fmla v15.2d, v13.2d, v24.2d
+	WORD $0x4e78cd8e // fmla v14.2d, v12.2d, v24.2d
+	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
 	TBZ $2, R6, some_29
-	FLDPQ 32(R1), (F12, F14)
+	FLDPQ 32(R0), (F13, F12)
 	B end_31
 some_29:
 	TBZ $1, R6, few_30
-	FMOVQ 32(R1), F12
+	FMOVQ 32(R0), F13
 	TBZ $0, R6, end_32
-	FMOVD 48(R1), F14
+	FMOVD 48(R0), F12
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R6, end_33
-	FMOVD 32(R1), F12
+	FMOVD 32(R0), F13
 end_33:
 end_31:
-	WORD $0x4e77cd2c // fmla v12.2d, v9.2d, v23.2d
-	WORD $0x4e77ce8e // fmla v14.2d, v20.2d, v23.2d
-	ADD R0, R1, R1
-	FLDPQ (R1), (F20, F5)
-	WORD $0x4e77cd14 // fmla v20.2d, v8.2d, v23.2d
-	WORD $0x4e77cea5 // fmla v5.2d, v21.2d, v23.2d
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x4e78cd6d // fmla v13.2d, v11.2d, v24.2d
+	WORD $0x4e78cd4c // fmla v12.2d, v10.2d, v24.2d
+	ADD R1, R0, R0
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e78cd2b // fmla v11.2d, v9.2d, v24.2d
+	WORD $0x4e78cd0a // fmla v10.2d, v8.2d, v24.2d
 	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R6, some_34
-	FLDPQ 32(R1), (F11, F9)
+	FLDPQ 32(R0), (F9, F8)
 	B end_36
 some_34:
 	TBZ $1, R6, few_35
-	FMOVQ 32(R1), F11
+	FMOVQ 32(R0), F9
 	TBZ $0, R6, end_37
-	FMOVD 48(R1), F9
+	FMOVD 48(R0), F8
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R6, end_38
-	FMOVD 32(R1), F11
+	FMOVD 32(R0), F9
 end_38:
 end_36:
-	WORD $0x4e77cc4b // fmla v11.2d, v2.2d, v23.2d
-	WORD $0x4e77ce69 // fmla v9.2d, v19.2d, v23.2d
-	ADD R0, R1, R1
-	FLDPQ (R1), (F8, F2)
-	WORD $0x4e77cce8 // fmla v8.2d, v7.2d, v23.2d
-	WORD $0x4e77ce02 // fmla v2.2d, v16.2d, v23.2d
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x4e78ccc9 // fmla v9.2d, v6.2d, v24.2d
+	WORD $0x4e78cc88 // fmla v8.2d, v4.2d, v24.2d
+	ADD R1, R0, R0
+	FLDPQ (R0), (F6, F4)
+	WORD $0x4e78cce6 // fmla v6.2d, v7.2d, v24.2d
+	WORD $0x4e78cca4 // fmla v4.2d, v5.2d, v24.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_39
-	FLDPQ 32(R1), (F7, F16)
+	FLDPQ 32(R0), (F1, F0)
 	B end_41
 some_39:
 	TBZ $1, R6, few_40
-	FMOVQ 32(R1), F7
+	FMOVQ 32(R0), F1
 	TBZ $0, R6, end_42
-	FMOVD 48(R1), F16
+	FMOVD 48(R0), F0
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R6, end_43
-	FMOVD 32(R1), F7
+	FMOVD 32(R0), F1
 end_43:
 end_41:
-	WORD $0x4e77cc87 // fmla v7.2d, v4.2d, v23.2d
-	WORD $0x4e77cd50 // fmla v16.2d, v10.2d, v23.2d
+	WORD $0x4e78cc61 // fmla v1.2d, v3.2d, v24.2d
+	WORD $0x4e78cc40 // fmla v0.2d, v2.2d, v24.2d
 	B store
 set:
-	WORD $0x6e77dd8f // fmul v15.2d, v12.2d, v23.2d
-	WORD $0x6e77dc72 // fmul v18.2d, v3.2d, v23.2d
-	WORD $0x6e77ddb6 // fmul v22.2d, v13.2d, v23.2d
-	WORD $0x6e77de38 // fmul v24.2d, v17.2d, v23.2d
-	WORD $0x6e77dd6d // fmul v13.2d, v11.2d, v23.2d
-	WORD $0x6e77df51 // fmul v17.2d, v26.2d, v23.2d
-	WORD $0x6e77dcc1 // fmul v1.2d, v6.2d, v23.2d
-	WORD $0x6e77df23 // fmul v3.2d, v25.2d, v23.2d
-	WORD $0x6e77dca0 // fmul v0.2d, v5.2d, v23.2d
-	WORD $0x6e77ddc6 // fmul v6.2d, v14.2d, v23.2d
-	WORD $0x6e77dd2c // fmul v12.2d, v9.2d, v23.2d
-	WORD $0x6e77de8e // fmul v14.2d, v20.2d, v23.2d
-	WORD $0x6e77dd14 // fmul v20.2d, v8.2d, v23.2d
-	WORD $0x6e77dea5 // fmul v5.2d, v21.2d, v23.2d
-	WORD $0x6e77dc4b // fmul v11.2d, v2.2d, v23.2d
-	WORD $0x6e77de69 // fmul v9.2d, v19.2d, v23.2d
-	WORD $0x6e77dce8 // fmul v8.2d, v7.2d, v23.2d
-	WORD $0x6e77de02 // fmul v2.2d, v16.2d, v23.2d
-	WORD $0x6e77dc87 // fmul v7.2d, v4.2d, v23.2d
-	WORD $0x6e77dd50 // fmul v16.2d, v10.2d, v23.2d
+	WORD $0x6e78deb7 // fmul v23.2d, v21.2d, v24.2d
+	WORD $0x6e78de96 // fmul v22.2d, v20.2d, v24.2d
+	WORD $0x6e78de75 // fmul v21.2d, v19.2d, v24.2d
+	WORD $0x6e78de54 // fmul v20.2d, v18.2d, v24.2d
+	WORD $0x6e78de33 // fmul v19.2d, v17.2d, v24.2d
+	WORD $0x6e78de12 // fmul v18.2d, v16.2d, v24.2d
+	WORD $0x6e78ddf1 // fmul v17.2d, v15.2d, v24.2d
+	WORD $0x6e78ddd0 // fmul v16.2d, v14.2d, v24.2d
+	WORD $0x6e78ddaf // fmul v15.2d, v13.2d, v24.2d
+	WORD $0x6e78dd8e // fmul v14.2d, v12.2d, v24.2d
+	WORD $0x6e78dd6d // fmul v13.2d, v11.2d, v24.2d
+	WORD $0x6e78dd4c // fmul v12.2d, v10.2d, v24.2d
+	WORD $0x6e78dd2b // fmul v11.2d, v9.2d, v24.2d
+	WORD $0x6e78dd0a // fmul v10.2d, v8.2d, v24.2d
+	WORD $0x6e78dcc9 // fmul v9.2d, v6.2d, v24.2d
+	WORD $0x6e78dc88 // fmul v8.2d, v4.2d, v24.2d
+	WORD $0x6e78dce6 // fmul v6.2d, v7.2d, v24.2d
+	WORD $0x6e78dca4 // fmul v4.2d, v5.2d, v24.2d
+	WORD $0x6e78dc61 // fmul v1.2d, v3.2d, v24.2d
+	WORD $0x6e78dc40 // fmul v0.2d, v2.2d, v24.2d
 store:
-	FSTPQ (F15, F18), (R2)
+	FSTPQ (F23, F22), (R2)
 	TBZ $2, R6, some_44
-	FSTPQ (F22, F24), 32(R2)
+	FSTPQ (F21, F20), 32(R2)
 	B end_46
 some_44:
 	TBZ $1, R6, few_45
-	FMOVQ F22, 32(R2)
+	FMOVQ F21, 32(R2)
 	TBZ $0, R6, end_47
-	FMOVD F24, 48(R2)
+	FMOVD F20, 48(R2)
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R6, end_48
-	FMOVD F22, 32(R2)
+	FMOVD F21, 32(R2)
 end_48:
 end_46:
-	ADD R0, R2, R1
-	FSTPQ (F13, F17), (R1)
+	ADD R1, R2, R0
+	FSTPQ (F19, F18), (R0)
 	TBZ $2, R6, some_49
-	FSTPQ (F1, F3), 32(R1)
+	FSTPQ (F17, F16), 32(R0)
 	B end_51
 some_49:
 	TBZ $1, R6, few_50
-	FMOVQ F1, 32(R1)
+	FMOVQ F17, 32(R0)
 	TBZ $0, R6, end_52
-	FMOVD F3, 48(R1)
+	FMOVD F16, 48(R0)
 end_52:
 	B end_51
 few_50:
 	TBZ $0, R6, end_53
-	FMOVD F1, 32(R1)
+	FMOVD F17, 32(R0)
 end_53:
 end_51:
-	ADD R0, R1, R1
-	FSTPQ (F0, F6), (R1)
+	ADD R1, R0, R0
+	FSTPQ (F15, F14), (R0)
 	TBZ $2, R6, some_54
-	FSTPQ (F12, F14), 32(R1)
+	FSTPQ (F13, F12), 32(R0)
 	B end_56
 some_54:
 	TBZ $1, R6, few_55
-	FMOVQ F12, 32(R1)
+	FMOVQ F13, 32(R0)
 	TBZ $0, R6, end_57
-	FMOVD F14, 48(R1)
+	FMOVD F12, 48(R0)
 end_57:
 	B end_56
 few_55:
 	TBZ $0, R6, end_58
-	FMOVD F12, 32(R1)
+	FMOVD F13, 32(R0)
 end_58:
 end_56:
-	ADD R0, R1, R1
-	FSTPQ (F20, F5), (R1)
+	ADD R1, R0, R0
+	FSTPQ (F11, F10), (R0)
 	TBZ $2, R6, some_59
-	FSTPQ (F11, F9), 32(R1)
+	FSTPQ (F9, F8), 32(R0)
 	B end_61
 some_59:
 	TBZ $1, R6, few_60
-	FMOVQ F11, 32(R1)
+	FMOVQ F9, 32(R0)
 	TBZ $0, R6, end_62
-	FMOVD F9, 48(R1)
+	FMOVD F8, 48(R0)
 end_62:
 	B end_61
 few_60:
 	TBZ $0, R6, end_63
-	FMOVD F11, 32(R1)
+	FMOVD F9, 32(R0)
 end_63:
 end_61:
-	ADD R0, R1, R0
-	FSTPQ (F8, F2), (R0)
+	ADD R1, R0, R0
+	FSTPQ (F6, F4), (R0)
 	TBZ $2, R6, some_64
-	FSTPQ (F7, F16), 32(R0)
+	FSTPQ (F1, F0), 32(R0)
 	B end_66
 some_64:
 	TBZ $1, R6, few_65
-	FMOVQ F7, 32(R0)
+	FMOVQ F1, 32(R0)
 	TBZ $0, R6, end_67
-	FMOVD F16, 48(R0)
+	FMOVD F0, 48(R0)
 end_67:
 	B end_66
 few_65:
 	TBZ $0, R6, end_68
-	FMOVD F7, 32(R0)
+	FMOVD F1, 32(R0)
 end_68:
 end_66:
 	RET
@@ -18532,36 +18532,36 @@ TEXT ·Tile6x2NEONF64(SB), NOSPLIT, $0-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R2
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
 	LSL $3, R0, R4
 	MOVD b+32(FP), R12
 	MOVD off+40(FP), R0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V12.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V24.B16
-	WORD $0x6f00e40f // movi v15.2d, #0
-	VMOV V15.B16, V20.B16
-	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V10.B16
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V2.B16
-	WORD $0x6f00e41c // movi v28.2d, #0
-	VMOV V28.B16, V11.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V27.B16
+	WORD $0x6f00e419 // movi v25.2d, #0
+	VMOV V25.B16, V24.B16
+	WORD $0x6f00e417 // movi v23.2d, #0
+	VMOV V23.B16, V22.B16
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
 	WORD $0x6f00e411 // movi v17.2d, #0
-	VMOV V17.B16, V4.B16
-	WORD $0x6f00e407 // movi v7.2d, #0
-	VMOV V7.B16, V26.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V21.B16
-	WORD $0x6f00e416 // movi v22.2d, #0
-	VMOV V22.B16, V0.B16
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
 	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V19.B16
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $3, R3, R3
 	MOVD n+64(FP), R11
@@ -18572,88 +18572,88 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R12, R3
-	FLDPQ (R3), (F29, F25)
-	FLDPQ 32(R3), (F23, F9)
-	FLDPQ (R2), (F8, F3)
-	WORD $0x4fc813b2 // fmla v18.2d, v29.2d, v8.d[0]
-	WORD $0x4fc8132c // fmla v12.2d, v25.2d, v8.d[0]
-	WORD $0x4fc812e5 // fmla v5.2d, v23.2d, v8.d[0]
-	WORD $0x4fc81138 // fmla v24.2d, v9.2d, v8.d[0]
-	WORD $0x4fc81baf // fmla v15.2d, v29.2d, v8.d[1]
-	WORD $0x4fc81b34 // fmla v20.2d, v25.2d, v8.d[1]
-	WORD $0x4fc81ae1 // fmla v1.2d, v23.2d, v8.d[1]
-	WORD $0x4fc8192a // fmla v10.2d, v9.2d, v8.d[1]
-	WORD $0x4fc313a6 // fmla v6.2d, v29.2d, v3.d[0]
-	WORD $0x4fc31322 // fmla v2.2d, v25.2d, v3.d[0]
-	WORD $0x4fc312fc // fmla v28.2d, v23.2d, v3.d[0]
-	WORD $0x4fc3112b // fmla v11.2d, v9.2d, v3.d[0]
-	WORD $0x4fc31bae // fmla v14.2d, v29.2d, v3.d[1]
-	WORD $0x4fc31b3b // fmla v27.2d, v25.2d, v3.d[1]
-	WORD $0x4fc31af1 // fmla v17.2d, v23.2d, v3.d[1]
-	WORD $0x4fc31924 // fmla v4.2d, v9.2d, v3.d[1]
-	FMOVQ 32(R2), F3
-	WORD $0x4fc313a7 // fmla v7.2d, v29.2d, v3.d[0]
-	WORD $0x4fc3133a // fmla v26.2d, v25.2d, v3.d[0]
-	WORD $0x4fc312f0 // fmla v16.2d, v23.2d, v3.d[0]
-	WORD $0x4fc31135 // fmla v21.2d, v9.2d, v3.d[0]
-	WORD $0x4fc31bb6 // fmla v22.2d, v29.2d, v3.d[1]
-	WORD $0x4fc31b20 // fmla v0.2d, v25.2d, v3.d[1]
-	WORD $0x4fc31aed // fmla v13.2d, v23.2d, v3.d[1]
-	WORD $0x4fc31933 // fmla v19.2d, v9.2d, v3.d[1]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	FLDPQ (R3), (F29, F28)
+	FLDPQ 32(R3), (F27, F26)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4fc113b9 // fmla v25.2d, v29.2d, v1.d[0]
+	WORD $0x4fc11398 // fmla v24.2d, v28.2d, v1.d[0]
+	WORD $0x4fc11377 // fmla v23.2d, v27.2d, v1.d[0]
+	WORD $0x4fc11356 // fmla v22.2d, v26.2d, v1.d[0]
+	WORD $0x4fc11bb5 // fmla v21.2d, v29.2d, v1.d[1]
+	WORD $0x4fc11b94 // fmla v20.2d, v28.2d, v1.d[1]
+	WORD $0x4fc11b73 // fmla v19.2d, v27.2d, v1.d[1]
+	WORD $0x4fc11b52 // fmla v18.2d, v26.2d, v1.d[1]
+	WORD $0x4fc013b1 // fmla v17.2d, v29.2d, v0.d[0]
+	WORD $0x4fc01390 // fmla v16.2d, v28.2d, v0.d[0]
+	WORD $0x4fc0136f // fmla v15.2d, v27.2d, v0.d[0]
+	WORD $0x4fc0134e // fmla v14.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01bad // fmla v13.2d, v29.2d, v0.d[1]
+	WORD $0x4fc01b8c // fmla v12.2d, v28.2d, v0.d[1]
+	WORD $0x4fc01b6b // fmla v11.2d, v27.2d, v0.d[1]
+	WORD $0x4fc01b4a // fmla v10.2d, v26.2d, v0.d[1]
+	FMOVQ 32(R1), F0
+	WORD $0x4fc013a9 // fmla v9.2d, v29.2d, v0.d[0]
+	WORD $0x4fc01388 // fmla v8.2d, v28.2d, v0.d[0]
+	WORD $0x4fc01366 // fmla v6.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01344 // fmla v4.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01ba7 // fmla v7.2d, v29.2d, v0.d[1]
+	WORD $0x4fc01b85 // fmla v5.2d, v28.2d, v0.d[1]
+	WORD $0x4fc01b63 // fmla v3.2d, v27.2d, v0.d[1]
+	WORD $0x4fc01b42 // fmla v2.2d, v26.2d, v0.d[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R12, R3
-	FLDPQ (R3), (F29, F25)
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
+	FLDPQ (R3), (F29, F28)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R11, some_7
-	FLDPQ 32(R3), (F3, F8)
+	FLDPQ 32(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R11, few_8
-	FMOVQ 32(R3), F3
+	FMOVQ 32(R3), F1
 	TBZ $0, R11, end_10
-	FMOVD 48(R3), F8
+	FMOVD 48(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R11, end_11
-	FMOVD 32(R3), F3
+	FMOVD 32(R3), F1
 end_11:
 end_9:
-	FLDPQ (R2), (F23, F9)
-	WORD $0x4fd713b2 // fmla v18.2d, v29.2d, v23.d[0]
-	WORD $0x4fd7132c // fmla v12.2d, v25.2d, v23.d[0]
-	WORD $0x4fd71065 // fmla v5.2d, v3.2d, v23.d[0]
-	WORD $0x4fd71118 // fmla v24.2d, v8.2d, v23.d[0]
-	WORD $0x4fd71baf // fmla v15.2d, v29.2d, v23.d[1]
-	WORD $0x4fd71b34 // fmla v20.2d, v25.2d, v23.d[1]
-	WORD $0x4fd71861 // fmla v1.2d, v3.2d, v23.d[1]
-	WORD $0x4fd7190a // fmla v10.2d, v8.2d, v23.d[1]
-	WORD $0x4fc913a6 // fmla v6.2d, v29.2d, v9.d[0]
-	WORD $0x4fc91322 // fmla v2.2d, v25.2d, v9.d[0]
-	WORD $0x4fc9107c // fmla v28.2d, v3.2d, v9.d[0]
-	WORD $0x4fc9110b // fmla v11.2d, v8.2d, v9.d[0]
-	WORD $0x4fc91bae // fmla v14.2d, v29.2d, v9.d[1]
-	WORD $0x4fc91b3b // fmla v27.2d, v25.2d, v9.d[1]
-	WORD $0x4fc91871 // fmla v17.2d, v3.2d, v9.d[1]
-	WORD $0x4fc91904 // fmla v4.2d, v8.2d, v9.d[1]
-	FMOVQ 32(R2), F9
-	WORD $0x4fc913a7 // fmla v7.2d, v29.2d, v9.d[0]
-	WORD $0x4fc9133a // fmla v26.2d, v25.2d, v9.d[0]
-	WORD $0x4fc91070 // fmla v16.2d, v3.2d, v9.d[0]
-	WORD $0x4fc91115 // fmla v21.2d, v8.2d, v9.d[0]
-	WORD $0x4fc91bb6 // fmla v22.2d, v29.2d, v9.d[1]
-	WORD $0x4fc91b20 // fmla v0.2d, v25.2d, v9.d[1]
-	WORD $0x4fc9186d // fmla v13.2d, v3.2d, v9.d[1]
-	WORD $0x4fc91913 // fmla v19.2d, v8.2d, v9.d[1]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	FLDPQ (R1), (F27, F26)
+	WORD $0x4fdb13b9 // fmla v25.2d, v29.2d, v27.d[0]
+	WORD $0x4fdb1398 // fmla v24.2d, v28.2d, v27.d[0]
+	WORD $0x4fdb1037 // fmla v23.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1016 // fmla v22.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb1bb5 // fmla v21.2d, v29.2d, v27.d[1]
+	WORD $0x4fdb1b94 // fmla v20.2d, v28.2d, v27.d[1]
+	WORD $0x4fdb1833 // fmla v19.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb1812 // fmla v18.2d, v0.2d, v27.d[1]
+	WORD $0x4fda13b1 // fmla v17.2d, v29.2d, v26.d[0]
+	WORD $0x4fda1390 // fmla v16.2d, v28.2d, v26.d[0]
+	WORD $0x4fda102f // fmla v15.2d, v1.2d, v26.d[0]
+	WORD $0x4fda100e // fmla v14.2d, v0.2d, v26.d[0]
+	WORD $0x4fda1bad // fmla v13.2d, v29.2d, v26.d[1]
+	WORD $0x4fda1b8c // fmla v12.2d, v28.2d, v26.d[1]
+	WORD $0x4fda182b // fmla v11.2d, v1.2d, v26.d[1]
+	WORD $0x4fda180a // fmla v10.2d, v0.2d, v26.d[1]
+	FMOVQ 32(R1), F26
+	WORD $0x4fda13a9 // fmla v9.2d, v29.2d, v26.d[0]
+	WORD $0x4fda1388 // fmla v8.2d, v28.2d, v26.d[0]
+	WORD $0x4fda1026 // fmla v6.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1004 // fmla v4.2d, v0.2d, v26.d[0]
+	WORD $0x4fda1ba7 // fmla v7.2d, v29.2d, v26.d[1]
+	WORD $0x4fda1b85 // fmla v5.2d, v28.2d, v26.d[1]
+	WORD $0x4fda1823 // fmla v3.2d, v1.2d, v26.d[1]
+	WORD $0x4fda1802 // fmla v2.2d, v0.2d, v26.d[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
@@ -18666,370 +18666,370 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R12, R5
-	FLDPQ (R5), (F25, F23)
-	FLDPQ 32(R5), (F9, F8)
-	FMOVD (R2), F3
-	WORD $0x4fc31332 // fmla v18.2d, v25.2d, v3.d[0]
-	WORD $0x4fc312ec // fmla v12.2d, v23.2d, v3.d[0]
-	WORD $0x4fc31125 // fmla v5.2d, v9.2d, v3.d[0]
-	WORD $0x4fc31118 // fmla v24.2d, v8.2d, v3.d[0]
-	FMOVD (R2)(R3), F3
-	WORD $0x4fc3132f // fmla v15.2d, v25.2d, v3.d[0]
-	WORD $0x4fc312f4 // fmla v20.2d, v23.2d, v3.d[0]
-	WORD $0x4fc31121 // fmla v1.2d, v9.2d, v3.d[0]
-	WORD $0x4fc3110a // fmla v10.2d, v8.2d, v3.d[0]
-	FMOVD (R2)(R10), F3
-	WORD $0x4fc31326 // fmla v6.2d, v25.2d, v3.d[0]
-	WORD $0x4fc312e2 // fmla v2.2d, v23.2d, v3.d[0]
-	WORD $0x4fc3113c // fmla v28.2d, v9.2d, v3.d[0]
-	WORD $0x4fc3110b // fmla v11.2d, v8.2d, v3.d[0]
-	FMOVD (R2)(R9), F3
-	WORD $0x4fc3132e // fmla v14.2d, v25.2d, v3.d[0]
-	WORD $0x4fc312fb // fmla v27.2d, v23.2d, v3.d[0]
-	WORD $0x4fc31131 // fmla v17.2d, v9.2d, v3.d[0]
-	WORD $0x4fc31104 // fmla v4.2d, v8.2d, v3.d[0]
-	FMOVD (R2)(R8), F3
-	WORD $0x4fc31327 // fmla v7.2d, v25.2d, v3.d[0]
-	WORD $0x4fc312fa // fmla v26.2d, v23.2d, v3.d[0]
-	WORD $0x4fc31130 // fmla v16.2d, v9.2d, v3.d[0]
-	WORD $0x4fc31115 // fmla v21.2d, v8.2d, v3.d[0]
-	FMOVD (R2)(R7), F3
-	WORD $0x4fc31336 // fmla v22.2d, v25.2d, v3.d[0]
-	WORD $0x4fc312e0 // fmla v0.2d, v23.2d, v3.d[0]
-	WORD $0x4fc3112d // fmla v13.2d, v9.2d, v3.d[0]
-	WORD $0x4fc31113 // fmla v19.2d, v8.2d, v3.d[0]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	FLDPQ (R5), (F28, F27)
+	FLDPQ 32(R5), (F26, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01399 // fmla v25.2d, v28.2d, v0.d[0]
+	WORD $0x4fc01378 // fmla v24.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01357 // fmla v23.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01036 // fmla v22.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc01395 // fmla v21.2d, v28.2d, v0.d[0]
+	WORD $0x4fc01374 // fmla v20.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01353 // fmla v19.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01032 // fmla v18.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R10), F0
+	WORD $0x4fc01391 // fmla v17.2d, v28.2d, v0.d[0]
+	WORD $0x4fc01370 // fmla v16.2d, v27.2d, v0.d[0]
+	WORD $0x4fc0134f // fmla v15.2d, v26.2d, v0.d[0]
+	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R9), F0
+	WORD $0x4fc0138d // fmla v13.2d, v28.2d, v0.d[0]
+	WORD $0x4fc0136c // fmla v12.2d, v27.2d, v0.d[0]
+	WORD $0x4fc0134b // fmla v11.2d, v26.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R8), F0
+	WORD $0x4fc01389 // fmla v9.2d, v28.2d, v0.d[0]
+	WORD $0x4fc01368 // fmla v8.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01346 // fmla v6.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R7), F0
+	WORD $0x4fc01387 // fmla v7.2d, v28.2d, v0.d[0]
+	WORD $0x4fc01365 // fmla v5.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01343 // fmla v3.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R12, R5
-	FLDPQ (R5), (F25, F23)
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
+	FLDPQ (R5), (F28, F27)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R11, some_14
-	FLDPQ 32(R5), (F3, F8)
+	FLDPQ 32(R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R11, few_15
-	FMOVQ 32(R5), F3
+	FMOVQ 32(R5), F1
 	TBZ $0, R11, end_17
-	FMOVD 48(R5), F8
+	FMOVD 48(R5), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R11, end_18
-	FMOVD 32(R5), F3
+	FMOVD 32(R5), F1
 end_18:
 end_16:
-	FMOVD (R2), F9
-	WORD $0x4fc91332 // fmla v18.2d, v25.2d, v9.d[0]
-	WORD $0x4fc912ec // fmla v12.2d, v23.2d, v9.d[0]
-	WORD $0x4fc91065 // fmla v5.2d, v3.2d, v9.d[0]
-	WORD $0x4fc91118 // fmla v24.2d, v8.2d, v9.d[0]
-	FMOVD (R2)(R3), F9
-	WORD $0x4fc9132f // fmla v15.2d, v25.2d, v9.d[0]
-	WORD $0x4fc912f4 // fmla v20.2d, v23.2d, v9.d[0]
-	WORD $0x4fc91061 // fmla v1.2d, v3.2d, v9.d[0]
-	WORD $0x4fc9110a // fmla v10.2d, v8.2d, v9.d[0]
-	FMOVD (R2)(R10), F9
-	WORD $0x4fc91326 // fmla v6.2d, v25.2d, v9.d[0]
-	WORD $0x4fc912e2 // fmla v2.2d, v23.2d, v9.d[0]
-	WORD $0x4fc9107c // fmla v28.2d, v3.2d, v9.d[0]
-	WORD $0x4fc9110b // fmla v11.2d, v8.2d, v9.d[0]
-	FMOVD (R2)(R9), F9
-	WORD $0x4fc9132e // fmla v14.2d, v25.2d, v9.d[0]
-	WORD $0x4fc912fb // fmla v27.2d, v23.2d, v9.d[0]
-	WORD $0x4fc91071 // fmla v17.2d, v3.2d, v9.d[0]
-	WORD $0x4fc91104 // fmla v4.2d, v8.2d, v9.d[0]
-	FMOVD (R2)(R8), F9
-	WORD $0x4fc91327 // fmla v7.2d, v25.2d, v9.d[0]
-	WORD $0x4fc912fa // fmla v26.2d, v23.2d, v9.d[0]
-	WORD $0x4fc91070 // fmla v16.2d, v3.2d, v9.d[0]
-	WORD $0x4fc91115 // fmla v21.2d, v8.2d, v9.d[0]
-	FMOVD (R2)(R7), F9
-	WORD $0x4fc91336 // fmla v22.2d, v25.2d, v9.d[0]
-	WORD $0x4fc912e0 // fmla v0.2d, v23.2d, v9.d[0]
-	WORD $0x4fc9106d // fmla v13.2d, v3.2d, v9.d[0]
-	WORD $0x4fc91113 // fmla v19.2d, v8.2d, v9.d[0]
-	ADD R4, R2, R2
-	SUBS $1, R1, R1
+	FMOVD (R1), F26
+	WORD $0x4fda1399 // fmla v25.2d, v28.2d, v26.d[0]
+	WORD $0x4fda1378 // fmla v24.2d, v27.2d, v26.d[0]
+	WORD $0x4fda1037 // fmla v23.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1016 // fmla v22.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R3), F26
+	WORD $0x4fda1395 // fmla v21.2d, v28.2d, v26.d[0]
+	WORD $0x4fda1374 // fmla v20.2d, v27.2d, v26.d[0]
+	WORD $0x4fda1033 // fmla v19.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1012 // fmla v18.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R10), F26
+	WORD $0x4fda1391 // fmla v17.2d, v28.2d, v26.d[0]
+	WORD $0x4fda1370 // fmla v16.2d, v27.2d, v26.d[0]
+	WORD $0x4fda102f // fmla v15.2d, v1.2d, v26.d[0]
+	WORD $0x4fda100e // fmla v14.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R9), F26
+	WORD $0x4fda138d // fmla v13.2d, v28.2d, v26.d[0]
+	WORD $0x4fda136c // fmla v12.2d, v27.2d, v26.d[0]
+	WORD $0x4fda102b // fmla v11.2d, v1.2d, v26.d[0]
+	WORD $0x4fda100a // fmla v10.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R8), F26
+	WORD $0x4fda1389 // fmla v9.2d, v28.2d, v26.d[0]
+	WORD $0x4fda1368 // fmla v8.2d, v27.2d, v26.d[0]
+	WORD $0x4fda1026 // fmla v6.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1004 // fmla v4.2d, v0.2d, v26.d[0]
+	FMOVD (R1)(R7), F26
+	WORD $0x4fda1387 // fmla v7.2d, v28.2d, v26.d[0]
+	WORD $0x4fda1365 // fmla v5.2d, v27.2d, v26.d[0]
+	WORD $0x4fda1023 // fmla v3.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1002 // fmla v2.2d, v0.2d, v26.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
-	FMOVD alpha+72(FP), F3
-	WORD $0x4e080477 // dup v23.2d, v3.d[0]
-	MOVD c+48(FP), R0
-	MOVD ldc+56(FP), R1
-	LSL $3, R1, R1
-	MOVBU add+80(FP), R2
-	CMP $0, R2
+	FMOVD alpha+72(FP), F0
+	WORD $0x4e08041c // dup v28.2d, v0.d[0]
+	MOVD c+48(FP), R2
+	MOVD ldc+56(FP), R0
+	LSL $3, R0, R1
+	MOVBU add+80(FP), R0
+	CMP $0, R0
 	BEQ set
-	FLDPQ (R0), (F9, F8)
-	WORD $0x4e77ce49 // fmla v9.2d, v18.2d, v23.2d
-	WORD $0x4e77cd88 // fmla v8.2d, v12.2d, v23.2d
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e412 // movi v18.2d, #0
+	FLDPQ (R2), (F27, F26)
+	WORD $0x4e7ccf3b // fmla v27.2d, v25.2d, v28.2d
+	WORD $0x4e7ccf1a // fmla v26.2d, v24.2d, v28.2d
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
 	TBZ $2, R6, some_19
-	FLDPQ 32(R0), (F12, F18)
+	FLDPQ 32(R2), (F25, F24)
 	B end_21
 some_19:
 	TBZ $1, R6, few_20
-	FMOVQ 32(R0), F12
+	FMOVQ 32(R2), F25
 	TBZ $0, R6, end_22
-	FMOVD 48(R0), F18
+	FMOVD 48(R2), F24
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R6, end_23
-	FMOVD 32(R0), F12
+	FMOVD 32(R2), F25
 end_23:
 end_21:
-	WORD $0x4e77ccac // fmla v12.2d, v5.2d, v23.2d
-	WORD $0x4e77cf12 // fmla v18.2d, v24.2d, v23.2d
-	ADD R1, R0, R2
-	FLDPQ (R2), (F3, F24)
-	WORD $0x4e77cde3 // fmla v3.2d, v15.2d, v23.2d
-	WORD $0x4e77ce98 // fmla v24.2d, v20.2d, v23.2d
-	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x4e7ccef9 // fmla v25.2d, v23.2d, v28.2d
+	WORD $0x4e7cced8 // fmla v24.2d, v22.2d, v28.2d
+	ADD R1, R2, R0
+	FLDPQ (R0), (F23, F22)
+	WORD $0x4e7cceb7 // fmla v23.2d, v21.2d, v28.2d
+	WORD $0x4e7cce96 // fmla v22.2d, v20.2d, v28.2d
+	WORD $0x6f00e415 // movi v21.2d, #0
 	WORD $0x6f00e414 // movi v20.2d, #0
 	TBZ $2, R6, some_24
-	FLDPQ 32(R2), (F15, F20)
+	FLDPQ 32(R0), (F21, F20)
 	B end_26
 some_24:
 	TBZ $1, R6, few_25
-	FMOVQ 32(R2), F15
+	FMOVQ 32(R0), F21
 	TBZ $0, R6, end_27
-	FMOVD 48(R2), F20
+	FMOVD 48(R0), F20
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R6, end_28
-	FMOVD 32(R2), F15
+	FMOVD 32(R0), F21
 end_28:
 end_26:
-	WORD $0x4e77cc2f // fmla v15.2d, v1.2d, v23.2d
-	WORD $0x4e77cd54 // fmla v20.2d, v10.2d, v23.2d
-	ADD R1, R2, R2
-	FLDPQ (R2), (F25, F5)
-	WORD $0x4e77ccd9 // fmla v25.2d, v6.2d, v23.2d
-	WORD $0x4e77cc45 // fmla v5.2d, v2.2d, v23.2d
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x4e7cce75 // fmla v21.2d, v19.2d, v28.2d
+	WORD $0x4e7cce54 // fmla v20.2d, v18.2d, v28.2d
+	ADD R1, R0, R0
+	FLDPQ (R0), (F19, F18)
+	WORD $0x4e7cce33 // fmla v19.2d, v17.2d, v28.2d
+	WORD $0x4e7cce12 // fmla v18.2d, v16.2d, v28.2d
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	TBZ $2, R6, some_29
-	FLDPQ 32(R2), (F10, F2)
+	FLDPQ 32(R0), (F17, F16)
 	B end_31
 some_29:
 	TBZ $1, R6, few_30
-	FMOVQ 32(R2), F10
+	FMOVQ 32(R0), F17
 	TBZ $0, R6, end_32
-	FMOVD 48(R2), F2
+	FMOVD 48(R0), F16
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R6, end_33
-	FMOVD 32(R2), F10
+	FMOVD 32(R0), F17
 end_33:
 end_31:
-	WORD $0x4e77cf8a // fmla v10.2d, v28.2d, v23.2d
-	WORD $0x4e77cd62 // fmla v2.2d, v11.2d, v23.2d
-	ADD R1, R2, R2
-	FLDPQ (R2), (F6, F11)
-	WORD $0x4e77cdc6 // fmla v6.2d, v14.2d, v23.2d
-	WORD $0x4e77cf6b // fmla v11.2d, v27.2d, v23.2d
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x4e7ccdf1 // fmla v17.2d, v15.2d, v28.2d
+	WORD $0x4e7ccdd0 // fmla v16.2d, v14.2d, v28.2d
+	ADD R1, R0, R0
+	FLDPQ (R0), (F15, F14)
+	WORD $0x4e7ccdaf // fmla v15.2d, v13.2d, v28.2d
+	WORD $0x4e7ccd8e // fmla v14.2d, v12.2d, v28.2d
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $2, R6, some_34
-	FLDPQ 32(R2), (F1, F27)
+	FLDPQ 32(R0), (F13, F12)
 	B end_36
 some_34:
 	TBZ $1, R6, few_35
-	FMOVQ 32(R2), F1
+	FMOVQ 32(R0), F13
 	TBZ $0, R6, end_37
-	FMOVD 48(R2), F27
+	FMOVD 48(R0), F12
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R6, end_38
-	FMOVD 32(R2), F1
+	FMOVD 32(R0), F13
 end_38:
 end_36:
-	WORD $0x4e77ce21 // fmla v1.2d, v17.2d, v23.2d
-	WORD $0x4e77cc9b // fmla v27.2d, v4.2d, v23.2d
-	ADD R1, R2, R2
-	FLDPQ (R2), (F28, F17)
-	WORD $0x4e77ccfc // fmla v28.2d, v7.2d, v23.2d
-	WORD $0x4e77cf51 // fmla v17.2d, v26.2d, v23.2d
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e7ccd6d // fmla v13.2d, v11.2d, v28.2d
+	WORD $0x4e7ccd4c // fmla v12.2d, v10.2d, v28.2d
+	ADD R1, R0, R0
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e7ccd2b // fmla v11.2d, v9.2d, v28.2d
+	WORD $0x4e7ccd0a // fmla v10.2d, v8.2d, v28.2d
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R6, some_39
-	FLDPQ 32(R2), (F4, F7)
+	FLDPQ 32(R0), (F9, F8)
 	B end_41
 some_39:
 	TBZ $1, R6, few_40
-	FMOVQ 32(R2), F4
+	FMOVQ 32(R0), F9
 	TBZ $0, R6, end_42
-	FMOVD 48(R2), F7
+	FMOVD 48(R0), F8
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R6, end_43
-	FMOVD 32(R2), F4
+	FMOVD 32(R0), F9
 end_43:
 end_41:
-	WORD $0x4e77ce04 // fmla v4.2d, v16.2d, v23.2d
-	WORD $0x4e77cea7 // fmla v7.2d, v21.2d, v23.2d
-	ADD R1, R2, R2
-	FLDPQ (R2), (F16, F14)
-	WORD $0x4e77ced0 // fmla v16.2d, v22.2d, v23.2d
-	WORD $0x4e77cc0e // fmla v14.2d, v0.2d, v23.2d
+	WORD $0x4e7cccc9 // fmla v9.2d, v6.2d, v28.2d
+	WORD $0x4e7ccc88 // fmla v8.2d, v4.2d, v28.2d
+	ADD R1, R0, R0
+	FLDPQ (R0), (F6, F4)
+	WORD $0x4e7ccce6 // fmla v6.2d, v7.2d, v28.2d
+	WORD $0x4e7ccca4 // fmla v4.2d, v5.2d, v28.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e415 // movi v21.2d, #0
 	TBZ $2, R6, some_44
-	FLDPQ 32(R2), (F0, F21)
+	FLDPQ 32(R0), (F1, F0)
 	B end_46
 some_44:
 	TBZ $1, R6, few_45
-	FMOVQ 32(R2), F0
+	FMOVQ 32(R0), F1
 	TBZ $0, R6, end_47
-	FMOVD 48(R2), F21
+	FMOVD 48(R0), F0
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R6, end_48
-	FMOVD 32(R2), F0
+	FMOVD 32(R0), F1
 end_48:
 end_46:
-	WORD $0x4e77cda0 // fmla v0.2d, v13.2d, v23.2d
-	WORD $0x4e77ce75 // fmla v21.2d, v19.2d, v23.2d
+	WORD $0x4e7ccc61 // fmla v1.2d, v3.2d, v28.2d
+	WORD $0x4e7ccc40 // fmla v0.2d, v2.2d, v28.2d
 	B store
 set:
-	WORD $0x6e77de49 // fmul v9.2d, v18.2d, v23.2d
-	WORD $0x6e77dd88 // fmul v8.2d, v12.2d, v23.2d
-	WORD $0x6e77dcac // fmul v12.2d, v5.2d, v23.2d
-	WORD $0x6e77df12 // fmul v18.2d, v24.2d, v23.2d
-	WORD $0x6e77dde3 // fmul v3.2d, v15.2d, v23.2d
-	WORD $0x6e77de98 // fmul v24.2d, v20.2d, v23.2d
-	WORD $0x6e77dc2f // fmul v15.2d, v1.2d, v23.2d
-	WORD $0x6e77dd54 // fmul v20.2d, v10.2d, v23.2d
-	WORD $0x6e77dcd9 // fmul v25.2d, v6.2d, v23.2d
-	WORD $0x6e77dc45 // fmul v5.2d, v2.2d, v23.2d
-	WORD $0x6e77df8a // fmul v10.2d, v28.2d, v23.2d
-	WORD $0x6e77dd62 // fmul v2.2d, v11.2d, v23.2d
-	WORD $0x6e77ddc6 // fmul v6.2d, v14.2d, v23.2d
-	WORD $0x6e77df6b // fmul v11.2d, v27.2d, v23.2d
-	WORD $0x6e77de21 // fmul v1.2d, v17.2d, v23.2d
-	WORD $0x6e77dc9b // fmul v27.2d, v4.2d, v23.2d
-	WORD $0x6e77dcfc // fmul v28.2d, v7.2d, v23.2d
-	WORD $0x6e77df51 // fmul v17.2d, v26.2d, v23.2d
-	WORD $0x6e77de04 // fmul v4.2d, v16.2d, v23.2d
-	WORD $0x6e77dea7 // fmul v7.2d, v21.2d, v23.2d
-	WORD $0x6e77ded0 // fmul v16.2d, v22.2d, v23.2d
-	WORD $0x6e77dc0e // fmul v14.2d, v0.2d, v23.2d
-	WORD $0x6e77dda0 // fmul v0.2d, v13.2d, v23.2d
-	WORD $0x6e77de75 // fmul v21.2d, v19.2d, v23.2d
+	WORD $0x6e7cdf3b // fmul v27.2d, v25.2d, v28.2d
+	WORD $0x6e7cdf1a // fmul v26.2d, v24.2d, v28.2d
+	WORD $0x6e7cdef9 // fmul v25.2d, v23.2d, v28.2d
+	WORD $0x6e7cded8 // fmul v24.2d, v22.2d, v28.2d
+	WORD $0x6e7cdeb7 // fmul v23.2d, v21.2d, v28.2d
+	WORD $0x6e7cde96 // fmul v22.2d, v20.2d, v28.2d
+	WORD $0x6e7cde75 // fmul v21.2d, v19.2d, v28.2d
+	WORD $0x6e7cde54 // fmul v20.2d, v18.2d, v28.2d
+	WORD $0x6e7cde33 // fmul v19.2d, v17.2d, v28.2d
+	WORD $0x6e7cde12 // fmul v18.2d, v16.2d, v28.2d
+	WORD $0x6e7cddf1 // fmul v17.2d, v15.2d, v28.2d
+	WORD $0x6e7cddd0 // fmul v16.2d, v14.2d, v28.2d
+	WORD $0x6e7cddaf // fmul v15.2d, v13.2d, v28.2d
+	WORD $0x6e7cdd8e // fmul v14.2d, v12.2d, v28.2d
+	WORD $0x6e7cdd6d // fmul v13.2d, v11.2d, v28.2d
+	WORD $0x6e7cdd4c // fmul v12.2d, v10.2d, v28.2d
+	WORD $0x6e7cdd2b // fmul v11.2d, v9.2d, v28.2d
+	WORD $0x6e7cdd0a // fmul v10.2d, v8.2d, v28.2d
+	WORD $0x6e7cdcc9 // fmul v9.2d, v6.2d, v28.2d
+	WORD $0x6e7cdc88 // fmul v8.2d, v4.2d, v28.2d
+	WORD $0x6e7cdce6 // fmul v6.2d, v7.2d, v28.2d
+	WORD $0x6e7cdca4 // fmul v4.2d, v5.2d, v28.2d
+	WORD $0x6e7cdc61 // fmul v1.2d, v3.2d, v28.2d
+	WORD $0x6e7cdc40 // fmul v0.2d, v2.2d, v28.2d
 store:
-	FSTPQ (F9, F8), (R0)
+	FSTPQ (F27, F26), (R2)
 	TBZ $2, R6, some_49
-	FSTPQ (F12, F18), 32(R0)
+	FSTPQ (F25, F24), 32(R2)
 	B end_51
 some_49:
 	TBZ $1, R6, few_50
-	FMOVQ F12, 32(R0)
+	FMOVQ F25, 32(R2)
 	TBZ $0, R6, end_52
-	FMOVD F18, 48(R0)
+	FMOVD F24, 48(R2)
 end_52:
 	B end_51
 few_50:
 	TBZ $0, R6, end_53
-	FMOVD F12, 32(R0)
+	FMOVD F25, 32(R2)
 end_53:
 end_51:
-	ADD R1, R0, R0
-	FSTPQ (F3, F24), (R0)
+	ADD R1, R2, R0
+	FSTPQ (F23, F22), (R0)
 	TBZ $2, R6, some_54
-	FSTPQ (F15, F20), 32(R0)
+	FSTPQ (F21, F20), 32(R0)
 	B end_56
 some_54:
 	TBZ $1, R6, few_55
-	FMOVQ F15, 32(R0)
+	FMOVQ F21, 32(R0)
 	TBZ $0, R6, end_57
 	FMOVD F20, 48(R0)
 end_57:
 	B end_56
 few_55:
 	TBZ $0, R6, end_58
-	FMOVD F15, 32(R0)
+	FMOVD F21, 32(R0)
 end_58:
 end_56:
 	ADD R1, R0, R0
-	FSTPQ (F25, F5), (R0)
+	FSTPQ (F19, F18), (R0)
 	TBZ $2, R6, some_59
-	FSTPQ (F10, F2), 32(R0)
+	FSTPQ (F17, F16), 32(R0)
 	B end_61
 some_59:
 	TBZ $1, R6, few_60
-	FMOVQ F10, 32(R0)
+	FMOVQ F17, 32(R0)
 	TBZ $0, R6, end_62
-	FMOVD F2, 48(R0)
+	FMOVD F16, 48(R0)
 end_62:
 	B end_61
 few_60:
 	TBZ $0, R6, end_63
-	FMOVD F10, 32(R0)
+	FMOVD F17, 32(R0)
 end_63:
 end_61:
 	ADD R1, R0, R0
-	FSTPQ (F6, F11), (R0)
+	FSTPQ (F15, F14), (R0)
 	TBZ $2, R6, some_64
-	FSTPQ (F1, F27), 32(R0)
+	FSTPQ (F13, F12), 32(R0)
 	B end_66
 some_64:
 	TBZ $1, R6, few_65
-	FMOVQ F1, 32(R0)
+	FMOVQ F13, 32(R0)
 	TBZ $0, R6, end_67
-	FMOVD F27, 48(R0)
+	FMOVD F12, 48(R0)
 end_67:
 	B end_66
 few_65:
 	TBZ $0, R6, end_68
-	FMOVD F1, 32(R0)
+	FMOVD F13, 32(R0)
 end_68:
 end_66:
 	ADD R1, R0, R0
-	FSTPQ (F28, F17), (R0)
+	FSTPQ (F11, F10), (R0)
 	TBZ $2, R6, some_69
-	FSTPQ (F4, F7), 32(R0)
+	FSTPQ (F9, F8), 32(R0)
 	B end_71
 some_69:
 	TBZ $1, R6, few_70
-	FMOVQ F4, 32(R0)
+	FMOVQ F9, 32(R0)
 	TBZ $0, R6, end_72
-	FMOVD F7, 48(R0)
+	FMOVD F8, 48(R0)
 end_72:
 	B end_71
 few_70:
 	TBZ $0, R6, end_73
-	FMOVD F4, 32(R0)
+	FMOVD F9, 32(R0)
 end_73:
 end_71:
 	ADD R1, R0, R0
-	FSTPQ (F16, F14), (R0)
+	FSTPQ (F6, F4), (R0)
 	TBZ $2, R6, some_74
-	FSTPQ (F0, F21), 32(R0)
+	FSTPQ (F1, F0), 32(R0)
 	B end_76
 some_74:
 	TBZ $1, R6, few_75
-	FMOVQ F0, 32(R0)
+	FMOVQ F1, 32(R0)
 	TBZ $0, R6, end_77
-	FMOVD F21, 48(R0)
+	FMOVD F0, 48(R0)
 end_77:
 	B end_76
 few_75:
 	TBZ $0, R6, end_78
-	FMOVD F0, 32(R0)
+	FMOVD F1, 32(R0)
 end_78:
 end_76:
 	RET
@@ -19041,206 +19041,206 @@ TEXT ·Tile1x4NEONF64(SB), NOSPLIT, $0-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R2
-	MOVD csa+24(FP), R1
-	LSL $3, R1, R3
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R6
-	MOVD off+40(FP), R1
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V6.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V7.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V5.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V9.B16
-	MOVD rsa+16(FP), R4
-	LSL $3, R4, R4
+	MOVD off+40(FP), R0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $3, R3, R3
 	MOVD n+64(FP), R5
-	CMP $8, R4
+	CMP $8, R3
 	BNE apart_1
 	CMP $4, R5
 	BNE some_3
 sum_5:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R6, R4
-	FLDPQ (R4), (F16, F15)
-	FLDPQ 32(R4), (F14, F13)
-	FLDPQ 64(R4), (F11, F4)
-	FLDPQ 96(R4), (F3, F2)
-	FMOVD (R2), F1
-	WORD $0x4fc11200 // fmla v0.2d, v16.2d, v1.d[0]
-	WORD $0x4fc111e6 // fmla v6.2d, v15.2d, v1.d[0]
-	WORD $0x4fc111cc // fmla v12.2d, v14.2d, v1.d[0]
-	WORD $0x4fc111a7 // fmla v7.2d, v13.2d, v1.d[0]
-	WORD $0x4fc1116a // fmla v10.2d, v11.2d, v1.d[0]
-	WORD $0x4fc11085 // fmla v5.2d, v4.2d, v1.d[0]
-	WORD $0x4fc11068 // fmla v8.2d, v3.2d, v1.d[0]
-	WORD $0x4fc11049 // fmla v9.2d, v2.2d, v1.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R6, R3
+	FLDPQ (R3), (F16, F15)
+	FLDPQ 32(R3), (F14, F13)
+	FLDPQ 64(R3), (F12, F11)
+	FLDPQ 96(R3), (F10, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01209 // fmla v9.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011e8 // fmla v8.2d, v15.2d, v0.d[0]
+	WORD $0x4fc011c6 // fmla v6.2d, v14.2d, v0.d[0]
+	WORD $0x4fc011a4 // fmla v4.2d, v13.2d, v0.d[0]
+	WORD $0x4fc01187 // fmla v7.2d, v12.2d, v0.d[0]
+	WORD $0x4fc01165 // fmla v5.2d, v11.2d, v0.d[0]
+	WORD $0x4fc01143 // fmla v3.2d, v10.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R6, R4
-	FLDPQ (R4), (F16, F15)
-	FLDPQ 32(R4), (F14, F13)
-	FLDPQ 64(R4), (F11, F4)
-	WORD $0x6f00e402 // movi v2.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R6, R3
+	FLDPQ (R3), (F16, F15)
+	FLDPQ 32(R3), (F14, F13)
+	FLDPQ 64(R3), (F12, F11)
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_7
-	FLDPQ 96(R4), (F2, F1)
+	FLDPQ 96(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R5, few_8
-	FMOVQ 96(R4), F2
+	FMOVQ 96(R3), F1
 	TBZ $0, R5, end_10
-	FMOVD 112(R4), F1
+	FMOVD 112(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R5, end_11
-	FMOVD 96(R4), F2
+	FMOVD 96(R3), F1
 end_11:
 end_9:
-	FMOVD (R2), F3
-	WORD $0x4fc31200 // fmla v0.2d, v16.2d, v3.d[0]
-	WORD $0x4fc311e6 // fmla v6.2d, v15.2d, v3.d[0]
-	WORD $0x4fc311cc // fmla v12.2d, v14.2d, v3.d[0]
-	WORD $0x4fc311a7 // fmla v7.2d, v13.2d, v3.d[0]
-	WORD $0x4fc3116a // fmla v10.2d, v11.2d, v3.d[0]
-	WORD $0x4fc31085 // fmla v5.2d, v4.2d, v3.d[0]
-	WORD $0x4fc31048 // fmla v8.2d, v2.2d, v3.d[0]
-	WORD $0x4fc31029 // fmla v9.2d, v1.2d, v3.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FMOVD (R1), F10
+	WORD $0x4fca1209 // fmla v9.2d, v16.2d, v10.d[0]
+	WORD $0x4fca11e8 // fmla v8.2d, v15.2d, v10.d[0]
+	WORD $0x4fca11c6 // fmla v6.2d, v14.2d, v10.d[0]
+	WORD $0x4fca11a4 // fmla v4.2d, v13.2d, v10.d[0]
+	WORD $0x4fca1187 // fmla v7.2d, v12.2d, v10.d[0]
+	WORD $0x4fca1165 // fmla v5.2d, v11.2d, v10.d[0]
+	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
 	CMP $4, R5
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R6, R4
-	FLDPQ (R4), (F16, F15)
-	FLDPQ 32(R4), (F14, F13)
-	FLDPQ 64(R4), (F11, F4)
-	FLDPQ 96(R4), (F3, F2)
-	FMOVD (R2), F1
-	WORD $0x4fc11200 // fmla v0.2d, v16.2d, v1.d[0]
-	WORD $0x4fc111e6 // fmla v6.2d, v15.2d, v1.d[0]
-	WORD $0x4fc111cc // fmla v12.2d, v14.2d, v1.d[0]
-	WORD $0x4fc111a7 // fmla v7.2d, v13.2d, v1.d[0]
-	WORD $0x4fc1116a // fmla v10.2d, v11.2d, v1.d[0]
-	WORD $0x4fc11085 // fmla v5.2d, v4.2d, v1.d[0]
-	WORD $0x4fc11068 // fmla v8.2d, v3.2d, v1.d[0]
-	WORD $0x4fc11049 // fmla v9.2d, v2.2d, v1.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R6, R3
+	FLDPQ (R3), (F16, F15)
+	FLDPQ 32(R3), (F14, F13)
+	FLDPQ 64(R3), (F12, F11)
+	FLDPQ 96(R3), (F10, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01209 // fmla v9.2d, v16.2d, v0.d[0]
+	WORD $0x4fc011e8 // fmla v8.2d, v15.2d, v0.d[0]
+	WORD $0x4fc011c6 // fmla v6.2d, v14.2d, v0.d[0]
+	WORD $0x4fc011a4 // fmla v4.2d, v13.2d, v0.d[0]
+	WORD $0x4fc01187 // fmla v7.2d, v12.2d, v0.d[0]
+	WORD $0x4fc01165 // fmla v5.2d, v11.2d, v0.d[0]
+	WORD $0x4fc01143 // fmla v3.2d, v10.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R1), R4
-	ADD R4<<3, R6, R4
-	FLDPQ (R4), (F16, F15)
-	FLDPQ 32(R4), (F14, F13)
-	FLDPQ 64(R4), (F11, F4)
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R6, R3
+	FLDPQ (R3), (F16, F15)
+	FLDPQ 32(R3), (F14, F13)
+	FLDPQ 64(R3), (F12, F11)
 	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_14
-	FLDPQ 96(R4), (F1, F2)
+	FLDPQ 96(R3), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R5, few_15
-	FMOVQ 96(R4), F1
+	FMOVQ 96(R3), F1
 	TBZ $0, R5, end_17
-	FMOVD 112(R4), F2
+	FMOVD 112(R3), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R5, end_18
-	FMOVD 96(R4), F1
+	FMOVD 96(R3), F1
 end_18:
 end_16:
-	FMOVD (R2), F3
-	WORD $0x4fc31200 // fmla v0.2d, v16.2d, v3.d[0]
-	WORD $0x4fc311e6 // fmla v6.2d, v15.2d, v3.d[0]
-	WORD $0x4fc311cc // fmla v12.2d, v14.2d, v3.d[0]
-	WORD $0x4fc311a7 // fmla v7.2d, v13.2d, v3.d[0]
-	WORD $0x4fc3116a // fmla v10.2d, v11.2d, v3.d[0]
-	WORD $0x4fc31085 // fmla v5.2d, v4.2d, v3.d[0]
-	WORD $0x4fc31028 // fmla v8.2d, v1.2d, v3.d[0]
-	WORD $0x4fc31049 // fmla v9.2d, v2.2d, v3.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R0, R0
+	FMOVD (R1), F10
+	WORD $0x4fca1209 // fmla v9.2d, v16.2d, v10.d[0]
+	WORD $0x4fca11e8 // fmla v8.2d, v15.2d, v10.d[0]
+	WORD $0x4fca11c6 // fmla v6.2d, v14.2d, v10.d[0]
+	WORD $0x4fca11a4 // fmla v4.2d, v13.2d, v10.d[0]
+	WORD $0x4fca1187 // fmla v7.2d, v12.2d, v10.d[0]
+	WORD $0x4fca1165 // fmla v5.2d, v11.2d, v10.d[0]
+	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
-	FMOVD alpha+72(FP), F1
-	WORD $0x4e08042d // dup v13.2d, v1.d[0]
+	FMOVD alpha+72(FP), F0
+	WORD $0x4e08040c // dup v12.2d, v0.d[0]
 	MOVD c+48(FP), R1
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R1), (F3, F4)
-	WORD $0x4e6dcc03 // fmla v3.2d, v0.2d, v13.2d
-	WORD $0x4e6dccc4 // fmla v4.2d, v6.2d, v13.2d
-	FLDPQ 32(R1), (F6, F11)
-	WORD $0x4e6dcd86 // fmla v6.2d, v12.2d, v13.2d
-	WORD $0x4e6dcceb // fmla v11.2d, v7.2d, v13.2d
-	FLDPQ 64(R1), (F1, F0)
-	WORD $0x4e6dcd41 // fmla v1.2d, v10.2d, v13.2d
-	WORD $0x4e6dcca0 // fmla v0.2d, v5.2d, v13.2d
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FLDPQ (R1), (F11, F10)
+	WORD $0x4e6ccd2b // fmla v11.2d, v9.2d, v12.2d
+	WORD $0x4e6ccd0a // fmla v10.2d, v8.2d, v12.2d
+	FLDPQ 32(R1), (F9, F8)
+	WORD $0x4e6cccc9 // fmla v9.2d, v6.2d, v12.2d
+	WORD $0x4e6ccc88 // fmla v8.2d, v4.2d, v12.2d
+	FLDPQ 64(R1), (F6, F4)
+	WORD $0x4e6ccce6 // fmla v6.2d, v7.2d, v12.2d
+	WORD $0x4e6ccca4 // fmla v4.2d, v5.2d, v12.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R7, some_19
-	FLDPQ 96(R1), (F5, F2)
+	FLDPQ 96(R1), (F1, F0)
 	B end_21
 some_19:
 	TBZ $1, R7, few_20
-	FMOVQ 96(R1), F5
+	FMOVQ 96(R1), F1
 	TBZ $0, R7, end_22
-	FMOVD 112(R1), F2
+	FMOVD 112(R1), F0
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R7, end_23
-	FMOVD 96(R1), F5
+	FMOVD 96(R1), F1
 end_23:
 end_21:
-	WORD $0x4e6dcd05 // fmla v5.2d, v8.2d, v13.2d
-	WORD $0x4e6dcd22 // fmla v2.2d, v9.2d, v13.2d
+	WORD $0x4e6ccc61 // fmla v1.2d, v3.2d, v12.2d
+	WORD $0x4e6ccc40 // fmla v0.2d, v2.2d, v12.2d
 	B store
 set:
-	WORD $0x6e6ddc03 // fmul v3.2d, v0.2d, v13.2d
-	WORD $0x6e6ddcc4 // fmul v4.2d, v6.2d, v13.2d
-	WORD $0x6e6ddd86 // fmul v6.2d, v12.2d, v13.2d
-	WORD $0x6e6ddceb // fmul v11.2d, v7.2d, v13.2d
-	WORD $0x6e6ddd41 // fmul v1.2d, v10.2d, v13.2d
-	WORD $0x6e6ddca0 // fmul v0.2d, v5.2d, v13.2d
-	WORD $0x6e6ddd05 // fmul v5.2d, v8.2d, v13.2d
-	WORD $0x6e6ddd22 // fmul v2.2d, v9.2d, v13.2d
+	WORD $0x6e6cdd2b // fmul v11.2d, v9.2d, v12.2d
+	WORD $0x6e6cdd0a // fmul v10.2d, v8.2d, v12.2d
+	WORD $0x6e6cdcc9 // fmul v9.2d, v6.2d, v12.2d
+	WORD $0x6e6cdc88 // fmul v8.2d, v4.2d, v12.2d
+	WORD $0x6e6cdce6 // fmul v6.2d, v7.2d, v12.2d
+	WORD $0x6e6cdca4 // fmul v4.2d, v5.2d, v12.2d
+	WORD $0x6e6cdc61 // fmul v1.2d, v3.2d, v12.2d
+	WORD $0x6e6cdc40 // fmul v0.2d, v2.2d, v12.2d
 store:
-	FSTPQ (F3, F4), (R1)
-	FSTPQ (F6, F11), 32(R1)
-	FSTPQ (F1, F0), 64(R1)
+	FSTPQ (F11, F10), (R1)
+	FSTPQ (F9, F8), 32(R1)
+	FSTPQ (F6, F4), 64(R1)
 	TBZ $2, R7, some_24
-	FSTPQ (F5, F2), 96(R1)
+	FSTPQ (F1, F0), 96(R1)
 	B end_26
 some_24:
 	TBZ $1, R7, few_25
-	FMOVQ F5, 96(R1)
+	FMOVQ F1, 96(R1)
 	TBZ $0, R7, end_27
-	FMOVD F2, 112(R1)
+	FMOVD F0, 112(R1)
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R7, end_28
-	FMOVD F5, 96(R1)
+	FMOVD F1, 96(R1)
 end_28:
 end_26:
 	RET
@@ -19252,106 +19252,106 @@ TEXT ·Tile2x4NEONF64(SB), NOSPLIT, $0-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R2
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
 	MOVD csa+24(FP), R0
-	LSL $3, R0, R3
+	LSL $3, R0, R4
 	MOVD b+32(FP), R7
 	MOVD off+40(FP), R0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V4.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
 	WORD $0x6f00e40d // movi v13.2d, #0
-	VMOV V13.B16, V10.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V18.B16
+	VMOV V13.B16, V12.B16
 	WORD $0x6f00e40b // movi v11.2d, #0
-	VMOV V11.B16, V7.B16
+	VMOV V11.B16, V10.B16
 	WORD $0x6f00e409 // movi v9.2d, #0
-	VMOV V9.B16, V17.B16
-	WORD $0x6f00e413 // movi v19.2d, #0
-	VMOV V19.B16, V12.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V3.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V6.B16
-	MOVD rsa+16(FP), R4
-	LSL $3, R4, R4
+	VMOV V9.B16, V8.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
+	MOVD rsa+16(FP), R3
+	LSL $3, R3, R3
 	MOVD n+64(FP), R6
-	CMP $8, R4
+	CMP $8, R3
 	BNE apart_1
 	CMP $4, R6
 	BNE some_3
 sum_5:
-	MOVD.P 8(R0), R4
-	ADD R4<<3, R7, R4
-	FLDPQ (R4), (F24, F23)
-	FLDPQ 32(R4), (F22, F21)
-	FLDPQ 64(R4), (F20, F15)
-	FLDPQ 96(R4), (F2, F1)
-	FMOVQ (R2), F0
-	WORD $0x4fc01308 // fmla v8.2d, v24.2d, v0.d[0]
-	WORD $0x4fc012e4 // fmla v4.2d, v23.2d, v0.d[0]
-	WORD $0x4fc012cd // fmla v13.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012aa // fmla v10.2d, v21.2d, v0.d[0]
-	WORD $0x4fc01285 // fmla v5.2d, v20.2d, v0.d[0]
-	WORD $0x4fc011f2 // fmla v18.2d, v15.2d, v0.d[0]
-	WORD $0x4fc0104b // fmla v11.2d, v2.2d, v0.d[0]
-	WORD $0x4fc01027 // fmla v7.2d, v1.2d, v0.d[0]
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R7, R3
+	FLDPQ (R3), (F24, F23)
+	FLDPQ 32(R3), (F22, F21)
+	FLDPQ 64(R3), (F20, F19)
+	FLDPQ 96(R3), (F18, F1)
+	FMOVQ (R1), F0
+	WORD $0x4fc01311 // fmla v17.2d, v24.2d, v0.d[0]
+	WORD $0x4fc012f0 // fmla v16.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012cf // fmla v15.2d, v22.2d, v0.d[0]
+	WORD $0x4fc012ae // fmla v14.2d, v21.2d, v0.d[0]
+	WORD $0x4fc0128d // fmla v13.2d, v20.2d, v0.d[0]
+	WORD $0x4fc0126c // fmla v12.2d, v19.2d, v0.d[0]
+	WORD $0x4fc0124b // fmla v11.2d, v18.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
 	WORD $0x4fc01b09 // fmla v9.2d, v24.2d, v0.d[1]
-	WORD $0x4fc01af1 // fmla v17.2d, v23.2d, v0.d[1]
-	WORD $0x4fc01ad3 // fmla v19.2d, v22.2d, v0.d[1]
-	WORD $0x4fc01aac // fmla v12.2d, v21.2d, v0.d[1]
-	WORD $0x4fc01a90 // fmla v16.2d, v20.2d, v0.d[1]
-	WORD $0x4fc019e3 // fmla v3.2d, v15.2d, v0.d[1]
-	WORD $0x4fc0184e // fmla v14.2d, v2.2d, v0.d[1]
-	WORD $0x4fc01826 // fmla v6.2d, v1.2d, v0.d[1]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
+	WORD $0x4fc01ae8 // fmla v8.2d, v23.2d, v0.d[1]
+	WORD $0x4fc01ac6 // fmla v6.2d, v22.2d, v0.d[1]
+	WORD $0x4fc01aa4 // fmla v4.2d, v21.2d, v0.d[1]
+	WORD $0x4fc01a87 // fmla v7.2d, v20.2d, v0.d[1]
+	WORD $0x4fc01a65 // fmla v5.2d, v19.2d, v0.d[1]
+	WORD $0x4fc01a43 // fmla v3.2d, v18.2d, v0.d[1]
+	WORD $0x4fc01822 // fmla v2.2d, v1.2d, v0.d[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R0), R4
-	ADD R4<<3, R7, R4
-	FLDPQ (R4), (F24, F23)
-	FLDPQ 32(R4), (F22, F21)
-	FLDPQ 64(R4), (F20, F15)
-	WORD $0x6f00e400 // movi v0.2d, #0
+	MOVD.P 8(R0), R3
+	ADD R3<<3, R7, R3
+	FLDPQ (R3), (F24, F23)
+	FLDPQ 32(R3), (F22, F21)
+	FLDPQ 64(R3), (F20, F19)
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_7
-	FLDPQ 96(R4), (F0, F1)
+	FLDPQ 96(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R6, few_8
-	FMOVQ 96(R4), F0
+	FMOVQ 96(R3), F1
 	TBZ $0, R6, end_10
-	FMOVD 112(R4), F1
+	FMOVD 112(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R6, end_11
-	FMOVD 96(R4), F0
+	FMOVD 96(R3), F1
 end_11:
 end_9:
-	FMOVQ (R2), F2
-	WORD $0x4fc21308 // fmla v8.2d, v24.2d, v2.d[0]
-	WORD $0x4fc212e4 // fmla v4.2d, v23.2d, v2.d[0]
-	WORD $0x4fc212cd // fmla v13.2d, v22.2d, v2.d[0]
-	WORD $0x4fc212aa // fmla v10.2d, v21.2d, v2.d[0]
-	WORD $0x4fc21285 // fmla v5.2d, v20.2d, v2.d[0]
-	WORD $0x4fc211f2 // fmla v18.2d, v15.2d, v2.d[0]
-	WORD $0x4fc2100b // fmla v11.2d, v0.2d, v2.d[0]
-	WORD $0x4fc21027 // fmla v7.2d, v1.2d, v2.d[0]
-	WORD $0x4fc21b09 // fmla v9.2d, v24.2d, v2.d[1]
-	WORD $0x4fc21af1 // fmla v17.2d, v23.2d, v2.d[1]
-	WORD $0x4fc21ad3 // fmla v19.2d, v22.2d, v2.d[1]
-	WORD $0x4fc21aac // fmla v12.2d, v21.2d, v2.d[1]
-	WORD $0x4fc21a90 // fmla v16.2d, v20.2d, v2.d[1]
-	WORD $0x4fc219e3 // fmla v3.2d, v15.2d, v2.d[1]
-	WORD $0x4fc2180e // fmla v14.2d, v0.2d, v2.d[1]
-	WORD $0x4fc21826 // fmla v6.2d, v1.2d, v2.d[1]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
+	FMOVQ (R1), F18
+	WORD $0x4fd21311 // fmla v17.2d, v24.2d, v18.d[0]
+	WORD $0x4fd212f0 // fmla v16.2d, v23.2d, v18.d[0]
+	WORD $0x4fd212cf // fmla v15.2d, v22.2d, v18.d[0]
+	WORD $0x4fd212ae // fmla v14.2d, v21.2d, v18.d[0]
+	WORD $0x4fd2128d // fmla v13.2d, v20.2d, v18.d[0]
+	WORD $0x4fd2126c // fmla v12.2d, v19.2d, v18.d[0]
+	WORD $0x4fd2102b // fmla v11.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100a // fmla v10.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21b09 // fmla v9.2d, v24.2d, v18.d[1]
+	WORD $0x4fd21ae8 // fmla v8.2d, v23.2d, v18.d[1]
+	WORD $0x4fd21ac6 // fmla v6.2d, v22.2d, v18.d[1]
+	WORD $0x4fd21aa4 // fmla v4.2d, v21.2d, v18.d[1]
+	WORD $0x4fd21a87 // fmla v7.2d, v20.2d, v18.d[1]
+	WORD $0x4fd21a65 // fmla v5.2d, v19.2d, v18.d[1]
+	WORD $0x4fd21823 // fmla v3.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21802 // fmla v2.2d, v0.2d, v18.d[1]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
@@ -19362,28 +19362,28 @@ sum_12:
 	ADD R5<<3, R7, R5
 	FLDPQ (R5), (F24, F23)
 	FLDPQ 32(R5), (F22, F21)
-	FLDPQ 64(R5), (F20, F15)
-	FLDPQ 96(R5), (F2, F1)
-	FMOVD (R2), F0
-	WORD $0x4fc01308 // fmla v8.2d, v24.2d, v0.d[0]
-	WORD $0x4fc012e4 // fmla v4.2d, v23.2d, v0.d[0]
-	WORD $0x4fc012cd // fmla v13.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012aa // fmla v10.2d, v21.2d, v0.d[0]
-	WORD $0x4fc01285 // fmla v5.2d, v20.2d, v0.d[0]
-	WORD $0x4fc011f2 // fmla v18.2d, v15.2d, v0.d[0]
-	WORD $0x4fc0104b // fmla v11.2d, v2.2d, v0.d[0]
-	WORD $0x4fc01027 // fmla v7.2d, v1.2d, v0.d[0]
-	FMOVD (R2)(R4), F0
+	FLDPQ 64(R5), (F20, F19)
+	FLDPQ 96(R5), (F18, F1)
+	FMOVD (R1), F0
+	WORD $0x4fc01311 // fmla v17.2d, v24.2d, v0.d[0]
+	WORD $0x4fc012f0 // fmla v16.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012cf // fmla v15.2d, v22.2d, v0.d[0]
+	WORD $0x4fc012ae // fmla v14.2d, v21.2d, v0.d[0]
+	WORD $0x4fc0128d // fmla v13.2d, v20.2d, v0.d[0]
+	WORD $0x4fc0126c // fmla v12.2d, v19.2d, v0.d[0]
+	WORD $0x4fc0124b // fmla v11.2d, v18.2d, v0.d[0]
+	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R3), F0
 	WORD $0x4fc01309 // fmla v9.2d, v24.2d, v0.d[0]
-	WORD $0x4fc012f1 // fmla v17.2d, v23.2d, v0.d[0]
-	WORD $0x4fc012d3 // fmla v19.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012ac // fmla v12.2d, v21.2d, v0.d[0]
-	WORD $0x4fc01290 // fmla v16.2d, v20.2d, v0.d[0]
-	WORD $0x4fc011e3 // fmla v3.2d, v15.2d, v0.d[0]
-	WORD $0x4fc0104e // fmla v14.2d, v2.2d, v0.d[0]
-	WORD $0x4fc01026 // fmla v6.2d, v1.2d, v0.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
+	WORD $0x4fc012e8 // fmla v8.2d, v23.2d, v0.d[0]
+	WORD $0x4fc012c6 // fmla v6.2d, v22.2d, v0.d[0]
+	WORD $0x4fc012a4 // fmla v4.2d, v21.2d, v0.d[0]
+	WORD $0x4fc01287 // fmla v7.2d, v20.2d, v0.d[0]
+	WORD $0x4fc01265 // fmla v5.2d, v19.2d, v0.d[0]
+	WORD $0x4fc01243 // fmla v3.2d, v18.2d, v0.d[0]
+	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
@@ -19392,7 +19392,7 @@ sum_13:
 	ADD R5<<3, R7, R5
 	FLDPQ (R5), (F24, F23)
 	FLDPQ 32(R5), (F22, F21)
-	FLDPQ 64(R5), (F20, F15)
+	FLDPQ 64(R5), (F20, F19)
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_14
@@ -19410,148 +19410,148 @@ few_15:
 	FMOVD 96(R5), F1
 end_18:
 end_16:
-	FMOVD (R2), F2
-	WORD $0x4fc21308 // fmla v8.2d, v24.2d, v2.d[0]
-	WORD $0x4fc212e4 // fmla v4.2d, v23.2d, v2.d[0]
-	WORD $0x4fc212cd // fmla v13.2d, v22.2d, v2.d[0]
-	WORD $0x4fc212aa // fmla v10.2d, v21.2d, v2.d[0]
-	WORD $0x4fc21285 // fmla v5.2d, v20.2d, v2.d[0]
-	WORD $0x4fc211f2 // fmla v18.2d, v15.2d, v2.d[0]
-	WORD $0x4fc2102b // fmla v11.2d, v1.2d, v2.d[0]
-	WORD $0x4fc21007 // fmla v7.2d, v0.2d, v2.d[0]
-	FMOVD (R2)(R4), F2
-	WORD $0x4fc21309 // fmla v9.2d, v24.2d, v2.d[0]
-	WORD $0x4fc212f1 // fmla v17.2d, v23.2d, v2.d[0]
-	WORD $0x4fc212d3 // fmla v19.2d, v22.2d, v2.d[0]
-	WORD $0x4fc212ac // fmla v12.2d, v21.2d, v2.d[0]
-	WORD $0x4fc21290 // fmla v16.2d, v20.2d, v2.d[0]
-	WORD $0x4fc211e3 // fmla v3.2d, v15.2d, v2.d[0]
-	WORD $0x4fc2102e // fmla v14.2d, v1.2d, v2.d[0]
-	WORD $0x4fc21006 // fmla v6.2d, v0.2d, v2.d[0]
-	ADD R3, R2, R2
-	SUBS $1, R1, R1
+	FMOVD (R1), F18
+	WORD $0x4fd21311 // fmla v17.2d, v24.2d, v18.d[0]
+	WORD $0x4fd212f0 // fmla v16.2d, v23.2d, v18.d[0]
+	WORD $0x4fd212cf // fmla v15.2d, v22.2d, v18.d[0]
+	WORD $0x4fd212ae // fmla v14.2d, v21.2d, v18.d[0]
+	WORD $0x4fd2128d // fmla v13.2d, v20.2d, v18.d[0]
+	WORD $0x4fd2126c // fmla v12.2d, v19.2d, v18.d[0]
+	WORD $0x4fd2102b // fmla v11.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100a // fmla v10.2d, v0.2d, v18.d[0]
+	FMOVD (R1)(R3), F18
+	WORD $0x4fd21309 // fmla v9.2d, v24.2d, v18.d[0]
+	WORD $0x4fd212e8 // fmla v8.2d, v23.2d, v18.d[0]
+	WORD $0x4fd212c6 // fmla v6.2d, v22.2d, v18.d[0]
+	WORD $0x4fd212a4 // fmla v4.2d, v21.2d, v18.d[0]
+	WORD $0x4fd21287 // fmla v7.2d, v20.2d, v18.d[0]
+	WORD $0x4fd21265 // fmla v5.2d, v19.2d, v18.d[0]
+	WORD $0x4fd21023 // fmla v3.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21002 // fmla v2.2d, v0.2d, v18.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
 	FMOVD alpha+72(FP), F0
 	WORD $0x4e080414 // dup v20.2d, v0.d[0]
-	MOVD c+48(FP), R1
+	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R2
+	LSL $3, R0, R1
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R1), (F2, F1)
-	WORD $0x4e74cd02 // fmla v2.2d, v8.2d, v20.2d
-	WORD $0x4e74cc81 // fmla v1.2d, v4.2d, v20.2d
-	FLDPQ 32(R1), (F15, F8)
+	FLDPQ (R2), (F19, F18)
+	WORD $0x4e74ce33 // fmla v19.2d, v17.2d, v20.2d
+	WORD $0x4e74ce12 // fmla v18.2d, v16.2d, v20.2d
+	FLDPQ 32(R2), (F17, F16)
+	WORD $0x4e74cdf1 // fmla v17.2d, v15.2d, v20.2d
+	WORD $0x4e74cdd0 // fmla v16.2d, v14.2d, v20.2d
+	FLDPQ 64(R2), (F15, F14)
 	WORD $0x4e74cdaf // fmla v15.2d, v13.2d, v20.2d
-	WORD $0x4e74cd48 // fmla v8.2d, v10.2d, v20.2d
-	FLDPQ 64(R1), (F13, F4)
-	WORD $0x4e74ccad // fmla v13.2d, v5.2d, v20.2d
-	WORD $0x4e74ce44 // fmla v4.2d, v18.2d, v20.2d
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x4e74cd8e // fmla v14.2d, v12.2d, v20.2d
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $2, R8, some_19
-	FLDPQ 96(R1), (F18, F5)
+	FLDPQ 96(R2), (F13, F12)
 	B end_21
 some_19:
 	TBZ $1, R8, few_20
-	FMOVQ 96(R1), F18
+	FMOVQ 96(R2), F13
 	TBZ $0, R8, end_22
-	FMOVD 112(R1), F5
+	FMOVD 112(R2), F12
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R8, end_23
-	FMOVD 96(R1), F18
+	FMOVD 96(R2), F13
 end_23:
 end_21:
-	WORD $0x4e74cd72 // fmla v18.2d, v11.2d, v20.2d
-	WORD $0x4e74cce5 // fmla v5.2d, v7.2d, v20.2d
-	ADD R2, R1, R0
-	FLDPQ (R0), (F10, F11)
-	WORD $0x4e74cd2a // fmla v10.2d, v9.2d, v20.2d
-	WORD $0x4e74ce2b // fmla v11.2d, v17.2d, v20.2d
-	FLDPQ 32(R0), (F17, F7)
-	WORD $0x4e74ce71 // fmla v17.2d, v19.2d, v20.2d
-	WORD $0x4e74cd87 // fmla v7.2d, v12.2d, v20.2d
-	FLDPQ 64(R0), (F12, F9)
-	WORD $0x4e74ce0c // fmla v12.2d, v16.2d, v20.2d
-	WORD $0x4e74cc69 // fmla v9.2d, v3.2d, v20.2d
+	WORD $0x4e74cd6d // fmla v13.2d, v11.2d, v20.2d
+	WORD $0x4e74cd4c // fmla v12.2d, v10.2d, v20.2d
+	ADD R1, R2, R0
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e74cd2b // fmla v11.2d, v9.2d, v20.2d
+	WORD $0x4e74cd0a // fmla v10.2d, v8.2d, v20.2d
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4e74ccc9 // fmla v9.2d, v6.2d, v20.2d
+	WORD $0x4e74cc88 // fmla v8.2d, v4.2d, v20.2d
+	FLDPQ 64(R0), (F6, F4)
+	WORD $0x4e74cce6 // fmla v6.2d, v7.2d, v20.2d
+	WORD $0x4e74cca4 // fmla v4.2d, v5.2d, v20.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R8, some_24
-	FLDPQ 96(R0), (F0, F3)
+	FLDPQ 96(R0), (F1, F0)
 	B end_26
 some_24:
 	TBZ $1, R8, few_25
-	FMOVQ 96(R0), F0
+	FMOVQ 96(R0), F1
 	TBZ $0, R8, end_27
-	FMOVD 112(R0), F3
+	FMOVD 112(R0), F0
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R8, end_28
-	FMOVD 96(R0), F0
+	FMOVD 96(R0), F1
 end_28:
 end_26:
-	WORD $0x4e74cdc0 // fmla v0.2d, v14.2d, v20.2d
-	WORD $0x4e74ccc3 // fmla v3.2d, v6.2d, v20.2d
+	WORD $0x4e74cc61 // fmla v1.2d, v3.2d, v20.2d
+	WORD $0x4e74cc40 // fmla v0.2d, v2.2d, v20.2d
 	B store
 set:
-	WORD $0x6e74dd02 // fmul v2.2d, v8.2d, v20.2d
-	WORD $0x6e74dc81 // fmul v1.2d, v4.2d, v20.2d
+	WORD $0x6e74de33 // fmul v19.2d, v17.2d, v20.2d
+	WORD $0x6e74de12 // fmul v18.2d, v16.2d, v20.2d
+	WORD $0x6e74ddf1 // fmul v17.2d, v15.2d, v20.2d
+	WORD $0x6e74ddd0 // fmul v16.2d, v14.2d, v20.2d
 	WORD $0x6e74ddaf // fmul v15.2d, v13.2d, v20.2d
-	WORD $0x6e74dd48 // fmul v8.2d, v10.2d, v20.2d
-	WORD $0x6e74dcad // fmul v13.2d, v5.2d, v20.2d
-	WORD $0x6e74de44 // fmul v4.2d, v18.2d, v20.2d
-	WORD $0x6e74dd72 // fmul v18.2d, v11.2d, v20.2d
-	WORD $0x6e74dce5 // fmul v5.2d, v7.2d, v20.2d
-	WORD $0x6e74dd2a // fmul v10.2d, v9.2d, v20.2d
-	WORD $0x6e74de2b // fmul v11.2d, v17.2d, v20.2d
-	WORD $0x6e74de71 // fmul v17.2d, v19.2d, v20.2d
-	WORD $0x6e74dd87 // fmul v7.2d, v12.2d, v20.2d
-	WORD $0x6e74de0c // fmul v12.2d, v16.2d, v20.2d
-	WORD $0x6e74dc69 // fmul v9.2d, v3.2d, v20.2d
-	WORD $0x6e74ddc0 // fmul v0.2d, v14.2d, v20.2d
-	WORD $0x6e74dcc3 // fmul v3.2d, v6.2d, v20.2d
+	WORD $0x6e74dd8e // fmul v14.2d, v12.2d, v20.2d
+	WORD $0x6e74dd6d // fmul v13.2d, v11.2d, v20.2d
+	WORD $0x6e74dd4c // fmul v12.2d, v10.2d, v20.2d
+	WORD $0x6e74dd2b // fmul v11.2d, v9.2d, v20.2d
+	WORD $0x6e74dd0a // fmul v10.2d, v8.2d, v20.2d
+	WORD $0x6e74dcc9 // fmul v9.2d, v6.2d, v20.2d
+	WORD $0x6e74dc88 // fmul v8.2d, v4.2d, v20.2d
+	WORD $0x6e74dce6 // fmul v6.2d, v7.2d, v20.2d
+	WORD $0x6e74dca4 // fmul v4.2d, v5.2d, v20.2d
+	WORD $0x6e74dc61 // fmul v1.2d, v3.2d, v20.2d
+	WORD $0x6e74dc40 // fmul v0.2d, v2.2d, v20.2d
 store:
-	FSTPQ (F2, F1), (R1)
-	FSTPQ (F15, F8), 32(R1)
-	FSTPQ (F13, F4), 64(R1)
+	FSTPQ (F19, F18), (R2)
+	FSTPQ (F17, F16), 32(R2)
+	FSTPQ (F15, F14), 64(R2)
 	TBZ $2, R8, some_29
-	FSTPQ (F18, F5), 96(R1)
+	FSTPQ (F13, F12), 96(R2)
 	B end_31
 some_29:
 	TBZ $1, R8, few_30
-	FMOVQ F18, 96(R1)
+	FMOVQ F13, 96(R2)
 	TBZ $0, R8, end_32
-	FMOVD F5, 112(R1)
+	FMOVD F12, 112(R2)
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R8, end_33
-	FMOVD F18, 96(R1)
+	FMOVD F13, 96(R2)
 end_33:
 end_31:
-	ADD R2, R1, R0
-	FSTPQ (F10, F11), (R0)
-	FSTPQ (F17, F7), 32(R0)
-	FSTPQ (F12, F9), 64(R0)
+	ADD R1, R2, R0
+	FSTPQ (F11, F10), (R0)
+	FSTPQ (F9, F8), 32(R0)
+	FSTPQ (F6, F4), 64(R0)
 	TBZ $2, R8, some_34
-	FSTPQ (F0, F3), 96(R0)
+	FSTPQ (F1, F0), 96(R0)
 	B end_36
 some_34:
 	TBZ $1, R8, few_35
-	FMOVQ F0, 96(R0)
+	FMOVQ F1, 96(R0)
 	TBZ $0, R8, end_37
-	FMOVD F3, 112(R0)
+	FMOVD F0, 112(R0)
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R8, end_38
-	FMOVD F0, 96(R0)
+	FMOVD F1, 96(R0)
 end_38:
 end_36:
 	RET
@@ -19563,38 +19563,38 @@ TEXT ·Tile3x4NEONF64(SB), NOSPLIT, $32-81
 	CMP $64, R0
 	BLT short
 short:
-	MOVD k+0(FP), R1
-	MOVD a+8(FP), R0
-	MOVD csa+24(FP), R2
-	LSL $3, R2, R4
+	MOVD k+0(FP), R2
+	MOVD a+8(FP), R1
+	MOVD csa+24(FP), R0
+	LSL $3, R0, R4
 	MOVD b+32(FP), R9
-	MOVD off+40(FP), R2
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V7.B16
-	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V20.B16
-	WORD $0x6f00e402 // movi v2.2d, #0
-	VMOV V2.B16, V23.B16
-	WORD $0x6f00e416 // movi v22.2d, #0
-	VMOV V22.B16, V9.B16
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V1.B16
-	WORD $0x6f00e405 // movi v5.2d, #0
-	VMOV V5.B16, V0.B16
-	FMOVQ F0, spill1-16(SP)
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V0.B16
-	FMOVQ F0, spill2-32(SP)
+	MOVD off+40(FP), R0
 	WORD $0x6f00e418 // movi v24.2d, #0
-	VMOV V24.B16, V10.B16
-	WORD $0x6f00e40f // movi v15.2d, #0
-	VMOV V15.B16, V11.B16
-	WORD $0x6f00e415 // movi v21.2d, #0
-	VMOV V21.B16, V13.B16
+	VMOV V24.B16, V0.B16
+	FMOVQ F0, spill1-16(SP)
+	WORD $0x6f00e417 // movi v23.2d, #0
+	VMOV V23.B16, V0.B16
+	FMOVQ F0, spill2-32(SP)
+	WORD $0x6f00e416 // movi v22.2d, #0
+	VMOV V22.B16, V21.B16
+	WORD $0x6f00e414 // movi v20.2d, #0
+	VMOV V20.B16, V19.B16
+	WORD $0x6f00e412 // movi v18.2d, #0
+	VMOV V18.B16, V17.B16
+	WORD $0x6f00e410 // movi v16.2d, #0
+	VMOV V16.B16, V15.B16
+	WORD $0x6f00e40e // movi v14.2d, #0
+	VMOV V14.B16, V13.B16
+	WORD $0x6f00e40c // movi v12.2d, #0
+	VMOV V12.B16, V11.B16
+	WORD $0x6f00e40a // movi v10.2d, #0
+	VMOV V10.B16, V9.B16
 	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V12.B16
-	WORD $0x6f00e403 // movi v3.2d, #0
-	VMOV V3.B16, V17.B16
+	VMOV V8.B16, V7.B16
+	WORD $0x6f00e406 // movi v6.2d, #0
+	VMOV V6.B16, V5.B16
+	WORD $0x6f00e404 // movi v4.2d, #0
+	VMOV V4.B16, V3.B16
 	MOVD rsa+16(FP), R3
 	LSL $3, R3, R3
 	MOVD n+64(FP), R8
@@ -19603,102 +19603,102 @@ short:
 	CMP $4, R8
 	BNE some_3
 sum_5:
-	MOVD.P 8(R2), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
 	FLDPQ (R3), (F31, F30)
 	FLDPQ 32(R3), (F29, F28)
 	FLDPQ 64(R3), (F27, F26)
-	FLDPQ 96(R3), (F25, F19)
-	FMOVQ (R0), F4
-	WORD $0x4fc413ee // fmla v14.2d, v31.2d, v4.d[0]
-	WORD $0x4fc413c7 // fmla v7.2d, v30.2d, v4.d[0]
-	WORD $0x4fc413a6 // fmla v6.2d, v29.2d, v4.d[0]
-	WORD $0x4fc41394 // fmla v20.2d, v28.2d, v4.d[0]
-	WORD $0x4fc41362 // fmla v2.2d, v27.2d, v4.d[0]
-	WORD $0x4fc41357 // fmla v23.2d, v26.2d, v4.d[0]
-	WORD $0x4fc41336 // fmla v22.2d, v25.2d, v4.d[0]
-	WORD $0x4fc41269 // fmla v9.2d, v19.2d, v4.d[0]
-	WORD $0x4fc41bf2 // fmla v18.2d, v31.2d, v4.d[1]
-	WORD $0x4fc41bc1 // fmla v1.2d, v30.2d, v4.d[1]
-	WORD $0x4fc41ba5 // fmla v5.2d, v29.2d, v4.d[1]
+	FLDPQ 96(R3), (F25, F2)
+	FMOVQ (R1), F1
+	WORD $0x4fc113f8 // fmla v24.2d, v31.2d, v1.d[0]
 	FMOVQ spill1-16(SP), F0
-	WORD $0x4fc41b80 // fmla v0.2d, v28.2d, v4.d[1]
+	WORD $0x4fc113c0 // fmla v0.2d, v30.2d, v1.d[0]
 	FMOVQ F0, spill1-16(SP)
-	WORD $0x4fc41b70 // fmla v16.2d, v27.2d, v4.d[1]
+	WORD $0x4fc113b7 // fmla v23.2d, v29.2d, v1.d[0]
 	FMOVQ spill2-32(SP), F0
-	WORD $0x4fc41b40 // fmla v0.2d, v26.2d, v4.d[1]
+	WORD $0x4fc11380 // fmla v0.2d, v28.2d, v1.d[0]
 	FMOVQ F0, spill2-32(SP)
-	WORD $0x4fc41b38 // fmla v24.2d, v25.2d, v4.d[1]
-	WORD $0x4fc41a6a // fmla v10.2d, v19.2d, v4.d[1]
-	FMOVD 16(R0), F0
-	WORD $0x4fc013ef // fmla v15.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013cb // fmla v11.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013b5 // fmla v21.2d, v29.2d, v0.d[0]
-	WORD $0x4fc0138d // fmla v13.2d, v28.2d, v0.d[0]
-	WORD $0x4fc01368 // fmla v8.2d, v27.2d, v0.d[0]
-	WORD $0x4fc0134c // fmla v12.2d, v26.2d, v0.d[0]
-	WORD $0x4fc01323 // fmla v3.2d, v25.2d, v0.d[0]
-	WORD $0x4fc01271 // fmla v17.2d, v19.2d, v0.d[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
+	WORD $0x4fc11376 // fmla v22.2d, v27.2d, v1.d[0]
+	WORD $0x4fc11355 // fmla v21.2d, v26.2d, v1.d[0]
+	WORD $0x4fc11334 // fmla v20.2d, v25.2d, v1.d[0]
+	WORD $0x4fc11053 // fmla v19.2d, v2.2d, v1.d[0]
+	WORD $0x4fc11bf2 // fmla v18.2d, v31.2d, v1.d[1]
+	WORD $0x4fc11bd1 // fmla v17.2d, v30.2d, v1.d[1]
+	WORD $0x4fc11bb0 // fmla v16.2d, v29.2d, v1.d[1]
+	WORD $0x4fc11b8f // fmla v15.2d, v28.2d, v1.d[1]
+	WORD $0x4fc11b6e // fmla v14.2d, v27.2d, v1.d[1]
+	WORD $0x4fc11b4d // fmla v13.2d, v26.2d, v1.d[1]
+	WORD $0x4fc11b2c // fmla v12.2d, v25.2d, v1.d[1]
+	WORD $0x4fc1184b // fmla v11.2d, v2.2d, v1.d[1]
+	FMOVD 16(R1), F0
+	WORD $0x4fc013ea // fmla v10.2d, v31.2d, v0.d[0]
+	WORD $0x4fc013c9 // fmla v9.2d, v30.2d, v0.d[0]
+	WORD $0x4fc013a8 // fmla v8.2d, v29.2d, v0.d[0]
+	WORD $0x4fc01387 // fmla v7.2d, v28.2d, v0.d[0]
+	WORD $0x4fc01366 // fmla v6.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01345 // fmla v5.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01324 // fmla v4.2d, v25.2d, v0.d[0]
+	WORD $0x4fc01043 // fmla v3.2d, v2.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_5
 	B done_2
 some_3:
 sum_6:
-	MOVD.P 8(R2), R3
+	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
 	FLDPQ (R3), (F31, F30)
 	FLDPQ 32(R3), (F29, F28)
 	FLDPQ 64(R3), (F27, F26)
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $2, R8, some_7
-	FLDPQ 96(R3), (F19, F4)
+	FLDPQ 96(R3), (F2, F1)
 	B end_9
 some_7:
 	TBZ $1, R8, few_8
-	FMOVQ 96(R3), F19
+	FMOVQ 96(R3), F2
 	TBZ $0, R8, end_10
-	FMOVD 112(R3), F4
+	FMOVD 112(R3), F1
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R8, end_11
-	FMOVD 96(R3), F19
+	FMOVD 96(R3), F2
 end_11:
 end_9:
-	FMOVQ (R0), F25
-	WORD $0x4fd913ee // fmla v14.2d, v31.2d, v25.d[0]
-	WORD $0x4fd913c7 // fmla v7.2d, v30.2d, v25.d[0]
-	WORD $0x4fd913a6 // fmla v6.2d, v29.2d, v25.d[0]
-	WORD $0x4fd91394 // fmla v20.2d, v28.2d, v25.d[0]
-	WORD $0x4fd91362 // fmla v2.2d, v27.2d, v25.d[0]
-	WORD $0x4fd91357 // fmla v23.2d, v26.2d, v25.d[0]
-	WORD $0x4fd91276 // fmla v22.2d, v19.2d, v25.d[0]
-	WORD $0x4fd91089 // fmla v9.2d, v4.2d, v25.d[0]
-	WORD $0x4fd91bf2 // fmla v18.2d, v31.2d, v25.d[1]
-	WORD $0x4fd91bc1 // fmla v1.2d, v30.2d, v25.d[1]
-	WORD $0x4fd91ba5 // fmla v5.2d, v29.2d, v25.d[1]
+	FMOVQ (R1), F25
+	WORD $0x4fd913f8 // fmla v24.2d, v31.2d, v25.d[0]
 	FMOVQ spill1-16(SP), F0
-	WORD $0x4fd91b80 // fmla v0.2d, v28.2d, v25.d[1]
+	WORD $0x4fd913c0 // fmla v0.2d, v30.2d, v25.d[0]
 	FMOVQ F0, spill1-16(SP)
-	WORD $0x4fd91b70 // fmla v16.2d, v27.2d, v25.d[1]
+	WORD $0x4fd913b7 // fmla v23.2d, v29.2d, v25.d[0]
 	FMOVQ spill2-32(SP), F0
-	WORD $0x4fd91b40 // fmla v0.2d, v26.2d, v25.d[1]
+	WORD $0x4fd91380 // fmla v0.2d, v28.2d, v25.d[0]
 	FMOVQ F0, spill2-32(SP)
-	WORD $0x4fd91a78 // fmla v24.2d, v19.2d, v25.d[1]
-	WORD $0x4fd9188a // fmla v10.2d, v4.2d, v25.d[1]
-	FMOVD 16(R0), F0
-	WORD $0x4fc013ef // fmla v15.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013cb // fmla v11.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013b5 // fmla v21.2d, v29.2d, v0.d[0]
-	WORD $0x4fc0138d // fmla v13.2d, v28.2d, v0.d[0]
-	WORD $0x4fc01368 // fmla v8.2d, v27.2d, v0.d[0]
-	WORD $0x4fc0134c // fmla v12.2d, v26.2d, v0.d[0]
-	WORD $0x4fc01263 // fmla v3.2d, v19.2d, v0.d[0]
-	WORD $0x4fc01091 // fmla v17.2d, v4.2d, v0.d[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
+	WORD $0x4fd91376 // fmla v22.2d, v27.2d, v25.d[0]
+	WORD $0x4fd91355 // fmla v21.2d, v26.2d, v25.d[0]
+	WORD $0x4fd91054 // fmla v20.2d, v2.2d, v25.d[0]
+	WORD $0x4fd91033 // fmla v19.2d, v1.2d, v25.d[0]
+	WORD $0x4fd91bf2 // fmla v18.2d, v31.2d, v25.d[1]
+	WORD $0x4fd91bd1 // fmla v17.2d, v30.2d, v25.d[1]
+	WORD $0x4fd91bb0 // fmla v16.2d, v29.2d, v25.d[1]
+	WORD $0x4fd91b8f // fmla v15.2d, v28.2d, v25.d[1]
+	WORD $0x4fd91b6e // fmla v14.2d, v27.2d, v25.d[1]
+	WORD $0x4fd91b4d // fmla v13.2d, v26.2d, v25.d[1]
+	WORD $0x4fd9184c // fmla v12.2d, v2.2d, v25.d[1]
+	WORD $0x4fd9182b // fmla v11.2d, v1.2d, v25.d[1]
+	FMOVD 16(R1), F0
+	WORD $0x4fc013ea // fmla v10.2d, v31.2d, v0.d[0]
+	WORD $0x4fc013c9 // fmla v9.2d, v30.2d, v0.d[0]
+	WORD $0x4fc013a8 // fmla v8.2d, v29.2d, v0.d[0]
+	WORD $0x4fc01387 // fmla v7.2d, v28.2d, v0.d[0]
+	WORD $0x4fc01366 // fmla v6.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01345 // fmla v5.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01044 // fmla v4.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01023 // fmla v3.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_6
 	B done_2
 apart_1:
@@ -19706,104 +19706,104 @@ apart_1:
 	CMP $4, R8
 	BNE apartsome_4
 sum_12:
-	MOVD.P 8(R2), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
 	FLDPQ (R5), (F31, F30)
 	FLDPQ 32(R5), (F29, F28)
 	FLDPQ 64(R5), (F27, F26)
-	FLDPQ 96(R5), (F25, F19)
-	FMOVD (R0), F0
-	WORD $0x4fc013ee // fmla v14.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013c7 // fmla v7.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013a6 // fmla v6.2d, v29.2d, v0.d[0]
-	WORD $0x4fc01394 // fmla v20.2d, v28.2d, v0.d[0]
-	WORD $0x4fc01362 // fmla v2.2d, v27.2d, v0.d[0]
-	WORD $0x4fc01357 // fmla v23.2d, v26.2d, v0.d[0]
-	WORD $0x4fc01336 // fmla v22.2d, v25.2d, v0.d[0]
-	WORD $0x4fc01269 // fmla v9.2d, v19.2d, v0.d[0]
-	FMOVD (R0)(R3), F4
-	WORD $0x4fc413f2 // fmla v18.2d, v31.2d, v4.d[0]
-	WORD $0x4fc413c1 // fmla v1.2d, v30.2d, v4.d[0]
-	WORD $0x4fc413a5 // fmla v5.2d, v29.2d, v4.d[0]
+	FLDPQ 96(R5), (F25, F2)
+	FMOVD (R1), F1
+	WORD $0x4fc113f8 // fmla v24.2d, v31.2d, v1.d[0]
 	FMOVQ spill1-16(SP), F0
-	WORD $0x4fc41380 // fmla v0.2d, v28.2d, v4.d[0]
+	WORD $0x4fc113c0 // fmla v0.2d, v30.2d, v1.d[0]
 	FMOVQ F0, spill1-16(SP)
-	WORD $0x4fc41370 // fmla v16.2d, v27.2d, v4.d[0]
+	WORD $0x4fc113b7 // fmla v23.2d, v29.2d, v1.d[0]
 	FMOVQ spill2-32(SP), F0
-	WORD $0x4fc41340 // fmla v0.2d, v26.2d, v4.d[0]
+	WORD $0x4fc11380 // fmla v0.2d, v28.2d, v1.d[0]
 	FMOVQ F0, spill2-32(SP)
-	WORD $0x4fc41338 // fmla v24.2d, v25.2d, v4.d[0]
-	WORD $0x4fc4126a // fmla v10.2d, v19.2d, v4.d[0]
-	FMOVD (R0)(R6), F0
-	WORD $0x4fc013ef // fmla v15.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013cb // fmla v11.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013b5 // fmla v21.2d, v29.2d, v0.d[0]
-	WORD $0x4fc0138d // fmla v13.2d, v28.2d, v0.d[0]
-	WORD $0x4fc01368 // fmla v8.2d, v27.2d, v0.d[0]
-	WORD $0x4fc0134c // fmla v12.2d, v26.2d, v0.d[0]
-	WORD $0x4fc01323 // fmla v3.2d, v25.2d, v0.d[0]
-	WORD $0x4fc01271 // fmla v17.2d, v19.2d, v0.d[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
+	WORD $0x4fc11376 // fmla v22.2d, v27.2d, v1.d[0]
+	WORD $0x4fc11355 // fmla v21.2d, v26.2d, v1.d[0]
+	WORD $0x4fc11334 // fmla v20.2d, v25.2d, v1.d[0]
+	WORD $0x4fc11053 // fmla v19.2d, v2.2d, v1.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc013f2 // fmla v18.2d, v31.2d, v0.d[0]
+	WORD $0x4fc013d1 // fmla v17.2d, v30.2d, v0.d[0]
+	WORD $0x4fc013b0 // fmla v16.2d, v29.2d, v0.d[0]
+	WORD $0x4fc0138f // fmla v15.2d, v28.2d, v0.d[0]
+	WORD $0x4fc0136e // fmla v14.2d, v27.2d, v0.d[0]
+	WORD $0x4fc0134d // fmla v13.2d, v26.2d, v0.d[0]
+	WORD $0x4fc0132c // fmla v12.2d, v25.2d, v0.d[0]
+	WORD $0x4fc0104b // fmla v11.2d, v2.2d, v0.d[0]
+	FMOVD (R1)(R6), F0
+	WORD $0x4fc013ea // fmla v10.2d, v31.2d, v0.d[0]
+	WORD $0x4fc013c9 // fmla v9.2d, v30.2d, v0.d[0]
+	WORD $0x4fc013a8 // fmla v8.2d, v29.2d, v0.d[0]
+	WORD $0x4fc01387 // fmla v7.2d, v28.2d, v0.d[0]
+	WORD $0x4fc01366 // fmla v6.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01345 // fmla v5.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01324 // fmla v4.2d, v25.2d, v0.d[0]
+	WORD $0x4fc01043 // fmla v3.2d, v2.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_12
 	B done_2
 apartsome_4:
 sum_13:
-	MOVD.P 8(R2), R5
+	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
 	FLDPQ (R5), (F31, F30)
 	FLDPQ 32(R5), (F29, F28)
 	FLDPQ 64(R5), (F27, F26)
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	TBZ $2, R8, some_14
-	FLDPQ 96(R5), (F4, F19)
+	FLDPQ 96(R5), (F2, F1)
 	B end_16
 some_14:
 	TBZ $1, R8, few_15
-	FMOVQ 96(R5), F4
+	FMOVQ 96(R5), F2
 	TBZ $0, R8, end_17
-	FMOVD 112(R5), F19
+	FMOVD 112(R5), F1
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R8, end_18
-	FMOVD 96(R5), F4
+	FMOVD 96(R5), F2
 end_18:
 end_16:
-	FMOVD (R0), F0
-	WORD $0x4fc013ee // fmla v14.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013c7 // fmla v7.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013a6 // fmla v6.2d, v29.2d, v0.d[0]
-	WORD $0x4fc01394 // fmla v20.2d, v28.2d, v0.d[0]
-	WORD $0x4fc01362 // fmla v2.2d, v27.2d, v0.d[0]
-	WORD $0x4fc01357 // fmla v23.2d, v26.2d, v0.d[0]
-	WORD $0x4fc01096 // fmla v22.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01269 // fmla v9.2d, v19.2d, v0.d[0]
-	FMOVD (R0)(R3), F25
-	WORD $0x4fd913f2 // fmla v18.2d, v31.2d, v25.d[0]
-	WORD $0x4fd913c1 // fmla v1.2d, v30.2d, v25.d[0]
-	WORD $0x4fd913a5 // fmla v5.2d, v29.2d, v25.d[0]
+	FMOVD (R1), F25
+	WORD $0x4fd913f8 // fmla v24.2d, v31.2d, v25.d[0]
 	FMOVQ spill1-16(SP), F0
-	WORD $0x4fd91380 // fmla v0.2d, v28.2d, v25.d[0]
+	WORD $0x4fd913c0 // fmla v0.2d, v30.2d, v25.d[0]
 	FMOVQ F0, spill1-16(SP)
-	WORD $0x4fd91370 // fmla v16.2d, v27.2d, v25.d[0]
+	WORD $0x4fd913b7 // fmla v23.2d, v29.2d, v25.d[0]
 	FMOVQ spill2-32(SP), F0
-	WORD $0x4fd91340 // fmla v0.2d, v26.2d, v25.d[0]
+	WORD $0x4fd91380 // fmla v0.2d, v28.2d, v25.d[0]
 	FMOVQ F0, spill2-32(SP)
-	WORD $0x4fd91098 // fmla v24.2d, v4.2d, v25.d[0]
-	WORD $0x4fd9126a // fmla v10.2d, v19.2d, v25.d[0]
-	FMOVD (R0)(R6), F0
-	WORD $0x4fc013ef // fmla v15.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013cb // fmla v11.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013b5 // fmla v21.2d, v29.2d, v0.d[0]
-	WORD $0x4fc0138d // fmla v13.2d, v28.2d, v0.d[0]
-	WORD $0x4fc01368 // fmla v8.2d, v27.2d, v0.d[0]
-	WORD $0x4fc0134c // fmla v12.2d, v26.2d, v0.d[0]
-	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01271 // fmla v17.2d, v19.2d, v0.d[0]
-	ADD R4, R0, R0
-	SUBS $1, R1, R1
+	WORD $0x4fd91376 // fmla v22.2d, v27.2d, v25.d[0]
+	WORD $0x4fd91355 // fmla v21.2d, v26.2d, v25.d[0]
+	WORD $0x4fd91054 // fmla v20.2d, v2.2d, v25.d[0]
+	WORD $0x4fd91033 // fmla v19.2d, v1.2d, v25.d[0]
+	FMOVD (R1)(R3), F0
+	WORD $0x4fc013f2 // fmla v18.2d, v31.2d, v0.d[0]
+	WORD $0x4fc013d1 // fmla v17.2d, v30.2d, v0.d[0]
+	WORD $0x4fc013b0 // fmla v16.2d, v29.2d, v0.d[0]
+	WORD $0x4fc0138f // fmla v15.2d, v28.2d, v0.d[0]
+	WORD $0x4fc0136e // fmla v14.2d, v27.2d, v0.d[0]
+	WORD $0x4fc0134d // fmla v13.2d, v26.2d, v0.d[0]
+	WORD $0x4fc0104c // fmla v12.2d, v2.2d, v0.d[0]
+	WORD $0x4fc0102b // fmla v11.2d, v1.2d, v0.d[0]
+	FMOVD (R1)(R6), F0
+	WORD $0x4fc013ea // fmla v10.2d, v31.2d, v0.d[0]
+	WORD $0x4fc013c9 // fmla v9.2d, v30.2d, v0.d[0]
+	WORD $0x4fc013a8 // fmla v8.2d, v29.2d, v0.d[0]
+	WORD $0x4fc01387 // fmla v7.2d, v28.2d, v0.d[0]
+	WORD $0x4fc01366 // fmla v6.2d, v27.2d, v0.d[0]
+	WORD $0x4fc01345 // fmla v5.2d, v26.2d, v0.d[0]
+	WORD $0x4fc01044 // fmla v4.2d, v2.2d, v0.d[0]
+	WORD $0x4fc01023 // fmla v3.2d, v1.2d, v0.d[0]
+	ADD R4, R1, R1
+	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
@@ -19811,181 +19811,181 @@ done_2:
 	WORD $0x4e08041a // dup v26.2d, v0.d[0]
 	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
-	LSL $3, R0, R0
-	MOVBU add+80(FP), R1
-	CMP $0, R1
+	LSL $3, R0, R1
+	MOVBU add+80(FP), R0
+	CMP $0, R0
 	BEQ set
-	FLDPQ (R2), (F25, F19)
-	WORD $0x4e7acdd9 // fmla v25.2d, v14.2d, v26.2d
-	WORD $0x4e7accf3 // fmla v19.2d, v7.2d, v26.2d
-	FLDPQ 32(R2), (F7, F4)
-	WORD $0x4e7accc7 // fmla v7.2d, v6.2d, v26.2d
-	WORD $0x4e7ace84 // fmla v4.2d, v20.2d, v26.2d
-	FLDPQ 64(R2), (F6, F14)
-	WORD $0x4e7acc46 // fmla v6.2d, v2.2d, v26.2d
-	WORD $0x4e7aceee // fmla v14.2d, v23.2d, v26.2d
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
+	FLDPQ (R2), (F25, F27)
+	WORD $0x4e7acf19 // fmla v25.2d, v24.2d, v26.2d
+	FMOVQ spill1-16(SP), F0
+	WORD $0x4e7acc1b // fmla v27.2d, v0.2d, v26.2d
+	FLDPQ 32(R2), (F24, F28)
+	WORD $0x4e7acef8 // fmla v24.2d, v23.2d, v26.2d
+	FMOVQ spill2-32(SP), F0
+	WORD $0x4e7acc1c // fmla v28.2d, v0.2d, v26.2d
+	FLDPQ 64(R2), (F29, F23)
+	WORD $0x4e7acedd // fmla v29.2d, v22.2d, v26.2d
+	WORD $0x4e7aceb7 // fmla v23.2d, v21.2d, v26.2d
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
 	TBZ $2, R7, some_19
-	FLDPQ 96(R2), (F2, F20)
+	FLDPQ 96(R2), (F22, F21)
 	B end_21
 some_19:
 	TBZ $1, R7, few_20
-	FMOVQ 96(R2), F2
+	FMOVQ 96(R2), F22
 	TBZ $0, R7, end_22
-	FMOVD 112(R2), F20
+	FMOVD 112(R2), F21
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R7, end_23
-	FMOVD 96(R2), F2
+	FMOVD 96(R2), F22
 end_23:
 end_21:
-	WORD $0x4e7acec2 // fmla v2.2d, v22.2d, v26.2d
-	WORD $0x4e7acd34 // fmla v20.2d, v9.2d, v26.2d
-	ADD R0, R2, R1
-	FLDPQ (R1), (F22, F9)
-	WORD $0x4e7ace56 // fmla v22.2d, v18.2d, v26.2d
-	WORD $0x4e7acc29 // fmla v9.2d, v1.2d, v26.2d
-	FLDPQ 32(R1), (F18, F23)
-	WORD $0x4e7accb2 // fmla v18.2d, v5.2d, v26.2d
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4e7acc17 // fmla v23.2d, v0.2d, v26.2d
-	FLDPQ 64(R1), (F27, F28)
-	WORD $0x4e7ace1b // fmla v27.2d, v16.2d, v26.2d
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4e7acc1c // fmla v28.2d, v0.2d, v26.2d
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x4e7ace96 // fmla v22.2d, v20.2d, v26.2d
+	WORD $0x4e7ace75 // fmla v21.2d, v19.2d, v26.2d
+	ADD R1, R2, R0
+	FLDPQ (R0), (F20, F19)
+	WORD $0x4e7ace54 // fmla v20.2d, v18.2d, v26.2d
+	WORD $0x4e7ace33 // fmla v19.2d, v17.2d, v26.2d
+	FLDPQ 32(R0), (F18, F17)
+	WORD $0x4e7ace12 // fmla v18.2d, v16.2d, v26.2d
+	WORD $0x4e7acdf1 // fmla v17.2d, v15.2d, v26.2d
+	FLDPQ 64(R0), (F16, F15)
+	WORD $0x4e7acdd0 // fmla v16.2d, v14.2d, v26.2d
+	WORD $0x4e7acdaf // fmla v15.2d, v13.2d, v26.2d
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
 	TBZ $2, R7, some_24
-	FLDPQ 96(R1), (F16, F0)
+	FLDPQ 96(R0), (F14, F13)
 	B end_26
 some_24:
 	TBZ $1, R7, few_25
-	FMOVQ 96(R1), F16
+	FMOVQ 96(R0), F14
 	TBZ $0, R7, end_27
-	FMOVD 112(R1), F0
+	FMOVD 112(R0), F13
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R7, end_28
-	FMOVD 96(R1), F16
+	FMOVD 96(R0), F14
 end_28:
 end_26:
-	WORD $0x4e7acf10 // fmla v16.2d, v24.2d, v26.2d
-	WORD $0x4e7acd40 // fmla v0.2d, v10.2d, v26.2d
-	ADD R0, R1, R1
-	FLDPQ (R1), (F10, F5)
-	WORD $0x4e7acdea // fmla v10.2d, v15.2d, v26.2d
-	WORD $0x4e7acd65 // fmla v5.2d, v11.2d, v26.2d
-	FLDPQ 32(R1), (F11, F15)
-	WORD $0x4e7aceab // fmla v11.2d, v21.2d, v26.2d
-	WORD $0x4e7acdaf // fmla v15.2d, v13.2d, v26.2d
-	FLDPQ 64(R1), (F21, F13)
-	WORD $0x4e7acd15 // fmla v21.2d, v8.2d, v26.2d
-	WORD $0x4e7acd8d // fmla v13.2d, v12.2d, v26.2d
-	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x4e7acd8e // fmla v14.2d, v12.2d, v26.2d
+	WORD $0x4e7acd6d // fmla v13.2d, v11.2d, v26.2d
+	ADD R1, R0, R0
+	FLDPQ (R0), (F12, F11)
+	WORD $0x4e7acd4c // fmla v12.2d, v10.2d, v26.2d
+	WORD $0x4e7acd2b // fmla v11.2d, v9.2d, v26.2d
+	FLDPQ 32(R0), (F10, F9)
+	WORD $0x4e7acd0a // fmla v10.2d, v8.2d, v26.2d
+	WORD $0x4e7acce9 // fmla v9.2d, v7.2d, v26.2d
+	FLDPQ 64(R0), (F7, F2)
+	WORD $0x4e7accc7 // fmla v7.2d, v6.2d, v26.2d
+	WORD $0x4e7acca2 // fmla v2.2d, v5.2d, v26.2d
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R7, some_29
-	FLDPQ 96(R1), (F8, F1)
+	FLDPQ 96(R0), (F1, F0)
 	B end_31
 some_29:
 	TBZ $1, R7, few_30
-	FMOVQ 96(R1), F8
+	FMOVQ 96(R0), F1
 	TBZ $0, R7, end_32
-	FMOVD 112(R1), F1
+	FMOVD 112(R0), F0
 end_32:
 	B end_31
 few_30:
 	TBZ $0, R7, end_33
-	FMOVD 96(R1), F8
+	FMOVD 96(R0), F1
 end_33:
 end_31:
-	WORD $0x4e7acc68 // fmla v8.2d, v3.2d, v26.2d
-	WORD $0x4e7ace21 // fmla v1.2d, v17.2d, v26.2d
+	WORD $0x4e7acc81 // fmla v1.2d, v4.2d, v26.2d
+	WORD $0x4e7acc60 // fmla v0.2d, v3.2d, v26.2d
 	B store
 set:
-	WORD $0x6e7addd9 // fmul v25.2d, v14.2d, v26.2d
-	WORD $0x6e7adcf3 // fmul v19.2d, v7.2d, v26.2d
-	WORD $0x6e7adcc7 // fmul v7.2d, v6.2d, v26.2d
-	WORD $0x6e7ade84 // fmul v4.2d, v20.2d, v26.2d
-	WORD $0x6e7adc46 // fmul v6.2d, v2.2d, v26.2d
-	WORD $0x6e7adeee // fmul v14.2d, v23.2d, v26.2d
-	WORD $0x6e7adec2 // fmul v2.2d, v22.2d, v26.2d
-	WORD $0x6e7add34 // fmul v20.2d, v9.2d, v26.2d
-	WORD $0x6e7ade56 // fmul v22.2d, v18.2d, v26.2d
-	WORD $0x6e7adc29 // fmul v9.2d, v1.2d, v26.2d
-	WORD $0x6e7adcb2 // fmul v18.2d, v5.2d, v26.2d
+	WORD $0x6e7adf19 // fmul v25.2d, v24.2d, v26.2d
 	FMOVQ spill1-16(SP), F0
-	WORD $0x6e7adc17 // fmul v23.2d, v0.2d, v26.2d
-	WORD $0x6e7ade1b // fmul v27.2d, v16.2d, v26.2d
+	WORD $0x6e7adc1b // fmul v27.2d, v0.2d, v26.2d
+	WORD $0x6e7adef8 // fmul v24.2d, v23.2d, v26.2d
 	FMOVQ spill2-32(SP), F0
 	WORD $0x6e7adc1c // fmul v28.2d, v0.2d, v26.2d
-	WORD $0x6e7adf10 // fmul v16.2d, v24.2d, v26.2d
-	WORD $0x6e7add40 // fmul v0.2d, v10.2d, v26.2d
-	WORD $0x6e7addea // fmul v10.2d, v15.2d, v26.2d
-	WORD $0x6e7add65 // fmul v5.2d, v11.2d, v26.2d
-	WORD $0x6e7adeab // fmul v11.2d, v21.2d, v26.2d
+	WORD $0x6e7adedd // fmul v29.2d, v22.2d, v26.2d
+	WORD $0x6e7adeb7 // fmul v23.2d, v21.2d, v26.2d
+	WORD $0x6e7ade96 // fmul v22.2d, v20.2d, v26.2d
+	WORD $0x6e7ade75 // fmul v21.2d, v19.2d, v26.2d
+	WORD $0x6e7ade54 // fmul v20.2d, v18.2d, v26.2d
+	WORD $0x6e7ade33 // fmul v19.2d, v17.2d, v26.2d
+	WORD $0x6e7ade12 // fmul v18.2d, v16.2d, v26.2d
+	WORD $0x6e7addf1 // fmul v17.2d, v15.2d, v26.2d
+	WORD $0x6e7addd0 // fmul v16.2d, v14.2d, v26.2d
 	WORD $0x6e7addaf // fmul v15.2d, v13.2d, v26.2d
-	WORD $0x6e7add15 // fmul v21.2d, v8.2d, v26.2d
-	WORD $0x6e7add8d // fmul v13.2d, v12.2d, v26.2d
-	WORD $0x6e7adc68 // fmul v8.2d, v3.2d, v26.2d
-	WORD $0x6e7ade21 // fmul v1.2d, v17.2d, v26.2d
+	WORD $0x6e7add8e // fmul v14.2d, v12.2d, v26.2d
+	WORD $0x6e7add6d // fmul v13.2d, v11.2d, v26.2d
+	WORD $0x6e7add4c // fmul v12.2d, v10.2d, v26.2d
+	WORD $0x6e7add2b // fmul v11.2d, v9.2d, v26.2d
+	WORD $0x6e7add0a // fmul v10.2d, v8.2d, v26.2d
+	WORD $0x6e7adce9 // fmul v9.2d, v7.2d, v26.2d
+	WORD $0x6e7adcc7 // fmul v7.2d, v6.2d, v26.2d
+	WORD $0x6e7adca2 // fmul v2.2d, v5.2d, v26.2d
+	WORD $0x6e7adc81 // fmul v1.2d, v4.2d, v26.2d
+	WORD $0x6e7adc60 // fmul v0.2d, v3.2d, v26.2d
 store:
-	FSTPQ (F25, F19), (R2)
-	FSTPQ (F7, F4), 32(R2)
-	FSTPQ (F6, F14), 64(R2)
+	FSTPQ (F25, F27), (R2)
+	FSTPQ (F24, F28), 32(R2)
+	FSTPQ (F29, F23), 64(R2)
 	TBZ $2, R7, some_34
-	FSTPQ (F2, F20), 96(R2)
+	FSTPQ (F22, F21), 96(R2)
 	B end_36
 some_34:
 	TBZ $1, R7, few_35
-	FMOVQ F2, 96(R2)
+	FMOVQ F22, 96(R2)
 	TBZ $0, R7, end_37
-	FMOVD F20, 112(R2)
+	FMOVD F21, 112(R2)
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R7, end_38
-	FMOVD F2, 96(R2)
+	FMOVD F22, 96(R2)
 end_38:
 end_36:
-	ADD R0, R2, R1
-	FSTPQ (F22, F9), (R1)
-	FSTPQ (F18, F23), 32(R1)
-	FSTPQ (F27, F28), 64(R1)
+	ADD R1, R2, R0
+	FSTPQ (F20, F19), (R0)
+	FSTPQ (F18, F17), 32(R0)
+	FSTPQ (F16, F15), 64(R0)
 	TBZ $2, R7, some_39
-	FSTPQ (F16, F0), 96(R1)
+	FSTPQ (F14, F13), 96(R0)
 	B end_41
 some_39:
 	TBZ $1, R7, few_40
-	FMOVQ F16, 96(R1)
+	FMOVQ F14, 96(R0)
 	TBZ $0, R7, end_42
-	FMOVD F0, 112(R1)
+	FMOVD F13, 112(R0)
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R7, end_43
-	FMOVD F16, 96(R1)
+	FMOVD F14, 96(R0)
 end_43:
 end_41:
-	ADD R0, R1, R0
-	FSTPQ (F10, F5), (R0)
-	FSTPQ (F11, F15), 32(R0)
-	FSTPQ (F21, F13), 64(R0)
+	ADD R1, R0, R0
+	FSTPQ (F12, F11), (R0)
+	FSTPQ (F10, F9), 32(R0)
+	FSTPQ (F7, F2), 64(R0)
 	TBZ $2, R7, some_44
-	FSTPQ (F8, F1), 96(R0)
+	FSTPQ (F1, F0), 96(R0)
 	B end_46
 some_44:
 	TBZ $1, R7, few_45
-	FMOVQ F8, 96(R0)
+	FMOVQ F1, 96(R0)
 	TBZ $0, R7, end_47
-	FMOVD F1, 112(R0)
+	FMOVD F0, 112(R0)
 end_47:
 	B end_46
 few_45:
 	TBZ $0, R7, end_48
-	FMOVD F8, 96(R0)
+	FMOVD F1, 96(R0)
 end_48:
 end_46:
 	RET

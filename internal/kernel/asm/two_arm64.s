@@ -137,18 +137,18 @@ GLOBL neontwo<>(SB), RODATA|NOPTR, $1024
 // func ReluHalfNEON(n int, x *byte, y *byte)
 TEXT ·ReluHalfNEON(SB), NOSPLIT, $0-24
 	MOVD $neontwo<>(SB), R3
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
 	FMOVQ (R3), F9
 	FMOVQ (R3), F8
 	FMOVQ 16(R3), F7
 	FMOVQ 16(R3), F6
 loop:
-	CMP $0, R1
+	CMP $0, R2
 	BLE done
 again:
-	FLDPQ.P 32(R0), (F5, F4)
+	FLDPQ.P 32(R1), (F5, F4)
 	WORD $0x4e291ca1 // and v1.16b, v5.16b, v9.16b
 	WORD $0x4e281c80 // and v0.16b, v4.16b, v8.16b
 	WORD $0x4e673423 // cmgt v3.8h, v1.8h, v7.8h
@@ -159,8 +159,8 @@ again:
 	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
 	WORD $0x4e611ca1 // bic v1.16b, v5.16b, v1.16b
 	WORD $0x4e601c80 // bic v0.16b, v4.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $16, R1, R1
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $16, R2, R2
 	BGT again
 done:
 	RET
@@ -168,18 +168,18 @@ done:
 // func ReluBrainNEON(n int, x *byte, y *byte)
 TEXT ·ReluBrainNEON(SB), NOSPLIT, $0-24
 	MOVD $neontwo<>(SB), R3
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R1
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
 	FMOVQ (R3), F9
 	FMOVQ (R3), F8
 	FMOVQ 32(R3), F7
 	FMOVQ 32(R3), F6
 loop:
-	CMP $0, R0
+	CMP $0, R2
 	BLE done
 again:
-	FLDPQ.P 32(R2), (F5, F4)
+	FLDPQ.P 32(R1), (F5, F4)
 	WORD $0x4e291ca1 // and v1.16b, v5.16b, v9.16b
 	WORD $0x4e281c80 // and v0.16b, v4.16b, v8.16b
 	WORD $0x4e673423 // cmgt v3.8h, v1.8h, v7.8h
@@ -190,51 +190,51 @@ again:
 	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
 	WORD $0x4e611ca1 // bic v1.16b, v5.16b, v1.16b
 	WORD $0x4e601c80 // bic v0.16b, v4.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $16, R0, R0
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $16, R2, R2
 	BGT again
 done:
 	RET
 
 // func HypotNEONF32(n int, x *float32, y *float32, z *float32)
 TEXT ·HypotNEONF32(SB), NOSPLIT, $0-32
-	MOVD x+8(FP), R1
+	MOVD x+8(FP), R3
 	MOVD y+16(FP), R2
-	MOVD z+24(FP), R0
-	MOVD n+0(FP), R3
-	AND $7, R3, R4
-	SUB R4, R3, R3
-	CMP $0, R3
+	MOVD z+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F1, F0)
+	FLDPQ.P 32(R3), (F1, F0)
 	WORD $0x0e617823 // fcvtl v3.2d, v1.2s
 	WORD $0x4e617828 // fcvtl2 v8.2d, v1.4s
 	WORD $0x0e617807 // fcvtl v7.2d, v0.2s
 	WORD $0x4e617806 // fcvtl2 v6.2d, v0.4s
-	FLDPQ.P 32(R2), (F1, F0)
-	WORD $0x0e617822 // fcvtl v2.2d, v1.2s
-	WORD $0x4e617821 // fcvtl2 v1.2d, v1.4s
-	WORD $0x0e617805 // fcvtl v5.2d, v0.2s
-	WORD $0x4e617804 // fcvtl2 v4.2d, v0.4s
+	FLDPQ.P 32(R2), (F0, F2)
+	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
+	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
+	WORD $0x0e617845 // fcvtl v5.2d, v2.2s
+	WORD $0x4e617844 // fcvtl2 v4.2d, v2.4s
 	WORD $0x6e63dc63 // fmul v3.2d, v3.2d, v3.2d
-	WORD $0x6e68dd00 // fmul v0.2d, v8.2d, v8.2d
-	WORD $0x4e62cc43 // fmla v3.2d, v2.2d, v2.2d
-	WORD $0x4e61cc20 // fmla v0.2d, v1.2d, v1.2d
+	WORD $0x6e68dd02 // fmul v2.2d, v8.2d, v8.2d
+	WORD $0x4e61cc23 // fmla v3.2d, v1.2d, v1.2d
+	WORD $0x4e60cc02 // fmla v2.2d, v0.2d, v0.2d
 	WORD $0x6e67dce1 // fmul v1.2d, v7.2d, v7.2d
-	WORD $0x6e66dcc2 // fmul v2.2d, v6.2d, v6.2d
+	WORD $0x6e66dcc0 // fmul v0.2d, v6.2d, v6.2d
 	WORD $0x4e65cca1 // fmla v1.2d, v5.2d, v5.2d
-	WORD $0x4e64cc82 // fmla v2.2d, v4.2d, v4.2d
-	WORD $0x6ee1f864 // fsqrt v4.2d, v3.2d
-	WORD $0x6ee1f803 // fsqrt v3.2d, v0.2d
-	WORD $0x6ee1f820 // fsqrt v0.2d, v1.2d
-	WORD $0x6ee1f842 // fsqrt v2.2d, v2.2d
-	WORD $0x0e616881 // fcvtn v1.2s, v4.2d
-	WORD $0x4e616861 // fcvtn2 v1.4s, v3.2d
-	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
+	WORD $0x4e64cc80 // fmla v0.2d, v4.2d, v4.2d
+	WORD $0x6ee1f865 // fsqrt v5.2d, v3.2d
+	WORD $0x6ee1f844 // fsqrt v4.2d, v2.2d
+	WORD $0x6ee1f823 // fsqrt v3.2d, v1.2d
+	WORD $0x6ee1f802 // fsqrt v2.2d, v0.2d
+	WORD $0x0e6168a1 // fcvtn v1.2s, v5.2d
+	WORD $0x4e616881 // fcvtn2 v1.4s, v4.2d
+	WORD $0x0e616860 // fcvtn v0.2s, v3.2d
 	WORD $0x4e616840 // fcvtn2 v0.4s, v2.2d
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R3, R3
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
@@ -242,116 +242,116 @@ rest:
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R1), (F1, F0)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R1), F1
+	FMOVQ (R3), F1
 	TBZ $1, R4, one_5
-	FMOVD 16(R1), F0
+	FMOVD 16(R3), F0
 	TBZ $0, R4, end_4
-	ADD $24, R1, R1
-	VLD1 (R1), V0.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R1), F0
+	FMOVS 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R1), F1
+	FMOVD (R3), F1
 	TBZ $0, R4, end_6
-	ADD $8, R1, R1
-	VLD1 (R1), V1.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R1), F1
+	FMOVS (R3), F1
 end_6:
 end_3:
-	WORD $0x0e617828 // fcvtl v8.2d, v1.2s
-	WORD $0x4e617822 // fcvtl2 v2.2d, v1.4s
+	WORD $0x0e617823 // fcvtl v3.2d, v1.2s
+	WORD $0x4e617828 // fcvtl2 v8.2d, v1.4s
 	WORD $0x0e617807 // fcvtl v7.2d, v0.2s
 	WORD $0x4e617806 // fcvtl2 v6.2d, v0.4s
-	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R2), (F1, F0)
+	FLDPQ (R2), (F0, F2)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R2), F1
+	FMOVQ (R2), F0
 	TBZ $1, R4, one_12
-	FMOVD 16(R2), F0
+	FMOVD 16(R2), F2
 	TBZ $0, R4, end_11
-	ADD $24, R2, R1
-	VLD1 (R1), V0.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R2), F0
+	FMOVS 16(R2), F2
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R2), F1
+	FMOVD (R2), F0
 	TBZ $0, R4, end_13
-	ADD $8, R2, R1
-	VLD1 (R1), V1.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V0.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R2), F1
+	FMOVS (R2), F0
 end_13:
 end_10:
-	WORD $0x0e617823 // fcvtl v3.2d, v1.2s
-	WORD $0x4e617821 // fcvtl2 v1.2d, v1.4s
-	WORD $0x0e617805 // fcvtl v5.2d, v0.2s
-	WORD $0x4e617804 // fcvtl2 v4.2d, v0.4s
-	WORD $0x6e68dd00 // fmul v0.2d, v8.2d, v8.2d
-	WORD $0x6e62dc42 // fmul v2.2d, v2.2d, v2.2d
-	WORD $0x4e63cc60 // fmla v0.2d, v3.2d, v3.2d
-	WORD $0x4e61cc22 // fmla v2.2d, v1.2d, v1.2d
+	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
+	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
+	WORD $0x0e617845 // fcvtl v5.2d, v2.2s
+	WORD $0x4e617844 // fcvtl2 v4.2d, v2.4s
+	WORD $0x6e63dc63 // fmul v3.2d, v3.2d, v3.2d
+	WORD $0x6e68dd02 // fmul v2.2d, v8.2d, v8.2d
+	WORD $0x4e61cc23 // fmla v3.2d, v1.2d, v1.2d
+	WORD $0x4e60cc02 // fmla v2.2d, v0.2d, v0.2d
 	WORD $0x6e67dce1 // fmul v1.2d, v7.2d, v7.2d
-	WORD $0x6e66dcc3 // fmul v3.2d, v6.2d, v6.2d
+	WORD $0x6e66dcc0 // fmul v0.2d, v6.2d, v6.2d
 	WORD $0x4e65cca1 // fmla v1.2d, v5.2d, v5.2d
-	WORD $0x4e64cc83 // fmla v3.2d, v4.2d, v4.2d
-	WORD $0x6ee1f805 // fsqrt v5.2d, v0.2d
+	WORD $0x4e64cc80 // fmla v0.2d, v4.2d, v4.2d
+	WORD $0x6ee1f865 // fsqrt v5.2d, v3.2d
 	WORD $0x6ee1f844 // fsqrt v4.2d, v2.2d
-	WORD $0x6ee1f820 // fsqrt v0.2d, v1.2d
-	WORD $0x6ee1f862 // fsqrt v2.2d, v3.2d
+	WORD $0x6ee1f823 // fsqrt v3.2d, v1.2d
+	WORD $0x6ee1f802 // fsqrt v2.2d, v0.2d
 	WORD $0x0e6168a1 // fcvtn v1.2s, v5.2d
 	WORD $0x4e616881 // fcvtn2 v1.4s, v4.2d
-	WORD $0x0e616800 // fcvtn v0.2s, v0.2d
+	WORD $0x0e616860 // fcvtn v0.2s, v3.2d
 	WORD $0x4e616840 // fcvtn2 v0.4s, v2.2d
 	TBZ $3, R4, some_15
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_17
 some_15:
 	TBZ $2, R4, few_16
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $1, R4, one_19
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R4, end_18
-	ADD $24, R0, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_18
 one_19:
 	TBZ $0, R4, end_18
-	FMOVS F0, 16(R0)
+	FMOVS F0, 16(R1)
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R4, one_21
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 	TBZ $0, R4, end_20
-	ADD $8, R0, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_20
 one_21:
 	TBZ $0, R4, end_20
-	FMOVS F1, (R0)
+	FMOVS F1, (R1)
 end_20:
 end_17:
 end:
@@ -367,17 +367,17 @@ TEXT ·Atan2NEONF32(SB), NOSPLIT, $0-32
 	FMOVQ 384(R5), F6
 	FMOVQ 400(R5), F5
 	FMOVQ 416(R5), F4
-	MOVD y+8(FP), R2
-	MOVD x+16(FP), R1
-	MOVD z+24(FP), R3
+	MOVD y+8(FP), R3
+	MOVD x+16(FP), R2
+	MOVD z+24(FP), R1
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F18, F17)
-	FLDPQ.P 32(R1), (F2, F3)
+	FLDPQ.P 32(R3), (F18, F17)
+	FLDPQ.P 32(R2), (F2, F3)
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x4e6a1e56 // bic v22.16b, v18.16b, v10.16b
 	WORD $0x4e6a1e35 // bic v21.16b, v17.16b, v10.16b
@@ -405,72 +405,72 @@ whole:
 	WORD $0x6e761e83 // bsl v3.16b, v20.16b, v22.16b
 	WORD $0x6eb5e662 // fcmgt v2.4s, v19.4s, v21.4s
 	WORD $0x6e751e62 // bsl v2.16b, v19.16b, v21.16b
-	WORD $0x6e23fc34 // fdiv v20.4s, v1.4s, v3.4s
-	WORD $0x6e22fc15 // fdiv v21.4s, v0.4s, v2.4s
-	WORD $0x6e34de96 // fmul v22.4s, v20.4s, v20.4s
-	WORD $0x6e35deb3 // fmul v19.4s, v21.4s, v21.4s
-	FMOVQ 224(R5), F0
-	WORD $0x4e36cd00 // fmla v0.4s, v8.4s, v22.4s
+	WORD $0x6e23fc35 // fdiv v21.4s, v1.4s, v3.4s
+	WORD $0x6e22fc14 // fdiv v20.4s, v0.4s, v2.4s
+	WORD $0x6e35deb6 // fmul v22.4s, v21.4s, v21.4s
+	WORD $0x6e34de93 // fmul v19.4s, v20.4s, v20.4s
 	FMOVQ 224(R5), F1
-	WORD $0x4e33cd01 // fmla v1.4s, v8.4s, v19.4s
-	FMOVQ 240(R5), F2
-	WORD $0x4e36cc02 // fmla v2.4s, v0.4s, v22.4s
-	FMOVQ 240(R5), F0
-	WORD $0x4e33cc20 // fmla v0.4s, v1.4s, v19.4s
-	FMOVQ 256(R5), F3
-	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
-	FMOVQ 256(R5), F1
+	WORD $0x4e36cd01 // fmla v1.4s, v8.4s, v22.4s
+	FMOVQ 224(R5), F0
+	WORD $0x4e33cd00 // fmla v0.4s, v8.4s, v19.4s
+	FMOVQ 240(R5), F3
+	WORD $0x4e36cc23 // fmla v3.4s, v1.4s, v22.4s
+	FMOVQ 240(R5), F1
 	WORD $0x4e33cc01 // fmla v1.4s, v0.4s, v19.4s
-	FMOVQ 272(R5), F2
+	FMOVQ 256(R5), F2
 	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 272(R5), F0
+	FMOVQ 256(R5), F0
 	WORD $0x4e33cc20 // fmla v0.4s, v1.4s, v19.4s
-	FMOVQ 288(R5), F3
+	FMOVQ 272(R5), F3
 	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
-	FMOVQ 288(R5), F1
+	FMOVQ 272(R5), F1
 	WORD $0x4e33cc01 // fmla v1.4s, v0.4s, v19.4s
-	FMOVQ 304(R5), F2
+	FMOVQ 288(R5), F2
 	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 304(R5), F0
+	FMOVQ 288(R5), F0
 	WORD $0x4e33cc20 // fmla v0.4s, v1.4s, v19.4s
-	FMOVQ 320(R5), F3
+	FMOVQ 304(R5), F3
 	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
-	FMOVQ 320(R5), F1
+	FMOVQ 304(R5), F1
 	WORD $0x4e33cc01 // fmla v1.4s, v0.4s, v19.4s
-	FMOVQ 336(R5), F2
+	FMOVQ 320(R5), F2
 	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 336(R5), F0
+	FMOVQ 320(R5), F0
 	WORD $0x4e33cc20 // fmla v0.4s, v1.4s, v19.4s
-	FMOVQ 352(R5), F3
+	FMOVQ 336(R5), F3
 	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
-	FMOVQ 352(R5), F1
+	FMOVQ 336(R5), F1
 	WORD $0x4e33cc01 // fmla v1.4s, v0.4s, v19.4s
-	WORD $0x6e34dc76 // fmul v22.4s, v3.4s, v20.4s
-	WORD $0x6e35dc34 // fmul v20.4s, v1.4s, v21.4s
+	FMOVQ 352(R5), F2
+	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
+	FMOVQ 352(R5), F0
+	WORD $0x4e33cc20 // fmla v0.4s, v1.4s, v19.4s
+	WORD $0x6e35dc55 // fmul v21.4s, v2.4s, v21.4s
+	WORD $0x6e34dc14 // fmul v20.4s, v0.4s, v20.4s
 	WORD $0x4e2e1ce2 // and v2.16b, v7.16b, v14.16b
-	WORD $0x4e2d1ce0 // and v0.16b, v7.16b, v13.16b
-	WORD $0x4e2e1cc3 // and v3.16b, v6.16b, v14.16b
+	WORD $0x4e2d1ce1 // and v1.16b, v7.16b, v13.16b
+	WORD $0x4e2e1cc0 // and v0.16b, v6.16b, v14.16b
 	WORD $0x4e2d1cd3 // and v19.16b, v6.16b, v13.16b
-	VMOV V16.B16, V1.B16
-	WORD $0x6e621ca1 // bsl v1.16b, v5.16b, v2.16b
+	VMOV V16.B16, V3.B16
+	WORD $0x6e621ca3 // bsl v3.16b, v5.16b, v2.16b
 	VMOV V15.B16, V2.B16
-	WORD $0x6e601ca2 // bsl v2.16b, v5.16b, v0.16b
-	VMOV V16.B16, V0.B16
-	WORD $0x6e631c80 // bsl v0.16b, v4.16b, v3.16b
-	VMOV V15.B16, V3.B16
-	WORD $0x6e731c83 // bsl v3.16b, v4.16b, v19.16b
+	WORD $0x6e611ca2 // bsl v2.16b, v5.16b, v1.16b
+	VMOV V16.B16, V1.B16
+	WORD $0x6e601c81 // bsl v1.16b, v4.16b, v0.16b
+	VMOV V15.B16, V0.B16
+	WORD $0x6e731c80 // bsl v0.16b, v4.16b, v19.16b
 	WORD $0x4e2e1d4e // and v14.16b, v10.16b, v14.16b
 	WORD $0x4e2d1d4d // and v13.16b, v10.16b, v13.16b
 	WORD $0x4e301d50 // and v16.16b, v10.16b, v16.16b
 	WORD $0x4e2f1d4f // and v15.16b, v10.16b, v15.16b
-	WORD $0x6e2e1ece // eor v14.16b, v22.16b, v14.16b
+	WORD $0x6e2e1eae // eor v14.16b, v21.16b, v14.16b
 	WORD $0x6e2d1e8d // eor v13.16b, v20.16b, v13.16b
 	WORD $0x6e301dce // eor v14.16b, v14.16b, v16.16b
 	WORD $0x6e2f1dad // eor v13.16b, v13.16b, v15.16b
-	WORD $0x4e21d5c1 // fadd v1.4s, v14.4s, v1.4s
+	WORD $0x4e23d5c3 // fadd v3.4s, v14.4s, v3.4s
 	WORD $0x4e22d5a2 // fadd v2.4s, v13.4s, v2.4s
-	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e23d440 // fadd v0.4s, v2.4s, v3.4s
+	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
+	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
 	WORD $0x4e6a1c23 // bic v3.16b, v1.16b, v10.16b
 	WORD $0x4e6a1c02 // bic v2.16b, v0.16b, v10.16b
 	WORD $0x4e2a1e41 // and v1.16b, v18.16b, v10.16b
@@ -479,216 +479,216 @@ whole:
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	WORD $0x4eac1c21 // orr v1.16b, v1.16b, v12.16b
 	WORD $0x4eab1c00 // orr v0.16b, v0.16b, v11.16b
-	FSTPQ.P (F1, F0), 32(R3)
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R2), (F2, F3)
+	FLDPQ (R3), (F5, F4)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R2), F2
+	FMOVQ (R3), F5
 	TBZ $1, R4, one_5
-	FMOVD 16(R2), F3
+	FMOVD 16(R3), F4
 	TBZ $0, R4, end_4
-	ADD $24, R2, R0
-	VLD1 (R0), V3.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V4.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R2), F3
+	FMOVS 16(R3), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R2), F2
+	FMOVD (R3), F5
 	TBZ $0, R4, end_6
-	ADD $8, R2, R0
-	VLD1 (R0), V2.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V5.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R2), F2
+	FMOVS (R3), F5
 end_6:
 end_3:
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R1), (F5, F4)
+	FLDPQ (R2), (F3, F2)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R1), F5
+	FMOVQ (R2), F3
 	TBZ $1, R4, one_12
-	FMOVD 16(R1), F4
+	FMOVD 16(R2), F2
 	TBZ $0, R4, end_11
-	ADD $24, R1, R0
-	VLD1 (R0), V4.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V2.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R1), F4
+	FMOVS 16(R2), F2
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R1), F5
+	FMOVD (R2), F3
 	TBZ $0, R4, end_13
-	ADD $8, R1, R0
-	VLD1 (R0), V5.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V3.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R1), F5
+	FMOVS (R2), F3
 end_13:
 end_10:
-	FMOVQ 176(R5), F14
 	FMOVQ 176(R5), F13
+	FMOVQ 176(R5), F12
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x4e6e1c51 // bic v17.16b, v2.16b, v14.16b
-	WORD $0x4e6d1c70 // bic v16.16b, v3.16b, v13.16b
-	WORD $0x4e6e1caf // bic v15.16b, v5.16b, v14.16b
-	WORD $0x4e6d1c86 // bic v6.16b, v4.16b, v13.16b
-	WORD $0x6eafe62c // fcmgt v12.4s, v17.4s, v15.4s
-	WORD $0x6ea6e60b // fcmgt v11.4s, v16.4s, v6.4s
-	WORD $0x6ea5e40a // fcmgt v10.4s, v0.4s, v5.4s
-	WORD $0x6ea4e409 // fcmgt v9.4s, v0.4s, v4.4s
-	WORD $0x4e22e441 // fcmeq v1.4s, v2.4s, v2.4s
-	WORD $0x4e25e4a0 // fcmeq v0.4s, v5.4s, v5.4s
+	WORD $0x4e6d1cb1 // bic v17.16b, v5.16b, v13.16b
+	WORD $0x4e6c1c90 // bic v16.16b, v4.16b, v12.16b
+	WORD $0x4e6d1c6f // bic v15.16b, v3.16b, v13.16b
+	WORD $0x4e6c1c4e // bic v14.16b, v2.16b, v12.16b
+	WORD $0x6eafe62b // fcmgt v11.4s, v17.4s, v15.4s
+	WORD $0x6eaee60a // fcmgt v10.4s, v16.4s, v14.4s
+	WORD $0x6ea3e409 // fcmgt v9.4s, v0.4s, v3.4s
+	WORD $0x6ea2e408 // fcmgt v8.4s, v0.4s, v2.4s
+	WORD $0x4e25e4a1 // fcmeq v1.4s, v5.4s, v5.4s
+	WORD $0x4e23e460 // fcmeq v0.4s, v3.4s, v3.4s
 	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205805 // not v5.16b, v0.16b
-	WORD $0x4e23e461 // fcmeq v1.4s, v3.4s, v3.4s
-	WORD $0x4e24e480 // fcmeq v0.4s, v4.4s, v4.4s
+	WORD $0x6e205803 // not v3.16b, v0.16b
+	WORD $0x4e24e481 // fcmeq v1.4s, v4.4s, v4.4s
+	WORD $0x4e22e440 // fcmeq v0.4s, v2.4s, v2.4s
 	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205804 // not v4.16b, v0.16b
+	WORD $0x6e205802 // not v2.16b, v0.16b
 	FMOVQ 192(R5), F1
 	FMOVQ 192(R5), F0
-	WORD $0x4e251c28 // and v8.16b, v1.16b, v5.16b
-	WORD $0x4e241c07 // and v7.16b, v0.16b, v4.16b
+	WORD $0x4e231c27 // and v7.16b, v1.16b, v3.16b
+	WORD $0x4e221c06 // and v6.16b, v0.16b, v2.16b
 	WORD $0x6eafe621 // fcmgt v1.4s, v17.4s, v15.4s
 	WORD $0x6e711de1 // bsl v1.16b, v15.16b, v17.16b
-	WORD $0x6ea6e600 // fcmgt v0.4s, v16.4s, v6.4s
-	WORD $0x6e701cc0 // bsl v0.16b, v6.16b, v16.16b
-	WORD $0x6eb1e5e5 // fcmgt v5.4s, v15.4s, v17.4s
-	WORD $0x6e711de5 // bsl v5.16b, v15.16b, v17.16b
-	WORD $0x6eb0e4c4 // fcmgt v4.4s, v6.4s, v16.4s
-	WORD $0x6e701cc4 // bsl v4.16b, v6.16b, v16.16b
-	WORD $0x6e25fc30 // fdiv v16.4s, v1.4s, v5.4s
-	WORD $0x6e24fc0f // fdiv v15.4s, v0.4s, v4.4s
-	WORD $0x6e30de12 // fmul v18.4s, v16.4s, v16.4s
+	WORD $0x6eaee600 // fcmgt v0.4s, v16.4s, v14.4s
+	WORD $0x6e701dc0 // bsl v0.16b, v14.16b, v16.16b
+	WORD $0x6eb1e5e3 // fcmgt v3.4s, v15.4s, v17.4s
+	WORD $0x6e711de3 // bsl v3.16b, v15.16b, v17.16b
+	WORD $0x6eb0e5c2 // fcmgt v2.4s, v14.4s, v16.4s
+	WORD $0x6e701dc2 // bsl v2.16b, v14.16b, v16.16b
+	WORD $0x6e23fc2f // fdiv v15.4s, v1.4s, v3.4s
+	WORD $0x6e22fc0e // fdiv v14.4s, v0.4s, v2.4s
 	WORD $0x6e2fddf1 // fmul v17.4s, v15.4s, v15.4s
-	FMOVQ 208(R5), F4
-	FMOVQ 208(R5), F1
+	WORD $0x6e2eddd0 // fmul v16.4s, v14.4s, v14.4s
+	FMOVQ 208(R5), F0
+	FMOVQ 208(R5), F2
+	FMOVQ 224(R5), F1
+	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
 	FMOVQ 224(R5), F0
-	WORD $0x4e32cc80 // fmla v0.4s, v4.4s, v18.4s
-	FMOVQ 224(R5), F4
-	WORD $0x4e31cc24 // fmla v4.4s, v1.4s, v17.4s
+	WORD $0x4e30cc40 // fmla v0.4s, v2.4s, v16.4s
+	FMOVQ 240(R5), F3
+	WORD $0x4e31cc23 // fmla v3.4s, v1.4s, v17.4s
 	FMOVQ 240(R5), F1
-	WORD $0x4e32cc01 // fmla v1.4s, v0.4s, v18.4s
-	FMOVQ 240(R5), F5
-	WORD $0x4e31cc85 // fmla v5.4s, v4.4s, v17.4s
+	WORD $0x4e30cc01 // fmla v1.4s, v0.4s, v16.4s
+	FMOVQ 256(R5), F2
+	WORD $0x4e31cc62 // fmla v2.4s, v3.4s, v17.4s
 	FMOVQ 256(R5), F0
-	WORD $0x4e32cc20 // fmla v0.4s, v1.4s, v18.4s
-	FMOVQ 256(R5), F4
-	WORD $0x4e31cca4 // fmla v4.4s, v5.4s, v17.4s
+	WORD $0x4e30cc20 // fmla v0.4s, v1.4s, v16.4s
+	FMOVQ 272(R5), F3
+	WORD $0x4e31cc43 // fmla v3.4s, v2.4s, v17.4s
 	FMOVQ 272(R5), F1
-	WORD $0x4e32cc01 // fmla v1.4s, v0.4s, v18.4s
-	FMOVQ 272(R5), F5
-	WORD $0x4e31cc85 // fmla v5.4s, v4.4s, v17.4s
+	WORD $0x4e30cc01 // fmla v1.4s, v0.4s, v16.4s
+	FMOVQ 288(R5), F2
+	WORD $0x4e31cc62 // fmla v2.4s, v3.4s, v17.4s
 	FMOVQ 288(R5), F0
-	WORD $0x4e32cc20 // fmla v0.4s, v1.4s, v18.4s
-	FMOVQ 288(R5), F4
-	WORD $0x4e31cca4 // fmla v4.4s, v5.4s, v17.4s
+	WORD $0x4e30cc20 // fmla v0.4s, v1.4s, v16.4s
+	FMOVQ 304(R5), F3
+	WORD $0x4e31cc43 // fmla v3.4s, v2.4s, v17.4s
 	FMOVQ 304(R5), F1
-	WORD $0x4e32cc01 // fmla v1.4s, v0.4s, v18.4s
-	FMOVQ 304(R5), F5
-	WORD $0x4e31cc85 // fmla v5.4s, v4.4s, v17.4s
+	WORD $0x4e30cc01 // fmla v1.4s, v0.4s, v16.4s
+	FMOVQ 320(R5), F2
+	WORD $0x4e31cc62 // fmla v2.4s, v3.4s, v17.4s
 	FMOVQ 320(R5), F0
-	WORD $0x4e32cc20 // fmla v0.4s, v1.4s, v18.4s
-	FMOVQ 320(R5), F6
-	WORD $0x4e31cca6 // fmla v6.4s, v5.4s, v17.4s
+	WORD $0x4e30cc20 // fmla v0.4s, v1.4s, v16.4s
+	FMOVQ 336(R5), F3
+	WORD $0x4e31cc43 // fmla v3.4s, v2.4s, v17.4s
 	FMOVQ 336(R5), F1
-	WORD $0x4e32cc01 // fmla v1.4s, v0.4s, v18.4s
-	FMOVQ 336(R5), F4
-	WORD $0x4e31ccc4 // fmla v4.4s, v6.4s, v17.4s
+	WORD $0x4e30cc01 // fmla v1.4s, v0.4s, v16.4s
+	FMOVQ 352(R5), F2
+	WORD $0x4e31cc62 // fmla v2.4s, v3.4s, v17.4s
 	FMOVQ 352(R5), F0
-	WORD $0x4e32cc20 // fmla v0.4s, v1.4s, v18.4s
-	FMOVQ 352(R5), F1
-	WORD $0x4e31cc81 // fmla v1.4s, v4.4s, v17.4s
-	WORD $0x6e30dc12 // fmul v18.4s, v0.4s, v16.4s
-	WORD $0x6e2fdc31 // fmul v17.4s, v1.4s, v15.4s
+	WORD $0x4e30cc20 // fmla v0.4s, v1.4s, v16.4s
+	WORD $0x6e2fdc52 // fmul v18.4s, v2.4s, v15.4s
+	WORD $0x6e2edc11 // fmul v17.4s, v0.4s, v14.4s
 	FMOVQ 368(R5), F1
 	FMOVQ 368(R5), F0
-	WORD $0x4e2a1c26 // and v6.16b, v1.16b, v10.16b
-	WORD $0x4e291c05 // and v5.16b, v0.16b, v9.16b
+	WORD $0x4e291c22 // and v2.16b, v1.16b, v9.16b
+	WORD $0x4e281c0e // and v14.16b, v0.16b, v8.16b
 	FMOVQ 384(R5), F1
 	FMOVQ 384(R5), F0
-	WORD $0x4e2a1c30 // and v16.16b, v1.16b, v10.16b
-	WORD $0x4e291c0f // and v15.16b, v0.16b, v9.16b
+	WORD $0x4e291c30 // and v16.16b, v1.16b, v9.16b
+	WORD $0x4e281c0f // and v15.16b, v0.16b, v8.16b
 	FMOVQ 400(R5), F1
-	FMOVQ 400(R5), F4
-	VMOV V12.B16, V0.B16
-	WORD $0x6e661c20 // bsl v0.16b, v1.16b, v6.16b
+	FMOVQ 400(R5), F0
+	VMOV V11.B16, V3.B16
+	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
+	VMOV V10.B16, V2.B16
+	WORD $0x6e6e1c02 // bsl v2.16b, v0.16b, v14.16b
+	FMOVQ 416(R5), F0
+	FMOVQ 416(R5), F14
 	VMOV V11.B16, V1.B16
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	FMOVQ 416(R5), F4
-	FMOVQ 416(R5), F6
-	VMOV V12.B16, V5.B16
-	WORD $0x6e701c85 // bsl v5.16b, v4.16b, v16.16b
-	VMOV V11.B16, V4.B16
-	WORD $0x6e6f1cc4 // bsl v4.16b, v6.16b, v15.16b
-	WORD $0x4e2a1dc6 // and v6.16b, v14.16b, v10.16b
+	WORD $0x6e701c01 // bsl v1.16b, v0.16b, v16.16b
+	VMOV V10.B16, V0.B16
+	WORD $0x6e6f1dc0 // bsl v0.16b, v14.16b, v15.16b
 	WORD $0x4e291da9 // and v9.16b, v13.16b, v9.16b
-	WORD $0x4e2c1dcc // and v12.16b, v14.16b, v12.16b
-	WORD $0x4e2b1daa // and v10.16b, v13.16b, v11.16b
-	WORD $0x6e261e46 // eor v6.16b, v18.16b, v6.16b
-	WORD $0x6e291e29 // eor v9.16b, v17.16b, v9.16b
-	WORD $0x6e2c1cc6 // eor v6.16b, v6.16b, v12.16b
-	WORD $0x6e2a1d29 // eor v9.16b, v9.16b, v10.16b
-	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
-	WORD $0x4e21d520 // fadd v0.4s, v9.4s, v1.4s
-	WORD $0x4e25d4c1 // fadd v1.4s, v6.4s, v5.4s
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e6e1c25 // bic v5.16b, v1.16b, v14.16b
-	WORD $0x4e6d1c04 // bic v4.16b, v0.16b, v13.16b
-	WORD $0x4e2e1c41 // and v1.16b, v2.16b, v14.16b
-	WORD $0x4e2d1c60 // and v0.16b, v3.16b, v13.16b
-	WORD $0x4ea11ca1 // orr v1.16b, v5.16b, v1.16b
-	WORD $0x4ea01c80 // orr v0.16b, v4.16b, v0.16b
-	WORD $0x4ea81c21 // orr v1.16b, v1.16b, v8.16b
-	WORD $0x4ea71c00 // orr v0.16b, v0.16b, v7.16b
+	WORD $0x4e281d88 // and v8.16b, v12.16b, v8.16b
+	WORD $0x4e2b1dab // and v11.16b, v13.16b, v11.16b
+	WORD $0x4e2a1d8a // and v10.16b, v12.16b, v10.16b
+	WORD $0x6e291e49 // eor v9.16b, v18.16b, v9.16b
+	WORD $0x6e281e28 // eor v8.16b, v17.16b, v8.16b
+	WORD $0x6e2b1d29 // eor v9.16b, v9.16b, v11.16b
+	WORD $0x6e2a1d08 // eor v8.16b, v8.16b, v10.16b
+	WORD $0x4e23d523 // fadd v3.4s, v9.4s, v3.4s
+	WORD $0x4e22d502 // fadd v2.4s, v8.4s, v2.4s
+	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
+	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	WORD $0x4e6d1c23 // bic v3.16b, v1.16b, v13.16b
+	WORD $0x4e6c1c02 // bic v2.16b, v0.16b, v12.16b
+	WORD $0x4e2d1ca1 // and v1.16b, v5.16b, v13.16b
+	WORD $0x4e2c1c80 // and v0.16b, v4.16b, v12.16b
+	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
+	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
+	WORD $0x4ea71c21 // orr v1.16b, v1.16b, v7.16b
+	WORD $0x4ea61c00 // orr v0.16b, v0.16b, v6.16b
 	TBZ $3, R4, some_15
-	FSTPQ (F1, F0), (R3)
+	FSTPQ (F1, F0), (R1)
 	B end_17
 some_15:
 	TBZ $2, R4, few_16
-	FMOVQ F1, (R3)
+	FMOVQ F1, (R1)
 	TBZ $1, R4, one_19
-	FMOVD F0, 16(R3)
+	FMOVD F0, 16(R1)
 	TBZ $0, R4, end_18
-	ADD $24, R3, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_18
 one_19:
 	TBZ $0, R4, end_18
-	FMOVS F0, 16(R3)
+	FMOVS F0, 16(R1)
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R4, one_21
-	FMOVD F1, (R3)
+	FMOVD F1, (R1)
 	TBZ $0, R4, end_20
-	ADD $8, R3, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_20
 one_21:
 	TBZ $0, R4, end_20
-	FMOVS F1, (R3)
+	FMOVS F1, (R1)
 end_20:
 end_17:
 end:
@@ -711,431 +711,431 @@ TEXT ·PowerNEONF32(SB), NOSPLIT, $0-32
 	FMOVQ 528(R5), F6
 	MOVD x+8(FP), R3
 	MOVD y+16(FP), R2
-	MOVD z+24(FP), R0
-	MOVD n+0(FP), R1
-	AND $7, R1, R4
-	SUB R4, R1, R1
-	CMP $0, R1
+	MOVD z+24(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R4
+	SUB R4, R0, R0
+	CMP $0, R0
 	BLE rest
 whole:
 	FLDPQ.P 32(R3), (F1, F0)
 	WORD $0x4e6a1c24 // bic v4.16b, v1.16b, v10.16b
-	WORD $0x4e6a1c12 // bic v18.16b, v0.16b, v10.16b
+	WORD $0x4e6a1c14 // bic v20.16b, v0.16b, v10.16b
 	FLDPQ.P 32(R2), (F23, F22)
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x4e20e481 // fcmeq v1.4s, v4.4s, v0.4s
-	WORD $0x4e20e640 // fcmeq v0.4s, v18.4s, v0.4s
+	WORD $0x4e20e680 // fcmeq v0.4s, v20.4s, v0.4s
 	WORD $0x4e211d23 // and v3.16b, v9.16b, v1.16b
 	WORD $0x4e201d22 // and v2.16b, v9.16b, v0.16b
 	WORD $0x4ea4d481 // fsub v1.4s, v4.4s, v4.4s
-	WORD $0x4eb2d640 // fsub v0.4s, v18.4s, v18.4s
+	WORD $0x4eb4d680 // fsub v0.4s, v20.4s, v20.4s
 	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
 	WORD $0x4eb7d6e1 // fsub v1.4s, v23.4s, v23.4s
 	WORD $0x4eb6d6c0 // fsub v0.4s, v22.4s, v22.4s
-	WORD $0x4ea11c74 // orr v20.16b, v3.16b, v1.16b
-	WORD $0x4ea01c53 // orr v19.16b, v2.16b, v0.16b
+	WORD $0x4ea11c73 // orr v19.16b, v3.16b, v1.16b
+	WORD $0x4ea01c52 // orr v18.16b, v2.16b, v0.16b
 	WORD $0x0e617885 // fcvtl v5.2d, v4.2s
 	WORD $0x4e617884 // fcvtl2 v4.2d, v4.4s
-	WORD $0x0e617a55 // fcvtl v21.2d, v18.2s
-	WORD $0x4e617a52 // fcvtl2 v18.2d, v18.4s
+	WORD $0x0e617a95 // fcvtl v21.2d, v20.2s
+	WORD $0x4e617a94 // fcvtl2 v20.2d, v20.4s
 	WORD $0x0e617afb // fcvtl v27.2d, v23.2s
 	WORD $0x4e617afa // fcvtl2 v26.2d, v23.4s
 	WORD $0x0e617ad9 // fcvtl v25.2d, v22.2s
 	WORD $0x4e617ad8 // fcvtl2 v24.2d, v22.4s
-	WORD $0x6ee5e602 // fcmgt v2.2d, v16.2d, v5.2d
-	WORD $0x6ee4e603 // fcmgt v3.2d, v16.2d, v4.2d
-	WORD $0x4e221de1 // and v1.16b, v15.16b, v2.16b
-	WORD $0x4e231de0 // and v0.16b, v15.16b, v3.16b
+	WORD $0x6ee5e603 // fcmgt v3.2d, v16.2d, v5.2d
+	WORD $0x6ee4e602 // fcmgt v2.2d, v16.2d, v4.2d
+	WORD $0x4e231de1 // and v1.16b, v15.16b, v3.16b
+	WORD $0x4e221de0 // and v0.16b, v15.16b, v2.16b
 	WORD $0x4e71d421 // fadd v1.2d, v1.2d, v17.2d
 	WORD $0x4e71d400 // fadd v0.2d, v0.2d, v17.2d
 	WORD $0x6e65dc21 // fmul v1.2d, v1.2d, v5.2d
 	WORD $0x6e64dc00 // fmul v0.2d, v0.2d, v4.2d
-	WORD $0x4e221dc2 // and v2.16b, v14.16b, v2.16b
 	WORD $0x4e231dc5 // and v5.16b, v14.16b, v3.16b
-	WORD $0x4ee88424 // add v4.2d, v1.2d, v8.2d
-	WORD $0x4ee88403 // add v3.2d, v0.2d, v8.2d
-	WORD $0x6f4c0481 // ushr v1.2d, v4.2d, #52
-	WORD $0x6f4c0460 // ushr v0.2d, v3.2d, #52
+	WORD $0x4e221dc4 // and v4.16b, v14.16b, v2.16b
+	WORD $0x4ee88423 // add v3.2d, v1.2d, v8.2d
+	WORD $0x4ee88402 // add v2.2d, v0.2d, v8.2d
+	WORD $0x6f4c0461 // ushr v1.2d, v3.2d, #52
+	WORD $0x6f4c0440 // ushr v0.2d, v2.2d, #52
 	WORD $0x4ea71c21 // orr v1.16b, v1.16b, v7.16b
 	WORD $0x4ea71c00 // orr v0.16b, v0.16b, v7.16b
 	WORD $0x4ee6d421 // fsub v1.2d, v1.2d, v6.2d
 	WORD $0x4ee6d400 // fsub v0.2d, v0.2d, v6.2d
-	WORD $0x4ee2d422 // fsub v2.2d, v1.2d, v2.2d
-	WORD $0x4ee5d405 // fsub v5.2d, v0.2d, v5.2d
+	WORD $0x4ee5d425 // fsub v5.2d, v1.2d, v5.2d
+	WORD $0x4ee4d404 // fsub v4.2d, v0.2d, v4.2d
 	FMOVQ 544(R5), F0
-	WORD $0x4e201c81 // and v1.16b, v4.16b, v0.16b
-	WORD $0x4e201c63 // and v3.16b, v3.16b, v0.16b
+	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
 	FMOVQ 560(R5), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee08460 // add v0.2d, v3.2d, v0.2d
+	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
 	WORD $0x4ef1d437 // fsub v23.2d, v1.2d, v17.2d
 	WORD $0x4ef1d416 // fsub v22.2d, v0.2d, v17.2d
 	WORD $0x6ef5e603 // fcmgt v3.2d, v16.2d, v21.2d
-	WORD $0x6ef2e604 // fcmgt v4.2d, v16.2d, v18.2d
+	WORD $0x6ef4e602 // fcmgt v2.2d, v16.2d, v20.2d
 	WORD $0x4e231de1 // and v1.16b, v15.16b, v3.16b
-	WORD $0x4e241de0 // and v0.16b, v15.16b, v4.16b
+	WORD $0x4e221de0 // and v0.16b, v15.16b, v2.16b
 	WORD $0x4e71d421 // fadd v1.2d, v1.2d, v17.2d
 	WORD $0x4e71d400 // fadd v0.2d, v0.2d, v17.2d
 	WORD $0x6e75dc21 // fmul v1.2d, v1.2d, v21.2d
-	WORD $0x6e72dc00 // fmul v0.2d, v0.2d, v18.2d
+	WORD $0x6e74dc00 // fmul v0.2d, v0.2d, v20.2d
 	WORD $0x4e231dc3 // and v3.16b, v14.16b, v3.16b
-	WORD $0x4e241dc4 // and v4.16b, v14.16b, v4.16b
-	WORD $0x4ee88435 // add v21.2d, v1.2d, v8.2d
-	WORD $0x4ee88412 // add v18.2d, v0.2d, v8.2d
-	WORD $0x6f4c06a1 // ushr v1.2d, v21.2d, #52
-	WORD $0x6f4c0640 // ushr v0.2d, v18.2d, #52
+	WORD $0x4e221dd5 // and v21.16b, v14.16b, v2.16b
+	WORD $0x4ee88422 // add v2.2d, v1.2d, v8.2d
+	WORD $0x4ee88414 // add v20.2d, v0.2d, v8.2d
+	WORD $0x6f4c0441 // ushr v1.2d, v2.2d, #52
+	WORD $0x6f4c0680 // ushr v0.2d, v20.2d, #52
 	WORD $0x4ea71c21 // orr v1.16b, v1.16b, v7.16b
 	WORD $0x4ea71c00 // orr v0.16b, v0.16b, v7.16b
 	WORD $0x4ee6d421 // fsub v1.2d, v1.2d, v6.2d
 	WORD $0x4ee6d400 // fsub v0.2d, v0.2d, v6.2d
 	WORD $0x4ee3d423 // fsub v3.2d, v1.2d, v3.2d
-	WORD $0x4ee4d404 // fsub v4.2d, v0.2d, v4.2d
-	FMOVQ 544(R5), F0
-	WORD $0x4e201ea1 // and v1.16b, v21.16b, v0.16b
-	WORD $0x4e201e52 // and v18.16b, v18.16b, v0.16b
-	FMOVQ 560(R5), F0
-	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee08640 // add v0.2d, v18.2d, v0.2d
-	WORD $0x4ef1d435 // fsub v21.2d, v1.2d, v17.2d
-	WORD $0x4ef1d412 // fsub v18.2d, v0.2d, v17.2d
-	FMOVQ 592(R5), F1
-	WORD $0x4e77cda1 // fmla v1.2d, v13.2d, v23.2d
+	WORD $0x4ef5d400 // fsub v0.2d, v0.2d, v21.2d
+	FMOVQ 544(R5), F1
+	WORD $0x4e211c42 // and v2.16b, v2.16b, v1.16b
+	WORD $0x4e211e94 // and v20.16b, v20.16b, v1.16b
+	FMOVQ 560(R5), F1
+	WORD $0x4ee18442 // add v2.2d, v2.2d, v1.2d
+	WORD $0x4ee18681 // add v1.2d, v20.2d, v1.2d
+	WORD $0x4ef1d455 // fsub v21.2d, v2.2d, v17.2d
+	WORD $0x4ef1d434 // fsub v20.2d, v1.2d, v17.2d
+	FMOVQ 592(R5), F29
+	WORD $0x4e77cdbd // fmla v29.2d, v13.2d, v23.2d
 	FMOVQ 592(R5), F28
 	WORD $0x4e76cdbc // fmla v28.2d, v13.2d, v22.2d
-	FMOVQ 592(R5), F29
-	WORD $0x4e75cdbd // fmla v29.2d, v13.2d, v21.2d
-	FMOVQ 592(R5), F30
-	WORD $0x4e72cdbe // fmla v30.2d, v13.2d, v18.2d
-	FMOVQ 608(R5), F0
-	WORD $0x4e77cc20 // fmla v0.2d, v1.2d, v23.2d
+	FMOVQ 592(R5), F1
+	WORD $0x4e75cda1 // fmla v1.2d, v13.2d, v21.2d
+	FMOVQ 592(R5), F2
+	WORD $0x4e74cda2 // fmla v2.2d, v13.2d, v20.2d
 	FMOVQ 608(R5), F31
-	WORD $0x4e76cf9f // fmla v31.2d, v28.2d, v22.2d
+	WORD $0x4e77cfbf // fmla v31.2d, v29.2d, v23.2d
+	FMOVQ 608(R5), F30
+	WORD $0x4e76cf9e // fmla v30.2d, v28.2d, v22.2d
 	FMOVQ 608(R5), F28
-	WORD $0x4e75cfbc // fmla v28.2d, v29.2d, v21.2d
-	FMOVQ 608(R5), F29
-	WORD $0x4e72cfdd // fmla v29.2d, v30.2d, v18.2d
-	FMOVQ 624(R5), F1
-	WORD $0x4e77cc01 // fmla v1.2d, v0.2d, v23.2d
-	FMOVQ 624(R5), F30
-	WORD $0x4e76cffe // fmla v30.2d, v31.2d, v22.2d
+	WORD $0x4e75cc3c // fmla v28.2d, v1.2d, v21.2d
+	FMOVQ 608(R5), F1
+	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
+	FMOVQ 624(R5), F29
+	WORD $0x4e77cffd // fmla v29.2d, v31.2d, v23.2d
 	FMOVQ 624(R5), F31
-	WORD $0x4e75cf9f // fmla v31.2d, v28.2d, v21.2d
-	FMOVQ 624(R5), F28
-	WORD $0x4e72cfbc // fmla v28.2d, v29.2d, v18.2d
-	FMOVQ 640(R5), F0
-	WORD $0x4e77cc20 // fmla v0.2d, v1.2d, v23.2d
+	WORD $0x4e76cfdf // fmla v31.2d, v30.2d, v22.2d
+	FMOVQ 624(R5), F30
+	WORD $0x4e75cf9e // fmla v30.2d, v28.2d, v21.2d
+	FMOVQ 624(R5), F2
+	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
+	FMOVQ 640(R5), F28
+	WORD $0x4e77cfbc // fmla v28.2d, v29.2d, v23.2d
 	FMOVQ 640(R5), F29
-	WORD $0x4e76cfdd // fmla v29.2d, v30.2d, v22.2d
-	FMOVQ 640(R5), F30
-	WORD $0x4e75cffe // fmla v30.2d, v31.2d, v21.2d
+	WORD $0x4e76cffd // fmla v29.2d, v31.2d, v22.2d
 	FMOVQ 640(R5), F31
-	WORD $0x4e72cf9f // fmla v31.2d, v28.2d, v18.2d
-	FMOVQ 656(R5), F1
-	WORD $0x4e77cc01 // fmla v1.2d, v0.2d, v23.2d
+	WORD $0x4e75cfdf // fmla v31.2d, v30.2d, v21.2d
+	FMOVQ 640(R5), F1
+	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
+	FMOVQ 656(R5), F30
+	WORD $0x4e77cf9e // fmla v30.2d, v28.2d, v23.2d
 	FMOVQ 656(R5), F28
 	WORD $0x4e76cfbc // fmla v28.2d, v29.2d, v22.2d
 	FMOVQ 656(R5), F29
-	WORD $0x4e75cfdd // fmla v29.2d, v30.2d, v21.2d
-	FMOVQ 656(R5), F30
-	WORD $0x4e72cffe // fmla v30.2d, v31.2d, v18.2d
-	FMOVQ 672(R5), F0
-	WORD $0x4e77cc20 // fmla v0.2d, v1.2d, v23.2d
+	WORD $0x4e75cffd // fmla v29.2d, v31.2d, v21.2d
+	FMOVQ 656(R5), F2
+	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
 	FMOVQ 672(R5), F31
-	WORD $0x4e76cf9f // fmla v31.2d, v28.2d, v22.2d
+	WORD $0x4e77cfdf // fmla v31.2d, v30.2d, v23.2d
+	FMOVQ 672(R5), F30
+	WORD $0x4e76cf9e // fmla v30.2d, v28.2d, v22.2d
 	FMOVQ 672(R5), F28
 	WORD $0x4e75cfbc // fmla v28.2d, v29.2d, v21.2d
-	FMOVQ 672(R5), F29
-	WORD $0x4e72cfdd // fmla v29.2d, v30.2d, v18.2d
-	FMOVQ 688(R5), F1
-	WORD $0x4e77cc01 // fmla v1.2d, v0.2d, v23.2d
-	FMOVQ 688(R5), F30
-	WORD $0x4e76cffe // fmla v30.2d, v31.2d, v22.2d
+	FMOVQ 672(R5), F1
+	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
+	FMOVQ 688(R5), F29
+	WORD $0x4e77cffd // fmla v29.2d, v31.2d, v23.2d
 	FMOVQ 688(R5), F31
-	WORD $0x4e75cf9f // fmla v31.2d, v28.2d, v21.2d
-	FMOVQ 688(R5), F28
-	WORD $0x4e72cfbc // fmla v28.2d, v29.2d, v18.2d
-	FMOVQ 704(R5), F0
-	WORD $0x4e77cc20 // fmla v0.2d, v1.2d, v23.2d
+	WORD $0x4e76cfdf // fmla v31.2d, v30.2d, v22.2d
+	FMOVQ 688(R5), F30
+	WORD $0x4e75cf9e // fmla v30.2d, v28.2d, v21.2d
+	FMOVQ 688(R5), F2
+	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
+	FMOVQ 704(R5), F28
+	WORD $0x4e77cfbc // fmla v28.2d, v29.2d, v23.2d
 	FMOVQ 704(R5), F29
-	WORD $0x4e76cfdd // fmla v29.2d, v30.2d, v22.2d
-	FMOVQ 704(R5), F30
-	WORD $0x4e75cffe // fmla v30.2d, v31.2d, v21.2d
+	WORD $0x4e76cffd // fmla v29.2d, v31.2d, v22.2d
+	FMOVQ 704(R5), F31
+	WORD $0x4e75cfdf // fmla v31.2d, v30.2d, v21.2d
 	FMOVQ 704(R5), F1
-	WORD $0x4e72cf81 // fmla v1.2d, v28.2d, v18.2d
+	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
+	FMOVQ 720(R5), F30
+	WORD $0x4e77cf9e // fmla v30.2d, v28.2d, v23.2d
 	FMOVQ 720(R5), F28
-	WORD $0x4e77cc1c // fmla v28.2d, v0.2d, v23.2d
-	FMOVQ 720(R5), F31
-	WORD $0x4e76cfbf // fmla v31.2d, v29.2d, v22.2d
-	FMOVQ 720(R5), F29
-	WORD $0x4e75cfdd // fmla v29.2d, v30.2d, v21.2d
-	FMOVQ 720(R5), F0
-	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
-	FMOVQ 736(R5), F1
-	WORD $0x4e77cf81 // fmla v1.2d, v28.2d, v23.2d
-	FMOVQ 736(R5), F30
-	WORD $0x4e76cffe // fmla v30.2d, v31.2d, v22.2d
-	FMOVQ 736(R5), F31
-	WORD $0x4e75cfbf // fmla v31.2d, v29.2d, v21.2d
-	FMOVQ 736(R5), F28
-	WORD $0x4e72cc1c // fmla v28.2d, v0.2d, v18.2d
-	FMOVQ 752(R5), F0
-	WORD $0x4e77cc20 // fmla v0.2d, v1.2d, v23.2d
-	FMOVQ 752(R5), F29
-	WORD $0x4e76cfdd // fmla v29.2d, v30.2d, v22.2d
-	FMOVQ 752(R5), F30
-	WORD $0x4e75cffe // fmla v30.2d, v31.2d, v21.2d
-	FMOVQ 752(R5), F31
-	WORD $0x4e72cf9f // fmla v31.2d, v28.2d, v18.2d
-	FMOVQ 768(R5), F1
-	WORD $0x4e77cc01 // fmla v1.2d, v0.2d, v23.2d
-	FMOVQ 768(R5), F28
 	WORD $0x4e76cfbc // fmla v28.2d, v29.2d, v22.2d
-	FMOVQ 768(R5), F29
-	WORD $0x4e75cfdd // fmla v29.2d, v30.2d, v21.2d
-	FMOVQ 768(R5), F30
-	WORD $0x4e72cffe // fmla v30.2d, v31.2d, v18.2d
-	FMOVQ 784(R5), F0
-	WORD $0x4e77cc20 // fmla v0.2d, v1.2d, v23.2d
-	FMOVQ 784(R5), F31
-	WORD $0x4e76cf9f // fmla v31.2d, v28.2d, v22.2d
-	FMOVQ 784(R5), F28
+	FMOVQ 720(R5), F29
+	WORD $0x4e75cffd // fmla v29.2d, v31.2d, v21.2d
+	FMOVQ 720(R5), F2
+	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
+	FMOVQ 736(R5), F31
+	WORD $0x4e77cfdf // fmla v31.2d, v30.2d, v23.2d
+	FMOVQ 736(R5), F30
+	WORD $0x4e76cf9e // fmla v30.2d, v28.2d, v22.2d
+	FMOVQ 736(R5), F28
 	WORD $0x4e75cfbc // fmla v28.2d, v29.2d, v21.2d
+	FMOVQ 736(R5), F1
+	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
+	FMOVQ 752(R5), F29
+	WORD $0x4e77cffd // fmla v29.2d, v31.2d, v23.2d
+	FMOVQ 752(R5), F31
+	WORD $0x4e76cfdf // fmla v31.2d, v30.2d, v22.2d
+	FMOVQ 752(R5), F30
+	WORD $0x4e75cf9e // fmla v30.2d, v28.2d, v21.2d
+	FMOVQ 752(R5), F2
+	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
+	FMOVQ 768(R5), F28
+	WORD $0x4e77cfbc // fmla v28.2d, v29.2d, v23.2d
+	FMOVQ 768(R5), F29
+	WORD $0x4e76cffd // fmla v29.2d, v31.2d, v22.2d
+	FMOVQ 768(R5), F31
+	WORD $0x4e75cfdf // fmla v31.2d, v30.2d, v21.2d
+	FMOVQ 768(R5), F1
+	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
+	FMOVQ 784(R5), F30
+	WORD $0x4e77cf9e // fmla v30.2d, v28.2d, v23.2d
+	FMOVQ 784(R5), F28
+	WORD $0x4e76cfbc // fmla v28.2d, v29.2d, v22.2d
 	FMOVQ 784(R5), F29
-	WORD $0x4e72cfdd // fmla v29.2d, v30.2d, v18.2d
-	FMOVQ 800(R5), F1
-	WORD $0x4e77cc01 // fmla v1.2d, v0.2d, v23.2d
+	WORD $0x4e75cffd // fmla v29.2d, v31.2d, v21.2d
+	FMOVQ 784(R5), F2
+	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
+	FMOVQ 800(R5), F31
+	WORD $0x4e77cfdf // fmla v31.2d, v30.2d, v23.2d
 	FMOVQ 800(R5), F30
-	WORD $0x4e76cffe // fmla v30.2d, v31.2d, v22.2d
-	FMOVQ 800(R5), F0
-	WORD $0x4e75cf80 // fmla v0.2d, v28.2d, v21.2d
+	WORD $0x4e76cf9e // fmla v30.2d, v28.2d, v22.2d
 	FMOVQ 800(R5), F28
-	WORD $0x4e72cfbc // fmla v28.2d, v29.2d, v18.2d
-	WORD $0x4e77cc22 // fmla v2.2d, v1.2d, v23.2d
-	WORD $0x4e76cfc5 // fmla v5.2d, v30.2d, v22.2d
-	WORD $0x4e75cc03 // fmla v3.2d, v0.2d, v21.2d
-	WORD $0x4e72cf84 // fmla v4.2d, v28.2d, v18.2d
-	WORD $0x6e62df72 // fmul v18.2d, v27.2d, v2.2d
-	WORD $0x6e65df42 // fmul v2.2d, v26.2d, v5.2d
-	WORD $0x6e63df23 // fmul v3.2d, v25.2d, v3.2d
-	WORD $0x6e64df04 // fmul v4.2d, v24.2d, v4.2d
-	FMOVQ 816(R5), F1
-	WORD $0x6ef2e420 // fcmgt v0.2d, v1.2d, v18.2d
-	WORD $0x6e611e40 // bsl v0.16b, v18.16b, v1.16b
-	WORD $0x6ee2e425 // fcmgt v5.2d, v1.2d, v2.2d
-	WORD $0x6e611c45 // bsl v5.16b, v2.16b, v1.16b
-	FMOVQ 816(R5), F2
-	WORD $0x6ee3e441 // fcmgt v1.2d, v2.2d, v3.2d
-	WORD $0x6e621c61 // bsl v1.16b, v3.16b, v2.16b
-	WORD $0x6ee4e443 // fcmgt v3.2d, v2.2d, v4.2d
-	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
-	FMOVQ 832(R5), F18
-	WORD $0x6ef2e402 // fcmgt v2.2d, v0.2d, v18.2d
-	WORD $0x6e721c02 // bsl v2.16b, v0.16b, v18.16b
-	WORD $0x6ef2e4a4 // fcmgt v4.2d, v5.2d, v18.2d
-	WORD $0x6e721ca4 // bsl v4.16b, v5.16b, v18.16b
+	WORD $0x4e75cfbc // fmla v28.2d, v29.2d, v21.2d
+	FMOVQ 800(R5), F1
+	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
+	WORD $0x4e77cfe5 // fmla v5.2d, v31.2d, v23.2d
+	WORD $0x4e76cfc4 // fmla v4.2d, v30.2d, v22.2d
+	WORD $0x4e75cf83 // fmla v3.2d, v28.2d, v21.2d
+	WORD $0x4e74cc20 // fmla v0.2d, v1.2d, v20.2d
+	WORD $0x6e65df62 // fmul v2.2d, v27.2d, v5.2d
+	WORD $0x6e64df44 // fmul v4.2d, v26.2d, v4.2d
+	WORD $0x6e63df21 // fmul v1.2d, v25.2d, v3.2d
+	WORD $0x6e60df05 // fmul v5.2d, v24.2d, v0.2d
+	FMOVQ 816(R5), F0
+	WORD $0x6ee2e403 // fcmgt v3.2d, v0.2d, v2.2d
+	WORD $0x6e601c43 // bsl v3.16b, v2.16b, v0.16b
+	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
+	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	FMOVQ 816(R5), F4
+	WORD $0x6ee1e480 // fcmgt v0.2d, v4.2d, v1.2d
+	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
+	WORD $0x6ee5e481 // fcmgt v1.2d, v4.2d, v5.2d
+	WORD $0x6e641ca1 // bsl v1.16b, v5.16b, v4.16b
 	FMOVQ 832(R5), F5
+	WORD $0x6ee5e464 // fcmgt v4.2d, v3.2d, v5.2d
+	WORD $0x6e651c64 // bsl v4.16b, v3.16b, v5.16b
+	WORD $0x6ee5e443 // fcmgt v3.2d, v2.2d, v5.2d
+	WORD $0x6e651c43 // bsl v3.16b, v2.16b, v5.16b
+	FMOVQ 832(R5), F5
+	WORD $0x6ee5e402 // fcmgt v2.2d, v0.2d, v5.2d
+	WORD $0x6e651c02 // bsl v2.16b, v0.16b, v5.16b
 	WORD $0x6ee5e420 // fcmgt v0.2d, v1.2d, v5.2d
 	WORD $0x6e651c20 // bsl v0.16b, v1.16b, v5.16b
-	WORD $0x6ee5e461 // fcmgt v1.2d, v3.2d, v5.2d
-	WORD $0x6e651c61 // bsl v1.16b, v3.16b, v5.16b
-	WORD $0x4e6cd457 // fadd v23.2d, v2.2d, v12.2d
-	WORD $0x4e6cd496 // fadd v22.2d, v4.2d, v12.2d
-	WORD $0x4e6cd415 // fadd v21.2d, v0.2d, v12.2d
-	WORD $0x4e6cd432 // fadd v18.2d, v1.2d, v12.2d
-	WORD $0x4eecd6e5 // fsub v5.2d, v23.2d, v12.2d
-	WORD $0x4eecd6d9 // fsub v25.2d, v22.2d, v12.2d
-	WORD $0x4eecd6b8 // fsub v24.2d, v21.2d, v12.2d
-	WORD $0x4eecd643 // fsub v3.2d, v18.2d, v12.2d
+	WORD $0x4e6cd497 // fadd v23.2d, v4.2d, v12.2d
+	WORD $0x4e6cd476 // fadd v22.2d, v3.2d, v12.2d
+	WORD $0x4e6cd455 // fadd v21.2d, v2.2d, v12.2d
+	WORD $0x4e6cd414 // fadd v20.2d, v0.2d, v12.2d
+	WORD $0x4eecd6f9 // fsub v25.2d, v23.2d, v12.2d
+	WORD $0x4eecd6d8 // fsub v24.2d, v22.2d, v12.2d
+	WORD $0x4eecd6a5 // fsub v5.2d, v21.2d, v12.2d
+	WORD $0x4eecd681 // fsub v1.2d, v20.2d, v12.2d
+	WORD $0x4ef9d499 // fsub v25.2d, v4.2d, v25.2d
+	WORD $0x4ef8d478 // fsub v24.2d, v3.2d, v24.2d
 	WORD $0x4ee5d445 // fsub v5.2d, v2.2d, v5.2d
-	WORD $0x4ef9d484 // fsub v4.2d, v4.2d, v25.2d
-	WORD $0x4ef8d418 // fsub v24.2d, v0.2d, v24.2d
-	WORD $0x4ee3d423 // fsub v3.2d, v1.2d, v3.2d
-	FMOVQ 880(R5), F0
-	WORD $0x4e65cd60 // fmla v0.2d, v11.2d, v5.2d
-	FMOVQ 880(R5), F25
-	WORD $0x4e64cd79 // fmla v25.2d, v11.2d, v4.2d
+	WORD $0x4ee1d404 // fsub v4.2d, v0.2d, v1.2d
 	FMOVQ 880(R5), F2
-	WORD $0x4e78cd62 // fmla v2.2d, v11.2d, v24.2d
-	FMOVQ 880(R5), F26
-	WORD $0x4e63cd7a // fmla v26.2d, v11.2d, v3.2d
-	FMOVQ 896(R5), F1
-	WORD $0x4e65cc01 // fmla v1.2d, v0.2d, v5.2d
-	FMOVQ 896(R5), F28
-	WORD $0x4e64cf3c // fmla v28.2d, v25.2d, v4.2d
-	FMOVQ 896(R5), F25
-	WORD $0x4e78cc59 // fmla v25.2d, v2.2d, v24.2d
+	WORD $0x4e79cd62 // fmla v2.2d, v11.2d, v25.2d
+	FMOVQ 880(R5), F3
+	WORD $0x4e78cd63 // fmla v3.2d, v11.2d, v24.2d
+	FMOVQ 880(R5), F1
+	WORD $0x4e65cd61 // fmla v1.2d, v11.2d, v5.2d
+	FMOVQ 880(R5), F0
+	WORD $0x4e64cd60 // fmla v0.2d, v11.2d, v4.2d
+	FMOVQ 896(R5), F27
+	WORD $0x4e79cc5b // fmla v27.2d, v2.2d, v25.2d
 	FMOVQ 896(R5), F2
-	WORD $0x4e63cf42 // fmla v2.2d, v26.2d, v3.2d
-	FMOVQ 912(R5), F0
-	WORD $0x4e65cc20 // fmla v0.2d, v1.2d, v5.2d
-	FMOVQ 912(R5), F27
-	WORD $0x4e64cf9b // fmla v27.2d, v28.2d, v4.2d
+	WORD $0x4e78cc62 // fmla v2.2d, v3.2d, v24.2d
+	FMOVQ 896(R5), F3
+	WORD $0x4e65cc23 // fmla v3.2d, v1.2d, v5.2d
+	FMOVQ 896(R5), F1
+	WORD $0x4e64cc01 // fmla v1.2d, v0.2d, v4.2d
 	FMOVQ 912(R5), F26
-	WORD $0x4e78cf3a // fmla v26.2d, v25.2d, v24.2d
-	FMOVQ 912(R5), F25
-	WORD $0x4e63cc59 // fmla v25.2d, v2.2d, v3.2d
+	WORD $0x4e79cf7a // fmla v26.2d, v27.2d, v25.2d
+	FMOVQ 912(R5), F27
+	WORD $0x4e78cc5b // fmla v27.2d, v2.2d, v24.2d
+	FMOVQ 912(R5), F2
+	WORD $0x4e65cc62 // fmla v2.2d, v3.2d, v5.2d
+	FMOVQ 912(R5), F0
+	WORD $0x4e64cc20 // fmla v0.2d, v1.2d, v4.2d
+	FMOVQ 928(R5), F28
+	WORD $0x4e79cf5c // fmla v28.2d, v26.2d, v25.2d
+	FMOVQ 928(R5), F26
+	WORD $0x4e78cf7a // fmla v26.2d, v27.2d, v24.2d
+	FMOVQ 928(R5), F3
+	WORD $0x4e65cc43 // fmla v3.2d, v2.2d, v5.2d
 	FMOVQ 928(R5), F1
-	WORD $0x4e65cc01 // fmla v1.2d, v0.2d, v5.2d
-	FMOVQ 928(R5), F29
-	WORD $0x4e64cf7d // fmla v29.2d, v27.2d, v4.2d
-	FMOVQ 928(R5), F2
-	WORD $0x4e78cf42 // fmla v2.2d, v26.2d, v24.2d
-	FMOVQ 928(R5), F27
-	WORD $0x4e63cf3b // fmla v27.2d, v25.2d, v3.2d
+	WORD $0x4e64cc01 // fmla v1.2d, v0.2d, v4.2d
+	FMOVQ 944(R5), F29
+	WORD $0x4e79cf9d // fmla v29.2d, v28.2d, v25.2d
+	FMOVQ 944(R5), F27
+	WORD $0x4e78cf5b // fmla v27.2d, v26.2d, v24.2d
+	FMOVQ 944(R5), F2
+	WORD $0x4e65cc62 // fmla v2.2d, v3.2d, v5.2d
 	FMOVQ 944(R5), F0
-	WORD $0x4e65cc20 // fmla v0.2d, v1.2d, v5.2d
-	FMOVQ 944(R5), F28
-	WORD $0x4e64cfbc // fmla v28.2d, v29.2d, v4.2d
-	FMOVQ 944(R5), F25
-	WORD $0x4e78cc59 // fmla v25.2d, v2.2d, v24.2d
-	FMOVQ 944(R5), F26
-	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
+	WORD $0x4e64cc20 // fmla v0.2d, v1.2d, v4.2d
+	FMOVQ 960(R5), F28
+	WORD $0x4e79cfbc // fmla v28.2d, v29.2d, v25.2d
+	FMOVQ 960(R5), F26
+	WORD $0x4e78cf7a // fmla v26.2d, v27.2d, v24.2d
+	FMOVQ 960(R5), F3
+	WORD $0x4e65cc43 // fmla v3.2d, v2.2d, v5.2d
 	FMOVQ 960(R5), F1
-	WORD $0x4e65cc01 // fmla v1.2d, v0.2d, v5.2d
-	FMOVQ 960(R5), F27
-	WORD $0x4e64cf9b // fmla v27.2d, v28.2d, v4.2d
-	FMOVQ 960(R5), F2
-	WORD $0x4e78cf22 // fmla v2.2d, v25.2d, v24.2d
-	FMOVQ 960(R5), F25
-	WORD $0x4e63cf59 // fmla v25.2d, v26.2d, v3.2d
-	VMOV V17.B16, V0.B16
-	WORD $0x4e65cc20 // fmla v0.2d, v1.2d, v5.2d
-	VMOV V17.B16, V5.B16
-	WORD $0x4e64cf65 // fmla v5.2d, v27.2d, v4.2d
-	VMOV V17.B16, V1.B16
-	WORD $0x4e78cc41 // fmla v1.2d, v2.2d, v24.2d
+	WORD $0x4e64cc01 // fmla v1.2d, v0.2d, v4.2d
+	VMOV V17.B16, V27.B16
+	WORD $0x4e79cf9b // fmla v27.2d, v28.2d, v25.2d
+	VMOV V17.B16, V25.B16
+	WORD $0x4e78cf59 // fmla v25.2d, v26.2d, v24.2d
 	VMOV V17.B16, V2.B16
-	WORD $0x4e63cf22 // fmla v2.2d, v25.2d, v3.2d
-	WORD $0x4f7456e4 // shl v4.2d, v23.2d, #52
-	WORD $0x4f7456c3 // shl v3.2d, v22.2d, #52
-	WORD $0x4ef18484 // add v4.2d, v4.2d, v17.2d
+	WORD $0x4e65cc62 // fmla v2.2d, v3.2d, v5.2d
+	VMOV V17.B16, V0.B16
+	WORD $0x4e64cc20 // fmla v0.2d, v1.2d, v4.2d
+	WORD $0x4f7456e3 // shl v3.2d, v23.2d, #52
+	WORD $0x4f7456c1 // shl v1.2d, v22.2d, #52
 	WORD $0x4ef18463 // add v3.2d, v3.2d, v17.2d
-	WORD $0x6e64dc16 // fmul v22.2d, v0.2d, v4.2d
-	WORD $0x6e63dca4 // fmul v4.2d, v5.2d, v3.2d
+	WORD $0x4ef18421 // add v1.2d, v1.2d, v17.2d
+	WORD $0x6e63df65 // fmul v5.2d, v27.2d, v3.2d
+	WORD $0x6e61df24 // fmul v4.2d, v25.2d, v1.2d
 	WORD $0x4f7456a3 // shl v3.2d, v21.2d, #52
-	WORD $0x4f745640 // shl v0.2d, v18.2d, #52
+	WORD $0x4f745681 // shl v1.2d, v20.2d, #52
 	WORD $0x4ef18463 // add v3.2d, v3.2d, v17.2d
-	WORD $0x4ef18400 // add v0.2d, v0.2d, v17.2d
-	WORD $0x6e63dc23 // fmul v3.2d, v1.2d, v3.2d
-	WORD $0x6e60dc41 // fmul v1.2d, v2.2d, v0.2d
-	WORD $0x0e616ac0 // fcvtn v0.2s, v22.2d
+	WORD $0x4ef18421 // add v1.2d, v1.2d, v17.2d
+	WORD $0x6e63dc42 // fmul v2.2d, v2.2d, v3.2d
+	WORD $0x6e61dc01 // fmul v1.2d, v0.2d, v1.2d
+	WORD $0x0e6168a0 // fcvtn v0.2s, v5.2d
 	WORD $0x4e616880 // fcvtn2 v0.4s, v4.2d
-	WORD $0x0e616862 // fcvtn v2.2s, v3.2d
+	WORD $0x0e616842 // fcvtn v2.2s, v2.2d
 	WORD $0x4e616822 // fcvtn2 v2.4s, v1.2d
-	WORD $0x4eb41c01 // orr v1.16b, v0.16b, v20.16b
-	WORD $0x4eb31c40 // orr v0.16b, v2.16b, v19.16b
-	FSTPQ.P (F1, F0), 32(R0)
-	SUBS $8, R1, R1
+	WORD $0x4eb31c01 // orr v1.16b, v0.16b, v19.16b
+	WORD $0x4eb21c40 // orr v0.16b, v2.16b, v18.16b
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R3), (F0, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $1, R4, one_5
-	FMOVD 16(R3), F1
+	FMOVD 16(R3), F0
 	TBZ $0, R4, end_4
-	ADD $24, R3, R1
-	VLD1 (R1), V1.S[2]
+	ADD $24, R3, R0
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R3), F1
+	FMOVS 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 	TBZ $0, R4, end_6
-	ADD $8, R3, R1
-	VLD1 (R1), V0.S[2]
+	ADD $8, R3, R0
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R3), F0
+	FMOVS (R3), F1
 end_6:
 end_3:
 	FMOVQ 176(R5), F3
 	FMOVQ 176(R5), F2
-	WORD $0x4e631c08 // bic v8.16b, v0.16b, v3.16b
-	WORD $0x4e621c2a // bic v10.16b, v1.16b, v2.16b
+	WORD $0x4e631c26 // bic v6.16b, v1.16b, v3.16b
+	WORD $0x4e621c0a // bic v10.16b, v0.16b, v2.16b
+	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R2), (F7, F6)
+	FLDPQ (R2), (F8, F7)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R2), F7
+	FMOVQ (R2), F8
 	TBZ $1, R4, one_12
-	FMOVD 16(R2), F6
+	FMOVD 16(R2), F7
 	TBZ $0, R4, end_11
-	ADD $24, R2, R1
-	VLD1 (R1), V6.S[2]
+	ADD $24, R2, R0
+	VLD1 (R0), V7.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R2), F6
+	FMOVS 16(R2), F7
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R2), F7
+	FMOVD (R2), F8
 	TBZ $0, R4, end_13
-	ADD $8, R2, R1
-	VLD1 (R1), V7.S[2]
+	ADD $8, R2, R0
+	VLD1 (R0), V8.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R2), F7
+	FMOVS (R2), F8
 end_13:
 end_10:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x4e20e503 // fcmeq v3.4s, v8.4s, v0.4s
+	WORD $0x4e20e4c3 // fcmeq v3.4s, v6.4s, v0.4s
 	WORD $0x4e20e542 // fcmeq v2.4s, v10.4s, v0.4s
 	FMOVQ 192(R5), F1
 	FMOVQ 192(R5), F0
 	WORD $0x4e231c23 // and v3.16b, v1.16b, v3.16b
 	WORD $0x4e221c02 // and v2.16b, v0.16b, v2.16b
-	WORD $0x4ea8d501 // fsub v1.4s, v8.4s, v8.4s
+	WORD $0x4ea6d4c1 // fsub v1.4s, v6.4s, v6.4s
 	WORD $0x4eaad540 // fsub v0.4s, v10.4s, v10.4s
 	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x4ea7d4e1 // fsub v1.4s, v7.4s, v7.4s
-	WORD $0x4ea6d4c0 // fsub v0.4s, v6.4s, v6.4s
+	WORD $0x4ea8d501 // fsub v1.4s, v8.4s, v8.4s
+	WORD $0x4ea7d4e0 // fsub v0.4s, v7.4s, v7.4s
 	WORD $0x4ea11c65 // orr v5.16b, v3.16b, v1.16b
 	WORD $0x4ea01c44 // orr v4.16b, v2.16b, v0.16b
-	WORD $0x0e61790b // fcvtl v11.2d, v8.2s
-	WORD $0x4e617908 // fcvtl2 v8.2d, v8.4s
-	WORD $0x0e617949 // fcvtl v9.2d, v10.2s
+	WORD $0x0e6178cb // fcvtl v11.2d, v6.2s
+	WORD $0x4e6178c9 // fcvtl2 v9.2d, v6.4s
+	WORD $0x0e617946 // fcvtl v6.2d, v10.2s
 	WORD $0x4e61794a // fcvtl2 v10.2d, v10.4s
-	WORD $0x0e6178f0 // fcvtl v16.2d, v7.2s
-	WORD $0x4e6178ef // fcvtl2 v15.2d, v7.4s
-	WORD $0x0e6178ce // fcvtl v14.2d, v6.2s
-	WORD $0x4e6178cd // fcvtl2 v13.2d, v6.4s
+	WORD $0x0e617911 // fcvtl v17.2d, v8.2s
+	WORD $0x4e617910 // fcvtl2 v16.2d, v8.4s
+	WORD $0x0e6178ef // fcvtl v15.2d, v7.2s
+	WORD $0x4e6178ee // fcvtl2 v14.2d, v7.4s
 	FMOVQ 432(R5), F3
 	FMOVQ 432(R5), F2
 	FMOVQ 448(R5), F1
 	FMOVQ 448(R5), F0
-	WORD $0x6eebe466 // fcmgt v6.2d, v3.2d, v11.2d
-	WORD $0x6ee8e447 // fcmgt v7.2d, v2.2d, v8.2d
-	WORD $0x4e261c21 // and v1.16b, v1.16b, v6.16b
+	WORD $0x6eebe468 // fcmgt v8.2d, v3.2d, v11.2d
+	WORD $0x6ee9e447 // fcmgt v7.2d, v2.2d, v9.2d
+	WORD $0x4e281c21 // and v1.16b, v1.16b, v8.16b
 	WORD $0x4e271c02 // and v2.16b, v0.16b, v7.16b
 	FMOVQ 464(R5), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6bdc23 // fmul v3.2d, v1.2d, v11.2d
-	WORD $0x6e68dc02 // fmul v2.2d, v0.2d, v8.2d
+	WORD $0x6e69dc02 // fmul v2.2d, v0.2d, v9.2d
 	FMOVQ 480(R5), F1
 	FMOVQ 480(R5), F0
-	WORD $0x4e261c26 // and v6.16b, v1.16b, v6.16b
+	WORD $0x4e281c29 // and v9.16b, v1.16b, v8.16b
 	WORD $0x4e271c08 // and v8.16b, v0.16b, v7.16b
 	FMOVQ 496(R5), F0
 	WORD $0x4ee08467 // add v7.2d, v3.2d, v0.2d
@@ -1148,7 +1148,7 @@ end_10:
 	FMOVQ 528(R5), F0
 	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
 	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
-	WORD $0x4ee6d426 // fsub v6.2d, v1.2d, v6.2d
+	WORD $0x4ee9d429 // fsub v9.2d, v1.2d, v9.2d
 	WORD $0x4ee8d408 // fsub v8.2d, v0.2d, v8.2d
 	FMOVQ 544(R5), F0
 	WORD $0x4e201ce2 // and v2.16b, v7.16b, v0.16b
@@ -1157,281 +1157,281 @@ end_10:
 	WORD $0x4ee08442 // add v2.2d, v2.2d, v0.2d
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	FMOVQ 464(R5), F0
-	WORD $0x4ee0d44c // fsub v12.2d, v2.2d, v0.2d
-	WORD $0x4ee0d42b // fsub v11.2d, v1.2d, v0.2d
+	WORD $0x4ee0d44d // fsub v13.2d, v2.2d, v0.2d
+	WORD $0x4ee0d42c // fsub v12.2d, v1.2d, v0.2d
 	FMOVQ 432(R5), F3
 	FMOVQ 432(R5), F2
 	FMOVQ 448(R5), F1
 	FMOVQ 448(R5), F0
-	WORD $0x6ee9e467 // fcmgt v7.2d, v3.2d, v9.2d
-	WORD $0x6eeae443 // fcmgt v3.2d, v2.2d, v10.2d
-	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
-	WORD $0x4e231c02 // and v2.16b, v0.16b, v3.16b
+	WORD $0x6ee6e463 // fcmgt v3.2d, v3.2d, v6.2d
+	WORD $0x6eeae447 // fcmgt v7.2d, v2.2d, v10.2d
+	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
+	WORD $0x4e271c02 // and v2.16b, v0.16b, v7.16b
 	FMOVQ 464(R5), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
-	WORD $0x6e69dc29 // fmul v9.2d, v1.2d, v9.2d
+	WORD $0x6e66dc26 // fmul v6.2d, v1.2d, v6.2d
 	WORD $0x6e6adc02 // fmul v2.2d, v0.2d, v10.2d
 	FMOVQ 480(R5), F1
 	FMOVQ 480(R5), F0
-	WORD $0x4e271c27 // and v7.16b, v1.16b, v7.16b
-	WORD $0x4e231c03 // and v3.16b, v0.16b, v3.16b
+	WORD $0x4e231c23 // and v3.16b, v1.16b, v3.16b
+	WORD $0x4e271c0a // and v10.16b, v0.16b, v7.16b
 	FMOVQ 496(R5), F0
-	WORD $0x4ee0852a // add v10.2d, v9.2d, v0.2d
-	WORD $0x4ee08449 // add v9.2d, v2.2d, v0.2d
-	WORD $0x6f4c0541 // ushr v1.2d, v10.2d, #52
-	WORD $0x6f4c0522 // ushr v2.2d, v9.2d, #52
+	WORD $0x4ee084c6 // add v6.2d, v6.2d, v0.2d
+	WORD $0x4ee08447 // add v7.2d, v2.2d, v0.2d
+	WORD $0x6f4c04c1 // ushr v1.2d, v6.2d, #52
+	WORD $0x6f4c04e2 // ushr v2.2d, v7.2d, #52
 	FMOVQ 512(R5), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
 	FMOVQ 528(R5), F0
 	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
 	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
-	WORD $0x4ee7d427 // fsub v7.2d, v1.2d, v7.2d
-	WORD $0x4ee3d403 // fsub v3.2d, v0.2d, v3.2d
-	FMOVQ 544(R5), F0
-	WORD $0x4e201d42 // and v2.16b, v10.16b, v0.16b
-	WORD $0x4e201d21 // and v1.16b, v9.16b, v0.16b
-	FMOVQ 560(R5), F0
-	WORD $0x4ee08442 // add v2.2d, v2.2d, v0.2d
-	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	FMOVQ 464(R5), F0
-	WORD $0x4ee0d44a // fsub v10.2d, v2.2d, v0.2d
-	WORD $0x4ee0d429 // fsub v9.2d, v1.2d, v0.2d
-	FMOVQ 576(R5), F18
-	FMOVQ 576(R5), F17
+	WORD $0x4ee3d423 // fsub v3.2d, v1.2d, v3.2d
+	WORD $0x4eead400 // fsub v0.2d, v0.2d, v10.2d
+	FMOVQ 544(R5), F1
+	WORD $0x4e211cc6 // and v6.16b, v6.16b, v1.16b
+	WORD $0x4e211ce2 // and v2.16b, v7.16b, v1.16b
+	FMOVQ 560(R5), F1
+	WORD $0x4ee184c6 // add v6.2d, v6.2d, v1.2d
+	WORD $0x4ee18442 // add v2.2d, v2.2d, v1.2d
+	FMOVQ 464(R5), F1
+	WORD $0x4ee1d4cb // fsub v11.2d, v6.2d, v1.2d
+	WORD $0x4ee1d44a // fsub v10.2d, v2.2d, v1.2d
+	FMOVQ 576(R5), F6
 	FMOVQ 576(R5), F1
 	FMOVQ 576(R5), F2
-	FMOVQ 592(R5), F0
-	WORD $0x4e6cce40 // fmla v0.2d, v18.2d, v12.2d
-	FMOVQ 592(R5), F18
-	WORD $0x4e6bce32 // fmla v18.2d, v17.2d, v11.2d
-	FMOVQ 592(R5), F17
-	WORD $0x4e6acc31 // fmla v17.2d, v1.2d, v10.2d
-	FMOVQ 592(R5), F1
-	WORD $0x4e69cc41 // fmla v1.2d, v2.2d, v9.2d
-	FMOVQ 608(R5), F2
-	WORD $0x4e6ccc02 // fmla v2.2d, v0.2d, v12.2d
-	FMOVQ 608(R5), F20
-	WORD $0x4e6bce54 // fmla v20.2d, v18.2d, v11.2d
-	FMOVQ 608(R5), F19
-	WORD $0x4e6ace33 // fmla v19.2d, v17.2d, v10.2d
-	FMOVQ 608(R5), F0
-	WORD $0x4e69cc20 // fmla v0.2d, v1.2d, v9.2d
-	FMOVQ 624(R5), F17
-	WORD $0x4e6ccc51 // fmla v17.2d, v2.2d, v12.2d
-	FMOVQ 624(R5), F21
-	WORD $0x4e6bce95 // fmla v21.2d, v20.2d, v11.2d
-	FMOVQ 624(R5), F18
-	WORD $0x4e6ace72 // fmla v18.2d, v19.2d, v10.2d
-	FMOVQ 624(R5), F1
-	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
-	FMOVQ 640(R5), F2
-	WORD $0x4e6cce22 // fmla v2.2d, v17.2d, v12.2d
-	FMOVQ 640(R5), F20
-	WORD $0x4e6bceb4 // fmla v20.2d, v21.2d, v11.2d
-	FMOVQ 640(R5), F19
-	WORD $0x4e6ace53 // fmla v19.2d, v18.2d, v10.2d
-	FMOVQ 640(R5), F0
-	WORD $0x4e69cc20 // fmla v0.2d, v1.2d, v9.2d
-	FMOVQ 656(R5), F17
-	WORD $0x4e6ccc51 // fmla v17.2d, v2.2d, v12.2d
-	FMOVQ 656(R5), F18
-	WORD $0x4e6bce92 // fmla v18.2d, v20.2d, v11.2d
-	FMOVQ 656(R5), F2
-	WORD $0x4e6ace62 // fmla v2.2d, v19.2d, v10.2d
-	FMOVQ 656(R5), F1
-	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
-	FMOVQ 672(R5), F0
-	WORD $0x4e6cce20 // fmla v0.2d, v17.2d, v12.2d
-	FMOVQ 672(R5), F17
-	WORD $0x4e6bce51 // fmla v17.2d, v18.2d, v11.2d
-	FMOVQ 672(R5), F18
-	WORD $0x4e6acc52 // fmla v18.2d, v2.2d, v10.2d
-	FMOVQ 672(R5), F2
-	WORD $0x4e69cc22 // fmla v2.2d, v1.2d, v9.2d
-	FMOVQ 688(R5), F1
-	WORD $0x4e6ccc01 // fmla v1.2d, v0.2d, v12.2d
-	FMOVQ 688(R5), F19
-	WORD $0x4e6bce33 // fmla v19.2d, v17.2d, v11.2d
-	FMOVQ 688(R5), F17
-	WORD $0x4e6ace51 // fmla v17.2d, v18.2d, v10.2d
-	FMOVQ 688(R5), F0
-	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
-	FMOVQ 704(R5), F2
-	WORD $0x4e6ccc22 // fmla v2.2d, v1.2d, v12.2d
-	FMOVQ 704(R5), F18
-	WORD $0x4e6bce72 // fmla v18.2d, v19.2d, v11.2d
-	FMOVQ 704(R5), F19
-	WORD $0x4e6ace33 // fmla v19.2d, v17.2d, v10.2d
-	FMOVQ 704(R5), F1
-	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
-	FMOVQ 720(R5), F17
-	WORD $0x4e6ccc51 // fmla v17.2d, v2.2d, v12.2d
-	FMOVQ 720(R5), F20
-	WORD $0x4e6bce54 // fmla v20.2d, v18.2d, v11.2d
-	FMOVQ 720(R5), F18
-	WORD $0x4e6ace72 // fmla v18.2d, v19.2d, v10.2d
-	FMOVQ 720(R5), F0
-	WORD $0x4e69cc20 // fmla v0.2d, v1.2d, v9.2d
-	FMOVQ 736(R5), F2
-	WORD $0x4e6cce22 // fmla v2.2d, v17.2d, v12.2d
-	FMOVQ 736(R5), F21
-	WORD $0x4e6bce95 // fmla v21.2d, v20.2d, v11.2d
-	FMOVQ 736(R5), F19
-	WORD $0x4e6ace53 // fmla v19.2d, v18.2d, v10.2d
-	FMOVQ 736(R5), F1
-	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
-	FMOVQ 752(R5), F17
-	WORD $0x4e6ccc51 // fmla v17.2d, v2.2d, v12.2d
-	FMOVQ 752(R5), F20
-	WORD $0x4e6bceb4 // fmla v20.2d, v21.2d, v11.2d
-	FMOVQ 752(R5), F18
-	WORD $0x4e6ace72 // fmla v18.2d, v19.2d, v10.2d
-	FMOVQ 752(R5), F0
-	WORD $0x4e69cc20 // fmla v0.2d, v1.2d, v9.2d
-	FMOVQ 768(R5), F2
-	WORD $0x4e6cce22 // fmla v2.2d, v17.2d, v12.2d
-	FMOVQ 768(R5), F19
-	WORD $0x4e6bce93 // fmla v19.2d, v20.2d, v11.2d
-	FMOVQ 768(R5), F17
-	WORD $0x4e6ace51 // fmla v17.2d, v18.2d, v10.2d
-	FMOVQ 768(R5), F1
-	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
-	FMOVQ 784(R5), F0
-	WORD $0x4e6ccc40 // fmla v0.2d, v2.2d, v12.2d
-	FMOVQ 784(R5), F20
-	WORD $0x4e6bce74 // fmla v20.2d, v19.2d, v11.2d
-	FMOVQ 784(R5), F18
-	WORD $0x4e6ace32 // fmla v18.2d, v17.2d, v10.2d
-	FMOVQ 784(R5), F2
-	WORD $0x4e69cc22 // fmla v2.2d, v1.2d, v9.2d
-	FMOVQ 800(R5), F1
-	WORD $0x4e6ccc01 // fmla v1.2d, v0.2d, v12.2d
-	FMOVQ 800(R5), F19
-	WORD $0x4e6bce93 // fmla v19.2d, v20.2d, v11.2d
-	FMOVQ 800(R5), F17
-	WORD $0x4e6ace51 // fmla v17.2d, v18.2d, v10.2d
-	FMOVQ 800(R5), F0
-	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
+	FMOVQ 576(R5), F18
+	FMOVQ 592(R5), F7
+	WORD $0x4e6dccc7 // fmla v7.2d, v6.2d, v13.2d
+	FMOVQ 592(R5), F6
 	WORD $0x4e6ccc26 // fmla v6.2d, v1.2d, v12.2d
-	WORD $0x4e6bce68 // fmla v8.2d, v19.2d, v11.2d
-	WORD $0x4e6ace27 // fmla v7.2d, v17.2d, v10.2d
-	WORD $0x4e69cc03 // fmla v3.2d, v0.2d, v9.2d
-	WORD $0x6e66de02 // fmul v2.2d, v16.2d, v6.2d
-	WORD $0x6e68dde1 // fmul v1.2d, v15.2d, v8.2d
-	WORD $0x6e67ddc8 // fmul v8.2d, v14.2d, v7.2d
-	WORD $0x6e63dda7 // fmul v7.2d, v13.2d, v3.2d
+	FMOVQ 592(R5), F1
+	WORD $0x4e6bcc41 // fmla v1.2d, v2.2d, v11.2d
+	FMOVQ 592(R5), F2
+	WORD $0x4e6ace42 // fmla v2.2d, v18.2d, v10.2d
+	FMOVQ 608(R5), F19
+	WORD $0x4e6dccf3 // fmla v19.2d, v7.2d, v13.2d
+	FMOVQ 608(R5), F7
+	WORD $0x4e6cccc7 // fmla v7.2d, v6.2d, v12.2d
+	FMOVQ 608(R5), F6
+	WORD $0x4e6bcc26 // fmla v6.2d, v1.2d, v11.2d
+	FMOVQ 608(R5), F1
+	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
+	FMOVQ 624(R5), F18
+	WORD $0x4e6dce72 // fmla v18.2d, v19.2d, v13.2d
+	FMOVQ 624(R5), F19
+	WORD $0x4e6cccf3 // fmla v19.2d, v7.2d, v12.2d
+	FMOVQ 624(R5), F7
+	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
+	FMOVQ 624(R5), F2
+	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
+	FMOVQ 640(R5), F20
+	WORD $0x4e6dce54 // fmla v20.2d, v18.2d, v13.2d
+	FMOVQ 640(R5), F18
+	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
+	FMOVQ 640(R5), F6
+	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
+	FMOVQ 640(R5), F1
+	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
+	FMOVQ 656(R5), F21
+	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
+	FMOVQ 656(R5), F19
+	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
+	FMOVQ 656(R5), F7
+	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
+	FMOVQ 656(R5), F2
+	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
+	FMOVQ 672(R5), F20
+	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
+	FMOVQ 672(R5), F18
+	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
+	FMOVQ 672(R5), F6
+	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
+	FMOVQ 672(R5), F1
+	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
+	FMOVQ 688(R5), F21
+	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
+	FMOVQ 688(R5), F19
+	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
+	FMOVQ 688(R5), F7
+	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
+	FMOVQ 688(R5), F2
+	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
+	FMOVQ 704(R5), F20
+	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
+	FMOVQ 704(R5), F18
+	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
+	FMOVQ 704(R5), F6
+	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
+	FMOVQ 704(R5), F1
+	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
+	FMOVQ 720(R5), F21
+	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
+	FMOVQ 720(R5), F19
+	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
+	FMOVQ 720(R5), F7
+	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
+	FMOVQ 720(R5), F2
+	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
+	FMOVQ 736(R5), F20
+	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
+	FMOVQ 736(R5), F18
+	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
+	FMOVQ 736(R5), F6
+	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
+	FMOVQ 736(R5), F1
+	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
+	FMOVQ 752(R5), F21
+	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
+	FMOVQ 752(R5), F19
+	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
+	FMOVQ 752(R5), F7
+	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
+	FMOVQ 752(R5), F2
+	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
+	FMOVQ 768(R5), F20
+	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
+	FMOVQ 768(R5), F18
+	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
+	FMOVQ 768(R5), F6
+	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
+	FMOVQ 768(R5), F1
+	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
+	FMOVQ 784(R5), F21
+	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
+	FMOVQ 784(R5), F19
+	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
+	FMOVQ 784(R5), F7
+	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
+	FMOVQ 784(R5), F2
+	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
+	FMOVQ 800(R5), F20
+	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
+	FMOVQ 800(R5), F18
+	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
+	FMOVQ 800(R5), F6
+	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
+	FMOVQ 800(R5), F1
+	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
+	WORD $0x4e6dce89 // fmla v9.2d, v20.2d, v13.2d
+	WORD $0x4e6cce48 // fmla v8.2d, v18.2d, v12.2d
+	WORD $0x4e6bccc3 // fmla v3.2d, v6.2d, v11.2d
+	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	WORD $0x6e69de22 // fmul v2.2d, v17.2d, v9.2d
+	WORD $0x6e68de06 // fmul v6.2d, v16.2d, v8.2d
+	WORD $0x6e63dde1 // fmul v1.2d, v15.2d, v3.2d
+	WORD $0x6e60ddc7 // fmul v7.2d, v14.2d, v0.2d
 	FMOVQ 816(R5), F0
 	WORD $0x6ee2e403 // fcmgt v3.2d, v0.2d, v2.2d
 	WORD $0x6e601c43 // bsl v3.16b, v2.16b, v0.16b
-	WORD $0x6ee1e402 // fcmgt v2.2d, v0.2d, v1.2d
-	WORD $0x6e601c22 // bsl v2.16b, v1.16b, v0.16b
+	WORD $0x6ee6e402 // fcmgt v2.2d, v0.2d, v6.2d
+	WORD $0x6e601cc2 // bsl v2.16b, v6.16b, v0.16b
 	FMOVQ 816(R5), F6
-	WORD $0x6ee8e4c1 // fcmgt v1.2d, v6.2d, v8.2d
-	WORD $0x6e661d01 // bsl v1.16b, v8.16b, v6.16b
-	WORD $0x6ee7e4c0 // fcmgt v0.2d, v6.2d, v7.2d
-	WORD $0x6e661ce0 // bsl v0.16b, v7.16b, v6.16b
+	WORD $0x6ee1e4c0 // fcmgt v0.2d, v6.2d, v1.2d
+	WORD $0x6e661c20 // bsl v0.16b, v1.16b, v6.16b
+	WORD $0x6ee7e4c1 // fcmgt v1.2d, v6.2d, v7.2d
+	WORD $0x6e661ce1 // bsl v1.16b, v7.16b, v6.16b
 	FMOVQ 832(R5), F7
 	WORD $0x6ee7e466 // fcmgt v6.2d, v3.2d, v7.2d
 	WORD $0x6e671c66 // bsl v6.16b, v3.16b, v7.16b
 	WORD $0x6ee7e443 // fcmgt v3.2d, v2.2d, v7.2d
 	WORD $0x6e671c43 // bsl v3.16b, v2.16b, v7.16b
 	FMOVQ 832(R5), F7
-	WORD $0x6ee7e422 // fcmgt v2.2d, v1.2d, v7.2d
-	WORD $0x6e671c22 // bsl v2.16b, v1.16b, v7.16b
-	WORD $0x6ee7e401 // fcmgt v1.2d, v0.2d, v7.2d
-	WORD $0x6e671c01 // bsl v1.16b, v0.16b, v7.16b
-	FMOVQ 848(R5), F0
-	WORD $0x4e60d4cd // fadd v13.2d, v6.2d, v0.2d
-	WORD $0x4e60d46c // fadd v12.2d, v3.2d, v0.2d
-	FMOVQ 848(R5), F0
-	WORD $0x4e60d44b // fadd v11.2d, v2.2d, v0.2d
-	WORD $0x4e60d42a // fadd v10.2d, v1.2d, v0.2d
-	FMOVQ 848(R5), F0
-	WORD $0x4ee0d5a9 // fsub v9.2d, v13.2d, v0.2d
-	WORD $0x4ee0d588 // fsub v8.2d, v12.2d, v0.2d
-	FMOVQ 848(R5), F0
-	WORD $0x4ee0d567 // fsub v7.2d, v11.2d, v0.2d
-	WORD $0x4ee0d540 // fsub v0.2d, v10.2d, v0.2d
-	WORD $0x4ee9d4d0 // fsub v16.2d, v6.2d, v9.2d
-	WORD $0x4ee8d46f // fsub v15.2d, v3.2d, v8.2d
-	WORD $0x4ee7d44e // fsub v14.2d, v2.2d, v7.2d
-	WORD $0x4ee0d429 // fsub v9.2d, v1.2d, v0.2d
-	FMOVQ 864(R5), F6
-	FMOVQ 864(R5), F2
-	FMOVQ 864(R5), F1
+	WORD $0x6ee7e402 // fcmgt v2.2d, v0.2d, v7.2d
+	WORD $0x6e671c02 // bsl v2.16b, v0.16b, v7.16b
+	WORD $0x6ee7e420 // fcmgt v0.2d, v1.2d, v7.2d
+	WORD $0x6e671c20 // bsl v0.16b, v1.16b, v7.16b
+	FMOVQ 848(R5), F1
+	WORD $0x4e61d4ce // fadd v14.2d, v6.2d, v1.2d
+	WORD $0x4e61d46d // fadd v13.2d, v3.2d, v1.2d
+	FMOVQ 848(R5), F1
+	WORD $0x4e61d44c // fadd v12.2d, v2.2d, v1.2d
+	WORD $0x4e61d40b // fadd v11.2d, v0.2d, v1.2d
+	FMOVQ 848(R5), F1
+	WORD $0x4ee1d5c9 // fsub v9.2d, v14.2d, v1.2d
+	WORD $0x4ee1d5a8 // fsub v8.2d, v13.2d, v1.2d
+	FMOVQ 848(R5), F1
+	WORD $0x4ee1d587 // fsub v7.2d, v12.2d, v1.2d
+	WORD $0x4ee1d561 // fsub v1.2d, v11.2d, v1.2d
+	WORD $0x4ee9d4d1 // fsub v17.2d, v6.2d, v9.2d
+	WORD $0x4ee8d470 // fsub v16.2d, v3.2d, v8.2d
+	WORD $0x4ee7d44f // fsub v15.2d, v2.2d, v7.2d
+	WORD $0x4ee1d40a // fsub v10.2d, v0.2d, v1.2d
 	FMOVQ 864(R5), F3
-	FMOVQ 880(R5), F0
-	WORD $0x4e70ccc0 // fmla v0.2d, v6.2d, v16.2d
-	FMOVQ 880(R5), F7
-	WORD $0x4e6fcc47 // fmla v7.2d, v2.2d, v15.2d
+	FMOVQ 864(R5), F1
+	FMOVQ 864(R5), F0
+	FMOVQ 864(R5), F6
 	FMOVQ 880(R5), F2
-	WORD $0x4e6ecc22 // fmla v2.2d, v1.2d, v14.2d
+	WORD $0x4e71cc62 // fmla v2.2d, v3.2d, v17.2d
+	FMOVQ 880(R5), F3
+	WORD $0x4e70cc23 // fmla v3.2d, v1.2d, v16.2d
 	FMOVQ 880(R5), F1
-	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
-	FMOVQ 896(R5), F3
-	WORD $0x4e70cc03 // fmla v3.2d, v0.2d, v16.2d
+	WORD $0x4e6fcc01 // fmla v1.2d, v0.2d, v15.2d
+	FMOVQ 880(R5), F0
+	WORD $0x4e6accc0 // fmla v0.2d, v6.2d, v10.2d
 	FMOVQ 896(R5), F6
-	WORD $0x4e6fcce6 // fmla v6.2d, v7.2d, v15.2d
-	FMOVQ 896(R5), F7
-	WORD $0x4e6ecc47 // fmla v7.2d, v2.2d, v14.2d
-	FMOVQ 896(R5), F0
-	WORD $0x4e69cc20 // fmla v0.2d, v1.2d, v9.2d
-	FMOVQ 912(R5), F2
+	WORD $0x4e71cc46 // fmla v6.2d, v2.2d, v17.2d
+	FMOVQ 896(R5), F2
 	WORD $0x4e70cc62 // fmla v2.2d, v3.2d, v16.2d
-	FMOVQ 912(R5), F8
-	WORD $0x4e6fccc8 // fmla v8.2d, v6.2d, v15.2d
+	FMOVQ 896(R5), F3
+	WORD $0x4e6fcc23 // fmla v3.2d, v1.2d, v15.2d
+	FMOVQ 896(R5), F1
+	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
+	FMOVQ 912(R5), F7
+	WORD $0x4e71ccc7 // fmla v7.2d, v6.2d, v17.2d
 	FMOVQ 912(R5), F6
-	WORD $0x4e6ecce6 // fmla v6.2d, v7.2d, v14.2d
-	FMOVQ 912(R5), F1
-	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
-	FMOVQ 928(R5), F3
-	WORD $0x4e70cc43 // fmla v3.2d, v2.2d, v16.2d
+	WORD $0x4e70cc46 // fmla v6.2d, v2.2d, v16.2d
+	FMOVQ 912(R5), F2
+	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
+	FMOVQ 912(R5), F0
+	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	FMOVQ 928(R5), F9
+	WORD $0x4e71cce9 // fmla v9.2d, v7.2d, v17.2d
 	FMOVQ 928(R5), F7
-	WORD $0x4e6fcd07 // fmla v7.2d, v8.2d, v15.2d
-	FMOVQ 928(R5), F8
-	WORD $0x4e6eccc8 // fmla v8.2d, v6.2d, v14.2d
-	FMOVQ 928(R5), F0
-	WORD $0x4e69cc20 // fmla v0.2d, v1.2d, v9.2d
-	FMOVQ 944(R5), F2
-	WORD $0x4e70cc62 // fmla v2.2d, v3.2d, v16.2d
+	WORD $0x4e70ccc7 // fmla v7.2d, v6.2d, v16.2d
+	FMOVQ 928(R5), F3
+	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
+	FMOVQ 928(R5), F1
+	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
+	FMOVQ 944(R5), F8
+	WORD $0x4e71cd28 // fmla v8.2d, v9.2d, v17.2d
 	FMOVQ 944(R5), F6
-	WORD $0x4e6fcce6 // fmla v6.2d, v7.2d, v15.2d
-	FMOVQ 944(R5), F7
-	WORD $0x4e6ecd07 // fmla v7.2d, v8.2d, v14.2d
-	FMOVQ 944(R5), F1
-	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
+	WORD $0x4e70cce6 // fmla v6.2d, v7.2d, v16.2d
+	FMOVQ 944(R5), F2
+	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
+	FMOVQ 944(R5), F0
+	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	FMOVQ 960(R5), F9
+	WORD $0x4e71cd09 // fmla v9.2d, v8.2d, v17.2d
+	FMOVQ 960(R5), F7
+	WORD $0x4e70ccc7 // fmla v7.2d, v6.2d, v16.2d
 	FMOVQ 960(R5), F3
-	WORD $0x4e70cc43 // fmla v3.2d, v2.2d, v16.2d
-	FMOVQ 960(R5), F8
-	WORD $0x4e6fccc8 // fmla v8.2d, v6.2d, v15.2d
-	FMOVQ 960(R5), F6
-	WORD $0x4e6ecce6 // fmla v6.2d, v7.2d, v14.2d
-	FMOVQ 960(R5), F0
-	WORD $0x4e69cc20 // fmla v0.2d, v1.2d, v9.2d
+	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
+	FMOVQ 960(R5), F1
+	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
+	FMOVQ 464(R5), F8
+	WORD $0x4e71cd28 // fmla v8.2d, v9.2d, v17.2d
+	FMOVQ 464(R5), F6
+	WORD $0x4e70cce6 // fmla v6.2d, v7.2d, v16.2d
 	FMOVQ 464(R5), F2
-	WORD $0x4e70cc62 // fmla v2.2d, v3.2d, v16.2d
-	FMOVQ 464(R5), F7
-	WORD $0x4e6fcd07 // fmla v7.2d, v8.2d, v15.2d
-	FMOVQ 464(R5), F3
-	WORD $0x4e6eccc3 // fmla v3.2d, v6.2d, v14.2d
+	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
+	FMOVQ 464(R5), F0
+	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	WORD $0x4f7455c3 // shl v3.2d, v14.2d, #52
+	WORD $0x4f7455a7 // shl v7.2d, v13.2d, #52
 	FMOVQ 464(R5), F1
-	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
-	WORD $0x4f7455a6 // shl v6.2d, v13.2d, #52
-	WORD $0x4f745588 // shl v8.2d, v12.2d, #52
-	FMOVQ 464(R5), F0
-	WORD $0x4ee084c6 // add v6.2d, v6.2d, v0.2d
-	WORD $0x4ee08500 // add v0.2d, v8.2d, v0.2d
-	WORD $0x6e66dc48 // fmul v8.2d, v2.2d, v6.2d
-	WORD $0x6e60dce7 // fmul v7.2d, v7.2d, v0.2d
-	WORD $0x4f745562 // shl v2.2d, v11.2d, #52
-	WORD $0x4f745546 // shl v6.2d, v10.2d, #52
-	FMOVQ 464(R5), F0
-	WORD $0x4ee08442 // add v2.2d, v2.2d, v0.2d
-	WORD $0x4ee084c0 // add v0.2d, v6.2d, v0.2d
-	WORD $0x6e62dc62 // fmul v2.2d, v3.2d, v2.2d
-	WORD $0x6e60dc21 // fmul v1.2d, v1.2d, v0.2d
+	WORD $0x4ee18463 // add v3.2d, v3.2d, v1.2d
+	WORD $0x4ee184e1 // add v1.2d, v7.2d, v1.2d
+	WORD $0x6e63dd08 // fmul v8.2d, v8.2d, v3.2d
+	WORD $0x6e61dcc7 // fmul v7.2d, v6.2d, v1.2d
+	WORD $0x4f745583 // shl v3.2d, v12.2d, #52
+	WORD $0x4f745566 // shl v6.2d, v11.2d, #52
+	FMOVQ 464(R5), F1
+	WORD $0x4ee18463 // add v3.2d, v3.2d, v1.2d
+	WORD $0x4ee184c1 // add v1.2d, v6.2d, v1.2d
+	WORD $0x6e63dc42 // fmul v2.2d, v2.2d, v3.2d
+	WORD $0x6e61dc01 // fmul v1.2d, v0.2d, v1.2d
 	WORD $0x0e616900 // fcvtn v0.2s, v8.2d
 	WORD $0x4e6168e0 // fcvtn2 v0.4s, v7.2d
 	WORD $0x0e616842 // fcvtn v2.2s, v2.2d
@@ -1439,32 +1439,32 @@ end_10:
 	WORD $0x4ea51c01 // orr v1.16b, v0.16b, v5.16b
 	WORD $0x4ea41c40 // orr v0.16b, v2.16b, v4.16b
 	TBZ $3, R4, some_15
-	FSTPQ (F1, F0), (R0)
+	FSTPQ (F1, F0), (R1)
 	B end_17
 some_15:
 	TBZ $2, R4, few_16
-	FMOVQ F1, (R0)
+	FMOVQ F1, (R1)
 	TBZ $1, R4, one_19
-	FMOVD F0, 16(R0)
+	FMOVD F0, 16(R1)
 	TBZ $0, R4, end_18
-	ADD $24, R0, R0
+	ADD $24, R1, R0
 	VST1 V0.S[2], (R0)
 	B end_18
 one_19:
 	TBZ $0, R4, end_18
-	FMOVS F0, 16(R0)
+	FMOVS F0, 16(R1)
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R4, one_21
-	FMOVD F1, (R0)
+	FMOVD F1, (R1)
 	TBZ $0, R4, end_20
-	ADD $8, R0, R0
+	ADD $8, R1, R0
 	VST1 V1.S[2], (R0)
 	B end_20
 one_21:
 	TBZ $0, R4, end_20
-	FMOVS F1, (R0)
+	FMOVS F1, (R1)
 end_20:
 end_17:
 end:
@@ -1474,8 +1474,8 @@ end:
 TEXT ·AddHalfNEON(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R1
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
 	CMP $0, R3
 	BLE done
@@ -1483,28 +1483,28 @@ again:
 	FMOVQ (R2), F0
 	WORD $0x0e217803 // fcvtl v3.4s, v0.4h
 	WORD $0x4e217802 // fcvtl2 v2.4s, v0.8h
-	FMOVQ (R0), F1
+	FMOVQ (R1), F1
 	WORD $0x0e217820 // fcvtl v0.4s, v1.4h
 	WORD $0x4e217821 // fcvtl2 v1.4s, v1.8h
 	WORD $0x4e20d460 // fadd v0.4s, v3.4s, v0.4s
 	WORD $0x4e21d441 // fadd v1.4s, v2.4s, v1.4s
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, (R1)
+	FMOVQ F0, (R0)
 	FMOVQ 16(R2), F0
 	WORD $0x0e217803 // fcvtl v3.4s, v0.4h
 	WORD $0x4e217802 // fcvtl2 v2.4s, v0.8h
-	FMOVQ 16(R0), F1
+	FMOVQ 16(R1), F1
 	WORD $0x0e217820 // fcvtl v0.4s, v1.4h
 	WORD $0x4e217821 // fcvtl2 v1.4s, v1.8h
 	WORD $0x4e20d460 // fadd v0.4s, v3.4s, v0.4s
 	WORD $0x4e21d441 // fadd v1.4s, v2.4s, v1.4s
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, 16(R1)
+	FMOVQ F0, 16(R0)
 	ADD $32, R2, R2
-	ADD $32, R0, R0
 	ADD $32, R1, R1
+	ADD $32, R0, R0
 	SUBS $16, R3, R3
 	BGT again
 done:
@@ -1552,15 +1552,15 @@ done:
 
 // func MulHalfNEON(n int, x *byte, y *byte, z *byte)
 TEXT ·MulHalfNEON(SB), NOSPLIT, $0-32
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R3
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FMOVQ (R3), F0
+	FMOVQ (R2), F0
 	WORD $0x0e217803 // fcvtl v3.4s, v0.4h
 	WORD $0x4e217802 // fcvtl2 v2.4s, v0.8h
 	FMOVQ (R1), F1
@@ -1571,7 +1571,7 @@ again:
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
 	FMOVQ F0, (R0)
-	FMOVQ 16(R3), F0
+	FMOVQ 16(R2), F0
 	WORD $0x0e217803 // fcvtl v3.4s, v0.4h
 	WORD $0x4e217802 // fcvtl2 v2.4s, v0.8h
 	FMOVQ 16(R1), F1
@@ -1582,25 +1582,25 @@ again:
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
 	FMOVQ F0, 16(R0)
-	ADD $32, R3, R3
+	ADD $32, R2, R2
 	ADD $32, R1, R1
 	ADD $32, R0, R0
-	SUBS $16, R2, R2
+	SUBS $16, R3, R3
 	BGT again
 done:
 	RET
 
 // func DivHalfNEON(n int, x *byte, y *byte, z *byte)
 TEXT ·DivHalfNEON(SB), NOSPLIT, $0-32
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R0
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
-	MOVD z+24(FP), R3
+	MOVD z+24(FP), R0
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FMOVQ (R0), F0
+	FMOVQ (R2), F0
 	WORD $0x0e217803 // fcvtl v3.4s, v0.4h
 	WORD $0x4e217802 // fcvtl2 v2.4s, v0.8h
 	FMOVQ (R1), F1
@@ -1610,8 +1610,8 @@ again:
 	WORD $0x6e21fc41 // fdiv v1.4s, v2.4s, v1.4s
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, (R3)
-	FMOVQ 16(R0), F0
+	FMOVQ F0, (R0)
+	FMOVQ 16(R2), F0
 	WORD $0x0e217803 // fcvtl v3.4s, v0.4h
 	WORD $0x4e217802 // fcvtl2 v2.4s, v0.8h
 	FMOVQ 16(R1), F1
@@ -1621,11 +1621,11 @@ again:
 	WORD $0x6e21fc41 // fdiv v1.4s, v2.4s, v1.4s
 	WORD $0x0e216800 // fcvtn v0.4h, v0.4s
 	WORD $0x4e216820 // fcvtn2 v0.8h, v1.4s
-	FMOVQ F0, 16(R3)
-	ADD $32, R0, R0
+	FMOVQ F0, 16(R0)
+	ADD $32, R2, R2
 	ADD $32, R1, R1
-	ADD $32, R3, R3
-	SUBS $16, R2, R2
+	ADD $32, R0, R0
+	SUBS $16, R3, R3
 	BGT again
 done:
 	RET
@@ -1682,51 +1682,20 @@ TEXT ·AddBrainNEON(SB), NOSPLIT, $0-32
 	FMOVQ 1008(R0), F4
 	FMOVQ 976(R0), F3
 	FMOVQ 992(R0), F2
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R3
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
+	FMOVQ (R2), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
+	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
 	FMOVQ (R1), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
-	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ (R0), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
-	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	WORD $0x4e21d4ca // fadd v10.4s, v6.4s, v1.4s
-	WORD $0x4e20d4a9 // fadd v9.4s, v5.4s, v0.4s
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e29e520 // fcmeq v0.4s, v9.4s, v9.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
-	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
-	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
-	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
-	WORD $0x4ea28546 // add v6.4s, v10.4s, v2.4s
-	WORD $0x4ea28525 // add v5.4s, v9.4s, v2.4s
-	WORD $0x4ea884c6 // add v6.4s, v6.4s, v8.4s
-	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
-	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
-	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
-	WORD $0x6e661c81 // bsl v1.16b, v4.16b, v6.16b
-	WORD $0x6e651c80 // bsl v0.16b, v4.16b, v5.16b
-	WORD $0x2e612821 // sqxtun v1.4h, v1.4s
-	WORD $0x6e612801 // sqxtun2 v1.8h, v0.4s
-	FMOVQ F1, (R3)
-	FMOVQ 16(R1), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
-	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ 16(R0), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
@@ -1751,11 +1720,42 @@ again:
 	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
 	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
 	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, 16(R3)
+	FMOVQ F0, (R0)
+	FMOVQ 16(R2), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
+	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
+	FMOVQ 16(R1), F0
+	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
+	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
+	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
+	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
+	WORD $0x4e21d4ca // fadd v10.4s, v6.4s, v1.4s
+	WORD $0x4e20d4a9 // fadd v9.4s, v5.4s, v0.4s
+	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4e29e521 // fcmeq v1.4s, v9.4s, v9.4s
+	WORD $0x6e205821 // not v1.16b, v1.16b
+	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
+	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
+	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
+	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
+	WORD $0x4ea28546 // add v6.4s, v10.4s, v2.4s
+	WORD $0x4ea28525 // add v5.4s, v9.4s, v2.4s
+	WORD $0x4ea884c6 // add v6.4s, v6.4s, v8.4s
+	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
+	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
+	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
+	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
+	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
+	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
+	FMOVQ F0, 16(R0)
+	ADD $32, R2, R2
 	ADD $32, R1, R1
 	ADD $32, R0, R0
-	ADD $32, R3, R3
-	SUBS $16, R2, R2
+	SUBS $16, R3, R3
 	BGT again
 done:
 	RET
@@ -1766,12 +1766,12 @@ TEXT ·SubBrainNEON(SB), NOSPLIT, $0-32
 	FMOVQ 1008(R0), F4
 	FMOVQ 976(R0), F3
 	FMOVQ 992(R0), F2
-	MOVD n+0(FP), R1
+	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
-	MOVD y+16(FP), R3
+	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
 	FMOVQ (R2), F0
@@ -1779,7 +1779,7 @@ again:
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
 	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ (R3), F0
+	FMOVQ (R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
@@ -1810,7 +1810,7 @@ again:
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
 	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ 16(R3), F0
+	FMOVQ 16(R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
@@ -1837,9 +1837,9 @@ again:
 	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
 	FMOVQ F0, 16(R0)
 	ADD $32, R2, R2
-	ADD $32, R3, R3
+	ADD $32, R1, R1
 	ADD $32, R0, R0
-	SUBS $16, R1, R1
+	SUBS $16, R3, R3
 	BGT again
 done:
 	RET
@@ -1850,20 +1850,20 @@ TEXT ·MulBrainNEON(SB), NOSPLIT, $0-32
 	FMOVQ 1008(R0), F4
 	FMOVQ 976(R0), F3
 	FMOVQ 992(R0), F2
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R2
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
-	FMOVQ (R3), F0
+	FMOVQ (R2), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
 	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ (R2), F0
+	FMOVQ (R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
@@ -1889,12 +1889,12 @@ again:
 	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
 	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
 	FMOVQ F0, (R0)
-	FMOVQ 16(R3), F0
+	FMOVQ 16(R2), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
 	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ 16(R2), F0
+	FMOVQ 16(R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
@@ -1920,10 +1920,10 @@ again:
 	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
 	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
 	FMOVQ F0, 16(R0)
-	ADD $32, R3, R3
 	ADD $32, R2, R2
+	ADD $32, R1, R1
 	ADD $32, R0, R0
-	SUBS $16, R1, R1
+	SUBS $16, R3, R3
 	BGT again
 done:
 	RET
@@ -1934,20 +1934,20 @@ TEXT ·DivBrainNEON(SB), NOSPLIT, $0-32
 	FMOVQ 1008(R0), F4
 	FMOVQ 976(R0), F3
 	FMOVQ 992(R0), F2
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R2
-	MOVD z+24(FP), R1
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
-	CMP $0, R0
+	CMP $0, R3
 	BLE done
 again:
-	FMOVQ (R3), F0
+	FMOVQ (R2), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
 	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ (R2), F0
+	FMOVQ (R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
@@ -1972,13 +1972,13 @@ again:
 	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
 	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
 	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, (R1)
-	FMOVQ 16(R3), F0
+	FMOVQ F0, (R0)
+	FMOVQ 16(R2), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
 	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ 16(R2), F0
+	FMOVQ 16(R1), F0
 	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
 	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
 	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
@@ -1986,9 +1986,9 @@ again:
 	WORD $0x6e21fcca // fdiv v10.4s, v6.4s, v1.4s
 	WORD $0x6e20fca9 // fdiv v9.4s, v5.4s, v0.4s
 	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e29e520 // fcmeq v0.4s, v9.4s, v9.4s
 	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4e29e521 // fcmeq v1.4s, v9.4s, v9.4s
+	WORD $0x6e205821 // not v1.16b, v1.16b
 	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
 	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
 	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
@@ -1999,44 +1999,44 @@ again:
 	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
 	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
 	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
-	WORD $0x6e661c81 // bsl v1.16b, v4.16b, v6.16b
-	WORD $0x6e651c80 // bsl v0.16b, v4.16b, v5.16b
-	WORD $0x2e612821 // sqxtun v1.4h, v1.4s
-	WORD $0x6e612801 // sqxtun2 v1.8h, v0.4s
-	FMOVQ F1, 16(R1)
-	ADD $32, R3, R3
+	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
+	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
+	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
+	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
+	FMOVQ F0, 16(R0)
 	ADD $32, R2, R2
 	ADD $32, R1, R1
-	SUBS $16, R0, R0
+	ADD $32, R0, R0
+	SUBS $16, R3, R3
 	BGT again
 done:
 	RET
 
 // func SumBrainNEON(n int, x *byte) float64
 TEXT ·SumBrainNEON(SB), NOSPLIT, $0-24
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R1
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V2.B16
+	MOVD n+0(FP), R1
+	MOVD x+8(FP), R0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	WORD $0x6f00e401 // movi v1.2d, #0
-	VMOV V1.B16, V3.B16
+	VMOV V1.B16, V0.B16
 loop:
-	FMOVQ (R1), F4
+	FMOVQ (R0), F4
 	WORD $0x2f10a485 // ushll v5.4s, v4.4h, #0
 	WORD $0x6f10a484 // ushll2 v4.4s, v4.8h, #0
 	WORD $0x4f3054ab // shl v11.4s, v5.4s, #16
 	WORD $0x4f30548a // shl v10.4s, v4.4s, #16
-	FMOVQ 16(R1), F4
+	FMOVQ 16(R0), F4
 	WORD $0x2f10a485 // ushll v5.4s, v4.4h, #0
 	WORD $0x6f10a484 // ushll2 v4.4s, v4.8h, #0
 	WORD $0x4f3054a7 // shl v7.4s, v5.4s, #16
 	WORD $0x4f305486 // shl v6.4s, v4.4s, #16
-	FMOVQ 32(R1), F4
+	FMOVQ 32(R0), F4
 	WORD $0x2f10a485 // ushll v5.4s, v4.4h, #0
 	WORD $0x6f10a484 // ushll2 v4.4s, v4.8h, #0
 	WORD $0x4f3054a9 // shl v9.4s, v5.4s, #16
 	WORD $0x4f305488 // shl v8.4s, v4.4s, #16
-	FMOVQ 48(R1), F4
+	FMOVQ 48(R0), F4
 	WORD $0x2f10a485 // ushll v5.4s, v4.4h, #0
 	WORD $0x6f10a484 // ushll2 v4.4s, v4.8h, #0
 	WORD $0x4f3054a5 // shl v5.4s, v5.4s, #16
@@ -2051,15 +2051,15 @@ loop:
 	WORD $0x4e6178a6 // fcvtl2 v6.2d, v5.4s
 	WORD $0x0e617885 // fcvtl v5.2d, v4.2s
 	WORD $0x4e617884 // fcvtl2 v4.2d, v4.4s
-	WORD $0x4e67d400 // fadd v0.2d, v0.2d, v7.2d
+	WORD $0x4e67d463 // fadd v3.2d, v3.2d, v7.2d
 	WORD $0x4e66d442 // fadd v2.2d, v2.2d, v6.2d
 	WORD $0x4e65d421 // fadd v1.2d, v1.2d, v5.2d
-	WORD $0x4e64d463 // fadd v3.2d, v3.2d, v4.2d
-	ADD $64, R1, R1
-	SUBS $32, R0, R0
+	WORD $0x4e64d400 // fadd v0.2d, v0.2d, v4.2d
+	ADD $64, R0, R0
+	SUBS $32, R1, R1
 	BGT loop
-	WORD $0x4e61d401 // fadd v1.2d, v0.2d, v1.2d
-	WORD $0x4e63d440 // fadd v0.2d, v2.2d, v3.2d
+	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
+	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x4e61d401 // fadd v1.2d, v0.2d, v1.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e60d420 // fadd v0.2d, v1.2d, v0.2d

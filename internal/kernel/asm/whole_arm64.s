@@ -11,18 +11,18 @@ GLOBL neonwhole<>(SB), RODATA|NOPTR, $16
 // func AddInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·AddInt8NEON(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R3
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
-	MOVD z+24(FP), R1
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
 	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R0), (F3, F2)
-	FLDPQ.P 32(R2), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x4e218461 // add v1.16b, v3.16b, v1.16b
 	WORD $0x4e208440 // add v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ.P (F1, F0), 32(R0)
 	SUBS $32, R3, R3
 	BGT again
 done:
@@ -90,20 +90,20 @@ done:
 
 // func SubInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·SubInt8NEON(SB), NOSPLIT, $0-32
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R2
-	MOVD z+24(FP), R1
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
-	CMP $0, R0
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R3), (F3, F2)
-	FLDPQ.P 32(R2), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x6e218461 // sub v1.16b, v3.16b, v1.16b
 	WORD $0x6e208440 // sub v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $32, R0, R0
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -111,15 +111,15 @@ done:
 // func SubInt16NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·SubInt16NEON(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R3
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
 loop:
 	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R1), (F3, F2)
-	FLDPQ.P 32(R2), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x6e618461 // sub v1.8h, v3.8h, v1.8h
 	WORD $0x6e608440 // sub v0.8h, v2.8h, v0.8h
 	FSTPQ.P (F1, F0), 32(R0)
@@ -131,18 +131,18 @@ done:
 // func SubInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·SubInt32NEON(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R3
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R2
-	MOVD z+24(FP), R1
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
 	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R0), (F3, F2)
-	FLDPQ.P 32(R2), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x6ea18461 // sub v1.4s, v3.4s, v1.4s
 	WORD $0x6ea08440 // sub v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ.P (F1, F0), 32(R0)
 	SUBS $32, R3, R3
 	BGT again
 done:
@@ -150,20 +150,20 @@ done:
 
 // func SubInt64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·SubInt64NEON(SB), NOSPLIT, $0-32
-	MOVD n+0(FP), R2
-	MOVD x+8(FP), R0
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
-	MOVD z+24(FP), R3
+	MOVD z+24(FP), R0
 loop:
-	CMP $0, R2
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R0), (F3, F2)
+	FLDPQ.P 32(R2), (F3, F2)
 	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x6ee18461 // sub v1.2d, v3.2d, v1.2d
 	WORD $0x6ee08440 // sub v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R3)
-	SUBS $32, R2, R2
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -172,16 +172,16 @@ done:
 TEXT ·MulInt8NEON(SB), NOSPLIT, $0-32
 	MOVD $neonwhole<>(SB), R0
 	FMOVQ (R0), F0
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R2
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R3), (F8, F7)
-	FLDPQ.P 32(R0), (F6, F5)
+	FLDPQ.P 32(R2), (F8, F7)
+	FLDPQ.P 32(R1), (F6, F5)
 	WORD $0x6f180504 // ushr v4.8h, v8.8h, #8
 	WORD $0x6f1804e3 // ushr v3.8h, v7.8h, #8
 	WORD $0x6f1804c2 // ushr v2.8h, v6.8h, #8
@@ -196,8 +196,8 @@ again:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4ea41c42 // orr v2.16b, v2.16b, v4.16b
 	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
-	FSTPQ.P (F2, F1), 32(R2)
-	SUBS $32, R1, R1
+	FSTPQ.P (F2, F1), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -224,40 +224,40 @@ done:
 
 // func MulInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·MulInt32NEON(SB), NOSPLIT, $0-32
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R3
-	MOVD z+24(FP), R2
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R0), (F3, F2)
-	FLDPQ.P 32(R3), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x4ea19c61 // mul v1.4s, v3.4s, v1.4s
 	WORD $0x4ea09c40 // mul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $32, R1, R1
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
 
 // func MaxUint8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·MaxUint8NEON(SB), NOSPLIT, $0-32
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R0
-	MOVD y+16(FP), R3
-	MOVD z+24(FP), R2
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R0), (F3, F2)
-	FLDPQ.P 32(R3), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x6e216461 // umax v1.16b, v3.16b, v1.16b
 	WORD $0x6e206440 // umax v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
-	SUBS $32, R1, R1
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
@@ -326,19 +326,19 @@ done:
 TEXT ·MaxInt64NEON(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R1
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
 	CMP $0, R3
 	BLE done
 again:
 	FLDPQ.P 32(R2), (F5, F4)
-	FLDPQ.P 32(R0), (F3, F2)
+	FLDPQ.P 32(R1), (F3, F2)
 	WORD $0x4ee53461 // cmgt v1.2d, v3.2d, v5.2d
 	WORD $0x4ee43440 // cmgt v0.2d, v2.2d, v4.2d
 	WORD $0x6e651c61 // bsl v1.16b, v3.16b, v5.16b
 	WORD $0x6e641c40 // bsl v0.16b, v2.16b, v4.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ.P (F1, F0), 32(R0)
 	SUBS $32, R3, R3
 	BGT again
 done:
@@ -367,18 +367,18 @@ done:
 // func MinInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·MinInt8NEON(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R3
-	MOVD x+8(FP), R1
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R2
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
 	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R1), (F3, F2)
-	FLDPQ.P 32(R0), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x4e216c61 // smin v1.16b, v3.16b, v1.16b
 	WORD $0x4e206c40 // smin v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R2)
+	FSTPQ.P (F1, F0), 32(R0)
 	SUBS $32, R3, R3
 	BGT again
 done:
@@ -406,42 +406,42 @@ done:
 
 // func MinInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·MinInt32NEON(SB), NOSPLIT, $0-32
-	MOVD n+0(FP), R0
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R2
-	MOVD z+24(FP), R1
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
-	CMP $0, R0
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R3), (F3, F2)
-	FLDPQ.P 32(R2), (F1, F0)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F1, F0)
 	WORD $0x4ea16c61 // smin v1.4s, v3.4s, v1.4s
 	WORD $0x4ea06c40 // smin v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $32, R0, R0
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET
 
 // func MinInt64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·MinInt64NEON(SB), NOSPLIT, $0-32
-	MOVD n+0(FP), R1
-	MOVD x+8(FP), R3
-	MOVD y+16(FP), R0
-	MOVD z+24(FP), R2
+	MOVD n+0(FP), R3
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD z+24(FP), R0
 loop:
-	CMP $0, R1
+	CMP $0, R3
 	BLE done
 again:
-	FLDPQ.P 32(R3), (F5, F4)
-	FLDPQ.P 32(R0), (F3, F2)
-	WORD $0x4ee334a0 // cmgt v0.2d, v5.2d, v3.2d
-	WORD $0x4ee23481 // cmgt v1.2d, v4.2d, v2.2d
-	WORD $0x6e651c60 // bsl v0.16b, v3.16b, v5.16b
-	WORD $0x6e641c41 // bsl v1.16b, v2.16b, v4.16b
-	FSTPQ.P (F0, F1), 32(R2)
-	SUBS $32, R1, R1
+	FLDPQ.P 32(R2), (F5, F4)
+	FLDPQ.P 32(R1), (F3, F2)
+	WORD $0x4ee334a1 // cmgt v1.2d, v5.2d, v3.2d
+	WORD $0x4ee23480 // cmgt v0.2d, v4.2d, v2.2d
+	WORD $0x6e651c61 // bsl v1.16b, v3.16b, v5.16b
+	WORD $0x6e641c40 // bsl v0.16b, v2.16b, v4.16b
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $32, R3, R3
 	BGT again
 done:
 	RET

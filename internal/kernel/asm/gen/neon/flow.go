@@ -143,7 +143,8 @@ func (c *Code) separate() {
 			}
 		}
 	}
-	for v, sites := range defs {
+	for v := range Value(len(c.vector)) {
+		sites := defs[v]
 		if len(sites) < 2 {
 			continue
 		}
@@ -174,7 +175,8 @@ func (c *Code) separate() {
 			}
 			return names[root]
 		}
-		for i, all := range reached {
+		for i := range c.ops {
+			all := reached[i]
 			for a, used := range c.ops[i].args {
 				if used == v && c.ops[i].reads(a) {
 					c.ops[i].args[a] = name(all[0])
