@@ -59,9 +59,9 @@ func floatRows[F kernel.Float](suffix string) []countRow {
 		{"softmax", countN, func() { kernel.Softmax(64, countN/64, x, z) }},
 		{"log_softmax", countN, func() { kernel.LogSoftmax(64, countN/64, x, z) }},
 		{"layer_norm", countN, func() {
-			var means, scales [64]float64
-			norm := kernel.Norm{Rows: 64, Groups: 64, Per: countN / 64, Run: 1, Eps: 1e-5}
-			kernel.Normalize(norm, x, nil, nil, z, means[:], scales[:])
+			var means, scales [8]float64
+			norm := kernel.Norm{Rows: 8, Groups: 1, Per: countN / 8, Run: 1, Eps: 1e-5}
+			kernel.Normalize(norm, x, y, w, z, means[:], scales[:])
 		}},
 		{"sgd", countN, func() { kernel.SGD(w, y, z, 0.001, 0.9, 0, 0, false, false) }},
 		{"adam", countN, func() {
@@ -111,19 +111,14 @@ func singleRows[F kernel.Float](x, y, z, positive []F) []countRow {
 // castRows returns the casts. Where a level has no loop for a cast, the loop is the one of a caller.
 func castRows() (rows []countRow) {
 	plain := map[kernel.Cast]func(dst, src []byte){
-		kernel.Float32ToBrain: castEach(func(v float32) uint16 {
-			if b := math.Float32bits(v); v == v {
-				return uint16((b + 0x7fff + b>>16&1) >> 16)
-			}
-			return 0x7fc0
-		}),
-		kernel.BrainToFloat32:   castEach(func(v uint16) float32 { return math.Float32frombits(uint32(v) << 16) }),
-		kernel.Uint8ToFloat32:   castEach(func(v uint8) float32 { return float32(v) }),
-		kernel.Int32ToFloat32:   castEach(func(v int32) float32 { return float32(v) }),
-		kernel.Float32ToFloat64: castEach(func(v float32) float64 { return float64(v) }),
-		kernel.Float64ToFloat32: castEach(func(v float64) float32 { return float32(v) }),
-		kernel.Float32ToInt64:   castEach(func(v float32) int64 { return int64(v) }),
-		kernel.Int64ToFloat32:   castEach(func(v int64) float32 { return float32(v) }),
+		kernel.Float32ToBrain:   roundEach,
+		kernel.BrainToFloat32:   widenEach,
+		kernel.Uint8ToFloat32:   castEach[uint8, float32],
+		kernel.Int32ToFloat32:   castEach[int32, float32],
+		kernel.Float32ToFloat64: castEach[float32, float64],
+		kernel.Float64ToFloat32: castEach[float64, float32],
+		kernel.Float32ToInt64:   castEach[float32, int64],
+		kernel.Int64ToFloat32:   castEach[int64, float32],
 	}
 	names := map[kernel.Cast]string{kernel.Float32ToBrain: "to_bfloat16", kernel.BrainToFloat32: "from_bfloat16",
 		kernel.Uint8ToFloat32: "from_uint8", kernel.Int32ToFloat32: "from_int32", kernel.Float32ToFloat64: "to_float64",
@@ -142,13 +137,31 @@ func castRows() (rows []countRow) {
 	return rows
 }
 
-func castEach[A, B any](of func(v A) B) func(dst, src []byte) {
-	return func(dst, src []byte) {
-		x := unsafe.Slice((*A)(unsafe.Pointer(&src[0])), countN)
-		y := unsafe.Slice((*B)(unsafe.Pointer(&dst[0])), countN)
-		for i, v := range x {
-			y[i] = of(v)
+// elementsOf returns b as elements of type A.
+func elementsOf[A any](b []byte) []A { return unsafe.Slice((*A)(unsafe.Pointer(&b[0])), countN) }
+
+func castEach[A, B uint8 | int32 | int64 | float32 | float64](dst, src []byte) {
+	y := elementsOf[B](dst)
+	for i, v := range elementsOf[A](src) {
+		y[i] = B(v)
+	}
+}
+
+func roundEach(dst, src []byte) {
+	y := elementsOf[uint16](dst)
+	for i, v := range elementsOf[float32](src) {
+		if b := math.Float32bits(v); v == v {
+			y[i] = uint16((b + 0x7fff + b>>16&1) >> 16)
+		} else {
+			y[i] = 0x7fc0
 		}
+	}
+}
+
+func widenEach(dst, src []byte) {
+	y := elementsOf[float32](dst)
+	for i, v := range elementsOf[uint16](src) {
+		y[i] = math.Float32frombits(uint32(v) << 16)
 	}
 }
 

@@ -134,15 +134,11 @@ TEXT ·ExpNEONF32(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F0, F2)
-	WORD $0x6ea0e581 // fcmgt v1.4s, v12.4s, v0.4s
-	WORD $0x6e601d81 // bsl v1.16b, v12.16b, v0.16b
-	WORD $0x6ea2e580 // fcmgt v0.4s, v12.4s, v2.4s
-	WORD $0x6e621d80 // bsl v0.16b, v12.16b, v2.16b
-	WORD $0x6eabe423 // fcmgt v3.4s, v1.4s, v11.4s
-	WORD $0x6e611d63 // bsl v3.16b, v11.16b, v1.16b
-	WORD $0x6eabe402 // fcmgt v2.4s, v0.4s, v11.4s
-	WORD $0x6e601d62 // bsl v2.16b, v11.16b, v0.16b
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21f581 // fmax v1.4s, v12.4s, v1.4s
+	WORD $0x4e20f580 // fmax v0.4s, v12.4s, v0.4s
+	WORD $0x4ea1f563 // fmin v3.4s, v11.4s, v1.4s
+	WORD $0x4ea0f562 // fmin v2.4s, v11.4s, v0.4s
 	VMOV V14.B16, V1.B16
 	WORD $0x4e29cc61 // fmla v1.4s, v3.4s, v9.4s
 	VMOV V14.B16, V0.B16
@@ -209,49 +205,45 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	FMOVQ (R4), F4
 	FMOVQ (R4), F3
-	WORD $0x6ea0e482 // fcmgt v2.4s, v4.4s, v0.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
-	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
-	FMOVQ 16(R4), F4
+	FMOVQ (R4), F2
+	WORD $0x4e21f463 // fmax v3.4s, v3.4s, v1.4s
+	WORD $0x4e20f442 // fmax v2.4s, v2.4s, v0.4s
 	FMOVQ 16(R4), F1
-	WORD $0x6ea4e443 // fcmgt v3.4s, v2.4s, v4.4s
-	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
-	WORD $0x6ea1e402 // fcmgt v2.4s, v0.4s, v1.4s
-	WORD $0x6e601c22 // bsl v2.16b, v1.16b, v0.16b
+	FMOVQ 16(R4), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 32(R4), F1
 	FMOVQ 32(R4), F0
 	FMOVQ 48(R4), F4
@@ -384,16 +376,12 @@ whole:
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
 	WORD $0x4e211df1 // and v17.16b, v15.16b, v1.16b
 	WORD $0x4e201df0 // and v16.16b, v15.16b, v0.16b
-	WORD $0x4eaa1c60 // orr v0.16b, v3.16b, v10.16b
-	WORD $0x4eaa1c42 // orr v2.16b, v2.16b, v10.16b
-	WORD $0x6ea0e5a1 // fcmgt v1.4s, v13.4s, v0.4s
-	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
-	WORD $0x6ea2e5a0 // fcmgt v0.4s, v13.4s, v2.4s
-	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
-	WORD $0x6eace423 // fcmgt v3.4s, v1.4s, v12.4s
-	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
-	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
-	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	WORD $0x4eaa1c61 // orr v1.16b, v3.16b, v10.16b
+	WORD $0x4eaa1c40 // orr v0.16b, v2.16b, v10.16b
+	WORD $0x4e21f5a1 // fmax v1.4s, v13.4s, v1.4s
+	WORD $0x4e20f5a0 // fmax v0.4s, v13.4s, v0.4s
+	WORD $0x4ea1f583 // fmin v3.4s, v12.4s, v1.4s
+	WORD $0x4ea0f582 // fmin v2.4s, v12.4s, v0.4s
 	VMOV V14.B16, V1.B16
 	WORD $0x4e29cc61 // fmla v1.4s, v3.4s, v9.4s
 	VMOV V14.B16, V0.B16
@@ -507,20 +495,16 @@ end_3:
 	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
 	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
 	FMOVQ 336(R4), F2
-	WORD $0x4ea21c24 // orr v4.16b, v1.16b, v2.16b
-	WORD $0x4ea21c03 // orr v3.16b, v0.16b, v2.16b
+	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
+	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
+	FMOVQ (R4), F1
 	FMOVQ (R4), F0
-	FMOVQ (R4), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 16(R4), F2
-	FMOVQ 16(R4), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FMOVQ 16(R4), F1
+	FMOVQ 16(R4), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 32(R4), F1
 	FMOVQ 32(R4), F0
 	FMOVQ 48(R4), F4
@@ -660,10 +644,8 @@ whole:
 	WORD $0x4eb01e20 // orr v0.16b, v17.16b, v16.16b
 	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
 	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x6ea1e5e3 // fcmgt v3.4s, v15.4s, v1.4s
-	WORD $0x6e611de3 // bsl v3.16b, v15.16b, v1.16b
-	WORD $0x6ea0e5e2 // fcmgt v2.4s, v15.4s, v0.4s
-	WORD $0x6e601de2 // bsl v2.16b, v15.16b, v0.16b
+	WORD $0x4e21f5e3 // fmax v3.4s, v15.4s, v1.4s
+	WORD $0x4e20f5e2 // fmax v2.4s, v15.4s, v0.4s
 	VMOV V11.B16, V7.B16
 	WORD $0x4e2ccc67 // fmla v7.4s, v3.4s, v12.4s
 	VMOV V11.B16, V6.B16
@@ -757,14 +739,12 @@ end_3:
 	FMOVQ 336(R4), F10
 	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
 	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
-	WORD $0x4e21d422 // fadd v2.4s, v1.4s, v1.4s
-	WORD $0x4e20d404 // fadd v4.4s, v0.4s, v0.4s
+	WORD $0x4e21d423 // fadd v3.4s, v1.4s, v1.4s
+	WORD $0x4e20d402 // fadd v2.4s, v0.4s, v0.4s
 	FMOVQ 352(R4), F1
 	FMOVQ 352(R4), F0
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
 	FMOVQ 32(R4), F7
 	FMOVQ 32(R4), F6
 	FMOVQ 48(R4), F0
@@ -881,17 +861,13 @@ TEXT ·ExpSumNEONF32(SB), NOSPLIT, $0-28
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F2, F3)
+	FLDPQ.P 32(R1), (F3, F2)
+	WORD $0x4eb1d463 // fsub v3.4s, v3.4s, v17.4s
 	WORD $0x4eb1d442 // fsub v2.4s, v2.4s, v17.4s
-	WORD $0x4eb1d464 // fsub v4.4s, v3.4s, v17.4s
-	WORD $0x6ea2e5c3 // fcmgt v3.4s, v14.4s, v2.4s
-	WORD $0x6e621dc3 // bsl v3.16b, v14.16b, v2.16b
-	WORD $0x6ea4e5c2 // fcmgt v2.4s, v14.4s, v4.4s
-	WORD $0x6e641dc2 // bsl v2.16b, v14.16b, v4.16b
-	WORD $0x6eade465 // fcmgt v5.4s, v3.4s, v13.4s
-	WORD $0x6e631da5 // bsl v5.16b, v13.16b, v3.16b
-	WORD $0x6eade444 // fcmgt v4.4s, v2.4s, v13.4s
-	WORD $0x6e621da4 // bsl v4.16b, v13.16b, v2.16b
+	WORD $0x4e23f5c3 // fmax v3.4s, v14.4s, v3.4s
+	WORD $0x4e22f5c2 // fmax v2.4s, v14.4s, v2.4s
+	WORD $0x4ea3f5a5 // fmin v5.4s, v13.4s, v3.4s
+	WORD $0x4ea2f5a4 // fmin v4.4s, v13.4s, v2.4s
 	VMOV V16.B16, V3.B16
 	WORD $0x4e2bcca3 // fmla v3.4s, v5.4s, v11.4s
 	VMOV V16.B16, V2.B16
@@ -994,20 +970,16 @@ one_7:
 	FMOVS (R1), F3
 end_6:
 end_3:
-	WORD $0x4eb1d466 // fsub v6.4s, v3.4s, v17.4s
-	WORD $0x4eb1d445 // fsub v5.4s, v2.4s, v17.4s
+	WORD $0x4eb1d465 // fsub v5.4s, v3.4s, v17.4s
+	WORD $0x4eb1d444 // fsub v4.4s, v2.4s, v17.4s
+	FMOVQ (R4), F3
 	FMOVQ (R4), F2
-	FMOVQ (R4), F4
-	WORD $0x6ea6e443 // fcmgt v3.4s, v2.4s, v6.4s
-	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
-	WORD $0x6ea5e482 // fcmgt v2.4s, v4.4s, v5.4s
-	WORD $0x6e651c82 // bsl v2.16b, v4.16b, v5.16b
-	FMOVQ 16(R4), F4
-	FMOVQ 16(R4), F6
-	WORD $0x6ea4e465 // fcmgt v5.4s, v3.4s, v4.4s
-	WORD $0x6e631c85 // bsl v5.16b, v4.16b, v3.16b
-	WORD $0x6ea6e444 // fcmgt v4.4s, v2.4s, v6.4s
-	WORD $0x6e621cc4 // bsl v4.16b, v6.16b, v2.16b
+	WORD $0x4e25f465 // fmax v5.4s, v3.4s, v5.4s
+	WORD $0x4e24f444 // fmax v4.4s, v2.4s, v4.4s
+	FMOVQ 16(R4), F3
+	FMOVQ 16(R4), F2
+	WORD $0x4ea5f465 // fmin v5.4s, v3.4s, v5.4s
+	WORD $0x4ea4f444 // fmin v4.4s, v2.4s, v4.4s
 	FMOVQ 32(R4), F3
 	FMOVQ 32(R4), F2
 	FMOVQ 48(R4), F6
@@ -1118,17 +1090,13 @@ TEXT ·ExpToNEONF32(SB), NOSPLIT, $0-36
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F2, F3)
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x4eb1d463 // fsub v3.4s, v3.4s, v17.4s
 	WORD $0x4eb1d442 // fsub v2.4s, v2.4s, v17.4s
-	WORD $0x4eb1d464 // fsub v4.4s, v3.4s, v17.4s
-	WORD $0x6ea2e5c3 // fcmgt v3.4s, v14.4s, v2.4s
-	WORD $0x6e621dc3 // bsl v3.16b, v14.16b, v2.16b
-	WORD $0x6ea4e5c2 // fcmgt v2.4s, v14.4s, v4.4s
-	WORD $0x6e641dc2 // bsl v2.16b, v14.16b, v4.16b
-	WORD $0x6eade465 // fcmgt v5.4s, v3.4s, v13.4s
-	WORD $0x6e631da5 // bsl v5.16b, v13.16b, v3.16b
-	WORD $0x6eade444 // fcmgt v4.4s, v2.4s, v13.4s
-	WORD $0x6e621da4 // bsl v4.16b, v13.16b, v2.16b
+	WORD $0x4e23f5c3 // fmax v3.4s, v14.4s, v3.4s
+	WORD $0x4e22f5c2 // fmax v2.4s, v14.4s, v2.4s
+	WORD $0x4ea3f5a5 // fmin v5.4s, v13.4s, v3.4s
+	WORD $0x4ea2f5a4 // fmin v4.4s, v13.4s, v2.4s
 	VMOV V16.B16, V3.B16
 	WORD $0x4e2bcca3 // fmla v3.4s, v5.4s, v11.4s
 	VMOV V16.B16, V2.B16
@@ -1232,20 +1200,16 @@ one_7:
 	FMOVS (R2), F3
 end_6:
 end_3:
-	WORD $0x4eb1d466 // fsub v6.4s, v3.4s, v17.4s
-	WORD $0x4eb1d445 // fsub v5.4s, v2.4s, v17.4s
+	WORD $0x4eb1d465 // fsub v5.4s, v3.4s, v17.4s
+	WORD $0x4eb1d444 // fsub v4.4s, v2.4s, v17.4s
+	FMOVQ (R5), F3
 	FMOVQ (R5), F2
-	FMOVQ (R5), F4
-	WORD $0x6ea6e443 // fcmgt v3.4s, v2.4s, v6.4s
-	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
-	WORD $0x6ea5e482 // fcmgt v2.4s, v4.4s, v5.4s
-	WORD $0x6e651c82 // bsl v2.16b, v4.16b, v5.16b
-	FMOVQ 16(R5), F4
-	FMOVQ 16(R5), F6
-	WORD $0x6ea4e465 // fcmgt v5.4s, v3.4s, v4.4s
-	WORD $0x6e631c85 // bsl v5.16b, v4.16b, v3.16b
-	WORD $0x6ea6e444 // fcmgt v4.4s, v2.4s, v6.4s
-	WORD $0x6e621cc4 // bsl v4.16b, v6.16b, v2.16b
+	WORD $0x4e25f465 // fmax v5.4s, v3.4s, v5.4s
+	WORD $0x4e24f444 // fmax v4.4s, v2.4s, v4.4s
+	FMOVQ 16(R5), F3
+	FMOVQ 16(R5), F2
+	WORD $0x4ea5f465 // fmin v5.4s, v3.4s, v5.4s
+	WORD $0x4ea4f444 // fmin v4.4s, v2.4s, v4.4s
 	FMOVQ 32(R5), F3
 	FMOVQ 32(R5), F2
 	FMOVQ 48(R5), F6
@@ -1384,15 +1348,11 @@ TEXT ·LessExpNEONF32(SB), NOSPLIT, $0-40
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R3), (F0, F2)
-	WORD $0x6ea0e5a1 // fcmgt v1.4s, v13.4s, v0.4s
-	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
-	WORD $0x6ea2e5a0 // fcmgt v0.4s, v13.4s, v2.4s
-	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
-	WORD $0x6eace423 // fcmgt v3.4s, v1.4s, v12.4s
-	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
-	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
-	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	FLDPQ.P 32(R3), (F1, F0)
+	WORD $0x4e21f5a1 // fmax v1.4s, v13.4s, v1.4s
+	WORD $0x4e20f5a0 // fmax v0.4s, v13.4s, v0.4s
+	WORD $0x4ea1f583 // fmin v3.4s, v12.4s, v1.4s
+	WORD $0x4ea0f582 // fmin v2.4s, v12.4s, v0.4s
 	VMOV V15.B16, V1.B16
 	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
 	VMOV V15.B16, V0.B16
@@ -1462,49 +1422,45 @@ whole:
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R3), (F0, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $1, R4, one_5
-	FMOVD 16(R3), F1
+	FMOVD 16(R3), F0
 	TBZ $0, R4, end_4
 	ADD $24, R3, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R3), F1
+	FMOVS 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 	TBZ $0, R4, end_6
 	ADD $8, R3, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R3), F0
+	FMOVS (R3), F1
 end_6:
 end_3:
-	FMOVQ (R5), F4
 	FMOVQ (R5), F3
-	WORD $0x6ea0e482 // fcmgt v2.4s, v4.4s, v0.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
-	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
-	FMOVQ 16(R5), F4
+	FMOVQ (R5), F2
+	WORD $0x4e21f463 // fmax v3.4s, v3.4s, v1.4s
+	WORD $0x4e20f442 // fmax v2.4s, v2.4s, v0.4s
 	FMOVQ 16(R5), F1
-	WORD $0x6ea4e443 // fcmgt v3.4s, v2.4s, v4.4s
-	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
-	WORD $0x6ea1e402 // fcmgt v2.4s, v0.4s, v1.4s
-	WORD $0x6e601c22 // bsl v2.16b, v1.16b, v0.16b
+	FMOVQ 16(R5), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 32(R5), F1
 	FMOVQ 32(R5), F0
 	FMOVQ 48(R5), F4
@@ -1663,15 +1619,11 @@ TEXT ·ExpNEONF64(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F0, F2)
-	WORD $0x6ee0e581 // fcmgt v1.2d, v12.2d, v0.2d
-	WORD $0x6e601d81 // bsl v1.16b, v12.16b, v0.16b
-	WORD $0x6ee2e580 // fcmgt v0.2d, v12.2d, v2.2d
-	WORD $0x6e621d80 // bsl v0.16b, v12.16b, v2.16b
-	WORD $0x6eebe423 // fcmgt v3.2d, v1.2d, v11.2d
-	WORD $0x6e611d63 // bsl v3.16b, v11.16b, v1.16b
-	WORD $0x6eebe402 // fcmgt v2.2d, v0.2d, v11.2d
-	WORD $0x6e601d62 // bsl v2.16b, v11.16b, v0.16b
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61f581 // fmax v1.2d, v12.2d, v1.2d
+	WORD $0x4e60f580 // fmax v0.2d, v12.2d, v0.2d
+	WORD $0x4ee1f563 // fmin v3.2d, v11.2d, v1.2d
+	WORD $0x4ee0f562 // fmin v2.2d, v11.2d, v0.2d
 	VMOV V14.B16, V1.B16
 	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
 	VMOV V14.B16, V0.B16
@@ -1762,35 +1714,31 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 end_5:
 end_3:
-	FMOVQ 384(R4), F4
 	FMOVQ 384(R4), F3
-	WORD $0x6ee0e482 // fcmgt v2.2d, v4.2d, v0.2d
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ee1e460 // fcmgt v0.2d, v3.2d, v1.2d
-	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
-	FMOVQ 400(R4), F4
+	FMOVQ 384(R4), F2
+	WORD $0x4e61f463 // fmax v3.2d, v3.2d, v1.2d
+	WORD $0x4e60f442 // fmax v2.2d, v2.2d, v0.2d
 	FMOVQ 400(R4), F1
-	WORD $0x6ee4e443 // fcmgt v3.2d, v2.2d, v4.2d
-	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
-	WORD $0x6ee1e402 // fcmgt v2.2d, v0.2d, v1.2d
-	WORD $0x6e601c22 // bsl v2.16b, v1.16b, v0.16b
+	FMOVQ 400(R4), F0
+	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
+	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
 	FMOVQ 416(R4), F1
 	FMOVQ 416(R4), F0
 	FMOVQ 432(R4), F4
@@ -1933,16 +1881,12 @@ whole:
 	WORD $0x6ee0e440 // fcmgt v0.2d, v2.2d, v0.2d
 	WORD $0x4e211df2 // and v18.16b, v15.16b, v1.16b
 	WORD $0x4e201df1 // and v17.16b, v15.16b, v0.16b
-	WORD $0x4eaa1c60 // orr v0.16b, v3.16b, v10.16b
-	WORD $0x4eaa1c42 // orr v2.16b, v2.16b, v10.16b
-	WORD $0x6ee0e5a1 // fcmgt v1.2d, v13.2d, v0.2d
-	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
-	WORD $0x6ee2e5a0 // fcmgt v0.2d, v13.2d, v2.2d
-	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
-	WORD $0x6eece423 // fcmgt v3.2d, v1.2d, v12.2d
-	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
-	WORD $0x6eece402 // fcmgt v2.2d, v0.2d, v12.2d
-	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	WORD $0x4eaa1c61 // orr v1.16b, v3.16b, v10.16b
+	WORD $0x4eaa1c40 // orr v0.16b, v2.16b, v10.16b
+	WORD $0x4e61f5a1 // fmax v1.2d, v13.2d, v1.2d
+	WORD $0x4e60f5a0 // fmax v0.2d, v13.2d, v0.2d
+	WORD $0x4ee1f583 // fmin v3.2d, v12.2d, v1.2d
+	WORD $0x4ee0f582 // fmin v2.2d, v12.2d, v0.2d
 	VMOV V14.B16, V1.B16
 	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
 	VMOV V14.B16, V0.B16
@@ -2066,20 +2010,16 @@ end_3:
 	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
 	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
 	FMOVQ 816(R4), F2
-	WORD $0x4ea21c24 // orr v4.16b, v1.16b, v2.16b
-	WORD $0x4ea21c03 // orr v3.16b, v0.16b, v2.16b
+	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
+	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
+	FMOVQ 384(R4), F1
 	FMOVQ 384(R4), F0
-	FMOVQ 384(R4), F2
-	WORD $0x6ee4e401 // fcmgt v1.2d, v0.2d, v4.2d
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ee3e440 // fcmgt v0.2d, v2.2d, v3.2d
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 400(R4), F2
-	FMOVQ 400(R4), F4
-	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e63f423 // fmax v3.2d, v1.2d, v3.2d
+	WORD $0x4e62f402 // fmax v2.2d, v0.2d, v2.2d
+	FMOVQ 400(R4), F1
+	FMOVQ 400(R4), F0
+	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
+	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
 	FMOVQ 416(R4), F1
 	FMOVQ 416(R4), F0
 	FMOVQ 432(R4), F4
@@ -2229,10 +2169,8 @@ whole:
 	WORD $0x4eae1de0 // orr v0.16b, v15.16b, v14.16b
 	WORD $0x4e61d421 // fadd v1.2d, v1.2d, v1.2d
 	WORD $0x4e60d400 // fadd v0.2d, v0.2d, v0.2d
-	WORD $0x6ee1e5a3 // fcmgt v3.2d, v13.2d, v1.2d
-	WORD $0x6e611da3 // bsl v3.16b, v13.16b, v1.16b
-	WORD $0x6ee0e5a2 // fcmgt v2.2d, v13.2d, v0.2d
-	WORD $0x6e601da2 // bsl v2.16b, v13.16b, v0.16b
+	WORD $0x4e61f5a3 // fmax v3.2d, v13.2d, v1.2d
+	WORD $0x4e60f5a2 // fmax v2.2d, v13.2d, v0.2d
 	VMOV V9.B16, V18.B16
 	WORD $0x4e6acc72 // fmla v18.2d, v3.2d, v10.2d
 	VMOV V9.B16, V17.B16
@@ -2336,14 +2274,12 @@ end_3:
 	FMOVQ 816(R4), F10
 	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
 	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
-	WORD $0x4e61d422 // fadd v2.2d, v1.2d, v1.2d
-	WORD $0x4e60d404 // fadd v4.2d, v0.2d, v0.2d
+	WORD $0x4e61d423 // fadd v3.2d, v1.2d, v1.2d
+	WORD $0x4e60d402 // fadd v2.2d, v0.2d, v0.2d
 	FMOVQ 832(R4), F1
 	FMOVQ 832(R4), F0
-	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
-	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
-	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	WORD $0x4e63f423 // fmax v3.2d, v1.2d, v3.2d
+	WORD $0x4e62f402 // fmax v2.2d, v0.2d, v2.2d
 	FMOVQ 416(R4), F7
 	FMOVQ 416(R4), F6
 	FMOVQ 432(R4), F0
@@ -2470,17 +2406,13 @@ TEXT ·ExpSumNEONF64(SB), NOSPLIT, $0-32
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F2, F3)
+	FLDPQ.P 32(R1), (F3, F2)
+	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
 	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
-	WORD $0x4eefd464 // fsub v4.2d, v3.2d, v15.2d
-	WORD $0x6ee2e5c3 // fcmgt v3.2d, v14.2d, v2.2d
-	WORD $0x6e621dc3 // bsl v3.16b, v14.16b, v2.16b
-	WORD $0x6ee4e5c2 // fcmgt v2.2d, v14.2d, v4.2d
-	WORD $0x6e641dc2 // bsl v2.16b, v14.16b, v4.16b
-	WORD $0x6eede465 // fcmgt v5.2d, v3.2d, v13.2d
-	WORD $0x6e631da5 // bsl v5.16b, v13.16b, v3.16b
-	WORD $0x6eede444 // fcmgt v4.2d, v2.2d, v13.2d
-	WORD $0x6e621da4 // bsl v4.16b, v13.16b, v2.16b
+	WORD $0x4e63f5c3 // fmax v3.2d, v14.2d, v3.2d
+	WORD $0x4e62f5c2 // fmax v2.2d, v14.2d, v2.2d
+	WORD $0x4ee3f5a5 // fmin v5.2d, v13.2d, v3.2d
+	WORD $0x4ee2f5a4 // fmin v4.2d, v13.2d, v2.2d
 	VMOV V17.B16, V3.B16
 	WORD $0x4e6bcca3 // fmla v3.2d, v5.2d, v11.2d
 	VMOV V17.B16, V2.B16
@@ -2593,20 +2525,16 @@ few_2:
 	FMOVD (R1), F3
 end_5:
 end_3:
-	WORD $0x4eefd466 // fsub v6.2d, v3.2d, v15.2d
-	WORD $0x4eefd445 // fsub v5.2d, v2.2d, v15.2d
+	WORD $0x4eefd465 // fsub v5.2d, v3.2d, v15.2d
+	WORD $0x4eefd444 // fsub v4.2d, v2.2d, v15.2d
+	FMOVQ 384(R4), F3
 	FMOVQ 384(R4), F2
-	FMOVQ 384(R4), F4
-	WORD $0x6ee6e443 // fcmgt v3.2d, v2.2d, v6.2d
-	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
-	WORD $0x6ee5e482 // fcmgt v2.2d, v4.2d, v5.2d
-	WORD $0x6e651c82 // bsl v2.16b, v4.16b, v5.16b
-	FMOVQ 400(R4), F4
-	FMOVQ 400(R4), F6
-	WORD $0x6ee4e465 // fcmgt v5.2d, v3.2d, v4.2d
-	WORD $0x6e631c85 // bsl v5.16b, v4.16b, v3.16b
-	WORD $0x6ee6e444 // fcmgt v4.2d, v2.2d, v6.2d
-	WORD $0x6e621cc4 // bsl v4.16b, v6.16b, v2.16b
+	WORD $0x4e65f465 // fmax v5.2d, v3.2d, v5.2d
+	WORD $0x4e64f444 // fmax v4.2d, v2.2d, v4.2d
+	FMOVQ 400(R4), F3
+	FMOVQ 400(R4), F2
+	WORD $0x4ee5f465 // fmin v5.2d, v3.2d, v5.2d
+	WORD $0x4ee4f444 // fmin v4.2d, v2.2d, v4.2d
 	FMOVQ 416(R4), F3
 	FMOVQ 416(R4), F2
 	FMOVQ 432(R4), F6
@@ -2739,17 +2667,13 @@ TEXT ·ExpToNEONF64(SB), NOSPLIT, $0-40
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F2, F3)
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
 	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
-	WORD $0x4eefd464 // fsub v4.2d, v3.2d, v15.2d
-	WORD $0x6ee2e5c3 // fcmgt v3.2d, v14.2d, v2.2d
-	WORD $0x6e621dc3 // bsl v3.16b, v14.16b, v2.16b
-	WORD $0x6ee4e5c2 // fcmgt v2.2d, v14.2d, v4.2d
-	WORD $0x6e641dc2 // bsl v2.16b, v14.16b, v4.16b
-	WORD $0x6eede465 // fcmgt v5.2d, v3.2d, v13.2d
-	WORD $0x6e631da5 // bsl v5.16b, v13.16b, v3.16b
-	WORD $0x6eede444 // fcmgt v4.2d, v2.2d, v13.2d
-	WORD $0x6e621da4 // bsl v4.16b, v13.16b, v2.16b
+	WORD $0x4e63f5c3 // fmax v3.2d, v14.2d, v3.2d
+	WORD $0x4e62f5c2 // fmax v2.2d, v14.2d, v2.2d
+	WORD $0x4ee3f5a5 // fmin v5.2d, v13.2d, v3.2d
+	WORD $0x4ee2f5a4 // fmin v4.2d, v13.2d, v2.2d
 	VMOV V17.B16, V3.B16
 	WORD $0x4e6bcca3 // fmla v3.2d, v5.2d, v11.2d
 	VMOV V17.B16, V2.B16
@@ -2863,20 +2787,16 @@ few_2:
 	FMOVD (R2), F3
 end_5:
 end_3:
-	WORD $0x4eefd466 // fsub v6.2d, v3.2d, v15.2d
-	WORD $0x4eefd445 // fsub v5.2d, v2.2d, v15.2d
+	WORD $0x4eefd465 // fsub v5.2d, v3.2d, v15.2d
+	WORD $0x4eefd444 // fsub v4.2d, v2.2d, v15.2d
+	FMOVQ 384(R5), F3
 	FMOVQ 384(R5), F2
-	FMOVQ 384(R5), F4
-	WORD $0x6ee6e443 // fcmgt v3.2d, v2.2d, v6.2d
-	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
-	WORD $0x6ee5e482 // fcmgt v2.2d, v4.2d, v5.2d
-	WORD $0x6e651c82 // bsl v2.16b, v4.16b, v5.16b
-	FMOVQ 400(R5), F4
-	FMOVQ 400(R5), F6
-	WORD $0x6ee4e465 // fcmgt v5.2d, v3.2d, v4.2d
-	WORD $0x6e631c85 // bsl v5.16b, v4.16b, v3.16b
-	WORD $0x6ee6e444 // fcmgt v4.2d, v2.2d, v6.2d
-	WORD $0x6e621cc4 // bsl v4.16b, v6.16b, v2.16b
+	WORD $0x4e65f465 // fmax v5.2d, v3.2d, v5.2d
+	WORD $0x4e64f444 // fmax v4.2d, v2.2d, v4.2d
+	FMOVQ 400(R5), F3
+	FMOVQ 400(R5), F2
+	WORD $0x4ee5f465 // fmin v5.2d, v3.2d, v5.2d
+	WORD $0x4ee4f444 // fmin v4.2d, v2.2d, v4.2d
 	FMOVQ 416(R5), F3
 	FMOVQ 416(R5), F2
 	FMOVQ 432(R5), F6
@@ -3023,15 +2943,11 @@ TEXT ·LessExpNEONF64(SB), NOSPLIT, $0-40
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R3), (F0, F2)
-	WORD $0x6ee0e5a1 // fcmgt v1.2d, v13.2d, v0.2d
-	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
-	WORD $0x6ee2e5a0 // fcmgt v0.2d, v13.2d, v2.2d
-	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
-	WORD $0x6eece423 // fcmgt v3.2d, v1.2d, v12.2d
-	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
-	WORD $0x6eece402 // fcmgt v2.2d, v0.2d, v12.2d
-	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	FLDPQ.P 32(R3), (F1, F0)
+	WORD $0x4e61f5a1 // fmax v1.2d, v13.2d, v1.2d
+	WORD $0x4e60f5a0 // fmax v0.2d, v13.2d, v0.2d
+	WORD $0x4ee1f583 // fmin v3.2d, v12.2d, v1.2d
+	WORD $0x4ee0f582 // fmin v2.2d, v12.2d, v0.2d
 	VMOV V15.B16, V1.B16
 	WORD $0x4e6acc61 // fmla v1.2d, v3.2d, v10.2d
 	VMOV V15.B16, V0.B16
@@ -3125,35 +3041,31 @@ whole:
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R3), (F0, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $0, R4, end_4
-	FMOVD 16(R3), F1
+	FMOVD 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 end_5:
 end_3:
-	FMOVQ 384(R5), F4
 	FMOVQ 384(R5), F3
-	WORD $0x6ee0e482 // fcmgt v2.2d, v4.2d, v0.2d
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ee1e460 // fcmgt v0.2d, v3.2d, v1.2d
-	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
-	FMOVQ 400(R5), F4
+	FMOVQ 384(R5), F2
+	WORD $0x4e61f463 // fmax v3.2d, v3.2d, v1.2d
+	WORD $0x4e60f442 // fmax v2.2d, v2.2d, v0.2d
 	FMOVQ 400(R5), F1
-	WORD $0x6ee4e443 // fcmgt v3.2d, v2.2d, v4.2d
-	WORD $0x6e621c83 // bsl v3.16b, v4.16b, v2.16b
-	WORD $0x6ee1e402 // fcmgt v2.2d, v0.2d, v1.2d
-	WORD $0x6e601c22 // bsl v2.16b, v1.16b, v0.16b
+	FMOVQ 400(R5), F0
+	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
+	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
 	FMOVQ 416(R5), F1
 	FMOVQ 416(R5), F0
 	FMOVQ 432(R5), F4

@@ -1389,18 +1389,16 @@ whole:
 	WORD $0x4e38cc02 // fmla v2.4s, v0.4s, v24.4s
 	WORD $0x6e39df3e // fmul v30.4s, v25.4s, v25.4s
 	WORD $0x6e38df1d // fmul v29.4s, v24.4s, v24.4s
-	WORD $0x6e25dea0 // fmul v0.4s, v21.4s, v5.4s
-	WORD $0x6e25de81 // fmul v1.4s, v20.4s, v5.4s
-	WORD $0x4e39d41c // fadd v28.4s, v0.4s, v25.4s
-	WORD $0x4e38d43b // fadd v27.4s, v1.4s, v24.4s
-	WORD $0x4ea0d780 // fsub v0.4s, v28.4s, v0.4s
-	WORD $0x4ea1d761 // fsub v1.4s, v27.4s, v1.4s
-	WORD $0x4ea0d720 // fsub v0.4s, v25.4s, v0.4s
-	WORD $0x4ea1d718 // fsub v24.4s, v24.4s, v1.4s
-	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6eb8e480 // fcmgt v0.4s, v4.4s, v24.4s
-	WORD $0x6e641f00 // bsl v0.16b, v24.16b, v4.16b
+	WORD $0x6e25dea1 // fmul v1.4s, v21.4s, v5.4s
+	WORD $0x6e25de80 // fmul v0.4s, v20.4s, v5.4s
+	WORD $0x4e39d43c // fadd v28.4s, v1.4s, v25.4s
+	WORD $0x4e38d41b // fadd v27.4s, v0.4s, v24.4s
+	WORD $0x4ea1d781 // fsub v1.4s, v28.4s, v1.4s
+	WORD $0x4ea0d760 // fsub v0.4s, v27.4s, v0.4s
+	WORD $0x4ea1d721 // fsub v1.4s, v25.4s, v1.4s
+	WORD $0x4ea0d700 // fsub v0.4s, v24.4s, v0.4s
+	WORD $0x4ea4c421 // fminnm v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4c400 // fminnm v0.4s, v0.4s, v4.4s
 	WORD $0x4e23cea1 // fmla v1.4s, v21.4s, v3.4s
 	WORD $0x4e23ce80 // fmla v0.4s, v20.4s, v3.4s
 	WORD $0x4e3ecf41 // fmla v1.4s, v26.4s, v30.4s
@@ -1493,8 +1491,8 @@ end_3:
 	FMOVQ 240(R4), F0
 	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
 	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
-	WORD $0x4ea7d42b // fsub v11.4s, v1.4s, v7.4s
-	WORD $0x4ea6d409 // fsub v9.4s, v0.4s, v6.4s
+	WORD $0x4ea7d429 // fsub v9.4s, v1.4s, v7.4s
+	WORD $0x4ea6d408 // fsub v8.4s, v0.4s, v6.4s
 	FMOVQ 256(R4), F0
 	WORD $0x4e201c82 // and v2.16b, v4.16b, v0.16b
 	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
@@ -1502,69 +1500,67 @@ end_3:
 	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	FMOVQ 144(R4), F0
-	WORD $0x4ea0d446 // fsub v6.4s, v2.4s, v0.4s
+	WORD $0x4ea0d44c // fsub v12.4s, v2.4s, v0.4s
 	WORD $0x4ea0d424 // fsub v4.4s, v1.4s, v0.4s
 	FMOVQ 288(R4), F1
 	FMOVQ 288(R4), F2
 	FMOVQ 304(R4), F0
-	WORD $0x4e26cc20 // fmla v0.4s, v1.4s, v6.4s
+	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
 	FMOVQ 304(R4), F1
 	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
 	FMOVQ 320(R4), F2
-	WORD $0x4e26cc02 // fmla v2.4s, v0.4s, v6.4s
+	WORD $0x4e2ccc02 // fmla v2.4s, v0.4s, v12.4s
 	FMOVQ 320(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 336(R4), F3
-	WORD $0x4e26cc43 // fmla v3.4s, v2.4s, v6.4s
+	WORD $0x4e2ccc43 // fmla v3.4s, v2.4s, v12.4s
 	FMOVQ 336(R4), F1
 	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 352(R4), F2
-	WORD $0x4e26cc62 // fmla v2.4s, v3.4s, v6.4s
+	WORD $0x4e2ccc62 // fmla v2.4s, v3.4s, v12.4s
 	FMOVQ 352(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 368(R4), F3
-	WORD $0x4e26cc43 // fmla v3.4s, v2.4s, v6.4s
+	WORD $0x4e2ccc43 // fmla v3.4s, v2.4s, v12.4s
 	FMOVQ 368(R4), F1
 	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 384(R4), F2
-	WORD $0x4e26cc62 // fmla v2.4s, v3.4s, v6.4s
+	WORD $0x4e2ccc62 // fmla v2.4s, v3.4s, v12.4s
 	FMOVQ 384(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 400(R4), F3
-	WORD $0x4e26cc43 // fmla v3.4s, v2.4s, v6.4s
+	WORD $0x4e2ccc43 // fmla v3.4s, v2.4s, v12.4s
 	FMOVQ 400(R4), F1
 	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
 	FMOVQ 416(R4), F2
-	WORD $0x4e26cc62 // fmla v2.4s, v3.4s, v6.4s
+	WORD $0x4e2ccc62 // fmla v2.4s, v3.4s, v12.4s
 	FMOVQ 416(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	FMOVQ 432(R4), F3
-	WORD $0x4e26cc43 // fmla v3.4s, v2.4s, v6.4s
+	WORD $0x4e2ccc43 // fmla v3.4s, v2.4s, v12.4s
 	FMOVQ 432(R4), F2
 	WORD $0x4e24cc02 // fmla v2.4s, v0.4s, v4.4s
-	WORD $0x6e26dccd // fmul v13.4s, v6.4s, v6.4s
-	WORD $0x6e24dc8c // fmul v12.4s, v4.4s, v4.4s
-	FMOVQ 448(R4), F1
-	WORD $0x6e21dd60 // fmul v0.4s, v11.4s, v1.4s
-	WORD $0x6e21dd21 // fmul v1.4s, v9.4s, v1.4s
-	WORD $0x4e26d408 // fadd v8.4s, v0.4s, v6.4s
-	WORD $0x4e24d427 // fadd v7.4s, v1.4s, v4.4s
-	WORD $0x4ea0d500 // fsub v0.4s, v8.4s, v0.4s
+	WORD $0x6e2cdd8d // fmul v13.4s, v12.4s, v12.4s
+	WORD $0x6e24dc8b // fmul v11.4s, v4.4s, v4.4s
+	FMOVQ 448(R4), F0
+	WORD $0x6e20dd21 // fmul v1.4s, v9.4s, v0.4s
+	WORD $0x6e20dd00 // fmul v0.4s, v8.4s, v0.4s
+	WORD $0x4e2cd427 // fadd v7.4s, v1.4s, v12.4s
+	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
 	WORD $0x4ea1d4e1 // fsub v1.4s, v7.4s, v1.4s
 	WORD $0x4ea0d4c0 // fsub v0.4s, v6.4s, v0.4s
-	WORD $0x4ea1d486 // fsub v6.4s, v4.4s, v1.4s
-	FMOVQ 464(R4), F4
-	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea6e480 // fcmgt v0.4s, v4.4s, v6.4s
-	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
+	WORD $0x4ea1d581 // fsub v1.4s, v12.4s, v1.4s
+	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
+	FMOVQ 464(R4), F0
+	WORD $0x4ea0c421 // fminnm v1.4s, v1.4s, v0.4s
+	WORD $0x4ea0c480 // fminnm v0.4s, v4.4s, v0.4s
 	FMOVQ 480(R4), F4
-	WORD $0x4e24cd61 // fmla v1.4s, v11.4s, v4.4s
-	WORD $0x4e24cd20 // fmla v0.4s, v9.4s, v4.4s
+	WORD $0x4e24cd21 // fmla v1.4s, v9.4s, v4.4s
+	WORD $0x4e24cd00 // fmla v0.4s, v8.4s, v4.4s
 	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
-	WORD $0x4e2ccc40 // fmla v0.4s, v2.4s, v12.4s
-	WORD $0x4e21d509 // fadd v9.4s, v8.4s, v1.4s
-	WORD $0x4e20d4e8 // fadd v8.4s, v7.4s, v0.4s
+	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
+	WORD $0x4e21d4e9 // fadd v9.4s, v7.4s, v1.4s
+	WORD $0x4e20d4c8 // fadd v8.4s, v6.4s, v0.4s
 	WORD $0x6f00e404 // movi v4.2d, #0
 	FMOVQ 496(R4), F1
 	FMOVQ 496(R4), F0
@@ -1629,19 +1625,19 @@ end:
 // func Log1pNEONF32(n int, x *float32, y *float32)
 TEXT ·Log1pNEONF32(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
-	FMOVQ 144(R4), F17
-	FMOVQ (R4), F16
-	FMOVQ 160(R4), F15
-	FMOVQ 176(R4), F14
-	FMOVQ 192(R4), F13
-	FMOVQ 288(R4), F12
-	FMOVQ 496(R4), F11
-	FMOVQ 512(R4), F10
-	FMOVQ 528(R4), F9
-	FMOVQ 544(R4), F8
-	FMOVQ 208(R4), F7
-	FMOVQ 224(R4), F6
-	FMOVQ 240(R4), F5
+	FMOVQ 144(R4), F15
+	FMOVQ (R4), F14
+	FMOVQ 160(R4), F13
+	FMOVQ 176(R4), F12
+	FMOVQ 192(R4), F11
+	FMOVQ 288(R4), F10
+	FMOVQ 496(R4), F9
+	FMOVQ 512(R4), F8
+	FMOVQ 528(R4), F7
+	FMOVQ 544(R4), F6
+	FMOVQ 208(R4), F5
+	FMOVQ 224(R4), F4
+	FMOVQ 240(R4), F3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -1651,50 +1647,48 @@ TEXT ·Log1pNEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F23, F22)
-	WORD $0x4e31d6f5 // fadd v21.4s, v23.4s, v17.4s
-	WORD $0x4e31d6d4 // fadd v20.4s, v22.4s, v17.4s
-	WORD $0x4eb1d6a1 // fsub v1.4s, v21.4s, v17.4s
-	WORD $0x4eb1d680 // fsub v0.4s, v20.4s, v17.4s
+	WORD $0x4e2fd6f5 // fadd v21.4s, v23.4s, v15.4s
+	WORD $0x4e2fd6d4 // fadd v20.4s, v22.4s, v15.4s
+	WORD $0x4eafd6a1 // fsub v1.4s, v21.4s, v15.4s
+	WORD $0x4eafd680 // fsub v0.4s, v20.4s, v15.4s
 	WORD $0x4ea1d6e1 // fsub v1.4s, v23.4s, v1.4s
 	WORD $0x4ea0d6c0 // fsub v0.4s, v22.4s, v0.4s
 	WORD $0x6e35fc21 // fdiv v1.4s, v1.4s, v21.4s
 	WORD $0x6e34fc00 // fdiv v0.4s, v0.4s, v20.4s
-	WORD $0x6ea1e624 // fcmgt v4.4s, v17.4s, v1.4s
-	WORD $0x6e711c24 // bsl v4.16b, v1.16b, v17.16b
-	WORD $0x6ea0e623 // fcmgt v3.4s, v17.4s, v0.4s
-	WORD $0x6e711c03 // bsl v3.16b, v0.16b, v17.16b
-	WORD $0x6eb5e5f2 // fcmgt v18.4s, v15.4s, v21.4s
-	WORD $0x6eb4e5e2 // fcmgt v2.4s, v15.4s, v20.4s
-	WORD $0x4e321dc1 // and v1.16b, v14.16b, v18.16b
-	WORD $0x4e221dc0 // and v0.16b, v14.16b, v2.16b
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	WORD $0x4e31d400 // fadd v0.4s, v0.4s, v17.4s
+	WORD $0x4eafc433 // fminnm v19.4s, v1.4s, v15.4s
+	WORD $0x4eafc412 // fminnm v18.4s, v0.4s, v15.4s
+	WORD $0x6eb5e5b0 // fcmgt v16.4s, v13.4s, v21.4s
+	WORD $0x6eb4e5a2 // fcmgt v2.4s, v13.4s, v20.4s
+	WORD $0x4e301d81 // and v1.16b, v12.16b, v16.16b
+	WORD $0x4e221d80 // and v0.16b, v12.16b, v2.16b
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
 	WORD $0x6e35dc21 // fmul v1.4s, v1.4s, v21.4s
 	WORD $0x6e34dc00 // fmul v0.4s, v0.4s, v20.4s
-	WORD $0x4e321db3 // and v19.16b, v13.16b, v18.16b
-	WORD $0x4e221db2 // and v18.16b, v13.16b, v2.16b
-	WORD $0x4ea78438 // add v24.4s, v1.4s, v7.4s
-	WORD $0x4ea78402 // add v2.4s, v0.4s, v7.4s
+	WORD $0x4e301d71 // and v17.16b, v11.16b, v16.16b
+	WORD $0x4e221d70 // and v16.16b, v11.16b, v2.16b
+	WORD $0x4ea58438 // add v24.4s, v1.4s, v5.4s
+	WORD $0x4ea58402 // add v2.4s, v0.4s, v5.4s
 	WORD $0x6f290701 // ushr v1.4s, v24.4s, #23
 	WORD $0x6f290440 // ushr v0.4s, v2.4s, #23
-	WORD $0x4ea61c21 // orr v1.16b, v1.16b, v6.16b
-	WORD $0x4ea61c00 // orr v0.16b, v0.16b, v6.16b
-	WORD $0x4ea5d421 // fsub v1.4s, v1.4s, v5.4s
-	WORD $0x4ea5d400 // fsub v0.4s, v0.4s, v5.4s
-	WORD $0x4eb3d433 // fsub v19.4s, v1.4s, v19.4s
-	WORD $0x4eb2d412 // fsub v18.4s, v0.4s, v18.4s
+	WORD $0x4ea41c21 // orr v1.16b, v1.16b, v4.16b
+	WORD $0x4ea41c00 // orr v0.16b, v0.16b, v4.16b
+	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
+	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
+	WORD $0x4eb1d431 // fsub v17.4s, v1.4s, v17.4s
+	WORD $0x4eb0d410 // fsub v16.4s, v0.4s, v16.4s
 	FMOVQ 256(R4), F0
 	WORD $0x4e201f01 // and v1.16b, v24.16b, v0.16b
 	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
 	FMOVQ 272(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x4eb1d439 // fsub v25.4s, v1.4s, v17.4s
-	WORD $0x4eb1d418 // fsub v24.4s, v0.4s, v17.4s
+	WORD $0x4eafd439 // fsub v25.4s, v1.4s, v15.4s
+	WORD $0x4eafd418 // fsub v24.4s, v0.4s, v15.4s
 	FMOVQ 304(R4), F0
-	WORD $0x4e39cd80 // fmla v0.4s, v12.4s, v25.4s
+	WORD $0x4e39cd40 // fmla v0.4s, v10.4s, v25.4s
 	FMOVQ 304(R4), F1
-	WORD $0x4e38cd81 // fmla v1.4s, v12.4s, v24.4s
+	WORD $0x4e38cd41 // fmla v1.4s, v10.4s, v24.4s
 	FMOVQ 320(R4), F2
 	WORD $0x4e39cc02 // fmla v2.4s, v0.4s, v25.4s
 	FMOVQ 320(R4), F0
@@ -1729,55 +1723,53 @@ whole:
 	WORD $0x4e38cc02 // fmla v2.4s, v0.4s, v24.4s
 	WORD $0x6e39df3e // fmul v30.4s, v25.4s, v25.4s
 	WORD $0x6e38df1d // fmul v29.4s, v24.4s, v24.4s
-	FMOVQ 448(R4), F1
-	WORD $0x6e21de60 // fmul v0.4s, v19.4s, v1.4s
-	WORD $0x6e21de41 // fmul v1.4s, v18.4s, v1.4s
-	WORD $0x4e39d41c // fadd v28.4s, v0.4s, v25.4s
-	WORD $0x4e38d43b // fadd v27.4s, v1.4s, v24.4s
-	WORD $0x4ea0d780 // fsub v0.4s, v28.4s, v0.4s
-	WORD $0x4ea1d761 // fsub v1.4s, v27.4s, v1.4s
-	WORD $0x4ea0d720 // fsub v0.4s, v25.4s, v0.4s
-	WORD $0x4ea1d719 // fsub v25.4s, v24.4s, v1.4s
-	FMOVQ 464(R4), F24
-	WORD $0x6ea0e701 // fcmgt v1.4s, v24.4s, v0.4s
-	WORD $0x6e781c01 // bsl v1.16b, v0.16b, v24.16b
-	WORD $0x6eb9e700 // fcmgt v0.4s, v24.4s, v25.4s
-	WORD $0x6e781f20 // bsl v0.16b, v25.16b, v24.16b
+	FMOVQ 448(R4), F0
+	WORD $0x6e20de21 // fmul v1.4s, v17.4s, v0.4s
+	WORD $0x6e20de00 // fmul v0.4s, v16.4s, v0.4s
+	WORD $0x4e39d43c // fadd v28.4s, v1.4s, v25.4s
+	WORD $0x4e38d41b // fadd v27.4s, v0.4s, v24.4s
+	WORD $0x4ea1d781 // fsub v1.4s, v28.4s, v1.4s
+	WORD $0x4ea0d760 // fsub v0.4s, v27.4s, v0.4s
+	WORD $0x4ea1d721 // fsub v1.4s, v25.4s, v1.4s
+	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
+	FMOVQ 464(R4), F0
+	WORD $0x4ea0c421 // fminnm v1.4s, v1.4s, v0.4s
+	WORD $0x4ea0c700 // fminnm v0.4s, v24.4s, v0.4s
 	FMOVQ 480(R4), F24
-	WORD $0x4e38ce61 // fmla v1.4s, v19.4s, v24.4s
-	WORD $0x4e38ce40 // fmla v0.4s, v18.4s, v24.4s
+	WORD $0x4e38ce21 // fmla v1.4s, v17.4s, v24.4s
+	WORD $0x4e38ce00 // fmla v0.4s, v16.4s, v24.4s
 	WORD $0x4e3ecf41 // fmla v1.4s, v26.4s, v30.4s
 	WORD $0x4e3dcc40 // fmla v0.4s, v2.4s, v29.4s
-	WORD $0x4e21d792 // fadd v18.4s, v28.4s, v1.4s
+	WORD $0x4e21d790 // fadd v16.4s, v28.4s, v1.4s
 	WORD $0x4e20d77a // fadd v26.4s, v27.4s, v0.4s
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x4e33e6a1 // fcmeq v1.4s, v21.4s, v19.4s
-	WORD $0x4e33e682 // fcmeq v2.4s, v20.4s, v19.4s
-	WORD $0x6eabe6b9 // fcmgt v25.4s, v21.4s, v11.4s
-	WORD $0x6eabe698 // fcmgt v24.4s, v20.4s, v11.4s
-	WORD $0x6e33e6a0 // fcmge v0.4s, v21.4s, v19.4s
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x4e31e6a1 // fcmeq v1.4s, v21.4s, v17.4s
+	WORD $0x4e31e682 // fcmeq v2.4s, v20.4s, v17.4s
+	WORD $0x6ea9e6b9 // fcmgt v25.4s, v21.4s, v9.4s
+	WORD $0x6ea9e698 // fcmgt v24.4s, v20.4s, v9.4s
+	WORD $0x6e31e6a0 // fcmge v0.4s, v21.4s, v17.4s
 	WORD $0x6e205815 // not v21.16b, v0.16b
-	WORD $0x6e33e680 // fcmge v0.4s, v20.4s, v19.4s
-	WORD $0x6e205813 // not v19.16b, v0.16b
-	WORD $0x4e211d41 // and v1.16b, v10.16b, v1.16b
-	WORD $0x4e221d40 // and v0.16b, v10.16b, v2.16b
-	WORD $0x4e21d652 // fadd v18.4s, v18.4s, v1.4s
+	WORD $0x6e31e680 // fcmge v0.4s, v20.4s, v17.4s
+	WORD $0x6e205811 // not v17.16b, v0.16b
+	WORD $0x4e211d01 // and v1.16b, v8.16b, v1.16b
+	WORD $0x4e221d00 // and v0.16b, v8.16b, v2.16b
+	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
 	WORD $0x4e20d742 // fadd v2.4s, v26.4s, v0.4s
-	WORD $0x4e391d21 // and v1.16b, v9.16b, v25.16b
-	WORD $0x4e381d20 // and v0.16b, v9.16b, v24.16b
-	WORD $0x4e21d652 // fadd v18.4s, v18.4s, v1.4s
+	WORD $0x4e391ce1 // and v1.16b, v7.16b, v25.16b
+	WORD $0x4e381ce0 // and v0.16b, v7.16b, v24.16b
+	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
 	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	WORD $0x4e351d01 // and v1.16b, v8.16b, v21.16b
-	WORD $0x4e331d00 // and v0.16b, v8.16b, v19.16b
-	WORD $0x4e21d641 // fadd v1.4s, v18.4s, v1.4s
+	WORD $0x4e351cc1 // and v1.16b, v6.16b, v21.16b
+	WORD $0x4e311cc0 // and v0.16b, v6.16b, v17.16b
+	WORD $0x4e21d601 // fadd v1.4s, v16.4s, v1.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
-	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x4e701c23 // bic v3.16b, v1.16b, v16.16b
-	WORD $0x4e701c02 // bic v2.16b, v0.16b, v16.16b
-	WORD $0x4e301ee1 // and v1.16b, v23.16b, v16.16b
-	WORD $0x4e301ec0 // and v0.16b, v22.16b, v16.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
+	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x4e6e1c30 // bic v16.16b, v1.16b, v14.16b
+	WORD $0x4e6e1c02 // bic v2.16b, v0.16b, v14.16b
+	WORD $0x4e2e1ee1 // and v1.16b, v23.16b, v14.16b
+	WORD $0x4e2e1ec0 // and v0.16b, v22.16b, v14.16b
+	WORD $0x4ea11e01 // orr v1.16b, v16.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
@@ -1785,54 +1777,52 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F7, F6)
+	FLDPQ (R2), (F5, F4)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F7
+	FMOVQ (R2), F5
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F6
+	FMOVD 16(R2), F4
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V6.S[2]
+	VLD1 (R0), V4.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F6
+	FMOVS 16(R2), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F7
+	FMOVD (R2), F5
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V7.S[2]
+	VLD1 (R0), V5.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F7
+	FMOVS (R2), F5
 end_6:
 end_3:
-	FMOVQ (R4), F9
-	FMOVQ (R4), F8
+	FMOVQ (R4), F7
+	FMOVQ (R4), F6
 	FMOVQ 144(R4), F0
-	WORD $0x4e20d4eb // fadd v11.4s, v7.4s, v0.4s
-	WORD $0x4e20d4ca // fadd v10.4s, v6.4s, v0.4s
+	WORD $0x4e20d4ab // fadd v11.4s, v5.4s, v0.4s
+	WORD $0x4e20d48a // fadd v10.4s, v4.4s, v0.4s
 	FMOVQ 144(R4), F0
 	WORD $0x4ea0d561 // fsub v1.4s, v11.4s, v0.4s
 	WORD $0x4ea0d540 // fsub v0.4s, v10.4s, v0.4s
-	WORD $0x4ea1d4e1 // fsub v1.4s, v7.4s, v1.4s
-	WORD $0x4ea0d4c0 // fsub v0.4s, v6.4s, v0.4s
+	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
+	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
 	WORD $0x6e2bfc22 // fdiv v2.4s, v1.4s, v11.4s
 	WORD $0x6e2afc01 // fdiv v1.4s, v0.4s, v10.4s
 	FMOVQ 144(R4), F0
-	WORD $0x6ea2e405 // fcmgt v5.4s, v0.4s, v2.4s
-	WORD $0x6e601c45 // bsl v5.16b, v2.16b, v0.16b
-	WORD $0x6ea1e404 // fcmgt v4.4s, v0.4s, v1.4s
-	WORD $0x6e601c24 // bsl v4.16b, v1.16b, v0.16b
+	WORD $0x4ea0c449 // fminnm v9.4s, v2.4s, v0.4s
+	WORD $0x4ea0c428 // fminnm v8.4s, v1.4s, v0.4s
 	FMOVQ 160(R4), F3
 	FMOVQ 160(R4), F2
 	FMOVQ 176(R4), F1
@@ -1912,20 +1902,18 @@ end_3:
 	WORD $0x4e2ccc02 // fmla v2.4s, v0.4s, v12.4s
 	WORD $0x6e2fddf3 // fmul v19.4s, v15.4s, v15.4s
 	WORD $0x6e2cdd92 // fmul v18.4s, v12.4s, v12.4s
-	FMOVQ 448(R4), F1
-	WORD $0x6e21ddc0 // fmul v0.4s, v14.4s, v1.4s
-	WORD $0x6e21dda1 // fmul v1.4s, v13.4s, v1.4s
-	WORD $0x4e2fd410 // fadd v16.4s, v0.4s, v15.4s
-	WORD $0x4e2cd431 // fadd v17.4s, v1.4s, v12.4s
-	WORD $0x4ea0d600 // fsub v0.4s, v16.4s, v0.4s
-	WORD $0x4ea1d621 // fsub v1.4s, v17.4s, v1.4s
-	WORD $0x4ea0d5e0 // fsub v0.4s, v15.4s, v0.4s
-	WORD $0x4ea1d58f // fsub v15.4s, v12.4s, v1.4s
-	FMOVQ 464(R4), F12
-	WORD $0x6ea0e581 // fcmgt v1.4s, v12.4s, v0.4s
-	WORD $0x6e6c1c01 // bsl v1.16b, v0.16b, v12.16b
-	WORD $0x6eafe580 // fcmgt v0.4s, v12.4s, v15.4s
-	WORD $0x6e6c1de0 // bsl v0.16b, v15.16b, v12.16b
+	FMOVQ 448(R4), F0
+	WORD $0x6e20ddc1 // fmul v1.4s, v14.4s, v0.4s
+	WORD $0x6e20dda0 // fmul v0.4s, v13.4s, v0.4s
+	WORD $0x4e2fd430 // fadd v16.4s, v1.4s, v15.4s
+	WORD $0x4e2cd411 // fadd v17.4s, v0.4s, v12.4s
+	WORD $0x4ea1d601 // fsub v1.4s, v16.4s, v1.4s
+	WORD $0x4ea0d620 // fsub v0.4s, v17.4s, v0.4s
+	WORD $0x4ea1d5e1 // fsub v1.4s, v15.4s, v1.4s
+	WORD $0x4ea0d58c // fsub v12.4s, v12.4s, v0.4s
+	FMOVQ 464(R4), F0
+	WORD $0x4ea0c421 // fminnm v1.4s, v1.4s, v0.4s
+	WORD $0x4ea0c580 // fminnm v0.4s, v12.4s, v0.4s
 	FMOVQ 480(R4), F12
 	WORD $0x4e2ccdc1 // fmla v1.4s, v14.4s, v12.4s
 	WORD $0x4e2ccda0 // fmla v0.4s, v13.4s, v12.4s
@@ -1962,12 +1950,12 @@ end_3:
 	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
 	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x4e691c23 // bic v3.16b, v1.16b, v9.16b
-	WORD $0x4e681c02 // bic v2.16b, v0.16b, v8.16b
-	WORD $0x4e291ce1 // and v1.16b, v7.16b, v9.16b
-	WORD $0x4e281cc0 // and v0.16b, v6.16b, v8.16b
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x4e671c23 // bic v3.16b, v1.16b, v7.16b
+	WORD $0x4e661c02 // bic v2.16b, v0.16b, v6.16b
+	WORD $0x4e271ca1 // and v1.16b, v5.16b, v7.16b
+	WORD $0x4e261c80 // and v0.16b, v4.16b, v6.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $3, R3, some_8
@@ -2025,14 +2013,10 @@ TEXT ·Expm1NEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F20, F19)
-	WORD $0x6eb4e621 // fcmgt v1.4s, v17.4s, v20.4s
-	WORD $0x6e741e21 // bsl v1.16b, v17.16b, v20.16b
-	WORD $0x6eb3e620 // fcmgt v0.4s, v17.4s, v19.4s
-	WORD $0x6e731e20 // bsl v0.16b, v17.16b, v19.16b
-	WORD $0x6eb0e423 // fcmgt v3.4s, v1.4s, v16.4s
-	WORD $0x6e611e03 // bsl v3.16b, v16.16b, v1.16b
-	WORD $0x6eb0e402 // fcmgt v2.4s, v0.4s, v16.4s
-	WORD $0x6e601e02 // bsl v2.16b, v16.16b, v0.16b
+	WORD $0x4e34f621 // fmax v1.4s, v17.4s, v20.4s
+	WORD $0x4e33f620 // fmax v0.4s, v17.4s, v19.4s
+	WORD $0x4ea1f603 // fmin v3.4s, v16.4s, v1.4s
+	WORD $0x4ea0f602 // fmin v2.4s, v16.4s, v0.4s
 	VMOV V13.B16, V7.B16
 	WORD $0x4e2ecc67 // fmla v7.4s, v3.4s, v14.4s
 	VMOV V13.B16, V6.B16
@@ -2124,18 +2108,14 @@ end_6:
 end_3:
 	FMOVQ (R4), F11
 	FMOVQ (R4), F10
+	FMOVQ 560(R4), F1
 	FMOVQ 560(R4), F0
-	FMOVQ 560(R4), F2
-	WORD $0x6ea9e401 // fcmgt v1.4s, v0.4s, v9.4s
-	WORD $0x6e691c01 // bsl v1.16b, v0.16b, v9.16b
-	WORD $0x6ea8e440 // fcmgt v0.4s, v2.4s, v8.4s
-	WORD $0x6e681c40 // bsl v0.16b, v2.16b, v8.16b
-	FMOVQ 576(R4), F2
-	FMOVQ 576(R4), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e29f423 // fmax v3.4s, v1.4s, v9.4s
+	WORD $0x4e28f402 // fmax v2.4s, v0.4s, v8.4s
+	FMOVQ 576(R4), F1
+	FMOVQ 576(R4), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 592(R4), F7
 	FMOVQ 592(R4), F6
 	FMOVQ 608(R4), F0
@@ -3052,10 +3032,8 @@ whole:
 	FLDPQ.P 32(R2), (F19, F18)
 	WORD $0x4e711e61 // bic v1.16b, v19.16b, v17.16b
 	WORD $0x4e711e40 // bic v0.16b, v18.16b, v17.16b
-	WORD $0x6eb0e425 // fcmgt v5.4s, v1.4s, v16.4s
-	WORD $0x6e611e05 // bsl v5.16b, v16.16b, v1.16b
-	WORD $0x6eb0e404 // fcmgt v4.4s, v0.4s, v16.4s
-	WORD $0x6e601e04 // bsl v4.16b, v16.16b, v0.16b
+	WORD $0x4ea1f605 // fmin v5.4s, v16.4s, v1.4s
+	WORD $0x4ea0f604 // fmin v4.4s, v16.4s, v0.4s
 	FMOVQ 1120(R4), F0
 	WORD $0x4e25cde0 // fmla v0.4s, v15.4s, v5.4s
 	FMOVQ 1120(R4), F1
@@ -3090,10 +3068,8 @@ whole:
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	WORD $0x6e25dc41 // fmul v1.4s, v2.4s, v5.4s
 	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
-	WORD $0x6ea1e5c3 // fcmgt v3.4s, v14.4s, v1.4s
-	WORD $0x6e611dc3 // bsl v3.16b, v14.16b, v1.16b
-	WORD $0x6ea0e5c2 // fcmgt v2.4s, v14.4s, v0.4s
-	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
+	WORD $0x4e21f5c3 // fmax v3.4s, v14.4s, v1.4s
+	WORD $0x4e20f5c2 // fmax v2.4s, v14.4s, v0.4s
 	VMOV V10.B16, V7.B16
 	WORD $0x4e2bcc67 // fmla v7.4s, v3.4s, v11.4s
 	VMOV V10.B16, V6.B16
@@ -3185,10 +3161,8 @@ end_3:
 	WORD $0x4e6a1d02 // bic v2.16b, v8.16b, v10.16b
 	FMOVQ 1088(R4), F1
 	FMOVQ 1088(R4), F0
-	WORD $0x6ea1e465 // fcmgt v5.4s, v3.4s, v1.4s
-	WORD $0x6e631c25 // bsl v5.16b, v1.16b, v3.16b
-	WORD $0x6ea0e444 // fcmgt v4.4s, v2.4s, v0.4s
-	WORD $0x6e621c04 // bsl v4.16b, v0.16b, v2.16b
+	WORD $0x4ea3f425 // fmin v5.4s, v1.4s, v3.4s
+	WORD $0x4ea2f404 // fmin v4.4s, v0.4s, v2.4s
 	FMOVQ 1104(R4), F1
 	FMOVQ 1104(R4), F2
 	FMOVQ 1120(R4), F0
@@ -3223,14 +3197,12 @@ end_3:
 	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
 	FMOVQ 1232(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	WORD $0x6e25dc42 // fmul v2.4s, v2.4s, v5.4s
-	WORD $0x6e24dc04 // fmul v4.4s, v0.4s, v4.4s
+	WORD $0x6e25dc43 // fmul v3.4s, v2.4s, v5.4s
+	WORD $0x6e24dc02 // fmul v2.4s, v0.4s, v4.4s
 	FMOVQ 560(R4), F1
 	FMOVQ 560(R4), F0
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
 	FMOVQ 592(R4), F7
 	FMOVQ 592(R4), F6
 	FMOVQ 608(R4), F0
@@ -3322,9 +3294,9 @@ end:
 // func ClampNEONF32(n int, lo float32, hi float32, x *float32, y *float32)
 TEXT ·ClampNEONF32(SB), NOSPLIT, $0-32
 	FMOVS lo+8(FP), F0
-	WORD $0x4e040405 // dup v5.4s, v0.s[0]
+	WORD $0x4e040403 // dup v3.4s, v0.s[0]
 	FMOVS hi+12(FP), F0
-	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	MOVD x+16(FP), R2
 	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
@@ -3333,16 +3305,12 @@ TEXT ·ClampNEONF32(SB), NOSPLIT, $0-32
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F1, F2)
-	WORD $0x6ea1e4a0 // fcmgt v0.4s, v5.4s, v1.4s
-	WORD $0x6e611ca0 // bsl v0.16b, v5.16b, v1.16b
-	WORD $0x6ea2e4a1 // fcmgt v1.4s, v5.4s, v2.4s
-	WORD $0x6e621ca1 // bsl v1.16b, v5.16b, v2.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
-	WORD $0x6e611c80 // bsl v0.16b, v4.16b, v1.16b
-	FSTPQ.P (F2, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f460 // fmax v0.4s, v3.4s, v0.4s
+	WORD $0x4ea1f441 // fmin v1.4s, v2.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -3379,20 +3347,16 @@ one_7:
 	FMOVS (R2), F1
 end_6:
 end_3:
-	WORD $0x6ea1e4a3 // fcmgt v3.4s, v5.4s, v1.4s
-	WORD $0x6e611ca3 // bsl v3.16b, v5.16b, v1.16b
-	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
-	WORD $0x6e601ca1 // bsl v1.16b, v5.16b, v0.16b
-	WORD $0x6ea4e462 // fcmgt v2.4s, v3.4s, v4.4s
-	WORD $0x6e631c82 // bsl v2.16b, v4.16b, v3.16b
-	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
-	WORD $0x6e611c80 // bsl v0.16b, v4.16b, v1.16b
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f460 // fmax v0.4s, v3.4s, v0.4s
+	WORD $0x4ea1f441 // fmin v1.4s, v2.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
 	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
@@ -3406,14 +3370,14 @@ end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
 	ADD $8, R1, R0
-	VST1 V2.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F2, (R1)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -3430,100 +3394,80 @@ TEXT ·MaxNEONF32(SB), NOSPLIT, $0-32
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R3), (F7, F6)
-	FLDPQ.P 32(R2), (F5, F4)
-	WORD $0x4e27e4e0 // fcmeq v0.4s, v7.4s, v7.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e26e4c0 // fcmeq v0.4s, v6.4s, v6.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e211ce3 // and v3.16b, v7.16b, v1.16b
-	WORD $0x4e201cc2 // and v2.16b, v6.16b, v0.16b
-	WORD $0x6ea5e4e1 // fcmgt v1.4s, v7.4s, v5.4s
-	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
-	WORD $0x6ea4e4c0 // fcmgt v0.4s, v6.4s, v4.4s
-	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
-	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
-	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R3), (F0, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $1, R4, one_5
-	FMOVD 16(R3), F1
+	FMOVD 16(R3), F0
 	TBZ $0, R4, end_4
 	ADD $24, R3, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R3), F1
+	FMOVS 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 	TBZ $0, R4, end_6
 	ADD $8, R3, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R3), F0
+	FMOVS (R3), F1
 end_6:
 end_3:
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R2), (F6, F5)
+	FLDPQ (R2), (F3, F2)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R2), F6
+	FMOVQ (R2), F3
 	TBZ $1, R4, one_12
-	FMOVD 16(R2), F5
+	FMOVD 16(R2), F2
 	TBZ $0, R4, end_11
 	ADD $24, R2, R0
-	VLD1 (R0), V5.S[2]
+	VLD1 (R0), V2.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R2), F5
+	FMOVS 16(R2), F2
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R2), F6
+	FMOVD (R2), F3
 	TBZ $0, R4, end_13
 	ADD $8, R2, R0
-	VLD1 (R0), V6.S[2]
+	VLD1 (R0), V3.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R2), F6
+	FMOVS (R2), F3
 end_13:
 end_10:
-	WORD $0x4e20e402 // fcmeq v2.4s, v0.4s, v0.4s
-	WORD $0x6e205843 // not v3.16b, v2.16b
-	WORD $0x4e21e422 // fcmeq v2.4s, v1.4s, v1.4s
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4e231c04 // and v4.16b, v0.16b, v3.16b
-	WORD $0x4e221c23 // and v3.16b, v1.16b, v2.16b
-	WORD $0x6ea6e402 // fcmgt v2.4s, v0.4s, v6.4s
-	WORD $0x6e661c02 // bsl v2.16b, v0.16b, v6.16b
-	WORD $0x6ea5e420 // fcmgt v0.4s, v1.4s, v5.4s
-	WORD $0x6e651c20 // bsl v0.16b, v1.16b, v5.16b
-	WORD $0x4ea41c41 // orr v1.16b, v2.16b, v4.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4e23f421 // fmax v1.4s, v1.4s, v3.4s
+	WORD $0x4e22f400 // fmax v0.4s, v0.4s, v2.4s
 	TBZ $3, R4, some_15
 	FSTPQ (F1, F0), (R1)
 	B end_17
@@ -3567,100 +3511,80 @@ TEXT ·MinNEONF32(SB), NOSPLIT, $0-32
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R3), (F7, F6)
-	FLDPQ.P 32(R2), (F5, F4)
-	WORD $0x4e27e4e0 // fcmeq v0.4s, v7.4s, v7.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e26e4c0 // fcmeq v0.4s, v6.4s, v6.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e211ce3 // and v3.16b, v7.16b, v1.16b
-	WORD $0x4e201cc2 // and v2.16b, v6.16b, v0.16b
-	WORD $0x6ea7e4a1 // fcmgt v1.4s, v5.4s, v7.4s
-	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
-	WORD $0x6ea6e480 // fcmgt v0.4s, v4.4s, v6.4s
-	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
-	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
-	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea1f461 // fmin v1.4s, v3.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R4, some_1
-	FLDPQ (R3), (F0, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R4, few_2
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $1, R4, one_5
-	FMOVD 16(R3), F1
+	FMOVD 16(R3), F0
 	TBZ $0, R4, end_4
 	ADD $24, R3, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R4, end_4
-	FMOVS 16(R3), F1
+	FMOVS 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R4, one_7
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 	TBZ $0, R4, end_6
 	ADD $8, R3, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R4, end_6
-	FMOVS (R3), F0
+	FMOVS (R3), F1
 end_6:
 end_3:
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R4, some_8
-	FLDPQ (R2), (F6, F5)
+	FLDPQ (R2), (F3, F2)
 	B end_10
 some_8:
 	TBZ $2, R4, few_9
-	FMOVQ (R2), F6
+	FMOVQ (R2), F3
 	TBZ $1, R4, one_12
-	FMOVD 16(R2), F5
+	FMOVD 16(R2), F2
 	TBZ $0, R4, end_11
 	ADD $24, R2, R0
-	VLD1 (R0), V5.S[2]
+	VLD1 (R0), V2.S[2]
 	B end_11
 one_12:
 	TBZ $0, R4, end_11
-	FMOVS 16(R2), F5
+	FMOVS 16(R2), F2
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R4, one_14
-	FMOVD (R2), F6
+	FMOVD (R2), F3
 	TBZ $0, R4, end_13
 	ADD $8, R2, R0
-	VLD1 (R0), V6.S[2]
+	VLD1 (R0), V3.S[2]
 	B end_13
 one_14:
 	TBZ $0, R4, end_13
-	FMOVS (R2), F6
+	FMOVS (R2), F3
 end_13:
 end_10:
-	WORD $0x4e20e402 // fcmeq v2.4s, v0.4s, v0.4s
-	WORD $0x6e205843 // not v3.16b, v2.16b
-	WORD $0x4e21e422 // fcmeq v2.4s, v1.4s, v1.4s
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4e231c04 // and v4.16b, v0.16b, v3.16b
-	WORD $0x4e221c23 // and v3.16b, v1.16b, v2.16b
-	WORD $0x6ea0e4c2 // fcmgt v2.4s, v6.4s, v0.4s
-	WORD $0x6e661c02 // bsl v2.16b, v0.16b, v6.16b
-	WORD $0x6ea1e4a0 // fcmgt v0.4s, v5.4s, v1.4s
-	WORD $0x6e651c20 // bsl v0.16b, v1.16b, v5.16b
-	WORD $0x4ea41c41 // orr v1.16b, v2.16b, v4.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4ea3f421 // fmin v1.4s, v1.4s, v3.4s
+	WORD $0x4ea2f400 // fmin v0.4s, v0.4s, v2.4s
 	TBZ $3, R4, some_15
 	FSTPQ (F1, F0), (R1)
 	B end_17
@@ -3695,294 +3619,120 @@ end:
 
 // func LargestNEONF32(n int, x *float32) float32
 TEXT ·LargestNEONF32(SB), NOSPLIT, $0-20
-	MOVD $neonfunction<>(SB), R2
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
-	VLD1R (R0), [V11.S4]
-	VMOV V11.B16, V10.B16
-	VLD1R (R0), [V9.S4]
-	VMOV V9.B16, V8.B16
 	VLD1R (R0), [V7.S4]
 	VMOV V7.B16, V6.B16
 	VLD1R (R0), [V5.S4]
 	VMOV V5.B16, V4.B16
-	WORD $0x4e2be560 // fcmeq v0.4s, v11.4s, v11.4s
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205802 // not v2.16b, v0.16b
+	VLD1R (R0), [V3.S4]
+	VMOV V3.B16, V2.B16
+	VLD1R (R0), [V1.S4]
+	VMOV V1.B16, V0.B16
 ways:
 	CMP $32, R1
 	BLE whole
-	FLDPQ (R0), (F17, F15)
-	FLDPQ 32(R0), (F14, F13)
-	WORD $0x4e2ee5c1 // fcmeq v1.4s, v14.4s, v14.4s
-	WORD $0x4e31e620 // fcmeq v0.4s, v17.4s, v17.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e20580c // not v12.16b, v0.16b
-	WORD $0x4e2de5a1 // fcmeq v1.4s, v13.4s, v13.4s
-	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4eac1c63 // orr v3.16b, v3.16b, v12.16b
-	WORD $0x4ea01c50 // orr v16.16b, v2.16b, v0.16b
-	WORD $0x6eabe621 // fcmgt v1.4s, v17.4s, v11.4s
-	WORD $0x6e6b1e21 // bsl v1.16b, v17.16b, v11.16b
-	WORD $0x6eaae5e0 // fcmgt v0.4s, v15.4s, v10.4s
-	WORD $0x6e6a1de0 // bsl v0.16b, v15.16b, v10.16b
-	VMOV V1.B16, V11.B16
-	VMOV V0.B16, V10.B16
-	WORD $0x6ea9e5c1 // fcmgt v1.4s, v14.4s, v9.4s
-	WORD $0x6e691dc1 // bsl v1.16b, v14.16b, v9.16b
-	WORD $0x6ea8e5a0 // fcmgt v0.4s, v13.4s, v8.4s
-	WORD $0x6e681da0 // bsl v0.16b, v13.16b, v8.16b
-	VMOV V1.B16, V9.B16
-	VMOV V0.B16, V8.B16
-	FLDPQ 64(R0), (F15, F14)
-	FLDPQ 96(R0), (F13, F12)
-	WORD $0x4e2de5a1 // fcmeq v1.4s, v13.4s, v13.4s
-	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205802 // not v2.16b, v0.16b
-	WORD $0x4e2ce581 // fcmeq v1.4s, v12.4s, v12.4s
-	WORD $0x4e2ee5c0 // fcmeq v0.4s, v14.4s, v14.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
-	WORD $0x4ea01e02 // orr v2.16b, v16.16b, v0.16b
-	WORD $0x6ea7e5e1 // fcmgt v1.4s, v15.4s, v7.4s
-	WORD $0x6e671de1 // bsl v1.16b, v15.16b, v7.16b
-	WORD $0x6ea6e5c0 // fcmgt v0.4s, v14.4s, v6.4s
-	WORD $0x6e661dc0 // bsl v0.16b, v14.16b, v6.16b
-	VMOV V1.B16, V7.B16
-	VMOV V0.B16, V6.B16
-	WORD $0x6ea5e5a1 // fcmgt v1.4s, v13.4s, v5.4s
-	WORD $0x6e651da1 // bsl v1.16b, v13.16b, v5.16b
-	WORD $0x6ea4e580 // fcmgt v0.4s, v12.4s, v4.4s
-	WORD $0x6e641d80 // bsl v0.16b, v12.16b, v4.16b
-	VMOV V1.B16, V5.B16
-	VMOV V0.B16, V4.B16
+	FLDPQ (R0), (F11, F10)
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4e27f567 // fmax v7.4s, v11.4s, v7.4s
+	WORD $0x4e26f546 // fmax v6.4s, v10.4s, v6.4s
+	WORD $0x4e25f525 // fmax v5.4s, v9.4s, v5.4s
+	WORD $0x4e24f504 // fmax v4.4s, v8.4s, v4.4s
+	FLDPQ 64(R0), (F11, F10)
+	FLDPQ 96(R0), (F9, F8)
+	WORD $0x4e23f563 // fmax v3.4s, v11.4s, v3.4s
+	WORD $0x4e22f542 // fmax v2.4s, v10.4s, v2.4s
+	WORD $0x4e21f521 // fmax v1.4s, v9.4s, v1.4s
+	WORD $0x4e20f500 // fmax v0.4s, v8.4s, v0.4s
 	ADD $128, R0, R0
 	SUB $32, R1, R1
 	B ways
 whole:
 	CMP $8, R1
 	BLE rest
-	FLDPQ.P 32(R0), (F13, F12)
-	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x6eabe5a1 // fcmgt v1.4s, v13.4s, v11.4s
-	WORD $0x6e6b1da1 // bsl v1.16b, v13.16b, v11.16b
-	WORD $0x6eaae580 // fcmgt v0.4s, v12.4s, v10.4s
-	WORD $0x6e6a1d80 // bsl v0.16b, v12.16b, v10.16b
-	VMOV V1.B16, V11.B16
-	VMOV V0.B16, V10.B16
+	FLDPQ.P 32(R0), (F9, F8)
+	WORD $0x4e27f527 // fmax v7.4s, v9.4s, v7.4s
+	WORD $0x4e26f506 // fmax v6.4s, v8.4s, v6.4s
 	SUB $8, R1, R1
 	B whole
 rest:
 	ADD R1<<2, R0, R0
-	FLDPQ -32(R0), (F15, F14)
-	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e2ee5c0 // fcmeq v0.4s, v14.4s, v14.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea11c6d // orr v13.16b, v3.16b, v1.16b
-	WORD $0x4ea01c4c // orr v12.16b, v2.16b, v0.16b
-	WORD $0x6eabe5e1 // fcmgt v1.4s, v15.4s, v11.4s
-	WORD $0x6e6b1de1 // bsl v1.16b, v15.16b, v11.16b
-	WORD $0x6eaae5c0 // fcmgt v0.4s, v14.4s, v10.4s
-	WORD $0x6e6a1dc0 // bsl v0.16b, v14.16b, v10.16b
-	WORD $0x6ea9e42a // fcmgt v10.4s, v1.4s, v9.4s
-	WORD $0x6e691c2a // bsl v10.16b, v1.16b, v9.16b
-	WORD $0x6ea8e402 // fcmgt v2.4s, v0.4s, v8.4s
-	WORD $0x6e681c02 // bsl v2.16b, v0.16b, v8.16b
-	WORD $0x6ea5e4e1 // fcmgt v1.4s, v7.4s, v5.4s
-	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
-	WORD $0x6ea4e4c0 // fcmgt v0.4s, v6.4s, v4.4s
-	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
-	WORD $0x6ea1e543 // fcmgt v3.4s, v10.4s, v1.4s
-	WORD $0x6e611d43 // bsl v3.16b, v10.16b, v1.16b
-	WORD $0x6ea0e441 // fcmgt v1.4s, v2.4s, v0.4s
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
-	FMOVQ 544(R2), F2
-	FMOVQ 544(R2), F0
-	WORD $0x4e2d1c42 // and v2.16b, v2.16b, v13.16b
-	WORD $0x4e2c1c00 // and v0.16b, v0.16b, v12.16b
-	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
-	WORD $0x4ea01c22 // orr v2.16b, v1.16b, v0.16b
-	WORD $0x4e23e460 // fcmeq v0.4s, v3.4s, v3.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e231c01 // and v1.16b, v0.16b, v3.16b
-	WORD $0x6ea2e460 // fcmgt v0.4s, v3.4s, v2.4s
-	WORD $0x6e621c60 // bsl v0.16b, v3.16b, v2.16b
-	WORD $0x4ea11c03 // orr v3.16b, v0.16b, v1.16b
-	WORD $0x4ec37862 // zip2 v2.2d, v3.2d, v3.2d
-	WORD $0x4e22e440 // fcmeq v0.4s, v2.4s, v2.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e221c01 // and v1.16b, v0.16b, v2.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	WORD $0x4ea11c03 // orr v3.16b, v0.16b, v1.16b
-	WORD $0x4e836862 // trn2 v2.4s, v3.4s, v3.4s
-	WORD $0x4e22e440 // fcmeq v0.4s, v2.4s, v2.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e221c01 // and v1.16b, v0.16b, v2.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
+	FLDPQ -32(R0), (F9, F8)
+	WORD $0x4e27f527 // fmax v7.4s, v9.4s, v7.4s
+	WORD $0x4e26f506 // fmax v6.4s, v8.4s, v6.4s
+	WORD $0x4e25f4e5 // fmax v5.4s, v7.4s, v5.4s
+	WORD $0x4e24f4c4 // fmax v4.4s, v6.4s, v4.4s
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
+	WORD $0x4e21f4a1 // fmax v1.4s, v5.4s, v1.4s
+	WORD $0x4e20f480 // fmax v0.4s, v4.4s, v0.4s
+	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
+	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
+	WORD $0x4e21f401 // fmax v1.4s, v0.4s, v1.4s
+	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
+	WORD $0x4e21f400 // fmax v0.4s, v0.4s, v1.4s
 	FMOVS F0, ret+16(FP)
 	RET
 
 // func SmallestNEONF32(n int, x *float32) float32
 TEXT ·SmallestNEONF32(SB), NOSPLIT, $0-20
-	MOVD $neonfunction<>(SB), R2
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
-	VLD1R (R0), [V11.S4]
-	VMOV V11.B16, V10.B16
-	VLD1R (R0), [V9.S4]
-	VMOV V9.B16, V8.B16
 	VLD1R (R0), [V7.S4]
 	VMOV V7.B16, V6.B16
 	VLD1R (R0), [V5.S4]
 	VMOV V5.B16, V4.B16
-	WORD $0x4e2be560 // fcmeq v0.4s, v11.4s, v11.4s
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205802 // not v2.16b, v0.16b
+	VLD1R (R0), [V3.S4]
+	VMOV V3.B16, V2.B16
+	VLD1R (R0), [V1.S4]
+	VMOV V1.B16, V0.B16
 ways:
 	CMP $32, R1
 	BLE whole
-	FLDPQ (R0), (F17, F15)
-	FLDPQ 32(R0), (F14, F13)
-	WORD $0x4e2ee5c1 // fcmeq v1.4s, v14.4s, v14.4s
-	WORD $0x4e31e620 // fcmeq v0.4s, v17.4s, v17.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e20580c // not v12.16b, v0.16b
-	WORD $0x4e2de5a1 // fcmeq v1.4s, v13.4s, v13.4s
-	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4eac1c63 // orr v3.16b, v3.16b, v12.16b
-	WORD $0x4ea01c50 // orr v16.16b, v2.16b, v0.16b
-	WORD $0x6eb1e561 // fcmgt v1.4s, v11.4s, v17.4s
-	WORD $0x6e6b1e21 // bsl v1.16b, v17.16b, v11.16b
-	WORD $0x6eafe540 // fcmgt v0.4s, v10.4s, v15.4s
-	WORD $0x6e6a1de0 // bsl v0.16b, v15.16b, v10.16b
-	VMOV V1.B16, V11.B16
-	VMOV V0.B16, V10.B16
-	WORD $0x6eaee521 // fcmgt v1.4s, v9.4s, v14.4s
-	WORD $0x6e691dc1 // bsl v1.16b, v14.16b, v9.16b
-	WORD $0x6eade500 // fcmgt v0.4s, v8.4s, v13.4s
-	WORD $0x6e681da0 // bsl v0.16b, v13.16b, v8.16b
-	VMOV V1.B16, V9.B16
-	VMOV V0.B16, V8.B16
-	FLDPQ 64(R0), (F15, F14)
-	FLDPQ 96(R0), (F13, F12)
-	WORD $0x4e2de5a1 // fcmeq v1.4s, v13.4s, v13.4s
-	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205802 // not v2.16b, v0.16b
-	WORD $0x4e2ce581 // fcmeq v1.4s, v12.4s, v12.4s
-	WORD $0x4e2ee5c0 // fcmeq v0.4s, v14.4s, v14.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
-	WORD $0x4ea01e02 // orr v2.16b, v16.16b, v0.16b
-	WORD $0x6eafe4e1 // fcmgt v1.4s, v7.4s, v15.4s
-	WORD $0x6e671de1 // bsl v1.16b, v15.16b, v7.16b
-	WORD $0x6eaee4c0 // fcmgt v0.4s, v6.4s, v14.4s
-	WORD $0x6e661dc0 // bsl v0.16b, v14.16b, v6.16b
-	VMOV V1.B16, V7.B16
-	VMOV V0.B16, V6.B16
-	WORD $0x6eade4a1 // fcmgt v1.4s, v5.4s, v13.4s
-	WORD $0x6e651da1 // bsl v1.16b, v13.16b, v5.16b
-	WORD $0x6eace480 // fcmgt v0.4s, v4.4s, v12.4s
-	WORD $0x6e641d80 // bsl v0.16b, v12.16b, v4.16b
-	VMOV V1.B16, V5.B16
-	VMOV V0.B16, V4.B16
+	FLDPQ (R0), (F11, F10)
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4ea7f567 // fmin v7.4s, v11.4s, v7.4s
+	WORD $0x4ea6f546 // fmin v6.4s, v10.4s, v6.4s
+	WORD $0x4ea5f525 // fmin v5.4s, v9.4s, v5.4s
+	WORD $0x4ea4f504 // fmin v4.4s, v8.4s, v4.4s
+	FLDPQ 64(R0), (F11, F10)
+	FLDPQ 96(R0), (F9, F8)
+	WORD $0x4ea3f563 // fmin v3.4s, v11.4s, v3.4s
+	WORD $0x4ea2f542 // fmin v2.4s, v10.4s, v2.4s
+	WORD $0x4ea1f521 // fmin v1.4s, v9.4s, v1.4s
+	WORD $0x4ea0f500 // fmin v0.4s, v8.4s, v0.4s
 	ADD $128, R0, R0
 	SUB $32, R1, R1
 	B ways
 whole:
 	CMP $8, R1
 	BLE rest
-	FLDPQ.P 32(R0), (F13, F12)
-	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x6eade561 // fcmgt v1.4s, v11.4s, v13.4s
-	WORD $0x6e6b1da1 // bsl v1.16b, v13.16b, v11.16b
-	WORD $0x6eace540 // fcmgt v0.4s, v10.4s, v12.4s
-	WORD $0x6e6a1d80 // bsl v0.16b, v12.16b, v10.16b
-	VMOV V1.B16, V11.B16
-	VMOV V0.B16, V10.B16
+	FLDPQ.P 32(R0), (F9, F8)
+	WORD $0x4ea7f527 // fmin v7.4s, v9.4s, v7.4s
+	WORD $0x4ea6f506 // fmin v6.4s, v8.4s, v6.4s
 	SUB $8, R1, R1
 	B whole
 rest:
 	ADD R1<<2, R0, R0
-	FLDPQ -32(R0), (F15, F14)
-	WORD $0x4e2fe5e0 // fcmeq v0.4s, v15.4s, v15.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e2ee5c0 // fcmeq v0.4s, v14.4s, v14.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea11c6d // orr v13.16b, v3.16b, v1.16b
-	WORD $0x4ea01c4c // orr v12.16b, v2.16b, v0.16b
-	WORD $0x6eafe561 // fcmgt v1.4s, v11.4s, v15.4s
-	WORD $0x6e6b1de1 // bsl v1.16b, v15.16b, v11.16b
-	WORD $0x6eaee540 // fcmgt v0.4s, v10.4s, v14.4s
-	WORD $0x6e6a1dc0 // bsl v0.16b, v14.16b, v10.16b
-	WORD $0x6ea1e52a // fcmgt v10.4s, v9.4s, v1.4s
-	WORD $0x6e691c2a // bsl v10.16b, v1.16b, v9.16b
-	WORD $0x6ea0e502 // fcmgt v2.4s, v8.4s, v0.4s
-	WORD $0x6e681c02 // bsl v2.16b, v0.16b, v8.16b
-	WORD $0x6ea7e4a1 // fcmgt v1.4s, v5.4s, v7.4s
-	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
-	WORD $0x6ea6e480 // fcmgt v0.4s, v4.4s, v6.4s
-	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
-	WORD $0x6eaae423 // fcmgt v3.4s, v1.4s, v10.4s
-	WORD $0x6e611d43 // bsl v3.16b, v10.16b, v1.16b
-	WORD $0x6ea2e401 // fcmgt v1.4s, v0.4s, v2.4s
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
-	FMOVQ 544(R2), F2
-	FMOVQ 544(R2), F0
-	WORD $0x4e2d1c42 // and v2.16b, v2.16b, v13.16b
-	WORD $0x4e2c1c00 // and v0.16b, v0.16b, v12.16b
-	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
-	WORD $0x4ea01c22 // orr v2.16b, v1.16b, v0.16b
-	WORD $0x4e23e460 // fcmeq v0.4s, v3.4s, v3.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e231c01 // and v1.16b, v0.16b, v3.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e621c60 // bsl v0.16b, v3.16b, v2.16b
-	WORD $0x4ea11c03 // orr v3.16b, v0.16b, v1.16b
-	WORD $0x4ec37862 // zip2 v2.2d, v3.2d, v3.2d
-	WORD $0x4e22e440 // fcmeq v0.4s, v2.4s, v2.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e221c01 // and v1.16b, v0.16b, v2.16b
-	WORD $0x6ea2e460 // fcmgt v0.4s, v3.4s, v2.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	WORD $0x4ea11c03 // orr v3.16b, v0.16b, v1.16b
-	WORD $0x4e836862 // trn2 v2.4s, v3.4s, v3.4s
-	WORD $0x4e22e440 // fcmeq v0.4s, v2.4s, v2.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e221c01 // and v1.16b, v0.16b, v2.16b
-	WORD $0x6ea2e460 // fcmgt v0.4s, v3.4s, v2.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
+	FLDPQ -32(R0), (F9, F8)
+	WORD $0x4ea7f527 // fmin v7.4s, v9.4s, v7.4s
+	WORD $0x4ea6f506 // fmin v6.4s, v8.4s, v6.4s
+	WORD $0x4ea5f4e5 // fmin v5.4s, v7.4s, v5.4s
+	WORD $0x4ea4f4c4 // fmin v4.4s, v6.4s, v4.4s
+	WORD $0x4ea1f461 // fmin v1.4s, v3.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
+	WORD $0x4ea1f4a1 // fmin v1.4s, v5.4s, v1.4s
+	WORD $0x4ea0f480 // fmin v0.4s, v4.4s, v0.4s
+	WORD $0x4ea0f421 // fmin v1.4s, v1.4s, v0.4s
+	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
+	WORD $0x4ea1f401 // fmin v1.4s, v0.4s, v1.4s
+	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
+	WORD $0x4ea1f400 // fmin v0.4s, v0.4s, v1.4s
 	FMOVS F0, ret+16(FP)
 	RET
 
 // func ColumnsLargestNEONF32(rows int, n int, x *float32, ld int, y *float32)
 TEXT ·ColumnsLargestNEONF32(SB), NOSPLIT, $0-40
-	MOVD $neonfunction<>(SB), R0
-	FMOVQ 544(R0), F6
 	MOVD rows+0(FP), R4
 	MOVD n+8(FP), R1
 	MOVD x+16(FP), R3
@@ -4001,52 +3751,22 @@ rows:
 fourwhole:
 	CMP $0, R0
 	BEQ fourrest
-	FLDPQ (R2), (F15, F14)
+	FLDPQ (R2), (F7, F6)
 	ADD R6, R2, R10
-	FLDPQ (R10), (F13, F12)
+	FLDPQ (R10), (F3, F2)
 	ADD R6<<1, R2, R10
-	FLDPQ (R10), (F11, F10)
+	FLDPQ (R10), (F5, F4)
 	ADD R9, R2, R10
-	FLDPQ (R10), (F9, F8)
-	WORD $0x4e2fe5e1 // fcmeq v1.4s, v15.4s, v15.4s
-	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	WORD $0x4e2ee5c1 // fcmeq v1.4s, v14.4s, v14.4s
-	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e2be561 // fcmeq v1.4s, v11.4s, v11.4s
-	WORD $0x4e29e520 // fcmeq v0.4s, v9.4s, v9.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205802 // not v2.16b, v0.16b
-	WORD $0x4e2ae541 // fcmeq v1.4s, v10.4s, v10.4s
-	WORD $0x4e28e500 // fcmeq v0.4s, v8.4s, v8.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea21c87 // orr v7.16b, v4.16b, v2.16b
-	WORD $0x4ea01c65 // orr v5.16b, v3.16b, v0.16b
-	WORD $0x6eade5e4 // fcmgt v4.4s, v15.4s, v13.4s
-	WORD $0x6e6d1de4 // bsl v4.16b, v15.16b, v13.16b
-	WORD $0x6eace5c2 // fcmgt v2.4s, v14.4s, v12.4s
-	WORD $0x6e6c1dc2 // bsl v2.16b, v14.16b, v12.16b
-	WORD $0x6ea9e561 // fcmgt v1.4s, v11.4s, v9.4s
-	WORD $0x6e691d61 // bsl v1.16b, v11.16b, v9.16b
-	WORD $0x6ea8e540 // fcmgt v0.4s, v10.4s, v8.4s
-	WORD $0x6e681d40 // bsl v0.16b, v10.16b, v8.16b
-	WORD $0x6ea1e483 // fcmgt v3.4s, v4.4s, v1.4s
-	WORD $0x6e611c83 // bsl v3.16b, v4.16b, v1.16b
-	WORD $0x6ea0e441 // fcmgt v1.4s, v2.4s, v0.4s
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
-	FLDPQ (R1), (F0, F4)
-	WORD $0x6ea0e462 // fcmgt v2.4s, v3.4s, v0.4s
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	WORD $0x6ea4e420 // fcmgt v0.4s, v1.4s, v4.4s
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
-	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	FLDPQ (R10), (F1, F0)
+	WORD $0x4e23f4e3 // fmax v3.4s, v7.4s, v3.4s
+	WORD $0x4e22f4c2 // fmax v2.4s, v6.4s, v2.4s
+	WORD $0x4e21f4a1 // fmax v1.4s, v5.4s, v1.4s
+	WORD $0x4e20f480 // fmax v0.4s, v4.4s, v0.4s
+	WORD $0x4e21f463 // fmax v3.4s, v3.4s, v1.4s
+	WORD $0x4e20f442 // fmax v2.4s, v2.4s, v0.4s
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R1)
 	ADD $32, R2, R2
 	SUB $8, R0, R0
@@ -4086,170 +3806,140 @@ one_7:
 end_6:
 end_3:
 	ADD R6, R2, R0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R5, some_8
-	FLDPQ (R0), (F13, F12)
+	FLDPQ (R0), (F7, F6)
 	B end_10
 some_8:
 	TBZ $2, R5, few_9
-	FMOVQ (R0), F13
+	FMOVQ (R0), F7
 	TBZ $1, R5, one_12
-	FMOVD 16(R0), F12
+	FMOVD 16(R0), F6
 	TBZ $0, R5, end_11
 	ADD $24, R0, R0
-	VLD1 (R0), V12.S[2]
+	VLD1 (R0), V6.S[2]
 	B end_11
 one_12:
 	TBZ $0, R5, end_11
-	FMOVS 16(R0), F12
+	FMOVS 16(R0), F6
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R5, one_14
-	FMOVD (R0), F13
+	FMOVD (R0), F7
 	TBZ $0, R5, end_13
 	ADD $8, R0, R0
-	VLD1 (R0), V13.S[2]
+	VLD1 (R0), V7.S[2]
 	B end_13
 one_14:
 	TBZ $0, R5, end_13
-	FMOVS (R0), F13
+	FMOVS (R0), F7
 end_13:
 end_10:
 	ADD R6<<1, R2, R0
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_15
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R0), (F1, F0)
 	B end_17
 some_15:
 	TBZ $2, R5, few_16
-	FMOVQ (R0), F0
+	FMOVQ (R0), F1
 	TBZ $1, R5, one_19
-	FMOVD 16(R0), F1
+	FMOVD 16(R0), F0
 	TBZ $0, R5, end_18
 	ADD $24, R0, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_18
 one_19:
 	TBZ $0, R5, end_18
-	FMOVS 16(R0), F1
+	FMOVS 16(R0), F0
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R5, one_21
-	FMOVD (R0), F0
+	FMOVD (R0), F1
 	TBZ $0, R5, end_20
 	ADD $8, R0, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_20
 one_21:
 	TBZ $0, R5, end_20
-	FMOVS (R0), F0
+	FMOVS (R0), F1
 end_20:
 end_17:
 	ADD R9, R2, R0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R5, some_22
-	FLDPQ (R0), (F11, F10)
+	FLDPQ (R0), (F5, F4)
 	B end_24
 some_22:
 	TBZ $2, R5, few_23
-	FMOVQ (R0), F11
+	FMOVQ (R0), F5
 	TBZ $1, R5, one_26
-	FMOVD 16(R0), F10
+	FMOVD 16(R0), F4
 	TBZ $0, R5, end_25
 	ADD $24, R0, R0
-	VLD1 (R0), V10.S[2]
+	VLD1 (R0), V4.S[2]
 	B end_25
 one_26:
 	TBZ $0, R5, end_25
-	FMOVS 16(R0), F10
+	FMOVS 16(R0), F4
 end_25:
 	B end_24
 few_23:
 	TBZ $1, R5, one_28
-	FMOVD (R0), F11
+	FMOVD (R0), F5
 	TBZ $0, R5, end_27
 	ADD $8, R0, R0
-	VLD1 (R0), V11.S[2]
+	VLD1 (R0), V5.S[2]
 	B end_27
 one_28:
 	TBZ $0, R5, end_27
-	FMOVS (R0), F11
+	FMOVS (R0), F5
 end_27:
 end_24:
-	WORD $0x4e23e465 // fcmeq v5.4s, v3.4s, v3.4s
-	WORD $0x4e2de5a4 // fcmeq v4.4s, v13.4s, v13.4s
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205888 // not v8.16b, v4.16b
-	WORD $0x4e22e445 // fcmeq v5.4s, v2.4s, v2.4s
-	WORD $0x4e2ce584 // fcmeq v4.4s, v12.4s, v12.4s
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205889 // not v9.16b, v4.16b
-	WORD $0x4e20e405 // fcmeq v5.4s, v0.4s, v0.4s
-	WORD $0x4e2be564 // fcmeq v4.4s, v11.4s, v11.4s
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205887 // not v7.16b, v4.16b
-	WORD $0x4e21e425 // fcmeq v5.4s, v1.4s, v1.4s
-	WORD $0x4e2ae544 // fcmeq v4.4s, v10.4s, v10.4s
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205884 // not v4.16b, v4.16b
-	WORD $0x4ea71d08 // orr v8.16b, v8.16b, v7.16b
-	WORD $0x4ea41d27 // orr v7.16b, v9.16b, v4.16b
-	WORD $0x6eade465 // fcmgt v5.4s, v3.4s, v13.4s
-	WORD $0x6e6d1c65 // bsl v5.16b, v3.16b, v13.16b
-	WORD $0x6eace443 // fcmgt v3.4s, v2.4s, v12.4s
-	WORD $0x6e6c1c43 // bsl v3.16b, v2.16b, v12.16b
-	WORD $0x6eabe402 // fcmgt v2.4s, v0.4s, v11.4s
-	WORD $0x6e6b1c02 // bsl v2.16b, v0.16b, v11.16b
-	WORD $0x6eaae420 // fcmgt v0.4s, v1.4s, v10.4s
-	WORD $0x6e6a1c20 // bsl v0.16b, v1.16b, v10.16b
-	WORD $0x6ea2e4a4 // fcmgt v4.4s, v5.4s, v2.4s
-	WORD $0x6e621ca4 // bsl v4.16b, v5.16b, v2.16b
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
+	WORD $0x4e27f463 // fmax v3.4s, v3.4s, v7.4s
+	WORD $0x4e26f442 // fmax v2.4s, v2.4s, v6.4s
+	WORD $0x4e25f421 // fmax v1.4s, v1.4s, v5.4s
+	WORD $0x4e24f400 // fmax v0.4s, v0.4s, v4.4s
+	WORD $0x4e21f463 // fmax v3.4s, v3.4s, v1.4s
+	WORD $0x4e20f442 // fmax v2.4s, v2.4s, v0.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $3, R5, some_29
-	FLDPQ (R1), (F0, F3)
+	FLDPQ (R1), (F1, F0)
 	B end_31
 some_29:
 	TBZ $2, R5, few_30
-	FMOVQ (R1), F0
+	FMOVQ (R1), F1
 	TBZ $1, R5, one_33
-	FMOVD 16(R1), F3
+	FMOVD 16(R1), F0
 	TBZ $0, R5, end_32
 	ADD $24, R1, R0
-	VLD1 (R0), V3.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_32
 one_33:
 	TBZ $0, R5, end_32
-	FMOVS 16(R1), F3
+	FMOVS 16(R1), F0
 end_32:
 	B end_31
 few_30:
 	TBZ $1, R5, one_35
-	FMOVD (R1), F0
+	FMOVD (R1), F1
 	TBZ $0, R5, end_34
 	ADD $8, R1, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_34
 one_35:
 	TBZ $0, R5, end_34
-	FMOVS (R1), F0
+	FMOVS (R1), F1
 end_34:
 end_31:
-	WORD $0x6ea0e482 // fcmgt v2.4s, v4.4s, v0.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ea3e420 // fcmgt v0.4s, v1.4s, v3.4s
-	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
-	WORD $0x4e281cc1 // and v1.16b, v6.16b, v8.16b
-	WORD $0x4e271cc3 // and v3.16b, v6.16b, v7.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
 	TBZ $3, R5, some_36
 	FSTPQ (F1, F0), (R1)
 	B end_38
@@ -4292,100 +3982,80 @@ row:
 onewhole:
 	CMP $0, R0
 	BEQ onerest
-	FLDPQ.P 32(R2), (F7, F5)
-	WORD $0x4e27e4e0 // fcmeq v0.4s, v7.4s, v7.4s
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e25e4a0 // fcmeq v0.4s, v5.4s, v5.4s
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	FLDPQ (R1), (F0, F2)
-	WORD $0x6ea0e4e1 // fcmgt v1.4s, v7.4s, v0.4s
-	WORD $0x6e601ce1 // bsl v1.16b, v7.16b, v0.16b
-	WORD $0x6ea2e4a0 // fcmgt v0.4s, v5.4s, v2.4s
-	WORD $0x6e621ca0 // bsl v0.16b, v5.16b, v2.16b
-	WORD $0x4e231cc3 // and v3.16b, v6.16b, v3.16b
-	WORD $0x4e241cc2 // and v2.16b, v6.16b, v4.16b
-	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
-	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R1)
 	SUB $8, R0, R0
 	B onewhole
 onerest:
 	CMP $0, R5
 	BEQ onenext
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_43
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_45
 some_43:
 	TBZ $2, R5, few_44
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $1, R5, one_47
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R5, end_46
 	ADD $24, R2, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_46
 one_47:
 	TBZ $0, R5, end_46
-	FMOVS 16(R2), F1
+	FMOVS 16(R2), F0
 end_46:
 	B end_45
 few_44:
 	TBZ $1, R5, one_49
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 	TBZ $0, R5, end_48
 	ADD $8, R2, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_48
 one_49:
 	TBZ $0, R5, end_48
-	FMOVS (R2), F0
+	FMOVS (R2), F1
 end_48:
 end_45:
-	WORD $0x4e20e402 // fcmeq v2.4s, v0.4s, v0.4s
-	WORD $0x6e205847 // not v7.16b, v2.16b
-	WORD $0x4e21e422 // fcmeq v2.4s, v1.4s, v1.4s
-	WORD $0x6e205845 // not v5.16b, v2.16b
-	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R5, some_50
-	FLDPQ (R1), (F4, F3)
+	FLDPQ (R1), (F3, F2)
 	B end_52
 some_50:
 	TBZ $2, R5, few_51
-	FMOVQ (R1), F4
+	FMOVQ (R1), F3
 	TBZ $1, R5, one_54
-	FMOVD 16(R1), F3
+	FMOVD 16(R1), F2
 	TBZ $0, R5, end_53
 	ADD $24, R1, R0
-	VLD1 (R0), V3.S[2]
+	VLD1 (R0), V2.S[2]
 	B end_53
 one_54:
 	TBZ $0, R5, end_53
-	FMOVS 16(R1), F3
+	FMOVS 16(R1), F2
 end_53:
 	B end_52
 few_51:
 	TBZ $1, R5, one_56
-	FMOVD (R1), F4
+	FMOVD (R1), F3
 	TBZ $0, R5, end_55
 	ADD $8, R1, R0
-	VLD1 (R0), V4.S[2]
+	VLD1 (R0), V3.S[2]
 	B end_55
 one_56:
 	TBZ $0, R5, end_55
-	FMOVS (R1), F4
+	FMOVS (R1), F3
 end_55:
 end_52:
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
-	WORD $0x6ea3e420 // fcmgt v0.4s, v1.4s, v3.4s
-	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
-	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
-	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4e23f421 // fmax v1.4s, v1.4s, v3.4s
+	WORD $0x4e22f400 // fmax v0.4s, v0.4s, v2.4s
 	TBZ $3, R5, some_57
 	FSTPQ (F1, F0), (R1)
 	B end_59
@@ -4424,8 +4094,6 @@ end:
 
 // func ColumnsSmallestNEONF32(rows int, n int, x *float32, ld int, y *float32)
 TEXT ·ColumnsSmallestNEONF32(SB), NOSPLIT, $0-40
-	MOVD $neonfunction<>(SB), R0
-	FMOVQ 544(R0), F6
 	MOVD rows+0(FP), R4
 	MOVD n+8(FP), R1
 	MOVD x+16(FP), R3
@@ -4444,52 +4112,22 @@ rows:
 fourwhole:
 	CMP $0, R0
 	BEQ fourrest
-	FLDPQ (R2), (F15, F14)
+	FLDPQ (R2), (F7, F6)
 	ADD R6, R2, R10
-	FLDPQ (R10), (F13, F12)
+	FLDPQ (R10), (F3, F2)
 	ADD R6<<1, R2, R10
-	FLDPQ (R10), (F11, F10)
+	FLDPQ (R10), (F5, F4)
 	ADD R9, R2, R10
-	FLDPQ (R10), (F9, F8)
-	WORD $0x4e2fe5e1 // fcmeq v1.4s, v15.4s, v15.4s
-	WORD $0x4e2de5a0 // fcmeq v0.4s, v13.4s, v13.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	WORD $0x4e2ee5c1 // fcmeq v1.4s, v14.4s, v14.4s
-	WORD $0x4e2ce580 // fcmeq v0.4s, v12.4s, v12.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e2be561 // fcmeq v1.4s, v11.4s, v11.4s
-	WORD $0x4e29e520 // fcmeq v0.4s, v9.4s, v9.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205802 // not v2.16b, v0.16b
-	WORD $0x4e2ae541 // fcmeq v1.4s, v10.4s, v10.4s
-	WORD $0x4e28e500 // fcmeq v0.4s, v8.4s, v8.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea21c87 // orr v7.16b, v4.16b, v2.16b
-	WORD $0x4ea01c65 // orr v5.16b, v3.16b, v0.16b
-	WORD $0x6eafe5a4 // fcmgt v4.4s, v13.4s, v15.4s
-	WORD $0x6e6d1de4 // bsl v4.16b, v15.16b, v13.16b
-	WORD $0x6eaee582 // fcmgt v2.4s, v12.4s, v14.4s
-	WORD $0x6e6c1dc2 // bsl v2.16b, v14.16b, v12.16b
-	WORD $0x6eabe521 // fcmgt v1.4s, v9.4s, v11.4s
-	WORD $0x6e691d61 // bsl v1.16b, v11.16b, v9.16b
-	WORD $0x6eaae500 // fcmgt v0.4s, v8.4s, v10.4s
-	WORD $0x6e681d40 // bsl v0.16b, v10.16b, v8.16b
-	WORD $0x6ea4e423 // fcmgt v3.4s, v1.4s, v4.4s
-	WORD $0x6e611c83 // bsl v3.16b, v4.16b, v1.16b
-	WORD $0x6ea2e401 // fcmgt v1.4s, v0.4s, v2.4s
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
-	FLDPQ (R1), (F0, F4)
-	WORD $0x6ea3e402 // fcmgt v2.4s, v0.4s, v3.4s
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	WORD $0x6ea1e480 // fcmgt v0.4s, v4.4s, v1.4s
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
-	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	FLDPQ (R10), (F1, F0)
+	WORD $0x4ea3f4e3 // fmin v3.4s, v7.4s, v3.4s
+	WORD $0x4ea2f4c2 // fmin v2.4s, v6.4s, v2.4s
+	WORD $0x4ea1f4a1 // fmin v1.4s, v5.4s, v1.4s
+	WORD $0x4ea0f480 // fmin v0.4s, v4.4s, v0.4s
+	WORD $0x4ea1f463 // fmin v3.4s, v3.4s, v1.4s
+	WORD $0x4ea0f442 // fmin v2.4s, v2.4s, v0.4s
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4ea1f461 // fmin v1.4s, v3.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R1)
 	ADD $32, R2, R2
 	SUB $8, R0, R0
@@ -4529,170 +4167,140 @@ one_7:
 end_6:
 end_3:
 	ADD R6, R2, R0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $3, R5, some_8
-	FLDPQ (R0), (F13, F12)
+	FLDPQ (R0), (F7, F6)
 	B end_10
 some_8:
 	TBZ $2, R5, few_9
-	FMOVQ (R0), F13
+	FMOVQ (R0), F7
 	TBZ $1, R5, one_12
-	FMOVD 16(R0), F12
+	FMOVD 16(R0), F6
 	TBZ $0, R5, end_11
 	ADD $24, R0, R0
-	VLD1 (R0), V12.S[2]
+	VLD1 (R0), V6.S[2]
 	B end_11
 one_12:
 	TBZ $0, R5, end_11
-	FMOVS 16(R0), F12
+	FMOVS 16(R0), F6
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R5, one_14
-	FMOVD (R0), F13
+	FMOVD (R0), F7
 	TBZ $0, R5, end_13
 	ADD $8, R0, R0
-	VLD1 (R0), V13.S[2]
+	VLD1 (R0), V7.S[2]
 	B end_13
 one_14:
 	TBZ $0, R5, end_13
-	FMOVS (R0), F13
+	FMOVS (R0), F7
 end_13:
 end_10:
 	ADD R6<<1, R2, R0
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_15
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R0), (F1, F0)
 	B end_17
 some_15:
 	TBZ $2, R5, few_16
-	FMOVQ (R0), F0
+	FMOVQ (R0), F1
 	TBZ $1, R5, one_19
-	FMOVD 16(R0), F1
+	FMOVD 16(R0), F0
 	TBZ $0, R5, end_18
 	ADD $24, R0, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_18
 one_19:
 	TBZ $0, R5, end_18
-	FMOVS 16(R0), F1
+	FMOVS 16(R0), F0
 end_18:
 	B end_17
 few_16:
 	TBZ $1, R5, one_21
-	FMOVD (R0), F0
+	FMOVD (R0), F1
 	TBZ $0, R5, end_20
 	ADD $8, R0, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_20
 one_21:
 	TBZ $0, R5, end_20
-	FMOVS (R0), F0
+	FMOVS (R0), F1
 end_20:
 end_17:
 	ADD R9, R2, R0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R5, some_22
-	FLDPQ (R0), (F11, F10)
+	FLDPQ (R0), (F5, F4)
 	B end_24
 some_22:
 	TBZ $2, R5, few_23
-	FMOVQ (R0), F11
+	FMOVQ (R0), F5
 	TBZ $1, R5, one_26
-	FMOVD 16(R0), F10
+	FMOVD 16(R0), F4
 	TBZ $0, R5, end_25
 	ADD $24, R0, R0
-	VLD1 (R0), V10.S[2]
+	VLD1 (R0), V4.S[2]
 	B end_25
 one_26:
 	TBZ $0, R5, end_25
-	FMOVS 16(R0), F10
+	FMOVS 16(R0), F4
 end_25:
 	B end_24
 few_23:
 	TBZ $1, R5, one_28
-	FMOVD (R0), F11
+	FMOVD (R0), F5
 	TBZ $0, R5, end_27
 	ADD $8, R0, R0
-	VLD1 (R0), V11.S[2]
+	VLD1 (R0), V5.S[2]
 	B end_27
 one_28:
 	TBZ $0, R5, end_27
-	FMOVS (R0), F11
+	FMOVS (R0), F5
 end_27:
 end_24:
-	WORD $0x4e23e465 // fcmeq v5.4s, v3.4s, v3.4s
-	WORD $0x4e2de5a4 // fcmeq v4.4s, v13.4s, v13.4s
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205888 // not v8.16b, v4.16b
-	WORD $0x4e22e445 // fcmeq v5.4s, v2.4s, v2.4s
-	WORD $0x4e2ce584 // fcmeq v4.4s, v12.4s, v12.4s
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205889 // not v9.16b, v4.16b
-	WORD $0x4e20e405 // fcmeq v5.4s, v0.4s, v0.4s
-	WORD $0x4e2be564 // fcmeq v4.4s, v11.4s, v11.4s
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205887 // not v7.16b, v4.16b
-	WORD $0x4e21e425 // fcmeq v5.4s, v1.4s, v1.4s
-	WORD $0x4e2ae544 // fcmeq v4.4s, v10.4s, v10.4s
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205884 // not v4.16b, v4.16b
-	WORD $0x4ea71d08 // orr v8.16b, v8.16b, v7.16b
-	WORD $0x4ea41d27 // orr v7.16b, v9.16b, v4.16b
-	WORD $0x6ea3e5a5 // fcmgt v5.4s, v13.4s, v3.4s
-	WORD $0x6e6d1c65 // bsl v5.16b, v3.16b, v13.16b
-	WORD $0x6ea2e583 // fcmgt v3.4s, v12.4s, v2.4s
-	WORD $0x6e6c1c43 // bsl v3.16b, v2.16b, v12.16b
-	WORD $0x6ea0e562 // fcmgt v2.4s, v11.4s, v0.4s
-	WORD $0x6e6b1c02 // bsl v2.16b, v0.16b, v11.16b
-	WORD $0x6ea1e540 // fcmgt v0.4s, v10.4s, v1.4s
-	WORD $0x6e6a1c20 // bsl v0.16b, v1.16b, v10.16b
-	WORD $0x6ea5e444 // fcmgt v4.4s, v2.4s, v5.4s
-	WORD $0x6e621ca4 // bsl v4.16b, v5.16b, v2.16b
-	WORD $0x6ea3e401 // fcmgt v1.4s, v0.4s, v3.4s
-	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
+	WORD $0x4ea7f463 // fmin v3.4s, v3.4s, v7.4s
+	WORD $0x4ea6f442 // fmin v2.4s, v2.4s, v6.4s
+	WORD $0x4ea5f421 // fmin v1.4s, v1.4s, v5.4s
+	WORD $0x4ea4f400 // fmin v0.4s, v0.4s, v4.4s
+	WORD $0x4ea1f463 // fmin v3.4s, v3.4s, v1.4s
+	WORD $0x4ea0f442 // fmin v2.4s, v2.4s, v0.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $3, R5, some_29
-	FLDPQ (R1), (F0, F3)
+	FLDPQ (R1), (F1, F0)
 	B end_31
 some_29:
 	TBZ $2, R5, few_30
-	FMOVQ (R1), F0
+	FMOVQ (R1), F1
 	TBZ $1, R5, one_33
-	FMOVD 16(R1), F3
+	FMOVD 16(R1), F0
 	TBZ $0, R5, end_32
 	ADD $24, R1, R0
-	VLD1 (R0), V3.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_32
 one_33:
 	TBZ $0, R5, end_32
-	FMOVS 16(R1), F3
+	FMOVS 16(R1), F0
 end_32:
 	B end_31
 few_30:
 	TBZ $1, R5, one_35
-	FMOVD (R1), F0
+	FMOVD (R1), F1
 	TBZ $0, R5, end_34
 	ADD $8, R1, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_34
 one_35:
 	TBZ $0, R5, end_34
-	FMOVS (R1), F0
+	FMOVS (R1), F1
 end_34:
 end_31:
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
-	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
-	WORD $0x4e281cc1 // and v1.16b, v6.16b, v8.16b
-	WORD $0x4e271cc3 // and v3.16b, v6.16b, v7.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4ea1f461 // fmin v1.4s, v3.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
 	TBZ $3, R5, some_36
 	FSTPQ (F1, F0), (R1)
 	B end_38
@@ -4735,100 +4343,80 @@ row:
 onewhole:
 	CMP $0, R0
 	BEQ onerest
-	FLDPQ.P 32(R2), (F7, F5)
-	WORD $0x4e27e4e0 // fcmeq v0.4s, v7.4s, v7.4s
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e25e4a0 // fcmeq v0.4s, v5.4s, v5.4s
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	FLDPQ (R1), (F0, F2)
-	WORD $0x6ea7e401 // fcmgt v1.4s, v0.4s, v7.4s
-	WORD $0x6e601ce1 // bsl v1.16b, v7.16b, v0.16b
-	WORD $0x6ea5e440 // fcmgt v0.4s, v2.4s, v5.4s
-	WORD $0x6e621ca0 // bsl v0.16b, v5.16b, v2.16b
-	WORD $0x4e231cc3 // and v3.16b, v6.16b, v3.16b
-	WORD $0x4e241cc2 // and v2.16b, v6.16b, v4.16b
-	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
-	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4ea1f461 // fmin v1.4s, v3.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R1)
 	SUB $8, R0, R0
 	B onewhole
 onerest:
 	CMP $0, R5
 	BEQ onenext
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_43
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_45
 some_43:
 	TBZ $2, R5, few_44
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $1, R5, one_47
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R5, end_46
 	ADD $24, R2, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_46
 one_47:
 	TBZ $0, R5, end_46
-	FMOVS 16(R2), F1
+	FMOVS 16(R2), F0
 end_46:
 	B end_45
 few_44:
 	TBZ $1, R5, one_49
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 	TBZ $0, R5, end_48
 	ADD $8, R2, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_48
 one_49:
 	TBZ $0, R5, end_48
-	FMOVS (R2), F0
+	FMOVS (R2), F1
 end_48:
 end_45:
-	WORD $0x4e20e402 // fcmeq v2.4s, v0.4s, v0.4s
-	WORD $0x6e205847 // not v7.16b, v2.16b
-	WORD $0x4e21e422 // fcmeq v2.4s, v1.4s, v1.4s
-	WORD $0x6e205845 // not v5.16b, v2.16b
-	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $3, R5, some_50
-	FLDPQ (R1), (F4, F3)
+	FLDPQ (R1), (F3, F2)
 	B end_52
 some_50:
 	TBZ $2, R5, few_51
-	FMOVQ (R1), F4
+	FMOVQ (R1), F3
 	TBZ $1, R5, one_54
-	FMOVD 16(R1), F3
+	FMOVD 16(R1), F2
 	TBZ $0, R5, end_53
 	ADD $24, R1, R0
-	VLD1 (R0), V3.S[2]
+	VLD1 (R0), V2.S[2]
 	B end_53
 one_54:
 	TBZ $0, R5, end_53
-	FMOVS 16(R1), F3
+	FMOVS 16(R1), F2
 end_53:
 	B end_52
 few_51:
 	TBZ $1, R5, one_56
-	FMOVD (R1), F4
+	FMOVD (R1), F3
 	TBZ $0, R5, end_55
 	ADD $8, R1, R0
-	VLD1 (R0), V4.S[2]
+	VLD1 (R0), V3.S[2]
 	B end_55
 one_56:
 	TBZ $0, R5, end_55
-	FMOVS (R1), F4
+	FMOVS (R1), F3
 end_55:
 end_52:
-	WORD $0x6ea0e482 // fcmgt v2.4s, v4.4s, v0.4s
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
-	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
-	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
-	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
-	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4ea3f421 // fmin v1.4s, v1.4s, v3.4s
+	WORD $0x4ea2f400 // fmin v0.4s, v0.4s, v2.4s
 	TBZ $3, R5, some_57
 	FSTPQ (F1, F0), (R1)
 	B end_59
@@ -5836,16 +5424,16 @@ end:
 // func Log1pNEONF64(n int, x *float64, y *float64)
 TEXT ·Log1pNEONF64(SB), NOSPLIT, $0-24
 	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1392(R4), F13
-	FMOVQ 1248(R4), F12
-	FMOVQ 1408(R4), F11
-	FMOVQ 1424(R4), F10
-	FMOVQ 1440(R4), F9
-	FMOVQ 1568(R4), F8
-	FMOVQ 1728(R4), F7
-	FMOVQ 1744(R4), F6
-	FMOVQ 1760(R4), F5
-	FMOVQ 1776(R4), F4
+	FMOVQ 1392(R4), F11
+	FMOVQ 1248(R4), F10
+	FMOVQ 1408(R4), F9
+	FMOVQ 1424(R4), F8
+	FMOVQ 1440(R4), F7
+	FMOVQ 1568(R4), F6
+	FMOVQ 1728(R4), F5
+	FMOVQ 1744(R4), F4
+	FMOVQ 1760(R4), F3
+	FMOVQ 1776(R4), F2
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -5855,184 +5443,180 @@ TEXT ·Log1pNEONF64(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F25, F24)
-	WORD $0x4e6dd737 // fadd v23.2d, v25.2d, v13.2d
-	WORD $0x4e6dd716 // fadd v22.2d, v24.2d, v13.2d
-	WORD $0x4eedd6e1 // fsub v1.2d, v23.2d, v13.2d
-	WORD $0x4eedd6c0 // fsub v0.2d, v22.2d, v13.2d
+	WORD $0x4e6bd737 // fadd v23.2d, v25.2d, v11.2d
+	WORD $0x4e6bd716 // fadd v22.2d, v24.2d, v11.2d
+	WORD $0x4eebd6e1 // fsub v1.2d, v23.2d, v11.2d
+	WORD $0x4eebd6c0 // fsub v0.2d, v22.2d, v11.2d
 	WORD $0x4ee1d721 // fsub v1.2d, v25.2d, v1.2d
 	WORD $0x4ee0d700 // fsub v0.2d, v24.2d, v0.2d
 	WORD $0x6e77fc21 // fdiv v1.2d, v1.2d, v23.2d
 	WORD $0x6e76fc00 // fdiv v0.2d, v0.2d, v22.2d
-	WORD $0x6ee1e5a3 // fcmgt v3.2d, v13.2d, v1.2d
-	WORD $0x6e6d1c23 // bsl v3.16b, v1.16b, v13.16b
-	WORD $0x6ee0e5a2 // fcmgt v2.2d, v13.2d, v0.2d
-	WORD $0x6e6d1c02 // bsl v2.16b, v0.16b, v13.16b
-	WORD $0x6ef7e570 // fcmgt v16.2d, v11.2d, v23.2d
-	WORD $0x6ef6e56f // fcmgt v15.2d, v11.2d, v22.2d
-	WORD $0x4e301d41 // and v1.16b, v10.16b, v16.16b
-	WORD $0x4e2f1d40 // and v0.16b, v10.16b, v15.16b
-	WORD $0x4e6dd421 // fadd v1.2d, v1.2d, v13.2d
-	WORD $0x4e6dd400 // fadd v0.2d, v0.2d, v13.2d
-	WORD $0x6e77dc2e // fmul v14.2d, v1.2d, v23.2d
+	WORD $0x4eebc435 // fminnm v21.2d, v1.2d, v11.2d
+	WORD $0x4eebc414 // fminnm v20.2d, v0.2d, v11.2d
+	WORD $0x6ef7e52e // fcmgt v14.2d, v9.2d, v23.2d
+	WORD $0x6ef6e52d // fcmgt v13.2d, v9.2d, v22.2d
+	WORD $0x4e2e1d01 // and v1.16b, v8.16b, v14.16b
+	WORD $0x4e2d1d00 // and v0.16b, v8.16b, v13.16b
+	WORD $0x4e6bd421 // fadd v1.2d, v1.2d, v11.2d
+	WORD $0x4e6bd400 // fadd v0.2d, v0.2d, v11.2d
+	WORD $0x6e77dc2c // fmul v12.2d, v1.2d, v23.2d
 	WORD $0x6e76dc01 // fmul v1.2d, v0.2d, v22.2d
-	WORD $0x4e301d32 // and v18.16b, v9.16b, v16.16b
-	WORD $0x4e2f1d31 // and v17.16b, v9.16b, v15.16b
+	WORD $0x4e2e1cf0 // and v16.16b, v7.16b, v14.16b
+	WORD $0x4e2d1cef // and v15.16b, v7.16b, v13.16b
 	FMOVQ 1456(R4), F0
-	WORD $0x4ee085d0 // add v16.2d, v14.2d, v0.2d
-	WORD $0x4ee0842f // add v15.2d, v1.2d, v0.2d
-	WORD $0x6f4c0601 // ushr v1.2d, v16.2d, #52
-	WORD $0x6f4c05ee // ushr v14.2d, v15.2d, #52
+	WORD $0x4ee0858e // add v14.2d, v12.2d, v0.2d
+	WORD $0x4ee0842d // add v13.2d, v1.2d, v0.2d
+	WORD $0x6f4c05c1 // ushr v1.2d, v14.2d, #52
+	WORD $0x6f4c05ac // ushr v12.2d, v13.2d, #52
 	FMOVQ 1472(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
-	WORD $0x4ea01dce // orr v14.16b, v14.16b, v0.16b
+	WORD $0x4ea01d8c // orr v12.16b, v12.16b, v0.16b
 	FMOVQ 1488(R4), F0
 	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
-	WORD $0x4ee0d5c0 // fsub v0.2d, v14.2d, v0.2d
-	WORD $0x4ef2d435 // fsub v21.2d, v1.2d, v18.2d
-	WORD $0x4ef1d414 // fsub v20.2d, v0.2d, v17.2d
+	WORD $0x4ee0d580 // fsub v0.2d, v12.2d, v0.2d
+	WORD $0x4ef0d433 // fsub v19.2d, v1.2d, v16.2d
+	WORD $0x4eefd412 // fsub v18.2d, v0.2d, v15.2d
 	FMOVQ 1504(R4), F0
-	WORD $0x4e201e01 // and v1.16b, v16.16b, v0.16b
-	WORD $0x4e201dee // and v14.16b, v15.16b, v0.16b
+	WORD $0x4e201dc1 // and v1.16b, v14.16b, v0.16b
+	WORD $0x4e201dac // and v12.16b, v13.16b, v0.16b
 	FMOVQ 1520(R4), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee085c0 // add v0.2d, v14.2d, v0.2d
-	WORD $0x4eedd433 // fsub v19.2d, v1.2d, v13.2d
-	WORD $0x4eedd412 // fsub v18.2d, v0.2d, v13.2d
+	WORD $0x4ee08580 // add v0.2d, v12.2d, v0.2d
+	WORD $0x4eebd431 // fsub v17.2d, v1.2d, v11.2d
+	WORD $0x4eebd410 // fsub v16.2d, v0.2d, v11.2d
 	FMOVQ 1536(R4), F0
-	WORD $0x4e60d661 // fadd v1.2d, v19.2d, v0.2d
-	WORD $0x4e60d640 // fadd v0.2d, v18.2d, v0.2d
-	WORD $0x6e61fe7a // fdiv v26.2d, v19.2d, v1.2d
-	WORD $0x6e60fe51 // fdiv v17.2d, v18.2d, v0.2d
+	WORD $0x4e60d621 // fadd v1.2d, v17.2d, v0.2d
+	WORD $0x4e60d600 // fadd v0.2d, v16.2d, v0.2d
+	WORD $0x6e61fe3a // fdiv v26.2d, v17.2d, v1.2d
+	WORD $0x6e60fe0f // fdiv v15.2d, v16.2d, v0.2d
 	WORD $0x6e7adf5b // fmul v27.2d, v26.2d, v26.2d
-	WORD $0x6e71de30 // fmul v16.2d, v17.2d, v17.2d
-	WORD $0x6e73de6e // fmul v14.2d, v19.2d, v19.2d
-	WORD $0x6e72de41 // fmul v1.2d, v18.2d, v18.2d
+	WORD $0x6e6fddee // fmul v14.2d, v15.2d, v15.2d
+	WORD $0x6e71de2c // fmul v12.2d, v17.2d, v17.2d
+	WORD $0x6e70de01 // fmul v1.2d, v16.2d, v16.2d
 	FMOVQ 1552(R4), F0
-	WORD $0x6e60ddcf // fmul v15.2d, v14.2d, v0.2d
-	WORD $0x6e60dc2e // fmul v14.2d, v1.2d, v0.2d
+	WORD $0x6e60dd8d // fmul v13.2d, v12.2d, v0.2d
+	WORD $0x6e60dc2c // fmul v12.2d, v1.2d, v0.2d
 	FMOVQ 1584(R4), F0
-	WORD $0x4e7bcd00 // fmla v0.2d, v8.2d, v27.2d
+	WORD $0x4e7bccc0 // fmla v0.2d, v6.2d, v27.2d
 	FMOVQ 1584(R4), F1
-	WORD $0x4e70cd01 // fmla v1.2d, v8.2d, v16.2d
+	WORD $0x4e6eccc1 // fmla v1.2d, v6.2d, v14.2d
 	FMOVQ 1600(R4), F28
 	WORD $0x4e7bcc1c // fmla v28.2d, v0.2d, v27.2d
 	FMOVQ 1600(R4), F0
-	WORD $0x4e70cc20 // fmla v0.2d, v1.2d, v16.2d
+	WORD $0x4e6ecc20 // fmla v0.2d, v1.2d, v14.2d
 	FMOVQ 1616(R4), F29
 	WORD $0x4e7bcf9d // fmla v29.2d, v28.2d, v27.2d
 	FMOVQ 1616(R4), F1
-	WORD $0x4e70cc01 // fmla v1.2d, v0.2d, v16.2d
+	WORD $0x4e6ecc01 // fmla v1.2d, v0.2d, v14.2d
 	FMOVQ 1632(R4), F28
 	WORD $0x4e7bcfbc // fmla v28.2d, v29.2d, v27.2d
 	FMOVQ 1632(R4), F0
-	WORD $0x4e70cc20 // fmla v0.2d, v1.2d, v16.2d
+	WORD $0x4e6ecc20 // fmla v0.2d, v1.2d, v14.2d
 	FMOVQ 1648(R4), F29
 	WORD $0x4e7bcf9d // fmla v29.2d, v28.2d, v27.2d
 	FMOVQ 1648(R4), F1
-	WORD $0x4e70cc01 // fmla v1.2d, v0.2d, v16.2d
+	WORD $0x4e6ecc01 // fmla v1.2d, v0.2d, v14.2d
 	FMOVQ 1664(R4), F28
 	WORD $0x4e7bcfbc // fmla v28.2d, v29.2d, v27.2d
 	FMOVQ 1664(R4), F0
-	WORD $0x4e70cc20 // fmla v0.2d, v1.2d, v16.2d
+	WORD $0x4e6ecc20 // fmla v0.2d, v1.2d, v14.2d
 	FMOVQ 1680(R4), F29
 	WORD $0x4e7bcf9d // fmla v29.2d, v28.2d, v27.2d
 	FMOVQ 1680(R4), F1
-	WORD $0x4e70cc01 // fmla v1.2d, v0.2d, v16.2d
-	VMOV V15.B16, V28.B16
+	WORD $0x4e6ecc01 // fmla v1.2d, v0.2d, v14.2d
+	VMOV V13.B16, V28.B16
 	WORD $0x4e7bcfbc // fmla v28.2d, v29.2d, v27.2d
-	VMOV V14.B16, V0.B16
-	WORD $0x4e70cc20 // fmla v0.2d, v1.2d, v16.2d
+	VMOV V12.B16, V0.B16
+	WORD $0x4e6ecc20 // fmla v0.2d, v1.2d, v14.2d
 	WORD $0x6e7adf81 // fmul v1.2d, v28.2d, v26.2d
-	WORD $0x6e71dc00 // fmul v0.2d, v0.2d, v17.2d
-	FMOVQ 1696(R4), F16
-	WORD $0x4e70cea1 // fmla v1.2d, v21.2d, v16.2d
-	WORD $0x4e70ce80 // fmla v0.2d, v20.2d, v16.2d
-	WORD $0x4ee1d5e1 // fsub v1.2d, v15.2d, v1.2d
-	WORD $0x4ee0d5c0 // fsub v0.2d, v14.2d, v0.2d
-	WORD $0x4ef3d42f // fsub v15.2d, v1.2d, v19.2d
-	WORD $0x4ef2d40e // fsub v14.2d, v0.2d, v18.2d
+	WORD $0x6e6fdc00 // fmul v0.2d, v0.2d, v15.2d
+	FMOVQ 1696(R4), F14
+	WORD $0x4e6ece61 // fmla v1.2d, v19.2d, v14.2d
+	WORD $0x4e6ece40 // fmla v0.2d, v18.2d, v14.2d
+	WORD $0x4ee1d5a1 // fsub v1.2d, v13.2d, v1.2d
+	WORD $0x4ee0d580 // fsub v0.2d, v12.2d, v0.2d
+	WORD $0x4ef1d42d // fsub v13.2d, v1.2d, v17.2d
+	WORD $0x4ef0d40c // fsub v12.2d, v0.2d, v16.2d
 	FMOVQ 1712(R4), F0
-	WORD $0x6e60dea1 // fmul v1.2d, v21.2d, v0.2d
-	WORD $0x6e60de80 // fmul v0.2d, v20.2d, v0.2d
-	WORD $0x4eefd435 // fsub v21.2d, v1.2d, v15.2d
-	WORD $0x4eeed414 // fsub v20.2d, v0.2d, v14.2d
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x4e6fe6e1 // fcmeq v1.2d, v23.2d, v15.2d
-	WORD $0x4e6fe6ce // fcmeq v14.2d, v22.2d, v15.2d
-	WORD $0x6ee7e6f3 // fcmgt v19.2d, v23.2d, v7.2d
-	WORD $0x6ee7e6d2 // fcmgt v18.2d, v22.2d, v7.2d
-	WORD $0x6e6fe6e0 // fcmge v0.2d, v23.2d, v15.2d
-	WORD $0x6e205811 // not v17.16b, v0.16b
-	WORD $0x6e6fe6c0 // fcmge v0.2d, v22.2d, v15.2d
-	WORD $0x6e205810 // not v16.16b, v0.16b
-	WORD $0x4e211cc1 // and v1.16b, v6.16b, v1.16b
-	WORD $0x4e2e1cc0 // and v0.16b, v6.16b, v14.16b
-	WORD $0x4e61d6af // fadd v15.2d, v21.2d, v1.2d
-	WORD $0x4e60d68e // fadd v14.2d, v20.2d, v0.2d
-	WORD $0x4e331ca1 // and v1.16b, v5.16b, v19.16b
-	WORD $0x4e321ca0 // and v0.16b, v5.16b, v18.16b
-	WORD $0x4e61d5ef // fadd v15.2d, v15.2d, v1.2d
-	WORD $0x4e60d5ce // fadd v14.2d, v14.2d, v0.2d
-	WORD $0x4e311c81 // and v1.16b, v4.16b, v17.16b
-	WORD $0x4e301c80 // and v0.16b, v4.16b, v16.16b
-	WORD $0x4e61d5e1 // fadd v1.2d, v15.2d, v1.2d
-	WORD $0x4e60d5c0 // fadd v0.2d, v14.2d, v0.2d
-	WORD $0x4e63d421 // fadd v1.2d, v1.2d, v3.2d
-	WORD $0x4e62d400 // fadd v0.2d, v0.2d, v2.2d
-	WORD $0x4e6c1c23 // bic v3.16b, v1.16b, v12.16b
-	WORD $0x4e6c1c02 // bic v2.16b, v0.16b, v12.16b
-	WORD $0x4e2c1f21 // and v1.16b, v25.16b, v12.16b
-	WORD $0x4e2c1f00 // and v0.16b, v24.16b, v12.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
+	WORD $0x6e60de61 // fmul v1.2d, v19.2d, v0.2d
+	WORD $0x6e60de40 // fmul v0.2d, v18.2d, v0.2d
+	WORD $0x4eedd433 // fsub v19.2d, v1.2d, v13.2d
+	WORD $0x4eecd412 // fsub v18.2d, v0.2d, v12.2d
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x4e6de6e1 // fcmeq v1.2d, v23.2d, v13.2d
+	WORD $0x4e6de6cc // fcmeq v12.2d, v22.2d, v13.2d
+	WORD $0x6ee5e6f1 // fcmgt v17.2d, v23.2d, v5.2d
+	WORD $0x6ee5e6d0 // fcmgt v16.2d, v22.2d, v5.2d
+	WORD $0x6e6de6e0 // fcmge v0.2d, v23.2d, v13.2d
+	WORD $0x6e20580f // not v15.16b, v0.16b
+	WORD $0x6e6de6c0 // fcmge v0.2d, v22.2d, v13.2d
+	WORD $0x6e20580e // not v14.16b, v0.16b
+	WORD $0x4e211c81 // and v1.16b, v4.16b, v1.16b
+	WORD $0x4e2c1c80 // and v0.16b, v4.16b, v12.16b
+	WORD $0x4e61d66d // fadd v13.2d, v19.2d, v1.2d
+	WORD $0x4e60d64c // fadd v12.2d, v18.2d, v0.2d
+	WORD $0x4e311c61 // and v1.16b, v3.16b, v17.16b
+	WORD $0x4e301c60 // and v0.16b, v3.16b, v16.16b
+	WORD $0x4e61d5ad // fadd v13.2d, v13.2d, v1.2d
+	WORD $0x4e60d58c // fadd v12.2d, v12.2d, v0.2d
+	WORD $0x4e2f1c41 // and v1.16b, v2.16b, v15.16b
+	WORD $0x4e2e1c40 // and v0.16b, v2.16b, v14.16b
+	WORD $0x4e61d5a1 // fadd v1.2d, v13.2d, v1.2d
+	WORD $0x4e60d580 // fadd v0.2d, v12.2d, v0.2d
+	WORD $0x4e75d421 // fadd v1.2d, v1.2d, v21.2d
+	WORD $0x4e74d400 // fadd v0.2d, v0.2d, v20.2d
+	WORD $0x4e6a1c2d // bic v13.16b, v1.16b, v10.16b
+	WORD $0x4e6a1c0c // bic v12.16b, v0.16b, v10.16b
+	WORD $0x4e2a1f21 // and v1.16b, v25.16b, v10.16b
+	WORD $0x4e2a1f00 // and v0.16b, v24.16b, v10.16b
+	WORD $0x4ea11da1 // orr v1.16b, v13.16b, v1.16b
+	WORD $0x4ea01d80 // orr v0.16b, v12.16b, v0.16b
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F7, F6)
+	FLDPQ (R2), (F5, F4)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F7
+	FMOVQ (R2), F5
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F6
+	FMOVD 16(R2), F4
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F7
+	FMOVD (R2), F5
 end_5:
 end_3:
 	FMOVQ 1248(R4), F18
 	FMOVQ 1248(R4), F17
 	FMOVQ 1392(R4), F0
-	WORD $0x4e60d4f0 // fadd v16.2d, v7.2d, v0.2d
-	WORD $0x4e60d4cf // fadd v15.2d, v6.2d, v0.2d
+	WORD $0x4e60d4b0 // fadd v16.2d, v5.2d, v0.2d
+	WORD $0x4e60d48f // fadd v15.2d, v4.2d, v0.2d
 	FMOVQ 1392(R4), F0
 	WORD $0x4ee0d601 // fsub v1.2d, v16.2d, v0.2d
 	WORD $0x4ee0d5e0 // fsub v0.2d, v15.2d, v0.2d
-	WORD $0x4ee1d4e1 // fsub v1.2d, v7.2d, v1.2d
-	WORD $0x4ee0d4c0 // fsub v0.2d, v6.2d, v0.2d
+	WORD $0x4ee1d4a1 // fsub v1.2d, v5.2d, v1.2d
+	WORD $0x4ee0d480 // fsub v0.2d, v4.2d, v0.2d
 	WORD $0x6e70fc22 // fdiv v2.2d, v1.2d, v16.2d
 	WORD $0x6e6ffc01 // fdiv v1.2d, v0.2d, v15.2d
 	FMOVQ 1392(R4), F0
-	WORD $0x6ee2e405 // fcmgt v5.2d, v0.2d, v2.2d
-	WORD $0x6e601c45 // bsl v5.16b, v2.16b, v0.16b
-	WORD $0x6ee1e404 // fcmgt v4.2d, v0.2d, v1.2d
-	WORD $0x6e601c24 // bsl v4.16b, v1.16b, v0.16b
+	WORD $0x4ee0c44e // fminnm v14.2d, v2.2d, v0.2d
+	WORD $0x4ee0c42d // fminnm v13.2d, v1.2d, v0.2d
 	FMOVQ 1408(R4), F3
 	FMOVQ 1408(R4), F2
 	FMOVQ 1424(R4), F1
 	FMOVQ 1424(R4), F0
-	WORD $0x6ef0e469 // fcmgt v9.2d, v3.2d, v16.2d
-	WORD $0x6eefe448 // fcmgt v8.2d, v2.2d, v15.2d
-	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
-	WORD $0x4e281c02 // and v2.16b, v0.16b, v8.16b
+	WORD $0x6ef0e467 // fcmgt v7.2d, v3.2d, v16.2d
+	WORD $0x6eefe446 // fcmgt v6.2d, v2.2d, v15.2d
+	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
+	WORD $0x4e261c02 // and v2.16b, v0.16b, v6.16b
 	FMOVQ 1392(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
@@ -6040,12 +5624,12 @@ end_3:
 	WORD $0x6e6fdc02 // fmul v2.2d, v0.2d, v15.2d
 	FMOVQ 1440(R4), F1
 	FMOVQ 1440(R4), F0
-	WORD $0x4e291c2a // and v10.16b, v1.16b, v9.16b
-	WORD $0x4e281c09 // and v9.16b, v0.16b, v8.16b
+	WORD $0x4e271c28 // and v8.16b, v1.16b, v7.16b
+	WORD $0x4e261c07 // and v7.16b, v0.16b, v6.16b
 	FMOVQ 1456(R4), F0
-	WORD $0x4ee08468 // add v8.2d, v3.2d, v0.2d
+	WORD $0x4ee08466 // add v6.2d, v3.2d, v0.2d
 	WORD $0x4ee08443 // add v3.2d, v2.2d, v0.2d
-	WORD $0x6f4c0501 // ushr v1.2d, v8.2d, #52
+	WORD $0x6f4c04c1 // ushr v1.2d, v6.2d, #52
 	WORD $0x6f4c0462 // ushr v2.2d, v3.2d, #52
 	FMOVQ 1472(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
@@ -6053,112 +5637,112 @@ end_3:
 	FMOVQ 1488(R4), F0
 	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
 	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
-	WORD $0x4eead42e // fsub v14.2d, v1.2d, v10.2d
-	WORD $0x4ee9d40d // fsub v13.2d, v0.2d, v9.2d
+	WORD $0x4ee8d42c // fsub v12.2d, v1.2d, v8.2d
+	WORD $0x4ee7d40b // fsub v11.2d, v0.2d, v7.2d
 	FMOVQ 1504(R4), F0
-	WORD $0x4e201d02 // and v2.16b, v8.16b, v0.16b
+	WORD $0x4e201cc2 // and v2.16b, v6.16b, v0.16b
 	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
 	FMOVQ 1520(R4), F0
 	WORD $0x4ee08442 // add v2.2d, v2.2d, v0.2d
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	FMOVQ 1392(R4), F0
-	WORD $0x4ee0d44c // fsub v12.2d, v2.2d, v0.2d
-	WORD $0x4ee0d42b // fsub v11.2d, v1.2d, v0.2d
+	WORD $0x4ee0d44a // fsub v10.2d, v2.2d, v0.2d
+	WORD $0x4ee0d429 // fsub v9.2d, v1.2d, v0.2d
 	FMOVQ 1536(R4), F0
-	WORD $0x4e60d581 // fadd v1.2d, v12.2d, v0.2d
-	WORD $0x4e60d560 // fadd v0.2d, v11.2d, v0.2d
-	WORD $0x6e61fd94 // fdiv v20.2d, v12.2d, v1.2d
-	WORD $0x6e60fd73 // fdiv v19.2d, v11.2d, v0.2d
+	WORD $0x4e60d541 // fadd v1.2d, v10.2d, v0.2d
+	WORD $0x4e60d520 // fadd v0.2d, v9.2d, v0.2d
+	WORD $0x6e61fd54 // fdiv v20.2d, v10.2d, v1.2d
+	WORD $0x6e60fd33 // fdiv v19.2d, v9.2d, v0.2d
 	WORD $0x6e74de95 // fmul v21.2d, v20.2d, v20.2d
-	WORD $0x6e73de6a // fmul v10.2d, v19.2d, v19.2d
-	WORD $0x6e6cdd82 // fmul v2.2d, v12.2d, v12.2d
-	WORD $0x6e6bdd61 // fmul v1.2d, v11.2d, v11.2d
+	WORD $0x6e73de68 // fmul v8.2d, v19.2d, v19.2d
+	WORD $0x6e6add42 // fmul v2.2d, v10.2d, v10.2d
+	WORD $0x6e69dd21 // fmul v1.2d, v9.2d, v9.2d
 	FMOVQ 1552(R4), F0
-	WORD $0x6e60dc49 // fmul v9.2d, v2.2d, v0.2d
-	WORD $0x6e60dc28 // fmul v8.2d, v1.2d, v0.2d
+	WORD $0x6e60dc47 // fmul v7.2d, v2.2d, v0.2d
+	WORD $0x6e60dc26 // fmul v6.2d, v1.2d, v0.2d
 	FMOVQ 1568(R4), F1
 	FMOVQ 1568(R4), F2
 	FMOVQ 1584(R4), F0
 	WORD $0x4e75cc20 // fmla v0.2d, v1.2d, v21.2d
 	FMOVQ 1584(R4), F1
-	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
+	WORD $0x4e68cc41 // fmla v1.2d, v2.2d, v8.2d
 	FMOVQ 1600(R4), F2
 	WORD $0x4e75cc02 // fmla v2.2d, v0.2d, v21.2d
 	FMOVQ 1600(R4), F0
-	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
 	FMOVQ 1616(R4), F3
 	WORD $0x4e75cc43 // fmla v3.2d, v2.2d, v21.2d
 	FMOVQ 1616(R4), F1
-	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
 	FMOVQ 1632(R4), F2
 	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
 	FMOVQ 1632(R4), F0
-	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
 	FMOVQ 1648(R4), F3
 	WORD $0x4e75cc43 // fmla v3.2d, v2.2d, v21.2d
 	FMOVQ 1648(R4), F1
-	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
 	FMOVQ 1664(R4), F2
 	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
 	FMOVQ 1664(R4), F0
-	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
 	FMOVQ 1680(R4), F3
 	WORD $0x4e75cc43 // fmla v3.2d, v2.2d, v21.2d
 	FMOVQ 1680(R4), F1
-	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
-	VMOV V9.B16, V2.B16
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
+	VMOV V7.B16, V2.B16
 	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
-	VMOV V8.B16, V0.B16
-	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	VMOV V6.B16, V0.B16
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
 	WORD $0x6e74dc41 // fmul v1.2d, v2.2d, v20.2d
 	WORD $0x6e73dc00 // fmul v0.2d, v0.2d, v19.2d
 	FMOVQ 1696(R4), F2
-	WORD $0x4e62cdc1 // fmla v1.2d, v14.2d, v2.2d
-	WORD $0x4e62cda0 // fmla v0.2d, v13.2d, v2.2d
-	WORD $0x4ee1d521 // fsub v1.2d, v9.2d, v1.2d
-	WORD $0x4ee0d500 // fsub v0.2d, v8.2d, v0.2d
-	WORD $0x4eecd423 // fsub v3.2d, v1.2d, v12.2d
-	WORD $0x4eebd402 // fsub v2.2d, v0.2d, v11.2d
+	WORD $0x4e62cd81 // fmla v1.2d, v12.2d, v2.2d
+	WORD $0x4e62cd60 // fmla v0.2d, v11.2d, v2.2d
+	WORD $0x4ee1d4e1 // fsub v1.2d, v7.2d, v1.2d
+	WORD $0x4ee0d4c0 // fsub v0.2d, v6.2d, v0.2d
+	WORD $0x4eead423 // fsub v3.2d, v1.2d, v10.2d
+	WORD $0x4ee9d402 // fsub v2.2d, v0.2d, v9.2d
 	FMOVQ 1712(R4), F0
-	WORD $0x6e60ddc1 // fmul v1.2d, v14.2d, v0.2d
-	WORD $0x6e60dda0 // fmul v0.2d, v13.2d, v0.2d
-	WORD $0x4ee3d42d // fsub v13.2d, v1.2d, v3.2d
-	WORD $0x4ee2d40c // fsub v12.2d, v0.2d, v2.2d
-	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6e60dd81 // fmul v1.2d, v12.2d, v0.2d
+	WORD $0x6e60dd60 // fmul v0.2d, v11.2d, v0.2d
+	WORD $0x4ee3d42b // fsub v11.2d, v1.2d, v3.2d
+	WORD $0x4ee2d40a // fsub v10.2d, v0.2d, v2.2d
+	WORD $0x6f00e406 // movi v6.2d, #0
 	FMOVQ 1728(R4), F1
 	FMOVQ 1728(R4), F0
-	WORD $0x4e68e603 // fcmeq v3.2d, v16.2d, v8.2d
-	WORD $0x4e68e5e2 // fcmeq v2.2d, v15.2d, v8.2d
-	WORD $0x6ee1e60b // fcmgt v11.2d, v16.2d, v1.2d
-	WORD $0x6ee0e5ea // fcmgt v10.2d, v15.2d, v0.2d
-	WORD $0x6e68e600 // fcmge v0.2d, v16.2d, v8.2d
-	WORD $0x6e205809 // not v9.16b, v0.16b
-	WORD $0x6e68e5e0 // fcmge v0.2d, v15.2d, v8.2d
-	WORD $0x6e205808 // not v8.16b, v0.16b
+	WORD $0x4e66e603 // fcmeq v3.2d, v16.2d, v6.2d
+	WORD $0x4e66e5e2 // fcmeq v2.2d, v15.2d, v6.2d
+	WORD $0x6ee1e609 // fcmgt v9.2d, v16.2d, v1.2d
+	WORD $0x6ee0e5e8 // fcmgt v8.2d, v15.2d, v0.2d
+	WORD $0x6e66e600 // fcmge v0.2d, v16.2d, v6.2d
+	WORD $0x6e205807 // not v7.16b, v0.16b
+	WORD $0x6e66e5e0 // fcmge v0.2d, v15.2d, v6.2d
+	WORD $0x6e205806 // not v6.16b, v0.16b
 	FMOVQ 1744(R4), F1
 	FMOVQ 1744(R4), F0
 	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
 	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
-	WORD $0x4e61d5a3 // fadd v3.2d, v13.2d, v1.2d
-	WORD $0x4e60d582 // fadd v2.2d, v12.2d, v0.2d
+	WORD $0x4e61d563 // fadd v3.2d, v11.2d, v1.2d
+	WORD $0x4e60d542 // fadd v2.2d, v10.2d, v0.2d
 	FMOVQ 1760(R4), F1
 	FMOVQ 1760(R4), F0
-	WORD $0x4e2b1c21 // and v1.16b, v1.16b, v11.16b
-	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
+	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
+	WORD $0x4e281c00 // and v0.16b, v0.16b, v8.16b
 	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
 	WORD $0x4e60d442 // fadd v2.2d, v2.2d, v0.2d
 	FMOVQ 1776(R4), F1
 	FMOVQ 1776(R4), F0
-	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
-	WORD $0x4e281c00 // and v0.16b, v0.16b, v8.16b
+	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
+	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
-	WORD $0x4e65d421 // fadd v1.2d, v1.2d, v5.2d
-	WORD $0x4e64d400 // fadd v0.2d, v0.2d, v4.2d
+	WORD $0x4e6ed421 // fadd v1.2d, v1.2d, v14.2d
+	WORD $0x4e6dd400 // fadd v0.2d, v0.2d, v13.2d
 	WORD $0x4e721c23 // bic v3.16b, v1.16b, v18.16b
 	WORD $0x4e711c02 // bic v2.16b, v0.16b, v17.16b
-	WORD $0x4e321ce1 // and v1.16b, v7.16b, v18.16b
-	WORD $0x4e311cc0 // and v0.16b, v6.16b, v17.16b
+	WORD $0x4e321ca1 // and v1.16b, v5.16b, v18.16b
+	WORD $0x4e311c80 // and v0.16b, v4.16b, v17.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $2, R3, some_6
@@ -6202,14 +5786,10 @@ TEXT ·Expm1NEONF64(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F18, F17)
-	WORD $0x6ef2e5e1 // fcmgt v1.2d, v15.2d, v18.2d
-	WORD $0x6e721de1 // bsl v1.16b, v15.16b, v18.16b
-	WORD $0x6ef1e5e0 // fcmgt v0.2d, v15.2d, v17.2d
-	WORD $0x6e711de0 // bsl v0.16b, v15.16b, v17.16b
-	WORD $0x6eeee423 // fcmgt v3.2d, v1.2d, v14.2d
-	WORD $0x6e611dc3 // bsl v3.16b, v14.16b, v1.16b
-	WORD $0x6eeee402 // fcmgt v2.2d, v0.2d, v14.2d
-	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
+	WORD $0x4e72f5e1 // fmax v1.2d, v15.2d, v18.2d
+	WORD $0x4e71f5e0 // fmax v0.2d, v15.2d, v17.2d
+	WORD $0x4ee1f5c3 // fmin v3.2d, v14.2d, v1.2d
+	WORD $0x4ee0f5c2 // fmin v2.2d, v14.2d, v0.2d
 	VMOV V11.B16, V20.B16
 	WORD $0x4e6ccc74 // fmla v20.2d, v3.2d, v12.2d
 	VMOV V11.B16, V19.B16
@@ -6311,18 +5891,14 @@ end_5:
 end_3:
 	FMOVQ 1248(R4), F11
 	FMOVQ 1248(R4), F10
+	FMOVQ 1792(R4), F1
 	FMOVQ 1792(R4), F0
-	FMOVQ 1792(R4), F2
-	WORD $0x6ee9e401 // fcmgt v1.2d, v0.2d, v9.2d
-	WORD $0x6e691c01 // bsl v1.16b, v0.16b, v9.16b
-	WORD $0x6ee8e440 // fcmgt v0.2d, v2.2d, v8.2d
-	WORD $0x6e681c40 // bsl v0.16b, v2.16b, v8.16b
-	FMOVQ 1808(R4), F2
-	FMOVQ 1808(R4), F4
-	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e69f423 // fmax v3.2d, v1.2d, v9.2d
+	WORD $0x4e68f402 // fmax v2.2d, v0.2d, v8.2d
+	FMOVQ 1808(R4), F1
+	FMOVQ 1808(R4), F0
+	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
+	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
 	FMOVQ 1824(R4), F7
 	FMOVQ 1824(R4), F6
 	FMOVQ 1840(R4), F0
@@ -7342,9 +6918,9 @@ end:
 // func ClampNEONF64(n int, lo float64, hi float64, x *float64, y *float64)
 TEXT ·ClampNEONF64(SB), NOSPLIT, $0-40
 	FMOVD lo+8(FP), F0
-	WORD $0x4e080405 // dup v5.2d, v0.d[0]
+	WORD $0x4e080403 // dup v3.2d, v0.d[0]
 	FMOVD hi+16(FP), F0
-	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	MOVD x+24(FP), R2
 	MOVD y+32(FP), R1
 	MOVD n+0(FP), R0
@@ -7353,16 +6929,12 @@ TEXT ·ClampNEONF64(SB), NOSPLIT, $0-40
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F1, F2)
-	WORD $0x6ee1e4a0 // fcmgt v0.2d, v5.2d, v1.2d
-	WORD $0x6e611ca0 // bsl v0.16b, v5.16b, v1.16b
-	WORD $0x6ee2e4a1 // fcmgt v1.2d, v5.2d, v2.2d
-	WORD $0x6e621ca1 // bsl v1.16b, v5.16b, v2.16b
-	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ee4e420 // fcmgt v0.2d, v1.2d, v4.2d
-	WORD $0x6e611c80 // bsl v0.16b, v4.16b, v1.16b
-	FSTPQ.P (F2, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f460 // fmax v0.2d, v3.2d, v0.2d
+	WORD $0x4ee1f441 // fmin v1.2d, v2.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -7385,27 +6957,23 @@ few_2:
 	FMOVD (R2), F1
 end_5:
 end_3:
-	WORD $0x6ee1e4a3 // fcmgt v3.2d, v5.2d, v1.2d
-	WORD $0x6e611ca3 // bsl v3.16b, v5.16b, v1.16b
-	WORD $0x6ee0e4a1 // fcmgt v1.2d, v5.2d, v0.2d
-	WORD $0x6e601ca1 // bsl v1.16b, v5.16b, v0.16b
-	WORD $0x6ee4e462 // fcmgt v2.2d, v3.2d, v4.2d
-	WORD $0x6e631c82 // bsl v2.16b, v4.16b, v3.16b
-	WORD $0x6ee4e420 // fcmgt v0.2d, v1.2d, v4.2d
-	WORD $0x6e611c80 // bsl v0.16b, v4.16b, v1.16b
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f460 // fmax v0.2d, v3.2d, v0.2d
+	WORD $0x4ee1f441 // fmin v1.2d, v2.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
 	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -7422,72 +6990,52 @@ TEXT ·MaxNEONF64(SB), NOSPLIT, $0-32
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R3), (F7, F6)
-	FLDPQ.P 32(R2), (F5, F4)
-	WORD $0x4e67e4e0 // fcmeq v0.2d, v7.2d, v7.2d
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e66e4c0 // fcmeq v0.2d, v6.2d, v6.2d
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e211ce3 // and v3.16b, v7.16b, v1.16b
-	WORD $0x4e201cc2 // and v2.16b, v6.16b, v0.16b
-	WORD $0x6ee5e4e1 // fcmgt v1.2d, v7.2d, v5.2d
-	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
-	WORD $0x6ee4e4c0 // fcmgt v0.2d, v6.2d, v4.2d
-	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
-	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
-	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R3), (F0, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $0, R4, end_4
-	FMOVD 16(R3), F1
+	FMOVD 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 end_5:
 end_3:
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R2), (F6, F5)
+	FLDPQ (R2), (F3, F2)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R2), F6
+	FMOVQ (R2), F3
 	TBZ $0, R4, end_9
-	FMOVD 16(R2), F5
+	FMOVD 16(R2), F2
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R2), F6
+	FMOVD (R2), F3
 end_10:
 end_8:
-	WORD $0x4e60e402 // fcmeq v2.2d, v0.2d, v0.2d
-	WORD $0x6e205843 // not v3.16b, v2.16b
-	WORD $0x4e61e422 // fcmeq v2.2d, v1.2d, v1.2d
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4e231c04 // and v4.16b, v0.16b, v3.16b
-	WORD $0x4e221c23 // and v3.16b, v1.16b, v2.16b
-	WORD $0x6ee6e402 // fcmgt v2.2d, v0.2d, v6.2d
-	WORD $0x6e661c02 // bsl v2.16b, v0.16b, v6.16b
-	WORD $0x6ee5e420 // fcmgt v0.2d, v1.2d, v5.2d
-	WORD $0x6e651c20 // bsl v0.16b, v1.16b, v5.16b
-	WORD $0x4ea41c41 // orr v1.16b, v2.16b, v4.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4e63f421 // fmax v1.2d, v1.2d, v3.2d
+	WORD $0x4e62f400 // fmax v0.2d, v0.2d, v2.2d
 	TBZ $2, R4, some_11
 	FSTPQ (F1, F0), (R1)
 	B end_13
@@ -7517,72 +7065,52 @@ TEXT ·MinNEONF64(SB), NOSPLIT, $0-32
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R3), (F7, F6)
-	FLDPQ.P 32(R2), (F5, F4)
-	WORD $0x4e67e4e0 // fcmeq v0.2d, v7.2d, v7.2d
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e66e4c0 // fcmeq v0.2d, v6.2d, v6.2d
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e211ce3 // and v3.16b, v7.16b, v1.16b
-	WORD $0x4e201cc2 // and v2.16b, v6.16b, v0.16b
-	WORD $0x6ee7e4a1 // fcmgt v1.2d, v5.2d, v7.2d
-	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
-	WORD $0x6ee6e480 // fcmgt v0.2d, v4.2d, v6.2d
-	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
-	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
-	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ee1f461 // fmin v1.2d, v3.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R4
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R4, some_1
-	FLDPQ (R3), (F0, F1)
+	FLDPQ (R3), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R4, few_2
-	FMOVQ (R3), F0
+	FMOVQ (R3), F1
 	TBZ $0, R4, end_4
-	FMOVD 16(R3), F1
+	FMOVD 16(R3), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R4, end_5
-	FMOVD (R3), F0
+	FMOVD (R3), F1
 end_5:
 end_3:
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R4, some_6
-	FLDPQ (R2), (F6, F5)
+	FLDPQ (R2), (F3, F2)
 	B end_8
 some_6:
 	TBZ $1, R4, few_7
-	FMOVQ (R2), F6
+	FMOVQ (R2), F3
 	TBZ $0, R4, end_9
-	FMOVD 16(R2), F5
+	FMOVD 16(R2), F2
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R4, end_10
-	FMOVD (R2), F6
+	FMOVD (R2), F3
 end_10:
 end_8:
-	WORD $0x4e60e402 // fcmeq v2.2d, v0.2d, v0.2d
-	WORD $0x6e205843 // not v3.16b, v2.16b
-	WORD $0x4e61e422 // fcmeq v2.2d, v1.2d, v1.2d
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4e231c04 // and v4.16b, v0.16b, v3.16b
-	WORD $0x4e221c23 // and v3.16b, v1.16b, v2.16b
-	WORD $0x6ee0e4c2 // fcmgt v2.2d, v6.2d, v0.2d
-	WORD $0x6e661c02 // bsl v2.16b, v0.16b, v6.16b
-	WORD $0x6ee1e4a0 // fcmgt v0.2d, v5.2d, v1.2d
-	WORD $0x6e651c20 // bsl v0.16b, v1.16b, v5.16b
-	WORD $0x4ea41c41 // orr v1.16b, v2.16b, v4.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4ee3f421 // fmin v1.2d, v1.2d, v3.2d
+	WORD $0x4ee2f400 // fmin v0.2d, v0.2d, v2.2d
 	TBZ $2, R4, some_11
 	FSTPQ (F1, F0), (R1)
 	B end_13
@@ -7603,280 +7131,116 @@ end:
 
 // func LargestNEONF64(n int, x *float64) float64
 TEXT ·LargestNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R2
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
-	VLD1R (R0), [V11.D2]
-	VMOV V11.B16, V10.B16
-	VLD1R (R0), [V9.D2]
-	VMOV V9.B16, V8.B16
 	VLD1R (R0), [V7.D2]
 	VMOV V7.B16, V6.B16
 	VLD1R (R0), [V5.D2]
 	VMOV V5.B16, V4.B16
-	WORD $0x4e6be560 // fcmeq v0.2d, v11.2d, v11.2d
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e6ae540 // fcmeq v0.2d, v10.2d, v10.2d
-	WORD $0x6e205802 // not v2.16b, v0.16b
+	VLD1R (R0), [V3.D2]
+	VMOV V3.B16, V2.B16
+	VLD1R (R0), [V1.D2]
+	VMOV V1.B16, V0.B16
 ways:
 	CMP $16, R1
 	BLE whole
-	FLDPQ (R0), (F17, F15)
-	FLDPQ 32(R0), (F14, F13)
-	WORD $0x4e6ee5c1 // fcmeq v1.2d, v14.2d, v14.2d
-	WORD $0x4e71e620 // fcmeq v0.2d, v17.2d, v17.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e20580c // not v12.16b, v0.16b
-	WORD $0x4e6de5a1 // fcmeq v1.2d, v13.2d, v13.2d
-	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4eac1c63 // orr v3.16b, v3.16b, v12.16b
-	WORD $0x4ea01c50 // orr v16.16b, v2.16b, v0.16b
-	WORD $0x6eebe621 // fcmgt v1.2d, v17.2d, v11.2d
-	WORD $0x6e6b1e21 // bsl v1.16b, v17.16b, v11.16b
-	WORD $0x6eeae5e0 // fcmgt v0.2d, v15.2d, v10.2d
-	WORD $0x6e6a1de0 // bsl v0.16b, v15.16b, v10.16b
-	VMOV V1.B16, V11.B16
-	VMOV V0.B16, V10.B16
-	WORD $0x6ee9e5c1 // fcmgt v1.2d, v14.2d, v9.2d
-	WORD $0x6e691dc1 // bsl v1.16b, v14.16b, v9.16b
-	WORD $0x6ee8e5a0 // fcmgt v0.2d, v13.2d, v8.2d
-	WORD $0x6e681da0 // bsl v0.16b, v13.16b, v8.16b
-	VMOV V1.B16, V9.B16
-	VMOV V0.B16, V8.B16
-	FLDPQ 64(R0), (F15, F14)
-	FLDPQ 96(R0), (F13, F12)
-	WORD $0x4e6de5a1 // fcmeq v1.2d, v13.2d, v13.2d
-	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205802 // not v2.16b, v0.16b
-	WORD $0x4e6ce581 // fcmeq v1.2d, v12.2d, v12.2d
-	WORD $0x4e6ee5c0 // fcmeq v0.2d, v14.2d, v14.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
-	WORD $0x4ea01e02 // orr v2.16b, v16.16b, v0.16b
-	WORD $0x6ee7e5e1 // fcmgt v1.2d, v15.2d, v7.2d
-	WORD $0x6e671de1 // bsl v1.16b, v15.16b, v7.16b
-	WORD $0x6ee6e5c0 // fcmgt v0.2d, v14.2d, v6.2d
-	WORD $0x6e661dc0 // bsl v0.16b, v14.16b, v6.16b
-	VMOV V1.B16, V7.B16
-	VMOV V0.B16, V6.B16
-	WORD $0x6ee5e5a1 // fcmgt v1.2d, v13.2d, v5.2d
-	WORD $0x6e651da1 // bsl v1.16b, v13.16b, v5.16b
-	WORD $0x6ee4e580 // fcmgt v0.2d, v12.2d, v4.2d
-	WORD $0x6e641d80 // bsl v0.16b, v12.16b, v4.16b
-	VMOV V1.B16, V5.B16
-	VMOV V0.B16, V4.B16
+	FLDPQ (R0), (F11, F10)
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4e67f567 // fmax v7.2d, v11.2d, v7.2d
+	WORD $0x4e66f546 // fmax v6.2d, v10.2d, v6.2d
+	WORD $0x4e65f525 // fmax v5.2d, v9.2d, v5.2d
+	WORD $0x4e64f504 // fmax v4.2d, v8.2d, v4.2d
+	FLDPQ 64(R0), (F11, F10)
+	FLDPQ 96(R0), (F9, F8)
+	WORD $0x4e63f563 // fmax v3.2d, v11.2d, v3.2d
+	WORD $0x4e62f542 // fmax v2.2d, v10.2d, v2.2d
+	WORD $0x4e61f521 // fmax v1.2d, v9.2d, v1.2d
+	WORD $0x4e60f500 // fmax v0.2d, v8.2d, v0.2d
 	ADD $128, R0, R0
 	SUB $16, R1, R1
 	B ways
 whole:
 	CMP $4, R1
 	BLE rest
-	FLDPQ.P 32(R0), (F13, F12)
-	WORD $0x4e6de5a0 // fcmeq v0.2d, v13.2d, v13.2d
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e6ce580 // fcmeq v0.2d, v12.2d, v12.2d
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x6eebe5a1 // fcmgt v1.2d, v13.2d, v11.2d
-	WORD $0x6e6b1da1 // bsl v1.16b, v13.16b, v11.16b
-	WORD $0x6eeae580 // fcmgt v0.2d, v12.2d, v10.2d
-	WORD $0x6e6a1d80 // bsl v0.16b, v12.16b, v10.16b
-	VMOV V1.B16, V11.B16
-	VMOV V0.B16, V10.B16
+	FLDPQ.P 32(R0), (F9, F8)
+	WORD $0x4e67f527 // fmax v7.2d, v9.2d, v7.2d
+	WORD $0x4e66f506 // fmax v6.2d, v8.2d, v6.2d
 	SUB $4, R1, R1
 	B whole
 rest:
 	ADD R1<<3, R0, R0
-	FLDPQ -32(R0), (F15, F14)
-	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e6ee5c0 // fcmeq v0.2d, v14.2d, v14.2d
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea11c6d // orr v13.16b, v3.16b, v1.16b
-	WORD $0x4ea01c4c // orr v12.16b, v2.16b, v0.16b
-	WORD $0x6eebe5e1 // fcmgt v1.2d, v15.2d, v11.2d
-	WORD $0x6e6b1de1 // bsl v1.16b, v15.16b, v11.16b
-	WORD $0x6eeae5c0 // fcmgt v0.2d, v14.2d, v10.2d
-	WORD $0x6e6a1dc0 // bsl v0.16b, v14.16b, v10.16b
-	WORD $0x6ee9e42a // fcmgt v10.2d, v1.2d, v9.2d
-	WORD $0x6e691c2a // bsl v10.16b, v1.16b, v9.16b
-	WORD $0x6ee8e402 // fcmgt v2.2d, v0.2d, v8.2d
-	WORD $0x6e681c02 // bsl v2.16b, v0.16b, v8.16b
-	WORD $0x6ee5e4e1 // fcmgt v1.2d, v7.2d, v5.2d
-	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
-	WORD $0x6ee4e4c0 // fcmgt v0.2d, v6.2d, v4.2d
-	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
-	WORD $0x6ee1e543 // fcmgt v3.2d, v10.2d, v1.2d
-	WORD $0x6e611d43 // bsl v3.16b, v10.16b, v1.16b
-	WORD $0x6ee0e441 // fcmgt v1.2d, v2.2d, v0.2d
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
-	FMOVQ 1776(R2), F2
-	FMOVQ 1776(R2), F0
-	WORD $0x4e2d1c42 // and v2.16b, v2.16b, v13.16b
-	WORD $0x4e2c1c00 // and v0.16b, v0.16b, v12.16b
-	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
-	WORD $0x4ea01c22 // orr v2.16b, v1.16b, v0.16b
-	WORD $0x4e63e460 // fcmeq v0.2d, v3.2d, v3.2d
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e231c01 // and v1.16b, v0.16b, v3.16b
-	WORD $0x6ee2e460 // fcmgt v0.2d, v3.2d, v2.2d
-	WORD $0x6e621c60 // bsl v0.16b, v3.16b, v2.16b
-	WORD $0x4ea11c03 // orr v3.16b, v0.16b, v1.16b
-	WORD $0x4ec37862 // zip2 v2.2d, v3.2d, v3.2d
-	WORD $0x4e62e440 // fcmeq v0.2d, v2.2d, v2.2d
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e221c01 // and v1.16b, v0.16b, v2.16b
-	WORD $0x6ee3e440 // fcmgt v0.2d, v2.2d, v3.2d
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
+	FLDPQ -32(R0), (F9, F8)
+	WORD $0x4e67f527 // fmax v7.2d, v9.2d, v7.2d
+	WORD $0x4e66f506 // fmax v6.2d, v8.2d, v6.2d
+	WORD $0x4e65f4e5 // fmax v5.2d, v7.2d, v5.2d
+	WORD $0x4e64f4c4 // fmax v4.2d, v6.2d, v4.2d
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
+	WORD $0x4e61f4a1 // fmax v1.2d, v5.2d, v1.2d
+	WORD $0x4e60f480 // fmax v0.2d, v4.2d, v0.2d
+	WORD $0x4e60f421 // fmax v1.2d, v1.2d, v0.2d
+	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
+	WORD $0x4e61f400 // fmax v0.2d, v0.2d, v1.2d
 	FMOVD F0, ret+16(FP)
 	RET
 
 // func SmallestNEONF64(n int, x *float64) float64
 TEXT ·SmallestNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R2
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
-	VLD1R (R0), [V11.D2]
-	VMOV V11.B16, V10.B16
-	VLD1R (R0), [V9.D2]
-	VMOV V9.B16, V8.B16
 	VLD1R (R0), [V7.D2]
 	VMOV V7.B16, V6.B16
 	VLD1R (R0), [V5.D2]
 	VMOV V5.B16, V4.B16
-	WORD $0x4e6be560 // fcmeq v0.2d, v11.2d, v11.2d
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e6ae540 // fcmeq v0.2d, v10.2d, v10.2d
-	WORD $0x6e205802 // not v2.16b, v0.16b
+	VLD1R (R0), [V3.D2]
+	VMOV V3.B16, V2.B16
+	VLD1R (R0), [V1.D2]
+	VMOV V1.B16, V0.B16
 ways:
 	CMP $16, R1
 	BLE whole
-	FLDPQ (R0), (F17, F15)
-	FLDPQ 32(R0), (F14, F13)
-	WORD $0x4e6ee5c1 // fcmeq v1.2d, v14.2d, v14.2d
-	WORD $0x4e71e620 // fcmeq v0.2d, v17.2d, v17.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e20580c // not v12.16b, v0.16b
-	WORD $0x4e6de5a1 // fcmeq v1.2d, v13.2d, v13.2d
-	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4eac1c63 // orr v3.16b, v3.16b, v12.16b
-	WORD $0x4ea01c50 // orr v16.16b, v2.16b, v0.16b
-	WORD $0x6ef1e561 // fcmgt v1.2d, v11.2d, v17.2d
-	WORD $0x6e6b1e21 // bsl v1.16b, v17.16b, v11.16b
-	WORD $0x6eefe540 // fcmgt v0.2d, v10.2d, v15.2d
-	WORD $0x6e6a1de0 // bsl v0.16b, v15.16b, v10.16b
-	VMOV V1.B16, V11.B16
-	VMOV V0.B16, V10.B16
-	WORD $0x6eeee521 // fcmgt v1.2d, v9.2d, v14.2d
-	WORD $0x6e691dc1 // bsl v1.16b, v14.16b, v9.16b
-	WORD $0x6eede500 // fcmgt v0.2d, v8.2d, v13.2d
-	WORD $0x6e681da0 // bsl v0.16b, v13.16b, v8.16b
-	VMOV V1.B16, V9.B16
-	VMOV V0.B16, V8.B16
-	FLDPQ 64(R0), (F15, F14)
-	FLDPQ 96(R0), (F13, F12)
-	WORD $0x4e6de5a1 // fcmeq v1.2d, v13.2d, v13.2d
-	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205802 // not v2.16b, v0.16b
-	WORD $0x4e6ce581 // fcmeq v1.2d, v12.2d, v12.2d
-	WORD $0x4e6ee5c0 // fcmeq v0.2d, v14.2d, v14.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
-	WORD $0x4ea01e02 // orr v2.16b, v16.16b, v0.16b
-	WORD $0x6eefe4e1 // fcmgt v1.2d, v7.2d, v15.2d
-	WORD $0x6e671de1 // bsl v1.16b, v15.16b, v7.16b
-	WORD $0x6eeee4c0 // fcmgt v0.2d, v6.2d, v14.2d
-	WORD $0x6e661dc0 // bsl v0.16b, v14.16b, v6.16b
-	VMOV V1.B16, V7.B16
-	VMOV V0.B16, V6.B16
-	WORD $0x6eede4a1 // fcmgt v1.2d, v5.2d, v13.2d
-	WORD $0x6e651da1 // bsl v1.16b, v13.16b, v5.16b
-	WORD $0x6eece480 // fcmgt v0.2d, v4.2d, v12.2d
-	WORD $0x6e641d80 // bsl v0.16b, v12.16b, v4.16b
-	VMOV V1.B16, V5.B16
-	VMOV V0.B16, V4.B16
+	FLDPQ (R0), (F11, F10)
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4ee7f567 // fmin v7.2d, v11.2d, v7.2d
+	WORD $0x4ee6f546 // fmin v6.2d, v10.2d, v6.2d
+	WORD $0x4ee5f525 // fmin v5.2d, v9.2d, v5.2d
+	WORD $0x4ee4f504 // fmin v4.2d, v8.2d, v4.2d
+	FLDPQ 64(R0), (F11, F10)
+	FLDPQ 96(R0), (F9, F8)
+	WORD $0x4ee3f563 // fmin v3.2d, v11.2d, v3.2d
+	WORD $0x4ee2f542 // fmin v2.2d, v10.2d, v2.2d
+	WORD $0x4ee1f521 // fmin v1.2d, v9.2d, v1.2d
+	WORD $0x4ee0f500 // fmin v0.2d, v8.2d, v0.2d
 	ADD $128, R0, R0
 	SUB $16, R1, R1
 	B ways
 whole:
 	CMP $4, R1
 	BLE rest
-	FLDPQ.P 32(R0), (F13, F12)
-	WORD $0x4e6de5a0 // fcmeq v0.2d, v13.2d, v13.2d
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e6ce580 // fcmeq v0.2d, v12.2d, v12.2d
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x6eede561 // fcmgt v1.2d, v11.2d, v13.2d
-	WORD $0x6e6b1da1 // bsl v1.16b, v13.16b, v11.16b
-	WORD $0x6eece540 // fcmgt v0.2d, v10.2d, v12.2d
-	WORD $0x6e6a1d80 // bsl v0.16b, v12.16b, v10.16b
-	VMOV V1.B16, V11.B16
-	VMOV V0.B16, V10.B16
+	FLDPQ.P 32(R0), (F9, F8)
+	WORD $0x4ee7f527 // fmin v7.2d, v9.2d, v7.2d
+	WORD $0x4ee6f506 // fmin v6.2d, v8.2d, v6.2d
 	SUB $4, R1, R1
 	B whole
 rest:
 	ADD R1<<3, R0, R0
-	FLDPQ -32(R0), (F15, F14)
-	WORD $0x4e6fe5e0 // fcmeq v0.2d, v15.2d, v15.2d
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x4e6ee5c0 // fcmeq v0.2d, v14.2d, v14.2d
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea11c6d // orr v13.16b, v3.16b, v1.16b
-	WORD $0x4ea01c4c // orr v12.16b, v2.16b, v0.16b
-	WORD $0x6eefe561 // fcmgt v1.2d, v11.2d, v15.2d
-	WORD $0x6e6b1de1 // bsl v1.16b, v15.16b, v11.16b
-	WORD $0x6eeee540 // fcmgt v0.2d, v10.2d, v14.2d
-	WORD $0x6e6a1dc0 // bsl v0.16b, v14.16b, v10.16b
-	WORD $0x6ee1e52a // fcmgt v10.2d, v9.2d, v1.2d
-	WORD $0x6e691c2a // bsl v10.16b, v1.16b, v9.16b
-	WORD $0x6ee0e502 // fcmgt v2.2d, v8.2d, v0.2d
-	WORD $0x6e681c02 // bsl v2.16b, v0.16b, v8.16b
-	WORD $0x6ee7e4a1 // fcmgt v1.2d, v5.2d, v7.2d
-	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
-	WORD $0x6ee6e480 // fcmgt v0.2d, v4.2d, v6.2d
-	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
-	WORD $0x6eeae423 // fcmgt v3.2d, v1.2d, v10.2d
-	WORD $0x6e611d43 // bsl v3.16b, v10.16b, v1.16b
-	WORD $0x6ee2e401 // fcmgt v1.2d, v0.2d, v2.2d
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
-	FMOVQ 1776(R2), F2
-	FMOVQ 1776(R2), F0
-	WORD $0x4e2d1c42 // and v2.16b, v2.16b, v13.16b
-	WORD $0x4e2c1c00 // and v0.16b, v0.16b, v12.16b
-	WORD $0x4ea21c63 // orr v3.16b, v3.16b, v2.16b
-	WORD $0x4ea01c22 // orr v2.16b, v1.16b, v0.16b
-	WORD $0x4e63e460 // fcmeq v0.2d, v3.2d, v3.2d
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e231c01 // and v1.16b, v0.16b, v3.16b
-	WORD $0x6ee3e440 // fcmgt v0.2d, v2.2d, v3.2d
-	WORD $0x6e621c60 // bsl v0.16b, v3.16b, v2.16b
-	WORD $0x4ea11c03 // orr v3.16b, v0.16b, v1.16b
-	WORD $0x4ec37862 // zip2 v2.2d, v3.2d, v3.2d
-	WORD $0x4e62e440 // fcmeq v0.2d, v2.2d, v2.2d
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e221c01 // and v1.16b, v0.16b, v2.16b
-	WORD $0x6ee2e460 // fcmgt v0.2d, v3.2d, v2.2d
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
+	FLDPQ -32(R0), (F9, F8)
+	WORD $0x4ee7f527 // fmin v7.2d, v9.2d, v7.2d
+	WORD $0x4ee6f506 // fmin v6.2d, v8.2d, v6.2d
+	WORD $0x4ee5f4e5 // fmin v5.2d, v7.2d, v5.2d
+	WORD $0x4ee4f4c4 // fmin v4.2d, v6.2d, v4.2d
+	WORD $0x4ee1f461 // fmin v1.2d, v3.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
+	WORD $0x4ee1f4a1 // fmin v1.2d, v5.2d, v1.2d
+	WORD $0x4ee0f480 // fmin v0.2d, v4.2d, v0.2d
+	WORD $0x4ee0f421 // fmin v1.2d, v1.2d, v0.2d
+	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
+	WORD $0x4ee1f400 // fmin v0.2d, v0.2d, v1.2d
 	FMOVD F0, ret+16(FP)
 	RET
 
 // func ColumnsLargestNEONF64(rows int, n int, x *float64, ld int, y *float64)
 TEXT ·ColumnsLargestNEONF64(SB), NOSPLIT, $0-40
-	MOVD $neonfunction<>(SB), R0
-	FMOVQ 1776(R0), F6
 	MOVD rows+0(FP), R4
 	MOVD n+8(FP), R1
 	MOVD x+16(FP), R3
@@ -7895,52 +7259,22 @@ rows:
 fourwhole:
 	CMP $0, R0
 	BEQ fourrest
-	FLDPQ (R2), (F15, F14)
+	FLDPQ (R2), (F7, F6)
 	ADD R6, R2, R8
-	FLDPQ (R8), (F13, F12)
+	FLDPQ (R8), (F3, F2)
 	ADD R6<<1, R2, R8
-	FLDPQ (R8), (F11, F10)
+	FLDPQ (R8), (F5, F4)
 	ADD R9, R2, R8
-	FLDPQ (R8), (F9, F8)
-	WORD $0x4e6fe5e1 // fcmeq v1.2d, v15.2d, v15.2d
-	WORD $0x4e6de5a0 // fcmeq v0.2d, v13.2d, v13.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	WORD $0x4e6ee5c1 // fcmeq v1.2d, v14.2d, v14.2d
-	WORD $0x4e6ce580 // fcmeq v0.2d, v12.2d, v12.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e6be561 // fcmeq v1.2d, v11.2d, v11.2d
-	WORD $0x4e69e520 // fcmeq v0.2d, v9.2d, v9.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205802 // not v2.16b, v0.16b
-	WORD $0x4e6ae541 // fcmeq v1.2d, v10.2d, v10.2d
-	WORD $0x4e68e500 // fcmeq v0.2d, v8.2d, v8.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea21c87 // orr v7.16b, v4.16b, v2.16b
-	WORD $0x4ea01c65 // orr v5.16b, v3.16b, v0.16b
-	WORD $0x6eede5e4 // fcmgt v4.2d, v15.2d, v13.2d
-	WORD $0x6e6d1de4 // bsl v4.16b, v15.16b, v13.16b
-	WORD $0x6eece5c2 // fcmgt v2.2d, v14.2d, v12.2d
-	WORD $0x6e6c1dc2 // bsl v2.16b, v14.16b, v12.16b
-	WORD $0x6ee9e561 // fcmgt v1.2d, v11.2d, v9.2d
-	WORD $0x6e691d61 // bsl v1.16b, v11.16b, v9.16b
-	WORD $0x6ee8e540 // fcmgt v0.2d, v10.2d, v8.2d
-	WORD $0x6e681d40 // bsl v0.16b, v10.16b, v8.16b
-	WORD $0x6ee1e483 // fcmgt v3.2d, v4.2d, v1.2d
-	WORD $0x6e611c83 // bsl v3.16b, v4.16b, v1.16b
-	WORD $0x6ee0e441 // fcmgt v1.2d, v2.2d, v0.2d
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
-	FLDPQ (R1), (F0, F4)
-	WORD $0x6ee0e462 // fcmgt v2.2d, v3.2d, v0.2d
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	WORD $0x6ee4e420 // fcmgt v0.2d, v1.2d, v4.2d
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
-	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	FLDPQ (R8), (F1, F0)
+	WORD $0x4e63f4e3 // fmax v3.2d, v7.2d, v3.2d
+	WORD $0x4e62f4c2 // fmax v2.2d, v6.2d, v2.2d
+	WORD $0x4e61f4a1 // fmax v1.2d, v5.2d, v1.2d
+	WORD $0x4e60f480 // fmax v0.2d, v4.2d, v0.2d
+	WORD $0x4e61f463 // fmax v3.2d, v3.2d, v1.2d
+	WORD $0x4e60f442 // fmax v2.2d, v2.2d, v0.2d
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
 	FSTPQ.P (F1, F0), 32(R1)
 	ADD $32, R2, R2
 	SUB $4, R0, R0
@@ -7966,114 +7300,84 @@ few_2:
 end_5:
 end_3:
 	ADD R6, R2, R0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $2, R5, some_6
-	FLDPQ (R0), (F13, F12)
+	FLDPQ (R0), (F7, F6)
 	B end_8
 some_6:
 	TBZ $1, R5, few_7
-	FMOVQ (R0), F13
+	FMOVQ (R0), F7
 	TBZ $0, R5, end_9
-	FMOVD 16(R0), F12
+	FMOVD 16(R0), F6
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R5, end_10
-	FMOVD (R0), F13
+	FMOVD (R0), F7
 end_10:
 end_8:
 	ADD R6<<1, R2, R0
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_11
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R0), (F1, F0)
 	B end_13
 some_11:
 	TBZ $1, R5, few_12
-	FMOVQ (R0), F0
+	FMOVQ (R0), F1
 	TBZ $0, R5, end_14
-	FMOVD 16(R0), F1
+	FMOVD 16(R0), F0
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R5, end_15
-	FMOVD (R0), F0
+	FMOVD (R0), F1
 end_15:
 end_13:
 	ADD R9, R2, R0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R5, some_16
-	FLDPQ (R0), (F11, F10)
+	FLDPQ (R0), (F5, F4)
 	B end_18
 some_16:
 	TBZ $1, R5, few_17
-	FMOVQ (R0), F11
+	FMOVQ (R0), F5
 	TBZ $0, R5, end_19
-	FMOVD 16(R0), F10
+	FMOVD 16(R0), F4
 end_19:
 	B end_18
 few_17:
 	TBZ $0, R5, end_20
-	FMOVD (R0), F11
+	FMOVD (R0), F5
 end_20:
 end_18:
-	WORD $0x4e63e465 // fcmeq v5.2d, v3.2d, v3.2d
-	WORD $0x4e6de5a4 // fcmeq v4.2d, v13.2d, v13.2d
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205888 // not v8.16b, v4.16b
-	WORD $0x4e62e445 // fcmeq v5.2d, v2.2d, v2.2d
-	WORD $0x4e6ce584 // fcmeq v4.2d, v12.2d, v12.2d
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205889 // not v9.16b, v4.16b
-	WORD $0x4e60e405 // fcmeq v5.2d, v0.2d, v0.2d
-	WORD $0x4e6be564 // fcmeq v4.2d, v11.2d, v11.2d
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205887 // not v7.16b, v4.16b
-	WORD $0x4e61e425 // fcmeq v5.2d, v1.2d, v1.2d
-	WORD $0x4e6ae544 // fcmeq v4.2d, v10.2d, v10.2d
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205884 // not v4.16b, v4.16b
-	WORD $0x4ea71d08 // orr v8.16b, v8.16b, v7.16b
-	WORD $0x4ea41d27 // orr v7.16b, v9.16b, v4.16b
-	WORD $0x6eede465 // fcmgt v5.2d, v3.2d, v13.2d
-	WORD $0x6e6d1c65 // bsl v5.16b, v3.16b, v13.16b
-	WORD $0x6eece443 // fcmgt v3.2d, v2.2d, v12.2d
-	WORD $0x6e6c1c43 // bsl v3.16b, v2.16b, v12.16b
-	WORD $0x6eebe402 // fcmgt v2.2d, v0.2d, v11.2d
-	WORD $0x6e6b1c02 // bsl v2.16b, v0.16b, v11.16b
-	WORD $0x6eeae420 // fcmgt v0.2d, v1.2d, v10.2d
-	WORD $0x6e6a1c20 // bsl v0.16b, v1.16b, v10.16b
-	WORD $0x6ee2e4a4 // fcmgt v4.2d, v5.2d, v2.2d
-	WORD $0x6e621ca4 // bsl v4.16b, v5.16b, v2.16b
-	WORD $0x6ee0e461 // fcmgt v1.2d, v3.2d, v0.2d
-	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
+	WORD $0x4e67f463 // fmax v3.2d, v3.2d, v7.2d
+	WORD $0x4e66f442 // fmax v2.2d, v2.2d, v6.2d
+	WORD $0x4e65f421 // fmax v1.2d, v1.2d, v5.2d
+	WORD $0x4e64f400 // fmax v0.2d, v0.2d, v4.2d
+	WORD $0x4e61f463 // fmax v3.2d, v3.2d, v1.2d
+	WORD $0x4e60f442 // fmax v2.2d, v2.2d, v0.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R5, some_21
-	FLDPQ (R1), (F0, F3)
+	FLDPQ (R1), (F1, F0)
 	B end_23
 some_21:
 	TBZ $1, R5, few_22
-	FMOVQ (R1), F0
+	FMOVQ (R1), F1
 	TBZ $0, R5, end_24
-	FMOVD 16(R1), F3
+	FMOVD 16(R1), F0
 end_24:
 	B end_23
 few_22:
 	TBZ $0, R5, end_25
-	FMOVD (R1), F0
+	FMOVD (R1), F1
 end_25:
 end_23:
-	WORD $0x6ee0e482 // fcmgt v2.2d, v4.2d, v0.2d
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ee3e420 // fcmgt v0.2d, v1.2d, v3.2d
-	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
-	WORD $0x4e281cc1 // and v1.16b, v6.16b, v8.16b
-	WORD $0x4e271cc3 // and v3.16b, v6.16b, v7.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
 	TBZ $2, R5, some_26
 	FSTPQ (F1, F0), (R1)
 	B end_28
@@ -8102,72 +7406,52 @@ row:
 onewhole:
 	CMP $0, R0
 	BEQ onerest
-	FLDPQ.P 32(R2), (F7, F5)
-	WORD $0x4e67e4e0 // fcmeq v0.2d, v7.2d, v7.2d
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e65e4a0 // fcmeq v0.2d, v5.2d, v5.2d
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	FLDPQ (R1), (F0, F2)
-	WORD $0x6ee0e4e1 // fcmgt v1.2d, v7.2d, v0.2d
-	WORD $0x6e601ce1 // bsl v1.16b, v7.16b, v0.16b
-	WORD $0x6ee2e4a0 // fcmgt v0.2d, v5.2d, v2.2d
-	WORD $0x6e621ca0 // bsl v0.16b, v5.16b, v2.16b
-	WORD $0x4e231cc3 // and v3.16b, v6.16b, v3.16b
-	WORD $0x4e241cc2 // and v2.16b, v6.16b, v4.16b
-	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
-	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
 	FSTPQ.P (F1, F0), 32(R1)
 	SUB $4, R0, R0
 	B onewhole
 onerest:
 	CMP $0, R5
 	BEQ onenext
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_31
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_33
 some_31:
 	TBZ $1, R5, few_32
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $0, R5, end_34
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 end_34:
 	B end_33
 few_32:
 	TBZ $0, R5, end_35
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 end_35:
 end_33:
-	WORD $0x4e60e402 // fcmeq v2.2d, v0.2d, v0.2d
-	WORD $0x6e205847 // not v7.16b, v2.16b
-	WORD $0x4e61e422 // fcmeq v2.2d, v1.2d, v1.2d
-	WORD $0x6e205845 // not v5.16b, v2.16b
-	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R5, some_36
-	FLDPQ (R1), (F4, F3)
+	FLDPQ (R1), (F3, F2)
 	B end_38
 some_36:
 	TBZ $1, R5, few_37
-	FMOVQ (R1), F4
+	FMOVQ (R1), F3
 	TBZ $0, R5, end_39
-	FMOVD 16(R1), F3
+	FMOVD 16(R1), F2
 end_39:
 	B end_38
 few_37:
 	TBZ $0, R5, end_40
-	FMOVD (R1), F4
+	FMOVD (R1), F3
 end_40:
 end_38:
-	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
-	WORD $0x6ee3e420 // fcmgt v0.2d, v1.2d, v3.2d
-	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
-	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
-	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4e63f421 // fmax v1.2d, v1.2d, v3.2d
+	WORD $0x4e62f400 // fmax v0.2d, v0.2d, v2.2d
 	TBZ $2, R5, some_41
 	FSTPQ (F1, F0), (R1)
 	B end_43
@@ -8192,8 +7476,6 @@ end:
 
 // func ColumnsSmallestNEONF64(rows int, n int, x *float64, ld int, y *float64)
 TEXT ·ColumnsSmallestNEONF64(SB), NOSPLIT, $0-40
-	MOVD $neonfunction<>(SB), R0
-	FMOVQ 1776(R0), F6
 	MOVD rows+0(FP), R4
 	MOVD n+8(FP), R1
 	MOVD x+16(FP), R3
@@ -8212,52 +7494,22 @@ rows:
 fourwhole:
 	CMP $0, R0
 	BEQ fourrest
-	FLDPQ (R2), (F15, F14)
+	FLDPQ (R2), (F7, F6)
 	ADD R6, R2, R8
-	FLDPQ (R8), (F13, F12)
+	FLDPQ (R8), (F3, F2)
 	ADD R6<<1, R2, R8
-	FLDPQ (R8), (F11, F10)
+	FLDPQ (R8), (F5, F4)
 	ADD R9, R2, R8
-	FLDPQ (R8), (F9, F8)
-	WORD $0x4e6fe5e1 // fcmeq v1.2d, v15.2d, v15.2d
-	WORD $0x4e6de5a0 // fcmeq v0.2d, v13.2d, v13.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	WORD $0x4e6ee5c1 // fcmeq v1.2d, v14.2d, v14.2d
-	WORD $0x4e6ce580 // fcmeq v0.2d, v12.2d, v12.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e6be561 // fcmeq v1.2d, v11.2d, v11.2d
-	WORD $0x4e69e520 // fcmeq v0.2d, v9.2d, v9.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205802 // not v2.16b, v0.16b
-	WORD $0x4e6ae541 // fcmeq v1.2d, v10.2d, v10.2d
-	WORD $0x4e68e500 // fcmeq v0.2d, v8.2d, v8.2d
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4ea21c87 // orr v7.16b, v4.16b, v2.16b
-	WORD $0x4ea01c65 // orr v5.16b, v3.16b, v0.16b
-	WORD $0x6eefe5a4 // fcmgt v4.2d, v13.2d, v15.2d
-	WORD $0x6e6d1de4 // bsl v4.16b, v15.16b, v13.16b
-	WORD $0x6eeee582 // fcmgt v2.2d, v12.2d, v14.2d
-	WORD $0x6e6c1dc2 // bsl v2.16b, v14.16b, v12.16b
-	WORD $0x6eebe521 // fcmgt v1.2d, v9.2d, v11.2d
-	WORD $0x6e691d61 // bsl v1.16b, v11.16b, v9.16b
-	WORD $0x6eeae500 // fcmgt v0.2d, v8.2d, v10.2d
-	WORD $0x6e681d40 // bsl v0.16b, v10.16b, v8.16b
-	WORD $0x6ee4e423 // fcmgt v3.2d, v1.2d, v4.2d
-	WORD $0x6e611c83 // bsl v3.16b, v4.16b, v1.16b
-	WORD $0x6ee2e401 // fcmgt v1.2d, v0.2d, v2.2d
-	WORD $0x6e601c41 // bsl v1.16b, v2.16b, v0.16b
-	FLDPQ (R1), (F0, F4)
-	WORD $0x6ee3e402 // fcmgt v2.2d, v0.2d, v3.2d
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	WORD $0x6ee1e480 // fcmgt v0.2d, v4.2d, v1.2d
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
-	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	FLDPQ (R8), (F1, F0)
+	WORD $0x4ee3f4e3 // fmin v3.2d, v7.2d, v3.2d
+	WORD $0x4ee2f4c2 // fmin v2.2d, v6.2d, v2.2d
+	WORD $0x4ee1f4a1 // fmin v1.2d, v5.2d, v1.2d
+	WORD $0x4ee0f480 // fmin v0.2d, v4.2d, v0.2d
+	WORD $0x4ee1f463 // fmin v3.2d, v3.2d, v1.2d
+	WORD $0x4ee0f442 // fmin v2.2d, v2.2d, v0.2d
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4ee1f461 // fmin v1.2d, v3.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
 	FSTPQ.P (F1, F0), 32(R1)
 	ADD $32, R2, R2
 	SUB $4, R0, R0
@@ -8283,114 +7535,84 @@ few_2:
 end_5:
 end_3:
 	ADD R6, R2, R0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
 	TBZ $2, R5, some_6
-	FLDPQ (R0), (F13, F12)
+	FLDPQ (R0), (F7, F6)
 	B end_8
 some_6:
 	TBZ $1, R5, few_7
-	FMOVQ (R0), F13
+	FMOVQ (R0), F7
 	TBZ $0, R5, end_9
-	FMOVD 16(R0), F12
+	FMOVD 16(R0), F6
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R5, end_10
-	FMOVD (R0), F13
+	FMOVD (R0), F7
 end_10:
 end_8:
 	ADD R6<<1, R2, R0
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_11
-	FLDPQ (R0), (F0, F1)
+	FLDPQ (R0), (F1, F0)
 	B end_13
 some_11:
 	TBZ $1, R5, few_12
-	FMOVQ (R0), F0
+	FMOVQ (R0), F1
 	TBZ $0, R5, end_14
-	FMOVD 16(R0), F1
+	FMOVD 16(R0), F0
 end_14:
 	B end_13
 few_12:
 	TBZ $0, R5, end_15
-	FMOVD (R0), F0
+	FMOVD (R0), F1
 end_15:
 end_13:
 	ADD R9, R2, R0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $2, R5, some_16
-	FLDPQ (R0), (F11, F10)
+	FLDPQ (R0), (F5, F4)
 	B end_18
 some_16:
 	TBZ $1, R5, few_17
-	FMOVQ (R0), F11
+	FMOVQ (R0), F5
 	TBZ $0, R5, end_19
-	FMOVD 16(R0), F10
+	FMOVD 16(R0), F4
 end_19:
 	B end_18
 few_17:
 	TBZ $0, R5, end_20
-	FMOVD (R0), F11
+	FMOVD (R0), F5
 end_20:
 end_18:
-	WORD $0x4e63e465 // fcmeq v5.2d, v3.2d, v3.2d
-	WORD $0x4e6de5a4 // fcmeq v4.2d, v13.2d, v13.2d
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205888 // not v8.16b, v4.16b
-	WORD $0x4e62e445 // fcmeq v5.2d, v2.2d, v2.2d
-	WORD $0x4e6ce584 // fcmeq v4.2d, v12.2d, v12.2d
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205889 // not v9.16b, v4.16b
-	WORD $0x4e60e405 // fcmeq v5.2d, v0.2d, v0.2d
-	WORD $0x4e6be564 // fcmeq v4.2d, v11.2d, v11.2d
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205887 // not v7.16b, v4.16b
-	WORD $0x4e61e425 // fcmeq v5.2d, v1.2d, v1.2d
-	WORD $0x4e6ae544 // fcmeq v4.2d, v10.2d, v10.2d
-	WORD $0x4e241ca4 // and v4.16b, v5.16b, v4.16b
-	WORD $0x6e205884 // not v4.16b, v4.16b
-	WORD $0x4ea71d08 // orr v8.16b, v8.16b, v7.16b
-	WORD $0x4ea41d27 // orr v7.16b, v9.16b, v4.16b
-	WORD $0x6ee3e5a5 // fcmgt v5.2d, v13.2d, v3.2d
-	WORD $0x6e6d1c65 // bsl v5.16b, v3.16b, v13.16b
-	WORD $0x6ee2e583 // fcmgt v3.2d, v12.2d, v2.2d
-	WORD $0x6e6c1c43 // bsl v3.16b, v2.16b, v12.16b
-	WORD $0x6ee0e562 // fcmgt v2.2d, v11.2d, v0.2d
-	WORD $0x6e6b1c02 // bsl v2.16b, v0.16b, v11.16b
-	WORD $0x6ee1e540 // fcmgt v0.2d, v10.2d, v1.2d
-	WORD $0x6e6a1c20 // bsl v0.16b, v1.16b, v10.16b
-	WORD $0x6ee5e444 // fcmgt v4.2d, v2.2d, v5.2d
-	WORD $0x6e621ca4 // bsl v4.16b, v5.16b, v2.16b
-	WORD $0x6ee3e401 // fcmgt v1.2d, v0.2d, v3.2d
-	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
+	WORD $0x4ee7f463 // fmin v3.2d, v3.2d, v7.2d
+	WORD $0x4ee6f442 // fmin v2.2d, v2.2d, v6.2d
+	WORD $0x4ee5f421 // fmin v1.2d, v1.2d, v5.2d
+	WORD $0x4ee4f400 // fmin v0.2d, v0.2d, v4.2d
+	WORD $0x4ee1f463 // fmin v3.2d, v3.2d, v1.2d
+	WORD $0x4ee0f442 // fmin v2.2d, v2.2d, v0.2d
+	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
 	TBZ $2, R5, some_21
-	FLDPQ (R1), (F0, F3)
+	FLDPQ (R1), (F1, F0)
 	B end_23
 some_21:
 	TBZ $1, R5, few_22
-	FMOVQ (R1), F0
+	FMOVQ (R1), F1
 	TBZ $0, R5, end_24
-	FMOVD 16(R1), F3
+	FMOVD 16(R1), F0
 end_24:
 	B end_23
 few_22:
 	TBZ $0, R5, end_25
-	FMOVD (R1), F0
+	FMOVD (R1), F1
 end_25:
 end_23:
-	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	WORD $0x6ee1e460 // fcmgt v0.2d, v3.2d, v1.2d
-	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
-	WORD $0x4e281cc1 // and v1.16b, v6.16b, v8.16b
-	WORD $0x4e271cc3 // and v3.16b, v6.16b, v7.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4ee1f461 // fmin v1.2d, v3.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
 	TBZ $2, R5, some_26
 	FSTPQ (F1, F0), (R1)
 	B end_28
@@ -8419,72 +7641,52 @@ row:
 onewhole:
 	CMP $0, R0
 	BEQ onerest
-	FLDPQ.P 32(R2), (F7, F5)
-	WORD $0x4e67e4e0 // fcmeq v0.2d, v7.2d, v7.2d
-	WORD $0x6e205803 // not v3.16b, v0.16b
-	WORD $0x4e65e4a0 // fcmeq v0.2d, v5.2d, v5.2d
-	WORD $0x6e205804 // not v4.16b, v0.16b
-	FLDPQ (R1), (F0, F2)
-	WORD $0x6ee7e401 // fcmgt v1.2d, v0.2d, v7.2d
-	WORD $0x6e601ce1 // bsl v1.16b, v7.16b, v0.16b
-	WORD $0x6ee5e440 // fcmgt v0.2d, v2.2d, v5.2d
-	WORD $0x6e621ca0 // bsl v0.16b, v5.16b, v2.16b
-	WORD $0x4e231cc3 // and v3.16b, v6.16b, v3.16b
-	WORD $0x4e241cc2 // and v2.16b, v6.16b, v4.16b
-	WORD $0x4ea31c21 // orr v1.16b, v1.16b, v3.16b
-	WORD $0x4ea21c00 // orr v0.16b, v0.16b, v2.16b
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4ee1f461 // fmin v1.2d, v3.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
 	FSTPQ.P (F1, F0), 32(R1)
 	SUB $4, R0, R0
 	B onewhole
 onerest:
 	CMP $0, R5
 	BEQ onenext
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_31
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_33
 some_31:
 	TBZ $1, R5, few_32
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $0, R5, end_34
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 end_34:
 	B end_33
 few_32:
 	TBZ $0, R5, end_35
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 end_35:
 end_33:
-	WORD $0x4e60e402 // fcmeq v2.2d, v0.2d, v0.2d
-	WORD $0x6e205847 // not v7.16b, v2.16b
-	WORD $0x4e61e422 // fcmeq v2.2d, v1.2d, v1.2d
-	WORD $0x6e205845 // not v5.16b, v2.16b
-	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	TBZ $2, R5, some_36
-	FLDPQ (R1), (F4, F3)
+	FLDPQ (R1), (F3, F2)
 	B end_38
 some_36:
 	TBZ $1, R5, few_37
-	FMOVQ (R1), F4
+	FMOVQ (R1), F3
 	TBZ $0, R5, end_39
-	FMOVD 16(R1), F3
+	FMOVD 16(R1), F2
 end_39:
 	B end_38
 few_37:
 	TBZ $0, R5, end_40
-	FMOVD (R1), F4
+	FMOVD (R1), F3
 end_40:
 end_38:
-	WORD $0x6ee0e482 // fcmgt v2.2d, v4.2d, v0.2d
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
-	WORD $0x6ee1e460 // fcmgt v0.2d, v3.2d, v1.2d
-	WORD $0x6e631c20 // bsl v0.16b, v1.16b, v3.16b
-	WORD $0x4e271cc1 // and v1.16b, v6.16b, v7.16b
-	WORD $0x4e251cc3 // and v3.16b, v6.16b, v5.16b
-	WORD $0x4ea11c41 // orr v1.16b, v2.16b, v1.16b
-	WORD $0x4ea31c00 // orr v0.16b, v0.16b, v3.16b
+	WORD $0x4ee3f421 // fmin v1.2d, v1.2d, v3.2d
+	WORD $0x4ee2f400 // fmin v0.2d, v0.2d, v2.2d
 	TBZ $2, R5, some_41
 	FSTPQ (F1, F0), (R1)
 	B end_43

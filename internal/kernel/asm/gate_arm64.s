@@ -159,7 +159,7 @@ TEXT ·GatedNEONF32(SB), NOSPLIT, $0-32
 	FMOVS a+8(FP), F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	FMOVS b+12(FP), F1
-	WORD $0x4e040433 // dup v19.4s, v1.s[0]
+	WORD $0x4e040435 // dup v21.4s, v1.s[0]
 	MOVD x+16(FP), R2
 	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
@@ -168,34 +168,28 @@ TEXT ·GatedNEONF32(SB), NOSPLIT, $0-32
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F22, F21)
-	WORD $0x6e36dec3 // fmul v3.4s, v22.4s, v22.4s
-	WORD $0x6e35dea2 // fmul v2.4s, v21.4s, v21.4s
-	WORD $0x6eafe461 // fcmgt v1.4s, v3.4s, v15.4s
-	WORD $0x6e631de1 // bsl v1.16b, v15.16b, v3.16b
-	WORD $0x6eafe443 // fcmgt v3.4s, v2.4s, v15.4s
-	WORD $0x6e621de3 // bsl v3.16b, v15.16b, v2.16b
+	FLDPQ.P 32(R2), (F22, F20)
+	WORD $0x6e36dec1 // fmul v1.4s, v22.4s, v22.4s
+	WORD $0x6e34de82 // fmul v2.4s, v20.4s, v20.4s
+	WORD $0x4ea1f5e1 // fmin v1.4s, v15.4s, v1.4s
+	WORD $0x4ea2f5e3 // fmin v3.4s, v15.4s, v2.4s
 	VMOV V0.B16, V2.B16
-	WORD $0x4e21ce62 // fmla v2.4s, v19.4s, v1.4s
+	WORD $0x4e21cea2 // fmla v2.4s, v21.4s, v1.4s
 	VMOV V0.B16, V1.B16
-	WORD $0x4e23ce61 // fmla v1.4s, v19.4s, v3.4s
+	WORD $0x4e23cea1 // fmla v1.4s, v21.4s, v3.4s
 	WORD $0x6e36dc44 // fmul v4.4s, v2.4s, v22.4s
-	WORD $0x6e35dc23 // fmul v3.4s, v1.4s, v21.4s
+	WORD $0x6e34dc23 // fmul v3.4s, v1.4s, v20.4s
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6ea1e482 // fcmgt v2.4s, v4.4s, v1.4s
 	WORD $0x6ea1e461 // fcmgt v1.4s, v3.4s, v1.4s
 	WORD $0x4e221e37 // and v23.16b, v17.16b, v2.16b
-	WORD $0x4e211e34 // and v20.16b, v17.16b, v1.16b
-	WORD $0x4eab1c81 // orr v1.16b, v4.16b, v11.16b
-	WORD $0x4eab1c63 // orr v3.16b, v3.16b, v11.16b
-	WORD $0x6ea1e5c2 // fcmgt v2.4s, v14.4s, v1.4s
-	WORD $0x6e611dc2 // bsl v2.16b, v14.16b, v1.16b
-	WORD $0x6ea3e5c1 // fcmgt v1.4s, v14.4s, v3.4s
-	WORD $0x6e631dc1 // bsl v1.16b, v14.16b, v3.16b
-	WORD $0x6eade444 // fcmgt v4.4s, v2.4s, v13.4s
-	WORD $0x6e621da4 // bsl v4.16b, v13.16b, v2.16b
-	WORD $0x6eade423 // fcmgt v3.4s, v1.4s, v13.4s
-	WORD $0x6e611da3 // bsl v3.16b, v13.16b, v1.16b
+	WORD $0x4e211e33 // and v19.16b, v17.16b, v1.16b
+	WORD $0x4eab1c82 // orr v2.16b, v4.16b, v11.16b
+	WORD $0x4eab1c61 // orr v1.16b, v3.16b, v11.16b
+	WORD $0x4e22f5c2 // fmax v2.4s, v14.4s, v2.4s
+	WORD $0x4e21f5c1 // fmax v1.4s, v14.4s, v1.4s
+	WORD $0x4ea2f5a4 // fmin v4.4s, v13.4s, v2.4s
+	WORD $0x4ea1f5a3 // fmin v3.4s, v13.4s, v1.4s
 	VMOV V16.B16, V2.B16
 	WORD $0x4e2acc82 // fmla v2.4s, v4.4s, v10.4s
 	VMOV V16.B16, V1.B16
@@ -260,12 +254,12 @@ whole:
 	WORD $0x4e31d4a3 // fadd v3.4s, v5.4s, v17.4s
 	WORD $0x6eb7e422 // fcmgt v2.4s, v1.4s, v23.4s
 	WORD $0x6e771c22 // bsl v2.16b, v1.16b, v23.16b
-	WORD $0x6eb4e4a1 // fcmgt v1.4s, v5.4s, v20.4s
-	WORD $0x6e741ca1 // bsl v1.16b, v5.16b, v20.16b
+	WORD $0x6eb3e4a1 // fcmgt v1.4s, v5.4s, v19.4s
+	WORD $0x6e731ca1 // bsl v1.16b, v5.16b, v19.16b
 	WORD $0x6e24fc42 // fdiv v2.4s, v2.4s, v4.4s
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
 	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
-	WORD $0x6e35dc21 // fmul v1.4s, v1.4s, v21.4s
+	WORD $0x6e34dc21 // fmul v1.4s, v1.4s, v20.4s
 	FSTPQ.P (F2, F1), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
@@ -303,41 +297,35 @@ one_7:
 	FMOVS (R2), F7
 end_6:
 end_3:
-	WORD $0x6e27dce5 // fmul v5.4s, v7.4s, v7.4s
+	WORD $0x6e27dce3 // fmul v3.4s, v7.4s, v7.4s
 	WORD $0x6e26dcc4 // fmul v4.4s, v6.4s, v6.4s
 	FMOVQ (R4), F2
 	FMOVQ (R4), F1
-	WORD $0x6ea2e4a3 // fcmgt v3.4s, v5.4s, v2.4s
-	WORD $0x6e651c43 // bsl v3.16b, v2.16b, v5.16b
-	WORD $0x6ea1e482 // fcmgt v2.4s, v4.4s, v1.4s
-	WORD $0x6e641c22 // bsl v2.16b, v1.16b, v4.16b
+	WORD $0x4ea3f443 // fmin v3.4s, v2.4s, v3.4s
+	WORD $0x4ea4f422 // fmin v2.4s, v1.4s, v4.4s
 	VMOV V0.B16, V1.B16
-	WORD $0x4e23ce61 // fmla v1.4s, v19.4s, v3.4s
-	WORD $0x4e22ce60 // fmla v0.4s, v19.4s, v2.4s
-	WORD $0x6e27dc24 // fmul v4.4s, v1.4s, v7.4s
-	WORD $0x6e26dc05 // fmul v5.4s, v0.4s, v6.4s
+	WORD $0x4e23cea1 // fmla v1.4s, v21.4s, v3.4s
+	WORD $0x4e22cea0 // fmla v0.4s, v21.4s, v2.4s
+	WORD $0x6e27dc25 // fmul v5.4s, v1.4s, v7.4s
+	WORD $0x6e26dc04 // fmul v4.4s, v0.4s, v6.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ 16(R4), F3
 	FMOVQ 16(R4), F2
-	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
-	WORD $0x6ea0e4a0 // fcmgt v0.4s, v5.4s, v0.4s
+	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
+	WORD $0x6ea0e480 // fcmgt v0.4s, v4.4s, v0.4s
 	WORD $0x4e211c69 // and v9.16b, v3.16b, v1.16b
 	WORD $0x4e201c48 // and v8.16b, v2.16b, v0.16b
 	FMOVQ 32(R4), F0
-	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
+	FMOVQ 48(R4), F1
 	FMOVQ 48(R4), F0
-	FMOVQ 48(R4), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 64(R4), F2
-	FMOVQ 64(R4), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FMOVQ 64(R4), F1
+	FMOVQ 64(R4), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 80(R4), F1
 	FMOVQ 80(R4), F0
 	FMOVQ 96(R4), F4
@@ -457,22 +445,22 @@ end:
 // func GatedSlopeNEONF32(n int, a float32, b float32, x *float32, y *float32)
 TEXT ·GatedSlopeNEONF32(SB), NOSPLIT, $0-32
 	MOVD $neongate<>(SB), R4
-	FMOVQ 16(R4), F20
-	FMOVQ 80(R4), F19
-	FMOVQ (R4), F18
-	FMOVQ 48(R4), F17
-	FMOVQ 64(R4), F16
-	FMOVQ 144(R4), F15
-	FMOVQ 32(R4), F14
-	FMOVQ 96(R4), F13
-	FMOVQ 112(R4), F12
-	FMOVQ 128(R4), F11
-	FMOVQ 224(R4), F10
-	FMOVQ 368(R4), F8
+	FMOVQ 16(R4), F18
+	FMOVQ 80(R4), F17
+	FMOVQ (R4), F16
+	FMOVQ 48(R4), F15
+	FMOVQ 64(R4), F14
+	FMOVQ 144(R4), F13
+	FMOVQ 32(R4), F12
+	FMOVQ 96(R4), F11
+	FMOVQ 112(R4), F10
+	FMOVQ 128(R4), F9
+	FMOVQ 224(R4), F8
+	FMOVQ 368(R4), F5
 	FMOVS a+8(FP), F0
 	WORD $0x4e040406 // dup v6.4s, v0.s[0]
 	FMOVS b+12(FP), F0
-	WORD $0x4e040409 // dup v9.4s, v0.s[0]
+	WORD $0x4e040407 // dup v7.4s, v0.s[0]
 	MOVD x+16(FP), R2
 	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
@@ -484,45 +472,39 @@ whole:
 	FLDPQ.P 32(R2), (F22, F21)
 	WORD $0x6e36dec1 // fmul v1.4s, v22.4s, v22.4s
 	WORD $0x6e35dea0 // fmul v0.4s, v21.4s, v21.4s
-	WORD $0x6eb2e427 // fcmgt v7.4s, v1.4s, v18.4s
-	WORD $0x6e611e47 // bsl v7.16b, v18.16b, v1.16b
-	WORD $0x6eb2e405 // fcmgt v5.4s, v0.4s, v18.4s
-	WORD $0x6e601e45 // bsl v5.16b, v18.16b, v0.16b
+	WORD $0x4ea1f614 // fmin v20.4s, v16.4s, v1.4s
+	WORD $0x4ea0f613 // fmin v19.4s, v16.4s, v0.4s
 	VMOV V6.B16, V1.B16
-	WORD $0x4e27cd21 // fmla v1.4s, v9.4s, v7.4s
+	WORD $0x4e34cce1 // fmla v1.4s, v7.4s, v20.4s
 	VMOV V6.B16, V0.B16
-	WORD $0x4e25cd20 // fmla v0.4s, v9.4s, v5.4s
+	WORD $0x4e33cce0 // fmla v0.4s, v7.4s, v19.4s
 	WORD $0x6e36dc23 // fmul v3.4s, v1.4s, v22.4s
 	WORD $0x6e35dc02 // fmul v2.4s, v0.4s, v21.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e99 // and v25.16b, v20.16b, v1.16b
-	WORD $0x4e201e98 // and v24.16b, v20.16b, v0.16b
-	WORD $0x4eae1c60 // orr v0.16b, v3.16b, v14.16b
-	WORD $0x4eae1c42 // orr v2.16b, v2.16b, v14.16b
-	WORD $0x6ea0e621 // fcmgt v1.4s, v17.4s, v0.4s
-	WORD $0x6e601e21 // bsl v1.16b, v17.16b, v0.16b
-	WORD $0x6ea2e620 // fcmgt v0.4s, v17.4s, v2.4s
-	WORD $0x6e621e20 // bsl v0.16b, v17.16b, v2.16b
-	WORD $0x6eb0e423 // fcmgt v3.4s, v1.4s, v16.4s
-	WORD $0x6e611e03 // bsl v3.16b, v16.16b, v1.16b
-	WORD $0x6eb0e402 // fcmgt v2.4s, v0.4s, v16.4s
-	WORD $0x6e601e02 // bsl v2.16b, v16.16b, v0.16b
-	VMOV V19.B16, V1.B16
-	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
-	VMOV V19.B16, V0.B16
-	WORD $0x4e2dcc40 // fmla v0.4s, v2.4s, v13.4s
-	WORD $0x4eb3d43a // fsub v26.4s, v1.4s, v19.4s
-	WORD $0x4eb3d417 // fsub v23.4s, v0.4s, v19.4s
-	WORD $0x4eaccf43 // fmls v3.4s, v26.4s, v12.4s
-	WORD $0x4eaccee2 // fmls v2.4s, v23.4s, v12.4s
-	WORD $0x4eabcf43 // fmls v3.4s, v26.4s, v11.4s
-	WORD $0x4eabcee2 // fmls v2.4s, v23.4s, v11.4s
+	WORD $0x4e211e59 // and v25.16b, v18.16b, v1.16b
+	WORD $0x4e201e58 // and v24.16b, v18.16b, v0.16b
+	WORD $0x4eac1c61 // orr v1.16b, v3.16b, v12.16b
+	WORD $0x4eac1c40 // orr v0.16b, v2.16b, v12.16b
+	WORD $0x4e21f5e1 // fmax v1.4s, v15.4s, v1.4s
+	WORD $0x4e20f5e0 // fmax v0.4s, v15.4s, v0.4s
+	WORD $0x4ea1f5c3 // fmin v3.4s, v14.4s, v1.4s
+	WORD $0x4ea0f5c2 // fmin v2.4s, v14.4s, v0.4s
+	VMOV V17.B16, V1.B16
+	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
+	VMOV V17.B16, V0.B16
+	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
+	WORD $0x4eb1d43a // fsub v26.4s, v1.4s, v17.4s
+	WORD $0x4eb1d417 // fsub v23.4s, v0.4s, v17.4s
+	WORD $0x4eaacf43 // fmls v3.4s, v26.4s, v10.4s
+	WORD $0x4eaacee2 // fmls v2.4s, v23.4s, v10.4s
+	WORD $0x4ea9cf43 // fmls v3.4s, v26.4s, v9.4s
+	WORD $0x4ea9cee2 // fmls v2.4s, v23.4s, v9.4s
 	FMOVQ 160(R4), F1
-	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
+	WORD $0x4e23cda1 // fmla v1.4s, v13.4s, v3.4s
 	FMOVQ 160(R4), F0
-	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
+	WORD $0x4e22cda0 // fmla v0.4s, v13.4s, v2.4s
 	FMOVQ 176(R4), F27
 	WORD $0x4e23cc3b // fmla v27.4s, v1.4s, v3.4s
 	FMOVQ 176(R4), F1
@@ -535,61 +517,61 @@ whole:
 	WORD $0x4e23cc9b // fmla v27.4s, v4.4s, v3.4s
 	FMOVQ 208(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V10.B16, V4.B16
+	VMOV V8.B16, V4.B16
 	WORD $0x4e23cf64 // fmla v4.4s, v27.4s, v3.4s
-	VMOV V10.B16, V0.B16
+	VMOV V8.B16, V0.B16
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V19.B16, V1.B16
-	WORD $0x4e2acf41 // fmla v1.4s, v26.4s, v10.4s
-	VMOV V19.B16, V0.B16
-	WORD $0x4e2acee0 // fmla v0.4s, v23.4s, v10.4s
-	WORD $0x4eb3d421 // fsub v1.4s, v1.4s, v19.4s
-	WORD $0x4eb3d400 // fsub v0.4s, v0.4s, v19.4s
+	VMOV V17.B16, V1.B16
+	WORD $0x4e28cf41 // fmla v1.4s, v26.4s, v8.4s
+	VMOV V17.B16, V0.B16
+	WORD $0x4e28cee0 // fmla v0.4s, v23.4s, v8.4s
+	WORD $0x4eb1d421 // fsub v1.4s, v1.4s, v17.4s
+	WORD $0x4eb1d400 // fsub v0.4s, v0.4s, v17.4s
 	WORD $0x4ea1d75a // fsub v26.4s, v26.4s, v1.4s
 	WORD $0x4ea0d6e4 // fsub v4.4s, v23.4s, v0.4s
-	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
-	WORD $0x4e33d400 // fadd v0.4s, v0.4s, v19.4s
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
+	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
+	WORD $0x4e31d400 // fadd v0.4s, v0.4s, v17.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb48421 // add v1.4s, v1.4s, v20.4s
-	WORD $0x4eb48400 // add v0.4s, v0.4s, v20.4s
+	WORD $0x4eb28421 // add v1.4s, v1.4s, v18.4s
+	WORD $0x4eb28400 // add v0.4s, v0.4s, v18.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e33d740 // fadd v0.4s, v26.4s, v19.4s
-	WORD $0x4e33d481 // fadd v1.4s, v4.4s, v19.4s
+	WORD $0x4e31d740 // fadd v0.4s, v26.4s, v17.4s
+	WORD $0x4e31d481 // fadd v1.4s, v4.4s, v17.4s
 	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb48400 // add v0.4s, v0.4s, v20.4s
-	WORD $0x4eb48421 // add v1.4s, v1.4s, v20.4s
+	WORD $0x4eb28400 // add v0.4s, v0.4s, v18.4s
+	WORD $0x4eb28421 // add v1.4s, v1.4s, v18.4s
 	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
 	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
-	WORD $0x4e34d403 // fadd v3.4s, v0.4s, v20.4s
-	WORD $0x4e34d482 // fadd v2.4s, v4.4s, v20.4s
+	WORD $0x4e32d403 // fadd v3.4s, v0.4s, v18.4s
+	WORD $0x4e32d482 // fadd v2.4s, v4.4s, v18.4s
 	WORD $0x6eb9e401 // fcmgt v1.4s, v0.4s, v25.4s
 	WORD $0x6e791c01 // bsl v1.16b, v0.16b, v25.16b
 	WORD $0x6eb8e480 // fcmgt v0.4s, v4.4s, v24.4s
 	WORD $0x6e781c80 // bsl v0.16b, v4.16b, v24.16b
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
 	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
-	WORD $0x6e28dce2 // fmul v2.4s, v7.4s, v8.4s
-	WORD $0x6e28dca4 // fmul v4.4s, v5.4s, v8.4s
+	WORD $0x6e25de82 // fmul v2.4s, v20.4s, v5.4s
+	WORD $0x6e25de64 // fmul v4.4s, v19.4s, v5.4s
 	VMOV V6.B16, V3.B16
-	WORD $0x4e29cc43 // fmla v3.4s, v2.4s, v9.4s
+	WORD $0x4e27cc43 // fmla v3.4s, v2.4s, v7.4s
 	VMOV V6.B16, V2.B16
-	WORD $0x4e29cc82 // fmla v2.4s, v4.4s, v9.4s
-	WORD $0x4ea1d685 // fsub v5.4s, v20.4s, v1.4s
-	WORD $0x4ea0d684 // fsub v4.4s, v20.4s, v0.4s
-	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
+	WORD $0x4e27cc82 // fmla v2.4s, v4.4s, v7.4s
+	WORD $0x4ea1d653 // fsub v19.4s, v18.4s, v1.4s
+	WORD $0x4ea0d644 // fsub v4.4s, v18.4s, v0.4s
+	WORD $0x6e21de73 // fmul v19.4s, v19.4s, v1.4s
 	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
-	WORD $0x6e36dca5 // fmul v5.4s, v5.4s, v22.4s
+	WORD $0x6e36de73 // fmul v19.4s, v19.4s, v22.4s
 	WORD $0x6e35dc84 // fmul v4.4s, v4.4s, v21.4s
-	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
+	WORD $0x4e33cc61 // fmla v1.4s, v3.4s, v19.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
@@ -597,73 +579,67 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F11, F10)
+	FLDPQ (R2), (F9, F8)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F11
+	FMOVQ (R2), F9
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F10
+	FMOVD 16(R2), F8
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V10.S[2]
+	VLD1 (R0), V8.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F10
+	FMOVS 16(R2), F8
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F11
+	FMOVD (R2), F9
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V11.S[2]
+	VLD1 (R0), V9.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F11
+	FMOVS (R2), F9
 end_6:
 end_3:
-	WORD $0x6e2bdd63 // fmul v3.4s, v11.4s, v11.4s
-	WORD $0x6e2add42 // fmul v2.4s, v10.4s, v10.4s
+	WORD $0x6e29dd23 // fmul v3.4s, v9.4s, v9.4s
+	WORD $0x6e28dd02 // fmul v2.4s, v8.4s, v8.4s
 	FMOVQ (R4), F1
 	FMOVQ (R4), F0
-	WORD $0x6ea1e468 // fcmgt v8.4s, v3.4s, v1.4s
-	WORD $0x6e631c28 // bsl v8.16b, v1.16b, v3.16b
-	WORD $0x6ea0e447 // fcmgt v7.4s, v2.4s, v0.4s
-	WORD $0x6e621c07 // bsl v7.16b, v0.16b, v2.16b
+	WORD $0x4ea3f42b // fmin v11.4s, v1.4s, v3.4s
+	WORD $0x4ea2f40a // fmin v10.4s, v0.4s, v2.4s
 	VMOV V6.B16, V1.B16
-	WORD $0x4e28cd21 // fmla v1.4s, v9.4s, v8.4s
+	WORD $0x4e2bcce1 // fmla v1.4s, v7.4s, v11.4s
 	VMOV V6.B16, V0.B16
-	WORD $0x4e27cd20 // fmla v0.4s, v9.4s, v7.4s
-	WORD $0x6e2bdc24 // fmul v4.4s, v1.4s, v11.4s
-	WORD $0x6e2adc05 // fmul v5.4s, v0.4s, v10.4s
+	WORD $0x4e2acce0 // fmla v0.4s, v7.4s, v10.4s
+	WORD $0x6e29dc25 // fmul v5.4s, v1.4s, v9.4s
+	WORD $0x6e28dc04 // fmul v4.4s, v0.4s, v8.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ 16(R4), F3
 	FMOVQ 16(R4), F2
-	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
-	WORD $0x6ea0e4a0 // fcmgt v0.4s, v5.4s, v0.4s
+	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
+	WORD $0x6ea0e480 // fcmgt v0.4s, v4.4s, v0.4s
 	WORD $0x4e211c6d // and v13.16b, v3.16b, v1.16b
 	WORD $0x4e201c4c // and v12.16b, v2.16b, v0.16b
 	FMOVQ 32(R4), F0
-	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
+	FMOVQ 48(R4), F1
 	FMOVQ 48(R4), F0
-	FMOVQ 48(R4), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 64(R4), F2
-	FMOVQ 64(R4), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FMOVQ 64(R4), F1
+	FMOVQ 64(R4), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 80(R4), F1
 	FMOVQ 80(R4), F0
 	FMOVQ 96(R4), F4
@@ -747,19 +723,19 @@ end_3:
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
 	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
 	FMOVQ 368(R4), F2
-	WORD $0x6e22dd04 // fmul v4.4s, v8.4s, v2.4s
-	WORD $0x6e22dce3 // fmul v3.4s, v7.4s, v2.4s
+	WORD $0x6e22dd64 // fmul v4.4s, v11.4s, v2.4s
+	WORD $0x6e22dd43 // fmul v3.4s, v10.4s, v2.4s
 	VMOV V6.B16, V2.B16
-	WORD $0x4e29cc82 // fmla v2.4s, v4.4s, v9.4s
-	WORD $0x4e29cc66 // fmla v6.4s, v3.4s, v9.4s
+	WORD $0x4e27cc82 // fmla v2.4s, v4.4s, v7.4s
+	WORD $0x4e27cc66 // fmla v6.4s, v3.4s, v7.4s
 	FMOVQ 16(R4), F4
 	FMOVQ 16(R4), F3
 	WORD $0x4ea1d484 // fsub v4.4s, v4.4s, v1.4s
 	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	WORD $0x6e2bdc84 // fmul v4.4s, v4.4s, v11.4s
-	WORD $0x6e2adc63 // fmul v3.4s, v3.4s, v10.4s
+	WORD $0x6e29dc84 // fmul v4.4s, v4.4s, v9.4s
+	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
 	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
 	WORD $0x4e23ccc0 // fmla v0.4s, v6.4s, v3.4s
 	TBZ $3, R3, some_8
@@ -866,18 +842,14 @@ whole:
 	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
 	WORD $0x6e35dc59 // fmul v25.4s, v2.4s, v21.4s
 	WORD $0x6e34dc18 // fmul v24.4s, v0.4s, v20.4s
-	WORD $0x6e25dca0 // fmul v0.4s, v5.4s, v5.4s
-	WORD $0x6e24dc81 // fmul v1.4s, v4.4s, v4.4s
+	WORD $0x6e25dca1 // fmul v1.4s, v5.4s, v5.4s
+	WORD $0x6e24dc80 // fmul v0.4s, v4.4s, v4.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
 	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
-	WORD $0x6e2bdc22 // fmul v2.4s, v1.4s, v11.4s
-	WORD $0x6ea0e5e1 // fcmgt v1.4s, v15.4s, v0.4s
-	WORD $0x6e601de1 // bsl v1.16b, v15.16b, v0.16b
-	WORD $0x6ea2e5e0 // fcmgt v0.4s, v15.4s, v2.4s
-	WORD $0x6e621de0 // bsl v0.16b, v15.16b, v2.16b
-	WORD $0x6eaee423 // fcmgt v3.4s, v1.4s, v14.4s
-	WORD $0x6e611dc3 // bsl v3.16b, v14.16b, v1.16b
-	WORD $0x6eaee402 // fcmgt v2.4s, v0.4s, v14.4s
-	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
+	WORD $0x4e21f5e1 // fmax v1.4s, v15.4s, v1.4s
+	WORD $0x4e20f5e0 // fmax v0.4s, v15.4s, v0.4s
+	WORD $0x4ea1f5c3 // fmin v3.4s, v14.4s, v1.4s
+	WORD $0x4ea0f5c2 // fmin v2.4s, v14.4s, v0.4s
 	VMOV V18.B16, V1.B16
 	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
 	VMOV V18.B16, V0.B16
@@ -1048,20 +1020,16 @@ end_3:
 	WORD $0x6e2bdd62 // fmul v2.4s, v11.4s, v11.4s
 	WORD $0x6e2add41 // fmul v1.4s, v10.4s, v10.4s
 	FMOVQ 560(R4), F0
-	WORD $0x6e20dc44 // fmul v4.4s, v2.4s, v0.4s
-	WORD $0x6e20dc23 // fmul v3.4s, v1.4s, v0.4s
+	WORD $0x6e20dc43 // fmul v3.4s, v2.4s, v0.4s
+	WORD $0x6e20dc22 // fmul v2.4s, v1.4s, v0.4s
+	FMOVQ 48(R4), F1
 	FMOVQ 48(R4), F0
-	FMOVQ 48(R4), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 64(R4), F2
-	FMOVQ 64(R4), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FMOVQ 64(R4), F1
+	FMOVQ 64(R4), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 80(R4), F1
 	FMOVQ 80(R4), F0
 	FMOVQ 96(R4), F4
@@ -1258,18 +1226,14 @@ whole:
 	WORD $0x4e35cc20 // fmla v0.4s, v1.4s, v21.4s
 	WORD $0x6e36dc5a // fmul v26.4s, v2.4s, v22.4s
 	WORD $0x6e35dc19 // fmul v25.4s, v0.4s, v21.4s
-	WORD $0x6e25dca0 // fmul v0.4s, v5.4s, v5.4s
-	WORD $0x6e24dc81 // fmul v1.4s, v4.4s, v4.4s
+	WORD $0x6e25dca1 // fmul v1.4s, v5.4s, v5.4s
+	WORD $0x6e24dc80 // fmul v0.4s, v4.4s, v4.4s
+	WORD $0x6e2cdc21 // fmul v1.4s, v1.4s, v12.4s
 	WORD $0x6e2cdc00 // fmul v0.4s, v0.4s, v12.4s
-	WORD $0x6e2cdc22 // fmul v2.4s, v1.4s, v12.4s
-	WORD $0x6ea0e601 // fcmgt v1.4s, v16.4s, v0.4s
-	WORD $0x6e601e01 // bsl v1.16b, v16.16b, v0.16b
-	WORD $0x6ea2e600 // fcmgt v0.4s, v16.4s, v2.4s
-	WORD $0x6e621e00 // bsl v0.16b, v16.16b, v2.16b
-	WORD $0x6eafe423 // fcmgt v3.4s, v1.4s, v15.4s
-	WORD $0x6e611de3 // bsl v3.16b, v15.16b, v1.16b
-	WORD $0x6eafe402 // fcmgt v2.4s, v0.4s, v15.4s
-	WORD $0x6e601de2 // bsl v2.16b, v15.16b, v0.16b
+	WORD $0x4e21f601 // fmax v1.4s, v16.4s, v1.4s
+	WORD $0x4e20f600 // fmax v0.4s, v16.4s, v0.4s
+	WORD $0x4ea1f5e3 // fmin v3.4s, v15.4s, v1.4s
+	WORD $0x4ea0f5e2 // fmin v2.4s, v15.4s, v0.4s
 	VMOV V19.B16, V1.B16
 	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
 	VMOV V19.B16, V0.B16
@@ -1442,20 +1406,16 @@ end_3:
 	WORD $0x6e2add42 // fmul v2.4s, v10.4s, v10.4s
 	WORD $0x6e29dd21 // fmul v1.4s, v9.4s, v9.4s
 	FMOVQ 560(R4), F0
-	WORD $0x6e20dc44 // fmul v4.4s, v2.4s, v0.4s
-	WORD $0x6e20dc23 // fmul v3.4s, v1.4s, v0.4s
+	WORD $0x6e20dc43 // fmul v3.4s, v2.4s, v0.4s
+	WORD $0x6e20dc22 // fmul v2.4s, v1.4s, v0.4s
+	FMOVQ 48(R4), F1
 	FMOVQ 48(R4), F0
-	FMOVQ 48(R4), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 64(R4), F2
-	FMOVQ 64(R4), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FMOVQ 64(R4), F1
+	FMOVQ 64(R4), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 80(R4), F1
 	FMOVQ 80(R4), F0
 	FMOVQ 96(R4), F4
@@ -1599,7 +1559,7 @@ TEXT ·GatedNEONF64(SB), NOSPLIT, $0-40
 	FMOVD a+8(FP), F0
 	WORD $0x4e080400 // dup v0.2d, v0.d[0]
 	FMOVD b+16(FP), F1
-	WORD $0x4e080430 // dup v16.2d, v1.d[0]
+	WORD $0x4e080432 // dup v18.2d, v1.d[0]
 	MOVD x+24(FP), R2
 	MOVD y+32(FP), R1
 	MOVD n+0(FP), R0
@@ -1609,16 +1569,14 @@ TEXT ·GatedNEONF64(SB), NOSPLIT, $0-40
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F21, F20)
-	WORD $0x6e75dea3 // fmul v3.2d, v21.2d, v21.2d
+	WORD $0x6e75dea1 // fmul v1.2d, v21.2d, v21.2d
 	WORD $0x6e74de82 // fmul v2.2d, v20.2d, v20.2d
-	WORD $0x6eede461 // fcmgt v1.2d, v3.2d, v13.2d
-	WORD $0x6e631da1 // bsl v1.16b, v13.16b, v3.16b
-	WORD $0x6eede443 // fcmgt v3.2d, v2.2d, v13.2d
-	WORD $0x6e621da3 // bsl v3.16b, v13.16b, v2.16b
+	WORD $0x4ee1f5a1 // fmin v1.2d, v13.2d, v1.2d
+	WORD $0x4ee2f5a3 // fmin v3.2d, v13.2d, v2.2d
 	VMOV V0.B16, V2.B16
-	WORD $0x4e61ce02 // fmla v2.2d, v16.2d, v1.2d
+	WORD $0x4e61ce42 // fmla v2.2d, v18.2d, v1.2d
 	VMOV V0.B16, V1.B16
-	WORD $0x4e63ce01 // fmla v1.2d, v16.2d, v3.2d
+	WORD $0x4e63ce41 // fmla v1.2d, v18.2d, v3.2d
 	WORD $0x6e75dc44 // fmul v4.2d, v2.2d, v21.2d
 	WORD $0x6e74dc23 // fmul v3.2d, v1.2d, v20.2d
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -1626,26 +1584,22 @@ whole:
 	WORD $0x6ee1e461 // fcmgt v1.2d, v3.2d, v1.2d
 	WORD $0x4e221df6 // and v22.16b, v15.16b, v2.16b
 	WORD $0x4e211df3 // and v19.16b, v15.16b, v1.16b
-	WORD $0x4ea91c81 // orr v1.16b, v4.16b, v9.16b
-	WORD $0x4ea91c63 // orr v3.16b, v3.16b, v9.16b
-	WORD $0x6ee1e582 // fcmgt v2.2d, v12.2d, v1.2d
-	WORD $0x6e611d82 // bsl v2.16b, v12.16b, v1.16b
-	WORD $0x6ee3e581 // fcmgt v1.2d, v12.2d, v3.2d
-	WORD $0x6e631d81 // bsl v1.16b, v12.16b, v3.16b
-	WORD $0x6eebe444 // fcmgt v4.2d, v2.2d, v11.2d
-	WORD $0x6e621d64 // bsl v4.16b, v11.16b, v2.16b
-	WORD $0x6eebe423 // fcmgt v3.2d, v1.2d, v11.2d
-	WORD $0x6e611d63 // bsl v3.16b, v11.16b, v1.16b
+	WORD $0x4ea91c82 // orr v2.16b, v4.16b, v9.16b
+	WORD $0x4ea91c61 // orr v1.16b, v3.16b, v9.16b
+	WORD $0x4e62f582 // fmax v2.2d, v12.2d, v2.2d
+	WORD $0x4e61f581 // fmax v1.2d, v12.2d, v1.2d
+	WORD $0x4ee2f564 // fmin v4.2d, v11.2d, v2.2d
+	WORD $0x4ee1f563 // fmin v3.2d, v11.2d, v1.2d
 	VMOV V14.B16, V2.B16
 	WORD $0x4e68cc82 // fmla v2.2d, v4.2d, v8.2d
 	VMOV V14.B16, V1.B16
 	WORD $0x4e68cc61 // fmla v1.2d, v3.2d, v8.2d
-	WORD $0x4eeed452 // fsub v18.2d, v2.2d, v14.2d
-	WORD $0x4eeed431 // fsub v17.2d, v1.2d, v14.2d
-	WORD $0x4ee7ce44 // fmls v4.2d, v18.2d, v7.2d
-	WORD $0x4ee7ce23 // fmls v3.2d, v17.2d, v7.2d
-	WORD $0x4ee6ce44 // fmls v4.2d, v18.2d, v6.2d
-	WORD $0x4ee6ce23 // fmls v3.2d, v17.2d, v6.2d
+	WORD $0x4eeed451 // fsub v17.2d, v2.2d, v14.2d
+	WORD $0x4eeed430 // fsub v16.2d, v1.2d, v14.2d
+	WORD $0x4ee7ce24 // fmls v4.2d, v17.2d, v7.2d
+	WORD $0x4ee7ce03 // fmls v3.2d, v16.2d, v7.2d
+	WORD $0x4ee6ce24 // fmls v4.2d, v17.2d, v6.2d
+	WORD $0x4ee6ce03 // fmls v3.2d, v16.2d, v6.2d
 	FMOVQ 768(R4), F2
 	WORD $0x4e64cd42 // fmla v2.2d, v10.2d, v4.2d
 	FMOVQ 768(R4), F1
@@ -1695,13 +1649,13 @@ whole:
 	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
 	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	VMOV V14.B16, V2.B16
-	WORD $0x4e65ce42 // fmla v2.2d, v18.2d, v5.2d
+	WORD $0x4e65ce22 // fmla v2.2d, v17.2d, v5.2d
 	VMOV V14.B16, V1.B16
-	WORD $0x4e65ce21 // fmla v1.2d, v17.2d, v5.2d
+	WORD $0x4e65ce01 // fmla v1.2d, v16.2d, v5.2d
 	WORD $0x4eeed442 // fsub v2.2d, v2.2d, v14.2d
 	WORD $0x4eeed421 // fsub v1.2d, v1.2d, v14.2d
-	WORD $0x4ee2d652 // fsub v18.2d, v18.2d, v2.2d
-	WORD $0x4ee1d631 // fsub v17.2d, v17.2d, v1.2d
+	WORD $0x4ee2d631 // fsub v17.2d, v17.2d, v2.2d
+	WORD $0x4ee1d610 // fsub v16.2d, v16.2d, v1.2d
 	WORD $0x4e6fd484 // fadd v4.2d, v4.2d, v15.2d
 	WORD $0x4e6fd463 // fadd v3.2d, v3.2d, v15.2d
 	WORD $0x4e6ed442 // fadd v2.2d, v2.2d, v14.2d
@@ -1712,20 +1666,20 @@ whole:
 	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
 	WORD $0x6e62dc84 // fmul v4.2d, v4.2d, v2.2d
 	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
-	WORD $0x4e6ed641 // fadd v1.2d, v18.2d, v14.2d
-	WORD $0x4e6ed622 // fadd v2.2d, v17.2d, v14.2d
+	WORD $0x4e6ed621 // fadd v1.2d, v17.2d, v14.2d
+	WORD $0x4e6ed602 // fadd v2.2d, v16.2d, v14.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
 	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
 	WORD $0x4eef8442 // add v2.2d, v2.2d, v15.2d
 	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
-	WORD $0x6e62dc71 // fmul v17.2d, v3.2d, v2.2d
+	WORD $0x6e62dc70 // fmul v16.2d, v3.2d, v2.2d
 	WORD $0x4e6fd424 // fadd v4.2d, v1.2d, v15.2d
-	WORD $0x4e6fd623 // fadd v3.2d, v17.2d, v15.2d
+	WORD $0x4e6fd603 // fadd v3.2d, v16.2d, v15.2d
 	WORD $0x6ef6e422 // fcmgt v2.2d, v1.2d, v22.2d
 	WORD $0x6e761c22 // bsl v2.16b, v1.16b, v22.16b
-	WORD $0x6ef3e621 // fcmgt v1.2d, v17.2d, v19.2d
-	WORD $0x6e731e21 // bsl v1.16b, v17.16b, v19.16b
+	WORD $0x6ef3e601 // fcmgt v1.2d, v16.2d, v19.2d
+	WORD $0x6e731e01 // bsl v1.16b, v16.16b, v19.16b
 	WORD $0x6e64fc42 // fdiv v2.2d, v2.2d, v4.2d
 	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
 	WORD $0x6e75dc42 // fmul v2.2d, v2.2d, v21.2d
@@ -1753,41 +1707,35 @@ few_2:
 	FMOVD (R2), F8
 end_5:
 end_3:
-	WORD $0x6e68dd05 // fmul v5.2d, v8.2d, v8.2d
+	WORD $0x6e68dd03 // fmul v3.2d, v8.2d, v8.2d
 	WORD $0x6e67dce4 // fmul v4.2d, v7.2d, v7.2d
 	FMOVQ 608(R4), F2
 	FMOVQ 608(R4), F1
-	WORD $0x6ee2e4a3 // fcmgt v3.2d, v5.2d, v2.2d
-	WORD $0x6e651c43 // bsl v3.16b, v2.16b, v5.16b
-	WORD $0x6ee1e482 // fcmgt v2.2d, v4.2d, v1.2d
-	WORD $0x6e641c22 // bsl v2.16b, v1.16b, v4.16b
+	WORD $0x4ee3f443 // fmin v3.2d, v2.2d, v3.2d
+	WORD $0x4ee4f422 // fmin v2.2d, v1.2d, v4.2d
 	VMOV V0.B16, V1.B16
-	WORD $0x4e63ce01 // fmla v1.2d, v16.2d, v3.2d
-	WORD $0x4e62ce00 // fmla v0.2d, v16.2d, v2.2d
-	WORD $0x6e68dc24 // fmul v4.2d, v1.2d, v8.2d
-	WORD $0x6e67dc05 // fmul v5.2d, v0.2d, v7.2d
+	WORD $0x4e63ce41 // fmla v1.2d, v18.2d, v3.2d
+	WORD $0x4e62ce40 // fmla v0.2d, v18.2d, v2.2d
+	WORD $0x6e68dc25 // fmul v5.2d, v1.2d, v8.2d
+	WORD $0x6e67dc04 // fmul v4.2d, v0.2d, v7.2d
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ 624(R4), F3
 	FMOVQ 624(R4), F2
-	WORD $0x6ee0e481 // fcmgt v1.2d, v4.2d, v0.2d
-	WORD $0x6ee0e4a0 // fcmgt v0.2d, v5.2d, v0.2d
+	WORD $0x6ee0e4a1 // fcmgt v1.2d, v5.2d, v0.2d
+	WORD $0x6ee0e480 // fcmgt v0.2d, v4.2d, v0.2d
 	WORD $0x4e211c69 // and v9.16b, v3.16b, v1.16b
 	WORD $0x4e201c46 // and v6.16b, v2.16b, v0.16b
 	FMOVQ 640(R4), F0
-	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
+	FMOVQ 656(R4), F1
 	FMOVQ 656(R4), F0
-	FMOVQ 656(R4), F2
-	WORD $0x6ee4e401 // fcmgt v1.2d, v0.2d, v4.2d
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ee3e440 // fcmgt v0.2d, v2.2d, v3.2d
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 672(R4), F2
-	FMOVQ 672(R4), F4
-	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e63f423 // fmax v3.2d, v1.2d, v3.2d
+	WORD $0x4e62f402 // fmax v2.2d, v0.2d, v2.2d
+	FMOVQ 672(R4), F1
+	FMOVQ 672(R4), F0
+	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
+	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
 	FMOVQ 688(R4), F1
 	FMOVQ 688(R4), F0
 	FMOVQ 704(R4), F4
@@ -1917,18 +1865,18 @@ end:
 // func GatedSlopeNEONF64(n int, a float64, b float64, x *float64, y *float64)
 TEXT ·GatedSlopeNEONF64(SB), NOSPLIT, $0-40
 	MOVD $neongate<>(SB), R4
-	FMOVQ 624(R4), F19
-	FMOVQ 688(R4), F18
-	FMOVQ 608(R4), F17
-	FMOVQ 656(R4), F16
-	FMOVQ 672(R4), F15
-	FMOVQ 752(R4), F14
-	FMOVQ 640(R4), F13
-	FMOVQ 704(R4), F12
-	FMOVQ 720(R4), F10
-	FMOVQ 736(R4), F9
-	FMOVQ 928(R4), F8
-	FMOVQ 1072(R4), F7
+	FMOVQ 624(R4), F17
+	FMOVQ 688(R4), F16
+	FMOVQ 608(R4), F15
+	FMOVQ 656(R4), F14
+	FMOVQ 672(R4), F13
+	FMOVQ 752(R4), F12
+	FMOVQ 640(R4), F10
+	FMOVQ 704(R4), F9
+	FMOVQ 720(R4), F8
+	FMOVQ 736(R4), F7
+	FMOVQ 928(R4), F5
+	FMOVQ 1072(R4), F4
 	FMOVD a+8(FP), F0
 	WORD $0x4e080406 // dup v6.2d, v0.d[0]
 	FMOVD b+16(FP), F0
@@ -1944,45 +1892,39 @@ whole:
 	FLDPQ.P 32(R2), (F23, F22)
 	WORD $0x6e77dee1 // fmul v1.2d, v23.2d, v23.2d
 	WORD $0x6e76dec0 // fmul v0.2d, v22.2d, v22.2d
-	WORD $0x6ef1e425 // fcmgt v5.2d, v1.2d, v17.2d
-	WORD $0x6e611e25 // bsl v5.16b, v17.16b, v1.16b
-	WORD $0x6ef1e404 // fcmgt v4.2d, v0.2d, v17.2d
-	WORD $0x6e601e24 // bsl v4.16b, v17.16b, v0.16b
+	WORD $0x4ee1f5f5 // fmin v21.2d, v15.2d, v1.2d
+	WORD $0x4ee0f5f4 // fmin v20.2d, v15.2d, v0.2d
 	VMOV V6.B16, V1.B16
-	WORD $0x4e65cd61 // fmla v1.2d, v11.2d, v5.2d
+	WORD $0x4e75cd61 // fmla v1.2d, v11.2d, v21.2d
 	VMOV V6.B16, V0.B16
-	WORD $0x4e64cd60 // fmla v0.2d, v11.2d, v4.2d
+	WORD $0x4e74cd60 // fmla v0.2d, v11.2d, v20.2d
 	WORD $0x6e77dc23 // fmul v3.2d, v1.2d, v23.2d
 	WORD $0x6e76dc02 // fmul v2.2d, v0.2d, v22.2d
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6ee0e461 // fcmgt v1.2d, v3.2d, v0.2d
 	WORD $0x6ee0e440 // fcmgt v0.2d, v2.2d, v0.2d
-	WORD $0x4e211e79 // and v25.16b, v19.16b, v1.16b
-	WORD $0x4e201e78 // and v24.16b, v19.16b, v0.16b
-	WORD $0x4ead1c60 // orr v0.16b, v3.16b, v13.16b
-	WORD $0x4ead1c42 // orr v2.16b, v2.16b, v13.16b
-	WORD $0x6ee0e601 // fcmgt v1.2d, v16.2d, v0.2d
-	WORD $0x6e601e01 // bsl v1.16b, v16.16b, v0.16b
-	WORD $0x6ee2e600 // fcmgt v0.2d, v16.2d, v2.2d
-	WORD $0x6e621e00 // bsl v0.16b, v16.16b, v2.16b
-	WORD $0x6eefe423 // fcmgt v3.2d, v1.2d, v15.2d
-	WORD $0x6e611de3 // bsl v3.16b, v15.16b, v1.16b
-	WORD $0x6eefe402 // fcmgt v2.2d, v0.2d, v15.2d
-	WORD $0x6e601de2 // bsl v2.16b, v15.16b, v0.16b
-	VMOV V18.B16, V1.B16
-	WORD $0x4e6ccc61 // fmla v1.2d, v3.2d, v12.2d
-	VMOV V18.B16, V0.B16
-	WORD $0x4e6ccc40 // fmla v0.2d, v2.2d, v12.2d
-	WORD $0x4ef2d435 // fsub v21.2d, v1.2d, v18.2d
-	WORD $0x4ef2d414 // fsub v20.2d, v0.2d, v18.2d
-	WORD $0x4eeacea3 // fmls v3.2d, v21.2d, v10.2d
-	WORD $0x4eeace82 // fmls v2.2d, v20.2d, v10.2d
-	WORD $0x4ee9cea3 // fmls v3.2d, v21.2d, v9.2d
-	WORD $0x4ee9ce82 // fmls v2.2d, v20.2d, v9.2d
+	WORD $0x4e211e39 // and v25.16b, v17.16b, v1.16b
+	WORD $0x4e201e38 // and v24.16b, v17.16b, v0.16b
+	WORD $0x4eaa1c61 // orr v1.16b, v3.16b, v10.16b
+	WORD $0x4eaa1c40 // orr v0.16b, v2.16b, v10.16b
+	WORD $0x4e61f5c1 // fmax v1.2d, v14.2d, v1.2d
+	WORD $0x4e60f5c0 // fmax v0.2d, v14.2d, v0.2d
+	WORD $0x4ee1f5a3 // fmin v3.2d, v13.2d, v1.2d
+	WORD $0x4ee0f5a2 // fmin v2.2d, v13.2d, v0.2d
+	VMOV V16.B16, V1.B16
+	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
+	VMOV V16.B16, V0.B16
+	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
+	WORD $0x4ef0d433 // fsub v19.2d, v1.2d, v16.2d
+	WORD $0x4ef0d412 // fsub v18.2d, v0.2d, v16.2d
+	WORD $0x4ee8ce63 // fmls v3.2d, v19.2d, v8.2d
+	WORD $0x4ee8ce42 // fmls v2.2d, v18.2d, v8.2d
+	WORD $0x4ee7ce63 // fmls v3.2d, v19.2d, v7.2d
+	WORD $0x4ee7ce42 // fmls v2.2d, v18.2d, v7.2d
 	FMOVQ 768(R4), F1
-	WORD $0x4e63cdc1 // fmla v1.2d, v14.2d, v3.2d
+	WORD $0x4e63cd81 // fmla v1.2d, v12.2d, v3.2d
 	FMOVQ 768(R4), F0
-	WORD $0x4e62cdc0 // fmla v0.2d, v14.2d, v2.2d
+	WORD $0x4e62cd80 // fmla v0.2d, v12.2d, v2.2d
 	FMOVQ 784(R4), F27
 	WORD $0x4e63cc3b // fmla v27.2d, v1.2d, v3.2d
 	FMOVQ 784(R4), F1
@@ -2019,62 +1961,62 @@ whole:
 	WORD $0x4e63cf5b // fmla v27.2d, v26.2d, v3.2d
 	FMOVQ 912(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V8.B16, V26.B16
+	VMOV V5.B16, V26.B16
 	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
-	VMOV V8.B16, V0.B16
+	VMOV V5.B16, V0.B16
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
 	WORD $0x6e63df41 // fmul v1.2d, v26.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	VMOV V18.B16, V1.B16
-	WORD $0x4e68cea1 // fmla v1.2d, v21.2d, v8.2d
-	VMOV V18.B16, V0.B16
-	WORD $0x4e68ce80 // fmla v0.2d, v20.2d, v8.2d
-	WORD $0x4ef2d421 // fsub v1.2d, v1.2d, v18.2d
-	WORD $0x4ef2d400 // fsub v0.2d, v0.2d, v18.2d
-	WORD $0x4ee1d6b5 // fsub v21.2d, v21.2d, v1.2d
-	WORD $0x4ee0d694 // fsub v20.2d, v20.2d, v0.2d
-	WORD $0x4e73d463 // fadd v3.2d, v3.2d, v19.2d
-	WORD $0x4e73d442 // fadd v2.2d, v2.2d, v19.2d
-	WORD $0x4e72d421 // fadd v1.2d, v1.2d, v18.2d
-	WORD $0x4e72d400 // fadd v0.2d, v0.2d, v18.2d
+	VMOV V16.B16, V1.B16
+	WORD $0x4e65ce61 // fmla v1.2d, v19.2d, v5.2d
+	VMOV V16.B16, V0.B16
+	WORD $0x4e65ce40 // fmla v0.2d, v18.2d, v5.2d
+	WORD $0x4ef0d421 // fsub v1.2d, v1.2d, v16.2d
+	WORD $0x4ef0d400 // fsub v0.2d, v0.2d, v16.2d
+	WORD $0x4ee1d673 // fsub v19.2d, v19.2d, v1.2d
+	WORD $0x4ee0d652 // fsub v18.2d, v18.2d, v0.2d
+	WORD $0x4e71d463 // fadd v3.2d, v3.2d, v17.2d
+	WORD $0x4e71d442 // fadd v2.2d, v2.2d, v17.2d
+	WORD $0x4e70d421 // fadd v1.2d, v1.2d, v16.2d
+	WORD $0x4e70d400 // fadd v0.2d, v0.2d, v16.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4ef38421 // add v1.2d, v1.2d, v19.2d
-	WORD $0x4ef38400 // add v0.2d, v0.2d, v19.2d
+	WORD $0x4ef18421 // add v1.2d, v1.2d, v17.2d
+	WORD $0x4ef18400 // add v0.2d, v0.2d, v17.2d
 	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
 	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	WORD $0x4e72d6a0 // fadd v0.2d, v21.2d, v18.2d
-	WORD $0x4e72d681 // fadd v1.2d, v20.2d, v18.2d
+	WORD $0x4e70d660 // fadd v0.2d, v19.2d, v16.2d
+	WORD $0x4e70d641 // fadd v1.2d, v18.2d, v16.2d
 	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4ef38400 // add v0.2d, v0.2d, v19.2d
-	WORD $0x4ef38421 // add v1.2d, v1.2d, v19.2d
+	WORD $0x4ef18400 // add v0.2d, v0.2d, v17.2d
+	WORD $0x4ef18421 // add v1.2d, v1.2d, v17.2d
 	WORD $0x6e60dc60 // fmul v0.2d, v3.2d, v0.2d
-	WORD $0x6e61dc54 // fmul v20.2d, v2.2d, v1.2d
-	WORD $0x4e73d403 // fadd v3.2d, v0.2d, v19.2d
-	WORD $0x4e73d682 // fadd v2.2d, v20.2d, v19.2d
+	WORD $0x6e61dc52 // fmul v18.2d, v2.2d, v1.2d
+	WORD $0x4e71d403 // fadd v3.2d, v0.2d, v17.2d
+	WORD $0x4e71d642 // fadd v2.2d, v18.2d, v17.2d
 	WORD $0x6ef9e401 // fcmgt v1.2d, v0.2d, v25.2d
 	WORD $0x6e791c01 // bsl v1.16b, v0.16b, v25.16b
-	WORD $0x6ef8e680 // fcmgt v0.2d, v20.2d, v24.2d
-	WORD $0x6e781e80 // bsl v0.16b, v20.16b, v24.16b
+	WORD $0x6ef8e640 // fcmgt v0.2d, v18.2d, v24.2d
+	WORD $0x6e781e40 // bsl v0.16b, v18.16b, v24.16b
 	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
 	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
-	WORD $0x6e67dca2 // fmul v2.2d, v5.2d, v7.2d
-	WORD $0x6e67dc84 // fmul v4.2d, v4.2d, v7.2d
+	WORD $0x6e64dea2 // fmul v2.2d, v21.2d, v4.2d
+	WORD $0x6e64de92 // fmul v18.2d, v20.2d, v4.2d
 	VMOV V6.B16, V3.B16
 	WORD $0x4e6bcc43 // fmla v3.2d, v2.2d, v11.2d
 	VMOV V6.B16, V2.B16
-	WORD $0x4e6bcc82 // fmla v2.2d, v4.2d, v11.2d
-	WORD $0x4ee1d665 // fsub v5.2d, v19.2d, v1.2d
-	WORD $0x4ee0d664 // fsub v4.2d, v19.2d, v0.2d
-	WORD $0x6e61dca5 // fmul v5.2d, v5.2d, v1.2d
-	WORD $0x6e60dc84 // fmul v4.2d, v4.2d, v0.2d
-	WORD $0x6e77dca5 // fmul v5.2d, v5.2d, v23.2d
-	WORD $0x6e76dc84 // fmul v4.2d, v4.2d, v22.2d
-	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
-	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	WORD $0x4e6bce42 // fmla v2.2d, v18.2d, v11.2d
+	WORD $0x4ee1d633 // fsub v19.2d, v17.2d, v1.2d
+	WORD $0x4ee0d632 // fsub v18.2d, v17.2d, v0.2d
+	WORD $0x6e61de73 // fmul v19.2d, v19.2d, v1.2d
+	WORD $0x6e60de52 // fmul v18.2d, v18.2d, v0.2d
+	WORD $0x6e77de73 // fmul v19.2d, v19.2d, v23.2d
+	WORD $0x6e76de52 // fmul v18.2d, v18.2d, v22.2d
+	WORD $0x4e73cc61 // fmla v1.2d, v3.2d, v19.2d
+	WORD $0x4e72cc40 // fmla v0.2d, v2.2d, v18.2d
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
@@ -2102,38 +2044,32 @@ end_3:
 	WORD $0x6e69dd22 // fmul v2.2d, v9.2d, v9.2d
 	FMOVQ 608(R4), F1
 	FMOVQ 608(R4), F0
-	WORD $0x6ee1e468 // fcmgt v8.2d, v3.2d, v1.2d
-	WORD $0x6e631c28 // bsl v8.16b, v1.16b, v3.16b
-	WORD $0x6ee0e447 // fcmgt v7.2d, v2.2d, v0.2d
-	WORD $0x6e621c07 // bsl v7.16b, v0.16b, v2.16b
+	WORD $0x4ee3f428 // fmin v8.2d, v1.2d, v3.2d
+	WORD $0x4ee2f407 // fmin v7.2d, v0.2d, v2.2d
 	VMOV V6.B16, V1.B16
 	WORD $0x4e68cd61 // fmla v1.2d, v11.2d, v8.2d
 	VMOV V6.B16, V0.B16
 	WORD $0x4e67cd60 // fmla v0.2d, v11.2d, v7.2d
-	WORD $0x6e6adc24 // fmul v4.2d, v1.2d, v10.2d
-	WORD $0x6e69dc05 // fmul v5.2d, v0.2d, v9.2d
+	WORD $0x6e6adc25 // fmul v5.2d, v1.2d, v10.2d
+	WORD $0x6e69dc04 // fmul v4.2d, v0.2d, v9.2d
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ 624(R4), F3
 	FMOVQ 624(R4), F2
-	WORD $0x6ee0e481 // fcmgt v1.2d, v4.2d, v0.2d
-	WORD $0x6ee0e4a0 // fcmgt v0.2d, v5.2d, v0.2d
+	WORD $0x6ee0e4a1 // fcmgt v1.2d, v5.2d, v0.2d
+	WORD $0x6ee0e480 // fcmgt v0.2d, v4.2d, v0.2d
 	WORD $0x4e211c6e // and v14.16b, v3.16b, v1.16b
 	WORD $0x4e201c4d // and v13.16b, v2.16b, v0.16b
 	FMOVQ 640(R4), F0
-	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
+	FMOVQ 656(R4), F1
 	FMOVQ 656(R4), F0
-	FMOVQ 656(R4), F2
-	WORD $0x6ee4e401 // fcmgt v1.2d, v0.2d, v4.2d
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ee3e440 // fcmgt v0.2d, v2.2d, v3.2d
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 672(R4), F2
-	FMOVQ 672(R4), F4
-	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e63f423 // fmax v3.2d, v1.2d, v3.2d
+	WORD $0x4e62f402 // fmax v2.2d, v0.2d, v2.2d
+	FMOVQ 672(R4), F1
+	FMOVQ 672(R4), F0
+	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
+	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
 	FMOVQ 688(R4), F1
 	FMOVQ 688(R4), F0
 	FMOVQ 704(R4), F4

@@ -821,7 +821,7 @@ end:
 
 // func ReluNEONF32(n int, x *float32, y *float32)
 TEXT ·ReluNEONF32(SB), NOSPLIT, $0-24
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -830,58 +830,54 @@ TEXT ·ReluNEONF32(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F0, F2)
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
-	WORD $0x6ea2e460 // fcmgt v0.4s, v3.4s, v2.4s
-	WORD $0x6e621c60 // bsl v0.16b, v3.16b, v2.16b
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21f441 // fmax v1.4s, v2.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V1.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F1
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V0.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F0
+	FMOVS (R2), F1
 end_6:
 end_3:
-	WORD $0x6ea0e462 // fcmgt v2.4s, v3.4s, v0.4s
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	WORD $0x6ea1e460 // fcmgt v0.4s, v3.4s, v1.4s
-	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
+	WORD $0x4e21f441 // fmax v1.4s, v2.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
 	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
@@ -895,14 +891,14 @@ end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
 	ADD $8, R1, R0
-	VST1 V2.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F2, (R1)
+	FMOVS F1, (R1)
 end_13:
 end_10:
 end:
@@ -3672,7 +3668,7 @@ end:
 
 // func ReluNEONF64(n int, x *float64, y *float64)
 TEXT ·ReluNEONF64(SB), NOSPLIT, $0-24
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -3681,51 +3677,47 @@ TEXT ·ReluNEONF64(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F0, F2)
-	WORD $0x6ee0e461 // fcmgt v1.2d, v3.2d, v0.2d
-	WORD $0x6e601c61 // bsl v1.16b, v3.16b, v0.16b
-	WORD $0x6ee2e460 // fcmgt v0.2d, v3.2d, v2.2d
-	WORD $0x6e621c60 // bsl v0.16b, v3.16b, v2.16b
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61f441 // fmax v1.2d, v2.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
 	FSTPQ.P (F1, F0), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F0, F1)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F0
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F1
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F0
+	FMOVD (R2), F1
 end_5:
 end_3:
-	WORD $0x6ee0e462 // fcmgt v2.2d, v3.2d, v0.2d
-	WORD $0x6e601c62 // bsl v2.16b, v3.16b, v0.16b
-	WORD $0x6ee1e460 // fcmgt v0.2d, v3.2d, v1.2d
-	WORD $0x6e611c60 // bsl v0.16b, v3.16b, v1.16b
+	WORD $0x4e61f441 // fmax v1.2d, v2.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F2, F0), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F2, (R1)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
 	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F2, (R1)
+	FMOVD F1, (R1)
 end_10:
 end_8:
 end:
@@ -4746,6 +4738,71 @@ short6:
 	MOVD 56(R10), R0
 short7:
 	ADD R0<<2, R13, R0
+	CMP $8, R12
+	BNE parts
+square:
+	CMP $8, R9
+	BLT parts
+	FLDPQ.P 32(R7), (F17, F16)
+	FLDPQ.P 32(R6), (F9, F8)
+	FLDPQ.P 32(R5), (F7, F6)
+	FLDPQ.P 32(R4), (F5, F4)
+	FLDPQ.P 32(R3), (F15, F14)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F13, F12)
+	FLDPQ.P 32(R0), (F1, F0)
+	WORD $0x4e893a2b // zip1 v11.4s, v17.4s, v9.4s
+	WORD $0x4e883a0a // zip1 v10.4s, v16.4s, v8.4s
+	WORD $0x4e897a33 // zip2 v19.4s, v17.4s, v9.4s
+	WORD $0x4e887a12 // zip2 v18.4s, v16.4s, v8.4s
+	WORD $0x4e8538e9 // zip1 v9.4s, v7.4s, v5.4s
+	WORD $0x4e8438c8 // zip1 v8.4s, v6.4s, v4.4s
+	WORD $0x4e8578e7 // zip2 v7.4s, v7.4s, v5.4s
+	WORD $0x4e8478c6 // zip2 v6.4s, v6.4s, v4.4s
+	WORD $0x4e8339e5 // zip1 v5.4s, v15.4s, v3.4s
+	WORD $0x4e8239c4 // zip1 v4.4s, v14.4s, v2.4s
+	WORD $0x4e8379f1 // zip2 v17.4s, v15.4s, v3.4s
+	WORD $0x4e8279d0 // zip2 v16.4s, v14.4s, v2.4s
+	WORD $0x4e8139a3 // zip1 v3.4s, v13.4s, v1.4s
+	WORD $0x4e803982 // zip1 v2.4s, v12.4s, v0.4s
+	WORD $0x4e8179a1 // zip2 v1.4s, v13.4s, v1.4s
+	WORD $0x4e807980 // zip2 v0.4s, v12.4s, v0.4s
+	WORD $0x4ec9396f // zip1 v15.2d, v11.2d, v9.2d
+	WORD $0x4ec8394e // zip1 v14.2d, v10.2d, v8.2d
+	WORD $0x4ec9796d // zip2 v13.2d, v11.2d, v9.2d
+	WORD $0x4ec8794c // zip2 v12.2d, v10.2d, v8.2d
+	WORD $0x4ec73a6b // zip1 v11.2d, v19.2d, v7.2d
+	WORD $0x4ec63a4a // zip1 v10.2d, v18.2d, v6.2d
+	WORD $0x4ec77a69 // zip2 v9.2d, v19.2d, v7.2d
+	WORD $0x4ec67a48 // zip2 v8.2d, v18.2d, v6.2d
+	WORD $0x4ec338a7 // zip1 v7.2d, v5.2d, v3.2d
+	WORD $0x4ec23886 // zip1 v6.2d, v4.2d, v2.2d
+	WORD $0x4ec378a5 // zip2 v5.2d, v5.2d, v3.2d
+	WORD $0x4ec27884 // zip2 v4.2d, v4.2d, v2.2d
+	WORD $0x4ec13a23 // zip1 v3.2d, v17.2d, v1.2d
+	WORD $0x4ec03a02 // zip1 v2.2d, v16.2d, v0.2d
+	WORD $0x4ec17a21 // zip2 v1.2d, v17.2d, v1.2d
+	WORD $0x4ec07a00 // zip2 v0.2d, v16.2d, v0.2d
+	FSTPQ (F15, F7), (R8)
+	ADD R11, R8, R8
+	FSTPQ (F13, F5), (R8)
+	ADD R11, R8, R8
+	FSTPQ (F11, F3), (R8)
+	ADD R11, R8, R8
+	FSTPQ (F9, F1), (R8)
+	ADD R11, R8, R8
+	FSTPQ (F14, F6), (R8)
+	ADD R11, R8, R8
+	FSTPQ (F12, F4), (R8)
+	ADD R11, R8, R8
+	FSTPQ (F10, F2), (R8)
+	ADD R11, R8, R8
+	FSTPQ (F8, F0), (R8)
+	ADD R11, R8, R8
+	SUBS $8, R9, R9
+	BEQ end
+	B square
+parts:
 block:
 	MOVD $8, R10
 	CMP R10, R9
@@ -5457,33 +5514,62 @@ next:
 
 // func TransposeNEONF64(rows int, cols int, src *float64, off *int, dst *float64, ldd int)
 TEXT ·TransposeNEONF64(SB), NOSPLIT, $0-48
-	MOVD rows+0(FP), R9
+	MOVD rows+0(FP), R8
 	MOVD cols+8(FP), R5
-	MOVD src+16(FP), R8
+	MOVD src+16(FP), R9
 	MOVD off+24(FP), R6
 	MOVD dst+32(FP), R4
 	MOVD ldd+40(FP), R0
 	LSL $3, R0, R7
 	MOVD (R6), R0
-	ADD R0<<3, R8, R3
+	ADD R0<<3, R9, R3
 	MOVD (R6), R0
-	CMP $1, R9
+	CMP $1, R8
 	BLE short1
 	MOVD 8(R6), R0
 short1:
-	ADD R0<<3, R8, R2
+	ADD R0<<3, R9, R2
 	MOVD (R6), R0
-	CMP $2, R9
+	CMP $2, R8
 	BLE short2
 	MOVD 16(R6), R0
 short2:
-	ADD R0<<3, R8, R1
+	ADD R0<<3, R9, R1
 	MOVD (R6), R0
-	CMP $3, R9
+	CMP $3, R8
 	BLE short3
 	MOVD 24(R6), R0
 short3:
-	ADD R0<<3, R8, R0
+	ADD R0<<3, R9, R0
+	CMP $4, R8
+	BNE parts
+square:
+	CMP $4, R5
+	BLT parts
+	FLDPQ.P 32(R3), (F5, F4)
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ.P 32(R1), (F9, F8)
+	FLDPQ.P 32(R0), (F1, F0)
+	WORD $0x4ec338a7 // zip1 v7.2d, v5.2d, v3.2d
+	WORD $0x4ec23886 // zip1 v6.2d, v4.2d, v2.2d
+	WORD $0x4ec378a5 // zip2 v5.2d, v5.2d, v3.2d
+	WORD $0x4ec27884 // zip2 v4.2d, v4.2d, v2.2d
+	WORD $0x4ec13923 // zip1 v3.2d, v9.2d, v1.2d
+	WORD $0x4ec03902 // zip1 v2.2d, v8.2d, v0.2d
+	WORD $0x4ec17921 // zip2 v1.2d, v9.2d, v1.2d
+	WORD $0x4ec07900 // zip2 v0.2d, v8.2d, v0.2d
+	FSTPQ (F7, F3), (R4)
+	ADD R7, R4, R4
+	FSTPQ (F5, F1), (R4)
+	ADD R7, R4, R4
+	FSTPQ (F6, F2), (R4)
+	ADD R7, R4, R4
+	FSTPQ (F4, F0), (R4)
+	ADD R7, R4, R4
+	SUBS $4, R5, R5
+	BEQ end
+	B square
+parts:
 block:
 	MOVD $4, R6
 	CMP R6, R5
@@ -5568,72 +5654,72 @@ end_18:
 	WORD $0x4ec03902 // zip1 v2.2d, v8.2d, v0.2d
 	WORD $0x4ec17921 // zip2 v1.2d, v9.2d, v1.2d
 	WORD $0x4ec07900 // zip2 v0.2d, v8.2d, v0.2d
-	TBZ $2, R9, some_21
+	TBZ $2, R8, some_21
 	FSTPQ (F7, F3), (R4)
 	B end_23
 some_21:
-	TBZ $1, R9, few_22
+	TBZ $1, R8, few_22
 	FMOVQ F7, (R4)
-	TBZ $0, R9, end_24
+	TBZ $0, R8, end_24
 	FMOVD F3, 16(R4)
 end_24:
 	B end_23
 few_22:
-	TBZ $0, R9, end_25
+	TBZ $0, R8, end_25
 	FMOVD F7, (R4)
 end_25:
 end_23:
 	ADDS R7, R4, R4
 	SUBS $1, R5, R5
 	BEQ end
-	TBZ $2, R9, some_26
+	TBZ $2, R8, some_26
 	FSTPQ (F5, F1), (R4)
 	B end_28
 some_26:
-	TBZ $1, R9, few_27
+	TBZ $1, R8, few_27
 	FMOVQ F5, (R4)
-	TBZ $0, R9, end_29
+	TBZ $0, R8, end_29
 	FMOVD F1, 16(R4)
 end_29:
 	B end_28
 few_27:
-	TBZ $0, R9, end_30
+	TBZ $0, R8, end_30
 	FMOVD F5, (R4)
 end_30:
 end_28:
 	ADDS R7, R4, R4
 	SUBS $1, R5, R5
 	BEQ end
-	TBZ $2, R9, some_31
+	TBZ $2, R8, some_31
 	FSTPQ (F6, F2), (R4)
 	B end_33
 some_31:
-	TBZ $1, R9, few_32
+	TBZ $1, R8, few_32
 	FMOVQ F6, (R4)
-	TBZ $0, R9, end_34
+	TBZ $0, R8, end_34
 	FMOVD F2, 16(R4)
 end_34:
 	B end_33
 few_32:
-	TBZ $0, R9, end_35
+	TBZ $0, R8, end_35
 	FMOVD F6, (R4)
 end_35:
 end_33:
 	ADDS R7, R4, R4
 	SUBS $1, R5, R5
 	BEQ end
-	TBZ $2, R9, some_36
+	TBZ $2, R8, some_36
 	FSTPQ (F4, F0), (R4)
 	B end_38
 some_36:
-	TBZ $1, R9, few_37
+	TBZ $1, R8, few_37
 	FMOVQ F4, (R4)
-	TBZ $0, R9, end_39
+	TBZ $0, R8, end_39
 	FMOVD F0, 16(R4)
 end_39:
 	B end_38
 few_37:
-	TBZ $0, R9, end_40
+	TBZ $0, R8, end_40
 	FMOVD F4, (R4)
 end_40:
 end_38:

@@ -88,16 +88,12 @@ whole:
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
 	WORD $0x4e211e33 // and v19.16b, v17.16b, v1.16b
 	WORD $0x4e201e32 // and v18.16b, v17.16b, v0.16b
-	WORD $0x4eae1c60 // orr v0.16b, v3.16b, v14.16b
-	WORD $0x4eae1c42 // orr v2.16b, v2.16b, v14.16b
-	WORD $0x6ea0e5a1 // fcmgt v1.4s, v13.4s, v0.4s
-	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
-	WORD $0x6ea2e5a0 // fcmgt v0.4s, v13.4s, v2.4s
-	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
-	WORD $0x6eace423 // fcmgt v3.4s, v1.4s, v12.4s
-	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
-	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
-	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	WORD $0x4eae1c61 // orr v1.16b, v3.16b, v14.16b
+	WORD $0x4eae1c40 // orr v0.16b, v2.16b, v14.16b
+	WORD $0x4e21f5a1 // fmax v1.4s, v13.4s, v1.4s
+	WORD $0x4e20f5a0 // fmax v0.4s, v13.4s, v0.4s
+	WORD $0x4ea1f583 // fmin v3.4s, v12.4s, v1.4s
+	WORD $0x4ea0f582 // fmin v2.4s, v12.4s, v0.4s
 	VMOV V16.B16, V1.B16
 	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
 	VMOV V16.B16, V0.B16
@@ -172,10 +168,8 @@ whole:
 	WORD $0x4eae1ec0 // orr v0.16b, v22.16b, v14.16b
 	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
 	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x6ea1e503 // fcmgt v3.4s, v8.4s, v1.4s
-	WORD $0x6e611d03 // bsl v3.16b, v8.16b, v1.16b
-	WORD $0x6ea0e502 // fcmgt v2.4s, v8.4s, v0.4s
-	WORD $0x6e601d02 // bsl v2.16b, v8.16b, v0.16b
+	WORD $0x4e21f503 // fmax v3.4s, v8.4s, v1.4s
+	WORD $0x4e20f502 // fmax v2.4s, v8.4s, v0.4s
 	VMOV V16.B16, V19.B16
 	WORD $0x4e2bcc73 // fmla v19.4s, v3.4s, v11.4s
 	VMOV V16.B16, V18.B16
@@ -237,16 +231,12 @@ whole:
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
 	WORD $0x4e211e33 // and v19.16b, v17.16b, v1.16b
 	WORD $0x4e201e32 // and v18.16b, v17.16b, v0.16b
-	WORD $0x4eae1c60 // orr v0.16b, v3.16b, v14.16b
-	WORD $0x4eae1c42 // orr v2.16b, v2.16b, v14.16b
-	WORD $0x6ea0e5a1 // fcmgt v1.4s, v13.4s, v0.4s
-	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
-	WORD $0x6ea2e5a0 // fcmgt v0.4s, v13.4s, v2.4s
-	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
-	WORD $0x6eace423 // fcmgt v3.4s, v1.4s, v12.4s
-	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
-	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
-	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	WORD $0x4eae1c61 // orr v1.16b, v3.16b, v14.16b
+	WORD $0x4eae1c40 // orr v0.16b, v2.16b, v14.16b
+	WORD $0x4e21f5a1 // fmax v1.4s, v13.4s, v1.4s
+	WORD $0x4e20f5a0 // fmax v0.4s, v13.4s, v0.4s
+	WORD $0x4ea1f583 // fmin v3.4s, v12.4s, v1.4s
+	WORD $0x4ea0f582 // fmin v2.4s, v12.4s, v0.4s
 	VMOV V16.B16, V1.B16
 	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
 	VMOV V16.B16, V0.B16
@@ -324,10 +314,8 @@ whole:
 	WORD $0x4eae1e80 // orr v0.16b, v20.16b, v14.16b
 	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
 	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x6ea1e503 // fcmgt v3.4s, v8.4s, v1.4s
-	WORD $0x6e611d03 // bsl v3.16b, v8.16b, v1.16b
-	WORD $0x6ea0e502 // fcmgt v2.4s, v8.4s, v0.4s
-	WORD $0x6e601d02 // bsl v2.16b, v8.16b, v0.16b
+	WORD $0x4e21f503 // fmax v3.4s, v8.4s, v1.4s
+	WORD $0x4e20f502 // fmax v2.4s, v8.4s, v0.4s
 	VMOV V16.B16, V19.B16
 	WORD $0x4e2bcc73 // fmla v19.4s, v3.4s, v11.4s
 	VMOV V16.B16, V18.B16
@@ -386,16 +374,12 @@ whole:
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
 	WORD $0x4e211e35 // and v21.16b, v17.16b, v1.16b
 	WORD $0x4e201e32 // and v18.16b, v17.16b, v0.16b
-	WORD $0x4eae1c60 // orr v0.16b, v3.16b, v14.16b
-	WORD $0x4eae1c42 // orr v2.16b, v2.16b, v14.16b
-	WORD $0x6ea0e5a1 // fcmgt v1.4s, v13.4s, v0.4s
-	WORD $0x6e601da1 // bsl v1.16b, v13.16b, v0.16b
-	WORD $0x6ea2e5a0 // fcmgt v0.4s, v13.4s, v2.4s
-	WORD $0x6e621da0 // bsl v0.16b, v13.16b, v2.16b
-	WORD $0x6eace423 // fcmgt v3.4s, v1.4s, v12.4s
-	WORD $0x6e611d83 // bsl v3.16b, v12.16b, v1.16b
-	WORD $0x6eace402 // fcmgt v2.4s, v0.4s, v12.4s
-	WORD $0x6e601d82 // bsl v2.16b, v12.16b, v0.16b
+	WORD $0x4eae1c61 // orr v1.16b, v3.16b, v14.16b
+	WORD $0x4eae1c40 // orr v0.16b, v2.16b, v14.16b
+	WORD $0x4e21f5a1 // fmax v1.4s, v13.4s, v1.4s
+	WORD $0x4e20f5a0 // fmax v0.4s, v13.4s, v0.4s
+	WORD $0x4ea1f583 // fmin v3.4s, v12.4s, v1.4s
+	WORD $0x4ea0f582 // fmin v2.4s, v12.4s, v0.4s
 	VMOV V16.B16, V1.B16
 	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
 	VMOV V16.B16, V0.B16
@@ -512,20 +496,16 @@ end_3:
 	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
 	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
 	FMOVQ 16(R9), F2
-	WORD $0x4ea21c24 // orr v4.16b, v1.16b, v2.16b
-	WORD $0x4ea21c03 // orr v3.16b, v0.16b, v2.16b
+	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
+	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
+	FMOVQ 32(R9), F1
 	FMOVQ 32(R9), F0
-	FMOVQ 32(R9), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 48(R9), F2
-	FMOVQ 48(R9), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FMOVQ 48(R9), F1
+	FMOVQ 48(R9), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 64(R9), F1
 	FMOVQ 64(R9), F0
 	FMOVQ 80(R9), F4
@@ -672,14 +652,12 @@ end_17:
 	FMOVQ 16(R9), F12
 	WORD $0x4ead1d21 // orr v1.16b, v9.16b, v13.16b
 	WORD $0x4eac1d00 // orr v0.16b, v8.16b, v12.16b
-	WORD $0x4e21d422 // fadd v2.4s, v1.4s, v1.4s
-	WORD $0x4e20d404 // fadd v4.4s, v0.4s, v0.4s
+	WORD $0x4e21d423 // fadd v3.4s, v1.4s, v1.4s
+	WORD $0x4e20d402 // fadd v2.4s, v0.4s, v0.4s
 	FMOVQ 224(R9), F1
 	FMOVQ 224(R9), F0
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
 	FMOVQ 64(R9), F7
 	FMOVQ 64(R9), F6
 	FMOVQ 80(R9), F0
@@ -811,20 +789,16 @@ end_31:
 	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
 	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
 	FMOVQ 16(R9), F2
-	WORD $0x4ea21c24 // orr v4.16b, v1.16b, v2.16b
-	WORD $0x4ea21c03 // orr v3.16b, v0.16b, v2.16b
+	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
+	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
+	FMOVQ 32(R9), F1
 	FMOVQ 32(R9), F0
-	FMOVQ 32(R9), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 48(R9), F2
-	FMOVQ 48(R9), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FMOVQ 48(R9), F1
+	FMOVQ 48(R9), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 64(R9), F1
 	FMOVQ 64(R9), F0
 	FMOVQ 80(R9), F4
@@ -1002,14 +976,12 @@ end_52:
 	FMOVQ 16(R9), F10
 	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
 	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
-	WORD $0x4e21d422 // fadd v2.4s, v1.4s, v1.4s
-	WORD $0x4e20d404 // fadd v4.4s, v0.4s, v0.4s
+	WORD $0x4e21d423 // fadd v3.4s, v1.4s, v1.4s
+	WORD $0x4e20d402 // fadd v2.4s, v0.4s, v0.4s
 	FMOVQ 224(R9), F1
 	FMOVQ 224(R9), F0
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
 	FMOVQ 64(R9), F7
 	FMOVQ 64(R9), F6
 	FMOVQ 80(R9), F0
@@ -1110,20 +1082,16 @@ end_59:
 	WORD $0x4e231ca9 // and v9.16b, v5.16b, v3.16b
 	WORD $0x4e221c88 // and v8.16b, v4.16b, v2.16b
 	FMOVQ 16(R9), F2
-	WORD $0x4ea21c24 // orr v4.16b, v1.16b, v2.16b
-	WORD $0x4ea21c03 // orr v3.16b, v0.16b, v2.16b
+	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
+	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
+	FMOVQ 32(R9), F1
 	FMOVQ 32(R9), F0
-	FMOVQ 32(R9), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 48(R9), F2
-	FMOVQ 48(R9), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FMOVQ 48(R9), F1
+	FMOVQ 48(R9), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 64(R9), F1
 	FMOVQ 64(R9), F0
 	FMOVQ 80(R9), F4
@@ -1303,10 +1271,8 @@ whole:
 	WORD $0x4eb01ec2 // orr v2.16b, v22.16b, v16.16b
 	WORD $0x4e23d463 // fadd v3.4s, v3.4s, v3.4s
 	WORD $0x4e22d442 // fadd v2.4s, v2.4s, v2.4s
-	WORD $0x6ea3e5e5 // fcmgt v5.4s, v15.4s, v3.4s
-	WORD $0x6e631de5 // bsl v5.16b, v15.16b, v3.16b
-	WORD $0x6ea2e5e4 // fcmgt v4.4s, v15.4s, v2.4s
-	WORD $0x6e621de4 // bsl v4.16b, v15.16b, v2.16b
+	WORD $0x4e23f5e5 // fmax v5.4s, v15.4s, v3.4s
+	WORD $0x4e22f5e4 // fmax v4.4s, v15.4s, v2.4s
 	VMOV V11.B16, V24.B16
 	WORD $0x4e2cccb8 // fmla v24.4s, v5.4s, v12.4s
 	VMOV V11.B16, V17.B16
@@ -1543,14 +1509,12 @@ end_24:
 	FMOVQ 16(R10), F16
 	WORD $0x4eb11d63 // orr v3.16b, v11.16b, v17.16b
 	WORD $0x4eb01d42 // orr v2.16b, v10.16b, v16.16b
-	WORD $0x4e23d464 // fadd v4.4s, v3.4s, v3.4s
-	WORD $0x4e22d446 // fadd v6.4s, v2.4s, v2.4s
+	WORD $0x4e23d465 // fadd v5.4s, v3.4s, v3.4s
+	WORD $0x4e22d444 // fadd v4.4s, v2.4s, v2.4s
 	FMOVQ 224(R10), F3
 	FMOVQ 224(R10), F2
-	WORD $0x6ea4e465 // fcmgt v5.4s, v3.4s, v4.4s
-	WORD $0x6e641c65 // bsl v5.16b, v3.16b, v4.16b
-	WORD $0x6ea6e444 // fcmgt v4.4s, v2.4s, v6.4s
-	WORD $0x6e661c44 // bsl v4.16b, v2.16b, v6.16b
+	WORD $0x4e25f465 // fmax v5.4s, v3.4s, v5.4s
+	WORD $0x4e24f444 // fmax v4.4s, v2.4s, v4.4s
 	FMOVQ 64(R10), F9
 	FMOVQ 64(R10), F8
 	FMOVQ 80(R10), F2
@@ -1966,16 +1930,12 @@ whole:
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
 	WORD $0x4e211e67 // and v7.16b, v19.16b, v1.16b
 	WORD $0x4e201e66 // and v6.16b, v19.16b, v0.16b
-	WORD $0x4eb01c60 // orr v0.16b, v3.16b, v16.16b
-	WORD $0x4eb01c42 // orr v2.16b, v2.16b, v16.16b
-	WORD $0x6ea0e5e1 // fcmgt v1.4s, v15.4s, v0.4s
-	WORD $0x6e601de1 // bsl v1.16b, v15.16b, v0.16b
-	WORD $0x6ea2e5e0 // fcmgt v0.4s, v15.4s, v2.4s
-	WORD $0x6e621de0 // bsl v0.16b, v15.16b, v2.16b
-	WORD $0x6eaee423 // fcmgt v3.4s, v1.4s, v14.4s
-	WORD $0x6e611dc3 // bsl v3.16b, v14.16b, v1.16b
-	WORD $0x6eaee402 // fcmgt v2.4s, v0.4s, v14.4s
-	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
+	WORD $0x4eb01c61 // orr v1.16b, v3.16b, v16.16b
+	WORD $0x4eb01c40 // orr v0.16b, v2.16b, v16.16b
+	WORD $0x4e21f5e1 // fmax v1.4s, v15.4s, v1.4s
+	WORD $0x4e20f5e0 // fmax v0.4s, v15.4s, v0.4s
+	WORD $0x4ea1f5c3 // fmin v3.4s, v14.4s, v1.4s
+	WORD $0x4ea0f5c2 // fmin v2.4s, v14.4s, v0.4s
 	VMOV V18.B16, V1.B16
 	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
 	VMOV V18.B16, V0.B16
@@ -2052,10 +2012,8 @@ whole:
 	WORD $0x4eb01e80 // orr v0.16b, v20.16b, v16.16b
 	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
 	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x6ea1e523 // fcmgt v3.4s, v9.4s, v1.4s
-	WORD $0x6e611d23 // bsl v3.16b, v9.16b, v1.16b
-	WORD $0x6ea0e522 // fcmgt v2.4s, v9.4s, v0.4s
-	WORD $0x6e601d22 // bsl v2.16b, v9.16b, v0.16b
+	WORD $0x4e21f523 // fmax v3.4s, v9.4s, v1.4s
+	WORD $0x4e20f522 // fmax v2.4s, v9.4s, v0.4s
 	VMOV V18.B16, V7.B16
 	WORD $0x4e2dcc67 // fmla v7.4s, v3.4s, v13.4s
 	VMOV V18.B16, V6.B16
@@ -2121,16 +2079,12 @@ whole:
 	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
 	WORD $0x4e211e78 // and v24.16b, v19.16b, v1.16b
 	WORD $0x4e201e75 // and v21.16b, v19.16b, v0.16b
-	WORD $0x4eb01c60 // orr v0.16b, v3.16b, v16.16b
-	WORD $0x4eb01c42 // orr v2.16b, v2.16b, v16.16b
-	WORD $0x6ea0e5e1 // fcmgt v1.4s, v15.4s, v0.4s
-	WORD $0x6e601de1 // bsl v1.16b, v15.16b, v0.16b
-	WORD $0x6ea2e5e0 // fcmgt v0.4s, v15.4s, v2.4s
-	WORD $0x6e621de0 // bsl v0.16b, v15.16b, v2.16b
-	WORD $0x6eaee423 // fcmgt v3.4s, v1.4s, v14.4s
-	WORD $0x6e611dc3 // bsl v3.16b, v14.16b, v1.16b
-	WORD $0x6eaee402 // fcmgt v2.4s, v0.4s, v14.4s
-	WORD $0x6e601dc2 // bsl v2.16b, v14.16b, v0.16b
+	WORD $0x4eb01c61 // orr v1.16b, v3.16b, v16.16b
+	WORD $0x4eb01c40 // orr v0.16b, v2.16b, v16.16b
+	WORD $0x4e21f5e1 // fmax v1.4s, v15.4s, v1.4s
+	WORD $0x4e20f5e0 // fmax v0.4s, v15.4s, v0.4s
+	WORD $0x4ea1f5c3 // fmin v3.4s, v14.4s, v1.4s
+	WORD $0x4ea0f5c2 // fmin v2.4s, v14.4s, v0.4s
 	VMOV V18.B16, V1.B16
 	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
 	VMOV V18.B16, V0.B16
@@ -2301,30 +2255,26 @@ one_21:
 	FMOVS (R9), F3
 end_20:
 end_17:
-	WORD $0x4e23d424 // fadd v4.4s, v1.4s, v3.4s
-	WORD $0x4e22d405 // fadd v5.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ (R11), F3
 	FMOVQ (R11), F2
-	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
-	WORD $0x6ea0e4a0 // fcmgt v0.4s, v5.4s, v0.4s
+	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
+	WORD $0x6ea0e480 // fcmgt v0.4s, v4.4s, v0.4s
 	WORD $0x4e211c67 // and v7.16b, v3.16b, v1.16b
 	WORD $0x4e201c46 // and v6.16b, v2.16b, v0.16b
 	FMOVQ 16(R11), F0
-	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
+	FMOVQ 32(R11), F1
 	FMOVQ 32(R11), F0
-	FMOVQ 32(R11), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 48(R11), F2
-	FMOVQ 48(R11), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FMOVQ 48(R11), F1
+	FMOVQ 48(R11), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 64(R11), F1
 	FMOVQ 64(R11), F0
 	FMOVQ 80(R11), F4
@@ -2473,14 +2423,12 @@ end_31:
 	FMOVQ 16(R11), F10
 	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
 	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
-	WORD $0x4e21d422 // fadd v2.4s, v1.4s, v1.4s
-	WORD $0x4e20d404 // fadd v4.4s, v0.4s, v0.4s
+	WORD $0x4e21d423 // fadd v3.4s, v1.4s, v1.4s
+	WORD $0x4e20d402 // fadd v2.4s, v0.4s, v0.4s
 	FMOVQ 224(R11), F1
 	FMOVQ 224(R11), F0
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e641c02 // bsl v2.16b, v0.16b, v4.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
 	FMOVQ 64(R11), F7
 	FMOVQ 64(R11), F6
 	FMOVQ 80(R11), F0
@@ -2666,30 +2614,26 @@ one_63:
 	FMOVS (R8), F3
 end_62:
 end_59:
-	WORD $0x4e23d424 // fadd v4.4s, v1.4s, v3.4s
-	WORD $0x4e22d405 // fadd v5.4s, v0.4s, v2.4s
+	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
+	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ (R11), F3
 	FMOVQ (R11), F2
-	WORD $0x6ea0e481 // fcmgt v1.4s, v4.4s, v0.4s
-	WORD $0x6ea0e4a0 // fcmgt v0.4s, v5.4s, v0.4s
+	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
+	WORD $0x6ea0e480 // fcmgt v0.4s, v4.4s, v0.4s
 	WORD $0x4e211c6b // and v11.16b, v3.16b, v1.16b
 	WORD $0x4e201c4a // and v10.16b, v2.16b, v0.16b
 	FMOVQ 16(R11), F0
-	WORD $0x4ea01c84 // orr v4.16b, v4.16b, v0.16b
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
+	FMOVQ 32(R11), F1
 	FMOVQ 32(R11), F0
-	FMOVQ 32(R11), F2
-	WORD $0x6ea4e401 // fcmgt v1.4s, v0.4s, v4.4s
-	WORD $0x6e641c01 // bsl v1.16b, v0.16b, v4.16b
-	WORD $0x6ea3e440 // fcmgt v0.4s, v2.4s, v3.4s
-	WORD $0x6e631c40 // bsl v0.16b, v2.16b, v3.16b
-	FMOVQ 48(R11), F2
-	FMOVQ 48(R11), F4
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x6e611c43 // bsl v3.16b, v2.16b, v1.16b
-	WORD $0x6ea4e402 // fcmgt v2.4s, v0.4s, v4.4s
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FMOVQ 48(R11), F1
+	FMOVQ 48(R11), F0
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
 	FMOVQ 64(R11), F1
 	FMOVQ 64(R11), F0
 	FMOVQ 80(R11), F4

@@ -915,42 +915,34 @@ whole:
 	WORD $0x4e76cfc4 // fmla v4.2d, v30.2d, v22.2d
 	WORD $0x4e75cf83 // fmla v3.2d, v28.2d, v21.2d
 	WORD $0x4e74cc20 // fmla v0.2d, v1.2d, v20.2d
-	WORD $0x6e65df62 // fmul v2.2d, v27.2d, v5.2d
-	WORD $0x6e64df44 // fmul v4.2d, v26.2d, v4.2d
-	WORD $0x6e63df21 // fmul v1.2d, v25.2d, v3.2d
-	WORD $0x6e60df05 // fmul v5.2d, v24.2d, v0.2d
+	WORD $0x6e65df74 // fmul v20.2d, v27.2d, v5.2d
+	WORD $0x6e64df45 // fmul v5.2d, v26.2d, v4.2d
+	WORD $0x6e63df22 // fmul v2.2d, v25.2d, v3.2d
+	WORD $0x6e60df01 // fmul v1.2d, v24.2d, v0.2d
 	FMOVQ 816(R5), F0
-	WORD $0x6ee2e403 // fcmgt v3.2d, v0.2d, v2.2d
-	WORD $0x6e601c43 // bsl v3.16b, v2.16b, v0.16b
-	WORD $0x6ee4e402 // fcmgt v2.2d, v0.2d, v4.2d
-	WORD $0x6e601c82 // bsl v2.16b, v4.16b, v0.16b
-	FMOVQ 816(R5), F4
-	WORD $0x6ee1e480 // fcmgt v0.2d, v4.2d, v1.2d
-	WORD $0x6e641c20 // bsl v0.16b, v1.16b, v4.16b
-	WORD $0x6ee5e481 // fcmgt v1.2d, v4.2d, v5.2d
-	WORD $0x6e641ca1 // bsl v1.16b, v5.16b, v4.16b
-	FMOVQ 832(R5), F5
-	WORD $0x6ee5e464 // fcmgt v4.2d, v3.2d, v5.2d
-	WORD $0x6e651c64 // bsl v4.16b, v3.16b, v5.16b
-	WORD $0x6ee5e443 // fcmgt v3.2d, v2.2d, v5.2d
-	WORD $0x6e651c43 // bsl v3.16b, v2.16b, v5.16b
-	FMOVQ 832(R5), F5
-	WORD $0x6ee5e402 // fcmgt v2.2d, v0.2d, v5.2d
-	WORD $0x6e651c02 // bsl v2.16b, v0.16b, v5.16b
-	WORD $0x6ee5e420 // fcmgt v0.2d, v1.2d, v5.2d
-	WORD $0x6e651c20 // bsl v0.16b, v1.16b, v5.16b
-	WORD $0x4e6cd497 // fadd v23.2d, v4.2d, v12.2d
-	WORD $0x4e6cd476 // fadd v22.2d, v3.2d, v12.2d
-	WORD $0x4e6cd455 // fadd v21.2d, v2.2d, v12.2d
-	WORD $0x4e6cd414 // fadd v20.2d, v0.2d, v12.2d
-	WORD $0x4eecd6f9 // fsub v25.2d, v23.2d, v12.2d
-	WORD $0x4eecd6d8 // fsub v24.2d, v22.2d, v12.2d
-	WORD $0x4eecd6a5 // fsub v5.2d, v21.2d, v12.2d
-	WORD $0x4eecd681 // fsub v1.2d, v20.2d, v12.2d
-	WORD $0x4ef9d499 // fsub v25.2d, v4.2d, v25.2d
-	WORD $0x4ef8d478 // fsub v24.2d, v3.2d, v24.2d
-	WORD $0x4ee5d445 // fsub v5.2d, v2.2d, v5.2d
-	WORD $0x4ee1d404 // fsub v4.2d, v0.2d, v1.2d
+	WORD $0x4ee0c684 // fminnm v4.2d, v20.2d, v0.2d
+	WORD $0x4ee0c4a3 // fminnm v3.2d, v5.2d, v0.2d
+	FMOVQ 816(R5), F0
+	WORD $0x4ee0c442 // fminnm v2.2d, v2.2d, v0.2d
+	WORD $0x4ee0c421 // fminnm v1.2d, v1.2d, v0.2d
+	FMOVQ 832(R5), F0
+	WORD $0x4e60c499 // fmaxnm v25.2d, v4.2d, v0.2d
+	WORD $0x4e60c478 // fmaxnm v24.2d, v3.2d, v0.2d
+	FMOVQ 832(R5), F0
+	WORD $0x4e60c445 // fmaxnm v5.2d, v2.2d, v0.2d
+	WORD $0x4e60c424 // fmaxnm v4.2d, v1.2d, v0.2d
+	WORD $0x4e6cd737 // fadd v23.2d, v25.2d, v12.2d
+	WORD $0x4e6cd716 // fadd v22.2d, v24.2d, v12.2d
+	WORD $0x4e6cd4b5 // fadd v21.2d, v5.2d, v12.2d
+	WORD $0x4e6cd494 // fadd v20.2d, v4.2d, v12.2d
+	WORD $0x4eecd6e3 // fsub v3.2d, v23.2d, v12.2d
+	WORD $0x4eecd6c2 // fsub v2.2d, v22.2d, v12.2d
+	WORD $0x4eecd6a1 // fsub v1.2d, v21.2d, v12.2d
+	WORD $0x4eecd680 // fsub v0.2d, v20.2d, v12.2d
+	WORD $0x4ee3d739 // fsub v25.2d, v25.2d, v3.2d
+	WORD $0x4ee2d718 // fsub v24.2d, v24.2d, v2.2d
+	WORD $0x4ee1d4a5 // fsub v5.2d, v5.2d, v1.2d
+	WORD $0x4ee0d484 // fsub v4.2d, v4.2d, v0.2d
 	FMOVQ 880(R5), F2
 	WORD $0x4e79cd62 // fmla v2.2d, v11.2d, v25.2d
 	FMOVQ 880(R5), F3
@@ -1318,46 +1310,38 @@ end_10:
 	WORD $0x4e6cce48 // fmla v8.2d, v18.2d, v12.2d
 	WORD $0x4e6bccc3 // fmla v3.2d, v6.2d, v11.2d
 	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
-	WORD $0x6e69de22 // fmul v2.2d, v17.2d, v9.2d
-	WORD $0x6e68de06 // fmul v6.2d, v16.2d, v8.2d
-	WORD $0x6e63dde1 // fmul v1.2d, v15.2d, v3.2d
-	WORD $0x6e60ddc7 // fmul v7.2d, v14.2d, v0.2d
+	WORD $0x6e69de26 // fmul v6.2d, v17.2d, v9.2d
+	WORD $0x6e68de07 // fmul v7.2d, v16.2d, v8.2d
+	WORD $0x6e63dde2 // fmul v2.2d, v15.2d, v3.2d
+	WORD $0x6e60ddc1 // fmul v1.2d, v14.2d, v0.2d
 	FMOVQ 816(R5), F0
-	WORD $0x6ee2e403 // fcmgt v3.2d, v0.2d, v2.2d
-	WORD $0x6e601c43 // bsl v3.16b, v2.16b, v0.16b
-	WORD $0x6ee6e402 // fcmgt v2.2d, v0.2d, v6.2d
-	WORD $0x6e601cc2 // bsl v2.16b, v6.16b, v0.16b
-	FMOVQ 816(R5), F6
-	WORD $0x6ee1e4c0 // fcmgt v0.2d, v6.2d, v1.2d
-	WORD $0x6e661c20 // bsl v0.16b, v1.16b, v6.16b
-	WORD $0x6ee7e4c1 // fcmgt v1.2d, v6.2d, v7.2d
-	WORD $0x6e661ce1 // bsl v1.16b, v7.16b, v6.16b
-	FMOVQ 832(R5), F7
-	WORD $0x6ee7e466 // fcmgt v6.2d, v3.2d, v7.2d
-	WORD $0x6e671c66 // bsl v6.16b, v3.16b, v7.16b
-	WORD $0x6ee7e443 // fcmgt v3.2d, v2.2d, v7.2d
-	WORD $0x6e671c43 // bsl v3.16b, v2.16b, v7.16b
-	FMOVQ 832(R5), F7
-	WORD $0x6ee7e402 // fcmgt v2.2d, v0.2d, v7.2d
-	WORD $0x6e671c02 // bsl v2.16b, v0.16b, v7.16b
-	WORD $0x6ee7e420 // fcmgt v0.2d, v1.2d, v7.2d
-	WORD $0x6e671c20 // bsl v0.16b, v1.16b, v7.16b
-	FMOVQ 848(R5), F1
-	WORD $0x4e61d4ce // fadd v14.2d, v6.2d, v1.2d
-	WORD $0x4e61d46d // fadd v13.2d, v3.2d, v1.2d
-	FMOVQ 848(R5), F1
-	WORD $0x4e61d44c // fadd v12.2d, v2.2d, v1.2d
-	WORD $0x4e61d40b // fadd v11.2d, v0.2d, v1.2d
-	FMOVQ 848(R5), F1
-	WORD $0x4ee1d5c9 // fsub v9.2d, v14.2d, v1.2d
-	WORD $0x4ee1d5a8 // fsub v8.2d, v13.2d, v1.2d
-	FMOVQ 848(R5), F1
-	WORD $0x4ee1d587 // fsub v7.2d, v12.2d, v1.2d
-	WORD $0x4ee1d561 // fsub v1.2d, v11.2d, v1.2d
-	WORD $0x4ee9d4d1 // fsub v17.2d, v6.2d, v9.2d
-	WORD $0x4ee8d470 // fsub v16.2d, v3.2d, v8.2d
-	WORD $0x4ee7d44f // fsub v15.2d, v2.2d, v7.2d
-	WORD $0x4ee1d40a // fsub v10.2d, v0.2d, v1.2d
+	WORD $0x4ee0c4c6 // fminnm v6.2d, v6.2d, v0.2d
+	WORD $0x4ee0c4e3 // fminnm v3.2d, v7.2d, v0.2d
+	FMOVQ 816(R5), F0
+	WORD $0x4ee0c442 // fminnm v2.2d, v2.2d, v0.2d
+	WORD $0x4ee0c421 // fminnm v1.2d, v1.2d, v0.2d
+	FMOVQ 832(R5), F0
+	WORD $0x4e60c4c9 // fmaxnm v9.2d, v6.2d, v0.2d
+	WORD $0x4e60c468 // fmaxnm v8.2d, v3.2d, v0.2d
+	FMOVQ 832(R5), F0
+	WORD $0x4e60c447 // fmaxnm v7.2d, v2.2d, v0.2d
+	WORD $0x4e60c426 // fmaxnm v6.2d, v1.2d, v0.2d
+	FMOVQ 848(R5), F0
+	WORD $0x4e60d52e // fadd v14.2d, v9.2d, v0.2d
+	WORD $0x4e60d50d // fadd v13.2d, v8.2d, v0.2d
+	FMOVQ 848(R5), F0
+	WORD $0x4e60d4ec // fadd v12.2d, v7.2d, v0.2d
+	WORD $0x4e60d4cb // fadd v11.2d, v6.2d, v0.2d
+	FMOVQ 848(R5), F0
+	WORD $0x4ee0d5c3 // fsub v3.2d, v14.2d, v0.2d
+	WORD $0x4ee0d5a2 // fsub v2.2d, v13.2d, v0.2d
+	FMOVQ 848(R5), F0
+	WORD $0x4ee0d581 // fsub v1.2d, v12.2d, v0.2d
+	WORD $0x4ee0d560 // fsub v0.2d, v11.2d, v0.2d
+	WORD $0x4ee3d531 // fsub v17.2d, v9.2d, v3.2d
+	WORD $0x4ee2d510 // fsub v16.2d, v8.2d, v2.2d
+	WORD $0x4ee1d4ef // fsub v15.2d, v7.2d, v1.2d
+	WORD $0x4ee0d4ca // fsub v10.2d, v6.2d, v0.2d
 	FMOVQ 864(R5), F3
 	FMOVQ 864(R5), F1
 	FMOVQ 864(R5), F0

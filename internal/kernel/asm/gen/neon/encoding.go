@@ -14,17 +14,19 @@ type kind struct {
 // The instructions with three registers, by the Arm Architecture Reference Manual for A-profile,
 // C7.2. Those on floats are for lanes of four bytes.
 var (
-	fadd  = kind{"fadd", 0x4e20d400}
-	fsub  = kind{"fsub", 0x4ea0d400}
-	fmul  = kind{"fmul", 0x6e20dc00}
-	fdiv  = kind{"fdiv", 0x6e20fc00}
-	fmla  = kind{"fmla", 0x4e20cc00}
-	fmls  = kind{"fmls", 0x4ea0cc00}
-	fmax  = kind{"fmax", 0x4e20f400}
-	fmin  = kind{"fmin", 0x4ea0f400}
-	fcmeq = kind{"fcmeq", 0x4e20e400}
-	fcmge = kind{"fcmge", 0x6e20e400}
-	fcmgt = kind{"fcmgt", 0x6ea0e400}
+	fadd   = kind{"fadd", 0x4e20d400}
+	fsub   = kind{"fsub", 0x4ea0d400}
+	fmul   = kind{"fmul", 0x6e20dc00}
+	fdiv   = kind{"fdiv", 0x6e20fc00}
+	fmla   = kind{"fmla", 0x4e20cc00}
+	fmls   = kind{"fmls", 0x4ea0cc00}
+	fmax   = kind{"fmax", 0x4e20f400}
+	fmin   = kind{"fmin", 0x4ea0f400}
+	fmaxnm = kind{"fmaxnm", 0x4e20c400}
+	fminnm = kind{"fminnm", 0x4ea0c400}
+	fcmeq  = kind{"fcmeq", 0x4e20e400}
+	fcmge  = kind{"fcmge", 0x6e20e400}
+	fcmgt  = kind{"fcmgt", 0x6ea0e400}
 
 	fsqrt  = kind{"fsqrt", 0x6ea1f800}
 	fabs   = kind{"fabs", 0x4ea0f800}

@@ -35,7 +35,7 @@ func Raw(emit func(c *Code)) {
 // lower translates the instructions of f.
 func lower(f *ir.Function, t *table) (*Code, error) {
 	c := &Code{general: map[regID]Value{}, lows: map[regID]Value{}, highs: map[regID]Value{},
-		places: map[place]Value{}, table: t, base: none, fixed: t.fixedRegisters(f)}
+		places: map[place]Value{}, steady: map[regID]bool{}, table: t, base: none, fixed: t.fixedRegisters(f)}
 	for i, node := range f.Nodes {
 		switch node := node.(type) {
 		case ir.Label:
@@ -137,6 +137,7 @@ func (c *Code) write(op operand.Op, v ...Value) {
 	if len(v) == 2 && v[1] == c.Low(r) { // an exchange of the halves
 		v[1] = c.copied(v[1])
 	}
+	delete(c.steady, r.ID())
 	c.Move(c.Low(r), v[0])
 	if len(v) == 2 {
 		c.Move(c.High(r), v[1])

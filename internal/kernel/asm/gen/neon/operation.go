@@ -94,6 +94,7 @@ type Code struct {
 	lows      map[regID]Value
 	highs     map[regID]Value
 	places    map[place]Value // addresses that are in a register
+	steady    map[regID]bool  // registers that hold a constant, in this block
 	table     *table
 	base      Value // address of the table
 	fixed     map[regID]*[2]*[16]byte
@@ -123,6 +124,7 @@ func (c *Code) add(o *operation) { c.ops = append(c.ops, o) }
 // Label begins a block.
 func (c *Code) Label(name string) {
 	clear(c.places)
+	clear(c.steady)
 	c.add(&operation{label: name, falls: true, effect: true})
 }
 

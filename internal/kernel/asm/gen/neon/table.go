@@ -82,7 +82,7 @@ func (t *table) region(name string) int {
 	return at
 }
 
-// fixedRegisters returns the contents of the registers that f writes once, from a constant.
+// fixedRegisters returns the contents of the registers that f writes once, from a constant or as 0.
 func (t *table) fixedRegisters(f *ir.Function) map[regID]*[2]*[16]byte {
 	written, fixed := map[regID]int{}, map[regID]*[2]*[16]byte{}
 	for _, i := range f.Instructions() {
@@ -90,6 +90,9 @@ func (t *table) fixedRegisters(f *ir.Function) map[regID]*[2]*[16]byte {
 			if r, ok := op.(reg.Register); ok {
 				written[r.ID()]++
 			}
+		}
+		if strings.HasPrefix(i.Opcode, "VXORP") && isSame(i.Operands[0], i.Operands[1]) {
+			fixed[i.Operands[2].(reg.Register).ID()] = &[2]*[16]byte{{}, {}}
 		}
 		m, ok := firstOperand(i).(operand.Mem)
 		if ok && isStatic(m) && strings.HasPrefix(i.Opcode, "VMOV") {

@@ -106,6 +106,10 @@ func andNot(c *Code, ops []operand.Op) {
 // one is larger or smaller.
 func extreme(size int, largest bool) translation {
 	return func(c *Code, ops []operand.Op) {
+		if k := c.extremeKind(ops[0], ops[1], largest); k.name != "" {
+			c.each(ops, count(ops[2]), func(second, first Value) Value { return c.three(k, size, first, second) })
+			return
+		}
 		c.each(ops, count(ops[2]), func(second, first Value) Value {
 			greater, less := first, second
 			if !largest {
@@ -114,6 +118,39 @@ func extreme(size int, largest bool) translation {
 			return c.chosen(c.three(fcmgt, size, greater, less), first, second)
 		})
 	}
+}
+
+// extremeKind returns the instruction that does what amd64 does if one of the sources is a constant,
+// and so cannot be NaN: the maximum or minimum is NaN if the second source is, and the second
+// source if the first is NaN. The zeros of both signs may be exchanged.
+func (c *Code) extremeKind(second, first operand.Op, largest bool) kind {
+	m, ok := second.(operand.Mem)
+	switch {
+	case (ok && isStatic(m) || c.isSteady(second)) && largest:
+		return fmaxnm
+	case ok && isStatic(m) || c.isSteady(second):
+		return fminnm
+	case c.isSteady(first) && largest:
+		return fmax
+	case c.isSteady(first):
+		return fmin
+	}
+	return kind{}
+}
+
+// isSteady reports whether a register holds a constant.
+func (c *Code) isSteady(op operand.Op) bool {
+	r, ok := op.(reg.Register)
+	return ok && (c.steady[r.ID()] || c.fixed[r.ID()] != nil)
+}
+
+// Extreme computes the maximum or minimum of each lane of a and b, which is NaN if one is.
+func (c *Code) Extreme(size int, largest bool, a, b, to reg.Register) {
+	k := fmin
+	if largest {
+		k = fmax
+	}
+	binary3(k, size)(c, []operand.Op{a, b, to})
 }
 
 func fused231(k kind, size int) translation {
@@ -368,6 +405,7 @@ func moveVector(c *Code, ops []operand.Op) {
 	}
 	if m, ok := from.(operand.Mem); ok && isStatic(m) && n == 2 { // the halves may change apart
 		c.write(to, c.constantOf(m, 0), c.constantOf(m, 1))
+		c.steady[to.(reg.Register).ID()] = true
 		return
 	}
 	c.write(to, c.read(from, n)...)
