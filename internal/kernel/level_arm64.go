@@ -3,18 +3,22 @@ package kernel
 import "github.com/shoal-mp/shoal/internal/kernel/asm"
 
 var neon = level{
-	name:       "neon",
-	casts:      castsNEON,
-	compare:    compareNEON,
-	wholes:     wholesNEON,
-	stream:     asm.StreamNEON,
-	gather:     asm.GatherNEON,
-	shorts:     shortsNEON,
-	shortSums:  [shorts]func(n int, x *byte) float64{asm.SumHalfNEON, asm.SumBrainNEON},
-	shortRelus: [shorts]func(n int, x, y *byte){asm.ReluHalfNEON, asm.ReluBrainNEON},
-	reverse:    reverseNEON,
-	others:     othersNEON,
-	sumLongs:   asm.SumInt64NEON, beyond: asm.BeyondInt64NEON,
+	name:        "neon",
+	casts:       castsNEON,
+	compare:     compareNEON,
+	wholes:      wholesNEON,
+	stream:      asm.StreamNEON,
+	gather:      asm.GatherNEON,
+	shorts:      shortsNEON,
+	shortSums:   [shorts]func(n int, x *byte) float64{asm.SumHalfNEON, asm.SumBrainNEON},
+	shortRelus:  [shorts]func(n int, x, y *byte){asm.ReluHalfNEON, asm.ReluBrainNEON},
+	reverse:     reverseNEON,
+	others:      othersNEON,
+	fractions:   asm.FractionsNEON,
+	points:      asm.PointsNEON,
+	pairs:       asm.PairsNEON,
+	largestLong: asm.LargestInt64NEON, smallestLong: asm.SmallestInt64NEON,
+	sumLongs: asm.SumInt64NEON, beyond: asm.BeyondInt64NEON,
 	f32: loops[float32]{
 		product: asm.ProductNEONF32, hypot: asm.HypotNEONF32, atan2: asm.Atan2NEONF32, power: asm.PowerNEONF32,
 		lanes: 8, tiles: convertTiles(asm.TilesNEONF32), few: 4, tiny: 32, copyRows: asm.CopyRowsNEONF32,
@@ -66,7 +70,8 @@ var neon = level{
 // castsNEON are in the order of the constants.
 var castsNEON = [casts]func(n int, x, y *byte){
 	asm.HalfToFloat32NEON, asm.Float32ToHalfNEON, asm.BrainToFloat32NEON, asm.Float32ToBrainNEON,
-	asm.Uint8ToFloat32NEON, asm.Int32ToFloat32NEON, asm.Float32ToFloat64NEON, asm.Float64ToFloat32NEON, nil, nil,
+	asm.Uint8ToFloat32NEON, asm.Int32ToFloat32NEON, asm.Float32ToFloat64NEON, asm.Float64ToFloat32NEON,
+	asm.Float32ToInt64NEON, asm.Int64ToFloat32NEON,
 }
 
 // compareNEON are in the order of the constants and of kind.

@@ -39,6 +39,16 @@ func Int32ToFloat32NEON(n int, x *byte, y *byte)
 //go:noescape
 func Float32ToFloat64NEON(n int, x *byte, y *byte)
 
+// Float32ToInt64NEON converts n elements of x, a multiple of 8, to y.
+//
+//go:noescape
+func Float32ToInt64NEON(n int, x *byte, y *byte)
+
+// Int64ToFloat32NEON converts n elements of x, a multiple of 8, to y.
+//
+//go:noescape
+func Int64ToFloat32NEON(n int, x *byte, y *byte)
+
 // GatherNEON writes the element of src at each of n places, a multiple of 8, to dst. Elements have four bytes.
 //
 //go:noescape

@@ -433,6 +433,72 @@ again:
 done:
 	RET
 
+// func Float32ToInt64NEON(n int, x *byte, y *byte)
+TEXT ·Float32ToInt64NEON(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
+loop:
+	CMP $0, R2
+	BLE done
+again:
+	FLDPQ.P 32(R1), (F0, F2)
+	WORD $0x0e617801 // fcvtl v1.2d, v0.2s
+	WORD $0x4e617800 // fcvtl2 v0.2d, v0.4s
+	WORD $0x4ee1b821 // fcvtzs v1.2d, v1.2d
+	WORD $0x4ee1b800 // fcvtzs v0.2d, v0.2d
+	FSTPQ (F1, F0), (R0)
+	WORD $0x0e617841 // fcvtl v1.2d, v2.2s
+	WORD $0x4e617840 // fcvtl2 v0.2d, v2.4s
+	WORD $0x4ee1b821 // fcvtzs v1.2d, v1.2d
+	WORD $0x4ee1b800 // fcvtzs v0.2d, v0.2d
+	FSTPQ (F1, F0), 32(R0)
+	ADD $64, R0, R0
+	SUBS $8, R2, R2
+	BGT again
+done:
+	RET
+
+// func Int64ToFloat32NEON(n int, x *byte, y *byte)
+TEXT ·Int64ToFloat32NEON(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R2
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R0
+loop:
+	CMP $0, R2
+	BLE done
+again:
+	MOVD (R1), R3
+	SCVTFS R3, F0
+	FMOVS F0, (R0)
+	MOVD 8(R1), R3
+	SCVTFS R3, F0
+	FMOVS F0, 4(R0)
+	MOVD 16(R1), R3
+	SCVTFS R3, F0
+	FMOVS F0, 8(R0)
+	MOVD 24(R1), R3
+	SCVTFS R3, F0
+	FMOVS F0, 12(R0)
+	MOVD 32(R1), R3
+	SCVTFS R3, F0
+	FMOVS F0, 16(R0)
+	MOVD 40(R1), R3
+	SCVTFS R3, F0
+	FMOVS F0, 20(R0)
+	MOVD 48(R1), R3
+	SCVTFS R3, F0
+	FMOVS F0, 24(R0)
+	MOVD 56(R1), R3
+	SCVTFS R3, F0
+	FMOVS F0, 28(R0)
+	ADD $64, R1, R1
+	ADD $32, R0, R0
+	SUBS $8, R2, R2
+	BGT again
+done:
+	RET
+
 // func GatherNEON(n int, places *int, src *byte, dst *byte)
 TEXT ·GatherNEON(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R2

@@ -14,6 +14,16 @@ func ProductNEONF32(n int, x *float32) float64
 //go:noescape
 func ProductNEONF64(n int, x *float64) float64
 
+// LargestInt64NEON returns the largest of n elements. n must be a positive multiple of 32.
+//
+//go:noescape
+func LargestInt64NEON(n int, x *int64) int64
+
+// SmallestInt64NEON returns the smallest of n elements. n must be a positive multiple of 32.
+//
+//go:noescape
+func SmallestInt64NEON(n int, x *int64) int64
+
 // SumInt64NEON returns the sum of n elements. n must be a positive multiple of 32.
 //
 //go:noescape

@@ -104,6 +104,136 @@ end:
 	FMOVD F0, ret+16(FP)
 	RET
 
+// func LargestInt64NEON(n int, x *int64) int64
+TEXT ·LargestInt64NEON(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R1
+	MOVD x+8(FP), R0
+	VLD1R (R0), [V5.D2]
+	VMOV V5.B16, V4.B16
+	VLD1R (R0), [V11.D2]
+	VMOV V11.B16, V10.B16
+	VLD1R (R0), [V3.D2]
+	VMOV V3.B16, V2.B16
+	VLD1R (R0), [V9.D2]
+	VMOV V9.B16, V8.B16
+loop:
+	FLDPQ (R0), (F7, F6)
+	WORD $0x4ee534e1 // cmgt v1.2d, v7.2d, v5.2d
+	WORD $0x4ee434c0 // cmgt v0.2d, v6.2d, v4.2d
+	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
+	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V4.B16
+	FLDPQ 32(R0), (F7, F6)
+	WORD $0x4eeb34e1 // cmgt v1.2d, v7.2d, v11.2d
+	WORD $0x4eea34c0 // cmgt v0.2d, v6.2d, v10.2d
+	WORD $0x6e6b1ce1 // bsl v1.16b, v7.16b, v11.16b
+	WORD $0x6e6a1cc0 // bsl v0.16b, v6.16b, v10.16b
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V10.B16
+	FLDPQ 64(R0), (F7, F6)
+	WORD $0x4ee334e1 // cmgt v1.2d, v7.2d, v3.2d
+	WORD $0x4ee234c0 // cmgt v0.2d, v6.2d, v2.2d
+	WORD $0x6e631ce1 // bsl v1.16b, v7.16b, v3.16b
+	WORD $0x6e621cc0 // bsl v0.16b, v6.16b, v2.16b
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V2.B16
+	FLDPQ 96(R0), (F7, F6)
+	WORD $0x4ee934e1 // cmgt v1.2d, v7.2d, v9.2d
+	WORD $0x4ee834c0 // cmgt v0.2d, v6.2d, v8.2d
+	WORD $0x6e691ce1 // bsl v1.16b, v7.16b, v9.16b
+	WORD $0x6e681cc0 // bsl v0.16b, v6.16b, v8.16b
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V8.B16
+	ADD $128, R0, R0
+	SUBS $16, R1, R1
+	BGT loop
+	WORD $0x4ee53567 // cmgt v7.2d, v11.2d, v5.2d
+	WORD $0x4ee43546 // cmgt v6.2d, v10.2d, v4.2d
+	WORD $0x6e651d67 // bsl v7.16b, v11.16b, v5.16b
+	WORD $0x6e641d46 // bsl v6.16b, v10.16b, v4.16b
+	WORD $0x4ee33521 // cmgt v1.2d, v9.2d, v3.2d
+	WORD $0x4ee23500 // cmgt v0.2d, v8.2d, v2.2d
+	WORD $0x6e631d21 // bsl v1.16b, v9.16b, v3.16b
+	WORD $0x6e621d00 // bsl v0.16b, v8.16b, v2.16b
+	WORD $0x4ee73423 // cmgt v3.2d, v1.2d, v7.2d
+	WORD $0x4ee63402 // cmgt v2.2d, v0.2d, v6.2d
+	WORD $0x6e671c23 // bsl v3.16b, v1.16b, v7.16b
+	WORD $0x6e661c02 // bsl v2.16b, v0.16b, v6.16b
+	WORD $0x4ee23461 // cmgt v1.2d, v3.2d, v2.2d
+	WORD $0x6e621c61 // bsl v1.16b, v3.16b, v2.16b
+	WORD $0x4ec17822 // zip2 v2.2d, v1.2d, v1.2d
+	WORD $0x4ee13440 // cmgt v0.2d, v2.2d, v1.2d
+	WORD $0x6e611c40 // bsl v0.16b, v2.16b, v1.16b
+	FMOVD F0, R0
+	MOVD R0, ret+16(FP)
+	RET
+
+// func SmallestInt64NEON(n int, x *int64) int64
+TEXT ·SmallestInt64NEON(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R1
+	MOVD x+8(FP), R0
+	VLD1R (R0), [V5.D2]
+	VMOV V5.B16, V4.B16
+	VLD1R (R0), [V11.D2]
+	VMOV V11.B16, V10.B16
+	VLD1R (R0), [V3.D2]
+	VMOV V3.B16, V2.B16
+	VLD1R (R0), [V9.D2]
+	VMOV V9.B16, V8.B16
+loop:
+	FLDPQ (R0), (F7, F6)
+	WORD $0x4ee734a1 // cmgt v1.2d, v5.2d, v7.2d
+	WORD $0x4ee63480 // cmgt v0.2d, v4.2d, v6.2d
+	WORD $0x6e651ce1 // bsl v1.16b, v7.16b, v5.16b
+	WORD $0x6e641cc0 // bsl v0.16b, v6.16b, v4.16b
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V4.B16
+	FLDPQ 32(R0), (F7, F6)
+	WORD $0x4ee73561 // cmgt v1.2d, v11.2d, v7.2d
+	WORD $0x4ee63540 // cmgt v0.2d, v10.2d, v6.2d
+	WORD $0x6e6b1ce1 // bsl v1.16b, v7.16b, v11.16b
+	WORD $0x6e6a1cc0 // bsl v0.16b, v6.16b, v10.16b
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V10.B16
+	FLDPQ 64(R0), (F7, F6)
+	WORD $0x4ee73461 // cmgt v1.2d, v3.2d, v7.2d
+	WORD $0x4ee63440 // cmgt v0.2d, v2.2d, v6.2d
+	WORD $0x6e631ce1 // bsl v1.16b, v7.16b, v3.16b
+	WORD $0x6e621cc0 // bsl v0.16b, v6.16b, v2.16b
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V2.B16
+	FLDPQ 96(R0), (F7, F6)
+	WORD $0x4ee73521 // cmgt v1.2d, v9.2d, v7.2d
+	WORD $0x4ee63500 // cmgt v0.2d, v8.2d, v6.2d
+	WORD $0x6e691ce1 // bsl v1.16b, v7.16b, v9.16b
+	WORD $0x6e681cc0 // bsl v0.16b, v6.16b, v8.16b
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V8.B16
+	ADD $128, R0, R0
+	SUBS $16, R1, R1
+	BGT loop
+	WORD $0x4eeb34a7 // cmgt v7.2d, v5.2d, v11.2d
+	WORD $0x4eea3486 // cmgt v6.2d, v4.2d, v10.2d
+	WORD $0x6e651d67 // bsl v7.16b, v11.16b, v5.16b
+	WORD $0x6e641d46 // bsl v6.16b, v10.16b, v4.16b
+	WORD $0x4ee93461 // cmgt v1.2d, v3.2d, v9.2d
+	WORD $0x4ee83440 // cmgt v0.2d, v2.2d, v8.2d
+	WORD $0x6e631d21 // bsl v1.16b, v9.16b, v3.16b
+	WORD $0x6e621d00 // bsl v0.16b, v8.16b, v2.16b
+	WORD $0x4ee134e3 // cmgt v3.2d, v7.2d, v1.2d
+	WORD $0x4ee034c2 // cmgt v2.2d, v6.2d, v0.2d
+	WORD $0x6e671c23 // bsl v3.16b, v1.16b, v7.16b
+	WORD $0x6e661c02 // bsl v2.16b, v0.16b, v6.16b
+	WORD $0x4ee33441 // cmgt v1.2d, v2.2d, v3.2d
+	WORD $0x6e621c61 // bsl v1.16b, v3.16b, v2.16b
+	WORD $0x4ec17822 // zip2 v2.2d, v1.2d, v1.2d
+	WORD $0x4ee23420 // cmgt v0.2d, v1.2d, v2.2d
+	WORD $0x6e611c40 // bsl v0.16b, v2.16b, v1.16b
+	FMOVD F0, R0
+	MOVD R0, ret+16(FP)
+	RET
+
 // func SumInt64NEON(n int, x *int64) int64
 TEXT ·SumInt64NEON(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R1

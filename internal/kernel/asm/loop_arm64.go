@@ -9,6 +9,21 @@ package asm
 //go:noescape
 func StreamNEON(n int, pattern *byte, dst *byte)
 
+// FractionsNEON writes lo + width·part·(b >> shift) to to, for n numbers b in bits. n must be a multiple of 8.
+//
+//go:noescape
+func FractionsNEON(n int, bits *uint64, shift uint64, width float64, part float64, lo float64, to *float64)
+
+// PointsNEON computes n points with two coordinates in [-1, 1), a multiple of 8, from 2·n numbers in bits. It writes the coordinates and the squared distance from the centre of the points inside the unit disc, except its centre, and returns their number. The other elements of x, y and s, up to n, have no meaning.
+//
+//go:noescape
+func PointsNEON(n int, bits *uint64, x *float64, y *float64, s *float64) int
+
+// PairsNEON writes mean + std·x·factor and mean + std·y·factor alternately to to, for n points (x, y). n must be a multiple of 8.
+//
+//go:noescape
+func PairsNEON(n int, mean float64, std float64, x *float64, y *float64, factor *float64, to *float64)
+
 // AxpyNEONF32 adds alpha·x to y.
 //
 //go:noescape

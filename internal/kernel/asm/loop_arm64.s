@@ -4,45 +4,49 @@
 
 #include "textflag.h"
 
-DATA neonloop<>+0(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+8(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+16(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+24(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+0(SB)/8, $0x3cb0000000000000
+DATA neonloop<>+8(SB)/8, $0x3cb0000000000000
+DATA neonloop<>+16(SB)/8, $0x3ff0000000000000
+DATA neonloop<>+24(SB)/8, $0x3ff0000000000000
 DATA neonloop<>+32(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+40(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+48(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+56(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+64(SB)/8, $0x0000000000000000
-DATA neonloop<>+72(SB)/8, $0x0000000000000000
-DATA neonloop<>+80(SB)/8, $0x0000000000000000
-DATA neonloop<>+88(SB)/8, $0x0000000000000000
+DATA neonloop<>+64(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+72(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+80(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+88(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+96(SB)/8, $0x0000000000000000
 DATA neonloop<>+104(SB)/8, $0x0000000000000000
 DATA neonloop<>+112(SB)/8, $0x0000000000000000
 DATA neonloop<>+120(SB)/8, $0x0000000000000000
-DATA neonloop<>+128(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+136(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+144(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+152(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+128(SB)/8, $0x0000000000000000
+DATA neonloop<>+136(SB)/8, $0x0000000000000000
+DATA neonloop<>+144(SB)/8, $0x0000000000000000
+DATA neonloop<>+152(SB)/8, $0x0000000000000000
 DATA neonloop<>+160(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+168(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+176(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+184(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+192(SB)/8, $0x0000000000000000
-DATA neonloop<>+200(SB)/8, $0x0000000000000000
-DATA neonloop<>+208(SB)/8, $0x0000000000000000
-DATA neonloop<>+216(SB)/8, $0x0000000000000000
+DATA neonloop<>+192(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+200(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+208(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+216(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+224(SB)/8, $0x0000000000000000
 DATA neonloop<>+232(SB)/8, $0x0000000000000000
 DATA neonloop<>+240(SB)/8, $0x0000000000000000
 DATA neonloop<>+248(SB)/8, $0x0000000000000000
-DATA neonloop<>+256(SB)/8, $0x0000000200000000
-DATA neonloop<>+264(SB)/8, $0x0000000600000004
-DATA neonloop<>+272(SB)/8, $0x0000000a00000008
-DATA neonloop<>+280(SB)/8, $0x0000000e0000000c
-DATA neonloop<>+288(SB)/8, $0x0000000100000001
-DATA neonloop<>+296(SB)/8, $0x0000000100000001
-GLOBL neonloop<>(SB), RODATA|NOPTR, $304
+DATA neonloop<>+256(SB)/8, $0x0000000000000000
+DATA neonloop<>+264(SB)/8, $0x0000000000000000
+DATA neonloop<>+272(SB)/8, $0x0000000000000000
+DATA neonloop<>+280(SB)/8, $0x0000000000000000
+DATA neonloop<>+288(SB)/8, $0x0000000200000000
+DATA neonloop<>+296(SB)/8, $0x0000000600000004
+DATA neonloop<>+304(SB)/8, $0x0000000a00000008
+DATA neonloop<>+312(SB)/8, $0x0000000e0000000c
+DATA neonloop<>+320(SB)/8, $0x0000000100000001
+DATA neonloop<>+328(SB)/8, $0x0000000100000001
+GLOBL neonloop<>(SB), RODATA|NOPTR, $336
 
 // func StreamNEON(n int, pattern *byte, dst *byte)
 TEXT ·StreamNEON(SB), NOSPLIT, $0-24
@@ -59,6 +63,124 @@ stream:
 	SUBS $128, R1, R1
 	BGT stream
 	DMB $10
+	RET
+
+// func FractionsNEON(n int, bits *uint64, shift uint64, width float64, part float64, lo float64, to *float64)
+TEXT ·FractionsNEON(SB), NOSPLIT, $0-56
+	FMOVD width+24(FP), F0
+	WORD $0x4e080406 // dup v6.2d, v0.d[0]
+	FMOVD part+32(FP), F0
+	WORD $0x4e080405 // dup v5.2d, v0.d[0]
+	FMOVD lo+40(FP), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	MOVD n+0(FP), R2
+	MOVD bits+8(FP), R1
+	MOVD shift+16(FP), R3
+	MOVD to+48(FP), R0
+	NEG R3, R3
+	WORD $0x4e080c63 // dup v3.2d, x3
+loop:
+	CMP $0, R2
+	BLE done
+again:
+	FLDPQ.P 32(R1), (F0, F2)
+	WORD $0x6ee34400 // ushl v0.2d, v0.2d, v3.2d
+	WORD $0x4e61d800 // scvtf v0.2d, v0.2d
+	WORD $0x6e66dc00 // fmul v0.2d, v0.2d, v6.2d
+	WORD $0x6e65dc00 // fmul v0.2d, v0.2d, v5.2d
+	WORD $0x4e64d401 // fadd v1.2d, v0.2d, v4.2d
+	WORD $0x6ee34440 // ushl v0.2d, v2.2d, v3.2d
+	WORD $0x4e61d800 // scvtf v0.2d, v0.2d
+	WORD $0x6e66dc00 // fmul v0.2d, v0.2d, v6.2d
+	WORD $0x6e65dc00 // fmul v0.2d, v0.2d, v5.2d
+	WORD $0x4e64d400 // fadd v0.2d, v0.2d, v4.2d
+	FSTPQ.P (F1, F0), 32(R0)
+	SUBS $4, R2, R2
+	BGT again
+done:
+	RET
+
+// func PointsNEON(n int, bits *uint64, x *float64, y *float64, s *float64) int
+TEXT ·PointsNEON(SB), NOSPLIT, $0-48
+	MOVD $neonloop<>(SB), R0
+	MOVD n+0(FP), R2
+	MOVD bits+8(FP), R1
+	MOVD x+16(FP), R6
+	MOVD y+24(FP), R5
+	MOVD s+32(FP), R4
+	FMOVQ (R0), F6
+	FMOVQ 16(R0), F5
+	MOVD ZR, R0
+	CMP $0, R2
+	BLE end
+again:
+	FLDPQ.P 32(R1), (F2, F1)
+	WORD $0x4ec11840 // uzp1 v0.2d, v2.2d, v1.2d
+	WORD $0x4ec15841 // uzp2 v1.2d, v2.2d, v1.2d
+	WORD $0x6f750400 // ushr v0.2d, v0.2d, #11
+	WORD $0x4e61d800 // scvtf v0.2d, v0.2d
+	WORD $0x6e66dc00 // fmul v0.2d, v0.2d, v6.2d
+	WORD $0x4ee5d404 // fsub v4.2d, v0.2d, v5.2d
+	WORD $0x6f750420 // ushr v0.2d, v1.2d, #11
+	WORD $0x4e61d800 // scvtf v0.2d, v0.2d
+	WORD $0x6e66dc00 // fmul v0.2d, v0.2d, v6.2d
+	WORD $0x4ee5d403 // fsub v3.2d, v0.2d, v5.2d
+	WORD $0x6e64dc81 // fmul v1.2d, v4.2d, v4.2d
+	WORD $0x6e63dc60 // fmul v0.2d, v3.2d, v3.2d
+	WORD $0x4e60d422 // fadd v2.2d, v1.2d, v0.2d
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6ee0e441 // fcmgt v1.2d, v2.2d, v0.2d
+	WORD $0x6ee2e4a0 // fcmgt v0.2d, v5.2d, v2.2d
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	FMOVD F4, (R6)(R0<<3)
+	FMOVD F3, (R5)(R0<<3)
+	FMOVD F2, (R4)(R0<<3)
+	WORD $0x4e083c23 // mov x3, v1.d[0]
+	SUB R3, R0, R0
+	WORD $0x6e044080 // ext v0.16b, v4.16b, v4.16b, #8
+	FMOVD F0, (R6)(R0<<3)
+	WORD $0x6e034060 // ext v0.16b, v3.16b, v3.16b, #8
+	FMOVD F0, (R5)(R0<<3)
+	WORD $0x6e024040 // ext v0.16b, v2.16b, v2.16b, #8
+	FMOVD F0, (R4)(R0<<3)
+	WORD $0x4e183c23 // mov x3, v1.d[1]
+	SUB R3, R0, R0
+	SUBS $2, R2, R2
+	BGT again
+end:
+	MOVD R0, ret+40(FP)
+	RET
+
+// func PairsNEON(n int, mean float64, std float64, x *float64, y *float64, factor *float64, to *float64)
+TEXT ·PairsNEON(SB), NOSPLIT, $0-56
+	FMOVD mean+8(FP), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	FMOVD std+16(FP), F0
+	WORD $0x4e080403 // dup v3.2d, v0.d[0]
+	MOVD n+0(FP), R4
+	MOVD to+48(FP), R3
+	MOVD x+24(FP), R2
+	MOVD y+32(FP), R1
+	MOVD factor+40(FP), R0
+loop:
+	CMP $0, R4
+	BLE done
+again:
+	FMOVQ.P 16(R0), F1
+	FMOVQ.P 16(R2), F0
+	WORD $0x6e61dc00 // fmul v0.2d, v0.2d, v1.2d
+	WORD $0x6e63dc00 // fmul v0.2d, v0.2d, v3.2d
+	WORD $0x4e64d402 // fadd v2.2d, v0.2d, v4.2d
+	FMOVQ.P 16(R1), F0
+	WORD $0x6e61dc00 // fmul v0.2d, v0.2d, v1.2d
+	WORD $0x6e63dc00 // fmul v0.2d, v0.2d, v3.2d
+	WORD $0x4e64d400 // fadd v0.2d, v0.2d, v4.2d
+	WORD $0x4ec03841 // zip1 v1.2d, v2.2d, v0.2d
+	WORD $0x4ec07840 // zip2 v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R3)
+	SUBS $2, R4, R4
+	BGT again
+done:
 	RET
 
 // func AxpyNEONF32(n int, alpha float32, x *float32, y *float32)
@@ -2498,10 +2620,10 @@ TEXT ·PoolNEONF32(SB), NOSPLIT, $0-56
 	SUB $8, R0, R0
 	CMP $0, R0
 	CSEL LT, R6, R0, R6
-	FMOVQ 256(R10), F15
-	FMOVQ 272(R10), F14
-	FMOVQ 288(R10), F2
-	FMOVQ 288(R10), F1
+	FMOVQ 288(R10), F15
+	FMOVQ 304(R10), F14
+	FMOVQ 320(R10), F2
+	FMOVQ 320(R10), F1
 	FMOVS R11, F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	WORD $0x4ea285ed // add v13.4s, v15.4s, v2.4s
@@ -2888,10 +3010,10 @@ TEXT ·PoolBackwardNEONF32(SB), NOSPLIT, $0-56
 	SUB $8, R0, R0
 	CMP $0, R0
 	CSEL LT, R6, R0, R6
-	FMOVQ 256(R10), F13
-	FMOVQ 272(R10), F12
-	FMOVQ 288(R10), F2
-	FMOVQ 288(R10), F1
+	FMOVQ 288(R10), F13
+	FMOVQ 304(R10), F12
+	FMOVQ 320(R10), F2
+	FMOVQ 320(R10), F1
 	FMOVS R11, F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	WORD $0x4ea285ab // add v11.4s, v13.4s, v2.4s

@@ -54,6 +54,9 @@ func writeCasts([]vector) {
 		VCVTQQ2PS(x, v) // the source is a full register in memory
 		VMOVUPS(v, y)
 	})
+	if onARM64 {
+		longCastsOnARM64()
+	}
 	gathers()
 	cast("Float64ToFloat32AVX2", 8, 4, func(x, y Mem) {
 		for half := range 2 {

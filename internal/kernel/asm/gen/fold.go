@@ -11,6 +11,11 @@ func writeFolds(vectors []vector) {
 	for _, v := range vectors {
 		v.product()
 	}
+	if onARM64 {
+		v := neonVector(8)
+		v.longs("LargestInt64AVX2", "the largest of", extremeLong(true), extremeLong(true), nil)
+		v.longs("SmallestInt64AVX2", "the smallest of", extremeLong(false), extremeLong(false), nil)
+	}
 	for _, v := range []vector{avx2(8), avx512(8)} {
 		suffix := map[bool]string{false: "AVX2", true: "AVX512"}[v.wide]
 		v.longs("SumInt64"+suffix, "the sum of", v.plus, v.plus, v.zero)

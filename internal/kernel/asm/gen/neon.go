@@ -126,3 +126,90 @@ func (v vector) top(largest bool) instruction {
 		neon.Raw(func(c *neon.Code) { c.Extreme(v.size, largest, a, b, to) })
 	}
 }
+
+// writeRandomsOnARM64 writes the loops of random numbers, for which AVX2 has no instructions.
+func writeRandomsOnARM64() {
+	v := neonVector(8)
+	pixels("FractionsAVX2", "n int, bits *uint64, shift uint64, width, part, lo float64, to *float64",
+		"writes lo + width·part·(b >> shift) to to, for n numbers b in bits. n must be a multiple of 8.")
+	shift, width, part, lo := v.fresh(), v.scalar("width"), v.scalar("part"), v.scalar("lo")
+	n, bits, digits, to := pointer("n"), pointer("bits"), pointer("shift"), pointer("to")
+	neon.Raw(func(c *neon.Code) { c.Negated(digits, shift) })
+	loop(n, 4, func() {
+		neon.Raw(func(c *neon.Code) { c.Fractions(bits, shift, width, part, lo, to) })
+		ADDQ(Imm(32), bits)
+		ADDQ(Imm(32), to)
+	})
+	v.pointsOnARM64()
+	v.pairsOnARM64()
+}
+
+func (v vector) pairsOnARM64() {
+	pixels("PairsAVX2", "n int, mean, std float64, x, y, factor, to *float64",
+		"writes mean + std·x·factor and mean + std·y·factor alternately to to, for n points (x, y). "+
+			"n must be a multiple of 8.")
+	mean, std := v.scalar("mean"), v.scalar("std")
+	n, to := pointer("n"), pointer("to")
+	x, y, factor := pointer("x"), pointer("y"), pointer("factor")
+	loop(n, 2, func() {
+		neon.Raw(func(c *neon.Code) { c.Pairs(mean, std, x, y, factor, to) })
+		for _, p := range []reg.GPVirtual{x, y, factor} {
+			ADDQ(Imm(16), p)
+		}
+		ADDQ(Imm(32), to)
+	})
+}
+
+func (v vector) pointsOnARM64() {
+	TEXT("PointsAVX2", NOSPLIT, "func(n int, bits *uint64, x, y, s *float64) int")
+	Pragma("noescape")
+	Doc("PointsAVX2 computes n points with two coordinates in [-1, 1), a multiple of 8, from 2·n numbers in bits. It writes the coordinates and the squared distance from the centre of the points inside the unit disc, except its centre, and returns their number. The other elements of x, y and s, up to n, have no meaning.")
+	n, bits, count := pointer("n"), pointer("bits"), GP64()
+	to := [3]reg.Register{pointer("x"), pointer("y"), pointer("s")}
+	part, one := v.fresh(), v.fresh()
+	v.move(v.constant(0x1p-52), part)
+	v.move(v.constant(1), one)
+	XORQ(count, count)
+	TESTQ(n, n)
+	JLE(LabelRef("end"))
+	Label("again")
+	neon.Raw(func(c *neon.Code) { c.Points(bits, part, one, count, to) })
+	ADDQ(Imm(32), bits)
+	SUBQ(Imm(2), n)
+	JG(LabelRef("again"))
+	Label("end")
+	Store(count, ReturnIndex(0))
+	v.end()
+}
+
+// longCastsOnARM64 writes the casts between float32 and int64.
+func longCastsOnARM64() {
+	longCast("Float32ToInt64AVX2", 4, 8, (*neon.Code).LongsFromFloats)
+	longCast("Int64ToFloat32AVX2", 8, 4, (*neon.Code).FloatsFromLongs)
+}
+
+func longCast(name string, from, to int, eight func(c *neon.Code, x, y reg.Register)) {
+	n, x, y := castBegin(name)
+	loop(n, 8, func() {
+		neon.Raw(func(c *neon.Code) { eight(c, x, y) })
+		ADDQ(Imm(uint64(8*from)), x)
+		ADDQ(Imm(uint64(8*to)), y)
+	})
+}
+
+// extremeLong returns an instruction for the maximum or minimum of 64-bit integers.
+func extremeLong(largest bool) instruction {
+	return func(ops ...Op) {
+		to := ops[2].(reg.VecVirtual)
+		y := YMM()
+		if to.Size() == 16 {
+			y = XMM()
+		}
+		VMOVDQU(ops[0], y)
+		if largest {
+			pickLong(to, y, y, to)
+		} else {
+			pickLong(to, y, to, y)
+		}
+	}
+}

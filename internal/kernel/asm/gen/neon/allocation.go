@@ -27,6 +27,7 @@ func (c *Code) interference() *graph {
 	g := &graph{code: c, flow: c.flow(), merged: newGroups(len(c.vector)), weight: make([]float64, len(c.vector)),
 		used: newSet(len(c.vector))}
 	c.findLive(g.flow)
+	c.requireWritten(g.flow)
 	g.rows = make([]set, len(c.vector))
 	for i := range g.rows {
 		g.rows[i] = newSet(len(c.vector))

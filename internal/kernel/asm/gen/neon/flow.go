@@ -232,3 +232,16 @@ func (g groups) root(i int) int {
 }
 
 func (g groups) join(a, b int) { g[g.root(a)] = g.root(b) }
+
+// requireWritten panics if a general register is read before it is written. The upper half of a
+// vector register may be, because a 128-bit instruction of amd64 clears it.
+func (c *Code) requireWritten(f *flow) {
+	entry := newSet(len(c.vector))
+	copy(entry, f.live[0])
+	c.ops[0].stepBack(entry)
+	entry.each(func(v Value) {
+		if !c.vector[v] {
+			panic("neon: a general register is read before it is written")
+		}
+	})
+}
