@@ -1,6 +1,9 @@
 package kernel
 
-import "github.com/shoal-mp/shoal/internal/kernel/asm"
+import (
+	"github.com/shoal-mp/shoal/internal/kernel/asm"
+	"github.com/shoal-mp/shoal/internal/sys"
+)
 
 var neon = level{
 	name:        "neon",
@@ -120,6 +123,25 @@ func columnSumsF64(rows, n int, x *float64, ld int, y *float64) {
 	asm.AddRowsNEONF64(rows, n, x, ld, y, 0)
 }
 
+// neonBrain adds the instructions for BFloat16 of the extension BF16: Neoverse N2, V1 and V2 have
+// it, N1 does not.
+var neonBrain = func() level {
+	l := neon
+	l.name = "neon-bf16"
+	l.casts[Float32ToBrain] = asm.Float32ToBrainBF16
+	l.shorts = [arithmetics][shorts]func(n int, x, y, z *byte){
+		{asm.AddHalfNEON, asm.AddBrainBF16}, {asm.SubHalfNEON, asm.SubBrainBF16},
+		{asm.MulHalfNEON, asm.MulBrainBF16}, {asm.DivHalfNEON, asm.DivBrainBF16},
+	}
+	l.brain = &brainLoops{asm.ProductBrainBF16, asm.PairBrainNEON}
+	return l
+}()
+
 // nativeLevels returns the levels that this processor supports. Every arm64 processor that Go
 // supports has NEON.
-func nativeLevels() []*level { return []*level{&neon} }
+func nativeLevels() []*level {
+	if sys.HasBrainFloat() {
+		return []*level{&neonBrain, &neon}
+	}
+	return []*level{&neon}
+}

@@ -17,6 +17,7 @@ var writers = map[string]func(vectors []vector){
 	"loop": writeLoops, "exp": writeExps, "gate": writeGates, "recurrent": writeRecurrents,
 	"norm": writeNorms, "pixel": writePixels, "function": writeFunctions, "cast": writeCasts,
 	"compare": writeComparisons, "whole": writeWholes, "fold": writeFolds, "move": writeMoves, "two": writeTwos,
+	"brain": writeBrains, // only arm64
 }
 
 func main() {
