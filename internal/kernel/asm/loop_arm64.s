@@ -55,10 +55,10 @@ TEXT ·StreamNEON(SB), NOSPLIT, $0-24
 	MOVD dst+16(FP), R0
 	FLDPQ (R2), (F1, F0)
 stream:
-	FSTPQ (F1, F0), (R0)
-	FSTPQ (F1, F0), 32(R0)
-	FSTPQ (F1, F0), 64(R0)
-	FSTPQ (F1, F0), 96(R0)
+	WORD $0xac000001 // stnp q1, q0, [x0, #0]
+	WORD $0xac010001 // stnp q1, q0, [x0, #32]
+	WORD $0xac020001 // stnp q1, q0, [x0, #64]
+	WORD $0xac030001 // stnp q1, q0, [x0, #96]
 	ADD $128, R0, R0
 	SUBS $128, R1, R1
 	BGT stream

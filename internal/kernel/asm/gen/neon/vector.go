@@ -59,7 +59,7 @@ var vectors = map[string]translation{
 	"VPMOVZXWD": widening(ushll, 2, 16), "VPMOVSXWD": widening(sshll, 2, 16), "VPMOVZXBD": bytesToWords,
 	"VCVTPD2PSY": narrowing(fcvtn, 4, 0), "VCVTPS2PH": narrowing(fcvtn, 2, 1),
 
-	"VMOVUPS": moveVector, "VMOVUPD": moveVector, "VMOVDQU": moveVector, "VMOVDQA": moveVector, "VMOVNTDQ": moveVector,
+	"VMOVUPS": moveVector, "VMOVUPD": moveVector, "VMOVDQU": moveVector, "VMOVDQA": moveVector, "VMOVNTDQ": storeAround,
 	"VBROADCASTSS": spread(4), "VBROADCASTSD": spread(8), "VPBROADCASTD": spread(4), "VPBROADCASTQ": spread(8),
 	"VMOVD": moveLane(4), "VMOVQ": moveLane(8), "VMOVSD": moveLane(8), "MOVSS": moveLane(4), "MOVSD": moveLane(8),
 	"VPEXTRQ": extractLane(8), "VPEXTRW": extractLane(2), "VPEXTRB": extractLane(1),
@@ -409,6 +409,15 @@ func moveVector(c *Code, ops []operand.Op) {
 		return
 	}
 	c.write(to, c.read(from, n)...)
+}
+
+// storeAround translates a store that should not fill the caches.
+func storeAround(c *Code, ops []operand.Op) {
+	v := c.read(ops[0], 2)
+	base, disp := c.address(ops[1].(operand.Mem))
+	base, disp = c.near(base, disp)
+	o := c.effect(fmt.Sprintf("stnp q@0, q@1, [x@2, #%d]", disp), v[0], v[1], base)
+	o.word, o.shifts = 0xac000000|uint32(disp/16&0x7f)<<15, []uint{0, 10, 5}
 }
 
 // spread translates the copy of one number to all lanes.
