@@ -6,11 +6,17 @@
 
 DATA neoncast<>+0(SB)/8, $0x0000000100000001
 DATA neoncast<>+8(SB)/8, $0x0000000100000001
-DATA neoncast<>+16(SB)/8, $0x00007fff00007fff
-DATA neoncast<>+24(SB)/8, $0x00007fff00007fff
-DATA neoncast<>+32(SB)/8, $0x00007fc000007fc0
-DATA neoncast<>+40(SB)/8, $0x00007fc000007fc0
-GLOBL neoncast<>(SB), RODATA|NOPTR, $48
+DATA neoncast<>+16(SB)/8, $0x0000000100000001
+DATA neoncast<>+24(SB)/8, $0x0000000100000001
+DATA neoncast<>+32(SB)/8, $0x00007fff00007fff
+DATA neoncast<>+40(SB)/8, $0x00007fff00007fff
+DATA neoncast<>+48(SB)/8, $0x00007fff00007fff
+DATA neoncast<>+56(SB)/8, $0x00007fff00007fff
+DATA neoncast<>+64(SB)/8, $0x00007fc000007fc0
+DATA neoncast<>+72(SB)/8, $0x00007fc000007fc0
+DATA neoncast<>+80(SB)/8, $0x00007fc000007fc0
+DATA neoncast<>+88(SB)/8, $0x00007fc000007fc0
+GLOBL neoncast<>(SB), RODATA|NOPTR, $96
 
 // func HalfToFloat32NEON(n int, x *byte, y *byte)
 TEXT ·HalfToFloat32NEON(SB), NOSPLIT, $0-24
@@ -147,16 +153,13 @@ done:
 
 // func Float32ToBrainNEON(n int, x *byte, y *byte)
 TEXT ·Float32ToBrainNEON(SB), NOSPLIT, $0-24
-	MOVD $neoncast<>(SB), R3
+	MOVD $neoncast<>+0(SB), R3
 	MOVD n+0(FP), R2
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R0
-	FMOVQ (R3), F11
-	FMOVQ (R3), F10
-	FMOVQ 16(R3), F9
-	FMOVQ 16(R3), F8
-	FMOVQ 32(R3), F7
-	FMOVQ 32(R3), F6
+	FLDPQ (R3), (F11, F10)
+	FLDPQ 32(R3), (F9, F8)
+	FLDPQ 64(R3), (F7, F6)
 ways:
 	CMP $32, R2
 	BLT loop

@@ -6,21 +6,30 @@
 
 DATA neoncompare<>+0(SB)/8, $0x0101010101010101
 DATA neoncompare<>+8(SB)/8, $0x0101010101010101
-DATA neoncompare<>+16(SB)/8, $0x0000000400000000
-DATA neoncompare<>+24(SB)/8, $0x0000000500000001
-DATA neoncompare<>+32(SB)/8, $0x0000000600000002
-DATA neoncompare<>+40(SB)/8, $0x0000000700000003
-GLOBL neoncompare<>(SB), RODATA|NOPTR, $48
+DATA neoncompare<>+16(SB)/8, $0x0101010101010101
+DATA neoncompare<>+24(SB)/8, $0x0101010101010101
+DATA neoncompare<>+32(SB)/8, $0x0101010101010101
+DATA neoncompare<>+40(SB)/8, $0x0101010101010101
+DATA neoncompare<>+48(SB)/8, $0x0101010101010101
+DATA neoncompare<>+56(SB)/8, $0x0101010101010101
+DATA neoncompare<>+64(SB)/8, $0x0000000400000000
+DATA neoncompare<>+72(SB)/8, $0x0000000500000001
+DATA neoncompare<>+80(SB)/8, $0x0000000400000000
+DATA neoncompare<>+88(SB)/8, $0x0000000500000001
+DATA neoncompare<>+96(SB)/8, $0x0000000600000002
+DATA neoncompare<>+104(SB)/8, $0x0000000700000003
+DATA neoncompare<>+112(SB)/8, $0x0000000600000002
+DATA neoncompare<>+120(SB)/8, $0x0000000700000003
+GLOBL neoncompare<>(SB), RODATA|NOPTR, $128
 
 // func EqualUint8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualUint8NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F5
-	FMOVQ (R4), F4
+	FLDPQ (R4), (F5, F4)
 loop:
 	CMP $0, R3
 	BLE done
@@ -39,13 +48,12 @@ done:
 
 // func NotEqualUint8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·NotEqualUint8NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F5
-	FMOVQ (R4), F4
+	FLDPQ (R4), (F5, F4)
 loop:
 	CMP $0, R3
 	BLE done
@@ -64,13 +72,12 @@ done:
 
 // func LessUint8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessUint8NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F5
-	FMOVQ (R4), F4
+	FLDPQ (R4), (F5, F4)
 loop:
 	CMP $0, R3
 	BLE done
@@ -91,13 +98,12 @@ done:
 
 // func LessOrEqualUint8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualUint8NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F5
-	FMOVQ (R4), F4
+	FLDPQ (R4), (F5, F4)
 loop:
 	CMP $0, R3
 	BLE done
@@ -118,13 +124,12 @@ done:
 
 // func EqualInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualInt8NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F5
-	FMOVQ (R4), F4
+	FLDPQ (R4), (F5, F4)
 loop:
 	CMP $0, R3
 	BLE done
@@ -143,13 +148,12 @@ done:
 
 // func NotEqualInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·NotEqualInt8NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F5
-	FMOVQ (R4), F4
+	FLDPQ (R4), (F5, F4)
 loop:
 	CMP $0, R3
 	BLE done
@@ -168,13 +172,12 @@ done:
 
 // func LessInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessInt8NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F5
-	FMOVQ (R4), F4
+	FLDPQ (R4), (F5, F4)
 loop:
 	CMP $0, R3
 	BLE done
@@ -193,13 +196,12 @@ done:
 
 // func LessOrEqualInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualInt8NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F5
-	FMOVQ (R4), F4
+	FLDPQ (R4), (F5, F4)
 loop:
 	CMP $0, R3
 	BLE done
@@ -218,13 +220,12 @@ done:
 
 // func EqualInt16NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualInt16NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F7
-	FMOVQ (R4), F6
+	FLDPQ (R4), (F7, F6)
 loop:
 	CMP $0, R3
 	BLE done
@@ -255,13 +256,12 @@ done:
 
 // func NotEqualInt16NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·NotEqualInt16NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F7
-	FMOVQ (R4), F6
+	FLDPQ (R4), (F7, F6)
 loop:
 	CMP $0, R3
 	BLE done
@@ -292,13 +292,12 @@ done:
 
 // func LessInt16NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessInt16NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F7
-	FMOVQ (R4), F6
+	FLDPQ (R4), (F7, F6)
 loop:
 	CMP $0, R3
 	BLE done
@@ -329,13 +328,12 @@ done:
 
 // func LessOrEqualInt16NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualInt16NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+0(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F7
-	FMOVQ (R4), F6
+	FLDPQ (R4), (F7, F6)
 loop:
 	CMP $0, R3
 	BLE done
@@ -366,13 +364,12 @@ done:
 
 // func EqualInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualInt32NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F12
-	FMOVQ (R4), F11
+	FLDPQ (R4), (F12, F11)
 loop:
 	CMP $0, R3
 	BLE done
@@ -419,13 +416,12 @@ done:
 
 // func NotEqualInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·NotEqualInt32NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F12
-	FMOVQ (R4), F11
+	FLDPQ (R4), (F12, F11)
 loop:
 	CMP $0, R3
 	BLE done
@@ -472,13 +468,12 @@ done:
 
 // func LessInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessInt32NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F12
-	FMOVQ (R4), F11
+	FLDPQ (R4), (F12, F11)
 loop:
 	CMP $0, R3
 	BLE done
@@ -525,13 +520,12 @@ done:
 
 // func LessOrEqualInt32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualInt32NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F12
-	FMOVQ (R4), F11
+	FLDPQ (R4), (F12, F11)
 loop:
 	CMP $0, R3
 	BLE done
@@ -578,13 +572,12 @@ done:
 
 // func EqualInt64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualInt64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
+	FLDPQ (R4), (F11, F10)
 loop:
 	CMP $0, R3
 	BLE done
@@ -663,13 +656,12 @@ done:
 
 // func NotEqualInt64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·NotEqualInt64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
+	FLDPQ (R4), (F11, F10)
 loop:
 	CMP $0, R3
 	BLE done
@@ -748,13 +740,12 @@ done:
 
 // func LessInt64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessInt64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
+	FLDPQ (R4), (F11, F10)
 loop:
 	CMP $0, R3
 	BLE done
@@ -833,13 +824,12 @@ done:
 
 // func LessOrEqualInt64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualInt64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
+	FLDPQ (R4), (F11, F10)
 loop:
 	CMP $0, R3
 	BLE done
@@ -918,13 +908,12 @@ done:
 
 // func EqualFloat32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualFloat32NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F12
-	FMOVQ (R4), F11
+	FLDPQ (R4), (F12, F11)
 loop:
 	CMP $0, R3
 	BLE done
@@ -971,13 +960,12 @@ done:
 
 // func NotEqualFloat32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·NotEqualFloat32NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
+	FLDPQ (R4), (F11, F10)
 loop:
 	CMP $0, R3
 	BLE done
@@ -1032,13 +1020,12 @@ done:
 
 // func LessFloat32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessFloat32NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F12
-	FMOVQ (R4), F11
+	FLDPQ (R4), (F12, F11)
 loop:
 	CMP $0, R3
 	BLE done
@@ -1085,13 +1072,12 @@ done:
 
 // func LessOrEqualFloat32NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualFloat32NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F12
-	FMOVQ (R4), F11
+	FLDPQ (R4), (F12, F11)
 loop:
 	CMP $0, R3
 	BLE done
@@ -1138,13 +1124,12 @@ done:
 
 // func EqualFloat64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·EqualFloat64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
+	FLDPQ (R4), (F11, F10)
 loop:
 	CMP $0, R3
 	BLE done
@@ -1223,13 +1208,12 @@ done:
 
 // func NotEqualFloat64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·NotEqualFloat64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
+	FLDPQ (R4), (F11, F10)
 loop:
 	CMP $0, R3
 	BLE done
@@ -1324,13 +1308,12 @@ done:
 
 // func LessFloat64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessFloat64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
+	FLDPQ (R4), (F11, F10)
 loop:
 	CMP $0, R3
 	BLE done
@@ -1409,13 +1392,12 @@ done:
 
 // func LessOrEqualFloat64NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·LessOrEqualFloat64NEON(SB), NOSPLIT, $0-32
-	MOVD $neoncompare<>(SB), R4
+	MOVD $neoncompare<>+32(SB), R4
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD z+24(FP), R0
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
+	FLDPQ (R4), (F11, F10)
 loop:
 	CMP $0, R3
 	BLE done

@@ -6,126 +6,514 @@
 
 DATA neonexp<>+0(SB)/8, $0xc2d00000c2d00000
 DATA neonexp<>+8(SB)/8, $0xc2d00000c2d00000
-DATA neonexp<>+16(SB)/8, $0x42b2000042b20000
-DATA neonexp<>+24(SB)/8, $0x42b2000042b20000
-DATA neonexp<>+32(SB)/8, $0x4b4000004b400000
-DATA neonexp<>+40(SB)/8, $0x4b4000004b400000
-DATA neonexp<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA neonexp<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA neonexp<>+64(SB)/8, $0x3f3180003f318000
-DATA neonexp<>+72(SB)/8, $0x3f3180003f318000
-DATA neonexp<>+80(SB)/8, $0xb95e8083b95e8083
-DATA neonexp<>+88(SB)/8, $0xb95e8083b95e8083
-DATA neonexp<>+96(SB)/8, $0x39500d0139500d01
-DATA neonexp<>+104(SB)/8, $0x39500d0139500d01
-DATA neonexp<>+112(SB)/8, $0x3ab60b613ab60b61
-DATA neonexp<>+120(SB)/8, $0x3ab60b613ab60b61
-DATA neonexp<>+128(SB)/8, $0x3c0888893c088889
-DATA neonexp<>+136(SB)/8, $0x3c0888893c088889
-DATA neonexp<>+144(SB)/8, $0x3d2aaaab3d2aaaab
-DATA neonexp<>+152(SB)/8, $0x3d2aaaab3d2aaaab
-DATA neonexp<>+160(SB)/8, $0x3e2aaaab3e2aaaab
-DATA neonexp<>+168(SB)/8, $0x3e2aaaab3e2aaaab
-DATA neonexp<>+176(SB)/8, $0x3f0000003f000000
-DATA neonexp<>+184(SB)/8, $0x3f0000003f000000
-DATA neonexp<>+192(SB)/8, $0x3f8000003f800000
-DATA neonexp<>+200(SB)/8, $0x3f8000003f800000
-DATA neonexp<>+208(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+216(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+224(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+232(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+240(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+248(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+256(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+264(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+272(SB)/8, $0x0000000000000000
-DATA neonexp<>+280(SB)/8, $0x0000000000000000
-DATA neonexp<>+288(SB)/8, $0x0000000000000000
-DATA neonexp<>+296(SB)/8, $0x0000000000000000
-DATA neonexp<>+304(SB)/8, $0x0000000000000000
-DATA neonexp<>+312(SB)/8, $0x0000000000000000
-DATA neonexp<>+320(SB)/8, $0x0000000000000000
-DATA neonexp<>+328(SB)/8, $0x0000000000000000
-DATA neonexp<>+336(SB)/8, $0x8000000080000000
-DATA neonexp<>+344(SB)/8, $0x8000000080000000
-DATA neonexp<>+352(SB)/8, $0xc2200000c2200000
-DATA neonexp<>+360(SB)/8, $0xc2200000c2200000
-DATA neonexp<>+368(SB)/8, $0x4000000040000000
-DATA neonexp<>+376(SB)/8, $0x4000000040000000
-DATA neonexp<>+384(SB)/8, $0xc087500000000000
-DATA neonexp<>+392(SB)/8, $0xc087500000000000
-DATA neonexp<>+400(SB)/8, $0x4086300000000000
-DATA neonexp<>+408(SB)/8, $0x4086300000000000
-DATA neonexp<>+416(SB)/8, $0x4338000000000000
-DATA neonexp<>+424(SB)/8, $0x4338000000000000
-DATA neonexp<>+432(SB)/8, $0x3ff71547652b82fe
-DATA neonexp<>+440(SB)/8, $0x3ff71547652b82fe
-DATA neonexp<>+448(SB)/8, $0x3fe62e42fef00000
-DATA neonexp<>+456(SB)/8, $0x3fe62e42fef00000
-DATA neonexp<>+464(SB)/8, $0x3dd473de6af278ed
-DATA neonexp<>+472(SB)/8, $0x3dd473de6af278ed
-DATA neonexp<>+480(SB)/8, $0x3de6124613a86d09
-DATA neonexp<>+488(SB)/8, $0x3de6124613a86d09
-DATA neonexp<>+496(SB)/8, $0x3e21eed8eff8d898
-DATA neonexp<>+504(SB)/8, $0x3e21eed8eff8d898
-DATA neonexp<>+512(SB)/8, $0x3e5ae64567f544e4
-DATA neonexp<>+520(SB)/8, $0x3e5ae64567f544e4
-DATA neonexp<>+528(SB)/8, $0x3e927e4fb7789f5c
-DATA neonexp<>+536(SB)/8, $0x3e927e4fb7789f5c
-DATA neonexp<>+544(SB)/8, $0x3ec71de3a556c734
-DATA neonexp<>+552(SB)/8, $0x3ec71de3a556c734
-DATA neonexp<>+560(SB)/8, $0x3efa01a01a01a01a
-DATA neonexp<>+568(SB)/8, $0x3efa01a01a01a01a
-DATA neonexp<>+576(SB)/8, $0x3f2a01a01a01a01a
-DATA neonexp<>+584(SB)/8, $0x3f2a01a01a01a01a
-DATA neonexp<>+592(SB)/8, $0x3f56c16c16c16c17
-DATA neonexp<>+600(SB)/8, $0x3f56c16c16c16c17
-DATA neonexp<>+608(SB)/8, $0x3f81111111111111
-DATA neonexp<>+616(SB)/8, $0x3f81111111111111
-DATA neonexp<>+624(SB)/8, $0x3fa5555555555555
-DATA neonexp<>+632(SB)/8, $0x3fa5555555555555
-DATA neonexp<>+640(SB)/8, $0x3fc5555555555555
-DATA neonexp<>+648(SB)/8, $0x3fc5555555555555
-DATA neonexp<>+656(SB)/8, $0x3fe0000000000000
-DATA neonexp<>+664(SB)/8, $0x3fe0000000000000
-DATA neonexp<>+672(SB)/8, $0x3ff0000000000000
-DATA neonexp<>+680(SB)/8, $0x3ff0000000000000
-DATA neonexp<>+688(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+696(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+704(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+712(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+720(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+728(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+736(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+744(SB)/8, $0xffffffffffffffff
-DATA neonexp<>+752(SB)/8, $0x0000000000000000
-DATA neonexp<>+760(SB)/8, $0x0000000000000000
-DATA neonexp<>+768(SB)/8, $0x0000000000000000
-DATA neonexp<>+776(SB)/8, $0x0000000000000000
-DATA neonexp<>+784(SB)/8, $0x0000000000000000
-DATA neonexp<>+792(SB)/8, $0x0000000000000000
-DATA neonexp<>+800(SB)/8, $0x0000000000000000
-DATA neonexp<>+808(SB)/8, $0x0000000000000000
-DATA neonexp<>+816(SB)/8, $0x8000000000000000
-DATA neonexp<>+824(SB)/8, $0x8000000000000000
-DATA neonexp<>+832(SB)/8, $0xc044000000000000
-DATA neonexp<>+840(SB)/8, $0xc044000000000000
-DATA neonexp<>+848(SB)/8, $0x4000000000000000
-DATA neonexp<>+856(SB)/8, $0x4000000000000000
-GLOBL neonexp<>(SB), RODATA|NOPTR, $864
+DATA neonexp<>+16(SB)/8, $0xc2d00000c2d00000
+DATA neonexp<>+24(SB)/8, $0xc2d00000c2d00000
+DATA neonexp<>+32(SB)/8, $0x42b2000042b20000
+DATA neonexp<>+40(SB)/8, $0x42b2000042b20000
+DATA neonexp<>+48(SB)/8, $0x42b2000042b20000
+DATA neonexp<>+56(SB)/8, $0x42b2000042b20000
+DATA neonexp<>+64(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+72(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+80(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+88(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+96(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+104(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+112(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+120(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+128(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+136(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+144(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+152(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+160(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+168(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+176(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+184(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+192(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+200(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+208(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+216(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+224(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+232(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+240(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+248(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+256(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+264(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+272(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+280(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+288(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+296(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+304(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+312(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+320(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+328(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+336(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+344(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+352(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+360(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+368(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+376(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+384(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+392(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+400(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+408(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+416(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+424(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+432(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+440(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+448(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+456(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+464(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+472(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+480(SB)/8, $0x0000000000000000
+DATA neonexp<>+488(SB)/8, $0x0000000000000000
+DATA neonexp<>+496(SB)/8, $0x0000000000000000
+DATA neonexp<>+504(SB)/8, $0x0000000000000000
+DATA neonexp<>+512(SB)/8, $0x0000000000000000
+DATA neonexp<>+520(SB)/8, $0x0000000000000000
+DATA neonexp<>+528(SB)/8, $0x0000000000000000
+DATA neonexp<>+536(SB)/8, $0x0000000000000000
+DATA neonexp<>+544(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+552(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+560(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+568(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+576(SB)/8, $0x8000000080000000
+DATA neonexp<>+584(SB)/8, $0x8000000080000000
+DATA neonexp<>+592(SB)/8, $0x8000000080000000
+DATA neonexp<>+600(SB)/8, $0x8000000080000000
+DATA neonexp<>+608(SB)/8, $0xc2d00000c2d00000
+DATA neonexp<>+616(SB)/8, $0xc2d00000c2d00000
+DATA neonexp<>+624(SB)/8, $0xc2d00000c2d00000
+DATA neonexp<>+632(SB)/8, $0xc2d00000c2d00000
+DATA neonexp<>+640(SB)/8, $0x42b2000042b20000
+DATA neonexp<>+648(SB)/8, $0x42b2000042b20000
+DATA neonexp<>+656(SB)/8, $0x42b2000042b20000
+DATA neonexp<>+664(SB)/8, $0x42b2000042b20000
+DATA neonexp<>+672(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+680(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+688(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+696(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+704(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+712(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+720(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+728(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+736(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+744(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+752(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+760(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+768(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+776(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+784(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+792(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+800(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+808(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+816(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+824(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+832(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+840(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+848(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+856(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+864(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+872(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+880(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+888(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+896(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+904(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+912(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+920(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+928(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+936(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+944(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+952(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+960(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+968(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+976(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+984(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+992(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1000(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1008(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1016(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1024(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1032(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1040(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1048(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1056(SB)/8, $0x0000000000000000
+DATA neonexp<>+1064(SB)/8, $0x0000000000000000
+DATA neonexp<>+1072(SB)/8, $0x0000000000000000
+DATA neonexp<>+1080(SB)/8, $0x0000000000000000
+DATA neonexp<>+1088(SB)/8, $0x0000000000000000
+DATA neonexp<>+1096(SB)/8, $0x0000000000000000
+DATA neonexp<>+1104(SB)/8, $0x0000000000000000
+DATA neonexp<>+1112(SB)/8, $0x0000000000000000
+DATA neonexp<>+1120(SB)/8, $0x8000000080000000
+DATA neonexp<>+1128(SB)/8, $0x8000000080000000
+DATA neonexp<>+1136(SB)/8, $0x8000000080000000
+DATA neonexp<>+1144(SB)/8, $0x8000000080000000
+DATA neonexp<>+1152(SB)/8, $0xc2200000c2200000
+DATA neonexp<>+1160(SB)/8, $0xc2200000c2200000
+DATA neonexp<>+1168(SB)/8, $0xc2200000c2200000
+DATA neonexp<>+1176(SB)/8, $0xc2200000c2200000
+DATA neonexp<>+1184(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+1192(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+1200(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+1208(SB)/8, $0x4b4000004b400000
+DATA neonexp<>+1216(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+1224(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+1232(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+1240(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonexp<>+1248(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+1256(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+1264(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+1272(SB)/8, $0x3f3180003f318000
+DATA neonexp<>+1280(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+1288(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+1296(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+1304(SB)/8, $0xb95e8083b95e8083
+DATA neonexp<>+1312(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+1320(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+1328(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+1336(SB)/8, $0x39500d0139500d01
+DATA neonexp<>+1344(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+1352(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+1360(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+1368(SB)/8, $0x3ab60b613ab60b61
+DATA neonexp<>+1376(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+1384(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+1392(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+1400(SB)/8, $0x3c0888893c088889
+DATA neonexp<>+1408(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+1416(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+1424(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+1432(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonexp<>+1440(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+1448(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+1456(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+1464(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonexp<>+1472(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+1480(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+1488(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+1496(SB)/8, $0x3f0000003f000000
+DATA neonexp<>+1504(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+1512(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+1520(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+1528(SB)/8, $0x3f8000003f800000
+DATA neonexp<>+1536(SB)/8, $0x4000000040000000
+DATA neonexp<>+1544(SB)/8, $0x4000000040000000
+DATA neonexp<>+1552(SB)/8, $0x4000000040000000
+DATA neonexp<>+1560(SB)/8, $0x4000000040000000
+DATA neonexp<>+1568(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1576(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1584(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1592(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1600(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1608(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1616(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1624(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+1632(SB)/8, $0x0000000000000000
+DATA neonexp<>+1640(SB)/8, $0x0000000000000000
+DATA neonexp<>+1648(SB)/8, $0x0000000000000000
+DATA neonexp<>+1656(SB)/8, $0x0000000000000000
+DATA neonexp<>+1664(SB)/8, $0x0000000000000000
+DATA neonexp<>+1672(SB)/8, $0x0000000000000000
+DATA neonexp<>+1680(SB)/8, $0x0000000000000000
+DATA neonexp<>+1688(SB)/8, $0x0000000000000000
+DATA neonexp<>+1696(SB)/8, $0xc087500000000000
+DATA neonexp<>+1704(SB)/8, $0xc087500000000000
+DATA neonexp<>+1712(SB)/8, $0xc087500000000000
+DATA neonexp<>+1720(SB)/8, $0xc087500000000000
+DATA neonexp<>+1728(SB)/8, $0x4086300000000000
+DATA neonexp<>+1736(SB)/8, $0x4086300000000000
+DATA neonexp<>+1744(SB)/8, $0x4086300000000000
+DATA neonexp<>+1752(SB)/8, $0x4086300000000000
+DATA neonexp<>+1760(SB)/8, $0x4338000000000000
+DATA neonexp<>+1768(SB)/8, $0x4338000000000000
+DATA neonexp<>+1776(SB)/8, $0x4338000000000000
+DATA neonexp<>+1784(SB)/8, $0x4338000000000000
+DATA neonexp<>+1792(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+1800(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+1808(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+1816(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+1824(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+1832(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+1840(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+1848(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+1856(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+1864(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+1872(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+1880(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+1888(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+1896(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+1904(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+1912(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+1920(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+1928(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+1936(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+1944(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+1952(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+1960(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+1968(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+1976(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+1984(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+1992(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+2000(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+2008(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+2016(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+2024(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+2032(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+2040(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+2048(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+2056(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+2064(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+2072(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+2080(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+2088(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+2096(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+2104(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+2112(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+2120(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+2128(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+2136(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+2144(SB)/8, $0x3f81111111111111
+DATA neonexp<>+2152(SB)/8, $0x3f81111111111111
+DATA neonexp<>+2160(SB)/8, $0x3f81111111111111
+DATA neonexp<>+2168(SB)/8, $0x3f81111111111111
+DATA neonexp<>+2176(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+2184(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+2192(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+2200(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+2208(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+2216(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+2224(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+2232(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+2240(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+2248(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+2256(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+2264(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+2272(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+2280(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+2288(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+2296(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+2304(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+2312(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+2320(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+2328(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+2336(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+2344(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+2352(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+2360(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+2368(SB)/8, $0x0000000000000000
+DATA neonexp<>+2376(SB)/8, $0x0000000000000000
+DATA neonexp<>+2384(SB)/8, $0x0000000000000000
+DATA neonexp<>+2392(SB)/8, $0x0000000000000000
+DATA neonexp<>+2400(SB)/8, $0x0000000000000000
+DATA neonexp<>+2408(SB)/8, $0x0000000000000000
+DATA neonexp<>+2416(SB)/8, $0x0000000000000000
+DATA neonexp<>+2424(SB)/8, $0x0000000000000000
+DATA neonexp<>+2432(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+2440(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+2448(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+2456(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+2464(SB)/8, $0x8000000000000000
+DATA neonexp<>+2472(SB)/8, $0x8000000000000000
+DATA neonexp<>+2480(SB)/8, $0x8000000000000000
+DATA neonexp<>+2488(SB)/8, $0x8000000000000000
+DATA neonexp<>+2496(SB)/8, $0xc087500000000000
+DATA neonexp<>+2504(SB)/8, $0xc087500000000000
+DATA neonexp<>+2512(SB)/8, $0xc087500000000000
+DATA neonexp<>+2520(SB)/8, $0xc087500000000000
+DATA neonexp<>+2528(SB)/8, $0x4086300000000000
+DATA neonexp<>+2536(SB)/8, $0x4086300000000000
+DATA neonexp<>+2544(SB)/8, $0x4086300000000000
+DATA neonexp<>+2552(SB)/8, $0x4086300000000000
+DATA neonexp<>+2560(SB)/8, $0x4338000000000000
+DATA neonexp<>+2568(SB)/8, $0x4338000000000000
+DATA neonexp<>+2576(SB)/8, $0x4338000000000000
+DATA neonexp<>+2584(SB)/8, $0x4338000000000000
+DATA neonexp<>+2592(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+2600(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+2608(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+2616(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+2624(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+2632(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+2640(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+2648(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+2656(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+2664(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+2672(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+2680(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+2688(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+2696(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+2704(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+2712(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+2720(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+2728(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+2736(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+2744(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+2752(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+2760(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+2768(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+2776(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+2784(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+2792(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+2800(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+2808(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+2816(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+2824(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+2832(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+2840(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+2848(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+2856(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+2864(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+2872(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+2880(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+2888(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+2896(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+2904(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+2912(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+2920(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+2928(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+2936(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+2944(SB)/8, $0x3f81111111111111
+DATA neonexp<>+2952(SB)/8, $0x3f81111111111111
+DATA neonexp<>+2960(SB)/8, $0x3f81111111111111
+DATA neonexp<>+2968(SB)/8, $0x3f81111111111111
+DATA neonexp<>+2976(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+2984(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+2992(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+3000(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+3008(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+3016(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+3024(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+3032(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+3040(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+3048(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+3056(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+3064(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+3072(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3080(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3088(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3096(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3104(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3112(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3120(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3128(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3136(SB)/8, $0x0000000000000000
+DATA neonexp<>+3144(SB)/8, $0x0000000000000000
+DATA neonexp<>+3152(SB)/8, $0x0000000000000000
+DATA neonexp<>+3160(SB)/8, $0x0000000000000000
+DATA neonexp<>+3168(SB)/8, $0x0000000000000000
+DATA neonexp<>+3176(SB)/8, $0x0000000000000000
+DATA neonexp<>+3184(SB)/8, $0x0000000000000000
+DATA neonexp<>+3192(SB)/8, $0x0000000000000000
+DATA neonexp<>+3200(SB)/8, $0x8000000000000000
+DATA neonexp<>+3208(SB)/8, $0x8000000000000000
+DATA neonexp<>+3216(SB)/8, $0x8000000000000000
+DATA neonexp<>+3224(SB)/8, $0x8000000000000000
+DATA neonexp<>+3232(SB)/8, $0xc044000000000000
+DATA neonexp<>+3240(SB)/8, $0xc044000000000000
+DATA neonexp<>+3248(SB)/8, $0xc044000000000000
+DATA neonexp<>+3256(SB)/8, $0xc044000000000000
+DATA neonexp<>+3264(SB)/8, $0x4338000000000000
+DATA neonexp<>+3272(SB)/8, $0x4338000000000000
+DATA neonexp<>+3280(SB)/8, $0x4338000000000000
+DATA neonexp<>+3288(SB)/8, $0x4338000000000000
+DATA neonexp<>+3296(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+3304(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+3312(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+3320(SB)/8, $0x3ff71547652b82fe
+DATA neonexp<>+3328(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+3336(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+3344(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+3352(SB)/8, $0x3fe62e42fef00000
+DATA neonexp<>+3360(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+3368(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+3376(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+3384(SB)/8, $0x3dd473de6af278ed
+DATA neonexp<>+3392(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+3400(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+3408(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+3416(SB)/8, $0x3de6124613a86d09
+DATA neonexp<>+3424(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+3432(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+3440(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+3448(SB)/8, $0x3e21eed8eff8d898
+DATA neonexp<>+3456(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+3464(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+3472(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+3480(SB)/8, $0x3e5ae64567f544e4
+DATA neonexp<>+3488(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+3496(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+3504(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+3512(SB)/8, $0x3e927e4fb7789f5c
+DATA neonexp<>+3520(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+3528(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+3536(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+3544(SB)/8, $0x3ec71de3a556c734
+DATA neonexp<>+3552(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+3560(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+3568(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+3576(SB)/8, $0x3efa01a01a01a01a
+DATA neonexp<>+3584(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+3592(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+3600(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+3608(SB)/8, $0x3f2a01a01a01a01a
+DATA neonexp<>+3616(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+3624(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+3632(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+3640(SB)/8, $0x3f56c16c16c16c17
+DATA neonexp<>+3648(SB)/8, $0x3f81111111111111
+DATA neonexp<>+3656(SB)/8, $0x3f81111111111111
+DATA neonexp<>+3664(SB)/8, $0x3f81111111111111
+DATA neonexp<>+3672(SB)/8, $0x3f81111111111111
+DATA neonexp<>+3680(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+3688(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+3696(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+3704(SB)/8, $0x3fa5555555555555
+DATA neonexp<>+3712(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+3720(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+3728(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+3736(SB)/8, $0x3fc5555555555555
+DATA neonexp<>+3744(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+3752(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+3760(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+3768(SB)/8, $0x3fe0000000000000
+DATA neonexp<>+3776(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+3784(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+3792(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+3800(SB)/8, $0x3ff0000000000000
+DATA neonexp<>+3808(SB)/8, $0x4000000000000000
+DATA neonexp<>+3816(SB)/8, $0x4000000000000000
+DATA neonexp<>+3824(SB)/8, $0x4000000000000000
+DATA neonexp<>+3832(SB)/8, $0x4000000000000000
+DATA neonexp<>+3840(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3848(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3856(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3864(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3872(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3880(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3888(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3896(SB)/8, $0xffffffffffffffff
+DATA neonexp<>+3904(SB)/8, $0x0000000000000000
+DATA neonexp<>+3912(SB)/8, $0x0000000000000000
+DATA neonexp<>+3920(SB)/8, $0x0000000000000000
+DATA neonexp<>+3928(SB)/8, $0x0000000000000000
+DATA neonexp<>+3936(SB)/8, $0x0000000000000000
+DATA neonexp<>+3944(SB)/8, $0x0000000000000000
+DATA neonexp<>+3952(SB)/8, $0x0000000000000000
+DATA neonexp<>+3960(SB)/8, $0x0000000000000000
+GLOBL neonexp<>(SB), RODATA|NOPTR, $3968
 
 // func ExpNEONF32(n int, x *float32, y *float32)
 TEXT ·ExpNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonexp<>(SB), R4
-	FMOVQ 32(R4), F14
-	FMOVQ 192(R4), F13
-	FMOVQ (R4), F12
-	FMOVQ 16(R4), F11
-	FMOVQ 96(R4), F10
-	FMOVQ 48(R4), F9
+	MOVD $neonexp<>+0(SB), R4
 	FMOVQ 64(R4), F8
-	FMOVQ 80(R4), F7
-	FMOVQ 176(R4), F6
+	FMOVQ 384(R4), F7
+	FMOVQ (R4), F6
+	FMOVQ 32(R4), F5
+	FMOVQ 192(R4), F4
+	FMOVQ 96(R4), F3
+	FMOVQ 128(R4), F2
+	FMOVQ 160(R4), F1
+	FMOVQ 352(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -134,72 +522,65 @@ TEXT ·ExpNEONF32(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F1, F0)
-	WORD $0x4e21f581 // fmax v1.4s, v12.4s, v1.4s
-	WORD $0x4e20f580 // fmax v0.4s, v12.4s, v0.4s
-	WORD $0x4ea1f563 // fmin v3.4s, v11.4s, v1.4s
-	WORD $0x4ea0f562 // fmin v2.4s, v11.4s, v0.4s
-	VMOV V14.B16, V1.B16
-	WORD $0x4e29cc61 // fmla v1.4s, v3.4s, v9.4s
-	VMOV V14.B16, V0.B16
-	WORD $0x4e29cc40 // fmla v0.4s, v2.4s, v9.4s
-	WORD $0x4eaed430 // fsub v16.4s, v1.4s, v14.4s
-	WORD $0x4eaed40f // fsub v15.4s, v0.4s, v14.4s
-	WORD $0x4ea8ce03 // fmls v3.4s, v16.4s, v8.4s
-	WORD $0x4ea8cde2 // fmls v2.4s, v15.4s, v8.4s
-	WORD $0x4ea7ce03 // fmls v3.4s, v16.4s, v7.4s
-	WORD $0x4ea7cde2 // fmls v2.4s, v15.4s, v7.4s
-	FMOVQ 112(R4), F1
-	WORD $0x4e23cd41 // fmla v1.4s, v10.4s, v3.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4e22cd40 // fmla v0.4s, v10.4s, v2.4s
-	FMOVQ 128(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 128(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 144(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 144(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 160(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 160(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V6.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V6.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V14.B16, V1.B16
-	WORD $0x4e26ce01 // fmla v1.4s, v16.4s, v6.4s
-	VMOV V14.B16, V0.B16
-	WORD $0x4e26cde0 // fmla v0.4s, v15.4s, v6.4s
-	WORD $0x4eaed421 // fsub v1.4s, v1.4s, v14.4s
-	WORD $0x4eaed400 // fsub v0.4s, v0.4s, v14.4s
-	WORD $0x4ea1d605 // fsub v5.4s, v16.4s, v1.4s
-	WORD $0x4ea0d5e4 // fsub v4.4s, v15.4s, v0.4s
-	WORD $0x4e2dd463 // fadd v3.4s, v3.4s, v13.4s
-	WORD $0x4e2dd442 // fadd v2.4s, v2.4s, v13.4s
-	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
-	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4ead8421 // add v1.4s, v1.4s, v13.4s
-	WORD $0x4ead8400 // add v0.4s, v0.4s, v13.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e2ed4a1 // fadd v1.4s, v5.4s, v14.4s
-	WORD $0x4e2ed480 // fadd v0.4s, v4.4s, v14.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4ead8421 // add v1.4s, v1.4s, v13.4s
-	WORD $0x4ead8400 // add v0.4s, v0.4s, v13.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F10, F9)
+	WORD $0x4e2af4ca // fmax v10.4s, v6.4s, v10.4s
+	WORD $0x4e29f4c9 // fmax v9.4s, v6.4s, v9.4s
+	WORD $0x4eaaf4ac // fmin v12.4s, v5.4s, v10.4s
+	WORD $0x4ea9f4ab // fmin v11.4s, v5.4s, v9.4s
+	FLDPQ 64(R4), (F10, F9)
+	WORD $0x4e23cd8a // fmla v10.4s, v12.4s, v3.4s
+	WORD $0x4e23cd69 // fmla v9.4s, v11.4s, v3.4s
+	WORD $0x4ea8d550 // fsub v16.4s, v10.4s, v8.4s
+	WORD $0x4ea8d52f // fsub v15.4s, v9.4s, v8.4s
+	WORD $0x4ea2ce0c // fmls v12.4s, v16.4s, v2.4s
+	WORD $0x4ea2cdeb // fmls v11.4s, v15.4s, v2.4s
+	WORD $0x4ea1ce0c // fmls v12.4s, v16.4s, v1.4s
+	WORD $0x4ea1cdeb // fmls v11.4s, v15.4s, v1.4s
+	FLDPQ 224(R4), (F13, F9)
+	WORD $0x4e2ccc8d // fmla v13.4s, v4.4s, v12.4s
+	WORD $0x4e2bcc89 // fmla v9.4s, v4.4s, v11.4s
+	FLDPQ 256(R4), (F14, F10)
+	WORD $0x4e2ccdae // fmla v14.4s, v13.4s, v12.4s
+	WORD $0x4e2bcd2a // fmla v10.4s, v9.4s, v11.4s
+	FLDPQ 288(R4), (F13, F9)
+	WORD $0x4e2ccdcd // fmla v13.4s, v14.4s, v12.4s
+	WORD $0x4e2bcd49 // fmla v9.4s, v10.4s, v11.4s
+	FLDPQ 320(R4), (F14, F10)
+	WORD $0x4e2ccdae // fmla v14.4s, v13.4s, v12.4s
+	WORD $0x4e2bcd2a // fmla v10.4s, v9.4s, v11.4s
+	FLDPQ 352(R4), (F13, F9)
+	WORD $0x4e2ccdcd // fmla v13.4s, v14.4s, v12.4s
+	WORD $0x4e2bcd49 // fmla v9.4s, v10.4s, v11.4s
+	WORD $0x6e2cddaa // fmul v10.4s, v13.4s, v12.4s
+	WORD $0x6e2bdd29 // fmul v9.4s, v9.4s, v11.4s
+	WORD $0x4e2ccd4c // fmla v12.4s, v10.4s, v12.4s
+	WORD $0x4e2bcd2b // fmla v11.4s, v9.4s, v11.4s
+	FLDPQ 64(R4), (F10, F9)
+	WORD $0x4e20ce0a // fmla v10.4s, v16.4s, v0.4s
+	WORD $0x4e20cde9 // fmla v9.4s, v15.4s, v0.4s
+	WORD $0x4ea8d54a // fsub v10.4s, v10.4s, v8.4s
+	WORD $0x4ea8d529 // fsub v9.4s, v9.4s, v8.4s
+	WORD $0x4eaad60e // fsub v14.4s, v16.4s, v10.4s
+	WORD $0x4ea9d5ed // fsub v13.4s, v15.4s, v9.4s
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	WORD $0x4e28d54a // fadd v10.4s, v10.4s, v8.4s
+	WORD $0x4e28d529 // fadd v9.4s, v9.4s, v8.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea7854a // add v10.4s, v10.4s, v7.4s
+	WORD $0x4ea78529 // add v9.4s, v9.4s, v7.4s
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x6e29dd6b // fmul v11.4s, v11.4s, v9.4s
+	WORD $0x4e28d5ca // fadd v10.4s, v14.4s, v8.4s
+	WORD $0x4e28d5a9 // fadd v9.4s, v13.4s, v8.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea7854a // add v10.4s, v10.4s, v7.4s
+	WORD $0x4ea78529 // add v9.4s, v9.4s, v7.4s
+	WORD $0x6e2add8a // fmul v10.4s, v12.4s, v10.4s
+	WORD $0x6e29dd69 // fmul v9.4s, v11.4s, v9.4s
+	FSTPQ.P (F10, F9), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -236,83 +617,73 @@ one_7:
 	FMOVS (R2), F1
 end_6:
 end_3:
-	FMOVQ (R4), F3
-	FMOVQ (R4), F2
+	FLDPQ (R4), (F3, F2)
 	WORD $0x4e21f463 // fmax v3.4s, v3.4s, v1.4s
 	WORD $0x4e20f442 // fmax v2.4s, v2.4s, v0.4s
-	FMOVQ 16(R4), F1
-	FMOVQ 16(R4), F0
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 32(R4), F1
-	FMOVQ 32(R4), F0
-	FMOVQ 48(R4), F4
+	FLDPQ 64(R4), (F1, F0)
+	FMOVQ 96(R4), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 32(R4), F4
+	FMOVQ 64(R4), F4
 	WORD $0x4ea4d426 // fsub v6.4s, v1.4s, v4.4s
 	WORD $0x4ea4d408 // fsub v8.4s, v0.4s, v4.4s
-	FMOVQ 64(R4), F0
+	FMOVQ 128(R4), F0
 	WORD $0x4ea0ccc3 // fmls v3.4s, v6.4s, v0.4s
 	WORD $0x4ea0cd02 // fmls v2.4s, v8.4s, v0.4s
-	FMOVQ 80(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4ea0ccc3 // fmls v3.4s, v6.4s, v0.4s
 	WORD $0x4ea0cd02 // fmls v2.4s, v8.4s, v0.4s
-	FMOVQ 96(R4), F0
-	FMOVQ 96(R4), F4
-	FMOVQ 112(R4), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 128(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 128(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 144(R4), F4
+	FLDPQ 192(R4), (F5, F1)
+	FLDPQ 224(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 144(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 160(R4), F5
+	FLDPQ 256(R4), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 160(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R4), F4
+	FLDPQ 288(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 320(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 352(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 32(R4), F1
-	FMOVQ 32(R4), F0
-	FMOVQ 176(R4), F4
+	FLDPQ 64(R4), (F1, F0)
+	FMOVQ 352(R4), F4
 	WORD $0x4e24ccc1 // fmla v1.4s, v6.4s, v4.4s
 	WORD $0x4e24cd00 // fmla v0.4s, v8.4s, v4.4s
-	FMOVQ 32(R4), F4
+	FMOVQ 64(R4), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
 	WORD $0x4ea4d407 // fsub v7.4s, v0.4s, v4.4s
 	WORD $0x4ea1d4c6 // fsub v6.4s, v6.4s, v1.4s
 	WORD $0x4ea7d505 // fsub v5.4s, v8.4s, v7.4s
-	FMOVQ 192(R4), F0
+	FMOVQ 384(R4), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 32(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e20d4e0 // fadd v0.4s, v7.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 192(R4), F0
+	FMOVQ 384(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 32(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4e20d4c1 // fadd v1.4s, v6.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 192(R4), F0
+	FMOVQ 384(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
@@ -351,17 +722,17 @@ end:
 
 // func SigmoidNEONF32(n int, x *float32, y *float32)
 TEXT ·SigmoidNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonexp<>(SB), R4
-	FMOVQ 192(R4), F15
-	FMOVQ 32(R4), F14
-	FMOVQ (R4), F13
-	FMOVQ 16(R4), F12
-	FMOVQ 96(R4), F11
-	FMOVQ 336(R4), F10
-	FMOVQ 48(R4), F9
-	FMOVQ 64(R4), F8
-	FMOVQ 80(R4), F7
-	FMOVQ 176(R4), F6
+	MOVD $neonexp<>+544(SB), R4
+	FMOVQ (R4), F9
+	FMOVQ 128(R4), F8
+	FMOVQ 64(R4), F7
+	FMOVQ 96(R4), F6
+	FMOVQ 256(R4), F5
+	FMOVQ 32(R4), F4
+	FMOVQ 160(R4), F3
+	FMOVQ 192(R4), F2
+	FMOVQ 224(R4), F1
+	FMOVQ 416(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -370,87 +741,80 @@ TEXT ·SigmoidNEONF32(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211df1 // and v17.16b, v15.16b, v1.16b
-	WORD $0x4e201df0 // and v16.16b, v15.16b, v0.16b
-	WORD $0x4eaa1c61 // orr v1.16b, v3.16b, v10.16b
-	WORD $0x4eaa1c40 // orr v0.16b, v2.16b, v10.16b
-	WORD $0x4e21f5a1 // fmax v1.4s, v13.4s, v1.4s
-	WORD $0x4e20f5a0 // fmax v0.4s, v13.4s, v0.4s
-	WORD $0x4ea1f583 // fmin v3.4s, v12.4s, v1.4s
-	WORD $0x4ea0f582 // fmin v2.4s, v12.4s, v0.4s
-	VMOV V14.B16, V1.B16
-	WORD $0x4e29cc61 // fmla v1.4s, v3.4s, v9.4s
-	VMOV V14.B16, V0.B16
-	WORD $0x4e29cc40 // fmla v0.4s, v2.4s, v9.4s
-	WORD $0x4eaed433 // fsub v19.4s, v1.4s, v14.4s
-	WORD $0x4eaed412 // fsub v18.4s, v0.4s, v14.4s
-	WORD $0x4ea8ce63 // fmls v3.4s, v19.4s, v8.4s
-	WORD $0x4ea8ce42 // fmls v2.4s, v18.4s, v8.4s
-	WORD $0x4ea7ce63 // fmls v3.4s, v19.4s, v7.4s
-	WORD $0x4ea7ce42 // fmls v2.4s, v18.4s, v7.4s
-	FMOVQ 112(R4), F1
-	WORD $0x4e23cd61 // fmla v1.4s, v11.4s, v3.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4e22cd60 // fmla v0.4s, v11.4s, v2.4s
-	FMOVQ 128(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 128(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 144(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 144(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 160(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 160(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V6.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V6.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V14.B16, V1.B16
-	WORD $0x4e26ce61 // fmla v1.4s, v19.4s, v6.4s
-	VMOV V14.B16, V0.B16
-	WORD $0x4e26ce40 // fmla v0.4s, v18.4s, v6.4s
-	WORD $0x4eaed421 // fsub v1.4s, v1.4s, v14.4s
-	WORD $0x4eaed400 // fsub v0.4s, v0.4s, v14.4s
-	WORD $0x4ea1d665 // fsub v5.4s, v19.4s, v1.4s
-	WORD $0x4ea0d644 // fsub v4.4s, v18.4s, v0.4s
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
-	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
-	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eaf8421 // add v1.4s, v1.4s, v15.4s
-	WORD $0x4eaf8400 // add v0.4s, v0.4s, v15.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e2ed4a0 // fadd v0.4s, v5.4s, v14.4s
-	WORD $0x4e2ed481 // fadd v1.4s, v4.4s, v14.4s
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eaf8400 // add v0.4s, v0.4s, v15.4s
-	WORD $0x4eaf8421 // add v1.4s, v1.4s, v15.4s
-	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
-	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
-	WORD $0x4e2fd403 // fadd v3.4s, v0.4s, v15.4s
-	WORD $0x4e2fd482 // fadd v2.4s, v4.4s, v15.4s
-	WORD $0x6eb1e401 // fcmgt v1.4s, v0.4s, v17.4s
-	WORD $0x6e711c01 // bsl v1.16b, v0.16b, v17.16b
-	WORD $0x6eb0e480 // fcmgt v0.4s, v4.4s, v16.4s
-	WORD $0x6e701c80 // bsl v0.16b, v4.16b, v16.16b
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F13, F12)
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6eaae5ab // fcmgt v11.4s, v13.4s, v10.4s
+	WORD $0x6eaae58a // fcmgt v10.4s, v12.4s, v10.4s
+	WORD $0x4e2b1d31 // and v17.16b, v9.16b, v11.16b
+	WORD $0x4e2a1d30 // and v16.16b, v9.16b, v10.16b
+	WORD $0x4ea41dab // orr v11.16b, v13.16b, v4.16b
+	WORD $0x4ea41d8a // orr v10.16b, v12.16b, v4.16b
+	WORD $0x4e2bf4eb // fmax v11.4s, v7.4s, v11.4s
+	WORD $0x4e2af4ea // fmax v10.4s, v7.4s, v10.4s
+	WORD $0x4eabf4cd // fmin v13.4s, v6.4s, v11.4s
+	WORD $0x4eaaf4cc // fmin v12.4s, v6.4s, v10.4s
+	FLDPQ 128(R4), (F11, F10)
+	WORD $0x4e23cdab // fmla v11.4s, v13.4s, v3.4s
+	WORD $0x4e23cd8a // fmla v10.4s, v12.4s, v3.4s
+	WORD $0x4ea8d573 // fsub v19.4s, v11.4s, v8.4s
+	WORD $0x4ea8d552 // fsub v18.4s, v10.4s, v8.4s
+	WORD $0x4ea2ce6d // fmls v13.4s, v19.4s, v2.4s
+	WORD $0x4ea2ce4c // fmls v12.4s, v18.4s, v2.4s
+	WORD $0x4ea1ce6d // fmls v13.4s, v19.4s, v1.4s
+	WORD $0x4ea1ce4c // fmls v12.4s, v18.4s, v1.4s
+	FLDPQ 288(R4), (F14, F10)
+	WORD $0x4e2dccae // fmla v14.4s, v5.4s, v13.4s
+	WORD $0x4e2cccaa // fmla v10.4s, v5.4s, v12.4s
+	FLDPQ 320(R4), (F15, F11)
+	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
+	WORD $0x4e2ccd4b // fmla v11.4s, v10.4s, v12.4s
+	FLDPQ 352(R4), (F14, F10)
+	WORD $0x4e2dcdee // fmla v14.4s, v15.4s, v13.4s
+	WORD $0x4e2ccd6a // fmla v10.4s, v11.4s, v12.4s
+	FLDPQ 384(R4), (F15, F11)
+	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
+	WORD $0x4e2ccd4b // fmla v11.4s, v10.4s, v12.4s
+	FLDPQ 416(R4), (F14, F10)
+	WORD $0x4e2dcdee // fmla v14.4s, v15.4s, v13.4s
+	WORD $0x4e2ccd6a // fmla v10.4s, v11.4s, v12.4s
+	WORD $0x6e2dddcb // fmul v11.4s, v14.4s, v13.4s
+	WORD $0x6e2cdd4a // fmul v10.4s, v10.4s, v12.4s
+	WORD $0x4e2dcd6d // fmla v13.4s, v11.4s, v13.4s
+	WORD $0x4e2ccd4c // fmla v12.4s, v10.4s, v12.4s
+	FLDPQ 128(R4), (F11, F10)
+	WORD $0x4e20ce6b // fmla v11.4s, v19.4s, v0.4s
+	WORD $0x4e20ce4a // fmla v10.4s, v18.4s, v0.4s
+	WORD $0x4ea8d56b // fsub v11.4s, v11.4s, v8.4s
+	WORD $0x4ea8d54a // fsub v10.4s, v10.4s, v8.4s
+	WORD $0x4eabd66f // fsub v15.4s, v19.4s, v11.4s
+	WORD $0x4eaad64e // fsub v14.4s, v18.4s, v10.4s
+	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0x4e28d56b // fadd v11.4s, v11.4s, v8.4s
+	WORD $0x4e28d54a // fadd v10.4s, v10.4s, v8.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x4ea9856b // add v11.4s, v11.4s, v9.4s
+	WORD $0x4ea9854a // add v10.4s, v10.4s, v9.4s
+	WORD $0x6e2bddad // fmul v13.4s, v13.4s, v11.4s
+	WORD $0x6e2add8c // fmul v12.4s, v12.4s, v10.4s
+	WORD $0x4e28d5ea // fadd v10.4s, v15.4s, v8.4s
+	WORD $0x4e28d5cb // fadd v11.4s, v14.4s, v8.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x4ea9854a // add v10.4s, v10.4s, v9.4s
+	WORD $0x4ea9856b // add v11.4s, v11.4s, v9.4s
+	WORD $0x6e2addaa // fmul v10.4s, v13.4s, v10.4s
+	WORD $0x6e2bdd8e // fmul v14.4s, v12.4s, v11.4s
+	WORD $0x4e29d54d // fadd v13.4s, v10.4s, v9.4s
+	WORD $0x4e29d5cc // fadd v12.4s, v14.4s, v9.4s
+	WORD $0x6eb1e54b // fcmgt v11.4s, v10.4s, v17.4s
+	WORD $0x6e711d4b // bsl v11.16b, v10.16b, v17.16b
+	WORD $0x6eb0e5ca // fcmgt v10.4s, v14.4s, v16.4s
+	WORD $0x6e701dca // bsl v10.16b, v14.16b, v16.16b
+	WORD $0x6e2dfd6b // fdiv v11.4s, v11.4s, v13.4s
+	WORD $0x6e2cfd4a // fdiv v10.4s, v10.4s, v12.4s
+	FSTPQ.P (F11, F10), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -488,97 +852,85 @@ one_7:
 end_6:
 end_3:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	FMOVQ 192(R4), F5
-	FMOVQ 192(R4), F4
+	FLDPQ (R4), (F5, F4)
 	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
 	WORD $0x6ea2e402 // fcmgt v2.4s, v0.4s, v2.4s
 	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
 	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
-	FMOVQ 336(R4), F2
+	FMOVQ 32(R4), F2
 	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
 	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	FMOVQ (R4), F1
-	FMOVQ (R4), F0
+	FLDPQ 64(R4), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 16(R4), F1
-	FMOVQ 16(R4), F0
+	FLDPQ 96(R4), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 32(R4), F1
-	FMOVQ 32(R4), F0
-	FMOVQ 48(R4), F4
+	FLDPQ 128(R4), (F1, F0)
+	FMOVQ 160(R4), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 32(R4), F4
-	WORD $0x4ea4d428 // fsub v8.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40a // fsub v10.4s, v0.4s, v4.4s
-	FMOVQ 64(R4), F0
-	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
-	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
-	FMOVQ 80(R4), F0
-	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
-	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
-	FMOVQ 96(R4), F0
-	FMOVQ 96(R4), F4
-	FMOVQ 112(R4), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 128(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 128(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 144(R4), F4
+	FMOVQ 128(R4), F4
+	WORD $0x4ea4d429 // fsub v9.4s, v1.4s, v4.4s
+	WORD $0x4ea4d408 // fsub v8.4s, v0.4s, v4.4s
+	FMOVQ 192(R4), F0
+	WORD $0x4ea0cd23 // fmls v3.4s, v9.4s, v0.4s
+	WORD $0x4ea0cd02 // fmls v2.4s, v8.4s, v0.4s
+	FMOVQ 224(R4), F0
+	WORD $0x4ea0cd23 // fmls v3.4s, v9.4s, v0.4s
+	WORD $0x4ea0cd02 // fmls v2.4s, v8.4s, v0.4s
+	FLDPQ 256(R4), (F5, F1)
+	FLDPQ 288(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 144(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 160(R4), F5
+	FLDPQ 320(R4), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 160(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R4), F4
+	FLDPQ 352(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 384(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 416(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 32(R4), F1
-	FMOVQ 32(R4), F0
-	FMOVQ 176(R4), F4
-	WORD $0x4e24cd01 // fmla v1.4s, v8.4s, v4.4s
-	WORD $0x4e24cd40 // fmla v0.4s, v10.4s, v4.4s
-	FMOVQ 32(R4), F4
+	FLDPQ 128(R4), (F1, F0)
+	FMOVQ 416(R4), F4
+	WORD $0x4e24cd21 // fmla v1.4s, v9.4s, v4.4s
+	WORD $0x4e24cd00 // fmla v0.4s, v8.4s, v4.4s
+	FMOVQ 128(R4), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
-	WORD $0x4ea4d409 // fsub v9.4s, v0.4s, v4.4s
-	WORD $0x4ea1d508 // fsub v8.4s, v8.4s, v1.4s
-	WORD $0x4ea9d545 // fsub v5.4s, v10.4s, v9.4s
-	FMOVQ 192(R4), F0
+	WORD $0x4ea4d405 // fsub v5.4s, v0.4s, v4.4s
+	WORD $0x4ea1d529 // fsub v9.4s, v9.4s, v1.4s
+	WORD $0x4ea5d508 // fsub v8.4s, v8.4s, v5.4s
+	FMOVQ (R4), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 32(R4), F0
+	FMOVQ 128(R4), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e20d520 // fadd v0.4s, v9.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 192(R4), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 32(R4), F0
-	WORD $0x4e20d501 // fadd v1.4s, v8.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 192(R4), F0
+	FMOVQ (R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	FMOVQ 192(R4), F0
+	FMOVQ 128(R4), F0
+	WORD $0x4e20d521 // fadd v1.4s, v9.4s, v0.4s
+	WORD $0x4e20d500 // fadd v0.4s, v8.4s, v0.4s
+	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
+	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
+	FLDPQ (R4), (F1, F0)
+	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
+	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
 	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
 	WORD $0x6ea7e4a1 // fcmgt v1.4s, v5.4s, v7.4s
@@ -621,16 +973,16 @@ end:
 
 // func TanhNEONF32(n int, x *float32, y *float32)
 TEXT ·TanhNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonexp<>(SB), R4
-	FMOVQ 336(R4), F16
-	FMOVQ 352(R4), F15
-	FMOVQ 96(R4), F14
-	FMOVQ 192(R4), F13
-	FMOVQ 48(R4), F12
-	FMOVQ 32(R4), F11
-	FMOVQ 64(R4), F10
-	FMOVQ 80(R4), F9
-	FMOVQ 368(R4), F8
+	MOVD $neonexp<>+1120(SB), R4
+	FMOVQ (R4), F8
+	FMOVQ 32(R4), F7
+	FMOVQ 192(R4), F6
+	FMOVQ 384(R4), F5
+	FMOVQ 96(R4), F4
+	FMOVQ 64(R4), F3
+	FMOVQ 128(R4), F2
+	FMOVQ 160(R4), F1
+	FMOVQ 416(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -640,65 +992,59 @@ TEXT ·TanhNEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F18, F17)
-	WORD $0x4eb01e41 // orr v1.16b, v18.16b, v16.16b
-	WORD $0x4eb01e20 // orr v0.16b, v17.16b, v16.16b
-	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
-	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x4e21f5e3 // fmax v3.4s, v15.4s, v1.4s
-	WORD $0x4e20f5e2 // fmax v2.4s, v15.4s, v0.4s
-	VMOV V11.B16, V7.B16
-	WORD $0x4e2ccc67 // fmla v7.4s, v3.4s, v12.4s
-	VMOV V11.B16, V6.B16
-	WORD $0x4e2ccc46 // fmla v6.4s, v2.4s, v12.4s
-	WORD $0x4eabd4e1 // fsub v1.4s, v7.4s, v11.4s
-	WORD $0x4eabd4c0 // fsub v0.4s, v6.4s, v11.4s
-	WORD $0x4eaacc23 // fmls v3.4s, v1.4s, v10.4s
-	WORD $0x4eaacc02 // fmls v2.4s, v0.4s, v10.4s
-	WORD $0x4ea9cc23 // fmls v3.4s, v1.4s, v9.4s
-	WORD $0x4ea9cc02 // fmls v2.4s, v0.4s, v9.4s
-	FMOVQ 112(R4), F1
-	WORD $0x4e23cdc1 // fmla v1.4s, v14.4s, v3.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4e22cdc0 // fmla v0.4s, v14.4s, v2.4s
-	FMOVQ 128(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 128(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 144(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 144(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 160(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 160(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4f3754e1 // shl v1.4s, v7.4s, #23
-	WORD $0x4f3754c0 // shl v0.4s, v6.4s, #23
-	WORD $0x4ead8425 // add v5.4s, v1.4s, v13.4s
-	WORD $0x4ead8404 // add v4.4s, v0.4s, v13.4s
-	WORD $0x4eadd4a1 // fsub v1.4s, v5.4s, v13.4s
-	WORD $0x4eadd480 // fsub v0.4s, v4.4s, v13.4s
-	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
-	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	WORD $0x4e28d423 // fadd v3.4s, v1.4s, v8.4s
-	WORD $0x4e28d402 // fadd v2.4s, v0.4s, v8.4s
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
-	WORD $0x4e701c23 // bic v3.16b, v1.16b, v16.16b
-	WORD $0x4e701c02 // bic v2.16b, v0.16b, v16.16b
-	WORD $0x4e301e41 // and v1.16b, v18.16b, v16.16b
-	WORD $0x4e301e20 // and v0.16b, v17.16b, v16.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4ea81e4a // orr v10.16b, v18.16b, v8.16b
+	WORD $0x4ea81e29 // orr v9.16b, v17.16b, v8.16b
+	WORD $0x4e2ad54a // fadd v10.4s, v10.4s, v10.4s
+	WORD $0x4e29d529 // fadd v9.4s, v9.4s, v9.4s
+	WORD $0x4e2af4ec // fmax v12.4s, v7.4s, v10.4s
+	WORD $0x4e29f4eb // fmax v11.4s, v7.4s, v9.4s
+	FLDPQ 64(R4), (F16, F15)
+	WORD $0x4e24cd90 // fmla v16.4s, v12.4s, v4.4s
+	WORD $0x4e24cd6f // fmla v15.4s, v11.4s, v4.4s
+	WORD $0x4ea3d60a // fsub v10.4s, v16.4s, v3.4s
+	WORD $0x4ea3d5e9 // fsub v9.4s, v15.4s, v3.4s
+	WORD $0x4ea2cd4c // fmls v12.4s, v10.4s, v2.4s
+	WORD $0x4ea2cd2b // fmls v11.4s, v9.4s, v2.4s
+	WORD $0x4ea1cd4c // fmls v12.4s, v10.4s, v1.4s
+	WORD $0x4ea1cd2b // fmls v11.4s, v9.4s, v1.4s
+	FLDPQ 224(R4), (F13, F9)
+	WORD $0x4e2ccccd // fmla v13.4s, v6.4s, v12.4s
+	WORD $0x4e2bccc9 // fmla v9.4s, v6.4s, v11.4s
+	FLDPQ 256(R4), (F14, F10)
+	WORD $0x4e2ccdae // fmla v14.4s, v13.4s, v12.4s
+	WORD $0x4e2bcd2a // fmla v10.4s, v9.4s, v11.4s
+	FLDPQ 288(R4), (F13, F9)
+	WORD $0x4e2ccdcd // fmla v13.4s, v14.4s, v12.4s
+	WORD $0x4e2bcd49 // fmla v9.4s, v10.4s, v11.4s
+	FLDPQ 320(R4), (F14, F10)
+	WORD $0x4e2ccdae // fmla v14.4s, v13.4s, v12.4s
+	WORD $0x4e2bcd2a // fmla v10.4s, v9.4s, v11.4s
+	FLDPQ 352(R4), (F13, F9)
+	WORD $0x4e2ccdcd // fmla v13.4s, v14.4s, v12.4s
+	WORD $0x4e2bcd49 // fmla v9.4s, v10.4s, v11.4s
+	WORD $0x6e2cddaa // fmul v10.4s, v13.4s, v12.4s
+	WORD $0x6e2bdd29 // fmul v9.4s, v9.4s, v11.4s
+	WORD $0x4e2ccd4c // fmla v12.4s, v10.4s, v12.4s
+	WORD $0x4e2bcd2b // fmla v11.4s, v9.4s, v11.4s
+	WORD $0x4f37560a // shl v10.4s, v16.4s, #23
+	WORD $0x4f3755e9 // shl v9.4s, v15.4s, #23
+	WORD $0x4ea5854e // add v14.4s, v10.4s, v5.4s
+	WORD $0x4ea5852d // add v13.4s, v9.4s, v5.4s
+	WORD $0x4ea5d5ca // fsub v10.4s, v14.4s, v5.4s
+	WORD $0x4ea5d5a9 // fsub v9.4s, v13.4s, v5.4s
+	WORD $0x4e2ecd8a // fmla v10.4s, v12.4s, v14.4s
+	WORD $0x4e2dcd69 // fmla v9.4s, v11.4s, v13.4s
+	WORD $0x4e20d54c // fadd v12.4s, v10.4s, v0.4s
+	WORD $0x4e20d52b // fadd v11.4s, v9.4s, v0.4s
+	WORD $0x6e2cfd4a // fdiv v10.4s, v10.4s, v12.4s
+	WORD $0x6e2bfd29 // fdiv v9.4s, v9.4s, v11.4s
+	WORD $0x4e681d4c // bic v12.16b, v10.16b, v8.16b
+	WORD $0x4e681d2b // bic v11.16b, v9.16b, v8.16b
+	WORD $0x4e281e4a // and v10.16b, v18.16b, v8.16b
+	WORD $0x4e281e29 // and v9.16b, v17.16b, v8.16b
+	WORD $0x4eaa1d8a // orr v10.16b, v12.16b, v10.16b
+	WORD $0x4ea91d69 // orr v9.16b, v11.16b, v9.16b
+	FSTPQ.P (F10, F9), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -735,67 +1081,57 @@ one_7:
 	FMOVS (R2), F9
 end_6:
 end_3:
-	FMOVQ 336(R4), F11
-	FMOVQ 336(R4), F10
+	FLDPQ (R4), (F11, F10)
 	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
 	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
 	WORD $0x4e21d423 // fadd v3.4s, v1.4s, v1.4s
 	WORD $0x4e20d402 // fadd v2.4s, v0.4s, v0.4s
-	FMOVQ 352(R4), F1
-	FMOVQ 352(R4), F0
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 32(R4), F7
-	FMOVQ 32(R4), F6
-	FMOVQ 48(R4), F0
+	FLDPQ 64(R4), (F7, F6)
+	FMOVQ 96(R4), F0
 	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
 	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
-	FMOVQ 32(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
 	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
-	FMOVQ 64(R4), F0
+	FMOVQ 128(R4), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 80(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 96(R4), F0
-	FMOVQ 96(R4), F4
-	FMOVQ 112(R4), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 128(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 128(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 144(R4), F4
+	FLDPQ 192(R4), (F5, F1)
+	FLDPQ 224(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 144(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 160(R4), F5
+	FLDPQ 256(R4), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 160(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R4), F4
+	FLDPQ 288(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 320(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 352(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4f3754e4 // shl v4.4s, v7.4s, #23
-	WORD $0x4f3754c1 // shl v1.4s, v6.4s, #23
-	FMOVQ 192(R4), F0
-	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
-	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
-	FMOVQ 192(R4), F0
+	WORD $0x4f3754e5 // shl v5.4s, v7.4s, #23
+	WORD $0x4f3754c4 // shl v4.4s, v6.4s, #23
+	FLDPQ 384(R4), (F1, F0)
+	WORD $0x4ea184a5 // add v5.4s, v5.4s, v1.4s
+	WORD $0x4ea18484 // add v4.4s, v4.4s, v1.4s
 	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
 	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
 	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 368(R4), F2
+	FMOVQ 416(R4), F2
 	WORD $0x4e22d423 // fadd v3.4s, v1.4s, v2.4s
 	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
@@ -840,20 +1176,20 @@ end:
 
 // func ExpSumNEONF32(n int, x *float32, shift float32) float32
 TEXT ·ExpSumNEONF32(SB), NOSPLIT, $0-28
-	MOVD $neonexp<>(SB), R4
-	FMOVQ 32(R4), F16
-	FMOVQ 192(R4), F15
-	FMOVQ (R4), F14
-	FMOVQ 16(R4), F13
-	FMOVQ 96(R4), F12
-	FMOVQ 48(R4), F11
-	FMOVQ 64(R4), F10
-	FMOVQ 80(R4), F9
-	FMOVQ 176(R4), F8
-	FMOVS shift+16(FP), F0
-	WORD $0x4e040411 // dup v17.4s, v0.s[0]
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V1.B16
+	MOVD $neonexp<>+0(SB), R4
+	FMOVQ 64(R4), F8
+	FMOVQ 384(R4), F7
+	FMOVQ (R4), F6
+	FMOVQ 32(R4), F5
+	FMOVQ 192(R4), F4
+	FMOVQ 96(R4), F3
+	FMOVQ 128(R4), F2
+	FMOVQ 160(R4), F1
+	FMOVQ 352(R4), F0
+	FMOVS shift+16(FP), F9
+	WORD $0x4e040531 // dup v17.4s, v9.s[0]
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V10.B16
 	MOVD x+8(FP), R1
 	MOVD n+0(FP), R0
 	AND $7, R0, R2
@@ -861,204 +1197,187 @@ TEXT ·ExpSumNEONF32(SB), NOSPLIT, $0-28
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F3, F2)
-	WORD $0x4eb1d463 // fsub v3.4s, v3.4s, v17.4s
-	WORD $0x4eb1d442 // fsub v2.4s, v2.4s, v17.4s
-	WORD $0x4e23f5c3 // fmax v3.4s, v14.4s, v3.4s
-	WORD $0x4e22f5c2 // fmax v2.4s, v14.4s, v2.4s
-	WORD $0x4ea3f5a5 // fmin v5.4s, v13.4s, v3.4s
-	WORD $0x4ea2f5a4 // fmin v4.4s, v13.4s, v2.4s
-	VMOV V16.B16, V3.B16
-	WORD $0x4e2bcca3 // fmla v3.4s, v5.4s, v11.4s
-	VMOV V16.B16, V2.B16
-	WORD $0x4e2bcc82 // fmla v2.4s, v4.4s, v11.4s
-	WORD $0x4eb0d473 // fsub v19.4s, v3.4s, v16.4s
-	WORD $0x4eb0d452 // fsub v18.4s, v2.4s, v16.4s
-	WORD $0x4eaace65 // fmls v5.4s, v19.4s, v10.4s
-	WORD $0x4eaace44 // fmls v4.4s, v18.4s, v10.4s
-	WORD $0x4ea9ce65 // fmls v5.4s, v19.4s, v9.4s
-	WORD $0x4ea9ce44 // fmls v4.4s, v18.4s, v9.4s
-	FMOVQ 112(R4), F3
-	WORD $0x4e25cd83 // fmla v3.4s, v12.4s, v5.4s
-	FMOVQ 112(R4), F2
-	WORD $0x4e24cd82 // fmla v2.4s, v12.4s, v4.4s
-	FMOVQ 128(R4), F7
-	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
-	FMOVQ 128(R4), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 144(R4), F6
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 144(R4), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 160(R4), F7
-	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
-	FMOVQ 160(R4), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	VMOV V8.B16, V6.B16
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	VMOV V8.B16, V2.B16
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
-	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
-	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
-	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
-	VMOV V16.B16, V3.B16
-	WORD $0x4e28ce63 // fmla v3.4s, v19.4s, v8.4s
-	VMOV V16.B16, V2.B16
-	WORD $0x4e28ce42 // fmla v2.4s, v18.4s, v8.4s
-	WORD $0x4eb0d463 // fsub v3.4s, v3.4s, v16.4s
-	WORD $0x4eb0d442 // fsub v2.4s, v2.4s, v16.4s
-	WORD $0x4ea3d667 // fsub v7.4s, v19.4s, v3.4s
-	WORD $0x4ea2d646 // fsub v6.4s, v18.4s, v2.4s
-	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
-	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
-	WORD $0x4eaf8442 // add v2.4s, v2.4s, v15.4s
-	WORD $0x6e23dca5 // fmul v5.4s, v5.4s, v3.4s
-	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
-	WORD $0x4e30d4e3 // fadd v3.4s, v7.4s, v16.4s
-	WORD $0x4e30d4c2 // fadd v2.4s, v6.4s, v16.4s
-	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
-	WORD $0x4eaf8442 // add v2.4s, v2.4s, v15.4s
-	WORD $0x6e23dca3 // fmul v3.4s, v5.4s, v3.4s
-	WORD $0x6e22dc82 // fmul v2.4s, v4.4s, v2.4s
-	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FLDPQ.P 32(R1), (F12, F11)
+	WORD $0x4eb1d58c // fsub v12.4s, v12.4s, v17.4s
+	WORD $0x4eb1d56b // fsub v11.4s, v11.4s, v17.4s
+	WORD $0x4e2cf4cc // fmax v12.4s, v6.4s, v12.4s
+	WORD $0x4e2bf4cb // fmax v11.4s, v6.4s, v11.4s
+	WORD $0x4eacf4ae // fmin v14.4s, v5.4s, v12.4s
+	WORD $0x4eabf4ad // fmin v13.4s, v5.4s, v11.4s
+	FLDPQ 64(R4), (F12, F11)
+	WORD $0x4e23cdcc // fmla v12.4s, v14.4s, v3.4s
+	WORD $0x4e23cdab // fmla v11.4s, v13.4s, v3.4s
+	WORD $0x4ea8d593 // fsub v19.4s, v12.4s, v8.4s
+	WORD $0x4ea8d572 // fsub v18.4s, v11.4s, v8.4s
+	WORD $0x4ea2ce6e // fmls v14.4s, v19.4s, v2.4s
+	WORD $0x4ea2ce4d // fmls v13.4s, v18.4s, v2.4s
+	WORD $0x4ea1ce6e // fmls v14.4s, v19.4s, v1.4s
+	WORD $0x4ea1ce4d // fmls v13.4s, v18.4s, v1.4s
+	FLDPQ 224(R4), (F15, F11)
+	WORD $0x4e2ecc8f // fmla v15.4s, v4.4s, v14.4s
+	WORD $0x4e2dcc8b // fmla v11.4s, v4.4s, v13.4s
+	FLDPQ 256(R4), (F16, F12)
+	WORD $0x4e2ecdf0 // fmla v16.4s, v15.4s, v14.4s
+	WORD $0x4e2dcd6c // fmla v12.4s, v11.4s, v13.4s
+	FLDPQ 288(R4), (F15, F11)
+	WORD $0x4e2ece0f // fmla v15.4s, v16.4s, v14.4s
+	WORD $0x4e2dcd8b // fmla v11.4s, v12.4s, v13.4s
+	FLDPQ 320(R4), (F16, F12)
+	WORD $0x4e2ecdf0 // fmla v16.4s, v15.4s, v14.4s
+	WORD $0x4e2dcd6c // fmla v12.4s, v11.4s, v13.4s
+	FLDPQ 352(R4), (F15, F11)
+	WORD $0x4e2ece0f // fmla v15.4s, v16.4s, v14.4s
+	WORD $0x4e2dcd8b // fmla v11.4s, v12.4s, v13.4s
+	WORD $0x6e2eddec // fmul v12.4s, v15.4s, v14.4s
+	WORD $0x6e2ddd6b // fmul v11.4s, v11.4s, v13.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	WORD $0x4e2dcd6d // fmla v13.4s, v11.4s, v13.4s
+	FLDPQ 64(R4), (F12, F11)
+	WORD $0x4e20ce6c // fmla v12.4s, v19.4s, v0.4s
+	WORD $0x4e20ce4b // fmla v11.4s, v18.4s, v0.4s
+	WORD $0x4ea8d58c // fsub v12.4s, v12.4s, v8.4s
+	WORD $0x4ea8d56b // fsub v11.4s, v11.4s, v8.4s
+	WORD $0x4eacd670 // fsub v16.4s, v19.4s, v12.4s
+	WORD $0x4eabd64f // fsub v15.4s, v18.4s, v11.4s
+	WORD $0x4e27d5ce // fadd v14.4s, v14.4s, v7.4s
+	WORD $0x4e27d5ad // fadd v13.4s, v13.4s, v7.4s
+	WORD $0x4e28d58c // fadd v12.4s, v12.4s, v8.4s
+	WORD $0x4e28d56b // fadd v11.4s, v11.4s, v8.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x4ea7858c // add v12.4s, v12.4s, v7.4s
+	WORD $0x4ea7856b // add v11.4s, v11.4s, v7.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x6e2bddad // fmul v13.4s, v13.4s, v11.4s
+	WORD $0x4e28d60c // fadd v12.4s, v16.4s, v8.4s
+	WORD $0x4e28d5eb // fadd v11.4s, v15.4s, v8.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x4ea7858c // add v12.4s, v12.4s, v7.4s
+	WORD $0x4ea7856b // add v11.4s, v11.4s, v7.4s
+	WORD $0x6e2cddcc // fmul v12.4s, v14.4s, v12.4s
+	WORD $0x6e2bddab // fmul v11.4s, v13.4s, v11.4s
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R2
 	BEQ end
-	ADD $208, R4, R3
+	ADD $416, R4, R3
 	NEG R2, R0
 	ADD R0<<2, R3, R0
-	FLDPQ 64(R0), (F9, F8)
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FLDPQ 64(R0), (F7, F6)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R2, some_1
-	FLDPQ (R1), (F3, F2)
+	FLDPQ (R1), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R2, few_2
-	FMOVQ (R1), F3
+	FMOVQ (R1), F1
 	TBZ $1, R2, one_5
-	FMOVD 16(R1), F2
+	FMOVD 16(R1), F0
 	TBZ $0, R2, end_4
 	ADD $24, R1, R0
-	VLD1 (R0), V2.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R2, end_4
-	FMOVS 16(R1), F2
+	FMOVS 16(R1), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R2, one_7
-	FMOVD (R1), F3
+	FMOVD (R1), F1
 	TBZ $0, R2, end_6
 	ADD $8, R1, R0
-	VLD1 (R0), V3.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R2, end_6
-	FMOVS (R1), F3
+	FMOVS (R1), F1
 end_6:
 end_3:
-	WORD $0x4eb1d465 // fsub v5.4s, v3.4s, v17.4s
-	WORD $0x4eb1d444 // fsub v4.4s, v2.4s, v17.4s
-	FMOVQ (R4), F3
-	FMOVQ (R4), F2
-	WORD $0x4e25f465 // fmax v5.4s, v3.4s, v5.4s
-	WORD $0x4e24f444 // fmax v4.4s, v2.4s, v4.4s
-	FMOVQ 16(R4), F3
-	FMOVQ 16(R4), F2
-	WORD $0x4ea5f465 // fmin v5.4s, v3.4s, v5.4s
-	WORD $0x4ea4f444 // fmin v4.4s, v2.4s, v4.4s
-	FMOVQ 32(R4), F3
-	FMOVQ 32(R4), F2
-	FMOVQ 48(R4), F6
-	WORD $0x4e26cca3 // fmla v3.4s, v5.4s, v6.4s
-	WORD $0x4e26cc82 // fmla v2.4s, v4.4s, v6.4s
-	FMOVQ 32(R4), F6
-	WORD $0x4ea6d46a // fsub v10.4s, v3.4s, v6.4s
-	WORD $0x4ea6d44c // fsub v12.4s, v2.4s, v6.4s
-	FMOVQ 64(R4), F2
-	WORD $0x4ea2cd45 // fmls v5.4s, v10.4s, v2.4s
-	WORD $0x4ea2cd84 // fmls v4.4s, v12.4s, v2.4s
-	FMOVQ 80(R4), F2
-	WORD $0x4ea2cd45 // fmls v5.4s, v10.4s, v2.4s
-	WORD $0x4ea2cd84 // fmls v4.4s, v12.4s, v2.4s
-	FMOVQ 96(R4), F2
-	FMOVQ 96(R4), F6
-	FMOVQ 112(R4), F3
-	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 112(R4), F2
-	WORD $0x4e24ccc2 // fmla v2.4s, v6.4s, v4.4s
-	FMOVQ 128(R4), F7
-	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
-	FMOVQ 128(R4), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 144(R4), F6
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 144(R4), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 160(R4), F7
-	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
-	FMOVQ 160(R4), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 176(R4), F6
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 176(R4), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
-	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
-	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
-	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
-	FMOVQ 32(R4), F3
-	FMOVQ 32(R4), F2
-	FMOVQ 176(R4), F6
-	WORD $0x4e26cd43 // fmla v3.4s, v10.4s, v6.4s
-	WORD $0x4e26cd82 // fmla v2.4s, v12.4s, v6.4s
-	FMOVQ 32(R4), F6
-	WORD $0x4ea6d463 // fsub v3.4s, v3.4s, v6.4s
-	WORD $0x4ea6d44b // fsub v11.4s, v2.4s, v6.4s
-	WORD $0x4ea3d54a // fsub v10.4s, v10.4s, v3.4s
-	WORD $0x4eabd587 // fsub v7.4s, v12.4s, v11.4s
-	FMOVQ 192(R4), F2
-	WORD $0x4e22d4a6 // fadd v6.4s, v5.4s, v2.4s
-	WORD $0x4e22d485 // fadd v5.4s, v4.4s, v2.4s
-	FMOVQ 32(R4), F2
-	WORD $0x4e22d463 // fadd v3.4s, v3.4s, v2.4s
-	WORD $0x4e22d562 // fadd v2.4s, v11.4s, v2.4s
-	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375444 // shl v4.4s, v2.4s, #23
-	FMOVQ 192(R4), F2
-	WORD $0x4ea28463 // add v3.4s, v3.4s, v2.4s
-	WORD $0x4ea28482 // add v2.4s, v4.4s, v2.4s
-	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
-	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
-	FMOVQ 32(R4), F2
-	WORD $0x4e22d543 // fadd v3.4s, v10.4s, v2.4s
-	WORD $0x4e22d4e2 // fadd v2.4s, v7.4s, v2.4s
-	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375444 // shl v4.4s, v2.4s, #23
-	FMOVQ 192(R4), F2
-	WORD $0x4ea28463 // add v3.4s, v3.4s, v2.4s
-	WORD $0x4ea28482 // add v2.4s, v4.4s, v2.4s
-	WORD $0x6e23dcc3 // fmul v3.4s, v6.4s, v3.4s
-	WORD $0x6e22dca2 // fmul v2.4s, v5.4s, v2.4s
-	WORD $0x4e291c63 // and v3.16b, v3.16b, v9.16b
-	WORD $0x4e281c42 // and v2.16b, v2.16b, v8.16b
-	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-end:
+	WORD $0x4eb1d423 // fsub v3.4s, v1.4s, v17.4s
+	WORD $0x4eb1d402 // fsub v2.4s, v0.4s, v17.4s
+	FLDPQ (R4), (F1, F0)
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FLDPQ 32(R4), (F1, F0)
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
+	FLDPQ 64(R4), (F1, F0)
+	FMOVQ 96(R4), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 64(R4), F4
+	WORD $0x4ea4d428 // fsub v8.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
+	FMOVQ 128(R4), F0
+	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FMOVQ 160(R4), F0
+	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FLDPQ 192(R4), (F5, F1)
+	FLDPQ 224(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 256(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 288(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 320(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 352(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FLDPQ 64(R4), (F1, F0)
+	FMOVQ 352(R4), F4
+	WORD $0x4e24cd01 // fmla v1.4s, v8.4s, v4.4s
+	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
+	FMOVQ 64(R4), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
+	WORD $0x4ea1d508 // fsub v8.4s, v8.4s, v1.4s
+	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
+	FMOVQ 384(R4), F0
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
+	FMOVQ 64(R4), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ 384(R4), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	FMOVQ 64(R4), F0
+	WORD $0x4e20d501 // fadd v1.4s, v8.4s, v0.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ 384(R4), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
+	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
+	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
+	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
+	WORD $0x4e21d529 // fadd v9.4s, v9.4s, v1.4s
+	WORD $0x4e20d54a // fadd v10.4s, v10.4s, v0.4s
+end:
+	WORD $0x4e29d541 // fadd v1.4s, v10.4s, v9.4s
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
@@ -1068,20 +1387,20 @@ end:
 
 // func ExpToNEONF32(n int, x *float32, shift float32, y *float32) float32
 TEXT ·ExpToNEONF32(SB), NOSPLIT, $0-36
-	MOVD $neonexp<>(SB), R5
-	FMOVQ 32(R5), F16
-	FMOVQ 192(R5), F15
-	FMOVQ (R5), F14
-	FMOVQ 16(R5), F13
-	FMOVQ 96(R5), F12
-	FMOVQ 48(R5), F11
-	FMOVQ 64(R5), F10
-	FMOVQ 80(R5), F9
-	FMOVQ 176(R5), F8
-	FMOVS shift+16(FP), F0
-	WORD $0x4e040411 // dup v17.4s, v0.s[0]
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V1.B16
+	MOVD $neonexp<>+0(SB), R5
+	FMOVQ 64(R5), F8
+	FMOVQ 384(R5), F7
+	FMOVQ (R5), F6
+	FMOVQ 32(R5), F5
+	FMOVQ 192(R5), F4
+	FMOVQ 96(R5), F3
+	FMOVQ 128(R5), F2
+	FMOVQ 160(R5), F1
+	FMOVQ 352(R5), F0
+	FMOVS shift+16(FP), F9
+	WORD $0x4e040531 // dup v17.4s, v9.s[0]
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V10.B16
 	MOVD x+8(FP), R2
 	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
@@ -1090,234 +1409,217 @@ TEXT ·ExpToNEONF32(SB), NOSPLIT, $0-36
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	WORD $0x4eb1d463 // fsub v3.4s, v3.4s, v17.4s
-	WORD $0x4eb1d442 // fsub v2.4s, v2.4s, v17.4s
-	WORD $0x4e23f5c3 // fmax v3.4s, v14.4s, v3.4s
-	WORD $0x4e22f5c2 // fmax v2.4s, v14.4s, v2.4s
-	WORD $0x4ea3f5a5 // fmin v5.4s, v13.4s, v3.4s
-	WORD $0x4ea2f5a4 // fmin v4.4s, v13.4s, v2.4s
-	VMOV V16.B16, V3.B16
-	WORD $0x4e2bcca3 // fmla v3.4s, v5.4s, v11.4s
-	VMOV V16.B16, V2.B16
-	WORD $0x4e2bcc82 // fmla v2.4s, v4.4s, v11.4s
-	WORD $0x4eb0d473 // fsub v19.4s, v3.4s, v16.4s
-	WORD $0x4eb0d452 // fsub v18.4s, v2.4s, v16.4s
-	WORD $0x4eaace65 // fmls v5.4s, v19.4s, v10.4s
-	WORD $0x4eaace44 // fmls v4.4s, v18.4s, v10.4s
-	WORD $0x4ea9ce65 // fmls v5.4s, v19.4s, v9.4s
-	WORD $0x4ea9ce44 // fmls v4.4s, v18.4s, v9.4s
-	FMOVQ 112(R5), F3
-	WORD $0x4e25cd83 // fmla v3.4s, v12.4s, v5.4s
-	FMOVQ 112(R5), F2
-	WORD $0x4e24cd82 // fmla v2.4s, v12.4s, v4.4s
-	FMOVQ 128(R5), F7
-	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
-	FMOVQ 128(R5), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 144(R5), F6
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 144(R5), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 160(R5), F7
-	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
-	FMOVQ 160(R5), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	VMOV V8.B16, V6.B16
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	VMOV V8.B16, V2.B16
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
-	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
-	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
-	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
-	VMOV V16.B16, V3.B16
-	WORD $0x4e28ce63 // fmla v3.4s, v19.4s, v8.4s
-	VMOV V16.B16, V2.B16
-	WORD $0x4e28ce42 // fmla v2.4s, v18.4s, v8.4s
-	WORD $0x4eb0d463 // fsub v3.4s, v3.4s, v16.4s
-	WORD $0x4eb0d442 // fsub v2.4s, v2.4s, v16.4s
-	WORD $0x4ea3d667 // fsub v7.4s, v19.4s, v3.4s
-	WORD $0x4ea2d646 // fsub v6.4s, v18.4s, v2.4s
-	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
-	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
-	WORD $0x4eaf8442 // add v2.4s, v2.4s, v15.4s
-	WORD $0x6e23dca5 // fmul v5.4s, v5.4s, v3.4s
-	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
-	WORD $0x4e30d4e3 // fadd v3.4s, v7.4s, v16.4s
-	WORD $0x4e30d4c2 // fadd v2.4s, v6.4s, v16.4s
-	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4eaf8463 // add v3.4s, v3.4s, v15.4s
-	WORD $0x4eaf8442 // add v2.4s, v2.4s, v15.4s
-	WORD $0x6e23dca3 // fmul v3.4s, v5.4s, v3.4s
-	WORD $0x6e22dc82 // fmul v2.4s, v4.4s, v2.4s
-	FSTPQ.P (F3, F2), 32(R1)
-	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FLDPQ.P 32(R2), (F12, F11)
+	WORD $0x4eb1d58c // fsub v12.4s, v12.4s, v17.4s
+	WORD $0x4eb1d56b // fsub v11.4s, v11.4s, v17.4s
+	WORD $0x4e2cf4cc // fmax v12.4s, v6.4s, v12.4s
+	WORD $0x4e2bf4cb // fmax v11.4s, v6.4s, v11.4s
+	WORD $0x4eacf4ae // fmin v14.4s, v5.4s, v12.4s
+	WORD $0x4eabf4ad // fmin v13.4s, v5.4s, v11.4s
+	FLDPQ 64(R5), (F12, F11)
+	WORD $0x4e23cdcc // fmla v12.4s, v14.4s, v3.4s
+	WORD $0x4e23cdab // fmla v11.4s, v13.4s, v3.4s
+	WORD $0x4ea8d593 // fsub v19.4s, v12.4s, v8.4s
+	WORD $0x4ea8d572 // fsub v18.4s, v11.4s, v8.4s
+	WORD $0x4ea2ce6e // fmls v14.4s, v19.4s, v2.4s
+	WORD $0x4ea2ce4d // fmls v13.4s, v18.4s, v2.4s
+	WORD $0x4ea1ce6e // fmls v14.4s, v19.4s, v1.4s
+	WORD $0x4ea1ce4d // fmls v13.4s, v18.4s, v1.4s
+	FLDPQ 224(R5), (F15, F11)
+	WORD $0x4e2ecc8f // fmla v15.4s, v4.4s, v14.4s
+	WORD $0x4e2dcc8b // fmla v11.4s, v4.4s, v13.4s
+	FLDPQ 256(R5), (F16, F12)
+	WORD $0x4e2ecdf0 // fmla v16.4s, v15.4s, v14.4s
+	WORD $0x4e2dcd6c // fmla v12.4s, v11.4s, v13.4s
+	FLDPQ 288(R5), (F15, F11)
+	WORD $0x4e2ece0f // fmla v15.4s, v16.4s, v14.4s
+	WORD $0x4e2dcd8b // fmla v11.4s, v12.4s, v13.4s
+	FLDPQ 320(R5), (F16, F12)
+	WORD $0x4e2ecdf0 // fmla v16.4s, v15.4s, v14.4s
+	WORD $0x4e2dcd6c // fmla v12.4s, v11.4s, v13.4s
+	FLDPQ 352(R5), (F15, F11)
+	WORD $0x4e2ece0f // fmla v15.4s, v16.4s, v14.4s
+	WORD $0x4e2dcd8b // fmla v11.4s, v12.4s, v13.4s
+	WORD $0x6e2eddec // fmul v12.4s, v15.4s, v14.4s
+	WORD $0x6e2ddd6b // fmul v11.4s, v11.4s, v13.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	WORD $0x4e2dcd6d // fmla v13.4s, v11.4s, v13.4s
+	FLDPQ 64(R5), (F12, F11)
+	WORD $0x4e20ce6c // fmla v12.4s, v19.4s, v0.4s
+	WORD $0x4e20ce4b // fmla v11.4s, v18.4s, v0.4s
+	WORD $0x4ea8d58c // fsub v12.4s, v12.4s, v8.4s
+	WORD $0x4ea8d56b // fsub v11.4s, v11.4s, v8.4s
+	WORD $0x4eacd670 // fsub v16.4s, v19.4s, v12.4s
+	WORD $0x4eabd64f // fsub v15.4s, v18.4s, v11.4s
+	WORD $0x4e27d5ce // fadd v14.4s, v14.4s, v7.4s
+	WORD $0x4e27d5ad // fadd v13.4s, v13.4s, v7.4s
+	WORD $0x4e28d58c // fadd v12.4s, v12.4s, v8.4s
+	WORD $0x4e28d56b // fadd v11.4s, v11.4s, v8.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x4ea7858c // add v12.4s, v12.4s, v7.4s
+	WORD $0x4ea7856b // add v11.4s, v11.4s, v7.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x6e2bddad // fmul v13.4s, v13.4s, v11.4s
+	WORD $0x4e28d60c // fadd v12.4s, v16.4s, v8.4s
+	WORD $0x4e28d5eb // fadd v11.4s, v15.4s, v8.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x4ea7858c // add v12.4s, v12.4s, v7.4s
+	WORD $0x4ea7856b // add v11.4s, v11.4s, v7.4s
+	WORD $0x6e2cddcc // fmul v12.4s, v14.4s, v12.4s
+	WORD $0x6e2bddab // fmul v11.4s, v13.4s, v11.4s
+	FSTPQ.P (F12, F11), 32(R1)
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	ADD $208, R5, R4
+	ADD $416, R5, R4
 	NEG R3, R0
 	ADD R0<<2, R4, R0
-	FLDPQ 64(R0), (F9, F8)
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FLDPQ 64(R0), (F7, F6)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F3, F2)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F3
+	FMOVQ (R2), F1
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F2
+	FMOVD 16(R2), F0
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V2.S[2]
+	VLD1 (R0), V0.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F2
+	FMOVS 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F3
+	FMOVD (R2), F1
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V3.S[2]
+	VLD1 (R0), V1.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F3
+	FMOVS (R2), F1
 end_6:
 end_3:
-	WORD $0x4eb1d465 // fsub v5.4s, v3.4s, v17.4s
-	WORD $0x4eb1d444 // fsub v4.4s, v2.4s, v17.4s
-	FMOVQ (R5), F3
-	FMOVQ (R5), F2
-	WORD $0x4e25f465 // fmax v5.4s, v3.4s, v5.4s
-	WORD $0x4e24f444 // fmax v4.4s, v2.4s, v4.4s
-	FMOVQ 16(R5), F3
-	FMOVQ 16(R5), F2
-	WORD $0x4ea5f465 // fmin v5.4s, v3.4s, v5.4s
-	WORD $0x4ea4f444 // fmin v4.4s, v2.4s, v4.4s
-	FMOVQ 32(R5), F3
-	FMOVQ 32(R5), F2
-	FMOVQ 48(R5), F6
-	WORD $0x4e26cca3 // fmla v3.4s, v5.4s, v6.4s
-	WORD $0x4e26cc82 // fmla v2.4s, v4.4s, v6.4s
-	FMOVQ 32(R5), F6
-	WORD $0x4ea6d46a // fsub v10.4s, v3.4s, v6.4s
-	WORD $0x4ea6d44c // fsub v12.4s, v2.4s, v6.4s
-	FMOVQ 64(R5), F2
-	WORD $0x4ea2cd45 // fmls v5.4s, v10.4s, v2.4s
-	WORD $0x4ea2cd84 // fmls v4.4s, v12.4s, v2.4s
-	FMOVQ 80(R5), F2
-	WORD $0x4ea2cd45 // fmls v5.4s, v10.4s, v2.4s
-	WORD $0x4ea2cd84 // fmls v4.4s, v12.4s, v2.4s
-	FMOVQ 96(R5), F2
-	FMOVQ 96(R5), F6
-	FMOVQ 112(R5), F3
-	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 112(R5), F2
-	WORD $0x4e24ccc2 // fmla v2.4s, v6.4s, v4.4s
-	FMOVQ 128(R5), F7
-	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
-	FMOVQ 128(R5), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 144(R5), F6
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 144(R5), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 160(R5), F7
-	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
-	FMOVQ 160(R5), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 176(R5), F6
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 176(R5), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
-	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
-	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
-	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
-	FMOVQ 32(R5), F3
-	FMOVQ 32(R5), F2
-	FMOVQ 176(R5), F6
-	WORD $0x4e26cd43 // fmla v3.4s, v10.4s, v6.4s
-	WORD $0x4e26cd82 // fmla v2.4s, v12.4s, v6.4s
-	FMOVQ 32(R5), F6
-	WORD $0x4ea6d463 // fsub v3.4s, v3.4s, v6.4s
-	WORD $0x4ea6d44b // fsub v11.4s, v2.4s, v6.4s
-	WORD $0x4ea3d54a // fsub v10.4s, v10.4s, v3.4s
-	WORD $0x4eabd587 // fsub v7.4s, v12.4s, v11.4s
-	FMOVQ 192(R5), F2
-	WORD $0x4e22d4a6 // fadd v6.4s, v5.4s, v2.4s
-	WORD $0x4e22d485 // fadd v5.4s, v4.4s, v2.4s
-	FMOVQ 32(R5), F2
-	WORD $0x4e22d463 // fadd v3.4s, v3.4s, v2.4s
-	WORD $0x4e22d562 // fadd v2.4s, v11.4s, v2.4s
-	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375444 // shl v4.4s, v2.4s, #23
-	FMOVQ 192(R5), F2
-	WORD $0x4ea28463 // add v3.4s, v3.4s, v2.4s
-	WORD $0x4ea28482 // add v2.4s, v4.4s, v2.4s
-	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
-	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
-	FMOVQ 32(R5), F2
-	WORD $0x4e22d543 // fadd v3.4s, v10.4s, v2.4s
-	WORD $0x4e22d4e2 // fadd v2.4s, v7.4s, v2.4s
-	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
-	WORD $0x4f375444 // shl v4.4s, v2.4s, #23
-	FMOVQ 192(R5), F2
-	WORD $0x4ea28463 // add v3.4s, v3.4s, v2.4s
-	WORD $0x4ea28482 // add v2.4s, v4.4s, v2.4s
-	WORD $0x6e23dcc3 // fmul v3.4s, v6.4s, v3.4s
-	WORD $0x6e22dca2 // fmul v2.4s, v5.4s, v2.4s
+	WORD $0x4eb1d423 // fsub v3.4s, v1.4s, v17.4s
+	WORD $0x4eb1d402 // fsub v2.4s, v0.4s, v17.4s
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
+	FLDPQ 64(R5), (F1, F0)
+	FMOVQ 96(R5), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 64(R5), F4
+	WORD $0x4ea4d428 // fsub v8.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
+	FMOVQ 128(R5), F0
+	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FMOVQ 160(R5), F0
+	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FLDPQ 192(R5), (F5, F1)
+	FLDPQ 224(R5), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 256(R5), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 288(R5), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 320(R5), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 352(R5), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FLDPQ 64(R5), (F1, F0)
+	FMOVQ 352(R5), F4
+	WORD $0x4e24cd01 // fmla v1.4s, v8.4s, v4.4s
+	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
+	FMOVQ 64(R5), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
+	WORD $0x4ea1d508 // fsub v8.4s, v8.4s, v1.4s
+	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
+	FMOVQ 384(R5), F0
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
+	FMOVQ 64(R5), F0
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ 384(R5), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	FMOVQ 64(R5), F0
+	WORD $0x4e20d501 // fadd v1.4s, v8.4s, v0.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ 384(R5), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
+	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
 	TBZ $3, R3, some_8
-	FSTPQ (F3, F2), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_10
 some_8:
 	TBZ $2, R3, few_9
-	FMOVQ F3, (R1)
+	FMOVQ F1, (R1)
 	TBZ $1, R3, one_12
-	FMOVD F2, 16(R1)
+	FMOVD F0, 16(R1)
 	TBZ $0, R3, end_11
 	ADD $24, R1, R0
-	VST1 V2.S[2], (R0)
+	VST1 V0.S[2], (R0)
 	B end_11
 one_12:
 	TBZ $0, R3, end_11
-	FMOVS F2, 16(R1)
+	FMOVS F0, 16(R1)
 end_11:
 	B end_10
 few_9:
 	TBZ $1, R3, one_14
-	FMOVD F3, (R1)
+	FMOVD F1, (R1)
 	TBZ $0, R3, end_13
 	ADD $8, R1, R0
-	VST1 V3.S[2], (R0)
+	VST1 V1.S[2], (R0)
 	B end_13
 one_14:
 	TBZ $0, R3, end_13
-	FMOVS F3, (R1)
+	FMOVS F1, (R1)
 end_13:
 end_10:
-	WORD $0x4e291c63 // and v3.16b, v3.16b, v9.16b
-	WORD $0x4e281c42 // and v2.16b, v2.16b, v8.16b
-	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
+	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
+	WORD $0x4e21d529 // fadd v9.4s, v9.4s, v1.4s
+	WORD $0x4e20d54a // fadd v10.4s, v10.4s, v0.4s
 end:
-	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e29d541 // fadd v1.4s, v10.4s, v9.4s
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e816820 // trn2 v0.4s, v1.4s, v1.4s
@@ -1327,18 +1629,18 @@ end:
 
 // func LessExpNEONF32(n int, alpha float32, x *float32, y *float32, z *float32)
 TEXT ·LessExpNEONF32(SB), NOSPLIT, $0-40
-	MOVD $neonexp<>(SB), R5
-	FMOVQ 32(R5), F15
-	FMOVQ 192(R5), F14
-	FMOVQ (R5), F13
-	FMOVQ 16(R5), F12
-	FMOVQ 96(R5), F11
-	FMOVQ 48(R5), F10
-	FMOVQ 64(R5), F9
-	FMOVQ 80(R5), F8
-	FMOVQ 176(R5), F7
-	FMOVS alpha+8(FP), F0
-	WORD $0x4e040406 // dup v6.4s, v0.s[0]
+	MOVD $neonexp<>+0(SB), R5
+	FMOVQ 64(R5), F8
+	FMOVQ 384(R5), F7
+	FMOVQ (R5), F6
+	FMOVQ 32(R5), F5
+	FMOVQ 192(R5), F4
+	FMOVQ 96(R5), F3
+	FMOVQ 128(R5), F2
+	FMOVQ 160(R5), F1
+	FMOVQ 352(R5), F0
+	FMOVS alpha+8(FP), F9
+	WORD $0x4e04052b // dup v11.4s, v9.s[0]
 	MOVD x+16(FP), R3
 	MOVD y+24(FP), R2
 	MOVD z+32(FP), R1
@@ -1348,75 +1650,68 @@ TEXT ·LessExpNEONF32(SB), NOSPLIT, $0-40
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R3), (F1, F0)
-	WORD $0x4e21f5a1 // fmax v1.4s, v13.4s, v1.4s
-	WORD $0x4e20f5a0 // fmax v0.4s, v13.4s, v0.4s
-	WORD $0x4ea1f583 // fmin v3.4s, v12.4s, v1.4s
-	WORD $0x4ea0f582 // fmin v2.4s, v12.4s, v0.4s
-	VMOV V15.B16, V1.B16
-	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
-	VMOV V15.B16, V0.B16
-	WORD $0x4e2acc40 // fmla v0.4s, v2.4s, v10.4s
-	WORD $0x4eafd431 // fsub v17.4s, v1.4s, v15.4s
-	WORD $0x4eafd410 // fsub v16.4s, v0.4s, v15.4s
-	WORD $0x4ea9ce23 // fmls v3.4s, v17.4s, v9.4s
-	WORD $0x4ea9ce02 // fmls v2.4s, v16.4s, v9.4s
-	WORD $0x4ea8ce23 // fmls v3.4s, v17.4s, v8.4s
-	WORD $0x4ea8ce02 // fmls v2.4s, v16.4s, v8.4s
-	FMOVQ 112(R5), F1
-	WORD $0x4e23cd61 // fmla v1.4s, v11.4s, v3.4s
-	FMOVQ 112(R5), F0
-	WORD $0x4e22cd60 // fmla v0.4s, v11.4s, v2.4s
-	FMOVQ 128(R5), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 128(R5), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 144(R5), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 144(R5), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 160(R5), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 160(R5), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V7.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V7.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V15.B16, V1.B16
-	WORD $0x4e27ce21 // fmla v1.4s, v17.4s, v7.4s
-	VMOV V15.B16, V0.B16
-	WORD $0x4e27ce00 // fmla v0.4s, v16.4s, v7.4s
-	WORD $0x4eafd421 // fsub v1.4s, v1.4s, v15.4s
-	WORD $0x4eafd400 // fsub v0.4s, v0.4s, v15.4s
-	WORD $0x4ea1d625 // fsub v5.4s, v17.4s, v1.4s
-	WORD $0x4ea0d604 // fsub v4.4s, v16.4s, v0.4s
-	WORD $0x4e2ed463 // fadd v3.4s, v3.4s, v14.4s
-	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
-	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
-	WORD $0x4eae8400 // add v0.4s, v0.4s, v14.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e2fd4a1 // fadd v1.4s, v5.4s, v15.4s
-	WORD $0x4e2fd480 // fadd v0.4s, v4.4s, v15.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
-	WORD $0x4eae8400 // add v0.4s, v0.4s, v14.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	FLDPQ.P 32(R2), (F1, F0)
-	WORD $0x4ea3ccc1 // fmls v1.4s, v6.4s, v3.4s
-	WORD $0x4ea2ccc0 // fmls v0.4s, v6.4s, v2.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F10, F9)
+	WORD $0x4e2af4ca // fmax v10.4s, v6.4s, v10.4s
+	WORD $0x4e29f4c9 // fmax v9.4s, v6.4s, v9.4s
+	WORD $0x4eaaf4ad // fmin v13.4s, v5.4s, v10.4s
+	WORD $0x4ea9f4ac // fmin v12.4s, v5.4s, v9.4s
+	FLDPQ 64(R5), (F10, F9)
+	WORD $0x4e23cdaa // fmla v10.4s, v13.4s, v3.4s
+	WORD $0x4e23cd89 // fmla v9.4s, v12.4s, v3.4s
+	WORD $0x4ea8d551 // fsub v17.4s, v10.4s, v8.4s
+	WORD $0x4ea8d530 // fsub v16.4s, v9.4s, v8.4s
+	WORD $0x4ea2ce2d // fmls v13.4s, v17.4s, v2.4s
+	WORD $0x4ea2ce0c // fmls v12.4s, v16.4s, v2.4s
+	WORD $0x4ea1ce2d // fmls v13.4s, v17.4s, v1.4s
+	WORD $0x4ea1ce0c // fmls v12.4s, v16.4s, v1.4s
+	FLDPQ 224(R5), (F14, F9)
+	WORD $0x4e2dcc8e // fmla v14.4s, v4.4s, v13.4s
+	WORD $0x4e2ccc89 // fmla v9.4s, v4.4s, v12.4s
+	FLDPQ 256(R5), (F15, F10)
+	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
+	WORD $0x4e2ccd2a // fmla v10.4s, v9.4s, v12.4s
+	FLDPQ 288(R5), (F14, F9)
+	WORD $0x4e2dcdee // fmla v14.4s, v15.4s, v13.4s
+	WORD $0x4e2ccd49 // fmla v9.4s, v10.4s, v12.4s
+	FLDPQ 320(R5), (F15, F10)
+	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
+	WORD $0x4e2ccd2a // fmla v10.4s, v9.4s, v12.4s
+	FLDPQ 352(R5), (F14, F9)
+	WORD $0x4e2dcdee // fmla v14.4s, v15.4s, v13.4s
+	WORD $0x4e2ccd49 // fmla v9.4s, v10.4s, v12.4s
+	WORD $0x6e2dddca // fmul v10.4s, v14.4s, v13.4s
+	WORD $0x6e2cdd29 // fmul v9.4s, v9.4s, v12.4s
+	WORD $0x4e2dcd4d // fmla v13.4s, v10.4s, v13.4s
+	WORD $0x4e2ccd2c // fmla v12.4s, v9.4s, v12.4s
+	FLDPQ 64(R5), (F10, F9)
+	WORD $0x4e20ce2a // fmla v10.4s, v17.4s, v0.4s
+	WORD $0x4e20ce09 // fmla v9.4s, v16.4s, v0.4s
+	WORD $0x4ea8d54a // fsub v10.4s, v10.4s, v8.4s
+	WORD $0x4ea8d529 // fsub v9.4s, v9.4s, v8.4s
+	WORD $0x4eaad62f // fsub v15.4s, v17.4s, v10.4s
+	WORD $0x4ea9d60e // fsub v14.4s, v16.4s, v9.4s
+	WORD $0x4e27d5ad // fadd v13.4s, v13.4s, v7.4s
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x4e28d54a // fadd v10.4s, v10.4s, v8.4s
+	WORD $0x4e28d529 // fadd v9.4s, v9.4s, v8.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea7854a // add v10.4s, v10.4s, v7.4s
+	WORD $0x4ea78529 // add v9.4s, v9.4s, v7.4s
+	WORD $0x6e2addad // fmul v13.4s, v13.4s, v10.4s
+	WORD $0x6e29dd8c // fmul v12.4s, v12.4s, v9.4s
+	WORD $0x4e28d5ea // fadd v10.4s, v15.4s, v8.4s
+	WORD $0x4e28d5c9 // fadd v9.4s, v14.4s, v8.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x4ea7854a // add v10.4s, v10.4s, v7.4s
+	WORD $0x4ea78529 // add v9.4s, v9.4s, v7.4s
+	WORD $0x6e2addad // fmul v13.4s, v13.4s, v10.4s
+	WORD $0x6e29dd8c // fmul v12.4s, v12.4s, v9.4s
+	FLDPQ.P 32(R2), (F10, F9)
+	WORD $0x4eadcd6a // fmls v10.4s, v11.4s, v13.4s
+	WORD $0x4eaccd69 // fmls v9.4s, v11.4s, v12.4s
+	FSTPQ.P (F10, F9), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1453,83 +1748,73 @@ one_7:
 	FMOVS (R3), F1
 end_6:
 end_3:
-	FMOVQ (R5), F3
-	FMOVQ (R5), F2
+	FLDPQ (R5), (F3, F2)
 	WORD $0x4e21f463 // fmax v3.4s, v3.4s, v1.4s
 	WORD $0x4e20f442 // fmax v2.4s, v2.4s, v0.4s
-	FMOVQ 16(R5), F1
-	FMOVQ 16(R5), F0
+	FLDPQ 32(R5), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 32(R5), F1
-	FMOVQ 32(R5), F0
-	FMOVQ 48(R5), F4
+	FLDPQ 64(R5), (F1, F0)
+	FMOVQ 96(R5), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 32(R5), F4
-	WORD $0x4ea4d427 // fsub v7.4s, v1.4s, v4.4s
-	WORD $0x4ea4d409 // fsub v9.4s, v0.4s, v4.4s
-	FMOVQ 64(R5), F0
-	WORD $0x4ea0cce3 // fmls v3.4s, v7.4s, v0.4s
-	WORD $0x4ea0cd22 // fmls v2.4s, v9.4s, v0.4s
-	FMOVQ 80(R5), F0
-	WORD $0x4ea0cce3 // fmls v3.4s, v7.4s, v0.4s
-	WORD $0x4ea0cd22 // fmls v2.4s, v9.4s, v0.4s
-	FMOVQ 96(R5), F0
-	FMOVQ 96(R5), F4
-	FMOVQ 112(R5), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 112(R5), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 128(R5), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 128(R5), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 144(R5), F4
+	FMOVQ 64(R5), F4
+	WORD $0x4ea4d426 // fsub v6.4s, v1.4s, v4.4s
+	WORD $0x4ea4d408 // fsub v8.4s, v0.4s, v4.4s
+	FMOVQ 128(R5), F0
+	WORD $0x4ea0ccc3 // fmls v3.4s, v6.4s, v0.4s
+	WORD $0x4ea0cd02 // fmls v2.4s, v8.4s, v0.4s
+	FMOVQ 160(R5), F0
+	WORD $0x4ea0ccc3 // fmls v3.4s, v6.4s, v0.4s
+	WORD $0x4ea0cd02 // fmls v2.4s, v8.4s, v0.4s
+	FLDPQ 192(R5), (F5, F1)
+	FLDPQ 224(R5), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 144(R5), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 160(R5), F5
+	FLDPQ 256(R5), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 160(R5), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R5), F4
+	FLDPQ 288(R5), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R5), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 320(R5), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 352(R5), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 32(R5), F1
-	FMOVQ 32(R5), F0
-	FMOVQ 176(R5), F4
-	WORD $0x4e24cce1 // fmla v1.4s, v7.4s, v4.4s
-	WORD $0x4e24cd20 // fmla v0.4s, v9.4s, v4.4s
-	FMOVQ 32(R5), F4
+	FLDPQ 64(R5), (F1, F0)
+	FMOVQ 352(R5), F4
+	WORD $0x4e24ccc1 // fmla v1.4s, v6.4s, v4.4s
+	WORD $0x4e24cd00 // fmla v0.4s, v8.4s, v4.4s
+	FMOVQ 64(R5), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
-	WORD $0x4ea4d408 // fsub v8.4s, v0.4s, v4.4s
-	WORD $0x4ea1d4e7 // fsub v7.4s, v7.4s, v1.4s
-	WORD $0x4ea8d525 // fsub v5.4s, v9.4s, v8.4s
-	FMOVQ 192(R5), F0
+	WORD $0x4ea4d407 // fsub v7.4s, v0.4s, v4.4s
+	WORD $0x4ea1d4c6 // fsub v6.4s, v6.4s, v1.4s
+	WORD $0x4ea7d505 // fsub v5.4s, v8.4s, v7.4s
+	FMOVQ 384(R5), F0
 	WORD $0x4e20d463 // fadd v3.4s, v3.4s, v0.4s
 	WORD $0x4e20d444 // fadd v4.4s, v2.4s, v0.4s
-	FMOVQ 32(R5), F0
+	FMOVQ 64(R5), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e20d500 // fadd v0.4s, v8.4s, v0.4s
+	WORD $0x4e20d4e0 // fadd v0.4s, v7.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 192(R5), F0
+	FMOVQ 384(R5), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
 	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
-	FMOVQ 32(R5), F0
-	WORD $0x4e20d4e1 // fadd v1.4s, v7.4s, v0.4s
+	FMOVQ 64(R5), F0
+	WORD $0x4e20d4c1 // fadd v1.4s, v6.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 192(R5), F0
+	FMOVQ 384(R5), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
@@ -1565,8 +1850,8 @@ one_14:
 	FMOVS (R2), F1
 end_13:
 end_10:
-	WORD $0x4ea3ccc1 // fmls v1.4s, v6.4s, v3.4s
-	WORD $0x4ea2ccc0 // fmls v0.4s, v6.4s, v2.4s
+	WORD $0x4ea3cd61 // fmls v1.4s, v11.4s, v3.4s
+	WORD $0x4ea2cd60 // fmls v0.4s, v11.4s, v2.4s
 	TBZ $3, R4, some_15
 	FSTPQ (F1, F0), (R1)
 	B end_17
@@ -1601,16 +1886,16 @@ end:
 
 // func ExpNEONF64(n int, x *float64, y *float64)
 TEXT ·ExpNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonexp<>(SB), R4
-	FMOVQ 416(R4), F14
-	FMOVQ 672(R4), F13
-	FMOVQ 384(R4), F12
-	FMOVQ 400(R4), F11
-	FMOVQ 480(R4), F10
-	FMOVQ 432(R4), F9
-	FMOVQ 448(R4), F8
-	FMOVQ 464(R4), F7
-	FMOVQ 656(R4), F6
+	MOVD $neonexp<>+1696(SB), R4
+	FMOVQ 64(R4), F8
+	FMOVQ 576(R4), F7
+	FMOVQ (R4), F6
+	FMOVQ 32(R4), F5
+	FMOVQ 192(R4), F4
+	FMOVQ 96(R4), F3
+	FMOVQ 128(R4), F2
+	FMOVQ 160(R4), F1
+	FMOVQ 544(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -1619,96 +1904,83 @@ TEXT ·ExpNEONF64(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F1, F0)
-	WORD $0x4e61f581 // fmax v1.2d, v12.2d, v1.2d
-	WORD $0x4e60f580 // fmax v0.2d, v12.2d, v0.2d
-	WORD $0x4ee1f563 // fmin v3.2d, v11.2d, v1.2d
-	WORD $0x4ee0f562 // fmin v2.2d, v11.2d, v0.2d
-	VMOV V14.B16, V1.B16
-	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
-	VMOV V14.B16, V0.B16
-	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
-	WORD $0x4eeed430 // fsub v16.2d, v1.2d, v14.2d
-	WORD $0x4eeed40f // fsub v15.2d, v0.2d, v14.2d
-	WORD $0x4ee8ce03 // fmls v3.2d, v16.2d, v8.2d
-	WORD $0x4ee8cde2 // fmls v2.2d, v15.2d, v8.2d
-	WORD $0x4ee7ce03 // fmls v3.2d, v16.2d, v7.2d
-	WORD $0x4ee7cde2 // fmls v2.2d, v15.2d, v7.2d
-	FMOVQ 496(R4), F1
-	WORD $0x4e63cd41 // fmla v1.2d, v10.2d, v3.2d
-	FMOVQ 496(R4), F0
-	WORD $0x4e62cd40 // fmla v0.2d, v10.2d, v2.2d
-	FMOVQ 512(R4), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 512(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 528(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 528(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 544(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 544(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 560(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 560(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 576(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 576(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 592(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 592(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 608(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 608(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 624(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 624(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 640(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 640(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V6.B16, V4.B16
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	VMOV V6.B16, V0.B16
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
-	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
-	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
-	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	VMOV V14.B16, V1.B16
-	WORD $0x4e66ce01 // fmla v1.2d, v16.2d, v6.2d
-	VMOV V14.B16, V0.B16
-	WORD $0x4e66cde0 // fmla v0.2d, v15.2d, v6.2d
-	WORD $0x4eeed421 // fsub v1.2d, v1.2d, v14.2d
-	WORD $0x4eeed400 // fsub v0.2d, v0.2d, v14.2d
-	WORD $0x4ee1d605 // fsub v5.2d, v16.2d, v1.2d
-	WORD $0x4ee0d5e4 // fsub v4.2d, v15.2d, v0.2d
-	WORD $0x4e6dd463 // fadd v3.2d, v3.2d, v13.2d
-	WORD $0x4e6dd442 // fadd v2.2d, v2.2d, v13.2d
-	WORD $0x4e6ed421 // fadd v1.2d, v1.2d, v14.2d
-	WORD $0x4e6ed400 // fadd v0.2d, v0.2d, v14.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eed8421 // add v1.2d, v1.2d, v13.2d
-	WORD $0x4eed8400 // add v0.2d, v0.2d, v13.2d
-	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
-	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	WORD $0x4e6ed4a1 // fadd v1.2d, v5.2d, v14.2d
-	WORD $0x4e6ed480 // fadd v0.2d, v4.2d, v14.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eed8421 // add v1.2d, v1.2d, v13.2d
-	WORD $0x4eed8400 // add v0.2d, v0.2d, v13.2d
-	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
-	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F10, F9)
+	WORD $0x4e6af4ca // fmax v10.2d, v6.2d, v10.2d
+	WORD $0x4e69f4c9 // fmax v9.2d, v6.2d, v9.2d
+	WORD $0x4eeaf4ac // fmin v12.2d, v5.2d, v10.2d
+	WORD $0x4ee9f4ab // fmin v11.2d, v5.2d, v9.2d
+	FLDPQ 64(R4), (F10, F9)
+	WORD $0x4e63cd8a // fmla v10.2d, v12.2d, v3.2d
+	WORD $0x4e63cd69 // fmla v9.2d, v11.2d, v3.2d
+	WORD $0x4ee8d550 // fsub v16.2d, v10.2d, v8.2d
+	WORD $0x4ee8d52f // fsub v15.2d, v9.2d, v8.2d
+	WORD $0x4ee2ce0c // fmls v12.2d, v16.2d, v2.2d
+	WORD $0x4ee2cdeb // fmls v11.2d, v15.2d, v2.2d
+	WORD $0x4ee1ce0c // fmls v12.2d, v16.2d, v1.2d
+	WORD $0x4ee1cdeb // fmls v11.2d, v15.2d, v1.2d
+	FLDPQ 224(R4), (F13, F9)
+	WORD $0x4e6ccc8d // fmla v13.2d, v4.2d, v12.2d
+	WORD $0x4e6bcc89 // fmla v9.2d, v4.2d, v11.2d
+	FLDPQ 256(R4), (F14, F10)
+	WORD $0x4e6ccdae // fmla v14.2d, v13.2d, v12.2d
+	WORD $0x4e6bcd2a // fmla v10.2d, v9.2d, v11.2d
+	FLDPQ 288(R4), (F13, F9)
+	WORD $0x4e6ccdcd // fmla v13.2d, v14.2d, v12.2d
+	WORD $0x4e6bcd49 // fmla v9.2d, v10.2d, v11.2d
+	FLDPQ 320(R4), (F14, F10)
+	WORD $0x4e6ccdae // fmla v14.2d, v13.2d, v12.2d
+	WORD $0x4e6bcd2a // fmla v10.2d, v9.2d, v11.2d
+	FLDPQ 352(R4), (F13, F9)
+	WORD $0x4e6ccdcd // fmla v13.2d, v14.2d, v12.2d
+	WORD $0x4e6bcd49 // fmla v9.2d, v10.2d, v11.2d
+	FLDPQ 384(R4), (F14, F10)
+	WORD $0x4e6ccdae // fmla v14.2d, v13.2d, v12.2d
+	WORD $0x4e6bcd2a // fmla v10.2d, v9.2d, v11.2d
+	FLDPQ 416(R4), (F13, F9)
+	WORD $0x4e6ccdcd // fmla v13.2d, v14.2d, v12.2d
+	WORD $0x4e6bcd49 // fmla v9.2d, v10.2d, v11.2d
+	FLDPQ 448(R4), (F14, F10)
+	WORD $0x4e6ccdae // fmla v14.2d, v13.2d, v12.2d
+	WORD $0x4e6bcd2a // fmla v10.2d, v9.2d, v11.2d
+	FLDPQ 480(R4), (F13, F9)
+	WORD $0x4e6ccdcd // fmla v13.2d, v14.2d, v12.2d
+	WORD $0x4e6bcd49 // fmla v9.2d, v10.2d, v11.2d
+	FLDPQ 512(R4), (F14, F10)
+	WORD $0x4e6ccdae // fmla v14.2d, v13.2d, v12.2d
+	WORD $0x4e6bcd2a // fmla v10.2d, v9.2d, v11.2d
+	FLDPQ 544(R4), (F13, F9)
+	WORD $0x4e6ccdcd // fmla v13.2d, v14.2d, v12.2d
+	WORD $0x4e6bcd49 // fmla v9.2d, v10.2d, v11.2d
+	WORD $0x6e6cddaa // fmul v10.2d, v13.2d, v12.2d
+	WORD $0x6e6bdd29 // fmul v9.2d, v9.2d, v11.2d
+	WORD $0x4e6ccd4c // fmla v12.2d, v10.2d, v12.2d
+	WORD $0x4e6bcd2b // fmla v11.2d, v9.2d, v11.2d
+	FLDPQ 64(R4), (F10, F9)
+	WORD $0x4e60ce0a // fmla v10.2d, v16.2d, v0.2d
+	WORD $0x4e60cde9 // fmla v9.2d, v15.2d, v0.2d
+	WORD $0x4ee8d54a // fsub v10.2d, v10.2d, v8.2d
+	WORD $0x4ee8d529 // fsub v9.2d, v9.2d, v8.2d
+	WORD $0x4eead60e // fsub v14.2d, v16.2d, v10.2d
+	WORD $0x4ee9d5ed // fsub v13.2d, v15.2d, v9.2d
+	WORD $0x4e67d58c // fadd v12.2d, v12.2d, v7.2d
+	WORD $0x4e67d56b // fadd v11.2d, v11.2d, v7.2d
+	WORD $0x4e68d54a // fadd v10.2d, v10.2d, v8.2d
+	WORD $0x4e68d529 // fadd v9.2d, v9.2d, v8.2d
+	WORD $0x4f74554a // shl v10.2d, v10.2d, #52
+	WORD $0x4f745529 // shl v9.2d, v9.2d, #52
+	WORD $0x4ee7854a // add v10.2d, v10.2d, v7.2d
+	WORD $0x4ee78529 // add v9.2d, v9.2d, v7.2d
+	WORD $0x6e6add8c // fmul v12.2d, v12.2d, v10.2d
+	WORD $0x6e69dd6b // fmul v11.2d, v11.2d, v9.2d
+	WORD $0x4e68d5ca // fadd v10.2d, v14.2d, v8.2d
+	WORD $0x4e68d5a9 // fadd v9.2d, v13.2d, v8.2d
+	WORD $0x4f74554a // shl v10.2d, v10.2d, #52
+	WORD $0x4f745529 // shl v9.2d, v9.2d, #52
+	WORD $0x4ee7854a // add v10.2d, v10.2d, v7.2d
+	WORD $0x4ee78529 // add v9.2d, v9.2d, v7.2d
+	WORD $0x6e6add8a // fmul v10.2d, v12.2d, v10.2d
+	WORD $0x6e69dd69 // fmul v9.2d, v11.2d, v9.2d
+	FSTPQ.P (F10, F9), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -1731,107 +2003,91 @@ few_2:
 	FMOVD (R2), F1
 end_5:
 end_3:
-	FMOVQ 384(R4), F3
-	FMOVQ 384(R4), F2
+	FLDPQ (R4), (F3, F2)
 	WORD $0x4e61f463 // fmax v3.2d, v3.2d, v1.2d
 	WORD $0x4e60f442 // fmax v2.2d, v2.2d, v0.2d
-	FMOVQ 400(R4), F1
-	FMOVQ 400(R4), F0
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
 	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
-	FMOVQ 416(R4), F1
-	FMOVQ 416(R4), F0
-	FMOVQ 432(R4), F4
+	FLDPQ 64(R4), (F1, F0)
+	FMOVQ 96(R4), F4
 	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
 	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
-	FMOVQ 416(R4), F4
+	FMOVQ 64(R4), F4
 	WORD $0x4ee4d426 // fsub v6.2d, v1.2d, v4.2d
 	WORD $0x4ee4d408 // fsub v8.2d, v0.2d, v4.2d
-	FMOVQ 448(R4), F0
+	FMOVQ 128(R4), F0
 	WORD $0x4ee0ccc3 // fmls v3.2d, v6.2d, v0.2d
 	WORD $0x4ee0cd02 // fmls v2.2d, v8.2d, v0.2d
-	FMOVQ 464(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4ee0ccc3 // fmls v3.2d, v6.2d, v0.2d
 	WORD $0x4ee0cd02 // fmls v2.2d, v8.2d, v0.2d
-	FMOVQ 480(R4), F0
-	FMOVQ 480(R4), F4
-	FMOVQ 496(R4), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	FMOVQ 496(R4), F0
-	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
-	FMOVQ 512(R4), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 512(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 528(R4), F4
+	FLDPQ 192(R4), (F5, F1)
+	FLDPQ 224(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 528(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 544(R4), F5
+	FLDPQ 256(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 544(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 560(R4), F4
+	FLDPQ 288(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 560(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 576(R4), F5
+	FLDPQ 320(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 576(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 592(R4), F4
+	FLDPQ 352(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 592(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 608(R4), F5
+	FLDPQ 384(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 608(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 624(R4), F4
+	FLDPQ 416(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 624(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 640(R4), F5
+	FLDPQ 448(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 640(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 656(R4), F4
+	FLDPQ 480(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 656(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 512(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 544(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
 	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	FMOVQ 416(R4), F1
-	FMOVQ 416(R4), F0
-	FMOVQ 656(R4), F4
+	FLDPQ 64(R4), (F1, F0)
+	FMOVQ 544(R4), F4
 	WORD $0x4e64ccc1 // fmla v1.2d, v6.2d, v4.2d
 	WORD $0x4e64cd00 // fmla v0.2d, v8.2d, v4.2d
-	FMOVQ 416(R4), F4
+	FMOVQ 64(R4), F4
 	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
 	WORD $0x4ee4d407 // fsub v7.2d, v0.2d, v4.2d
 	WORD $0x4ee1d4c6 // fsub v6.2d, v6.2d, v1.2d
 	WORD $0x4ee7d505 // fsub v5.2d, v8.2d, v7.2d
-	FMOVQ 672(R4), F0
+	FMOVQ 576(R4), F0
 	WORD $0x4e60d464 // fadd v4.2d, v3.2d, v0.2d
 	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
-	FMOVQ 416(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d4e0 // fadd v0.2d, v7.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 672(R4), F0
+	FMOVQ 576(R4), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
 	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
 	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
-	FMOVQ 416(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4e60d4c1 // fadd v1.2d, v6.2d, v0.2d
 	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 672(R4), F0
+	FMOVQ 576(R4), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
 	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
@@ -1856,17 +2112,17 @@ end:
 
 // func SigmoidNEONF64(n int, x *float64, y *float64)
 TEXT ·SigmoidNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonexp<>(SB), R4
-	FMOVQ 672(R4), F15
-	FMOVQ 416(R4), F14
-	FMOVQ 384(R4), F13
-	FMOVQ 400(R4), F12
-	FMOVQ 480(R4), F11
-	FMOVQ 816(R4), F10
-	FMOVQ 432(R4), F9
-	FMOVQ 448(R4), F8
-	FMOVQ 464(R4), F7
-	FMOVQ 656(R4), F6
+	MOVD $neonexp<>+2432(SB), R4
+	FMOVQ (R4), F9
+	FMOVQ 128(R4), F8
+	FMOVQ 64(R4), F7
+	FMOVQ 96(R4), F6
+	FMOVQ 256(R4), F5
+	FMOVQ 32(R4), F4
+	FMOVQ 160(R4), F3
+	FMOVQ 192(R4), F2
+	FMOVQ 224(R4), F1
+	FMOVQ 608(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -1875,111 +2131,98 @@ TEXT ·SigmoidNEONF64(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ee0e461 // fcmgt v1.2d, v3.2d, v0.2d
-	WORD $0x6ee0e440 // fcmgt v0.2d, v2.2d, v0.2d
-	WORD $0x4e211df2 // and v18.16b, v15.16b, v1.16b
-	WORD $0x4e201df1 // and v17.16b, v15.16b, v0.16b
-	WORD $0x4eaa1c61 // orr v1.16b, v3.16b, v10.16b
-	WORD $0x4eaa1c40 // orr v0.16b, v2.16b, v10.16b
-	WORD $0x4e61f5a1 // fmax v1.2d, v13.2d, v1.2d
-	WORD $0x4e60f5a0 // fmax v0.2d, v13.2d, v0.2d
-	WORD $0x4ee1f583 // fmin v3.2d, v12.2d, v1.2d
-	WORD $0x4ee0f582 // fmin v2.2d, v12.2d, v0.2d
-	VMOV V14.B16, V1.B16
-	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
-	VMOV V14.B16, V0.B16
-	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
-	WORD $0x4eeed433 // fsub v19.2d, v1.2d, v14.2d
-	WORD $0x4eeed410 // fsub v16.2d, v0.2d, v14.2d
-	WORD $0x4ee8ce63 // fmls v3.2d, v19.2d, v8.2d
-	WORD $0x4ee8ce02 // fmls v2.2d, v16.2d, v8.2d
-	WORD $0x4ee7ce63 // fmls v3.2d, v19.2d, v7.2d
-	WORD $0x4ee7ce02 // fmls v2.2d, v16.2d, v7.2d
-	FMOVQ 496(R4), F1
-	WORD $0x4e63cd61 // fmla v1.2d, v11.2d, v3.2d
-	FMOVQ 496(R4), F0
-	WORD $0x4e62cd60 // fmla v0.2d, v11.2d, v2.2d
-	FMOVQ 512(R4), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 512(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 528(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 528(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 544(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 544(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 560(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 560(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 576(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 576(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 592(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 592(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 608(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 608(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 624(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 624(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 640(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 640(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V6.B16, V4.B16
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	VMOV V6.B16, V0.B16
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
-	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
-	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
-	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	VMOV V14.B16, V1.B16
-	WORD $0x4e66ce61 // fmla v1.2d, v19.2d, v6.2d
-	VMOV V14.B16, V0.B16
-	WORD $0x4e66ce00 // fmla v0.2d, v16.2d, v6.2d
-	WORD $0x4eeed421 // fsub v1.2d, v1.2d, v14.2d
-	WORD $0x4eeed400 // fsub v0.2d, v0.2d, v14.2d
-	WORD $0x4ee1d665 // fsub v5.2d, v19.2d, v1.2d
-	WORD $0x4ee0d604 // fsub v4.2d, v16.2d, v0.2d
-	WORD $0x4e6fd463 // fadd v3.2d, v3.2d, v15.2d
-	WORD $0x4e6fd442 // fadd v2.2d, v2.2d, v15.2d
-	WORD $0x4e6ed421 // fadd v1.2d, v1.2d, v14.2d
-	WORD $0x4e6ed400 // fadd v0.2d, v0.2d, v14.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
-	WORD $0x4eef8400 // add v0.2d, v0.2d, v15.2d
-	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
-	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	WORD $0x4e6ed4a0 // fadd v0.2d, v5.2d, v14.2d
-	WORD $0x4e6ed481 // fadd v1.2d, v4.2d, v14.2d
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4eef8400 // add v0.2d, v0.2d, v15.2d
-	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
-	WORD $0x6e60dc60 // fmul v0.2d, v3.2d, v0.2d
-	WORD $0x6e61dc44 // fmul v4.2d, v2.2d, v1.2d
-	WORD $0x4e6fd403 // fadd v3.2d, v0.2d, v15.2d
-	WORD $0x4e6fd482 // fadd v2.2d, v4.2d, v15.2d
-	WORD $0x6ef2e401 // fcmgt v1.2d, v0.2d, v18.2d
-	WORD $0x6e721c01 // bsl v1.16b, v0.16b, v18.16b
-	WORD $0x6ef1e480 // fcmgt v0.2d, v4.2d, v17.2d
-	WORD $0x6e711c80 // bsl v0.16b, v4.16b, v17.16b
-	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
-	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F13, F12)
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6eeae5ab // fcmgt v11.2d, v13.2d, v10.2d
+	WORD $0x6eeae58a // fcmgt v10.2d, v12.2d, v10.2d
+	WORD $0x4e2b1d32 // and v18.16b, v9.16b, v11.16b
+	WORD $0x4e2a1d31 // and v17.16b, v9.16b, v10.16b
+	WORD $0x4ea41dab // orr v11.16b, v13.16b, v4.16b
+	WORD $0x4ea41d8a // orr v10.16b, v12.16b, v4.16b
+	WORD $0x4e6bf4eb // fmax v11.2d, v7.2d, v11.2d
+	WORD $0x4e6af4ea // fmax v10.2d, v7.2d, v10.2d
+	WORD $0x4eebf4cd // fmin v13.2d, v6.2d, v11.2d
+	WORD $0x4eeaf4cc // fmin v12.2d, v6.2d, v10.2d
+	FLDPQ 128(R4), (F11, F10)
+	WORD $0x4e63cdab // fmla v11.2d, v13.2d, v3.2d
+	WORD $0x4e63cd8a // fmla v10.2d, v12.2d, v3.2d
+	WORD $0x4ee8d573 // fsub v19.2d, v11.2d, v8.2d
+	WORD $0x4ee8d550 // fsub v16.2d, v10.2d, v8.2d
+	WORD $0x4ee2ce6d // fmls v13.2d, v19.2d, v2.2d
+	WORD $0x4ee2ce0c // fmls v12.2d, v16.2d, v2.2d
+	WORD $0x4ee1ce6d // fmls v13.2d, v19.2d, v1.2d
+	WORD $0x4ee1ce0c // fmls v12.2d, v16.2d, v1.2d
+	FLDPQ 288(R4), (F14, F10)
+	WORD $0x4e6dccae // fmla v14.2d, v5.2d, v13.2d
+	WORD $0x4e6cccaa // fmla v10.2d, v5.2d, v12.2d
+	FLDPQ 320(R4), (F15, F11)
+	WORD $0x4e6dcdcf // fmla v15.2d, v14.2d, v13.2d
+	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
+	FLDPQ 352(R4), (F14, F10)
+	WORD $0x4e6dcdee // fmla v14.2d, v15.2d, v13.2d
+	WORD $0x4e6ccd6a // fmla v10.2d, v11.2d, v12.2d
+	FLDPQ 384(R4), (F15, F11)
+	WORD $0x4e6dcdcf // fmla v15.2d, v14.2d, v13.2d
+	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
+	FLDPQ 416(R4), (F14, F10)
+	WORD $0x4e6dcdee // fmla v14.2d, v15.2d, v13.2d
+	WORD $0x4e6ccd6a // fmla v10.2d, v11.2d, v12.2d
+	FLDPQ 448(R4), (F15, F11)
+	WORD $0x4e6dcdcf // fmla v15.2d, v14.2d, v13.2d
+	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
+	FLDPQ 480(R4), (F14, F10)
+	WORD $0x4e6dcdee // fmla v14.2d, v15.2d, v13.2d
+	WORD $0x4e6ccd6a // fmla v10.2d, v11.2d, v12.2d
+	FLDPQ 512(R4), (F15, F11)
+	WORD $0x4e6dcdcf // fmla v15.2d, v14.2d, v13.2d
+	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
+	FLDPQ 544(R4), (F14, F10)
+	WORD $0x4e6dcdee // fmla v14.2d, v15.2d, v13.2d
+	WORD $0x4e6ccd6a // fmla v10.2d, v11.2d, v12.2d
+	FLDPQ 576(R4), (F15, F11)
+	WORD $0x4e6dcdcf // fmla v15.2d, v14.2d, v13.2d
+	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
+	FLDPQ 608(R4), (F14, F10)
+	WORD $0x4e6dcdee // fmla v14.2d, v15.2d, v13.2d
+	WORD $0x4e6ccd6a // fmla v10.2d, v11.2d, v12.2d
+	WORD $0x6e6dddcb // fmul v11.2d, v14.2d, v13.2d
+	WORD $0x6e6cdd4a // fmul v10.2d, v10.2d, v12.2d
+	WORD $0x4e6dcd6d // fmla v13.2d, v11.2d, v13.2d
+	WORD $0x4e6ccd4c // fmla v12.2d, v10.2d, v12.2d
+	FLDPQ 128(R4), (F11, F10)
+	WORD $0x4e60ce6b // fmla v11.2d, v19.2d, v0.2d
+	WORD $0x4e60ce0a // fmla v10.2d, v16.2d, v0.2d
+	WORD $0x4ee8d56b // fsub v11.2d, v11.2d, v8.2d
+	WORD $0x4ee8d54a // fsub v10.2d, v10.2d, v8.2d
+	WORD $0x4eebd66f // fsub v15.2d, v19.2d, v11.2d
+	WORD $0x4eead60e // fsub v14.2d, v16.2d, v10.2d
+	WORD $0x4e69d5ad // fadd v13.2d, v13.2d, v9.2d
+	WORD $0x4e69d58c // fadd v12.2d, v12.2d, v9.2d
+	WORD $0x4e68d56b // fadd v11.2d, v11.2d, v8.2d
+	WORD $0x4e68d54a // fadd v10.2d, v10.2d, v8.2d
+	WORD $0x4f74556b // shl v11.2d, v11.2d, #52
+	WORD $0x4f74554a // shl v10.2d, v10.2d, #52
+	WORD $0x4ee9856b // add v11.2d, v11.2d, v9.2d
+	WORD $0x4ee9854a // add v10.2d, v10.2d, v9.2d
+	WORD $0x6e6bddad // fmul v13.2d, v13.2d, v11.2d
+	WORD $0x6e6add8c // fmul v12.2d, v12.2d, v10.2d
+	WORD $0x4e68d5ea // fadd v10.2d, v15.2d, v8.2d
+	WORD $0x4e68d5cb // fadd v11.2d, v14.2d, v8.2d
+	WORD $0x4f74554a // shl v10.2d, v10.2d, #52
+	WORD $0x4f74556b // shl v11.2d, v11.2d, #52
+	WORD $0x4ee9854a // add v10.2d, v10.2d, v9.2d
+	WORD $0x4ee9856b // add v11.2d, v11.2d, v9.2d
+	WORD $0x6e6addaa // fmul v10.2d, v13.2d, v10.2d
+	WORD $0x6e6bdd8e // fmul v14.2d, v12.2d, v11.2d
+	WORD $0x4e69d54d // fadd v13.2d, v10.2d, v9.2d
+	WORD $0x4e69d5cc // fadd v12.2d, v14.2d, v9.2d
+	WORD $0x6ef2e54b // fcmgt v11.2d, v10.2d, v18.2d
+	WORD $0x6e721d4b // bsl v11.16b, v10.16b, v18.16b
+	WORD $0x6ef1e5ca // fcmgt v10.2d, v14.2d, v17.2d
+	WORD $0x6e711dca // bsl v10.16b, v14.16b, v17.16b
+	WORD $0x6e6dfd6b // fdiv v11.2d, v11.2d, v13.2d
+	WORD $0x6e6cfd4a // fdiv v10.2d, v10.2d, v12.2d
+	FSTPQ.P (F11, F10), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -2003,121 +2246,103 @@ few_2:
 end_5:
 end_3:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	FMOVQ 672(R4), F5
-	FMOVQ 672(R4), F4
+	FLDPQ (R4), (F5, F4)
 	WORD $0x6ee2e423 // fcmgt v3.2d, v1.2d, v2.2d
 	WORD $0x6ee2e402 // fcmgt v2.2d, v0.2d, v2.2d
 	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
 	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
-	FMOVQ 816(R4), F2
+	FMOVQ 32(R4), F2
 	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
 	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	FMOVQ 384(R4), F1
-	FMOVQ 384(R4), F0
+	FLDPQ 64(R4), (F1, F0)
 	WORD $0x4e63f423 // fmax v3.2d, v1.2d, v3.2d
 	WORD $0x4e62f402 // fmax v2.2d, v0.2d, v2.2d
-	FMOVQ 400(R4), F1
-	FMOVQ 400(R4), F0
+	FLDPQ 96(R4), (F1, F0)
 	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
 	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
-	FMOVQ 416(R4), F1
-	FMOVQ 416(R4), F0
-	FMOVQ 432(R4), F4
+	FLDPQ 128(R4), (F1, F0)
+	FMOVQ 160(R4), F4
 	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
 	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
-	FMOVQ 416(R4), F4
-	WORD $0x4ee4d428 // fsub v8.2d, v1.2d, v4.2d
-	WORD $0x4ee4d40a // fsub v10.2d, v0.2d, v4.2d
-	FMOVQ 448(R4), F0
-	WORD $0x4ee0cd03 // fmls v3.2d, v8.2d, v0.2d
-	WORD $0x4ee0cd42 // fmls v2.2d, v10.2d, v0.2d
-	FMOVQ 464(R4), F0
-	WORD $0x4ee0cd03 // fmls v3.2d, v8.2d, v0.2d
-	WORD $0x4ee0cd42 // fmls v2.2d, v10.2d, v0.2d
-	FMOVQ 480(R4), F0
-	FMOVQ 480(R4), F4
-	FMOVQ 496(R4), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	FMOVQ 496(R4), F0
-	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
-	FMOVQ 512(R4), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 512(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 528(R4), F4
+	FMOVQ 128(R4), F4
+	WORD $0x4ee4d429 // fsub v9.2d, v1.2d, v4.2d
+	WORD $0x4ee4d408 // fsub v8.2d, v0.2d, v4.2d
+	FMOVQ 192(R4), F0
+	WORD $0x4ee0cd23 // fmls v3.2d, v9.2d, v0.2d
+	WORD $0x4ee0cd02 // fmls v2.2d, v8.2d, v0.2d
+	FMOVQ 224(R4), F0
+	WORD $0x4ee0cd23 // fmls v3.2d, v9.2d, v0.2d
+	WORD $0x4ee0cd02 // fmls v2.2d, v8.2d, v0.2d
+	FLDPQ 256(R4), (F5, F1)
+	FLDPQ 288(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 528(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 544(R4), F5
+	FLDPQ 320(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 544(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 560(R4), F4
+	FLDPQ 352(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 560(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 576(R4), F5
+	FLDPQ 384(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 576(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 592(R4), F4
+	FLDPQ 416(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 592(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 608(R4), F5
+	FLDPQ 448(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 608(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 624(R4), F4
+	FLDPQ 480(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 624(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 640(R4), F5
+	FLDPQ 512(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 640(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 656(R4), F4
+	FLDPQ 544(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 656(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 576(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 608(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
 	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	FMOVQ 416(R4), F1
-	FMOVQ 416(R4), F0
-	FMOVQ 656(R4), F4
-	WORD $0x4e64cd01 // fmla v1.2d, v8.2d, v4.2d
-	WORD $0x4e64cd40 // fmla v0.2d, v10.2d, v4.2d
-	FMOVQ 416(R4), F4
+	FLDPQ 128(R4), (F1, F0)
+	FMOVQ 608(R4), F4
+	WORD $0x4e64cd21 // fmla v1.2d, v9.2d, v4.2d
+	WORD $0x4e64cd00 // fmla v0.2d, v8.2d, v4.2d
+	FMOVQ 128(R4), F4
 	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
-	WORD $0x4ee4d409 // fsub v9.2d, v0.2d, v4.2d
-	WORD $0x4ee1d508 // fsub v8.2d, v8.2d, v1.2d
-	WORD $0x4ee9d545 // fsub v5.2d, v10.2d, v9.2d
-	FMOVQ 672(R4), F0
+	WORD $0x4ee4d405 // fsub v5.2d, v0.2d, v4.2d
+	WORD $0x4ee1d529 // fsub v9.2d, v9.2d, v1.2d
+	WORD $0x4ee5d508 // fsub v8.2d, v8.2d, v5.2d
+	FMOVQ (R4), F0
 	WORD $0x4e60d464 // fadd v4.2d, v3.2d, v0.2d
 	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
-	FMOVQ 416(R4), F0
+	FMOVQ 128(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
-	WORD $0x4e60d520 // fadd v0.2d, v9.2d, v0.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 672(R4), F0
-	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
-	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
-	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
-	FMOVQ 416(R4), F0
-	WORD $0x4e60d501 // fadd v1.2d, v8.2d, v0.2d
 	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 672(R4), F0
+	FMOVQ (R4), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
 	WORD $0x6e61dc85 // fmul v5.2d, v4.2d, v1.2d
 	WORD $0x6e60dc64 // fmul v4.2d, v3.2d, v0.2d
-	FMOVQ 672(R4), F0
+	FMOVQ 128(R4), F0
+	WORD $0x4e60d521 // fadd v1.2d, v9.2d, v0.2d
+	WORD $0x4e60d500 // fadd v0.2d, v8.2d, v0.2d
+	WORD $0x4f745422 // shl v2.2d, v1.2d, #52
+	WORD $0x4f745403 // shl v3.2d, v0.2d, #52
+	FLDPQ (R4), (F1, F0)
+	WORD $0x4ee18442 // add v2.2d, v2.2d, v1.2d
+	WORD $0x4ee18461 // add v1.2d, v3.2d, v1.2d
+	WORD $0x6e62dca5 // fmul v5.2d, v5.2d, v2.2d
+	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
 	WORD $0x4e60d4a3 // fadd v3.2d, v5.2d, v0.2d
 	WORD $0x4e60d482 // fadd v2.2d, v4.2d, v0.2d
 	WORD $0x6ee7e4a1 // fcmgt v1.2d, v5.2d, v7.2d
@@ -2146,16 +2371,16 @@ end:
 
 // func TanhNEONF64(n int, x *float64, y *float64)
 TEXT ·TanhNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonexp<>(SB), R4
-	FMOVQ 816(R4), F14
-	FMOVQ 832(R4), F13
-	FMOVQ 480(R4), F12
-	FMOVQ 672(R4), F11
-	FMOVQ 432(R4), F10
-	FMOVQ 416(R4), F9
-	FMOVQ 448(R4), F8
-	FMOVQ 464(R4), F7
-	FMOVQ 848(R4), F6
+	MOVD $neonexp<>+3200(SB), R4
+	FMOVQ (R4), F8
+	FMOVQ 32(R4), F7
+	FMOVQ 192(R4), F6
+	FMOVQ 576(R4), F5
+	FMOVQ 96(R4), F4
+	FMOVQ 64(R4), F3
+	FMOVQ 128(R4), F2
+	FMOVQ 160(R4), F1
+	FMOVQ 608(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -2165,89 +2390,77 @@ TEXT ·TanhNEONF64(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F16, F15)
-	WORD $0x4eae1e01 // orr v1.16b, v16.16b, v14.16b
-	WORD $0x4eae1de0 // orr v0.16b, v15.16b, v14.16b
-	WORD $0x4e61d421 // fadd v1.2d, v1.2d, v1.2d
-	WORD $0x4e60d400 // fadd v0.2d, v0.2d, v0.2d
-	WORD $0x4e61f5a3 // fmax v3.2d, v13.2d, v1.2d
-	WORD $0x4e60f5a2 // fmax v2.2d, v13.2d, v0.2d
-	VMOV V9.B16, V18.B16
-	WORD $0x4e6acc72 // fmla v18.2d, v3.2d, v10.2d
-	VMOV V9.B16, V17.B16
-	WORD $0x4e6acc51 // fmla v17.2d, v2.2d, v10.2d
-	WORD $0x4ee9d641 // fsub v1.2d, v18.2d, v9.2d
-	WORD $0x4ee9d620 // fsub v0.2d, v17.2d, v9.2d
-	WORD $0x4ee8cc23 // fmls v3.2d, v1.2d, v8.2d
-	WORD $0x4ee8cc02 // fmls v2.2d, v0.2d, v8.2d
-	WORD $0x4ee7cc23 // fmls v3.2d, v1.2d, v7.2d
-	WORD $0x4ee7cc02 // fmls v2.2d, v0.2d, v7.2d
-	FMOVQ 496(R4), F1
-	WORD $0x4e63cd81 // fmla v1.2d, v12.2d, v3.2d
-	FMOVQ 496(R4), F0
-	WORD $0x4e62cd80 // fmla v0.2d, v12.2d, v2.2d
-	FMOVQ 512(R4), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 512(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 528(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 528(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 544(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 544(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 560(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 560(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 576(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 576(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 592(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 592(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 608(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 608(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 624(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 624(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 640(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 640(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 656(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 656(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
-	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
-	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
-	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	WORD $0x4f745641 // shl v1.2d, v18.2d, #52
-	WORD $0x4f745620 // shl v0.2d, v17.2d, #52
-	WORD $0x4eeb8425 // add v5.2d, v1.2d, v11.2d
-	WORD $0x4eeb8404 // add v4.2d, v0.2d, v11.2d
-	WORD $0x4eebd4a1 // fsub v1.2d, v5.2d, v11.2d
-	WORD $0x4eebd480 // fsub v0.2d, v4.2d, v11.2d
-	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
-	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
-	WORD $0x4e66d423 // fadd v3.2d, v1.2d, v6.2d
-	WORD $0x4e66d402 // fadd v2.2d, v0.2d, v6.2d
-	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
-	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
-	WORD $0x4e6e1c23 // bic v3.16b, v1.16b, v14.16b
-	WORD $0x4e6e1c02 // bic v2.16b, v0.16b, v14.16b
-	WORD $0x4e2e1e01 // and v1.16b, v16.16b, v14.16b
-	WORD $0x4e2e1de0 // and v0.16b, v15.16b, v14.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4ea81e0a // orr v10.16b, v16.16b, v8.16b
+	WORD $0x4ea81de9 // orr v9.16b, v15.16b, v8.16b
+	WORD $0x4e6ad54a // fadd v10.2d, v10.2d, v10.2d
+	WORD $0x4e69d529 // fadd v9.2d, v9.2d, v9.2d
+	WORD $0x4e6af4ec // fmax v12.2d, v7.2d, v10.2d
+	WORD $0x4e69f4eb // fmax v11.2d, v7.2d, v9.2d
+	FLDPQ 64(R4), (F18, F17)
+	WORD $0x4e64cd92 // fmla v18.2d, v12.2d, v4.2d
+	WORD $0x4e64cd71 // fmla v17.2d, v11.2d, v4.2d
+	WORD $0x4ee3d64a // fsub v10.2d, v18.2d, v3.2d
+	WORD $0x4ee3d629 // fsub v9.2d, v17.2d, v3.2d
+	WORD $0x4ee2cd4c // fmls v12.2d, v10.2d, v2.2d
+	WORD $0x4ee2cd2b // fmls v11.2d, v9.2d, v2.2d
+	WORD $0x4ee1cd4c // fmls v12.2d, v10.2d, v1.2d
+	WORD $0x4ee1cd2b // fmls v11.2d, v9.2d, v1.2d
+	FLDPQ 224(R4), (F13, F9)
+	WORD $0x4e6ccccd // fmla v13.2d, v6.2d, v12.2d
+	WORD $0x4e6bccc9 // fmla v9.2d, v6.2d, v11.2d
+	FLDPQ 256(R4), (F14, F10)
+	WORD $0x4e6ccdae // fmla v14.2d, v13.2d, v12.2d
+	WORD $0x4e6bcd2a // fmla v10.2d, v9.2d, v11.2d
+	FLDPQ 288(R4), (F13, F9)
+	WORD $0x4e6ccdcd // fmla v13.2d, v14.2d, v12.2d
+	WORD $0x4e6bcd49 // fmla v9.2d, v10.2d, v11.2d
+	FLDPQ 320(R4), (F14, F10)
+	WORD $0x4e6ccdae // fmla v14.2d, v13.2d, v12.2d
+	WORD $0x4e6bcd2a // fmla v10.2d, v9.2d, v11.2d
+	FLDPQ 352(R4), (F13, F9)
+	WORD $0x4e6ccdcd // fmla v13.2d, v14.2d, v12.2d
+	WORD $0x4e6bcd49 // fmla v9.2d, v10.2d, v11.2d
+	FLDPQ 384(R4), (F14, F10)
+	WORD $0x4e6ccdae // fmla v14.2d, v13.2d, v12.2d
+	WORD $0x4e6bcd2a // fmla v10.2d, v9.2d, v11.2d
+	FLDPQ 416(R4), (F13, F9)
+	WORD $0x4e6ccdcd // fmla v13.2d, v14.2d, v12.2d
+	WORD $0x4e6bcd49 // fmla v9.2d, v10.2d, v11.2d
+	FLDPQ 448(R4), (F14, F10)
+	WORD $0x4e6ccdae // fmla v14.2d, v13.2d, v12.2d
+	WORD $0x4e6bcd2a // fmla v10.2d, v9.2d, v11.2d
+	FLDPQ 480(R4), (F13, F9)
+	WORD $0x4e6ccdcd // fmla v13.2d, v14.2d, v12.2d
+	WORD $0x4e6bcd49 // fmla v9.2d, v10.2d, v11.2d
+	FLDPQ 512(R4), (F14, F10)
+	WORD $0x4e6ccdae // fmla v14.2d, v13.2d, v12.2d
+	WORD $0x4e6bcd2a // fmla v10.2d, v9.2d, v11.2d
+	FLDPQ 544(R4), (F13, F9)
+	WORD $0x4e6ccdcd // fmla v13.2d, v14.2d, v12.2d
+	WORD $0x4e6bcd49 // fmla v9.2d, v10.2d, v11.2d
+	WORD $0x6e6cddaa // fmul v10.2d, v13.2d, v12.2d
+	WORD $0x6e6bdd29 // fmul v9.2d, v9.2d, v11.2d
+	WORD $0x4e6ccd4c // fmla v12.2d, v10.2d, v12.2d
+	WORD $0x4e6bcd2b // fmla v11.2d, v9.2d, v11.2d
+	WORD $0x4f74564a // shl v10.2d, v18.2d, #52
+	WORD $0x4f745629 // shl v9.2d, v17.2d, #52
+	WORD $0x4ee5854e // add v14.2d, v10.2d, v5.2d
+	WORD $0x4ee5852d // add v13.2d, v9.2d, v5.2d
+	WORD $0x4ee5d5ca // fsub v10.2d, v14.2d, v5.2d
+	WORD $0x4ee5d5a9 // fsub v9.2d, v13.2d, v5.2d
+	WORD $0x4e6ecd8a // fmla v10.2d, v12.2d, v14.2d
+	WORD $0x4e6dcd69 // fmla v9.2d, v11.2d, v13.2d
+	WORD $0x4e60d54c // fadd v12.2d, v10.2d, v0.2d
+	WORD $0x4e60d52b // fadd v11.2d, v9.2d, v0.2d
+	WORD $0x6e6cfd4a // fdiv v10.2d, v10.2d, v12.2d
+	WORD $0x6e6bfd29 // fdiv v9.2d, v9.2d, v11.2d
+	WORD $0x4e681d4c // bic v12.16b, v10.16b, v8.16b
+	WORD $0x4e681d2b // bic v11.16b, v9.16b, v8.16b
+	WORD $0x4e281e0a // and v10.16b, v16.16b, v8.16b
+	WORD $0x4e281de9 // and v9.16b, v15.16b, v8.16b
+	WORD $0x4eaa1d8a // orr v10.16b, v12.16b, v10.16b
+	WORD $0x4ea91d69 // orr v9.16b, v11.16b, v9.16b
+	FSTPQ.P (F10, F9), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -2270,91 +2483,75 @@ few_2:
 	FMOVD (R2), F9
 end_5:
 end_3:
-	FMOVQ 816(R4), F11
-	FMOVQ 816(R4), F10
+	FLDPQ (R4), (F11, F10)
 	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
 	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
 	WORD $0x4e61d423 // fadd v3.2d, v1.2d, v1.2d
 	WORD $0x4e60d402 // fadd v2.2d, v0.2d, v0.2d
-	FMOVQ 832(R4), F1
-	FMOVQ 832(R4), F0
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x4e63f423 // fmax v3.2d, v1.2d, v3.2d
 	WORD $0x4e62f402 // fmax v2.2d, v0.2d, v2.2d
-	FMOVQ 416(R4), F7
-	FMOVQ 416(R4), F6
-	FMOVQ 432(R4), F0
+	FLDPQ 64(R4), (F7, F6)
+	FMOVQ 96(R4), F0
 	WORD $0x4e60cc67 // fmla v7.2d, v3.2d, v0.2d
 	WORD $0x4e60cc46 // fmla v6.2d, v2.2d, v0.2d
-	FMOVQ 416(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4ee0d4e4 // fsub v4.2d, v7.2d, v0.2d
 	WORD $0x4ee0d4c1 // fsub v1.2d, v6.2d, v0.2d
-	FMOVQ 448(R4), F0
+	FMOVQ 128(R4), F0
 	WORD $0x4ee0cc83 // fmls v3.2d, v4.2d, v0.2d
 	WORD $0x4ee0cc22 // fmls v2.2d, v1.2d, v0.2d
-	FMOVQ 464(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4ee0cc83 // fmls v3.2d, v4.2d, v0.2d
 	WORD $0x4ee0cc22 // fmls v2.2d, v1.2d, v0.2d
-	FMOVQ 480(R4), F0
-	FMOVQ 480(R4), F4
-	FMOVQ 496(R4), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	FMOVQ 496(R4), F0
-	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
-	FMOVQ 512(R4), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 512(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 528(R4), F4
+	FLDPQ 192(R4), (F5, F1)
+	FLDPQ 224(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 528(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 544(R4), F5
+	FLDPQ 256(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 544(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 560(R4), F4
+	FLDPQ 288(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 560(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 576(R4), F5
+	FLDPQ 320(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 576(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 592(R4), F4
+	FLDPQ 352(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 592(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 608(R4), F5
+	FLDPQ 384(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 608(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 624(R4), F4
+	FLDPQ 416(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 624(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 640(R4), F5
+	FLDPQ 448(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 640(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 656(R4), F4
+	FLDPQ 480(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 656(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 512(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 544(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
 	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	WORD $0x4f7454e4 // shl v4.2d, v7.2d, #52
-	WORD $0x4f7454c1 // shl v1.2d, v6.2d, #52
-	FMOVQ 672(R4), F0
-	WORD $0x4ee08485 // add v5.2d, v4.2d, v0.2d
-	WORD $0x4ee08424 // add v4.2d, v1.2d, v0.2d
-	FMOVQ 672(R4), F0
+	WORD $0x4f7454e5 // shl v5.2d, v7.2d, #52
+	WORD $0x4f7454c4 // shl v4.2d, v6.2d, #52
+	FLDPQ 576(R4), (F1, F0)
+	WORD $0x4ee184a5 // add v5.2d, v5.2d, v1.2d
+	WORD $0x4ee18484 // add v4.2d, v4.2d, v1.2d
 	WORD $0x4ee0d4a1 // fsub v1.2d, v5.2d, v0.2d
 	WORD $0x4ee0d480 // fsub v0.2d, v4.2d, v0.2d
 	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
 	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
-	FMOVQ 848(R4), F2
+	FMOVQ 608(R4), F2
 	WORD $0x4e62d423 // fadd v3.2d, v1.2d, v2.2d
 	WORD $0x4e62d402 // fadd v2.2d, v0.2d, v2.2d
 	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
@@ -2385,20 +2582,20 @@ end:
 
 // func ExpSumNEONF64(n int, x *float64, shift float64) float64
 TEXT ·ExpSumNEONF64(SB), NOSPLIT, $0-32
-	MOVD $neonexp<>(SB), R4
-	FMOVQ 416(R4), F17
-	FMOVQ 672(R4), F16
-	FMOVQ 384(R4), F14
-	FMOVQ 400(R4), F13
-	FMOVQ 480(R4), F12
-	FMOVQ 432(R4), F11
-	FMOVQ 448(R4), F10
-	FMOVQ 464(R4), F9
-	FMOVQ 656(R4), F8
-	FMOVD shift+16(FP), F0
-	WORD $0x4e08040f // dup v15.2d, v0.d[0]
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V1.B16
+	MOVD $neonexp<>+1696(SB), R4
+	FMOVQ 64(R4), F8
+	FMOVQ 576(R4), F7
+	FMOVQ (R4), F6
+	FMOVQ 32(R4), F5
+	FMOVQ 192(R4), F4
+	FMOVQ 96(R4), F3
+	FMOVQ 128(R4), F2
+	FMOVQ 160(R4), F1
+	FMOVQ 544(R4), F0
+	FMOVD shift+16(FP), F9
+	WORD $0x4e080530 // dup v16.2d, v9.d[0]
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V10.B16
 	MOVD x+8(FP), R1
 	MOVD n+0(FP), R0
 	AND $3, R0, R2
@@ -2406,238 +2603,209 @@ TEXT ·ExpSumNEONF64(SB), NOSPLIT, $0-32
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R1), (F3, F2)
-	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
-	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
-	WORD $0x4e63f5c3 // fmax v3.2d, v14.2d, v3.2d
-	WORD $0x4e62f5c2 // fmax v2.2d, v14.2d, v2.2d
-	WORD $0x4ee3f5a5 // fmin v5.2d, v13.2d, v3.2d
-	WORD $0x4ee2f5a4 // fmin v4.2d, v13.2d, v2.2d
-	VMOV V17.B16, V3.B16
-	WORD $0x4e6bcca3 // fmla v3.2d, v5.2d, v11.2d
-	VMOV V17.B16, V2.B16
-	WORD $0x4e6bcc82 // fmla v2.2d, v4.2d, v11.2d
-	WORD $0x4ef1d473 // fsub v19.2d, v3.2d, v17.2d
-	WORD $0x4ef1d452 // fsub v18.2d, v2.2d, v17.2d
-	WORD $0x4eeace65 // fmls v5.2d, v19.2d, v10.2d
-	WORD $0x4eeace44 // fmls v4.2d, v18.2d, v10.2d
-	WORD $0x4ee9ce65 // fmls v5.2d, v19.2d, v9.2d
-	WORD $0x4ee9ce44 // fmls v4.2d, v18.2d, v9.2d
-	FMOVQ 496(R4), F3
-	WORD $0x4e65cd83 // fmla v3.2d, v12.2d, v5.2d
-	FMOVQ 496(R4), F2
-	WORD $0x4e64cd82 // fmla v2.2d, v12.2d, v4.2d
-	FMOVQ 512(R4), F7
-	WORD $0x4e65cc67 // fmla v7.2d, v3.2d, v5.2d
-	FMOVQ 512(R4), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 528(R4), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 528(R4), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 544(R4), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 544(R4), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 560(R4), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 560(R4), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 576(R4), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 576(R4), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 592(R4), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 592(R4), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 608(R4), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 608(R4), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 624(R4), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 624(R4), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 640(R4), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 640(R4), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	VMOV V8.B16, V6.B16
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	VMOV V8.B16, V2.B16
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	WORD $0x6e65dcc3 // fmul v3.2d, v6.2d, v5.2d
-	WORD $0x6e64dc42 // fmul v2.2d, v2.2d, v4.2d
-	WORD $0x4e65cc65 // fmla v5.2d, v3.2d, v5.2d
-	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
-	VMOV V17.B16, V3.B16
-	WORD $0x4e68ce63 // fmla v3.2d, v19.2d, v8.2d
-	VMOV V17.B16, V2.B16
-	WORD $0x4e68ce42 // fmla v2.2d, v18.2d, v8.2d
-	WORD $0x4ef1d463 // fsub v3.2d, v3.2d, v17.2d
-	WORD $0x4ef1d442 // fsub v2.2d, v2.2d, v17.2d
-	WORD $0x4ee3d667 // fsub v7.2d, v19.2d, v3.2d
-	WORD $0x4ee2d646 // fsub v6.2d, v18.2d, v2.2d
-	WORD $0x4e70d4a5 // fadd v5.2d, v5.2d, v16.2d
-	WORD $0x4e70d484 // fadd v4.2d, v4.2d, v16.2d
-	WORD $0x4e71d463 // fadd v3.2d, v3.2d, v17.2d
-	WORD $0x4e71d442 // fadd v2.2d, v2.2d, v17.2d
-	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
-	WORD $0x4ef08463 // add v3.2d, v3.2d, v16.2d
-	WORD $0x4ef08442 // add v2.2d, v2.2d, v16.2d
-	WORD $0x6e63dca5 // fmul v5.2d, v5.2d, v3.2d
-	WORD $0x6e62dc84 // fmul v4.2d, v4.2d, v2.2d
-	WORD $0x4e71d4e3 // fadd v3.2d, v7.2d, v17.2d
-	WORD $0x4e71d4c2 // fadd v2.2d, v6.2d, v17.2d
-	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
-	WORD $0x4ef08463 // add v3.2d, v3.2d, v16.2d
-	WORD $0x4ef08442 // add v2.2d, v2.2d, v16.2d
-	WORD $0x6e63dca3 // fmul v3.2d, v5.2d, v3.2d
-	WORD $0x6e62dc82 // fmul v2.2d, v4.2d, v2.2d
-	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
-	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
+	FLDPQ.P 32(R1), (F12, F11)
+	WORD $0x4ef0d58c // fsub v12.2d, v12.2d, v16.2d
+	WORD $0x4ef0d56b // fsub v11.2d, v11.2d, v16.2d
+	WORD $0x4e6cf4cc // fmax v12.2d, v6.2d, v12.2d
+	WORD $0x4e6bf4cb // fmax v11.2d, v6.2d, v11.2d
+	WORD $0x4eecf4ae // fmin v14.2d, v5.2d, v12.2d
+	WORD $0x4eebf4ad // fmin v13.2d, v5.2d, v11.2d
+	FLDPQ 64(R4), (F12, F11)
+	WORD $0x4e63cdcc // fmla v12.2d, v14.2d, v3.2d
+	WORD $0x4e63cdab // fmla v11.2d, v13.2d, v3.2d
+	WORD $0x4ee8d593 // fsub v19.2d, v12.2d, v8.2d
+	WORD $0x4ee8d572 // fsub v18.2d, v11.2d, v8.2d
+	WORD $0x4ee2ce6e // fmls v14.2d, v19.2d, v2.2d
+	WORD $0x4ee2ce4d // fmls v13.2d, v18.2d, v2.2d
+	WORD $0x4ee1ce6e // fmls v14.2d, v19.2d, v1.2d
+	WORD $0x4ee1ce4d // fmls v13.2d, v18.2d, v1.2d
+	FLDPQ 224(R4), (F15, F11)
+	WORD $0x4e6ecc8f // fmla v15.2d, v4.2d, v14.2d
+	WORD $0x4e6dcc8b // fmla v11.2d, v4.2d, v13.2d
+	FLDPQ 256(R4), (F17, F12)
+	WORD $0x4e6ecdf1 // fmla v17.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 288(R4), (F15, F11)
+	WORD $0x4e6ece2f // fmla v15.2d, v17.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 320(R4), (F17, F12)
+	WORD $0x4e6ecdf1 // fmla v17.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 352(R4), (F15, F11)
+	WORD $0x4e6ece2f // fmla v15.2d, v17.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 384(R4), (F17, F12)
+	WORD $0x4e6ecdf1 // fmla v17.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 416(R4), (F15, F11)
+	WORD $0x4e6ece2f // fmla v15.2d, v17.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 448(R4), (F17, F12)
+	WORD $0x4e6ecdf1 // fmla v17.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 480(R4), (F15, F11)
+	WORD $0x4e6ece2f // fmla v15.2d, v17.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 512(R4), (F17, F12)
+	WORD $0x4e6ecdf1 // fmla v17.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 544(R4), (F15, F11)
+	WORD $0x4e6ece2f // fmla v15.2d, v17.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	WORD $0x6e6eddec // fmul v12.2d, v15.2d, v14.2d
+	WORD $0x6e6ddd6b // fmul v11.2d, v11.2d, v13.2d
+	WORD $0x4e6ecd8e // fmla v14.2d, v12.2d, v14.2d
+	WORD $0x4e6dcd6d // fmla v13.2d, v11.2d, v13.2d
+	FLDPQ 64(R4), (F12, F11)
+	WORD $0x4e60ce6c // fmla v12.2d, v19.2d, v0.2d
+	WORD $0x4e60ce4b // fmla v11.2d, v18.2d, v0.2d
+	WORD $0x4ee8d58c // fsub v12.2d, v12.2d, v8.2d
+	WORD $0x4ee8d56b // fsub v11.2d, v11.2d, v8.2d
+	WORD $0x4eecd671 // fsub v17.2d, v19.2d, v12.2d
+	WORD $0x4eebd64f // fsub v15.2d, v18.2d, v11.2d
+	WORD $0x4e67d5ce // fadd v14.2d, v14.2d, v7.2d
+	WORD $0x4e67d5ad // fadd v13.2d, v13.2d, v7.2d
+	WORD $0x4e68d58c // fadd v12.2d, v12.2d, v8.2d
+	WORD $0x4e68d56b // fadd v11.2d, v11.2d, v8.2d
+	WORD $0x4f74558c // shl v12.2d, v12.2d, #52
+	WORD $0x4f74556b // shl v11.2d, v11.2d, #52
+	WORD $0x4ee7858c // add v12.2d, v12.2d, v7.2d
+	WORD $0x4ee7856b // add v11.2d, v11.2d, v7.2d
+	WORD $0x6e6cddce // fmul v14.2d, v14.2d, v12.2d
+	WORD $0x6e6bddad // fmul v13.2d, v13.2d, v11.2d
+	WORD $0x4e68d62c // fadd v12.2d, v17.2d, v8.2d
+	WORD $0x4e68d5eb // fadd v11.2d, v15.2d, v8.2d
+	WORD $0x4f74558c // shl v12.2d, v12.2d, #52
+	WORD $0x4f74556b // shl v11.2d, v11.2d, #52
+	WORD $0x4ee7858c // add v12.2d, v12.2d, v7.2d
+	WORD $0x4ee7856b // add v11.2d, v11.2d, v7.2d
+	WORD $0x6e6cddcc // fmul v12.2d, v14.2d, v12.2d
+	WORD $0x6e6bddab // fmul v11.2d, v13.2d, v11.2d
+	WORD $0x4e6cd529 // fadd v9.2d, v9.2d, v12.2d
+	WORD $0x4e6bd54a // fadd v10.2d, v10.2d, v11.2d
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R2
 	BEQ end
-	ADD $688, R4, R3
+	ADD $608, R4, R3
 	NEG R2, R0
 	ADD R0<<3, R3, R0
-	FLDPQ 64(R0), (F9, F8)
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FLDPQ 64(R0), (F7, F6)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R2, some_1
-	FLDPQ (R1), (F3, F2)
+	FLDPQ (R1), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R2, few_2
-	FMOVQ (R1), F3
+	FMOVQ (R1), F1
 	TBZ $0, R2, end_4
-	FMOVD 16(R1), F2
+	FMOVD 16(R1), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R2, end_5
-	FMOVD (R1), F3
+	FMOVD (R1), F1
 end_5:
 end_3:
-	WORD $0x4eefd465 // fsub v5.2d, v3.2d, v15.2d
-	WORD $0x4eefd444 // fsub v4.2d, v2.2d, v15.2d
-	FMOVQ 384(R4), F3
-	FMOVQ 384(R4), F2
-	WORD $0x4e65f465 // fmax v5.2d, v3.2d, v5.2d
-	WORD $0x4e64f444 // fmax v4.2d, v2.2d, v4.2d
-	FMOVQ 400(R4), F3
-	FMOVQ 400(R4), F2
-	WORD $0x4ee5f465 // fmin v5.2d, v3.2d, v5.2d
-	WORD $0x4ee4f444 // fmin v4.2d, v2.2d, v4.2d
-	FMOVQ 416(R4), F3
-	FMOVQ 416(R4), F2
-	FMOVQ 432(R4), F6
-	WORD $0x4e66cca3 // fmla v3.2d, v5.2d, v6.2d
-	WORD $0x4e66cc82 // fmla v2.2d, v4.2d, v6.2d
-	FMOVQ 416(R4), F6
-	WORD $0x4ee6d46a // fsub v10.2d, v3.2d, v6.2d
-	WORD $0x4ee6d44b // fsub v11.2d, v2.2d, v6.2d
-	FMOVQ 448(R4), F2
-	WORD $0x4ee2cd45 // fmls v5.2d, v10.2d, v2.2d
-	WORD $0x4ee2cd64 // fmls v4.2d, v11.2d, v2.2d
-	FMOVQ 464(R4), F2
-	WORD $0x4ee2cd45 // fmls v5.2d, v10.2d, v2.2d
-	WORD $0x4ee2cd64 // fmls v4.2d, v11.2d, v2.2d
-	FMOVQ 480(R4), F2
-	FMOVQ 480(R4), F6
-	FMOVQ 496(R4), F3
-	WORD $0x4e65cc43 // fmla v3.2d, v2.2d, v5.2d
-	FMOVQ 496(R4), F2
-	WORD $0x4e64ccc2 // fmla v2.2d, v6.2d, v4.2d
-	FMOVQ 512(R4), F7
-	WORD $0x4e65cc67 // fmla v7.2d, v3.2d, v5.2d
-	FMOVQ 512(R4), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 528(R4), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 528(R4), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 544(R4), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 544(R4), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 560(R4), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 560(R4), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 576(R4), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 576(R4), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 592(R4), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 592(R4), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 608(R4), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 608(R4), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 624(R4), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 624(R4), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 640(R4), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 640(R4), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 656(R4), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 656(R4), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	WORD $0x6e65dcc3 // fmul v3.2d, v6.2d, v5.2d
-	WORD $0x6e64dc42 // fmul v2.2d, v2.2d, v4.2d
-	WORD $0x4e65cc65 // fmla v5.2d, v3.2d, v5.2d
-	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
-	FMOVQ 416(R4), F3
-	FMOVQ 416(R4), F2
-	FMOVQ 656(R4), F6
-	WORD $0x4e66cd43 // fmla v3.2d, v10.2d, v6.2d
-	WORD $0x4e66cd62 // fmla v2.2d, v11.2d, v6.2d
-	FMOVQ 416(R4), F6
-	WORD $0x4ee6d463 // fsub v3.2d, v3.2d, v6.2d
-	WORD $0x4ee6d44c // fsub v12.2d, v2.2d, v6.2d
-	WORD $0x4ee3d54a // fsub v10.2d, v10.2d, v3.2d
-	WORD $0x4eecd567 // fsub v7.2d, v11.2d, v12.2d
-	FMOVQ 672(R4), F2
-	WORD $0x4e62d4a6 // fadd v6.2d, v5.2d, v2.2d
-	WORD $0x4e62d485 // fadd v5.2d, v4.2d, v2.2d
-	FMOVQ 416(R4), F2
-	WORD $0x4e62d463 // fadd v3.2d, v3.2d, v2.2d
-	WORD $0x4e62d582 // fadd v2.2d, v12.2d, v2.2d
-	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745444 // shl v4.2d, v2.2d, #52
-	FMOVQ 672(R4), F2
-	WORD $0x4ee28463 // add v3.2d, v3.2d, v2.2d
-	WORD $0x4ee28482 // add v2.2d, v4.2d, v2.2d
-	WORD $0x6e63dcc6 // fmul v6.2d, v6.2d, v3.2d
-	WORD $0x6e62dca5 // fmul v5.2d, v5.2d, v2.2d
-	FMOVQ 416(R4), F2
-	WORD $0x4e62d543 // fadd v3.2d, v10.2d, v2.2d
-	WORD $0x4e62d4e2 // fadd v2.2d, v7.2d, v2.2d
-	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745444 // shl v4.2d, v2.2d, #52
-	FMOVQ 672(R4), F2
-	WORD $0x4ee28463 // add v3.2d, v3.2d, v2.2d
-	WORD $0x4ee28482 // add v2.2d, v4.2d, v2.2d
-	WORD $0x6e63dcc3 // fmul v3.2d, v6.2d, v3.2d
-	WORD $0x6e62dca2 // fmul v2.2d, v5.2d, v2.2d
-	WORD $0x4e291c63 // and v3.16b, v3.16b, v9.16b
-	WORD $0x4e281c42 // and v2.16b, v2.16b, v8.16b
-	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
-	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
-end:
+	WORD $0x4ef0d423 // fsub v3.2d, v1.2d, v16.2d
+	WORD $0x4ef0d402 // fsub v2.2d, v0.2d, v16.2d
+	FLDPQ (R4), (F1, F0)
+	WORD $0x4e63f423 // fmax v3.2d, v1.2d, v3.2d
+	WORD $0x4e62f402 // fmax v2.2d, v0.2d, v2.2d
+	FLDPQ 32(R4), (F1, F0)
+	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
+	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
+	FLDPQ 64(R4), (F1, F0)
+	FMOVQ 96(R4), F4
+	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	FMOVQ 64(R4), F4
+	WORD $0x4ee4d428 // fsub v8.2d, v1.2d, v4.2d
+	WORD $0x4ee4d40b // fsub v11.2d, v0.2d, v4.2d
+	FMOVQ 128(R4), F0
+	WORD $0x4ee0cd03 // fmls v3.2d, v8.2d, v0.2d
+	WORD $0x4ee0cd62 // fmls v2.2d, v11.2d, v0.2d
+	FMOVQ 160(R4), F0
+	WORD $0x4ee0cd03 // fmls v3.2d, v8.2d, v0.2d
+	WORD $0x4ee0cd62 // fmls v2.2d, v11.2d, v0.2d
+	FLDPQ 192(R4), (F5, F1)
+	FLDPQ 224(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 256(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 288(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 320(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 352(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 384(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 416(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 448(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 480(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 512(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 544(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
+	FLDPQ 64(R4), (F1, F0)
+	FMOVQ 544(R4), F4
+	WORD $0x4e64cd01 // fmla v1.2d, v8.2d, v4.2d
+	WORD $0x4e64cd60 // fmla v0.2d, v11.2d, v4.2d
+	FMOVQ 64(R4), F4
+	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD $0x4ee4d40c // fsub v12.2d, v0.2d, v4.2d
+	WORD $0x4ee1d508 // fsub v8.2d, v8.2d, v1.2d
+	WORD $0x4eecd565 // fsub v5.2d, v11.2d, v12.2d
+	FMOVQ 576(R4), F0
+	WORD $0x4e60d464 // fadd v4.2d, v3.2d, v0.2d
+	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
+	FMOVQ 64(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
+	WORD $0x4e60d580 // fadd v0.2d, v12.2d, v0.2d
+	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
+	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
+	FMOVQ 576(R4), F0
+	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
+	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
+	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
+	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
+	FMOVQ 64(R4), F0
+	WORD $0x4e60d501 // fadd v1.2d, v8.2d, v0.2d
+	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
+	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
+	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
+	FMOVQ 576(R4), F0
+	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
+	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
+	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
+	WORD $0x6e60dc60 // fmul v0.2d, v3.2d, v0.2d
+	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
+	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
+	WORD $0x4e61d529 // fadd v9.2d, v9.2d, v1.2d
+	WORD $0x4e60d54a // fadd v10.2d, v10.2d, v0.2d
+end:
+	WORD $0x4e69d541 // fadd v1.2d, v10.2d, v9.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e60d420 // fadd v0.2d, v1.2d, v0.2d
 	FMOVD F0, ret+24(FP)
@@ -2645,20 +2813,20 @@ end:
 
 // func ExpToNEONF64(n int, x *float64, shift float64, y *float64) float64
 TEXT ·ExpToNEONF64(SB), NOSPLIT, $0-40
-	MOVD $neonexp<>(SB), R5
-	FMOVQ 416(R5), F17
-	FMOVQ 672(R5), F16
-	FMOVQ 384(R5), F14
-	FMOVQ 400(R5), F13
-	FMOVQ 480(R5), F12
-	FMOVQ 432(R5), F11
-	FMOVQ 448(R5), F10
-	FMOVQ 464(R5), F9
-	FMOVQ 656(R5), F8
-	FMOVD shift+16(FP), F0
-	WORD $0x4e08040f // dup v15.2d, v0.d[0]
-	WORD $0x6f00e400 // movi v0.2d, #0
-	VMOV V0.B16, V1.B16
+	MOVD $neonexp<>+1696(SB), R5
+	FMOVQ 64(R5), F8
+	FMOVQ 576(R5), F7
+	FMOVQ (R5), F6
+	FMOVQ 32(R5), F5
+	FMOVQ 192(R5), F4
+	FMOVQ 96(R5), F3
+	FMOVQ 128(R5), F2
+	FMOVQ 160(R5), F1
+	FMOVQ 544(R5), F0
+	FMOVD shift+16(FP), F9
+	WORD $0x4e080530 // dup v16.2d, v9.d[0]
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V10.B16
 	MOVD x+8(FP), R2
 	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
@@ -2667,254 +2835,225 @@ TEXT ·ExpToNEONF64(SB), NOSPLIT, $0-40
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	WORD $0x4eefd463 // fsub v3.2d, v3.2d, v15.2d
-	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
-	WORD $0x4e63f5c3 // fmax v3.2d, v14.2d, v3.2d
-	WORD $0x4e62f5c2 // fmax v2.2d, v14.2d, v2.2d
-	WORD $0x4ee3f5a5 // fmin v5.2d, v13.2d, v3.2d
-	WORD $0x4ee2f5a4 // fmin v4.2d, v13.2d, v2.2d
-	VMOV V17.B16, V3.B16
-	WORD $0x4e6bcca3 // fmla v3.2d, v5.2d, v11.2d
-	VMOV V17.B16, V2.B16
-	WORD $0x4e6bcc82 // fmla v2.2d, v4.2d, v11.2d
-	WORD $0x4ef1d473 // fsub v19.2d, v3.2d, v17.2d
-	WORD $0x4ef1d452 // fsub v18.2d, v2.2d, v17.2d
-	WORD $0x4eeace65 // fmls v5.2d, v19.2d, v10.2d
-	WORD $0x4eeace44 // fmls v4.2d, v18.2d, v10.2d
-	WORD $0x4ee9ce65 // fmls v5.2d, v19.2d, v9.2d
-	WORD $0x4ee9ce44 // fmls v4.2d, v18.2d, v9.2d
-	FMOVQ 496(R5), F3
-	WORD $0x4e65cd83 // fmla v3.2d, v12.2d, v5.2d
-	FMOVQ 496(R5), F2
-	WORD $0x4e64cd82 // fmla v2.2d, v12.2d, v4.2d
-	FMOVQ 512(R5), F7
-	WORD $0x4e65cc67 // fmla v7.2d, v3.2d, v5.2d
-	FMOVQ 512(R5), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 528(R5), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 528(R5), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 544(R5), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 544(R5), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 560(R5), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 560(R5), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 576(R5), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 576(R5), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 592(R5), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 592(R5), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 608(R5), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 608(R5), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 624(R5), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 624(R5), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 640(R5), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 640(R5), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	VMOV V8.B16, V6.B16
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	VMOV V8.B16, V2.B16
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	WORD $0x6e65dcc3 // fmul v3.2d, v6.2d, v5.2d
-	WORD $0x6e64dc42 // fmul v2.2d, v2.2d, v4.2d
-	WORD $0x4e65cc65 // fmla v5.2d, v3.2d, v5.2d
-	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
-	VMOV V17.B16, V3.B16
-	WORD $0x4e68ce63 // fmla v3.2d, v19.2d, v8.2d
-	VMOV V17.B16, V2.B16
-	WORD $0x4e68ce42 // fmla v2.2d, v18.2d, v8.2d
-	WORD $0x4ef1d463 // fsub v3.2d, v3.2d, v17.2d
-	WORD $0x4ef1d442 // fsub v2.2d, v2.2d, v17.2d
-	WORD $0x4ee3d667 // fsub v7.2d, v19.2d, v3.2d
-	WORD $0x4ee2d646 // fsub v6.2d, v18.2d, v2.2d
-	WORD $0x4e70d4a5 // fadd v5.2d, v5.2d, v16.2d
-	WORD $0x4e70d484 // fadd v4.2d, v4.2d, v16.2d
-	WORD $0x4e71d463 // fadd v3.2d, v3.2d, v17.2d
-	WORD $0x4e71d442 // fadd v2.2d, v2.2d, v17.2d
-	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
-	WORD $0x4ef08463 // add v3.2d, v3.2d, v16.2d
-	WORD $0x4ef08442 // add v2.2d, v2.2d, v16.2d
-	WORD $0x6e63dca5 // fmul v5.2d, v5.2d, v3.2d
-	WORD $0x6e62dc84 // fmul v4.2d, v4.2d, v2.2d
-	WORD $0x4e71d4e3 // fadd v3.2d, v7.2d, v17.2d
-	WORD $0x4e71d4c2 // fadd v2.2d, v6.2d, v17.2d
-	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
-	WORD $0x4ef08463 // add v3.2d, v3.2d, v16.2d
-	WORD $0x4ef08442 // add v2.2d, v2.2d, v16.2d
-	WORD $0x6e63dca3 // fmul v3.2d, v5.2d, v3.2d
-	WORD $0x6e62dc82 // fmul v2.2d, v4.2d, v2.2d
-	FSTPQ.P (F3, F2), 32(R1)
-	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
-	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
+	FLDPQ.P 32(R2), (F12, F11)
+	WORD $0x4ef0d58c // fsub v12.2d, v12.2d, v16.2d
+	WORD $0x4ef0d56b // fsub v11.2d, v11.2d, v16.2d
+	WORD $0x4e6cf4cc // fmax v12.2d, v6.2d, v12.2d
+	WORD $0x4e6bf4cb // fmax v11.2d, v6.2d, v11.2d
+	WORD $0x4eecf4ae // fmin v14.2d, v5.2d, v12.2d
+	WORD $0x4eebf4ad // fmin v13.2d, v5.2d, v11.2d
+	FLDPQ 64(R5), (F12, F11)
+	WORD $0x4e63cdcc // fmla v12.2d, v14.2d, v3.2d
+	WORD $0x4e63cdab // fmla v11.2d, v13.2d, v3.2d
+	WORD $0x4ee8d593 // fsub v19.2d, v12.2d, v8.2d
+	WORD $0x4ee8d572 // fsub v18.2d, v11.2d, v8.2d
+	WORD $0x4ee2ce6e // fmls v14.2d, v19.2d, v2.2d
+	WORD $0x4ee2ce4d // fmls v13.2d, v18.2d, v2.2d
+	WORD $0x4ee1ce6e // fmls v14.2d, v19.2d, v1.2d
+	WORD $0x4ee1ce4d // fmls v13.2d, v18.2d, v1.2d
+	FLDPQ 224(R5), (F15, F11)
+	WORD $0x4e6ecc8f // fmla v15.2d, v4.2d, v14.2d
+	WORD $0x4e6dcc8b // fmla v11.2d, v4.2d, v13.2d
+	FLDPQ 256(R5), (F17, F12)
+	WORD $0x4e6ecdf1 // fmla v17.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 288(R5), (F15, F11)
+	WORD $0x4e6ece2f // fmla v15.2d, v17.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 320(R5), (F17, F12)
+	WORD $0x4e6ecdf1 // fmla v17.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 352(R5), (F15, F11)
+	WORD $0x4e6ece2f // fmla v15.2d, v17.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 384(R5), (F17, F12)
+	WORD $0x4e6ecdf1 // fmla v17.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 416(R5), (F15, F11)
+	WORD $0x4e6ece2f // fmla v15.2d, v17.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 448(R5), (F17, F12)
+	WORD $0x4e6ecdf1 // fmla v17.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 480(R5), (F15, F11)
+	WORD $0x4e6ece2f // fmla v15.2d, v17.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 512(R5), (F17, F12)
+	WORD $0x4e6ecdf1 // fmla v17.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 544(R5), (F15, F11)
+	WORD $0x4e6ece2f // fmla v15.2d, v17.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	WORD $0x6e6eddec // fmul v12.2d, v15.2d, v14.2d
+	WORD $0x6e6ddd6b // fmul v11.2d, v11.2d, v13.2d
+	WORD $0x4e6ecd8e // fmla v14.2d, v12.2d, v14.2d
+	WORD $0x4e6dcd6d // fmla v13.2d, v11.2d, v13.2d
+	FLDPQ 64(R5), (F12, F11)
+	WORD $0x4e60ce6c // fmla v12.2d, v19.2d, v0.2d
+	WORD $0x4e60ce4b // fmla v11.2d, v18.2d, v0.2d
+	WORD $0x4ee8d58c // fsub v12.2d, v12.2d, v8.2d
+	WORD $0x4ee8d56b // fsub v11.2d, v11.2d, v8.2d
+	WORD $0x4eecd671 // fsub v17.2d, v19.2d, v12.2d
+	WORD $0x4eebd64f // fsub v15.2d, v18.2d, v11.2d
+	WORD $0x4e67d5ce // fadd v14.2d, v14.2d, v7.2d
+	WORD $0x4e67d5ad // fadd v13.2d, v13.2d, v7.2d
+	WORD $0x4e68d58c // fadd v12.2d, v12.2d, v8.2d
+	WORD $0x4e68d56b // fadd v11.2d, v11.2d, v8.2d
+	WORD $0x4f74558c // shl v12.2d, v12.2d, #52
+	WORD $0x4f74556b // shl v11.2d, v11.2d, #52
+	WORD $0x4ee7858c // add v12.2d, v12.2d, v7.2d
+	WORD $0x4ee7856b // add v11.2d, v11.2d, v7.2d
+	WORD $0x6e6cddce // fmul v14.2d, v14.2d, v12.2d
+	WORD $0x6e6bddad // fmul v13.2d, v13.2d, v11.2d
+	WORD $0x4e68d62c // fadd v12.2d, v17.2d, v8.2d
+	WORD $0x4e68d5eb // fadd v11.2d, v15.2d, v8.2d
+	WORD $0x4f74558c // shl v12.2d, v12.2d, #52
+	WORD $0x4f74556b // shl v11.2d, v11.2d, #52
+	WORD $0x4ee7858c // add v12.2d, v12.2d, v7.2d
+	WORD $0x4ee7856b // add v11.2d, v11.2d, v7.2d
+	WORD $0x6e6cddcc // fmul v12.2d, v14.2d, v12.2d
+	WORD $0x6e6bddab // fmul v11.2d, v13.2d, v11.2d
+	FSTPQ.P (F12, F11), 32(R1)
+	WORD $0x4e6cd529 // fadd v9.2d, v9.2d, v12.2d
+	WORD $0x4e6bd54a // fadd v10.2d, v10.2d, v11.2d
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	ADD $688, R5, R4
+	ADD $608, R5, R4
 	NEG R3, R0
 	ADD R0<<3, R4, R0
-	FLDPQ 64(R0), (F9, F8)
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FLDPQ 64(R0), (F7, F6)
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F3, F2)
+	FLDPQ (R2), (F1, F0)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F3
+	FMOVQ (R2), F1
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F2
+	FMOVD 16(R2), F0
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F3
+	FMOVD (R2), F1
 end_5:
 end_3:
-	WORD $0x4eefd465 // fsub v5.2d, v3.2d, v15.2d
-	WORD $0x4eefd444 // fsub v4.2d, v2.2d, v15.2d
-	FMOVQ 384(R5), F3
-	FMOVQ 384(R5), F2
-	WORD $0x4e65f465 // fmax v5.2d, v3.2d, v5.2d
-	WORD $0x4e64f444 // fmax v4.2d, v2.2d, v4.2d
-	FMOVQ 400(R5), F3
-	FMOVQ 400(R5), F2
-	WORD $0x4ee5f465 // fmin v5.2d, v3.2d, v5.2d
-	WORD $0x4ee4f444 // fmin v4.2d, v2.2d, v4.2d
-	FMOVQ 416(R5), F3
-	FMOVQ 416(R5), F2
-	FMOVQ 432(R5), F6
-	WORD $0x4e66cca3 // fmla v3.2d, v5.2d, v6.2d
-	WORD $0x4e66cc82 // fmla v2.2d, v4.2d, v6.2d
-	FMOVQ 416(R5), F6
-	WORD $0x4ee6d46a // fsub v10.2d, v3.2d, v6.2d
-	WORD $0x4ee6d44b // fsub v11.2d, v2.2d, v6.2d
-	FMOVQ 448(R5), F2
-	WORD $0x4ee2cd45 // fmls v5.2d, v10.2d, v2.2d
-	WORD $0x4ee2cd64 // fmls v4.2d, v11.2d, v2.2d
-	FMOVQ 464(R5), F2
-	WORD $0x4ee2cd45 // fmls v5.2d, v10.2d, v2.2d
-	WORD $0x4ee2cd64 // fmls v4.2d, v11.2d, v2.2d
-	FMOVQ 480(R5), F2
-	FMOVQ 480(R5), F6
-	FMOVQ 496(R5), F3
-	WORD $0x4e65cc43 // fmla v3.2d, v2.2d, v5.2d
-	FMOVQ 496(R5), F2
-	WORD $0x4e64ccc2 // fmla v2.2d, v6.2d, v4.2d
-	FMOVQ 512(R5), F7
-	WORD $0x4e65cc67 // fmla v7.2d, v3.2d, v5.2d
-	FMOVQ 512(R5), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 528(R5), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 528(R5), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 544(R5), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 544(R5), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 560(R5), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 560(R5), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 576(R5), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 576(R5), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 592(R5), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 592(R5), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 608(R5), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 608(R5), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 624(R5), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 624(R5), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	FMOVQ 640(R5), F7
-	WORD $0x4e65ccc7 // fmla v7.2d, v6.2d, v5.2d
-	FMOVQ 640(R5), F3
-	WORD $0x4e64cc43 // fmla v3.2d, v2.2d, v4.2d
-	FMOVQ 656(R5), F6
-	WORD $0x4e65cce6 // fmla v6.2d, v7.2d, v5.2d
-	FMOVQ 656(R5), F2
-	WORD $0x4e64cc62 // fmla v2.2d, v3.2d, v4.2d
-	WORD $0x6e65dcc3 // fmul v3.2d, v6.2d, v5.2d
-	WORD $0x6e64dc42 // fmul v2.2d, v2.2d, v4.2d
-	WORD $0x4e65cc65 // fmla v5.2d, v3.2d, v5.2d
-	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
-	FMOVQ 416(R5), F3
-	FMOVQ 416(R5), F2
-	FMOVQ 656(R5), F6
-	WORD $0x4e66cd43 // fmla v3.2d, v10.2d, v6.2d
-	WORD $0x4e66cd62 // fmla v2.2d, v11.2d, v6.2d
-	FMOVQ 416(R5), F6
-	WORD $0x4ee6d463 // fsub v3.2d, v3.2d, v6.2d
-	WORD $0x4ee6d44c // fsub v12.2d, v2.2d, v6.2d
-	WORD $0x4ee3d54a // fsub v10.2d, v10.2d, v3.2d
-	WORD $0x4eecd567 // fsub v7.2d, v11.2d, v12.2d
-	FMOVQ 672(R5), F2
-	WORD $0x4e62d4a6 // fadd v6.2d, v5.2d, v2.2d
-	WORD $0x4e62d485 // fadd v5.2d, v4.2d, v2.2d
-	FMOVQ 416(R5), F2
-	WORD $0x4e62d463 // fadd v3.2d, v3.2d, v2.2d
-	WORD $0x4e62d582 // fadd v2.2d, v12.2d, v2.2d
-	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745444 // shl v4.2d, v2.2d, #52
-	FMOVQ 672(R5), F2
-	WORD $0x4ee28463 // add v3.2d, v3.2d, v2.2d
-	WORD $0x4ee28482 // add v2.2d, v4.2d, v2.2d
-	WORD $0x6e63dcc6 // fmul v6.2d, v6.2d, v3.2d
-	WORD $0x6e62dca5 // fmul v5.2d, v5.2d, v2.2d
-	FMOVQ 416(R5), F2
-	WORD $0x4e62d543 // fadd v3.2d, v10.2d, v2.2d
-	WORD $0x4e62d4e2 // fadd v2.2d, v7.2d, v2.2d
-	WORD $0x4f745463 // shl v3.2d, v3.2d, #52
-	WORD $0x4f745444 // shl v4.2d, v2.2d, #52
-	FMOVQ 672(R5), F2
-	WORD $0x4ee28463 // add v3.2d, v3.2d, v2.2d
-	WORD $0x4ee28482 // add v2.2d, v4.2d, v2.2d
-	WORD $0x6e63dcc3 // fmul v3.2d, v6.2d, v3.2d
-	WORD $0x6e62dca2 // fmul v2.2d, v5.2d, v2.2d
+	WORD $0x4ef0d423 // fsub v3.2d, v1.2d, v16.2d
+	WORD $0x4ef0d402 // fsub v2.2d, v0.2d, v16.2d
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4e63f423 // fmax v3.2d, v1.2d, v3.2d
+	WORD $0x4e62f402 // fmax v2.2d, v0.2d, v2.2d
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
+	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
+	FLDPQ 64(R5), (F1, F0)
+	FMOVQ 96(R5), F4
+	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
+	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
+	FMOVQ 64(R5), F4
+	WORD $0x4ee4d428 // fsub v8.2d, v1.2d, v4.2d
+	WORD $0x4ee4d40b // fsub v11.2d, v0.2d, v4.2d
+	FMOVQ 128(R5), F0
+	WORD $0x4ee0cd03 // fmls v3.2d, v8.2d, v0.2d
+	WORD $0x4ee0cd62 // fmls v2.2d, v11.2d, v0.2d
+	FMOVQ 160(R5), F0
+	WORD $0x4ee0cd03 // fmls v3.2d, v8.2d, v0.2d
+	WORD $0x4ee0cd62 // fmls v2.2d, v11.2d, v0.2d
+	FLDPQ 192(R5), (F5, F1)
+	FLDPQ 224(R5), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 256(R5), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 288(R5), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 320(R5), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 352(R5), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 384(R5), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 416(R5), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 448(R5), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 480(R5), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 512(R5), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 544(R5), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
+	FLDPQ 64(R5), (F1, F0)
+	FMOVQ 544(R5), F4
+	WORD $0x4e64cd01 // fmla v1.2d, v8.2d, v4.2d
+	WORD $0x4e64cd60 // fmla v0.2d, v11.2d, v4.2d
+	FMOVQ 64(R5), F4
+	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
+	WORD $0x4ee4d40c // fsub v12.2d, v0.2d, v4.2d
+	WORD $0x4ee1d508 // fsub v8.2d, v8.2d, v1.2d
+	WORD $0x4eecd565 // fsub v5.2d, v11.2d, v12.2d
+	FMOVQ 576(R5), F0
+	WORD $0x4e60d464 // fadd v4.2d, v3.2d, v0.2d
+	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
+	FMOVQ 64(R5), F0
+	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
+	WORD $0x4e60d580 // fadd v0.2d, v12.2d, v0.2d
+	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
+	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
+	FMOVQ 576(R5), F0
+	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
+	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
+	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
+	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
+	FMOVQ 64(R5), F0
+	WORD $0x4e60d501 // fadd v1.2d, v8.2d, v0.2d
+	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
+	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
+	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
+	FMOVQ 576(R5), F0
+	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
+	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
+	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
+	WORD $0x6e60dc60 // fmul v0.2d, v3.2d, v0.2d
 	TBZ $2, R3, some_6
-	FSTPQ (F3, F2), (R1)
+	FSTPQ (F1, F0), (R1)
 	B end_8
 some_6:
 	TBZ $1, R3, few_7
-	FMOVQ F3, (R1)
+	FMOVQ F1, (R1)
 	TBZ $0, R3, end_9
-	FMOVD F2, 16(R1)
+	FMOVD F0, 16(R1)
 end_9:
 	B end_8
 few_7:
 	TBZ $0, R3, end_10
-	FMOVD F3, (R1)
+	FMOVD F1, (R1)
 end_10:
 end_8:
-	WORD $0x4e291c63 // and v3.16b, v3.16b, v9.16b
-	WORD $0x4e281c42 // and v2.16b, v2.16b, v8.16b
-	WORD $0x4e63d400 // fadd v0.2d, v0.2d, v3.2d
-	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
+	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
+	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
+	WORD $0x4e61d529 // fadd v9.2d, v9.2d, v1.2d
+	WORD $0x4e60d54a // fadd v10.2d, v10.2d, v0.2d
 end:
-	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
+	WORD $0x4e69d541 // fadd v1.2d, v10.2d, v9.2d
 	WORD $0x4ec17820 // zip2 v0.2d, v1.2d, v1.2d
 	WORD $0x4e60d420 // fadd v0.2d, v1.2d, v0.2d
 	FMOVD F0, ret+32(FP)
@@ -2922,18 +3061,18 @@ end:
 
 // func LessExpNEONF64(n int, alpha float64, x *float64, y *float64, z *float64)
 TEXT ·LessExpNEONF64(SB), NOSPLIT, $0-40
-	MOVD $neonexp<>(SB), R5
-	FMOVQ 416(R5), F15
-	FMOVQ 672(R5), F14
-	FMOVQ 384(R5), F13
-	FMOVQ 400(R5), F12
-	FMOVQ 480(R5), F11
-	FMOVQ 432(R5), F10
-	FMOVQ 448(R5), F9
-	FMOVQ 464(R5), F8
-	FMOVQ 656(R5), F7
-	FMOVD alpha+8(FP), F0
-	WORD $0x4e080406 // dup v6.2d, v0.d[0]
+	MOVD $neonexp<>+1696(SB), R5
+	FMOVQ 64(R5), F8
+	FMOVQ 576(R5), F7
+	FMOVQ (R5), F6
+	FMOVQ 32(R5), F5
+	FMOVQ 192(R5), F4
+	FMOVQ 96(R5), F3
+	FMOVQ 128(R5), F2
+	FMOVQ 160(R5), F1
+	FMOVQ 544(R5), F0
+	FMOVD alpha+8(FP), F9
+	WORD $0x4e080529 // dup v9.2d, v9.d[0]
 	MOVD x+16(FP), R3
 	MOVD y+24(FP), R2
 	MOVD z+32(FP), R1
@@ -2943,99 +3082,86 @@ TEXT ·LessExpNEONF64(SB), NOSPLIT, $0-40
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R3), (F1, F0)
-	WORD $0x4e61f5a1 // fmax v1.2d, v13.2d, v1.2d
-	WORD $0x4e60f5a0 // fmax v0.2d, v13.2d, v0.2d
-	WORD $0x4ee1f583 // fmin v3.2d, v12.2d, v1.2d
-	WORD $0x4ee0f582 // fmin v2.2d, v12.2d, v0.2d
-	VMOV V15.B16, V1.B16
-	WORD $0x4e6acc61 // fmla v1.2d, v3.2d, v10.2d
-	VMOV V15.B16, V0.B16
-	WORD $0x4e6acc40 // fmla v0.2d, v2.2d, v10.2d
-	WORD $0x4eefd431 // fsub v17.2d, v1.2d, v15.2d
-	WORD $0x4eefd410 // fsub v16.2d, v0.2d, v15.2d
-	WORD $0x4ee9ce23 // fmls v3.2d, v17.2d, v9.2d
-	WORD $0x4ee9ce02 // fmls v2.2d, v16.2d, v9.2d
-	WORD $0x4ee8ce23 // fmls v3.2d, v17.2d, v8.2d
-	WORD $0x4ee8ce02 // fmls v2.2d, v16.2d, v8.2d
-	FMOVQ 496(R5), F1
-	WORD $0x4e63cd61 // fmla v1.2d, v11.2d, v3.2d
-	FMOVQ 496(R5), F0
-	WORD $0x4e62cd60 // fmla v0.2d, v11.2d, v2.2d
-	FMOVQ 512(R5), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 512(R5), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 528(R5), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 528(R5), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 544(R5), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 544(R5), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 560(R5), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 560(R5), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 576(R5), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 576(R5), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 592(R5), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 592(R5), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 608(R5), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 608(R5), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 624(R5), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 624(R5), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 640(R5), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 640(R5), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V7.B16, V4.B16
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	VMOV V7.B16, V0.B16
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
-	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
-	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
-	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	VMOV V15.B16, V1.B16
-	WORD $0x4e67ce21 // fmla v1.2d, v17.2d, v7.2d
-	VMOV V15.B16, V0.B16
-	WORD $0x4e67ce00 // fmla v0.2d, v16.2d, v7.2d
-	WORD $0x4eefd421 // fsub v1.2d, v1.2d, v15.2d
-	WORD $0x4eefd400 // fsub v0.2d, v0.2d, v15.2d
-	WORD $0x4ee1d625 // fsub v5.2d, v17.2d, v1.2d
-	WORD $0x4ee0d604 // fsub v4.2d, v16.2d, v0.2d
-	WORD $0x4e6ed463 // fadd v3.2d, v3.2d, v14.2d
-	WORD $0x4e6ed442 // fadd v2.2d, v2.2d, v14.2d
-	WORD $0x4e6fd421 // fadd v1.2d, v1.2d, v15.2d
-	WORD $0x4e6fd400 // fadd v0.2d, v0.2d, v15.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eee8421 // add v1.2d, v1.2d, v14.2d
-	WORD $0x4eee8400 // add v0.2d, v0.2d, v14.2d
-	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
-	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	WORD $0x4e6fd4a1 // fadd v1.2d, v5.2d, v15.2d
-	WORD $0x4e6fd480 // fadd v0.2d, v4.2d, v15.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4eee8421 // add v1.2d, v1.2d, v14.2d
-	WORD $0x4eee8400 // add v0.2d, v0.2d, v14.2d
-	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
-	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	FLDPQ.P 32(R2), (F1, F0)
-	WORD $0x4ee3ccc1 // fmls v1.2d, v6.2d, v3.2d
-	WORD $0x4ee2ccc0 // fmls v0.2d, v6.2d, v2.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F11, F10)
+	WORD $0x4e6bf4cb // fmax v11.2d, v6.2d, v11.2d
+	WORD $0x4e6af4ca // fmax v10.2d, v6.2d, v10.2d
+	WORD $0x4eebf4ad // fmin v13.2d, v5.2d, v11.2d
+	WORD $0x4eeaf4ac // fmin v12.2d, v5.2d, v10.2d
+	FLDPQ 64(R5), (F11, F10)
+	WORD $0x4e63cdab // fmla v11.2d, v13.2d, v3.2d
+	WORD $0x4e63cd8a // fmla v10.2d, v12.2d, v3.2d
+	WORD $0x4ee8d571 // fsub v17.2d, v11.2d, v8.2d
+	WORD $0x4ee8d550 // fsub v16.2d, v10.2d, v8.2d
+	WORD $0x4ee2ce2d // fmls v13.2d, v17.2d, v2.2d
+	WORD $0x4ee2ce0c // fmls v12.2d, v16.2d, v2.2d
+	WORD $0x4ee1ce2d // fmls v13.2d, v17.2d, v1.2d
+	WORD $0x4ee1ce0c // fmls v12.2d, v16.2d, v1.2d
+	FLDPQ 224(R5), (F14, F10)
+	WORD $0x4e6dcc8e // fmla v14.2d, v4.2d, v13.2d
+	WORD $0x4e6ccc8a // fmla v10.2d, v4.2d, v12.2d
+	FLDPQ 256(R5), (F15, F11)
+	WORD $0x4e6dcdcf // fmla v15.2d, v14.2d, v13.2d
+	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
+	FLDPQ 288(R5), (F14, F10)
+	WORD $0x4e6dcdee // fmla v14.2d, v15.2d, v13.2d
+	WORD $0x4e6ccd6a // fmla v10.2d, v11.2d, v12.2d
+	FLDPQ 320(R5), (F15, F11)
+	WORD $0x4e6dcdcf // fmla v15.2d, v14.2d, v13.2d
+	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
+	FLDPQ 352(R5), (F14, F10)
+	WORD $0x4e6dcdee // fmla v14.2d, v15.2d, v13.2d
+	WORD $0x4e6ccd6a // fmla v10.2d, v11.2d, v12.2d
+	FLDPQ 384(R5), (F15, F11)
+	WORD $0x4e6dcdcf // fmla v15.2d, v14.2d, v13.2d
+	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
+	FLDPQ 416(R5), (F14, F10)
+	WORD $0x4e6dcdee // fmla v14.2d, v15.2d, v13.2d
+	WORD $0x4e6ccd6a // fmla v10.2d, v11.2d, v12.2d
+	FLDPQ 448(R5), (F15, F11)
+	WORD $0x4e6dcdcf // fmla v15.2d, v14.2d, v13.2d
+	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
+	FLDPQ 480(R5), (F14, F10)
+	WORD $0x4e6dcdee // fmla v14.2d, v15.2d, v13.2d
+	WORD $0x4e6ccd6a // fmla v10.2d, v11.2d, v12.2d
+	FLDPQ 512(R5), (F15, F11)
+	WORD $0x4e6dcdcf // fmla v15.2d, v14.2d, v13.2d
+	WORD $0x4e6ccd4b // fmla v11.2d, v10.2d, v12.2d
+	FLDPQ 544(R5), (F14, F10)
+	WORD $0x4e6dcdee // fmla v14.2d, v15.2d, v13.2d
+	WORD $0x4e6ccd6a // fmla v10.2d, v11.2d, v12.2d
+	WORD $0x6e6dddcb // fmul v11.2d, v14.2d, v13.2d
+	WORD $0x6e6cdd4a // fmul v10.2d, v10.2d, v12.2d
+	WORD $0x4e6dcd6d // fmla v13.2d, v11.2d, v13.2d
+	WORD $0x4e6ccd4c // fmla v12.2d, v10.2d, v12.2d
+	FLDPQ 64(R5), (F11, F10)
+	WORD $0x4e60ce2b // fmla v11.2d, v17.2d, v0.2d
+	WORD $0x4e60ce0a // fmla v10.2d, v16.2d, v0.2d
+	WORD $0x4ee8d56b // fsub v11.2d, v11.2d, v8.2d
+	WORD $0x4ee8d54a // fsub v10.2d, v10.2d, v8.2d
+	WORD $0x4eebd62f // fsub v15.2d, v17.2d, v11.2d
+	WORD $0x4eead60e // fsub v14.2d, v16.2d, v10.2d
+	WORD $0x4e67d5ad // fadd v13.2d, v13.2d, v7.2d
+	WORD $0x4e67d58c // fadd v12.2d, v12.2d, v7.2d
+	WORD $0x4e68d56b // fadd v11.2d, v11.2d, v8.2d
+	WORD $0x4e68d54a // fadd v10.2d, v10.2d, v8.2d
+	WORD $0x4f74556b // shl v11.2d, v11.2d, #52
+	WORD $0x4f74554a // shl v10.2d, v10.2d, #52
+	WORD $0x4ee7856b // add v11.2d, v11.2d, v7.2d
+	WORD $0x4ee7854a // add v10.2d, v10.2d, v7.2d
+	WORD $0x6e6bddad // fmul v13.2d, v13.2d, v11.2d
+	WORD $0x6e6add8c // fmul v12.2d, v12.2d, v10.2d
+	WORD $0x4e68d5eb // fadd v11.2d, v15.2d, v8.2d
+	WORD $0x4e68d5ca // fadd v10.2d, v14.2d, v8.2d
+	WORD $0x4f74556b // shl v11.2d, v11.2d, #52
+	WORD $0x4f74554a // shl v10.2d, v10.2d, #52
+	WORD $0x4ee7856b // add v11.2d, v11.2d, v7.2d
+	WORD $0x4ee7854a // add v10.2d, v10.2d, v7.2d
+	WORD $0x6e6bddad // fmul v13.2d, v13.2d, v11.2d
+	WORD $0x6e6add8c // fmul v12.2d, v12.2d, v10.2d
+	FLDPQ.P 32(R2), (F11, F10)
+	WORD $0x4eedcd2b // fmls v11.2d, v9.2d, v13.2d
+	WORD $0x4eeccd2a // fmls v10.2d, v9.2d, v12.2d
+	FSTPQ.P (F11, F10), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -3058,107 +3184,91 @@ few_2:
 	FMOVD (R3), F1
 end_5:
 end_3:
-	FMOVQ 384(R5), F3
-	FMOVQ 384(R5), F2
+	FLDPQ (R5), (F3, F2)
 	WORD $0x4e61f463 // fmax v3.2d, v3.2d, v1.2d
 	WORD $0x4e60f442 // fmax v2.2d, v2.2d, v0.2d
-	FMOVQ 400(R5), F1
-	FMOVQ 400(R5), F0
+	FLDPQ 32(R5), (F1, F0)
 	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
 	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
-	FMOVQ 416(R5), F1
-	FMOVQ 416(R5), F0
-	FMOVQ 432(R5), F4
+	FLDPQ 64(R5), (F1, F0)
+	FMOVQ 96(R5), F4
 	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
 	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
-	FMOVQ 416(R5), F4
-	WORD $0x4ee4d427 // fsub v7.2d, v1.2d, v4.2d
-	WORD $0x4ee4d409 // fsub v9.2d, v0.2d, v4.2d
-	FMOVQ 448(R5), F0
-	WORD $0x4ee0cce3 // fmls v3.2d, v7.2d, v0.2d
-	WORD $0x4ee0cd22 // fmls v2.2d, v9.2d, v0.2d
-	FMOVQ 464(R5), F0
-	WORD $0x4ee0cce3 // fmls v3.2d, v7.2d, v0.2d
-	WORD $0x4ee0cd22 // fmls v2.2d, v9.2d, v0.2d
-	FMOVQ 480(R5), F0
-	FMOVQ 480(R5), F4
-	FMOVQ 496(R5), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	FMOVQ 496(R5), F0
-	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
-	FMOVQ 512(R5), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 512(R5), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 528(R5), F4
+	FMOVQ 64(R5), F4
+	WORD $0x4ee4d426 // fsub v6.2d, v1.2d, v4.2d
+	WORD $0x4ee4d408 // fsub v8.2d, v0.2d, v4.2d
+	FMOVQ 128(R5), F0
+	WORD $0x4ee0ccc3 // fmls v3.2d, v6.2d, v0.2d
+	WORD $0x4ee0cd02 // fmls v2.2d, v8.2d, v0.2d
+	FMOVQ 160(R5), F0
+	WORD $0x4ee0ccc3 // fmls v3.2d, v6.2d, v0.2d
+	WORD $0x4ee0cd02 // fmls v2.2d, v8.2d, v0.2d
+	FLDPQ 192(R5), (F5, F1)
+	FLDPQ 224(R5), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 528(R5), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 544(R5), F5
+	FLDPQ 256(R5), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 544(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 560(R5), F4
+	FLDPQ 288(R5), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 560(R5), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 576(R5), F5
+	FLDPQ 320(R5), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 576(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 592(R5), F4
+	FLDPQ 352(R5), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 592(R5), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 608(R5), F5
+	FLDPQ 384(R5), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 608(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 624(R5), F4
+	FLDPQ 416(R5), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 624(R5), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 640(R5), F5
+	FLDPQ 448(R5), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 640(R5), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 656(R5), F4
+	FLDPQ 480(R5), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 656(R5), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 512(R5), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 544(R5), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
 	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	FMOVQ 416(R5), F1
-	FMOVQ 416(R5), F0
-	FMOVQ 656(R5), F4
-	WORD $0x4e64cce1 // fmla v1.2d, v7.2d, v4.2d
-	WORD $0x4e64cd20 // fmla v0.2d, v9.2d, v4.2d
-	FMOVQ 416(R5), F4
+	FLDPQ 64(R5), (F1, F0)
+	FMOVQ 544(R5), F4
+	WORD $0x4e64ccc1 // fmla v1.2d, v6.2d, v4.2d
+	WORD $0x4e64cd00 // fmla v0.2d, v8.2d, v4.2d
+	FMOVQ 64(R5), F4
 	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
-	WORD $0x4ee4d408 // fsub v8.2d, v0.2d, v4.2d
-	WORD $0x4ee1d4e7 // fsub v7.2d, v7.2d, v1.2d
-	WORD $0x4ee8d525 // fsub v5.2d, v9.2d, v8.2d
-	FMOVQ 672(R5), F0
+	WORD $0x4ee4d407 // fsub v7.2d, v0.2d, v4.2d
+	WORD $0x4ee1d4c6 // fsub v6.2d, v6.2d, v1.2d
+	WORD $0x4ee7d505 // fsub v5.2d, v8.2d, v7.2d
+	FMOVQ 576(R5), F0
 	WORD $0x4e60d463 // fadd v3.2d, v3.2d, v0.2d
 	WORD $0x4e60d444 // fadd v4.2d, v2.2d, v0.2d
-	FMOVQ 416(R5), F0
+	FMOVQ 64(R5), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
-	WORD $0x4e60d500 // fadd v0.2d, v8.2d, v0.2d
+	WORD $0x4e60d4e0 // fadd v0.2d, v7.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 672(R5), F0
+	FMOVQ 576(R5), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
 	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
 	WORD $0x6e60dc84 // fmul v4.2d, v4.2d, v0.2d
-	FMOVQ 416(R5), F0
-	WORD $0x4e60d4e1 // fadd v1.2d, v7.2d, v0.2d
+	FMOVQ 64(R5), F0
+	WORD $0x4e60d4c1 // fadd v1.2d, v6.2d, v0.2d
 	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 672(R5), F0
+	FMOVQ 576(R5), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
 	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
@@ -3180,8 +3290,8 @@ few_7:
 	FMOVD (R2), F1
 end_10:
 end_8:
-	WORD $0x4ee3ccc1 // fmls v1.2d, v6.2d, v3.2d
-	WORD $0x4ee2ccc0 // fmls v0.2d, v6.2d, v2.2d
+	WORD $0x4ee3cd21 // fmls v1.2d, v9.2d, v3.2d
+	WORD $0x4ee2cd20 // fmls v0.2d, v9.2d, v2.2d
 	TBZ $2, R4, some_11
 	FSTPQ (F1, F0), (R1)
 	B end_13

@@ -6,21 +6,19 @@
 
 DATA neonfold<>+0(SB)/8, $0x3ff0000000000000
 DATA neonfold<>+8(SB)/8, $0x3ff0000000000000
-GLOBL neonfold<>(SB), RODATA|NOPTR, $16
+DATA neonfold<>+16(SB)/8, $0x3ff0000000000000
+DATA neonfold<>+24(SB)/8, $0x3ff0000000000000
+GLOBL neonfold<>(SB), RODATA|NOPTR, $32
 
 // func ProductNEONF32(n int, x *float32) float64
 TEXT ·ProductNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfold<>(SB), R2
+	MOVD $neonfold<>+0(SB), R2
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
-	FMOVQ (R2), F7
-	FMOVQ (R2), F6
-	FMOVQ (R2), F5
-	FMOVQ (R2), F4
-	FMOVQ (R2), F3
-	FMOVQ (R2), F2
-	FMOVQ (R2), F1
-	FMOVQ (R2), F0
+	FLDPQ (R2), (F7, F6)
+	FLDPQ (R2), (F5, F4)
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R2), (F1, F0)
 loop:
 	CMP $0, R1
 	BLE end
@@ -62,17 +60,13 @@ end:
 
 // func ProductNEONF64(n int, x *float64) float64
 TEXT ·ProductNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfold<>(SB), R2
+	MOVD $neonfold<>+0(SB), R2
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R0
-	FMOVQ (R2), F7
-	FMOVQ (R2), F6
-	FMOVQ (R2), F5
-	FMOVQ (R2), F4
-	FMOVQ (R2), F3
-	FMOVQ (R2), F2
-	FMOVQ (R2), F1
-	FMOVQ (R2), F0
+	FLDPQ (R2), (F7, F6)
+	FLDPQ (R2), (F5, F4)
+	FLDPQ (R2), (F3, F2)
+	FLDPQ (R2), (F1, F0)
 loop:
 	CMP $0, R1
 	BLE end

@@ -6,323 +6,1465 @@
 
 DATA neonfunction<>+0(SB)/8, $0x8000000080000000
 DATA neonfunction<>+8(SB)/8, $0x8000000080000000
-DATA neonfunction<>+16(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+24(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+16(SB)/8, $0x8000000080000000
+DATA neonfunction<>+24(SB)/8, $0x8000000080000000
 DATA neonfunction<>+32(SB)/8, $0xffffffffffffffff
 DATA neonfunction<>+40(SB)/8, $0xffffffffffffffff
 DATA neonfunction<>+48(SB)/8, $0xffffffffffffffff
 DATA neonfunction<>+56(SB)/8, $0xffffffffffffffff
 DATA neonfunction<>+64(SB)/8, $0xffffffffffffffff
 DATA neonfunction<>+72(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+80(SB)/8, $0x0000000000000000
-DATA neonfunction<>+88(SB)/8, $0x0000000000000000
+DATA neonfunction<>+80(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+88(SB)/8, $0xffffffffffffffff
 DATA neonfunction<>+96(SB)/8, $0x0000000000000000
 DATA neonfunction<>+104(SB)/8, $0x0000000000000000
 DATA neonfunction<>+112(SB)/8, $0x0000000000000000
 DATA neonfunction<>+120(SB)/8, $0x0000000000000000
 DATA neonfunction<>+128(SB)/8, $0x0000000000000000
 DATA neonfunction<>+136(SB)/8, $0x0000000000000000
-DATA neonfunction<>+144(SB)/8, $0x3f8000003f800000
-DATA neonfunction<>+152(SB)/8, $0x3f8000003f800000
-DATA neonfunction<>+160(SB)/8, $0x0080000000800000
-DATA neonfunction<>+168(SB)/8, $0x0080000000800000
-DATA neonfunction<>+176(SB)/8, $0x4afffffe4afffffe
-DATA neonfunction<>+184(SB)/8, $0x4afffffe4afffffe
-DATA neonfunction<>+192(SB)/8, $0x41b8000041b80000
-DATA neonfunction<>+200(SB)/8, $0x41b8000041b80000
-DATA neonfunction<>+208(SB)/8, $0x0040000000400000
-DATA neonfunction<>+216(SB)/8, $0x0040000000400000
-DATA neonfunction<>+224(SB)/8, $0x4b0000004b000000
-DATA neonfunction<>+232(SB)/8, $0x4b0000004b000000
-DATA neonfunction<>+240(SB)/8, $0x4b00007f4b00007f
-DATA neonfunction<>+248(SB)/8, $0x4b00007f4b00007f
-DATA neonfunction<>+256(SB)/8, $0x007fffff007fffff
-DATA neonfunction<>+264(SB)/8, $0x007fffff007fffff
-DATA neonfunction<>+272(SB)/8, $0x3f4000003f400000
-DATA neonfunction<>+280(SB)/8, $0x3f4000003f400000
-DATA neonfunction<>+288(SB)/8, $0x3d14dd133d14dd13
-DATA neonfunction<>+296(SB)/8, $0x3d14dd133d14dd13
-DATA neonfunction<>+304(SB)/8, $0xbdb7585ebdb7585e
-DATA neonfunction<>+312(SB)/8, $0xbdb7585ebdb7585e
-DATA neonfunction<>+320(SB)/8, $0x3deec4fa3deec4fa
-DATA neonfunction<>+328(SB)/8, $0x3deec4fa3deec4fa
-DATA neonfunction<>+336(SB)/8, $0xbe0284f8be0284f8
-DATA neonfunction<>+344(SB)/8, $0xbe0284f8be0284f8
-DATA neonfunction<>+352(SB)/8, $0x3e1245293e124529
-DATA neonfunction<>+360(SB)/8, $0x3e1245293e124529
-DATA neonfunction<>+368(SB)/8, $0xbe2a8b7fbe2a8b7f
-DATA neonfunction<>+376(SB)/8, $0xbe2a8b7fbe2a8b7f
-DATA neonfunction<>+384(SB)/8, $0x3e4ccab33e4ccab3
-DATA neonfunction<>+392(SB)/8, $0x3e4ccab33e4ccab3
-DATA neonfunction<>+400(SB)/8, $0xbe800038be800038
-DATA neonfunction<>+408(SB)/8, $0xbe800038be800038
-DATA neonfunction<>+416(SB)/8, $0x3eaaaaaf3eaaaaaf
-DATA neonfunction<>+424(SB)/8, $0x3eaaaaaf3eaaaaaf
-DATA neonfunction<>+432(SB)/8, $0xbf000000bf000000
-DATA neonfunction<>+440(SB)/8, $0xbf000000bf000000
-DATA neonfunction<>+448(SB)/8, $0x3f3100003f310000
-DATA neonfunction<>+456(SB)/8, $0x3f3100003f310000
-DATA neonfunction<>+464(SB)/8, $0x3a83126f3a83126f
-DATA neonfunction<>+472(SB)/8, $0x3a83126f3a83126f
-DATA neonfunction<>+480(SB)/8, $0x3ae42ff03ae42ff0
-DATA neonfunction<>+488(SB)/8, $0x3ae42ff03ae42ff0
-DATA neonfunction<>+496(SB)/8, $0x7f7fffff7f7fffff
-DATA neonfunction<>+504(SB)/8, $0x7f7fffff7f7fffff
-DATA neonfunction<>+512(SB)/8, $0xff800000ff800000
-DATA neonfunction<>+520(SB)/8, $0xff800000ff800000
-DATA neonfunction<>+528(SB)/8, $0x7f8000007f800000
-DATA neonfunction<>+536(SB)/8, $0x7f8000007f800000
-DATA neonfunction<>+544(SB)/8, $0x7fc000007fc00000
-DATA neonfunction<>+552(SB)/8, $0x7fc000007fc00000
-DATA neonfunction<>+560(SB)/8, $0xc2200000c2200000
-DATA neonfunction<>+568(SB)/8, $0xc2200000c2200000
-DATA neonfunction<>+576(SB)/8, $0x42b2000042b20000
-DATA neonfunction<>+584(SB)/8, $0x42b2000042b20000
-DATA neonfunction<>+592(SB)/8, $0x4b4000004b400000
-DATA neonfunction<>+600(SB)/8, $0x4b4000004b400000
-DATA neonfunction<>+608(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA neonfunction<>+616(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA neonfunction<>+624(SB)/8, $0x3f3180003f318000
-DATA neonfunction<>+632(SB)/8, $0x3f3180003f318000
-DATA neonfunction<>+640(SB)/8, $0xb95e8083b95e8083
-DATA neonfunction<>+648(SB)/8, $0xb95e8083b95e8083
-DATA neonfunction<>+656(SB)/8, $0x39500d0139500d01
-DATA neonfunction<>+664(SB)/8, $0x39500d0139500d01
-DATA neonfunction<>+672(SB)/8, $0x3ab60b613ab60b61
-DATA neonfunction<>+680(SB)/8, $0x3ab60b613ab60b61
-DATA neonfunction<>+688(SB)/8, $0x3c0888893c088889
-DATA neonfunction<>+696(SB)/8, $0x3c0888893c088889
-DATA neonfunction<>+704(SB)/8, $0x3d2aaaab3d2aaaab
-DATA neonfunction<>+712(SB)/8, $0x3d2aaaab3d2aaaab
-DATA neonfunction<>+720(SB)/8, $0x3e2aaaab3e2aaaab
-DATA neonfunction<>+728(SB)/8, $0x3e2aaaab3e2aaaab
-DATA neonfunction<>+736(SB)/8, $0x3f0000003f000000
-DATA neonfunction<>+744(SB)/8, $0x3f0000003f000000
-DATA neonfunction<>+752(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+760(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+768(SB)/8, $0x3f22f9833f22f983
-DATA neonfunction<>+776(SB)/8, $0x3f22f9833f22f983
-DATA neonfunction<>+784(SB)/8, $0x3fc90fda3fc90fda
-DATA neonfunction<>+792(SB)/8, $0x3fc90fda3fc90fda
-DATA neonfunction<>+800(SB)/8, $0x33a2216833a22168
-DATA neonfunction<>+808(SB)/8, $0x33a2216833a22168
-DATA neonfunction<>+816(SB)/8, $0x27c234c427c234c4
-DATA neonfunction<>+824(SB)/8, $0x27c234c427c234c4
-DATA neonfunction<>+832(SB)/8, $0x3638ef1d3638ef1d
-DATA neonfunction<>+840(SB)/8, $0x3638ef1d3638ef1d
-DATA neonfunction<>+848(SB)/8, $0xb9500d01b9500d01
-DATA neonfunction<>+856(SB)/8, $0xb9500d01b9500d01
-DATA neonfunction<>+864(SB)/8, $0xbe2aaaabbe2aaaab
-DATA neonfunction<>+872(SB)/8, $0xbe2aaaabbe2aaaab
-DATA neonfunction<>+880(SB)/8, $0xb493f27eb493f27e
-DATA neonfunction<>+888(SB)/8, $0xb493f27eb493f27e
-DATA neonfunction<>+896(SB)/8, $0x37d00d0137d00d01
-DATA neonfunction<>+904(SB)/8, $0x37d00d0137d00d01
-DATA neonfunction<>+912(SB)/8, $0xbab60b61bab60b61
-DATA neonfunction<>+920(SB)/8, $0xbab60b61bab60b61
-DATA neonfunction<>+928(SB)/8, $0x0000000100000001
-DATA neonfunction<>+936(SB)/8, $0x0000000100000001
-DATA neonfunction<>+944(SB)/8, $0xbae5e41cbae5e41c
-DATA neonfunction<>+952(SB)/8, $0xbae5e41cbae5e41c
-DATA neonfunction<>+960(SB)/8, $0x3c2fc00e3c2fc00e
-DATA neonfunction<>+968(SB)/8, $0x3c2fc00e3c2fc00e
-DATA neonfunction<>+976(SB)/8, $0xbcfc59eabcfc59ea
-DATA neonfunction<>+984(SB)/8, $0xbcfc59eabcfc59ea
-DATA neonfunction<>+992(SB)/8, $0x3d6bbbc03d6bbbc0
-DATA neonfunction<>+1000(SB)/8, $0x3d6bbbc03d6bbbc0
-DATA neonfunction<>+1008(SB)/8, $0xbdab9142bdab9142
-DATA neonfunction<>+1016(SB)/8, $0xbdab9142bdab9142
-DATA neonfunction<>+1024(SB)/8, $0x3de017c13de017c1
-DATA neonfunction<>+1032(SB)/8, $0x3de017c13de017c1
-DATA neonfunction<>+1040(SB)/8, $0xbe120acdbe120acd
-DATA neonfunction<>+1048(SB)/8, $0xbe120acdbe120acd
-DATA neonfunction<>+1056(SB)/8, $0x3e4cc8413e4cc841
-DATA neonfunction<>+1064(SB)/8, $0x3e4cc8413e4cc841
-DATA neonfunction<>+1072(SB)/8, $0xbeaaaa9abeaaaa9a
-DATA neonfunction<>+1080(SB)/8, $0xbeaaaa9abeaaaa9a
-DATA neonfunction<>+1088(SB)/8, $0x4080000040800000
-DATA neonfunction<>+1096(SB)/8, $0x4080000040800000
-DATA neonfunction<>+1104(SB)/8, $0x371b4b6f371b4b6f
-DATA neonfunction<>+1112(SB)/8, $0x371b4b6f371b4b6f
-DATA neonfunction<>+1120(SB)/8, $0xb8f6b642b8f6b642
-DATA neonfunction<>+1128(SB)/8, $0xb8f6b642b8f6b642
-DATA neonfunction<>+1136(SB)/8, $0x3a25e4fe3a25e4fe
-DATA neonfunction<>+1144(SB)/8, $0x3a25e4fe3a25e4fe
-DATA neonfunction<>+1152(SB)/8, $0xbada802dbada802d
-DATA neonfunction<>+1160(SB)/8, $0xbada802dbada802d
-DATA neonfunction<>+1168(SB)/8, $0x3928300939283009
-DATA neonfunction<>+1176(SB)/8, $0x3928300939283009
-DATA neonfunction<>+1184(SB)/8, $0x3c9ce6e33c9ce6e3
-DATA neonfunction<>+1192(SB)/8, $0x3c9ce6e33c9ce6e3
-DATA neonfunction<>+1200(SB)/8, $0xbdd27d2fbdd27d2f
-DATA neonfunction<>+1208(SB)/8, $0xbdd27d2fbdd27d2f
-DATA neonfunction<>+1216(SB)/8, $0xbf22f97dbf22f97d
-DATA neonfunction<>+1224(SB)/8, $0xbf22f97dbf22f97d
-DATA neonfunction<>+1232(SB)/8, $0xbf906ebbbf906ebb
-DATA neonfunction<>+1240(SB)/8, $0xbf906ebbbf906ebb
-DATA neonfunction<>+1248(SB)/8, $0x8000000000000000
-DATA neonfunction<>+1256(SB)/8, $0x8000000000000000
-DATA neonfunction<>+1264(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+1272(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+1280(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+1288(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+1296(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+1304(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+1312(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+1320(SB)/8, $0xffffffffffffffff
-DATA neonfunction<>+1328(SB)/8, $0x0000000000000000
-DATA neonfunction<>+1336(SB)/8, $0x0000000000000000
-DATA neonfunction<>+1344(SB)/8, $0x0000000000000000
-DATA neonfunction<>+1352(SB)/8, $0x0000000000000000
-DATA neonfunction<>+1360(SB)/8, $0x0000000000000000
-DATA neonfunction<>+1368(SB)/8, $0x0000000000000000
-DATA neonfunction<>+1376(SB)/8, $0x0000000000000000
-DATA neonfunction<>+1384(SB)/8, $0x0000000000000000
-DATA neonfunction<>+1392(SB)/8, $0x3ff0000000000000
-DATA neonfunction<>+1400(SB)/8, $0x3ff0000000000000
-DATA neonfunction<>+1408(SB)/8, $0x0010000000000000
-DATA neonfunction<>+1416(SB)/8, $0x0010000000000000
-DATA neonfunction<>+1424(SB)/8, $0x432ffffffffffffe
-DATA neonfunction<>+1432(SB)/8, $0x432ffffffffffffe
-DATA neonfunction<>+1440(SB)/8, $0x404a000000000000
-DATA neonfunction<>+1448(SB)/8, $0x404a000000000000
-DATA neonfunction<>+1456(SB)/8, $0x0008000000000000
-DATA neonfunction<>+1464(SB)/8, $0x0008000000000000
-DATA neonfunction<>+1472(SB)/8, $0x4330000000000000
-DATA neonfunction<>+1480(SB)/8, $0x4330000000000000
-DATA neonfunction<>+1488(SB)/8, $0x43300000000003ff
-DATA neonfunction<>+1496(SB)/8, $0x43300000000003ff
-DATA neonfunction<>+1504(SB)/8, $0x000fffffffffffff
-DATA neonfunction<>+1512(SB)/8, $0x000fffffffffffff
-DATA neonfunction<>+1520(SB)/8, $0x3fe8000000000000
-DATA neonfunction<>+1528(SB)/8, $0x3fe8000000000000
-DATA neonfunction<>+1536(SB)/8, $0x4000000000000000
-DATA neonfunction<>+1544(SB)/8, $0x4000000000000000
-DATA neonfunction<>+1552(SB)/8, $0x3fe0000000000000
-DATA neonfunction<>+1560(SB)/8, $0x3fe0000000000000
-DATA neonfunction<>+1568(SB)/8, $0x3fc1b69ec7b5ecdf
-DATA neonfunction<>+1576(SB)/8, $0x3fc1b69ec7b5ecdf
-DATA neonfunction<>+1584(SB)/8, $0x3fc0dcf13b918664
-DATA neonfunction<>+1592(SB)/8, $0x3fc0dcf13b918664
-DATA neonfunction<>+1600(SB)/8, $0x3fc3b358baf1eb4e
-DATA neonfunction<>+1608(SB)/8, $0x3fc3b358baf1eb4e
-DATA neonfunction<>+1616(SB)/8, $0x3fc745c4c7ae008d
-DATA neonfunction<>+1624(SB)/8, $0x3fc745c4c7ae008d
-DATA neonfunction<>+1632(SB)/8, $0x3fcc71c7488d9324
-DATA neonfunction<>+1640(SB)/8, $0x3fcc71c7488d9324
-DATA neonfunction<>+1648(SB)/8, $0x3fd24924921ec0cf
-DATA neonfunction<>+1656(SB)/8, $0x3fd24924921ec0cf
-DATA neonfunction<>+1664(SB)/8, $0x3fd999999999c0f7
-DATA neonfunction<>+1672(SB)/8, $0x3fd999999999c0f7
-DATA neonfunction<>+1680(SB)/8, $0x3fe555555555554f
-DATA neonfunction<>+1688(SB)/8, $0x3fe555555555554f
-DATA neonfunction<>+1696(SB)/8, $0x3dd473de6af278ed
-DATA neonfunction<>+1704(SB)/8, $0x3dd473de6af278ed
-DATA neonfunction<>+1712(SB)/8, $0x3fe62e42fef00000
-DATA neonfunction<>+1720(SB)/8, $0x3fe62e42fef00000
-DATA neonfunction<>+1728(SB)/8, $0x7fefffffffffffff
-DATA neonfunction<>+1736(SB)/8, $0x7fefffffffffffff
-DATA neonfunction<>+1744(SB)/8, $0xfff0000000000000
-DATA neonfunction<>+1752(SB)/8, $0xfff0000000000000
-DATA neonfunction<>+1760(SB)/8, $0x7ff0000000000000
-DATA neonfunction<>+1768(SB)/8, $0x7ff0000000000000
-DATA neonfunction<>+1776(SB)/8, $0x7ff8000000000001
-DATA neonfunction<>+1784(SB)/8, $0x7ff8000000000001
-DATA neonfunction<>+1792(SB)/8, $0xc044000000000000
-DATA neonfunction<>+1800(SB)/8, $0xc044000000000000
-DATA neonfunction<>+1808(SB)/8, $0x4086300000000000
-DATA neonfunction<>+1816(SB)/8, $0x4086300000000000
-DATA neonfunction<>+1824(SB)/8, $0x4338000000000000
-DATA neonfunction<>+1832(SB)/8, $0x4338000000000000
-DATA neonfunction<>+1840(SB)/8, $0x3ff71547652b82fe
-DATA neonfunction<>+1848(SB)/8, $0x3ff71547652b82fe
-DATA neonfunction<>+1856(SB)/8, $0x3de6124613a86d09
-DATA neonfunction<>+1864(SB)/8, $0x3de6124613a86d09
-DATA neonfunction<>+1872(SB)/8, $0x3e21eed8eff8d898
-DATA neonfunction<>+1880(SB)/8, $0x3e21eed8eff8d898
-DATA neonfunction<>+1888(SB)/8, $0x3e5ae64567f544e4
-DATA neonfunction<>+1896(SB)/8, $0x3e5ae64567f544e4
-DATA neonfunction<>+1904(SB)/8, $0x3e927e4fb7789f5c
-DATA neonfunction<>+1912(SB)/8, $0x3e927e4fb7789f5c
-DATA neonfunction<>+1920(SB)/8, $0x3ec71de3a556c734
-DATA neonfunction<>+1928(SB)/8, $0x3ec71de3a556c734
-DATA neonfunction<>+1936(SB)/8, $0x3efa01a01a01a01a
-DATA neonfunction<>+1944(SB)/8, $0x3efa01a01a01a01a
-DATA neonfunction<>+1952(SB)/8, $0x3f2a01a01a01a01a
-DATA neonfunction<>+1960(SB)/8, $0x3f2a01a01a01a01a
-DATA neonfunction<>+1968(SB)/8, $0x3f56c16c16c16c17
-DATA neonfunction<>+1976(SB)/8, $0x3f56c16c16c16c17
-DATA neonfunction<>+1984(SB)/8, $0x3f81111111111111
-DATA neonfunction<>+1992(SB)/8, $0x3f81111111111111
-DATA neonfunction<>+2000(SB)/8, $0x3fa5555555555555
-DATA neonfunction<>+2008(SB)/8, $0x3fa5555555555555
-DATA neonfunction<>+2016(SB)/8, $0x3fc5555555555555
-DATA neonfunction<>+2024(SB)/8, $0x3fc5555555555555
-DATA neonfunction<>+2032(SB)/8, $0x3fe45f306dc9c883
-DATA neonfunction<>+2040(SB)/8, $0x3fe45f306dc9c883
-DATA neonfunction<>+2048(SB)/8, $0x3ff921fb54442d18
-DATA neonfunction<>+2056(SB)/8, $0x3ff921fb54442d18
-DATA neonfunction<>+2064(SB)/8, $0x3c91a62633145c06
-DATA neonfunction<>+2072(SB)/8, $0x3c91a62633145c06
-DATA neonfunction<>+2080(SB)/8, $0x394c1cd129024e08
-DATA neonfunction<>+2088(SB)/8, $0x394c1cd129024e08
-DATA neonfunction<>+2096(SB)/8, $0x3ce952c77030ad4a
-DATA neonfunction<>+2104(SB)/8, $0x3ce952c77030ad4a
-DATA neonfunction<>+2112(SB)/8, $0xbd6ae7f3e733b81f
-DATA neonfunction<>+2120(SB)/8, $0xbd6ae7f3e733b81f
-DATA neonfunction<>+2128(SB)/8, $0xbe5ae64567f544e4
-DATA neonfunction<>+2136(SB)/8, $0xbe5ae64567f544e4
-DATA neonfunction<>+2144(SB)/8, $0xbf2a01a01a01a01a
-DATA neonfunction<>+2152(SB)/8, $0xbf2a01a01a01a01a
-DATA neonfunction<>+2160(SB)/8, $0xbfc5555555555555
-DATA neonfunction<>+2168(SB)/8, $0xbfc5555555555555
-DATA neonfunction<>+2176(SB)/8, $0x3d2ae7f3e733b81f
-DATA neonfunction<>+2184(SB)/8, $0x3d2ae7f3e733b81f
-DATA neonfunction<>+2192(SB)/8, $0xbda93974a8c07c9d
-DATA neonfunction<>+2200(SB)/8, $0xbda93974a8c07c9d
-DATA neonfunction<>+2208(SB)/8, $0xbe927e4fb7789f5c
-DATA neonfunction<>+2216(SB)/8, $0xbe927e4fb7789f5c
-DATA neonfunction<>+2224(SB)/8, $0xbf56c16c16c16c17
-DATA neonfunction<>+2232(SB)/8, $0xbf56c16c16c16c17
-DATA neonfunction<>+2240(SB)/8, $0x0000000000000001
-DATA neonfunction<>+2248(SB)/8, $0x0000000000000001
-DATA neonfunction<>+2256(SB)/8, $0x00095f619980c433
-DATA neonfunction<>+2264(SB)/8, $0x00095f619980c433
-DATA neonfunction<>+2272(SB)/8, $0x3fe6a09e667f3bcd
-DATA neonfunction<>+2280(SB)/8, $0x3fe6a09e667f3bcd
-DATA neonfunction<>+2288(SB)/8, $0x3fa47ae147ae147b
-DATA neonfunction<>+2296(SB)/8, $0x3fa47ae147ae147b
-DATA neonfunction<>+2304(SB)/8, $0x3fa642c8590b2164
-DATA neonfunction<>+2312(SB)/8, $0x3fa642c8590b2164
-DATA neonfunction<>+2320(SB)/8, $0x3fa8618618618618
-DATA neonfunction<>+2328(SB)/8, $0x3fa8618618618618
-DATA neonfunction<>+2336(SB)/8, $0x3faaf286bca1af28
-DATA neonfunction<>+2344(SB)/8, $0x3faaf286bca1af28
-DATA neonfunction<>+2352(SB)/8, $0x3fae1e1e1e1e1e1e
-DATA neonfunction<>+2360(SB)/8, $0x3fae1e1e1e1e1e1e
-DATA neonfunction<>+2368(SB)/8, $0x3fb1111111111111
-DATA neonfunction<>+2376(SB)/8, $0x3fb1111111111111
-DATA neonfunction<>+2384(SB)/8, $0x3fb3b13b13b13b14
-DATA neonfunction<>+2392(SB)/8, $0x3fb3b13b13b13b14
-DATA neonfunction<>+2400(SB)/8, $0x3fb745d1745d1746
-DATA neonfunction<>+2408(SB)/8, $0x3fb745d1745d1746
-DATA neonfunction<>+2416(SB)/8, $0x3fbc71c71c71c71c
-DATA neonfunction<>+2424(SB)/8, $0x3fbc71c71c71c71c
-DATA neonfunction<>+2432(SB)/8, $0x3fc2492492492492
-DATA neonfunction<>+2440(SB)/8, $0x3fc2492492492492
-DATA neonfunction<>+2448(SB)/8, $0x3fc999999999999a
-DATA neonfunction<>+2456(SB)/8, $0x3fc999999999999a
-DATA neonfunction<>+2464(SB)/8, $0x3fd5555555555555
-DATA neonfunction<>+2472(SB)/8, $0x3fd5555555555555
-DATA neonfunction<>+2480(SB)/8, $0x3fe62e42fefa39ef
-DATA neonfunction<>+2488(SB)/8, $0x3fe62e42fefa39ef
-DATA neonfunction<>+2496(SB)/8, $0xc000000000000000
-DATA neonfunction<>+2504(SB)/8, $0xc000000000000000
-GLOBL neonfunction<>(SB), RODATA|NOPTR, $2512
+DATA neonfunction<>+144(SB)/8, $0x0000000000000000
+DATA neonfunction<>+152(SB)/8, $0x0000000000000000
+DATA neonfunction<>+160(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+168(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+176(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+184(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+192(SB)/8, $0x8000000080000000
+DATA neonfunction<>+200(SB)/8, $0x8000000080000000
+DATA neonfunction<>+208(SB)/8, $0x8000000080000000
+DATA neonfunction<>+216(SB)/8, $0x8000000080000000
+DATA neonfunction<>+224(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+232(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+240(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+248(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+256(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+264(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+272(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+280(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+288(SB)/8, $0x0000000000000000
+DATA neonfunction<>+296(SB)/8, $0x0000000000000000
+DATA neonfunction<>+304(SB)/8, $0x0000000000000000
+DATA neonfunction<>+312(SB)/8, $0x0000000000000000
+DATA neonfunction<>+320(SB)/8, $0x0000000000000000
+DATA neonfunction<>+328(SB)/8, $0x0000000000000000
+DATA neonfunction<>+336(SB)/8, $0x0000000000000000
+DATA neonfunction<>+344(SB)/8, $0x0000000000000000
+DATA neonfunction<>+352(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+360(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+368(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+376(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+384(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+392(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+400(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+408(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+416(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+424(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+432(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+440(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+448(SB)/8, $0x0000000000000000
+DATA neonfunction<>+456(SB)/8, $0x0000000000000000
+DATA neonfunction<>+464(SB)/8, $0x0000000000000000
+DATA neonfunction<>+472(SB)/8, $0x0000000000000000
+DATA neonfunction<>+480(SB)/8, $0x0000000000000000
+DATA neonfunction<>+488(SB)/8, $0x0000000000000000
+DATA neonfunction<>+496(SB)/8, $0x0000000000000000
+DATA neonfunction<>+504(SB)/8, $0x0000000000000000
+DATA neonfunction<>+512(SB)/8, $0x0080000000800000
+DATA neonfunction<>+520(SB)/8, $0x0080000000800000
+DATA neonfunction<>+528(SB)/8, $0x0080000000800000
+DATA neonfunction<>+536(SB)/8, $0x0080000000800000
+DATA neonfunction<>+544(SB)/8, $0x4afffffe4afffffe
+DATA neonfunction<>+552(SB)/8, $0x4afffffe4afffffe
+DATA neonfunction<>+560(SB)/8, $0x4afffffe4afffffe
+DATA neonfunction<>+568(SB)/8, $0x4afffffe4afffffe
+DATA neonfunction<>+576(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+584(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+592(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+600(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+608(SB)/8, $0x41b8000041b80000
+DATA neonfunction<>+616(SB)/8, $0x41b8000041b80000
+DATA neonfunction<>+624(SB)/8, $0x41b8000041b80000
+DATA neonfunction<>+632(SB)/8, $0x41b8000041b80000
+DATA neonfunction<>+640(SB)/8, $0x0040000000400000
+DATA neonfunction<>+648(SB)/8, $0x0040000000400000
+DATA neonfunction<>+656(SB)/8, $0x0040000000400000
+DATA neonfunction<>+664(SB)/8, $0x0040000000400000
+DATA neonfunction<>+672(SB)/8, $0x4b0000004b000000
+DATA neonfunction<>+680(SB)/8, $0x4b0000004b000000
+DATA neonfunction<>+688(SB)/8, $0x4b0000004b000000
+DATA neonfunction<>+696(SB)/8, $0x4b0000004b000000
+DATA neonfunction<>+704(SB)/8, $0x4b00007f4b00007f
+DATA neonfunction<>+712(SB)/8, $0x4b00007f4b00007f
+DATA neonfunction<>+720(SB)/8, $0x4b00007f4b00007f
+DATA neonfunction<>+728(SB)/8, $0x4b00007f4b00007f
+DATA neonfunction<>+736(SB)/8, $0x007fffff007fffff
+DATA neonfunction<>+744(SB)/8, $0x007fffff007fffff
+DATA neonfunction<>+752(SB)/8, $0x007fffff007fffff
+DATA neonfunction<>+760(SB)/8, $0x007fffff007fffff
+DATA neonfunction<>+768(SB)/8, $0x3f4000003f400000
+DATA neonfunction<>+776(SB)/8, $0x3f4000003f400000
+DATA neonfunction<>+784(SB)/8, $0x3f4000003f400000
+DATA neonfunction<>+792(SB)/8, $0x3f4000003f400000
+DATA neonfunction<>+800(SB)/8, $0x3d14dd133d14dd13
+DATA neonfunction<>+808(SB)/8, $0x3d14dd133d14dd13
+DATA neonfunction<>+816(SB)/8, $0x3d14dd133d14dd13
+DATA neonfunction<>+824(SB)/8, $0x3d14dd133d14dd13
+DATA neonfunction<>+832(SB)/8, $0xbdb7585ebdb7585e
+DATA neonfunction<>+840(SB)/8, $0xbdb7585ebdb7585e
+DATA neonfunction<>+848(SB)/8, $0xbdb7585ebdb7585e
+DATA neonfunction<>+856(SB)/8, $0xbdb7585ebdb7585e
+DATA neonfunction<>+864(SB)/8, $0x3deec4fa3deec4fa
+DATA neonfunction<>+872(SB)/8, $0x3deec4fa3deec4fa
+DATA neonfunction<>+880(SB)/8, $0x3deec4fa3deec4fa
+DATA neonfunction<>+888(SB)/8, $0x3deec4fa3deec4fa
+DATA neonfunction<>+896(SB)/8, $0xbe0284f8be0284f8
+DATA neonfunction<>+904(SB)/8, $0xbe0284f8be0284f8
+DATA neonfunction<>+912(SB)/8, $0xbe0284f8be0284f8
+DATA neonfunction<>+920(SB)/8, $0xbe0284f8be0284f8
+DATA neonfunction<>+928(SB)/8, $0x3e1245293e124529
+DATA neonfunction<>+936(SB)/8, $0x3e1245293e124529
+DATA neonfunction<>+944(SB)/8, $0x3e1245293e124529
+DATA neonfunction<>+952(SB)/8, $0x3e1245293e124529
+DATA neonfunction<>+960(SB)/8, $0xbe2a8b7fbe2a8b7f
+DATA neonfunction<>+968(SB)/8, $0xbe2a8b7fbe2a8b7f
+DATA neonfunction<>+976(SB)/8, $0xbe2a8b7fbe2a8b7f
+DATA neonfunction<>+984(SB)/8, $0xbe2a8b7fbe2a8b7f
+DATA neonfunction<>+992(SB)/8, $0x3e4ccab33e4ccab3
+DATA neonfunction<>+1000(SB)/8, $0x3e4ccab33e4ccab3
+DATA neonfunction<>+1008(SB)/8, $0x3e4ccab33e4ccab3
+DATA neonfunction<>+1016(SB)/8, $0x3e4ccab33e4ccab3
+DATA neonfunction<>+1024(SB)/8, $0xbe800038be800038
+DATA neonfunction<>+1032(SB)/8, $0xbe800038be800038
+DATA neonfunction<>+1040(SB)/8, $0xbe800038be800038
+DATA neonfunction<>+1048(SB)/8, $0xbe800038be800038
+DATA neonfunction<>+1056(SB)/8, $0x3eaaaaaf3eaaaaaf
+DATA neonfunction<>+1064(SB)/8, $0x3eaaaaaf3eaaaaaf
+DATA neonfunction<>+1072(SB)/8, $0x3eaaaaaf3eaaaaaf
+DATA neonfunction<>+1080(SB)/8, $0x3eaaaaaf3eaaaaaf
+DATA neonfunction<>+1088(SB)/8, $0xbf000000bf000000
+DATA neonfunction<>+1096(SB)/8, $0xbf000000bf000000
+DATA neonfunction<>+1104(SB)/8, $0xbf000000bf000000
+DATA neonfunction<>+1112(SB)/8, $0xbf000000bf000000
+DATA neonfunction<>+1120(SB)/8, $0x3f3100003f310000
+DATA neonfunction<>+1128(SB)/8, $0x3f3100003f310000
+DATA neonfunction<>+1136(SB)/8, $0x3f3100003f310000
+DATA neonfunction<>+1144(SB)/8, $0x3f3100003f310000
+DATA neonfunction<>+1152(SB)/8, $0x3a83126f3a83126f
+DATA neonfunction<>+1160(SB)/8, $0x3a83126f3a83126f
+DATA neonfunction<>+1168(SB)/8, $0x3a83126f3a83126f
+DATA neonfunction<>+1176(SB)/8, $0x3a83126f3a83126f
+DATA neonfunction<>+1184(SB)/8, $0x3ae42ff03ae42ff0
+DATA neonfunction<>+1192(SB)/8, $0x3ae42ff03ae42ff0
+DATA neonfunction<>+1200(SB)/8, $0x3ae42ff03ae42ff0
+DATA neonfunction<>+1208(SB)/8, $0x3ae42ff03ae42ff0
+DATA neonfunction<>+1216(SB)/8, $0x7f7fffff7f7fffff
+DATA neonfunction<>+1224(SB)/8, $0x7f7fffff7f7fffff
+DATA neonfunction<>+1232(SB)/8, $0x7f7fffff7f7fffff
+DATA neonfunction<>+1240(SB)/8, $0x7f7fffff7f7fffff
+DATA neonfunction<>+1248(SB)/8, $0xff800000ff800000
+DATA neonfunction<>+1256(SB)/8, $0xff800000ff800000
+DATA neonfunction<>+1264(SB)/8, $0xff800000ff800000
+DATA neonfunction<>+1272(SB)/8, $0xff800000ff800000
+DATA neonfunction<>+1280(SB)/8, $0x7f8000007f800000
+DATA neonfunction<>+1288(SB)/8, $0x7f8000007f800000
+DATA neonfunction<>+1296(SB)/8, $0x7f8000007f800000
+DATA neonfunction<>+1304(SB)/8, $0x7f8000007f800000
+DATA neonfunction<>+1312(SB)/8, $0x7fc000007fc00000
+DATA neonfunction<>+1320(SB)/8, $0x7fc000007fc00000
+DATA neonfunction<>+1328(SB)/8, $0x7fc000007fc00000
+DATA neonfunction<>+1336(SB)/8, $0x7fc000007fc00000
+DATA neonfunction<>+1344(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+1352(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+1360(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+1368(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+1376(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+1384(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+1392(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+1400(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+1408(SB)/8, $0x0000000000000000
+DATA neonfunction<>+1416(SB)/8, $0x0000000000000000
+DATA neonfunction<>+1424(SB)/8, $0x0000000000000000
+DATA neonfunction<>+1432(SB)/8, $0x0000000000000000
+DATA neonfunction<>+1440(SB)/8, $0x0000000000000000
+DATA neonfunction<>+1448(SB)/8, $0x0000000000000000
+DATA neonfunction<>+1456(SB)/8, $0x0000000000000000
+DATA neonfunction<>+1464(SB)/8, $0x0000000000000000
+DATA neonfunction<>+1472(SB)/8, $0x8000000080000000
+DATA neonfunction<>+1480(SB)/8, $0x8000000080000000
+DATA neonfunction<>+1488(SB)/8, $0x8000000080000000
+DATA neonfunction<>+1496(SB)/8, $0x8000000080000000
+DATA neonfunction<>+1504(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+1512(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+1520(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+1528(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+1536(SB)/8, $0x0080000000800000
+DATA neonfunction<>+1544(SB)/8, $0x0080000000800000
+DATA neonfunction<>+1552(SB)/8, $0x0080000000800000
+DATA neonfunction<>+1560(SB)/8, $0x0080000000800000
+DATA neonfunction<>+1568(SB)/8, $0x4afffffe4afffffe
+DATA neonfunction<>+1576(SB)/8, $0x4afffffe4afffffe
+DATA neonfunction<>+1584(SB)/8, $0x4afffffe4afffffe
+DATA neonfunction<>+1592(SB)/8, $0x4afffffe4afffffe
+DATA neonfunction<>+1600(SB)/8, $0x41b8000041b80000
+DATA neonfunction<>+1608(SB)/8, $0x41b8000041b80000
+DATA neonfunction<>+1616(SB)/8, $0x41b8000041b80000
+DATA neonfunction<>+1624(SB)/8, $0x41b8000041b80000
+DATA neonfunction<>+1632(SB)/8, $0x0040000000400000
+DATA neonfunction<>+1640(SB)/8, $0x0040000000400000
+DATA neonfunction<>+1648(SB)/8, $0x0040000000400000
+DATA neonfunction<>+1656(SB)/8, $0x0040000000400000
+DATA neonfunction<>+1664(SB)/8, $0x4b0000004b000000
+DATA neonfunction<>+1672(SB)/8, $0x4b0000004b000000
+DATA neonfunction<>+1680(SB)/8, $0x4b0000004b000000
+DATA neonfunction<>+1688(SB)/8, $0x4b0000004b000000
+DATA neonfunction<>+1696(SB)/8, $0x4b00007f4b00007f
+DATA neonfunction<>+1704(SB)/8, $0x4b00007f4b00007f
+DATA neonfunction<>+1712(SB)/8, $0x4b00007f4b00007f
+DATA neonfunction<>+1720(SB)/8, $0x4b00007f4b00007f
+DATA neonfunction<>+1728(SB)/8, $0x007fffff007fffff
+DATA neonfunction<>+1736(SB)/8, $0x007fffff007fffff
+DATA neonfunction<>+1744(SB)/8, $0x007fffff007fffff
+DATA neonfunction<>+1752(SB)/8, $0x007fffff007fffff
+DATA neonfunction<>+1760(SB)/8, $0x3f4000003f400000
+DATA neonfunction<>+1768(SB)/8, $0x3f4000003f400000
+DATA neonfunction<>+1776(SB)/8, $0x3f4000003f400000
+DATA neonfunction<>+1784(SB)/8, $0x3f4000003f400000
+DATA neonfunction<>+1792(SB)/8, $0x3d14dd133d14dd13
+DATA neonfunction<>+1800(SB)/8, $0x3d14dd133d14dd13
+DATA neonfunction<>+1808(SB)/8, $0x3d14dd133d14dd13
+DATA neonfunction<>+1816(SB)/8, $0x3d14dd133d14dd13
+DATA neonfunction<>+1824(SB)/8, $0xbdb7585ebdb7585e
+DATA neonfunction<>+1832(SB)/8, $0xbdb7585ebdb7585e
+DATA neonfunction<>+1840(SB)/8, $0xbdb7585ebdb7585e
+DATA neonfunction<>+1848(SB)/8, $0xbdb7585ebdb7585e
+DATA neonfunction<>+1856(SB)/8, $0x3deec4fa3deec4fa
+DATA neonfunction<>+1864(SB)/8, $0x3deec4fa3deec4fa
+DATA neonfunction<>+1872(SB)/8, $0x3deec4fa3deec4fa
+DATA neonfunction<>+1880(SB)/8, $0x3deec4fa3deec4fa
+DATA neonfunction<>+1888(SB)/8, $0xbe0284f8be0284f8
+DATA neonfunction<>+1896(SB)/8, $0xbe0284f8be0284f8
+DATA neonfunction<>+1904(SB)/8, $0xbe0284f8be0284f8
+DATA neonfunction<>+1912(SB)/8, $0xbe0284f8be0284f8
+DATA neonfunction<>+1920(SB)/8, $0x3e1245293e124529
+DATA neonfunction<>+1928(SB)/8, $0x3e1245293e124529
+DATA neonfunction<>+1936(SB)/8, $0x3e1245293e124529
+DATA neonfunction<>+1944(SB)/8, $0x3e1245293e124529
+DATA neonfunction<>+1952(SB)/8, $0xbe2a8b7fbe2a8b7f
+DATA neonfunction<>+1960(SB)/8, $0xbe2a8b7fbe2a8b7f
+DATA neonfunction<>+1968(SB)/8, $0xbe2a8b7fbe2a8b7f
+DATA neonfunction<>+1976(SB)/8, $0xbe2a8b7fbe2a8b7f
+DATA neonfunction<>+1984(SB)/8, $0x3e4ccab33e4ccab3
+DATA neonfunction<>+1992(SB)/8, $0x3e4ccab33e4ccab3
+DATA neonfunction<>+2000(SB)/8, $0x3e4ccab33e4ccab3
+DATA neonfunction<>+2008(SB)/8, $0x3e4ccab33e4ccab3
+DATA neonfunction<>+2016(SB)/8, $0xbe800038be800038
+DATA neonfunction<>+2024(SB)/8, $0xbe800038be800038
+DATA neonfunction<>+2032(SB)/8, $0xbe800038be800038
+DATA neonfunction<>+2040(SB)/8, $0xbe800038be800038
+DATA neonfunction<>+2048(SB)/8, $0x3eaaaaaf3eaaaaaf
+DATA neonfunction<>+2056(SB)/8, $0x3eaaaaaf3eaaaaaf
+DATA neonfunction<>+2064(SB)/8, $0x3eaaaaaf3eaaaaaf
+DATA neonfunction<>+2072(SB)/8, $0x3eaaaaaf3eaaaaaf
+DATA neonfunction<>+2080(SB)/8, $0xbf000000bf000000
+DATA neonfunction<>+2088(SB)/8, $0xbf000000bf000000
+DATA neonfunction<>+2096(SB)/8, $0xbf000000bf000000
+DATA neonfunction<>+2104(SB)/8, $0xbf000000bf000000
+DATA neonfunction<>+2112(SB)/8, $0x3f3100003f310000
+DATA neonfunction<>+2120(SB)/8, $0x3f3100003f310000
+DATA neonfunction<>+2128(SB)/8, $0x3f3100003f310000
+DATA neonfunction<>+2136(SB)/8, $0x3f3100003f310000
+DATA neonfunction<>+2144(SB)/8, $0x3a83126f3a83126f
+DATA neonfunction<>+2152(SB)/8, $0x3a83126f3a83126f
+DATA neonfunction<>+2160(SB)/8, $0x3a83126f3a83126f
+DATA neonfunction<>+2168(SB)/8, $0x3a83126f3a83126f
+DATA neonfunction<>+2176(SB)/8, $0x3ae42ff03ae42ff0
+DATA neonfunction<>+2184(SB)/8, $0x3ae42ff03ae42ff0
+DATA neonfunction<>+2192(SB)/8, $0x3ae42ff03ae42ff0
+DATA neonfunction<>+2200(SB)/8, $0x3ae42ff03ae42ff0
+DATA neonfunction<>+2208(SB)/8, $0x7f7fffff7f7fffff
+DATA neonfunction<>+2216(SB)/8, $0x7f7fffff7f7fffff
+DATA neonfunction<>+2224(SB)/8, $0x7f7fffff7f7fffff
+DATA neonfunction<>+2232(SB)/8, $0x7f7fffff7f7fffff
+DATA neonfunction<>+2240(SB)/8, $0xff800000ff800000
+DATA neonfunction<>+2248(SB)/8, $0xff800000ff800000
+DATA neonfunction<>+2256(SB)/8, $0xff800000ff800000
+DATA neonfunction<>+2264(SB)/8, $0xff800000ff800000
+DATA neonfunction<>+2272(SB)/8, $0x7f8000007f800000
+DATA neonfunction<>+2280(SB)/8, $0x7f8000007f800000
+DATA neonfunction<>+2288(SB)/8, $0x7f8000007f800000
+DATA neonfunction<>+2296(SB)/8, $0x7f8000007f800000
+DATA neonfunction<>+2304(SB)/8, $0x7fc000007fc00000
+DATA neonfunction<>+2312(SB)/8, $0x7fc000007fc00000
+DATA neonfunction<>+2320(SB)/8, $0x7fc000007fc00000
+DATA neonfunction<>+2328(SB)/8, $0x7fc000007fc00000
+DATA neonfunction<>+2336(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2344(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2352(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2360(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2368(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2376(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2384(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2392(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2400(SB)/8, $0x0000000000000000
+DATA neonfunction<>+2408(SB)/8, $0x0000000000000000
+DATA neonfunction<>+2416(SB)/8, $0x0000000000000000
+DATA neonfunction<>+2424(SB)/8, $0x0000000000000000
+DATA neonfunction<>+2432(SB)/8, $0x0000000000000000
+DATA neonfunction<>+2440(SB)/8, $0x0000000000000000
+DATA neonfunction<>+2448(SB)/8, $0x0000000000000000
+DATA neonfunction<>+2456(SB)/8, $0x0000000000000000
+DATA neonfunction<>+2464(SB)/8, $0x8000000080000000
+DATA neonfunction<>+2472(SB)/8, $0x8000000080000000
+DATA neonfunction<>+2480(SB)/8, $0x8000000080000000
+DATA neonfunction<>+2488(SB)/8, $0x8000000080000000
+DATA neonfunction<>+2496(SB)/8, $0xc2200000c2200000
+DATA neonfunction<>+2504(SB)/8, $0xc2200000c2200000
+DATA neonfunction<>+2512(SB)/8, $0xc2200000c2200000
+DATA neonfunction<>+2520(SB)/8, $0xc2200000c2200000
+DATA neonfunction<>+2528(SB)/8, $0x42b2000042b20000
+DATA neonfunction<>+2536(SB)/8, $0x42b2000042b20000
+DATA neonfunction<>+2544(SB)/8, $0x42b2000042b20000
+DATA neonfunction<>+2552(SB)/8, $0x42b2000042b20000
+DATA neonfunction<>+2560(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+2568(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+2576(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+2584(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+2592(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonfunction<>+2600(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonfunction<>+2608(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonfunction<>+2616(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonfunction<>+2624(SB)/8, $0x3f3180003f318000
+DATA neonfunction<>+2632(SB)/8, $0x3f3180003f318000
+DATA neonfunction<>+2640(SB)/8, $0x3f3180003f318000
+DATA neonfunction<>+2648(SB)/8, $0x3f3180003f318000
+DATA neonfunction<>+2656(SB)/8, $0xb95e8083b95e8083
+DATA neonfunction<>+2664(SB)/8, $0xb95e8083b95e8083
+DATA neonfunction<>+2672(SB)/8, $0xb95e8083b95e8083
+DATA neonfunction<>+2680(SB)/8, $0xb95e8083b95e8083
+DATA neonfunction<>+2688(SB)/8, $0x39500d0139500d01
+DATA neonfunction<>+2696(SB)/8, $0x39500d0139500d01
+DATA neonfunction<>+2704(SB)/8, $0x39500d0139500d01
+DATA neonfunction<>+2712(SB)/8, $0x39500d0139500d01
+DATA neonfunction<>+2720(SB)/8, $0x3ab60b613ab60b61
+DATA neonfunction<>+2728(SB)/8, $0x3ab60b613ab60b61
+DATA neonfunction<>+2736(SB)/8, $0x3ab60b613ab60b61
+DATA neonfunction<>+2744(SB)/8, $0x3ab60b613ab60b61
+DATA neonfunction<>+2752(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+2760(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+2768(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+2776(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+2784(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+2792(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+2800(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+2808(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+2816(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonfunction<>+2824(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonfunction<>+2832(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonfunction<>+2840(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonfunction<>+2848(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+2856(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+2864(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+2872(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+2880(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2888(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2896(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2904(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2912(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+2920(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+2928(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+2936(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+2944(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2952(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2960(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2968(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2976(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2984(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+2992(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+3000(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+3008(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3016(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3024(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3032(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3040(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3048(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3056(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3064(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3072(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+3080(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+3088(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+3096(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+3104(SB)/8, $0x3f22f9833f22f983
+DATA neonfunction<>+3112(SB)/8, $0x3f22f9833f22f983
+DATA neonfunction<>+3120(SB)/8, $0x3f22f9833f22f983
+DATA neonfunction<>+3128(SB)/8, $0x3f22f9833f22f983
+DATA neonfunction<>+3136(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+3144(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+3152(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+3160(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+3168(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+3176(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+3184(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+3192(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+3200(SB)/8, $0x27c234c427c234c4
+DATA neonfunction<>+3208(SB)/8, $0x27c234c427c234c4
+DATA neonfunction<>+3216(SB)/8, $0x27c234c427c234c4
+DATA neonfunction<>+3224(SB)/8, $0x27c234c427c234c4
+DATA neonfunction<>+3232(SB)/8, $0x8000000080000000
+DATA neonfunction<>+3240(SB)/8, $0x8000000080000000
+DATA neonfunction<>+3248(SB)/8, $0x8000000080000000
+DATA neonfunction<>+3256(SB)/8, $0x8000000080000000
+DATA neonfunction<>+3264(SB)/8, $0x3638ef1d3638ef1d
+DATA neonfunction<>+3272(SB)/8, $0x3638ef1d3638ef1d
+DATA neonfunction<>+3280(SB)/8, $0x3638ef1d3638ef1d
+DATA neonfunction<>+3288(SB)/8, $0x3638ef1d3638ef1d
+DATA neonfunction<>+3296(SB)/8, $0xb9500d01b9500d01
+DATA neonfunction<>+3304(SB)/8, $0xb9500d01b9500d01
+DATA neonfunction<>+3312(SB)/8, $0xb9500d01b9500d01
+DATA neonfunction<>+3320(SB)/8, $0xb9500d01b9500d01
+DATA neonfunction<>+3328(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+3336(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+3344(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+3352(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+3360(SB)/8, $0xbe2aaaabbe2aaaab
+DATA neonfunction<>+3368(SB)/8, $0xbe2aaaabbe2aaaab
+DATA neonfunction<>+3376(SB)/8, $0xbe2aaaabbe2aaaab
+DATA neonfunction<>+3384(SB)/8, $0xbe2aaaabbe2aaaab
+DATA neonfunction<>+3392(SB)/8, $0xb493f27eb493f27e
+DATA neonfunction<>+3400(SB)/8, $0xb493f27eb493f27e
+DATA neonfunction<>+3408(SB)/8, $0xb493f27eb493f27e
+DATA neonfunction<>+3416(SB)/8, $0xb493f27eb493f27e
+DATA neonfunction<>+3424(SB)/8, $0x37d00d0137d00d01
+DATA neonfunction<>+3432(SB)/8, $0x37d00d0137d00d01
+DATA neonfunction<>+3440(SB)/8, $0x37d00d0137d00d01
+DATA neonfunction<>+3448(SB)/8, $0x37d00d0137d00d01
+DATA neonfunction<>+3456(SB)/8, $0xbab60b61bab60b61
+DATA neonfunction<>+3464(SB)/8, $0xbab60b61bab60b61
+DATA neonfunction<>+3472(SB)/8, $0xbab60b61bab60b61
+DATA neonfunction<>+3480(SB)/8, $0xbab60b61bab60b61
+DATA neonfunction<>+3488(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+3496(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+3504(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+3512(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+3520(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+3528(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+3536(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+3544(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+3552(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+3560(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+3568(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+3576(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+3584(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+3592(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+3600(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+3608(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+3616(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+3624(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+3632(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+3640(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+3648(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3656(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3664(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3672(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3680(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3688(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3696(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3704(SB)/8, $0x0000000000000000
+DATA neonfunction<>+3712(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+3720(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+3728(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+3736(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+3744(SB)/8, $0x3f22f9833f22f983
+DATA neonfunction<>+3752(SB)/8, $0x3f22f9833f22f983
+DATA neonfunction<>+3760(SB)/8, $0x3f22f9833f22f983
+DATA neonfunction<>+3768(SB)/8, $0x3f22f9833f22f983
+DATA neonfunction<>+3776(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+3784(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+3792(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+3800(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+3808(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+3816(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+3824(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+3832(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+3840(SB)/8, $0x27c234c427c234c4
+DATA neonfunction<>+3848(SB)/8, $0x27c234c427c234c4
+DATA neonfunction<>+3856(SB)/8, $0x27c234c427c234c4
+DATA neonfunction<>+3864(SB)/8, $0x27c234c427c234c4
+DATA neonfunction<>+3872(SB)/8, $0x0000000100000001
+DATA neonfunction<>+3880(SB)/8, $0x0000000100000001
+DATA neonfunction<>+3888(SB)/8, $0x0000000100000001
+DATA neonfunction<>+3896(SB)/8, $0x0000000100000001
+DATA neonfunction<>+3904(SB)/8, $0x8000000080000000
+DATA neonfunction<>+3912(SB)/8, $0x8000000080000000
+DATA neonfunction<>+3920(SB)/8, $0x8000000080000000
+DATA neonfunction<>+3928(SB)/8, $0x8000000080000000
+DATA neonfunction<>+3936(SB)/8, $0x3638ef1d3638ef1d
+DATA neonfunction<>+3944(SB)/8, $0x3638ef1d3638ef1d
+DATA neonfunction<>+3952(SB)/8, $0x3638ef1d3638ef1d
+DATA neonfunction<>+3960(SB)/8, $0x3638ef1d3638ef1d
+DATA neonfunction<>+3968(SB)/8, $0xb9500d01b9500d01
+DATA neonfunction<>+3976(SB)/8, $0xb9500d01b9500d01
+DATA neonfunction<>+3984(SB)/8, $0xb9500d01b9500d01
+DATA neonfunction<>+3992(SB)/8, $0xb9500d01b9500d01
+DATA neonfunction<>+4000(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+4008(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+4016(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+4024(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+4032(SB)/8, $0xbe2aaaabbe2aaaab
+DATA neonfunction<>+4040(SB)/8, $0xbe2aaaabbe2aaaab
+DATA neonfunction<>+4048(SB)/8, $0xbe2aaaabbe2aaaab
+DATA neonfunction<>+4056(SB)/8, $0xbe2aaaabbe2aaaab
+DATA neonfunction<>+4064(SB)/8, $0xb493f27eb493f27e
+DATA neonfunction<>+4072(SB)/8, $0xb493f27eb493f27e
+DATA neonfunction<>+4080(SB)/8, $0xb493f27eb493f27e
+DATA neonfunction<>+4088(SB)/8, $0xb493f27eb493f27e
+DATA neonfunction<>+4096(SB)/8, $0x37d00d0137d00d01
+DATA neonfunction<>+4104(SB)/8, $0x37d00d0137d00d01
+DATA neonfunction<>+4112(SB)/8, $0x37d00d0137d00d01
+DATA neonfunction<>+4120(SB)/8, $0x37d00d0137d00d01
+DATA neonfunction<>+4128(SB)/8, $0xbab60b61bab60b61
+DATA neonfunction<>+4136(SB)/8, $0xbab60b61bab60b61
+DATA neonfunction<>+4144(SB)/8, $0xbab60b61bab60b61
+DATA neonfunction<>+4152(SB)/8, $0xbab60b61bab60b61
+DATA neonfunction<>+4160(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+4168(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+4176(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+4184(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+4192(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+4200(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+4208(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+4216(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+4224(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+4232(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+4240(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+4248(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+4256(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4264(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4272(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4280(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4288(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4296(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4304(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4312(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4320(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4328(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4336(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4344(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4352(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4360(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4368(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4376(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4384(SB)/8, $0x8000000080000000
+DATA neonfunction<>+4392(SB)/8, $0x8000000080000000
+DATA neonfunction<>+4400(SB)/8, $0x8000000080000000
+DATA neonfunction<>+4408(SB)/8, $0x8000000080000000
+DATA neonfunction<>+4416(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+4424(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+4432(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+4440(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+4448(SB)/8, $0xbae5e41cbae5e41c
+DATA neonfunction<>+4456(SB)/8, $0xbae5e41cbae5e41c
+DATA neonfunction<>+4464(SB)/8, $0xbae5e41cbae5e41c
+DATA neonfunction<>+4472(SB)/8, $0xbae5e41cbae5e41c
+DATA neonfunction<>+4480(SB)/8, $0x3c2fc00e3c2fc00e
+DATA neonfunction<>+4488(SB)/8, $0x3c2fc00e3c2fc00e
+DATA neonfunction<>+4496(SB)/8, $0x3c2fc00e3c2fc00e
+DATA neonfunction<>+4504(SB)/8, $0x3c2fc00e3c2fc00e
+DATA neonfunction<>+4512(SB)/8, $0xbcfc59eabcfc59ea
+DATA neonfunction<>+4520(SB)/8, $0xbcfc59eabcfc59ea
+DATA neonfunction<>+4528(SB)/8, $0xbcfc59eabcfc59ea
+DATA neonfunction<>+4536(SB)/8, $0xbcfc59eabcfc59ea
+DATA neonfunction<>+4544(SB)/8, $0x3d6bbbc03d6bbbc0
+DATA neonfunction<>+4552(SB)/8, $0x3d6bbbc03d6bbbc0
+DATA neonfunction<>+4560(SB)/8, $0x3d6bbbc03d6bbbc0
+DATA neonfunction<>+4568(SB)/8, $0x3d6bbbc03d6bbbc0
+DATA neonfunction<>+4576(SB)/8, $0xbdab9142bdab9142
+DATA neonfunction<>+4584(SB)/8, $0xbdab9142bdab9142
+DATA neonfunction<>+4592(SB)/8, $0xbdab9142bdab9142
+DATA neonfunction<>+4600(SB)/8, $0xbdab9142bdab9142
+DATA neonfunction<>+4608(SB)/8, $0x3de017c13de017c1
+DATA neonfunction<>+4616(SB)/8, $0x3de017c13de017c1
+DATA neonfunction<>+4624(SB)/8, $0x3de017c13de017c1
+DATA neonfunction<>+4632(SB)/8, $0x3de017c13de017c1
+DATA neonfunction<>+4640(SB)/8, $0xbe120acdbe120acd
+DATA neonfunction<>+4648(SB)/8, $0xbe120acdbe120acd
+DATA neonfunction<>+4656(SB)/8, $0xbe120acdbe120acd
+DATA neonfunction<>+4664(SB)/8, $0xbe120acdbe120acd
+DATA neonfunction<>+4672(SB)/8, $0x3e4cc8413e4cc841
+DATA neonfunction<>+4680(SB)/8, $0x3e4cc8413e4cc841
+DATA neonfunction<>+4688(SB)/8, $0x3e4cc8413e4cc841
+DATA neonfunction<>+4696(SB)/8, $0x3e4cc8413e4cc841
+DATA neonfunction<>+4704(SB)/8, $0xbeaaaa9abeaaaa9a
+DATA neonfunction<>+4712(SB)/8, $0xbeaaaa9abeaaaa9a
+DATA neonfunction<>+4720(SB)/8, $0xbeaaaa9abeaaaa9a
+DATA neonfunction<>+4728(SB)/8, $0xbeaaaa9abeaaaa9a
+DATA neonfunction<>+4736(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+4744(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+4752(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+4760(SB)/8, $0x3fc90fda3fc90fda
+DATA neonfunction<>+4768(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+4776(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+4784(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+4792(SB)/8, $0x33a2216833a22168
+DATA neonfunction<>+4800(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4808(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4816(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4824(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4832(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4840(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4848(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4856(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+4864(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4872(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4880(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4888(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4896(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4904(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4912(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4920(SB)/8, $0x0000000000000000
+DATA neonfunction<>+4928(SB)/8, $0x8000000080000000
+DATA neonfunction<>+4936(SB)/8, $0x8000000080000000
+DATA neonfunction<>+4944(SB)/8, $0x8000000080000000
+DATA neonfunction<>+4952(SB)/8, $0x8000000080000000
+DATA neonfunction<>+4960(SB)/8, $0x4080000040800000
+DATA neonfunction<>+4968(SB)/8, $0x4080000040800000
+DATA neonfunction<>+4976(SB)/8, $0x4080000040800000
+DATA neonfunction<>+4984(SB)/8, $0x4080000040800000
+DATA neonfunction<>+4992(SB)/8, $0x371b4b6f371b4b6f
+DATA neonfunction<>+5000(SB)/8, $0x371b4b6f371b4b6f
+DATA neonfunction<>+5008(SB)/8, $0x371b4b6f371b4b6f
+DATA neonfunction<>+5016(SB)/8, $0x371b4b6f371b4b6f
+DATA neonfunction<>+5024(SB)/8, $0xb8f6b642b8f6b642
+DATA neonfunction<>+5032(SB)/8, $0xb8f6b642b8f6b642
+DATA neonfunction<>+5040(SB)/8, $0xb8f6b642b8f6b642
+DATA neonfunction<>+5048(SB)/8, $0xb8f6b642b8f6b642
+DATA neonfunction<>+5056(SB)/8, $0x3a25e4fe3a25e4fe
+DATA neonfunction<>+5064(SB)/8, $0x3a25e4fe3a25e4fe
+DATA neonfunction<>+5072(SB)/8, $0x3a25e4fe3a25e4fe
+DATA neonfunction<>+5080(SB)/8, $0x3a25e4fe3a25e4fe
+DATA neonfunction<>+5088(SB)/8, $0xbada802dbada802d
+DATA neonfunction<>+5096(SB)/8, $0xbada802dbada802d
+DATA neonfunction<>+5104(SB)/8, $0xbada802dbada802d
+DATA neonfunction<>+5112(SB)/8, $0xbada802dbada802d
+DATA neonfunction<>+5120(SB)/8, $0x3928300939283009
+DATA neonfunction<>+5128(SB)/8, $0x3928300939283009
+DATA neonfunction<>+5136(SB)/8, $0x3928300939283009
+DATA neonfunction<>+5144(SB)/8, $0x3928300939283009
+DATA neonfunction<>+5152(SB)/8, $0x3c9ce6e33c9ce6e3
+DATA neonfunction<>+5160(SB)/8, $0x3c9ce6e33c9ce6e3
+DATA neonfunction<>+5168(SB)/8, $0x3c9ce6e33c9ce6e3
+DATA neonfunction<>+5176(SB)/8, $0x3c9ce6e33c9ce6e3
+DATA neonfunction<>+5184(SB)/8, $0xbdd27d2fbdd27d2f
+DATA neonfunction<>+5192(SB)/8, $0xbdd27d2fbdd27d2f
+DATA neonfunction<>+5200(SB)/8, $0xbdd27d2fbdd27d2f
+DATA neonfunction<>+5208(SB)/8, $0xbdd27d2fbdd27d2f
+DATA neonfunction<>+5216(SB)/8, $0xbf22f97dbf22f97d
+DATA neonfunction<>+5224(SB)/8, $0xbf22f97dbf22f97d
+DATA neonfunction<>+5232(SB)/8, $0xbf22f97dbf22f97d
+DATA neonfunction<>+5240(SB)/8, $0xbf22f97dbf22f97d
+DATA neonfunction<>+5248(SB)/8, $0xbf906ebbbf906ebb
+DATA neonfunction<>+5256(SB)/8, $0xbf906ebbbf906ebb
+DATA neonfunction<>+5264(SB)/8, $0xbf906ebbbf906ebb
+DATA neonfunction<>+5272(SB)/8, $0xbf906ebbbf906ebb
+DATA neonfunction<>+5280(SB)/8, $0xc2200000c2200000
+DATA neonfunction<>+5288(SB)/8, $0xc2200000c2200000
+DATA neonfunction<>+5296(SB)/8, $0xc2200000c2200000
+DATA neonfunction<>+5304(SB)/8, $0xc2200000c2200000
+DATA neonfunction<>+5312(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+5320(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+5328(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+5336(SB)/8, $0x4b4000004b400000
+DATA neonfunction<>+5344(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonfunction<>+5352(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonfunction<>+5360(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonfunction<>+5368(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonfunction<>+5376(SB)/8, $0x3f3180003f318000
+DATA neonfunction<>+5384(SB)/8, $0x3f3180003f318000
+DATA neonfunction<>+5392(SB)/8, $0x3f3180003f318000
+DATA neonfunction<>+5400(SB)/8, $0x3f3180003f318000
+DATA neonfunction<>+5408(SB)/8, $0xb95e8083b95e8083
+DATA neonfunction<>+5416(SB)/8, $0xb95e8083b95e8083
+DATA neonfunction<>+5424(SB)/8, $0xb95e8083b95e8083
+DATA neonfunction<>+5432(SB)/8, $0xb95e8083b95e8083
+DATA neonfunction<>+5440(SB)/8, $0x39500d0139500d01
+DATA neonfunction<>+5448(SB)/8, $0x39500d0139500d01
+DATA neonfunction<>+5456(SB)/8, $0x39500d0139500d01
+DATA neonfunction<>+5464(SB)/8, $0x39500d0139500d01
+DATA neonfunction<>+5472(SB)/8, $0x3ab60b613ab60b61
+DATA neonfunction<>+5480(SB)/8, $0x3ab60b613ab60b61
+DATA neonfunction<>+5488(SB)/8, $0x3ab60b613ab60b61
+DATA neonfunction<>+5496(SB)/8, $0x3ab60b613ab60b61
+DATA neonfunction<>+5504(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+5512(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+5520(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+5528(SB)/8, $0x3c0888893c088889
+DATA neonfunction<>+5536(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+5544(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+5552(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+5560(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonfunction<>+5568(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonfunction<>+5576(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonfunction<>+5584(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonfunction<>+5592(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonfunction<>+5600(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+5608(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+5616(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+5624(SB)/8, $0x3f0000003f000000
+DATA neonfunction<>+5632(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+5640(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+5648(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+5656(SB)/8, $0x3f8000003f800000
+DATA neonfunction<>+5664(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5672(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5680(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5688(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5696(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5704(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5712(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5720(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5728(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5736(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5744(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5752(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5760(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5768(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5776(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5784(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5792(SB)/8, $0x8000000000000000
+DATA neonfunction<>+5800(SB)/8, $0x8000000000000000
+DATA neonfunction<>+5808(SB)/8, $0x8000000000000000
+DATA neonfunction<>+5816(SB)/8, $0x8000000000000000
+DATA neonfunction<>+5824(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5832(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5840(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5848(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5856(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5864(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5872(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5880(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+5888(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5896(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5904(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5912(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5920(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5928(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5936(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5944(SB)/8, $0x0000000000000000
+DATA neonfunction<>+5952(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+5960(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+5968(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+5976(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+5984(SB)/8, $0x8000000000000000
+DATA neonfunction<>+5992(SB)/8, $0x8000000000000000
+DATA neonfunction<>+6000(SB)/8, $0x8000000000000000
+DATA neonfunction<>+6008(SB)/8, $0x8000000000000000
+DATA neonfunction<>+6016(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6024(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6032(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6040(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6048(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6056(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6064(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6072(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6080(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6088(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6096(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6104(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6112(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6120(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6128(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6136(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6144(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+6152(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+6160(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+6168(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+6176(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6184(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6192(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6200(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6208(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6216(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6224(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6232(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+6240(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6248(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6256(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6264(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6272(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6280(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6288(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6296(SB)/8, $0x0000000000000000
+DATA neonfunction<>+6304(SB)/8, $0x0010000000000000
+DATA neonfunction<>+6312(SB)/8, $0x0010000000000000
+DATA neonfunction<>+6320(SB)/8, $0x0010000000000000
+DATA neonfunction<>+6328(SB)/8, $0x0010000000000000
+DATA neonfunction<>+6336(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+6344(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+6352(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+6360(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+6368(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+6376(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+6384(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+6392(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+6400(SB)/8, $0x404a000000000000
+DATA neonfunction<>+6408(SB)/8, $0x404a000000000000
+DATA neonfunction<>+6416(SB)/8, $0x404a000000000000
+DATA neonfunction<>+6424(SB)/8, $0x404a000000000000
+DATA neonfunction<>+6432(SB)/8, $0x0008000000000000
+DATA neonfunction<>+6440(SB)/8, $0x0008000000000000
+DATA neonfunction<>+6448(SB)/8, $0x0008000000000000
+DATA neonfunction<>+6456(SB)/8, $0x0008000000000000
+DATA neonfunction<>+6464(SB)/8, $0x4330000000000000
+DATA neonfunction<>+6472(SB)/8, $0x4330000000000000
+DATA neonfunction<>+6480(SB)/8, $0x4330000000000000
+DATA neonfunction<>+6488(SB)/8, $0x4330000000000000
+DATA neonfunction<>+6496(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+6504(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+6512(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+6520(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+6528(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+6536(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+6544(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+6552(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+6560(SB)/8, $0x3fe8000000000000
+DATA neonfunction<>+6568(SB)/8, $0x3fe8000000000000
+DATA neonfunction<>+6576(SB)/8, $0x3fe8000000000000
+DATA neonfunction<>+6584(SB)/8, $0x3fe8000000000000
+DATA neonfunction<>+6592(SB)/8, $0x4000000000000000
+DATA neonfunction<>+6600(SB)/8, $0x4000000000000000
+DATA neonfunction<>+6608(SB)/8, $0x4000000000000000
+DATA neonfunction<>+6616(SB)/8, $0x4000000000000000
+DATA neonfunction<>+6624(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+6632(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+6640(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+6648(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+6656(SB)/8, $0x3fc1b69ec7b5ecdf
+DATA neonfunction<>+6664(SB)/8, $0x3fc1b69ec7b5ecdf
+DATA neonfunction<>+6672(SB)/8, $0x3fc1b69ec7b5ecdf
+DATA neonfunction<>+6680(SB)/8, $0x3fc1b69ec7b5ecdf
+DATA neonfunction<>+6688(SB)/8, $0x3fc0dcf13b918664
+DATA neonfunction<>+6696(SB)/8, $0x3fc0dcf13b918664
+DATA neonfunction<>+6704(SB)/8, $0x3fc0dcf13b918664
+DATA neonfunction<>+6712(SB)/8, $0x3fc0dcf13b918664
+DATA neonfunction<>+6720(SB)/8, $0x3fc3b358baf1eb4e
+DATA neonfunction<>+6728(SB)/8, $0x3fc3b358baf1eb4e
+DATA neonfunction<>+6736(SB)/8, $0x3fc3b358baf1eb4e
+DATA neonfunction<>+6744(SB)/8, $0x3fc3b358baf1eb4e
+DATA neonfunction<>+6752(SB)/8, $0x3fc745c4c7ae008d
+DATA neonfunction<>+6760(SB)/8, $0x3fc745c4c7ae008d
+DATA neonfunction<>+6768(SB)/8, $0x3fc745c4c7ae008d
+DATA neonfunction<>+6776(SB)/8, $0x3fc745c4c7ae008d
+DATA neonfunction<>+6784(SB)/8, $0x3fcc71c7488d9324
+DATA neonfunction<>+6792(SB)/8, $0x3fcc71c7488d9324
+DATA neonfunction<>+6800(SB)/8, $0x3fcc71c7488d9324
+DATA neonfunction<>+6808(SB)/8, $0x3fcc71c7488d9324
+DATA neonfunction<>+6816(SB)/8, $0x3fd24924921ec0cf
+DATA neonfunction<>+6824(SB)/8, $0x3fd24924921ec0cf
+DATA neonfunction<>+6832(SB)/8, $0x3fd24924921ec0cf
+DATA neonfunction<>+6840(SB)/8, $0x3fd24924921ec0cf
+DATA neonfunction<>+6848(SB)/8, $0x3fd999999999c0f7
+DATA neonfunction<>+6856(SB)/8, $0x3fd999999999c0f7
+DATA neonfunction<>+6864(SB)/8, $0x3fd999999999c0f7
+DATA neonfunction<>+6872(SB)/8, $0x3fd999999999c0f7
+DATA neonfunction<>+6880(SB)/8, $0x3fe555555555554f
+DATA neonfunction<>+6888(SB)/8, $0x3fe555555555554f
+DATA neonfunction<>+6896(SB)/8, $0x3fe555555555554f
+DATA neonfunction<>+6904(SB)/8, $0x3fe555555555554f
+DATA neonfunction<>+6912(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+6920(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+6928(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+6936(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+6944(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+6952(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+6960(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+6968(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+6976(SB)/8, $0x7fefffffffffffff
+DATA neonfunction<>+6984(SB)/8, $0x7fefffffffffffff
+DATA neonfunction<>+6992(SB)/8, $0x7fefffffffffffff
+DATA neonfunction<>+7000(SB)/8, $0x7fefffffffffffff
+DATA neonfunction<>+7008(SB)/8, $0xfff0000000000000
+DATA neonfunction<>+7016(SB)/8, $0xfff0000000000000
+DATA neonfunction<>+7024(SB)/8, $0xfff0000000000000
+DATA neonfunction<>+7032(SB)/8, $0xfff0000000000000
+DATA neonfunction<>+7040(SB)/8, $0x7ff0000000000000
+DATA neonfunction<>+7048(SB)/8, $0x7ff0000000000000
+DATA neonfunction<>+7056(SB)/8, $0x7ff0000000000000
+DATA neonfunction<>+7064(SB)/8, $0x7ff0000000000000
+DATA neonfunction<>+7072(SB)/8, $0x7ff8000000000001
+DATA neonfunction<>+7080(SB)/8, $0x7ff8000000000001
+DATA neonfunction<>+7088(SB)/8, $0x7ff8000000000001
+DATA neonfunction<>+7096(SB)/8, $0x7ff8000000000001
+DATA neonfunction<>+7104(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+7112(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+7120(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+7128(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+7136(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+7144(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+7152(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+7160(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+7168(SB)/8, $0x0000000000000000
+DATA neonfunction<>+7176(SB)/8, $0x0000000000000000
+DATA neonfunction<>+7184(SB)/8, $0x0000000000000000
+DATA neonfunction<>+7192(SB)/8, $0x0000000000000000
+DATA neonfunction<>+7200(SB)/8, $0x0000000000000000
+DATA neonfunction<>+7208(SB)/8, $0x0000000000000000
+DATA neonfunction<>+7216(SB)/8, $0x0000000000000000
+DATA neonfunction<>+7224(SB)/8, $0x0000000000000000
+DATA neonfunction<>+7232(SB)/8, $0x8000000000000000
+DATA neonfunction<>+7240(SB)/8, $0x8000000000000000
+DATA neonfunction<>+7248(SB)/8, $0x8000000000000000
+DATA neonfunction<>+7256(SB)/8, $0x8000000000000000
+DATA neonfunction<>+7264(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+7272(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+7280(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+7288(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+7296(SB)/8, $0x0010000000000000
+DATA neonfunction<>+7304(SB)/8, $0x0010000000000000
+DATA neonfunction<>+7312(SB)/8, $0x0010000000000000
+DATA neonfunction<>+7320(SB)/8, $0x0010000000000000
+DATA neonfunction<>+7328(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+7336(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+7344(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+7352(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+7360(SB)/8, $0x404a000000000000
+DATA neonfunction<>+7368(SB)/8, $0x404a000000000000
+DATA neonfunction<>+7376(SB)/8, $0x404a000000000000
+DATA neonfunction<>+7384(SB)/8, $0x404a000000000000
+DATA neonfunction<>+7392(SB)/8, $0x0008000000000000
+DATA neonfunction<>+7400(SB)/8, $0x0008000000000000
+DATA neonfunction<>+7408(SB)/8, $0x0008000000000000
+DATA neonfunction<>+7416(SB)/8, $0x0008000000000000
+DATA neonfunction<>+7424(SB)/8, $0x4330000000000000
+DATA neonfunction<>+7432(SB)/8, $0x4330000000000000
+DATA neonfunction<>+7440(SB)/8, $0x4330000000000000
+DATA neonfunction<>+7448(SB)/8, $0x4330000000000000
+DATA neonfunction<>+7456(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+7464(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+7472(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+7480(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+7488(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+7496(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+7504(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+7512(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+7520(SB)/8, $0x3fe8000000000000
+DATA neonfunction<>+7528(SB)/8, $0x3fe8000000000000
+DATA neonfunction<>+7536(SB)/8, $0x3fe8000000000000
+DATA neonfunction<>+7544(SB)/8, $0x3fe8000000000000
+DATA neonfunction<>+7552(SB)/8, $0x4000000000000000
+DATA neonfunction<>+7560(SB)/8, $0x4000000000000000
+DATA neonfunction<>+7568(SB)/8, $0x4000000000000000
+DATA neonfunction<>+7576(SB)/8, $0x4000000000000000
+DATA neonfunction<>+7584(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+7592(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+7600(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+7608(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+7616(SB)/8, $0x3fc1b69ec7b5ecdf
+DATA neonfunction<>+7624(SB)/8, $0x3fc1b69ec7b5ecdf
+DATA neonfunction<>+7632(SB)/8, $0x3fc1b69ec7b5ecdf
+DATA neonfunction<>+7640(SB)/8, $0x3fc1b69ec7b5ecdf
+DATA neonfunction<>+7648(SB)/8, $0x3fc0dcf13b918664
+DATA neonfunction<>+7656(SB)/8, $0x3fc0dcf13b918664
+DATA neonfunction<>+7664(SB)/8, $0x3fc0dcf13b918664
+DATA neonfunction<>+7672(SB)/8, $0x3fc0dcf13b918664
+DATA neonfunction<>+7680(SB)/8, $0x3fc3b358baf1eb4e
+DATA neonfunction<>+7688(SB)/8, $0x3fc3b358baf1eb4e
+DATA neonfunction<>+7696(SB)/8, $0x3fc3b358baf1eb4e
+DATA neonfunction<>+7704(SB)/8, $0x3fc3b358baf1eb4e
+DATA neonfunction<>+7712(SB)/8, $0x3fc745c4c7ae008d
+DATA neonfunction<>+7720(SB)/8, $0x3fc745c4c7ae008d
+DATA neonfunction<>+7728(SB)/8, $0x3fc745c4c7ae008d
+DATA neonfunction<>+7736(SB)/8, $0x3fc745c4c7ae008d
+DATA neonfunction<>+7744(SB)/8, $0x3fcc71c7488d9324
+DATA neonfunction<>+7752(SB)/8, $0x3fcc71c7488d9324
+DATA neonfunction<>+7760(SB)/8, $0x3fcc71c7488d9324
+DATA neonfunction<>+7768(SB)/8, $0x3fcc71c7488d9324
+DATA neonfunction<>+7776(SB)/8, $0x3fd24924921ec0cf
+DATA neonfunction<>+7784(SB)/8, $0x3fd24924921ec0cf
+DATA neonfunction<>+7792(SB)/8, $0x3fd24924921ec0cf
+DATA neonfunction<>+7800(SB)/8, $0x3fd24924921ec0cf
+DATA neonfunction<>+7808(SB)/8, $0x3fd999999999c0f7
+DATA neonfunction<>+7816(SB)/8, $0x3fd999999999c0f7
+DATA neonfunction<>+7824(SB)/8, $0x3fd999999999c0f7
+DATA neonfunction<>+7832(SB)/8, $0x3fd999999999c0f7
+DATA neonfunction<>+7840(SB)/8, $0x3fe555555555554f
+DATA neonfunction<>+7848(SB)/8, $0x3fe555555555554f
+DATA neonfunction<>+7856(SB)/8, $0x3fe555555555554f
+DATA neonfunction<>+7864(SB)/8, $0x3fe555555555554f
+DATA neonfunction<>+7872(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+7880(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+7888(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+7896(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+7904(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+7912(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+7920(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+7928(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+7936(SB)/8, $0x7fefffffffffffff
+DATA neonfunction<>+7944(SB)/8, $0x7fefffffffffffff
+DATA neonfunction<>+7952(SB)/8, $0x7fefffffffffffff
+DATA neonfunction<>+7960(SB)/8, $0x7fefffffffffffff
+DATA neonfunction<>+7968(SB)/8, $0xfff0000000000000
+DATA neonfunction<>+7976(SB)/8, $0xfff0000000000000
+DATA neonfunction<>+7984(SB)/8, $0xfff0000000000000
+DATA neonfunction<>+7992(SB)/8, $0xfff0000000000000
+DATA neonfunction<>+8000(SB)/8, $0x7ff0000000000000
+DATA neonfunction<>+8008(SB)/8, $0x7ff0000000000000
+DATA neonfunction<>+8016(SB)/8, $0x7ff0000000000000
+DATA neonfunction<>+8024(SB)/8, $0x7ff0000000000000
+DATA neonfunction<>+8032(SB)/8, $0x7ff8000000000001
+DATA neonfunction<>+8040(SB)/8, $0x7ff8000000000001
+DATA neonfunction<>+8048(SB)/8, $0x7ff8000000000001
+DATA neonfunction<>+8056(SB)/8, $0x7ff8000000000001
+DATA neonfunction<>+8064(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8072(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8080(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8088(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8096(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8104(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8112(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8120(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8128(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8136(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8144(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8152(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8160(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8168(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8176(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8184(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8192(SB)/8, $0x8000000000000000
+DATA neonfunction<>+8200(SB)/8, $0x8000000000000000
+DATA neonfunction<>+8208(SB)/8, $0x8000000000000000
+DATA neonfunction<>+8216(SB)/8, $0x8000000000000000
+DATA neonfunction<>+8224(SB)/8, $0xc044000000000000
+DATA neonfunction<>+8232(SB)/8, $0xc044000000000000
+DATA neonfunction<>+8240(SB)/8, $0xc044000000000000
+DATA neonfunction<>+8248(SB)/8, $0xc044000000000000
+DATA neonfunction<>+8256(SB)/8, $0x4086300000000000
+DATA neonfunction<>+8264(SB)/8, $0x4086300000000000
+DATA neonfunction<>+8272(SB)/8, $0x4086300000000000
+DATA neonfunction<>+8280(SB)/8, $0x4086300000000000
+DATA neonfunction<>+8288(SB)/8, $0x4338000000000000
+DATA neonfunction<>+8296(SB)/8, $0x4338000000000000
+DATA neonfunction<>+8304(SB)/8, $0x4338000000000000
+DATA neonfunction<>+8312(SB)/8, $0x4338000000000000
+DATA neonfunction<>+8320(SB)/8, $0x3ff71547652b82fe
+DATA neonfunction<>+8328(SB)/8, $0x3ff71547652b82fe
+DATA neonfunction<>+8336(SB)/8, $0x3ff71547652b82fe
+DATA neonfunction<>+8344(SB)/8, $0x3ff71547652b82fe
+DATA neonfunction<>+8352(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+8360(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+8368(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+8376(SB)/8, $0x3fe62e42fef00000
+DATA neonfunction<>+8384(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+8392(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+8400(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+8408(SB)/8, $0x3dd473de6af278ed
+DATA neonfunction<>+8416(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+8424(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+8432(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+8440(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+8448(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+8456(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+8464(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+8472(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+8480(SB)/8, $0x3e5ae64567f544e4
+DATA neonfunction<>+8488(SB)/8, $0x3e5ae64567f544e4
+DATA neonfunction<>+8496(SB)/8, $0x3e5ae64567f544e4
+DATA neonfunction<>+8504(SB)/8, $0x3e5ae64567f544e4
+DATA neonfunction<>+8512(SB)/8, $0x3e927e4fb7789f5c
+DATA neonfunction<>+8520(SB)/8, $0x3e927e4fb7789f5c
+DATA neonfunction<>+8528(SB)/8, $0x3e927e4fb7789f5c
+DATA neonfunction<>+8536(SB)/8, $0x3e927e4fb7789f5c
+DATA neonfunction<>+8544(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+8552(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+8560(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+8568(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+8576(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+8584(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+8592(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+8600(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+8608(SB)/8, $0x3f2a01a01a01a01a
+DATA neonfunction<>+8616(SB)/8, $0x3f2a01a01a01a01a
+DATA neonfunction<>+8624(SB)/8, $0x3f2a01a01a01a01a
+DATA neonfunction<>+8632(SB)/8, $0x3f2a01a01a01a01a
+DATA neonfunction<>+8640(SB)/8, $0x3f56c16c16c16c17
+DATA neonfunction<>+8648(SB)/8, $0x3f56c16c16c16c17
+DATA neonfunction<>+8656(SB)/8, $0x3f56c16c16c16c17
+DATA neonfunction<>+8664(SB)/8, $0x3f56c16c16c16c17
+DATA neonfunction<>+8672(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+8680(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+8688(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+8696(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+8704(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+8712(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+8720(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+8728(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+8736(SB)/8, $0x3fc5555555555555
+DATA neonfunction<>+8744(SB)/8, $0x3fc5555555555555
+DATA neonfunction<>+8752(SB)/8, $0x3fc5555555555555
+DATA neonfunction<>+8760(SB)/8, $0x3fc5555555555555
+DATA neonfunction<>+8768(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+8776(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+8784(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+8792(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+8800(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8808(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8816(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8824(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8832(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+8840(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+8848(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+8856(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+8864(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8872(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8880(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8888(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8896(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8904(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8912(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8920(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+8928(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8936(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8944(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8952(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8960(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8968(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8976(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8984(SB)/8, $0x0000000000000000
+DATA neonfunction<>+8992(SB)/8, $0x4338000000000000
+DATA neonfunction<>+9000(SB)/8, $0x4338000000000000
+DATA neonfunction<>+9008(SB)/8, $0x4338000000000000
+DATA neonfunction<>+9016(SB)/8, $0x4338000000000000
+DATA neonfunction<>+9024(SB)/8, $0x3fe45f306dc9c883
+DATA neonfunction<>+9032(SB)/8, $0x3fe45f306dc9c883
+DATA neonfunction<>+9040(SB)/8, $0x3fe45f306dc9c883
+DATA neonfunction<>+9048(SB)/8, $0x3fe45f306dc9c883
+DATA neonfunction<>+9056(SB)/8, $0x3ff921fb54442d18
+DATA neonfunction<>+9064(SB)/8, $0x3ff921fb54442d18
+DATA neonfunction<>+9072(SB)/8, $0x3ff921fb54442d18
+DATA neonfunction<>+9080(SB)/8, $0x3ff921fb54442d18
+DATA neonfunction<>+9088(SB)/8, $0x3c91a62633145c06
+DATA neonfunction<>+9096(SB)/8, $0x3c91a62633145c06
+DATA neonfunction<>+9104(SB)/8, $0x3c91a62633145c06
+DATA neonfunction<>+9112(SB)/8, $0x3c91a62633145c06
+DATA neonfunction<>+9120(SB)/8, $0x394c1cd129024e08
+DATA neonfunction<>+9128(SB)/8, $0x394c1cd129024e08
+DATA neonfunction<>+9136(SB)/8, $0x394c1cd129024e08
+DATA neonfunction<>+9144(SB)/8, $0x394c1cd129024e08
+DATA neonfunction<>+9152(SB)/8, $0x8000000000000000
+DATA neonfunction<>+9160(SB)/8, $0x8000000000000000
+DATA neonfunction<>+9168(SB)/8, $0x8000000000000000
+DATA neonfunction<>+9176(SB)/8, $0x8000000000000000
+DATA neonfunction<>+9184(SB)/8, $0x3ce952c77030ad4a
+DATA neonfunction<>+9192(SB)/8, $0x3ce952c77030ad4a
+DATA neonfunction<>+9200(SB)/8, $0x3ce952c77030ad4a
+DATA neonfunction<>+9208(SB)/8, $0x3ce952c77030ad4a
+DATA neonfunction<>+9216(SB)/8, $0xbd6ae7f3e733b81f
+DATA neonfunction<>+9224(SB)/8, $0xbd6ae7f3e733b81f
+DATA neonfunction<>+9232(SB)/8, $0xbd6ae7f3e733b81f
+DATA neonfunction<>+9240(SB)/8, $0xbd6ae7f3e733b81f
+DATA neonfunction<>+9248(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+9256(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+9264(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+9272(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+9280(SB)/8, $0xbe5ae64567f544e4
+DATA neonfunction<>+9288(SB)/8, $0xbe5ae64567f544e4
+DATA neonfunction<>+9296(SB)/8, $0xbe5ae64567f544e4
+DATA neonfunction<>+9304(SB)/8, $0xbe5ae64567f544e4
+DATA neonfunction<>+9312(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+9320(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+9328(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+9336(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+9344(SB)/8, $0xbf2a01a01a01a01a
+DATA neonfunction<>+9352(SB)/8, $0xbf2a01a01a01a01a
+DATA neonfunction<>+9360(SB)/8, $0xbf2a01a01a01a01a
+DATA neonfunction<>+9368(SB)/8, $0xbf2a01a01a01a01a
+DATA neonfunction<>+9376(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+9384(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+9392(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+9400(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+9408(SB)/8, $0xbfc5555555555555
+DATA neonfunction<>+9416(SB)/8, $0xbfc5555555555555
+DATA neonfunction<>+9424(SB)/8, $0xbfc5555555555555
+DATA neonfunction<>+9432(SB)/8, $0xbfc5555555555555
+DATA neonfunction<>+9440(SB)/8, $0x3d2ae7f3e733b81f
+DATA neonfunction<>+9448(SB)/8, $0x3d2ae7f3e733b81f
+DATA neonfunction<>+9456(SB)/8, $0x3d2ae7f3e733b81f
+DATA neonfunction<>+9464(SB)/8, $0x3d2ae7f3e733b81f
+DATA neonfunction<>+9472(SB)/8, $0xbda93974a8c07c9d
+DATA neonfunction<>+9480(SB)/8, $0xbda93974a8c07c9d
+DATA neonfunction<>+9488(SB)/8, $0xbda93974a8c07c9d
+DATA neonfunction<>+9496(SB)/8, $0xbda93974a8c07c9d
+DATA neonfunction<>+9504(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+9512(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+9520(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+9528(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+9536(SB)/8, $0xbe927e4fb7789f5c
+DATA neonfunction<>+9544(SB)/8, $0xbe927e4fb7789f5c
+DATA neonfunction<>+9552(SB)/8, $0xbe927e4fb7789f5c
+DATA neonfunction<>+9560(SB)/8, $0xbe927e4fb7789f5c
+DATA neonfunction<>+9568(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+9576(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+9584(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+9592(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+9600(SB)/8, $0xbf56c16c16c16c17
+DATA neonfunction<>+9608(SB)/8, $0xbf56c16c16c16c17
+DATA neonfunction<>+9616(SB)/8, $0xbf56c16c16c16c17
+DATA neonfunction<>+9624(SB)/8, $0xbf56c16c16c16c17
+DATA neonfunction<>+9632(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+9640(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+9648(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+9656(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+9664(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+9672(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+9680(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+9688(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+9696(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+9704(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+9712(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+9720(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+9728(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+9736(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+9744(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+9752(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+9760(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+9768(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+9776(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+9784(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+9792(SB)/8, $0x0000000000000000
+DATA neonfunction<>+9800(SB)/8, $0x0000000000000000
+DATA neonfunction<>+9808(SB)/8, $0x0000000000000000
+DATA neonfunction<>+9816(SB)/8, $0x0000000000000000
+DATA neonfunction<>+9824(SB)/8, $0x0000000000000000
+DATA neonfunction<>+9832(SB)/8, $0x0000000000000000
+DATA neonfunction<>+9840(SB)/8, $0x0000000000000000
+DATA neonfunction<>+9848(SB)/8, $0x0000000000000000
+DATA neonfunction<>+9856(SB)/8, $0x4338000000000000
+DATA neonfunction<>+9864(SB)/8, $0x4338000000000000
+DATA neonfunction<>+9872(SB)/8, $0x4338000000000000
+DATA neonfunction<>+9880(SB)/8, $0x4338000000000000
+DATA neonfunction<>+9888(SB)/8, $0x3fe45f306dc9c883
+DATA neonfunction<>+9896(SB)/8, $0x3fe45f306dc9c883
+DATA neonfunction<>+9904(SB)/8, $0x3fe45f306dc9c883
+DATA neonfunction<>+9912(SB)/8, $0x3fe45f306dc9c883
+DATA neonfunction<>+9920(SB)/8, $0x3ff921fb54442d18
+DATA neonfunction<>+9928(SB)/8, $0x3ff921fb54442d18
+DATA neonfunction<>+9936(SB)/8, $0x3ff921fb54442d18
+DATA neonfunction<>+9944(SB)/8, $0x3ff921fb54442d18
+DATA neonfunction<>+9952(SB)/8, $0x3c91a62633145c06
+DATA neonfunction<>+9960(SB)/8, $0x3c91a62633145c06
+DATA neonfunction<>+9968(SB)/8, $0x3c91a62633145c06
+DATA neonfunction<>+9976(SB)/8, $0x3c91a62633145c06
+DATA neonfunction<>+9984(SB)/8, $0x394c1cd129024e08
+DATA neonfunction<>+9992(SB)/8, $0x394c1cd129024e08
+DATA neonfunction<>+10000(SB)/8, $0x394c1cd129024e08
+DATA neonfunction<>+10008(SB)/8, $0x394c1cd129024e08
+DATA neonfunction<>+10016(SB)/8, $0x0000000000000001
+DATA neonfunction<>+10024(SB)/8, $0x0000000000000001
+DATA neonfunction<>+10032(SB)/8, $0x0000000000000001
+DATA neonfunction<>+10040(SB)/8, $0x0000000000000001
+DATA neonfunction<>+10048(SB)/8, $0x8000000000000000
+DATA neonfunction<>+10056(SB)/8, $0x8000000000000000
+DATA neonfunction<>+10064(SB)/8, $0x8000000000000000
+DATA neonfunction<>+10072(SB)/8, $0x8000000000000000
+DATA neonfunction<>+10080(SB)/8, $0x3ce952c77030ad4a
+DATA neonfunction<>+10088(SB)/8, $0x3ce952c77030ad4a
+DATA neonfunction<>+10096(SB)/8, $0x3ce952c77030ad4a
+DATA neonfunction<>+10104(SB)/8, $0x3ce952c77030ad4a
+DATA neonfunction<>+10112(SB)/8, $0xbd6ae7f3e733b81f
+DATA neonfunction<>+10120(SB)/8, $0xbd6ae7f3e733b81f
+DATA neonfunction<>+10128(SB)/8, $0xbd6ae7f3e733b81f
+DATA neonfunction<>+10136(SB)/8, $0xbd6ae7f3e733b81f
+DATA neonfunction<>+10144(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+10152(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+10160(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+10168(SB)/8, $0x3de6124613a86d09
+DATA neonfunction<>+10176(SB)/8, $0xbe5ae64567f544e4
+DATA neonfunction<>+10184(SB)/8, $0xbe5ae64567f544e4
+DATA neonfunction<>+10192(SB)/8, $0xbe5ae64567f544e4
+DATA neonfunction<>+10200(SB)/8, $0xbe5ae64567f544e4
+DATA neonfunction<>+10208(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+10216(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+10224(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+10232(SB)/8, $0x3ec71de3a556c734
+DATA neonfunction<>+10240(SB)/8, $0xbf2a01a01a01a01a
+DATA neonfunction<>+10248(SB)/8, $0xbf2a01a01a01a01a
+DATA neonfunction<>+10256(SB)/8, $0xbf2a01a01a01a01a
+DATA neonfunction<>+10264(SB)/8, $0xbf2a01a01a01a01a
+DATA neonfunction<>+10272(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+10280(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+10288(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+10296(SB)/8, $0x3f81111111111111
+DATA neonfunction<>+10304(SB)/8, $0xbfc5555555555555
+DATA neonfunction<>+10312(SB)/8, $0xbfc5555555555555
+DATA neonfunction<>+10320(SB)/8, $0xbfc5555555555555
+DATA neonfunction<>+10328(SB)/8, $0xbfc5555555555555
+DATA neonfunction<>+10336(SB)/8, $0x3d2ae7f3e733b81f
+DATA neonfunction<>+10344(SB)/8, $0x3d2ae7f3e733b81f
+DATA neonfunction<>+10352(SB)/8, $0x3d2ae7f3e733b81f
+DATA neonfunction<>+10360(SB)/8, $0x3d2ae7f3e733b81f
+DATA neonfunction<>+10368(SB)/8, $0xbda93974a8c07c9d
+DATA neonfunction<>+10376(SB)/8, $0xbda93974a8c07c9d
+DATA neonfunction<>+10384(SB)/8, $0xbda93974a8c07c9d
+DATA neonfunction<>+10392(SB)/8, $0xbda93974a8c07c9d
+DATA neonfunction<>+10400(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+10408(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+10416(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+10424(SB)/8, $0x3e21eed8eff8d898
+DATA neonfunction<>+10432(SB)/8, $0xbe927e4fb7789f5c
+DATA neonfunction<>+10440(SB)/8, $0xbe927e4fb7789f5c
+DATA neonfunction<>+10448(SB)/8, $0xbe927e4fb7789f5c
+DATA neonfunction<>+10456(SB)/8, $0xbe927e4fb7789f5c
+DATA neonfunction<>+10464(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+10472(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+10480(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+10488(SB)/8, $0x3efa01a01a01a01a
+DATA neonfunction<>+10496(SB)/8, $0xbf56c16c16c16c17
+DATA neonfunction<>+10504(SB)/8, $0xbf56c16c16c16c17
+DATA neonfunction<>+10512(SB)/8, $0xbf56c16c16c16c17
+DATA neonfunction<>+10520(SB)/8, $0xbf56c16c16c16c17
+DATA neonfunction<>+10528(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+10536(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+10544(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+10552(SB)/8, $0x3fa5555555555555
+DATA neonfunction<>+10560(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+10568(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+10576(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+10584(SB)/8, $0x3fe0000000000000
+DATA neonfunction<>+10592(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+10600(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+10608(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+10616(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+10624(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+10632(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+10640(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+10648(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+10656(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+10664(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+10672(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+10680(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+10688(SB)/8, $0x0000000000000000
+DATA neonfunction<>+10696(SB)/8, $0x0000000000000000
+DATA neonfunction<>+10704(SB)/8, $0x0000000000000000
+DATA neonfunction<>+10712(SB)/8, $0x0000000000000000
+DATA neonfunction<>+10720(SB)/8, $0x0000000000000000
+DATA neonfunction<>+10728(SB)/8, $0x0000000000000000
+DATA neonfunction<>+10736(SB)/8, $0x0000000000000000
+DATA neonfunction<>+10744(SB)/8, $0x0000000000000000
+DATA neonfunction<>+10752(SB)/8, $0x0010000000000000
+DATA neonfunction<>+10760(SB)/8, $0x0010000000000000
+DATA neonfunction<>+10768(SB)/8, $0x0010000000000000
+DATA neonfunction<>+10776(SB)/8, $0x0010000000000000
+DATA neonfunction<>+10784(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+10792(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+10800(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+10808(SB)/8, $0x432ffffffffffffe
+DATA neonfunction<>+10816(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+10824(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+10832(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+10840(SB)/8, $0x3ff0000000000000
+DATA neonfunction<>+10848(SB)/8, $0x404a000000000000
+DATA neonfunction<>+10856(SB)/8, $0x404a000000000000
+DATA neonfunction<>+10864(SB)/8, $0x404a000000000000
+DATA neonfunction<>+10872(SB)/8, $0x404a000000000000
+DATA neonfunction<>+10880(SB)/8, $0x00095f619980c433
+DATA neonfunction<>+10888(SB)/8, $0x00095f619980c433
+DATA neonfunction<>+10896(SB)/8, $0x00095f619980c433
+DATA neonfunction<>+10904(SB)/8, $0x00095f619980c433
+DATA neonfunction<>+10912(SB)/8, $0x4330000000000000
+DATA neonfunction<>+10920(SB)/8, $0x4330000000000000
+DATA neonfunction<>+10928(SB)/8, $0x4330000000000000
+DATA neonfunction<>+10936(SB)/8, $0x4330000000000000
+DATA neonfunction<>+10944(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+10952(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+10960(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+10968(SB)/8, $0x43300000000003ff
+DATA neonfunction<>+10976(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+10984(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+10992(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+11000(SB)/8, $0x000fffffffffffff
+DATA neonfunction<>+11008(SB)/8, $0x3fe6a09e667f3bcd
+DATA neonfunction<>+11016(SB)/8, $0x3fe6a09e667f3bcd
+DATA neonfunction<>+11024(SB)/8, $0x3fe6a09e667f3bcd
+DATA neonfunction<>+11032(SB)/8, $0x3fe6a09e667f3bcd
+DATA neonfunction<>+11040(SB)/8, $0x4000000000000000
+DATA neonfunction<>+11048(SB)/8, $0x4000000000000000
+DATA neonfunction<>+11056(SB)/8, $0x4000000000000000
+DATA neonfunction<>+11064(SB)/8, $0x4000000000000000
+DATA neonfunction<>+11072(SB)/8, $0x3fa47ae147ae147b
+DATA neonfunction<>+11080(SB)/8, $0x3fa47ae147ae147b
+DATA neonfunction<>+11088(SB)/8, $0x3fa47ae147ae147b
+DATA neonfunction<>+11096(SB)/8, $0x3fa47ae147ae147b
+DATA neonfunction<>+11104(SB)/8, $0x3fa642c8590b2164
+DATA neonfunction<>+11112(SB)/8, $0x3fa642c8590b2164
+DATA neonfunction<>+11120(SB)/8, $0x3fa642c8590b2164
+DATA neonfunction<>+11128(SB)/8, $0x3fa642c8590b2164
+DATA neonfunction<>+11136(SB)/8, $0x3fa8618618618618
+DATA neonfunction<>+11144(SB)/8, $0x3fa8618618618618
+DATA neonfunction<>+11152(SB)/8, $0x3fa8618618618618
+DATA neonfunction<>+11160(SB)/8, $0x3fa8618618618618
+DATA neonfunction<>+11168(SB)/8, $0x3faaf286bca1af28
+DATA neonfunction<>+11176(SB)/8, $0x3faaf286bca1af28
+DATA neonfunction<>+11184(SB)/8, $0x3faaf286bca1af28
+DATA neonfunction<>+11192(SB)/8, $0x3faaf286bca1af28
+DATA neonfunction<>+11200(SB)/8, $0x3fae1e1e1e1e1e1e
+DATA neonfunction<>+11208(SB)/8, $0x3fae1e1e1e1e1e1e
+DATA neonfunction<>+11216(SB)/8, $0x3fae1e1e1e1e1e1e
+DATA neonfunction<>+11224(SB)/8, $0x3fae1e1e1e1e1e1e
+DATA neonfunction<>+11232(SB)/8, $0x3fb1111111111111
+DATA neonfunction<>+11240(SB)/8, $0x3fb1111111111111
+DATA neonfunction<>+11248(SB)/8, $0x3fb1111111111111
+DATA neonfunction<>+11256(SB)/8, $0x3fb1111111111111
+DATA neonfunction<>+11264(SB)/8, $0x3fb3b13b13b13b14
+DATA neonfunction<>+11272(SB)/8, $0x3fb3b13b13b13b14
+DATA neonfunction<>+11280(SB)/8, $0x3fb3b13b13b13b14
+DATA neonfunction<>+11288(SB)/8, $0x3fb3b13b13b13b14
+DATA neonfunction<>+11296(SB)/8, $0x3fb745d1745d1746
+DATA neonfunction<>+11304(SB)/8, $0x3fb745d1745d1746
+DATA neonfunction<>+11312(SB)/8, $0x3fb745d1745d1746
+DATA neonfunction<>+11320(SB)/8, $0x3fb745d1745d1746
+DATA neonfunction<>+11328(SB)/8, $0x3fbc71c71c71c71c
+DATA neonfunction<>+11336(SB)/8, $0x3fbc71c71c71c71c
+DATA neonfunction<>+11344(SB)/8, $0x3fbc71c71c71c71c
+DATA neonfunction<>+11352(SB)/8, $0x3fbc71c71c71c71c
+DATA neonfunction<>+11360(SB)/8, $0x3fc2492492492492
+DATA neonfunction<>+11368(SB)/8, $0x3fc2492492492492
+DATA neonfunction<>+11376(SB)/8, $0x3fc2492492492492
+DATA neonfunction<>+11384(SB)/8, $0x3fc2492492492492
+DATA neonfunction<>+11392(SB)/8, $0x3fc999999999999a
+DATA neonfunction<>+11400(SB)/8, $0x3fc999999999999a
+DATA neonfunction<>+11408(SB)/8, $0x3fc999999999999a
+DATA neonfunction<>+11416(SB)/8, $0x3fc999999999999a
+DATA neonfunction<>+11424(SB)/8, $0x3fd5555555555555
+DATA neonfunction<>+11432(SB)/8, $0x3fd5555555555555
+DATA neonfunction<>+11440(SB)/8, $0x3fd5555555555555
+DATA neonfunction<>+11448(SB)/8, $0x3fd5555555555555
+DATA neonfunction<>+11456(SB)/8, $0x3fe62e42fefa39ef
+DATA neonfunction<>+11464(SB)/8, $0x3fe62e42fefa39ef
+DATA neonfunction<>+11472(SB)/8, $0x3fe62e42fefa39ef
+DATA neonfunction<>+11480(SB)/8, $0x3fe62e42fefa39ef
+DATA neonfunction<>+11488(SB)/8, $0xc000000000000000
+DATA neonfunction<>+11496(SB)/8, $0xc000000000000000
+DATA neonfunction<>+11504(SB)/8, $0xc000000000000000
+DATA neonfunction<>+11512(SB)/8, $0xc000000000000000
+DATA neonfunction<>+11520(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+11528(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+11536(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+11544(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+11552(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+11560(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+11568(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+11576(SB)/8, $0xffffffffffffffff
+DATA neonfunction<>+11584(SB)/8, $0x0000000000000000
+DATA neonfunction<>+11592(SB)/8, $0x0000000000000000
+DATA neonfunction<>+11600(SB)/8, $0x0000000000000000
+DATA neonfunction<>+11608(SB)/8, $0x0000000000000000
+DATA neonfunction<>+11616(SB)/8, $0x0000000000000000
+DATA neonfunction<>+11624(SB)/8, $0x0000000000000000
+DATA neonfunction<>+11632(SB)/8, $0x0000000000000000
+DATA neonfunction<>+11640(SB)/8, $0x0000000000000000
+GLOBL neonfunction<>(SB), RODATA|NOPTR, $11648
 
 // func NegNEONF32(n int, x *float32, y *float32)
 TEXT ·NegNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
+	MOVD $neonfunction<>+0(SB), R4
 	FMOVQ (R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
@@ -409,7 +1551,7 @@ end:
 
 // func AbsNEONF32(n int, x *float32, y *float32)
 TEXT ·AbsNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
+	MOVD $neonfunction<>+0(SB), R4
 	FMOVQ (R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
@@ -459,8 +1601,7 @@ one_7:
 	FMOVS (R2), F1
 end_6:
 end_3:
-	FMOVQ (R4), F3
-	FMOVQ (R4), F2
+	FLDPQ (R4), (F3, F2)
 	WORD $0x4e631c21 // bic v1.16b, v1.16b, v3.16b
 	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
 	TBZ $3, R3, some_8
@@ -497,9 +1638,9 @@ end:
 
 // func SignNEONF32(n int, x *float32, y *float32)
 TEXT ·SignNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 144(R4), F1
-	FMOVQ (R4), F0
+	MOVD $neonfunction<>+160(SB), R4
+	FMOVQ (R4), F1
+	FMOVQ 32(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -560,10 +1701,8 @@ one_7:
 end_6:
 end_3:
 	WORD $0x6f00e404 // movi v4.2d, #0
-	FMOVQ 144(R4), F9
-	FMOVQ 144(R4), F8
-	FMOVQ (R4), F7
-	FMOVQ (R4), F6
+	FLDPQ (R4), (F9, F8)
+	FLDPQ 32(R4), (F7, F6)
 	WORD $0x4e671c23 // bic v3.16b, v1.16b, v7.16b
 	WORD $0x4e661c02 // bic v2.16b, v0.16b, v6.16b
 	WORD $0x6ea4e465 // fcmgt v5.4s, v3.4s, v4.4s
@@ -1030,8 +2169,8 @@ end:
 
 // func RsqrtNEONF32(n int, x *float32, y *float32)
 TEXT ·RsqrtNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 144(R4), F0
+	MOVD $neonfunction<>+352(SB), R4
+	FMOVQ (R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -1084,8 +2223,7 @@ end_6:
 end_3:
 	WORD $0x6ea1f823 // fsqrt v3.4s, v1.4s
 	WORD $0x6ea1f802 // fsqrt v2.4s, v0.4s
-	FMOVQ 144(R4), F1
-	FMOVQ 144(R4), F0
+	FLDPQ (R4), (F1, F0)
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
 	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
 	TBZ $3, R3, some_8
@@ -1122,8 +2260,8 @@ end:
 
 // func ReciprocalNEONF32(n int, x *float32, y *float32)
 TEXT ·ReciprocalNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 144(R4), F0
+	MOVD $neonfunction<>+352(SB), R4
+	FMOVQ (R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -1172,8 +2310,7 @@ one_7:
 	FMOVS (R2), F1
 end_6:
 end_3:
-	FMOVQ 144(R4), F3
-	FMOVQ 144(R4), F2
+	FLDPQ (R4), (F3, F2)
 	WORD $0x6e21fc61 // fdiv v1.4s, v3.4s, v1.4s
 	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
 	TBZ $3, R3, some_8
@@ -1298,24 +2435,24 @@ end:
 
 // func LogNEONF32(n int, x *float32, y *float32)
 TEXT ·LogNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 160(R4), F19
-	FMOVQ 176(R4), F18
-	FMOVQ 144(R4), F17
-	FMOVQ 192(R4), F16
-	FMOVQ 288(R4), F15
-	FMOVQ 496(R4), F14
-	FMOVQ 512(R4), F13
-	FMOVQ 528(R4), F12
-	FMOVQ 544(R4), F11
-	FMOVQ 208(R4), F10
-	FMOVQ 224(R4), F9
-	FMOVQ 240(R4), F8
-	FMOVQ 256(R4), F7
-	FMOVQ 272(R4), F6
-	FMOVQ 448(R4), F5
-	FMOVQ 464(R4), F4
-	FMOVQ 480(R4), F3
+	MOVD $neonfunction<>+512(SB), R4
+	FMOVQ (R4), F16
+	FMOVQ 32(R4), F15
+	FMOVQ 64(R4), F14
+	FMOVQ 96(R4), F13
+	FMOVQ 288(R4), F12
+	FMOVQ 704(R4), F11
+	FMOVQ 736(R4), F10
+	FMOVQ 768(R4), F9
+	FMOVQ 800(R4), F8
+	FMOVQ 128(R4), F7
+	FMOVQ 160(R4), F6
+	FMOVQ 192(R4), F5
+	FMOVQ 224(R4), F4
+	FMOVQ 256(R4), F3
+	FMOVQ 608(R4), F2
+	FMOVQ 640(R4), F1
+	FMOVQ 672(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -1325,108 +2462,99 @@ TEXT ·LogNEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F23, F22)
-	WORD $0x6eb7e674 // fcmgt v20.4s, v19.4s, v23.4s
-	WORD $0x6eb6e662 // fcmgt v2.4s, v19.4s, v22.4s
-	WORD $0x4e341e41 // and v1.16b, v18.16b, v20.16b
-	WORD $0x4e221e40 // and v0.16b, v18.16b, v2.16b
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	WORD $0x4e31d400 // fadd v0.4s, v0.4s, v17.4s
-	WORD $0x6e37dc21 // fmul v1.4s, v1.4s, v23.4s
-	WORD $0x6e36dc00 // fmul v0.4s, v0.4s, v22.4s
-	WORD $0x4e341e15 // and v21.16b, v16.16b, v20.16b
-	WORD $0x4e221e14 // and v20.16b, v16.16b, v2.16b
-	WORD $0x4eaa8438 // add v24.4s, v1.4s, v10.4s
-	WORD $0x4eaa8402 // add v2.4s, v0.4s, v10.4s
-	WORD $0x6f290701 // ushr v1.4s, v24.4s, #23
-	WORD $0x6f290440 // ushr v0.4s, v2.4s, #23
-	WORD $0x4ea91c21 // orr v1.16b, v1.16b, v9.16b
-	WORD $0x4ea91c00 // orr v0.16b, v0.16b, v9.16b
-	WORD $0x4ea8d421 // fsub v1.4s, v1.4s, v8.4s
-	WORD $0x4ea8d400 // fsub v0.4s, v0.4s, v8.4s
-	WORD $0x4eb5d435 // fsub v21.4s, v1.4s, v21.4s
-	WORD $0x4eb4d414 // fsub v20.4s, v0.4s, v20.4s
-	WORD $0x4e271f01 // and v1.16b, v24.16b, v7.16b
-	WORD $0x4e271c40 // and v0.16b, v2.16b, v7.16b
-	WORD $0x4ea68421 // add v1.4s, v1.4s, v6.4s
-	WORD $0x4ea68400 // add v0.4s, v0.4s, v6.4s
-	WORD $0x4eb1d439 // fsub v25.4s, v1.4s, v17.4s
-	WORD $0x4eb1d418 // fsub v24.4s, v0.4s, v17.4s
-	FMOVQ 304(R4), F0
-	WORD $0x4e39cde0 // fmla v0.4s, v15.4s, v25.4s
-	FMOVQ 304(R4), F1
-	WORD $0x4e38cde1 // fmla v1.4s, v15.4s, v24.4s
-	FMOVQ 320(R4), F2
-	WORD $0x4e39cc02 // fmla v2.4s, v0.4s, v25.4s
-	FMOVQ 320(R4), F0
-	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
-	FMOVQ 336(R4), F26
-	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
-	FMOVQ 336(R4), F1
-	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
-	FMOVQ 352(R4), F2
-	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
-	FMOVQ 352(R4), F0
-	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
-	FMOVQ 368(R4), F26
-	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
-	FMOVQ 368(R4), F1
-	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
-	FMOVQ 384(R4), F2
-	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
-	FMOVQ 384(R4), F0
-	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
-	FMOVQ 400(R4), F26
-	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
-	FMOVQ 400(R4), F1
-	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
-	FMOVQ 416(R4), F2
-	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
-	FMOVQ 416(R4), F0
-	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
-	FMOVQ 432(R4), F26
-	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
-	FMOVQ 432(R4), F2
-	WORD $0x4e38cc02 // fmla v2.4s, v0.4s, v24.4s
+	WORD $0x6eb7e614 // fcmgt v20.4s, v16.4s, v23.4s
+	WORD $0x6eb6e613 // fcmgt v19.4s, v16.4s, v22.4s
+	WORD $0x4e341df2 // and v18.16b, v15.16b, v20.16b
+	WORD $0x4e331df1 // and v17.16b, v15.16b, v19.16b
+	WORD $0x4e2ed652 // fadd v18.4s, v18.4s, v14.4s
+	WORD $0x4e2ed631 // fadd v17.4s, v17.4s, v14.4s
+	WORD $0x6e37de52 // fmul v18.4s, v18.4s, v23.4s
+	WORD $0x6e36de31 // fmul v17.4s, v17.4s, v22.4s
+	WORD $0x4e341db5 // and v21.16b, v13.16b, v20.16b
+	WORD $0x4e331db4 // and v20.16b, v13.16b, v19.16b
+	WORD $0x4ea78658 // add v24.4s, v18.4s, v7.4s
+	WORD $0x4ea78633 // add v19.4s, v17.4s, v7.4s
+	WORD $0x6f290712 // ushr v18.4s, v24.4s, #23
+	WORD $0x6f290671 // ushr v17.4s, v19.4s, #23
+	WORD $0x4ea61e52 // orr v18.16b, v18.16b, v6.16b
+	WORD $0x4ea61e31 // orr v17.16b, v17.16b, v6.16b
+	WORD $0x4ea5d652 // fsub v18.4s, v18.4s, v5.4s
+	WORD $0x4ea5d631 // fsub v17.4s, v17.4s, v5.4s
+	WORD $0x4eb5d655 // fsub v21.4s, v18.4s, v21.4s
+	WORD $0x4eb4d634 // fsub v20.4s, v17.4s, v20.4s
+	WORD $0x4e241f12 // and v18.16b, v24.16b, v4.16b
+	WORD $0x4e241e71 // and v17.16b, v19.16b, v4.16b
+	WORD $0x4ea38652 // add v18.4s, v18.4s, v3.4s
+	WORD $0x4ea38631 // add v17.4s, v17.4s, v3.4s
+	WORD $0x4eaed659 // fsub v25.4s, v18.4s, v14.4s
+	WORD $0x4eaed638 // fsub v24.4s, v17.4s, v14.4s
+	FLDPQ 320(R4), (F19, F18)
+	WORD $0x4e39cd93 // fmla v19.4s, v12.4s, v25.4s
+	WORD $0x4e38cd92 // fmla v18.4s, v12.4s, v24.4s
+	FLDPQ 352(R4), (F26, F17)
+	WORD $0x4e39ce7a // fmla v26.4s, v19.4s, v25.4s
+	WORD $0x4e38ce51 // fmla v17.4s, v18.4s, v24.4s
+	FLDPQ 384(R4), (F19, F18)
+	WORD $0x4e39cf53 // fmla v19.4s, v26.4s, v25.4s
+	WORD $0x4e38ce32 // fmla v18.4s, v17.4s, v24.4s
+	FLDPQ 416(R4), (F26, F17)
+	WORD $0x4e39ce7a // fmla v26.4s, v19.4s, v25.4s
+	WORD $0x4e38ce51 // fmla v17.4s, v18.4s, v24.4s
+	FLDPQ 448(R4), (F19, F18)
+	WORD $0x4e39cf53 // fmla v19.4s, v26.4s, v25.4s
+	WORD $0x4e38ce32 // fmla v18.4s, v17.4s, v24.4s
+	FLDPQ 480(R4), (F26, F17)
+	WORD $0x4e39ce7a // fmla v26.4s, v19.4s, v25.4s
+	WORD $0x4e38ce51 // fmla v17.4s, v18.4s, v24.4s
+	FLDPQ 512(R4), (F19, F18)
+	WORD $0x4e39cf53 // fmla v19.4s, v26.4s, v25.4s
+	WORD $0x4e38ce32 // fmla v18.4s, v17.4s, v24.4s
+	FLDPQ 544(R4), (F27, F17)
+	WORD $0x4e39ce7b // fmla v27.4s, v19.4s, v25.4s
+	WORD $0x4e38ce51 // fmla v17.4s, v18.4s, v24.4s
+	FLDPQ 576(R4), (F26, F19)
+	WORD $0x4e39cf7a // fmla v26.4s, v27.4s, v25.4s
+	WORD $0x4e38ce33 // fmla v19.4s, v17.4s, v24.4s
 	WORD $0x6e39df3e // fmul v30.4s, v25.4s, v25.4s
 	WORD $0x6e38df1d // fmul v29.4s, v24.4s, v24.4s
-	WORD $0x6e25dea1 // fmul v1.4s, v21.4s, v5.4s
-	WORD $0x6e25de80 // fmul v0.4s, v20.4s, v5.4s
-	WORD $0x4e39d43c // fadd v28.4s, v1.4s, v25.4s
-	WORD $0x4e38d41b // fadd v27.4s, v0.4s, v24.4s
-	WORD $0x4ea1d781 // fsub v1.4s, v28.4s, v1.4s
-	WORD $0x4ea0d760 // fsub v0.4s, v27.4s, v0.4s
-	WORD $0x4ea1d721 // fsub v1.4s, v25.4s, v1.4s
-	WORD $0x4ea0d700 // fsub v0.4s, v24.4s, v0.4s
-	WORD $0x4ea4c421 // fminnm v1.4s, v1.4s, v4.4s
-	WORD $0x4ea4c400 // fminnm v0.4s, v0.4s, v4.4s
-	WORD $0x4e23cea1 // fmla v1.4s, v21.4s, v3.4s
-	WORD $0x4e23ce80 // fmla v0.4s, v20.4s, v3.4s
-	WORD $0x4e3ecf41 // fmla v1.4s, v26.4s, v30.4s
-	WORD $0x4e3dcc40 // fmla v0.4s, v2.4s, v29.4s
-	WORD $0x4e21d794 // fadd v20.4s, v28.4s, v1.4s
-	WORD $0x4e20d77a // fadd v26.4s, v27.4s, v0.4s
+	WORD $0x6e22deb2 // fmul v18.4s, v21.4s, v2.4s
+	WORD $0x6e22de91 // fmul v17.4s, v20.4s, v2.4s
+	WORD $0x4e39d65c // fadd v28.4s, v18.4s, v25.4s
+	WORD $0x4e38d63b // fadd v27.4s, v17.4s, v24.4s
+	WORD $0x4eb2d792 // fsub v18.4s, v28.4s, v18.4s
+	WORD $0x4eb1d771 // fsub v17.4s, v27.4s, v17.4s
+	WORD $0x4eb2d732 // fsub v18.4s, v25.4s, v18.4s
+	WORD $0x4eb1d711 // fsub v17.4s, v24.4s, v17.4s
+	WORD $0x4ea1c652 // fminnm v18.4s, v18.4s, v1.4s
+	WORD $0x4ea1c631 // fminnm v17.4s, v17.4s, v1.4s
+	WORD $0x4e20ceb2 // fmla v18.4s, v21.4s, v0.4s
+	WORD $0x4e20ce91 // fmla v17.4s, v20.4s, v0.4s
+	WORD $0x4e3ecf52 // fmla v18.4s, v26.4s, v30.4s
+	WORD $0x4e3dce71 // fmla v17.4s, v19.4s, v29.4s
+	WORD $0x4e32d794 // fadd v20.4s, v28.4s, v18.4s
+	WORD $0x4e31d77a // fadd v26.4s, v27.4s, v17.4s
 	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x4e35e6e1 // fcmeq v1.4s, v23.4s, v21.4s
-	WORD $0x4e35e6c2 // fcmeq v2.4s, v22.4s, v21.4s
-	WORD $0x6eaee6f9 // fcmgt v25.4s, v23.4s, v14.4s
-	WORD $0x6eaee6d8 // fcmgt v24.4s, v22.4s, v14.4s
-	WORD $0x6e35e6e0 // fcmge v0.4s, v23.4s, v21.4s
-	WORD $0x6e205817 // not v23.16b, v0.16b
-	WORD $0x6e35e6c0 // fcmge v0.4s, v22.4s, v21.4s
-	WORD $0x6e205815 // not v21.16b, v0.16b
-	WORD $0x4e211da1 // and v1.16b, v13.16b, v1.16b
-	WORD $0x4e221da0 // and v0.16b, v13.16b, v2.16b
-	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
-	WORD $0x4e20d742 // fadd v2.4s, v26.4s, v0.4s
-	WORD $0x4e391d81 // and v1.16b, v12.16b, v25.16b
-	WORD $0x4e381d80 // and v0.16b, v12.16b, v24.16b
-	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
-	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	WORD $0x4e371d61 // and v1.16b, v11.16b, v23.16b
-	WORD $0x4e351d60 // and v0.16b, v11.16b, v21.16b
-	WORD $0x4e21d681 // fadd v1.4s, v20.4s, v1.4s
-	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4e35e6f2 // fcmeq v18.4s, v23.4s, v21.4s
+	WORD $0x4e35e6d3 // fcmeq v19.4s, v22.4s, v21.4s
+	WORD $0x6eabe6f9 // fcmgt v25.4s, v23.4s, v11.4s
+	WORD $0x6eabe6d8 // fcmgt v24.4s, v22.4s, v11.4s
+	WORD $0x6e35e6f1 // fcmge v17.4s, v23.4s, v21.4s
+	WORD $0x6e205a37 // not v23.16b, v17.16b
+	WORD $0x6e35e6d1 // fcmge v17.4s, v22.4s, v21.4s
+	WORD $0x6e205a35 // not v21.16b, v17.16b
+	WORD $0x4e321d52 // and v18.16b, v10.16b, v18.16b
+	WORD $0x4e331d51 // and v17.16b, v10.16b, v19.16b
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e31d753 // fadd v19.4s, v26.4s, v17.4s
+	WORD $0x4e391d32 // and v18.16b, v9.16b, v25.16b
+	WORD $0x4e381d31 // and v17.16b, v9.16b, v24.16b
+	WORD $0x4e32d694 // fadd v20.4s, v20.4s, v18.4s
+	WORD $0x4e31d673 // fadd v19.4s, v19.4s, v17.4s
+	WORD $0x4e371d12 // and v18.16b, v8.16b, v23.16b
+	WORD $0x4e351d11 // and v17.16b, v8.16b, v21.16b
+	WORD $0x4e32d692 // fadd v18.4s, v20.4s, v18.4s
+	WORD $0x4e31d671 // fadd v17.4s, v19.4s, v17.4s
+	FSTPQ.P (F18, F17), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1463,107 +2591,93 @@ one_7:
 	FMOVS (R2), F5
 end_6:
 end_3:
-	FMOVQ 160(R4), F3
-	FMOVQ 160(R4), F2
-	FMOVQ 176(R4), F1
-	FMOVQ 176(R4), F0
+	FLDPQ (R4), (F3, F2)
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x6ea5e466 // fcmgt v6.4s, v3.4s, v5.4s
 	WORD $0x6eaae444 // fcmgt v4.4s, v2.4s, v10.4s
 	WORD $0x4e261c21 // and v1.16b, v1.16b, v6.16b
 	WORD $0x4e241c02 // and v2.16b, v0.16b, v4.16b
-	FMOVQ 144(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
 	WORD $0x6e25dc23 // fmul v3.4s, v1.4s, v5.4s
 	WORD $0x6e2adc02 // fmul v2.4s, v0.4s, v10.4s
-	FMOVQ 192(R4), F1
-	FMOVQ 192(R4), F0
+	FLDPQ 96(R4), (F1, F0)
 	WORD $0x4e261c27 // and v7.16b, v1.16b, v6.16b
 	WORD $0x4e241c06 // and v6.16b, v0.16b, v4.16b
-	FMOVQ 208(R4), F0
+	FMOVQ 128(R4), F0
 	WORD $0x4ea08464 // add v4.4s, v3.4s, v0.4s
 	WORD $0x4ea08443 // add v3.4s, v2.4s, v0.4s
 	WORD $0x6f290481 // ushr v1.4s, v4.4s, #23
 	WORD $0x6f290462 // ushr v2.4s, v3.4s, #23
-	FMOVQ 224(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	FMOVQ 240(R4), F0
+	FMOVQ 192(R4), F0
 	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
 	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
 	WORD $0x4ea7d429 // fsub v9.4s, v1.4s, v7.4s
 	WORD $0x4ea6d408 // fsub v8.4s, v0.4s, v6.4s
-	FMOVQ 256(R4), F0
+	FMOVQ 224(R4), F0
 	WORD $0x4e201c82 // and v2.16b, v4.16b, v0.16b
 	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
-	FMOVQ 272(R4), F0
+	FMOVQ 256(R4), F0
 	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	FMOVQ 144(R4), F0
-	WORD $0x4ea0d44c // fsub v12.4s, v2.4s, v0.4s
-	WORD $0x4ea0d424 // fsub v4.4s, v1.4s, v0.4s
-	FMOVQ 288(R4), F1
-	FMOVQ 288(R4), F2
-	FMOVQ 304(R4), F0
+	FMOVQ 64(R4), F0
+	WORD $0x4ea0d44d // fsub v13.4s, v2.4s, v0.4s
+	WORD $0x4ea0d42c // fsub v12.4s, v1.4s, v0.4s
+	FLDPQ 288(R4), (F3, F0)
+	FLDPQ 320(R4), (F2, F1)
+	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
+	FLDPQ 352(R4), (F3, F0)
+	WORD $0x4e2dcc43 // fmla v3.4s, v2.4s, v13.4s
 	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
-	FMOVQ 304(R4), F1
-	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
-	FMOVQ 320(R4), F2
+	FLDPQ 384(R4), (F2, F1)
+	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
+	FLDPQ 416(R4), (F3, F0)
+	WORD $0x4e2dcc43 // fmla v3.4s, v2.4s, v13.4s
+	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	FLDPQ 448(R4), (F2, F1)
+	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
+	FLDPQ 480(R4), (F3, F0)
+	WORD $0x4e2dcc43 // fmla v3.4s, v2.4s, v13.4s
+	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	FLDPQ 512(R4), (F2, F1)
+	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
+	FLDPQ 544(R4), (F4, F0)
+	WORD $0x4e2dcc44 // fmla v4.4s, v2.4s, v13.4s
+	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	FLDPQ 576(R4), (F3, F2)
+	WORD $0x4e2dcc83 // fmla v3.4s, v4.4s, v13.4s
 	WORD $0x4e2ccc02 // fmla v2.4s, v0.4s, v12.4s
-	FMOVQ 320(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 336(R4), F3
-	WORD $0x4e2ccc43 // fmla v3.4s, v2.4s, v12.4s
-	FMOVQ 336(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 352(R4), F2
-	WORD $0x4e2ccc62 // fmla v2.4s, v3.4s, v12.4s
-	FMOVQ 352(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 368(R4), F3
-	WORD $0x4e2ccc43 // fmla v3.4s, v2.4s, v12.4s
-	FMOVQ 368(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 384(R4), F2
-	WORD $0x4e2ccc62 // fmla v2.4s, v3.4s, v12.4s
-	FMOVQ 384(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 400(R4), F3
-	WORD $0x4e2ccc43 // fmla v3.4s, v2.4s, v12.4s
-	FMOVQ 400(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 416(R4), F2
-	WORD $0x4e2ccc62 // fmla v2.4s, v3.4s, v12.4s
-	FMOVQ 416(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 432(R4), F3
-	WORD $0x4e2ccc43 // fmla v3.4s, v2.4s, v12.4s
-	FMOVQ 432(R4), F2
-	WORD $0x4e24cc02 // fmla v2.4s, v0.4s, v4.4s
-	WORD $0x6e2cdd8d // fmul v13.4s, v12.4s, v12.4s
-	WORD $0x6e24dc8b // fmul v11.4s, v4.4s, v4.4s
-	FMOVQ 448(R4), F0
+	WORD $0x6e2dddae // fmul v14.4s, v13.4s, v13.4s
+	WORD $0x6e2cdd8b // fmul v11.4s, v12.4s, v12.4s
+	FMOVQ 608(R4), F0
 	WORD $0x6e20dd21 // fmul v1.4s, v9.4s, v0.4s
 	WORD $0x6e20dd00 // fmul v0.4s, v8.4s, v0.4s
-	WORD $0x4e2cd427 // fadd v7.4s, v1.4s, v12.4s
-	WORD $0x4e24d406 // fadd v6.4s, v0.4s, v4.4s
+	WORD $0x4e2dd427 // fadd v7.4s, v1.4s, v13.4s
+	WORD $0x4e2cd406 // fadd v6.4s, v0.4s, v12.4s
 	WORD $0x4ea1d4e1 // fsub v1.4s, v7.4s, v1.4s
 	WORD $0x4ea0d4c0 // fsub v0.4s, v6.4s, v0.4s
-	WORD $0x4ea1d581 // fsub v1.4s, v12.4s, v1.4s
-	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
-	FMOVQ 464(R4), F0
+	WORD $0x4ea1d5a1 // fsub v1.4s, v13.4s, v1.4s
+	WORD $0x4ea0d584 // fsub v4.4s, v12.4s, v0.4s
+	FMOVQ 640(R4), F0
 	WORD $0x4ea0c421 // fminnm v1.4s, v1.4s, v0.4s
 	WORD $0x4ea0c480 // fminnm v0.4s, v4.4s, v0.4s
-	FMOVQ 480(R4), F4
+	FMOVQ 672(R4), F4
 	WORD $0x4e24cd21 // fmla v1.4s, v9.4s, v4.4s
 	WORD $0x4e24cd00 // fmla v0.4s, v8.4s, v4.4s
-	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
+	WORD $0x4e2ecc61 // fmla v1.4s, v3.4s, v14.4s
 	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
 	WORD $0x4e21d4e9 // fadd v9.4s, v7.4s, v1.4s
 	WORD $0x4e20d4c8 // fadd v8.4s, v6.4s, v0.4s
 	WORD $0x6f00e404 // movi v4.2d, #0
-	FMOVQ 496(R4), F1
-	FMOVQ 496(R4), F0
+	FLDPQ 704(R4), (F1, F0)
 	WORD $0x4e24e4a3 // fcmeq v3.4s, v5.4s, v4.4s
 	WORD $0x4e24e542 // fcmeq v2.4s, v10.4s, v4.4s
 	WORD $0x6ea1e4a7 // fcmgt v7.4s, v5.4s, v1.4s
@@ -1572,20 +2686,17 @@ end_3:
 	WORD $0x6e205805 // not v5.16b, v0.16b
 	WORD $0x6e24e540 // fcmge v0.4s, v10.4s, v4.4s
 	WORD $0x6e205804 // not v4.16b, v0.16b
-	FMOVQ 512(R4), F1
-	FMOVQ 512(R4), F0
+	FLDPQ 736(R4), (F1, F0)
 	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
 	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
 	WORD $0x4e21d523 // fadd v3.4s, v9.4s, v1.4s
 	WORD $0x4e20d502 // fadd v2.4s, v8.4s, v0.4s
-	FMOVQ 528(R4), F1
-	FMOVQ 528(R4), F0
+	FLDPQ 768(R4), (F1, F0)
 	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
 	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
 	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	FMOVQ 544(R4), F1
-	FMOVQ 544(R4), F0
+	FLDPQ 800(R4), (F1, F0)
 	WORD $0x4e251c21 // and v1.16b, v1.16b, v5.16b
 	WORD $0x4e241c00 // and v0.16b, v0.16b, v4.16b
 	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
@@ -1624,20 +2735,20 @@ end:
 
 // func Log1pNEONF32(n int, x *float32, y *float32)
 TEXT ·Log1pNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 144(R4), F15
-	FMOVQ (R4), F14
-	FMOVQ 160(R4), F13
-	FMOVQ 176(R4), F12
-	FMOVQ 192(R4), F11
-	FMOVQ 288(R4), F10
-	FMOVQ 496(R4), F9
-	FMOVQ 512(R4), F8
-	FMOVQ 528(R4), F7
-	FMOVQ 544(R4), F6
-	FMOVQ 208(R4), F5
-	FMOVQ 224(R4), F4
-	FMOVQ 240(R4), F3
+	MOVD $neonfunction<>+1472(SB), R4
+	FMOVQ 32(R4), F12
+	FMOVQ (R4), F11
+	FMOVQ 64(R4), F10
+	FMOVQ 96(R4), F9
+	FMOVQ 128(R4), F8
+	FMOVQ 320(R4), F7
+	FMOVQ 736(R4), F6
+	FMOVQ 768(R4), F5
+	FMOVQ 800(R4), F4
+	FMOVQ 832(R4), F3
+	FMOVQ 160(R4), F2
+	FMOVQ 192(R4), F1
+	FMOVQ 224(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -1647,315 +2758,287 @@ TEXT ·Log1pNEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F23, F22)
-	WORD $0x4e2fd6f5 // fadd v21.4s, v23.4s, v15.4s
-	WORD $0x4e2fd6d4 // fadd v20.4s, v22.4s, v15.4s
-	WORD $0x4eafd6a1 // fsub v1.4s, v21.4s, v15.4s
-	WORD $0x4eafd680 // fsub v0.4s, v20.4s, v15.4s
-	WORD $0x4ea1d6e1 // fsub v1.4s, v23.4s, v1.4s
-	WORD $0x4ea0d6c0 // fsub v0.4s, v22.4s, v0.4s
-	WORD $0x6e35fc21 // fdiv v1.4s, v1.4s, v21.4s
-	WORD $0x6e34fc00 // fdiv v0.4s, v0.4s, v20.4s
-	WORD $0x4eafc433 // fminnm v19.4s, v1.4s, v15.4s
-	WORD $0x4eafc412 // fminnm v18.4s, v0.4s, v15.4s
-	WORD $0x6eb5e5b0 // fcmgt v16.4s, v13.4s, v21.4s
-	WORD $0x6eb4e5a2 // fcmgt v2.4s, v13.4s, v20.4s
-	WORD $0x4e301d81 // and v1.16b, v12.16b, v16.16b
-	WORD $0x4e221d80 // and v0.16b, v12.16b, v2.16b
-	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
-	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
-	WORD $0x6e35dc21 // fmul v1.4s, v1.4s, v21.4s
-	WORD $0x6e34dc00 // fmul v0.4s, v0.4s, v20.4s
-	WORD $0x4e301d71 // and v17.16b, v11.16b, v16.16b
-	WORD $0x4e221d70 // and v16.16b, v11.16b, v2.16b
-	WORD $0x4ea58438 // add v24.4s, v1.4s, v5.4s
-	WORD $0x4ea58402 // add v2.4s, v0.4s, v5.4s
-	WORD $0x6f290701 // ushr v1.4s, v24.4s, #23
-	WORD $0x6f290440 // ushr v0.4s, v2.4s, #23
-	WORD $0x4ea41c21 // orr v1.16b, v1.16b, v4.16b
-	WORD $0x4ea41c00 // orr v0.16b, v0.16b, v4.16b
-	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
-	WORD $0x4ea3d400 // fsub v0.4s, v0.4s, v3.4s
-	WORD $0x4eb1d431 // fsub v17.4s, v1.4s, v17.4s
-	WORD $0x4eb0d410 // fsub v16.4s, v0.4s, v16.4s
-	FMOVQ 256(R4), F0
-	WORD $0x4e201f01 // and v1.16b, v24.16b, v0.16b
-	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
-	FMOVQ 272(R4), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x4eafd439 // fsub v25.4s, v1.4s, v15.4s
-	WORD $0x4eafd418 // fsub v24.4s, v0.4s, v15.4s
-	FMOVQ 304(R4), F0
-	WORD $0x4e39cd40 // fmla v0.4s, v10.4s, v25.4s
-	FMOVQ 304(R4), F1
-	WORD $0x4e38cd41 // fmla v1.4s, v10.4s, v24.4s
-	FMOVQ 320(R4), F2
-	WORD $0x4e39cc02 // fmla v2.4s, v0.4s, v25.4s
-	FMOVQ 320(R4), F0
-	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
-	FMOVQ 336(R4), F26
-	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
-	FMOVQ 336(R4), F1
-	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
-	FMOVQ 352(R4), F2
-	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
-	FMOVQ 352(R4), F0
-	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
-	FMOVQ 368(R4), F26
-	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
-	FMOVQ 368(R4), F1
-	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
-	FMOVQ 384(R4), F2
-	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
-	FMOVQ 384(R4), F0
-	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
-	FMOVQ 400(R4), F26
-	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
-	FMOVQ 400(R4), F1
-	WORD $0x4e38cc01 // fmla v1.4s, v0.4s, v24.4s
-	FMOVQ 416(R4), F2
-	WORD $0x4e39cf42 // fmla v2.4s, v26.4s, v25.4s
-	FMOVQ 416(R4), F0
-	WORD $0x4e38cc20 // fmla v0.4s, v1.4s, v24.4s
-	FMOVQ 432(R4), F26
-	WORD $0x4e39cc5a // fmla v26.4s, v2.4s, v25.4s
-	FMOVQ 432(R4), F2
-	WORD $0x4e38cc02 // fmla v2.4s, v0.4s, v24.4s
+	WORD $0x4e2cd6f5 // fadd v21.4s, v23.4s, v12.4s
+	WORD $0x4e2cd6d4 // fadd v20.4s, v22.4s, v12.4s
+	WORD $0x4eacd6ae // fsub v14.4s, v21.4s, v12.4s
+	WORD $0x4eacd68d // fsub v13.4s, v20.4s, v12.4s
+	WORD $0x4eaed6ee // fsub v14.4s, v23.4s, v14.4s
+	WORD $0x4eadd6cd // fsub v13.4s, v22.4s, v13.4s
+	WORD $0x6e35fdce // fdiv v14.4s, v14.4s, v21.4s
+	WORD $0x6e34fdad // fdiv v13.4s, v13.4s, v20.4s
+	WORD $0x4eacc5d3 // fminnm v19.4s, v14.4s, v12.4s
+	WORD $0x4eacc5b2 // fminnm v18.4s, v13.4s, v12.4s
+	WORD $0x6eb5e550 // fcmgt v16.4s, v10.4s, v21.4s
+	WORD $0x6eb4e54f // fcmgt v15.4s, v10.4s, v20.4s
+	WORD $0x4e301d2e // and v14.16b, v9.16b, v16.16b
+	WORD $0x4e2f1d2d // and v13.16b, v9.16b, v15.16b
+	WORD $0x4e2cd5ce // fadd v14.4s, v14.4s, v12.4s
+	WORD $0x4e2cd5ad // fadd v13.4s, v13.4s, v12.4s
+	WORD $0x6e35ddce // fmul v14.4s, v14.4s, v21.4s
+	WORD $0x6e34ddad // fmul v13.4s, v13.4s, v20.4s
+	WORD $0x4e301d11 // and v17.16b, v8.16b, v16.16b
+	WORD $0x4e2f1d10 // and v16.16b, v8.16b, v15.16b
+	WORD $0x4ea285d8 // add v24.4s, v14.4s, v2.4s
+	WORD $0x4ea285af // add v15.4s, v13.4s, v2.4s
+	WORD $0x6f29070e // ushr v14.4s, v24.4s, #23
+	WORD $0x6f2905ed // ushr v13.4s, v15.4s, #23
+	WORD $0x4ea11dce // orr v14.16b, v14.16b, v1.16b
+	WORD $0x4ea11dad // orr v13.16b, v13.16b, v1.16b
+	WORD $0x4ea0d5ce // fsub v14.4s, v14.4s, v0.4s
+	WORD $0x4ea0d5ad // fsub v13.4s, v13.4s, v0.4s
+	WORD $0x4eb1d5d1 // fsub v17.4s, v14.4s, v17.4s
+	WORD $0x4eb0d5b0 // fsub v16.4s, v13.4s, v16.4s
+	FMOVQ 256(R4), F13
+	WORD $0x4e2d1f0e // and v14.16b, v24.16b, v13.16b
+	WORD $0x4e2d1def // and v15.16b, v15.16b, v13.16b
+	FMOVQ 288(R4), F13
+	WORD $0x4ead85ce // add v14.4s, v14.4s, v13.4s
+	WORD $0x4ead85ed // add v13.4s, v15.4s, v13.4s
+	WORD $0x4eacd5d9 // fsub v25.4s, v14.4s, v12.4s
+	WORD $0x4eacd5b8 // fsub v24.4s, v13.4s, v12.4s
+	FLDPQ 352(R4), (F15, F14)
+	WORD $0x4e39ccef // fmla v15.4s, v7.4s, v25.4s
+	WORD $0x4e38ccee // fmla v14.4s, v7.4s, v24.4s
+	FLDPQ 384(R4), (F26, F13)
+	WORD $0x4e39cdfa // fmla v26.4s, v15.4s, v25.4s
+	WORD $0x4e38cdcd // fmla v13.4s, v14.4s, v24.4s
+	FLDPQ 416(R4), (F15, F14)
+	WORD $0x4e39cf4f // fmla v15.4s, v26.4s, v25.4s
+	WORD $0x4e38cdae // fmla v14.4s, v13.4s, v24.4s
+	FLDPQ 448(R4), (F26, F13)
+	WORD $0x4e39cdfa // fmla v26.4s, v15.4s, v25.4s
+	WORD $0x4e38cdcd // fmla v13.4s, v14.4s, v24.4s
+	FLDPQ 480(R4), (F15, F14)
+	WORD $0x4e39cf4f // fmla v15.4s, v26.4s, v25.4s
+	WORD $0x4e38cdae // fmla v14.4s, v13.4s, v24.4s
+	FLDPQ 512(R4), (F26, F13)
+	WORD $0x4e39cdfa // fmla v26.4s, v15.4s, v25.4s
+	WORD $0x4e38cdcd // fmla v13.4s, v14.4s, v24.4s
+	FLDPQ 544(R4), (F15, F14)
+	WORD $0x4e39cf4f // fmla v15.4s, v26.4s, v25.4s
+	WORD $0x4e38cdae // fmla v14.4s, v13.4s, v24.4s
+	FLDPQ 576(R4), (F27, F13)
+	WORD $0x4e39cdfb // fmla v27.4s, v15.4s, v25.4s
+	WORD $0x4e38cdcd // fmla v13.4s, v14.4s, v24.4s
+	FLDPQ 608(R4), (F26, F15)
+	WORD $0x4e39cf7a // fmla v26.4s, v27.4s, v25.4s
+	WORD $0x4e38cdaf // fmla v15.4s, v13.4s, v24.4s
 	WORD $0x6e39df3e // fmul v30.4s, v25.4s, v25.4s
 	WORD $0x6e38df1d // fmul v29.4s, v24.4s, v24.4s
-	FMOVQ 448(R4), F0
-	WORD $0x6e20de21 // fmul v1.4s, v17.4s, v0.4s
-	WORD $0x6e20de00 // fmul v0.4s, v16.4s, v0.4s
-	WORD $0x4e39d43c // fadd v28.4s, v1.4s, v25.4s
-	WORD $0x4e38d41b // fadd v27.4s, v0.4s, v24.4s
-	WORD $0x4ea1d781 // fsub v1.4s, v28.4s, v1.4s
-	WORD $0x4ea0d760 // fsub v0.4s, v27.4s, v0.4s
-	WORD $0x4ea1d721 // fsub v1.4s, v25.4s, v1.4s
-	WORD $0x4ea0d718 // fsub v24.4s, v24.4s, v0.4s
-	FMOVQ 464(R4), F0
-	WORD $0x4ea0c421 // fminnm v1.4s, v1.4s, v0.4s
-	WORD $0x4ea0c700 // fminnm v0.4s, v24.4s, v0.4s
-	FMOVQ 480(R4), F24
-	WORD $0x4e38ce21 // fmla v1.4s, v17.4s, v24.4s
-	WORD $0x4e38ce00 // fmla v0.4s, v16.4s, v24.4s
-	WORD $0x4e3ecf41 // fmla v1.4s, v26.4s, v30.4s
-	WORD $0x4e3dcc40 // fmla v0.4s, v2.4s, v29.4s
-	WORD $0x4e21d790 // fadd v16.4s, v28.4s, v1.4s
-	WORD $0x4e20d77a // fadd v26.4s, v27.4s, v0.4s
+	FMOVQ 640(R4), F13
+	WORD $0x6e2dde2e // fmul v14.4s, v17.4s, v13.4s
+	WORD $0x6e2dde0d // fmul v13.4s, v16.4s, v13.4s
+	WORD $0x4e39d5dc // fadd v28.4s, v14.4s, v25.4s
+	WORD $0x4e38d5bb // fadd v27.4s, v13.4s, v24.4s
+	WORD $0x4eaed78e // fsub v14.4s, v28.4s, v14.4s
+	WORD $0x4eadd76d // fsub v13.4s, v27.4s, v13.4s
+	WORD $0x4eaed72e // fsub v14.4s, v25.4s, v14.4s
+	WORD $0x4eadd718 // fsub v24.4s, v24.4s, v13.4s
+	FMOVQ 672(R4), F13
+	WORD $0x4eadc5ce // fminnm v14.4s, v14.4s, v13.4s
+	WORD $0x4eadc70d // fminnm v13.4s, v24.4s, v13.4s
+	FMOVQ 704(R4), F24
+	WORD $0x4e38ce2e // fmla v14.4s, v17.4s, v24.4s
+	WORD $0x4e38ce0d // fmla v13.4s, v16.4s, v24.4s
+	WORD $0x4e3ecf4e // fmla v14.4s, v26.4s, v30.4s
+	WORD $0x4e3dcded // fmla v13.4s, v15.4s, v29.4s
+	WORD $0x4e2ed790 // fadd v16.4s, v28.4s, v14.4s
+	WORD $0x4e2dd77a // fadd v26.4s, v27.4s, v13.4s
 	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x4e31e6a1 // fcmeq v1.4s, v21.4s, v17.4s
-	WORD $0x4e31e682 // fcmeq v2.4s, v20.4s, v17.4s
-	WORD $0x6ea9e6b9 // fcmgt v25.4s, v21.4s, v9.4s
-	WORD $0x6ea9e698 // fcmgt v24.4s, v20.4s, v9.4s
-	WORD $0x6e31e6a0 // fcmge v0.4s, v21.4s, v17.4s
-	WORD $0x6e205815 // not v21.16b, v0.16b
-	WORD $0x6e31e680 // fcmge v0.4s, v20.4s, v17.4s
-	WORD $0x6e205811 // not v17.16b, v0.16b
-	WORD $0x4e211d01 // and v1.16b, v8.16b, v1.16b
-	WORD $0x4e221d00 // and v0.16b, v8.16b, v2.16b
-	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
-	WORD $0x4e20d742 // fadd v2.4s, v26.4s, v0.4s
-	WORD $0x4e391ce1 // and v1.16b, v7.16b, v25.16b
-	WORD $0x4e381ce0 // and v0.16b, v7.16b, v24.16b
-	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
-	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	WORD $0x4e351cc1 // and v1.16b, v6.16b, v21.16b
-	WORD $0x4e311cc0 // and v0.16b, v6.16b, v17.16b
-	WORD $0x4e21d601 // fadd v1.4s, v16.4s, v1.4s
-	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
-	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
-	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	WORD $0x4e6e1c30 // bic v16.16b, v1.16b, v14.16b
-	WORD $0x4e6e1c02 // bic v2.16b, v0.16b, v14.16b
-	WORD $0x4e2e1ee1 // and v1.16b, v23.16b, v14.16b
-	WORD $0x4e2e1ec0 // and v0.16b, v22.16b, v14.16b
-	WORD $0x4ea11e01 // orr v1.16b, v16.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4e31e6ae // fcmeq v14.4s, v21.4s, v17.4s
+	WORD $0x4e31e68f // fcmeq v15.4s, v20.4s, v17.4s
+	WORD $0x6ea6e6b9 // fcmgt v25.4s, v21.4s, v6.4s
+	WORD $0x6ea6e698 // fcmgt v24.4s, v20.4s, v6.4s
+	WORD $0x6e31e6ad // fcmge v13.4s, v21.4s, v17.4s
+	WORD $0x6e2059b5 // not v21.16b, v13.16b
+	WORD $0x6e31e68d // fcmge v13.4s, v20.4s, v17.4s
+	WORD $0x6e2059b1 // not v17.16b, v13.16b
+	WORD $0x4e2e1cae // and v14.16b, v5.16b, v14.16b
+	WORD $0x4e2f1cad // and v13.16b, v5.16b, v15.16b
+	WORD $0x4e2ed610 // fadd v16.4s, v16.4s, v14.4s
+	WORD $0x4e2dd74f // fadd v15.4s, v26.4s, v13.4s
+	WORD $0x4e391c8e // and v14.16b, v4.16b, v25.16b
+	WORD $0x4e381c8d // and v13.16b, v4.16b, v24.16b
+	WORD $0x4e2ed610 // fadd v16.4s, v16.4s, v14.4s
+	WORD $0x4e2dd5ef // fadd v15.4s, v15.4s, v13.4s
+	WORD $0x4e351c6e // and v14.16b, v3.16b, v21.16b
+	WORD $0x4e311c6d // and v13.16b, v3.16b, v17.16b
+	WORD $0x4e2ed60e // fadd v14.4s, v16.4s, v14.4s
+	WORD $0x4e2dd5ed // fadd v13.4s, v15.4s, v13.4s
+	WORD $0x4e33d5ce // fadd v14.4s, v14.4s, v19.4s
+	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
+	WORD $0x4e6b1dd0 // bic v16.16b, v14.16b, v11.16b
+	WORD $0x4e6b1daf // bic v15.16b, v13.16b, v11.16b
+	WORD $0x4e2b1eee // and v14.16b, v23.16b, v11.16b
+	WORD $0x4e2b1ecd // and v13.16b, v22.16b, v11.16b
+	WORD $0x4eae1e0e // orr v14.16b, v16.16b, v14.16b
+	WORD $0x4ead1ded // orr v13.16b, v15.16b, v13.16b
+	FSTPQ.P (F14, F13), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
+	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
 	TBZ $3, R3, some_1
-	FLDPQ (R2), (F5, F4)
+	FLDPQ (R2), (F6, F5)
 	B end_3
 some_1:
 	TBZ $2, R3, few_2
-	FMOVQ (R2), F5
+	FMOVQ (R2), F6
 	TBZ $1, R3, one_5
-	FMOVD 16(R2), F4
+	FMOVD 16(R2), F5
 	TBZ $0, R3, end_4
 	ADD $24, R2, R0
-	VLD1 (R0), V4.S[2]
+	VLD1 (R0), V5.S[2]
 	B end_4
 one_5:
 	TBZ $0, R3, end_4
-	FMOVS 16(R2), F4
+	FMOVS 16(R2), F5
 end_4:
 	B end_3
 few_2:
 	TBZ $1, R3, one_7
-	FMOVD (R2), F5
+	FMOVD (R2), F6
 	TBZ $0, R3, end_6
 	ADD $8, R2, R0
-	VLD1 (R0), V5.S[2]
+	VLD1 (R0), V6.S[2]
 	B end_6
 one_7:
 	TBZ $0, R3, end_6
-	FMOVS (R2), F5
+	FMOVS (R2), F6
 end_6:
 end_3:
-	FMOVQ (R4), F7
-	FMOVQ (R4), F6
-	FMOVQ 144(R4), F0
-	WORD $0x4e20d4ab // fadd v11.4s, v5.4s, v0.4s
-	WORD $0x4e20d48a // fadd v10.4s, v4.4s, v0.4s
-	FMOVQ 144(R4), F0
+	FLDPQ (R4), (F8, F7)
+	FLDPQ 32(R4), (F1, F0)
+	WORD $0x4e21d4cb // fadd v11.4s, v6.4s, v1.4s
+	WORD $0x4e21d4ae // fadd v14.4s, v5.4s, v1.4s
 	WORD $0x4ea0d561 // fsub v1.4s, v11.4s, v0.4s
-	WORD $0x4ea0d540 // fsub v0.4s, v10.4s, v0.4s
-	WORD $0x4ea1d4a1 // fsub v1.4s, v5.4s, v1.4s
-	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
+	WORD $0x4ea0d5c0 // fsub v0.4s, v14.4s, v0.4s
+	WORD $0x4ea1d4c1 // fsub v1.4s, v6.4s, v1.4s
+	WORD $0x4ea0d4a0 // fsub v0.4s, v5.4s, v0.4s
 	WORD $0x6e2bfc22 // fdiv v2.4s, v1.4s, v11.4s
-	WORD $0x6e2afc01 // fdiv v1.4s, v0.4s, v10.4s
-	FMOVQ 144(R4), F0
-	WORD $0x4ea0c449 // fminnm v9.4s, v2.4s, v0.4s
-	WORD $0x4ea0c428 // fminnm v8.4s, v1.4s, v0.4s
-	FMOVQ 160(R4), F3
-	FMOVQ 160(R4), F2
-	FMOVQ 176(R4), F1
-	FMOVQ 176(R4), F0
-	WORD $0x6eabe46d // fcmgt v13.4s, v3.4s, v11.4s
-	WORD $0x6eaae44c // fcmgt v12.4s, v2.4s, v10.4s
-	WORD $0x4e2d1c21 // and v1.16b, v1.16b, v13.16b
-	WORD $0x4e2c1c02 // and v2.16b, v0.16b, v12.16b
-	FMOVQ 144(R4), F0
+	WORD $0x6e2efc01 // fdiv v1.4s, v0.4s, v14.4s
+	FMOVQ 32(R4), F0
+	WORD $0x4ea0c44a // fminnm v10.4s, v2.4s, v0.4s
+	WORD $0x4ea0c429 // fminnm v9.4s, v1.4s, v0.4s
+	FLDPQ 64(R4), (F3, F2)
+	FLDPQ 96(R4), (F1, F0)
+	WORD $0x6eabe46c // fcmgt v12.4s, v3.4s, v11.4s
+	WORD $0x6eaee444 // fcmgt v4.4s, v2.4s, v14.4s
+	WORD $0x4e2c1c21 // and v1.16b, v1.16b, v12.16b
+	WORD $0x4e241c02 // and v2.16b, v0.16b, v4.16b
+	FMOVQ 32(R4), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
 	WORD $0x6e2bdc23 // fmul v3.4s, v1.4s, v11.4s
-	WORD $0x6e2adc02 // fmul v2.4s, v0.4s, v10.4s
-	FMOVQ 192(R4), F1
-	FMOVQ 192(R4), F0
-	WORD $0x4e2d1c2e // and v14.16b, v1.16b, v13.16b
-	WORD $0x4e2c1c0d // and v13.16b, v0.16b, v12.16b
-	FMOVQ 208(R4), F0
-	WORD $0x4ea0846c // add v12.4s, v3.4s, v0.4s
+	WORD $0x6e2edc02 // fmul v2.4s, v0.4s, v14.4s
+	FLDPQ 128(R4), (F1, F0)
+	WORD $0x4e2c1c2d // and v13.16b, v1.16b, v12.16b
+	WORD $0x4e241c0c // and v12.16b, v0.16b, v4.16b
+	FMOVQ 160(R4), F0
+	WORD $0x4ea08464 // add v4.4s, v3.4s, v0.4s
 	WORD $0x4ea08443 // add v3.4s, v2.4s, v0.4s
-	WORD $0x6f290581 // ushr v1.4s, v12.4s, #23
+	WORD $0x6f290481 // ushr v1.4s, v4.4s, #23
 	WORD $0x6f290462 // ushr v2.4s, v3.4s, #23
-	FMOVQ 224(R4), F0
+	FMOVQ 192(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	FMOVQ 240(R4), F0
+	FMOVQ 224(R4), F0
 	WORD $0x4ea0d421 // fsub v1.4s, v1.4s, v0.4s
 	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
-	WORD $0x4eaed42e // fsub v14.4s, v1.4s, v14.4s
-	WORD $0x4eadd40d // fsub v13.4s, v0.4s, v13.4s
+	WORD $0x4eadd42d // fsub v13.4s, v1.4s, v13.4s
+	WORD $0x4eacd40c // fsub v12.4s, v0.4s, v12.4s
 	FMOVQ 256(R4), F0
-	WORD $0x4e201d82 // and v2.16b, v12.16b, v0.16b
+	WORD $0x4e201c82 // and v2.16b, v4.16b, v0.16b
 	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
-	FMOVQ 272(R4), F0
+	FMOVQ 288(R4), F0
 	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	FMOVQ 144(R4), F0
-	WORD $0x4ea0d44f // fsub v15.4s, v2.4s, v0.4s
-	WORD $0x4ea0d42c // fsub v12.4s, v1.4s, v0.4s
-	FMOVQ 288(R4), F1
-	FMOVQ 288(R4), F2
-	FMOVQ 304(R4), F0
+	FMOVQ 32(R4), F0
+	WORD $0x4ea0d450 // fsub v16.4s, v2.4s, v0.4s
+	WORD $0x4ea0d42f // fsub v15.4s, v1.4s, v0.4s
+	FLDPQ 320(R4), (F3, F0)
+	FLDPQ 352(R4), (F2, F1)
+	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
+	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
+	FLDPQ 384(R4), (F3, F0)
+	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
 	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
-	FMOVQ 304(R4), F1
-	WORD $0x4e2ccc41 // fmla v1.4s, v2.4s, v12.4s
-	FMOVQ 320(R4), F2
+	FLDPQ 416(R4), (F2, F1)
+	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
+	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
+	FLDPQ 448(R4), (F3, F0)
+	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
+	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
+	FLDPQ 480(R4), (F2, F1)
+	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
+	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
+	FLDPQ 512(R4), (F3, F0)
+	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
+	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
+	FLDPQ 544(R4), (F2, F1)
+	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
+	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
+	FLDPQ 576(R4), (F4, F0)
+	WORD $0x4e30cc44 // fmla v4.4s, v2.4s, v16.4s
+	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
+	FLDPQ 608(R4), (F3, F2)
+	WORD $0x4e30cc83 // fmla v3.4s, v4.4s, v16.4s
 	WORD $0x4e2fcc02 // fmla v2.4s, v0.4s, v15.4s
-	FMOVQ 320(R4), F0
-	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
-	FMOVQ 336(R4), F3
-	WORD $0x4e2fcc43 // fmla v3.4s, v2.4s, v15.4s
-	FMOVQ 336(R4), F1
-	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
-	FMOVQ 352(R4), F2
-	WORD $0x4e2fcc62 // fmla v2.4s, v3.4s, v15.4s
-	FMOVQ 352(R4), F0
-	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
-	FMOVQ 368(R4), F3
-	WORD $0x4e2fcc43 // fmla v3.4s, v2.4s, v15.4s
-	FMOVQ 368(R4), F1
-	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
-	FMOVQ 384(R4), F2
-	WORD $0x4e2fcc62 // fmla v2.4s, v3.4s, v15.4s
-	FMOVQ 384(R4), F0
-	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
-	FMOVQ 400(R4), F3
-	WORD $0x4e2fcc43 // fmla v3.4s, v2.4s, v15.4s
-	FMOVQ 400(R4), F1
-	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
-	FMOVQ 416(R4), F2
-	WORD $0x4e2fcc62 // fmla v2.4s, v3.4s, v15.4s
-	FMOVQ 416(R4), F0
-	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
-	FMOVQ 432(R4), F3
-	WORD $0x4e2fcc43 // fmla v3.4s, v2.4s, v15.4s
-	FMOVQ 432(R4), F2
-	WORD $0x4e2ccc02 // fmla v2.4s, v0.4s, v12.4s
+	WORD $0x6e30de14 // fmul v20.4s, v16.4s, v16.4s
 	WORD $0x6e2fddf3 // fmul v19.4s, v15.4s, v15.4s
-	WORD $0x6e2cdd92 // fmul v18.4s, v12.4s, v12.4s
-	FMOVQ 448(R4), F0
-	WORD $0x6e20ddc1 // fmul v1.4s, v14.4s, v0.4s
-	WORD $0x6e20dda0 // fmul v0.4s, v13.4s, v0.4s
-	WORD $0x4e2fd430 // fadd v16.4s, v1.4s, v15.4s
-	WORD $0x4e2cd411 // fadd v17.4s, v0.4s, v12.4s
-	WORD $0x4ea1d601 // fsub v1.4s, v16.4s, v1.4s
+	FMOVQ 640(R4), F0
+	WORD $0x6e20dda1 // fmul v1.4s, v13.4s, v0.4s
+	WORD $0x6e20dd80 // fmul v0.4s, v12.4s, v0.4s
+	WORD $0x4e30d432 // fadd v18.4s, v1.4s, v16.4s
+	WORD $0x4e2fd411 // fadd v17.4s, v0.4s, v15.4s
+	WORD $0x4ea1d641 // fsub v1.4s, v18.4s, v1.4s
 	WORD $0x4ea0d620 // fsub v0.4s, v17.4s, v0.4s
-	WORD $0x4ea1d5e1 // fsub v1.4s, v15.4s, v1.4s
-	WORD $0x4ea0d58c // fsub v12.4s, v12.4s, v0.4s
-	FMOVQ 464(R4), F0
+	WORD $0x4ea1d601 // fsub v1.4s, v16.4s, v1.4s
+	WORD $0x4ea0d5e4 // fsub v4.4s, v15.4s, v0.4s
+	FMOVQ 672(R4), F0
 	WORD $0x4ea0c421 // fminnm v1.4s, v1.4s, v0.4s
-	WORD $0x4ea0c580 // fminnm v0.4s, v12.4s, v0.4s
-	FMOVQ 480(R4), F12
-	WORD $0x4e2ccdc1 // fmla v1.4s, v14.4s, v12.4s
-	WORD $0x4e2ccda0 // fmla v0.4s, v13.4s, v12.4s
-	WORD $0x4e33cc61 // fmla v1.4s, v3.4s, v19.4s
-	WORD $0x4e32cc40 // fmla v0.4s, v2.4s, v18.4s
-	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
+	WORD $0x4ea0c480 // fminnm v0.4s, v4.4s, v0.4s
+	FMOVQ 704(R4), F4
+	WORD $0x4e24cda1 // fmla v1.4s, v13.4s, v4.4s
+	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
+	WORD $0x4e34cc61 // fmla v1.4s, v3.4s, v20.4s
+	WORD $0x4e33cc40 // fmla v0.4s, v2.4s, v19.4s
+	WORD $0x4e21d650 // fadd v16.4s, v18.4s, v1.4s
 	WORD $0x4e20d62f // fadd v15.4s, v17.4s, v0.4s
-	WORD $0x6f00e40e // movi v14.2d, #0
-	FMOVQ 496(R4), F1
-	FMOVQ 496(R4), F0
-	WORD $0x4e2ee563 // fcmeq v3.4s, v11.4s, v14.4s
-	WORD $0x4e2ee542 // fcmeq v2.4s, v10.4s, v14.4s
+	WORD $0x6f00e404 // movi v4.2d, #0
+	FLDPQ 736(R4), (F1, F0)
+	WORD $0x4e24e563 // fcmeq v3.4s, v11.4s, v4.4s
+	WORD $0x4e24e5c2 // fcmeq v2.4s, v14.4s, v4.4s
 	WORD $0x6ea1e56d // fcmgt v13.4s, v11.4s, v1.4s
-	WORD $0x6ea0e54c // fcmgt v12.4s, v10.4s, v0.4s
-	WORD $0x6e2ee560 // fcmge v0.4s, v11.4s, v14.4s
+	WORD $0x6ea0e5cc // fcmgt v12.4s, v14.4s, v0.4s
+	WORD $0x6e24e560 // fcmge v0.4s, v11.4s, v4.4s
 	WORD $0x6e20580b // not v11.16b, v0.16b
-	WORD $0x6e2ee540 // fcmge v0.4s, v10.4s, v14.4s
-	WORD $0x6e20580a // not v10.16b, v0.16b
-	FMOVQ 512(R4), F1
-	FMOVQ 512(R4), F0
+	WORD $0x6e24e5c0 // fcmge v0.4s, v14.4s, v4.4s
+	WORD $0x6e205804 // not v4.16b, v0.16b
+	FLDPQ 768(R4), (F1, F0)
 	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
 	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
 	WORD $0x4e21d603 // fadd v3.4s, v16.4s, v1.4s
 	WORD $0x4e20d5e2 // fadd v2.4s, v15.4s, v0.4s
-	FMOVQ 528(R4), F1
-	FMOVQ 528(R4), F0
+	FLDPQ 800(R4), (F1, F0)
 	WORD $0x4e2d1c21 // and v1.16b, v1.16b, v13.16b
 	WORD $0x4e2c1c00 // and v0.16b, v0.16b, v12.16b
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
 	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	FMOVQ 544(R4), F1
-	FMOVQ 544(R4), F0
+	FLDPQ 832(R4), (F1, F0)
 	WORD $0x4e2b1c21 // and v1.16b, v1.16b, v11.16b
-	WORD $0x4e2a1c00 // and v0.16b, v0.16b, v10.16b
+	WORD $0x4e241c00 // and v0.16b, v0.16b, v4.16b
 	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
 	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
-	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x4e671c23 // bic v3.16b, v1.16b, v7.16b
-	WORD $0x4e661c02 // bic v2.16b, v0.16b, v6.16b
-	WORD $0x4e271ca1 // and v1.16b, v5.16b, v7.16b
-	WORD $0x4e261c80 // and v0.16b, v4.16b, v6.16b
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	WORD $0x4e681c23 // bic v3.16b, v1.16b, v8.16b
+	WORD $0x4e671c02 // bic v2.16b, v0.16b, v7.16b
+	WORD $0x4e281cc1 // and v1.16b, v6.16b, v8.16b
+	WORD $0x4e271ca0 // and v0.16b, v5.16b, v7.16b
 	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	TBZ $3, R3, some_8
@@ -1992,18 +3075,18 @@ end:
 
 // func Expm1NEONF32(n int, x *float32, y *float32)
 TEXT ·Expm1NEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ (R4), F18
-	FMOVQ 560(R4), F17
-	FMOVQ 576(R4), F16
-	FMOVQ 656(R4), F15
-	FMOVQ 608(R4), F14
-	FMOVQ 592(R4), F13
-	FMOVQ 624(R4), F12
-	FMOVQ 640(R4), F11
-	FMOVQ 752(R4), F10
-	FMOVQ 144(R4), F9
-	FMOVQ 736(R4), F8
+	MOVD $neonfunction<>+2464(SB), R4
+	FMOVQ (R4), F10
+	FMOVQ 32(R4), F9
+	FMOVQ 64(R4), F8
+	FMOVQ 224(R4), F7
+	FMOVQ 128(R4), F6
+	FMOVQ 96(R4), F5
+	FMOVQ 160(R4), F4
+	FMOVQ 192(R4), F3
+	FMOVQ 416(R4), F2
+	FMOVQ 448(R4), F1
+	FMOVQ 384(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -2013,63 +3096,57 @@ TEXT ·Expm1NEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F20, F19)
-	WORD $0x4e34f621 // fmax v1.4s, v17.4s, v20.4s
-	WORD $0x4e33f620 // fmax v0.4s, v17.4s, v19.4s
-	WORD $0x4ea1f603 // fmin v3.4s, v16.4s, v1.4s
-	WORD $0x4ea0f602 // fmin v2.4s, v16.4s, v0.4s
-	VMOV V13.B16, V7.B16
-	WORD $0x4e2ecc67 // fmla v7.4s, v3.4s, v14.4s
-	VMOV V13.B16, V6.B16
-	WORD $0x4e2ecc46 // fmla v6.4s, v2.4s, v14.4s
-	WORD $0x4eadd4e1 // fsub v1.4s, v7.4s, v13.4s
-	WORD $0x4eadd4c0 // fsub v0.4s, v6.4s, v13.4s
-	WORD $0x4eaccc23 // fmls v3.4s, v1.4s, v12.4s
-	WORD $0x4eaccc02 // fmls v2.4s, v0.4s, v12.4s
-	WORD $0x4eabcc23 // fmls v3.4s, v1.4s, v11.4s
-	WORD $0x4eabcc02 // fmls v2.4s, v0.4s, v11.4s
-	FMOVQ 672(R4), F1
-	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
-	FMOVQ 672(R4), F0
-	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
-	FMOVQ 688(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 688(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 704(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 704(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 720(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 720(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V8.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V8.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4eaa84e1 // add v1.4s, v7.4s, v10.4s
-	WORD $0x4eaa84c0 // add v0.4s, v6.4s, v10.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4ea98425 // add v5.4s, v1.4s, v9.4s
-	WORD $0x4ea98404 // add v4.4s, v0.4s, v9.4s
-	WORD $0x4ea8d4a1 // fsub v1.4s, v5.4s, v8.4s
-	WORD $0x4ea8d480 // fsub v0.4s, v4.4s, v8.4s
-	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
-	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
-	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x4e721c23 // bic v3.16b, v1.16b, v18.16b
-	WORD $0x4e721c02 // bic v2.16b, v0.16b, v18.16b
-	WORD $0x4e321e81 // and v1.16b, v20.16b, v18.16b
-	WORD $0x4e321e60 // and v0.16b, v19.16b, v18.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4e34f52c // fmax v12.4s, v9.4s, v20.4s
+	WORD $0x4e33f52b // fmax v11.4s, v9.4s, v19.4s
+	WORD $0x4eacf50e // fmin v14.4s, v8.4s, v12.4s
+	WORD $0x4eabf50d // fmin v13.4s, v8.4s, v11.4s
+	FLDPQ 96(R4), (F18, F17)
+	WORD $0x4e26cdd2 // fmla v18.4s, v14.4s, v6.4s
+	WORD $0x4e26cdb1 // fmla v17.4s, v13.4s, v6.4s
+	WORD $0x4ea5d64c // fsub v12.4s, v18.4s, v5.4s
+	WORD $0x4ea5d62b // fsub v11.4s, v17.4s, v5.4s
+	WORD $0x4ea4cd8e // fmls v14.4s, v12.4s, v4.4s
+	WORD $0x4ea4cd6d // fmls v13.4s, v11.4s, v4.4s
+	WORD $0x4ea3cd8e // fmls v14.4s, v12.4s, v3.4s
+	WORD $0x4ea3cd6d // fmls v13.4s, v11.4s, v3.4s
+	FLDPQ 256(R4), (F15, F11)
+	WORD $0x4e2eccef // fmla v15.4s, v7.4s, v14.4s
+	WORD $0x4e2dcceb // fmla v11.4s, v7.4s, v13.4s
+	FLDPQ 288(R4), (F16, F12)
+	WORD $0x4e2ecdf0 // fmla v16.4s, v15.4s, v14.4s
+	WORD $0x4e2dcd6c // fmla v12.4s, v11.4s, v13.4s
+	FLDPQ 320(R4), (F15, F11)
+	WORD $0x4e2ece0f // fmla v15.4s, v16.4s, v14.4s
+	WORD $0x4e2dcd8b // fmla v11.4s, v12.4s, v13.4s
+	FLDPQ 352(R4), (F16, F12)
+	WORD $0x4e2ecdf0 // fmla v16.4s, v15.4s, v14.4s
+	WORD $0x4e2dcd6c // fmla v12.4s, v11.4s, v13.4s
+	FLDPQ 384(R4), (F15, F11)
+	WORD $0x4e2ece0f // fmla v15.4s, v16.4s, v14.4s
+	WORD $0x4e2dcd8b // fmla v11.4s, v12.4s, v13.4s
+	WORD $0x6e2eddec // fmul v12.4s, v15.4s, v14.4s
+	WORD $0x6e2ddd6b // fmul v11.4s, v11.4s, v13.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	WORD $0x4e2dcd6d // fmla v13.4s, v11.4s, v13.4s
+	WORD $0x4ea2864c // add v12.4s, v18.4s, v2.4s
+	WORD $0x4ea2862b // add v11.4s, v17.4s, v2.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x4ea18590 // add v16.4s, v12.4s, v1.4s
+	WORD $0x4ea1856f // add v15.4s, v11.4s, v1.4s
+	WORD $0x4ea0d60c // fsub v12.4s, v16.4s, v0.4s
+	WORD $0x4ea0d5eb // fsub v11.4s, v15.4s, v0.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x4e2fcdab // fmla v11.4s, v13.4s, v15.4s
+	WORD $0x4e2cd58c // fadd v12.4s, v12.4s, v12.4s
+	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
+	WORD $0x4e6a1d8e // bic v14.16b, v12.16b, v10.16b
+	WORD $0x4e6a1d6d // bic v13.16b, v11.16b, v10.16b
+	WORD $0x4e2a1e8c // and v12.16b, v20.16b, v10.16b
+	WORD $0x4e2a1e6b // and v11.16b, v19.16b, v10.16b
+	WORD $0x4eac1dcc // orr v12.16b, v14.16b, v12.16b
+	WORD $0x4eab1dab // orr v11.16b, v13.16b, v11.16b
+	FSTPQ.P (F12, F11), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -2106,65 +3183,55 @@ one_7:
 	FMOVS (R2), F9
 end_6:
 end_3:
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
-	FMOVQ 560(R4), F1
-	FMOVQ 560(R4), F0
+	FLDPQ (R4), (F11, F10)
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x4e29f423 // fmax v3.4s, v1.4s, v9.4s
 	WORD $0x4e28f402 // fmax v2.4s, v0.4s, v8.4s
-	FMOVQ 576(R4), F1
-	FMOVQ 576(R4), F0
+	FLDPQ 64(R4), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 592(R4), F7
-	FMOVQ 592(R4), F6
-	FMOVQ 608(R4), F0
+	FLDPQ 96(R4), (F7, F6)
+	FMOVQ 128(R4), F0
 	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
 	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
-	FMOVQ 592(R4), F0
+	FMOVQ 96(R4), F0
 	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
 	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
-	FMOVQ 624(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 640(R4), F0
+	FMOVQ 192(R4), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 656(R4), F0
-	FMOVQ 656(R4), F4
-	FMOVQ 672(R4), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 672(R4), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 688(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 688(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 704(R4), F4
+	FLDPQ 224(R4), (F5, F1)
+	FLDPQ 256(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 704(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 720(R4), F5
+	FLDPQ 288(R4), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 720(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 736(R4), F4
+	FLDPQ 320(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 736(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 352(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 384(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 752(R4), F0
+	FMOVQ 416(R4), F0
 	WORD $0x4ea084e1 // add v1.4s, v7.4s, v0.4s
 	WORD $0x4ea084c0 // add v0.4s, v6.4s, v0.4s
 	WORD $0x4f375424 // shl v4.4s, v1.4s, #23
 	WORD $0x4f375401 // shl v1.4s, v0.4s, #23
-	FMOVQ 144(R4), F0
+	FMOVQ 448(R4), F0
 	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
 	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
-	FMOVQ 736(R4), F0
+	FMOVQ 384(R4), F0
 	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
 	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
 	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
@@ -2211,17 +3278,17 @@ end:
 
 // func SinNEONF32(n int, x *float32, y *float32)
 TEXT ·SinNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 144(R4), F17
-	FMOVQ (R4), F16
-	FMOVQ 832(R4), F15
-	FMOVQ 880(R4), F14
-	FMOVQ 768(R4), F13
-	FMOVQ 592(R4), F12
-	FMOVQ 784(R4), F11
-	FMOVQ 800(R4), F10
-	FMOVQ 816(R4), F9
-	FMOVQ 736(R4), F8
+	MOVD $neonfunction<>+3072(SB), R4
+	FMOVQ 480(R4), F9
+	FMOVQ 160(R4), F8
+	FMOVQ 192(R4), F7
+	FMOVQ 320(R4), F6
+	FMOVQ 32(R4), F5
+	FMOVQ (R4), F4
+	FMOVQ 64(R4), F3
+	FMOVQ 96(R4), F2
+	FMOVQ 128(R4), F1
+	FMOVQ 448(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -2230,93 +3297,86 @@ TEXT ·SinNEONF32(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F1, F0)
-	VMOV V12.B16, V7.B16
-	WORD $0x4e2dcc27 // fmla v7.4s, v1.4s, v13.4s
-	VMOV V12.B16, V6.B16
-	WORD $0x4e2dcc06 // fmla v6.4s, v0.4s, v13.4s
-	WORD $0x4eacd4e3 // fsub v3.4s, v7.4s, v12.4s
-	WORD $0x4eacd4c2 // fsub v2.4s, v6.4s, v12.4s
-	WORD $0x4eabcc61 // fmls v1.4s, v3.4s, v11.4s
-	WORD $0x4eabcc40 // fmls v0.4s, v2.4s, v11.4s
-	WORD $0x4eaacc61 // fmls v1.4s, v3.4s, v10.4s
-	WORD $0x4eaacc40 // fmls v0.4s, v2.4s, v10.4s
-	WORD $0x4ea9cc61 // fmls v1.4s, v3.4s, v9.4s
-	WORD $0x4ea9cc40 // fmls v0.4s, v2.4s, v9.4s
-	WORD $0x4e701c25 // bic v5.16b, v1.16b, v16.16b
-	WORD $0x4e701c04 // bic v4.16b, v0.16b, v16.16b
-	WORD $0x4e301c33 // and v19.16b, v1.16b, v16.16b
-	WORD $0x4e301c12 // and v18.16b, v0.16b, v16.16b
-	WORD $0x6e25dcb5 // fmul v21.4s, v5.4s, v5.4s
-	WORD $0x6e24dc94 // fmul v20.4s, v4.4s, v4.4s
-	FMOVQ 848(R4), F1
-	WORD $0x4e35cde1 // fmla v1.4s, v15.4s, v21.4s
-	FMOVQ 848(R4), F0
-	WORD $0x4e34cde0 // fmla v0.4s, v15.4s, v20.4s
-	FMOVQ 688(R4), F3
-	WORD $0x4e35cc23 // fmla v3.4s, v1.4s, v21.4s
-	FMOVQ 688(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 864(R4), F2
-	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
-	FMOVQ 864(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	WORD $0x6e35dc41 // fmul v1.4s, v2.4s, v21.4s
-	WORD $0x6e34dc00 // fmul v0.4s, v0.4s, v20.4s
-	WORD $0x4e25cc25 // fmla v5.4s, v1.4s, v5.4s
-	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
-	FMOVQ 896(R4), F0
-	WORD $0x4e35cdc0 // fmla v0.4s, v14.4s, v21.4s
-	FMOVQ 896(R4), F1
-	WORD $0x4e34cdc1 // fmla v1.4s, v14.4s, v20.4s
-	FMOVQ 912(R4), F2
-	WORD $0x4e35cc02 // fmla v2.4s, v0.4s, v21.4s
-	FMOVQ 912(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	FMOVQ 704(R4), F3
-	WORD $0x4e35cc43 // fmla v3.4s, v2.4s, v21.4s
-	FMOVQ 704(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	WORD $0x6e28deb9 // fmul v25.4s, v21.4s, v8.4s
-	WORD $0x6e28de98 // fmul v24.4s, v20.4s, v8.4s
-	WORD $0x4eb9d636 // fsub v22.4s, v17.4s, v25.4s
-	WORD $0x4eb8d637 // fsub v23.4s, v17.4s, v24.4s
-	WORD $0x4eb6d622 // fsub v2.4s, v17.4s, v22.4s
-	WORD $0x4eb7d620 // fsub v0.4s, v17.4s, v23.4s
-	WORD $0x4eb9d442 // fsub v2.4s, v2.4s, v25.4s
-	WORD $0x4eb8d400 // fsub v0.4s, v0.4s, v24.4s
-	WORD $0x6e35dc63 // fmul v3.4s, v3.4s, v21.4s
-	WORD $0x6e34dc21 // fmul v1.4s, v1.4s, v20.4s
-	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	WORD $0x4e36d456 // fadd v22.4s, v2.4s, v22.4s
-	WORD $0x4e37d415 // fadd v21.4s, v0.4s, v23.4s
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x4f3f54e1 // shl v1.4s, v7.4s, #31
-	WORD $0x4f3f54c0 // shl v0.4s, v6.4s, #31
-	WORD $0x4eb11c21 // orr v1.16b, v1.16b, v17.16b
-	WORD $0x4eb11c00 // orr v0.16b, v0.16b, v17.16b
-	WORD $0x6ea1e457 // fcmgt v23.4s, v2.4s, v1.4s
-	WORD $0x6ea0e454 // fcmgt v20.4s, v2.4s, v0.4s
-	WORD $0x6ea2e439 // fcmgt v25.4s, v1.4s, v2.4s
-	WORD $0x6ea2e418 // fcmgt v24.4s, v0.4s, v2.4s
-	WORD $0x4f3e54e1 // shl v1.4s, v7.4s, #30
-	WORD $0x4f3e54c0 // shl v0.4s, v6.4s, #30
-	WORD $0x4e301c23 // and v3.16b, v1.16b, v16.16b
-	WORD $0x4e301c02 // and v2.16b, v0.16b, v16.16b
-	WORD $0x4e391e61 // and v1.16b, v19.16b, v25.16b
-	WORD $0x4e381e40 // and v0.16b, v18.16b, v24.16b
-	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
-	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
-	WORD $0x4e391ca1 // and v1.16b, v5.16b, v25.16b
-	WORD $0x4e381c80 // and v0.16b, v4.16b, v24.16b
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x4e371ec1 // and v1.16b, v22.16b, v23.16b
-	WORD $0x4e341ea0 // and v0.16b, v21.16b, v20.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F11, F10)
+	FLDPQ (R4), (F17, F16)
+	WORD $0x4e25cd71 // fmla v17.4s, v11.4s, v5.4s
+	WORD $0x4e25cd50 // fmla v16.4s, v10.4s, v5.4s
+	WORD $0x4ea4d62d // fsub v13.4s, v17.4s, v4.4s
+	WORD $0x4ea4d60c // fsub v12.4s, v16.4s, v4.4s
+	WORD $0x4ea3cdab // fmls v11.4s, v13.4s, v3.4s
+	WORD $0x4ea3cd8a // fmls v10.4s, v12.4s, v3.4s
+	WORD $0x4ea2cdab // fmls v11.4s, v13.4s, v2.4s
+	WORD $0x4ea2cd8a // fmls v10.4s, v12.4s, v2.4s
+	WORD $0x4ea1cdab // fmls v11.4s, v13.4s, v1.4s
+	WORD $0x4ea1cd8a // fmls v10.4s, v12.4s, v1.4s
+	WORD $0x4e681d6f // bic v15.16b, v11.16b, v8.16b
+	WORD $0x4e681d4e // bic v14.16b, v10.16b, v8.16b
+	WORD $0x4e281d73 // and v19.16b, v11.16b, v8.16b
+	WORD $0x4e281d52 // and v18.16b, v10.16b, v8.16b
+	WORD $0x6e2fddf5 // fmul v21.4s, v15.4s, v15.4s
+	WORD $0x6e2eddd4 // fmul v20.4s, v14.4s, v14.4s
+	FLDPQ 224(R4), (F12, F10)
+	WORD $0x4e35ccec // fmla v12.4s, v7.4s, v21.4s
+	WORD $0x4e34ccea // fmla v10.4s, v7.4s, v20.4s
+	FLDPQ 256(R4), (F13, F11)
+	WORD $0x4e35cd8d // fmla v13.4s, v12.4s, v21.4s
+	WORD $0x4e34cd4b // fmla v11.4s, v10.4s, v20.4s
+	FLDPQ 288(R4), (F12, F10)
+	WORD $0x4e35cdac // fmla v12.4s, v13.4s, v21.4s
+	WORD $0x4e34cd6a // fmla v10.4s, v11.4s, v20.4s
+	WORD $0x6e35dd8b // fmul v11.4s, v12.4s, v21.4s
+	WORD $0x6e34dd4a // fmul v10.4s, v10.4s, v20.4s
+	WORD $0x4e2fcd6f // fmla v15.4s, v11.4s, v15.4s
+	WORD $0x4e2ecd4e // fmla v14.4s, v10.4s, v14.4s
+	FLDPQ 352(R4), (F13, F11)
+	WORD $0x4e35cccd // fmla v13.4s, v6.4s, v21.4s
+	WORD $0x4e34cccb // fmla v11.4s, v6.4s, v20.4s
+	FLDPQ 384(R4), (F12, F10)
+	WORD $0x4e35cdac // fmla v12.4s, v13.4s, v21.4s
+	WORD $0x4e34cd6a // fmla v10.4s, v11.4s, v20.4s
+	FLDPQ 416(R4), (F13, F11)
+	WORD $0x4e35cd8d // fmla v13.4s, v12.4s, v21.4s
+	WORD $0x4e34cd4b // fmla v11.4s, v10.4s, v20.4s
+	WORD $0x6e20deb9 // fmul v25.4s, v21.4s, v0.4s
+	WORD $0x6e20de98 // fmul v24.4s, v20.4s, v0.4s
+	WORD $0x4eb9d536 // fsub v22.4s, v9.4s, v25.4s
+	WORD $0x4eb8d537 // fsub v23.4s, v9.4s, v24.4s
+	WORD $0x4eb6d52c // fsub v12.4s, v9.4s, v22.4s
+	WORD $0x4eb7d52a // fsub v10.4s, v9.4s, v23.4s
+	WORD $0x4eb9d58c // fsub v12.4s, v12.4s, v25.4s
+	WORD $0x4eb8d54a // fsub v10.4s, v10.4s, v24.4s
+	WORD $0x6e35ddad // fmul v13.4s, v13.4s, v21.4s
+	WORD $0x6e34dd6b // fmul v11.4s, v11.4s, v20.4s
+	WORD $0x4e35cdac // fmla v12.4s, v13.4s, v21.4s
+	WORD $0x4e34cd6a // fmla v10.4s, v11.4s, v20.4s
+	WORD $0x4e36d596 // fadd v22.4s, v12.4s, v22.4s
+	WORD $0x4e37d555 // fadd v21.4s, v10.4s, v23.4s
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x4f3f562b // shl v11.4s, v17.4s, #31
+	WORD $0x4f3f560a // shl v10.4s, v16.4s, #31
+	WORD $0x4ea91d6b // orr v11.16b, v11.16b, v9.16b
+	WORD $0x4ea91d4a // orr v10.16b, v10.16b, v9.16b
+	WORD $0x6eabe597 // fcmgt v23.4s, v12.4s, v11.4s
+	WORD $0x6eaae594 // fcmgt v20.4s, v12.4s, v10.4s
+	WORD $0x6eace579 // fcmgt v25.4s, v11.4s, v12.4s
+	WORD $0x6eace558 // fcmgt v24.4s, v10.4s, v12.4s
+	WORD $0x4f3e562b // shl v11.4s, v17.4s, #30
+	WORD $0x4f3e560a // shl v10.4s, v16.4s, #30
+	WORD $0x4e281d6d // and v13.16b, v11.16b, v8.16b
+	WORD $0x4e281d4c // and v12.16b, v10.16b, v8.16b
+	WORD $0x4e391e6b // and v11.16b, v19.16b, v25.16b
+	WORD $0x4e381e4a // and v10.16b, v18.16b, v24.16b
+	WORD $0x6e2b1dad // eor v13.16b, v13.16b, v11.16b
+	WORD $0x6e2a1d8c // eor v12.16b, v12.16b, v10.16b
+	WORD $0x4e391deb // and v11.16b, v15.16b, v25.16b
+	WORD $0x4e381dca // and v10.16b, v14.16b, v24.16b
+	WORD $0x4eab1dad // orr v13.16b, v13.16b, v11.16b
+	WORD $0x4eaa1d8c // orr v12.16b, v12.16b, v10.16b
+	WORD $0x4e371ecb // and v11.16b, v22.16b, v23.16b
+	WORD $0x4e341eaa // and v10.16b, v21.16b, v20.16b
+	WORD $0x4eab1dab // orr v11.16b, v13.16b, v11.16b
+	WORD $0x4eaa1d8a // orr v10.16b, v12.16b, v10.16b
+	FSTPQ.P (F11, F10), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -2353,70 +3413,58 @@ one_7:
 	FMOVS (R2), F1
 end_6:
 end_3:
-	FMOVQ 592(R4), F7
-	FMOVQ 592(R4), F6
-	FMOVQ 768(R4), F2
+	FLDPQ (R4), (F7, F6)
+	FMOVQ 32(R4), F2
 	WORD $0x4e22cc27 // fmla v7.4s, v1.4s, v2.4s
 	WORD $0x4e22cc06 // fmla v6.4s, v0.4s, v2.4s
-	FMOVQ 592(R4), F2
+	FMOVQ (R4), F2
 	WORD $0x4ea2d4e4 // fsub v4.4s, v7.4s, v2.4s
 	WORD $0x4ea2d4c3 // fsub v3.4s, v6.4s, v2.4s
-	FMOVQ 784(R4), F2
+	FMOVQ 64(R4), F2
 	WORD $0x4ea2cc81 // fmls v1.4s, v4.4s, v2.4s
 	WORD $0x4ea2cc60 // fmls v0.4s, v3.4s, v2.4s
-	FMOVQ 800(R4), F2
+	FMOVQ 96(R4), F2
 	WORD $0x4ea2cc81 // fmls v1.4s, v4.4s, v2.4s
 	WORD $0x4ea2cc60 // fmls v0.4s, v3.4s, v2.4s
-	FMOVQ 816(R4), F2
+	FMOVQ 128(R4), F2
 	WORD $0x4ea2cc81 // fmls v1.4s, v4.4s, v2.4s
 	WORD $0x4ea2cc60 // fmls v0.4s, v3.4s, v2.4s
-	FMOVQ (R4), F15
-	FMOVQ (R4), F14
+	FLDPQ 160(R4), (F15, F14)
 	WORD $0x4e6f1c25 // bic v5.16b, v1.16b, v15.16b
 	WORD $0x4e6e1c04 // bic v4.16b, v0.16b, v14.16b
 	WORD $0x4e2f1c2d // and v13.16b, v1.16b, v15.16b
 	WORD $0x4e2e1c0c // and v12.16b, v0.16b, v14.16b
 	WORD $0x6e25dcab // fmul v11.4s, v5.4s, v5.4s
 	WORD $0x6e24dc8a // fmul v10.4s, v4.4s, v4.4s
-	FMOVQ 832(R4), F0
-	FMOVQ 832(R4), F2
-	FMOVQ 848(R4), F1
-	WORD $0x4e2bcc01 // fmla v1.4s, v0.4s, v11.4s
-	FMOVQ 848(R4), F0
-	WORD $0x4e2acc40 // fmla v0.4s, v2.4s, v10.4s
-	FMOVQ 688(R4), F3
-	WORD $0x4e2bcc23 // fmla v3.4s, v1.4s, v11.4s
-	FMOVQ 688(R4), F1
-	WORD $0x4e2acc01 // fmla v1.4s, v0.4s, v10.4s
-	FMOVQ 864(R4), F2
+	FLDPQ 192(R4), (F3, F1)
+	FLDPQ 224(R4), (F2, F0)
 	WORD $0x4e2bcc62 // fmla v2.4s, v3.4s, v11.4s
-	FMOVQ 864(R4), F0
+	WORD $0x4e2acc20 // fmla v0.4s, v1.4s, v10.4s
+	FLDPQ 256(R4), (F3, F1)
+	WORD $0x4e2bcc43 // fmla v3.4s, v2.4s, v11.4s
+	WORD $0x4e2acc01 // fmla v1.4s, v0.4s, v10.4s
+	FLDPQ 288(R4), (F2, F0)
+	WORD $0x4e2bcc62 // fmla v2.4s, v3.4s, v11.4s
 	WORD $0x4e2acc20 // fmla v0.4s, v1.4s, v10.4s
 	WORD $0x6e2bdc41 // fmul v1.4s, v2.4s, v11.4s
 	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
 	WORD $0x4e25cc25 // fmla v5.4s, v1.4s, v5.4s
 	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
-	FMOVQ 880(R4), F1
-	FMOVQ 880(R4), F2
-	FMOVQ 896(R4), F0
-	WORD $0x4e2bcc20 // fmla v0.4s, v1.4s, v11.4s
-	FMOVQ 896(R4), F1
-	WORD $0x4e2acc41 // fmla v1.4s, v2.4s, v10.4s
-	FMOVQ 912(R4), F2
-	WORD $0x4e2bcc02 // fmla v2.4s, v0.4s, v11.4s
-	FMOVQ 912(R4), F0
-	WORD $0x4e2acc20 // fmla v0.4s, v1.4s, v10.4s
-	FMOVQ 704(R4), F3
+	FLDPQ 320(R4), (F2, F0)
+	FLDPQ 352(R4), (F3, F1)
 	WORD $0x4e2bcc43 // fmla v3.4s, v2.4s, v11.4s
-	FMOVQ 704(R4), F1
 	WORD $0x4e2acc01 // fmla v1.4s, v0.4s, v10.4s
-	FMOVQ 736(R4), F0
+	FLDPQ 384(R4), (F2, F0)
+	WORD $0x4e2bcc62 // fmla v2.4s, v3.4s, v11.4s
+	WORD $0x4e2acc20 // fmla v0.4s, v1.4s, v10.4s
+	FLDPQ 416(R4), (F3, F1)
+	WORD $0x4e2bcc43 // fmla v3.4s, v2.4s, v11.4s
+	WORD $0x4e2acc01 // fmla v1.4s, v0.4s, v10.4s
+	FMOVQ 448(R4), F0
 	WORD $0x6e20dd71 // fmul v17.4s, v11.4s, v0.4s
 	WORD $0x6e20dd50 // fmul v16.4s, v10.4s, v0.4s
-	FMOVQ 144(R4), F9
-	FMOVQ 144(R4), F8
-	FMOVQ 144(R4), F2
-	FMOVQ 144(R4), F0
+	FLDPQ 480(R4), (F9, F8)
+	FLDPQ 480(R4), (F2, F0)
 	WORD $0x4eb1d529 // fsub v9.4s, v9.4s, v17.4s
 	WORD $0x4eb0d508 // fsub v8.4s, v8.4s, v16.4s
 	WORD $0x4ea9d442 // fsub v2.4s, v2.4s, v9.4s
@@ -2432,7 +3480,7 @@ end_3:
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x4f3f54e1 // shl v1.4s, v7.4s, #31
 	WORD $0x4f3f54c2 // shl v2.4s, v6.4s, #31
-	FMOVQ 144(R4), F0
+	FMOVQ 480(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	WORD $0x6ea1e46b // fcmgt v11.4s, v3.4s, v1.4s
@@ -2489,18 +3537,18 @@ end:
 
 // func CosNEONF32(n int, x *float32, y *float32)
 TEXT ·CosNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 144(R4), F16
-	FMOVQ (R4), F15
-	FMOVQ 832(R4), F14
-	FMOVQ 880(R4), F13
-	FMOVQ 768(R4), F12
-	FMOVQ 592(R4), F11
-	FMOVQ 784(R4), F10
-	FMOVQ 800(R4), F9
-	FMOVQ 816(R4), F8
-	FMOVQ 928(R4), F7
-	FMOVQ 736(R4), F6
+	MOVD $neonfunction<>+3712(SB), R4
+	FMOVQ 512(R4), F10
+	FMOVQ 192(R4), F9
+	FMOVQ 224(R4), F8
+	FMOVQ 352(R4), F7
+	FMOVQ 32(R4), F6
+	FMOVQ (R4), F5
+	FMOVQ 64(R4), F4
+	FMOVQ 96(R4), F3
+	FMOVQ 128(R4), F2
+	FMOVQ 160(R4), F1
+	FMOVQ 480(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -2509,95 +3557,88 @@ TEXT ·CosNEONF32(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	VMOV V11.B16, V1.B16
-	WORD $0x4e2ccc61 // fmla v1.4s, v3.4s, v12.4s
-	VMOV V11.B16, V0.B16
-	WORD $0x4e2ccc40 // fmla v0.4s, v2.4s, v12.4s
-	WORD $0x4eabd425 // fsub v5.4s, v1.4s, v11.4s
-	WORD $0x4eabd404 // fsub v4.4s, v0.4s, v11.4s
-	WORD $0x4eaacca3 // fmls v3.4s, v5.4s, v10.4s
-	WORD $0x4eaacc82 // fmls v2.4s, v4.4s, v10.4s
-	WORD $0x4ea9cca3 // fmls v3.4s, v5.4s, v9.4s
-	WORD $0x4ea9cc82 // fmls v2.4s, v4.4s, v9.4s
-	WORD $0x4ea8cca3 // fmls v3.4s, v5.4s, v8.4s
-	WORD $0x4ea8cc82 // fmls v2.4s, v4.4s, v8.4s
-	WORD $0x4ea78436 // add v22.4s, v1.4s, v7.4s
-	WORD $0x4ea78415 // add v21.4s, v0.4s, v7.4s
-	WORD $0x4e6f1c65 // bic v5.16b, v3.16b, v15.16b
-	WORD $0x4e6f1c44 // bic v4.16b, v2.16b, v15.16b
-	WORD $0x4e2f1c74 // and v20.16b, v3.16b, v15.16b
-	WORD $0x4e2f1c53 // and v19.16b, v2.16b, v15.16b
-	WORD $0x6e25dcb2 // fmul v18.4s, v5.4s, v5.4s
-	WORD $0x6e24dc91 // fmul v17.4s, v4.4s, v4.4s
-	FMOVQ 848(R4), F1
-	WORD $0x4e32cdc1 // fmla v1.4s, v14.4s, v18.4s
-	FMOVQ 848(R4), F0
-	WORD $0x4e31cdc0 // fmla v0.4s, v14.4s, v17.4s
-	FMOVQ 688(R4), F3
-	WORD $0x4e32cc23 // fmla v3.4s, v1.4s, v18.4s
-	FMOVQ 688(R4), F1
-	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
-	FMOVQ 864(R4), F2
-	WORD $0x4e32cc62 // fmla v2.4s, v3.4s, v18.4s
-	FMOVQ 864(R4), F0
-	WORD $0x4e31cc20 // fmla v0.4s, v1.4s, v17.4s
-	WORD $0x6e32dc41 // fmul v1.4s, v2.4s, v18.4s
-	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
-	WORD $0x4e25cc25 // fmla v5.4s, v1.4s, v5.4s
-	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
-	FMOVQ 896(R4), F0
-	WORD $0x4e32cda0 // fmla v0.4s, v13.4s, v18.4s
-	FMOVQ 896(R4), F1
-	WORD $0x4e31cda1 // fmla v1.4s, v13.4s, v17.4s
-	FMOVQ 912(R4), F2
-	WORD $0x4e32cc02 // fmla v2.4s, v0.4s, v18.4s
-	FMOVQ 912(R4), F0
-	WORD $0x4e31cc20 // fmla v0.4s, v1.4s, v17.4s
-	FMOVQ 704(R4), F3
-	WORD $0x4e32cc43 // fmla v3.4s, v2.4s, v18.4s
-	FMOVQ 704(R4), F1
-	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
-	WORD $0x6e26de5a // fmul v26.4s, v18.4s, v6.4s
-	WORD $0x6e26de39 // fmul v25.4s, v17.4s, v6.4s
-	WORD $0x4ebad617 // fsub v23.4s, v16.4s, v26.4s
-	WORD $0x4eb9d618 // fsub v24.4s, v16.4s, v25.4s
-	WORD $0x4eb7d602 // fsub v2.4s, v16.4s, v23.4s
-	WORD $0x4eb8d600 // fsub v0.4s, v16.4s, v24.4s
-	WORD $0x4ebad442 // fsub v2.4s, v2.4s, v26.4s
-	WORD $0x4eb9d400 // fsub v0.4s, v0.4s, v25.4s
-	WORD $0x6e32dc63 // fmul v3.4s, v3.4s, v18.4s
-	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
-	WORD $0x4e32cc62 // fmla v2.4s, v3.4s, v18.4s
-	WORD $0x4e31cc20 // fmla v0.4s, v1.4s, v17.4s
-	WORD $0x4e37d457 // fadd v23.4s, v2.4s, v23.4s
-	WORD $0x4e38d412 // fadd v18.4s, v0.4s, v24.4s
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x4f3f56c1 // shl v1.4s, v22.4s, #31
-	WORD $0x4f3f56a0 // shl v0.4s, v21.4s, #31
-	WORD $0x4eb01c21 // orr v1.16b, v1.16b, v16.16b
-	WORD $0x4eb01c00 // orr v0.16b, v0.16b, v16.16b
-	WORD $0x6ea1e458 // fcmgt v24.4s, v2.4s, v1.4s
-	WORD $0x6ea0e451 // fcmgt v17.4s, v2.4s, v0.4s
-	WORD $0x6ea2e43a // fcmgt v26.4s, v1.4s, v2.4s
-	WORD $0x6ea2e419 // fcmgt v25.4s, v0.4s, v2.4s
-	WORD $0x4f3e56c1 // shl v1.4s, v22.4s, #30
-	WORD $0x4f3e56a0 // shl v0.4s, v21.4s, #30
-	WORD $0x4e2f1c23 // and v3.16b, v1.16b, v15.16b
-	WORD $0x4e2f1c02 // and v2.16b, v0.16b, v15.16b
-	WORD $0x4e3a1e81 // and v1.16b, v20.16b, v26.16b
-	WORD $0x4e391e60 // and v0.16b, v19.16b, v25.16b
-	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
-	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
-	WORD $0x4e3a1ca1 // and v1.16b, v5.16b, v26.16b
-	WORD $0x4e391c80 // and v0.16b, v4.16b, v25.16b
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x4e381ee1 // and v1.16b, v23.16b, v24.16b
-	WORD $0x4e311e40 // and v0.16b, v18.16b, v17.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F14, F13)
+	FLDPQ (R4), (F12, F11)
+	WORD $0x4e26cdcc // fmla v12.4s, v14.4s, v6.4s
+	WORD $0x4e26cdab // fmla v11.4s, v13.4s, v6.4s
+	WORD $0x4ea5d590 // fsub v16.4s, v12.4s, v5.4s
+	WORD $0x4ea5d56f // fsub v15.4s, v11.4s, v5.4s
+	WORD $0x4ea4ce0e // fmls v14.4s, v16.4s, v4.4s
+	WORD $0x4ea4cded // fmls v13.4s, v15.4s, v4.4s
+	WORD $0x4ea3ce0e // fmls v14.4s, v16.4s, v3.4s
+	WORD $0x4ea3cded // fmls v13.4s, v15.4s, v3.4s
+	WORD $0x4ea2ce0e // fmls v14.4s, v16.4s, v2.4s
+	WORD $0x4ea2cded // fmls v13.4s, v15.4s, v2.4s
+	WORD $0x4ea18596 // add v22.4s, v12.4s, v1.4s
+	WORD $0x4ea18575 // add v21.4s, v11.4s, v1.4s
+	WORD $0x4e691dd0 // bic v16.16b, v14.16b, v9.16b
+	WORD $0x4e691daf // bic v15.16b, v13.16b, v9.16b
+	WORD $0x4e291dd4 // and v20.16b, v14.16b, v9.16b
+	WORD $0x4e291db3 // and v19.16b, v13.16b, v9.16b
+	WORD $0x6e30de12 // fmul v18.4s, v16.4s, v16.4s
+	WORD $0x6e2fddf1 // fmul v17.4s, v15.4s, v15.4s
+	FLDPQ 256(R4), (F13, F11)
+	WORD $0x4e32cd0d // fmla v13.4s, v8.4s, v18.4s
+	WORD $0x4e31cd0b // fmla v11.4s, v8.4s, v17.4s
+	FLDPQ 288(R4), (F14, F12)
+	WORD $0x4e32cdae // fmla v14.4s, v13.4s, v18.4s
+	WORD $0x4e31cd6c // fmla v12.4s, v11.4s, v17.4s
+	FLDPQ 320(R4), (F13, F11)
+	WORD $0x4e32cdcd // fmla v13.4s, v14.4s, v18.4s
+	WORD $0x4e31cd8b // fmla v11.4s, v12.4s, v17.4s
+	WORD $0x6e32ddac // fmul v12.4s, v13.4s, v18.4s
+	WORD $0x6e31dd6b // fmul v11.4s, v11.4s, v17.4s
+	WORD $0x4e30cd90 // fmla v16.4s, v12.4s, v16.4s
+	WORD $0x4e2fcd6f // fmla v15.4s, v11.4s, v15.4s
+	FLDPQ 384(R4), (F14, F12)
+	WORD $0x4e32ccee // fmla v14.4s, v7.4s, v18.4s
+	WORD $0x4e31ccec // fmla v12.4s, v7.4s, v17.4s
+	FLDPQ 416(R4), (F13, F11)
+	WORD $0x4e32cdcd // fmla v13.4s, v14.4s, v18.4s
+	WORD $0x4e31cd8b // fmla v11.4s, v12.4s, v17.4s
+	FLDPQ 448(R4), (F14, F12)
+	WORD $0x4e32cdae // fmla v14.4s, v13.4s, v18.4s
+	WORD $0x4e31cd6c // fmla v12.4s, v11.4s, v17.4s
+	WORD $0x6e20de5a // fmul v26.4s, v18.4s, v0.4s
+	WORD $0x6e20de39 // fmul v25.4s, v17.4s, v0.4s
+	WORD $0x4ebad557 // fsub v23.4s, v10.4s, v26.4s
+	WORD $0x4eb9d558 // fsub v24.4s, v10.4s, v25.4s
+	WORD $0x4eb7d54d // fsub v13.4s, v10.4s, v23.4s
+	WORD $0x4eb8d54b // fsub v11.4s, v10.4s, v24.4s
+	WORD $0x4ebad5ad // fsub v13.4s, v13.4s, v26.4s
+	WORD $0x4eb9d56b // fsub v11.4s, v11.4s, v25.4s
+	WORD $0x6e32ddce // fmul v14.4s, v14.4s, v18.4s
+	WORD $0x6e31dd8c // fmul v12.4s, v12.4s, v17.4s
+	WORD $0x4e32cdcd // fmla v13.4s, v14.4s, v18.4s
+	WORD $0x4e31cd8b // fmla v11.4s, v12.4s, v17.4s
+	WORD $0x4e37d5b7 // fadd v23.4s, v13.4s, v23.4s
+	WORD $0x4e38d572 // fadd v18.4s, v11.4s, v24.4s
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x4f3f56cc // shl v12.4s, v22.4s, #31
+	WORD $0x4f3f56ab // shl v11.4s, v21.4s, #31
+	WORD $0x4eaa1d8c // orr v12.16b, v12.16b, v10.16b
+	WORD $0x4eaa1d6b // orr v11.16b, v11.16b, v10.16b
+	WORD $0x6eace5b8 // fcmgt v24.4s, v13.4s, v12.4s
+	WORD $0x6eabe5b1 // fcmgt v17.4s, v13.4s, v11.4s
+	WORD $0x6eade59a // fcmgt v26.4s, v12.4s, v13.4s
+	WORD $0x6eade579 // fcmgt v25.4s, v11.4s, v13.4s
+	WORD $0x4f3e56cc // shl v12.4s, v22.4s, #30
+	WORD $0x4f3e56ab // shl v11.4s, v21.4s, #30
+	WORD $0x4e291d8e // and v14.16b, v12.16b, v9.16b
+	WORD $0x4e291d6d // and v13.16b, v11.16b, v9.16b
+	WORD $0x4e3a1e8c // and v12.16b, v20.16b, v26.16b
+	WORD $0x4e391e6b // and v11.16b, v19.16b, v25.16b
+	WORD $0x6e2c1dce // eor v14.16b, v14.16b, v12.16b
+	WORD $0x6e2b1dad // eor v13.16b, v13.16b, v11.16b
+	WORD $0x4e3a1e0c // and v12.16b, v16.16b, v26.16b
+	WORD $0x4e391deb // and v11.16b, v15.16b, v25.16b
+	WORD $0x4eac1dce // orr v14.16b, v14.16b, v12.16b
+	WORD $0x4eab1dad // orr v13.16b, v13.16b, v11.16b
+	WORD $0x4e381eec // and v12.16b, v23.16b, v24.16b
+	WORD $0x4e311e4b // and v11.16b, v18.16b, v17.16b
+	WORD $0x4eac1dcc // orr v12.16b, v14.16b, v12.16b
+	WORD $0x4eab1dab // orr v11.16b, v13.16b, v11.16b
+	FSTPQ.P (F12, F11), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -2634,73 +3675,61 @@ one_7:
 	FMOVS (R2), F3
 end_6:
 end_3:
-	FMOVQ 592(R4), F1
-	FMOVQ 592(R4), F0
-	FMOVQ 768(R4), F4
+	FLDPQ (R4), (F1, F0)
+	FMOVQ 32(R4), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 592(R4), F4
+	FMOVQ (R4), F4
 	WORD $0x4ea4d426 // fsub v6.4s, v1.4s, v4.4s
 	WORD $0x4ea4d405 // fsub v5.4s, v0.4s, v4.4s
-	FMOVQ 784(R4), F4
+	FMOVQ 64(R4), F4
 	WORD $0x4ea4ccc3 // fmls v3.4s, v6.4s, v4.4s
 	WORD $0x4ea4cca2 // fmls v2.4s, v5.4s, v4.4s
-	FMOVQ 800(R4), F4
+	FMOVQ 96(R4), F4
 	WORD $0x4ea4ccc3 // fmls v3.4s, v6.4s, v4.4s
 	WORD $0x4ea4cca2 // fmls v2.4s, v5.4s, v4.4s
-	FMOVQ 816(R4), F4
+	FMOVQ 128(R4), F4
 	WORD $0x4ea4ccc3 // fmls v3.4s, v6.4s, v4.4s
 	WORD $0x4ea4cca2 // fmls v2.4s, v5.4s, v4.4s
-	FMOVQ 928(R4), F4
+	FMOVQ 160(R4), F4
 	WORD $0x4ea4842f // add v15.4s, v1.4s, v4.4s
 	WORD $0x4ea4840e // add v14.4s, v0.4s, v4.4s
-	FMOVQ (R4), F13
-	FMOVQ (R4), F12
+	FLDPQ 192(R4), (F13, F12)
 	WORD $0x4e6d1c65 // bic v5.16b, v3.16b, v13.16b
 	WORD $0x4e6c1c44 // bic v4.16b, v2.16b, v12.16b
 	WORD $0x4e2d1c6b // and v11.16b, v3.16b, v13.16b
 	WORD $0x4e2c1c4a // and v10.16b, v2.16b, v12.16b
 	WORD $0x6e25dca9 // fmul v9.4s, v5.4s, v5.4s
 	WORD $0x6e24dc88 // fmul v8.4s, v4.4s, v4.4s
-	FMOVQ 832(R4), F0
-	FMOVQ 832(R4), F2
-	FMOVQ 848(R4), F1
-	WORD $0x4e29cc01 // fmla v1.4s, v0.4s, v9.4s
-	FMOVQ 848(R4), F0
-	WORD $0x4e28cc40 // fmla v0.4s, v2.4s, v8.4s
-	FMOVQ 688(R4), F3
-	WORD $0x4e29cc23 // fmla v3.4s, v1.4s, v9.4s
-	FMOVQ 688(R4), F1
-	WORD $0x4e28cc01 // fmla v1.4s, v0.4s, v8.4s
-	FMOVQ 864(R4), F2
+	FLDPQ 224(R4), (F3, F1)
+	FLDPQ 256(R4), (F2, F0)
 	WORD $0x4e29cc62 // fmla v2.4s, v3.4s, v9.4s
-	FMOVQ 864(R4), F0
+	WORD $0x4e28cc20 // fmla v0.4s, v1.4s, v8.4s
+	FLDPQ 288(R4), (F3, F1)
+	WORD $0x4e29cc43 // fmla v3.4s, v2.4s, v9.4s
+	WORD $0x4e28cc01 // fmla v1.4s, v0.4s, v8.4s
+	FLDPQ 320(R4), (F2, F0)
+	WORD $0x4e29cc62 // fmla v2.4s, v3.4s, v9.4s
 	WORD $0x4e28cc20 // fmla v0.4s, v1.4s, v8.4s
 	WORD $0x6e29dc41 // fmul v1.4s, v2.4s, v9.4s
 	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
 	WORD $0x4e25cc25 // fmla v5.4s, v1.4s, v5.4s
 	WORD $0x4e24cc04 // fmla v4.4s, v0.4s, v4.4s
-	FMOVQ 880(R4), F1
-	FMOVQ 880(R4), F2
-	FMOVQ 896(R4), F0
-	WORD $0x4e29cc20 // fmla v0.4s, v1.4s, v9.4s
-	FMOVQ 896(R4), F1
-	WORD $0x4e28cc41 // fmla v1.4s, v2.4s, v8.4s
-	FMOVQ 912(R4), F2
-	WORD $0x4e29cc02 // fmla v2.4s, v0.4s, v9.4s
-	FMOVQ 912(R4), F0
-	WORD $0x4e28cc20 // fmla v0.4s, v1.4s, v8.4s
-	FMOVQ 704(R4), F3
+	FLDPQ 352(R4), (F2, F0)
+	FLDPQ 384(R4), (F3, F1)
 	WORD $0x4e29cc43 // fmla v3.4s, v2.4s, v9.4s
-	FMOVQ 704(R4), F1
 	WORD $0x4e28cc01 // fmla v1.4s, v0.4s, v8.4s
-	FMOVQ 736(R4), F0
+	FLDPQ 416(R4), (F2, F0)
+	WORD $0x4e29cc62 // fmla v2.4s, v3.4s, v9.4s
+	WORD $0x4e28cc20 // fmla v0.4s, v1.4s, v8.4s
+	FLDPQ 448(R4), (F3, F1)
+	WORD $0x4e29cc43 // fmla v3.4s, v2.4s, v9.4s
+	WORD $0x4e28cc01 // fmla v1.4s, v0.4s, v8.4s
+	FMOVQ 480(R4), F0
 	WORD $0x6e20dd31 // fmul v17.4s, v9.4s, v0.4s
 	WORD $0x6e20dd10 // fmul v16.4s, v8.4s, v0.4s
-	FMOVQ 144(R4), F7
-	FMOVQ 144(R4), F6
-	FMOVQ 144(R4), F2
-	FMOVQ 144(R4), F0
+	FLDPQ 512(R4), (F7, F6)
+	FLDPQ 512(R4), (F2, F0)
 	WORD $0x4eb1d4e7 // fsub v7.4s, v7.4s, v17.4s
 	WORD $0x4eb0d4c6 // fsub v6.4s, v6.4s, v16.4s
 	WORD $0x4ea7d442 // fsub v2.4s, v2.4s, v7.4s
@@ -2716,7 +3745,7 @@ end_3:
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x4f3f55e1 // shl v1.4s, v15.4s, #31
 	WORD $0x4f3f55c2 // shl v2.4s, v14.4s, #31
-	FMOVQ 144(R4), F0
+	FMOVQ 512(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	WORD $0x6ea1e469 // fcmgt v9.4s, v3.4s, v1.4s
@@ -2773,12 +3802,12 @@ end:
 
 // func AtanNEONF32(n int, x *float32, y *float32)
 TEXT ·AtanNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 144(R4), F10
-	FMOVQ (R4), F9
-	FMOVQ 944(R4), F8
-	FMOVQ 784(R4), F7
-	FMOVQ 800(R4), F6
+	MOVD $neonfunction<>+4384(SB), R4
+	FMOVQ 32(R4), F4
+	FMOVQ (R4), F3
+	FMOVQ 64(R4), F2
+	FMOVQ 352(R4), F1
+	FMOVQ 384(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -2788,77 +3817,68 @@ TEXT ·AtanNEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F12, F11)
-	WORD $0x4e691d8e // bic v14.16b, v12.16b, v9.16b
-	WORD $0x4e691d6d // bic v13.16b, v11.16b, v9.16b
-	WORD $0x6e2efd41 // fdiv v1.4s, v10.4s, v14.4s
-	WORD $0x6e2dfd40 // fdiv v0.4s, v10.4s, v13.4s
-	WORD $0x6eaee425 // fcmgt v5.4s, v1.4s, v14.4s
-	WORD $0x6e611dc5 // bsl v5.16b, v14.16b, v1.16b
-	WORD $0x6eade404 // fcmgt v4.4s, v0.4s, v13.4s
-	WORD $0x6e601da4 // bsl v4.16b, v13.16b, v0.16b
-	WORD $0x6e25dcb0 // fmul v16.4s, v5.4s, v5.4s
-	WORD $0x6e24dc8f // fmul v15.4s, v4.4s, v4.4s
-	FMOVQ 960(R4), F1
-	WORD $0x4e30cd01 // fmla v1.4s, v8.4s, v16.4s
-	FMOVQ 960(R4), F0
-	WORD $0x4e2fcd00 // fmla v0.4s, v8.4s, v15.4s
-	FMOVQ 976(R4), F3
-	WORD $0x4e30cc23 // fmla v3.4s, v1.4s, v16.4s
-	FMOVQ 976(R4), F1
-	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
-	FMOVQ 992(R4), F2
-	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
-	FMOVQ 992(R4), F0
-	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
-	FMOVQ 1008(R4), F3
-	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
-	FMOVQ 1008(R4), F1
-	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
-	FMOVQ 1024(R4), F2
-	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
-	FMOVQ 1024(R4), F0
-	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
-	FMOVQ 1040(R4), F3
-	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
-	FMOVQ 1040(R4), F1
-	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
-	FMOVQ 1056(R4), F2
-	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
-	FMOVQ 1056(R4), F0
-	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
-	FMOVQ 1072(R4), F3
-	WORD $0x4e30cc43 // fmla v3.4s, v2.4s, v16.4s
-	FMOVQ 1072(R4), F1
-	WORD $0x4e2fcc01 // fmla v1.4s, v0.4s, v15.4s
-	VMOV V10.B16, V2.B16
-	WORD $0x4e30cc62 // fmla v2.4s, v3.4s, v16.4s
-	VMOV V10.B16, V0.B16
-	WORD $0x4e2fcc20 // fmla v0.4s, v1.4s, v15.4s
-	WORD $0x6e25dc50 // fmul v16.4s, v2.4s, v5.4s
-	WORD $0x6e24dc0f // fmul v15.4s, v0.4s, v4.4s
-	WORD $0x4eb0d4e1 // fsub v1.4s, v7.4s, v16.4s
-	WORD $0x4eafd4e0 // fsub v0.4s, v7.4s, v15.4s
-	WORD $0x4e26d423 // fadd v3.4s, v1.4s, v6.4s
-	WORD $0x4e26d402 // fadd v2.4s, v0.4s, v6.4s
-	WORD $0x6e2ee545 // fcmge v5.4s, v10.4s, v14.4s
-	WORD $0x6e2de544 // fcmge v4.4s, v10.4s, v13.4s
-	WORD $0x6e2ee540 // fcmge v0.4s, v10.4s, v14.4s
-	WORD $0x6e205801 // not v1.16b, v0.16b
-	WORD $0x6e2de540 // fcmge v0.4s, v10.4s, v13.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e211c63 // and v3.16b, v3.16b, v1.16b
-	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
-	WORD $0x4e251e01 // and v1.16b, v16.16b, v5.16b
-	WORD $0x4e241de0 // and v0.16b, v15.16b, v4.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	WORD $0x4e691c23 // bic v3.16b, v1.16b, v9.16b
-	WORD $0x4e691c02 // bic v2.16b, v0.16b, v9.16b
-	WORD $0x4e291d81 // and v1.16b, v12.16b, v9.16b
-	WORD $0x4e291d60 // and v0.16b, v11.16b, v9.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4e631d8e // bic v14.16b, v12.16b, v3.16b
+	WORD $0x4e631d6d // bic v13.16b, v11.16b, v3.16b
+	WORD $0x6e2efc86 // fdiv v6.4s, v4.4s, v14.4s
+	WORD $0x6e2dfc85 // fdiv v5.4s, v4.4s, v13.4s
+	WORD $0x6eaee4ca // fcmgt v10.4s, v6.4s, v14.4s
+	WORD $0x6e661dca // bsl v10.16b, v14.16b, v6.16b
+	WORD $0x6eade4a9 // fcmgt v9.4s, v5.4s, v13.4s
+	WORD $0x6e651da9 // bsl v9.16b, v13.16b, v5.16b
+	WORD $0x6e2add50 // fmul v16.4s, v10.4s, v10.4s
+	WORD $0x6e29dd2f // fmul v15.4s, v9.4s, v9.4s
+	FLDPQ 96(R4), (F7, F5)
+	WORD $0x4e30cc47 // fmla v7.4s, v2.4s, v16.4s
+	WORD $0x4e2fcc45 // fmla v5.4s, v2.4s, v15.4s
+	FLDPQ 128(R4), (F8, F6)
+	WORD $0x4e30cce8 // fmla v8.4s, v7.4s, v16.4s
+	WORD $0x4e2fcca6 // fmla v6.4s, v5.4s, v15.4s
+	FLDPQ 160(R4), (F7, F5)
+	WORD $0x4e30cd07 // fmla v7.4s, v8.4s, v16.4s
+	WORD $0x4e2fccc5 // fmla v5.4s, v6.4s, v15.4s
+	FLDPQ 192(R4), (F8, F6)
+	WORD $0x4e30cce8 // fmla v8.4s, v7.4s, v16.4s
+	WORD $0x4e2fcca6 // fmla v6.4s, v5.4s, v15.4s
+	FLDPQ 224(R4), (F7, F5)
+	WORD $0x4e30cd07 // fmla v7.4s, v8.4s, v16.4s
+	WORD $0x4e2fccc5 // fmla v5.4s, v6.4s, v15.4s
+	FLDPQ 256(R4), (F8, F6)
+	WORD $0x4e30cce8 // fmla v8.4s, v7.4s, v16.4s
+	WORD $0x4e2fcca6 // fmla v6.4s, v5.4s, v15.4s
+	FLDPQ 288(R4), (F7, F5)
+	WORD $0x4e30cd07 // fmla v7.4s, v8.4s, v16.4s
+	WORD $0x4e2fccc5 // fmla v5.4s, v6.4s, v15.4s
+	FLDPQ 320(R4), (F8, F6)
+	WORD $0x4e30cce8 // fmla v8.4s, v7.4s, v16.4s
+	WORD $0x4e2fcca6 // fmla v6.4s, v5.4s, v15.4s
+	FLDPQ 32(R4), (F7, F5)
+	WORD $0x4e30cd07 // fmla v7.4s, v8.4s, v16.4s
+	WORD $0x4e2fccc5 // fmla v5.4s, v6.4s, v15.4s
+	WORD $0x6e2adcf0 // fmul v16.4s, v7.4s, v10.4s
+	WORD $0x6e29dcaf // fmul v15.4s, v5.4s, v9.4s
+	WORD $0x4eb0d426 // fsub v6.4s, v1.4s, v16.4s
+	WORD $0x4eafd425 // fsub v5.4s, v1.4s, v15.4s
+	WORD $0x4e20d4c8 // fadd v8.4s, v6.4s, v0.4s
+	WORD $0x4e20d4a7 // fadd v7.4s, v5.4s, v0.4s
+	WORD $0x6e2ee48a // fcmge v10.4s, v4.4s, v14.4s
+	WORD $0x6e2de489 // fcmge v9.4s, v4.4s, v13.4s
+	WORD $0x6e2ee485 // fcmge v5.4s, v4.4s, v14.4s
+	WORD $0x6e2058a6 // not v6.16b, v5.16b
+	WORD $0x6e2de485 // fcmge v5.4s, v4.4s, v13.4s
+	WORD $0x6e2058a5 // not v5.16b, v5.16b
+	WORD $0x4e261d08 // and v8.16b, v8.16b, v6.16b
+	WORD $0x4e251ce7 // and v7.16b, v7.16b, v5.16b
+	WORD $0x4e2a1e06 // and v6.16b, v16.16b, v10.16b
+	WORD $0x4e291de5 // and v5.16b, v15.16b, v9.16b
+	WORD $0x4ea61d06 // orr v6.16b, v8.16b, v6.16b
+	WORD $0x4ea51ce5 // orr v5.16b, v7.16b, v5.16b
+	WORD $0x4e631cc8 // bic v8.16b, v6.16b, v3.16b
+	WORD $0x4e631ca7 // bic v7.16b, v5.16b, v3.16b
+	WORD $0x4e231d86 // and v6.16b, v12.16b, v3.16b
+	WORD $0x4e231d65 // and v5.16b, v11.16b, v3.16b
+	WORD $0x4ea61d06 // orr v6.16b, v8.16b, v6.16b
+	WORD $0x4ea51ce5 // orr v5.16b, v7.16b, v5.16b
+	FSTPQ.P (F6, F5), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -2895,12 +3915,10 @@ one_7:
 	FMOVS (R2), F7
 end_6:
 end_3:
-	FMOVQ (R4), F9
-	FMOVQ (R4), F8
+	FLDPQ (R4), (F9, F8)
 	WORD $0x4e691ceb // bic v11.16b, v7.16b, v9.16b
 	WORD $0x4e681cca // bic v10.16b, v6.16b, v8.16b
-	FMOVQ 144(R4), F1
-	FMOVQ 144(R4), F0
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x6e2bfc21 // fdiv v1.4s, v1.4s, v11.4s
 	WORD $0x6e2afc00 // fdiv v0.4s, v0.4s, v10.4s
 	WORD $0x6eabe425 // fcmgt v5.4s, v1.4s, v11.4s
@@ -2909,53 +3927,41 @@ end_3:
 	WORD $0x6e601d44 // bsl v4.16b, v10.16b, v0.16b
 	WORD $0x6e25dcad // fmul v13.4s, v5.4s, v5.4s
 	WORD $0x6e24dc8c // fmul v12.4s, v4.4s, v4.4s
-	FMOVQ 944(R4), F0
-	FMOVQ 944(R4), F2
-	FMOVQ 960(R4), F1
-	WORD $0x4e2dcc01 // fmla v1.4s, v0.4s, v13.4s
-	FMOVQ 960(R4), F0
-	WORD $0x4e2ccc40 // fmla v0.4s, v2.4s, v12.4s
-	FMOVQ 976(R4), F3
-	WORD $0x4e2dcc23 // fmla v3.4s, v1.4s, v13.4s
-	FMOVQ 976(R4), F1
-	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
-	FMOVQ 992(R4), F2
+	FLDPQ 64(R4), (F3, F1)
+	FLDPQ 96(R4), (F2, F0)
 	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
-	FMOVQ 992(R4), F0
 	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
-	FMOVQ 1008(R4), F3
+	FLDPQ 128(R4), (F3, F1)
 	WORD $0x4e2dcc43 // fmla v3.4s, v2.4s, v13.4s
-	FMOVQ 1008(R4), F1
 	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
-	FMOVQ 1024(R4), F2
+	FLDPQ 160(R4), (F2, F0)
 	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
-	FMOVQ 1024(R4), F0
 	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
-	FMOVQ 1040(R4), F3
+	FLDPQ 192(R4), (F3, F1)
 	WORD $0x4e2dcc43 // fmla v3.4s, v2.4s, v13.4s
-	FMOVQ 1040(R4), F1
 	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
-	FMOVQ 1056(R4), F2
+	FLDPQ 224(R4), (F2, F0)
 	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
-	FMOVQ 1056(R4), F0
 	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
-	FMOVQ 1072(R4), F3
+	FLDPQ 256(R4), (F3, F1)
 	WORD $0x4e2dcc43 // fmla v3.4s, v2.4s, v13.4s
-	FMOVQ 1072(R4), F1
 	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
-	FMOVQ 144(R4), F2
+	FLDPQ 288(R4), (F2, F0)
 	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
-	FMOVQ 144(R4), F0
+	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
+	FLDPQ 320(R4), (F3, F1)
+	WORD $0x4e2dcc43 // fmla v3.4s, v2.4s, v13.4s
+	WORD $0x4e2ccc01 // fmla v1.4s, v0.4s, v12.4s
+	FLDPQ 32(R4), (F2, F0)
+	WORD $0x4e2dcc62 // fmla v2.4s, v3.4s, v13.4s
 	WORD $0x4e2ccc20 // fmla v0.4s, v1.4s, v12.4s
 	WORD $0x6e25dc4f // fmul v15.4s, v2.4s, v5.4s
 	WORD $0x6e24dc0e // fmul v14.4s, v0.4s, v4.4s
-	FMOVQ 144(R4), F13
-	FMOVQ 144(R4), F12
-	FMOVQ 784(R4), F1
-	FMOVQ 784(R4), F0
+	FLDPQ 32(R4), (F13, F12)
+	FLDPQ 352(R4), (F1, F0)
 	WORD $0x4eafd422 // fsub v2.4s, v1.4s, v15.4s
 	WORD $0x4eaed401 // fsub v1.4s, v0.4s, v14.4s
-	FMOVQ 800(R4), F0
+	FMOVQ 384(R4), F0
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
 	WORD $0x4e20d422 // fadd v2.4s, v1.4s, v0.4s
 	WORD $0x6e2be5a5 // fcmge v5.4s, v13.4s, v11.4s
@@ -3010,17 +4016,17 @@ end:
 
 // func ErfNEONF32(n int, x *float32, y *float32)
 TEXT ·ErfNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ (R4), F17
-	FMOVQ 1088(R4), F16
-	FMOVQ 1104(R4), F15
-	FMOVQ 560(R4), F14
-	FMOVQ 656(R4), F13
-	FMOVQ 144(R4), F12
-	FMOVQ 608(R4), F11
-	FMOVQ 592(R4), F10
-	FMOVQ 624(R4), F9
-	FMOVQ 640(R4), F8
+	MOVD $neonfunction<>+4928(SB), R4
+	FMOVQ (R4), F9
+	FMOVQ 32(R4), F8
+	FMOVQ 64(R4), F7
+	FMOVQ 352(R4), F6
+	FMOVQ 512(R4), F5
+	FMOVQ 704(R4), F4
+	FMOVQ 416(R4), F3
+	FMOVQ 384(R4), F2
+	FMOVQ 448(R4), F1
+	FMOVQ 480(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -3030,95 +4036,81 @@ TEXT ·ErfNEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F19, F18)
-	WORD $0x4e711e61 // bic v1.16b, v19.16b, v17.16b
-	WORD $0x4e711e40 // bic v0.16b, v18.16b, v17.16b
-	WORD $0x4ea1f605 // fmin v5.4s, v16.4s, v1.4s
-	WORD $0x4ea0f604 // fmin v4.4s, v16.4s, v0.4s
-	FMOVQ 1120(R4), F0
-	WORD $0x4e25cde0 // fmla v0.4s, v15.4s, v5.4s
-	FMOVQ 1120(R4), F1
-	WORD $0x4e24cde1 // fmla v1.4s, v15.4s, v4.4s
-	FMOVQ 1136(R4), F2
-	WORD $0x4e25cc02 // fmla v2.4s, v0.4s, v5.4s
-	FMOVQ 1136(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 1152(R4), F3
-	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 1152(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 1168(R4), F2
-	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 1168(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 1184(R4), F3
-	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 1184(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 1200(R4), F2
-	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 1200(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 1216(R4), F3
-	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 1216(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 1232(R4), F2
-	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 1232(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	WORD $0x6e25dc41 // fmul v1.4s, v2.4s, v5.4s
-	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
-	WORD $0x4e21f5c3 // fmax v3.4s, v14.4s, v1.4s
-	WORD $0x4e20f5c2 // fmax v2.4s, v14.4s, v0.4s
-	VMOV V10.B16, V7.B16
-	WORD $0x4e2bcc67 // fmla v7.4s, v3.4s, v11.4s
-	VMOV V10.B16, V6.B16
-	WORD $0x4e2bcc46 // fmla v6.4s, v2.4s, v11.4s
-	WORD $0x4eaad4e1 // fsub v1.4s, v7.4s, v10.4s
-	WORD $0x4eaad4c0 // fsub v0.4s, v6.4s, v10.4s
-	WORD $0x4ea9cc23 // fmls v3.4s, v1.4s, v9.4s
-	WORD $0x4ea9cc02 // fmls v2.4s, v0.4s, v9.4s
-	WORD $0x4ea8cc23 // fmls v3.4s, v1.4s, v8.4s
-	WORD $0x4ea8cc02 // fmls v2.4s, v0.4s, v8.4s
-	FMOVQ 672(R4), F1
-	WORD $0x4e23cda1 // fmla v1.4s, v13.4s, v3.4s
-	FMOVQ 672(R4), F0
-	WORD $0x4e22cda0 // fmla v0.4s, v13.4s, v2.4s
-	FMOVQ 688(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 688(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 704(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 704(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 720(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 720(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 736(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 736(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4f3754e1 // shl v1.4s, v7.4s, #23
-	WORD $0x4f3754c0 // shl v0.4s, v6.4s, #23
-	WORD $0x4eac8425 // add v5.4s, v1.4s, v12.4s
-	WORD $0x4eac8404 // add v4.4s, v0.4s, v12.4s
-	WORD $0x4eacd4a1 // fsub v1.4s, v5.4s, v12.4s
-	WORD $0x4eacd480 // fsub v0.4s, v4.4s, v12.4s
-	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
-	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	WORD $0x4e711c23 // bic v3.16b, v1.16b, v17.16b
-	WORD $0x4e711c02 // bic v2.16b, v0.16b, v17.16b
-	WORD $0x4e311e61 // and v1.16b, v19.16b, v17.16b
-	WORD $0x4e311e40 // and v0.16b, v18.16b, v17.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4e691e6b // bic v11.16b, v19.16b, v9.16b
+	WORD $0x4e691e4a // bic v10.16b, v18.16b, v9.16b
+	WORD $0x4eabf50f // fmin v15.4s, v8.4s, v11.4s
+	WORD $0x4eaaf50e // fmin v14.4s, v8.4s, v10.4s
+	FLDPQ 96(R4), (F13, F11)
+	WORD $0x4e2fcced // fmla v13.4s, v7.4s, v15.4s
+	WORD $0x4e2ecceb // fmla v11.4s, v7.4s, v14.4s
+	FLDPQ 128(R4), (F12, F10)
+	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd6a // fmla v10.4s, v11.4s, v14.4s
+	FLDPQ 160(R4), (F13, F11)
+	WORD $0x4e2fcd8d // fmla v13.4s, v12.4s, v15.4s
+	WORD $0x4e2ecd4b // fmla v11.4s, v10.4s, v14.4s
+	FLDPQ 192(R4), (F12, F10)
+	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd6a // fmla v10.4s, v11.4s, v14.4s
+	FLDPQ 224(R4), (F13, F11)
+	WORD $0x4e2fcd8d // fmla v13.4s, v12.4s, v15.4s
+	WORD $0x4e2ecd4b // fmla v11.4s, v10.4s, v14.4s
+	FLDPQ 256(R4), (F12, F10)
+	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd6a // fmla v10.4s, v11.4s, v14.4s
+	FLDPQ 288(R4), (F13, F11)
+	WORD $0x4e2fcd8d // fmla v13.4s, v12.4s, v15.4s
+	WORD $0x4e2ecd4b // fmla v11.4s, v10.4s, v14.4s
+	FLDPQ 320(R4), (F12, F10)
+	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd6a // fmla v10.4s, v11.4s, v14.4s
+	WORD $0x6e2fdd8b // fmul v11.4s, v12.4s, v15.4s
+	WORD $0x6e2edd4a // fmul v10.4s, v10.4s, v14.4s
+	WORD $0x4e2bf4cd // fmax v13.4s, v6.4s, v11.4s
+	WORD $0x4e2af4cc // fmax v12.4s, v6.4s, v10.4s
+	FLDPQ 384(R4), (F17, F16)
+	WORD $0x4e23cdb1 // fmla v17.4s, v13.4s, v3.4s
+	WORD $0x4e23cd90 // fmla v16.4s, v12.4s, v3.4s
+	WORD $0x4ea2d62b // fsub v11.4s, v17.4s, v2.4s
+	WORD $0x4ea2d60a // fsub v10.4s, v16.4s, v2.4s
+	WORD $0x4ea1cd6d // fmls v13.4s, v11.4s, v1.4s
+	WORD $0x4ea1cd4c // fmls v12.4s, v10.4s, v1.4s
+	WORD $0x4ea0cd6d // fmls v13.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd4c // fmls v12.4s, v10.4s, v0.4s
+	FLDPQ 544(R4), (F14, F10)
+	WORD $0x4e2dccae // fmla v14.4s, v5.4s, v13.4s
+	WORD $0x4e2cccaa // fmla v10.4s, v5.4s, v12.4s
+	FLDPQ 576(R4), (F15, F11)
+	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
+	WORD $0x4e2ccd4b // fmla v11.4s, v10.4s, v12.4s
+	FLDPQ 608(R4), (F14, F10)
+	WORD $0x4e2dcdee // fmla v14.4s, v15.4s, v13.4s
+	WORD $0x4e2ccd6a // fmla v10.4s, v11.4s, v12.4s
+	FLDPQ 640(R4), (F15, F11)
+	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
+	WORD $0x4e2ccd4b // fmla v11.4s, v10.4s, v12.4s
+	FLDPQ 672(R4), (F14, F10)
+	WORD $0x4e2dcdee // fmla v14.4s, v15.4s, v13.4s
+	WORD $0x4e2ccd6a // fmla v10.4s, v11.4s, v12.4s
+	WORD $0x6e2dddcb // fmul v11.4s, v14.4s, v13.4s
+	WORD $0x6e2cdd4a // fmul v10.4s, v10.4s, v12.4s
+	WORD $0x4e2dcd6d // fmla v13.4s, v11.4s, v13.4s
+	WORD $0x4e2ccd4c // fmla v12.4s, v10.4s, v12.4s
+	WORD $0x4f37562b // shl v11.4s, v17.4s, #23
+	WORD $0x4f37560a // shl v10.4s, v16.4s, #23
+	WORD $0x4ea4856f // add v15.4s, v11.4s, v4.4s
+	WORD $0x4ea4854e // add v14.4s, v10.4s, v4.4s
+	WORD $0x4ea4d5eb // fsub v11.4s, v15.4s, v4.4s
+	WORD $0x4ea4d5ca // fsub v10.4s, v14.4s, v4.4s
+	WORD $0x4e2fcdab // fmla v11.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd8a // fmla v10.4s, v12.4s, v14.4s
+	WORD $0x4e691d6d // bic v13.16b, v11.16b, v9.16b
+	WORD $0x4e691d4c // bic v12.16b, v10.16b, v9.16b
+	WORD $0x4e291e6b // and v11.16b, v19.16b, v9.16b
+	WORD $0x4e291e4a // and v10.16b, v18.16b, v9.16b
+	WORD $0x4eab1dab // orr v11.16b, v13.16b, v11.16b
+	WORD $0x4eaa1d8a // orr v10.16b, v12.16b, v10.16b
+	FSTPQ.P (F11, F10), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -3155,100 +4147,80 @@ one_7:
 	FMOVS (R2), F9
 end_6:
 end_3:
-	FMOVQ (R4), F11
-	FMOVQ (R4), F10
+	FLDPQ (R4), (F11, F10)
 	WORD $0x4e6b1d23 // bic v3.16b, v9.16b, v11.16b
 	WORD $0x4e6a1d02 // bic v2.16b, v8.16b, v10.16b
-	FMOVQ 1088(R4), F1
-	FMOVQ 1088(R4), F0
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x4ea3f425 // fmin v5.4s, v1.4s, v3.4s
 	WORD $0x4ea2f404 // fmin v4.4s, v0.4s, v2.4s
-	FMOVQ 1104(R4), F1
-	FMOVQ 1104(R4), F2
-	FMOVQ 1120(R4), F0
-	WORD $0x4e25cc20 // fmla v0.4s, v1.4s, v5.4s
-	FMOVQ 1120(R4), F1
-	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
-	FMOVQ 1136(R4), F2
-	WORD $0x4e25cc02 // fmla v2.4s, v0.4s, v5.4s
-	FMOVQ 1136(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 1152(R4), F3
+	FLDPQ 64(R4), (F2, F0)
+	FLDPQ 96(R4), (F3, F1)
 	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 1152(R4), F1
 	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 1168(R4), F2
+	FLDPQ 128(R4), (F2, F0)
 	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 1168(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 1184(R4), F3
+	FLDPQ 160(R4), (F3, F1)
 	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 1184(R4), F1
 	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 1200(R4), F2
+	FLDPQ 192(R4), (F2, F0)
 	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 1200(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 1216(R4), F3
+	FLDPQ 224(R4), (F3, F1)
 	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 1216(R4), F1
 	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 1232(R4), F2
+	FLDPQ 256(R4), (F2, F0)
 	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 1232(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FLDPQ 288(R4), (F3, F1)
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FLDPQ 320(R4), (F2, F0)
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	WORD $0x6e25dc43 // fmul v3.4s, v2.4s, v5.4s
 	WORD $0x6e24dc02 // fmul v2.4s, v0.4s, v4.4s
-	FMOVQ 560(R4), F1
-	FMOVQ 560(R4), F0
+	FLDPQ 352(R4), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 592(R4), F7
-	FMOVQ 592(R4), F6
-	FMOVQ 608(R4), F0
+	FLDPQ 384(R4), (F7, F6)
+	FMOVQ 416(R4), F0
 	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
 	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
-	FMOVQ 592(R4), F0
+	FMOVQ 384(R4), F0
 	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
 	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
-	FMOVQ 624(R4), F0
+	FMOVQ 448(R4), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 640(R4), F0
+	FMOVQ 480(R4), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 656(R4), F0
-	FMOVQ 656(R4), F4
-	FMOVQ 672(R4), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 672(R4), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 688(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 688(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 704(R4), F4
+	FLDPQ 512(R4), (F5, F1)
+	FLDPQ 544(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 704(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 720(R4), F5
+	FLDPQ 576(R4), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 720(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 736(R4), F4
+	FLDPQ 608(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 736(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 640(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 672(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4f3754e4 // shl v4.4s, v7.4s, #23
-	WORD $0x4f3754c1 // shl v1.4s, v6.4s, #23
-	FMOVQ 144(R4), F0
-	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
-	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
-	FMOVQ 144(R4), F0
+	WORD $0x4f3754e5 // shl v5.4s, v7.4s, #23
+	WORD $0x4f3754c4 // shl v4.4s, v6.4s, #23
+	FLDPQ 704(R4), (F1, F0)
+	WORD $0x4ea184a5 // add v5.4s, v5.4s, v1.4s
+	WORD $0x4ea18484 // add v4.4s, v4.4s, v1.4s
 	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
 	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
 	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
@@ -4455,8 +5427,8 @@ end:
 
 // func NegNEONF64(n int, x *float64, y *float64)
 TEXT ·NegNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1248(R4), F0
+	MOVD $neonfunction<>+5792(SB), R4
+	FMOVQ (R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -4491,7 +5463,7 @@ few_2:
 	FMOVD (R2), F1
 end_5:
 end_3:
-	FMOVQ 1248(R4), F2
+	FMOVQ (R4), F2
 	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
 	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
 	TBZ $2, R3, some_6
@@ -4514,8 +5486,8 @@ end:
 
 // func AbsNEONF64(n int, x *float64, y *float64)
 TEXT ·AbsNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1248(R4), F0
+	MOVD $neonfunction<>+5792(SB), R4
+	FMOVQ (R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -4550,8 +5522,7 @@ few_2:
 	FMOVD (R2), F1
 end_5:
 end_3:
-	FMOVQ 1248(R4), F3
-	FMOVQ 1248(R4), F2
+	FLDPQ (R4), (F3, F2)
 	WORD $0x4e631c21 // bic v1.16b, v1.16b, v3.16b
 	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
 	TBZ $2, R3, some_6
@@ -4574,9 +5545,9 @@ end:
 
 // func SignNEONF64(n int, x *float64, y *float64)
 TEXT ·SignNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1392(R4), F1
-	FMOVQ 1248(R4), F0
+	MOVD $neonfunction<>+5952(SB), R4
+	FMOVQ (R4), F1
+	FMOVQ 32(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -4623,10 +5594,8 @@ few_2:
 end_5:
 end_3:
 	WORD $0x6f00e404 // movi v4.2d, #0
-	FMOVQ 1392(R4), F9
-	FMOVQ 1392(R4), F8
-	FMOVQ 1248(R4), F7
-	FMOVQ 1248(R4), F6
+	FLDPQ (R4), (F9, F8)
+	FLDPQ 32(R4), (F7, F6)
 	WORD $0x4e671c23 // bic v3.16b, v1.16b, v7.16b
 	WORD $0x4e661c02 // bic v2.16b, v0.16b, v6.16b
 	WORD $0x6ee4e465 // fcmgt v5.2d, v3.2d, v4.2d
@@ -4939,8 +5908,8 @@ end:
 
 // func RsqrtNEONF64(n int, x *float64, y *float64)
 TEXT ·RsqrtNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1392(R4), F0
+	MOVD $neonfunction<>+6144(SB), R4
+	FMOVQ (R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -4979,8 +5948,7 @@ end_5:
 end_3:
 	WORD $0x6ee1f823 // fsqrt v3.2d, v1.2d
 	WORD $0x6ee1f802 // fsqrt v2.2d, v0.2d
-	FMOVQ 1392(R4), F1
-	FMOVQ 1392(R4), F0
+	FLDPQ (R4), (F1, F0)
 	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
 	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
 	TBZ $2, R3, some_6
@@ -5003,8 +5971,8 @@ end:
 
 // func ReciprocalNEONF64(n int, x *float64, y *float64)
 TEXT ·ReciprocalNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1392(R4), F0
+	MOVD $neonfunction<>+6144(SB), R4
+	FMOVQ (R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -5039,8 +6007,7 @@ few_2:
 	FMOVD (R2), F1
 end_5:
 end_3:
-	FMOVQ 1392(R4), F3
-	FMOVQ 1392(R4), F2
+	FLDPQ (R4), (F3, F2)
 	WORD $0x6e61fc61 // fdiv v1.2d, v3.2d, v1.2d
 	WORD $0x6e60fc40 // fdiv v0.2d, v2.2d, v0.2d
 	TBZ $2, R3, some_6
@@ -5123,20 +6090,20 @@ end:
 
 // func LogNEONF64(n int, x *float64, y *float64)
 TEXT ·LogNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1408(R4), F14
-	FMOVQ 1424(R4), F13
-	FMOVQ 1392(R4), F12
-	FMOVQ 1440(R4), F11
-	FMOVQ 1568(R4), F10
-	FMOVQ 1728(R4), F9
-	FMOVQ 1744(R4), F8
-	FMOVQ 1760(R4), F7
-	FMOVQ 1776(R4), F6
-	FMOVQ 1456(R4), F5
-	FMOVQ 1472(R4), F4
-	FMOVQ 1488(R4), F3
-	FMOVQ 1504(R4), F2
+	MOVD $neonfunction<>+6304(SB), R4
+	FMOVQ (R4), F12
+	FMOVQ 32(R4), F11
+	FMOVQ 64(R4), F10
+	FMOVQ 96(R4), F9
+	FMOVQ 352(R4), F8
+	FMOVQ 672(R4), F7
+	FMOVQ 704(R4), F6
+	FMOVQ 736(R4), F5
+	FMOVQ 768(R4), F4
+	FMOVQ 128(R4), F3
+	FMOVQ 160(R4), F2
+	FMOVQ 192(R4), F1
+	FMOVQ 224(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -5146,113 +6113,106 @@ TEXT ·LogNEONF64(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F23, F22)
-	WORD $0x6ef7e5d0 // fcmgt v16.2d, v14.2d, v23.2d
-	WORD $0x6ef6e5cf // fcmgt v15.2d, v14.2d, v22.2d
-	WORD $0x4e301da1 // and v1.16b, v13.16b, v16.16b
-	WORD $0x4e2f1da0 // and v0.16b, v13.16b, v15.16b
-	WORD $0x4e6cd421 // fadd v1.2d, v1.2d, v12.2d
-	WORD $0x4e6cd400 // fadd v0.2d, v0.2d, v12.2d
-	WORD $0x6e77dc21 // fmul v1.2d, v1.2d, v23.2d
-	WORD $0x6e76dc00 // fmul v0.2d, v0.2d, v22.2d
-	WORD $0x4e301d72 // and v18.16b, v11.16b, v16.16b
-	WORD $0x4e2f1d71 // and v17.16b, v11.16b, v15.16b
-	WORD $0x4ee58430 // add v16.2d, v1.2d, v5.2d
-	WORD $0x4ee5840f // add v15.2d, v0.2d, v5.2d
-	WORD $0x6f4c0601 // ushr v1.2d, v16.2d, #52
-	WORD $0x6f4c05e0 // ushr v0.2d, v15.2d, #52
-	WORD $0x4ea41c21 // orr v1.16b, v1.16b, v4.16b
-	WORD $0x4ea41c00 // orr v0.16b, v0.16b, v4.16b
-	WORD $0x4ee3d421 // fsub v1.2d, v1.2d, v3.2d
-	WORD $0x4ee3d400 // fsub v0.2d, v0.2d, v3.2d
-	WORD $0x4ef2d435 // fsub v21.2d, v1.2d, v18.2d
-	WORD $0x4ef1d414 // fsub v20.2d, v0.2d, v17.2d
-	WORD $0x4e221e01 // and v1.16b, v16.16b, v2.16b
-	WORD $0x4e221def // and v15.16b, v15.16b, v2.16b
-	FMOVQ 1520(R4), F0
-	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee085e0 // add v0.2d, v15.2d, v0.2d
-	WORD $0x4eecd433 // fsub v19.2d, v1.2d, v12.2d
-	WORD $0x4eecd412 // fsub v18.2d, v0.2d, v12.2d
-	FMOVQ 1536(R4), F0
-	WORD $0x4e60d661 // fadd v1.2d, v19.2d, v0.2d
-	WORD $0x4e60d640 // fadd v0.2d, v18.2d, v0.2d
-	WORD $0x6e61fe79 // fdiv v25.2d, v19.2d, v1.2d
-	WORD $0x6e60fe58 // fdiv v24.2d, v18.2d, v0.2d
+	WORD $0x6ef7e590 // fcmgt v16.2d, v12.2d, v23.2d
+	WORD $0x6ef6e58f // fcmgt v15.2d, v12.2d, v22.2d
+	WORD $0x4e301d6e // and v14.16b, v11.16b, v16.16b
+	WORD $0x4e2f1d6d // and v13.16b, v11.16b, v15.16b
+	WORD $0x4e6ad5ce // fadd v14.2d, v14.2d, v10.2d
+	WORD $0x4e6ad5ad // fadd v13.2d, v13.2d, v10.2d
+	WORD $0x6e77ddce // fmul v14.2d, v14.2d, v23.2d
+	WORD $0x6e76ddad // fmul v13.2d, v13.2d, v22.2d
+	WORD $0x4e301d32 // and v18.16b, v9.16b, v16.16b
+	WORD $0x4e2f1d31 // and v17.16b, v9.16b, v15.16b
+	WORD $0x4ee385d0 // add v16.2d, v14.2d, v3.2d
+	WORD $0x4ee385af // add v15.2d, v13.2d, v3.2d
+	WORD $0x6f4c060e // ushr v14.2d, v16.2d, #52
+	WORD $0x6f4c05ed // ushr v13.2d, v15.2d, #52
+	WORD $0x4ea21dce // orr v14.16b, v14.16b, v2.16b
+	WORD $0x4ea21dad // orr v13.16b, v13.16b, v2.16b
+	WORD $0x4ee1d5ce // fsub v14.2d, v14.2d, v1.2d
+	WORD $0x4ee1d5ad // fsub v13.2d, v13.2d, v1.2d
+	WORD $0x4ef2d5d5 // fsub v21.2d, v14.2d, v18.2d
+	WORD $0x4ef1d5b4 // fsub v20.2d, v13.2d, v17.2d
+	WORD $0x4e201e0e // and v14.16b, v16.16b, v0.16b
+	WORD $0x4e201def // and v15.16b, v15.16b, v0.16b
+	FMOVQ 256(R4), F13
+	WORD $0x4eed85ce // add v14.2d, v14.2d, v13.2d
+	WORD $0x4eed85ed // add v13.2d, v15.2d, v13.2d
+	WORD $0x4eead5d3 // fsub v19.2d, v14.2d, v10.2d
+	WORD $0x4eead5b2 // fsub v18.2d, v13.2d, v10.2d
+	FMOVQ 288(R4), F13
+	WORD $0x4e6dd66e // fadd v14.2d, v19.2d, v13.2d
+	WORD $0x4e6dd64d // fadd v13.2d, v18.2d, v13.2d
+	WORD $0x6e6efe79 // fdiv v25.2d, v19.2d, v14.2d
+	WORD $0x6e6dfe58 // fdiv v24.2d, v18.2d, v13.2d
 	WORD $0x6e79df3a // fmul v26.2d, v25.2d, v25.2d
 	WORD $0x6e78df11 // fmul v17.2d, v24.2d, v24.2d
 	WORD $0x6e73de6f // fmul v15.2d, v19.2d, v19.2d
-	WORD $0x6e72de41 // fmul v1.2d, v18.2d, v18.2d
-	FMOVQ 1552(R4), F0
-	WORD $0x6e60ddf0 // fmul v16.2d, v15.2d, v0.2d
-	WORD $0x6e60dc2f // fmul v15.2d, v1.2d, v0.2d
-	FMOVQ 1584(R4), F0
-	WORD $0x4e7acd40 // fmla v0.2d, v10.2d, v26.2d
-	FMOVQ 1584(R4), F1
-	WORD $0x4e71cd41 // fmla v1.2d, v10.2d, v17.2d
-	FMOVQ 1600(R4), F27
-	WORD $0x4e7acc1b // fmla v27.2d, v0.2d, v26.2d
-	FMOVQ 1600(R4), F0
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 1616(R4), F28
-	WORD $0x4e7acf7c // fmla v28.2d, v27.2d, v26.2d
-	FMOVQ 1616(R4), F1
-	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 1632(R4), F27
+	WORD $0x6e72de4e // fmul v14.2d, v18.2d, v18.2d
+	FMOVQ 320(R4), F13
+	WORD $0x6e6dddf0 // fmul v16.2d, v15.2d, v13.2d
+	WORD $0x6e6dddcf // fmul v15.2d, v14.2d, v13.2d
+	FLDPQ 384(R4), (F28, F14)
+	WORD $0x4e7acd1c // fmla v28.2d, v8.2d, v26.2d
+	WORD $0x4e71cd0e // fmla v14.2d, v8.2d, v17.2d
+	FLDPQ 416(R4), (F27, F13)
 	WORD $0x4e7acf9b // fmla v27.2d, v28.2d, v26.2d
-	FMOVQ 1632(R4), F0
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 1648(R4), F28
+	WORD $0x4e71cdcd // fmla v13.2d, v14.2d, v17.2d
+	FLDPQ 448(R4), (F28, F14)
 	WORD $0x4e7acf7c // fmla v28.2d, v27.2d, v26.2d
-	FMOVQ 1648(R4), F1
-	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 1664(R4), F27
+	WORD $0x4e71cdae // fmla v14.2d, v13.2d, v17.2d
+	FLDPQ 480(R4), (F27, F13)
 	WORD $0x4e7acf9b // fmla v27.2d, v28.2d, v26.2d
-	FMOVQ 1664(R4), F0
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 1680(R4), F28
+	WORD $0x4e71cdcd // fmla v13.2d, v14.2d, v17.2d
+	FLDPQ 512(R4), (F28, F14)
 	WORD $0x4e7acf7c // fmla v28.2d, v27.2d, v26.2d
-	FMOVQ 1680(R4), F1
-	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
+	WORD $0x4e71cdae // fmla v14.2d, v13.2d, v17.2d
+	FLDPQ 544(R4), (F27, F13)
+	WORD $0x4e7acf9b // fmla v27.2d, v28.2d, v26.2d
+	WORD $0x4e71cdcd // fmla v13.2d, v14.2d, v17.2d
+	FLDPQ 576(R4), (F28, F14)
+	WORD $0x4e7acf7c // fmla v28.2d, v27.2d, v26.2d
+	WORD $0x4e71cdae // fmla v14.2d, v13.2d, v17.2d
 	VMOV V16.B16, V27.B16
 	WORD $0x4e7acf9b // fmla v27.2d, v28.2d, v26.2d
-	VMOV V15.B16, V0.B16
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	WORD $0x6e79df61 // fmul v1.2d, v27.2d, v25.2d
-	WORD $0x6e78dc00 // fmul v0.2d, v0.2d, v24.2d
-	FMOVQ 1696(R4), F17
-	WORD $0x4e71cea1 // fmla v1.2d, v21.2d, v17.2d
-	WORD $0x4e71ce80 // fmla v0.2d, v20.2d, v17.2d
-	WORD $0x4ee1d601 // fsub v1.2d, v16.2d, v1.2d
-	WORD $0x4ee0d5e0 // fsub v0.2d, v15.2d, v0.2d
-	WORD $0x4ef3d430 // fsub v16.2d, v1.2d, v19.2d
-	WORD $0x4ef2d40f // fsub v15.2d, v0.2d, v18.2d
-	FMOVQ 1712(R4), F0
-	WORD $0x6e60dea1 // fmul v1.2d, v21.2d, v0.2d
-	WORD $0x6e60de80 // fmul v0.2d, v20.2d, v0.2d
-	WORD $0x4ef0d438 // fsub v24.2d, v1.2d, v16.2d
-	WORD $0x4eefd415 // fsub v21.2d, v0.2d, v15.2d
+	VMOV V15.B16, V13.B16
+	WORD $0x4e71cdcd // fmla v13.2d, v14.2d, v17.2d
+	WORD $0x6e79df6e // fmul v14.2d, v27.2d, v25.2d
+	WORD $0x6e78ddad // fmul v13.2d, v13.2d, v24.2d
+	FMOVQ 608(R4), F17
+	WORD $0x4e71ceae // fmla v14.2d, v21.2d, v17.2d
+	WORD $0x4e71ce8d // fmla v13.2d, v20.2d, v17.2d
+	WORD $0x4eeed60e // fsub v14.2d, v16.2d, v14.2d
+	WORD $0x4eedd5ed // fsub v13.2d, v15.2d, v13.2d
+	WORD $0x4ef3d5d0 // fsub v16.2d, v14.2d, v19.2d
+	WORD $0x4ef2d5af // fsub v15.2d, v13.2d, v18.2d
+	FMOVQ 640(R4), F13
+	WORD $0x6e6ddeae // fmul v14.2d, v21.2d, v13.2d
+	WORD $0x6e6dde8d // fmul v13.2d, v20.2d, v13.2d
+	WORD $0x4ef0d5d8 // fsub v24.2d, v14.2d, v16.2d
+	WORD $0x4eefd5b5 // fsub v21.2d, v13.2d, v15.2d
 	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x4e70e6e1 // fcmeq v1.2d, v23.2d, v16.2d
+	WORD $0x4e70e6ee // fcmeq v14.2d, v23.2d, v16.2d
 	WORD $0x4e70e6cf // fcmeq v15.2d, v22.2d, v16.2d
-	WORD $0x6ee9e6f4 // fcmgt v20.2d, v23.2d, v9.2d
-	WORD $0x6ee9e6d3 // fcmgt v19.2d, v22.2d, v9.2d
-	WORD $0x6e70e6e0 // fcmge v0.2d, v23.2d, v16.2d
-	WORD $0x6e205812 // not v18.16b, v0.16b
-	WORD $0x6e70e6c0 // fcmge v0.2d, v22.2d, v16.2d
-	WORD $0x6e205811 // not v17.16b, v0.16b
-	WORD $0x4e211d01 // and v1.16b, v8.16b, v1.16b
-	WORD $0x4e2f1d00 // and v0.16b, v8.16b, v15.16b
-	WORD $0x4e61d710 // fadd v16.2d, v24.2d, v1.2d
-	WORD $0x4e60d6af // fadd v15.2d, v21.2d, v0.2d
-	WORD $0x4e341ce1 // and v1.16b, v7.16b, v20.16b
-	WORD $0x4e331ce0 // and v0.16b, v7.16b, v19.16b
-	WORD $0x4e61d610 // fadd v16.2d, v16.2d, v1.2d
-	WORD $0x4e60d5ef // fadd v15.2d, v15.2d, v0.2d
-	WORD $0x4e321cc1 // and v1.16b, v6.16b, v18.16b
-	WORD $0x4e311cc0 // and v0.16b, v6.16b, v17.16b
-	WORD $0x4e61d601 // fadd v1.2d, v16.2d, v1.2d
-	WORD $0x4e60d5e0 // fadd v0.2d, v15.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x6ee7e6f4 // fcmgt v20.2d, v23.2d, v7.2d
+	WORD $0x6ee7e6d3 // fcmgt v19.2d, v22.2d, v7.2d
+	WORD $0x6e70e6ed // fcmge v13.2d, v23.2d, v16.2d
+	WORD $0x6e2059b2 // not v18.16b, v13.16b
+	WORD $0x6e70e6cd // fcmge v13.2d, v22.2d, v16.2d
+	WORD $0x6e2059b1 // not v17.16b, v13.16b
+	WORD $0x4e2e1cce // and v14.16b, v6.16b, v14.16b
+	WORD $0x4e2f1ccd // and v13.16b, v6.16b, v15.16b
+	WORD $0x4e6ed710 // fadd v16.2d, v24.2d, v14.2d
+	WORD $0x4e6dd6af // fadd v15.2d, v21.2d, v13.2d
+	WORD $0x4e341cae // and v14.16b, v5.16b, v20.16b
+	WORD $0x4e331cad // and v13.16b, v5.16b, v19.16b
+	WORD $0x4e6ed610 // fadd v16.2d, v16.2d, v14.2d
+	WORD $0x4e6dd5ef // fadd v15.2d, v15.2d, v13.2d
+	WORD $0x4e321c8e // and v14.16b, v4.16b, v18.16b
+	WORD $0x4e311c8d // and v13.16b, v4.16b, v17.16b
+	WORD $0x4e6ed60e // fadd v14.2d, v16.2d, v14.2d
+	WORD $0x4e6dd5ed // fadd v13.2d, v15.2d, v13.2d
+	FSTPQ.P (F14, F13), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -5275,46 +6235,43 @@ few_2:
 	FMOVD (R2), F5
 end_5:
 end_3:
-	FMOVQ 1408(R4), F3
-	FMOVQ 1408(R4), F2
-	FMOVQ 1424(R4), F1
-	FMOVQ 1424(R4), F0
+	FLDPQ (R4), (F3, F2)
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x6ee5e466 // fcmgt v6.2d, v3.2d, v5.2d
 	WORD $0x6eeae444 // fcmgt v4.2d, v2.2d, v10.2d
 	WORD $0x4e261c21 // and v1.16b, v1.16b, v6.16b
 	WORD $0x4e241c02 // and v2.16b, v0.16b, v4.16b
-	FMOVQ 1392(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e65dc23 // fmul v3.2d, v1.2d, v5.2d
 	WORD $0x6e6adc02 // fmul v2.2d, v0.2d, v10.2d
-	FMOVQ 1440(R4), F1
-	FMOVQ 1440(R4), F0
+	FLDPQ 96(R4), (F1, F0)
 	WORD $0x4e261c27 // and v7.16b, v1.16b, v6.16b
 	WORD $0x4e241c06 // and v6.16b, v0.16b, v4.16b
-	FMOVQ 1456(R4), F0
+	FMOVQ 128(R4), F0
 	WORD $0x4ee08464 // add v4.2d, v3.2d, v0.2d
 	WORD $0x4ee08443 // add v3.2d, v2.2d, v0.2d
 	WORD $0x6f4c0481 // ushr v1.2d, v4.2d, #52
 	WORD $0x6f4c0462 // ushr v2.2d, v3.2d, #52
-	FMOVQ 1472(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	FMOVQ 1488(R4), F0
+	FMOVQ 192(R4), F0
 	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
 	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
 	WORD $0x4ee7d428 // fsub v8.2d, v1.2d, v7.2d
 	WORD $0x4ee6d407 // fsub v7.2d, v0.2d, v6.2d
-	FMOVQ 1504(R4), F0
+	FMOVQ 224(R4), F0
 	WORD $0x4e201c82 // and v2.16b, v4.16b, v0.16b
 	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
-	FMOVQ 1520(R4), F0
+	FMOVQ 256(R4), F0
 	WORD $0x4ee08442 // add v2.2d, v2.2d, v0.2d
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	FMOVQ 1392(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4ee0d44b // fsub v11.2d, v2.2d, v0.2d
 	WORD $0x4ee0d429 // fsub v9.2d, v1.2d, v0.2d
-	FMOVQ 1536(R4), F0
+	FMOVQ 288(R4), F0
 	WORD $0x4e60d561 // fadd v1.2d, v11.2d, v0.2d
 	WORD $0x4e60d520 // fadd v0.2d, v9.2d, v0.2d
 	WORD $0x6e61fd6e // fdiv v14.2d, v11.2d, v1.2d
@@ -5323,38 +6280,30 @@ end_3:
 	WORD $0x6e6dddac // fmul v12.2d, v13.2d, v13.2d
 	WORD $0x6e6bdd62 // fmul v2.2d, v11.2d, v11.2d
 	WORD $0x6e69dd21 // fmul v1.2d, v9.2d, v9.2d
-	FMOVQ 1552(R4), F0
+	FMOVQ 320(R4), F0
 	WORD $0x6e60dc46 // fmul v6.2d, v2.2d, v0.2d
 	WORD $0x6e60dc24 // fmul v4.2d, v1.2d, v0.2d
-	FMOVQ 1568(R4), F1
-	FMOVQ 1568(R4), F2
-	FMOVQ 1584(R4), F0
-	WORD $0x4e6fcc20 // fmla v0.2d, v1.2d, v15.2d
-	FMOVQ 1584(R4), F1
-	WORD $0x4e6ccc41 // fmla v1.2d, v2.2d, v12.2d
-	FMOVQ 1600(R4), F2
-	WORD $0x4e6fcc02 // fmla v2.2d, v0.2d, v15.2d
-	FMOVQ 1600(R4), F0
-	WORD $0x4e6ccc20 // fmla v0.2d, v1.2d, v12.2d
-	FMOVQ 1616(R4), F3
+	FLDPQ 352(R4), (F2, F0)
+	FLDPQ 384(R4), (F3, F1)
 	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
-	FMOVQ 1616(R4), F1
 	WORD $0x4e6ccc01 // fmla v1.2d, v0.2d, v12.2d
-	FMOVQ 1632(R4), F2
+	FLDPQ 416(R4), (F2, F0)
 	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
-	FMOVQ 1632(R4), F0
 	WORD $0x4e6ccc20 // fmla v0.2d, v1.2d, v12.2d
-	FMOVQ 1648(R4), F3
+	FLDPQ 448(R4), (F3, F1)
 	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
-	FMOVQ 1648(R4), F1
 	WORD $0x4e6ccc01 // fmla v1.2d, v0.2d, v12.2d
-	FMOVQ 1664(R4), F2
+	FLDPQ 480(R4), (F2, F0)
 	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
-	FMOVQ 1664(R4), F0
 	WORD $0x4e6ccc20 // fmla v0.2d, v1.2d, v12.2d
-	FMOVQ 1680(R4), F3
+	FLDPQ 512(R4), (F3, F1)
 	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
-	FMOVQ 1680(R4), F1
+	WORD $0x4e6ccc01 // fmla v1.2d, v0.2d, v12.2d
+	FLDPQ 544(R4), (F2, F0)
+	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
+	WORD $0x4e6ccc20 // fmla v0.2d, v1.2d, v12.2d
+	FLDPQ 576(R4), (F3, F1)
+	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
 	WORD $0x4e6ccc01 // fmla v1.2d, v0.2d, v12.2d
 	VMOV V6.B16, V2.B16
 	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
@@ -5362,21 +6311,20 @@ end_3:
 	WORD $0x4e6ccc20 // fmla v0.2d, v1.2d, v12.2d
 	WORD $0x6e6edc41 // fmul v1.2d, v2.2d, v14.2d
 	WORD $0x6e6ddc00 // fmul v0.2d, v0.2d, v13.2d
-	FMOVQ 1696(R4), F2
+	FMOVQ 608(R4), F2
 	WORD $0x4e62cd01 // fmla v1.2d, v8.2d, v2.2d
 	WORD $0x4e62cce0 // fmla v0.2d, v7.2d, v2.2d
 	WORD $0x4ee1d4c1 // fsub v1.2d, v6.2d, v1.2d
 	WORD $0x4ee0d480 // fsub v0.2d, v4.2d, v0.2d
 	WORD $0x4eebd423 // fsub v3.2d, v1.2d, v11.2d
 	WORD $0x4ee9d402 // fsub v2.2d, v0.2d, v9.2d
-	FMOVQ 1712(R4), F0
+	FMOVQ 640(R4), F0
 	WORD $0x6e60dd01 // fmul v1.2d, v8.2d, v0.2d
 	WORD $0x6e60dce0 // fmul v0.2d, v7.2d, v0.2d
 	WORD $0x4ee3d429 // fsub v9.2d, v1.2d, v3.2d
 	WORD $0x4ee2d408 // fsub v8.2d, v0.2d, v2.2d
 	WORD $0x6f00e404 // movi v4.2d, #0
-	FMOVQ 1728(R4), F1
-	FMOVQ 1728(R4), F0
+	FLDPQ 672(R4), (F1, F0)
 	WORD $0x4e64e4a3 // fcmeq v3.2d, v5.2d, v4.2d
 	WORD $0x4e64e542 // fcmeq v2.2d, v10.2d, v4.2d
 	WORD $0x6ee1e4a7 // fcmgt v7.2d, v5.2d, v1.2d
@@ -5385,20 +6333,17 @@ end_3:
 	WORD $0x6e205805 // not v5.16b, v0.16b
 	WORD $0x6e64e540 // fcmge v0.2d, v10.2d, v4.2d
 	WORD $0x6e205804 // not v4.16b, v0.16b
-	FMOVQ 1744(R4), F1
-	FMOVQ 1744(R4), F0
+	FLDPQ 704(R4), (F1, F0)
 	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
 	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
 	WORD $0x4e61d523 // fadd v3.2d, v9.2d, v1.2d
 	WORD $0x4e60d502 // fadd v2.2d, v8.2d, v0.2d
-	FMOVQ 1760(R4), F1
-	FMOVQ 1760(R4), F0
+	FLDPQ 736(R4), (F1, F0)
 	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
 	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
 	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
 	WORD $0x4e60d442 // fadd v2.2d, v2.2d, v0.2d
-	FMOVQ 1776(R4), F1
-	FMOVQ 1776(R4), F0
+	FLDPQ 768(R4), (F1, F0)
 	WORD $0x4e251c21 // and v1.16b, v1.16b, v5.16b
 	WORD $0x4e241c00 // and v0.16b, v0.16b, v4.16b
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
@@ -5423,17 +6368,17 @@ end:
 
 // func Log1pNEONF64(n int, x *float64, y *float64)
 TEXT ·Log1pNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1392(R4), F11
-	FMOVQ 1248(R4), F10
-	FMOVQ 1408(R4), F9
-	FMOVQ 1424(R4), F8
-	FMOVQ 1440(R4), F7
-	FMOVQ 1568(R4), F6
-	FMOVQ 1728(R4), F5
-	FMOVQ 1744(R4), F4
-	FMOVQ 1760(R4), F3
-	FMOVQ 1776(R4), F2
+	MOVD $neonfunction<>+7232(SB), R4
+	FMOVQ 32(R4), F9
+	FMOVQ (R4), F8
+	FMOVQ 64(R4), F7
+	FMOVQ 96(R4), F6
+	FMOVQ 128(R4), F5
+	FMOVQ 384(R4), F4
+	FMOVQ 704(R4), F3
+	FMOVQ 736(R4), F2
+	FMOVQ 768(R4), F1
+	FMOVQ 800(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -5443,135 +6388,128 @@ TEXT ·Log1pNEONF64(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F25, F24)
-	WORD $0x4e6bd737 // fadd v23.2d, v25.2d, v11.2d
-	WORD $0x4e6bd716 // fadd v22.2d, v24.2d, v11.2d
-	WORD $0x4eebd6e1 // fsub v1.2d, v23.2d, v11.2d
-	WORD $0x4eebd6c0 // fsub v0.2d, v22.2d, v11.2d
-	WORD $0x4ee1d721 // fsub v1.2d, v25.2d, v1.2d
-	WORD $0x4ee0d700 // fsub v0.2d, v24.2d, v0.2d
-	WORD $0x6e77fc21 // fdiv v1.2d, v1.2d, v23.2d
-	WORD $0x6e76fc00 // fdiv v0.2d, v0.2d, v22.2d
-	WORD $0x4eebc435 // fminnm v21.2d, v1.2d, v11.2d
-	WORD $0x4eebc414 // fminnm v20.2d, v0.2d, v11.2d
-	WORD $0x6ef7e52e // fcmgt v14.2d, v9.2d, v23.2d
-	WORD $0x6ef6e52d // fcmgt v13.2d, v9.2d, v22.2d
-	WORD $0x4e2e1d01 // and v1.16b, v8.16b, v14.16b
-	WORD $0x4e2d1d00 // and v0.16b, v8.16b, v13.16b
-	WORD $0x4e6bd421 // fadd v1.2d, v1.2d, v11.2d
-	WORD $0x4e6bd400 // fadd v0.2d, v0.2d, v11.2d
-	WORD $0x6e77dc2c // fmul v12.2d, v1.2d, v23.2d
-	WORD $0x6e76dc01 // fmul v1.2d, v0.2d, v22.2d
-	WORD $0x4e2e1cf0 // and v16.16b, v7.16b, v14.16b
-	WORD $0x4e2d1cef // and v15.16b, v7.16b, v13.16b
-	FMOVQ 1456(R4), F0
-	WORD $0x4ee0858e // add v14.2d, v12.2d, v0.2d
-	WORD $0x4ee0842d // add v13.2d, v1.2d, v0.2d
-	WORD $0x6f4c05c1 // ushr v1.2d, v14.2d, #52
+	WORD $0x4e69d737 // fadd v23.2d, v25.2d, v9.2d
+	WORD $0x4e69d716 // fadd v22.2d, v24.2d, v9.2d
+	WORD $0x4ee9d6eb // fsub v11.2d, v23.2d, v9.2d
+	WORD $0x4ee9d6ca // fsub v10.2d, v22.2d, v9.2d
+	WORD $0x4eebd72b // fsub v11.2d, v25.2d, v11.2d
+	WORD $0x4eead70a // fsub v10.2d, v24.2d, v10.2d
+	WORD $0x6e77fd6b // fdiv v11.2d, v11.2d, v23.2d
+	WORD $0x6e76fd4a // fdiv v10.2d, v10.2d, v22.2d
+	WORD $0x4ee9c575 // fminnm v21.2d, v11.2d, v9.2d
+	WORD $0x4ee9c554 // fminnm v20.2d, v10.2d, v9.2d
+	WORD $0x6ef7e4ee // fcmgt v14.2d, v7.2d, v23.2d
+	WORD $0x6ef6e4ed // fcmgt v13.2d, v7.2d, v22.2d
+	WORD $0x4e2e1ccb // and v11.16b, v6.16b, v14.16b
+	WORD $0x4e2d1cca // and v10.16b, v6.16b, v13.16b
+	WORD $0x4e69d56b // fadd v11.2d, v11.2d, v9.2d
+	WORD $0x4e69d54a // fadd v10.2d, v10.2d, v9.2d
+	WORD $0x6e77dd6c // fmul v12.2d, v11.2d, v23.2d
+	WORD $0x6e76dd4b // fmul v11.2d, v10.2d, v22.2d
+	WORD $0x4e2e1cb0 // and v16.16b, v5.16b, v14.16b
+	WORD $0x4e2d1caf // and v15.16b, v5.16b, v13.16b
+	FMOVQ 160(R4), F10
+	WORD $0x4eea858e // add v14.2d, v12.2d, v10.2d
+	WORD $0x4eea856d // add v13.2d, v11.2d, v10.2d
+	WORD $0x6f4c05cb // ushr v11.2d, v14.2d, #52
 	WORD $0x6f4c05ac // ushr v12.2d, v13.2d, #52
-	FMOVQ 1472(R4), F0
-	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
-	WORD $0x4ea01d8c // orr v12.16b, v12.16b, v0.16b
-	FMOVQ 1488(R4), F0
-	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
-	WORD $0x4ee0d580 // fsub v0.2d, v12.2d, v0.2d
-	WORD $0x4ef0d433 // fsub v19.2d, v1.2d, v16.2d
-	WORD $0x4eefd412 // fsub v18.2d, v0.2d, v15.2d
-	FMOVQ 1504(R4), F0
-	WORD $0x4e201dc1 // and v1.16b, v14.16b, v0.16b
-	WORD $0x4e201dac // and v12.16b, v13.16b, v0.16b
-	FMOVQ 1520(R4), F0
-	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee08580 // add v0.2d, v12.2d, v0.2d
-	WORD $0x4eebd431 // fsub v17.2d, v1.2d, v11.2d
-	WORD $0x4eebd410 // fsub v16.2d, v0.2d, v11.2d
-	FMOVQ 1536(R4), F0
-	WORD $0x4e60d621 // fadd v1.2d, v17.2d, v0.2d
-	WORD $0x4e60d600 // fadd v0.2d, v16.2d, v0.2d
-	WORD $0x6e61fe3a // fdiv v26.2d, v17.2d, v1.2d
-	WORD $0x6e60fe0f // fdiv v15.2d, v16.2d, v0.2d
+	FMOVQ 192(R4), F10
+	WORD $0x4eaa1d6b // orr v11.16b, v11.16b, v10.16b
+	WORD $0x4eaa1d8c // orr v12.16b, v12.16b, v10.16b
+	FMOVQ 224(R4), F10
+	WORD $0x4eead56b // fsub v11.2d, v11.2d, v10.2d
+	WORD $0x4eead58a // fsub v10.2d, v12.2d, v10.2d
+	WORD $0x4ef0d573 // fsub v19.2d, v11.2d, v16.2d
+	WORD $0x4eefd552 // fsub v18.2d, v10.2d, v15.2d
+	FMOVQ 256(R4), F10
+	WORD $0x4e2a1dcb // and v11.16b, v14.16b, v10.16b
+	WORD $0x4e2a1dac // and v12.16b, v13.16b, v10.16b
+	FMOVQ 288(R4), F10
+	WORD $0x4eea856b // add v11.2d, v11.2d, v10.2d
+	WORD $0x4eea858a // add v10.2d, v12.2d, v10.2d
+	WORD $0x4ee9d571 // fsub v17.2d, v11.2d, v9.2d
+	WORD $0x4ee9d550 // fsub v16.2d, v10.2d, v9.2d
+	FMOVQ 320(R4), F10
+	WORD $0x4e6ad62b // fadd v11.2d, v17.2d, v10.2d
+	WORD $0x4e6ad60a // fadd v10.2d, v16.2d, v10.2d
+	WORD $0x6e6bfe3a // fdiv v26.2d, v17.2d, v11.2d
+	WORD $0x6e6afe0f // fdiv v15.2d, v16.2d, v10.2d
 	WORD $0x6e7adf5b // fmul v27.2d, v26.2d, v26.2d
 	WORD $0x6e6fddee // fmul v14.2d, v15.2d, v15.2d
 	WORD $0x6e71de2c // fmul v12.2d, v17.2d, v17.2d
-	WORD $0x6e70de01 // fmul v1.2d, v16.2d, v16.2d
-	FMOVQ 1552(R4), F0
-	WORD $0x6e60dd8d // fmul v13.2d, v12.2d, v0.2d
-	WORD $0x6e60dc2c // fmul v12.2d, v1.2d, v0.2d
-	FMOVQ 1584(R4), F0
-	WORD $0x4e7bccc0 // fmla v0.2d, v6.2d, v27.2d
-	FMOVQ 1584(R4), F1
-	WORD $0x4e6eccc1 // fmla v1.2d, v6.2d, v14.2d
-	FMOVQ 1600(R4), F28
-	WORD $0x4e7bcc1c // fmla v28.2d, v0.2d, v27.2d
-	FMOVQ 1600(R4), F0
-	WORD $0x4e6ecc20 // fmla v0.2d, v1.2d, v14.2d
-	FMOVQ 1616(R4), F29
-	WORD $0x4e7bcf9d // fmla v29.2d, v28.2d, v27.2d
-	FMOVQ 1616(R4), F1
-	WORD $0x4e6ecc01 // fmla v1.2d, v0.2d, v14.2d
-	FMOVQ 1632(R4), F28
+	WORD $0x6e70de0b // fmul v11.2d, v16.2d, v16.2d
+	FMOVQ 352(R4), F10
+	WORD $0x6e6add8d // fmul v13.2d, v12.2d, v10.2d
+	WORD $0x6e6add6c // fmul v12.2d, v11.2d, v10.2d
+	FLDPQ 416(R4), (F29, F11)
+	WORD $0x4e7bcc9d // fmla v29.2d, v4.2d, v27.2d
+	WORD $0x4e6ecc8b // fmla v11.2d, v4.2d, v14.2d
+	FLDPQ 448(R4), (F28, F10)
 	WORD $0x4e7bcfbc // fmla v28.2d, v29.2d, v27.2d
-	FMOVQ 1632(R4), F0
-	WORD $0x4e6ecc20 // fmla v0.2d, v1.2d, v14.2d
-	FMOVQ 1648(R4), F29
+	WORD $0x4e6ecd6a // fmla v10.2d, v11.2d, v14.2d
+	FLDPQ 480(R4), (F29, F11)
 	WORD $0x4e7bcf9d // fmla v29.2d, v28.2d, v27.2d
-	FMOVQ 1648(R4), F1
-	WORD $0x4e6ecc01 // fmla v1.2d, v0.2d, v14.2d
-	FMOVQ 1664(R4), F28
+	WORD $0x4e6ecd4b // fmla v11.2d, v10.2d, v14.2d
+	FLDPQ 512(R4), (F28, F10)
 	WORD $0x4e7bcfbc // fmla v28.2d, v29.2d, v27.2d
-	FMOVQ 1664(R4), F0
-	WORD $0x4e6ecc20 // fmla v0.2d, v1.2d, v14.2d
-	FMOVQ 1680(R4), F29
+	WORD $0x4e6ecd6a // fmla v10.2d, v11.2d, v14.2d
+	FLDPQ 544(R4), (F29, F11)
 	WORD $0x4e7bcf9d // fmla v29.2d, v28.2d, v27.2d
-	FMOVQ 1680(R4), F1
-	WORD $0x4e6ecc01 // fmla v1.2d, v0.2d, v14.2d
+	WORD $0x4e6ecd4b // fmla v11.2d, v10.2d, v14.2d
+	FLDPQ 576(R4), (F28, F10)
+	WORD $0x4e7bcfbc // fmla v28.2d, v29.2d, v27.2d
+	WORD $0x4e6ecd6a // fmla v10.2d, v11.2d, v14.2d
+	FLDPQ 608(R4), (F29, F11)
+	WORD $0x4e7bcf9d // fmla v29.2d, v28.2d, v27.2d
+	WORD $0x4e6ecd4b // fmla v11.2d, v10.2d, v14.2d
 	VMOV V13.B16, V28.B16
 	WORD $0x4e7bcfbc // fmla v28.2d, v29.2d, v27.2d
-	VMOV V12.B16, V0.B16
-	WORD $0x4e6ecc20 // fmla v0.2d, v1.2d, v14.2d
-	WORD $0x6e7adf81 // fmul v1.2d, v28.2d, v26.2d
-	WORD $0x6e6fdc00 // fmul v0.2d, v0.2d, v15.2d
-	FMOVQ 1696(R4), F14
-	WORD $0x4e6ece61 // fmla v1.2d, v19.2d, v14.2d
-	WORD $0x4e6ece40 // fmla v0.2d, v18.2d, v14.2d
-	WORD $0x4ee1d5a1 // fsub v1.2d, v13.2d, v1.2d
-	WORD $0x4ee0d580 // fsub v0.2d, v12.2d, v0.2d
-	WORD $0x4ef1d42d // fsub v13.2d, v1.2d, v17.2d
-	WORD $0x4ef0d40c // fsub v12.2d, v0.2d, v16.2d
-	FMOVQ 1712(R4), F0
-	WORD $0x6e60de61 // fmul v1.2d, v19.2d, v0.2d
-	WORD $0x6e60de40 // fmul v0.2d, v18.2d, v0.2d
-	WORD $0x4eedd433 // fsub v19.2d, v1.2d, v13.2d
-	WORD $0x4eecd412 // fsub v18.2d, v0.2d, v12.2d
+	VMOV V12.B16, V10.B16
+	WORD $0x4e6ecd6a // fmla v10.2d, v11.2d, v14.2d
+	WORD $0x6e7adf8b // fmul v11.2d, v28.2d, v26.2d
+	WORD $0x6e6fdd4a // fmul v10.2d, v10.2d, v15.2d
+	FMOVQ 640(R4), F14
+	WORD $0x4e6ece6b // fmla v11.2d, v19.2d, v14.2d
+	WORD $0x4e6ece4a // fmla v10.2d, v18.2d, v14.2d
+	WORD $0x4eebd5ab // fsub v11.2d, v13.2d, v11.2d
+	WORD $0x4eead58a // fsub v10.2d, v12.2d, v10.2d
+	WORD $0x4ef1d56d // fsub v13.2d, v11.2d, v17.2d
+	WORD $0x4ef0d54c // fsub v12.2d, v10.2d, v16.2d
+	FMOVQ 672(R4), F10
+	WORD $0x6e6ade6b // fmul v11.2d, v19.2d, v10.2d
+	WORD $0x6e6ade4a // fmul v10.2d, v18.2d, v10.2d
+	WORD $0x4eedd573 // fsub v19.2d, v11.2d, v13.2d
+	WORD $0x4eecd552 // fsub v18.2d, v10.2d, v12.2d
 	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x4e6de6e1 // fcmeq v1.2d, v23.2d, v13.2d
+	WORD $0x4e6de6eb // fcmeq v11.2d, v23.2d, v13.2d
 	WORD $0x4e6de6cc // fcmeq v12.2d, v22.2d, v13.2d
-	WORD $0x6ee5e6f1 // fcmgt v17.2d, v23.2d, v5.2d
-	WORD $0x6ee5e6d0 // fcmgt v16.2d, v22.2d, v5.2d
-	WORD $0x6e6de6e0 // fcmge v0.2d, v23.2d, v13.2d
-	WORD $0x6e20580f // not v15.16b, v0.16b
-	WORD $0x6e6de6c0 // fcmge v0.2d, v22.2d, v13.2d
-	WORD $0x6e20580e // not v14.16b, v0.16b
-	WORD $0x4e211c81 // and v1.16b, v4.16b, v1.16b
-	WORD $0x4e2c1c80 // and v0.16b, v4.16b, v12.16b
-	WORD $0x4e61d66d // fadd v13.2d, v19.2d, v1.2d
-	WORD $0x4e60d64c // fadd v12.2d, v18.2d, v0.2d
-	WORD $0x4e311c61 // and v1.16b, v3.16b, v17.16b
-	WORD $0x4e301c60 // and v0.16b, v3.16b, v16.16b
-	WORD $0x4e61d5ad // fadd v13.2d, v13.2d, v1.2d
-	WORD $0x4e60d58c // fadd v12.2d, v12.2d, v0.2d
-	WORD $0x4e2f1c41 // and v1.16b, v2.16b, v15.16b
-	WORD $0x4e2e1c40 // and v0.16b, v2.16b, v14.16b
-	WORD $0x4e61d5a1 // fadd v1.2d, v13.2d, v1.2d
-	WORD $0x4e60d580 // fadd v0.2d, v12.2d, v0.2d
-	WORD $0x4e75d421 // fadd v1.2d, v1.2d, v21.2d
-	WORD $0x4e74d400 // fadd v0.2d, v0.2d, v20.2d
-	WORD $0x4e6a1c2d // bic v13.16b, v1.16b, v10.16b
-	WORD $0x4e6a1c0c // bic v12.16b, v0.16b, v10.16b
-	WORD $0x4e2a1f21 // and v1.16b, v25.16b, v10.16b
-	WORD $0x4e2a1f00 // and v0.16b, v24.16b, v10.16b
-	WORD $0x4ea11da1 // orr v1.16b, v13.16b, v1.16b
-	WORD $0x4ea01d80 // orr v0.16b, v12.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x6ee3e6f1 // fcmgt v17.2d, v23.2d, v3.2d
+	WORD $0x6ee3e6d0 // fcmgt v16.2d, v22.2d, v3.2d
+	WORD $0x6e6de6ea // fcmge v10.2d, v23.2d, v13.2d
+	WORD $0x6e20594f // not v15.16b, v10.16b
+	WORD $0x6e6de6ca // fcmge v10.2d, v22.2d, v13.2d
+	WORD $0x6e20594e // not v14.16b, v10.16b
+	WORD $0x4e2b1c4b // and v11.16b, v2.16b, v11.16b
+	WORD $0x4e2c1c4a // and v10.16b, v2.16b, v12.16b
+	WORD $0x4e6bd66d // fadd v13.2d, v19.2d, v11.2d
+	WORD $0x4e6ad64c // fadd v12.2d, v18.2d, v10.2d
+	WORD $0x4e311c2b // and v11.16b, v1.16b, v17.16b
+	WORD $0x4e301c2a // and v10.16b, v1.16b, v16.16b
+	WORD $0x4e6bd5ad // fadd v13.2d, v13.2d, v11.2d
+	WORD $0x4e6ad58c // fadd v12.2d, v12.2d, v10.2d
+	WORD $0x4e2f1c0b // and v11.16b, v0.16b, v15.16b
+	WORD $0x4e2e1c0a // and v10.16b, v0.16b, v14.16b
+	WORD $0x4e6bd5ab // fadd v11.2d, v13.2d, v11.2d
+	WORD $0x4e6ad58a // fadd v10.2d, v12.2d, v10.2d
+	WORD $0x4e75d56b // fadd v11.2d, v11.2d, v21.2d
+	WORD $0x4e74d54a // fadd v10.2d, v10.2d, v20.2d
+	WORD $0x4e681d6d // bic v13.16b, v11.16b, v8.16b
+	WORD $0x4e681d4c // bic v12.16b, v10.16b, v8.16b
+	WORD $0x4e281f2b // and v11.16b, v25.16b, v8.16b
+	WORD $0x4e281f0a // and v10.16b, v24.16b, v8.16b
+	WORD $0x4eab1dab // orr v11.16b, v13.16b, v11.16b
+	WORD $0x4eaa1d8a // orr v10.16b, v12.16b, v10.16b
+	FSTPQ.P (F11, F10), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -5594,61 +6532,56 @@ few_2:
 	FMOVD (R2), F5
 end_5:
 end_3:
-	FMOVQ 1248(R4), F18
-	FMOVQ 1248(R4), F17
-	FMOVQ 1392(R4), F0
-	WORD $0x4e60d4b0 // fadd v16.2d, v5.2d, v0.2d
-	WORD $0x4e60d48f // fadd v15.2d, v4.2d, v0.2d
-	FMOVQ 1392(R4), F0
+	FLDPQ (R4), (F18, F17)
+	FLDPQ 32(R4), (F1, F0)
+	WORD $0x4e61d4b0 // fadd v16.2d, v5.2d, v1.2d
+	WORD $0x4e61d48f // fadd v15.2d, v4.2d, v1.2d
 	WORD $0x4ee0d601 // fsub v1.2d, v16.2d, v0.2d
 	WORD $0x4ee0d5e0 // fsub v0.2d, v15.2d, v0.2d
 	WORD $0x4ee1d4a1 // fsub v1.2d, v5.2d, v1.2d
 	WORD $0x4ee0d480 // fsub v0.2d, v4.2d, v0.2d
 	WORD $0x6e70fc22 // fdiv v2.2d, v1.2d, v16.2d
 	WORD $0x6e6ffc01 // fdiv v1.2d, v0.2d, v15.2d
-	FMOVQ 1392(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4ee0c44e // fminnm v14.2d, v2.2d, v0.2d
 	WORD $0x4ee0c42d // fminnm v13.2d, v1.2d, v0.2d
-	FMOVQ 1408(R4), F3
-	FMOVQ 1408(R4), F2
-	FMOVQ 1424(R4), F1
-	FMOVQ 1424(R4), F0
+	FLDPQ 64(R4), (F3, F2)
+	FLDPQ 96(R4), (F1, F0)
 	WORD $0x6ef0e467 // fcmgt v7.2d, v3.2d, v16.2d
 	WORD $0x6eefe446 // fcmgt v6.2d, v2.2d, v15.2d
 	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
 	WORD $0x4e261c02 // and v2.16b, v0.16b, v6.16b
-	FMOVQ 1392(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e70dc23 // fmul v3.2d, v1.2d, v16.2d
 	WORD $0x6e6fdc02 // fmul v2.2d, v0.2d, v15.2d
-	FMOVQ 1440(R4), F1
-	FMOVQ 1440(R4), F0
+	FLDPQ 128(R4), (F1, F0)
 	WORD $0x4e271c28 // and v8.16b, v1.16b, v7.16b
 	WORD $0x4e261c07 // and v7.16b, v0.16b, v6.16b
-	FMOVQ 1456(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4ee08466 // add v6.2d, v3.2d, v0.2d
 	WORD $0x4ee08443 // add v3.2d, v2.2d, v0.2d
 	WORD $0x6f4c04c1 // ushr v1.2d, v6.2d, #52
 	WORD $0x6f4c0462 // ushr v2.2d, v3.2d, #52
-	FMOVQ 1472(R4), F0
+	FMOVQ 192(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	FMOVQ 1488(R4), F0
+	FMOVQ 224(R4), F0
 	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
 	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
 	WORD $0x4ee8d42c // fsub v12.2d, v1.2d, v8.2d
 	WORD $0x4ee7d40b // fsub v11.2d, v0.2d, v7.2d
-	FMOVQ 1504(R4), F0
+	FMOVQ 256(R4), F0
 	WORD $0x4e201cc2 // and v2.16b, v6.16b, v0.16b
 	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
-	FMOVQ 1520(R4), F0
+	FMOVQ 288(R4), F0
 	WORD $0x4ee08442 // add v2.2d, v2.2d, v0.2d
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	FMOVQ 1392(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4ee0d44a // fsub v10.2d, v2.2d, v0.2d
 	WORD $0x4ee0d429 // fsub v9.2d, v1.2d, v0.2d
-	FMOVQ 1536(R4), F0
+	FMOVQ 320(R4), F0
 	WORD $0x4e60d541 // fadd v1.2d, v10.2d, v0.2d
 	WORD $0x4e60d520 // fadd v0.2d, v9.2d, v0.2d
 	WORD $0x6e61fd54 // fdiv v20.2d, v10.2d, v1.2d
@@ -5657,38 +6590,30 @@ end_3:
 	WORD $0x6e73de68 // fmul v8.2d, v19.2d, v19.2d
 	WORD $0x6e6add42 // fmul v2.2d, v10.2d, v10.2d
 	WORD $0x6e69dd21 // fmul v1.2d, v9.2d, v9.2d
-	FMOVQ 1552(R4), F0
+	FMOVQ 352(R4), F0
 	WORD $0x6e60dc47 // fmul v7.2d, v2.2d, v0.2d
 	WORD $0x6e60dc26 // fmul v6.2d, v1.2d, v0.2d
-	FMOVQ 1568(R4), F1
-	FMOVQ 1568(R4), F2
-	FMOVQ 1584(R4), F0
-	WORD $0x4e75cc20 // fmla v0.2d, v1.2d, v21.2d
-	FMOVQ 1584(R4), F1
-	WORD $0x4e68cc41 // fmla v1.2d, v2.2d, v8.2d
-	FMOVQ 1600(R4), F2
-	WORD $0x4e75cc02 // fmla v2.2d, v0.2d, v21.2d
-	FMOVQ 1600(R4), F0
-	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
-	FMOVQ 1616(R4), F3
+	FLDPQ 384(R4), (F2, F0)
+	FLDPQ 416(R4), (F3, F1)
 	WORD $0x4e75cc43 // fmla v3.2d, v2.2d, v21.2d
-	FMOVQ 1616(R4), F1
 	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
-	FMOVQ 1632(R4), F2
+	FLDPQ 448(R4), (F2, F0)
 	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
-	FMOVQ 1632(R4), F0
 	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
-	FMOVQ 1648(R4), F3
+	FLDPQ 480(R4), (F3, F1)
 	WORD $0x4e75cc43 // fmla v3.2d, v2.2d, v21.2d
-	FMOVQ 1648(R4), F1
 	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
-	FMOVQ 1664(R4), F2
+	FLDPQ 512(R4), (F2, F0)
 	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
-	FMOVQ 1664(R4), F0
 	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
-	FMOVQ 1680(R4), F3
+	FLDPQ 544(R4), (F3, F1)
 	WORD $0x4e75cc43 // fmla v3.2d, v2.2d, v21.2d
-	FMOVQ 1680(R4), F1
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
+	FLDPQ 576(R4), (F2, F0)
+	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
+	FLDPQ 608(R4), (F3, F1)
+	WORD $0x4e75cc43 // fmla v3.2d, v2.2d, v21.2d
 	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
 	VMOV V7.B16, V2.B16
 	WORD $0x4e75cc62 // fmla v2.2d, v3.2d, v21.2d
@@ -5696,21 +6621,20 @@ end_3:
 	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
 	WORD $0x6e74dc41 // fmul v1.2d, v2.2d, v20.2d
 	WORD $0x6e73dc00 // fmul v0.2d, v0.2d, v19.2d
-	FMOVQ 1696(R4), F2
+	FMOVQ 640(R4), F2
 	WORD $0x4e62cd81 // fmla v1.2d, v12.2d, v2.2d
 	WORD $0x4e62cd60 // fmla v0.2d, v11.2d, v2.2d
 	WORD $0x4ee1d4e1 // fsub v1.2d, v7.2d, v1.2d
 	WORD $0x4ee0d4c0 // fsub v0.2d, v6.2d, v0.2d
 	WORD $0x4eead423 // fsub v3.2d, v1.2d, v10.2d
 	WORD $0x4ee9d402 // fsub v2.2d, v0.2d, v9.2d
-	FMOVQ 1712(R4), F0
+	FMOVQ 672(R4), F0
 	WORD $0x6e60dd81 // fmul v1.2d, v12.2d, v0.2d
 	WORD $0x6e60dd60 // fmul v0.2d, v11.2d, v0.2d
 	WORD $0x4ee3d42b // fsub v11.2d, v1.2d, v3.2d
 	WORD $0x4ee2d40a // fsub v10.2d, v0.2d, v2.2d
 	WORD $0x6f00e406 // movi v6.2d, #0
-	FMOVQ 1728(R4), F1
-	FMOVQ 1728(R4), F0
+	FLDPQ 704(R4), (F1, F0)
 	WORD $0x4e66e603 // fcmeq v3.2d, v16.2d, v6.2d
 	WORD $0x4e66e5e2 // fcmeq v2.2d, v15.2d, v6.2d
 	WORD $0x6ee1e609 // fcmgt v9.2d, v16.2d, v1.2d
@@ -5719,20 +6643,17 @@ end_3:
 	WORD $0x6e205807 // not v7.16b, v0.16b
 	WORD $0x6e66e5e0 // fcmge v0.2d, v15.2d, v6.2d
 	WORD $0x6e205806 // not v6.16b, v0.16b
-	FMOVQ 1744(R4), F1
-	FMOVQ 1744(R4), F0
+	FLDPQ 736(R4), (F1, F0)
 	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
 	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
 	WORD $0x4e61d563 // fadd v3.2d, v11.2d, v1.2d
 	WORD $0x4e60d542 // fadd v2.2d, v10.2d, v0.2d
-	FMOVQ 1760(R4), F1
-	FMOVQ 1760(R4), F0
+	FLDPQ 768(R4), (F1, F0)
 	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
 	WORD $0x4e281c00 // and v0.16b, v0.16b, v8.16b
 	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
 	WORD $0x4e60d442 // fadd v2.2d, v2.2d, v0.2d
-	FMOVQ 1776(R4), F1
-	FMOVQ 1776(R4), F0
+	FLDPQ 800(R4), (F1, F0)
 	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
 	WORD $0x4e261c00 // and v0.16b, v0.16b, v6.16b
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
@@ -5765,18 +6686,18 @@ end:
 
 // func Expm1NEONF64(n int, x *float64, y *float64)
 TEXT ·Expm1NEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1248(R4), F16
-	FMOVQ 1792(R4), F15
-	FMOVQ 1808(R4), F14
-	FMOVQ 1856(R4), F13
-	FMOVQ 1840(R4), F12
-	FMOVQ 1824(R4), F11
-	FMOVQ 1712(R4), F10
-	FMOVQ 1696(R4), F9
-	FMOVQ 752(R4), F8
-	FMOVQ 1392(R4), F7
-	FMOVQ 1552(R4), F6
+	MOVD $neonfunction<>+8192(SB), R4
+	FMOVQ (R4), F10
+	FMOVQ 32(R4), F9
+	FMOVQ 64(R4), F8
+	FMOVQ 224(R4), F7
+	FMOVQ 128(R4), F6
+	FMOVQ 96(R4), F5
+	FMOVQ 160(R4), F4
+	FMOVQ 192(R4), F3
+	FMOVQ 608(R4), F2
+	FMOVQ 640(R4), F1
+	FMOVQ 576(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -5786,87 +6707,75 @@ TEXT ·Expm1NEONF64(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F18, F17)
-	WORD $0x4e72f5e1 // fmax v1.2d, v15.2d, v18.2d
-	WORD $0x4e71f5e0 // fmax v0.2d, v15.2d, v17.2d
-	WORD $0x4ee1f5c3 // fmin v3.2d, v14.2d, v1.2d
-	WORD $0x4ee0f5c2 // fmin v2.2d, v14.2d, v0.2d
-	VMOV V11.B16, V20.B16
-	WORD $0x4e6ccc74 // fmla v20.2d, v3.2d, v12.2d
-	VMOV V11.B16, V19.B16
-	WORD $0x4e6ccc53 // fmla v19.2d, v2.2d, v12.2d
-	WORD $0x4eebd681 // fsub v1.2d, v20.2d, v11.2d
-	WORD $0x4eebd660 // fsub v0.2d, v19.2d, v11.2d
-	WORD $0x4eeacc23 // fmls v3.2d, v1.2d, v10.2d
-	WORD $0x4eeacc02 // fmls v2.2d, v0.2d, v10.2d
-	WORD $0x4ee9cc23 // fmls v3.2d, v1.2d, v9.2d
-	WORD $0x4ee9cc02 // fmls v2.2d, v0.2d, v9.2d
-	FMOVQ 1872(R4), F1
-	WORD $0x4e63cda1 // fmla v1.2d, v13.2d, v3.2d
-	FMOVQ 1872(R4), F0
-	WORD $0x4e62cda0 // fmla v0.2d, v13.2d, v2.2d
-	FMOVQ 1888(R4), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 1888(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 1904(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 1904(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 1920(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 1920(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 1936(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 1936(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 1952(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 1952(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 1968(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 1968(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 1984(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 1984(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 2000(R4), F4
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 2000(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 2016(R4), F5
-	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 2016(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V6.B16, V4.B16
-	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	VMOV V6.B16, V0.B16
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
-	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
-	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
-	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	WORD $0x4ee88681 // add v1.2d, v20.2d, v8.2d
-	WORD $0x4ee88660 // add v0.2d, v19.2d, v8.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4ee78425 // add v5.2d, v1.2d, v7.2d
-	WORD $0x4ee78404 // add v4.2d, v0.2d, v7.2d
-	WORD $0x4ee6d4a1 // fsub v1.2d, v5.2d, v6.2d
-	WORD $0x4ee6d480 // fsub v0.2d, v4.2d, v6.2d
-	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
-	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
-	WORD $0x4e61d421 // fadd v1.2d, v1.2d, v1.2d
-	WORD $0x4e60d400 // fadd v0.2d, v0.2d, v0.2d
-	WORD $0x4e701c23 // bic v3.16b, v1.16b, v16.16b
-	WORD $0x4e701c02 // bic v2.16b, v0.16b, v16.16b
-	WORD $0x4e301e41 // and v1.16b, v18.16b, v16.16b
-	WORD $0x4e301e20 // and v0.16b, v17.16b, v16.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4e72f52c // fmax v12.2d, v9.2d, v18.2d
+	WORD $0x4e71f52b // fmax v11.2d, v9.2d, v17.2d
+	WORD $0x4eecf50e // fmin v14.2d, v8.2d, v12.2d
+	WORD $0x4eebf50d // fmin v13.2d, v8.2d, v11.2d
+	FLDPQ 96(R4), (F20, F19)
+	WORD $0x4e66cdd4 // fmla v20.2d, v14.2d, v6.2d
+	WORD $0x4e66cdb3 // fmla v19.2d, v13.2d, v6.2d
+	WORD $0x4ee5d68c // fsub v12.2d, v20.2d, v5.2d
+	WORD $0x4ee5d66b // fsub v11.2d, v19.2d, v5.2d
+	WORD $0x4ee4cd8e // fmls v14.2d, v12.2d, v4.2d
+	WORD $0x4ee4cd6d // fmls v13.2d, v11.2d, v4.2d
+	WORD $0x4ee3cd8e // fmls v14.2d, v12.2d, v3.2d
+	WORD $0x4ee3cd6d // fmls v13.2d, v11.2d, v3.2d
+	FLDPQ 256(R4), (F15, F11)
+	WORD $0x4e6eccef // fmla v15.2d, v7.2d, v14.2d
+	WORD $0x4e6dcceb // fmla v11.2d, v7.2d, v13.2d
+	FLDPQ 288(R4), (F16, F12)
+	WORD $0x4e6ecdf0 // fmla v16.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 320(R4), (F15, F11)
+	WORD $0x4e6ece0f // fmla v15.2d, v16.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 352(R4), (F16, F12)
+	WORD $0x4e6ecdf0 // fmla v16.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 384(R4), (F15, F11)
+	WORD $0x4e6ece0f // fmla v15.2d, v16.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 416(R4), (F16, F12)
+	WORD $0x4e6ecdf0 // fmla v16.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 448(R4), (F15, F11)
+	WORD $0x4e6ece0f // fmla v15.2d, v16.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 480(R4), (F16, F12)
+	WORD $0x4e6ecdf0 // fmla v16.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 512(R4), (F15, F11)
+	WORD $0x4e6ece0f // fmla v15.2d, v16.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	FLDPQ 544(R4), (F16, F12)
+	WORD $0x4e6ecdf0 // fmla v16.2d, v15.2d, v14.2d
+	WORD $0x4e6dcd6c // fmla v12.2d, v11.2d, v13.2d
+	FLDPQ 576(R4), (F15, F11)
+	WORD $0x4e6ece0f // fmla v15.2d, v16.2d, v14.2d
+	WORD $0x4e6dcd8b // fmla v11.2d, v12.2d, v13.2d
+	WORD $0x6e6eddec // fmul v12.2d, v15.2d, v14.2d
+	WORD $0x6e6ddd6b // fmul v11.2d, v11.2d, v13.2d
+	WORD $0x4e6ecd8e // fmla v14.2d, v12.2d, v14.2d
+	WORD $0x4e6dcd6d // fmla v13.2d, v11.2d, v13.2d
+	WORD $0x4ee2868c // add v12.2d, v20.2d, v2.2d
+	WORD $0x4ee2866b // add v11.2d, v19.2d, v2.2d
+	WORD $0x4f74558c // shl v12.2d, v12.2d, #52
+	WORD $0x4f74556b // shl v11.2d, v11.2d, #52
+	WORD $0x4ee18590 // add v16.2d, v12.2d, v1.2d
+	WORD $0x4ee1856f // add v15.2d, v11.2d, v1.2d
+	WORD $0x4ee0d60c // fsub v12.2d, v16.2d, v0.2d
+	WORD $0x4ee0d5eb // fsub v11.2d, v15.2d, v0.2d
+	WORD $0x4e70cdcc // fmla v12.2d, v14.2d, v16.2d
+	WORD $0x4e6fcdab // fmla v11.2d, v13.2d, v15.2d
+	WORD $0x4e6cd58c // fadd v12.2d, v12.2d, v12.2d
+	WORD $0x4e6bd56b // fadd v11.2d, v11.2d, v11.2d
+	WORD $0x4e6a1d8e // bic v14.16b, v12.16b, v10.16b
+	WORD $0x4e6a1d6d // bic v13.16b, v11.16b, v10.16b
+	WORD $0x4e2a1e4c // and v12.16b, v18.16b, v10.16b
+	WORD $0x4e2a1e2b // and v11.16b, v17.16b, v10.16b
+	WORD $0x4eac1dcc // orr v12.16b, v14.16b, v12.16b
+	WORD $0x4eab1dab // orr v11.16b, v13.16b, v11.16b
+	FSTPQ.P (F12, F11), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -5889,89 +6798,73 @@ few_2:
 	FMOVD (R2), F9
 end_5:
 end_3:
-	FMOVQ 1248(R4), F11
-	FMOVQ 1248(R4), F10
-	FMOVQ 1792(R4), F1
-	FMOVQ 1792(R4), F0
+	FLDPQ (R4), (F11, F10)
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x4e69f423 // fmax v3.2d, v1.2d, v9.2d
 	WORD $0x4e68f402 // fmax v2.2d, v0.2d, v8.2d
-	FMOVQ 1808(R4), F1
-	FMOVQ 1808(R4), F0
+	FLDPQ 64(R4), (F1, F0)
 	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
 	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
-	FMOVQ 1824(R4), F7
-	FMOVQ 1824(R4), F6
-	FMOVQ 1840(R4), F0
+	FLDPQ 96(R4), (F7, F6)
+	FMOVQ 128(R4), F0
 	WORD $0x4e60cc67 // fmla v7.2d, v3.2d, v0.2d
 	WORD $0x4e60cc46 // fmla v6.2d, v2.2d, v0.2d
-	FMOVQ 1824(R4), F0
+	FMOVQ 96(R4), F0
 	WORD $0x4ee0d4e4 // fsub v4.2d, v7.2d, v0.2d
 	WORD $0x4ee0d4c1 // fsub v1.2d, v6.2d, v0.2d
-	FMOVQ 1712(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4ee0cc83 // fmls v3.2d, v4.2d, v0.2d
 	WORD $0x4ee0cc22 // fmls v2.2d, v1.2d, v0.2d
-	FMOVQ 1696(R4), F0
+	FMOVQ 192(R4), F0
 	WORD $0x4ee0cc83 // fmls v3.2d, v4.2d, v0.2d
 	WORD $0x4ee0cc22 // fmls v2.2d, v1.2d, v0.2d
-	FMOVQ 1856(R4), F0
-	FMOVQ 1856(R4), F4
-	FMOVQ 1872(R4), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	FMOVQ 1872(R4), F0
-	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
-	FMOVQ 1888(R4), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 1888(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 1904(R4), F4
+	FLDPQ 224(R4), (F5, F1)
+	FLDPQ 256(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 1904(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 1920(R4), F5
+	FLDPQ 288(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 1920(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 1936(R4), F4
+	FLDPQ 320(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 1936(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 1952(R4), F5
+	FLDPQ 352(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 1952(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 1968(R4), F4
+	FLDPQ 384(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 1968(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 1984(R4), F5
+	FLDPQ 416(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 1984(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 2000(R4), F4
+	FLDPQ 448(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 2000(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 2016(R4), F5
+	FLDPQ 480(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 2016(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 1552(R4), F4
+	FLDPQ 512(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 1552(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 544(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 576(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
 	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	FMOVQ 752(R4), F0
+	FMOVQ 608(R4), F0
 	WORD $0x4ee084e1 // add v1.2d, v7.2d, v0.2d
 	WORD $0x4ee084c0 // add v0.2d, v6.2d, v0.2d
 	WORD $0x4f745424 // shl v4.2d, v1.2d, #52
 	WORD $0x4f745401 // shl v1.2d, v0.2d, #52
-	FMOVQ 1392(R4), F0
+	FMOVQ 640(R4), F0
 	WORD $0x4ee08485 // add v5.2d, v4.2d, v0.2d
 	WORD $0x4ee08424 // add v4.2d, v1.2d, v0.2d
-	FMOVQ 1552(R4), F0
+	FMOVQ 576(R4), F0
 	WORD $0x4ee0d4a1 // fsub v1.2d, v5.2d, v0.2d
 	WORD $0x4ee0d480 // fsub v0.2d, v4.2d, v0.2d
 	WORD $0x4e65cc61 // fmla v1.2d, v3.2d, v5.2d
@@ -6004,17 +6897,17 @@ end:
 
 // func SinNEONF64(n int, x *float64, y *float64)
 TEXT ·SinNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1392(R4), F17
-	FMOVQ 1248(R4), F16
-	FMOVQ 2096(R4), F15
-	FMOVQ 2176(R4), F14
-	FMOVQ 2032(R4), F13
-	FMOVQ 1824(R4), F12
-	FMOVQ 2048(R4), F11
-	FMOVQ 2064(R4), F10
-	FMOVQ 2080(R4), F9
-	FMOVQ 1552(R4), F8
+	MOVD $neonfunction<>+8992(SB), R4
+	FMOVQ 704(R4), F9
+	FMOVQ 160(R4), F8
+	FMOVQ 192(R4), F7
+	FMOVQ 448(R4), F6
+	FMOVQ 32(R4), F5
+	FMOVQ (R4), F4
+	FMOVQ 64(R4), F3
+	FMOVQ 96(R4), F2
+	FMOVQ 128(R4), F1
+	FMOVQ 672(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -6023,121 +6916,107 @@ TEXT ·SinNEONF64(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F1, F0)
-	VMOV V12.B16, V7.B16
-	WORD $0x4e6dcc27 // fmla v7.2d, v1.2d, v13.2d
-	VMOV V12.B16, V6.B16
-	WORD $0x4e6dcc06 // fmla v6.2d, v0.2d, v13.2d
-	WORD $0x4eecd4e3 // fsub v3.2d, v7.2d, v12.2d
-	WORD $0x4eecd4c2 // fsub v2.2d, v6.2d, v12.2d
-	WORD $0x4eebcc61 // fmls v1.2d, v3.2d, v11.2d
-	WORD $0x4eebcc40 // fmls v0.2d, v2.2d, v11.2d
-	WORD $0x4eeacc61 // fmls v1.2d, v3.2d, v10.2d
-	WORD $0x4eeacc40 // fmls v0.2d, v2.2d, v10.2d
-	WORD $0x4ee9cc61 // fmls v1.2d, v3.2d, v9.2d
-	WORD $0x4ee9cc40 // fmls v0.2d, v2.2d, v9.2d
-	WORD $0x4e701c25 // bic v5.16b, v1.16b, v16.16b
-	WORD $0x4e701c04 // bic v4.16b, v0.16b, v16.16b
-	WORD $0x4e301c35 // and v21.16b, v1.16b, v16.16b
-	WORD $0x4e301c14 // and v20.16b, v0.16b, v16.16b
-	WORD $0x6e65dcb3 // fmul v19.2d, v5.2d, v5.2d
-	WORD $0x6e64dc92 // fmul v18.2d, v4.2d, v4.2d
-	FMOVQ 2112(R4), F1
-	WORD $0x4e73cde1 // fmla v1.2d, v15.2d, v19.2d
-	FMOVQ 2112(R4), F0
-	WORD $0x4e72cde0 // fmla v0.2d, v15.2d, v18.2d
-	FMOVQ 1856(R4), F3
-	WORD $0x4e73cc23 // fmla v3.2d, v1.2d, v19.2d
-	FMOVQ 1856(R4), F1
-	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
-	FMOVQ 2128(R4), F2
-	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
-	FMOVQ 2128(R4), F0
-	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
-	FMOVQ 1920(R4), F3
-	WORD $0x4e73cc43 // fmla v3.2d, v2.2d, v19.2d
-	FMOVQ 1920(R4), F1
-	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
-	FMOVQ 2144(R4), F2
-	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
-	FMOVQ 2144(R4), F0
-	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
-	FMOVQ 1984(R4), F3
-	WORD $0x4e73cc43 // fmla v3.2d, v2.2d, v19.2d
-	FMOVQ 1984(R4), F1
-	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
-	FMOVQ 2160(R4), F2
-	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
-	FMOVQ 2160(R4), F0
-	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
-	WORD $0x6e73dc41 // fmul v1.2d, v2.2d, v19.2d
-	WORD $0x6e72dc00 // fmul v0.2d, v0.2d, v18.2d
-	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
-	WORD $0x4e64cc04 // fmla v4.2d, v0.2d, v4.2d
-	FMOVQ 2192(R4), F1
-	WORD $0x4e73cdc1 // fmla v1.2d, v14.2d, v19.2d
-	FMOVQ 2192(R4), F0
-	WORD $0x4e72cdc0 // fmla v0.2d, v14.2d, v18.2d
-	FMOVQ 1872(R4), F3
-	WORD $0x4e73cc23 // fmla v3.2d, v1.2d, v19.2d
-	FMOVQ 1872(R4), F1
-	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
-	FMOVQ 2208(R4), F2
-	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
-	FMOVQ 2208(R4), F0
-	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
-	FMOVQ 1936(R4), F3
-	WORD $0x4e73cc43 // fmla v3.2d, v2.2d, v19.2d
-	FMOVQ 1936(R4), F1
-	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
-	FMOVQ 2224(R4), F2
-	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
-	FMOVQ 2224(R4), F0
-	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
-	FMOVQ 2000(R4), F3
-	WORD $0x4e73cc43 // fmla v3.2d, v2.2d, v19.2d
-	FMOVQ 2000(R4), F1
-	WORD $0x4e72cc01 // fmla v1.2d, v0.2d, v18.2d
-	WORD $0x6e68de79 // fmul v25.2d, v19.2d, v8.2d
-	WORD $0x6e68de58 // fmul v24.2d, v18.2d, v8.2d
-	WORD $0x4ef9d636 // fsub v22.2d, v17.2d, v25.2d
-	WORD $0x4ef8d637 // fsub v23.2d, v17.2d, v24.2d
-	WORD $0x4ef6d622 // fsub v2.2d, v17.2d, v22.2d
-	WORD $0x4ef7d620 // fsub v0.2d, v17.2d, v23.2d
-	WORD $0x4ef9d442 // fsub v2.2d, v2.2d, v25.2d
-	WORD $0x4ef8d400 // fsub v0.2d, v0.2d, v24.2d
-	WORD $0x6e73dc63 // fmul v3.2d, v3.2d, v19.2d
-	WORD $0x6e72dc21 // fmul v1.2d, v1.2d, v18.2d
-	WORD $0x4e73cc62 // fmla v2.2d, v3.2d, v19.2d
-	WORD $0x4e72cc20 // fmla v0.2d, v1.2d, v18.2d
-	WORD $0x4e76d456 // fadd v22.2d, v2.2d, v22.2d
-	WORD $0x4e77d413 // fadd v19.2d, v0.2d, v23.2d
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x4f7f54e1 // shl v1.2d, v7.2d, #63
-	WORD $0x4f7f54c0 // shl v0.2d, v6.2d, #63
-	WORD $0x4eb11c21 // orr v1.16b, v1.16b, v17.16b
-	WORD $0x4eb11c00 // orr v0.16b, v0.16b, v17.16b
-	WORD $0x6ee1e457 // fcmgt v23.2d, v2.2d, v1.2d
-	WORD $0x6ee0e452 // fcmgt v18.2d, v2.2d, v0.2d
-	WORD $0x6ee2e439 // fcmgt v25.2d, v1.2d, v2.2d
-	WORD $0x6ee2e418 // fcmgt v24.2d, v0.2d, v2.2d
-	WORD $0x4f7e54e1 // shl v1.2d, v7.2d, #62
-	WORD $0x4f7e54c0 // shl v0.2d, v6.2d, #62
-	WORD $0x4e301c23 // and v3.16b, v1.16b, v16.16b
-	WORD $0x4e301c02 // and v2.16b, v0.16b, v16.16b
-	WORD $0x4e391ea1 // and v1.16b, v21.16b, v25.16b
-	WORD $0x4e381e80 // and v0.16b, v20.16b, v24.16b
-	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
-	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
-	WORD $0x4e391ca1 // and v1.16b, v5.16b, v25.16b
-	WORD $0x4e381c80 // and v0.16b, v4.16b, v24.16b
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x4e371ec1 // and v1.16b, v22.16b, v23.16b
-	WORD $0x4e321e60 // and v0.16b, v19.16b, v18.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F11, F10)
+	FLDPQ (R4), (F17, F16)
+	WORD $0x4e65cd71 // fmla v17.2d, v11.2d, v5.2d
+	WORD $0x4e65cd50 // fmla v16.2d, v10.2d, v5.2d
+	WORD $0x4ee4d62d // fsub v13.2d, v17.2d, v4.2d
+	WORD $0x4ee4d60c // fsub v12.2d, v16.2d, v4.2d
+	WORD $0x4ee3cdab // fmls v11.2d, v13.2d, v3.2d
+	WORD $0x4ee3cd8a // fmls v10.2d, v12.2d, v3.2d
+	WORD $0x4ee2cdab // fmls v11.2d, v13.2d, v2.2d
+	WORD $0x4ee2cd8a // fmls v10.2d, v12.2d, v2.2d
+	WORD $0x4ee1cdab // fmls v11.2d, v13.2d, v1.2d
+	WORD $0x4ee1cd8a // fmls v10.2d, v12.2d, v1.2d
+	WORD $0x4e681d6f // bic v15.16b, v11.16b, v8.16b
+	WORD $0x4e681d4e // bic v14.16b, v10.16b, v8.16b
+	WORD $0x4e281d75 // and v21.16b, v11.16b, v8.16b
+	WORD $0x4e281d54 // and v20.16b, v10.16b, v8.16b
+	WORD $0x6e6fddf3 // fmul v19.2d, v15.2d, v15.2d
+	WORD $0x6e6eddd2 // fmul v18.2d, v14.2d, v14.2d
+	FLDPQ 224(R4), (F12, F10)
+	WORD $0x4e73ccec // fmla v12.2d, v7.2d, v19.2d
+	WORD $0x4e72ccea // fmla v10.2d, v7.2d, v18.2d
+	FLDPQ 256(R4), (F13, F11)
+	WORD $0x4e73cd8d // fmla v13.2d, v12.2d, v19.2d
+	WORD $0x4e72cd4b // fmla v11.2d, v10.2d, v18.2d
+	FLDPQ 288(R4), (F12, F10)
+	WORD $0x4e73cdac // fmla v12.2d, v13.2d, v19.2d
+	WORD $0x4e72cd6a // fmla v10.2d, v11.2d, v18.2d
+	FLDPQ 320(R4), (F13, F11)
+	WORD $0x4e73cd8d // fmla v13.2d, v12.2d, v19.2d
+	WORD $0x4e72cd4b // fmla v11.2d, v10.2d, v18.2d
+	FLDPQ 352(R4), (F12, F10)
+	WORD $0x4e73cdac // fmla v12.2d, v13.2d, v19.2d
+	WORD $0x4e72cd6a // fmla v10.2d, v11.2d, v18.2d
+	FLDPQ 384(R4), (F13, F11)
+	WORD $0x4e73cd8d // fmla v13.2d, v12.2d, v19.2d
+	WORD $0x4e72cd4b // fmla v11.2d, v10.2d, v18.2d
+	FLDPQ 416(R4), (F12, F10)
+	WORD $0x4e73cdac // fmla v12.2d, v13.2d, v19.2d
+	WORD $0x4e72cd6a // fmla v10.2d, v11.2d, v18.2d
+	WORD $0x6e73dd8b // fmul v11.2d, v12.2d, v19.2d
+	WORD $0x6e72dd4a // fmul v10.2d, v10.2d, v18.2d
+	WORD $0x4e6fcd6f // fmla v15.2d, v11.2d, v15.2d
+	WORD $0x4e6ecd4e // fmla v14.2d, v10.2d, v14.2d
+	FLDPQ 480(R4), (F12, F10)
+	WORD $0x4e73cccc // fmla v12.2d, v6.2d, v19.2d
+	WORD $0x4e72ccca // fmla v10.2d, v6.2d, v18.2d
+	FLDPQ 512(R4), (F13, F11)
+	WORD $0x4e73cd8d // fmla v13.2d, v12.2d, v19.2d
+	WORD $0x4e72cd4b // fmla v11.2d, v10.2d, v18.2d
+	FLDPQ 544(R4), (F12, F10)
+	WORD $0x4e73cdac // fmla v12.2d, v13.2d, v19.2d
+	WORD $0x4e72cd6a // fmla v10.2d, v11.2d, v18.2d
+	FLDPQ 576(R4), (F13, F11)
+	WORD $0x4e73cd8d // fmla v13.2d, v12.2d, v19.2d
+	WORD $0x4e72cd4b // fmla v11.2d, v10.2d, v18.2d
+	FLDPQ 608(R4), (F12, F10)
+	WORD $0x4e73cdac // fmla v12.2d, v13.2d, v19.2d
+	WORD $0x4e72cd6a // fmla v10.2d, v11.2d, v18.2d
+	FLDPQ 640(R4), (F13, F11)
+	WORD $0x4e73cd8d // fmla v13.2d, v12.2d, v19.2d
+	WORD $0x4e72cd4b // fmla v11.2d, v10.2d, v18.2d
+	WORD $0x6e60de79 // fmul v25.2d, v19.2d, v0.2d
+	WORD $0x6e60de58 // fmul v24.2d, v18.2d, v0.2d
+	WORD $0x4ef9d536 // fsub v22.2d, v9.2d, v25.2d
+	WORD $0x4ef8d537 // fsub v23.2d, v9.2d, v24.2d
+	WORD $0x4ef6d52c // fsub v12.2d, v9.2d, v22.2d
+	WORD $0x4ef7d52a // fsub v10.2d, v9.2d, v23.2d
+	WORD $0x4ef9d58c // fsub v12.2d, v12.2d, v25.2d
+	WORD $0x4ef8d54a // fsub v10.2d, v10.2d, v24.2d
+	WORD $0x6e73ddad // fmul v13.2d, v13.2d, v19.2d
+	WORD $0x6e72dd6b // fmul v11.2d, v11.2d, v18.2d
+	WORD $0x4e73cdac // fmla v12.2d, v13.2d, v19.2d
+	WORD $0x4e72cd6a // fmla v10.2d, v11.2d, v18.2d
+	WORD $0x4e76d596 // fadd v22.2d, v12.2d, v22.2d
+	WORD $0x4e77d553 // fadd v19.2d, v10.2d, v23.2d
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x4f7f562b // shl v11.2d, v17.2d, #63
+	WORD $0x4f7f560a // shl v10.2d, v16.2d, #63
+	WORD $0x4ea91d6b // orr v11.16b, v11.16b, v9.16b
+	WORD $0x4ea91d4a // orr v10.16b, v10.16b, v9.16b
+	WORD $0x6eebe597 // fcmgt v23.2d, v12.2d, v11.2d
+	WORD $0x6eeae592 // fcmgt v18.2d, v12.2d, v10.2d
+	WORD $0x6eece579 // fcmgt v25.2d, v11.2d, v12.2d
+	WORD $0x6eece558 // fcmgt v24.2d, v10.2d, v12.2d
+	WORD $0x4f7e562b // shl v11.2d, v17.2d, #62
+	WORD $0x4f7e560a // shl v10.2d, v16.2d, #62
+	WORD $0x4e281d6d // and v13.16b, v11.16b, v8.16b
+	WORD $0x4e281d4c // and v12.16b, v10.16b, v8.16b
+	WORD $0x4e391eab // and v11.16b, v21.16b, v25.16b
+	WORD $0x4e381e8a // and v10.16b, v20.16b, v24.16b
+	WORD $0x6e2b1dad // eor v13.16b, v13.16b, v11.16b
+	WORD $0x6e2a1d8c // eor v12.16b, v12.16b, v10.16b
+	WORD $0x4e391deb // and v11.16b, v15.16b, v25.16b
+	WORD $0x4e381dca // and v10.16b, v14.16b, v24.16b
+	WORD $0x4eab1dad // orr v13.16b, v13.16b, v11.16b
+	WORD $0x4eaa1d8c // orr v12.16b, v12.16b, v10.16b
+	WORD $0x4e371ecb // and v11.16b, v22.16b, v23.16b
+	WORD $0x4e321e6a // and v10.16b, v19.16b, v18.16b
+	WORD $0x4eab1dab // orr v11.16b, v13.16b, v11.16b
+	WORD $0x4eaa1d8a // orr v10.16b, v12.16b, v10.16b
+	FSTPQ.P (F11, F10), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -6160,98 +7039,79 @@ few_2:
 	FMOVD (R2), F1
 end_5:
 end_3:
-	FMOVQ 1824(R4), F7
-	FMOVQ 1824(R4), F6
-	FMOVQ 2032(R4), F2
+	FLDPQ (R4), (F7, F6)
+	FMOVQ 32(R4), F2
 	WORD $0x4e62cc27 // fmla v7.2d, v1.2d, v2.2d
 	WORD $0x4e62cc06 // fmla v6.2d, v0.2d, v2.2d
-	FMOVQ 1824(R4), F2
+	FMOVQ (R4), F2
 	WORD $0x4ee2d4e4 // fsub v4.2d, v7.2d, v2.2d
 	WORD $0x4ee2d4c3 // fsub v3.2d, v6.2d, v2.2d
-	FMOVQ 2048(R4), F2
+	FMOVQ 64(R4), F2
 	WORD $0x4ee2cc81 // fmls v1.2d, v4.2d, v2.2d
 	WORD $0x4ee2cc60 // fmls v0.2d, v3.2d, v2.2d
-	FMOVQ 2064(R4), F2
+	FMOVQ 96(R4), F2
 	WORD $0x4ee2cc81 // fmls v1.2d, v4.2d, v2.2d
 	WORD $0x4ee2cc60 // fmls v0.2d, v3.2d, v2.2d
-	FMOVQ 2080(R4), F2
+	FMOVQ 128(R4), F2
 	WORD $0x4ee2cc81 // fmls v1.2d, v4.2d, v2.2d
 	WORD $0x4ee2cc60 // fmls v0.2d, v3.2d, v2.2d
-	FMOVQ 1248(R4), F13
-	FMOVQ 1248(R4), F12
+	FLDPQ 160(R4), (F13, F12)
 	WORD $0x4e6d1c25 // bic v5.16b, v1.16b, v13.16b
 	WORD $0x4e6c1c04 // bic v4.16b, v0.16b, v12.16b
 	WORD $0x4e2d1c2b // and v11.16b, v1.16b, v13.16b
 	WORD $0x4e2c1c0a // and v10.16b, v0.16b, v12.16b
 	WORD $0x6e65dca9 // fmul v9.2d, v5.2d, v5.2d
 	WORD $0x6e64dc88 // fmul v8.2d, v4.2d, v4.2d
-	FMOVQ 2096(R4), F0
-	FMOVQ 2096(R4), F2
-	FMOVQ 2112(R4), F1
-	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
-	FMOVQ 2112(R4), F0
-	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
-	FMOVQ 1856(R4), F3
-	WORD $0x4e69cc23 // fmla v3.2d, v1.2d, v9.2d
-	FMOVQ 1856(R4), F1
-	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
-	FMOVQ 2128(R4), F2
+	FLDPQ 192(R4), (F3, F1)
+	FLDPQ 224(R4), (F2, F0)
 	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
-	FMOVQ 2128(R4), F0
 	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
-	FMOVQ 1920(R4), F3
+	FLDPQ 256(R4), (F3, F1)
 	WORD $0x4e69cc43 // fmla v3.2d, v2.2d, v9.2d
-	FMOVQ 1920(R4), F1
 	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
-	FMOVQ 2144(R4), F2
+	FLDPQ 288(R4), (F2, F0)
 	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
-	FMOVQ 2144(R4), F0
 	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
-	FMOVQ 1984(R4), F3
+	FLDPQ 320(R4), (F3, F1)
 	WORD $0x4e69cc43 // fmla v3.2d, v2.2d, v9.2d
-	FMOVQ 1984(R4), F1
 	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
-	FMOVQ 2160(R4), F2
+	FLDPQ 352(R4), (F2, F0)
 	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
-	FMOVQ 2160(R4), F0
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
+	FLDPQ 384(R4), (F3, F1)
+	WORD $0x4e69cc43 // fmla v3.2d, v2.2d, v9.2d
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
+	FLDPQ 416(R4), (F2, F0)
+	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
 	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
 	WORD $0x6e69dc41 // fmul v1.2d, v2.2d, v9.2d
 	WORD $0x6e68dc00 // fmul v0.2d, v0.2d, v8.2d
 	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
 	WORD $0x4e64cc04 // fmla v4.2d, v0.2d, v4.2d
-	FMOVQ 2176(R4), F0
-	FMOVQ 2176(R4), F2
-	FMOVQ 2192(R4), F1
-	WORD $0x4e69cc01 // fmla v1.2d, v0.2d, v9.2d
-	FMOVQ 2192(R4), F0
-	WORD $0x4e68cc40 // fmla v0.2d, v2.2d, v8.2d
-	FMOVQ 1872(R4), F3
-	WORD $0x4e69cc23 // fmla v3.2d, v1.2d, v9.2d
-	FMOVQ 1872(R4), F1
-	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
-	FMOVQ 2208(R4), F2
+	FLDPQ 448(R4), (F3, F1)
+	FLDPQ 480(R4), (F2, F0)
 	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
-	FMOVQ 2208(R4), F0
 	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
-	FMOVQ 1936(R4), F3
+	FLDPQ 512(R4), (F3, F1)
 	WORD $0x4e69cc43 // fmla v3.2d, v2.2d, v9.2d
-	FMOVQ 1936(R4), F1
 	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
-	FMOVQ 2224(R4), F2
+	FLDPQ 544(R4), (F2, F0)
 	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
-	FMOVQ 2224(R4), F0
 	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
-	FMOVQ 2000(R4), F3
+	FLDPQ 576(R4), (F3, F1)
 	WORD $0x4e69cc43 // fmla v3.2d, v2.2d, v9.2d
-	FMOVQ 2000(R4), F1
 	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
-	FMOVQ 1552(R4), F0
+	FLDPQ 608(R4), (F2, F0)
+	WORD $0x4e69cc62 // fmla v2.2d, v3.2d, v9.2d
+	WORD $0x4e68cc20 // fmla v0.2d, v1.2d, v8.2d
+	FLDPQ 640(R4), (F3, F1)
+	WORD $0x4e69cc43 // fmla v3.2d, v2.2d, v9.2d
+	WORD $0x4e68cc01 // fmla v1.2d, v0.2d, v8.2d
+	FMOVQ 672(R4), F0
 	WORD $0x6e60dd31 // fmul v17.2d, v9.2d, v0.2d
 	WORD $0x6e60dd10 // fmul v16.2d, v8.2d, v0.2d
-	FMOVQ 1392(R4), F15
-	FMOVQ 1392(R4), F14
-	FMOVQ 1392(R4), F2
-	FMOVQ 1392(R4), F0
+	FLDPQ 704(R4), (F15, F14)
+	FLDPQ 704(R4), (F2, F0)
 	WORD $0x4ef1d5ef // fsub v15.2d, v15.2d, v17.2d
 	WORD $0x4ef0d5ce // fsub v14.2d, v14.2d, v16.2d
 	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
@@ -6267,7 +7127,7 @@ end_3:
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x4f7f54e1 // shl v1.2d, v7.2d, #63
 	WORD $0x4f7f54c2 // shl v2.2d, v6.2d, #63
-	FMOVQ 1392(R4), F0
+	FMOVQ 704(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	WORD $0x6ee1e46f // fcmgt v15.2d, v3.2d, v1.2d
@@ -6310,18 +7170,18 @@ end:
 
 // func CosNEONF64(n int, x *float64, y *float64)
 TEXT ·CosNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1392(R4), F16
-	FMOVQ 1248(R4), F15
-	FMOVQ 2096(R4), F14
-	FMOVQ 2176(R4), F13
-	FMOVQ 2032(R4), F12
-	FMOVQ 1824(R4), F11
-	FMOVQ 2048(R4), F10
-	FMOVQ 2064(R4), F9
-	FMOVQ 2080(R4), F8
-	FMOVQ 2240(R4), F7
-	FMOVQ 1552(R4), F6
+	MOVD $neonfunction<>+9856(SB), R4
+	FMOVQ 736(R4), F10
+	FMOVQ 192(R4), F9
+	FMOVQ 224(R4), F8
+	FMOVQ 480(R4), F7
+	FMOVQ 32(R4), F6
+	FMOVQ (R4), F5
+	FMOVQ 64(R4), F4
+	FMOVQ 96(R4), F3
+	FMOVQ 128(R4), F2
+	FMOVQ 160(R4), F1
+	FMOVQ 704(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -6330,123 +7190,109 @@ TEXT ·CosNEONF64(SB), NOSPLIT, $0-24
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R2), (F3, F2)
-	VMOV V11.B16, V1.B16
-	WORD $0x4e6ccc61 // fmla v1.2d, v3.2d, v12.2d
-	VMOV V11.B16, V0.B16
-	WORD $0x4e6ccc40 // fmla v0.2d, v2.2d, v12.2d
-	WORD $0x4eebd425 // fsub v5.2d, v1.2d, v11.2d
-	WORD $0x4eebd404 // fsub v4.2d, v0.2d, v11.2d
-	WORD $0x4eeacca3 // fmls v3.2d, v5.2d, v10.2d
-	WORD $0x4eeacc82 // fmls v2.2d, v4.2d, v10.2d
-	WORD $0x4ee9cca3 // fmls v3.2d, v5.2d, v9.2d
-	WORD $0x4ee9cc82 // fmls v2.2d, v4.2d, v9.2d
-	WORD $0x4ee8cca3 // fmls v3.2d, v5.2d, v8.2d
-	WORD $0x4ee8cc82 // fmls v2.2d, v4.2d, v8.2d
-	WORD $0x4ee78436 // add v22.2d, v1.2d, v7.2d
-	WORD $0x4ee78415 // add v21.2d, v0.2d, v7.2d
-	WORD $0x4e6f1c65 // bic v5.16b, v3.16b, v15.16b
-	WORD $0x4e6f1c44 // bic v4.16b, v2.16b, v15.16b
-	WORD $0x4e2f1c74 // and v20.16b, v3.16b, v15.16b
-	WORD $0x4e2f1c53 // and v19.16b, v2.16b, v15.16b
-	WORD $0x6e65dcb2 // fmul v18.2d, v5.2d, v5.2d
-	WORD $0x6e64dc91 // fmul v17.2d, v4.2d, v4.2d
-	FMOVQ 2112(R4), F1
-	WORD $0x4e72cdc1 // fmla v1.2d, v14.2d, v18.2d
-	FMOVQ 2112(R4), F0
-	WORD $0x4e71cdc0 // fmla v0.2d, v14.2d, v17.2d
-	FMOVQ 1856(R4), F3
-	WORD $0x4e72cc23 // fmla v3.2d, v1.2d, v18.2d
-	FMOVQ 1856(R4), F1
-	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 2128(R4), F2
-	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
-	FMOVQ 2128(R4), F0
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 1920(R4), F3
-	WORD $0x4e72cc43 // fmla v3.2d, v2.2d, v18.2d
-	FMOVQ 1920(R4), F1
-	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 2144(R4), F2
-	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
-	FMOVQ 2144(R4), F0
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 1984(R4), F3
-	WORD $0x4e72cc43 // fmla v3.2d, v2.2d, v18.2d
-	FMOVQ 1984(R4), F1
-	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 2160(R4), F2
-	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
-	FMOVQ 2160(R4), F0
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	WORD $0x6e72dc41 // fmul v1.2d, v2.2d, v18.2d
-	WORD $0x6e71dc00 // fmul v0.2d, v0.2d, v17.2d
-	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
-	WORD $0x4e64cc04 // fmla v4.2d, v0.2d, v4.2d
-	FMOVQ 2192(R4), F1
-	WORD $0x4e72cda1 // fmla v1.2d, v13.2d, v18.2d
-	FMOVQ 2192(R4), F0
-	WORD $0x4e71cda0 // fmla v0.2d, v13.2d, v17.2d
-	FMOVQ 1872(R4), F3
-	WORD $0x4e72cc23 // fmla v3.2d, v1.2d, v18.2d
-	FMOVQ 1872(R4), F1
-	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 2208(R4), F2
-	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
-	FMOVQ 2208(R4), F0
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 1936(R4), F3
-	WORD $0x4e72cc43 // fmla v3.2d, v2.2d, v18.2d
-	FMOVQ 1936(R4), F1
-	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	FMOVQ 2224(R4), F2
-	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
-	FMOVQ 2224(R4), F0
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	FMOVQ 2000(R4), F3
-	WORD $0x4e72cc43 // fmla v3.2d, v2.2d, v18.2d
-	FMOVQ 2000(R4), F1
-	WORD $0x4e71cc01 // fmla v1.2d, v0.2d, v17.2d
-	WORD $0x6e66de5a // fmul v26.2d, v18.2d, v6.2d
-	WORD $0x6e66de39 // fmul v25.2d, v17.2d, v6.2d
-	WORD $0x4efad617 // fsub v23.2d, v16.2d, v26.2d
-	WORD $0x4ef9d618 // fsub v24.2d, v16.2d, v25.2d
-	WORD $0x4ef7d602 // fsub v2.2d, v16.2d, v23.2d
-	WORD $0x4ef8d600 // fsub v0.2d, v16.2d, v24.2d
-	WORD $0x4efad442 // fsub v2.2d, v2.2d, v26.2d
-	WORD $0x4ef9d400 // fsub v0.2d, v0.2d, v25.2d
-	WORD $0x6e72dc63 // fmul v3.2d, v3.2d, v18.2d
-	WORD $0x6e71dc21 // fmul v1.2d, v1.2d, v17.2d
-	WORD $0x4e72cc62 // fmla v2.2d, v3.2d, v18.2d
-	WORD $0x4e71cc20 // fmla v0.2d, v1.2d, v17.2d
-	WORD $0x4e77d457 // fadd v23.2d, v2.2d, v23.2d
-	WORD $0x4e78d412 // fadd v18.2d, v0.2d, v24.2d
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x4f7f56c1 // shl v1.2d, v22.2d, #63
-	WORD $0x4f7f56a0 // shl v0.2d, v21.2d, #63
-	WORD $0x4eb01c21 // orr v1.16b, v1.16b, v16.16b
-	WORD $0x4eb01c00 // orr v0.16b, v0.16b, v16.16b
-	WORD $0x6ee1e458 // fcmgt v24.2d, v2.2d, v1.2d
-	WORD $0x6ee0e451 // fcmgt v17.2d, v2.2d, v0.2d
-	WORD $0x6ee2e43a // fcmgt v26.2d, v1.2d, v2.2d
-	WORD $0x6ee2e419 // fcmgt v25.2d, v0.2d, v2.2d
-	WORD $0x4f7e56c1 // shl v1.2d, v22.2d, #62
-	WORD $0x4f7e56a0 // shl v0.2d, v21.2d, #62
-	WORD $0x4e2f1c23 // and v3.16b, v1.16b, v15.16b
-	WORD $0x4e2f1c02 // and v2.16b, v0.16b, v15.16b
-	WORD $0x4e3a1e81 // and v1.16b, v20.16b, v26.16b
-	WORD $0x4e391e60 // and v0.16b, v19.16b, v25.16b
-	WORD $0x6e211c63 // eor v3.16b, v3.16b, v1.16b
-	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
-	WORD $0x4e3a1ca1 // and v1.16b, v5.16b, v26.16b
-	WORD $0x4e391c80 // and v0.16b, v4.16b, v25.16b
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x4e381ee1 // and v1.16b, v23.16b, v24.16b
-	WORD $0x4e311e40 // and v0.16b, v18.16b, v17.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F14, F13)
+	FLDPQ (R4), (F12, F11)
+	WORD $0x4e66cdcc // fmla v12.2d, v14.2d, v6.2d
+	WORD $0x4e66cdab // fmla v11.2d, v13.2d, v6.2d
+	WORD $0x4ee5d590 // fsub v16.2d, v12.2d, v5.2d
+	WORD $0x4ee5d56f // fsub v15.2d, v11.2d, v5.2d
+	WORD $0x4ee4ce0e // fmls v14.2d, v16.2d, v4.2d
+	WORD $0x4ee4cded // fmls v13.2d, v15.2d, v4.2d
+	WORD $0x4ee3ce0e // fmls v14.2d, v16.2d, v3.2d
+	WORD $0x4ee3cded // fmls v13.2d, v15.2d, v3.2d
+	WORD $0x4ee2ce0e // fmls v14.2d, v16.2d, v2.2d
+	WORD $0x4ee2cded // fmls v13.2d, v15.2d, v2.2d
+	WORD $0x4ee18596 // add v22.2d, v12.2d, v1.2d
+	WORD $0x4ee18575 // add v21.2d, v11.2d, v1.2d
+	WORD $0x4e691dd0 // bic v16.16b, v14.16b, v9.16b
+	WORD $0x4e691daf // bic v15.16b, v13.16b, v9.16b
+	WORD $0x4e291dd4 // and v20.16b, v14.16b, v9.16b
+	WORD $0x4e291db3 // and v19.16b, v13.16b, v9.16b
+	WORD $0x6e70de12 // fmul v18.2d, v16.2d, v16.2d
+	WORD $0x6e6fddf1 // fmul v17.2d, v15.2d, v15.2d
+	FLDPQ 256(R4), (F13, F11)
+	WORD $0x4e72cd0d // fmla v13.2d, v8.2d, v18.2d
+	WORD $0x4e71cd0b // fmla v11.2d, v8.2d, v17.2d
+	FLDPQ 288(R4), (F14, F12)
+	WORD $0x4e72cdae // fmla v14.2d, v13.2d, v18.2d
+	WORD $0x4e71cd6c // fmla v12.2d, v11.2d, v17.2d
+	FLDPQ 320(R4), (F13, F11)
+	WORD $0x4e72cdcd // fmla v13.2d, v14.2d, v18.2d
+	WORD $0x4e71cd8b // fmla v11.2d, v12.2d, v17.2d
+	FLDPQ 352(R4), (F14, F12)
+	WORD $0x4e72cdae // fmla v14.2d, v13.2d, v18.2d
+	WORD $0x4e71cd6c // fmla v12.2d, v11.2d, v17.2d
+	FLDPQ 384(R4), (F13, F11)
+	WORD $0x4e72cdcd // fmla v13.2d, v14.2d, v18.2d
+	WORD $0x4e71cd8b // fmla v11.2d, v12.2d, v17.2d
+	FLDPQ 416(R4), (F14, F12)
+	WORD $0x4e72cdae // fmla v14.2d, v13.2d, v18.2d
+	WORD $0x4e71cd6c // fmla v12.2d, v11.2d, v17.2d
+	FLDPQ 448(R4), (F13, F11)
+	WORD $0x4e72cdcd // fmla v13.2d, v14.2d, v18.2d
+	WORD $0x4e71cd8b // fmla v11.2d, v12.2d, v17.2d
+	WORD $0x6e72ddac // fmul v12.2d, v13.2d, v18.2d
+	WORD $0x6e71dd6b // fmul v11.2d, v11.2d, v17.2d
+	WORD $0x4e70cd90 // fmla v16.2d, v12.2d, v16.2d
+	WORD $0x4e6fcd6f // fmla v15.2d, v11.2d, v15.2d
+	FLDPQ 512(R4), (F13, F11)
+	WORD $0x4e72cced // fmla v13.2d, v7.2d, v18.2d
+	WORD $0x4e71cceb // fmla v11.2d, v7.2d, v17.2d
+	FLDPQ 544(R4), (F14, F12)
+	WORD $0x4e72cdae // fmla v14.2d, v13.2d, v18.2d
+	WORD $0x4e71cd6c // fmla v12.2d, v11.2d, v17.2d
+	FLDPQ 576(R4), (F13, F11)
+	WORD $0x4e72cdcd // fmla v13.2d, v14.2d, v18.2d
+	WORD $0x4e71cd8b // fmla v11.2d, v12.2d, v17.2d
+	FLDPQ 608(R4), (F14, F12)
+	WORD $0x4e72cdae // fmla v14.2d, v13.2d, v18.2d
+	WORD $0x4e71cd6c // fmla v12.2d, v11.2d, v17.2d
+	FLDPQ 640(R4), (F13, F11)
+	WORD $0x4e72cdcd // fmla v13.2d, v14.2d, v18.2d
+	WORD $0x4e71cd8b // fmla v11.2d, v12.2d, v17.2d
+	FLDPQ 672(R4), (F14, F12)
+	WORD $0x4e72cdae // fmla v14.2d, v13.2d, v18.2d
+	WORD $0x4e71cd6c // fmla v12.2d, v11.2d, v17.2d
+	WORD $0x6e60de5a // fmul v26.2d, v18.2d, v0.2d
+	WORD $0x6e60de39 // fmul v25.2d, v17.2d, v0.2d
+	WORD $0x4efad557 // fsub v23.2d, v10.2d, v26.2d
+	WORD $0x4ef9d558 // fsub v24.2d, v10.2d, v25.2d
+	WORD $0x4ef7d54d // fsub v13.2d, v10.2d, v23.2d
+	WORD $0x4ef8d54b // fsub v11.2d, v10.2d, v24.2d
+	WORD $0x4efad5ad // fsub v13.2d, v13.2d, v26.2d
+	WORD $0x4ef9d56b // fsub v11.2d, v11.2d, v25.2d
+	WORD $0x6e72ddce // fmul v14.2d, v14.2d, v18.2d
+	WORD $0x6e71dd8c // fmul v12.2d, v12.2d, v17.2d
+	WORD $0x4e72cdcd // fmla v13.2d, v14.2d, v18.2d
+	WORD $0x4e71cd8b // fmla v11.2d, v12.2d, v17.2d
+	WORD $0x4e77d5b7 // fadd v23.2d, v13.2d, v23.2d
+	WORD $0x4e78d572 // fadd v18.2d, v11.2d, v24.2d
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x4f7f56cc // shl v12.2d, v22.2d, #63
+	WORD $0x4f7f56ab // shl v11.2d, v21.2d, #63
+	WORD $0x4eaa1d8c // orr v12.16b, v12.16b, v10.16b
+	WORD $0x4eaa1d6b // orr v11.16b, v11.16b, v10.16b
+	WORD $0x6eece5b8 // fcmgt v24.2d, v13.2d, v12.2d
+	WORD $0x6eebe5b1 // fcmgt v17.2d, v13.2d, v11.2d
+	WORD $0x6eede59a // fcmgt v26.2d, v12.2d, v13.2d
+	WORD $0x6eede579 // fcmgt v25.2d, v11.2d, v13.2d
+	WORD $0x4f7e56cc // shl v12.2d, v22.2d, #62
+	WORD $0x4f7e56ab // shl v11.2d, v21.2d, #62
+	WORD $0x4e291d8e // and v14.16b, v12.16b, v9.16b
+	WORD $0x4e291d6d // and v13.16b, v11.16b, v9.16b
+	WORD $0x4e3a1e8c // and v12.16b, v20.16b, v26.16b
+	WORD $0x4e391e6b // and v11.16b, v19.16b, v25.16b
+	WORD $0x6e2c1dce // eor v14.16b, v14.16b, v12.16b
+	WORD $0x6e2b1dad // eor v13.16b, v13.16b, v11.16b
+	WORD $0x4e3a1e0c // and v12.16b, v16.16b, v26.16b
+	WORD $0x4e391deb // and v11.16b, v15.16b, v25.16b
+	WORD $0x4eac1dce // orr v14.16b, v14.16b, v12.16b
+	WORD $0x4eab1dad // orr v13.16b, v13.16b, v11.16b
+	WORD $0x4e381eec // and v12.16b, v23.16b, v24.16b
+	WORD $0x4e311e4b // and v11.16b, v18.16b, v17.16b
+	WORD $0x4eac1dcc // orr v12.16b, v14.16b, v12.16b
+	WORD $0x4eab1dab // orr v11.16b, v13.16b, v11.16b
+	FSTPQ.P (F12, F11), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -6469,101 +7315,82 @@ few_2:
 	FMOVD (R2), F3
 end_5:
 end_3:
-	FMOVQ 1824(R4), F1
-	FMOVQ 1824(R4), F0
-	FMOVQ 2032(R4), F4
+	FLDPQ (R4), (F1, F0)
+	FMOVQ 32(R4), F4
 	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
 	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
-	FMOVQ 1824(R4), F4
+	FMOVQ (R4), F4
 	WORD $0x4ee4d426 // fsub v6.2d, v1.2d, v4.2d
 	WORD $0x4ee4d405 // fsub v5.2d, v0.2d, v4.2d
-	FMOVQ 2048(R4), F4
+	FMOVQ 64(R4), F4
 	WORD $0x4ee4ccc3 // fmls v3.2d, v6.2d, v4.2d
 	WORD $0x4ee4cca2 // fmls v2.2d, v5.2d, v4.2d
-	FMOVQ 2064(R4), F4
+	FMOVQ 96(R4), F4
 	WORD $0x4ee4ccc3 // fmls v3.2d, v6.2d, v4.2d
 	WORD $0x4ee4cca2 // fmls v2.2d, v5.2d, v4.2d
-	FMOVQ 2080(R4), F4
+	FMOVQ 128(R4), F4
 	WORD $0x4ee4ccc3 // fmls v3.2d, v6.2d, v4.2d
 	WORD $0x4ee4cca2 // fmls v2.2d, v5.2d, v4.2d
-	FMOVQ 2240(R4), F4
+	FMOVQ 160(R4), F4
 	WORD $0x4ee4842d // add v13.2d, v1.2d, v4.2d
 	WORD $0x4ee4840c // add v12.2d, v0.2d, v4.2d
-	FMOVQ 1248(R4), F11
-	FMOVQ 1248(R4), F10
+	FLDPQ 192(R4), (F11, F10)
 	WORD $0x4e6b1c65 // bic v5.16b, v3.16b, v11.16b
 	WORD $0x4e6a1c44 // bic v4.16b, v2.16b, v10.16b
 	WORD $0x4e2b1c69 // and v9.16b, v3.16b, v11.16b
 	WORD $0x4e2a1c48 // and v8.16b, v2.16b, v10.16b
 	WORD $0x6e65dca7 // fmul v7.2d, v5.2d, v5.2d
 	WORD $0x6e64dc86 // fmul v6.2d, v4.2d, v4.2d
-	FMOVQ 2096(R4), F0
-	FMOVQ 2096(R4), F2
-	FMOVQ 2112(R4), F1
-	WORD $0x4e67cc01 // fmla v1.2d, v0.2d, v7.2d
-	FMOVQ 2112(R4), F0
-	WORD $0x4e66cc40 // fmla v0.2d, v2.2d, v6.2d
-	FMOVQ 1856(R4), F3
-	WORD $0x4e67cc23 // fmla v3.2d, v1.2d, v7.2d
-	FMOVQ 1856(R4), F1
-	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
-	FMOVQ 2128(R4), F2
+	FLDPQ 224(R4), (F3, F1)
+	FLDPQ 256(R4), (F2, F0)
 	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
-	FMOVQ 2128(R4), F0
 	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
-	FMOVQ 1920(R4), F3
+	FLDPQ 288(R4), (F3, F1)
 	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
-	FMOVQ 1920(R4), F1
 	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
-	FMOVQ 2144(R4), F2
+	FLDPQ 320(R4), (F2, F0)
 	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
-	FMOVQ 2144(R4), F0
 	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
-	FMOVQ 1984(R4), F3
+	FLDPQ 352(R4), (F3, F1)
 	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
-	FMOVQ 1984(R4), F1
 	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
-	FMOVQ 2160(R4), F2
+	FLDPQ 384(R4), (F2, F0)
 	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
-	FMOVQ 2160(R4), F0
+	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
+	FLDPQ 416(R4), (F3, F1)
+	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
+	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
+	FLDPQ 448(R4), (F2, F0)
+	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
 	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
 	WORD $0x6e67dc41 // fmul v1.2d, v2.2d, v7.2d
 	WORD $0x6e66dc00 // fmul v0.2d, v0.2d, v6.2d
 	WORD $0x4e65cc25 // fmla v5.2d, v1.2d, v5.2d
 	WORD $0x4e64cc04 // fmla v4.2d, v0.2d, v4.2d
-	FMOVQ 2176(R4), F0
-	FMOVQ 2176(R4), F2
-	FMOVQ 2192(R4), F1
-	WORD $0x4e67cc01 // fmla v1.2d, v0.2d, v7.2d
-	FMOVQ 2192(R4), F0
-	WORD $0x4e66cc40 // fmla v0.2d, v2.2d, v6.2d
-	FMOVQ 1872(R4), F3
-	WORD $0x4e67cc23 // fmla v3.2d, v1.2d, v7.2d
-	FMOVQ 1872(R4), F1
-	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
-	FMOVQ 2208(R4), F2
+	FLDPQ 480(R4), (F3, F1)
+	FLDPQ 512(R4), (F2, F0)
 	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
-	FMOVQ 2208(R4), F0
 	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
-	FMOVQ 1936(R4), F3
+	FLDPQ 544(R4), (F3, F1)
 	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
-	FMOVQ 1936(R4), F1
 	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
-	FMOVQ 2224(R4), F2
+	FLDPQ 576(R4), (F2, F0)
 	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
-	FMOVQ 2224(R4), F0
 	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
-	FMOVQ 2000(R4), F3
+	FLDPQ 608(R4), (F3, F1)
 	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
-	FMOVQ 2000(R4), F1
 	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
-	FMOVQ 1552(R4), F0
+	FLDPQ 640(R4), (F2, F0)
+	WORD $0x4e67cc62 // fmla v2.2d, v3.2d, v7.2d
+	WORD $0x4e66cc20 // fmla v0.2d, v1.2d, v6.2d
+	FLDPQ 672(R4), (F3, F1)
+	WORD $0x4e67cc43 // fmla v3.2d, v2.2d, v7.2d
+	WORD $0x4e66cc01 // fmla v1.2d, v0.2d, v6.2d
+	FMOVQ 704(R4), F0
 	WORD $0x6e60dcf1 // fmul v17.2d, v7.2d, v0.2d
 	WORD $0x6e60dcd0 // fmul v16.2d, v6.2d, v0.2d
-	FMOVQ 1392(R4), F15
-	FMOVQ 1392(R4), F14
-	FMOVQ 1392(R4), F2
-	FMOVQ 1392(R4), F0
+	FLDPQ 736(R4), (F15, F14)
+	FLDPQ 736(R4), (F2, F0)
 	WORD $0x4ef1d5ef // fsub v15.2d, v15.2d, v17.2d
 	WORD $0x4ef0d5ce // fsub v14.2d, v14.2d, v16.2d
 	WORD $0x4eefd442 // fsub v2.2d, v2.2d, v15.2d
@@ -6579,7 +7406,7 @@ end_3:
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x4f7f55a1 // shl v1.2d, v13.2d, #63
 	WORD $0x4f7f5582 // shl v2.2d, v12.2d, #63
-	FMOVQ 1392(R4), F0
+	FMOVQ 736(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
 	WORD $0x6ee1e46f // fcmgt v15.2d, v3.2d, v1.2d
@@ -6622,25 +7449,25 @@ end:
 
 // func PolarNEONF64(n int, x *float64, y *float64)
 TEXT ·PolarNEONF64(SB), NOSPLIT, $0-24
-	MOVD $neonfunction<>(SB), R4
-	FMOVQ 1392(R4), F17
-	FMOVQ 1408(R4), F16
-	FMOVQ 1424(R4), F15
-	FMOVQ 1440(R4), F14
-	FMOVQ 2288(R4), F13
-	FMOVQ 2256(R4), F12
-	FMOVQ 1472(R4), F11
-	FMOVQ 1488(R4), F10
-	FMOVQ 1504(R4), F9
-	FMOVQ 2272(R4), F8
-	FMOVQ 1536(R4), F7
-	FMOVQ 2304(R4), F6
-	FMOVQ 2320(R4), F5
-	FMOVQ 2336(R4), F4
-	FMOVQ 2352(R4), F3
-	FMOVQ 2368(R4), F2
-	FMOVQ 2384(R4), F1
-	FMOVQ 2400(R4), F0
+	MOVD $neonfunction<>+10752(SB), R4
+	FMOVQ 64(R4), F17
+	FMOVQ (R4), F16
+	FMOVQ 32(R4), F15
+	FMOVQ 96(R4), F14
+	FMOVQ 320(R4), F13
+	FMOVQ 128(R4), F12
+	FMOVQ 160(R4), F11
+	FMOVQ 192(R4), F10
+	FMOVQ 224(R4), F9
+	FMOVQ 256(R4), F8
+	FMOVQ 288(R4), F7
+	FMOVQ 352(R4), F6
+	FMOVQ 384(R4), F5
+	FMOVQ 416(R4), F4
+	FMOVQ 448(R4), F3
+	FMOVQ 480(R4), F2
+	FMOVQ 512(R4), F1
+	FMOVQ 544(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -6712,22 +7539,22 @@ whole:
 	WORD $0x4e60d652 // fadd v18.2d, v18.2d, v0.2d
 	WORD $0x6e7cde73 // fmul v19.2d, v19.2d, v28.2d
 	WORD $0x6e75de54 // fmul v20.2d, v18.2d, v21.2d
-	FMOVQ 2416(R4), F18
+	FMOVQ 576(R4), F18
 	WORD $0x4e72d673 // fadd v19.2d, v19.2d, v18.2d
 	WORD $0x4e72d692 // fadd v18.2d, v20.2d, v18.2d
 	WORD $0x6e7cde73 // fmul v19.2d, v19.2d, v28.2d
 	WORD $0x6e75de54 // fmul v20.2d, v18.2d, v21.2d
-	FMOVQ 2432(R4), F18
+	FMOVQ 608(R4), F18
 	WORD $0x4e72d673 // fadd v19.2d, v19.2d, v18.2d
 	WORD $0x4e72d692 // fadd v18.2d, v20.2d, v18.2d
 	WORD $0x6e7cde73 // fmul v19.2d, v19.2d, v28.2d
 	WORD $0x6e75de54 // fmul v20.2d, v18.2d, v21.2d
-	FMOVQ 2448(R4), F18
+	FMOVQ 640(R4), F18
 	WORD $0x4e72d673 // fadd v19.2d, v19.2d, v18.2d
 	WORD $0x4e72d692 // fadd v18.2d, v20.2d, v18.2d
 	WORD $0x6e7cde73 // fmul v19.2d, v19.2d, v28.2d
 	WORD $0x6e75de54 // fmul v20.2d, v18.2d, v21.2d
-	FMOVQ 2464(R4), F18
+	FMOVQ 672(R4), F18
 	WORD $0x4e72d673 // fadd v19.2d, v19.2d, v18.2d
 	WORD $0x4e72d692 // fadd v18.2d, v20.2d, v18.2d
 	WORD $0x6e7cde73 // fmul v19.2d, v19.2d, v28.2d
@@ -6738,12 +7565,12 @@ whole:
 	WORD $0x4e7ad752 // fadd v18.2d, v26.2d, v26.2d
 	WORD $0x6e75de75 // fmul v21.2d, v19.2d, v21.2d
 	WORD $0x6e74de54 // fmul v20.2d, v18.2d, v20.2d
-	FMOVQ 2480(R4), F18
+	FMOVQ 704(R4), F18
 	WORD $0x6e72df33 // fmul v19.2d, v25.2d, v18.2d
 	WORD $0x6e72df12 // fmul v18.2d, v24.2d, v18.2d
 	WORD $0x4e73d6b3 // fadd v19.2d, v21.2d, v19.2d
 	WORD $0x4e72d694 // fadd v20.2d, v20.2d, v18.2d
-	FMOVQ 2496(R4), F18
+	FMOVQ 736(R4), F18
 	WORD $0x6e72de73 // fmul v19.2d, v19.2d, v18.2d
 	WORD $0x6e72de92 // fmul v18.2d, v20.2d, v18.2d
 	WORD $0x6e77fe73 // fdiv v19.2d, v19.2d, v23.2d
@@ -6773,124 +7600,120 @@ few_2:
 	FMOVD (R2), F5
 end_5:
 end_3:
-	FMOVQ 1408(R4), F3
-	FMOVQ 1408(R4), F2
-	FMOVQ 1424(R4), F1
-	FMOVQ 1424(R4), F0
+	FLDPQ (R4), (F3, F2)
+	FLDPQ 32(R4), (F1, F0)
 	WORD $0x6ee5e467 // fcmgt v7.2d, v3.2d, v5.2d
 	WORD $0x6ee4e446 // fcmgt v6.2d, v2.2d, v4.2d
 	WORD $0x4e271c21 // and v1.16b, v1.16b, v7.16b
 	WORD $0x4e261c02 // and v2.16b, v0.16b, v6.16b
-	FMOVQ 1392(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e65dc23 // fmul v3.2d, v1.2d, v5.2d
 	WORD $0x6e64dc02 // fmul v2.2d, v0.2d, v4.2d
-	FMOVQ 1440(R4), F1
-	FMOVQ 1440(R4), F0
+	FLDPQ 96(R4), (F1, F0)
 	WORD $0x4e271c27 // and v7.16b, v1.16b, v7.16b
 	WORD $0x4e261c06 // and v6.16b, v0.16b, v6.16b
-	FMOVQ 2256(R4), F0
+	FMOVQ 128(R4), F0
 	WORD $0x4ee08468 // add v8.2d, v3.2d, v0.2d
 	WORD $0x4ee08443 // add v3.2d, v2.2d, v0.2d
 	WORD $0x6f4c0501 // ushr v1.2d, v8.2d, #52
 	WORD $0x6f4c0462 // ushr v2.2d, v3.2d, #52
-	FMOVQ 1472(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	FMOVQ 1488(R4), F0
+	FMOVQ 192(R4), F0
 	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
 	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
 	WORD $0x4ee7d427 // fsub v7.2d, v1.2d, v7.2d
 	WORD $0x4ee6d406 // fsub v6.2d, v0.2d, v6.2d
-	FMOVQ 1504(R4), F0
+	FMOVQ 224(R4), F0
 	WORD $0x4e201d02 // and v2.16b, v8.16b, v0.16b
 	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
-	FMOVQ 2272(R4), F0
+	FMOVQ 256(R4), F0
 	WORD $0x4ee08442 // add v2.2d, v2.2d, v0.2d
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	FMOVQ 1392(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4ee0d443 // fsub v3.2d, v2.2d, v0.2d
 	WORD $0x4ee0d422 // fsub v2.2d, v1.2d, v0.2d
-	FMOVQ 1536(R4), F0
+	FMOVQ 288(R4), F0
 	WORD $0x4e60d461 // fadd v1.2d, v3.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e61fc69 // fdiv v9.2d, v3.2d, v1.2d
 	WORD $0x6e60fc48 // fdiv v8.2d, v2.2d, v0.2d
 	WORD $0x6e69dd2a // fmul v10.2d, v9.2d, v9.2d
 	WORD $0x6e68dd03 // fmul v3.2d, v8.2d, v8.2d
-	FMOVQ 2288(R4), F1
-	FMOVQ 2288(R4), F0
+	FLDPQ 320(R4), (F1, F0)
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2304(R4), F0
+	FMOVQ 352(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2320(R4), F0
+	FMOVQ 384(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2336(R4), F0
+	FMOVQ 416(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2352(R4), F0
+	FMOVQ 448(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2368(R4), F0
+	FMOVQ 480(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2384(R4), F0
+	FMOVQ 512(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2400(R4), F0
+	FMOVQ 544(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2416(R4), F0
+	FMOVQ 576(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2432(R4), F0
+	FMOVQ 608(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2448(R4), F0
+	FMOVQ 640(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc21 // fmul v1.2d, v1.2d, v10.2d
 	WORD $0x6e63dc02 // fmul v2.2d, v0.2d, v3.2d
-	FMOVQ 2464(R4), F0
+	FMOVQ 672(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6adc22 // fmul v2.2d, v1.2d, v10.2d
 	WORD $0x6e63dc01 // fmul v1.2d, v0.2d, v3.2d
-	FMOVQ 1392(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
 	WORD $0x4e60d422 // fadd v2.2d, v1.2d, v0.2d
 	WORD $0x4e69d521 // fadd v1.2d, v9.2d, v9.2d
 	WORD $0x4e68d500 // fadd v0.2d, v8.2d, v8.2d
 	WORD $0x6e63dc23 // fmul v3.2d, v1.2d, v3.2d
 	WORD $0x6e62dc02 // fmul v2.2d, v0.2d, v2.2d
-	FMOVQ 2480(R4), F0
+	FMOVQ 704(R4), F0
 	WORD $0x6e60dce1 // fmul v1.2d, v7.2d, v0.2d
 	WORD $0x6e60dcc0 // fmul v0.2d, v6.2d, v0.2d
 	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
 	WORD $0x4e60d442 // fadd v2.2d, v2.2d, v0.2d
-	FMOVQ 2496(R4), F0
+	FMOVQ 736(R4), F0
 	WORD $0x6e60dc21 // fmul v1.2d, v1.2d, v0.2d
 	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
 	WORD $0x6e65fc21 // fdiv v1.2d, v1.2d, v5.2d

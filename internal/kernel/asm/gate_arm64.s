@@ -6,160 +6,636 @@
 
 DATA neongate<>+0(SB)/8, $0x7149f2ca7149f2ca
 DATA neongate<>+8(SB)/8, $0x7149f2ca7149f2ca
-DATA neongate<>+16(SB)/8, $0x3f8000003f800000
-DATA neongate<>+24(SB)/8, $0x3f8000003f800000
-DATA neongate<>+32(SB)/8, $0x8000000080000000
-DATA neongate<>+40(SB)/8, $0x8000000080000000
-DATA neongate<>+48(SB)/8, $0xc2d00000c2d00000
-DATA neongate<>+56(SB)/8, $0xc2d00000c2d00000
-DATA neongate<>+64(SB)/8, $0x42b2000042b20000
-DATA neongate<>+72(SB)/8, $0x42b2000042b20000
-DATA neongate<>+80(SB)/8, $0x4b4000004b400000
-DATA neongate<>+88(SB)/8, $0x4b4000004b400000
-DATA neongate<>+96(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA neongate<>+104(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA neongate<>+112(SB)/8, $0x3f3180003f318000
-DATA neongate<>+120(SB)/8, $0x3f3180003f318000
-DATA neongate<>+128(SB)/8, $0xb95e8083b95e8083
-DATA neongate<>+136(SB)/8, $0xb95e8083b95e8083
-DATA neongate<>+144(SB)/8, $0x39500d0139500d01
-DATA neongate<>+152(SB)/8, $0x39500d0139500d01
-DATA neongate<>+160(SB)/8, $0x3ab60b613ab60b61
-DATA neongate<>+168(SB)/8, $0x3ab60b613ab60b61
-DATA neongate<>+176(SB)/8, $0x3c0888893c088889
-DATA neongate<>+184(SB)/8, $0x3c0888893c088889
-DATA neongate<>+192(SB)/8, $0x3d2aaaab3d2aaaab
-DATA neongate<>+200(SB)/8, $0x3d2aaaab3d2aaaab
-DATA neongate<>+208(SB)/8, $0x3e2aaaab3e2aaaab
-DATA neongate<>+216(SB)/8, $0x3e2aaaab3e2aaaab
-DATA neongate<>+224(SB)/8, $0x3f0000003f000000
-DATA neongate<>+232(SB)/8, $0x3f0000003f000000
-DATA neongate<>+240(SB)/8, $0xffffffffffffffff
-DATA neongate<>+248(SB)/8, $0xffffffffffffffff
-DATA neongate<>+256(SB)/8, $0xffffffffffffffff
-DATA neongate<>+264(SB)/8, $0xffffffffffffffff
-DATA neongate<>+272(SB)/8, $0xffffffffffffffff
-DATA neongate<>+280(SB)/8, $0xffffffffffffffff
-DATA neongate<>+288(SB)/8, $0xffffffffffffffff
-DATA neongate<>+296(SB)/8, $0xffffffffffffffff
-DATA neongate<>+304(SB)/8, $0x0000000000000000
-DATA neongate<>+312(SB)/8, $0x0000000000000000
-DATA neongate<>+320(SB)/8, $0x0000000000000000
-DATA neongate<>+328(SB)/8, $0x0000000000000000
-DATA neongate<>+336(SB)/8, $0x0000000000000000
-DATA neongate<>+344(SB)/8, $0x0000000000000000
-DATA neongate<>+352(SB)/8, $0x0000000000000000
-DATA neongate<>+360(SB)/8, $0x0000000000000000
-DATA neongate<>+368(SB)/8, $0x4040000040400000
-DATA neongate<>+376(SB)/8, $0x4040000040400000
-DATA neongate<>+384(SB)/8, $0x3e75c28f3e75c28f
-DATA neongate<>+392(SB)/8, $0x3e75c28f3e75c28f
-DATA neongate<>+400(SB)/8, $0x3cd0ad833cd0ad83
-DATA neongate<>+408(SB)/8, $0x3cd0ad833cd0ad83
-DATA neongate<>+416(SB)/8, $0xbdfea329bdfea329
-DATA neongate<>+424(SB)/8, $0xbdfea329bdfea329
-DATA neongate<>+432(SB)/8, $0x3e51a3203e51a320
-DATA neongate<>+440(SB)/8, $0x3e51a3203e51a320
-DATA neongate<>+448(SB)/8, $0xbe12a148be12a148
-DATA neongate<>+456(SB)/8, $0xbe12a148be12a148
-DATA neongate<>+464(SB)/8, $0x3e0fdc133e0fdc13
-DATA neongate<>+472(SB)/8, $0x3e0fdc133e0fdc13
-DATA neongate<>+480(SB)/8, $0x3ceb3a173ceb3a17
-DATA neongate<>+488(SB)/8, $0x3ceb3a173ceb3a17
-DATA neongate<>+496(SB)/8, $0x3db34e5b3db34e5b
-DATA neongate<>+504(SB)/8, $0x3db34e5b3db34e5b
-DATA neongate<>+512(SB)/8, $0x3db63d0b3db63d0b
-DATA neongate<>+520(SB)/8, $0x3db63d0b3db63d0b
-DATA neongate<>+528(SB)/8, $0x3dc44d6a3dc44d6a
-DATA neongate<>+536(SB)/8, $0x3dc44d6a3dc44d6a
-DATA neongate<>+544(SB)/8, $0x3dc4149d3dc4149d
-DATA neongate<>+552(SB)/8, $0x3dc4149d3dc4149d
-DATA neongate<>+560(SB)/8, $0xbf000000bf000000
-DATA neongate<>+568(SB)/8, $0xbf000000bf000000
-DATA neongate<>+576(SB)/8, $0x4000000040000000
-DATA neongate<>+584(SB)/8, $0x4000000040000000
-DATA neongate<>+592(SB)/8, $0x3ecc422a3ecc422a
-DATA neongate<>+600(SB)/8, $0x3ecc422a3ecc422a
-DATA neongate<>+608(SB)/8, $0x46293e5939a08cea
-DATA neongate<>+616(SB)/8, $0x46293e5939a08cea
-DATA neongate<>+624(SB)/8, $0x3ff0000000000000
-DATA neongate<>+632(SB)/8, $0x3ff0000000000000
-DATA neongate<>+640(SB)/8, $0x8000000000000000
-DATA neongate<>+648(SB)/8, $0x8000000000000000
-DATA neongate<>+656(SB)/8, $0xc087500000000000
-DATA neongate<>+664(SB)/8, $0xc087500000000000
-DATA neongate<>+672(SB)/8, $0x4086300000000000
-DATA neongate<>+680(SB)/8, $0x4086300000000000
-DATA neongate<>+688(SB)/8, $0x4338000000000000
-DATA neongate<>+696(SB)/8, $0x4338000000000000
-DATA neongate<>+704(SB)/8, $0x3ff71547652b82fe
-DATA neongate<>+712(SB)/8, $0x3ff71547652b82fe
-DATA neongate<>+720(SB)/8, $0x3fe62e42fef00000
-DATA neongate<>+728(SB)/8, $0x3fe62e42fef00000
-DATA neongate<>+736(SB)/8, $0x3dd473de6af278ed
-DATA neongate<>+744(SB)/8, $0x3dd473de6af278ed
-DATA neongate<>+752(SB)/8, $0x3de6124613a86d09
-DATA neongate<>+760(SB)/8, $0x3de6124613a86d09
-DATA neongate<>+768(SB)/8, $0x3e21eed8eff8d898
-DATA neongate<>+776(SB)/8, $0x3e21eed8eff8d898
-DATA neongate<>+784(SB)/8, $0x3e5ae64567f544e4
-DATA neongate<>+792(SB)/8, $0x3e5ae64567f544e4
-DATA neongate<>+800(SB)/8, $0x3e927e4fb7789f5c
-DATA neongate<>+808(SB)/8, $0x3e927e4fb7789f5c
-DATA neongate<>+816(SB)/8, $0x3ec71de3a556c734
-DATA neongate<>+824(SB)/8, $0x3ec71de3a556c734
-DATA neongate<>+832(SB)/8, $0x3efa01a01a01a01a
-DATA neongate<>+840(SB)/8, $0x3efa01a01a01a01a
-DATA neongate<>+848(SB)/8, $0x3f2a01a01a01a01a
-DATA neongate<>+856(SB)/8, $0x3f2a01a01a01a01a
-DATA neongate<>+864(SB)/8, $0x3f56c16c16c16c17
-DATA neongate<>+872(SB)/8, $0x3f56c16c16c16c17
-DATA neongate<>+880(SB)/8, $0x3f81111111111111
-DATA neongate<>+888(SB)/8, $0x3f81111111111111
-DATA neongate<>+896(SB)/8, $0x3fa5555555555555
-DATA neongate<>+904(SB)/8, $0x3fa5555555555555
-DATA neongate<>+912(SB)/8, $0x3fc5555555555555
-DATA neongate<>+920(SB)/8, $0x3fc5555555555555
-DATA neongate<>+928(SB)/8, $0x3fe0000000000000
-DATA neongate<>+936(SB)/8, $0x3fe0000000000000
-DATA neongate<>+944(SB)/8, $0xffffffffffffffff
-DATA neongate<>+952(SB)/8, $0xffffffffffffffff
-DATA neongate<>+960(SB)/8, $0xffffffffffffffff
-DATA neongate<>+968(SB)/8, $0xffffffffffffffff
-DATA neongate<>+976(SB)/8, $0xffffffffffffffff
-DATA neongate<>+984(SB)/8, $0xffffffffffffffff
-DATA neongate<>+992(SB)/8, $0xffffffffffffffff
-DATA neongate<>+1000(SB)/8, $0xffffffffffffffff
-DATA neongate<>+1008(SB)/8, $0x0000000000000000
-DATA neongate<>+1016(SB)/8, $0x0000000000000000
-DATA neongate<>+1024(SB)/8, $0x0000000000000000
-DATA neongate<>+1032(SB)/8, $0x0000000000000000
-DATA neongate<>+1040(SB)/8, $0x0000000000000000
-DATA neongate<>+1048(SB)/8, $0x0000000000000000
-DATA neongate<>+1056(SB)/8, $0x0000000000000000
-DATA neongate<>+1064(SB)/8, $0x0000000000000000
-DATA neongate<>+1072(SB)/8, $0x4008000000000000
-DATA neongate<>+1080(SB)/8, $0x4008000000000000
-GLOBL neongate<>(SB), RODATA|NOPTR, $1088
+DATA neongate<>+16(SB)/8, $0x7149f2ca7149f2ca
+DATA neongate<>+24(SB)/8, $0x7149f2ca7149f2ca
+DATA neongate<>+32(SB)/8, $0x3f8000003f800000
+DATA neongate<>+40(SB)/8, $0x3f8000003f800000
+DATA neongate<>+48(SB)/8, $0x3f8000003f800000
+DATA neongate<>+56(SB)/8, $0x3f8000003f800000
+DATA neongate<>+64(SB)/8, $0x8000000080000000
+DATA neongate<>+72(SB)/8, $0x8000000080000000
+DATA neongate<>+80(SB)/8, $0x8000000080000000
+DATA neongate<>+88(SB)/8, $0x8000000080000000
+DATA neongate<>+96(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+104(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+112(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+120(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+128(SB)/8, $0x42b2000042b20000
+DATA neongate<>+136(SB)/8, $0x42b2000042b20000
+DATA neongate<>+144(SB)/8, $0x42b2000042b20000
+DATA neongate<>+152(SB)/8, $0x42b2000042b20000
+DATA neongate<>+160(SB)/8, $0x4b4000004b400000
+DATA neongate<>+168(SB)/8, $0x4b4000004b400000
+DATA neongate<>+176(SB)/8, $0x4b4000004b400000
+DATA neongate<>+184(SB)/8, $0x4b4000004b400000
+DATA neongate<>+192(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+200(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+208(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+216(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+224(SB)/8, $0x3f3180003f318000
+DATA neongate<>+232(SB)/8, $0x3f3180003f318000
+DATA neongate<>+240(SB)/8, $0x3f3180003f318000
+DATA neongate<>+248(SB)/8, $0x3f3180003f318000
+DATA neongate<>+256(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+264(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+272(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+280(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+288(SB)/8, $0x39500d0139500d01
+DATA neongate<>+296(SB)/8, $0x39500d0139500d01
+DATA neongate<>+304(SB)/8, $0x39500d0139500d01
+DATA neongate<>+312(SB)/8, $0x39500d0139500d01
+DATA neongate<>+320(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+328(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+336(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+344(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+352(SB)/8, $0x3c0888893c088889
+DATA neongate<>+360(SB)/8, $0x3c0888893c088889
+DATA neongate<>+368(SB)/8, $0x3c0888893c088889
+DATA neongate<>+376(SB)/8, $0x3c0888893c088889
+DATA neongate<>+384(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+392(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+400(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+408(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+416(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+424(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+432(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+440(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+448(SB)/8, $0x3f0000003f000000
+DATA neongate<>+456(SB)/8, $0x3f0000003f000000
+DATA neongate<>+464(SB)/8, $0x3f0000003f000000
+DATA neongate<>+472(SB)/8, $0x3f0000003f000000
+DATA neongate<>+480(SB)/8, $0xffffffffffffffff
+DATA neongate<>+488(SB)/8, $0xffffffffffffffff
+DATA neongate<>+496(SB)/8, $0xffffffffffffffff
+DATA neongate<>+504(SB)/8, $0xffffffffffffffff
+DATA neongate<>+512(SB)/8, $0xffffffffffffffff
+DATA neongate<>+520(SB)/8, $0xffffffffffffffff
+DATA neongate<>+528(SB)/8, $0xffffffffffffffff
+DATA neongate<>+536(SB)/8, $0xffffffffffffffff
+DATA neongate<>+544(SB)/8, $0x0000000000000000
+DATA neongate<>+552(SB)/8, $0x0000000000000000
+DATA neongate<>+560(SB)/8, $0x0000000000000000
+DATA neongate<>+568(SB)/8, $0x0000000000000000
+DATA neongate<>+576(SB)/8, $0x0000000000000000
+DATA neongate<>+584(SB)/8, $0x0000000000000000
+DATA neongate<>+592(SB)/8, $0x0000000000000000
+DATA neongate<>+600(SB)/8, $0x0000000000000000
+DATA neongate<>+608(SB)/8, $0x7149f2ca7149f2ca
+DATA neongate<>+616(SB)/8, $0x7149f2ca7149f2ca
+DATA neongate<>+624(SB)/8, $0x7149f2ca7149f2ca
+DATA neongate<>+632(SB)/8, $0x7149f2ca7149f2ca
+DATA neongate<>+640(SB)/8, $0x3f8000003f800000
+DATA neongate<>+648(SB)/8, $0x3f8000003f800000
+DATA neongate<>+656(SB)/8, $0x3f8000003f800000
+DATA neongate<>+664(SB)/8, $0x3f8000003f800000
+DATA neongate<>+672(SB)/8, $0x8000000080000000
+DATA neongate<>+680(SB)/8, $0x8000000080000000
+DATA neongate<>+688(SB)/8, $0x8000000080000000
+DATA neongate<>+696(SB)/8, $0x8000000080000000
+DATA neongate<>+704(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+712(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+720(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+728(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+736(SB)/8, $0x42b2000042b20000
+DATA neongate<>+744(SB)/8, $0x42b2000042b20000
+DATA neongate<>+752(SB)/8, $0x42b2000042b20000
+DATA neongate<>+760(SB)/8, $0x42b2000042b20000
+DATA neongate<>+768(SB)/8, $0x4b4000004b400000
+DATA neongate<>+776(SB)/8, $0x4b4000004b400000
+DATA neongate<>+784(SB)/8, $0x4b4000004b400000
+DATA neongate<>+792(SB)/8, $0x4b4000004b400000
+DATA neongate<>+800(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+808(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+816(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+824(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+832(SB)/8, $0x3f3180003f318000
+DATA neongate<>+840(SB)/8, $0x3f3180003f318000
+DATA neongate<>+848(SB)/8, $0x3f3180003f318000
+DATA neongate<>+856(SB)/8, $0x3f3180003f318000
+DATA neongate<>+864(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+872(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+880(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+888(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+896(SB)/8, $0x39500d0139500d01
+DATA neongate<>+904(SB)/8, $0x39500d0139500d01
+DATA neongate<>+912(SB)/8, $0x39500d0139500d01
+DATA neongate<>+920(SB)/8, $0x39500d0139500d01
+DATA neongate<>+928(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+936(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+944(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+952(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+960(SB)/8, $0x3c0888893c088889
+DATA neongate<>+968(SB)/8, $0x3c0888893c088889
+DATA neongate<>+976(SB)/8, $0x3c0888893c088889
+DATA neongate<>+984(SB)/8, $0x3c0888893c088889
+DATA neongate<>+992(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+1000(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+1008(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+1016(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+1024(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+1032(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+1040(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+1048(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+1056(SB)/8, $0x3f0000003f000000
+DATA neongate<>+1064(SB)/8, $0x3f0000003f000000
+DATA neongate<>+1072(SB)/8, $0x3f0000003f000000
+DATA neongate<>+1080(SB)/8, $0x3f0000003f000000
+DATA neongate<>+1088(SB)/8, $0x4040000040400000
+DATA neongate<>+1096(SB)/8, $0x4040000040400000
+DATA neongate<>+1104(SB)/8, $0x4040000040400000
+DATA neongate<>+1112(SB)/8, $0x4040000040400000
+DATA neongate<>+1120(SB)/8, $0xffffffffffffffff
+DATA neongate<>+1128(SB)/8, $0xffffffffffffffff
+DATA neongate<>+1136(SB)/8, $0xffffffffffffffff
+DATA neongate<>+1144(SB)/8, $0xffffffffffffffff
+DATA neongate<>+1152(SB)/8, $0xffffffffffffffff
+DATA neongate<>+1160(SB)/8, $0xffffffffffffffff
+DATA neongate<>+1168(SB)/8, $0xffffffffffffffff
+DATA neongate<>+1176(SB)/8, $0xffffffffffffffff
+DATA neongate<>+1184(SB)/8, $0x0000000000000000
+DATA neongate<>+1192(SB)/8, $0x0000000000000000
+DATA neongate<>+1200(SB)/8, $0x0000000000000000
+DATA neongate<>+1208(SB)/8, $0x0000000000000000
+DATA neongate<>+1216(SB)/8, $0x0000000000000000
+DATA neongate<>+1224(SB)/8, $0x0000000000000000
+DATA neongate<>+1232(SB)/8, $0x0000000000000000
+DATA neongate<>+1240(SB)/8, $0x0000000000000000
+DATA neongate<>+1248(SB)/8, $0x8000000080000000
+DATA neongate<>+1256(SB)/8, $0x8000000080000000
+DATA neongate<>+1264(SB)/8, $0x8000000080000000
+DATA neongate<>+1272(SB)/8, $0x8000000080000000
+DATA neongate<>+1280(SB)/8, $0x3f8000003f800000
+DATA neongate<>+1288(SB)/8, $0x3f8000003f800000
+DATA neongate<>+1296(SB)/8, $0x3f8000003f800000
+DATA neongate<>+1304(SB)/8, $0x3f8000003f800000
+DATA neongate<>+1312(SB)/8, $0x3e75c28f3e75c28f
+DATA neongate<>+1320(SB)/8, $0x3e75c28f3e75c28f
+DATA neongate<>+1328(SB)/8, $0x3e75c28f3e75c28f
+DATA neongate<>+1336(SB)/8, $0x3e75c28f3e75c28f
+DATA neongate<>+1344(SB)/8, $0x3cd0ad833cd0ad83
+DATA neongate<>+1352(SB)/8, $0x3cd0ad833cd0ad83
+DATA neongate<>+1360(SB)/8, $0x3cd0ad833cd0ad83
+DATA neongate<>+1368(SB)/8, $0x3cd0ad833cd0ad83
+DATA neongate<>+1376(SB)/8, $0xbdfea329bdfea329
+DATA neongate<>+1384(SB)/8, $0xbdfea329bdfea329
+DATA neongate<>+1392(SB)/8, $0xbdfea329bdfea329
+DATA neongate<>+1400(SB)/8, $0xbdfea329bdfea329
+DATA neongate<>+1408(SB)/8, $0x3e51a3203e51a320
+DATA neongate<>+1416(SB)/8, $0x3e51a3203e51a320
+DATA neongate<>+1424(SB)/8, $0x3e51a3203e51a320
+DATA neongate<>+1432(SB)/8, $0x3e51a3203e51a320
+DATA neongate<>+1440(SB)/8, $0xbe12a148be12a148
+DATA neongate<>+1448(SB)/8, $0xbe12a148be12a148
+DATA neongate<>+1456(SB)/8, $0xbe12a148be12a148
+DATA neongate<>+1464(SB)/8, $0xbe12a148be12a148
+DATA neongate<>+1472(SB)/8, $0x3e0fdc133e0fdc13
+DATA neongate<>+1480(SB)/8, $0x3e0fdc133e0fdc13
+DATA neongate<>+1488(SB)/8, $0x3e0fdc133e0fdc13
+DATA neongate<>+1496(SB)/8, $0x3e0fdc133e0fdc13
+DATA neongate<>+1504(SB)/8, $0x3ceb3a173ceb3a17
+DATA neongate<>+1512(SB)/8, $0x3ceb3a173ceb3a17
+DATA neongate<>+1520(SB)/8, $0x3ceb3a173ceb3a17
+DATA neongate<>+1528(SB)/8, $0x3ceb3a173ceb3a17
+DATA neongate<>+1536(SB)/8, $0x3db34e5b3db34e5b
+DATA neongate<>+1544(SB)/8, $0x3db34e5b3db34e5b
+DATA neongate<>+1552(SB)/8, $0x3db34e5b3db34e5b
+DATA neongate<>+1560(SB)/8, $0x3db34e5b3db34e5b
+DATA neongate<>+1568(SB)/8, $0x3db63d0b3db63d0b
+DATA neongate<>+1576(SB)/8, $0x3db63d0b3db63d0b
+DATA neongate<>+1584(SB)/8, $0x3db63d0b3db63d0b
+DATA neongate<>+1592(SB)/8, $0x3db63d0b3db63d0b
+DATA neongate<>+1600(SB)/8, $0x3dc44d6a3dc44d6a
+DATA neongate<>+1608(SB)/8, $0x3dc44d6a3dc44d6a
+DATA neongate<>+1616(SB)/8, $0x3dc44d6a3dc44d6a
+DATA neongate<>+1624(SB)/8, $0x3dc44d6a3dc44d6a
+DATA neongate<>+1632(SB)/8, $0x3dc4149d3dc4149d
+DATA neongate<>+1640(SB)/8, $0x3dc4149d3dc4149d
+DATA neongate<>+1648(SB)/8, $0x3dc4149d3dc4149d
+DATA neongate<>+1656(SB)/8, $0x3dc4149d3dc4149d
+DATA neongate<>+1664(SB)/8, $0xbf000000bf000000
+DATA neongate<>+1672(SB)/8, $0xbf000000bf000000
+DATA neongate<>+1680(SB)/8, $0xbf000000bf000000
+DATA neongate<>+1688(SB)/8, $0xbf000000bf000000
+DATA neongate<>+1696(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+1704(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+1712(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+1720(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+1728(SB)/8, $0x42b2000042b20000
+DATA neongate<>+1736(SB)/8, $0x42b2000042b20000
+DATA neongate<>+1744(SB)/8, $0x42b2000042b20000
+DATA neongate<>+1752(SB)/8, $0x42b2000042b20000
+DATA neongate<>+1760(SB)/8, $0x4b4000004b400000
+DATA neongate<>+1768(SB)/8, $0x4b4000004b400000
+DATA neongate<>+1776(SB)/8, $0x4b4000004b400000
+DATA neongate<>+1784(SB)/8, $0x4b4000004b400000
+DATA neongate<>+1792(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+1800(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+1808(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+1816(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+1824(SB)/8, $0x3f3180003f318000
+DATA neongate<>+1832(SB)/8, $0x3f3180003f318000
+DATA neongate<>+1840(SB)/8, $0x3f3180003f318000
+DATA neongate<>+1848(SB)/8, $0x3f3180003f318000
+DATA neongate<>+1856(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+1864(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+1872(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+1880(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+1888(SB)/8, $0x39500d0139500d01
+DATA neongate<>+1896(SB)/8, $0x39500d0139500d01
+DATA neongate<>+1904(SB)/8, $0x39500d0139500d01
+DATA neongate<>+1912(SB)/8, $0x39500d0139500d01
+DATA neongate<>+1920(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+1928(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+1936(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+1944(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+1952(SB)/8, $0x3c0888893c088889
+DATA neongate<>+1960(SB)/8, $0x3c0888893c088889
+DATA neongate<>+1968(SB)/8, $0x3c0888893c088889
+DATA neongate<>+1976(SB)/8, $0x3c0888893c088889
+DATA neongate<>+1984(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+1992(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+2000(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+2008(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+2016(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+2024(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+2032(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+2040(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+2048(SB)/8, $0x3f0000003f000000
+DATA neongate<>+2056(SB)/8, $0x3f0000003f000000
+DATA neongate<>+2064(SB)/8, $0x3f0000003f000000
+DATA neongate<>+2072(SB)/8, $0x3f0000003f000000
+DATA neongate<>+2080(SB)/8, $0x4000000040000000
+DATA neongate<>+2088(SB)/8, $0x4000000040000000
+DATA neongate<>+2096(SB)/8, $0x4000000040000000
+DATA neongate<>+2104(SB)/8, $0x4000000040000000
+DATA neongate<>+2112(SB)/8, $0xffffffffffffffff
+DATA neongate<>+2120(SB)/8, $0xffffffffffffffff
+DATA neongate<>+2128(SB)/8, $0xffffffffffffffff
+DATA neongate<>+2136(SB)/8, $0xffffffffffffffff
+DATA neongate<>+2144(SB)/8, $0xffffffffffffffff
+DATA neongate<>+2152(SB)/8, $0xffffffffffffffff
+DATA neongate<>+2160(SB)/8, $0xffffffffffffffff
+DATA neongate<>+2168(SB)/8, $0xffffffffffffffff
+DATA neongate<>+2176(SB)/8, $0x0000000000000000
+DATA neongate<>+2184(SB)/8, $0x0000000000000000
+DATA neongate<>+2192(SB)/8, $0x0000000000000000
+DATA neongate<>+2200(SB)/8, $0x0000000000000000
+DATA neongate<>+2208(SB)/8, $0x0000000000000000
+DATA neongate<>+2216(SB)/8, $0x0000000000000000
+DATA neongate<>+2224(SB)/8, $0x0000000000000000
+DATA neongate<>+2232(SB)/8, $0x0000000000000000
+DATA neongate<>+2240(SB)/8, $0x8000000080000000
+DATA neongate<>+2248(SB)/8, $0x8000000080000000
+DATA neongate<>+2256(SB)/8, $0x8000000080000000
+DATA neongate<>+2264(SB)/8, $0x8000000080000000
+DATA neongate<>+2272(SB)/8, $0x3f8000003f800000
+DATA neongate<>+2280(SB)/8, $0x3f8000003f800000
+DATA neongate<>+2288(SB)/8, $0x3f8000003f800000
+DATA neongate<>+2296(SB)/8, $0x3f8000003f800000
+DATA neongate<>+2304(SB)/8, $0x3e75c28f3e75c28f
+DATA neongate<>+2312(SB)/8, $0x3e75c28f3e75c28f
+DATA neongate<>+2320(SB)/8, $0x3e75c28f3e75c28f
+DATA neongate<>+2328(SB)/8, $0x3e75c28f3e75c28f
+DATA neongate<>+2336(SB)/8, $0x3cd0ad833cd0ad83
+DATA neongate<>+2344(SB)/8, $0x3cd0ad833cd0ad83
+DATA neongate<>+2352(SB)/8, $0x3cd0ad833cd0ad83
+DATA neongate<>+2360(SB)/8, $0x3cd0ad833cd0ad83
+DATA neongate<>+2368(SB)/8, $0xbdfea329bdfea329
+DATA neongate<>+2376(SB)/8, $0xbdfea329bdfea329
+DATA neongate<>+2384(SB)/8, $0xbdfea329bdfea329
+DATA neongate<>+2392(SB)/8, $0xbdfea329bdfea329
+DATA neongate<>+2400(SB)/8, $0x3e51a3203e51a320
+DATA neongate<>+2408(SB)/8, $0x3e51a3203e51a320
+DATA neongate<>+2416(SB)/8, $0x3e51a3203e51a320
+DATA neongate<>+2424(SB)/8, $0x3e51a3203e51a320
+DATA neongate<>+2432(SB)/8, $0xbe12a148be12a148
+DATA neongate<>+2440(SB)/8, $0xbe12a148be12a148
+DATA neongate<>+2448(SB)/8, $0xbe12a148be12a148
+DATA neongate<>+2456(SB)/8, $0xbe12a148be12a148
+DATA neongate<>+2464(SB)/8, $0x3e0fdc133e0fdc13
+DATA neongate<>+2472(SB)/8, $0x3e0fdc133e0fdc13
+DATA neongate<>+2480(SB)/8, $0x3e0fdc133e0fdc13
+DATA neongate<>+2488(SB)/8, $0x3e0fdc133e0fdc13
+DATA neongate<>+2496(SB)/8, $0x3ceb3a173ceb3a17
+DATA neongate<>+2504(SB)/8, $0x3ceb3a173ceb3a17
+DATA neongate<>+2512(SB)/8, $0x3ceb3a173ceb3a17
+DATA neongate<>+2520(SB)/8, $0x3ceb3a173ceb3a17
+DATA neongate<>+2528(SB)/8, $0x3db34e5b3db34e5b
+DATA neongate<>+2536(SB)/8, $0x3db34e5b3db34e5b
+DATA neongate<>+2544(SB)/8, $0x3db34e5b3db34e5b
+DATA neongate<>+2552(SB)/8, $0x3db34e5b3db34e5b
+DATA neongate<>+2560(SB)/8, $0x3db63d0b3db63d0b
+DATA neongate<>+2568(SB)/8, $0x3db63d0b3db63d0b
+DATA neongate<>+2576(SB)/8, $0x3db63d0b3db63d0b
+DATA neongate<>+2584(SB)/8, $0x3db63d0b3db63d0b
+DATA neongate<>+2592(SB)/8, $0x3dc44d6a3dc44d6a
+DATA neongate<>+2600(SB)/8, $0x3dc44d6a3dc44d6a
+DATA neongate<>+2608(SB)/8, $0x3dc44d6a3dc44d6a
+DATA neongate<>+2616(SB)/8, $0x3dc44d6a3dc44d6a
+DATA neongate<>+2624(SB)/8, $0x3dc4149d3dc4149d
+DATA neongate<>+2632(SB)/8, $0x3dc4149d3dc4149d
+DATA neongate<>+2640(SB)/8, $0x3dc4149d3dc4149d
+DATA neongate<>+2648(SB)/8, $0x3dc4149d3dc4149d
+DATA neongate<>+2656(SB)/8, $0xbf000000bf000000
+DATA neongate<>+2664(SB)/8, $0xbf000000bf000000
+DATA neongate<>+2672(SB)/8, $0xbf000000bf000000
+DATA neongate<>+2680(SB)/8, $0xbf000000bf000000
+DATA neongate<>+2688(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+2696(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+2704(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+2712(SB)/8, $0xc2d00000c2d00000
+DATA neongate<>+2720(SB)/8, $0x42b2000042b20000
+DATA neongate<>+2728(SB)/8, $0x42b2000042b20000
+DATA neongate<>+2736(SB)/8, $0x42b2000042b20000
+DATA neongate<>+2744(SB)/8, $0x42b2000042b20000
+DATA neongate<>+2752(SB)/8, $0x4b4000004b400000
+DATA neongate<>+2760(SB)/8, $0x4b4000004b400000
+DATA neongate<>+2768(SB)/8, $0x4b4000004b400000
+DATA neongate<>+2776(SB)/8, $0x4b4000004b400000
+DATA neongate<>+2784(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+2792(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+2800(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+2808(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neongate<>+2816(SB)/8, $0x3f3180003f318000
+DATA neongate<>+2824(SB)/8, $0x3f3180003f318000
+DATA neongate<>+2832(SB)/8, $0x3f3180003f318000
+DATA neongate<>+2840(SB)/8, $0x3f3180003f318000
+DATA neongate<>+2848(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+2856(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+2864(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+2872(SB)/8, $0xb95e8083b95e8083
+DATA neongate<>+2880(SB)/8, $0x39500d0139500d01
+DATA neongate<>+2888(SB)/8, $0x39500d0139500d01
+DATA neongate<>+2896(SB)/8, $0x39500d0139500d01
+DATA neongate<>+2904(SB)/8, $0x39500d0139500d01
+DATA neongate<>+2912(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+2920(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+2928(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+2936(SB)/8, $0x3ab60b613ab60b61
+DATA neongate<>+2944(SB)/8, $0x3c0888893c088889
+DATA neongate<>+2952(SB)/8, $0x3c0888893c088889
+DATA neongate<>+2960(SB)/8, $0x3c0888893c088889
+DATA neongate<>+2968(SB)/8, $0x3c0888893c088889
+DATA neongate<>+2976(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+2984(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+2992(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+3000(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neongate<>+3008(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+3016(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+3024(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+3032(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neongate<>+3040(SB)/8, $0x3f0000003f000000
+DATA neongate<>+3048(SB)/8, $0x3f0000003f000000
+DATA neongate<>+3056(SB)/8, $0x3f0000003f000000
+DATA neongate<>+3064(SB)/8, $0x3f0000003f000000
+DATA neongate<>+3072(SB)/8, $0x4000000040000000
+DATA neongate<>+3080(SB)/8, $0x4000000040000000
+DATA neongate<>+3088(SB)/8, $0x4000000040000000
+DATA neongate<>+3096(SB)/8, $0x4000000040000000
+DATA neongate<>+3104(SB)/8, $0x3ecc422a3ecc422a
+DATA neongate<>+3112(SB)/8, $0x3ecc422a3ecc422a
+DATA neongate<>+3120(SB)/8, $0x3ecc422a3ecc422a
+DATA neongate<>+3128(SB)/8, $0x3ecc422a3ecc422a
+DATA neongate<>+3136(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3144(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3152(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3160(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3168(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3176(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3184(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3192(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3200(SB)/8, $0x0000000000000000
+DATA neongate<>+3208(SB)/8, $0x0000000000000000
+DATA neongate<>+3216(SB)/8, $0x0000000000000000
+DATA neongate<>+3224(SB)/8, $0x0000000000000000
+DATA neongate<>+3232(SB)/8, $0x0000000000000000
+DATA neongate<>+3240(SB)/8, $0x0000000000000000
+DATA neongate<>+3248(SB)/8, $0x0000000000000000
+DATA neongate<>+3256(SB)/8, $0x0000000000000000
+DATA neongate<>+3264(SB)/8, $0x46293e5939a08cea
+DATA neongate<>+3272(SB)/8, $0x46293e5939a08cea
+DATA neongate<>+3280(SB)/8, $0x46293e5939a08cea
+DATA neongate<>+3288(SB)/8, $0x46293e5939a08cea
+DATA neongate<>+3296(SB)/8, $0x3ff0000000000000
+DATA neongate<>+3304(SB)/8, $0x3ff0000000000000
+DATA neongate<>+3312(SB)/8, $0x3ff0000000000000
+DATA neongate<>+3320(SB)/8, $0x3ff0000000000000
+DATA neongate<>+3328(SB)/8, $0x8000000000000000
+DATA neongate<>+3336(SB)/8, $0x8000000000000000
+DATA neongate<>+3344(SB)/8, $0x8000000000000000
+DATA neongate<>+3352(SB)/8, $0x8000000000000000
+DATA neongate<>+3360(SB)/8, $0xc087500000000000
+DATA neongate<>+3368(SB)/8, $0xc087500000000000
+DATA neongate<>+3376(SB)/8, $0xc087500000000000
+DATA neongate<>+3384(SB)/8, $0xc087500000000000
+DATA neongate<>+3392(SB)/8, $0x4086300000000000
+DATA neongate<>+3400(SB)/8, $0x4086300000000000
+DATA neongate<>+3408(SB)/8, $0x4086300000000000
+DATA neongate<>+3416(SB)/8, $0x4086300000000000
+DATA neongate<>+3424(SB)/8, $0x4338000000000000
+DATA neongate<>+3432(SB)/8, $0x4338000000000000
+DATA neongate<>+3440(SB)/8, $0x4338000000000000
+DATA neongate<>+3448(SB)/8, $0x4338000000000000
+DATA neongate<>+3456(SB)/8, $0x3ff71547652b82fe
+DATA neongate<>+3464(SB)/8, $0x3ff71547652b82fe
+DATA neongate<>+3472(SB)/8, $0x3ff71547652b82fe
+DATA neongate<>+3480(SB)/8, $0x3ff71547652b82fe
+DATA neongate<>+3488(SB)/8, $0x3fe62e42fef00000
+DATA neongate<>+3496(SB)/8, $0x3fe62e42fef00000
+DATA neongate<>+3504(SB)/8, $0x3fe62e42fef00000
+DATA neongate<>+3512(SB)/8, $0x3fe62e42fef00000
+DATA neongate<>+3520(SB)/8, $0x3dd473de6af278ed
+DATA neongate<>+3528(SB)/8, $0x3dd473de6af278ed
+DATA neongate<>+3536(SB)/8, $0x3dd473de6af278ed
+DATA neongate<>+3544(SB)/8, $0x3dd473de6af278ed
+DATA neongate<>+3552(SB)/8, $0x3de6124613a86d09
+DATA neongate<>+3560(SB)/8, $0x3de6124613a86d09
+DATA neongate<>+3568(SB)/8, $0x3de6124613a86d09
+DATA neongate<>+3576(SB)/8, $0x3de6124613a86d09
+DATA neongate<>+3584(SB)/8, $0x3e21eed8eff8d898
+DATA neongate<>+3592(SB)/8, $0x3e21eed8eff8d898
+DATA neongate<>+3600(SB)/8, $0x3e21eed8eff8d898
+DATA neongate<>+3608(SB)/8, $0x3e21eed8eff8d898
+DATA neongate<>+3616(SB)/8, $0x3e5ae64567f544e4
+DATA neongate<>+3624(SB)/8, $0x3e5ae64567f544e4
+DATA neongate<>+3632(SB)/8, $0x3e5ae64567f544e4
+DATA neongate<>+3640(SB)/8, $0x3e5ae64567f544e4
+DATA neongate<>+3648(SB)/8, $0x3e927e4fb7789f5c
+DATA neongate<>+3656(SB)/8, $0x3e927e4fb7789f5c
+DATA neongate<>+3664(SB)/8, $0x3e927e4fb7789f5c
+DATA neongate<>+3672(SB)/8, $0x3e927e4fb7789f5c
+DATA neongate<>+3680(SB)/8, $0x3ec71de3a556c734
+DATA neongate<>+3688(SB)/8, $0x3ec71de3a556c734
+DATA neongate<>+3696(SB)/8, $0x3ec71de3a556c734
+DATA neongate<>+3704(SB)/8, $0x3ec71de3a556c734
+DATA neongate<>+3712(SB)/8, $0x3efa01a01a01a01a
+DATA neongate<>+3720(SB)/8, $0x3efa01a01a01a01a
+DATA neongate<>+3728(SB)/8, $0x3efa01a01a01a01a
+DATA neongate<>+3736(SB)/8, $0x3efa01a01a01a01a
+DATA neongate<>+3744(SB)/8, $0x3f2a01a01a01a01a
+DATA neongate<>+3752(SB)/8, $0x3f2a01a01a01a01a
+DATA neongate<>+3760(SB)/8, $0x3f2a01a01a01a01a
+DATA neongate<>+3768(SB)/8, $0x3f2a01a01a01a01a
+DATA neongate<>+3776(SB)/8, $0x3f56c16c16c16c17
+DATA neongate<>+3784(SB)/8, $0x3f56c16c16c16c17
+DATA neongate<>+3792(SB)/8, $0x3f56c16c16c16c17
+DATA neongate<>+3800(SB)/8, $0x3f56c16c16c16c17
+DATA neongate<>+3808(SB)/8, $0x3f81111111111111
+DATA neongate<>+3816(SB)/8, $0x3f81111111111111
+DATA neongate<>+3824(SB)/8, $0x3f81111111111111
+DATA neongate<>+3832(SB)/8, $0x3f81111111111111
+DATA neongate<>+3840(SB)/8, $0x3fa5555555555555
+DATA neongate<>+3848(SB)/8, $0x3fa5555555555555
+DATA neongate<>+3856(SB)/8, $0x3fa5555555555555
+DATA neongate<>+3864(SB)/8, $0x3fa5555555555555
+DATA neongate<>+3872(SB)/8, $0x3fc5555555555555
+DATA neongate<>+3880(SB)/8, $0x3fc5555555555555
+DATA neongate<>+3888(SB)/8, $0x3fc5555555555555
+DATA neongate<>+3896(SB)/8, $0x3fc5555555555555
+DATA neongate<>+3904(SB)/8, $0x3fe0000000000000
+DATA neongate<>+3912(SB)/8, $0x3fe0000000000000
+DATA neongate<>+3920(SB)/8, $0x3fe0000000000000
+DATA neongate<>+3928(SB)/8, $0x3fe0000000000000
+DATA neongate<>+3936(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3944(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3952(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3960(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3968(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3976(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3984(SB)/8, $0xffffffffffffffff
+DATA neongate<>+3992(SB)/8, $0xffffffffffffffff
+DATA neongate<>+4000(SB)/8, $0x0000000000000000
+DATA neongate<>+4008(SB)/8, $0x0000000000000000
+DATA neongate<>+4016(SB)/8, $0x0000000000000000
+DATA neongate<>+4024(SB)/8, $0x0000000000000000
+DATA neongate<>+4032(SB)/8, $0x0000000000000000
+DATA neongate<>+4040(SB)/8, $0x0000000000000000
+DATA neongate<>+4048(SB)/8, $0x0000000000000000
+DATA neongate<>+4056(SB)/8, $0x0000000000000000
+DATA neongate<>+4064(SB)/8, $0x46293e5939a08cea
+DATA neongate<>+4072(SB)/8, $0x46293e5939a08cea
+DATA neongate<>+4080(SB)/8, $0x46293e5939a08cea
+DATA neongate<>+4088(SB)/8, $0x46293e5939a08cea
+DATA neongate<>+4096(SB)/8, $0x3ff0000000000000
+DATA neongate<>+4104(SB)/8, $0x3ff0000000000000
+DATA neongate<>+4112(SB)/8, $0x3ff0000000000000
+DATA neongate<>+4120(SB)/8, $0x3ff0000000000000
+DATA neongate<>+4128(SB)/8, $0x8000000000000000
+DATA neongate<>+4136(SB)/8, $0x8000000000000000
+DATA neongate<>+4144(SB)/8, $0x8000000000000000
+DATA neongate<>+4152(SB)/8, $0x8000000000000000
+DATA neongate<>+4160(SB)/8, $0xc087500000000000
+DATA neongate<>+4168(SB)/8, $0xc087500000000000
+DATA neongate<>+4176(SB)/8, $0xc087500000000000
+DATA neongate<>+4184(SB)/8, $0xc087500000000000
+DATA neongate<>+4192(SB)/8, $0x4086300000000000
+DATA neongate<>+4200(SB)/8, $0x4086300000000000
+DATA neongate<>+4208(SB)/8, $0x4086300000000000
+DATA neongate<>+4216(SB)/8, $0x4086300000000000
+DATA neongate<>+4224(SB)/8, $0x4338000000000000
+DATA neongate<>+4232(SB)/8, $0x4338000000000000
+DATA neongate<>+4240(SB)/8, $0x4338000000000000
+DATA neongate<>+4248(SB)/8, $0x4338000000000000
+DATA neongate<>+4256(SB)/8, $0x3ff71547652b82fe
+DATA neongate<>+4264(SB)/8, $0x3ff71547652b82fe
+DATA neongate<>+4272(SB)/8, $0x3ff71547652b82fe
+DATA neongate<>+4280(SB)/8, $0x3ff71547652b82fe
+DATA neongate<>+4288(SB)/8, $0x3fe62e42fef00000
+DATA neongate<>+4296(SB)/8, $0x3fe62e42fef00000
+DATA neongate<>+4304(SB)/8, $0x3fe62e42fef00000
+DATA neongate<>+4312(SB)/8, $0x3fe62e42fef00000
+DATA neongate<>+4320(SB)/8, $0x3dd473de6af278ed
+DATA neongate<>+4328(SB)/8, $0x3dd473de6af278ed
+DATA neongate<>+4336(SB)/8, $0x3dd473de6af278ed
+DATA neongate<>+4344(SB)/8, $0x3dd473de6af278ed
+DATA neongate<>+4352(SB)/8, $0x3de6124613a86d09
+DATA neongate<>+4360(SB)/8, $0x3de6124613a86d09
+DATA neongate<>+4368(SB)/8, $0x3de6124613a86d09
+DATA neongate<>+4376(SB)/8, $0x3de6124613a86d09
+DATA neongate<>+4384(SB)/8, $0x3e21eed8eff8d898
+DATA neongate<>+4392(SB)/8, $0x3e21eed8eff8d898
+DATA neongate<>+4400(SB)/8, $0x3e21eed8eff8d898
+DATA neongate<>+4408(SB)/8, $0x3e21eed8eff8d898
+DATA neongate<>+4416(SB)/8, $0x3e5ae64567f544e4
+DATA neongate<>+4424(SB)/8, $0x3e5ae64567f544e4
+DATA neongate<>+4432(SB)/8, $0x3e5ae64567f544e4
+DATA neongate<>+4440(SB)/8, $0x3e5ae64567f544e4
+DATA neongate<>+4448(SB)/8, $0x3e927e4fb7789f5c
+DATA neongate<>+4456(SB)/8, $0x3e927e4fb7789f5c
+DATA neongate<>+4464(SB)/8, $0x3e927e4fb7789f5c
+DATA neongate<>+4472(SB)/8, $0x3e927e4fb7789f5c
+DATA neongate<>+4480(SB)/8, $0x3ec71de3a556c734
+DATA neongate<>+4488(SB)/8, $0x3ec71de3a556c734
+DATA neongate<>+4496(SB)/8, $0x3ec71de3a556c734
+DATA neongate<>+4504(SB)/8, $0x3ec71de3a556c734
+DATA neongate<>+4512(SB)/8, $0x3efa01a01a01a01a
+DATA neongate<>+4520(SB)/8, $0x3efa01a01a01a01a
+DATA neongate<>+4528(SB)/8, $0x3efa01a01a01a01a
+DATA neongate<>+4536(SB)/8, $0x3efa01a01a01a01a
+DATA neongate<>+4544(SB)/8, $0x3f2a01a01a01a01a
+DATA neongate<>+4552(SB)/8, $0x3f2a01a01a01a01a
+DATA neongate<>+4560(SB)/8, $0x3f2a01a01a01a01a
+DATA neongate<>+4568(SB)/8, $0x3f2a01a01a01a01a
+DATA neongate<>+4576(SB)/8, $0x3f56c16c16c16c17
+DATA neongate<>+4584(SB)/8, $0x3f56c16c16c16c17
+DATA neongate<>+4592(SB)/8, $0x3f56c16c16c16c17
+DATA neongate<>+4600(SB)/8, $0x3f56c16c16c16c17
+DATA neongate<>+4608(SB)/8, $0x3f81111111111111
+DATA neongate<>+4616(SB)/8, $0x3f81111111111111
+DATA neongate<>+4624(SB)/8, $0x3f81111111111111
+DATA neongate<>+4632(SB)/8, $0x3f81111111111111
+DATA neongate<>+4640(SB)/8, $0x3fa5555555555555
+DATA neongate<>+4648(SB)/8, $0x3fa5555555555555
+DATA neongate<>+4656(SB)/8, $0x3fa5555555555555
+DATA neongate<>+4664(SB)/8, $0x3fa5555555555555
+DATA neongate<>+4672(SB)/8, $0x3fc5555555555555
+DATA neongate<>+4680(SB)/8, $0x3fc5555555555555
+DATA neongate<>+4688(SB)/8, $0x3fc5555555555555
+DATA neongate<>+4696(SB)/8, $0x3fc5555555555555
+DATA neongate<>+4704(SB)/8, $0x3fe0000000000000
+DATA neongate<>+4712(SB)/8, $0x3fe0000000000000
+DATA neongate<>+4720(SB)/8, $0x3fe0000000000000
+DATA neongate<>+4728(SB)/8, $0x3fe0000000000000
+DATA neongate<>+4736(SB)/8, $0x4008000000000000
+DATA neongate<>+4744(SB)/8, $0x4008000000000000
+DATA neongate<>+4752(SB)/8, $0x4008000000000000
+DATA neongate<>+4760(SB)/8, $0x4008000000000000
+DATA neongate<>+4768(SB)/8, $0xffffffffffffffff
+DATA neongate<>+4776(SB)/8, $0xffffffffffffffff
+DATA neongate<>+4784(SB)/8, $0xffffffffffffffff
+DATA neongate<>+4792(SB)/8, $0xffffffffffffffff
+DATA neongate<>+4800(SB)/8, $0xffffffffffffffff
+DATA neongate<>+4808(SB)/8, $0xffffffffffffffff
+DATA neongate<>+4816(SB)/8, $0xffffffffffffffff
+DATA neongate<>+4824(SB)/8, $0xffffffffffffffff
+DATA neongate<>+4832(SB)/8, $0x0000000000000000
+DATA neongate<>+4840(SB)/8, $0x0000000000000000
+DATA neongate<>+4848(SB)/8, $0x0000000000000000
+DATA neongate<>+4856(SB)/8, $0x0000000000000000
+DATA neongate<>+4864(SB)/8, $0x0000000000000000
+DATA neongate<>+4872(SB)/8, $0x0000000000000000
+DATA neongate<>+4880(SB)/8, $0x0000000000000000
+DATA neongate<>+4888(SB)/8, $0x0000000000000000
+GLOBL neongate<>(SB), RODATA|NOPTR, $4896
 
 // func GatedNEONF32(n int, a float32, b float32, x *float32, y *float32)
 TEXT ·GatedNEONF32(SB), NOSPLIT, $0-32
-	MOVD $neongate<>(SB), R4
-	FMOVQ 16(R4), F17
-	FMOVQ 80(R4), F16
-	FMOVQ (R4), F15
-	FMOVQ 48(R4), F14
-	FMOVQ 64(R4), F13
-	FMOVQ 144(R4), F12
-	FMOVQ 32(R4), F11
-	FMOVQ 96(R4), F10
-	FMOVQ 112(R4), F9
-	FMOVQ 128(R4), F8
-	FMOVQ 224(R4), F7
-	FMOVS a+8(FP), F0
-	WORD $0x4e040400 // dup v0.4s, v0.s[0]
-	FMOVS b+12(FP), F1
-	WORD $0x4e040435 // dup v21.4s, v1.s[0]
+	MOVD $neongate<>+0(SB), R4
+	FMOVQ 32(R4), F10
+	FMOVQ 160(R4), F9
+	FMOVQ (R4), F8
+	FMOVQ 96(R4), F7
+	FMOVQ 128(R4), F6
+	FMOVQ 288(R4), F5
+	FMOVQ 64(R4), F4
+	FMOVQ 192(R4), F3
+	FMOVQ 224(R4), F2
+	FMOVQ 256(R4), F1
+	FMOVQ 448(R4), F0
+	FMOVS a+8(FP), F11
+	WORD $0x4e04056b // dup v11.4s, v11.s[0]
+	FMOVS b+12(FP), F12
+	WORD $0x4e040595 // dup v21.4s, v12.s[0]
 	MOVD x+16(FP), R2
 	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
@@ -169,98 +645,91 @@ TEXT ·GatedNEONF32(SB), NOSPLIT, $0-32
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F22, F20)
-	WORD $0x6e36dec1 // fmul v1.4s, v22.4s, v22.4s
-	WORD $0x6e34de82 // fmul v2.4s, v20.4s, v20.4s
-	WORD $0x4ea1f5e1 // fmin v1.4s, v15.4s, v1.4s
-	WORD $0x4ea2f5e3 // fmin v3.4s, v15.4s, v2.4s
-	VMOV V0.B16, V2.B16
-	WORD $0x4e21cea2 // fmla v2.4s, v21.4s, v1.4s
-	VMOV V0.B16, V1.B16
-	WORD $0x4e23cea1 // fmla v1.4s, v21.4s, v3.4s
-	WORD $0x6e36dc44 // fmul v4.4s, v2.4s, v22.4s
-	WORD $0x6e34dc23 // fmul v3.4s, v1.4s, v20.4s
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6ea1e482 // fcmgt v2.4s, v4.4s, v1.4s
-	WORD $0x6ea1e461 // fcmgt v1.4s, v3.4s, v1.4s
-	WORD $0x4e221e37 // and v23.16b, v17.16b, v2.16b
-	WORD $0x4e211e33 // and v19.16b, v17.16b, v1.16b
-	WORD $0x4eab1c82 // orr v2.16b, v4.16b, v11.16b
-	WORD $0x4eab1c61 // orr v1.16b, v3.16b, v11.16b
-	WORD $0x4e22f5c2 // fmax v2.4s, v14.4s, v2.4s
-	WORD $0x4e21f5c1 // fmax v1.4s, v14.4s, v1.4s
-	WORD $0x4ea2f5a4 // fmin v4.4s, v13.4s, v2.4s
-	WORD $0x4ea1f5a3 // fmin v3.4s, v13.4s, v1.4s
-	VMOV V16.B16, V2.B16
-	WORD $0x4e2acc82 // fmla v2.4s, v4.4s, v10.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
-	WORD $0x4eb0d458 // fsub v24.4s, v2.4s, v16.4s
-	WORD $0x4eb0d432 // fsub v18.4s, v1.4s, v16.4s
-	WORD $0x4ea9cf04 // fmls v4.4s, v24.4s, v9.4s
-	WORD $0x4ea9ce43 // fmls v3.4s, v18.4s, v9.4s
-	WORD $0x4ea8cf04 // fmls v4.4s, v24.4s, v8.4s
-	WORD $0x4ea8ce43 // fmls v3.4s, v18.4s, v8.4s
-	FMOVQ 160(R4), F2
-	WORD $0x4e24cd82 // fmla v2.4s, v12.4s, v4.4s
-	FMOVQ 160(R4), F1
-	WORD $0x4e23cd81 // fmla v1.4s, v12.4s, v3.4s
-	FMOVQ 176(R4), F6
-	WORD $0x4e24cc46 // fmla v6.4s, v2.4s, v4.4s
-	FMOVQ 176(R4), F2
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	FMOVQ 192(R4), F5
-	WORD $0x4e24ccc5 // fmla v5.4s, v6.4s, v4.4s
-	FMOVQ 192(R4), F1
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
-	FMOVQ 208(R4), F6
-	WORD $0x4e24cca6 // fmla v6.4s, v5.4s, v4.4s
-	FMOVQ 208(R4), F2
-	WORD $0x4e23cc22 // fmla v2.4s, v1.4s, v3.4s
-	VMOV V7.B16, V5.B16
-	WORD $0x4e24ccc5 // fmla v5.4s, v6.4s, v4.4s
-	VMOV V7.B16, V1.B16
-	WORD $0x4e23cc41 // fmla v1.4s, v2.4s, v3.4s
-	WORD $0x6e24dca2 // fmul v2.4s, v5.4s, v4.4s
-	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
-	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	VMOV V16.B16, V2.B16
-	WORD $0x4e27cf02 // fmla v2.4s, v24.4s, v7.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e27ce41 // fmla v1.4s, v18.4s, v7.4s
-	WORD $0x4eb0d442 // fsub v2.4s, v2.4s, v16.4s
-	WORD $0x4eb0d421 // fsub v1.4s, v1.4s, v16.4s
-	WORD $0x4ea2d706 // fsub v6.4s, v24.4s, v2.4s
-	WORD $0x4ea1d645 // fsub v5.4s, v18.4s, v1.4s
-	WORD $0x4e31d484 // fadd v4.4s, v4.4s, v17.4s
-	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
-	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb18442 // add v2.4s, v2.4s, v17.4s
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
-	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x4e30d4c1 // fadd v1.4s, v6.4s, v16.4s
-	WORD $0x4e30d4a2 // fadd v2.4s, v5.4s, v16.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
-	WORD $0x4eb18442 // add v2.4s, v2.4s, v17.4s
-	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
-	WORD $0x6e22dc65 // fmul v5.4s, v3.4s, v2.4s
-	WORD $0x4e31d424 // fadd v4.4s, v1.4s, v17.4s
-	WORD $0x4e31d4a3 // fadd v3.4s, v5.4s, v17.4s
-	WORD $0x6eb7e422 // fcmgt v2.4s, v1.4s, v23.4s
-	WORD $0x6e771c22 // bsl v2.16b, v1.16b, v23.16b
-	WORD $0x6eb3e4a1 // fcmgt v1.4s, v5.4s, v19.4s
-	WORD $0x6e731ca1 // bsl v1.16b, v5.16b, v19.16b
-	WORD $0x6e24fc42 // fdiv v2.4s, v2.4s, v4.4s
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e36dc42 // fmul v2.4s, v2.4s, v22.4s
-	WORD $0x6e34dc21 // fmul v1.4s, v1.4s, v20.4s
-	FSTPQ.P (F2, F1), 32(R1)
+	WORD $0x6e36decc // fmul v12.4s, v22.4s, v22.4s
+	WORD $0x6e34de8d // fmul v13.4s, v20.4s, v20.4s
+	WORD $0x4eacf50c // fmin v12.4s, v8.4s, v12.4s
+	WORD $0x4eadf50e // fmin v14.4s, v8.4s, v13.4s
+	VMOV V11.B16, V13.B16
+	WORD $0x4e2ccead // fmla v13.4s, v21.4s, v12.4s
+	VMOV V11.B16, V12.B16
+	WORD $0x4e2eceac // fmla v12.4s, v21.4s, v14.4s
+	WORD $0x6e36ddaf // fmul v15.4s, v13.4s, v22.4s
+	WORD $0x6e34dd8e // fmul v14.4s, v12.4s, v20.4s
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6eace5ed // fcmgt v13.4s, v15.4s, v12.4s
+	WORD $0x6eace5cc // fcmgt v12.4s, v14.4s, v12.4s
+	WORD $0x4e2d1d57 // and v23.16b, v10.16b, v13.16b
+	WORD $0x4e2c1d53 // and v19.16b, v10.16b, v12.16b
+	WORD $0x4ea41ded // orr v13.16b, v15.16b, v4.16b
+	WORD $0x4ea41dcc // orr v12.16b, v14.16b, v4.16b
+	WORD $0x4e2df4ed // fmax v13.4s, v7.4s, v13.4s
+	WORD $0x4e2cf4ec // fmax v12.4s, v7.4s, v12.4s
+	WORD $0x4eadf4cf // fmin v15.4s, v6.4s, v13.4s
+	WORD $0x4eacf4ce // fmin v14.4s, v6.4s, v12.4s
+	FLDPQ 160(R4), (F13, F12)
+	WORD $0x4e23cded // fmla v13.4s, v15.4s, v3.4s
+	WORD $0x4e23cdcc // fmla v12.4s, v14.4s, v3.4s
+	WORD $0x4ea9d5b8 // fsub v24.4s, v13.4s, v9.4s
+	WORD $0x4ea9d592 // fsub v18.4s, v12.4s, v9.4s
+	WORD $0x4ea2cf0f // fmls v15.4s, v24.4s, v2.4s
+	WORD $0x4ea2ce4e // fmls v14.4s, v18.4s, v2.4s
+	WORD $0x4ea1cf0f // fmls v15.4s, v24.4s, v1.4s
+	WORD $0x4ea1ce4e // fmls v14.4s, v18.4s, v1.4s
+	FLDPQ 320(R4), (F16, F12)
+	WORD $0x4e2fccb0 // fmla v16.4s, v5.4s, v15.4s
+	WORD $0x4e2eccac // fmla v12.4s, v5.4s, v14.4s
+	FLDPQ 352(R4), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 384(R4), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	FLDPQ 416(R4), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 448(R4), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	WORD $0x6e2fde0d // fmul v13.4s, v16.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fcdaf // fmla v15.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	FLDPQ 160(R4), (F13, F12)
+	WORD $0x4e20cf0d // fmla v13.4s, v24.4s, v0.4s
+	WORD $0x4e20ce4c // fmla v12.4s, v18.4s, v0.4s
+	WORD $0x4ea9d5ad // fsub v13.4s, v13.4s, v9.4s
+	WORD $0x4ea9d58c // fsub v12.4s, v12.4s, v9.4s
+	WORD $0x4eadd711 // fsub v17.4s, v24.4s, v13.4s
+	WORD $0x4eacd650 // fsub v16.4s, v18.4s, v12.4s
+	WORD $0x4e2ad5ef // fadd v15.4s, v15.4s, v10.4s
+	WORD $0x4e2ad5ce // fadd v14.4s, v14.4s, v10.4s
+	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
+	WORD $0x4e29d58c // fadd v12.4s, v12.4s, v9.4s
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4eaa85ad // add v13.4s, v13.4s, v10.4s
+	WORD $0x4eaa858c // add v12.4s, v12.4s, v10.4s
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e29d62c // fadd v12.4s, v17.4s, v9.4s
+	WORD $0x4e29d60d // fadd v13.4s, v16.4s, v9.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4eaa858c // add v12.4s, v12.4s, v10.4s
+	WORD $0x4eaa85ad // add v13.4s, v13.4s, v10.4s
+	WORD $0x6e2cddec // fmul v12.4s, v15.4s, v12.4s
+	WORD $0x6e2dddd0 // fmul v16.4s, v14.4s, v13.4s
+	WORD $0x4e2ad58f // fadd v15.4s, v12.4s, v10.4s
+	WORD $0x4e2ad60e // fadd v14.4s, v16.4s, v10.4s
+	WORD $0x6eb7e58d // fcmgt v13.4s, v12.4s, v23.4s
+	WORD $0x6e771d8d // bsl v13.16b, v12.16b, v23.16b
+	WORD $0x6eb3e60c // fcmgt v12.4s, v16.4s, v19.4s
+	WORD $0x6e731e0c // bsl v12.16b, v16.16b, v19.16b
+	WORD $0x6e2ffdad // fdiv v13.4s, v13.4s, v15.4s
+	WORD $0x6e2efd8c // fdiv v12.4s, v12.4s, v14.4s
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x6e34dd8c // fmul v12.4s, v12.4s, v20.4s
+	FSTPQ.P (F13, F12), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -297,109 +766,96 @@ one_7:
 	FMOVS (R2), F7
 end_6:
 end_3:
-	WORD $0x6e27dce3 // fmul v3.4s, v7.4s, v7.4s
-	WORD $0x6e26dcc4 // fmul v4.4s, v6.4s, v6.4s
-	FMOVQ (R4), F2
-	FMOVQ (R4), F1
-	WORD $0x4ea3f443 // fmin v3.4s, v2.4s, v3.4s
-	WORD $0x4ea4f422 // fmin v2.4s, v1.4s, v4.4s
-	VMOV V0.B16, V1.B16
-	WORD $0x4e23cea1 // fmla v1.4s, v21.4s, v3.4s
+	WORD $0x6e27dce2 // fmul v2.4s, v7.4s, v7.4s
+	WORD $0x6e26dcc3 // fmul v3.4s, v6.4s, v6.4s
+	FLDPQ (R4), (F1, F0)
+	WORD $0x4ea2f422 // fmin v2.4s, v1.4s, v2.4s
+	WORD $0x4ea3f401 // fmin v1.4s, v0.4s, v3.4s
+	VMOV V11.B16, V0.B16
 	WORD $0x4e22cea0 // fmla v0.4s, v21.4s, v2.4s
-	WORD $0x6e27dc25 // fmul v5.4s, v1.4s, v7.4s
-	WORD $0x6e26dc04 // fmul v4.4s, v0.4s, v6.4s
+	WORD $0x4e21ceab // fmla v11.4s, v21.4s, v1.4s
+	WORD $0x6e27dc05 // fmul v5.4s, v0.4s, v7.4s
+	WORD $0x6e26dd64 // fmul v4.4s, v11.4s, v6.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ 16(R4), F3
-	FMOVQ 16(R4), F2
+	FLDPQ 32(R4), (F3, F2)
 	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
 	WORD $0x6ea0e480 // fcmgt v0.4s, v4.4s, v0.4s
 	WORD $0x4e211c69 // and v9.16b, v3.16b, v1.16b
 	WORD $0x4e201c48 // and v8.16b, v2.16b, v0.16b
-	FMOVQ 32(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
 	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
-	FMOVQ 48(R4), F1
-	FMOVQ 48(R4), F0
+	FLDPQ 96(R4), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R4), F1
-	FMOVQ 64(R4), F0
+	FLDPQ 128(R4), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 80(R4), F1
-	FMOVQ 80(R4), F0
-	FMOVQ 96(R4), F4
+	FLDPQ 160(R4), (F1, F0)
+	FMOVQ 192(R4), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 80(R4), F4
-	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 128(R4), F0
-	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 144(R4), F0
-	FMOVQ 144(R4), F4
-	FMOVQ 160(R4), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 176(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 176(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 192(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 192(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 208(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 208(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 224(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 160(R4), F4
+	WORD $0x4ea4d42b // fsub v11.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40a // fsub v10.4s, v0.4s, v4.4s
 	FMOVQ 224(R4), F0
+	WORD $0x4ea0cd63 // fmls v3.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
+	FMOVQ 256(R4), F0
+	WORD $0x4ea0cd63 // fmls v3.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
+	FLDPQ 288(R4), (F5, F1)
+	FLDPQ 320(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 352(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 384(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 416(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 448(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 80(R4), F1
-	FMOVQ 80(R4), F0
-	FMOVQ 224(R4), F4
-	WORD $0x4e24cd41 // fmla v1.4s, v10.4s, v4.4s
-	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
-	FMOVQ 80(R4), F4
+	FLDPQ 160(R4), (F1, F0)
+	FMOVQ 448(R4), F4
+	WORD $0x4e24cd61 // fmla v1.4s, v11.4s, v4.4s
+	WORD $0x4e24cd40 // fmla v0.4s, v10.4s, v4.4s
+	FMOVQ 160(R4), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
-	WORD $0x4ea1d54a // fsub v10.4s, v10.4s, v1.4s
-	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
-	FMOVQ 16(R4), F0
+	WORD $0x4ea4d405 // fsub v5.4s, v0.4s, v4.4s
+	WORD $0x4ea1d56b // fsub v11.4s, v11.4s, v1.4s
+	WORD $0x4ea5d54a // fsub v10.4s, v10.4s, v5.4s
+	FMOVQ 32(R4), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 80(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 80(R4), F0
-	WORD $0x4e20d541 // fadd v1.4s, v10.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	FMOVQ 16(R4), F0
+	FMOVQ 160(R4), F0
+	WORD $0x4e20d561 // fadd v1.4s, v11.4s, v0.4s
+	WORD $0x4e20d540 // fadd v0.4s, v10.4s, v0.4s
+	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
+	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
+	FLDPQ 32(R4), (F1, F0)
+	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
+	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
 	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
 	WORD $0x6ea9e4a1 // fcmgt v1.4s, v5.4s, v9.4s
@@ -444,23 +900,23 @@ end:
 
 // func GatedSlopeNEONF32(n int, a float32, b float32, x *float32, y *float32)
 TEXT ·GatedSlopeNEONF32(SB), NOSPLIT, $0-32
-	MOVD $neongate<>(SB), R4
-	FMOVQ 16(R4), F18
-	FMOVQ 80(R4), F17
-	FMOVQ (R4), F16
-	FMOVQ 48(R4), F15
-	FMOVQ 64(R4), F14
-	FMOVQ 144(R4), F13
-	FMOVQ 32(R4), F12
-	FMOVQ 96(R4), F11
-	FMOVQ 112(R4), F10
-	FMOVQ 128(R4), F9
-	FMOVQ 224(R4), F8
-	FMOVQ 368(R4), F5
-	FMOVS a+8(FP), F0
-	WORD $0x4e040406 // dup v6.4s, v0.s[0]
-	FMOVS b+12(FP), F0
-	WORD $0x4e040407 // dup v7.4s, v0.s[0]
+	MOVD $neongate<>+608(SB), R4
+	FMOVQ 32(R4), F11
+	FMOVQ 160(R4), F10
+	FMOVQ (R4), F9
+	FMOVQ 96(R4), F8
+	FMOVQ 128(R4), F7
+	FMOVQ 288(R4), F6
+	FMOVQ 64(R4), F5
+	FMOVQ 192(R4), F4
+	FMOVQ 224(R4), F3
+	FMOVQ 256(R4), F2
+	FMOVQ 448(R4), F1
+	FMOVQ 480(R4), F0
+	FMOVS a+8(FP), F12
+	WORD $0x4e04058c // dup v12.4s, v12.s[0]
+	FMOVS b+12(FP), F13
+	WORD $0x4e0405ad // dup v13.4s, v13.s[0]
 	MOVD x+16(FP), R2
 	MOVD y+24(FP), R1
 	MOVD n+0(FP), R0
@@ -470,464 +926,103 @@ TEXT ·GatedSlopeNEONF32(SB), NOSPLIT, $0-32
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F22, F21)
-	WORD $0x6e36dec1 // fmul v1.4s, v22.4s, v22.4s
-	WORD $0x6e35dea0 // fmul v0.4s, v21.4s, v21.4s
-	WORD $0x4ea1f614 // fmin v20.4s, v16.4s, v1.4s
-	WORD $0x4ea0f613 // fmin v19.4s, v16.4s, v0.4s
-	VMOV V6.B16, V1.B16
-	WORD $0x4e34cce1 // fmla v1.4s, v7.4s, v20.4s
-	VMOV V6.B16, V0.B16
-	WORD $0x4e33cce0 // fmla v0.4s, v7.4s, v19.4s
-	WORD $0x6e36dc23 // fmul v3.4s, v1.4s, v22.4s
-	WORD $0x6e35dc02 // fmul v2.4s, v0.4s, v21.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e59 // and v25.16b, v18.16b, v1.16b
-	WORD $0x4e201e58 // and v24.16b, v18.16b, v0.16b
-	WORD $0x4eac1c61 // orr v1.16b, v3.16b, v12.16b
-	WORD $0x4eac1c40 // orr v0.16b, v2.16b, v12.16b
-	WORD $0x4e21f5e1 // fmax v1.4s, v15.4s, v1.4s
-	WORD $0x4e20f5e0 // fmax v0.4s, v15.4s, v0.4s
-	WORD $0x4ea1f5c3 // fmin v3.4s, v14.4s, v1.4s
-	WORD $0x4ea0f5c2 // fmin v2.4s, v14.4s, v0.4s
-	VMOV V17.B16, V1.B16
-	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
-	VMOV V17.B16, V0.B16
-	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
-	WORD $0x4eb1d43a // fsub v26.4s, v1.4s, v17.4s
-	WORD $0x4eb1d417 // fsub v23.4s, v0.4s, v17.4s
-	WORD $0x4eaacf43 // fmls v3.4s, v26.4s, v10.4s
-	WORD $0x4eaacee2 // fmls v2.4s, v23.4s, v10.4s
-	WORD $0x4ea9cf43 // fmls v3.4s, v26.4s, v9.4s
-	WORD $0x4ea9cee2 // fmls v2.4s, v23.4s, v9.4s
-	FMOVQ 160(R4), F1
-	WORD $0x4e23cda1 // fmla v1.4s, v13.4s, v3.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e22cda0 // fmla v0.4s, v13.4s, v2.4s
-	FMOVQ 176(R4), F27
-	WORD $0x4e23cc3b // fmla v27.4s, v1.4s, v3.4s
-	FMOVQ 176(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 192(R4), F4
-	WORD $0x4e23cf64 // fmla v4.4s, v27.4s, v3.4s
-	FMOVQ 192(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 208(R4), F27
-	WORD $0x4e23cc9b // fmla v27.4s, v4.4s, v3.4s
-	FMOVQ 208(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V8.B16, V4.B16
-	WORD $0x4e23cf64 // fmla v4.4s, v27.4s, v3.4s
-	VMOV V8.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V17.B16, V1.B16
-	WORD $0x4e28cf41 // fmla v1.4s, v26.4s, v8.4s
-	VMOV V17.B16, V0.B16
-	WORD $0x4e28cee0 // fmla v0.4s, v23.4s, v8.4s
-	WORD $0x4eb1d421 // fsub v1.4s, v1.4s, v17.4s
-	WORD $0x4eb1d400 // fsub v0.4s, v0.4s, v17.4s
-	WORD $0x4ea1d75a // fsub v26.4s, v26.4s, v1.4s
-	WORD $0x4ea0d6e4 // fsub v4.4s, v23.4s, v0.4s
-	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
-	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
-	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
-	WORD $0x4e31d400 // fadd v0.4s, v0.4s, v17.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb28421 // add v1.4s, v1.4s, v18.4s
-	WORD $0x4eb28400 // add v0.4s, v0.4s, v18.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e31d740 // fadd v0.4s, v26.4s, v17.4s
-	WORD $0x4e31d481 // fadd v1.4s, v4.4s, v17.4s
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb28400 // add v0.4s, v0.4s, v18.4s
-	WORD $0x4eb28421 // add v1.4s, v1.4s, v18.4s
-	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
-	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
-	WORD $0x4e32d403 // fadd v3.4s, v0.4s, v18.4s
-	WORD $0x4e32d482 // fadd v2.4s, v4.4s, v18.4s
-	WORD $0x6eb9e401 // fcmgt v1.4s, v0.4s, v25.4s
-	WORD $0x6e791c01 // bsl v1.16b, v0.16b, v25.16b
-	WORD $0x6eb8e480 // fcmgt v0.4s, v4.4s, v24.4s
-	WORD $0x6e781c80 // bsl v0.16b, v4.16b, v24.16b
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
-	WORD $0x6e25de82 // fmul v2.4s, v20.4s, v5.4s
-	WORD $0x6e25de64 // fmul v4.4s, v19.4s, v5.4s
-	VMOV V6.B16, V3.B16
-	WORD $0x4e27cc43 // fmla v3.4s, v2.4s, v7.4s
-	VMOV V6.B16, V2.B16
-	WORD $0x4e27cc82 // fmla v2.4s, v4.4s, v7.4s
-	WORD $0x4ea1d653 // fsub v19.4s, v18.4s, v1.4s
-	WORD $0x4ea0d644 // fsub v4.4s, v18.4s, v0.4s
-	WORD $0x6e21de73 // fmul v19.4s, v19.4s, v1.4s
-	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x6e36decf // fmul v15.4s, v22.4s, v22.4s
+	WORD $0x6e35deae // fmul v14.4s, v21.4s, v21.4s
+	WORD $0x4eaff534 // fmin v20.4s, v9.4s, v15.4s
+	WORD $0x4eaef533 // fmin v19.4s, v9.4s, v14.4s
+	VMOV V12.B16, V15.B16
+	WORD $0x4e34cdaf // fmla v15.4s, v13.4s, v20.4s
+	VMOV V12.B16, V14.B16
+	WORD $0x4e33cdae // fmla v14.4s, v13.4s, v19.4s
+	WORD $0x6e36ddf1 // fmul v17.4s, v15.4s, v22.4s
+	WORD $0x6e35ddd0 // fmul v16.4s, v14.4s, v21.4s
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6eaee62f // fcmgt v15.4s, v17.4s, v14.4s
+	WORD $0x6eaee60e // fcmgt v14.4s, v16.4s, v14.4s
+	WORD $0x4e2f1d79 // and v25.16b, v11.16b, v15.16b
+	WORD $0x4e2e1d78 // and v24.16b, v11.16b, v14.16b
+	WORD $0x4ea51e2f // orr v15.16b, v17.16b, v5.16b
+	WORD $0x4ea51e0e // orr v14.16b, v16.16b, v5.16b
+	WORD $0x4e2ff50f // fmax v15.4s, v8.4s, v15.4s
+	WORD $0x4e2ef50e // fmax v14.4s, v8.4s, v14.4s
+	WORD $0x4eaff4f1 // fmin v17.4s, v7.4s, v15.4s
+	WORD $0x4eaef4f0 // fmin v16.4s, v7.4s, v14.4s
+	FLDPQ 160(R4), (F15, F14)
+	WORD $0x4e24ce2f // fmla v15.4s, v17.4s, v4.4s
+	WORD $0x4e24ce0e // fmla v14.4s, v16.4s, v4.4s
+	WORD $0x4eaad5fa // fsub v26.4s, v15.4s, v10.4s
+	WORD $0x4eaad5d7 // fsub v23.4s, v14.4s, v10.4s
+	WORD $0x4ea3cf51 // fmls v17.4s, v26.4s, v3.4s
+	WORD $0x4ea3cef0 // fmls v16.4s, v23.4s, v3.4s
+	WORD $0x4ea2cf51 // fmls v17.4s, v26.4s, v2.4s
+	WORD $0x4ea2cef0 // fmls v16.4s, v23.4s, v2.4s
+	FLDPQ 320(R4), (F18, F14)
+	WORD $0x4e31ccd2 // fmla v18.4s, v6.4s, v17.4s
+	WORD $0x4e30ccce // fmla v14.4s, v6.4s, v16.4s
+	FLDPQ 352(R4), (F27, F15)
+	WORD $0x4e31ce5b // fmla v27.4s, v18.4s, v17.4s
+	WORD $0x4e30cdcf // fmla v15.4s, v14.4s, v16.4s
+	FLDPQ 384(R4), (F18, F14)
+	WORD $0x4e31cf72 // fmla v18.4s, v27.4s, v17.4s
+	WORD $0x4e30cdee // fmla v14.4s, v15.4s, v16.4s
+	FLDPQ 416(R4), (F27, F15)
+	WORD $0x4e31ce5b // fmla v27.4s, v18.4s, v17.4s
+	WORD $0x4e30cdcf // fmla v15.4s, v14.4s, v16.4s
+	FLDPQ 448(R4), (F18, F14)
+	WORD $0x4e31cf72 // fmla v18.4s, v27.4s, v17.4s
+	WORD $0x4e30cdee // fmla v14.4s, v15.4s, v16.4s
+	WORD $0x6e31de4f // fmul v15.4s, v18.4s, v17.4s
+	WORD $0x6e30ddce // fmul v14.4s, v14.4s, v16.4s
+	WORD $0x4e31cdf1 // fmla v17.4s, v15.4s, v17.4s
+	WORD $0x4e30cdd0 // fmla v16.4s, v14.4s, v16.4s
+	FLDPQ 160(R4), (F15, F14)
+	WORD $0x4e21cf4f // fmla v15.4s, v26.4s, v1.4s
+	WORD $0x4e21ceee // fmla v14.4s, v23.4s, v1.4s
+	WORD $0x4eaad5ef // fsub v15.4s, v15.4s, v10.4s
+	WORD $0x4eaad5ce // fsub v14.4s, v14.4s, v10.4s
+	WORD $0x4eafd75a // fsub v26.4s, v26.4s, v15.4s
+	WORD $0x4eaed6f2 // fsub v18.4s, v23.4s, v14.4s
+	WORD $0x4e2bd631 // fadd v17.4s, v17.4s, v11.4s
+	WORD $0x4e2bd610 // fadd v16.4s, v16.4s, v11.4s
+	WORD $0x4e2ad5ef // fadd v15.4s, v15.4s, v10.4s
+	WORD $0x4e2ad5ce // fadd v14.4s, v14.4s, v10.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
+	WORD $0x4eab85ef // add v15.4s, v15.4s, v11.4s
+	WORD $0x4eab85ce // add v14.4s, v14.4s, v11.4s
+	WORD $0x6e2fde31 // fmul v17.4s, v17.4s, v15.4s
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e2ad74e // fadd v14.4s, v26.4s, v10.4s
+	WORD $0x4e2ad64f // fadd v15.4s, v18.4s, v10.4s
+	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eab85ce // add v14.4s, v14.4s, v11.4s
+	WORD $0x4eab85ef // add v15.4s, v15.4s, v11.4s
+	WORD $0x6e2ede2e // fmul v14.4s, v17.4s, v14.4s
+	WORD $0x6e2fde12 // fmul v18.4s, v16.4s, v15.4s
+	WORD $0x4e2bd5d1 // fadd v17.4s, v14.4s, v11.4s
+	WORD $0x4e2bd650 // fadd v16.4s, v18.4s, v11.4s
+	WORD $0x6eb9e5cf // fcmgt v15.4s, v14.4s, v25.4s
+	WORD $0x6e791dcf // bsl v15.16b, v14.16b, v25.16b
+	WORD $0x6eb8e64e // fcmgt v14.4s, v18.4s, v24.4s
+	WORD $0x6e781e4e // bsl v14.16b, v18.16b, v24.16b
+	WORD $0x6e31fdef // fdiv v15.4s, v15.4s, v17.4s
+	WORD $0x6e30fdce // fdiv v14.4s, v14.4s, v16.4s
+	WORD $0x6e20de90 // fmul v16.4s, v20.4s, v0.4s
+	WORD $0x6e20de72 // fmul v18.4s, v19.4s, v0.4s
+	VMOV V12.B16, V17.B16
+	WORD $0x4e2dce11 // fmla v17.4s, v16.4s, v13.4s
+	VMOV V12.B16, V16.B16
+	WORD $0x4e2dce50 // fmla v16.4s, v18.4s, v13.4s
+	WORD $0x4eafd573 // fsub v19.4s, v11.4s, v15.4s
+	WORD $0x4eaed572 // fsub v18.4s, v11.4s, v14.4s
+	WORD $0x6e2fde73 // fmul v19.4s, v19.4s, v15.4s
+	WORD $0x6e2ede52 // fmul v18.4s, v18.4s, v14.4s
 	WORD $0x6e36de73 // fmul v19.4s, v19.4s, v22.4s
-	WORD $0x6e35dc84 // fmul v4.4s, v4.4s, v21.4s
-	WORD $0x4e33cc61 // fmla v1.4s, v3.4s, v19.4s
-	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FSTPQ.P (F1, F0), 32(R1)
-	SUBS $8, R0, R0
-	BGT whole
-rest:
-	CMP $0, R3
-	BEQ end
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	TBZ $3, R3, some_1
-	FLDPQ (R2), (F9, F8)
-	B end_3
-some_1:
-	TBZ $2, R3, few_2
-	FMOVQ (R2), F9
-	TBZ $1, R3, one_5
-	FMOVD 16(R2), F8
-	TBZ $0, R3, end_4
-	ADD $24, R2, R0
-	VLD1 (R0), V8.S[2]
-	B end_4
-one_5:
-	TBZ $0, R3, end_4
-	FMOVS 16(R2), F8
-end_4:
-	B end_3
-few_2:
-	TBZ $1, R3, one_7
-	FMOVD (R2), F9
-	TBZ $0, R3, end_6
-	ADD $8, R2, R0
-	VLD1 (R0), V9.S[2]
-	B end_6
-one_7:
-	TBZ $0, R3, end_6
-	FMOVS (R2), F9
-end_6:
-end_3:
-	WORD $0x6e29dd23 // fmul v3.4s, v9.4s, v9.4s
-	WORD $0x6e28dd02 // fmul v2.4s, v8.4s, v8.4s
-	FMOVQ (R4), F1
-	FMOVQ (R4), F0
-	WORD $0x4ea3f42b // fmin v11.4s, v1.4s, v3.4s
-	WORD $0x4ea2f40a // fmin v10.4s, v0.4s, v2.4s
-	VMOV V6.B16, V1.B16
-	WORD $0x4e2bcce1 // fmla v1.4s, v7.4s, v11.4s
-	VMOV V6.B16, V0.B16
-	WORD $0x4e2acce0 // fmla v0.4s, v7.4s, v10.4s
-	WORD $0x6e29dc25 // fmul v5.4s, v1.4s, v9.4s
-	WORD $0x6e28dc04 // fmul v4.4s, v0.4s, v8.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ 16(R4), F3
-	FMOVQ 16(R4), F2
-	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
-	WORD $0x6ea0e480 // fcmgt v0.4s, v4.4s, v0.4s
-	WORD $0x4e211c6d // and v13.16b, v3.16b, v1.16b
-	WORD $0x4e201c4c // and v12.16b, v2.16b, v0.16b
-	FMOVQ 32(R4), F0
-	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
-	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
-	FMOVQ 48(R4), F1
-	FMOVQ 48(R4), F0
-	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
-	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R4), F1
-	FMOVQ 64(R4), F0
-	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
-	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 80(R4), F1
-	FMOVQ 80(R4), F0
-	FMOVQ 96(R4), F4
-	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
-	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 80(R4), F4
-	WORD $0x4ea4d42e // fsub v14.4s, v1.4s, v4.4s
-	WORD $0x4ea4d410 // fsub v16.4s, v0.4s, v4.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4ea0cdc3 // fmls v3.4s, v14.4s, v0.4s
-	WORD $0x4ea0ce02 // fmls v2.4s, v16.4s, v0.4s
-	FMOVQ 128(R4), F0
-	WORD $0x4ea0cdc3 // fmls v3.4s, v14.4s, v0.4s
-	WORD $0x4ea0ce02 // fmls v2.4s, v16.4s, v0.4s
-	FMOVQ 144(R4), F0
-	FMOVQ 144(R4), F4
-	FMOVQ 160(R4), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 176(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 176(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 192(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 192(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 208(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 208(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 224(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 224(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 80(R4), F1
-	FMOVQ 80(R4), F0
-	FMOVQ 224(R4), F4
-	WORD $0x4e24cdc1 // fmla v1.4s, v14.4s, v4.4s
-	WORD $0x4e24ce00 // fmla v0.4s, v16.4s, v4.4s
-	FMOVQ 80(R4), F4
-	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40f // fsub v15.4s, v0.4s, v4.4s
-	WORD $0x4ea1d5ce // fsub v14.4s, v14.4s, v1.4s
-	WORD $0x4eafd605 // fsub v5.4s, v16.4s, v15.4s
-	FMOVQ 16(R4), F0
-	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
-	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 80(R4), F0
-	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e20d5e0 // fadd v0.4s, v15.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 80(R4), F0
-	WORD $0x4e20d5c1 // fadd v1.4s, v14.4s, v0.4s
-	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
-	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	FMOVQ 16(R4), F0
-	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
-	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
-	WORD $0x6eade4a1 // fcmgt v1.4s, v5.4s, v13.4s
-	WORD $0x6e6d1ca1 // bsl v1.16b, v5.16b, v13.16b
-	WORD $0x6eace480 // fcmgt v0.4s, v4.4s, v12.4s
-	WORD $0x6e6c1c80 // bsl v0.16b, v4.16b, v12.16b
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
-	FMOVQ 368(R4), F2
-	WORD $0x6e22dd64 // fmul v4.4s, v11.4s, v2.4s
-	WORD $0x6e22dd43 // fmul v3.4s, v10.4s, v2.4s
-	VMOV V6.B16, V2.B16
-	WORD $0x4e27cc82 // fmla v2.4s, v4.4s, v7.4s
-	WORD $0x4e27cc66 // fmla v6.4s, v3.4s, v7.4s
-	FMOVQ 16(R4), F4
-	FMOVQ 16(R4), F3
-	WORD $0x4ea1d484 // fsub v4.4s, v4.4s, v1.4s
-	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	WORD $0x6e29dc84 // fmul v4.4s, v4.4s, v9.4s
-	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
-	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
-	WORD $0x4e23ccc0 // fmla v0.4s, v6.4s, v3.4s
-	TBZ $3, R3, some_8
-	FSTPQ (F1, F0), (R1)
-	B end_10
-some_8:
-	TBZ $2, R3, few_9
-	FMOVQ F1, (R1)
-	TBZ $1, R3, one_12
-	FMOVD F0, 16(R1)
-	TBZ $0, R3, end_11
-	ADD $24, R1, R0
-	VST1 V0.S[2], (R0)
-	B end_11
-one_12:
-	TBZ $0, R3, end_11
-	FMOVS F0, 16(R1)
-end_11:
-	B end_10
-few_9:
-	TBZ $1, R3, one_14
-	FMOVD F1, (R1)
-	TBZ $0, R3, end_13
-	ADD $8, R1, R0
-	VST1 V1.S[2], (R0)
-	B end_13
-one_14:
-	TBZ $0, R3, end_13
-	FMOVS F1, (R1)
-end_13:
-end_10:
-end:
-	RET
-
-// func GELUNEONF32(n int, x *float32, y *float32)
-TEXT ·GELUNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neongate<>(SB), R4
-	FMOVQ 16(R4), F19
-	FMOVQ 80(R4), F18
-	FMOVQ 32(R4), F17
-	FMOVQ 400(R4), F16
-	FMOVQ 48(R4), F15
-	FMOVQ 64(R4), F14
-	FMOVQ 144(R4), F13
-	FMOVQ 384(R4), F12
-	FMOVQ 560(R4), F11
-	FMOVQ 96(R4), F10
-	FMOVQ 112(R4), F9
-	FMOVQ 128(R4), F8
-	FMOVQ 224(R4), F7
-	FMOVQ 576(R4), F6
-	MOVD x+8(FP), R2
-	MOVD y+16(FP), R1
-	MOVD n+0(FP), R0
-	AND $7, R0, R3
-	SUB R3, R0, R0
-	CMP $0, R0
-	BLE rest
-whole:
-	FLDPQ.P 32(R2), (F23, F22)
-	WORD $0x4e711ee5 // bic v5.16b, v23.16b, v17.16b
-	WORD $0x4e711ec4 // bic v4.16b, v22.16b, v17.16b
-	VMOV V19.B16, V1.B16
-	WORD $0x4e2ccca1 // fmla v1.4s, v5.4s, v12.4s
-	VMOV V19.B16, V0.B16
-	WORD $0x4e2ccc80 // fmla v0.4s, v4.4s, v12.4s
-	WORD $0x6e21fe75 // fdiv v21.4s, v19.4s, v1.4s
-	WORD $0x6e20fe74 // fdiv v20.4s, v19.4s, v0.4s
-	FMOVQ 416(R4), F1
-	WORD $0x4e35ce01 // fmla v1.4s, v16.4s, v21.4s
-	FMOVQ 416(R4), F0
-	WORD $0x4e34ce00 // fmla v0.4s, v16.4s, v20.4s
-	FMOVQ 432(R4), F3
-	WORD $0x4e35cc23 // fmla v3.4s, v1.4s, v21.4s
-	FMOVQ 432(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 448(R4), F2
-	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
-	FMOVQ 448(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	FMOVQ 464(R4), F3
-	WORD $0x4e35cc43 // fmla v3.4s, v2.4s, v21.4s
-	FMOVQ 464(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 480(R4), F2
-	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
-	FMOVQ 480(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	FMOVQ 496(R4), F3
-	WORD $0x4e35cc43 // fmla v3.4s, v2.4s, v21.4s
-	FMOVQ 496(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 512(R4), F2
-	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
-	FMOVQ 512(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	FMOVQ 528(R4), F3
-	WORD $0x4e35cc43 // fmla v3.4s, v2.4s, v21.4s
-	FMOVQ 528(R4), F1
-	WORD $0x4e34cc01 // fmla v1.4s, v0.4s, v20.4s
-	FMOVQ 544(R4), F2
-	WORD $0x4e35cc62 // fmla v2.4s, v3.4s, v21.4s
-	FMOVQ 544(R4), F0
-	WORD $0x4e34cc20 // fmla v0.4s, v1.4s, v20.4s
-	WORD $0x6e35dc59 // fmul v25.4s, v2.4s, v21.4s
-	WORD $0x6e34dc18 // fmul v24.4s, v0.4s, v20.4s
-	WORD $0x6e25dca1 // fmul v1.4s, v5.4s, v5.4s
-	WORD $0x6e24dc80 // fmul v0.4s, v4.4s, v4.4s
-	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
-	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
-	WORD $0x4e21f5e1 // fmax v1.4s, v15.4s, v1.4s
-	WORD $0x4e20f5e0 // fmax v0.4s, v15.4s, v0.4s
-	WORD $0x4ea1f5c3 // fmin v3.4s, v14.4s, v1.4s
-	WORD $0x4ea0f5c2 // fmin v2.4s, v14.4s, v0.4s
-	VMOV V18.B16, V1.B16
-	WORD $0x4e2acc61 // fmla v1.4s, v3.4s, v10.4s
-	VMOV V18.B16, V0.B16
-	WORD $0x4e2acc40 // fmla v0.4s, v2.4s, v10.4s
-	WORD $0x4eb2d435 // fsub v21.4s, v1.4s, v18.4s
-	WORD $0x4eb2d414 // fsub v20.4s, v0.4s, v18.4s
-	WORD $0x4ea9cea3 // fmls v3.4s, v21.4s, v9.4s
-	WORD $0x4ea9ce82 // fmls v2.4s, v20.4s, v9.4s
-	WORD $0x4ea8cea3 // fmls v3.4s, v21.4s, v8.4s
-	WORD $0x4ea8ce82 // fmls v2.4s, v20.4s, v8.4s
-	FMOVQ 160(R4), F1
-	WORD $0x4e23cda1 // fmla v1.4s, v13.4s, v3.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e22cda0 // fmla v0.4s, v13.4s, v2.4s
-	FMOVQ 176(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 176(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 192(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 192(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 208(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 208(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V7.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V7.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V18.B16, V1.B16
-	WORD $0x4e27cea1 // fmla v1.4s, v21.4s, v7.4s
-	VMOV V18.B16, V0.B16
-	WORD $0x4e27ce80 // fmla v0.4s, v20.4s, v7.4s
-	WORD $0x4eb2d421 // fsub v1.4s, v1.4s, v18.4s
-	WORD $0x4eb2d400 // fsub v0.4s, v0.4s, v18.4s
-	WORD $0x4ea1d6a5 // fsub v5.4s, v21.4s, v1.4s
-	WORD $0x4ea0d684 // fsub v4.4s, v20.4s, v0.4s
-	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
-	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
-	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
-	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
-	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e32d4a1 // fadd v1.4s, v5.4s, v18.4s
-	WORD $0x4e32d480 // fadd v0.4s, v4.4s, v18.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
-	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	WORD $0x6e21df34 // fmul v20.4s, v25.4s, v1.4s
-	WORD $0x6e20df05 // fmul v5.4s, v24.4s, v0.4s
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V19.B16, V1.B16
-	WORD $0x4ea6ce81 // fmls v1.4s, v20.4s, v6.4s
-	VMOV V19.B16, V0.B16
-	WORD $0x4ea6cca0 // fmls v0.4s, v5.4s, v6.4s
-	WORD $0x6e37e482 // fcmge v2.4s, v4.4s, v23.4s
-	WORD $0x6e205843 // not v3.16b, v2.16b
-	WORD $0x6e36e482 // fcmge v2.4s, v4.4s, v22.4s
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
-	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
-	WORD $0x4e21d681 // fadd v1.4s, v20.4s, v1.4s
-	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
-	WORD $0x6e37dc21 // fmul v1.4s, v1.4s, v23.4s
-	WORD $0x6e36dc00 // fmul v0.4s, v0.4s, v22.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x6e35de52 // fmul v18.4s, v18.4s, v21.4s
+	WORD $0x4e33ce2f // fmla v15.4s, v17.4s, v19.4s
+	WORD $0x4e32ce0e // fmla v14.4s, v16.4s, v18.4s
+	FSTPQ.P (F15, F14), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -964,141 +1059,440 @@ one_7:
 	FMOVS (R2), F7
 end_6:
 end_3:
-	FMOVQ 32(R4), F1
-	FMOVQ 32(R4), F0
-	WORD $0x4e611ceb // bic v11.16b, v7.16b, v1.16b
-	WORD $0x4e601cca // bic v10.16b, v6.16b, v0.16b
-	FMOVQ 16(R4), F1
-	FMOVQ 16(R4), F0
-	FMOVQ 384(R4), F2
-	WORD $0x4e22cd61 // fmla v1.4s, v11.4s, v2.4s
-	WORD $0x4e22cd40 // fmla v0.4s, v10.4s, v2.4s
-	FMOVQ 16(R4), F3
-	FMOVQ 16(R4), F2
-	WORD $0x6e21fc65 // fdiv v5.4s, v3.4s, v1.4s
-	WORD $0x6e20fc44 // fdiv v4.4s, v2.4s, v0.4s
-	FMOVQ 400(R4), F0
-	FMOVQ 400(R4), F2
-	FMOVQ 416(R4), F1
-	WORD $0x4e25cc01 // fmla v1.4s, v0.4s, v5.4s
-	FMOVQ 416(R4), F0
-	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 432(R4), F3
-	WORD $0x4e25cc23 // fmla v3.4s, v1.4s, v5.4s
-	FMOVQ 432(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 448(R4), F2
-	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 448(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 464(R4), F3
-	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 464(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 480(R4), F2
-	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 480(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 496(R4), F3
-	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 496(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 512(R4), F2
-	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 512(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 528(R4), F3
-	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 528(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 544(R4), F2
-	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 544(R4), F0
-	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	WORD $0x6e25dc48 // fmul v8.4s, v2.4s, v5.4s
-	WORD $0x6e24dc09 // fmul v9.4s, v0.4s, v4.4s
-	WORD $0x6e2bdd62 // fmul v2.4s, v11.4s, v11.4s
-	WORD $0x6e2add41 // fmul v1.4s, v10.4s, v10.4s
-	FMOVQ 560(R4), F0
-	WORD $0x6e20dc43 // fmul v3.4s, v2.4s, v0.4s
-	WORD $0x6e20dc22 // fmul v2.4s, v1.4s, v0.4s
-	FMOVQ 48(R4), F1
-	FMOVQ 48(R4), F0
+	WORD $0x6e27dce3 // fmul v3.4s, v7.4s, v7.4s
+	WORD $0x6e26dcc2 // fmul v2.4s, v6.4s, v6.4s
+	FLDPQ (R4), (F1, F0)
+	WORD $0x4ea3f429 // fmin v9.4s, v1.4s, v3.4s
+	WORD $0x4ea2f408 // fmin v8.4s, v0.4s, v2.4s
+	VMOV V12.B16, V1.B16
+	WORD $0x4e29cda1 // fmla v1.4s, v13.4s, v9.4s
+	VMOV V12.B16, V0.B16
+	WORD $0x4e28cda0 // fmla v0.4s, v13.4s, v8.4s
+	WORD $0x6e27dc25 // fmul v5.4s, v1.4s, v7.4s
+	WORD $0x6e26dc04 // fmul v4.4s, v0.4s, v6.4s
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FLDPQ 32(R4), (F3, F2)
+	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
+	WORD $0x6ea0e480 // fcmgt v0.4s, v4.4s, v0.4s
+	WORD $0x4e211c6b // and v11.16b, v3.16b, v1.16b
+	WORD $0x4e201c4a // and v10.16b, v2.16b, v0.16b
+	FMOVQ 64(R4), F0
+	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
+	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
+	FLDPQ 96(R4), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R4), F1
-	FMOVQ 64(R4), F0
+	FLDPQ 128(R4), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 80(R4), F1
-	FMOVQ 80(R4), F0
-	FMOVQ 96(R4), F4
+	FLDPQ 160(R4), (F1, F0)
+	FMOVQ 192(R4), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 80(R4), F4
-	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	FMOVQ 112(R4), F0
-	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 128(R4), F0
-	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 144(R4), F0
-	FMOVQ 144(R4), F4
-	FMOVQ 160(R4), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 176(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 176(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 192(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 192(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 208(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 208(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 224(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	FMOVQ 160(R4), F4
+	WORD $0x4ea4d42f // fsub v15.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40e // fsub v14.4s, v0.4s, v4.4s
 	FMOVQ 224(R4), F0
+	WORD $0x4ea0cde3 // fmls v3.4s, v15.4s, v0.4s
+	WORD $0x4ea0cdc2 // fmls v2.4s, v14.4s, v0.4s
+	FMOVQ 256(R4), F0
+	WORD $0x4ea0cde3 // fmls v3.4s, v15.4s, v0.4s
+	WORD $0x4ea0cdc2 // fmls v2.4s, v14.4s, v0.4s
+	FLDPQ 288(R4), (F5, F1)
+	FLDPQ 320(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 352(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 384(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 416(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 448(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 80(R4), F1
-	FMOVQ 80(R4), F0
-	FMOVQ 224(R4), F4
+	FLDPQ 160(R4), (F1, F0)
+	FMOVQ 448(R4), F4
+	WORD $0x4e24cde1 // fmla v1.4s, v15.4s, v4.4s
+	WORD $0x4e24cdc0 // fmla v0.4s, v14.4s, v4.4s
+	FMOVQ 160(R4), F4
+	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
+	WORD $0x4ea4d405 // fsub v5.4s, v0.4s, v4.4s
+	WORD $0x4ea1d5ef // fsub v15.4s, v15.4s, v1.4s
+	WORD $0x4ea5d5ce // fsub v14.4s, v14.4s, v5.4s
+	FMOVQ 32(R4), F0
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
+	FMOVQ 160(R4), F0
+	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
+	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
+	FMOVQ 32(R4), F0
+	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
+	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
+	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
+	FMOVQ 160(R4), F0
+	WORD $0x4e20d5e1 // fadd v1.4s, v15.4s, v0.4s
+	WORD $0x4e20d5c0 // fadd v0.4s, v14.4s, v0.4s
+	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
+	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
+	FLDPQ 32(R4), (F1, F0)
+	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
+	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
+	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
+	WORD $0x6eabe4a1 // fcmgt v1.4s, v5.4s, v11.4s
+	WORD $0x6e6b1ca1 // bsl v1.16b, v5.16b, v11.16b
+	WORD $0x6eaae480 // fcmgt v0.4s, v4.4s, v10.4s
+	WORD $0x6e6a1c80 // bsl v0.16b, v4.16b, v10.16b
+	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
+	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
+	FMOVQ 480(R4), F2
+	WORD $0x6e22dd24 // fmul v4.4s, v9.4s, v2.4s
+	WORD $0x6e22dd03 // fmul v3.4s, v8.4s, v2.4s
+	VMOV V12.B16, V2.B16
+	WORD $0x4e2dcc82 // fmla v2.4s, v4.4s, v13.4s
+	WORD $0x4e2dcc6c // fmla v12.4s, v3.4s, v13.4s
+	FLDPQ 32(R4), (F4, F3)
+	WORD $0x4ea1d484 // fsub v4.4s, v4.4s, v1.4s
+	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
+	WORD $0x6e27dc84 // fmul v4.4s, v4.4s, v7.4s
+	WORD $0x6e26dc63 // fmul v3.4s, v3.4s, v6.4s
+	WORD $0x4e24cc41 // fmla v1.4s, v2.4s, v4.4s
+	WORD $0x4e23cd80 // fmla v0.4s, v12.4s, v3.4s
+	TBZ $3, R3, some_8
+	FSTPQ (F1, F0), (R1)
+	B end_10
+some_8:
+	TBZ $2, R3, few_9
+	FMOVQ F1, (R1)
+	TBZ $1, R3, one_12
+	FMOVD F0, 16(R1)
+	TBZ $0, R3, end_11
+	ADD $24, R1, R0
+	VST1 V0.S[2], (R0)
+	B end_11
+one_12:
+	TBZ $0, R3, end_11
+	FMOVS F0, 16(R1)
+end_11:
+	B end_10
+few_9:
+	TBZ $1, R3, one_14
+	FMOVD F1, (R1)
+	TBZ $0, R3, end_13
+	ADD $8, R1, R0
+	VST1 V1.S[2], (R0)
+	B end_13
+one_14:
+	TBZ $0, R3, end_13
+	FMOVS F1, (R1)
+end_13:
+end_10:
+end:
+	RET
+
+// func GELUNEONF32(n int, x *float32, y *float32)
+TEXT ·GELUNEONF32(SB), NOSPLIT, $0-24
+	MOVD $neongate<>+1248(SB), R4
+	FMOVQ 32(R4), F13
+	FMOVQ 512(R4), F12
+	FMOVQ (R4), F11
+	FMOVQ 96(R4), F10
+	FMOVQ 448(R4), F9
+	FMOVQ 480(R4), F8
+	FMOVQ 640(R4), F7
+	FMOVQ 64(R4), F6
+	FMOVQ 416(R4), F5
+	FMOVQ 544(R4), F4
+	FMOVQ 576(R4), F3
+	FMOVQ 608(R4), F2
+	FMOVQ 800(R4), F1
+	FMOVQ 832(R4), F0
+	MOVD x+8(FP), R2
+	MOVD y+16(FP), R1
+	MOVD n+0(FP), R0
+	AND $7, R0, R3
+	SUB R3, R0, R0
+	CMP $0, R0
+	BLE rest
+whole:
+	FLDPQ.P 32(R2), (F23, F22)
+	WORD $0x4e6b1ef3 // bic v19.16b, v23.16b, v11.16b
+	WORD $0x4e6b1ed2 // bic v18.16b, v22.16b, v11.16b
+	FLDPQ 32(R4), (F15, F14)
+	WORD $0x4e26ce6f // fmla v15.4s, v19.4s, v6.4s
+	WORD $0x4e26ce4e // fmla v14.4s, v18.4s, v6.4s
+	WORD $0x6e2ffdb5 // fdiv v21.4s, v13.4s, v15.4s
+	WORD $0x6e2efdb4 // fdiv v20.4s, v13.4s, v14.4s
+	FLDPQ 128(R4), (F16, F14)
+	WORD $0x4e35cd50 // fmla v16.4s, v10.4s, v21.4s
+	WORD $0x4e34cd4e // fmla v14.4s, v10.4s, v20.4s
+	FLDPQ 160(R4), (F17, F15)
+	WORD $0x4e35ce11 // fmla v17.4s, v16.4s, v21.4s
+	WORD $0x4e34cdcf // fmla v15.4s, v14.4s, v20.4s
+	FLDPQ 192(R4), (F16, F14)
+	WORD $0x4e35ce30 // fmla v16.4s, v17.4s, v21.4s
+	WORD $0x4e34cdee // fmla v14.4s, v15.4s, v20.4s
+	FLDPQ 224(R4), (F17, F15)
+	WORD $0x4e35ce11 // fmla v17.4s, v16.4s, v21.4s
+	WORD $0x4e34cdcf // fmla v15.4s, v14.4s, v20.4s
+	FLDPQ 256(R4), (F16, F14)
+	WORD $0x4e35ce30 // fmla v16.4s, v17.4s, v21.4s
+	WORD $0x4e34cdee // fmla v14.4s, v15.4s, v20.4s
+	FLDPQ 288(R4), (F17, F15)
+	WORD $0x4e35ce11 // fmla v17.4s, v16.4s, v21.4s
+	WORD $0x4e34cdcf // fmla v15.4s, v14.4s, v20.4s
+	FLDPQ 320(R4), (F16, F14)
+	WORD $0x4e35ce30 // fmla v16.4s, v17.4s, v21.4s
+	WORD $0x4e34cdee // fmla v14.4s, v15.4s, v20.4s
+	FLDPQ 352(R4), (F17, F15)
+	WORD $0x4e35ce11 // fmla v17.4s, v16.4s, v21.4s
+	WORD $0x4e34cdcf // fmla v15.4s, v14.4s, v20.4s
+	FLDPQ 384(R4), (F16, F14)
+	WORD $0x4e35ce30 // fmla v16.4s, v17.4s, v21.4s
+	WORD $0x4e34cdee // fmla v14.4s, v15.4s, v20.4s
+	WORD $0x6e35de19 // fmul v25.4s, v16.4s, v21.4s
+	WORD $0x6e34ddd8 // fmul v24.4s, v14.4s, v20.4s
+	WORD $0x6e33de6f // fmul v15.4s, v19.4s, v19.4s
+	WORD $0x6e32de4e // fmul v14.4s, v18.4s, v18.4s
+	WORD $0x6e25ddef // fmul v15.4s, v15.4s, v5.4s
+	WORD $0x6e25ddce // fmul v14.4s, v14.4s, v5.4s
+	WORD $0x4e2ff52f // fmax v15.4s, v9.4s, v15.4s
+	WORD $0x4e2ef52e // fmax v14.4s, v9.4s, v14.4s
+	WORD $0x4eaff511 // fmin v17.4s, v8.4s, v15.4s
+	WORD $0x4eaef510 // fmin v16.4s, v8.4s, v14.4s
+	FLDPQ 512(R4), (F15, F14)
+	WORD $0x4e24ce2f // fmla v15.4s, v17.4s, v4.4s
+	WORD $0x4e24ce0e // fmla v14.4s, v16.4s, v4.4s
+	WORD $0x4eacd5f5 // fsub v21.4s, v15.4s, v12.4s
+	WORD $0x4eacd5d4 // fsub v20.4s, v14.4s, v12.4s
+	WORD $0x4ea3ceb1 // fmls v17.4s, v21.4s, v3.4s
+	WORD $0x4ea3ce90 // fmls v16.4s, v20.4s, v3.4s
+	WORD $0x4ea2ceb1 // fmls v17.4s, v21.4s, v2.4s
+	WORD $0x4ea2ce90 // fmls v16.4s, v20.4s, v2.4s
+	FLDPQ 672(R4), (F18, F14)
+	WORD $0x4e31ccf2 // fmla v18.4s, v7.4s, v17.4s
+	WORD $0x4e30ccee // fmla v14.4s, v7.4s, v16.4s
+	FLDPQ 704(R4), (F19, F15)
+	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
+	WORD $0x4e30cdcf // fmla v15.4s, v14.4s, v16.4s
+	FLDPQ 736(R4), (F18, F14)
+	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
+	WORD $0x4e30cdee // fmla v14.4s, v15.4s, v16.4s
+	FLDPQ 768(R4), (F19, F15)
+	WORD $0x4e31ce53 // fmla v19.4s, v18.4s, v17.4s
+	WORD $0x4e30cdcf // fmla v15.4s, v14.4s, v16.4s
+	FLDPQ 800(R4), (F18, F14)
+	WORD $0x4e31ce72 // fmla v18.4s, v19.4s, v17.4s
+	WORD $0x4e30cdee // fmla v14.4s, v15.4s, v16.4s
+	WORD $0x6e31de4f // fmul v15.4s, v18.4s, v17.4s
+	WORD $0x6e30ddce // fmul v14.4s, v14.4s, v16.4s
+	WORD $0x4e31cdf1 // fmla v17.4s, v15.4s, v17.4s
+	WORD $0x4e30cdd0 // fmla v16.4s, v14.4s, v16.4s
+	FLDPQ 512(R4), (F15, F14)
+	WORD $0x4e21ceaf // fmla v15.4s, v21.4s, v1.4s
+	WORD $0x4e21ce8e // fmla v14.4s, v20.4s, v1.4s
+	WORD $0x4eacd5ef // fsub v15.4s, v15.4s, v12.4s
+	WORD $0x4eacd5ce // fsub v14.4s, v14.4s, v12.4s
+	WORD $0x4eafd6b3 // fsub v19.4s, v21.4s, v15.4s
+	WORD $0x4eaed692 // fsub v18.4s, v20.4s, v14.4s
+	WORD $0x4e2dd631 // fadd v17.4s, v17.4s, v13.4s
+	WORD $0x4e2dd610 // fadd v16.4s, v16.4s, v13.4s
+	WORD $0x4e2cd5ef // fadd v15.4s, v15.4s, v12.4s
+	WORD $0x4e2cd5ce // fadd v14.4s, v14.4s, v12.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
+	WORD $0x4ead85ef // add v15.4s, v15.4s, v13.4s
+	WORD $0x4ead85ce // add v14.4s, v14.4s, v13.4s
+	WORD $0x6e2fde31 // fmul v17.4s, v17.4s, v15.4s
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e2cd66f // fadd v15.4s, v19.4s, v12.4s
+	WORD $0x4e2cd64e // fadd v14.4s, v18.4s, v12.4s
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4f3755ce // shl v14.4s, v14.4s, #23
+	WORD $0x4ead85ef // add v15.4s, v15.4s, v13.4s
+	WORD $0x4ead85ce // add v14.4s, v14.4s, v13.4s
+	WORD $0x6e2fde2f // fmul v15.4s, v17.4s, v15.4s
+	WORD $0x6e2ede0e // fmul v14.4s, v16.4s, v14.4s
+	WORD $0x6e2fdf34 // fmul v20.4s, v25.4s, v15.4s
+	WORD $0x6e2edf13 // fmul v19.4s, v24.4s, v14.4s
+	WORD $0x6f00e412 // movi v18.2d, #0
+	FLDPQ 32(R4), (F15, F14)
+	WORD $0x4ea0ce8f // fmls v15.4s, v20.4s, v0.4s
+	WORD $0x4ea0ce6e // fmls v14.4s, v19.4s, v0.4s
+	WORD $0x6e37e650 // fcmge v16.4s, v18.4s, v23.4s
+	WORD $0x6e205a11 // not v17.16b, v16.16b
+	WORD $0x6e36e650 // fcmge v16.4s, v18.4s, v22.4s
+	WORD $0x6e205a10 // not v16.16b, v16.16b
+	WORD $0x4e311def // and v15.16b, v15.16b, v17.16b
+	WORD $0x4e301dce // and v14.16b, v14.16b, v16.16b
+	WORD $0x4e2fd68f // fadd v15.4s, v20.4s, v15.4s
+	WORD $0x4e2ed66e // fadd v14.4s, v19.4s, v14.4s
+	WORD $0x6e37ddef // fmul v15.4s, v15.4s, v23.4s
+	WORD $0x6e36ddce // fmul v14.4s, v14.4s, v22.4s
+	FSTPQ.P (F15, F14), 32(R1)
+	SUBS $8, R0, R0
+	BGT whole
+rest:
+	CMP $0, R3
+	BEQ end
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	TBZ $3, R3, some_1
+	FLDPQ (R2), (F7, F6)
+	B end_3
+some_1:
+	TBZ $2, R3, few_2
+	FMOVQ (R2), F7
+	TBZ $1, R3, one_5
+	FMOVD 16(R2), F6
+	TBZ $0, R3, end_4
+	ADD $24, R2, R0
+	VLD1 (R0), V6.S[2]
+	B end_4
+one_5:
+	TBZ $0, R3, end_4
+	FMOVS 16(R2), F6
+end_4:
+	B end_3
+few_2:
+	TBZ $1, R3, one_7
+	FMOVD (R2), F7
+	TBZ $0, R3, end_6
+	ADD $8, R2, R0
+	VLD1 (R0), V7.S[2]
+	B end_6
+one_7:
+	TBZ $0, R3, end_6
+	FMOVS (R2), F7
+end_6:
+end_3:
+	FLDPQ (R4), (F1, F0)
+	WORD $0x4e611ceb // bic v11.16b, v7.16b, v1.16b
+	WORD $0x4e601cca // bic v10.16b, v6.16b, v0.16b
+	FLDPQ 32(R4), (F1, F0)
+	FMOVQ 64(R4), F2
+	WORD $0x4e22cd61 // fmla v1.4s, v11.4s, v2.4s
+	WORD $0x4e22cd40 // fmla v0.4s, v10.4s, v2.4s
+	FLDPQ 32(R4), (F3, F2)
+	WORD $0x6e21fc65 // fdiv v5.4s, v3.4s, v1.4s
+	WORD $0x6e20fc44 // fdiv v4.4s, v2.4s, v0.4s
+	FLDPQ 96(R4), (F3, F1)
+	FLDPQ 128(R4), (F2, F0)
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FLDPQ 160(R4), (F3, F1)
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FLDPQ 192(R4), (F2, F0)
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FLDPQ 224(R4), (F3, F1)
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FLDPQ 256(R4), (F2, F0)
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FLDPQ 288(R4), (F3, F1)
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FLDPQ 320(R4), (F2, F0)
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FLDPQ 352(R4), (F3, F1)
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FLDPQ 384(R4), (F2, F0)
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	WORD $0x6e25dc48 // fmul v8.4s, v2.4s, v5.4s
+	WORD $0x6e24dc09 // fmul v9.4s, v0.4s, v4.4s
+	WORD $0x6e2bdd62 // fmul v2.4s, v11.4s, v11.4s
+	WORD $0x6e2add41 // fmul v1.4s, v10.4s, v10.4s
+	FMOVQ 416(R4), F0
+	WORD $0x6e20dc43 // fmul v3.4s, v2.4s, v0.4s
+	WORD $0x6e20dc22 // fmul v2.4s, v1.4s, v0.4s
+	FLDPQ 448(R4), (F1, F0)
+	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
+	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
+	FLDPQ 480(R4), (F1, F0)
+	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
+	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
+	FLDPQ 512(R4), (F1, F0)
+	FMOVQ 544(R4), F4
+	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
+	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
+	FMOVQ 512(R4), F4
+	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
+	FMOVQ 576(R4), F0
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FMOVQ 608(R4), F0
+	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FLDPQ 640(R4), (F5, F1)
+	FLDPQ 672(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 704(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 736(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 768(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 800(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
+	FLDPQ 512(R4), (F1, F0)
+	FMOVQ 800(R4), F4
 	WORD $0x4e24cd41 // fmla v1.4s, v10.4s, v4.4s
 	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
-	FMOVQ 80(R4), F4
+	FMOVQ 512(R4), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
 	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
 	WORD $0x4ea1d54a // fsub v10.4s, v10.4s, v1.4s
 	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
-	FMOVQ 16(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 80(R4), F0
+	FMOVQ 512(R4), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 80(R4), F0
+	FMOVQ 512(R4), F0
 	WORD $0x4e20d541 // fadd v1.4s, v10.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc81 // fmul v1.4s, v4.4s, v1.4s
@@ -1106,9 +1500,8 @@ end_3:
 	WORD $0x6e21dd08 // fmul v8.4s, v8.4s, v1.4s
 	WORD $0x6e20dd25 // fmul v5.4s, v9.4s, v0.4s
 	WORD $0x6f00e404 // movi v4.2d, #0
-	FMOVQ 16(R4), F1
-	FMOVQ 16(R4), F0
-	FMOVQ 576(R4), F2
+	FLDPQ 32(R4), (F1, F0)
+	FMOVQ 832(R4), F2
 	WORD $0x4ea2cd01 // fmls v1.4s, v8.4s, v2.4s
 	WORD $0x4ea2cca0 // fmls v0.4s, v5.4s, v2.4s
 	WORD $0x6e27e482 // fcmge v2.4s, v4.4s, v7.4s
@@ -1155,22 +1548,22 @@ end:
 
 // func GELUSlopeNEONF32(n int, x *float32, y *float32)
 TEXT ·GELUSlopeNEONF32(SB), NOSPLIT, $0-24
-	MOVD $neongate<>(SB), R4
-	FMOVQ 16(R4), F20
-	FMOVQ 80(R4), F19
-	FMOVQ 32(R4), F18
-	FMOVQ 400(R4), F17
-	FMOVQ 48(R4), F16
-	FMOVQ 64(R4), F15
-	FMOVQ 144(R4), F14
-	FMOVQ 384(R4), F13
-	FMOVQ 560(R4), F12
+	MOVD $neongate<>+2240(SB), R4
+	FMOVQ 32(R4), F14
+	FMOVQ 512(R4), F13
+	FMOVQ (R4), F12
 	FMOVQ 96(R4), F11
-	FMOVQ 112(R4), F10
-	FMOVQ 128(R4), F9
-	FMOVQ 224(R4), F8
-	FMOVQ 576(R4), F7
-	FMOVQ 592(R4), F6
+	FMOVQ 448(R4), F10
+	FMOVQ 480(R4), F9
+	FMOVQ 640(R4), F8
+	FMOVQ 64(R4), F7
+	FMOVQ 416(R4), F6
+	FMOVQ 544(R4), F5
+	FMOVQ 576(R4), F4
+	FMOVQ 608(R4), F3
+	FMOVQ 800(R4), F2
+	FMOVQ 832(R4), F1
+	FMOVQ 864(R4), F0
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
 	MOVD n+0(FP), R0
@@ -1180,140 +1573,122 @@ TEXT ·GELUSlopeNEONF32(SB), NOSPLIT, $0-24
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F24, F23)
-	WORD $0x4e721f05 // bic v5.16b, v24.16b, v18.16b
-	WORD $0x4e721ee4 // bic v4.16b, v23.16b, v18.16b
-	VMOV V20.B16, V1.B16
-	WORD $0x4e2dcca1 // fmla v1.4s, v5.4s, v13.4s
-	VMOV V20.B16, V0.B16
-	WORD $0x4e2dcc80 // fmla v0.4s, v4.4s, v13.4s
-	WORD $0x6e21fe96 // fdiv v22.4s, v20.4s, v1.4s
-	WORD $0x6e20fe95 // fdiv v21.4s, v20.4s, v0.4s
-	FMOVQ 416(R4), F1
-	WORD $0x4e36ce21 // fmla v1.4s, v17.4s, v22.4s
-	FMOVQ 416(R4), F0
-	WORD $0x4e35ce20 // fmla v0.4s, v17.4s, v21.4s
-	FMOVQ 432(R4), F3
-	WORD $0x4e36cc23 // fmla v3.4s, v1.4s, v22.4s
-	FMOVQ 432(R4), F1
-	WORD $0x4e35cc01 // fmla v1.4s, v0.4s, v21.4s
-	FMOVQ 448(R4), F2
-	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 448(R4), F0
-	WORD $0x4e35cc20 // fmla v0.4s, v1.4s, v21.4s
-	FMOVQ 464(R4), F3
-	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
-	FMOVQ 464(R4), F1
-	WORD $0x4e35cc01 // fmla v1.4s, v0.4s, v21.4s
-	FMOVQ 480(R4), F2
-	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 480(R4), F0
-	WORD $0x4e35cc20 // fmla v0.4s, v1.4s, v21.4s
-	FMOVQ 496(R4), F3
-	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
-	FMOVQ 496(R4), F1
-	WORD $0x4e35cc01 // fmla v1.4s, v0.4s, v21.4s
-	FMOVQ 512(R4), F2
-	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 512(R4), F0
-	WORD $0x4e35cc20 // fmla v0.4s, v1.4s, v21.4s
-	FMOVQ 528(R4), F3
-	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
-	FMOVQ 528(R4), F1
-	WORD $0x4e35cc01 // fmla v1.4s, v0.4s, v21.4s
-	FMOVQ 544(R4), F2
-	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 544(R4), F0
-	WORD $0x4e35cc20 // fmla v0.4s, v1.4s, v21.4s
-	WORD $0x6e36dc5a // fmul v26.4s, v2.4s, v22.4s
-	WORD $0x6e35dc19 // fmul v25.4s, v0.4s, v21.4s
-	WORD $0x6e25dca1 // fmul v1.4s, v5.4s, v5.4s
-	WORD $0x6e24dc80 // fmul v0.4s, v4.4s, v4.4s
-	WORD $0x6e2cdc21 // fmul v1.4s, v1.4s, v12.4s
-	WORD $0x6e2cdc00 // fmul v0.4s, v0.4s, v12.4s
-	WORD $0x4e21f601 // fmax v1.4s, v16.4s, v1.4s
-	WORD $0x4e20f600 // fmax v0.4s, v16.4s, v0.4s
-	WORD $0x4ea1f5e3 // fmin v3.4s, v15.4s, v1.4s
-	WORD $0x4ea0f5e2 // fmin v2.4s, v15.4s, v0.4s
-	VMOV V19.B16, V1.B16
-	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
-	VMOV V19.B16, V0.B16
-	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
-	WORD $0x4eb3d436 // fsub v22.4s, v1.4s, v19.4s
-	WORD $0x4eb3d415 // fsub v21.4s, v0.4s, v19.4s
-	WORD $0x4eaacec3 // fmls v3.4s, v22.4s, v10.4s
-	WORD $0x4eaacea2 // fmls v2.4s, v21.4s, v10.4s
-	WORD $0x4ea9cec3 // fmls v3.4s, v22.4s, v9.4s
-	WORD $0x4ea9cea2 // fmls v2.4s, v21.4s, v9.4s
-	FMOVQ 160(R4), F1
-	WORD $0x4e23cdc1 // fmla v1.4s, v14.4s, v3.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e22cdc0 // fmla v0.4s, v14.4s, v2.4s
-	FMOVQ 176(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 176(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 192(R4), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 192(R4), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 208(R4), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 208(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V8.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V8.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V19.B16, V1.B16
-	WORD $0x4e28cec1 // fmla v1.4s, v22.4s, v8.4s
-	VMOV V19.B16, V0.B16
-	WORD $0x4e28cea0 // fmla v0.4s, v21.4s, v8.4s
-	WORD $0x4eb3d421 // fsub v1.4s, v1.4s, v19.4s
-	WORD $0x4eb3d400 // fsub v0.4s, v0.4s, v19.4s
-	WORD $0x4ea1d6c5 // fsub v5.4s, v22.4s, v1.4s
-	WORD $0x4ea0d6a4 // fsub v4.4s, v21.4s, v0.4s
-	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
-	WORD $0x4e33d400 // fadd v0.4s, v0.4s, v19.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb48421 // add v1.4s, v1.4s, v20.4s
-	WORD $0x4eb48400 // add v0.4s, v0.4s, v20.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e33d4a1 // fadd v1.4s, v5.4s, v19.4s
-	WORD $0x4e33d480 // fadd v0.4s, v4.4s, v19.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb48421 // add v1.4s, v1.4s, v20.4s
-	WORD $0x4eb48400 // add v0.4s, v0.4s, v20.4s
-	WORD $0x6e21dc75 // fmul v21.4s, v3.4s, v1.4s
-	WORD $0x6e20dc45 // fmul v5.4s, v2.4s, v0.4s
+	WORD $0x4e6c1f14 // bic v20.16b, v24.16b, v12.16b
+	WORD $0x4e6c1ef3 // bic v19.16b, v23.16b, v12.16b
+	FLDPQ 32(R4), (F16, F15)
+	WORD $0x4e27ce90 // fmla v16.4s, v20.4s, v7.4s
+	WORD $0x4e27ce6f // fmla v15.4s, v19.4s, v7.4s
+	WORD $0x6e30fdd6 // fdiv v22.4s, v14.4s, v16.4s
+	WORD $0x6e2ffdd5 // fdiv v21.4s, v14.4s, v15.4s
+	FLDPQ 128(R4), (F17, F15)
+	WORD $0x4e36cd71 // fmla v17.4s, v11.4s, v22.4s
+	WORD $0x4e35cd6f // fmla v15.4s, v11.4s, v21.4s
+	FLDPQ 160(R4), (F18, F16)
+	WORD $0x4e36ce32 // fmla v18.4s, v17.4s, v22.4s
+	WORD $0x4e35cdf0 // fmla v16.4s, v15.4s, v21.4s
+	FLDPQ 192(R4), (F17, F15)
+	WORD $0x4e36ce51 // fmla v17.4s, v18.4s, v22.4s
+	WORD $0x4e35ce0f // fmla v15.4s, v16.4s, v21.4s
+	FLDPQ 224(R4), (F18, F16)
+	WORD $0x4e36ce32 // fmla v18.4s, v17.4s, v22.4s
+	WORD $0x4e35cdf0 // fmla v16.4s, v15.4s, v21.4s
+	FLDPQ 256(R4), (F17, F15)
+	WORD $0x4e36ce51 // fmla v17.4s, v18.4s, v22.4s
+	WORD $0x4e35ce0f // fmla v15.4s, v16.4s, v21.4s
+	FLDPQ 288(R4), (F18, F16)
+	WORD $0x4e36ce32 // fmla v18.4s, v17.4s, v22.4s
+	WORD $0x4e35cdf0 // fmla v16.4s, v15.4s, v21.4s
+	FLDPQ 320(R4), (F17, F15)
+	WORD $0x4e36ce51 // fmla v17.4s, v18.4s, v22.4s
+	WORD $0x4e35ce0f // fmla v15.4s, v16.4s, v21.4s
+	FLDPQ 352(R4), (F18, F16)
+	WORD $0x4e36ce32 // fmla v18.4s, v17.4s, v22.4s
+	WORD $0x4e35cdf0 // fmla v16.4s, v15.4s, v21.4s
+	FLDPQ 384(R4), (F17, F15)
+	WORD $0x4e36ce51 // fmla v17.4s, v18.4s, v22.4s
+	WORD $0x4e35ce0f // fmla v15.4s, v16.4s, v21.4s
+	WORD $0x6e36de3a // fmul v26.4s, v17.4s, v22.4s
+	WORD $0x6e35ddf9 // fmul v25.4s, v15.4s, v21.4s
+	WORD $0x6e34de90 // fmul v16.4s, v20.4s, v20.4s
+	WORD $0x6e33de6f // fmul v15.4s, v19.4s, v19.4s
+	WORD $0x6e26de10 // fmul v16.4s, v16.4s, v6.4s
+	WORD $0x6e26ddef // fmul v15.4s, v15.4s, v6.4s
+	WORD $0x4e30f550 // fmax v16.4s, v10.4s, v16.4s
+	WORD $0x4e2ff54f // fmax v15.4s, v10.4s, v15.4s
+	WORD $0x4eb0f532 // fmin v18.4s, v9.4s, v16.4s
+	WORD $0x4eaff531 // fmin v17.4s, v9.4s, v15.4s
+	FLDPQ 512(R4), (F16, F15)
+	WORD $0x4e25ce50 // fmla v16.4s, v18.4s, v5.4s
+	WORD $0x4e25ce2f // fmla v15.4s, v17.4s, v5.4s
+	WORD $0x4eadd616 // fsub v22.4s, v16.4s, v13.4s
+	WORD $0x4eadd5f5 // fsub v21.4s, v15.4s, v13.4s
+	WORD $0x4ea4ced2 // fmls v18.4s, v22.4s, v4.4s
+	WORD $0x4ea4ceb1 // fmls v17.4s, v21.4s, v4.4s
+	WORD $0x4ea3ced2 // fmls v18.4s, v22.4s, v3.4s
+	WORD $0x4ea3ceb1 // fmls v17.4s, v21.4s, v3.4s
+	FLDPQ 672(R4), (F19, F15)
+	WORD $0x4e32cd13 // fmla v19.4s, v8.4s, v18.4s
+	WORD $0x4e31cd0f // fmla v15.4s, v8.4s, v17.4s
+	FLDPQ 704(R4), (F20, F16)
+	WORD $0x4e32ce74 // fmla v20.4s, v19.4s, v18.4s
+	WORD $0x4e31cdf0 // fmla v16.4s, v15.4s, v17.4s
+	FLDPQ 736(R4), (F19, F15)
+	WORD $0x4e32ce93 // fmla v19.4s, v20.4s, v18.4s
+	WORD $0x4e31ce0f // fmla v15.4s, v16.4s, v17.4s
+	FLDPQ 768(R4), (F20, F16)
+	WORD $0x4e32ce74 // fmla v20.4s, v19.4s, v18.4s
+	WORD $0x4e31cdf0 // fmla v16.4s, v15.4s, v17.4s
+	FLDPQ 800(R4), (F19, F15)
+	WORD $0x4e32ce93 // fmla v19.4s, v20.4s, v18.4s
+	WORD $0x4e31ce0f // fmla v15.4s, v16.4s, v17.4s
+	WORD $0x6e32de70 // fmul v16.4s, v19.4s, v18.4s
+	WORD $0x6e31ddef // fmul v15.4s, v15.4s, v17.4s
+	WORD $0x4e32ce12 // fmla v18.4s, v16.4s, v18.4s
+	WORD $0x4e31cdf1 // fmla v17.4s, v15.4s, v17.4s
+	FLDPQ 512(R4), (F16, F15)
+	WORD $0x4e22ced0 // fmla v16.4s, v22.4s, v2.4s
+	WORD $0x4e22ceaf // fmla v15.4s, v21.4s, v2.4s
+	WORD $0x4eadd610 // fsub v16.4s, v16.4s, v13.4s
+	WORD $0x4eadd5ef // fsub v15.4s, v15.4s, v13.4s
+	WORD $0x4eb0d6d4 // fsub v20.4s, v22.4s, v16.4s
+	WORD $0x4eafd6b3 // fsub v19.4s, v21.4s, v15.4s
+	WORD $0x4e2ed652 // fadd v18.4s, v18.4s, v14.4s
+	WORD $0x4e2ed631 // fadd v17.4s, v17.4s, v14.4s
+	WORD $0x4e2dd610 // fadd v16.4s, v16.4s, v13.4s
+	WORD $0x4e2dd5ef // fadd v15.4s, v15.4s, v13.4s
+	WORD $0x4f375610 // shl v16.4s, v16.4s, #23
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eae8610 // add v16.4s, v16.4s, v14.4s
+	WORD $0x4eae85ef // add v15.4s, v15.4s, v14.4s
+	WORD $0x6e30de52 // fmul v18.4s, v18.4s, v16.4s
+	WORD $0x6e2fde31 // fmul v17.4s, v17.4s, v15.4s
+	WORD $0x4e2dd690 // fadd v16.4s, v20.4s, v13.4s
+	WORD $0x4e2dd66f // fadd v15.4s, v19.4s, v13.4s
+	WORD $0x4f375610 // shl v16.4s, v16.4s, #23
+	WORD $0x4f3755ef // shl v15.4s, v15.4s, #23
+	WORD $0x4eae8610 // add v16.4s, v16.4s, v14.4s
+	WORD $0x4eae85ef // add v15.4s, v15.4s, v14.4s
+	WORD $0x6e30de55 // fmul v21.4s, v18.4s, v16.4s
+	WORD $0x6e2fde34 // fmul v20.4s, v17.4s, v15.4s
 	WORD $0x6e35df5a // fmul v26.4s, v26.4s, v21.4s
-	WORD $0x6e25df36 // fmul v22.4s, v25.4s, v5.4s
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V20.B16, V1.B16
-	WORD $0x4ea7cf41 // fmls v1.4s, v26.4s, v7.4s
-	VMOV V20.B16, V0.B16
-	WORD $0x4ea7cec0 // fmls v0.4s, v22.4s, v7.4s
-	WORD $0x6e38e482 // fcmge v2.4s, v4.4s, v24.4s
-	WORD $0x6e205843 // not v3.16b, v2.16b
-	WORD $0x6e37e482 // fcmge v2.4s, v4.4s, v23.4s
-	WORD $0x6e205842 // not v2.16b, v2.16b
-	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
-	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
-	WORD $0x4e21d741 // fadd v1.4s, v26.4s, v1.4s
-	WORD $0x4e20d6c0 // fadd v0.4s, v22.4s, v0.4s
-	WORD $0x6e26dea3 // fmul v3.4s, v21.4s, v6.4s
-	WORD $0x6e26dca2 // fmul v2.4s, v5.4s, v6.4s
-	WORD $0x4e38cc61 // fmla v1.4s, v3.4s, v24.4s
-	WORD $0x4e37cc40 // fmla v0.4s, v2.4s, v23.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x6e34df36 // fmul v22.4s, v25.4s, v20.4s
+	WORD $0x6f00e413 // movi v19.2d, #0
+	FLDPQ 32(R4), (F16, F15)
+	WORD $0x4ea1cf50 // fmls v16.4s, v26.4s, v1.4s
+	WORD $0x4ea1cecf // fmls v15.4s, v22.4s, v1.4s
+	WORD $0x6e38e671 // fcmge v17.4s, v19.4s, v24.4s
+	WORD $0x6e205a32 // not v18.16b, v17.16b
+	WORD $0x6e37e671 // fcmge v17.4s, v19.4s, v23.4s
+	WORD $0x6e205a31 // not v17.16b, v17.16b
+	WORD $0x4e321e10 // and v16.16b, v16.16b, v18.16b
+	WORD $0x4e311def // and v15.16b, v15.16b, v17.16b
+	WORD $0x4e30d750 // fadd v16.4s, v26.4s, v16.4s
+	WORD $0x4e2fd6cf // fadd v15.4s, v22.4s, v15.4s
+	WORD $0x6e20deb2 // fmul v18.4s, v21.4s, v0.4s
+	WORD $0x6e20de91 // fmul v17.4s, v20.4s, v0.4s
+	WORD $0x4e38ce50 // fmla v16.4s, v18.4s, v24.4s
+	WORD $0x4e37ce2f // fmla v15.4s, v17.4s, v23.4s
+	FSTPQ.P (F16, F15), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1350,141 +1725,118 @@ one_7:
 	FMOVS (R2), F7
 end_6:
 end_3:
-	FMOVQ 32(R4), F1
-	FMOVQ 32(R4), F0
+	FLDPQ (R4), (F1, F0)
 	WORD $0x4e611cea // bic v10.16b, v7.16b, v1.16b
 	WORD $0x4e601cc9 // bic v9.16b, v6.16b, v0.16b
-	FMOVQ 16(R4), F1
-	FMOVQ 16(R4), F0
-	FMOVQ 384(R4), F2
+	FLDPQ 32(R4), (F1, F0)
+	FMOVQ 64(R4), F2
 	WORD $0x4e22cd41 // fmla v1.4s, v10.4s, v2.4s
 	WORD $0x4e22cd20 // fmla v0.4s, v9.4s, v2.4s
-	FMOVQ 16(R4), F3
-	FMOVQ 16(R4), F2
+	FLDPQ 32(R4), (F3, F2)
 	WORD $0x6e21fc65 // fdiv v5.4s, v3.4s, v1.4s
 	WORD $0x6e20fc44 // fdiv v4.4s, v2.4s, v0.4s
-	FMOVQ 400(R4), F0
-	FMOVQ 400(R4), F2
-	FMOVQ 416(R4), F1
-	WORD $0x4e25cc01 // fmla v1.4s, v0.4s, v5.4s
-	FMOVQ 416(R4), F0
-	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 432(R4), F3
-	WORD $0x4e25cc23 // fmla v3.4s, v1.4s, v5.4s
-	FMOVQ 432(R4), F1
-	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 448(R4), F2
+	FLDPQ 96(R4), (F3, F1)
+	FLDPQ 128(R4), (F2, F0)
 	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 448(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 464(R4), F3
+	FLDPQ 160(R4), (F3, F1)
 	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 464(R4), F1
 	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 480(R4), F2
+	FLDPQ 192(R4), (F2, F0)
 	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 480(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 496(R4), F3
+	FLDPQ 224(R4), (F3, F1)
 	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 496(R4), F1
 	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 512(R4), F2
+	FLDPQ 256(R4), (F2, F0)
 	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 512(R4), F0
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
-	FMOVQ 528(R4), F3
+	FLDPQ 288(R4), (F3, F1)
 	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 528(R4), F1
 	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
-	FMOVQ 544(R4), F2
+	FLDPQ 320(R4), (F2, F0)
 	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
-	FMOVQ 544(R4), F0
+	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
+	FLDPQ 352(R4), (F3, F1)
+	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
+	WORD $0x4e24cc01 // fmla v1.4s, v0.4s, v4.4s
+	FLDPQ 384(R4), (F2, F0)
+	WORD $0x4e25cc62 // fmla v2.4s, v3.4s, v5.4s
 	WORD $0x4e24cc20 // fmla v0.4s, v1.4s, v4.4s
 	WORD $0x6e25dc48 // fmul v8.4s, v2.4s, v5.4s
 	WORD $0x6e24dc0b // fmul v11.4s, v0.4s, v4.4s
 	WORD $0x6e2add42 // fmul v2.4s, v10.4s, v10.4s
 	WORD $0x6e29dd21 // fmul v1.4s, v9.4s, v9.4s
-	FMOVQ 560(R4), F0
+	FMOVQ 416(R4), F0
 	WORD $0x6e20dc43 // fmul v3.4s, v2.4s, v0.4s
 	WORD $0x6e20dc22 // fmul v2.4s, v1.4s, v0.4s
-	FMOVQ 48(R4), F1
-	FMOVQ 48(R4), F0
+	FLDPQ 448(R4), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R4), F1
-	FMOVQ 64(R4), F0
+	FLDPQ 480(R4), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 80(R4), F1
-	FMOVQ 80(R4), F0
-	FMOVQ 96(R4), F4
+	FLDPQ 512(R4), (F1, F0)
+	FMOVQ 544(R4), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 80(R4), F4
+	FMOVQ 512(R4), F4
 	WORD $0x4ea4d429 // fsub v9.4s, v1.4s, v4.4s
 	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	FMOVQ 112(R4), F0
+	FMOVQ 576(R4), F0
 	WORD $0x4ea0cd23 // fmls v3.4s, v9.4s, v0.4s
 	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 128(R4), F0
+	FMOVQ 608(R4), F0
 	WORD $0x4ea0cd23 // fmls v3.4s, v9.4s, v0.4s
 	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 144(R4), F0
-	FMOVQ 144(R4), F4
-	FMOVQ 160(R4), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 160(R4), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 176(R4), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 176(R4), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 192(R4), F4
+	FLDPQ 640(R4), (F5, F1)
+	FLDPQ 672(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 192(R4), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 208(R4), F5
+	FLDPQ 704(R4), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 208(R4), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 224(R4), F4
+	FLDPQ 736(R4), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 224(R4), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 768(R4), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 800(R4), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 80(R4), F1
-	FMOVQ 80(R4), F0
-	FMOVQ 224(R4), F4
+	FLDPQ 512(R4), (F1, F0)
+	FMOVQ 800(R4), F4
 	WORD $0x4e24cd21 // fmla v1.4s, v9.4s, v4.4s
 	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
-	FMOVQ 80(R4), F4
+	FMOVQ 512(R4), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
 	WORD $0x4ea4d40a // fsub v10.4s, v0.4s, v4.4s
 	WORD $0x4ea1d529 // fsub v9.4s, v9.4s, v1.4s
 	WORD $0x4eaad585 // fsub v5.4s, v12.4s, v10.4s
-	FMOVQ 16(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 80(R4), F0
+	FMOVQ 512(R4), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
 	WORD $0x4e20d540 // fadd v0.4s, v10.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 80(R4), F0
+	FMOVQ 512(R4), F0
 	WORD $0x4e20d521 // fadd v1.4s, v9.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ 16(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc8a // fmul v10.4s, v4.4s, v1.4s
@@ -1492,9 +1844,8 @@ end_3:
 	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
 	WORD $0x6e29dd65 // fmul v5.4s, v11.4s, v9.4s
 	WORD $0x6f00e404 // movi v4.2d, #0
-	FMOVQ 16(R4), F1
-	FMOVQ 16(R4), F0
-	FMOVQ 576(R4), F2
+	FLDPQ 32(R4), (F1, F0)
+	FMOVQ 832(R4), F2
 	WORD $0x4ea2cd01 // fmls v1.4s, v8.4s, v2.4s
 	WORD $0x4ea2cca0 // fmls v0.4s, v5.4s, v2.4s
 	WORD $0x6e27e482 // fcmge v2.4s, v4.4s, v7.4s
@@ -1505,7 +1856,7 @@ end_3:
 	WORD $0x4e221c00 // and v0.16b, v0.16b, v2.16b
 	WORD $0x4e21d501 // fadd v1.4s, v8.4s, v1.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
-	FMOVQ 592(R4), F2
+	FMOVQ 864(R4), F2
 	WORD $0x6e22dd43 // fmul v3.4s, v10.4s, v2.4s
 	WORD $0x6e22dd22 // fmul v2.4s, v9.4s, v2.4s
 	WORD $0x4e27cc61 // fmla v1.4s, v3.4s, v7.4s
@@ -1544,22 +1895,22 @@ end:
 
 // func GatedNEONF64(n int, a float64, b float64, x *float64, y *float64)
 TEXT ·GatedNEONF64(SB), NOSPLIT, $0-40
-	MOVD $neongate<>(SB), R4
-	FMOVQ 624(R4), F15
-	FMOVQ 688(R4), F14
-	FMOVQ 608(R4), F13
-	FMOVQ 656(R4), F12
-	FMOVQ 672(R4), F11
-	FMOVQ 752(R4), F10
-	FMOVQ 640(R4), F9
-	FMOVQ 704(R4), F8
-	FMOVQ 720(R4), F7
-	FMOVQ 736(R4), F6
-	FMOVQ 928(R4), F5
-	FMOVD a+8(FP), F0
-	WORD $0x4e080400 // dup v0.2d, v0.d[0]
-	FMOVD b+16(FP), F1
-	WORD $0x4e080432 // dup v18.2d, v1.d[0]
+	MOVD $neongate<>+3264(SB), R4
+	FMOVQ 32(R4), F10
+	FMOVQ 160(R4), F9
+	FMOVQ (R4), F8
+	FMOVQ 96(R4), F7
+	FMOVQ 128(R4), F6
+	FMOVQ 288(R4), F5
+	FMOVQ 64(R4), F4
+	FMOVQ 192(R4), F3
+	FMOVQ 224(R4), F2
+	FMOVQ 256(R4), F1
+	FMOVQ 640(R4), F0
+	FMOVD a+8(FP), F11
+	WORD $0x4e08056b // dup v11.2d, v11.d[0]
+	FMOVD b+16(FP), F12
+	WORD $0x4e080592 // dup v18.2d, v12.d[0]
 	MOVD x+24(FP), R2
 	MOVD y+32(FP), R1
 	MOVD n+0(FP), R0
@@ -1569,122 +1920,109 @@ TEXT ·GatedNEONF64(SB), NOSPLIT, $0-40
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F21, F20)
-	WORD $0x6e75dea1 // fmul v1.2d, v21.2d, v21.2d
-	WORD $0x6e74de82 // fmul v2.2d, v20.2d, v20.2d
-	WORD $0x4ee1f5a1 // fmin v1.2d, v13.2d, v1.2d
-	WORD $0x4ee2f5a3 // fmin v3.2d, v13.2d, v2.2d
-	VMOV V0.B16, V2.B16
-	WORD $0x4e61ce42 // fmla v2.2d, v18.2d, v1.2d
-	VMOV V0.B16, V1.B16
-	WORD $0x4e63ce41 // fmla v1.2d, v18.2d, v3.2d
-	WORD $0x6e75dc44 // fmul v4.2d, v2.2d, v21.2d
-	WORD $0x6e74dc23 // fmul v3.2d, v1.2d, v20.2d
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6ee1e482 // fcmgt v2.2d, v4.2d, v1.2d
-	WORD $0x6ee1e461 // fcmgt v1.2d, v3.2d, v1.2d
-	WORD $0x4e221df6 // and v22.16b, v15.16b, v2.16b
-	WORD $0x4e211df3 // and v19.16b, v15.16b, v1.16b
-	WORD $0x4ea91c82 // orr v2.16b, v4.16b, v9.16b
-	WORD $0x4ea91c61 // orr v1.16b, v3.16b, v9.16b
-	WORD $0x4e62f582 // fmax v2.2d, v12.2d, v2.2d
-	WORD $0x4e61f581 // fmax v1.2d, v12.2d, v1.2d
-	WORD $0x4ee2f564 // fmin v4.2d, v11.2d, v2.2d
-	WORD $0x4ee1f563 // fmin v3.2d, v11.2d, v1.2d
-	VMOV V14.B16, V2.B16
-	WORD $0x4e68cc82 // fmla v2.2d, v4.2d, v8.2d
-	VMOV V14.B16, V1.B16
-	WORD $0x4e68cc61 // fmla v1.2d, v3.2d, v8.2d
-	WORD $0x4eeed451 // fsub v17.2d, v2.2d, v14.2d
-	WORD $0x4eeed430 // fsub v16.2d, v1.2d, v14.2d
-	WORD $0x4ee7ce24 // fmls v4.2d, v17.2d, v7.2d
-	WORD $0x4ee7ce03 // fmls v3.2d, v16.2d, v7.2d
-	WORD $0x4ee6ce24 // fmls v4.2d, v17.2d, v6.2d
-	WORD $0x4ee6ce03 // fmls v3.2d, v16.2d, v6.2d
-	FMOVQ 768(R4), F2
-	WORD $0x4e64cd42 // fmla v2.2d, v10.2d, v4.2d
-	FMOVQ 768(R4), F1
-	WORD $0x4e63cd41 // fmla v1.2d, v10.2d, v3.2d
-	FMOVQ 784(R4), F24
-	WORD $0x4e64cc58 // fmla v24.2d, v2.2d, v4.2d
-	FMOVQ 784(R4), F2
-	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
-	FMOVQ 800(R4), F23
-	WORD $0x4e64cf17 // fmla v23.2d, v24.2d, v4.2d
-	FMOVQ 800(R4), F1
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
-	FMOVQ 816(R4), F24
-	WORD $0x4e64cef8 // fmla v24.2d, v23.2d, v4.2d
-	FMOVQ 816(R4), F2
-	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
-	FMOVQ 832(R4), F23
-	WORD $0x4e64cf17 // fmla v23.2d, v24.2d, v4.2d
-	FMOVQ 832(R4), F1
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
-	FMOVQ 848(R4), F24
-	WORD $0x4e64cef8 // fmla v24.2d, v23.2d, v4.2d
-	FMOVQ 848(R4), F2
-	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
-	FMOVQ 864(R4), F23
-	WORD $0x4e64cf17 // fmla v23.2d, v24.2d, v4.2d
-	FMOVQ 864(R4), F1
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
-	FMOVQ 880(R4), F24
-	WORD $0x4e64cef8 // fmla v24.2d, v23.2d, v4.2d
-	FMOVQ 880(R4), F2
-	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
-	FMOVQ 896(R4), F23
-	WORD $0x4e64cf17 // fmla v23.2d, v24.2d, v4.2d
-	FMOVQ 896(R4), F1
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
-	FMOVQ 912(R4), F24
-	WORD $0x4e64cef8 // fmla v24.2d, v23.2d, v4.2d
-	FMOVQ 912(R4), F2
-	WORD $0x4e63cc22 // fmla v2.2d, v1.2d, v3.2d
-	VMOV V5.B16, V23.B16
-	WORD $0x4e64cf17 // fmla v23.2d, v24.2d, v4.2d
-	VMOV V5.B16, V1.B16
-	WORD $0x4e63cc41 // fmla v1.2d, v2.2d, v3.2d
-	WORD $0x6e64dee2 // fmul v2.2d, v23.2d, v4.2d
-	WORD $0x6e63dc21 // fmul v1.2d, v1.2d, v3.2d
-	WORD $0x4e64cc44 // fmla v4.2d, v2.2d, v4.2d
-	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
-	VMOV V14.B16, V2.B16
-	WORD $0x4e65ce22 // fmla v2.2d, v17.2d, v5.2d
-	VMOV V14.B16, V1.B16
-	WORD $0x4e65ce01 // fmla v1.2d, v16.2d, v5.2d
-	WORD $0x4eeed442 // fsub v2.2d, v2.2d, v14.2d
-	WORD $0x4eeed421 // fsub v1.2d, v1.2d, v14.2d
-	WORD $0x4ee2d631 // fsub v17.2d, v17.2d, v2.2d
-	WORD $0x4ee1d610 // fsub v16.2d, v16.2d, v1.2d
-	WORD $0x4e6fd484 // fadd v4.2d, v4.2d, v15.2d
-	WORD $0x4e6fd463 // fadd v3.2d, v3.2d, v15.2d
-	WORD $0x4e6ed442 // fadd v2.2d, v2.2d, v14.2d
-	WORD $0x4e6ed421 // fadd v1.2d, v1.2d, v14.2d
-	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4eef8442 // add v2.2d, v2.2d, v15.2d
-	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
-	WORD $0x6e62dc84 // fmul v4.2d, v4.2d, v2.2d
-	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
-	WORD $0x4e6ed621 // fadd v1.2d, v17.2d, v14.2d
-	WORD $0x4e6ed602 // fadd v2.2d, v16.2d, v14.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745442 // shl v2.2d, v2.2d, #52
-	WORD $0x4eef8421 // add v1.2d, v1.2d, v15.2d
-	WORD $0x4eef8442 // add v2.2d, v2.2d, v15.2d
-	WORD $0x6e61dc81 // fmul v1.2d, v4.2d, v1.2d
-	WORD $0x6e62dc70 // fmul v16.2d, v3.2d, v2.2d
-	WORD $0x4e6fd424 // fadd v4.2d, v1.2d, v15.2d
-	WORD $0x4e6fd603 // fadd v3.2d, v16.2d, v15.2d
-	WORD $0x6ef6e422 // fcmgt v2.2d, v1.2d, v22.2d
-	WORD $0x6e761c22 // bsl v2.16b, v1.16b, v22.16b
-	WORD $0x6ef3e601 // fcmgt v1.2d, v16.2d, v19.2d
-	WORD $0x6e731e01 // bsl v1.16b, v16.16b, v19.16b
-	WORD $0x6e64fc42 // fdiv v2.2d, v2.2d, v4.2d
-	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
-	WORD $0x6e75dc42 // fmul v2.2d, v2.2d, v21.2d
-	WORD $0x6e74dc21 // fmul v1.2d, v1.2d, v20.2d
-	FSTPQ.P (F2, F1), 32(R1)
+	WORD $0x6e75deac // fmul v12.2d, v21.2d, v21.2d
+	WORD $0x6e74de8d // fmul v13.2d, v20.2d, v20.2d
+	WORD $0x4eecf50c // fmin v12.2d, v8.2d, v12.2d
+	WORD $0x4eedf50e // fmin v14.2d, v8.2d, v13.2d
+	VMOV V11.B16, V13.B16
+	WORD $0x4e6cce4d // fmla v13.2d, v18.2d, v12.2d
+	VMOV V11.B16, V12.B16
+	WORD $0x4e6ece4c // fmla v12.2d, v18.2d, v14.2d
+	WORD $0x6e75ddaf // fmul v15.2d, v13.2d, v21.2d
+	WORD $0x6e74dd8e // fmul v14.2d, v12.2d, v20.2d
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6eece5ed // fcmgt v13.2d, v15.2d, v12.2d
+	WORD $0x6eece5cc // fcmgt v12.2d, v14.2d, v12.2d
+	WORD $0x4e2d1d56 // and v22.16b, v10.16b, v13.16b
+	WORD $0x4e2c1d53 // and v19.16b, v10.16b, v12.16b
+	WORD $0x4ea41ded // orr v13.16b, v15.16b, v4.16b
+	WORD $0x4ea41dcc // orr v12.16b, v14.16b, v4.16b
+	WORD $0x4e6df4ed // fmax v13.2d, v7.2d, v13.2d
+	WORD $0x4e6cf4ec // fmax v12.2d, v7.2d, v12.2d
+	WORD $0x4eedf4cf // fmin v15.2d, v6.2d, v13.2d
+	WORD $0x4eecf4ce // fmin v14.2d, v6.2d, v12.2d
+	FLDPQ 160(R4), (F13, F12)
+	WORD $0x4e63cded // fmla v13.2d, v15.2d, v3.2d
+	WORD $0x4e63cdcc // fmla v12.2d, v14.2d, v3.2d
+	WORD $0x4ee9d5b1 // fsub v17.2d, v13.2d, v9.2d
+	WORD $0x4ee9d590 // fsub v16.2d, v12.2d, v9.2d
+	WORD $0x4ee2ce2f // fmls v15.2d, v17.2d, v2.2d
+	WORD $0x4ee2ce0e // fmls v14.2d, v16.2d, v2.2d
+	WORD $0x4ee1ce2f // fmls v15.2d, v17.2d, v1.2d
+	WORD $0x4ee1ce0e // fmls v14.2d, v16.2d, v1.2d
+	FLDPQ 320(R4), (F23, F12)
+	WORD $0x4e6fccb7 // fmla v23.2d, v5.2d, v15.2d
+	WORD $0x4e6eccac // fmla v12.2d, v5.2d, v14.2d
+	FLDPQ 352(R4), (F24, F13)
+	WORD $0x4e6fcef8 // fmla v24.2d, v23.2d, v15.2d
+	WORD $0x4e6ecd8d // fmla v13.2d, v12.2d, v14.2d
+	FLDPQ 384(R4), (F23, F12)
+	WORD $0x4e6fcf17 // fmla v23.2d, v24.2d, v15.2d
+	WORD $0x4e6ecdac // fmla v12.2d, v13.2d, v14.2d
+	FLDPQ 416(R4), (F24, F13)
+	WORD $0x4e6fcef8 // fmla v24.2d, v23.2d, v15.2d
+	WORD $0x4e6ecd8d // fmla v13.2d, v12.2d, v14.2d
+	FLDPQ 448(R4), (F23, F12)
+	WORD $0x4e6fcf17 // fmla v23.2d, v24.2d, v15.2d
+	WORD $0x4e6ecdac // fmla v12.2d, v13.2d, v14.2d
+	FLDPQ 480(R4), (F24, F13)
+	WORD $0x4e6fcef8 // fmla v24.2d, v23.2d, v15.2d
+	WORD $0x4e6ecd8d // fmla v13.2d, v12.2d, v14.2d
+	FLDPQ 512(R4), (F23, F12)
+	WORD $0x4e6fcf17 // fmla v23.2d, v24.2d, v15.2d
+	WORD $0x4e6ecdac // fmla v12.2d, v13.2d, v14.2d
+	FLDPQ 544(R4), (F24, F13)
+	WORD $0x4e6fcef8 // fmla v24.2d, v23.2d, v15.2d
+	WORD $0x4e6ecd8d // fmla v13.2d, v12.2d, v14.2d
+	FLDPQ 576(R4), (F23, F12)
+	WORD $0x4e6fcf17 // fmla v23.2d, v24.2d, v15.2d
+	WORD $0x4e6ecdac // fmla v12.2d, v13.2d, v14.2d
+	FLDPQ 608(R4), (F24, F13)
+	WORD $0x4e6fcef8 // fmla v24.2d, v23.2d, v15.2d
+	WORD $0x4e6ecd8d // fmla v13.2d, v12.2d, v14.2d
+	FLDPQ 640(R4), (F23, F12)
+	WORD $0x4e6fcf17 // fmla v23.2d, v24.2d, v15.2d
+	WORD $0x4e6ecdac // fmla v12.2d, v13.2d, v14.2d
+	WORD $0x6e6fdeed // fmul v13.2d, v23.2d, v15.2d
+	WORD $0x6e6edd8c // fmul v12.2d, v12.2d, v14.2d
+	WORD $0x4e6fcdaf // fmla v15.2d, v13.2d, v15.2d
+	WORD $0x4e6ecd8e // fmla v14.2d, v12.2d, v14.2d
+	FLDPQ 160(R4), (F13, F12)
+	WORD $0x4e60ce2d // fmla v13.2d, v17.2d, v0.2d
+	WORD $0x4e60ce0c // fmla v12.2d, v16.2d, v0.2d
+	WORD $0x4ee9d5ad // fsub v13.2d, v13.2d, v9.2d
+	WORD $0x4ee9d58c // fsub v12.2d, v12.2d, v9.2d
+	WORD $0x4eedd631 // fsub v17.2d, v17.2d, v13.2d
+	WORD $0x4eecd610 // fsub v16.2d, v16.2d, v12.2d
+	WORD $0x4e6ad5ef // fadd v15.2d, v15.2d, v10.2d
+	WORD $0x4e6ad5ce // fadd v14.2d, v14.2d, v10.2d
+	WORD $0x4e69d5ad // fadd v13.2d, v13.2d, v9.2d
+	WORD $0x4e69d58c // fadd v12.2d, v12.2d, v9.2d
+	WORD $0x4f7455ad // shl v13.2d, v13.2d, #52
+	WORD $0x4f74558c // shl v12.2d, v12.2d, #52
+	WORD $0x4eea85ad // add v13.2d, v13.2d, v10.2d
+	WORD $0x4eea858c // add v12.2d, v12.2d, v10.2d
+	WORD $0x6e6dddef // fmul v15.2d, v15.2d, v13.2d
+	WORD $0x6e6cddce // fmul v14.2d, v14.2d, v12.2d
+	WORD $0x4e69d62c // fadd v12.2d, v17.2d, v9.2d
+	WORD $0x4e69d60d // fadd v13.2d, v16.2d, v9.2d
+	WORD $0x4f74558c // shl v12.2d, v12.2d, #52
+	WORD $0x4f7455ad // shl v13.2d, v13.2d, #52
+	WORD $0x4eea858c // add v12.2d, v12.2d, v10.2d
+	WORD $0x4eea85ad // add v13.2d, v13.2d, v10.2d
+	WORD $0x6e6cddec // fmul v12.2d, v15.2d, v12.2d
+	WORD $0x6e6dddd0 // fmul v16.2d, v14.2d, v13.2d
+	WORD $0x4e6ad58f // fadd v15.2d, v12.2d, v10.2d
+	WORD $0x4e6ad60e // fadd v14.2d, v16.2d, v10.2d
+	WORD $0x6ef6e58d // fcmgt v13.2d, v12.2d, v22.2d
+	WORD $0x6e761d8d // bsl v13.16b, v12.16b, v22.16b
+	WORD $0x6ef3e60c // fcmgt v12.2d, v16.2d, v19.2d
+	WORD $0x6e731e0c // bsl v12.16b, v16.16b, v19.16b
+	WORD $0x6e6ffdad // fdiv v13.2d, v13.2d, v15.2d
+	WORD $0x6e6efd8c // fdiv v12.2d, v12.2d, v14.2d
+	WORD $0x6e75ddad // fmul v13.2d, v13.2d, v21.2d
+	WORD $0x6e74dd8c // fmul v12.2d, v12.2d, v20.2d
+	FSTPQ.P (F13, F12), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -1707,133 +2045,114 @@ few_2:
 	FMOVD (R2), F8
 end_5:
 end_3:
-	WORD $0x6e68dd03 // fmul v3.2d, v8.2d, v8.2d
-	WORD $0x6e67dce4 // fmul v4.2d, v7.2d, v7.2d
-	FMOVQ 608(R4), F2
-	FMOVQ 608(R4), F1
-	WORD $0x4ee3f443 // fmin v3.2d, v2.2d, v3.2d
-	WORD $0x4ee4f422 // fmin v2.2d, v1.2d, v4.2d
-	VMOV V0.B16, V1.B16
-	WORD $0x4e63ce41 // fmla v1.2d, v18.2d, v3.2d
+	WORD $0x6e68dd02 // fmul v2.2d, v8.2d, v8.2d
+	WORD $0x6e67dce3 // fmul v3.2d, v7.2d, v7.2d
+	FLDPQ (R4), (F1, F0)
+	WORD $0x4ee2f422 // fmin v2.2d, v1.2d, v2.2d
+	WORD $0x4ee3f401 // fmin v1.2d, v0.2d, v3.2d
+	VMOV V11.B16, V0.B16
 	WORD $0x4e62ce40 // fmla v0.2d, v18.2d, v2.2d
-	WORD $0x6e68dc25 // fmul v5.2d, v1.2d, v8.2d
-	WORD $0x6e67dc04 // fmul v4.2d, v0.2d, v7.2d
+	WORD $0x4e61ce4b // fmla v11.2d, v18.2d, v1.2d
+	WORD $0x6e68dc05 // fmul v5.2d, v0.2d, v8.2d
+	WORD $0x6e67dd64 // fmul v4.2d, v11.2d, v7.2d
 	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ 624(R4), F3
-	FMOVQ 624(R4), F2
+	FLDPQ 32(R4), (F3, F2)
 	WORD $0x6ee0e4a1 // fcmgt v1.2d, v5.2d, v0.2d
 	WORD $0x6ee0e480 // fcmgt v0.2d, v4.2d, v0.2d
 	WORD $0x4e211c69 // and v9.16b, v3.16b, v1.16b
 	WORD $0x4e201c46 // and v6.16b, v2.16b, v0.16b
-	FMOVQ 640(R4), F0
+	FMOVQ 64(R4), F0
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
 	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
-	FMOVQ 656(R4), F1
-	FMOVQ 656(R4), F0
+	FLDPQ 96(R4), (F1, F0)
 	WORD $0x4e63f423 // fmax v3.2d, v1.2d, v3.2d
 	WORD $0x4e62f402 // fmax v2.2d, v0.2d, v2.2d
-	FMOVQ 672(R4), F1
-	FMOVQ 672(R4), F0
+	FLDPQ 128(R4), (F1, F0)
 	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
 	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
-	FMOVQ 688(R4), F1
-	FMOVQ 688(R4), F0
-	FMOVQ 704(R4), F4
+	FLDPQ 160(R4), (F1, F0)
+	FMOVQ 192(R4), F4
 	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
 	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
-	FMOVQ 688(R4), F4
+	FMOVQ 160(R4), F4
 	WORD $0x4ee4d42a // fsub v10.2d, v1.2d, v4.2d
 	WORD $0x4ee4d40b // fsub v11.2d, v0.2d, v4.2d
-	FMOVQ 720(R4), F0
+	FMOVQ 224(R4), F0
 	WORD $0x4ee0cd43 // fmls v3.2d, v10.2d, v0.2d
 	WORD $0x4ee0cd62 // fmls v2.2d, v11.2d, v0.2d
-	FMOVQ 736(R4), F0
+	FMOVQ 256(R4), F0
 	WORD $0x4ee0cd43 // fmls v3.2d, v10.2d, v0.2d
 	WORD $0x4ee0cd62 // fmls v2.2d, v11.2d, v0.2d
-	FMOVQ 752(R4), F0
-	FMOVQ 752(R4), F4
-	FMOVQ 768(R4), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	FMOVQ 768(R4), F0
-	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
-	FMOVQ 784(R4), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 784(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 800(R4), F4
+	FLDPQ 288(R4), (F5, F1)
+	FLDPQ 320(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 800(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 816(R4), F5
+	FLDPQ 352(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 816(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 832(R4), F4
+	FLDPQ 384(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 832(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 848(R4), F5
+	FLDPQ 416(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 848(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 864(R4), F4
+	FLDPQ 448(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 864(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 880(R4), F5
+	FLDPQ 480(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 880(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 896(R4), F4
+	FLDPQ 512(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 896(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 912(R4), F5
+	FLDPQ 544(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 912(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 928(R4), F4
+	FLDPQ 576(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 928(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 608(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 640(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
 	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	FMOVQ 688(R4), F1
-	FMOVQ 688(R4), F0
-	FMOVQ 928(R4), F4
+	FLDPQ 160(R4), (F1, F0)
+	FMOVQ 640(R4), F4
 	WORD $0x4e64cd41 // fmla v1.2d, v10.2d, v4.2d
 	WORD $0x4e64cd60 // fmla v0.2d, v11.2d, v4.2d
-	FMOVQ 688(R4), F4
+	FMOVQ 160(R4), F4
 	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
-	WORD $0x4ee4d40c // fsub v12.2d, v0.2d, v4.2d
-	WORD $0x4ee1d54a // fsub v10.2d, v10.2d, v1.2d
-	WORD $0x4eecd565 // fsub v5.2d, v11.2d, v12.2d
-	FMOVQ 624(R4), F0
+	WORD $0x4ee4d405 // fsub v5.2d, v0.2d, v4.2d
+	WORD $0x4ee1d54c // fsub v12.2d, v10.2d, v1.2d
+	WORD $0x4ee5d56a // fsub v10.2d, v11.2d, v5.2d
+	FMOVQ 32(R4), F0
 	WORD $0x4e60d464 // fadd v4.2d, v3.2d, v0.2d
 	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
-	FMOVQ 688(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
-	WORD $0x4e60d580 // fadd v0.2d, v12.2d, v0.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 624(R4), F0
-	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
-	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
-	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
-	FMOVQ 688(R4), F0
-	WORD $0x4e60d541 // fadd v1.2d, v10.2d, v0.2d
 	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 624(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
 	WORD $0x6e61dc85 // fmul v5.2d, v4.2d, v1.2d
 	WORD $0x6e60dc64 // fmul v4.2d, v3.2d, v0.2d
-	FMOVQ 624(R4), F0
+	FMOVQ 160(R4), F0
+	WORD $0x4e60d581 // fadd v1.2d, v12.2d, v0.2d
+	WORD $0x4e60d540 // fadd v0.2d, v10.2d, v0.2d
+	WORD $0x4f745422 // shl v2.2d, v1.2d, #52
+	WORD $0x4f745403 // shl v3.2d, v0.2d, #52
+	FLDPQ 32(R4), (F1, F0)
+	WORD $0x4ee18442 // add v2.2d, v2.2d, v1.2d
+	WORD $0x4ee18461 // add v1.2d, v3.2d, v1.2d
+	WORD $0x6e62dca5 // fmul v5.2d, v5.2d, v2.2d
+	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
 	WORD $0x4e60d4a3 // fadd v3.2d, v5.2d, v0.2d
 	WORD $0x4e60d482 // fadd v2.2d, v4.2d, v0.2d
 	WORD $0x6ee9e4a1 // fcmgt v1.2d, v5.2d, v9.2d
@@ -1864,23 +2183,23 @@ end:
 
 // func GatedSlopeNEONF64(n int, a float64, b float64, x *float64, y *float64)
 TEXT ·GatedSlopeNEONF64(SB), NOSPLIT, $0-40
-	MOVD $neongate<>(SB), R4
-	FMOVQ 624(R4), F17
-	FMOVQ 688(R4), F16
-	FMOVQ 608(R4), F15
-	FMOVQ 656(R4), F14
-	FMOVQ 672(R4), F13
-	FMOVQ 752(R4), F12
-	FMOVQ 640(R4), F10
-	FMOVQ 704(R4), F9
-	FMOVQ 720(R4), F8
-	FMOVQ 736(R4), F7
-	FMOVQ 928(R4), F5
-	FMOVQ 1072(R4), F4
-	FMOVD a+8(FP), F0
-	WORD $0x4e080406 // dup v6.2d, v0.d[0]
-	FMOVD b+16(FP), F0
-	WORD $0x4e08040b // dup v11.2d, v0.d[0]
+	MOVD $neongate<>+4064(SB), R4
+	FMOVQ 32(R4), F11
+	FMOVQ 160(R4), F10
+	FMOVQ (R4), F9
+	FMOVQ 96(R4), F8
+	FMOVQ 128(R4), F7
+	FMOVQ 288(R4), F6
+	FMOVQ 64(R4), F5
+	FMOVQ 192(R4), F4
+	FMOVQ 224(R4), F3
+	FMOVQ 256(R4), F2
+	FMOVQ 640(R4), F1
+	FMOVQ 672(R4), F0
+	FMOVD a+8(FP), F12
+	WORD $0x4e08058c // dup v12.2d, v12.d[0]
+	FMOVD b+16(FP), F13
+	WORD $0x4e0805ad // dup v13.2d, v13.d[0]
 	MOVD x+24(FP), R2
 	MOVD y+32(FP), R1
 	MOVD n+0(FP), R0
@@ -1890,308 +2209,275 @@ TEXT ·GatedSlopeNEONF64(SB), NOSPLIT, $0-40
 	BLE rest
 whole:
 	FLDPQ.P 32(R2), (F23, F22)
-	WORD $0x6e77dee1 // fmul v1.2d, v23.2d, v23.2d
-	WORD $0x6e76dec0 // fmul v0.2d, v22.2d, v22.2d
-	WORD $0x4ee1f5f5 // fmin v21.2d, v15.2d, v1.2d
-	WORD $0x4ee0f5f4 // fmin v20.2d, v15.2d, v0.2d
-	VMOV V6.B16, V1.B16
-	WORD $0x4e75cd61 // fmla v1.2d, v11.2d, v21.2d
-	VMOV V6.B16, V0.B16
-	WORD $0x4e74cd60 // fmla v0.2d, v11.2d, v20.2d
-	WORD $0x6e77dc23 // fmul v3.2d, v1.2d, v23.2d
-	WORD $0x6e76dc02 // fmul v2.2d, v0.2d, v22.2d
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ee0e461 // fcmgt v1.2d, v3.2d, v0.2d
-	WORD $0x6ee0e440 // fcmgt v0.2d, v2.2d, v0.2d
-	WORD $0x4e211e39 // and v25.16b, v17.16b, v1.16b
-	WORD $0x4e201e38 // and v24.16b, v17.16b, v0.16b
-	WORD $0x4eaa1c61 // orr v1.16b, v3.16b, v10.16b
-	WORD $0x4eaa1c40 // orr v0.16b, v2.16b, v10.16b
-	WORD $0x4e61f5c1 // fmax v1.2d, v14.2d, v1.2d
-	WORD $0x4e60f5c0 // fmax v0.2d, v14.2d, v0.2d
-	WORD $0x4ee1f5a3 // fmin v3.2d, v13.2d, v1.2d
-	WORD $0x4ee0f5a2 // fmin v2.2d, v13.2d, v0.2d
-	VMOV V16.B16, V1.B16
-	WORD $0x4e69cc61 // fmla v1.2d, v3.2d, v9.2d
-	VMOV V16.B16, V0.B16
-	WORD $0x4e69cc40 // fmla v0.2d, v2.2d, v9.2d
-	WORD $0x4ef0d433 // fsub v19.2d, v1.2d, v16.2d
-	WORD $0x4ef0d412 // fsub v18.2d, v0.2d, v16.2d
-	WORD $0x4ee8ce63 // fmls v3.2d, v19.2d, v8.2d
-	WORD $0x4ee8ce42 // fmls v2.2d, v18.2d, v8.2d
-	WORD $0x4ee7ce63 // fmls v3.2d, v19.2d, v7.2d
-	WORD $0x4ee7ce42 // fmls v2.2d, v18.2d, v7.2d
-	FMOVQ 768(R4), F1
-	WORD $0x4e63cd81 // fmla v1.2d, v12.2d, v3.2d
-	FMOVQ 768(R4), F0
-	WORD $0x4e62cd80 // fmla v0.2d, v12.2d, v2.2d
-	FMOVQ 784(R4), F27
-	WORD $0x4e63cc3b // fmla v27.2d, v1.2d, v3.2d
-	FMOVQ 784(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 800(R4), F26
-	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
-	FMOVQ 800(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 816(R4), F27
-	WORD $0x4e63cf5b // fmla v27.2d, v26.2d, v3.2d
-	FMOVQ 816(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 832(R4), F26
-	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
-	FMOVQ 832(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 848(R4), F27
-	WORD $0x4e63cf5b // fmla v27.2d, v26.2d, v3.2d
-	FMOVQ 848(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 864(R4), F26
-	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
-	FMOVQ 864(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 880(R4), F27
-	WORD $0x4e63cf5b // fmla v27.2d, v26.2d, v3.2d
-	FMOVQ 880(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 896(R4), F26
-	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
-	FMOVQ 896(R4), F0
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 912(R4), F27
-	WORD $0x4e63cf5b // fmla v27.2d, v26.2d, v3.2d
-	FMOVQ 912(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	VMOV V5.B16, V26.B16
-	WORD $0x4e63cf7a // fmla v26.2d, v27.2d, v3.2d
-	VMOV V5.B16, V0.B16
-	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	WORD $0x6e63df41 // fmul v1.2d, v26.2d, v3.2d
-	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
-	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
-	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	VMOV V16.B16, V1.B16
-	WORD $0x4e65ce61 // fmla v1.2d, v19.2d, v5.2d
-	VMOV V16.B16, V0.B16
-	WORD $0x4e65ce40 // fmla v0.2d, v18.2d, v5.2d
-	WORD $0x4ef0d421 // fsub v1.2d, v1.2d, v16.2d
-	WORD $0x4ef0d400 // fsub v0.2d, v0.2d, v16.2d
-	WORD $0x4ee1d673 // fsub v19.2d, v19.2d, v1.2d
-	WORD $0x4ee0d652 // fsub v18.2d, v18.2d, v0.2d
-	WORD $0x4e71d463 // fadd v3.2d, v3.2d, v17.2d
-	WORD $0x4e71d442 // fadd v2.2d, v2.2d, v17.2d
-	WORD $0x4e70d421 // fadd v1.2d, v1.2d, v16.2d
-	WORD $0x4e70d400 // fadd v0.2d, v0.2d, v16.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4ef18421 // add v1.2d, v1.2d, v17.2d
-	WORD $0x4ef18400 // add v0.2d, v0.2d, v17.2d
-	WORD $0x6e61dc63 // fmul v3.2d, v3.2d, v1.2d
-	WORD $0x6e60dc42 // fmul v2.2d, v2.2d, v0.2d
-	WORD $0x4e70d660 // fadd v0.2d, v19.2d, v16.2d
-	WORD $0x4e70d641 // fadd v1.2d, v18.2d, v16.2d
-	WORD $0x4f745400 // shl v0.2d, v0.2d, #52
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4ef18400 // add v0.2d, v0.2d, v17.2d
-	WORD $0x4ef18421 // add v1.2d, v1.2d, v17.2d
-	WORD $0x6e60dc60 // fmul v0.2d, v3.2d, v0.2d
-	WORD $0x6e61dc52 // fmul v18.2d, v2.2d, v1.2d
-	WORD $0x4e71d403 // fadd v3.2d, v0.2d, v17.2d
-	WORD $0x4e71d642 // fadd v2.2d, v18.2d, v17.2d
-	WORD $0x6ef9e401 // fcmgt v1.2d, v0.2d, v25.2d
-	WORD $0x6e791c01 // bsl v1.16b, v0.16b, v25.16b
-	WORD $0x6ef8e640 // fcmgt v0.2d, v18.2d, v24.2d
-	WORD $0x6e781e40 // bsl v0.16b, v18.16b, v24.16b
-	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
-	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
-	WORD $0x6e64dea2 // fmul v2.2d, v21.2d, v4.2d
-	WORD $0x6e64de92 // fmul v18.2d, v20.2d, v4.2d
-	VMOV V6.B16, V3.B16
-	WORD $0x4e6bcc43 // fmla v3.2d, v2.2d, v11.2d
-	VMOV V6.B16, V2.B16
-	WORD $0x4e6bce42 // fmla v2.2d, v18.2d, v11.2d
-	WORD $0x4ee1d633 // fsub v19.2d, v17.2d, v1.2d
-	WORD $0x4ee0d632 // fsub v18.2d, v17.2d, v0.2d
-	WORD $0x6e61de73 // fmul v19.2d, v19.2d, v1.2d
-	WORD $0x6e60de52 // fmul v18.2d, v18.2d, v0.2d
+	WORD $0x6e77deef // fmul v15.2d, v23.2d, v23.2d
+	WORD $0x6e76dece // fmul v14.2d, v22.2d, v22.2d
+	WORD $0x4eeff535 // fmin v21.2d, v9.2d, v15.2d
+	WORD $0x4eeef534 // fmin v20.2d, v9.2d, v14.2d
+	VMOV V12.B16, V15.B16
+	WORD $0x4e75cdaf // fmla v15.2d, v13.2d, v21.2d
+	VMOV V12.B16, V14.B16
+	WORD $0x4e74cdae // fmla v14.2d, v13.2d, v20.2d
+	WORD $0x6e77ddf1 // fmul v17.2d, v15.2d, v23.2d
+	WORD $0x6e76ddd0 // fmul v16.2d, v14.2d, v22.2d
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6eeee62f // fcmgt v15.2d, v17.2d, v14.2d
+	WORD $0x6eeee60e // fcmgt v14.2d, v16.2d, v14.2d
+	WORD $0x4e2f1d79 // and v25.16b, v11.16b, v15.16b
+	WORD $0x4e2e1d78 // and v24.16b, v11.16b, v14.16b
+	WORD $0x4ea51e2f // orr v15.16b, v17.16b, v5.16b
+	WORD $0x4ea51e0e // orr v14.16b, v16.16b, v5.16b
+	WORD $0x4e6ff50f // fmax v15.2d, v8.2d, v15.2d
+	WORD $0x4e6ef50e // fmax v14.2d, v8.2d, v14.2d
+	WORD $0x4eeff4f1 // fmin v17.2d, v7.2d, v15.2d
+	WORD $0x4eeef4f0 // fmin v16.2d, v7.2d, v14.2d
+	FLDPQ 160(R4), (F15, F14)
+	WORD $0x4e64ce2f // fmla v15.2d, v17.2d, v4.2d
+	WORD $0x4e64ce0e // fmla v14.2d, v16.2d, v4.2d
+	WORD $0x4eead5f3 // fsub v19.2d, v15.2d, v10.2d
+	WORD $0x4eead5d2 // fsub v18.2d, v14.2d, v10.2d
+	WORD $0x4ee3ce71 // fmls v17.2d, v19.2d, v3.2d
+	WORD $0x4ee3ce50 // fmls v16.2d, v18.2d, v3.2d
+	WORD $0x4ee2ce71 // fmls v17.2d, v19.2d, v2.2d
+	WORD $0x4ee2ce50 // fmls v16.2d, v18.2d, v2.2d
+	FLDPQ 320(R4), (F26, F14)
+	WORD $0x4e71ccda // fmla v26.2d, v6.2d, v17.2d
+	WORD $0x4e70ccce // fmla v14.2d, v6.2d, v16.2d
+	FLDPQ 352(R4), (F27, F15)
+	WORD $0x4e71cf5b // fmla v27.2d, v26.2d, v17.2d
+	WORD $0x4e70cdcf // fmla v15.2d, v14.2d, v16.2d
+	FLDPQ 384(R4), (F26, F14)
+	WORD $0x4e71cf7a // fmla v26.2d, v27.2d, v17.2d
+	WORD $0x4e70cdee // fmla v14.2d, v15.2d, v16.2d
+	FLDPQ 416(R4), (F27, F15)
+	WORD $0x4e71cf5b // fmla v27.2d, v26.2d, v17.2d
+	WORD $0x4e70cdcf // fmla v15.2d, v14.2d, v16.2d
+	FLDPQ 448(R4), (F26, F14)
+	WORD $0x4e71cf7a // fmla v26.2d, v27.2d, v17.2d
+	WORD $0x4e70cdee // fmla v14.2d, v15.2d, v16.2d
+	FLDPQ 480(R4), (F27, F15)
+	WORD $0x4e71cf5b // fmla v27.2d, v26.2d, v17.2d
+	WORD $0x4e70cdcf // fmla v15.2d, v14.2d, v16.2d
+	FLDPQ 512(R4), (F26, F14)
+	WORD $0x4e71cf7a // fmla v26.2d, v27.2d, v17.2d
+	WORD $0x4e70cdee // fmla v14.2d, v15.2d, v16.2d
+	FLDPQ 544(R4), (F27, F15)
+	WORD $0x4e71cf5b // fmla v27.2d, v26.2d, v17.2d
+	WORD $0x4e70cdcf // fmla v15.2d, v14.2d, v16.2d
+	FLDPQ 576(R4), (F26, F14)
+	WORD $0x4e71cf7a // fmla v26.2d, v27.2d, v17.2d
+	WORD $0x4e70cdee // fmla v14.2d, v15.2d, v16.2d
+	FLDPQ 608(R4), (F27, F15)
+	WORD $0x4e71cf5b // fmla v27.2d, v26.2d, v17.2d
+	WORD $0x4e70cdcf // fmla v15.2d, v14.2d, v16.2d
+	FLDPQ 640(R4), (F26, F14)
+	WORD $0x4e71cf7a // fmla v26.2d, v27.2d, v17.2d
+	WORD $0x4e70cdee // fmla v14.2d, v15.2d, v16.2d
+	WORD $0x6e71df4f // fmul v15.2d, v26.2d, v17.2d
+	WORD $0x6e70ddce // fmul v14.2d, v14.2d, v16.2d
+	WORD $0x4e71cdf1 // fmla v17.2d, v15.2d, v17.2d
+	WORD $0x4e70cdd0 // fmla v16.2d, v14.2d, v16.2d
+	FLDPQ 160(R4), (F15, F14)
+	WORD $0x4e61ce6f // fmla v15.2d, v19.2d, v1.2d
+	WORD $0x4e61ce4e // fmla v14.2d, v18.2d, v1.2d
+	WORD $0x4eead5ef // fsub v15.2d, v15.2d, v10.2d
+	WORD $0x4eead5ce // fsub v14.2d, v14.2d, v10.2d
+	WORD $0x4eefd673 // fsub v19.2d, v19.2d, v15.2d
+	WORD $0x4eeed652 // fsub v18.2d, v18.2d, v14.2d
+	WORD $0x4e6bd631 // fadd v17.2d, v17.2d, v11.2d
+	WORD $0x4e6bd610 // fadd v16.2d, v16.2d, v11.2d
+	WORD $0x4e6ad5ef // fadd v15.2d, v15.2d, v10.2d
+	WORD $0x4e6ad5ce // fadd v14.2d, v14.2d, v10.2d
+	WORD $0x4f7455ef // shl v15.2d, v15.2d, #52
+	WORD $0x4f7455ce // shl v14.2d, v14.2d, #52
+	WORD $0x4eeb85ef // add v15.2d, v15.2d, v11.2d
+	WORD $0x4eeb85ce // add v14.2d, v14.2d, v11.2d
+	WORD $0x6e6fde31 // fmul v17.2d, v17.2d, v15.2d
+	WORD $0x6e6ede10 // fmul v16.2d, v16.2d, v14.2d
+	WORD $0x4e6ad66e // fadd v14.2d, v19.2d, v10.2d
+	WORD $0x4e6ad64f // fadd v15.2d, v18.2d, v10.2d
+	WORD $0x4f7455ce // shl v14.2d, v14.2d, #52
+	WORD $0x4f7455ef // shl v15.2d, v15.2d, #52
+	WORD $0x4eeb85ce // add v14.2d, v14.2d, v11.2d
+	WORD $0x4eeb85ef // add v15.2d, v15.2d, v11.2d
+	WORD $0x6e6ede2e // fmul v14.2d, v17.2d, v14.2d
+	WORD $0x6e6fde12 // fmul v18.2d, v16.2d, v15.2d
+	WORD $0x4e6bd5d1 // fadd v17.2d, v14.2d, v11.2d
+	WORD $0x4e6bd650 // fadd v16.2d, v18.2d, v11.2d
+	WORD $0x6ef9e5cf // fcmgt v15.2d, v14.2d, v25.2d
+	WORD $0x6e791dcf // bsl v15.16b, v14.16b, v25.16b
+	WORD $0x6ef8e64e // fcmgt v14.2d, v18.2d, v24.2d
+	WORD $0x6e781e4e // bsl v14.16b, v18.16b, v24.16b
+	WORD $0x6e71fdef // fdiv v15.2d, v15.2d, v17.2d
+	WORD $0x6e70fdce // fdiv v14.2d, v14.2d, v16.2d
+	WORD $0x6e60deb0 // fmul v16.2d, v21.2d, v0.2d
+	WORD $0x6e60de92 // fmul v18.2d, v20.2d, v0.2d
+	VMOV V12.B16, V17.B16
+	WORD $0x4e6dce11 // fmla v17.2d, v16.2d, v13.2d
+	VMOV V12.B16, V16.B16
+	WORD $0x4e6dce50 // fmla v16.2d, v18.2d, v13.2d
+	WORD $0x4eefd573 // fsub v19.2d, v11.2d, v15.2d
+	WORD $0x4eeed572 // fsub v18.2d, v11.2d, v14.2d
+	WORD $0x6e6fde73 // fmul v19.2d, v19.2d, v15.2d
+	WORD $0x6e6ede52 // fmul v18.2d, v18.2d, v14.2d
 	WORD $0x6e77de73 // fmul v19.2d, v19.2d, v23.2d
 	WORD $0x6e76de52 // fmul v18.2d, v18.2d, v22.2d
-	WORD $0x4e73cc61 // fmla v1.2d, v3.2d, v19.2d
-	WORD $0x4e72cc40 // fmla v0.2d, v2.2d, v18.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4e73ce2f // fmla v15.2d, v17.2d, v19.2d
+	WORD $0x4e72ce0e // fmla v14.2d, v16.2d, v18.2d
+	FSTPQ.P (F15, F14), 32(R1)
 	SUBS $4, R0, R0
 	BGT whole
 rest:
 	CMP $0, R3
 	BEQ end
-	WORD $0x6f00e40a // movi v10.2d, #0
 	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
 	TBZ $2, R3, some_1
-	FLDPQ (R2), (F10, F9)
+	FLDPQ (R2), (F9, F8)
 	B end_3
 some_1:
 	TBZ $1, R3, few_2
-	FMOVQ (R2), F10
+	FMOVQ (R2), F9
 	TBZ $0, R3, end_4
-	FMOVD 16(R2), F9
+	FMOVD 16(R2), F8
 end_4:
 	B end_3
 few_2:
 	TBZ $0, R3, end_5
-	FMOVD (R2), F10
+	FMOVD (R2), F9
 end_5:
 end_3:
-	WORD $0x6e6add43 // fmul v3.2d, v10.2d, v10.2d
-	WORD $0x6e69dd22 // fmul v2.2d, v9.2d, v9.2d
-	FMOVQ 608(R4), F1
-	FMOVQ 608(R4), F0
-	WORD $0x4ee3f428 // fmin v8.2d, v1.2d, v3.2d
-	WORD $0x4ee2f407 // fmin v7.2d, v0.2d, v2.2d
-	VMOV V6.B16, V1.B16
-	WORD $0x4e68cd61 // fmla v1.2d, v11.2d, v8.2d
-	VMOV V6.B16, V0.B16
-	WORD $0x4e67cd60 // fmla v0.2d, v11.2d, v7.2d
-	WORD $0x6e6adc25 // fmul v5.2d, v1.2d, v10.2d
-	WORD $0x6e69dc04 // fmul v4.2d, v0.2d, v9.2d
+	WORD $0x6e69dd23 // fmul v3.2d, v9.2d, v9.2d
+	WORD $0x6e68dd02 // fmul v2.2d, v8.2d, v8.2d
+	FLDPQ (R4), (F1, F0)
+	WORD $0x4ee3f427 // fmin v7.2d, v1.2d, v3.2d
+	WORD $0x4ee2f406 // fmin v6.2d, v0.2d, v2.2d
+	VMOV V12.B16, V1.B16
+	WORD $0x4e67cda1 // fmla v1.2d, v13.2d, v7.2d
+	VMOV V12.B16, V0.B16
+	WORD $0x4e66cda0 // fmla v0.2d, v13.2d, v6.2d
+	WORD $0x6e69dc25 // fmul v5.2d, v1.2d, v9.2d
+	WORD $0x6e68dc04 // fmul v4.2d, v0.2d, v8.2d
 	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ 624(R4), F3
-	FMOVQ 624(R4), F2
+	FLDPQ 32(R4), (F3, F2)
 	WORD $0x6ee0e4a1 // fcmgt v1.2d, v5.2d, v0.2d
 	WORD $0x6ee0e480 // fcmgt v0.2d, v4.2d, v0.2d
 	WORD $0x4e211c6e // and v14.16b, v3.16b, v1.16b
-	WORD $0x4e201c4d // and v13.16b, v2.16b, v0.16b
-	FMOVQ 640(R4), F0
+	WORD $0x4e201c4b // and v11.16b, v2.16b, v0.16b
+	FMOVQ 64(R4), F0
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
 	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
-	FMOVQ 656(R4), F1
-	FMOVQ 656(R4), F0
+	FLDPQ 96(R4), (F1, F0)
 	WORD $0x4e63f423 // fmax v3.2d, v1.2d, v3.2d
 	WORD $0x4e62f402 // fmax v2.2d, v0.2d, v2.2d
-	FMOVQ 672(R4), F1
-	FMOVQ 672(R4), F0
+	FLDPQ 128(R4), (F1, F0)
 	WORD $0x4ee3f423 // fmin v3.2d, v1.2d, v3.2d
 	WORD $0x4ee2f402 // fmin v2.2d, v0.2d, v2.2d
-	FMOVQ 688(R4), F1
-	FMOVQ 688(R4), F0
-	FMOVQ 704(R4), F4
+	FLDPQ 160(R4), (F1, F0)
+	FMOVQ 192(R4), F4
 	WORD $0x4e64cc61 // fmla v1.2d, v3.2d, v4.2d
 	WORD $0x4e64cc40 // fmla v0.2d, v2.2d, v4.2d
-	FMOVQ 688(R4), F4
+	FMOVQ 160(R4), F4
 	WORD $0x4ee4d42f // fsub v15.2d, v1.2d, v4.2d
-	WORD $0x4ee4d40c // fsub v12.2d, v0.2d, v4.2d
-	FMOVQ 720(R4), F0
+	WORD $0x4ee4d40a // fsub v10.2d, v0.2d, v4.2d
+	FMOVQ 224(R4), F0
 	WORD $0x4ee0cde3 // fmls v3.2d, v15.2d, v0.2d
-	WORD $0x4ee0cd82 // fmls v2.2d, v12.2d, v0.2d
-	FMOVQ 736(R4), F0
+	WORD $0x4ee0cd42 // fmls v2.2d, v10.2d, v0.2d
+	FMOVQ 256(R4), F0
 	WORD $0x4ee0cde3 // fmls v3.2d, v15.2d, v0.2d
-	WORD $0x4ee0cd82 // fmls v2.2d, v12.2d, v0.2d
-	FMOVQ 752(R4), F0
-	FMOVQ 752(R4), F4
-	FMOVQ 768(R4), F1
-	WORD $0x4e63cc01 // fmla v1.2d, v0.2d, v3.2d
-	FMOVQ 768(R4), F0
-	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
-	FMOVQ 784(R4), F5
-	WORD $0x4e63cc25 // fmla v5.2d, v1.2d, v3.2d
-	FMOVQ 784(R4), F1
-	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 800(R4), F4
+	WORD $0x4ee0cd42 // fmls v2.2d, v10.2d, v0.2d
+	FLDPQ 288(R4), (F5, F1)
+	FLDPQ 320(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 800(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 816(R4), F5
+	FLDPQ 352(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 816(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 832(R4), F4
+	FLDPQ 384(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 832(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 848(R4), F5
+	FLDPQ 416(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 848(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 864(R4), F4
+	FLDPQ 448(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 864(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 880(R4), F5
+	FLDPQ 480(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 880(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 896(R4), F4
+	FLDPQ 512(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 896(R4), F0
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
-	FMOVQ 912(R4), F5
+	FLDPQ 544(R4), (F5, F1)
 	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
-	FMOVQ 912(R4), F1
 	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
-	FMOVQ 928(R4), F4
+	FLDPQ 576(R4), (F4, F0)
 	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
-	FMOVQ 928(R4), F0
+	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
+	FLDPQ 608(R4), (F5, F1)
+	WORD $0x4e63cc85 // fmla v5.2d, v4.2d, v3.2d
+	WORD $0x4e62cc01 // fmla v1.2d, v0.2d, v2.2d
+	FLDPQ 640(R4), (F4, F0)
+	WORD $0x4e63cca4 // fmla v4.2d, v5.2d, v3.2d
 	WORD $0x4e62cc20 // fmla v0.2d, v1.2d, v2.2d
 	WORD $0x6e63dc81 // fmul v1.2d, v4.2d, v3.2d
 	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
 	WORD $0x4e63cc23 // fmla v3.2d, v1.2d, v3.2d
 	WORD $0x4e62cc02 // fmla v2.2d, v0.2d, v2.2d
-	FMOVQ 688(R4), F1
-	FMOVQ 688(R4), F0
-	FMOVQ 928(R4), F4
+	FLDPQ 160(R4), (F1, F0)
+	FMOVQ 640(R4), F4
 	WORD $0x4e64cde1 // fmla v1.2d, v15.2d, v4.2d
-	WORD $0x4e64cd80 // fmla v0.2d, v12.2d, v4.2d
-	FMOVQ 688(R4), F4
+	WORD $0x4e64cd40 // fmla v0.2d, v10.2d, v4.2d
+	FMOVQ 160(R4), F4
 	WORD $0x4ee4d421 // fsub v1.2d, v1.2d, v4.2d
-	WORD $0x4ee4d410 // fsub v16.2d, v0.2d, v4.2d
+	WORD $0x4ee4d405 // fsub v5.2d, v0.2d, v4.2d
 	WORD $0x4ee1d5ef // fsub v15.2d, v15.2d, v1.2d
-	WORD $0x4ef0d585 // fsub v5.2d, v12.2d, v16.2d
-	FMOVQ 624(R4), F0
+	WORD $0x4ee5d54a // fsub v10.2d, v10.2d, v5.2d
+	FMOVQ 32(R4), F0
 	WORD $0x4e60d464 // fadd v4.2d, v3.2d, v0.2d
 	WORD $0x4e60d443 // fadd v3.2d, v2.2d, v0.2d
-	FMOVQ 688(R4), F0
+	FMOVQ 160(R4), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
-	WORD $0x4e60d600 // fadd v0.2d, v16.2d, v0.2d
-	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
-	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 624(R4), F0
-	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
-	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
-	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
-	FMOVQ 688(R4), F0
-	WORD $0x4e60d5e1 // fadd v1.2d, v15.2d, v0.2d
 	WORD $0x4e60d4a0 // fadd v0.2d, v5.2d, v0.2d
 	WORD $0x4f745421 // shl v1.2d, v1.2d, #52
 	WORD $0x4f745402 // shl v2.2d, v0.2d, #52
-	FMOVQ 624(R4), F0
+	FMOVQ 32(R4), F0
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
 	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
 	WORD $0x6e61dc85 // fmul v5.2d, v4.2d, v1.2d
 	WORD $0x6e60dc64 // fmul v4.2d, v3.2d, v0.2d
-	FMOVQ 624(R4), F0
+	FMOVQ 160(R4), F0
+	WORD $0x4e60d5e1 // fadd v1.2d, v15.2d, v0.2d
+	WORD $0x4e60d540 // fadd v0.2d, v10.2d, v0.2d
+	WORD $0x4f745422 // shl v2.2d, v1.2d, #52
+	WORD $0x4f745403 // shl v3.2d, v0.2d, #52
+	FLDPQ 32(R4), (F1, F0)
+	WORD $0x4ee18442 // add v2.2d, v2.2d, v1.2d
+	WORD $0x4ee18461 // add v1.2d, v3.2d, v1.2d
+	WORD $0x6e62dca5 // fmul v5.2d, v5.2d, v2.2d
+	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
 	WORD $0x4e60d4a3 // fadd v3.2d, v5.2d, v0.2d
 	WORD $0x4e60d482 // fadd v2.2d, v4.2d, v0.2d
 	WORD $0x6eeee4a1 // fcmgt v1.2d, v5.2d, v14.2d
 	WORD $0x6e6e1ca1 // bsl v1.16b, v5.16b, v14.16b
-	WORD $0x6eede480 // fcmgt v0.2d, v4.2d, v13.2d
-	WORD $0x6e6d1c80 // bsl v0.16b, v4.16b, v13.16b
+	WORD $0x6eebe480 // fcmgt v0.2d, v4.2d, v11.2d
+	WORD $0x6e6b1c80 // bsl v0.16b, v4.16b, v11.16b
 	WORD $0x6e63fc21 // fdiv v1.2d, v1.2d, v3.2d
 	WORD $0x6e62fc00 // fdiv v0.2d, v0.2d, v2.2d
-	FMOVQ 1072(R4), F2
-	WORD $0x6e62dd04 // fmul v4.2d, v8.2d, v2.2d
-	WORD $0x6e62dce3 // fmul v3.2d, v7.2d, v2.2d
-	VMOV V6.B16, V2.B16
-	WORD $0x4e6bcc82 // fmla v2.2d, v4.2d, v11.2d
-	WORD $0x4e6bcc66 // fmla v6.2d, v3.2d, v11.2d
-	FMOVQ 624(R4), F4
-	FMOVQ 624(R4), F3
+	FMOVQ 672(R4), F2
+	WORD $0x6e62dce4 // fmul v4.2d, v7.2d, v2.2d
+	WORD $0x6e62dcc3 // fmul v3.2d, v6.2d, v2.2d
+	VMOV V12.B16, V2.B16
+	WORD $0x4e6dcc82 // fmla v2.2d, v4.2d, v13.2d
+	WORD $0x4e6dcc6c // fmla v12.2d, v3.2d, v13.2d
+	FLDPQ 32(R4), (F4, F3)
 	WORD $0x4ee1d484 // fsub v4.2d, v4.2d, v1.2d
 	WORD $0x4ee0d463 // fsub v3.2d, v3.2d, v0.2d
 	WORD $0x6e61dc84 // fmul v4.2d, v4.2d, v1.2d
 	WORD $0x6e60dc63 // fmul v3.2d, v3.2d, v0.2d
-	WORD $0x6e6adc84 // fmul v4.2d, v4.2d, v10.2d
-	WORD $0x6e69dc63 // fmul v3.2d, v3.2d, v9.2d
+	WORD $0x6e69dc84 // fmul v4.2d, v4.2d, v9.2d
+	WORD $0x6e68dc63 // fmul v3.2d, v3.2d, v8.2d
 	WORD $0x4e64cc41 // fmla v1.2d, v2.2d, v4.2d
-	WORD $0x4e63ccc0 // fmla v0.2d, v6.2d, v3.2d
+	WORD $0x4e63cd80 // fmla v0.2d, v12.2d, v3.2d
 	TBZ $2, R3, some_6
 	FSTPQ (F1, F0), (R1)
 	B end_8

@@ -6,47 +6,89 @@
 
 DATA neonloop<>+0(SB)/8, $0x3cb0000000000000
 DATA neonloop<>+8(SB)/8, $0x3cb0000000000000
-DATA neonloop<>+16(SB)/8, $0x3ff0000000000000
-DATA neonloop<>+24(SB)/8, $0x3ff0000000000000
-DATA neonloop<>+32(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+40(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+48(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+56(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+16(SB)/8, $0x3cb0000000000000
+DATA neonloop<>+24(SB)/8, $0x3cb0000000000000
+DATA neonloop<>+32(SB)/8, $0x3ff0000000000000
+DATA neonloop<>+40(SB)/8, $0x3ff0000000000000
+DATA neonloop<>+48(SB)/8, $0x3ff0000000000000
+DATA neonloop<>+56(SB)/8, $0x3ff0000000000000
 DATA neonloop<>+64(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+72(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+80(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+88(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+96(SB)/8, $0x0000000000000000
-DATA neonloop<>+104(SB)/8, $0x0000000000000000
-DATA neonloop<>+112(SB)/8, $0x0000000000000000
-DATA neonloop<>+120(SB)/8, $0x0000000000000000
+DATA neonloop<>+96(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+104(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+112(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+120(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+128(SB)/8, $0x0000000000000000
 DATA neonloop<>+136(SB)/8, $0x0000000000000000
 DATA neonloop<>+144(SB)/8, $0x0000000000000000
 DATA neonloop<>+152(SB)/8, $0x0000000000000000
-DATA neonloop<>+160(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+168(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+176(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+184(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+160(SB)/8, $0x0000000000000000
+DATA neonloop<>+168(SB)/8, $0x0000000000000000
+DATA neonloop<>+176(SB)/8, $0x0000000000000000
+DATA neonloop<>+184(SB)/8, $0x0000000000000000
 DATA neonloop<>+192(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+200(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+208(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+216(SB)/8, $0xffffffffffffffff
-DATA neonloop<>+224(SB)/8, $0x0000000000000000
-DATA neonloop<>+232(SB)/8, $0x0000000000000000
-DATA neonloop<>+240(SB)/8, $0x0000000000000000
-DATA neonloop<>+248(SB)/8, $0x0000000000000000
+DATA neonloop<>+224(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+232(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+240(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+248(SB)/8, $0xffffffffffffffff
 DATA neonloop<>+256(SB)/8, $0x0000000000000000
 DATA neonloop<>+264(SB)/8, $0x0000000000000000
 DATA neonloop<>+272(SB)/8, $0x0000000000000000
 DATA neonloop<>+280(SB)/8, $0x0000000000000000
-DATA neonloop<>+288(SB)/8, $0x0000000200000000
-DATA neonloop<>+296(SB)/8, $0x0000000600000004
-DATA neonloop<>+304(SB)/8, $0x0000000a00000008
-DATA neonloop<>+312(SB)/8, $0x0000000e0000000c
-DATA neonloop<>+320(SB)/8, $0x0000000100000001
-DATA neonloop<>+328(SB)/8, $0x0000000100000001
-GLOBL neonloop<>(SB), RODATA|NOPTR, $336
+DATA neonloop<>+288(SB)/8, $0x0000000000000000
+DATA neonloop<>+296(SB)/8, $0x0000000000000000
+DATA neonloop<>+304(SB)/8, $0x0000000000000000
+DATA neonloop<>+312(SB)/8, $0x0000000000000000
+DATA neonloop<>+320(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+328(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+336(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+344(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+352(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+360(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+368(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+376(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+384(SB)/8, $0x0000000000000000
+DATA neonloop<>+392(SB)/8, $0x0000000000000000
+DATA neonloop<>+400(SB)/8, $0x0000000000000000
+DATA neonloop<>+408(SB)/8, $0x0000000000000000
+DATA neonloop<>+416(SB)/8, $0x0000000000000000
+DATA neonloop<>+424(SB)/8, $0x0000000000000000
+DATA neonloop<>+432(SB)/8, $0x0000000000000000
+DATA neonloop<>+440(SB)/8, $0x0000000000000000
+DATA neonloop<>+448(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+456(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+464(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+472(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+480(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+488(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+496(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+504(SB)/8, $0xffffffffffffffff
+DATA neonloop<>+512(SB)/8, $0x0000000000000000
+DATA neonloop<>+520(SB)/8, $0x0000000000000000
+DATA neonloop<>+528(SB)/8, $0x0000000000000000
+DATA neonloop<>+536(SB)/8, $0x0000000000000000
+DATA neonloop<>+544(SB)/8, $0x0000000000000000
+DATA neonloop<>+552(SB)/8, $0x0000000000000000
+DATA neonloop<>+560(SB)/8, $0x0000000000000000
+DATA neonloop<>+568(SB)/8, $0x0000000000000000
+DATA neonloop<>+576(SB)/8, $0x0000000200000000
+DATA neonloop<>+584(SB)/8, $0x0000000600000004
+DATA neonloop<>+592(SB)/8, $0x0000000200000000
+DATA neonloop<>+600(SB)/8, $0x0000000600000004
+DATA neonloop<>+608(SB)/8, $0x0000000a00000008
+DATA neonloop<>+616(SB)/8, $0x0000000e0000000c
+DATA neonloop<>+624(SB)/8, $0x0000000a00000008
+DATA neonloop<>+632(SB)/8, $0x0000000e0000000c
+DATA neonloop<>+640(SB)/8, $0x0000000100000001
+DATA neonloop<>+648(SB)/8, $0x0000000100000001
+DATA neonloop<>+656(SB)/8, $0x0000000100000001
+DATA neonloop<>+664(SB)/8, $0x0000000100000001
+GLOBL neonloop<>(SB), RODATA|NOPTR, $672
 
 // func StreamNEON(n int, pattern *byte, dst *byte)
 TEXT ·StreamNEON(SB), NOSPLIT, $0-24
@@ -102,14 +144,14 @@ done:
 
 // func PointsNEON(n int, bits *uint64, x *float64, y *float64, s *float64) int
 TEXT ·PointsNEON(SB), NOSPLIT, $0-48
-	MOVD $neonloop<>(SB), R0
+	MOVD $neonloop<>+0(SB), R0
 	MOVD n+0(FP), R2
 	MOVD bits+8(FP), R1
 	MOVD x+16(FP), R6
 	MOVD y+24(FP), R5
 	MOVD s+32(FP), R4
 	FMOVQ (R0), F6
-	FMOVQ 16(R0), F5
+	FMOVQ 32(R0), F5
 	MOVD ZR, R0
 	CMP $0, R2
 	BLE end
@@ -2602,7 +2644,7 @@ end:
 
 // func PoolNEONF32(rows int, n int, x *float32, w int, y *float32, idx *int32, base int)
 TEXT ·PoolNEONF32(SB), NOSPLIT, $0-56
-	MOVD $neonloop<>(SB), R10
+	MOVD $neonloop<>+448(SB), R10
 	MOVD rows+0(FP), R5
 	MOVD n+8(FP), R0
 	MOVD x+16(FP), R4
@@ -2620,10 +2662,9 @@ TEXT ·PoolNEONF32(SB), NOSPLIT, $0-56
 	SUB $8, R0, R0
 	CMP $0, R0
 	CSEL LT, R6, R0, R6
-	FMOVQ 288(R10), F15
-	FMOVQ 304(R10), F14
-	FMOVQ 320(R10), F2
-	FMOVQ 320(R10), F1
+	FMOVQ 128(R10), F15
+	FMOVQ 160(R10), F14
+	FLDPQ 192(R10), (F2, F1)
 	FMOVS R11, F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	WORD $0x4ea285ed // add v13.4s, v15.4s, v2.4s
@@ -2992,7 +3033,7 @@ next:
 
 // func PoolBackwardNEONF32(rows int, n int, dy *float32, idx *int32, dx *float32, w int, base int)
 TEXT ·PoolBackwardNEONF32(SB), NOSPLIT, $0-56
-	MOVD $neonloop<>(SB), R10
+	MOVD $neonloop<>+448(SB), R10
 	MOVD rows+0(FP), R5
 	MOVD n+8(FP), R0
 	MOVD dx+32(FP), R4
@@ -3010,10 +3051,9 @@ TEXT ·PoolBackwardNEONF32(SB), NOSPLIT, $0-56
 	SUB $8, R0, R0
 	CMP $0, R0
 	CSEL LT, R6, R0, R6
-	FMOVQ 288(R10), F13
-	FMOVQ 304(R10), F12
-	FMOVQ 320(R10), F2
-	FMOVQ 320(R10), F1
+	FMOVQ 128(R10), F13
+	FMOVQ 160(R10), F12
+	FLDPQ 192(R10), (F2, F1)
 	FMOVS R11, F0
 	WORD $0x4e040400 // dup v0.4s, v0.s[0]
 	WORD $0x4ea285ab // add v11.4s, v13.4s, v2.4s

@@ -6,22 +6,29 @@
 
 DATA neonmove<>+0(SB)/8, $0x08090a0b0c0d0e0f
 DATA neonmove<>+8(SB)/8, $0x0001020304050607
-DATA neonmove<>+16(SB)/8, $0x09080b0a0d0c0f0e
-DATA neonmove<>+24(SB)/8, $0x0100030205040706
-DATA neonmove<>+32(SB)/8, $0x0000000600000007
-DATA neonmove<>+40(SB)/8, $0x0000000400000005
-DATA neonmove<>+48(SB)/8, $0x0000000200000003
-DATA neonmove<>+56(SB)/8, $0x0000000000000001
-GLOBL neonmove<>(SB), RODATA|NOPTR, $64
+DATA neonmove<>+16(SB)/8, $0x08090a0b0c0d0e0f
+DATA neonmove<>+24(SB)/8, $0x0001020304050607
+DATA neonmove<>+32(SB)/8, $0x09080b0a0d0c0f0e
+DATA neonmove<>+40(SB)/8, $0x0100030205040706
+DATA neonmove<>+48(SB)/8, $0x09080b0a0d0c0f0e
+DATA neonmove<>+56(SB)/8, $0x0100030205040706
+DATA neonmove<>+64(SB)/8, $0x0000000600000007
+DATA neonmove<>+72(SB)/8, $0x0000000400000005
+DATA neonmove<>+80(SB)/8, $0x0000000600000007
+DATA neonmove<>+88(SB)/8, $0x0000000400000005
+DATA neonmove<>+96(SB)/8, $0x0000000200000003
+DATA neonmove<>+104(SB)/8, $0x0000000000000001
+DATA neonmove<>+112(SB)/8, $0x0000000200000003
+DATA neonmove<>+120(SB)/8, $0x0000000000000001
+GLOBL neonmove<>(SB), RODATA|NOPTR, $128
 
 // func ReverseBytesNEON(n int, x *byte, y *byte)
 TEXT ·ReverseBytesNEON(SB), NOSPLIT, $0-24
-	MOVD $neonmove<>(SB), R2
+	MOVD $neonmove<>+0(SB), R2
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R3
 	MOVD y+16(FP), R0
-	FMOVQ (R2), F9
-	FMOVQ (R2), F8
+	FLDPQ (R2), (F9, F8)
 ways:
 	CMP $128, R1
 	BLT loop
@@ -61,12 +68,11 @@ done:
 
 // func ReversePairsNEON(n int, x *byte, y *byte)
 TEXT ·ReversePairsNEON(SB), NOSPLIT, $0-24
-	MOVD $neonmove<>(SB), R2
+	MOVD $neonmove<>+32(SB), R2
 	MOVD n+0(FP), R1
 	MOVD x+8(FP), R3
 	MOVD y+16(FP), R0
-	FMOVQ 16(R2), F9
-	FMOVQ 16(R2), F8
+	FLDPQ (R2), (F9, F8)
 ways:
 	CMP $128, R1
 	BLT loop

@@ -20,27 +20,11 @@ DATA neonnorm<>+96(SB)/8, $0x0000000000000000
 DATA neonnorm<>+104(SB)/8, $0x0000000000000000
 DATA neonnorm<>+112(SB)/8, $0x0000000000000000
 DATA neonnorm<>+120(SB)/8, $0x0000000000000000
-DATA neonnorm<>+128(SB)/8, $0xffffffffffffffff
-DATA neonnorm<>+136(SB)/8, $0xffffffffffffffff
-DATA neonnorm<>+144(SB)/8, $0xffffffffffffffff
-DATA neonnorm<>+152(SB)/8, $0xffffffffffffffff
-DATA neonnorm<>+160(SB)/8, $0xffffffffffffffff
-DATA neonnorm<>+168(SB)/8, $0xffffffffffffffff
-DATA neonnorm<>+176(SB)/8, $0xffffffffffffffff
-DATA neonnorm<>+184(SB)/8, $0xffffffffffffffff
-DATA neonnorm<>+192(SB)/8, $0x0000000000000000
-DATA neonnorm<>+200(SB)/8, $0x0000000000000000
-DATA neonnorm<>+208(SB)/8, $0x0000000000000000
-DATA neonnorm<>+216(SB)/8, $0x0000000000000000
-DATA neonnorm<>+224(SB)/8, $0x0000000000000000
-DATA neonnorm<>+232(SB)/8, $0x0000000000000000
-DATA neonnorm<>+240(SB)/8, $0x0000000000000000
-DATA neonnorm<>+248(SB)/8, $0x0000000000000000
-GLOBL neonnorm<>(SB), RODATA|NOPTR, $256
+GLOBL neonnorm<>(SB), RODATA|NOPTR, $128
 
 // func CentreNEONF32(n int, shift float32, x *float32, y *float32) (sum float32, other float32)
 TEXT ·CentreNEONF32(SB), NOSPLIT, $0-40
-	MOVD $neonnorm<>(SB), R4
+	MOVD $neonnorm<>+0(SB), R4
 	FMOVS shift+8(FP), F0
 	WORD $0x4e040408 // dup v8.4s, v0.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -317,7 +301,7 @@ end:
 
 // func NormSumsNEONF32(n int, shift float32, scale float32, left float32, x *float32, dy *float32, w *float32, dw *float32, db *float32) (sum float32, other float32)
 TEXT ·NormSumsNEONF32(SB), NOSPLIT, $0-72
-	MOVD $neonnorm<>(SB), R7
+	MOVD $neonnorm<>+0(SB), R7
 	FMOVS shift+8(FP), F0
 	WORD $0x4e04040f // dup v15.4s, v0.s[0]
 	FMOVS scale+12(FP), F0
@@ -801,7 +785,7 @@ end:
 
 // func CentreNEONF64(n int, shift float64, x *float64, y *float64) (sum float64, other float64)
 TEXT ·CentreNEONF64(SB), NOSPLIT, $0-48
-	MOVD $neonnorm<>(SB), R4
+	MOVD $neonnorm<>+0(SB), R4
 	FMOVD shift+8(FP), F0
 	WORD $0x4e080408 // dup v8.2d, v0.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -829,7 +813,7 @@ whole:
 rest:
 	CMP $0, R3
 	BEQ end
-	ADD $128, R4, R4
+	ADD $0, R4, R4
 	NEG R3, R0
 	ADD R0<<3, R4, R0
 	FLDPQ 64(R0), (F7, F6)
@@ -990,7 +974,7 @@ end:
 
 // func NormSumsNEONF64(n int, shift float64, scale float64, left float64, x *float64, dy *float64, w *float64, dw *float64, db *float64) (sum float64, other float64)
 TEXT ·NormSumsNEONF64(SB), NOSPLIT, $0-88
-	MOVD $neonnorm<>(SB), R7
+	MOVD $neonnorm<>+0(SB), R7
 	FMOVD shift+8(FP), F0
 	WORD $0x4e08040f // dup v15.2d, v0.d[0]
 	FMOVD scale+16(FP), F0
@@ -1040,7 +1024,7 @@ whole:
 rest:
 	CMP $0, R6
 	BEQ end
-	ADD $128, R7, R7
+	ADD $0, R7, R7
 	NEG R6, R0
 	ADD R0<<3, R7, R0
 	FLDPQ 64(R0), (F13, F12)

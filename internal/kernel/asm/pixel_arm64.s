@@ -6,141 +6,281 @@
 
 DATA neonpixel<>+0(SB)/8, $0x0000115100001151
 DATA neonpixel<>+8(SB)/8, $0x0000115100001151
-DATA neonpixel<>+16(SB)/8, $0xffffc4dfffffc4df
-DATA neonpixel<>+24(SB)/8, $0xffffc4dfffffc4df
-DATA neonpixel<>+32(SB)/8, $0x0000187e0000187e
-DATA neonpixel<>+40(SB)/8, $0x0000187e0000187e
-DATA neonpixel<>+48(SB)/8, $0x0000040000000400
-DATA neonpixel<>+56(SB)/8, $0x0000040000000400
-DATA neonpixel<>+64(SB)/8, $0x000025a1000025a1
-DATA neonpixel<>+72(SB)/8, $0x000025a1000025a1
-DATA neonpixel<>+80(SB)/8, $0xffffc13bffffc13b
-DATA neonpixel<>+88(SB)/8, $0xffffc13bffffc13b
-DATA neonpixel<>+96(SB)/8, $0xfffff384fffff384
-DATA neonpixel<>+104(SB)/8, $0xfffff384fffff384
-DATA neonpixel<>+112(SB)/8, $0xffffe333ffffe333
-DATA neonpixel<>+120(SB)/8, $0xffffe333ffffe333
-DATA neonpixel<>+128(SB)/8, $0xffffadfdffffadfd
-DATA neonpixel<>+136(SB)/8, $0xffffadfdffffadfd
-DATA neonpixel<>+144(SB)/8, $0x0000300b0000300b
-DATA neonpixel<>+152(SB)/8, $0x0000300b0000300b
-DATA neonpixel<>+160(SB)/8, $0x0000625400006254
-DATA neonpixel<>+168(SB)/8, $0x0000625400006254
-DATA neonpixel<>+176(SB)/8, $0x000041b3000041b3
-DATA neonpixel<>+184(SB)/8, $0x000041b3000041b3
-DATA neonpixel<>+192(SB)/8, $0x0000098e0000098e
-DATA neonpixel<>+200(SB)/8, $0x0000098e0000098e
-DATA neonpixel<>+208(SB)/8, $0x0002000000020000
-DATA neonpixel<>+216(SB)/8, $0x0002000000020000
-DATA neonpixel<>+224(SB)/8, $0x0080008000800080
-DATA neonpixel<>+232(SB)/8, $0x0080008000800080
-DATA neonpixel<>+240(SB)/8, $0x00003b2100003b21
-DATA neonpixel<>+248(SB)/8, $0x00003b2100003b21
-DATA neonpixel<>+256(SB)/8, $0xffffe782ffffe782
-DATA neonpixel<>+264(SB)/8, $0xffffe782ffffe782
-DATA neonpixel<>+272(SB)/8, $0x000021f9000021f9
-DATA neonpixel<>+280(SB)/8, $0x000021f9000021f9
-DATA neonpixel<>+288(SB)/8, $0xffffba79ffffba79
-DATA neonpixel<>+296(SB)/8, $0xffffba79ffffba79
-DATA neonpixel<>+304(SB)/8, $0x00002e7500002e75
-DATA neonpixel<>+312(SB)/8, $0x00002e7500002e75
-DATA neonpixel<>+320(SB)/8, $0xfffff93efffff93e
-DATA neonpixel<>+328(SB)/8, $0xfffff93efffff93e
-DATA neonpixel<>+336(SB)/8, $0x0000520300005203
-DATA neonpixel<>+344(SB)/8, $0x0000520300005203
-DATA neonpixel<>+352(SB)/8, $0x00001ccd00001ccd
-DATA neonpixel<>+360(SB)/8, $0x00001ccd00001ccd
-DATA neonpixel<>+368(SB)/8, $0xffffecc2ffffecc2
-DATA neonpixel<>+376(SB)/8, $0xffffecc2ffffecc2
-DATA neonpixel<>+384(SB)/8, $0xffffefb0ffffefb0
-DATA neonpixel<>+392(SB)/8, $0xffffefb0ffffefb0
-DATA neonpixel<>+400(SB)/8, $0x0000080000000800
-DATA neonpixel<>+408(SB)/8, $0x0000080000000800
-DATA neonpixel<>+416(SB)/8, $0x0004000000040000
-DATA neonpixel<>+424(SB)/8, $0x0004000000040000
-DATA neonpixel<>+432(SB)/8, $0x0000008000000080
-DATA neonpixel<>+440(SB)/8, $0x0000008000000080
-DATA neonpixel<>+448(SB)/8, $0x000073fc000073fc
-DATA neonpixel<>+456(SB)/8, $0x000073fc000073fc
-DATA neonpixel<>+464(SB)/8, $0xffffd746ffffd746
-DATA neonpixel<>+472(SB)/8, $0xffffd746ffffd746
-DATA neonpixel<>+480(SB)/8, $0x00001b3700001b37
-DATA neonpixel<>+488(SB)/8, $0x00001b3700001b37
-DATA neonpixel<>+496(SB)/8, $0xffffe8eeffffe8ee
-DATA neonpixel<>+504(SB)/8, $0xffffe8eeffffe8ee
-DATA neonpixel<>+512(SB)/8, $0x0000100000001000
-DATA neonpixel<>+520(SB)/8, $0x0000100000001000
-DATA neonpixel<>+528(SB)/8, $0x0008000000080000
-DATA neonpixel<>+536(SB)/8, $0x0008000000080000
-DATA neonpixel<>+544(SB)/8, $0x0001000100010001
-DATA neonpixel<>+552(SB)/8, $0x0001000100010001
-DATA neonpixel<>+560(SB)/8, $0x0002000200020002
-DATA neonpixel<>+568(SB)/8, $0x0002000200020002
-DATA neonpixel<>+576(SB)/8, $0x0008000800080008
-DATA neonpixel<>+584(SB)/8, $0x0008000800080008
-DATA neonpixel<>+592(SB)/8, $0x0007000700070007
-DATA neonpixel<>+600(SB)/8, $0x0007000700070007
-DATA neonpixel<>+608(SB)/8, $0x0000800000008000
-DATA neonpixel<>+616(SB)/8, $0x0000800000008000
-DATA neonpixel<>+624(SB)/8, $0x000166e9000166e9
-DATA neonpixel<>+632(SB)/8, $0x000166e9000166e9
-DATA neonpixel<>+640(SB)/8, $0xffffa7e6ffffa7e6
-DATA neonpixel<>+648(SB)/8, $0xffffa7e6ffffa7e6
-DATA neonpixel<>+656(SB)/8, $0xffff492effff492e
-DATA neonpixel<>+664(SB)/8, $0xffff492effff492e
-DATA neonpixel<>+672(SB)/8, $0x0001c5a20001c5a2
-DATA neonpixel<>+680(SB)/8, $0x0001c5a20001c5a2
-DATA neonpixel<>+688(SB)/8, $0x8002808001808000
-DATA neonpixel<>+696(SB)/8, $0x0580800480800380
-DATA neonpixel<>+704(SB)/8, $0x0280800180800080
-DATA neonpixel<>+712(SB)/8, $0x8080048080038080
-DATA neonpixel<>+720(SB)/8, $0x8080018080008080
-DATA neonpixel<>+728(SB)/8, $0x8004808003808002
-DATA neonpixel<>+736(SB)/8, $0x8080078080068080
-DATA neonpixel<>+744(SB)/8, $0x800a808009808008
-DATA neonpixel<>+752(SB)/8, $0x8007808006808005
-DATA neonpixel<>+760(SB)/8, $0x0a80800980800880
-DATA neonpixel<>+768(SB)/8, $0x0780800680800580
-DATA neonpixel<>+776(SB)/8, $0x8080098080088080
-DATA neonpixel<>+784(SB)/8, $0x0d80800c80800b80
-DATA neonpixel<>+792(SB)/8, $0x80800f80800e8080
-DATA neonpixel<>+800(SB)/8, $0x80800c80800b8080
-DATA neonpixel<>+808(SB)/8, $0x800f80800e80800d
-DATA neonpixel<>+816(SB)/8, $0x800c80800b80800a
-DATA neonpixel<>+824(SB)/8, $0x0f80800e80800d80
-DATA neonpixel<>+832(SB)/8, $0x80800f0c09060300
-DATA neonpixel<>+840(SB)/8, $0x8080808080808080
-DATA neonpixel<>+848(SB)/8, $0x0502808080808080
-DATA neonpixel<>+856(SB)/8, $0x80808080800e0b08
-DATA neonpixel<>+864(SB)/8, $0x8080808080808080
-DATA neonpixel<>+872(SB)/8, $0x0d0a070401808080
-DATA neonpixel<>+880(SB)/8, $0x8080800d0a070401
-DATA neonpixel<>+888(SB)/8, $0x8080808080808080
-DATA neonpixel<>+896(SB)/8, $0x0603008080808080
-DATA neonpixel<>+904(SB)/8, $0x80808080800f0c09
-DATA neonpixel<>+912(SB)/8, $0x8080808080808080
-DATA neonpixel<>+920(SB)/8, $0x0e0b080502808080
-DATA neonpixel<>+928(SB)/8, $0x8080800e0b080502
-DATA neonpixel<>+936(SB)/8, $0x8080808080808080
-DATA neonpixel<>+944(SB)/8, $0x0704018080808080
-DATA neonpixel<>+952(SB)/8, $0x8080808080800d0a
-DATA neonpixel<>+960(SB)/8, $0x8080808080808080
-DATA neonpixel<>+968(SB)/8, $0x0f0c090603008080
-DATA neonpixel<>+976(SB)/8, $0x00ff00ff00ff00ff
-DATA neonpixel<>+984(SB)/8, $0x00ff00ff00ff00ff
-DATA neonpixel<>+992(SB)/8, $0x0020000000200000
-DATA neonpixel<>+1000(SB)/8, $0x0020000000200000
-DATA neonpixel<>+1008(SB)/8, $0x08090a0b0c0d0e0f
-DATA neonpixel<>+1016(SB)/8, $0x0001020304050607
-DATA neonpixel<>+1024(SB)/8, $0x0000000600000007
-DATA neonpixel<>+1032(SB)/8, $0x0000000400000005
-DATA neonpixel<>+1040(SB)/8, $0x0000000200000003
-DATA neonpixel<>+1048(SB)/8, $0x0000000000000001
-GLOBL neonpixel<>(SB), RODATA|NOPTR, $1056
+DATA neonpixel<>+16(SB)/8, $0x0000115100001151
+DATA neonpixel<>+24(SB)/8, $0x0000115100001151
+DATA neonpixel<>+32(SB)/8, $0xffffc4dfffffc4df
+DATA neonpixel<>+40(SB)/8, $0xffffc4dfffffc4df
+DATA neonpixel<>+48(SB)/8, $0xffffc4dfffffc4df
+DATA neonpixel<>+56(SB)/8, $0xffffc4dfffffc4df
+DATA neonpixel<>+64(SB)/8, $0x0000187e0000187e
+DATA neonpixel<>+72(SB)/8, $0x0000187e0000187e
+DATA neonpixel<>+80(SB)/8, $0x0000187e0000187e
+DATA neonpixel<>+88(SB)/8, $0x0000187e0000187e
+DATA neonpixel<>+96(SB)/8, $0x0000040000000400
+DATA neonpixel<>+104(SB)/8, $0x0000040000000400
+DATA neonpixel<>+112(SB)/8, $0x0000040000000400
+DATA neonpixel<>+120(SB)/8, $0x0000040000000400
+DATA neonpixel<>+128(SB)/8, $0x000025a1000025a1
+DATA neonpixel<>+136(SB)/8, $0x000025a1000025a1
+DATA neonpixel<>+144(SB)/8, $0x000025a1000025a1
+DATA neonpixel<>+152(SB)/8, $0x000025a1000025a1
+DATA neonpixel<>+160(SB)/8, $0xffffc13bffffc13b
+DATA neonpixel<>+168(SB)/8, $0xffffc13bffffc13b
+DATA neonpixel<>+176(SB)/8, $0xffffc13bffffc13b
+DATA neonpixel<>+184(SB)/8, $0xffffc13bffffc13b
+DATA neonpixel<>+192(SB)/8, $0xfffff384fffff384
+DATA neonpixel<>+200(SB)/8, $0xfffff384fffff384
+DATA neonpixel<>+208(SB)/8, $0xfffff384fffff384
+DATA neonpixel<>+216(SB)/8, $0xfffff384fffff384
+DATA neonpixel<>+224(SB)/8, $0xffffe333ffffe333
+DATA neonpixel<>+232(SB)/8, $0xffffe333ffffe333
+DATA neonpixel<>+240(SB)/8, $0xffffe333ffffe333
+DATA neonpixel<>+248(SB)/8, $0xffffe333ffffe333
+DATA neonpixel<>+256(SB)/8, $0xffffadfdffffadfd
+DATA neonpixel<>+264(SB)/8, $0xffffadfdffffadfd
+DATA neonpixel<>+272(SB)/8, $0xffffadfdffffadfd
+DATA neonpixel<>+280(SB)/8, $0xffffadfdffffadfd
+DATA neonpixel<>+288(SB)/8, $0x0000300b0000300b
+DATA neonpixel<>+296(SB)/8, $0x0000300b0000300b
+DATA neonpixel<>+304(SB)/8, $0x0000300b0000300b
+DATA neonpixel<>+312(SB)/8, $0x0000300b0000300b
+DATA neonpixel<>+320(SB)/8, $0x0000625400006254
+DATA neonpixel<>+328(SB)/8, $0x0000625400006254
+DATA neonpixel<>+336(SB)/8, $0x0000625400006254
+DATA neonpixel<>+344(SB)/8, $0x0000625400006254
+DATA neonpixel<>+352(SB)/8, $0x000041b3000041b3
+DATA neonpixel<>+360(SB)/8, $0x000041b3000041b3
+DATA neonpixel<>+368(SB)/8, $0x000041b3000041b3
+DATA neonpixel<>+376(SB)/8, $0x000041b3000041b3
+DATA neonpixel<>+384(SB)/8, $0x0000098e0000098e
+DATA neonpixel<>+392(SB)/8, $0x0000098e0000098e
+DATA neonpixel<>+400(SB)/8, $0x0000098e0000098e
+DATA neonpixel<>+408(SB)/8, $0x0000098e0000098e
+DATA neonpixel<>+416(SB)/8, $0x0002000000020000
+DATA neonpixel<>+424(SB)/8, $0x0002000000020000
+DATA neonpixel<>+432(SB)/8, $0x0002000000020000
+DATA neonpixel<>+440(SB)/8, $0x0002000000020000
+DATA neonpixel<>+448(SB)/8, $0x0080008000800080
+DATA neonpixel<>+456(SB)/8, $0x0080008000800080
+DATA neonpixel<>+464(SB)/8, $0x0080008000800080
+DATA neonpixel<>+472(SB)/8, $0x0080008000800080
+DATA neonpixel<>+480(SB)/8, $0x00003b2100003b21
+DATA neonpixel<>+488(SB)/8, $0x00003b2100003b21
+DATA neonpixel<>+496(SB)/8, $0x00003b2100003b21
+DATA neonpixel<>+504(SB)/8, $0x00003b2100003b21
+DATA neonpixel<>+512(SB)/8, $0xffffe782ffffe782
+DATA neonpixel<>+520(SB)/8, $0xffffe782ffffe782
+DATA neonpixel<>+528(SB)/8, $0xffffe782ffffe782
+DATA neonpixel<>+536(SB)/8, $0xffffe782ffffe782
+DATA neonpixel<>+544(SB)/8, $0x000021f9000021f9
+DATA neonpixel<>+552(SB)/8, $0x000021f9000021f9
+DATA neonpixel<>+560(SB)/8, $0x000021f9000021f9
+DATA neonpixel<>+568(SB)/8, $0x000021f9000021f9
+DATA neonpixel<>+576(SB)/8, $0xffffba79ffffba79
+DATA neonpixel<>+584(SB)/8, $0xffffba79ffffba79
+DATA neonpixel<>+592(SB)/8, $0xffffba79ffffba79
+DATA neonpixel<>+600(SB)/8, $0xffffba79ffffba79
+DATA neonpixel<>+608(SB)/8, $0x00002e7500002e75
+DATA neonpixel<>+616(SB)/8, $0x00002e7500002e75
+DATA neonpixel<>+624(SB)/8, $0x00002e7500002e75
+DATA neonpixel<>+632(SB)/8, $0x00002e7500002e75
+DATA neonpixel<>+640(SB)/8, $0xfffff93efffff93e
+DATA neonpixel<>+648(SB)/8, $0xfffff93efffff93e
+DATA neonpixel<>+656(SB)/8, $0xfffff93efffff93e
+DATA neonpixel<>+664(SB)/8, $0xfffff93efffff93e
+DATA neonpixel<>+672(SB)/8, $0x0000520300005203
+DATA neonpixel<>+680(SB)/8, $0x0000520300005203
+DATA neonpixel<>+688(SB)/8, $0x0000520300005203
+DATA neonpixel<>+696(SB)/8, $0x0000520300005203
+DATA neonpixel<>+704(SB)/8, $0x00001ccd00001ccd
+DATA neonpixel<>+712(SB)/8, $0x00001ccd00001ccd
+DATA neonpixel<>+720(SB)/8, $0x00001ccd00001ccd
+DATA neonpixel<>+728(SB)/8, $0x00001ccd00001ccd
+DATA neonpixel<>+736(SB)/8, $0xffffecc2ffffecc2
+DATA neonpixel<>+744(SB)/8, $0xffffecc2ffffecc2
+DATA neonpixel<>+752(SB)/8, $0xffffecc2ffffecc2
+DATA neonpixel<>+760(SB)/8, $0xffffecc2ffffecc2
+DATA neonpixel<>+768(SB)/8, $0xffffefb0ffffefb0
+DATA neonpixel<>+776(SB)/8, $0xffffefb0ffffefb0
+DATA neonpixel<>+784(SB)/8, $0xffffefb0ffffefb0
+DATA neonpixel<>+792(SB)/8, $0xffffefb0ffffefb0
+DATA neonpixel<>+800(SB)/8, $0x0000080000000800
+DATA neonpixel<>+808(SB)/8, $0x0000080000000800
+DATA neonpixel<>+816(SB)/8, $0x0000080000000800
+DATA neonpixel<>+824(SB)/8, $0x0000080000000800
+DATA neonpixel<>+832(SB)/8, $0x0004000000040000
+DATA neonpixel<>+840(SB)/8, $0x0004000000040000
+DATA neonpixel<>+848(SB)/8, $0x0004000000040000
+DATA neonpixel<>+856(SB)/8, $0x0004000000040000
+DATA neonpixel<>+864(SB)/8, $0x0000008000000080
+DATA neonpixel<>+872(SB)/8, $0x0000008000000080
+DATA neonpixel<>+880(SB)/8, $0x0000008000000080
+DATA neonpixel<>+888(SB)/8, $0x0000008000000080
+DATA neonpixel<>+896(SB)/8, $0x000073fc000073fc
+DATA neonpixel<>+904(SB)/8, $0x000073fc000073fc
+DATA neonpixel<>+912(SB)/8, $0x000073fc000073fc
+DATA neonpixel<>+920(SB)/8, $0x000073fc000073fc
+DATA neonpixel<>+928(SB)/8, $0xffffd746ffffd746
+DATA neonpixel<>+936(SB)/8, $0xffffd746ffffd746
+DATA neonpixel<>+944(SB)/8, $0xffffd746ffffd746
+DATA neonpixel<>+952(SB)/8, $0xffffd746ffffd746
+DATA neonpixel<>+960(SB)/8, $0x00001b3700001b37
+DATA neonpixel<>+968(SB)/8, $0x00001b3700001b37
+DATA neonpixel<>+976(SB)/8, $0x00001b3700001b37
+DATA neonpixel<>+984(SB)/8, $0x00001b3700001b37
+DATA neonpixel<>+992(SB)/8, $0xffffe8eeffffe8ee
+DATA neonpixel<>+1000(SB)/8, $0xffffe8eeffffe8ee
+DATA neonpixel<>+1008(SB)/8, $0xffffe8eeffffe8ee
+DATA neonpixel<>+1016(SB)/8, $0xffffe8eeffffe8ee
+DATA neonpixel<>+1024(SB)/8, $0x0000100000001000
+DATA neonpixel<>+1032(SB)/8, $0x0000100000001000
+DATA neonpixel<>+1040(SB)/8, $0x0000100000001000
+DATA neonpixel<>+1048(SB)/8, $0x0000100000001000
+DATA neonpixel<>+1056(SB)/8, $0x0008000000080000
+DATA neonpixel<>+1064(SB)/8, $0x0008000000080000
+DATA neonpixel<>+1072(SB)/8, $0x0008000000080000
+DATA neonpixel<>+1080(SB)/8, $0x0008000000080000
+DATA neonpixel<>+1088(SB)/8, $0x0000008000000080
+DATA neonpixel<>+1096(SB)/8, $0x0000008000000080
+DATA neonpixel<>+1104(SB)/8, $0x0000008000000080
+DATA neonpixel<>+1112(SB)/8, $0x0000008000000080
+DATA neonpixel<>+1120(SB)/8, $0x0001000100010001
+DATA neonpixel<>+1128(SB)/8, $0x0001000100010001
+DATA neonpixel<>+1136(SB)/8, $0x0001000100010001
+DATA neonpixel<>+1144(SB)/8, $0x0001000100010001
+DATA neonpixel<>+1152(SB)/8, $0x0002000200020002
+DATA neonpixel<>+1160(SB)/8, $0x0002000200020002
+DATA neonpixel<>+1168(SB)/8, $0x0002000200020002
+DATA neonpixel<>+1176(SB)/8, $0x0002000200020002
+DATA neonpixel<>+1184(SB)/8, $0x0008000800080008
+DATA neonpixel<>+1192(SB)/8, $0x0008000800080008
+DATA neonpixel<>+1200(SB)/8, $0x0008000800080008
+DATA neonpixel<>+1208(SB)/8, $0x0008000800080008
+DATA neonpixel<>+1216(SB)/8, $0x0007000700070007
+DATA neonpixel<>+1224(SB)/8, $0x0007000700070007
+DATA neonpixel<>+1232(SB)/8, $0x0007000700070007
+DATA neonpixel<>+1240(SB)/8, $0x0007000700070007
+DATA neonpixel<>+1248(SB)/8, $0x0000008000000080
+DATA neonpixel<>+1256(SB)/8, $0x0000008000000080
+DATA neonpixel<>+1264(SB)/8, $0x0000008000000080
+DATA neonpixel<>+1272(SB)/8, $0x0000008000000080
+DATA neonpixel<>+1280(SB)/8, $0x0000800000008000
+DATA neonpixel<>+1288(SB)/8, $0x0000800000008000
+DATA neonpixel<>+1296(SB)/8, $0x0000800000008000
+DATA neonpixel<>+1304(SB)/8, $0x0000800000008000
+DATA neonpixel<>+1312(SB)/8, $0x000166e9000166e9
+DATA neonpixel<>+1320(SB)/8, $0x000166e9000166e9
+DATA neonpixel<>+1328(SB)/8, $0x000166e9000166e9
+DATA neonpixel<>+1336(SB)/8, $0x000166e9000166e9
+DATA neonpixel<>+1344(SB)/8, $0xffffa7e6ffffa7e6
+DATA neonpixel<>+1352(SB)/8, $0xffffa7e6ffffa7e6
+DATA neonpixel<>+1360(SB)/8, $0xffffa7e6ffffa7e6
+DATA neonpixel<>+1368(SB)/8, $0xffffa7e6ffffa7e6
+DATA neonpixel<>+1376(SB)/8, $0xffff492effff492e
+DATA neonpixel<>+1384(SB)/8, $0xffff492effff492e
+DATA neonpixel<>+1392(SB)/8, $0xffff492effff492e
+DATA neonpixel<>+1400(SB)/8, $0xffff492effff492e
+DATA neonpixel<>+1408(SB)/8, $0x0001c5a20001c5a2
+DATA neonpixel<>+1416(SB)/8, $0x0001c5a20001c5a2
+DATA neonpixel<>+1424(SB)/8, $0x0001c5a20001c5a2
+DATA neonpixel<>+1432(SB)/8, $0x0001c5a20001c5a2
+DATA neonpixel<>+1440(SB)/8, $0x8002808001808000
+DATA neonpixel<>+1448(SB)/8, $0x0580800480800380
+DATA neonpixel<>+1456(SB)/8, $0x8002808001808000
+DATA neonpixel<>+1464(SB)/8, $0x0580800480800380
+DATA neonpixel<>+1472(SB)/8, $0x0280800180800080
+DATA neonpixel<>+1480(SB)/8, $0x8080048080038080
+DATA neonpixel<>+1488(SB)/8, $0x0280800180800080
+DATA neonpixel<>+1496(SB)/8, $0x8080048080038080
+DATA neonpixel<>+1504(SB)/8, $0x8080018080008080
+DATA neonpixel<>+1512(SB)/8, $0x8004808003808002
+DATA neonpixel<>+1520(SB)/8, $0x8080018080008080
+DATA neonpixel<>+1528(SB)/8, $0x8004808003808002
+DATA neonpixel<>+1536(SB)/8, $0x8080078080068080
+DATA neonpixel<>+1544(SB)/8, $0x800a808009808008
+DATA neonpixel<>+1552(SB)/8, $0x8080078080068080
+DATA neonpixel<>+1560(SB)/8, $0x800a808009808008
+DATA neonpixel<>+1568(SB)/8, $0x8007808006808005
+DATA neonpixel<>+1576(SB)/8, $0x0a80800980800880
+DATA neonpixel<>+1584(SB)/8, $0x8007808006808005
+DATA neonpixel<>+1592(SB)/8, $0x0a80800980800880
+DATA neonpixel<>+1600(SB)/8, $0x0780800680800580
+DATA neonpixel<>+1608(SB)/8, $0x8080098080088080
+DATA neonpixel<>+1616(SB)/8, $0x0780800680800580
+DATA neonpixel<>+1624(SB)/8, $0x8080098080088080
+DATA neonpixel<>+1632(SB)/8, $0x0d80800c80800b80
+DATA neonpixel<>+1640(SB)/8, $0x80800f80800e8080
+DATA neonpixel<>+1648(SB)/8, $0x0d80800c80800b80
+DATA neonpixel<>+1656(SB)/8, $0x80800f80800e8080
+DATA neonpixel<>+1664(SB)/8, $0x80800c80800b8080
+DATA neonpixel<>+1672(SB)/8, $0x800f80800e80800d
+DATA neonpixel<>+1680(SB)/8, $0x80800c80800b8080
+DATA neonpixel<>+1688(SB)/8, $0x800f80800e80800d
+DATA neonpixel<>+1696(SB)/8, $0x800c80800b80800a
+DATA neonpixel<>+1704(SB)/8, $0x0f80800e80800d80
+DATA neonpixel<>+1712(SB)/8, $0x800c80800b80800a
+DATA neonpixel<>+1720(SB)/8, $0x0f80800e80800d80
+DATA neonpixel<>+1728(SB)/8, $0x80800f0c09060300
+DATA neonpixel<>+1736(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1744(SB)/8, $0x80800f0c09060300
+DATA neonpixel<>+1752(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1760(SB)/8, $0x0502808080808080
+DATA neonpixel<>+1768(SB)/8, $0x80808080800e0b08
+DATA neonpixel<>+1776(SB)/8, $0x0502808080808080
+DATA neonpixel<>+1784(SB)/8, $0x80808080800e0b08
+DATA neonpixel<>+1792(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1800(SB)/8, $0x0d0a070401808080
+DATA neonpixel<>+1808(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1816(SB)/8, $0x0d0a070401808080
+DATA neonpixel<>+1824(SB)/8, $0x8080800d0a070401
+DATA neonpixel<>+1832(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1840(SB)/8, $0x8080800d0a070401
+DATA neonpixel<>+1848(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1856(SB)/8, $0x0603008080808080
+DATA neonpixel<>+1864(SB)/8, $0x80808080800f0c09
+DATA neonpixel<>+1872(SB)/8, $0x0603008080808080
+DATA neonpixel<>+1880(SB)/8, $0x80808080800f0c09
+DATA neonpixel<>+1888(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1896(SB)/8, $0x0e0b080502808080
+DATA neonpixel<>+1904(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1912(SB)/8, $0x0e0b080502808080
+DATA neonpixel<>+1920(SB)/8, $0x8080800e0b080502
+DATA neonpixel<>+1928(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1936(SB)/8, $0x8080800e0b080502
+DATA neonpixel<>+1944(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1952(SB)/8, $0x0704018080808080
+DATA neonpixel<>+1960(SB)/8, $0x8080808080800d0a
+DATA neonpixel<>+1968(SB)/8, $0x0704018080808080
+DATA neonpixel<>+1976(SB)/8, $0x8080808080800d0a
+DATA neonpixel<>+1984(SB)/8, $0x8080808080808080
+DATA neonpixel<>+1992(SB)/8, $0x0f0c090603008080
+DATA neonpixel<>+2000(SB)/8, $0x8080808080808080
+DATA neonpixel<>+2008(SB)/8, $0x0f0c090603008080
+DATA neonpixel<>+2016(SB)/8, $0x00ff00ff00ff00ff
+DATA neonpixel<>+2024(SB)/8, $0x00ff00ff00ff00ff
+DATA neonpixel<>+2032(SB)/8, $0x00ff00ff00ff00ff
+DATA neonpixel<>+2040(SB)/8, $0x00ff00ff00ff00ff
+DATA neonpixel<>+2048(SB)/8, $0x0020000000200000
+DATA neonpixel<>+2056(SB)/8, $0x0020000000200000
+DATA neonpixel<>+2064(SB)/8, $0x0020000000200000
+DATA neonpixel<>+2072(SB)/8, $0x0020000000200000
+DATA neonpixel<>+2080(SB)/8, $0x08090a0b0c0d0e0f
+DATA neonpixel<>+2088(SB)/8, $0x0001020304050607
+DATA neonpixel<>+2096(SB)/8, $0x08090a0b0c0d0e0f
+DATA neonpixel<>+2104(SB)/8, $0x0001020304050607
+DATA neonpixel<>+2112(SB)/8, $0x0000000600000007
+DATA neonpixel<>+2120(SB)/8, $0x0000000400000005
+DATA neonpixel<>+2128(SB)/8, $0x0000000600000007
+DATA neonpixel<>+2136(SB)/8, $0x0000000400000005
+DATA neonpixel<>+2144(SB)/8, $0x0000000200000003
+DATA neonpixel<>+2152(SB)/8, $0x0000000000000001
+DATA neonpixel<>+2160(SB)/8, $0x0000000200000003
+DATA neonpixel<>+2168(SB)/8, $0x0000000000000001
+GLOBL neonpixel<>(SB), RODATA|NOPTR, $2176
 
 // func IDCTNEON(coef *int16, quant *int32, dst *uint8, stride int)
 TEXT ·IDCTNEON(SB), NOSPLIT, $0-32
-	MOVD $neonpixel<>(SB), R1
+	MOVD $neonpixel<>+0(SB), R1
 	MOVD coef+0(FP), R4
 	MOVD quant+8(FP), R3
 	MOVD dst+16(FP), R0
@@ -156,24 +296,24 @@ TEXT ·IDCTNEON(SB), NOSPLIT, $0-32
 	WORD $0x4f10a402 // sshll2 v2.4s, v0.8h, #0
 	FLDPQ 32(R3), (F1, F0)
 	WORD $0x4ea19c63 // mul v3.4s, v3.4s, v1.4s
-	WORD $0x4ea09c4b // mul v11.4s, v2.4s, v0.4s
+	WORD $0x4ea09c4a // mul v10.4s, v2.4s, v0.4s
 	FMOVQ 32(R4), F0
 	WORD $0x0f10a404 // sshll v4.4s, v0.4h, #0
 	WORD $0x4f10a402 // sshll2 v2.4s, v0.8h, #0
 	FLDPQ 64(R3), (F1, F0)
 	WORD $0x4ea19c90 // mul v16.4s, v4.4s, v1.4s
-	WORD $0x4ea09c4c // mul v12.4s, v2.4s, v0.4s
+	WORD $0x4ea09c4d // mul v13.4s, v2.4s, v0.4s
 	FMOVQ 48(R4), F0
 	WORD $0x0f10a404 // sshll v4.4s, v0.4h, #0
 	WORD $0x4f10a402 // sshll2 v2.4s, v0.8h, #0
 	FLDPQ 96(R3), (F1, F0)
-	WORD $0x4ea19c8a // mul v10.4s, v4.4s, v1.4s
-	WORD $0x4ea09c46 // mul v6.4s, v2.4s, v0.4s
+	WORD $0x4ea19c89 // mul v9.4s, v4.4s, v1.4s
+	WORD $0x4ea09c47 // mul v7.4s, v2.4s, v0.4s
 	FMOVQ 64(R4), F0
 	WORD $0x0f10a404 // sshll v4.4s, v0.4h, #0
 	WORD $0x4f10a402 // sshll2 v2.4s, v0.8h, #0
 	FLDPQ 128(R3), (F1, F0)
-	WORD $0x4ea19c8d // mul v13.4s, v4.4s, v1.4s
+	WORD $0x4ea19c86 // mul v6.4s, v4.4s, v1.4s
 	WORD $0x4ea09c45 // mul v5.4s, v2.4s, v0.4s
 	FMOVQ 80(R4), F0
 	WORD $0x0f10a404 // sshll v4.4s, v0.4h, #0
@@ -185,207 +325,205 @@ TEXT ·IDCTNEON(SB), NOSPLIT, $0-32
 	WORD $0x0f10a404 // sshll v4.4s, v0.4h, #0
 	WORD $0x4f10a402 // sshll2 v2.4s, v0.8h, #0
 	FLDPQ 192(R3), (F1, F0)
-	WORD $0x4ea19c88 // mul v8.4s, v4.4s, v1.4s
-	WORD $0x4ea09c47 // mul v7.4s, v2.4s, v0.4s
+	WORD $0x4ea19c8b // mul v11.4s, v4.4s, v1.4s
+	WORD $0x4ea09c48 // mul v8.4s, v2.4s, v0.4s
 	FMOVQ 112(R4), F0
 	WORD $0x0f10a404 // sshll v4.4s, v0.4h, #0
 	WORD $0x4f10a402 // sshll2 v2.4s, v0.8h, #0
 	FLDPQ 224(R3), (F1, F0)
 	WORD $0x4ea19c97 // mul v23.4s, v4.4s, v1.4s
 	WORD $0x4ea09c56 // mul v22.4s, v2.4s, v0.4s
-	WORD $0x4ea88602 // add v2.4s, v16.4s, v8.4s
-	WORD $0x4ea78581 // add v1.4s, v12.4s, v7.4s
+	WORD $0x4eab8602 // add v2.4s, v16.4s, v11.4s
+	WORD $0x4ea885a1 // add v1.4s, v13.4s, v8.4s
 	FMOVQ (R1), F0
 	WORD $0x4ea09c44 // mul v4.4s, v2.4s, v0.4s
 	WORD $0x4ea09c22 // mul v2.4s, v1.4s, v0.4s
-	FMOVQ 16(R1), F0
-	WORD $0x4ea09d01 // mul v1.4s, v8.4s, v0.4s
-	WORD $0x4ea09ce0 // mul v0.4s, v7.4s, v0.4s
-	WORD $0x4ea18489 // add v9.4s, v4.4s, v1.4s
-	WORD $0x4ea08448 // add v8.4s, v2.4s, v0.4s
 	FMOVQ 32(R1), F0
-	WORD $0x4ea09e01 // mul v1.4s, v16.4s, v0.4s
-	WORD $0x4ea09d80 // mul v0.4s, v12.4s, v0.4s
+	WORD $0x4ea09d61 // mul v1.4s, v11.4s, v0.4s
+	WORD $0x4ea09d00 // mul v0.4s, v8.4s, v0.4s
 	WORD $0x4ea1848c // add v12.4s, v4.4s, v1.4s
-	WORD $0x4ea08447 // add v7.4s, v2.4s, v0.4s
-	WORD $0x4ead85e4 // add v4.4s, v15.4s, v13.4s
+	WORD $0x4ea08448 // add v8.4s, v2.4s, v0.4s
+	FMOVQ 64(R1), F0
+	WORD $0x4ea09e01 // mul v1.4s, v16.4s, v0.4s
+	WORD $0x4ea09da0 // mul v0.4s, v13.4s, v0.4s
+	WORD $0x4ea1848d // add v13.4s, v4.4s, v1.4s
+	WORD $0x4ea0844b // add v11.4s, v2.4s, v0.4s
+	WORD $0x4ea685e4 // add v4.4s, v15.4s, v6.4s
 	WORD $0x4ea585c2 // add v2.4s, v14.4s, v5.4s
-	WORD $0x6ead85e1 // sub v1.4s, v15.4s, v13.4s
+	WORD $0x6ea685e1 // sub v1.4s, v15.4s, v6.4s
 	WORD $0x6ea585c0 // sub v0.4s, v14.4s, v5.4s
 	WORD $0x4f2d5484 // shl v4.4s, v4.4s, #13
 	WORD $0x4f2d5442 // shl v2.4s, v2.4s, #13
-	WORD $0x4f2d5421 // shl v1.4s, v1.4s, #13
+	WORD $0x4f2d5426 // shl v6.4s, v1.4s, #13
 	WORD $0x4f2d5405 // shl v5.4s, v0.4s, #13
-	FMOVQ 48(R1), F0
-	WORD $0x4ea08484 // add v4.4s, v4.4s, v0.4s
-	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
-	FMOVQ 48(R1), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	FLDPQ 96(R1), (F1, F0)
+	WORD $0x4ea18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
+	WORD $0x4ea084c1 // add v1.4s, v6.4s, v0.4s
 	WORD $0x4ea084a0 // add v0.4s, v5.4s, v0.4s
-	WORD $0x4eac8493 // add v19.4s, v4.4s, v12.4s
-	WORD $0x4ea78452 // add v18.4s, v2.4s, v7.4s
-	WORD $0x4ea98430 // add v16.4s, v1.4s, v9.4s
-	WORD $0x4ea8840f // add v15.4s, v0.4s, v8.4s
-	WORD $0x6ea98429 // sub v9.4s, v1.4s, v9.4s
+	WORD $0x4ead8493 // add v19.4s, v4.4s, v13.4s
+	WORD $0x4eab8452 // add v18.4s, v2.4s, v11.4s
+	WORD $0x4eac8431 // add v17.4s, v1.4s, v12.4s
+	WORD $0x4ea88410 // add v16.4s, v0.4s, v8.4s
+	WORD $0x6eac842c // sub v12.4s, v1.4s, v12.4s
 	WORD $0x6ea88408 // sub v8.4s, v0.4s, v8.4s
-	WORD $0x6eac8491 // sub v17.4s, v4.4s, v12.4s
-	WORD $0x6ea7844e // sub v14.4s, v2.4s, v7.4s
-	WORD $0x4eaa86ed // add v13.4s, v23.4s, v10.4s
-	WORD $0x4ea686cc // add v12.4s, v22.4s, v6.4s
-	WORD $0x4ea38767 // add v7.4s, v27.4s, v3.4s
-	WORD $0x4eab8745 // add v5.4s, v26.4s, v11.4s
-	WORD $0x4ea785a2 // add v2.4s, v13.4s, v7.4s
-	WORD $0x4ea58581 // add v1.4s, v12.4s, v5.4s
-	FMOVQ 64(R1), F0
+	WORD $0x6ead848f // sub v15.4s, v4.4s, v13.4s
+	WORD $0x6eab844e // sub v14.4s, v2.4s, v11.4s
+	WORD $0x4ea986ed // add v13.4s, v23.4s, v9.4s
+	WORD $0x4ea786cb // add v11.4s, v22.4s, v7.4s
+	WORD $0x4ea38766 // add v6.4s, v27.4s, v3.4s
+	WORD $0x4eaa8745 // add v5.4s, v26.4s, v10.4s
+	WORD $0x4ea685a2 // add v2.4s, v13.4s, v6.4s
+	WORD $0x4ea58561 // add v1.4s, v11.4s, v5.4s
+	FMOVQ 128(R1), F0
 	WORD $0x4ea09c44 // mul v4.4s, v2.4s, v0.4s
 	WORD $0x4ea09c22 // mul v2.4s, v1.4s, v0.4s
-	FMOVQ 80(R1), F0
+	FMOVQ 160(R1), F0
 	WORD $0x4ea09da1 // mul v1.4s, v13.4s, v0.4s
-	WORD $0x4ea09d80 // mul v0.4s, v12.4s, v0.4s
+	WORD $0x4ea09d60 // mul v0.4s, v11.4s, v0.4s
 	WORD $0x4ea18495 // add v21.4s, v4.4s, v1.4s
 	WORD $0x4ea08454 // add v20.4s, v2.4s, v0.4s
-	FMOVQ 96(R1), F0
-	WORD $0x4ea09ce1 // mul v1.4s, v7.4s, v0.4s
+	FMOVQ 192(R1), F0
+	WORD $0x4ea09cc1 // mul v1.4s, v6.4s, v0.4s
 	WORD $0x4ea09ca0 // mul v0.4s, v5.4s, v0.4s
 	WORD $0x4ea18499 // add v25.4s, v4.4s, v1.4s
 	WORD $0x4ea08458 // add v24.4s, v2.4s, v0.4s
 	WORD $0x4ea386e2 // add v2.4s, v23.4s, v3.4s
-	WORD $0x4eab86c1 // add v1.4s, v22.4s, v11.4s
-	FMOVQ 112(R1), F0
-	WORD $0x4ea09c4c // mul v12.4s, v2.4s, v0.4s
+	WORD $0x4eaa86c1 // add v1.4s, v22.4s, v10.4s
+	FMOVQ 224(R1), F0
+	WORD $0x4ea09c4b // mul v11.4s, v2.4s, v0.4s
 	WORD $0x4ea09c24 // mul v4.4s, v1.4s, v0.4s
-	WORD $0x4eaa8762 // add v2.4s, v27.4s, v10.4s
-	WORD $0x4ea68741 // add v1.4s, v26.4s, v6.4s
-	FMOVQ 128(R1), F0
-	WORD $0x4ea09c47 // mul v7.4s, v2.4s, v0.4s
+	WORD $0x4ea98762 // add v2.4s, v27.4s, v9.4s
+	WORD $0x4ea78741 // add v1.4s, v26.4s, v7.4s
+	FMOVQ 256(R1), F0
+	WORD $0x4ea09c46 // mul v6.4s, v2.4s, v0.4s
 	WORD $0x4ea09c25 // mul v5.4s, v1.4s, v0.4s
-	FMOVQ 144(R1), F0
+	FMOVQ 288(R1), F0
 	WORD $0x4ea09c63 // mul v3.4s, v3.4s, v0.4s
-	WORD $0x4ea09d62 // mul v2.4s, v11.4s, v0.4s
-	WORD $0x4eb98581 // add v1.4s, v12.4s, v25.4s
+	WORD $0x4ea09d42 // mul v2.4s, v10.4s, v0.4s
+	WORD $0x4eb98561 // add v1.4s, v11.4s, v25.4s
 	WORD $0x4eb88480 // add v0.4s, v4.4s, v24.4s
 	WORD $0x4ea1846d // add v13.4s, v3.4s, v1.4s
-	WORD $0x4ea0844b // add v11.4s, v2.4s, v0.4s
-	FMOVQ 160(R1), F0
-	WORD $0x4ea09d43 // mul v3.4s, v10.4s, v0.4s
-	WORD $0x4ea09cc2 // mul v2.4s, v6.4s, v0.4s
-	WORD $0x4eb584e1 // add v1.4s, v7.4s, v21.4s
+	WORD $0x4ea0844a // add v10.4s, v2.4s, v0.4s
+	FMOVQ 320(R1), F0
+	WORD $0x4ea09d23 // mul v3.4s, v9.4s, v0.4s
+	WORD $0x4ea09ce2 // mul v2.4s, v7.4s, v0.4s
+	WORD $0x4eb584c1 // add v1.4s, v6.4s, v21.4s
 	WORD $0x4eb484a0 // add v0.4s, v5.4s, v20.4s
-	WORD $0x4ea1846a // add v10.4s, v3.4s, v1.4s
-	WORD $0x4ea08446 // add v6.4s, v2.4s, v0.4s
-	FMOVQ 176(R1), F0
+	WORD $0x4ea18469 // add v9.4s, v3.4s, v1.4s
+	WORD $0x4ea08447 // add v7.4s, v2.4s, v0.4s
+	FMOVQ 352(R1), F0
 	WORD $0x4ea09f63 // mul v3.4s, v27.4s, v0.4s
 	WORD $0x4ea09f42 // mul v2.4s, v26.4s, v0.4s
-	WORD $0x4eb984e1 // add v1.4s, v7.4s, v25.4s
+	WORD $0x4eb984c1 // add v1.4s, v6.4s, v25.4s
 	WORD $0x4eb884a0 // add v0.4s, v5.4s, v24.4s
-	WORD $0x4ea18467 // add v7.4s, v3.4s, v1.4s
+	WORD $0x4ea18466 // add v6.4s, v3.4s, v1.4s
 	WORD $0x4ea08445 // add v5.4s, v2.4s, v0.4s
-	FMOVQ 192(R1), F0
+	FMOVQ 384(R1), F0
 	WORD $0x4ea09ee3 // mul v3.4s, v23.4s, v0.4s
 	WORD $0x4ea09ec2 // mul v2.4s, v22.4s, v0.4s
-	WORD $0x4eb58581 // add v1.4s, v12.4s, v21.4s
+	WORD $0x4eb58561 // add v1.4s, v11.4s, v21.4s
 	WORD $0x4eb48480 // add v0.4s, v4.4s, v20.4s
-	WORD $0x4ea1846c // add v12.4s, v3.4s, v1.4s
+	WORD $0x4ea1846b // add v11.4s, v3.4s, v1.4s
 	WORD $0x4ea08444 // add v4.4s, v2.4s, v0.4s
 	WORD $0x4ead8663 // add v3.4s, v19.4s, v13.4s
-	WORD $0x4eab8642 // add v2.4s, v18.4s, v11.4s
+	WORD $0x4eaa8642 // add v2.4s, v18.4s, v10.4s
 	WORD $0x6ead8661 // sub v1.4s, v19.4s, v13.4s
-	WORD $0x6eab8640 // sub v0.4s, v18.4s, v11.4s
+	WORD $0x6eaa8640 // sub v0.4s, v18.4s, v10.4s
 	WORD $0x4f35046d // sshr v13.4s, v3.4s, #11
-	WORD $0x4f35044b // sshr v11.4s, v2.4s, #11
+	WORD $0x4f35044a // sshr v10.4s, v2.4s, #11
 	WORD $0x4f350433 // sshr v19.4s, v1.4s, #11
 	WORD $0x4f350412 // sshr v18.4s, v0.4s, #11
-	WORD $0x4eaa8603 // add v3.4s, v16.4s, v10.4s
-	WORD $0x4ea685e2 // add v2.4s, v15.4s, v6.4s
-	WORD $0x6eaa8601 // sub v1.4s, v16.4s, v10.4s
-	WORD $0x6ea685e0 // sub v0.4s, v15.4s, v6.4s
-	WORD $0x4f35046a // sshr v10.4s, v3.4s, #11
-	WORD $0x4f350446 // sshr v6.4s, v2.4s, #11
-	WORD $0x4f350430 // sshr v16.4s, v1.4s, #11
-	WORD $0x4f35040f // sshr v15.4s, v0.4s, #11
-	WORD $0x4ea78523 // add v3.4s, v9.4s, v7.4s
-	WORD $0x4ea58502 // add v2.4s, v8.4s, v5.4s
-	WORD $0x6ea78521 // sub v1.4s, v9.4s, v7.4s
-	WORD $0x6ea58500 // sub v0.4s, v8.4s, v5.4s
+	WORD $0x4ea98623 // add v3.4s, v17.4s, v9.4s
+	WORD $0x4ea78602 // add v2.4s, v16.4s, v7.4s
+	WORD $0x6ea98621 // sub v1.4s, v17.4s, v9.4s
+	WORD $0x6ea78600 // sub v0.4s, v16.4s, v7.4s
 	WORD $0x4f350469 // sshr v9.4s, v3.4s, #11
+	WORD $0x4f350447 // sshr v7.4s, v2.4s, #11
+	WORD $0x4f350431 // sshr v17.4s, v1.4s, #11
+	WORD $0x4f350410 // sshr v16.4s, v0.4s, #11
+	WORD $0x4ea68583 // add v3.4s, v12.4s, v6.4s
+	WORD $0x4ea58502 // add v2.4s, v8.4s, v5.4s
+	WORD $0x6ea68581 // sub v1.4s, v12.4s, v6.4s
+	WORD $0x6ea58500 // sub v0.4s, v8.4s, v5.4s
+	WORD $0x4f350466 // sshr v6.4s, v3.4s, #11
 	WORD $0x4f350445 // sshr v5.4s, v2.4s, #11
 	WORD $0x4f350428 // sshr v8.4s, v1.4s, #11
-	WORD $0x4f350407 // sshr v7.4s, v0.4s, #11
-	WORD $0x4eac8623 // add v3.4s, v17.4s, v12.4s
+	WORD $0x4f35040c // sshr v12.4s, v0.4s, #11
+	WORD $0x4eab85e3 // add v3.4s, v15.4s, v11.4s
 	WORD $0x4ea485c2 // add v2.4s, v14.4s, v4.4s
-	WORD $0x6eac8621 // sub v1.4s, v17.4s, v12.4s
+	WORD $0x6eab85e1 // sub v1.4s, v15.4s, v11.4s
 	WORD $0x6ea485c0 // sub v0.4s, v14.4s, v4.4s
 	WORD $0x4f350464 // sshr v4.4s, v3.4s, #11
 	WORD $0x4f350442 // sshr v2.4s, v2.4s, #11
 	WORD $0x4f350421 // sshr v1.4s, v1.4s, #11
 	WORD $0x4f350400 // sshr v0.4s, v0.4s, #11
-	WORD $0x4e8a39b1 // zip1 v17.4s, v13.4s, v10.4s
-	WORD $0x4e86396c // zip1 v12.4s, v11.4s, v6.4s
-	WORD $0x4e8a79ae // zip2 v14.4s, v13.4s, v10.4s
-	WORD $0x4e86796d // zip2 v13.4s, v11.4s, v6.4s
-	WORD $0x4e843923 // zip1 v3.4s, v9.4s, v4.4s
-	WORD $0x4e8238a6 // zip1 v6.4s, v5.4s, v2.4s
-	WORD $0x4e847929 // zip2 v9.4s, v9.4s, v4.4s
-	WORD $0x4e8278ab // zip2 v11.4s, v5.4s, v2.4s
-	WORD $0x4e88382a // zip1 v10.4s, v1.4s, v8.4s
-	WORD $0x4e873805 // zip1 v5.4s, v0.4s, v7.4s
+	WORD $0x4e8939af // zip1 v15.4s, v13.4s, v9.4s
+	WORD $0x4e87394b // zip1 v11.4s, v10.4s, v7.4s
+	WORD $0x4e8979ae // zip2 v14.4s, v13.4s, v9.4s
+	WORD $0x4e87794d // zip2 v13.4s, v10.4s, v7.4s
+	WORD $0x4e8438c3 // zip1 v3.4s, v6.4s, v4.4s
+	WORD $0x4e8238a7 // zip1 v7.4s, v5.4s, v2.4s
+	WORD $0x4e8478c9 // zip2 v9.4s, v6.4s, v4.4s
+	WORD $0x4e8278aa // zip2 v10.4s, v5.4s, v2.4s
+	WORD $0x4e883826 // zip1 v6.4s, v1.4s, v8.4s
+	WORD $0x4e8c3805 // zip1 v5.4s, v0.4s, v12.4s
 	WORD $0x4e887828 // zip2 v8.4s, v1.4s, v8.4s
-	WORD $0x4e877807 // zip2 v7.4s, v0.4s, v7.4s
-	WORD $0x4e933a04 // zip1 v4.4s, v16.4s, v19.4s
-	WORD $0x4e9239e2 // zip1 v2.4s, v15.4s, v18.4s
-	WORD $0x4e937a01 // zip2 v1.4s, v16.4s, v19.4s
-	WORD $0x4e9279e0 // zip2 v0.4s, v15.4s, v18.4s
-	WORD $0x4ec33a30 // zip1 v16.2d, v17.2d, v3.2d
-	WORD $0x4ec6398f // zip1 v15.2d, v12.2d, v6.2d
-	WORD $0x4ec37a23 // zip2 v3.2d, v17.2d, v3.2d
-	WORD $0x4ec6799b // zip2 v27.2d, v12.2d, v6.2d
-	WORD $0x4ec939cc // zip1 v12.2d, v14.2d, v9.2d
-	WORD $0x4ecb39a6 // zip1 v6.2d, v13.2d, v11.2d
+	WORD $0x4e8c780c // zip2 v12.4s, v0.4s, v12.4s
+	WORD $0x4e933a24 // zip1 v4.4s, v17.4s, v19.4s
+	WORD $0x4e923a02 // zip1 v2.4s, v16.4s, v18.4s
+	WORD $0x4e937a21 // zip2 v1.4s, v17.4s, v19.4s
+	WORD $0x4e927a00 // zip2 v0.4s, v16.4s, v18.4s
+	WORD $0x4ec339f1 // zip1 v17.2d, v15.2d, v3.2d
+	WORD $0x4ec73970 // zip1 v16.2d, v11.2d, v7.2d
+	WORD $0x4ec379e3 // zip2 v3.2d, v15.2d, v3.2d
+	WORD $0x4ec7797b // zip2 v27.2d, v11.2d, v7.2d
+	WORD $0x4ec939cb // zip1 v11.2d, v14.2d, v9.2d
+	WORD $0x4eca39a7 // zip1 v7.2d, v13.2d, v10.2d
 	WORD $0x4ec979c9 // zip2 v9.2d, v14.2d, v9.2d
-	WORD $0x4ecb79b7 // zip2 v23.2d, v13.2d, v11.2d
-	WORD $0x4ec4394e // zip1 v14.2d, v10.2d, v4.2d
-	WORD $0x4ec238ad // zip1 v13.2d, v5.2d, v2.2d
-	WORD $0x4ec4794a // zip2 v10.2d, v10.2d, v4.2d
+	WORD $0x4eca79b7 // zip2 v23.2d, v13.2d, v10.2d
+	WORD $0x4ec438cf // zip1 v15.2d, v6.2d, v4.2d
+	WORD $0x4ec238ae // zip1 v14.2d, v5.2d, v2.2d
+	WORD $0x4ec478ca // zip2 v10.2d, v6.2d, v4.2d
 	WORD $0x4ec278ba // zip2 v26.2d, v5.2d, v2.2d
-	WORD $0x4ec1390b // zip1 v11.2d, v8.2d, v1.2d
-	WORD $0x4ec038e5 // zip1 v5.2d, v7.2d, v0.2d
+	WORD $0x4ec13906 // zip1 v6.2d, v8.2d, v1.2d
+	WORD $0x4ec03985 // zip1 v5.2d, v12.2d, v0.2d
 	WORD $0x4ec17908 // zip2 v8.2d, v8.2d, v1.2d
-	WORD $0x4ec078f6 // zip2 v22.2d, v7.2d, v0.2d
-	WORD $0x4ea68582 // add v2.4s, v12.4s, v6.4s
-	WORD $0x4ea58561 // add v1.4s, v11.4s, v5.4s
+	WORD $0x4ec07996 // zip2 v22.2d, v12.2d, v0.2d
+	WORD $0x4ea78562 // add v2.4s, v11.4s, v7.4s
+	WORD $0x4ea584c1 // add v1.4s, v6.4s, v5.4s
 	FMOVQ (R1), F0
 	WORD $0x4ea09c44 // mul v4.4s, v2.4s, v0.4s
 	WORD $0x4ea09c22 // mul v2.4s, v1.4s, v0.4s
-	FMOVQ 16(R1), F0
-	WORD $0x4ea09cc1 // mul v1.4s, v6.4s, v0.4s
+	FMOVQ 32(R1), F0
+	WORD $0x4ea09ce1 // mul v1.4s, v7.4s, v0.4s
 	WORD $0x4ea09ca0 // mul v0.4s, v5.4s, v0.4s
 	WORD $0x4ea18487 // add v7.4s, v4.4s, v1.4s
-	WORD $0x4ea08446 // add v6.4s, v2.4s, v0.4s
-	FMOVQ 32(R1), F0
-	WORD $0x4ea09d81 // mul v1.4s, v12.4s, v0.4s
-	WORD $0x4ea09d60 // mul v0.4s, v11.4s, v0.4s
+	WORD $0x4ea0844d // add v13.4s, v2.4s, v0.4s
+	FMOVQ 64(R1), F0
+	WORD $0x4ea09d61 // mul v1.4s, v11.4s, v0.4s
+	WORD $0x4ea09cc0 // mul v0.4s, v6.4s, v0.4s
 	WORD $0x4ea1848c // add v12.4s, v4.4s, v1.4s
 	WORD $0x4ea0844b // add v11.4s, v2.4s, v0.4s
-	WORD $0x4eaf8604 // add v4.4s, v16.4s, v15.4s
-	WORD $0x4ead85c2 // add v2.4s, v14.4s, v13.4s
-	WORD $0x6eaf8601 // sub v1.4s, v16.4s, v15.4s
-	WORD $0x6ead85c0 // sub v0.4s, v14.4s, v13.4s
+	WORD $0x4eb08624 // add v4.4s, v17.4s, v16.4s
+	WORD $0x4eae85e2 // add v2.4s, v15.4s, v14.4s
+	WORD $0x6eb08621 // sub v1.4s, v17.4s, v16.4s
+	WORD $0x6eae85e0 // sub v0.4s, v15.4s, v14.4s
 	WORD $0x4f2d5484 // shl v4.4s, v4.4s, #13
 	WORD $0x4f2d5442 // shl v2.4s, v2.4s, #13
-	WORD $0x4f2d5421 // shl v1.4s, v1.4s, #13
+	WORD $0x4f2d5426 // shl v6.4s, v1.4s, #13
 	WORD $0x4f2d5405 // shl v5.4s, v0.4s, #13
-	FMOVQ 208(R1), F0
-	WORD $0x4ea08484 // add v4.4s, v4.4s, v0.4s
-	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
-	FMOVQ 208(R1), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
+	FLDPQ 416(R1), (F1, F0)
+	WORD $0x4ea18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
+	WORD $0x4ea084c1 // add v1.4s, v6.4s, v0.4s
 	WORD $0x4ea084a0 // add v0.4s, v5.4s, v0.4s
 	WORD $0x4eac8493 // add v19.4s, v4.4s, v12.4s
 	WORD $0x4eab8451 // add v17.4s, v2.4s, v11.4s
 	WORD $0x4ea78430 // add v16.4s, v1.4s, v7.4s
-	WORD $0x4ea6840f // add v15.4s, v0.4s, v6.4s
+	WORD $0x4ead840f // add v15.4s, v0.4s, v13.4s
 	WORD $0x6ea78427 // sub v7.4s, v1.4s, v7.4s
-	WORD $0x6ea68406 // sub v6.4s, v0.4s, v6.4s
+	WORD $0x6ead8406 // sub v6.4s, v0.4s, v13.4s
 	WORD $0x6eac8492 // sub v18.4s, v4.4s, v12.4s
 	WORD $0x6eab844e // sub v14.4s, v2.4s, v11.4s
 	WORD $0x4ea986ed // add v13.4s, v23.4s, v9.4s
@@ -394,51 +532,51 @@ TEXT ·IDCTNEON(SB), NOSPLIT, $0-32
 	WORD $0x4eaa8745 // add v5.4s, v26.4s, v10.4s
 	WORD $0x4eab85a2 // add v2.4s, v13.4s, v11.4s
 	WORD $0x4ea58581 // add v1.4s, v12.4s, v5.4s
-	FMOVQ 64(R1), F0
+	FMOVQ 128(R1), F0
 	WORD $0x4ea09c44 // mul v4.4s, v2.4s, v0.4s
 	WORD $0x4ea09c22 // mul v2.4s, v1.4s, v0.4s
-	FMOVQ 80(R1), F0
+	FMOVQ 160(R1), F0
 	WORD $0x4ea09da1 // mul v1.4s, v13.4s, v0.4s
 	WORD $0x4ea09d80 // mul v0.4s, v12.4s, v0.4s
 	WORD $0x4ea18495 // add v21.4s, v4.4s, v1.4s
 	WORD $0x4ea08454 // add v20.4s, v2.4s, v0.4s
-	FMOVQ 96(R1), F0
+	FMOVQ 192(R1), F0
 	WORD $0x4ea09d61 // mul v1.4s, v11.4s, v0.4s
 	WORD $0x4ea09ca0 // mul v0.4s, v5.4s, v0.4s
 	WORD $0x4ea18499 // add v25.4s, v4.4s, v1.4s
 	WORD $0x4ea08458 // add v24.4s, v2.4s, v0.4s
 	WORD $0x4ea386e2 // add v2.4s, v23.4s, v3.4s
 	WORD $0x4eaa86c1 // add v1.4s, v22.4s, v10.4s
-	FMOVQ 112(R1), F0
+	FMOVQ 224(R1), F0
 	WORD $0x4ea09c4d // mul v13.4s, v2.4s, v0.4s
 	WORD $0x4ea09c2c // mul v12.4s, v1.4s, v0.4s
 	WORD $0x4ea98762 // add v2.4s, v27.4s, v9.4s
 	WORD $0x4ea88741 // add v1.4s, v26.4s, v8.4s
-	FMOVQ 128(R1), F0
+	FMOVQ 256(R1), F0
 	WORD $0x4ea09c45 // mul v5.4s, v2.4s, v0.4s
 	WORD $0x4ea09c24 // mul v4.4s, v1.4s, v0.4s
-	FMOVQ 144(R1), F0
+	FMOVQ 288(R1), F0
 	WORD $0x4ea09c63 // mul v3.4s, v3.4s, v0.4s
 	WORD $0x4ea09d42 // mul v2.4s, v10.4s, v0.4s
 	WORD $0x4eb985a1 // add v1.4s, v13.4s, v25.4s
 	WORD $0x4eb88580 // add v0.4s, v12.4s, v24.4s
 	WORD $0x4ea1846b // add v11.4s, v3.4s, v1.4s
 	WORD $0x4ea0844a // add v10.4s, v2.4s, v0.4s
-	FMOVQ 160(R1), F0
+	FMOVQ 320(R1), F0
 	WORD $0x4ea09d23 // mul v3.4s, v9.4s, v0.4s
 	WORD $0x4ea09d02 // mul v2.4s, v8.4s, v0.4s
 	WORD $0x4eb584a1 // add v1.4s, v5.4s, v21.4s
 	WORD $0x4eb48480 // add v0.4s, v4.4s, v20.4s
 	WORD $0x4ea18469 // add v9.4s, v3.4s, v1.4s
 	WORD $0x4ea08448 // add v8.4s, v2.4s, v0.4s
-	FMOVQ 176(R1), F0
+	FMOVQ 352(R1), F0
 	WORD $0x4ea09f63 // mul v3.4s, v27.4s, v0.4s
 	WORD $0x4ea09f42 // mul v2.4s, v26.4s, v0.4s
 	WORD $0x4eb984a1 // add v1.4s, v5.4s, v25.4s
 	WORD $0x4eb88480 // add v0.4s, v4.4s, v24.4s
 	WORD $0x4ea18465 // add v5.4s, v3.4s, v1.4s
 	WORD $0x4ea08444 // add v4.4s, v2.4s, v0.4s
-	FMOVQ 192(R1), F0
+	FMOVQ 384(R1), F0
 	WORD $0x4ea09ee3 // mul v3.4s, v23.4s, v0.4s
 	WORD $0x4ea09ec2 // mul v2.4s, v22.4s, v0.4s
 	WORD $0x4eb585a1 // add v1.4s, v13.4s, v21.4s
@@ -509,8 +647,7 @@ TEXT ·IDCTNEON(SB), NOSPLIT, $0-32
 	WORD $0x4ec638e9 // zip1 v9.2d, v7.2d, v6.2d
 	WORD $0x4ec47904 // zip2 v4.2d, v8.2d, v4.2d
 	WORD $0x4ec678e8 // zip2 v8.2d, v7.2d, v6.2d
-	FMOVQ 224(R1), F7
-	FMOVQ 224(R1), F6
+	FLDPQ 448(R1), (F7, F6)
 	WORD $0x0e614863 // sqxtn v3.4h, v3.4s
 	WORD $0x4e614a03 // sqxtn2 v3.8h, v16.4s
 	WORD $0x0e614842 // sqxtn v2.4h, v2.4s
@@ -566,7 +703,7 @@ TEXT ·IDCTNEON(SB), NOSPLIT, $0-32
 
 // func Reduced4NEON(coef *int16, quant *int32, dst *uint8, stride int)
 TEXT ·Reduced4NEON(SB), NOSPLIT, $0-32
-	MOVD $neonpixel<>(SB), R1
+	MOVD $neonpixel<>+480(SB), R1
 	MOVD coef+0(FP), R4
 	MOVD quant+8(FP), R3
 	MOVD dst+16(FP), R0
@@ -615,44 +752,44 @@ TEXT ·Reduced4NEON(SB), NOSPLIT, $0-32
 	WORD $0x4ea09c47 // mul v7.4s, v2.4s, v0.4s
 	WORD $0x4f2e556f // shl v15.4s, v11.4s, #14
 	WORD $0x4f2e554b // shl v11.4s, v10.4s, #14
-	FMOVQ 240(R1), F0
+	FMOVQ (R1), F0
 	WORD $0x4ea09d23 // mul v3.4s, v9.4s, v0.4s
 	WORD $0x4ea09cc2 // mul v2.4s, v6.4s, v0.4s
-	FMOVQ 256(R1), F0
+	FMOVQ 32(R1), F0
 	WORD $0x4ea09ca1 // mul v1.4s, v5.4s, v0.4s
 	WORD $0x4ea09c80 // mul v0.4s, v4.4s, v0.4s
 	WORD $0x4ea1846a // add v10.4s, v3.4s, v1.4s
 	WORD $0x4ea08446 // add v6.4s, v2.4s, v0.4s
-	FMOVQ 272(R1), F0
+	FMOVQ 64(R1), F0
 	WORD $0x4ea09e63 // mul v3.4s, v19.4s, v0.4s
 	WORD $0x4ea09e42 // mul v2.4s, v18.4s, v0.4s
-	FMOVQ 288(R1), F0
+	FMOVQ 96(R1), F0
 	WORD $0x4ea09e21 // mul v1.4s, v17.4s, v0.4s
 	WORD $0x4ea09e00 // mul v0.4s, v16.4s, v0.4s
 	WORD $0x4ea18465 // add v5.4s, v3.4s, v1.4s
 	WORD $0x4ea08444 // add v4.4s, v2.4s, v0.4s
-	FMOVQ 304(R1), F0
+	FMOVQ 128(R1), F0
 	WORD $0x4ea09da3 // mul v3.4s, v13.4s, v0.4s
 	WORD $0x4ea09d82 // mul v2.4s, v12.4s, v0.4s
-	FMOVQ 320(R1), F0
+	FMOVQ 160(R1), F0
 	WORD $0x4ea09d01 // mul v1.4s, v8.4s, v0.4s
 	WORD $0x4ea09ce0 // mul v0.4s, v7.4s, v0.4s
 	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x4ea184ae // add v14.4s, v5.4s, v1.4s
 	WORD $0x4ea08489 // add v9.4s, v4.4s, v0.4s
-	FMOVQ 336(R1), F0
+	FMOVQ 192(R1), F0
 	WORD $0x4ea09e63 // mul v3.4s, v19.4s, v0.4s
 	WORD $0x4ea09e42 // mul v2.4s, v18.4s, v0.4s
-	FMOVQ 352(R1), F0
+	FMOVQ 224(R1), F0
 	WORD $0x4ea09e21 // mul v1.4s, v17.4s, v0.4s
 	WORD $0x4ea09e00 // mul v0.4s, v16.4s, v0.4s
 	WORD $0x4ea18465 // add v5.4s, v3.4s, v1.4s
 	WORD $0x4ea08444 // add v4.4s, v2.4s, v0.4s
-	FMOVQ 368(R1), F0
+	FMOVQ 256(R1), F0
 	WORD $0x4ea09da3 // mul v3.4s, v13.4s, v0.4s
 	WORD $0x4ea09d82 // mul v2.4s, v12.4s, v0.4s
-	FMOVQ 384(R1), F0
+	FMOVQ 288(R1), F0
 	WORD $0x4ea09d01 // mul v1.4s, v8.4s, v0.4s
 	WORD $0x4ea09ce0 // mul v0.4s, v7.4s, v0.4s
 	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
@@ -665,28 +802,28 @@ TEXT ·Reduced4NEON(SB), NOSPLIT, $0-32
 	WORD $0x6ea68563 // sub v3.4s, v11.4s, v6.4s
 	WORD $0x4ead8501 // add v1.4s, v8.4s, v13.4s
 	WORD $0x4eac84e2 // add v2.4s, v7.4s, v12.4s
-	FMOVQ 400(R1), F0
+	FMOVQ 320(R1), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x4f34042b // sshr v11.4s, v1.4s, #12
 	WORD $0x4f34040a // sshr v10.4s, v0.4s, #12
 	WORD $0x4eae8481 // add v1.4s, v4.4s, v14.4s
 	WORD $0x4ea98462 // add v2.4s, v3.4s, v9.4s
-	FMOVQ 400(R1), F0
+	FMOVQ 320(R1), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x4f340426 // sshr v6.4s, v1.4s, #12
 	WORD $0x4f340405 // sshr v5.4s, v0.4s, #12
 	WORD $0x6eae8481 // sub v1.4s, v4.4s, v14.4s
 	WORD $0x6ea98462 // sub v2.4s, v3.4s, v9.4s
-	FMOVQ 400(R1), F0
+	FMOVQ 320(R1), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x4f340424 // sshr v4.4s, v1.4s, #12
 	WORD $0x4f340409 // sshr v9.4s, v0.4s, #12
 	WORD $0x6ead8501 // sub v1.4s, v8.4s, v13.4s
 	WORD $0x6eac84e2 // sub v2.4s, v7.4s, v12.4s
-	FMOVQ 400(R1), F0
+	FMOVQ 320(R1), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x4f340423 // sshr v3.4s, v1.4s, #12
@@ -707,60 +844,58 @@ TEXT ·Reduced4NEON(SB), NOSPLIT, $0-32
 	WORD $0x4ec478c7 // zip2 v7.2d, v6.2d, v4.2d
 	WORD $0x4ec378a6 // zip2 v6.2d, v5.2d, v3.2d
 	WORD $0x4f2e5404 // shl v4.4s, v0.4s, #14
-	FMOVQ 240(R1), F0
+	FMOVQ (R1), F0
 	WORD $0x4ea09c21 // mul v1.4s, v1.4s, v0.4s
-	FMOVQ 256(R1), F0
+	FMOVQ 32(R1), F0
 	WORD $0x4ea09c40 // mul v0.4s, v2.4s, v0.4s
 	WORD $0x4ea08423 // add v3.4s, v1.4s, v0.4s
-	FMOVQ 272(R1), F0
+	FMOVQ 64(R1), F0
 	WORD $0x4ea09d21 // mul v1.4s, v9.4s, v0.4s
-	FMOVQ 288(R1), F0
+	FMOVQ 96(R1), F0
 	WORD $0x4ea09ce0 // mul v0.4s, v7.4s, v0.4s
 	WORD $0x4ea08422 // add v2.4s, v1.4s, v0.4s
-	FMOVQ 304(R1), F0
+	FMOVQ 128(R1), F0
 	WORD $0x4ea09d01 // mul v1.4s, v8.4s, v0.4s
-	FMOVQ 320(R1), F0
+	FMOVQ 160(R1), F0
 	WORD $0x4ea09cc0 // mul v0.4s, v6.4s, v0.4s
 	WORD $0x4ea08420 // add v0.4s, v1.4s, v0.4s
 	WORD $0x4ea08445 // add v5.4s, v2.4s, v0.4s
-	FMOVQ 336(R1), F0
+	FMOVQ 192(R1), F0
 	WORD $0x4ea09d21 // mul v1.4s, v9.4s, v0.4s
-	FMOVQ 352(R1), F0
+	FMOVQ 224(R1), F0
 	WORD $0x4ea09ce0 // mul v0.4s, v7.4s, v0.4s
 	WORD $0x4ea08422 // add v2.4s, v1.4s, v0.4s
-	FMOVQ 368(R1), F0
+	FMOVQ 256(R1), F0
 	WORD $0x4ea09d01 // mul v1.4s, v8.4s, v0.4s
-	FMOVQ 384(R1), F0
+	FMOVQ 288(R1), F0
 	WORD $0x4ea09cc0 // mul v0.4s, v6.4s, v0.4s
 	WORD $0x4ea08420 // add v0.4s, v1.4s, v0.4s
-	WORD $0x4ea08447 // add v7.4s, v2.4s, v0.4s
-	WORD $0x4ea38486 // add v6.4s, v4.4s, v3.4s
+	WORD $0x4ea08448 // add v8.4s, v2.4s, v0.4s
+	WORD $0x4ea38487 // add v7.4s, v4.4s, v3.4s
 	WORD $0x6ea38484 // sub v4.4s, v4.4s, v3.4s
-	WORD $0x4ea784c1 // add v1.4s, v6.4s, v7.4s
-	FMOVQ 416(R1), F0
+	WORD $0x4ea884e2 // add v2.4s, v7.4s, v8.4s
+	FLDPQ 352(R1), (F1, F0)
+	WORD $0x4ea18441 // add v1.4s, v2.4s, v1.4s
+	WORD $0x4f2d0426 // sshr v6.4s, v1.4s, #19
+	WORD $0x4ea58481 // add v1.4s, v4.4s, v5.4s
 	WORD $0x4ea08420 // add v0.4s, v1.4s, v0.4s
 	WORD $0x4f2d0403 // sshr v3.4s, v0.4s, #19
-	WORD $0x4ea58481 // add v1.4s, v4.4s, v5.4s
-	FMOVQ 416(R1), F0
-	WORD $0x4ea08420 // add v0.4s, v1.4s, v0.4s
-	WORD $0x4f2d0402 // sshr v2.4s, v0.4s, #19
-	WORD $0x6ea58481 // sub v1.4s, v4.4s, v5.4s
-	FMOVQ 416(R1), F0
-	WORD $0x4ea08420 // add v0.4s, v1.4s, v0.4s
-	WORD $0x4f2d0405 // sshr v5.4s, v0.4s, #19
-	WORD $0x6ea784c1 // sub v1.4s, v6.4s, v7.4s
-	FMOVQ 416(R1), F0
+	WORD $0x6ea58482 // sub v2.4s, v4.4s, v5.4s
+	FLDPQ 352(R1), (F1, F0)
+	WORD $0x4ea18441 // add v1.4s, v2.4s, v1.4s
+	WORD $0x4f2d0425 // sshr v5.4s, v1.4s, #19
+	WORD $0x6ea884e1 // sub v1.4s, v7.4s, v8.4s
 	WORD $0x4ea08420 // add v0.4s, v1.4s, v0.4s
 	WORD $0x4f2d0400 // sshr v0.4s, v0.4s, #19
-	WORD $0x4e823864 // zip1 v4.4s, v3.4s, v2.4s
-	WORD $0x4e827863 // zip2 v3.4s, v3.4s, v2.4s
+	WORD $0x4e8338c4 // zip1 v4.4s, v6.4s, v3.4s
+	WORD $0x4e8378c3 // zip2 v3.4s, v6.4s, v3.4s
 	WORD $0x4e8038a2 // zip1 v2.4s, v5.4s, v0.4s
 	WORD $0x4e8078a1 // zip2 v1.4s, v5.4s, v0.4s
 	WORD $0x4ec23880 // zip1 v0.2d, v4.2d, v2.2d
 	WORD $0x4ec27885 // zip2 v5.2d, v4.2d, v2.2d
 	WORD $0x4ec13864 // zip1 v4.2d, v3.2d, v1.2d
 	WORD $0x4ec17863 // zip2 v3.2d, v3.2d, v1.2d
-	FMOVQ 432(R1), F2
+	FMOVQ 384(R1), F2
 	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
 	WORD $0x0e614801 // sqxtn v1.4h, v0.4s
 	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
@@ -792,7 +927,7 @@ TEXT ·Reduced4NEON(SB), NOSPLIT, $0-32
 
 // func Reduced2NEON(coef *int16, quant *int32, dst *uint8, stride int)
 TEXT ·Reduced2NEON(SB), NOSPLIT, $0-32
-	MOVD $neonpixel<>(SB), R1
+	MOVD $neonpixel<>+896(SB), R1
 	MOVD coef+0(FP), R4
 	MOVD quant+8(FP), R3
 	MOVD dst+16(FP), R0
@@ -829,18 +964,18 @@ TEXT ·Reduced2NEON(SB), NOSPLIT, $0-32
 	WORD $0x4ea09c48 // mul v8.4s, v2.4s, v0.4s
 	WORD $0x4f2f54e7 // shl v7.4s, v7.4s, #15
 	WORD $0x4f2f54c6 // shl v6.4s, v6.4s, #15
-	FMOVQ 448(R1), F0
+	FMOVQ (R1), F0
 	WORD $0x4ea09da3 // mul v3.4s, v13.4s, v0.4s
 	WORD $0x4ea09d82 // mul v2.4s, v12.4s, v0.4s
-	FMOVQ 464(R1), F0
+	FMOVQ 32(R1), F0
 	WORD $0x4ea09ca1 // mul v1.4s, v5.4s, v0.4s
 	WORD $0x4ea09c80 // mul v0.4s, v4.4s, v0.4s
 	WORD $0x4ea18465 // add v5.4s, v3.4s, v1.4s
 	WORD $0x4ea08444 // add v4.4s, v2.4s, v0.4s
-	FMOVQ 480(R1), F0
+	FMOVQ 64(R1), F0
 	WORD $0x4ea09d63 // mul v3.4s, v11.4s, v0.4s
 	WORD $0x4ea09d42 // mul v2.4s, v10.4s, v0.4s
-	FMOVQ 496(R1), F0
+	FMOVQ 96(R1), F0
 	WORD $0x4ea09d21 // mul v1.4s, v9.4s, v0.4s
 	WORD $0x4ea09d00 // mul v0.4s, v8.4s, v0.4s
 	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
@@ -849,56 +984,55 @@ TEXT ·Reduced2NEON(SB), NOSPLIT, $0-32
 	WORD $0x4ea08484 // add v4.4s, v4.4s, v0.4s
 	WORD $0x4ea584e1 // add v1.4s, v7.4s, v5.4s
 	WORD $0x4ea484c2 // add v2.4s, v6.4s, v4.4s
-	FMOVQ 512(R1), F0
+	FMOVQ 128(R1), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x4f330429 // sshr v9.4s, v1.4s, #13
 	WORD $0x4f330403 // sshr v3.4s, v0.4s, #13
 	WORD $0x6ea584e1 // sub v1.4s, v7.4s, v5.4s
 	WORD $0x6ea484c2 // sub v2.4s, v6.4s, v4.4s
-	FMOVQ 512(R1), F0
+	FMOVQ 128(R1), F0
 	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x4f330422 // sshr v2.4s, v1.4s, #13
 	WORD $0x4f330400 // sshr v0.4s, v0.4s, #13
 	WORD $0x4e823928 // zip1 v8.4s, v9.4s, v2.4s
-	WORD $0x4e803865 // zip1 v5.4s, v3.4s, v0.4s
-	WORD $0x4e827927 // zip2 v7.4s, v9.4s, v2.4s
-	WORD $0x4e807866 // zip2 v6.4s, v3.4s, v0.4s
+	WORD $0x4e803867 // zip1 v7.4s, v3.4s, v0.4s
+	WORD $0x4e827926 // zip2 v6.4s, v9.4s, v2.4s
+	WORD $0x4e807865 // zip2 v5.4s, v3.4s, v0.4s
 	WORD $0x4e823921 // zip1 v1.4s, v9.4s, v2.4s
 	WORD $0x4e803864 // zip1 v4.4s, v3.4s, v0.4s
 	WORD $0x4e827922 // zip2 v2.4s, v9.4s, v2.4s
 	WORD $0x4e807863 // zip2 v3.4s, v3.4s, v0.4s
 	WORD $0x4ec13900 // zip1 v0.2d, v8.2d, v1.2d
 	WORD $0x4ec17901 // zip2 v1.2d, v8.2d, v1.2d
-	WORD $0x4ec478a5 // zip2 v5.2d, v5.2d, v4.2d
-	WORD $0x4ec278e2 // zip2 v2.2d, v7.2d, v2.2d
-	WORD $0x4ec378c3 // zip2 v3.2d, v6.2d, v3.2d
-	WORD $0x4f2f5404 // shl v4.4s, v0.4s, #15
-	FMOVQ 448(R1), F0
+	WORD $0x4ec478e4 // zip2 v4.2d, v7.2d, v4.2d
+	WORD $0x4ec278c2 // zip2 v2.2d, v6.2d, v2.2d
+	WORD $0x4ec378a3 // zip2 v3.2d, v5.2d, v3.2d
+	WORD $0x4f2f5405 // shl v5.4s, v0.4s, #15
+	FMOVQ (R1), F0
 	WORD $0x4ea09c21 // mul v1.4s, v1.4s, v0.4s
-	FMOVQ 464(R1), F0
+	FMOVQ 32(R1), F0
 	WORD $0x4ea09c40 // mul v0.4s, v2.4s, v0.4s
 	WORD $0x4ea08422 // add v2.4s, v1.4s, v0.4s
-	FMOVQ 480(R1), F0
-	WORD $0x4ea09ca1 // mul v1.4s, v5.4s, v0.4s
-	FMOVQ 496(R1), F0
+	FMOVQ 64(R1), F0
+	WORD $0x4ea09c81 // mul v1.4s, v4.4s, v0.4s
+	FMOVQ 96(R1), F0
 	WORD $0x4ea09c60 // mul v0.4s, v3.4s, v0.4s
 	WORD $0x4ea08420 // add v0.4s, v1.4s, v0.4s
-	WORD $0x4ea08442 // add v2.4s, v2.4s, v0.4s
-	WORD $0x4ea28481 // add v1.4s, v4.4s, v2.4s
-	FMOVQ 528(R1), F0
-	WORD $0x4ea08420 // add v0.4s, v1.4s, v0.4s
-	WORD $0x4f2c0403 // sshr v3.4s, v0.4s, #20
-	WORD $0x6ea28481 // sub v1.4s, v4.4s, v2.4s
-	FMOVQ 528(R1), F0
+	WORD $0x4ea08444 // add v4.4s, v2.4s, v0.4s
+	WORD $0x4ea484a2 // add v2.4s, v5.4s, v4.4s
+	FLDPQ 160(R1), (F1, F0)
+	WORD $0x4ea18441 // add v1.4s, v2.4s, v1.4s
+	WORD $0x4f2c0423 // sshr v3.4s, v1.4s, #20
+	WORD $0x6ea484a1 // sub v1.4s, v5.4s, v4.4s
 	WORD $0x4ea08420 // add v0.4s, v1.4s, v0.4s
 	WORD $0x4f2c0400 // sshr v0.4s, v0.4s, #20
 	WORD $0x4e803862 // zip1 v2.4s, v3.4s, v0.4s
 	WORD $0x4e803861 // zip1 v1.4s, v3.4s, v0.4s
 	WORD $0x4ec13840 // zip1 v0.2d, v2.2d, v1.2d
 	WORD $0x4ec17843 // zip2 v3.2d, v2.2d, v1.2d
-	FMOVQ 432(R1), F2
+	FMOVQ 192(R1), F2
 	WORD $0x4ea28400 // add v0.4s, v0.4s, v2.4s
 	WORD $0x0e614801 // sqxtn v1.4h, v0.4s
 	WORD $0x4e614801 // sqxtn2 v1.8h, v0.4s
@@ -916,14 +1050,12 @@ TEXT ·Reduced2NEON(SB), NOSPLIT, $0-32
 
 // func UpsampleNEON(n int, src *uint8, dst *uint8)
 TEXT ·UpsampleNEON(SB), NOSPLIT, $0-24
-	MOVD $neonpixel<>(SB), R3
+	MOVD $neonpixel<>+1120(SB), R3
 	MOVD n+0(FP), R2
 	MOVD dst+16(FP), R1
 	MOVD src+8(FP), R0
-	FMOVQ 544(R3), F13
-	FMOVQ 544(R3), F12
-	FMOVQ 560(R3), F11
-	FMOVQ 560(R3), F10
+	FLDPQ (R3), (F13, F12)
+	FLDPQ 32(R3), (F11, F10)
 loop:
 	CMP $0, R2
 	BLE done
@@ -966,15 +1098,13 @@ done:
 
 // func UpsampleTwoNEON(n int, near *uint8, far *uint8, dst *uint8)
 TEXT ·UpsampleTwoNEON(SB), NOSPLIT, $0-32
-	MOVD $neonpixel<>(SB), R4
+	MOVD $neonpixel<>+1184(SB), R4
 	MOVD n+0(FP), R3
 	MOVD dst+24(FP), R2
 	MOVD near+8(FP), R1
 	MOVD far+16(FP), R0
-	FMOVQ 576(R4), F9
-	FMOVQ 576(R4), F8
-	FMOVQ 592(R4), F7
-	FMOVQ 592(R4), F6
+	FLDPQ (R4), (F9, F8)
+	FLDPQ 32(R4), (F7, F6)
 loop:
 	CMP $0, R3
 	BLE done
@@ -1045,7 +1175,7 @@ done:
 
 // func RGBNEON(n int, y *uint8, cb *uint8, cr *uint8, red *uint8, green *uint8, blue *uint8)
 TEXT ·RGBNEON(SB), NOSPLIT, $0-56
-	MOVD $neonpixel<>(SB), R0
+	MOVD $neonpixel<>+1248(SB), R0
 	MOVD n+0(FP), R1
 	MOVD y+8(FP), R8
 	MOVD cb+16(FP), R7
@@ -1053,18 +1183,12 @@ TEXT ·RGBNEON(SB), NOSPLIT, $0-56
 	MOVD red+32(FP), R5
 	MOVD green+40(FP), R4
 	MOVD blue+48(FP), R3
-	FMOVQ 432(R0), F13
-	FMOVQ 432(R0), F12
-	FMOVQ 608(R0), F11
-	FMOVQ 608(R0), F10
-	FMOVQ 624(R0), F9
-	FMOVQ 624(R0), F8
-	FMOVQ 640(R0), F7
-	FMOVQ 640(R0), F6
-	FMOVQ 656(R0), F5
-	FMOVQ 656(R0), F4
-	FMOVQ 672(R0), F3
-	FMOVQ 672(R0), F2
+	FLDPQ (R0), (F13, F12)
+	FLDPQ 32(R0), (F11, F10)
+	FLDPQ 64(R0), (F9, F8)
+	FLDPQ 96(R0), (F7, F6)
+	FLDPQ 128(R0), (F5, F4)
+	FLDPQ 160(R0), (F3, F2)
 	MOVD ZR, R0
 loop:
 	CMP $0, R1
@@ -1172,16 +1296,16 @@ done:
 
 // func MergeNEON(n int, packed *uint8, red *uint8, green *uint8, blue *uint8)
 TEXT ·MergeNEON(SB), NOSPLIT, $0-40
-	MOVD $neonpixel<>(SB), R0
-	FMOVQ 688(R0), F8
-	FMOVQ 704(R0), F7
-	FMOVQ 720(R0), F6
-	FMOVQ 736(R0), F5
-	FMOVQ 752(R0), F4
-	FMOVQ 768(R0), F3
-	FMOVQ 784(R0), F2
-	FMOVQ 800(R0), F1
-	FMOVQ 816(R0), F0
+	MOVD $neonpixel<>+1440(SB), R0
+	FMOVQ (R0), F8
+	FMOVQ 32(R0), F7
+	FMOVQ 64(R0), F6
+	FMOVQ 96(R0), F5
+	FMOVQ 128(R0), F4
+	FMOVQ 160(R0), F3
+	FMOVQ 192(R0), F2
+	FMOVQ 224(R0), F1
+	FMOVQ 256(R0), F0
 	MOVD n+0(FP), R4
 	MOVD packed+8(FP), R3
 	MOVD red+16(FP), R2
@@ -1220,16 +1344,16 @@ done:
 
 // func SplitNEON(n int, packed *uint8, red *uint8, green *uint8, blue *uint8)
 TEXT ·SplitNEON(SB), NOSPLIT, $0-40
-	MOVD $neonpixel<>(SB), R0
-	FMOVQ 832(R0), F8
-	FMOVQ 848(R0), F7
-	FMOVQ 864(R0), F6
-	FMOVQ 880(R0), F5
-	FMOVQ 896(R0), F4
-	FMOVQ 912(R0), F3
-	FMOVQ 928(R0), F2
-	FMOVQ 944(R0), F1
-	FMOVQ 960(R0), F0
+	MOVD $neonpixel<>+1728(SB), R0
+	FMOVQ (R0), F8
+	FMOVQ 32(R0), F7
+	FMOVQ 64(R0), F6
+	FMOVQ 96(R0), F5
+	FMOVQ 128(R0), F4
+	FMOVQ 160(R0), F3
+	FMOVQ 192(R0), F2
+	FMOVQ 224(R0), F1
+	FMOVQ 256(R0), F0
 	MOVD n+0(FP), R4
 	MOVD packed+8(FP), R3
 	MOVD red+16(FP), R2
@@ -1288,14 +1412,14 @@ done:
 
 // func Paeth3NEON(n int, raw *uint8, above *uint8, dst *uint8)
 TEXT ·Paeth3NEON(SB), NOSPLIT, $0-32
-	MOVD $neonpixel<>(SB), R4
+	MOVD $neonpixel<>+2016(SB), R4
 	MOVD n+0(FP), R3
 	MOVD raw+8(FP), R2
 	MOVD above+16(FP), R1
 	MOVD dst+24(FP), R0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ 976(R4), F8
+	FMOVQ (R4), F8
 loop:
 	CMP $0, R3
 	BLE done
@@ -1332,14 +1456,14 @@ done:
 
 // func Paeth4NEON(n int, raw *uint8, above *uint8, dst *uint8)
 TEXT ·Paeth4NEON(SB), NOSPLIT, $0-32
-	MOVD $neonpixel<>(SB), R4
+	MOVD $neonpixel<>+2016(SB), R4
 	MOVD n+0(FP), R3
 	MOVD raw+8(FP), R2
 	MOVD above+16(FP), R1
 	MOVD dst+24(FP), R0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ 976(R4), F8
+	FMOVQ (R4), F8
 loop:
 	CMP $0, R3
 	BLE done
@@ -1373,15 +1497,14 @@ done:
 
 // func ColumnNEON(n int, taps int, stride int, weights *int32, src *uint8, dst *uint8)
 TEXT ·ColumnNEON(SB), NOSPLIT, $0-48
-	MOVD $neonpixel<>(SB), R0
+	MOVD $neonpixel<>+2048(SB), R0
 	MOVD n+0(FP), R4
 	MOVD taps+8(FP), R8
 	MOVD stride+16(FP), R7
 	MOVD weights+24(FP), R6
 	MOVD src+32(FP), R3
 	MOVD dst+40(FP), R2
-	FMOVQ 992(R0), F6
-	FMOVQ 992(R0), F5
+	FLDPQ (R0), (F6, F5)
 loop:
 	CMP $0, R4
 	BLE done
@@ -1420,14 +1543,14 @@ done:
 
 // func RowNEON(n int, taps int, first *int32, weights *int32, src *uint8, dst *uint8)
 TEXT ·RowNEON(SB), NOSPLIT, $0-48
-	MOVD $neonpixel<>(SB), R0
+	MOVD $neonpixel<>+2048(SB), R0
 	MOVD n+0(FP), R5
 	MOVD taps+8(FP), R7
 	MOVD first+16(FP), R4
 	MOVD weights+24(FP), R3
 	MOVD src+32(FP), R6
 	MOVD dst+40(FP), R2
-	FMOVQ 992(R0), F6
+	FMOVQ (R0), F6
 loop:
 	CMP $0, R5
 	BLE done
@@ -1470,8 +1593,8 @@ done:
 
 // func MirrorBytesNEON(rows int, width int, src *uint8, dst *uint8)
 TEXT ·MirrorBytesNEON(SB), NOSPLIT, $0-32
-	MOVD $neonpixel<>(SB), R0
-	FMOVQ 1008(R0), F0
+	MOVD $neonpixel<>+2080(SB), R0
+	FMOVQ (R0), F0
 	MOVD rows+0(FP), R4
 	MOVD width+8(FP), R7
 	MOVD src+16(FP), R3

@@ -6,69 +6,193 @@
 
 DATA neonrecurrent<>+0(SB)/8, $0x3f8000003f800000
 DATA neonrecurrent<>+8(SB)/8, $0x3f8000003f800000
-DATA neonrecurrent<>+16(SB)/8, $0x8000000080000000
-DATA neonrecurrent<>+24(SB)/8, $0x8000000080000000
-DATA neonrecurrent<>+32(SB)/8, $0xc2d00000c2d00000
-DATA neonrecurrent<>+40(SB)/8, $0xc2d00000c2d00000
-DATA neonrecurrent<>+48(SB)/8, $0x42b2000042b20000
-DATA neonrecurrent<>+56(SB)/8, $0x42b2000042b20000
-DATA neonrecurrent<>+64(SB)/8, $0x4b4000004b400000
-DATA neonrecurrent<>+72(SB)/8, $0x4b4000004b400000
-DATA neonrecurrent<>+80(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA neonrecurrent<>+88(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA neonrecurrent<>+96(SB)/8, $0x3f3180003f318000
-DATA neonrecurrent<>+104(SB)/8, $0x3f3180003f318000
-DATA neonrecurrent<>+112(SB)/8, $0xb95e8083b95e8083
-DATA neonrecurrent<>+120(SB)/8, $0xb95e8083b95e8083
-DATA neonrecurrent<>+128(SB)/8, $0x39500d0139500d01
-DATA neonrecurrent<>+136(SB)/8, $0x39500d0139500d01
-DATA neonrecurrent<>+144(SB)/8, $0x3ab60b613ab60b61
-DATA neonrecurrent<>+152(SB)/8, $0x3ab60b613ab60b61
-DATA neonrecurrent<>+160(SB)/8, $0x3c0888893c088889
-DATA neonrecurrent<>+168(SB)/8, $0x3c0888893c088889
-DATA neonrecurrent<>+176(SB)/8, $0x3d2aaaab3d2aaaab
-DATA neonrecurrent<>+184(SB)/8, $0x3d2aaaab3d2aaaab
-DATA neonrecurrent<>+192(SB)/8, $0x3e2aaaab3e2aaaab
-DATA neonrecurrent<>+200(SB)/8, $0x3e2aaaab3e2aaaab
-DATA neonrecurrent<>+208(SB)/8, $0x3f0000003f000000
-DATA neonrecurrent<>+216(SB)/8, $0x3f0000003f000000
-DATA neonrecurrent<>+224(SB)/8, $0xc2200000c2200000
-DATA neonrecurrent<>+232(SB)/8, $0xc2200000c2200000
-DATA neonrecurrent<>+240(SB)/8, $0x4000000040000000
-DATA neonrecurrent<>+248(SB)/8, $0x4000000040000000
-DATA neonrecurrent<>+256(SB)/8, $0xffffffffffffffff
-DATA neonrecurrent<>+264(SB)/8, $0xffffffffffffffff
-DATA neonrecurrent<>+272(SB)/8, $0xffffffffffffffff
-DATA neonrecurrent<>+280(SB)/8, $0xffffffffffffffff
-DATA neonrecurrent<>+288(SB)/8, $0xffffffffffffffff
-DATA neonrecurrent<>+296(SB)/8, $0xffffffffffffffff
-DATA neonrecurrent<>+304(SB)/8, $0xffffffffffffffff
-DATA neonrecurrent<>+312(SB)/8, $0xffffffffffffffff
-DATA neonrecurrent<>+320(SB)/8, $0x0000000000000000
-DATA neonrecurrent<>+328(SB)/8, $0x0000000000000000
-DATA neonrecurrent<>+336(SB)/8, $0x0000000000000000
-DATA neonrecurrent<>+344(SB)/8, $0x0000000000000000
-DATA neonrecurrent<>+352(SB)/8, $0x0000000000000000
-DATA neonrecurrent<>+360(SB)/8, $0x0000000000000000
-DATA neonrecurrent<>+368(SB)/8, $0x0000000000000000
-DATA neonrecurrent<>+376(SB)/8, $0x0000000000000000
-GLOBL neonrecurrent<>(SB), RODATA|NOPTR, $384
+DATA neonrecurrent<>+16(SB)/8, $0x3f8000003f800000
+DATA neonrecurrent<>+24(SB)/8, $0x3f8000003f800000
+DATA neonrecurrent<>+32(SB)/8, $0x8000000080000000
+DATA neonrecurrent<>+40(SB)/8, $0x8000000080000000
+DATA neonrecurrent<>+48(SB)/8, $0x8000000080000000
+DATA neonrecurrent<>+56(SB)/8, $0x8000000080000000
+DATA neonrecurrent<>+64(SB)/8, $0xc2d00000c2d00000
+DATA neonrecurrent<>+72(SB)/8, $0xc2d00000c2d00000
+DATA neonrecurrent<>+80(SB)/8, $0xc2d00000c2d00000
+DATA neonrecurrent<>+88(SB)/8, $0xc2d00000c2d00000
+DATA neonrecurrent<>+96(SB)/8, $0x42b2000042b20000
+DATA neonrecurrent<>+104(SB)/8, $0x42b2000042b20000
+DATA neonrecurrent<>+112(SB)/8, $0x42b2000042b20000
+DATA neonrecurrent<>+120(SB)/8, $0x42b2000042b20000
+DATA neonrecurrent<>+128(SB)/8, $0x4b4000004b400000
+DATA neonrecurrent<>+136(SB)/8, $0x4b4000004b400000
+DATA neonrecurrent<>+144(SB)/8, $0x4b4000004b400000
+DATA neonrecurrent<>+152(SB)/8, $0x4b4000004b400000
+DATA neonrecurrent<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonrecurrent<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonrecurrent<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonrecurrent<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonrecurrent<>+192(SB)/8, $0x3f3180003f318000
+DATA neonrecurrent<>+200(SB)/8, $0x3f3180003f318000
+DATA neonrecurrent<>+208(SB)/8, $0x3f3180003f318000
+DATA neonrecurrent<>+216(SB)/8, $0x3f3180003f318000
+DATA neonrecurrent<>+224(SB)/8, $0xb95e8083b95e8083
+DATA neonrecurrent<>+232(SB)/8, $0xb95e8083b95e8083
+DATA neonrecurrent<>+240(SB)/8, $0xb95e8083b95e8083
+DATA neonrecurrent<>+248(SB)/8, $0xb95e8083b95e8083
+DATA neonrecurrent<>+256(SB)/8, $0x39500d0139500d01
+DATA neonrecurrent<>+264(SB)/8, $0x39500d0139500d01
+DATA neonrecurrent<>+272(SB)/8, $0x39500d0139500d01
+DATA neonrecurrent<>+280(SB)/8, $0x39500d0139500d01
+DATA neonrecurrent<>+288(SB)/8, $0x3ab60b613ab60b61
+DATA neonrecurrent<>+296(SB)/8, $0x3ab60b613ab60b61
+DATA neonrecurrent<>+304(SB)/8, $0x3ab60b613ab60b61
+DATA neonrecurrent<>+312(SB)/8, $0x3ab60b613ab60b61
+DATA neonrecurrent<>+320(SB)/8, $0x3c0888893c088889
+DATA neonrecurrent<>+328(SB)/8, $0x3c0888893c088889
+DATA neonrecurrent<>+336(SB)/8, $0x3c0888893c088889
+DATA neonrecurrent<>+344(SB)/8, $0x3c0888893c088889
+DATA neonrecurrent<>+352(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonrecurrent<>+360(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonrecurrent<>+368(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonrecurrent<>+376(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonrecurrent<>+384(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonrecurrent<>+392(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonrecurrent<>+400(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonrecurrent<>+408(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonrecurrent<>+416(SB)/8, $0x3f0000003f000000
+DATA neonrecurrent<>+424(SB)/8, $0x3f0000003f000000
+DATA neonrecurrent<>+432(SB)/8, $0x3f0000003f000000
+DATA neonrecurrent<>+440(SB)/8, $0x3f0000003f000000
+DATA neonrecurrent<>+448(SB)/8, $0xc2200000c2200000
+DATA neonrecurrent<>+456(SB)/8, $0xc2200000c2200000
+DATA neonrecurrent<>+464(SB)/8, $0xc2200000c2200000
+DATA neonrecurrent<>+472(SB)/8, $0xc2200000c2200000
+DATA neonrecurrent<>+480(SB)/8, $0x4000000040000000
+DATA neonrecurrent<>+488(SB)/8, $0x4000000040000000
+DATA neonrecurrent<>+496(SB)/8, $0x4000000040000000
+DATA neonrecurrent<>+504(SB)/8, $0x4000000040000000
+DATA neonrecurrent<>+512(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+520(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+528(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+536(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+544(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+552(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+560(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+568(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+576(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+584(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+592(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+600(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+608(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+616(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+624(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+632(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+640(SB)/8, $0x8000000080000000
+DATA neonrecurrent<>+648(SB)/8, $0x8000000080000000
+DATA neonrecurrent<>+656(SB)/8, $0x8000000080000000
+DATA neonrecurrent<>+664(SB)/8, $0x8000000080000000
+DATA neonrecurrent<>+672(SB)/8, $0xc2200000c2200000
+DATA neonrecurrent<>+680(SB)/8, $0xc2200000c2200000
+DATA neonrecurrent<>+688(SB)/8, $0xc2200000c2200000
+DATA neonrecurrent<>+696(SB)/8, $0xc2200000c2200000
+DATA neonrecurrent<>+704(SB)/8, $0x4b4000004b400000
+DATA neonrecurrent<>+712(SB)/8, $0x4b4000004b400000
+DATA neonrecurrent<>+720(SB)/8, $0x4b4000004b400000
+DATA neonrecurrent<>+728(SB)/8, $0x4b4000004b400000
+DATA neonrecurrent<>+736(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonrecurrent<>+744(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonrecurrent<>+752(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonrecurrent<>+760(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA neonrecurrent<>+768(SB)/8, $0x3f3180003f318000
+DATA neonrecurrent<>+776(SB)/8, $0x3f3180003f318000
+DATA neonrecurrent<>+784(SB)/8, $0x3f3180003f318000
+DATA neonrecurrent<>+792(SB)/8, $0x3f3180003f318000
+DATA neonrecurrent<>+800(SB)/8, $0xb95e8083b95e8083
+DATA neonrecurrent<>+808(SB)/8, $0xb95e8083b95e8083
+DATA neonrecurrent<>+816(SB)/8, $0xb95e8083b95e8083
+DATA neonrecurrent<>+824(SB)/8, $0xb95e8083b95e8083
+DATA neonrecurrent<>+832(SB)/8, $0x39500d0139500d01
+DATA neonrecurrent<>+840(SB)/8, $0x39500d0139500d01
+DATA neonrecurrent<>+848(SB)/8, $0x39500d0139500d01
+DATA neonrecurrent<>+856(SB)/8, $0x39500d0139500d01
+DATA neonrecurrent<>+864(SB)/8, $0x3ab60b613ab60b61
+DATA neonrecurrent<>+872(SB)/8, $0x3ab60b613ab60b61
+DATA neonrecurrent<>+880(SB)/8, $0x3ab60b613ab60b61
+DATA neonrecurrent<>+888(SB)/8, $0x3ab60b613ab60b61
+DATA neonrecurrent<>+896(SB)/8, $0x3c0888893c088889
+DATA neonrecurrent<>+904(SB)/8, $0x3c0888893c088889
+DATA neonrecurrent<>+912(SB)/8, $0x3c0888893c088889
+DATA neonrecurrent<>+920(SB)/8, $0x3c0888893c088889
+DATA neonrecurrent<>+928(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonrecurrent<>+936(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonrecurrent<>+944(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonrecurrent<>+952(SB)/8, $0x3d2aaaab3d2aaaab
+DATA neonrecurrent<>+960(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonrecurrent<>+968(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonrecurrent<>+976(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonrecurrent<>+984(SB)/8, $0x3e2aaaab3e2aaaab
+DATA neonrecurrent<>+992(SB)/8, $0x3f0000003f000000
+DATA neonrecurrent<>+1000(SB)/8, $0x3f0000003f000000
+DATA neonrecurrent<>+1008(SB)/8, $0x3f0000003f000000
+DATA neonrecurrent<>+1016(SB)/8, $0x3f0000003f000000
+DATA neonrecurrent<>+1024(SB)/8, $0x3f8000003f800000
+DATA neonrecurrent<>+1032(SB)/8, $0x3f8000003f800000
+DATA neonrecurrent<>+1040(SB)/8, $0x3f8000003f800000
+DATA neonrecurrent<>+1048(SB)/8, $0x3f8000003f800000
+DATA neonrecurrent<>+1056(SB)/8, $0x4000000040000000
+DATA neonrecurrent<>+1064(SB)/8, $0x4000000040000000
+DATA neonrecurrent<>+1072(SB)/8, $0x4000000040000000
+DATA neonrecurrent<>+1080(SB)/8, $0x4000000040000000
+DATA neonrecurrent<>+1088(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1096(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1104(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1112(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1120(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1128(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1136(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1144(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1152(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1160(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1168(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1176(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1184(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1192(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1200(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1208(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1216(SB)/8, $0x3f8000003f800000
+DATA neonrecurrent<>+1224(SB)/8, $0x3f8000003f800000
+DATA neonrecurrent<>+1232(SB)/8, $0x3f8000003f800000
+DATA neonrecurrent<>+1240(SB)/8, $0x3f8000003f800000
+DATA neonrecurrent<>+1248(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1256(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1264(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1272(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1280(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1288(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1296(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1304(SB)/8, $0xffffffffffffffff
+DATA neonrecurrent<>+1312(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1320(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1328(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1336(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1344(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1352(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1360(SB)/8, $0x0000000000000000
+DATA neonrecurrent<>+1368(SB)/8, $0x0000000000000000
+GLOBL neonrecurrent<>(SB), RODATA|NOPTR, $1376
 
 // func LSTMNEONF32(n int, in *float32, keep *float32, fresh *float32, out *float32, cell *float32, next *float32, state *float32)
 TEXT ·LSTMNEONF32(SB), NOSPLIT, $0-64
-	MOVD $neonrecurrent<>(SB), R9
-	FMOVQ (R9), F17
-	FMOVQ 64(R9), F16
-	FMOVQ 128(R9), F15
-	FMOVQ 16(R9), F14
-	FMOVQ 32(R9), F13
-	FMOVQ 48(R9), F12
-	FMOVQ 80(R9), F11
-	FMOVQ 96(R9), F10
-	FMOVQ 112(R9), F9
-	FMOVQ 224(R9), F8
-	FMOVQ 208(R9), F7
-	FMOVQ 240(R9), F6
+	MOVD $neonrecurrent<>+0(SB), R9
+	FMOVQ (R9), F11
+	FMOVQ 128(R9), F10
+	FMOVQ 256(R9), F9
+	FMOVQ 32(R9), F8
+	FMOVQ 64(R9), F7
+	FMOVQ 96(R9), F6
+	FMOVQ 160(R9), F5
+	FMOVQ 192(R9), F4
+	FMOVQ 224(R9), F3
+	FMOVQ 448(R9), F2
+	FMOVQ 416(R9), F1
+	FMOVQ 480(R9), F0
 	MOVD in+8(FP), R7
 	MOVD keep+16(FP), R6
 	MOVD fresh+24(FP), R5
@@ -82,376 +206,343 @@ TEXT ·LSTMNEONF32(SB), NOSPLIT, $0-64
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R7), (F3, F2)
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e33 // and v19.16b, v17.16b, v1.16b
-	WORD $0x4e201e32 // and v18.16b, v17.16b, v0.16b
-	WORD $0x4eae1c61 // orr v1.16b, v3.16b, v14.16b
-	WORD $0x4eae1c40 // orr v0.16b, v2.16b, v14.16b
-	WORD $0x4e21f5a1 // fmax v1.4s, v13.4s, v1.4s
-	WORD $0x4e20f5a0 // fmax v0.4s, v13.4s, v0.4s
-	WORD $0x4ea1f583 // fmin v3.4s, v12.4s, v1.4s
-	WORD $0x4ea0f582 // fmin v2.4s, v12.4s, v0.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
-	VMOV V16.B16, V0.B16
-	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
-	WORD $0x4eb0d435 // fsub v21.4s, v1.4s, v16.4s
-	WORD $0x4eb0d414 // fsub v20.4s, v0.4s, v16.4s
-	WORD $0x4eaacea3 // fmls v3.4s, v21.4s, v10.4s
-	WORD $0x4eaace82 // fmls v2.4s, v20.4s, v10.4s
-	WORD $0x4ea9cea3 // fmls v3.4s, v21.4s, v9.4s
-	WORD $0x4ea9ce82 // fmls v2.4s, v20.4s, v9.4s
-	FMOVQ 144(R9), F1
-	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
-	FMOVQ 160(R9), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R9), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V7.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V7.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e27cea1 // fmla v1.4s, v21.4s, v7.4s
-	VMOV V16.B16, V0.B16
-	WORD $0x4e27ce80 // fmla v0.4s, v20.4s, v7.4s
-	WORD $0x4eb0d421 // fsub v1.4s, v1.4s, v16.4s
-	WORD $0x4eb0d400 // fsub v0.4s, v0.4s, v16.4s
-	WORD $0x4ea1d6a5 // fsub v5.4s, v21.4s, v1.4s
-	WORD $0x4ea0d684 // fsub v4.4s, v20.4s, v0.4s
-	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
-	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
-	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
-	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e30d4a0 // fadd v0.4s, v5.4s, v16.4s
-	WORD $0x4e30d481 // fadd v1.4s, v4.4s, v16.4s
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
-	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
-	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
-	WORD $0x4e31d403 // fadd v3.4s, v0.4s, v17.4s
-	WORD $0x4e31d482 // fadd v2.4s, v4.4s, v17.4s
-	WORD $0x6eb3e401 // fcmgt v1.4s, v0.4s, v19.4s
-	WORD $0x6e731c01 // bsl v1.16b, v0.16b, v19.16b
-	WORD $0x6eb2e480 // fcmgt v0.4s, v4.4s, v18.4s
-	WORD $0x6e721c80 // bsl v0.16b, v4.16b, v18.16b
-	WORD $0x6e23fc35 // fdiv v21.4s, v1.4s, v3.4s
-	WORD $0x6e22fc14 // fdiv v20.4s, v0.4s, v2.4s
+	FLDPQ (R7), (F15, F14)
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6eace5ed // fcmgt v13.4s, v15.4s, v12.4s
+	WORD $0x6eace5cc // fcmgt v12.4s, v14.4s, v12.4s
+	WORD $0x4e2d1d73 // and v19.16b, v11.16b, v13.16b
+	WORD $0x4e2c1d72 // and v18.16b, v11.16b, v12.16b
+	WORD $0x4ea81ded // orr v13.16b, v15.16b, v8.16b
+	WORD $0x4ea81dcc // orr v12.16b, v14.16b, v8.16b
+	WORD $0x4e2df4ed // fmax v13.4s, v7.4s, v13.4s
+	WORD $0x4e2cf4ec // fmax v12.4s, v7.4s, v12.4s
+	WORD $0x4eadf4cf // fmin v15.4s, v6.4s, v13.4s
+	WORD $0x4eacf4ce // fmin v14.4s, v6.4s, v12.4s
+	FLDPQ 128(R9), (F13, F12)
+	WORD $0x4e25cded // fmla v13.4s, v15.4s, v5.4s
+	WORD $0x4e25cdcc // fmla v12.4s, v14.4s, v5.4s
+	WORD $0x4eaad5b5 // fsub v21.4s, v13.4s, v10.4s
+	WORD $0x4eaad594 // fsub v20.4s, v12.4s, v10.4s
+	WORD $0x4ea4ceaf // fmls v15.4s, v21.4s, v4.4s
+	WORD $0x4ea4ce8e // fmls v14.4s, v20.4s, v4.4s
+	WORD $0x4ea3ceaf // fmls v15.4s, v21.4s, v3.4s
+	WORD $0x4ea3ce8e // fmls v14.4s, v20.4s, v3.4s
+	FLDPQ 288(R9), (F16, F12)
+	WORD $0x4e2fcd30 // fmla v16.4s, v9.4s, v15.4s
+	WORD $0x4e2ecd2c // fmla v12.4s, v9.4s, v14.4s
+	FLDPQ 320(R9), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 352(R9), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	FLDPQ 384(R9), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 416(R9), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	WORD $0x6e2fde0d // fmul v13.4s, v16.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fcdaf // fmla v15.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	FLDPQ 128(R9), (F13, F12)
+	WORD $0x4e21cead // fmla v13.4s, v21.4s, v1.4s
+	WORD $0x4e21ce8c // fmla v12.4s, v20.4s, v1.4s
+	WORD $0x4eaad5ad // fsub v13.4s, v13.4s, v10.4s
+	WORD $0x4eaad58c // fsub v12.4s, v12.4s, v10.4s
+	WORD $0x4eadd6b1 // fsub v17.4s, v21.4s, v13.4s
+	WORD $0x4eacd690 // fsub v16.4s, v20.4s, v12.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	WORD $0x4e2bd5ce // fadd v14.4s, v14.4s, v11.4s
+	WORD $0x4e2ad5ad // fadd v13.4s, v13.4s, v10.4s
+	WORD $0x4e2ad58c // fadd v12.4s, v12.4s, v10.4s
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4eab85ad // add v13.4s, v13.4s, v11.4s
+	WORD $0x4eab858c // add v12.4s, v12.4s, v11.4s
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e2ad62c // fadd v12.4s, v17.4s, v10.4s
+	WORD $0x4e2ad60d // fadd v13.4s, v16.4s, v10.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4eab858c // add v12.4s, v12.4s, v11.4s
+	WORD $0x4eab85ad // add v13.4s, v13.4s, v11.4s
+	WORD $0x6e2cddec // fmul v12.4s, v15.4s, v12.4s
+	WORD $0x6e2dddd0 // fmul v16.4s, v14.4s, v13.4s
+	WORD $0x4e2bd58f // fadd v15.4s, v12.4s, v11.4s
+	WORD $0x4e2bd60e // fadd v14.4s, v16.4s, v11.4s
+	WORD $0x6eb3e58d // fcmgt v13.4s, v12.4s, v19.4s
+	WORD $0x6e731d8d // bsl v13.16b, v12.16b, v19.16b
+	WORD $0x6eb2e60c // fcmgt v12.4s, v16.4s, v18.4s
+	WORD $0x6e721e0c // bsl v12.16b, v16.16b, v18.16b
+	WORD $0x6e2ffdb5 // fdiv v21.4s, v13.4s, v15.4s
+	WORD $0x6e2efd94 // fdiv v20.4s, v12.4s, v14.4s
 	FSTPQ.P (F21, F20), 32(R7)
 	FLDPQ (R5), (F23, F22)
-	WORD $0x4eae1ee1 // orr v1.16b, v23.16b, v14.16b
-	WORD $0x4eae1ec0 // orr v0.16b, v22.16b, v14.16b
-	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
-	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x4e21f503 // fmax v3.4s, v8.4s, v1.4s
-	WORD $0x4e20f502 // fmax v2.4s, v8.4s, v0.4s
-	VMOV V16.B16, V19.B16
-	WORD $0x4e2bcc73 // fmla v19.4s, v3.4s, v11.4s
-	VMOV V16.B16, V18.B16
-	WORD $0x4e2bcc52 // fmla v18.4s, v2.4s, v11.4s
-	WORD $0x4eb0d661 // fsub v1.4s, v19.4s, v16.4s
-	WORD $0x4eb0d640 // fsub v0.4s, v18.4s, v16.4s
-	WORD $0x4eaacc23 // fmls v3.4s, v1.4s, v10.4s
-	WORD $0x4eaacc02 // fmls v2.4s, v0.4s, v10.4s
-	WORD $0x4ea9cc23 // fmls v3.4s, v1.4s, v9.4s
-	WORD $0x4ea9cc02 // fmls v2.4s, v0.4s, v9.4s
-	FMOVQ 144(R9), F1
-	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
-	FMOVQ 160(R9), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R9), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V7.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V7.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4f375661 // shl v1.4s, v19.4s, #23
-	WORD $0x4f375640 // shl v0.4s, v18.4s, #23
-	WORD $0x4eb18425 // add v5.4s, v1.4s, v17.4s
-	WORD $0x4eb18404 // add v4.4s, v0.4s, v17.4s
-	WORD $0x4eb1d4a1 // fsub v1.4s, v5.4s, v17.4s
-	WORD $0x4eb1d480 // fsub v0.4s, v4.4s, v17.4s
-	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
-	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	WORD $0x4e26d423 // fadd v3.4s, v1.4s, v6.4s
-	WORD $0x4e26d402 // fadd v2.4s, v0.4s, v6.4s
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
-	WORD $0x4e6e1c23 // bic v3.16b, v1.16b, v14.16b
-	WORD $0x4e6e1c02 // bic v2.16b, v0.16b, v14.16b
-	WORD $0x4e2e1ee1 // and v1.16b, v23.16b, v14.16b
-	WORD $0x4e2e1ec0 // and v0.16b, v22.16b, v14.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	FSTPQ.P (F1, F0), 32(R5)
-	WORD $0x6e35dc35 // fmul v21.4s, v1.4s, v21.4s
-	WORD $0x6e34dc14 // fmul v20.4s, v0.4s, v20.4s
-	FLDPQ (R6), (F3, F2)
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e33 // and v19.16b, v17.16b, v1.16b
-	WORD $0x4e201e32 // and v18.16b, v17.16b, v0.16b
-	WORD $0x4eae1c61 // orr v1.16b, v3.16b, v14.16b
-	WORD $0x4eae1c40 // orr v0.16b, v2.16b, v14.16b
-	WORD $0x4e21f5a1 // fmax v1.4s, v13.4s, v1.4s
-	WORD $0x4e20f5a0 // fmax v0.4s, v13.4s, v0.4s
-	WORD $0x4ea1f583 // fmin v3.4s, v12.4s, v1.4s
-	WORD $0x4ea0f582 // fmin v2.4s, v12.4s, v0.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
-	VMOV V16.B16, V0.B16
-	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
-	WORD $0x4eb0d436 // fsub v22.4s, v1.4s, v16.4s
-	WORD $0x4eb0d417 // fsub v23.4s, v0.4s, v16.4s
-	WORD $0x4eaacec3 // fmls v3.4s, v22.4s, v10.4s
-	WORD $0x4eaacee2 // fmls v2.4s, v23.4s, v10.4s
-	WORD $0x4ea9cec3 // fmls v3.4s, v22.4s, v9.4s
-	WORD $0x4ea9cee2 // fmls v2.4s, v23.4s, v9.4s
-	FMOVQ 144(R9), F1
-	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
-	FMOVQ 160(R9), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R9), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V7.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V7.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e27cec1 // fmla v1.4s, v22.4s, v7.4s
-	VMOV V16.B16, V0.B16
-	WORD $0x4e27cee0 // fmla v0.4s, v23.4s, v7.4s
-	WORD $0x4eb0d421 // fsub v1.4s, v1.4s, v16.4s
-	WORD $0x4eb0d400 // fsub v0.4s, v0.4s, v16.4s
-	WORD $0x4ea1d6c5 // fsub v5.4s, v22.4s, v1.4s
-	WORD $0x4ea0d6e4 // fsub v4.4s, v23.4s, v0.4s
-	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
-	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
-	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
-	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e30d4a0 // fadd v0.4s, v5.4s, v16.4s
-	WORD $0x4e30d481 // fadd v1.4s, v4.4s, v16.4s
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
-	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
-	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
-	WORD $0x4e31d403 // fadd v3.4s, v0.4s, v17.4s
-	WORD $0x4e31d482 // fadd v2.4s, v4.4s, v17.4s
-	WORD $0x6eb3e401 // fcmgt v1.4s, v0.4s, v19.4s
-	WORD $0x6e731c01 // bsl v1.16b, v0.16b, v19.16b
-	WORD $0x6eb2e480 // fcmgt v0.4s, v4.4s, v18.4s
-	WORD $0x6e721c80 // bsl v0.16b, v4.16b, v18.16b
-	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
-	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	FSTPQ.P (F3, F2), 32(R6)
-	FLDPQ.P 32(R3), (F1, F0)
-	WORD $0x4e23cc35 // fmla v21.4s, v1.4s, v3.4s
-	WORD $0x4e22cc14 // fmla v20.4s, v0.4s, v2.4s
+	WORD $0x4ea81eed // orr v13.16b, v23.16b, v8.16b
+	WORD $0x4ea81ecc // orr v12.16b, v22.16b, v8.16b
+	WORD $0x4e2dd5ad // fadd v13.4s, v13.4s, v13.4s
+	WORD $0x4e2cd58c // fadd v12.4s, v12.4s, v12.4s
+	WORD $0x4e2df44f // fmax v15.4s, v2.4s, v13.4s
+	WORD $0x4e2cf44e // fmax v14.4s, v2.4s, v12.4s
+	FLDPQ 128(R9), (F19, F18)
+	WORD $0x4e25cdf3 // fmla v19.4s, v15.4s, v5.4s
+	WORD $0x4e25cdd2 // fmla v18.4s, v14.4s, v5.4s
+	WORD $0x4eaad66d // fsub v13.4s, v19.4s, v10.4s
+	WORD $0x4eaad64c // fsub v12.4s, v18.4s, v10.4s
+	WORD $0x4ea4cdaf // fmls v15.4s, v13.4s, v4.4s
+	WORD $0x4ea4cd8e // fmls v14.4s, v12.4s, v4.4s
+	WORD $0x4ea3cdaf // fmls v15.4s, v13.4s, v3.4s
+	WORD $0x4ea3cd8e // fmls v14.4s, v12.4s, v3.4s
+	FLDPQ 288(R9), (F16, F12)
+	WORD $0x4e2fcd30 // fmla v16.4s, v9.4s, v15.4s
+	WORD $0x4e2ecd2c // fmla v12.4s, v9.4s, v14.4s
+	FLDPQ 320(R9), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 352(R9), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	FLDPQ 384(R9), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 416(R9), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	WORD $0x6e2fde0d // fmul v13.4s, v16.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fcdaf // fmla v15.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	WORD $0x4f37566d // shl v13.4s, v19.4s, #23
+	WORD $0x4f37564c // shl v12.4s, v18.4s, #23
+	WORD $0x4eab85b1 // add v17.4s, v13.4s, v11.4s
+	WORD $0x4eab8590 // add v16.4s, v12.4s, v11.4s
+	WORD $0x4eabd62d // fsub v13.4s, v17.4s, v11.4s
+	WORD $0x4eabd60c // fsub v12.4s, v16.4s, v11.4s
+	WORD $0x4e31cded // fmla v13.4s, v15.4s, v17.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x4e20d5af // fadd v15.4s, v13.4s, v0.4s
+	WORD $0x4e20d58e // fadd v14.4s, v12.4s, v0.4s
+	WORD $0x6e2ffdad // fdiv v13.4s, v13.4s, v15.4s
+	WORD $0x6e2efd8c // fdiv v12.4s, v12.4s, v14.4s
+	WORD $0x4e681daf // bic v15.16b, v13.16b, v8.16b
+	WORD $0x4e681d8e // bic v14.16b, v12.16b, v8.16b
+	WORD $0x4e281eed // and v13.16b, v23.16b, v8.16b
+	WORD $0x4e281ecc // and v12.16b, v22.16b, v8.16b
+	WORD $0x4ead1ded // orr v13.16b, v15.16b, v13.16b
+	WORD $0x4eac1dcc // orr v12.16b, v14.16b, v12.16b
+	FSTPQ.P (F13, F12), 32(R5)
+	WORD $0x6e35ddb5 // fmul v21.4s, v13.4s, v21.4s
+	WORD $0x6e34dd94 // fmul v20.4s, v12.4s, v20.4s
+	FLDPQ (R6), (F15, F14)
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6eace5ed // fcmgt v13.4s, v15.4s, v12.4s
+	WORD $0x6eace5cc // fcmgt v12.4s, v14.4s, v12.4s
+	WORD $0x4e2d1d73 // and v19.16b, v11.16b, v13.16b
+	WORD $0x4e2c1d72 // and v18.16b, v11.16b, v12.16b
+	WORD $0x4ea81ded // orr v13.16b, v15.16b, v8.16b
+	WORD $0x4ea81dcc // orr v12.16b, v14.16b, v8.16b
+	WORD $0x4e2df4ed // fmax v13.4s, v7.4s, v13.4s
+	WORD $0x4e2cf4ec // fmax v12.4s, v7.4s, v12.4s
+	WORD $0x4eadf4cf // fmin v15.4s, v6.4s, v13.4s
+	WORD $0x4eacf4ce // fmin v14.4s, v6.4s, v12.4s
+	FLDPQ 128(R9), (F13, F12)
+	WORD $0x4e25cded // fmla v13.4s, v15.4s, v5.4s
+	WORD $0x4e25cdcc // fmla v12.4s, v14.4s, v5.4s
+	WORD $0x4eaad5b6 // fsub v22.4s, v13.4s, v10.4s
+	WORD $0x4eaad597 // fsub v23.4s, v12.4s, v10.4s
+	WORD $0x4ea4cecf // fmls v15.4s, v22.4s, v4.4s
+	WORD $0x4ea4ceee // fmls v14.4s, v23.4s, v4.4s
+	WORD $0x4ea3cecf // fmls v15.4s, v22.4s, v3.4s
+	WORD $0x4ea3ceee // fmls v14.4s, v23.4s, v3.4s
+	FLDPQ 288(R9), (F16, F12)
+	WORD $0x4e2fcd30 // fmla v16.4s, v9.4s, v15.4s
+	WORD $0x4e2ecd2c // fmla v12.4s, v9.4s, v14.4s
+	FLDPQ 320(R9), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 352(R9), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	FLDPQ 384(R9), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 416(R9), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	WORD $0x6e2fde0d // fmul v13.4s, v16.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fcdaf // fmla v15.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	FLDPQ 128(R9), (F13, F12)
+	WORD $0x4e21cecd // fmla v13.4s, v22.4s, v1.4s
+	WORD $0x4e21ceec // fmla v12.4s, v23.4s, v1.4s
+	WORD $0x4eaad5ad // fsub v13.4s, v13.4s, v10.4s
+	WORD $0x4eaad58c // fsub v12.4s, v12.4s, v10.4s
+	WORD $0x4eadd6d1 // fsub v17.4s, v22.4s, v13.4s
+	WORD $0x4eacd6f0 // fsub v16.4s, v23.4s, v12.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	WORD $0x4e2bd5ce // fadd v14.4s, v14.4s, v11.4s
+	WORD $0x4e2ad5ad // fadd v13.4s, v13.4s, v10.4s
+	WORD $0x4e2ad58c // fadd v12.4s, v12.4s, v10.4s
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4eab85ad // add v13.4s, v13.4s, v11.4s
+	WORD $0x4eab858c // add v12.4s, v12.4s, v11.4s
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e2ad62c // fadd v12.4s, v17.4s, v10.4s
+	WORD $0x4e2ad60d // fadd v13.4s, v16.4s, v10.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4eab858c // add v12.4s, v12.4s, v11.4s
+	WORD $0x4eab85ad // add v13.4s, v13.4s, v11.4s
+	WORD $0x6e2cddec // fmul v12.4s, v15.4s, v12.4s
+	WORD $0x6e2dddd0 // fmul v16.4s, v14.4s, v13.4s
+	WORD $0x4e2bd58f // fadd v15.4s, v12.4s, v11.4s
+	WORD $0x4e2bd60e // fadd v14.4s, v16.4s, v11.4s
+	WORD $0x6eb3e58d // fcmgt v13.4s, v12.4s, v19.4s
+	WORD $0x6e731d8d // bsl v13.16b, v12.16b, v19.16b
+	WORD $0x6eb2e60c // fcmgt v12.4s, v16.4s, v18.4s
+	WORD $0x6e721e0c // bsl v12.16b, v16.16b, v18.16b
+	WORD $0x6e2ffdaf // fdiv v15.4s, v13.4s, v15.4s
+	WORD $0x6e2efd8e // fdiv v14.4s, v12.4s, v14.4s
+	FSTPQ.P (F15, F14), 32(R6)
+	FLDPQ.P 32(R3), (F13, F12)
+	WORD $0x4e2fcdb5 // fmla v21.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd94 // fmla v20.4s, v12.4s, v14.4s
 	FSTPQ.P (F21, F20), 32(R2)
-	WORD $0x4eae1ea1 // orr v1.16b, v21.16b, v14.16b
-	WORD $0x4eae1e80 // orr v0.16b, v20.16b, v14.16b
-	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
-	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x4e21f503 // fmax v3.4s, v8.4s, v1.4s
-	WORD $0x4e20f502 // fmax v2.4s, v8.4s, v0.4s
-	VMOV V16.B16, V19.B16
-	WORD $0x4e2bcc73 // fmla v19.4s, v3.4s, v11.4s
-	VMOV V16.B16, V18.B16
-	WORD $0x4e2bcc52 // fmla v18.4s, v2.4s, v11.4s
-	WORD $0x4eb0d661 // fsub v1.4s, v19.4s, v16.4s
-	WORD $0x4eb0d640 // fsub v0.4s, v18.4s, v16.4s
-	WORD $0x4eaacc23 // fmls v3.4s, v1.4s, v10.4s
-	WORD $0x4eaacc02 // fmls v2.4s, v0.4s, v10.4s
-	WORD $0x4ea9cc23 // fmls v3.4s, v1.4s, v9.4s
-	WORD $0x4ea9cc02 // fmls v2.4s, v0.4s, v9.4s
-	FMOVQ 144(R9), F1
-	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
-	FMOVQ 160(R9), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R9), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V7.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V7.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4f375661 // shl v1.4s, v19.4s, #23
-	WORD $0x4f375640 // shl v0.4s, v18.4s, #23
-	WORD $0x4eb18425 // add v5.4s, v1.4s, v17.4s
-	WORD $0x4eb18404 // add v4.4s, v0.4s, v17.4s
-	WORD $0x4eb1d4a1 // fsub v1.4s, v5.4s, v17.4s
-	WORD $0x4eb1d480 // fsub v0.4s, v4.4s, v17.4s
-	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
-	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	WORD $0x4e26d423 // fadd v3.4s, v1.4s, v6.4s
-	WORD $0x4e26d402 // fadd v2.4s, v0.4s, v6.4s
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
-	WORD $0x4e6e1c23 // bic v3.16b, v1.16b, v14.16b
-	WORD $0x4e6e1c02 // bic v2.16b, v0.16b, v14.16b
-	WORD $0x4e2e1ea1 // and v1.16b, v21.16b, v14.16b
-	WORD $0x4e2e1e80 // and v0.16b, v20.16b, v14.16b
-	WORD $0x4ea11c74 // orr v20.16b, v3.16b, v1.16b
-	WORD $0x4ea01c53 // orr v19.16b, v2.16b, v0.16b
-	FLDPQ (R4), (F3, F2)
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e35 // and v21.16b, v17.16b, v1.16b
-	WORD $0x4e201e32 // and v18.16b, v17.16b, v0.16b
-	WORD $0x4eae1c61 // orr v1.16b, v3.16b, v14.16b
-	WORD $0x4eae1c40 // orr v0.16b, v2.16b, v14.16b
-	WORD $0x4e21f5a1 // fmax v1.4s, v13.4s, v1.4s
-	WORD $0x4e20f5a0 // fmax v0.4s, v13.4s, v0.4s
-	WORD $0x4ea1f583 // fmin v3.4s, v12.4s, v1.4s
-	WORD $0x4ea0f582 // fmin v2.4s, v12.4s, v0.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e2bcc61 // fmla v1.4s, v3.4s, v11.4s
-	VMOV V16.B16, V0.B16
-	WORD $0x4e2bcc40 // fmla v0.4s, v2.4s, v11.4s
-	WORD $0x4eb0d436 // fsub v22.4s, v1.4s, v16.4s
-	WORD $0x4eb0d417 // fsub v23.4s, v0.4s, v16.4s
-	WORD $0x4eaacec3 // fmls v3.4s, v22.4s, v10.4s
-	WORD $0x4eaacee2 // fmls v2.4s, v23.4s, v10.4s
-	WORD $0x4ea9cec3 // fmls v3.4s, v22.4s, v9.4s
-	WORD $0x4ea9cee2 // fmls v2.4s, v23.4s, v9.4s
-	FMOVQ 144(R9), F1
-	WORD $0x4e23cde1 // fmla v1.4s, v15.4s, v3.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e22cde0 // fmla v0.4s, v15.4s, v2.4s
-	FMOVQ 160(R9), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R9), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V7.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V7.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V16.B16, V1.B16
-	WORD $0x4e27cec1 // fmla v1.4s, v22.4s, v7.4s
-	VMOV V16.B16, V0.B16
-	WORD $0x4e27cee0 // fmla v0.4s, v23.4s, v7.4s
-	WORD $0x4eb0d421 // fsub v1.4s, v1.4s, v16.4s
-	WORD $0x4eb0d400 // fsub v0.4s, v0.4s, v16.4s
-	WORD $0x4ea1d6c5 // fsub v5.4s, v22.4s, v1.4s
-	WORD $0x4ea0d6e4 // fsub v4.4s, v23.4s, v0.4s
-	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
-	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
-	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
-	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e30d4a0 // fadd v0.4s, v5.4s, v16.4s
-	WORD $0x4e30d481 // fadd v1.4s, v4.4s, v16.4s
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb18400 // add v0.4s, v0.4s, v17.4s
-	WORD $0x4eb18421 // add v1.4s, v1.4s, v17.4s
-	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
-	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
-	WORD $0x4e31d403 // fadd v3.4s, v0.4s, v17.4s
-	WORD $0x4e31d482 // fadd v2.4s, v4.4s, v17.4s
-	WORD $0x6eb5e401 // fcmgt v1.4s, v0.4s, v21.4s
-	WORD $0x6e751c01 // bsl v1.16b, v0.16b, v21.16b
-	WORD $0x6eb2e480 // fcmgt v0.4s, v4.4s, v18.4s
-	WORD $0x6e721c80 // bsl v0.16b, v4.16b, v18.16b
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
-	FSTPQ.P (F1, F0), 32(R4)
-	WORD $0x6e21de81 // fmul v1.4s, v20.4s, v1.4s
-	WORD $0x6e20de60 // fmul v0.4s, v19.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4ea81ead // orr v13.16b, v21.16b, v8.16b
+	WORD $0x4ea81e8c // orr v12.16b, v20.16b, v8.16b
+	WORD $0x4e2dd5ad // fadd v13.4s, v13.4s, v13.4s
+	WORD $0x4e2cd58c // fadd v12.4s, v12.4s, v12.4s
+	WORD $0x4e2df44f // fmax v15.4s, v2.4s, v13.4s
+	WORD $0x4e2cf44e // fmax v14.4s, v2.4s, v12.4s
+	FLDPQ 128(R9), (F19, F18)
+	WORD $0x4e25cdf3 // fmla v19.4s, v15.4s, v5.4s
+	WORD $0x4e25cdd2 // fmla v18.4s, v14.4s, v5.4s
+	WORD $0x4eaad66d // fsub v13.4s, v19.4s, v10.4s
+	WORD $0x4eaad64c // fsub v12.4s, v18.4s, v10.4s
+	WORD $0x4ea4cdaf // fmls v15.4s, v13.4s, v4.4s
+	WORD $0x4ea4cd8e // fmls v14.4s, v12.4s, v4.4s
+	WORD $0x4ea3cdaf // fmls v15.4s, v13.4s, v3.4s
+	WORD $0x4ea3cd8e // fmls v14.4s, v12.4s, v3.4s
+	FLDPQ 288(R9), (F16, F12)
+	WORD $0x4e2fcd30 // fmla v16.4s, v9.4s, v15.4s
+	WORD $0x4e2ecd2c // fmla v12.4s, v9.4s, v14.4s
+	FLDPQ 320(R9), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 352(R9), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	FLDPQ 384(R9), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 416(R9), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	WORD $0x6e2fde0d // fmul v13.4s, v16.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fcdaf // fmla v15.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	WORD $0x4f37566d // shl v13.4s, v19.4s, #23
+	WORD $0x4f37564c // shl v12.4s, v18.4s, #23
+	WORD $0x4eab85b1 // add v17.4s, v13.4s, v11.4s
+	WORD $0x4eab8590 // add v16.4s, v12.4s, v11.4s
+	WORD $0x4eabd62d // fsub v13.4s, v17.4s, v11.4s
+	WORD $0x4eabd60c // fsub v12.4s, v16.4s, v11.4s
+	WORD $0x4e31cded // fmla v13.4s, v15.4s, v17.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x4e20d5af // fadd v15.4s, v13.4s, v0.4s
+	WORD $0x4e20d58e // fadd v14.4s, v12.4s, v0.4s
+	WORD $0x6e2ffdad // fdiv v13.4s, v13.4s, v15.4s
+	WORD $0x6e2efd8c // fdiv v12.4s, v12.4s, v14.4s
+	WORD $0x4e681daf // bic v15.16b, v13.16b, v8.16b
+	WORD $0x4e681d8e // bic v14.16b, v12.16b, v8.16b
+	WORD $0x4e281ead // and v13.16b, v21.16b, v8.16b
+	WORD $0x4e281e8c // and v12.16b, v20.16b, v8.16b
+	WORD $0x4ead1df4 // orr v20.16b, v15.16b, v13.16b
+	WORD $0x4eac1dd3 // orr v19.16b, v14.16b, v12.16b
+	FLDPQ (R4), (F15, F14)
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6eace5ed // fcmgt v13.4s, v15.4s, v12.4s
+	WORD $0x6eace5cc // fcmgt v12.4s, v14.4s, v12.4s
+	WORD $0x4e2d1d75 // and v21.16b, v11.16b, v13.16b
+	WORD $0x4e2c1d72 // and v18.16b, v11.16b, v12.16b
+	WORD $0x4ea81ded // orr v13.16b, v15.16b, v8.16b
+	WORD $0x4ea81dcc // orr v12.16b, v14.16b, v8.16b
+	WORD $0x4e2df4ed // fmax v13.4s, v7.4s, v13.4s
+	WORD $0x4e2cf4ec // fmax v12.4s, v7.4s, v12.4s
+	WORD $0x4eadf4cf // fmin v15.4s, v6.4s, v13.4s
+	WORD $0x4eacf4ce // fmin v14.4s, v6.4s, v12.4s
+	FLDPQ 128(R9), (F13, F12)
+	WORD $0x4e25cded // fmla v13.4s, v15.4s, v5.4s
+	WORD $0x4e25cdcc // fmla v12.4s, v14.4s, v5.4s
+	WORD $0x4eaad5b6 // fsub v22.4s, v13.4s, v10.4s
+	WORD $0x4eaad597 // fsub v23.4s, v12.4s, v10.4s
+	WORD $0x4ea4cecf // fmls v15.4s, v22.4s, v4.4s
+	WORD $0x4ea4ceee // fmls v14.4s, v23.4s, v4.4s
+	WORD $0x4ea3cecf // fmls v15.4s, v22.4s, v3.4s
+	WORD $0x4ea3ceee // fmls v14.4s, v23.4s, v3.4s
+	FLDPQ 288(R9), (F16, F12)
+	WORD $0x4e2fcd30 // fmla v16.4s, v9.4s, v15.4s
+	WORD $0x4e2ecd2c // fmla v12.4s, v9.4s, v14.4s
+	FLDPQ 320(R9), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 352(R9), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	FLDPQ 384(R9), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 416(R9), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	WORD $0x6e2fde0d // fmul v13.4s, v16.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fcdaf // fmla v15.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	FLDPQ 128(R9), (F13, F12)
+	WORD $0x4e21cecd // fmla v13.4s, v22.4s, v1.4s
+	WORD $0x4e21ceec // fmla v12.4s, v23.4s, v1.4s
+	WORD $0x4eaad5ad // fsub v13.4s, v13.4s, v10.4s
+	WORD $0x4eaad58c // fsub v12.4s, v12.4s, v10.4s
+	WORD $0x4eadd6d1 // fsub v17.4s, v22.4s, v13.4s
+	WORD $0x4eacd6f0 // fsub v16.4s, v23.4s, v12.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	WORD $0x4e2bd5ce // fadd v14.4s, v14.4s, v11.4s
+	WORD $0x4e2ad5ad // fadd v13.4s, v13.4s, v10.4s
+	WORD $0x4e2ad58c // fadd v12.4s, v12.4s, v10.4s
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4eab85ad // add v13.4s, v13.4s, v11.4s
+	WORD $0x4eab858c // add v12.4s, v12.4s, v11.4s
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e2ad62c // fadd v12.4s, v17.4s, v10.4s
+	WORD $0x4e2ad60d // fadd v13.4s, v16.4s, v10.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4eab858c // add v12.4s, v12.4s, v11.4s
+	WORD $0x4eab85ad // add v13.4s, v13.4s, v11.4s
+	WORD $0x6e2cddec // fmul v12.4s, v15.4s, v12.4s
+	WORD $0x6e2dddd0 // fmul v16.4s, v14.4s, v13.4s
+	WORD $0x4e2bd58f // fadd v15.4s, v12.4s, v11.4s
+	WORD $0x4e2bd60e // fadd v14.4s, v16.4s, v11.4s
+	WORD $0x6eb5e58d // fcmgt v13.4s, v12.4s, v21.4s
+	WORD $0x6e751d8d // bsl v13.16b, v12.16b, v21.16b
+	WORD $0x6eb2e60c // fcmgt v12.4s, v16.4s, v18.4s
+	WORD $0x6e721e0c // bsl v12.16b, v16.16b, v18.16b
+	WORD $0x6e2ffdad // fdiv v13.4s, v13.4s, v15.4s
+	WORD $0x6e2efd8c // fdiv v12.4s, v12.4s, v14.4s
+	FSTPQ.P (F13, F12), 32(R4)
+	WORD $0x6e2dde8d // fmul v13.4s, v20.4s, v13.4s
+	WORD $0x6e2cde6c // fmul v12.4s, v19.4s, v12.4s
+	FSTPQ.P (F13, F12), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -489,88 +580,67 @@ one_7:
 end_6:
 end_3:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	FMOVQ (R9), F5
-	FMOVQ (R9), F4
+	FLDPQ (R9), (F5, F4)
 	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
 	WORD $0x6ea2e402 // fcmgt v2.4s, v0.4s, v2.4s
 	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
 	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
-	FMOVQ 16(R9), F2
+	FMOVQ 32(R9), F2
 	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
 	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	FMOVQ 32(R9), F1
-	FMOVQ 32(R9), F0
+	FLDPQ 64(R9), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 48(R9), F1
-	FMOVQ 48(R9), F0
+	FLDPQ 96(R9), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R9), F1
-	FMOVQ 64(R9), F0
-	FMOVQ 80(R9), F4
+	FLDPQ 128(R9), (F1, F0)
+	FMOVQ 160(R9), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 64(R9), F4
-	WORD $0x4ea4d428 // fsub v8.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40a // fsub v10.4s, v0.4s, v4.4s
-	FMOVQ 96(R9), F0
-	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
-	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
-	FMOVQ 112(R9), F0
-	WORD $0x4ea0cd03 // fmls v3.4s, v8.4s, v0.4s
-	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
-	FMOVQ 128(R9), F0
 	FMOVQ 128(R9), F4
-	FMOVQ 144(R9), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 160(R9), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F4
+	WORD $0x4ea4d429 // fsub v9.4s, v1.4s, v4.4s
+	WORD $0x4ea4d408 // fsub v8.4s, v0.4s, v4.4s
+	FMOVQ 192(R9), F0
+	WORD $0x4ea0cd23 // fmls v3.4s, v9.4s, v0.4s
+	WORD $0x4ea0cd02 // fmls v2.4s, v8.4s, v0.4s
+	FMOVQ 224(R9), F0
+	WORD $0x4ea0cd23 // fmls v3.4s, v9.4s, v0.4s
+	WORD $0x4ea0cd02 // fmls v2.4s, v8.4s, v0.4s
+	FLDPQ 256(R9), (F5, F1)
+	FLDPQ 288(R9), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F5
+	FLDPQ 320(R9), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R9), F4
+	FLDPQ 352(R9), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 208(R9), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 384(R9), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 416(R9), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R9), F1
-	FMOVQ 64(R9), F0
-	FMOVQ 208(R9), F4
-	WORD $0x4e24cd01 // fmla v1.4s, v8.4s, v4.4s
-	WORD $0x4e24cd40 // fmla v0.4s, v10.4s, v4.4s
-	FMOVQ 64(R9), F4
+	FLDPQ 128(R9), (F1, F0)
+	FMOVQ 416(R9), F4
+	WORD $0x4e24cd21 // fmla v1.4s, v9.4s, v4.4s
+	WORD $0x4e24cd00 // fmla v0.4s, v8.4s, v4.4s
+	FMOVQ 128(R9), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
-	WORD $0x4ea4d409 // fsub v9.4s, v0.4s, v4.4s
-	WORD $0x4ea1d508 // fsub v8.4s, v8.4s, v1.4s
-	WORD $0x4ea9d545 // fsub v5.4s, v10.4s, v9.4s
+	WORD $0x4ea4d405 // fsub v5.4s, v0.4s, v4.4s
+	WORD $0x4ea1d529 // fsub v9.4s, v9.4s, v1.4s
+	WORD $0x4ea5d508 // fsub v8.4s, v8.4s, v5.4s
 	FMOVQ (R9), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 64(R9), F0
+	FMOVQ 128(R9), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e20d520 // fadd v0.4s, v9.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ (R9), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 64(R9), F0
-	WORD $0x4e20d501 // fadd v1.4s, v8.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
@@ -579,7 +649,16 @@ end_3:
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	FMOVQ (R9), F0
+	FMOVQ 128(R9), F0
+	WORD $0x4e20d521 // fadd v1.4s, v9.4s, v0.4s
+	WORD $0x4e20d500 // fadd v0.4s, v8.4s, v0.4s
+	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
+	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
+	FLDPQ (R9), (F1, F0)
+	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
+	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
 	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
 	WORD $0x6ea7e4a1 // fcmgt v1.4s, v5.4s, v7.4s
@@ -648,67 +727,57 @@ one_21:
 	FMOVS (R5), F9
 end_20:
 end_17:
-	FMOVQ 16(R9), F13
-	FMOVQ 16(R9), F12
+	FLDPQ 32(R9), (F13, F12)
 	WORD $0x4ead1d21 // orr v1.16b, v9.16b, v13.16b
 	WORD $0x4eac1d00 // orr v0.16b, v8.16b, v12.16b
 	WORD $0x4e21d423 // fadd v3.4s, v1.4s, v1.4s
 	WORD $0x4e20d402 // fadd v2.4s, v0.4s, v0.4s
-	FMOVQ 224(R9), F1
-	FMOVQ 224(R9), F0
+	FLDPQ 448(R9), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R9), F7
-	FMOVQ 64(R9), F6
-	FMOVQ 80(R9), F0
+	FLDPQ 128(R9), (F7, F6)
+	FMOVQ 160(R9), F0
 	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
 	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
-	FMOVQ 64(R9), F0
+	FMOVQ 128(R9), F0
 	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
 	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
-	FMOVQ 96(R9), F0
+	FMOVQ 192(R9), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 112(R9), F0
+	FMOVQ 224(R9), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 128(R9), F0
-	FMOVQ 128(R9), F4
-	FMOVQ 144(R9), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 160(R9), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F4
+	FLDPQ 256(R9), (F5, F1)
+	FLDPQ 288(R9), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F5
+	FLDPQ 320(R9), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R9), F4
+	FLDPQ 352(R9), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 208(R9), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 384(R9), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 416(R9), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4f3754e4 // shl v4.4s, v7.4s, #23
-	WORD $0x4f3754c1 // shl v1.4s, v6.4s, #23
-	FMOVQ (R9), F0
-	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
-	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
-	FMOVQ (R9), F0
+	WORD $0x4f3754e5 // shl v5.4s, v7.4s, #23
+	WORD $0x4f3754c4 // shl v4.4s, v6.4s, #23
+	FLDPQ (R9), (F1, F0)
+	WORD $0x4ea184a5 // add v5.4s, v5.4s, v1.4s
+	WORD $0x4ea18484 // add v4.4s, v4.4s, v1.4s
 	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
 	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
 	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 240(R9), F2
+	FMOVQ 480(R9), F2
 	WORD $0x4e22d423 // fadd v3.4s, v1.4s, v2.4s
 	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
@@ -782,88 +851,67 @@ one_35:
 end_34:
 end_31:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	FMOVQ (R9), F5
-	FMOVQ (R9), F4
+	FLDPQ (R9), (F5, F4)
 	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
 	WORD $0x6ea2e402 // fcmgt v2.4s, v0.4s, v2.4s
 	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
 	WORD $0x4e221c86 // and v6.16b, v4.16b, v2.16b
-	FMOVQ 16(R9), F2
+	FMOVQ 32(R9), F2
 	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
 	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	FMOVQ 32(R9), F1
-	FMOVQ 32(R9), F0
+	FLDPQ 64(R9), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 48(R9), F1
-	FMOVQ 48(R9), F0
+	FLDPQ 96(R9), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R9), F1
-	FMOVQ 64(R9), F0
-	FMOVQ 80(R9), F4
+	FLDPQ 128(R9), (F1, F0)
+	FMOVQ 160(R9), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 64(R9), F4
-	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	FMOVQ 96(R9), F0
-	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 112(R9), F0
-	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 128(R9), F0
 	FMOVQ 128(R9), F4
-	FMOVQ 144(R9), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 160(R9), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F4
+	WORD $0x4ea4d42b // fsub v11.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40a // fsub v10.4s, v0.4s, v4.4s
+	FMOVQ 192(R9), F0
+	WORD $0x4ea0cd63 // fmls v3.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
+	FMOVQ 224(R9), F0
+	WORD $0x4ea0cd63 // fmls v3.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
+	FLDPQ 256(R9), (F5, F1)
+	FLDPQ 288(R9), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F5
+	FLDPQ 320(R9), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R9), F4
+	FLDPQ 352(R9), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 208(R9), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 384(R9), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 416(R9), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R9), F1
-	FMOVQ 64(R9), F0
-	FMOVQ 208(R9), F4
-	WORD $0x4e24cd41 // fmla v1.4s, v10.4s, v4.4s
-	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
-	FMOVQ 64(R9), F4
+	FLDPQ 128(R9), (F1, F0)
+	FMOVQ 416(R9), F4
+	WORD $0x4e24cd61 // fmla v1.4s, v11.4s, v4.4s
+	WORD $0x4e24cd40 // fmla v0.4s, v10.4s, v4.4s
+	FMOVQ 128(R9), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
-	WORD $0x4ea1d54a // fsub v10.4s, v10.4s, v1.4s
-	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
+	WORD $0x4ea4d405 // fsub v5.4s, v0.4s, v4.4s
+	WORD $0x4ea1d56b // fsub v11.4s, v11.4s, v1.4s
+	WORD $0x4ea5d54a // fsub v10.4s, v10.4s, v5.4s
 	FMOVQ (R9), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 64(R9), F0
+	FMOVQ 128(R9), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ (R9), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 64(R9), F0
-	WORD $0x4e20d541 // fadd v1.4s, v10.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
@@ -872,7 +920,16 @@ end_31:
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	FMOVQ (R9), F0
+	FMOVQ 128(R9), F0
+	WORD $0x4e20d561 // fadd v1.4s, v11.4s, v0.4s
+	WORD $0x4e20d540 // fadd v0.4s, v10.4s, v0.4s
+	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
+	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
+	FLDPQ (R9), (F1, F0)
+	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
+	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
 	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
 	WORD $0x6ea7e4a1 // fcmgt v1.4s, v5.4s, v7.4s
@@ -972,67 +1029,57 @@ one_56:
 	FMOVS F9, (R2)
 end_55:
 end_52:
-	FMOVQ 16(R9), F11
-	FMOVQ 16(R9), F10
+	FLDPQ 32(R9), (F11, F10)
 	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
 	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
 	WORD $0x4e21d423 // fadd v3.4s, v1.4s, v1.4s
 	WORD $0x4e20d402 // fadd v2.4s, v0.4s, v0.4s
-	FMOVQ 224(R9), F1
-	FMOVQ 224(R9), F0
+	FLDPQ 448(R9), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R9), F7
-	FMOVQ 64(R9), F6
-	FMOVQ 80(R9), F0
+	FLDPQ 128(R9), (F7, F6)
+	FMOVQ 160(R9), F0
 	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
 	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
-	FMOVQ 64(R9), F0
+	FMOVQ 128(R9), F0
 	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
 	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
-	FMOVQ 96(R9), F0
+	FMOVQ 192(R9), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 112(R9), F0
+	FMOVQ 224(R9), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 128(R9), F0
-	FMOVQ 128(R9), F4
-	FMOVQ 144(R9), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 160(R9), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F4
+	FLDPQ 256(R9), (F5, F1)
+	FLDPQ 288(R9), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F5
+	FLDPQ 320(R9), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R9), F4
+	FLDPQ 352(R9), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 208(R9), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 384(R9), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 416(R9), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4f3754e4 // shl v4.4s, v7.4s, #23
-	WORD $0x4f3754c1 // shl v1.4s, v6.4s, #23
-	FMOVQ (R9), F0
-	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
-	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
-	FMOVQ (R9), F0
+	WORD $0x4f3754e5 // shl v5.4s, v7.4s, #23
+	WORD $0x4f3754c4 // shl v4.4s, v6.4s, #23
+	FLDPQ (R9), (F1, F0)
+	WORD $0x4ea184a5 // add v5.4s, v5.4s, v1.4s
+	WORD $0x4ea18484 // add v4.4s, v4.4s, v1.4s
 	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
 	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
 	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 240(R9), F2
+	FMOVQ 480(R9), F2
 	WORD $0x4e22d423 // fadd v3.4s, v1.4s, v2.4s
 	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
@@ -1075,88 +1122,67 @@ one_63:
 end_62:
 end_59:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	FMOVQ (R9), F5
-	FMOVQ (R9), F4
+	FLDPQ (R9), (F5, F4)
 	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
 	WORD $0x6ea2e402 // fcmgt v2.4s, v0.4s, v2.4s
 	WORD $0x4e231ca9 // and v9.16b, v5.16b, v3.16b
 	WORD $0x4e221c88 // and v8.16b, v4.16b, v2.16b
-	FMOVQ 16(R9), F2
+	FMOVQ 32(R9), F2
 	WORD $0x4ea21c23 // orr v3.16b, v1.16b, v2.16b
 	WORD $0x4ea21c02 // orr v2.16b, v0.16b, v2.16b
-	FMOVQ 32(R9), F1
-	FMOVQ 32(R9), F0
+	FLDPQ 64(R9), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 48(R9), F1
-	FMOVQ 48(R9), F0
+	FLDPQ 96(R9), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R9), F1
-	FMOVQ 64(R9), F0
-	FMOVQ 80(R9), F4
+	FLDPQ 128(R9), (F1, F0)
+	FMOVQ 160(R9), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 64(R9), F4
-	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	FMOVQ 96(R9), F0
-	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 112(R9), F0
-	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 128(R9), F0
 	FMOVQ 128(R9), F4
-	FMOVQ 144(R9), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 144(R9), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 160(R9), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R9), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R9), F4
+	WORD $0x4ea4d42b // fsub v11.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40a // fsub v10.4s, v0.4s, v4.4s
+	FMOVQ 192(R9), F0
+	WORD $0x4ea0cd63 // fmls v3.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
+	FMOVQ 224(R9), F0
+	WORD $0x4ea0cd63 // fmls v3.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
+	FLDPQ 256(R9), (F5, F1)
+	FLDPQ 288(R9), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R9), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R9), F5
+	FLDPQ 320(R9), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R9), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R9), F4
+	FLDPQ 352(R9), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 208(R9), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 384(R9), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 416(R9), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R9), F1
-	FMOVQ 64(R9), F0
-	FMOVQ 208(R9), F4
-	WORD $0x4e24cd41 // fmla v1.4s, v10.4s, v4.4s
-	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
-	FMOVQ 64(R9), F4
+	FLDPQ 128(R9), (F1, F0)
+	FMOVQ 416(R9), F4
+	WORD $0x4e24cd61 // fmla v1.4s, v11.4s, v4.4s
+	WORD $0x4e24cd40 // fmla v0.4s, v10.4s, v4.4s
+	FMOVQ 128(R9), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
-	WORD $0x4ea1d54a // fsub v10.4s, v10.4s, v1.4s
-	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
+	WORD $0x4ea4d405 // fsub v5.4s, v0.4s, v4.4s
+	WORD $0x4ea1d56b // fsub v11.4s, v11.4s, v1.4s
+	WORD $0x4ea5d54a // fsub v10.4s, v10.4s, v5.4s
 	FMOVQ (R9), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 64(R9), F0
+	FMOVQ 128(R9), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ (R9), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 64(R9), F0
-	WORD $0x4e20d541 // fadd v1.4s, v10.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
@@ -1165,7 +1191,16 @@ end_59:
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	FMOVQ (R9), F0
+	FMOVQ 128(R9), F0
+	WORD $0x4e20d561 // fadd v1.4s, v11.4s, v0.4s
+	WORD $0x4e20d540 // fadd v0.4s, v10.4s, v0.4s
+	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
+	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
+	FLDPQ (R9), (F1, F0)
+	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
+	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
 	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
 	WORD $0x6ea9e4a1 // fcmgt v1.4s, v5.4s, v9.4s
@@ -1239,16 +1274,16 @@ end:
 
 // func LSTMBackwardNEONF32(n int, in *float32, keep *float32, fresh *float32, out *float32, cell *float32, next *float32, dstate *float32, dcell *float32)
 TEXT ·LSTMBackwardNEONF32(SB), NOSPLIT, $0-72
-	MOVD $neonrecurrent<>(SB), R10
-	FMOVQ 16(R10), F16
-	FMOVQ 224(R10), F15
-	FMOVQ 128(R10), F14
-	FMOVQ (R10), F13
-	FMOVQ 80(R10), F12
-	FMOVQ 64(R10), F11
-	FMOVQ 96(R10), F10
-	FMOVQ 112(R10), F9
-	FMOVQ 240(R10), F8
+	MOVD $neonrecurrent<>+640(SB), R10
+	FMOVQ (R10), F8
+	FMOVQ 32(R10), F7
+	FMOVQ 192(R10), F6
+	FMOVQ 384(R10), F5
+	FMOVQ 96(R10), F4
+	FMOVQ 64(R10), F3
+	FMOVQ 128(R10), F2
+	FMOVQ 160(R10), F1
+	FMOVQ 416(R10), F0
 	MOVD in+8(FP), R8
 	MOVD keep+16(FP), R7
 	MOVD fresh+24(FP), R6
@@ -1263,119 +1298,111 @@ TEXT ·LSTMBackwardNEONF32(SB), NOSPLIT, $0-72
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ (R5), (F1, F0)
+	FLDPQ (R5), (F10, F9)
 	FLDPQ.P 32(R2), (F21, F20)
 	FLDPQ (R1), (F19, F18)
 	FLDPQ.P 32(R3), (F23, F22)
-	WORD $0x4eb01ee3 // orr v3.16b, v23.16b, v16.16b
-	WORD $0x4eb01ec2 // orr v2.16b, v22.16b, v16.16b
-	WORD $0x4e23d463 // fadd v3.4s, v3.4s, v3.4s
-	WORD $0x4e22d442 // fadd v2.4s, v2.4s, v2.4s
-	WORD $0x4e23f5e5 // fmax v5.4s, v15.4s, v3.4s
-	WORD $0x4e22f5e4 // fmax v4.4s, v15.4s, v2.4s
-	VMOV V11.B16, V24.B16
-	WORD $0x4e2cccb8 // fmla v24.4s, v5.4s, v12.4s
-	VMOV V11.B16, V17.B16
-	WORD $0x4e2ccc91 // fmla v17.4s, v4.4s, v12.4s
-	WORD $0x4eabd703 // fsub v3.4s, v24.4s, v11.4s
-	WORD $0x4eabd622 // fsub v2.4s, v17.4s, v11.4s
-	WORD $0x4eaacc65 // fmls v5.4s, v3.4s, v10.4s
-	WORD $0x4eaacc44 // fmls v4.4s, v2.4s, v10.4s
-	WORD $0x4ea9cc65 // fmls v5.4s, v3.4s, v9.4s
-	WORD $0x4ea9cc44 // fmls v4.4s, v2.4s, v9.4s
-	FMOVQ 144(R10), F3
-	WORD $0x4e25cdc3 // fmla v3.4s, v14.4s, v5.4s
-	FMOVQ 144(R10), F2
-	WORD $0x4e24cdc2 // fmla v2.4s, v14.4s, v4.4s
-	FMOVQ 160(R10), F7
-	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
-	FMOVQ 160(R10), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 176(R10), F6
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 176(R10), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 192(R10), F7
-	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
-	FMOVQ 192(R10), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 208(R10), F6
-	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 208(R10), F2
-	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
-	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
-	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
-	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
-	WORD $0x4f375703 // shl v3.4s, v24.4s, #23
-	WORD $0x4f375622 // shl v2.4s, v17.4s, #23
-	WORD $0x4ead8467 // add v7.4s, v3.4s, v13.4s
-	WORD $0x4ead8446 // add v6.4s, v2.4s, v13.4s
-	WORD $0x4eadd4e3 // fsub v3.4s, v7.4s, v13.4s
-	WORD $0x4eadd4c2 // fsub v2.4s, v6.4s, v13.4s
-	WORD $0x4e27cca3 // fmla v3.4s, v5.4s, v7.4s
-	WORD $0x4e26cc82 // fmla v2.4s, v4.4s, v6.4s
-	WORD $0x4e28d465 // fadd v5.4s, v3.4s, v8.4s
-	WORD $0x4e28d444 // fadd v4.4s, v2.4s, v8.4s
-	WORD $0x6e25fc63 // fdiv v3.4s, v3.4s, v5.4s
-	WORD $0x6e24fc42 // fdiv v2.4s, v2.4s, v4.4s
-	WORD $0x4e701c65 // bic v5.16b, v3.16b, v16.16b
-	WORD $0x4e701c44 // bic v4.16b, v2.16b, v16.16b
-	WORD $0x4e301ee3 // and v3.16b, v23.16b, v16.16b
-	WORD $0x4e301ec2 // and v2.16b, v22.16b, v16.16b
-	WORD $0x4ea31cb6 // orr v22.16b, v5.16b, v3.16b
-	WORD $0x4ea21c91 // orr v17.16b, v4.16b, v2.16b
-	WORD $0x6e35dc25 // fmul v5.4s, v1.4s, v21.4s
-	WORD $0x6e34dc04 // fmul v4.4s, v0.4s, v20.4s
-	VMOV V13.B16, V3.B16
-	WORD $0x4eb6cec3 // fmls v3.4s, v22.4s, v22.4s
-	VMOV V13.B16, V2.B16
-	WORD $0x4eb1ce22 // fmls v2.4s, v17.4s, v17.4s
-	WORD $0x6e23dca3 // fmul v3.4s, v5.4s, v3.4s
-	WORD $0x6e22dc82 // fmul v2.4s, v4.4s, v2.4s
-	WORD $0x4e23d667 // fadd v7.4s, v19.4s, v3.4s
-	WORD $0x4e22d646 // fadd v6.4s, v18.4s, v2.4s
-	WORD $0x6e36dea3 // fmul v3.4s, v21.4s, v22.4s
-	WORD $0x6e31de82 // fmul v2.4s, v20.4s, v17.4s
-	WORD $0x4ea1cc21 // fmls v1.4s, v1.4s, v1.4s
-	WORD $0x4ea0cc00 // fmls v0.4s, v0.4s, v0.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R5)
+	WORD $0x4ea81eec // orr v12.16b, v23.16b, v8.16b
+	WORD $0x4ea81ecb // orr v11.16b, v22.16b, v8.16b
+	WORD $0x4e2cd58c // fadd v12.4s, v12.4s, v12.4s
+	WORD $0x4e2bd56b // fadd v11.4s, v11.4s, v11.4s
+	WORD $0x4e2cf4ee // fmax v14.4s, v7.4s, v12.4s
+	WORD $0x4e2bf4ed // fmax v13.4s, v7.4s, v11.4s
+	FLDPQ 64(R10), (F24, F17)
+	WORD $0x4e24cdd8 // fmla v24.4s, v14.4s, v4.4s
+	WORD $0x4e24cdb1 // fmla v17.4s, v13.4s, v4.4s
+	WORD $0x4ea3d70c // fsub v12.4s, v24.4s, v3.4s
+	WORD $0x4ea3d62b // fsub v11.4s, v17.4s, v3.4s
+	WORD $0x4ea2cd8e // fmls v14.4s, v12.4s, v2.4s
+	WORD $0x4ea2cd6d // fmls v13.4s, v11.4s, v2.4s
+	WORD $0x4ea1cd8e // fmls v14.4s, v12.4s, v1.4s
+	WORD $0x4ea1cd6d // fmls v13.4s, v11.4s, v1.4s
+	FLDPQ 224(R10), (F15, F11)
+	WORD $0x4e2ecccf // fmla v15.4s, v6.4s, v14.4s
+	WORD $0x4e2dcccb // fmla v11.4s, v6.4s, v13.4s
+	FLDPQ 256(R10), (F16, F12)
+	WORD $0x4e2ecdf0 // fmla v16.4s, v15.4s, v14.4s
+	WORD $0x4e2dcd6c // fmla v12.4s, v11.4s, v13.4s
+	FLDPQ 288(R10), (F15, F11)
+	WORD $0x4e2ece0f // fmla v15.4s, v16.4s, v14.4s
+	WORD $0x4e2dcd8b // fmla v11.4s, v12.4s, v13.4s
+	FLDPQ 320(R10), (F16, F12)
+	WORD $0x4e2ecdf0 // fmla v16.4s, v15.4s, v14.4s
+	WORD $0x4e2dcd6c // fmla v12.4s, v11.4s, v13.4s
+	FLDPQ 352(R10), (F15, F11)
+	WORD $0x4e2ece0f // fmla v15.4s, v16.4s, v14.4s
+	WORD $0x4e2dcd8b // fmla v11.4s, v12.4s, v13.4s
+	WORD $0x6e2eddec // fmul v12.4s, v15.4s, v14.4s
+	WORD $0x6e2ddd6b // fmul v11.4s, v11.4s, v13.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	WORD $0x4e2dcd6d // fmla v13.4s, v11.4s, v13.4s
+	WORD $0x4f37570c // shl v12.4s, v24.4s, #23
+	WORD $0x4f37562b // shl v11.4s, v17.4s, #23
+	WORD $0x4ea58590 // add v16.4s, v12.4s, v5.4s
+	WORD $0x4ea5856f // add v15.4s, v11.4s, v5.4s
+	WORD $0x4ea5d60c // fsub v12.4s, v16.4s, v5.4s
+	WORD $0x4ea5d5eb // fsub v11.4s, v15.4s, v5.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x4e2fcdab // fmla v11.4s, v13.4s, v15.4s
+	WORD $0x4e20d58e // fadd v14.4s, v12.4s, v0.4s
+	WORD $0x4e20d56d // fadd v13.4s, v11.4s, v0.4s
+	WORD $0x6e2efd8c // fdiv v12.4s, v12.4s, v14.4s
+	WORD $0x6e2dfd6b // fdiv v11.4s, v11.4s, v13.4s
+	WORD $0x4e681d8e // bic v14.16b, v12.16b, v8.16b
+	WORD $0x4e681d6d // bic v13.16b, v11.16b, v8.16b
+	WORD $0x4e281eec // and v12.16b, v23.16b, v8.16b
+	WORD $0x4e281ecb // and v11.16b, v22.16b, v8.16b
+	WORD $0x4eac1dd6 // orr v22.16b, v14.16b, v12.16b
+	WORD $0x4eab1db1 // orr v17.16b, v13.16b, v11.16b
+	WORD $0x6e35dd4e // fmul v14.4s, v10.4s, v21.4s
+	WORD $0x6e34dd2d // fmul v13.4s, v9.4s, v20.4s
+	FLDPQ 384(R10), (F12, F11)
+	WORD $0x4eb6cecc // fmls v12.4s, v22.4s, v22.4s
+	WORD $0x4eb1ce2b // fmls v11.4s, v17.4s, v17.4s
+	WORD $0x6e2cddcc // fmul v12.4s, v14.4s, v12.4s
+	WORD $0x6e2bddab // fmul v11.4s, v13.4s, v11.4s
+	WORD $0x4e2cd670 // fadd v16.4s, v19.4s, v12.4s
+	WORD $0x4e2bd64f // fadd v15.4s, v18.4s, v11.4s
+	WORD $0x6e36deac // fmul v12.4s, v21.4s, v22.4s
+	WORD $0x6e31de8b // fmul v11.4s, v20.4s, v17.4s
+	WORD $0x4eaacd4a // fmls v10.4s, v10.4s, v10.4s
+	WORD $0x4ea9cd29 // fmls v9.4s, v9.4s, v9.4s
+	WORD $0x6e2add8a // fmul v10.4s, v12.4s, v10.4s
+	WORD $0x6e29dd69 // fmul v9.4s, v11.4s, v9.4s
+	FSTPQ.P (F10, F9), 32(R5)
 	FLDPQ (R8), (F18, F17)
-	FLDPQ (R6), (F5, F4)
-	WORD $0x6e27dca3 // fmul v3.4s, v5.4s, v7.4s
-	WORD $0x6e26dc82 // fmul v2.4s, v4.4s, v6.4s
-	VMOV V18.B16, V1.B16
-	WORD $0x4eb2ce41 // fmls v1.4s, v18.4s, v18.4s
-	VMOV V17.B16, V0.B16
-	WORD $0x4eb1ce20 // fmls v0.4s, v17.4s, v17.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R8)
-	WORD $0x6e27de43 // fmul v3.4s, v18.4s, v7.4s
-	WORD $0x6e26de22 // fmul v2.4s, v17.4s, v6.4s
-	VMOV V13.B16, V1.B16
-	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
-	VMOV V13.B16, V0.B16
-	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R6)
-	FLDPQ (R7), (F5, F4)
-	FLDPQ.P 32(R4), (F1, F0)
-	WORD $0x6e27dc23 // fmul v3.4s, v1.4s, v7.4s
-	WORD $0x6e26dc02 // fmul v2.4s, v0.4s, v6.4s
-	VMOV V5.B16, V1.B16
-	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
-	VMOV V4.B16, V0.B16
-	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
-	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
-	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R7)
-	WORD $0x6e25dce1 // fmul v1.4s, v7.4s, v5.4s
-	WORD $0x6e24dcc0 // fmul v0.4s, v6.4s, v4.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ (R6), (F14, F13)
+	WORD $0x6e30ddcc // fmul v12.4s, v14.4s, v16.4s
+	WORD $0x6e2fddab // fmul v11.4s, v13.4s, v15.4s
+	VMOV V18.B16, V10.B16
+	WORD $0x4eb2ce4a // fmls v10.4s, v18.4s, v18.4s
+	VMOV V17.B16, V9.B16
+	WORD $0x4eb1ce29 // fmls v9.4s, v17.4s, v17.4s
+	WORD $0x6e2add8a // fmul v10.4s, v12.4s, v10.4s
+	WORD $0x6e29dd69 // fmul v9.4s, v11.4s, v9.4s
+	FSTPQ.P (F10, F9), 32(R8)
+	WORD $0x6e30de4c // fmul v12.4s, v18.4s, v16.4s
+	WORD $0x6e2fde2b // fmul v11.4s, v17.4s, v15.4s
+	FLDPQ 384(R10), (F10, F9)
+	WORD $0x4eaecdca // fmls v10.4s, v14.4s, v14.4s
+	WORD $0x4eadcda9 // fmls v9.4s, v13.4s, v13.4s
+	WORD $0x6e2add8a // fmul v10.4s, v12.4s, v10.4s
+	WORD $0x6e29dd69 // fmul v9.4s, v11.4s, v9.4s
+	FSTPQ.P (F10, F9), 32(R6)
+	FLDPQ (R7), (F14, F13)
+	FLDPQ.P 32(R4), (F10, F9)
+	WORD $0x6e30dd4c // fmul v12.4s, v10.4s, v16.4s
+	WORD $0x6e2fdd2b // fmul v11.4s, v9.4s, v15.4s
+	VMOV V14.B16, V10.B16
+	WORD $0x4eaecdca // fmls v10.4s, v14.4s, v14.4s
+	VMOV V13.B16, V9.B16
+	WORD $0x4eadcda9 // fmls v9.4s, v13.4s, v13.4s
+	WORD $0x6e2add8a // fmul v10.4s, v12.4s, v10.4s
+	WORD $0x6e29dd69 // fmul v9.4s, v11.4s, v9.4s
+	FSTPQ.P (F10, F9), 32(R7)
+	WORD $0x6e2ede0a // fmul v10.4s, v16.4s, v14.4s
+	WORD $0x6e2ddde9 // fmul v9.4s, v15.4s, v13.4s
+	FSTPQ.P (F10, F9), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1505,67 +1532,57 @@ one_28:
 	FMOVS (R3), F11
 end_27:
 end_24:
-	FMOVQ 16(R10), F17
-	FMOVQ 16(R10), F16
+	FLDPQ (R10), (F17, F16)
 	WORD $0x4eb11d63 // orr v3.16b, v11.16b, v17.16b
 	WORD $0x4eb01d42 // orr v2.16b, v10.16b, v16.16b
 	WORD $0x4e23d465 // fadd v5.4s, v3.4s, v3.4s
 	WORD $0x4e22d444 // fadd v4.4s, v2.4s, v2.4s
-	FMOVQ 224(R10), F3
-	FMOVQ 224(R10), F2
+	FLDPQ 32(R10), (F3, F2)
 	WORD $0x4e25f465 // fmax v5.4s, v3.4s, v5.4s
 	WORD $0x4e24f444 // fmax v4.4s, v2.4s, v4.4s
-	FMOVQ 64(R10), F9
-	FMOVQ 64(R10), F8
-	FMOVQ 80(R10), F2
+	FLDPQ 64(R10), (F9, F8)
+	FMOVQ 96(R10), F2
 	WORD $0x4e22cca9 // fmla v9.4s, v5.4s, v2.4s
 	WORD $0x4e22cc88 // fmla v8.4s, v4.4s, v2.4s
 	FMOVQ 64(R10), F2
 	WORD $0x4ea2d526 // fsub v6.4s, v9.4s, v2.4s
 	WORD $0x4ea2d503 // fsub v3.4s, v8.4s, v2.4s
-	FMOVQ 96(R10), F2
-	WORD $0x4ea2ccc5 // fmls v5.4s, v6.4s, v2.4s
-	WORD $0x4ea2cc64 // fmls v4.4s, v3.4s, v2.4s
-	FMOVQ 112(R10), F2
-	WORD $0x4ea2ccc5 // fmls v5.4s, v6.4s, v2.4s
-	WORD $0x4ea2cc64 // fmls v4.4s, v3.4s, v2.4s
 	FMOVQ 128(R10), F2
-	FMOVQ 128(R10), F6
-	FMOVQ 144(R10), F3
-	WORD $0x4e25cc43 // fmla v3.4s, v2.4s, v5.4s
-	FMOVQ 144(R10), F2
-	WORD $0x4e24ccc2 // fmla v2.4s, v6.4s, v4.4s
-	FMOVQ 160(R10), F7
-	WORD $0x4e25cc67 // fmla v7.4s, v3.4s, v5.4s
-	FMOVQ 160(R10), F3
-	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 176(R10), F6
+	WORD $0x4ea2ccc5 // fmls v5.4s, v6.4s, v2.4s
+	WORD $0x4ea2cc64 // fmls v4.4s, v3.4s, v2.4s
+	FMOVQ 160(R10), F2
+	WORD $0x4ea2ccc5 // fmls v5.4s, v6.4s, v2.4s
+	WORD $0x4ea2cc64 // fmls v4.4s, v3.4s, v2.4s
+	FLDPQ 192(R10), (F7, F3)
+	FLDPQ 224(R10), (F6, F2)
 	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 176(R10), F2
 	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
-	FMOVQ 192(R10), F7
+	FLDPQ 256(R10), (F7, F3)
 	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
-	FMOVQ 192(R10), F3
 	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
-	FMOVQ 208(R10), F6
+	FLDPQ 288(R10), (F6, F2)
 	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
-	FMOVQ 208(R10), F2
+	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
+	FLDPQ 320(R10), (F7, F3)
+	WORD $0x4e25ccc7 // fmla v7.4s, v6.4s, v5.4s
+	WORD $0x4e24cc43 // fmla v3.4s, v2.4s, v4.4s
+	FLDPQ 352(R10), (F6, F2)
+	WORD $0x4e25cce6 // fmla v6.4s, v7.4s, v5.4s
 	WORD $0x4e24cc62 // fmla v2.4s, v3.4s, v4.4s
 	WORD $0x6e25dcc3 // fmul v3.4s, v6.4s, v5.4s
 	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
 	WORD $0x4e25cc65 // fmla v5.4s, v3.4s, v5.4s
 	WORD $0x4e24cc44 // fmla v4.4s, v2.4s, v4.4s
-	WORD $0x4f375526 // shl v6.4s, v9.4s, #23
-	WORD $0x4f375503 // shl v3.4s, v8.4s, #23
-	FMOVQ (R10), F2
-	WORD $0x4ea284c7 // add v7.4s, v6.4s, v2.4s
-	WORD $0x4ea28466 // add v6.4s, v3.4s, v2.4s
-	FMOVQ (R10), F2
+	WORD $0x4f375527 // shl v7.4s, v9.4s, #23
+	WORD $0x4f375506 // shl v6.4s, v8.4s, #23
+	FLDPQ 384(R10), (F3, F2)
+	WORD $0x4ea384e7 // add v7.4s, v7.4s, v3.4s
+	WORD $0x4ea384c6 // add v6.4s, v6.4s, v3.4s
 	WORD $0x4ea2d4e3 // fsub v3.4s, v7.4s, v2.4s
 	WORD $0x4ea2d4c2 // fsub v2.4s, v6.4s, v2.4s
 	WORD $0x4e27cca3 // fmla v3.4s, v5.4s, v7.4s
 	WORD $0x4e26cc82 // fmla v2.4s, v4.4s, v6.4s
-	FMOVQ 240(R10), F4
+	FMOVQ 416(R10), F4
 	WORD $0x4e24d465 // fadd v5.4s, v3.4s, v4.4s
 	WORD $0x4e24d444 // fadd v4.4s, v2.4s, v4.4s
 	WORD $0x6e25fc63 // fdiv v3.4s, v3.4s, v5.4s
@@ -1578,8 +1595,7 @@ end_24:
 	WORD $0x4ea21c86 // orr v6.16b, v4.16b, v2.16b
 	WORD $0x6e2fdc25 // fmul v5.4s, v1.4s, v15.4s
 	WORD $0x6e2edc04 // fmul v4.4s, v0.4s, v14.4s
-	FMOVQ (R10), F3
-	FMOVQ (R10), F2
+	FLDPQ 384(R10), (F3, F2)
 	WORD $0x4ea9cd23 // fmls v3.4s, v9.4s, v9.4s
 	WORD $0x4ea6ccc2 // fmls v2.4s, v6.4s, v6.4s
 	WORD $0x6e23dca3 // fmul v3.4s, v5.4s, v3.4s
@@ -1722,8 +1738,7 @@ end_55:
 end_52:
 	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
 	WORD $0x6e27dc42 // fmul v2.4s, v2.4s, v7.4s
-	FMOVQ (R10), F1
-	FMOVQ (R10), F0
+	FLDPQ 384(R10), (F1, F0)
 	WORD $0x4ea9cd21 // fmls v1.4s, v9.4s, v9.4s
 	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
 	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
@@ -1892,19 +1907,19 @@ end:
 
 // func GRUNEONF32(n int, xr *float32, xz *float32, xn *float32, r *float32, z *float32, own *float32, fresh *float32, last *float32, state *float32)
 TEXT ·GRUNEONF32(SB), NOSPLIT, $0-80
-	MOVD $neonrecurrent<>(SB), R11
-	FMOVQ (R11), F19
-	FMOVQ 64(R11), F18
-	FMOVQ 128(R11), F17
-	FMOVQ 16(R11), F16
-	FMOVQ 32(R11), F15
-	FMOVQ 48(R11), F14
-	FMOVQ 80(R11), F13
-	FMOVQ 96(R11), F12
-	FMOVQ 112(R11), F11
-	FMOVQ 208(R11), F10
-	FMOVQ 224(R11), F9
-	FMOVQ 240(R11), F8
+	MOVD $neonrecurrent<>+0(SB), R11
+	FMOVQ (R11), F11
+	FMOVQ 128(R11), F10
+	FMOVQ 256(R11), F9
+	FMOVQ 32(R11), F8
+	FMOVQ 64(R11), F7
+	FMOVQ 96(R11), F6
+	FMOVQ 160(R11), F5
+	FMOVQ 192(R11), F4
+	FMOVQ 224(R11), F3
+	FMOVQ 416(R11), F2
+	FMOVQ 448(R11), F1
+	FMOVQ 480(R11), F0
 	MOVD xr+8(FP), R9
 	MOVD xz+16(FP), R8
 	MOVD xn+24(FP), R7
@@ -1921,242 +1936,222 @@ TEXT ·GRUNEONF32(SB), NOSPLIT, $0-80
 	BLE rest
 whole:
 	FLDPQ.P 32(R7), (F21, F20)
-	FLDPQ (R6), (F3, F2)
-	FLDPQ.P 32(R9), (F1, F0)
-	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e67 // and v7.16b, v19.16b, v1.16b
-	WORD $0x4e201e66 // and v6.16b, v19.16b, v0.16b
-	WORD $0x4eb01c61 // orr v1.16b, v3.16b, v16.16b
-	WORD $0x4eb01c40 // orr v0.16b, v2.16b, v16.16b
-	WORD $0x4e21f5e1 // fmax v1.4s, v15.4s, v1.4s
-	WORD $0x4e20f5e0 // fmax v0.4s, v15.4s, v0.4s
-	WORD $0x4ea1f5c3 // fmin v3.4s, v14.4s, v1.4s
-	WORD $0x4ea0f5c2 // fmin v2.4s, v14.4s, v0.4s
-	VMOV V18.B16, V1.B16
-	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
-	VMOV V18.B16, V0.B16
-	WORD $0x4e2dcc40 // fmla v0.4s, v2.4s, v13.4s
-	WORD $0x4eb2d436 // fsub v22.4s, v1.4s, v18.4s
-	WORD $0x4eb2d417 // fsub v23.4s, v0.4s, v18.4s
-	WORD $0x4eaccec3 // fmls v3.4s, v22.4s, v12.4s
-	WORD $0x4eaccee2 // fmls v2.4s, v23.4s, v12.4s
-	WORD $0x4eabcec3 // fmls v3.4s, v22.4s, v11.4s
-	WORD $0x4eabcee2 // fmls v2.4s, v23.4s, v11.4s
-	FMOVQ 144(R11), F1
-	WORD $0x4e23ce21 // fmla v1.4s, v17.4s, v3.4s
-	FMOVQ 144(R11), F0
-	WORD $0x4e22ce20 // fmla v0.4s, v17.4s, v2.4s
-	FMOVQ 160(R11), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R11), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R11), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R11), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R11), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R11), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V10.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V10.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V18.B16, V1.B16
-	WORD $0x4e2acec1 // fmla v1.4s, v22.4s, v10.4s
-	VMOV V18.B16, V0.B16
-	WORD $0x4e2acee0 // fmla v0.4s, v23.4s, v10.4s
-	WORD $0x4eb2d421 // fsub v1.4s, v1.4s, v18.4s
-	WORD $0x4eb2d400 // fsub v0.4s, v0.4s, v18.4s
-	WORD $0x4ea1d6c5 // fsub v5.4s, v22.4s, v1.4s
-	WORD $0x4ea0d6e4 // fsub v4.4s, v23.4s, v0.4s
-	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
-	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
-	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
-	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
-	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e32d4a0 // fadd v0.4s, v5.4s, v18.4s
-	WORD $0x4e32d481 // fadd v1.4s, v4.4s, v18.4s
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
-	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
-	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
-	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
-	WORD $0x4e33d403 // fadd v3.4s, v0.4s, v19.4s
-	WORD $0x4e33d482 // fadd v2.4s, v4.4s, v19.4s
-	WORD $0x6ea7e401 // fcmgt v1.4s, v0.4s, v7.4s
-	WORD $0x6e671c01 // bsl v1.16b, v0.16b, v7.16b
-	WORD $0x6ea6e480 // fcmgt v0.4s, v4.4s, v6.4s
-	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
-	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
-	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
-	FSTPQ.P (F3, F2), 32(R6)
-	FLDPQ.P 32(R4), (F1, F0)
-	WORD $0x4e23cc35 // fmla v21.4s, v1.4s, v3.4s
-	WORD $0x4e22cc14 // fmla v20.4s, v0.4s, v2.4s
-	WORD $0x4eb01ea1 // orr v1.16b, v21.16b, v16.16b
-	WORD $0x4eb01e80 // orr v0.16b, v20.16b, v16.16b
-	WORD $0x4e21d421 // fadd v1.4s, v1.4s, v1.4s
-	WORD $0x4e20d400 // fadd v0.4s, v0.4s, v0.4s
-	WORD $0x4e21f523 // fmax v3.4s, v9.4s, v1.4s
-	WORD $0x4e20f522 // fmax v2.4s, v9.4s, v0.4s
-	VMOV V18.B16, V7.B16
-	WORD $0x4e2dcc67 // fmla v7.4s, v3.4s, v13.4s
-	VMOV V18.B16, V6.B16
-	WORD $0x4e2dcc46 // fmla v6.4s, v2.4s, v13.4s
-	WORD $0x4eb2d4e1 // fsub v1.4s, v7.4s, v18.4s
-	WORD $0x4eb2d4c0 // fsub v0.4s, v6.4s, v18.4s
-	WORD $0x4eaccc23 // fmls v3.4s, v1.4s, v12.4s
-	WORD $0x4eaccc02 // fmls v2.4s, v0.4s, v12.4s
-	WORD $0x4eabcc23 // fmls v3.4s, v1.4s, v11.4s
-	WORD $0x4eabcc02 // fmls v2.4s, v0.4s, v11.4s
-	FMOVQ 144(R11), F1
-	WORD $0x4e23ce21 // fmla v1.4s, v17.4s, v3.4s
-	FMOVQ 144(R11), F0
-	WORD $0x4e22ce20 // fmla v0.4s, v17.4s, v2.4s
-	FMOVQ 160(R11), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R11), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R11), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R11), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R11), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R11), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V10.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V10.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4f3754e1 // shl v1.4s, v7.4s, #23
-	WORD $0x4f3754c0 // shl v0.4s, v6.4s, #23
-	WORD $0x4eb38425 // add v5.4s, v1.4s, v19.4s
-	WORD $0x4eb38404 // add v4.4s, v0.4s, v19.4s
-	WORD $0x4eb3d4a1 // fsub v1.4s, v5.4s, v19.4s
-	WORD $0x4eb3d480 // fsub v0.4s, v4.4s, v19.4s
-	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
-	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	WORD $0x4e28d423 // fadd v3.4s, v1.4s, v8.4s
-	WORD $0x4e28d402 // fadd v2.4s, v0.4s, v8.4s
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
-	WORD $0x4e701c23 // bic v3.16b, v1.16b, v16.16b
-	WORD $0x4e701c02 // bic v2.16b, v0.16b, v16.16b
-	WORD $0x4e301ea1 // and v1.16b, v21.16b, v16.16b
-	WORD $0x4e301e80 // and v0.16b, v20.16b, v16.16b
-	WORD $0x4ea11c67 // orr v7.16b, v3.16b, v1.16b
-	WORD $0x4ea01c46 // orr v6.16b, v2.16b, v0.16b
-	FSTPQ.P (F7, F6), 32(R3)
-	FLDPQ.P 32(R2), (F1, F0)
-	WORD $0x4ea7d437 // fsub v23.4s, v1.4s, v7.4s
-	WORD $0x4ea6d416 // fsub v22.4s, v0.4s, v6.4s
-	FLDPQ (R5), (F3, F2)
-	FLDPQ.P 32(R8), (F1, F0)
-	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	WORD $0x4e20d442 // fadd v2.4s, v2.4s, v0.4s
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6ea0e461 // fcmgt v1.4s, v3.4s, v0.4s
-	WORD $0x6ea0e440 // fcmgt v0.4s, v2.4s, v0.4s
-	WORD $0x4e211e78 // and v24.16b, v19.16b, v1.16b
-	WORD $0x4e201e75 // and v21.16b, v19.16b, v0.16b
-	WORD $0x4eb01c61 // orr v1.16b, v3.16b, v16.16b
-	WORD $0x4eb01c40 // orr v0.16b, v2.16b, v16.16b
-	WORD $0x4e21f5e1 // fmax v1.4s, v15.4s, v1.4s
-	WORD $0x4e20f5e0 // fmax v0.4s, v15.4s, v0.4s
-	WORD $0x4ea1f5c3 // fmin v3.4s, v14.4s, v1.4s
-	WORD $0x4ea0f5c2 // fmin v2.4s, v14.4s, v0.4s
-	VMOV V18.B16, V1.B16
-	WORD $0x4e2dcc61 // fmla v1.4s, v3.4s, v13.4s
-	VMOV V18.B16, V0.B16
-	WORD $0x4e2dcc40 // fmla v0.4s, v2.4s, v13.4s
-	WORD $0x4eb2d439 // fsub v25.4s, v1.4s, v18.4s
-	WORD $0x4eb2d414 // fsub v20.4s, v0.4s, v18.4s
-	WORD $0x4eaccf23 // fmls v3.4s, v25.4s, v12.4s
-	WORD $0x4eacce82 // fmls v2.4s, v20.4s, v12.4s
-	WORD $0x4eabcf23 // fmls v3.4s, v25.4s, v11.4s
-	WORD $0x4eabce82 // fmls v2.4s, v20.4s, v11.4s
-	FMOVQ 144(R11), F1
-	WORD $0x4e23ce21 // fmla v1.4s, v17.4s, v3.4s
-	FMOVQ 144(R11), F0
-	WORD $0x4e22ce20 // fmla v0.4s, v17.4s, v2.4s
-	FMOVQ 160(R11), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R11), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R11), F4
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R11), F0
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R11), F5
-	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R11), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	VMOV V10.B16, V4.B16
-	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	VMOV V10.B16, V0.B16
-	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
-	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	VMOV V18.B16, V1.B16
-	WORD $0x4e2acf21 // fmla v1.4s, v25.4s, v10.4s
-	VMOV V18.B16, V0.B16
-	WORD $0x4e2ace80 // fmla v0.4s, v20.4s, v10.4s
-	WORD $0x4eb2d421 // fsub v1.4s, v1.4s, v18.4s
-	WORD $0x4eb2d400 // fsub v0.4s, v0.4s, v18.4s
-	WORD $0x4ea1d725 // fsub v5.4s, v25.4s, v1.4s
-	WORD $0x4ea0d684 // fsub v4.4s, v20.4s, v0.4s
-	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
-	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
-	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
-	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
-	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
-	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
-	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
-	WORD $0x4e32d4a0 // fadd v0.4s, v5.4s, v18.4s
-	WORD $0x4e32d481 // fadd v1.4s, v4.4s, v18.4s
-	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4eb38400 // add v0.4s, v0.4s, v19.4s
-	WORD $0x4eb38421 // add v1.4s, v1.4s, v19.4s
-	WORD $0x6e20dc60 // fmul v0.4s, v3.4s, v0.4s
-	WORD $0x6e21dc44 // fmul v4.4s, v2.4s, v1.4s
-	WORD $0x4e33d403 // fadd v3.4s, v0.4s, v19.4s
-	WORD $0x4e33d482 // fadd v2.4s, v4.4s, v19.4s
-	WORD $0x6eb8e401 // fcmgt v1.4s, v0.4s, v24.4s
-	WORD $0x6e781c01 // bsl v1.16b, v0.16b, v24.16b
-	WORD $0x6eb5e480 // fcmgt v0.4s, v4.4s, v21.4s
-	WORD $0x6e751c80 // bsl v0.16b, v4.16b, v21.16b
-	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
-	WORD $0x6e22fc00 // fdiv v0.4s, v0.4s, v2.4s
-	FSTPQ.P (F1, F0), 32(R5)
-	WORD $0x4e21cee7 // fmla v7.4s, v23.4s, v1.4s
-	WORD $0x4e20cec6 // fmla v6.4s, v22.4s, v0.4s
-	FSTPQ.P (F7, F6), 32(R1)
+	FLDPQ (R6), (F15, F14)
+	FLDPQ.P 32(R9), (F13, F12)
+	WORD $0x4e2dd5ef // fadd v15.4s, v15.4s, v13.4s
+	WORD $0x4e2cd5ce // fadd v14.4s, v14.4s, v12.4s
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6eace5ed // fcmgt v13.4s, v15.4s, v12.4s
+	WORD $0x6eace5cc // fcmgt v12.4s, v14.4s, v12.4s
+	WORD $0x4e2d1d73 // and v19.16b, v11.16b, v13.16b
+	WORD $0x4e2c1d72 // and v18.16b, v11.16b, v12.16b
+	WORD $0x4ea81ded // orr v13.16b, v15.16b, v8.16b
+	WORD $0x4ea81dcc // orr v12.16b, v14.16b, v8.16b
+	WORD $0x4e2df4ed // fmax v13.4s, v7.4s, v13.4s
+	WORD $0x4e2cf4ec // fmax v12.4s, v7.4s, v12.4s
+	WORD $0x4eadf4cf // fmin v15.4s, v6.4s, v13.4s
+	WORD $0x4eacf4ce // fmin v14.4s, v6.4s, v12.4s
+	FLDPQ 128(R11), (F13, F12)
+	WORD $0x4e25cded // fmla v13.4s, v15.4s, v5.4s
+	WORD $0x4e25cdcc // fmla v12.4s, v14.4s, v5.4s
+	WORD $0x4eaad5b6 // fsub v22.4s, v13.4s, v10.4s
+	WORD $0x4eaad597 // fsub v23.4s, v12.4s, v10.4s
+	WORD $0x4ea4cecf // fmls v15.4s, v22.4s, v4.4s
+	WORD $0x4ea4ceee // fmls v14.4s, v23.4s, v4.4s
+	WORD $0x4ea3cecf // fmls v15.4s, v22.4s, v3.4s
+	WORD $0x4ea3ceee // fmls v14.4s, v23.4s, v3.4s
+	FLDPQ 288(R11), (F16, F12)
+	WORD $0x4e2fcd30 // fmla v16.4s, v9.4s, v15.4s
+	WORD $0x4e2ecd2c // fmla v12.4s, v9.4s, v14.4s
+	FLDPQ 320(R11), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 352(R11), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	FLDPQ 384(R11), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 416(R11), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	WORD $0x6e2fde0d // fmul v13.4s, v16.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fcdaf // fmla v15.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	FLDPQ 128(R11), (F13, F12)
+	WORD $0x4e22cecd // fmla v13.4s, v22.4s, v2.4s
+	WORD $0x4e22ceec // fmla v12.4s, v23.4s, v2.4s
+	WORD $0x4eaad5ad // fsub v13.4s, v13.4s, v10.4s
+	WORD $0x4eaad58c // fsub v12.4s, v12.4s, v10.4s
+	WORD $0x4eadd6d1 // fsub v17.4s, v22.4s, v13.4s
+	WORD $0x4eacd6f0 // fsub v16.4s, v23.4s, v12.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	WORD $0x4e2bd5ce // fadd v14.4s, v14.4s, v11.4s
+	WORD $0x4e2ad5ad // fadd v13.4s, v13.4s, v10.4s
+	WORD $0x4e2ad58c // fadd v12.4s, v12.4s, v10.4s
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4eab85ad // add v13.4s, v13.4s, v11.4s
+	WORD $0x4eab858c // add v12.4s, v12.4s, v11.4s
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e2ad62c // fadd v12.4s, v17.4s, v10.4s
+	WORD $0x4e2ad60d // fadd v13.4s, v16.4s, v10.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4eab858c // add v12.4s, v12.4s, v11.4s
+	WORD $0x4eab85ad // add v13.4s, v13.4s, v11.4s
+	WORD $0x6e2cddec // fmul v12.4s, v15.4s, v12.4s
+	WORD $0x6e2dddd0 // fmul v16.4s, v14.4s, v13.4s
+	WORD $0x4e2bd58f // fadd v15.4s, v12.4s, v11.4s
+	WORD $0x4e2bd60e // fadd v14.4s, v16.4s, v11.4s
+	WORD $0x6eb3e58d // fcmgt v13.4s, v12.4s, v19.4s
+	WORD $0x6e731d8d // bsl v13.16b, v12.16b, v19.16b
+	WORD $0x6eb2e60c // fcmgt v12.4s, v16.4s, v18.4s
+	WORD $0x6e721e0c // bsl v12.16b, v16.16b, v18.16b
+	WORD $0x6e2ffdaf // fdiv v15.4s, v13.4s, v15.4s
+	WORD $0x6e2efd8e // fdiv v14.4s, v12.4s, v14.4s
+	FSTPQ.P (F15, F14), 32(R6)
+	FLDPQ.P 32(R4), (F13, F12)
+	WORD $0x4e2fcdb5 // fmla v21.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd94 // fmla v20.4s, v12.4s, v14.4s
+	WORD $0x4ea81ead // orr v13.16b, v21.16b, v8.16b
+	WORD $0x4ea81e8c // orr v12.16b, v20.16b, v8.16b
+	WORD $0x4e2dd5ad // fadd v13.4s, v13.4s, v13.4s
+	WORD $0x4e2cd58c // fadd v12.4s, v12.4s, v12.4s
+	WORD $0x4e2df42f // fmax v15.4s, v1.4s, v13.4s
+	WORD $0x4e2cf42e // fmax v14.4s, v1.4s, v12.4s
+	FLDPQ 128(R11), (F19, F18)
+	WORD $0x4e25cdf3 // fmla v19.4s, v15.4s, v5.4s
+	WORD $0x4e25cdd2 // fmla v18.4s, v14.4s, v5.4s
+	WORD $0x4eaad66d // fsub v13.4s, v19.4s, v10.4s
+	WORD $0x4eaad64c // fsub v12.4s, v18.4s, v10.4s
+	WORD $0x4ea4cdaf // fmls v15.4s, v13.4s, v4.4s
+	WORD $0x4ea4cd8e // fmls v14.4s, v12.4s, v4.4s
+	WORD $0x4ea3cdaf // fmls v15.4s, v13.4s, v3.4s
+	WORD $0x4ea3cd8e // fmls v14.4s, v12.4s, v3.4s
+	FLDPQ 288(R11), (F16, F12)
+	WORD $0x4e2fcd30 // fmla v16.4s, v9.4s, v15.4s
+	WORD $0x4e2ecd2c // fmla v12.4s, v9.4s, v14.4s
+	FLDPQ 320(R11), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 352(R11), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	FLDPQ 384(R11), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 416(R11), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	WORD $0x6e2fde0d // fmul v13.4s, v16.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fcdaf // fmla v15.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	WORD $0x4f37566d // shl v13.4s, v19.4s, #23
+	WORD $0x4f37564c // shl v12.4s, v18.4s, #23
+	WORD $0x4eab85b1 // add v17.4s, v13.4s, v11.4s
+	WORD $0x4eab8590 // add v16.4s, v12.4s, v11.4s
+	WORD $0x4eabd62d // fsub v13.4s, v17.4s, v11.4s
+	WORD $0x4eabd60c // fsub v12.4s, v16.4s, v11.4s
+	WORD $0x4e31cded // fmla v13.4s, v15.4s, v17.4s
+	WORD $0x4e30cdcc // fmla v12.4s, v14.4s, v16.4s
+	WORD $0x4e20d5af // fadd v15.4s, v13.4s, v0.4s
+	WORD $0x4e20d58e // fadd v14.4s, v12.4s, v0.4s
+	WORD $0x6e2ffdad // fdiv v13.4s, v13.4s, v15.4s
+	WORD $0x6e2efd8c // fdiv v12.4s, v12.4s, v14.4s
+	WORD $0x4e681daf // bic v15.16b, v13.16b, v8.16b
+	WORD $0x4e681d8e // bic v14.16b, v12.16b, v8.16b
+	WORD $0x4e281ead // and v13.16b, v21.16b, v8.16b
+	WORD $0x4e281e8c // and v12.16b, v20.16b, v8.16b
+	WORD $0x4ead1df3 // orr v19.16b, v15.16b, v13.16b
+	WORD $0x4eac1dd2 // orr v18.16b, v14.16b, v12.16b
+	FSTPQ.P (F19, F18), 32(R3)
+	FLDPQ.P 32(R2), (F13, F12)
+	WORD $0x4eb3d5b7 // fsub v23.4s, v13.4s, v19.4s
+	WORD $0x4eb2d596 // fsub v22.4s, v12.4s, v18.4s
+	FLDPQ (R5), (F15, F14)
+	FLDPQ.P 32(R8), (F13, F12)
+	WORD $0x4e2dd5ef // fadd v15.4s, v15.4s, v13.4s
+	WORD $0x4e2cd5ce // fadd v14.4s, v14.4s, v12.4s
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6eace5ed // fcmgt v13.4s, v15.4s, v12.4s
+	WORD $0x6eace5cc // fcmgt v12.4s, v14.4s, v12.4s
+	WORD $0x4e2d1d78 // and v24.16b, v11.16b, v13.16b
+	WORD $0x4e2c1d75 // and v21.16b, v11.16b, v12.16b
+	WORD $0x4ea81ded // orr v13.16b, v15.16b, v8.16b
+	WORD $0x4ea81dcc // orr v12.16b, v14.16b, v8.16b
+	WORD $0x4e2df4ed // fmax v13.4s, v7.4s, v13.4s
+	WORD $0x4e2cf4ec // fmax v12.4s, v7.4s, v12.4s
+	WORD $0x4eadf4cf // fmin v15.4s, v6.4s, v13.4s
+	WORD $0x4eacf4ce // fmin v14.4s, v6.4s, v12.4s
+	FLDPQ 128(R11), (F13, F12)
+	WORD $0x4e25cded // fmla v13.4s, v15.4s, v5.4s
+	WORD $0x4e25cdcc // fmla v12.4s, v14.4s, v5.4s
+	WORD $0x4eaad5b9 // fsub v25.4s, v13.4s, v10.4s
+	WORD $0x4eaad594 // fsub v20.4s, v12.4s, v10.4s
+	WORD $0x4ea4cf2f // fmls v15.4s, v25.4s, v4.4s
+	WORD $0x4ea4ce8e // fmls v14.4s, v20.4s, v4.4s
+	WORD $0x4ea3cf2f // fmls v15.4s, v25.4s, v3.4s
+	WORD $0x4ea3ce8e // fmls v14.4s, v20.4s, v3.4s
+	FLDPQ 288(R11), (F16, F12)
+	WORD $0x4e2fcd30 // fmla v16.4s, v9.4s, v15.4s
+	WORD $0x4e2ecd2c // fmla v12.4s, v9.4s, v14.4s
+	FLDPQ 320(R11), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 352(R11), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	FLDPQ 384(R11), (F17, F13)
+	WORD $0x4e2fce11 // fmla v17.4s, v16.4s, v15.4s
+	WORD $0x4e2ecd8d // fmla v13.4s, v12.4s, v14.4s
+	FLDPQ 416(R11), (F16, F12)
+	WORD $0x4e2fce30 // fmla v16.4s, v17.4s, v15.4s
+	WORD $0x4e2ecdac // fmla v12.4s, v13.4s, v14.4s
+	WORD $0x6e2fde0d // fmul v13.4s, v16.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fcdaf // fmla v15.4s, v13.4s, v15.4s
+	WORD $0x4e2ecd8e // fmla v14.4s, v12.4s, v14.4s
+	FLDPQ 128(R11), (F13, F12)
+	WORD $0x4e22cf2d // fmla v13.4s, v25.4s, v2.4s
+	WORD $0x4e22ce8c // fmla v12.4s, v20.4s, v2.4s
+	WORD $0x4eaad5ad // fsub v13.4s, v13.4s, v10.4s
+	WORD $0x4eaad58c // fsub v12.4s, v12.4s, v10.4s
+	WORD $0x4eadd731 // fsub v17.4s, v25.4s, v13.4s
+	WORD $0x4eacd690 // fsub v16.4s, v20.4s, v12.4s
+	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	WORD $0x4e2bd5ce // fadd v14.4s, v14.4s, v11.4s
+	WORD $0x4e2ad5ad // fadd v13.4s, v13.4s, v10.4s
+	WORD $0x4e2ad58c // fadd v12.4s, v12.4s, v10.4s
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4eab85ad // add v13.4s, v13.4s, v11.4s
+	WORD $0x4eab858c // add v12.4s, v12.4s, v11.4s
+	WORD $0x6e2dddef // fmul v15.4s, v15.4s, v13.4s
+	WORD $0x6e2cddce // fmul v14.4s, v14.4s, v12.4s
+	WORD $0x4e2ad62c // fadd v12.4s, v17.4s, v10.4s
+	WORD $0x4e2ad60d // fadd v13.4s, v16.4s, v10.4s
+	WORD $0x4f37558c // shl v12.4s, v12.4s, #23
+	WORD $0x4f3755ad // shl v13.4s, v13.4s, #23
+	WORD $0x4eab858c // add v12.4s, v12.4s, v11.4s
+	WORD $0x4eab85ad // add v13.4s, v13.4s, v11.4s
+	WORD $0x6e2cddec // fmul v12.4s, v15.4s, v12.4s
+	WORD $0x6e2dddd0 // fmul v16.4s, v14.4s, v13.4s
+	WORD $0x4e2bd58f // fadd v15.4s, v12.4s, v11.4s
+	WORD $0x4e2bd60e // fadd v14.4s, v16.4s, v11.4s
+	WORD $0x6eb8e58d // fcmgt v13.4s, v12.4s, v24.4s
+	WORD $0x6e781d8d // bsl v13.16b, v12.16b, v24.16b
+	WORD $0x6eb5e60c // fcmgt v12.4s, v16.4s, v21.4s
+	WORD $0x6e751e0c // bsl v12.16b, v16.16b, v21.16b
+	WORD $0x6e2ffdad // fdiv v13.4s, v13.4s, v15.4s
+	WORD $0x6e2efd8c // fdiv v12.4s, v12.4s, v14.4s
+	FSTPQ.P (F13, F12), 32(R5)
+	WORD $0x4e2dcef3 // fmla v19.4s, v23.4s, v13.4s
+	WORD $0x4e2cced2 // fmla v18.4s, v22.4s, v12.4s
+	FSTPQ.P (F19, F18), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -2258,88 +2253,67 @@ end_17:
 	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
 	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ (R11), F3
-	FMOVQ (R11), F2
+	FLDPQ (R11), (F3, F2)
 	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
 	WORD $0x6ea0e480 // fcmgt v0.4s, v4.4s, v0.4s
 	WORD $0x4e211c67 // and v7.16b, v3.16b, v1.16b
 	WORD $0x4e201c46 // and v6.16b, v2.16b, v0.16b
-	FMOVQ 16(R11), F0
+	FMOVQ 32(R11), F0
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
 	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
-	FMOVQ 32(R11), F1
-	FMOVQ 32(R11), F0
+	FLDPQ 64(R11), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 48(R11), F1
-	FMOVQ 48(R11), F0
+	FLDPQ 96(R11), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R11), F1
-	FMOVQ 64(R11), F0
-	FMOVQ 80(R11), F4
+	FLDPQ 128(R11), (F1, F0)
+	FMOVQ 160(R11), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 64(R11), F4
-	WORD $0x4ea4d42a // fsub v10.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
-	FMOVQ 96(R11), F0
-	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 112(R11), F0
-	WORD $0x4ea0cd43 // fmls v3.4s, v10.4s, v0.4s
-	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
-	FMOVQ 128(R11), F0
 	FMOVQ 128(R11), F4
-	FMOVQ 144(R11), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 144(R11), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 160(R11), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R11), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R11), F4
+	WORD $0x4ea4d42b // fsub v11.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40a // fsub v10.4s, v0.4s, v4.4s
+	FMOVQ 192(R11), F0
+	WORD $0x4ea0cd63 // fmls v3.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
+	FMOVQ 224(R11), F0
+	WORD $0x4ea0cd63 // fmls v3.4s, v11.4s, v0.4s
+	WORD $0x4ea0cd42 // fmls v2.4s, v10.4s, v0.4s
+	FLDPQ 256(R11), (F5, F1)
+	FLDPQ 288(R11), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R11), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R11), F5
+	FLDPQ 320(R11), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R11), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R11), F4
+	FLDPQ 352(R11), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 208(R11), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 384(R11), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 416(R11), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R11), F1
-	FMOVQ 64(R11), F0
-	FMOVQ 208(R11), F4
-	WORD $0x4e24cd41 // fmla v1.4s, v10.4s, v4.4s
-	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
-	FMOVQ 64(R11), F4
+	FLDPQ 128(R11), (F1, F0)
+	FMOVQ 416(R11), F4
+	WORD $0x4e24cd61 // fmla v1.4s, v11.4s, v4.4s
+	WORD $0x4e24cd40 // fmla v0.4s, v10.4s, v4.4s
+	FMOVQ 128(R11), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
-	WORD $0x4ea1d54a // fsub v10.4s, v10.4s, v1.4s
-	WORD $0x4eabd585 // fsub v5.4s, v12.4s, v11.4s
+	WORD $0x4ea4d405 // fsub v5.4s, v0.4s, v4.4s
+	WORD $0x4ea1d56b // fsub v11.4s, v11.4s, v1.4s
+	WORD $0x4ea5d54a // fsub v10.4s, v10.4s, v5.4s
 	FMOVQ (R11), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 64(R11), F0
+	FMOVQ 128(R11), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e20d560 // fadd v0.4s, v11.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ (R11), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 64(R11), F0
-	WORD $0x4e20d541 // fadd v1.4s, v10.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
@@ -2348,7 +2322,16 @@ end_17:
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	FMOVQ (R11), F0
+	FMOVQ 128(R11), F0
+	WORD $0x4e20d561 // fadd v1.4s, v11.4s, v0.4s
+	WORD $0x4e20d540 // fadd v0.4s, v10.4s, v0.4s
+	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
+	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
+	FLDPQ (R11), (F1, F0)
+	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
+	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
 	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
 	WORD $0x6ea7e4a1 // fcmgt v1.4s, v5.4s, v7.4s
@@ -2419,67 +2402,57 @@ end_34:
 end_31:
 	WORD $0x4e23cc29 // fmla v9.4s, v1.4s, v3.4s
 	WORD $0x4e22cc08 // fmla v8.4s, v0.4s, v2.4s
-	FMOVQ 16(R11), F11
-	FMOVQ 16(R11), F10
+	FLDPQ 32(R11), (F11, F10)
 	WORD $0x4eab1d21 // orr v1.16b, v9.16b, v11.16b
 	WORD $0x4eaa1d00 // orr v0.16b, v8.16b, v10.16b
 	WORD $0x4e21d423 // fadd v3.4s, v1.4s, v1.4s
 	WORD $0x4e20d402 // fadd v2.4s, v0.4s, v0.4s
-	FMOVQ 224(R11), F1
-	FMOVQ 224(R11), F0
+	FLDPQ 448(R11), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R11), F7
-	FMOVQ 64(R11), F6
-	FMOVQ 80(R11), F0
+	FLDPQ 128(R11), (F7, F6)
+	FMOVQ 160(R11), F0
 	WORD $0x4e20cc67 // fmla v7.4s, v3.4s, v0.4s
 	WORD $0x4e20cc46 // fmla v6.4s, v2.4s, v0.4s
-	FMOVQ 64(R11), F0
+	FMOVQ 128(R11), F0
 	WORD $0x4ea0d4e4 // fsub v4.4s, v7.4s, v0.4s
 	WORD $0x4ea0d4c1 // fsub v1.4s, v6.4s, v0.4s
-	FMOVQ 96(R11), F0
+	FMOVQ 192(R11), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 112(R11), F0
+	FMOVQ 224(R11), F0
 	WORD $0x4ea0cc83 // fmls v3.4s, v4.4s, v0.4s
 	WORD $0x4ea0cc22 // fmls v2.4s, v1.4s, v0.4s
-	FMOVQ 128(R11), F0
-	FMOVQ 128(R11), F4
-	FMOVQ 144(R11), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 144(R11), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 160(R11), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R11), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R11), F4
+	FLDPQ 256(R11), (F5, F1)
+	FLDPQ 288(R11), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R11), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R11), F5
+	FLDPQ 320(R11), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R11), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R11), F4
+	FLDPQ 352(R11), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 208(R11), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 384(R11), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 416(R11), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	WORD $0x4f3754e4 // shl v4.4s, v7.4s, #23
-	WORD $0x4f3754c1 // shl v1.4s, v6.4s, #23
-	FMOVQ (R11), F0
-	WORD $0x4ea08485 // add v5.4s, v4.4s, v0.4s
-	WORD $0x4ea08424 // add v4.4s, v1.4s, v0.4s
-	FMOVQ (R11), F0
+	WORD $0x4f3754e5 // shl v5.4s, v7.4s, #23
+	WORD $0x4f3754c4 // shl v4.4s, v6.4s, #23
+	FLDPQ (R11), (F1, F0)
+	WORD $0x4ea184a5 // add v5.4s, v5.4s, v1.4s
+	WORD $0x4ea18484 // add v4.4s, v4.4s, v1.4s
 	WORD $0x4ea0d4a1 // fsub v1.4s, v5.4s, v0.4s
 	WORD $0x4ea0d480 // fsub v0.4s, v4.4s, v0.4s
 	WORD $0x4e25cc61 // fmla v1.4s, v3.4s, v5.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 240(R11), F2
+	FMOVQ 480(R11), F2
 	WORD $0x4e22d423 // fadd v3.4s, v1.4s, v2.4s
 	WORD $0x4e22d402 // fadd v2.4s, v0.4s, v2.4s
 	WORD $0x6e23fc21 // fdiv v1.4s, v1.4s, v3.4s
@@ -2617,88 +2590,67 @@ end_59:
 	WORD $0x4e23d425 // fadd v5.4s, v1.4s, v3.4s
 	WORD $0x4e22d404 // fadd v4.4s, v0.4s, v2.4s
 	WORD $0x6f00e400 // movi v0.2d, #0
-	FMOVQ (R11), F3
-	FMOVQ (R11), F2
+	FLDPQ (R11), (F3, F2)
 	WORD $0x6ea0e4a1 // fcmgt v1.4s, v5.4s, v0.4s
 	WORD $0x6ea0e480 // fcmgt v0.4s, v4.4s, v0.4s
 	WORD $0x4e211c6b // and v11.16b, v3.16b, v1.16b
 	WORD $0x4e201c4a // and v10.16b, v2.16b, v0.16b
-	FMOVQ 16(R11), F0
+	FMOVQ 32(R11), F0
 	WORD $0x4ea01ca3 // orr v3.16b, v5.16b, v0.16b
 	WORD $0x4ea01c82 // orr v2.16b, v4.16b, v0.16b
-	FMOVQ 32(R11), F1
-	FMOVQ 32(R11), F0
+	FLDPQ 64(R11), (F1, F0)
 	WORD $0x4e23f423 // fmax v3.4s, v1.4s, v3.4s
 	WORD $0x4e22f402 // fmax v2.4s, v0.4s, v2.4s
-	FMOVQ 48(R11), F1
-	FMOVQ 48(R11), F0
+	FLDPQ 96(R11), (F1, F0)
 	WORD $0x4ea3f423 // fmin v3.4s, v1.4s, v3.4s
 	WORD $0x4ea2f402 // fmin v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R11), F1
-	FMOVQ 64(R11), F0
-	FMOVQ 80(R11), F4
+	FLDPQ 128(R11), (F1, F0)
+	FMOVQ 160(R11), F4
 	WORD $0x4e24cc61 // fmla v1.4s, v3.4s, v4.4s
 	WORD $0x4e24cc40 // fmla v0.4s, v2.4s, v4.4s
-	FMOVQ 64(R11), F4
-	WORD $0x4ea4d42c // fsub v12.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40e // fsub v14.4s, v0.4s, v4.4s
-	FMOVQ 96(R11), F0
-	WORD $0x4ea0cd83 // fmls v3.4s, v12.4s, v0.4s
-	WORD $0x4ea0cdc2 // fmls v2.4s, v14.4s, v0.4s
-	FMOVQ 112(R11), F0
-	WORD $0x4ea0cd83 // fmls v3.4s, v12.4s, v0.4s
-	WORD $0x4ea0cdc2 // fmls v2.4s, v14.4s, v0.4s
-	FMOVQ 128(R11), F0
 	FMOVQ 128(R11), F4
-	FMOVQ 144(R11), F1
-	WORD $0x4e23cc01 // fmla v1.4s, v0.4s, v3.4s
-	FMOVQ 144(R11), F0
-	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FMOVQ 160(R11), F5
-	WORD $0x4e23cc25 // fmla v5.4s, v1.4s, v3.4s
-	FMOVQ 160(R11), F1
-	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 176(R11), F4
+	WORD $0x4ea4d42d // fsub v13.4s, v1.4s, v4.4s
+	WORD $0x4ea4d40c // fsub v12.4s, v0.4s, v4.4s
+	FMOVQ 192(R11), F0
+	WORD $0x4ea0cda3 // fmls v3.4s, v13.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FMOVQ 224(R11), F0
+	WORD $0x4ea0cda3 // fmls v3.4s, v13.4s, v0.4s
+	WORD $0x4ea0cd82 // fmls v2.4s, v12.4s, v0.4s
+	FLDPQ 256(R11), (F5, F1)
+	FLDPQ 288(R11), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 176(R11), F0
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
-	FMOVQ 192(R11), F5
+	FLDPQ 320(R11), (F5, F1)
 	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
-	FMOVQ 192(R11), F1
 	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
-	FMOVQ 208(R11), F4
+	FLDPQ 352(R11), (F4, F0)
 	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
-	FMOVQ 208(R11), F0
+	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
+	FLDPQ 384(R11), (F5, F1)
+	WORD $0x4e23cc85 // fmla v5.4s, v4.4s, v3.4s
+	WORD $0x4e22cc01 // fmla v1.4s, v0.4s, v2.4s
+	FLDPQ 416(R11), (F4, F0)
+	WORD $0x4e23cca4 // fmla v4.4s, v5.4s, v3.4s
 	WORD $0x4e22cc20 // fmla v0.4s, v1.4s, v2.4s
 	WORD $0x6e23dc81 // fmul v1.4s, v4.4s, v3.4s
 	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
 	WORD $0x4e23cc23 // fmla v3.4s, v1.4s, v3.4s
 	WORD $0x4e22cc02 // fmla v2.4s, v0.4s, v2.4s
-	FMOVQ 64(R11), F1
-	FMOVQ 64(R11), F0
-	FMOVQ 208(R11), F4
-	WORD $0x4e24cd81 // fmla v1.4s, v12.4s, v4.4s
-	WORD $0x4e24cdc0 // fmla v0.4s, v14.4s, v4.4s
-	FMOVQ 64(R11), F4
+	FLDPQ 128(R11), (F1, F0)
+	FMOVQ 416(R11), F4
+	WORD $0x4e24cda1 // fmla v1.4s, v13.4s, v4.4s
+	WORD $0x4e24cd80 // fmla v0.4s, v12.4s, v4.4s
+	FMOVQ 128(R11), F4
 	WORD $0x4ea4d421 // fsub v1.4s, v1.4s, v4.4s
-	WORD $0x4ea4d40d // fsub v13.4s, v0.4s, v4.4s
-	WORD $0x4ea1d58c // fsub v12.4s, v12.4s, v1.4s
-	WORD $0x4eadd5c5 // fsub v5.4s, v14.4s, v13.4s
+	WORD $0x4ea4d405 // fsub v5.4s, v0.4s, v4.4s
+	WORD $0x4ea1d5ad // fsub v13.4s, v13.4s, v1.4s
+	WORD $0x4ea5d58c // fsub v12.4s, v12.4s, v5.4s
 	FMOVQ (R11), F0
 	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
 	WORD $0x4e20d443 // fadd v3.4s, v2.4s, v0.4s
-	FMOVQ 64(R11), F0
+	FMOVQ 128(R11), F0
 	WORD $0x4e20d421 // fadd v1.4s, v1.4s, v0.4s
-	WORD $0x4e20d5a0 // fadd v0.4s, v13.4s, v0.4s
-	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
-	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
-	FMOVQ (R11), F0
-	WORD $0x4ea08421 // add v1.4s, v1.4s, v0.4s
-	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x6e20dc63 // fmul v3.4s, v3.4s, v0.4s
-	FMOVQ 64(R11), F0
-	WORD $0x4e20d581 // fadd v1.4s, v12.4s, v0.4s
 	WORD $0x4e20d4a0 // fadd v0.4s, v5.4s, v0.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
 	WORD $0x4f375402 // shl v2.4s, v0.4s, #23
@@ -2707,7 +2659,16 @@ end_59:
 	WORD $0x4ea08440 // add v0.4s, v2.4s, v0.4s
 	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	FMOVQ (R11), F0
+	FMOVQ 128(R11), F0
+	WORD $0x4e20d5a1 // fadd v1.4s, v13.4s, v0.4s
+	WORD $0x4e20d580 // fadd v0.4s, v12.4s, v0.4s
+	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
+	WORD $0x4f375403 // shl v3.4s, v0.4s, #23
+	FLDPQ (R11), (F1, F0)
+	WORD $0x4ea18442 // add v2.4s, v2.4s, v1.4s
+	WORD $0x4ea18461 // add v1.4s, v3.4s, v1.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4e20d4a3 // fadd v3.4s, v5.4s, v0.4s
 	WORD $0x4e20d482 // fadd v2.4s, v4.4s, v0.4s
 	WORD $0x6eabe4a1 // fcmgt v1.4s, v5.4s, v11.4s
@@ -2781,7 +2742,7 @@ end:
 
 // func GRUBackwardNEONF32(n int, r *float32, z *float32, own *float32, fresh *float32, last *float32, dr *float32, dz *float32, dn *float32, dstate *float32)
 TEXT ·GRUBackwardNEONF32(SB), NOSPLIT, $0-80
-	MOVD $neonrecurrent<>(SB), R11
+	MOVD $neonrecurrent<>+1216(SB), R11
 	MOVD r+8(FP), R9
 	MOVD z+16(FP), R8
 	MOVD own+24(FP), R7
@@ -2820,8 +2781,7 @@ whole:
 	WORD $0x6e29dca1 // fmul v1.4s, v5.4s, v9.4s
 	WORD $0x6e28dc80 // fmul v0.4s, v4.4s, v8.4s
 	FSTPQ.P (F1, F0), 32(R1)
-	FMOVQ (R11), F1
-	FMOVQ (R11), F0
+	FLDPQ (R11), (F1, F0)
 	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
 	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
 	WORD $0x6e21dc67 // fmul v7.4s, v3.4s, v1.4s
@@ -3074,8 +3034,7 @@ one_49:
 	FMOVS F1, (R1)
 end_48:
 end_45:
-	FMOVQ (R11), F1
-	FMOVQ (R11), F0
+	FLDPQ (R11), (F1, F0)
 	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
 	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
 	WORD $0x6e21dc67 // fmul v7.4s, v3.4s, v1.4s

@@ -20,23 +20,7 @@ DATA neontile<>+96(SB)/8, $0x0000000000000000
 DATA neontile<>+104(SB)/8, $0x0000000000000000
 DATA neontile<>+112(SB)/8, $0x0000000000000000
 DATA neontile<>+120(SB)/8, $0x0000000000000000
-DATA neontile<>+128(SB)/8, $0xffffffffffffffff
-DATA neontile<>+136(SB)/8, $0xffffffffffffffff
-DATA neontile<>+144(SB)/8, $0xffffffffffffffff
-DATA neontile<>+152(SB)/8, $0xffffffffffffffff
-DATA neontile<>+160(SB)/8, $0xffffffffffffffff
-DATA neontile<>+168(SB)/8, $0xffffffffffffffff
-DATA neontile<>+176(SB)/8, $0xffffffffffffffff
-DATA neontile<>+184(SB)/8, $0xffffffffffffffff
-DATA neontile<>+192(SB)/8, $0x0000000000000000
-DATA neontile<>+200(SB)/8, $0x0000000000000000
-DATA neontile<>+208(SB)/8, $0x0000000000000000
-DATA neontile<>+216(SB)/8, $0x0000000000000000
-DATA neontile<>+224(SB)/8, $0x0000000000000000
-DATA neontile<>+232(SB)/8, $0x0000000000000000
-DATA neontile<>+240(SB)/8, $0x0000000000000000
-DATA neontile<>+248(SB)/8, $0x0000000000000000
-GLOBL neontile<>(SB), RODATA|NOPTR, $256
+GLOBL neontile<>(SB), RODATA|NOPTR, $128
 
 // func Tile1x1NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
 TEXT ·Tile1x1NEONF32(SB), NOSPLIT, $0-77

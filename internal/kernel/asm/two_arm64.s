@@ -6,144 +6,298 @@
 
 DATA neontwo<>+0(SB)/8, $0x7fff7fff7fff7fff
 DATA neontwo<>+8(SB)/8, $0x7fff7fff7fff7fff
-DATA neontwo<>+16(SB)/8, $0x7c007c007c007c00
-DATA neontwo<>+24(SB)/8, $0x7c007c007c007c00
-DATA neontwo<>+32(SB)/8, $0x7f807f807f807f80
-DATA neontwo<>+40(SB)/8, $0x7f807f807f807f80
-DATA neontwo<>+48(SB)/8, $0xffffffffffffffff
-DATA neontwo<>+56(SB)/8, $0xffffffffffffffff
-DATA neontwo<>+64(SB)/8, $0xffffffffffffffff
-DATA neontwo<>+72(SB)/8, $0xffffffffffffffff
-DATA neontwo<>+80(SB)/8, $0xffffffffffffffff
-DATA neontwo<>+88(SB)/8, $0xffffffffffffffff
-DATA neontwo<>+96(SB)/8, $0xffffffffffffffff
-DATA neontwo<>+104(SB)/8, $0xffffffffffffffff
-DATA neontwo<>+112(SB)/8, $0x0000000000000000
-DATA neontwo<>+120(SB)/8, $0x0000000000000000
-DATA neontwo<>+128(SB)/8, $0x0000000000000000
-DATA neontwo<>+136(SB)/8, $0x0000000000000000
-DATA neontwo<>+144(SB)/8, $0x0000000000000000
-DATA neontwo<>+152(SB)/8, $0x0000000000000000
-DATA neontwo<>+160(SB)/8, $0x0000000000000000
-DATA neontwo<>+168(SB)/8, $0x0000000000000000
-DATA neontwo<>+176(SB)/8, $0x8000000080000000
-DATA neontwo<>+184(SB)/8, $0x8000000080000000
-DATA neontwo<>+192(SB)/8, $0x7fc000007fc00000
-DATA neontwo<>+200(SB)/8, $0x7fc000007fc00000
-DATA neontwo<>+208(SB)/8, $0xbae5e41cbae5e41c
-DATA neontwo<>+216(SB)/8, $0xbae5e41cbae5e41c
-DATA neontwo<>+224(SB)/8, $0x3c2fc00e3c2fc00e
-DATA neontwo<>+232(SB)/8, $0x3c2fc00e3c2fc00e
-DATA neontwo<>+240(SB)/8, $0xbcfc59eabcfc59ea
-DATA neontwo<>+248(SB)/8, $0xbcfc59eabcfc59ea
-DATA neontwo<>+256(SB)/8, $0x3d6bbbc03d6bbbc0
-DATA neontwo<>+264(SB)/8, $0x3d6bbbc03d6bbbc0
-DATA neontwo<>+272(SB)/8, $0xbdab9142bdab9142
-DATA neontwo<>+280(SB)/8, $0xbdab9142bdab9142
-DATA neontwo<>+288(SB)/8, $0x3de017c13de017c1
-DATA neontwo<>+296(SB)/8, $0x3de017c13de017c1
-DATA neontwo<>+304(SB)/8, $0xbe120acdbe120acd
-DATA neontwo<>+312(SB)/8, $0xbe120acdbe120acd
-DATA neontwo<>+320(SB)/8, $0x3e4cc8413e4cc841
-DATA neontwo<>+328(SB)/8, $0x3e4cc8413e4cc841
-DATA neontwo<>+336(SB)/8, $0xbeaaaa9abeaaaa9a
-DATA neontwo<>+344(SB)/8, $0xbeaaaa9abeaaaa9a
-DATA neontwo<>+352(SB)/8, $0x3f8000003f800000
-DATA neontwo<>+360(SB)/8, $0x3f8000003f800000
-DATA neontwo<>+368(SB)/8, $0x40490fda40490fda
-DATA neontwo<>+376(SB)/8, $0x40490fda40490fda
-DATA neontwo<>+384(SB)/8, $0x3422216834222168
-DATA neontwo<>+392(SB)/8, $0x3422216834222168
-DATA neontwo<>+400(SB)/8, $0x3fc90fda3fc90fda
-DATA neontwo<>+408(SB)/8, $0x3fc90fda3fc90fda
-DATA neontwo<>+416(SB)/8, $0x33a2216833a22168
-DATA neontwo<>+424(SB)/8, $0x33a2216833a22168
-DATA neontwo<>+432(SB)/8, $0x0010000000000000
-DATA neontwo<>+440(SB)/8, $0x0010000000000000
-DATA neontwo<>+448(SB)/8, $0x432ffffffffffffe
-DATA neontwo<>+456(SB)/8, $0x432ffffffffffffe
-DATA neontwo<>+464(SB)/8, $0x3ff0000000000000
-DATA neontwo<>+472(SB)/8, $0x3ff0000000000000
-DATA neontwo<>+480(SB)/8, $0x404a000000000000
-DATA neontwo<>+488(SB)/8, $0x404a000000000000
-DATA neontwo<>+496(SB)/8, $0x0008000000000000
-DATA neontwo<>+504(SB)/8, $0x0008000000000000
-DATA neontwo<>+512(SB)/8, $0x4330000000000000
-DATA neontwo<>+520(SB)/8, $0x4330000000000000
-DATA neontwo<>+528(SB)/8, $0x43300000000003ff
-DATA neontwo<>+536(SB)/8, $0x43300000000003ff
-DATA neontwo<>+544(SB)/8, $0x000fffffffffffff
-DATA neontwo<>+552(SB)/8, $0x000fffffffffffff
-DATA neontwo<>+560(SB)/8, $0x3fe8000000000000
-DATA neontwo<>+568(SB)/8, $0x3fe8000000000000
-DATA neontwo<>+576(SB)/8, $0x3f9b927fefc457be
-DATA neontwo<>+584(SB)/8, $0x3f9b927fefc457be
-DATA neontwo<>+592(SB)/8, $0xbfb4575f4c3b3649
-DATA neontwo<>+600(SB)/8, $0xbfb4575f4c3b3649
-DATA neontwo<>+608(SB)/8, $0x3fbd9b60b6c7319f
-DATA neontwo<>+616(SB)/8, $0x3fbd9b60b6c7319f
-DATA neontwo<>+624(SB)/8, $0xbfc022a83bdd2e66
-DATA neontwo<>+632(SB)/8, $0xbfc022a83bdd2e66
-DATA neontwo<>+640(SB)/8, $0x3fc0e755bda1dbdd
-DATA neontwo<>+648(SB)/8, $0x3fc0e755bda1dbdd
-DATA neontwo<>+656(SB)/8, $0xbfc26b2ae14f0e0c
-DATA neontwo<>+664(SB)/8, $0xbfc26b2ae14f0e0c
-DATA neontwo<>+672(SB)/8, $0x3fc4810326e0ed73
-DATA neontwo<>+680(SB)/8, $0x3fc4810326e0ed73
-DATA neontwo<>+688(SB)/8, $0xbfc71589c69c1b5b
-DATA neontwo<>+696(SB)/8, $0xbfc71589c69c1b5b
-DATA neontwo<>+704(SB)/8, $0x3fca619d520ecd9a
-DATA neontwo<>+712(SB)/8, $0x3fca619d520ecd9a
-DATA neontwo<>+720(SB)/8, $0xbfcec70a0a5b8ef7
-DATA neontwo<>+728(SB)/8, $0xbfcec70a0a5b8ef7
-DATA neontwo<>+736(SB)/8, $0x3fd2776bf84a7039
-DATA neontwo<>+744(SB)/8, $0x3fd2776bf84a7039
-DATA neontwo<>+752(SB)/8, $0xbfd71547631366d8
-DATA neontwo<>+760(SB)/8, $0xbfd71547631366d8
-DATA neontwo<>+768(SB)/8, $0x3fdec709dccd57bb
-DATA neontwo<>+776(SB)/8, $0x3fdec709dccd57bb
-DATA neontwo<>+784(SB)/8, $0xbfe71547652ccef0
-DATA neontwo<>+792(SB)/8, $0xbfe71547652ccef0
-DATA neontwo<>+800(SB)/8, $0x3ff71547652b78c9
-DATA neontwo<>+808(SB)/8, $0x3ff71547652b78c9
-DATA neontwo<>+816(SB)/8, $0x408f400000000000
-DATA neontwo<>+824(SB)/8, $0x408f400000000000
-DATA neontwo<>+832(SB)/8, $0xc08f400000000000
-DATA neontwo<>+840(SB)/8, $0xc08f400000000000
-DATA neontwo<>+848(SB)/8, $0x4338000000000000
-DATA neontwo<>+856(SB)/8, $0x4338000000000000
-DATA neontwo<>+864(SB)/8, $0x3ef00a581594758e
-DATA neontwo<>+872(SB)/8, $0x3ef00a581594758e
-DATA neontwo<>+880(SB)/8, $0x3f2443fffc90db59
-DATA neontwo<>+888(SB)/8, $0x3f2443fffc90db59
-DATA neontwo<>+896(SB)/8, $0x3f55d879ead06a82
-DATA neontwo<>+904(SB)/8, $0x3f55d879ead06a82
-DATA neontwo<>+912(SB)/8, $0x3f83b2a1b7152bef
-DATA neontwo<>+920(SB)/8, $0x3f83b2a1b7152bef
-DATA neontwo<>+928(SB)/8, $0x3fac6b08d883dca1
-DATA neontwo<>+936(SB)/8, $0x3fac6b08d883dca1
-DATA neontwo<>+944(SB)/8, $0x3fcebfbe045f4d3c
-DATA neontwo<>+952(SB)/8, $0x3fcebfbe045f4d3c
-DATA neontwo<>+960(SB)/8, $0x3fe62e42fefa39ef
-DATA neontwo<>+968(SB)/8, $0x3fe62e42fefa39ef
-DATA neontwo<>+976(SB)/8, $0x0000000100000001
-DATA neontwo<>+984(SB)/8, $0x0000000100000001
-DATA neontwo<>+992(SB)/8, $0x00007fff00007fff
-DATA neontwo<>+1000(SB)/8, $0x00007fff00007fff
-DATA neontwo<>+1008(SB)/8, $0x00007fc000007fc0
-DATA neontwo<>+1016(SB)/8, $0x00007fc000007fc0
-GLOBL neontwo<>(SB), RODATA|NOPTR, $1024
+DATA neontwo<>+16(SB)/8, $0x7fff7fff7fff7fff
+DATA neontwo<>+24(SB)/8, $0x7fff7fff7fff7fff
+DATA neontwo<>+32(SB)/8, $0x7c007c007c007c00
+DATA neontwo<>+40(SB)/8, $0x7c007c007c007c00
+DATA neontwo<>+48(SB)/8, $0x7c007c007c007c00
+DATA neontwo<>+56(SB)/8, $0x7c007c007c007c00
+DATA neontwo<>+64(SB)/8, $0x7fff7fff7fff7fff
+DATA neontwo<>+72(SB)/8, $0x7fff7fff7fff7fff
+DATA neontwo<>+80(SB)/8, $0x7fff7fff7fff7fff
+DATA neontwo<>+88(SB)/8, $0x7fff7fff7fff7fff
+DATA neontwo<>+96(SB)/8, $0x7f807f807f807f80
+DATA neontwo<>+104(SB)/8, $0x7f807f807f807f80
+DATA neontwo<>+112(SB)/8, $0x7f807f807f807f80
+DATA neontwo<>+120(SB)/8, $0x7f807f807f807f80
+DATA neontwo<>+128(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+136(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+144(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+152(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+160(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+168(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+176(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+184(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+192(SB)/8, $0x0000000000000000
+DATA neontwo<>+200(SB)/8, $0x0000000000000000
+DATA neontwo<>+208(SB)/8, $0x0000000000000000
+DATA neontwo<>+216(SB)/8, $0x0000000000000000
+DATA neontwo<>+224(SB)/8, $0x0000000000000000
+DATA neontwo<>+232(SB)/8, $0x0000000000000000
+DATA neontwo<>+240(SB)/8, $0x0000000000000000
+DATA neontwo<>+248(SB)/8, $0x0000000000000000
+DATA neontwo<>+256(SB)/8, $0x8000000080000000
+DATA neontwo<>+264(SB)/8, $0x8000000080000000
+DATA neontwo<>+272(SB)/8, $0x8000000080000000
+DATA neontwo<>+280(SB)/8, $0x8000000080000000
+DATA neontwo<>+288(SB)/8, $0x7fc000007fc00000
+DATA neontwo<>+296(SB)/8, $0x7fc000007fc00000
+DATA neontwo<>+304(SB)/8, $0x7fc000007fc00000
+DATA neontwo<>+312(SB)/8, $0x7fc000007fc00000
+DATA neontwo<>+320(SB)/8, $0xbae5e41cbae5e41c
+DATA neontwo<>+328(SB)/8, $0xbae5e41cbae5e41c
+DATA neontwo<>+336(SB)/8, $0xbae5e41cbae5e41c
+DATA neontwo<>+344(SB)/8, $0xbae5e41cbae5e41c
+DATA neontwo<>+352(SB)/8, $0x3c2fc00e3c2fc00e
+DATA neontwo<>+360(SB)/8, $0x3c2fc00e3c2fc00e
+DATA neontwo<>+368(SB)/8, $0x3c2fc00e3c2fc00e
+DATA neontwo<>+376(SB)/8, $0x3c2fc00e3c2fc00e
+DATA neontwo<>+384(SB)/8, $0xbcfc59eabcfc59ea
+DATA neontwo<>+392(SB)/8, $0xbcfc59eabcfc59ea
+DATA neontwo<>+400(SB)/8, $0xbcfc59eabcfc59ea
+DATA neontwo<>+408(SB)/8, $0xbcfc59eabcfc59ea
+DATA neontwo<>+416(SB)/8, $0x3d6bbbc03d6bbbc0
+DATA neontwo<>+424(SB)/8, $0x3d6bbbc03d6bbbc0
+DATA neontwo<>+432(SB)/8, $0x3d6bbbc03d6bbbc0
+DATA neontwo<>+440(SB)/8, $0x3d6bbbc03d6bbbc0
+DATA neontwo<>+448(SB)/8, $0xbdab9142bdab9142
+DATA neontwo<>+456(SB)/8, $0xbdab9142bdab9142
+DATA neontwo<>+464(SB)/8, $0xbdab9142bdab9142
+DATA neontwo<>+472(SB)/8, $0xbdab9142bdab9142
+DATA neontwo<>+480(SB)/8, $0x3de017c13de017c1
+DATA neontwo<>+488(SB)/8, $0x3de017c13de017c1
+DATA neontwo<>+496(SB)/8, $0x3de017c13de017c1
+DATA neontwo<>+504(SB)/8, $0x3de017c13de017c1
+DATA neontwo<>+512(SB)/8, $0xbe120acdbe120acd
+DATA neontwo<>+520(SB)/8, $0xbe120acdbe120acd
+DATA neontwo<>+528(SB)/8, $0xbe120acdbe120acd
+DATA neontwo<>+536(SB)/8, $0xbe120acdbe120acd
+DATA neontwo<>+544(SB)/8, $0x3e4cc8413e4cc841
+DATA neontwo<>+552(SB)/8, $0x3e4cc8413e4cc841
+DATA neontwo<>+560(SB)/8, $0x3e4cc8413e4cc841
+DATA neontwo<>+568(SB)/8, $0x3e4cc8413e4cc841
+DATA neontwo<>+576(SB)/8, $0xbeaaaa9abeaaaa9a
+DATA neontwo<>+584(SB)/8, $0xbeaaaa9abeaaaa9a
+DATA neontwo<>+592(SB)/8, $0xbeaaaa9abeaaaa9a
+DATA neontwo<>+600(SB)/8, $0xbeaaaa9abeaaaa9a
+DATA neontwo<>+608(SB)/8, $0x3f8000003f800000
+DATA neontwo<>+616(SB)/8, $0x3f8000003f800000
+DATA neontwo<>+624(SB)/8, $0x3f8000003f800000
+DATA neontwo<>+632(SB)/8, $0x3f8000003f800000
+DATA neontwo<>+640(SB)/8, $0x40490fda40490fda
+DATA neontwo<>+648(SB)/8, $0x40490fda40490fda
+DATA neontwo<>+656(SB)/8, $0x40490fda40490fda
+DATA neontwo<>+664(SB)/8, $0x40490fda40490fda
+DATA neontwo<>+672(SB)/8, $0x3422216834222168
+DATA neontwo<>+680(SB)/8, $0x3422216834222168
+DATA neontwo<>+688(SB)/8, $0x3422216834222168
+DATA neontwo<>+696(SB)/8, $0x3422216834222168
+DATA neontwo<>+704(SB)/8, $0x3fc90fda3fc90fda
+DATA neontwo<>+712(SB)/8, $0x3fc90fda3fc90fda
+DATA neontwo<>+720(SB)/8, $0x3fc90fda3fc90fda
+DATA neontwo<>+728(SB)/8, $0x3fc90fda3fc90fda
+DATA neontwo<>+736(SB)/8, $0x33a2216833a22168
+DATA neontwo<>+744(SB)/8, $0x33a2216833a22168
+DATA neontwo<>+752(SB)/8, $0x33a2216833a22168
+DATA neontwo<>+760(SB)/8, $0x33a2216833a22168
+DATA neontwo<>+768(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+776(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+784(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+792(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+800(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+808(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+816(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+824(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+832(SB)/8, $0x0000000000000000
+DATA neontwo<>+840(SB)/8, $0x0000000000000000
+DATA neontwo<>+848(SB)/8, $0x0000000000000000
+DATA neontwo<>+856(SB)/8, $0x0000000000000000
+DATA neontwo<>+864(SB)/8, $0x0000000000000000
+DATA neontwo<>+872(SB)/8, $0x0000000000000000
+DATA neontwo<>+880(SB)/8, $0x0000000000000000
+DATA neontwo<>+888(SB)/8, $0x0000000000000000
+DATA neontwo<>+896(SB)/8, $0x8000000080000000
+DATA neontwo<>+904(SB)/8, $0x8000000080000000
+DATA neontwo<>+912(SB)/8, $0x8000000080000000
+DATA neontwo<>+920(SB)/8, $0x8000000080000000
+DATA neontwo<>+928(SB)/8, $0x7fc000007fc00000
+DATA neontwo<>+936(SB)/8, $0x7fc000007fc00000
+DATA neontwo<>+944(SB)/8, $0x7fc000007fc00000
+DATA neontwo<>+952(SB)/8, $0x7fc000007fc00000
+DATA neontwo<>+960(SB)/8, $0x0010000000000000
+DATA neontwo<>+968(SB)/8, $0x0010000000000000
+DATA neontwo<>+976(SB)/8, $0x0010000000000000
+DATA neontwo<>+984(SB)/8, $0x0010000000000000
+DATA neontwo<>+992(SB)/8, $0x432ffffffffffffe
+DATA neontwo<>+1000(SB)/8, $0x432ffffffffffffe
+DATA neontwo<>+1008(SB)/8, $0x432ffffffffffffe
+DATA neontwo<>+1016(SB)/8, $0x432ffffffffffffe
+DATA neontwo<>+1024(SB)/8, $0x3ff0000000000000
+DATA neontwo<>+1032(SB)/8, $0x3ff0000000000000
+DATA neontwo<>+1040(SB)/8, $0x3ff0000000000000
+DATA neontwo<>+1048(SB)/8, $0x3ff0000000000000
+DATA neontwo<>+1056(SB)/8, $0x404a000000000000
+DATA neontwo<>+1064(SB)/8, $0x404a000000000000
+DATA neontwo<>+1072(SB)/8, $0x404a000000000000
+DATA neontwo<>+1080(SB)/8, $0x404a000000000000
+DATA neontwo<>+1088(SB)/8, $0x0008000000000000
+DATA neontwo<>+1096(SB)/8, $0x0008000000000000
+DATA neontwo<>+1104(SB)/8, $0x0008000000000000
+DATA neontwo<>+1112(SB)/8, $0x0008000000000000
+DATA neontwo<>+1120(SB)/8, $0x4330000000000000
+DATA neontwo<>+1128(SB)/8, $0x4330000000000000
+DATA neontwo<>+1136(SB)/8, $0x4330000000000000
+DATA neontwo<>+1144(SB)/8, $0x4330000000000000
+DATA neontwo<>+1152(SB)/8, $0x43300000000003ff
+DATA neontwo<>+1160(SB)/8, $0x43300000000003ff
+DATA neontwo<>+1168(SB)/8, $0x43300000000003ff
+DATA neontwo<>+1176(SB)/8, $0x43300000000003ff
+DATA neontwo<>+1184(SB)/8, $0x000fffffffffffff
+DATA neontwo<>+1192(SB)/8, $0x000fffffffffffff
+DATA neontwo<>+1200(SB)/8, $0x000fffffffffffff
+DATA neontwo<>+1208(SB)/8, $0x000fffffffffffff
+DATA neontwo<>+1216(SB)/8, $0x3fe8000000000000
+DATA neontwo<>+1224(SB)/8, $0x3fe8000000000000
+DATA neontwo<>+1232(SB)/8, $0x3fe8000000000000
+DATA neontwo<>+1240(SB)/8, $0x3fe8000000000000
+DATA neontwo<>+1248(SB)/8, $0x3f9b927fefc457be
+DATA neontwo<>+1256(SB)/8, $0x3f9b927fefc457be
+DATA neontwo<>+1264(SB)/8, $0x3f9b927fefc457be
+DATA neontwo<>+1272(SB)/8, $0x3f9b927fefc457be
+DATA neontwo<>+1280(SB)/8, $0xbfb4575f4c3b3649
+DATA neontwo<>+1288(SB)/8, $0xbfb4575f4c3b3649
+DATA neontwo<>+1296(SB)/8, $0xbfb4575f4c3b3649
+DATA neontwo<>+1304(SB)/8, $0xbfb4575f4c3b3649
+DATA neontwo<>+1312(SB)/8, $0x3fbd9b60b6c7319f
+DATA neontwo<>+1320(SB)/8, $0x3fbd9b60b6c7319f
+DATA neontwo<>+1328(SB)/8, $0x3fbd9b60b6c7319f
+DATA neontwo<>+1336(SB)/8, $0x3fbd9b60b6c7319f
+DATA neontwo<>+1344(SB)/8, $0xbfc022a83bdd2e66
+DATA neontwo<>+1352(SB)/8, $0xbfc022a83bdd2e66
+DATA neontwo<>+1360(SB)/8, $0xbfc022a83bdd2e66
+DATA neontwo<>+1368(SB)/8, $0xbfc022a83bdd2e66
+DATA neontwo<>+1376(SB)/8, $0x3fc0e755bda1dbdd
+DATA neontwo<>+1384(SB)/8, $0x3fc0e755bda1dbdd
+DATA neontwo<>+1392(SB)/8, $0x3fc0e755bda1dbdd
+DATA neontwo<>+1400(SB)/8, $0x3fc0e755bda1dbdd
+DATA neontwo<>+1408(SB)/8, $0xbfc26b2ae14f0e0c
+DATA neontwo<>+1416(SB)/8, $0xbfc26b2ae14f0e0c
+DATA neontwo<>+1424(SB)/8, $0xbfc26b2ae14f0e0c
+DATA neontwo<>+1432(SB)/8, $0xbfc26b2ae14f0e0c
+DATA neontwo<>+1440(SB)/8, $0x3fc4810326e0ed73
+DATA neontwo<>+1448(SB)/8, $0x3fc4810326e0ed73
+DATA neontwo<>+1456(SB)/8, $0x3fc4810326e0ed73
+DATA neontwo<>+1464(SB)/8, $0x3fc4810326e0ed73
+DATA neontwo<>+1472(SB)/8, $0xbfc71589c69c1b5b
+DATA neontwo<>+1480(SB)/8, $0xbfc71589c69c1b5b
+DATA neontwo<>+1488(SB)/8, $0xbfc71589c69c1b5b
+DATA neontwo<>+1496(SB)/8, $0xbfc71589c69c1b5b
+DATA neontwo<>+1504(SB)/8, $0x3fca619d520ecd9a
+DATA neontwo<>+1512(SB)/8, $0x3fca619d520ecd9a
+DATA neontwo<>+1520(SB)/8, $0x3fca619d520ecd9a
+DATA neontwo<>+1528(SB)/8, $0x3fca619d520ecd9a
+DATA neontwo<>+1536(SB)/8, $0xbfcec70a0a5b8ef7
+DATA neontwo<>+1544(SB)/8, $0xbfcec70a0a5b8ef7
+DATA neontwo<>+1552(SB)/8, $0xbfcec70a0a5b8ef7
+DATA neontwo<>+1560(SB)/8, $0xbfcec70a0a5b8ef7
+DATA neontwo<>+1568(SB)/8, $0x3fd2776bf84a7039
+DATA neontwo<>+1576(SB)/8, $0x3fd2776bf84a7039
+DATA neontwo<>+1584(SB)/8, $0x3fd2776bf84a7039
+DATA neontwo<>+1592(SB)/8, $0x3fd2776bf84a7039
+DATA neontwo<>+1600(SB)/8, $0xbfd71547631366d8
+DATA neontwo<>+1608(SB)/8, $0xbfd71547631366d8
+DATA neontwo<>+1616(SB)/8, $0xbfd71547631366d8
+DATA neontwo<>+1624(SB)/8, $0xbfd71547631366d8
+DATA neontwo<>+1632(SB)/8, $0x3fdec709dccd57bb
+DATA neontwo<>+1640(SB)/8, $0x3fdec709dccd57bb
+DATA neontwo<>+1648(SB)/8, $0x3fdec709dccd57bb
+DATA neontwo<>+1656(SB)/8, $0x3fdec709dccd57bb
+DATA neontwo<>+1664(SB)/8, $0xbfe71547652ccef0
+DATA neontwo<>+1672(SB)/8, $0xbfe71547652ccef0
+DATA neontwo<>+1680(SB)/8, $0xbfe71547652ccef0
+DATA neontwo<>+1688(SB)/8, $0xbfe71547652ccef0
+DATA neontwo<>+1696(SB)/8, $0x3ff71547652b78c9
+DATA neontwo<>+1704(SB)/8, $0x3ff71547652b78c9
+DATA neontwo<>+1712(SB)/8, $0x3ff71547652b78c9
+DATA neontwo<>+1720(SB)/8, $0x3ff71547652b78c9
+DATA neontwo<>+1728(SB)/8, $0x408f400000000000
+DATA neontwo<>+1736(SB)/8, $0x408f400000000000
+DATA neontwo<>+1744(SB)/8, $0x408f400000000000
+DATA neontwo<>+1752(SB)/8, $0x408f400000000000
+DATA neontwo<>+1760(SB)/8, $0xc08f400000000000
+DATA neontwo<>+1768(SB)/8, $0xc08f400000000000
+DATA neontwo<>+1776(SB)/8, $0xc08f400000000000
+DATA neontwo<>+1784(SB)/8, $0xc08f400000000000
+DATA neontwo<>+1792(SB)/8, $0x4338000000000000
+DATA neontwo<>+1800(SB)/8, $0x4338000000000000
+DATA neontwo<>+1808(SB)/8, $0x4338000000000000
+DATA neontwo<>+1816(SB)/8, $0x4338000000000000
+DATA neontwo<>+1824(SB)/8, $0x3ef00a581594758e
+DATA neontwo<>+1832(SB)/8, $0x3ef00a581594758e
+DATA neontwo<>+1840(SB)/8, $0x3ef00a581594758e
+DATA neontwo<>+1848(SB)/8, $0x3ef00a581594758e
+DATA neontwo<>+1856(SB)/8, $0x3f2443fffc90db59
+DATA neontwo<>+1864(SB)/8, $0x3f2443fffc90db59
+DATA neontwo<>+1872(SB)/8, $0x3f2443fffc90db59
+DATA neontwo<>+1880(SB)/8, $0x3f2443fffc90db59
+DATA neontwo<>+1888(SB)/8, $0x3f55d879ead06a82
+DATA neontwo<>+1896(SB)/8, $0x3f55d879ead06a82
+DATA neontwo<>+1904(SB)/8, $0x3f55d879ead06a82
+DATA neontwo<>+1912(SB)/8, $0x3f55d879ead06a82
+DATA neontwo<>+1920(SB)/8, $0x3f83b2a1b7152bef
+DATA neontwo<>+1928(SB)/8, $0x3f83b2a1b7152bef
+DATA neontwo<>+1936(SB)/8, $0x3f83b2a1b7152bef
+DATA neontwo<>+1944(SB)/8, $0x3f83b2a1b7152bef
+DATA neontwo<>+1952(SB)/8, $0x3fac6b08d883dca1
+DATA neontwo<>+1960(SB)/8, $0x3fac6b08d883dca1
+DATA neontwo<>+1968(SB)/8, $0x3fac6b08d883dca1
+DATA neontwo<>+1976(SB)/8, $0x3fac6b08d883dca1
+DATA neontwo<>+1984(SB)/8, $0x3fcebfbe045f4d3c
+DATA neontwo<>+1992(SB)/8, $0x3fcebfbe045f4d3c
+DATA neontwo<>+2000(SB)/8, $0x3fcebfbe045f4d3c
+DATA neontwo<>+2008(SB)/8, $0x3fcebfbe045f4d3c
+DATA neontwo<>+2016(SB)/8, $0x3fe62e42fefa39ef
+DATA neontwo<>+2024(SB)/8, $0x3fe62e42fefa39ef
+DATA neontwo<>+2032(SB)/8, $0x3fe62e42fefa39ef
+DATA neontwo<>+2040(SB)/8, $0x3fe62e42fefa39ef
+DATA neontwo<>+2048(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+2056(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+2064(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+2072(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+2080(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+2088(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+2096(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+2104(SB)/8, $0xffffffffffffffff
+DATA neontwo<>+2112(SB)/8, $0x0000000000000000
+DATA neontwo<>+2120(SB)/8, $0x0000000000000000
+DATA neontwo<>+2128(SB)/8, $0x0000000000000000
+DATA neontwo<>+2136(SB)/8, $0x0000000000000000
+DATA neontwo<>+2144(SB)/8, $0x0000000000000000
+DATA neontwo<>+2152(SB)/8, $0x0000000000000000
+DATA neontwo<>+2160(SB)/8, $0x0000000000000000
+DATA neontwo<>+2168(SB)/8, $0x0000000000000000
+DATA neontwo<>+2176(SB)/8, $0x0000000100000001
+DATA neontwo<>+2184(SB)/8, $0x0000000100000001
+DATA neontwo<>+2192(SB)/8, $0x0000000100000001
+DATA neontwo<>+2200(SB)/8, $0x0000000100000001
+DATA neontwo<>+2208(SB)/8, $0x00007fff00007fff
+DATA neontwo<>+2216(SB)/8, $0x00007fff00007fff
+DATA neontwo<>+2224(SB)/8, $0x00007fff00007fff
+DATA neontwo<>+2232(SB)/8, $0x00007fff00007fff
+DATA neontwo<>+2240(SB)/8, $0x00007fc000007fc0
+DATA neontwo<>+2248(SB)/8, $0x00007fc000007fc0
+DATA neontwo<>+2256(SB)/8, $0x00007fc000007fc0
+DATA neontwo<>+2264(SB)/8, $0x00007fc000007fc0
+GLOBL neontwo<>(SB), RODATA|NOPTR, $2272
 
 // func ReluHalfNEON(n int, x *byte, y *byte)
 TEXT ·ReluHalfNEON(SB), NOSPLIT, $0-24
-	MOVD $neontwo<>(SB), R3
+	MOVD $neontwo<>+0(SB), R3
 	MOVD n+0(FP), R2
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R0
-	FMOVQ (R3), F9
-	FMOVQ (R3), F8
-	FMOVQ 16(R3), F7
-	FMOVQ 16(R3), F6
+	FLDPQ (R3), (F9, F8)
+	FLDPQ 32(R3), (F7, F6)
 loop:
 	CMP $0, R2
 	BLE done
@@ -167,14 +321,12 @@ done:
 
 // func ReluBrainNEON(n int, x *byte, y *byte)
 TEXT ·ReluBrainNEON(SB), NOSPLIT, $0-24
-	MOVD $neontwo<>(SB), R3
+	MOVD $neontwo<>+64(SB), R3
 	MOVD n+0(FP), R2
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R0
-	FMOVQ (R3), F9
-	FMOVQ (R3), F8
-	FMOVQ 32(R3), F7
-	FMOVQ 32(R3), F6
+	FLDPQ (R3), (F9, F8)
+	FLDPQ 32(R3), (F7, F6)
 loop:
 	CMP $0, R2
 	BLE done
@@ -359,14 +511,14 @@ end:
 
 // func Atan2NEONF32(n int, y *float32, x *float32, z *float32)
 TEXT ·Atan2NEONF32(SB), NOSPLIT, $0-32
-	MOVD $neontwo<>(SB), R5
-	FMOVQ 176(R5), F10
-	FMOVQ 192(R5), F9
-	FMOVQ 208(R5), F8
-	FMOVQ 368(R5), F7
-	FMOVQ 384(R5), F6
-	FMOVQ 400(R5), F5
-	FMOVQ 416(R5), F4
+	MOVD $neontwo<>+256(SB), R5
+	FMOVQ (R5), F6
+	FMOVQ 32(R5), F5
+	FMOVQ 64(R5), F4
+	FMOVQ 384(R5), F3
+	FMOVQ 416(R5), F2
+	FMOVQ 448(R5), F1
+	FMOVQ 480(R5), F0
 	MOVD y+8(FP), R3
 	MOVD x+16(FP), R2
 	MOVD z+24(FP), R1
@@ -377,109 +529,100 @@ TEXT ·Atan2NEONF32(SB), NOSPLIT, $0-32
 	BLE rest
 whole:
 	FLDPQ.P 32(R3), (F18, F17)
-	FLDPQ.P 32(R2), (F2, F3)
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x4e6a1e56 // bic v22.16b, v18.16b, v10.16b
-	WORD $0x4e6a1e35 // bic v21.16b, v17.16b, v10.16b
-	WORD $0x4e6a1c54 // bic v20.16b, v2.16b, v10.16b
-	WORD $0x4e6a1c73 // bic v19.16b, v3.16b, v10.16b
+	FLDPQ.P 32(R2), (F9, F10)
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e661e56 // bic v22.16b, v18.16b, v6.16b
+	WORD $0x4e661e35 // bic v21.16b, v17.16b, v6.16b
+	WORD $0x4e661d34 // bic v20.16b, v9.16b, v6.16b
+	WORD $0x4e661d53 // bic v19.16b, v10.16b, v6.16b
 	WORD $0x6eb4e6d0 // fcmgt v16.4s, v22.4s, v20.4s
 	WORD $0x6eb3e6af // fcmgt v15.4s, v21.4s, v19.4s
-	WORD $0x6ea2e40e // fcmgt v14.4s, v0.4s, v2.4s
-	WORD $0x6ea3e40d // fcmgt v13.4s, v0.4s, v3.4s
-	WORD $0x4e32e641 // fcmeq v1.4s, v18.4s, v18.4s
-	WORD $0x4e22e440 // fcmeq v0.4s, v2.4s, v2.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205802 // not v2.16b, v0.16b
-	WORD $0x4e31e621 // fcmeq v1.4s, v17.4s, v17.4s
-	WORD $0x4e23e460 // fcmeq v0.4s, v3.4s, v3.4s
-	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e221d2c // and v12.16b, v9.16b, v2.16b
-	WORD $0x4e201d2b // and v11.16b, v9.16b, v0.16b
-	WORD $0x6eb4e6c1 // fcmgt v1.4s, v22.4s, v20.4s
-	WORD $0x6e761e81 // bsl v1.16b, v20.16b, v22.16b
-	WORD $0x6eb3e6a0 // fcmgt v0.4s, v21.4s, v19.4s
-	WORD $0x6e751e60 // bsl v0.16b, v19.16b, v21.16b
-	WORD $0x6eb6e683 // fcmgt v3.4s, v20.4s, v22.4s
-	WORD $0x6e761e83 // bsl v3.16b, v20.16b, v22.16b
-	WORD $0x6eb5e662 // fcmgt v2.4s, v19.4s, v21.4s
-	WORD $0x6e751e62 // bsl v2.16b, v19.16b, v21.16b
-	WORD $0x6e23fc35 // fdiv v21.4s, v1.4s, v3.4s
-	WORD $0x6e22fc14 // fdiv v20.4s, v0.4s, v2.4s
-	WORD $0x6e35deb6 // fmul v22.4s, v21.4s, v21.4s
-	WORD $0x6e34de93 // fmul v19.4s, v20.4s, v20.4s
-	FMOVQ 224(R5), F1
-	WORD $0x4e36cd01 // fmla v1.4s, v8.4s, v22.4s
-	FMOVQ 224(R5), F0
-	WORD $0x4e33cd00 // fmla v0.4s, v8.4s, v19.4s
-	FMOVQ 240(R5), F3
-	WORD $0x4e36cc23 // fmla v3.4s, v1.4s, v22.4s
-	FMOVQ 240(R5), F1
-	WORD $0x4e33cc01 // fmla v1.4s, v0.4s, v19.4s
-	FMOVQ 256(R5), F2
-	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 256(R5), F0
-	WORD $0x4e33cc20 // fmla v0.4s, v1.4s, v19.4s
-	FMOVQ 272(R5), F3
-	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
-	FMOVQ 272(R5), F1
-	WORD $0x4e33cc01 // fmla v1.4s, v0.4s, v19.4s
-	FMOVQ 288(R5), F2
-	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 288(R5), F0
-	WORD $0x4e33cc20 // fmla v0.4s, v1.4s, v19.4s
-	FMOVQ 304(R5), F3
-	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
-	FMOVQ 304(R5), F1
-	WORD $0x4e33cc01 // fmla v1.4s, v0.4s, v19.4s
-	FMOVQ 320(R5), F2
-	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 320(R5), F0
-	WORD $0x4e33cc20 // fmla v0.4s, v1.4s, v19.4s
-	FMOVQ 336(R5), F3
-	WORD $0x4e36cc43 // fmla v3.4s, v2.4s, v22.4s
-	FMOVQ 336(R5), F1
-	WORD $0x4e33cc01 // fmla v1.4s, v0.4s, v19.4s
-	FMOVQ 352(R5), F2
-	WORD $0x4e36cc62 // fmla v2.4s, v3.4s, v22.4s
-	FMOVQ 352(R5), F0
-	WORD $0x4e33cc20 // fmla v0.4s, v1.4s, v19.4s
-	WORD $0x6e35dc55 // fmul v21.4s, v2.4s, v21.4s
-	WORD $0x6e34dc14 // fmul v20.4s, v0.4s, v20.4s
-	WORD $0x4e2e1ce2 // and v2.16b, v7.16b, v14.16b
-	WORD $0x4e2d1ce1 // and v1.16b, v7.16b, v13.16b
-	WORD $0x4e2e1cc0 // and v0.16b, v6.16b, v14.16b
-	WORD $0x4e2d1cd3 // and v19.16b, v6.16b, v13.16b
-	VMOV V16.B16, V3.B16
-	WORD $0x6e621ca3 // bsl v3.16b, v5.16b, v2.16b
-	VMOV V15.B16, V2.B16
-	WORD $0x6e611ca2 // bsl v2.16b, v5.16b, v1.16b
-	VMOV V16.B16, V1.B16
-	WORD $0x6e601c81 // bsl v1.16b, v4.16b, v0.16b
-	VMOV V15.B16, V0.B16
-	WORD $0x6e731c80 // bsl v0.16b, v4.16b, v19.16b
-	WORD $0x4e2e1d4e // and v14.16b, v10.16b, v14.16b
-	WORD $0x4e2d1d4d // and v13.16b, v10.16b, v13.16b
-	WORD $0x4e301d50 // and v16.16b, v10.16b, v16.16b
-	WORD $0x4e2f1d4f // and v15.16b, v10.16b, v15.16b
-	WORD $0x6e2e1eae // eor v14.16b, v21.16b, v14.16b
+	WORD $0x6ea9e4ee // fcmgt v14.4s, v7.4s, v9.4s
+	WORD $0x6eaae4ed // fcmgt v13.4s, v7.4s, v10.4s
+	WORD $0x4e32e648 // fcmeq v8.4s, v18.4s, v18.4s
+	WORD $0x4e29e527 // fcmeq v7.4s, v9.4s, v9.4s
+	WORD $0x4e271d07 // and v7.16b, v8.16b, v7.16b
+	WORD $0x6e2058e9 // not v9.16b, v7.16b
+	WORD $0x4e31e628 // fcmeq v8.4s, v17.4s, v17.4s
+	WORD $0x4e2ae547 // fcmeq v7.4s, v10.4s, v10.4s
+	WORD $0x4e271d07 // and v7.16b, v8.16b, v7.16b
+	WORD $0x6e2058e7 // not v7.16b, v7.16b
+	WORD $0x4e291cac // and v12.16b, v5.16b, v9.16b
+	WORD $0x4e271cab // and v11.16b, v5.16b, v7.16b
+	WORD $0x6eb4e6c8 // fcmgt v8.4s, v22.4s, v20.4s
+	WORD $0x6e761e88 // bsl v8.16b, v20.16b, v22.16b
+	WORD $0x6eb3e6a7 // fcmgt v7.4s, v21.4s, v19.4s
+	WORD $0x6e751e67 // bsl v7.16b, v19.16b, v21.16b
+	WORD $0x6eb6e68a // fcmgt v10.4s, v20.4s, v22.4s
+	WORD $0x6e761e8a // bsl v10.16b, v20.16b, v22.16b
+	WORD $0x6eb5e669 // fcmgt v9.4s, v19.4s, v21.4s
+	WORD $0x6e751e69 // bsl v9.16b, v19.16b, v21.16b
+	WORD $0x6e2afd16 // fdiv v22.4s, v8.4s, v10.4s
+	WORD $0x6e29fcf5 // fdiv v21.4s, v7.4s, v9.4s
+	WORD $0x6e36ded4 // fmul v20.4s, v22.4s, v22.4s
+	WORD $0x6e35deb3 // fmul v19.4s, v21.4s, v21.4s
+	FLDPQ 96(R5), (F9, F7)
+	WORD $0x4e34cc89 // fmla v9.4s, v4.4s, v20.4s
+	WORD $0x4e33cc87 // fmla v7.4s, v4.4s, v19.4s
+	FLDPQ 128(R5), (F10, F8)
+	WORD $0x4e34cd2a // fmla v10.4s, v9.4s, v20.4s
+	WORD $0x4e33cce8 // fmla v8.4s, v7.4s, v19.4s
+	FLDPQ 160(R5), (F9, F7)
+	WORD $0x4e34cd49 // fmla v9.4s, v10.4s, v20.4s
+	WORD $0x4e33cd07 // fmla v7.4s, v8.4s, v19.4s
+	FLDPQ 192(R5), (F10, F8)
+	WORD $0x4e34cd2a // fmla v10.4s, v9.4s, v20.4s
+	WORD $0x4e33cce8 // fmla v8.4s, v7.4s, v19.4s
+	FLDPQ 224(R5), (F9, F7)
+	WORD $0x4e34cd49 // fmla v9.4s, v10.4s, v20.4s
+	WORD $0x4e33cd07 // fmla v7.4s, v8.4s, v19.4s
+	FLDPQ 256(R5), (F10, F8)
+	WORD $0x4e34cd2a // fmla v10.4s, v9.4s, v20.4s
+	WORD $0x4e33cce8 // fmla v8.4s, v7.4s, v19.4s
+	FLDPQ 288(R5), (F9, F7)
+	WORD $0x4e34cd49 // fmla v9.4s, v10.4s, v20.4s
+	WORD $0x4e33cd07 // fmla v7.4s, v8.4s, v19.4s
+	FLDPQ 320(R5), (F10, F8)
+	WORD $0x4e34cd2a // fmla v10.4s, v9.4s, v20.4s
+	WORD $0x4e33cce8 // fmla v8.4s, v7.4s, v19.4s
+	FLDPQ 352(R5), (F9, F7)
+	WORD $0x4e34cd49 // fmla v9.4s, v10.4s, v20.4s
+	WORD $0x4e33cd07 // fmla v7.4s, v8.4s, v19.4s
+	WORD $0x6e36dd36 // fmul v22.4s, v9.4s, v22.4s
+	WORD $0x6e35dcf4 // fmul v20.4s, v7.4s, v21.4s
+	WORD $0x4e2e1c69 // and v9.16b, v3.16b, v14.16b
+	WORD $0x4e2d1c68 // and v8.16b, v3.16b, v13.16b
+	WORD $0x4e2e1c47 // and v7.16b, v2.16b, v14.16b
+	WORD $0x4e2d1c53 // and v19.16b, v2.16b, v13.16b
+	VMOV V16.B16, V10.B16
+	WORD $0x6e691c2a // bsl v10.16b, v1.16b, v9.16b
+	VMOV V15.B16, V9.B16
+	WORD $0x6e681c29 // bsl v9.16b, v1.16b, v8.16b
+	VMOV V16.B16, V8.B16
+	WORD $0x6e671c08 // bsl v8.16b, v0.16b, v7.16b
+	VMOV V15.B16, V7.B16
+	WORD $0x6e731c07 // bsl v7.16b, v0.16b, v19.16b
+	WORD $0x4e2e1cce // and v14.16b, v6.16b, v14.16b
+	WORD $0x4e2d1ccd // and v13.16b, v6.16b, v13.16b
+	WORD $0x4e301cd0 // and v16.16b, v6.16b, v16.16b
+	WORD $0x4e2f1ccf // and v15.16b, v6.16b, v15.16b
+	WORD $0x6e2e1ece // eor v14.16b, v22.16b, v14.16b
 	WORD $0x6e2d1e8d // eor v13.16b, v20.16b, v13.16b
 	WORD $0x6e301dce // eor v14.16b, v14.16b, v16.16b
 	WORD $0x6e2f1dad // eor v13.16b, v13.16b, v15.16b
-	WORD $0x4e23d5c3 // fadd v3.4s, v14.4s, v3.4s
-	WORD $0x4e22d5a2 // fadd v2.4s, v13.4s, v2.4s
-	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
-	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
-	WORD $0x4e6a1c23 // bic v3.16b, v1.16b, v10.16b
-	WORD $0x4e6a1c02 // bic v2.16b, v0.16b, v10.16b
-	WORD $0x4e2a1e41 // and v1.16b, v18.16b, v10.16b
-	WORD $0x4e2a1e20 // and v0.16b, v17.16b, v10.16b
-	WORD $0x4ea11c61 // orr v1.16b, v3.16b, v1.16b
-	WORD $0x4ea01c40 // orr v0.16b, v2.16b, v0.16b
-	WORD $0x4eac1c21 // orr v1.16b, v1.16b, v12.16b
-	WORD $0x4eab1c00 // orr v0.16b, v0.16b, v11.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	WORD $0x4e2ad5ca // fadd v10.4s, v14.4s, v10.4s
+	WORD $0x4e29d5a9 // fadd v9.4s, v13.4s, v9.4s
+	WORD $0x4e28d548 // fadd v8.4s, v10.4s, v8.4s
+	WORD $0x4e27d527 // fadd v7.4s, v9.4s, v7.4s
+	WORD $0x4e661d0a // bic v10.16b, v8.16b, v6.16b
+	WORD $0x4e661ce9 // bic v9.16b, v7.16b, v6.16b
+	WORD $0x4e261e48 // and v8.16b, v18.16b, v6.16b
+	WORD $0x4e261e27 // and v7.16b, v17.16b, v6.16b
+	WORD $0x4ea81d48 // orr v8.16b, v10.16b, v8.16b
+	WORD $0x4ea71d27 // orr v7.16b, v9.16b, v7.16b
+	WORD $0x4eac1d08 // orr v8.16b, v8.16b, v12.16b
+	WORD $0x4eab1ce7 // orr v7.16b, v7.16b, v11.16b
+	FSTPQ.P (F8, F7), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -547,8 +690,7 @@ one_14:
 	FMOVS (R2), F3
 end_13:
 end_10:
-	FMOVQ 176(R5), F13
-	FMOVQ 176(R5), F12
+	FLDPQ (R5), (F13, F12)
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x4e6d1cb1 // bic v17.16b, v5.16b, v13.16b
 	WORD $0x4e6c1c90 // bic v16.16b, v4.16b, v12.16b
@@ -566,8 +708,7 @@ end_10:
 	WORD $0x4e22e440 // fcmeq v0.4s, v2.4s, v2.4s
 	WORD $0x4e201c20 // and v0.16b, v1.16b, v0.16b
 	WORD $0x6e205802 // not v2.16b, v0.16b
-	FMOVQ 192(R5), F1
-	FMOVQ 192(R5), F0
+	FLDPQ 32(R5), (F1, F0)
 	WORD $0x4e231c27 // and v7.16b, v1.16b, v3.16b
 	WORD $0x4e221c06 // and v6.16b, v0.16b, v2.16b
 	WORD $0x6eafe621 // fcmgt v1.4s, v17.4s, v15.4s
@@ -578,66 +719,52 @@ end_10:
 	WORD $0x6e711de3 // bsl v3.16b, v15.16b, v17.16b
 	WORD $0x6eb0e5c2 // fcmgt v2.4s, v14.4s, v16.4s
 	WORD $0x6e701dc2 // bsl v2.16b, v14.16b, v16.16b
-	WORD $0x6e23fc2f // fdiv v15.4s, v1.4s, v3.4s
-	WORD $0x6e22fc0e // fdiv v14.4s, v0.4s, v2.4s
-	WORD $0x6e2fddf1 // fmul v17.4s, v15.4s, v15.4s
-	WORD $0x6e2eddd0 // fmul v16.4s, v14.4s, v14.4s
-	FMOVQ 208(R5), F0
-	FMOVQ 208(R5), F2
-	FMOVQ 224(R5), F1
-	WORD $0x4e31cc01 // fmla v1.4s, v0.4s, v17.4s
-	FMOVQ 224(R5), F0
-	WORD $0x4e30cc40 // fmla v0.4s, v2.4s, v16.4s
-	FMOVQ 240(R5), F3
-	WORD $0x4e31cc23 // fmla v3.4s, v1.4s, v17.4s
-	FMOVQ 240(R5), F1
-	WORD $0x4e30cc01 // fmla v1.4s, v0.4s, v16.4s
-	FMOVQ 256(R5), F2
+	WORD $0x6e23fc30 // fdiv v16.4s, v1.4s, v3.4s
+	WORD $0x6e22fc0f // fdiv v15.4s, v0.4s, v2.4s
+	WORD $0x6e30de11 // fmul v17.4s, v16.4s, v16.4s
+	WORD $0x6e2fddee // fmul v14.4s, v15.4s, v15.4s
+	FLDPQ 64(R5), (F3, F1)
+	FLDPQ 96(R5), (F2, F0)
 	WORD $0x4e31cc62 // fmla v2.4s, v3.4s, v17.4s
-	FMOVQ 256(R5), F0
-	WORD $0x4e30cc20 // fmla v0.4s, v1.4s, v16.4s
-	FMOVQ 272(R5), F3
+	WORD $0x4e2ecc20 // fmla v0.4s, v1.4s, v14.4s
+	FLDPQ 128(R5), (F3, F1)
 	WORD $0x4e31cc43 // fmla v3.4s, v2.4s, v17.4s
-	FMOVQ 272(R5), F1
-	WORD $0x4e30cc01 // fmla v1.4s, v0.4s, v16.4s
-	FMOVQ 288(R5), F2
+	WORD $0x4e2ecc01 // fmla v1.4s, v0.4s, v14.4s
+	FLDPQ 160(R5), (F2, F0)
 	WORD $0x4e31cc62 // fmla v2.4s, v3.4s, v17.4s
-	FMOVQ 288(R5), F0
-	WORD $0x4e30cc20 // fmla v0.4s, v1.4s, v16.4s
-	FMOVQ 304(R5), F3
+	WORD $0x4e2ecc20 // fmla v0.4s, v1.4s, v14.4s
+	FLDPQ 192(R5), (F3, F1)
 	WORD $0x4e31cc43 // fmla v3.4s, v2.4s, v17.4s
-	FMOVQ 304(R5), F1
-	WORD $0x4e30cc01 // fmla v1.4s, v0.4s, v16.4s
-	FMOVQ 320(R5), F2
+	WORD $0x4e2ecc01 // fmla v1.4s, v0.4s, v14.4s
+	FLDPQ 224(R5), (F2, F0)
 	WORD $0x4e31cc62 // fmla v2.4s, v3.4s, v17.4s
-	FMOVQ 320(R5), F0
-	WORD $0x4e30cc20 // fmla v0.4s, v1.4s, v16.4s
-	FMOVQ 336(R5), F3
+	WORD $0x4e2ecc20 // fmla v0.4s, v1.4s, v14.4s
+	FLDPQ 256(R5), (F3, F1)
 	WORD $0x4e31cc43 // fmla v3.4s, v2.4s, v17.4s
-	FMOVQ 336(R5), F1
-	WORD $0x4e30cc01 // fmla v1.4s, v0.4s, v16.4s
-	FMOVQ 352(R5), F2
+	WORD $0x4e2ecc01 // fmla v1.4s, v0.4s, v14.4s
+	FLDPQ 288(R5), (F2, F0)
 	WORD $0x4e31cc62 // fmla v2.4s, v3.4s, v17.4s
-	FMOVQ 352(R5), F0
-	WORD $0x4e30cc20 // fmla v0.4s, v1.4s, v16.4s
-	WORD $0x6e2fdc52 // fmul v18.4s, v2.4s, v15.4s
-	WORD $0x6e2edc11 // fmul v17.4s, v0.4s, v14.4s
-	FMOVQ 368(R5), F1
-	FMOVQ 368(R5), F0
+	WORD $0x4e2ecc20 // fmla v0.4s, v1.4s, v14.4s
+	FLDPQ 320(R5), (F3, F1)
+	WORD $0x4e31cc43 // fmla v3.4s, v2.4s, v17.4s
+	WORD $0x4e2ecc01 // fmla v1.4s, v0.4s, v14.4s
+	FLDPQ 352(R5), (F2, F0)
+	WORD $0x4e31cc62 // fmla v2.4s, v3.4s, v17.4s
+	WORD $0x4e2ecc20 // fmla v0.4s, v1.4s, v14.4s
+	WORD $0x6e30dc52 // fmul v18.4s, v2.4s, v16.4s
+	WORD $0x6e2fdc11 // fmul v17.4s, v0.4s, v15.4s
+	FLDPQ 384(R5), (F1, F0)
 	WORD $0x4e291c22 // and v2.16b, v1.16b, v9.16b
 	WORD $0x4e281c0e // and v14.16b, v0.16b, v8.16b
-	FMOVQ 384(R5), F1
-	FMOVQ 384(R5), F0
+	FLDPQ 416(R5), (F1, F0)
 	WORD $0x4e291c30 // and v16.16b, v1.16b, v9.16b
 	WORD $0x4e281c0f // and v15.16b, v0.16b, v8.16b
-	FMOVQ 400(R5), F1
-	FMOVQ 400(R5), F0
+	FLDPQ 448(R5), (F1, F0)
 	VMOV V11.B16, V3.B16
 	WORD $0x6e621c23 // bsl v3.16b, v1.16b, v2.16b
 	VMOV V10.B16, V2.B16
 	WORD $0x6e6e1c02 // bsl v2.16b, v0.16b, v14.16b
-	FMOVQ 416(R5), F0
-	FMOVQ 416(R5), F14
+	FLDPQ 480(R5), (F0, F14)
 	VMOV V11.B16, V1.B16
 	WORD $0x6e701c01 // bsl v1.16b, v0.16b, v16.16b
 	VMOV V10.B16, V0.B16
@@ -696,19 +823,19 @@ end:
 
 // func PowerNEONF32(n int, x *float32, y *float32, z *float32)
 TEXT ·PowerNEONF32(SB), NOSPLIT, $0-32
-	MOVD $neontwo<>(SB), R5
-	FMOVQ 464(R5), F17
-	FMOVQ 432(R5), F16
-	FMOVQ 448(R5), F15
-	FMOVQ 480(R5), F14
-	FMOVQ 576(R5), F13
-	FMOVQ 848(R5), F12
-	FMOVQ 864(R5), F11
-	FMOVQ 176(R5), F10
-	FMOVQ 192(R5), F9
-	FMOVQ 496(R5), F8
-	FMOVQ 512(R5), F7
-	FMOVQ 528(R5), F6
+	MOVD $neontwo<>+896(SB), R5
+	FMOVQ 128(R5), F11
+	FMOVQ 64(R5), F10
+	FMOVQ 96(R5), F9
+	FMOVQ 160(R5), F8
+	FMOVQ 352(R5), F7
+	FMOVQ 896(R5), F6
+	FMOVQ 928(R5), F5
+	FMOVQ (R5), F4
+	FMOVQ 32(R5), F3
+	FMOVQ 192(R5), F2
+	FMOVQ 224(R5), F1
+	FMOVQ 256(R5), F0
 	MOVD x+8(FP), R3
 	MOVD y+16(FP), R2
 	MOVD z+24(FP), R1
@@ -718,306 +845,270 @@ TEXT ·PowerNEONF32(SB), NOSPLIT, $0-32
 	CMP $0, R0
 	BLE rest
 whole:
-	FLDPQ.P 32(R3), (F1, F0)
-	WORD $0x4e6a1c24 // bic v4.16b, v1.16b, v10.16b
-	WORD $0x4e6a1c14 // bic v20.16b, v0.16b, v10.16b
-	FLDPQ.P 32(R2), (F23, F22)
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x4e20e481 // fcmeq v1.4s, v4.4s, v0.4s
-	WORD $0x4e20e680 // fcmeq v0.4s, v20.4s, v0.4s
-	WORD $0x4e211d23 // and v3.16b, v9.16b, v1.16b
-	WORD $0x4e201d22 // and v2.16b, v9.16b, v0.16b
-	WORD $0x4ea4d481 // fsub v1.4s, v4.4s, v4.4s
-	WORD $0x4eb4d680 // fsub v0.4s, v20.4s, v20.4s
-	WORD $0x4ea11c63 // orr v3.16b, v3.16b, v1.16b
-	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	WORD $0x4eb7d6e1 // fsub v1.4s, v23.4s, v23.4s
-	WORD $0x4eb6d6c0 // fsub v0.4s, v22.4s, v22.4s
-	WORD $0x4ea11c73 // orr v19.16b, v3.16b, v1.16b
-	WORD $0x4ea01c52 // orr v18.16b, v2.16b, v0.16b
-	WORD $0x0e617885 // fcvtl v5.2d, v4.2s
-	WORD $0x4e617884 // fcvtl2 v4.2d, v4.4s
-	WORD $0x0e617a95 // fcvtl v21.2d, v20.2s
-	WORD $0x4e617a94 // fcvtl2 v20.2d, v20.4s
-	WORD $0x0e617afb // fcvtl v27.2d, v23.2s
-	WORD $0x4e617afa // fcvtl2 v26.2d, v23.4s
-	WORD $0x0e617ad9 // fcvtl v25.2d, v22.2s
-	WORD $0x4e617ad8 // fcvtl2 v24.2d, v22.4s
-	WORD $0x6ee5e603 // fcmgt v3.2d, v16.2d, v5.2d
-	WORD $0x6ee4e602 // fcmgt v2.2d, v16.2d, v4.2d
-	WORD $0x4e231de1 // and v1.16b, v15.16b, v3.16b
-	WORD $0x4e221de0 // and v0.16b, v15.16b, v2.16b
-	WORD $0x4e71d421 // fadd v1.2d, v1.2d, v17.2d
-	WORD $0x4e71d400 // fadd v0.2d, v0.2d, v17.2d
-	WORD $0x6e65dc21 // fmul v1.2d, v1.2d, v5.2d
-	WORD $0x6e64dc00 // fmul v0.2d, v0.2d, v4.2d
-	WORD $0x4e231dc5 // and v5.16b, v14.16b, v3.16b
-	WORD $0x4e221dc4 // and v4.16b, v14.16b, v2.16b
-	WORD $0x4ee88423 // add v3.2d, v1.2d, v8.2d
-	WORD $0x4ee88402 // add v2.2d, v0.2d, v8.2d
-	WORD $0x6f4c0461 // ushr v1.2d, v3.2d, #52
-	WORD $0x6f4c0440 // ushr v0.2d, v2.2d, #52
-	WORD $0x4ea71c21 // orr v1.16b, v1.16b, v7.16b
-	WORD $0x4ea71c00 // orr v0.16b, v0.16b, v7.16b
-	WORD $0x4ee6d421 // fsub v1.2d, v1.2d, v6.2d
-	WORD $0x4ee6d400 // fsub v0.2d, v0.2d, v6.2d
-	WORD $0x4ee5d425 // fsub v5.2d, v1.2d, v5.2d
-	WORD $0x4ee4d404 // fsub v4.2d, v0.2d, v4.2d
-	FMOVQ 544(R5), F0
-	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
-	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
-	FMOVQ 560(R5), F0
-	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	WORD $0x4ee08440 // add v0.2d, v2.2d, v0.2d
-	WORD $0x4ef1d437 // fsub v23.2d, v1.2d, v17.2d
-	WORD $0x4ef1d416 // fsub v22.2d, v0.2d, v17.2d
-	WORD $0x6ef5e603 // fcmgt v3.2d, v16.2d, v21.2d
-	WORD $0x6ef4e602 // fcmgt v2.2d, v16.2d, v20.2d
-	WORD $0x4e231de1 // and v1.16b, v15.16b, v3.16b
-	WORD $0x4e221de0 // and v0.16b, v15.16b, v2.16b
-	WORD $0x4e71d421 // fadd v1.2d, v1.2d, v17.2d
-	WORD $0x4e71d400 // fadd v0.2d, v0.2d, v17.2d
-	WORD $0x6e75dc21 // fmul v1.2d, v1.2d, v21.2d
-	WORD $0x6e74dc00 // fmul v0.2d, v0.2d, v20.2d
-	WORD $0x4e231dc3 // and v3.16b, v14.16b, v3.16b
-	WORD $0x4e221dd5 // and v21.16b, v14.16b, v2.16b
-	WORD $0x4ee88422 // add v2.2d, v1.2d, v8.2d
-	WORD $0x4ee88414 // add v20.2d, v0.2d, v8.2d
-	WORD $0x6f4c0441 // ushr v1.2d, v2.2d, #52
-	WORD $0x6f4c0680 // ushr v0.2d, v20.2d, #52
-	WORD $0x4ea71c21 // orr v1.16b, v1.16b, v7.16b
-	WORD $0x4ea71c00 // orr v0.16b, v0.16b, v7.16b
-	WORD $0x4ee6d421 // fsub v1.2d, v1.2d, v6.2d
-	WORD $0x4ee6d400 // fsub v0.2d, v0.2d, v6.2d
-	WORD $0x4ee3d423 // fsub v3.2d, v1.2d, v3.2d
-	WORD $0x4ef5d400 // fsub v0.2d, v0.2d, v21.2d
-	FMOVQ 544(R5), F1
-	WORD $0x4e211c42 // and v2.16b, v2.16b, v1.16b
-	WORD $0x4e211e94 // and v20.16b, v20.16b, v1.16b
-	FMOVQ 560(R5), F1
-	WORD $0x4ee18442 // add v2.2d, v2.2d, v1.2d
-	WORD $0x4ee18681 // add v1.2d, v20.2d, v1.2d
-	WORD $0x4ef1d455 // fsub v21.2d, v2.2d, v17.2d
-	WORD $0x4ef1d434 // fsub v20.2d, v1.2d, v17.2d
-	FMOVQ 592(R5), F29
-	WORD $0x4e77cdbd // fmla v29.2d, v13.2d, v23.2d
-	FMOVQ 592(R5), F28
-	WORD $0x4e76cdbc // fmla v28.2d, v13.2d, v22.2d
-	FMOVQ 592(R5), F1
-	WORD $0x4e75cda1 // fmla v1.2d, v13.2d, v21.2d
-	FMOVQ 592(R5), F2
-	WORD $0x4e74cda2 // fmla v2.2d, v13.2d, v20.2d
-	FMOVQ 608(R5), F31
-	WORD $0x4e77cfbf // fmla v31.2d, v29.2d, v23.2d
-	FMOVQ 608(R5), F30
-	WORD $0x4e76cf9e // fmla v30.2d, v28.2d, v22.2d
-	FMOVQ 608(R5), F28
-	WORD $0x4e75cc3c // fmla v28.2d, v1.2d, v21.2d
-	FMOVQ 608(R5), F1
-	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
-	FMOVQ 624(R5), F29
-	WORD $0x4e77cffd // fmla v29.2d, v31.2d, v23.2d
-	FMOVQ 624(R5), F31
-	WORD $0x4e76cfdf // fmla v31.2d, v30.2d, v22.2d
-	FMOVQ 624(R5), F30
-	WORD $0x4e75cf9e // fmla v30.2d, v28.2d, v21.2d
-	FMOVQ 624(R5), F2
-	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
-	FMOVQ 640(R5), F28
-	WORD $0x4e77cfbc // fmla v28.2d, v29.2d, v23.2d
-	FMOVQ 640(R5), F29
-	WORD $0x4e76cffd // fmla v29.2d, v31.2d, v22.2d
-	FMOVQ 640(R5), F31
-	WORD $0x4e75cfdf // fmla v31.2d, v30.2d, v21.2d
-	FMOVQ 640(R5), F1
-	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
-	FMOVQ 656(R5), F30
-	WORD $0x4e77cf9e // fmla v30.2d, v28.2d, v23.2d
-	FMOVQ 656(R5), F28
-	WORD $0x4e76cfbc // fmla v28.2d, v29.2d, v22.2d
-	FMOVQ 656(R5), F29
-	WORD $0x4e75cffd // fmla v29.2d, v31.2d, v21.2d
-	FMOVQ 656(R5), F2
-	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
-	FMOVQ 672(R5), F31
-	WORD $0x4e77cfdf // fmla v31.2d, v30.2d, v23.2d
-	FMOVQ 672(R5), F30
-	WORD $0x4e76cf9e // fmla v30.2d, v28.2d, v22.2d
-	FMOVQ 672(R5), F28
-	WORD $0x4e75cfbc // fmla v28.2d, v29.2d, v21.2d
-	FMOVQ 672(R5), F1
-	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
-	FMOVQ 688(R5), F29
-	WORD $0x4e77cffd // fmla v29.2d, v31.2d, v23.2d
-	FMOVQ 688(R5), F31
-	WORD $0x4e76cfdf // fmla v31.2d, v30.2d, v22.2d
-	FMOVQ 688(R5), F30
-	WORD $0x4e75cf9e // fmla v30.2d, v28.2d, v21.2d
-	FMOVQ 688(R5), F2
-	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
-	FMOVQ 704(R5), F28
-	WORD $0x4e77cfbc // fmla v28.2d, v29.2d, v23.2d
-	FMOVQ 704(R5), F29
-	WORD $0x4e76cffd // fmla v29.2d, v31.2d, v22.2d
-	FMOVQ 704(R5), F31
-	WORD $0x4e75cfdf // fmla v31.2d, v30.2d, v21.2d
-	FMOVQ 704(R5), F1
-	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
-	FMOVQ 720(R5), F30
-	WORD $0x4e77cf9e // fmla v30.2d, v28.2d, v23.2d
-	FMOVQ 720(R5), F28
-	WORD $0x4e76cfbc // fmla v28.2d, v29.2d, v22.2d
-	FMOVQ 720(R5), F29
-	WORD $0x4e75cffd // fmla v29.2d, v31.2d, v21.2d
-	FMOVQ 720(R5), F2
-	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
-	FMOVQ 736(R5), F31
-	WORD $0x4e77cfdf // fmla v31.2d, v30.2d, v23.2d
-	FMOVQ 736(R5), F30
-	WORD $0x4e76cf9e // fmla v30.2d, v28.2d, v22.2d
-	FMOVQ 736(R5), F28
-	WORD $0x4e75cfbc // fmla v28.2d, v29.2d, v21.2d
-	FMOVQ 736(R5), F1
-	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
-	FMOVQ 752(R5), F29
-	WORD $0x4e77cffd // fmla v29.2d, v31.2d, v23.2d
-	FMOVQ 752(R5), F31
-	WORD $0x4e76cfdf // fmla v31.2d, v30.2d, v22.2d
-	FMOVQ 752(R5), F30
-	WORD $0x4e75cf9e // fmla v30.2d, v28.2d, v21.2d
-	FMOVQ 752(R5), F2
-	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
-	FMOVQ 768(R5), F28
-	WORD $0x4e77cfbc // fmla v28.2d, v29.2d, v23.2d
-	FMOVQ 768(R5), F29
-	WORD $0x4e76cffd // fmla v29.2d, v31.2d, v22.2d
-	FMOVQ 768(R5), F31
-	WORD $0x4e75cfdf // fmla v31.2d, v30.2d, v21.2d
-	FMOVQ 768(R5), F1
-	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
-	FMOVQ 784(R5), F30
-	WORD $0x4e77cf9e // fmla v30.2d, v28.2d, v23.2d
-	FMOVQ 784(R5), F28
-	WORD $0x4e76cfbc // fmla v28.2d, v29.2d, v22.2d
-	FMOVQ 784(R5), F29
-	WORD $0x4e75cffd // fmla v29.2d, v31.2d, v21.2d
-	FMOVQ 784(R5), F2
-	WORD $0x4e74cc22 // fmla v2.2d, v1.2d, v20.2d
-	FMOVQ 800(R5), F31
-	WORD $0x4e77cfdf // fmla v31.2d, v30.2d, v23.2d
-	FMOVQ 800(R5), F30
-	WORD $0x4e76cf9e // fmla v30.2d, v28.2d, v22.2d
-	FMOVQ 800(R5), F28
-	WORD $0x4e75cfbc // fmla v28.2d, v29.2d, v21.2d
-	FMOVQ 800(R5), F1
-	WORD $0x4e74cc41 // fmla v1.2d, v2.2d, v20.2d
-	WORD $0x4e77cfe5 // fmla v5.2d, v31.2d, v23.2d
-	WORD $0x4e76cfc4 // fmla v4.2d, v30.2d, v22.2d
-	WORD $0x4e75cf83 // fmla v3.2d, v28.2d, v21.2d
-	WORD $0x4e74cc20 // fmla v0.2d, v1.2d, v20.2d
-	WORD $0x6e65df74 // fmul v20.2d, v27.2d, v5.2d
-	WORD $0x6e64df45 // fmul v5.2d, v26.2d, v4.2d
-	WORD $0x6e63df22 // fmul v2.2d, v25.2d, v3.2d
-	WORD $0x6e60df01 // fmul v1.2d, v24.2d, v0.2d
-	FMOVQ 816(R5), F0
-	WORD $0x4ee0c684 // fminnm v4.2d, v20.2d, v0.2d
-	WORD $0x4ee0c4a3 // fminnm v3.2d, v5.2d, v0.2d
-	FMOVQ 816(R5), F0
-	WORD $0x4ee0c442 // fminnm v2.2d, v2.2d, v0.2d
-	WORD $0x4ee0c421 // fminnm v1.2d, v1.2d, v0.2d
-	FMOVQ 832(R5), F0
-	WORD $0x4e60c499 // fmaxnm v25.2d, v4.2d, v0.2d
-	WORD $0x4e60c478 // fmaxnm v24.2d, v3.2d, v0.2d
-	FMOVQ 832(R5), F0
-	WORD $0x4e60c445 // fmaxnm v5.2d, v2.2d, v0.2d
-	WORD $0x4e60c424 // fmaxnm v4.2d, v1.2d, v0.2d
-	WORD $0x4e6cd737 // fadd v23.2d, v25.2d, v12.2d
-	WORD $0x4e6cd716 // fadd v22.2d, v24.2d, v12.2d
-	WORD $0x4e6cd4b5 // fadd v21.2d, v5.2d, v12.2d
-	WORD $0x4e6cd494 // fadd v20.2d, v4.2d, v12.2d
-	WORD $0x4eecd6e3 // fsub v3.2d, v23.2d, v12.2d
-	WORD $0x4eecd6c2 // fsub v2.2d, v22.2d, v12.2d
-	WORD $0x4eecd6a1 // fsub v1.2d, v21.2d, v12.2d
-	WORD $0x4eecd680 // fsub v0.2d, v20.2d, v12.2d
-	WORD $0x4ee3d739 // fsub v25.2d, v25.2d, v3.2d
-	WORD $0x4ee2d718 // fsub v24.2d, v24.2d, v2.2d
-	WORD $0x4ee1d4a5 // fsub v5.2d, v5.2d, v1.2d
-	WORD $0x4ee0d484 // fsub v4.2d, v4.2d, v0.2d
-	FMOVQ 880(R5), F2
-	WORD $0x4e79cd62 // fmla v2.2d, v11.2d, v25.2d
-	FMOVQ 880(R5), F3
-	WORD $0x4e78cd63 // fmla v3.2d, v11.2d, v24.2d
-	FMOVQ 880(R5), F1
-	WORD $0x4e65cd61 // fmla v1.2d, v11.2d, v5.2d
-	FMOVQ 880(R5), F0
-	WORD $0x4e64cd60 // fmla v0.2d, v11.2d, v4.2d
-	FMOVQ 896(R5), F27
-	WORD $0x4e79cc5b // fmla v27.2d, v2.2d, v25.2d
-	FMOVQ 896(R5), F2
-	WORD $0x4e78cc62 // fmla v2.2d, v3.2d, v24.2d
-	FMOVQ 896(R5), F3
-	WORD $0x4e65cc23 // fmla v3.2d, v1.2d, v5.2d
-	FMOVQ 896(R5), F1
-	WORD $0x4e64cc01 // fmla v1.2d, v0.2d, v4.2d
-	FMOVQ 912(R5), F26
-	WORD $0x4e79cf7a // fmla v26.2d, v27.2d, v25.2d
-	FMOVQ 912(R5), F27
-	WORD $0x4e78cc5b // fmla v27.2d, v2.2d, v24.2d
-	FMOVQ 912(R5), F2
-	WORD $0x4e65cc62 // fmla v2.2d, v3.2d, v5.2d
-	FMOVQ 912(R5), F0
-	WORD $0x4e64cc20 // fmla v0.2d, v1.2d, v4.2d
-	FMOVQ 928(R5), F28
+	FLDPQ.P 32(R3), (F13, F12)
+	WORD $0x4e641db1 // bic v17.16b, v13.16b, v4.16b
+	WORD $0x4e641d90 // bic v16.16b, v12.16b, v4.16b
+	FLDPQ.P 32(R2), (F23, F20)
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x4e2ce62d // fcmeq v13.4s, v17.4s, v12.4s
+	WORD $0x4e2ce60c // fcmeq v12.4s, v16.4s, v12.4s
+	WORD $0x4e2d1c6f // and v15.16b, v3.16b, v13.16b
+	WORD $0x4e2c1c6e // and v14.16b, v3.16b, v12.16b
+	WORD $0x4eb1d62d // fsub v13.4s, v17.4s, v17.4s
+	WORD $0x4eb0d60c // fsub v12.4s, v16.4s, v16.4s
+	WORD $0x4ead1def // orr v15.16b, v15.16b, v13.16b
+	WORD $0x4eac1dce // orr v14.16b, v14.16b, v12.16b
+	WORD $0x4eb7d6ed // fsub v13.4s, v23.4s, v23.4s
+	WORD $0x4eb4d68c // fsub v12.4s, v20.4s, v20.4s
+	WORD $0x4ead1df6 // orr v22.16b, v15.16b, v13.16b
+	WORD $0x4eac1dd5 // orr v21.16b, v14.16b, v12.16b
+	WORD $0x0e617a33 // fcvtl v19.2d, v17.2s
+	WORD $0x4e617a31 // fcvtl2 v17.2d, v17.4s
+	WORD $0x0e617a12 // fcvtl v18.2d, v16.2s
+	WORD $0x4e617a10 // fcvtl2 v16.2d, v16.4s
+	WORD $0x0e617afe // fcvtl v30.2d, v23.2s
+	WORD $0x4e617afd // fcvtl2 v29.2d, v23.4s
+	WORD $0x0e617a9c // fcvtl v28.2d, v20.2s
+	WORD $0x4e617a9b // fcvtl2 v27.2d, v20.4s
+	WORD $0x6ef3e54f // fcmgt v15.2d, v10.2d, v19.2d
+	WORD $0x6ef1e54e // fcmgt v14.2d, v10.2d, v17.2d
+	WORD $0x4e2f1d2d // and v13.16b, v9.16b, v15.16b
+	WORD $0x4e2e1d2c // and v12.16b, v9.16b, v14.16b
+	WORD $0x4e6bd5ad // fadd v13.2d, v13.2d, v11.2d
+	WORD $0x4e6bd58c // fadd v12.2d, v12.2d, v11.2d
+	WORD $0x6e73ddad // fmul v13.2d, v13.2d, v19.2d
+	WORD $0x6e71dd8c // fmul v12.2d, v12.2d, v17.2d
+	WORD $0x4e2f1d13 // and v19.16b, v8.16b, v15.16b
+	WORD $0x4e2e1d11 // and v17.16b, v8.16b, v14.16b
+	WORD $0x4ee285af // add v15.2d, v13.2d, v2.2d
+	WORD $0x4ee2858e // add v14.2d, v12.2d, v2.2d
+	WORD $0x6f4c05ed // ushr v13.2d, v15.2d, #52
+	WORD $0x6f4c05cc // ushr v12.2d, v14.2d, #52
+	WORD $0x4ea11dad // orr v13.16b, v13.16b, v1.16b
+	WORD $0x4ea11d8c // orr v12.16b, v12.16b, v1.16b
+	WORD $0x4ee0d5ad // fsub v13.2d, v13.2d, v0.2d
+	WORD $0x4ee0d58c // fsub v12.2d, v12.2d, v0.2d
+	WORD $0x4ef3d5b3 // fsub v19.2d, v13.2d, v19.2d
+	WORD $0x4ef1d591 // fsub v17.2d, v12.2d, v17.2d
+	FMOVQ 288(R5), F12
+	WORD $0x4e2c1ded // and v13.16b, v15.16b, v12.16b
+	WORD $0x4e2c1dce // and v14.16b, v14.16b, v12.16b
+	FMOVQ 320(R5), F12
+	WORD $0x4eec85ad // add v13.2d, v13.2d, v12.2d
+	WORD $0x4eec85cc // add v12.2d, v14.2d, v12.2d
+	WORD $0x4eebd5ba // fsub v26.2d, v13.2d, v11.2d
+	WORD $0x4eebd599 // fsub v25.2d, v12.2d, v11.2d
+	WORD $0x6ef2e54f // fcmgt v15.2d, v10.2d, v18.2d
+	WORD $0x6ef0e54e // fcmgt v14.2d, v10.2d, v16.2d
+	WORD $0x4e2f1d2d // and v13.16b, v9.16b, v15.16b
+	WORD $0x4e2e1d2c // and v12.16b, v9.16b, v14.16b
+	WORD $0x4e6bd5ad // fadd v13.2d, v13.2d, v11.2d
+	WORD $0x4e6bd58c // fadd v12.2d, v12.2d, v11.2d
+	WORD $0x6e72ddad // fmul v13.2d, v13.2d, v18.2d
+	WORD $0x6e70dd8c // fmul v12.2d, v12.2d, v16.2d
+	WORD $0x4e2f1d0f // and v15.16b, v8.16b, v15.16b
+	WORD $0x4e2e1d12 // and v18.16b, v8.16b, v14.16b
+	WORD $0x4ee285ae // add v14.2d, v13.2d, v2.2d
+	WORD $0x4ee28590 // add v16.2d, v12.2d, v2.2d
+	WORD $0x6f4c05cd // ushr v13.2d, v14.2d, #52
+	WORD $0x6f4c060c // ushr v12.2d, v16.2d, #52
+	WORD $0x4ea11dad // orr v13.16b, v13.16b, v1.16b
+	WORD $0x4ea11d8c // orr v12.16b, v12.16b, v1.16b
+	WORD $0x4ee0d5ad // fsub v13.2d, v13.2d, v0.2d
+	WORD $0x4ee0d58c // fsub v12.2d, v12.2d, v0.2d
+	WORD $0x4eefd5af // fsub v15.2d, v13.2d, v15.2d
+	WORD $0x4ef2d58c // fsub v12.2d, v12.2d, v18.2d
+	FMOVQ 288(R5), F13
+	WORD $0x4e2d1dce // and v14.16b, v14.16b, v13.16b
+	WORD $0x4e2d1e10 // and v16.16b, v16.16b, v13.16b
+	FMOVQ 320(R5), F13
+	WORD $0x4eed85ce // add v14.2d, v14.2d, v13.2d
+	WORD $0x4eed860d // add v13.2d, v16.2d, v13.2d
+	WORD $0x4eebd5d8 // fsub v24.2d, v14.2d, v11.2d
+	WORD $0x4eebd5b7 // fsub v23.2d, v13.2d, v11.2d
+	FLDPQ 384(R5), (F31, F13)
+	WORD $0x4e7accff // fmla v31.2d, v7.2d, v26.2d
+	WORD $0x4e79cced // fmla v13.2d, v7.2d, v25.2d
+	FLDPQ 384(R5), (F16, F14)
+	WORD $0x4e78ccf0 // fmla v16.2d, v7.2d, v24.2d
+	WORD $0x4e77ccee // fmla v14.2d, v7.2d, v23.2d
+	FLDPQ 416(R5), (F20, F18)
+	WORD $0x4e7acff4 // fmla v20.2d, v31.2d, v26.2d
+	WORD $0x4e79cdb2 // fmla v18.2d, v13.2d, v25.2d
+	FLDPQ 416(R5), (F31, F13)
+	WORD $0x4e78ce1f // fmla v31.2d, v16.2d, v24.2d
+	WORD $0x4e77cdcd // fmla v13.2d, v14.2d, v23.2d
+	FLDPQ 448(R5), (F16, F14)
+	WORD $0x4e7ace90 // fmla v16.2d, v20.2d, v26.2d
+	WORD $0x4e79ce4e // fmla v14.2d, v18.2d, v25.2d
+	FLDPQ 448(R5), (F20, F18)
+	WORD $0x4e78cff4 // fmla v20.2d, v31.2d, v24.2d
+	WORD $0x4e77cdb2 // fmla v18.2d, v13.2d, v23.2d
+	FLDPQ 480(R5), (F31, F13)
+	WORD $0x4e7ace1f // fmla v31.2d, v16.2d, v26.2d
+	WORD $0x4e79cdcd // fmla v13.2d, v14.2d, v25.2d
+	FLDPQ 480(R5), (F16, F14)
+	WORD $0x4e78ce90 // fmla v16.2d, v20.2d, v24.2d
+	WORD $0x4e77ce4e // fmla v14.2d, v18.2d, v23.2d
+	FLDPQ 512(R5), (F20, F18)
+	WORD $0x4e7acff4 // fmla v20.2d, v31.2d, v26.2d
+	WORD $0x4e79cdb2 // fmla v18.2d, v13.2d, v25.2d
+	FLDPQ 512(R5), (F31, F13)
+	WORD $0x4e78ce1f // fmla v31.2d, v16.2d, v24.2d
+	WORD $0x4e77cdcd // fmla v13.2d, v14.2d, v23.2d
+	FLDPQ 544(R5), (F16, F14)
+	WORD $0x4e7ace90 // fmla v16.2d, v20.2d, v26.2d
+	WORD $0x4e79ce4e // fmla v14.2d, v18.2d, v25.2d
+	FLDPQ 544(R5), (F20, F18)
+	WORD $0x4e78cff4 // fmla v20.2d, v31.2d, v24.2d
+	WORD $0x4e77cdb2 // fmla v18.2d, v13.2d, v23.2d
+	FLDPQ 576(R5), (F31, F13)
+	WORD $0x4e7ace1f // fmla v31.2d, v16.2d, v26.2d
+	WORD $0x4e79cdcd // fmla v13.2d, v14.2d, v25.2d
+	FLDPQ 576(R5), (F16, F14)
+	WORD $0x4e78ce90 // fmla v16.2d, v20.2d, v24.2d
+	WORD $0x4e77ce4e // fmla v14.2d, v18.2d, v23.2d
+	FLDPQ 608(R5), (F20, F18)
+	WORD $0x4e7acff4 // fmla v20.2d, v31.2d, v26.2d
+	WORD $0x4e79cdb2 // fmla v18.2d, v13.2d, v25.2d
+	FLDPQ 608(R5), (F31, F13)
+	WORD $0x4e78ce1f // fmla v31.2d, v16.2d, v24.2d
+	WORD $0x4e77cdcd // fmla v13.2d, v14.2d, v23.2d
+	FLDPQ 640(R5), (F16, F14)
+	WORD $0x4e7ace90 // fmla v16.2d, v20.2d, v26.2d
+	WORD $0x4e79ce4e // fmla v14.2d, v18.2d, v25.2d
+	FLDPQ 640(R5), (F20, F18)
+	WORD $0x4e78cff4 // fmla v20.2d, v31.2d, v24.2d
+	WORD $0x4e77cdb2 // fmla v18.2d, v13.2d, v23.2d
+	FLDPQ 672(R5), (F31, F13)
+	WORD $0x4e7ace1f // fmla v31.2d, v16.2d, v26.2d
+	WORD $0x4e79cdcd // fmla v13.2d, v14.2d, v25.2d
+	FLDPQ 672(R5), (F16, F14)
+	WORD $0x4e78ce90 // fmla v16.2d, v20.2d, v24.2d
+	WORD $0x4e77ce4e // fmla v14.2d, v18.2d, v23.2d
+	FLDPQ 704(R5), (F20, F18)
+	WORD $0x4e7acff4 // fmla v20.2d, v31.2d, v26.2d
+	WORD $0x4e79cdb2 // fmla v18.2d, v13.2d, v25.2d
+	FLDPQ 704(R5), (F31, F13)
+	WORD $0x4e78ce1f // fmla v31.2d, v16.2d, v24.2d
+	WORD $0x4e77cdcd // fmla v13.2d, v14.2d, v23.2d
+	FLDPQ 736(R5), (F16, F14)
+	WORD $0x4e7ace90 // fmla v16.2d, v20.2d, v26.2d
+	WORD $0x4e79ce4e // fmla v14.2d, v18.2d, v25.2d
+	FLDPQ 736(R5), (F20, F18)
+	WORD $0x4e78cff4 // fmla v20.2d, v31.2d, v24.2d
+	WORD $0x4e77cdb2 // fmla v18.2d, v13.2d, v23.2d
+	FLDPQ 768(R5), (F31, F13)
+	WORD $0x4e7ace1f // fmla v31.2d, v16.2d, v26.2d
+	WORD $0x4e79cdcd // fmla v13.2d, v14.2d, v25.2d
+	FLDPQ 768(R5), (F16, F14)
+	WORD $0x4e78ce90 // fmla v16.2d, v20.2d, v24.2d
+	WORD $0x4e77ce4e // fmla v14.2d, v18.2d, v23.2d
+	FLDPQ 800(R5), (F20, F18)
+	WORD $0x4e7acff4 // fmla v20.2d, v31.2d, v26.2d
+	WORD $0x4e79cdb2 // fmla v18.2d, v13.2d, v25.2d
+	FLDPQ 800(R5), (F31, F13)
+	WORD $0x4e78ce1f // fmla v31.2d, v16.2d, v24.2d
+	WORD $0x4e77cdcd // fmla v13.2d, v14.2d, v23.2d
+	WORD $0x4e7ace93 // fmla v19.2d, v20.2d, v26.2d
+	WORD $0x4e79ce51 // fmla v17.2d, v18.2d, v25.2d
+	WORD $0x4e78cfef // fmla v15.2d, v31.2d, v24.2d
+	WORD $0x4e77cdac // fmla v12.2d, v13.2d, v23.2d
+	WORD $0x6e73dfd2 // fmul v18.2d, v30.2d, v19.2d
+	WORD $0x6e71dfb0 // fmul v16.2d, v29.2d, v17.2d
+	WORD $0x6e6fdf8f // fmul v15.2d, v28.2d, v15.2d
+	WORD $0x6e6cdf6e // fmul v14.2d, v27.2d, v12.2d
+	FLDPQ 832(R5), (F13, F12)
+	WORD $0x4eedc651 // fminnm v17.2d, v18.2d, v13.2d
+	WORD $0x4eedc610 // fminnm v16.2d, v16.2d, v13.2d
+	WORD $0x4eecc5ef // fminnm v15.2d, v15.2d, v12.2d
+	WORD $0x4eecc5ce // fminnm v14.2d, v14.2d, v12.2d
+	FLDPQ 864(R5), (F13, F12)
+	WORD $0x4e6dc639 // fmaxnm v25.2d, v17.2d, v13.2d
+	WORD $0x4e6dc618 // fmaxnm v24.2d, v16.2d, v13.2d
+	WORD $0x4e6cc5f1 // fmaxnm v17.2d, v15.2d, v12.2d
+	WORD $0x4e6cc5d0 // fmaxnm v16.2d, v14.2d, v12.2d
+	WORD $0x4e66d737 // fadd v23.2d, v25.2d, v6.2d
+	WORD $0x4e66d714 // fadd v20.2d, v24.2d, v6.2d
+	WORD $0x4e66d633 // fadd v19.2d, v17.2d, v6.2d
+	WORD $0x4e66d612 // fadd v18.2d, v16.2d, v6.2d
+	WORD $0x4ee6d6ef // fsub v15.2d, v23.2d, v6.2d
+	WORD $0x4ee6d68e // fsub v14.2d, v20.2d, v6.2d
+	WORD $0x4ee6d66d // fsub v13.2d, v19.2d, v6.2d
+	WORD $0x4ee6d64c // fsub v12.2d, v18.2d, v6.2d
+	WORD $0x4eefd739 // fsub v25.2d, v25.2d, v15.2d
+	WORD $0x4eeed718 // fsub v24.2d, v24.2d, v14.2d
+	WORD $0x4eedd631 // fsub v17.2d, v17.2d, v13.2d
+	WORD $0x4eecd610 // fsub v16.2d, v16.2d, v12.2d
+	FLDPQ 960(R5), (F15, F13)
+	WORD $0x4e79ccaf // fmla v15.2d, v5.2d, v25.2d
+	WORD $0x4e78ccad // fmla v13.2d, v5.2d, v24.2d
+	FLDPQ 960(R5), (F14, F12)
+	WORD $0x4e71ccae // fmla v14.2d, v5.2d, v17.2d
+	WORD $0x4e70ccac // fmla v12.2d, v5.2d, v16.2d
+	FLDPQ 992(R5), (F26, F27)
+	WORD $0x4e79cdfa // fmla v26.2d, v15.2d, v25.2d
+	WORD $0x4e78cdbb // fmla v27.2d, v13.2d, v24.2d
+	FLDPQ 992(R5), (F15, F13)
+	WORD $0x4e71cdcf // fmla v15.2d, v14.2d, v17.2d
+	WORD $0x4e70cd8d // fmla v13.2d, v12.2d, v16.2d
+	FMOVQ 1024(R5), F28
 	WORD $0x4e79cf5c // fmla v28.2d, v26.2d, v25.2d
-	FMOVQ 928(R5), F26
+	FMOVQ 1024(R5), F26
 	WORD $0x4e78cf7a // fmla v26.2d, v27.2d, v24.2d
-	FMOVQ 928(R5), F3
-	WORD $0x4e65cc43 // fmla v3.2d, v2.2d, v5.2d
-	FMOVQ 928(R5), F1
-	WORD $0x4e64cc01 // fmla v1.2d, v0.2d, v4.2d
-	FMOVQ 944(R5), F29
+	FMOVQ 1024(R5), F14
+	WORD $0x4e71cdee // fmla v14.2d, v15.2d, v17.2d
+	FMOVQ 1024(R5), F12
+	WORD $0x4e70cdac // fmla v12.2d, v13.2d, v16.2d
+	FMOVQ 1056(R5), F29
 	WORD $0x4e79cf9d // fmla v29.2d, v28.2d, v25.2d
-	FMOVQ 944(R5), F27
+	FMOVQ 1056(R5), F27
 	WORD $0x4e78cf5b // fmla v27.2d, v26.2d, v24.2d
-	FMOVQ 944(R5), F2
-	WORD $0x4e65cc62 // fmla v2.2d, v3.2d, v5.2d
-	FMOVQ 944(R5), F0
-	WORD $0x4e64cc20 // fmla v0.2d, v1.2d, v4.2d
-	FMOVQ 960(R5), F28
+	FMOVQ 1056(R5), F15
+	WORD $0x4e71cdcf // fmla v15.2d, v14.2d, v17.2d
+	FMOVQ 1056(R5), F13
+	WORD $0x4e70cd8d // fmla v13.2d, v12.2d, v16.2d
+	FMOVQ 1088(R5), F28
 	WORD $0x4e79cfbc // fmla v28.2d, v29.2d, v25.2d
-	FMOVQ 960(R5), F26
+	FMOVQ 1088(R5), F26
 	WORD $0x4e78cf7a // fmla v26.2d, v27.2d, v24.2d
-	FMOVQ 960(R5), F3
-	WORD $0x4e65cc43 // fmla v3.2d, v2.2d, v5.2d
-	FMOVQ 960(R5), F1
-	WORD $0x4e64cc01 // fmla v1.2d, v0.2d, v4.2d
-	VMOV V17.B16, V27.B16
-	WORD $0x4e79cf9b // fmla v27.2d, v28.2d, v25.2d
-	VMOV V17.B16, V25.B16
-	WORD $0x4e78cf59 // fmla v25.2d, v26.2d, v24.2d
-	VMOV V17.B16, V2.B16
-	WORD $0x4e65cc62 // fmla v2.2d, v3.2d, v5.2d
-	VMOV V17.B16, V0.B16
-	WORD $0x4e64cc20 // fmla v0.2d, v1.2d, v4.2d
-	WORD $0x4f7456e3 // shl v3.2d, v23.2d, #52
-	WORD $0x4f7456c1 // shl v1.2d, v22.2d, #52
-	WORD $0x4ef18463 // add v3.2d, v3.2d, v17.2d
-	WORD $0x4ef18421 // add v1.2d, v1.2d, v17.2d
-	WORD $0x6e63df65 // fmul v5.2d, v27.2d, v3.2d
-	WORD $0x6e61df24 // fmul v4.2d, v25.2d, v1.2d
-	WORD $0x4f7456a3 // shl v3.2d, v21.2d, #52
-	WORD $0x4f745681 // shl v1.2d, v20.2d, #52
-	WORD $0x4ef18463 // add v3.2d, v3.2d, v17.2d
-	WORD $0x4ef18421 // add v1.2d, v1.2d, v17.2d
-	WORD $0x6e63dc42 // fmul v2.2d, v2.2d, v3.2d
-	WORD $0x6e61dc01 // fmul v1.2d, v0.2d, v1.2d
-	WORD $0x0e6168a0 // fcvtn v0.2s, v5.2d
-	WORD $0x4e616880 // fcvtn2 v0.4s, v4.2d
-	WORD $0x0e616842 // fcvtn v2.2s, v2.2d
-	WORD $0x4e616822 // fcvtn2 v2.4s, v1.2d
-	WORD $0x4eb31c01 // orr v1.16b, v0.16b, v19.16b
-	WORD $0x4eb21c40 // orr v0.16b, v2.16b, v18.16b
-	FSTPQ.P (F1, F0), 32(R1)
+	FMOVQ 1088(R5), F14
+	WORD $0x4e71cdee // fmla v14.2d, v15.2d, v17.2d
+	FMOVQ 1088(R5), F12
+	WORD $0x4e70cdac // fmla v12.2d, v13.2d, v16.2d
+	FMOVQ 1120(R5), F29
+	WORD $0x4e79cf9d // fmla v29.2d, v28.2d, v25.2d
+	FMOVQ 1120(R5), F27
+	WORD $0x4e78cf5b // fmla v27.2d, v26.2d, v24.2d
+	FMOVQ 1120(R5), F15
+	WORD $0x4e71cdcf // fmla v15.2d, v14.2d, v17.2d
+	FMOVQ 1120(R5), F13
+	WORD $0x4e70cd8d // fmla v13.2d, v12.2d, v16.2d
+	FLDPQ 128(R5), (F28, F26)
+	WORD $0x4e79cfbc // fmla v28.2d, v29.2d, v25.2d
+	WORD $0x4e78cf7a // fmla v26.2d, v27.2d, v24.2d
+	FLDPQ 128(R5), (F14, F12)
+	WORD $0x4e71cdee // fmla v14.2d, v15.2d, v17.2d
+	WORD $0x4e70cdac // fmla v12.2d, v13.2d, v16.2d
+	WORD $0x4f7456ef // shl v15.2d, v23.2d, #52
+	WORD $0x4f74568d // shl v13.2d, v20.2d, #52
+	WORD $0x4eeb85ef // add v15.2d, v15.2d, v11.2d
+	WORD $0x4eeb85ad // add v13.2d, v13.2d, v11.2d
+	WORD $0x6e6fdf91 // fmul v17.2d, v28.2d, v15.2d
+	WORD $0x6e6ddf50 // fmul v16.2d, v26.2d, v13.2d
+	WORD $0x4f74566f // shl v15.2d, v19.2d, #52
+	WORD $0x4f74564d // shl v13.2d, v18.2d, #52
+	WORD $0x4eeb85ef // add v15.2d, v15.2d, v11.2d
+	WORD $0x4eeb85ad // add v13.2d, v13.2d, v11.2d
+	WORD $0x6e6fddce // fmul v14.2d, v14.2d, v15.2d
+	WORD $0x6e6ddd8d // fmul v13.2d, v12.2d, v13.2d
+	WORD $0x0e616a2c // fcvtn v12.2s, v17.2d
+	WORD $0x4e616a0c // fcvtn2 v12.4s, v16.2d
+	WORD $0x0e6169ce // fcvtn v14.2s, v14.2d
+	WORD $0x4e6169ae // fcvtn2 v14.4s, v13.2d
+	WORD $0x4eb61d8d // orr v13.16b, v12.16b, v22.16b
+	WORD $0x4eb51dcc // orr v12.16b, v14.16b, v21.16b
+	FSTPQ.P (F13, F12), 32(R1)
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1054,8 +1145,7 @@ one_7:
 	FMOVS (R3), F1
 end_6:
 end_3:
-	FMOVQ 176(R5), F3
-	FMOVQ 176(R5), F2
+	FLDPQ (R5), (F3, F2)
 	WORD $0x4e631c26 // bic v6.16b, v1.16b, v3.16b
 	WORD $0x4e621c0a // bic v10.16b, v0.16b, v2.16b
 	WORD $0x6f00e408 // movi v8.2d, #0
@@ -1092,8 +1182,7 @@ end_10:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x4e20e4c3 // fcmeq v3.4s, v6.4s, v0.4s
 	WORD $0x4e20e542 // fcmeq v2.4s, v10.4s, v0.4s
-	FMOVQ 192(R5), F1
-	FMOVQ 192(R5), F0
+	FLDPQ 32(R5), (F1, F0)
 	WORD $0x4e231c23 // and v3.16b, v1.16b, v3.16b
 	WORD $0x4e221c02 // and v2.16b, v0.16b, v2.16b
 	WORD $0x4ea6d4c1 // fsub v1.4s, v6.4s, v6.4s
@@ -1112,306 +1201,258 @@ end_10:
 	WORD $0x4e617910 // fcvtl2 v16.2d, v8.4s
 	WORD $0x0e6178ef // fcvtl v15.2d, v7.2s
 	WORD $0x4e6178ee // fcvtl2 v14.2d, v7.4s
-	FMOVQ 432(R5), F3
-	FMOVQ 432(R5), F2
-	FMOVQ 448(R5), F1
-	FMOVQ 448(R5), F0
+	FLDPQ 64(R5), (F3, F2)
+	FLDPQ 96(R5), (F1, F0)
 	WORD $0x6eebe468 // fcmgt v8.2d, v3.2d, v11.2d
 	WORD $0x6ee9e447 // fcmgt v7.2d, v2.2d, v9.2d
 	WORD $0x4e281c21 // and v1.16b, v1.16b, v8.16b
 	WORD $0x4e271c02 // and v2.16b, v0.16b, v7.16b
-	FMOVQ 464(R5), F0
+	FMOVQ 128(R5), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e6bdc23 // fmul v3.2d, v1.2d, v11.2d
 	WORD $0x6e69dc02 // fmul v2.2d, v0.2d, v9.2d
-	FMOVQ 480(R5), F1
-	FMOVQ 480(R5), F0
+	FLDPQ 160(R5), (F1, F0)
 	WORD $0x4e281c29 // and v9.16b, v1.16b, v8.16b
 	WORD $0x4e271c08 // and v8.16b, v0.16b, v7.16b
-	FMOVQ 496(R5), F0
+	FMOVQ 192(R5), F0
 	WORD $0x4ee08467 // add v7.2d, v3.2d, v0.2d
 	WORD $0x4ee08443 // add v3.2d, v2.2d, v0.2d
 	WORD $0x6f4c04e1 // ushr v1.2d, v7.2d, #52
 	WORD $0x6f4c0462 // ushr v2.2d, v3.2d, #52
-	FMOVQ 512(R5), F0
+	FMOVQ 224(R5), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	FMOVQ 528(R5), F0
+	FMOVQ 256(R5), F0
 	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
 	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
 	WORD $0x4ee9d429 // fsub v9.2d, v1.2d, v9.2d
 	WORD $0x4ee8d408 // fsub v8.2d, v0.2d, v8.2d
-	FMOVQ 544(R5), F0
+	FMOVQ 288(R5), F0
 	WORD $0x4e201ce2 // and v2.16b, v7.16b, v0.16b
 	WORD $0x4e201c61 // and v1.16b, v3.16b, v0.16b
-	FMOVQ 560(R5), F0
+	FMOVQ 320(R5), F0
 	WORD $0x4ee08442 // add v2.2d, v2.2d, v0.2d
 	WORD $0x4ee08421 // add v1.2d, v1.2d, v0.2d
-	FMOVQ 464(R5), F0
+	FMOVQ 128(R5), F0
 	WORD $0x4ee0d44d // fsub v13.2d, v2.2d, v0.2d
 	WORD $0x4ee0d42c // fsub v12.2d, v1.2d, v0.2d
-	FMOVQ 432(R5), F3
-	FMOVQ 432(R5), F2
-	FMOVQ 448(R5), F1
-	FMOVQ 448(R5), F0
+	FLDPQ 64(R5), (F3, F2)
+	FLDPQ 96(R5), (F1, F0)
 	WORD $0x6ee6e463 // fcmgt v3.2d, v3.2d, v6.2d
 	WORD $0x6eeae447 // fcmgt v7.2d, v2.2d, v10.2d
 	WORD $0x4e231c21 // and v1.16b, v1.16b, v3.16b
 	WORD $0x4e271c02 // and v2.16b, v0.16b, v7.16b
-	FMOVQ 464(R5), F0
+	FMOVQ 128(R5), F0
 	WORD $0x4e60d421 // fadd v1.2d, v1.2d, v0.2d
 	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
 	WORD $0x6e66dc26 // fmul v6.2d, v1.2d, v6.2d
 	WORD $0x6e6adc02 // fmul v2.2d, v0.2d, v10.2d
-	FMOVQ 480(R5), F1
-	FMOVQ 480(R5), F0
+	FLDPQ 160(R5), (F1, F0)
 	WORD $0x4e231c23 // and v3.16b, v1.16b, v3.16b
 	WORD $0x4e271c0a // and v10.16b, v0.16b, v7.16b
-	FMOVQ 496(R5), F0
+	FMOVQ 192(R5), F0
 	WORD $0x4ee084c6 // add v6.2d, v6.2d, v0.2d
 	WORD $0x4ee08447 // add v7.2d, v2.2d, v0.2d
 	WORD $0x6f4c04c1 // ushr v1.2d, v6.2d, #52
 	WORD $0x6f4c04e2 // ushr v2.2d, v7.2d, #52
-	FMOVQ 512(R5), F0
+	FMOVQ 224(R5), F0
 	WORD $0x4ea01c21 // orr v1.16b, v1.16b, v0.16b
 	WORD $0x4ea01c42 // orr v2.16b, v2.16b, v0.16b
-	FMOVQ 528(R5), F0
+	FMOVQ 256(R5), F0
 	WORD $0x4ee0d421 // fsub v1.2d, v1.2d, v0.2d
 	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
 	WORD $0x4ee3d423 // fsub v3.2d, v1.2d, v3.2d
 	WORD $0x4eead400 // fsub v0.2d, v0.2d, v10.2d
-	FMOVQ 544(R5), F1
+	FMOVQ 288(R5), F1
 	WORD $0x4e211cc6 // and v6.16b, v6.16b, v1.16b
 	WORD $0x4e211ce2 // and v2.16b, v7.16b, v1.16b
-	FMOVQ 560(R5), F1
+	FMOVQ 320(R5), F1
 	WORD $0x4ee184c6 // add v6.2d, v6.2d, v1.2d
 	WORD $0x4ee18442 // add v2.2d, v2.2d, v1.2d
-	FMOVQ 464(R5), F1
+	FMOVQ 128(R5), F1
 	WORD $0x4ee1d4cb // fsub v11.2d, v6.2d, v1.2d
 	WORD $0x4ee1d44a // fsub v10.2d, v2.2d, v1.2d
-	FMOVQ 576(R5), F6
-	FMOVQ 576(R5), F1
-	FMOVQ 576(R5), F2
-	FMOVQ 576(R5), F18
-	FMOVQ 592(R5), F7
-	WORD $0x4e6dccc7 // fmla v7.2d, v6.2d, v13.2d
-	FMOVQ 592(R5), F6
-	WORD $0x4e6ccc26 // fmla v6.2d, v1.2d, v12.2d
-	FMOVQ 592(R5), F1
-	WORD $0x4e6bcc41 // fmla v1.2d, v2.2d, v11.2d
-	FMOVQ 592(R5), F2
+	FLDPQ 352(R5), (F7, F2)
+	FLDPQ 352(R5), (F19, F18)
+	FLDPQ 384(R5), (F6, F1)
+	WORD $0x4e6dcce6 // fmla v6.2d, v7.2d, v13.2d
+	WORD $0x4e6ccc41 // fmla v1.2d, v2.2d, v12.2d
+	FLDPQ 384(R5), (F7, F2)
+	WORD $0x4e6bce67 // fmla v7.2d, v19.2d, v11.2d
 	WORD $0x4e6ace42 // fmla v2.2d, v18.2d, v10.2d
-	FMOVQ 608(R5), F19
-	WORD $0x4e6dccf3 // fmla v19.2d, v7.2d, v13.2d
-	FMOVQ 608(R5), F7
-	WORD $0x4e6cccc7 // fmla v7.2d, v6.2d, v12.2d
-	FMOVQ 608(R5), F6
-	WORD $0x4e6bcc26 // fmla v6.2d, v1.2d, v11.2d
-	FMOVQ 608(R5), F1
-	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
-	FMOVQ 624(R5), F18
-	WORD $0x4e6dce72 // fmla v18.2d, v19.2d, v13.2d
-	FMOVQ 624(R5), F19
-	WORD $0x4e6cccf3 // fmla v19.2d, v7.2d, v12.2d
-	FMOVQ 624(R5), F7
-	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
-	FMOVQ 624(R5), F2
-	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
-	FMOVQ 640(R5), F20
-	WORD $0x4e6dce54 // fmla v20.2d, v18.2d, v13.2d
-	FMOVQ 640(R5), F18
-	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
-	FMOVQ 640(R5), F6
+	FLDPQ 416(R5), (F20, F18)
+	WORD $0x4e6dccd4 // fmla v20.2d, v6.2d, v13.2d
+	WORD $0x4e6ccc32 // fmla v18.2d, v1.2d, v12.2d
+	FLDPQ 416(R5), (F6, F1)
 	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
-	FMOVQ 640(R5), F1
 	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
-	FMOVQ 656(R5), F21
+	FLDPQ 448(R5), (F21, F19)
 	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
-	FMOVQ 656(R5), F19
 	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
-	FMOVQ 656(R5), F7
+	FLDPQ 448(R5), (F7, F2)
 	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
-	FMOVQ 656(R5), F2
 	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
-	FMOVQ 672(R5), F20
+	FLDPQ 480(R5), (F20, F18)
 	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
-	FMOVQ 672(R5), F18
 	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
-	FMOVQ 672(R5), F6
+	FLDPQ 480(R5), (F6, F1)
 	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
-	FMOVQ 672(R5), F1
 	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
-	FMOVQ 688(R5), F21
+	FLDPQ 512(R5), (F21, F19)
 	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
-	FMOVQ 688(R5), F19
 	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
-	FMOVQ 688(R5), F7
+	FLDPQ 512(R5), (F7, F2)
 	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
-	FMOVQ 688(R5), F2
 	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
-	FMOVQ 704(R5), F20
+	FLDPQ 544(R5), (F20, F18)
 	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
-	FMOVQ 704(R5), F18
 	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
-	FMOVQ 704(R5), F6
+	FLDPQ 544(R5), (F6, F1)
 	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
-	FMOVQ 704(R5), F1
 	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
-	FMOVQ 720(R5), F21
+	FLDPQ 576(R5), (F21, F19)
 	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
-	FMOVQ 720(R5), F19
 	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
-	FMOVQ 720(R5), F7
+	FLDPQ 576(R5), (F7, F2)
 	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
-	FMOVQ 720(R5), F2
 	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
-	FMOVQ 736(R5), F20
+	FLDPQ 608(R5), (F20, F18)
 	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
-	FMOVQ 736(R5), F18
 	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
-	FMOVQ 736(R5), F6
+	FLDPQ 608(R5), (F6, F1)
 	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
-	FMOVQ 736(R5), F1
 	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
-	FMOVQ 752(R5), F21
+	FLDPQ 640(R5), (F21, F19)
 	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
-	FMOVQ 752(R5), F19
 	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
-	FMOVQ 752(R5), F7
+	FLDPQ 640(R5), (F7, F2)
 	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
-	FMOVQ 752(R5), F2
 	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
-	FMOVQ 768(R5), F20
+	FLDPQ 672(R5), (F20, F18)
 	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
-	FMOVQ 768(R5), F18
 	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
-	FMOVQ 768(R5), F6
+	FLDPQ 672(R5), (F6, F1)
 	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
-	FMOVQ 768(R5), F1
 	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
-	FMOVQ 784(R5), F21
+	FLDPQ 704(R5), (F21, F19)
 	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
-	FMOVQ 784(R5), F19
 	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
-	FMOVQ 784(R5), F7
+	FLDPQ 704(R5), (F7, F2)
 	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
-	FMOVQ 784(R5), F2
 	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
-	FMOVQ 800(R5), F20
+	FLDPQ 736(R5), (F20, F18)
 	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
-	FMOVQ 800(R5), F18
 	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
-	FMOVQ 800(R5), F6
+	FLDPQ 736(R5), (F6, F1)
 	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
-	FMOVQ 800(R5), F1
+	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
+	FLDPQ 768(R5), (F21, F19)
+	WORD $0x4e6dce95 // fmla v21.2d, v20.2d, v13.2d
+	WORD $0x4e6cce53 // fmla v19.2d, v18.2d, v12.2d
+	FLDPQ 768(R5), (F7, F2)
+	WORD $0x4e6bccc7 // fmla v7.2d, v6.2d, v11.2d
+	WORD $0x4e6acc22 // fmla v2.2d, v1.2d, v10.2d
+	FLDPQ 800(R5), (F20, F18)
+	WORD $0x4e6dceb4 // fmla v20.2d, v21.2d, v13.2d
+	WORD $0x4e6cce72 // fmla v18.2d, v19.2d, v12.2d
+	FLDPQ 800(R5), (F6, F1)
+	WORD $0x4e6bcce6 // fmla v6.2d, v7.2d, v11.2d
 	WORD $0x4e6acc41 // fmla v1.2d, v2.2d, v10.2d
 	WORD $0x4e6dce89 // fmla v9.2d, v20.2d, v13.2d
 	WORD $0x4e6cce48 // fmla v8.2d, v18.2d, v12.2d
 	WORD $0x4e6bccc3 // fmla v3.2d, v6.2d, v11.2d
 	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
-	WORD $0x6e69de26 // fmul v6.2d, v17.2d, v9.2d
-	WORD $0x6e68de07 // fmul v7.2d, v16.2d, v8.2d
-	WORD $0x6e63dde2 // fmul v2.2d, v15.2d, v3.2d
-	WORD $0x6e60ddc1 // fmul v1.2d, v14.2d, v0.2d
-	FMOVQ 816(R5), F0
-	WORD $0x4ee0c4c6 // fminnm v6.2d, v6.2d, v0.2d
-	WORD $0x4ee0c4e3 // fminnm v3.2d, v7.2d, v0.2d
-	FMOVQ 816(R5), F0
+	WORD $0x6e69de27 // fmul v7.2d, v17.2d, v9.2d
+	WORD $0x6e68de06 // fmul v6.2d, v16.2d, v8.2d
+	WORD $0x6e63dde3 // fmul v3.2d, v15.2d, v3.2d
+	WORD $0x6e60ddc2 // fmul v2.2d, v14.2d, v0.2d
+	FLDPQ 832(R5), (F1, F0)
+	WORD $0x4ee1c4e7 // fminnm v7.2d, v7.2d, v1.2d
+	WORD $0x4ee1c4c6 // fminnm v6.2d, v6.2d, v1.2d
+	WORD $0x4ee0c463 // fminnm v3.2d, v3.2d, v0.2d
 	WORD $0x4ee0c442 // fminnm v2.2d, v2.2d, v0.2d
-	WORD $0x4ee0c421 // fminnm v1.2d, v1.2d, v0.2d
-	FMOVQ 832(R5), F0
-	WORD $0x4e60c4c9 // fmaxnm v9.2d, v6.2d, v0.2d
-	WORD $0x4e60c468 // fmaxnm v8.2d, v3.2d, v0.2d
-	FMOVQ 832(R5), F0
-	WORD $0x4e60c447 // fmaxnm v7.2d, v2.2d, v0.2d
-	WORD $0x4e60c426 // fmaxnm v6.2d, v1.2d, v0.2d
-	FMOVQ 848(R5), F0
-	WORD $0x4e60d52e // fadd v14.2d, v9.2d, v0.2d
-	WORD $0x4e60d50d // fadd v13.2d, v8.2d, v0.2d
-	FMOVQ 848(R5), F0
-	WORD $0x4e60d4ec // fadd v12.2d, v7.2d, v0.2d
-	WORD $0x4e60d4cb // fadd v11.2d, v6.2d, v0.2d
-	FMOVQ 848(R5), F0
-	WORD $0x4ee0d5c3 // fsub v3.2d, v14.2d, v0.2d
-	WORD $0x4ee0d5a2 // fsub v2.2d, v13.2d, v0.2d
-	FMOVQ 848(R5), F0
-	WORD $0x4ee0d581 // fsub v1.2d, v12.2d, v0.2d
-	WORD $0x4ee0d560 // fsub v0.2d, v11.2d, v0.2d
+	FLDPQ 864(R5), (F1, F0)
+	WORD $0x4e61c4e9 // fmaxnm v9.2d, v7.2d, v1.2d
+	WORD $0x4e61c4c8 // fmaxnm v8.2d, v6.2d, v1.2d
+	WORD $0x4e60c467 // fmaxnm v7.2d, v3.2d, v0.2d
+	WORD $0x4e60c446 // fmaxnm v6.2d, v2.2d, v0.2d
+	FLDPQ 896(R5), (F1, F0)
+	WORD $0x4e61d52f // fadd v15.2d, v9.2d, v1.2d
+	WORD $0x4e61d50e // fadd v14.2d, v8.2d, v1.2d
+	WORD $0x4e60d4ed // fadd v13.2d, v7.2d, v0.2d
+	WORD $0x4e60d4cc // fadd v12.2d, v6.2d, v0.2d
+	FLDPQ 896(R5), (F1, F0)
+	WORD $0x4ee1d5e3 // fsub v3.2d, v15.2d, v1.2d
+	WORD $0x4ee1d5c2 // fsub v2.2d, v14.2d, v1.2d
+	WORD $0x4ee0d5a1 // fsub v1.2d, v13.2d, v0.2d
+	WORD $0x4ee0d580 // fsub v0.2d, v12.2d, v0.2d
 	WORD $0x4ee3d531 // fsub v17.2d, v9.2d, v3.2d
 	WORD $0x4ee2d510 // fsub v16.2d, v8.2d, v2.2d
-	WORD $0x4ee1d4ef // fsub v15.2d, v7.2d, v1.2d
+	WORD $0x4ee1d4eb // fsub v11.2d, v7.2d, v1.2d
 	WORD $0x4ee0d4ca // fsub v10.2d, v6.2d, v0.2d
-	FMOVQ 864(R5), F3
-	FMOVQ 864(R5), F1
-	FMOVQ 864(R5), F0
-	FMOVQ 864(R5), F6
-	FMOVQ 880(R5), F2
-	WORD $0x4e71cc62 // fmla v2.2d, v3.2d, v17.2d
-	FMOVQ 880(R5), F3
-	WORD $0x4e70cc23 // fmla v3.2d, v1.2d, v16.2d
-	FMOVQ 880(R5), F1
-	WORD $0x4e6fcc01 // fmla v1.2d, v0.2d, v15.2d
-	FMOVQ 880(R5), F0
+	FLDPQ 928(R5), (F2, F0)
+	FLDPQ 928(R5), (F7, F6)
+	FLDPQ 960(R5), (F3, F1)
+	WORD $0x4e71cc43 // fmla v3.2d, v2.2d, v17.2d
+	WORD $0x4e70cc01 // fmla v1.2d, v0.2d, v16.2d
+	FLDPQ 960(R5), (F2, F0)
+	WORD $0x4e6bcce2 // fmla v2.2d, v7.2d, v11.2d
 	WORD $0x4e6accc0 // fmla v0.2d, v6.2d, v10.2d
-	FMOVQ 896(R5), F6
-	WORD $0x4e71cc46 // fmla v6.2d, v2.2d, v17.2d
-	FMOVQ 896(R5), F2
-	WORD $0x4e70cc62 // fmla v2.2d, v3.2d, v16.2d
-	FMOVQ 896(R5), F3
-	WORD $0x4e6fcc23 // fmla v3.2d, v1.2d, v15.2d
-	FMOVQ 896(R5), F1
+	FLDPQ 992(R5), (F6, F7)
+	WORD $0x4e71cc66 // fmla v6.2d, v3.2d, v17.2d
+	WORD $0x4e70cc27 // fmla v7.2d, v1.2d, v16.2d
+	FLDPQ 992(R5), (F3, F1)
+	WORD $0x4e6bcc43 // fmla v3.2d, v2.2d, v11.2d
 	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
-	FMOVQ 912(R5), F7
-	WORD $0x4e71ccc7 // fmla v7.2d, v6.2d, v17.2d
-	FMOVQ 912(R5), F6
-	WORD $0x4e70cc46 // fmla v6.2d, v2.2d, v16.2d
-	FMOVQ 912(R5), F2
-	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
-	FMOVQ 912(R5), F0
-	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
-	FMOVQ 928(R5), F9
-	WORD $0x4e71cce9 // fmla v9.2d, v7.2d, v17.2d
-	FMOVQ 928(R5), F7
-	WORD $0x4e70ccc7 // fmla v7.2d, v6.2d, v16.2d
-	FMOVQ 928(R5), F3
-	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
-	FMOVQ 928(R5), F1
-	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
-	FMOVQ 944(R5), F8
-	WORD $0x4e71cd28 // fmla v8.2d, v9.2d, v17.2d
-	FMOVQ 944(R5), F6
+	FMOVQ 1024(R5), F8
+	WORD $0x4e71ccc8 // fmla v8.2d, v6.2d, v17.2d
+	FMOVQ 1024(R5), F6
 	WORD $0x4e70cce6 // fmla v6.2d, v7.2d, v16.2d
-	FMOVQ 944(R5), F2
-	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
-	FMOVQ 944(R5), F0
+	FMOVQ 1024(R5), F2
+	WORD $0x4e6bcc62 // fmla v2.2d, v3.2d, v11.2d
+	FMOVQ 1024(R5), F0
 	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
-	FMOVQ 960(R5), F9
+	FMOVQ 1056(R5), F9
 	WORD $0x4e71cd09 // fmla v9.2d, v8.2d, v17.2d
-	FMOVQ 960(R5), F7
+	FMOVQ 1056(R5), F7
 	WORD $0x4e70ccc7 // fmla v7.2d, v6.2d, v16.2d
-	FMOVQ 960(R5), F3
-	WORD $0x4e6fcc43 // fmla v3.2d, v2.2d, v15.2d
-	FMOVQ 960(R5), F1
+	FMOVQ 1056(R5), F3
+	WORD $0x4e6bcc43 // fmla v3.2d, v2.2d, v11.2d
+	FMOVQ 1056(R5), F1
 	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
-	FMOVQ 464(R5), F8
+	FMOVQ 1088(R5), F8
 	WORD $0x4e71cd28 // fmla v8.2d, v9.2d, v17.2d
-	FMOVQ 464(R5), F6
+	FMOVQ 1088(R5), F6
 	WORD $0x4e70cce6 // fmla v6.2d, v7.2d, v16.2d
-	FMOVQ 464(R5), F2
-	WORD $0x4e6fcc62 // fmla v2.2d, v3.2d, v15.2d
-	FMOVQ 464(R5), F0
+	FMOVQ 1088(R5), F2
+	WORD $0x4e6bcc62 // fmla v2.2d, v3.2d, v11.2d
+	FMOVQ 1088(R5), F0
 	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
-	WORD $0x4f7455c3 // shl v3.2d, v14.2d, #52
-	WORD $0x4f7455a7 // shl v7.2d, v13.2d, #52
-	FMOVQ 464(R5), F1
+	FMOVQ 1120(R5), F9
+	WORD $0x4e71cd09 // fmla v9.2d, v8.2d, v17.2d
+	FMOVQ 1120(R5), F7
+	WORD $0x4e70ccc7 // fmla v7.2d, v6.2d, v16.2d
+	FMOVQ 1120(R5), F3
+	WORD $0x4e6bcc43 // fmla v3.2d, v2.2d, v11.2d
+	FMOVQ 1120(R5), F1
+	WORD $0x4e6acc01 // fmla v1.2d, v0.2d, v10.2d
+	FLDPQ 128(R5), (F8, F6)
+	WORD $0x4e71cd28 // fmla v8.2d, v9.2d, v17.2d
+	WORD $0x4e70cce6 // fmla v6.2d, v7.2d, v16.2d
+	FLDPQ 128(R5), (F2, F0)
+	WORD $0x4e6bcc62 // fmla v2.2d, v3.2d, v11.2d
+	WORD $0x4e6acc20 // fmla v0.2d, v1.2d, v10.2d
+	WORD $0x4f7455e3 // shl v3.2d, v15.2d, #52
+	WORD $0x4f7455c7 // shl v7.2d, v14.2d, #52
+	FMOVQ 128(R5), F1
 	WORD $0x4ee18463 // add v3.2d, v3.2d, v1.2d
 	WORD $0x4ee184e1 // add v1.2d, v7.2d, v1.2d
 	WORD $0x6e63dd08 // fmul v8.2d, v8.2d, v3.2d
 	WORD $0x6e61dcc7 // fmul v7.2d, v6.2d, v1.2d
-	WORD $0x4f745583 // shl v3.2d, v12.2d, #52
-	WORD $0x4f745566 // shl v6.2d, v11.2d, #52
-	FMOVQ 464(R5), F1
+	WORD $0x4f7455a3 // shl v3.2d, v13.2d, #52
+	WORD $0x4f745586 // shl v6.2d, v12.2d, #52
+	FMOVQ 128(R5), F1
 	WORD $0x4ee18463 // add v3.2d, v3.2d, v1.2d
 	WORD $0x4ee184c1 // add v1.2d, v6.2d, v1.2d
 	WORD $0x6e63dc42 // fmul v2.2d, v2.2d, v3.2d
@@ -1662,10 +1703,10 @@ loop:
 
 // func AddBrainNEON(n int, x *byte, y *byte, z *byte)
 TEXT ·AddBrainNEON(SB), NOSPLIT, $0-32
-	MOVD $neontwo<>(SB), R0
-	FMOVQ 1008(R0), F4
-	FMOVQ 976(R0), F3
-	FMOVQ 992(R0), F2
+	MOVD $neontwo<>+2176(SB), R0
+	FMOVQ 64(R0), F2
+	FMOVQ (R0), F1
+	FMOVQ 32(R0), F0
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
@@ -1674,68 +1715,68 @@ loop:
 	CMP $0, R3
 	BLE done
 again:
-	FMOVQ (R2), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
-	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ (R1), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
-	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	WORD $0x4e21d4ca // fadd v10.4s, v6.4s, v1.4s
-	WORD $0x4e20d4a9 // fadd v9.4s, v5.4s, v0.4s
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e29e521 // fcmeq v1.4s, v9.4s, v9.4s
-	WORD $0x6e205821 // not v1.16b, v1.16b
+	FMOVQ (R2), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305486 // shl v6.4s, v4.4s, #16
+	WORD $0x4f305465 // shl v5.4s, v3.4s, #16
+	FMOVQ (R1), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305484 // shl v4.4s, v4.4s, #16
+	WORD $0x4f305463 // shl v3.4s, v3.4s, #16
+	WORD $0x4e24d4ca // fadd v10.4s, v6.4s, v4.4s
+	WORD $0x4e23d4a9 // fadd v9.4s, v5.4s, v3.4s
+	WORD $0x4e2ae543 // fcmeq v3.4s, v10.4s, v10.4s
+	WORD $0x6e205863 // not v3.16b, v3.16b
+	WORD $0x4e29e524 // fcmeq v4.4s, v9.4s, v9.4s
+	WORD $0x6e205884 // not v4.16b, v4.16b
 	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
 	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
-	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
-	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
-	WORD $0x4ea28546 // add v6.4s, v10.4s, v2.4s
-	WORD $0x4ea28525 // add v5.4s, v9.4s, v2.4s
+	WORD $0x4e211cc8 // and v8.16b, v6.16b, v1.16b
+	WORD $0x4e211ca7 // and v7.16b, v5.16b, v1.16b
+	WORD $0x4ea08546 // add v6.4s, v10.4s, v0.4s
+	WORD $0x4ea08525 // add v5.4s, v9.4s, v0.4s
 	WORD $0x4ea884c6 // add v6.4s, v6.4s, v8.4s
 	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
 	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
 	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
-	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
-	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, (R0)
-	FMOVQ 16(R2), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
-	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ 16(R1), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
-	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	WORD $0x4e21d4ca // fadd v10.4s, v6.4s, v1.4s
-	WORD $0x4e20d4a9 // fadd v9.4s, v5.4s, v0.4s
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e29e521 // fcmeq v1.4s, v9.4s, v9.4s
-	WORD $0x6e205821 // not v1.16b, v1.16b
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6e651c44 // bsl v4.16b, v2.16b, v5.16b
+	WORD $0x2e612863 // sqxtun v3.4h, v3.4s
+	WORD $0x6e612883 // sqxtun2 v3.8h, v4.4s
+	FMOVQ F3, (R0)
+	FMOVQ 16(R2), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305486 // shl v6.4s, v4.4s, #16
+	WORD $0x4f305465 // shl v5.4s, v3.4s, #16
+	FMOVQ 16(R1), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305484 // shl v4.4s, v4.4s, #16
+	WORD $0x4f305463 // shl v3.4s, v3.4s, #16
+	WORD $0x4e24d4ca // fadd v10.4s, v6.4s, v4.4s
+	WORD $0x4e23d4a9 // fadd v9.4s, v5.4s, v3.4s
+	WORD $0x4e2ae543 // fcmeq v3.4s, v10.4s, v10.4s
+	WORD $0x6e205863 // not v3.16b, v3.16b
+	WORD $0x4e29e524 // fcmeq v4.4s, v9.4s, v9.4s
+	WORD $0x6e205884 // not v4.16b, v4.16b
 	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
 	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
-	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
-	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
-	WORD $0x4ea28546 // add v6.4s, v10.4s, v2.4s
-	WORD $0x4ea28525 // add v5.4s, v9.4s, v2.4s
+	WORD $0x4e211cc8 // and v8.16b, v6.16b, v1.16b
+	WORD $0x4e211ca7 // and v7.16b, v5.16b, v1.16b
+	WORD $0x4ea08546 // add v6.4s, v10.4s, v0.4s
+	WORD $0x4ea08525 // add v5.4s, v9.4s, v0.4s
 	WORD $0x4ea884c6 // add v6.4s, v6.4s, v8.4s
 	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
 	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
 	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
-	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
-	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, 16(R0)
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6e651c44 // bsl v4.16b, v2.16b, v5.16b
+	WORD $0x2e612863 // sqxtun v3.4h, v3.4s
+	WORD $0x6e612883 // sqxtun2 v3.8h, v4.4s
+	FMOVQ F3, 16(R0)
 	ADD $32, R2, R2
 	ADD $32, R1, R1
 	ADD $32, R0, R0
@@ -1746,10 +1787,10 @@ done:
 
 // func SubBrainNEON(n int, x *byte, y *byte, z *byte)
 TEXT ·SubBrainNEON(SB), NOSPLIT, $0-32
-	MOVD $neontwo<>(SB), R0
-	FMOVQ 1008(R0), F4
-	FMOVQ 976(R0), F3
-	FMOVQ 992(R0), F2
+	MOVD $neontwo<>+2176(SB), R0
+	FMOVQ 64(R0), F2
+	FMOVQ (R0), F1
+	FMOVQ 32(R0), F0
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
@@ -1758,68 +1799,68 @@ loop:
 	CMP $0, R3
 	BLE done
 again:
-	FMOVQ (R2), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
-	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ (R1), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
-	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	WORD $0x4ea1d4ca // fsub v10.4s, v6.4s, v1.4s
-	WORD $0x4ea0d4a9 // fsub v9.4s, v5.4s, v0.4s
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e29e521 // fcmeq v1.4s, v9.4s, v9.4s
-	WORD $0x6e205821 // not v1.16b, v1.16b
+	FMOVQ (R2), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305486 // shl v6.4s, v4.4s, #16
+	WORD $0x4f305465 // shl v5.4s, v3.4s, #16
+	FMOVQ (R1), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305484 // shl v4.4s, v4.4s, #16
+	WORD $0x4f305463 // shl v3.4s, v3.4s, #16
+	WORD $0x4ea4d4ca // fsub v10.4s, v6.4s, v4.4s
+	WORD $0x4ea3d4a9 // fsub v9.4s, v5.4s, v3.4s
+	WORD $0x4e2ae543 // fcmeq v3.4s, v10.4s, v10.4s
+	WORD $0x6e205863 // not v3.16b, v3.16b
+	WORD $0x4e29e524 // fcmeq v4.4s, v9.4s, v9.4s
+	WORD $0x6e205884 // not v4.16b, v4.16b
 	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
 	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
-	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
-	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
-	WORD $0x4ea28546 // add v6.4s, v10.4s, v2.4s
-	WORD $0x4ea28525 // add v5.4s, v9.4s, v2.4s
+	WORD $0x4e211cc8 // and v8.16b, v6.16b, v1.16b
+	WORD $0x4e211ca7 // and v7.16b, v5.16b, v1.16b
+	WORD $0x4ea08546 // add v6.4s, v10.4s, v0.4s
+	WORD $0x4ea08525 // add v5.4s, v9.4s, v0.4s
 	WORD $0x4ea884c6 // add v6.4s, v6.4s, v8.4s
 	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
 	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
 	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
-	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
-	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, (R0)
-	FMOVQ 16(R2), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
-	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ 16(R1), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
-	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	WORD $0x4ea1d4ca // fsub v10.4s, v6.4s, v1.4s
-	WORD $0x4ea0d4a9 // fsub v9.4s, v5.4s, v0.4s
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e29e521 // fcmeq v1.4s, v9.4s, v9.4s
-	WORD $0x6e205821 // not v1.16b, v1.16b
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6e651c44 // bsl v4.16b, v2.16b, v5.16b
+	WORD $0x2e612863 // sqxtun v3.4h, v3.4s
+	WORD $0x6e612883 // sqxtun2 v3.8h, v4.4s
+	FMOVQ F3, (R0)
+	FMOVQ 16(R2), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305486 // shl v6.4s, v4.4s, #16
+	WORD $0x4f305465 // shl v5.4s, v3.4s, #16
+	FMOVQ 16(R1), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305484 // shl v4.4s, v4.4s, #16
+	WORD $0x4f305463 // shl v3.4s, v3.4s, #16
+	WORD $0x4ea4d4ca // fsub v10.4s, v6.4s, v4.4s
+	WORD $0x4ea3d4a9 // fsub v9.4s, v5.4s, v3.4s
+	WORD $0x4e2ae543 // fcmeq v3.4s, v10.4s, v10.4s
+	WORD $0x6e205863 // not v3.16b, v3.16b
+	WORD $0x4e29e524 // fcmeq v4.4s, v9.4s, v9.4s
+	WORD $0x6e205884 // not v4.16b, v4.16b
 	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
 	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
-	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
-	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
-	WORD $0x4ea28546 // add v6.4s, v10.4s, v2.4s
-	WORD $0x4ea28525 // add v5.4s, v9.4s, v2.4s
+	WORD $0x4e211cc8 // and v8.16b, v6.16b, v1.16b
+	WORD $0x4e211ca7 // and v7.16b, v5.16b, v1.16b
+	WORD $0x4ea08546 // add v6.4s, v10.4s, v0.4s
+	WORD $0x4ea08525 // add v5.4s, v9.4s, v0.4s
 	WORD $0x4ea884c6 // add v6.4s, v6.4s, v8.4s
 	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
 	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
 	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
-	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
-	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, 16(R0)
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6e651c44 // bsl v4.16b, v2.16b, v5.16b
+	WORD $0x2e612863 // sqxtun v3.4h, v3.4s
+	WORD $0x6e612883 // sqxtun2 v3.8h, v4.4s
+	FMOVQ F3, 16(R0)
 	ADD $32, R2, R2
 	ADD $32, R1, R1
 	ADD $32, R0, R0
@@ -1830,10 +1871,10 @@ done:
 
 // func MulBrainNEON(n int, x *byte, y *byte, z *byte)
 TEXT ·MulBrainNEON(SB), NOSPLIT, $0-32
-	MOVD $neontwo<>(SB), R0
-	FMOVQ 1008(R0), F4
-	FMOVQ 976(R0), F3
-	FMOVQ 992(R0), F2
+	MOVD $neontwo<>+2176(SB), R0
+	FMOVQ 64(R0), F2
+	FMOVQ (R0), F1
+	FMOVQ 32(R0), F0
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
@@ -1842,68 +1883,68 @@ loop:
 	CMP $0, R3
 	BLE done
 again:
-	FMOVQ (R2), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
-	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ (R1), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
-	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	WORD $0x6e21dcca // fmul v10.4s, v6.4s, v1.4s
-	WORD $0x6e20dca9 // fmul v9.4s, v5.4s, v0.4s
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e29e521 // fcmeq v1.4s, v9.4s, v9.4s
-	WORD $0x6e205821 // not v1.16b, v1.16b
+	FMOVQ (R2), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305486 // shl v6.4s, v4.4s, #16
+	WORD $0x4f305465 // shl v5.4s, v3.4s, #16
+	FMOVQ (R1), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305484 // shl v4.4s, v4.4s, #16
+	WORD $0x4f305463 // shl v3.4s, v3.4s, #16
+	WORD $0x6e24dcca // fmul v10.4s, v6.4s, v4.4s
+	WORD $0x6e23dca9 // fmul v9.4s, v5.4s, v3.4s
+	WORD $0x4e2ae543 // fcmeq v3.4s, v10.4s, v10.4s
+	WORD $0x6e205863 // not v3.16b, v3.16b
+	WORD $0x4e29e524 // fcmeq v4.4s, v9.4s, v9.4s
+	WORD $0x6e205884 // not v4.16b, v4.16b
 	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
 	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
-	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
-	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
-	WORD $0x4ea28546 // add v6.4s, v10.4s, v2.4s
-	WORD $0x4ea28525 // add v5.4s, v9.4s, v2.4s
+	WORD $0x4e211cc8 // and v8.16b, v6.16b, v1.16b
+	WORD $0x4e211ca7 // and v7.16b, v5.16b, v1.16b
+	WORD $0x4ea08546 // add v6.4s, v10.4s, v0.4s
+	WORD $0x4ea08525 // add v5.4s, v9.4s, v0.4s
 	WORD $0x4ea884c6 // add v6.4s, v6.4s, v8.4s
 	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
 	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
 	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
-	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
-	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, (R0)
-	FMOVQ 16(R2), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
-	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ 16(R1), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
-	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	WORD $0x6e21dcca // fmul v10.4s, v6.4s, v1.4s
-	WORD $0x6e20dca9 // fmul v9.4s, v5.4s, v0.4s
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e29e521 // fcmeq v1.4s, v9.4s, v9.4s
-	WORD $0x6e205821 // not v1.16b, v1.16b
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6e651c44 // bsl v4.16b, v2.16b, v5.16b
+	WORD $0x2e612863 // sqxtun v3.4h, v3.4s
+	WORD $0x6e612883 // sqxtun2 v3.8h, v4.4s
+	FMOVQ F3, (R0)
+	FMOVQ 16(R2), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305486 // shl v6.4s, v4.4s, #16
+	WORD $0x4f305465 // shl v5.4s, v3.4s, #16
+	FMOVQ 16(R1), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305484 // shl v4.4s, v4.4s, #16
+	WORD $0x4f305463 // shl v3.4s, v3.4s, #16
+	WORD $0x6e24dcca // fmul v10.4s, v6.4s, v4.4s
+	WORD $0x6e23dca9 // fmul v9.4s, v5.4s, v3.4s
+	WORD $0x4e2ae543 // fcmeq v3.4s, v10.4s, v10.4s
+	WORD $0x6e205863 // not v3.16b, v3.16b
+	WORD $0x4e29e524 // fcmeq v4.4s, v9.4s, v9.4s
+	WORD $0x6e205884 // not v4.16b, v4.16b
 	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
 	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
-	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
-	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
-	WORD $0x4ea28546 // add v6.4s, v10.4s, v2.4s
-	WORD $0x4ea28525 // add v5.4s, v9.4s, v2.4s
+	WORD $0x4e211cc8 // and v8.16b, v6.16b, v1.16b
+	WORD $0x4e211ca7 // and v7.16b, v5.16b, v1.16b
+	WORD $0x4ea08546 // add v6.4s, v10.4s, v0.4s
+	WORD $0x4ea08525 // add v5.4s, v9.4s, v0.4s
 	WORD $0x4ea884c6 // add v6.4s, v6.4s, v8.4s
 	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
 	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
 	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
-	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
-	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, 16(R0)
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6e651c44 // bsl v4.16b, v2.16b, v5.16b
+	WORD $0x2e612863 // sqxtun v3.4h, v3.4s
+	WORD $0x6e612883 // sqxtun2 v3.8h, v4.4s
+	FMOVQ F3, 16(R0)
 	ADD $32, R2, R2
 	ADD $32, R1, R1
 	ADD $32, R0, R0
@@ -1914,10 +1955,10 @@ done:
 
 // func DivBrainNEON(n int, x *byte, y *byte, z *byte)
 TEXT ·DivBrainNEON(SB), NOSPLIT, $0-32
-	MOVD $neontwo<>(SB), R0
-	FMOVQ 1008(R0), F4
-	FMOVQ 976(R0), F3
-	FMOVQ 992(R0), F2
+	MOVD $neontwo<>+2176(SB), R0
+	FMOVQ 64(R0), F2
+	FMOVQ (R0), F1
+	FMOVQ 32(R0), F0
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2
 	MOVD y+16(FP), R1
@@ -1926,68 +1967,68 @@ loop:
 	CMP $0, R3
 	BLE done
 again:
-	FMOVQ (R2), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
-	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ (R1), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
-	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	WORD $0x6e21fcca // fdiv v10.4s, v6.4s, v1.4s
-	WORD $0x6e20fca9 // fdiv v9.4s, v5.4s, v0.4s
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e29e521 // fcmeq v1.4s, v9.4s, v9.4s
-	WORD $0x6e205821 // not v1.16b, v1.16b
+	FMOVQ (R2), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305486 // shl v6.4s, v4.4s, #16
+	WORD $0x4f305465 // shl v5.4s, v3.4s, #16
+	FMOVQ (R1), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305484 // shl v4.4s, v4.4s, #16
+	WORD $0x4f305463 // shl v3.4s, v3.4s, #16
+	WORD $0x6e24fcca // fdiv v10.4s, v6.4s, v4.4s
+	WORD $0x6e23fca9 // fdiv v9.4s, v5.4s, v3.4s
+	WORD $0x4e2ae543 // fcmeq v3.4s, v10.4s, v10.4s
+	WORD $0x6e205863 // not v3.16b, v3.16b
+	WORD $0x4e29e524 // fcmeq v4.4s, v9.4s, v9.4s
+	WORD $0x6e205884 // not v4.16b, v4.16b
 	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
 	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
-	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
-	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
-	WORD $0x4ea28546 // add v6.4s, v10.4s, v2.4s
-	WORD $0x4ea28525 // add v5.4s, v9.4s, v2.4s
+	WORD $0x4e211cc8 // and v8.16b, v6.16b, v1.16b
+	WORD $0x4e211ca7 // and v7.16b, v5.16b, v1.16b
+	WORD $0x4ea08546 // add v6.4s, v10.4s, v0.4s
+	WORD $0x4ea08525 // add v5.4s, v9.4s, v0.4s
 	WORD $0x4ea884c6 // add v6.4s, v6.4s, v8.4s
 	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
 	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
 	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
-	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
-	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, (R0)
-	FMOVQ 16(R2), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305426 // shl v6.4s, v1.4s, #16
-	WORD $0x4f305405 // shl v5.4s, v0.4s, #16
-	FMOVQ 16(R1), F0
-	WORD $0x2f10a401 // ushll v1.4s, v0.4h, #0
-	WORD $0x6f10a400 // ushll2 v0.4s, v0.8h, #0
-	WORD $0x4f305421 // shl v1.4s, v1.4s, #16
-	WORD $0x4f305400 // shl v0.4s, v0.4s, #16
-	WORD $0x6e21fcca // fdiv v10.4s, v6.4s, v1.4s
-	WORD $0x6e20fca9 // fdiv v9.4s, v5.4s, v0.4s
-	WORD $0x4e2ae540 // fcmeq v0.4s, v10.4s, v10.4s
-	WORD $0x6e205800 // not v0.16b, v0.16b
-	WORD $0x4e29e521 // fcmeq v1.4s, v9.4s, v9.4s
-	WORD $0x6e205821 // not v1.16b, v1.16b
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6e651c44 // bsl v4.16b, v2.16b, v5.16b
+	WORD $0x2e612863 // sqxtun v3.4h, v3.4s
+	WORD $0x6e612883 // sqxtun2 v3.8h, v4.4s
+	FMOVQ F3, (R0)
+	FMOVQ 16(R2), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305486 // shl v6.4s, v4.4s, #16
+	WORD $0x4f305465 // shl v5.4s, v3.4s, #16
+	FMOVQ 16(R1), F3
+	WORD $0x2f10a464 // ushll v4.4s, v3.4h, #0
+	WORD $0x6f10a463 // ushll2 v3.4s, v3.8h, #0
+	WORD $0x4f305484 // shl v4.4s, v4.4s, #16
+	WORD $0x4f305463 // shl v3.4s, v3.4s, #16
+	WORD $0x6e24fcca // fdiv v10.4s, v6.4s, v4.4s
+	WORD $0x6e23fca9 // fdiv v9.4s, v5.4s, v3.4s
+	WORD $0x4e2ae543 // fcmeq v3.4s, v10.4s, v10.4s
+	WORD $0x6e205863 // not v3.16b, v3.16b
+	WORD $0x4e29e524 // fcmeq v4.4s, v9.4s, v9.4s
+	WORD $0x6e205884 // not v4.16b, v4.16b
 	WORD $0x6f300546 // ushr v6.4s, v10.4s, #16
 	WORD $0x6f300525 // ushr v5.4s, v9.4s, #16
-	WORD $0x4e231cc8 // and v8.16b, v6.16b, v3.16b
-	WORD $0x4e231ca7 // and v7.16b, v5.16b, v3.16b
-	WORD $0x4ea28546 // add v6.4s, v10.4s, v2.4s
-	WORD $0x4ea28525 // add v5.4s, v9.4s, v2.4s
+	WORD $0x4e211cc8 // and v8.16b, v6.16b, v1.16b
+	WORD $0x4e211ca7 // and v7.16b, v5.16b, v1.16b
+	WORD $0x4ea08546 // add v6.4s, v10.4s, v0.4s
+	WORD $0x4ea08525 // add v5.4s, v9.4s, v0.4s
 	WORD $0x4ea884c6 // add v6.4s, v6.4s, v8.4s
 	WORD $0x4ea784a5 // add v5.4s, v5.4s, v7.4s
 	WORD $0x6f3004c6 // ushr v6.4s, v6.4s, #16
 	WORD $0x6f3004a5 // ushr v5.4s, v5.4s, #16
-	WORD $0x6e661c80 // bsl v0.16b, v4.16b, v6.16b
-	WORD $0x6e651c81 // bsl v1.16b, v4.16b, v5.16b
-	WORD $0x2e612800 // sqxtun v0.4h, v0.4s
-	WORD $0x6e612820 // sqxtun2 v0.8h, v1.4s
-	FMOVQ F0, 16(R0)
+	WORD $0x6e661c43 // bsl v3.16b, v2.16b, v6.16b
+	WORD $0x6e651c44 // bsl v4.16b, v2.16b, v5.16b
+	WORD $0x2e612863 // sqxtun v3.4h, v3.4s
+	WORD $0x6e612883 // sqxtun2 v3.8h, v4.4s
+	FMOVQ F3, 16(R0)
 	ADD $32, R2, R2
 	ADD $32, R1, R1
 	ADD $32, R0, R0

@@ -6,7 +6,9 @@
 
 DATA neonwhole<>+0(SB)/8, $0x00ff00ff00ff00ff
 DATA neonwhole<>+8(SB)/8, $0x00ff00ff00ff00ff
-GLOBL neonwhole<>(SB), RODATA|NOPTR, $16
+DATA neonwhole<>+16(SB)/8, $0x00ff00ff00ff00ff
+DATA neonwhole<>+24(SB)/8, $0x00ff00ff00ff00ff
+GLOBL neonwhole<>(SB), RODATA|NOPTR, $32
 
 // func AddInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·AddInt8NEON(SB), NOSPLIT, $0-32
@@ -170,7 +172,7 @@ done:
 
 // func MulInt8NEON(n int, x *byte, y *byte, z *byte)
 TEXT ·MulInt8NEON(SB), NOSPLIT, $0-32
-	MOVD $neonwhole<>(SB), R0
+	MOVD $neonwhole<>+0(SB), R0
 	FMOVQ (R0), F0
 	MOVD n+0(FP), R3
 	MOVD x+8(FP), R2

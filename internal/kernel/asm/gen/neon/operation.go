@@ -96,7 +96,8 @@ type Code struct {
 	places    map[place]Value // addresses that are in a register
 	steady    map[regID]bool  // registers that hold a constant, in this block
 	table     *table
-	base      Value // address of the table
+	base      Value // address of the function's part of the table
+	part      int   // offset of that part
 	fixed     map[regID]*[2]*[16]byte
 	constants map[*constant]bool
 	needFlags bool

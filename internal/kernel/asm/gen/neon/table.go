@@ -1,6 +1,7 @@
 package neon
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -12,11 +13,13 @@ import (
 )
 
 // table is the constants of a file: the data that its functions refer to, and the sixteen bytes
-// each that the translation loads.
+// each that the translation loads. Each function has a part of its own, so that its constants are in
+// the range of the instruction that loads two registers. A constant is there twice, for both.
 type table struct {
 	name    string
 	data    map[string][]byte
-	bytes   []byte
+	whole   []byte // parts of all functions
+	bytes   []byte // part of the present function
 	offsets map[[16]byte]*constant
 	regions map[string]int // the offsets of data that functions take the address of
 }
@@ -66,9 +69,25 @@ func (t *table) constant(b *[16]byte) *constant {
 	if k == nil {
 		k = &constant{offset: len(t.bytes)}
 		t.offsets[*b] = k
-		t.bytes = append(t.bytes, b[:]...)
+		t.bytes = append(append(t.bytes, b[:]...), b[:]...)
 	}
 	return k
+}
+
+// begin starts the part of a function, and end returns its offset. Functions with the same constants
+// share a part.
+func (t *table) begin() {
+	t.bytes, t.offsets, t.regions = nil, map[[16]byte]*constant{}, map[string]int{}
+}
+
+func (t *table) end() int {
+	for at := 0; at+len(t.bytes) <= len(t.whole); at += 16 {
+		if bytes.Equal(t.whole[at:][:len(t.bytes)], t.bytes) {
+			return at
+		}
+	}
+	t.whole = append(t.whole, t.bytes...)
+	return len(t.whole) - len(t.bytes)
 }
 
 // region returns the offset of whole data in the table.
@@ -111,14 +130,14 @@ func (t *table) fixedRegisters(f *ir.Function) map[regID]*[2]*[16]byte {
 
 // print returns the table in the syntax of Go's assembler.
 func (t *table) print() string {
-	if len(t.bytes) == 0 {
+	if len(t.whole) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	for at := 0; at < len(t.bytes); at += 8 {
-		fmt.Fprintf(&b, "DATA %s<>+%d(SB)/8, $0x%016x\n", t.name, at, binary.LittleEndian.Uint64(t.bytes[at:]))
+	for at := 0; at < len(t.whole); at += 8 {
+		fmt.Fprintf(&b, "DATA %s<>+%d(SB)/8, $0x%016x\n", t.name, at, binary.LittleEndian.Uint64(t.whole[at:]))
 	}
-	fmt.Fprintf(&b, "GLOBL %s<>(SB), RODATA|NOPTR, $%d\n\n", t.name, len(t.bytes))
+	fmt.Fprintf(&b, "GLOBL %s<>(SB), RODATA|NOPTR, $%d\n\n", t.name, len(t.whole))
 	return b.String()
 }
 

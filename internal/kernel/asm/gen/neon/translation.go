@@ -40,18 +40,21 @@ func Translate(f *ir.File, file string, rename func(name string) string) error {
 
 // compile returns the assembly of a function.
 func compile(f *ir.Function, t *table) (string, error) {
+	t.begin()
 	c, err := lower(f, t)
 	if err != nil {
 		return "", err
 	}
+	c.part = t.end()
 	c.prune()
 	c.follow()
+	c.addBase()
+	c.tidy()
 	candidates := c.hoistable()
 	for n := len(candidates); ; n = n * 3 / 4 {
 		trial := c.clone()
 		trial.hoist(candidates[:n])
-		trial.addBase()
-		trial.tidy()
+		trial.loadTwice()
 		number, frame, ok := trial.allocate(n == 0)
 		if ok {
 			return trial.print(f, number, frame), nil
@@ -113,54 +116,122 @@ func (c *Code) forward() {
 
 // hoistable returns the constants that loops load and do not overwrite, the most frequent first.
 func (c *Code) hoistable() []*constant {
-	probe := c.clone()
-	probe.addBase()
-	probe.tidy()
-	f := probe.flow()
-	changed := map[Value]bool{}
-	for _, o := range probe.ops {
-		for a, v := range o.args {
-			if o.writes(a) && o.reads(a) || o.copies && a == 1 {
-				changed[v] = true
-			}
-		}
-	}
 	counts := map[*constant]int{}
 	var all []*constant
-	for i, o := range probe.ops {
-		if o.entry == nil || f.depth[i] == 0 || changed[o.args[0]] {
-			continue
+	for _, i := range c.steadyLoads() {
+		k := c.ops[i].entry
+		if counts[k] == 0 {
+			all = append(all, k)
 		}
-		if counts[o.entry] == 0 {
-			all = append(all, o.entry)
-		}
-		counts[o.entry]++
+		counts[k]++
 	}
 	slices.SortStableFunc(all, func(a, b *constant) int { return counts[b] - counts[a] })
 	return all
 }
 
-// hoist loads constants at the begin of the function.
+// steadyLoads returns the operations in loops that load a constant to a register that is not
+// written again.
+func (c *Code) steadyLoads() (all []int) {
+	f := c.flow()
+	writes, copied := make([]int, len(c.vector)), make([]bool, len(c.vector))
+	for _, o := range c.ops {
+		for a, v := range o.args {
+			if o.writes(a) {
+				writes[v]++
+			}
+			copied[v] = copied[v] || o.copies && a == 1
+		}
+	}
+	for i, o := range c.ops {
+		if o.entry != nil && f.depth[i] > 0 && writes[o.args[0]] == 1 && !copied[o.args[0]] {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// hoist loads constants at the begin of the function, behind the address of the table, instead of
+// in loops.
 func (c *Code) hoist(all []*constant) {
 	if len(all) == 0 {
 		return
 	}
-	f := c.flow()
 	held := map[*constant]Value{}
-	var first []*operation
+	first := []*operation{c.ops[0]}
 	for _, k := range all {
-		v := c.Vector()
-		held[k] = v
-		first = append(first, &operation{text: "FMOVQ @m, F@0", args: []Value{v, c.base}, defs: 1, uses: 2, falls: true,
-			memory: &memory{base: 1, disp: k.offset, step: 16}, entry: k})
+		held[k] = c.Vector()
+		first = append(first, &operation{text: "FMOVQ @m, F@0", args: []Value{held[k], c.ops[0].args[0]}, defs: 1,
+			uses: 2, falls: true, memory: &memory{base: 1, disp: k.offset, step: 16}, entry: k})
 	}
-	for i, o := range c.ops {
-		if v, ok := held[o.entry]; ok && o.entry != nil && f.depth[i] > 0 {
-			o.text, o.args, o.memory, o.entry = "VMOV V@1.B16, V@0.B16", []Value{o.args[0], v}, nil, nil
-			o.uses, o.copies = 2, true
+	instead, gone := map[Value]Value{}, map[int]bool{0: true}
+	for _, i := range c.steadyLoads() {
+		if v, ok := held[c.ops[i].entry]; ok {
+			instead[c.ops[i].args[0]], gone[i] = v, true
 		}
 	}
-	c.ops = append(first, c.ops...)
+	for i, o := range c.ops {
+		for a, v := range o.args {
+			if to, ok := instead[v]; ok {
+				o.args[a] = to
+			}
+		}
+		if !gone[i] {
+			first = append(first, o)
+		}
+	}
+	c.ops = first
+}
+
+// loadTwice loads a constant to two registers with one instruction if the code loads it for both
+// halves of a pair.
+func (c *Code) loadTwice() {
+	const near, limit = 6, 1008 // operations between the loads; the largest offset
+	gone := map[int]bool{}
+	for i, o := range c.ops {
+		if o.entry == nil || o.entry.offset > limit || gone[i] {
+			continue
+		}
+		for j := i + 1; j < min(i+near, len(c.ops)); j++ {
+			other := c.ops[j]
+			if other.label != "" || other.target != "" || other.touches(o.args[0], true) {
+				break
+			}
+			if other.entry != o.entry || gone[j] || c.touched(i+1, j, other.args[0]) {
+				continue
+			}
+			gone[j] = true
+			c.ops[i] = &operation{text: "FLDPQ @m, (F@0, F@1)", args: []Value{o.args[0], other.args[0], o.args[1]},
+				defs: 3, uses: 4, falls: true, memory: &memory{base: 2, disp: o.entry.offset, step: 32}}
+			break
+		}
+	}
+	kept := c.ops[:0:0]
+	for i, o := range c.ops {
+		if !gone[i] {
+			kept = append(kept, o)
+		}
+	}
+	c.ops = kept
+}
+
+// touches reports whether o uses v, or only whether it writes v anew.
+func (o *operation) touches(v Value, anew bool) bool {
+	for a, arg := range o.args {
+		if arg == v && (!anew || o.writes(a) && !o.reads(a)) {
+			return true
+		}
+	}
+	return false
+}
+
+// touched reports whether an operation from first to before last uses v.
+func (c *Code) touched(first, last int, v Value) bool {
+	for _, o := range c.ops[first:last] {
+		if o.touches(v, false) {
+			return true
+		}
+	}
+	return false
 }
 
 // addBase loads the address of the table of constants.
@@ -168,7 +239,7 @@ func (c *Code) addBase() {
 	if c.base == none {
 		return
 	}
-	o := &operation{text: fmt.Sprintf("MOVD $%s<>(SB), R@0", c.table.name), args: []Value{c.base}, defs: 1, falls: true}
+	o := &operation{text: fmt.Sprintf("MOVD $%s<>+%d(SB), R@0", c.table.name, c.part), args: []Value{c.base}, defs: 1, falls: true}
 	c.ops = append([]*operation{o}, c.ops...)
 }
 
