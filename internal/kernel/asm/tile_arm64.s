@@ -47,10 +47,10 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F4, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
+	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -59,6 +59,7 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
+	FMOVS (R1), F4
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_7
@@ -90,7 +91,6 @@ one_13:
 	FMOVS (R3), F1
 end_12:
 end_9:
-	FMOVS (R1), F4
 	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
 	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
@@ -103,10 +103,10 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F4, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
+	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -115,6 +115,7 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
+	FMOVS (R1), F4
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_16
@@ -146,7 +147,6 @@ one_22:
 	FMOVS (R3), F1
 end_21:
 end_18:
-	FMOVS (R1), F4
 	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
 	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
@@ -256,12 +256,12 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R8, R3
-	FLDPQ (R3), (F4, F1)
-	FMOVD (R1), F0
-	WORD $0x4f801087 // fmla v7.4s, v4.4s, v0.s[0]
-	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
-	WORD $0x4fa01083 // fmla v3.4s, v4.4s, v0.s[1]
-	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	FMOVD (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f841027 // fmla v7.4s, v1.4s, v4.s[0]
+	WORD $0x4f841005 // fmla v5.4s, v0.4s, v4.s[0]
+	WORD $0x4fa41023 // fmla v3.4s, v1.4s, v4.s[1]
+	WORD $0x4fa41002 // fmla v2.4s, v0.4s, v4.s[1]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -270,6 +270,7 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R8, R3
+	FMOVD (R1), F4
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_7
@@ -301,7 +302,6 @@ one_13:
 	FMOVS (R3), F1
 end_12:
 end_9:
-	FMOVD (R1), F4
 	WORD $0x4f841027 // fmla v7.4s, v1.4s, v4.s[0]
 	WORD $0x4f841005 // fmla v5.4s, v0.4s, v4.s[0]
 	WORD $0x4fa41023 // fmla v3.4s, v1.4s, v4.s[1]
@@ -316,13 +316,13 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
-	FLDPQ (R5), (F4, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801087 // fmla v7.4s, v4.4s, v0.s[0]
-	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R3), F0
-	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F6
+	FMOVS (R1)(R3), F4
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4f861027 // fmla v7.4s, v1.4s, v6.s[0]
+	WORD $0x4f861005 // fmla v5.4s, v0.4s, v6.s[0]
+	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
+	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -331,6 +331,8 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
+	FMOVS (R1), F6
+	FMOVS (R1)(R3), F4
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_16
@@ -362,10 +364,8 @@ one_22:
 	FMOVS (R5), F1
 end_21:
 end_18:
-	FMOVS (R1), F4
-	WORD $0x4f841027 // fmla v7.4s, v1.4s, v4.s[0]
-	WORD $0x4f841005 // fmla v5.4s, v0.4s, v4.s[0]
-	FMOVS (R1)(R3), F4
+	WORD $0x4f861027 // fmla v7.4s, v1.4s, v6.s[0]
+	WORD $0x4f861005 // fmla v5.4s, v0.4s, v6.s[0]
 	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
 	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
@@ -545,15 +545,15 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R9, R3
-	FLDPQ (R3), (F8, F1)
-	FMOVD (R1), F0
-	WORD $0x4f801106 // fmla v6.4s, v8.4s, v0.s[0]
-	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
-	WORD $0x4fa01107 // fmla v7.4s, v8.4s, v0.s[1]
-	WORD $0x4fa01025 // fmla v5.4s, v1.4s, v0.s[1]
-	FMOVS 8(R1), F0
-	WORD $0x4f801103 // fmla v3.4s, v8.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVD (R1), F9
+	FMOVS 8(R1), F8
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f891026 // fmla v6.4s, v1.4s, v9.s[0]
+	WORD $0x4f891004 // fmla v4.4s, v0.4s, v9.s[0]
+	WORD $0x4fa91027 // fmla v7.4s, v1.4s, v9.s[1]
+	WORD $0x4fa91005 // fmla v5.4s, v0.4s, v9.s[1]
+	WORD $0x4f881023 // fmla v3.4s, v1.4s, v8.s[0]
+	WORD $0x4f881002 // fmla v2.4s, v0.4s, v8.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -562,6 +562,8 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R9, R3
+	FMOVD (R1), F9
+	FMOVS 8(R1), F8
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_7
@@ -593,12 +595,10 @@ one_13:
 	FMOVS (R3), F1
 end_12:
 end_9:
-	FMOVD (R1), F8
-	WORD $0x4f881026 // fmla v6.4s, v1.4s, v8.s[0]
-	WORD $0x4f881004 // fmla v4.4s, v0.4s, v8.s[0]
-	WORD $0x4fa81027 // fmla v7.4s, v1.4s, v8.s[1]
-	WORD $0x4fa81005 // fmla v5.4s, v0.4s, v8.s[1]
-	FMOVS 8(R1), F8
+	WORD $0x4f891026 // fmla v6.4s, v1.4s, v9.s[0]
+	WORD $0x4f891004 // fmla v4.4s, v0.4s, v9.s[0]
+	WORD $0x4fa91027 // fmla v7.4s, v1.4s, v9.s[1]
+	WORD $0x4fa91005 // fmla v5.4s, v0.4s, v9.s[1]
 	WORD $0x4f881023 // fmla v3.4s, v1.4s, v8.s[0]
 	WORD $0x4f881002 // fmla v2.4s, v0.4s, v8.s[0]
 	ADD R4, R1, R1
@@ -612,16 +612,16 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
-	FLDPQ (R6), (F8, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801106 // fmla v6.4s, v8.4s, v0.s[0]
-	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R3), F0
-	WORD $0x4f801107 // fmla v7.4s, v8.4s, v0.s[0]
-	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R7), F0
-	WORD $0x4f801103 // fmla v3.4s, v8.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F10
+	FMOVS (R1)(R3), F9
+	FMOVS (R1)(R7), F8
+	FLDPQ (R6), (F1, F0)
+	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
+	WORD $0x4f891027 // fmla v7.4s, v1.4s, v9.s[0]
+	WORD $0x4f891005 // fmla v5.4s, v0.4s, v9.s[0]
+	WORD $0x4f881023 // fmla v3.4s, v1.4s, v8.s[0]
+	WORD $0x4f881002 // fmla v2.4s, v0.4s, v8.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -630,6 +630,9 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
+	FMOVS (R1), F10
+	FMOVS (R1)(R3), F9
+	FMOVS (R1)(R7), F8
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_16
@@ -661,13 +664,10 @@ one_22:
 	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F8
-	WORD $0x4f881026 // fmla v6.4s, v1.4s, v8.s[0]
-	WORD $0x4f881004 // fmla v4.4s, v0.4s, v8.s[0]
-	FMOVS (R1)(R3), F8
-	WORD $0x4f881027 // fmla v7.4s, v1.4s, v8.s[0]
-	WORD $0x4f881005 // fmla v5.4s, v0.4s, v8.s[0]
-	FMOVS (R1)(R7), F8
+	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
+	WORD $0x4f891027 // fmla v7.4s, v1.4s, v9.s[0]
+	WORD $0x4f891005 // fmla v5.4s, v0.4s, v9.s[0]
 	WORD $0x4f881023 // fmla v3.4s, v1.4s, v8.s[0]
 	WORD $0x4f881002 // fmla v2.4s, v0.4s, v8.s[0]
 	ADD R4, R1, R1
@@ -915,16 +915,16 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R10, R3
-	FLDPQ (R3), (F10, F1)
-	FMOVQ (R1), F0
-	WORD $0x4f801149 // fmla v9.4s, v10.4s, v0.s[0]
-	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
-	WORD $0x4fa01146 // fmla v6.4s, v10.4s, v0.s[1]
-	WORD $0x4fa01024 // fmla v4.4s, v1.4s, v0.s[1]
-	WORD $0x4f801947 // fmla v7.4s, v10.4s, v0.s[2]
-	WORD $0x4f801825 // fmla v5.4s, v1.4s, v0.s[2]
-	WORD $0x4fa01943 // fmla v3.4s, v10.4s, v0.s[3]
-	WORD $0x4fa01822 // fmla v2.4s, v1.4s, v0.s[3]
+	FMOVQ (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
+	WORD $0x4faa1026 // fmla v6.4s, v1.4s, v10.s[1]
+	WORD $0x4faa1004 // fmla v4.4s, v0.4s, v10.s[1]
+	WORD $0x4f8a1827 // fmla v7.4s, v1.4s, v10.s[2]
+	WORD $0x4f8a1805 // fmla v5.4s, v0.4s, v10.s[2]
+	WORD $0x4faa1823 // fmla v3.4s, v1.4s, v10.s[3]
+	WORD $0x4faa1802 // fmla v2.4s, v0.4s, v10.s[3]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -933,6 +933,7 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R10, R3
+	FMOVQ (R1), F10
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R9, some_7
@@ -964,7 +965,6 @@ one_13:
 	FMOVS (R3), F1
 end_12:
 end_9:
-	FMOVQ (R1), F10
 	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
 	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
 	WORD $0x4faa1026 // fmla v6.4s, v1.4s, v10.s[1]
@@ -985,19 +985,19 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R10, R6
-	FLDPQ (R6), (F10, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801149 // fmla v9.4s, v10.4s, v0.s[0]
-	WORD $0x4f801028 // fmla v8.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R3), F0
-	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
-	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R8), F0
-	WORD $0x4f801147 // fmla v7.4s, v10.4s, v0.s[0]
-	WORD $0x4f801025 // fmla v5.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R7), F0
-	WORD $0x4f801143 // fmla v3.4s, v10.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F13
+	FMOVS (R1)(R3), F12
+	FMOVS (R1)(R8), F11
+	FMOVS (R1)(R7), F10
+	FLDPQ (R6), (F1, F0)
+	WORD $0x4f8d1029 // fmla v9.4s, v1.4s, v13.s[0]
+	WORD $0x4f8d1008 // fmla v8.4s, v0.4s, v13.s[0]
+	WORD $0x4f8c1026 // fmla v6.4s, v1.4s, v12.s[0]
+	WORD $0x4f8c1004 // fmla v4.4s, v0.4s, v12.s[0]
+	WORD $0x4f8b1027 // fmla v7.4s, v1.4s, v11.s[0]
+	WORD $0x4f8b1005 // fmla v5.4s, v0.4s, v11.s[0]
+	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -1006,6 +1006,10 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R10, R6
+	FMOVS (R1), F13
+	FMOVS (R1)(R3), F12
+	FMOVS (R1)(R8), F11
+	FMOVS (R1)(R7), F10
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R9, some_16
@@ -1037,16 +1041,12 @@ one_22:
 	FMOVS (R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F10
-	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
-	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
-	FMOVS (R1)(R3), F10
-	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
-	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
-	FMOVS (R1)(R8), F10
-	WORD $0x4f8a1027 // fmla v7.4s, v1.4s, v10.s[0]
-	WORD $0x4f8a1005 // fmla v5.4s, v0.4s, v10.s[0]
-	FMOVS (R1)(R7), F10
+	WORD $0x4f8d1029 // fmla v9.4s, v1.4s, v13.s[0]
+	WORD $0x4f8d1008 // fmla v8.4s, v0.4s, v13.s[0]
+	WORD $0x4f8c1026 // fmla v6.4s, v1.4s, v12.s[0]
+	WORD $0x4f8c1004 // fmla v4.4s, v0.4s, v12.s[0]
+	WORD $0x4f8b1027 // fmla v7.4s, v1.4s, v11.s[0]
+	WORD $0x4f8b1005 // fmla v5.4s, v0.4s, v11.s[0]
 	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
 	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
 	ADD R4, R1, R1
@@ -7778,13 +7778,13 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F8, F6)
-	FLDPQ 32(R3), (F4, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801107 // fmla v7.4s, v8.4s, v0.s[0]
-	WORD $0x4f8010c5 // fmla v5.4s, v6.4s, v0.s[0]
-	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f841027 // fmla v7.4s, v1.4s, v4.s[0]
+	WORD $0x4f841005 // fmla v5.4s, v0.4s, v4.s[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
+	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -7793,7 +7793,10 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F8, F6)
+	FMOVS (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f841027 // fmla v7.4s, v1.4s, v4.s[0]
+	WORD $0x4f841005 // fmla v5.4s, v0.4s, v4.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_7
@@ -7825,9 +7828,6 @@ one_13:
 	FMOVS 32(R3), F1
 end_12:
 end_9:
-	FMOVS (R1), F4
-	WORD $0x4f841107 // fmla v7.4s, v8.4s, v4.s[0]
-	WORD $0x4f8410c5 // fmla v5.4s, v6.4s, v4.s[0]
 	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
 	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
@@ -7840,13 +7840,13 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F8, F6)
-	FLDPQ 32(R3), (F4, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801107 // fmla v7.4s, v8.4s, v0.s[0]
-	WORD $0x4f8010c5 // fmla v5.4s, v6.4s, v0.s[0]
-	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f841027 // fmla v7.4s, v1.4s, v4.s[0]
+	WORD $0x4f841005 // fmla v5.4s, v0.4s, v4.s[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
+	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -7855,7 +7855,10 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F8, F6)
+	FMOVS (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f841027 // fmla v7.4s, v1.4s, v4.s[0]
+	WORD $0x4f841005 // fmla v5.4s, v0.4s, v4.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_16
@@ -7887,9 +7890,6 @@ one_22:
 	FMOVS 32(R3), F1
 end_21:
 end_18:
-	FMOVS (R1), F4
-	WORD $0x4f841107 // fmla v7.4s, v8.4s, v4.s[0]
-	WORD $0x4f8410c5 // fmla v5.4s, v6.4s, v4.s[0]
 	WORD $0x4f841023 // fmla v3.4s, v1.4s, v4.s[0]
 	WORD $0x4f841002 // fmla v2.4s, v0.4s, v4.s[0]
 	ADD R4, R1, R1
@@ -8009,17 +8009,17 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R8, R3
-	FLDPQ (R3), (F12, F11)
-	FLDPQ 32(R3), (F10, F1)
-	FMOVD (R1), F0
-	WORD $0x4f801189 // fmla v9.4s, v12.4s, v0.s[0]
-	WORD $0x4f801168 // fmla v8.4s, v11.4s, v0.s[0]
-	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
-	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
-	WORD $0x4fa01187 // fmla v7.4s, v12.4s, v0.s[1]
-	WORD $0x4fa01165 // fmla v5.4s, v11.4s, v0.s[1]
-	WORD $0x4fa01143 // fmla v3.4s, v10.4s, v0.s[1]
-	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	FMOVD (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
+	WORD $0x4faa1027 // fmla v7.4s, v1.4s, v10.s[1]
+	WORD $0x4faa1005 // fmla v5.4s, v0.4s, v10.s[1]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
+	WORD $0x4faa1023 // fmla v3.4s, v1.4s, v10.s[1]
+	WORD $0x4faa1002 // fmla v2.4s, v0.4s, v10.s[1]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -8028,7 +8028,12 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R8, R3
-	FLDPQ (R3), (F12, F11)
+	FMOVD (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
+	WORD $0x4faa1027 // fmla v7.4s, v1.4s, v10.s[1]
+	WORD $0x4faa1005 // fmla v5.4s, v0.4s, v10.s[1]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_7
@@ -8060,13 +8065,8 @@ one_13:
 	FMOVS 32(R3), F1
 end_12:
 end_9:
-	FMOVD (R1), F10
-	WORD $0x4f8a1189 // fmla v9.4s, v12.4s, v10.s[0]
-	WORD $0x4f8a1168 // fmla v8.4s, v11.4s, v10.s[0]
 	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
 	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
-	WORD $0x4faa1187 // fmla v7.4s, v12.4s, v10.s[1]
-	WORD $0x4faa1165 // fmla v5.4s, v11.4s, v10.s[1]
 	WORD $0x4faa1023 // fmla v3.4s, v1.4s, v10.s[1]
 	WORD $0x4faa1002 // fmla v2.4s, v0.4s, v10.s[1]
 	ADD R4, R1, R1
@@ -8079,18 +8079,18 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
-	FLDPQ (R5), (F12, F11)
-	FLDPQ 32(R5), (F10, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801189 // fmla v9.4s, v12.4s, v0.s[0]
-	WORD $0x4f801168 // fmla v8.4s, v11.4s, v0.s[0]
-	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
-	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R3), F0
-	WORD $0x4f801187 // fmla v7.4s, v12.4s, v0.s[0]
-	WORD $0x4f801165 // fmla v5.4s, v11.4s, v0.s[0]
-	WORD $0x4f801143 // fmla v3.4s, v10.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F11
+	FMOVS (R1)(R3), F10
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4f8b1029 // fmla v9.4s, v1.4s, v11.s[0]
+	WORD $0x4f8b1008 // fmla v8.4s, v0.4s, v11.s[0]
+	WORD $0x4f8a1027 // fmla v7.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1005 // fmla v5.4s, v0.4s, v10.s[0]
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4f8b1026 // fmla v6.4s, v1.4s, v11.s[0]
+	WORD $0x4f8b1004 // fmla v4.4s, v0.4s, v11.s[0]
+	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -8099,7 +8099,13 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
-	FLDPQ (R5), (F12, F11)
+	FMOVS (R1), F11
+	FMOVS (R1)(R3), F10
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4f8b1029 // fmla v9.4s, v1.4s, v11.s[0]
+	WORD $0x4f8b1008 // fmla v8.4s, v0.4s, v11.s[0]
+	WORD $0x4f8a1027 // fmla v7.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1005 // fmla v5.4s, v0.4s, v10.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_16
@@ -8131,14 +8137,8 @@ one_22:
 	FMOVS 32(R5), F1
 end_21:
 end_18:
-	FMOVS (R1), F10
-	WORD $0x4f8a1189 // fmla v9.4s, v12.4s, v10.s[0]
-	WORD $0x4f8a1168 // fmla v8.4s, v11.4s, v10.s[0]
-	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
-	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
-	FMOVS (R1)(R3), F10
-	WORD $0x4f8a1187 // fmla v7.4s, v12.4s, v10.s[0]
-	WORD $0x4f8a1165 // fmla v5.4s, v11.4s, v10.s[0]
+	WORD $0x4f8b1026 // fmla v6.4s, v1.4s, v11.s[0]
+	WORD $0x4f8b1004 // fmla v4.4s, v0.4s, v11.s[0]
 	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
 	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
 	ADD R4, R1, R1
@@ -8336,22 +8336,22 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R9, R3
-	FLDPQ (R3), (F16, F15)
-	FLDPQ 32(R3), (F14, F1)
-	FMOVD (R1), F0
-	WORD $0x4f80120d // fmla v13.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011ec // fmla v12.4s, v15.4s, v0.s[0]
-	WORD $0x4f8011cb // fmla v11.4s, v14.4s, v0.s[0]
-	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
-	WORD $0x4fa01209 // fmla v9.4s, v16.4s, v0.s[1]
-	WORD $0x4fa011e8 // fmla v8.4s, v15.4s, v0.s[1]
-	WORD $0x4fa011c6 // fmla v6.4s, v14.4s, v0.s[1]
-	WORD $0x4fa01024 // fmla v4.4s, v1.4s, v0.s[1]
-	FMOVS 8(R1), F0
-	WORD $0x4f801207 // fmla v7.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011e5 // fmla v5.4s, v15.4s, v0.s[0]
-	WORD $0x4f8011c3 // fmla v3.4s, v14.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVD (R1), F15
+	FMOVS 8(R1), F14
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f8f102d // fmla v13.4s, v1.4s, v15.s[0]
+	WORD $0x4f8f100c // fmla v12.4s, v0.4s, v15.s[0]
+	WORD $0x4faf1029 // fmla v9.4s, v1.4s, v15.s[1]
+	WORD $0x4faf1008 // fmla v8.4s, v0.4s, v15.s[1]
+	WORD $0x4f8e1027 // fmla v7.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1005 // fmla v5.4s, v0.4s, v14.s[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f8f102b // fmla v11.4s, v1.4s, v15.s[0]
+	WORD $0x4f8f100a // fmla v10.4s, v0.4s, v15.s[0]
+	WORD $0x4faf1026 // fmla v6.4s, v1.4s, v15.s[1]
+	WORD $0x4faf1004 // fmla v4.4s, v0.4s, v15.s[1]
+	WORD $0x4f8e1023 // fmla v3.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1002 // fmla v2.4s, v0.4s, v14.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -8360,7 +8360,15 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R9, R3
-	FLDPQ (R3), (F16, F15)
+	FMOVD (R1), F15
+	FMOVS 8(R1), F14
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f8f102d // fmla v13.4s, v1.4s, v15.s[0]
+	WORD $0x4f8f100c // fmla v12.4s, v0.4s, v15.s[0]
+	WORD $0x4faf1029 // fmla v9.4s, v1.4s, v15.s[1]
+	WORD $0x4faf1008 // fmla v8.4s, v0.4s, v15.s[1]
+	WORD $0x4f8e1027 // fmla v7.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1005 // fmla v5.4s, v0.4s, v14.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_7
@@ -8392,18 +8400,10 @@ one_13:
 	FMOVS 32(R3), F1
 end_12:
 end_9:
-	FMOVD (R1), F14
-	WORD $0x4f8e120d // fmla v13.4s, v16.4s, v14.s[0]
-	WORD $0x4f8e11ec // fmla v12.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e102b // fmla v11.4s, v1.4s, v14.s[0]
-	WORD $0x4f8e100a // fmla v10.4s, v0.4s, v14.s[0]
-	WORD $0x4fae1209 // fmla v9.4s, v16.4s, v14.s[1]
-	WORD $0x4fae11e8 // fmla v8.4s, v15.4s, v14.s[1]
-	WORD $0x4fae1026 // fmla v6.4s, v1.4s, v14.s[1]
-	WORD $0x4fae1004 // fmla v4.4s, v0.4s, v14.s[1]
-	FMOVS 8(R1), F14
-	WORD $0x4f8e1207 // fmla v7.4s, v16.4s, v14.s[0]
-	WORD $0x4f8e11e5 // fmla v5.4s, v15.4s, v14.s[0]
+	WORD $0x4f8f102b // fmla v11.4s, v1.4s, v15.s[0]
+	WORD $0x4f8f100a // fmla v10.4s, v0.4s, v15.s[0]
+	WORD $0x4faf1026 // fmla v6.4s, v1.4s, v15.s[1]
+	WORD $0x4faf1004 // fmla v4.4s, v0.4s, v15.s[1]
 	WORD $0x4f8e1023 // fmla v3.4s, v1.4s, v14.s[0]
 	WORD $0x4f8e1002 // fmla v2.4s, v0.4s, v14.s[0]
 	ADD R4, R1, R1
@@ -8417,23 +8417,23 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
-	FLDPQ (R6), (F16, F15)
-	FLDPQ 32(R6), (F14, F1)
-	FMOVS (R1), F0
-	WORD $0x4f80120d // fmla v13.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011ec // fmla v12.4s, v15.4s, v0.s[0]
-	WORD $0x4f8011cb // fmla v11.4s, v14.4s, v0.s[0]
-	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R3), F0
-	WORD $0x4f801209 // fmla v9.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011e8 // fmla v8.4s, v15.4s, v0.s[0]
-	WORD $0x4f8011c6 // fmla v6.4s, v14.4s, v0.s[0]
-	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R7), F0
-	WORD $0x4f801207 // fmla v7.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011e5 // fmla v5.4s, v15.4s, v0.s[0]
-	WORD $0x4f8011c3 // fmla v3.4s, v14.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F16
+	FMOVS (R1)(R3), F15
+	FMOVS (R1)(R7), F14
+	FLDPQ (R6), (F1, F0)
+	WORD $0x4f90102d // fmla v13.4s, v1.4s, v16.s[0]
+	WORD $0x4f90100c // fmla v12.4s, v0.4s, v16.s[0]
+	WORD $0x4f8f1029 // fmla v9.4s, v1.4s, v15.s[0]
+	WORD $0x4f8f1008 // fmla v8.4s, v0.4s, v15.s[0]
+	WORD $0x4f8e1027 // fmla v7.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1005 // fmla v5.4s, v0.4s, v14.s[0]
+	FLDPQ 32(R6), (F1, F0)
+	WORD $0x4f90102b // fmla v11.4s, v1.4s, v16.s[0]
+	WORD $0x4f90100a // fmla v10.4s, v0.4s, v16.s[0]
+	WORD $0x4f8f1026 // fmla v6.4s, v1.4s, v15.s[0]
+	WORD $0x4f8f1004 // fmla v4.4s, v0.4s, v15.s[0]
+	WORD $0x4f8e1023 // fmla v3.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1002 // fmla v2.4s, v0.4s, v14.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -8442,7 +8442,16 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
-	FLDPQ (R6), (F16, F15)
+	FMOVS (R1), F16
+	FMOVS (R1)(R3), F15
+	FMOVS (R1)(R7), F14
+	FLDPQ (R6), (F1, F0)
+	WORD $0x4f90102d // fmla v13.4s, v1.4s, v16.s[0]
+	WORD $0x4f90100c // fmla v12.4s, v0.4s, v16.s[0]
+	WORD $0x4f8f1029 // fmla v9.4s, v1.4s, v15.s[0]
+	WORD $0x4f8f1008 // fmla v8.4s, v0.4s, v15.s[0]
+	WORD $0x4f8e1027 // fmla v7.4s, v1.4s, v14.s[0]
+	WORD $0x4f8e1005 // fmla v5.4s, v0.4s, v14.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_16
@@ -8474,19 +8483,10 @@ one_22:
 	FMOVS 32(R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F14
-	WORD $0x4f8e120d // fmla v13.4s, v16.4s, v14.s[0]
-	WORD $0x4f8e11ec // fmla v12.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e102b // fmla v11.4s, v1.4s, v14.s[0]
-	WORD $0x4f8e100a // fmla v10.4s, v0.4s, v14.s[0]
-	FMOVS (R1)(R3), F14
-	WORD $0x4f8e1209 // fmla v9.4s, v16.4s, v14.s[0]
-	WORD $0x4f8e11e8 // fmla v8.4s, v15.4s, v14.s[0]
-	WORD $0x4f8e1026 // fmla v6.4s, v1.4s, v14.s[0]
-	WORD $0x4f8e1004 // fmla v4.4s, v0.4s, v14.s[0]
-	FMOVS (R1)(R7), F14
-	WORD $0x4f8e1207 // fmla v7.4s, v16.4s, v14.s[0]
-	WORD $0x4f8e11e5 // fmla v5.4s, v15.4s, v14.s[0]
+	WORD $0x4f90102b // fmla v11.4s, v1.4s, v16.s[0]
+	WORD $0x4f90100a // fmla v10.4s, v0.4s, v16.s[0]
+	WORD $0x4f8f1026 // fmla v6.4s, v1.4s, v15.s[0]
+	WORD $0x4f8f1004 // fmla v4.4s, v0.4s, v15.s[0]
 	WORD $0x4f8e1023 // fmla v3.4s, v1.4s, v14.s[0]
 	WORD $0x4f8e1002 // fmla v2.4s, v0.4s, v14.s[0]
 	ADD R4, R1, R1
@@ -8760,25 +8760,25 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R10, R3
-	FLDPQ (R3), (F20, F19)
-	FLDPQ 32(R3), (F18, F1)
-	FMOVQ (R1), F0
-	WORD $0x4f801291 // fmla v17.4s, v20.4s, v0.s[0]
-	WORD $0x4f801270 // fmla v16.4s, v19.4s, v0.s[0]
-	WORD $0x4f80124f // fmla v15.4s, v18.4s, v0.s[0]
-	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
-	WORD $0x4fa0128d // fmla v13.4s, v20.4s, v0.s[1]
-	WORD $0x4fa0126c // fmla v12.4s, v19.4s, v0.s[1]
-	WORD $0x4fa0124b // fmla v11.4s, v18.4s, v0.s[1]
-	WORD $0x4fa0102a // fmla v10.4s, v1.4s, v0.s[1]
-	WORD $0x4f801a89 // fmla v9.4s, v20.4s, v0.s[2]
-	WORD $0x4f801a68 // fmla v8.4s, v19.4s, v0.s[2]
-	WORD $0x4f801a46 // fmla v6.4s, v18.4s, v0.s[2]
-	WORD $0x4f801824 // fmla v4.4s, v1.4s, v0.s[2]
-	WORD $0x4fa01a87 // fmla v7.4s, v20.4s, v0.s[3]
-	WORD $0x4fa01a65 // fmla v5.4s, v19.4s, v0.s[3]
-	WORD $0x4fa01a43 // fmla v3.4s, v18.4s, v0.s[3]
-	WORD $0x4fa01822 // fmla v2.4s, v1.4s, v0.s[3]
+	FMOVQ (R1), F18
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f921031 // fmla v17.4s, v1.4s, v18.s[0]
+	WORD $0x4f921010 // fmla v16.4s, v0.4s, v18.s[0]
+	WORD $0x4fb2102d // fmla v13.4s, v1.4s, v18.s[1]
+	WORD $0x4fb2100c // fmla v12.4s, v0.4s, v18.s[1]
+	WORD $0x4f921829 // fmla v9.4s, v1.4s, v18.s[2]
+	WORD $0x4f921808 // fmla v8.4s, v0.4s, v18.s[2]
+	WORD $0x4fb21827 // fmla v7.4s, v1.4s, v18.s[3]
+	WORD $0x4fb21805 // fmla v5.4s, v0.4s, v18.s[3]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f92102f // fmla v15.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100e // fmla v14.4s, v0.4s, v18.s[0]
+	WORD $0x4fb2102b // fmla v11.4s, v1.4s, v18.s[1]
+	WORD $0x4fb2100a // fmla v10.4s, v0.4s, v18.s[1]
+	WORD $0x4f921826 // fmla v6.4s, v1.4s, v18.s[2]
+	WORD $0x4f921804 // fmla v4.4s, v0.4s, v18.s[2]
+	WORD $0x4fb21823 // fmla v3.4s, v1.4s, v18.s[3]
+	WORD $0x4fb21802 // fmla v2.4s, v0.4s, v18.s[3]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -8787,7 +8787,16 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R10, R3
-	FLDPQ (R3), (F20, F19)
+	FMOVQ (R1), F18
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f921031 // fmla v17.4s, v1.4s, v18.s[0]
+	WORD $0x4f921010 // fmla v16.4s, v0.4s, v18.s[0]
+	WORD $0x4fb2102d // fmla v13.4s, v1.4s, v18.s[1]
+	WORD $0x4fb2100c // fmla v12.4s, v0.4s, v18.s[1]
+	WORD $0x4f921829 // fmla v9.4s, v1.4s, v18.s[2]
+	WORD $0x4f921808 // fmla v8.4s, v0.4s, v18.s[2]
+	WORD $0x4fb21827 // fmla v7.4s, v1.4s, v18.s[3]
+	WORD $0x4fb21805 // fmla v5.4s, v0.4s, v18.s[3]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R9, some_7
@@ -8819,21 +8828,12 @@ one_13:
 	FMOVS 32(R3), F1
 end_12:
 end_9:
-	FMOVQ (R1), F18
-	WORD $0x4f921291 // fmla v17.4s, v20.4s, v18.s[0]
-	WORD $0x4f921270 // fmla v16.4s, v19.4s, v18.s[0]
 	WORD $0x4f92102f // fmla v15.4s, v1.4s, v18.s[0]
 	WORD $0x4f92100e // fmla v14.4s, v0.4s, v18.s[0]
-	WORD $0x4fb2128d // fmla v13.4s, v20.4s, v18.s[1]
-	WORD $0x4fb2126c // fmla v12.4s, v19.4s, v18.s[1]
 	WORD $0x4fb2102b // fmla v11.4s, v1.4s, v18.s[1]
 	WORD $0x4fb2100a // fmla v10.4s, v0.4s, v18.s[1]
-	WORD $0x4f921a89 // fmla v9.4s, v20.4s, v18.s[2]
-	WORD $0x4f921a68 // fmla v8.4s, v19.4s, v18.s[2]
 	WORD $0x4f921826 // fmla v6.4s, v1.4s, v18.s[2]
 	WORD $0x4f921804 // fmla v4.4s, v0.4s, v18.s[2]
-	WORD $0x4fb21a87 // fmla v7.4s, v20.4s, v18.s[3]
-	WORD $0x4fb21a65 // fmla v5.4s, v19.4s, v18.s[3]
 	WORD $0x4fb21823 // fmla v3.4s, v1.4s, v18.s[3]
 	WORD $0x4fb21802 // fmla v2.4s, v0.4s, v18.s[3]
 	ADD R4, R1, R1
@@ -8848,28 +8848,28 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R10, R6
-	FLDPQ (R6), (F20, F19)
-	FLDPQ 32(R6), (F18, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801291 // fmla v17.4s, v20.4s, v0.s[0]
-	WORD $0x4f801270 // fmla v16.4s, v19.4s, v0.s[0]
-	WORD $0x4f80124f // fmla v15.4s, v18.4s, v0.s[0]
-	WORD $0x4f80102e // fmla v14.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R3), F0
-	WORD $0x4f80128d // fmla v13.4s, v20.4s, v0.s[0]
-	WORD $0x4f80126c // fmla v12.4s, v19.4s, v0.s[0]
-	WORD $0x4f80124b // fmla v11.4s, v18.4s, v0.s[0]
-	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R8), F0
-	WORD $0x4f801289 // fmla v9.4s, v20.4s, v0.s[0]
-	WORD $0x4f801268 // fmla v8.4s, v19.4s, v0.s[0]
-	WORD $0x4f801246 // fmla v6.4s, v18.4s, v0.s[0]
-	WORD $0x4f801024 // fmla v4.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R7), F0
-	WORD $0x4f801287 // fmla v7.4s, v20.4s, v0.s[0]
-	WORD $0x4f801265 // fmla v5.4s, v19.4s, v0.s[0]
-	WORD $0x4f801243 // fmla v3.4s, v18.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F21
+	FMOVS (R1)(R3), F20
+	FMOVS (R1)(R8), F19
+	FMOVS (R1)(R7), F18
+	FLDPQ (R6), (F1, F0)
+	WORD $0x4f951031 // fmla v17.4s, v1.4s, v21.s[0]
+	WORD $0x4f951010 // fmla v16.4s, v0.4s, v21.s[0]
+	WORD $0x4f94102d // fmla v13.4s, v1.4s, v20.s[0]
+	WORD $0x4f94100c // fmla v12.4s, v0.4s, v20.s[0]
+	WORD $0x4f931029 // fmla v9.4s, v1.4s, v19.s[0]
+	WORD $0x4f931008 // fmla v8.4s, v0.4s, v19.s[0]
+	WORD $0x4f921027 // fmla v7.4s, v1.4s, v18.s[0]
+	WORD $0x4f921005 // fmla v5.4s, v0.4s, v18.s[0]
+	FLDPQ 32(R6), (F1, F0)
+	WORD $0x4f95102f // fmla v15.4s, v1.4s, v21.s[0]
+	WORD $0x4f95100e // fmla v14.4s, v0.4s, v21.s[0]
+	WORD $0x4f94102b // fmla v11.4s, v1.4s, v20.s[0]
+	WORD $0x4f94100a // fmla v10.4s, v0.4s, v20.s[0]
+	WORD $0x4f931026 // fmla v6.4s, v1.4s, v19.s[0]
+	WORD $0x4f931004 // fmla v4.4s, v0.4s, v19.s[0]
+	WORD $0x4f921023 // fmla v3.4s, v1.4s, v18.s[0]
+	WORD $0x4f921002 // fmla v2.4s, v0.4s, v18.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -8878,7 +8878,19 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R10, R6
-	FLDPQ (R6), (F20, F19)
+	FMOVS (R1), F21
+	FMOVS (R1)(R3), F20
+	FMOVS (R1)(R8), F19
+	FMOVS (R1)(R7), F18
+	FLDPQ (R6), (F1, F0)
+	WORD $0x4f951031 // fmla v17.4s, v1.4s, v21.s[0]
+	WORD $0x4f951010 // fmla v16.4s, v0.4s, v21.s[0]
+	WORD $0x4f94102d // fmla v13.4s, v1.4s, v20.s[0]
+	WORD $0x4f94100c // fmla v12.4s, v0.4s, v20.s[0]
+	WORD $0x4f931029 // fmla v9.4s, v1.4s, v19.s[0]
+	WORD $0x4f931008 // fmla v8.4s, v0.4s, v19.s[0]
+	WORD $0x4f921027 // fmla v7.4s, v1.4s, v18.s[0]
+	WORD $0x4f921005 // fmla v5.4s, v0.4s, v18.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R9, some_16
@@ -8910,24 +8922,12 @@ one_22:
 	FMOVS 32(R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F18
-	WORD $0x4f921291 // fmla v17.4s, v20.4s, v18.s[0]
-	WORD $0x4f921270 // fmla v16.4s, v19.4s, v18.s[0]
-	WORD $0x4f92102f // fmla v15.4s, v1.4s, v18.s[0]
-	WORD $0x4f92100e // fmla v14.4s, v0.4s, v18.s[0]
-	FMOVS (R1)(R3), F18
-	WORD $0x4f92128d // fmla v13.4s, v20.4s, v18.s[0]
-	WORD $0x4f92126c // fmla v12.4s, v19.4s, v18.s[0]
-	WORD $0x4f92102b // fmla v11.4s, v1.4s, v18.s[0]
-	WORD $0x4f92100a // fmla v10.4s, v0.4s, v18.s[0]
-	FMOVS (R1)(R8), F18
-	WORD $0x4f921289 // fmla v9.4s, v20.4s, v18.s[0]
-	WORD $0x4f921268 // fmla v8.4s, v19.4s, v18.s[0]
-	WORD $0x4f921026 // fmla v6.4s, v1.4s, v18.s[0]
-	WORD $0x4f921004 // fmla v4.4s, v0.4s, v18.s[0]
-	FMOVS (R1)(R7), F18
-	WORD $0x4f921287 // fmla v7.4s, v20.4s, v18.s[0]
-	WORD $0x4f921265 // fmla v5.4s, v19.4s, v18.s[0]
+	WORD $0x4f95102f // fmla v15.4s, v1.4s, v21.s[0]
+	WORD $0x4f95100e // fmla v14.4s, v0.4s, v21.s[0]
+	WORD $0x4f94102b // fmla v11.4s, v1.4s, v20.s[0]
+	WORD $0x4f94100a // fmla v10.4s, v0.4s, v20.s[0]
+	WORD $0x4f931026 // fmla v6.4s, v1.4s, v19.s[0]
+	WORD $0x4f931004 // fmla v4.4s, v0.4s, v19.s[0]
 	WORD $0x4f921023 // fmla v3.4s, v1.4s, v18.s[0]
 	WORD $0x4f921002 // fmla v2.4s, v0.4s, v18.s[0]
 	ADD R4, R1, R1
@@ -10580,19 +10580,19 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F16, F15)
-	FLDPQ 32(R3), (F14, F13)
-	FLDPQ 64(R3), (F12, F11)
-	FLDPQ 96(R3), (F10, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801209 // fmla v9.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011e8 // fmla v8.4s, v15.4s, v0.s[0]
-	WORD $0x4f8011c6 // fmla v6.4s, v14.4s, v0.s[0]
-	WORD $0x4f8011a4 // fmla v4.4s, v13.4s, v0.s[0]
-	WORD $0x4f801187 // fmla v7.4s, v12.4s, v0.s[0]
-	WORD $0x4f801165 // fmla v5.4s, v11.4s, v0.s[0]
-	WORD $0x4f801143 // fmla v3.4s, v10.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4f8a1027 // fmla v7.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1005 // fmla v5.4s, v0.4s, v10.s[0]
+	FLDPQ 96(R3), (F1, F0)
+	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -10601,9 +10601,16 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F16, F15)
-	FLDPQ 32(R3), (F14, F13)
-	FLDPQ 64(R3), (F12, F11)
+	FMOVS (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4f8a1027 // fmla v7.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1005 // fmla v5.4s, v0.4s, v10.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_7
@@ -10635,13 +10642,6 @@ one_13:
 	FMOVS 96(R3), F1
 end_12:
 end_9:
-	FMOVS (R1), F10
-	WORD $0x4f8a1209 // fmla v9.4s, v16.4s, v10.s[0]
-	WORD $0x4f8a11e8 // fmla v8.4s, v15.4s, v10.s[0]
-	WORD $0x4f8a11c6 // fmla v6.4s, v14.4s, v10.s[0]
-	WORD $0x4f8a11a4 // fmla v4.4s, v13.4s, v10.s[0]
-	WORD $0x4f8a1187 // fmla v7.4s, v12.4s, v10.s[0]
-	WORD $0x4f8a1165 // fmla v5.4s, v11.4s, v10.s[0]
 	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
 	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
 	ADD R4, R1, R1
@@ -10654,19 +10654,19 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F16, F15)
-	FLDPQ 32(R3), (F14, F13)
-	FLDPQ 64(R3), (F12, F11)
-	FLDPQ 96(R3), (F10, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801209 // fmla v9.4s, v16.4s, v0.s[0]
-	WORD $0x4f8011e8 // fmla v8.4s, v15.4s, v0.s[0]
-	WORD $0x4f8011c6 // fmla v6.4s, v14.4s, v0.s[0]
-	WORD $0x4f8011a4 // fmla v4.4s, v13.4s, v0.s[0]
-	WORD $0x4f801187 // fmla v7.4s, v12.4s, v0.s[0]
-	WORD $0x4f801165 // fmla v5.4s, v11.4s, v0.s[0]
-	WORD $0x4f801143 // fmla v3.4s, v10.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4f8a1027 // fmla v7.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1005 // fmla v5.4s, v0.4s, v10.s[0]
+	FLDPQ 96(R3), (F1, F0)
+	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -10675,9 +10675,16 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R7, R3
-	FLDPQ (R3), (F16, F15)
-	FLDPQ 32(R3), (F14, F13)
-	FLDPQ 64(R3), (F12, F11)
+	FMOVS (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f8a1029 // fmla v9.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1008 // fmla v8.4s, v0.4s, v10.s[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f8a1026 // fmla v6.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1004 // fmla v4.4s, v0.4s, v10.s[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4f8a1027 // fmla v7.4s, v1.4s, v10.s[0]
+	WORD $0x4f8a1005 // fmla v5.4s, v0.4s, v10.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R6, some_16
@@ -10709,13 +10716,6 @@ one_22:
 	FMOVS 96(R3), F1
 end_21:
 end_18:
-	FMOVS (R1), F10
-	WORD $0x4f8a1209 // fmla v9.4s, v16.4s, v10.s[0]
-	WORD $0x4f8a11e8 // fmla v8.4s, v15.4s, v10.s[0]
-	WORD $0x4f8a11c6 // fmla v6.4s, v14.4s, v10.s[0]
-	WORD $0x4f8a11a4 // fmla v4.4s, v13.4s, v10.s[0]
-	WORD $0x4f8a1187 // fmla v7.4s, v12.4s, v10.s[0]
-	WORD $0x4f8a1165 // fmla v5.4s, v11.4s, v10.s[0]
 	WORD $0x4f8a1023 // fmla v3.4s, v1.4s, v10.s[0]
 	WORD $0x4f8a1002 // fmla v2.4s, v0.4s, v10.s[0]
 	ADD R4, R1, R1
@@ -10855,27 +10855,27 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R8, R3
-	FLDPQ (R3), (F24, F23)
-	FLDPQ 32(R3), (F22, F21)
-	FLDPQ 64(R3), (F20, F19)
-	FLDPQ 96(R3), (F18, F1)
-	FMOVD (R1), F0
-	WORD $0x4f801311 // fmla v17.4s, v24.4s, v0.s[0]
-	WORD $0x4f8012f0 // fmla v16.4s, v23.4s, v0.s[0]
-	WORD $0x4f8012cf // fmla v15.4s, v22.4s, v0.s[0]
-	WORD $0x4f8012ae // fmla v14.4s, v21.4s, v0.s[0]
-	WORD $0x4f80128d // fmla v13.4s, v20.4s, v0.s[0]
-	WORD $0x4f80126c // fmla v12.4s, v19.4s, v0.s[0]
-	WORD $0x4f80124b // fmla v11.4s, v18.4s, v0.s[0]
-	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
-	WORD $0x4fa01309 // fmla v9.4s, v24.4s, v0.s[1]
-	WORD $0x4fa012e8 // fmla v8.4s, v23.4s, v0.s[1]
-	WORD $0x4fa012c6 // fmla v6.4s, v22.4s, v0.s[1]
-	WORD $0x4fa012a4 // fmla v4.4s, v21.4s, v0.s[1]
-	WORD $0x4fa01287 // fmla v7.4s, v20.4s, v0.s[1]
-	WORD $0x4fa01265 // fmla v5.4s, v19.4s, v0.s[1]
-	WORD $0x4fa01243 // fmla v3.4s, v18.4s, v0.s[1]
-	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	FMOVD (R1), F18
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f921031 // fmla v17.4s, v1.4s, v18.s[0]
+	WORD $0x4f921010 // fmla v16.4s, v0.4s, v18.s[0]
+	WORD $0x4fb21029 // fmla v9.4s, v1.4s, v18.s[1]
+	WORD $0x4fb21008 // fmla v8.4s, v0.4s, v18.s[1]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f92102f // fmla v15.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100e // fmla v14.4s, v0.4s, v18.s[0]
+	WORD $0x4fb21026 // fmla v6.4s, v1.4s, v18.s[1]
+	WORD $0x4fb21004 // fmla v4.4s, v0.4s, v18.s[1]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4f92102d // fmla v13.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100c // fmla v12.4s, v0.4s, v18.s[0]
+	WORD $0x4fb21027 // fmla v7.4s, v1.4s, v18.s[1]
+	WORD $0x4fb21005 // fmla v5.4s, v0.4s, v18.s[1]
+	FLDPQ 96(R3), (F1, F0)
+	WORD $0x4f92102b // fmla v11.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100a // fmla v10.4s, v0.4s, v18.s[0]
+	WORD $0x4fb21023 // fmla v3.4s, v1.4s, v18.s[1]
+	WORD $0x4fb21002 // fmla v2.4s, v0.4s, v18.s[1]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -10884,9 +10884,22 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R8, R3
-	FLDPQ (R3), (F24, F23)
-	FLDPQ 32(R3), (F22, F21)
-	FLDPQ 64(R3), (F20, F19)
+	FMOVD (R1), F18
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f921031 // fmla v17.4s, v1.4s, v18.s[0]
+	WORD $0x4f921010 // fmla v16.4s, v0.4s, v18.s[0]
+	WORD $0x4fb21029 // fmla v9.4s, v1.4s, v18.s[1]
+	WORD $0x4fb21008 // fmla v8.4s, v0.4s, v18.s[1]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f92102f // fmla v15.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100e // fmla v14.4s, v0.4s, v18.s[0]
+	WORD $0x4fb21026 // fmla v6.4s, v1.4s, v18.s[1]
+	WORD $0x4fb21004 // fmla v4.4s, v0.4s, v18.s[1]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4f92102d // fmla v13.4s, v1.4s, v18.s[0]
+	WORD $0x4f92100c // fmla v12.4s, v0.4s, v18.s[0]
+	WORD $0x4fb21027 // fmla v7.4s, v1.4s, v18.s[1]
+	WORD $0x4fb21005 // fmla v5.4s, v0.4s, v18.s[1]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_7
@@ -10918,21 +10931,8 @@ one_13:
 	FMOVS 96(R3), F1
 end_12:
 end_9:
-	FMOVD (R1), F18
-	WORD $0x4f921311 // fmla v17.4s, v24.4s, v18.s[0]
-	WORD $0x4f9212f0 // fmla v16.4s, v23.4s, v18.s[0]
-	WORD $0x4f9212cf // fmla v15.4s, v22.4s, v18.s[0]
-	WORD $0x4f9212ae // fmla v14.4s, v21.4s, v18.s[0]
-	WORD $0x4f92128d // fmla v13.4s, v20.4s, v18.s[0]
-	WORD $0x4f92126c // fmla v12.4s, v19.4s, v18.s[0]
 	WORD $0x4f92102b // fmla v11.4s, v1.4s, v18.s[0]
 	WORD $0x4f92100a // fmla v10.4s, v0.4s, v18.s[0]
-	WORD $0x4fb21309 // fmla v9.4s, v24.4s, v18.s[1]
-	WORD $0x4fb212e8 // fmla v8.4s, v23.4s, v18.s[1]
-	WORD $0x4fb212c6 // fmla v6.4s, v22.4s, v18.s[1]
-	WORD $0x4fb212a4 // fmla v4.4s, v21.4s, v18.s[1]
-	WORD $0x4fb21287 // fmla v7.4s, v20.4s, v18.s[1]
-	WORD $0x4fb21265 // fmla v5.4s, v19.4s, v18.s[1]
 	WORD $0x4fb21023 // fmla v3.4s, v1.4s, v18.s[1]
 	WORD $0x4fb21002 // fmla v2.4s, v0.4s, v18.s[1]
 	ADD R4, R1, R1
@@ -10945,28 +10945,28 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
-	FLDPQ (R5), (F24, F23)
-	FLDPQ 32(R5), (F22, F21)
-	FLDPQ 64(R5), (F20, F19)
-	FLDPQ 96(R5), (F18, F1)
-	FMOVS (R1), F0
-	WORD $0x4f801311 // fmla v17.4s, v24.4s, v0.s[0]
-	WORD $0x4f8012f0 // fmla v16.4s, v23.4s, v0.s[0]
-	WORD $0x4f8012cf // fmla v15.4s, v22.4s, v0.s[0]
-	WORD $0x4f8012ae // fmla v14.4s, v21.4s, v0.s[0]
-	WORD $0x4f80128d // fmla v13.4s, v20.4s, v0.s[0]
-	WORD $0x4f80126c // fmla v12.4s, v19.4s, v0.s[0]
-	WORD $0x4f80124b // fmla v11.4s, v18.4s, v0.s[0]
-	WORD $0x4f80102a // fmla v10.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R3), F0
-	WORD $0x4f801309 // fmla v9.4s, v24.4s, v0.s[0]
-	WORD $0x4f8012e8 // fmla v8.4s, v23.4s, v0.s[0]
-	WORD $0x4f8012c6 // fmla v6.4s, v22.4s, v0.s[0]
-	WORD $0x4f8012a4 // fmla v4.4s, v21.4s, v0.s[0]
-	WORD $0x4f801287 // fmla v7.4s, v20.4s, v0.s[0]
-	WORD $0x4f801265 // fmla v5.4s, v19.4s, v0.s[0]
-	WORD $0x4f801243 // fmla v3.4s, v18.4s, v0.s[0]
-	WORD $0x4f801022 // fmla v2.4s, v1.4s, v0.s[0]
+	FMOVS (R1), F19
+	FMOVS (R1)(R3), F18
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4f931031 // fmla v17.4s, v1.4s, v19.s[0]
+	WORD $0x4f931010 // fmla v16.4s, v0.4s, v19.s[0]
+	WORD $0x4f921029 // fmla v9.4s, v1.4s, v18.s[0]
+	WORD $0x4f921008 // fmla v8.4s, v0.4s, v18.s[0]
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4f93102f // fmla v15.4s, v1.4s, v19.s[0]
+	WORD $0x4f93100e // fmla v14.4s, v0.4s, v19.s[0]
+	WORD $0x4f921026 // fmla v6.4s, v1.4s, v18.s[0]
+	WORD $0x4f921004 // fmla v4.4s, v0.4s, v18.s[0]
+	FLDPQ 64(R5), (F1, F0)
+	WORD $0x4f93102d // fmla v13.4s, v1.4s, v19.s[0]
+	WORD $0x4f93100c // fmla v12.4s, v0.4s, v19.s[0]
+	WORD $0x4f921027 // fmla v7.4s, v1.4s, v18.s[0]
+	WORD $0x4f921005 // fmla v5.4s, v0.4s, v18.s[0]
+	FLDPQ 96(R5), (F1, F0)
+	WORD $0x4f93102b // fmla v11.4s, v1.4s, v19.s[0]
+	WORD $0x4f93100a // fmla v10.4s, v0.4s, v19.s[0]
+	WORD $0x4f921023 // fmla v3.4s, v1.4s, v18.s[0]
+	WORD $0x4f921002 // fmla v2.4s, v0.4s, v18.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -10975,9 +10975,23 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R5
 	ADD R5<<2, R8, R5
-	FLDPQ (R5), (F24, F23)
-	FLDPQ 32(R5), (F22, F21)
-	FLDPQ 64(R5), (F20, F19)
+	FMOVS (R1), F19
+	FMOVS (R1)(R3), F18
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4f931031 // fmla v17.4s, v1.4s, v19.s[0]
+	WORD $0x4f931010 // fmla v16.4s, v0.4s, v19.s[0]
+	WORD $0x4f921029 // fmla v9.4s, v1.4s, v18.s[0]
+	WORD $0x4f921008 // fmla v8.4s, v0.4s, v18.s[0]
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4f93102f // fmla v15.4s, v1.4s, v19.s[0]
+	WORD $0x4f93100e // fmla v14.4s, v0.4s, v19.s[0]
+	WORD $0x4f921026 // fmla v6.4s, v1.4s, v18.s[0]
+	WORD $0x4f921004 // fmla v4.4s, v0.4s, v18.s[0]
+	FLDPQ 64(R5), (F1, F0)
+	WORD $0x4f93102d // fmla v13.4s, v1.4s, v19.s[0]
+	WORD $0x4f93100c // fmla v12.4s, v0.4s, v19.s[0]
+	WORD $0x4f921027 // fmla v7.4s, v1.4s, v18.s[0]
+	WORD $0x4f921005 // fmla v5.4s, v0.4s, v18.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R7, some_16
@@ -11009,22 +11023,8 @@ one_22:
 	FMOVS 96(R5), F1
 end_21:
 end_18:
-	FMOVS (R1), F18
-	WORD $0x4f921311 // fmla v17.4s, v24.4s, v18.s[0]
-	WORD $0x4f9212f0 // fmla v16.4s, v23.4s, v18.s[0]
-	WORD $0x4f9212cf // fmla v15.4s, v22.4s, v18.s[0]
-	WORD $0x4f9212ae // fmla v14.4s, v21.4s, v18.s[0]
-	WORD $0x4f92128d // fmla v13.4s, v20.4s, v18.s[0]
-	WORD $0x4f92126c // fmla v12.4s, v19.4s, v18.s[0]
-	WORD $0x4f92102b // fmla v11.4s, v1.4s, v18.s[0]
-	WORD $0x4f92100a // fmla v10.4s, v0.4s, v18.s[0]
-	FMOVS (R1)(R3), F18
-	WORD $0x4f921309 // fmla v9.4s, v24.4s, v18.s[0]
-	WORD $0x4f9212e8 // fmla v8.4s, v23.4s, v18.s[0]
-	WORD $0x4f9212c6 // fmla v6.4s, v22.4s, v18.s[0]
-	WORD $0x4f9212a4 // fmla v4.4s, v21.4s, v18.s[0]
-	WORD $0x4f921287 // fmla v7.4s, v20.4s, v18.s[0]
-	WORD $0x4f921265 // fmla v5.4s, v19.4s, v18.s[0]
+	WORD $0x4f93102b // fmla v11.4s, v1.4s, v19.s[0]
+	WORD $0x4f93100a // fmla v10.4s, v0.4s, v19.s[0]
 	WORD $0x4f921023 // fmla v3.4s, v1.4s, v18.s[0]
 	WORD $0x4f921002 // fmla v2.4s, v0.4s, v18.s[0]
 	ADD R4, R1, R1
@@ -11212,7 +11212,7 @@ end_46:
 	RET
 
 // func Tile3x4NEONF32(k int, a *float32, rsa int, csa int, b *float32, off *int, c *float32, ldc int, n int, alpha float32, add bool)
-TEXT ·Tile3x4NEONF32(SB), NOSPLIT, $32-77
+TEXT ·Tile3x4NEONF32(SB), NOSPLIT, $0-77
 	MOVD n+64(FP), R5
 	MOVD k+0(FP), R0
 	CMP $64, R0
@@ -11224,32 +11224,30 @@ short:
 	LSL $2, R0, R4
 	MOVD b+32(FP), R9
 	MOVD off+40(FP), R0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	VMOV V24.B16, V0.B16
-	FMOVQ F0, spill1-16(SP)
+	WORD $0x6f00e419 // movi v25.2d, #0
+	VMOV V25.B16, V24.B16
 	WORD $0x6f00e417 // movi v23.2d, #0
-	VMOV V23.B16, V0.B16
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x6f00e416 // movi v22.2d, #0
-	VMOV V22.B16, V21.B16
-	WORD $0x6f00e414 // movi v20.2d, #0
-	VMOV V20.B16, V19.B16
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V17.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V15.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V13.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V11.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V9.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V7.B16
+	VMOV V23.B16, V22.B16
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
 	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V5.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V3.B16
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $2, R3, R3
 	MOVD n+64(FP), R8
@@ -11260,40 +11258,36 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R9, R3
-	FLDPQ (R3), (F31, F30)
-	FLDPQ 32(R3), (F29, F28)
-	FLDPQ 64(R3), (F27, F26)
-	FLDPQ 96(R3), (F25, F2)
-	FMOVD (R1), F1
-	WORD $0x4f8113f8 // fmla v24.4s, v31.4s, v1.s[0]
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4f8113c0 // fmla v0.4s, v30.4s, v1.s[0]
-	FMOVQ F0, spill1-16(SP)
-	WORD $0x4f8113b7 // fmla v23.4s, v29.4s, v1.s[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4f811380 // fmla v0.4s, v28.4s, v1.s[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4f811376 // fmla v22.4s, v27.4s, v1.s[0]
-	WORD $0x4f811355 // fmla v21.4s, v26.4s, v1.s[0]
-	WORD $0x4f811334 // fmla v20.4s, v25.4s, v1.s[0]
-	WORD $0x4f811053 // fmla v19.4s, v2.4s, v1.s[0]
-	WORD $0x4fa113f2 // fmla v18.4s, v31.4s, v1.s[1]
-	WORD $0x4fa113d1 // fmla v17.4s, v30.4s, v1.s[1]
-	WORD $0x4fa113b0 // fmla v16.4s, v29.4s, v1.s[1]
-	WORD $0x4fa1138f // fmla v15.4s, v28.4s, v1.s[1]
-	WORD $0x4fa1136e // fmla v14.4s, v27.4s, v1.s[1]
-	WORD $0x4fa1134d // fmla v13.4s, v26.4s, v1.s[1]
-	WORD $0x4fa1132c // fmla v12.4s, v25.4s, v1.s[1]
-	WORD $0x4fa1104b // fmla v11.4s, v2.4s, v1.s[1]
-	FMOVS 8(R1), F0
-	WORD $0x4f8013ea // fmla v10.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013c9 // fmla v9.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013a8 // fmla v8.4s, v29.4s, v0.s[0]
-	WORD $0x4f801387 // fmla v7.4s, v28.4s, v0.s[0]
-	WORD $0x4f801366 // fmla v6.4s, v27.4s, v0.s[0]
-	WORD $0x4f801345 // fmla v5.4s, v26.4s, v0.s[0]
-	WORD $0x4f801324 // fmla v4.4s, v25.4s, v0.s[0]
-	WORD $0x4f801043 // fmla v3.4s, v2.4s, v0.s[0]
+	FMOVD (R1), F27
+	FMOVS 8(R1), F26
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f9b1039 // fmla v25.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1018 // fmla v24.4s, v0.4s, v27.s[0]
+	WORD $0x4fbb1031 // fmla v17.4s, v1.4s, v27.s[1]
+	WORD $0x4fbb1010 // fmla v16.4s, v0.4s, v27.s[1]
+	WORD $0x4f9a1029 // fmla v9.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1008 // fmla v8.4s, v0.4s, v26.s[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f9b1037 // fmla v23.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1016 // fmla v22.4s, v0.4s, v27.s[0]
+	WORD $0x4fbb102f // fmla v15.4s, v1.4s, v27.s[1]
+	WORD $0x4fbb100e // fmla v14.4s, v0.4s, v27.s[1]
+	WORD $0x4f9a1026 // fmla v6.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1004 // fmla v4.4s, v0.4s, v26.s[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4f9b1035 // fmla v21.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1014 // fmla v20.4s, v0.4s, v27.s[0]
+	WORD $0x4fbb102d // fmla v13.4s, v1.4s, v27.s[1]
+	WORD $0x4fbb100c // fmla v12.4s, v0.4s, v27.s[1]
+	WORD $0x4f9a1027 // fmla v7.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1005 // fmla v5.4s, v0.4s, v26.s[0]
+	FLDPQ 96(R3), (F1, F0)
+	WORD $0x4f9b1033 // fmla v19.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1012 // fmla v18.4s, v0.4s, v27.s[0]
+	WORD $0x4fbb102b // fmla v11.4s, v1.4s, v27.s[1]
+	WORD $0x4fbb100a // fmla v10.4s, v0.4s, v27.s[1]
+	WORD $0x4f9a1023 // fmla v3.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1002 // fmla v2.4s, v0.4s, v26.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -11302,70 +11296,66 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<2, R9, R3
-	FLDPQ (R3), (F31, F30)
-	FLDPQ 32(R3), (F29, F28)
-	FLDPQ 64(R3), (F27, F26)
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FMOVD (R1), F27
+	FMOVS 8(R1), F26
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4f9b1039 // fmla v25.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1018 // fmla v24.4s, v0.4s, v27.s[0]
+	WORD $0x4fbb1031 // fmla v17.4s, v1.4s, v27.s[1]
+	WORD $0x4fbb1010 // fmla v16.4s, v0.4s, v27.s[1]
+	WORD $0x4f9a1029 // fmla v9.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1008 // fmla v8.4s, v0.4s, v26.s[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4f9b1037 // fmla v23.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1016 // fmla v22.4s, v0.4s, v27.s[0]
+	WORD $0x4fbb102f // fmla v15.4s, v1.4s, v27.s[1]
+	WORD $0x4fbb100e // fmla v14.4s, v0.4s, v27.s[1]
+	WORD $0x4f9a1026 // fmla v6.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1004 // fmla v4.4s, v0.4s, v26.s[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4f9b1035 // fmla v21.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1014 // fmla v20.4s, v0.4s, v27.s[0]
+	WORD $0x4fbb102d // fmla v13.4s, v1.4s, v27.s[1]
+	WORD $0x4fbb100c // fmla v12.4s, v0.4s, v27.s[1]
+	WORD $0x4f9a1027 // fmla v7.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1005 // fmla v5.4s, v0.4s, v26.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_7
-	FLDPQ 96(R3), (F2, F1)
+	FLDPQ 96(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $2, R8, few_8
-	FMOVQ 96(R3), F2
+	FMOVQ 96(R3), F1
 	TBZ $1, R8, one_11
-	FMOVD 112(R3), F1
+	FMOVD 112(R3), F0
 	TBZ $0, R8, end_10
 	ADD $120, R3, R3
-	VLD1 (R3), V1.S[2]
+	VLD1 (R3), V0.S[2]
 	B end_10
 one_11:
 	TBZ $0, R8, end_10
-	FMOVS 112(R3), F1
+	FMOVS 112(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $1, R8, one_13
-	FMOVD 96(R3), F2
+	FMOVD 96(R3), F1
 	TBZ $0, R8, end_12
 	ADD $104, R3, R3
-	VLD1 (R3), V2.S[2]
+	VLD1 (R3), V1.S[2]
 	B end_12
 one_13:
 	TBZ $0, R8, end_12
-	FMOVS 96(R3), F2
+	FMOVS 96(R3), F1
 end_12:
 end_9:
-	FMOVD (R1), F25
-	WORD $0x4f9913f8 // fmla v24.4s, v31.4s, v25.s[0]
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4f9913c0 // fmla v0.4s, v30.4s, v25.s[0]
-	FMOVQ F0, spill1-16(SP)
-	WORD $0x4f9913b7 // fmla v23.4s, v29.4s, v25.s[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4f991380 // fmla v0.4s, v28.4s, v25.s[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4f991376 // fmla v22.4s, v27.4s, v25.s[0]
-	WORD $0x4f991355 // fmla v21.4s, v26.4s, v25.s[0]
-	WORD $0x4f991054 // fmla v20.4s, v2.4s, v25.s[0]
-	WORD $0x4f991033 // fmla v19.4s, v1.4s, v25.s[0]
-	WORD $0x4fb913f2 // fmla v18.4s, v31.4s, v25.s[1]
-	WORD $0x4fb913d1 // fmla v17.4s, v30.4s, v25.s[1]
-	WORD $0x4fb913b0 // fmla v16.4s, v29.4s, v25.s[1]
-	WORD $0x4fb9138f // fmla v15.4s, v28.4s, v25.s[1]
-	WORD $0x4fb9136e // fmla v14.4s, v27.4s, v25.s[1]
-	WORD $0x4fb9134d // fmla v13.4s, v26.4s, v25.s[1]
-	WORD $0x4fb9104c // fmla v12.4s, v2.4s, v25.s[1]
-	WORD $0x4fb9102b // fmla v11.4s, v1.4s, v25.s[1]
-	FMOVS 8(R1), F0
-	WORD $0x4f8013ea // fmla v10.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013c9 // fmla v9.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013a8 // fmla v8.4s, v29.4s, v0.s[0]
-	WORD $0x4f801387 // fmla v7.4s, v28.4s, v0.s[0]
-	WORD $0x4f801366 // fmla v6.4s, v27.4s, v0.s[0]
-	WORD $0x4f801345 // fmla v5.4s, v26.4s, v0.s[0]
-	WORD $0x4f801044 // fmla v4.4s, v2.4s, v0.s[0]
-	WORD $0x4f801023 // fmla v3.4s, v1.4s, v0.s[0]
+	WORD $0x4f9b1033 // fmla v19.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1012 // fmla v18.4s, v0.4s, v27.s[0]
+	WORD $0x4fbb102b // fmla v11.4s, v1.4s, v27.s[1]
+	WORD $0x4fbb100a // fmla v10.4s, v0.4s, v27.s[1]
+	WORD $0x4f9a1023 // fmla v3.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1002 // fmla v2.4s, v0.4s, v26.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
@@ -11377,41 +11367,37 @@ apart_1:
 sum_14:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
-	FLDPQ (R6), (F31, F30)
-	FLDPQ 32(R6), (F29, F28)
-	FLDPQ 64(R6), (F27, F26)
-	FLDPQ 96(R6), (F25, F2)
-	FMOVS (R1), F1
-	WORD $0x4f8113f8 // fmla v24.4s, v31.4s, v1.s[0]
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4f8113c0 // fmla v0.4s, v30.4s, v1.s[0]
-	FMOVQ F0, spill1-16(SP)
-	WORD $0x4f8113b7 // fmla v23.4s, v29.4s, v1.s[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4f811380 // fmla v0.4s, v28.4s, v1.s[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4f811376 // fmla v22.4s, v27.4s, v1.s[0]
-	WORD $0x4f811355 // fmla v21.4s, v26.4s, v1.s[0]
-	WORD $0x4f811334 // fmla v20.4s, v25.4s, v1.s[0]
-	WORD $0x4f811053 // fmla v19.4s, v2.4s, v1.s[0]
-	FMOVS (R1)(R3), F0
-	WORD $0x4f8013f2 // fmla v18.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013d1 // fmla v17.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013b0 // fmla v16.4s, v29.4s, v0.s[0]
-	WORD $0x4f80138f // fmla v15.4s, v28.4s, v0.s[0]
-	WORD $0x4f80136e // fmla v14.4s, v27.4s, v0.s[0]
-	WORD $0x4f80134d // fmla v13.4s, v26.4s, v0.s[0]
-	WORD $0x4f80132c // fmla v12.4s, v25.4s, v0.s[0]
-	WORD $0x4f80104b // fmla v11.4s, v2.4s, v0.s[0]
-	FMOVS (R1)(R7), F0
-	WORD $0x4f8013ea // fmla v10.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013c9 // fmla v9.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013a8 // fmla v8.4s, v29.4s, v0.s[0]
-	WORD $0x4f801387 // fmla v7.4s, v28.4s, v0.s[0]
-	WORD $0x4f801366 // fmla v6.4s, v27.4s, v0.s[0]
-	WORD $0x4f801345 // fmla v5.4s, v26.4s, v0.s[0]
-	WORD $0x4f801324 // fmla v4.4s, v25.4s, v0.s[0]
-	WORD $0x4f801043 // fmla v3.4s, v2.4s, v0.s[0]
+	FMOVS (R1), F28
+	FMOVS (R1)(R3), F27
+	FMOVS (R1)(R7), F26
+	FLDPQ (R6), (F1, F0)
+	WORD $0x4f9c1039 // fmla v25.4s, v1.4s, v28.s[0]
+	WORD $0x4f9c1018 // fmla v24.4s, v0.4s, v28.s[0]
+	WORD $0x4f9b1031 // fmla v17.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1010 // fmla v16.4s, v0.4s, v27.s[0]
+	WORD $0x4f9a1029 // fmla v9.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1008 // fmla v8.4s, v0.4s, v26.s[0]
+	FLDPQ 32(R6), (F1, F0)
+	WORD $0x4f9c1037 // fmla v23.4s, v1.4s, v28.s[0]
+	WORD $0x4f9c1016 // fmla v22.4s, v0.4s, v28.s[0]
+	WORD $0x4f9b102f // fmla v15.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b100e // fmla v14.4s, v0.4s, v27.s[0]
+	WORD $0x4f9a1026 // fmla v6.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1004 // fmla v4.4s, v0.4s, v26.s[0]
+	FLDPQ 64(R6), (F1, F0)
+	WORD $0x4f9c1035 // fmla v21.4s, v1.4s, v28.s[0]
+	WORD $0x4f9c1014 // fmla v20.4s, v0.4s, v28.s[0]
+	WORD $0x4f9b102d // fmla v13.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b100c // fmla v12.4s, v0.4s, v27.s[0]
+	WORD $0x4f9a1027 // fmla v7.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1005 // fmla v5.4s, v0.4s, v26.s[0]
+	FLDPQ 96(R6), (F1, F0)
+	WORD $0x4f9c1033 // fmla v19.4s, v1.4s, v28.s[0]
+	WORD $0x4f9c1012 // fmla v18.4s, v0.4s, v28.s[0]
+	WORD $0x4f9b102b // fmla v11.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b100a // fmla v10.4s, v0.4s, v27.s[0]
+	WORD $0x4f9a1023 // fmla v3.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1002 // fmla v2.4s, v0.4s, v26.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_14
@@ -11420,181 +11406,175 @@ apartsome_4:
 sum_15:
 	MOVD.P 8(R0), R6
 	ADD R6<<2, R9, R6
-	FLDPQ (R6), (F31, F30)
-	FLDPQ 32(R6), (F29, F28)
-	FLDPQ 64(R6), (F27, F26)
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FMOVS (R1), F28
+	FMOVS (R1)(R3), F27
+	FMOVS (R1)(R7), F26
+	FLDPQ (R6), (F1, F0)
+	WORD $0x4f9c1039 // fmla v25.4s, v1.4s, v28.s[0]
+	WORD $0x4f9c1018 // fmla v24.4s, v0.4s, v28.s[0]
+	WORD $0x4f9b1031 // fmla v17.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b1010 // fmla v16.4s, v0.4s, v27.s[0]
+	WORD $0x4f9a1029 // fmla v9.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1008 // fmla v8.4s, v0.4s, v26.s[0]
+	FLDPQ 32(R6), (F1, F0)
+	WORD $0x4f9c1037 // fmla v23.4s, v1.4s, v28.s[0]
+	WORD $0x4f9c1016 // fmla v22.4s, v0.4s, v28.s[0]
+	WORD $0x4f9b102f // fmla v15.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b100e // fmla v14.4s, v0.4s, v27.s[0]
+	WORD $0x4f9a1026 // fmla v6.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1004 // fmla v4.4s, v0.4s, v26.s[0]
+	FLDPQ 64(R6), (F1, F0)
+	WORD $0x4f9c1035 // fmla v21.4s, v1.4s, v28.s[0]
+	WORD $0x4f9c1014 // fmla v20.4s, v0.4s, v28.s[0]
+	WORD $0x4f9b102d // fmla v13.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b100c // fmla v12.4s, v0.4s, v27.s[0]
+	WORD $0x4f9a1027 // fmla v7.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1005 // fmla v5.4s, v0.4s, v26.s[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R8, some_16
-	FLDPQ 96(R6), (F2, F1)
+	FLDPQ 96(R6), (F1, F0)
 	B end_18
 some_16:
 	TBZ $2, R8, few_17
-	FMOVQ 96(R6), F2
+	FMOVQ 96(R6), F1
 	TBZ $1, R8, one_20
-	FMOVD 112(R6), F1
+	FMOVD 112(R6), F0
 	TBZ $0, R8, end_19
 	ADD $120, R6, R6
-	VLD1 (R6), V1.S[2]
+	VLD1 (R6), V0.S[2]
 	B end_19
 one_20:
 	TBZ $0, R8, end_19
-	FMOVS 112(R6), F1
+	FMOVS 112(R6), F0
 end_19:
 	B end_18
 few_17:
 	TBZ $1, R8, one_22
-	FMOVD 96(R6), F2
+	FMOVD 96(R6), F1
 	TBZ $0, R8, end_21
 	ADD $104, R6, R6
-	VLD1 (R6), V2.S[2]
+	VLD1 (R6), V1.S[2]
 	B end_21
 one_22:
 	TBZ $0, R8, end_21
-	FMOVS 96(R6), F2
+	FMOVS 96(R6), F1
 end_21:
 end_18:
-	FMOVS (R1), F25
-	WORD $0x4f9913f8 // fmla v24.4s, v31.4s, v25.s[0]
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4f9913c0 // fmla v0.4s, v30.4s, v25.s[0]
-	FMOVQ F0, spill1-16(SP)
-	WORD $0x4f9913b7 // fmla v23.4s, v29.4s, v25.s[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4f991380 // fmla v0.4s, v28.4s, v25.s[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4f991376 // fmla v22.4s, v27.4s, v25.s[0]
-	WORD $0x4f991355 // fmla v21.4s, v26.4s, v25.s[0]
-	WORD $0x4f991054 // fmla v20.4s, v2.4s, v25.s[0]
-	WORD $0x4f991033 // fmla v19.4s, v1.4s, v25.s[0]
-	FMOVS (R1)(R3), F0
-	WORD $0x4f8013f2 // fmla v18.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013d1 // fmla v17.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013b0 // fmla v16.4s, v29.4s, v0.s[0]
-	WORD $0x4f80138f // fmla v15.4s, v28.4s, v0.s[0]
-	WORD $0x4f80136e // fmla v14.4s, v27.4s, v0.s[0]
-	WORD $0x4f80134d // fmla v13.4s, v26.4s, v0.s[0]
-	WORD $0x4f80104c // fmla v12.4s, v2.4s, v0.s[0]
-	WORD $0x4f80102b // fmla v11.4s, v1.4s, v0.s[0]
-	FMOVS (R1)(R7), F0
-	WORD $0x4f8013ea // fmla v10.4s, v31.4s, v0.s[0]
-	WORD $0x4f8013c9 // fmla v9.4s, v30.4s, v0.s[0]
-	WORD $0x4f8013a8 // fmla v8.4s, v29.4s, v0.s[0]
-	WORD $0x4f801387 // fmla v7.4s, v28.4s, v0.s[0]
-	WORD $0x4f801366 // fmla v6.4s, v27.4s, v0.s[0]
-	WORD $0x4f801345 // fmla v5.4s, v26.4s, v0.s[0]
-	WORD $0x4f801044 // fmla v4.4s, v2.4s, v0.s[0]
-	WORD $0x4f801023 // fmla v3.4s, v1.4s, v0.s[0]
+	WORD $0x4f9c1033 // fmla v19.4s, v1.4s, v28.s[0]
+	WORD $0x4f9c1012 // fmla v18.4s, v0.4s, v28.s[0]
+	WORD $0x4f9b102b // fmla v11.4s, v1.4s, v27.s[0]
+	WORD $0x4f9b100a // fmla v10.4s, v0.4s, v27.s[0]
+	WORD $0x4f9a1023 // fmla v3.4s, v1.4s, v26.s[0]
+	WORD $0x4f9a1002 // fmla v2.4s, v0.4s, v26.s[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_15
 	B done_2
 done_2:
 	FMOVS alpha+72(FP), F0
-	WORD $0x4e04041a // dup v26.4s, v0.s[0]
+	WORD $0x4e04041c // dup v28.4s, v0.s[0]
 	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
 	LSL $2, R0, R1
 	MOVBU add+76(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R2), (F25, F27)
-	WORD $0x4e3acf19 // fmla v25.4s, v24.4s, v26.4s
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4e3acc1b // fmla v27.4s, v0.4s, v26.4s
-	FLDPQ 32(R2), (F24, F28)
-	WORD $0x4e3acef8 // fmla v24.4s, v23.4s, v26.4s
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4e3acc1c // fmla v28.4s, v0.4s, v26.4s
-	FLDPQ 64(R2), (F29, F23)
-	WORD $0x4e3acedd // fmla v29.4s, v22.4s, v26.4s
-	WORD $0x4e3aceb7 // fmla v23.4s, v21.4s, v26.4s
-	WORD $0x6f00e416 // movi v22.2d, #0
+	FLDPQ (R2), (F27, F26)
+	WORD $0x4e3ccf3b // fmla v27.4s, v25.4s, v28.4s
+	WORD $0x4e3ccf1a // fmla v26.4s, v24.4s, v28.4s
+	FLDPQ 32(R2), (F25, F24)
+	WORD $0x4e3ccef9 // fmla v25.4s, v23.4s, v28.4s
+	WORD $0x4e3cced8 // fmla v24.4s, v22.4s, v28.4s
+	FLDPQ 64(R2), (F23, F22)
+	WORD $0x4e3cceb7 // fmla v23.4s, v21.4s, v28.4s
+	WORD $0x4e3cce96 // fmla v22.4s, v20.4s, v28.4s
 	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
 	TBZ $3, R5, some_23
-	FLDPQ 96(R2), (F22, F21)
+	FLDPQ 96(R2), (F21, F20)
 	B end_25
 some_23:
 	TBZ $2, R5, few_24
-	FMOVQ 96(R2), F22
+	FMOVQ 96(R2), F21
 	TBZ $1, R5, one_27
-	FMOVD 112(R2), F21
+	FMOVD 112(R2), F20
 	TBZ $0, R5, end_26
 	ADD $120, R2, R0
-	VLD1 (R0), V21.S[2]
+	VLD1 (R0), V20.S[2]
 	B end_26
 one_27:
 	TBZ $0, R5, end_26
-	FMOVS 112(R2), F21
+	FMOVS 112(R2), F20
 end_26:
 	B end_25
 few_24:
 	TBZ $1, R5, one_29
-	FMOVD 96(R2), F22
+	FMOVD 96(R2), F21
 	TBZ $0, R5, end_28
 	ADD $104, R2, R0
-	VLD1 (R0), V22.S[2]
+	VLD1 (R0), V21.S[2]
 	B end_28
 one_29:
 	TBZ $0, R5, end_28
-	FMOVS 96(R2), F22
+	FMOVS 96(R2), F21
 end_28:
 end_25:
-	WORD $0x4e3ace96 // fmla v22.4s, v20.4s, v26.4s
-	WORD $0x4e3ace75 // fmla v21.4s, v19.4s, v26.4s
+	WORD $0x4e3cce75 // fmla v21.4s, v19.4s, v28.4s
+	WORD $0x4e3cce54 // fmla v20.4s, v18.4s, v28.4s
 	ADD R1, R2, R0
-	FLDPQ (R0), (F20, F19)
-	WORD $0x4e3ace54 // fmla v20.4s, v18.4s, v26.4s
-	WORD $0x4e3ace33 // fmla v19.4s, v17.4s, v26.4s
-	FLDPQ 32(R0), (F18, F17)
-	WORD $0x4e3ace12 // fmla v18.4s, v16.4s, v26.4s
-	WORD $0x4e3acdf1 // fmla v17.4s, v15.4s, v26.4s
-	FLDPQ 64(R0), (F16, F15)
-	WORD $0x4e3acdd0 // fmla v16.4s, v14.4s, v26.4s
-	WORD $0x4e3acdaf // fmla v15.4s, v13.4s, v26.4s
-	WORD $0x6f00e40e // movi v14.2d, #0
+	FLDPQ (R0), (F19, F18)
+	WORD $0x4e3cce33 // fmla v19.4s, v17.4s, v28.4s
+	WORD $0x4e3cce12 // fmla v18.4s, v16.4s, v28.4s
+	FLDPQ 32(R0), (F17, F16)
+	WORD $0x4e3ccdf1 // fmla v17.4s, v15.4s, v28.4s
+	WORD $0x4e3ccdd0 // fmla v16.4s, v14.4s, v28.4s
+	FLDPQ 64(R0), (F15, F14)
+	WORD $0x4e3ccdaf // fmla v15.4s, v13.4s, v28.4s
+	WORD $0x4e3ccd8e // fmla v14.4s, v12.4s, v28.4s
 	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $3, R5, some_30
-	FLDPQ 96(R0), (F14, F13)
+	FLDPQ 96(R0), (F13, F12)
 	B end_32
 some_30:
 	TBZ $2, R5, few_31
-	FMOVQ 96(R0), F14
+	FMOVQ 96(R0), F13
 	TBZ $1, R5, one_34
-	FMOVD 112(R0), F13
+	FMOVD 112(R0), F12
 	TBZ $0, R5, end_33
 	ADD $120, R0, R3
-	VLD1 (R3), V13.S[2]
+	VLD1 (R3), V12.S[2]
 	B end_33
 one_34:
 	TBZ $0, R5, end_33
-	FMOVS 112(R0), F13
+	FMOVS 112(R0), F12
 end_33:
 	B end_32
 few_31:
 	TBZ $1, R5, one_36
-	FMOVD 96(R0), F14
+	FMOVD 96(R0), F13
 	TBZ $0, R5, end_35
 	ADD $104, R0, R3
-	VLD1 (R3), V14.S[2]
+	VLD1 (R3), V13.S[2]
 	B end_35
 one_36:
 	TBZ $0, R5, end_35
-	FMOVS 96(R0), F14
+	FMOVS 96(R0), F13
 end_35:
 end_32:
-	WORD $0x4e3acd8e // fmla v14.4s, v12.4s, v26.4s
-	WORD $0x4e3acd6d // fmla v13.4s, v11.4s, v26.4s
+	WORD $0x4e3ccd6d // fmla v13.4s, v11.4s, v28.4s
+	WORD $0x4e3ccd4c // fmla v12.4s, v10.4s, v28.4s
 	ADD R1, R0, R0
-	FLDPQ (R0), (F12, F11)
-	WORD $0x4e3acd4c // fmla v12.4s, v10.4s, v26.4s
-	WORD $0x4e3acd2b // fmla v11.4s, v9.4s, v26.4s
-	FLDPQ 32(R0), (F10, F9)
-	WORD $0x4e3acd0a // fmla v10.4s, v8.4s, v26.4s
-	WORD $0x4e3acce9 // fmla v9.4s, v7.4s, v26.4s
-	FLDPQ 64(R0), (F7, F2)
-	WORD $0x4e3accc7 // fmla v7.4s, v6.4s, v26.4s
-	WORD $0x4e3acca2 // fmla v2.4s, v5.4s, v26.4s
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e3ccd2b // fmla v11.4s, v9.4s, v28.4s
+	WORD $0x4e3ccd0a // fmla v10.4s, v8.4s, v28.4s
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4e3cccc9 // fmla v9.4s, v6.4s, v28.4s
+	WORD $0x4e3ccc88 // fmla v8.4s, v4.4s, v28.4s
+	FLDPQ 64(R0), (F6, F4)
+	WORD $0x4e3ccce6 // fmla v6.4s, v7.4s, v28.4s
+	WORD $0x4e3ccca4 // fmla v4.4s, v5.4s, v28.4s
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $3, R5, some_37
@@ -11626,106 +11606,104 @@ one_43:
 	FMOVS 96(R0), F1
 end_42:
 end_39:
-	WORD $0x4e3acc81 // fmla v1.4s, v4.4s, v26.4s
-	WORD $0x4e3acc60 // fmla v0.4s, v3.4s, v26.4s
+	WORD $0x4e3ccc61 // fmla v1.4s, v3.4s, v28.4s
+	WORD $0x4e3ccc40 // fmla v0.4s, v2.4s, v28.4s
 	B store
 set:
-	WORD $0x6e3adf19 // fmul v25.4s, v24.4s, v26.4s
-	FMOVQ spill1-16(SP), F0
-	WORD $0x6e3adc1b // fmul v27.4s, v0.4s, v26.4s
-	WORD $0x6e3adef8 // fmul v24.4s, v23.4s, v26.4s
-	FMOVQ spill2-32(SP), F0
-	WORD $0x6e3adc1c // fmul v28.4s, v0.4s, v26.4s
-	WORD $0x6e3adedd // fmul v29.4s, v22.4s, v26.4s
-	WORD $0x6e3adeb7 // fmul v23.4s, v21.4s, v26.4s
-	WORD $0x6e3ade96 // fmul v22.4s, v20.4s, v26.4s
-	WORD $0x6e3ade75 // fmul v21.4s, v19.4s, v26.4s
-	WORD $0x6e3ade54 // fmul v20.4s, v18.4s, v26.4s
-	WORD $0x6e3ade33 // fmul v19.4s, v17.4s, v26.4s
-	WORD $0x6e3ade12 // fmul v18.4s, v16.4s, v26.4s
-	WORD $0x6e3addf1 // fmul v17.4s, v15.4s, v26.4s
-	WORD $0x6e3addd0 // fmul v16.4s, v14.4s, v26.4s
-	WORD $0x6e3addaf // fmul v15.4s, v13.4s, v26.4s
-	WORD $0x6e3add8e // fmul v14.4s, v12.4s, v26.4s
-	WORD $0x6e3add6d // fmul v13.4s, v11.4s, v26.4s
-	WORD $0x6e3add4c // fmul v12.4s, v10.4s, v26.4s
-	WORD $0x6e3add2b // fmul v11.4s, v9.4s, v26.4s
-	WORD $0x6e3add0a // fmul v10.4s, v8.4s, v26.4s
-	WORD $0x6e3adce9 // fmul v9.4s, v7.4s, v26.4s
-	WORD $0x6e3adcc7 // fmul v7.4s, v6.4s, v26.4s
-	WORD $0x6e3adca2 // fmul v2.4s, v5.4s, v26.4s
-	WORD $0x6e3adc81 // fmul v1.4s, v4.4s, v26.4s
-	WORD $0x6e3adc60 // fmul v0.4s, v3.4s, v26.4s
+	WORD $0x6e3cdf3b // fmul v27.4s, v25.4s, v28.4s
+	WORD $0x6e3cdf1a // fmul v26.4s, v24.4s, v28.4s
+	WORD $0x6e3cdef9 // fmul v25.4s, v23.4s, v28.4s
+	WORD $0x6e3cded8 // fmul v24.4s, v22.4s, v28.4s
+	WORD $0x6e3cdeb7 // fmul v23.4s, v21.4s, v28.4s
+	WORD $0x6e3cde96 // fmul v22.4s, v20.4s, v28.4s
+	WORD $0x6e3cde75 // fmul v21.4s, v19.4s, v28.4s
+	WORD $0x6e3cde54 // fmul v20.4s, v18.4s, v28.4s
+	WORD $0x6e3cde33 // fmul v19.4s, v17.4s, v28.4s
+	WORD $0x6e3cde12 // fmul v18.4s, v16.4s, v28.4s
+	WORD $0x6e3cddf1 // fmul v17.4s, v15.4s, v28.4s
+	WORD $0x6e3cddd0 // fmul v16.4s, v14.4s, v28.4s
+	WORD $0x6e3cddaf // fmul v15.4s, v13.4s, v28.4s
+	WORD $0x6e3cdd8e // fmul v14.4s, v12.4s, v28.4s
+	WORD $0x6e3cdd6d // fmul v13.4s, v11.4s, v28.4s
+	WORD $0x6e3cdd4c // fmul v12.4s, v10.4s, v28.4s
+	WORD $0x6e3cdd2b // fmul v11.4s, v9.4s, v28.4s
+	WORD $0x6e3cdd0a // fmul v10.4s, v8.4s, v28.4s
+	WORD $0x6e3cdcc9 // fmul v9.4s, v6.4s, v28.4s
+	WORD $0x6e3cdc88 // fmul v8.4s, v4.4s, v28.4s
+	WORD $0x6e3cdce6 // fmul v6.4s, v7.4s, v28.4s
+	WORD $0x6e3cdca4 // fmul v4.4s, v5.4s, v28.4s
+	WORD $0x6e3cdc61 // fmul v1.4s, v3.4s, v28.4s
+	WORD $0x6e3cdc40 // fmul v0.4s, v2.4s, v28.4s
 store:
-	FSTPQ (F25, F27), (R2)
-	FSTPQ (F24, F28), 32(R2)
-	FSTPQ (F29, F23), 64(R2)
+	FSTPQ (F27, F26), (R2)
+	FSTPQ (F25, F24), 32(R2)
+	FSTPQ (F23, F22), 64(R2)
 	TBZ $3, R5, some_44
-	FSTPQ (F22, F21), 96(R2)
+	FSTPQ (F21, F20), 96(R2)
 	B end_46
 some_44:
 	TBZ $2, R5, few_45
-	FMOVQ F22, 96(R2)
+	FMOVQ F21, 96(R2)
 	TBZ $1, R5, one_48
-	FMOVD F21, 112(R2)
+	FMOVD F20, 112(R2)
 	TBZ $0, R5, end_47
 	ADD $120, R2, R0
-	VST1 V21.S[2], (R0)
+	VST1 V20.S[2], (R0)
 	B end_47
 one_48:
 	TBZ $0, R5, end_47
-	FMOVS F21, 112(R2)
+	FMOVS F20, 112(R2)
 end_47:
 	B end_46
 few_45:
 	TBZ $1, R5, one_50
-	FMOVD F22, 96(R2)
+	FMOVD F21, 96(R2)
 	TBZ $0, R5, end_49
 	ADD $104, R2, R0
-	VST1 V22.S[2], (R0)
+	VST1 V21.S[2], (R0)
 	B end_49
 one_50:
 	TBZ $0, R5, end_49
-	FMOVS F22, 96(R2)
+	FMOVS F21, 96(R2)
 end_49:
 end_46:
 	ADD R1, R2, R0
-	FSTPQ (F20, F19), (R0)
-	FSTPQ (F18, F17), 32(R0)
-	FSTPQ (F16, F15), 64(R0)
+	FSTPQ (F19, F18), (R0)
+	FSTPQ (F17, F16), 32(R0)
+	FSTPQ (F15, F14), 64(R0)
 	TBZ $3, R5, some_51
-	FSTPQ (F14, F13), 96(R0)
+	FSTPQ (F13, F12), 96(R0)
 	B end_53
 some_51:
 	TBZ $2, R5, few_52
-	FMOVQ F14, 96(R0)
+	FMOVQ F13, 96(R0)
 	TBZ $1, R5, one_55
-	FMOVD F13, 112(R0)
+	FMOVD F12, 112(R0)
 	TBZ $0, R5, end_54
 	ADD $120, R0, R2
-	VST1 V13.S[2], (R2)
+	VST1 V12.S[2], (R2)
 	B end_54
 one_55:
 	TBZ $0, R5, end_54
-	FMOVS F13, 112(R0)
+	FMOVS F12, 112(R0)
 end_54:
 	B end_53
 few_52:
 	TBZ $1, R5, one_57
-	FMOVD F14, 96(R0)
+	FMOVD F13, 96(R0)
 	TBZ $0, R5, end_56
 	ADD $104, R0, R2
-	VST1 V14.S[2], (R2)
+	VST1 V13.S[2], (R2)
 	B end_56
 one_57:
 	TBZ $0, R5, end_56
-	FMOVS F14, 96(R0)
+	FMOVS F13, 96(R0)
 end_56:
 end_53:
 	ADD R1, R0, R0
-	FSTPQ (F12, F11), (R0)
-	FSTPQ (F10, F9), 32(R0)
-	FSTPQ (F7, F2), 64(R0)
+	FSTPQ (F11, F10), (R0)
+	FSTPQ (F9, F8), 32(R0)
+	FSTPQ (F6, F4), 64(R0)
 	TBZ $3, R5, some_58
 	FSTPQ (F1, F0), 96(R0)
 	B end_60
@@ -11782,10 +11760,10 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F4, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -11794,6 +11772,7 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
+	FMOVD (R1), F4
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_7
@@ -11811,7 +11790,6 @@ few_8:
 	FMOVD (R3), F1
 end_11:
 end_9:
-	FMOVD (R1), F4
 	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
 	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
@@ -11824,10 +11802,10 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F4, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -11836,6 +11814,7 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
+	FMOVD (R1), F4
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_14
@@ -11853,7 +11832,6 @@ few_15:
 	FMOVD (R3), F1
 end_18:
 end_16:
-	FMOVD (R1), F4
 	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
 	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
@@ -11935,12 +11913,12 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R7, R3
-	FLDPQ (R3), (F4, F1)
-	FMOVQ (R1), F0
-	WORD $0x4fc01087 // fmla v7.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
-	WORD $0x4fc01883 // fmla v3.2d, v4.2d, v0.d[1]
-	WORD $0x4fc01822 // fmla v2.2d, v1.2d, v0.d[1]
+	FMOVQ (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fc41027 // fmla v7.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41005 // fmla v5.2d, v0.2d, v4.d[0]
+	WORD $0x4fc41823 // fmla v3.2d, v1.2d, v4.d[1]
+	WORD $0x4fc41802 // fmla v2.2d, v0.2d, v4.d[1]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -11949,6 +11927,7 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R7, R3
+	FMOVQ (R1), F4
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_7
@@ -11966,7 +11945,6 @@ few_8:
 	FMOVD (R3), F1
 end_11:
 end_9:
-	FMOVQ (R1), F4
 	WORD $0x4fc41027 // fmla v7.2d, v1.2d, v4.d[0]
 	WORD $0x4fc41005 // fmla v5.2d, v0.2d, v4.d[0]
 	WORD $0x4fc41823 // fmla v3.2d, v1.2d, v4.d[1]
@@ -11981,13 +11959,13 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R7, R5
-	FLDPQ (R5), (F4, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01087 // fmla v7.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R3), F0
-	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F6
+	FMOVD (R1)(R3), F4
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fc61027 // fmla v7.2d, v1.2d, v6.d[0]
+	WORD $0x4fc61005 // fmla v5.2d, v0.2d, v6.d[0]
+	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -11996,6 +11974,8 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R7, R5
+	FMOVD (R1), F6
+	FMOVD (R1)(R3), F4
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_14
@@ -12013,10 +11993,8 @@ few_15:
 	FMOVD (R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F4
-	WORD $0x4fc41027 // fmla v7.2d, v1.2d, v4.d[0]
-	WORD $0x4fc41005 // fmla v5.2d, v0.2d, v4.d[0]
-	FMOVD (R1)(R3), F4
+	WORD $0x4fc61027 // fmla v7.2d, v1.2d, v6.d[0]
+	WORD $0x4fc61005 // fmla v5.2d, v0.2d, v6.d[0]
 	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
 	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
@@ -12140,15 +12118,15 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
-	FLDPQ (R3), (F8, F1)
-	FMOVQ (R1), F0
-	WORD $0x4fc01106 // fmla v6.2d, v8.2d, v0.d[0]
-	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
-	WORD $0x4fc01907 // fmla v7.2d, v8.2d, v0.d[1]
-	WORD $0x4fc01825 // fmla v5.2d, v1.2d, v0.d[1]
-	FMOVD 16(R1), F0
-	WORD $0x4fc01103 // fmla v3.2d, v8.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVQ (R1), F9
+	FMOVD 16(R1), F8
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fc91026 // fmla v6.2d, v1.2d, v9.d[0]
+	WORD $0x4fc91004 // fmla v4.2d, v0.2d, v9.d[0]
+	WORD $0x4fc91827 // fmla v7.2d, v1.2d, v9.d[1]
+	WORD $0x4fc91805 // fmla v5.2d, v0.2d, v9.d[1]
+	WORD $0x4fc81023 // fmla v3.2d, v1.2d, v8.d[0]
+	WORD $0x4fc81002 // fmla v2.2d, v0.2d, v8.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -12157,6 +12135,8 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
+	FMOVQ (R1), F9
+	FMOVD 16(R1), F8
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_7
@@ -12174,12 +12154,10 @@ few_8:
 	FMOVD (R3), F1
 end_11:
 end_9:
-	FMOVQ (R1), F8
-	WORD $0x4fc81026 // fmla v6.2d, v1.2d, v8.d[0]
-	WORD $0x4fc81004 // fmla v4.2d, v0.2d, v8.d[0]
-	WORD $0x4fc81827 // fmla v7.2d, v1.2d, v8.d[1]
-	WORD $0x4fc81805 // fmla v5.2d, v0.2d, v8.d[1]
-	FMOVD 16(R1), F8
+	WORD $0x4fc91026 // fmla v6.2d, v1.2d, v9.d[0]
+	WORD $0x4fc91004 // fmla v4.2d, v0.2d, v9.d[0]
+	WORD $0x4fc91827 // fmla v7.2d, v1.2d, v9.d[1]
+	WORD $0x4fc91805 // fmla v5.2d, v0.2d, v9.d[1]
 	WORD $0x4fc81023 // fmla v3.2d, v1.2d, v8.d[0]
 	WORD $0x4fc81002 // fmla v2.2d, v0.2d, v8.d[0]
 	ADD R4, R1, R1
@@ -12193,16 +12171,16 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
-	FLDPQ (R5), (F8, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01106 // fmla v6.2d, v8.2d, v0.d[0]
-	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R3), F0
-	WORD $0x4fc01107 // fmla v7.2d, v8.2d, v0.d[0]
-	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R6), F0
-	WORD $0x4fc01103 // fmla v3.2d, v8.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F10
+	FMOVD (R1)(R3), F9
+	FMOVD (R1)(R6), F8
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
+	WORD $0x4fc91027 // fmla v7.2d, v1.2d, v9.d[0]
+	WORD $0x4fc91005 // fmla v5.2d, v0.2d, v9.d[0]
+	WORD $0x4fc81023 // fmla v3.2d, v1.2d, v8.d[0]
+	WORD $0x4fc81002 // fmla v2.2d, v0.2d, v8.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -12211,6 +12189,9 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
+	FMOVD (R1), F10
+	FMOVD (R1)(R3), F9
+	FMOVD (R1)(R6), F8
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_14
@@ -12228,13 +12209,10 @@ few_15:
 	FMOVD (R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F8
-	WORD $0x4fc81026 // fmla v6.2d, v1.2d, v8.d[0]
-	WORD $0x4fc81004 // fmla v4.2d, v0.2d, v8.d[0]
-	FMOVD (R1)(R3), F8
-	WORD $0x4fc81027 // fmla v7.2d, v1.2d, v8.d[0]
-	WORD $0x4fc81005 // fmla v5.2d, v0.2d, v8.d[0]
-	FMOVD (R1)(R6), F8
+	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
+	WORD $0x4fc91027 // fmla v7.2d, v1.2d, v9.d[0]
+	WORD $0x4fc91005 // fmla v5.2d, v0.2d, v9.d[0]
 	WORD $0x4fc81023 // fmla v3.2d, v1.2d, v8.d[0]
 	WORD $0x4fc81002 // fmla v2.2d, v0.2d, v8.d[0]
 	ADD R4, R1, R1
@@ -12398,16 +12376,16 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R10, R3
-	FLDPQ (R3), (F11, F10)
-	FLDPQ (R1), (F1, F0)
-	WORD $0x4fc11169 // fmla v9.2d, v11.2d, v1.d[0]
-	WORD $0x4fc11148 // fmla v8.2d, v10.2d, v1.d[0]
-	WORD $0x4fc11966 // fmla v6.2d, v11.2d, v1.d[1]
-	WORD $0x4fc11944 // fmla v4.2d, v10.2d, v1.d[1]
-	WORD $0x4fc01167 // fmla v7.2d, v11.2d, v0.d[0]
-	WORD $0x4fc01145 // fmla v5.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01963 // fmla v3.2d, v11.2d, v0.d[1]
-	WORD $0x4fc01942 // fmla v2.2d, v10.2d, v0.d[1]
+	FLDPQ (R1), (F11, F10)
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fcb1029 // fmla v9.2d, v1.2d, v11.d[0]
+	WORD $0x4fcb1008 // fmla v8.2d, v0.2d, v11.d[0]
+	WORD $0x4fcb1826 // fmla v6.2d, v1.2d, v11.d[1]
+	WORD $0x4fcb1804 // fmla v4.2d, v0.2d, v11.d[1]
+	WORD $0x4fca1027 // fmla v7.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1005 // fmla v5.2d, v0.2d, v10.d[0]
+	WORD $0x4fca1823 // fmla v3.2d, v1.2d, v10.d[1]
+	WORD $0x4fca1802 // fmla v2.2d, v0.2d, v10.d[1]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -12416,6 +12394,7 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R10, R3
+	FLDPQ (R1), (F11, F10)
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R9, some_7
@@ -12433,7 +12412,6 @@ few_8:
 	FMOVD (R3), F1
 end_11:
 end_9:
-	FLDPQ (R1), (F11, F10)
 	WORD $0x4fcb1029 // fmla v9.2d, v1.2d, v11.d[0]
 	WORD $0x4fcb1008 // fmla v8.2d, v0.2d, v11.d[0]
 	WORD $0x4fcb1826 // fmla v6.2d, v1.2d, v11.d[1]
@@ -12454,19 +12432,19 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R10, R5
-	FLDPQ (R5), (F10, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01149 // fmla v9.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01028 // fmla v8.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R3), F0
-	WORD $0x4fc01146 // fmla v6.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R7), F0
-	WORD $0x4fc01147 // fmla v7.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01025 // fmla v5.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R6), F0
-	WORD $0x4fc01143 // fmla v3.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F13
+	FMOVD (R1)(R3), F12
+	FMOVD (R1)(R7), F11
+	FMOVD (R1)(R6), F10
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fcd1029 // fmla v9.2d, v1.2d, v13.d[0]
+	WORD $0x4fcd1008 // fmla v8.2d, v0.2d, v13.d[0]
+	WORD $0x4fcc1026 // fmla v6.2d, v1.2d, v12.d[0]
+	WORD $0x4fcc1004 // fmla v4.2d, v0.2d, v12.d[0]
+	WORD $0x4fcb1027 // fmla v7.2d, v1.2d, v11.d[0]
+	WORD $0x4fcb1005 // fmla v5.2d, v0.2d, v11.d[0]
+	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -12475,6 +12453,10 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R10, R5
+	FMOVD (R1), F13
+	FMOVD (R1)(R3), F12
+	FMOVD (R1)(R7), F11
+	FMOVD (R1)(R6), F10
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R9, some_14
@@ -12492,16 +12474,12 @@ few_15:
 	FMOVD (R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F10
-	WORD $0x4fca1029 // fmla v9.2d, v1.2d, v10.d[0]
-	WORD $0x4fca1008 // fmla v8.2d, v0.2d, v10.d[0]
-	FMOVD (R1)(R3), F10
-	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
-	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
-	FMOVD (R1)(R7), F10
-	WORD $0x4fca1027 // fmla v7.2d, v1.2d, v10.d[0]
-	WORD $0x4fca1005 // fmla v5.2d, v0.2d, v10.d[0]
-	FMOVD (R1)(R6), F10
+	WORD $0x4fcd1029 // fmla v9.2d, v1.2d, v13.d[0]
+	WORD $0x4fcd1008 // fmla v8.2d, v0.2d, v13.d[0]
+	WORD $0x4fcc1026 // fmla v6.2d, v1.2d, v12.d[0]
+	WORD $0x4fcc1004 // fmla v4.2d, v0.2d, v12.d[0]
+	WORD $0x4fcb1027 // fmla v7.2d, v1.2d, v11.d[0]
+	WORD $0x4fcb1005 // fmla v5.2d, v0.2d, v11.d[0]
 	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
 	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
 	ADD R4, R1, R1
@@ -17003,13 +16981,13 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F8, F6)
-	FLDPQ 32(R3), (F4, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01107 // fmla v7.2d, v8.2d, v0.d[0]
-	WORD $0x4fc010c5 // fmla v5.2d, v6.2d, v0.d[0]
-	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fc41027 // fmla v7.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41005 // fmla v5.2d, v0.2d, v4.d[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -17018,7 +16996,10 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F8, F6)
+	FMOVD (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fc41027 // fmla v7.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41005 // fmla v5.2d, v0.2d, v4.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_7
@@ -17036,9 +17017,6 @@ few_8:
 	FMOVD 32(R3), F1
 end_11:
 end_9:
-	FMOVD (R1), F4
-	WORD $0x4fc41107 // fmla v7.2d, v8.2d, v4.d[0]
-	WORD $0x4fc410c5 // fmla v5.2d, v6.2d, v4.d[0]
 	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
 	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
@@ -17051,13 +17029,13 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F8, F6)
-	FLDPQ 32(R3), (F4, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01107 // fmla v7.2d, v8.2d, v0.d[0]
-	WORD $0x4fc010c5 // fmla v5.2d, v6.2d, v0.d[0]
-	WORD $0x4fc01083 // fmla v3.2d, v4.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fc41027 // fmla v7.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41005 // fmla v5.2d, v0.2d, v4.d[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -17066,7 +17044,10 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F8, F6)
+	FMOVD (R1), F4
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fc41027 // fmla v7.2d, v1.2d, v4.d[0]
+	WORD $0x4fc41005 // fmla v5.2d, v0.2d, v4.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_14
@@ -17084,9 +17065,6 @@ few_15:
 	FMOVD 32(R3), F1
 end_18:
 end_16:
-	FMOVD (R1), F4
-	WORD $0x4fc41107 // fmla v7.2d, v8.2d, v4.d[0]
-	WORD $0x4fc410c5 // fmla v5.2d, v6.2d, v4.d[0]
 	WORD $0x4fc41023 // fmla v3.2d, v1.2d, v4.d[0]
 	WORD $0x4fc41002 // fmla v2.2d, v0.2d, v4.d[0]
 	ADD R4, R1, R1
@@ -17178,17 +17156,17 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R7, R3
-	FLDPQ (R3), (F12, F11)
-	FLDPQ 32(R3), (F10, F1)
-	FMOVQ (R1), F0
-	WORD $0x4fc01189 // fmla v9.2d, v12.2d, v0.d[0]
-	WORD $0x4fc01168 // fmla v8.2d, v11.2d, v0.d[0]
-	WORD $0x4fc01146 // fmla v6.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
-	WORD $0x4fc01987 // fmla v7.2d, v12.2d, v0.d[1]
-	WORD $0x4fc01965 // fmla v5.2d, v11.2d, v0.d[1]
-	WORD $0x4fc01943 // fmla v3.2d, v10.2d, v0.d[1]
-	WORD $0x4fc01822 // fmla v2.2d, v1.2d, v0.d[1]
+	FMOVQ (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fca1029 // fmla v9.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1008 // fmla v8.2d, v0.2d, v10.d[0]
+	WORD $0x4fca1827 // fmla v7.2d, v1.2d, v10.d[1]
+	WORD $0x4fca1805 // fmla v5.2d, v0.2d, v10.d[1]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
+	WORD $0x4fca1823 // fmla v3.2d, v1.2d, v10.d[1]
+	WORD $0x4fca1802 // fmla v2.2d, v0.2d, v10.d[1]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -17197,7 +17175,12 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R7, R3
-	FLDPQ (R3), (F12, F11)
+	FMOVQ (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fca1029 // fmla v9.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1008 // fmla v8.2d, v0.2d, v10.d[0]
+	WORD $0x4fca1827 // fmla v7.2d, v1.2d, v10.d[1]
+	WORD $0x4fca1805 // fmla v5.2d, v0.2d, v10.d[1]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_7
@@ -17215,13 +17198,8 @@ few_8:
 	FMOVD 32(R3), F1
 end_11:
 end_9:
-	FMOVQ (R1), F10
-	WORD $0x4fca1189 // fmla v9.2d, v12.2d, v10.d[0]
-	WORD $0x4fca1168 // fmla v8.2d, v11.2d, v10.d[0]
 	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
 	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
-	WORD $0x4fca1987 // fmla v7.2d, v12.2d, v10.d[1]
-	WORD $0x4fca1965 // fmla v5.2d, v11.2d, v10.d[1]
 	WORD $0x4fca1823 // fmla v3.2d, v1.2d, v10.d[1]
 	WORD $0x4fca1802 // fmla v2.2d, v0.2d, v10.d[1]
 	ADD R4, R1, R1
@@ -17234,18 +17212,18 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R7, R5
-	FLDPQ (R5), (F12, F11)
-	FLDPQ 32(R5), (F10, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01189 // fmla v9.2d, v12.2d, v0.d[0]
-	WORD $0x4fc01168 // fmla v8.2d, v11.2d, v0.d[0]
-	WORD $0x4fc01146 // fmla v6.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R3), F0
-	WORD $0x4fc01187 // fmla v7.2d, v12.2d, v0.d[0]
-	WORD $0x4fc01165 // fmla v5.2d, v11.2d, v0.d[0]
-	WORD $0x4fc01143 // fmla v3.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F11
+	FMOVD (R1)(R3), F10
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fcb1029 // fmla v9.2d, v1.2d, v11.d[0]
+	WORD $0x4fcb1008 // fmla v8.2d, v0.2d, v11.d[0]
+	WORD $0x4fca1027 // fmla v7.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1005 // fmla v5.2d, v0.2d, v10.d[0]
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4fcb1026 // fmla v6.2d, v1.2d, v11.d[0]
+	WORD $0x4fcb1004 // fmla v4.2d, v0.2d, v11.d[0]
+	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -17254,7 +17232,13 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R7, R5
-	FLDPQ (R5), (F12, F11)
+	FMOVD (R1), F11
+	FMOVD (R1)(R3), F10
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fcb1029 // fmla v9.2d, v1.2d, v11.d[0]
+	WORD $0x4fcb1008 // fmla v8.2d, v0.2d, v11.d[0]
+	WORD $0x4fca1027 // fmla v7.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1005 // fmla v5.2d, v0.2d, v10.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_14
@@ -17272,14 +17256,8 @@ few_15:
 	FMOVD 32(R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F10
-	WORD $0x4fca1189 // fmla v9.2d, v12.2d, v10.d[0]
-	WORD $0x4fca1168 // fmla v8.2d, v11.2d, v10.d[0]
-	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
-	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
-	FMOVD (R1)(R3), F10
-	WORD $0x4fca1187 // fmla v7.2d, v12.2d, v10.d[0]
-	WORD $0x4fca1165 // fmla v5.2d, v11.2d, v10.d[0]
+	WORD $0x4fcb1026 // fmla v6.2d, v1.2d, v11.d[0]
+	WORD $0x4fcb1004 // fmla v4.2d, v0.2d, v11.d[0]
 	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
 	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
 	ADD R4, R1, R1
@@ -17421,22 +17399,22 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
-	FLDPQ (R3), (F16, F15)
-	FLDPQ 32(R3), (F14, F1)
-	FMOVQ (R1), F0
-	WORD $0x4fc0120d // fmla v13.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011ec // fmla v12.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011cb // fmla v11.2d, v14.2d, v0.d[0]
-	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
-	WORD $0x4fc01a09 // fmla v9.2d, v16.2d, v0.d[1]
-	WORD $0x4fc019e8 // fmla v8.2d, v15.2d, v0.d[1]
-	WORD $0x4fc019c6 // fmla v6.2d, v14.2d, v0.d[1]
-	WORD $0x4fc01824 // fmla v4.2d, v1.2d, v0.d[1]
-	FMOVD 16(R1), F0
-	WORD $0x4fc01207 // fmla v7.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e5 // fmla v5.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011c3 // fmla v3.2d, v14.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVQ (R1), F15
+	FMOVD 16(R1), F14
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fcf102d // fmla v13.2d, v1.2d, v15.d[0]
+	WORD $0x4fcf100c // fmla v12.2d, v0.2d, v15.d[0]
+	WORD $0x4fcf1829 // fmla v9.2d, v1.2d, v15.d[1]
+	WORD $0x4fcf1808 // fmla v8.2d, v0.2d, v15.d[1]
+	WORD $0x4fce1027 // fmla v7.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1005 // fmla v5.2d, v0.2d, v14.d[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fcf102b // fmla v11.2d, v1.2d, v15.d[0]
+	WORD $0x4fcf100a // fmla v10.2d, v0.2d, v15.d[0]
+	WORD $0x4fcf1826 // fmla v6.2d, v1.2d, v15.d[1]
+	WORD $0x4fcf1804 // fmla v4.2d, v0.2d, v15.d[1]
+	WORD $0x4fce1023 // fmla v3.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1002 // fmla v2.2d, v0.2d, v14.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -17445,7 +17423,15 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
-	FLDPQ (R3), (F16, F15)
+	FMOVQ (R1), F15
+	FMOVD 16(R1), F14
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fcf102d // fmla v13.2d, v1.2d, v15.d[0]
+	WORD $0x4fcf100c // fmla v12.2d, v0.2d, v15.d[0]
+	WORD $0x4fcf1829 // fmla v9.2d, v1.2d, v15.d[1]
+	WORD $0x4fcf1808 // fmla v8.2d, v0.2d, v15.d[1]
+	WORD $0x4fce1027 // fmla v7.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1005 // fmla v5.2d, v0.2d, v14.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_7
@@ -17463,18 +17449,10 @@ few_8:
 	FMOVD 32(R3), F1
 end_11:
 end_9:
-	FMOVQ (R1), F14
-	WORD $0x4fce120d // fmla v13.2d, v16.2d, v14.d[0]
-	WORD $0x4fce11ec // fmla v12.2d, v15.2d, v14.d[0]
-	WORD $0x4fce102b // fmla v11.2d, v1.2d, v14.d[0]
-	WORD $0x4fce100a // fmla v10.2d, v0.2d, v14.d[0]
-	WORD $0x4fce1a09 // fmla v9.2d, v16.2d, v14.d[1]
-	WORD $0x4fce19e8 // fmla v8.2d, v15.2d, v14.d[1]
-	WORD $0x4fce1826 // fmla v6.2d, v1.2d, v14.d[1]
-	WORD $0x4fce1804 // fmla v4.2d, v0.2d, v14.d[1]
-	FMOVD 16(R1), F14
-	WORD $0x4fce1207 // fmla v7.2d, v16.2d, v14.d[0]
-	WORD $0x4fce11e5 // fmla v5.2d, v15.2d, v14.d[0]
+	WORD $0x4fcf102b // fmla v11.2d, v1.2d, v15.d[0]
+	WORD $0x4fcf100a // fmla v10.2d, v0.2d, v15.d[0]
+	WORD $0x4fcf1826 // fmla v6.2d, v1.2d, v15.d[1]
+	WORD $0x4fcf1804 // fmla v4.2d, v0.2d, v15.d[1]
 	WORD $0x4fce1023 // fmla v3.2d, v1.2d, v14.d[0]
 	WORD $0x4fce1002 // fmla v2.2d, v0.2d, v14.d[0]
 	ADD R4, R1, R1
@@ -17488,23 +17466,23 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
-	FLDPQ (R5), (F16, F15)
-	FLDPQ 32(R5), (F14, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc0120d // fmla v13.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011ec // fmla v12.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011cb // fmla v11.2d, v14.2d, v0.d[0]
-	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R3), F0
-	WORD $0x4fc01209 // fmla v9.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e8 // fmla v8.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011c6 // fmla v6.2d, v14.2d, v0.d[0]
-	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R6), F0
-	WORD $0x4fc01207 // fmla v7.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e5 // fmla v5.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011c3 // fmla v3.2d, v14.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F16
+	FMOVD (R1)(R3), F15
+	FMOVD (R1)(R6), F14
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fd0102d // fmla v13.2d, v1.2d, v16.d[0]
+	WORD $0x4fd0100c // fmla v12.2d, v0.2d, v16.d[0]
+	WORD $0x4fcf1029 // fmla v9.2d, v1.2d, v15.d[0]
+	WORD $0x4fcf1008 // fmla v8.2d, v0.2d, v15.d[0]
+	WORD $0x4fce1027 // fmla v7.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1005 // fmla v5.2d, v0.2d, v14.d[0]
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4fd0102b // fmla v11.2d, v1.2d, v16.d[0]
+	WORD $0x4fd0100a // fmla v10.2d, v0.2d, v16.d[0]
+	WORD $0x4fcf1026 // fmla v6.2d, v1.2d, v15.d[0]
+	WORD $0x4fcf1004 // fmla v4.2d, v0.2d, v15.d[0]
+	WORD $0x4fce1023 // fmla v3.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1002 // fmla v2.2d, v0.2d, v14.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -17513,7 +17491,16 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
-	FLDPQ (R5), (F16, F15)
+	FMOVD (R1), F16
+	FMOVD (R1)(R3), F15
+	FMOVD (R1)(R6), F14
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fd0102d // fmla v13.2d, v1.2d, v16.d[0]
+	WORD $0x4fd0100c // fmla v12.2d, v0.2d, v16.d[0]
+	WORD $0x4fcf1029 // fmla v9.2d, v1.2d, v15.d[0]
+	WORD $0x4fcf1008 // fmla v8.2d, v0.2d, v15.d[0]
+	WORD $0x4fce1027 // fmla v7.2d, v1.2d, v14.d[0]
+	WORD $0x4fce1005 // fmla v5.2d, v0.2d, v14.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_14
@@ -17531,19 +17518,10 @@ few_15:
 	FMOVD 32(R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F14
-	WORD $0x4fce120d // fmla v13.2d, v16.2d, v14.d[0]
-	WORD $0x4fce11ec // fmla v12.2d, v15.2d, v14.d[0]
-	WORD $0x4fce102b // fmla v11.2d, v1.2d, v14.d[0]
-	WORD $0x4fce100a // fmla v10.2d, v0.2d, v14.d[0]
-	FMOVD (R1)(R3), F14
-	WORD $0x4fce1209 // fmla v9.2d, v16.2d, v14.d[0]
-	WORD $0x4fce11e8 // fmla v8.2d, v15.2d, v14.d[0]
-	WORD $0x4fce1026 // fmla v6.2d, v1.2d, v14.d[0]
-	WORD $0x4fce1004 // fmla v4.2d, v0.2d, v14.d[0]
-	FMOVD (R1)(R6), F14
-	WORD $0x4fce1207 // fmla v7.2d, v16.2d, v14.d[0]
-	WORD $0x4fce11e5 // fmla v5.2d, v15.2d, v14.d[0]
+	WORD $0x4fd0102b // fmla v11.2d, v1.2d, v16.d[0]
+	WORD $0x4fd0100a // fmla v10.2d, v0.2d, v16.d[0]
+	WORD $0x4fcf1026 // fmla v6.2d, v1.2d, v15.d[0]
+	WORD $0x4fcf1004 // fmla v4.2d, v0.2d, v15.d[0]
 	WORD $0x4fce1023 // fmla v3.2d, v1.2d, v14.d[0]
 	WORD $0x4fce1002 // fmla v2.2d, v0.2d, v14.d[0]
 	ADD R4, R1, R1
@@ -17733,25 +17711,25 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R10, R3
-	FLDPQ (R3), (F21, F20)
-	FLDPQ 32(R3), (F19, F18)
-	FLDPQ (R1), (F1, F0)
-	WORD $0x4fc112b1 // fmla v17.2d, v21.2d, v1.d[0]
-	WORD $0x4fc11290 // fmla v16.2d, v20.2d, v1.d[0]
-	WORD $0x4fc1126f // fmla v15.2d, v19.2d, v1.d[0]
-	WORD $0x4fc1124e // fmla v14.2d, v18.2d, v1.d[0]
-	WORD $0x4fc11aad // fmla v13.2d, v21.2d, v1.d[1]
-	WORD $0x4fc11a8c // fmla v12.2d, v20.2d, v1.d[1]
-	WORD $0x4fc11a6b // fmla v11.2d, v19.2d, v1.d[1]
-	WORD $0x4fc11a4a // fmla v10.2d, v18.2d, v1.d[1]
-	WORD $0x4fc012a9 // fmla v9.2d, v21.2d, v0.d[0]
-	WORD $0x4fc01288 // fmla v8.2d, v20.2d, v0.d[0]
-	WORD $0x4fc01266 // fmla v6.2d, v19.2d, v0.d[0]
-	WORD $0x4fc01244 // fmla v4.2d, v18.2d, v0.d[0]
-	WORD $0x4fc01aa7 // fmla v7.2d, v21.2d, v0.d[1]
-	WORD $0x4fc01a85 // fmla v5.2d, v20.2d, v0.d[1]
-	WORD $0x4fc01a63 // fmla v3.2d, v19.2d, v0.d[1]
-	WORD $0x4fc01a42 // fmla v2.2d, v18.2d, v0.d[1]
+	FLDPQ (R1), (F19, F18)
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fd31031 // fmla v17.2d, v1.2d, v19.d[0]
+	WORD $0x4fd31010 // fmla v16.2d, v0.2d, v19.d[0]
+	WORD $0x4fd3182d // fmla v13.2d, v1.2d, v19.d[1]
+	WORD $0x4fd3180c // fmla v12.2d, v0.2d, v19.d[1]
+	WORD $0x4fd21029 // fmla v9.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21008 // fmla v8.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21827 // fmla v7.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21805 // fmla v5.2d, v0.2d, v18.d[1]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fd3102f // fmla v15.2d, v1.2d, v19.d[0]
+	WORD $0x4fd3100e // fmla v14.2d, v0.2d, v19.d[0]
+	WORD $0x4fd3182b // fmla v11.2d, v1.2d, v19.d[1]
+	WORD $0x4fd3180a // fmla v10.2d, v0.2d, v19.d[1]
+	WORD $0x4fd21026 // fmla v6.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21004 // fmla v4.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21823 // fmla v3.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21802 // fmla v2.2d, v0.2d, v18.d[1]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -17760,7 +17738,16 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R10, R3
-	FLDPQ (R3), (F21, F20)
+	FLDPQ (R1), (F19, F18)
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fd31031 // fmla v17.2d, v1.2d, v19.d[0]
+	WORD $0x4fd31010 // fmla v16.2d, v0.2d, v19.d[0]
+	WORD $0x4fd3182d // fmla v13.2d, v1.2d, v19.d[1]
+	WORD $0x4fd3180c // fmla v12.2d, v0.2d, v19.d[1]
+	WORD $0x4fd21029 // fmla v9.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21008 // fmla v8.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21827 // fmla v7.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21805 // fmla v5.2d, v0.2d, v18.d[1]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R9, some_7
@@ -17778,21 +17765,12 @@ few_8:
 	FMOVD 32(R3), F1
 end_11:
 end_9:
-	FLDPQ (R1), (F19, F18)
-	WORD $0x4fd312b1 // fmla v17.2d, v21.2d, v19.d[0]
-	WORD $0x4fd31290 // fmla v16.2d, v20.2d, v19.d[0]
 	WORD $0x4fd3102f // fmla v15.2d, v1.2d, v19.d[0]
 	WORD $0x4fd3100e // fmla v14.2d, v0.2d, v19.d[0]
-	WORD $0x4fd31aad // fmla v13.2d, v21.2d, v19.d[1]
-	WORD $0x4fd31a8c // fmla v12.2d, v20.2d, v19.d[1]
 	WORD $0x4fd3182b // fmla v11.2d, v1.2d, v19.d[1]
 	WORD $0x4fd3180a // fmla v10.2d, v0.2d, v19.d[1]
-	WORD $0x4fd212a9 // fmla v9.2d, v21.2d, v18.d[0]
-	WORD $0x4fd21288 // fmla v8.2d, v20.2d, v18.d[0]
 	WORD $0x4fd21026 // fmla v6.2d, v1.2d, v18.d[0]
 	WORD $0x4fd21004 // fmla v4.2d, v0.2d, v18.d[0]
-	WORD $0x4fd21aa7 // fmla v7.2d, v21.2d, v18.d[1]
-	WORD $0x4fd21a85 // fmla v5.2d, v20.2d, v18.d[1]
 	WORD $0x4fd21823 // fmla v3.2d, v1.2d, v18.d[1]
 	WORD $0x4fd21802 // fmla v2.2d, v0.2d, v18.d[1]
 	ADD R4, R1, R1
@@ -17807,28 +17785,28 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R10, R5
-	FLDPQ (R5), (F20, F19)
-	FLDPQ 32(R5), (F18, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01291 // fmla v17.2d, v20.2d, v0.d[0]
-	WORD $0x4fc01270 // fmla v16.2d, v19.2d, v0.d[0]
-	WORD $0x4fc0124f // fmla v15.2d, v18.2d, v0.d[0]
-	WORD $0x4fc0102e // fmla v14.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R3), F0
-	WORD $0x4fc0128d // fmla v13.2d, v20.2d, v0.d[0]
-	WORD $0x4fc0126c // fmla v12.2d, v19.2d, v0.d[0]
-	WORD $0x4fc0124b // fmla v11.2d, v18.2d, v0.d[0]
-	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R7), F0
-	WORD $0x4fc01289 // fmla v9.2d, v20.2d, v0.d[0]
-	WORD $0x4fc01268 // fmla v8.2d, v19.2d, v0.d[0]
-	WORD $0x4fc01246 // fmla v6.2d, v18.2d, v0.d[0]
-	WORD $0x4fc01024 // fmla v4.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R6), F0
-	WORD $0x4fc01287 // fmla v7.2d, v20.2d, v0.d[0]
-	WORD $0x4fc01265 // fmla v5.2d, v19.2d, v0.d[0]
-	WORD $0x4fc01243 // fmla v3.2d, v18.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F21
+	FMOVD (R1)(R3), F20
+	FMOVD (R1)(R7), F19
+	FMOVD (R1)(R6), F18
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fd51031 // fmla v17.2d, v1.2d, v21.d[0]
+	WORD $0x4fd51010 // fmla v16.2d, v0.2d, v21.d[0]
+	WORD $0x4fd4102d // fmla v13.2d, v1.2d, v20.d[0]
+	WORD $0x4fd4100c // fmla v12.2d, v0.2d, v20.d[0]
+	WORD $0x4fd31029 // fmla v9.2d, v1.2d, v19.d[0]
+	WORD $0x4fd31008 // fmla v8.2d, v0.2d, v19.d[0]
+	WORD $0x4fd21027 // fmla v7.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21005 // fmla v5.2d, v0.2d, v18.d[0]
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4fd5102f // fmla v15.2d, v1.2d, v21.d[0]
+	WORD $0x4fd5100e // fmla v14.2d, v0.2d, v21.d[0]
+	WORD $0x4fd4102b // fmla v11.2d, v1.2d, v20.d[0]
+	WORD $0x4fd4100a // fmla v10.2d, v0.2d, v20.d[0]
+	WORD $0x4fd31026 // fmla v6.2d, v1.2d, v19.d[0]
+	WORD $0x4fd31004 // fmla v4.2d, v0.2d, v19.d[0]
+	WORD $0x4fd21023 // fmla v3.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21002 // fmla v2.2d, v0.2d, v18.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -17837,7 +17815,19 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R10, R5
-	FLDPQ (R5), (F20, F19)
+	FMOVD (R1), F21
+	FMOVD (R1)(R3), F20
+	FMOVD (R1)(R7), F19
+	FMOVD (R1)(R6), F18
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fd51031 // fmla v17.2d, v1.2d, v21.d[0]
+	WORD $0x4fd51010 // fmla v16.2d, v0.2d, v21.d[0]
+	WORD $0x4fd4102d // fmla v13.2d, v1.2d, v20.d[0]
+	WORD $0x4fd4100c // fmla v12.2d, v0.2d, v20.d[0]
+	WORD $0x4fd31029 // fmla v9.2d, v1.2d, v19.d[0]
+	WORD $0x4fd31008 // fmla v8.2d, v0.2d, v19.d[0]
+	WORD $0x4fd21027 // fmla v7.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21005 // fmla v5.2d, v0.2d, v18.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R9, some_14
@@ -17855,24 +17845,12 @@ few_15:
 	FMOVD 32(R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F18
-	WORD $0x4fd21291 // fmla v17.2d, v20.2d, v18.d[0]
-	WORD $0x4fd21270 // fmla v16.2d, v19.2d, v18.d[0]
-	WORD $0x4fd2102f // fmla v15.2d, v1.2d, v18.d[0]
-	WORD $0x4fd2100e // fmla v14.2d, v0.2d, v18.d[0]
-	FMOVD (R1)(R3), F18
-	WORD $0x4fd2128d // fmla v13.2d, v20.2d, v18.d[0]
-	WORD $0x4fd2126c // fmla v12.2d, v19.2d, v18.d[0]
-	WORD $0x4fd2102b // fmla v11.2d, v1.2d, v18.d[0]
-	WORD $0x4fd2100a // fmla v10.2d, v0.2d, v18.d[0]
-	FMOVD (R1)(R7), F18
-	WORD $0x4fd21289 // fmla v9.2d, v20.2d, v18.d[0]
-	WORD $0x4fd21268 // fmla v8.2d, v19.2d, v18.d[0]
-	WORD $0x4fd21026 // fmla v6.2d, v1.2d, v18.d[0]
-	WORD $0x4fd21004 // fmla v4.2d, v0.2d, v18.d[0]
-	FMOVD (R1)(R6), F18
-	WORD $0x4fd21287 // fmla v7.2d, v20.2d, v18.d[0]
-	WORD $0x4fd21265 // fmla v5.2d, v19.2d, v18.d[0]
+	WORD $0x4fd5102f // fmla v15.2d, v1.2d, v21.d[0]
+	WORD $0x4fd5100e // fmla v14.2d, v0.2d, v21.d[0]
+	WORD $0x4fd4102b // fmla v11.2d, v1.2d, v20.d[0]
+	WORD $0x4fd4100a // fmla v10.2d, v0.2d, v20.d[0]
+	WORD $0x4fd31026 // fmla v6.2d, v1.2d, v19.d[0]
+	WORD $0x4fd31004 // fmla v4.2d, v0.2d, v19.d[0]
 	WORD $0x4fd21023 // fmla v3.2d, v1.2d, v18.d[0]
 	WORD $0x4fd21002 // fmla v2.2d, v0.2d, v18.d[0]
 	ADD R4, R1, R1
@@ -19049,19 +19027,19 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F16, F15)
-	FLDPQ 32(R3), (F14, F13)
-	FLDPQ 64(R3), (F12, F11)
-	FLDPQ 96(R3), (F10, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01209 // fmla v9.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e8 // fmla v8.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011c6 // fmla v6.2d, v14.2d, v0.d[0]
-	WORD $0x4fc011a4 // fmla v4.2d, v13.2d, v0.d[0]
-	WORD $0x4fc01187 // fmla v7.2d, v12.2d, v0.d[0]
-	WORD $0x4fc01165 // fmla v5.2d, v11.2d, v0.d[0]
-	WORD $0x4fc01143 // fmla v3.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fca1029 // fmla v9.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1008 // fmla v8.2d, v0.2d, v10.d[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4fca1027 // fmla v7.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1005 // fmla v5.2d, v0.2d, v10.d[0]
+	FLDPQ 96(R3), (F1, F0)
+	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -19070,9 +19048,16 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F16, F15)
-	FLDPQ 32(R3), (F14, F13)
-	FLDPQ 64(R3), (F12, F11)
+	FMOVD (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fca1029 // fmla v9.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1008 // fmla v8.2d, v0.2d, v10.d[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4fca1027 // fmla v7.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1005 // fmla v5.2d, v0.2d, v10.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_7
@@ -19090,13 +19075,6 @@ few_8:
 	FMOVD 96(R3), F1
 end_11:
 end_9:
-	FMOVD (R1), F10
-	WORD $0x4fca1209 // fmla v9.2d, v16.2d, v10.d[0]
-	WORD $0x4fca11e8 // fmla v8.2d, v15.2d, v10.d[0]
-	WORD $0x4fca11c6 // fmla v6.2d, v14.2d, v10.d[0]
-	WORD $0x4fca11a4 // fmla v4.2d, v13.2d, v10.d[0]
-	WORD $0x4fca1187 // fmla v7.2d, v12.2d, v10.d[0]
-	WORD $0x4fca1165 // fmla v5.2d, v11.2d, v10.d[0]
 	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
 	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
 	ADD R4, R1, R1
@@ -19109,19 +19087,19 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F16, F15)
-	FLDPQ 32(R3), (F14, F13)
-	FLDPQ 64(R3), (F12, F11)
-	FLDPQ 96(R3), (F10, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01209 // fmla v9.2d, v16.2d, v0.d[0]
-	WORD $0x4fc011e8 // fmla v8.2d, v15.2d, v0.d[0]
-	WORD $0x4fc011c6 // fmla v6.2d, v14.2d, v0.d[0]
-	WORD $0x4fc011a4 // fmla v4.2d, v13.2d, v0.d[0]
-	WORD $0x4fc01187 // fmla v7.2d, v12.2d, v0.d[0]
-	WORD $0x4fc01165 // fmla v5.2d, v11.2d, v0.d[0]
-	WORD $0x4fc01143 // fmla v3.2d, v10.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fca1029 // fmla v9.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1008 // fmla v8.2d, v0.2d, v10.d[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4fca1027 // fmla v7.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1005 // fmla v5.2d, v0.2d, v10.d[0]
+	FLDPQ 96(R3), (F1, F0)
+	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -19130,9 +19108,16 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R6, R3
-	FLDPQ (R3), (F16, F15)
-	FLDPQ 32(R3), (F14, F13)
-	FLDPQ 64(R3), (F12, F11)
+	FMOVD (R1), F10
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fca1029 // fmla v9.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1008 // fmla v8.2d, v0.2d, v10.d[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fca1026 // fmla v6.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1004 // fmla v4.2d, v0.2d, v10.d[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4fca1027 // fmla v7.2d, v1.2d, v10.d[0]
+	WORD $0x4fca1005 // fmla v5.2d, v0.2d, v10.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R5, some_14
@@ -19150,13 +19135,6 @@ few_15:
 	FMOVD 96(R3), F1
 end_18:
 end_16:
-	FMOVD (R1), F10
-	WORD $0x4fca1209 // fmla v9.2d, v16.2d, v10.d[0]
-	WORD $0x4fca11e8 // fmla v8.2d, v15.2d, v10.d[0]
-	WORD $0x4fca11c6 // fmla v6.2d, v14.2d, v10.d[0]
-	WORD $0x4fca11a4 // fmla v4.2d, v13.2d, v10.d[0]
-	WORD $0x4fca1187 // fmla v7.2d, v12.2d, v10.d[0]
-	WORD $0x4fca1165 // fmla v5.2d, v11.2d, v10.d[0]
 	WORD $0x4fca1023 // fmla v3.2d, v1.2d, v10.d[0]
 	WORD $0x4fca1002 // fmla v2.2d, v0.2d, v10.d[0]
 	ADD R4, R1, R1
@@ -19268,27 +19246,27 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R7, R3
-	FLDPQ (R3), (F24, F23)
-	FLDPQ 32(R3), (F22, F21)
-	FLDPQ 64(R3), (F20, F19)
-	FLDPQ 96(R3), (F18, F1)
-	FMOVQ (R1), F0
-	WORD $0x4fc01311 // fmla v17.2d, v24.2d, v0.d[0]
-	WORD $0x4fc012f0 // fmla v16.2d, v23.2d, v0.d[0]
-	WORD $0x4fc012cf // fmla v15.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012ae // fmla v14.2d, v21.2d, v0.d[0]
-	WORD $0x4fc0128d // fmla v13.2d, v20.2d, v0.d[0]
-	WORD $0x4fc0126c // fmla v12.2d, v19.2d, v0.d[0]
-	WORD $0x4fc0124b // fmla v11.2d, v18.2d, v0.d[0]
-	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
-	WORD $0x4fc01b09 // fmla v9.2d, v24.2d, v0.d[1]
-	WORD $0x4fc01ae8 // fmla v8.2d, v23.2d, v0.d[1]
-	WORD $0x4fc01ac6 // fmla v6.2d, v22.2d, v0.d[1]
-	WORD $0x4fc01aa4 // fmla v4.2d, v21.2d, v0.d[1]
-	WORD $0x4fc01a87 // fmla v7.2d, v20.2d, v0.d[1]
-	WORD $0x4fc01a65 // fmla v5.2d, v19.2d, v0.d[1]
-	WORD $0x4fc01a43 // fmla v3.2d, v18.2d, v0.d[1]
-	WORD $0x4fc01822 // fmla v2.2d, v1.2d, v0.d[1]
+	FMOVQ (R1), F18
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fd21031 // fmla v17.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21010 // fmla v16.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21829 // fmla v9.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21808 // fmla v8.2d, v0.2d, v18.d[1]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fd2102f // fmla v15.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100e // fmla v14.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21826 // fmla v6.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21804 // fmla v4.2d, v0.2d, v18.d[1]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4fd2102d // fmla v13.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100c // fmla v12.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21827 // fmla v7.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21805 // fmla v5.2d, v0.2d, v18.d[1]
+	FLDPQ 96(R3), (F1, F0)
+	WORD $0x4fd2102b // fmla v11.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100a // fmla v10.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21823 // fmla v3.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21802 // fmla v2.2d, v0.2d, v18.d[1]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -19297,9 +19275,22 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R7, R3
-	FLDPQ (R3), (F24, F23)
-	FLDPQ 32(R3), (F22, F21)
-	FLDPQ 64(R3), (F20, F19)
+	FMOVQ (R1), F18
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fd21031 // fmla v17.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21010 // fmla v16.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21829 // fmla v9.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21808 // fmla v8.2d, v0.2d, v18.d[1]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fd2102f // fmla v15.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100e // fmla v14.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21826 // fmla v6.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21804 // fmla v4.2d, v0.2d, v18.d[1]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4fd2102d // fmla v13.2d, v1.2d, v18.d[0]
+	WORD $0x4fd2100c // fmla v12.2d, v0.2d, v18.d[0]
+	WORD $0x4fd21827 // fmla v7.2d, v1.2d, v18.d[1]
+	WORD $0x4fd21805 // fmla v5.2d, v0.2d, v18.d[1]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_7
@@ -19317,21 +19308,8 @@ few_8:
 	FMOVD 96(R3), F1
 end_11:
 end_9:
-	FMOVQ (R1), F18
-	WORD $0x4fd21311 // fmla v17.2d, v24.2d, v18.d[0]
-	WORD $0x4fd212f0 // fmla v16.2d, v23.2d, v18.d[0]
-	WORD $0x4fd212cf // fmla v15.2d, v22.2d, v18.d[0]
-	WORD $0x4fd212ae // fmla v14.2d, v21.2d, v18.d[0]
-	WORD $0x4fd2128d // fmla v13.2d, v20.2d, v18.d[0]
-	WORD $0x4fd2126c // fmla v12.2d, v19.2d, v18.d[0]
 	WORD $0x4fd2102b // fmla v11.2d, v1.2d, v18.d[0]
 	WORD $0x4fd2100a // fmla v10.2d, v0.2d, v18.d[0]
-	WORD $0x4fd21b09 // fmla v9.2d, v24.2d, v18.d[1]
-	WORD $0x4fd21ae8 // fmla v8.2d, v23.2d, v18.d[1]
-	WORD $0x4fd21ac6 // fmla v6.2d, v22.2d, v18.d[1]
-	WORD $0x4fd21aa4 // fmla v4.2d, v21.2d, v18.d[1]
-	WORD $0x4fd21a87 // fmla v7.2d, v20.2d, v18.d[1]
-	WORD $0x4fd21a65 // fmla v5.2d, v19.2d, v18.d[1]
 	WORD $0x4fd21823 // fmla v3.2d, v1.2d, v18.d[1]
 	WORD $0x4fd21802 // fmla v2.2d, v0.2d, v18.d[1]
 	ADD R4, R1, R1
@@ -19344,28 +19322,28 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R7, R5
-	FLDPQ (R5), (F24, F23)
-	FLDPQ 32(R5), (F22, F21)
-	FLDPQ 64(R5), (F20, F19)
-	FLDPQ 96(R5), (F18, F1)
-	FMOVD (R1), F0
-	WORD $0x4fc01311 // fmla v17.2d, v24.2d, v0.d[0]
-	WORD $0x4fc012f0 // fmla v16.2d, v23.2d, v0.d[0]
-	WORD $0x4fc012cf // fmla v15.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012ae // fmla v14.2d, v21.2d, v0.d[0]
-	WORD $0x4fc0128d // fmla v13.2d, v20.2d, v0.d[0]
-	WORD $0x4fc0126c // fmla v12.2d, v19.2d, v0.d[0]
-	WORD $0x4fc0124b // fmla v11.2d, v18.2d, v0.d[0]
-	WORD $0x4fc0102a // fmla v10.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R3), F0
-	WORD $0x4fc01309 // fmla v9.2d, v24.2d, v0.d[0]
-	WORD $0x4fc012e8 // fmla v8.2d, v23.2d, v0.d[0]
-	WORD $0x4fc012c6 // fmla v6.2d, v22.2d, v0.d[0]
-	WORD $0x4fc012a4 // fmla v4.2d, v21.2d, v0.d[0]
-	WORD $0x4fc01287 // fmla v7.2d, v20.2d, v0.d[0]
-	WORD $0x4fc01265 // fmla v5.2d, v19.2d, v0.d[0]
-	WORD $0x4fc01243 // fmla v3.2d, v18.2d, v0.d[0]
-	WORD $0x4fc01022 // fmla v2.2d, v1.2d, v0.d[0]
+	FMOVD (R1), F19
+	FMOVD (R1)(R3), F18
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fd31031 // fmla v17.2d, v1.2d, v19.d[0]
+	WORD $0x4fd31010 // fmla v16.2d, v0.2d, v19.d[0]
+	WORD $0x4fd21029 // fmla v9.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21008 // fmla v8.2d, v0.2d, v18.d[0]
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4fd3102f // fmla v15.2d, v1.2d, v19.d[0]
+	WORD $0x4fd3100e // fmla v14.2d, v0.2d, v19.d[0]
+	WORD $0x4fd21026 // fmla v6.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21004 // fmla v4.2d, v0.2d, v18.d[0]
+	FLDPQ 64(R5), (F1, F0)
+	WORD $0x4fd3102d // fmla v13.2d, v1.2d, v19.d[0]
+	WORD $0x4fd3100c // fmla v12.2d, v0.2d, v19.d[0]
+	WORD $0x4fd21027 // fmla v7.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21005 // fmla v5.2d, v0.2d, v18.d[0]
+	FLDPQ 96(R5), (F1, F0)
+	WORD $0x4fd3102b // fmla v11.2d, v1.2d, v19.d[0]
+	WORD $0x4fd3100a // fmla v10.2d, v0.2d, v19.d[0]
+	WORD $0x4fd21023 // fmla v3.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21002 // fmla v2.2d, v0.2d, v18.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -19374,9 +19352,23 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R7, R5
-	FLDPQ (R5), (F24, F23)
-	FLDPQ 32(R5), (F22, F21)
-	FLDPQ 64(R5), (F20, F19)
+	FMOVD (R1), F19
+	FMOVD (R1)(R3), F18
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fd31031 // fmla v17.2d, v1.2d, v19.d[0]
+	WORD $0x4fd31010 // fmla v16.2d, v0.2d, v19.d[0]
+	WORD $0x4fd21029 // fmla v9.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21008 // fmla v8.2d, v0.2d, v18.d[0]
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4fd3102f // fmla v15.2d, v1.2d, v19.d[0]
+	WORD $0x4fd3100e // fmla v14.2d, v0.2d, v19.d[0]
+	WORD $0x4fd21026 // fmla v6.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21004 // fmla v4.2d, v0.2d, v18.d[0]
+	FLDPQ 64(R5), (F1, F0)
+	WORD $0x4fd3102d // fmla v13.2d, v1.2d, v19.d[0]
+	WORD $0x4fd3100c // fmla v12.2d, v0.2d, v19.d[0]
+	WORD $0x4fd21027 // fmla v7.2d, v1.2d, v18.d[0]
+	WORD $0x4fd21005 // fmla v5.2d, v0.2d, v18.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R6, some_14
@@ -19394,22 +19386,8 @@ few_15:
 	FMOVD 96(R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F18
-	WORD $0x4fd21311 // fmla v17.2d, v24.2d, v18.d[0]
-	WORD $0x4fd212f0 // fmla v16.2d, v23.2d, v18.d[0]
-	WORD $0x4fd212cf // fmla v15.2d, v22.2d, v18.d[0]
-	WORD $0x4fd212ae // fmla v14.2d, v21.2d, v18.d[0]
-	WORD $0x4fd2128d // fmla v13.2d, v20.2d, v18.d[0]
-	WORD $0x4fd2126c // fmla v12.2d, v19.2d, v18.d[0]
-	WORD $0x4fd2102b // fmla v11.2d, v1.2d, v18.d[0]
-	WORD $0x4fd2100a // fmla v10.2d, v0.2d, v18.d[0]
-	FMOVD (R1)(R3), F18
-	WORD $0x4fd21309 // fmla v9.2d, v24.2d, v18.d[0]
-	WORD $0x4fd212e8 // fmla v8.2d, v23.2d, v18.d[0]
-	WORD $0x4fd212c6 // fmla v6.2d, v22.2d, v18.d[0]
-	WORD $0x4fd212a4 // fmla v4.2d, v21.2d, v18.d[0]
-	WORD $0x4fd21287 // fmla v7.2d, v20.2d, v18.d[0]
-	WORD $0x4fd21265 // fmla v5.2d, v19.2d, v18.d[0]
+	WORD $0x4fd3102b // fmla v11.2d, v1.2d, v19.d[0]
+	WORD $0x4fd3100a // fmla v10.2d, v0.2d, v19.d[0]
 	WORD $0x4fd21023 // fmla v3.2d, v1.2d, v18.d[0]
 	WORD $0x4fd21002 // fmla v2.2d, v0.2d, v18.d[0]
 	ADD R4, R1, R1
@@ -19541,7 +19519,7 @@ end_36:
 	RET
 
 // func Tile3x4NEONF64(k int, a *float64, rsa int, csa int, b *float64, off *int, c *float64, ldc int, n int, alpha float64, add bool)
-TEXT ·Tile3x4NEONF64(SB), NOSPLIT, $32-81
+TEXT ·Tile3x4NEONF64(SB), NOSPLIT, $0-81
 	MOVD n+64(FP), R7
 	MOVD k+0(FP), R0
 	CMP $64, R0
@@ -19553,32 +19531,30 @@ short:
 	LSL $3, R0, R4
 	MOVD b+32(FP), R9
 	MOVD off+40(FP), R0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	VMOV V24.B16, V0.B16
-	FMOVQ F0, spill1-16(SP)
+	WORD $0x6f00e419 // movi v25.2d, #0
+	VMOV V25.B16, V24.B16
 	WORD $0x6f00e417 // movi v23.2d, #0
-	VMOV V23.B16, V0.B16
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x6f00e416 // movi v22.2d, #0
-	VMOV V22.B16, V21.B16
-	WORD $0x6f00e414 // movi v20.2d, #0
-	VMOV V20.B16, V19.B16
-	WORD $0x6f00e412 // movi v18.2d, #0
-	VMOV V18.B16, V17.B16
-	WORD $0x6f00e410 // movi v16.2d, #0
-	VMOV V16.B16, V15.B16
-	WORD $0x6f00e40e // movi v14.2d, #0
-	VMOV V14.B16, V13.B16
-	WORD $0x6f00e40c // movi v12.2d, #0
-	VMOV V12.B16, V11.B16
-	WORD $0x6f00e40a // movi v10.2d, #0
-	VMOV V10.B16, V9.B16
-	WORD $0x6f00e408 // movi v8.2d, #0
-	VMOV V8.B16, V7.B16
+	VMOV V23.B16, V22.B16
+	WORD $0x6f00e415 // movi v21.2d, #0
+	VMOV V21.B16, V20.B16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	VMOV V19.B16, V18.B16
+	WORD $0x6f00e411 // movi v17.2d, #0
+	VMOV V17.B16, V16.B16
+	WORD $0x6f00e40f // movi v15.2d, #0
+	VMOV V15.B16, V14.B16
+	WORD $0x6f00e40d // movi v13.2d, #0
+	VMOV V13.B16, V12.B16
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VMOV V11.B16, V10.B16
+	WORD $0x6f00e409 // movi v9.2d, #0
+	VMOV V9.B16, V8.B16
 	WORD $0x6f00e406 // movi v6.2d, #0
-	VMOV V6.B16, V5.B16
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VMOV V4.B16, V3.B16
+	VMOV V6.B16, V4.B16
+	WORD $0x6f00e407 // movi v7.2d, #0
+	VMOV V7.B16, V5.B16
+	WORD $0x6f00e403 // movi v3.2d, #0
+	VMOV V3.B16, V2.B16
 	MOVD rsa+16(FP), R3
 	LSL $3, R3, R3
 	MOVD n+64(FP), R8
@@ -19589,40 +19565,36 @@ short:
 sum_5:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
-	FLDPQ (R3), (F31, F30)
-	FLDPQ 32(R3), (F29, F28)
-	FLDPQ 64(R3), (F27, F26)
-	FLDPQ 96(R3), (F25, F2)
-	FMOVQ (R1), F1
-	WORD $0x4fc113f8 // fmla v24.2d, v31.2d, v1.d[0]
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4fc113c0 // fmla v0.2d, v30.2d, v1.d[0]
-	FMOVQ F0, spill1-16(SP)
-	WORD $0x4fc113b7 // fmla v23.2d, v29.2d, v1.d[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4fc11380 // fmla v0.2d, v28.2d, v1.d[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4fc11376 // fmla v22.2d, v27.2d, v1.d[0]
-	WORD $0x4fc11355 // fmla v21.2d, v26.2d, v1.d[0]
-	WORD $0x4fc11334 // fmla v20.2d, v25.2d, v1.d[0]
-	WORD $0x4fc11053 // fmla v19.2d, v2.2d, v1.d[0]
-	WORD $0x4fc11bf2 // fmla v18.2d, v31.2d, v1.d[1]
-	WORD $0x4fc11bd1 // fmla v17.2d, v30.2d, v1.d[1]
-	WORD $0x4fc11bb0 // fmla v16.2d, v29.2d, v1.d[1]
-	WORD $0x4fc11b8f // fmla v15.2d, v28.2d, v1.d[1]
-	WORD $0x4fc11b6e // fmla v14.2d, v27.2d, v1.d[1]
-	WORD $0x4fc11b4d // fmla v13.2d, v26.2d, v1.d[1]
-	WORD $0x4fc11b2c // fmla v12.2d, v25.2d, v1.d[1]
-	WORD $0x4fc1184b // fmla v11.2d, v2.2d, v1.d[1]
-	FMOVD 16(R1), F0
-	WORD $0x4fc013ea // fmla v10.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013c9 // fmla v9.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013a8 // fmla v8.2d, v29.2d, v0.d[0]
-	WORD $0x4fc01387 // fmla v7.2d, v28.2d, v0.d[0]
-	WORD $0x4fc01366 // fmla v6.2d, v27.2d, v0.d[0]
-	WORD $0x4fc01345 // fmla v5.2d, v26.2d, v0.d[0]
-	WORD $0x4fc01324 // fmla v4.2d, v25.2d, v0.d[0]
-	WORD $0x4fc01043 // fmla v3.2d, v2.2d, v0.d[0]
+	FMOVQ (R1), F27
+	FMOVD 16(R1), F26
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fdb1039 // fmla v25.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1018 // fmla v24.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb1831 // fmla v17.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb1810 // fmla v16.2d, v0.2d, v27.d[1]
+	WORD $0x4fda1029 // fmla v9.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1008 // fmla v8.2d, v0.2d, v26.d[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fdb1037 // fmla v23.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1016 // fmla v22.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb182f // fmla v15.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb180e // fmla v14.2d, v0.2d, v27.d[1]
+	WORD $0x4fda1026 // fmla v6.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1004 // fmla v4.2d, v0.2d, v26.d[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4fdb1035 // fmla v21.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1014 // fmla v20.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb182d // fmla v13.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb180c // fmla v12.2d, v0.2d, v27.d[1]
+	WORD $0x4fda1027 // fmla v7.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1005 // fmla v5.2d, v0.2d, v26.d[0]
+	FLDPQ 96(R3), (F1, F0)
+	WORD $0x4fdb1033 // fmla v19.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1012 // fmla v18.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb182b // fmla v11.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb180a // fmla v10.2d, v0.2d, v27.d[1]
+	WORD $0x4fda1023 // fmla v3.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1002 // fmla v2.2d, v0.2d, v26.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_5
@@ -19631,56 +19603,52 @@ some_3:
 sum_6:
 	MOVD.P 8(R0), R3
 	ADD R3<<3, R9, R3
-	FLDPQ (R3), (F31, F30)
-	FLDPQ 32(R3), (F29, F28)
-	FLDPQ 64(R3), (F27, F26)
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FMOVQ (R1), F27
+	FMOVD 16(R1), F26
+	FLDPQ (R3), (F1, F0)
+	WORD $0x4fdb1039 // fmla v25.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1018 // fmla v24.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb1831 // fmla v17.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb1810 // fmla v16.2d, v0.2d, v27.d[1]
+	WORD $0x4fda1029 // fmla v9.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1008 // fmla v8.2d, v0.2d, v26.d[0]
+	FLDPQ 32(R3), (F1, F0)
+	WORD $0x4fdb1037 // fmla v23.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1016 // fmla v22.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb182f // fmla v15.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb180e // fmla v14.2d, v0.2d, v27.d[1]
+	WORD $0x4fda1026 // fmla v6.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1004 // fmla v4.2d, v0.2d, v26.d[0]
+	FLDPQ 64(R3), (F1, F0)
+	WORD $0x4fdb1035 // fmla v21.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1014 // fmla v20.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb182d // fmla v13.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb180c // fmla v12.2d, v0.2d, v27.d[1]
+	WORD $0x4fda1027 // fmla v7.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1005 // fmla v5.2d, v0.2d, v26.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_7
-	FLDPQ 96(R3), (F2, F1)
+	FLDPQ 96(R3), (F1, F0)
 	B end_9
 some_7:
 	TBZ $1, R8, few_8
-	FMOVQ 96(R3), F2
+	FMOVQ 96(R3), F1
 	TBZ $0, R8, end_10
-	FMOVD 112(R3), F1
+	FMOVD 112(R3), F0
 end_10:
 	B end_9
 few_8:
 	TBZ $0, R8, end_11
-	FMOVD 96(R3), F2
+	FMOVD 96(R3), F1
 end_11:
 end_9:
-	FMOVQ (R1), F25
-	WORD $0x4fd913f8 // fmla v24.2d, v31.2d, v25.d[0]
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4fd913c0 // fmla v0.2d, v30.2d, v25.d[0]
-	FMOVQ F0, spill1-16(SP)
-	WORD $0x4fd913b7 // fmla v23.2d, v29.2d, v25.d[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4fd91380 // fmla v0.2d, v28.2d, v25.d[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4fd91376 // fmla v22.2d, v27.2d, v25.d[0]
-	WORD $0x4fd91355 // fmla v21.2d, v26.2d, v25.d[0]
-	WORD $0x4fd91054 // fmla v20.2d, v2.2d, v25.d[0]
-	WORD $0x4fd91033 // fmla v19.2d, v1.2d, v25.d[0]
-	WORD $0x4fd91bf2 // fmla v18.2d, v31.2d, v25.d[1]
-	WORD $0x4fd91bd1 // fmla v17.2d, v30.2d, v25.d[1]
-	WORD $0x4fd91bb0 // fmla v16.2d, v29.2d, v25.d[1]
-	WORD $0x4fd91b8f // fmla v15.2d, v28.2d, v25.d[1]
-	WORD $0x4fd91b6e // fmla v14.2d, v27.2d, v25.d[1]
-	WORD $0x4fd91b4d // fmla v13.2d, v26.2d, v25.d[1]
-	WORD $0x4fd9184c // fmla v12.2d, v2.2d, v25.d[1]
-	WORD $0x4fd9182b // fmla v11.2d, v1.2d, v25.d[1]
-	FMOVD 16(R1), F0
-	WORD $0x4fc013ea // fmla v10.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013c9 // fmla v9.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013a8 // fmla v8.2d, v29.2d, v0.d[0]
-	WORD $0x4fc01387 // fmla v7.2d, v28.2d, v0.d[0]
-	WORD $0x4fc01366 // fmla v6.2d, v27.2d, v0.d[0]
-	WORD $0x4fc01345 // fmla v5.2d, v26.2d, v0.d[0]
-	WORD $0x4fc01044 // fmla v4.2d, v2.2d, v0.d[0]
-	WORD $0x4fc01023 // fmla v3.2d, v1.2d, v0.d[0]
+	WORD $0x4fdb1033 // fmla v19.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1012 // fmla v18.2d, v0.2d, v27.d[0]
+	WORD $0x4fdb182b // fmla v11.2d, v1.2d, v27.d[1]
+	WORD $0x4fdb180a // fmla v10.2d, v0.2d, v27.d[1]
+	WORD $0x4fda1023 // fmla v3.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1002 // fmla v2.2d, v0.2d, v26.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_6
@@ -19692,41 +19660,37 @@ apart_1:
 sum_12:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
-	FLDPQ (R5), (F31, F30)
-	FLDPQ 32(R5), (F29, F28)
-	FLDPQ 64(R5), (F27, F26)
-	FLDPQ 96(R5), (F25, F2)
-	FMOVD (R1), F1
-	WORD $0x4fc113f8 // fmla v24.2d, v31.2d, v1.d[0]
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4fc113c0 // fmla v0.2d, v30.2d, v1.d[0]
-	FMOVQ F0, spill1-16(SP)
-	WORD $0x4fc113b7 // fmla v23.2d, v29.2d, v1.d[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4fc11380 // fmla v0.2d, v28.2d, v1.d[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4fc11376 // fmla v22.2d, v27.2d, v1.d[0]
-	WORD $0x4fc11355 // fmla v21.2d, v26.2d, v1.d[0]
-	WORD $0x4fc11334 // fmla v20.2d, v25.2d, v1.d[0]
-	WORD $0x4fc11053 // fmla v19.2d, v2.2d, v1.d[0]
-	FMOVD (R1)(R3), F0
-	WORD $0x4fc013f2 // fmla v18.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013d1 // fmla v17.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013b0 // fmla v16.2d, v29.2d, v0.d[0]
-	WORD $0x4fc0138f // fmla v15.2d, v28.2d, v0.d[0]
-	WORD $0x4fc0136e // fmla v14.2d, v27.2d, v0.d[0]
-	WORD $0x4fc0134d // fmla v13.2d, v26.2d, v0.d[0]
-	WORD $0x4fc0132c // fmla v12.2d, v25.2d, v0.d[0]
-	WORD $0x4fc0104b // fmla v11.2d, v2.2d, v0.d[0]
-	FMOVD (R1)(R6), F0
-	WORD $0x4fc013ea // fmla v10.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013c9 // fmla v9.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013a8 // fmla v8.2d, v29.2d, v0.d[0]
-	WORD $0x4fc01387 // fmla v7.2d, v28.2d, v0.d[0]
-	WORD $0x4fc01366 // fmla v6.2d, v27.2d, v0.d[0]
-	WORD $0x4fc01345 // fmla v5.2d, v26.2d, v0.d[0]
-	WORD $0x4fc01324 // fmla v4.2d, v25.2d, v0.d[0]
-	WORD $0x4fc01043 // fmla v3.2d, v2.2d, v0.d[0]
+	FMOVD (R1), F28
+	FMOVD (R1)(R3), F27
+	FMOVD (R1)(R6), F26
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fdc1039 // fmla v25.2d, v1.2d, v28.d[0]
+	WORD $0x4fdc1018 // fmla v24.2d, v0.2d, v28.d[0]
+	WORD $0x4fdb1031 // fmla v17.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1010 // fmla v16.2d, v0.2d, v27.d[0]
+	WORD $0x4fda1029 // fmla v9.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1008 // fmla v8.2d, v0.2d, v26.d[0]
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4fdc1037 // fmla v23.2d, v1.2d, v28.d[0]
+	WORD $0x4fdc1016 // fmla v22.2d, v0.2d, v28.d[0]
+	WORD $0x4fdb102f // fmla v15.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb100e // fmla v14.2d, v0.2d, v27.d[0]
+	WORD $0x4fda1026 // fmla v6.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1004 // fmla v4.2d, v0.2d, v26.d[0]
+	FLDPQ 64(R5), (F1, F0)
+	WORD $0x4fdc1035 // fmla v21.2d, v1.2d, v28.d[0]
+	WORD $0x4fdc1014 // fmla v20.2d, v0.2d, v28.d[0]
+	WORD $0x4fdb102d // fmla v13.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb100c // fmla v12.2d, v0.2d, v27.d[0]
+	WORD $0x4fda1027 // fmla v7.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1005 // fmla v5.2d, v0.2d, v26.d[0]
+	FLDPQ 96(R5), (F1, F0)
+	WORD $0x4fdc1033 // fmla v19.2d, v1.2d, v28.d[0]
+	WORD $0x4fdc1012 // fmla v18.2d, v0.2d, v28.d[0]
+	WORD $0x4fdb102b // fmla v11.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb100a // fmla v10.2d, v0.2d, v27.d[0]
+	WORD $0x4fda1023 // fmla v3.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1002 // fmla v2.2d, v0.2d, v26.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_12
@@ -19735,139 +19699,133 @@ apartsome_4:
 sum_13:
 	MOVD.P 8(R0), R5
 	ADD R5<<3, R9, R5
-	FLDPQ (R5), (F31, F30)
-	FLDPQ 32(R5), (F29, F28)
-	FLDPQ 64(R5), (F27, F26)
-	WORD $0x6f00e402 // movi v2.2d, #0
+	FMOVD (R1), F28
+	FMOVD (R1)(R3), F27
+	FMOVD (R1)(R6), F26
+	FLDPQ (R5), (F1, F0)
+	WORD $0x4fdc1039 // fmla v25.2d, v1.2d, v28.d[0]
+	WORD $0x4fdc1018 // fmla v24.2d, v0.2d, v28.d[0]
+	WORD $0x4fdb1031 // fmla v17.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb1010 // fmla v16.2d, v0.2d, v27.d[0]
+	WORD $0x4fda1029 // fmla v9.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1008 // fmla v8.2d, v0.2d, v26.d[0]
+	FLDPQ 32(R5), (F1, F0)
+	WORD $0x4fdc1037 // fmla v23.2d, v1.2d, v28.d[0]
+	WORD $0x4fdc1016 // fmla v22.2d, v0.2d, v28.d[0]
+	WORD $0x4fdb102f // fmla v15.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb100e // fmla v14.2d, v0.2d, v27.d[0]
+	WORD $0x4fda1026 // fmla v6.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1004 // fmla v4.2d, v0.2d, v26.d[0]
+	FLDPQ 64(R5), (F1, F0)
+	WORD $0x4fdc1035 // fmla v21.2d, v1.2d, v28.d[0]
+	WORD $0x4fdc1014 // fmla v20.2d, v0.2d, v28.d[0]
+	WORD $0x4fdb102d // fmla v13.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb100c // fmla v12.2d, v0.2d, v27.d[0]
+	WORD $0x4fda1027 // fmla v7.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1005 // fmla v5.2d, v0.2d, v26.d[0]
 	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R8, some_14
-	FLDPQ 96(R5), (F2, F1)
+	FLDPQ 96(R5), (F1, F0)
 	B end_16
 some_14:
 	TBZ $1, R8, few_15
-	FMOVQ 96(R5), F2
+	FMOVQ 96(R5), F1
 	TBZ $0, R8, end_17
-	FMOVD 112(R5), F1
+	FMOVD 112(R5), F0
 end_17:
 	B end_16
 few_15:
 	TBZ $0, R8, end_18
-	FMOVD 96(R5), F2
+	FMOVD 96(R5), F1
 end_18:
 end_16:
-	FMOVD (R1), F25
-	WORD $0x4fd913f8 // fmla v24.2d, v31.2d, v25.d[0]
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4fd913c0 // fmla v0.2d, v30.2d, v25.d[0]
-	FMOVQ F0, spill1-16(SP)
-	WORD $0x4fd913b7 // fmla v23.2d, v29.2d, v25.d[0]
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4fd91380 // fmla v0.2d, v28.2d, v25.d[0]
-	FMOVQ F0, spill2-32(SP)
-	WORD $0x4fd91376 // fmla v22.2d, v27.2d, v25.d[0]
-	WORD $0x4fd91355 // fmla v21.2d, v26.2d, v25.d[0]
-	WORD $0x4fd91054 // fmla v20.2d, v2.2d, v25.d[0]
-	WORD $0x4fd91033 // fmla v19.2d, v1.2d, v25.d[0]
-	FMOVD (R1)(R3), F0
-	WORD $0x4fc013f2 // fmla v18.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013d1 // fmla v17.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013b0 // fmla v16.2d, v29.2d, v0.d[0]
-	WORD $0x4fc0138f // fmla v15.2d, v28.2d, v0.d[0]
-	WORD $0x4fc0136e // fmla v14.2d, v27.2d, v0.d[0]
-	WORD $0x4fc0134d // fmla v13.2d, v26.2d, v0.d[0]
-	WORD $0x4fc0104c // fmla v12.2d, v2.2d, v0.d[0]
-	WORD $0x4fc0102b // fmla v11.2d, v1.2d, v0.d[0]
-	FMOVD (R1)(R6), F0
-	WORD $0x4fc013ea // fmla v10.2d, v31.2d, v0.d[0]
-	WORD $0x4fc013c9 // fmla v9.2d, v30.2d, v0.d[0]
-	WORD $0x4fc013a8 // fmla v8.2d, v29.2d, v0.d[0]
-	WORD $0x4fc01387 // fmla v7.2d, v28.2d, v0.d[0]
-	WORD $0x4fc01366 // fmla v6.2d, v27.2d, v0.d[0]
-	WORD $0x4fc01345 // fmla v5.2d, v26.2d, v0.d[0]
-	WORD $0x4fc01044 // fmla v4.2d, v2.2d, v0.d[0]
-	WORD $0x4fc01023 // fmla v3.2d, v1.2d, v0.d[0]
+	WORD $0x4fdc1033 // fmla v19.2d, v1.2d, v28.d[0]
+	WORD $0x4fdc1012 // fmla v18.2d, v0.2d, v28.d[0]
+	WORD $0x4fdb102b // fmla v11.2d, v1.2d, v27.d[0]
+	WORD $0x4fdb100a // fmla v10.2d, v0.2d, v27.d[0]
+	WORD $0x4fda1023 // fmla v3.2d, v1.2d, v26.d[0]
+	WORD $0x4fda1002 // fmla v2.2d, v0.2d, v26.d[0]
 	ADD R4, R1, R1
 	SUBS $1, R2, R2
 	BNE sum_13
 	B done_2
 done_2:
 	FMOVD alpha+72(FP), F0
-	WORD $0x4e08041a // dup v26.2d, v0.d[0]
+	WORD $0x4e08041c // dup v28.2d, v0.d[0]
 	MOVD c+48(FP), R2
 	MOVD ldc+56(FP), R0
 	LSL $3, R0, R1
 	MOVBU add+80(FP), R0
 	CMP $0, R0
 	BEQ set
-	FLDPQ (R2), (F25, F27)
-	WORD $0x4e7acf19 // fmla v25.2d, v24.2d, v26.2d
-	FMOVQ spill1-16(SP), F0
-	WORD $0x4e7acc1b // fmla v27.2d, v0.2d, v26.2d
-	FLDPQ 32(R2), (F24, F28)
-	WORD $0x4e7acef8 // fmla v24.2d, v23.2d, v26.2d
-	FMOVQ spill2-32(SP), F0
-	WORD $0x4e7acc1c // fmla v28.2d, v0.2d, v26.2d
-	FLDPQ 64(R2), (F29, F23)
-	WORD $0x4e7acedd // fmla v29.2d, v22.2d, v26.2d
-	WORD $0x4e7aceb7 // fmla v23.2d, v21.2d, v26.2d
-	WORD $0x6f00e416 // movi v22.2d, #0
+	FLDPQ (R2), (F27, F26)
+	WORD $0x4e7ccf3b // fmla v27.2d, v25.2d, v28.2d
+	WORD $0x4e7ccf1a // fmla v26.2d, v24.2d, v28.2d
+	FLDPQ 32(R2), (F25, F24)
+	WORD $0x4e7ccef9 // fmla v25.2d, v23.2d, v28.2d
+	WORD $0x4e7cced8 // fmla v24.2d, v22.2d, v28.2d
+	FLDPQ 64(R2), (F23, F22)
+	WORD $0x4e7cceb7 // fmla v23.2d, v21.2d, v28.2d
+	WORD $0x4e7cce96 // fmla v22.2d, v20.2d, v28.2d
 	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
 	TBZ $2, R7, some_19
-	FLDPQ 96(R2), (F22, F21)
+	FLDPQ 96(R2), (F21, F20)
 	B end_21
 some_19:
 	TBZ $1, R7, few_20
-	FMOVQ 96(R2), F22
+	FMOVQ 96(R2), F21
 	TBZ $0, R7, end_22
-	FMOVD 112(R2), F21
+	FMOVD 112(R2), F20
 end_22:
 	B end_21
 few_20:
 	TBZ $0, R7, end_23
-	FMOVD 96(R2), F22
+	FMOVD 96(R2), F21
 end_23:
 end_21:
-	WORD $0x4e7ace96 // fmla v22.2d, v20.2d, v26.2d
-	WORD $0x4e7ace75 // fmla v21.2d, v19.2d, v26.2d
+	WORD $0x4e7cce75 // fmla v21.2d, v19.2d, v28.2d
+	WORD $0x4e7cce54 // fmla v20.2d, v18.2d, v28.2d
 	ADD R1, R2, R0
-	FLDPQ (R0), (F20, F19)
-	WORD $0x4e7ace54 // fmla v20.2d, v18.2d, v26.2d
-	WORD $0x4e7ace33 // fmla v19.2d, v17.2d, v26.2d
-	FLDPQ 32(R0), (F18, F17)
-	WORD $0x4e7ace12 // fmla v18.2d, v16.2d, v26.2d
-	WORD $0x4e7acdf1 // fmla v17.2d, v15.2d, v26.2d
-	FLDPQ 64(R0), (F16, F15)
-	WORD $0x4e7acdd0 // fmla v16.2d, v14.2d, v26.2d
-	WORD $0x4e7acdaf // fmla v15.2d, v13.2d, v26.2d
-	WORD $0x6f00e40e // movi v14.2d, #0
+	FLDPQ (R0), (F19, F18)
+	WORD $0x4e7cce33 // fmla v19.2d, v17.2d, v28.2d
+	WORD $0x4e7cce12 // fmla v18.2d, v16.2d, v28.2d
+	FLDPQ 32(R0), (F17, F16)
+	WORD $0x4e7ccdf1 // fmla v17.2d, v15.2d, v28.2d
+	WORD $0x4e7ccdd0 // fmla v16.2d, v14.2d, v28.2d
+	FLDPQ 64(R0), (F15, F14)
+	WORD $0x4e7ccdaf // fmla v15.2d, v13.2d, v28.2d
+	WORD $0x4e7ccd8e // fmla v14.2d, v12.2d, v28.2d
 	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	TBZ $2, R7, some_24
-	FLDPQ 96(R0), (F14, F13)
+	FLDPQ 96(R0), (F13, F12)
 	B end_26
 some_24:
 	TBZ $1, R7, few_25
-	FMOVQ 96(R0), F14
+	FMOVQ 96(R0), F13
 	TBZ $0, R7, end_27
-	FMOVD 112(R0), F13
+	FMOVD 112(R0), F12
 end_27:
 	B end_26
 few_25:
 	TBZ $0, R7, end_28
-	FMOVD 96(R0), F14
+	FMOVD 96(R0), F13
 end_28:
 end_26:
-	WORD $0x4e7acd8e // fmla v14.2d, v12.2d, v26.2d
-	WORD $0x4e7acd6d // fmla v13.2d, v11.2d, v26.2d
+	WORD $0x4e7ccd6d // fmla v13.2d, v11.2d, v28.2d
+	WORD $0x4e7ccd4c // fmla v12.2d, v10.2d, v28.2d
 	ADD R1, R0, R0
-	FLDPQ (R0), (F12, F11)
-	WORD $0x4e7acd4c // fmla v12.2d, v10.2d, v26.2d
-	WORD $0x4e7acd2b // fmla v11.2d, v9.2d, v26.2d
-	FLDPQ 32(R0), (F10, F9)
-	WORD $0x4e7acd0a // fmla v10.2d, v8.2d, v26.2d
-	WORD $0x4e7acce9 // fmla v9.2d, v7.2d, v26.2d
-	FLDPQ 64(R0), (F7, F2)
-	WORD $0x4e7accc7 // fmla v7.2d, v6.2d, v26.2d
-	WORD $0x4e7acca2 // fmla v2.2d, v5.2d, v26.2d
+	FLDPQ (R0), (F11, F10)
+	WORD $0x4e7ccd2b // fmla v11.2d, v9.2d, v28.2d
+	WORD $0x4e7ccd0a // fmla v10.2d, v8.2d, v28.2d
+	FLDPQ 32(R0), (F9, F8)
+	WORD $0x4e7cccc9 // fmla v9.2d, v6.2d, v28.2d
+	WORD $0x4e7ccc88 // fmla v8.2d, v4.2d, v28.2d
+	FLDPQ 64(R0), (F6, F4)
+	WORD $0x4e7ccce6 // fmla v6.2d, v7.2d, v28.2d
+	WORD $0x4e7ccca4 // fmla v4.2d, v5.2d, v28.2d
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e400 // movi v0.2d, #0
 	TBZ $2, R7, some_29
@@ -19885,78 +19843,76 @@ few_30:
 	FMOVD 96(R0), F1
 end_33:
 end_31:
-	WORD $0x4e7acc81 // fmla v1.2d, v4.2d, v26.2d
-	WORD $0x4e7acc60 // fmla v0.2d, v3.2d, v26.2d
+	WORD $0x4e7ccc61 // fmla v1.2d, v3.2d, v28.2d
+	WORD $0x4e7ccc40 // fmla v0.2d, v2.2d, v28.2d
 	B store
 set:
-	WORD $0x6e7adf19 // fmul v25.2d, v24.2d, v26.2d
-	FMOVQ spill1-16(SP), F0
-	WORD $0x6e7adc1b // fmul v27.2d, v0.2d, v26.2d
-	WORD $0x6e7adef8 // fmul v24.2d, v23.2d, v26.2d
-	FMOVQ spill2-32(SP), F0
-	WORD $0x6e7adc1c // fmul v28.2d, v0.2d, v26.2d
-	WORD $0x6e7adedd // fmul v29.2d, v22.2d, v26.2d
-	WORD $0x6e7adeb7 // fmul v23.2d, v21.2d, v26.2d
-	WORD $0x6e7ade96 // fmul v22.2d, v20.2d, v26.2d
-	WORD $0x6e7ade75 // fmul v21.2d, v19.2d, v26.2d
-	WORD $0x6e7ade54 // fmul v20.2d, v18.2d, v26.2d
-	WORD $0x6e7ade33 // fmul v19.2d, v17.2d, v26.2d
-	WORD $0x6e7ade12 // fmul v18.2d, v16.2d, v26.2d
-	WORD $0x6e7addf1 // fmul v17.2d, v15.2d, v26.2d
-	WORD $0x6e7addd0 // fmul v16.2d, v14.2d, v26.2d
-	WORD $0x6e7addaf // fmul v15.2d, v13.2d, v26.2d
-	WORD $0x6e7add8e // fmul v14.2d, v12.2d, v26.2d
-	WORD $0x6e7add6d // fmul v13.2d, v11.2d, v26.2d
-	WORD $0x6e7add4c // fmul v12.2d, v10.2d, v26.2d
-	WORD $0x6e7add2b // fmul v11.2d, v9.2d, v26.2d
-	WORD $0x6e7add0a // fmul v10.2d, v8.2d, v26.2d
-	WORD $0x6e7adce9 // fmul v9.2d, v7.2d, v26.2d
-	WORD $0x6e7adcc7 // fmul v7.2d, v6.2d, v26.2d
-	WORD $0x6e7adca2 // fmul v2.2d, v5.2d, v26.2d
-	WORD $0x6e7adc81 // fmul v1.2d, v4.2d, v26.2d
-	WORD $0x6e7adc60 // fmul v0.2d, v3.2d, v26.2d
+	WORD $0x6e7cdf3b // fmul v27.2d, v25.2d, v28.2d
+	WORD $0x6e7cdf1a // fmul v26.2d, v24.2d, v28.2d
+	WORD $0x6e7cdef9 // fmul v25.2d, v23.2d, v28.2d
+	WORD $0x6e7cded8 // fmul v24.2d, v22.2d, v28.2d
+	WORD $0x6e7cdeb7 // fmul v23.2d, v21.2d, v28.2d
+	WORD $0x6e7cde96 // fmul v22.2d, v20.2d, v28.2d
+	WORD $0x6e7cde75 // fmul v21.2d, v19.2d, v28.2d
+	WORD $0x6e7cde54 // fmul v20.2d, v18.2d, v28.2d
+	WORD $0x6e7cde33 // fmul v19.2d, v17.2d, v28.2d
+	WORD $0x6e7cde12 // fmul v18.2d, v16.2d, v28.2d
+	WORD $0x6e7cddf1 // fmul v17.2d, v15.2d, v28.2d
+	WORD $0x6e7cddd0 // fmul v16.2d, v14.2d, v28.2d
+	WORD $0x6e7cddaf // fmul v15.2d, v13.2d, v28.2d
+	WORD $0x6e7cdd8e // fmul v14.2d, v12.2d, v28.2d
+	WORD $0x6e7cdd6d // fmul v13.2d, v11.2d, v28.2d
+	WORD $0x6e7cdd4c // fmul v12.2d, v10.2d, v28.2d
+	WORD $0x6e7cdd2b // fmul v11.2d, v9.2d, v28.2d
+	WORD $0x6e7cdd0a // fmul v10.2d, v8.2d, v28.2d
+	WORD $0x6e7cdcc9 // fmul v9.2d, v6.2d, v28.2d
+	WORD $0x6e7cdc88 // fmul v8.2d, v4.2d, v28.2d
+	WORD $0x6e7cdce6 // fmul v6.2d, v7.2d, v28.2d
+	WORD $0x6e7cdca4 // fmul v4.2d, v5.2d, v28.2d
+	WORD $0x6e7cdc61 // fmul v1.2d, v3.2d, v28.2d
+	WORD $0x6e7cdc40 // fmul v0.2d, v2.2d, v28.2d
 store:
-	FSTPQ (F25, F27), (R2)
-	FSTPQ (F24, F28), 32(R2)
-	FSTPQ (F29, F23), 64(R2)
+	FSTPQ (F27, F26), (R2)
+	FSTPQ (F25, F24), 32(R2)
+	FSTPQ (F23, F22), 64(R2)
 	TBZ $2, R7, some_34
-	FSTPQ (F22, F21), 96(R2)
+	FSTPQ (F21, F20), 96(R2)
 	B end_36
 some_34:
 	TBZ $1, R7, few_35
-	FMOVQ F22, 96(R2)
+	FMOVQ F21, 96(R2)
 	TBZ $0, R7, end_37
-	FMOVD F21, 112(R2)
+	FMOVD F20, 112(R2)
 end_37:
 	B end_36
 few_35:
 	TBZ $0, R7, end_38
-	FMOVD F22, 96(R2)
+	FMOVD F21, 96(R2)
 end_38:
 end_36:
 	ADD R1, R2, R0
-	FSTPQ (F20, F19), (R0)
-	FSTPQ (F18, F17), 32(R0)
-	FSTPQ (F16, F15), 64(R0)
+	FSTPQ (F19, F18), (R0)
+	FSTPQ (F17, F16), 32(R0)
+	FSTPQ (F15, F14), 64(R0)
 	TBZ $2, R7, some_39
-	FSTPQ (F14, F13), 96(R0)
+	FSTPQ (F13, F12), 96(R0)
 	B end_41
 some_39:
 	TBZ $1, R7, few_40
-	FMOVQ F14, 96(R0)
+	FMOVQ F13, 96(R0)
 	TBZ $0, R7, end_42
-	FMOVD F13, 112(R0)
+	FMOVD F12, 112(R0)
 end_42:
 	B end_41
 few_40:
 	TBZ $0, R7, end_43
-	FMOVD F14, 96(R0)
+	FMOVD F13, 96(R0)
 end_43:
 end_41:
 	ADD R1, R0, R0
-	FSTPQ (F12, F11), (R0)
-	FSTPQ (F10, F9), 32(R0)
-	FSTPQ (F7, F2), 64(R0)
+	FSTPQ (F11, F10), (R0)
+	FSTPQ (F9, F8), 32(R0)
+	FSTPQ (F6, F4), 64(R0)
 	TBZ $2, R7, some_44
 	FSTPQ (F1, F0), 96(R0)
 	B end_46

@@ -16,6 +16,9 @@ type Tile struct {
 	Sums [][]reg.Register
 }
 
+// factorLoader loads the numbers of a column of A, and calls multiply with each.
+type factorLoader func(c *Code, multiply func(row int, factor Value, lane int))
+
 // Sum writes the loops over K that compute the sums. If the rows of A are adjacent, they are loaded
 // together, and an instruction multiplies by one lane. Otherwise each number is loaded by itself.
 // A tile that uses all its lanes does not look at N again.
@@ -43,7 +46,7 @@ func (t *Tile) Sum(c *Code) {
 }
 
 // loop writes one loop. factors loads the numbers of A, and calls multiply for each row.
-func (t *Tile) loop(c *Code, done string, factors func(c *Code, multiply func(row int, factor Value, lane int)), some bool) {
+func (t *Tile) loop(c *Code, done string, factors factorLoader, some bool) {
 	again := c.local("sum")
 	k, a, off := c.Register(t.K), c.Register(t.A), c.Register(t.Off)
 	c.Label(again)
@@ -51,13 +54,28 @@ func (t *Tile) loop(c *Code, done string, factors func(c *Code, multiply func(ro
 	c.access("MOVD @m, R@0", off, 1, 0, 8, []Value{row, off}, 1, 0)
 	c.set("ADD $8, R@1, R@0", off, off)
 	c.addScaled(at, c.Register(t.B), row, t.Size)
+	load := func(j int) (low, high Value) {
+		if some && j == t.Pairs-1 {
+			return c.loadFirst(t.Size, at, 32*j, c.Register(t.N))
+		}
+		return c.LoadPair(at, 32*j)
+	}
+	if t.Rows <= 4 { // the numbers of A fit into registers, those of B would not
+		t.byColumn(c, factors, load)
+	} else {
+		t.byRow(c, factors, load)
+	}
+	c.set("ADD R@2, R@1, R@0", a, a, c.Register(t.CSA))
+	c.set("SUBS $1, R@1, R@0", k, k).effect = true
+	c.Branch("BNE", again)
+	c.Branch("B", done)
+}
+
+// byRow multiplies row by row, with all numbers of B in registers.
+func (t *Tile) byRow(c *Code, factors factorLoader, load func(j int) (low, high Value)) {
 	b := make([]Value, 2*t.Pairs)
 	for j := range t.Pairs {
-		if some && j == t.Pairs-1 {
-			b[2*j], b[2*j+1] = c.loadFirst(t.Size, at, 32*j, c.Register(t.N))
-		} else {
-			b[2*j], b[2*j+1] = c.LoadPair(at, 32*j)
-		}
+		b[2*j], b[2*j+1] = load(j)
 	}
 	factors(c, func(row int, factor Value, lane int) {
 		for j, sum := range t.Sums[row] {
@@ -65,10 +83,24 @@ func (t *Tile) loop(c *Code, done string, factors func(c *Code, multiply func(ro
 			c.fusedLane(t.Size, lane, c.High(sum), b[2*j+1], factor)
 		}
 	})
-	c.set("ADD R@2, R@1, R@0", a, a, c.Register(t.CSA))
-	c.set("SUBS $1, R@1, R@0", k, k).effect = true
-	c.Branch("BNE", again)
-	c.Branch("B", done)
+}
+
+// byColumn multiplies pair by pair of B, with all numbers of A in registers.
+func (t *Tile) byColumn(c *Code, factors factorLoader, load func(j int) (low, high Value)) {
+	type number struct {
+		factor Value
+		lane   int
+	}
+	var all []number
+	factors(c, func(_ int, factor Value, lane int) { all = append(all, number{factor, lane}) })
+	for j := range t.Pairs {
+		low, high := load(j)
+		for row, n := range all {
+			sum := t.Sums[row][j]
+			c.fusedLane(t.Size, n.lane, c.Low(sum), low, n.factor)
+			c.fusedLane(t.Size, n.lane, c.High(sum), high, n.factor)
+		}
+	}
 }
 
 // adjacent loads the numbers of a column of A as whole registers.
