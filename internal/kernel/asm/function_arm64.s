@@ -4739,8 +4739,9 @@ fourwhole:
 	FLDPQ (R1), (F1, F0)
 	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
 	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
 	ADD $32, R2, R2
+	ADD $32, R1, R1
 	SUB $8, R0, R0
 	B fourwhole
 fourrest:
@@ -4958,7 +4959,8 @@ onewhole:
 	FLDPQ (R1), (F1, F0)
 	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
 	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
 	SUB $8, R0, R0
 	B onewhole
 onerest:
@@ -5100,8 +5102,9 @@ fourwhole:
 	FLDPQ (R1), (F1, F0)
 	WORD $0x4ea1f461 // fmin v1.4s, v3.4s, v1.4s
 	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
 	ADD $32, R2, R2
+	ADD $32, R1, R1
 	SUB $8, R0, R0
 	B fourwhole
 fourrest:
@@ -5319,7 +5322,8 @@ onewhole:
 	FLDPQ (R1), (F1, F0)
 	WORD $0x4ea1f461 // fmin v1.4s, v3.4s, v1.4s
 	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
 	SUB $8, R0, R0
 	B onewhole
 onerest:
@@ -8098,8 +8102,9 @@ fourwhole:
 	FLDPQ (R1), (F1, F0)
 	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
 	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
 	ADD $32, R2, R2
+	ADD $32, R1, R1
 	SUB $4, R0, R0
 	B fourwhole
 fourrest:
@@ -8233,7 +8238,8 @@ onewhole:
 	FLDPQ (R1), (F1, F0)
 	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
 	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
 	SUB $4, R0, R0
 	B onewhole
 onerest:
@@ -8333,8 +8339,9 @@ fourwhole:
 	FLDPQ (R1), (F1, F0)
 	WORD $0x4ee1f461 // fmin v1.2d, v3.2d, v1.2d
 	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
 	ADD $32, R2, R2
+	ADD $32, R1, R1
 	SUB $4, R0, R0
 	B fourwhole
 fourrest:
@@ -8468,7 +8475,8 @@ onewhole:
 	FLDPQ (R1), (F1, F0)
 	WORD $0x4ee1f461 // fmin v1.2d, v3.2d, v1.2d
 	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
 	SUB $4, R0, R0
 	B onewhole
 onerest:

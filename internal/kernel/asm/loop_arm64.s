@@ -241,7 +241,8 @@ whole:
 	FLDPQ (R1), (F1, F0)
 	WORD $0x4e23cc81 // fmla v1.4s, v4.4s, v3.4s
 	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1222,10 +1223,12 @@ whole:
 	WORD $0x6e27dc00 // fmul v0.4s, v0.4s, v7.4s
 	WORD $0x4e26cc61 // fmla v1.4s, v3.4s, v6.4s
 	WORD $0x4e26cc40 // fmla v0.4s, v2.4s, v6.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
 	WORD $0x4ea1cd25 // fmls v5.4s, v9.4s, v1.4s
 	WORD $0x4ea0cd24 // fmls v4.4s, v9.4s, v0.4s
-	FSTPQ.P (F5, F4), 32(R3)
+	FSTPQ (F5, F4), (R3)
+	ADD $32, R3, R3
+	ADD $32, R1, R1
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1430,7 +1433,7 @@ whole:
 	WORD $0x4ea3d4a1 // fsub v1.4s, v5.4s, v3.4s
 	WORD $0x4e22cdc4 // fmla v4.4s, v14.4s, v2.4s
 	WORD $0x4e21cdc3 // fmla v3.4s, v14.4s, v1.4s
-	FSTPQ.P (F4, F3), 32(R2)
+	FSTPQ (F4, F3), (R2)
 	FLDPQ (R1), (F2, F1)
 	WORD $0x6e2ddc42 // fmul v2.4s, v2.4s, v13.4s
 	WORD $0x6e2ddc21 // fmul v1.4s, v1.4s, v13.4s
@@ -1438,7 +1441,7 @@ whole:
 	WORD $0x6e25dca5 // fmul v5.4s, v5.4s, v5.4s
 	WORD $0x4e26cd82 // fmla v2.4s, v12.4s, v6.4s
 	WORD $0x4e25cd81 // fmla v1.4s, v12.4s, v5.4s
-	FSTPQ.P (F2, F1), 32(R1)
+	FSTPQ (F2, F1), (R1)
 	WORD $0x6ea1f846 // fsqrt v6.4s, v2.4s
 	WORD $0x6ea1f825 // fsqrt v5.4s, v1.4s
 	VMOV V0.B16, V2.B16
@@ -1453,7 +1456,10 @@ whole:
 	WORD $0x4e27cd21 // fmla v1.4s, v9.4s, v7.4s
 	WORD $0x4ea2d502 // fsub v2.4s, v8.4s, v2.4s
 	WORD $0x4ea1d4e1 // fsub v1.4s, v7.4s, v1.4s
-	FSTPQ.P (F2, F1), 32(R4)
+	FSTPQ (F2, F1), (R4)
+	ADD $32, R4, R4
+	ADD $32, R2, R2
+	ADD $32, R1, R1
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1730,7 +1736,7 @@ whole:
 	WORD $0x6e2bdc00 // fmul v0.4s, v0.4s, v11.4s
 	WORD $0x4e25cd41 // fmla v1.4s, v10.4s, v5.4s
 	WORD $0x4e24cd40 // fmla v0.4s, v10.4s, v4.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
 	WORD $0x6ea1f821 // fsqrt v1.4s, v1.4s
 	WORD $0x6ea1f800 // fsqrt v0.4s, v0.4s
 	WORD $0x4e29d425 // fadd v5.4s, v1.4s, v9.4s
@@ -1741,7 +1747,9 @@ whole:
 	WORD $0x6e24fc00 // fdiv v0.4s, v0.4s, v4.4s
 	WORD $0x4ea1d4e1 // fsub v1.4s, v7.4s, v1.4s
 	WORD $0x4ea0d4c0 // fsub v0.4s, v6.4s, v0.4s
-	FSTPQ.P (F1, F0), 32(R3)
+	FSTPQ (F1, F0), (R3)
+	ADD $32, R3, R3
+	ADD $32, R1, R1
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -3352,7 +3360,8 @@ whole:
 	FLDPQ (R1), (F1, F0)
 	WORD $0x4e63cc81 // fmla v1.2d, v4.2d, v3.2d
 	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -3997,10 +4006,12 @@ whole:
 	WORD $0x6e67dc00 // fmul v0.2d, v0.2d, v7.2d
 	WORD $0x4e66cc61 // fmla v1.2d, v3.2d, v6.2d
 	WORD $0x4e66cc40 // fmla v0.2d, v2.2d, v6.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
 	WORD $0x4ee1cd25 // fmls v5.2d, v9.2d, v1.2d
 	WORD $0x4ee0cd24 // fmls v4.2d, v9.2d, v0.2d
-	FSTPQ.P (F5, F4), 32(R3)
+	FSTPQ (F5, F4), (R3)
+	ADD $32, R3, R3
+	ADD $32, R1, R1
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -4135,7 +4146,7 @@ whole:
 	WORD $0x4ee3d4a1 // fsub v1.2d, v5.2d, v3.2d
 	WORD $0x4e62cdc4 // fmla v4.2d, v14.2d, v2.2d
 	WORD $0x4e61cdc3 // fmla v3.2d, v14.2d, v1.2d
-	FSTPQ.P (F4, F3), 32(R2)
+	FSTPQ (F4, F3), (R2)
 	FLDPQ (R1), (F2, F1)
 	WORD $0x6e6ddc42 // fmul v2.2d, v2.2d, v13.2d
 	WORD $0x6e6ddc21 // fmul v1.2d, v1.2d, v13.2d
@@ -4143,7 +4154,7 @@ whole:
 	WORD $0x6e65dca5 // fmul v5.2d, v5.2d, v5.2d
 	WORD $0x4e66cd82 // fmla v2.2d, v12.2d, v6.2d
 	WORD $0x4e65cd81 // fmla v1.2d, v12.2d, v5.2d
-	FSTPQ.P (F2, F1), 32(R1)
+	FSTPQ (F2, F1), (R1)
 	WORD $0x6ee1f846 // fsqrt v6.2d, v2.2d
 	WORD $0x6ee1f825 // fsqrt v5.2d, v1.2d
 	VMOV V0.B16, V2.B16
@@ -4158,7 +4169,10 @@ whole:
 	WORD $0x4e67cd21 // fmla v1.2d, v9.2d, v7.2d
 	WORD $0x4ee2d502 // fsub v2.2d, v8.2d, v2.2d
 	WORD $0x4ee1d4e1 // fsub v1.2d, v7.2d, v1.2d
-	FSTPQ.P (F2, F1), 32(R4)
+	FSTPQ (F2, F1), (R4)
+	ADD $32, R4, R4
+	ADD $32, R2, R2
+	ADD $32, R1, R1
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -4337,7 +4351,7 @@ whole:
 	WORD $0x6e6bdc00 // fmul v0.2d, v0.2d, v11.2d
 	WORD $0x4e65cd41 // fmla v1.2d, v10.2d, v5.2d
 	WORD $0x4e64cd40 // fmla v0.2d, v10.2d, v4.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
 	WORD $0x6ee1f821 // fsqrt v1.2d, v1.2d
 	WORD $0x6ee1f800 // fsqrt v0.2d, v0.2d
 	WORD $0x4e69d425 // fadd v5.2d, v1.2d, v9.2d
@@ -4348,7 +4362,9 @@ whole:
 	WORD $0x6e64fc00 // fdiv v0.2d, v0.2d, v4.2d
 	WORD $0x4ee1d4e1 // fsub v1.2d, v7.2d, v1.2d
 	WORD $0x4ee0d4c0 // fsub v0.2d, v6.2d, v0.2d
-	FSTPQ.P (F1, F0), 32(R3)
+	FSTPQ (F1, F0), (R3)
+	ADD $32, R3, R3
+	ADD $32, R1, R1
 	SUBS $4, R0, R0
 	BGT whole
 rest:

@@ -163,7 +163,8 @@ whole:
 	FLDPQ.P 32(R3), (F6, F5)
 	WORD $0x4e26cc81 // fmla v1.4s, v4.4s, v6.4s
 	WORD $0x4e25cc60 // fmla v0.4s, v3.4s, v5.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -335,10 +336,10 @@ whole:
 	FLDPQ (R1), (F9, F8)
 	WORD $0x4e27cd85 // fmla v5.4s, v12.4s, v7.4s
 	WORD $0x4e26cd64 // fmla v4.4s, v11.4s, v6.4s
-	FSTPQ.P (F5, F4), 32(R2)
+	FSTPQ (F5, F4), (R2)
 	WORD $0x4e2cd525 // fadd v5.4s, v9.4s, v12.4s
 	WORD $0x4e2bd504 // fadd v4.4s, v8.4s, v11.4s
-	FSTPQ.P (F5, F4), 32(R1)
+	FSTPQ (F5, F4), (R1)
 	FLDPQ.P 32(R3), (F5, F4)
 	WORD $0x6e25dd85 // fmul v5.4s, v12.4s, v5.4s
 	WORD $0x6e24dd64 // fmul v4.4s, v11.4s, v4.4s
@@ -346,6 +347,8 @@ whole:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x4e25cce0 // fmla v0.4s, v7.4s, v5.4s
 	WORD $0x4e24ccc2 // fmla v2.4s, v6.4s, v4.4s
+	ADD $32, R2, R2
+	ADD $32, R1, R1
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -892,7 +895,8 @@ whole:
 	FLDPQ.P 32(R3), (F6, F5)
 	WORD $0x4e66cc81 // fmla v1.2d, v4.2d, v6.2d
 	WORD $0x4e65cc60 // fmla v0.2d, v3.2d, v5.2d
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
 	SUBS $4, R0, R0
 	BGT whole
 rest:
@@ -1008,10 +1012,10 @@ whole:
 	FLDPQ (R1), (F9, F8)
 	WORD $0x4e67cd85 // fmla v5.2d, v12.2d, v7.2d
 	WORD $0x4e66cd64 // fmla v4.2d, v11.2d, v6.2d
-	FSTPQ.P (F5, F4), 32(R2)
+	FSTPQ (F5, F4), (R2)
 	WORD $0x4e6cd525 // fadd v5.2d, v9.2d, v12.2d
 	WORD $0x4e6bd504 // fadd v4.2d, v8.2d, v11.2d
-	FSTPQ.P (F5, F4), 32(R1)
+	FSTPQ (F5, F4), (R1)
 	FLDPQ.P 32(R3), (F5, F4)
 	WORD $0x6e65dd85 // fmul v5.2d, v12.2d, v5.2d
 	WORD $0x6e64dd64 // fmul v4.2d, v11.2d, v4.2d
@@ -1019,6 +1023,8 @@ whole:
 	WORD $0x4e64d463 // fadd v3.2d, v3.2d, v4.2d
 	WORD $0x4e65cce0 // fmla v0.2d, v7.2d, v5.2d
 	WORD $0x4e64ccc2 // fmla v2.2d, v6.2d, v4.2d
+	ADD $32, R2, R2
+	ADD $32, R1, R1
 	SUBS $4, R0, R0
 	BGT whole
 rest:

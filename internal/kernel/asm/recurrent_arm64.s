@@ -279,7 +279,7 @@ whole:
 	WORD $0x6e721e0c // bsl v12.16b, v16.16b, v18.16b
 	WORD $0x6e2ffdb5 // fdiv v21.4s, v13.4s, v15.4s
 	WORD $0x6e2efd94 // fdiv v20.4s, v12.4s, v14.4s
-	FSTPQ.P (F21, F20), 32(R7)
+	FSTPQ (F21, F20), (R7)
 	FLDPQ (R5), (F23, F22)
 	WORD $0x4ea81eed // orr v13.16b, v23.16b, v8.16b
 	WORD $0x4ea81ecc // orr v12.16b, v22.16b, v8.16b
@@ -333,7 +333,7 @@ whole:
 	WORD $0x4e281ecc // and v12.16b, v22.16b, v8.16b
 	WORD $0x4ead1ded // orr v13.16b, v15.16b, v13.16b
 	WORD $0x4eac1dcc // orr v12.16b, v14.16b, v12.16b
-	FSTPQ.P (F13, F12), 32(R5)
+	FSTPQ (F13, F12), (R5)
 	WORD $0x6e35ddb5 // fmul v21.4s, v13.4s, v21.4s
 	WORD $0x6e34dd94 // fmul v20.4s, v12.4s, v20.4s
 	FLDPQ (R6), (F15, F14)
@@ -409,7 +409,7 @@ whole:
 	WORD $0x6e721e0c // bsl v12.16b, v16.16b, v18.16b
 	WORD $0x6e2ffdaf // fdiv v15.4s, v13.4s, v15.4s
 	WORD $0x6e2efd8e // fdiv v14.4s, v12.4s, v14.4s
-	FSTPQ.P (F15, F14), 32(R6)
+	FSTPQ (F15, F14), (R6)
 	FLDPQ.P 32(R3), (F13, F12)
 	WORD $0x4e2fcdb5 // fmla v21.4s, v13.4s, v15.4s
 	WORD $0x4e2ecd94 // fmla v20.4s, v12.4s, v14.4s
@@ -539,10 +539,14 @@ whole:
 	WORD $0x6e721e0c // bsl v12.16b, v16.16b, v18.16b
 	WORD $0x6e2ffdad // fdiv v13.4s, v13.4s, v15.4s
 	WORD $0x6e2efd8c // fdiv v12.4s, v12.4s, v14.4s
-	FSTPQ.P (F13, F12), 32(R4)
+	FSTPQ (F13, F12), (R4)
 	WORD $0x6e2dde8d // fmul v13.4s, v20.4s, v13.4s
 	WORD $0x6e2cde6c // fmul v12.4s, v19.4s, v12.4s
 	FSTPQ.P (F13, F12), 32(R1)
+	ADD $32, R7, R7
+	ADD $32, R6, R6
+	ADD $32, R5, R5
+	ADD $32, R4, R4
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -1369,7 +1373,7 @@ whole:
 	WORD $0x4ea9cd29 // fmls v9.4s, v9.4s, v9.4s
 	WORD $0x6e2add8a // fmul v10.4s, v12.4s, v10.4s
 	WORD $0x6e29dd69 // fmul v9.4s, v11.4s, v9.4s
-	FSTPQ.P (F10, F9), 32(R5)
+	FSTPQ (F10, F9), (R5)
 	FLDPQ (R8), (F18, F17)
 	FLDPQ (R6), (F14, F13)
 	WORD $0x6e30ddcc // fmul v12.4s, v14.4s, v16.4s
@@ -1380,7 +1384,7 @@ whole:
 	WORD $0x4eb1ce29 // fmls v9.4s, v17.4s, v17.4s
 	WORD $0x6e2add8a // fmul v10.4s, v12.4s, v10.4s
 	WORD $0x6e29dd69 // fmul v9.4s, v11.4s, v9.4s
-	FSTPQ.P (F10, F9), 32(R8)
+	FSTPQ (F10, F9), (R8)
 	WORD $0x6e30de4c // fmul v12.4s, v18.4s, v16.4s
 	WORD $0x6e2fde2b // fmul v11.4s, v17.4s, v15.4s
 	FLDPQ 384(R10), (F10, F9)
@@ -1388,7 +1392,7 @@ whole:
 	WORD $0x4eadcda9 // fmls v9.4s, v13.4s, v13.4s
 	WORD $0x6e2add8a // fmul v10.4s, v12.4s, v10.4s
 	WORD $0x6e29dd69 // fmul v9.4s, v11.4s, v9.4s
-	FSTPQ.P (F10, F9), 32(R6)
+	FSTPQ (F10, F9), (R6)
 	FLDPQ (R7), (F14, F13)
 	FLDPQ.P 32(R4), (F10, F9)
 	WORD $0x6e30dd4c // fmul v12.4s, v10.4s, v16.4s
@@ -1399,10 +1403,15 @@ whole:
 	WORD $0x4eadcda9 // fmls v9.4s, v13.4s, v13.4s
 	WORD $0x6e2add8a // fmul v10.4s, v12.4s, v10.4s
 	WORD $0x6e29dd69 // fmul v9.4s, v11.4s, v9.4s
-	FSTPQ.P (F10, F9), 32(R7)
+	FSTPQ (F10, F9), (R7)
 	WORD $0x6e2ede0a // fmul v10.4s, v16.4s, v14.4s
 	WORD $0x6e2ddde9 // fmul v9.4s, v15.4s, v13.4s
-	FSTPQ.P (F10, F9), 32(R1)
+	FSTPQ (F10, F9), (R1)
+	ADD $32, R8, R8
+	ADD $32, R7, R7
+	ADD $32, R6, R6
+	ADD $32, R5, R5
+	ADD $32, R1, R1
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -2012,7 +2021,7 @@ whole:
 	WORD $0x6e721e0c // bsl v12.16b, v16.16b, v18.16b
 	WORD $0x6e2ffdaf // fdiv v15.4s, v13.4s, v15.4s
 	WORD $0x6e2efd8e // fdiv v14.4s, v12.4s, v14.4s
-	FSTPQ.P (F15, F14), 32(R6)
+	FSTPQ (F15, F14), (R6)
 	FLDPQ.P 32(R4), (F13, F12)
 	WORD $0x4e2fcdb5 // fmla v21.4s, v13.4s, v15.4s
 	WORD $0x4e2ecd94 // fmla v20.4s, v12.4s, v14.4s
@@ -2148,10 +2157,12 @@ whole:
 	WORD $0x6e751e0c // bsl v12.16b, v16.16b, v21.16b
 	WORD $0x6e2ffdad // fdiv v13.4s, v13.4s, v15.4s
 	WORD $0x6e2efd8c // fdiv v12.4s, v12.4s, v14.4s
-	FSTPQ.P (F13, F12), 32(R5)
+	FSTPQ (F13, F12), (R5)
 	WORD $0x4e2dcef3 // fmla v19.4s, v23.4s, v13.4s
 	WORD $0x4e2cced2 // fmla v18.4s, v22.4s, v12.4s
 	FSTPQ.P (F19, F18), 32(R1)
+	ADD $32, R6, R6
+	ADD $32, R5, R5
 	SUBS $8, R0, R0
 	BGT whole
 rest:
@@ -2773,14 +2784,14 @@ whole:
 	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
 	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
 	FSTPQ.P (F1, F0), 32(R3)
-	FSTPQ.P (F1, F0), 32(R8)
+	FSTPQ (F1, F0), (R8)
 	VMOV V5.B16, V3.B16
 	WORD $0x4ea9cca3 // fmls v3.4s, v5.4s, v9.4s
 	VMOV V4.B16, V2.B16
 	WORD $0x4ea8cc82 // fmls v2.4s, v4.4s, v8.4s
 	WORD $0x6e29dca1 // fmul v1.4s, v5.4s, v9.4s
 	WORD $0x6e28dc80 // fmul v0.4s, v4.4s, v8.4s
-	FSTPQ.P (F1, F0), 32(R1)
+	FSTPQ (F1, F0), (R1)
 	FLDPQ (R11), (F1, F0)
 	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
 	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
@@ -2799,9 +2810,13 @@ whole:
 	WORD $0x6e20dc42 // fmul v2.4s, v2.4s, v0.4s
 	WORD $0x6e25dce1 // fmul v1.4s, v7.4s, v5.4s
 	WORD $0x6e24dcc0 // fmul v0.4s, v6.4s, v4.4s
-	FSTPQ.P (F1, F0), 32(R7)
+	FSTPQ (F1, F0), (R7)
 	FSTPQ.P (F3, F2), 32(R4)
-	FSTPQ.P (F3, F2), 32(R9)
+	FSTPQ (F3, F2), (R9)
+	ADD $32, R9, R9
+	ADD $32, R8, R8
+	ADD $32, R7, R7
+	ADD $32, R1, R1
 	SUBS $8, R0, R0
 	BGT whole
 rest:

@@ -261,13 +261,16 @@ func (c *Code) joins(ops []*operation, o *operation) bool {
 	if _, err := fmt.Sscanf(o.text, "ADD $%d, R@1, R@0", &n); err != nil || o.args[0] != o.args[1] || o.word != 0 {
 		return false
 	}
-	for _, earlier := range slices.Backward(ops) {
+	for i, earlier := range slices.Backward(ops) {
 		if earlier.label != "" || earlier.target != "" {
 			return false
 		}
 		at := slices.Index(earlier.args, o.args[0])
 		if at < 0 {
 			continue
+		}
+		if earlier.defs == 0 && isLoadedFrom(ops[:i], o.args[0]) {
+			return false
 		}
 		m := earlier.memory
 		if m == nil || m.base != at || m.disp != 0 || m.post || m.step != n ||
@@ -280,6 +283,20 @@ func (c *Code) joins(ops []*operation, o *operation) bool {
 		earlier.defs |= 1 << at
 		earlier.effect = true
 		return true
+	}
+	return false
+}
+
+// isLoadedFrom reports whether the last block of ops uses an address. A store that moves its address
+// may do so only when it has its data. The next load from there would wait for that.
+func isLoadedFrom(ops []*operation, base Value) bool {
+	for _, o := range slices.Backward(ops) {
+		if o.label != "" || o.target != "" {
+			return false
+		}
+		if slices.Contains(o.args, base) {
+			return true
+		}
 	}
 	return false
 }
