@@ -108,7 +108,8 @@ func singleRows[F kernel.Float](x, y, z, positive []F) []countRow {
 	}
 }
 
-// castRows returns the casts. Where a level has no loop for a cast, the loop is the one of a caller.
+// castRows returns the casts. Where a level has no loop for a cast, the loop is the one of a
+// caller.
 func castRows() (rows []countRow) {
 	plain := map[kernel.Cast]func(dst, src []byte){
 		kernel.Float32ToBrain:   roundEach,

@@ -53,8 +53,8 @@ func AssemblyLoops(name string) (names []string) {
 	return names
 }
 
-// collectLoops adds the functions and pointers in v, a struct or array, that are set and differ from
-// those of plain.
+// collectLoops adds the functions and pointers in v, a struct or array, that are set and differ
+// from those of plain.
 func collectLoops(v, plain reflect.Value, path string, names *[]string) {
 	switch v.Kind() {
 	case reflect.Struct:

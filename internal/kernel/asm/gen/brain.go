@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel/asm/gen/neon"
 )
 
-// writeBrains writes the loops for BFloat16 on arm64 processors with the extension BF16. Those of
+// writeBrains writes the loops for BFloat16 on arm64 processors with the extension BF16. The loops of
 // amd64 are written by hand, because Go's assembler does not know the instructions.
 func writeBrains([]vector) {
 	v := neonVector(4)

@@ -119,8 +119,8 @@ func (v vector) columnExtremes(name, what string, do func(ops ...Op)) {
 	})
 }
 
-// unordered returns the mask of the lanes where a or b is NaN, mark adds it to none, and merge makes
-// these lanes of x NaN. On arm64 the maximum of NaN and a number is NaN, so they do nothing.
+// unordered returns the mask of the lanes where a or b is NaN, mark adds it to none, and merge
+// makes these lanes of x NaN. On arm64 the maximum of NaN and a number is NaN, so they do nothing.
 func (v vector) unordered(a, b reg.VecVirtual) mask {
 	if v.neon {
 		return mask{}

@@ -43,7 +43,7 @@ func neonVector(size int) vector {
 	return v
 }
 
-// counts returns the number of lanes in use of one or two pairs, given those of all.
+// counts returns the number of lanes in use of one or two pairs, given the number for all.
 func (v vector) counts(n reg.GPVirtual, registers int) (all []reg.GPVirtual) {
 	if registers == 1 {
 		return []reg.GPVirtual{twin(n)}

@@ -108,7 +108,8 @@ func (v vector) tile(rows, vecs int) {
 }
 
 // tileLoops writes the loops over k that compute the sums of a tile.
-func (v vector) tileLoops(rows, vecs int, acc [][]reg.VecVirtual, at []Mem, k, a, csa, b, off reg.GPVirtual, last mask) {
+func (v vector) tileLoops(rows, vecs int, acc [][]reg.VecVirtual, at []Mem, k, a, csa, b, off reg.GPVirtual,
+	last mask) {
 	// k counts up to 0 from the end of off, so one register is both index and counter
 	LEAQ(Mem{Base: off, Index: k, Scale: 8}, off)
 	NEGQ(k)

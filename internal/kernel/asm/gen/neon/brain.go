@@ -14,8 +14,8 @@ func (c *Code) RoundToBrain(from reg.Register, to operand.Mem) {
 	c.Store(c.narrowed(bfcvtn, 2, c.Low(from), c.High(from)), base, disp, 16)
 }
 
-// dotLane adds the products of pairs of BFloat16 numbers of a and one pair of b to d. It is bfdot by
-// element, of the extension BF16.
+// dotLane adds the products of pairs of BFloat16 numbers of a and one pair of b to d. It is bfdot
+// by element, of the extension BF16.
 func (c *Code) dotLane(lane int, d, a, b Value) {
 	word := uint32(0x4f40f000) | uint32(lane&1)<<21 | uint32(lane>>1)<<11
 	text := fmt.Sprintf("bfdot v@0.4s, v@1.8h, v@2.2h[%d]", lane)

@@ -122,7 +122,7 @@ func (c *Code) half(halves map[regID]Value, r reg.Register) Value {
 	return v
 }
 
-// write makes the halves of a vector register, or the memory at op, those of v.
+// write copies v to the halves of a vector register, or to memory.
 func (c *Code) write(op operand.Op, v ...Value) {
 	r, ok := op.(reg.Register)
 	if !ok {

@@ -58,8 +58,8 @@ func (c *Code) Points(bits, part, one, count reg.Register, to [3]reg.Register) {
 	}
 }
 
-// Pairs is the body of a loop over two points: it writes mean + std·x·factor and mean + std·y·factor
-// alternately. mean and std are in all lanes.
+// Pairs is the body of a loop over two points: it writes mean + std·x·factor and mean +
+// std·y·factor alternately. mean and std are in all lanes.
 func (c *Code) Pairs(mean, std, x, y, factor, to reg.Register) {
 	f := c.Load(c.Register(factor), 0, 16)
 	var made [2]Value

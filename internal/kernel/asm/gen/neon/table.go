@@ -13,8 +13,8 @@ import (
 )
 
 // table is the constants of a file: the data that its functions refer to, and the sixteen bytes
-// each that the translation loads. Each function has a part of its own, so that its constants are in
-// the range of the instruction that loads two registers. A constant is there twice, for both.
+// each that the translation loads. Each function has a part of its own, so that its constants are
+// in the range of the instruction that loads two registers. A constant is there twice, for both.
 type table struct {
 	name    string
 	data    map[string][]byte
@@ -74,8 +74,8 @@ func (t *table) constant(b *[16]byte) *constant {
 	return k
 }
 
-// begin starts the part of a function, and end returns its offset. Functions with the same constants
-// share a part.
+// begin starts the part of a function, and end returns its offset. Functions with the same
+// constants share a part.
 func (t *table) begin() {
 	t.bytes, t.offsets, t.regions = nil, map[[16]byte]*constant{}, map[string]int{}
 }

@@ -287,8 +287,8 @@ func (c *Code) joins(ops []*operation, o *operation) bool {
 	return false
 }
 
-// isLoadedFrom reports whether the last block of ops uses an address. A store that moves its address
-// may do so only when it has its data. The next load from there would wait for that.
+// isLoadedFrom reports whether the last block of ops uses an address. A store that moves its
+// address may do so only when it has its data. The next load from there would wait for that.
 func isLoadedFrom(ops []*operation, base Value) bool {
 	for _, o := range slices.Backward(ops) {
 		if o.label != "" || o.target != "" {

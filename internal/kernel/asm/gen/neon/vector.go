@@ -9,7 +9,7 @@ import (
 
 type translation = func(c *Code, ops []operand.Op)
 
-// vectors translates the instructions on vector registers. The order of operands is that of Go's
+// vectors translates the instructions on vector registers. Operands must be in the order of Go's
 // assembler: the destination is last, the first source second to last.
 var vectors = map[string]translation{
 	"VADDPS": binary3(fadd, 4), "VADDPD": binary3(fadd, 8), "VSUBPS": binary3(fsub, 4), "VSUBPD": binary3(fsub, 8),
@@ -120,9 +120,9 @@ func extreme(size int, largest bool) translation {
 	}
 }
 
-// extremeKind returns the instruction that does what amd64 does if one of the sources is a constant,
-// and so cannot be NaN: the maximum or minimum is NaN if the second source is, and the second
-// source if the first is NaN. The zeros of both signs may be exchanged.
+// extremeKind returns the instruction that does what amd64 does if one of the sources is a
+// constant, and so cannot be NaN: the maximum or minimum is NaN if the second source is, and the
+// second source if the first is NaN. The zeros of both signs may be exchanged.
 func (c *Code) extremeKind(second, first operand.Op, largest bool) kind {
 	m, ok := second.(operand.Mem)
 	switch {
@@ -211,7 +211,8 @@ func rounding(size int) translation {
 func comparison(size int) translation {
 	return func(c *Code, ops []operand.Op) {
 		predicate := immediate(ops[0])
-		c.each(ops[1:], count(ops[3]), func(b, a Value) Value { return c.compare(predicate, size, a, b, isSame(ops[1], ops[2])) })
+		same := isSame(ops[1], ops[2])
+		c.each(ops[1:], count(ops[3]), func(b, a Value) Value { return c.compare(predicate, size, a, b, same) })
 	}
 }
 
