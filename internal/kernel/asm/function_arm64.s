@@ -1471,6 +1471,21 @@ TEXT ·NegNEONF32(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
+	WORD $0x6e201c21 // eor v1.16b, v1.16b, v0.16b
+	FSTPQ.P (F2, F1), 32(R1)
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
+	WORD $0x6e201c21 // eor v1.16b, v1.16b, v0.16b
+	FSTPQ.P (F2, F1), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -1558,6 +1573,21 @@ TEXT ·AbsNEONF32(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x4e601c42 // bic v2.16b, v2.16b, v0.16b
+	WORD $0x4e601c21 // bic v1.16b, v1.16b, v0.16b
+	FSTPQ.P (F2, F1), 32(R1)
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x4e601c42 // bic v2.16b, v2.16b, v0.16b
+	WORD $0x4e601c21 // bic v1.16b, v1.16b, v0.16b
+	FSTPQ.P (F2, F1), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -1754,6 +1784,21 @@ TEXT ·FloorNEONF32(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e219821 // frintm v1.4s, v1.4s
+	WORD $0x4e219800 // frintm v0.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e219821 // frintm v1.4s, v1.4s
+	WORD $0x4e219800 // frintm v0.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -1838,6 +1883,21 @@ TEXT ·CeilNEONF32(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea18821 // frintp v1.4s, v1.4s
+	WORD $0x4ea18800 // frintp v0.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea18821 // frintp v1.4s, v1.4s
+	WORD $0x4ea18800 // frintp v0.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -1922,6 +1982,21 @@ TEXT ·RoundNEONF32(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e218821 // frintn v1.4s, v1.4s
+	WORD $0x4e218800 // frintn v0.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e218821 // frintn v1.4s, v1.4s
+	WORD $0x4e218800 // frintn v0.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -2006,6 +2081,21 @@ TEXT ·TruncNEONF32(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea19821 // frintz v1.4s, v1.4s
+	WORD $0x4ea19800 // frintz v0.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea19821 // frintz v1.4s, v1.4s
+	WORD $0x4ea19800 // frintz v0.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -2090,6 +2180,21 @@ TEXT ·SqrtNEONF32(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6ea1f821 // fsqrt v1.4s, v1.4s
+	WORD $0x6ea1f800 // fsqrt v0.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6ea1f821 // fsqrt v1.4s, v1.4s
+	WORD $0x6ea1f800 // fsqrt v0.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -2267,6 +2372,21 @@ TEXT ·ReciprocalNEONF32(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
+	WORD $0x6e21fc01 // fdiv v1.4s, v0.4s, v1.4s
+	FSTPQ.P (F2, F1), 32(R1)
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x6e22fc02 // fdiv v2.4s, v0.4s, v2.4s
+	WORD $0x6e21fc01 // fdiv v1.4s, v0.4s, v1.4s
+	FSTPQ.P (F2, F1), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -2352,6 +2472,25 @@ TEXT ·CubeNEONF32(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x6e23dc61 // fmul v1.4s, v3.4s, v3.4s
+	WORD $0x6e22dc40 // fmul v0.4s, v2.4s, v2.4s
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x6e23dc61 // fmul v1.4s, v3.4s, v3.4s
+	WORD $0x6e22dc40 // fmul v0.4s, v2.4s, v2.4s
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -4274,6 +4413,25 @@ TEXT ·ClampNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f460 // fmax v0.4s, v3.4s, v0.4s
+	WORD $0x4ea1f441 // fmin v1.4s, v2.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f460 // fmax v0.4s, v3.4s, v0.4s
+	WORD $0x4ea1f441 // fmin v1.4s, v2.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -4363,6 +4521,23 @@ TEXT ·MaxNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21f461 // fmax v1.4s, v3.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -4480,6 +4655,23 @@ TEXT ·MinNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea1f461 // fmin v1.4s, v3.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea1f461 // fmin v1.4s, v3.4s, v1.4s
+	WORD $0x4ea0f440 // fmin v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -5438,6 +5630,21 @@ TEXT ·NegNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
+	WORD $0x6e201c21 // eor v1.16b, v1.16b, v0.16b
+	FSTPQ.P (F2, F1), 32(R1)
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x6e201c42 // eor v2.16b, v2.16b, v0.16b
+	WORD $0x6e201c21 // eor v1.16b, v1.16b, v0.16b
+	FSTPQ.P (F2, F1), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -5497,6 +5704,21 @@ TEXT ·AbsNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x4e601c42 // bic v2.16b, v2.16b, v0.16b
+	WORD $0x4e601c21 // bic v1.16b, v1.16b, v0.16b
+	FSTPQ.P (F2, F1), 32(R1)
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x4e601c42 // bic v2.16b, v2.16b, v0.16b
+	WORD $0x4e601c21 // bic v1.16b, v1.16b, v0.16b
+	FSTPQ.P (F2, F1), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -5637,6 +5859,21 @@ TEXT ·FloorNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e619821 // frintm v1.2d, v1.2d
+	WORD $0x4e619800 // frintm v0.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e619821 // frintm v1.2d, v1.2d
+	WORD $0x4e619800 // frintm v0.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -5693,6 +5930,21 @@ TEXT ·CeilNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ee18821 // frintp v1.2d, v1.2d
+	WORD $0x4ee18800 // frintp v0.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ee18821 // frintp v1.2d, v1.2d
+	WORD $0x4ee18800 // frintp v0.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -5749,6 +6001,21 @@ TEXT ·RoundNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e618821 // frintn v1.2d, v1.2d
+	WORD $0x4e618800 // frintn v0.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e618821 // frintn v1.2d, v1.2d
+	WORD $0x4e618800 // frintn v0.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -5805,6 +6072,21 @@ TEXT ·TruncNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ee19821 // frintz v1.2d, v1.2d
+	WORD $0x4ee19800 // frintz v0.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ee19821 // frintz v1.2d, v1.2d
+	WORD $0x4ee19800 // frintz v0.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -5861,6 +6143,21 @@ TEXT ·SqrtNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6ee1f821 // fsqrt v1.2d, v1.2d
+	WORD $0x6ee1f800 // fsqrt v0.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6ee1f821 // fsqrt v1.2d, v1.2d
+	WORD $0x6ee1f800 // fsqrt v0.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -5982,6 +6279,21 @@ TEXT ·ReciprocalNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x6e62fc02 // fdiv v2.2d, v0.2d, v2.2d
+	WORD $0x6e61fc01 // fdiv v1.2d, v0.2d, v1.2d
+	FSTPQ.P (F2, F1), 32(R1)
+	FLDPQ.P 32(R2), (F2, F1)
+	WORD $0x6e62fc02 // fdiv v2.2d, v0.2d, v2.2d
+	WORD $0x6e61fc01 // fdiv v1.2d, v0.2d, v1.2d
+	FSTPQ.P (F2, F1), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -6039,6 +6351,25 @@ TEXT ·CubeNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x6e63dc61 // fmul v1.2d, v3.2d, v3.2d
+	WORD $0x6e62dc40 // fmul v0.2d, v2.2d, v2.2d
+	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
+	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x6e63dc61 // fmul v1.2d, v3.2d, v3.2d
+	WORD $0x6e62dc40 // fmul v0.2d, v2.2d, v2.2d
+	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
+	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -7753,6 +8084,25 @@ TEXT ·ClampNEONF64(SB), NOSPLIT, $0-40
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f460 // fmax v0.2d, v3.2d, v0.2d
+	WORD $0x4ee1f441 // fmin v1.2d, v2.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f460 // fmax v0.2d, v3.2d, v0.2d
+	WORD $0x4ee1f441 // fmin v1.2d, v2.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -7814,6 +8164,23 @@ TEXT ·MaxNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
 	SUB R4, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61f461 // fmax v1.2d, v3.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -7889,6 +8256,23 @@ TEXT ·MinNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
 	SUB R4, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ee1f461 // fmin v1.2d, v3.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ee1f461 // fmin v1.2d, v3.2d, v1.2d
+	WORD $0x4ee0f440 // fmin v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:

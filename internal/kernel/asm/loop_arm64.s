@@ -234,6 +234,25 @@ TEXT ·AxpyNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e23cc81 // fmla v1.4s, v4.4s, v3.4s
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e23cc81 // fmla v1.4s, v4.4s, v3.4s
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -353,6 +372,21 @@ TEXT ·ScaleNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -439,6 +473,21 @@ TEXT ·ShiftNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -524,6 +573,23 @@ TEXT ·AddNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
+	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21d461 // fadd v1.4s, v3.4s, v1.4s
+	WORD $0x4e20d440 // fadd v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -641,6 +707,23 @@ TEXT ·SubNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ea1d461 // fsub v1.4s, v3.4s, v1.4s
+	WORD $0x4ea0d440 // fsub v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -758,6 +841,23 @@ TEXT ·MulNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e21dc61 // fmul v1.4s, v3.4s, v1.4s
+	WORD $0x6e20dc40 // fmul v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -875,6 +975,23 @@ TEXT ·DivNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e21fc61 // fdiv v1.4s, v3.4s, v1.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e21fc61 // fdiv v1.4s, v3.4s, v1.4s
+	WORD $0x6e20fc40 // fdiv v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -992,6 +1109,21 @@ TEXT ·ReluNEONF32(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $7, R0, R3
 	SUB R3, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21f441 // fmax v1.4s, v2.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e21f441 // fmax v1.4s, v2.4s, v1.4s
+	WORD $0x4e20f440 // fmax v0.4s, v2.4s, v0.4s
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -1078,6 +1210,31 @@ TEXT ·ReluBackwardNEONF32(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $7, R0, R4
 	SUB R4, R0, R0
+	SUBS $16, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F0, F4)
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x6e20e4a0 // fcmge v0.4s, v5.4s, v0.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x6e24e4a0 // fcmge v0.4s, v5.4s, v4.4s
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4e211c61 // and v1.16b, v3.16b, v1.16b
+	WORD $0x4e201c40 // and v0.16b, v2.16b, v0.16b
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F0, F4)
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x6e20e4a0 // fcmge v0.4s, v5.4s, v0.4s
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x6e24e4a0 // fcmge v0.4s, v5.4s, v4.4s
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4e211c61 // and v1.16b, v3.16b, v1.16b
+	WORD $0x4e201c40 // and v0.16b, v2.16b, v0.16b
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $16, R0, R0
+	BGE both
+last:
+	ADD $16, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -3353,6 +3510,25 @@ TEXT ·AxpyNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e63cc81 // fmla v1.2d, v4.2d, v3.2d
+	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
+	FLDPQ.P 32(R2), (F3, F2)
+	FLDPQ (R1), (F1, F0)
+	WORD $0x4e63cc81 // fmla v1.2d, v4.2d, v3.2d
+	WORD $0x4e62cc80 // fmla v0.2d, v4.2d, v2.2d
+	FSTPQ (F1, F0), (R1)
+	ADD $32, R1, R1
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -3430,6 +3606,21 @@ TEXT ·ScaleNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e62dc21 // fmul v1.2d, v1.2d, v2.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e62dc21 // fmul v1.2d, v1.2d, v2.2d
+	WORD $0x6e62dc00 // fmul v0.2d, v0.2d, v2.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -3488,6 +3679,21 @@ TEXT ·ShiftNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
+	WORD $0x4e62d400 // fadd v0.2d, v0.2d, v2.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e62d421 // fadd v1.2d, v1.2d, v2.2d
+	WORD $0x4e62d400 // fadd v0.2d, v0.2d, v2.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -3545,6 +3751,23 @@ TEXT ·AddNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
 	SUB R4, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
+	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61d461 // fadd v1.2d, v3.2d, v1.2d
+	WORD $0x4e60d440 // fadd v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -3620,6 +3843,23 @@ TEXT ·SubNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
 	SUB R4, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ee1d461 // fsub v1.2d, v3.2d, v1.2d
+	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4ee1d461 // fsub v1.2d, v3.2d, v1.2d
+	WORD $0x4ee0d440 // fsub v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -3695,6 +3935,23 @@ TEXT ·MulNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
 	SUB R4, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
+	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e61dc61 // fmul v1.2d, v3.2d, v1.2d
+	WORD $0x6e60dc40 // fmul v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -3770,6 +4027,23 @@ TEXT ·DivNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
 	SUB R4, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e61fc61 // fdiv v1.2d, v3.2d, v1.2d
+	WORD $0x6e60fc40 // fdiv v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F3, F2)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x6e61fc61 // fdiv v1.2d, v3.2d, v1.2d
+	WORD $0x6e60fc40 // fdiv v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -3845,6 +4119,21 @@ TEXT ·ReluNEONF64(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	AND $3, R0, R3
 	SUB R3, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61f441 // fmax v1.2d, v2.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R2), (F1, F0)
+	WORD $0x4e61f441 // fmax v1.2d, v2.2d, v1.2d
+	WORD $0x4e60f440 // fmax v0.2d, v2.2d, v0.2d
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:
@@ -3903,6 +4192,31 @@ TEXT ·ReluBackwardNEONF64(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0
 	AND $3, R0, R4
 	SUB R4, R0, R0
+	SUBS $8, R0, R0
+	BLT last
+both:
+	FLDPQ.P 32(R3), (F0, F4)
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x6e60e4a0 // fcmge v0.2d, v5.2d, v0.2d
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x6e64e4a0 // fcmge v0.2d, v5.2d, v4.2d
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4e211c61 // and v1.16b, v3.16b, v1.16b
+	WORD $0x4e201c40 // and v0.16b, v2.16b, v0.16b
+	FSTPQ.P (F1, F0), 32(R1)
+	FLDPQ.P 32(R3), (F0, F4)
+	FLDPQ.P 32(R2), (F3, F2)
+	WORD $0x6e60e4a0 // fcmge v0.2d, v5.2d, v0.2d
+	WORD $0x6e205801 // not v1.16b, v0.16b
+	WORD $0x6e64e4a0 // fcmge v0.2d, v5.2d, v4.2d
+	WORD $0x6e205800 // not v0.16b, v0.16b
+	WORD $0x4e211c61 // and v1.16b, v3.16b, v1.16b
+	WORD $0x4e201c40 // and v0.16b, v2.16b, v0.16b
+	FSTPQ.P (F1, F0), 32(R1)
+	SUBS $8, R0, R0
+	BGE both
+last:
+	ADD $8, R0, R0
 	CMP $0, R0
 	BLE rest
 whole:

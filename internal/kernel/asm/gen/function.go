@@ -332,7 +332,7 @@ func (v vector) clamp() {
 	v.text("Clamp", "n int, lo, hi F, x, y *F")
 	v.doc("Clamp", "writes x, moved up to lo and down to hi, to y, and NaN where x is.")
 	lo, hi := v.scalar("lo"), v.scalar("hi")
-	v.flat([]string{"x", "y"}, func(f *flat) {
+	v.short().flat([]string{"x", "y"}, func(f *flat) {
 		x := f.read("x")
 		if f.neon {
 			f.top(true)(x, lo, x)

@@ -68,20 +68,44 @@ func (v vector) storeFirst(from reg.VecVirtual, m mask, to Op) {
 	neon.Raw(func(c *neon.Code) { c.StoreFirst(v.size, from, to.(Mem), m.n) })
 }
 
+// short returns v for loops with few instructions for each element. On arm64 an iteration then
+// processes two pairs of registers.
+func (v vector) short() vector {
+	v.twice = v.neon
+	return v
+}
+
+// shortFunctions are the functions with loops that are short.
+var shortFunctions = []string{"Neg", "Abs", "Floor", "Ceil", "Round", "Trunc", "Sqrt", "Reciprocal", "Cube"}
+
 // follow is flat with pointers that move, which arm64 loads and stores do by themselves.
 func (v vector) follow(f *flat, vectors []string, body func(f *flat)) {
 	n, rest := pointer("n"), GP64()
 	MOVQ(n, rest)
 	ANDQ(Imm(uint64(v.lanes-1)), rest)
 	SUBQ(rest, n)
+	f.whole = true
+	step := func() {
+		body(f)
+		for _, name := range vectors {
+			ADDQ(Imm(uint64(v.bytes())), f.bases[name])
+		}
+	}
+	if v.twice {
+		SUBQ(Imm(uint64(2*v.lanes)), n)
+		JL(LabelRef("last"))
+		Label("both")
+		step()
+		step()
+		SUBQ(Imm(uint64(2*v.lanes)), n)
+		JGE(LabelRef("both"))
+		Label("last")
+		ADDQ(Imm(uint64(2*v.lanes)), n)
+	}
 	TESTQ(n, n)
 	JLE(LabelRef("rest"))
 	Label("whole")
-	f.whole = true
-	body(f)
-	for _, name := range vectors {
-		ADDQ(Imm(uint64(v.bytes())), f.bases[name])
-	}
+	step()
 	SUBQ(Imm(uint64(v.lanes)), n)
 	JG(LabelRef("whole"))
 	Label("rest")

@@ -18,6 +18,7 @@ type vector struct {
 	lanes  int
 	wide   bool // AVX-512
 	neon   bool // pairs of registers of arm64
+	twice  bool // two pairs for each iteration of flat
 	rows   int  // of the tallest tile: as many accumulators as there are registers
 	few    int  // of the tallest tile of double width
 

@@ -287,14 +287,14 @@ func (c *Code) joins(ops []*operation, o *operation) bool {
 	return false
 }
 
-// isLoadedFrom reports whether the last block of ops uses an address. A store that moves its
+// isLoadedFrom reports whether the last block of ops loads from an address. A store that moves its
 // address may do so only when it has its data. The next load from there would wait for that.
 func isLoadedFrom(ops []*operation, base Value) bool {
 	for _, o := range slices.Backward(ops) {
 		if o.label != "" || o.target != "" {
 			return false
 		}
-		if slices.Contains(o.args, base) {
+		if m := o.memory; m != nil && o.args[m.base] == base && o.defs&^(1<<m.base) != 0 {
 			return true
 		}
 	}
