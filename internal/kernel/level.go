@@ -203,8 +203,8 @@ func chooseLevel(name string) *level {
 	return nil
 }
 
-// Level returns the name of the inner loops in use: avx512, avx2 or portable. The environment
-// variable SHOAL_KERNELS selects one.
+// Level returns the name of the inner loops in use: avx512, avx2, neon-bf16, neon or portable. The
+// environment variable SHOAL_KERNELS selects one.
 func Level() string { return current.name }
 
 // loopsFor returns the current loops for F.

@@ -219,14 +219,3 @@ func nativeLevels() (found []*level) {
 	}
 	return append(found, &avx2)
 }
-
-// convertTiles converts the table of package asm to the type of this package.
-func convertTiles[F Float](table [][]asm.Tile[F]) [][]tile[F] {
-	all := make([][]tile[F], len(table))
-	for i, row := range table {
-		for _, t := range row {
-			all[i] = append(all[i], tile[F](t))
-		}
-	}
-	return all
-}

@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -22,8 +23,16 @@ func onEachLevel(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// TestMain lets the test run itself as a program that says its level.
+// TestMain lets the test run itself as a program that says its level, or as one of which the
+// instructions are counted.
 func TestMain(m *testing.M) {
+	if command := os.Getenv("COUNT"); command != "" {
+		if err := runCounted(command); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if os.Getenv("SAY_LEVEL") != "" {
 		os.Stdout.WriteString(kernel.Level())
 		os.Exit(0)

@@ -1,5 +1,5 @@
-// Package asm implements the inner loops of package kernel in assembly for amd64, with AVX2 and FMA
-// and with AVX-512, in float32 and float64.
+// Package asm implements the inner loops of package kernel in assembly, in float32 and float64: for
+// amd64 with AVX2 and FMA and with AVX-512, and for arm64 with NEON.
 //
 // No function checks bounds: the caller must. It must also keep each call short, because the
 // scheduler cannot preempt assembly.
@@ -22,6 +22,22 @@ package asm
 //go:generate env GOWORK=off go run -C gen . move -out ../move_amd64.s -stubs ../move_amd64.go -pkg asm
 //go:generate env GOWORK=off go run -C gen . two -out ../two_amd64.s -stubs ../two_amd64.go -pkg asm
 //go:generate env GOWORK=off go run -C gen . table ../table_amd64.go
+//go:generate env GOWORK=off go run -C gen . arm64 tile -stubs ../tile_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 loop -stubs ../loop_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 exp -stubs ../exp_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 gate -stubs ../gate_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 recurrent -stubs ../recurrent_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 norm -stubs ../norm_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 pixel -stubs ../pixel_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 function -stubs ../function_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 cast -stubs ../cast_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 compare -stubs ../compare_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 whole -stubs ../whole_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 fold -stubs ../fold_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 move -stubs ../move_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 two -stubs ../two_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 brain -stubs ../brain_arm64.go -pkg asm
+//go:generate env GOWORK=off go run -C gen . arm64 table ../table_arm64.go
 
 // Tile computes a part of a product that fits into registers: for all its rows i and columns j
 //

@@ -54,6 +54,9 @@ func writeCasts([]vector) {
 		VCVTQQ2PS(x, v) // the source is a full register in memory
 		VMOVUPS(v, y)
 	})
+	if onARM64 {
+		longCastsOnARM64()
+	}
 	gathers()
 	cast("Float64ToFloat32AVX2", 8, 4, func(x, y Mem) {
 		for half := range 2 {
@@ -69,6 +72,10 @@ func gathers() {
 	const doc = "writes the element of src at each of n places, a multiple of 8, to dst. Elements have four bytes."
 	pixels("GatherAVX2", "n int, places *int, src, dst *byte", doc)
 	n, places, src, dst := pointer("n"), pointer("places"), pointer("src"), pointer("dst")
+	if onARM64 {
+		gatherOnARM64(n, places, src, dst)
+		return
+	}
 	loop(n, 8, func() {
 		for half := range 2 {
 			index, all, x := YMM(), XMM(), XMM()

@@ -12,7 +12,12 @@ import (
 // extreme writes the maximum or minimum of two numbers. If an operand is NaN, do must return its
 // first operand; extreme merges a NaN in the other operand into the result.
 func (v vector) extreme(name, what string, do func(ops ...Op)) {
-	v.pairwise(name, "the "+what+" of x and y, NaN if one is,", func(ops ...Op) {
+	text := "the " + what + " of x and y, NaN if one is,"
+	if v.neon {
+		v.pairwise(name, text, do)
+		return
+	}
+	v.pairwise(name, text, func(ops ...Op) {
 		y, x, z := ops[0].(reg.VecVirtual), ops[1].(reg.VecVirtual), ops[2]
 		none := v.fresh()
 		v.move(x, none)
@@ -36,7 +41,7 @@ func (v vector) extremes(name, what string, do func(ops ...Op)) {
 		best[i] = v.fresh()
 		v.broadcast(Mem{Base: from}, best[i])
 	}
-	none := v.compare(unordered, best[0], best[0])
+	none := v.unordered(best[0], best[0])
 	Label("ways")
 	CMPQ(n, Imm(uint64(ways*v.lanes)))
 	JLE(LabelRef("whole"))
@@ -44,7 +49,7 @@ func (v vector) extremes(name, what string, do func(ops ...Op)) {
 		x, y := v.fresh(), v.fresh()
 		v.move(at(from, i*v.bytes()), x)
 		v.move(at(from, (i+1)*v.bytes()), y)
-		v.either(v.compare(unordered, x, y), none)
+		v.mark(x, y, none)
 		do(best[i], x, best[i])
 		do(best[i+1], y, best[i+1])
 	}
@@ -54,7 +59,7 @@ func (v vector) extremes(name, what string, do func(ops ...Op)) {
 	one := func(at Mem) {
 		x := v.fresh()
 		v.move(at, x)
-		v.either(v.compare(unordered, x, x), none)
+		v.mark(x, x, none)
 		do(best[0], x, best[0])
 	}
 	Label("whole")
@@ -69,7 +74,7 @@ func (v vector) extremes(name, what string, do func(ops ...Op)) {
 	do(best[1], best[0], best[0])
 	do(best[3], best[2], best[2])
 	do(best[2], best[0], best[0])
-	v.or(v.noneWhere(none), best[0], best[0])
+	v.merge(none, best[0])
 	v.result(v.extremeLane(best[0], do))
 	v.end()
 }
@@ -95,23 +100,44 @@ func (v vector) columnExtremes(name, what string, do func(ops ...Op)) {
 		best := read(row(0))
 		none := mask{}
 		if n == 1 {
-			none = v.compare(unordered, best, best)
+			none = v.unordered(best, best)
 		} else {
 			second, third, fourth := read(row(1)), read(row(2)), read(row(3))
-			none = v.compare(unordered, second, best)
-			v.either(v.compare(unordered, fourth, third), none)
+			none = v.unordered(second, best)
+			v.mark(fourth, third, none)
 			do(second, best, best)
 			do(fourth, third, third)
 			do(third, best, best)
 		}
 		do(read(at(to, 0)), best, best) // keeps NaN
-		v.or(v.noneWhere(none), best, best)
+		v.merge(none, best)
 		if whole {
 			v.move(best, at(to, 0))
 		} else {
 			v.store(best, last, at(to, 0))
 		}
 	})
+}
+
+// unordered returns the mask of the lanes where a or b is NaN, mark adds it to none, and merge
+// makes these lanes of x NaN. On arm64 the maximum of NaN and a number is NaN, so they do nothing.
+func (v vector) unordered(a, b reg.VecVirtual) mask {
+	if v.neon {
+		return mask{}
+	}
+	return v.compare(unordered, a, b)
+}
+
+func (v vector) mark(a, b reg.VecVirtual, none mask) {
+	if !v.neon {
+		v.either(v.compare(unordered, a, b), none)
+	}
+}
+
+func (v vector) merge(none mask, x reg.VecVirtual) {
+	if !v.neon {
+		v.or(v.noneWhere(none), x, x)
+	}
 }
 
 // either adds the lanes of one to other.
@@ -134,6 +160,10 @@ func (v vector) noneWhere(m mask) reg.VecVirtual {
 func (v vector) extremeLane(x reg.VecVirtual, do func(ops ...Op)) reg.VecVirtual {
 	compare := map[bool]func(ops ...Op){true: VCMPPS, false: VCMPPD}[v.single()]
 	of := func(a, b, none reg.VecVirtual) {
+		if v.neon {
+			do(b, a, b)
+			return
+		}
 		compare(U8(unordered), a, a, none)
 		VANDPS(a, none, none)
 		do(b, a, b)

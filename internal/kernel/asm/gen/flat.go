@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -38,6 +39,9 @@ func (f *flat) write(x reg.VecVirtual, name string) {
 }
 
 func (f *flat) place(name string) Mem {
+	if f.neon {
+		return Mem{Base: f.bases[name]}
+	}
 	return Mem{Base: f.bases[name], Index: f.at, Scale: uint8(f.size)}
 }
 
@@ -47,6 +51,10 @@ func (v vector) flat(vectors []string, body func(f *flat)) {
 	f := flat{vector: v, bases: map[string]reg.GPVirtual{}}
 	for _, name := range vectors {
 		f.bases[name] = pointer(name)
+	}
+	if v.neon {
+		v.follow(&f, vectors, body)
+		return
 	}
 	n, rest := pointer("n"), GP64()
 	MOVQ(n, rest)
@@ -81,7 +89,7 @@ func (v vector) axpy() {
 	v.text("Axpy", "n int, alpha F, x, y *F")
 	v.doc("Axpy", "adds alpha·x to y.")
 	alpha := v.scalar("alpha")
-	v.flat([]string{"x", "y"}, func(f *flat) {
+	v.short().flat([]string{"x", "y"}, func(f *flat) {
 		x, y := f.read("x"), f.read("y")
 		f.fma231(x, alpha, y)
 		f.write(y, "y")
@@ -94,7 +102,7 @@ func (v vector) scaled(name, what string, do func(ops ...Op)) {
 	v.text(name, "n int, alpha F, x, y *F")
 	v.doc(name, "writes "+what+" to y.")
 	alpha := v.scalar("alpha")
-	v.flat([]string{"x", "y"}, func(f *flat) {
+	v.short().flat([]string{"x", "y"}, func(f *flat) {
 		x := f.read("x")
 		do(alpha, x, x)
 		f.write(x, "y")
@@ -107,7 +115,7 @@ func (v vector) scaled(name, what string, do func(ops ...Op)) {
 func (v vector) pairwise(name, what string, do func(ops ...Op)) {
 	v.text(name, "n int, x, y, z *F")
 	v.doc(name, "writes "+what+" to z, element by element.")
-	v.flat([]string{"x", "y", "z"}, func(f *flat) {
+	v.short().flat([]string{"x", "y", "z"}, func(f *flat) {
 		x, y := f.read("x"), f.read("y")
 		do(y, x, x)
 		f.write(x, "z")
@@ -119,6 +127,9 @@ func (v vector) pairwise(name, what string, do func(ops ...Op)) {
 func (v vector) apart(name, what string, do func(x reg.VecVirtual) reg.VecVirtual) {
 	v.text(name, "n int, x, y *F")
 	v.doc(name, "writes "+what+" to y, element by element.")
+	if slices.Contains(shortFunctions, name) {
+		v = v.short()
+	}
 	v.flat([]string{"x", "y"}, func(f *flat) { f.write(do(f.read("x")), "y") })
 	v.end()
 }
@@ -128,7 +139,7 @@ func (v vector) relu() {
 	v.doc("Relu", "writes the larger of x and zero to y, and NaN where x is.")
 	zero := v.fresh()
 	v.zero(zero)
-	v.flat([]string{"x", "y"}, func(f *flat) {
+	v.short().flat([]string{"x", "y"}, func(f *flat) {
 		x := f.read("x")
 		f.largest(x, zero, x) // in this operand order NaN in x is kept
 		f.write(x, "y")
@@ -141,7 +152,7 @@ func (v vector) reluBackward() {
 	v.doc("ReluBackward", "writes dy to dx where y is above zero or NaN, and zero elsewhere.")
 	zero := v.fresh()
 	v.zero(zero)
-	v.flat([]string{"y", "dy", "dx"}, func(f *flat) {
+	v.short().flat([]string{"y", "dy", "dx"}, func(f *flat) {
 		y, dy := f.read("y"), f.read("dy")
 		f.write(f.where(f.compare(notAtMost, zero, y), dy), "dx")
 	})

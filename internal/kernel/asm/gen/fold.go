@@ -11,6 +11,11 @@ func writeFolds(vectors []vector) {
 	for _, v := range vectors {
 		v.product()
 	}
+	if onARM64 {
+		v := neonVector(8)
+		v.longs("LargestInt64AVX2", "the largest of", extremeLong(true), extremeLong(true), nil)
+		v.longs("SmallestInt64AVX2", "the smallest of", extremeLong(false), extremeLong(false), nil)
+	}
 	for _, v := range []vector{avx2(8), avx512(8)} {
 		suffix := map[bool]string{false: "AVX2", true: "AVX512"}[v.wide]
 		v.longs("SumInt64"+suffix, "the sum of", v.plus, v.plus, v.zero)
@@ -29,7 +34,7 @@ func (v vector) product() {
 	v.doc("Product", "returns the product of n elements, a multiple of 32.")
 	n, from := pointer("n"), pointer("x")
 	wide, mode := v.double(), Mem{}
-	if v.single() {
+	if v.single() && !v.neon {
 		mode = AllocLocal(16)
 		flushed(mode)
 	}
@@ -59,7 +64,7 @@ func (v vector) product() {
 	wide.mul(acc[1], acc[0], acc[0])
 	wide.mul(acc[3], acc[2], acc[2])
 	wide.mul(acc[2], acc[0], acc[0])
-	if v.single() {
+	if v.single() && !v.neon {
 		LDMXCSR(mode)
 	}
 	wide.result(wide.folded(acc[0], wide.mul))

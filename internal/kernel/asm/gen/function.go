@@ -58,12 +58,16 @@ func writeFunctions(vectors []vector) {
 			v.polars()
 		}
 		v.clamp()
-		v.extreme("Max", "larger", v.largest)
-		v.extreme("Min", "smaller", v.least)
-		v.extremes("Largest", "largest", v.largest)
-		v.extremes("Smallest", "smallest", v.least)
-		v.columnExtremes("ColumnsLargest", "largest", v.largest)
-		v.columnExtremes("ColumnsSmallest", "smallest", v.least)
+		largest, least := v.largest, v.least
+		if v.neon {
+			largest, least = v.top(true), v.top(false)
+		}
+		v.extreme("Max", "larger", largest)
+		v.extreme("Min", "smaller", least)
+		v.extremes("Largest", "largest", largest)
+		v.extremes("Smallest", "smallest", least)
+		v.columnExtremes("ColumnsLargest", "largest", largest)
+		v.columnExtremes("ColumnsSmallest", "smallest", least)
 	}
 }
 
@@ -328,10 +332,15 @@ func (v vector) clamp() {
 	v.text("Clamp", "n int, lo, hi F, x, y *F")
 	v.doc("Clamp", "writes x, moved up to lo and down to hi, to y, and NaN where x is.")
 	lo, hi := v.scalar("lo"), v.scalar("hi")
-	v.flat([]string{"x", "y"}, func(f *flat) {
+	v.short().flat([]string{"x", "y"}, func(f *flat) {
 		x := f.read("x")
-		f.largest(x, lo, x) // in this operand order NaN in x is kept
-		f.least(x, hi, x)
+		if f.neon {
+			f.top(true)(x, lo, x)
+			f.top(false)(x, hi, x)
+		} else {
+			f.largest(x, lo, x) // in this operand order NaN in x is kept
+			f.least(x, hi, x)
+		}
 		f.write(x, "y")
 	})
 	v.end()

@@ -17,10 +17,16 @@ var writers = map[string]func(vectors []vector){
 	"loop": writeLoops, "exp": writeExps, "gate": writeGates, "recurrent": writeRecurrents,
 	"norm": writeNorms, "pixel": writePixels, "function": writeFunctions, "cast": writeCasts,
 	"compare": writeComparisons, "whole": writeWholes, "fold": writeFolds, "move": writeMoves, "two": writeTwos,
+	"brain": writeBrains, // only arm64
 }
 
 func main() {
 	vectors := []vector{avx2(4), avx2(8), avx512(4), avx512(8)}
+	forARM64 := os.Args[1] == "arm64"
+	if forARM64 {
+		vectors = []vector{neonVector(4), neonVector(8)}
+		os.Args = append(os.Args[:1], os.Args[2:]...)
+	}
 	if os.Args[1] == "table" {
 		if err := writeTable(os.Args[2], vectors); err != nil {
 			panic(err)
@@ -28,12 +34,18 @@ func main() {
 		return
 	}
 	// avo parses the flags -out, -stubs and -pkg. The name of the file must come before them.
-	write := writers[os.Args[1]]
+	name := os.Args[1]
+	write := writers[name]
 	if write == nil {
-		panic(fmt.Sprintf("no file %q", os.Args[1]))
+		panic(fmt.Sprintf("no file %q", name))
 	}
 	os.Args = append(os.Args[:1], os.Args[2:]...)
-	ConstraintExpr("amd64")
+	if forARM64 {
+		ConstraintExpr("arm64")
+		writeARM64(name)
+	} else {
+		ConstraintExpr("amd64")
+	}
 	write(vectors)
 	Generate()
 }

@@ -41,9 +41,16 @@ func loop(n reg.GPVirtual, step int, body func()) {
 	Label("loop")
 	TESTQ(n, n)
 	JLE(LabelRef("done"))
-	body()
-	SUBQ(Imm(uint64(step)), n)
-	JMP(LabelRef("loop"))
+	if onARM64 { // checks once at the begin and once an iteration
+		Label("again")
+		body()
+		SUBQ(Imm(uint64(step)), n)
+		JG(LabelRef("again"))
+	} else {
+		body()
+		SUBQ(Imm(uint64(step)), n)
+		JMP(LabelRef("loop"))
+	}
 	Label("done")
 	VZEROUPPER()
 	RET()

@@ -10,6 +10,10 @@ import (
 // with AVX-512. A seed must yield the same numbers on all machines, so each step is rounded
 // separately.
 func writeRandoms() {
+	if onARM64 {
+		writeRandomsOnARM64()
+		return
+	}
 	congruence()
 	v := avx512(8)
 	v.fractions()

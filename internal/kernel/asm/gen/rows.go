@@ -82,6 +82,9 @@ func (v vector) transpose() {
 		}
 		LEAQ(Mem{Base: src, Index: from[i], Scale: uint8(v.size)}, from[i])
 	}
+	if v.neon {
+		v.squares(rows, cols, dst, ldd, from)
+	}
 	high := v.first(rows)
 	Label("block")
 	n := GP64()
@@ -106,6 +109,29 @@ func (v vector) transpose() {
 	Label("end")
 	VZEROUPPER()
 	RET()
+}
+
+// squares writes whole squares of a transposition, while all rows exist and enough columns.
+func (v vector) squares(rows, cols, dst, ldd reg.GPVirtual, from []reg.GPVirtual) {
+	CMPQ(rows, Imm(uint64(v.lanes)))
+	JNE(LabelRef("parts"))
+	Label("square")
+	CMPQ(cols, Imm(uint64(v.lanes)))
+	JL(LabelRef("parts"))
+	x := make([]reg.VecVirtual, v.lanes)
+	for i := range x {
+		x[i] = v.fresh()
+		v.move(Mem{Base: from[i]}, x[i])
+		ADDQ(Imm(uint64(v.bytes())), from[i])
+	}
+	for _, y := range v.transposed(x) {
+		v.move(y, Mem{Base: dst})
+		ADDQ(ldd, dst)
+	}
+	SUBQ(Imm(uint64(v.lanes)), cols)
+	JZ(LabelRef("end"))
+	JMP(LabelRef("square"))
+	Label("parts")
 }
 
 // transposed transposes a square matrix in registers.

@@ -203,7 +203,10 @@ func (v vector) downwards(rows, n, rest, x, ld, to reg.GPVirtual, size int,
 
 // double returns the vector with the same registers in double precision.
 func (v vector) double() vector {
-	if v.wide {
+	switch {
+	case v.neon:
+		return neonVector(8)
+	case v.wide:
 		return avx512(8)
 	}
 	return avx2(8)

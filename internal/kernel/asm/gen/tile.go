@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/shoal-mp/shoal/internal/kernel/asm/gen/neon"
 )
 
 // tileHeights returns the number of rows of the tallest tile of each width. Wide tiles have few
@@ -13,6 +15,9 @@ import (
 // row, and there is no tile of three registers, because two tiles can cover them.
 func (v vector) tileHeights() []int {
 	few := 1
+	if v.neon {
+		return []int{v.rows, v.rows / 2, 0, v.few}
+	}
 	if v.single() {
 		few = v.few
 	}
@@ -64,6 +69,47 @@ func (v vector) tile(rows, vecs int) {
 		}
 	}
 
+	if v.neon {
+		v.tileSums(acc, neon.Tile{K: k, A: a, RSA: v.elements("rsa"), CSA: csa, B: b, Off: off, N: pointer("n")})
+	} else {
+		v.tileLoops(rows, vecs, acc, at, k, a, csa, b, off, last)
+	}
+
+	alpha := v.scalar("alpha")
+	c, ldc := pointer("c"), v.elements("ldc")
+	add := Load(Param("add"), GP8())
+	TESTB(add, add)
+	JZ(LabelRef("set"))
+	v.eachOf(acc, twin(c), ldc, func(x reg.VecVirtual, to Mem, whole bool) {
+		old := v.fresh()
+		if whole {
+			v.move(to, old)
+		} else {
+			v.load(to, last, old)
+		}
+		v.fma213(old, alpha, x)
+	})
+	JMP(LabelRef("store"))
+	Label("set")
+	for _, sums := range acc {
+		for _, x := range sums {
+			v.mul(alpha, x, x)
+		}
+	}
+	Label("store")
+	v.eachOf(acc, c, ldc, func(x reg.VecVirtual, to Mem, whole bool) {
+		if whole {
+			v.move(x, to)
+		} else {
+			v.store(x, last, to)
+		}
+	})
+	v.end()
+}
+
+// tileLoops writes the loops over k that compute the sums of a tile.
+func (v vector) tileLoops(rows, vecs int, acc [][]reg.VecVirtual, at []Mem, k, a, csa, b, off reg.GPVirtual,
+	last mask) {
 	// k counts up to 0 from the end of off, so one register is both index and counter
 	LEAQ(Mem{Base: off, Index: k, Scale: 8}, off)
 	NEGQ(k)
@@ -104,37 +150,6 @@ func (v vector) tile(rows, vecs int) {
 	}
 	sum("loop", func(from Mem, x reg.VecVirtual) { v.load(from, last, x) })
 	Label("done")
-
-	alpha := v.scalar("alpha")
-	c, ldc := pointer("c"), v.elements("ldc")
-	add := Load(Param("add"), GP8())
-	TESTB(add, add)
-	JZ(LabelRef("set"))
-	v.eachOf(acc, twin(c), ldc, func(x reg.VecVirtual, to Mem, whole bool) {
-		old := v.fresh()
-		if whole {
-			v.move(to, old)
-		} else {
-			v.load(to, last, old)
-		}
-		v.fma213(old, alpha, x)
-	})
-	JMP(LabelRef("store"))
-	Label("set")
-	for _, sums := range acc {
-		for _, x := range sums {
-			v.mul(alpha, x, x)
-		}
-	}
-	Label("store")
-	v.eachOf(acc, c, ldc, func(x reg.VecVirtual, to Mem, whole bool) {
-		if whole {
-			v.move(x, to)
-		} else {
-			v.store(x, last, to)
-		}
-	})
-	v.end()
 }
 
 // prefetch requests the rows of the result before a long sum, because they are accessed only at its

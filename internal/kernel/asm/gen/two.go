@@ -235,7 +235,11 @@ type short struct {
 // shorts writes arithmetic on two-byte elements in single precision. Each result is rounded once.
 func (v vector) shorts(name string, s short, do instruction) {
 	result, dtype := arithmeticTexts[name], map[string]string{"Half": "float16", "Brain": "bfloat16"}[s.name]
-	name += s.name + map[bool]string{false: "AVX2", true: "AVX512"}[v.wide]
+	v.shortsTo(name+s.name+map[bool]string{false: "AVX2", true: "AVX512"}[v.wide], result, dtype, s, do)
+}
+
+// shortsTo is shorts for a function with the given name.
+func (v vector) shortsTo(name, result, dtype string, s short, do instruction) {
 	pixels(name, "n int, x, y, z *byte",
 		"writes "+result+" to z, for n "+dtype+" numbers, a multiple of 16.")
 	n, x, y, z := pointer("n"), pointer("x"), pointer("y"), pointer("z")

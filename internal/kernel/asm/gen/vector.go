@@ -17,6 +17,8 @@ type vector struct {
 	size   int // size of a number in bytes
 	lanes  int
 	wide   bool // AVX-512
+	neon   bool // pairs of registers of arm64
+	twice  bool // two pairs for each iteration of flat
 	rows   int  // of the tallest tile: as many accumulators as there are registers
 	few    int  // of the tallest tile of double width
 
@@ -153,6 +155,7 @@ func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.
 type mask struct {
 	k reg.OpmaskVirtual
 	y reg.VecVirtual
+	n reg.GPVirtual // number of lanes, for loads and stores on arm64
 }
 
 // first returns the mask of the first n lanes. n must not exceed the number of lanes. It overwrites
@@ -175,13 +178,21 @@ func (v vector) masks(n reg.GPVirtual, registers int) (all []mask) {
 		}
 		return all
 	}
+	var counts []reg.GPVirtual
+	if v.neon {
+		counts = v.counts(n, registers)
+	}
 	table, at := v.laneMasks(), GP64()
 	LEAQ(table, at)
 	NEGQ(n)
 	for i := range registers {
 		y := YMM()
 		VMOVUPS(Mem{Base: at, Index: n, Scale: uint8(v.size), Disp: (2 + i) * v.bytes()}, y)
-		all = append(all, mask{y: y})
+		m := mask{y: y}
+		if v.neon {
+			m.n = counts[i]
+		}
+		all = append(all, m)
 	}
 	return all
 }
@@ -209,6 +220,8 @@ func (v vector) laneMasks() Mem {
 // load loads the lanes of m and sets the others to zero.
 func (v vector) load(from Op, m mask, to reg.VecVirtual) {
 	switch {
+	case v.neon:
+		v.loadFirst(from, m, to)
 	case v.wide && v.single():
 		VMOVUPS_Z(from, m.k, to)
 	case v.wide:
@@ -223,6 +236,8 @@ func (v vector) load(from Op, m mask, to reg.VecVirtual) {
 // store stores the lanes of m.
 func (v vector) store(from reg.VecVirtual, m mask, to Op) {
 	switch {
+	case v.neon:
+		v.storeFirst(from, m, to)
 	case v.wide && v.single():
 		VMOVUPS(from, m.k, to)
 	case v.wide:

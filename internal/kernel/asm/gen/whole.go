@@ -74,6 +74,9 @@ func timesBytes(x, y reg.VecVirtual) {
 // pickLong copies y to x in the elements where greater exceeds less.
 func pickLong(x, y, greater, less reg.VecVirtual) {
 	m := YMM()
+	if x.Size() == 16 {
+		m = XMM()
+	}
 	VPCMPGTQ(less, greater, m)
 	VBLENDVPD(m, y, x, x)
 }

@@ -1,0 +1,108 @@
+package pixel
+
+import (
+	"slices"
+
+	"github.com/shoal-mp/shoal/internal/kernel/asm"
+)
+
+// neon uses assembly for whole vector registers and the portable loops for the remaining elements.
+var neon = loops{
+	idct: func(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
+		asm.IDCTNEON(&coef[0], &quant[0], &dst[0], stride)
+	},
+	reduced: func(coef *[64]int16, quant *[64]int32, dst []uint8, stride, size int) {
+		loop := asm.Reduced4NEON
+		if size == 2 {
+			loop = asm.Reduced2NEON
+		}
+		loop(&coef[0], &quant[0], &dst[0], stride)
+	},
+	upsample: func(dst, src []uint8, first, n int) {
+		if n < 16 {
+			upsamplePortable(dst, src, first, n)
+			return
+		}
+		asm.UpsampleNEON(n&^15, &src[first], &dst[2*first])
+		if n%16 > 0 { // the last sixteen, which overlap the ones above
+			last := first + n - 16
+			asm.UpsampleNEON(16, &src[last], &dst[2*last])
+		}
+	},
+	upsampleTwo: func(dst, near, far []uint8, first, n int) {
+		if n < 16 {
+			upsampleTwoPortable(dst, near, far, first, n)
+			return
+		}
+		asm.UpsampleTwoNEON(n&^15, &near[first], &far[first], &dst[2*first])
+		if n%16 > 0 {
+			last := first + n - 16
+			asm.UpsampleTwoNEON(16, &near[last], &far[last], &dst[2*last])
+		}
+	},
+	rgb: func(r, g, b, y, cb, cr []uint8) {
+		m := len(y) &^ 7
+		if m > 0 {
+			asm.RGBNEON(m, &y[0], &cb[0], &cr[0], &r[0], &g[0], &b[0])
+		}
+		rgbPortable(r[m:], g[m:], b[m:], y[m:], cb[m:], cr[m:])
+	},
+	float: func(dst []float32, src []uint8, scale, bias float32) {
+		m := len(dst) &^ 7
+		if m > 0 {
+			asm.FloatNEON(m, scale, bias, &src[0], &dst[0])
+		}
+		floatPortable(dst[m:], src[m:], scale, bias)
+	},
+	merge: func(packed, r, g, b []uint8) {
+		m := len(r) &^ 15
+		if m > 0 {
+			asm.MergeNEON(m, &packed[0], &r[0], &g[0], &b[0])
+		}
+		mergePortable(packed[3*m:], r[m:], g[m:], b[m:])
+	},
+	split: func(r, g, b, packed []uint8) {
+		m := len(r) &^ 15
+		if m > 0 {
+			asm.SplitNEON(m, &packed[0], &r[0], &g[0], &b[0])
+		}
+		splitPortable(r[m:], g[m:], b[m:], packed[3*m:])
+	},
+	add: func(dst, a, b []uint8) {
+		m := len(a) &^ 31
+		if m > 0 {
+			asm.AddBytesNEON(m, &a[0], &b[0], &dst[0])
+		}
+		addPortable(dst[m:], a[m:], b[m:])
+	},
+	paeth: func(dst, raw, above []uint8, step int) {
+		n := len(raw) / max(1, step)
+		spare := min(cap(dst), cap(raw), cap(above)) > len(raw) // 3 bytes are accessed as 4
+		switch {
+		case step == 3 && spare && n > 0:
+			asm.Paeth3NEON(n, &raw[0], &above[0], &dst[0])
+		case step == 4 && n > 0:
+			asm.Paeth4NEON(n, &raw[0], &above[0], &dst[0])
+		default:
+			paethPortable(dst, raw, above, step)
+		}
+	},
+	column: func(dst, src []uint8, stride int, weights []int32) {
+		m := len(dst) &^ 7
+		if m > 0 {
+			asm.ColumnNEON(m, len(weights), stride, &weights[0], &src[0], &dst[0])
+		}
+		columnPortable(dst[m:], src[m:], stride, weights)
+	},
+	row: func(dst, src []uint8, w *Weights) {
+		if len(dst) == 0 {
+			return
+		}
+		_ = src[int(slices.Max(w.First))+w.Taps-1]
+		asm.RowNEON(len(dst), w.Taps, &w.First[0], &w.Weight[0], &src[0], &dst[0])
+	},
+	bytes:  mirrorBy(16, asm.MirrorBytesNEON),
+	floats: mirrorBy(8, asm.MirrorFloatsNEON),
+}
+
+func nativeLoops() *loops { return &neon }

@@ -1,0 +1,75 @@
+package neon
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// RoundToBrain writes a pair of registers of float32 numbers to memory as BFloat16, with the
+// instruction of the extension BF16.
+func (c *Code) RoundToBrain(from reg.Register, to operand.Mem) {
+	base, disp := c.address(to)
+	c.Store(c.narrowed(bfcvtn, 2, c.Low(from), c.High(from)), base, disp, 16)
+}
+
+// dotLane adds the products of pairs of BFloat16 numbers of a and one pair of b to d. It is bfdot
+// by element, of the extension BF16.
+func (c *Code) dotLane(lane int, d, a, b Value) {
+	word := uint32(0x4f40f000) | uint32(lane&1)<<21 | uint32(lane>>1)<<11
+	text := fmt.Sprintf("bfdot v@0.4s, v@1.8h, v@2.2h[%d]", lane)
+	c.encode(word, text, threeShifts, d, a, b).uses |= 1
+}
+
+// The block of a product of BFloat16 that fits into registers.
+const (
+	BrainRows    = 8
+	BrainColumns = 8
+)
+
+// BrainBlock writes the loop that computes eight rows and columns of a product. rows is the
+// addresses of the rows of a, which advance. pairs is the address of the columns in a panel, whose
+// rows are stride bytes apart; it advances, too. groups is the number of groups of four pairs, and
+// becomes 0. The sums are written to c, the rows of which are ldc bytes apart.
+func (c *Code) BrainBlock(rows []reg.Register, pairs, groups, to, ldc reg.Register, stride int) {
+	var sums [BrainRows][2]Value
+	for i := range sums {
+		sums[i] = [2]Value{c.zero(), c.zero()}
+	}
+	again, k, b := c.local("sum"), c.Register(groups), c.Register(pairs)
+	c.Label(again)
+	var a [BrainRows]Value
+	for i, r := range rows {
+		a[i] = c.Load(c.Register(r), 0, 16)
+		c.set("ADD $16, R@1, R@0", c.Register(r), c.Register(r))
+	}
+	for lane := range 4 {
+		low, high := c.LoadPair(b, stride*lane)
+		for i := range rows {
+			c.dotLane(lane, sums[i][0], low, a[i])
+			c.dotLane(lane, sums[i][1], high, a[i])
+		}
+	}
+	c.set(fmt.Sprintf("ADD $%d, R@1, R@0", 4*stride), b, b)
+	c.set("SUBS $1, R@1, R@0", k, k).effect = true
+	c.Branch("BNE", again)
+	at := c.Register(to)
+	for i, s := range sums {
+		if i > 0 {
+			next := c.General()
+			c.set("ADD R@2, R@1, R@0", next, at, c.Register(ldc))
+			at = next
+		}
+		c.StorePair(s[0], s[1], at, 0)
+	}
+}
+
+// PairRows writes sixteen elements of two bytes of two rows alternately.
+func (c *Code) PairRows(upper, lower, to reg.Register) {
+	a, b := c.LoadPair(c.Register(upper), 0)
+	d, e := c.LoadPair(c.Register(lower), 0)
+	for i, x := range [][2]Value{{a, d}, {b, e}} {
+		c.StorePair(c.three(zip1, 2, x[0], x[1]), c.three(zip2, 2, x[0], x[1]), c.Register(to), 32*i)
+	}
+}
