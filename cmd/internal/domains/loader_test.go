@@ -42,7 +42,8 @@ func TestALoaderIsJudged(t *testing.T) {
 		{"a worker that was killed", 2, track("idle", 4, 6, 0), []observe.TrackView{busy, track("dead", 9.8, 0.2, 0)}, "workers",
 			[]string{"1 worker is dead and not yet replaced."}, 5},
 	} {
-		l := domains.Judge(observe.TimelineView{Workers: c.workers, Window: 10e6, Consumer: c.consumer, Tracks: c.tracks})
+		l := domains.Judge(observe.TimelineView{Workers: c.workers, Window: 10e6, Consumer: c.consumer,
+			Tracks: c.tracks})
 		if l.Bound != c.bound || l.Enough != c.enough {
 			t.Errorf("%s: bound by %q, %d would do; want %q, %d", c.what, l.Bound, l.Enough, c.bound, c.enough)
 		}

@@ -1,3 +1,3 @@
-// Package observe describes a domain to people: who holds which memory, and which processes wait
-// for which queues and locks. An [Observer] reads the words of a domain and changes none of them.
+// Package observe describes a domain: the memory that each process holds, and the processes that
+// wait for queues and locks. An [Observer] reads the words of a domain and changes none of them.
 package observe
