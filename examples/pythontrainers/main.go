@@ -1,5 +1,5 @@
-// Command pythontrainers feeds Python trainers with batches that Go makes, and serves the weights that
-// they publish. All of them work on one copy of each tensor:
+// Command pythontrainers feeds Python trainers with batches that Go makes, and reads the weights
+// that they publish. All of them work on one copy of each tensor:
 //
 //	go run ./examples/pythontrainers --python python3
 //
