@@ -2,10 +2,8 @@
 
 import time
 
-import numpy
 import torch
 import torch.multiprocessing as mp
-from torch.utils.data import DataLoader, Dataset
 
 import torch_pool
 
@@ -17,8 +15,10 @@ VARIANTS = {
 }
 
 
-class Plain(Dataset):
+class Plain:
     def __init__(self, items, tensors):
+        import numpy
+
         self.images = numpy.zeros((items, 28, 28), numpy.float32)
         self.labels = numpy.zeros(items, numpy.int64)
         self.tensors = tensors
@@ -63,7 +63,7 @@ def map_ints(size, rounds):
 def loader_get(variant, items, batch):
     if (variant, items) not in sets:
         sets[variant, items] = Plain(items, variant == "from_numpy")
-    n, all_ = 0, DataLoader(sets[variant, items], batch_size=batch, shuffle=True)
+    n, all_ = 0, torch.utils.data.DataLoader(sets[variant, items], batch_size=batch, shuffle=True)
     begin = time.perf_counter_ns()
     for images, _ in all_:
         n += len(images)
