@@ -89,7 +89,7 @@ def main():
         report["most bytes in use"] = most
         report["pages in use at most"] = most // (4 * ELEMENTS)
     report["ok"] = outcome == "went on"
-    print(json.dumps(report))
+    print(json.dumps(report), flush=True)
     os._exit(0)  # torch's queue may have a thread that waits for ever
 
 

@@ -75,7 +75,7 @@ def main():
         p.join()
     print(json.dumps({"module": args.module, "kills": kills, "received": received, "broken": len(broken),
                       "outcome": outcome, "seconds": round(time.monotonic() - began, 1),
-                      "ok": outcome == "went on" and not broken}))
+                      "ok": outcome == "went on" and not broken}), flush=True)
     os._exit(0)  # torch's queue may have a thread that waits for ever
 
 

@@ -91,7 +91,7 @@ def main():
         report["kept for the dead server"] = channels[0].qsize()
     kill(trainer)
     report["ok"] = "mixed" not in delays
-    print(json.dumps(report))
+    print(json.dumps(report), flush=True)
 
 
 if __name__ == "__main__":

@@ -168,7 +168,8 @@ def test_a_script_without_a_guard(files):
 
 
 def test_keyboard_interrupt_leaves_no_process(files):
-    code = ("import shoal, sys, time\nfrom torch.utils.data import DataLoader\n"
+    code = ("import shoal, signal, sys, time\nfrom torch.utils.data import DataLoader\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in a background job
             f"s = shoal.Npy({str(files / 'numbers.npy')!r})\ns[0]\n"
             "for cls in DataLoader, shoal.DataLoader:\n"
             "    it = iter(cls(s, 2, num_workers=2)); next(it); globals()[cls.__module__] = it\n"

@@ -340,6 +340,7 @@ def test_keyboard_interrupt(what):
     out = script("""
         import os, signal, sys, threading, time
         import shoal.multiprocessing as mp
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
         q, full, j, lock = mp.Queue(), mp.Queue(1), mp.JoinableQueue(), mp.Lock()
         full.put(1)
         j.put(1)
@@ -429,7 +430,7 @@ def test_signals_stay_as_they_were():
         if pid == 0:
             os.kill(os.getpid(), signal.SIGTERM)
             signal.pause()
-        print(os.waitpid(pid, 0)[1])
+        print(os.waitpid(pid, 0)[1], flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
         """, check=False)
     assert out.stdout == f"{int(signal.SIGTERM)}\n" and out.returncode == -signal.SIGTERM, out
