@@ -28,6 +28,17 @@ func actEnd(d *arena.Domain, args []string) error {
 
 const longNap = 20 * time.Second
 
+// napGet gets a message with naps of up to most. It repeats a get that a signal of the Go runtime, or
+// the death of a child, has interrupted.
+func napGet(r *arena.Ring, most time.Duration) (err error) {
+	for {
+		err = r.Get(&arena.ThreadWait{Most: most}, new(arena.Message))
+		if !errors.Is(err, arena.ErrInterrupted) {
+			return err
+		}
+	}
+}
+
 // A wait that naps on its own thread is woken by a put, by the close of its view, and by the close
 // of its domain, long before its nap is over.
 func TestThreadWait_IsWoken(t *testing.T) {
@@ -42,7 +53,7 @@ func TestThreadWait_IsWoken(t *testing.T) {
 				r, s, v := newRing(t, a, 1)
 				theirs := open(t, b, r.Handle(), s, v)
 				begun := time.Now()
-				got := async(func() error { return theirs.Get(&arena.ThreadWait{Most: longNap}, new(arena.Message)) })
+				got := async(func() error { return napGet(theirs, longNap) })
 				testutil.Eventually(t, func() bool { return b.Napping(b.Seat()) && r.Asks(b.Seat()) }, "nobody naps")
 				testutil.NoError(t, wake(r, theirs, b))
 				err := <-got
@@ -66,7 +77,7 @@ func TestThreadWait_IsOver(t *testing.T) {
 		ctx, a, b := testutil.Context(t), f.first, f.join()
 		r, s, v := newRing(t, a, 1)
 		theirs := open(t, b, r.Handle(), s, v)
-		testutil.ErrorIs(t, theirs.Get(&arena.ThreadWait{Most: time.Millisecond}, new(arena.Message)), arena.ErrNapOver)
+		testutil.ErrorIs(t, napGet(theirs, time.Millisecond), arena.ErrNapOver)
 		testutil.ErrorIs(t, theirs.Get(&arena.ThreadWait{}, new(arena.Message)), arena.ErrNapOver)
 		parked := async(func() error { return theirs.Get(ctx, new(arena.Message)) })
 		testutil.Eventually(t, func() bool { return r.Asks(b.Seat()) }, "nobody waits")
@@ -124,7 +135,7 @@ func TestThreadWait_HearsOfADeath(t *testing.T) {
 	sender := start(t, d, "end", ringArgs(r, s, v)...)
 	sender.hear()
 	testutil.NoError(t, d.Release(s))
-	got := async(func() error { return r.Get(&arena.ThreadWait{Most: longNap}, new(arena.Message)) })
+	got := async(func() error { return napGet(r, longNap) })
 	testutil.Eventually(t, func() bool { return d.Napping(d.Seat()) }, "nobody naps")
 	sender.kill()
 	testutil.ErrorIs(t, <-got, arena.ErrFinished)
