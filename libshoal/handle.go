@@ -22,7 +22,6 @@ func makeHandle(k kind, generation, index uint32) handle {
 	return handle(k)<<kindShift | handle(generation&generationMask)<<generationShift | handle(index)
 }
 
-func (h handle) kind() kind    { return kind(h >> kindShift) }
 func (h handle) index() uint32 { return uint32(h) }
 
 // A reference is an entry of the table.
