@@ -28,8 +28,8 @@ func actEnd(d *arena.Domain, args []string) error {
 
 const longNap = 20 * time.Second
 
-// napGet gets a message with naps of up to most. It repeats a get that a signal of the Go runtime, or
-// the death of a child, has interrupted.
+// napGet gets a message with naps of up to most. It repeats a get that a signal of the Go runtime,
+// or the death of a child, has interrupted.
 func napGet(r *arena.Ring, most time.Duration) (err error) {
 	for {
 		err = r.Get(&arena.ThreadWait{Most: most}, new(arena.Message))
