@@ -4,6 +4,7 @@ Speaks as torch_core.py does. The variant shoal is shoal.multiprocessing, floor 
 multiprocessing is the standard library, which copies.
 """
 
+import array
 import json
 import mmap
 import multiprocessing
@@ -152,7 +153,9 @@ class Pair:
                    "eventfd": lambda: multiprocessing, "byte": lambda: multiprocessing}.get(kind, lambda: tmp)().get_context("spawn")
         make = {"shoal": "Queue", "multiprocessing": "Queue"}.get(kind, kind)
         queue = {"eventfd": Eventfd, "byte": Byte}.get(kind) or getattr(context, make)
-        self.there, self.back = queue(), queue()
+        # a tensor can be in 4,095 messages of shoal that are not received yet
+        limit = (1024,) if kind == "shoal" else ()
+        self.there, self.back = queue(*limit), queue(*limit)
         self.orders, orders = multiprocessing.get_context("spawn").Pipe()
         self.process = context.Process(target=follow, args=(self.strategy, orders, self.there, self.back), daemon=True)
         self.process.start()
@@ -160,12 +163,12 @@ class Pair:
         self.count(None, 0)  # returns when the process has started, and imported torch
 
     def value(self, size):
-        """A tensor in the memory that the queue shares; a bytearray for the standard library, which copies it."""
+        """A tensor in the memory that the queue shares; an array for the standard library, which copies it."""
         if self.kind == "shoal":
             import shoal
             return shoal.zeros((size // 8,), dtype=torch.int64)
         if self.kind == "multiprocessing":
-            return bytearray(size)
+            return array.array("q", bytes(size))
         return fresh_shared(size).zero_()
 
     def rtt(self, op, value, rounds):
