@@ -42,7 +42,7 @@ func main() {
 	shoal.Main(run)
 }
 
-// A state is what a trainer publishes: the sum of the batches, and the number of them.
+// A state is published by a trainer: the sum of the batches, and their number.
 type state struct {
 	Weights *tensor.Tensor `torch:"weights"`
 	Seen    int            `torch:"seen"`

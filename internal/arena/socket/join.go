@@ -27,8 +27,8 @@ func Join(ctx context.Context, addr string, layout Layout, token Token) (files [
 	return files, err
 }
 
-// Request asks the listener at addr for the answer to WantInspect or WantObserve, of which it reads
-// at most most bytes. The error wraps [ErrSilent] if the listener closed the connection without an
+// Request asks the listener at addr for the answer to WantInspect or WantObserve. It reads
+// at most most bytes of it. The error wraps [ErrSilent] if the listener closed the connection without an
 // answer, and [shm.ErrUser] if it belongs to another user. Request fails when ctx ends, or after
 // five seconds without an answer.
 func Request(ctx context.Context, addr string, want byte, layout Layout, most int64) (answer []byte, err error) {
