@@ -28,12 +28,12 @@ func Join(ctx context.Context, addr string, layout Layout, token Token) (files [
 }
 
 // Request asks the listener at addr for the answer to WantInspect or WantObserve. It reads
-// at most most bytes of it. The error wraps [ErrSilent] if the listener closed the connection without an
-// answer, and [shm.ErrUser] if it belongs to another user. Request fails when ctx ends, or after
-// five seconds without an answer.
-func Request(ctx context.Context, addr string, want byte, layout Layout, most int64) (answer []byte, err error) {
+// at most limit bytes of it. The error wraps [ErrSilent] if the listener closed the connection
+// without an answer, and [shm.ErrUser] if it belongs to another user. Request fails when ctx
+// ends, or after five seconds without an answer.
+func Request(ctx context.Context, addr string, want byte, layout Layout, limit int64) (answer []byte, err error) {
 	err = callListener(ctx, addr, EncodeRequest(want, layout, Token{}), func(c *sys.Conn) (err error) {
-		answer, err = io.ReadAll(io.LimitReader(c, most))
+		answer, err = io.ReadAll(io.LimitReader(c, limit))
 		switch {
 		case len(answer) == answerSize && answer[0] == statusUser:
 			return shm.ErrUser // whatever err is: the peer has closed without reading the request
