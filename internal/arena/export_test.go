@@ -641,7 +641,9 @@ func (h *AdaptiveBackoff) Due() bool       { return h.h.isDue() }
 func (h *AdaptiveBackoff) Learn(paid bool) { h.h.recordResult(paid) }
 
 // Spin spins for a condition, if that is due.
-func (h *AdaptiveBackoff) Spin(d *Domain, ready func() bool) bool { return d.spinUntil(&h.h, ready) }
+func (h *AdaptiveBackoff) Spin(d *Domain, ready func() bool) bool {
+	return d.spinUntil(context.Background(), &h.h, ready)
+}
 
 // BellName returns the address of the participant's doorbell, without its @.
 func (d *Domain) BellName() string { return bellName(d.parts[d.seat].bell.Load()) }

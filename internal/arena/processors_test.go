@@ -80,7 +80,7 @@ func TestSpin_GarbageIsHarmless(t *testing.T) {
 			}
 			d.hdr.quota.Store(quota)
 			polls := 0
-			found := d.spinUntil(new(adaptiveBackoff), func() bool { polls++; return polls > 10 })
+			found := d.spinUntil(t.Context(), new(adaptiveBackoff), func() bool { polls++; return polls > 10 })
 			if !found || polls != 11 {
 				t.Errorf("processors %#x, quota %#x: found is %v after %d polls", v, quota, found, polls)
 			}

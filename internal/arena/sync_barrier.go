@@ -86,7 +86,7 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 func (b Barrier) awaitTurn(ctx context.Context, turn uint64) error {
 	ready := func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.isBroken(v) || b.isClosed() }
 	var err error
-	if !b.d.spinUntil(&b.watches.spin, ready) {
+	if !b.d.spinUntil(ctx, &b.watches.spin, ready) {
 		b.napForTurn(ctx, turn, ready)
 		err = b.d.park.parkUntil(ctx, b.d, &b.c.watching, ready, &b.watches)
 	}

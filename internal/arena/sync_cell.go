@@ -241,7 +241,7 @@ func (s *Sync) retryUntilAcquired(ctx context.Context, try func() error) error {
 // one call of ready.
 func (s *Sync) watchUntil(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || s.isClosed() }
-	if s.d.spinUntil(&s.watches.spin, wake) {
+	if s.d.spinUntil(ctx, &s.watches.spin, wake) {
 		return s.closedError()
 	}
 	if err := s.d.park.parkUntil(ctx, s.d, &s.c.watching, wake, &s.watches); err != nil {

@@ -218,7 +218,7 @@ func (l *waitQueue) awaitCondition(ctx context.Context, over func() bool) error 
 		return err
 	}
 	var err error
-	if !l.d.spinUntil(&l.spin, l.ready) {
+	if !l.d.spinUntil(ctx, &l.spin, l.ready) {
 		err = l.waitOnce(ctx)
 	}
 	switch {

@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"context"
 	"math/bits"
 	"runtime"
 	"time"
@@ -24,7 +25,10 @@ const (
 //
 // h skips spins that are likely to fail, as they always do if both sides share a CPU. The spin
 // after a failure lasts longer ([probeTime]), because the other side may be asleep by then.
-func (d *Domain) spinUntil(h *adaptiveBackoff, ready func() bool) bool {
+//
+// A wait with a [ThreadWait] does not yield between the polls: its goroutine is locked to its
+// thread, so that each yield would switch threads twice.
+func (d *Domain) spinUntil(ctx context.Context, h *adaptiveBackoff, ready func() bool) bool {
 	if word.Crashing && word.IsControlled() || !h.isDue() {
 		return false
 	}
@@ -38,7 +42,7 @@ func (d *Domain) spinUntil(h *adaptiveBackoff, ready func() bool) bool {
 		if h.vain.Load() != 0 {
 			most = probeTime
 		}
-		found = pollFor(most, ready)
+		found = pollFor(most, ready, threadWaitOf(ctx) == nil)
 	}
 	h.recordResult(found)
 	return found
@@ -56,13 +60,16 @@ func pollReady(ready func() bool) bool {
 	return false
 }
 
-// pollFor polls the condition until most has passed, and yields the processor between the polls.
-func pollFor(most time.Duration, ready func() bool) bool {
+// pollFor polls the condition until most has passed. If yield is true, other goroutines may run
+// between the polls.
+func pollFor(most time.Duration, ready func() bool, yield bool) bool {
 	for end := time.Now().Add(most); time.Now().Before(end); {
 		if pollReady(ready) {
 			return true
 		}
-		runtime.Gosched()
+		if yield {
+			runtime.Gosched()
+		}
 	}
 	return false
 }

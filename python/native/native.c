@@ -651,7 +651,7 @@ PyMODINIT_FUNC PyInit__native(void) {
 		PyErr_SetString(PyExc_ImportError, "this Python has no PyUnicode_AsUTF8AndSize: want CPython 3.9 or later");
 		return NULL;
 	}
-	if (!(m = PyModule_Create(&module)))
+	if (attributes_init() < 0 || !(m = PyModule_Create(&module)))
 		return NULL;
 	if (add_type(m, "Handle", &handle_spec, &handle_type) < 0 || add_type(m, "Block", &block_spec, &block_type) < 0 ||
 		pthread_atfork(lock_references, unlock_references, unlock_references) != 0 || Py_AtExit(leave_domain) < 0) {

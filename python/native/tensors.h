@@ -37,8 +37,24 @@ typedef struct {
 
 enum { ARRAY_ALIGNED = 0x100, ARRAY_NATIVE = 0x200, ARRAY_WRITEABLE = 0x400 };
 
-static int attribute_is_true(PyObject *o, const char *name, int call) {
-	PyObject *v = call ? PyObject_CallMethod(o, name, NULL) : PyObject_GetAttrString(o, name);
+/* attributes are names of attributes and methods, interned, since a tensor needs some of them each time. */
+static struct {
+	PyObject *requires_grad, *is_leaf, *is_neg, *is_conj, *array_struct;
+} attributes;
+
+static int attributes_init(void) {
+	attributes.requires_grad = PyUnicode_InternFromString("requires_grad");
+	attributes.is_leaf = PyUnicode_InternFromString("is_leaf");
+	attributes.is_neg = PyUnicode_InternFromString("is_neg");
+	attributes.is_conj = PyUnicode_InternFromString("is_conj");
+	attributes.array_struct = PyUnicode_InternFromString("__array_struct__");
+	return PyErr_Occurred() ? -1 : 0;
+}
+
+/* attribute_is_true returns the truth of an attribute, or of the result of a method, or -1 with an
+ * exception. */
+static int attribute_is_true(PyObject *o, PyObject *name, int call) {
+	PyObject *v = call ? PyObject_CallMethodObjArgs(o, name, NULL) : PyObject_GetAttr(o, name);
 	int r = v ? PyObject_IsTrue(v) : -1;
 	Py_XDECREF(v);
 	return r;
@@ -59,11 +75,11 @@ static int view_tensor(Encoder *e, PyObject *o, char *kind) {
 	PyObject *capsule;
 	DLManaged *m;
 	shoal_view *v;
-	int grad = attribute_is_true(o, "requires_grad", 0);
+	int grad = attribute_is_true(o, attributes.requires_grad, 0);
 	if (grad < 0)
 		return FAILED;
 	if (grad) {
-		int leaf = attribute_is_true(o, "is_leaf", 0);
+		int leaf = attribute_is_true(o, attributes.is_leaf, 0);
 		if (leaf <= 0)
 			return leaf < 0 ? FAILED : refuse_tensor(o);
 	}
@@ -75,7 +91,8 @@ static int view_tensor(Encoder *e, PyObject *o, char *kind) {
 		Py_XDECREF(capsule);
 		return refuse_tensor(o);
 	}
-	if (attribute_is_true(o, "is_neg", 1) || (m->tensor.dtype.code == 5 && attribute_is_true(o, "is_conj", 1))) {
+	if (attribute_is_true(o, attributes.is_neg, 1) ||
+		(m->tensor.dtype.code == 5 && attribute_is_true(o, attributes.is_conj, 1))) {
 		Py_DECREF(capsule);
 		return PyErr_Occurred() ? FAILED : NOT_SIMPLE;
 	}
@@ -112,7 +129,7 @@ static int array_dtype(const ArrayInterface *a, shoal_dtype *d) {
 /* view_array adds a numpy.ndarray to the views, or a copy of it if its strides do not suit. It returns
  * NOT_SIMPLE for a dtype that tensors lack. */
 static int view_array(Encoder *e, PyObject *o, PyObject *memory, int copied) {
-	PyObject *capsule = PyObject_GetAttrString(memory, "__array_struct__"), *copy;
+	PyObject *capsule = PyObject_GetAttr(memory, attributes.array_struct), *copy;
 	ArrayInterface *a = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
 	shoal_dtype dtype;
 	shoal_view *v;
@@ -210,7 +227,7 @@ static PyObject *persistent_id(PyObject *self, PyObject *o) {
 	if (i == e->count)
 		r = view(e, o, &kind);
 	else if (Py_TYPE(o) == hooks.tensor)
-		kind = (r = attribute_is_true(o, "requires_grad", 0)) > 0 ? 'g' : 't';
+		kind = (r = attribute_is_true(o, attributes.requires_grad, 0)) > 0 ? 'g' : 't';
 	if (r < 0)
 		return NULL;
 	if (i == e->count) /* neither found nor added */

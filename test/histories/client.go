@@ -36,6 +36,9 @@ var work = shoal.Register("histories", func(ctx context.Context, rank int, j job
 			return err
 		}
 	}
+	if rank < j.Kills {
+		<-ctx.Done() // it is killed, however late
+	}
 	return nil
 })
 

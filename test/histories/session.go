@@ -34,6 +34,7 @@ const (
 type job struct {
 	Kind       string
 	Seed       uint64
+	Kills      int    // the first processes of the group, which are killed
 	Log        string // each process adds its rank
 	Start      int64  // when the work on the first object begins, by the clock of now
 	Queues     []*ipc.Queue[uint64]
@@ -143,7 +144,10 @@ func (s session) run(ctx context.Context) (c counts, err error) {
 		return c, err
 	}
 	defer m.Close()
-	j := job{Kind: s.kind.name, Seed: s.seed, Log: filepath.Join(dir, "log"), Start: now() + int64(200*time.Millisecond)}
+	j := job{
+		Kind: s.kind.name, Seed: s.seed, Kills: min(s.kills, s.processes), Log: filepath.Join(dir, "log"),
+		Start: now() + int64(200*time.Millisecond),
+	}
 	if err := s.kind.fill(ctx, &j, m); err != nil {
 		return c, err
 	}
@@ -156,7 +160,7 @@ func (s session) run(ctx context.Context) (c counts, err error) {
 	for range s.processes {
 		processes = append(processes, work.Go(g, j))
 	}
-	for n := range min(s.kills, s.processes) {
+	for n := range j.Kills {
 		at := j.Start + random.Int64N(objects*int64(interval))
 		time.Sleep(time.Duration(at - now()))
 		deaths[n] = now()

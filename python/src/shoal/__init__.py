@@ -37,7 +37,8 @@ def __getattr__(name: str) -> Any:
     if name in ("empty", "empty_array", "is_shared", "zeros"):
         from .multiprocessing import tensors
 
-        return getattr(tensors, name)
+        globals()[name] = found = getattr(tensors, name)  # the next use does not come here
+        return found
     try:
         from . import context, datasets, loader
     except ModuleNotFoundError as e:

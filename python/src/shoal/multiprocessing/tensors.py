@@ -24,6 +24,7 @@ DTYPES = {
     "float64": (2, 64), "bfloat16": (4, 16), "complex64": (5, 64), "complex128": (5, 128),
     "float8_e4m3fn": (10, 8), "float8_e5m2": (12, 8),
 }
+_torch_dtypes: dict = {}  # DTYPES by the dtypes of torch, once this process has imported it
 
 
 def register() -> None:
@@ -44,6 +45,7 @@ def _register_torch(module: Any) -> None:
     from torch.utils import dlpack
 
     torch = module
+    _torch_dtypes.update((getattr(torch, name), code) for name, code in DTYPES.items() if hasattr(torch, name))
     native.register(tensor=torch.Tensor, to_dlpack=torch._C._to_dlpack,
                     from_dlpack=getattr(torch._C, "_from_dlpack", None) or dlpack.from_dlpack)
     import torch.multiprocessing  # its reducers are registered when it is imported
@@ -149,20 +151,19 @@ def _dims(shape: Union[int, Sequence[int]]) -> tuple:
     return tuple(map(operator.index, shape))  # type: ignore[arg-type]
 
 
-def _dtype(dtype: Any, name: str) -> tuple:
-    try:
-        return DTYPES[name]
-    except KeyError:
-        raise TypeError(f"cannot share a tensor of dtype {dtype}: want one of {', '.join(DTYPES)}") from None
+def _unknown(dtype: Any) -> TypeError:
+    return TypeError(f"cannot share a tensor of dtype {dtype}: want one of {', '.join(DTYPES)}")
 
 
 def _new(shape: Any, dtype: Any, zeros: bool) -> Any:
-    need("t")
+    if torch is None:
+        need("t")
     runtime.ensure_domain()
     dtype = dtype or torch.get_default_dtype()
-    if not isinstance(dtype, torch.dtype):
-        raise TypeError(f"got dtype {dtype!r}, want a torch.dtype")
-    return native.empty("t", *_dtype(dtype, str(dtype).rpartition(".")[2]), _dims(shape), zeros)
+    code = _torch_dtypes.get(dtype)
+    if code is None:
+        raise _unknown(dtype) if isinstance(dtype, torch.dtype) else TypeError(f"got dtype {dtype!r}, want a torch.dtype")
+    return native.empty("t", *code, _dims(shape), zeros)
 
 
 def empty(shape: Union[int, Sequence[int]], dtype: Any = None) -> Any:
@@ -182,7 +183,9 @@ def empty_array(shape: Union[int, Sequence[int]], dtype: Any = None) -> Any:
     d = numpy.dtype(dtype or "float64")
     if not d.isnative:
         raise TypeError(f"cannot share an array of dtype {d!r}: want the byte order of the machine")
-    return native.empty("n", *_dtype(d, d.name), _dims(shape), False)
+    if d.name not in DTYPES:
+        raise _unknown(d)
+    return native.empty("n", *DTYPES[d.name], _dims(shape), False)
 
 
 def is_shared(x: Any) -> bool:
