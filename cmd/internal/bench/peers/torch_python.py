@@ -50,6 +50,9 @@ def edges(t):
     t[-1] += 1
 
 
+PRIVATE = torch.zeros(1 << 17, dtype=torch.int64)  # what the queues of the floors return: 1 MiB that is not shared
+
+
 class Eventfd:
     """A counter in the kernel, as a queue. It is a pipe where Python has no eventfd (before 3.10)."""
 
@@ -70,7 +73,8 @@ class Eventfd:
         os.write(self.fds[1], b"\1\0\0\0\0\0\0\0")
 
     def get(self):
-        return os.read(self.fds[0], 8)
+        os.read(self.fds[0], 8)
+        return PRIVATE
 
 
 class Byte:
@@ -100,6 +104,7 @@ class Byte:
         while not b[0]:
             pass
         b[0] = 0
+        return PRIVATE
 
 
 def follow(strategy, orders, inbox, outbox):
@@ -163,12 +168,15 @@ class Pair:
         self.count(None, 0)  # returns when the process has started, and imported torch
 
     def value(self, size):
-        """A tensor in the memory that the queue shares; an array for the standard library, which copies it."""
+        """A tensor in the memory that the queue shares; an array for the standard library, which copies it, and
+        memory of its own for a floor."""
         if self.kind == "shoal":
             import shoal
             return shoal.zeros((size // 8,), dtype=torch.int64)
         if self.kind == "multiprocessing":
             return array.array("q", bytes(size))
+        if self.kind in ("byte", "eventfd"):
+            return PRIVATE
         return fresh_shared(size).zero_()
 
     def rtt(self, op, value, rounds):
@@ -279,7 +287,6 @@ def main():
             else:
                 if variant == "floor":
                     variant = "byte" if op in ("rtt", "echo") else "eventfd"
-                    op, size = {"rtt": "echo", "parked": "wake"}.get(op, op), 0
                 if variant not in pairs:
                     pairs[variant] = Pair(variant)
                 pair = pairs[variant]

@@ -18,11 +18,25 @@ __all__ = ["Barrier", "BoundedSemaphore", "BrokenBarrierError", "Condition", "Ev
 MAX_PERMITS = 1048575  # of a semaphore of libshoal
 
 
+_pid = os.getpid()
+
+
+def _renew_pid() -> None:
+    global _pid
+    _pid = os.getpid()
+
+
+runtime.after_fork(_renew_pid)
+
+
 def _me() -> tuple:
-    return os.getpid(), threading.get_ident()
+    """Returns the identity of this thread, without a system call."""
+    return _pid, threading.get_ident()
 
 
 def _wait_seconds(block: bool, timeout: Optional[float]) -> Optional[float]:
+    if block and timeout is None:
+        return None
     return runtime.seconds(timeout) if block else 0.0
 
 
@@ -43,7 +57,7 @@ class _Owned(Shared):
 
     def _lock(self, timeout: Optional[float]) -> bool:
         code = self._handle.lock(timeout)
-        if code == runtime.OK:
+        if not code:
             return True
         if code in (runtime.LOCKED, runtime.TIMEOUT):
             return False
@@ -80,7 +94,7 @@ class _Owned(Shared):
             return "unknown"
         if holder == 0:
             return "None"
-        if holder != os.getpid():
+        if holder != _pid:
             return "SomeOtherProcess"
         if not self._is_mine():
             return "SomeOtherThread"
