@@ -11,14 +11,19 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../../libshoal/shoal.h"
 
@@ -541,9 +546,36 @@ static PyObject *fork_parent(PyObject *self, PyObject *args) {
 	Py_RETURN_NONE;
 }
 
+/* is_listener reports whether a descriptor is a listening socket of libshoal, which has an abstract
+ * address that begins with "shoal". */
+static int is_listener(int fd) {
+	struct sockaddr_un a;
+	socklen_t length = sizeof a, flag = sizeof(int);
+	int listens = 0;
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &flag) == 0 && listens &&
+		getsockname(fd, (struct sockaddr *)&a, &length) == 0 && a.sun_family == AF_UNIX &&
+		length >= offsetof(struct sockaddr_un, sun_path) + 6 && memcmp(a.sun_path, "\0shoal", 6) == 0;
+}
+
+/* close_listeners closes the listening sockets that a forked child has inherited. As long as the child
+ * held them, a process that connects to a parent that has died would wait for an answer. */
+static void close_listeners(void) {
+	DIR *all = opendir("/proc/self/fd");
+	struct dirent *e;
+	while (all && (e = readdir(all)) != NULL) {
+		int fd = atoi(e->d_name); /* 0 for . and .. */
+		if (fd > 2 && fd != dirfd(all) && is_listener(fd))
+			close(fd);
+	}
+	if (all)
+		closedir(all);
+}
+
 /* fork_child makes every handle belong to an earlier epoch. It does not touch the library. */
 static PyObject *fork_child(PyObject *self, PyObject *args) {
 	(void)self, (void)args;
+	if (loaded == epoch)
+		close_listeners();
 	epoch++;
 	Py_RETURN_NONE;
 }

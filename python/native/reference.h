@@ -47,8 +47,8 @@ static void reference_close(Reference *r) {
 		lib.close(h);
 }
 
-/* import_reference imports one object of an earlier epoch. *gone becomes 1 if the parent does not answer:
- * a killed parent's socket stays open in its forked children, so that only time tells. */
+/* import_reference imports one object of an earlier epoch. *gone becomes 1 if the parent does not answer,
+ * because it is stopped for example. */
 static shoal_handle import_reference(const shoal_fork_ticket *ticket, shoal_handle old, double timeout, int *gone) {
 	shoal_handle h = 0;
 	double begun = now();

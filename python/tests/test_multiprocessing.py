@@ -761,18 +761,56 @@ def test_fork_and_a_killed_parent():
             if os.fork() == 0:
                 while os.getppid() == killed:
                     time.sleep(0.01)
+                begin = time.monotonic()
                 try:
                     inner.get(timeout=5)
                     os.write(w, b"a value")
                 except Exception as e:
-                    os.write(w, type(e).__name__.encode())
+                    os.write(w, f"{type(e).__name__} {'at once' if time.monotonic() - begin < 4 else 'late'}".encode())
                 os._exit(0)
             os.kill(os.getpid(), signal.SIGKILL)
         os.waitpid(parent, 0)
         os.close(w)
         print(os.read(r, 100).decode())
         """, timeout=90)
-    assert out.strip() in ("RuntimeError", "ShoalError", "FileNotFoundError", "ValueError"), out
+    name, _, when = out.strip().partition(" ")
+    assert name in ("RuntimeError", "ShoalError", "FileNotFoundError", "ValueError") and when == "at once", out
+
+
+def test_fork_holds_no_listener_of_a_killed_parent():
+    """While a forked child lives on, imports from its killed parent fail at once, and a program that has
+    inherited the parent's domain makes one of its own."""
+    out = script("""
+        import os, signal, subprocess, sys, time
+        import shoal.multiprocessing as mp
+        from shoal.multiprocessing import runtime
+        r, w = os.pipe()
+        hold, release = os.pipe()
+        parent = os.fork()
+        if parent == 0:
+            q = mp.Queue()
+            token = runtime.export_object(q._handle).hex()
+            os.close(release)
+            if os.fork() == 0:
+                os.close(w)
+                os.read(hold, 1)
+                os._exit(0)
+            os.write(w, f"{token}\\n{os.environ['SHOAL_DOMAIN']}".encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(parent, 0)
+        token, domain = os.read(r, 5000).decode().split("\\n")
+        mp.Queue()
+        begin = time.monotonic()
+        try:
+            runtime.import_object(bytes.fromhex(token))
+        except FileNotFoundError:
+            print("lost", "at once" if time.monotonic() - begin < 4 else "late")
+        program = "import shoal.multiprocessing as mp; q = mp.Queue(); q.put('a new domain'); print(q.get())"
+        print(subprocess.run([sys.executable, "-c", program], env={**os.environ, "SHOAL_DOMAIN": domain},
+                             capture_output=True, text=True, timeout=30))
+        os.write(release, b"1")
+        """, timeout=90)
+    assert "lost at once" in out and "returncode=0, stdout='a new domain\\n', stderr=''" in out, out
 
 
 # Bad input
