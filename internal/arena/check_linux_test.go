@@ -262,8 +262,10 @@ func TestCheck_UnfinishedOperationsAreLegal(t *testing.T) {
 					}
 				}
 				judge("halted")
+				letReap := a.PreventReaping()
 				testutil.NoError(t, b.Abandon())
 				judge("dead")
+				letReap()
 				testutil.Eventually(t, func() bool { reap(t, a); return a.Stats().Reaped == 1 }, "nobody reaped")
 				judge("reaped")
 			})

@@ -536,6 +536,13 @@ func (d *Domain) Dup(dup func(*os.File) (*os.File, error)) (control, data *os.Fi
 	return control, data, err
 }
 
+// PreventReaping prevents the goroutines of this process from reaping until it is released.
+func (d *Domain) PreventReaping() (release func()) {
+	l := &d.lanes[reaperLane]
+	l.lock()
+	return l.unlock
+}
+
 // ReapAlone reaps if nobody else is at it, and reports whether it did.
 func (d *Domain) ReapAlone() (bool, error) {
 	l := &d.lanes[reaperLane]
