@@ -1,0 +1,34 @@
+package arena
+
+import (
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/shoal-mp/shoal/test/testutil"
+)
+
+// sleeps returns how often the thread has slept.
+func sleeps(t *testing.T) int64 {
+	t.Helper()
+	const thread = 1 // RUSAGE_THREAD, see getrusage(2)
+	var u syscall.Rusage
+	testutil.NoError(t, syscall.Getrusage(thread, &u))
+	return u.Nvcsw
+}
+
+// A wait with a ThreadWait spins on its thread. A goroutine that is locked to its thread and yields
+// would hand over to another thread and sleep until it is handed back.
+func TestSpin_OfAThreadWaitDoesNotSleep(t *testing.T) {
+	d := joinedBy(t, 0, 1, 2)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for range 50 { // the garbage collector may stop the goroutine
+		polls, before := 0, sleeps(t)
+		d.spinUntil(new(ThreadWait), new(adaptiveBackoff), func() bool { polls++; return false })
+		if slept := sleeps(t) - before; polls >= 2*spinPolls && slept == 0 {
+			return
+		}
+	}
+	t.Errorf("the thread slept in each of 50 spins")
+}
