@@ -30,6 +30,7 @@ import shoal.multiprocessing as mp
 from shoal.multiprocessing import names, runtime
 
 RECORD = struct.Struct("<cQQ")
+LEDGER = numpy.dtype([("kind", "S1"), ("ident", "<i8"), ("sequence", "<i8")])  # RECORD
 ELEMENTS = 50
 
 
@@ -115,15 +116,12 @@ class Worker:
 
 
 def read_ledgers(folder):
-    """Returns the values of all ledgers by kind of record: lists of (id, sequence)."""
-    found = {b"B": [], b"P": [], b"G": []}
-    for path in glob.glob(os.path.join(folder, "*.ledger")):
-        with open(path, "rb") as f:
-            data = f.read()
-        for at in range(0, len(data) - len(data) % RECORD.size, RECORD.size):
-            kind, ident, sequence = RECORD.unpack_from(data, at)
-            found[kind].append((ident, sequence))
-    return found
+    """Returns the numbers of the values of all ledgers by kind of record: B, P and G."""
+    paths = glob.glob(os.path.join(folder, "*.ledger"))
+    whole = [numpy.fromfile(path, LEDGER, os.path.getsize(path) // RECORD.size) for path in paths]
+    records = numpy.concatenate(whole) if whole else numpy.empty(0, LEDGER)
+    numbers = number(records["ident"], records["sequence"])
+    return {kind: numbers[records["kind"] == kind] for kind in (b"B", b"P", b"G")}
 
 
 def drain(q, folder):
@@ -199,14 +197,15 @@ def storm(args, folder):
 def judge(kills, folder, left, seconds):
     """Compares the ledgers."""
     found = read_ledgers(folder)
-    put, begun, got = set(found[b"P"]), set(found[b"B"]), found[b"G"]
+    put, begun, got = numpy.unique(found[b"P"]), numpy.unique(found[b"B"]), found[b"G"]
+    once = numpy.unique(got)
     killed = sum(n for k, n in kills.items() if k.endswith("consume"))
-    lost = len(put - set(got))
+    lost = len(numpy.setdiff1d(put, once, assume_unique=True))
     errors = "".join(open(p).read() for p in glob.glob(os.path.join(folder, "*.error")))
     result = {
         "kills": sum(kills.values()), "by": kills, "put": len(put), "received": len(got),
-        "held by killed consumers": lost, "lost": max(0, lost - killed), "doubled": len(got) - len(set(got)),
-        "invented": len(set(got) - begun), "left": left, "errors": errors, "seconds": round(seconds, 1),
+        "held by killed consumers": lost, "lost": max(0, lost - killed), "doubled": len(got) - len(once),
+        "invented": len(numpy.setdiff1d(once, begun, assume_unique=True)), "left": left, "errors": errors, "seconds": round(seconds, 1),
     }
     bad = result["lost"] or result["doubled"] or result["invented"] or errors or any(left.values())
     result["ok"] = not bad and len(put) > 0
