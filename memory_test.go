@@ -72,12 +72,17 @@ var fleeting = shoal.Register("fleeting", func(_ context.Context, _, bytes int) 
 func TestMemory_OfAWorkerThatHasEndedGoesBack(t *testing.T) {
 	t.Parallel()
 	const bytes = 48 << 20
-	before := shoal.MemoryStats()
-	if err := fleeting.Spawn(t.Context(), 1, bytes); err != nil {
-		t.Fatal(err)
-	}
-	if shoal.MemoryStats().IdleBytes < before.IdleBytes+bytes {
-		t.Skip("the worker's memory was of others before, or is of others now")
+	for try := 1; ; try++ {
+		if err := fleeting.Spawn(t.Context(), 1, bytes); err != nil {
+			t.Fatal(err)
+		}
+		idle := shoal.MemoryStats().IdleBytes
+		if idle >= bytes {
+			break
+		}
+		if try == 10 { // other tests of the process may use the memory at once, but not always
+			t.Fatalf("%d bytes are idle after a worker that had %d", idle, int64(bytes))
+		}
 	}
 	testutil.EventuallyNoError(t, func() error {
 		if shoal.MemoryStats().IdleBytes >= bytes {
