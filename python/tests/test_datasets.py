@@ -26,7 +26,7 @@ def test_names():
 
 
 def test_an_unsupported_system_is_an_import_error():
-    code = ("import platform; platform.system = lambda: 'Darwin'\n"
+    code = ("import platform, sys; sys.platform = 'darwin'; platform.system = lambda: 'Darwin'\n"
             "try: import shoal\n"
             "except ImportError as e: print(e)")
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

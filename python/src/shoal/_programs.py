@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 from typing import Any, NoReturn
 
@@ -23,9 +22,10 @@ def __getattr__(name: str) -> Any:
 
 def check_platform() -> None:
     """Raises ImportError on a system for which there are no programs."""
-    system, machine = platform.system(), platform.machine()
-    if system != "Linux" or machine not in ("x86_64", "aarch64"):
-        raise ImportError(f"{SUPPORTED}, but this is {system} on {machine}")
+    if sys.platform != "linux" or os.uname().machine not in ("x86_64", "aarch64"):
+        import platform  # which takes 5 ms to import
+
+        raise ImportError(f"{SUPPORTED}, but this is {platform.system()} on {platform.machine()}")
 
 
 def find(name: str) -> str:
