@@ -506,6 +506,26 @@ def test_shutdown_with_waiting_threads():
     assert out == "end\n"
 
 
+def test_shutdown_while_a_daemon_thread_waits():
+    """A daemon thread that waits in Queue.get delays the end of the interpreter by no more than some
+    seconds, and causes no output."""
+    r = script("""
+        import threading, time
+        import shoal.multiprocessing as mp
+        q = mp.Queue()
+        waiting = threading.Event()
+        def get():
+            waiting.set()
+            q.get()
+        threading.Thread(target=get, daemon=True).start()
+        waiting.wait()
+        time.sleep(0.2)
+        print(time.monotonic(), flush=True)
+        """, timeout=30, check=False)
+    assert r.returncode == 0 and r.stderr == ""
+    assert time.monotonic() - float(r.stdout) < 10  # the clock is the same in all processes
+
+
 def test_shutdown_with_tensors():
     """Tensors, arrays and queues that live until the interpreter ends do no harm."""
     pytest.importorskip("torch")
@@ -535,6 +555,28 @@ def test_reload():
         print(q.get())
         """)
     assert out == "1\n"
+
+
+def test_reload_while_a_queue_is_in_use():
+    """A thread that waits in get during the reload receives the next value, and a child joins the domain."""
+    out = script("""
+        import importlib, threading, time
+        import shoal.multiprocessing as mp
+        q, got = mp.Queue(), []
+        t = threading.Thread(target=lambda: got.append(q.get()))
+        t.start()
+        time.sleep(0.2)
+        again = importlib.reload(mp)
+        q.put("waited")
+        t.join(30)
+        answers = again.get_context("fork").Queue()
+        p = again.get_context("fork").Process(target=lambda: answers.put(q.get()))
+        p.start()
+        q.put("child")
+        print(got, answers.get(timeout=30))
+        p.join(30)
+        """)
+    assert out == "['waited'] child\n"
 
 
 # asyncio
@@ -744,6 +786,26 @@ def test_fork_while_a_lock_is_held():
         p.start()
         assert q.get(timeout=WAIT) is False
     finish(p)
+
+
+def exit_with(lock):
+    lock.acquire()
+    os._exit(0)
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+@pytest.mark.parametrize("kind", ["Lock", "RLock"])
+def test_exit_while_a_lock_is_held(kind, method):
+    """After os._exit of the holder, the next acquire raises OwnerDiedError once, and the lock is free."""
+    context = mp.get_context(method)
+    lock = getattr(context, kind)()
+    p = run(exit_with, lock, context=context)
+    finish(p)
+    with pytest.raises(mp.OwnerDiedError) as e:
+        lock.acquire(timeout=WAIT)
+    assert e.value.pid == p.pid
+    assert lock.acquire(timeout=WAIT)
+    lock.release()
 
 
 def test_fork_and_a_killed_parent():
@@ -973,6 +1035,16 @@ def test_torch_attributes():
             print(e)
         """)
     assert out == "module 'shoal.multiprocessing' has no attribute 'nothing'\n"
+
+
+@pytest.mark.parametrize("name, value", [("_is_gil_enabled", lambda: False), ("abiflags", "t"), ("abiflags", "td")])
+def test_free_threaded_python(monkeypatch, name, value):
+    """Python without the GIL is refused, with a text that says which Python to use."""
+    runtime._check_python()
+    monkeypatch.setattr(sys, name, value, raising=False)
+    with pytest.raises(ImportError, match="free-threaded Python: use a Python with the GIL") as e:
+        runtime._check_python()
+    assert sys.executable in str(e.value)
 
 
 def test_sub_interpreter():
