@@ -94,8 +94,14 @@ def _reduce_lazy(t: Any) -> Any:
     """Reduces a tensor that the extension does not share as it is: a meta tensor, which has no memory, and
     a conjugated or negated view, of which the receiver gets a copy."""
     if t.device.type == "meta":
-        return torch.multiprocessing.reductions.reduce_tensor(t)
+        return _rebuild_meta, (tuple(t.shape), t.stride(), t.dtype, t.requires_grad)
     return _identity, (t.resolve_conj().resolve_neg(),)
+
+
+def _rebuild_meta(shape: tuple, strides: tuple, dtype: Any, grad: bool) -> Any:
+    if torch is None:
+        need("t")
+    return torch.empty_strided(shape, strides, dtype=dtype, device="meta", requires_grad=grad)
 
 
 def _identity(x: Any) -> Any:
