@@ -37,6 +37,8 @@ type hello struct {
 	Name     string              // with version
 	Detail   string              // configuration
 	Variants map[string][]string // implementations by operation
+	Names    map[string]string   // names of variants that use another library, with its version
+	Missing  map[string]string   // reasons why a library is missing, by library
 }
 
 func (h hello) String() string { return h.Name + " (" + h.Detail + ")" }
@@ -122,7 +124,22 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 func (p *peer) variants(op string) []string { return p.hello.Variants[op] }
 
 // name returns the name of a variant in results.
-func (p *peer) name(variant string) string { return p.hello.Name + " " + variant }
+func (p *peer) name(variant string) string {
+	if name, ok := p.hello.Names[variant]; ok {
+		return name
+	}
+	return p.hello.Name + " " + variant
+}
+
+// missing returns the reason why the peer's interpreter cannot use a library. ok is false if it
+// can. p may be nil.
+func (p *peer) missing(library string) (reason string, ok bool) {
+	if p == nil {
+		return "", false
+	}
+	reason, ok = p.hello.Missing[library]
+	return reason, ok
+}
 
 // probe returns a function that requests one measurement of w from the peer and returns its value.
 // The error wraps [ErrPeer].
