@@ -12,7 +12,6 @@ import os
 import pickle
 import shutil
 import sys
-import tempfile
 import time
 
 import torch
@@ -238,11 +237,13 @@ class Ray:
     """This process and an actor, on a node of Ray that lives as long as this object."""
 
     def __init__(self, pause):
-        # These are read when Ray is imported.
-        os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0")
+        # Ray reads these when it is imported. On Linux it replaces 127.0.0.1 by an address that other machines can reach,
+        # unless clusters are disabled by the second one (ray/_private/services.py, get_node_ip_address).
+        os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0")
         import ray
         self.ray, self.pause = ray, pause
-        self.dir = tempfile.mkdtemp(prefix="shoal-ray-")
+        # The bench removes the folder of this script. The name is short because the paths of sockets are limited.
+        self.dir = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ray")
         try:
             ray.init(address="local", num_cpus=2, num_gpus=0, include_dashboard=False, _node_ip_address="127.0.0.1",
                      object_store_memory=256 << 20, log_to_driver=False, logging_level="ERROR", _temp_dir=self.dir)
