@@ -10,6 +10,7 @@ import importlib.util
 import itertools
 import os
 import pickle
+import secrets
 import shutil
 import sys
 import time
@@ -239,7 +240,9 @@ class Ray:
     def __init__(self, pause):
         # Ray reads these when it is imported. On Linux it replaces 127.0.0.1 by an address that other machines can reach,
         # unless clusters are disabled by the second one (ray/_private/services.py, get_node_ip_address).
-        os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0")
+        # The token is for this node only: without one, Ray saves a token in the home directory.
+        os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0",
+                          RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
         import ray
         self.ray, self.pause = ray, pause
         # The bench removes the folder of this script. The name is short because the paths of sockets are limited.
