@@ -20,7 +20,8 @@ func Measure(ctx context.Context, rounds int, emit func(Result) error, cases ...
 	return s.measure(ctx, "test", group{rounds: rounds, cases: cases})
 }
 
-// RunNeeding runs a group with one row that needs a library. The peer lacks the libraries in missing.
+// RunNeeding runs a group with one row that needs a library. The peer lacks the libraries in
+// missing.
 func RunNeeding(ctx context.Context, library string, missing map[string]string, emit func(Result) error,
 	note func(string)) error {
 	s := &session{peer: &peer{hello: hello{Missing: missing}}, step: func(string) {}, emit: emit}

@@ -9,7 +9,7 @@ import (
 
 var pythonSuite = Suite{
 	Name:    "python",
-	Doc:     "shoal.multiprocessing between Python processes, compared with torch.multiprocessing",
+	Doc:     "shoal.multiprocessing between Python processes, compared with torch.multiprocessing, iceoryx2 and Ray",
 	peer:    "torch_python.py",
 	partner: findPythonPackage,
 	groups: []func(context.Context, *environment) (group, error){pythonRows, pythonStartRows,
