@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // scripts are the Python scripts of the peers. They may import each other.
@@ -31,6 +32,9 @@ type peer struct {
 	out    *bufio.Reader
 	stderr *lastLines
 }
+
+// peerExit is the time after which a canceled peer is killed.
+const peerExit = 20 * time.Second
 
 // hello is the first line of a peer.
 type hello struct {
@@ -108,6 +112,9 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 		return nil, err
 	}
 	p.out = bufio.NewReader(out)
+	// At the end of its input the script stops the processes that it has started. If the script were
+	// killed at once, agents of Ray would remain.
+	p.cmd.Cancel, p.cmd.WaitDelay = p.in.Close, peerExit
 	if err := p.cmd.Start(); err != nil {
 		p.cmd = nil
 		return nil, fmt.Errorf("%w: %w; set another interpreter with --python", ErrPeer, err)
@@ -144,7 +151,12 @@ func (p *peer) missing(library string) (reason string, ok bool) {
 // probe returns a function that requests one measurement of w from the peer and returns its value.
 // The error wraps [ErrPeer].
 func (p *peer) probe(w *peerWork, variant string) func(context.Context) (float64, error) {
-	return func(context.Context) (float64, error) {
+	return func(ctx context.Context) (_ float64, err error) {
+		defer func() {
+			if err != nil && ctx.Err() != nil { // the input is closed
+				err = ctx.Err()
+			}
+		}()
 		op := w.op
 		if variant == ourVariant {
 			op = w.ours

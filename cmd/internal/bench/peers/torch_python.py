@@ -303,7 +303,7 @@ def main():
         except Exception as e:
             answer = {"Error": f"{r['op']}, {r['variant']}: {type(e).__name__}: {e}"}
         print(json.dumps(answer), file=out, flush=True)
-    for pair in pairs.values():
+    for pair in sorted(pairs.values(), key=lambda p: isinstance(p, Pair)):  # Ray's first: only its processes outlive a kill
         pair.close()
 
 
