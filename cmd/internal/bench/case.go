@@ -34,6 +34,7 @@ type Probe struct {
 type group struct {
 	rounds int
 	cases  []Case
+	needs  string       // library without which the group is skipped; may be empty
 	close  func() error // may be nil
 }
 

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"io"
 )
 
@@ -17,6 +18,18 @@ var (
 func Measure(ctx context.Context, rounds int, emit func(Result) error, cases ...Case) error {
 	s := &session{step: func(string) {}, emit: emit}
 	return s.measure(ctx, "test", group{rounds: rounds, cases: cases})
+}
+
+// RunNeeding runs a group with one row that needs a library. The peer lacks the libraries in
+// missing.
+func RunNeeding(ctx context.Context, library string, missing map[string]string, emit func(Result) error,
+	note func(string)) error {
+	s := &session{peer: &peer{hello: hello{Missing: missing}}, step: func(string) {}, emit: emit}
+	h := &environment{note: func(format string, values ...any) { note(fmt.Sprintf(format, values...)) }}
+	return s.runGroup(ctx, "test", h, func(context.Context, *environment) (group, error) {
+		one := &Probe{Measure: func(context.Context) (float64, error) { return 1, nil }}
+		return group{rounds: 1, needs: library, cases: []Case{{Name: "row", Unit: Nanoseconds, Ours: one}}}, nil
+	})
 }
 
 // Write emits rows as Run does.

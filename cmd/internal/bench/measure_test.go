@@ -198,3 +198,22 @@ func TestOpsEndsWithTheMedianOfItsRatios(t *testing.T) {
 		t.Errorf("without a peer there is a row %+v", r)
 	}
 }
+
+func TestGroupIsSkippedWithANoteIfItsLibraryIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		library string
+		rows    int
+		notes   []string
+	}{
+		{"", 1, nil},
+		{"here", 1, nil},
+		{"absent", 0, []string{"without absent: not installed"}},
+	} {
+		rows, notes := 0, []string(nil)
+		err := bench.RunNeeding(t.Context(), c.library, map[string]string{"absent": "not installed"},
+			func(bench.Result) error { rows++; return nil }, func(note string) { notes = append(notes, note) })
+		if err != nil || rows != c.rows || !slices.Equal(notes, c.notes) {
+			t.Errorf("library %q: %d rows, notes %q, %v, want %d rows, notes %q", c.library, rows, notes, err, c.rows, c.notes)
+		}
+	}
+}

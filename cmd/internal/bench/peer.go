@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // scripts are the Python scripts of the peers. They may import each other.
@@ -32,11 +33,16 @@ type peer struct {
 	stderr *lastLines
 }
 
+// peerExit is the time after which a canceled peer is killed.
+const peerExit = 20 * time.Second
+
 // hello is the first line of a peer.
 type hello struct {
 	Name     string              // with version
 	Detail   string              // configuration
 	Variants map[string][]string // implementations by operation
+	Names    map[string]string   // names of variants that use another library, with its version
+	Missing  map[string]string   // reasons why a library is missing, by library
 }
 
 func (h hello) String() string { return h.Name + " (" + h.Detail + ")" }
@@ -106,6 +112,9 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 		return nil, err
 	}
 	p.out = bufio.NewReader(out)
+	// At the end of its input the script stops the processes that it has started. If the script were
+	// killed at once, agents of Ray would remain.
+	p.cmd.Cancel, p.cmd.WaitDelay = p.in.Close, peerExit
 	if err := p.cmd.Start(); err != nil {
 		p.cmd = nil
 		return nil, fmt.Errorf("%w: %w; set another interpreter with --python", ErrPeer, err)
@@ -122,12 +131,32 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 func (p *peer) variants(op string) []string { return p.hello.Variants[op] }
 
 // name returns the name of a variant in results.
-func (p *peer) name(variant string) string { return p.hello.Name + " " + variant }
+func (p *peer) name(variant string) string {
+	if name, ok := p.hello.Names[variant]; ok {
+		return name
+	}
+	return p.hello.Name + " " + variant
+}
+
+// missing returns the reason why the peer's interpreter cannot use a library. ok is false if it
+// can. p may be nil.
+func (p *peer) missing(library string) (reason string, ok bool) {
+	if p == nil {
+		return "", false
+	}
+	reason, ok = p.hello.Missing[library]
+	return reason, ok
+}
 
 // probe returns a function that requests one measurement of w from the peer and returns its value.
 // The error wraps [ErrPeer].
 func (p *peer) probe(w *peerWork, variant string) func(context.Context) (float64, error) {
-	return func(context.Context) (float64, error) {
+	return func(ctx context.Context) (_ float64, err error) {
+		defer func() {
+			if err != nil && ctx.Err() != nil { // the input is closed
+				err = ctx.Err()
+			}
+		}()
 		op := w.op
 		if variant == ourVariant {
 			op = w.ours

@@ -9,10 +9,11 @@ import (
 
 var pythonSuite = Suite{
 	Name:    "python",
-	Doc:     "shoal.multiprocessing between Python processes, compared with torch.multiprocessing",
+	Doc:     "shoal.multiprocessing between Python processes, compared with torch.multiprocessing, iceoryx2 and Ray",
 	peer:    "torch_python.py",
 	partner: findPythonPackage,
-	groups:  []func(context.Context, *environment) (group, error){pythonRows, pythonStartRows},
+	groups: []func(context.Context, *environment) (group, error){pythonRows, pythonStartRows,
+		otherPythonRows("iceoryx2", 1), otherPythonRows("ray", 10)},
 }
 
 // floorVariant selects the variant of a script that measures the floor of a row.
@@ -40,6 +41,24 @@ func pythonRows(_ context.Context, h *environment) (group, error) {
 			Target: atLeast(300e3, "300 k/s")},
 		{Name: "python_call", Unit: Nanoseconds, Peer: work("call", 0, 100_000), floorWork: work("call", 0, 100_000)},
 	}}, nil
+}
+
+// otherPythonRows returns the rows of messages through another library: Shoal's messages and the
+// library's are measured by turns. The numbers of rounds are divided by slower. Each library has a
+// group of its own, so that its processes run only while they are measured; Ray's are the last.
+func otherPythonRows(library string, slower int) func(context.Context, *environment) (group, error) {
+	return func(_ context.Context, h *environment) (group, error) {
+		row := func(name, op string, unit Unit, size, rounds int) Case {
+			return Case{Name: "python_" + name + "_" + library, Unit: unit, Peer: &peerWork{op: op + " " + library,
+				ours: op, Size: size, Rounds: max(h.scaleRounds(rounds/slower), 10)}}
+		}
+		return group{rounds: 5, needs: library, cases: []Case{
+			row("rtt_1MiB", "rtt", Nanoseconds, mib, 2000),
+			row("rtt_1MiB_parked", "parked", Nanoseconds, mib, 300),
+			row("value_rtt", "echo", Nanoseconds, 0, 2000),
+			row("tensors_4KiB_per_s", "count", PerSecond, 4*kib, 20_000),
+		}}, nil
+	}
 }
 
 // pythonStartRows returns the rows of fresh Python processes.

@@ -80,6 +80,10 @@ func (s *session) runGroup(ctx context.Context, suite string, h *environment,
 	if g.close != nil {
 		defer func() { err = errors.Join(err, g.close()) }()
 	}
+	if reason, ok := s.peer.missing(g.needs); ok {
+		h.note("without %s: %s", g.needs, reason)
+		return nil
+	}
 	return s.measure(ctx, suite, g)
 }
 

@@ -1,7 +1,7 @@
 """The rows of the suite python: shoal.multiprocessing between two Python processes, and torch.multiprocessing.
 
 Speaks as torch_core.py does. The variant shoal is shoal.multiprocessing, floor is what Python can do at best without messages, and
-multiprocessing is the standard library, which copies.
+multiprocessing is the standard library, which copies. other_python.py has iceoryx2 and Ray.
 """
 
 import array
@@ -19,6 +19,7 @@ import time
 import torch
 import torch.multiprocessing as tmp
 
+import other_python
 from torch_core import end_with_parent, fresh_shared
 
 STRATEGIES = ["file_descriptor", "file_system"]
@@ -48,6 +49,7 @@ def edges(t):
     """Writes the first and the last element, which are bytes of a mapping or numbers of a tensor."""
     t[0] += 1
     t[-1] += 1
+    return t
 
 
 PRIVATE = torch.zeros(1 << 17, dtype=torch.int64)  # what the queues of the floors return: 1 MiB that is not shared
@@ -112,7 +114,7 @@ def follow(strategy, orders, inbox, outbox):
     threading.Thread(target=end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     tmp.set_sharing_strategy(strategy)
-    get, put = inbox.get, outbox.put
+    get, put, touch = inbox.get, outbox.put, getattr(outbox, "edges", edges)
     while True:
         order = orders.recv()
         if order is None:
@@ -121,14 +123,12 @@ def follow(strategy, orders, inbox, outbox):
         spent = 0
         if op == "rtt":
             for _ in range(rounds):
-                t = get()
-                edges(t)
+                t = touch(get())
                 put(t)
                 del t
         elif op == "parked":
             for _ in range(rounds):
-                t = get()
-                edges(t)
+                t = touch(get())
                 spent += compute()
                 put(t)
                 del t
@@ -151,13 +151,12 @@ class Pair:
 
     def __init__(self, variant):
         kind, _, strategy = variant.partition(" ")
-        self.strategy = strategy or STRATEGIES[0]
+        self.strategy = strategy if strategy in STRATEGIES else STRATEGIES[0]
         self.kind = kind
         tmp.set_sharing_strategy(self.strategy)
-        context = {"shoal": lambda: shoal_multiprocessing(), "multiprocessing": lambda: multiprocessing,
-                   "eventfd": lambda: multiprocessing, "byte": lambda: multiprocessing}.get(kind, lambda: tmp)().get_context("spawn")
+        context = (shoal_multiprocessing() if kind == "shoal" else tmp if strategy in STRATEGIES else multiprocessing).get_context("spawn")
         make = {"shoal": "Queue", "multiprocessing": "Queue"}.get(kind, kind)
-        queue = {"eventfd": Eventfd, "byte": Byte}.get(kind) or getattr(context, make)
+        queue = {"eventfd": Eventfd, "byte": Byte, **other_python.QUEUES}.get(variant) or getattr(context, make)
         # a tensor can be in 4,095 messages of shoal that are not received yet
         limit = (1024,) if kind == "shoal" else ()
         self.there, self.back = queue(*limit), queue(*limit)
@@ -169,7 +168,7 @@ class Pair:
 
     def value(self, size):
         """A tensor in the memory that the queue shares; an array for the standard library, which copies it, and
-        memory of its own for a floor."""
+        memory of its own for a floor and for iceoryx2, whose queue loans the memory."""
         if self.kind == "shoal":
             import shoal
             return shoal.zeros((size // 8,), dtype=torch.int64)
@@ -177,12 +176,14 @@ class Pair:
             return array.array("q", bytes(size))
         if self.kind in ("byte", "eventfd"):
             return PRIVATE
+        if self.kind == "iceoryx2":
+            return torch.zeros(size // 8, dtype=torch.int64)
         return fresh_shared(size).zero_()
 
     def rtt(self, op, value, rounds):
         """Sends a value to and fro, and returns the ns that a round takes without the pauses."""
         put, get, pauses = self.there.put, self.back.get, 0
-        touch = op in ("rtt", "parked")
+        touch = getattr(self.there, "edges", edges) if op in ("rtt", "parked") else None
         self.orders.send((op, rounds))
         begin = now()
         for _ in range(rounds):
@@ -191,7 +192,7 @@ class Pair:
             put(value)
             value = get()
             if touch:
-                edges(value)
+                value = touch(value)
         spent = now() - begin - pauses
         return (spent - self.orders.recv()) / rounds
 
@@ -271,12 +272,13 @@ def main():
     variants = {op: queues for op in ("rtt", "parked", "echo", "wake", "count", "count_small")}
     variants["call"] = ["ctypes"]
     variants["import"] = variants["memory"] = ["torch", "multiprocessing"]
+    others, names = other_python.variants()
     print(json.dumps({"Name": "torch " + torch.__version__, "Detail": "Python %s, spawn, one thread a process" % sys.version.split()[0],
-                      "Variants": variants}), file=out, flush=True)
+                      "Variants": variants | others, "Names": names, "Missing": other_python.missing()}), file=out, flush=True)
     pairs = {}
     for line in sys.stdin:
         r = json.loads(line)
-        op, variant, size, rounds = r["op"], r["variant"], r["size"], r["rounds"]
+        op, variant, size, rounds = r["op"].partition(" ")[0], r["variant"], r["size"], r["rounds"]
         try:
             if op == "call":
                 value = call(variant, rounds)
@@ -288,9 +290,9 @@ def main():
                 if variant == "floor":
                     variant = "byte" if op in ("rtt", "echo") else "eventfd"
                 if variant not in pairs:
-                    pairs[variant] = Pair(variant)
+                    pairs[variant] = other_python.Ray(PAUSE) if variant.startswith("ray ") else Pair(variant)
                 pair = pairs[variant]
-                tmp.set_sharing_strategy(pair.strategy)
+                tmp.set_sharing_strategy(getattr(pair, "strategy", STRATEGIES[0]))
                 if op == "count":
                     value = pair.count(pair.value(size), rounds)
                 elif op == "count_small":
@@ -301,7 +303,7 @@ def main():
         except Exception as e:
             answer = {"Error": f"{r['op']}, {r['variant']}: {type(e).__name__}: {e}"}
         print(json.dumps(answer), file=out, flush=True)
-    for pair in pairs.values():
+    for pair in sorted(pairs.values(), key=lambda p: isinstance(p, Pair)):  # Ray's first: only its processes outlive a kill
         pair.close()
 
 
