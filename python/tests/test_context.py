@@ -173,8 +173,7 @@ def test_keyboard_interrupt_leaves_no_process(files):
             f"s = shoal.Npy({str(files / 'numbers.npy')!r})\ns[0]\n"
             "for cls in DataLoader, shoal.DataLoader:\n"
             "    it = iter(cls(s, 2, num_workers=2)); next(it); globals()[cls.__module__] = it\n"
-            "print('ready', flush=True)\n"
-            "try: time.sleep(60)\n"
+            "try: print('ready', flush=True); time.sleep(60)\n"
             "except KeyboardInterrupt: print('interrupted', flush=True)\n")
     p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert p.stdout.readline() == "ready\n"
