@@ -6,7 +6,10 @@ import "sync/atomic"
 // results of the last tries. After the second failure in a row it skips the next tries: 1, then 3,
 // 7 and so on up to [mostRest]. A success ends the skipping. It may be used by several goroutines:
 // a race between them may cost a wasted or a missed try, and nothing else.
-type adaptiveBackoff struct{ vain, rest atomic.Int32 }
+type adaptiveBackoff struct {
+	vain, rest atomic.Int32
+	took       atomic.Int64 // ns of the last spin that succeeded, 0 if it was short
+}
 
 // mostRest is the maximum number of tries that are skipped in a row.
 const mostRest = 63

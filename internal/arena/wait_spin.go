@@ -24,7 +24,9 @@ const (
 // any participant may run, so a process that is confined to one of them spins for one on another.
 //
 // h skips spins that are likely to fail, as they always do if both sides share a CPU. The spin
-// after a failure lasts longer ([probeTime]), because the other side may be asleep by then.
+// after a failure lasts longer ([probeTime]), because the other side may be asleep by then. So does
+// the spin after a long one that succeeded: twice as long as that, because the other side may need
+// that time for its work.
 //
 // A wait with a [ThreadWait] does not yield between the polls: its goroutine is locked to its
 // thread, so that each yield would switch threads twice.
@@ -38,14 +40,24 @@ func (d *Domain) spinUntil(ctx context.Context, h *adaptiveBackoff, ready func()
 			return false
 		}
 		defer d.stopSpin()
-		most := spinTime
-		if h.vain.Load() != 0 {
-			most = probeTime
+		begin := time.Now()
+		found = pollUntil(begin.Add(h.spinTime()), ready, threadWaitOf(ctx) == nil)
+		if found {
+			h.took.Store(int64(time.Since(begin)))
 		}
-		found = pollFor(most, ready, threadWaitOf(ctx) == nil)
+	} else if h.took.Load() != 0 {
+		h.took.Store(0)
 	}
 	h.recordResult(found)
 	return found
+}
+
+// spinTime returns how long to spin now.
+func (h *adaptiveBackoff) spinTime() time.Duration {
+	if h.vain.Load() != 0 {
+		return probeTime
+	}
+	return min(max(2*time.Duration(h.took.Load()), spinTime), probeTime)
 }
 
 // pollReady tests the condition up to spinPolls times.
@@ -60,10 +72,10 @@ func pollReady(ready func() bool) bool {
 	return false
 }
 
-// pollFor polls the condition until most has passed. If yield is true, other goroutines may run
-// between the polls.
-func pollFor(most time.Duration, ready func() bool, yield bool) bool {
-	for end := time.Now().Add(most); time.Now().Before(end); {
+// pollUntil polls the condition until end. If yield is true, other goroutines may run between the
+// polls.
+func pollUntil(end time.Time, ready func() bool, yield bool) bool {
+	for time.Now().Before(end) {
 		if pollReady(ready) {
 			return true
 		}
