@@ -112,8 +112,8 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 		return nil, err
 	}
 	p.out = bufio.NewReader(out)
-	// At the end of its input the script stops the processes that it has started. If the script were
-	// killed at once, agents of Ray would remain.
+	// At the end of its input the script stops the processes that it has started. Agents of Ray
+	// would remain if the script were killed at once.
 	p.cmd.Cancel, p.cmd.WaitDelay = p.in.Close, peerExit
 	if err := p.cmd.Start(); err != nil {
 		p.cmd = nil
