@@ -12,35 +12,43 @@ var pythonSuite = Suite{
 	Doc:     "shoal.multiprocessing between Python processes, compared with torch.multiprocessing, iceoryx2 and Ray",
 	peer:    "torch_python.py",
 	partner: findPythonPackage,
-	groups: []func(context.Context, *environment) (group, error){pythonRows, pythonStartRows,
-		otherPythonRows("iceoryx2", 1), otherPythonRows("ray", 10)},
+	groups:  append(pythonRows(), pythonStartRows, otherPythonRows("iceoryx2", 1), otherPythonRows("ray", 10)),
 }
 
 // floorVariant selects the variant of a script that measures the floor of a row.
 const floorVariant = "floor"
 
-// pythonRows returns the rows of messages between two Python processes. The floors are round trips
-// in Python, too: of a byte that both sides poll, and of an eventfd. If a row writes to its tensor,
-// its floor writes to a tensor as often.
-func pythonRows(_ context.Context, h *environment) (group, error) {
-	work := func(op string, size, rounds int) *peerWork {
-		return &peerWork{op: op, ours: op, Size: size, Rounds: max(h.scaleRounds(rounds), 10)}
+// pythonRows returns the rows of messages between two Python processes. Each is a group, so that it
+// is printed, and repeated if it is noisy, without the others. The floors are round trips in Python,
+// too: of a byte that both sides poll, and of an eventfd. If a row writes to its tensor, its floor
+// writes to a tensor as often.
+func pythonRows() (rows []func(context.Context, *environment) (group, error)) {
+	for _, r := range []struct {
+		name         string
+		unit         Unit
+		op           string
+		size, rounds int
+		floor        bool
+		target       Target
+	}{
+		{"rtt_1MiB", Nanoseconds, "rtt", mib, 500, true, atMost(5e3, "5 µs")},
+		{"rtt_1MiB_parked", Nanoseconds, "parked", mib, 300, true, overFloor(1.2)},
+		{"value_rtt", Nanoseconds, "echo", 0, 2000, true, timesPeer(5)},
+		{"value_rtt_parked", Nanoseconds, "wake", 0, 300, true, overFloor(1.2)},
+		{"values_per_s", PerSecond, "count_small", 0, 20_000, false, timesPeer(5)},
+		{"tensors_4KiB_per_s", PerSecond, "count", 4 * kib, 10_000, false, atLeast(300e3, "300 k/s")},
+		{"call", Nanoseconds, "call", 0, 100_000, true, nil},
+	} {
+		rows = append(rows, func(_ context.Context, h *environment) (group, error) {
+			work := &peerWork{op: r.op, ours: r.op, Size: r.size, Rounds: max(h.scaleRounds(r.rounds), 10)}
+			row := Case{Name: "python_" + r.name, Unit: r.unit, Peer: work, Target: r.target}
+			if r.floor {
+				row.floorWork = work
+			}
+			return group{rounds: 7, cases: []Case{row}}, nil
+		})
 	}
-	polled, parked := work("echo", 0, 2000), work("wake", 0, 300)
-	return group{rounds: 7, cases: []Case{
-		{Name: "python_rtt_1MiB", Unit: Nanoseconds, Peer: work("rtt", mib, 2000), floorWork: work("rtt", mib, 2000),
-			Target: atMost(5e3, "5 µs")},
-		{Name: "python_rtt_1MiB_parked", Unit: Nanoseconds, Peer: work("parked", mib, 300), floorWork: work("parked", mib, 300),
-			Target: overFloor(1.2)},
-		{Name: "python_value_rtt", Unit: Nanoseconds, Peer: work("echo", 0, 2000), floorWork: polled,
-			Target: timesPeer(5)},
-		{Name: "python_value_rtt_parked", Unit: Nanoseconds, Peer: work("wake", 0, 300), floorWork: parked,
-			Target: overFloor(1.2)},
-		{Name: "python_values_per_s", Unit: PerSecond, Peer: work("count_small", 0, 20_000), Target: timesPeer(5)},
-		{Name: "python_tensors_4KiB_per_s", Unit: PerSecond, Peer: work("count", 4*kib, 20_000),
-			Target: atLeast(300e3, "300 k/s")},
-		{Name: "python_call", Unit: Nanoseconds, Peer: work("call", 0, 100_000), floorWork: work("call", 0, 100_000)},
-	}}, nil
+	return rows
 }
 
 // otherPythonRows returns the rows of messages through another library: Shoal's messages and the
