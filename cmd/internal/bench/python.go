@@ -19,9 +19,9 @@ var pythonSuite = Suite{
 const floorVariant = "floor"
 
 // pythonRows returns the rows of messages between two Python processes. Each is a group, so that it
-// is printed, and repeated if it is noisy, without the others. The floors are round trips in Python,
-// too: of a byte that both sides poll, and of an eventfd. If a row writes to its tensor, its floor
-// writes to a tensor as often.
+// is printed, and repeated if it is noisy, without the others. The floors are round trips in
+// Python, too: of a byte that both sides poll, and of an eventfd. If a row writes to its tensor,
+// its floor writes to a tensor as often.
 func pythonRows() (rows []func(context.Context, *environment) (group, error)) {
 	for _, r := range []struct {
 		name         string
