@@ -97,7 +97,7 @@ func runProgram(t testing.TB, program string, args ...string) string {
 
 // TestLibrary_C runs the C programs in testdata, which test every function of shoal.h.
 func TestLibrary_C(t *testing.T) {
-	for _, name := range []string{"calls", "peers", "fork"} {
+	for _, name := range []string{"calls", "peers", "fork", "urgent"} {
 		t.Run(name, func(t *testing.T) {
 			dir := library(t)
 			runProgram(t, compile(t, dir, "testdata/"+name+".c", linked(dir)...))

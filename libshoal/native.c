@@ -297,21 +297,6 @@ int shoal_native_park_fd(void) {
 	return self.park_fd - 1;
 }
 
-/* shoal_native_park sleeps until the calling thread's eventfd is readable, a signal handler has run,
- * its canceller was fired, or the time has passed, if it is not negative. */
-int shoal_native_park(int64_t nanoseconds) {
-	struct pollfd p[2] = {{.fd = self.park_fd - 1, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
-	if (self.canceller != 0 && (p[1].fd = canceller_fd(self.canceller)) < 0)
-		return SHOAL_PARK_INTERRUPTED;
-	struct timespec most = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000};
-	int n = ppoll(p, 2, nanoseconds < 0 ? NULL : &most, NULL);
-	if (n == 0)
-		return SHOAL_PARK_TIMEOUT;
-	if (n > 0 && p[0].revents != 0)
-		return SHOAL_PARK_WOKEN;
-	return SHOAL_PARK_INTERRUPTED;
-}
-
 /* shoal_native_has_handlers reports whether the program handles one of the signals that programs handle,
  * apart from those of faults and of Go. */
 int shoal_native_has_handlers(void) {
@@ -323,6 +308,35 @@ int shoal_native_has_handlers(void) {
 			return 1;
 	}
 	return 0;
+}
+
+static int64_t now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* shoal_native_park sleeps until the calling thread's eventfd is readable, a signal handler of the program
+ * has run, its canceller was fired, or the time has passed, if it is not negative. Signals of Go's runtime
+ * do not end it. */
+int shoal_native_park(int64_t nanoseconds) {
+	struct pollfd p[2] = {{.fd = self.park_fd - 1, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+	if (self.canceller != 0 && (p[1].fd = canceller_fd(self.canceller)) < 0)
+		return SHOAL_PARK_INTERRUPTED;
+	int64_t end = nanoseconds < 0 ? 0 : now() + nanoseconds;
+	int n;
+	do {
+		int64_t left = nanoseconds < 0 ? 0 : end - now();
+		if (left < 0)
+			left = 0;
+		struct timespec most = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
+		n = ppoll(p, 2, nanoseconds < 0 ? NULL : &most, NULL);
+	} while (n < 0 && errno == EINTR && !shoal_native_has_handlers());
+	if (n == 0)
+		return SHOAL_PARK_TIMEOUT;
+	if (n > 0 && p[0].revents != 0)
+		return SHOAL_PARK_WOKEN;
+	return SHOAL_PARK_INTERRUPTED;
 }
 
 /* ---- The lifeline of a fork ---- */

@@ -23,10 +23,10 @@
  *
  * SIGNALS. A wait returns SHOAL_INTERRUPTED if a signal handler ran on the waiting thread, or if
  * its canceller was fired. Nothing has happened then, and the caller may call again with the time
- * that is left. SHOAL_INTERRUPTED may also be returned without a signal. If the program has
- * handlers of signals such as SIGINT, long waits other than shoal_barrier_wait return it ten times
+ * that is left. If the program has handlers of signals such as SIGINT, SHOAL_INTERRUPTED may also
+ * be returned without a signal. Long waits other than shoal_barrier_wait then return it ten times
  * a second or more, because a handler may run just before the thread sleeps: what it has stored is
- * then seen. Loading the library changes no disposition but those of SIGSEGV, SIGBUS, SIGFPE
+ * then seen. A program that has neither handlers nor cancellers never gets it. Loading the library changes no disposition but those of SIGSEGV, SIGBUS, SIGFPE
  * and SIGURG, and of SIGPIPE if it is not ignored. Go handles those that its own code causes, and
  * passes the faults of other code on to the handler that the program had before.
  *

@@ -153,8 +153,10 @@ func (w wait) nap(end time.Time) (err error, over bool) {
 		switch {
 		case err == nil:
 			return nil, true
-		case errors.Is(err, arena.ErrInterrupted):
+		case errors.Is(err, arena.ErrInterrupted) && C.shoal_native_has_handlers() != 0:
 			return fmt.Errorf("%w: a signal handler ran on this thread", errInterrupted), true
+		case errors.Is(err, arena.ErrInterrupted): // by a signal of Go's runtime
+			continue
 		case !errors.Is(err, arena.ErrNapOver):
 			return err, true
 		case !thread.Napped:
