@@ -37,12 +37,26 @@ def whole(rollout):
     return bool((rollout["observations"] == float(rollout["sequence"])).all()) and len(rollout["note"]) == 20000
 
 
+def stop(number, frame):
+    raise TimeoutError("the rest of a rollout did not come")
+
+
+def get(q, patience):
+    """Takes a rollout. get of PyTorch waits for the rest of a message without a limit, so an alarm ends it."""
+    signal.setitimer(signal.ITIMER_REAL, 2 * patience)
+    try:
+        return q.get(timeout=patience)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--module", default="shoal.multiprocessing")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--patience", type=float, default=10.0, help="seconds without a rollout before giving up")
     args = parser.parse_args()
+    signal.signal(signal.SIGALRM, stop)
     mp = importlib.import_module(args.module)
     ctx = mp.get_context("fork")
     q = ctx.Queue(8)
@@ -56,7 +70,7 @@ def main():
                 actors[-1].start()
                 made += 1
             for _ in range(random.randrange(1, 40)):
-                if not whole(q.get(timeout=args.patience)):
+                if not whole(get(q, args.patience)):
                     broken.append(received)
                 received += 1
             victim = actors.pop(random.randrange(ACTORS))
@@ -64,7 +78,7 @@ def main():
             victim.join()
             kills += 1
         for _ in range(50):
-            whole(q.get(timeout=args.patience))
+            whole(get(q, args.patience))
             received += 1
     except queue.Empty:
         outcome = f"nothing came for {args.patience} s after {kills} kills"
