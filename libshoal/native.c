@@ -297,14 +297,17 @@ int shoal_native_park_fd(void) {
 	return self.park_fd - 1;
 }
 
-/* shoal_native_has_handlers reports whether the program handles one of the signals that programs handle,
- * apart from those of faults and of Go. */
+/* shoal_native_has_handlers reports whether the program handles a signal, apart from those of faults and
+ * those that Go handles. */
 int shoal_native_has_handlers(void) {
-	static const int signals[] = {SIGINT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGHUP, SIGCHLD, SIGQUIT, SIGVTALRM,
-		SIGWINCH, SIGIO, SIGCONT, SIGTSTP};
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+	for (int s = 1; s <= SIGRTMAX; s++) {
 		struct sigaction a;
-		if (sigaction(signals[i], NULL, &a) == 0 && a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN)
+		switch (s) {
+		case SIGSEGV: case SIGBUS: case SIGFPE: case SIGILL: case SIGTRAP: case SIGABRT: case SIGSYS:
+		case SIGURG: case SIGPIPE:
+			continue;
+		}
+		if (sigaction(s, NULL, &a) == 0 && a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN)
 			return 1;
 	}
 	return 0;

@@ -1,9 +1,13 @@
 /* urgent.c tests that SIGURG, which Go's runtime sends to threads that run its code, ends no wait of a
- * program without signal handlers. */
+ * program without signal handlers, and that a handler of any other signal ends waits. */
 #include "check.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+
+static volatile sig_atomic_t handled;
+
+static void handle(int signal) { handled = signal; }
 
 static pthread_t waiter;
 static atomic_int over, sent;
@@ -27,6 +31,13 @@ static void *urge(void *unused) {
 		CHECK(seconds() - begun >= 0.1 && atomic_load(&sent) - before > 2); \
 	} while (0)
 
+static void *signal_soon(void *unused) {
+	(void)unused;
+	sleep_for(0.05);
+	pthread_kill(waiter, SIGRTMIN);
+	return NULL;
+}
+
 int main(void) {
 	shoal_handle q, m, mutex, cond, event, barrier;
 	pthread_t thread;
@@ -48,6 +59,13 @@ int main(void) {
 	OK(shoal_unlock(mutex));
 	LASTS(shoal_barrier_wait(barrier, 0.1, &index));
 	atomic_store(&over, 1);
+	pthread_join(thread, NULL);
+	/* every handler of the program ends a wait */
+	struct sigaction set = {.sa_handler = handle};
+	sigaction(SIGRTMIN, &set, NULL);
+	CHECK(pthread_create(&thread, NULL, signal_soon, NULL) == 0);
+	while (!handled)
+		WANT(SHOAL_INTERRUPTED, shoal_get(q, 30, &m));
 	pthread_join(thread, NULL);
 	return 0;
 }
