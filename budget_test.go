@@ -79,7 +79,8 @@ func TestOptions_EnvReplaces(t *testing.T) {
 	t.Parallel()
 	for key, value := range map[string]string{"PATH": "/none", "OMP_NUM_THREADS": "9", "NEW": "a=b"} {
 		var out strings.Builder
-		g := shoal.NewGroup(testutil.Context(t), shoal.Options{Stdout: &out, Env: []string{key + "=x", key + "=" + value}})
+		g := shoal.NewGroup(testutil.Context(t),
+			shoal.Options{Stdout: &out, Env: []string{key + "=x", key + "=" + value}})
 		environment.Go(g, key)
 		if err := g.Wait(); err != nil || out.String() != value+"\n" {
 			t.Errorf("%s is %q, %v", key, out.String(), err)

@@ -142,7 +142,8 @@ func (c *child) copyInBackground(r *os.File, w io.Writer) {
 			return goexit.Recover(ErrPanic, func() error { copyOutput(r, w); return nil })
 		}, func(err error) {
 			if err != nil {
-				slog.Error("shoal: Options.Stdout or Options.Stderr did not return from Write; discarding the rest of the worker's output", "func", c.owner.name,
+				slog.Error("shoal: Options.Stdout or Options.Stderr did not return from Write; discarding the "+
+					"rest of the worker's output", "func", c.owner.name,
 					"rank", c.owner.rank, "cause", err)
 				io.Copy(io.Discard, r) // the worker must not block
 			}

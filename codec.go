@@ -126,7 +126,8 @@ func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) 
 	err = s.retainBlocks(m.Blocks)
 	e.Done(err == nil)
 	if err != nil {
-		return nil, newDescribed(fmt.Sprintf("reference the shared memory blocks of the argument: %v", err), ErrArgument, err)
+		return nil,
+			newDescribed(fmt.Sprintf("reference the shared memory blocks of the argument: %v", err), ErrArgument, err)
 	}
 	return s, nil
 }

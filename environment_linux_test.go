@@ -267,8 +267,9 @@ func TestEnvironment_ProgramsWorkWhereSomethingIsMissing(t *testing.T) {
 		"nothing":          {"household", nil},
 		"no /dev/shm":      {"no shm", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}},
 		"a read-only root": {"read-only", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}},
-		"another user":     {"household", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: someone, Gid: someone}}},
-		"a PID namespace":  {"own proc", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}},
+		"another user": {"household",
+			&syscall.SysProcAttr{Credential: &syscall.Credential{Uid: someone, Gid: someone}}},
+		"a PID namespace": {"own proc", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}},
 		"a PID namespace with the /proc of another": {"household",
 			&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}},
 		"a network namespace": {"household", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}},
@@ -314,7 +315,8 @@ func TestEnvironment_ASeccompFilterIsNamed(t *testing.T) {
 					t.Skip("this system gives no filters: ", err)
 				}
 				err := cmd.Wait()
-				if out := b.String(); cmd.ProcessState.ExitCode() != 5 || !strings.Contains(out, call+" is not available") ||
+				if out := b.String(); cmd.ProcessState.ExitCode() != 5 ||
+					!strings.Contains(out, call+" is not available") ||
 					!strings.Contains(out, "a seccomp filter that allows the call") {
 					t.Errorf("%v\n%s", err, out)
 				}
@@ -524,7 +526,8 @@ func TestEnvironment_WithoutProcesses(t *testing.T) {
 		case cmd.ProcessState.ExitCode() == 5:
 			t.Log(out[strings.LastIndex(out, "worked"):])
 			return
-		case !strings.Contains(out, "pthread_create failed") && !strings.Contains(out, "failed to create new OS thread"):
+		case !strings.Contains(out, "pthread_create failed") &&
+			!strings.Contains(out, "failed to create new OS thread"):
 			t.Fatalf("%v\n%s", err, out)
 		}
 		// the runtime of the program itself got no thread, for which nothing can be done

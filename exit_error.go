@@ -88,7 +88,8 @@ func (c *child) exitedError(e ending, pe *ProcessError) error {
 	case c.reply.done:
 		how += " after the function returned"
 	case !c.reply.begun && pe.Signal == nil && pe.ExitCode != exitOrphaned:
-		how += " before the function started: check that the executable is a build of this program and that nothing before shoal.Main exits"
+		how += " before the function started: check that the executable is a build of this program and that " +
+			"nothing before shoal.Main exits"
 	case pe.ExitCode == 0:
 		how += " before the function returned"
 	}
@@ -100,7 +101,8 @@ func (c *oomCounter) explainKill() (rose bool, text string) {
 	rose, shared := c.checkKills()
 	if shared {
 		return rose,
-			"probably by the kernel's out-of-memory killer, which was active in the control group shared with other programs"
+			"probably by the kernel's out-of-memory killer, which was active in the control group shared with " +
+				"other programs"
 	}
 	return rose, "by the kernel's out-of-memory killer"
 }

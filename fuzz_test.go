@@ -26,7 +26,8 @@ func FuzzControlFrame_Read(f *testing.F) {
 }
 
 func FuzzProcessError_SplitCrash(f *testing.F) {
-	f.Add("panic: boom\n\ngoroutine 1 [running]:\npanic({0x1, 0x2})\n\t/go/panic.go:1\nmain.main()\n\t/main.go:3 +0x1\nexit status 2", "")
+	f.Add("panic: boom\n\ngoroutine 1 [running]:\npanic({0x1, 0x2})\n\t/go/panic.go:1\nmain.main()\n\t/main.go:3 "+
+		"+0x1\nexit status 2", "")
 	f.Add("goroutine 1 [running]:\nruntime.throw()\n\t/x.go:1\nmain.main()\n\t/main.go:3", "fatal error: x")
 	f.Fuzz(func(t *testing.T, text, fatal string) {
 		reason, stack := shoal.SplitCrash(text, fatal)

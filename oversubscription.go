@@ -133,11 +133,13 @@ func logOversubscription(workers, threads, cpus int, switches float64) {
 // warnOversubscription logs the number of busy workers and threads.
 func warnOversubscription(workers, threads, cpus int) {
 	if workers > cpus {
-		slog.Warn("shoal: more busy workers than CPUs; start at most one per CPU, or call shoal.SetThreadWarning(false) to disable this warning",
+		slog.Warn("shoal: more busy workers than CPUs; start at most one per CPU, or call "+
+			"shoal.SetThreadWarning(false) to disable this warning",
 			"workers", workers, "threads", threads, "cpus", cpus)
 		return
 	}
-	slog.Warn("shoal: the workers' busy threads exceed the CPUs; set Options.Threads to the share or leave it 0, or call shoal.SetThreadWarning(false) to disable this warning",
+	slog.Warn("shoal: the workers' busy threads exceed the CPUs; set Options.Threads to the share or leave it 0, "+
+		"or call shoal.SetThreadWarning(false) to disable this warning",
 		"workers", workers, "threads", threads, "cpus", cpus, "share", shareThreads(cpus, workers))
 }
 

@@ -306,7 +306,8 @@ func TestShutdown_LeavesNoGoroutine(t *testing.T) {
 
 func TestMain_AGoexitIsAnError(t *testing.T) {
 	t.Parallel()
-	if status, out := statusOf(t, "goexit"); status != 1 || !strings.Contains(out, "runtime.Goexit ended the function") {
+	if status, out := statusOf(t, "goexit"); status != 1 ||
+		!strings.Contains(out, "runtime.Goexit ended the function") {
 		t.Errorf("got status %d and output %q, want 1 and an error that names Goexit", status, out)
 	}
 }
@@ -323,7 +324,8 @@ func TestMain_PrintsAWrappedErrorWithItsStack(t *testing.T) {
 	t.Parallel()
 	status, out := statusOf(t, "fail, and say where")
 	if status != 1 || !regexp.MustCompile(
-		`first\ntrain: shoal: fails rank 0 .*\nshoal: fails rank 0 .*\n +stack:\n(?s:.*)shoal_test.deepest\(`).MatchString(out) {
+		`first\ntrain: shoal: fails rank 0 .*\nshoal: fails rank 0 .*\n +stack:\n(?s:.*)shoal_test.deepest\(`).
+		MatchString(out) {
 		t.Errorf("status %d, output %s", status, out)
 	}
 }

@@ -75,7 +75,8 @@ func setStartMethod(m StartMethod, replace bool) error {
 	programStart.mu.Lock()
 	defer programStart.mu.Unlock()
 	if programStart.set && !replace {
-		return fmt.Errorf("%w is already set to %v: ReplaceStartMethod replaces it", ErrStartMethod, programStart.method)
+		return fmt.Errorf("%w is already set to %v: ReplaceStartMethod replaces it", ErrStartMethod,
+			programStart.method)
 	}
 	programStart.method, programStart.set = m, true
 	return nil

@@ -99,7 +99,8 @@ func TestVersion_BuildsOfTwoVersionsRefuseEachOther(t *testing.T) {
 			t.Parallel()
 			other, ours := buildOther(t, newer, ofWorkers, ofDomains, ofLinks)
 			asWorker(t, other, ours[ofWorkers], newer)
-			for _, addr := range []string{"@shoal-test-version-" + name + strconv.Itoa(os.Getpid()), "tcp://127.0.0.1:0"} {
+			for _, addr := range []string{"@shoal-test-version-" + name + strconv.Itoa(os.Getpid()),
+				"tcp://127.0.0.1:0"} {
 				l, err := ipc.Listen[int](addr, []byte("key"))
 				if err != nil {
 					t.Fatal(err)

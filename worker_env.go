@@ -32,14 +32,16 @@ const (
 )
 
 func (m workerEnv) String() string {
-	return fmt.Sprintf("%s=%d %d %d %d %t", workerEnvKey, workerEnvVersion, m.lifelines, m.threads, int64(m.orphanGrace), m.warm)
+	return fmt.Sprintf("%s=%d %d %d %d %t", workerEnvKey, workerEnvVersion, m.lifelines, m.threads,
+		int64(m.orphanGrace), m.warm)
 }
 
 // A versionError reports that the parent has another protocol version.
 type versionError int
 
 func (v versionError) Error() string {
-	return fmt.Sprintf("the worker's program has worker protocol version %d, the program that started it has version %d: "+
+	return fmt.Sprintf("the worker's program has worker protocol version %d, the program that started it has "+
+		"version %d: "+
 		"build both from one version of Shoal", workerEnvVersion, int(v))
 }
 

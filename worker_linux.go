@@ -26,7 +26,8 @@ func initWorker() *worker {
 	other, refused := err.(versionError)
 	switch {
 	case (err == nil || refused) && !isSocket(fdControl):
-		err = fmt.Errorf("shoal: %s is set, but descriptor %d is not a worker's control socket: unset it", workerEnvKey, fdControl)
+		err = fmt.Errorf("shoal: %s is set, but descriptor %d is not a worker's control socket: unset it",
+			workerEnvKey, fdControl)
 	case refused:
 		syscall.Write(fdControl, appendFrame(nil, frameRefused, []byte(other.Error())))
 		err = fmt.Errorf("shoal: %w", err)

@@ -25,14 +25,15 @@ func Sub(a, b *Var) *Var {
 // Mul returns a · b, elementwise.
 func Mul(a, b *Var) *Var {
 	a, b = promotePair(a, b)
-	return wrapOwned("Mul", tensor.Mul(a.t, b.t), a, b).saveIfNeeded(a.t, b.t).setRule(func(y, dy *Var) (d derivatives) {
-		for i, in := range y.inputs {
-			if in.needsGradient() {
-				d.few[i] = Mul(dy, y.inputs[1-i])
+	return wrapOwned("Mul", tensor.Mul(a.t, b.t), a, b).saveIfNeeded(a.t, b.t).
+		setRule(func(y, dy *Var) (d derivatives) {
+			for i, in := range y.inputs {
+				if in.needsGradient() {
+					d.few[i] = Mul(dy, y.inputs[1-i])
+				}
 			}
-		}
-		return d
-	})
+			return d
+		})
 }
 
 // Div returns a / b, elementwise.

@@ -64,13 +64,15 @@ func (o Attention) check(q, k, v *Var) {
 	const op = "ScaledDotProductAttention"
 	n := q.t.Dims()
 	if n < 2 || k.t.Dims() != n || v.t.Dims() != n {
-		misuse(tensor.ErrShape, "%s: got queries %v, keys %v and values %v, want (..., L, E), (..., S, E) and (..., S, V)",
+		misuse(tensor.ErrShape, "%s: got queries %v, keys %v and values %v, want (..., L, E), (..., S, E) and "+
+			"(..., S, V)",
 			op, q.Shape(), k.Shape(), v.Shape())
 	}
 	lead := q.Shape()[:n-2]
 	if !sameShape(lead, k.Shape()[:n-2]) || !sameShape(lead, v.Shape()[:n-2]) || q.t.Dim(-1) != k.t.Dim(-1) ||
 		k.t.Dim(-2) != v.t.Dim(-2) {
-		misuse(tensor.ErrShape, "%s: got queries %v, keys %v and values %v, want equal leading dimensions, (..., L, E), (..., S, E) and (..., S, V)",
+		misuse(tensor.ErrShape, "%s: got queries %v, keys %v and values %v, want equal leading dimensions, (..., "+
+			"L, E), (..., S, E) and (..., S, V)",
 			op, q.Shape(), k.Shape(), v.Shape())
 	}
 	if o.Mask == nil {

@@ -42,7 +42,8 @@ func (v *Var) BackwardWith(o BackwardOptions) {
 		return
 	}
 	if v.t.Numel() != 1 {
-		misuse(tensor.ErrShape, "Backward: got shape %v, want a single number: take its Sum, or call BackwardWith with a Gradient",
+		misuse(tensor.ErrShape, "Backward: got shape %v, want a single number: take its Sum, or call BackwardWith "+
+			"with a Gradient",
 			v.t.Shape())
 	}
 	one := v.unitGradient()
@@ -56,7 +57,8 @@ func (v *Var) checkRoot(what string) {
 		misuse(tensor.ErrMisuse, "%s of a value after its Scope was Reset: call it before Reset", what)
 	}
 	if !v.needs {
-		misuse(tensor.ErrMisuse, "%s of a value that depends on no parameter, only on Const, NoGrad or frozen parameters",
+		misuse(tensor.ErrMisuse, "%s of a value that depends on no parameter, only on Const, NoGrad or frozen "+
+			"parameters",
 			what)
 	}
 }
@@ -113,7 +115,8 @@ func (w *walk) countUses(v *Var) {
 		stack = stack[:last]
 		w.redoes = w.redoes || n.redo != nil
 		if n.walked && !n.asked {
-			misuse(tensor.ErrMisuse, "second backward pass through %s: its saved tensors were released: add the losses and call Backward once, or pass "+
+			misuse(tensor.ErrMisuse, "second backward pass through %s: its saved tensors were released: add the "+
+				"losses and call Backward once, or pass "+
 				"BackwardOptions{RetainGraph: true} or GradOptions{RetainGraph: true} the first time", n.op)
 		}
 		for _, in := range n.inputs {

@@ -71,7 +71,8 @@ func recomputeValue(v *Var) *Var {
 	inner.keeps = true
 	again := r.f(inner.passInputs(v.inputs)...)
 	if !sameShape(again.Shape(), v.Shape()) {
-		misuse(tensor.ErrMisuse, "Checkpoint: the function returned shape %v at first and %v now: it must compute the same each time",
+		misuse(tensor.ErrMisuse, "Checkpoint: the function returned shape %v at first and %v now: it must compute "+
+			"the same each time",
 			v.Shape(), again.Shape())
 	}
 	return passValue(inner.newVar(), again)

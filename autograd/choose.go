@@ -6,16 +6,17 @@ import "github.com/shoal-mp/shoal/tensor"
 // All three are broadcast.
 func Where(c *tensor.Tensor, a, b *Var) *Var {
 	a, b = promotePair(a, b)
-	return wrapOwned("Where", tensor.Where(c, a.t, b.t), a, b).saveIfNeeded(c).setRule(func(y, dy *Var) (d derivatives) {
-		c := y.saved[0].t
-		if y.inputs[0].needsGradient() {
-			d.few[0] = Where(c, dy, dy.constLike(0))
-		}
-		if y.inputs[1].needsGradient() {
-			d.few[1] = Where(c, dy.constLike(0), dy)
-		}
-		return d
-	})
+	return wrapOwned("Where", tensor.Where(c, a.t, b.t), a, b).saveIfNeeded(c).
+		setRule(func(y, dy *Var) (d derivatives) {
+			c := y.saved[0].t
+			if y.inputs[0].needsGradient() {
+				d.few[0] = Where(c, dy, dy.constLike(0))
+			}
+			if y.inputs[1].needsGradient() {
+				d.few[1] = Where(c, dy.constLike(0), dy)
+			}
+			return d
+		})
 }
 
 // Maximum returns the larger of each pair of elements. If both are equal, each gets half of the

@@ -56,21 +56,23 @@ func Erf(x *Var) *Var {
 // Hypot returns √(a² + b²).
 func Hypot(a, b *Var) *Var {
 	a, b = promotePair(a, b)
-	return wrapOwned("Hypot", tensor.Hypot(a.t, b.t), a, b).saveIfNeeded(a.t, b.t).setRule(func(y, dy *Var) derivatives {
-		return derivativesOf(Mul(dy, Div(y.inputs[0], y)), Mul(dy, Div(y.inputs[1], y)))
-	})
+	return wrapOwned("Hypot", tensor.Hypot(a.t, b.t), a, b).saveIfNeeded(a.t, b.t).
+		setRule(func(y, dy *Var) derivatives {
+			return derivativesOf(Mul(dy, Div(y.inputs[0], y)), Mul(dy, Div(y.inputs[1], y)))
+		})
 }
 
 // Atan2 returns the angles of the points (b, a), from -π to π. The gradient at (0, 0) is zero.
 func Atan2(a, b *Var) *Var {
 	a, b = promotePair(a, b)
-	return wrapOwned("Atan2", tensor.Atan2(a.t, b.t), a, b).saveIfNeeded(a.t, b.t).setRule(func(y, dy *Var) derivatives {
-		a, b := y.inputs[0], y.inputs[1]
-		squares := Add(Mul(a, a), Mul(b, b))
-		none := dy.ownTensor(applyNumber(tensor.Eq, squares.t, 0))
-		part := Where(none, dy.constLike(0), Div(dy, Where(none, dy.constLike(1), squares)))
-		return derivativesOf(Mul(part, b), Neg(Mul(part, a)))
-	})
+	return wrapOwned("Atan2", tensor.Atan2(a.t, b.t), a, b).saveIfNeeded(a.t, b.t).
+		setRule(func(y, dy *Var) derivatives {
+			a, b := y.inputs[0], y.inputs[1]
+			squares := Add(Mul(a, a), Mul(b, b))
+			none := dy.ownTensor(applyNumber(tensor.Eq, squares.t, 0))
+			part := Where(none, dy.constLike(0), Div(dy, Where(none, dy.constLike(1), squares)))
+			return derivativesOf(Mul(part, b), Neg(Mul(part, a)))
+		})
 }
 
 // Logaddexp returns log(e^a + e^b).

@@ -85,7 +85,8 @@ func (o GradOptions) check(outputs, inputs []*Var) {
 		if dy := o.outputGradient(i); dy != nil {
 			checkGradientOf("Grad", y, dy.t)
 		} else if y.t.Numel() != 1 {
-			misuse(tensor.ErrShape, "Grad: output %d has shape %v, want a single number: set GradOutputs, or take its Sum",
+			misuse(tensor.ErrShape, "Grad: output %d has shape %v, want a single number: set GradOutputs, or take "+
+				"its Sum",
 				i, y.Shape())
 		}
 	}
@@ -94,7 +95,8 @@ func (o GradOptions) check(outputs, inputs []*Var) {
 			misuse(tensor.ErrMisuse, "Grad: the Scope of input %d was Reset", i)
 		}
 		if !x.needs {
-			misuse(tensor.ErrMisuse, "Grad: input %d of shape %v needs no gradient: make it a Leaf, or a Param that is not frozen",
+			misuse(tensor.ErrMisuse, "Grad: input %d of shape %v needs no gradient: make it a Leaf, or a Param "+
+				"that is not frozen",
 				i, x.Shape())
 		}
 	}
@@ -137,7 +139,8 @@ func (o GradOptions) computeGradients(s *Scope, inputs []*Var) []*Var {
 		case o.MaterializeGrads:
 			all[i] = x.scope.Const(x.newEmptyLike().Zero())
 		case !o.AllowUnused:
-			misuse(tensor.ErrMisuse, "Grad: no output depends on input %d of shape %v: set AllowUnused to get nil for it, or MaterializeGrads to get zeros",
+			misuse(tensor.ErrMisuse, "Grad: no output depends on input %d of shape %v: set AllowUnused to get nil "+
+				"for it, or MaterializeGrads to get zeros",
 				i, x.Shape())
 		}
 	}
@@ -250,7 +253,8 @@ func (v *Var) setRecompute(compute func(v *Var) *Var) *Var {
 func (v *Var) propagateValues() {
 	v.checkSaved()
 	if v.again == nil {
-		panic(fmt.Errorf("autograd: the derivative of %s: %w: call Grad without CreateGraph, or compute the value from other operations",
+		panic(fmt.Errorf("autograd: the derivative of %s: %w: call Grad without CreateGraph, or compute the value "+
+			"from other operations",
 			v.op, ErrCreateGraph))
 	}
 	d := v.again(v, v.slope)

@@ -51,7 +51,8 @@ func (v *Var) RegisterHook(f func(grad *Var) *Var) (remove func()) {
 		return v.param.RegisterHook(f)
 	}
 	if !v.needs {
-		misuse(tensor.ErrMisuse, "RegisterHook of a value that needs no gradient, because it depends only on Const, NoGrad or frozen parameters")
+		misuse(tensor.ErrMisuse, "RegisterHook of a value that needs no gradient, because it depends only on "+
+			"Const, NoGrad or frozen parameters")
 	}
 	if v.hooks == nil {
 		v.hooks = new(hooks)
@@ -105,7 +106,8 @@ func (v *Var) callHooks(hooks []*hook, w *walk) {
 
 func checkReplaced(v, g *Var) {
 	if !sameShape(g.Shape(), v.Shape()) {
-		misuse(tensor.ErrShape, "hook returned a gradient of shape %v, want %v as the value, or nil to keep the gradient",
+		misuse(tensor.ErrShape, "hook returned a gradient of shape %v, want %v as the value, or nil to keep the "+
+			"gradient",
 			g.Shape(), v.Shape())
 	}
 }

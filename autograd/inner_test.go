@@ -18,19 +18,27 @@ type (
 func TestCheckpoint_InAScopeIsWhatItIsInFreshMemory(t *testing.T) {
 	w := autograd.NewParam("w", values(4, 1, 4, 4))
 	functions := map[string]function{
-		"a result of its own":     func(in ...variable) variable { return autograd.Sin(autograd.Mul(in[0], in[1])) },
-		"a result that is lent":   func(in ...variable) variable { return autograd.Linear(in[0], in[1], nil) },
-		"its input":               func(in ...variable) variable { return in[1] },
-		"a view of its input":     func(in ...variable) variable { return autograd.Transpose(in[1], 0, 1) },
-		"a view of what it makes": func(in ...variable) variable { return autograd.Transpose(autograd.Exp(in[1]), 0, 1) },
+		"a result of its own":   func(in ...variable) variable { return autograd.Sin(autograd.Mul(in[0], in[1])) },
+		"a result that is lent": func(in ...variable) variable { return autograd.Linear(in[0], in[1], nil) },
+		"its input":             func(in ...variable) variable { return in[1] },
+		"a view of its input":   func(in ...variable) variable { return autograd.Transpose(in[1], 0, 1) },
+		"a view of what it makes": func(in ...variable) variable {
+			return autograd.Transpose(autograd.Exp(in[1]), 0, 1)
+		},
 		"another shape": func(in ...variable) variable {
 			return autograd.Reshape(autograd.Linear(in[0], in[1], nil), 2, 8)
 		},
-		"a parameter":              func(in ...variable) variable { return w.Var() },
-		"a use of a parameter":     func(in ...variable) variable { return autograd.Mul(w.Var(), autograd.Tanh(in[0])) },
-		"a part":                   func(in ...variable) variable { return autograd.Split(autograd.Exp(in[0]), 2, 0)[1] },
-		"what has no gradient":     func(in ...variable) variable { return autograd.Exp(in[0].Detach()) },
-		"more than one derivative": func(in ...variable) variable { return autograd.Softmax(autograd.Pow(in[0], 3), 1) },
+		"a parameter": func(in ...variable) variable { return w.Var() },
+		"a use of a parameter": func(in ...variable) variable {
+			return autograd.Mul(w.Var(), autograd.Tanh(in[0]))
+		},
+		"a part": func(in ...variable) variable {
+			return autograd.Split(autograd.Exp(in[0]), 2, 0)[1]
+		},
+		"what has no gradient": func(in ...variable) variable { return autograd.Exp(in[0].Detach()) },
+		"more than one derivative": func(in ...variable) variable {
+			return autograd.Softmax(autograd.Pow(in[0], 3), 1)
+		},
 		"a value that it takes out of its graph": func(in ...variable) variable {
 			h := autograd.Exp(in[0])
 			still := autograd.Mul(w.Var(), autograd.Const(autograd.Exp(h).T()))
@@ -49,7 +57,9 @@ func TestCheckpoint_InAScopeIsWhatItIsInFreshMemory(t *testing.T) {
 	walks := map[string]func(y, x variable){
 		"Backward":       func(y, x variable) { y.Backward() },
 		"Backward twice": func(y, x variable) { y.BackwardWith(retain); y.Backward() },
-		"Grad":           func(y, x variable) { accumulate(x, autograd.Grad(vars{y}, vars{x}, autograd.GradOptions{})[0]) },
+		"Grad": func(y, x variable) {
+			accumulate(x, autograd.Grad(vars{y}, vars{x}, autograd.GradOptions{})[0])
+		},
 		"Grad, derived too": func(y, x variable) {
 			dx := autograd.Grad(vars{y}, vars{x}, again)[0]
 			autograd.Sum(autograd.Add(autograd.Mul(dx, dx), y)).Backward()

@@ -130,7 +130,8 @@ func SmoothL1Loss(x, target *Var, beta float64, r Reduction) *Var {
 	off := d.ownTensor(tensor.Abs(d.t))
 	near := d.ownTensor(applyNumber(tensor.Lt, off, beta))
 	square := d.ownTensor(tensor.Mul(off, off)).MulScalarInPlace(0.5 / beta)
-	losses := wrapOwned("SmoothL1Loss", tensor.Where(near, square, d.ownTensor(addNumber(off, -0.5*beta))), d).saveIfNeeded(d.t)
+	losses := wrapOwned("SmoothL1Loss", tensor.Where(near, square, d.ownTensor(addNumber(off, -0.5*beta))), d).
+		saveIfNeeded(d.t)
 	losses.note.factor = 1 / beta
 	return r.reduceLosses(losses.setRule(func(y, dy *Var) derivatives {
 		return derivativesOf(Mul(dy, Clamp(MulScalar(y.inputs[0], y.note.factor), -1, 1)))

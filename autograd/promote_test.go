@@ -61,7 +61,8 @@ func TestPromotion_IsThatOfPyTorch(t *testing.T) {
 				g, w := v.Grad(), wide[i].Grad()
 				if g.DType() != v.T().DType() || !tensor.AllClose(g.To(tensor.Float64), w, 1e-5, 1e-6) &&
 					!(tensor.Any(tensor.IsNaN(w)).Item() == 1 && tensor.Equal(tensor.IsNaN(g), tensor.IsNaN(w))) {
-					t.Errorf("%s of %v and %v: gradient %v, want %v in %v", name, c.a.T().DType(), c.b.T().DType(), g, w,
+					t.Errorf("%s of %v and %v: gradient %v, want %v in %v", name, c.a.T().DType(),
+						c.b.T().DType(), g, w,
 						v.T().DType())
 				}
 			}

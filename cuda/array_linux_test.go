@@ -217,13 +217,16 @@ func dlpackIsCs(t *testing.T, flags ...string) {
 			t.Errorf("%s: %d deletions", name, n)
 		}
 	}
-	if _, err := cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", at, 2, 0))); !errors.Is(err, cuda.ErrArray) {
+	if _, err := cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", at, 2, 0))); !errors.Is(err,
+		cuda.ErrArray) {
 		t.Errorf("of another version: %v", err)
 	}
-	if _, err := cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", at, 1, 1))); !errors.Is(err, cuda.ErrArray) {
+	if _, err := cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", at, 1, 1))); !errors.Is(err,
+		cuda.ErrArray) {
 		t.Errorf("read-only: %v", err)
 	}
-	if _, err := cuda.FromDLPack("dltensor_versioned", pointer(call("produce_versioned", 4096, 1, 0))); !errors.Is(err, cuda.ErrRange) {
+	if _, err := cuda.FromDLPack("dltensor_versioned",
+		pointer(call("produce_versioned", 4096, 1, 0))); !errors.Is(err, cuda.ErrRange) {
 		t.Errorf("memory of nobody: %v", err)
 	}
 	if n := call("deletions"); n != 101 {

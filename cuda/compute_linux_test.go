@@ -28,7 +28,8 @@ func collected(t *testing.T, segments int) {
 
 func TestDevice_ComputesWhatTheHostDoes(t *testing.T) {
 	if raceEnabled {
-		t.Skip("an interpreter of kernels takes minutes with the race detector, which has seen its threads in its own tests")
+		t.Skip("an interpreter of kernels takes minutes with the race detector, which has seen its threads in its " +
+			"own tests")
 	}
 	t.Setenv(cuda.BLASKey, "none")
 	dev := onDevice(t)

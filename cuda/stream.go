@@ -71,7 +71,8 @@ func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 			tensor.Place{Device: src.Device()}, tensor.Place{Device: dst.Device()})
 	}
 	if !dst.IsContiguous() || !src.IsContiguous() || dst.Nbytes() != src.Nbytes() {
-		return fmt.Errorf("%w: stream copy of %d bytes to %d: want equal sizes and contiguous tensors", tensor.ErrLayout, src.Nbytes(),
+		return fmt.Errorf("%w: stream copy of %d bytes to %d: want equal sizes and contiguous tensors",
+			tensor.ErrLayout, src.Nbytes(),
 			dst.Nbytes())
 	}
 	n := dst.Nbytes()

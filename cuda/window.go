@@ -75,7 +75,8 @@ func (d *Device) launchWindow(k ptx.Kernel, images []int, w device.Window, opera
 	for done := 0; done < planes && perPlane[0] > 0; {
 		n := min(planes-done, most/largest)
 		grid, block := gridFor(n * perPlane[0])
-		if err := d.launchKernel(k, "window", grid, block, append([]uint64{uint64(n * perPlane[0])}, words...)); err != nil {
+		if err := d.launchKernel(k, "window", grid, block,
+			append([]uint64{uint64(n * perPlane[0])}, words...)); err != nil {
 			return err
 		}
 		done += n

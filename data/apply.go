@@ -58,7 +58,8 @@ func (w *worker) applyTransform(dst, src *tensor.Tensor) error {
 		return nil
 	}
 	if out.DType() != dst.DType() || !slices.Equal(out.Shape(), dst.Shape()) {
-		return fmt.Errorf("%w: transform returned shape %v of %v, want shape %v of %v as for the first sample of the batch",
+		return fmt.Errorf("%w: transform returned shape %v of %v, want shape %v of %v as for the first sample of "+
+			"the batch",
 			ErrShape, out.Shape(), out.DType(), dst.Shape(), dst.DType())
 	}
 	dst.CopyFrom(out)

@@ -241,7 +241,8 @@ func (b Batch) checkSample(s Sample) error {
 	}
 	for k, t := range s {
 		if t.DType() != b[k].DType() || t.Device() != b[k].Device() || !slices.Equal(t.Shape(), b[k].Shape()[1:]) {
-			return fmt.Errorf("%w: field %d: got shape %v of %v on %v, want shape %v of %v on %v as in the first sample of the batch",
+			return fmt.Errorf("%w: field %d: got shape %v of %v on %v, want shape %v of %v on %v as in the first "+
+				"sample of the batch",
 				ErrShape, k, t.Shape(), t.DType(), tensor.Place{Device: t.Device()}, b[k].Shape()[1:],
 				b[k].DType(), tensor.Place{Device: b[k].Device()})
 		}

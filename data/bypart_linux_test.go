@@ -111,7 +111,8 @@ func TestByPart_IsTheSameAsHere(t *testing.T) {
 				for makers := range 2 {
 					got := steps(t, farLoader(t, s, makers+1, o, world-1, world), -1)
 					if !reflect.DeepEqual(got, want) {
-						t.Errorf("%s, %+v, rank %d of %d, %d makers:\n%v\nwant\n%v", name, o, world-1, world, makers+1, got, want)
+						t.Errorf("%s, %+v, rank %d of %d, %d makers:\n%v\nwant\n%v", name, o, world-1, world,
+							makers+1, got, want)
 					}
 				}
 			}
@@ -127,7 +128,8 @@ func TestByPart_GoesOnFromAState(t *testing.T) {
 	defer whole.Close()
 	want := steps(t, whole, -1)
 	for at := range len(want) {
-		for name, l := range map[string]*data.Loader{"elsewhere": farLoader(t, s, 2, o, 0, 1), "here": data.NewStreamLoader(s, o)} {
+		for name, l := range map[string]*data.Loader{"elsewhere": farLoader(t, s, 2, o, 0, 1),
+			"here": data.NewStreamLoader(s, o)} {
 			if err := l.Resume(want[at].state); err != nil {
 				t.Fatal(err)
 			}

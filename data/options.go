@@ -120,9 +120,11 @@ func (o Options) withDefaults(stream bool) Options {
 	}
 	misuse(o.BatchSize < Single || o.Workers < 0 || o.Prefetch < 0 || o.PrefetchBytes < 0 || o.Retries < 0 ||
 		o.Parts < 0 || o.Timeout < 0,
-		"BatchSize %d, Workers %d, Prefetch %d, PrefetchBytes %d, Retries %d, Parts %d, Timeout %v: want all at least 0",
+		"BatchSize %d, Workers %d, Prefetch %d, PrefetchBytes %d, Retries %d, Parts %d, Timeout %v: want all at "+
+			"least 0",
 		o.BatchSize, o.Workers, o.Prefetch, o.PrefetchBytes, o.Retries, o.Parts, o.Timeout)
-	misuse(o.Parts > maxParts || o.World > maxParts, "got %d parts and %d ranks, want at most %d", o.Parts, o.World, maxParts)
+	misuse(o.Parts > maxParts || o.World > maxParts, "got %d parts and %d ranks, want at most %d", o.Parts,
+		o.World, maxParts)
 	misuse(o.Kind > Auto, "unknown kind %d of workers", o.Kind)
 	misuse(o.Shuffle && o.Sampler != nil, "Shuffle and a Sampler exclude each other")
 	misuse(o.Batches != nil && (o.BatchSize != 0 || o.Shuffle || o.Sampler != nil || o.DropLast),
@@ -134,7 +136,8 @@ func (o Options) withDefaults(stream bool) Options {
 		"Ragged cannot be combined with a Collate, which may call DefaultCollate instead, or with single samples")
 	misuse(o.Ragged.invalidRule() != "", "%s", o.Ragged.invalidRule())
 	misuse(o.Transform != nil && o.Collate != nil && o.Collate.values,
-		"Transform cannot be combined with Collate %q of values, which must transform them itself", collateName(o.Collate))
+		"Transform cannot be combined with Collate %q of values, which must transform them itself",
+		collateName(o.Collate))
 	misuse(o.Persistent && o.Workers == 0, "Persistent requires Workers")
 	o.World = cmp.Or(o.World, 1)
 	misuse(o.Rank < 0 || o.Rank >= o.World, "Rank %d: want at least 0 and less than World %d", o.Rank, o.World)

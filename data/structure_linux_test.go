@@ -334,7 +334,8 @@ func TestRegression_S3_1_RaggedRowsArePaddedOrNested(t *testing.T) {
 		defer l.Close()
 		got, err := text[any](t, l, 0)
 		if err != nil || len(got) != 2 ||
-			got[0] != "map[ids:tensor([[-1, -1, -1, 0], [-1, -1, 1, 1], [-1, 2, 2, 2]]) label:tensor([0, 1, 2]) lengths:tensor([1, 2, 3]) "+
+			got[0] != "map[ids:tensor([[-1, -1, -1, 0], [-1, -1, 1, 1], [-1, 2, 2, 2]]) label:tensor([0, 1, 2]) "+
+				"lengths:tensor([1, 2, 3]) "+
 				"mask:tensor([[False, False, False, True], [False, False, True, True], [False, True, True, True]])]" {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
@@ -403,7 +404,8 @@ func TestRegisterCollate_TakesValues(t *testing.T) {
 		l := data.NewLoader(data.Structured(&scenes{N: 3}),
 			data.Options{BatchSize: 2, Workers: 1, Kind: kind, Collate: mixScenes})
 		got, err := text[any](t, l, 0)
-		want := "[map[names:[scene 0 scene 1] set:*data_test.scenes sum:1] map[names:[scene 2] set:*data_test.scenes sum:2]]"
+		want := "[map[names:[scene 0 scene 1] set:*data_test.scenes sum:1] map[names:[scene 2] " +
+			"set:*data_test.scenes sum:2]]"
 		if err != nil || fmt.Sprint(got) != want {
 			t.Errorf("kind %d: %v, %v", kind, got, err)
 		}

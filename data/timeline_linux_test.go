@@ -79,7 +79,8 @@ func TestTimeline_ShowsWhatWorkersAndTheConsumerDo(t *testing.T) {
 						t.Fatal("no timeline")
 						return
 					}
-					if c := v.Consumer; c.State != "working" || c.Epoch != epoch || c.Batch != n || c.PID != os.Getpid() ||
+					if c := v.Consumer; c.State != "working" || c.Epoch != epoch || c.Batch != n ||
+						c.PID != os.Getpid() ||
 						c.For < use.Microseconds() {
 						t.Fatalf("in batch %d of epoch %d the consumer is %+v", n, epoch, c)
 					}

@@ -114,7 +114,8 @@ func TestTrace_HasAllThatWorkersDo(t *testing.T) {
 				load, loads := k.Sum("load")
 				transform, m := k.Sum("transform")
 				if n > 0 && m == 0 || fetch+transform > load || fetch < time.Duration(n)*100*time.Microsecond {
-					t.Errorf("%s: %d times fetch for %v, transform %d times for %v, load %v", k.Name, n, fetch, m, transform, load)
+					t.Errorf("%s: %d times fetch for %v, transform %d times for %v, load %v", k.Name, n, fetch, m,
+						transform, load)
 				}
 				if _, n := k.Sum("deliver"); n < loads-1 { // the last one may be on its way
 					t.Errorf("%s: %d loads, %d of them delivered", k.Name, loads, n)

@@ -68,7 +68,8 @@ func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	if s.Collate != "" {
 		var ok bool
 		if w.collate, ok = collates.Get(s.Collate); !ok {
-			return nil, fmt.Errorf("data: Collate %q is not registered in the worker: call RegisterCollate in a package that it imports",
+			return nil, fmt.Errorf("data: Collate %q is not registered in the worker: call RegisterCollate in a "+
+				"package that it imports",
 				s.Collate)
 		}
 	}

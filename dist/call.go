@@ -106,7 +106,8 @@ func (c *call) checkTensors(ts ...*tensor.Tensor) {
 			c.recordProblem("got tensors of %v and %v, want one dtype", t.DType(), c.dtype)
 		}
 		if !t.IsContiguous() {
-			c.recordProblem("tensor of shape %v and strides %v is not contiguous: call Contiguous", t.Shape(), t.Strides())
+			c.recordProblem("tensor of shape %v and strides %v is not contiguous: call Contiguous", t.Shape(),
+				t.Strides())
 		}
 	}
 }

@@ -122,7 +122,8 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 	defer group.Close() // the processes have received it
 	d := &DataParallel{group: shoal.NewGroup(ctx, opts), device: home}
 	if _, ok := any(net).(nn.Layer); !ok {
-		d.layer = fmt.Errorf("%w: %T is not an nn.Layer, so it has no Forward of one value: call Backward to compute its loss", ErrTensor, net)
+		d.layer = fmt.Errorf("%w: %T is not an nn.Layer, so it has no Forward of one value: call Backward to "+
+			"compute its loss", ErrTensor, net)
 	}
 	for _, dev := range devices {
 		ours, theirs, err := ipc.Pipe[request, reply]()
@@ -244,7 +245,8 @@ func (d *DataParallel) checkBatch(batch []*tensor.Tensor) error {
 	}
 	for _, t := range batch {
 		if t.Dims() == 0 || t.Dim(0) != batch[0].Dim(0) {
-			return fmt.Errorf("%w: batch has tensors of shape %v and %v, want the same first dimension", ErrTensor, batch[0].Shape(), t.Shape())
+			return fmt.Errorf("%w: batch has tensors of shape %v and %v, want the same first dimension", ErrTensor,
+				batch[0].Shape(), t.Shape())
 		}
 	}
 	return nil

@@ -33,7 +33,8 @@ func TestDataParallel_OnSeveralDevices(t *testing.T) {
 }
 
 func TestDataParallel_BeginsWhereTheNetworkIs(t *testing.T) {
-	_, err := dist.NewDataParallel(testutil.Context(t), netLoss, newNet(1), shoal.Options{}, devicetest.Shared("test:0"))
+	_, err := dist.NewDataParallel(testutil.Context(t), netLoss, newNet(1), shoal.Options{},
+		devicetest.Shared("test:0"))
 	if !errors.Is(err, dist.ErrTensor) ||
 		!strings.Contains(err.Error(), "w1 is on cpu, want the first device, test:0") {
 		t.Errorf("%v", err)

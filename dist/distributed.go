@@ -65,7 +65,8 @@ func NewDistributedDataParallel[M nn.Module](ctx context.Context, g *Group, net 
 		}
 	}
 	return nil, fmt.Errorf(
-		"distributed data parallel: %w: all parameters of %T are frozen, want at least one trainable parameter", ErrTensor, net)
+		"distributed data parallel: %w: all parameters of %T are frozen, want at least one trainable parameter",
+		ErrTensor, net)
 }
 
 // Forward returns the output of the network for x. It panics unless the network is an [nn.Layer].
@@ -73,7 +74,8 @@ func NewDistributedDataParallel[M nn.Module](ctx context.Context, g *Group, net 
 func (d *DistributedDataParallel[M]) Forward(x *autograd.Var) *autograd.Var {
 	l, ok := any(d.Module).(nn.Layer)
 	if !ok {
-		panic(fmt.Sprintf("dist: %T is not an nn.Layer, so it has no Forward of one value: call its own methods on Module", d.Module))
+		panic(fmt.Sprintf("dist: %T is not an nn.Layer, so it has no Forward of one value: call its own methods "+
+			"on Module", d.Module))
 	}
 	return l.Forward(x)
 }

@@ -217,7 +217,8 @@ func TestClip_KeepsTheCause(t *testing.T) {
 	long := "MPI_Allreduce: Other MPI error, error stack:\n" + strings.Repeat("MPIR_Allreduce…: \n", 60) +
 		"MPIC_Wait(91): Connection reset by peer"
 	got := dist.Clip(long, 512)
-	if len(got) > 512 || !strings.HasPrefix(got, "MPI_Allreduce: ") || !strings.HasSuffix(got, "Connection reset by peer") ||
+	if len(got) > 512 || !strings.HasPrefix(got, "MPI_Allreduce: ") ||
+		!strings.HasSuffix(got, "Connection reset by peer") ||
 		!utf8.ValidString(got) {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}

@@ -224,7 +224,8 @@ func (g *Group) marshal(e *codec.Encoder) error {
 		return fmt.Errorf("send group: %w", g.outside)
 	}
 	if g.far != nil {
-		return fmt.Errorf("send group: %w: its ranks span several machines: call Init in each process instead", ipc.ErrShared)
+		return fmt.Errorf("send group: %w: its ranks span several machines: call Init in each process instead",
+			ipc.ErrShared)
 	}
 	e.Tag(groupTags, 0)
 	return errors.Join(codec.Encode(e, *g.barrier), codec.Encode(e, *g.life), codec.Encode(e, *g.ranks),

@@ -149,7 +149,8 @@ func (g *Group) setUpHosts(ctx context.Context) (how string, err error) {
 // logUnshared logs once per job that calls use only the library.
 func (g *Group) logUnshared(why string) {
 	if g.Rank() == 0 {
-		slog.Warn("dist.Init: ranks of one host cannot share memory; sending all data through the MPI library", "reason", why)
+		slog.Warn("dist.Init: ranks of one host cannot share memory; sending all data through the MPI library",
+			"reason", why)
 	}
 }
 

@@ -206,7 +206,8 @@ func TestHosts_ResultsAreThoseOfTheLibrary(t *testing.T) {
 			}
 			wg.Wait()
 			if want := 2 + 2*len(all); world.calls != 0 || leaders.calls != want {
-				t.Errorf("%v: %d calls of all ranks and %d of leaders, want %d", ranks, world.calls, leaders.calls, want)
+				t.Errorf("%v: %d calls of all ranks and %d of leaders, want %d", ranks, world.calls,
+					leaders.calls, want)
 			}
 		}
 	}
@@ -236,7 +237,8 @@ func everyCall(h *hosts, plain collective.Comm, n int) error {
 			same(fmt.Sprint("reduce to ", root), func(c collective.Comm, b []byte) error {
 				return c.Reduce(root, collective.Float32, collective.Sum, b)
 			}),
-			same(fmt.Sprint("broadcast from ", root), func(c collective.Comm, b []byte) error { return c.Broadcast(root, b) }))
+			same(fmt.Sprint("broadcast from ", root),
+				func(c collective.Comm, b []byte) error { return c.Broadcast(root, b) }))
 	}
 	var gathered [2][]byte
 	for i, c := range []collective.Comm{h, plain} {
@@ -264,7 +266,8 @@ func TestHosts_ShortCallsGoByTheLibrary(t *testing.T) {
 		}
 		wg.Wait()
 		if world.calls-before[0] != c.world || leaders.calls-before[1] != c.leaders {
-			t.Errorf("%d numbers: %d calls of all ranks, %d of leaders", c.n, world.calls-before[0], leaders.calls-before[1])
+			t.Errorf("%d numbers: %d calls of all ranks, %d of leaders", c.n, world.calls-before[0],
+				leaders.calls-before[1])
 		}
 	}
 }
@@ -317,7 +320,9 @@ func TestFar_HearsWhyTheLibraryHasFailed(t *testing.T) {
 	notice = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint16(notice, 1), 0)
 	c := &brokenLane{notice: append(notice, "it has died"...), from: time.Now().Add(50 * time.Millisecond)}
 	g := newFarGroup(newFar(c, new(job)))
-	err := g.runMove(t.Context(), new(call), func(_, _ *vector) error { return errors.New("MPI_Allreduce: Other MPI error") })
+	err := g.runMove(t.Context(), new(call), func(_, _ *vector) error {
+		return errors.New("MPI_Allreduce: Other MPI error")
+	})
 	var e *RankError
 	if !errors.As(err, &e) || !slices.Equal(e.Ranks, []int{0}) || !strings.Contains(err.Error(), "it has died") {
 		t.Errorf("rank 0 has died: %v", err)

@@ -92,10 +92,12 @@ func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
 		how = append(how, fmt.Sprintf("import _ %q in the program", "github.com/shoal-mp/shoal/dist/mpi"))
 	}
 	if !l.MPI {
-		how = append(how, "start it with mpirun, shoal run --mpi, or srun --mpi=pmix with Open MPI or --mpi=pmi2 with MPICH")
+		how = append(how, "start it with mpirun, shoal run --mpi, or srun --mpi=pmix with Open MPI or --mpi=pmi2 "+
+			"with MPICH")
 	}
-	return nil, "", fmt.Errorf("%w: only %d of %d ranks are on this machine, and the others cannot use its shared memory: %s",
-		ErrEngine, l.LocalSize, l.Size, strings.Join(how, ", and "))
+	return nil, "",
+		fmt.Errorf("%w: only %d of %d ranks are on this machine, and the others cannot use its shared memory: %s",
+			ErrEngine, l.LocalSize, l.Size, strings.Join(how, ", and "))
 }
 
 // engineKey is the environment variable that forces the library's engine on one machine if its

@@ -48,7 +48,8 @@ func (p *posts) inbox(rank, size int) (*ipc.Queue[letter], error) {
 			for _, q := range all {
 				err = errors.Join(err, q.Close())
 			}
-			return nil, errors.Join(fmt.Errorf("got %d inboxes, want %d, one per rank: %w", len(all), size, codec.ErrFormat), err)
+			return nil, errors.Join(fmt.Errorf("got %d inboxes, want %d, one per rank: %w", len(all), size,
+				codec.ErrFormat), err)
 		}
 		p.inboxes = all
 	}

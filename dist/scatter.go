@@ -49,7 +49,8 @@ func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits
 	c.recordTensors(src)
 	c.checkTensors(src, dst)
 	if dst.Numel() != src.Numel() || src.Numel()%g.Size() != 0 {
-		c.recordProblem("source has %d elements, destination %d, want equal counts divisible by %d ranks", src.Numel(), dst.Numel(), g.Size())
+		c.recordProblem("source has %d elements, destination %d, want equal counts divisible by %d ranks",
+			src.Numel(), dst.Numel(), g.Size())
 	}
 	c.addInput(src)
 	c.addOutput(dst)

@@ -14,7 +14,8 @@ import (
 func simulated(ctx context.Context, t *testing.T, example string, devices int) (bin string, files []string) {
 	dir := t.TempDir()
 	bin = filepath.Join(dir, example)
-	if out, err := exec.CommandContext(ctx, "go", "build", "-tags", "cudasim", "-o", bin, "./"+example).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "go", "build", "-tags", "cudasim", "-o", bin, "./"+example).
+		CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	for n := range devices {
@@ -35,7 +36,8 @@ func TestColumnsOnADevice(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
 	defer cancel()
 	bin, files := simulated(ctx, t, "columns", 1)
-	for devices, want := range map[string]string{files[0]: `^(column \d: all 1000 elements from 20 to 20, .*\n){3}$`, "/dev/null": `^$`} {
+	for devices, want := range map[string]string{files[0]: `^(column \d: all 1000 elements from 20 to 20, .*\n){3}$`,
+		"/dev/null": `^$`} {
 		run := exec.CommandContext(ctx, bin, "-device", "cuda")
 		run.Env = append(os.Environ(), "SHOAL_CUDA_SIMULATE="+devices)
 		out, err := run.Output()
@@ -60,7 +62,8 @@ func TestDevices(t *testing.T) {
 		out, err := run.Output()
 		want := `^(rank [02] on ` + c.even + `: 100 digits make 3\.9\d\n|rank [13] on ` + c.odd +
 			`: 100 digits make 3\.9\d\n){4}` +
-			`a million numbers went from ` + c.even + ` by cpu and ` + c.odd + ` to ` + c.even + `, all as they were: true\n` +
+			`a million numbers went from ` + c.even + ` by cpu and ` + c.odd + ` to ` + c.even +
+			`, all as they were: true\n` +
 			`by queue and pipe they stayed the same memory on ` + c.even + `: true\n$`
 		if err != nil || !regexp.MustCompile(want).Match(out) {
 			t.Errorf("%s: %v\n%s\nwant %s", name, err, out, want)

@@ -22,7 +22,8 @@ func TestElastic_KilledWorkers(t *testing.T) {
 	}
 	defer b.Close()
 	program := filepath.Join(t.TempDir(), "elastic")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./elastic").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./elastic").
+		CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog)

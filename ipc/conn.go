@@ -110,7 +110,8 @@ func (c *Conn[T]) recvMessage(ctx context.Context) (m codec.Message, err error) 
 	for _, b := range blocks {
 		if b.Number != crossing.Copied {
 			crossing.Release(m.Blocks)
-			return m, c.wrapHost(fmt.Errorf("receive: %w: block %d is not part of the message", codec.ErrFormat, b.Number))
+			return m,
+				c.wrapHost(fmt.Errorf("receive: %w: block %d is not part of the message", codec.ErrFormat, b.Number))
 		}
 	}
 	if err := crossing.Check(m, blocks, func(i int) int { return i }); err != nil {

@@ -20,8 +20,9 @@ const schemeEnd = "://"
 func transportFor(addr string) (*link.Transport, string, error) {
 	scheme, host, far := strings.Cut(addr, schemeEnd)
 	if !far && isHostPort(addr) {
-		return nil, "", fmt.Errorf("%q: %w: write tcp://%[1]s for another machine, or ./%[1]s for a socket file of this name",
-			addr, syscall.EINVAL)
+		return nil, "",
+			fmt.Errorf("%q: %w: write tcp://%[1]s for another machine, or ./%[1]s for a socket file of this name",
+				addr, syscall.EINVAL)
 	}
 	if !far || strings.ContainsAny(scheme, "/@") {
 		return nil, "", nil

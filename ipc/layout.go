@@ -41,7 +41,8 @@ func writeLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	case k == reflect.Struct:
 		return writeStructLayout(w, t, path)
 	case k == reflect.String || k == reflect.Slice:
-		return path, fmt.Sprintf("is a %s, which points to memory outside the record: use an array, such as [32]byte", t)
+		return path,
+			fmt.Sprintf("is a %s, which points to memory outside the record: use an array, such as [32]byte", t)
 	}
 	return path, fmt.Sprintf("is a %s, which points into the memory of one process", t)
 }
@@ -67,6 +68,7 @@ func writeStructLayout(w io.Writer, t reflect.Type, path string) (at, reason str
 }
 
 func paddingReason(n uintptr, where string) string {
-	return fmt.Sprintf("has %d bytes of padding %s, which depends on the compiler: put large fields first, or add a field `_ [%d]byte` there",
+	return fmt.Sprintf("has %d bytes of padding %s, which depends on the compiler: put large fields first, or add "+
+		"a field `_ [%d]byte` there",
 		n, where, n)
 }

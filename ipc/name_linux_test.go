@@ -50,7 +50,8 @@ func TestMemory_OutlivesItsMaker(t *testing.T) {
 	for _, kill := range cmds {
 		kill()
 	}
-	if again, err := ipc.Lookup[*ipc.Memory]("once"); err != nil || winners != 1 || string(again.Bytes()[:5]) != "first" {
+	if again, err := ipc.Lookup[*ipc.Memory]("once"); err != nil || winners != 1 ||
+		string(again.Bytes()[:5]) != "first" {
 		t.Errorf("%d created it, after their death: %v", winners, err)
 	} else {
 		testutil.NoError(t, again.Close())

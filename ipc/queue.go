@@ -140,7 +140,8 @@ func (o QueueOptions) ringOptions() (arena.RingOptions, error) {
 		return arena.RingOptions{}, fmt.Errorf("MaxBytes %d: %w: want %d to %d", o.MaxBytes, ErrSize, arena.SlotSize,
 			maxCapacity*arena.SlotSize)
 	case o.Policy > DropOldest:
-		return arena.RingOptions{}, fmt.Errorf("unknown %[2]v: %[1]w: want Block, Fail or DropOldest", ErrSize, o.Policy)
+		return arena.RingOptions{},
+			fmt.Errorf("unknown %[2]v: %[1]w: want Block, Fail or DropOldest", ErrSize, o.Policy)
 	case o.Capacity != Unbounded:
 		return arena.RingOptions{Capacity: o.Capacity}, nil
 	}

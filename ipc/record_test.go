@@ -136,7 +136,8 @@ func TestRegression_S3_2_WhatHasNoFixedLayoutIsRefused(t *testing.T) {
 		N     int64
 		Alive bool
 	}](t,
-		"has 7 bytes of padding at its end, which depends on the compiler: put large fields first, or add a field `_ [7]byte` there")
+		"has 7 bytes of padding at its end, which depends on the compiler: put large fields first, or add a field "+
+			"`_ [7]byte` there")
 }
 
 func olderPoint(t *testing.T) any {

@@ -179,7 +179,8 @@ func TestRegression_S1_1_GetNIntoAnEmptySliceLeaves(t *testing.T) {
 func TestRegression_S1_7_QueuesOfSizesThatThereCannotBe(t *testing.T) {
 	local(t)
 	for what, opts := range map[string]ipc.QueueOptions{
-		"none": {}, "negative": {Capacity: -2}, "too many": {Capacity: 1 << 31}, "no byte": {Capacity: ipc.Unbounded, MaxBytes: -1},
+		"none": {}, "negative": {Capacity: -2}, "too many": {Capacity: 1 << 31},
+		"no byte":        {Capacity: ipc.Unbounded, MaxBytes: -1},
 		"few bytes":      {Capacity: ipc.Unbounded, MaxBytes: 1},
 		"too many bytes": {Capacity: ipc.Unbounded, MaxBytes: 1 << 40}, "policy": {Capacity: 1, Policy: 99},
 	} {

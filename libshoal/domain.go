@@ -61,7 +61,8 @@ func createDomain(o shm.Options) error {
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	if process.left || arena.Current() != nil {
-		return fmt.Errorf("create domain: %w: this process has one already: call shoal_create before other functions", errDomain)
+		return fmt.Errorf("create domain: %w: this process has one already: call shoal_create before other "+
+			"functions", errDomain)
 	}
 	d, err := arena.New(o)
 	if err != nil {
@@ -120,7 +121,8 @@ func join(ctx context.Context, address string, key []byte) error {
 		setUpDomain(d, false)
 		return nil
 	case had || d != nil:
-		return fmt.Errorf("join %s: %w: this process has a domain already: join before other functions", address, errDomain)
+		return fmt.Errorf("join %s: %w: this process has a domain already: join before other functions",
+			address, errDomain)
 	}
 	if refused == nil {
 		refused = fmt.Errorf("%w: its domain cannot be joined", shm.ErrNamespace)
@@ -188,7 +190,8 @@ const mostName = 64 // bytes of a process name
 func setProcessName(name string) error {
 	control := strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
 	if name == "" || len(name) > mostName || control || !utf8.ValidString(name) {
-		return fmt.Errorf("set process name %q: %w: want 1 to %d bytes of UTF-8 without control characters", name, errArgument,
+		return fmt.Errorf("set process name %q: %w: want 1 to %d bytes of UTF-8 without control characters", name,
+			errArgument,
 			mostName)
 	}
 	f, err := sys.OpenProcessName()

@@ -151,7 +151,8 @@ func (r *registry) use(id uint64, nonce []byte) (*object, error) {
 	e := r.byID[id]
 	if e == nil || subtle.ConstantTimeCompare(nonce, e.nonce[:]) != 1 || !e.object.retain() {
 		r.mu.Unlock()
-		return nil, fmt.Errorf("%w: the token was imported before, has expired, or is not from this process", errNotFound)
+		return nil,
+			fmt.Errorf("%w: the token was imported before, has expired, or is not from this process", errNotFound)
 	}
 	e.uses--
 	last := e.uses == 0
@@ -246,7 +247,8 @@ func importObject(ctx context.Context, t token, q request) (handle, error) {
 	}
 	defer c.Close()
 	if !c.Shared() {
-		return 0, fmt.Errorf("import: %w: the exporter is in another domain than this process: import before other functions",
+		return 0, fmt.Errorf("import: %w: the exporter is in another domain than this process: import before "+
+			"other functions",
 			errDomain)
 	}
 	if err := c.Send(ctx, q); err != nil {

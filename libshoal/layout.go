@@ -68,7 +68,8 @@ func layoutOf(dtype C.shoal_dtype, ndim C.int, shape, strides *C.int64_t) (l lay
 	for i, size := range unsafe.Slice(shape, ndim) {
 		hi, lo := bits.Mul64(n, uint64(max(size, 1)))
 		if size < 0 || hi != 0 || lo >= 1<<47 {
-			return l, fmt.Errorf("%w: dimension %d has size %d: want 0 or more, and less than 2^47 bytes in all", errArgument,
+			return l, fmt.Errorf("%w: dimension %d has size %d: want 0 or more, and less than 2^47 bytes in all",
+				errArgument,
 				i, size)
 		}
 		n = lo
@@ -80,7 +81,8 @@ func layoutOf(dtype C.shoal_dtype, ndim C.int, shape, strides *C.int64_t) (l lay
 	l.strides = l.shape[ndim : 2*ndim]
 	for i, step := range unsafe.Slice(strides, ndim) {
 		if step < 0 || step >= 1<<47 {
-			return l, fmt.Errorf("%w: dimension %d has stride %d: want 0 to 2^47: copy the tensor first", errArgument, i, step)
+			return l, fmt.Errorf("%w: dimension %d has stride %d: want 0 to 2^47: copy the tensor first",
+				errArgument, i, step)
 		}
 		l.strides[i] = int(step)
 	}
@@ -96,7 +98,8 @@ func (l layout) extent() (uintptr, error) {
 		if n > 1 && l.strides != nil {
 			hi, lo := bits.Mul64(uint64(n-1), uint64(l.strides[i]))
 			if last += lo; hi != 0 || lo >= 1<<47 || last >= 1<<47 {
-				return 0, fmt.Errorf("%w: shape %v with strides %v exceeds 2^47 elements", errArgument, l.shape, l.strides)
+				return 0,
+					fmt.Errorf("%w: shape %v with strides %v exceeds 2^47 elements", errArgument, l.shape, l.strides)
 			}
 		}
 	}

@@ -116,7 +116,8 @@ func goCreate(options *C.shoal_options) (code C.int) {
 		}
 		o.Budget, o.Reserve = int64(options.budget), int64(options.reserve)
 		if o.Budget < 0 || o.Reserve < 0 {
-			return result(fmt.Errorf("create domain: %w: budget %d and reserve %d, want 0 or more", errArgument, o.Budget,
+			return result(fmt.Errorf("create domain: %w: budget %d and reserve %d, want 0 or more",
+				errArgument, o.Budget,
 				o.Reserve))
 		}
 	}
@@ -211,7 +212,8 @@ func goGetStats(stats *C.shoal_stats) (code C.int) {
 		return result(err)
 	}
 	if stats.size != C.size_t(unsafe.Sizeof(*stats)) {
-		return result(fmt.Errorf("get stats: %w: stats.size is %d, want %d", errArgument, stats.size, unsafe.Sizeof(*stats)))
+		return result(fmt.Errorf("get stats: %w: stats.size is %d, want %d", errArgument, stats.size,
+			unsafe.Sizeof(*stats)))
 	}
 	s := readStats()
 	stats.processes, stats.reaped = C.int32_t(s.Participants), C.int32_t(s.Reaped)
@@ -228,7 +230,8 @@ func goExport(h C.shoal_handle, uses C.int, lifetime C.double, buffer unsafe.Poi
 	length *C.size_t) (code C.int) {
 	defer recoverTo(&code)
 	if buffer == nil || size < mostToken {
-		return result(fmt.Errorf("export: %w: the buffer has %d bytes (NULL: %t), want SHOAL_MAX_TOKEN (%d)", errArgument, size,
+		return result(fmt.Errorf("export: %w: the buffer has %d bytes (NULL: %t), want SHOAL_MAX_TOKEN (%d)",
+			errArgument, size,
 			buffer == nil, mostToken))
 	}
 	if err := requirePointer(length, "length"); err != nil {

@@ -142,7 +142,8 @@ func TestHeader_OtherCompilers(t *testing.T) {
 		if _, err := exec.LookPath(c[0]); err != nil {
 			continue
 		}
-		args := append(c[1:], "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-include", "shoal.h", "/dev/null")
+		args := append(c[1:], "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-include", "shoal.h",
+			"/dev/null")
 		if out, err := exec.CommandContext(t.Context(), c[0], args...).CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%s", c, err, out)
 		}
@@ -219,7 +220,8 @@ func runPeer(address string) error {
 		for i := range x {
 			x[i] *= 2
 		}
-		if err := out.Put(ctx, pickle.Value{Pickle: append([]byte("go: "), v.Pickle...), Tensors: v.Tensors}); err != nil {
+		if err := out.Put(ctx,
+			pickle.Value{Pickle: append([]byte("go: "), v.Pickle...), Tensors: v.Tensors}); err != nil {
 			return err
 		}
 		v.Close()

@@ -199,7 +199,8 @@ func giveTensor(info *C.shoal_tensor_info, t *tensor.Tensor) error {
 func goPutMany(to C.shoal_handle, items *C.shoal_item, count C.size_t, timeout C.double, sent *C.size_t) (code C.int) {
 	defer recoverTo(&code)
 	if items == nil && count > 0 || count > mostTensors {
-		return result(fmt.Errorf("put: %w: %d items (NULL: %t), want at most %d", errArgument, count, items == nil, mostTensors))
+		return result(fmt.Errorf("put: %w: %d items (NULL: %t), want at most %d", errArgument, count, items == nil,
+			mostTensors))
 	}
 	if err := requirePointer(sent, "sent"); err != nil {
 		return result(err)
@@ -233,7 +234,8 @@ func goGetMany(from C.shoal_handle, timeout C.double, messages *C.shoal_handle, 
 	received *C.size_t) (code C.int) {
 	defer recoverTo(&code)
 	if messages == nil && count > 0 || count > mostTensors {
-		return result(fmt.Errorf("get: %w: %d messages (NULL: %t), want at most %d", errArgument, count, messages == nil,
+		return result(fmt.Errorf("get: %w: %d messages (NULL: %t), want at most %d", errArgument, count,
+			messages == nil,
 			mostTensors))
 	}
 	if err := requirePointer(received, "received"); err != nil {
@@ -331,7 +333,8 @@ func goMessageTensor(message C.shoal_handle, i C.size_t, info *C.shoal_tensor_in
 		return result(err)
 	}
 	if uint64(i) >= uint64(len(v.Tensors)) || v.Tensors[i] == nil {
-		return result(fmt.Errorf("message tensor: %w: index %d, and the message has %d tensors", errArgument, i, len(v.Tensors)))
+		return result(fmt.Errorf("message tensor: %w: index %d, and the message has %d tensors", errArgument, i,
+			len(v.Tensors)))
 	}
 	t := v.Tensors[i]
 	t, err = t.Storage().View(t.DType(), t.Shape(), t.Strides(), t.Offset())

@@ -39,7 +39,8 @@ const (
 )
 
 var kindNames = [...]string{"nothing", "tensor", "message", "queue", "joinable queue", "sender", "receiver", "pipe",
-	"Latest", "mutex", "recursive mutex", "semaphore", "condition", "event", "barrier", "memory", "listener", "canceller"}
+	"Latest", "mutex", "recursive mutex", "semaphore", "condition", "event", "barrier", "memory", "listener",
+	"canceller"}
 
 func (k kind) String() string {
 	if int(k) < len(kindNames) {

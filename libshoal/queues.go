@@ -161,7 +161,8 @@ func goEnd(h C.shoal_handle, end C.int, to *C.shoal_handle) (code C.int) {
 func goCloseEnd(h C.shoal_handle, ends C.int) (code C.int) {
 	defer recoverTo(&code)
 	if ends&^(sending|receiving) != 0 || ends == 0 {
-		return result(fmt.Errorf("close end: %w: ends %d, want SHOAL_SENDING, SHOAL_RECEIVING or both", errArgument, ends))
+		return result(fmt.Errorf("close end: %w: ends %d, want SHOAL_SENDING, SHOAL_RECEIVING or both",
+			errArgument, ends))
 	}
 	o, err := handles.find(handle(h))
 	if err == nil && o.in == nil && o.out == nil {

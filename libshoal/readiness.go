@@ -112,8 +112,9 @@ func (o *object) watcher(after uint64) (wait, error) {
 		}, nil
 	}
 	if o.in == nil {
-		return nil, fmt.Errorf("%w: a %v is not ready at some time: want a queue, a receiver, a pipe, a Latest or an event",
-			errUnsupported, o.kind)
+		return nil,
+			fmt.Errorf("%w: a %v is not ready at some time: want a queue, a receiver, a pipe, a Latest or an event",
+				errUnsupported, o.kind)
 	}
 	return o.in.Poll, nil
 }

@@ -91,7 +91,8 @@ func goTensorWrap(view *C.shoal_view, to *C.shoal_handle) (code C.int) {
 	}
 	t, err := wrapView(view)
 	if err == nil && t == nil {
-		err = fmt.Errorf("wrap tensor: %w: the memory at %p is not within a tensor of this process in the domain", errNotFound,
+		err = fmt.Errorf("wrap tensor: %w: the memory at %p is not within a tensor of this process in the domain",
+			errNotFound,
 			view.data)
 	}
 	return storeNew(to, t, err)

@@ -43,7 +43,8 @@ func (t *token) encode(b []byte) ([]byte, error) {
 // decodeToken reads a token, which may come from anywhere.
 func decodeToken(b []byte) (t token, err error) {
 	if len(b) < tokenFixed+2 || len(b) > mostToken || string(b[:4]) != tokenMagic {
-		return t, fmt.Errorf("%w: %d bytes are no token of shoal_export: want %d to %d bytes that begin with %q", errArgument,
+		return t, fmt.Errorf("%w: %d bytes are no token of shoal_export: want %d to %d bytes that begin with %q",
+			errArgument,
 			len(b), tokenFixed+2, mostToken, tokenMagic)
 	}
 	if b[4] != tokenVersion {

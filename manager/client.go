@@ -180,7 +180,8 @@ func (c *client) handleLossBy(end error) error {
 			cause = how(ctx) // the kernel has reported the exit, or is about to
 		}
 		if how == nil && end != nil && c.hellos == nil {
-			cause = fmt.Errorf("connection lost: %v: connect again", end) // without %w, because it must not match ErrClosed
+			// without %w, because it must not match ErrClosed
+			cause = fmt.Errorf("connection lost: %v: connect again", end)
 		}
 		c.abortCalls(serverDied(c.pid, cause))
 	})

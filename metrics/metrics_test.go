@@ -98,7 +98,8 @@ func TestCollector_FollowsAProgram(t *testing.T) {
 	defer jobs.Close()
 	defer ready.Close()
 	defer lock.Close()
-	testutil.NoError(t, errors.Join(ipc.Bind(ctx, "jobs", jobs), ipc.Bind(ctx, "lock", lock), ipc.Bind(ctx, "again", jobs)))
+	testutil.NoError(t,
+		errors.Join(ipc.Bind(ctx, "jobs", jobs), ipc.Bind(ctx, "lock", lock), ipc.Bind(ctx, "again", jobs)))
 	defer ipc.Unlink("jobs")
 	defer ipc.Unlink("again")
 	defer ipc.Unlink("lock")

@@ -142,8 +142,9 @@ func TestQueue_ConnectionsAreCut(t *testing.T) {
 	defer fail(nil)
 	b := start(t, broker.Options{MaxPayload: 256 << 10})
 	in, out := newPath(t, b.URL()), newPath(t, b.URL())
-	producer := open[*tensor.Tensor](t, connect(t, "nats://"+in.l.Addr().String()), "cut", nats.QueueOptions{MaxDeliveries: 1000,
-		AckWait: time.Second}) // what a cut has swallowed comes back after it
+	producer := open[*tensor.Tensor](t, connect(t, "nats://"+in.l.Addr().String()), "cut",
+		nats.QueueOptions{MaxDeliveries: 1000,
+			AckWait: time.Second}) // what a cut has swallowed comes back after it
 	consumer := open[*tensor.Tensor](t, connect(t, "nats://"+out.l.Addr().String()), "cut", nats.QueueOptions{})
 	const values = 100
 	put := make(chan error, 1)
@@ -256,7 +257,8 @@ func TestDelivery_TheWayStopsForAWhile(t *testing.T) {
 			p := newPath(t, b.URL())
 			const wait = time.Second
 			here := open[int](t, connect(t, b.URL()), "stops", nats.QueueOptions{AckWait: wait, MaxDeliveries: 1000})
-			far := open[int](t, connect(t, "nats://"+p.l.Addr().String()), "stops", nats.QueueOptions{Prefetch: c.prefetch})
+			far := open[int](t, connect(t, "nats://"+p.l.Addr().String()), "stops",
+				nats.QueueOptions{Prefetch: c.prefetch})
 			taken := make(chan *nats.Delivery[int], 1)
 			go func() {
 				d, err := far.Next(ctx)
@@ -352,7 +354,8 @@ func TestQueue_NoLeaderAfterNoWay(t *testing.T) {
 	p.to = leaderless.URL()[len("nats://"):]
 	p.mu.Unlock()
 	p.close(true)
-	testutil.Eventually(t, func() bool { return leaderless.Stats().Connections > 0 }, "the client does not reach the broker without a leader")
+	testutil.Eventually(t, func() bool { return leaderless.Stats().Connections > 0 },
+		"the client does not reach the broker without a leader")
 	time.Sleep(timeout / 2)
 	p.mu.Lock()
 	p.to = b.URL()[len("nats://"):]
@@ -381,7 +384,8 @@ func TestConn_LeavesANodeAndNotAnAddress(t *testing.T) {
 		if at := "nats://" + c.Host(); at != other.URL() {
 			n++
 			c.Leave()
-			testutil.Eventually(t, func() bool { return "nats://"+c.Host() == other.URL() }, "the client does not move to another node")
+			testutil.Eventually(t, func() bool { return "nats://"+c.Host() == other.URL() },
+				"the client does not move to another node")
 		}
 		testutil.NoError(t, c.Close())
 	}

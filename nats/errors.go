@@ -151,16 +151,19 @@ var faults = []fault{
 		"set the user and password, token, NKey or credentials file in Options to one that this broker accepts"},
 	{isAny(client.ErrNkeysNotSupported), ErrCredentials, "check the NKey file"},
 	{isAny(client.ErrSecureConnRequired), ErrCredentials,
-		"the broker requires TLS: write tls:// in the URL, and set Options.TLS if a private authority signed its certificate"},
+		"the broker requires TLS: write tls:// in the URL, and set Options.TLS if a private authority signed its " +
+			"certificate"},
 	{isAny(client.ErrSecureConnWanted), ErrCredentials,
 		"the broker does not use TLS: write nats:// in the URL, or configure a certificate in the broker"},
 	{isCertificate, ErrCredentials,
-		"certificate mismatch: Options.TLS needs the authority that signed the broker's certificate, and a client certificate if the broker asks for one"},
+		"certificate mismatch: Options.TLS needs the authority that signed the broker's certificate, and a client " +
+			"certificate if the broker asks for one"},
 	{isAny(jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount), ErrBroker,
 		"start the server with JetStream (nats-server -js, or shoal broker), and allow it for this account"},
 	{isAPIError(codeStorage, codeAccountResources, codeInsufficient, codeMemory), ErrStorage,
 		"free space on the broker's disk, raise its limit, or give the queue a smaller MaxBytes"},
-	{isAPIError(codeNoPeers, codeReplicas), ErrBroker, "the cluster has too few brokers with free space: start more, or lower Replicas"},
+	{isAPIError(codeNoPeers, codeReplicas), ErrBroker,
+		"the cluster has too few brokers with free space: start more, or lower Replicas"},
 	{isAPIError(codeTooLarge), ErrTooLarge, "raise the limit of the stream"},
 	{isAny(ErrCredentials), ErrCredentials, "check the file"},
 	{isAny(ErrUnreachable, client.ErrNoServers, client.ErrTimeout, client.ErrNoResponders,
@@ -188,7 +191,8 @@ func isCertificate(err error) bool {
 	}
 	_, alert := errors.AsType[tls.AlertError](err)
 	text := err.Error()
-	return alert || strings.Contains(text, "tls: ") || strings.Contains(text, "tls error") || strings.Contains(text, "x509: ")
+	return alert || strings.Contains(text, "tls: ") || strings.Contains(text, "tls error") ||
+		strings.Contains(text, "x509: ")
 }
 
 // hostError returns err as a [*HostError] with the remedy of the first matching fault. It returns

@@ -120,7 +120,8 @@ func TestConnect_TLS(t *testing.T) {
 		nats.ErrCredentials, "Options.TLS")
 
 	plain := start(t, broker.Options{}).URL()
-	refused(t, plain, nats.Options{TLS: &tls.Config{RootCAs: authority, ServerName: name}}, nats.ErrCredentials, "nats://")
+	refused(t, plain, nats.Options{TLS: &tls.Config{RootCAs: authority, ServerName: name}},
+		nats.ErrCredentials, "nats://")
 
 	both := start(t, broker.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: authority,
 		ClientAuth: tls.RequireAndVerifyClientCert}}).URL()
@@ -182,7 +183,8 @@ func TestConn_WaitsForOfflineBrokers(t *testing.T) {
 	c, err := nats.Connect(ctx, start(t, broker.Options{}).URL(), nats.Options{Timeout: 50 * time.Millisecond})
 	testutil.NoError(t, err)
 	t.Cleanup(func() { testutil.NoError(t, c.Close()) })
-	offline := &jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement, peer offline"}
+	offline := &jetstream.APIError{Code: 400, ErrorCode: 10005,
+		Description: "no suitable peers for placement, peer offline"}
 	calls := 0
 	err = c.Ask(ctx, func() error {
 		if calls++; calls < 4 {

@@ -57,7 +57,8 @@ func newFleet(t *testing.T) *fleet {
 	f := &fleet{t: t, dir: t.TempDir(), nodes: make(map[string]*process), program: os.Getenv("SHOAL_BROKER")}
 	if f.program == "" {
 		f.program = filepath.Join(f.dir, "shoal-broker")
-		if out, err := exec.Command("go", "build", "-o", f.program, "../cmd/shoal-broker").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-o", f.program, "../cmd/shoal-broker").
+			CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -191,7 +192,8 @@ func (tr *transfer) goOn(t *testing.T, limit time.Duration) {
 func (tr *transfer) middle(t *testing.T) {
 	t.Helper()
 	for _, host := range []string{"h4", "h5"} {
-		testutil.Eventually(t, func() bool { return tr.wrote("producer", host) >= eachPuts/5 }, "the producer makes no progress")
+		testutil.Eventually(t, func() bool { return tr.wrote("producer", host) >= eachPuts/5 },
+			"the producer makes no progress")
 		if n := tr.wrote("producer", host); n >= eachPuts {
 			t.Errorf("the producer on %s is done before anything has happened", host)
 		}

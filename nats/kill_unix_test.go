@@ -40,7 +40,8 @@ const (
 )
 
 func init() {
-	roles["node"], roles["producer"], roles["consumer"], roles["sleeper"] = runNode, runProducer, runConsumer, runSleeper
+	roles["node"], roles["producer"], roles["consumer"], roles["sleeper"] = runNode, runProducer,
+		runConsumer, runSleeper
 }
 
 // A process is one that plays a role.

@@ -92,7 +92,8 @@ func TestQueue_PrefetchLosesNothing(t *testing.T) {
 	ctx := testutil.Context(t)
 	p := newPath(t, start(t, broker.Options{}).URL())
 	c := connect(t, "nats://"+p.l.Addr().String())
-	q := open[int](t, c, "ahead-cut", nats.QueueOptions{Prefetch: 10, AckWait: 500 * time.Millisecond, MaxDeliveries: 1000})
+	q := open[int](t, c, "ahead-cut",
+		nats.QueueOptions{Prefetch: 10, AckWait: 500 * time.Millisecond, MaxDeliveries: 1000})
 	const values = 300
 	put := make(chan error, 1)
 	go func() {

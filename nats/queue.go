@@ -160,7 +160,8 @@ func OpenQueue[T any](ctx context.Context, c *Conn, name string, opts QueueOptio
 func (o QueueOptions) check() error {
 	switch {
 	case o.Capacity < 0, o.MaxBytes < 0, o.MaxDeliveries < 0, o.History < 0, o.Replicas < 0, o.Prefetch < 0:
-		return fmt.Errorf("%w: Capacity, MaxBytes, MaxDeliveries, History, Replicas or Prefetch is negative, want 0 or more", ErrOptions)
+		return fmt.Errorf("%w: Capacity, MaxBytes, MaxDeliveries, History, Replicas or Prefetch is negative, want "+
+			"0 or more", ErrOptions)
 	case o.AckWait != 0 && o.AckWait < leastAckWait:
 		return fmt.Errorf("%w: AckWait %v, want at least %v", ErrOptions, o.AckWait, leastAckWait)
 	case o.Prefetch > pullMost/2:
@@ -335,7 +336,8 @@ func (w *work) referenceChecker(ctx context.Context) func(prefix, id string) (bo
 		if there, err := w.c.countSubjects(ctx, w.config.Name, w.largeSubject(id)); len(there) > 0 || err != nil {
 			return true, err
 		}
-		for _, err := range w.c.scan(ctx, w.dead.Name, scanning{filter: "shoal.d." + w.name + ".*." + id, from: 1, batch: 1}) {
+		for _, err := range w.c.scan(ctx, w.dead.Name,
+			scanning{filter: "shoal.d." + w.name + ".*." + id, from: 1, batch: 1}) {
 			return !errors.Is(err, client.ErrNoResponders), nil // no stream: no dead letter
 		}
 		return false, nil
@@ -494,5 +496,6 @@ func (w *work) closeQueue() error {
 // DeleteQueue deletes a queue with all its values, for all processes. It returns nil if the queue
 // does not exist.
 func (c *Conn) DeleteQueue(ctx context.Context, name string) error {
-	return hostError("delete queue "+name, c.Host(), c.deleteStreams(ctx, queueStream(name), chunkStream(name), deadStream(name)))
+	return hostError("delete queue "+name, c.Host(),
+		c.deleteStreams(ctx, queueStream(name), chunkStream(name), deadStream(name)))
 }

@@ -46,7 +46,8 @@ func TestQueue_CarriesWhatIPCCarries(t *testing.T) {
 	roundTrip(t, c, "empty", "")
 	roundTrip(t, c, "bytes", []byte{0, 1, 255})
 	roundTrip(t, c, "any", any("in an any"))
-	roundTrip(t, c, "struct", job{"a", []int{1, 2}, time.Unix(5, 0).UTC(), map[string]float64{"x": 1.5}, &job{Name: "b"}})
+	roundTrip(t, c, "struct",
+		job{"a", []int{1, 2}, time.Unix(5, 0).UTC(), map[string]float64{"x": 1.5}, &job{Name: "b"}})
 	roundTrip(t, c, "nil", (*job)(nil))
 	roundTrip(t, c, "long", string(slices.Repeat([]byte("shoal "), 1<<20))) // in chunks, though it has no tensor
 }
@@ -64,7 +65,8 @@ func TestQueue_TensorsAreCopied(t *testing.T) {
 	whole := tensor.RandN(tensor.Float32, g, 40, 30)
 	defer whole.Close()
 	for name, x := range map[string]*tensor.Tensor{
-		"whole": whole, "transposed": whole.T(), "a narrow part": whole.Narrow(0, 20, 1), "a column": whole.Narrow(1, 3, 1),
+		"whole": whole, "transposed": whole.T(), "a narrow part": whole.Narrow(0, 20, 1),
+		"a column": whole.Narrow(1, 3, 1),
 		"expanded": whole.Narrow(0, 0, 1).Expand(1000, 30), "of no elements": tensor.New(tensor.Float64, 3, 0),
 		"a number": tensor.Full(tensor.Int64, 7), "half": whole.To(tensor.BFloat16),
 	} {

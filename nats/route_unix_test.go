@@ -41,7 +41,8 @@ func TestBroker_WithoutTheSecretNobodyIsANode(t *testing.T) {
 	t.Cleanup(func() { testutil.NoError(t, c.Close()) })
 	q := open[int](t, c, "queue", nats.QueueOptions{Replicas: 3})
 	testutil.NoError(t, q.Put(ctx, 1))
-	for _, says := range []string{`{"name":"stranger","cluster":"test"}`, `{"name":"stranger","cluster":"test","user":"node","pass":"secret"}`} {
+	for _, says := range []string{`{"name":"stranger","cluster":"test"}`,
+		`{"name":"stranger","cluster":"test","user":"node","pass":"secret"}`} {
 		if answer := asNode(t, routes[0], says); !strings.Contains(answer, "Authorization Violation") {
 			t.Errorf("a stranger that says %s hears %q", says, answer)
 		}

@@ -153,14 +153,16 @@ func (m *MultiheadAttention) checkInputs(q, k, v *autograd.Var) {
 	w := m.projectionWeights()
 	embed, kdim, vdim := w[0].Shape()[1], w[1].Shape()[1], w[2].Shape()[1]
 	if n != 2 && n != 3 || len(ks) != n || len(vs) != n || qs[n-1] != embed || ks[n-1] != kdim || vs[n-1] != vdim {
-		misuse(tensor.ErrShape, "MultiheadAttention: got queries %v, keys %v and values %v, want sequences of %d, %d and %d features, with or without a batch",
+		misuse(tensor.ErrShape, "MultiheadAttention: got queries %v, keys %v and values %v, want sequences of %d, "+
+			"%d and %d features, with or without a batch",
 			qs, ks, vs, embed, kdim, vdim)
 	}
 	if !slices.Equal(ks[:n-1], vs[:n-1]) {
 		misuse(tensor.ErrShape, "MultiheadAttention: got keys %v and values %v, want one value for each key", ks, vs)
 	}
 	if n == 3 && qs[m.batchDim()] != ks[m.batchDim()] {
-		misuse(tensor.ErrShape, "MultiheadAttention: queries %v and keys %v differ in the batch dimension, %d: see BatchFirst",
+		misuse(tensor.ErrShape, "MultiheadAttention: queries %v and keys %v differ in the batch dimension, %d: "+
+			"see BatchFirst",
 			qs, ks, m.batchDim())
 	}
 	if m.Heads < 1 || embed%m.Heads != 0 {

@@ -17,11 +17,14 @@ func TestCatch_ReturnsMistakesInLayers(t *testing.T) {
 		want error
 		f    func()
 	}{
-		"Linear":            {tensor.ErrShape, func() { nn.NewLinear(4, 2, nil).Forward(x(3, 5)) }},
-		"Linear, sizes":     {tensor.ErrArgument, func() { nn.NewLinear(0, 2, nil) }},
-		"Conv2d, channels":  {tensor.ErrShape, func() { autograd.Conv2d(x(1, 3, 8, 8), x(4, 2, 3, 3), nil, autograd.Window{}) }},
-		"Conv2d, too small": {tensor.ErrShape, func() { autograd.Conv2d(x(1, 3, 2, 2), x(4, 3, 3, 3), nil, autograd.Window{}) }},
-		"Conv2d, dims":      {tensor.ErrShape, func() { autograd.Conv2d(x(3, 2, 2), x(4, 3, 3, 3), nil, autograd.Window{}) }},
+		"Linear":        {tensor.ErrShape, func() { nn.NewLinear(4, 2, nil).Forward(x(3, 5)) }},
+		"Linear, sizes": {tensor.ErrArgument, func() { nn.NewLinear(0, 2, nil) }},
+		"Conv2d, channels": {tensor.ErrShape,
+			func() { autograd.Conv2d(x(1, 3, 8, 8), x(4, 2, 3, 3), nil, autograd.Window{}) }},
+		"Conv2d, too small": {tensor.ErrShape,
+			func() { autograd.Conv2d(x(1, 3, 2, 2), x(4, 3, 3, 3), nil, autograd.Window{}) }},
+		"Conv2d, dims": {tensor.ErrShape,
+			func() { autograd.Conv2d(x(3, 2, 2), x(4, 3, 3, 3), nil, autograd.Window{}) }},
 		"Conv2d, stride": {tensor.ErrMisuse, func() {
 			autograd.Conv2d(x(1, 3, 8, 8), x(4, 3, 3, 3), nil, autograd.Window{Stride: [2]int{-1, 1}})
 		}},
@@ -34,8 +37,10 @@ func TestCatch_ReturnsMistakesInLayers(t *testing.T) {
 		"Conv2d, groups": {tensor.ErrMisuse, func() {
 			autograd.Conv2d(x(1, 3, 8, 8), x(4, 3, 3, 3), nil, autograd.Window{Groups: -2})
 		}},
-		"MaxPool2d, dims":    {tensor.ErrMisuse, func() { autograd.MaxPool2d(x(8), autograd.Window{Size: [2]int{2, 2}}) }},
-		"MaxPool2d, window":  {tensor.ErrMisuse, func() { autograd.MaxPool2d(x(1, 1, 8, 8), autograd.Window{Size: [2]int{-2, 2}}) }},
+		"MaxPool2d, dims": {tensor.ErrMisuse,
+			func() { autograd.MaxPool2d(x(8), autograd.Window{Size: [2]int{2, 2}}) }},
+		"MaxPool2d, window": {tensor.ErrMisuse,
+			func() { autograd.MaxPool2d(x(1, 1, 8, 8), autograd.Window{Size: [2]int{-2, 2}}) }},
 		"MaxPool2d, no size": {tensor.ErrMisuse, func() { autograd.MaxPool2d(x(1, 1, 8, 8), autograd.Window{}) }},
 		"AvgPool2d, stride": {tensor.ErrMisuse, func() {
 			autograd.AvgPool2d(x(1, 1, 8, 8), autograd.Window{Size: [2]int{2, 2}, Stride: [2]int{-1, 1}})
@@ -43,10 +48,14 @@ func TestCatch_ReturnsMistakesInLayers(t *testing.T) {
 		"AvgPool2d, padding": {tensor.ErrMisuse, func() {
 			autograd.AvgPool2d(x(1, 1, 8, 8), autograd.Window{Size: [2]int{2, 2}, Padding: [2]int{-1, 0}})
 		}},
-		"Embedding":            {tensor.ErrIndex, func() { nn.NewEmbedding(4, 2, nil).Forward(autograd.Const(ints(4))) }},
-		"Embedding, -1":        {tensor.ErrIndex, func() { nn.NewEmbedding(4, 2, nil).Forward(autograd.Const(ints(-1))) }},
-		"CrossEntropy, class":  {tensor.ErrIndex, func() { autograd.CrossEntropy(x(1, 3), ints(3), autograd.Classification{}) }},
-		"CrossEntropy, rows":   {tensor.ErrShape, func() { autograd.CrossEntropy(x(1, 3), ints(0, 1), autograd.Classification{}) }},
+		"Embedding": {tensor.ErrIndex,
+			func() { nn.NewEmbedding(4, 2, nil).Forward(autograd.Const(ints(4))) }},
+		"Embedding, -1": {tensor.ErrIndex,
+			func() { nn.NewEmbedding(4, 2, nil).Forward(autograd.Const(ints(-1))) }},
+		"CrossEntropy, class": {tensor.ErrIndex,
+			func() { autograd.CrossEntropy(x(1, 3), ints(3), autograd.Classification{}) }},
+		"CrossEntropy, rows": {tensor.ErrShape,
+			func() { autograd.CrossEntropy(x(1, 3), ints(0, 1), autograd.Classification{}) }},
 		"Dropout":              {tensor.ErrArgument, func() { autograd.Dropout(x(3), 1.5, nil, true) }},
 		"LayerNorm":            {tensor.ErrShape, func() { autograd.LayerNorm(x(2, 3), []int{4}, nil, nil, 1e-5) }},
 		"Softmax":              {tensor.ErrIndex, func() { autograd.Softmax(x(2, 3), 2) }},

@@ -34,14 +34,18 @@ func TestSaveFile_LeavesTheFileForAModuleThatIsNotWhole(t *testing.T) {
 		want error
 		text string
 	}{
-		"closed":                   {closedLinear(t), tensor.ErrClosed, "weight: tensor: closed"},
-		"a parameter of no value":  {without, tensor.ErrClosed, "weight: nil tensor"},
-		"nil layers":               {&half{}, nn.ErrEmpty, "*nn_test.half has no parameters: first is nil"},
-		"no layers":                {&nn.Sequential{}, nn.ErrEmpty, "*nn.Sequential has no parameters: layers is empty"},
-		"a nil pointer":            {(*nn.Linear)(nil), nn.ErrEmpty, "nil *nn.Linear"},
-		"a nil layer":              {nn.NewSequential(nn.NewLinear(3, 2, nil), nil), nn.ErrEmpty, "layer 1 of a Sequential is nil"},
-		"a nil layer within":       {&half{Second: nn.NewSequential((*nn.Linear)(nil))}, nn.ErrEmpty, "layer second.0 of"},
-		"an interface's nil layer": {&struct{ Layer nn.Layer }{(*nn.Conv2d)(nil)}, nn.ErrEmpty, "no parameters: layer is nil"},
+		"closed":                  {closedLinear(t), tensor.ErrClosed, "weight: tensor: closed"},
+		"a parameter of no value": {without, tensor.ErrClosed, "weight: nil tensor"},
+		"nil layers":              {&half{}, nn.ErrEmpty, "*nn_test.half has no parameters: first is nil"},
+		"no layers": {&nn.Sequential{}, nn.ErrEmpty,
+			"*nn.Sequential has no parameters: layers is empty"},
+		"a nil pointer": {(*nn.Linear)(nil), nn.ErrEmpty, "nil *nn.Linear"},
+		"a nil layer": {nn.NewSequential(nn.NewLinear(3, 2, nil), nil), nn.ErrEmpty,
+			"layer 1 of a Sequential is nil"},
+		"a nil layer within": {&half{Second: nn.NewSequential((*nn.Linear)(nil))}, nn.ErrEmpty,
+			"layer second.0 of"},
+		"an interface's nil layer": {&struct{ Layer nn.Layer }{(*nn.Conv2d)(nil)}, nn.ErrEmpty,
+			"no parameters: layer is nil"},
 	} {
 		for _, file := range []string{"net.pt", "net.safetensors"} {
 			path := filepath.Join(t.TempDir(), file)

@@ -31,7 +31,8 @@ type Conv2d struct {
 func NewConv2d(in, out, size int, g *tensor.Generator) *Conv2d {
 	checkSizes("NewConv2d", in, out, size)
 	fanIn := in * size * size
-	return &Conv2d{Weight: uniformParam("weight", fanIn, g, out, in, size, size), Bias: uniformParam("bias", fanIn, g, out)}
+	return &Conv2d{Weight: uniformParam("weight", fanIn, g, out, in, size, size),
+		Bias: uniformParam("bias", fanIn, g, out)}
 }
 
 // Forward returns the convolution, (N, out, H', W'), of x, (N, Groups·in, H, W). With Same the

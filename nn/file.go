@@ -150,7 +150,8 @@ func suggestPrefix(own, state map[string]*tensor.Tensor) error {
 		for _, other := range slices.Sorted(maps.Keys(state)) {
 			prefix, ok := strings.CutSuffix(other, "."+name)
 			if ok && hasAll(Under(state, prefix), own) {
-				return fmt.Errorf("the names exist with the prefix %q: call LoadPart(m, Under(state, %q)) with the state from ReadState",
+				return fmt.Errorf("the names exist with the prefix %q: call LoadPart(m, Under(state, %q)) with "+
+					"the state from ReadState",
 					prefix, prefix)
 			}
 		}

@@ -20,7 +20,8 @@ func checkComplete(m Module) {
 		s.found[reflect.ValueOf(p).Pointer()] = true
 	}
 	if path := s.findHidden(v, ""); path != "" {
-		misuse(tensor.ErrMisuse, "%T has a parameter that is reachable only through the unexported field %s: export the field",
+		misuse(tensor.ErrMisuse, "%T has a parameter that is reachable only through the unexported field %s: "+
+			"export the field",
 			m, path)
 	}
 }

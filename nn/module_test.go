@@ -224,7 +224,8 @@ func TestLayer_IsItsOperation(t *testing.T) {
 	if got := p.Forward(y).Shape(); !slices.Equal(got, []int{2, 3, 4, 3}) {
 		t.Errorf("shape %v", got)
 	}
-	mustPanic(t, "different numbers of channels", func() { c.Forward(autograd.NoGrad(tensor.New(tensor.Float32, 1, 1, 7, 5))) })
+	mustPanic(t, "different numbers of channels",
+		func() { c.Forward(autograd.NoGrad(tensor.New(tensor.Float32, 1, 1, 7, 5))) })
 	mustPanic(t, "at least 1", func() { nn.NewLinear(0, 1, nil) })
 }
 

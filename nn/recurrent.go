@@ -90,7 +90,8 @@ func newRecurrent(what string, gates, in, hidden, states, layers int, bidirectio
 			}
 			r.Passes = append(r.Passes, &Pass{uniformParam("weight_ih", hidden, g, gates*hidden, in),
 				uniformParam("weight_hh", hidden, g, gates*hidden, states),
-				uniformParam("bias_ih", hidden, g, gates*hidden), uniformParam("bias_hh", hidden, g, gates*hidden), nil, suffix})
+				uniformParam("bias_ih", hidden, g, gates*hidden), uniformParam("bias_hh", hidden, g, gates*hidden),
+				nil, suffix})
 		}
 		in = states * r.directionCount()
 	}
@@ -221,7 +222,8 @@ func (r *Recurrent) batchInputs(what string, x *autograd.Var, first []*autograd.
 	}
 	in := r.Passes[0].WeightIH.T.Dim(1)
 	if s := x.Shape(); len(s) != 3 || s[2] != in || s[0] == 0 {
-		misuse(tensor.ErrShape, "%s: got shape %v, want sequences of at least 1 element with %d features, with or without a batch",
+		misuse(tensor.ErrShape, "%s: got shape %v, want sequences of at least 1 element with %d features, with or "+
+			"without a batch",
 			what, s, in)
 	}
 	states := make([]*autograd.Var, len(first))

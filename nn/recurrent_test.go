@@ -107,7 +107,9 @@ func TestMultiheadAttention_SaysWhatIsWrongWithItsInputs(t *testing.T) {
 			m.Attend(input(4, 2, 6), input(4, 2, 6), input(4, 2, 6),
 				nn.AttentionMask{Padding: tensor.New(tensor.Bool, 4, 2)})
 		},
-		"NewMultiheadAttentionOf: got sizes [6 2 0 3]":             func() { nn.NewMultiheadAttentionOf(6, 2, 0, 3, nil) },
+		"NewMultiheadAttentionOf: got sizes [6 2 0 3]": func() {
+			nn.NewMultiheadAttentionOf(6, 2, 0, 3, nil)
+		},
 		"NewMultiheadAttention: 6 features are not divisible by 4": func() { nn.NewMultiheadAttention(6, 4, nil) },
 	} {
 		mustPanic(t, want, f)

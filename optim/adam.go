@@ -140,8 +140,10 @@ func (o *AdamOptions) describeClass() class {
 		settings: []setting{numberSetting("lr", &o.LR), pairSetting("betas", &o.Betas, adamBetas),
 			optionalSetting("eps", &o.Eps, adamEps),
 			numberSetting("weight_decay", &o.WeightDecay),
-			flagSetting("amsgrad", &o.AMSGrad), flagSetting("maximize", &o.Maximize), exactSetting("decoupled_weight_decay", o.Decoupled),
-			fixedSetting("foreach", nil), fixedSetting("capturable", false), fixedSetting("differentiable", false), fixedSetting("fused", nil)},
+			flagSetting("amsgrad", &o.AMSGrad), flagSetting("maximize", &o.Maximize),
+			exactSetting("decoupled_weight_decay", o.Decoupled),
+			fixedSetting("foreach", nil), fixedSetting("capturable", false), fixedSetting("differentiable", false),
+			fixedSetting("fused", nil)},
 		moments: []moment{{"exp_avg", 0, true, true}, {"exp_avg_sq", 1, true, false},
 			{"max_exp_avg_sq", 2, o.AMSGrad, false}},
 	}

@@ -25,7 +25,8 @@ func stateDictOf(v any) (d StateDict, err error) {
 	groups, ok := listOf(top["param_groups"])
 	states, also := pairsOf(top["state"])
 	if !ok || !also {
-		return d, fmt.Errorf("%w: got a dict with keys %q, want \"state\" and \"param_groups\": the state dict may be one of its values",
+		return d, fmt.Errorf("%w: got a dict with keys %q, want \"state\" and \"param_groups\": the state dict "+
+			"may be one of its values",
 			ErrFormat, slices.Sorted(maps.Keys(top)))
 	}
 	for i, g := range groups {

@@ -94,7 +94,8 @@ func (r *ReduceLROnPlateau) Load(state any) error {
 		return fmt.Errorf("%w: got %T, want a dict", ErrFormat, state)
 	}
 	fresh := *r
-	problems := decodeSettings(fresh.optionSettings(), d, "_last_lr", "min_lrs", "default_min_lr", "verbose", "mode_worse")
+	problems := decodeSettings(fresh.optionSettings(), d, "_last_lr", "min_lrs", "default_min_lr", "verbose",
+		"mode_worse")
 	for key, p := range map[string]*float64{"_last_lr": &fresh.LR, "min_lrs": &fresh.MinLR} {
 		list, ok := listOf(d[key])
 		switch {

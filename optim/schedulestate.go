@@ -94,7 +94,8 @@ func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, ep
 		if c, ok := s.(*CyclicLR); ok { // determines the lists that rateSettings returns
 			c.CycleMomentum = d["cycle_momentum"] == true
 		}
-		problems = append(problems, wrapKey(fmt.Sprintf("%T, group %d", like, i), errors.Join(readSchedule(s, d, i)...)))
+		problems = append(problems,
+			wrapKey(fmt.Sprintf("%T, group %d", like, i), errors.Join(readSchedule(s, d, i)...)))
 		schedules = append(schedules, reflect.ValueOf(s).Elem().Interface().(Schedule))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -276,7 +277,8 @@ func (s *MultiStepLR) setMilestones(v any) error {
 // cycle.
 func (s *CosineAnnealingWarmRestarts) optionSettings(epoch int) []setting {
 	s.Mult = max(s.Mult, 1)
-	return []setting{boundedSetting("T_0", &s.Epochs, 1), boundedSetting("T_mult", &s.Mult, 1), numberSetting("eta_min", &s.Min),
+	return []setting{boundedSetting("T_0", &s.Epochs, 1), boundedSetting("T_mult", &s.Mult, 1),
+		numberSetting("eta_min", &s.Min),
 		{"T_cur", false, func() any { at, _ := s.wavePosition(epoch); return at }, nil},
 		{"T_i", false, func() any { _, length := s.wavePosition(epoch); return length }, nil}}
 }
@@ -288,7 +290,8 @@ func (s *OneCycleLR) optionSettings(int) []setting {
 	}
 	return []setting{boundedSetting("total_steps", &s.Steps, 2), {"_schedule_phases", true, s.phaseDicts, s.setPhases},
 		{"_anneal_func_type", false, func() any { return kind },
-			func(v any) error { s.Linear = v == "linear"; return nil }}, flagSetting("cycle_momentum", &s.CycleMomentum)}
+			func(v any) error { s.Linear = v == "linear"; return nil }},
+		flagSetting("cycle_momentum", &s.CycleMomentum)}
 }
 
 func (s *OneCycleLR) phaseDicts() any {
@@ -365,7 +368,8 @@ func (s *CyclicLR) optionSettings(int) []setting {
 func (s *CyclicLR) setSteps(total, ratio float64) error {
 	up := math.Round(total * ratio)
 	if !(up >= 1 && total-up >= 1 && total < 1<<53 && total == math.Trunc(total)) {
-		return fmt.Errorf("%w: got a cycle of %v steps with %v ascending steps, want whole numbers with at least 1 ascending and 1 descending",
+		return fmt.Errorf("%w: got a cycle of %v steps with %v ascending steps, want whole numbers with at least "+
+			"1 ascending and 1 descending",
 			ErrFormat, total, total*ratio)
 	}
 	s.Up, s.Down = int(up), int(total-up)

@@ -201,7 +201,8 @@ func anySlice[T any](list []T) []any {
 func exactSetting(key string, v bool) setting {
 	return setting{key, false, func() any { return v }, func(got any) error {
 		if got != v {
-			return fmt.Errorf("got %v, want %v: %w: Adam adds the weight decay to gradients, AdamW subtracts it from parameters",
+			return fmt.Errorf("got %v, want %v: %w: Adam adds the weight decay to gradients, AdamW subtracts it "+
+				"from parameters",
 				got, v, ErrClass)
 		}
 		return nil

@@ -103,8 +103,10 @@ func (o *SGDOptions) setMomentum(momentum float64) bool { o.Momentum = momentum;
 
 func (o *SGDOptions) describeClass() class {
 	return class{name: "SGD", mark: "dampening", maximize: o.Maximize,
-		settings: []setting{numberSetting("lr", &o.LR), numberSetting("momentum", &o.Momentum), numberSetting("dampening", &o.Dampening),
-			numberSetting("weight_decay", &o.WeightDecay), flagSetting("nesterov", &o.Nesterov), flagSetting("maximize", &o.Maximize),
+		settings: []setting{numberSetting("lr", &o.LR), numberSetting("momentum", &o.Momentum),
+			numberSetting("dampening", &o.Dampening),
+			numberSetting("weight_decay", &o.WeightDecay), flagSetting("nesterov", &o.Nesterov),
+			flagSetting("maximize", &o.Maximize),
 			fixedSetting("foreach", nil), fixedSetting("differentiable", false), fixedSetting("fused", nil)},
 		moments: []moment{{"momentum_buffer", 0, o.Momentum != 0, true}},
 	}

@@ -101,7 +101,9 @@ func TestOptimizer_StepsInAnyOrderOfMemory(t *testing.T) {
 		"SGD": func(p iter.Seq[*autograd.Param]) optim.Optimizer {
 			return optim.NewSGD(p, optim.SGDOptions{LR: 0.1, Momentum: 0.9})
 		},
-		"Adam": func(p iter.Seq[*autograd.Param]) optim.Optimizer { return optim.NewAdam(p, optim.AdamOptions{LR: 0.1}) },
+		"Adam": func(p iter.Seq[*autograd.Param]) optim.Optimizer {
+			return optim.NewAdam(p, optim.AdamOptions{LR: 0.1})
+		},
 		"Adagrad": func(p iter.Seq[*autograd.Param]) optim.Optimizer {
 			return optim.NewAdagrad(p, optim.AdagradOptions{LR: 0.1})
 		},

@@ -228,7 +228,8 @@ func (p *Pool) reportBarren(rank int, err error) {
 	p.mu.Lock()
 	attempt := p.ranks[rank].barren
 	p.mu.Unlock()
-	slog.Warn("pool: worker failed to start", "rank", rank, "attempt", attempt, "pause", startPause(attempt), "cause", err)
+	slog.Warn("pool: worker failed to start", "rank", rank, "attempt", attempt, "pause", startPause(attempt),
+		"cause", err)
 }
 
 // reportRetry logs and counts that a task is run again, and calls Options.OnRetry on a new

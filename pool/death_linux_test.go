@@ -147,7 +147,8 @@ func TestOptions_RetriesRunsTasksAgain(t *testing.T) {
 	if got := testutil.Value(mortal.Map(testutil.Context(t), p, input))(t); !slices.Equal(got, squares(20)) {
 		t.Errorf("got %v", got)
 	}
-	if _, err := mortal.Apply(testutil.Context(t), p, fate{How: "os.Exit"}); !errors.Is(err, shoal.ErrExited) { // each time
+	// each time
+	if _, err := mortal.Apply(testutil.Context(t), p, fate{How: "os.Exit"}); !errors.Is(err, shoal.ErrExited) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -69,7 +69,8 @@ func TestRecordsOfWorkersHaveTheirRank(t *testing.T) {
 			t.Fatal(err)
 		}
 		ranks[r.Rank] = true
-		if r.Msg != "hello" || r.Function != "logging" || r.G.B != r.Rank || r.A != 1 || r.PID == os.Getpid() || r.PID == 0 {
+		if r.Msg != "hello" || r.Function != "logging" || r.G.B != r.Rank || r.A != 1 || r.PID == os.Getpid() ||
+			r.PID == 0 {
 			t.Errorf("%s", text)
 		}
 	}

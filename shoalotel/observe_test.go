@@ -100,7 +100,8 @@ func TestObserveFollowsAProgram(t *testing.T) {
 		})
 	}
 	until(map[string]int64{"shoal.queue.depth{queue=jobs}": 1, "shoal.queue.capacity{queue=jobs}": 4,
-		"shoal.queue.puts{queue=jobs}": 1, "shoal.processes{state=live}": 1, "shoal.lock.held{kind=mutex,lock=lock}": 0})
+		"shoal.queue.puts{queue=jobs}": 1, "shoal.processes{state=live}": 1,
+		"shoal.lock.held{kind=mutex,lock=lock}": 0})
 
 	g := shoal.NewGroup(ctx, shoal.Options{})
 	defer g.Close()

@@ -295,13 +295,14 @@ func TestWhatIsNoTraceContextIsLeftOut(t *testing.T) {
 		carrier map[string]string
 		parent  bool
 	}{
-		"none":             {nil, false},
-		"empty":            {map[string]string{}, false},
-		"no text":          {map[string]string{"traceparent": ""}, false},
-		"words":            {map[string]string{"traceparent": "who knows"}, false},
-		"short":            {map[string]string{"traceparent": right[:50]}, false},
-		"bytes":            {map[string]string{"traceparent": strings.Repeat("\xff", 55)}, false},
-		"zeros":            {map[string]string{"traceparent": "00-" + strings.Repeat("0", 32) + "-" + strings.Repeat("0", 16) + "-01"}, false},
+		"none":    {nil, false},
+		"empty":   {map[string]string{}, false},
+		"no text": {map[string]string{"traceparent": ""}, false},
+		"words":   {map[string]string{"traceparent": "who knows"}, false},
+		"short":   {map[string]string{"traceparent": right[:50]}, false},
+		"bytes":   {map[string]string{"traceparent": strings.Repeat("\xff", 55)}, false},
+		"zeros": {map[string]string{"traceparent": "00-" + strings.Repeat("0", 32) + "-" +
+			strings.Repeat("0", 16) + "-01"}, false},
 		"no version":       {map[string]string{"traceparent": "ff" + right[2:]}, false},
 		"huge":             {map[string]string{"traceparent": strings.Repeat("0", 1<<20)}, false},
 		"other names":      {map[string]string{"\x00": "\x00", "b3": "1"}, false},

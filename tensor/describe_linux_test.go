@@ -75,7 +75,8 @@ func TestShared_IsDescribedWhereAProgramIsDebugged(t *testing.T) {
 			if c := s.DTypes["int64"]; len(s.DTypes) != 3 || c.Blocks != 1 || c.Bytes < 80_000 {
 				t.Errorf("%+v", s.DTypes)
 			}
-			if b := s.Largest[0]; b.DType != "int64" || b.Shape != "[100 100]" || !strings.Contains(b.Stack, "describe_linux_test.go") {
+			if b := s.Largest[0]; b.DType != "int64" || b.Shape != "[100 100]" ||
+				!strings.Contains(b.Stack, "describe_linux_test.go") {
 				t.Errorf("%+v", b)
 			}
 		}

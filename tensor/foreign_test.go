@@ -118,7 +118,8 @@ func TestAdopt_EndsAForgottenLoan(t *testing.T) {
 		_, err := foreignTensors.Adopt(make([]byte, 16), l).View(tensor.Uint8, []int{16}, []int{1}, 0)
 		testutil.NoError(t, err)
 	}()
-	testutil.Eventually(t, func() bool { runtime.GC(); return l.ended.Load() != 0 }, "a forgotten tensor keeps its loan")
+	testutil.Eventually(t, func() bool { runtime.GC(); return l.ended.Load() != 0 },
+		"a forgotten tensor keeps its loan")
 }
 
 // TestMapFile_FindsTensorsByTheirPlaces maps a file, and refuses bytes that it does not have.

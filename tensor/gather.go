@@ -123,7 +123,8 @@ func (t *Tensor) requireAlong(what string, dim int, idx, o *Tensor) int {
 	}
 	for d, n := range idx.Shape() {
 		if d != dim && n > t.Shape()[d] || n > o.Shape()[d] {
-			misuse(ErrShape, "%s: tensor of shape %v and indices of shape %v: want indices no larger than the tensor except in dimension %d, nor than the source",
+			misuse(ErrShape, "%s: tensor of shape %v and indices of shape %v: want indices no larger than the "+
+				"tensor except in dimension %d, nor than the source",
 				what, t.Shape(), idx.Shape(), dim)
 		}
 	}
@@ -467,7 +468,8 @@ func (t *Tensor) requireShape(what string, src *Tensor) {
 // negative index counts from the end.
 func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	if len(idx) == 0 || len(idx) > len(t.Shape()) {
-		misuse(ErrShape, "Index: tensor has %d dimensions: got %d index tensors, want at least 1 and at most one for each dimension",
+		misuse(ErrShape, "Index: tensor has %d dimensions: got %d index tensors, want at least 1 and at most one "+
+			"for each dimension",
 			len(t.Shape()), len(idx))
 	}
 	var few [2 * fewDims][]int

@@ -36,7 +36,8 @@ func TestGive_ClosesWhatIsSent(t *testing.T) {
 	strided := base.T()
 	testutil.NoError(t, base.Close())
 	for name, x := range map[string]*tensor.Tensor{
-		"shared": shared(t, 2, 3), "on the heap": count(tensor.Float32, 2, 3), "strided": strided, "empty": shared(t, 0),
+		"shared": shared(t, 2, 3), "on the heap": count(tensor.Float32, 2, 3), "strided": strided,
+		"empty": shared(t, 0),
 	} {
 		want := x.Clone()
 		testutil.NoError(t, q.Put(ctx, x.Give()))

@@ -22,7 +22,8 @@ func namedAsWrite(name string) bool {
 // the receiver's storage.
 func TestTensor_MethodsThatWriteAreNamedSo(t *testing.T) {
 	other := map[string]bool{ // they write no element
-		"Touch": true, "Set": true, "Close": true, "Share": true, "PinMemory": true, "Give": true, "CPU": true, "ToDevice": true, "Item": true,
+		"Touch": true, "Set": true, "Close": true, "Share": true, "PinMemory": true, "Give": true, "CPU": true,
+		"ToDevice": true, "Item": true,
 	}
 	writes, reads := 0, 0
 	typ := reflect.TypeFor[*tensor.Tensor]()
@@ -56,7 +57,8 @@ func callOnSquare(m reflect.Method) (before, after uint64, err error) {
 	x := tensor.Full(tensor.Float32, 2, 2, 2)
 	defer x.Close()
 	args := []reflect.Value{reflect.ValueOf(x)}
-	integers := map[string][]int{"Narrow": {0, 0, 1}, "Select": {0, 0}, "Slice": {0, 0, 1, 1}, "Split": {1, 0}, "Chunk": {1, 0},
+	integers := map[string][]int{"Narrow": {0, 0, 1}, "Select": {0, 0}, "Slice": {0, 0, 1, 1}, "Split": {1, 0},
+		"Chunk":     {1, 0},
 		"Unsqueeze": {0}, "Flatten": {0, 1}, "Transpose": {0, 1}, "Dim": {0}}[m.Name]
 	square := []int{2, 2}
 	for i := 1; i < m.Type.NumIn(); i++ {

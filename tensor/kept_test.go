@@ -66,7 +66,8 @@ func TestDType_FloatsOfEightBits(t *testing.T) {
 func TestDType_Unsigned(t *testing.T) {
 	large := tensor.FromSlice([]uint64{0, 1, 1 << 63, math.MaxUint64}, 4)
 	if got := fmt.Sprint(
-		large); got != "tensor([                   0,                    1,  9223372036854775808,\n        18446744073709551615], dtype=torch.uint64)" {
+		large); got != "tensor([                   0,                    1,  9223372036854775808,\n        "+
+		"18446744073709551615], dtype=torch.uint64)" {
 		t.Errorf("%s", got)
 	}
 	if got := fmt.Sprint(large.ToNested()); got != "[0 1 9223372036854775808 18446744073709551615]" {

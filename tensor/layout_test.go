@@ -115,7 +115,8 @@ func TestResult_HasTheOrderOfItsOperands(t *testing.T) {
 				for _, y := range []*tt{got, there} {
 					for d, n := range y.Shape() {
 						if n > 1 && y.Strides()[d] != turned[0].Strides()[d] {
-							t.Fatalf("strides %v of operands of strides %v on %v", y.Strides(), turned[0].Strides(), y.Device())
+							t.Fatalf("strides %v of operands of strides %v on %v", y.Strides(), turned[0].Strides(),
+								y.Device())
 						}
 					}
 				}
@@ -169,7 +170,8 @@ func taken(t *testing.T, got, want *tt) {
 	if dt := want.DType(); dt != tensor.Bool {
 		other := tensor.Ones(dt, want.Dim(-1), 3)
 		near("MatMul", tensor.MatMul(got, other), tensor.MatMul(want, other))
-		near("MatMul", tensor.MatMul(other.T(), got.Transpose(-2, -1)), tensor.MatMul(other.T(), want.Transpose(-2, -1)))
+		near("MatMul", tensor.MatMul(other.T(), got.Transpose(-2, -1)),
+			tensor.MatMul(other.T(), want.Transpose(-2, -1)))
 	}
 	flat := func(x *tt) (v *tt) {
 		defer func() { recover() }()

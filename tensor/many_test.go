@@ -237,7 +237,8 @@ func TestFunctionsOfTwoNumbers_InDoublePrecision(t *testing.T) {
 	} {
 		for i, got := range Data[float64](f.of(x, y)) {
 			want := f.want(xs[i], ys[i])
-			near := math.Abs(got-want) <= 4*0x1p-52*math.Abs(want)+0x1p-1070 || math.Abs(got-want) < 1e-15 && name == "Logaddexp"
+			near := math.Abs(got-want) <= 4*0x1p-52*math.Abs(want)+0x1p-1070 ||
+				math.Abs(got-want) < 1e-15 && name == "Logaddexp"
 			if math.Float64bits(got) != math.Float64bits(want) && !near && !(got != got && want != want) {
 				t.Errorf("%s(%v, %v) is %v, not %v", name, xs[i], ys[i], got, want)
 			}

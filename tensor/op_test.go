@@ -146,9 +146,12 @@ var binaries = map[string]struct {
 	minimum tensor.DType // the dtypes from here on are tested
 	complex bool
 }{
-	"Add": {tensor.Add, func(a, b complex128) complex128 { return a + b }, (*tensor.Tensor).AddInPlace, tensor.Int8, true},
-	"Sub": {tensor.Sub, func(a, b complex128) complex128 { return a - b }, (*tensor.Tensor).SubInPlace, tensor.Int8, true},
-	"Mul": {tensor.Mul, func(a, b complex128) complex128 { return a * b }, (*tensor.Tensor).MulInPlace, tensor.Int8, true},
+	"Add": {tensor.Add, func(a, b complex128) complex128 { return a + b }, (*tensor.Tensor).AddInPlace,
+		tensor.Int8, true},
+	"Sub": {tensor.Sub, func(a, b complex128) complex128 { return a - b }, (*tensor.Tensor).SubInPlace,
+		tensor.Int8, true},
+	"Mul": {tensor.Mul, func(a, b complex128) complex128 { return a * b }, (*tensor.Tensor).MulInPlace,
+		tensor.Int8, true},
 	"Div": {tensor.Div, func(a, b complex128) complex128 { return a / b }, nil, tensor.Uint8, true},
 	"Maximum": {tensor.Maximum, func(a, b complex128) complex128 { return complex(max(real(a), real(b)), 0) },
 		nil, tensor.Bool, false},
@@ -349,7 +352,8 @@ func TestOp_HasItsValues(t *testing.T) {
 		{"clamp", x.Clone().ClampInPlace(-1, 1), "[-1 0 0.5 1]"},
 		{"clamp bytes", tensor.FromSlice([]uint8{0, 9, 200}, 3).ClampInPlace(-5, 100), "[0 9 100]"},
 		{"axpy", floats(1, 2).AxpyInPlace(0.5, floats(4, 8)), "[3 6]"},
-		{"axpy broadcast", tensor.New(tensor.Int32, 2, 2).AxpyInPlace(3, tensor.FromSlice([]int32{1, 2}, 2)), "[[3 6] [3 6]]"},
+		{"axpy broadcast", tensor.New(tensor.Int32, 2, 2).AxpyInPlace(3, tensor.FromSlice([]int32{1, 2}, 2)),
+			"[[3 6] [3 6]]"},
 		{"bool addition", tensor.Add(tensor.Eye(tensor.Bool, 2), tensor.Eye(tensor.Bool, 2)),
 			"[[true false] [false true]]"},
 		{"int8 wraps", tensor.FromSlice([]int8{127}, 1).AddScalarInPlace(1), "[-128]"},

@@ -258,7 +258,8 @@ func TestArgmaxAndArgmin_AreFirst(t *testing.T) {
 				"a column": {tensor.Argmax(columns, 0).Select(0, 69), tensor.Argmin(columns, 0).Select(0, 69)},
 			} {
 				if int(got[0].Item()) != most || int(got[1].Item()) != least {
-					t.Fatalf("%v of %v: the largest of %s is at %v, the smallest at %v, want %d and %d", dt, numbers, what,
+					t.Fatalf("%v of %v: the largest of %s is at %v, the smallest at %v, want %d and %d", dt,
+						numbers, what,
 						got[0].Item(), got[1].Item(), most, least)
 				}
 			}

@@ -153,7 +153,8 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 				"another seed": run(t)} {
 				for generation, n := range drawn {
 					if seen[n] != "" {
-						t.Errorf("%s: rank %d in life %d draws what was drawn by %s", run, generation[0], generation[1], seen[n])
+						t.Errorf("%s: rank %d in life %d draws what was drawn by %s", run, generation[0],
+							generation[1], seen[n])
 					}
 					seen[n] = fmt.Sprintf("%s, rank %d, life %d", run, generation[0], generation[1])
 				}

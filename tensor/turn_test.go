@@ -87,7 +87,8 @@ func TestSlice_OfStepsOfTwo(t *testing.T) {
 							t.Fatalf("%v of %d from %d at (%d, %d): %v, want %v", dt, n, from, i, j, got, want)
 						}
 						if got := element(sum, i, j); got != 2*want {
-							t.Fatalf("a sum of %v of %d from %d at (%d, %d): %v, want %v", dt, n, from, i, j, got, 2*want)
+							t.Fatalf("a sum of %v of %d from %d at (%d, %d): %v, want %v", dt, n, from, i, j,
+								got, 2*want)
 						}
 					}
 				}
@@ -126,7 +127,8 @@ func TestShortFloats_AreRoundedOnce(t *testing.T) {
 				a, b := tensor.Data[float32](got), tensor.Data[float32](want)
 				for i := range a {
 					if a[i] != b[i] && (a[i] == a[i] || b[i] == b[i]) {
-						t.Fatalf("%s of %v and %v in %v: %v, want %v", name, element(x, i), element(y, i), dt, a[i], b[i])
+						t.Fatalf("%s of %v and %v in %v: %v, want %v", name, element(x, i), element(y, i), dt,
+							a[i], b[i])
 					}
 				}
 			}

@@ -301,7 +301,8 @@ func (t *Tensor) Expand(shape ...int) *Tensor {
 func (t *Tensor) AsStrided(shape, strides []int, offset int) *Tensor {
 	checkShape(t.dtype, shape)
 	if len(strides) != len(shape) || offset < 0 || slices.ContainsFunc(strides, func(s int) bool { return s < 0 }) {
-		misuse(ErrShape, "AsStrided: got shape %v, strides %v, offset %d: want as many strides as dimensions, and strides and offset of at least 0",
+		misuse(ErrShape, "AsStrided: got shape %v, strides %v, offset %d: want as many strides as dimensions, and "+
+			"strides and offset of at least 0",
 			shape, strides, offset)
 	}
 	v := t.borrowView(shape, strides, offset)

@@ -111,7 +111,8 @@ func TestAhead_IsGivenToOthers(t *testing.T) {
 		f.Close()
 		wantGone(t, a, key)
 	}
-	testutil.Eventually(t, func() bool { files, _ := inFlightDescriptors(); return files == 0 }, "waited in vain for nothing to be promised")
+	testutil.Eventually(t, func() bool { files, _ := inFlightDescriptors(); return files == 0 },
+		"waited in vain for nothing to be promised")
 }
 
 // TestAhead_IsBounded sends descriptors that no received message names.
@@ -265,6 +266,7 @@ func TestAhead_KeepsWhatIsTooMany(t *testing.T) {
 		}
 		p.Close()
 		// the sharer and the poller may have opened a descriptor each
-		testutil.Eventually(t, func() bool { return openFiles(t) <= before+2 }, "waited in vain for all descriptors to be closed")
+		testutil.Eventually(t, func() bool { return openFiles(t) <= before+2 },
+			"waited in vain for all descriptors to be closed")
 	})
 }

@@ -96,7 +96,8 @@ func TestQueue_PutEndsWithinAMessage(t *testing.T) {
 // TestQueue_PutIntoAFullPipe puts until the pipe is full. The queue works on when there is room.
 func TestQueue_PutIntoAFullPipe(t *testing.T) {
 	for name, q := range map[string]Queue{
-		"Queue": testutil.Value(NewQueue(0, Options{}))(t), "SimpleQueue": testutil.Value(NewSimpleQueue(Options{}))(t)} {
+		"Queue":       testutil.Value(NewQueue(0, Options{}))(t),
+		"SimpleQueue": testutil.Value(NewSimpleQueue(Options{}))(t)} {
 		defer q.Close()
 		n := 0
 		put := func(ctx context.Context) error { return q.Put(ctx, bytes.Repeat([]byte{1}, 4000)) }

@@ -138,7 +138,8 @@ func (c Child) serveCode(code string) error {
 		c.printUnknownLoop(process)
 	}
 	if err != nil && s.mentionsAny(datasetName) {
-		fmt.Fprintln(os.Stderr, "Python loads the samples of a Go data set, because Go cannot decode the worker's arguments:", err)
+		fmt.Fprintln(os.Stderr, "Python loads the samples of a Go data set, because Go cannot decode the worker's "+
+			"arguments:", err)
 	}
 	return s.handOverToPython()
 }
@@ -181,7 +182,8 @@ func (c Child) printUnknownLoop(process any) {
 	target, _ := state.Get("_target")
 	args, _ := state.Get("_args")
 	if name := functionName(target); strings.HasSuffix(name, "._worker_loop") && mentionsGoDataset(args) {
-		fmt.Fprintf(os.Stderr, "Python loads the samples of a Go data set, because Go does not know the worker loop %s: "+
+		fmt.Fprintf(os.Stderr, "Python loads the samples of a Go data set, because Go does not know the worker "+
+			"loop %s: "+
 			"use the DataLoader of PyTorch or the StatefulDataLoader of torchdata\n", name)
 	}
 }

@@ -79,7 +79,8 @@ func (c *CUDATensor) Close() error {
 	defer f.Close()
 	const size = headerSize + 8*counterSlots
 	if _, have, err := sys.Identify(f); err != nil || have < size {
-		return errors.Join(err, fmt.Errorf("release CUDA memory: file of reference counters has only %d bytes: %w", have, ErrTruncated))
+		return errors.Join(err,
+			fmt.Errorf("release CUDA memory: file of reference counters has only %d bytes: %w", have, ErrTruncated))
 	}
 	mem, err := sys.Map(f, size)
 	if err != nil {
@@ -113,7 +114,8 @@ func CUDAHandle(b []byte) (memory [64]byte, err error) {
 		return memory, unsupported("CUDA handle has version %d, want at most 3", version)
 	case kind == 'e':
 		return memory, unsupported(
-			"CUDA memory is in expandable segments: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False in the sending process")
+			"CUDA memory is in expandable segments: set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False in the " +
+				"sending process")
 	case kind != 'c' || len(rest) != len(memory):
 		return memory, protocolError("malformed CUDA handle of %d bytes", len(b))
 	}
@@ -132,7 +134,8 @@ var (
 func (i *importer) decodeCUDAForm(o *pickle.Object) (*CUDATensor, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
-		return nil, protocolError("CUDA tensor has %d parts and class %s, want 15 parts and a Tensor or Parameter", len(o.Args), class)
+		return nil, protocolError("CUDA tensor has %d parts and class %s, want 15 parts and a Tensor or Parameter",
+			len(o.Args), class)
 	}
 	c := &CUDATensor{Parameter: class == parameterClass, received: true}
 	if c.Shape, err = value.Numbers(o.Args[1]); err == nil {

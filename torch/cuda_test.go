@@ -256,7 +256,8 @@ func TestCUDATensor_IsOpenedByIPC(t *testing.T) {
 	f := newFakeCUDA(t)
 	x := testutil.Value(read(f, func(python.Tuple) {}))(t).(*tensor.Tensor)
 	if fmt.Sprint(x.Shape(), x.Offset()) != "[2 3] 4" ||
-		fmt.Sprint(f.opened) != fmt.Sprintf(`[96 bytes at 512 of "H" on 1 behind "E" of %d]`, os.Getpid()) || slot() != 1 {
+		fmt.Sprint(f.opened) != fmt.Sprintf(`[96 bytes at 512 of "H" on 1 behind "E" of %d]`, os.Getpid()) ||
+		slot() != 1 {
 		t.Errorf("%v from %d, %v; the slot is %d", x.Shape(), x.Offset(), f.opened, slot())
 	}
 	if x.Close(); slot() != 0 {
@@ -349,7 +350,8 @@ func TestCUDATensor_IsGivenBackWhereNothingIsSent(t *testing.T) {
 // decodeCUDAForm lets PyTorch write and read the form. The function that would open a GPU is
 // replaced there.
 func cudaForm(t *testing.T, k *talk) {
-	k.wantEval("','.join(__import__('inspect').signature(torch.multiprocessing.reductions.rebuild_cuda_tensor).parameters)",
+	k.wantEval(
+		"','.join(__import__('inspect').signature(torch.multiprocessing.reductions.rebuild_cuda_tensor).parameters)",
 		"tensor_cls,tensor_size,tensor_stride,tensor_offset,storage_cls,dtype,storage_device,storage_handle,storage_size_bytes,"+
 			"storage_offset_bytes,requires_grad,ref_counter_handle,ref_counter_offset,event_handle,event_sync_required")
 	v := k.ask("cuda")
@@ -361,7 +363,8 @@ func cudaForm(t *testing.T, k *talk) {
 	sent := &CUDATensor{DType: tensor.BFloat16, Shape: c.Shape, Strides: c.Strides, Device: 1,
 		Handle: c.Handle, StorageBytes: 24, StorageOffset: 512,
 		Counters: c.Counters, Slot: 3, Event: c.Event}
-	want := "(<class 'torch.Tensor'>, torch.Size([2, 3]), (3, 1), 0, <class 'torch.storage.TypedStorage'>, torch.bfloat16, 1, 64, 24, 512, False, " +
+	want := "(<class 'torch.Tensor'>, torch.Size([2, 3]), (3, 1), 0, <class 'torch.storage.TypedStorage'>, " +
+		"torch.bfloat16, 1, 64, 24, 512, False, " +
 		"b'/torch_4242_1234567890', 3, 64, True)"
 	if got := k.ask("repr", sent); got != want {
 		t.Errorf("PyTorch reads %v, not %v", got, want)

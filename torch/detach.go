@@ -60,7 +60,8 @@ func fetchFromSharer(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 		return nil, err
 	}
 	if len(in.files) != 1 || len(in.ahead) > 0 {
-		return nil, protocolError("resource sharer sent %d descriptors and %d extra bytes, want 1 and 0", len(in.files), len(in.ahead))
+		return nil, protocolError("resource sharer sent %d descriptors and %d extra bytes, want 1 and 0",
+			len(in.files), len(in.ahead))
 	}
 	sys.SendFiles(c, []byte{ackByte}) // no SIGPIPE: Python up to 3.13 has closed already
 	f := in.files[0]

@@ -78,7 +78,8 @@ func (c Child) drainMessages(ctx context.Context) error {
 	if limit == 0 {
 		limit = linger
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not received within %v after the function returned", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("not received within %v after the function returned", limit))
 	defer cancel()
 	err := Drain(ctx)
 	regions.dropReferences()

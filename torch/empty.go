@@ -30,7 +30,8 @@ func (o Options) Empty(dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 		}
 		hi, lo := bits.Mul64(max(n, 1), uint64(shape[i]))
 		if shape[i] < 0 || hi != 0 || lo > math.MaxInt64/2 {
-			panic(fmt.Sprintf("torch: Empty: invalid shape %v: want dimensions of 0 or more, and a size that fits the address space", shape))
+			panic(fmt.Sprintf("torch: Empty: invalid shape %v: want dimensions of 0 or more, and a size that fits "+
+				"the address space", shape))
 		}
 		n = lo
 	}

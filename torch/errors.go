@@ -28,11 +28,13 @@ var (
 	// ErrNoKey is wrapped if a tensor can be sent or received only with the authkey of the peer,
 	// and [Options.AuthKey] is empty.
 	ErrNoKey = errors.New(
-		"torch: Options.AuthKey is empty: set it, and set multiprocessing.current_process().authkey to the same key before the first tensor is sent")
+		"torch: Options.AuthKey is empty: set it, and set multiprocessing.current_process().authkey to the same " +
+			"key before the first tensor is sent")
 	// ErrGone is wrapped if the memory that a message refers to no longer exists, because its
 	// sender ended too early, or because another process received the message before.
 	ErrGone = errors.New(
-		"torch: memory no longer exists: data is lost if its sender exits before it is received, and can be received only once: " +
+		"torch: memory no longer exists: data is lost if its sender exits before it is received, and can be " +
+			"received only once: " +
 			"let the sender wait for an answer, or start it with torch.Spawn (docs/torch.md, \"When the sender ends\")")
 	// ErrUnfetched is wrapped if other processes have not fetched all tensors that this process
 	// sent, and it is about to end; see [Drain].

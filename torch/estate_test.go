@@ -85,7 +85,8 @@ func outlives(t *testing.T, py peerPython, strategy, end string) {
 		}
 		CloseAll(v)
 	}
-	testutil.Eventually(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 }, "waited in vain for what the process has left to go")
+	testutil.Eventually(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 },
+		"waited in vain for what the process has left to go")
 }
 
 // leftBehind are the files that a process of PyTorch has left: names, sockets and managers'.
@@ -188,7 +189,8 @@ func TestEstate_WhatAKilledPythonSentIsGone(t *testing.T) {
 
 // FuzzWill reads a will, which may be any bytes.
 func FuzzWill(f *testing.F) {
-	b, err := pt.Marshal(python.Tuple{"/tmp/pymp-x/listener-y", []byte("key"), []any{1, 2}, []any{python.Tuple{"torch_1_2_3", 1}}, 1}, 4)
+	b, err := pt.Marshal(python.Tuple{"/tmp/pymp-x/listener-y", []byte("key"), []any{1, 2},
+		[]any{python.Tuple{"torch_1_2_3", 1}}, 1}, 4)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -230,7 +232,8 @@ func lateThread(t *testing.T, py peerPython, function, strategy, end string) {
 	receiveElements(t, "Conn, after the function", p.Conn.Recv, "[1 1]")
 	receiveElements(t, "Queue", queue.Get, "[2 2]")
 	receiveElements(t, "SimpleQueue", simple.Get, "[3 3]")
-	testutil.Eventually(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 }, "waited in vain for what the process has left to go")
+	testutil.Eventually(t, func() bool { return len(leftBehind(t, p, temporary)) == 0 },
+		"waited in vain for what the process has left to go")
 }
 
 // receiveElements receives one tensor.

@@ -78,7 +78,8 @@ func runFiles(t *testing.T, py peerPython, args ...string) string {
 // What an error says to save in the place of a tensor is saved and read.
 func TestLoad_ItsAdviceWorksAsItIsTyped(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
-		for _, kind := range []string{"quantized", "quantized by channel", "quantized to 32 bits", "sparse", "sparse rows",
+		for _, kind := range []string{"quantized", "quantized by channel", "quantized to 32 bits", "sparse",
+			"sparse rows",
 			"nested", "jagged", "subclass"} {
 			for _, format := range []string{"zip", "legacy"} {
 				cell(t, kind+" "+format, func(t *testing.T) {
@@ -185,7 +186,8 @@ func TestSave_FilesCrossBothWays(t *testing.T) {
 			want string
 		}{
 			{map[string]any{"x": base, "y": base.T()},
-				"dict{'x': float32[2, 3][3, 1]@0[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], 'y': float32[3, 2][1, 3]@0[[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]}"},
+				"dict{'x': float32[2, 3][3, 1]@0[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], 'y': float32[3, 2][1, " +
+					"3]@0[[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]}"},
 			{base.Select(0, 1), "float32[3][1]@0[3.0, 4.0, 5.0]"},
 			{&autograd.Param{T: tensor.Ones(tensor.Float32, 1)}, "Parameter(True, float32[1][1]@0[1.0])"},
 			{&autograd.Param{T: tensor.Ones(tensor.Int64, 1), Frozen: true}, "Parameter(False, int64[1][1]@0[1])"},

@@ -33,7 +33,8 @@ func fileLibraries(t *testing.T) peerPython {
 	if interop {
 		t.Fatal("no interpreter has h5py, safetensors, msgpack and msgpack_numpy; SHOAL_FILES_PYTHON names one")
 	}
-	t.Skip("files were not tested against Python's libraries: no interpreter has h5py, safetensors, msgpack and msgpack_numpy (make interop installs them)")
+	t.Skip("files were not tested against Python's libraries: no interpreter has h5py, safetensors, msgpack and " +
+		"msgpack_numpy (make interop installs them)")
 	return peerPython{}
 }
 

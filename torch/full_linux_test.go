@@ -20,7 +20,8 @@ const fullEnv = "SHOAL_TORCH_TEST_FULL"
 // A /dev/shm that is full, as those of containers of 64 MiB soon are, is an error, and leaves no
 // name there.
 func TestRegion_OfAFullDevShm(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestRegion_InAFullDevShm$", "-test.count=1", "-test.v")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestRegion_InAFullDevShm$",
+		"-test.count=1", "-test.v")
 	cmd.Env = append(os.Environ(), fullEnv+"=1", "SHOAL_INTEROP=", "SHOAL_TORCH_PYTHONS=") // it needs no Python
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	out, err := cmd.CombinedOutput()

@@ -204,7 +204,8 @@ func numpyValues(t *testing.T, k *talk, protocol int) {
 		}
 	}
 	got := k.ask("eval",
-		"(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), {(1,2): {3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(python.Tuple)
+		"(__import__('numpy').arange(6,dtype='<i4').reshape(2,3).T, __import__('numpy').float32(1.5), {(1,2): "+
+			"{3}}, torch.Size([4]), torch.float16, torch.device('cuda:1'))").(python.Tuple)
 	x, err := value.TensorOf(got[0].(*python.Array))
 	if err != nil || fmt.Sprint(x.Shape()) != "[3 2]" || tensor.At[int32](x, 2, 1) != 5 {
 		t.Errorf("a transposed numpy array: %v, %v", x, err)
@@ -280,7 +281,8 @@ func TestGuard_PyTorchTruncates(t *testing.T) {
 		k := converse(t, py, Options{}, "file_system")
 		x := k.ask("make", "plain", "float32").(*tensor.Tensor)
 		// and keep it: freeing it is a fault
-		cut := fmt.Sprintf("(globals().update(cut=kept), os.truncate(%q, 0))[1]", foreignTensors.LoanOf(x.Storage()).(tenant).path())
+		cut := fmt.Sprintf("(globals().update(cut=kept), os.truncate(%q, 0))[1]",
+			foreignTensors.LoanOf(x.Storage()).(tenant).path())
 		k.wantEval(cut, nil)
 		if err := Guard(func() { x.Fill(1) }); !errors.Is(err, ErrTruncated) {
 			t.Errorf("a write to memory that was cut: %v", err)

@@ -51,7 +51,8 @@ func TestRegion_AKilledPythonLeavesNothing(t *testing.T) {
 				// they have ended.
 				testutil.Eventually(t, func() bool { return openFiles(t) <= files },
 					"waited in vain for no more than %d descriptors", files)
-				testutil.Eventually(t, func() bool { return mappings(t) <= maps }, "waited in vain for no more than %d mappings", maps)
+				testutil.Eventually(t, func() bool { return mappings(t) <= maps },
+					"waited in vain for no more than %d mappings", maps)
 				testutil.Eventually(t, func() bool { return len(torchFiles(t)) <= len(names) },
 					"waited in vain for PyTorch's files in /dev/shm to go")
 			})
@@ -97,7 +98,8 @@ func TestRegion_AKilledGoLeavesNothing(t *testing.T) {
 				if err := py3.Wait(); err != nil {
 					t.Error(err)
 				}
-				testutil.Eventually(t, func() bool { sweepShared(); return len(deadFiles(t)) == 0 }, "waited in vain for the dead process's files to go")
+				testutil.Eventually(t, func() bool { sweepShared(); return len(deadFiles(t)) == 0 },
+					"waited in vain for the dead process's files to go")
 			})
 		}
 	})

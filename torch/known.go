@@ -105,7 +105,8 @@ func (c Child) checkKnown(v any, seen map[any]bool) error {
 		return unsupported("datasets.Dataset needs a package that this program does not import: import " +
 			"github.com/shoal-mp/shoal/torch/huggingface")
 	case o.Class == huggingFaceStream:
-		return unsupported("Go does not read a streaming datasets.IterableDataset: load the data set without streaming=True, " +
+		return unsupported("Go does not read a streaming datasets.IterableDataset: load the data set without " +
+			"streaming=True, " +
 			"or keep the Python workers")
 	case o.Class == chainDataset || knownOpener(o.Class) != nil:
 		return c.checkKnownParts(state, seen)

@@ -13,7 +13,8 @@ import (
 // them.
 func TestChild_NamesTheImportThatReadsHuggingFace(t *testing.T) {
 	err := Child{}.checkKnown(&pickle.Object{Class: huggingFace}, map[any]bool{})
-	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "github.com/shoal-mp/shoal/torch/huggingface") {
+	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(),
+		"github.com/shoal-mp/shoal/torch/huggingface") {
 		t.Errorf("got %v, want ErrUnsupported with the path of the package", err)
 	}
 }

@@ -26,7 +26,9 @@ var testChild = Child{
 		"__main__.rows": scaleAll, "__main__.error": takeTurns, // of loader.py
 		"__main__.leave_tensors": leaveTensors, "__main__.hold_tools": holdTools, // of late.py
 		// of child.py
-		"__main__.turns": takeTools, "__main__.fails": func(context.Context, python.Tuple, *python.Dict) error { return errFails },
+		"__main__.turns": takeTools, "__main__.fails": func(context.Context, python.Tuple, *python.Dict) error {
+			return errFails
+		},
 	},
 	Datasets: map[string]OpenDataset{
 		"squares": func(_ context.Context, w Worker) (data.Dataset, error) { return openSquares(w) },
@@ -230,7 +232,8 @@ func dataLoader(t *testing.T, py peerPython, theirs string) {
 func TestChild_BecomesTheResourceTracker(t *testing.T) {
 	eachTorch(t, func(t *testing.T, py peerPython) {
 		code := "import subprocess, sys\n" +
-			"see = 'import signal; print([signal.getsignal(s) == signal.SIG_IGN for s in (signal.SIGINT, signal.SIGTERM)])'\n" +
+			"see = 'import signal; print([signal.getsignal(s) == signal.SIG_IGN for s in (signal.SIGINT, " +
+			"signal.SIGTERM)])'\n" +
 			"for helper in 'resource_tracker', 'forkserver':\n" +
 			"    subprocess.run([sys.argv[1], '-c', 'from multiprocessing.' + helper + ' import main; ' + see])\n"
 		cmd := exec.CommandContext(testContext(t), py.path, "-c", code, os.Args[0])
@@ -276,7 +279,8 @@ func TestChild_EndsWithItsParent(t *testing.T) {
 		code := "import sys, time, torch, loader\n" +
 			"if __name__ == '__main__':\n" +
 			"    torch.multiprocessing.set_executable(sys.argv[1])\n" +
-			"    it = iter(torch.utils.data.DataLoader(loader.Squares(1000), batch_size=2, num_workers=2, multiprocessing_context='spawn'))\n" +
+			"    it = iter(torch.utils.data.DataLoader(loader.Squares(1000), batch_size=2, num_workers=2, " +
+			"multiprocessing_context='spawn'))\n" +
 			"    next(it); print(*[w.pid for w in it._workers], flush=True); time.sleep(600)\n"
 		cmd := exec.CommandContext(testContext(t), py.path, "-c", code, os.Args[0])
 		cmd.Dir, cmd.Env = "testdata", pythonEnv()
@@ -299,7 +303,8 @@ func TestChild_EndsWithItsParent(t *testing.T) {
 		}
 		cmd.Process.Signal(syscall.SIGKILL)
 		cmd.Wait()
-		testutil.Eventually(t, func() bool { return !workers[0].running() && !workers[1].running() }, "waited in vain for the workers to end")
+		testutil.Eventually(t, func() bool { return !workers[0].running() && !workers[1].running() },
+			"waited in vain for the workers to end")
 	})
 }
 

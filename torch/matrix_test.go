@@ -159,7 +159,8 @@ func toTorch(t *testing.T, k *talk, kind string, dt tensor.DType) {
 		t.Errorf("PyTorch sees %v after a write here", got)
 	}
 	if kind == "two views" {
-		if !reflect.DeepEqual(k.ask("same", python.Tuple{v.(python.Tuple)[0], v.(python.Tuple)[1]}), []any{true, true}) {
+		if !reflect.DeepEqual(k.ask("same", python.Tuple{v.(python.Tuple)[0], v.(python.Tuple)[1]}),
+			[]any{true, true}) {
 			t.Error("the same views sent again are other memory")
 		}
 	}

@@ -34,14 +34,17 @@ var (
 // cannotCross maps the names of values that cannot be decoded to a description for the error, with
 // a remedy.
 var cannotCross = map[python.Global]string{
-	named("torch.multiprocessing.reductions.rebuild_sparse_coo_tensor"):        "sparse tensor: send .to_dense(), or its indices and values",
-	named("torch.multiprocessing.reductions.rebuild_sparse_compressed_tensor"): "sparse tensor: send .to_dense(), or its indices and values",
-	named("torch.multiprocessing.reductions.rebuild_nested_tensor"):            "nested tensor: send .unbind()",
-	named("torch.multiprocessing.reductions.rebuild_meta_tensor"):              "meta tensor, which has no elements",
+	named("torch.multiprocessing.reductions.rebuild_sparse_coo_tensor"): "sparse tensor: send .to_dense(), " +
+		"or its indices and values",
+	named("torch.multiprocessing.reductions.rebuild_sparse_compressed_tensor"): "sparse tensor: send .to_dense(), " +
+		"or its indices and values",
+	named("torch.multiprocessing.reductions.rebuild_nested_tensor"): "nested tensor: send .unbind()",
+	named("torch.multiprocessing.reductions.rebuild_meta_tensor"):   "meta tensor, which has no elements",
 	rebuildFromType:                          "subclass of Tensor: send .as_subclass(torch.Tensor)",
 	named("torch._utils._rebuild_tensor_v2"): "tensor pickled for a file: decode it with Unmarshal",
 	named("multiprocessing.queues.Queue"):    "queue: pass it as an argument of the process",
-	inheritedFD:                              "Value, Array or Barrier of multiprocessing: pass a tensor after share_memory_(), or an object of a Manager",
+	inheritedFD: "Value, Array or Barrier of multiprocessing: pass a tensor after " +
+		"share_memory_(), or an object of a Manager",
 }
 
 // allowed returns the names that a message may refer to. The constructor of a name must have no

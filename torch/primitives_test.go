@@ -171,7 +171,8 @@ func sharedEvent(t *testing.T, k *talk, e Event) {
 	if err := k.Send(k.ctx, python.Tuple{"eval", "event.wait(60)"}); err != nil {
 		t.Fatal(err)
 	}
-	testutil.Eventually(t, func() bool { return e.(*event).cond.sleeping.permitCount() == 1 }, "waited in vain for Python to wait")
+	testutil.Eventually(t, func() bool { return e.(*event).cond.sleeping.permitCount() == 1 },
+		"waited in vain for Python to wait")
 	if err := e.Set(k.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,8 @@ func sharedCondition(t *testing.T, k *talk, c Cond) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- withSemaphore(k.ctx, c.(*condition).semaphore, func() error { return c.Wait(k.ctx) }) }()
-	testutil.Eventually(t, func() bool { return c.(*condition).sleeping.permitCount() == 2 }, "waited in vain for both to wait")
+	testutil.Eventually(t, func() bool { return c.(*condition).sleeping.permitCount() == 2 },
+		"waited in vain for both to wait")
 	gaveUp, cancel := context.WithCancel(k.ctx)
 	cancel()
 	if err := withSemaphore(k.ctx, c.(*condition).semaphore,
@@ -225,7 +227,8 @@ func sharedCondition(t *testing.T, k *talk, c Cond) {
 		t.Error(err)
 	}
 	go func() { done <- withSemaphore(k.ctx, c.(*condition).semaphore, func() error { return c.Wait(k.ctx) }) }()
-	testutil.Eventually(t, func() bool { return c.(*condition).sleeping.permitCount() == 1 }, "waited in vain for the goroutine to wait")
+	testutil.Eventually(t, func() bool { return c.(*condition).sleeping.permitCount() == 1 },
+		"waited in vain for the goroutine to wait")
 	k.wantEval("notify(cond)", nil)
 	if err := <-done; err != nil {
 		t.Error(err)

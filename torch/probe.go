@@ -27,7 +27,8 @@ type probed struct {
 // probe opens a data set and writes its length and class names to out, before any worker exists.
 func (c Child) probe(ctx context.Context, out io.Writer, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
-		return fmt.Errorf("usage: %s NAME [ARGS], with ARGS the keyword arguments as JSON, such as {\"root\": \"photos\"}", probeFlag)
+		return fmt.Errorf("usage: %s NAME [ARGS], with ARGS the keyword arguments as JSON, such as {\"root\": "+
+			"\"photos\"}", probeFlag)
 	}
 	open := c.Datasets[args[0]]
 	if open == nil {

@@ -105,9 +105,11 @@ var (
 // methods. An AutoProxy would ask the server for the methods instead, which does not work for all
 // types: the AutoProxy of a Namespace recurses without end.
 var proxyClasses = map[string]python.Global{
-	"dict": managersGlobal("DictProxy"), "list": managersGlobal("ListProxy"), "Namespace": managersGlobal("NamespaceProxy"),
-	"Value": managersGlobal("ValueProxy"), "Array": managersGlobal("ArrayProxy"), "Event": managersGlobal("EventProxy"),
-	"Lock": managersGlobal("AcquirerProxy"), "RLock": managersGlobal("AcquirerProxy"),
+	"dict": managersGlobal("DictProxy"), "list": managersGlobal("ListProxy"),
+	"Namespace": managersGlobal("NamespaceProxy"),
+	"Value":     managersGlobal("ValueProxy"), "Array": managersGlobal("ArrayProxy"),
+	"Event": managersGlobal("EventProxy"),
+	"Lock":  managersGlobal("AcquirerProxy"), "RLock": managersGlobal("AcquirerProxy"),
 	"Semaphore":        managersGlobal("AcquirerProxy"),
 	"BoundedSemaphore": managersGlobal("AcquirerProxy"), "Condition": managersGlobal("ConditionProxy"),
 	"Barrier": managersGlobal("BarrierProxy"), "Pool": managersGlobal("PoolProxy"),
@@ -193,7 +195,8 @@ func (i *importer) decodeProxy(o *pickle.Object) (any, error) {
 			err = assign(&p.exposed, lifted)
 		}
 		if err != nil {
-			return nil, errors.Join(protocolError("methods of a proxy are %T, want a list of strings", exposed), p.Close())
+			return nil,
+				errors.Join(protocolError("methods of a proxy are %T, want a list of strings", exposed), p.Close())
 		}
 	}
 	return p, nil

@@ -129,7 +129,8 @@ func TestQueue_CloseGivesBackWhatHasBegun(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		testutil.Eventually(t, func() bool { return k.ask("eval", open).(int64) <= before }, "waited in vain for Python to close the descriptor")
+		testutil.Eventually(t, func() bool { return k.ask("eval", open).(int64) <= before },
+			"waited in vain for Python to close the descriptor")
 		k.bye()
 	})
 }

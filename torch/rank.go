@@ -16,7 +16,8 @@ import (
 // ErrNoRank is wrapped if the environment does not define the rank of this process, which means
 // that torchrun did not start it.
 var ErrNoRank = errors.New(
-	"torch: no rank in the environment: start the program with torchrun, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT")
+	"torch: no rank in the environment: start the program with torchrun, which sets RANK, WORLD_SIZE, MASTER_ADDR " +
+		"and MASTER_PORT")
 
 // A Rank is this process as a rank of a torchrun job (torchrun --no-python ./program), alone or
 // next to PyTorch ranks.

@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-var readmeRuns = flag.Int("torch.readme", 8, "how often TestSpawn_TheProgramOfTheReadmeRuns runs the program of README.md")
+var readmeRuns = flag.Int("torch.readme", 8, "how often TestSpawn_TheProgramOfTheReadmeRuns runs the program of "+
+	"README.md")
 
 // TestSpawn_TheProgramOfTheReadmeRuns runs the program of README.md as a reader types it, several
 // at once, and counts failures.

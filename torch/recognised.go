@@ -125,7 +125,8 @@ func openTensorDataset(s *source, ctx context.Context, r *python.Record) (data.D
 			return nil, unsupported("element %d of a TensorDataset is %T, want a tensor", i, part)
 		}
 		if t.Dims() == 0 || i > 0 && t.Dim(0) != all[0].Dim(0) {
-			return nil, unsupported("tensor of a TensorDataset has shape %v, want as many rows as the first tensor", t.Shape())
+			return nil,
+				unsupported("tensor of a TensorDataset has shape %v, want as many rows as the first tensor", t.Shape())
 		}
 		all = append(all, t)
 	}

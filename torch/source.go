@@ -280,14 +280,17 @@ func (w *loaderWorker) sampleContext(ctx context.Context, i int) context.Context
 // unknownNameError returns the error for a name that is not registered. It lists the registered
 // names.
 func (c Child) unknownNameError(kind, name string) error {
-	return fmt.Errorf("%s %q is not registered in this program: Datasets, for a Python Dataset, has %q, and Streams, for an IterableDataset, %q",
+	return fmt.Errorf("%s %q is not registered in this program: Datasets, for a Python Dataset, has %q, and "+
+		"Streams, for an IterableDataset, %q",
 		kind, name, slices.Sorted(maps.Keys(c.Datasets)), slices.Sorted(maps.Keys(c.allStreams())))
 }
 
 // unsupportedError returns the error for an object that Go cannot load. It lists the remedies.
 func (c Child) unsupportedError(r *python.Record) error {
-	return unsupported("data set %s has no attribute %s, and its class is not one of those supported by Go: %s. Set self.%[2]s in its __init__ (class attributes "+
-		"are not sent), or register Datasets[%[4]q] in the Go program, or omit multiprocessing_context=\"spawn\" for this DataLoader",
+	return unsupported("data set %s has no attribute %s, and its class is not one of those supported by Go: %s. "+
+		"Set self.%[2]s in its __init__ (class attributes "+
+		"are not sent), or register Datasets[%[4]q] in the Go program, or omit multiprocessing_context=\"spawn\" "+
+		"for this DataLoader",
 		r.Class, datasetName, strings.Join(recognisedNames(), ", "), r.Class)
 }
 

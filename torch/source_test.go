@@ -101,9 +101,11 @@ func TestChild_DataSetsAreAroundDataSets(t *testing.T) {
 		{subsetOf(tens, numbers(3, -1, 3)), []int{13, 19, 13}},
 		{subsetOf(tens, python.Tuple{int64(3), &python.Scalar{DType: "<i4", Data: []byte{4, 0, 0, 0}},
 			tensor.Scalar(tensor.Int64, 5)}), []int{13, 14, 15}},
-		{subsetOf(tens, &python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(8), int64(1), int64(-3)}}),
+		{subsetOf(tens,
+			&python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(8), int64(1), int64(-3)}}),
 			[]int{18, 15, 12}},
-		{subsetOf(tens, &python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(8), int64(8), int64(1)}}), nil},
+		{subsetOf(tens,
+			&python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(8), int64(8), int64(1)}}), nil},
 		{subsetOf(tens, &python.Record{Class: named("builtins.range"),
 			Args: python.Tuple{int64(5), int64(9), int64(1<<63 - 1)}}), []int{15}},
 		{subsetOf(tens, tensor.FromSlice([]int32{7, -10}, 2)), []int{17, 10}},
@@ -183,7 +185,8 @@ func TestChild_WhatIsNoDataSetIsRefused(t *testing.T) {
 		{subsetOf(set, &python.Record{Class: named("builtins.range"),
 			Args: python.Tuple{int64(-1 << 63), int64(1 << 62), int64(1 << 62)}}),
 			"index -9223372036854775808 at position 0 of a Subset"},
-		{subsetOf(set, &python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(0), int64(1), int64(0)}}),
+		{subsetOf(set,
+			&python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(0), int64(1), int64(0)}}),
 			"invalid range"},
 		{subsetOf(set, object("__main__.Indices")), "indices of a Subset are a __main__.Indices"},
 		{object(concatClass, "datasets", set), "datasets is *python.Record, want a list"},
@@ -191,7 +194,8 @@ func TestChild_WhatIsNoDataSetIsRefused(t *testing.T) {
 		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{"x"}),
 			"element 0 of a TensorDataset is string"},
 		{object("torch.utils.data.dataset.TensorDataset", "tensors",
-			python.Tuple{tensor.New(tensor.Int64, 1), tensor.New(tensor.Int64, 2)}), "want as many rows as the first tensor"},
+			python.Tuple{tensor.New(tensor.Int64, 1), tensor.New(tensor.Int64, 2)}),
+			"want as many rows as the first tensor"},
 		{object("torch.utils.data.dataset.TensorDataset", "tensors", python.Tuple{tensor.New(tensor.Int64)}),
 			"want as many rows as the first tensor"},
 	} {
@@ -225,7 +229,8 @@ func TestChild_SamplersMakeNumbersOfAnyKind(t *testing.T) {
 		{python.Tuple{int64(1)}, []int{1}, false},
 		{array, []int{2, 9}, false},
 		{tensor.FromSlice([]int32{7, 8}, 2), []int{7, 8}, false},
-		{&python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(0), int64(6), int64(3)}}, []int{0, 3}, false},
+		{&python.Record{Class: named("builtins.range"), Args: python.Tuple{int64(0), int64(6), int64(3)}},
+			[]int{0, 3}, false},
 		{[]any{int64(10), int64(-11)}, []int{10, -11}, false}, // the data set says that it has not these
 	} {
 		if got, single, err := requestedIndices(c.index, 10); err != nil || single != c.single ||
@@ -303,7 +308,8 @@ func TestChild_StackDatasetsAreOpened(t *testing.T) {
 	shared := counted(0, 3)
 	inner := object("torch.utils.data.dataset.StackDataset", "datasets",
 		python.NewDict("low", shared, "high", counted(100, 3)))
-	ds, err := s.openDataset(t.Context(), object("torch.utils.data.dataset.StackDataset", "datasets", python.Tuple{shared, inner}))
+	ds, err := s.openDataset(t.Context(),
+		object("torch.utils.data.dataset.StackDataset", "datasets", python.Tuple{shared, inner}))
 	if err != nil || ds.Len() != 3 || *opened != 2 {
 		t.Fatalf("%v, %v, %d opened", ds, err, *opened)
 	}

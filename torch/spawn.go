@@ -214,7 +214,8 @@ func (py Python) leaveObject() *pickle.Object {
 	if limit == 0 {
 		limit = linger
 	}
-	return runPython(leaveCode, "torch/leave.py", python.NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds()))
+	return runPython(leaveCode, "torch/leave.py",
+		python.NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds()))
 }
 
 // runPython returns an object that executes code in the process that unpickles it, with the given

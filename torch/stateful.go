@@ -89,7 +89,8 @@ func (w *loaderWorker) restorePosition(args python.Tuple) error {
 		*part.dst = n
 	}
 	if workers != int64(w.Workers) {
-		return unsupported("the state was saved with num_workers=%d, and this StatefulDataLoader has %d: use the same number, "+
+		return unsupported("the state was saved with num_workers=%d, and this StatefulDataLoader has %d: use the "+
+			"same number, "+
 			"or shoal.DataLoader, which resumes with any number of workers", workers, w.Workers)
 	}
 	w.info.Epoch = int(epoch)

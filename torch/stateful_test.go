@@ -130,7 +130,8 @@ func TestStateful_DatasetsHaveTheirWorkers(t *testing.T) {
 		t.Errorf("error %q with state %v", text, delta)
 	}
 	own[ownEpoch], want[stateDataset] = int64(1), own
-	if ack := s.ack(withState(resumeIteration, python.NewDict("seed", nil))); !reflect.DeepEqual(ack["initial_state"], want) {
+	if ack := s.ack(withState(resumeIteration, python.NewDict("seed", nil))); !reflect.DeepEqual(
+		ack["initial_state"], want) {
 		t.Errorf("second epoch with %v", ack)
 	}
 	s.bye()

@@ -56,7 +56,8 @@ func (e ending) clean(t *testing.T, pid int) {
 		if e.Whom == "go" {
 			sweepTempDirs(e.Dir) // the next program of Shoal's does this
 		}
-		names := slices.DeleteFunc(testutil.Value(filepath.Glob(fmt.Sprintf("%s/torch_%d_*", shmDir, pid)))(t), e.isOlder)
+		names := slices.DeleteFunc(testutil.Value(filepath.Glob(fmt.Sprintf("%s/torch_%d_*", shmDir, pid)))(t),
+			e.isOlder)
 		files := testutil.Value(filepath.Glob(e.Dir + "/*"))(t)
 		for _, f := range files {
 			if f != e.note() {
@@ -70,7 +71,8 @@ func (e ending) clean(t *testing.T, pid int) {
 			t.Logf("%s at step %d leaves %v", e.Whom, e.At, left())
 		}
 	}()
-	testutil.Eventually(t, func() bool { return len(left()) == 0 }, "waited in vain for what the process has left to go")
+	testutil.Eventually(t, func() bool { return len(left()) == 0 },
+		"waited in vain for what the process has left to go")
 }
 
 // isOlder reports whether a file was made before the ending began.
@@ -218,7 +220,8 @@ func killedAt(t *testing.T, e ending, sent int) outcome {
 	}
 	p.Close()
 	e.clean(t, p.PID())
-	testutil.Eventually(t, func() bool { return openFiles(t) <= files }, "waited in vain for no more than %d descriptors", files)
+	testutil.Eventually(t, func() bool { return openFiles(t) <= files },
+		"waited in vain for no more than %d descriptors", files)
 	return o
 }
 

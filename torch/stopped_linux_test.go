@@ -47,7 +47,8 @@ func TestProcess_Parent(t *testing.T) {
 	}
 	var pid, thread int
 	onThreadThatEnds(func() {
-		p := testutil.Value(Python{Path: path}.Spawn(context.Background(), "multiprocessing.connection:Connection.recv"))(t)
+		p := testutil.Value(Python{Path: path}.Spawn(context.Background(),
+			"multiprocessing.connection:Connection.recv"))(t)
 		pid, thread = p.PID(), syscall.Gettid()
 	})
 	testutil.Eventually(t, func() bool {

@@ -399,7 +399,8 @@ func (s *Store) MultiGet(ctx context.Context, keys ...string) (values [][]byte, 
 // returns an error.
 func (s *Store) MultiSet(ctx context.Context, keys []string, values [][]byte) error {
 	if len(keys) != len(values) {
-		return s.wrapError("multi set", firstOf(keys), fmt.Errorf("%d keys and %d values, want equal numbers", len(keys), len(values)))
+		return s.wrapError("multi set", firstOf(keys),
+			fmt.Errorf("%d keys and %d values, want equal numbers", len(keys), len(values)))
 	}
 	return s.wrapError("multi set", firstOf(keys), s.runSteps(ctx, changeStep(func(r *storeRequest) {
 		if !r.first {

@@ -200,7 +200,8 @@ func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, e
 	if err != nil {
 		return nil, err
 	}
-	if again, err := probeServer(ctx, c, byte(queryPing), 0x53, 0x68, 0xff, 0x6c); err == nil && string(again) == "Sh\xffl" {
+	if again, err := probeServer(ctx, c, byte(queryPing), 0x53, 0x68, 0xff, 0x6c); err == nil &&
+		string(again) == "Sh\xffl" {
 		return &storeConn{c, false}, nil
 	} else if ctx.Err() != nil {
 		return nil, errors.Join(err, c.Close(), context.Cause(ctx))

@@ -77,7 +77,8 @@ func newStoreServer(ctx context.Context, addr string, o StoreOptions) (*storeSer
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, &StoreError{"serve", "", addr,
-			fmt.Errorf("%w: another process serves a store there, or uses the port: connect to it with DialStore, or choose another port", err)}
+			fmt.Errorf("%w: another process serves a store there, or uses the port: connect to it with DialStore, "+
+				"or choose another port", err)}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, &StoreError{"serve", "", addr,
 			fmt.Errorf("%w: the address belongs to another machine: choose an address of this machine", err)}
@@ -111,7 +112,8 @@ func (s *storeServer) awaitNoClients(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return &StoreError{"drain", "", s.address(), fmt.Errorf("%d clients are still connected: %w", n, context.Cause(ctx))}
+			return &StoreError{"drain", "", s.address(),
+				fmt.Errorf("%d clients are still connected: %w", n, context.Cause(ctx))}
 		}
 	}
 }
@@ -156,7 +158,8 @@ func (s *storeServer) addClient(conn net.Conn) {
 		conn.Close()
 		if !s.closed {
 			s.opts.Refused(conn.RemoteAddr(),
-				fmt.Errorf("%w: too many clients, want at most StoreOptions.MaxClients, %d", ErrTooLong, s.opts.MaxClients))
+				fmt.Errorf("%w: too many clients, want at most StoreOptions.MaxClients, %d", ErrTooLong,
+					s.opts.MaxClients))
 		}
 		return
 	}

@@ -443,7 +443,8 @@ func TestServeStore_UnderTorchrunStandalone(t *testing.T) {
 			t.Fatal(err)
 		}
 		choose := fmt.Sprintf(
-			`if [ "$RANK" = 0 ]; then exec %s; else unset SHOAL_TEST_RANK; exec %s testdata/storeranks.py; fi`, self, py.path)
+			`if [ "$RANK" = 0 ]; then exec %s; else unset SHOAL_TEST_RANK; exec %s testdata/storeranks.py; fi`,
+			self, py.path)
 		ctx := testContext(t)
 		args := []string{"-m", "torch.distributed.run", "--standalone", "--nproc_per_node=3",
 			"--monitor_interval=0.2", "--log_dir", t.TempDir(), "-r", "3", "-t", "3",

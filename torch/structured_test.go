@@ -34,7 +34,8 @@ func valueOf(i int, kind string) (any, error) {
 	case "number":
 		return i, nil
 	case "ragged":
-		return python.NewDict("ids", tensor.Arange(tensor.Int64, 0, float64(i+1), 1), "text", strings.Repeat("x", i)), nil
+		return python.NewDict("ids", tensor.Arange(tensor.Int64, 0, float64(i+1), 1), "text", strings.Repeat("x", i)),
+			nil
 	case "keys":
 		if i == 5 {
 			return python.NewDict("a", i, "c", i), nil

@@ -19,7 +19,8 @@ func (e *exporter) encodeTensor(t *tensor.Tensor, class python.Global, learned b
 		return nil, nil
 	}
 	if learned && !slices.Contains(learnable, t.DType()) {
-		return nil, unsupported("trainable parameter has dtype %v, for which PyTorch has no gradients: freeze it", t.DType())
+		return nil,
+			unsupported("trainable parameter has dtype %v, for which PyTorch has no gradients: freeze it", t.DType())
 	}
 	if t.Device() != nil {
 		return e.shareCUDA(t, class, learned)

@@ -30,7 +30,8 @@ func openPhotos(_ context.Context, w Worker) (data.Dataset, error) {
 // refusals are Go's messages about transforms and data sets that it does not make as Python does.
 // Package vision tests the others.
 var refusals = map[string]string{
-	"unknown transform": "by Python: Python instead of Go loads the samples: transform transforms.GaussianBlur is not supported by Go, which supports CenterCrop, ColorJitter,",
+	"unknown transform": "by Python: Python instead of Go loads the samples: transform transforms.GaussianBlur is " +
+		"not supported by Go, which supports CenterCrop, ColorJitter,",
 	"index":             "index 20 at position 1 of a Subset is out of range, its data set has 20 samples",
 	"range":             "index 20 at position 20 of a Subset is out of range, its data set has 20 samples",
 	"floats":            "indices of a Subset are float32 of shape [1], want integers",

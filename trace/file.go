@@ -106,10 +106,12 @@ func (f *file) writeLetter(l letter) error {
 	var all []event
 	if f.named[l.PID] != l.Process {
 		f.named[l.PID] = l.Process
-		all = append(all, event{Name: "process_name", Phase: "M", PID: l.PID, Args: map[string]any{"name": shortenName(l.Process)}})
+		all = append(all,
+			event{Name: "process_name", Phase: "M", PID: l.PID, Args: map[string]any{"name": shortenName(l.Process)}})
 	}
 	for _, k := range l.Tracks {
-		all = append(all, event{Name: "thread_name", Phase: "M", PID: l.PID, Track: k.ID, Args: map[string]any{"name": k.Name}})
+		all = append(all,
+			event{Name: "thread_name", Phase: "M", PID: l.PID, Track: k.ID, Args: map[string]any{"name": k.Name}})
 	}
 	for _, s := range l.Spans {
 		all = append(all, event{Name: s.Name, Phase: "X", PID: l.PID, Track: s.Track,

@@ -44,26 +44,32 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.Host, "host", "127.0.0.1", "`address` to listen on; 0.0.0.0 for all interfaces, which requires credentials")
+	flag.StringVar(&s.Host, "host", "127.0.0.1",
+		"`address` to listen on; 0.0.0.0 for all interfaces, which requires credentials")
 	flag.IntVar(&s.Port, "port", 4222, "port for clients; 0 for any free port")
 	flag.StringVar(&s.Dir, "dir", "", "`directory` for the data (default shoal-broker in the user's cache directory)")
 	flag.IntVar(&s.nodes, "nodes", 1, "number of nodes on this machine, 1 or 3; each is a process")
 	flag.StringVar(&s.Name, "name", "", "name of this node, unique in its cluster (default the host name)")
 	flag.StringVar(&s.peers, "peers", "", "other `hosts` of the cluster, comma-separated, as host or host:port")
 	flag.IntVar(&s.clusterPort, "cluster-port", 0, "port for the other nodes (default the port for clients + 2000)")
-	flag.IntVar(&s.MaxPayload, "max-payload", 8<<20, "maximum message size in `bytes`; larger values are sent in chunks")
+	flag.IntVar(&s.MaxPayload, "max-payload", 8<<20,
+		"maximum message size in `bytes`; larger values are sent in chunks")
 	flag.Int64Var(&s.MaxStore, "max-store", 0, "maximum `bytes` on the disk (default three quarters of the free space)")
-	flag.Int64Var(&s.Reserve, "reserve", 0, "`bytes` of the disk to keep free (default 256 MiB, at most an eighth of the free space)")
+	flag.Int64Var(&s.Reserve, "reserve", 0, "`bytes` of the disk to keep free (default 256 MiB, at most an eighth "+
+		"of the free space)")
 	flag.BoolVar(&s.SyncAlways, "sync", false, "sync each message to the disk: safe against power loss, but slow")
 	flag.StringVar(&s.User, "user", "", "user `name` of clients; requires -password-file")
 	flag.StringVar(&s.passwordFile, "password-file", "", "`file` with the password")
 	flag.StringVar(&s.tokenFile, "token-file", "", "`file` with the token of clients")
 	flag.StringVar(&s.nkeys, "nkeys", "", "public `keys` of clients, comma-separated")
-	flag.StringVar(&s.operator, "operator", "", "`file` with an operator's JWT: clients authenticate with credentials files of users of its accounts")
-	flag.StringVar(&s.accounts, "accounts", "", "`files` with the JWTs of the accounts, including the system account, comma-separated")
+	flag.StringVar(&s.operator, "operator", "",
+		"`file` with an operator's JWT: clients authenticate with credentials files of users of its accounts")
+	flag.StringVar(&s.accounts, "accounts", "",
+		"`files` with the JWTs of the accounts, including the system account, comma-separated")
 	flag.StringVar(&s.certificate, "cert", "", "`file` with the TLS certificate")
 	flag.StringVar(&s.key, "key", "", "`file` with the certificate's key")
-	flag.StringVar(&s.authority, "ca", "", "`file` with the CA certificates that verify clients, which must then present a certificate")
+	flag.StringVar(&s.authority, "ca", "", "`file` with the CA certificates that verify clients, which must then "+
+		"present a certificate")
 	flag.BoolVar(&s.Debug, "debug", false, "print the server's log")
 	flag.BoolVar(&s.quiet, "quiet", false, "print only the URL and errors")
 	beside.ParseFlags("shoal-broker", flag.CommandLine, os.Args[1:])
@@ -149,7 +155,8 @@ func (s *settings) fillDefaults() (err error) {
 	}
 	open := s.operator == "" && s.User == "" && s.Token == "" && len(s.NKeys) == 0 && s.authority == ""
 	if ip := net.ParseIP(s.Host); open && (ip == nil || !ip.IsLoopback()) && s.Host != "localhost" {
-		return errors.New("a host other than the loopback requires credentials: set -user, -token-file, -nkeys, -operator or -ca")
+		return errors.New("a host other than the loopback requires credentials: set -user, -token-file, -nkeys, " +
+			"-operator or -ca")
 	}
 	if s.peers != "" {
 		s.joinCluster(strings.Split(s.peers, ","))

@@ -144,7 +144,8 @@ func TestBroker_ThreeNodes(t *testing.T) {
 
 func TestBroker_RefusesToBeOpenToAll(t *testing.T) {
 	for _, args := range [][]string{{"-host", "0.0.0.0"}, {"-nodes", "2"}, {"-cert", "none"}, {"-password-file", "none"},
-		{"-operator", "main.go"}, {"-operator", "none", "-accounts", "none"}, {"-operator", "main.go", "-accounts", "main.go"}} {
+		{"-operator", "main.go"}, {"-operator", "none", "-accounts", "none"},
+		{"-operator", "main.go", "-accounts", "main.go"}} {
 		c := exec.Command(os.Args[0], append(args, "-dir", t.TempDir())...)
 		c.Env = append(os.Environ(), mainVar+"=1")
 		out, err := c.CombinedOutput()

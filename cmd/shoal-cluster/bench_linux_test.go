@@ -60,7 +60,8 @@ func TestBench_RowsThatNeedNoMPI(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("without the rows %v: %s", want, out)
 	}
-	if out, err := exec.CommandContext(t.Context(), program, "bench", "cluster", "--rows", "none").CombinedOutput(); err == nil ||
+	if out, err := exec.CommandContext(t.Context(), program, "bench", "cluster", "--rows", "none").
+		CombinedOutput(); err == nil ||
 		!strings.Contains(string(out), "mpi, service or tensor") {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -118,7 +118,8 @@ func (c *benchCommand) compareService(ctx context.Context) (err error) {
 		fmt.Fprintln(os.Stderr, "data host on separate CPUs not measured: it needs taskset and two CPUs")
 		return nil
 	}
-	return c.serviceRows(ctx, "data_service_jpeg_apart", dir, files, []string{"taskset", "-c", fmt.Sprintf("0-%d", half-1)},
+	return c.serviceRows(ctx, "data_service_jpeg_apart", dir, files,
+		[]string{"taskset", "-c", fmt.Sprintf("0-%d", half-1)},
 		[]string{"taskset", "-c", fmt.Sprintf("%d-%d", half, 2*half-1)})
 }
 

@@ -96,8 +96,9 @@ func (p picture) appendConversion(steps image.Pipeline) (image.Pipeline, error) 
 	switch {
 	case dt == tensor.Float32:
 		if n, m := len(p.Mean), len(p.Std); n > 1 && n != p.Channels || m > 1 && m != p.Channels {
-			return nil, fmt.Errorf("%w mean and std: got %d and %d numbers, want at most 1, or one for each of %d channels",
-				errOption, n, m, p.Channels)
+			return nil,
+				fmt.Errorf("%w mean and std: got %d and %d numbers, want at most 1, or one for each of %d channels",
+					errOption, n, m, p.Channels)
 		}
 		return append(steps, image.Normalize{Mean: p.Mean, Std: p.Std, As: image.Divided}), nil
 	case dt == tensor.Uint8 && p.Mean == nil && p.Std == nil:

@@ -40,8 +40,10 @@ func serve(args []string) (err error) {
 	f.StringVar(&s.keyFile, "key-file", "", "`file` with the key shared by data hosts and trainers")
 	f.StringVar(&s.secure.Cert, "cert", "", "`file` with the TLS certificate (default a new self-signed one)")
 	f.StringVar(&s.secure.Key, "cert-key", "", "`file` with the certificate's key")
-	f.StringVar(&s.secure.Authority, "ca", "", "`file` with the CA certificates that verify trainers, which must then present a certificate")
-	f.BoolVar(&s.host.Unencrypted, "unencrypted", false, "no TLS, which trainers must set too; only for networks of trusted machines")
+	f.StringVar(&s.secure.Authority, "ca", "",
+		"`file` with the CA certificates that verify trainers, which must then present a certificate")
+	f.BoolVar(&s.host.Unencrypted, "unencrypted", false,
+		"no TLS, which trainers must set too; only for networks of trusted machines")
 	f.IntVar(&s.loader.BatchSize, "batch-size", 1, "samples per batch")
 	f.BoolVar(&s.loader.Shuffle, "shuffle", false, "shuffle the samples in each epoch")
 	f.Uint64Var(&s.loader.Seed, "seed", 0, "seed of the order and of random transforms")
@@ -49,11 +51,14 @@ func serve(args []string) (err error) {
 	f.IntVar(&s.loader.Parts, "parts", 16, "number of parts in which shards are read, at most the number of files")
 	f.IntVar(&s.loader.Workers, "workers", runtime.GOMAXPROCS(0), "number of goroutines that load samples")
 	f.IntVar(&s.cache, "cache", 0, "`MiB` of shared memory to cache batches that other trainers will request")
-	f.StringVar(&s.host.Name, "name", "", "name of the data set, the same on all data hosts (default a hash of its first sample)")
-	f.StringVar(&s.host.Ledger, "ledger", "", "`file` for the batches acknowledged by Dynamic trainers, on the data host that they name first")
+	f.StringVar(&s.host.Name, "name", "", "name of the data set, the same on all data hosts (default a hash of "+
+		"its first sample)")
+	f.StringVar(&s.host.Ledger, "ledger", "",
+		"`file` for the batches acknowledged by Dynamic trainers, on the data host that they name first")
 	f.DurationVar(&s.every, "every", 10*time.Second, "interval between statistics lines; 0 disables them")
 	f.Usage = func() {
-		fmt.Fprintf(f.Output(), "serve [flags] NAME [OPTIONS]: NAME and OPTIONS select a data set; run the program without arguments for a list\n")
+		fmt.Fprintf(f.Output(), "serve [flags] NAME [OPTIONS]: NAME and OPTIONS select a data set; run the "+
+			"program without arguments for a list\n")
 		f.PrintDefaults()
 	}
 	beside.ParseFlags("shoal-loader", f, args)
@@ -99,7 +104,8 @@ func serve(args []string) (err error) {
 func (s settings) check(args []string) error {
 	switch {
 	case len(args) == 0:
-		return fmt.Errorf("%w: missing data set, want for example: serve -key-file key -batch-size 64 images '{\"root\": \"train\"}'",
+		return fmt.Errorf("%w: missing data set, want for example: serve -key-file key -batch-size 64 images "+
+			"'{\"root\": \"train\"}'",
 			errOption)
 	case len(args) > 2:
 		return fmt.Errorf("%w: unexpected argument %q, want only a name and options: see -help",
@@ -110,7 +116,8 @@ func (s settings) check(args []string) error {
 	case s.loader.Parts < 1 || s.loader.Parts > mostParts:
 		return fmt.Errorf("%w: -parts %d: want 1 to %d", errOption, s.loader.Parts, mostParts)
 	case args[0] == "shards" && s.loader.Shuffle:
-		return fmt.Errorf("%w: -shuffle does not apply to shards: use their option shuffle: {\"paths\": …, \"shuffle\": 1000}",
+		return fmt.Errorf("%w: -shuffle does not apply to shards: use their option shuffle: {\"paths\": …, "+
+			"\"shuffle\": 1000}",
 			errOption)
 	case s.every < 0 || s.cache < 0:
 		return fmt.Errorf("%w: -every %v, -cache %d: want at least 0", errOption, s.every, s.cache)

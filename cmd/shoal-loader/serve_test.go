@@ -50,7 +50,8 @@ type dataHost struct {
 func startHost(t *testing.T, dir string, flags ...string) dataHost {
 	t.Helper()
 	args := append([]string{"serve", "-listen", "127.0.0.1:0", "-key-file", "key"}, flags...)
-	return startHostOf(t, dir, append(args, "npy", `{"paths": ["x.npy", "y.npy"]}`), `4000 samples of npy in \d+ batches`)
+	return startHostOf(t, dir, append(args, "npy", `{"paths": ["x.npy", "y.npy"]}`),
+		`4000 samples of npy in \d+ batches`)
 }
 
 // startHostOf starts a data host that says what it serves.
@@ -172,12 +173,14 @@ func TestServe_Shards(t *testing.T) {
 		}
 	}
 	files := `{"paths": "train-*.tar"}`
-	args := []string{"serve", "-listen", "127.0.0.1:0", "-key-file", "key", "-batch-size", "4", "-parts", "6", "shards", files}
+	args := []string{"serve", "-listen", "127.0.0.1:0", "-key-file", "key", "-batch-size", "4", "-parts", "6",
+		"shards", files}
 	a, b := startHostOf(t, dir, args, "shards in 6 parts"), startHostOf(t, dir, args, "shards in 6 parts")
 	for _, world := range []int{1, 2} {
 		var all []int64
 		for rank := range world {
-			l, err := service.Dial(t.Context(), service.Options{Key: []byte("16 random bytes."), Rank: rank, World: world},
+			l, err := service.Dial(t.Context(),
+				service.Options{Key: []byte("16 random bytes."), Rank: rank, World: world},
 				a.addr, b.addr)
 			if err != nil {
 				t.Fatal(err)

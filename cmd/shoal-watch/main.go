@@ -54,7 +54,8 @@ func main() {
 		s.joins = append(s.joins, text)
 		return nil
 	})
-	flag.StringVar(&s.authorities, "ca", "", "`file` with the CA certificates that verify joined hosts, instead of the system's")
+	flag.StringVar(&s.authorities, "ca", "", "`file` with the CA certificates that verify joined hosts, instead "+
+		"of the system's")
 	beside.ParseFlags("shoal-watch", flag.CommandLine, os.Args[1:])
 	if err := s.check(); err != nil {
 		fmt.Fprintln(os.Stderr, "shoal-watch:", words.CleanError(err))

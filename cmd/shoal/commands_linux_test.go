@@ -55,19 +55,26 @@ const (
 // commandRows are those of every command of shoal. The files are those of layOut.
 var commandRows = map[string]commandRow{
 	"hogwild": {short: "hogwild --dry-run --workers=1", wide: true,
-		long: "hogwild --epochs 100 --workers 1 --log-interval 1 --trace t.json --out m.safetensors", begun: "oss", writes: true, saves: "m.safetensors",
-		wrong: []wrongUse{{"hogwild --workers 0", 2, "--workers 0"}, {"hogwild --data empty.npy", 1, "empty.npy is not a directory"},
-			{"hogwild --data folder.npy", 1, "missing files with --download"}, {"hogwild --data secret.npy", 1, "secret.npy is not a directory"},
-			{"hogwild --trace folder.npy", 1, "folder.npy"}, {"hogwild --trace secret/t.json", 1, "permission denied"}}},
+		long: "hogwild --epochs 100 --workers 1 --log-interval 1 --trace t.json --out m.safetensors", begun: "oss",
+		writes: true, saves: "m.safetensors",
+		wrong: []wrongUse{{"hogwild --workers 0", 2, "--workers 0"},
+			{"hogwild --data empty.npy", 1, "empty.npy is not a directory"},
+			{"hogwild --data folder.npy", 1, "missing files with --download"},
+			{"hogwild --data secret.npy", 1, "secret.npy is not a directory"},
+			{"hogwild --trace folder.npy", 1, "folder.npy"},
+			{"hogwild --trace secret/t.json", 1, "permission denied"}}},
 	"run": {short: "run -n 2 -- echo hello", long: `run -n 2 -- sh -c while:;do${IFS}echo${IFS}hello;sleep${IFS}.01;done`,
 		begun: "hello", writes: true,
-		wrong: []wrongUse{{"run", 2, "missing program"}, {"run -n x -- true", 2, "-n"}, {"run -- ./empty.npy", 127, "permission denied"},
+		wrong: []wrongUse{{"run", 2, "missing program"}, {"run -n x -- true", 2, "-n"},
+			{"run -- ./empty.npy", 127, "permission denied"},
 			{"run -- ./folder.npy", 127, "permission denied"}, {"run -- ./none", 127, "no such file"}}},
 	"bench": {short: "bench --quick floors", wide: true, long: "bench sync", begun: "CPUs usable",
-		wrong: []wrongUse{{"bench nothing", 2, "want one of core"}, {"bench --against torch --python ./garbage.npy floors", 1, "--python"},
+		wrong: []wrongUse{{"bench nothing", 2, "want one of core"},
+			{"bench --against torch --python ./garbage.npy floors", 1, "--python"},
 			{"bench --against torch --python ./folder.npy floors", 1, "--python"}}},
 	"broker": {short: "broker --help", wide: true, long: "broker -dir store -port 0", begun: "nats://",
-		wrong: []wrongUse{{"broker -nodes 2", 2, "-nodes 2"}, {"broker now", 2, `"now"`}, {"broker -dir empty.npy", 1, "empty.npy"},
+		wrong: []wrongUse{{"broker -nodes 2", 2, "-nodes 2"}, {"broker now", 2, `"now"`},
+			{"broker -dir empty.npy", 1, "empty.npy"},
 			{"broker -dir store2 -port 0 -token-file empty.npy", 1, "empty.npy is empty"},
 			{"broker -dir store2 -port 0 -user a -password-file empty.npy", 1, "empty.npy is empty"},
 			{"broker -dir store2 -port 0 -user a", 2, "-password-file"},
@@ -76,28 +83,37 @@ var commandRows = map[string]commandRow{
 			{"broker -dir store2 -cert garbage.npy -key garbage.npy", 1, "PEM"}}},
 	"loader": {short: "loader", wide: true, wrong: []wrongUse{{"loader now", 2, `"now"`}}},
 	"serve": {short: "serve --help", wide: true, long: host + "text.bin" + tokens, begun: "serving",
-		wrong: []wrongUse{{"serve", 2, "missing data set"}, {"serve" + tokens + " more", 2, `"more"`}, {"serve" + tokens, 2, "base64"},
+		wrong: []wrongUse{{"serve", 2, "missing data set"}, {"serve" + tokens + " more", 2, `"more"`},
+			{"serve" + tokens, 2, "base64"},
 			{host + "empty.npy" + tokens, 2, "empty.npy is empty"}, {host + "folder.npy" + tokens, 1, "folder.npy"},
 			{host + "secret.npy" + tokens, 1, "permission denied"}, {host + "text.bin none", 2, `"none"`},
 			{host + `text.bin tokens {"path":"garbage.npy","length":4}`, 1, "garbage.npy"},
-			{host + `text.bin tokens {"path":"folder.npy","length":4}`, 1, "folder.npy"}, {"serve -batch-size 0" + tokens, 2, "-batch-size 0"}}},
+			{host + `text.bin tokens {"path":"folder.npy","length":4}`, 1, "folder.npy"},
+			{"serve -batch-size 0" + tokens, 2, "-batch-size 0"}}},
 	"inspect": {short: "inspect good.npy", wide: true, long: "inspect large.npy", open: "large.npy",
-		wrong: append(wrongFiles("inspect %s"), wrongUse{"inspect", 2, "FILE"}, wrongUse{"inspect good.npy more", 2, `"more"`})},
+		wrong: append(wrongFiles("inspect %s"), wrongUse{"inspect", 2, "FILE"},
+			wrongUse{"inspect good.npy more", 2, `"more"`})},
 	"convert": {short: "convert good.npy b.npz", wide: true, long: "convert large.npy c.npz", open: "large.npy",
 		wrong: append(wrongFiles("convert %s b.npz"), wrongUse{"convert good.npy", 2, "TO"},
-			wrongUse{"convert good.npy b.npz more", 2, `"more"`}, wrongUse{"convert good.npy folder.npy", 1, "not a regular file"},
-			wrongUse{"convert good.npy none/b.npz", 1, "none"}, wrongUse{"convert good.npy secret/b.npz", 1, "permission denied"},
+			wrongUse{"convert good.npy b.npz more", 2, `"more"`},
+			wrongUse{"convert good.npy folder.npy", 1, "not a regular file"},
+			wrongUse{"convert good.npy none/b.npz", 1, "none"},
+			wrongUse{"convert good.npy secret/b.npz", 1, "permission denied"},
 			wrongUse{"convert good.npy b.txt", 1, "b.txt"})},
 	"doctor": {short: "doctor --span=20ms", wide: true, long: "doctor --span=1h",
-		wrong: []wrongUse{{"doctor --span=0s", 2, "--span 0s"}, {"doctor --span=soon", 2, "soon"}, {"doctor now", 2, `"now"`},
-			{"doctor --pid=0", 2, "pid 0: want a positive number"}, {"doctor --pid=4194304", 2, "there is no process 4194304"},
+		wrong: []wrongUse{{"doctor --span=0s", 2, "--span 0s"}, {"doctor --span=soon", 2, "soon"},
+			{"doctor now", 2, `"now"`},
+			{"doctor --pid=0", 2, "pid 0: want a positive number"},
+			{"doctor --pid=4194304", 2, "there is no process 4194304"},
 			{"doctor --pid=1 --clean", 2, "at most one of"}, {"doctor --yes", 2, "want --clean"}}},
 	"top": {short: "top --count=1 --every=20ms", long: "top --every=20ms", begun: "CPU", writes: true, wide: true,
-		wrong: []wrongUse{{"top --every=0s", 2, "--every 0s"}, {"top --count=-1", 2, "--count -1"}, {"top now", 2, `"now"`}}},
+		wrong: []wrongUse{{"top --every=0s", 2, "--every 0s"}, {"top --count=-1", 2, "--count -1"},
+			{"top now", 2, `"now"`}}},
 	"watch": {short: "watch --help", wide: true, long: "watch", begun: "http://",
 		wrong: []wrongUse{{"watch now", 2, `"now"`}, {"watch -every soon", 2, "soon"},
 			{"watch -cert garbage.npy -key garbage.npy", 1, "PEM"}, {"watch -cert empty.npy -key empty.npy", 1, "PEM"},
-			{"watch -cert folder.npy -key folder.npy", 1, "folder.npy"}, {"watch -cert secret.npy -key secret.npy", 1, "permission denied"}}},
+			{"watch -cert folder.npy -key folder.npy", 1, "folder.npy"},
+			{"watch -cert secret.npy -key secret.npy", 1, "permission denied"}}},
 	"ps": {short: "ps --every=20ms", wide: true, long: "ps --every=1h",
 		wrong: []wrongUse{{"ps --every=-1s", 2, "--every -1s"}, {"ps now", 2, `"now"`}}},
 	"version":    {short: "version", wide: true, wrong: []wrongUse{{"version now", 2, `"now"`}}},
@@ -133,7 +149,8 @@ var stand = sync.OnceValues(func() (dir string, err error) {
 	if err := os.WriteFile(filepath.Join(dir, "shoal"), binary, 0o755); err != nil {
 		return dir, err
 	}
-	out, err := exec.Command("go", "build", "-o", dir+"/", "../shoal-watch", "../shoal-broker", "../shoal-loader").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", dir+"/", "../shoal-watch", "../shoal-broker", "../shoal-loader").
+		CombinedOutput()
 	if err != nil {
 		return dir, fmt.Errorf("%w: %s", err, out)
 	}
@@ -165,7 +182,8 @@ func layOut(t *testing.T) commandBench {
 			os.Mkdir(filepath.Join(b.work, "folder."+kind), 0o755))
 	}
 	for name, mode := range map[string]fs.FileMode{"text.bin": 0o644, "secret.npy": 0} {
-		err = errors.Join(err, os.WriteFile(filepath.Join(b.work, name), []byte("Some tokens of two bytes each, not many."), mode))
+		err = errors.Join(err,
+			os.WriteFile(filepath.Join(b.work, name), []byte("Some tokens of two bytes each, not many."), mode))
 	}
 	err = errors.Join(err, os.Mkdir(filepath.Join(b.work, "secret"), 0), b.array("good.npy", 4))
 	if err != nil {
@@ -195,8 +213,9 @@ func (b commandBench) command(args string, env ...string) *exec.Cmd {
 	}
 	c := &exec.Cmd{Path: filepath.Join(b.programs, "shoal"), Args: append([]string{"shoal"}, words...), Dir: b.work,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
-	c.Env = append(os.Environ(), append([]string{"TMPDIR=" + b.temp, "HOME=" + b.temp, "PATH=" + b.programs + ":" + os.Getenv("PATH"),
-		"TERM=xterm"}, env...)...)
+	c.Env = append(os.Environ(),
+		append([]string{"TMPDIR=" + b.temp, "HOME=" + b.temp, "PATH=" + b.programs + ":" + os.Getenv("PATH"),
+			"TERM=xterm"}, env...)...)
 	if os.Getuid() == 0 {
 		c.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
@@ -241,7 +260,8 @@ func session(leader int) (left []string) {
 // sane fails where a text is that of a program which has come to grief.
 func sane(t *testing.T, what, text string) {
 	t.Helper()
-	for _, bad := range []string{"panic", "goroutine ", "broken pipe", "context canceled", "signal:", "SIGPIPE", "runtime error"} {
+	for _, bad := range []string{"panic", "goroutine ", "broken pipe", "context canceled", "signal:", "SIGPIPE",
+		"runtime error"} {
 		if strings.Contains(text, bad) {
 			t.Errorf("%s says %q:\n%s", what, bad, text)
 		}

@@ -123,7 +123,8 @@ func startHostile(t *testing.T) string {
 
 func TestNamesOfProgramsMoveNoCursor(t *testing.T) {
 	me := startHostile(t)
-	for _, args := range [][]string{{"ps", "--every=20ms"}, {"top", "--every=20ms", "--count=1"}, {"doctor", "--span=20ms"}} {
+	for _, args := range [][]string{{"ps", "--every=20ms"}, {"top", "--every=20ms", "--count=1"},
+		{"doctor", "--span=20ms"}} {
 		out, errs, err := shoalSays(t, args...)
 		if err != nil || !strings.Contains(out, `\x1b[2J\x1b[H\nroot\t\r`) || !strings.Contains(out, me) {
 			t.Errorf("%q shows no process %s with its name: %v\n%s%s", args, me, err, out, errs)

@@ -77,7 +77,8 @@ func (c *runCommand) job() (*ranks.Job, error) {
 		}
 	}
 	if len(hosts) > 1 && !c.MPI && c.NATS == "" {
-		return wrong("ranks on %d hosts have no way to communicate: add --mpi, for programs that import dist/mpi, or --nats URL",
+		return wrong("ranks on %d hosts have no way to communicate: add --mpi, for programs that import dist/mpi, "+
+			"or --nats URL",
 			len(hosts))
 	}
 	return &ranks.Job{Program: c.Args.Program, Hosts: hosts, NATS: c.NATS, Grace: c.Grace, Prefix: !c.NoPrefix,

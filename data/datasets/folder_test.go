@@ -286,8 +286,9 @@ func TestImageFolder_TheContentSaysTheKind(t *testing.T) {
 	recorded := "../image/internal/other/testdata/"
 	for name, from := range map[string]string{
 		"a/0.webp": "lossless.webp", "a/1.bmp": "rgb.bmp", "a/2.tif": "rgb_lzw.tif", "a/3.TIFF": "tiffgrey.tif",
-		"a/4.ppm": "color.ppm", "a/5.pgm": "gray.pgm", "a/6.jpg": "lossless.webp", "a/7.webp": "rgb_raw.tif", "a/8.jpeg": "",
-		"a/9.png": "jpg",
+		"a/4.ppm": "color.ppm", "a/5.pgm": "gray.pgm", "a/6.jpg": "lossless.webp", "a/7.webp": "rgb_raw.tif",
+		"a/8.jpeg": "",
+		"a/9.png":  "jpg",
 	} {
 		b := encoded(t, "png", drawing(1, 23, 19))
 		if from == "jpg" {

@@ -77,7 +77,8 @@ func (s *hdf5Rows) open() (*openedHDF5, error) {
 	for _, name := range s.Names {
 		d, err := f.Dataset(name)
 		if err == nil && (len(d.Shape()) == 0 || len(o.fields) > 0 && d.Shape()[0] != o.Len()) {
-			err = fmt.Errorf("%w: got data set shape %v in field %d, want at least 1 dimension and equal first dimensions",
+			err = fmt.Errorf("%w: got data set shape %v in field %d, want at least 1 dimension and equal first "+
+				"dimensions",
 				data.ErrShape, d.Shape(), len(o.fields))
 		}
 		if err != nil {

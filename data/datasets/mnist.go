@@ -90,6 +90,7 @@ func find(dir, stem, ending string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf(
-		"%w: %s-%s or %[2]s.%[3]s, with or without .gz, in %s or its MNIST/raw; download it, or pass the directory that has it",
+		"%w: %s-%s or %[2]s.%[3]s, with or without .gz, in %s or its MNIST/raw; download it, or pass the "+
+			"directory that has it",
 		fs.ErrNotExist, stem, ending, dir)
 }

@@ -23,9 +23,10 @@ func OpenNPY(paths ...string) (*data.TensorDataset, error) {
 	for _, path := range paths {
 		t, err := npy.Map(path)
 		if err == nil && (t.Dims() == 0 || len(fields) > 0 && t.Dim(0) != fields[0].Dim(0)) {
-			err = errors.Join(fmt.Errorf("%w: got array shape %v in field %d, want at least 1 dimension and equal first dimensions",
-				data.ErrShape, t.Shape(),
-				len(fields)), t.Close())
+			err = errors.Join(
+				fmt.Errorf("%w: got array shape %v in field %d, want at least 1 dimension and equal first dimensions",
+					data.ErrShape, t.Shape(),
+					len(fields)), t.Close())
 		}
 		if err != nil {
 			data.Batch(fields).Close()

@@ -567,7 +567,8 @@ func TestRecords_PassesOverWhatIsNoFile(t *testing.T) {
 	for _, h := range []*tar.Header{
 		{Name: "1.jpg", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"},
 		{Name: "2.jpg", Typeflag: tar.TypeLink, Linkname: "../../etc/passwd"},
-		{Name: "3.jpg", Typeflag: tar.TypeFifo}, {Name: "4.jpg", Typeflag: tar.TypeChar}, {Name: "5.d/", Typeflag: tar.TypeDir},
+		{Name: "3.jpg", Typeflag: tar.TypeFifo}, {Name: "4.jpg", Typeflag: tar.TypeChar},
+		{Name: "5.d/", Typeflag: tar.TypeDir},
 		{Name: "6.jpg", Typeflag: tar.TypeReg, Size: 1},
 	} {
 		h.Mode = 0o644

@@ -42,7 +42,8 @@ func opened(t testing.TB, o jsonl.Options, paths ...string) data.DatasetCloser {
 
 func TestOpen_HasTheLinesOfFiles(t *testing.T) {
 	one := written(t,
-		"{\"text\": \"grüße\", \"n\": 1, \"x\": 0.5, \"ids\": [1, 2, 3], \"deep\": {\"ok\": true, \"none\": null}}\r\n\n  \n{\"text\": \"\"}")
+		"{\"text\": \"grüße\", \"n\": 1, \"x\": 0.5, \"ids\": [1, 2, 3], \"deep\": {\"ok\": true, \"none\": "+
+			"null}}\r\n\n  \n{\"text\": \"\"}")
 	two := written(t, "\n[1, 2.5]\n7\n\"text\"\n1e400\n")
 	s := opened(t, jsonl.Options{}, one, two)
 	if s.Len() != 6 {
@@ -96,14 +97,17 @@ func TestOpen_EveryJSONTypeIsAValueOrAnError(t *testing.T) {
 	for line, want := range map[string]string{
 		`null`: "<nil> <nil>", `true`: "bool true", `0`: "int64 0", `-0`: "int64 0",
 		`9223372036854775807`: "int64 9223372036854775807", `-9223372036854775808`: "int64 -9223372036854775808",
-		`9223372036854775808`: "", `1.0`: "float64 1", `1e2`: "float64 100", `5e-324`: "float64 5e-324", `1e400`: "float64 +Inf",
-		`NaN`: "", `Infinity`: "", `"é\u00e9\ud83d\ude00"`: "string éé😀", `"\ud83d"`: "string \ufffd", `""`: "string ",
+		`9223372036854775808`: "", `1.0`: "float64 1", `1e2`: "float64 100", `5e-324`: "float64 5e-324",
+		`1e400`: "float64 +Inf",
+		`NaN`:   "", `Infinity`: "", `"é\u00e9\ud83d\ude00"`: "string éé😀", `"\ud83d"`: "string \ufffd",
+		`""`:               "string ",
 		`"a` + "\t" + `b"`: "", `'a'`: "", `[]`: "*tensor.Tensor float32 [0]", `[1,2]`: "*tensor.Tensor int64 [2]",
 		`[1,2.5]`: "*tensor.Tensor float32 [2]", `[true,false]`: "*tensor.Tensor bool [2]",
 		`[[1,2],[3,4]]`: "*tensor.Tensor int64 [2 2]", `["a","b"]`: "[]interface {} [a b]",
 		`["a",null]`: "[]interface {} [a <nil>]", `{}`: "map[string]interface {} map[]",
-		`{"a":{"b":null}}`: "map[string]interface {} map[a:map[b:<nil>]]", `{"a":1,"a":2}`: "map[string]interface {} map[a:2]",
-		`[1,]`: "", `{"a":1,}`: "", `undefined`: "", `0x10`: "", `01`: "", `+1`: "", `1_000`: "",
+		`{"a":{"b":null}}`: "map[string]interface {} map[a:map[b:<nil>]]",
+		`{"a":1,"a":2}`:    "map[string]interface {} map[a:2]",
+		`[1,]`:             "", `{"a":1,}`: "", `undefined`: "", `0x10`: "", `01`: "", `+1`: "", `1_000`: "",
 	} {
 		s := opened(t, jsonl.Options{}, written(t, line+"\n"))
 		v, err := data.Value(t.Context(), s, 0)
@@ -252,6 +256,7 @@ func TestOpen_ReadsMarkedAndCompressedFiles(t *testing.T) {
 	_, err = jsonl.Open(jsonl.Options{}, written(t, "\xff\xfe{\x00}\x00"))
 	testutil.ErrorIs(t, err, jsonl.ErrValue)
 	testutil.ErrorContains(t, err, "UTF-16")
-	_, err = jsonl.Open(jsonl.Options{}, written(t, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"))
+	_, err = jsonl.Open(jsonl.Options{},
+		written(t, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"))
 	testutil.ErrorContains(t, err, "git lfs pull")
 }

@@ -52,9 +52,10 @@ func TestSet_SpillsOnlyReadsInNoOrder(t *testing.T) {
 		"in order":           {Options{Cache: cached}, inOrder, 0, 0},
 		"shuffled":           {Options{Cache: cached}, shuffled, rows * 50, rows * 50 * 4},
 		"shuffled in memory": {Options{}, shuffled, 0, 0},
-		"large rows":         {Options{Cache: cached}, rand.New(rand.NewPCG(1, 2)).Perm(300), 300 * 10_000, 300 * 20_000},
-		"no file":            {Options{Cache: cached, Spill: -1}, shuffled[:100], 0, 0},
-		"a small file":       {Options{Cache: cached, Spill: 300_000}, shuffled[:100], 1, 300_000},
+		"large rows": {Options{Cache: cached}, rand.New(rand.NewPCG(1, 2)).Perm(300), 300 * 10_000,
+			300 * 20_000},
+		"no file":      {Options{Cache: cached, Spill: -1}, shuffled[:100], 0, 0},
+		"a small file": {Options{Cache: cached, Spill: 300_000}, shuffled[:100], 1, 300_000},
 	} {
 		file := path
 		if name == "large rows" {

@@ -96,7 +96,8 @@ func checkPages(r io.ReaderAt, c *metadata.ColumnChunkMetaData, size int64, most
 	}
 	end := start + c.TotalCompressedSize()
 	if start < 0 || c.TotalCompressedSize() < 0 || end < start || end > size {
-		return fmt.Errorf("%w: column chunk from byte %d to %d is not within the file of %d bytes", ErrFormat, start, end, size)
+		return fmt.Errorf("%w: column chunk from byte %d to %d is not within the file of %d bytes", ErrFormat,
+			start, end, size)
 	}
 	in := &column{ReaderAt: r, codec: c.Compression(), end: end, most: most}
 	for start < end {
@@ -118,8 +119,9 @@ func (c *column) checkPage(at int64) (next int64, err error) {
 	next = at + n + h.packed
 	switch {
 	case h.packed < 0 || h.unpacked < 0 || h.negative || next > c.end:
-		return 0, fmt.Errorf("%w: page of %d bytes, %d uncompressed, at byte %d exceeds its column chunk, which ends at %d",
-			ErrFormat, h.packed, h.unpacked, at, c.end)
+		return 0,
+			fmt.Errorf("%w: page of %d bytes, %d uncompressed, at byte %d exceeds its column chunk, which ends at %d",
+				ErrFormat, h.packed, h.unpacked, at, c.end)
 	case h.unpacked > int64(c.most) || h.values*valueSize > int64(c.most):
 		return 0, fmt.Errorf(
 			"%w: page at byte %d has %d bytes uncompressed and %d values, which exceeds MaxPage, %d bytes", ErrSize,

@@ -136,7 +136,8 @@ func want(s sample) string {
 		named = fmt.Sprintf("{%s:int64(%d)}", k, v)
 	}
 	bareText := numbers("float64", s.Bare)
-	return fmt.Sprintf("{bare:%s deep:{a:int64(%d) b:%s} ids:%s many:[%s] mat:[] maybe:%s n:int64(%d) named:%s ok:bool(%v) raw:[]uint8(%v) small:int64(%d) text:%s words:%s x:float64(%v)}",
+	return fmt.Sprintf("{bare:%s deep:{a:int64(%d) b:%s} ids:%s many:[%s] mat:[] maybe:%s n:int64(%d) named:%s "+
+		"ok:bool(%v) raw:[]uint8(%v) small:int64(%d) text:%s words:%s x:float64(%v)}",
 		bareText, s.Deep.A, strs(s.Deep.B), numbers("int64", s.IDs), strings.Join(many, " "), maybe, s.N,
 		named, s.OK, s.Raw, s.Small, shown(s.Text), strs(s.Words), s.X)
 }

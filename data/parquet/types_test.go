@@ -114,7 +114,8 @@ func TestOpen_EveryTypeIsAValueOrAnError(t *testing.T) {
 		{schema.EnumLogicalType{}, types.ByteArray, -1, texts, "string(ab)"},
 		{schema.JSONLogicalType{}, types.ByteArray, -1, texts, "string(ab)"},
 		{schema.BSONLogicalType{}, types.ByteArray, -1, texts, ""},
-		{schema.UUIDLogicalType{}, types.FixedLenByteArray, 16, fixed(uuid), "string(00112233-4455-6677-8899-aabbccddeeff)"},
+		{schema.UUIDLogicalType{}, types.FixedLenByteArray, 16, fixed(uuid),
+			"string(00112233-4455-6677-8899-aabbccddeeff)"},
 		{schema.Float16LogicalType{}, types.FixedLenByteArray, 2, fixed("\x00\x3e"), "float64(1.5)"},
 		{schema.IntervalLogicalType{}, types.FixedLenByteArray, 12, fixed("0123456789ab"), ""},
 		{schema.GeometryLogicalType{}, types.ByteArray, -1, texts, ""},
@@ -156,7 +157,8 @@ func TestOpen_EveryTypeIsAValueOrAnError(t *testing.T) {
 
 // TestOpen_HalvesAreFloat16 reads a list of halves, whose tensor keeps their dtype.
 func TestOpen_HalvesAreFloat16(t *testing.T) {
-	half := testutil.Value(schema.NewPrimitiveNodeLogical("element", columns.Repetitions.Optional, schema.Float16LogicalType{},
+	half := testutil.Value(schema.NewPrimitiveNodeLogical("element", columns.Repetitions.Optional,
+		schema.Float16LogicalType{},
 		columns.Types.FixedLenByteArray, 2, -1))(t)
 	list := testutil.Value(schema.NewGroupNode("list", columns.Repetitions.Repeated, schema.FieldList{half}, -1))(t)
 	x := testutil.Value(schema.NewGroupNodeLogical("x", columns.Repetitions.Optional, schema.FieldList{list},
@@ -198,7 +200,8 @@ func TestOpen_HalvesAreFloat16(t *testing.T) {
 func TestOpen_AnyOrderHasTheSameRows(t *testing.T) {
 	const rows = 12_000
 	path := written(t, rows, rows/2)
-	for name, o := range map[string]parquet.Options{"memory": {}, "spill": {Cache: 1}, "small spill": {Cache: 1, Spill: 100_000}} {
+	for name, o := range map[string]parquet.Options{"memory": {}, "spill": {Cache: 1},
+		"small spill": {Cache: 1, Spill: 100_000}} {
 		s := testutil.Value(parquet.Open(o, path))(t)
 		order := rand.New(rand.NewPCG(1, 2)).Perm(rows)
 		for epoch := range 3 {

@@ -25,8 +25,9 @@ type Dataset struct {
 // World, Coordinated or Dynamic, or if the data hosts serve a Stream.
 func OpenDataset(ctx context.Context, opts Options, addrs ...string) (*Dataset, error) {
 	if opts.World > 1 || opts.Coordinated || opts.Dynamic {
-		return nil, fmt.Errorf("%w: World, Coordinated and Dynamic apply only to Dial: here the loader determines the order",
-			ErrOptions)
+		return nil,
+			fmt.Errorf("%w: World, Coordinated and Dynamic apply only to Dial: here the loader determines the order",
+				ErrOptions)
 	}
 	c, err := dial(ctx, opts, addrs)
 	if err != nil {

@@ -66,7 +66,8 @@ func (c *client) awaitDealer(ctx context.Context) (*ipc.Conn[frame], error) {
 		case <-changed:
 		case <-patience.C:
 			return nil, &HostError{Host: p.addr, Err: fmt.Errorf("%w: %w", ErrNoHost, err),
-				Advice: "it assigns the batches, as the first of the addresses: restart it there with its HostOptions.Ledger"}
+				Advice: "it assigns the batches, as the first of the addresses: restart it there with its " +
+					"HostOptions.Ledger"}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

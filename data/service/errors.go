@@ -74,13 +74,17 @@ func hostError(host string, err error) *HostError {
 	case errors.Is(err, ipc.ErrKey):
 		e.Advice = "give all data hosts and trainers the same key"
 	case errors.Is(err, ErrExpired):
-		e.Advice = "discard the results of the batch; find out why this trainer did not respond, or raise HostOptions.Patience"
+		e.Advice = "discard the results of the batch; find out why this trainer did not respond, or raise " +
+			"HostOptions.Patience"
 	case errors.Is(err, ErrLedger):
-		e.Advice = "check its HostOptions.Ledger and the disk; after a change of the ledger, dial again and restart the epoch"
+		e.Advice = "check its HostOptions.Ledger and the disk; after a change of the ledger, dial again and " +
+			"restart the epoch"
 	case errors.Is(err, tcp.ErrFingerprint):
-		e.Advice = "set Options.Fingerprint to the result of Host.Fingerprint there, unless another server answers at this address"
+		e.Advice = "set Options.Fingerprint to the result of Host.Fingerprint there, unless another server " +
+			"answers at this address"
 	case errors.Is(err, ErrCertificate):
-		e.Advice = "compare the TLS options of both sides: RootCAs and ServerName verify the data host, ClientCAs and Certificates the trainer"
+		e.Advice = "compare the TLS options of both sides: RootCAs and ServerName verify the data host, ClientCAs " +
+			"and Certificates the trainer"
 	case errors.Is(err, ipc.ErrPeer), errors.Is(err, ipc.ErrType):
 		e.Advice = "run the same version of Shoal there, check that the address is one of service.Listen, " +
 			"and set Unencrypted on both sides or on none"

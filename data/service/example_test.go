@@ -108,7 +108,8 @@ func ExampleDial_stream() {
 func ExampleListen() {
 	set := data.NewTensorDataset(tensor.Arange(tensor.Float32, 0, 12, 1))
 	loader := data.NewLoader(set, data.Options{BatchSize: 4, Workers: 2})
-	h, err := service.Listen(loader, "localhost:0", service.HostOptions{Key: []byte("16 random bytes."), Cache: 1 << 30})
+	h, err := service.Listen(loader, "localhost:0",
+		service.HostOptions{Key: []byte("16 random bytes."), Cache: 1 << 30})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -46,10 +46,12 @@ func TestDial_RefusesAHostThatIsWrong(t *testing.T) {
 		err  error
 		text string
 	}{
-		"key":        {good, "another key", ipc.ErrKey, "give all data hosts and trainers the same key"},
-		"seed":       {other(numbers{40, 0, -1}, func(o *data.Options) { o.Seed = 8 }), "", service.ErrMismatch, "seed"},
-		"samples":    {other(numbers{44, 0, -1}, nil), "", service.ErrMismatch, "number of samples"},
-		"batch size": {other(numbers{40, 0, -1}, func(o *data.Options) { o.BatchSize = 8 }), "", service.ErrMismatch, "batch size"},
+		"key": {good, "another key", ipc.ErrKey, "give all data hosts and trainers the same key"},
+		"seed": {other(numbers{40, 0, -1}, func(o *data.Options) { o.Seed = 8 }), "",
+			service.ErrMismatch, "seed"},
+		"samples": {other(numbers{44, 0, -1}, nil), "", service.ErrMismatch, "number of samples"},
+		"batch size": {other(numbers{40, 0, -1}, func(o *data.Options) { o.BatchSize = 8 }), "", service.ErrMismatch,
+			"batch size"},
 		"order": {other(numbers{40, 0, -1}, func(o *data.Options) { o.Shuffle = false }), "", service.ErrMismatch,
 			"hash of the order"},
 		"sample": {other(numbers{40, 0, -1}, func(o *data.Options) { o.Transform = data.TransformFunc(plusOne) }), "",

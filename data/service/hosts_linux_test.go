@@ -18,7 +18,8 @@ import (
 // of their own.
 func TestHosts_CutOff(t *testing.T) {
 	if os.Getenv("SHOAL_HOSTS") == "" {
-		again := exec.CommandContext(t.Context(), "../../scripts/hosts", "3", os.Args[0], "-test.run=^TestHosts_CutOff$",
+		again := exec.CommandContext(t.Context(), "../../scripts/hosts", "3", os.Args[0],
+			"-test.run=^TestHosts_CutOff$",
 			"-test.v")
 		out, err := again.CombinedOutput()
 		if code := (*exec.ExitError)(nil); errors.As(err, &code) && code.ExitCode() == 77 {

@@ -95,7 +95,8 @@ func openLedger(path string, served hello) (_ *ledger, err error) {
 	l.again = true
 	l.id, want.ID, l.size = head.ID, head.ID, int64(whole)
 	if head != want {
-		return nil, fmt.Errorf("ledger %s belongs to another data set, seed or batch size: got %+v, want %+v: use another file",
+		return nil, fmt.Errorf("ledger %s belongs to another data set, seed or batch size: got %+v, want %+v: use "+
+			"another file",
 			path,
 			head, want)
 	}

@@ -104,7 +104,8 @@ func (o Options) withDefaults(hosts int) (Options, error) {
 	case o.World < 0 || o.Rank < 0 || o.Rank >= o.World:
 		return o, fmt.Errorf("%w: Rank %d: want at least 0 and less than World %d", ErrOptions, o.Rank, o.World)
 	case o.Dynamic && (o.World > 1 || o.Coordinated):
-		return o, fmt.Errorf("%w: Dynamic with World %d, Coordinated %t: leave them out, because the data host assigns the batches",
+		return o, fmt.Errorf("%w: Dynamic with World %d, Coordinated %t: leave them out, because the data host "+
+			"assigns the batches",
 			ErrOptions,
 			o.World, o.Coordinated)
 	case o.Prefetch < 0 || o.PrefetchBytes < 0 || o.Patience < 0:

@@ -31,7 +31,8 @@ func TestDial_Certificates(t *testing.T) {
 	plain := listen(t, numbers{40, 0, -1}, service.HostOptions{TLS: config(host)}, nil)
 	wants := listen(t, numbers{40, 0, -1}, service.HostOptions{TLS: asks}, nil)
 	expired := listen(t, numbers{40, 0, -1}, service.HostOptions{TLS: config(ours.Expired(t, "data.example"))}, nil)
-	foreign := listen(t, numbers{40, 0, -1}, service.HostOptions{TLS: config(others.Certificate(t, "data.example"))}, nil)
+	foreign := listen(t, numbers{40, 0, -1}, service.HostOptions{TLS: config(others.Certificate(t, "data.example"))},
+		nil)
 	own := listen(t, numbers{40, 0, -1}, service.HostOptions{}, nil)
 	// It asks for a certificate and has none of its own: Listen makes one.
 	half := listen(t, numbers{40, 0, -1},
@@ -53,9 +54,10 @@ func TestDial_Certificates(t *testing.T) {
 		"expired":                 {expired, service.Options{TLS: config()}, service.ErrCertificate, "expired"},
 		"another authority":       {foreign, service.Options{TLS: config()}, service.ErrCertificate, "RootCAs"},
 		"one that signs itself":   {own, service.Options{TLS: config()}, service.ErrCertificate, "RootCAs"},
-		"another fingerprint":     {plain, service.Options{Fingerprint: own.Fingerprint()}, service.ErrCertificate, "Host.Fingerprint"},
-		"none of the trainer":     {wants, service.Options{TLS: config()}, service.ErrCertificate, "ClientCAs"},
-		"no TLS of the trainer":   {wants, service.Options{}, service.ErrCertificate, "ClientCAs"},
+		"another fingerprint": {plain, service.Options{Fingerprint: own.Fingerprint()}, service.ErrCertificate,
+			"Host.Fingerprint"},
+		"none of the trainer":   {wants, service.Options{TLS: config()}, service.ErrCertificate, "ClientCAs"},
+		"no TLS of the trainer": {wants, service.Options{}, service.ErrCertificate, "ClientCAs"},
 		"another of the trainer": {wants, service.Options{TLS: config(others.Certificate(t, "trainer.example"))},
 			service.ErrCertificate, "certificate"},
 		"an expired one of the trainer": {wants, service.Options{TLS: config(ours.Expired(t, "trainer.example"))},

@@ -50,7 +50,8 @@ func (s Stats) String() string {
 			lost = append(lost, h.Addr)
 		}
 	}
-	line := fmt.Sprintf("%d samples in %d batches, %.0f samples/s, %.1f MB/s, %.0f%% of the time waiting, %d of %d data hosts",
+	line := fmt.Sprintf("%d samples in %d batches, %.0f samples/s, %.1f MB/s, %.0f%% of the time waiting, %d of "+
+		"%d data hosts",
 		s.Samples, s.Batches, s.SamplesPerSecond(), ratePerSecond(s.Bytes, s.Elapsed)/1e6,
 		100*s.Stall.Seconds()/max(s.Elapsed.Seconds(), 1e-9), up, len(s.Hosts))
 	if len(lost) > 0 {
@@ -127,7 +128,8 @@ type HostStats struct {
 
 // String returns the HostStats in one line.
 func (s HostStats) String() string {
-	return fmt.Sprintf("%d trainers, %d samples in %d batches, %.0f samples/s, %.1f MB/s, %d from the cache of %.0f MB, %d failed",
+	return fmt.Sprintf("%d trainers, %d samples in %d batches, %.0f samples/s, %.1f MB/s, %d from the cache of "+
+		"%.0f MB, %d failed",
 		s.Trainers, s.Samples, s.Batches, ratePerSecond(s.Samples, s.Elapsed),
 		ratePerSecond(s.Bytes, s.Elapsed)/1e6, s.Hits,
 		float64(s.Cached)/1e6, s.Failed)

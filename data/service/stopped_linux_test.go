@@ -54,7 +54,8 @@ func goesOn(t *testing.T, host *program, l *service.Loader, want []got) {
 func TestDynamic_StoppedTrainer(t *testing.T) {
 	const samples = 240
 	file := filepath.Join(t.TempDir(), "ledger")
-	h := start(t, job{Role: "host", Addr: "127.0.0.1:0", Samples: samples, Seed: 7, Ledger: file, Patience: 5 * time.Second})
+	h := start(t,
+		job{Role: "host", Addr: "127.0.0.1:0", Samples: samples, Seed: 7, Ledger: file, Patience: 5 * time.Second})
 	j := job{Role: "trainer", Hosts: []string{h.addr}, Epochs: 1, Dynamic: true}
 	j.Sleep = time.Second // so the epoch does not end before it is stopped
 	slow := start(t, j)

@@ -96,7 +96,8 @@ func TestStream_IsWhatALocalLoaderDelivers(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			for _, h := range s.Hosts {
-				if share := len(addrs); h.Batches < batches/share/2 && name != "1 part" || !h.Connected || h.Losses > 0 {
+				if share := len(addrs); h.Batches < batches/share/2 && name != "1 part" || !h.Connected ||
+					h.Losses > 0 {
 					t.Errorf("%s: a host has too little to do: %+v", name, h)
 				}
 			}

@@ -15,7 +15,8 @@ import (
 )
 
 // figures has TestHosts_Figures measure, for so many rounds.
-var figures = flag.Int("mpi.figures", 0, "rounds of TestHosts_Figures, which measures calls by the library and by hosts")
+var figures = flag.Int("mpi.figures", 0, "rounds of TestHosts_Figures, which measures calls by the library and "+
+	"by hosts")
 
 func init() {
 	roles["figures"] = func(ctx context.Context) error { return joined(ctx, measure) }

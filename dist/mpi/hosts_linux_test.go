@@ -38,7 +38,8 @@ func spread(t *testing.T, l launcher, hosts []string, ranks []int, turns bool) l
 	case "Open MPI":
 		l.flags = append(slices.Clone(l.flags), "--host", at, "--mca", "plm_rsh_agent", agent,
 			"--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "btl_tcp_if_include", "eth0",
-			"--mca", "oob_tcp_if_include", "eth0", "--mca", "pml", "ob1", "-x", roleKey, "-x", "SHOAL_DIST_ENGINE", "-x", "SHOAL_CUT",
+			"--mca", "oob_tcp_if_include", "eth0", "--mca", "pml", "ob1", "-x", roleKey, "-x", "SHOAL_DIST_ENGINE",
+			"-x", "SHOAL_CUT",
 			"-x", "GOMAXPROCS", "-x", "SHOAL_DIST_HIERARCHICAL")
 		if turns {
 			l.flags = append(l.flags, "--map-by", "node")
@@ -46,7 +47,8 @@ func spread(t *testing.T, l launcher, hosts []string, ranks []int, turns bool) l
 	default:
 		l.flags = append(slices.Clone(l.flags), "-hosts", at, "-launcher", "ssh", "-launcher-exec", agent,
 			"-iface", "eth0")
-		l.env = append(slices.Clone(l.env), "UCX_TLS=tcp,self,sysv", "UCX_NET_DEVICES=eth0") // else by memory that these hosts share
+		// else by memory that these hosts share
+		l.env = append(slices.Clone(l.env), "UCX_TLS=tcp,self,sysv", "UCX_NET_DEVICES=eth0")
 	}
 	return l
 }
@@ -79,15 +81,18 @@ func TestHosts_EveryCall(t *testing.T) {
 		} {
 			for _, way := range c.ways {
 				t.Run(c.name+"Way"+way, func(t *testing.T) {
-					out, err := spread(t, l, names, c.ranks, c.turns).start(t, "suite", 4, "SHOAL_DIST_HIERARCHICAL="+way)
+					out, err := spread(t, l, names, c.ranks, c.turns).
+						start(t, "suite", 4, "SHOAL_DIST_HIERARCHICAL="+way)
 					if err != nil || strings.Count(out, " is done\n") != 4 {
 						t.Errorf("%v\n%s", err, out)
 					}
-					if byHosts := strings.Contains(out, "hierarchical, hosts: 2"); byHosts != (len(c.ranks) == 2 && way != "0") {
+					if byHosts := strings.Contains(out,
+						"hierarchical, hosts: 2"); byHosts != (len(c.ranks) == 2 && way != "0") {
 						t.Errorf("by hosts: %v\n%s", byHosts, out)
 					}
 					// These hosts are one machine, as containers are.
-					if said := strings.Count(out, "run in several containers"); said != 1 && c.name == "4x1" || said > 1 {
+					if said := strings.Count(out, "run in several containers"); said != 1 &&
+						c.name == "4x1" || said > 1 {
 						t.Errorf("it is said %d times that ranks do not share memory\n%s", said, out)
 					}
 				})
@@ -111,7 +116,8 @@ func TestHosts_OneRankIsKilled(t *testing.T) {
 				t.Errorf("rank %s is not to blame: %v\n%s", victim, err, out)
 			}
 			for line := range strings.Lines(out) { // mpirun ends ranks by a signal, which may be first
-				if strings.Contains(line, "survivor ") && !strings.Contains(line, "rank "+victim+": ") && !strings.Contains(line, "terminated") {
+				if strings.Contains(line, "survivor ") && !strings.Contains(line, "rank "+victim+": ") &&
+					!strings.Contains(line, "terminated") {
 					t.Errorf("another rank than %s is to blame: %s", victim, line)
 				}
 			}

@@ -290,7 +290,8 @@ func TestRanks_EveryCallByHosts(t *testing.T) {
 			ranks = 4
 		}
 		out, err := l.start(t, "suite", ranks, "SHOAL_DIST_HIERARCHICAL=1")
-		if err != nil || strings.Count(out, " is done\n") != ranks || !strings.Contains(out, ", hierarchical, hosts: 1") {
+		if err != nil || strings.Count(out, " is done\n") != ranks ||
+			!strings.Contains(out, ", hierarchical, hosts: 1") {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
@@ -516,7 +517,8 @@ func TestInit_NoWay(t *testing.T) {
 func TestInit_RanksThatDoNotFit(t *testing.T) {
 	job := "SHOAL_JOB=" + rand.Text()
 	out, err := ranksOf(t, "soon", 1, func(int) []string { return variables(0, 2, job) })
-	if err == nil || !strings.Contains(out, "1 of 2 ranks have called Init") || !strings.Contains(out, "deadline exceeded") {
+	if err == nil || !strings.Contains(out, "1 of 2 ranks have called Init") ||
+		!strings.Contains(out, "deadline exceeded") {
 		t.Errorf("rank 0 alone: %v\n%s", err, out)
 	}
 	out, err = ranksOf(t, "soon", 1, func(int) []string { return variables(1, 2, job) })

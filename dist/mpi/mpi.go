@@ -57,7 +57,8 @@ func installHint(by string) string {
 	if makerOf(by) == mpi.MPICH || speaksPMI(by) {
 		debian, fedora = "libmpich12 mpich", "mpich"
 	}
-	return fmt.Sprintf("install it on Debian or Ubuntu with: apt-get install %s; on Fedora or RHEL with: dnf install %s",
+	return fmt.Sprintf("install it on Debian or Ubuntu with: apt-get install %s; on Fedora or RHEL with: dnf "+
+		"install %s",
 		debian, fedora)
 }
 

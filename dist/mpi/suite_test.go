@@ -23,7 +23,8 @@ func suite(ctx context.Context, g *dist.Group) error {
 		{"reductions of every dtype", reductions}, {"reductions of a NaN", nans},
 		{"reductions of many tensors", manyTensors}, {"reduce", reduceToRoot}, {"the same bits", sameBits},
 		{"broadcast", broadcasts}, {"gathers and scatters", gathers}, {"parts of other lengths", unevenParts},
-		{"letters", letters}, {"values", values}, {"groups of some ranks", subgroups}, {"in the background", background},
+		{"letters", letters}, {"values", values}, {"groups of some ranks", subgroups},
+		{"in the background", background},
 		{"calls that do not fit", mismatches}, {"monitored barrier", monitored}, {"barrier", barriers},
 	} {
 		if err := part.run(ctx, g); err != nil {
@@ -371,7 +372,8 @@ type thing struct {
 
 func aThing(rank int) thing {
 	t := of(tensor.Float32, 10, rank)
-	return thing{fmt.Sprint("of rank ", rank), map[string][]int{"a": {rank, 2}}, t, tensor.Ones(tensor.Float64, 100_000)}
+	return thing{fmt.Sprint("of rank ", rank), map[string][]int{"a": {rank, 2}}, t,
+		tensor.Ones(tensor.Float64, 100_000)}
 }
 
 func (x thing) is(rank int) error {

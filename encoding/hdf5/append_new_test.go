@@ -171,7 +171,8 @@ func TestAppend_RefusesNamesThatAreThere(t *testing.T) {
 	if _, err := w.Dataset("twice", tensor.Uint8, []int{1}, hdf5.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"x", "x/y", "group", "group/n", "group/n/m", "soft", "twice", "twice/more", "", "a//b"} {
+	for _, name := range []string{"x", "x/y", "group", "group/n", "group/n/m", "soft", "twice", "twice/more",
+		"", "a//b"} {
 		if _, err := w.Dataset(name, tensor.Uint8, []int{1}, hdf5.Options{}); !errors.Is(err, hdf5.ErrName) {
 			t.Errorf("%q: %v, want ErrName", name, err)
 		}

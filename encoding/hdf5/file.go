@@ -181,7 +181,8 @@ func (f *File) numericDatasets() (map[string]*Dataset, error) {
 		bytes = min(bytes+int64(size), math.MaxInt64/2)
 		fills += d.maxExpandedSize()
 	}
-	if err := safefile.CheckSize(bytes, fills, f.MaxBytes, "open the file and read its data sets one at a time"); err != nil {
+	if err := safefile.CheckSize(bytes, fills, f.MaxBytes,
+		"open the file and read its data sets one at a time"); err != nil {
 		return nil, f.wrapError("", err)
 	}
 	return sets, nil

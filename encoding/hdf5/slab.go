@@ -31,7 +31,8 @@ func (d *Dataset) Read() (*tensor.Tensor, error) {
 func (d *Dataset) readableSize() (int, error) {
 	size, err := d.kind.sizeOf(d.shape...)
 	if err == nil {
-		err = safefile.CheckSize(int64(size), d.maxExpandedSize(), d.most, "raise File.MaxBytes if this is intended, or read slabs")
+		err = safefile.CheckSize(int64(size), d.maxExpandedSize(), d.most,
+			"raise File.MaxBytes if this is intended, or read slabs")
 	}
 	return size, err
 }

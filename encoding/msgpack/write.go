@@ -76,7 +76,8 @@ func (e encoder) encodeValue(v any, depth int) error {
 		}
 		return e.WriteBytes(v)
 	case complex128:
-		return e.encodePairs(2, "complex", true, "data", strings.ReplaceAll(strconv.FormatComplex(v, 'g', -1, 128), "i", "j"))
+		return e.encodePairs(2, "complex", true, "data",
+			strings.ReplaceAll(strconv.FormatComplex(v, 'g', -1, 128), "i", "j"))
 	case *tensor.Tensor:
 		return e.encodeArray(v)
 	case []any:

@@ -129,7 +129,8 @@ func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 // checkLimit returns an error that wraps [ErrLimit] if the limit does not permit packed compressed
 // bytes to expand to the given number of bytes.
 func (a *Archive) checkLimit(bytes, packed int64) error {
-	return safefile.CheckSize(bytes, safefile.InflatedSize(packed), a.MaxBytes, "raise Archive.MaxBytes if this is intended")
+	return safefile.CheckSize(bytes, safefile.InflatedSize(packed), a.MaxBytes,
+		"raise Archive.MaxBytes if this is intended")
 }
 
 // Close closes the file that [OpenArchive] opened. Tensors that were read stay valid.

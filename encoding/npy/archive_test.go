@@ -64,7 +64,8 @@ func TestRegression_S4_4_AnObjectInAnArchiveLeavesTheOthers(t *testing.T) {
 		said = append(said, fmt.Sprint(i.Name, " ", i.Shape, " ", errors.Is(i.Err, npy.ErrDType)))
 	}
 	if got := strings.Join(said,
-		", "); got != "object [] true, readme.txt [] true, records [] true, scalar [] false, text [] true, v1 [2 3] false" {
+		", "); got != "object [] true, readme.txt [] true, records [] true, scalar [] false, text [] true, v1 [2 "+
+		"3] false" {
 		t.Error(got)
 	}
 	if x, err := a.Tensor("v1"); err != nil || !tensor.Equal(x, all["v1"]) {
@@ -139,7 +140,8 @@ func TestArchive_InflatesByDefaultNoFurtherThanALimit(t *testing.T) {
 		err := read()
 		runtime.ReadMemStats(&after)
 		var file *encoding.FileError
-		if !errors.Is(err, npy.ErrLimit) || !errors.As(err, &file) || !strings.Contains(err.Error(), "raise Archive.MaxBytes") ||
+		if !errors.Is(err, npy.ErrLimit) || !errors.As(err, &file) ||
+			!strings.Contains(err.Error(), "raise Archive.MaxBytes") ||
 			!strings.Contains(err.Error(), fmt.Sprint(packed.Len()*100)) {
 			t.Errorf("%s: %v", what, err)
 		}

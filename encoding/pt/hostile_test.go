@@ -72,7 +72,8 @@ func TestLoad_RefusesHostileArchives(t *testing.T) {
 		"text in an id": {only("data.pkl",
 			"\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuX\x01\x00\x00\x009tQ."), pt.ErrFormat},
 		"an odd class": {only("data.pkl",
-			"\x80\x02(X\x07\x00\x00\x00storagectorch\nQInt8Storage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x0ctQ."), pt.ErrUnsupported},
+			"\x80\x02(X\x07\x00\x00\x00storagectorch\nQInt8Storage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x0ctQ."),
+			pt.ErrUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := rewritten(t, good(t), c.change)

@@ -24,19 +24,27 @@ const nestedClass = "NestedTensor"
 
 // noForm maps calls that create unsupported objects to an error text with a remedy.
 var noForm = map[string]string{
-	"torch._utils._rebuild_sparse_tensor":                         "a sparse tensor; save .to_dense(), or its indices and values",
-	"torch._utils._rebuild_sparse_csr_tensor":                     "a sparse tensor; save .to_dense(), or its indices and values",
-	"torch._utils._rebuild_nested_tensor":                         "a nested tensor; save .unbind()",
-	"torch._utils._rebuild_qtensor":                               "a quantized tensor; save " + value.Dequantize,
-	"torch._utils._rebuild_meta_tensor_no_storage":                "a meta tensor, which has no elements",
-	"torch._utils._rebuild_wrapper_subclass":                      "a subclass of Tensor; save .as_subclass(torch.Tensor)",
-	"torch._utils._rebuild_device_tensor_from_numpy":              "a tensor of a device that only its library reads; save .cpu()",
-	"torch._utils._rebuild_device_tensor_from_cpu_tensor":         "a tensor of a device that only its library reads; save .cpu()",
-	"torch.jit._pickle.build_intlist":                             "a TorchScript program; save its state_dict()",
-	"torch.distributed._shard.sharded_tensor.api.ShardedTensor":   "a part of a distributed tensor",
-	"torch.distributed.tensor.DTensor":                            "a part of a distributed tensor; save .full_tensor()",
-	"torch.fx.graph_module.reduce_graph_module":                   "a graph module, whose code is in the file; save its state_dict()",
-	"torch.fx._lazy_graph_module._deserialize_lazy_graph_module":  "a graph module, whose code is in the file; save its state_dict()",
+	"torch._utils._rebuild_sparse_tensor": "a sparse tensor; save .to_dense(), or its " +
+		"indices and values",
+	"torch._utils._rebuild_sparse_csr_tensor": "a sparse tensor; save .to_dense(), or its " +
+		"indices and values",
+	"torch._utils._rebuild_nested_tensor":          "a nested tensor; save .unbind()",
+	"torch._utils._rebuild_qtensor":                "a quantized tensor; save " + value.Dequantize,
+	"torch._utils._rebuild_meta_tensor_no_storage": "a meta tensor, which has no elements",
+	"torch._utils._rebuild_wrapper_subclass": "a subclass of Tensor; save " +
+		".as_subclass(torch.Tensor)",
+	"torch._utils._rebuild_device_tensor_from_numpy": "a tensor of a device that only its library " +
+		"reads; save .cpu()",
+	"torch._utils._rebuild_device_tensor_from_cpu_tensor": "a tensor of a device that only its library " +
+		"reads; save .cpu()",
+	"torch.jit._pickle.build_intlist":                           "a TorchScript program; save its state_dict()",
+	"torch.distributed._shard.sharded_tensor.api.ShardedTensor": "a part of a distributed tensor",
+	"torch.distributed.tensor.DTensor": "a part of a distributed tensor; save " +
+		".full_tensor()",
+	"torch.fx.graph_module.reduce_graph_module": "a graph module, whose code is in the file; " +
+		"save its state_dict()",
+	"torch.fx._lazy_graph_module._deserialize_lazy_graph_module": "a graph module, whose code is in the file; " +
+		"save its state_dict()",
 	"torch.nn.modules.lazy.LazyModuleMixin._rebuild_uninitialize": "a lazy module; run it once before it is saved",
 }
 

@@ -225,7 +225,9 @@ func TestSave_FailedLeavesTheOldFileAndNoOther(t *testing.T) {
 // FuzzOpen: whatever the bytes, Open fails or all tensors can be read and saved again.
 func FuzzOpen(f *testing.F) {
 	f.Add(file(`{}`, 0))
-	f.Add(file(`{"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BOOL","shape":[],"data_offsets":[8,9]}}`, 9))
+	f.Add(
+		file(
+			`{"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BOOL","shape":[],"data_offsets":[8,9]}}`, 9))
 	f.Add(file(`{"a":{"dtype":"I64","shape":[0,3],"data_offsets":[0,0]}}`, 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := safetensors.Open(write(t, b))
@@ -274,7 +276,9 @@ func TestDecode_TakesNoMoreThanComes(t *testing.T) {
 // FuzzDecode: a stream has the tensors that a file of the same bytes has, or is an error of a type.
 func FuzzDecode(f *testing.F) {
 	f.Add(file(`{}`, 0))
-	f.Add(file(`{"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BOOL","shape":[],"data_offsets":[8,9]}}`, 9))
+	f.Add(
+		file(
+			`{"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BOOL","shape":[],"data_offsets":[8,9]}}`, 9))
 	f.Add(file(`{"a":{"dtype":"F32","shape":[4294967296],"data_offsets":[0,17179869184]}}`, 9))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		all, _, err := safetensors.Decode(bytes.NewReader(b), 1<<40)

@@ -40,7 +40,8 @@ func TestRegression_S4_2_SafetensorsHaveALimit(t *testing.T) {
 				t.Errorf("%s %d: %v, %v", what, most, one, all)
 			}
 			for _, err := range []error{one, all} {
-				if err != nil && (!errors.Is(err, safetensors.ErrLimit) || !strings.Contains(err.Error(), "File.MaxBytes")) {
+				if err != nil && (!errors.Is(err, safetensors.ErrLimit) ||
+					!strings.Contains(err.Error(), "File.MaxBytes")) {
 					t.Errorf("%s %d: %v", what, most, err)
 				}
 			}

@@ -22,7 +22,8 @@ func Decode(r io.Reader, maxBytes int64) (tensors map[string]*tensor.Tensor, met
 	if err != nil {
 		return nil, nil, wrapError("", name, err)
 	}
-	if err := safefile.CheckSize(h.dataSize(), safefile.UnknownSize, maxBytes, "raise maxBytes if this is intended"); err != nil {
+	if err := safefile.CheckSize(h.dataSize(), safefile.UnknownSize, maxBytes,
+		"raise maxBytes if this is intended"); err != nil {
 		return nil, nil, wrapError("", "", err)
 	}
 	tensors, err = collectTensors(h.names(), func(name string) (*tensor.Tensor, error) {

@@ -53,7 +53,8 @@ func run(ctx context.Context) error {
 	defer here.Close()
 	for c := range columns {
 		low, high := rangeOf(here.Select(1, c).Contiguous())
-		fmt.Printf("column %d: all %d elements from %v to %v, after element-atomic additions by 2 processes\n", c, rows, low, high)
+		fmt.Printf("column %d: all %d elements from %v to %v, after element-atomic additions by 2 processes\n", c,
+			rows, low, high)
 	}
 	return nil
 }

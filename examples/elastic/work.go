@@ -104,7 +104,8 @@ func reportResult(ctx context.Context, c cluster, team []*shoal.Process) error {
 		return err
 	}
 	good, err := countCorrect(ctx, m.Params)
-	fmt.Printf("%d jobs applied in %d versions by %d workers; %d of 1000 digits are right; a gradient was %.1f versions old\n",
+	fmt.Printf("%d jobs applied in %d versions by %d workers; %d of 1000 digits are right; a gradient was %.1f "+
+		"versions old\n",
 		m.appliedCount(), version-1, len(team), good, float64(m.Stale)/jobs)
 	return err
 }

@@ -50,35 +50,52 @@ type invariant struct {
 }
 
 var (
-	ruleSeat     = &invariant{"a seat is FREE, LIVE, DEAD or JOINING, and has a process", "Layouts of words", remedyCorrupt, false}
-	ruleAlive    = &invariant{"a taken seat has a living participant", "The reaper", remedyReap, true}
-	ruleBits     = &invariant{"only participants set bits, and a reaper clears those of the dead", "The reaper", remedyReap, false}
-	ruleLane     = &invariant{"a stamp or a claim names a lane of a participant", "The reaper", remedyReap, false}
-	ruleCounts   = &invariant{"counts are within their bounds", "Garbage", remedyCorrupt, false}
-	ruleBudget   = &invariant{"the budget word has a stamp of ADD or SUB, or none, and WAIT only with a stamp", "Budget and commit", remedyCorrupt, false}
-	ruleRest     = &invariant{"no operation is in progress", "Words, stamps, evidence", remedyReap, true}
-	rulePhase    = &invariant{"a lane's phase is 0, 1 or 2, and its record names a block and bytes of its extent", "Budget and commit", remedyCorrupt, false}
-	ruleLeft     = &invariant{"a lane of a free seat has no commit in progress", "The reaper", remedyReap, false}
-	ruleNames    = &invariant{"the handle of the board is stale, or is a ring that is a board", "Names", remedyCorrupt, false}
-	ruleList     = &invariant{"a free list has indices of blocks and ends", "Free lists", remedyCorrupt, false}
-	ruleListed   = &invariant{"a free block is on a list", "Free hints", remedyReap, true}
-	ruleState    = &invariant{"a state word is one that the table of transitions leads to", "Transitions of words", remedyCorrupt, false}
-	ruleTransit  = &invariant{"t is the number of messages that hold the block", "Why the evidence stays", remedyReap, true}
-	ruleHolder   = &invariant{"a block is ALLOC while a participant or a message holds it, and only then", "Release and try-free", remedyReap, true}
-	ruleExtent   = &invariant{"an extent has a known class and kind, and is within the addresses handed out", "Garbage", remedyCorrupt, false}
-	ruleOverlap  = &invariant{"no two blocks overlap", "Block header", remedyCorrupt, false}
-	rulePages    = &invariant{"the committed length is whole pages, at most the extent's length", "Garbage", remedyCorrupt, false}
-	ruleCharge   = &invariant{"pages are charged before they are committed and until they are punched", "Budget and commit", remedyReap, true}
-	ruleRing     = &invariant{"a ring has a power of two of slots within its block, and a limit of at most as many", "Capacity and limit", remedyCorrupt, false}
+	ruleSeat = &invariant{"a seat is FREE, LIVE, DEAD or JOINING, and has a process", "Layouts of words",
+		remedyCorrupt, false}
+	ruleAlive = &invariant{"a taken seat has a living participant", "The reaper", remedyReap, true}
+	ruleBits  = &invariant{"only participants set bits, and a reaper clears those of the dead", "The reaper",
+		remedyReap, false}
+	ruleLane   = &invariant{"a stamp or a claim names a lane of a participant", "The reaper", remedyReap, false}
+	ruleCounts = &invariant{"counts are within their bounds", "Garbage", remedyCorrupt, false}
+	ruleBudget = &invariant{"the budget word has a stamp of ADD or SUB, or none, and WAIT only with a stamp",
+		"Budget and commit", remedyCorrupt, false}
+	ruleRest  = &invariant{"no operation is in progress", "Words, stamps, evidence", remedyReap, true}
+	rulePhase = &invariant{"a lane's phase is 0, 1 or 2, and its record names a block and bytes of its extent",
+		"Budget and commit", remedyCorrupt, false}
+	ruleLeft  = &invariant{"a lane of a free seat has no commit in progress", "The reaper", remedyReap, false}
+	ruleNames = &invariant{"the handle of the board is stale, or is a ring that is a board", "Names",
+		remedyCorrupt, false}
+	ruleList   = &invariant{"a free list has indices of blocks and ends", "Free lists", remedyCorrupt, false}
+	ruleListed = &invariant{"a free block is on a list", "Free hints", remedyReap, true}
+	ruleState  = &invariant{"a state word is one that the table of transitions leads to", "Transitions of words",
+		remedyCorrupt, false}
+	ruleTransit = &invariant{"t is the number of messages that hold the block", "Why the evidence stays",
+		remedyReap, true}
+	ruleHolder = &invariant{"a block is ALLOC while a participant or a message holds it, and only then",
+		"Release and try-free", remedyReap, true}
+	ruleExtent = &invariant{"an extent has a known class and kind, and is within the addresses handed out",
+		"Garbage", remedyCorrupt, false}
+	ruleOverlap = &invariant{"no two blocks overlap", "Block header", remedyCorrupt, false}
+	rulePages   = &invariant{"the committed length is whole pages, at most the extent's length", "Garbage",
+		remedyCorrupt, false}
+	ruleCharge = &invariant{"pages are charged before they are committed and until they are punched",
+		"Budget and commit", remedyReap, true}
+	ruleRing = &invariant{"a ring has a power of two of slots within its block, and a limit of at most as many",
+		"Capacity and limit", remedyCorrupt, false}
 	rulePosition = &invariant{"the tail is at most the slots ahead of the head", "Tickets", remedyCorrupt, false}
 	ruleEnd      = &invariant{"a ring has the tokens of its ends until they are gone", "Ends", remedyReap, true}
-	ruleSlot     = &invariant{"a slot word is one that the table of transitions leads to", "Transitions of words", remedyCorrupt, false}
-	ruleLap      = &invariant{"a slot is at the lap of a ticket near the head", "Tickets", remedyCorrupt, false}
-	ruleMessage  = &invariant{"a message has the handles of blocks that messages hold, each once", "Why the evidence stays", remedyCorrupt, false}
-	rulePut      = &invariant{"a message was put by a lane, with a number that the lane has used", "Lanes", remedyCorrupt, false}
-	ruleCell     = &invariant{"a cell has a known form and fits into its block", "Cells", remedyCorrupt, false}
-	ruleLock     = &invariant{"a lock is FREE, or names a participant that has been in its seat", "Identities", remedyCorrupt, false}
-	ruleShare    = &invariant{"a share names a participant that has been in its seat", "Identities", remedyCorrupt, false}
+	ruleSlot     = &invariant{"a slot word is one that the table of transitions leads to", "Transitions of words",
+		remedyCorrupt, false}
+	ruleLap     = &invariant{"a slot is at the lap of a ticket near the head", "Tickets", remedyCorrupt, false}
+	ruleMessage = &invariant{"a message has the handles of blocks that messages hold, each once",
+		"Why the evidence stays", remedyCorrupt, false}
+	rulePut = &invariant{"a message was put by a lane, with a number that the lane has used", "Lanes",
+		remedyCorrupt, false}
+	ruleCell = &invariant{"a cell has a known form and fits into its block", "Cells", remedyCorrupt, false}
+	ruleLock = &invariant{"a lock is FREE, or names a participant that has been in its seat", "Identities",
+		remedyCorrupt, false}
+	ruleShare = &invariant{"a share names a participant that has been in its seat", "Identities",
+		remedyCorrupt, false}
 )
 
 // A seen is the value that some bits of a word had when the auditor read it.
@@ -362,7 +379,8 @@ func (a *auditor) checkLanes() {
 			continue
 		}
 		if seat, vacant := a.isVacant(int(i / lanesPerSeat)); vacant {
-			a.addFinding(ruleLeft, part, append(words, seat), "phase %d of block %d, and seat %d has no participant", phase,
+			a.addFinding(ruleLeft, part, append(words, seat),
+				"phase %d of block %d, and seat %d has no participant", phase,
 				index, i/lanesPerSeat)
 			continue
 		}

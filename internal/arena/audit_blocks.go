@@ -81,9 +81,11 @@ func (a *auditor) checkExtent(i uint32, b *block, w word.State) {
 		extClass(e) != 0 && off+most > end:
 		a.addFinding(ruleExtent, part, words, "extent %#x: class %d, kind %d, offset %d", e, extClass(e), kind, off)
 	case n > most || n%pageSize != 0 || e&extSmall != 0 && e&extLead == 0 && n != 0:
-		a.addFinding(rulePages, part, append(words, seenWord(&b.committed, n)), "extent %#x, committed %d bytes of %d", e, n, most)
+		a.addFinding(rulePages, part, append(words, seenWord(&b.committed, n)),
+			"extent %#x, committed %d bytes of %d", e, n, most)
 	case w.IsSteady() && kind.isToken() && extOffset(e)/64 >= a.d.blockCount():
-		a.addFinding(ruleExtent, part, words, "extent %#x: an end of ring %d, of %d blocks", e, extOffset(e)/64, a.count)
+		a.addFinding(ruleExtent, part, words, "extent %#x: an end of ring %d, of %d blocks", e,
+			extOffset(e)/64, a.count)
 	}
 }
 
@@ -107,7 +109,8 @@ func (a *auditor) checkOverlaps() {
 	for k := 1; k < len(all) && a.hasTime(); k++ {
 		if x, y := all[k-1], all[k]; y.off < x.end {
 			a.addFinding(ruleOverlap, blockName(y.index), []seen{seenWord(&a.d.blocks[x.index].ext, x.e),
-				seenWord(&a.d.blocks[y.index].ext, y.e)}, "extents %#x and %#x: it overlaps with block %d", y.e, x.e, x.index)
+				seenWord(&a.d.blocks[y.index].ext, y.e)}, "extents %#x and %#x: it overlaps with block %d", y.e,
+				x.e, x.index)
 		}
 	}
 }

@@ -77,7 +77,8 @@ func (a *auditor) checkRing(i uint32, b *block) {
 	part := fmt.Sprintf("ring %d", i)
 	if r == nil {
 		capacity, limit := hdr.capacity.Load(), hdr.limit.Load()
-		a.addFinding(ruleRing, part, []seen{seenWord(&hdr.capacity, capacity), seenWord(&hdr.limit, limit)}, "%d slots, limit %d",
+		a.addFinding(ruleRing, part, []seen{seenWord(&hdr.capacity, capacity), seenWord(&hdr.limit, limit)},
+			"%d slots, limit %d",
 			capacity, limit)
 		return
 	}
@@ -300,7 +301,8 @@ func (a *auditor) checkCell(i uint32, b *block) {
 	for s := range c.shares {
 		if v := c.shares[s].Load(); v&word.CountMask != 0 && a.neverSeated(s, v) {
 			a.addFinding(ruleShare, fmt.Sprintf("%s, share %d", part, s), []seen{seenWord(&c.shares[s], v)},
-				"process %d in epoch %d of the seat, %d times", v>>word.PIDShift, v>>word.EpochShift&word.EpochMask, v&word.CountMask)
+				"process %d in epoch %d of the seat, %d times", v>>word.PIDShift, v>>word.EpochShift&word.EpochMask,
+				v&word.CountMask)
 		}
 	}
 }

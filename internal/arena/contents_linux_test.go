@@ -107,7 +107,8 @@ func TestContents_EndWithAProcessThatIsKilled(t *testing.T) {
 	h := handleArg(a.hear())
 	testutil.NoError(t, d.Import(h))
 	s := d.Observe().Summary
-	if s.Tellers != 1 || len(s.Shapes) != 1 || len(s.Sites) == 0 || !strings.Contains(s.Sites[0].Stack, "arena_test.actHolder") {
+	if s.Tellers != 1 || len(s.Shapes) != 1 || len(s.Sites) == 0 ||
+		!strings.Contains(s.Sites[0].Stack, "arena_test.actHolder") {
 		t.Errorf("%d processes tell of %+v at %+v", s.Tellers, s.Shapes, s.Sites)
 	}
 	a.kill()

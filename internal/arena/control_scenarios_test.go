@@ -437,7 +437,8 @@ func TestSchedules_LeaveNothing(t *testing.T) {
 				}
 			}
 			total += x.explored
-			t.Logf("%d interleavings: every one of at most %d preemptions, and %d random ones; %.1f s", x.explored, x.most,
+			t.Logf("%d interleavings: every one of at most %d preemptions, and %d random ones; %.1f s",
+				x.explored, x.most,
 				*randoms, time.Since(begin).Seconds())
 		})
 	}

@@ -74,7 +74,8 @@ func TestDeath_OfAllButOne(t *testing.T) {
 		for _, d := range dead {
 			testutil.NoError(t, d.Abandon())
 		}
-		testutil.Eventually(t, func() bool { reap(t, a); return a.Stats().Reaped == len(dead) }, "somebody is not reaped")
+		testutil.Eventually(t, func() bool { reap(t, a); return a.Stats().Reaped == len(dead) },
+			"somebody is not reaped")
 		testutil.NoError(t, a.Audit())
 		var m arena.Message
 		for r.TryGet(&m) == nil {
@@ -88,7 +89,8 @@ func TestDeath_OfASenderLeavesItsMessages(t *testing.T) {
 	everyWorld(t, 8<<20, func(t *testing.T, f *family) {
 		a, b := f.first, f.join()
 		r, s, v := newRing(t, a, 4)
-		testutil.NoError(t, open(t, b, r.Handle(), s, v).TryPut([]byte("will"), []arena.Handle{alloc(t, b, 64, "left")}, true))
+		testutil.NoError(t, open(t, b, r.Handle(), s, v).
+			TryPut([]byte("will"), []arena.Handle{alloc(t, b, 64, "left")}, true))
 		testutil.NoError(t, b.Abandon())
 		reap(t, a)
 		var m arena.Message
@@ -304,7 +306,8 @@ func TestDeath_IsNoticedByItself(t *testing.T) {
 			testutil.NoError(t, all[i].Abandon())
 		}
 	}
-	testutil.Eventually(t, func() bool { s := a.Stats(); return s.Participants == 1 && s.Reaped == 8 }, "the dead are not reaped")
+	testutil.Eventually(t, func() bool { s := a.Stats(); return s.Participants == 1 && s.Reaped == 8 },
+		"the dead are not reaped")
 	wantRest(t, a, 0)
 }
 

@@ -97,7 +97,8 @@ func TestIdle_PagesOfATensorGoBack(t *testing.T) {
 	}
 	d.Trim()
 	if s := d.Stats(); s.IdleBytes != 0 || s.Committed != size {
-		t.Errorf("blocks that nobody uses: %d bytes idle and %d committed, want 0 and %d", s.IdleBytes, s.Committed, size)
+		t.Errorf("blocks that nobody uses: %d bytes idle and %d committed, want 0 and %d", s.IdleBytes,
+			s.Committed, size)
 	}
 	testutil.NoError(t, d.Release(kept))
 }

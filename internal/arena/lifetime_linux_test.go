@@ -80,7 +80,8 @@ func TestLifetime_SliceThatIsUsedTooLateIsTracedToItsBlock(t *testing.T) {
 			t.Fatalf("%s: %v, said %q\n%s", way, err, lines, errs)
 		}
 		want := `(?s)^shoal: slice of shared memory used after its block was closed\nblock \d+, 4096 bytes, allocated or received here by\n.*` +
-			lines[0] + `\n.*and closed by\n.*` + lines[1] + `\n.*fault below.*unexpected fault address.*` + lines[2] + ` `
+			lines[0] + `\n.*and closed by\n.*` + lines[1] + `\n.*fault below.*unexpected fault address.*` +
+			lines[2] + ` `
 		if !regexp.MustCompile(want).MatchString(errs) {
 			t.Errorf("%s: want %s, have\n%s", way, want, errs)
 		}

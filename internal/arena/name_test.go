@@ -182,7 +182,8 @@ func TestName_IsBoundOnce(t *testing.T) {
 				t.Errorf("name %d was bound %d times more than unlinked, and unlink says %v", i, n, err)
 			}
 		}
-		testutil.Eventually(t, func() bool { return !slices.ContainsFunc(domains, (*arena.Domain).GetsGoOn) }, "a get goes on")
+		testutil.Eventually(t, func() bool { return !slices.ContainsFunc(domains, (*arena.Domain).GetsGoOn) },
+			"a get goes on")
 		wantRest(t, f.first, 0)
 	})
 }

@@ -54,7 +54,8 @@ func TestObserve_CountsBlocks(t *testing.T) {
 			sizes += c.Blocks
 		}
 		if kinds != all || sizes != all || s.Ages.Unknown.Blocks != all {
-			t.Errorf("%d blocks by kind, %d by size, %d of unknown age, want %d", kinds, sizes, s.Ages.Unknown.Blocks, all)
+			t.Errorf("%d blocks by kind, %d by size, %d of unknown age, want %d", kinds, sizes,
+				s.Ages.Unknown.Blocks, all)
 		}
 		v := s.Largest[slices.IndexFunc(s.Largest, func(v observe.BlockView) bool { return v.Block == h.String() })]
 		if v.Bytes != 1<<20 || len(v.PIDs) != 2 || v.InTransit != 1 || !slices.Equal(v.Names, []string{"weights"}) ||
@@ -127,14 +128,16 @@ func TestObserve_QueuesTellEndsAndWaiters(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(testutil.Context(t))
 		got := async(func() error { return far.Get(ctx, new(arena.Message)) })
-		testutil.Eventually(t, func() bool { return len(only(d.Observe()).Receivers.Waiting) == 1 }, "nobody waits for a message")
+		testutil.Eventually(t, func() bool { return len(only(d.Observe()).Receivers.Waiting) == 1 },
+			"nobody waits for a message")
 		testutil.NoError(t, r.Put(ctx, []byte("1"), nil, false))
 		testutil.NoError(t, <-got)
 		for range 3 {
 			testutil.NoError(t, r.Put(ctx, []byte("2"), nil, false))
 		}
 		put := async(func() error { return r.Put(ctx, []byte("3"), nil, false) })
-		testutil.Eventually(t, func() bool { return len(only(d.Observe()).Senders.Waiting) == 1 }, "nobody waits for room")
+		testutil.Eventually(t, func() bool { return len(only(d.Observe()).Senders.Waiting) == 1 },
+			"nobody waits for room")
 		if q := only(d.Observe()); q.Depth != 3 || q.Puts != 4 || q.Gets != 1 {
 			t.Errorf("full: %+v", q)
 		}
@@ -165,7 +168,8 @@ func TestObserve_LocksTellOwnersAndWaiters(t *testing.T) {
 			return observe.LockView{}
 		}
 		waits := func(what string, h arena.Handle) {
-			testutil.Eventually(t, func() bool { return slices.Equal(seen(h).Waiting, []int{me}) }, "nobody waits: %s", what)
+			testutil.Eventually(t, func() bool { return slices.Equal(seen(h).Waiting, []int{me}) },
+				"nobody waits: %s", what)
 		}
 		var waiters []<-chan error
 

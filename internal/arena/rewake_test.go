@@ -45,7 +45,8 @@ func TestRewake_DeafWaiterIsInNobodysWay(t *testing.T) {
 		} {
 			deaf.LieDown()
 			one, other := async(c.wait(deaf)), async(c.wait(b))
-			testutil.Eventually(t, func() bool { return c.asks(deaf.Seat()) && c.asks(b.Seat()) }, "one of two does not wait for a %s", c.name)
+			testutil.Eventually(t, func() bool { return c.asks(deaf.Seat()) && c.asks(b.Seat()) },
+				"one of two does not wait for a %s", c.name)
 			testutil.NoError(t, c.give())
 			select { // something else may wake the deaf
 			case err = <-one:

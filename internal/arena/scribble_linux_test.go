@@ -60,7 +60,8 @@ func TestScribble_NobodyCrashesOrHangs(t *testing.T) {
 	g.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.Logf("%d trials, %d words written (%v), %d crashed, %d hung, %d killed, %d operations, %d of them failed, %d of these with ErrCorrupt, %v",
+	t.Logf("%d trials, %d words written (%v), %d crashed, %d hung, %d killed, %d operations, %d of them failed, "+
+		"%d of these with ErrCorrupt, %v",
 		s.trials, s.written, s.words, s.crashes, s.hangs, s.kills, s.done.Ops, s.done.Failed, s.done.Corrupt,
 		time.Since(begin).Round(time.Second))
 	for f, n := range s.faults {
@@ -283,7 +284,8 @@ func whyCrashed(said, state string) string {
 			if m := shmFrame.FindStringSubmatch(said); m != nil {
 				where = m[1] + " " + m[2]
 			}
-			return regexp.MustCompile(`\d{2,}|0x[0-9a-f]+`).ReplaceAllString(strings.TrimSpace(line), "#") + " at " + where
+			return regexp.MustCompile(`\d{2,}|0x[0-9a-f]+`).ReplaceAllString(strings.TrimSpace(line), "#") +
+				" at " + where
 		}
 	}
 	return state + " " + said[:min(len(said), 200)]

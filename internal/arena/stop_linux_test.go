@@ -180,7 +180,8 @@ func TestStop_OfTheWatchersHidesNoDeath(t *testing.T) {
 				_, err := arena.Cond{Sync: cond}.Wait(ctx, m)
 				return err
 			})
-			testutil.Eventually(t, func() bool { return arena.Cond{Sync: cond}.Waiting() == 1 }, "nobody waits in the cond")
+			testutil.Eventually(t, func() bool { return arena.Cond{Sync: cond}.Waiting() == 1 },
+				"nobody waits in the cond")
 			var args []string
 			for _, h := range v.handles {
 				args = append(args, argOf(h))

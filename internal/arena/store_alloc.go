@@ -53,7 +53,8 @@ func (d *Domain) allocBlock(ctx context.Context, size, commit uint64, kind objec
 
 func (l *lane) allocBlock(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
 	if size > uint64(len(l.d.bytes)) {
-		return 0, fmt.Errorf("%w: got %d bytes, want at most %d: divide it, or raise Reserve with shoal.SetMemory", ErrTooLarge, size,
+		return 0, fmt.Errorf("%w: got %d bytes, want at most %d: divide it, or raise Reserve with shoal.SetMemory",
+			ErrTooLarge, size,
 			len(l.d.bytes))
 	}
 	c := classOf(size)
@@ -342,7 +343,8 @@ func (d *Domain) reserveSpace(n, align uint64) (uint64, error) {
 func (d *Domain) SpaceLeft() int64 { return max(int64(len(d.bytes))-int64(d.hdr.brk.Load()), 0) }
 
 func (d *Domain) noAddressesReason() string {
-	return fmt.Sprintf("only %d of %d bytes of address space are free: bound the queues, or raise Reserve with shoal.SetMemory",
+	return fmt.Sprintf("only %d of %d bytes of address space are free: bound the queues, or raise Reserve with "+
+		"shoal.SetMemory",
 		d.SpaceLeft(), len(d.bytes))
 }
 

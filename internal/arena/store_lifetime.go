@@ -159,7 +159,8 @@ func (t *lifetimes) closeView(index uint32, by callers) {
 	}
 	t.faults.Explain(int(l.off), int(l.n),
 		fmt.Sprintf("shoal: slice of shared memory used after its block was closed\n"+
-			"block %d, %d bytes, allocated or received here by\n%vand closed by\n%vthe use is the fault below (SHOAL_DEBUG=lifetime)\n",
+			"block %d, %d bytes, allocated or received here by\n%vand closed by\n%vthe use is the fault below "+
+			"(SHOAL_DEBUG=lifetime)\n",
 			index, l.n, l.from, by))
 	// The kernel may lack memory to record the protection; then this block is not watched.
 	_ = sys.ProtectNone(t.view[l.off : l.off+l.n])

@@ -86,7 +86,8 @@ func newMemfds(opts Options) (*memfds, int64, error) {
 	}
 	got := int64(len(s.mem))
 	if got < budget && (opts.Reserve == 0 || got < opts.Reserve) {
-		slog.Warn("shoal: address space is smaller than free memory, which reduces the budget; check ulimit -v, ulimit -f and vm.overcommit_memory, or set Budget with shoal.SetMemory",
+		slog.Warn("shoal: address space is smaller than free memory, which reduces the budget; check ulimit -v, "+
+			"ulimit -f and vm.overcommit_memory, or set Budget with shoal.SetMemory",
 			"budget", got, "free", budget)
 	}
 	return s, min(budget, got), nil
@@ -103,7 +104,8 @@ func budgetFor(asked int64, m sys.Memory) (int64, error) {
 	case free >= slabSize:
 		return free, nil
 	}
-	return 0, fmt.Errorf("%w: %s; the rest is reserved: end other processes that use memory, or set Budget with shoal.SetMemory",
+	return 0, fmt.Errorf("%w: %s; the rest is reserved: end other processes that use memory, or set Budget with "+
+		"shoal.SetMemory",
 		ErrNoSpace, describeFree(m))
 }
 
@@ -111,7 +113,8 @@ func budgetFor(asked int64, m sys.Memory) (int64, error) {
 func describeFree(m sys.Memory) string {
 	s := fmt.Sprintf("the machine has %d of %d bytes free", m.Available, m.Total)
 	if m.CgroupLimit >= 0 {
-		s += fmt.Sprintf(", and its control group uses %d of %d bytes", m.CgroupUsage-m.CgroupReclaimable, m.CgroupLimit)
+		s += fmt.Sprintf(", and its control group uses %d of %d bytes", m.CgroupUsage-m.CgroupReclaimable,
+			m.CgroupLimit)
 	}
 	return s
 }
@@ -216,7 +219,8 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 			ErrAddressSpace, controlSize, sys.AddressSpaceLimit(), err)
 	}
 	if s.mem, err = sys.Map(data, int(info.Size())); err != nil {
-		return nil, fmt.Errorf("%w: data segment has %d bytes, limit of this process is %d: %w: raise ulimit -v, or set a smaller Budget with shoal.SetMemory",
+		return nil, fmt.Errorf("%w: data segment has %d bytes, limit of this process is %d: %w: raise ulimit -v, "+
+			"or set a smaller Budget with shoal.SetMemory",
 			ErrAddressSpace, info.Size(), sys.AddressSpaceLimit(), err)
 	}
 	if s.life, err = sys.Reopen(ctl); err != nil {

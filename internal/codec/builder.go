@@ -159,8 +159,9 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 
 // dropsFields returns the error for a struct with a method that is promoted from one of its fields.
 func dropsFields(t reflect.Type, path, method, field string) error {
-	return &typeError{path, t, fmt.Sprintf("%s: promoted from the embedded %s, which would drop the other fields: give that field a name",
-		method, field)}
+	return &typeError{path, t,
+		fmt.Sprintf("%s: promoted from the embedded %s, which would drop the other fields: give that field a name",
+			method, field)}
 }
 
 // promotingField returns the embedded field that probably provides the method of a struct with

@@ -45,7 +45,8 @@ func (d *Decoder) Reset(m Message, blocks Blocks) {
 	d.resetSeen()
 	d.table, d.blocks, d.spare = m.Blocks, blocks, memoryPerByte*len(m.Body)
 	if limit := d.Limits.bytes(); len(m.Body) > limit {
-		d.body, d.err = nil, fmt.Errorf("decode: message has %d bytes, want at most %d: %w", len(m.Body), limit, ErrTooLong)
+		d.body, d.err = nil,
+			fmt.Errorf("decode: message has %d bytes, want at most %d: %w", len(m.Body), limit, ErrTooLong)
 	}
 }
 

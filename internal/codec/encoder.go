@@ -261,7 +261,8 @@ func (e *Encoder) checkRoom(n int) bool {
 		panic("wire: negative length")
 	}
 	if limit := e.Limits.bytes(); n > limit-len(e.buf) {
-		e.setError(fmt.Errorf("encode: message has %[2]d bytes, adding %[1]d exceeds %[3]d: %[4]w: put bulk data into shared memory", n, len(e.buf), limit, ErrTooLong))
+		e.setError(fmt.Errorf("encode: message has %[2]d bytes, adding %[1]d exceeds %[3]d: %[4]w: put bulk data "+
+			"into shared memory", n, len(e.buf), limit, ErrTooLong))
 		return false
 	}
 	return e.err == nil
@@ -277,7 +278,8 @@ func (e *Encoder) setError(err error) {
 func (e *Encoder) enterLevel() error {
 	e.depth++
 	if e.depth > e.Limits.depth() {
-		return fmt.Errorf("encode level %d: %w: check for a pointer cycle, and use a slice instead of a linked list", e.depth, ErrTooDeep)
+		return fmt.Errorf("encode level %d: %w: check for a pointer cycle, and use a slice instead of a linked list",
+			e.depth, ErrTooDeep)
 	}
 	return e.err
 }

@@ -70,5 +70,6 @@ func netAdvice(t reflect.Type) (advice string, ok bool) {
 		!reflect.PointerTo(t).Implements(reflect.TypeFor[filer]()) {
 		return "", false
 	}
-	return "send the *os.File returned by its method File, and restore it in the receiver with net.FileConn, net.FileListener or net.FilePacketConn", true
+	return "send the *os.File returned by its method File, and restore it in the receiver with net.FileConn, " +
+		"net.FileListener or net.FilePacketConn", true
 }

@@ -86,7 +86,8 @@ func spanBytes(h arena.Handle, s codec.Span) ([]byte, error) {
 	}
 	b, err := d.Bytes(h)
 	if err == nil && (s.Begin > s.End || s.End > uint64(len(b))) {
-		err = fmt.Errorf("%w: bytes %d to %d are outside of a block of %d bytes", codec.ErrFormat, s.Begin, s.End, len(b))
+		err = fmt.Errorf("%w: bytes %d to %d are outside of a block of %d bytes", codec.ErrFormat, s.Begin,
+			s.End, len(b))
 	}
 	if err != nil {
 		return nil, err

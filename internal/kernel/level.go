@@ -198,7 +198,8 @@ func chooseLevel(name string) *level {
 		}
 		names = append(names, l.name)
 	}
-	fmt.Fprintf(os.Stderr, "SHOAL_KERNELS=%s: unknown or not supported by this machine, want one of %s\n", name, strings.Join(names, ", "))
+	fmt.Fprintf(os.Stderr, "SHOAL_KERNELS=%s: unknown or not supported by this machine, want one of %s\n", name,
+		strings.Join(names, ", "))
 	os.Exit(2)
 	return nil
 }

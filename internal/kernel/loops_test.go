@@ -40,7 +40,8 @@ func TestEveryLoopExistsOnEachArchitecture(t *testing.T) {
 	switch {
 	case best == "avx512":
 		if !slices.Equal(got, want) {
-			t.Errorf("amd64 has the loops %v, and %s lists %v: run go test -run %s -kernel.loops", got, loopsFile, want, t.Name())
+			t.Errorf("amd64 has the loops %v, and %s lists %v: run go test -run %s -kernel.loops", got, loopsFile,
+				want, t.Name())
 		}
 	case runtime.GOARCH == "arm64" && best != "portable":
 		got = append(got, onlyAMD64...)

@@ -74,7 +74,8 @@ func testNeighbours[F kernel.Float](t *testing.T) {
 			for i := range x {
 				one := make([]F, 1)
 				if f(x[i:i+1], y[i:i+1], one); !sameBits(one[0], z[i]) {
-					t.Errorf("%s of %v and %v is %v alone, and %v as element %d of %d", name, x[i], y[i], one[0], z[i], i, n)
+					t.Errorf("%s of %v and %v is %v alone, and %v as element %d of %d", name, x[i], y[i], one[0],
+						z[i], i, n)
 				}
 			}
 		}

@@ -29,7 +29,8 @@ func TestPowerOf_IsWithinAUnitInTheLastPlace(t *testing.T) {
 		}
 		off := unitsApart(kernel.PowerOf(v[0], v[1]), v[2])
 		if worst = max(worst, off); off > 1 {
-			t.Errorf("%v to the power of %v is %v, want %v: %d units off", v[0], v[1], kernel.PowerOf(v[0], v[1]), v[2], off)
+			t.Errorf("%v to the power of %v is %v, want %v: %d units off", v[0], v[1],
+				kernel.PowerOf(v[0], v[1]), v[2], off)
 		}
 	}
 	if lines < 1000 {

@@ -64,7 +64,8 @@ func TestFunctionsOfTwoNumbers(t *testing.T) {
 			for i := range z {
 				want := math.Float32bits(z[i])
 				if math.Float32bits(first[i]) != want || math.Float32bits(second[i]) != want {
-					t.Fatalf("%s of %v and %v in place is %v and %v, want %v", name, x[i], y[i], first[i], second[i], z[i])
+					t.Fatalf("%s of %v and %v in place is %v and %v, want %v", name, x[i], y[i], first[i],
+						second[i], z[i])
 				}
 			}
 		}

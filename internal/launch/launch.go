@@ -37,8 +37,9 @@ type starter struct {
 // starters are tried in this order, the innermost launcher first: mpirun may run within a Slurm
 // job, and shoal run within either.
 var starters = []starter{
-	{by: "shoal run", needs: JobKey, rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localAll: "LOCAL_WORLD_SIZE",
-		job: []string{JobKey}},
+	{by: "shoal run", needs: JobKey, rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK",
+		localAll: "LOCAL_WORLD_SIZE",
+		job:      []string{JobKey}},
 	{by: "mpirun of Open MPI", rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE",
 		local: "OMPI_COMM_WORLD_LOCAL_RANK", localAll: "OMPI_COMM_WORLD_LOCAL_SIZE",
 		job: []string{"PMIX_NAMESPACE"}, mpi: true},
@@ -104,7 +105,8 @@ func (s starter) readLaunch(getenv func(string) string) (Launch, error) {
 		}
 		l.LocalSize = parseTasks(getenv(s.localAll), getenv("SLURM_NODEID"))
 		if l.LocalSize > l.Size || l.LocalRank >= l.LocalSize && l.LocalSize > 1 {
-			return l, fmt.Errorf("%w: %s=%d is out of range for %s=%d and %s=%d", ErrVariables, s.local, l.LocalRank, s.localAll,
+			return l, fmt.Errorf("%w: %s=%d is out of range for %s=%d and %s=%d", ErrVariables, s.local, l.LocalRank,
+				s.localAll,
 				l.LocalSize, s.size, l.Size)
 		}
 	}

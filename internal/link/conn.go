@@ -328,7 +328,8 @@ func (c *Conn) closeInLoad(h *arrival, err error) error {
 	c.dropFrame()
 	c.s.Close()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("%w: received %d of %d bytes%s, and nothing more for %v: check that the sender is running and the network is up: %w",
+		return fmt.Errorf("%w: received %d of %d bytes%s, and nothing more for %v: check that the sender is "+
+			"running and the network is up: %w",
 			ErrClosed, h.size-h.unread, h.size, fromHost(c.host), frameTime, err)
 	}
 	return fmt.Errorf("%w: connection lost after %d of %d bytes%s: dial again: %w %w",

@@ -237,7 +237,8 @@ func TestWithoutAForm(t *testing.T) {
 	for name, b := range map[string]string{
 		"an array of str": "cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R" +
 			"(K\x01K\x01\x85" + dtype("O8") + "\x89]" + promise + "atb" + promise + "\x86.",
-		"a scalar": "cnumpy.core.multiarray\nscalar\n" + dtype("M8") + "C\x08datetime\x86R" + promise + promise + "\x87.",
+		"a scalar": "cnumpy.core.multiarray\nscalar\n" + dtype("M8") + "C\x08datetime\x86R" + promise +
+			promise + "\x87.",
 	} {
 		v, err := Unmarshal([]byte("\x80\x04"+b), allowed, Limits{})
 		found := 0

@@ -25,7 +25,8 @@ func TestNamesAreUniqueAndGivenBeforeTheProgramBegins(t *testing.T) {
 	}
 	Seal()
 	defer begun.Store(false) // for -count above 1
-	if text := add("c", 4); text != `x: Register("c"): called after Main has begun: declare it as a package-level variable` {
+	if text := add("c",
+		4); text != `x: Register("c"): called after Main has begun: declare it as a package-level variable` {
 		t.Error(text)
 	}
 	if text := add("a", 5); text != taken {

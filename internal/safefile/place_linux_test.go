@@ -114,7 +114,8 @@ func TestCreate_SweepsWhatKilledProgramsHaveLeft(t *testing.T) {
 		t.Skip("this file system does not say whether a file is open elsewhere")
 	}
 	path := filepath.Join(dir, "x.npz")
-	stay := []string{".x.npz.backup", ".x.npz.0123456789ABC", ".y.npz.0123456789abc", ".x.npz.0123456789abcd", "0.shoal-part"}
+	stay := []string{".x.npz.backup", ".x.npz.0123456789ABC", ".y.npz.0123456789abc", ".x.npz.0123456789abcd",
+		"0.shoal-part"}
 	for _, name := range append([]string{".x.npz.0123456789abc"}, stay...) { // the first by an older version
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("it"), 0o666); err != nil {
 			t.Fatal(err)

@@ -27,7 +27,8 @@ func isHiddenName(name, base string) bool {
 		return true
 	}
 	digits, ok := strings.CutPrefix(name, "."+base+".")
-	return ok && len(digits) >= 11 && len(digits) <= 13 && strings.Trim(digits, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
+	return ok && len(digits) >= 11 && len(digits) <= 13 &&
+		strings.Trim(digits, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // swept contains the directories that this process has swept.

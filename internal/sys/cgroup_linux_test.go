@@ -48,8 +48,9 @@ var machine = map[string]string{
 }
 
 var v2 = map[string]string{
-	"proc/self/cgroup":    "0::/user/app\n",
-	"proc/self/mountinfo": "20 1 0:3 / /proc rw - proc proc rw\n30 20 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
+	"proc/self/cgroup": "0::/user/app\n",
+	"proc/self/mountinfo": "20 1 0:3 / /proc rw - proc proc rw\n30 20 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - " +
+		"cgroup2 cgroup2 rw,nsdelegate\n",
 }
 
 var v1 = map[string]string{
@@ -61,8 +62,9 @@ var v1 = map[string]string{
 
 // hybrid is the version 1 tree with an empty version 2 beside it, as systemd mounts it.
 var hybrid = map[string]string{
-	"proc/self/cgroup":                    v1["proc/self/cgroup"] + "0::/user/app\n",
-	"proc/self/mountinfo":                 v1["proc/self/mountinfo"] + "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+	"proc/self/cgroup": v1["proc/self/cgroup"] + "0::/user/app\n",
+	"proc/self/mountinfo": v1["proc/self/mountinfo"] +
+		"41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
 	"sys/fs/cgroup/unified/cgroup.procs":  "",
 	"sys/fs/cgroup/unified/user/app/x":    "",
 	"sys/fs/cgroup/unified/user/cpu.stat": "",
@@ -83,7 +85,8 @@ func TestMemoryLimitOfFixtures(t *testing.T) {
 	})
 	app1 := under("sys/fs/cgroup/memory/user/app", map[string]string{
 		"memory.limit_in_bytes": "4294967296\n", "memory.usage_in_bytes": "1073741824\n",
-		"memory.stat":  "cache 9999\ntotal_inactive_file 100\ntotal_active_file 20\nhierarchical_memory_limit 9223372036854771712\n",
+		"memory.stat": "cache 9999\ntotal_inactive_file 100\ntotal_active_file 20\nhierarchical_memory_limit " +
+			"9223372036854771712\n",
 		"cgroup.procs": "42\n",
 	})
 	for name, c := range map[string]struct {

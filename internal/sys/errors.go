@@ -24,7 +24,8 @@ type MissingCallError struct {
 
 // Error names the call and the oldest kernel that is known to work.
 func (e *MissingCallError) Error() string {
-	return fmt.Sprintf("sys: %s is not available (%v): want Linux 5.10 or later, and a seccomp filter that allows the call",
+	return fmt.Sprintf("sys: %s is not available (%v): want Linux 5.10 or later, and a seccomp filter that allows "+
+		"the call",
 		e.Call, e.Err)
 }
 
@@ -43,7 +44,8 @@ func Advised(err error) error {
 	}{
 		{syscall.EMFILE, "raise the limit of open files (ulimit -n), or close some"},
 		{syscall.ENFILE, "raise the machine's limit of open files (sysctl fs.file-max)"},
-		{syscall.EAGAIN, "raise the process limit (ulimit -u, or pids.max of the control group), or start fewer processes"},
+		{syscall.EAGAIN, "raise the process limit (ulimit -u, or pids.max of the control group), or start fewer " +
+			"processes"},
 	} {
 		if errors.Is(err, limit.errno) {
 			return fmt.Errorf("%w; %s", err, limit.advice)

@@ -52,7 +52,8 @@ func TestKeysOf_OfAProcess(t *testing.T) {
 	for key, n := range keysOf([]byte(status)) {
 		got[key] = n
 	}
-	if len(got) != 3 || got["VmHWM:"] != 10 || got["voluntary_ctxt_switches:"] != 150 || got["nonvoluntary_ctxt_switches:"] != 7 {
+	if len(got) != 3 || got["VmHWM:"] != 10 || got["voluntary_ctxt_switches:"] != 150 ||
+		got["nonvoluntary_ctxt_switches:"] != 7 {
 		t.Errorf("%v", got)
 	}
 }

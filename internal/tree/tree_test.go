@@ -120,7 +120,8 @@ func TestCollate_IsThatOfPyTorch(t *testing.T) {
 	text := fmt.Sprint(got.A.Image.Shape(), got.A.Label, got.A.Good, got.A.Name, got.A.Raw,
 		got.A.Boxes[0].Shape(), got.A.Boxes[1], got.A.At.X, got.A.At.Y,
 		got.A.Meta.A[0], got.A.Meta.A[1], got.A.Meta.B, got.B)
-	want := "[2 2 3] tensor([1, 2]) tensor([False,  True]) [ü üü] [[1] [2]] [2 4] tensor([1, 2]) tensor([1, 2]) tensor([0.5000, 1.0000], dtype=torch.float64) " +
+	want := "[2 2 3] tensor([1, 2]) tensor([False,  True]) [ü üü] [[1] [2]] [2 4] tensor([1, 2]) tensor([1, " +
+		"2]) tensor([0.5000, 1.0000], dtype=torch.float64) " +
 		"[x x] tensor([1.5000, 1.5000], dtype=torch.float64) tensor([1, 2]) [ü üü]"
 	if text != want {
 		t.Errorf("%s\nnot\n%s", text, want)
@@ -186,12 +187,14 @@ func TestCollate_ErrorsSayWhere(t *testing.T) {
 		row     int
 	}{
 		"shape": {[]any{m("boxes", []any{1, 2, ints(1, 2, 3, 4)}),
-			m("boxes", []any{1, 2, ints(1, 2, 3)})}, `field "boxes"[2]: got shape [3], want [4] as in the first sample`, 1},
+			m("boxes", []any{1, 2, ints(1, 2, 3)})},
+			`field "boxes"[2]: got shape [3], want [4] as in the first sample`, 1},
 		"dtype": {[]any{ints(1), tensor.New(tensor.Float32, 1)}, "got float32, want int64 as in the first sample", 1},
 		"keys":  {[]any{m("b", 1), m("c", 1)}, `got keys ["a" "c"], want ["a" "b"] as in the first sample`, 1},
 		"kind": {[]any{m("b", 1), m("b", 1), m("b", "x")},
 			`field "b": got a string, want an integer as in the first sample`, 2},
-		"items":      {[]any{m("b", []int{1}), m("b", []int{})}, `field "b": got 0 items, want 1 as in the first sample`, 1},
+		"items": {[]any{m("b", []int{1}), m("b", []int{})},
+			`field "b": got 0 items, want 1 as in the first sample`, 1},
 		"nil":        {[]any{m("b", nil)}, `field "b": nil cannot be batched`, 0},
 		"nil tensor": {[]any{m("b", (*tensor.Tensor)(nil))}, `field "b": tensor is nil`, -1},
 		"closed":     {[]any{m("b", new(tensor.Tensor))}, `field "b": tensor is closed`, -1},

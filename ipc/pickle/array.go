@@ -29,7 +29,8 @@ func checkSendable(t *tensor.Tensor) error {
 // checkArray returns an error if NumPy has no dtype for the elements of t.
 func checkArray(t *tensor.Tensor) error {
 	if numpy.Descr(t.DType().String()) == "" {
-		return unsupported("numpy.ndarray has no dtype %v: send the tensor itself, or its result of Tensor.To", t.DType())
+		return unsupported("numpy.ndarray has no dtype %v: send the tensor itself, or its result of "+
+			"Tensor.To", t.DType())
 	}
 	return nil
 }

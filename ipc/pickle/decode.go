@@ -90,7 +90,8 @@ func (d *decoder) decodePersistent(p *pickle.Persistent) (any, error) {
 			return d.arrayAt(i)
 		}
 	}
-	return nil, malformed("persistent ID is %T, want an int, or a tuple of %q or %q and an int", p.ID, arrayMark, gradMark)
+	return nil,
+		malformed("persistent ID is %T, want an int, or a tuple of %q or %q and an int", p.ID, arrayMark, gradMark)
 }
 
 func (d *decoder) tensorAt(i int64) (*tensor.Tensor, error) {

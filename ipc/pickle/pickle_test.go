@@ -158,19 +158,21 @@ func TestDecode_Refuses(t *testing.T) {
 		text   string
 		want   error
 	}{
-		"nothing":                    {"", "empty", pickle.ErrFormat},
-		"no end":                     {"\x80\x05N", "", pickle.ErrFormat},
-		"more than one pickle":       {"\x80\x05N.N.", "", pickle.ErrFormat},
-		"an index too large":         {"\x80\x05K\x02Q.", "want 0 to 1", pickle.ErrFormat},
-		"a negative index":           {"\x80\x05J\xff\xff\xff\xffQ.", "want 0 to 1", pickle.ErrFormat},
-		"an array beyond the end":    {"\x80\x05\x8c\x01nK\x07\x86Q.", "persistent ID 7", pickle.ErrFormat},
-		"an unknown kind":            {"\x80\x05\x8c\x01xK\x00\x86Q.", `"n" or "g"`, pickle.ErrFormat},
-		"a storage of torch.save":    {"\x80\x05\x8c\x07storageQ.", "is string", pickle.ErrFormat},
-		"an index that is a list":    {"\x80\x05\x8c\x01n]\x86Q.", "want an int", pickle.ErrFormat},
-		"a list in itself":           {"\x80\x05]\x94h\x00a.", "contains itself", pickle.ErrUnsupported},
-		"a closed tensor":            {"\x80\x05K\x01Q.", "tensor 1", tensor.ErrClosed},
-		"a parameter of nothing":     {"\x80\x05ctorch._utils\n_rebuild_parameter\n)R.", "no arguments", pickle.ErrFormat},
-		"a parameter that is an int": {"\x80\x05ctorch._utils\n_rebuild_parameter\nK\x01\x85R.", "want a tensor", pickle.ErrFormat},
+		"nothing":                 {"", "empty", pickle.ErrFormat},
+		"no end":                  {"\x80\x05N", "", pickle.ErrFormat},
+		"more than one pickle":    {"\x80\x05N.N.", "", pickle.ErrFormat},
+		"an index too large":      {"\x80\x05K\x02Q.", "want 0 to 1", pickle.ErrFormat},
+		"a negative index":        {"\x80\x05J\xff\xff\xff\xffQ.", "want 0 to 1", pickle.ErrFormat},
+		"an array beyond the end": {"\x80\x05\x8c\x01nK\x07\x86Q.", "persistent ID 7", pickle.ErrFormat},
+		"an unknown kind":         {"\x80\x05\x8c\x01xK\x00\x86Q.", `"n" or "g"`, pickle.ErrFormat},
+		"a storage of torch.save": {"\x80\x05\x8c\x07storageQ.", "is string", pickle.ErrFormat},
+		"an index that is a list": {"\x80\x05\x8c\x01n]\x86Q.", "want an int", pickle.ErrFormat},
+		"a list in itself":        {"\x80\x05]\x94h\x00a.", "contains itself", pickle.ErrUnsupported},
+		"a closed tensor":         {"\x80\x05K\x01Q.", "tensor 1", tensor.ErrClosed},
+		"a parameter of nothing": {"\x80\x05ctorch._utils\n_rebuild_parameter\n)R.", "no arguments",
+			pickle.ErrFormat},
+		"a parameter that is an int": {"\x80\x05ctorch._utils\n_rebuild_parameter\nK\x01\x85R.", "want a tensor",
+			pickle.ErrFormat},
 	} {
 		closed := tensor.Ones(tensor.Float32, 1)
 		testutil.NoError(t, closed.Close())

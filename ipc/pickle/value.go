@@ -68,8 +68,9 @@ func (v Value) Bytes() ([]byte, error) {
 		return nil, fmt.Errorf("long pickle: %w", err)
 	}
 	if t := v.Long; !isLine(t) || len(v.Pickle) > 0 {
-		return nil, malformed("long pickle is a tensor of %v %v beside %d bytes, want one of uint8 with one dimension alone",
-			t.DType(), t.Shape(), len(v.Pickle))
+		return nil,
+			malformed("long pickle is a tensor of %v %v beside %d bytes, want one of uint8 with one dimension alone",
+				t.DType(), t.Shape(), len(v.Pickle))
 	}
 	return tensor.Bytes(v.Long), nil
 }

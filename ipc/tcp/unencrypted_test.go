@@ -110,7 +110,8 @@ func TestUnencrypted_ProofIsNotPassedOnToTLS(t *testing.T) {
 func TestUnencrypted_GarbageIsSentAway(t *testing.T) {
 	ctx := testutil.Context(t)
 	l := listenStream[int](t, open)
-	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "shoalU\x01\x00GET / HTTP/1.1" + string(make([]byte, 100)), ""} {
+	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n",
+		"shoalU\x01\x00GET / HTTP/1.1" + string(make([]byte, 100)), ""} {
 		c, err := net.Dial("tcp", l.Addr()[len("tcp://"):])
 		testutil.NoError(t, err)
 		defer c.Close()

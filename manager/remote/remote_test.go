@@ -527,6 +527,7 @@ func TestDial_Certificates(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := remote.Dial(testutil.Context(t), l.Addr().String(), remote.Options{Key: []byte("another"), TLS: config(client)})
+	_, err := remote.Dial(testutil.Context(t), l.Addr().String(),
+		remote.Options{Key: []byte("another"), TLS: config(client)})
 	testutil.ErrorIs(t, err, remote.ErrKey)
 }

@@ -65,7 +65,8 @@ func hasFloor(_ *house, p *pkg) []string {
 	if _, ok := floorOf(p.dir); ok {
 		return nil
 	}
-	return complain("%s is on no floor: give it a floor in test/archtest/floors.go, so that it is clear who may stand on it", title(p.dir))
+	return complain("%s is on no floor: give it a floor in test/archtest/floors.go, so that it is clear who may "+
+		"stand on it", title(p.dir))
 }
 
 // importsDownward requires that a package imports only packages of lower floors, and packages of
@@ -82,7 +83,8 @@ func importsDownward(h *house, p *pkg) (bad []string) {
 			continue
 		}
 		bad = append(bad, fmt.Sprintf(
-			"%s (floor %d) imports %s (floor %d): imports go down only, so that each floor can be understood, tested and used without those above",
+			"%s (floor %d) imports %s (floor %d): imports go down only, so that each floor can be understood, "+
+				"tested and used without those above",
 			title(p.dir), mine, title(dir), floor))
 	}
 	return bad
@@ -103,7 +105,8 @@ func noNATS(h *house, p *pkg) (bad []string) {
 	}
 	for _, dir := range []string{"nats", "nats/broker"} {
 		if way := h.way(p.dir, dir); way != nil {
-			bad = append(bad, fmt.Sprintf("%s imports %s (%s): shoal-broker is a program of its own, so that the command stays small",
+			bad = append(bad, fmt.Sprintf("%s imports %s (%s): shoal-broker is a program of its own, so that the "+
+				"command stays small",
 				title(p.dir), dir, strings.Join(way, " → ")))
 		}
 	}
@@ -115,7 +118,8 @@ func noTensor(h *house, p *pkg) []string {
 		return nil
 	}
 	if way := h.way(p.dir, "tensor"); way != nil {
-		return complain("%s imports tensor (%s): processes and queues know only wire; a tensor is one of the types that know how to travel",
+		return complain("%s imports tensor (%s): processes and queues know only wire; a tensor is one of the "+
+			"types that know how to travel",
 			title(p.dir), strings.Join(way, " → "))
 	}
 	return nil
@@ -200,7 +204,8 @@ func staysStatic(_ *house, p *pkg) (bad []string) {
 }
 
 // WhyStatic is the reason why packages must not import a package that [IsDynamic] matches.
-const WhyStatic = "where there is a C compiler it links the C library into every program, which each worker loads before its first statement (0.8 ms, half as much again); internal/sys has sockets"
+const WhyStatic = "where there is a C compiler it links the C library into every program, which each worker loads " +
+	"before its first statement (0.8 ms, half as much again); internal/sys has sockets"
 
 // IsDynamic reports whether a package of the standard library links the C library on systems with a
 // C compiler.
@@ -227,7 +232,8 @@ func noRawCalls(_ *house, p *pkg) (bad []string) {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			if name := rawCall(n); name != "" {
 				bad = append(bad, fmt.Sprintf(
-					"%s uses syscall.%s: only internal/sys calls the kernel by number; package syscall is for constants elsewhere", f.path, name))
+					"%s uses syscall.%s: only internal/sys calls the kernel by number; package syscall is for "+
+						"constants elsewhere", f.path, name))
 			}
 			return true
 		})
@@ -268,7 +274,8 @@ func noUnsafe(_ *house, p *pkg) (bad []string) {
 func saysSomething(_ *house, p *pkg) []string {
 	for _, name := range []string{p.name, path.Base(p.dir)} {
 		if slices.Contains(emptyNames, name) {
-			return complain("%s is named %s, which says nothing about what is inside: name it after its one idea", title(p.dir), name)
+			return complain("%s is named %s, which says nothing about what is inside: name it after its one idea",
+				title(p.dir), name)
 		}
 	}
 	return nil

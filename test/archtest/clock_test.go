@@ -25,8 +25,9 @@ var byTheClock = map[string]string{
 	"internal/codec/extension.go": "a user's time travels to another process",
 	"nats/chunks.go":              "chunks of other machines, which have no other clock in common",
 	"nats/delivery.go":            "a time in a header, for people",
-	"torch/owner.go":              "the age of a file of another PID namespace; a wrong clock delays or hastens its removal",
-	"torch/rank.go":               "the time of an error, for people, where torch.distributed has it",
+	"torch/owner.go": "the age of a file of another PID namespace; a wrong clock delays or hastens " +
+		"its removal",
+	"torch/rank.go": "the time of an error, for people, where torch.distributed has it",
 }
 
 func TestClock_NothingIsDecidedByTheTimeOfDay(t *testing.T) {

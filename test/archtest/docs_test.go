@@ -47,7 +47,8 @@ func TestPagesNameWhatIsThere(t *testing.T) {
 			pages = append(pages, name)
 		case name == "Makefile", strings.HasSuffix(name, "_test.go"), name == "cmd/shoal/main.go":
 			source.Write(read(t, tree, name))
-		case strings.HasSuffix(name, ".go") && (strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "docs/")):
+		case strings.HasSuffix(name, ".go") &&
+			(strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "docs/")):
 			programs.Write(read(t, tree, name))
 		}
 		return nil

@@ -53,7 +53,8 @@ var withoutExample = map[string]string{
 
 // exampled are the packages whose types have examples.
 var exampled = []string{".", "pool", "shm", "data", "data/datasets", "data/image", "nn", "optim", "dist",
-	"tensor", "cuda", "ipc", "ipc/pickle", "manager", "autograd", "torch", "encoding/hdf5", "encoding/npy", "encoding/pt",
+	"tensor", "cuda", "ipc", "ipc/pickle", "manager", "autograd", "torch", "encoding/hdf5", "encoding/npy",
+	"encoding/pt",
 	"encoding/python", "encoding/safetensors", "nats", "data/service"}
 
 // TestTypesThatUsersConstructHaveExamples reads the exported types that are no interfaces.

@@ -81,7 +81,8 @@ func readWorkspace(root fs.FS) (dirs []string, err error) {
 // outside reports whether load must skip a directory, for example a module that is not in go.work.
 func outside(root fs.FS, dir string, workspace []string) bool {
 	_, err := fs.Stat(root, path.Join(dir, "go.mod"))
-	return err == nil && !slices.Contains(workspace, dir) || hidden(dir) || path.Base(dir) == "testdata" || path.Base(dir) == "vendor"
+	return err == nil && !slices.Contains(workspace, dir) || hidden(dir) || path.Base(dir) == "testdata" ||
+		path.Base(dir) == "vendor"
 }
 
 func hidden(name string) bool { return strings.ContainsAny(path.Base(name)[:1], "._") }

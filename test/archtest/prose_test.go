@@ -92,7 +92,8 @@ func proseTexts(t *testing.T) map[string]string {
 			return fs.SkipDir
 		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):
 			texts[path.Dir(name)] += lineComments(t, name, read(t, tree, name))
-		case strings.HasPrefix(name, "docs/") && strings.HasSuffix(name, ".md"), name == "README.md", name == "ARCHITECTURE.md":
+		case strings.HasPrefix(name, "docs/") && strings.HasSuffix(name, ".md"), name == "README.md",
+			name == "ARCHITECTURE.md":
 			texts[name] = pageProse(string(read(t, tree, name)))
 		}
 		return nil

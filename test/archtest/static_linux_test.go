@@ -67,7 +67,8 @@ func TestAProgramOfTheCoreAndTheCommandAreStaticAndRun(t *testing.T) {
 			t.Errorf("%s asks for a loader, so it is dynamic: %s", c.source, archtest.WhyStatic)
 		}
 		if keepsMethods(t, bin) {
-			t.Errorf("%s asks package reflect for methods by their names or numbers, or something that it imports does. "+
+			t.Errorf("%s asks package reflect for methods by their names or numbers, or something that it "+
+				"imports does. "+
 				"So it has all methods of its types, and is some MB larger", c.source)
 		}
 		out, err := exec.CommandContext(t.Context(), bin, c.args...).CombinedOutput()

@@ -86,7 +86,8 @@ step later
 	if ok {
 		t.Error("want a failure")
 	}
-	for _, want := range []string{"== fails: FAILED after", "FAILED: fails after ", ": exit status 1. Its last lines:\nfirst\n"} {
+	for _, want := range []string{"== fails: FAILED after", "FAILED: fails after ",
+		": exit status 1. Its last lines:\nfirst\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("want %q in\n%s", want, out)
 		}

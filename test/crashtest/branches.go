@@ -13,7 +13,8 @@ import (
 // reaperBranches are the branches of the reaper that DisableBranch accepts. The audit must fail if
 // any one of them is disabled.
 var reaperBranches = []string{
-	"budget add", "budget sub", "writing", "published", "span written", "span read", "commit done", "commit undo", "shrink",
+	"budget add", "budget sub", "writing", "published", "span written", "span read", "commit done",
+	"commit undo", "shrink",
 	"put published", "put undone",
 	"free", "reader", "stray get", "owner bits", "try free", "waiter bits", "spinner bits", "release dead",
 	"lost hints", "relief", "ring all",

@@ -68,7 +68,8 @@ func (l *ledger) compare(violate *[]string) (duplicates, lost int) {
 		}
 	}
 	if lost > l.read {
-		*violate = append(*violate, fmt.Sprintf("%d messages are lost, and the dead were reading %d at most", lost, l.read))
+		*violate = append(*violate,
+			fmt.Sprintf("%d messages are lost, and the dead were reading %d at most", lost, l.read))
 	}
 	return duplicates, lost
 }

@@ -150,7 +150,8 @@ func (p *plan) died(site, phase string) {
 // with names that contain them.
 func pointsMain(arg string) error {
 	fs := flag.NewFlagSet("points", flag.ContinueOnError)
-	extent := fs.String("stops", eachPoint, "stops as well: at "+eachPoint+" once, "+allPoints+" of each scenario, or "+noPoints)
+	extent := fs.String("stops", eachPoint, "stops as well: at "+eachPoint+" once, "+allPoints+
+		" of each scenario, or "+noPoints)
 	if err := fs.Parse(strings.Fields(arg)); err != nil {
 		return err
 	}

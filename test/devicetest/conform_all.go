@@ -82,7 +82,9 @@ var whole = map[string]func(x *tensor.Tensor) any{
 	".MaskedFillInPlace": func(x *tensor.Tensor) any { return x.MaskedFillInPlace(tensor.Lt(x, x.Number(0)), 7) },
 	".AddAtomic":         func(x *tensor.Tensor) any { return x.AddAtomic(tensor.Neg(x)) },
 	".AddScalarAtomic":   func(x *tensor.Tensor) any { return x.AddScalarAtomic(3) },
-	".ScatterInPlace":    func(x *tensor.Tensor) any { return x.ScatterInPlace(1, tensor.Argsort(x, 1, false), tensor.Exp(x)) },
+	".ScatterInPlace": func(x *tensor.Tensor) any {
+		return x.ScatterInPlace(1, tensor.Argsort(x, 1, false), tensor.Exp(x))
+	},
 	".ScatterAddInPlace": func(x *tensor.Tensor) any {
 		return x.ScatterAddInPlace(1, tensor.Argsort(x, 1, false), tensor.Exp(x))
 	},

@@ -102,7 +102,9 @@ func indices(t *testing.T, dev tensor.Device) {
 				"Scatter": func(in ...*tensor.Tensor) *tensor.Tensor {
 					return in[0].ScatterInPlace(0, tensor.Add(in[4], in[4].Number(1)).View(3, 1), in[1])
 				},
-				"ScatterAdd": func(in ...*tensor.Tensor) *tensor.Tensor { return in[0].ScatterAddInPlace(1, in[2], in[1]) },
+				"ScatterAdd": func(in ...*tensor.Tensor) *tensor.Tensor {
+					return in[0].ScatterAddInPlace(1, in[2], in[1])
+				},
 				"IndexAdd": func(in ...*tensor.Tensor) *tensor.Tensor {
 					return in[0].IndexAddInPlace(0, in[3], in[1].Narrow(0, 0, 3))
 				},

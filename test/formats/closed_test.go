@@ -36,7 +36,9 @@ func TestSave_LeavesTheFileForATensorThatIsClosed(t *testing.T) {
 		{"npy", "old.npy", func(path string, x *tensor.Tensor) error { return npy.Save(path, x) }, false},
 		{"npz", "old.npz", func(path string, x *tensor.Tensor) error { return npy.Save(path, several(x)) }, false},
 		{"pt", "old.pt", func(path string, x *tensor.Tensor) error { return pt.Save(path, x) }, true},
-		{"pt of several", "old.pt", func(path string, x *tensor.Tensor) error { return pt.Save(path, several(x)) }, true},
+		{"pt of several", "old.pt", func(path string, x *tensor.Tensor) error {
+			return pt.Save(path, several(x))
+		}, true},
 		{"pt of a parameter", "old.pt", func(path string, x *tensor.Tensor) error {
 			return pt.Save(path, autograd.NewParam("w", x))
 		}, true},

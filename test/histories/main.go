@@ -59,7 +59,8 @@ func run(ctx context.Context) error {
 	fmt.Printf("%s\n", line)
 	// On a busy machine the processes get less done before their time is over.
 	if total.Histories == 0 || total.Operations < 2*total.Histories {
-		failed = errors.Join(failed, fmt.Errorf("%d histories with %d operations: processes did nothing", total.Histories, total.Operations))
+		failed = errors.Join(failed,
+			fmt.Errorf("%d histories with %d operations: processes did nothing", total.Histories, total.Operations))
 	}
 	return errors.Join(failed, err)
 }

@@ -15,7 +15,8 @@ import (
 
 var (
 	sessions = flag.Int("histories.sessions", 2, "groups of processes for each kind of object")
-	mutants  = flag.Bool("histories.mutants", false, "also build programs with a planted fault each, which must be found")
+	mutants  = flag.Bool("histories.mutants", false,
+		"also build programs with a planted fault each, which must be found")
 )
 
 func build(t *testing.T, flags ...string) (program string) {
@@ -74,26 +75,37 @@ var planted = []mutant{
 	{"a get finds the queue empty while a put before it is not published", "queue", "internal/arena/ring_get.go",
 		"return nil, 0, errPutting", "return nil, 0, ErrEmpty"},
 	{"two gets claim one message", "queue", "internal/arena/ring_get.go",
-		"if s.word.CAS(w, word.MakeSlot(lap, claim, l.id)) {", "if s.word.Store(word.MakeSlot(lap, claim, l.id)); true {"},
-	{"the capacity is that of the ring", "queue", "internal/arena/ring_put.go", "if r.exceedsLimit(tk) {", "if false {"},
+		"if s.word.CAS(w, word.MakeSlot(lap, claim, l.id)) {",
+		"if s.word.Store(word.MakeSlot(lap, claim, l.id)); true {"},
+	{"the capacity is that of the ring", "queue", "internal/arena/ring_put.go", "if r.exceedsLimit(tk) {",
+		"if false {"},
 	{"a message in 64 is dropped", "queue", "internal/arena/ring_put.go",
 		"s.storeEndWord(word.MakeSlot(lap, word.SlotFull, l.id), order)",
-		"if l.rec.opseq.Load()%64 == 0 {\ns.storeEndWord(word.MakeSlot(lap, word.SlotSkip, 0), order)\n} else {\ns.storeEndWord(word.MakeSlot(lap, word.SlotFull, l.id), order)\n}"},
+		"if l.rec.opseq.Load()%64 == 0 {\ns.storeEndWord(word.MakeSlot(lap, word.SlotSkip, 0), order)\n} else " +
+			"{\ns.storeEndWord(word.MakeSlot(lap, word.SlotFull, l.id), order)\n}"},
 	{"a get takes the second message", "queue", "internal/arena/ring_get.go",
-		"		tk := r.hdr.head.Load()\n		var w word.Slot\n", "		tk := r.hdr.head.Load()\n		if n := r.slot(tk + 1).word.Load(); l.rec.opseq.Load()%16 == 0 && n.Lap() == r.lap(tk+1) && n.State() == word.SlotFull {\n			tk++\n		}\n		var w word.Slot\n"},
+		"		tk := r.hdr.head.Load()\n		var w word.Slot\n",
+		"		tk := r.hdr.head.Load()\n		if n := r.slot(tk + 1).word.Load(); l.rec.opseq.Load()%16 == 0 " +
+			"&& n.Lap() == r.lap(tk+1) && n.State() == word.SlotFull {\n			tk++\n		}\n		var " +
+			"w word.Slot\n"},
 	{"a lock is taken by a load and a store", "mutex", "internal/arena/sync_mutex.go",
 		"if !m.isClosed() && m.c.lock.CAS(word.LockFree, m.me|word.LockHeld) {\n\t\treturn nil\n\t}",
-		"if !m.isClosed() && m.c.lock.Load() == word.LockFree {\n\t\tm.c.lock.Store(m.me | word.LockHeld)\n\t\treturn nil\n\t}"},
+		"if !m.isClosed() && m.c.lock.Load() == word.LockFree {\n\t\tm.c.lock.Store(m.me | " +
+			"word.LockHeld)\n\t\treturn nil\n\t}"},
 	{"the death of a lock's owner is not reported", "mutex", "internal/arena/sync_mutex.go",
-		"case m.c.lock.CAS(w, m.me|word.LockDirty):\n\t\t\tm.c.dead.Store(uint64(w))\n\t\t\treturn newPeerError(w, ErrOwnerDied)",
+		"case m.c.lock.CAS(w, m.me|word.LockDirty):\n\t\t\tm.c.dead.Store(uint64(w))\n\t\t\treturn " +
+			"newPeerError(w, ErrOwnerDied)",
 		"case m.c.lock.CAS(w, m.me|word.LockHeld):\n\t\t\treturn nil"},
 	{"a permit of a dead process returns twice", "semaphore", "internal/arena/sync_semaphore.go",
 		"m.setPermits(n+back, i, v&word.IdentityMask, 0)", "m.setPermits(n+2*back, i, v&word.IdentityMask, 0)"},
 	{"the version of a Load is read after its value", "latest", "ipc/latest.go",
-		"	if v, err = decodeMessage(in, l.out.plan); err != nil {\n		return v, 0, fmt.Errorf(\"load: %w\", err)\n	}\n	return v, version, nil",
-		"	if v, err = decodeMessage(in, l.out.plan); err != nil {\n		return v, 0, fmt.Errorf(\"load: %w\", err)\n	}\n	return v, end.ring.Version(), nil"},
+		"	if v, err = decodeMessage(in, l.out.plan); err != nil {\n		return v, 0, fmt.Errorf(\"load: " +
+			"%w\", err)\n	}\n	return v, version, nil",
+		"	if v, err = decodeMessage(in, l.out.plan); err != nil {\n		return v, 0, fmt.Errorf(\"load: " +
+			"%w\", err)\n	}\n	return v, end.ring.Version(), nil"},
 	{"a compare-and-swap compares nothing while the dict has two keys", "dict", "manager/dict.go",
-		"same := err == nil && equalItems(old, c.Args[1])", "same := err == nil && (len(d.entries) == 2 || equalItems(old, c.Args[1]))"},
+		"same := err == nil && equalItems(old, c.Args[1])",
+		"same := err == nil && (len(d.entries) == 2 || equalItems(old, c.Args[1]))"},
 }
 
 // The checker finds each of ten planted faults.
@@ -129,7 +141,8 @@ func TestHistories_FindPlantedFaults(t *testing.T) {
 			}
 			program := build(t, "-overlay", overlay)
 			for n := range 40 {
-				c, log, err := check(t, program, "-object", m.kind, "-sessions", "4", "-kills", "2", "-seed", strconv.Itoa(1+n))
+				c, log, err := check(t, program, "-object", m.kind, "-sessions", "4", "-kills", "2", "-seed",
+					strconv.Itoa(1+n))
 				if err == nil {
 					continue
 				}

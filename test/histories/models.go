@@ -47,7 +47,8 @@ func model[S comparable](initial S, step func(s S, in op, out result) (bool, S))
 		DescribeOperation: func(in, out any) string {
 			o, r := in.(op), out.(result)
 			return fmt.Sprintf("%v(key %d, value %d, old %d) -> %v, value %d, version %d",
-				o.Name, o.Key, o.Value, o.Old, [...]string{"unknown", "done", "refused", "expired", "owner died"}[r.Outcome], r.Value, r.Version)
+				o.Name, o.Key, o.Value, o.Old,
+				[...]string{"unknown", "done", "refused", "expired", "owner died"}[r.Outcome], r.Value, r.Version)
 		},
 		DescribeState: func(s any) string { return fmt.Sprintf("%v", s) },
 	}

@@ -232,7 +232,8 @@ func (s session) check(j job, deaths map[int]int64, c *counts) error {
 		case porcupine.Illegal:
 			c.Lost++
 			page := filepath.Join(s.out, fmt.Sprintf("%s-%d-%d.html", s.kind.name, s.seed, i))
-			failed = errors.Join(failed, fmt.Errorf("%w: object %d, %d operations, see %s", errNoOrder, i, len(h), page),
+			failed = errors.Join(failed,
+				fmt.Errorf("%w: object %d, %d operations, see %s", errNoOrder, i, len(h), page),
 				porcupine.VisualizePath(s.kind.model, info, page))
 		}
 	}

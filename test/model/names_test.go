@@ -11,7 +11,8 @@ import (
 func TestTraceNamesTheSteps(t *testing.T) {
 	t.Parallel()
 	r := model.Explore(model.Lifetime{Programs: hand, Kills: 1, Bug: model.AlwaysUndo}.Model(), limit)
-	for _, want := range []string{"use after free", "pc putFull→putClear", "life alive→killed", "kind kPut→nobody"} {
+	for _, want := range []string{"use after free", "pc putFull→putClear", "life alive→killed",
+		"kind kPut→nobody"} {
 		if !strings.Contains(r.String(), want) {
 			t.Errorf("no %q in\n%v", want, r)
 		}

@@ -17,7 +17,8 @@ type drawing struct{ bytes.Buffer }
 func newDrawing(w, h int, ground string) *drawing {
 	d := new(drawing)
 	fmt.Fprintf(d,
-		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-size="14">`+"\n", w, h)
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-size="14">`+
+			"\n", w, h)
 	fmt.Fprintf(d, `<rect width="%d" height="%d" rx="8" fill="%s"/>`+"\n", w, h, ground)
 	return d
 }
@@ -52,7 +53,8 @@ func terminal(first string, lines []string) []byte {
 // drawArena draws the processes of a domain above their shared memory.
 func drawArena(titles map[int]string, r arena.Report) []byte {
 	const width, box, gap, edge = 760, 220, 30, 20
-	const sans, centre = `font-family="DejaVu Sans,Helvetica,Arial,sans-serif" fill="#123" text-anchor="middle" `, width / 2
+	const sans, centre = `font-family="DejaVu Sans,Helvetica,Arial,sans-serif" fill="#123" text-anchor="middle" `,
+		width / 2
 	d := newDrawing(width, 270, "#f4f7fa")
 	sum := int64(0)
 	slices.SortFunc(r.Holders, func(a, b arena.Holder) int { return cmp.Compare(titles[a.PID], titles[b.PID]) })

@@ -59,7 +59,8 @@ func steps(l *timeline.Log) ([]byte, error) {
 	x := func(at time.Duration) int { return left + int(int64(right-left)*int64(at-begin)/int64(span)) }
 	for ms := 0; ms <= int(span/time.Millisecond); ms += 5 {
 		at := x(begin + time.Duration(ms)*time.Millisecond)
-		d.text(at, 24, `font-family="sans-serif" font-size="11" text-anchor="middle" fill="#567"`, fmt.Sprint(ms, " ms"))
+		d.text(at, 24, `font-family="sans-serif" font-size="11" text-anchor="middle" fill="#567"`,
+			fmt.Sprint(ms, " ms"))
 		fmt.Fprintf(d, `<path d="M%d 30V%d" stroke="#d5dde4"/>`+"\n", at, height-8)
 	}
 	y := head
@@ -74,20 +75,23 @@ func steps(l *timeline.Log) ([]byte, error) {
 			if depth < 0 || to <= from {
 				continue
 			}
-			fmt.Fprintf(d, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n", from, y+depth*row, to-from, row-3,
+			fmt.Fprintf(d, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n", from, y+depth*row,
+				to-from, row-3,
 				cmp.Or(colours[s.Name], "#999"))
 			if to-from > 8*len(s.Name) {
 				ink := "#fff"
 				if s.Name == "load" || s.Name == "use" {
 					ink = "#345"
 				}
-				d.text(from+4, y+depth*row+15, fmt.Sprintf(`font-family="sans-serif" font-size="11" fill="%s"`, ink), s.Name)
+				d.text(from+4, y+depth*row+15,
+					fmt.Sprintf(`font-family="sans-serif" font-size="11" fill="%s"`, ink), s.Name)
 			}
 		}
 		y += rows(k)*row + 8
 	}
 	at := left
-	for _, name := range []string{"batch wait", "forward", "backward", "step", "report", "load", "fetch", "transform", "use"} {
+	for _, name := range []string{"batch wait", "forward", "backward", "step", "report", "load", "fetch",
+		"transform", "use"} {
 		fmt.Fprintf(d, `<rect x="%d" y="%d" width="11" height="11" fill="%s"/>`+"\n", at, height+4, colours[name])
 		d.text(at+15, height+14, `font-family="sans-serif" font-size="11" fill="#345"`, name)
 		at += 30 + 7*len(name)

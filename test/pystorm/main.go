@@ -172,7 +172,8 @@ func checkValue(v pickle.Value) (id, sequence int64, err error) {
 	}
 	for i, x := range tensor.Data[int64](array.Tensor) {
 		if x != id<<32+sequence {
-			return 0, 0, fmt.Errorf("value %d of process %d: element %d is %d, want %d", sequence, id, i, x, id<<32+sequence)
+			return 0, 0,
+				fmt.Errorf("value %d of process %d: element %d is %d, want %d", sequence, id, i, x, id<<32+sequence)
 		}
 	}
 	return id, sequence, nil

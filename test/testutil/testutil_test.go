@@ -129,7 +129,8 @@ func TestErrorContains(t *testing.T) {
 	}
 	wantLog(t, run(t, time.Minute, func(r *recorder) { testutil.ErrorContains(r, errTest, "test", "other") }),
 		false, "test error", "other")
-	wantLog(t, run(t, time.Minute, func(r *recorder) { testutil.ErrorContains(r, nil, "any") }), false, "no error", "any")
+	wantLog(t, run(t, time.Minute, func(r *recorder) { testutil.ErrorContains(r, nil, "any") }), false,
+		"no error", "any")
 }
 
 func TestContext_EndsWithTheTest(t *testing.T) {

@@ -104,7 +104,8 @@ func (t *Track) nest() error {
 			return fmt.Errorf("track %q of process %d: %q ends before it begins", t.Name, t.PID, s.Name)
 		}
 		if n := len(open); n > 0 && open[n-1].End < s.End {
-			return fmt.Errorf("track %q of process %d: %q at %v lies partly in %q", t.Name, t.PID, s.Name, s.Begin, open[n-1].Name)
+			return fmt.Errorf("track %q of process %d: %q at %v lies partly in %q", t.Name, t.PID, s.Name, s.Begin,
+				open[n-1].Name)
 		}
 		s.Depth = len(open)
 		open = append(open, *s)

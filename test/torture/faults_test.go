@@ -25,7 +25,9 @@ func TestMain(m *testing.M) { shoaltest.TestMain(m) }
 
 // faulty registers lockers that do something wrong now and then.
 func faulty(name string, deed func(w *locker, ctx context.Context) error) *shoal.Func[lockJob] {
-	return shoal.Register("faulty: "+name, func(ctx context.Context, _ int, j lockJob) error { return j.work(ctx, deed) })
+	return shoal.Register("faulty: "+name, func(ctx context.Context, _ int, j lockJob) error {
+		return j.work(ctx, deed)
+	})
 }
 
 var (
@@ -203,11 +205,14 @@ func TestStorm_NoticesWhatGoesWrong(t *testing.T) {
 		{"pays half", func(s *storm) error { return clientStorm(s, paysHalf) }, twice, "a transaction sees"},
 		{"adds unseen", func(s *storm) error { return clientStorm(s, addsUnseen) }, lost, "additions, want"},
 		{"blames nobody", func(s *storm) error { return groupStorm(s, blamesNobody) }, lost, "0 of 2 ranks blame"},
-		{"repeats a sample", func(s *storm) error { return epochStorm(s, &repeating{book{samples, s.path}}) }, twice, "sample 1 comes where 0"},
-		{"passes on twice", func(s *storm) error { return consumerStorm(s, passesTwice) }, twice, "came twice from a device"},
+		{"repeats a sample", func(s *storm) error { return epochStorm(s, &repeating{book{samples, s.path}}) }, twice,
+			"sample 1 comes where 0"},
+		{"passes on twice", func(s *storm) error { return consumerStorm(s, passesTwice) }, twice,
+			"came twice from a device"},
 		{"stands still", func(s *storm) error { s.progress(); return nil }, hangs, "nobody gets on"},
 		{"fails", func(s *storm) error { return errors.New("by itself") }, crashes, "by itself"},
-		{"leaves a descriptor", func(s *storm) error { return leave(t) }, func(t tally) int { return t.FDs }, "descriptors, and"},
+		{"leaves a descriptor", func(s *storm) error { return leave(t) }, func(t tally) int { return t.FDs },
+			"descriptors, and"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := kind{name: c.name, blow: c.blow}.begin(20, 1, 2*time.Second)

@@ -33,7 +33,8 @@ func TestLedger_Judges(t *testing.T) {
 		a, doubtful := accounts(all)
 		a.judge(s, doubtful)
 		if s.seen.Lost != c.lost || s.seen.Twice != c.twice || len(s.violate) == 0 && c.lost+c.twice > 0 {
-			t.Errorf("%s: %d lost, %d twice, want %d, %d: %q", c.name, s.seen.Lost, s.seen.Twice, c.lost, c.twice, s.violate)
+			t.Errorf("%s: %d lost, %d twice, want %d, %d: %q", c.name, s.seen.Lost, s.seen.Twice, c.lost,
+				c.twice, s.violate)
 		}
 	}
 }

@@ -37,7 +37,8 @@ func run(ctx context.Context) error {
 	one := flag.String("storm", "", "have this one only: "+strings.Join(stormNames(), ", "))
 	deaths := flag.Int("deaths", 0, "of a storm; 0 stands for its usual number")
 	flag.StringVar(&t.rings, "rings", "", "the program test/crashtest, for storms of rings")
-	flag.StringVar(&t.garbage, "garbage", "", "the compiled tests of internal/arena, for garbage in the control segment")
+	flag.StringVar(&t.garbage, "garbage", "",
+		"the compiled tests of internal/arena, for garbage in the control segment")
 	flag.StringVar(&t.histories, "histories", "", "the program test/histories, for histories of operations")
 	seed := flag.Uint64("seed", 1, "of the random choices")
 	most := flag.Duration("time", 15*time.Minute, "how long it goes on")
@@ -84,7 +85,8 @@ func (t *torture) all(ctx context.Context, seed uint64) (failed error) {
 			failed = errors.Join(failed, t.have(ctx, t.rings, "storm", "-kills", "400", "-seed", at))
 		}
 		if t.histories != "" {
-			failed = errors.Join(failed, t.have(ctx, t.histories, "-sessions", "6", "-kills", "2", "-seed", at, "-out", os.TempDir()))
+			failed = errors.Join(failed,
+				t.have(ctx, t.histories, "-sessions", "6", "-kills", "2", "-seed", at, "-out", os.TempDir()))
 		}
 		if t.garbage != "" {
 			failed = errors.Join(failed, t.have(ctx, t.garbage, "-test.run", "^TestScribble_NobodyCrashesOrHangs$",

@@ -193,7 +193,8 @@ func indicesOf(t *table, rows int) ([]int, error) {
 		}
 		for _, i := range column.Uint64Values() {
 			if i > math.MaxInt || int(i) >= rows {
-				return nil, unsupportedError("index of sample %d is row %d, out of range for %d rows", len(list), i, rows)
+				return nil,
+					unsupportedError("index of sample %d is row %d, out of range for %d rows", len(list), i, rows)
 			}
 			list = append(list, int(i))
 		}

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) {
 // refusals maps comparisons of testdata/huggingface.py to the messages with which Go leaves a data
 // set to Python.
 var refusals = map[string]string{
-	"numpy":        "by Python: Python instead of Go loads the samples: datasets.Dataset: format numpy is not supported by Go",
+	"numpy": "by Python: Python instead of Go loads the samples: datasets.Dataset: format numpy is not " +
+		"supported by Go",
 	"arguments":    "format arguments",
 	"all columns":  "output_all_columns is not supported",
 	"transform":    "format custom is not supported by Go",

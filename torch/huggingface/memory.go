@@ -39,7 +39,8 @@ func restoreTable(v any) (*table, error) {
 			return nil, err
 		}
 		if columns[k].Len() != columns[0].Len() {
-			return nil, unsupportedError("columns have %d and %d rows, want equal numbers", columns[0].Len(), columns[k].Len())
+			return nil,
+				unsupportedError("columns have %d and %d rows, want equal numbers", columns[0].Len(), columns[k].Len())
 		}
 	}
 	t.add(columns)

@@ -220,7 +220,8 @@ func concatBlocks(r *value.Record) (_ *table, err error) {
 			whole.names = part.names
 		}
 		if !slices.Equal(whole.names, part.names) {
-			return nil, unsupportedError("parts of its table have different columns, %q and %q", whole.names, part.names)
+			return nil,
+				unsupportedError("parts of its table have different columns, %q and %q", whole.names, part.names)
 		}
 		for _, c := range part.chunks {
 			if first := whole.chunks; len(first) > 0 && !slices.EqualFunc(first[0], c, sameType) {
@@ -261,7 +262,8 @@ func combineColumns(v any) (_ *table, err error) {
 // chunk boundaries of both tables.
 func (t *table) addColumns(by *table) error {
 	if by.rowCount() != t.rowCount() {
-		return unsupportedError("parts of its table joined by columns have %d and %d rows, want equal numbers", t.rowCount(), by.rowCount())
+		return unsupportedError("parts of its table joined by columns have %d and %d rows, want equal numbers",
+			t.rowCount(), by.rowCount())
 	}
 	for _, name := range by.names {
 		if slices.Contains(t.names, name) {

@@ -78,7 +78,8 @@ func verifyFields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error
 	}
 	n := t.VectorLen(o)
 	if *left -= n; *left < 0 || depth == 0 {
-		return fmt.Errorf("schema has too many fields or levels, want at most %d fields and %d levels", mostFields, mostDepth)
+		return fmt.Errorf("schema has too many fields or levels, want at most %d fields and %d levels",
+			mostFields, mostDepth)
 	}
 	start := t.Vector(o)
 	for k := range n {

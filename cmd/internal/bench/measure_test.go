@@ -191,7 +191,8 @@ func TestOpsEndsWithTheMedianOfItsRatios(t *testing.T) {
 		t.Errorf("median row %+v", r)
 	}
 	dropped := bench.Result{Name: "op_dropped_result", RatioToPeer: 0.5}
-	if r := bench.MedianRow(append(rows[:3:3], dropped)); r.Value != 1.5 || !strings.Contains(r.Target, "dropped result 2.00") {
+	if r := bench.MedianRow(append(rows[:3:3], dropped)); r.Value != 1.5 ||
+		!strings.Contains(r.Target, "dropped result 2.00") {
 		t.Errorf("median row %+v, want the ratio of dropped results beside the median", r)
 	}
 	if r := bench.MedianRow(rows[3:]); r.Name != "" {
@@ -213,7 +214,8 @@ func TestGroupIsSkippedWithANoteIfItsLibraryIsMissing(t *testing.T) {
 		err := bench.RunNeeding(t.Context(), c.library, map[string]string{"absent": "not installed"},
 			func(bench.Result) error { rows++; return nil }, func(note string) { notes = append(notes, note) })
 		if err != nil || rows != c.rows || !slices.Equal(notes, c.notes) {
-			t.Errorf("library %q: %d rows, notes %q, %v, want %d rows, notes %q", c.library, rows, notes, err, c.rows, c.notes)
+			t.Errorf("library %q: %d rows, notes %q, %v, want %d rows, notes %q", c.library, rows, notes, err,
+				c.rows, c.notes)
 		}
 	}
 }

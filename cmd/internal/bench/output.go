@@ -22,7 +22,8 @@ func rowWriter(out, log io.Writer, asJSON bool, header string, bar *progress) fu
 		bar.clearLine()
 		if r.Suite != suite {
 			suite = r.Suite
-			fmt.Fprintf(out, "\n"+lineFormat, suite, "median", "±", "floor", "× floor", "peer", "±", "× peer", "target")
+			fmt.Fprintf(out, "\n"+lineFormat, suite, "median", "±", "floor", "× floor", "peer", "±",
+				"× peer", "target")
 		}
 		_, err := fmt.Fprintf(out, lineFormat, r.Name, cmp.Or(formatQuantity(r.Value, r.Unit), "0"),
 			formatPercent(r.Spread),

@@ -13,7 +13,8 @@ import (
 
 var row = bench.Result{
 	Suite: "core", Name: "a", Value: 300, Unit: bench.Nanoseconds, Spread: 0.1,
-	Floor: 100, RatioToFloor: 3, Peer: "torch", PeerValue: 30_000, PeerSpread: 0.07, RatioToPeer: 100, Target: "≤ 2 × floor",
+	Floor: 100, RatioToFloor: 3, Peer: "torch", PeerValue: 30_000, PeerSpread: 0.07, RatioToPeer: 100,
+	Target: "≤ 2 × floor",
 }
 
 func TestJSONHasTheKeysThatApply(t *testing.T) {
@@ -23,7 +24,8 @@ func TestJSONHasTheKeysThatApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"floor", "name", "peer", "peer_spread", "peer_value", "ratio_to_floor", "ratio_to_peer", "spread", "suite", "unit", "value"},
+		{"floor", "name", "peer", "peer_spread", "peer_value", "ratio_to_floor", "ratio_to_peer", "spread", "suite",
+			"unit", "value"},
 		{"name", "noisy", "spread", "suite", "unit", "value"},
 	}
 	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {

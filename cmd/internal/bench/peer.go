@@ -121,7 +121,8 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 	}
 	if err := p.read(&p.hello); err != nil {
 		return nil, fmt.Errorf(
-			"%w: %s cannot import torch (%w); install it with '%s -m pip install torch', or set another interpreter with --python",
+			"%w: %s cannot import torch (%w); install it with '%s -m pip install torch', or set another "+
+				"interpreter with --python",
 			ErrPeer, python, err, python)
 	}
 	return p, nil

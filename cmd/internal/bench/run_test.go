@@ -103,7 +103,8 @@ var rows = map[string][]string{
 
 // stepRows are the rows of suite steps: each work with 1, 2 and 4 threads.
 func stepRows() (names []string) {
-	for _, work := range strings.Fields(`op_add op_mul_row op_gt op_exp op_tanh op_sum op_sum_0 op_amax_1 op_softmax op_to_float16
+	for _, work := range strings.Fields(
+		`op_add op_mul_row op_gt op_exp op_tanh op_sum op_sum_0 op_amax_1 op_softmax op_to_float16
 		op_transpose op_uniform op_normal op_sgd op_adam op_mm
 		step_mlp step_cnn step_cnn32 step_transformer step_lstm step_thin`) {
 		names = append(names, work+"_1", work+"_2", work+"_4")

@@ -56,10 +56,12 @@ func sizeRows(ctx context.Context, h *environment) (group, error) {
 func floorRows(ctx context.Context, h *environment) (group, error) {
 	return pairedGroup(ctx, h, 15, func(p *pair) []Case {
 		return []Case{
-			{Name: "line_rtt", Unit: Nanoseconds, Ours: p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)})},
+			{Name: "line_rtt", Unit: Nanoseconds,
+				Ours: p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)})},
 			{Name: "bare_ring_per_s", Unit: PerSecond,
 				Ours: p.measureRate(order{Work: "bare_ring", Rounds: h.spinRounds(500_000)})},
-			{Name: "futex_rtt", Unit: Nanoseconds, Ours: p.probe(order{Work: "futex_rtt", Rounds: h.scaleRounds(1000)})},
+			{Name: "futex_rtt", Unit: Nanoseconds,
+				Ours: p.probe(order{Work: "futex_rtt", Rounds: h.scaleRounds(1000)})},
 			{Name: "eventfd_rtt", Unit: Nanoseconds,
 				Ours: p.probe(order{Work: "eventfd_parked", Rounds: h.scaleRounds(300)})},
 			{Name: "cas", Unit: Nanoseconds, Ours: p.probe(order{Work: "cas", Rounds: h.scaleRounds(1_000_000)})},

@@ -96,7 +96,8 @@ func writePartnerFiles(ctx context.Context, dir string) (env []string, err error
 	built := filepath.Join(dir, name)
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", built, source).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf(
-			"%w: the program %s is neither in the directory of this program nor on the PATH, and building it failed: %w: %s",
+			"%w: the program %s is neither in the directory of this program nor on the PATH, and building it "+
+				"failed: %w: %s",
 			ErrPeer, name, err, out)
 	}
 	return found(built), nil

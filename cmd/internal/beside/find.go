@@ -46,6 +46,7 @@ func Find(program string) (path string, err error) {
 		return path, nil
 	}
 	return "", fmt.Errorf(
-		"%w: %s is neither in the directory of this program nor on the PATH: install it with go install %s%s@latest", ErrMissing,
+		"%w: %s is neither in the directory of this program nor on the PATH: install it with go install %s%s@latest",
+		ErrMissing,
 		program, source, program)
 }

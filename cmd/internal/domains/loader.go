@@ -72,21 +72,28 @@ func (l Loader) findBottleneck() (bound, verdict string) {
 	case l.Seconds == 0:
 		return "", fmt.Sprintf("No batch has been consumed for %.0f s.", float64(l.Window)/1e6)
 	case l.Workers == 0 && l.Waits > starving:
-		return "workers", fmt.Sprintf("The trainer loads each batch itself, for %s of the last %s. With Workers, loading would overlap "+
+		return "workers", fmt.Sprintf("The trainer loads each batch itself, for %s of the last %s. With Workers, "+
+			"loading would overlap "+
 			"with training.", percentText(l.Waits), span)
 	case l.Workers == 0:
-		return "consumer", fmt.Sprintf("The trainer is the bottleneck: it loads each batch itself, which took %s of the last %s.",
-			percentText(l.Waits), span)
+		return "consumer",
+			fmt.Sprintf("The trainer is the bottleneck: it loads each batch itself, which took %s of the last %s.",
+				percentText(l.Waits), span)
 	case l.Waits <= starving:
-		return "consumer", fmt.Sprintf("The trainer is the bottleneck: it waited for batches %s of the last %s. %s idle %s of "+
-			"the time%s.", percentText(l.Waits), span, workersWere(l.Workers), percentText(l.Idle+l.Blocked), l.fewerWorkers())
+		return "consumer",
+			fmt.Sprintf("The trainer is the bottleneck: it waited for batches %s of the last %s. %s idle %s of "+
+				"the time%s.", percentText(l.Waits), span, workersWere(l.Workers), percentText(l.Idle+l.Blocked),
+				l.fewerWorkers())
 	case l.Idle+l.Blocked > idling:
-		return "order", fmt.Sprintf("The trainer starves although workers are idle: it waited for batches %s of the last %s, and "+
-			"%s idle %s of it. Slow batches delay later ones, or too few are prefetched: try AsReady, or a larger "+
-			"Prefetch.", percentText(l.Waits), span, lowerFirst(workersWere(l.Workers)), percentText(l.Idle+l.Blocked))
+		return "order",
+			fmt.Sprintf("The trainer starves although workers are idle: it waited for batches %s of the last %s, and "+
+				"%s idle %s of it. Slow batches delay later ones, or too few are prefetched: try AsReady, or a larger "+
+				"Prefetch.", percentText(l.Waits), span, lowerFirst(workersWere(l.Workers)),
+				percentText(l.Idle+l.Blocked))
 	}
-	return "workers", fmt.Sprintf("The trainer starves: it waited for batches %s of the last %s, and %s busy %s of it. %s",
-		percentText(l.Waits), span, lowerFirst(workersWere(l.Workers)), percentText(l.Loads), l.moreWorkers())
+	return "workers",
+		fmt.Sprintf("The trainer starves: it waited for batches %s of the last %s, and %s busy %s of it. %s",
+			percentText(l.Waits), span, lowerFirst(workersWere(l.Workers)), percentText(l.Loads), l.moreWorkers())
 }
 
 func (l Loader) fewerWorkers() string {

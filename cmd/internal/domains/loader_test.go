@@ -26,8 +26,10 @@ func TestALoaderIsJudged(t *testing.T) {
 		enough   int
 	}{
 		{"workers are slow", 2, track("idle", 4, 6, 0), []observe.TrackView{busy, busy}, "workers",
-			[]string{"The trainer starves", "60 % of the last 10 s", "the 2 workers were busy 98 %", "5 workers would keep up"}, 5},
-		{"the trainer is slow", 4, track("working", 9.9, 0.1, 0), []observe.TrackView{idle, idle, idle, idle}, "consumer",
+			[]string{"The trainer starves", "60 % of the last 10 s", "the 2 workers were busy 98 %",
+				"5 workers would keep up"}, 5},
+		{"the trainer is slow", 4, track("working", 9.9, 0.1, 0), []observe.TrackView{idle, idle, idle, idle},
+			"consumer",
 			[]string{"The trainer is the bottleneck", "1 % of the last 10 s", "idle 90 %", "1 of 4 would suffice"}, 1},
 		{"both wait", 2, track("idle", 4, 6, 0), []observe.TrackView{busy, idle}, "order",
 			[]string{"starves although workers are idle", "AsReady", "Prefetch"}, 3},
@@ -39,7 +41,8 @@ func TestALoaderIsJudged(t *testing.T) {
 			[]string{"is the bottleneck", "2 %"}, 1},
 		{"nothing", 2, observe.TrackView{}, nil, "", []string{"No batch has been consumed for 10 s."}, 0},
 		{"a trainer that was killed", 2, track("dead", 5, 5, 0), nil, "", []string{"is dead"}, 0},
-		{"a worker that was killed", 2, track("idle", 4, 6, 0), []observe.TrackView{busy, track("dead", 9.8, 0.2, 0)}, "workers",
+		{"a worker that was killed", 2, track("idle", 4, 6, 0),
+			[]observe.TrackView{busy, track("dead", 9.8, 0.2, 0)}, "workers",
 			[]string{"1 worker is dead and not yet replaced."}, 5},
 	} {
 		l := domains.Judge(observe.TimelineView{Workers: c.workers, Window: 10e6, Consumer: c.consumer,

@@ -56,7 +56,8 @@ func (d Domain) printWaits(out io.Writer) {
 			left++
 			continue
 		}
-		words.Fprintf(out, "  queue %s: %d of %d, %.0f puts/s, %.0f gets/s, %s\n", blockLabel(q.Names, q.Block), q.Depth,
+		words.Fprintf(out, "  queue %s: %d of %d, %.0f puts/s, %.0f gets/s, %s\n",
+			blockLabel(q.Names, q.Block), q.Depth,
 			q.Capacity, q.PutsPerSecond, q.GetsPerSecond,
 			words.Count(len(q.Senders.Waiting)+len(q.Receivers.Waiting), "waiter"))
 	}

@@ -197,7 +197,8 @@ func TestAWatcherSeesADeadlockAndWhatItsProcessesAre(t *testing.T) {
 		}
 		ranks := 0
 		for _, p := range d.Processes {
-			if p.Role == domains.Worker && p.Function == "crosswise" && p.State == domains.Running && p.Parent == os.Getpid() &&
+			if p.Role == domains.Worker && p.Function == "crosswise" && p.State == domains.Running &&
+				p.Parent == os.Getpid() &&
 				p.Seat > 0 && p.Rank != nil {
 				ranks += 1 + *p.Rank
 			}

@@ -39,7 +39,9 @@ func TestOptionsThatMakeNoSenseAreNamed(t *testing.T) {
 		"--device gpu: tensor: unknown device: \"gpu\"": func(o *hogwild.Options) { o.Device = "gpu" },
 		"--download requires":                           func(o *hogwild.Options) { o.Download = true },
 		"--out m.pt: ":                                  func(o *hogwild.Options) { o.Out = "m.pt" },
-		"--mirror requires":                             func(o *hogwild.Options) { o.Data, o.Mirror = "mnist", "http://localhost" },
+		"--mirror requires": func(o *hogwild.Options) {
+			o.Data, o.Mirror = "mnist", "http://localhost"
+		},
 	} {
 		o := original()
 		spoil(&o)

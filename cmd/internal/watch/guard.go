@@ -48,7 +48,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, rest, behind := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !g.isToken(token) {
 		respondError(w, http.StatusForbidden, "The token is missing",
-			"Only the user who started shoal watch may open this page. Copy the whole URL printed by shoal watch, to its last "+
+			"Only the user who started shoal watch may open this page. Copy the whole URL printed by shoal watch, "+
+				"to its last "+
 				"character. Each start of shoal watch creates a new token, so an old bookmark does not work.")
 		return
 	}

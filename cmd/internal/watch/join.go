@@ -36,11 +36,13 @@ func ParseJoin(text string, roots *x509.CertPool) (Join, error) {
 	token := strings.Trim(u.Path, "/")
 	switch {
 	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return Join{}, errors.New("want an https URL, or http on the loopback: pass the URL printed by the other shoal watch")
+		return Join{},
+			errors.New("want an https URL, or http on the loopback: pass the URL printed by the other shoal watch")
 	case token == "" || strings.Contains(token, "/") || u.User != nil || u.RawQuery != "":
 		return Join{}, fmt.Errorf("%s: want a URL with only the token in its path: pass the whole URL", u.Host)
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
-		return Join{}, fmt.Errorf("%s: plain http would expose the token to the network: start that shoal watch with -cert and -key, "+
+		return Join{}, fmt.Errorf("%s: plain http would expose the token to the network: start that shoal watch "+
+			"with -cert and -key, "+
 			"or -self-signed, or connect to its loopback by ssh -L", u.Host)
 	case u.Scheme == "http" && u.Fragment != "":
 		return Join{}, fmt.Errorf("%s: got a certificate fingerprint with an http URL, want https", u.Host)
@@ -48,8 +50,9 @@ func ParseJoin(text string, roots *x509.CertPool) (Join, error) {
 	if u.Fragment != "" {
 		sum, err := hex.DecodeString(strings.ReplaceAll(u.Fragment, ":", ""))
 		if err != nil || len(sum) != sha256.Size {
-			return Join{}, fmt.Errorf("%s: invalid fingerprint after #, want the certificate's SHA-256 in 64 hexadecimal digits",
-				u.Host)
+			return Join{},
+				fmt.Errorf("%s: invalid fingerprint after #, want the certificate's SHA-256 in 64 hexadecimal digits",
+					u.Host)
 		}
 		j.print = [sha256.Size]byte(sum)
 	}
@@ -108,7 +111,8 @@ func (j Join) open(ctx context.Context) (*http.Response, error) {
 	case answer.StatusCode == http.StatusOK && kind == "text/event-stream":
 		return answer, nil
 	case answer.StatusCode == http.StatusForbidden:
-		err = errors.New("token rejected: the other shoal watch was restarted: pass the URL that it printed last to -join")
+		err = errors.New("token rejected: the other shoal watch was restarted: pass the URL that it printed last " +
+			"to -join")
 	case answer.StatusCode == http.StatusMisdirectedRequest:
 		err = errors.New("host name in the URL rejected: pass the URL printed by the other shoal watch to -join")
 	case answer.StatusCode == http.StatusServiceUnavailable:

@@ -179,16 +179,19 @@ func TestAHostThatCannotBeJoinedIsNamedWithTheCause(t *testing.T) {
 		"another fingerprint": {good.URL + "#" + watch.Fingerprint(other), "does not have the fingerprint"},
 		"no authority":        {good.URL, "set -ca, or use the URL with the fingerprint"},
 		"nobody there":        {gone.URL + "/SECRET/", "connection refused"},
-		"no TLS":              {"https://" + strings.TrimPrefix(play(http.NotFound), "http://"), "gave HTTP response to HTTPS client"},
-		"something else":      {play(http.NotFound), "not a shoal watch of this version: got HTTP status 404"},
+		"no TLS": {"https://" + strings.TrimPrefix(play(http.NotFound), "http://"),
+			"gave HTTP response to HTTPS client"},
+		"something else": {play(http.NotFound), "not a shoal watch of this version: got HTTP status 404"},
 		"a page": {play(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<html>") }),
 			"not a shoal watch of this version: got HTTP status 200"},
 		"a way elsewhere": {play(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, good.URL+"own", http.StatusSeeOther)
 		}), "not a shoal watch of this version: got HTTP status 303"},
-		"another name":   {play(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(421) }), "host name in the URL rejected"},
-		"too many pages": {play(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }), "too many open pages"},
-		"itself":         {good.URL + "#" + watch.Fingerprint(c), "already shown"},
+		"another name": {play(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(421) }),
+			"host name in the URL rejected"},
+		"too many pages": {play(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }),
+			"too many open pages"},
+		"itself": {good.URL + "#" + watch.Fingerprint(c), "already shown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -207,7 +210,8 @@ func TestAHostThatCannotBeJoinedIsNamedWithTheCause(t *testing.T) {
 
 func TestJoinsAreDifferentAndFew(t *testing.T) {
 	twice := joinAll(t, "https://node1:1/A/", "https://node1:1/B/")
-	if _, err := watch.Listen(watch.Options{Joins: twice}); err == nil || !strings.Contains(err.Error(), "node1:1 is joined more than once") {
+	if _, err := watch.Listen(watch.Options{Joins: twice}); err == nil ||
+		!strings.Contains(err.Error(), "node1:1 is joined more than once") {
 		t.Error(err)
 	}
 	var many []string
@@ -265,7 +269,8 @@ func TestAHostThatGoesComesBack(t *testing.T) {
 	}
 	until(t, p, live)
 	until(t, p, func(m joined) bool { // it says nothing, though the connection is there
-		return m.Hosts[0].State == "silent" && strings.Contains(m.Hosts[0].Error, "no data received") && len(m.Domains) == 1
+		return m.Hosts[0].State == "silent" && strings.Contains(m.Hosts[0].Error, "no data received") &&
+			len(m.Domains) == 1
 	})
 	l.mu.Lock()
 	l.says = append(l.says, said(`{"at":2,"error":"no table","domains":[]}`))
@@ -295,9 +300,12 @@ func TestWhatAJoinedHostSaysIsChecked(t *testing.T) {
 		"a number where a list is": {[]string{greets, said(program(`,"processes":7`))}, "malformed reading", nil},
 		"nothing":                  {[]string{greets, said(`null`)}, "malformed reading", nil},
 		"deep":                     {[]string{greets, said(strings.Repeat("[", 1<<20))}, "too large for the page", nil},
-		"one large line":           {[]string{greets, said(`"` + strings.Repeat("x", 5<<20) + `"`)}, "too large for the page", nil},
-		"many elements":            {[]string{greets, said(program(`,"processes":[` + many(1<<19, "0") + `]`))}, "too large for the page", nil},
-		"many fields":              {[]string{greets, said(program(`,"bound":{` + many(1<<18, `"":{}`) + `}`))}, "too large for the page", nil},
+		"one large line": {[]string{greets, said(`"` + strings.Repeat("x", 5<<20) + `"`)},
+			"too large for the page", nil},
+		"many elements": {[]string{greets, said(program(`,"processes":[` + many(1<<19, "0") + `]`))},
+			"too large for the page", nil},
+		"many fields": {[]string{greets, said(program(`,"bound":{` + many(1<<18, `"":{}`) + `}`))},
+			"too large for the page", nil},
 		"many processes": {[]string{greets, said(`{"at":1,"domains":[` + func() (all string) {
 			for i := range 5 {
 				all += fmt.Sprintf(`{"address":"@shoal/0/%d-b","processes":[%s]},`, i, many(600, "{}"))
@@ -306,22 +314,27 @@ func TestWhatAJoinedHostSaysIsChecked(t *testing.T) {
 		}() + `]}`)}, "too large for the page", nil},
 		"other events and comments": {[]string{": hi\n\nevent: surprise\ndata: {}\n\n", greets, said(program(""))}, "",
 			func(m joined) bool { return len(m.Domains) == 2 }},
-		"hosts of its own, and no lists": {[]string{greets, said(`{"at":1,"host":"x","hosts":[{"key":"evil"}],"domains":[{"address":"@shoal/0/8-b",` +
-			`"host":"evil","loaders":[{"tracks":[{}]}],"deadlocks":[{}],"waits":[{}]}]}`)}, "",
+		"hosts of its own, and no lists": {[]string{greets,
+			said(`{"at":1,"host":"x","hosts":[{"key":"evil"}],"domains":[{"address":"@shoal/0/8-b",` +
+				`"host":"evil","loaders":[{"tracks":[{}]}],"deadlocks":[{}],"waits":[{}]}]}`)}, "",
 			func(m joined) bool {
 				d := m.Domains[1]
 				l := d.Loaders[0]
 				return len(m.Hosts) == 1 && d.Host == m.Hosts[0].Key && d.Processes != nil && l.Batches != nil &&
 					l.Tracks[0].Idle != nil && d.Deadlocks[0].Waits != nil && d.Waits[0].On != nil
 			}},
-		"addresses": {[]string{greets, said(`{"at":1,"domains":[{"address":"__proto__"},{"address":""},{"address":"@shoal/0/8-b"},` +
-			`{"address":"@shoal/0/8-b"},{"address":"@shoal/<b>\n"},{"address":"@shoal/` + strings.Repeat("8", 200) + `"}]}`)}, "",
+		"addresses": {[]string{greets,
+			said(`{"at":1,"domains":[{"address":"__proto__"},{"address":""},{"address":"@shoal/0/8-b"},` +
+				`{"address":"@shoal/0/8-b"},{"address":"@shoal/<b>\n"},{"address":"@shoal/` + strings.Repeat("8", 200) +
+				`"}]}`)}, "",
 			func(m joined) bool {
 				return len(m.Domains) == 2 && strings.HasSuffix(m.Domains[1].Address, " @shoal/0/8-b")
 			}},
-		"long texts and lists": {[]string{greets, said(program(`,"error":"` + strings.Repeat("é", 4000) + `","names":["` +
-			strings.Repeat("n", 9000) + `"],"queues":[` + many(700, `{"names":["loss"],"value":1,"news":"AAAA"}`) + `],"summary":{"by_kind":{"` +
-			strings.Repeat("k", 2000) + `":{}}}`))}, "",
+		"long texts and lists": {[]string{greets,
+			said(program(`,"error":"` + strings.Repeat("é", 4000) + `","names":["` +
+				strings.Repeat("n", 9000) + `"],"queues":[` + many(700, `{"names":["loss"],"value":1,"news":"AAAA"}`) +
+				`],"summary":{"by_kind":{"` +
+				strings.Repeat("k", 2000) + `":{}}}`))}, "",
 			func(m joined) bool {
 				d := m.Domains[1]
 				numbers := 0
@@ -333,7 +346,8 @@ func TestWhatAJoinedHostSaysIsChecked(t *testing.T) {
 				return d.Error == strings.Repeat("é", 512) && len(d.Names[0]) == 1024 && len(d.Queues) == 512 &&
 					numbers == 64 && d.Queues[0].News == nil && len(d.Summary.Kinds) == 0
 			}},
-		"a name that moves the cursor": {[]string{strings.Replace(greets, "node1", `\u001b[2J\u202e`+strings.Repeat("n", 200), 1), said(program(""))}, "",
+		"a name that moves the cursor": {[]string{strings.Replace(greets, "node1",
+			`\u001b[2J\u202e`+strings.Repeat("n", 200), 1), said(program(""))}, "",
 			func(m joined) bool {
 				return strings.HasPrefix(m.Hosts[0].Name, `\x1b[2J\u202enn`) && len(m.Hosts[0].Name) < 90
 			}},
@@ -413,8 +427,12 @@ func TestAFailedReadingHereShowsTheOthersOn(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"at":1,"domains":[{"address":"@shoal/0/8-b","processes":[{"pid":8,"rank":0}],"queues":[{"value":1,"names":["a"]}]}]}`))
-	f.Add([]byte(`{"at":1,"domains":[{"address":"@shoal/0/8-b","summary":{"by_kind":{"a":{"blocks":1}},"by_site":[{"stack":"x"}]}}]}`))
+	f.Add(
+		[]byte(
+			`{"at":1,"domains":[{"address":"@shoal/0/8-b","processes":[{"pid":8,"rank":0}],"queues":[{"value":1,"names":["a"]}]}]}`))
+	f.Add(
+		[]byte(
+			`{"at":1,"domains":[{"address":"@shoal/0/8-b","summary":{"by_kind":{"a":{"blocks":1}},"by_site":[{"stack":"x"}]}}]}`))
 	f.Add([]byte(`[[[{"a":"\"]"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, err := watch.Decode(raw)

@@ -10,7 +10,8 @@ import (
 
 // What the policy of the page refuses, and what would not be there without a network.
 var (
-	inline   = regexp.MustCompile(`(?i)\sstyle=|\son[a-z]+=|<style|<script(>|[^>]*[^/]>[^<])|javascript:|innerHTML|outerHTML|insertAdjacentHTML|\beval\(`)
+	inline = regexp.MustCompile(
+		`(?i)\sstyle=|\son[a-z]+=|<style|<script(>|[^>]*[^/]>[^<])|javascript:|innerHTML|outerHTML|insertAdjacentHTML|\beval\(`)
 	external = regexp.MustCompile(`(?i)(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}`)
 	imported = regexp.MustCompile(`(?:from |import\(?|href=|src=)"([^"#]+)"`)
 )

@@ -110,7 +110,8 @@ func listen(o Options, look func(context.Context, time.Duration) (domains.Census
 			MinVersion: tls.VersionTLS12})
 	}
 	port := l.Addr().(*net.TCPAddr).Port
-	s.URL = (&url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(port)), Path: "/" + s.guard.token + "/"}).
+	s.URL = (&url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(port)),
+		Path: "/" + s.guard.token + "/"}).
 		String()
 	return s, nil
 }

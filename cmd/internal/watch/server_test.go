@@ -117,7 +117,8 @@ func TestWithoutTheTokenThereIsOnlyWhatToDo(t *testing.T) {
 	}
 	root := "http://" + u.Host
 	for _, path := range []string{"/", "/events", "/app.js", "/" + token[:len(token)-1] + "/", "/" + token + "x/",
-		"/" + strings.ToLower(token) + "/events", "//" + token + "/", "/?token=" + token, "/" + strings.Repeat("A", len(token)) + "/"} {
+		"/" + strings.ToLower(token) + "/events", "//" + token + "/", "/?token=" + token,
+		"/" + strings.Repeat("A", len(token)) + "/"} {
 		answer, body := ask(t, "GET", root+path, nil)
 		if answer.StatusCode != http.StatusForbidden || !strings.Contains(body, "Copy the whole URL") ||
 			strings.Contains(body, token) || strings.Contains(body, "7-a") {
@@ -127,7 +128,8 @@ func TestWithoutTheTokenThereIsOnlyWhatToDo(t *testing.T) {
 	for path, kind := range map[string]string{"": "text/html", "app.js": "text/javascript", "style.css": "text/css",
 		"icon.svg": "image/svg+xml", "uplot/uPlot.js": "text/javascript", "uplot/LICENSE": "text/plain"} {
 		answer, body := ask(t, "GET", s.URL+path, nil)
-		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), kind) || body == "" {
+		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), kind) ||
+			body == "" {
 			t.Errorf("%q: %s, %s, %d bytes", path, answer.Status, answer.Header.Get("Content-Type"), len(body))
 		}
 	}
@@ -166,7 +168,8 @@ func TestOnlyItsOwnNamesAreAnswered(t *testing.T) {
 	s, _ := serve(t, watch.Options{}, counting(new(atomic.Int64)))
 	u, _ := url.Parse(s.URL)
 	for host, want := range map[string]int{
-		u.Host: 200, "localhost:" + u.Port(): 200, "LOCALHOST": 200, "127.0.0.1": 200, "[::1]:80": 200, "127.1.2.3:9": 200,
+		u.Host: 200, "localhost:" + u.Port(): 200, "LOCALHOST": 200, "127.0.0.1": 200, "[::1]:80": 200,
+		"127.1.2.3:9":  200,
 		"evil.example": 421, "evil.example:" + u.Port(): 421, "localhost.evil.example": 421, "192.0.2.1": 421,
 		"127.0.0.1.evil.example": 421, "[2001:db8::1]": 421, "127.0.0.1@evil.example": 421,
 	} {
@@ -201,13 +204,16 @@ func TestAnotherSiteGetsNothing(t *testing.T) {
 		{map[string]string{"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}, 200},
 		{map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200},
 		// a link in a chat
-		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200},
+		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate",
+			"Sec-Fetch-Dest": "document"}, 200},
 		{map[string]string{"Origin": "http://evil.example"}, 403},
 		{map[string]string{"Origin": "http://127.0.0.1:1"}, 403},
 		{map[string]string{"Origin": "null"}, 403},
-		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}, 403},
+		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"},
+			403},
 		{map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}, 403},
-		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403},
+		{map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
+			403},
 	} {
 		answer, _ := ask(t, "GET", s.URL+"app.js", func(r *http.Request) {
 			for name, value := range c.headers {

@@ -189,7 +189,8 @@ func (a *asm) loadU64() string { return a.loadWord("u64", a.reserveArgs(1)) }
 
 // threadIndex returns the index of the thread in the grid, as u32.
 func (a *asm) threadIndex() string {
-	return a.emitResult("mad.lo.u32", a.emitResult("mov.u32", "%ctaid.x"), a.emitResult("mov.u32", "%ntid.x"), a.emitResult("mov.u32", "%tid.x"))
+	return a.emitResult("mad.lo.u32", a.emitResult("mov.u32", "%ctaid.x"), a.emitResult("mov.u32", "%ntid.x"),
+		a.emitResult("mov.u32", "%tid.x"))
 }
 
 // returnUnless makes threads return if the predicate is false.

@@ -155,7 +155,8 @@ func (a *asm) advanceAddresses(w int, i string, addresses []string) {
 	step := func(m string) {
 		wide := a.emitResult("cvt.u64.u32", m)
 		for k, p := range addresses {
-			a.set(p, "mad.lo.s64", wide, a.emitResult("ld.param.s64", fmt.Sprintf("[%s+%d]", dim, 8*(layoutWords(k)-1))), p)
+			a.set(p, "mad.lo.s64", wide,
+				a.emitResult("ld.param.s64", fmt.Sprintf("[%s+%d]", dim, 8*(layoutWords(k)-1))), p)
 		}
 	}
 	a.emitWhile(func() string { return a.emitResult("setp.gt.u32", left, "1") }, func() {
@@ -178,7 +179,8 @@ func (e each) denseEntry(vector int) *asm {
 	all := a.emitResult("setp.le.u32", a.emitResult("add.u32", first, fmt.Sprint(vector)), n)
 	a.emitUnless(all, func() {
 		a.emitLoop(first, n, "1", func(i string) {
-			e.applyElement(a, e.elementAddresses(a, bases, i), a.emitResult("add.u64", place, a.emitResult("cvt.u64.u32", i)), extra)
+			e.applyElement(a, e.elementAddresses(a, bases, i),
+				a.emitResult("add.u64", place, a.emitResult("cvt.u64.u32", i)), extra)
 		})
 		a.emit("ret")
 	})

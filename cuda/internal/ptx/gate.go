@@ -55,11 +55,13 @@ func gated(a *asm, t Type, x ...string) string {
 func gatedGradient(a *asm, t Type, x ...string) string {
 	s, squares := open(a, t, x[0], x[2], x[3])
 	slope := a.emitResult(op("fma", t), a.emitResult(op("mul", t), squares, formatConst(t, 3)), x[3], x[2])
-	rest := a.emitResult(op("mul", t), a.emitResult(op("mul", t), a.emitResult(op("sub", t), formatConst(t, 1), s), s), x[0])
+	rest := a.emitResult(op("mul", t),
+		a.emitResult(op("mul", t), a.emitResult(op("sub", t), formatConst(t, 1), s), s), x[0])
 	return a.emitResult(op("mul", t), a.emitResult(op("fma", t), slope, rest, s), x[1])
 }
 
 // reluGradient takes y and dy. It returns 0 if y ≤ 0, and dy otherwise, including for a NaN in y.
 func reluGradient(a *asm, t Type, x ...string) string {
-	return a.emitResult("selp."+string(t), formatConst(t, 0), x[1], a.emitResult("setp.le."+string(t), x[0], formatConst(t, 0)))
+	return a.emitResult("selp."+string(t), formatConst(t, 0), x[1],
+		a.emitResult("setp.le."+string(t), x[0], formatConst(t, 0)))
 }

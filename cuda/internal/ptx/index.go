@@ -64,7 +64,8 @@ func (a *asm) indexedAddress(base, index string, extra int) (at, stray string) {
 	end := a.emitResult("add.s64", index, size)
 	index = a.emitResult("selp.s64", end, index, a.emitResult("setp.lt.s64", index, "0"))
 	inside := a.emitResult("min.u64", index, a.emitResult("sub.s64", size, "1"))
-	return a.emitResult("mad.lo.s64", inside, a.loadWord("s64", extra), base), a.emitResult("setp.ne.u64", inside, index)
+	return a.emitResult("mad.lo.s64", inside, a.loadWord("s64", extra), base),
+		a.emitResult("setp.ne.u64", inside, index)
 }
 
 // addAtomic adds atomically, including types without such an instruction: Bool addition is or,
@@ -83,7 +84,8 @@ func (a *asm) addAtomic(t Type, address, v string) {
 	shift := a.emitResult("shl.b32", a.emitResult("cvt.u32.u64", a.emitResult("and.b64", address, "3")), "3")
 	mask := a.emitResult("shl.b32", fmt.Sprint(1<<width-1), shift)
 	rest := a.emitResult("not.b32", mask)
-	seen, old, again := a.emitResult("ld.global.u32", "["+word+"]"), a.newRegister(4), a.emitResult("setp.eq.u32", "0", "0")
+	seen, old, again := a.emitResult("ld.global.u32", "["+word+"]"), a.newRegister(4),
+		a.emitResult("setp.eq.u32", "0", "0")
 	a.emitWhile(func() string { return again }, func() {
 		a.set(old, "mov.u32", seen)
 		own := a.emitResult("shr.u32", old, shift)

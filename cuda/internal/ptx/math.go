@@ -121,7 +121,8 @@ func log(a *asm, t Type, x ...string) string {
 		series = append(series, 2/float64(2*i+3))
 	}
 	// log m = 2s + s·z·series = f - s·(f - z·series), since 2s = f - s·f
-	tail := a.emitResult("mul.rn.f64", s, a.emitResult("sub.rn.f64", f, a.emitResult("mul.rn.f64", z, a.horner(z, series))))
+	tail := a.emitResult("mul.rn.f64", s,
+		a.emitResult("sub.rn.f64", f, a.emitResult("mul.rn.f64", z, a.horner(z, series))))
 	low := a.emitResult("sub.rn.f64", a.emitResult("mul.rn.f64", k, c(ln2Low)), tail)
 	y := a.emitResult("add.rn.f64", a.emitResult("mul.rn.f64", k, c(ln2High)), a.emitResult("add.rn.f64", f, low))
 	y = a.emitResult("selp.f64", x[0], y, a.emitResult("setp.equ.f64", x[0], c(math.Inf(1)))) // +Inf or NaN
@@ -151,7 +152,8 @@ func sine(more int) opFunc {
 				a.set(rest, "fma.rn.f64", k, c(-part), rest)
 			}
 			// larger multiples are divisible by 4
-			small := a.emitResult("selp.f64", k, c(0), a.emitResult("setp.lt.f64", a.emitResult("abs.f64", k), c(0x1p55)))
+			small := a.emitResult("selp.f64", k, c(0),
+				a.emitResult("setp.lt.f64", a.emitResult("abs.f64", k), c(0x1p55)))
 			a.set(quarter, "add.s64", quarter, a.emitResult("cvt.rzi.s64.f64", small))
 			a.set(again, "setp.gt.f64", a.emitResult("abs.f64", rest), c(1))
 		})
@@ -209,7 +211,8 @@ func power(a *asm, t Type, x ...string) string {
 	whole := a.emitResult("setp.eq.f64", a.emitResult("cvt.rni.f64.f64", exponent), exponent)
 	half := a.emitResult("mul.rn.f64", exponent, c(.5))
 	odd := a.emitResult("setp.ne.f64", a.emitResult("cvt.rni.f64.f64", half), half) // valid for integral exponents
-	y := a.emitResult("mov.f64", exp(a, t, a.emitResult("mul.rn.f64", exponent, log(a, t, a.emitResult("abs.f64", base)))))
+	y := a.emitResult("mov.f64",
+		exp(a, t, a.emitResult("mul.rn.f64", exponent, log(a, t, a.emitResult("abs.f64", base)))))
 	a.set(y, "selp.f64", a.signOf(base, y), y, a.emitResult("and.pred", odd, whole)) // and a zero's sign
 	a.emitIf(a.emitResult("setp.lt.f64", base, c(0)), func() {
 		defined := a.emitResult("or.pred", whole, a.emitResult("setp.eq.f64", base, c(math.Inf(-1))))
@@ -264,7 +267,8 @@ func floorDivide(a *asm, t Type, x ...string) string {
 	q := a.emitResult("div.rn.f64", a.emitResult("sub.rn.f64", x[0], rest), x[1])
 	q = a.emitResult("selp.f64", a.emitResult("sub.rn.f64", q, c(1)), q, a.needsDecrement(t, rest, x[1]))
 	q = a.emitResult("cvt.rni.f64.f64", q)
-	q = a.emitResult("selp.f64", a.signOf(quotient, a.emitResult("mov.f64", c(0))), q, a.emitResult("setp.eq.f64", q, c(0)))
+	q = a.emitResult("selp.f64", a.signOf(quotient, a.emitResult("mov.f64", c(0))), q,
+		a.emitResult("setp.eq.f64", q, c(0)))
 	return a.emitResult("selp.f64", quotient, q, a.emitResult("setp.eq.f64", x[1], c(0)))
 }
 

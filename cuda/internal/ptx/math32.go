@@ -49,7 +49,8 @@ func exp32(a *asm, t Type, x ...string) string {
 	power := a.emitResult("mul.rn.f32", v, f(high))
 	lost := a.emitResult("fma.rn.f32", v, f(high), a.emitResult("neg.f32", power))
 	lost = a.emitResult("fma.rn.f32", v, f(math.Log2E-high), lost)
-	y := a.emitResult("mul.rn.f32", a.emitResult("ex2.approx.f32", power), a.emitResult("fma.rn.f32", lost, f(math.Ln2), f(1)))
+	y := a.emitResult("mul.rn.f32", a.emitResult("ex2.approx.f32", power),
+		a.emitResult("fma.rn.f32", lost, f(math.Ln2), f(1)))
 	return a.nanOf32(x[0], y)
 }
 
@@ -195,7 +196,8 @@ func (a *asm) ofQuarters32(rest, quarter string) (co, s string) {
 		return (math.Cos(math.Sqrt(z)) - 1 + z/2) / (z * z)
 	}))
 	s = a.emitResult("fma.rn.f32", a.emitResult("mul.rn.f32", rest, z), sines, rest)
-	co = a.emitResult("fma.rn.f32", a.emitResult("mul.rn.f32", z, z), cosines, a.emitResult("fma.rn.f32", z, f(-.5), f(1)))
+	co = a.emitResult("fma.rn.f32", a.emitResult("mul.rn.f32", z, z), cosines,
+		a.emitResult("fma.rn.f32", z, f(-.5), f(1)))
 	odd := a.emitResult("setp.ne.u32", a.emitResult("and.b32", quarter, "1"), "0")
 	turned := func(v, more string) string { // changes the sign in two of the four quadrants
 		at := a.emitResult("add.u32", quarter, more)

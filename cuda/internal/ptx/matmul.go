@@ -50,7 +50,8 @@ func matmul(t Type) *asm {
 	across := a.emitResult("div.u32", a.emitResult("add.u32", columns, fmt.Sprint(Tile-1)), fmt.Sprint(Tile))
 	down := a.emitResult("div.u32", block, across)
 	top := a.emitResult("mul.lo.u32", down, fmt.Sprint(Tile))
-	left := a.emitResult("mul.lo.u32", a.emitResult("sub.u32", block, a.emitResult("mul.lo.u32", down, across)), fmt.Sprint(Tile))
+	left := a.emitResult("mul.lo.u32", a.emitResult("sub.u32", block, a.emitResult("mul.lo.u32", down, across)),
+		fmt.Sprint(Tile))
 	ty := a.emitResult("mul.lo.u32", a.emitResult("shr.u32", tid, "4"), fmt.Sprint(perThread))
 	tx := a.emitResult("mul.lo.u32", a.emitResult("and.b32", tid, "15"), fmt.Sprint(perThread))
 
@@ -63,7 +64,8 @@ func matmul(t Type) *asm {
 	a.emitLoop("0", depth, fmt.Sprint(tileDepth), func(from string) {
 		for e := range loads {
 			n := a.emitResult("add.u32", tid, fmt.Sprint(e*BlockSize))
-			k, i := a.emitResult("and.b32", n, fmt.Sprint(tileDepth-1)), a.emitResult("div.u32", n, fmt.Sprint(tileDepth))
+			k, i := a.emitResult("and.b32", n, fmt.Sprint(tileDepth-1)),
+				a.emitResult("div.u32", n, fmt.Sprint(tileDepth))
 			a.fetch(t, of[1], a.emitResult("add.u32", top, i), rows, a.emitResult("add.u32", from, k), depth,
 				a.elementAddress(sa, a.emitResult("mad.lo.u32", k, fmt.Sprint(Tile), i), size))
 			j := a.emitResult("and.b32", n, fmt.Sprint(Tile-1))
@@ -95,7 +97,8 @@ func matmul(t Type) *asm {
 		row := a.emitResult("add.u32", a.emitResult("add.u32", top, ty), fmt.Sprint(i))
 		for j := range sums[i] {
 			column := a.emitResult("add.u32", a.emitResult("add.u32", left, tx), fmt.Sprint(j))
-			a.emitIf(a.emitResult("and.pred", a.emitResult("setp.lt.u32", row, rows), a.emitResult("setp.lt.u32", column, columns)), func() {
+			a.emitIf(a.emitResult("and.pred", a.emitResult("setp.lt.u32", row, rows),
+				a.emitResult("setp.lt.u32", column, columns)), func() {
 				at := a.element(of[0], row, column)
 				a.emitIf(again, func() { a.set(sums[i][j], multiplyAdd(class), factor, a.load(t, at), sums[i][j]) })
 				a.store(t, at, sums[i][j])
@@ -116,8 +119,9 @@ func multiplyAdd(class Type) string {
 func (a *asm) fetch(t Type, m matrix, i, rows, j, columns, to string) {
 	class := t.computeType()
 	v := a.emitResult("mov."+string(class), formatConst(class, 0))
-	a.emitIf(a.emitResult("and.pred", a.emitResult("setp.lt.u32", i, rows), a.emitResult("setp.lt.u32", j, columns)), func() {
-		a.set(v, "mov."+string(class), a.load(t, a.element(m, i, j)))
-	})
+	a.emitIf(a.emitResult("and.pred", a.emitResult("setp.lt.u32", i, rows), a.emitResult("setp.lt.u32", j, columns)),
+		func() {
+			a.set(v, "mov."+string(class), a.load(t, a.element(m, i, j)))
+		})
 	a.emit("st.shared.%s [%s], %s", class, to, v)
 }

@@ -114,7 +114,8 @@ func identity(a *asm, t Type, x ...string) string { return x[0] }
 func sign(a *asm, t Type, x ...string) string {
 	above := a.emitResult("selp."+string(t), formatConst(t, 1), formatConst(t, 0),
 		a.emitResult("setp.gt."+string(t), x[0], formatConst(t, 0)))
-	return a.emitResult("selp."+string(t), formatConst(t, -1), above, a.emitResult("setp.lt."+string(t), x[0], formatConst(t, 0)))
+	return a.emitResult("selp."+string(t), formatConst(t, -1), above,
+		a.emitResult("setp.lt."+string(t), x[0], formatConst(t, 0)))
 }
 
 // bindZero binds the second operand of an operation to 0.
@@ -128,7 +129,8 @@ func bindZero(f opFunc) opFunc {
 func subtractSelf(a *asm, t Type, x string) string { return a.emitResult(op("sub", t), x, x) }
 
 var onFloats = map[string]opFunc{
-	"Add": singleInstruction("add"), "Sub": singleInstruction("sub"), "Mul": singleInstruction("mul"), "Div": singleInstruction("div"),
+	"Add": singleInstruction("add"), "Sub": singleInstruction("sub"), "Mul": singleInstruction("mul"),
+	"Div":     singleInstruction("div"),
 	"Maximum": nanExtreme("max"), "Minimum": nanExtreme("min"),
 	"Eq": comparison("eq"), "Ne": comparison("ne"), "Lt": comparison("lt"), "Le": comparison("le"),
 	"Gt": comparison("gt"), "Ge": comparison("ge"),
@@ -141,7 +143,8 @@ var onFloats = map[string]opFunc{
 	},
 	"IsInf": func(a *asm, t Type, x ...string) string {
 		s := subtractSelf(a, t, x[0])
-		return a.boolToInt(a.emitResult("and.pred", a.emitResult("setp.nan."+string(t), s, s), a.emitResult("setp.num."+string(t), x[0], x[0])))
+		return a.boolToInt(a.emitResult("and.pred", a.emitResult("setp.nan."+string(t), s, s),
+			a.emitResult("setp.num."+string(t), x[0], x[0])))
 	},
 	"Neg": singleInstruction("neg"), "Abs": singleInstruction("abs"), "ReLU": bindZero(nanExtreme("max")), "Sign": sign,
 	"Sqrt": singleInstruction("sqrt"), "Reciprocal": singleInstruction("rcp"),
@@ -149,13 +152,15 @@ var onFloats = map[string]opFunc{
 }
 
 var onIntegers = map[string]opFunc{
-	"Add": singleInstruction("add"), "Sub": singleInstruction("sub"), "Mul": singleInstruction("mul"), "Maximum": singleInstruction("max"),
+	"Add": singleInstruction("add"), "Sub": singleInstruction("sub"), "Mul": singleInstruction("mul"),
+	"Maximum": singleInstruction("max"),
 	"Minimum": singleInstruction("min"),
 	"Power":   integerPower, "Remainder": integerRemainder, "FloorDivide": integerFloorDivide,
 	"Eq": comparison("eq"), "Ne": comparison("ne"), "Lt": comparison("lt"), "Le": comparison("le"),
 	"Gt": comparison("gt"), "Ge": comparison("ge"),
 	"IsNaN": constant(0), "IsInf": constant(0), "IsFinite": constant(1),
-	"Neg": singleInstruction("neg"), "Abs": singleInstruction("abs"), "ReLU": bindZero(singleInstruction("max")), "Sign": sign,
+	"Neg": singleInstruction("neg"), "Abs": singleInstruction("abs"), "ReLU": bindZero(singleInstruction("max")),
+	"Sign":  sign,
 	"Floor": identity, "Ceil": identity, "Round": identity, "Trunc": identity,
 }
 
@@ -192,7 +197,8 @@ func integerPower(a *asm, t Type, x ...string) string {
 // remainder is not 0, and its sign differs from the divisor's.
 func (a *asm) needsDecrement(t Type, rest, divisor string) string {
 	zero := formatConst(t, 0)
-	other := a.emitResult("xor.pred", a.emitResult("setp.lt."+string(t), rest, zero), a.emitResult("setp.lt."+string(t), divisor, zero))
+	other := a.emitResult("xor.pred", a.emitResult("setp.lt."+string(t), rest, zero),
+		a.emitResult("setp.lt."+string(t), divisor, zero))
 	return a.emitResult("and.pred", other, a.emitResult("setp.ne."+string(t), rest, zero))
 }
 
@@ -203,7 +209,8 @@ func integerRemainder(a *asm, t Type, x ...string) string {
 
 func integerFloorDivide(a *asm, t Type, x ...string) string {
 	quotient := a.emitResult("div.s64", x...)
-	return a.emitResult("selp.s64", a.emitResult("sub.s64", quotient, "1"), quotient, a.needsDecrement(t, a.emitResult("rem.s64", x...), x[1]))
+	return a.emitResult("selp.s64", a.emitResult("sub.s64", quotient, "1"), quotient,
+		a.needsDecrement(t, a.emitResult("rem.s64", x...), x[1]))
 }
 
 // selpType returns the type for a selp instruction: bytes are kept in 4-byte registers.

@@ -206,7 +206,8 @@ const few = 16
 // second step, so that all threads of a row get the result.
 func (r reducer) mergeThreads(a *asm, state []string, along, across, width, height string, all bool) {
 	for i := range state {
-		if room := fmt.Sprintf("\t.shared .align 8 .b8 s%d[%d];\n", i, 8*BlockSize); !strings.Contains(a.shared.String(), room) {
+		if room := fmt.Sprintf("\t.shared .align 8 .b8 s%d[%d];\n", i,
+			8*BlockSize); !strings.Contains(a.shared.String(), room) {
 			a.shared.WriteString(room)
 		}
 	}

@@ -124,7 +124,8 @@ func softmaxGradient(class Type) rowwise {
 		})},
 		write: func(r *rowAsm) func(i string) string {
 			return func(i string) string {
-				return r.emitResult("mul.rn.f64", r.loadElement(0, i), r.emitResult("sub.rn.f64", r.loadElement(1, i), r.known[0]))
+				return r.emitResult("mul.rn.f64", r.loadElement(0, i),
+					r.emitResult("sub.rn.f64", r.loadElement(1, i), r.known[0]))
 			}
 		}, as: Float64,
 	}
@@ -190,7 +191,8 @@ func (r *rowAsm) subtractMean() func(i string) string {
 
 // scale returns 1 / √(variance + factor).
 func (r *rowAsm) scale() string {
-	return r.emitResult("rcp.rn.f64", r.emitResult("sqrt.rn.f64", r.emitResult("add.rn.f64", r.mean(r.known[1]), r.factor)))
+	return r.emitResult("rcp.rn.f64",
+		r.emitResult("sqrt.rn.f64", r.emitResult("add.rn.f64", r.mean(r.known[1]), r.factor)))
 }
 
 // norm takes the rows and, optionally, a weight and a bias for each element of a row.
@@ -219,7 +221,8 @@ var normGradient = rowwise{
 		along := r.emitResult("mul.rn.f64", r.mean(r.known[3]), r.emitResult("mul.rn.f64", scale, scale))
 		return func(i string) string {
 			off := r.emitResult("mul.rn.f64", centred(i), along)
-			return r.emitResult("mul.rn.f64", scale, r.emitResult("sub.rn.f64", r.emitResult("sub.rn.f64", r.loadWeighted(i), slope), off))
+			return r.emitResult("mul.rn.f64", scale,
+				r.emitResult("sub.rn.f64", r.emitResult("sub.rn.f64", r.loadWeighted(i), slope), off))
 		}
 	},
 }

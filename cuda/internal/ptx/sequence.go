@@ -48,7 +48,8 @@ func Chance(p float64, t Type) uint64 {
 
 var sequences = map[string]func(a *asm, place string, word func(int) string) string{
 	"Arithmetic": func(a *asm, place string, word func(int) string) string {
-		return a.emitResult("add.rn.f64", word(1), a.emitResult("mul.rn.f64", a.emitResult("cvt.rn.f64.u64", place), word(2)))
+		return a.emitResult("add.rn.f64", word(1),
+			a.emitResult("mul.rn.f64", a.emitResult("cvt.rn.f64.u64", place), word(2)))
 	},
 	"RandomUniform": func(a *asm, place string, word func(int) string) string {
 		u, _ := a.wordPair(place, word(0))
@@ -59,7 +60,8 @@ var sequences = map[string]func(a *asm, place string, word func(int) string) str
 	"RandomNormal": func(a *asm, place string, word func(int) string) string {
 		u, v := a.wordPair(place, word(0))
 		above := a.emitResult("cvt.rn.f64.u64", a.emitResult("add.u64", a.emitResult("shr.u64", u, "11"), "1"))
-		radius := a.emitResult("sqrt.rn.f64", a.emitResult("mul.rn.f64", c(-2), log(a, Float64, a.emitResult("mul.rn.f64", above, c(0x1p-53)))))
+		radius := a.emitResult("sqrt.rn.f64",
+			a.emitResult("mul.rn.f64", c(-2), log(a, Float64, a.emitResult("mul.rn.f64", above, c(0x1p-53)))))
 		angle := a.emitResult("mul.rn.f64", a.emitResult("mul.rn.f64", c(2*math.Pi),
 			a.emitResult("cvt.rn.f64.u64", a.emitResult("shr.u64", v, "11"))), c(0x1p-53))
 		z := a.emitResult("mul.rn.f64", radius, sine(1)(a, Float64, angle))
@@ -86,7 +88,8 @@ func (a *asm) applyChance(place string, word func(int) string) string {
 func (a *asm) wordPair(place, key string) (u, v string) {
 	x := a.philox(place, key)
 	join := func(lo, hi string) string {
-		return a.emitResult("or.b64", a.emitResult("shl.b64", a.emitResult("cvt.u64.u32", hi), "32"), a.emitResult("cvt.u64.u32", lo))
+		return a.emitResult("or.b64", a.emitResult("shl.b64", a.emitResult("cvt.u64.u32", hi), "32"),
+			a.emitResult("cvt.u64.u32", lo))
 	}
 	return join(x[0], x[1]), join(x[2], x[3])
 }
@@ -105,7 +108,8 @@ func (a *asm) philox(counter, key string) [4]string {
 			a.emitResult("xor.b32", a.emitResult("xor.b32", high(second), x[1]), k[0]), low(second),
 			a.emitResult("xor.b32", a.emitResult("xor.b32", high(first), x[3]), k[1]), low(first),
 		}
-		k = [2]string{a.emitResult("add.u32", k[0], fmt.Sprint(0x9e3779b9)), a.emitResult("add.u32", k[1], fmt.Sprint(0xbb67ae85))}
+		k = [2]string{a.emitResult("add.u32", k[0], fmt.Sprint(0x9e3779b9)),
+			a.emitResult("add.u32", k[1], fmt.Sprint(0xbb67ae85))}
 	}
 	return x
 }

@@ -92,7 +92,8 @@ func (a *asm) toStored(t Type, v string) string {
 	case BFloat16: // round to nearest, ties to even
 		odd := a.emitResult("and.b32", a.emitResult("shr.u32", v, "16"), "1")
 		rounded := a.emitResult("shr.u32", a.emitResult("add.u32", a.emitResult("add.u32", v, "0x7fff"), odd), "16")
-		return a.emitResult("cvt.u16.u32", a.emitResult("selp.b32", "0x7fc0", rounded, a.emitResult("setp.nan.f32", v, v)))
+		return a.emitResult("cvt.u16.u32",
+			a.emitResult("selp.b32", "0x7fc0", rounded, a.emitResult("setp.nan.f32", v, v)))
 	}
 	return v
 }

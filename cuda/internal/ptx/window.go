@@ -90,7 +90,8 @@ func unfold(w *windowAsm, t Type) {
 	at, within := w.imagePosition([2]string{py, px}, [2]string{ky, kx})
 	v := w.emitResult("mov."+selpType(t), "0")
 	w.emitIf(within, func() {
-		w.set(v, "mov."+selpType(t), w.load(t, w.elementAddress(w.in, w.index(plane, at[0], at[1], w.image()), t.Size())))
+		w.set(v, "mov."+selpType(t),
+			w.load(t, w.elementAddress(w.in, w.index(plane, at[0], at[1], w.image()), t.Size())))
 	})
 	w.store(t, w.elementAddress(w.out, w.i, t.Size()), v)
 }

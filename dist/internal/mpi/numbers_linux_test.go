@@ -42,10 +42,12 @@ func TestNumbers_AreThoseOfTheHeaders(t *testing.T) {
 				"sizeof(MPI_Status) > 64": 0,
 			}
 			for name, k := range map[string]int{"UINT8_T": kindUint8, "INT8_T": kindInt8, "INT16_T": kindInt16,
-				"INT32_T": kindInt32, "INT64_T": kindInt64, "FLOAT": kindFloat32, "DOUBLE": kindFloat64, "BYTE": kindByte} {
+				"INT32_T": kindInt32, "INT64_T": kindInt64, "FLOAT": kindFloat32, "DOUBLE": kindFloat64,
+				"BYTE": kindByte} {
 				if c.name == "MPICH" { // its numbers are those of the types of C
 					name = map[string]string{"UINT8_T": "UNSIGNED_CHAR", "INT8_T": "SIGNED_CHAR", "INT16_T": "SHORT",
-						"INT32_T": "INT", "INT64_T": "LONG_LONG", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE", "BYTE": "BYTE"}[name]
+						"INT32_T": "INT", "INT64_T": "LONG_LONG", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE",
+						"BYTE": "BYTE"}[name]
 				}
 				want["MPI_"+name] = int64(c.abi.kinds[k])
 			}
@@ -84,7 +86,8 @@ func numbersOf(t *testing.T, cc, header string, names map[string]int64) map[stri
 		t.Fatal(err)
 	}
 	program := strings.TrimSuffix(file, ".c")
-	if out, err := exec.Command(cc, "-w", "-I", filepath.Dir(header), "-o", program, file).CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-w", "-I", filepath.Dir(header), "-o", program, file).
+		CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	out, err := exec.Command(program).Output()
@@ -113,7 +116,8 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%v: %v, made by %v, found as %s\n", lib.Flavor(), lib.Version(), lib.Maker(), filepath.Base(lib.lib.Name()))
+	fmt.Printf("%v: %v, made by %v, found as %s\n", lib.Flavor(), lib.Version(), lib.Maker(),
+		filepath.Base(lib.lib.Name()))
 }
 
 // A library with the ABI of MPI 5 is known by what it says, whatever its name, and found by both
@@ -127,14 +131,16 @@ func TestLoad_KnowsTheStandardABI(t *testing.T) {
 		named   bool   // by LibraryKey
 		want    string
 	}{
-		{"libmpi_abi.so.1", 1, "", false, "MPI 5 ABI: Open MPI 6.0.0 by the MPI 5 ABI, made by Open MPI, found as libmpi_abi.so.1"},
+		{"libmpi_abi.so.1", 1, "", false, "MPI 5 ABI: Open MPI 6.0.0 by the MPI 5 ABI, made by Open MPI, found as " +
+			"libmpi_abi.so.1"},
 		{"libmpi_abi.so.0", 1, "", false, "found as libmpi_abi.so.0"},
 		{"libmpi_abi.so.0", 1, "ompi_mpi_comm_world", true, "MPI 5 ABI: Open MPI 6.0.0 by the MPI 5 ABI"},
 		{"libanything.so", 1, "ompi_mpi_comm_world", true, "MPI 5 ABI: Open MPI 6.0.0 by the MPI 5 ABI"},
 		{"libmpi.so.12", -1, "", true, "MPICH: MPICH 6.0.0"}, // as MPICH 5 says of its own
 		{"libmpi_abi.so.1", 2, "", false, "its ABI version is 2, want 1"},
 	} {
-		source := fmt.Sprintf("#include <string.h>\nint %s;\nint MPI_Abi_get_version(int *a, int *b) { *a = %d; *b = 0; return 0; }\n"+
+		source := fmt.Sprintf("#include <string.h>\nint %s;\nint MPI_Abi_get_version(int *a, int *b) { *a = %d; "+
+			"*b = 0; return 0; }\n"+
 			"int MPI_Get_library_version(char *s, int *n) { strcpy(s, %q); *n = strlen(s); return 0; }\n",
 			cmp.Or(c.extern, "nothing_else"), c.version, text)
 		for e, name := range symbols {

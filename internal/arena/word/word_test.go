@@ -16,7 +16,8 @@ func TestWord_RefusesWhatItsRulesForbid(t *testing.T) {
 	me := Lock(MakeIdentity(7, 1) | 2<<SeatShift)
 	defer func() {
 		s, _ := recover().(string)
-		for _, want := range []string{"word.TestWord_RefusesWhatItsRulesForbid (word_test.go:", "the slot word of a ring goes from ",
+		for _, want := range []string{"word.TestWord_RefusesWhatItsRulesForbid (word_test.go:",
+			"the slot word of a ring goes from ",
 			"lap 1, EMPTY by lane 0 to lap 1, SKIP by lane 3 (0x100000 to 0x110003)"} {
 			if !strings.Contains(s, want) {
 				t.Errorf("the panic says %q, want %q", s, want)
@@ -33,9 +34,13 @@ func TestWord_RefusesWhatItsRulesForbid(t *testing.T) {
 		{"a put over another stamp",
 			func() { block.CAS(AllocBit|MakeStamp(3, KindGrow), AllocBit+TOne|MakeStamp(3, KindPut)) },
 			"GROW by lane 3"},
-		{"a get of what nobody sent", func() { block.CAS(AllocBit|GenOne, (AllocBit|GenOne)-TOne|MakeStamp(3, KindGet)) }, "GET"},
+		{"a get of what nobody sent", func() {
+			block.CAS(AllocBit|GenOne, (AllocBit|GenOne)-TOne|MakeStamp(3, KindGet))
+		}, "GET"},
 		{"freed with messages", func() { block.CAS(AllocBit+TOne, AllocBit+TOne|MakeStamp(3, KindFree)) }, "FREE"},
-		{"an end that forgets who waits", func() { block.CAS(AllocBit|WaitBit|MakeStamp(3, KindFree), AllocBit|WaitBit) },
+		{"an end that forgets who waits", func() {
+			block.CAS(AllocBit|WaitBit|MakeStamp(3, KindFree), AllocBit|WaitBit)
+		},
 			"WAIT"},
 		{"published by another lane",
 			func() { s.CAS(MakeSlot(1, SlotWriting, 3), MakeSlot(1, SlotFull, 4)) },

@@ -115,7 +115,8 @@ func callEach(t *testing.T, flags ...string) {
 	call(d.MemcpyAsync(p, q, big, stream),
 		"cuMemcpyAsync fedcba9876543210 f123456789abcdef 1099511627781 0x1b0000000002")
 	call(d.MemcpyPeerAsync(p, ctx, q, peer, big, stream),
-		"cuMemcpyPeerAsync fedcba9876543210 0x1a0000000001 f123456789abcdef 0x1a0000000002 1099511627781 0x1b0000000002")
+		"cuMemcpyPeerAsync fedcba9876543210 0x1a0000000001 f123456789abcdef 0x1a0000000002 1099511627781 "+
+			"0x1b0000000002")
 	call(d.MemsetD8Async(p, 0xfe, big, stream), "cuMemsetD8Async fedcba9876543210 254 1099511627781 0x1b0000000002")
 	call(d.MemsetD16Async(p, 0xfedc, big, stream),
 		"cuMemsetD16Async fedcba9876543210 65244 1099511627781 0x1b0000000002")

@@ -122,7 +122,8 @@ func (d device) examineDevice(all []cudriver.Device) (r DeviceReport, unusable e
 func (d device) describe(all []cudriver.Device) DeviceReport {
 	r := DeviceReport{Name: fmt.Sprintf("cuda:%d", d.ordinal), Model: "unknown", Peers: []int{}, Ways: []Way{}}
 	if uuid, err := d.driver.DeviceUUID(d.id); err == nil {
-		r.UUID = fmt.Sprintf("%x-%x-%x-%x-%x", uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:]) // nvidia-smi's form
+		// nvidia-smi's form
+		r.UUID = fmt.Sprintf("%x-%x-%x-%x-%x", uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:])
 	}
 	if name, err := d.driver.DeviceName(d.id); err == nil {
 		r.Model = name
@@ -293,7 +294,8 @@ func (r *Report) print(line func(format string, args ...any)) {
 		line("CUDA_VISIBLE_DEVICES is %q: only these devices are visible", r.Visible)
 	}
 	for _, d := range r.Devices {
-		line("%s  %s, compute %s, %d of %d MiB free, UUID %s", d.Name, d.Model, d.Compute, d.Free>>20, d.Total>>20, d.UUID)
+		line("%s  %s, compute %s, %d of %d MiB free, UUID %s", d.Name, d.Model, d.Compute, d.Free>>20,
+			d.Total>>20, d.UUID)
 		if len(r.Devices) > 1 {
 			line("  reaches the memory of %s", d.reachableNames())
 		}

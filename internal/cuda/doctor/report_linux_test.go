@@ -57,10 +57,12 @@ func TestExamine_TriesEveryWay(t *testing.T) {
 	testutil.NoError(t, r.Print(&text))
 	if got := strings.Count(text.String(), ": permitted\n"); got != 9 ||
 		!strings.Contains(text.String(),
-			"(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle: CUDA_ERROR_NOT_PERMITTED (800); tensors cannot be shared with PyTorch") {
+			"(PyTorch, CuPy): NOT permitted: cuIpcGetMemHandle: CUDA_ERROR_NOT_PERMITTED (800); tensors cannot be "+
+				"shared with PyTorch") {
 		t.Errorf("%s", &text)
 	}
-	if !regexp.MustCompile(`(?s)cuda:0 .* UUID [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n +reaches the memory of cuda:1\n`).
+	if !regexp.MustCompile(
+		`(?s)cuda:0 .* UUID [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n +reaches the memory of cuda:1\n`).
 		MatchString(text.String()) {
 		t.Errorf("%s", &text)
 	}

@@ -23,7 +23,8 @@ var named = []struct {
 var attributes = []rule{
 	{step: "T1", asked: "what the devices say of themselves", ask: func(p *process) string {
 		testutil.MustNoError(p.Init())
-		all := []string{fmt.Sprintf("driver of CUDA %d, %d devices", testutil.Must(p.DriverVersion()), testutil.Must(p.DeviceCount()))}
+		all := []string{fmt.Sprintf("driver of CUDA %d, %d devices", testutil.Must(p.DriverVersion()),
+			testutil.Must(p.DeviceCount()))}
 		for i := range testutil.Must(p.DeviceCount()) {
 			d := testutil.Must(p.DeviceGet(i))
 			all = append(all, fmt.Sprintf("%s %x", testutil.Must(p.DeviceName(d)), testutil.Must(p.DeviceUUID(d))))

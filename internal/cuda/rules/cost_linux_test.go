@@ -41,7 +41,8 @@ var costs = []rule{
 			var c costsOf
 			for range 5 {
 				c.time("record", func() { testutil.MustNoError(p.EventRecord(own, p.stream)) })
-				c.time("wait for another process's event", func() { testutil.MustNoError(p.StreamWaitEvent(p.stream, e)) })
+				c.time("wait for another process's event",
+					func() { testutil.MustNoError(p.StreamWaitEvent(p.stream, e)) })
 				c.time("synchronize", func() { testutil.MustNoError(p.StreamSynchronize(p.stream)) })
 				c.time("write a number", func() { testutil.MustNoError(p.StreamWriteValue32(p.stream, m.base, 1)) })
 				c.time("wait for a number", func() { testutil.MustNoError(p.StreamWaitValue32(p.stream, m.base, 1)) })

@@ -44,7 +44,8 @@ var queues = []rule{
 			w.word.Store(5)
 			return p.idle(p.stream, "waits for ever")
 		}},
-	{step: "Q4", asked: "a stream that waits for a number which another process's stream writes to shared memory of the host",
+	{step: "Q4", asked: "a stream that waits for a number which another process's stream writes to shared memory " +
+		"of the host",
 		want: "goes on", ask: func(p *process) string {
 			p.enter()
 			f, page := sharedPage()
@@ -55,7 +56,8 @@ var queues = []rule{
 			o.hear()
 			return p.idle(p.stream, "waits for ever")
 		}},
-	{step: "Q5", asked: "a second stream, while the first waits for a number of memory of the device and there is one queue",
+	{step: "Q5", asked: "a second stream, while the first waits for a number of memory of the device and there is " +
+		"one queue",
 		env: oneQueue, want: "waits, also for the number that it writes itself", ask: func(p *process) string {
 			p.enter()
 			word, side := p.create(0), testutil.Must(p.StreamCreate(cudriver.StreamNonBlocking))
@@ -87,7 +89,8 @@ var queues = []rule{
 		pages := testutil.Must(sys.MapRange(f, 0, 2*size))
 		return said(p.MemHostRegister(pages[:size+size/2], cudriver.HostPortable|cudriver.HostDeviceMap))
 	}},
-	{step: "Q9", asked: "what the stream of a killed process still writes to memory of the host when it has been waited for",
+	{step: "Q9", asked: "what the stream of a killed process still writes to memory of the host when it has been " +
+		"waited for",
 		want: "nothing", ask: func(p *process) string {
 			p.enter()
 			f, page := sharedPage()

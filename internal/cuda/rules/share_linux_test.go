@@ -33,7 +33,8 @@ var shares = []rule{
 		return strings.Join(all, ", ") + ", with 2 MiB of memory for each"
 	}},
 	{step: "T12",
-		asked: "kernels a second, of one thread each, by how many processes launch them: more with more would be beside each other, as many are by turns", ask: func(p *process) string {
+		asked: "kernels a second, of one thread each, by how many processes launch them: more with more would be " +
+			"beside each other, as many are by turns", ask: func(p *process) string {
 			p.enter()
 			var all []string
 			for _, n := range []int{1, 2, 4} {

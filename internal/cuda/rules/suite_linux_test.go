@@ -61,8 +61,9 @@ const machine = "#!/bin/sh\necho '{\"devices\":[{}]} '\"$*\"\n"
 func TestSuite_ReportsWhatFails(t *testing.T) {
 	report, _, status := suite(t, map[string]string{
 		"shoal": machine, "shoal-accel": machine,
-		"rules.test": "#!/bin/sh\necho 'T5  opening twice'\necho 'DISAGREES  T5, opening twice: two addresses; the simulator: one'\nexit 1\n",
-		"cuda.test":  "#!/bin/sh\necho 'the first words'\nkill -KILL $$\n",
+		"rules.test": "#!/bin/sh\necho 'T5  opening twice'\necho 'DISAGREES  T5, opening twice: two addresses; " +
+			"the simulator: one'\nexit 1\n",
+		"cuda.test": "#!/bin/sh\necho 'the first words'\nkill -KILL $$\n",
 	})
 	at := 0
 	for _, want := range []string{
@@ -113,7 +114,8 @@ func TestSuite_HasNVIDIAsToolsLookAtTheKernels(t *testing.T) {
 		said, err := c.CombinedOutput()
 		b, _ := os.ReadFile(filepath.Join(out, "group-4b.md"))
 		if c.ProcessState == nil || c.ProcessState.ExitCode() != status ||
-			!strings.Contains(string(b), "called --tool memcheck") || !strings.Contains(string(b), "called --tool racecheck") {
+			!strings.Contains(string(b), "called --tool memcheck") ||
+			!strings.Contains(string(b), "called --tool racecheck") {
 			t.Errorf("%v, want %d: %s\n%s", err, status, said, b)
 		}
 	}

@@ -45,7 +45,8 @@ func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 	if err := s.HandshakeContext(ctx); err != nil {
 		switch {
 		case isUnencryptedError(err):
-			err = fmt.Errorf("%w: it listens without encryption, and this side uses TLS: set Unencrypted on both sides or on neither",
+			err = fmt.Errorf("%w: it listens without encryption, and this side uses TLS: set Unencrypted on both "+
+				"sides or on neither",
 				link.ErrPeer)
 		case isNotTLS(err):
 			err = fmt.Errorf("%w: %w", link.ErrPeer, err)

@@ -181,7 +181,8 @@ func (a *Assigner) assignFields(dst reflect.Value, items []any) error {
 		return err
 	}
 	if !tuple || len(fields) != len(items) {
-		return Unsupported("cannot convert a tuple of %d values to %s: want a struct with as many exported fields and torch tags", len(items), dst.Type())
+		return Unsupported("cannot convert a tuple of %d values to %s: want a struct with as many exported fields "+
+			"and torch tags", len(items), dst.Type())
 	}
 	for i, f := range fields {
 		if err := a.assignTo(dst.Field(f.Index), items[i]); err != nil {
@@ -231,7 +232,8 @@ func (a *Assigner) assignRegistered(dst reflect.Value, d *python.Dict) error {
 	}
 	t, ok := codec.TypeNamed(text)
 	if !ok || !t.AssignableTo(dst.Type()) {
-		return Unsupported("cannot convert %q to %s: no assignable type is registered under that name: call wire.RegisterType", text, dst.Type())
+		return Unsupported("cannot convert %q to %s: no assignable type is registered under that name: call "+
+			"wire.RegisterType", text, dst.Type())
 	}
 	inside, _ := d.Get(ValueKey)
 	made := reflect.New(t).Elem()

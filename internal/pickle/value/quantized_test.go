@@ -20,7 +20,8 @@ func TestDTypeOf_SaysWhatToSendForAQuantizedTensor(t *testing.T) {
 		}
 	}
 	for class, want := range map[string]bool{
-		"torch.QUInt8Storage": true, "torch.QUInt2x4Storage": true, "torch.ByteStorage": false, "my.QInt8Storage": false,
+		"torch.QUInt8Storage": true, "torch.QUInt2x4Storage": true, "torch.ByteStorage": false,
+		"my.QInt8Storage": false,
 	} {
 		if got := value.QuantizedStorage(value.Named(class)); got != want {
 			t.Errorf("%s: %v", class, got)

@@ -111,7 +111,8 @@ func (f *fields) readTransform(channels int) image.Pipeline {
 		f.err = err
 	}
 	if err == nil && !ready {
-		f.refuse("samples are Pillow images, which PyTorch cannot batch: end the transform with ToTensor(), or with ToImage() and ToDtype(torch.float32, scale=True)")
+		f.refuse("samples are Pillow images, which PyTorch cannot batch: end the transform with ToTensor(), or " +
+			"with ToImage() and ToDtype(torch.float32, scale=True)")
 	}
 	return steps
 }

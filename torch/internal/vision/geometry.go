@@ -28,9 +28,11 @@ func (f *fields) readFilter(r *route) image.Filter {
 	case !ok:
 		f.refuse("interpolation=%s, Go supports only nearest, bilinear, bicubic, box and lanczos", showValue(v))
 	case r.now == bytes && name == "nearest":
-		f.refuse("Go samples tensors like NEAREST_EXACT: use that, or put the transform before the conversion to a tensor")
+		f.refuse("Go samples tensors like NEAREST_EXACT: use that, or put the transform before the conversion to " +
+			"a tensor")
 	case r.now == bytes && f.optionalAttr("antialias") == false:
-		f.refuse("antialias=False is not supported, Go always antialiases when it shrinks tensors: use antialias=True, or put the transform before the conversion to a tensor")
+		f.refuse("antialias=False is not supported, Go always antialiases when it shrinks tensors: use " +
+			"antialias=True, or put the transform before the conversion to a tensor")
 	}
 	return filter
 }
@@ -137,7 +139,8 @@ func (f *fields) readGrey() uint8 {
 
 func randomResizedCrop(f *fields, r *route) {
 	h, w := f.size()
-	s := image.RandomResizedCrop{H: h, W: w, Scale: f.readPair("scale"), Ratio: f.readPair("ratio"), Filter: f.readFilter(r)}
+	s := image.RandomResizedCrop{H: h, W: w, Scale: f.readPair("scale"), Ratio: f.readPair("ratio"),
+		Filter: f.readFilter(r)}
 	if f.err == nil && !(0 < s.Scale[0] && s.Scale[0] <= s.Scale[1] && 0 < s.Ratio[0] && s.Ratio[0] <= s.Ratio[1]) {
 		f.refuse("scale %v or ratio %v is out of range", s.Scale, s.Ratio)
 	}
@@ -193,7 +196,8 @@ func randomAffine(f *fields, r *route) {
 func (f *fields) readRotationFilter(r *route) image.Filter {
 	filter := f.readFilter(&route{now: picture}) // nearest is the same for both kinds of image
 	if filter != image.Nearest && filter != image.Bilinear {
-		f.refuse("interpolation=%s, Go rotates only with nearest and bilinear", showValue(f.optionalAttr("interpolation")))
+		f.refuse("interpolation=%s, Go rotates only with nearest and bilinear",
+			showValue(f.optionalAttr("interpolation")))
 	}
 	return filter
 }

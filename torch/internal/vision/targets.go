@@ -53,7 +53,8 @@ func (f *fields) lookupFunc(transform any) func(n int64) (int64, bool) {
 			return found
 		}
 	}
-	f.refuse("target_transform=%s, Go supports only int, torch.tensor, a list's __getitem__, and a dict's __getitem__ and get: %s", showValue(transform), remedy)
+	f.refuse("target_transform=%s, Go supports only int, torch.tensor, a list's __getitem__, and a dict's "+
+		"__getitem__ and get: %s", showValue(transform), remedy)
 	return nil
 }
 

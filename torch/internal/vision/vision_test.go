@@ -241,11 +241,13 @@ func TestCheck_SaysWhatGoDoesNot(t *testing.T) {
 		{all(resize(int64(20), "bilinear")),
 			"samples are Pillow images, which PyTorch cannot batch: end the transform with ToTensor()"},
 		{nil, "samples are Pillow images"},
-		{all(resize(int64(20), "hamming"), toTensor), `transforms.Resize: interpolation="hamming", Go supports only nearest,`},
+		{all(resize(int64(20), "hamming"), toTensor),
+			`transforms.Resize: interpolation="hamming", Go supports only nearest,`},
 		{all(toTensor, resize(int64(20), "bilinear")),
 			"transforms.Resize: Go applies it to bytes only: put it before the conversion to float32"},
 		{all(toTensor, toTensor), "transforms.ToTensor: input is already a tensor"},
-		{all(normal(three, three)), "input is not float32: put ToTensor or ToDtype(torch.float32, scale=True) before it"},
+		{all(normal(three, three)), "input is not float32: put ToTensor or ToDtype(torch.float32, scale=True) " +
+			"before it"},
 		{all(toTensor, normal(three, value.Tuple{1.0, 0.0, 1.0})), "standard deviation is 0"},
 		{all(toTensor, normal(value.Tuple{1.0, 1.0}, three)), "mean has 2 numbers, want 3, one per channel"},
 		{all(toTensor, normal(three, three), v1("CenterCrop", "size", value.Tuple{int64(2), int64(2)})),
@@ -261,7 +263,8 @@ func TestCheck_SaysWhatGoDoesNot(t *testing.T) {
 		{all(v1("ColorJitter", "brightness", value.Tuple{0.5, 1.0}, "contrast", nil, "saturation", nil, "hue",
 			nil), toTensor), "Go supports only ranges around 1"},
 		{all(v1("RandomHorizontalFlip", "p", 1.5), toTensor), "p is 1.5, want a probability"},
-		{all(v1("RandomHorizontalFlip"), toTensor), "attribute p is missing: this version of torchvision is not supported"},
+		{all(v1("RandomHorizontalFlip"), toTensor),
+			"attribute p is missing: this version of torchvision is not supported"},
 	} {
 		check(t, object("torchvision.datasets.folder.ImageFolder", "transform", c.transform, "samples",
 			[]any{}, "loader", value.Named("torchvision.datasets.folder.default_loader")), c.want)

@@ -180,6 +180,7 @@ func trainingOperations(dev *cuda.Device, n int) []operation {
 	return []operation{
 		{"step_perceptron", 50, trainingStep(dev, perceptron, classify, images)},
 		{"step_convolutions", 10, trainingStep(dev, convolutions, classify, images)},
-		{"step_encoder", 20, trainingStep(dev, encoder, func(y *autograd.Var) *autograd.Var { return autograd.Mean(y) }, tokens)},
+		{"step_encoder", 20,
+			trainingStep(dev, encoder, func(y *autograd.Var) *autograd.Var { return autograd.Mean(y) }, tokens)},
 	}
 }

@@ -64,7 +64,8 @@ func (j *job) checkPython(pid int) error {
 			return nil
 		}
 		if slices.Contains(p.Denied, "maps") {
-			return fmt.Errorf("%w: process %d belongs to another user, or may not be read; run shoal as its user or as root",
+			return fmt.Errorf("%w: process %d belongs to another user, or may not be read; run shoal as its user "+
+				"or as root",
 				ErrProcess, p.PID)
 		}
 	}
@@ -167,7 +168,8 @@ func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 	}
 	for _, st := range sortedStats(all) {
 		command := o.commandOf(st.PID)
-		if (st.PGID == pid || st.SID == pid) && strings.Contains(command, "python") && !isHelper(command) && st.State != 'Z' {
+		if (st.PGID == pid || st.SID == pid) && strings.Contains(command, "python") && !isHelper(command) &&
+			st.State != 'Z' {
 			return o.examineOrphan(ctx, pid, st.PID)
 		}
 	}
@@ -180,7 +182,8 @@ func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 		r.Findings, r.Verdict = append(r.Findings, f), f.Cause
 		return r, nil
 	}
-	return nil, fmt.Errorf("%w: there is no process %d, and it has left neither workers nor shared memory", ErrProcess, pid)
+	return nil,
+		fmt.Errorf("%w: there is no process %d, and it has left neither workers nor shared memory", ErrProcess, pid)
 }
 
 // examineOrphan examines the job of an orphan and names the process that started it.
@@ -189,7 +192,8 @@ func (o Options) examineOrphan(ctx context.Context, pid, orphan int) (*Report, e
 	if err != nil {
 		return nil, err
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("process %d, which was asked for, has ended; process %d is of its process group", pid, orphan))
+	r.Notes = append(r.Notes,
+		fmt.Sprintf("process %d, which was asked for, has ended; process %d is of its process group", pid, orphan))
 	return r, nil
 }
 
@@ -209,7 +213,8 @@ func leakFinding(pid int, leaks []Leak) (Finding, bool) {
 			f.PID = l.Creator
 		}
 		if len(f.Evidence) < 8 {
-			f.Evidence = append(f.Evidence, evidence("%s: %s, %.0f s old; %s", l.Path, words.Bytes(l.Bytes), l.Age, l.Reason))
+			f.Evidence = append(f.Evidence,
+				evidence("%s: %s, %.0f s old; %s", l.Path, words.Bytes(l.Bytes), l.Age, l.Reason))
 		}
 	}
 	f.Cause = fmt.Sprintf("process %d is dead and has left %s with %s in /dev/shm, which no process uses", f.PID,

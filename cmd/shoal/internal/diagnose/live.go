@@ -202,12 +202,14 @@ func (l *live) print(out io.Writer, t *Tick) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PROCESS\tROLE\tSTATE\tCPU\tREAD/s\tFAULTS/s\tMEMORY\tFILES\tTIMELINE\tWAITS FOR")
 	for i, p := range t.Processes {
-		words.Fprintf(w, "%s%d\t%s\t%s\t%.2f\t%s\t%.0f\t%s\t%d\t%s\t%s\n", strings.Repeat("  ", p.Depth), p.PID, p.title(), p.State,
+		words.Fprintf(w, "%s%d\t%s\t%s\t%.2f\t%s\t%.0f\t%s\t%d\t%s\t%s\n", strings.Repeat("  ", p.Depth), p.PID,
+			p.title(), p.State,
 			p.CPU, words.Bytes(int64(p.Read)), p.Faults, words.Bytes(p.Memory), p.Files, t.History[i], p.Wait)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "timeline: # a full CPU, 1 to 9 tenths of one, l waits for a lock, D for a device, T stopped, Z ended, . idle")
+	_, err := fmt.Fprintln(out, "timeline: # a full CPU, 1 to 9 tenths of one, l waits for a lock, D for a "+
+		"device, T stopped, Z ended, . idle")
 	return err
 }

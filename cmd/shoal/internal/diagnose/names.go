@@ -83,7 +83,8 @@ func FindLeaks(s procfs.System, dir string) ([]Leak, error) {
 		case err == nil, nested[creator]:
 			l.Reason = fmt.Sprintf("process %d, which created it, is alive", creator)
 		case hidden > 0:
-			l.Reason = fmt.Sprintf("process %d, which created it, is dead, but %d processes may not be examined", creator, hidden)
+			l.Reason = fmt.Sprintf("process %d, which created it, is dead, but %d processes may not be examined",
+				creator, hidden)
 		case inner:
 			l.Reason = "processes of other PID namespaces may use it"
 		case age < minLeakAge:
@@ -177,7 +178,8 @@ func Clean(out io.Writer, s procfs.System, dir string, remove bool) error {
 		return err
 	}
 	if !remove {
-		_, err = fmt.Fprintf(out, "%s with %s would be removed: run again with --yes\n", words.Count(proven, "file"), words.Bytes(sum))
+		_, err = fmt.Fprintf(out, "%s with %s would be removed: run again with --yes\n", words.Count(proven, "file"),
+			words.Bytes(sum))
 		return err
 	}
 	return removeLeaks(out, s, dir, leaks)

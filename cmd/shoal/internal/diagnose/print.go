@@ -32,7 +32,8 @@ func (r *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PROCESS\tROLE\tSTATE\tCPU\tTHREADS\tMEMORY\tFILES\tWAITS FOR")
 	for _, p := range r.Processes {
-		words.Fprintf(w, "%s%d\t%s\t%s\t%.2f\t%d\t%s\t%d\t%s\n", strings.Repeat("  ", p.Depth), p.PID, p.title(), p.State, p.CPU,
+		words.Fprintf(w, "%s%d\t%s\t%s\t%.2f\t%d\t%s\t%d\t%s\n", strings.Repeat("  ", p.Depth), p.PID, p.title(),
+			p.State, p.CPU,
 			p.Threads, words.Bytes(p.Memory), p.Files, p.Wait)
 	}
 	if err := w.Flush(); err != nil {

@@ -93,7 +93,8 @@ func (r recorded) write(t *testing.T, dir string) {
 	if limit == 0 {
 		limit = 1024
 	}
-	write(t, dir, "limits", fmt.Sprintf("Limit  Soft Limit  Hard Limit  Units\nMax open files  %d  4096  files\n", limit))
+	write(t, dir, "limits",
+		fmt.Sprintf("Limit  Soft Limit  Hard Limit  Units\nMax open files  %d  4096  files\n", limit))
 	write(t, dir, "io", "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\n")
 	write(t, dir, "environ", "HOME=/\x00")
 	if r.group != "" {
@@ -104,8 +105,9 @@ func (r recorded) write(t *testing.T, dir string) {
 		write(t, task, "stat", stat(tid))
 		write(t, task, "wchan", c.name)
 		write(t, task, "schedstat", "1000 2000 3\n")
-		write(t, task, "syscall", fmt.Sprintf("%d %#x %#x %#x %#x 0x0 0x0 0x7ffe 0x7f8f\n", callNumbers[c.name], c.args[0],
-			c.args[1], c.args[2], c.args[3]))
+		write(t, task, "syscall",
+			fmt.Sprintf("%d %#x %#x %#x %#x 0x0 0x0 0x7ffe 0x7f8f\n", callNumbers[c.name], c.args[0],
+				c.args[1], c.args[2], c.args[3]))
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "fd"), 0o755); err != nil {
 		t.Fatal(err)
@@ -122,7 +124,8 @@ func (r recorded) write(t *testing.T, dir string) {
 // private is a wait for a lock of the own process.
 var private = blockedCall{"futex", [4]uint64{0x5000, 128 | 9, 0, 0}}
 
-const spawnCommand = "python -c from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5, pipe_handle=7) --multiprocessing-fork"
+const spawnCommand = "python -c from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5, " +
+	"pipe_handle=7) --multiprocessing-fork"
 
 func manyFiles(n int) map[int]string {
 	files := map[int]string{}
@@ -143,20 +146,25 @@ func TestExamine_ExplainsRecordedTrees(t *testing.T) {
 		{"healthy", []recorded{{pid: 10, parent: 1}, {pid: 11, parent: 10}}, "", 0, ""},
 		{"killed", []recorded{
 			{pid: 10, parent: 1, threads: map[int]blockedCall{10: {name: "read"}}},
-			{pid: 11, parent: 10, state: 'Z', exit: 9}}, "worker-killed", 11, "signal 9 (SIGKILL), and its parent 10 waits"},
+			{pid: 11, parent: 10, state: 'Z', exit: 9}}, "worker-killed", 11,
+			"signal 9 (SIGKILL), and its parent 10 waits"},
 		{"bus error", []recorded{{pid: 10, parent: 1}, {pid: 11, parent: 10, state: 'Z', exit: 7}},
 			"worker-killed", 11, "SIGBUS"},
 		{"failed", []recorded{{pid: 10, parent: 1}, {pid: 11, parent: 10, state: 'Z', exit: 3 << 8}},
 			"worker-failed", 11, "status 3"},
-		{"stopped", []recorded{{pid: 10, parent: 1}, {pid: 11, parent: 10, state: 'T'}}, "stopped", 11, "forked process 11"},
-		{"zombie", []recorded{{pid: 10, parent: 1}, {pid: 11, parent: 10, state: 'Z'}}, "zombie", 11, "parent 10 does not reap"},
+		{"stopped", []recorded{{pid: 10, parent: 1}, {pid: 11, parent: 10, state: 'T'}}, "stopped", 11,
+			"forked process 11"},
+		{"zombie", []recorded{{pid: 10, parent: 1}, {pid: 11, parent: 10, state: 'Z'}}, "zombie", 11,
+			"parent 10 does not reap"},
 		{"ended producer", []recorded{
 			{pid: 10, parent: 1, threads: map[int]blockedCall{10: {name: "read"}}}, {pid: 11, parent: 10, state: 'Z'}},
 			"waits-for-ended", 11, "no living process will send"},
-		{"zombie beside a worker", []recorded{{pid: 10, parent: 1}, {pid: 11, parent: 10, state: 'Z'}, {pid: 12, parent: 10}},
+		{"zombie beside " +
+			"a worker", []recorded{{pid: 10, parent: 1}, {pid: 11, parent: 10, state: 'Z'}, {pid: 12, parent: 10}},
 			"", 0, ""},
 		{"orphan", []recorded{{pid: 11, parent: 1, command: spawnCommand}}, "orphan", 11, "worker 11 is an orphan"},
-		{"descriptors", []recorded{{pid: 10, parent: 1, limit: 64, files: manyFiles(60)}}, "descriptors", 10, "60 of at most 64"},
+		{"descriptors", []recorded{{pid: 10, parent: 1, limit: 64, files: manyFiles(60)}}, "descriptors", 10,
+			"60 of at most 64"},
 		{"descriptors below the limit", []recorded{{pid: 10, parent: 1, limit: 64, files: manyFiles(50)}}, "", 0, ""},
 		{"lock after fork", []recorded{
 			{pid: 10, parent: 1, threads: map[int]blockedCall{10: {name: "wait4"}, 20: {name: "sleep"}}},
@@ -169,7 +177,8 @@ func TestExamine_ExplainsRecordedTrees(t *testing.T) {
 			{pid: 10, parent: 1, threads: map[int]blockedCall{10: {name: "wait4", args: [4]uint64{11}}},
 				files: map[int]string{3: "pipe:[77],0", 4: "pipe:[77],1"}},
 			{pid: 11, parent: 10, threads: map[int]blockedCall{11: private, 12: {name: "write", args: [4]uint64{4}}},
-				files: map[int]string{3: "pipe:[77],0", 4: "pipe:[77],1"}}}, "join-before-drain", 10, "joins forked process 11"},
+				files: map[int]string{3: "pipe:[77],0", 4: "pipe:[77],1"}}}, "join-before-drain", 10,
+			"joins forked process 11"},
 		{"slow consumer", []recorded{
 			{pid: 10, parent: 1, files: map[int]string{3: "pipe:[77],0"}},
 			{pid: 11, parent: 10, threads: map[int]blockedCall{11: {name: "write", args: [4]uint64{4}}},
@@ -224,10 +233,12 @@ func TestExamine_ReadsControlGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Findings) != 1 || r.Findings[0].Rule != "worker-out-of-memory" || !strings.Contains(r.Verdict, "control group /job") {
+	if len(r.Findings) != 1 || r.Findings[0].Rule != "worker-out-of-memory" ||
+		!strings.Contains(r.Verdict, "control group /job") {
 		t.Errorf("found %+v", r.Findings)
 	}
-	if text := strings.Join(r.Findings[0].Evidence, "\n"); !strings.Contains(text, "2 processes killed for memory, a limit of 1.0 MiB") {
+	if text := strings.Join(r.Findings[0].Evidence, "\n"); !strings.Contains(text,
+		"2 processes killed for memory, a limit of 1.0 MiB") {
 		t.Errorf("evidence %s", text)
 	}
 }
@@ -254,7 +265,8 @@ func TestClean_RemovesOnlyProvenLeaks(t *testing.T) {
 	}
 	dir := t.TempDir()
 	old := time.Now().Add(-time.Hour)
-	for _, name := range []string{"torch_10_1_1", "torch_99_1_1", "torch_99_1_2", "torch_98_1_1", "sem.mp-abc", "psm_1", "other"} {
+	for _, name := range []string{"torch_10_1_1", "torch_99_1_1", "torch_99_1_2", "torch_98_1_1", "sem.mp-abc",
+		"psm_1", "other"} {
 		write(t, dir, name, "data")
 		if name != "torch_99_1_2" { // too young
 			os.Chtimes(filepath.Join(dir, name), old, old)
@@ -277,7 +289,8 @@ func TestClean_RemovesOnlyProvenLeaks(t *testing.T) {
 	if err := diagnose.Clean(&out, s, dir, false); err != nil || len(left()) != 7 {
 		t.Fatalf("without --yes %v are left, %v", left(), err)
 	}
-	if err := diagnose.Clean(&out, s, dir, true); err != nil || slices.Contains(left(), "torch_99_1_1") || len(left()) != 6 {
+	if err := diagnose.Clean(&out, s, dir, true); err != nil || slices.Contains(left(), "torch_99_1_1") ||
+		len(left()) != 6 {
 		t.Fatalf("%v are left, %v; want all but torch_99_1_1\n%s", left(), err, out.String())
 	}
 	if !strings.Contains(out.String(), "torch_10_1_1") || !strings.Contains(out.String(), "is alive") {

@@ -78,7 +78,8 @@ func (j *job) roleOf(p *procfs.Process) role {
 		return roleDead
 	case path.Base(p.Exe) == "torch_shm_manager" || strings.Contains(command, "torch_shm_manager"):
 		return roleManager
-	case strings.Contains(command, "multiprocessing.resource_tracker"), strings.Contains(command, "multiprocessing.semaphore_tracker"):
+	case strings.Contains(command, "multiprocessing.resource_tracker"),
+		strings.Contains(command, "multiprocessing.semaphore_tracker"):
 		return roleTracker
 	case strings.Contains(command, "multiprocessing.forkserver") && (parent == nil ||
 		!strings.Contains(strings.Join(parent.Command, " "), "multiprocessing.forkserver")):

@@ -95,10 +95,12 @@ func findDeadTracker(j *job) []Finding {
 		}
 	}
 	return []Finding{{Rule: "resource-tracker-dead", PID: pid, weight: weightTracker,
-		Cause: fmt.Sprintf("the resource tracker (process %d) of job %d is dead: names in shared memory will leak", pid, j.root),
+		Cause: fmt.Sprintf("the resource tracker (process %d) of job %d is dead: names in shared memory will leak",
+			pid, j.root),
 		Evidence: []string{evidence("%s writes to the tracker's %s, which no process reads", j.label(writer), pipe),
 			how, "no resource tracker is among the processes of the job"},
-		Cure: "restart the job; do not kill processes of multiprocessing.resource_tracker. Afterwards, remove leaked names with shoal doctor --clean",
+		Cure: "restart the job; do not kill processes of multiprocessing.resource_tracker. Afterwards, remove " +
+			"leaked names with shoal doctor --clean",
 	}}
 }
 
@@ -144,11 +146,13 @@ func findDeadWorkers(j *job) (found []Finding) {
 		} else {
 			f.Rule = "worker-failed"
 			f.Cause = fmt.Sprintf("worker %d exited with status %d, %s", z.PID, z.ExitStatus(), waits)
-			f.Cure = "look for the worker's traceback on standard error; join workers with a check of exitcode, or start them with torch.multiprocessing.spawn"
+			f.Cure = "look for the worker's traceback on standard error; join workers with a check of exitcode, " +
+				"or start them with torch.multiprocessing.spawn"
 		}
 		f.Evidence = append(f.Evidence, evidence("process %d is a zombie, and its exit code is %#x", z.PID, z.ExitCode))
 		if t, ok := j.mainThread(parent); ok {
-			f.Evidence = append(f.Evidence, evidence("%s waits: %s", j.label(parent), j.describeWait(j.last.processes[parent], t)))
+			f.Evidence = append(f.Evidence,
+				evidence("%s waits: %s", j.label(parent), j.describeWait(j.last.processes[parent], t)))
 		}
 		f.Evidence = j.appendPlace(f.Evidence, parent)
 		found = append(found, f)
@@ -159,11 +163,14 @@ func findDeadWorkers(j *job) (found []Finding) {
 func killCure(signal int) string {
 	switch syscall.Signal(signal) {
 	case syscall.SIGBUS:
-		return "the file system of shared memory was probably full: enlarge /dev/shm (docker run --shm-size=8g), or use fewer workers or a smaller prefetch_factor"
+		return "the file system of shared memory was probably full: enlarge /dev/shm (docker run --shm-size=8g), " +
+			"or use fewer workers or a smaller prefetch_factor"
 	case syscall.SIGSEGV, syscall.SIGABRT, syscall.SIGILL, syscall.SIGFPE:
-		return "native code crashed: run the worker with python -X faulthandler, and with num_workers=0 to get the traceback"
+		return "native code crashed: run the worker with python -X faulthandler, and with num_workers=0 to get " +
+			"the traceback"
 	}
-	return "find the sender of the signal (a scheduler, a container runtime, a user); then restart the job. To notice such deaths, wait with a timeout and check is_alive()"
+	return "find the sender of the signal (a scheduler, a container runtime, a user); then restart the job. To " +
+		"notice such deaths, wait with a timeout and check is_alive()"
 }
 
 // explainKill recognizes the kernel's out-of-memory killer.
@@ -198,8 +205,9 @@ func (j *job) explainKill(f *Finding, z *procfs.Process) {
 		if group.MemoryLimit > 0 {
 			limit = "a limit of " + words.Bytes(int64(group.MemoryLimit))
 		}
-		f.Evidence = append(f.Evidence, evidence("control group %s: %d processes killed for memory, %s, peak %s", group.Path,
-			group.OOMKills, limit, words.Bytes(int64(group.MemoryPeak))))
+		f.Evidence = append(f.Evidence,
+			evidence("control group %s: %d processes killed for memory, %s, peak %s", group.Path,
+				group.OOMKills, limit, words.Bytes(int64(group.MemoryPeak))))
 	}
 	f.Cure = "raise the memory limit of the job, or reduce num_workers, prefetch_factor or the batch size"
 }
@@ -286,9 +294,12 @@ func findZombies(j *job) (found []Finding) {
 		k := kindOf(t)
 		if ok && j.isWaiting(parent) && (k == waitRead || k == waitPoll || k == waitFutex) {
 			f.Rule, f.weight = "waits-for-ended", weightKilled
-			f.Cause = fmt.Sprintf("process %d has ended with status 0, and its parent %d waits for data that no living process will send", z.PID, parent)
-			f.Evidence = append(f.Evidence, evidence("%s waits: %s", j.label(parent), j.describeWait(j.last.processes[parent], t)))
-			f.Cure = "send a value for the end of the data before the worker returns, or get with a timeout and check is_alive()"
+			f.Cause = fmt.Sprintf("process %d has ended with status 0, and its parent %d waits for data that no "+
+				"living process will send", z.PID, parent)
+			f.Evidence = append(f.Evidence,
+				evidence("%s waits: %s", j.label(parent), j.describeWait(j.last.processes[parent], t)))
+			f.Cure = "send a value for the end of the data before the worker returns, or get with a timeout and " +
+				"check is_alive()"
 		}
 		f.Evidence = j.appendPlace(f.Evidence, parent)
 		found = append(found, f)
@@ -318,7 +329,8 @@ func findOrphans(j *job) (found []Finding) {
 		}
 		f := Finding{Rule: "orphan", PID: p.PID, weight: weightOrphan,
 			Cause: fmt.Sprintf("worker %d is an orphan: the process that started it is dead, and it still runs", p.PID),
-			Cure:  fmt.Sprintf("end it with kill %d; start workers with daemon=True, and have them exit if multiprocessing.parent_process() is not alive", p.PID)}
+			Cure: fmt.Sprintf("end it with kill %d; start workers with daemon=True, and have them exit if "+
+				"multiprocessing.parent_process() is not alive", p.PID)}
 		f.Evidence = append(f.Evidence, evidence("its parent is now process %d", p.PPID))
 		if st, err := j.System.ReadStat(p.PGID); err != nil || st.State == 'Z' {
 			f.Evidence = append(f.Evidence, evidence("the leader of its process group, %d, has ended", p.PGID))

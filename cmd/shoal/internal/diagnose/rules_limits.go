@@ -36,12 +36,16 @@ func findDescriptors(j *job) (found []Finding) {
 			}
 		}
 		f := Finding{Rule: "descriptors", PID: p.PID, weight: weightDescriptors,
-			Cause: fmt.Sprintf("%s has %d of at most %d descriptors open: the next one fails with \"Too many open files\" or \"received 0 items of ancdata\"",
+			Cause: fmt.Sprintf("%s has %d of at most %d descriptors open: the next one fails with \"Too many open "+
+				"files\" or \"received 0 items of ancdata\"",
 				j.label(p.PID), len(p.Files), limit),
-			Evidence: []string{evidence("%d descriptors are tensors in shared memory, %d sockets, %d pipes", tensors, sockets, pipes)},
-			Cure:     "close the files that are not needed, or raise the limit (ulimit -n 65536)"}
+			Evidence: []string{evidence("%d descriptors are tensors in shared memory, %d sockets, %d pipes", tensors,
+				sockets, pipes)},
+			Cure: "close the files that are not needed, or raise the limit (ulimit -n 65536)"}
 		if tensors > len(p.Files)/2 {
-			f.Cure = "each tensor received from another process holds a descriptor: copy tensors that are kept (tensor.clone()), call torch.multiprocessing.set_sharing_strategy('file_system'), or raise the limit (ulimit -n 65536)"
+			f.Cure = "each tensor received from another process holds a descriptor: copy tensors that are kept " +
+				"(tensor.clone()), call torch.multiprocessing.set_sharing_strategy('file_system'), or raise the " +
+				"limit (ulimit -n 65536)"
 		}
 		f.Evidence = j.appendPlace(f.Evidence, p.PID)
 		found = append(found, f)
@@ -90,7 +94,8 @@ func findFullShm(j *job) []Finding {
 		Cause: fmt.Sprintf("/dev/shm is full (%s of %s): process %d, %s, holds most of it", words.Bytes(size-free),
 			words.Bytes(size), pid, state),
 		Evidence: []string{evidence("%s of the job with %s in all", words.Count(len(files), "file"), words.Bytes(sum))},
-		Cure:     "enlarge /dev/shm (docker run --shm-size=8g, or mount -o remount,size=8G /dev/shm), or use fewer workers, a smaller prefetch_factor or smaller batches. The next write fails with a bus error"}
+		Cure: "enlarge /dev/shm (docker run --shm-size=8g, or mount -o remount,size=8G /dev/shm), or use " +
+			"fewer workers, a smaller prefetch_factor or smaller batches. The next write fails with a bus error"}
 	owners := make([]int, 0, len(byOwner))
 	for o := range byOwner {
 		owners = append(owners, o)
@@ -185,12 +190,15 @@ func findThrottled(j *job) (found []Finding) {
 			}
 		}
 		f := Finding{Rule: "throttled", PID: pid, weight: weightThrottled,
-			Cause: fmt.Sprintf("%s is throttled: its control group %s may use %.2f CPUs, used %.2f, and had %.1f threads to run",
+			Cause: fmt.Sprintf("%s is throttled: its control group %s may use %.2f CPUs, used %.2f, and had %.1f "+
+				"threads to run",
 				j.label(pid), group, b.Quota, used, wanted),
-			Evidence: []string{evidence("the group was throttled in %d periods during the observation, for %.2f s; %d periods in all",
+			Evidence: []string{evidence("the group was throttled in %d periods during the observation, for %.2f "+
+				"s; %d periods in all",
 				b.Throttled-a.Throttled, lost.Seconds(), b.Throttled),
 				evidence("%s of the job in this group: %v", countProcesses(len(pids)), pids[:min(len(pids), 16)])},
-			Cure: fmt.Sprintf("raise the CPU limit of the group, or use no more than %d threads and workers in all", max(1, int(b.Quota)))}
+			Cure: fmt.Sprintf("raise the CPU limit of the group, or use no more than %d threads and workers in all",
+				max(1, int(b.Quota)))}
 		found = append(found, f)
 	}
 	return found
@@ -221,7 +229,8 @@ func findOversubscribed(j *job) []Finding {
 			threaded++
 		}
 		if n > 0.5 {
-			list = append(list, evidence("%s has %s, %.1f of them runnable", j.label(p.PID), words.Count(len(p.Threads), "thread"), n))
+			list = append(list,
+				evidence("%s has %s, %.1f of them runnable", j.label(p.PID), words.Count(len(p.Threads), "thread"), n))
 		}
 	}
 	cpus := float64(j.CPUs)
@@ -233,10 +242,13 @@ func findOversubscribed(j *job) []Finding {
 		return nil
 	}
 	return []Finding{{Rule: "oversubscribed", PID: j.root, weight: weightOversubscribed,
-		Cause: fmt.Sprintf("job %d has %.0f runnable threads on %d CPUs: its processes take turns", j.root, total, j.CPUs),
-		Evidence: append([]string{evidence("its threads ran for %.1f s and waited for a CPU for %.1f s", ran.Seconds(), waited.Seconds())},
+		Cause: fmt.Sprintf("job %d has %.0f runnable threads on %d CPUs: its processes take turns", j.root,
+			total, j.CPUs),
+		Evidence: append([]string{evidence("its threads ran for %.1f s and waited for a CPU for %.1f s",
+			ran.Seconds(), waited.Seconds())},
 			list[:min(len(list), 8)]...),
-		Cure: fmt.Sprintf("call torch.set_num_threads(1) in workers or set OMP_NUM_THREADS=1, and use at most %d workers", j.CPUs)}}
+		Cure: fmt.Sprintf("call torch.set_num_threads(1) in workers or set OMP_NUM_THREADS=1, and use at most %d "+
+			"workers", j.CPUs)}}
 }
 
 // queued returns how long the threads of the job waited for a CPU, and how long they ran.

@@ -124,10 +124,13 @@ func findDeadHolders(j *job) (found []Finding) {
 			Cause: fmt.Sprintf("%s waits for a lock that is held by %s", j.label(first), who),
 			Evidence: []string{
 				evidence("semaphore %s has the value 0 and %s", w.name, words.Count(st.Waiters, "waiter")),
-				evidence("of the %s that live and map it, none has locked it (the counts of their SemLock objects add up to 0)",
+				evidence("of the %s that live and map it, none has locked it (the counts of their SemLock objects "+
+					"add up to 0)",
 					countProcesses(len(users))),
-				evidence("%s waited for it during the whole observation: %v", countProcesses(len(w.waiters)), w.waiters)},
-			Cure: "restart the job: a lock of multiprocessing is not released when its holder dies. Never kill or terminate() a process that may hold a lock or use a queue",
+				evidence("%s waited for it during the whole observation: %v", countProcesses(len(w.waiters)),
+					w.waiters)},
+			Cure: "restart the job: a lock of multiprocessing is not released when its holder dies. Never kill or " +
+				"terminate() a process that may hold a lock or use a queue",
 		}
 		for _, pid := range w.waiters {
 			f.Evidence = j.appendPlace(f.Evidence, pid)
@@ -163,7 +166,8 @@ func findLocalDeadlocks(j *job) (found []Finding) {
 			continue
 		}
 		f := Finding{Rule: "deadlock-in-process", PID: p.PID, weight: weightDeadlock, Evidence: []string{
-			evidence("all %s of process %d wait for private futexes without a timeout, so no thread is left to wake them",
+			evidence("all %s of process %d wait for private futexes without a timeout, so no thread is left to "+
+				"wake them",
 				words.Count(len(stuck), "thread"), p.PID),
 			evidence("it has used %.2f s of CPU time since it started", float64(p.Ticks())*tick.Seconds())}}
 		f.Cause = fmt.Sprintf("%s is deadlocked: all of its threads wait for each other", j.label(p.PID))
@@ -171,11 +175,13 @@ func findLocalDeadlocks(j *job) (found []Finding) {
 		switch {
 		case r != roleSpawned && len(parent.Threads) > 1 && slices.Equal(p.Command, parent.Command):
 			f.Rule = "fork-with-threads"
-			f.Cause = fmt.Sprintf("%s is deadlocked after fork: it waits for a lock that a thread of its parent %d held, which fork does not copy",
+			f.Cause = fmt.Sprintf("%s is deadlocked after fork: it waits for a lock that a thread of its parent "+
+				"%d held, which fork does not copy",
 				j.label(p.PID), parent.PID)
 			f.Evidence = append(f.Evidence, evidence("parent %d has %s, and the child was created by fork", parent.PID,
 				words.Count(len(parent.Threads), "thread")))
-			f.Cure = "start workers with the start method forkserver or spawn (multiprocessing_context=\"forkserver\" for DataLoader), or before the parent starts threads"
+			f.Cure = "start workers with the start method forkserver or spawn " +
+				"(multiprocessing_context=\"forkserver\" for DataLoader), or before the parent starts threads"
 		case !j.isWaiting(parent.PID):
 			continue
 		}
@@ -201,10 +207,13 @@ func findDeadPinThread(j *job) (found []Finding) {
 			continue
 		}
 		f := Finding{Rule: "pin-thread-dead", PID: p.PID, weight: weightPin,
-			Cause: fmt.Sprintf("the pin-memory thread of process %d is dead, and the process waits for its queue", p.PID),
-			Evidence: []string{"the main thread is in _try_get_data, and waits for a queue.Queue, which only the pin-memory thread fills",
+			Cause: fmt.Sprintf("the pin-memory thread of process %d is dead, and the process waits for "+
+				"its queue", p.PID),
+			Evidence: []string{"the main thread is in _try_get_data, and waits for a queue.Queue, which only the " +
+				"pin-memory thread fills",
 				evidence("none of %s is in _pin_memory_loop", words.Count(len(j.last.stacks[p.PID]), "Python thread"))},
-			Cure: "look for the thread's traceback on standard error (often CUDA out of memory or too many open files); pin_memory=False avoids the thread",
+			Cure: "look for the thread's traceback on standard error (often CUDA out of memory or too many open " +
+				"files); pin_memory=False avoids the thread",
 		}
 		f.Evidence = j.appendPlace(f.Evidence, p.PID)
 		found = append(found, f)

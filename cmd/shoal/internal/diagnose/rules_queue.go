@@ -66,7 +66,8 @@ func findUndrained(j *job) (found []Finding) {
 			continue
 		}
 		f := Finding{Rule: "join-before-drain", PID: parent, weight: weightUndrained,
-			Cause: fmt.Sprintf("%s joins %s before it has read the queue that this process fills: each waits for the other",
+			Cause: fmt.Sprintf("%s joins %s before it has read the queue that this process fills: each waits for "+
+				"the other",
 				j.label(parent), j.label(w.pid)),
 			Evidence: []string{evidence("a thread of process %d is blocked in a write to the full %s", w.pid, w.pipe),
 				evidence("process %d has its reading end, and waits for the end of a child", parent)},
@@ -84,7 +85,8 @@ func findSlowConsumers(j *job) (found []Finding) {
 	count := make(map[int]int)
 	for _, w := range j.blockedWriters() {
 		if c := j.consumerOf(w.readers); c != 0 && j.roles[w.pid] != roleLoader && !j.waitsForEnd(c) {
-			producers[c] = append(producers[c], evidence("%s is blocked in a write to the full %s", j.label(w.pid), w.pipe))
+			producers[c] = append(producers[c],
+				evidence("%s is blocked in a write to the full %s", j.label(w.pid), w.pipe))
 			count[c]++
 		}
 	}
@@ -101,8 +103,9 @@ func findSlowConsumers(j *job) (found []Finding) {
 		if c == 0 {
 			continue
 		}
-		producers[c] = append(producers[c], evidence("%s waits in put for space in a full queue (semaphore %s; the consumer has received %s)",
-			j.label(p.PID), shortName(m.Path), words.Count(taken, "item")))
+		producers[c] = append(producers[c],
+			evidence("%s waits in put for space in a full queue (semaphore %s; the consumer has received %s)",
+				j.label(p.PID), shortName(m.Path), words.Count(taken, "item")))
 		count[c]++
 	}
 	for c, list := range producers {
@@ -187,9 +190,12 @@ func findLastWriters(j *job) (found []Finding) {
 				continue
 			}
 			found = append(found, Finding{Rule: "waits-for-ended", PID: p.PID, weight: weightKilled,
-				Cause:    fmt.Sprintf("%s waits for data that no living process can send: its workers have ended", j.label(p.PID)),
-				Evidence: j.appendPlace([]string{evidence("it reads %s, and no other process has an end of it to write to", f.Pipe())}, p.PID),
-				Cure:     "look for the worker's traceback, or for its death in the kernel's log; get with a timeout, and check exitcode of the workers"})
+				Cause: fmt.Sprintf("%s waits for data that no living process can send: its workers have ended",
+					j.label(p.PID)),
+				Evidence: j.appendPlace([]string{evidence(
+					"it reads %s, and no other process has an end of it to write to", f.Pipe())}, p.PID),
+				Cure: "look for the worker's traceback, or for its death in the kernel's log; get with a " +
+					"timeout, and check exitcode of the workers"})
 		}
 	}
 	return found

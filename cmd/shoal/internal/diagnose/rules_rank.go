@@ -152,13 +152,15 @@ func (j *job) missingRank(pid int, group []int, waiting map[int]meeting) Finding
 		if m, ok := waiting[other]; ok {
 			f.Cause = fmt.Sprintf("%s has not entered the collective %s, in which %s", j.rankLabel(pid), m.function,
 				rankCount(len(waiting)))
-			f.Evidence = append(f.Evidence, evidence("process %d waits in %s, called by %s", other, m.function, m.caller))
+			f.Evidence = append(f.Evidence,
+				evidence("process %d waits in %s, called by %s", other, m.function, m.caller))
 		}
 	}
 	f.Rule, f.PID, f.weight = "rank-missing", pid, weightRank
 	f.Evidence = j.appendPlace(f.Evidence, pid)
 	f.Evidence = append(f.Evidence, evidence("process %d uses %.2f CPUs", pid, j.cpu(pid)))
-	f.Cure = "all ranks must call the same collectives in the same order: look at the line above for a condition, an exception or a wait that only this rank has"
+	f.Cure = "all ranks must call the same collectives in the same order: look at the line above for a condition, " +
+		"an exception or a wait that only this rank has"
 	return f
 }
 
@@ -190,10 +192,12 @@ func (j *job) compareMeetings(group []int, waiting map[int]meeting) []Finding {
 		Cause: fmt.Sprintf("%s waits in another collective (%s at line %d) than %s (%s at line %d)", j.rankLabel(pid),
 			waiting[pid].function, waiting[pid].caller.Line, words.Count(counts[most], "other rank"), most.function,
 			most.caller.Line),
-		Cure: "give all ranks the same number of batches in the same order: use DistributedSampler with the same seed and set_epoch on all ranks, drop_last=True, or torch.distributed.algorithms.join.Join",
+		Cure: "give all ranks the same number of batches in the same order: use DistributedSampler with the same " +
+			"seed and set_epoch on all ranks, drop_last=True, or torch.distributed.algorithms.join.Join",
 	}
 	for _, p := range group {
-		f.Evidence = append(f.Evidence, evidence("process %d waits in %s, called by %s", p, waiting[p].function, waiting[p].caller))
+		f.Evidence = append(f.Evidence,
+			evidence("process %d waits in %s, called by %s", p, waiting[p].function, waiting[p].caller))
 	}
 	return []Finding{f}
 }

@@ -84,10 +84,12 @@ func findBusyWorker(j *job) (found []Finding) {
 		f := Finding{Rule: "busy-worker", PID: p.PID, weight: weightSlow,
 			Cause: fmt.Sprintf("%s computes without end, and %s and %s wait for it", j.label(p.PID), j.label(parent),
 				words.Count(len(others), "idle worker")),
-			Evidence: []string{evidence("in %.1f s it ran or waited for a CPU for %.0f %% of the time, and wrote nothing", j.elapsed.Seconds(),
+			Evidence: []string{evidence("in %.1f s it ran or waited for a CPU for %.0f %% of the time, and wrote "+
+				"nothing", j.elapsed.Seconds(),
 				100*j.demand(p.PID)),
 				evidence("it was in the same function in all %d samples", len(j.samplesOf(p.PID)))},
-			Cure: "look at the function below for a loop that does not end; a sample that is merely slow ends by itself"}
+			Cure: "look at the function below for a loop that does not end; a sample that is merely slow ends " +
+				"by itself"}
 		f.Evidence = j.appendPlace(f.Evidence, p.PID)
 		found = append(found, f)
 	}
@@ -133,14 +135,17 @@ func findSlowDevice(j *job) (found []Finding) {
 		f := Finding{Rule: "slow-device", PID: p.PID, weight: weightSlow,
 			Cause: fmt.Sprintf("%s waits for a slow device: it reads %s/s, and its %s do not wait", j.label(p.PID),
 				words.Bytes(int64(rate)), words.Count(len(others), "sibling")),
-			Evidence: []string{evidence("in %.0f %% of %d samples it was in an uninterruptible wait", 100*j.diskShare(p.PID), len(j.quick))},
-			Cure:     "move the files that this worker reads to a faster device, or check the device, the network mount and the I/O limit of the control group"}
+			Evidence: []string{evidence("in %.0f %% of %d samples it was in an uninterruptible wait",
+				100*j.diskShare(p.PID), len(j.quick))},
+			Cure: "move the files that this worker reads to a faster device, or check the device, the network " +
+				"mount and the I/O limit of the control group"}
 		if t, ok := j.mainThread(p.PID); ok && t.Wait != "" {
 			f.Evidence = append(f.Evidence, evidence("it sleeps in the kernel function %s", t.Wait))
 		}
 		if n := float64(p.MajorFaults-old.MajorFaults) / j.elapsed.Seconds(); n > manyFaults {
 			f.Cause = fmt.Sprintf("%s waits for pages: %.0f major page faults/s", j.label(p.PID), n)
-			f.Cure = "the memory is short, so that mapped files are read again and again: use less memory, or copy the files"
+			f.Cure = "the memory is short, so that mapped files are read again and again: use less memory, or " +
+				"copy the files"
 		}
 		for _, file := range p.Files {
 			if strings.HasPrefix(file.Target, "/") && !strings.HasPrefix(file.Target, "/dev/") {

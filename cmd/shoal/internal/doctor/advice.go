@@ -39,7 +39,8 @@ func adviseMemory(m Memory, say func(string, ...any)) {
 		if m.CgroupLimit >= 0 && m.CgroupLimit < m.Total {
 			whose = "the container"
 		}
-		say("a new domain would have a budget of only %s: give %s more memory, or set Budget with shoal.SetMemory", words.Bytes(m.Budget), whose)
+		say("a new domain would have a budget of only %s: give %s more memory, or set Budget with shoal.SetMemory",
+			words.Bytes(m.Budget), whose)
 	}
 	if m.AddressSpace >= 0 {
 		say("the address space is limited to %s (ulimit -v), but a domain reserves more: set it to unlimited",
@@ -50,7 +51,8 @@ func adviseMemory(m Memory, say func(string, ...any)) {
 			words.Bytes(m.FileSize))
 	}
 	if m.OpenFiles >= 0 && m.OpenFiles < fewFiles {
-		say("open files are limited to %d (ulimit -n), but a process needs about ten for each worker that it starts: raise it", m.OpenFiles)
+		say("open files are limited to %d (ulimit -n), but a process needs about ten for each worker that it "+
+			"starts: raise it", m.OpenFiles)
 	}
 }
 
@@ -65,11 +67,13 @@ func adviseDomain(d domains.Domain, usable int, say func(string, ...any)) {
 			workers, threads, usable, threadShare(usable, workers))
 	}
 	if n := d.Involuntary(); n > manySwitches*float64(usable) && d.Runnable() > usable {
-		say("%s has %.0f involuntary switches/s with %d runnable threads on %d CPUs: set Options.Threads, or SetThreads in a worker, to %d",
+		say("%s has %.0f involuntary switches/s with %d runnable threads on %d CPUs: set Options.Threads, or "+
+			"SetThreads in a worker, to %d",
 			name, n, d.Runnable(), usable, threadShare(usable, max(workers, 1)))
 	}
 	if d.Limit > 0 && d.Committed > d.Limit/10*9 {
-		say("%s uses %s of its budget of %s: close unused tensors and queues, or raise Budget with shoal.SetMemory", name,
+		say("%s uses %s of its budget of %s: close unused tensors and queues, or raise Budget with "+
+			"shoal.SetMemory", name,
 			words.Bytes(d.Committed), words.Bytes(d.Limit))
 	}
 }

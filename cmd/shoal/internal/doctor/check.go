@@ -54,11 +54,13 @@ func explainCheck(pid int, err error) error {
 	case errors.Is(err, os.ErrProcessDone):
 		return fmt.Errorf("%w: no process %d", ErrProcess, pid)
 	case errors.Is(err, arena.ErrUser):
-		return fmt.Errorf("%w: process %d belongs to another user, or may not be read; run shoal as its user", ErrProcess, pid)
+		return fmt.Errorf("%w: process %d belongs to another user, or may not be read; run shoal as its user",
+			ErrProcess, pid)
 	case errors.Is(err, arena.ErrVersion), errors.Is(err, errors.ErrUnsupported):
 		return fmt.Errorf("%w: process %d: %w", ErrProcess, pid, err)
 	case errors.Is(err, arena.ErrNoDomain):
-		return fmt.Errorf("%w: process %d is not a Shoal program of this version, or has not used shared memory", ErrProcess, pid)
+		return fmt.Errorf("%w: process %d is not a Shoal program of this version, or has not used shared memory",
+			ErrProcess, pid)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no result within %v: %w", checkTime, err)
 	}
@@ -90,13 +92,15 @@ func printCheck(out io.Writer, r arena.CheckReport) error {
 		words.Count(r.Slots, "slot"), words.Count(r.Locks, "lock"), r.Took.Round(100*time.Microsecond), r.Passes,
 		map[bool]string{true: "pass", false: "passes"}[r.Passes == 1])
 	if r.Undecided > 0 {
-		fmt.Fprintf(out, "undecided: %s, because a process is stopped, or dead and not reaped; check again when it is not\n",
+		fmt.Fprintf(out, "undecided: %s, because a process is stopped, or dead and not reaped; check again when "+
+			"it is not\n",
 			words.Count(r.Undecided, "finding"))
 	}
 	if len(r.Violations) == 0 {
 		return err
 	}
-	fmt.Fprintln(out, "the program runs on meanwhile, so a violation is listed only if each pass has found it with the same words:")
+	fmt.Fprintln(out, "the program runs on meanwhile, so a violation is listed only if each pass has found it "+
+		"with the same words:")
 	for _, v := range r.Violations {
 		_, err = words.Fprintf(out, "  %s: %s\n    want: %s (docs/memory.md, %q)\n    remedy: %s\n", v.Part, v.Found,
 			v.Invariant, v.Section, v.Remedy)

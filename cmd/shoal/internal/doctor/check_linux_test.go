@@ -23,7 +23,8 @@ func TestCheck_OfThisProcess(t *testing.T) {
 	if err := doctor.Check(t.Context(), &out, os.Getpid(), false); err != nil {
 		t.Error(err)
 	}
-	want := regexp.MustCompile(`(?m)^sound: \d+ participants?, \d+ blocks?, \d+ rings?, \d+ slots?, \d+ locks? checked in [\d.]+.s, in \d+ pass`)
+	want := regexp.MustCompile(
+		`(?m)^sound: \d+ participants?, \d+ blocks?, \d+ rings?, \d+ slots?, \d+ locks? checked in [\d.]+.s, in \d+ pass`)
 	if !want.MatchString(strings.ReplaceAll(out.String(), " and ", ", ")) {
 		t.Errorf("the report is %q", out.String())
 	}
@@ -53,7 +54,8 @@ func TestCheck_PrintsViolations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"1 violation: 0 participants", "in 9 passes", "undecided: 1 finding",
-		"with the same words", "ring 5, slot 3: slot word 0x1\n    want: a rule (docs/memory.md, \"Tickets\")\n    remedy: a remedy\n"} {
+		"with the same words", "ring 5, slot 3: slot word 0x1\n    want: a rule (docs/memory.md, \"Tickets\")\n   " +
+			" remedy: a remedy\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

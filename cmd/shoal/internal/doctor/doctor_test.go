@@ -90,7 +90,8 @@ func TestOversubscribedDomainIsSeen(t *testing.T) {
 	if err := r.Print(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"all calls work", "floor(", "usable", "involuntary/s", "recommended changes:", "busy 0"} {
+	for _, want := range []string{"all calls work", "floor(", "usable", "involuntary/s", "recommended changes:",
+		"busy 0"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -260,7 +260,8 @@ func TestOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"g/x   uint16  [3]    6 B   1    1    1     0",
-		"metadata by: me\nalso attribute epoch\nalso attribute of of g\nalso attribute unit of g/x\nalso attribute why of bare\nalso group bare\nalso text labels\n"} {
+		"metadata by: me\nalso attribute epoch\nalso attribute of of g\nalso attribute unit of g/x\nalso " +
+			"attribute why of bare\nalso group bare\nalso text labels\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -302,7 +303,8 @@ func TestOthers(t *testing.T) {
 		t.Errorf("%v: %v", bare, err)
 	}
 	out.Reset()
-	want := "omitted: attribute epoch, attribute of of g, attribute unit of g/x, attribute why of bare, group bare, text labels, metadata by\n"
+	want := "omitted: attribute epoch, attribute of of g, attribute unit of g/x, attribute why of bare, group " +
+		"bare, text labels, metadata by\n"
 	if err := Convert(t.Context(), &out, os.Stderr, path, filepath.Join(t.TempDir(), "y.pt"),
 		Options{}); err != nil || !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%s: %v", &out, err)

@@ -23,7 +23,8 @@ func TestFullDisk_LeavesWhatWasThere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an emulator is not in the namespaces")
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestFullDisk_Inside$", "-test.count=1", "-test.v")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestFullDisk_Inside$",
+		"-test.count=1", "-test.v")
 	cmd.Env = append(os.Environ(), fullEnv+"="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	out, err := cmd.CombinedOutput()

@@ -113,7 +113,8 @@ func TestGolden_WritersWriteTheNewestVersion(t *testing.T) {
 		}
 		want, err := os.ReadFile(filepath.Join("testdata", "golden", goldenVersion, e.Name()))
 		if err != nil || !stdbytes.Equal(got, want) {
-			t.Errorf("%s is written otherwise than in version %s (%v): raise goldenVersion, run this test with -golden.write, and keep the old folder",
+			t.Errorf("%s is written otherwise than in version %s (%v): raise goldenVersion, run this test with "+
+				"-golden.write, and keep the old folder",
 				e.Name(), goldenVersion, err)
 		}
 		return nil

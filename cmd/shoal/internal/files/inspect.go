@@ -81,7 +81,8 @@ func inspect(out, log io.Writer, path string, asJSON bool, o Options) error {
 		}
 		return json.NewEncoder(out).Encode(o)
 	}
-	words.Fprintf(out, "%s: %s, %s, %s\n", path, format.Name, words.Count(len(list), "tensor"), words.Bytes(int64(size)))
+	words.Fprintf(out, "%s: %s, %s, %s\n", path, format.Name, words.Count(len(list), "tensor"),
+		words.Bytes(int64(size)))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "name\tdtype\tshape\tsize\tmin\tmax\tmean\tstd\t")
 	for _, s := range list {

@@ -29,7 +29,8 @@ func startProgress(w io.Writer, what string, total int, done func() int64) (stop
 func drawProgress(w io.Writer, what string, total int, done func() int64) (stop func()) {
 	all := mpb.New(mpb.WithOutput(w), mpb.WithWidth(80), mpb.WithAutoRefresh())
 	bar := all.AddBar(int64(total), mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Name(words.Clean(what)+" ")), mpb.AppendDecorators(decor.CountersKibiByte("% .1f / % .1f")))
+		mpb.PrependDecorators(decor.Name(words.Clean(what)+" ")),
+		mpb.AppendDecorators(decor.CountersKibiByte("% .1f / % .1f")))
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -89,7 +89,8 @@ func TestWhatIsLeftBehindIsListedAndStrictRefusesIt(t *testing.T) {
 		{"checkpoint.pt", "x.h5", "value epoch, value none, value note, memory shared by model.tied, model.w"},
 		{"checkpoint.pt", "x.pt", "value epoch, value none, value note"},
 		{"module.pt", "x.npz",
-			"class __main__.Net of at the top, buffer passing, memory shared by fc.bias, tied.bias, memory shared by fc.weight, tied.weight"},
+			"class __main__.Net of at the top, buffer passing, memory shared by fc.bias, tied.bias, memory shared " +
+				"by fc.weight, tied.weight"},
 		{"mixed.msgpack", "x.pt", "value list.0, value lr"},
 		{"object.npz", "x.npy", "array names, the name x"},
 	} {

@@ -25,7 +25,8 @@ func ParseHosts(list string) (hosts []Host, err error) {
 		if numbered {
 			h.Ranks, err = strconv.Atoi(number)
 		}
-		if err != nil || h.Ranks < 1 || name == "" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, " \t'\"") {
+		if err != nil || h.Ranks < 1 || name == "" || strings.HasPrefix(name, "-") ||
+			strings.ContainsAny(name, " \t'\"") {
 			return nil, fmt.Errorf("%w: --hosts %q: got %q, want HOST or HOST:RANKS, such as node1:4",
 				ErrOption, list, item)
 		}

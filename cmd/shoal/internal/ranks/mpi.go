@@ -72,7 +72,8 @@ func (j *Job) launcherArgs(path, version string) (args []string, err error) {
 			args = append(args, "-hosts", list)
 		}
 	default:
-		return nil, fmt.Errorf("%w: --mpi: launcher %s printed %.80q, want Open MPI's mpirun or Hydra: run the launcher directly",
+		return nil, fmt.Errorf("%w: --mpi: launcher %s printed %.80q, want Open MPI's mpirun or Hydra: run the "+
+			"launcher directly",
 			ErrOption, path, version)
 	}
 	return append(args, j.Program...), nil

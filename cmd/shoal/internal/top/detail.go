@@ -28,7 +28,8 @@ func (s *screen) detailOf(d domains.Domain, pid, width int) []line {
 // time, its waits and the objects it uses.
 func (s *screen) processDetail(d domains.Domain, p domains.Process, width int) []line {
 	all := []line{styledLine(strong, "process ", processLabel(d, p.PID)), nil,
-		factLine("state", "%s, %s of program %s", p.State, p.Role, programOf(d).text), factLine("parent", "%s", processLabel(d, p.Parent))}
+		factLine("state", "%s, %s of program %s", p.State, p.Role, programOf(d).text),
+		factLine("parent", "%s", processLabel(d, p.Parent))}
 	if p.Function != "" {
 		all = append(all, factLine("function", "%s", p.Function))
 	}
@@ -56,18 +57,21 @@ func (s *screen) processDetail(d domains.Domain, p domains.Process, width int) [
 			roles = append(roles, "receives")
 		}
 		if len(roles) > 0 {
-			all = append(all, factLine("queue", "%s: %s; %d of %d", blockLabel(q.Names, q.Block), strings.Join(roles, ", "), q.Depth,
-				q.Capacity))
+			all = append(all,
+				factLine("queue", "%s: %s; %d of %d", blockLabel(q.Names, q.Block), strings.Join(roles, ", "), q.Depth,
+					q.Capacity))
 		}
 	}
 	for _, l := range d.Locks {
 		if l.Owner == p.PID {
-			all = append(all, factLine("owns", "%s %s; %s", l.Kind, blockLabel(l.Names, l.Block), words.Count(len(l.Waiting), "waiter")))
+			all = append(all, factLine("owns", "%s %s; %s", l.Kind, blockLabel(l.Names, l.Block),
+				words.Count(len(l.Waiting), "waiter")))
 		}
 	}
 	for _, b := range d.Summary.Largest {
 		if slices.Contains(b.PIDs, p.PID) {
-			all = append(all, factLine("largest", "%s, %s, %s, %s", b.Block, words.Bytes(b.Bytes), ageCell(b).text, kindOf(b)))
+			all = append(all,
+				factLine("largest", "%s, %s, %s, %s", b.Block, words.Bytes(b.Bytes), ageCell(b).text, kindOf(b)))
 		}
 	}
 	return all
@@ -91,8 +95,10 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 	key := d.Address + " " + q.Block
 	all := []line{styledLine(strong, "queue ", blockLabel(q.Names, q.Block)), nil,
 		factLine("lies in", "%s, %s of slots", q.Block, words.Bytes(q.Bytes)), factLine("messages", "%s", q.Label),
-		factLine("depth", "%d of %d", q.Depth, q.Capacity), line{{fmt.Sprintf("%-12s", ""), faint}, {s.trendText(key+" depth", chart), good}},
-		factLine("rate", "%.0f puts/s and %.0f gets/s; %d and %d in total", q.PutsPerSecond, q.GetsPerSecond, q.Puts, q.Gets),
+		factLine("depth", "%d of %d", q.Depth, q.Capacity),
+		line{{fmt.Sprintf("%-12s", ""), faint}, {s.trendText(key+" depth", chart), good}},
+		factLine("rate", "%.0f puts/s and %.0f gets/s; %d and %d in total", q.PutsPerSecond, q.GetsPerSecond,
+			q.Puts, q.Gets),
 		line{{fmt.Sprintf("%-12s", ""), faint}, {s.trendText(key+" rate", chart), good}}}
 	if q.Value != nil {
 		all = append(all, factLine("value", "%s", valueOf(q).text),
@@ -121,7 +127,8 @@ func (s *screen) queueDetail(d domains.Domain, q domains.Queue, width int) []lin
 }
 
 func lockDetail(d domains.Domain, l observe.LockView) []line {
-	all := []line{styledLine(strong, l.Kind, " ", blockLabel(l.Names, l.Block)), nil, factLine("lies in", "%s", l.Block),
+	all := []line{styledLine(strong, l.Kind, " ", blockLabel(l.Names, l.Block)), nil,
+		factLine("lies in", "%s", l.Block),
 		factLine("state", "%s", stateOf(l)), factLine("owner", "%s", processLabel(d, l.Owner)),
 		factLine("waiting", "%s", processLabels(d, l.Waiting))}
 	for _, sh := range l.Shares {

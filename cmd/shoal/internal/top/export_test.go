@@ -27,7 +27,8 @@ var (
 )
 
 // Keys, by name.
-var Keys = map[string]Key{"up": keyUp, "down": keyDown, "left": keyLeft, "right": keyRight, "home": keyHome, "end": keyEnd,
+var Keys = map[string]Key{"up": keyUp, "down": keyDown, "left": keyLeft, "right": keyRight, "home": keyHome,
+	"end":  keyEnd,
 	"pgup": keyPageUp, "pgdn": keyPageDown, "enter": keyEnter, "esc": keyEscape, "tab": keyTab, "backtab": keyBackTab,
 	"backspace": keyBackspace, "erase": keyErase, "interrupt": keyInterrupt, "stop": keyStop, "unknown": keyUnknown}
 

@@ -93,7 +93,8 @@ func (s *screen) alarmLines(most int) []line {
 		if most == 1 {
 			return all[:1]
 		}
-		all = append(all[:most-1:most-1], styledLine(alarm, fmt.Sprintf("  and %s: 4 lists all waits", words.Count(left, "line"))))
+		all = append(all[:most-1:most-1],
+			styledLine(alarm, fmt.Sprintf("  and %s: 4 lists all waits", words.Count(left, "line"))))
 	}
 	return all
 }
@@ -109,7 +110,8 @@ func deadlockLines(d domains.Domain, c domains.Deadlock) []line {
 	}
 	all := []line{styledLine(kind, head)}
 	for _, w := range c.Waits {
-		all = append(all, styledLine(kind, "  ", processLabel(d, w.PID), " waits for ", w.What(), ": ", waitTargets(d, w)))
+		all = append(all,
+			styledLine(kind, "  ", processLabel(d, w.PID), " waits for ", w.What(), ": ", waitTargets(d, w)))
 	}
 	return all
 }
@@ -259,17 +261,21 @@ func (s *screen) omittedText() string {
 		switch views[s.view].name {
 		case "queues":
 			if d.QueuesLeft > 0 {
-				parts = append(parts, fmt.Sprintf("%s of %s not listed", words.Count(d.QueuesLeft, "queue"), programOf(d).text))
+				parts = append(parts,
+					fmt.Sprintf("%s of %s not listed", words.Count(d.QueuesLeft, "queue"), programOf(d).text))
 			}
 		case "locks":
 			if d.LocksLeft > 0 {
-				parts = append(parts, fmt.Sprintf("%s of %s not listed", words.Count(d.LocksLeft, "lock"), programOf(d).text))
+				parts = append(parts,
+					fmt.Sprintf("%s of %s not listed", words.Count(d.LocksLeft, "lock"), programOf(d).text))
 			}
 		case "blocks":
 			if a := d.Summary.Ages; d.Blocks > 0 {
-				parts = append(parts, fmt.Sprintf("%s: the largest of %s; %d under 1 s, %d under 1 min, %d older, %d unknown",
-					programOf(d).text, words.Count(d.Blocks, "block"), a.Second.Blocks, a.Minute.Blocks, a.Older.Blocks,
-					a.Unknown.Blocks))
+				parts = append(parts,
+					fmt.Sprintf("%s: the largest of %s; %d under 1 s, %d under 1 min, %d older, %d unknown",
+						programOf(d).text, words.Count(d.Blocks, "block"), a.Second.Blocks, a.Minute.Blocks,
+						a.Older.Blocks,
+						a.Unknown.Blocks))
 			}
 		}
 	}

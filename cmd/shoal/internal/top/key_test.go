@@ -35,7 +35,8 @@ func TestKeysAreDecodedAsTerminalsSendThem(t *testing.T) {
 		{[]string{"\x1b[A\x1b[B\x1b[C\x1b[D"}, []top.Key{k["up"], k["down"], k["right"], k["left"]}},
 		{[]string{"\x1bOA\x1bOB\x1bOH\x1bOF"}, []top.Key{k["up"], k["down"], k["home"], k["end"]}},
 		{[]string{"\x1b[1;5A\x1b[1;2B"}, []top.Key{k["up"], k["down"]}},
-		{[]string{"\x1b[5~\x1b[6~\x1b[1~\x1b[4~\x1b[6;5~"}, []top.Key{k["pgup"], k["pgdn"], k["home"], k["end"], k["pgdn"]}},
+		{[]string{"\x1b[5~\x1b[6~\x1b[1~\x1b[4~\x1b[6;5~"},
+			[]top.Key{k["pgup"], k["pgdn"], k["home"], k["end"], k["pgdn"]}},
 		{[]string{"\x1b", "[", "A"}, []top.Key{k["up"]}},
 		{[]string{"\x1b[", "1;", "5A", "x"}, []top.Key{k["up"], 'x'}},
 		{[]string{"\x1b"}, []top.Key{k["esc"]}},
@@ -48,7 +49,8 @@ func TestKeysAreDecodedAsTerminalsSendThem(t *testing.T) {
 		{[]string{"é\xe8\xb3", "\x87"}, []top.Key{'é', '資'}},
 		{[]string{"\xff\xe8q"}, []top.Key{k["unknown"], k["unknown"], 'q'}},
 		{[]string{"\xe8"}, []top.Key{k["unknown"]}},
-		{[]string{"\x1b[[A\x1b[15~\x1b[200~q"}, []top.Key{k["unknown"], k["unknown"], k["unknown"], 'q'}}, // F1, F5, a paste
+		// F1, F5, a paste
+		{[]string{"\x1b[[A\x1b[15~\x1b[200~q"}, []top.Key{k["unknown"], k["unknown"], k["unknown"], 'q'}},
 		{[]string{"\x1b["}, []top.Key{k["unknown"]}},
 		{[]string{"\x1b[\x03"}, []top.Key{k["unknown"], k["interrupt"]}},
 		{nil, nil},

@@ -35,27 +35,36 @@ func stuck() domains.Domain {
 		{PID: 103, For: "message", Block: "block 7.1", Kind: "queue", On: []int{100}, Need: 1, Others: true},
 	}
 	return domains.Domain{
-		Address: "@shoal/0/100-af", Version: 1, Limit: 8 << 30, Committed: 3 << 30, Bytes: 2 << 30, Blocks: 12, InTransit: 3,
-		Reaped: 1, AllocsPerSecond: 120, CopiedPerSecond: 4 << 20, Names: []string{"a", "b"},
+		Address: "@shoal/0/100-af", Version: 1, Limit: 8 << 30, Committed: 3 << 30, Bytes: 2 << 30, Blocks: 12,
+		InTransit: 3,
+		Reaped:    1, AllocsPerSecond: 120, CopiedPerSecond: 4 << 20, Names: []string{"a", "b"},
 		Processes: []domains.Process{
-			{PID: 100, Name: "train", Holds: 1 << 30, Role: domains.Root, State: domains.Running, CPUs: 0.02, Threads: 7},
-			{PID: 101, Name: "shard", Function: "shard", Rank: rank(2), Holds: 5 << 20, Parent: 100, Role: domains.Worker,
+			{PID: 100, Name: "train", Holds: 1 << 30, Role: domains.Root, State: domains.Running, CPUs: 0.02,
+				Threads: 7},
+			{PID: 101, Name: "shard", Function: "shard", Rank: rank(2), Holds: 5 << 20, Parent: 100,
+				Role:  domains.Worker,
 				State: domains.Running, Threads: 8, GOMAXPROCS: 1, CPUs: 0.5},
-			{PID: 102, Name: "shard", Function: "shard", Rank: rank(10), Holds: 7 << 20, Parent: 100, Role: domains.Worker,
+			{PID: 102, Name: "shard", Function: "shard", Rank: rank(10), Holds: 7 << 20, Parent: 100,
+				Role:  domains.Worker,
 				State: domains.Running, Threads: 8, GOMAXPROCS: 1},
-			{PID: 103, Name: "資料\x1b[31m読み込み", Holds: 64, Parent: 100, Role: domains.Child, State: domains.Stopped, CPUs: 3},
+			{PID: 103, Name: "資料\x1b[31m読み込み", Holds: 64, Parent: 100, Role: domains.Child,
+				State: domains.Stopped, CPUs: 3},
 		},
-		Queues: []domains.Queue{{QueueView: observe.QueueView{Block: "block 7.1", Label: "train.Batch", Capacity: 16, Depth: 3, Puts: 90,
+		Queues: []domains.Queue{{QueueView: observe.QueueView{Block: "block 7.1", Label: "train.Batch", Capacity: 16,
+			Depth: 3, Puts: 90,
 			Gets: 87, Senders: observe.EndView{PIDs: []int{100}, InTransit: 1},
 			Receivers: observe.EndView{PIDs: []int{103}, Waiting: []int{103}}},
 			PutsPerSecond: 45, GetsPerSecond: 44}},
 		QueuesLeft: 2,
-		Locks: []observe.LockView{{Block: "block 4.1", Names: []string{"a"}, Kind: "mutex", Owner: 101, Waiting: []int{102},
-			PIDs: []int{101, 102}},
-			{Block: "block 5.1", Names: []string{"b"}, Kind: "mutex", Owner: 102, Waiting: []int{101}, PIDs: []int{101, 102}}},
+		Locks: []observe.LockView{{Block: "block 4.1", Names: []string{"a"}, Kind: "mutex", Owner: 101,
+			Waiting: []int{102},
+			PIDs:    []int{101, 102}},
+			{Block: "block 5.1", Names: []string{"b"}, Kind: "mutex", Owner: 102, Waiting: []int{101},
+				PIDs: []int{101, 102}}},
 		Waits: waits, Deadlocks: []domains.Deadlock{{Waits: waits[:2]}},
 		Summary: observe.Summary{Largest: []observe.BlockView{
-			{Block: "block 9.1", Kind: "block", Bytes: 1 << 30, PIDs: []int{100}, Age: 300, AgeKnown: true, Names: []string{"weights"},
+			{Block: "block 9.1", Kind: "block", Bytes: 1 << 30, PIDs: []int{100}, Age: 300, AgeKnown: true,
+				Names: []string{"weights"},
 				DType: "float32", Shape: "[16384 16384]"},
 			{Block: "block 8.1", Kind: "block", Bytes: 5 << 20, PIDs: []int{101, 102}, InTransit: 1, Age: 3}}},
 	}
@@ -96,9 +105,11 @@ func press(t *testing.T, s top.Screen, keys string) (quit bool) {
 
 func TestAFrameFitsEveryTerminal(t *testing.T) {
 	for name, c := range map[string]domains.Census{
-		"nothing": census(), "one": census(stuck()), "three": census(stuck(), many(64), domains.Domain{Address: "@x", Error: "no answer"}),
+		"nothing": census(), "one": census(stuck()),
+		"three": census(stuck(), many(64), domains.Domain{Address: "@x", Error: "no answer"}),
 	} {
-		for _, keys := range []string{"", "2", "3", "4", "5", "?", "<enter>", "2<enter>", "3<enter>", "4<enter>", "5<enter>", "/sh",
+		for _, keys := range []string{"", "2", "3", "4", "5", "?", "<enter>", "2<enter>", "3<enter>", "4<enter>",
+			"5<enter>", "/sh",
 			"/zzz<enter>", " ", "s", "<end>", "?<end>", "<enter><end>"} {
 			for _, f := range []top.Face{{Colour: true}, {}, {ASCII: true}} {
 				for _, width := range []int{1, 7, 40, 80, 200} {
@@ -128,7 +139,8 @@ func TestAFrameFitsEveryTerminal(t *testing.T) {
 							}
 						}
 						if name != "nothing" && width >= 40 {
-							if head := plain(lines[:min(2, len(lines))]); !strings.Contains(head, "DEADLOCK suspected: shard 2 (101)") {
+							if head := plain(lines[:min(2, len(lines))]); !strings.Contains(head,
+								"DEADLOCK suspected: shard 2 (101)") {
 								t.Fatalf("%s: the deadlock is not at the top:\n%s", what, head)
 							}
 						}
@@ -146,7 +158,8 @@ func TestWhatIsStuckIsRedAndNamed(t *testing.T) {
 	if l := lines[1]; l != "\x1b[1;31mDEADLOCK suspected: shard 2 (101), shard 10 (102)\x1b[0m" {
 		t.Errorf("%q", l)
 	}
-	for i, want := range []string{`  shard 2 (101) waits for the mutex "b": shard 10 (102)`, `  shard 10 (102) waits for the mutex "a": shard 2 (101)`} {
+	for i, want := range []string{`  shard 2 (101) waits for the mutex "b": shard 10 (102)`,
+		`  shard 10 (102) waits for the mutex "a": shard 2 (101)`} {
 		if got := plain(lines[2+i : 3+i]); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -154,7 +167,8 @@ func TestWhatIsStuckIsRedAndNamed(t *testing.T) {
 	d := stuck()
 	d.Deadlocks[0].Doubt = "process 101 is computing and may continue"
 	s.See(census(d))
-	if l := s.Frame(120, 40)[1]; l != "\x1b[33mcyclic wait; process 101 is computing and may continue: shard 2 (101), shard 10 (102)\x1b[0m" {
+	if l := s.Frame(120, 40)[1]; l != "\x1b[33mcyclic wait; process 101 is computing and may continue: shard 2 "+
+		"(101), shard 10 (102)\x1b[0m" {
 		t.Errorf("in doubt: %q", l)
 	}
 	s.See(census(many(3)))
@@ -219,7 +233,8 @@ func TestKeysSortFilterAndLeave(t *testing.T) {
 			t.Errorf("keys %q: %q, want %q\n%s", c.keys, got, c.want, plain(s.Frame(200, 60)))
 		}
 	}
-	for keys, want := range map[string]bool{"q": true, "/q": false, "?q": true, "<enter>q": true, "2q": true, "x<unknown>": false} {
+	for keys, want := range map[string]bool{"q": true, "/q": false, "?q": true, "<enter>q": true, "2q": true,
+		"x<unknown>": false} {
 		s := top.NewScreen(top.Face{})
 		s.See(census(stuck()))
 		if quit := press(t, s, keys); quit != want {
@@ -243,7 +258,8 @@ func TestTheChosenRowStaysTheSameProcess(t *testing.T) {
 	s.See(census(many(64)))
 	s.Frame(80, 24)
 	for _, c := range []struct{ keys, want string }{
-		{"", "900"}, {"j", "901"}, {"<down><down>", "903"}, {"k", "902"}, {"<end>", "963"}, {"<down>", "963"}, {"R", "963"}, {"<end>", "900"},
+		{"", "900"}, {"j", "901"}, {"<down><down>", "903"}, {"k", "902"}, {"<end>", "963"}, {"<down>", "963"},
+		{"R", "963"}, {"<end>", "900"},
 		{"R", "900"}, {"<up>", "900"}, {"G", "963"}, {"g", "900"},
 	} {
 		press(t, s, c.keys)
@@ -266,7 +282,8 @@ func TestTheChosenRowStaysTheSameProcess(t *testing.T) {
 
 func TestDetailsSayWhatTheTablesHaveNoRoomFor(t *testing.T) {
 	for keys, want := range map[string][]string{
-		"j<enter>":     {"process shard 2 (101)", "worker of program 100", "train (100)", "GOMAXPROCS 1", `the mutex "b": shard 10 (102)`, "mutex a; 1 waiter", "largest     block 8.1"},
+		"j<enter>": {"process shard 2 (101)", "worker of program 100", "train (100)", "GOMAXPROCS 1",
+			`the mutex "b": shard 10 (102)`, "mutex a; 1 waiter", "largest     block 8.1"},
 		"<end><enter>": {"stopped", "message of queue block 7.1: train (100), others", "receives; 3 of 16"},
 		"2<enter>":     {"queue block 7.1", "train.Batch", "45 puts/s and 44 gets/s", "train (100), 1 message"},
 		"3<enter>":     {"mutex a", "shard 2 (101)", "locked"},
@@ -344,11 +361,14 @@ func TestNamedNumbersAreShown(t *testing.T) {
 	value := func(v float64) *float64 { return &v }
 	d := stuck()
 	d.Queues = append(d.Queues,
-		domains.Queue{QueueView: observe.QueueView{Block: "block 11.1", Names: []string{"training loss"}, Label: "Latest[float64]",
+		domains.Queue{QueueView: observe.QueueView{Block: "block 11.1", Names: []string{"training loss"},
+			Label:  "Latest[float64]",
 			Latest: true}, Value: value(0.25)},
-		domains.Queue{QueueView: observe.QueueView{Block: "block 12.1", Names: []string{"accuracy"}, Label: "Latest[float64]",
+		domains.Queue{QueueView: observe.QueueView{Block: "block 12.1", Names: []string{"accuracy"},
+			Label:  "Latest[float64]",
 			Latest: true}, Value: value(0.96875)},
-		domains.Queue{QueueView: observe.QueueView{Block: "block 13.1", Label: "Latest[float64]", Latest: true}, Value: value(7.5)})
+		domains.Queue{QueueView: observe.QueueView{Block: "block 13.1", Label: "Latest[float64]", Latest: true},
+			Value: value(7.5)})
 	s := top.NewScreen(top.Face{ASCII: true})
 	s.See(census(d))
 	lines := strings.Split(plain(s.Frame(160, 40)), "\n")
@@ -358,14 +378,16 @@ func TestNamedNumbersAreShown(t *testing.T) {
 		t.Errorf("no line of the named numbers below the program:\n%s", strings.Join(lines, "\n"))
 	}
 	press(t, s, "2")
-	if f := plain(s.Frame(160, 40)); !strings.Contains(f, "VALUE") || !regexp.MustCompile(`(?m)^training loss +0\.25 `).MatchString(f) ||
+	if f := plain(s.Frame(160, 40)); !strings.Contains(f, "VALUE") ||
+		!regexp.MustCompile(`(?m)^training loss +0\.25 `).MatchString(f) ||
 		!regexp.MustCompile(`(?m)^block 13\.1 +7\.5 `).MatchString(f) {
 		t.Errorf("the table of queues has no values:\n%s", f)
 	}
 	press(t, s, "<end><enter>")
 	d.Queues[3].Value = value(15)
 	s.See(census(d))
-	if f := plain(s.Frame(160, 40)); !strings.Contains(f, "value") || !strings.Contains(f, "15\n") || !strings.Contains(f, "=#") {
+	if f := plain(s.Frame(160, 40)); !strings.Contains(f, "value") || !strings.Contains(f, "15\n") ||
+		!strings.Contains(f, "=#") {
 		t.Errorf("the detail has no value and no trend:\n%s", f)
 	}
 	press(t, s, "<esc>1")

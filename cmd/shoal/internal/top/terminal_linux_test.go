@@ -379,7 +379,8 @@ func TestHoweverAScreenEndsTheTerminalIsAsItWas(t *testing.T) {
 func TestAClosedTerminalEndsTheScreen(t *testing.T) {
 	for name, c := range map[string]func(*exec.Cmd){
 		"by its signal": func(*exec.Cmd) {},
-		"without one":   func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, // no terminal of its session
+		// no terminal of its session
+		"without one": func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := open(t, "screen", 80, 24, c)

@@ -30,27 +30,33 @@ var program = column{title: "PROGRAM", worth: 2}
 var views = [...]view{
 	{"processes", []column{
 		{title: "PID"}, {title: "NAME", left: true, flex: true}, {title: "HOLDS", worth: 9}, {title: "CPUS", worth: 7},
-		{title: "STATE", left: true, worth: 8}, {title: "ROLE", left: true, worth: 4}, {title: trendTitle, left: true, worth: 6},
+		{title: "STATE", left: true, worth: 8}, {title: "ROLE", left: true, worth: 4},
+		{title: trendTitle, left: true, worth: 6},
 		{title: "ALONE", worth: 3}, {title: "THREADS", worth: 1}, {title: "RUNNABLE", worth: 1},
 		{title: "INVOL/S", worth: 1}, program,
 	}, (*screen).processRows, "no Shoal programs of this user are running"},
 	{"queues", []column{
-		{title: "QUEUE", left: true, flex: true}, {title: "VALUE", worth: 8}, {title: "DEPTH", worth: 9}, {title: "ROOM", worth: 8},
+		{title: "QUEUE", left: true, flex: true}, {title: "VALUE", worth: 8}, {title: "DEPTH", worth: 9},
+		{title: "ROOM", worth: 8},
 		{title: "PUT/S", worth: 7}, {title: "TAKEN/S", worth: 6}, {title: "WAITING", worth: 8},
 		{title: trendTitle, left: true, worth: 4}, {title: "SENDERS", worth: 3}, {title: "RECEIVERS", worth: 3},
 		{title: "OF", left: true, worth: 1, flex: true}, program,
 	}, (*screen).queueRows, "no queue"},
 	{"locks", []column{
-		{title: "LOCK", left: true, flex: true}, {title: "KIND", left: true, worth: 6}, {title: "STATE", left: true, worth: 8},
-		{title: "OWNER", left: true, worth: 9, flex: true}, {title: "WAITING", worth: 9}, {title: "USERS", worth: 1}, program,
+		{title: "LOCK", left: true, flex: true}, {title: "KIND", left: true, worth: 6},
+		{title: "STATE", left: true, worth: 8},
+		{title: "OWNER", left: true, worth: 9, flex: true}, {title: "WAITING", worth: 9},
+		{title: "USERS", worth: 1}, program,
 	}, (*screen).lockRows, "no lock"},
 	{"waits", []column{
 		{title: "WHO", left: true, flex: true}, {title: "WAITS FOR", left: true, worth: 9, flex: true},
 		{title: "ON", left: true, worth: 9, flex: true}, program,
 	}, (*screen).waitRows, "no process waits"},
 	{"blocks", []column{
-		{title: "BLOCK", left: true}, {title: "SIZE", worth: 9}, {title: "AGE", worth: 8}, {title: "KIND", left: true, worth: 7},
-		{title: "HOLDERS", left: true, worth: 6, flex: true}, {title: "NAMES", left: true, worth: 5, flex: true}, program,
+		{title: "BLOCK", left: true}, {title: "SIZE", worth: 9}, {title: "AGE", worth: 8},
+		{title: "KIND", left: true, worth: 7},
+		{title: "HOLDERS", left: true, worth: 6, flex: true},
+		{title: "NAMES", left: true, worth: 5, flex: true}, program,
 	}, (*screen).blockRows, "no block"},
 }
 
@@ -117,7 +123,8 @@ func (s *screen) processRows() []row {
 		for _, p := range d.Processes {
 			r := row{key: fmt.Sprint(p.PID), cells: []cell{countCell(p.PID), {text: nameOf(p)}, size(p.Holds),
 				numberCell(p.CPUs, "%.2f"), {text: p.State}, {text: p.Role},
-				{text: s.trendText(processKey(d, p.PID)+" holds", trendWidth)}, size(p.HoldsAlone), countCell(p.Threads),
+				{text: s.trendText(processKey(d, p.PID)+" holds", trendWidth)}, size(p.HoldsAlone),
+				countCell(p.Threads),
 				countCell(p.Runnable), numberCell(p.InvoluntaryPerSecond, "%.0f")},
 				detail: func(width int) []line { return s.processDetail(d, p, width) }}
 			switch {

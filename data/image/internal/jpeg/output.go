@@ -37,7 +37,8 @@ func (d *Decoder) writeImage() error {
 func (c *component) checkComplete() error {
 	for k, bits := range c.bits {
 		if bits != 1 {
-			return fmt.Errorf("%w: scans are missing: coefficient %d of component %d is not known to its last bit", pixel.ErrTruncated, k, c.id)
+			return fmt.Errorf("%w: scans are missing: coefficient %d of component %d is not known to its last bit",
+				pixel.ErrTruncated, k, c.id)
 		}
 	}
 	return nil

@@ -77,7 +77,8 @@ func (small) place(c, h, w int) ([]uint8, error) {
 
 func TestOtherFormatsAreNamed(t *testing.T) {
 	for start, want := range map[string]string{
-		"GIF89a": "GIF", "\x00\x00\x00\x20ftypavif": "AVIF", "8BPS": "Photoshop", "P3\n1 1\n255\n": "P3", "P5 1 1 65535\n": "65535",
+		"GIF89a": "GIF", "\x00\x00\x00\x20ftypavif": "AVIF", "8BPS": "Photoshop", "P3\n1 1\n255\n": "P3",
+		"P5 1 1 65535\n": "65535",
 	} {
 		err := other.Decode([]byte(start+"        "), 3, small{}.place)
 		testutil.ErrorIs(t, err, pixel.ErrUnsupported)

@@ -165,7 +165,8 @@ func TestRun_HalfFloatsAreThoseOfIEEE(t *testing.T) {
 		65520: 0x7c00, math.Ldexp(1, -25): 0, math.Ldexp(1.5, -25): 1, -2: 0xc000} {
 		memory := []uint64{f64(v)}
 		testutil.NoError(t, run(t,
-			`ld.global.f64 %d2, [%d0]; cvt.rn.f16.f64 %h0, %d2; cvt.u64.u16 %d2, %h0; st.global.u64 [%d0], %d2;`, 1, 1, memory))
+			`ld.global.f64 %d2, [%d0]; cvt.rn.f16.f64 %h0, %d2; cvt.u64.u16 %d2, %h0; st.global.u64 [%d0], %d2;`, 1,
+			1, memory))
 		if memory[0] != want {
 			t.Errorf("%v is %#x, want %#x", v, memory[0], want)
 		}

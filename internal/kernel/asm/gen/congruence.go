@@ -14,7 +14,9 @@ func congruence() {
 	const registers = 2
 	TEXT("CongruenceAVX512", NOSPLIT, "func(n int, state, rule *uint64, to *uint64)")
 	Pragma("noescape")
-	Doc("CongruenceAVX512 advances sixteen generators and writes one number of each, until it has written n numbers, a multiple of 16. state has the upper halves of the states first, and then the lower halves. rule has the factor and then the increment, each with the upper half first.")
+	Doc("CongruenceAVX512 advances sixteen generators and writes one number of each, until it has written n " +
+		"numbers, a multiple of 16. state has the upper halves of the states first, and then the lower halves. " +
+		"rule has the factor and then the increment, each with the upper half first.")
 	n, state, rule, to := pointer("n"), pointer("state"), pointer("rule"), pointer("to")
 	spread := func(at int) reg.VecVirtual {
 		x := ZMM()

@@ -27,7 +27,8 @@ func (v vector) adam() {
 	numbers := []string{"rate", "root", "fresh1", "keep2", "fresh2", "eps", "decay", "shrink"}
 	v.text("Adam", "n int, p, grad, mean, square *F, "+strings.Join(numbers, ", ")+" F")
 	v.doc("Adam",
-		"computes a step of Adam. With g = grad + decay·p it is mean = mean + fresh1·(g - mean), square = keep2·square + fresh2·g², and then p = p - shrink·p - rate·mean/(root·√square + eps).")
+		"computes a step of Adam. With g = grad + decay·p it is mean = mean + fresh1·(g - mean), square = "+
+			"keep2·square + fresh2·g², and then p = p - shrink·p - rate·mean/(root·√square + eps).")
 	c := v.scalars(numbers)
 	v.flat([]string{"p", "grad", "mean", "square"}, func(f *flat) {
 		p, g, mean, change := f.read("p"), f.read("grad"), f.read("mean"), f.fresh()
@@ -55,7 +56,8 @@ func (v vector) rmsprop() {
 	numbers := []string{"rate", "kept", "fresh", "eps", "decay"}
 	v.text("RMSprop", "n int, p, grad, square *F, "+strings.Join(numbers, ", ")+" F")
 	v.doc("RMSprop",
-		"computes a step of RMSprop. With g = grad + decay·p it is square = kept·square + fresh·g², and then p = p - rate·g/(√square + eps).")
+		"computes a step of RMSprop. With g = grad + decay·p it is square = kept·square + fresh·g², and then "+
+			"p = p - rate·g/(√square + eps).")
 	c := v.scalars(numbers)
 	v.flat([]string{"p", "grad", "square"}, func(f *flat) {
 		p, g, square, fresh := f.read("p"), f.read("grad"), f.read("square"), f.fresh()

@@ -138,7 +138,8 @@ func (v vector) longs(name, what string, do, narrow instruction, zero func(reg.V
 func (v vector) beyond(name string) {
 	TEXT(name, NOSPLIT, "func(n, last int, x *int64) int64")
 	Pragma("noescape")
-	Doc(name + " returns a negative number if one of n elements is below 0 or above last. n must be a positive multiple of 32.")
+	Doc(name + " returns a negative number if one of n elements is below 0 or above last. n must be a positive " +
+		"multiple of 32.")
 	n, from := pointer("n"), pointer("x")
 	last, left := v.fresh(), v.fresh()
 	most, err := Param("last").Resolve()

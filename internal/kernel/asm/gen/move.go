@@ -67,7 +67,8 @@ func reverse(name string, order Mem, turn func(order, x reg.VecVirtual)) {
 // everyOther writes a loop that merges halves of two registers. The instruction half works within
 // 128-bit lanes, so the result must be permuted.
 func everyOther(name string, half func(x, y reg.VecVirtual)) {
-	pixels(name, "n int, x, y *byte", "writes every other element of 2·n bytes of x, from the first one on, to n bytes of y, a multiple of 32.")
+	pixels(name, "n int, x, y *byte", "writes every other element of 2·n bytes of x, from the first one on, to n "+
+		"bytes of y, a multiple of 32.")
 	n, x, y := pointer("n"), pointer("x"), pointer("y")
 	loop(n, 32, func() {
 		v, w := YMM(), YMM()

@@ -187,7 +187,10 @@ func (v vector) pairsOnARM64() {
 func (v vector) pointsOnARM64() {
 	TEXT("PointsAVX2", NOSPLIT, "func(n int, bits *uint64, x, y, s *float64) int")
 	Pragma("noescape")
-	Doc("PointsAVX2 computes n points with two coordinates in [-1, 1), a multiple of 8, from 2·n numbers in bits. It writes the coordinates and the squared distance from the centre of the points inside the unit disc, except its centre, and returns their number. The other elements of x, y and s, up to n, have no meaning.")
+	Doc("PointsAVX2 computes n points with two coordinates in [-1, 1), a multiple of 8, from 2·n numbers in " +
+		"bits. It writes the coordinates and the squared distance from the centre of the points inside the unit " +
+		"disc, except its centre, and returns their number. The other elements of x, y and s, up to n, have no " +
+		"meaning.")
 	n, bits, count := pointer("n"), pointer("bits"), GP64()
 	to := [3]reg.Register{pointer("x"), pointer("y"), pointer("s")}
 	part, one := v.fresh(), v.fresh()

@@ -73,7 +73,8 @@ func (f *flat) standard(shift, scale, left reg.VecVirtual) reg.VecVirtual {
 func (v vector) normSums() {
 	v.sums("NormSums", "n int, shift, scale, left F, x, dy, w, dw, db *F")
 	v.doc("NormSums",
-		"adds dy·y to dw, where y is (x - shift)·scale + left, and dy to db, and returns the sums of dy·w and of dy·w·y.")
+		"adds dy·y to dw, where y is (x - shift)·scale + left, and dy to db, and returns the sums of dy·w and "+
+			"of dy·w·y.")
 	shift, scale, left, sum, along := v.scalar("shift"), v.scalar("scale"), v.scalar("left"), v.fresh(), v.fresh()
 	v.zero(sum)
 	v.zero(along)

@@ -14,7 +14,8 @@ func writePixels([]vector) {
 	reducedIDCT(4)
 	reducedIDCT(2)
 	upsample("UpsampleAVX2",
-		"writes two pixels for each of n, a multiple of 16: three parts of it and one of that before, or behind it.", false)
+		"writes two pixels for each of n, a multiple of 16: three parts of it and one of that before, or "+
+			"behind it.", false)
 	upsample("UpsampleTwoAVX2", "is the same for a row that is three parts near and one part far.", true)
 	rgb()
 	float()

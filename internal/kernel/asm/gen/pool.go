@@ -121,7 +121,8 @@ func (p *pooling) half(row, at reg.GPVirtual, i int) Mem {
 func (v vector) pool() {
 	v.text("Pool", "rows, n int, x *F, w int, y *F, idx *int32, base int")
 	v.doc("Pool",
-		"writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has index base.")
+		"writes the largest pixels of windows of 2×2, n to a row, and their indices, where the first pixel has "+
+			"index base.")
 	p := v.newPooling("x", "y")
 	if v.wide {
 		p.even, p.odd = v.fresh(), v.fresh()

@@ -52,7 +52,8 @@ func eights(n reg.GPVirtual, body func()) {
 func (v vector) fractions() {
 	TEXT("FractionsAVX512", NOSPLIT, "func(n int, bits *uint64, shift uint64, width, part, lo float64, to *float64)")
 	Pragma("noescape")
-	Doc("FractionsAVX512 writes lo + width·part·(b >> shift) to to, for n numbers b in bits. n must be a multiple of 8.")
+	Doc("FractionsAVX512 writes lo + width·part·(b >> shift) to to, for n numbers b in bits. n must be a " +
+		"multiple of 8.")
 	shift, width, part, lo := v.scalar("shift"), v.scalar("width"), v.scalar("part"), v.scalar("lo")
 	n, bits, to := pointer("n"), pointer("bits"), pointer("to")
 	eights(n, func() {
@@ -73,7 +74,10 @@ func (v vector) fractions() {
 func (v vector) points() {
 	TEXT("PointsAVX512", NOSPLIT, "func(n int, bits *uint64, x, y, s *float64) int")
 	Pragma("noescape")
-	Doc("PointsAVX512 computes n points with two coordinates in [-1, 1), a multiple of 8, from 2·n numbers in bits. It writes the coordinates and the squared distance from the centre of the points inside the unit disc, except its centre, and returns their number. The other elements of x, y and s, up to n, have no meaning.")
+	Doc("PointsAVX512 computes n points with two coordinates in [-1, 1), a multiple of 8, from 2·n numbers in " +
+		"bits. It writes the coordinates and the squared distance from the centre of the points inside the unit " +
+		"disc, except its centre, and returns their number. The other elements of x, y and s, up to n, have no " +
+		"meaning.")
 	n, bits, count := pointer("n"), pointer("bits"), GP64()
 	to := [3]reg.GPVirtual{pointer("x"), pointer("y"), pointer("s")}
 	evens := v.loaded(longs("evens", [8]uint64{0, 2, 4, 6, 8, 10, 12, 14}))
@@ -119,7 +123,8 @@ func (v vector) points() {
 func (v vector) pairs() {
 	TEXT("PairsAVX512", NOSPLIT, "func(n int, mean, std float64, x, y, factor, to *float64)")
 	Pragma("noescape")
-	Doc("PairsAVX512 writes mean + std·x·factor and mean + std·y·factor alternately to to, for n points (x, y). n must be a multiple of 8.")
+	Doc("PairsAVX512 writes mean + std·x·factor and mean + std·y·factor alternately to to, for n points (x, " +
+		"y). n must be a multiple of 8.")
 	mean, std := v.scalar("mean"), v.scalar("std")
 	n, x, y, factor, to := pointer("n"), pointer("x"), pointer("y"), pointer("factor"), pointer("to")
 	first := v.loaded(longs("firsts", [8]uint64{0, 8, 1, 9, 2, 10, 3, 11}))

@@ -18,7 +18,8 @@ func writeRecurrents(vectors []vector) {
 func (v vector) lstm() {
 	v.text("LSTM", "n int, in, keep, fresh, out, cell, next, state *F")
 	v.doc("LSTM",
-		"makes the sigmoids of in, keep and out and the hyperbolic tangent of fresh, in place, next keep·cell + in·fresh, and state out·tanh(next).")
+		"makes the sigmoids of in, keep and out and the hyperbolic tangent of fresh, in place, next keep·cell + "+
+			"in·fresh, and state out·tanh(next).")
 	v.flat([]string{"in", "keep", "fresh", "out", "cell", "next", "state"}, func(f *flat) {
 		in, fresh := f.activate("in", v.sigmoid), f.activate("fresh", v.tanh)
 		f.mul(in, fresh, fresh)
@@ -41,7 +42,8 @@ func (f *flat) activate(name string, do func(x reg.VecVirtual) reg.VecVirtual) r
 func (v vector) lstmBackward() {
 	v.text("LSTMBackward", "n int, in, keep, fresh, out, cell, next, dstate, dcell *F")
 	v.doc("LSTMBackward",
-		"writes the gradients of what LSTM activated over in, keep, fresh and out, and over dcell, that of next, that of cell.")
+		"writes the gradients of what LSTM activated over in, keep, fresh and out, and over dcell, that of next, "+
+			"that of cell.")
 	v.flat([]string{"in", "keep", "fresh", "out", "cell", "next", "dstate", "dcell"}, func(f *flat) {
 		out, dh, dc := f.read("out"), f.read("dstate"), f.read("dcell")
 		squashed := f.tanh(f.read("next"))
@@ -90,7 +92,8 @@ func (v vector) bend(y reg.VecVirtual) reg.VecVirtual {
 func (v vector) gru() {
 	v.text("GRU", "n int, xr, xz, xn, r, z, own, fresh, last, state *F")
 	v.doc("GRU",
-		"makes the sigmoids of r+xr and z+xz, in place of r and z, fresh tanh(xn + r·own), and state fresh + z·(last-fresh).")
+		"makes the sigmoids of r+xr and z+xz, in place of r and z, fresh tanh(xn + r·own), and state fresh + "+
+			"z·(last-fresh).")
 	v.flat([]string{"xr", "xz", "xn", "r", "z", "own", "fresh", "last", "state"}, func(f *flat) {
 		sum := func(own, given string) reg.VecVirtual {
 			x := f.read(own)
@@ -114,7 +117,8 @@ func (v vector) gru() {
 func (v vector) gruBackward() {
 	v.text("GRUBackward", "n int, r, z, own, fresh, last, dr, dz, dn, dstate *F")
 	v.doc("GRUBackward",
-		"writes the gradients of what GRU activated to dr, dz and dn, the first two also over r and z, that of own over it, and over dstate, that of state, that of last.")
+		"writes the gradients of what GRU activated to dr, dz and dn, the first two also over r and z, that of "+
+			"own over it, and over dstate, that of state, that of last.")
 	v.flat([]string{"r", "z", "own", "fresh", "last", "dr", "dz", "dn", "dstate"}, func(f *flat) {
 		z, fresh, dh := f.read("z"), f.read("fresh"), f.read("dstate")
 		part, rest := f.read("last"), f.fresh()

@@ -10,7 +10,8 @@ import (
 func stream() {
 	TEXT("StreamAVX2", NOSPLIT, "func(n int, pattern, dst *byte)")
 	Pragma("noescape")
-	Doc("StreamAVX2 fills n bytes at dst with a pattern of 32 bytes, and bypasses the caches. n must be a positive multiple of 128, and dst must be aligned to 32.")
+	Doc("StreamAVX2 fills n bytes at dst with a pattern of 32 bytes, and bypasses the caches. n must be a " +
+		"positive multiple of 128, and dst must be aligned to 32.")
 	n, pattern, dst := pointer("n"), pointer("pattern"), pointer("dst")
 	y := YMM()
 	VMOVDQU(Mem{Base: pattern}, y)

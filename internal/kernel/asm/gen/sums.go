@@ -15,7 +15,8 @@ const together = 4
 func (v vector) rowSums() {
 	TEXT("RowSums"+v.suffix, NOSPLIT, "func(rows, n int, x *float32, y *float64)")
 	Pragma("noescape")
-	v.doc("RowSums", "writes the sums of rows of n elements to y: four registers are added, and such sums in double precision.")
+	v.doc("RowSums", "writes the sums of rows of n elements to y: four registers are added, and such sums in "+
+		"double precision.")
 	wide := v.double()
 	rows, n, x, y := pointer("rows"), pointer("n"), pointer("x"), pointer("y")
 	rest := v.split(n)
@@ -65,7 +66,8 @@ func (v vector) rowSums() {
 func (v vector) columnSums() {
 	TEXT("ColumnSums"+v.suffix, NOSPLIT, "func(rows, n int, x *float32, ld int, y *float64)")
 	Pragma("noescape")
-	v.doc("ColumnSums", "adds the columns of rows of n elements, ld apart, to y: four rows are added, and such sums in double precision.")
+	v.doc("ColumnSums", "adds the columns of rows of n elements, ld apart, to y: four rows are added, and such "+
+		"sums in double precision.")
 	wide := v.double()
 	rows, n, x, ld, y := pointer("rows"), pointer("n"), pointer("x"), v.elements("ld"), pointer("y")
 	rest := v.split(n)

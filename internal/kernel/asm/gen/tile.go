@@ -54,7 +54,8 @@ func (v vector) tile(rows, vecs int) {
 	v.text(name, "k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool")
 	Doc(fmt.Sprintf("%s%s computes c = alpha·a·b, or adds it to c if add is true, for %s of %s each. "+
 		"a has strides rsa and csa, row l of b begins at off[l], and rows of c are ldc apart. "+
-		"n is the number of columns in the last register. k must be at least 1; see [Tile].", name, v.suffix, count(rows, "row"),
+		"n is the number of columns in the last register. k must be at least 1; see [Tile].", name, v.suffix,
+		count(rows, "row"),
 		count(vecs, "register")))
 	last := v.first(pointer("n"))
 	v.prefetch(rows, vecs)

@@ -323,7 +323,8 @@ func (v vector) shortSum(s short) {
 // shortRelu writes the ReLU of two-byte elements. It clears elements with the sign set, except NaN,
 // which has a larger magnitude than infinity.
 func shortRelu(name string, infinity Mem) {
-	pixels(name, "n int, x, y *byte", "writes the larger of x and zero to y, and NaN where x is, of n elements, a multiple of 16.")
+	pixels(name, "n int, x, y *byte", "writes the larger of x and zero to y, and NaN where x is, of n elements, a "+
+		"multiple of 16.")
 	n, x, y := pointer("n"), pointer("x"), pointer("y")
 	size, most := YMM(), YMM()
 	VMOVDQU(shorts("Magnitude", 0x7fff), size)

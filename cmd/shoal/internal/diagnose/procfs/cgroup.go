@@ -53,7 +53,8 @@ func (s System) readCPU(p *Process, g *Group) {
 		g.CPUGroup = path
 		g.Throttled = readKey(filepath.Join(dir, "cpu.stat"), "nr_throttled")
 		g.ThrottledNS = readKey(filepath.Join(dir, "cpu.stat"), "throttled_time")
-		quota, period := readNumber(filepath.Join(dir, "cpu.cfs_quota_us")), readNumber(filepath.Join(dir, "cpu.cfs_period_us"))
+		quota, period := readNumber(filepath.Join(dir, "cpu.cfs_quota_us")),
+			readNumber(filepath.Join(dir, "cpu.cfs_period_us"))
 		if period > 0 {
 			g.Quota = float64(quota) / float64(period) // the quota -1 is read as 0
 		}

@@ -97,7 +97,8 @@ func TestRead_FindsFunctionsAndLinesOfAllThreads(t *testing.T) {
 				for i, w := range want {
 					name, line, _ := strings.Cut(w, ":")
 					f := s.Frames[i]
-					if f.Function != name || filepath.Base(f.File) != "program.py" || !strings.HasSuffix(f.String(), ":"+line+")") {
+					if f.Function != name || filepath.Base(f.File) != "program.py" ||
+						!strings.HasSuffix(f.String(), ":"+line+")") {
 						t.Errorf("thread %d, frame %d: %v, want %s", s.TID, i, f, w)
 					}
 				}

@@ -197,7 +197,8 @@ func (c *Code) store(v Value, merged groups, frame int) {
 			o.args[a] = temporary
 		}
 		if uses {
-			ops = append(ops, &operation{text: "FMOVQ " + slot + ", F@0", args: []Value{temporary}, defs: 1, falls: true})
+			ops = append(ops,
+				&operation{text: "FMOVQ " + slot + ", F@0", args: []Value{temporary}, defs: 1, falls: true})
 		}
 		ops = append(ops, o)
 		if defs {

@@ -272,7 +272,8 @@ func (c *Code) fusedLane(size, lane int, d, a, b Value) {
 	if size == 8 {
 		word, letter = 0x4fc01000|uint32(lane)<<11, "d"
 	}
-	c.encode(word, fmt.Sprintf("fmla v@0.%s, v@1.%[1]s, v@2.%s[%d]", whole[size], letter, lane), threeShifts, d, a, b).uses |= 1
+	c.encode(word, fmt.Sprintf("fmla v@0.%s, v@1.%[1]s, v@2.%s[%d]", whole[size], letter, lane), threeShifts, d, a,
+		b).uses |= 1
 }
 
 // timesLane returns a times a lane of b.

@@ -53,7 +53,8 @@ func (c *Code) Points(bits, part, one, count reg.Register, to [3]reg.Register) {
 			c.effect("FMOVD F@0, (R@1)(R@2<<3)", x, c.Register(to[i]), n)
 		}
 		found := c.General()
-		c.encode(0x4e003c00|laneField(8, lane)<<16, "mov x@0, v@1.d["+string(rune('0'+lane))+"]", twoShifts, found, inside)
+		c.encode(0x4e003c00|laneField(8, lane)<<16, "mov x@0, v@1.d["+string(rune('0'+lane))+"]", twoShifts,
+			found, inside)
 		c.set("SUB R@2, R@1, R@0", n, n, found) // the mask is -1
 	}
 }

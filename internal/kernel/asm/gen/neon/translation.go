@@ -239,7 +239,8 @@ func (c *Code) addBase() {
 	if c.base == none {
 		return
 	}
-	o := &operation{text: fmt.Sprintf("MOVD $%s<>+%d(SB), R@0", c.table.name, c.part), args: []Value{c.base}, defs: 1, falls: true}
+	o := &operation{text: fmt.Sprintf("MOVD $%s<>+%d(SB), R@0", c.table.name, c.part), args: []Value{c.base}, defs: 1,
+		falls: true}
 	c.ops = append([]*operation{o}, c.ops...)
 }
 
