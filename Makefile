@@ -6,10 +6,13 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The packages of all modules here: what go test, go vet and go list are given.
 PACKAGES ?= work
 
+# How many packages make test tests at once: one more than processors, because many of them wait.
+AT_ONCE ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+
 .PHONY: patterns landing test check race lint-here typecheck vet-others browser crashpoints crashpoints-full storm scribbles torture histories schedules model fuzz fuzz-long vuln lint bench interop interop-short interop-full userscripts loader pictures docs face ptxas gpu gpu-build cluster release native test-python python-storm
 
 test: ## all tests; no root, no network but the module proxy, no Python
-	go test -vet=all $(PACKAGES)
+	go test -p $(AT_ONCE) -vet=all $(PACKAGES)
 	@python3 -c 'import torch' 2>/dev/null || echo "python3 has no PyTorch: what needs one was skipped; make interop installs one"
 
 check: test race lint crashpoints storm ## the checks before a change is sent; CI runs more: see .ci/steps
@@ -77,10 +80,15 @@ cluster: ## ranks of MPI libraries, data hosts and queues of three brokers, on t
 
 lint: lint-here vet-others ## gofmt, go vet and staticcheck here, and go vet for other systems
 
-lint-here: typecheck
-	test -z "$$(gofmt -l .)"
+lint-here: gofmt typecheck staticcheck
 	go vet $(PACKAGES)
-	GOFLAGS= go run $(STATICCHECK) $(PACKAGES)
+
+.PHONY: gofmt staticcheck
+gofmt:
+	test -z "$$(gofmt -l .)"
+
+staticcheck:
+	go run $(STATICCHECK) $(PACKAGES)
 
 typecheck: ## the types of all packages on other systems, from source; make vet-others compiles all dependencies, too
 	go run ./test/typecheck $(PACKAGES)

@@ -21,6 +21,7 @@ func TestDelivery_OfSeveralReceiversOneAcknowledges(t *testing.T) {
 		order [3]int
 	}{{"the late one", [3]int{0, 1, 2}}, {"the second", [3]int{1, 0, 2}}, {"the third", [3]int{2, 1, 0}}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it waits
 			ctx := testutil.Context(t)
 			b := start(t, broker.Options{})
 			nc, err := client.Connect(b.URL())

@@ -334,6 +334,7 @@ func TestQueue_NoWayToTheBroker(t *testing.T) {
 // After a while without any way, a broker answers that has no leader for the queue yet. What waits
 // has as much time for a leader as if nothing had been before.
 func TestQueue_NoLeaderAfterNoWay(t *testing.T) {
+	t.Parallel() // it waits
 	ctx := testutil.Context(t)
 	b, leaderless := start(t, broker.Options{}), start(t, broker.Options{NoJetStream: true})
 	p := newPath(t, b.URL())

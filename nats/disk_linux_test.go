@@ -66,6 +66,7 @@ func drain(t *testing.T, q *nats.Queue[[]byte]) (got []int) {
 // A broker refuses values before its disk is full, says so, hands out what it has, and takes values
 // again when that has made room.
 func TestDisk_NearlyFullRefusesValues(t *testing.T) {
+	t.Parallel() // it waits
 	b, _ := onDisk(t, "64m", 24<<20)
 	q := open[[]byte](t, connect(t, b.URL()), "pages", nats.QueueOptions{})
 	var put []int
@@ -94,6 +95,7 @@ func TestDisk_NearlyFullRefusesValues(t *testing.T) {
 // Another program fills the disk at once. What the broker has acknowledged stays, and it takes
 // values again by itself when there is room.
 func TestDisk_FilledByAnotherLosesNothing(t *testing.T) {
+	t.Parallel() // it waits
 	b, dir := onDisk(t, "64m", 8<<20)
 	q := open[[]byte](t, connect(t, b.URL()), "pages", nats.QueueOptions{})
 	var put, uncertain []int

@@ -452,6 +452,7 @@ func TestConnect_WhileAClusterHasNoLeader(t *testing.T) {
 // One of three brokers is killed by -9 in the middle, and later is back. What was put is there,
 // once.
 func TestQueue_OneOfThreeBrokersIsKilled(t *testing.T) {
+	t.Parallel() // it waits
 	ctx := testutil.Context(t)
 	starts, urls := cluster(t)
 	nodes := make([]*process, 3)

@@ -65,6 +65,7 @@ func (account identity) user(t *testing.T, lives time.Duration) (file string) {
 
 // Credentials files of an operator's accounts are how a broker that others run lets clients in.
 func TestConnect_CredentialsOfAnOperator(t *testing.T) {
+	t.Parallel() // it waits
 	operator, stranger := newIdentity(t, nkeys.CreateOperator), newIdentity(t, nkeys.CreateOperator)
 	system, textSystem := operator.account(t, "system", 0)
 	claims := jwt.NewOperatorClaims(operator.public)

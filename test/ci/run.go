@@ -24,6 +24,7 @@ const (
 type result struct {
 	began time.Time
 	took  time.Duration
+	cpu   time.Duration // of its processes that were waited for
 	ended bool
 	err   error
 }
@@ -40,7 +41,8 @@ type runner struct {
 	began   time.Time
 	print   sync.Mutex
 	mu      sync.Mutex
-	changed *sync.Cond // results, failed or stopped
+	changed *sync.Cond        // left, results, failed or stopped
+	left    map[string][]step // steps that have not begun, by lane
 	results map[string]*result
 	failed  bool
 	stopped bool // no other step starts
@@ -92,6 +94,10 @@ func (r *runner) run(ctx context.Context) bool {
 			}
 		}
 	}()
+	r.left = make(map[string][]step)
+	for _, s := range r.steps {
+		r.left[r.lane(s)] = append(r.left[r.lane(s)], s)
+	}
 	var lanes sync.WaitGroup
 	for _, lane := range []string{laneMain, laneSide, laneInstall} {
 		lanes.Go(func() { r.runLane(ctx, lane) })
@@ -103,6 +109,7 @@ func (r *runner) run(ctx context.Context) bool {
 	return !r.failed
 }
 
+// lane returns the lane of a step.
 func (r *runner) lane(s step) string {
 	if s.lane == laneSide && r.apart == nil {
 		return laneMain
@@ -110,35 +117,48 @@ func (r *runner) lane(s step) string {
 	return s.lane
 }
 
+// runLane runs the steps of a lane, and then, on the side lane, those that the main lane has not
+// come to.
 func (r *runner) runLane(ctx context.Context, lane string) {
-	var left []step
-	for _, s := range r.steps {
-		if r.lane(s) == lane {
-			left = append(left, s)
-		}
-	}
-	for len(left) > 0 {
-		i := r.awaitReady(left)
-		if i < 0 {
+	for {
+		s, ok := r.awaitStep(lane)
+		if !ok {
 			return
 		}
-		r.runStep(ctx, left[i])
-		left = slices.Delete(left, i, i+1)
+		r.runStep(ctx, s, lane)
 	}
 }
 
-// awaitReady returns the index of the first step that need not wait, or -1 if no other step may
-// start.
-func (r *runner) awaitReady(steps []step) int {
+// awaitStep takes the next step for a lane once it is ready. It returns false if there is none left,
+// or no other step may start.
+func (r *runner) awaitStep(lane string) (s step, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for !r.stopped {
-		if i := slices.IndexFunc(steps, r.ready); i >= 0 {
-			s := steps[i]
+		from, i := lane, slices.IndexFunc(r.left[lane], r.ready)
+		if len(r.left[lane]) == 0 {
+			if lane != laneSide || r.apart == nil || len(r.left[laneMain]) == 0 {
+				return step{}, false
+			}
+			from, i = laneMain, lastIndexFunc(r.left[laneMain], r.ready)
+		}
+		if i >= 0 {
+			s = r.left[from][i]
+			r.left[from] = slices.Delete(r.left[from], i, i+1)
 			r.results[s.name] = &result{began: time.Now()}
-			return i
+			r.changed.Broadcast() // the side lane ends when the main lane has no step left
+			return s, true
 		}
 		r.changed.Wait()
+	}
+	return step{}, false
+}
+
+func lastIndexFunc(steps []step, f func(step) bool) int {
+	for i, s := range slices.Backward(steps) {
+		if f(s) {
+			return i
+		}
 	}
 	return -1
 }
@@ -158,12 +178,13 @@ func (r *runner) ready(s step) bool {
 	return s.lane == laneInstall || s.name == r.steps[first].name || ended(r.steps[first].name)
 }
 
-func (r *runner) runStep(ctx context.Context, s step) {
+// runStep runs a step on a lane and records its result.
+func (r *runner) runStep(ctx context.Context, s step, lane string) {
 	r.printf("-- %s: %s begins\n", minutes(time.Since(r.began)), s.name)
-	err := r.execute(ctx, s)
+	cpu, err := r.execute(ctx, s, lane)
 	r.mu.Lock()
 	res := r.results[s.name]
-	res.took, res.err, res.ended = time.Since(res.began), err, true
+	res.took, res.cpu, res.err, res.ended = time.Since(res.began), cpu, err, true
 	r.failed = r.failed || err != nil
 	r.stopped = r.stopped || err != nil && !r.keepGoing
 	r.changed.Broadcast()
@@ -178,15 +199,16 @@ func (r *runner) runStep(ctx context.Context, s step) {
 
 func (r *runner) log(name string) string { return filepath.Join(r.logs, name+".log") }
 
-// execute runs the commands of a step in a process group of their own, which it ends with them.
-func (r *runner) execute(ctx context.Context, s step) error {
+// execute runs the commands of a step in a process group of their own, which it ends with them, and
+// returns their CPU time. Those of the side lane have a /dev/shm of their own.
+func (r *runner) execute(ctx context.Context, s step, lane string) (cpu time.Duration, err error) {
 	log, err := os.Create(r.log(s.name))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer log.Close()
 	args := []string{"bash", "-euo", "pipefail", "-c", s.script}
-	if r.lane(s) == laneSide {
+	if lane == laneSide {
 		args = append(slices.Clone(r.apart), args...)
 	}
 	limited, cancel := context.WithTimeout(ctx, s.limit)
@@ -197,16 +219,17 @@ func (r *runner) execute(ctx context.Context, s step) error {
 	setGroup(cmd)
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Start(); err != nil {
-		return err
+		return 0, err
 	}
 	err = cmd.Wait()
+	cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if killGroup(cmd) { // it would disturb the other steps
 		fmt.Fprintln(log, "ci: killed processes that the step left behind")
 	}
 	if errors.Is(limited.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("above its limit of %v", s.limit)
+		err = fmt.Errorf("above its limit of %v", s.limit)
 	}
-	return err
+	return cpu, err
 }
 
 func (r *runner) printf(format string, args ...any) {
@@ -229,19 +252,23 @@ func (r *runner) progress() string {
 	return line
 }
 
-// summary prints the table of all steps in the file, and the last lines of those that failed.
+// summary prints the table of all steps in the file, with seconds and CPU seconds, and the last lines
+// of those that failed.
 func (r *runner) summary(all []step, reasons map[string]string) {
-	r.printf("\n%-16s %-8s %8s  %-8s %s\n", "step", "group", "seconds", "status", "selected")
+	r.printf("\n%-16s %-8s %8s %6s  %-8s %s\n", "step", "group", "seconds", "cpu", "status", "selected")
+	var cpu time.Duration
 	for _, s := range all {
-		seconds, state := "", "-"
+		seconds, busy, state := "", "", "-"
 		if res := r.results[s.name]; res != nil && res.ended {
-			seconds, state = fmt.Sprintf("%.0f", res.took.Seconds()), status(res.err)
+			seconds, busy = fmt.Sprintf("%.0f", res.took.Seconds()), fmt.Sprintf("%.0f", res.cpu.Seconds())
+			state = status(res.err)
+			cpu += res.cpu
 		} else if reasons[s.name] != "" {
 			state = "not run"
 		}
-		r.printf("%-16s %-8s %8s  %-8s %s\n", s.name, groupName(s.group), seconds, state, reasons[s.name])
+		r.printf("%-16s %-8s %8s %6s  %-8s %s\n", s.name, groupName(s.group), seconds, busy, state, reasons[s.name])
 	}
-	r.printf("%-16s %-8s %8.0f\n", "all", "", time.Since(r.began).Seconds())
+	r.printf("%-16s %-8s %8.0f %6.0f\n", "all", "", time.Since(r.began).Seconds(), cpu.Seconds())
 	for _, s := range r.steps {
 		if res := r.results[s.name]; res != nil && res.err != nil {
 			r.printf("\nFAILED: %s after %.0f s: %v. Its last lines:\n%s\n",

@@ -69,6 +69,47 @@ step reads
 	}
 }
 
+func TestRunner_SideLaneTakesStepsOfTheMainLane(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	text := strings.ReplaceAll(`
+step test
+	group always
+	run mkfifo FIFO
+step aside
+	group always
+	lane side
+	run true
+step reads
+	group always
+	run cat FIFO
+step between
+	group always
+	run true
+step writes
+	group always
+	run echo "from the last one" >FIFO
+`, "FIFO", fifo)
+	ok, out := runText(t, t.Context(), text)
+	if !ok || !strings.Contains(out, "\nfrom the last one\n") {
+		t.Error(out)
+	}
+	if strings.Count(out, " begins\n") != 5 {
+		t.Errorf("want each step once:\n%s", out)
+	}
+}
+
+func TestRunner_ReportsTheCPUTimeOfSteps(t *testing.T) {
+	t.Parallel()
+	loop := step{name: "loop", lane: laneMain, limit: time.Minute, script: "bash -c 'for i in {1..100000}; do :; done'"}
+	r := newRunner([]step{loop}, t.TempDir(), nil, io.Discard)
+	if !r.run(t.Context()) {
+		t.Fatal("the step failed")
+	}
+	if res := r.results["loop"]; res.cpu < 10*time.Millisecond || res.cpu > 4*res.took {
+		t.Errorf("got %v of CPU time in %v", res.cpu, res.took)
+	}
+}
+
 func TestRunner_StopsAfterAFailure(t *testing.T) {
 	ok, out := runText(t, t.Context(), `
 step test
@@ -81,6 +122,7 @@ step fails
 	run echo unreached
 step later
 	group 1
+	needs fails
 	run true
 `)
 	if ok {
