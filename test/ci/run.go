@@ -252,8 +252,8 @@ func (r *runner) progress() string {
 	return line
 }
 
-// summary prints the table of all steps in the file, with seconds and CPU seconds, and the last lines
-// of those that failed.
+// summary prints the table of all steps in the file, with seconds and CPU seconds, and the last
+// lines of those that failed.
 func (r *runner) summary(all []step, reasons map[string]string) {
 	r.printf("\n%-16s %-8s %8s %6s  %-8s %s\n", "step", "group", "seconds", "cpu", "status", "selected")
 	var cpu time.Duration
