@@ -129,8 +129,8 @@ func (r *runner) runLane(ctx context.Context, lane string) {
 	}
 }
 
-// awaitStep takes the next step for a lane once it is ready. It returns false if there is none left,
-// or no other step may start.
+// awaitStep takes the next step for a lane once it is ready. It returns false if there is none
+// left, or no other step may start.
 func (r *runner) awaitStep(lane string) (s step, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
