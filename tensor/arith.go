@@ -1,5 +1,7 @@
 package tensor
 
+import "math"
+
 // Number returns v as an operand for operations with t, like a Python number next to a PyTorch
 // tensor. The result of such an operation has t's dtype, with two exceptions: it is Float32 if t
 // has integers and v has a fraction, and Int64 if t is Bool and v is an integer.
@@ -12,10 +14,12 @@ func (t *Tensor) Number(v float64) *Tensor {
 		dt = Float32
 	case dt == Bool:
 		dt = Int64
-	case len(t.Shape()) > 0:
+	default:
 		dt = dt.computeDType() // higher precision, without effect on the result's dtype
 	}
-	return Scalar(dt, v)
+	number := Scalar(dt, v)
+	number.number = true
+	return number
 }
 
 // Add returns a+b, elementwise. All operations of two tensors broadcast shapes and promote dtypes
@@ -41,8 +45,10 @@ func Remainder(a, b *Tensor) *Tensor { return opRemainder.applyBinary(a, b) }
 // -1.
 func Power(a, b *Tensor) *Tensor { return opPower.applyBinary(a, b) }
 
-// Pow returns a to the power of the number x. See [Power] for an exponent that is a tensor.
+// Pow returns a to the power of the number x. See [Power] for an exponent that is a tensor. It
+// panics for integers and Bool if x is a negative integer, as PyTorch refuses it.
 func Pow(a *Tensor, x float64) *Tensor {
+	a.requireExponent(x)
 	wide := a.dtype == Float32 || a.dtype == Float64 // other dtypes would be rounded twice
 	switch {
 	case x == 2 && a.dtype != Bool:
@@ -61,6 +67,13 @@ func Pow(a *Tensor, x float64) *Tensor {
 	p := a.Number(x)
 	defer p.release()
 	return Power(a, p)
+}
+
+// requireExponent panics if the elements of t cannot be raised to the power of x.
+func (t *Tensor) requireExponent(x float64) {
+	if t.dtype.promotionRank() < 2 && x < 0 && x == math.Trunc(x) && !math.IsInf(x, 0) {
+		misuse(ErrArgument, "Pow: power %v of a tensor of %v: convert it to a float dtype with To first", x, t.dtype)
+	}
 }
 
 // Hypot returns the square root of a²+b². It panics for integers, as PyTorch refuses them.
@@ -189,7 +202,8 @@ func Sigmoid(a *Tensor) *Tensor { return opSigmoid.applyUnary(a) }
 // Erf returns the error function.
 func Erf(a *Tensor) *Tensor { return opErf.applyUnary(a) }
 
-// Clamp returns the elements limited to the range from lo to hi. NaN stays NaN.
+// Clamp returns the elements limited to the range from lo to hi. NaN stays NaN. If lo or hi is NaN,
+// so is every element of the result, as in PyTorch.
 func Clamp(a *Tensor, lo, hi float64) *Tensor {
 	least, most := a.boundNumber(lo), a.boundNumber(hi)
 	defer least.release()
@@ -201,6 +215,10 @@ func Clamp(a *Tensor, lo, hi float64) *Tensor {
 // setClamped sets the elements of t to the elements of a, limited to the range from lo to hi.
 func (t *Tensor) setClamped(a *Tensor, lo, hi float64) *Tensor {
 	dt := t.dtype.computeDType()
+	if lo != lo || hi != hi {
+		opMaximum.loopsFor(dt) // panics if there is no order
+		return t.Fill(math.NaN())
+	}
 	if clamp := dt.numericLoops().clamp; clamp != nil && backendOf(t).acceptsAnyLoop() {
 		return rows{in: [3]DType{dt}, out: dt, withNumbers: clamp, first: lo, second: hi}.apply(t, a)
 	}

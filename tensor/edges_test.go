@@ -87,6 +87,23 @@ func TestTensor_RefusesWhatPyTorchRefuses(t *testing.T) {
 		"TopK of too many":     {tensor.ErrArgument, func() { tensor.TopK(many, 3, 0) }},
 		"Narrow from too far":  {tensor.ErrIndex, func() { many.Narrow(0, 1, 2) }},
 		"Narrow of -1 indices": {tensor.ErrIndex, func() { many.Narrow(0, 0, -1) }},
+		"Arange, away":         {tensor.ErrArgument, func() { tensor.Arange(tensor.Float32, .5, 1, -1) }},
+		"Arange, away down":    {tensor.ErrArgument, func() { tensor.Arange(tensor.Int64, 1, 0, 2) }},
+		"Pow of integers, -1":  {tensor.ErrArgument, func() { tensor.Pow(longs(2), -1) }},
+		"Pow of Bool, -2":      {tensor.ErrArgument, func() { tensor.Pow(tensor.Ones(tensor.Bool, 1), -2) }},
+		"PowInPlace, -1":       {tensor.ErrArgument, func() { longs(2).PowInPlace(-1) }},
+		"Clamp, NaN in place":  {tensor.ErrOperand, func() { longs(2).ClampInPlace(0, math.NaN()) }},
+		"Clamp, Complex64":     {tensor.ErrOperand, func() { tensor.Clamp(tensor.New(tensor.Complex64, 1), math.NaN(), 1) }},
+		"IndexSelect, no elements": {tensor.ErrIndex,
+			func() { tensor.IndexSelect(tensor.New(tensor.Float32, 2, 0), 0, longs(1, 2)) }},
+		"IndexSelect of nothing": {tensor.ErrIndex,
+			func() { tensor.IndexSelect(tensor.New(tensor.Float32, 0, 0), 1, tensor.Scalar(tensor.Int64, 0)) }},
+		"IndexCopy, no elements": {tensor.ErrIndex, func() {
+			tensor.New(tensor.Float32, 2, 0).IndexCopyInPlace(0, longs(-1), tensor.New(tensor.Float32, 1, 0))
+		}},
+		"IndexAdd, no elements": {tensor.ErrIndex, func() {
+			tensor.New(tensor.Float32, 2, 0).IndexAddInPlace(0, longs(2), tensor.New(tensor.Float32, 1, 0))
+		}},
 	} {
 		if err := tensor.Catch(c.f); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want one that wraps %v", name, err, c.want)
@@ -159,7 +176,18 @@ func TestTensor_TakesWhatPyTorchTakes(t *testing.T) {
 		"AllClose, infinite atol": {tensor.AllClose(doubles(1), doubles(2), 0, math.Inf(1)), "true"},
 		"AllClose, Inf and Inf": {tensor.AllClose(doubles(math.Inf(1)), doubles(math.Inf(1)), math.Inf(1), 0),
 			"true"},
-		"AllClose, an infinite gap":  {tensor.AllClose(doubles(1.7e308), doubles(-1.7e308), math.Inf(1), 0), "false"},
+		"AllClose, an infinite gap": {tensor.AllClose(doubles(1.7e308), doubles(-1.7e308), math.Inf(1), 0), "false"},
+		"Clamp, NaN":                {tensor.Clamp(doubles(1, 2), math.NaN(), 5), "tensor([nan, nan], dtype=torch.float64)"},
+		"Clamp, NaN, integers":      {tensor.Clamp(longs(1, 2), 0, math.NaN()), "tensor([nan, nan])"},
+		"Arange, no numbers":        {tensor.Arange(tensor.Int64, 1, 1, -1), "tensor([], dtype=torch.int64)"},
+		"Pow of integers, -.5":      {tensor.Pow(longs(4), -.5), "tensor([0.5000])"},
+		"Power, -1":                 {tensor.Power(longs(2, 1, -1), longs(-1)), "tensor([ 0,  1, -1])"},
+		"IndexSelect, empty":        {tensor.IndexSelect(tensor.New(tensor.Int64, 2, 0), 0, longs(1)).Shape(), "[1 0]"},
+		"Float16 scalar and a number": {tensor.Add(half(3).Squeeze(), half(3).Squeeze().Number(.00244)),
+			"tensor(3.0020, dtype=torch.float16)"},
+		"Bool scalar and a number": {tensor.Add(zero.To(tensor.Bool), zero.To(tensor.Bool).Number(2)), "tensor(2)"},
+		"Int8 scalar and a number": {tensor.Add(zero.To(tensor.Int8), zero.To(tensor.Int8).Number(2)),
+			"tensor(2, dtype=torch.int8)"},
 		"Power of subnormal numbers": {tensor.Power(doubles(5e-324), doubles(.7)).Item(), "4.848967349651144e-227"},
 		"Pow of subnormal numbers":   {tensor.Pow(doubles(1e-310), .7).Item(), "1.0000000000000295e-217"},
 	} {
@@ -209,12 +237,44 @@ func TestFunctions_OfComplexNumbersAreThoseOfPyTorch(t *testing.T) {
 			t.Errorf("%s of %v: %v, want %v", name, c.x, got, c.want)
 		}
 	}
+	pow := func(p float64) func(*tensor.Tensor) *tensor.Tensor {
+		return func(x *tensor.Tensor) *tensor.Tensor { return tensor.Pow(x, p) }
+	}
+	negative := math.Copysign(0, -1)
+	for name, c := range map[string]struct { // parts that may be infinite
+		f        func(*tensor.Tensor) *tensor.Tensor
+		x        complex128
+		re, imag float64
+	}{
+		"Exp, real":            {tensor.Exp, 800, inf, 0},
+		"Exp, real below 0":    {tensor.Exp, complex(1000, negative), inf, negative},
+		"Exp, large":           {tensor.Exp, 710 + 1.5707963i, 5.985965873079828e+300, inf},
+		"Sin, imaginary":       {tensor.Sin, complex(0, -745), 0, -inf},
+		"Sin, large":           {tensor.Sin, .5 - 720i, inf, -inf},
+		"Cos, imaginary":       {tensor.Cos, complex(negative, 745), inf, 0},
+		"Cos, large":           {tensor.Cos, complex(math.Pi, -745), -inf, 2.1695510517620447e+307},
+		"Tanh, large":          {tensor.Tanh, 400 + 1i, 1, 0},
+		"Tanh, large below 0":  {tensor.Tanh, -65504 + 3.9i, -1, 0},
+		"Log1p, sign of zero":  {tensor.Log1p, complex(-2.8, negative), math.Log(1.8), -math.Pi},
+		"Pow 0 of NaN":         {pow(0), complex(9e21, nan), 1, 0},
+		"Pow 1 of Inf and NaN": {pow(1), complex(inf, 2), inf, 2},
+		"Pow 1, small":         {pow(1), complex(-1e-300, 3), -1e-300, 3},
+		"Pow -1, small":        {pow(-1), complex(1e-300, 4), 6.25e-302, -.25},
+	} {
+		got := tensor.At[complex128](c.f(tensor.FromSlice([]complex128{c.x}, 1)), 0)
+		near := func(a, b float64) bool {
+			return a == b && math.Signbit(a) == math.Signbit(b) || math.Abs(a-b) <= 1e-13*math.Abs(b) && b-b == 0
+		}
+		if !near(real(got), c.re) || !near(imag(got), c.imag) {
+			t.Errorf("%s of %v: %v, want %v", name, c.x, got, complex(c.re, c.imag))
+		}
+	}
 }
 
 // An element's bits depend on itself alone, whatever the operation and the dtype.
 func TestOps_IgnoreNeighbours(t *testing.T) {
 	r := rand.New(rand.NewPCG(39, 2))
-	special := []float64{0, -1, 1e22, -1e22, 3e4, 1e-310, 5e-324, 1e300, math.Inf(1), math.NaN(), 2, 0.5}
+	special := []float64{0, math.Copysign(0, -1), -1, 1e22, -1e22, 3e4, 1e-310, 5e-324, 1e300, math.Inf(1), math.NaN(), 2, 0.5}
 	draw := func(dt tensor.DType, n int) *tensor.Tensor {
 		x := make([]float64, n)
 		for i := range x {
@@ -230,8 +290,12 @@ func TestOps_IgnoreNeighbours(t *testing.T) {
 			for _, n := range []int{1, 9, 700} {
 				in := [2]*tensor.Tensor{draw(dt, n), draw(dt, n)}
 				all := apply(in[:]...)
-				for i := range n {
+				for i := range 2 * n {
+					i, scalar := i/2, i%2 == 1
 					each := [2]*tensor.Tensor{in[0].Narrow(0, i, 1), in[1].Narrow(0, i, 1)}
+					if scalar {
+						each = [2]*tensor.Tensor{in[0].Select(0, i), in[1].Select(0, i)}
+					}
 					one := apply(each[:]...)
 					a, b := one.Item(), all.Narrow(0, i, 1).Item()
 					if a != b && !(a != a && b != b) || a == 0 && math.Signbit(a) != math.Signbit(b) {

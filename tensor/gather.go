@@ -388,10 +388,27 @@ func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 	}
 	wide := t.expandIndex("IndexSelect", dim, idx)
 	defer wide.releaseView()
+	idx.requireIndices("IndexSelect", t.Dim(dim), wide)
 	if out := t.selectPieces(t.resolveDim(dim), idx, wide.Shape()); out != nil {
 		return out
 	}
 	return t.gather("IndexSelect", dim, wide)
+}
+
+// requireIndices panics if an index is out of range for a dimension of the given size. It does
+// nothing if wide, the index of each element, is not empty: then the elements are checked.
+func (t *Tensor) requireIndices(what string, size int, wide *Tensor) {
+	if wide.Numel() > 0 || t.Numel() == 0 || t.dtype != Int64 {
+		return
+	}
+	host, err := t.CPU()
+	if err != nil {
+		panic(err)
+	}
+	defer host.Close()
+	for i := range host.Shape()[0] {
+		resolveIndex(int(At[int64](host, i)), size, what)
+	}
 }
 
 // selectPieces implements IndexSelect for contiguous tensors with slices that are large enough to
@@ -434,6 +451,7 @@ func (t *Tensor) scatterSlices(what string, dim int, idx, src *Tensor, move cast
 	to, at, from := t.asLine(), idx.asLine(), src.asLine()
 	wide := to.expandIndex(what, dim, at)
 	wide.requireShape(what, from)
+	at.requireIndices(what, to.Dim(dim), wide)
 	to.scatter(what, dim, wide, from, move)
 	wide.releaseView()
 	to.releaseLine(t)

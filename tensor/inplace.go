@@ -123,8 +123,9 @@ func (t *Tensor) TanhInPlace() *Tensor { return opTanh.applyInto(t) }
 // SigmoidInPlace replaces each element x with 1/(1+exp(-x)).
 func (t *Tensor) SigmoidInPlace() *Tensor { return opSigmoid.applyInto(t) }
 
-// PowInPlace raises each element to the power of x.
+// PowInPlace raises each element to the power of x. It panics under the same conditions as [Pow].
 func (t *Tensor) PowInPlace(x float64) *Tensor {
+	t.requireExponent(x)
 	switch {
 	case x == 2 && t.dtype != Bool:
 		return t.MulInPlace(t)

@@ -84,7 +84,8 @@ func checkedStepCount(dt DType, start, end, step float64) int {
 // stepCount returns the number of elements of Arange.
 func stepCount(start, end, step float64) int {
 	n := math.Ceil((end - start) / step)
-	if !(n >= 0) || math.IsInf(n, 0) {
+	away := start < end && step < 0 || start > end && step > 0
+	if !(n >= 0) || math.IsInf(n, 0) || away {
 		misuse(ErrArgument, "Arange: step from %v to %v by %v never reaches the end", start, end, step)
 	}
 	return int(n)

@@ -342,13 +342,23 @@ func complexRows[T cplx](rows []rowFunc) {
 	}
 }
 
-// complexPow multiplies if the exponent is 2 or 3, as PyTorch does.
+// complexPow is exact for exponents that PyTorch does not leave to the logarithm either.
 func complexPow[T cplx](x, y T) T {
 	switch y {
+	case 0:
+		return 1
+	case 0.5:
+		return T(cmplx.Sqrt(complex128(x)))
+	case 1:
+		return x
 	case 2:
 		return x * x
 	case 3:
 		return x * x * x
+	case -0.5:
+		return T(complexRsqrt(complex128(x)))
+	case -1:
+		return 1 / x
 	}
 	return T(complexPower(complex128(x), complex128(y)))
 }
@@ -378,13 +388,71 @@ func complexLog(x complex128) complex128 { return complex(kernel.LogOf(cmplx.Abs
 func complexLog1p(x complex128) complex128 {
 	a, b := real(x), imag(x)
 	if !(cmplx.Abs(x) < 0.5) {
-		return complexLog(1 + x)
+		return complexLog(complex(1+a, b)) // 1 + x would lose the sign of a zero b
 	}
 	angle, rest := math.Atan2(b, a+1), a*(2+a)+b*b
 	if rest == 0 { // |1+x| is 1, or the square underflows
 		return complex(a, angle)
 	}
 	return complex(math.Log1p(rest)/2, angle)
+}
+
+// complexExp is like [cmplx.Exp], but a product with exp(a) does not overflow before it must.
+func complexExp(x complex128) complex128 {
+	a, b := real(x), imag(x)
+	switch {
+	case b == 0:
+		return complex(math.Exp(a), b)
+	case a <= maxExp || a-a != 0 || b-b != 0:
+		return cmplx.Exp(x)
+	}
+	sin, cos := math.Sincos(b)
+	return complex(timesExp(cos, a), timesExp(sin, a))
+}
+
+// maxExp is below the logarithm of the largest float64.
+const maxExp = 709
+
+// timesExp returns f·exp(a). It is 0 if f is 0.
+func timesExp(f, a float64) float64 {
+	if f == 0 {
+		return f
+	}
+	half := math.Exp(a / 2)
+	return f * half * half
+}
+
+// complexSin and complexCos are like [cmplx.Sin] and [cmplx.Cos], also where cosh(b), which is
+// exp(|b|)/2 then, overflows.
+func complexSin(x complex128) complex128 {
+	a, b := real(x), imag(x)
+	if size := math.Abs(b); size > maxExp && size-size == 0 && a-a == 0 {
+		sin, cos := math.Sincos(a)
+		return complex(timesExp(sin/2, size), timesExp(math.Copysign(cos/2, cos*b), size))
+	}
+	return cmplx.Sin(x)
+}
+
+func complexCos(x complex128) complex128 {
+	a, b := real(x), imag(x)
+	if size := math.Abs(b); size > maxExp && size-size == 0 && a-a == 0 {
+		sin, cos := math.Sincos(a)
+		if b > 0 {
+			sin = -sin
+		}
+		return complex(timesExp(cos/2, size), timesExp(sin/2, size))
+	}
+	return cmplx.Cos(x)
+}
+
+// complexTanh is like [cmplx.Tanh], which returns NaN where cosh(2a) overflows. There the result is
+// ±1 + 4·sin(b)·cos(b)·exp(-2|a|)·i.
+func complexTanh(x complex128) complex128 {
+	a, b := real(x), imag(x)
+	if size := math.Abs(a); size > maxExp/2 && b-b == 0 {
+		return complex(math.Copysign(1, a), 2*math.Sin(2*b)*math.Exp(-2*size))
+	}
+	return cmplx.Tanh(x)
 }
 
 // complexExpm1 returns exp(x)-1. Its real part is expm1(a)·cos(b) - 2·sin²(b/2).

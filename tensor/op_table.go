@@ -48,7 +48,7 @@ var (
 	opRound = unaryOp("Round", "round", operation{Op: stepwise, kernel: functionPtr(kernel.Round)})
 	opTrunc = unaryOp("Trunc", "trunc", operation{Op: stepwise, kernel: functionPtr(kernel.Trunc)})
 
-	opExp   = unaryOp("Exp", "exp", operation{operands: promoteToFloat, complex: cmplx.Exp})
+	opExp   = unaryOp("Exp", "exp", operation{operands: promoteToFloat, complex: complexExp})
 	opExpm1 = unaryOp("Expm1", "expm1", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Expm1),
 		complex: complexExpm1})
 	opLog = unaryOp("Log", "log", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Log),
@@ -62,10 +62,10 @@ var (
 	opReciprocal = unaryOp("Reciprocal", "reciprocal", operation{operands: promoteToFloat,
 		kernel: functionPtr(kernel.Reciprocal)})
 	opSin = unaryOp("Sin", "sin", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Sin),
-		complex: cmplx.Sin})
+		complex: complexSin})
 	opCos = unaryOp("Cos", "cos", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Cos),
-		complex: cmplx.Cos})
-	opTanh    = unaryOp("Tanh", "tanh", operation{operands: promoteToFloat, complex: cmplx.Tanh})
+		complex: complexCos})
+	opTanh    = unaryOp("Tanh", "tanh", operation{operands: promoteToFloat, complex: complexTanh})
 	opSigmoid = unaryOp("Sigmoid", "sigmoid", operation{operands: promoteToFloat, complex: complexSigmoid})
 	opErf     = unaryOp("Erf", "erf", operation{operands: promoteToFloat, kernel: functionPtr(kernel.Erf)})
 )

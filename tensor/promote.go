@@ -38,18 +38,31 @@ func Promote(a, b DType) DType {
 }
 
 // ResultType returns the dtype of the result of an operation on a and b, like PyTorch's
-// result_type: a tensor without dimensions matters only if its category is higher. It panics under
-// the same conditions as [Promote].
+// result_type: a tensor without dimensions matters only if its category is higher, and so does the
+// result of [Tensor.Number] next to such a tensor. It panics under the same conditions as [Promote].
 func ResultType(a, b *Tensor) DType { return promoteOperands(a, b) }
 
-// promoteOperands is Promote for operands: a tensor without dimensions matters only if its category
-// is higher, and a complex scalar takes the precision of the float tensor that it is combined with.
-func promoteOperands(a, b *Tensor) DType {
-	if len(a.Shape()) == 0 {
-		a, b = b, a
+// promotionPriority returns 2 for a tensor with dimensions, 1 for one without, and 0 for a number.
+// Of two operands, the dtype of the one with the lower priority matters only if its category is
+// higher.
+func (t *Tensor) promotionPriority() int {
+	switch {
+	case len(t.Shape()) > 0:
+		return 2
+	case t.number:
+		return 0
 	}
-	if len(a.Shape()) == 0 || len(b.Shape()) > 0 {
+	return 1
+}
+
+// promoteOperands is Promote for operands with priorities. A complex scalar takes the precision of
+// the float tensor that it is combined with.
+func promoteOperands(a, b *Tensor) DType {
+	switch before := a.promotionPriority() - b.promotionPriority(); {
+	case before == 0:
 		return Promote(a.dtype, b.dtype)
+	case before < 0:
+		a, b = b, a
 	}
 	switch {
 	case b.dtype.promotionRank() <= a.dtype.promotionRank():

@@ -60,13 +60,20 @@ var signBits = func() (row [chunk]int16) {
 // shortTwos contains the loops of Add, Sub, Mul and Div, which must be the first operations.
 var (
 	shortTwos  = [...][4]rowFunc{shortRows(Float16, kernel.Half), shortRows(BFloat16, kernel.Brain)}
-	shortRelus = [...]rowFunc{shortRelu(Float16, kernel.Half), shortRelu(BFloat16, kernel.Brain)}
+	shortRelus = [...]rowFunc{shortRelu(kernel.Half, 0x7c00), shortRelu(kernel.Brain, 0x7f80)}
 )
 
-func shortRelu(dt DType, s kernel.Short) rowFunc {
+// shortRelu returns the loop of ReLU, given the bits of infinity. Like the kernels, it returns 0 for
+// -0 and below, and NaN stays NaN.
+func shortRelu(s kernel.Short, infinity uint16) rowFunc {
 	return func(out, x, _, _ []byte) {
-		if done := 2 * s.Relu(x, out); done < len(out) {
-			opReLU.applyWide(dt, out[done:], x[done:], x[done:])
+		done := s.Relu(x, out)
+		r, a := bytesAs[uint16](out)[done:], bytesAs[uint16](x)[done:]
+		for i, v := range a[:len(r)] {
+			if v >= 1<<15 && v-1<<15 <= infinity {
+				v = 0
+			}
+			r[i] = v
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 type Tensor struct {
 	dtype      DType
 	given      bool   // the next message takes over the reference, see Give
+	number     bool   // returned by Number
 	few        uint8  // number of dimensions if more is nil
 	generation uint32 // generation of the storage
 	offset     int
