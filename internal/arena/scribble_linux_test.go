@@ -46,13 +46,17 @@ func init() { actors["scribbled"] = actScribbled }
 // the others reap it by those words. They may fail in what they do, and must be able to go on and
 // to leave.
 func TestScribble_NobodyCrashesOrHangs(t *testing.T) {
+	trials := *scribbleTrials
+	if testing.Short() {
+		trials = min(trials, 30) // a trial takes three seconds where the processor is emulated
+	}
 	s := &scribbles{faults: map[string]int{}, words: map[string]int{}}
 	var next atomic.Int64
 	var g sync.WaitGroup
 	begin := time.Now()
 	for range 4 { // most of the time of a trial goes to starts and waits
 		g.Go(func() {
-			for n := int(next.Add(1)); n <= *scribbleTrials && t.Context().Err() == nil; n = int(next.Add(1)) {
+			for n := int(next.Add(1)); n <= trials && t.Context().Err() == nil; n = int(next.Add(1)) {
 				s.trial(t, n)
 			}
 		})
@@ -67,7 +71,7 @@ func TestScribble_NobodyCrashesOrHangs(t *testing.T) {
 	for f, n := range s.faults {
 		t.Errorf("%d times: %s", n, f)
 	}
-	if s.trials < *scribbleTrials || s.written < s.trials || s.done.Ops < 10*s.trials || s.done.Failed == 0 {
+	if s.trials < trials || s.written < s.trials || s.done.Ops < 10*s.trials || s.done.Failed == 0 {
 		t.Error("too little went on to say anything")
 	}
 	if *scribbleJSON {
