@@ -78,7 +78,18 @@ func Variance(x *Var, dims ...int) *Var {
 
 // Std returns the standard deviation of x over dims, the square root of [Variance]. The gradient is
 // zero if all elements are equal.
-func Std(x *Var, dims ...int) *Var { return safeSqrt("Std", Variance(x, dims...)) }
+func Std(x *Var, dims ...int) *Var {
+	named := x.dimSet(dims)
+	var room [2 * maxDims]int
+	v := wrapOwned("Std", tensor.Std(x.t, named.appendDims(room[:0])...), x)
+	v.note.dims, v.note.factor = named, 1/float64(max(0, countReduced(x, named)-1))
+	return v.saveIfNeeded(x.t, v.t).setRule(func(y, dy *Var) derivatives {
+		x, dims := y.inputs[0], y.note.dims
+		off := Sub(x, meanKeepDims(x, dims))
+		slope := Where(dy.ownTensor(applyNumber(tensor.Eq, y.t, 0)), dy.constLike(0), Div(dy, y))
+		return derivativesOf(Mul(MulScalar(off, y.note.factor), keepDims(slope, x, dims)))
+	})
+}
 
 // safeSqrt returns the square roots, with derivative zero at zero.
 func safeSqrt(op string, v *Var) *Var {
