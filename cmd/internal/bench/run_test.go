@@ -21,6 +21,7 @@ var rows = map[string][]string{
 		"handle_rtt_parked",
 		"tensor_rtt_64B", "tensors_per_s", "tensor_life",
 		"tensor_rtt_4KiB", "tensor_rtt_1MiB", "tensor_rtt_64MiB", "tensor_rtt_touch_64MiB", "fresh_tensor_64MiB",
+		"tensor_rtt_burners", "tensor_rtt_burners_p999",
 		"spawn_first_statement", "spawn_64_workers", "worker_pss", "reap_64k_blocks", "death_to_survivor",
 		"death_to_receiver",
 	},
