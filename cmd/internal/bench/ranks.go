@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// reducedBytes is the size of the tensors of the rows by number of ranks: PyTorch's gradient bucket.
+// reducedBytes is the size of the tensors of the rows by number of ranks. It is the size of
+// PyTorch's gradient buckets.
 const reducedBytes = 25 * mib
 
 // reduceRows measures all-reduces of size processes. The floor is an addition of tensors of the
