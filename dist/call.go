@@ -24,7 +24,7 @@ type call struct {
 	tensors int
 	dtype   tensor.DType // common dtype
 	in, out vector
-	from    []int // start indices of the operands of a reduction; scratch
+	from    []operand // operands of a reduction; scratch
 }
 
 // beginCall starts a collective call and locks the group. The caller must call end unless there is

@@ -37,8 +37,9 @@ func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) e
 
 // AllReduce replaces each element of the tensors by the reduction op of this element over all
 // ranks. Tensors must be contiguous and of one dtype that supports the operation; see [Op]. One
-// call on several tensors takes as long as a call on one tensor of their total size. Without
-// tensors AllReduce is a [Group.Barrier].
+// call on several tensors takes as long as a call on one tensor of their total size. Large tensors
+// in shared memory are reduced in place; others are copied first. Without tensors AllReduce is a
+// [Group.Barrier].
 func (g *Group) AllReduce(ctx context.Context, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "all_reduce", op.String(), op, everyRank, ts)
 }

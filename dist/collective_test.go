@@ -16,7 +16,9 @@ var lengths = []int{0, 1, 5, 1000, 140_001}
 
 // operand is what a rank has: the same numbers in every run, small enough for exact sums.
 func operand(dt tensor.DType, rank, n int) *tensor.Tensor {
-	return tensor.RandInt(tensor.NewGenerator(uint64(rank)), -4, 5, n).To(dt)
+	x := tensor.RandInt(tensor.NewGenerator(uint64(rank)), -4, 5, n)
+	defer x.Close() // the result may be a view
+	return x.To(dt)
 }
 
 // fresh returns the operands of all ranks, every second one in shared memory.

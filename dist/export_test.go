@@ -1,6 +1,9 @@
 package dist
 
-import "github.com/shoal-mp/shoal/tensor"
+import (
+	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/tensor"
+)
 
 // Clip shortens what a rank tells others of an error.
 var Clip = shortenText
@@ -25,3 +28,16 @@ func CloseLetter(l Letter) error { return l.close() }
 
 // TensorOf returns the tensor of a letter, nil if it has a value.
 func TensorOf(l Letter) *tensor.Tensor { return l.tensor }
+
+// BlockOf returns the handle of the block that contains a tensor.
+func BlockOf(t *tensor.Tensor) arena.Handle {
+	h, _ := tensors.Block(t)
+	return arena.Handle(h)
+}
+
+// FailOpens makes every opening of another rank's tensor fail with err until restore is called.
+func FailOpens(err error) (restore func()) {
+	old := tensors.OpenBlock
+	tensors.OpenBlock = func(uint64, tensor.DType, int, int) (*tensor.Tensor, error) { return nil, err }
+	return func() { tensors.OpenBlock = old }
+}

@@ -89,6 +89,23 @@ var deeds = map[string]func(ctx context.Context, m mortal) error{
 		}
 		return d.Backward(ctx, n.loss(nil, samples(1, 4)))
 	},
+	"all-reduces of shared tensors": func(ctx context.Context, m mortal) error {
+		x, err := tensor.NewShared(tensor.Float32, 1<<20)
+		if err != nil {
+			return err
+		}
+		defer x.Close()
+		x.Fill(float64(m.Rank))
+		for range 3 {
+			if err := m.Group.AllReduce(ctx, dist.Mean, x); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"all-reduces of tensors on the heap": func(ctx context.Context, m mortal) error {
+		return m.Group.AllReduce(ctx, dist.Mean, tensor.Full(tensor.Float32, 1, 1<<20))
+	},
 	"calls in flight": func(ctx context.Context, m mortal) (err error) {
 		x := tensor.Full(tensor.Float32, 1, 100_000)
 		var works []*dist.Work

@@ -61,6 +61,12 @@ func (g near) broadcast(ctx context.Context, c *call, root int) error {
 
 func (g near) reduce(ctx context.Context, c *call, root int) error {
 	gets := root == everyRank || root == g.Rank()
+	large := g.Size() > 1 && c.in.size > slotCapacity(g.stage.size)
+	if root == everyRank && large && !c.agreed && c.problem == nil {
+		if done, err := g.reduceDirect(ctx, c); done {
+			return err
+		}
+	}
 	return g.runSteps(ctx, c, c.in.size, slotCapacity(g.stage.size), func(at, n int) error {
 		if err := c.in.readAt(at, g.ownSlot()[:n]); err != nil {
 			return err
@@ -240,11 +246,13 @@ func (g near) reduceSlots(c *call, into, from, n int) error {
 		return err
 	}
 	size := how.as.Size()
-	place := func(turn int64, rank, at int) int { return (g.stage.slotOffset(turn, rank) + headBytes + at) / size }
+	place := func(turn int64, rank, at int) operand {
+		return operand{all, (g.stage.slotOffset(turn, rank) + headBytes + at) / size}
+	}
 	c.from = c.from[:0]
 	for r := range g.Size() {
 		c.from = append(c.from, place(g.turns-1, r, from))
 	}
-	how.fold(c.op, all, place(g.turns, g.Rank(), into), c.from, n/size)
+	how.fold(c.op, place(g.turns, g.Rank(), into), c.from, n/size)
 	return nil
 }

@@ -45,9 +45,15 @@ type number interface {
 	integer | float32 | float64
 }
 
-// A folding reduces n elements of v. The operands start at the indices from, one for each rank, and
-// the result is written at index into.
-type folding func(op Op, v *tensor.Tensor, into int, from []int, n int)
+// An operand is a range of elements of a tensor that starts at an index.
+type operand struct {
+	of *tensor.Tensor
+	at int
+}
+
+// A folding reduces n elements of the operands from, one for each rank, in the order of the ranks.
+// into may be one of the operands; otherwise it must not overlap them.
+type folding func(op Op, into operand, from []operand, n int)
 
 // A reduction describes how elements of a dtype are reduced: the dtype as which their memory is
 // viewed, the function, and the operations that the dtype supports.
@@ -83,19 +89,39 @@ func (op Op) isKnown() bool { return int(op) < len(opNames) }
 // supports reports whether op supports dt.
 func (op Op) supports(dt tensor.DType) bool { return slices.Contains(reductions[dt].ops, op) }
 
-// blockLen is the number of elements reduced at a time. A block must fit in the CPU cache.
-const blockLen = 4 << 10
+// blockLen is the number of elements reduced at a time. Two blocks must fit in the CPU's first
+// cache.
+const blockLen = 2 << 10
 
-// newFolding returns the folding for T. combine reduces the elements s of another rank into d.
-func newFolding[T number](combine func(op Op, d, s []T)) folding {
-	return func(op Op, v *tensor.Tensor, into int, from []int, n int) {
-		all := tensor.Data[T](v)
+// elements returns n elements of an operand.
+func elements[T number](o operand, n int) []T { return tensor.Data[T](o.of)[o.at:][:n] }
+
+// newFolding returns the folding for T. combine stores the reduction of x and y in d, which may be
+// x or y.
+func newFolding[T number](combine func(op Op, d, x, y []T)) folding {
+	return func(op Op, into operand, from []operand, n int) {
+		d := elements[T](into, n)
+		in := make([][]T, len(from))
+		for r, o := range from {
+			in[r] = elements[T](o, n)
+		}
+		var scratch []T // sums of into's elements before the last, if they are an operand themselves
+		if len(from) > 2 && slices.Contains(from[1:], into) {
+			scratch = make([]T, min(n, blockLen))
+		}
 		for at := 0; at < n; at += blockLen {
-			size := min(blockLen, n-at)
-			d := all[into+at:][:size]
-			copy(d, all[from[0]+at:])
-			for _, f := range from[1:] {
-				combine(op, d, all[f+at:][:size])
+			d := d[at:min(n, at+blockLen)]
+			sum := in[0][at:][:len(d)]
+			for r, x := range in[1:] {
+				to := d
+				if scratch != nil && r < len(in)-2 {
+					to = scratch[:len(d)]
+				}
+				combine(op, to, sum, x[at:][:len(d)])
+				sum = to
+			}
+			if len(in) == 1 {
+				copy(d, sum)
 			}
 			if op == Mean {
 				divideByRanks(d, len(from))
@@ -104,33 +130,46 @@ func newFolding[T number](combine func(op Op, d, s []T)) folding {
 	}
 }
 
-func foldInteger[T integer](op Op, v *tensor.Tensor, into int, from []int, n int) {
-	newFolding(combineInteger[T])(op, v, into, from, n)
+func foldInteger[T integer](op Op, into operand, from []operand, n int) {
+	newFolding(combineInteger[T])(op, into, from, n)
 }
 
 // foldBool reduces bytes that are 0 or 1.
-func foldBool(op Op, v *tensor.Tensor, into int, from []int, n int) {
+func foldBool(op Op, into operand, from []operand, n int) {
 	switch op {
 	case Sum, Max:
 		op = BOr
 	case Prod, Min:
 		op = BAnd
 	}
-	foldInteger[uint8](op, v, into, from, n)
+	foldInteger[uint8](op, into, from, n)
 }
 
 // foldHalf reduces half-precision numbers in float32.
-func foldHalf(op Op, v *tensor.Tensor, into int, from []int, n int) {
-	at := func(i int) *tensor.Tensor { return v.Narrow(0, i, n) }
-	sum := at(from[0]).To(tensor.Float32)
-	d := tensor.Data[float32](sum)
-	for _, f := range from[1:] {
-		combineFloat(op, d, tensor.Data[float32](at(f).To(tensor.Float32)))
+func foldHalf(op Op, into operand, from []operand, n int) {
+	const most = 8 * blockLen
+	sum, next := tensor.Empty(tensor.Float32, min(n, most)), tensor.Empty(tensor.Float32, min(n, most))
+	defer sum.Close()
+	defer next.Close()
+	for at := 0; at < n; at += most {
+		size := min(most, n-at)
+		move := func(to, from operand) {
+			to.of, from.of = to.of.Narrow(0, to.at, size), from.of.Narrow(0, from.at, size)
+			to.of.CopyFrom(from.of)
+			to.of.Close()
+			from.of.Close()
+		}
+		d, x := tensor.Data[float32](sum)[:size], tensor.Data[float32](next)[:size]
+		move(operand{sum, 0}, operand{from[0].of, from[0].at + at})
+		for _, o := range from[1:] {
+			move(operand{next, 0}, operand{o.of, o.at + at})
+			combineFloat(op, d, d, x)
+		}
+		if op == Mean {
+			divideByRanks(d, len(from))
+		}
+		move(operand{into.of, into.at + at}, operand{sum, 0})
 	}
-	if op == Mean {
-		divideByRanks(d, len(from))
-	}
-	at(into).CopyFrom(sum)
 }
 
 // divideByRanks divides by the number of ranks. For powers of two it multiplies by the reciprocal,
@@ -154,54 +193,57 @@ func divideBy[F kernel.Float](d []F, by F, ranks int) {
 	}
 }
 
-// combineFloat reduces the elements s of another rank into d. Sums use an axpy kernel: 1·s + d
-// rounds once, as s + d does, because the product is exact.
-func combineFloat[T kernel.Float](op Op, d, s []T) {
-	if op == Sum || op == Mean {
-		kernel.Axpy(1, s, d)
-		return
+func combineFloat[T kernel.Float](op Op, d, x, y []T) {
+	switch op {
+	case Sum, Mean:
+		kernel.Add(x, y, d)
+	case Prod:
+		kernel.Mul(x, y, d)
+	case Max:
+		kernel.Max(x, y, d)
+	case Min:
+		kernel.Min(x, y, d)
 	}
-	combine(op, d, s)
 }
 
-func combineInteger[T integer](op Op, d, s []T) {
-	s = s[:len(d)]
+func combineInteger[T integer](op Op, d, x, y []T) {
+	x, y = x[:len(d)], y[:len(d)]
 	switch op {
 	case Sum:
-		for i, x := range s {
-			d[i] += x
+		for i := range d {
+			d[i] = x[i] + y[i]
+		}
+	case Prod:
+		for i := range d {
+			d[i] = x[i] * y[i]
 		}
 	case BAnd:
-		for i, x := range s {
-			d[i] &= x
+		for i := range d {
+			d[i] = x[i] & y[i]
 		}
 	case BOr:
-		for i, x := range s {
-			d[i] |= x
+		for i := range d {
+			d[i] = x[i] | y[i]
 		}
 	case BXor:
-		for i, x := range s {
-			d[i] ^= x
+		for i := range d {
+			d[i] = x[i] ^ y[i]
 		}
 	default:
-		combine(op, d, s)
+		combine(op, d, x, y)
 	}
 }
 
-func combine[T number](op Op, d, s []T) {
-	s = s[:len(d)]
+func combine[T number](op Op, d, x, y []T) {
+	x, y = x[:len(d)], y[:len(d)]
 	switch op {
 	case Max:
-		for i, x := range s {
-			d[i] = max(d[i], x)
+		for i := range d {
+			d[i] = max(x[i], y[i])
 		}
 	case Min:
-		for i, x := range s {
-			d[i] = min(d[i], x)
-		}
-	case Prod:
-		for i, x := range s {
-			d[i] *= x
+		for i := range d {
+			d[i] = min(x[i], y[i])
 		}
 	}
 }

@@ -20,6 +20,7 @@ type Func[In, Out any] struct {
 	body  func(ctx context.Context, in In) (Out, error)
 
 	chunk int // 0 means Options.ChunkSize
+	pace  *pace
 }
 
 // Register registers fn under a name so that workers can run it. The result must be stored in a
@@ -35,7 +36,7 @@ func Register[In, Out any](name string, fn func(ctx context.Context, in In) (Out
 	if name == "" || fn == nil {
 		panic(fmt.Sprintf("pool: Register(%q): want a nonempty name and a non-nil function", name))
 	}
-	f := &Func[In, Out]{name: name, body: fn}
+	f := &Func[In, Out]{name: name, body: fn, pace: new(pace)}
 	var err error
 	if f.in, err = codec.PlanOf[In](); err == nil {
 		f.out, err = codec.PlanOf[Out]()

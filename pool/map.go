@@ -118,7 +118,7 @@ type gathering[In, Out any] struct {
 const handIn = 64
 
 func (f *Func[In, Out]) startGather(p *Pool, in []In, by sys.Deadline) *gathering[In, Out] {
-	size := p.opts.chunkSize(f.chunk, len(in))
+	size := p.opts.chunkSize(f.chunk, len(in), f.pace.perValue())
 	chunks := (len(in) + size - 1) / size
 	g := &gathering[In, Out]{f: f, result: newResult[[]Out](), out: make([]Out, len(in)), left: chunks}
 	g.result.cancel = func() bool { return g.cancelRest(p) }
@@ -147,6 +147,9 @@ func (g *gathering[In, Out]) isAway() bool    { return g.gone.Load() }
 func (g *gathering[In, Out]) completeTask(t *task, r reply, err error) {
 	if err == nil && g.isDropped() {
 		err = errDropped // results that are not decoded are released by the pool
+	}
+	if err == nil {
+		g.f.pace.recordChunk(r.took, t.n)
 	}
 	u, err := g.f.decodeResults(t, r, err, g.out[t.first:t.first+t.n])
 	g.recordChunks(1, u, err)

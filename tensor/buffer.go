@@ -29,20 +29,11 @@ func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, 
 	if err := codec.EncodeValue(&e, b); err != nil || len(e.Message().Blocks) != 1 {
 		return nil, errors.Join(fmt.Errorf("tensor from buffer: %w", ErrClosed), err)
 	}
-	if dt.valid() && offset%dt.Size() != 0 {
-		return nil, fmt.Errorf("tensor from buffer: %v at byte %d: %w", dt, offset, ErrAlign)
-	}
-	if dt.valid() {
-		offset /= dt.Size()
-	}
-	if strides == nil {
-		strides = rowMajor(shape)
-	}
-	t, err := newUnbacked(dt, shape, strides, offset, len(b.Bytes()))
+	d, err := arena.Default()
 	if err != nil {
 		return nil, fmt.Errorf("tensor from buffer: %w", err)
 	}
-	d, err := arena.Default()
+	t, err := newAtByte(dt, shape, strides, offset, len(b.Bytes()))
 	if err != nil {
 		return nil, fmt.Errorf("tensor from buffer: %w", err)
 	}
@@ -56,6 +47,65 @@ func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, 
 	}
 	t.setStorage(s)
 	return t, nil
+}
+
+// block returns the handle of the block of the default domain that contains t, and the offset of
+// its first element in bytes. The handle is 0 if t is elsewhere.
+func (t *Tensor) block() (handle uint64, offset int) {
+	s := t.storage.Load()
+	if s == nil {
+		return 0, 0
+	}
+	l, ok := s.mem.Load().block()
+	if !ok || l.domain != arena.Current() {
+		return 0, 0
+	}
+	return uint64(l.block), t.offset * t.dtype.Size()
+}
+
+// vector returns the elements of t, which must be contiguous, as a vector of another dtype with
+// elements of the same size or smaller ones.
+func (t *Tensor) vector(dt DType) *Tensor {
+	v := t.view([]int{t.Nbytes() / dt.Size()}, []int{1}, t.offset*t.dtype.Size()/dt.Size())
+	v.dtype = dt
+	return v
+}
+
+// openBlock returns a tensor of n elements at offset bytes of a block that another participant
+// holds. The caller must close it.
+func openBlock(handle uint64, dt DType, offset, n int) (*Tensor, error) {
+	d, err := arena.Default()
+	if err != nil {
+		return nil, err
+	}
+	h := arena.Handle(handle)
+	if err := d.Import(h); err != nil {
+		return nil, err
+	}
+	s, err := adoptBlock(d, h)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newAtByte(dt, []int{n}, []int{1}, offset, len(s.mem.Load().bytes))
+	if err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	t.setStorage(s)
+	return t, nil
+}
+
+// newAtByte is newUnbacked with the offset in bytes. nil strides mean row-major.
+func newAtByte(dt DType, shape, strides []int, offset, size int) (*Tensor, error) {
+	if dt.valid() {
+		if offset%dt.Size() != 0 {
+			return nil, fmt.Errorf("%v at byte %d: %w", dt, offset, ErrAlign)
+		}
+		offset /= dt.Size()
+	}
+	if strides == nil {
+		strides = rowMajor(shape)
+	}
+	return newUnbacked(dt, shape, strides, offset, size)
 }
 
 // newUnbacked returns a tensor without storage. It returns an error if an element is not within

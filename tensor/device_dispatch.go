@@ -18,6 +18,7 @@ func init() {
 	device.Provide(device.Tensors[*Tensor, DType]{
 		Computer: computerOf, Operand: (*Tensor).operand, Memory: (*Tensor).deviceMemory, Over: tensorOver,
 		Reduce: func(r device.Reduction, t *Tensor, dims ...int) *Tensor { return reduction(r).reduceDims(t, dims) },
+		Block:  (*Tensor).block, Vector: (*Tensor).vector, OpenBlock: openBlock,
 	})
 }
 

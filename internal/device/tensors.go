@@ -24,6 +24,20 @@ type Tensors[P, T any] struct {
 	// Reduce reduces the given dimensions of t, by default all. The result has the dtype of the
 	// computation.
 	Reduce func(r Reduction, t P, dims ...int) P
+
+	// Block returns the handle of the block of this process's domain that contains a tensor, and
+	// the tensor's offset in the block in bytes. The handle is 0 if the tensor is elsewhere.
+	Block func(t P) (handle uint64, offset int)
+
+	// Vector returns the elements of a contiguous tensor on the host as a vector of another dtype,
+	// which has no larger elements. It is a view, and the caller must close it.
+	Vector func(t P, dt T) P
+
+	// OpenBlock returns a tensor of n elements at offset bytes of a block that another participant
+	// of this process's domain holds. The caller must close the tensor, which holds the block.
+	// OpenBlock returns arena.ErrStale if the block has been freed, and an error that wraps
+	// tensor.ErrLayout or tensor.ErrAlign if the elements are not within the block.
+	OpenBlock func(handle uint64, dt T, offset, n int) (P, error)
 }
 
 var tensors any

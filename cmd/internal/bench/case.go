@@ -7,7 +7,7 @@ type Case struct {
 	Name   string
 	Unit   Unit
 	Ours   *Probe    // nil if the peer measures it with our partner
-	Floor  *Probe    // nil if no bound is known; rows may share it
+	Floor  *Probe    // nil if no bound is known; rows may share it, and each measures it
 	Target Target    // nil for none
 	Peer   *peerWork // nil if the peer has no equivalent
 	Rival  *Rival    // nil if no Go library has an equivalent
@@ -30,7 +30,7 @@ type Probe struct {
 	Once bool
 }
 
-// A group is a set of rows that are measured alternately, round by round.
+// A group is a set of rows with the same processes and the same number of rounds.
 type group struct {
 	rounds int
 	cases  []Case

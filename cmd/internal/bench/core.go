@@ -10,7 +10,8 @@ var core = Suite{
 	Doc:  "basic costs: transfers, wakeups, allocation, process start and death",
 	peer: "torch_core.py",
 	groups: []func(context.Context, *environment) (group, error){
-		handleRows, wakeRows, tensorRows, freshRows, spawnRows, oversubscriptionRows, memoryRows, reapRows, deathRows,
+		handleRows, wakeRows, tensorRows, freshRows, burnerRows, spawnRows, oversubscriptionRows, memoryRows,
+		reapRows, deathRows,
 	},
 }
 
@@ -47,14 +48,13 @@ func handleRows(ctx context.Context, h *environment) (group, error) {
 				Ours:   p.probe(order{Work: "handle_rtt", Rounds: h.spinRounds(50_000)}),
 				Floor:  line,
 				Target: byDistance(overFloor(3.5), overFloor(2)),
-				Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scaleRounds(200)},
+				// no peer: a handle is no tensor
 			},
 			{
 				Name: "handle_msgs_per_s", Unit: PerSecond,
 				Ours:   p.measureRate(order{Work: "handles", Rounds: h.spinRounds(200_000)}),
 				Floor:  bare,
 				Target: rateTarget,
-				Peer:   &peerWork{op: "tensors_per_s", Size: small, Rounds: h.scaleRounds(500)},
 			},
 			{
 				Name: "queue_msgs_per_s", Unit: PerSecond,
@@ -68,14 +68,13 @@ func handleRows(ctx context.Context, h *environment) (group, error) {
 				Ours:   each(1./queueBatch, p.measureRate(order{Work: "queue_batch", Rounds: h.spinRounds(10_000)})),
 				Floor:  bare,
 				Target: atLeast(12e6, "12 M/s"),
-				Peer:   &peerWork{op: "numbers_per_s", Rounds: h.scaleRounds(20_000)},
+				Peer:   &peerWork{op: "numbers_in_lists_per_s", Size: queueBatch, Rounds: h.scaleRounds(5_000)},
 			},
 			{
 				Name: "alloc_put_get_release", Unit: Nanoseconds,
 				Ours:   p.probe(order{Work: "alloc_put_get_release", Rounds: h.scaleRounds(100_000)}),
 				Floor:  p.probe(order{Work: "cas", Rounds: h.scaleRounds(1_000_000)}),
 				Target: overFloor(30),
-				Peer:   &peerWork{op: "alloc_put_get_release", Size: small, Rounds: h.scaleRounds(200)},
 			},
 		}
 	})
@@ -99,7 +98,6 @@ func wakeRows(ctx context.Context, h *environment) (group, error) {
 			Ours:   p.probe(order{Work: "handle_parked", Rounds: h.scaleRounds(300)}),
 			Floor:  p.probe(order{Work: "eventfd_parked", Rounds: h.scaleRounds(300)}),
 			Target: overFloor(1.3),
-			Peer:   &peerWork{op: "tensor_rtt", Size: small, Rounds: h.scaleRounds(200)},
 		}}
 	})
 }

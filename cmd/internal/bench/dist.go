@@ -10,9 +10,9 @@ import (
 
 var distSuite = Suite{
 	Name:   "dist",
-	Doc:    "reduce, gather and broadcast between two processes",
+	Doc:    "reduce, gather and broadcast between processes",
 	peer:   "torch_dist.py",
-	groups: []func(context.Context, *environment) (group, error){distRows},
+	groups: []func(context.Context, *environment) (group, error){distRows, reduceRows(2), reduceRows(4), reduceRows(8)},
 }
 
 func distRows(ctx context.Context, h *environment) (group, error) {

@@ -5,8 +5,8 @@
 // a cache line round trip between two processors, a memcpy or the kernel's notification of a death.
 // It is measured in the same run, because the speed of a virtual machine may change by a factor of
 // four within an hour. Its peer is the same work done by torch.multiprocessing, also in the same
-// run. The measurements of a group alternate round by round, so that disturbances affect all of
-// them, and the value of a row is the median over its rounds.
+// run. A row's measurements alternate round by round, so that disturbances affect all of them. The
+// value of a row is the median over its rounds. It is printed as soon as it has been measured.
 //
 //	err := bench.Run(ctx, bench.Options{Suites: []string{"core"}, Out: os.Stdout, Log: os.Stderr})
 //

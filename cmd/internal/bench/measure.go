@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A session measures groups and emits their rows.
+// A session measures the rows of groups and emits them.
 type session struct {
 	peer   *peer // nil without one
 	quick  bool
@@ -16,34 +16,23 @@ type session struct {
 	before []Result
 }
 
-// A group is measured up to attempts times until no row with a target is noisy. Between attempts,
-// lull gives the machine time to become idle.
+// A row is measured up to attempts times until it is not noisy, if it has a target. Between
+// attempts, lull gives the machine time to become idle.
 const (
 	attempts = 3
 	lull     = 5 * time.Second
 )
 
-// measure measures the group until it is not noisy, at most three times, and emits the rows of the
-// least noisy attempt.
+// measure measures the rows of a group one after another, and emits each one as soon as it has
+// been measured.
 func (s *session) measure(ctx context.Context, suite string, g group) error {
-	quietest, err := s.measureGroup(ctx, g)
-	for n := 1; err == nil && n < attempts && !s.quick && quietest.largestSpread() > noisy; n++ {
-		s.step("waiting for a quiet minute")
-		var m *measurement
-		if err = sleepFor(ctx, s.lull); err != nil {
+	for i := range g.cases {
+		r, err := s.measureRow(ctx, g.rounds, g.cases[i:i+1])
+		if err != nil {
 			return err
 		}
-		if m, err = s.measureGroup(ctx, g); err == nil && m.largestSpread() < quietest.largestSpread() {
-			quietest = m
-		}
-	}
-	if err != nil {
-		return err
-	}
-	for i, c := range g.cases {
-		r := quietest.rowResult(i)
 		r.Suite = suite
-		if c.Target != nil {
+		if c := g.cases[i]; c.Target != nil {
 			r.Target, r.Met = c.Target(r, s.before)
 		}
 		s.before = append(s.before, r)
@@ -54,14 +43,32 @@ func (s *session) measure(ctx context.Context, suite string, g group) error {
 	return nil
 }
 
-// measureGroup warms up each measurement of the group once and then measures all of them
-// alternately.
-func (s *session) measureGroup(ctx context.Context, g group) (*measurement, error) {
-	rounds := g.rounds
+// measureRow measures a row until it is not noisy, at most three times, and returns the result of
+// the least noisy attempt. row has one element.
+func (s *session) measureRow(ctx context.Context, rounds int, row []Case) (Result, error) {
+	quietest, err := s.measureRounds(ctx, rounds, row)
+	for n := 1; err == nil && n < attempts && !s.quick && quietest.targetSpread() > noisy; n++ {
+		s.step("waiting for a quiet minute")
+		var m *measurement
+		if err = sleepFor(ctx, s.lull); err != nil {
+			break
+		}
+		if m, err = s.measureRounds(ctx, rounds, row); err == nil && m.targetSpread() < quietest.targetSpread() {
+			quietest = m
+		}
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return quietest.result(), nil
+}
+
+// measureRounds warms up each measurement of a row once and then measures all of them alternately.
+func (s *session) measureRounds(ctx context.Context, rounds int, row []Case) (*measurement, error) {
 	if s.quick {
 		rounds = 1
 	}
-	m := newMeasurement(g.cases, s.peer)
+	m := newMeasurement(&row[0], s.peer)
 	for round := range rounds + 1 {
 		for _, t := range m.takes {
 			warmUp := round == 0
@@ -89,12 +96,13 @@ type take struct {
 	samples []float64
 }
 
-// A measurement maps rows to takes. A floor that several rows share is measured only once.
+// A measurement is the takes of one row.
 type measurement struct {
-	cases  []Case
-	takes  []*take
-	probes map[*Probe]*take
-	peers  map[string][]peerTake // by row
+	row   *Case
+	takes []*take // all of the following
+	ours  *take
+	floor *take // nil for none
+	peers []peerTake
 }
 
 type peerTake struct {
@@ -102,58 +110,45 @@ type peerTake struct {
 	*take
 }
 
-func newMeasurement(cases []Case, p *peer) *measurement {
-	m := &measurement{cases: cases, probes: make(map[*Probe]*take), peers: make(map[string][]peerTake)}
-	floors := make(map[*peerWork]*Probe)
-	for i := range cases {
-		if cases[i].Ours == nil && p != nil {
-			cases[i].Ours = &Probe{Measure: p.probe(cases[i].Peer, ourVariant)}
-		}
-		if w := cases[i].floorWork; w != nil && p != nil {
-			if floors[w] == nil {
-				floors[w] = &Probe{Measure: p.probe(w, floorVariant)}
-			}
-			cases[i].Floor = floors[w]
-		}
-		c := cases[i]
-		m.add(c.Name, c.Ours)
-		m.add(c.Name+", floor", c.Floor)
-		if c.Rival != nil {
-			name := c.Rival.Name
-			t := &take{name: c.Name + ", " + name, probe: c.Rival.Measure}
-			m.takes = append(m.takes, t)
-			m.peers[c.Name] = append(m.peers[c.Name], peerTake{name, t})
-		}
-		if p == nil || c.Peer == nil {
-			continue
-		}
-		for _, v := range p.variants(c.Peer.op) {
-			t := &take{name: c.Name + ", " + v, once: c.Peer.once, probe: p.probe(c.Peer, v)}
-			m.takes = append(m.takes, t)
-			m.peers[c.Name] = append(m.peers[c.Name], peerTake{p.name(v), t})
-		}
+func newMeasurement(c *Case, p *peer) *measurement {
+	if c.Ours == nil && p != nil {
+		c.Ours = &Probe{Measure: p.probe(c.Peer, ourVariant)}
+	}
+	if c.floorWork != nil && p != nil {
+		c.Floor = &Probe{Measure: p.probe(c.floorWork, floorVariant)}
+	}
+	m := &measurement{row: c}
+	m.ours = m.add(c.Name, c.Ours)
+	if c.Floor != nil {
+		m.floor = m.add(c.Name+", floor", c.Floor)
+	}
+	if c.Rival != nil {
+		m.peers = append(m.peers, peerTake{c.Rival.Name, m.add(c.Name+", "+c.Rival.Name, c.Rival.Probe)})
+	}
+	if p == nil || c.Peer == nil {
+		return m
+	}
+	for _, v := range p.variants(c.Peer.op) {
+		t := m.add(c.Name+", "+v, &Probe{Measure: p.probe(c.Peer, v), Once: c.Peer.once})
+		m.peers = append(m.peers, peerTake{p.name(v), t})
 	}
 	return m
 }
 
-func (m *measurement) add(name string, p *Probe) {
-	if p == nil || m.probes[p] != nil {
-		return
-	}
+func (m *measurement) add(name string, p *Probe) *take {
 	t := &take{name: name, probe: p.Measure, once: p.Once}
-	m.probes[p] = t
 	m.takes = append(m.takes, t)
+	return t
 }
 
-func (m *measurement) rowResult(i int) Result {
-	c := m.cases[i]
+func (m *measurement) result() Result {
 	var floor []float64
-	if c.Floor != nil {
-		floor = m.probes[c.Floor].samples
+	if m.floor != nil {
+		floor = m.floor.samples
 	}
-	r := newResult(c, m.probes[c.Ours].samples, floor)
+	r := newResult(*m.row, m.ours.samples, floor)
 	var variants []variant
-	for _, t := range m.peers[c.Name] {
+	for _, t := range m.peers {
 		variants = append(variants, variant{t.name, t.samples})
 	}
 	r.setPeer(variants)
@@ -161,13 +156,11 @@ func (m *measurement) rowResult(i int) Result {
 	return r
 }
 
-// largestSpread returns the largest spread among the rows with a target and their peers.
-func (m *measurement) largestSpread() (most float64) {
-	for i, c := range m.cases {
-		if c.Target != nil {
-			r := m.rowResult(i)
-			most = max(most, r.largerSpread())
-		}
+// targetSpread returns the larger spread of the row and its peer, or 0 for a row without a target.
+func (m *measurement) targetSpread() float64 {
+	if m.row.Target == nil {
+		return 0
 	}
-	return most
+	r := m.result()
+	return r.largerSpread()
 }

@@ -31,16 +31,25 @@ func measure(t *testing.T, rounds int, cases ...bench.Case) (rows []bench.Result
 	return rows
 }
 
-func TestRowsOfAGroupAreMeasuredInTurn(t *testing.T) {
+func TestARowIsMeasuredAndPrintedBeforeTheNext(t *testing.T) {
 	var log []string
-	floor := series(&log, "floor", 999, 10, 10)
-	rows := measure(t, 2,
+	floor := series(&log, "floor", 999, 10, 10, 999, 10, 10)
+	var rows []bench.Result
+	err := bench.Measure(t.Context(), 2,
+		func(r bench.Result) error {
+			rows, log = append(rows, r), append(log, "row "+r.Name)
+			return nil
+		},
 		bench.Case{Name: "a", Unit: bench.Nanoseconds, Ours: series(&log, "a", 999, 20, 40), Floor: floor},
 		bench.Case{Name: "b", Unit: bench.Nanoseconds, Ours: series(&log, "b", 999, 50, 50), Floor: floor},
 	)
-	want := []string{"a", "floor", "b", "a", "floor", "b", "a", "floor", "b"}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a", "floor", "a", "floor", "a", "floor", "row a",
+		"b", "floor", "b", "floor", "b", "floor", "row b"}
 	if !slices.Equal(log, want) {
-		t.Errorf("measured %v, want %v: one warm-up, then round by round, and a shared floor once", log, want)
+		t.Errorf("measured %v, want %v: of each row one warm-up, then round by round with its floor", log, want)
 	}
 	if a := rows[0]; a.Value != 30 || a.Floor != 10 || a.RatioToFloor != 3 {
 		t.Errorf("row a is %+v", a)

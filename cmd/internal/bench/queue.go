@@ -41,16 +41,7 @@ func leadTensor(s *side, o order) (time.Duration, error) {
 	if err := s.syncSides(); err != nil {
 		return 0, err
 	}
-	return timeRounds(o.Rounds, func() error {
-		if err := s.sendTensor(t); err != nil {
-			return err
-		}
-		back, err := s.recv.Get(s.ctx)
-		if err == nil {
-			t = back
-		}
-		return err
-	})
+	return timeRounds(o.Rounds, func() error { return s.exchangeTensor(&t) })
 }
 
 // newTouchedTensor returns a shared tensor of size bytes with all of its pages written. The caller

@@ -21,6 +21,7 @@ var rows = map[string][]string{
 		"handle_rtt_parked",
 		"tensor_rtt_64B", "tensors_per_s", "tensor_life",
 		"tensor_rtt_4KiB", "tensor_rtt_1MiB", "tensor_rtt_64MiB", "tensor_rtt_touch_64MiB", "fresh_tensor_64MiB",
+		"tensor_rtt_burners", "tensor_rtt_burners_p999",
 		"spawn_first_statement", "spawn_64_workers", "worker_pss", "reap_64k_blocks", "death_to_survivor",
 		"death_to_receiver",
 	},
@@ -89,7 +90,9 @@ var rows = map[string][]string{
 		layer_attention_512 layer_attention_512_step layer_attention_causal_512 layer_attention_causal_512_step
 		layer_lstm_16 layer_lstm_16_step layer_gru_16 layer_gru_16_step layer_lstm_256 layer_lstm_256_step layer_gru_256 layer_gru_256_step
 		layer_encoder layer_encoder_step`),
-	"dist": {"all_reduce_4B", "all_reduce_1MiB", "all_reduce_64MiB", "broadcast_64MiB", "all_gather_64MiB"},
+	"dist": {"all_reduce_4B", "all_reduce_1MiB", "all_reduce_64MiB", "broadcast_64MiB", "all_gather_64MiB",
+		"all_reduce_25MiB_2", "all_reduce_25MiB_shared_2", "all_reduce_25MiB_4", "all_reduce_25MiB_shared_4",
+		"all_reduce_25MiB_8", "all_reduce_25MiB_shared_8"},
 	"loader": {"loader_light", "loader_first_batch", "loader_jpeg", "loader_first_jpegs", "loader_png",
 		"loader_memory_1", "loader_memory_2", "loader_memory_8"},
 	"scale": {"names_lookup_16", "names_lookup_2k", "dict_get_1k", "dict_get_1M", "dict_popitem_1k",

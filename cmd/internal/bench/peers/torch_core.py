@@ -139,6 +139,10 @@ class Pair:
     def numbers_per_s(self, size, rounds):
         return self.one_way(rounds, lambda: 1)
 
+    def numbers_in_lists_per_s(self, size, rounds):
+        numbers = [1] * size
+        return size * self.one_way(rounds, lambda: numbers)
+
     def fresh_tensor(self, size, rounds):
         data = tensor(size)
         self.there.put(("fresh_tensor", rounds))
@@ -202,7 +206,7 @@ def main():
     torch.set_num_threads(1)
     paired = ["tensor_rtt", "tensor_touch", "tensors_per_s", "fresh_tensor", "alloc_put_get_release"]
     variants = {op: ["SimpleQueue " + s for s in STRATEGIES] for op in paired}
-    variants["numbers_per_s"] = ["SimpleQueue"]
+    variants["numbers_per_s"] = variants["numbers_in_lists_per_s"] = ["SimpleQueue"]
     variants["spawn"], variants["pss"] = ["spawn", "fork"], ["spawn"]
     variants.update(torch_pool.VARIANTS)
     variants.update(torch_first.VARIANTS)
