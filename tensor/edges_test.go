@@ -93,7 +93,8 @@ func TestTensor_RefusesWhatPyTorchRefuses(t *testing.T) {
 		"Pow of Bool, -2":      {tensor.ErrArgument, func() { tensor.Pow(tensor.Ones(tensor.Bool, 1), -2) }},
 		"PowInPlace, -1":       {tensor.ErrArgument, func() { longs(2).PowInPlace(-1) }},
 		"Clamp, NaN in place":  {tensor.ErrOperand, func() { longs(2).ClampInPlace(0, math.NaN()) }},
-		"Clamp, Complex64":     {tensor.ErrOperand, func() { tensor.Clamp(tensor.New(tensor.Complex64, 1), math.NaN(), 1) }},
+		"Clamp, Complex64": {tensor.ErrOperand,
+			func() { tensor.Clamp(tensor.New(tensor.Complex64, 1), math.NaN(), 1) }},
 		"IndexSelect, no elements": {tensor.ErrIndex,
 			func() { tensor.IndexSelect(tensor.New(tensor.Float32, 2, 0), 0, longs(1, 2)) }},
 		"IndexSelect of nothing": {tensor.ErrIndex,
@@ -177,12 +178,13 @@ func TestTensor_TakesWhatPyTorchTakes(t *testing.T) {
 		"AllClose, Inf and Inf": {tensor.AllClose(doubles(math.Inf(1)), doubles(math.Inf(1)), math.Inf(1), 0),
 			"true"},
 		"AllClose, an infinite gap": {tensor.AllClose(doubles(1.7e308), doubles(-1.7e308), math.Inf(1), 0), "false"},
-		"Clamp, NaN":                {tensor.Clamp(doubles(1, 2), math.NaN(), 5), "tensor([nan, nan], dtype=torch.float64)"},
-		"Clamp, NaN, integers":      {tensor.Clamp(longs(1, 2), 0, math.NaN()), "tensor([nan, nan])"},
-		"Arange, no numbers":        {tensor.Arange(tensor.Int64, 1, 1, -1), "tensor([], dtype=torch.int64)"},
-		"Pow of integers, -.5":      {tensor.Pow(longs(4), -.5), "tensor([0.5000])"},
-		"Power, -1":                 {tensor.Power(longs(2, 1, -1), longs(-1)), "tensor([ 0,  1, -1])"},
-		"IndexSelect, empty":        {tensor.IndexSelect(tensor.New(tensor.Int64, 2, 0), 0, longs(1)).Shape(), "[1 0]"},
+		"Clamp, NaN": {tensor.Clamp(doubles(1, 2), math.NaN(), 5),
+			"tensor([nan, nan], dtype=torch.float64)"},
+		"Clamp, NaN, integers": {tensor.Clamp(longs(1, 2), 0, math.NaN()), "tensor([nan, nan])"},
+		"Arange, no numbers":   {tensor.Arange(tensor.Int64, 1, 1, -1), "tensor([], dtype=torch.int64)"},
+		"Pow of integers, -.5": {tensor.Pow(longs(4), -.5), "tensor([0.5000])"},
+		"Power, -1":            {tensor.Power(longs(2, 1, -1), longs(-1)), "tensor([ 0,  1, -1])"},
+		"IndexSelect, empty":   {tensor.IndexSelect(tensor.New(tensor.Int64, 2, 0), 0, longs(1)).Shape(), "[1 0]"},
 		"Float16 scalar and a number": {tensor.Add(half(3).Squeeze(), half(3).Squeeze().Number(.00244)),
 			"tensor(3.0020, dtype=torch.float16)"},
 		"Bool scalar and a number": {tensor.Add(zero.To(tensor.Bool), zero.To(tensor.Bool).Number(2)), "tensor(2)"},
@@ -274,7 +276,8 @@ func TestFunctions_OfComplexNumbersAreThoseOfPyTorch(t *testing.T) {
 // An element's bits depend on itself alone, whatever the operation and the dtype.
 func TestOps_IgnoreNeighbours(t *testing.T) {
 	r := rand.New(rand.NewPCG(39, 2))
-	special := []float64{0, math.Copysign(0, -1), -1, 1e22, -1e22, 3e4, 1e-310, 5e-324, 1e300, math.Inf(1), math.NaN(), 2, 0.5}
+	special := []float64{0, math.Copysign(0, -1), -1, 1e22, -1e22, 3e4, 1e-310, 5e-324, 1e300, math.Inf(1),
+		math.NaN(), 2, 0.5}
 	draw := func(dt tensor.DType, n int) *tensor.Tensor {
 		x := make([]float64, n)
 		for i := range x {

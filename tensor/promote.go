@@ -39,7 +39,8 @@ func Promote(a, b DType) DType {
 
 // ResultType returns the dtype of the result of an operation on a and b, like PyTorch's
 // result_type: a tensor without dimensions matters only if its category is higher, and so does the
-// result of [Tensor.Number] next to such a tensor. It panics under the same conditions as [Promote].
+// result of [Tensor.Number] next to such a tensor. It panics under the same conditions as
+// [Promote].
 func ResultType(a, b *Tensor) DType { return promoteOperands(a, b) }
 
 // promotionPriority returns 2 for a tensor with dimensions, 1 for one without, and 0 for a number.

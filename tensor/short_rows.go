@@ -63,8 +63,8 @@ var (
 	shortRelus = [...]rowFunc{shortRelu(kernel.Half, 0x7c00), shortRelu(kernel.Brain, 0x7f80)}
 )
 
-// shortRelu returns the loop of ReLU, given the bits of infinity. Like the kernels, it returns 0 for
-// -0 and below, and NaN stays NaN.
+// shortRelu returns the loop of ReLU, given the bits of infinity. Like the kernels, it returns 0
+// for -0 and below, and NaN stays NaN.
 func shortRelu(s kernel.Short, infinity uint16) rowFunc {
 	return func(out, x, _, _ []byte) {
 		done := s.Relu(x, out)
