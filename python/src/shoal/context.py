@@ -10,6 +10,7 @@ for data sets of this package.
 from __future__ import annotations
 
 import dis
+import errno
 import functools
 import importlib
 import importlib.util
@@ -115,6 +116,16 @@ class Context(SpawnContext):
         p = _Process(*args, **kwargs)
         p._shoal_context = self
         return p
+
+    def Lock(self) -> Any:
+        """Returns a new lock. Queues and events have locks, too."""
+        try:
+            return super().Lock()
+        except OSError as e:
+            if e.errno not in (errno.ENOENT, errno.EROFS, errno.EACCES, errno.ENOSPC):
+                raise
+            raise type(e)(e.errno, f"{e.strerror}: a lock of Python is a file in /dev/shm, which is missing, full or "
+                          "not writable; mount a tmpfs there, or use num_workers=0") from e
 
     def get_start_method(self, allow_none: bool = False) -> str:  # type: ignore[override]
         """Returns "spawn", because the arguments of a worker are pickled."""

@@ -27,6 +27,7 @@ class _Served:
 
     shoal_dataset: str
     shoal_args: dict
+    shoal_len: Optional[int] = None  # of a data set with numbered samples; Go refuses another length
     _kind = _samples.MAP
     _program: Optional[str] = None  # None is the program of the distribution
     _helper: Optional[_samples.Helper] = None
@@ -61,6 +62,8 @@ class _Served:
 
     def _start_helper(self) -> _samples.Helper:
         sent = _Sent(self.shoal_dataset, self.shoal_args)
+        if self.shoal_len is not None:
+            sent.shoal_len = self.shoal_len
         return _samples.Helper(self.program, sent, self._kind, getattr(self, "_seed", None))
 
     def _epoch_of_request(self) -> int:
@@ -154,10 +157,10 @@ class Dataset(_Served, torch.utils.data.Dataset[Any]):
     def __init__(self, name: str, program: Optional[PathLike] = None, **options: Any) -> None:
         self._open(name, options, program)
         told = _samples.probe(self.program, name, self.shoal_args)
-        self._len, self.classes = told["len"], told["classes"]
+        self.shoal_len, self.classes = told["len"], told["classes"]
 
     def __len__(self) -> int:
-        return self._len
+        return self.shoal_len or 0
 
     @property
     def class_to_idx(self) -> Dict[str, int]:
