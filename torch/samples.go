@@ -141,8 +141,8 @@ func receiveFromScript(ctx context.Context, conn *Conn) (any, error) {
 	}).awaitValue(ctx)
 }
 
-// serveSampleRequest serves one request: "get" or "batch" with indices, or "begin" and "next" with a
-// number of samples. Each request also carries the epoch. The samples of "batch" are those that
+// serveSampleRequest serves one request: "get" or "batch" with indices, or "begin" and "next" with
+// a number of samples. Each request also carries the epoch. The samples of "batch" are those that
 // Python collates to a batch, so a data set may pad them.
 func (c Child) serveSampleRequest(ctx context.Context, w *loaderWorker, args, ask python.Tuple) (any, error) {
 	if len(ask) < 2 {
