@@ -6,8 +6,8 @@ import (
 )
 
 // A scanner decodes a JSON value in one pass, without the intermediate values that encoding/json
-// needs for exact integers. It gives up on everything that is unusual or wrong. The caller must then
-// use encoding/json, which has the errors. The line must be UTF-8.
+// needs for exact integers. It gives up on everything that is unusual or wrong. The caller must
+// then use encoding/json, which has the errors. The line must be UTF-8.
 type scanner struct {
 	line  []byte
 	at    int

@@ -19,7 +19,8 @@ var refusedByScan = []string{
 	`1e999`, "1\x00",
 }
 
-// TestScan_DecodesAsEncodingJSON compares the values of the scanner, which must not give up on them.
+// TestScan_DecodesAsEncodingJSON compares the values of the scanner, which must not give up on
+// them.
 func TestScan_DecodesAsEncodingJSON(t *testing.T) {
 	for _, line := range scanned {
 		want, err := decodeStrictly([]byte(line))
