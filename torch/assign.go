@@ -57,7 +57,7 @@ func assignOwn(dst reflect.Value, v any) (ok bool, err error) {
 			dst.Set(reflect.ValueOf(v.T))
 			return true, nil
 		}
-	case *python.Record:
+	case *python.Record, python.Global: // an object or a function
 		if steps := reflect.TypeFor[image.Pipeline](); steps.AssignableTo(dst.Type()) {
 			return true, assignSteps(dst, v)
 		}
@@ -65,11 +65,15 @@ func assignOwn(dst reflect.Value, v any) (ok bool, err error) {
 	return false, nil
 }
 
-// assignSteps converts a torchvision transform to steps for images with three channels.
-func assignSteps(dst reflect.Value, transform *python.Record) error {
+// assignSteps converts a torchvision transform to steps for images with three channels. The steps
+// of a transform such as PILToTensor are empty, but not nil, because nil means no transform.
+func assignSteps(dst reflect.Value, transform any) error {
 	steps, _, err := vision.Steps(transform, 3)
 	if err != nil {
 		return err
+	}
+	if steps == nil {
+		steps = image.Pipeline{}
 	}
 	dst.Set(reflect.ValueOf(steps))
 	return nil

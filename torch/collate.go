@@ -26,6 +26,12 @@ type Collator interface {
 	Collate(ctx context.Context, samples []any) (batch any, err error)
 }
 
+// A rowCollator is a [Collator] with batches that Python can collate, too. CollateRows returns the
+// rows of the batch that Collate would make.
+type rowCollator interface {
+	CollateRows(ctx context.Context, samples []any) (rows []any, err error)
+}
+
 // These are PyTorch's own collate functions, which Go implements:
 // https://github.com/pytorch/pytorch/blob/v2.9.0/torch/utils/data/_utils/collate.py.
 const (
@@ -114,6 +120,12 @@ func (w *loaderWorker) loadValues(ctx context.Context, ds data.Dataset, numbers 
 // samples for errors, or nil. single means one sample that is not collated.
 func (w *loaderWorker) collateSamples(ctx context.Context, samples []any, numbers []int, single bool) (any, error) {
 	if w.raw {
+		if c, ok := w.collator.(rowCollator); ok && w.rows {
+			var err error
+			if samples, err = c.CollateRows(ctx, samples); err != nil {
+				return nil, err
+			}
+		}
 		return samplesToPython(samples, numbers)
 	}
 	if w.own != nil {

@@ -76,6 +76,7 @@ type loaderWorker struct {
 	script           scriptFiles                      // see Note [Descriptors of the script]
 	tolerance        *Tolerant                        // the policy for samples that fail, or nil
 	raw              bool                             // samples are for Python: see Note [Samples for Python]
+	rows             bool                             // Python collates the samples of this request
 	dropLast         bool
 	fetch            func(ctx context.Context, index any) (any, error)
 	open             func(ctx context.Context) error // sets fetch; called again for each epoch of a stream

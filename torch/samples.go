@@ -141,8 +141,9 @@ func receiveFromScript(ctx context.Context, conn *Conn) (any, error) {
 	}).awaitValue(ctx)
 }
 
-// serveSampleRequest serves one request: "get" with indices, or "begin" and "next" with a number of
-// samples. Each request also carries the epoch.
+// serveSampleRequest serves one request: "get" or "batch" with indices, or "begin" and "next" with
+// a number of samples. Each request also carries the epoch. The samples of "batch" are those that
+// Python collates to a batch, so a data set may pad them.
 func (c Child) serveSampleRequest(ctx context.Context, w *loaderWorker, args, ask python.Tuple) (any, error) {
 	if len(ask) < 2 {
 		return nil, protocolError("request for samples has %d parts, want at least 2", len(ask))
@@ -151,11 +152,11 @@ func (c Child) serveSampleRequest(ctx context.Context, w *loaderWorker, args, as
 	if err := assign(&epoch, ask[1]); err != nil {
 		return nil, err
 	}
-	w.info.Epoch = epoch
+	w.info.Epoch, w.rows = epoch, ask[0] == "batch"
 	switch {
 	case ask[0] == "begin":
 		return nil, c.openDataset(ctx, w, args)
-	case ask[0] == "get" && len(ask) == 3:
+	case (ask[0] == "get" || ask[0] == "batch") && len(ask) == 3:
 		return w.fetch(ctx, ask[2])
 	case ask[0] == "next" && len(ask) == 3:
 		n, ok := ask[2].(int64)

@@ -78,14 +78,14 @@ def over(dataset, samples):
     """Makes the samples of a data set come from Go: by a class of its own, because Python looks for these methods in the class."""
 
     def numbers(self, indices):
-        return samples.ask("get", [int(i) for i in indices])
+        return samples.ask("batch", [int(i) for i in indices])
 
     def number(self, index):
         try:
             one = operator.index(index)
         except TypeError:  # a batch of them
             return numbers(self, index)
-        return numbers(self, [one])[0]
+        return samples.ask("get", [one])[0]
 
     def one_by_one(self):
         samples.ask("begin")

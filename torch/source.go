@@ -73,6 +73,7 @@ func (c Child) allStreams() map[string]bool {
 const (
 	datasetName = "shoal_dataset" // the registered name; None makes Python load the samples
 	datasetArgs = "shoal_args"    // a dict of the keyword arguments, in place of the attributes
+	datasetLen  = "shoal_len"     // the number of samples; a worker that finds another number fails
 )
 
 // openDataset opens the data set of a worker and sets w.fetch and w.stop.
@@ -183,7 +184,14 @@ func registeredOpener(open OpenDataset) opener {
 		if err != nil {
 			return nil, err
 		}
-		return s.openAndRegister(ctx, ds)
+		if ds, err = s.openAndRegister(ctx, ds); err != nil {
+			return nil, err
+		}
+		if had, _ := attribute(r, datasetLen); had != nil && had != int64(ds.Len()) {
+			return nil, fmt.Errorf("the data set has %d samples, and had %v when the script constructed it: construct it "+
+				"again", ds.Len(), had)
+		}
+		return ds, nil
 	}
 }
 
@@ -207,7 +215,7 @@ func keywordsOf(r *python.Record) (*python.Dict, error) {
 	}
 	args := new(python.Dict)
 	for k, v := range attributes(r) {
-		if k != datasetName && !strings.HasPrefix(k, "_") {
+		if k != datasetName && k != datasetLen && !strings.HasPrefix(k, "_") {
 			args.Set(k, withoutPaths(v))
 		}
 	}

@@ -42,6 +42,7 @@ func main() {
 	for name, open := range sets {
 		tolerant[name] = tolerateErrors(open)
 	}
+	tolerant["jsonl"] = openCheckedJSONL
 	torch.Child{
 		Datasets: tolerant, Streams: map[string]torch.OpenStream{"shards": openShards},
 	}.Main()

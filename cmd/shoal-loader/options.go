@@ -18,22 +18,31 @@ import (
 // errOption is wrapped by errors about missing or invalid options.
 var errOption = errors.New("option")
 
+// optionKinds describes the values of options, by the types of their fields.
+var optionKinds = map[string]string{
+	"bool": "a bool", "string": "a str", "int": "an int", "int64": "an int", "*int64": "an int",
+	"float64": "a number", "[]float32": "a list of numbers", "[]string": "a list of str",
+}
+
 // storeOptions stores the options of a data set in the fields of the structs that dst points to.
 // Each option must be a field of exactly one of them. It returns an error that wraps [errOption]
 // for an unknown option.
 func storeOptions(w torch.Worker, dst ...any) error {
 	var names []string
 	for _, part := range dst {
-		own := torch.Worker{Args: new(python.Dict)}
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(part).Elem()) {
 			name := f.Tag.Get("torch")
 			names = append(names, name)
-			if v, ok := w.Args.Get(name); ok {
-				own.Args.Set(name, v)
+			v, ok := w.Args.Get(name)
+			if !ok {
+				continue
 			}
-		}
-		if err := own.Keywords(part); err != nil {
-			return err
+			err := (torch.Worker{Args: python.NewDict(name, v)}).Keywords(part)
+			if want := optionKinds[f.Type.String()]; err != nil && want != "" {
+				return fmt.Errorf("%w %s: got %v, want %s", errOption, name, v, want)
+			} else if err != nil {
+				return err
+			}
 		}
 	}
 	for name := range w.Args.All() {

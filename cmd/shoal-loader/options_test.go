@@ -29,3 +29,28 @@ func TestAnUnknownOptionIsNamedWithThoseThatThereAre(t *testing.T) {
 		}
 	}
 }
+
+// An option of another type names itself and what is wanted, not the type of a field in Go.
+func TestAnOptionOfAnotherTypeNamesTheWantedOne(t *testing.T) {
+	for _, c := range []struct {
+		set, option string
+		value       any
+		want        string
+	}{
+		{"images", "flip", true, "option flip: got true, want a number"},
+		{"images", "mean", 0.5, "option mean: got 0.5, want a list of numbers"},
+		{"images", "root", int64(3), "option root: got 3, want a str"},
+		{"images", "std", []any{0.5, int64(0), 0.5}, "option std: got [0.5 0 0.5], want numbers other than 0"},
+		{"parquet", "cache", "big", "option cache: got big, want an int"},
+	} {
+		args := python.NewDict("root", t.TempDir(), "paths", "x")
+		if c.set == "images" {
+			args = python.NewDict("root", t.TempDir())
+		}
+		args.Set(c.option, c.value)
+		_, err := sets[c.set](t.Context(), torch.Worker{Args: args})
+		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %s=%v: got %v, want %q", c.set, c.option, c.value, err, c.want)
+		}
+	}
+}

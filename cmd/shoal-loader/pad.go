@@ -41,6 +41,40 @@ func (p padded) Collate(_ context.Context, samples []any) (any, error) {
 	return data.DefaultCollate(samples, p.how)
 }
 
+// CollateRows returns the samples with the tensors of their row of the batch that Collate makes.
+// Python's default_collate then makes the same batch of them.
+func (p padded) CollateRows(ctx context.Context, samples []any) ([]any, error) {
+	batch, err := p.Collate(ctx, samples)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]any, len(samples))
+	for i, s := range samples {
+		rows[i] = batchRow(batch, s, i)
+	}
+	return rows, nil
+}
+
+// batchRow returns row i of a batch: tensors and added columns of the batch, and all other values
+// of the sample.
+func batchRow(batch, sample any, i int) any {
+	switch b := batch.(type) {
+	case *tensor.Tensor:
+		if _, ok := sample.(*tensor.Tensor); ok || sample == nil {
+			return b.Select(0, i)
+		}
+	case map[string]any:
+		if fields, ok := sample.(map[string]any); ok {
+			row := make(map[string]any, len(b))
+			for name, column := range b {
+				row[name] = batchRow(column, fields[name], i)
+			}
+			return row
+		}
+	}
+	return sample
+}
+
 // eachColumn calls f for each tensor of each row, with the name of its column. It skips rows that
 // are not dicts and columns that are not tensors.
 func eachColumn(samples []any, f func(row map[string]any, name string, t *tensor.Tensor)) {

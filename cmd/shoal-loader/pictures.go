@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/datasets"
@@ -99,6 +100,9 @@ func (p picture) appendConversion(steps image.Pipeline) (image.Pipeline, error) 
 			return nil,
 				fmt.Errorf("%w mean and std: got %d and %d numbers, want at most 1, or one for each of %d channels",
 					errOption, n, m, p.Channels)
+		}
+		if slices.Contains(p.Std, 0) {
+			return nil, fmt.Errorf("%w std: got %v, want numbers other than 0", errOption, p.Std)
 		}
 		return append(steps, image.Normalize{Mean: p.Mean, Std: p.Std, As: image.Divided}), nil
 	case dt == tensor.Uint8 && p.Mean == nil && p.Std == nil:

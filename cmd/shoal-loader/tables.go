@@ -68,6 +68,20 @@ func openJSONL(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	})
 }
 
+// openCheckedJSONL also decodes the first line, so that a file of another format and a missing
+// column are errors before the first batch, unless such lines are skipped.
+func openCheckedJSONL(ctx context.Context, w torch.Worker) (data.Dataset, error) {
+	ds, err := tolerateErrors(openJSONL)(ctx, w)
+	if _, tolerant := ds.(*torch.Tolerant); err != nil || tolerant || ds.Len() == 0 {
+		return ds, err
+	}
+	if _, err := data.Value(ctx, ds, 0); err != nil {
+		ds.(data.DatasetCloser).Close()
+		return nil, err
+	}
+	return ds, nil
+}
+
 // A parquetMemory holds the limits, in bytes, for the rows that a worker keeps.
 type parquetMemory struct {
 	Cache int64 `torch:"cache"` // in memory

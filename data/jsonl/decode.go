@@ -16,6 +16,14 @@ func decode(line []byte) (any, error) {
 	if !utf8.Valid(line) {
 		return nil, fmt.Errorf("%w: not UTF-8", ErrValue)
 	}
+	if v, ok := scan(line); ok {
+		return v, nil
+	}
+	return decodeStrictly(line)
+}
+
+// decodeStrictly decodes a line by encoding/json.
+func decodeStrictly(line []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
 	var v any

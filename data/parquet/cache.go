@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"sort"
@@ -124,8 +125,7 @@ func (s *spill) write(b *block) int64 {
 	if s.file == nil {
 		f, err := os.CreateTemp("", "shoal-parquet-*")
 		if err != nil {
-			s.room = 0
-			return -1
+			return s.fail(err)
 		}
 		s.file = f
 		os.Remove(f.Name())
@@ -136,13 +136,20 @@ func (s *spill) write(b *block) int64 {
 	}
 	s.buf = append(s.buf, b.data...)
 	if _, err := s.file.WriteAt(s.buf, s.end); err != nil {
-		s.room = 0
-		return -1
+		return s.fail(err)
 	}
 	at := s.end
 	s.end += size
 	s.room -= size
 	return at
+}
+
+// fail makes the spill accept no more blocks. It warns, because shuffled reads become slow.
+func (s *spill) fail(err error) int64 {
+	s.room = 0
+	slog.Warn("parquet: cannot write the spill file, so each shuffled read may decode its row group again; make "+
+		"room in the folder of temporary files, or raise the option cache", "folder", os.TempDir(), "error", err)
+	return -1
 }
 
 // A spilledRow is the location of a record in a spill file.

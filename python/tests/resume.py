@@ -83,7 +83,10 @@ class Part(shoal.Npy):
 
     def __init__(self, path, count):
         self.__dict__.update(OPENED.__dict__)
-        self._len = count
+        self.count = count
+
+    def __len__(self):
+        return self.count
 
 
 class Torchdata:

@@ -76,7 +76,8 @@ def test_a_collate_fn_runs_in_python(files):
     with pytest.warns(UserWarning, match="Python processes because of collate_fn=own_collate: leave it out") as caught:
         names, batches, pids = workers_of(loader)
         list(loader)
-    assert len([w for w in caught if "own_collate" in str(w.message)]) == 1
+    ours = [w for w in caught if "own_collate" in str(w.message)]
+    assert len(ours) == 1 and ours[0].filename == __file__  # the line of the script, not one of PyTorch
     assert all(name.startswith("python") for name in names)
     assert torch.cat(batches).tolist() == list(range(1000, 1000 + COUNT))
     assert gone(pids)
@@ -148,6 +149,25 @@ def test_data_sets_of_two_programs(files, tmp_path):
     with pytest.warns(UserWarning, match="data sets of 2 programs"):
         names, batches, _ = workers_of(DataLoader(mixed, 100, num_workers=1))
     assert "shoal-loader" not in names and sum(len(b[0]) for b in batches) == 2 * COUNT
+
+
+def test_an_unknown_transform_is_one_warning_with_the_reason(files):
+    transforms = pytest.importorskip("torchvision.transforms")
+    steps = transforms.Compose([transforms.Resize(8, max_size=9), transforms.CenterCrop(8), transforms.ToTensor()])
+    with pytest.warns(UserWarning) as caught:
+        names, batches, _ = workers_of(DataLoader(shoal.ImageFolder(files / "images", steps), 8, num_workers=1))
+    ours = [str(w.message) for w in caught if "Python processes" in str(w.message)]
+    assert len(ours) == 1 and "transforms.Resize: max_size=9 is not supported by Go" in ours[0]
+    assert "shoal-loader" not in names and batches[0][0].shape == (8, 3, 8, 8)
+
+
+def test_a_forked_worker_does_not_warn_of_the_helper(files):
+    code = ("import shoal\nfrom torch.utils.data import DataLoader\n"
+            "class Tenfold(shoal.Npy):\n    def __getitem__(self, i): return super().__getitem__(i)[0] * 10\n"
+            f"s = Tenfold({str(files / 'numbers.npy')!r})\ns[0]\n"
+            "print(sum(map(len, DataLoader(s, 64, num_workers=2, multiprocessing_context='fork'))))\n")
+    told = subprocess.run([sys.executable, "-W", "always::ResourceWarning", "-c", code], capture_output=True, text=True)
+    assert told.stdout == f"{COUNT}\n" and "still running" not in told.stderr, told.stderr
 
 
 def test_torchdatas_loader(files):

@@ -1,14 +1,18 @@
 """Data sets in the process of the script."""
 
 import copy
+import json
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import warnings
 
+import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader, default_collate
 
 import shoal
 from conftest import COUNT, children, gone, program, stop
@@ -78,8 +82,19 @@ def test_errors_come_at_construction(files, tmp_path):
         shoal.Dataset("npz")
     with pytest.raises(TypeError, match="JSON can represent"):
         shoal.Dataset("npy", paths=object())
-    with pytest.raises(ValueError, match="probabilities from 0 to 1"):
-        shoal.ImageFolder(files / "images", flip=2.0)
+    for options, text in (({"flip": 2.0}, "probabilities from 0 to 1"), ({"flip": True}, "option flip: got true, want a number"),
+                          ({"mean": 0.5}, "option mean: got 0.5, want a list of numbers"), ({"std": [0, 1, 1]}, "numbers other than 0")):
+        with pytest.raises(ValueError, match=text):
+            shoal.ImageFolder(files / "images", **options)
+    with pytest.raises(ValueError, match="shuffle='yes': want a bool"):
+        shoal.WebDataset(str(files / "shard-*.tar"), shuffle="yes")
+    with pytest.raises(ValueError, match="no such column: \"ib\""):
+        shoal.JSONLines(files / "rows.jsonl", ["ib"])
+    with pytest.raises(ValueError, match="line 1.*not UTF-8"):
+        shoal.JSONLines(files / "images" / "a" / "000.jpg")
+    assert len(shoal.JSONLines(files / "rows.jsonl", ["ib"], skip=True)) == 20
+    with pytest.raises(RuntimeError, match="nowhere: No such file or directory$"):
+        shoal.Dataset("npy", program="nowhere")
     with pytest.raises(ValueError, match="transform and crop"):
         shoal.ImageFolder(files / "images", str, crop=3)
     with pytest.raises(TypeError, match="transform: got int"):
@@ -105,9 +120,85 @@ def test_image_folder_is_torchvisions(files):
     assert (ours.samples, ours.targets, ours.imgs) == (theirs.samples, theirs.targets, theirs.imgs)
     for i in (0, 9, 23):
         assert torch.equal(ours[i][0], theirs[i][0]) and ours[i][1] == theirs[i][1]
-    with pytest.warns(UserWarning, match="does not know the transform .*<lambda>"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         ours = shoal.ImageFolder(files / "images", lambda image: steps(image) * 2)
     assert torch.equal(ours[5][0], theirs[5][0] * 2)
+    ours.transform = steps  # as scripts do after random_split
+    assert torch.equal(ours[5][0], theirs[5][0]) and ours.transform is steps
+    ours = shoal.ImageFolder(files / "images", resize=9)
+    ours.transform = None
+    assert ours[5][0].shape == (3, 40, 50)
+
+
+def test_a_transform_without_a_conversion_makes_bytes(files):
+    transforms = pytest.importorskip("torchvision.transforms")
+    from torchvision.datasets import ImageFolder
+
+    for steps in transforms.PILToTensor(), transforms.Compose([transforms.PILToTensor()]):
+        ours, theirs = shoal.ImageFolder(files / "images", steps), ImageFolder(str(files / "images"), steps)
+        assert ours[3][0].dtype == torch.uint8 and torch.equal(ours[3][0], theirs[3][0])
+        batch = next(iter(DataLoader(ours, 4, num_workers=1)))[0]
+        assert torch.equal(batch, torch.stack([theirs[i][0] for i in range(4)]))
+
+
+def test_indices(files):
+    numbers = shoal.Npy(files / "numbers.npy")
+    assert numbers[np.int64(7)][0] == numbers[torch.tensor(7)][0] == 7
+    for index in 1.5, "1", slice(3), [1, 2], None:
+        with pytest.raises(TypeError, match="index of a data set: got .*, want an int; .*Subset"):
+            numbers[index]
+    with pytest.raises(IndexError, match="sample 500 of a data set of 403"):
+        next(iter(DataLoader(numbers, 2, sampler=[500])))
+
+
+def test_options_of_numpy_and_pytorch(files):
+    want = shoal.ImageFolder(files / "images", crop=[20, 30], mean=[0.5] * 3, std=[0.25] * 3)[2][0]
+    half = np.full(3, 0.5, np.float32)
+    for mean, std, crop in (half, torch.full((3,), 0.25), np.array([20, 30])), (list(half), half / 2, (np.int64(20), 30)):
+        assert torch.equal(shoal.ImageFolder(files / "images", crop=crop, mean=mean, std=std)[2][0], want)
+    for dtype in np.uint16, np.dtype("uint16"), torch.uint16, "uint16":
+        assert shoal.Tokens(files / "tokens.bin", 4, dtype=dtype)[1][0].tolist() == [4, 5, 6, 7]
+
+
+def test_paths(files, monkeypatch):
+    monkeypatch.setenv("HOME", str(files))
+    assert len(shoal.ImageFolder("~/images").samples) == 24
+    for paths in "~/numbers.npy", os.fsencode(files / "numbers.npy"), [files / "numbers.npy"], files.glob("numb*.npy"):
+        assert len(shoal.Npy(paths)) == COUNT
+
+
+def test_names_are_listed():
+    assert set(shoal.__all__) <= set(dir(shoal))
+
+
+def test_padded_batches_are_the_same_in_every_process(files):
+    """The batches of num_workers=0, of Python workers and of Go workers."""
+    lines = files / "ragged.jsonl"
+    lines.write_text("".join(json.dumps({"n": i, "name": f"row {i}", "ids": list(range(i % 5)), "of": {"w": [0.5] * (1 + i % 3)}})
+                             + "\n" for i in range(12)))
+    for pad in 7, {"ids": {"value": -1, "left": True, "multiple": 4, "mask": "mask", "lengths": "lengths"}, "of.w": 0}:
+        rows = shoal.JSONLines(lines, pad=pad)
+        assert [len(row["ids"]) for row in rows] == [i % 5 for i in range(12)]  # samples have their own lengths
+        want = list(DataLoader(rows, 5, num_workers=1))
+        assert want[0]["ids"].shape == (5, 4)
+        for got in (list(DataLoader(rows, 5)), list(shoal.DataLoader(rows, 5)),
+                    list(DataLoader(rows, 5, num_workers=1, worker_init_fn=print, multiprocessing_context="fork")),
+                    list(DataLoader(rows, 5, num_workers=1, multiprocessing_context=shoal.get_context(), collate_fn=same))):
+            assert len(got) == len(want) == 3
+            for a, b in zip(got, want):
+                assert equal(a, b), (a, b)
+
+
+def same(samples):
+    return default_collate(samples)
+
+
+def equal(a, b):
+    """Whether two batches of rows have equal values of equal types."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
+    return a.dtype == b.dtype and torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
 
 
 def test_a_random_transform_follows_pytorchs_generator(files):

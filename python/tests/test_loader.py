@@ -3,6 +3,7 @@
 import os
 import pickle
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import torch
 from torch.utils.data import BatchSampler, RandomSampler, TensorDataset, WeightedRandomSampler
 
 import shoal
-from conftest import COUNT, children, gone, program
+from conftest import COUNT, children, gone, program, stop
 
 
 def flat(batches):
@@ -67,8 +68,9 @@ def test_persistent_workers_stay(make):
 
 
 def test_an_early_end_leaves_no_process(make):
+    before = children()
     for _ in make(2):
-        pids = [p for p in children() if program(p) == "shoal-loader"]
+        pids = [p for p in children() if program(p) == "shoal-loader" and p not in before]
         break
     assert len(pids) >= 2 and gone(pids)
 
@@ -200,7 +202,7 @@ def test_refused_states(make):
 def test_refused_arguments(files, make):
     shards = shoal.WebDataset(str(files / "shard-*.tar"))
     for kwargs, text in (({"in_order": False}, "in_order"), ({"rank": 2, "world_size": 2}, "rank 2 of world_size 2"),
-                         ({"batch_size": 0}, "batch_size=0"), ({"sampler": range(3), "world_size": 2}, "leave out these arguments"),
+                         ({"batch_size": 0}, "batch_size=0"), ({"batch_size": "8"}, "batch_size='8'"), ({"sampler": range(3), "world_size": 2}, "leave out these arguments"),
                          ({"dataset": shards, "shuffle": True}, "shuffle"), ({"timeout": -1}, "timeout")):
         with pytest.raises(ValueError, match=text):
             make(**kwargs)
@@ -323,5 +325,98 @@ def test_no_room_in_dev_shm(files, options):
     lines = told.stdout.splitlines()
     assert told.returncode == 0 and lines[0] == "3", told.stderr
     for line in lines[1:]:
-        assert line in (str(COUNT), "Read-only file system", "No space left on device"), told.stderr
+        assert line == str(COUNT) or (line.startswith(("Read-only file system", "No space left on device"))
+                                      and "use num_workers=0" in line), told.stderr
     assert len(lines) == 3
+
+
+def test_no_dev_shm(files, tmp_path):
+    """An error with the cause, and samples without workers, in a file system without /dev/shm."""
+    code = ("import os, shoal, torch\nassert not os.path.exists('/dev/shm')\n"
+            f"s = shoal.Npy({str(files / 'numbers.npy')!r})\n"
+            "for cls in torch.utils.data.DataLoader, shoal.DataLoader:\n"
+            "    print(sum(len(b[0]) for b in cls(s, 64)))\n"
+            "    try: list(cls(s, 64, num_workers=2))\n"
+            "    except FileNotFoundError as e: print(e.strerror)\n")
+    apart = ["unshare", "--mount", "sh", "-c", f'd={tmp_path} && mount -t tmpfs tmpfs $d && for f in null zero urandom random; do '
+             'touch $d/$f && mount --bind /dev/$f $d/$f || exit; done; mount --rbind $d /dev && exec "$@"', "sh"]
+    if subprocess.run([*apart, "test", "!", "-e", "/dev/shm"], capture_output=True).returncode:
+        pytest.skip("this user may not mount a file system")
+    told = subprocess.run([*apart, sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
+    lines = told.stdout.splitlines()
+    assert told.returncode == 0 and lines[::2] == [str(COUNT)] * 2 and len(lines) == 4, told.stderr
+    assert all("/dev/shm, which is missing" in line and "use num_workers=0" in line for line in lines[1::2])
+
+
+def test_a_full_disk_for_rows_in_no_order(tmp_path):
+    """Parquet rows come without a spill file, slowly, and a warning says why."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = pyarrow.table({"i": list(range(1000)), "x": [[1.5] * 64] * 1000})
+    parquet.write_table(rows, tmp_path / "rows.parquet", row_group_size=500)
+    code = (f"import shoal\ns = shoal.Parquet({str(tmp_path / 'rows.parquet')!r}, cache=10_000)\n"
+            "print(sorted(i for b in shoal.DataLoader(s, 50, True, num_workers=1) for i in b['i'].tolist()) == list(range(1000)))\n")
+    (tmp_path / "full").mkdir()
+    apart = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o size=64k tmpfs {tmp_path}/full && exec "$@"', "sh"]
+    if subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip("this user may not mount a file system")
+    told = subprocess.run([*apart, sys.executable, "-c", code], capture_output=True, text=True,
+                          env={**os.environ, "TMPDIR": str(tmp_path / "full")})
+    assert told.stdout == "True\n" and "cannot write the spill file" in told.stderr and "no space left" in told.stderr, told.stderr
+
+
+@pytest.mark.parametrize("cls", [shoal.DataLoader, torch.utils.data.DataLoader])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_file_that_goes_away_during_an_epoch(files, tmp_path, cls, workers):
+    shutil.copytree(files / "images", tmp_path / "images")
+    for skip in False, True:
+        images = shoal.ImageFolder(tmp_path / "images", resize=8, crop=8, skip=skip)
+        it = iter(cls(images, 4, num_workers=workers, **({"prefetch_factor": 1} if workers else {})))
+        assert len(next(it)[0]) == len(next(it)[0]) == 4  # all workers have listed the folder
+        gone_away = tmp_path / "images" / "c" / "017.jpg"
+        gone_away.rename(tmp_path / "017.jpg")
+        if skip:
+            assert sum(len(images) for images, _ in it) == 24 - 8 - 1
+        else:
+            with pytest.raises((RuntimeError, FileNotFoundError), match="017.jpg: no such file"):
+                list(it)
+        if workers:
+            with pytest.raises(RuntimeError, match="has 23 samples, and had 24 when the script constructed it"):
+                next(iter(cls(images, 4, num_workers=workers)))
+        (tmp_path / "017.jpg").rename(gone_away)
+
+
+def test_a_killed_script_leaves_no_worker(files):
+    code = ("import shoal, sys, time, torch\n"
+            f"s = shoal.Npy({str(files / 'numbers.npy')!r})\n"
+            "its = [iter(cls(s, 4, num_workers=2, **kw)) for cls in (shoal.DataLoader, torch.utils.data.DataLoader)\n"
+            "       for kw in ({}, {'collate_fn': lambda samples: samples})]\n"
+            "for it in its: next(it)\n"
+            "print('ready', flush=True); time.sleep(60)\n")
+    p = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "ready\n"
+    pids = children(p.pid)
+    assert len(pids) >= 8
+    p.kill()
+    p.wait()
+    assert gone(pids)
+
+
+def test_keyboard_interrupt_ends_the_epoch(make):
+    loader = make(2, prefetch_factor=1)
+    it = iter(loader)
+    next(it)
+    workers = [w.process.pid for w in it._pool.workers]
+    for pid in workers:
+        stop(pid)
+
+    def interrupt(*_):
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    with pytest.raises(KeyboardInterrupt):
+        list(it)
+    assert gone(workers) and sorted(flat(loader)) == list(range(COUNT))

@@ -128,9 +128,14 @@ class Arrays(data.Dataset):
         return torch.from_numpy(self.x[i].copy()), int(self.y[i])
 
 
-def loader(dataset, shuffle=False, cls=data.DataLoader):
+def loader(dataset, shuffle=False, cls=data.DataLoader, **options):
     stream = isinstance(dataset, data.IterableDataset)
-    return cls(dataset, batch_size=BATCH, num_workers=WORKERS, **({} if stream else {"shuffle": shuffle}))
+    return cls(dataset, batch_size=BATCH, num_workers=WORKERS, **options, **({} if stream else {"shuffle": shuffle}))
+
+
+def own_collate(samples):
+    """A collate_fn of the script, which Go does not know."""
+    return torch.stack([image for image, _ in samples]), torch.tensor([label for _, label in samples])
 
 
 def count(batches):
@@ -156,7 +161,10 @@ def spdl_images(root):
     built = (PipelineBuilder().add_source(files).aggregate(BATCH).pipe(decode, concurrency=WORKERS).add_sink(4)
              .build(num_threads=WORKERS))
     with built.auto_stop():
-        return count(built)
+        n = count(built)
+    if n != len(files):
+        raise RuntimeError(f"SPDL read {n} of {len(files)} images")
+    return n
 
 
 def datago_images(root):
@@ -204,6 +212,14 @@ def rows(root, only):
                 "python": lambda: count(loader(webdataset_shards(tars))),
                 "go": lambda: count(loader(shoal.WebDataset(tars, images_transform()))),
             }
+        for n in 600, 20_000:
+            def collated(dataset, n=n):
+                many = data.ConcatDataset([dataset] * -(-n // len(dataset)))
+                return count(loader(data.Subset(many, range(n)), True, collate_fn=own_collate))
+            yield f"collate_fn_{n}", {
+                "python": lambda run=collated: run(ImageFolder(folder, images_transform())),
+                "go": lambda run=collated: run(shoal.ImageFolder(folder, images_transform())),
+            }
     for shuffle in (False, True):
         order = "shuffled" if shuffle else "in_order"
         if has("pyarrow"):
@@ -245,6 +261,12 @@ def main():
         for name, loaders in rows(root, args.rows):
             if args.rows and name not in args.rows:
                 continue
+            for kind in set(loaders) & {"spdl", "datago"}:  # which may lack a library of the system
+                try:
+                    loaders[kind]()
+                except Exception as e:
+                    print(f"{name}: {kind} is left out: {type(e).__name__}: {str(e)[:200]}")
+                    del loaders[kind]
             rates = {kind: [] for kind in loaders}
             for turn in range(args.turns):
                 order = list(loaders) if turn % 2 == 0 else list(loaders)[::-1]

@@ -10,7 +10,7 @@ tensors and arrays that they pass without a copy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, List
 
 from . import _programs
 from ._programs import check_platform
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .loader import DataLoader
     from .multiprocessing.tensors import empty, empty_array, is_shared, zeros
 
+    __version__: str
+
 __all__ = ["DataLoader", "Dataset", "ImageFolder", "JSONLines", "Npy", "Parquet", "Stream",
            "Tokens", "WebDataset", "__version__", "empty", "empty_array", "get_context", "is_shared",
            "zeros"]
@@ -29,21 +31,27 @@ __all__ = ["DataLoader", "Dataset", "ImageFolder", "JSONLines", "Npy", "Parquet"
 check_platform()
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "__version__":
-        return _programs.__version__
-    if name in ("empty", "empty_array", "is_shared", "zeros"):
-        from .multiprocessing import tensors
+if not TYPE_CHECKING:  # a type checker would take it for a module with any name
 
-        globals()[name] = found = getattr(tensors, name)  # the next use does not come here
-        return found
-    try:
-        from . import context, datasets, loader
-    except ModuleNotFoundError as e:
-        if e.name != "torch":
-            raise
-        raise ImportError(f"shoal.{name} needs PyTorch: pip install torch") from e
-    module: Any = {"DataLoader": loader, "get_context": context}.get(name, datasets)
-    return getattr(module, name)
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "__version__":
+            return _programs.__version__
+        if name in ("empty", "empty_array", "is_shared", "zeros"):
+            from .multiprocessing import tensors
+
+            globals()[name] = found = getattr(tensors, name)  # the next use does not come here
+            return found
+        try:
+            from . import context, datasets, loader
+        except ModuleNotFoundError as e:
+            if e.name != "torch":
+                raise
+            raise ImportError(f"shoal.{name} needs PyTorch: pip install torch") from e
+        module: Any = {"DataLoader": loader, "get_context": context}.get(name, datasets)
+        return getattr(module, name)
+
+
+def __dir__() -> List[str]:
+    return [*globals(), *__all__]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any, NoReturn
@@ -43,7 +44,8 @@ def find(name: str) -> str:
 
 def cannot_run(program: str, error: OSError) -> RuntimeError:
     """Returns the error for a program that the system refuses to execute."""
-    return RuntimeError(f"cannot execute {program}: {error.strerror}; {SUPPORTED}")
+    hint = f"; {SUPPORTED}" if error.errno == errno.ENOEXEC else ""
+    return RuntimeError(f"cannot execute {program}: {error.strerror}{hint}")
 
 
 def _exec(name: str) -> NoReturn:

@@ -21,7 +21,7 @@ MAP, STREAM = 0, 1  # the values of torch.utils.data._DatasetKind
 
 def error_for(text: str, otherwise: type = ValueError) -> Exception:
     """Returns the exception for the error text of a program, with the class that Python would use."""
-    text = text.strip()
+    text = text.replace("error in Go: ", "").strip()
     for words, cls in (("no such file or directory", FileNotFoundError),
                        ("permission denied", PermissionError),
                        ("is unknown for this data set", TypeError)):
@@ -120,3 +120,5 @@ def _end(conn: Connection, process: subprocess.Popen, pid: int) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+    else:
+        process.returncode = 0  # it is no child of this process, which must not warn about it

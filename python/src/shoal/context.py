@@ -10,6 +10,7 @@ for data sets of this package.
 from __future__ import annotations
 
 import dis
+import errno
 import functools
 import importlib
 import importlib.util
@@ -18,6 +19,7 @@ import logging
 import multiprocessing
 import multiprocessing.context
 import os
+import sys
 import types
 import warnings
 from multiprocessing import popen_spawn_posix, resource_tracker, spawn, util
@@ -31,6 +33,7 @@ from torch.utils.data._utils.collate import default_collate, default_convert
 from . import _programs
 
 _WORKER_LOOPS = ("torch.utils.data._utils.worker", "torchdata.stateful_dataloader.worker")
+_LIBRARIES = {"shoal", "torch", "torchdata", "lightning", "pytorch_lightning", "accelerate", "transformers"}
 _INIT = 9  # the position of worker_init_fn in the arguments of the worker loops
 
 
@@ -114,6 +117,16 @@ class Context(SpawnContext):
         p._shoal_context = self
         return p
 
+    def Lock(self) -> Any:
+        """Returns a new lock. Queues and events have locks, too."""
+        try:
+            return super().Lock()
+        except OSError as e:
+            if e.errno not in (errno.ENOENT, errno.EROFS, errno.EACCES, errno.ENOSPC):
+                raise
+            raise type(e)(e.errno, f"{e.strerror}: a lock of Python is a file in /dev/shm, which is missing, full or "
+                          "not writable; mount a tmpfs there, or use num_workers=0") from e
+
     def get_start_method(self, allow_none: bool = False) -> str:  # type: ignore[override]
         """Returns "spawn", because the arguments of a worker are pickled."""
         return "spawn"
@@ -165,9 +178,8 @@ def why_python(dataset: Any, collate_fn: Any, init_fn: Any) -> Optional[str]:
         if not isinstance(s, datasets._Served):
             if cls is not data.TensorDataset:
                 return f"the data set {cls.__qualname__}, which Go does not read: load it with a loader of its own"
-        elif s._transform is not None:
-            return (f"the transform {datasets._name(s._transform)}, which Go does not know: use torchvision's "
-                    "transforms, or the options of the data set")
+        elif isinstance(s, datasets._Images) and s._refusal is not None:
+            return f"the transform {_name(s.transform)}, which Go does not know: {s._refusal}"
         elif any(getattr(cls, m, None) is not getattr(base, m, None) for base in cls.__mro__
                  if base in (datasets.Dataset, datasets.Stream)
                  for m in ("__getitem__", "__getitems__", "__iter__")):
@@ -176,10 +188,10 @@ def why_python(dataset: Any, collate_fn: Any, init_fn: Any) -> Optional[str]:
         return f"data sets of {len(programs)} programs: register them in one program"
     if not any(getattr(s, "_program", None) for s in leaves(dataset)):  # such a program may know the collate_fn
         if collate_fn not in (None, default_collate, default_convert):
-            return (f"collate_fn={datasets._name(collate_fn)}: leave it out for PyTorch's default_collate, or use "
+            return (f"collate_fn={_name(collate_fn)}: leave it out for PyTorch's default_collate, or use "
                     "the option pad of the data set")
         if not is_harmless(init_fn):
-            return (f"worker_init_fn={datasets._name(init_fn)}: leave it out, because workers and samples have "
+            return (f"worker_init_fn={_name(init_fn)}: leave it out, because workers and samples have "
                     "random numbers of their own")
     return None
 
@@ -191,10 +203,12 @@ def method_of(base: Optional[BaseContext]) -> str:
     return multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
 
 
-def warn_python(reason: str, stacklevel: int = 3) -> None:
-    """Warns that the workers of a loader are Python processes, and why."""
-    warnings.warn(f"the workers of this DataLoader are Python processes because of {reason}",
-                  stacklevel=stacklevel)
+def warn_python(reason: str) -> None:
+    """Warns, at the line of the script, that the workers of a loader are Python processes, and why."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _LIBRARIES:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(f"the workers of this DataLoader are Python processes because of {reason}", stacklevel=level)
 
 
 def install() -> None:
@@ -288,3 +302,7 @@ def _seeds(f: types.FunctionType, name: str) -> bool:
     return (isinstance(v, (bool, int, logging.Logger))
             or (getattr(v, "__module__", None), getattr(v, "__qualname__", None)) in _FUNCTIONS
             or type(v).__name__ == "RequirementCache")
+
+
+def _name(f: Any) -> str:
+    return getattr(f, "__qualname__", type(f).__name__)

@@ -6,9 +6,10 @@ other process a helper program makes the samples, so ``dataset[3]`` works anywhe
 
 from __future__ import annotations
 
+import operator
 import os
-import warnings
-from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
+import sys
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
 
 import torch
 import torch.utils.data
@@ -16,7 +17,7 @@ import torch.utils.data
 from . import _programs, _samples, context
 
 PathLike = Union[str, "os.PathLike[str]"]
-Paths = Union[PathLike, Sequence[PathLike]]
+Paths = Union[PathLike, Iterable[PathLike]]
 Columns = Union[Sequence[str], Mapping[str, Any], None]
 Size = Union[int, Sequence[int], None]
 
@@ -26,10 +27,9 @@ class _Served:
 
     shoal_dataset: str
     shoal_args: dict
+    shoal_len: Optional[int] = None  # of a data set with numbered samples; Go refuses another length
     _kind = _samples.MAP
     _program: Optional[str] = None  # None is the program of the distribution
-    _transform: Optional[Callable] = None  # applied in Python, if Go does not know it
-    _class_is_int = False  # the sample is an image and its class
     _helper: Optional[_samples.Helper] = None
 
     def _open(self, name: str, options: Mapping[str, Any], program: Optional[PathLike]) -> None:
@@ -62,6 +62,8 @@ class _Served:
 
     def _start_helper(self) -> _samples.Helper:
         sent = _Sent(self.shoal_dataset, self.shoal_args)
+        if self.shoal_len is not None:
+            sent.shoal_len = self.shoal_len
         return _samples.Helper(self.program, sent, self._kind, getattr(self, "_seed", None))
 
     def _epoch_of_request(self) -> int:
@@ -76,40 +78,62 @@ class _Served:
         return self._program is not None or any(step in self.shoal_args for step in steps)
 
     def _finish(self, sample: Any) -> Any:
-        """Makes a sample of Go the sample of this data set: the class an int, the image transformed."""
-        if not self._class_is_int:
-            return sample
-        image, label = sample
-        if self._transform is not None:
-            from PIL import Image  # a transform gets what torchvision's ImageFolder gives it
-
-            pixels = image.permute(1, 2, 0).numpy()
-            image = self._transform(Image.fromarray(pixels if image.shape[0] > 1 else pixels[..., 0]))
-        return image, int(label)
-
-    def _use_transform(self, transform: Callable, try_one: Callable[[], Any]) -> None:
-        """Gives a transform to Go if Go knows it. Otherwise it is applied in Python."""
-        self.shoal_args["transform"] = transform
-        try:
-            try_one()
-            return
-        except Exception as e:  # also a transform that cannot be pickled
-            reason = str(e).replace("error in Go: ", "").strip()
-        del self.shoal_args["transform"]
-        self.shoal_args["dtype"], self._transform = "uint8", transform
-        self._close()
-        try:
-            try_one()
-        except RuntimeError as e:
-            raise _samples.error_for(str(e)) from e
-        warnings.warn(f"Go does not know the transform {_name(transform)}: {reason}. Go decodes the images, "
-                      "and Python workers apply the transform to Pillow images. For Go workers use "
-                      "torchvision's transforms, or the options resize, crop and flip", stacklevel=4)
+        """Makes a sample of Go the sample of this data set."""
+        return sample
 
     def _close(self) -> None:
         if self._helper is not None:
             self._helper.close()
             self._helper = None
+
+
+class _Images(_Served):
+    """Images and their classes, with a transform that Go or Python applies."""
+
+    _transform: Optional[Callable] = None
+    _refusal: Optional[str] = None  # why Python applies the transform
+    _try_one: Callable[[], None]
+
+    @property
+    def transform(self) -> Optional[Callable]:
+        """The transform. A new one also replaces the options such as ``resize``."""
+        return self._transform
+
+    @transform.setter
+    def transform(self, transform: Optional[Callable]) -> None:
+        for name in _STEPS:
+            self.shoal_args.pop(name, None)
+        self._use_transform(transform)
+
+    def _use_transform(self, transform: Optional[Callable]) -> None:
+        """Gives a transform to Go if Go knows it. Otherwise Python applies it."""
+        self._close()
+        self._transform, self._refusal = transform, None
+        self.shoal_args.pop("transform", None)
+        if transform is None:
+            return
+        self.shoal_args["transform"] = transform
+        try:
+            self._try_one()
+            return
+        except Exception as e:  # also a transform that cannot be pickled
+            self._refusal = str(e).rpartition("unsupported value: ")[2]
+        del self.shoal_args["transform"]
+        self.shoal_args["dtype"] = "uint8"
+        self._close()
+        try:
+            self._try_one()
+        except RuntimeError as e:
+            raise _samples.error_for(str(e)) from e
+
+    def _finish(self, sample: Any) -> Any:
+        image, label = sample
+        if self._refusal is not None and self._transform is not None:
+            from PIL import Image  # a transform gets what torchvision's ImageFolder gives it
+
+            pixels = image.permute(1, 2, 0).numpy()
+            image = self._transform(Image.fromarray(pixels if image.shape[0] > 1 else pixels[..., 0]))
+        return image, int(label)
 
 
 class _Sent(_Served):
@@ -119,7 +143,7 @@ class _Sent(_Served):
         self.shoal_dataset, self.shoal_args = name, args
 
 
-class Dataset(_Served, torch.utils.data.Dataset):
+class Dataset(_Served, torch.utils.data.Dataset[Any]):
     """A map-style data set by its registered name: one of shoal-loader, or of a Go program.
 
     ``options`` are the keyword arguments of the Go data set. ``program`` is the path of a Go program
@@ -128,43 +152,56 @@ class Dataset(_Served, torch.utils.data.Dataset):
     data set. ``classes`` is the list of class names, or None.
     """
 
-    classes: Optional[list]
+    classes: Optional[List[str]]
 
     def __init__(self, name: str, program: Optional[PathLike] = None, **options: Any) -> None:
         self._open(name, options, program)
         told = _samples.probe(self.program, name, self.shoal_args)
-        self._len, self.classes = told["len"], told["classes"]
+        self.shoal_len, self.classes = told["len"], told["classes"]
 
     def __len__(self) -> int:
-        return self._len
+        return self.shoal_len or 0
 
     @property
-    def class_to_idx(self) -> dict:
+    def class_to_idx(self) -> Dict[str, int]:
         """The number of each class by its name."""
         return {name: i for i, name in enumerate(self.classes or ())}
 
     def __getitem__(self, index: Any) -> Any:
-        i = index.__index__()
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"sample {i} of a data set of {len(self)} samples")
-        return self._read([i % len(self)])[0]
+        return self._read("get", [index])[0]
 
     def __getitems__(self, indices: Sequence[Any]) -> list:
-        """Returns the samples of a batch. DataLoader workers in Python call it."""
+        """Returns the samples of a batch, padded if ``pad`` was given. A DataLoader collates them."""
         if type(self).__getitem__ is not Dataset.__getitem__:
             return [self[i] for i in indices]  # a subclass makes other samples
-        return self._read([i.__index__() for i in indices])
+        return self._read("batch", indices)
 
-    def _read(self, numbers: list) -> list:
-        samples = self._connect().ask("get", self._epoch_of_request(), numbers)
+    def _try_one(self) -> None:
+        self._read("get", [0])
+
+    def _read(self, what: str, indices: Iterable[Any]) -> list:
+        numbers, n = [], len(self)
+        for index in indices:
+            try:
+                i = operator.index(index)
+            except TypeError as e:
+                raise TypeError(f"index of a data set: got {type(index).__name__}, want an int; "
+                                "torch.utils.data.Subset selects several samples") from e
+            if not -n <= i < n:
+                raise IndexError(f"sample {i} of a data set of {n} samples")
+            numbers.append(i % n)
+        samples = self._connect().ask(what, self._epoch_of_request(), numbers)
         return [self._finish(s) for s in samples]
 
     def __iter__(self) -> Iterator[Any]:
+        if type(self).__getitem__ is not Dataset.__getitem__:
+            yield from map(self.__getitem__, range(len(self)))
+            return
         for start in range(0, len(self), 16):
-            yield from self.__getitems__(range(start, min(start + 16, len(self))))
+            yield from self._read("get", range(start, min(start + 16, len(self))))
 
 
-class Stream(_Served, torch.utils.data.IterableDataset):
+class Stream(_Served, torch.utils.data.IterableDataset[Any]):
     """A stream by its registered name, with the arguments of :class:`Dataset`.
 
     Each worker reads a part of the stream. The constructor reads one sample.
@@ -185,7 +222,7 @@ class Stream(_Served, torch.utils.data.IterableDataset):
         try:
             helper.ask("next", 0, 1)
         except RuntimeError as e:
-            raise _samples.error_for(str(e).replace("error in Go: ", "")) from e
+            raise _samples.error_for(str(e)) from e
         finally:
             helper.close()
 
@@ -206,7 +243,7 @@ class Stream(_Served, torch.utils.data.IterableDataset):
             helper.close()
 
 
-class ImageFolder(Dataset):
+class ImageFolder(_Images, Dataset):
     """Images in a folder for each class: torchvision's ImageFolder, read by Go.
 
     A sample is an image of shape (C, H, W) and the number of its class. ``transform`` is a transform
@@ -219,27 +256,18 @@ class ImageFolder(Dataset):
     images that cannot be read, after ``retries`` further attempts.
     """
 
-    _class_is_int = True
-
     def __init__(self, root: PathLike, transform: Optional[Callable] = None, *, resize: Size = None,
                  crop: Size = None, random_crop: Size = None, random_resized_crop: Size = None,
                  flip: Optional[float] = None, vertical_flip: Optional[float] = None,
                  mean: Optional[Sequence[float]] = None, std: Optional[Sequence[float]] = None,
                  dtype: Any = None, channels: Optional[int] = None, skip: bool = False,
                  retries: Optional[int] = None) -> None:
-        self.root = os.fspath(root)
-        steps = dict(resize=resize, crop=crop, random_crop=random_crop,
-                     random_resized_crop=random_resized_crop, flip=flip, vertical_flip=vertical_flip,
-                     mean=mean, std=std, dtype=dtype)
-        _only_one(transform, steps)
-        super().__init__("images", None, root=self.root, channels=channels, skip=skip or None,
-                         retries=retries, **steps)
-        self.transform = transform
-        if transform is not None:
-            self._use_transform(transform, lambda: self._read([0]))
+        super().__init__("images", **_given(locals()))
+        self.root = self.shoal_args["root"]
+        self._use_transform(transform)
 
     @property
-    def samples(self) -> list:
+    def samples(self) -> List[tuple]:
         """The path and the class of each image, as torchvision's ImageFolder lists them."""
         if "_samples" not in self.__dict__:
             ends = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
@@ -256,17 +284,17 @@ class ImageFolder(Dataset):
         return self._samples
 
     @property
-    def imgs(self) -> list:
+    def imgs(self) -> List[tuple]:
         """The same as ``samples``."""
         return self.samples
 
     @property
-    def targets(self) -> list:
+    def targets(self) -> List[int]:
         """The class of each image."""
         return [number for _, number in self.samples]
 
 
-class WebDataset(Stream):
+class WebDataset(_Images, Stream):
     """Tar files in the layout of WebDataset, with an image and ``.cls`` for each sample.
 
     ``paths`` is a path, a pattern such as ``"train-{000..012}.tar"``, or a list. Each worker of each
@@ -275,8 +303,6 @@ class WebDataset(Stream):
     ``epoch`` choose the order. The other arguments are those of :class:`ImageFolder`.
     """
 
-    _class_is_int = True
-
     def __init__(self, paths: Paths, transform: Optional[Callable] = None, *,
                  shuffle: Union[bool, int] = False, seed: Optional[int] = None, epoch: int = 0,
                  rank: int = 0, world: int = 1, equal: bool = False, resize: Size = None,
@@ -284,20 +310,13 @@ class WebDataset(Stream):
                  flip: Optional[float] = None, vertical_flip: Optional[float] = None,
                  mean: Optional[Sequence[float]] = None, std: Optional[Sequence[float]] = None,
                  dtype: Any = None, channels: Optional[int] = None, skip: bool = False) -> None:
-        steps = dict(resize=resize, crop=crop, random_crop=random_crop,
-                     random_resized_crop=random_resized_crop, flip=flip, vertical_flip=vertical_flip,
-                     mean=mean, std=std, dtype=dtype)
-        _only_one(transform, steps)
+        options = _given(locals())
         if not 0 <= rank < world:
             raise ValueError(f"rank {rank} of world {world}: want a rank from 0 to world - 1")
-        if shuffle < 0:
-            raise ValueError(f"shuffle={shuffle}: want a bool, or the size of the buffer")
-        super().__init__("shards", None, paths=paths, shuffle=shuffle or None, seed=seed,
-                         epoch=epoch or None, rank=rank or None, world=None if world == 1 else world,
-                         equal=equal or None, channels=channels, skip=skip or None, **steps)
-        self.transform = transform
-        if transform is not None:
-            self._use_transform(transform, self._try_one)
+        if not isinstance(shuffle, int) or shuffle < 0:
+            raise ValueError(f"shuffle={shuffle!r}: want a bool, or the size of the buffer")
+        super().__init__("shards", **options)
+        self._use_transform(transform)
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch, which chooses the order of the next iteration."""
@@ -316,8 +335,7 @@ class Parquet(Dataset):
     def __init__(self, paths: Paths, columns: Columns = None, *, pad: Any = None,
                  cache: Optional[int] = None, spill: Optional[int] = None, skip: bool = False,
                  retries: Optional[int] = None) -> None:
-        super().__init__("parquet", None, paths=paths, columns=columns, pad=pad, cache=cache,
-                         spill=spill, skip=skip or None, retries=retries)
+        super().__init__("parquet", **_given(locals()))
 
 
 class JSONLines(Dataset):
@@ -328,8 +346,7 @@ class JSONLines(Dataset):
 
     def __init__(self, paths: Paths, columns: Columns = None, *, pad: Any = None, skip: bool = False,
                  retries: Optional[int] = None) -> None:
-        super().__init__("jsonl", None, paths=paths, columns=columns, pad=pad, skip=skip or None,
-                         retries=retries)
+        super().__init__("jsonl", **_given(locals()))
 
 
 class Tokens(Dataset):
@@ -345,38 +362,51 @@ class Tokens(Dataset):
     def __init__(self, path: PathLike, length: int, *, stride: Optional[int] = None, dtype: Any = None,
                  vocabulary: Optional[int] = None, column: Optional[str] = None,
                  pad: Optional[int] = None, skip: bool = False, retries: Optional[int] = None) -> None:
-        super().__init__("tokens", None, path=path, length=length, stride=stride, dtype=dtype,
-                         vocabulary=vocabulary, column=column, pad=pad, skip=skip or None,
-                         retries=retries)
+        super().__init__("tokens", **_given(locals()))
 
 
 class Npy(Dataset):
     """Arrays in files of numpy. Sample i is a tuple of row i of each file."""
 
     def __init__(self, paths: Paths, *, skip: bool = False, retries: Optional[int] = None) -> None:
-        super().__init__("npy", None, paths=paths, skip=skip or None, retries=retries)
+        super().__init__("npy", **_given(locals()))
+
+
+_STEPS = {"resize", "crop", "random_crop", "random_resized_crop", "flip", "vertical_flip", "mean", "std",
+          "dtype"}  # the options that a transform replaces
+
+
+def _given(arguments: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns the options that differ from None and False, from the local variables of a constructor."""
+    options = {k: v for k, v in arguments.items()
+               if v is not None and v is not False and k not in ("self", "__class__")}
+    transform, steps = options.pop("transform", None), sorted(_STEPS & options.keys())
+    if transform is not None and not callable(transform):
+        raise TypeError(f"transform: got {type(transform).__name__}, want a transform of torchvision")
+    if transform is not None and steps:
+        raise ValueError(f"transform and {', '.join(steps)}: put them into the transform, or leave it out")
+    for name in {"root", "path", "paths"} & arguments.keys():
+        options[name] = _path(arguments[name], several=name == "paths")
+    return options
+
+
+def _path(v: Any, several: bool) -> Any:
+    if several and hasattr(v, "__iter__") and not isinstance(v, (str, bytes)):
+        return [_path(item, several=False) for item in v]
+    return os.path.expanduser(os.fsdecode(v))
 
 
 def _plain(v: Any) -> Any:
-    """Converts paths and dtypes in an option to strings, and other sequences to lists."""
+    """Converts an option to a value that JSON can represent: paths, dtypes, sequences, arrays and scalars."""
+    numpy: Any = sys.modules.get("numpy")
     if isinstance(v, os.PathLike):
         return os.fspath(v)
     if isinstance(v, torch.dtype):
         return str(v)[len("torch."):]
+    if numpy and (isinstance(v, numpy.dtype) or isinstance(v, type) and issubclass(v, numpy.generic)):
+        return numpy.dtype(v).name
     if isinstance(v, Mapping):
         return {k: _plain(item) for k, item in v.items()}
     if isinstance(v, (list, tuple)):
         return [_plain(item) for item in v]
-    return v
-
-
-def _only_one(transform: Optional[Callable], steps: Mapping[str, Any]) -> None:
-    given = [k for k, v in steps.items() if v is not None]
-    if transform is not None and given:
-        raise ValueError(f"transform and {', '.join(given)}: put them into the transform, or leave it out")
-    if transform is not None and not callable(transform):
-        raise TypeError(f"transform: got {type(transform).__name__}, want a transform of torchvision")
-
-
-def _name(f: Any) -> str:
-    return getattr(f, "__qualname__", type(f).__name__)
+    return v.tolist() if hasattr(v, "tolist") else v

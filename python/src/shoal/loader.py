@@ -105,8 +105,8 @@ class DataLoader(data.DataLoader):
         stream = isinstance(dataset, data.IterableDataset)
         order = None
         if not stream and sampler is None and batch_sampler is None:
-            if batch_size is not None and batch_size < 1:
-                raise ValueError(f"batch_size={batch_size}: want at least 1, or None")
+            if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+                raise ValueError(f"batch_size={batch_size!r}: want an int of at least 1, or None")
             order = sampler = _Order(len(dataset), bool(shuffle), batch_size or 1, drop_last, rank, world)
             shuffle = None
         elif world > 1 and isinstance(dataset, datasets.WebDataset):

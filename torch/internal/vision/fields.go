@@ -224,6 +224,8 @@ func showValue(v any) string {
 		return v.Class.String()
 	case string:
 		return fmt.Sprintf("%.40q", v)
+	case tensor.DType:
+		return "torch." + v.String()
 	case []any, value.Tuple, int64, float64, value.Global:
 		return fmt.Sprintf("%.60s", fmt.Sprint(v))
 	}

@@ -259,7 +259,7 @@ func TestCheck_SaysWhatGoDoesNot(t *testing.T) {
 		{all(v1("Resize", "size", int64(9), "max_size", int64(20), "interpolation", mode("bilinear")),
 			toTensor), "max_size=20 is not supported by Go"},
 		{all(toImage, object("torchvision.transforms.v2._misc.ToDtype", "dtype", tensor.Float16, "scale",
-			true)), "Go supports only float32, from bytes"},
+			true)), "output dtype is torch.float16, Go supports only float32, from bytes"},
 		{all(v1("ColorJitter", "brightness", value.Tuple{0.5, 1.0}, "contrast", nil, "saturation", nil, "hue",
 			nil), toTensor), "Go supports only ranges around 1"},
 		{all(v1("RandomHorizontalFlip", "p", 1.5), toTensor), "p is 1.5, want a probability"},
