@@ -44,6 +44,8 @@ type job struct {
 	notes    []string                           // of rules
 	locks    map[int]map[uint64]pystack.SemLock // by process; read on demand
 	searched map[int]uint64                     // semaphore of the last search
+	objects  map[uint64]uint64                  // SemLock objects by semaphore, in the last process searched
+	held     []heldLock                         // set by findDeadHolders
 	outside  map[string][]pipeEnd               // ends of pipes in all processes; read on demand
 }
 
@@ -85,7 +87,8 @@ func newJob(o Options, pid int) (*job, error) {
 		return nil, fmt.Errorf("%w: %w", os.ErrProcessDone, errNoProcess)
 	}
 	j := &job{Options: o, parent: make(map[int]int), depth: make(map[int]int), orphans: make(map[int]bool),
-		roles: make(map[int]role), locks: make(map[int]map[uint64]pystack.SemLock), searched: make(map[int]uint64)}
+		roles: make(map[int]role), locks: make(map[int]map[uint64]pystack.SemLock), searched: make(map[int]uint64),
+		objects: make(map[uint64]uint64)}
 	j.root = o.findRoot(all, pid)
 	children := make(map[int][]int)
 	for _, st := range all {

@@ -11,11 +11,11 @@ import (
 // findings have the same culprit or one explains the other, the report begins with the heavier one.
 var rules = []func(*job) []Finding{
 	findDeadTracker, findDeadWorkers, findStopped, findZombies, findOrphans,
-	findDeadHolders, findLocalDeadlocks, findDeadPinThread,
-	findUndrained, findSlowConsumers, findLastWriters,
+	findDeadHolders, findLockCycles, findLocalDeadlocks, findDeadPinThread,
+	findUndrained, findSlowConsumers, findLastWriters, findLostTasks, findUnfinishedTasks,
 	findRanks,
 	findDescriptors, findFullShm, findThrottled, findOversubscribed,
-	findBusyWorker, findSlowDevice,
+	findBusyWorker, findSlowDevice, findStuckLoaders,
 }
 
 // Weights of findings, in the order of their importance.
@@ -24,6 +24,8 @@ const (
 	weightOversubscribed
 	weightZombie
 	weightConsumer
+	weightStuck
+	weightTasks
 	weightThrottled
 	weightRank
 	weightOrphan

@@ -45,6 +45,11 @@ var trackerFD = regexp.MustCompile(`tracker_fd=(\d+)`)
 // deadTracker returns a pipe to a resource tracker that no process reads, and a process that writes
 // to it.
 func (j *job) deadTracker() (pipe string, writer int) {
+	if slices.ContainsFunc(j.living(), func(p *procfs.Process) bool { return j.roles[p.PID] == roleTracker }) {
+		return "", 0
+	}
+	z := j.trackerZombie()
+	forked := z != nil && z.ExitSignal() != 0 && j.isForked()
 	for _, p := range j.living() {
 		command := strings.Join(p.Command, " ")
 		number := -1
@@ -56,12 +61,20 @@ func (j *job) deadTracker() (pipe string, writer int) {
 			if name == "" || f.Mode() != procfs.WriteOnly || !j.isUnread(name) {
 				continue
 			}
-			if f.FD == number || j.isServed(p.PID) && j.hasEnd(name, j.root) {
+			if f.FD == number || (j.isServed(p.PID) || forked && number < 0) && j.hasEnd(name, j.root) {
 				return name, p.PID
 			}
 		}
 	}
 	return "", 0
+}
+
+// isForked reports whether all workers of the job were forked by the root, so that a zombie that has
+// called execve is no worker.
+func (j *job) isForked() bool {
+	return !slices.ContainsFunc(j.living(), func(p *procfs.Process) bool {
+		return j.roles[p.PID] == roleSpawned || j.isServed(p.PID)
+	})
 }
 
 // isServed reports whether a process is a fork server or was started by one.
@@ -82,11 +95,6 @@ func findDeadTracker(j *job) []Finding {
 	if pipe == "" {
 		return nil
 	}
-	for _, p := range j.living() {
-		if j.roles[p.PID] == roleTracker {
-			return nil
-		}
-	}
 	pid, how := j.root, "it has ended"
 	if z := j.trackerZombie(); z != nil {
 		pid, how = z.PID, "it is a zombie that exited with status "+itoa(z.ExitStatus())
@@ -104,12 +112,14 @@ func findDeadTracker(j *job) []Finding {
 	}}
 }
 
-// trackerZombie returns the first ended child of the root, because multiprocessing starts the
-// tracker before the workers.
+// trackerZombie returns the ended child of the root that was probably the tracker: the first one
+// that runs the interpreter as a program of its own, because multiprocessing starts the tracker
+// before the workers.
 func (j *job) trackerZombie() *procfs.Process {
 	var oldest *procfs.Process
 	for _, z := range j.zombies() {
-		if j.parent[z.PID] == j.root && (oldest == nil || z.Start < oldest.Start) {
+		tracker := j.parent[z.PID] == j.root && z.Executed() && strings.HasPrefix(z.Name, "python")
+		if tracker && (oldest == nil || z.Start < oldest.Start) {
 			oldest = z
 		}
 	}

@@ -51,7 +51,10 @@ func (j *job) semLock(p *procfs.Process, addr uint64) (pystack.SemLock, bool) {
 		return lock, ok
 	}
 	j.searched[p.PID] = addr
-	found, _ := pystack.FindSemLocks(j.System, p, addr) // empty without permission
+	found, _ := pystack.FindSemLocks(j.System, p, addr, j.objects[addr]) // empty without permission
+	for at, l := range found {
+		j.objects[at] = l.Object
+	}
 	if j.locks[p.PID] == nil {
 		j.locks[p.PID] = make(map[uint64]pystack.SemLock)
 	}
@@ -110,6 +113,9 @@ func findDeadHolders(j *job) (found []Finding) {
 			}
 			sum += u.lock.Count
 		}
+		if sum > 0 {
+			j.noteHolder(w, users)
+		}
 		if sum != 0 || unknown > 0 || !users[first].known {
 			continue
 		}
@@ -138,6 +144,15 @@ func findDeadHolders(j *job) (found []Finding) {
 		found = append(found, f)
 	}
 	return found
+}
+
+// noteHolder remembers the living holder of a lock for [findLockCycles].
+func (j *job) noteHolder(w lockWait, users map[int]lockUse) {
+	for pid, u := range users {
+		if u.lock.Count > 0 {
+			j.held = append(j.held, heldLock{w, pid})
+		}
+	}
 }
 
 // lastKilled returns the ended worker of the job that started last, or nil. It prefers those that a
