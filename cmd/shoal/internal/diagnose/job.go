@@ -159,7 +159,8 @@ func isChildCommand(child, parent string, st procfs.Stat) bool {
 	case strings.Contains(parent, "multiprocessing.forkserver"):
 		return true
 	}
-	return child == parent || child == "" && st.State == 'Z' || strings.HasPrefix(st.Name, "pt_data_")
+	zombie := child == "" && st.State == 'Z' && (!st.Executed() || st.PGID != st.PID) // not a program of its own
+	return child == parent || zombie || strings.HasPrefix(st.Name, "pt_data_")
 }
 
 // isStray reports whether a process without a parent belongs to the job of root: a

@@ -69,12 +69,19 @@ func (j *job) deadTracker() (pipe string, writer int) {
 	return "", 0
 }
 
-// isForked reports whether all workers of the job were forked by the root, so that a zombie that has
-// called execve is no worker.
+// isForked reports whether the job has workers and the root has forked all of them, so that a zombie
+// that has called execve is no worker.
 func (j *job) isForked() bool {
-	return !slices.ContainsFunc(j.living(), func(p *procfs.Process) bool {
-		return j.roles[p.PID] == roleSpawned || j.isServed(p.PID)
-	})
+	forked := 0
+	for _, p := range j.living() {
+		if j.roles[p.PID] == roleSpawned || j.isServed(p.PID) {
+			return false
+		}
+		if j.parent[p.PID] == j.root && p.PID != j.root && j.roles[p.PID].works() && !p.Executed() {
+			forked++
+		}
+	}
+	return forked > 0
 }
 
 // isServed reports whether a process is a fork server or was started by one.

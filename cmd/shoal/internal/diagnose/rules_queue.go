@@ -75,6 +75,36 @@ func findUndrained(j *job) (found []Finding) {
 		f.Evidence = j.appendPlace(j.appendPlace(f.Evidence, parent), w.pid)
 		found = append(found, f)
 	}
+	return append(found, j.findUndrainedBounded()...)
+}
+
+// findUndrainedBounded is like [findUndrained] for children that wait for space in a queue with a
+// limit. A queue from which another process has received items may be drained by that one.
+func (j *job) findUndrainedBounded() (found []Finding) {
+	for _, l := range j.lockWaits() {
+		for _, pid := range l.waiters {
+			parent := j.parent[pid]
+			p := j.last.processes[parent]
+			puts := putsIn(j.first.stacks[pid], pid) && putsIn(j.last.stacks[pid], pid)
+			if p == nil || !puts || !j.waitsForEnd(parent) {
+				continue
+			}
+			if _, maps := semaphoreMapping(p, l.inode); !maps {
+				continue
+			}
+			if c, _ := j.bounded(l.inode, pid); c != 0 && c != parent {
+				continue
+			}
+			f := Finding{Rule: "join-before-drain", PID: parent, weight: weightUndrained,
+				Cause: fmt.Sprintf("%s joins %s before it has read the queue that this process fills: each waits for "+
+					"the other", j.label(parent), j.label(pid)),
+				Evidence: []string{evidence("process %d waits in put for space in a full queue (semaphore %s)", pid, l.name),
+					evidence("process %d has the queue, and waits for the end of a child", parent)},
+				Cure: "get all results from the queue before join(), or use a queue without a limit and a manager"}
+			f.Evidence = j.appendPlace(j.appendPlace(f.Evidence, parent), pid)
+			found = append(found, f)
+		}
+	}
 	return found
 }
 
@@ -189,9 +219,11 @@ func findLastWriters(j *job) (found []Finding) {
 			if !ok || !reads || f.Pipe() == "" || !j.isOnlyWriter(p.PID, f.Pipe()) {
 				continue
 			}
-			found = append(found, Finding{Rule: "waits-for-ended", PID: p.PID, weight: weightKilled,
-				Cause: fmt.Sprintf("%s waits for data that no living process can send: its workers have ended",
-					j.label(p.PID)),
+			cause := fmt.Sprintf("%s waits for data that no living process can send", j.label(p.PID))
+			if p.PID == j.root {
+				cause += ": its workers have ended"
+			}
+			found = append(found, Finding{Rule: "waits-for-ended", PID: p.PID, weight: weightKilled, Cause: cause,
 				Evidence: j.appendPlace([]string{evidence(
 					"it reads %s, and no other process has an end of it to write to", f.Pipe())}, p.PID),
 				Cure: "look for the worker's traceback, or for its death in the kernel's log; get with a " +
