@@ -104,11 +104,18 @@ func (j *job) report() *Report {
 }
 
 func (j *job) describeStacks() string {
+	if j.spied {
+		return "from py-spy, because they cannot be read from the memory of the interpreters: " + j.stackErr.Error()
+	}
 	if len(j.last.stacks) > 0 {
 		return "read from the memory of the interpreters"
 	}
 	if j.stackErr != nil {
-		return "not available: " + j.stackErr.Error()
+		text := "not available: " + j.stackErr.Error()
+		if j.spyErr != nil {
+			text += "; " + j.spyErr.Error()
+		}
+		return text
 	}
 	return "not available: no supported interpreter"
 }

@@ -41,6 +41,8 @@ type job struct {
 	quick    []quickSample
 	elapsed  time.Duration
 	stackErr error
+	spyErr   error                              // of py-spy; it is not started again after an error
+	spied    bool                               // some stacks are of py-spy
 	notes    []string                           // of rules
 	locks    map[int]map[uint64]pystack.SemLock // by process; read on demand
 	searched map[int]uint64                     // semaphore of the last search
@@ -210,8 +212,28 @@ func (j *job) readSample(previous *sample) *sample {
 		s.groups[pid] = j.System.ReadGroup(p)
 		s.processes[pid] = p
 		j.readStacks(s.stacks, p)
+		j.spyStacks(s.stacks, p)
 	}
 	return s
+}
+
+// maxSpy limits the time of py-spy for one process.
+const maxSpy = time.Second
+
+// spyStacks gets the stacks of a process from py-spy, if they cannot be read.
+func (j *job) spyStacks(into map[int][]pystack.Stack, p *procfs.Process) {
+	if j.stackErr == nil || j.spyErr != nil || len(into[p.PID]) > 0 || len(p.Maps.Python) == 0 || p.State == 'Z' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), maxSpy)
+	defer cancel()
+	stacks, err := pystack.Spy(ctx, p.PID)
+	if err != nil {
+		j.spyErr = err
+		return
+	}
+	j.spied = true
+	into[p.PID] = stacks
 }
 
 func (j *job) readStacks(into map[int][]pystack.Stack, p *procfs.Process) {

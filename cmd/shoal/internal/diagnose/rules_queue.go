@@ -12,6 +12,7 @@ import (
 // A blockedWriter is a process with a thread that waits for space in a pipe.
 type blockedWriter struct {
 	pid     int
+	thread  int
 	pipe    string
 	readers []int // other processes with the reading end
 }
@@ -28,7 +29,7 @@ func (j *job) blockedWriters() (all []blockedWriter) {
 			if !ok || f.Pipe() == "" {
 				continue
 			}
-			w := blockedWriter{pid: p.PID, pipe: f.Pipe()}
+			w := blockedWriter{pid: p.PID, thread: t.PID, pipe: f.Pipe()}
 			for _, e := range j.pipes()[w.pipe] {
 				if e.mode != procfs.WriteOnly && e.pid != p.PID && !slices.Contains(w.readers, e.pid) {
 					w.readers = append(w.readers, e.pid)
@@ -109,12 +110,15 @@ func (j *job) findUndrainedBounded() (found []Finding) {
 }
 
 // findSlowConsumers finds producers that wait for a full queue. DataLoader's workers are left out:
-// they wait whenever training is slower than loading, which is not a fault.
+// they wait whenever training is slower than loading, which is not a fault. So are threads that
+// send tasks to workers of their process, such as the one of a Pool: a backlog of tasks is normal.
 func findSlowConsumers(j *job) (found []Finding) {
 	producers := make(map[int][]string) // evidence by consumer
 	count := make(map[int]int)
 	for _, w := range j.blockedWriters() {
-		if c := j.consumerOf(w.readers); c != 0 && j.roles[w.pid] != roleLoader && !j.waitsForEnd(c) {
+		c := j.consumerOf(w.readers)
+		backlog := w.thread != w.pid && j.parent[c] == w.pid
+		if c != 0 && j.roles[w.pid] != roleLoader && !j.waitsForEnd(c) && !backlog {
 			producers[c] = append(producers[c],
 				evidence("%s is blocked in a write to the full %s", j.label(w.pid), w.pipe))
 			count[c]++
