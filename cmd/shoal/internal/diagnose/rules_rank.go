@@ -34,7 +34,8 @@ func meetingOf(stacks []pystack.Stack, pid int) (m meeting, ok bool) {
 		return m, false
 	}
 	for i, f := range s.Frames {
-		backward := f.Function == "_engine_run_backward" && strings.HasSuffix(f.File, "torch/autograd/graph.py")
+		backward := f.Function == "_engine_run_backward" && strings.HasSuffix(f.File, "torch/autograd/graph.py") ||
+			i == 0 && f.Function == "backward" && strings.HasSuffix(f.File, "torch/autograd/__init__.py") // before 2.3
 		named := collectives[f.Function] || messages[f.Function]
 		if named && strings.HasSuffix(f.File, "torch/distributed/distributed_c10d.py") || backward {
 			m.function, ok = f.Function, true // the outermost one is the call of the user
