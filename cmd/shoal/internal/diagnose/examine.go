@@ -197,8 +197,8 @@ func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 		unowned = fmt.Sprintf("; %s without a recorded creator in /dev/shm, which no process uses: see "+
 			"shoal doctor --clean", words.Count(n, "name"))
 	}
-	return nil, fmt.Errorf("%w: no process %d is running, and it has left neither workers nor tensors in shared memory%s",
-		ErrProcess, pid, unowned)
+	return nil, fmt.Errorf(
+		"%w: no process %d is running, and it has left neither workers nor tensors in shared memory%s", ErrProcess, pid, unowned)
 }
 
 // countUnowned counts the leaks whose names do not record a creator.

@@ -69,8 +69,8 @@ func (j *job) deadTracker() (pipe string, writer int) {
 	return "", 0
 }
 
-// isForked reports whether the job has workers and the root has forked all of them, so that a zombie
-// that has called execve is no worker.
+// isForked reports whether the job has workers and the root has forked all of them, so that a
+// zombie that has called execve is no worker.
 func (j *job) isForked() bool {
 	forked := 0
 	for _, p := range j.living() {

@@ -99,7 +99,8 @@ func (j *job) findUndrainedBounded() (found []Finding) {
 			f := Finding{Rule: "join-before-drain", PID: parent, weight: weightUndrained,
 				Cause: fmt.Sprintf("%s joins %s before it has read the queue that this process fills: each waits for "+
 					"the other", j.label(parent), j.label(pid)),
-				Evidence: []string{evidence("process %d waits in put for space in a full queue (semaphore %s)", pid, l.name),
+				Evidence: []string{
+					evidence("process %d waits in put for space in a full queue (semaphore %s)", pid, l.name),
 					evidence("process %d has the queue, and waits for the end of a child", parent)},
 				Cure: "get all results from the queue before join(), or use a queue without a limit and a manager"}
 			f.Evidence = j.appendPlace(j.appendPlace(f.Evidence, parent), pid)

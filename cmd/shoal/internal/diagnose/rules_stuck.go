@@ -45,14 +45,14 @@ func findStuckLoaders(j *job) (found []Finding) {
 			p := j.last.processes[t.PID]
 			wait := j.describeWait(p, t)
 			if len(idle) == 0 && (kindOf(t) == waitSleep || kindOf(t) == waitChild) {
-				j.notes = append(j.notes, fmt.Sprintf("%s waits for a DataLoader worker, and %s was in one wait during the "+
-					"whole observation: %s, in %s", j.label(parent.PID), j.label(t.PID), wait, j.placeOf(t.PID)))
+				j.notes = append(j.notes, fmt.Sprintf("%s waits for a DataLoader worker, and %s was in one "+
+					"wait during the whole observation: %s, in %s", j.label(parent.PID), j.label(t.PID), wait, j.placeOf(t.PID)))
 				continue
 			}
 			f := Finding{Rule: "stuck-worker", PID: t.PID, weight: weightStuck,
 				Cause: fmt.Sprintf("%s is stuck in a wait (%s), and %s waits for it", j.label(t.PID), wait,
 					j.label(parent.PID)),
-				Evidence: []string{evidence("it was in this wait during the whole observation of %.1f s, and did not run",
+				Evidence: []string{evidence("it was in this wait during all of the %.1f s, and did not run",
 					j.elapsed.Seconds())},
 				Cure: "look at the function below. Give every wait of a data set a timeout: sockets, locks, " +
 					"subprocesses. DataLoader(timeout=…) raises an error instead of waiting for ever"}

@@ -79,8 +79,8 @@ func findLostTasks(j *job) (found []Finding) {
 			continue
 		}
 		f := Finding{Rule: "pool-task-lost", PID: p.PID, weight: weightTasks,
-			Cause: fmt.Sprintf("%s waits for a result of its Pool, but %s idle: a worker died with the task", j.label(p.PID),
-				areText(len(workers))),
+			Cause: fmt.Sprintf("%s waits for a result of its Pool, but %s idle: a worker died with the task",
+				j.label(p.PID), areText(len(workers))),
 			Evidence: []string{"the Pool's task thread has sent all tasks, and each worker waits for a new one"},
 			Cure: "look in the kernel's log for the death (dmesg | grep -i kill). concurrent.futures." +
 				"ProcessPoolExecutor raises BrokenProcessPool in such a case; get(timeout) ends the wait"}
@@ -94,8 +94,8 @@ func findLostTasks(j *job) (found []Finding) {
 			}
 		}
 		if d := float64(youngest.Start-oldest.Start) * tick.Seconds(); d > 0.3 {
-			f.Evidence = append(f.Evidence, evidence("worker %d started %.1f s after worker %d: it replaces one that died",
-				youngest.PID, d, oldest.PID))
+			f.Evidence = append(f.Evidence, evidence(
+				"worker %d started %.1f s after worker %d: it replaces one that died", youngest.PID, d, oldest.PID))
 		}
 		f.Evidence = j.appendPlace(f.Evidence, p.PID)
 		found = append(found, f)
@@ -129,9 +129,10 @@ func findUnfinishedTasks(j *job) (found []Finding) {
 			continue
 		}
 		f := Finding{Rule: "task-done-missing", PID: p.PID, weight: weightTasks,
-			Cause: fmt.Sprintf("%s waits in JoinableQueue.join, but its consumers are idle: one did not call task_done, or "+
-				"died with an item", j.label(p.PID)),
-			Evidence: []string{evidence("%s waited in get during the whole observation", words.Count(consumers, "consumer"))},
+			Cause: fmt.Sprintf("%s waits in JoinableQueue.join, but its consumers are idle: one did not call task_done, "+
+				"or died with an item", j.label(p.PID)),
+			Evidence: []string{evidence("%s waited in get during the whole observation",
+				words.Count(consumers, "consumer"))},
 			Cure:     "call task_done() after each get(), also if the item fails: in a finally clause"}
 		f.Evidence = j.appendPlace(f.Evidence, p.PID)
 		found = append(found, f)

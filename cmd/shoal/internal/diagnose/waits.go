@@ -32,11 +32,13 @@ const (
 // https://github.com/torvalds/linux/blob/v6.12/scripts/syscall.tbl
 var callKinds = map[string]map[int]waitKind{
 	"amd64": {0: waitRead, 1: waitWrite, 7: waitPoll, 17: waitRead, 19: waitRead, 20: waitWrite, 23: waitPoll,
-		34: waitSleep, 35: waitSleep, 42: waitConnect, 43: waitRead, 44: waitWrite, 45: waitRead, 46: waitWrite, 47: waitRead,
-		61: waitChild, 72: waitFileLock, 73: waitFileLock, 202: waitFutex, 230: waitSleep, 232: waitPoll, 247: waitChild, 257: waitOpen, 270: waitPoll, 271: waitPoll,
+		34: waitSleep, 35: waitSleep, 42: waitConnect, 43: waitRead, 44: waitWrite, 45: waitRead, 46: waitWrite,
+		47: waitRead, 61: waitChild, 72: waitFileLock, 73: waitFileLock, 202: waitFutex, 230: waitSleep,
+		232: waitPoll, 247: waitChild, 257: waitOpen, 270: waitPoll, 271: waitPoll,
 		281: waitPoll, 288: waitRead},
-	"arm64": {22: waitPoll, 25: waitFileLock, 32: waitFileLock, 56: waitOpen, 63: waitRead, 64: waitWrite, 65: waitRead, 66: waitWrite, 67: waitRead, 72: waitPoll,
-		73: waitPoll, 95: waitChild, 98: waitFutex, 101: waitSleep, 115: waitSleep, 202: waitRead, 203: waitConnect, 206: waitWrite,
+	"arm64": {22: waitPoll, 25: waitFileLock, 32: waitFileLock, 56: waitOpen, 63: waitRead,
+		64: waitWrite, 65: waitRead, 66: waitWrite, 67: waitRead, 72: waitPoll, 73: waitPoll, 95: waitChild,
+		98: waitFutex, 101: waitSleep, 115: waitSleep, 202: waitRead, 203: waitConnect, 206: waitWrite,
 		207: waitRead, 211: waitWrite, 212: waitRead, 242: waitRead, 260: waitChild},
 }
 

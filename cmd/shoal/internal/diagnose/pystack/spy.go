@@ -20,7 +20,8 @@ func Spy(ctx context.Context, pid int) ([]Stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := exec.CommandContext(ctx, program, "dump", "--nonblocking", "--json", "--pid", strconv.Itoa(pid)).Output()
+	args := []string{"dump", "--nonblocking", "--json", "--pid", strconv.Itoa(pid)}
+	out, err := exec.CommandContext(ctx, program, args...).Output()
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {

@@ -47,7 +47,8 @@ func TestSpy_KnowsTheMainThreadByItsName(t *testing.T) {
 
 func TestSpy_ReturnsItsError(t *testing.T) {
 	putSpy(t, "echo 'Error: Permission Denied' >&2; exit 1\n")
-	if _, err := pystack.Spy(context.Background(), 7); err == nil || !strings.Contains(err.Error(), "Permission Denied") {
+	_, err := pystack.Spy(context.Background(), 7)
+	if err == nil || !strings.Contains(err.Error(), "Permission Denied") {
 		t.Errorf("error %v, want the one of py-spy", err)
 	}
 }
