@@ -133,7 +133,7 @@ func findUnfinishedTasks(j *job) (found []Finding) {
 				"or died with an item", j.label(p.PID)),
 			Evidence: []string{evidence("%s waited in get during the whole observation",
 				words.Count(consumers, "consumer"))},
-			Cure:     "call task_done() after each get(), also if the item fails: in a finally clause"}
+			Cure: "call task_done() after each get(), also if the item fails: in a finally clause"}
 		f.Evidence = j.appendPlace(f.Evidence, p.PID)
 		found = append(found, f)
 	}
