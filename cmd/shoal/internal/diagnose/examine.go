@@ -198,7 +198,8 @@ func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 			"shoal doctor --clean", words.Count(n, "name"))
 	}
 	return nil, fmt.Errorf(
-		"%w: no process %d is running, and it has left neither workers nor tensors in shared memory%s", ErrProcess, pid, unowned)
+		"%w: no process %d is running, and it has left neither workers nor tensors in shared memory%s",
+		ErrProcess, pid, unowned)
 }
 
 // countUnowned counts the leaks whose names do not record a creator.

@@ -18,7 +18,7 @@ type dependency struct {
 	text string // how the first process depends on the other, as evidence
 }
 
-// dependencies returns, by process, the holders of the locks for which it waits and the child that
+// dependencies returns, by process, the holders of the locks that it waits for and the child that
 // it joins.
 func (j *job) dependencies() map[int][]dependency {
 	all := make(map[int][]dependency)
@@ -72,7 +72,7 @@ func findLockCycles(j *job) (found []Finding) {
 		s, ok := stackOf(j.last.stacks[l.holder], l.holder)
 		inQueue := ok && indexFunction(s, "get", "multiprocessing/queues.py") >= 0 // an idle consumer
 		if place := j.placeOf(l.holder); !done[l.holder] && !inQueue && place != "" {
-			j.notes = append(j.notes, fmt.Sprintf("%s holds the lock %s, for which %s; it is in %s",
+			j.notes = append(j.notes, fmt.Sprintf("%s holds the lock %s, that %s for; it is in %s",
 				j.label(l.holder), l.name, waitText(len(l.waiters)), place))
 		}
 	}

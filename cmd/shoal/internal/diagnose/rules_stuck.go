@@ -18,7 +18,7 @@ func (j *job) awaitsBatch(pid int) bool {
 	return j.isWaiting(pid)
 }
 
-// stuckIn returns the wait in which the main thread of a process spent the whole observation.
+// stuckIn returns the wait of a main thread if it lasted during the whole observation.
 func (j *job) stuckIn(pid int) (procfs.Thread, bool) {
 	for _, t := range j.stuckThreads(pid) {
 		if t.PID == pid {
@@ -46,7 +46,8 @@ func findStuckLoaders(j *job) (found []Finding) {
 			wait := j.describeWait(p, t)
 			if len(idle) == 0 && (kindOf(t) == waitSleep || kindOf(t) == waitChild) {
 				j.notes = append(j.notes, fmt.Sprintf("%s waits for a DataLoader worker, and %s was in one "+
-					"wait during the whole observation: %s, in %s", j.label(parent.PID), j.label(t.PID), wait, j.placeOf(t.PID)))
+					"wait during the whole observation: %s, in %s", j.label(parent.PID), j.label(t.PID), wait,
+					j.placeOf(t.PID)))
 				continue
 			}
 			f := Finding{Rule: "stuck-worker", PID: t.PID, weight: weightStuck,

@@ -54,8 +54,8 @@ func (j *job) waitsInPool(pid int) bool {
 	return false
 }
 
-// findLostTasks finds programs that wait for a result of a Pool whose workers have nothing to do. A
-// Pool replaces a worker that dies, but not the task that the worker had.
+// findLostTasks finds programs that wait for a result of a Pool while its workers have nothing to
+// do. A Pool replaces a worker that dies, but not the task that the worker had.
 //
 // https://github.com/python/cpython/issues/66587
 func findLostTasks(j *job) (found []Finding) {
@@ -129,8 +129,8 @@ func findUnfinishedTasks(j *job) (found []Finding) {
 			continue
 		}
 		f := Finding{Rule: "task-done-missing", PID: p.PID, weight: weightTasks,
-			Cause: fmt.Sprintf("%s waits in JoinableQueue.join, but its consumers are idle: one did not call task_done, "+
-				"or died with an item", j.label(p.PID)),
+			Cause: fmt.Sprintf("%s waits in JoinableQueue.join, but its consumers are idle: one did not call "+
+				"task_done, or died with an item", j.label(p.PID)),
 			Evidence: []string{evidence("%s waited in get during the whole observation",
 				words.Count(consumers, "consumer"))},
 			Cure: "call task_done() after each get(), also if the item fails: in a finally clause"}
