@@ -84,6 +84,15 @@ func (j *job) isForked() bool {
 	return forked > 0
 }
 
+// creator returns the parent of a process, or the one that asked a fork server for it.
+func (j *job) creator(pid int) int {
+	parent := j.parent[pid]
+	if j.roles[parent] == roleServer {
+		return j.parent[parent]
+	}
+	return parent
+}
+
 // isServed reports whether a process is a fork server or was started by one.
 func (j *job) isServed(pid int) bool {
 	return j.roles[pid] == roleServer || j.roles[j.parent[pid]] == roleServer
@@ -286,7 +295,7 @@ func findStopped(j *job) (found []Finding) {
 			f.Cause = fmt.Sprintf("%s is stopped (SIGSTOP or SIGTSTP)", j.label(p.PID))
 			f.Cure = fmt.Sprintf("continue it with kill -CONT %d", p.PID)
 		}
-		if parent := j.parent[p.PID]; j.isWaiting(parent) && j.roles[parent] != "" {
+		if parent := j.creator(p.PID); j.isWaiting(parent) && j.roles[parent] != "" {
 			f.Cause += fmt.Sprintf(", and %s waits", j.label(parent))
 			f.Evidence = j.appendPlace(f.Evidence, parent)
 		}

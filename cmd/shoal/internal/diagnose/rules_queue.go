@@ -62,7 +62,7 @@ func (j *job) waitsForEnd(pid int) bool {
 // https://docs.python.org/3/library/multiprocessing.html#joining-processes-that-use-queues
 func findUndrained(j *job) (found []Finding) {
 	for _, w := range j.blockedWriters() {
-		parent := j.parent[w.pid]
+		parent := j.creator(w.pid)
 		if !j.waitsForEnd(parent) || !j.hasEnd(w.pipe, parent) || !j.isWaiting(w.pid) {
 			continue
 		}
@@ -84,7 +84,7 @@ func findUndrained(j *job) (found []Finding) {
 func (j *job) findUndrainedBounded() (found []Finding) {
 	for _, l := range j.lockWaits() {
 		for _, pid := range l.waiters {
-			parent := j.parent[pid]
+			parent := j.creator(pid)
 			p := j.last.processes[parent]
 			puts := putsIn(j.first.stacks[pid], pid) && putsIn(j.last.stacks[pid], pid)
 			if p == nil || !puts || !j.waitsForEnd(parent) {
@@ -118,7 +118,7 @@ func findSlowConsumers(j *job) (found []Finding) {
 	count := make(map[int]int)
 	for _, w := range j.blockedWriters() {
 		c := j.consumerOf(w.readers)
-		backlog := w.thread != w.pid && j.parent[c] == w.pid
+		backlog := w.thread != w.pid && j.creator(c) == w.pid
 		if c != 0 && j.roles[w.pid] != roleLoader && !j.waitsForEnd(c) && !backlog {
 			producers[c] = append(producers[c],
 				evidence("%s is blocked in a write to the full %s", j.label(w.pid), w.pipe))
