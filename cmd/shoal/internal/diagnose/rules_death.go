@@ -93,6 +93,16 @@ func (j *job) creator(pid int) int {
 	return parent
 }
 
+// created returns the children of a process, and those that a fork server has started for it.
+func (j *job) created(pid int) (all []int) {
+	for _, c := range j.tree {
+		if c != pid && j.creator(c) == pid {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // isServed reports whether a process is a fork server or was started by one.
 func (j *job) isServed(pid int) bool {
 	return j.roles[pid] == roleServer || j.roles[j.parent[pid]] == roleServer

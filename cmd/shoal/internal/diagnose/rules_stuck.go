@@ -71,7 +71,7 @@ func findStuckLoaders(j *job) (found []Finding) {
 // sortLoaders returns the waits of the DataLoader workers of a process that are stuck, those that
 // wait for work, and the number of the others.
 func (j *job) sortLoaders(parent int) (stuck []procfs.Thread, idle []int, active int) {
-	for _, c := range j.children(parent) {
+	for _, c := range j.created(parent) {
 		p := j.last.processes[c]
 		if j.roles[c] != roleLoader || p == nil {
 			continue

@@ -65,7 +65,7 @@ func findLostTasks(j *job) (found []Finding) {
 		}
 		var workers []*procfs.Process
 		idle, reads := true, false
-		for _, c := range j.children(p.PID) {
+		for _, c := range j.created(p.PID) {
 			w := j.last.processes[c]
 			if w == nil || !hasFunction(j.last.stacks[c], "worker", "multiprocessing/pool.py") {
 				continue
