@@ -37,8 +37,15 @@ func Examine(ctx context.Context, o Options, pid int) (*Report, error) {
 	if pid <= 0 {
 		return nil, fmt.Errorf("%w: pid %d: want a positive number", ErrProcess, pid)
 	}
+	st, err := o.System.ReadStat(pid)
+	zombie := err == nil && st.State == 'Z'
+	if zombie {
+		if r, ok, err := o.examineGroup(ctx, pid); err == nil && ok && hasRule(r, "orphan") {
+			return r, nil
+		}
+	}
 	j, err := newJob(o, pid)
-	if errors.Is(err, os.ErrProcessDone) {
+	if errors.Is(err, os.ErrProcessDone) || err == nil && zombie && j.root == pid {
 		return o.examineEnded(ctx, pid)
 	}
 	if err != nil {
@@ -55,6 +62,10 @@ func Examine(ctx context.Context, o Options, pid int) (*Report, error) {
 		return nil, err
 	}
 	return j.report(), nil
+}
+
+func hasRule(r *Report, rule string) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Rule == rule })
 }
 
 // checkPython returns an error if no process of the job is a Python program.
@@ -93,11 +104,18 @@ func (j *job) report() *Report {
 }
 
 func (j *job) describeStacks() string {
+	if j.spied {
+		return "from py-spy, because they cannot be read from the memory of the interpreters: " + j.stackErr.Error()
+	}
 	if len(j.last.stacks) > 0 {
 		return "read from the memory of the interpreters"
 	}
 	if j.stackErr != nil {
-		return "not available: " + j.stackErr.Error()
+		text := "not available: " + j.stackErr.Error()
+		if j.spyErr != nil {
+			text += "; " + j.spyErr.Error()
+		}
+		return text
 	}
 	return "not available: no supported interpreter"
 }
@@ -159,19 +177,11 @@ func (j *job) addNotes(r *Report) {
 	}
 }
 
-// examineEnded reports the traces of a process that no longer exists: members of its process group,
-// and shared memory with its number.
+// examineEnded reports the traces of a process that has ended: members of its process group, and
+// shared memory with its number.
 func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
-	all, err := readStats(o.System)
-	if err != nil {
-		return nil, err
-	}
-	for _, st := range sortedStats(all) {
-		command := o.commandOf(st.PID)
-		if (st.PGID == pid || st.SID == pid) && strings.Contains(command, "python") && !isHelper(command) &&
-			st.State != 'Z' {
-			return o.examineOrphan(ctx, pid, st.PID)
-		}
+	if r, ok, err := o.examineGroup(ctx, pid); ok || err != nil {
+		return r, err
 	}
 	leaks, err := FindLeaks(o.System, "/dev/shm")
 	if err != nil {
@@ -182,8 +192,43 @@ func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 		r.Findings, r.Verdict = append(r.Findings, f), f.Cause
 		return r, nil
 	}
-	return nil,
-		fmt.Errorf("%w: there is no process %d, and it has left neither workers nor shared memory", ErrProcess, pid)
+	unowned := ""
+	if n := countUnowned(leaks); n > 0 {
+		unowned = fmt.Sprintf("; %s without a recorded creator in /dev/shm, which no process uses: see "+
+			"shoal doctor --clean", words.Count(n, "name"))
+	}
+	return nil, fmt.Errorf(
+		"%w: no process %d is running, and it has left neither workers nor tensors in shared memory%s",
+		ErrProcess, pid, unowned)
+}
+
+// countUnowned counts the leaks whose names do not record a creator.
+func countUnowned(leaks []Leak) (n int) {
+	for _, l := range leaks {
+		if l.Creator == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// examineGroup examines the job of a Python program in the process group or session of a process
+// that has ended. ok is false if there is none.
+func (o Options) examineGroup(ctx context.Context, pid int) (r *Report, ok bool, err error) {
+	all, err := readStats(o.System)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, st := range sortedStats(all) {
+		if st.PGID != pid && st.SID != pid || st.PID == pid || st.State == 'Z' {
+			continue
+		}
+		if command := o.commandOf(st.PID); strings.Contains(command, "python") && !isHelper(command) {
+			r, err = o.examineOrphan(ctx, pid, st.PID)
+			return r, true, err
+		}
+	}
+	return nil, false, nil
 }
 
 // examineOrphan examines the job of an orphan and names the process that started it.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,34 +23,53 @@ type seededFault struct {
 	method string // the only start method with which the fault can occur; "" means all
 	served string // rule for forkserver, which reaps the culprit at once; another process is then named
 	needs  string // control group of version 1, or "mount"
+	plain  bool   // any Python can run it
 }
 
 var seededFaults = []seededFault{
-	{name: "killed_worker", rule: "worker-killed", served: "waits-for-ended"},
+	{name: "killed_worker", rule: "worker-killed", served: "waits-for-ended", plain: true},
 	{name: "out_of_memory", rule: "worker-out-of-memory", served: "waits-for-ended", needs: "memory"},
 	{name: "stopped_worker", rule: "stopped"},
 	{name: "full_shm", rule: "shm-full", needs: "mount"},
 	{name: "descriptors", rule: "descriptors"},
 	{name: "fork_lock", rule: "fork-with-threads", method: "fork"},
-	{name: "dead_holder", rule: "lock-held-by-dead", served: "lock-held-by-dead"},
+	{name: "dead_holder", rule: "lock-held-by-dead", served: "lock-held-by-dead", plain: true},
 	{name: "dead_pin_thread", rule: "pin-thread-dead"},
 	{name: "slow_consumer", rule: "slow-consumer"},
-	{name: "join_before_drain", rule: "join-before-drain"},
+	{name: "join_before_drain", rule: "join-before-drain", plain: true},
 	{name: "leaked_names", rule: "leaked-names"},
-	{name: "orphan", rule: "orphan"},
+	{name: "orphan", rule: "orphan", plain: true},
 	{name: "missing_rank", rule: "rank-missing"},
 	{name: "rank_order", rule: "rank-order"},
 	{name: "oversubscribed", rule: "oversubscribed"},
 	{name: "throttled", rule: "throttled", needs: "cpu"},
 	{name: "slow_device", rule: "slow-device", needs: "blkio"},
 	{name: "endless_loop", rule: "busy-worker"},
-	{name: "killed_tracker", rule: "resource-tracker-dead", method: "spawn"},
-	{name: "zombie", rule: "zombie", method: "fork"},
+	{name: "killed_tracker", rule: "resource-tracker-dead", plain: true},
+	{name: "zombie", rule: "zombie", method: "fork", plain: true},
+	{name: "two_locks", rule: "deadlock-between-processes", plain: true},
+	{name: "lost_task", rule: "pool-task-lost", plain: true},
+	{name: "unfinished_tasks", rule: "task-done-missing", plain: true},
+	{name: "limited_queue", rule: "join-before-drain", plain: true},
+	{name: "silent_server", rule: "stuck-worker"},
+	{name: "receivers", rule: "rank-order"},
+	{name: "absent_rank", rule: "rank-missing"},
+	{name: "foreign_shm", rule: "shm-full", needs: "mount", plain: true},
 }
 
 var healthyPrograms = strings.Fields(`fast_loader slow_loader slow_computing_loader one_worker
 	compute_bound large_batches short_epochs stream no_workers pool pipeline fan_out ping_pong
-	long_critical_section idle_workers join_in_order manager hogwild ddp ddp_slow_rank file_system threads`)
+	long_critical_section idle_workers join_in_order manager hogwild ddp ddp_slow_rank file_system threads
+	idle_pool slow_pool lazy_pool executor servers between_epochs joined_queue consumer_group`)
+
+// plainPython returns the python3 on the PATH, or skips the test.
+func plainPython(t *testing.T) string {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3 on the PATH")
+	}
+	return python
+}
 
 // pythons returns the interpreters with PyTorch, or skips the test.
 func pythons(t *testing.T) []string {
@@ -129,42 +149,55 @@ func removeGroups(t *testing.T, pid int) {
 	}
 }
 
+// TestExamine_NamesFaultsOfPrograms needs no PyTorch.
+func TestExamine_NamesFaultsOfPrograms(t *testing.T) {
+	examineFaults(t, plainPython(t), []string{"fork", "spawn"}, func(f seededFault) bool { return f.plain })
+}
+
 func TestExamine_NamesSeededFaults(t *testing.T) {
 	for _, python := range pythons(t) {
-		for _, method := range methods() {
-			for _, f := range seededFaults {
-				if f.method != "" && f.method != method {
-					continue
+		examineFaults(t, python, methods(), func(seededFault) bool { return true })
+	}
+}
+
+func examineFaults(t *testing.T, python string, methods []string, selects func(seededFault) bool) {
+	page := pageVerdicts(t)
+	for _, method := range methods {
+		for _, f := range seededFaults {
+			if f.method != "" && f.method != method || !selects(f) {
+				continue
+			}
+			name := fmt.Sprintf("%s/%s/%s", filepath.Base(filepath.Dir(filepath.Dir(python))), method, f.name)
+			t.Run(name, func(t *testing.T) {
+				skipWithout(t, f.needs)
+				args := []string{python, "testdata/faults/" + f.name + ".py", method}
+				if f.needs == "mount" {
+					args = append([]string{"unshare", "-m", "sh", "-c",
+						`mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"`, "sh"}, args...)
 				}
-				name := fmt.Sprintf("%s/%s/%s", filepath.Base(filepath.Dir(filepath.Dir(python))), method, f.name)
-				t.Run(name, func(t *testing.T) {
-					skipWithout(t, f.needs)
-					args := []string{python, "testdata/faults/" + f.name + ".py", method}
-					if f.needs == "mount" {
-						args = append([]string{"unshare", "-m", "sh", "-c",
-							`mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"`, "sh"}, args...)
-					}
-					cmd, pid, culprit := start(t, args...)
-					if f.name == "leaked_names" || f.name == "orphan" {
-						cmd.Process.Wait() // the program kills itself
-					}
-					report, err := diagnose.Examine(context.Background(), diagnose.Options{}, pid)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if f.served != "" && method == "forkserver" {
-						if len(report.Findings) == 0 || report.Findings[0].Rule != f.served {
-							t.Errorf("want %s first", f.served)
-							report.Print(t.Output())
-						}
-						return
-					}
-					if f0 := report.Findings; len(f0) == 0 || f0[0].Rule != f.rule || f0[0].PID != culprit {
-						t.Errorf("want %s of process %d first", f.rule, culprit)
+				cmd, pid, culprit := start(t, args...)
+				if f.name == "leaked_names" || f.name == "orphan" {
+					cmd.Process.Wait() // the program kills itself
+				}
+				report, err := diagnose.Examine(context.Background(), diagnose.Options{}, pid)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f.served != "" && method == "forkserver" {
+					if len(report.Findings) == 0 || report.Findings[0].Rule != f.served {
+						t.Errorf("want %s first", f.served)
 						report.Print(t.Output())
 					}
-				})
-			}
+					return
+				}
+				if f0 := report.Findings; len(f0) == 0 || f0[0].Rule != f.rule || f0[0].PID != culprit {
+					t.Errorf("want %s of process %d first", f.rule, culprit)
+					report.Print(t.Output())
+				} else if got := generalize(report.Verdict); !slices.Contains(page[f.rule], got) {
+					t.Errorf("docs/doctor.md has for %s the verdicts\n%s\nwant\n%s", f.rule,
+						strings.Join(page[f.rule], "\n"), got)
+				}
+			})
 		}
 	}
 }

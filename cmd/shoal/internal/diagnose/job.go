@@ -41,9 +41,13 @@ type job struct {
 	quick    []quickSample
 	elapsed  time.Duration
 	stackErr error
+	spyErr   error                              // of py-spy; it is not started again after an error
+	spied    bool                               // some stacks are of py-spy
 	notes    []string                           // of rules
 	locks    map[int]map[uint64]pystack.SemLock // by process; read on demand
 	searched map[int]uint64                     // semaphore of the last search
+	objects  map[uint64]uint64                  // SemLock objects by semaphore, in the last process searched
+	held     []heldLock                         // set by findDeadHolders
 	outside  map[string][]pipeEnd               // ends of pipes in all processes; read on demand
 }
 
@@ -85,7 +89,8 @@ func newJob(o Options, pid int) (*job, error) {
 		return nil, fmt.Errorf("%w: %w", os.ErrProcessDone, errNoProcess)
 	}
 	j := &job{Options: o, parent: make(map[int]int), depth: make(map[int]int), orphans: make(map[int]bool),
-		roles: make(map[int]role), locks: make(map[int]map[uint64]pystack.SemLock), searched: make(map[int]uint64)}
+		roles: make(map[int]role), locks: make(map[int]map[uint64]pystack.SemLock), searched: make(map[int]uint64),
+		objects: make(map[uint64]uint64)}
 	j.root = o.findRoot(all, pid)
 	children := make(map[int][]int)
 	for _, st := range all {
@@ -156,7 +161,8 @@ func isChildCommand(child, parent string, st procfs.Stat) bool {
 	case strings.Contains(parent, "multiprocessing.forkserver"):
 		return true
 	}
-	return child == parent || child == "" && st.State == 'Z' || strings.HasPrefix(st.Name, "pt_data_")
+	zombie := child == "" && st.State == 'Z' && (!st.Executed() || st.PGID != st.PID) // not a program of its own
+	return child == parent || zombie || strings.HasPrefix(st.Name, "pt_data_")
 }
 
 // isStray reports whether a process without a parent belongs to the job of root: a
@@ -206,8 +212,28 @@ func (j *job) readSample(previous *sample) *sample {
 		s.groups[pid] = j.System.ReadGroup(p)
 		s.processes[pid] = p
 		j.readStacks(s.stacks, p)
+		j.spyStacks(s.stacks, p)
 	}
 	return s
+}
+
+// maxSpy limits the time of py-spy for one process.
+const maxSpy = time.Second
+
+// spyStacks gets the stacks of a process from py-spy, if they cannot be read.
+func (j *job) spyStacks(into map[int][]pystack.Stack, p *procfs.Process) {
+	if j.stackErr == nil || j.spyErr != nil || len(into[p.PID]) > 0 || len(p.Maps.Python) == 0 || p.State == 'Z' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), maxSpy)
+	defer cancel()
+	stacks, err := pystack.Spy(ctx, p.PID)
+	if err != nil {
+		j.spyErr = err
+		return
+	}
+	j.spied = true
+	into[p.PID] = stacks
 }
 
 func (j *job) readStacks(into map[int][]pystack.Stack, p *procfs.Process) {

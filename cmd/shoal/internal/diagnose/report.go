@@ -44,7 +44,7 @@ type Process struct {
 	Read    float64         `json:"read"`   // bytes read from devices per second
 	Faults  float64         `json:"major_faults"`
 	Files   int             `json:"files"`
-	Wait    string          `json:"wait"` // object or event for which the main thread waits
+	Wait    string          `json:"wait"` // object or event that the main thread waits for
 	Stacks  []pystack.Stack `json:"stacks,omitempty"`
 }
 

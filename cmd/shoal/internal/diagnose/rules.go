@@ -11,11 +11,11 @@ import (
 // findings have the same culprit or one explains the other, the report begins with the heavier one.
 var rules = []func(*job) []Finding{
 	findDeadTracker, findDeadWorkers, findStopped, findZombies, findOrphans,
-	findDeadHolders, findLocalDeadlocks, findDeadPinThread,
-	findUndrained, findSlowConsumers, findLastWriters,
+	findDeadHolders, findLockCycles, findLocalDeadlocks, findDeadPinThread,
+	findUndrained, findSlowConsumers, findLastWriters, findLostTasks, findUnfinishedTasks,
 	findRanks,
 	findDescriptors, findFullShm, findThrottled, findOversubscribed,
-	findBusyWorker, findSlowDevice,
+	findBusyWorker, findSlowDevice, findStuckLoaders,
 }
 
 // Weights of findings, in the order of their importance.
@@ -24,6 +24,8 @@ const (
 	weightOversubscribed
 	weightZombie
 	weightConsumer
+	weightStuck
+	weightTasks
 	weightThrottled
 	weightRank
 	weightOrphan
@@ -49,9 +51,28 @@ func (j *job) applyRules() []Finding {
 	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(b.weight, a.weight) })
 	seen := make(map[int]bool)
 	return slices.DeleteFunc(all, func(f Finding) bool {
+		if f.Rule == "waits-for-ended" && j.isExplained(f.PID, all) {
+			return true
+		}
 		again := seen[f.PID]
 		seen[f.PID] = true
 		return again
+	})
+}
+
+// isExplained reports whether another finding says more about a process that waits for data that no
+// process will send: a child of it was killed, or it is a rank that the others wait for.
+func (j *job) isExplained(pid int, all []Finding) bool {
+	return slices.ContainsFunc(all, func(f Finding) bool {
+		switch f.Rule {
+		case "worker-killed", "worker-failed", "worker-out-of-memory", "lock-held-by-dead":
+			return j.parent[f.PID] == pid
+		case "rank-missing":
+			return f.PID == pid
+		case "waits-for-ended": // the child is named
+			return j.parent[f.PID] == pid && f.PID != pid
+		}
+		return false
 	})
 }
 

@@ -45,6 +45,11 @@ var trackerFD = regexp.MustCompile(`tracker_fd=(\d+)`)
 // deadTracker returns a pipe to a resource tracker that no process reads, and a process that writes
 // to it.
 func (j *job) deadTracker() (pipe string, writer int) {
+	if slices.ContainsFunc(j.living(), func(p *procfs.Process) bool { return j.roles[p.PID] == roleTracker }) {
+		return "", 0
+	}
+	z := j.trackerZombie()
+	forked := z != nil && z.ExitSignal() != 0 && j.isForked()
 	for _, p := range j.living() {
 		command := strings.Join(p.Command, " ")
 		number := -1
@@ -56,12 +61,46 @@ func (j *job) deadTracker() (pipe string, writer int) {
 			if name == "" || f.Mode() != procfs.WriteOnly || !j.isUnread(name) {
 				continue
 			}
-			if f.FD == number || j.isServed(p.PID) && j.hasEnd(name, j.root) {
+			if f.FD == number || (j.isServed(p.PID) || forked && number < 0) && j.hasEnd(name, j.root) {
 				return name, p.PID
 			}
 		}
 	}
 	return "", 0
+}
+
+// isForked reports whether the job has workers and the root has forked all of them, so that a
+// zombie that has called execve is no worker.
+func (j *job) isForked() bool {
+	forked := 0
+	for _, p := range j.living() {
+		if j.roles[p.PID] == roleSpawned || j.isServed(p.PID) {
+			return false
+		}
+		if j.parent[p.PID] == j.root && p.PID != j.root && j.roles[p.PID].works() && !p.Executed() {
+			forked++
+		}
+	}
+	return forked > 0
+}
+
+// creator returns the parent of a process, or the one that asked a fork server for it.
+func (j *job) creator(pid int) int {
+	parent := j.parent[pid]
+	if j.roles[parent] == roleServer {
+		return j.parent[parent]
+	}
+	return parent
+}
+
+// created returns the children of a process, and those that a fork server has started for it.
+func (j *job) created(pid int) (all []int) {
+	for _, c := range j.tree {
+		if c != pid && j.creator(c) == pid {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // isServed reports whether a process is a fork server or was started by one.
@@ -82,11 +121,6 @@ func findDeadTracker(j *job) []Finding {
 	if pipe == "" {
 		return nil
 	}
-	for _, p := range j.living() {
-		if j.roles[p.PID] == roleTracker {
-			return nil
-		}
-	}
 	pid, how := j.root, "it has ended"
 	if z := j.trackerZombie(); z != nil {
 		pid, how = z.PID, "it is a zombie that exited with status "+itoa(z.ExitStatus())
@@ -104,12 +138,14 @@ func findDeadTracker(j *job) []Finding {
 	}}
 }
 
-// trackerZombie returns the first ended child of the root, because multiprocessing starts the
-// tracker before the workers.
+// trackerZombie returns the ended child of the root that was probably the tracker: the first one
+// that runs the interpreter as a program of its own, because multiprocessing starts the tracker
+// before the workers.
 func (j *job) trackerZombie() *procfs.Process {
 	var oldest *procfs.Process
 	for _, z := range j.zombies() {
-		if j.parent[z.PID] == j.root && (oldest == nil || z.Start < oldest.Start) {
+		tracker := j.parent[z.PID] == j.root && z.Executed() && strings.HasPrefix(z.Name, "python")
+		if tracker && (oldest == nil || z.Start < oldest.Start) {
 			oldest = z
 		}
 	}
@@ -269,7 +305,7 @@ func findStopped(j *job) (found []Finding) {
 			f.Cause = fmt.Sprintf("%s is stopped (SIGSTOP or SIGTSTP)", j.label(p.PID))
 			f.Cure = fmt.Sprintf("continue it with kill -CONT %d", p.PID)
 		}
-		if parent := j.parent[p.PID]; j.isWaiting(parent) && j.roles[parent] != "" {
+		if parent := j.creator(p.PID); j.isWaiting(parent) && j.roles[parent] != "" {
 			f.Cause += fmt.Sprintf(", and %s waits", j.label(parent))
 			f.Evidence = j.appendPlace(f.Evidence, parent)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -69,7 +70,7 @@ func findFullShm(j *job) []Finding {
 	if err != nil || size == 0 || float64(size-free) < fullShm*float64(size) {
 		return nil
 	}
-	files := j.shmFiles(dir)
+	files := j.shmFiles(dir, size-free)
 	byOwner := make(map[int]int64)
 	var sum int64
 	for _, f := range files {
@@ -90,10 +91,13 @@ func findFullShm(j *job) []Finding {
 	if !j.exists(pid) {
 		state = "which is dead"
 	}
+	holder := fmt.Sprintf("process %d, %s, holds most of it", pid, state)
+	if byOwner[0] > byOwner[pid] {
+		holder = "files that no visible process uses hold most of it"
+	}
 	f := Finding{Rule: "shm-full", PID: pid, weight: weightShm,
-		Cause: fmt.Sprintf("/dev/shm is full (%s of %s): process %d, %s, holds most of it", words.Bytes(size-free),
-			words.Bytes(size), pid, state),
-		Evidence: []string{evidence("%s of the job with %s in all", words.Count(len(files), "file"), words.Bytes(sum))},
+		Cause:    fmt.Sprintf("/dev/shm is full (%s of %s): %s", words.Bytes(size-free), words.Bytes(size), holder),
+		Evidence: []string{evidence("%s with %s in all", words.Count(len(files), "file"), words.Bytes(sum))},
 		Cure: "enlarge /dev/shm (docker run --shm-size=8g, or mount -o remount,size=8G /dev/shm), or use " +
 			"fewer workers, a smaller prefetch_factor or smaller batches. The next write fails with a bus error"}
 	owners := make([]int, 0, len(byOwner))
@@ -105,9 +109,14 @@ func findFullShm(j *job) []Finding {
 		name := "files without a known creator"
 		if o != 0 {
 			name = "process " + itoa(o)
-			if !j.exists(o) {
+			switch {
+			case !j.exists(o):
 				name += " (dead)"
+			case j.last.processes[o] == nil:
+				name += " (not of this job): " + j.commandOf(o)
 			}
+		} else if large := largestUnowned(files); large != nil {
+			name += ", the largest is " + large.name
 		}
 		f.Evidence = append(f.Evidence, evidence("%s: %s", name, words.Bytes(byOwner[o])))
 	}
@@ -115,8 +124,35 @@ func findFullShm(j *job) []Finding {
 	return []Finding{f}
 }
 
-// shmFiles returns the files of the job in shared memory, each once.
-func (j *job) shmFiles(dir string) []*shmFile {
+func largestUnowned(files []*shmFile) (large *shmFile) {
+	for _, f := range files {
+		if f.creator == 0 && len(f.users) == 0 && (large == nil || f.size > large.size) {
+			large = f
+		}
+	}
+	return large
+}
+
+// outsiders returns the processes with the same mount of /dev/shm that are not of the job.
+func (j *job) outsiders(dir string) (all []*procfs.Process) {
+	st, err := os.Stat(dir)
+	pids, _ := j.System.PIDs()
+	for _, pid := range pids {
+		other, err2 := os.Stat(filepath.Join(j.System.Proc, itoa(pid), "root/dev/shm"))
+		if j.last.processes[pid] != nil || err != nil || err2 != nil || !os.SameFile(st, other) {
+			continue
+		}
+		p := &procfs.Process{Stat: procfs.Stat{PID: pid}}
+		j.System.ReadMaps(p)
+		j.System.ReadFiles(p)
+		all = append(all, p)
+	}
+	return all
+}
+
+// shmFiles returns the files in shared memory, each once. It reads the files of processes that are
+// not of the job only if those of the job are less than half of the used bytes.
+func (j *job) shmFiles(dir string, used int64) []*shmFile {
 	byInode := make(map[uint64]*shmFile)
 	add := func(path, name string, user int) {
 		st, err := os.Stat(path)
@@ -133,29 +169,46 @@ func (j *job) shmFiles(dir string) []*shmFile {
 			f.users = append(f.users, user)
 		}
 	}
-	for _, p := range j.living() {
-		for _, f := range p.Files {
-			if strings.HasPrefix(f.Target, "/dev/shm/") {
-				add(filepath.Join(j.System.Proc, itoa(p.PID), "fd", itoa(f.FD)), f.Target, p.PID)
+	addOpen := func(all []*procfs.Process) {
+		for _, p := range all {
+			for _, f := range p.Files {
+				if strings.HasPrefix(f.Target, "/dev/shm/") {
+					add(filepath.Join(j.System.Proc, itoa(p.PID), "fd", itoa(f.FD)), f.Target, p.PID)
+				}
 			}
 		}
 	}
+	addMapped := func(all []*procfs.Process) {
+		for _, p := range all {
+			for _, m := range p.Maps.Shared {
+				f := byInode[m.Inode]
+				if f == nil && !m.Semaphore() {
+					name := shortName(m.Path)
+					f = &shmFile{name: name, inode: m.Inode, size: int64(m.End - m.Start), creator: creatorOf(name)}
+					byInode[m.Inode] = f
+				}
+				if f != nil && !slices.Contains(f.users, p.PID) {
+					f.users = append(f.users, p.PID)
+				}
+			}
+		}
+	}
+	addOpen(j.living())
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		add(filepath.Join(dir, e.Name()), e.Name(), 0)
 	}
-	for _, p := range j.living() {
-		for _, m := range p.Maps.Shared {
-			f := byInode[m.Inode]
-			if f == nil && !m.Semaphore() {
-				name := shortName(m.Path)
-				f = &shmFile{name: name, inode: m.Inode, size: int64(m.End - m.Start), creator: creatorOf(name)}
-				byInode[m.Inode] = f
-			}
-			if f != nil && !slices.Contains(f.users, p.PID) {
-				f.users = append(f.users, p.PID)
-			}
+	addMapped(j.living())
+	var owned int64
+	for _, f := range byInode {
+		if len(f.users) > 0 {
+			owned += f.size
 		}
+	}
+	if owned < used/2 {
+		others := j.outsiders(dir)
+		addOpen(others)
+		addMapped(others)
 	}
 	files := make([]*shmFile, 0, len(byInode))
 	for _, f := range byInode {

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,12 +18,16 @@ type lockUse struct {
 	known bool
 }
 
-// lockUsers returns the processes that map the semaphore of an inode. It stops at a process that
-// has locked the semaphore.
-func (j *job) lockUsers(inode uint64) map[int]lockUse {
+// lockUsers returns the processes that map the semaphore of a wait. It stops at a process that has
+// locked the semaphore. A search takes long, so it begins with those that do not wait for it.
+func (j *job) lockUsers(w lockWait) map[int]lockUse {
 	users := make(map[int]lockUse)
-	for _, p := range j.living() {
-		if m, ok := semaphoreMapping(p, inode); ok {
+	all := j.living()
+	slices.SortStableFunc(all, func(a, b *procfs.Process) int {
+		return cmp.Compare(slices.Index(w.waiters, a.PID), slices.Index(w.waiters, b.PID))
+	})
+	for _, p := range all {
+		if m, ok := semaphoreMapping(p, w.inode); ok {
 			var u lockUse
 			u.lock, u.known = j.semLock(p, m.Start)
 			users[p.PID] = u
@@ -51,7 +56,10 @@ func (j *job) semLock(p *procfs.Process, addr uint64) (pystack.SemLock, bool) {
 		return lock, ok
 	}
 	j.searched[p.PID] = addr
-	found, _ := pystack.FindSemLocks(j.System, p, addr) // empty without permission
+	found, _ := pystack.FindSemLocks(j.System, p, addr, j.objects[addr]) // empty without permission
+	for at, l := range found {
+		j.objects[at] = l.Object
+	}
 	if j.locks[p.PID] == nil {
 		j.locks[p.PID] = make(map[uint64]pystack.SemLock)
 	}
@@ -95,13 +103,13 @@ func findDeadHolders(j *job) (found []Finding) {
 	for _, w := range j.lockWaits() {
 		first := w.waiters[0]
 		st, err := pystack.ReadSemaphore(j.System, first, w.addr)
-		if err != nil || st.Value != 0 {
+		if err != nil || st.Value != 0 || j.isStoppedUser(w.inode) {
 			continue
 		}
 		if lock, known := j.semLock(j.last.processes[first], w.addr); !known || lock.Max != 1 {
 			continue // a signal of a condition or an event
 		}
-		users := j.lockUsers(w.inode)
+		users := j.lockUsers(w)
 		sum, unknown := 0, 0
 		for _, u := range users {
 			if !u.known {
@@ -109,6 +117,9 @@ func findDeadHolders(j *job) (found []Finding) {
 				continue
 			}
 			sum += u.lock.Count
+		}
+		if sum > 0 {
+			j.noteHolder(w, users)
 		}
 		if sum != 0 || unknown > 0 || !users[first].known {
 			continue
@@ -138,6 +149,23 @@ func findDeadHolders(j *job) (found []Finding) {
 		found = append(found, f)
 	}
 	return found
+}
+
+// isStoppedUser reports whether a stopped process maps a semaphore. It is then the likely holder.
+func (j *job) isStoppedUser(inode uint64) bool {
+	return slices.ContainsFunc(j.living(), func(p *procfs.Process) bool {
+		_, ok := semaphoreMapping(p, inode)
+		return ok && (p.State == 'T' || p.State == 't')
+	})
+}
+
+// noteHolder remembers the living holder of a lock for [findLockCycles].
+func (j *job) noteHolder(w lockWait, users map[int]lockUse) {
+	for pid, u := range users {
+		if u.lock.Count > 0 {
+			j.held = append(j.held, heldLock{w, pid})
+		}
+	}
 }
 
 // lastKilled returns the ended worker of the job that started last, or nil. It prefers those that a

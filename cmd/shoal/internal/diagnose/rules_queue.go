@@ -12,6 +12,7 @@ import (
 // A blockedWriter is a process with a thread that waits for space in a pipe.
 type blockedWriter struct {
 	pid     int
+	thread  int
 	pipe    string
 	readers []int // other processes with the reading end
 }
@@ -28,7 +29,7 @@ func (j *job) blockedWriters() (all []blockedWriter) {
 			if !ok || f.Pipe() == "" {
 				continue
 			}
-			w := blockedWriter{pid: p.PID, pipe: f.Pipe()}
+			w := blockedWriter{pid: p.PID, thread: t.PID, pipe: f.Pipe()}
 			for _, e := range j.pipes()[w.pipe] {
 				if e.mode != procfs.WriteOnly && e.pid != p.PID && !slices.Contains(w.readers, e.pid) {
 					w.readers = append(w.readers, e.pid)
@@ -61,7 +62,7 @@ func (j *job) waitsForEnd(pid int) bool {
 // https://docs.python.org/3/library/multiprocessing.html#joining-processes-that-use-queues
 func findUndrained(j *job) (found []Finding) {
 	for _, w := range j.blockedWriters() {
-		parent := j.parent[w.pid]
+		parent := j.creator(w.pid)
 		if !j.waitsForEnd(parent) || !j.hasEnd(w.pipe, parent) || !j.isWaiting(w.pid) {
 			continue
 		}
@@ -75,16 +76,50 @@ func findUndrained(j *job) (found []Finding) {
 		f.Evidence = j.appendPlace(j.appendPlace(f.Evidence, parent), w.pid)
 		found = append(found, f)
 	}
+	return append(found, j.findUndrainedBounded()...)
+}
+
+// findUndrainedBounded is like [findUndrained] for children that wait for space in a queue with a
+// limit. A queue from which another process has received items may be drained by that one.
+func (j *job) findUndrainedBounded() (found []Finding) {
+	for _, l := range j.lockWaits() {
+		for _, pid := range l.waiters {
+			parent := j.creator(pid)
+			p := j.last.processes[parent]
+			puts := putsIn(j.first.stacks[pid], pid) && putsIn(j.last.stacks[pid], pid)
+			if p == nil || !puts || !j.waitsForEnd(parent) {
+				continue
+			}
+			if _, maps := semaphoreMapping(p, l.inode); !maps {
+				continue
+			}
+			if c, _ := j.bounded(l.inode, pid); c != 0 && c != parent {
+				continue
+			}
+			f := Finding{Rule: "join-before-drain", PID: parent, weight: weightUndrained,
+				Cause: fmt.Sprintf("%s joins %s before it has read the queue that this process fills: each waits for "+
+					"the other", j.label(parent), j.label(pid)),
+				Evidence: []string{
+					evidence("process %d waits in put for space in a full queue (semaphore %s)", pid, l.name),
+					evidence("process %d has the queue, and waits for the end of a child", parent)},
+				Cure: "get all results from the queue before join(), or use a queue without a limit and a manager"}
+			f.Evidence = j.appendPlace(j.appendPlace(f.Evidence, parent), pid)
+			found = append(found, f)
+		}
+	}
 	return found
 }
 
 // findSlowConsumers finds producers that wait for a full queue. DataLoader's workers are left out:
-// they wait whenever training is slower than loading, which is not a fault.
+// they wait whenever training is slower than loading, which is not a fault. So are threads that
+// send tasks to workers of their process, such as the one of a Pool: a backlog of tasks is normal.
 func findSlowConsumers(j *job) (found []Finding) {
 	producers := make(map[int][]string) // evidence by consumer
 	count := make(map[int]int)
 	for _, w := range j.blockedWriters() {
-		if c := j.consumerOf(w.readers); c != 0 && j.roles[w.pid] != roleLoader && !j.waitsForEnd(c) {
+		c := j.consumerOf(w.readers)
+		backlog := w.thread != w.pid && j.creator(c) == w.pid
+		if c != 0 && j.roles[w.pid] != roleLoader && !j.waitsForEnd(c) && !backlog {
 			producers[c] = append(producers[c],
 				evidence("%s is blocked in a write to the full %s", j.label(w.pid), w.pipe))
 			count[c]++
@@ -189,9 +224,11 @@ func findLastWriters(j *job) (found []Finding) {
 			if !ok || !reads || f.Pipe() == "" || !j.isOnlyWriter(p.PID, f.Pipe()) {
 				continue
 			}
-			found = append(found, Finding{Rule: "waits-for-ended", PID: p.PID, weight: weightKilled,
-				Cause: fmt.Sprintf("%s waits for data that no living process can send: its workers have ended",
-					j.label(p.PID)),
+			cause := fmt.Sprintf("%s waits for data that no living process can send", j.label(p.PID))
+			if p.PID == j.root {
+				cause += ": its workers have ended"
+			}
+			found = append(found, Finding{Rule: "waits-for-ended", PID: p.PID, weight: weightKilled, Cause: cause,
 				Evidence: j.appendPlace([]string{evidence(
 					"it reads %s, and no other process has an end of it to write to", f.Pipe())}, p.PID),
 				Cure: "look for the worker's traceback, or for its death in the kernel's log; get with a " +

@@ -17,7 +17,11 @@ var collectives = map[string]bool{"all_reduce": true, "all_gather": true, "all_g
 	"gather": true, "gather_object": true, "scatter": true, "scatter_object_list": true, "monitored_barrier": true,
 	"init_process_group": true, "new_group": true}
 
-// A meeting is a collective that blocks a rank.
+// messages are the functions of torch.distributed that one other rank must answer.
+var messages = map[string]bool{"recv": true, "send": true, "recv_object_list": true, "send_object_list": true,
+	"batch_isend_irecv": true}
+
+// A meeting is a collective, or a message to another rank, that blocks a rank.
 type meeting struct {
 	function string
 	caller   pystack.Frame // innermost frame outside of PyTorch
@@ -30,8 +34,10 @@ func meetingOf(stacks []pystack.Stack, pid int) (m meeting, ok bool) {
 		return m, false
 	}
 	for i, f := range s.Frames {
-		backward := f.Function == "_engine_run_backward" && strings.HasSuffix(f.File, "torch/autograd/graph.py")
-		if collectives[f.Function] && strings.HasSuffix(f.File, "torch/distributed/distributed_c10d.py") || backward {
+		backward := f.Function == "_engine_run_backward" && strings.HasSuffix(f.File, "torch/autograd/graph.py") ||
+			i == 0 && f.Function == "backward" && strings.HasSuffix(f.File, "torch/autograd/__init__.py") // before 2.3
+		named := collectives[f.Function] || messages[f.Function]
+		if named && strings.HasSuffix(f.File, "torch/distributed/distributed_c10d.py") || backward {
 			m.function, ok = f.Function, true // the outermost one is the call of the user
 			if backward {
 				m.function = "backward"
@@ -53,15 +59,23 @@ func (j *job) samplesOf(pid int) [][]pystack.Stack {
 	return append(all, j.last.stacks[pid])
 }
 
-// maxMeetingRun is the CPU time of a main thread that only checks timeouts in a collective.
-const maxMeetingRun = 200 * time.Microsecond
+// maxMeetingRun is the CPU time of a main thread that only checks timeouts in a collective. At the
+// start ranks poll the store.
+const (
+	maxMeetingRun = 200 * time.Microsecond
+	maxStartRun   = 200 * time.Millisecond
+)
 
 // meets reports whether a rank waited in one collective during the whole observation.
 func (j *job) meets(pid int) (meeting, bool) {
 	first, ok := meetingOf(j.first.stacks[pid], pid)
 	t, known := j.mainThread(pid)
 	old, knew := threadOf(j.first.processes[pid], pid)
-	if !ok || !known || !knew || t.RunNS-old.RunNS > uint64(maxMeetingRun) {
+	limit := maxMeetingRun
+	if first.function == "init_process_group" {
+		limit = maxStartRun
+	}
+	if !ok || !known || !knew || t.RunNS-old.RunNS > uint64(limit) {
 		return first, false
 	}
 	for _, s := range j.samplesOf(pid) {
@@ -120,8 +134,12 @@ func findRanks(j *job) (found []Finding) {
 				elsewhere = append(elsewhere, pid)
 			}
 		}
-		if len(waiting) == 0 || len(waiting)+len(elsewhere) < 2 {
-			continue
+		collective := false
+		for _, m := range waiting {
+			collective = collective || !messages[m.function]
+		}
+		if len(waiting) == 0 || len(waiting)+len(elsewhere) < 2 || !collective && len(waiting) < len(group) {
+			continue // a rank that waits for messages may be a server
 		}
 		if len(elsewhere) == 0 && len(waiting) == len(group) {
 			found = append(found, j.compareMeetings(group, waiting)...)
@@ -177,6 +195,9 @@ func (j *job) compareMeetings(group []int, waiting map[int]meeting) []Finding {
 	for _, m := range waiting {
 		counts[m]++
 	}
+	if f, ok := j.compareMessages(group, waiting); ok {
+		return []Finding{f}
+	}
 	if len(counts) < 2 {
 		return nil
 	}
@@ -200,4 +221,42 @@ func (j *job) compareMeetings(group []int, waiting map[int]meeting) []Finding {
 			evidence("process %d waits in %s, called by %s", p, waiting[p].function, waiting[p].caller))
 	}
 	return []Finding{f}
+}
+
+// compareMessages finds ranks that all wait, some of them for messages, and ranks that all wait for
+// one that has not started.
+func (j *job) compareMessages(group []int, waiting map[int]meeting) (Finding, bool) {
+	message, start := 0, 0
+	var list []string
+	for _, pid := range group {
+		m := waiting[pid]
+		if messages[m.function] {
+			message++
+		}
+		if m.function == "init_process_group" {
+			start++
+		}
+		list = append(list, evidence("process %d waits in %s, called by %s", pid, m.function, m.caller))
+	}
+	f := Finding{Rule: "rank-order", PID: group[0], weight: weightRank, Evidence: list,
+		Cause: fmt.Sprintf("all %d ranks wait for each other: %s", len(group), meetingsText(group, waiting)),
+		Cure: "each recv needs a send of the rank that it names, in the same order on both sides: one side must send " +
+			"first, or use isend and irecv"}
+	if start == len(group) {
+		f.Rule = "rank-missing"
+		f.Cause = fmt.Sprintf("%s in init_process_group for a rank that has not started or cannot connect",
+			waitText(start))
+		f.Cure = "compare world_size with the number of ranks that were started, and look for one that failed at its " +
+			"start; on several machines check MASTER_ADDR, MASTER_PORT and the firewall"
+	}
+	return f, message > 0 || start == len(group)
+}
+
+func meetingsText(group []int, waiting map[int]meeting) string {
+	var parts []string
+	for _, pid := range group[:min(len(group), 4)] {
+		parts = append(parts, fmt.Sprintf("process %d in %s at line %d", pid, waiting[pid].function,
+			waiting[pid].caller.Line))
+	}
+	return strings.Join(parts, ", ")
 }

@@ -12,15 +12,18 @@ import (
 type waitKind int
 
 const (
-	waitNone  waitKind = iota // the thread runs, or its wait is unknown
-	waitFutex                 // a lock, a condition or a semaphore
-	waitPoll                  // readiness of descriptors
-	waitRead                  // data of a descriptor
-	waitWrite                 // space in a pipe or socket
-	waitChild                 // the end of a child
-	waitSleep                 // a timer
-	waitDisk                  // a device: uninterruptible
-	waitStop                  // SIGCONT or a debugger
+	waitNone     waitKind = iota // the thread runs, or its wait is unknown
+	waitFutex                    // a lock, a condition or a semaphore
+	waitPoll                     // readiness of descriptors
+	waitRead                     // data of a descriptor
+	waitWrite                    // space in a pipe or socket
+	waitChild                    // the end of a child
+	waitSleep                    // a timer
+	waitDisk                     // a device: uninterruptible
+	waitStop                     // SIGCONT or a debugger
+	waitFileLock                 // flock(2) or a lock of fcntl(2)
+	waitOpen                     // open(2), for example of a FIFO or of a file on a dead server
+	waitConnect                  // connect(2)
 )
 
 // callKinds maps numbers of system calls to kinds of waits, by architecture.
@@ -29,11 +32,13 @@ const (
 // https://github.com/torvalds/linux/blob/v6.12/scripts/syscall.tbl
 var callKinds = map[string]map[int]waitKind{
 	"amd64": {0: waitRead, 1: waitWrite, 7: waitPoll, 17: waitRead, 19: waitRead, 20: waitWrite, 23: waitPoll,
-		34: waitSleep, 35: waitSleep, 43: waitRead, 44: waitWrite, 45: waitRead, 46: waitWrite, 47: waitRead,
-		61: waitChild, 202: waitFutex, 230: waitSleep, 232: waitPoll, 247: waitChild, 270: waitPoll, 271: waitPoll,
+		34: waitSleep, 35: waitSleep, 42: waitConnect, 43: waitRead, 44: waitWrite, 45: waitRead, 46: waitWrite,
+		47: waitRead, 61: waitChild, 72: waitFileLock, 73: waitFileLock, 202: waitFutex, 230: waitSleep,
+		232: waitPoll, 247: waitChild, 257: waitOpen, 270: waitPoll, 271: waitPoll,
 		281: waitPoll, 288: waitRead},
-	"arm64": {22: waitPoll, 63: waitRead, 64: waitWrite, 65: waitRead, 66: waitWrite, 67: waitRead, 72: waitPoll,
-		73: waitPoll, 95: waitChild, 98: waitFutex, 101: waitSleep, 115: waitSleep, 202: waitRead, 206: waitWrite,
+	"arm64": {22: waitPoll, 25: waitFileLock, 32: waitFileLock, 56: waitOpen, 63: waitRead,
+		64: waitWrite, 65: waitRead, 66: waitWrite, 67: waitRead, 72: waitPoll, 73: waitPoll, 95: waitChild,
+		98: waitFutex, 101: waitSleep, 115: waitSleep, 202: waitRead, 203: waitConnect, 206: waitWrite,
 		207: waitRead, 211: waitWrite, 212: waitRead, 242: waitRead, 260: waitChild},
 }
 
@@ -103,9 +108,9 @@ func (j *job) describeWait(p *procfs.Process, t procfs.Thread) string {
 	case waitPoll:
 		return "poll"
 	case waitRead:
-		return "read from " + targetOf(p, t)
+		return "read from " + j.targetOf(p, t)
 	case waitWrite:
-		return "write to " + targetOf(p, t)
+		return "write to " + j.targetOf(p, t)
 	case waitChild:
 		return "end of a child (wait)"
 	case waitSleep:
@@ -114,6 +119,12 @@ func (j *job) describeWait(p *procfs.Process, t procfs.Thread) string {
 		return "device (uninterruptible)"
 	case waitStop:
 		return "stopped"
+	case waitFileLock:
+		return "lock of the file " + j.targetOf(p, t)
+	case waitOpen:
+		return "open of a file"
+	case waitConnect:
+		return "connection of " + j.targetOf(p, t)
 	}
 	switch t.State {
 	case 'R':
@@ -127,9 +138,12 @@ func (j *job) describeWait(p *procfs.Process, t procfs.Thread) string {
 	return "unknown"
 }
 
-// targetOf returns the file that a blocked read or write uses.
-func targetOf(p *procfs.Process, t procfs.Thread) string {
+// targetOf returns the file that a blocked call uses, and the addresses of a TCP socket.
+func (j *job) targetOf(p *procfs.Process, t procfs.Thread) string {
 	if f, ok := fileOf(p, t); ok {
+		if local, remote := j.System.TCPAddresses(p.PID, f); remote != "" {
+			return fmt.Sprintf("a TCP socket from %s to %s", local, remote)
+		}
 		return f.Target
 	}
 	return "a descriptor"

@@ -37,7 +37,8 @@ type Process struct {
 type Stat struct {
 	PID, PPID, PGID, SID int
 	Name                 string
-	State                byte // R, S, D, T, t, Z or X
+	State                byte   // R, S, D, T, t, Z or X
+	Flags                uint64 // of the kernel's task
 	MinorFaults          uint64
 	MajorFaults          uint64
 	UserTicks            uint64
@@ -51,6 +52,15 @@ type Stat struct {
 
 // Ticks returns the CPU time of the process.
 func (s Stat) Ticks() uint64 { return s.UserTicks + s.SystemTicks }
+
+// forkNoExec is PF_FORKNOEXEC.
+//
+// https://github.com/torvalds/linux/blob/v6.12/include/linux/sched.h#L1670
+const forkNoExec = 0x40
+
+// Executed reports whether the process has called execve since it was forked. It is also valid for
+// a zombie.
+func (s Stat) Executed() bool { return s.Flags&forkNoExec == 0 }
 
 // ExitSignal returns the signal that killed a zombie, or 0.
 func (s Stat) ExitSignal() int { return s.ExitCode & 0x7f }
@@ -128,6 +138,7 @@ func parseStat(text string) (Stat, error) {
 	}
 	st.State = f[0][0]
 	st.PPID, st.PGID, st.SID = int(num(4)), int(num(5)), int(num(6))
+	st.Flags = num(9)
 	st.MinorFaults, st.MajorFaults = num(10), num(12)
 	st.UserTicks, st.SystemTicks = num(14), num(15)
 	st.ThreadCount, st.Start = int(num(20)), num(22)

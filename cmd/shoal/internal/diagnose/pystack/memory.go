@@ -1,6 +1,7 @@
 package pystack
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -218,6 +219,7 @@ func ReadSemaphore(s procfs.System, pid int, addr uint64) (Semaphore, error) {
 
 // A SemLock is the interpreter's object for a lock or a semaphore of multiprocessing.
 type SemLock struct {
+	Object uint64 // address of the object
 	Holder uint64 // thread that acquired it last, as pthread_self returns it
 	Count  int    // acquisitions minus releases by this process
 	Max    int    // 1 for locks
@@ -232,13 +234,24 @@ const maxScan = 512 << 20
 // has found the one at addr, so others may be missing. It skips pages that are not resident, so
 // that reading does not make the kernel map them.
 //
+// hint is the address of the object in another process, or 0. A forked process has it at the same
+// one.
+//
 // https://github.com/python/cpython/blob/v3.11.7/Modules/_multiprocessing/semaphore.c#L25-L33
-func FindSemLocks(s procfs.System, p *procfs.Process, addr uint64) (map[uint64]SemLock, error) {
+func FindSemLocks(s procfs.System, p *procfs.Process, addr, hint uint64) (map[uint64]SemLock, error) {
 	f, err := open(s, p.PID)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if hint != 0 {
+		object, err := memory{r: f}.read(hint, semLockSize)
+		if err == nil && binary.LittleEndian.Uint64(object[16:]) == addr {
+			if lock, ok := parseSemLock(object, hint); ok {
+				return map[uint64]SemLock{addr: lock}, nil
+			}
+		}
+	}
 	pages, err := os.Open(filepath.Join(s.Proc, strconv.Itoa(p.PID), "pagemap"))
 	if err != nil {
 		return nil, err
@@ -265,7 +278,7 @@ func FindSemLocks(s procfs.System, p *procfs.Process, addr uint64) (map[uint64]S
 			if last > first {
 				chunk := buffer[:(last-first)*pageSize]
 				got, _ := f.ReadAt(chunk, int64(at+first*pageSize))
-				w.search(chunk[:got])
+				w.search(chunk[:got], at+first*pageSize)
 			}
 			at += n * pageSize
 		}
@@ -273,18 +286,22 @@ func FindSemLocks(s procfs.System, p *procfs.Process, addr uint64) (map[uint64]S
 	return w.locks, nil
 }
 
-// arenasFirst returns the mappings with those first that are probably arenas of the interpreter's
-// allocator, because their boundaries are multiples of an arena's size.
+// arenasFirst returns the mappings in the order in which they should be searched: first those that
+// are probably arenas of the interpreter's allocator, because their sizes are multiples of an
+// arena's, the small ones before the large ones; then the others; then the heap of malloc.
 func arenasFirst(maps []procfs.Mapping) []procfs.Mapping {
-	var arenas, others []procfs.Mapping
-	for _, m := range maps {
-		if m.Path == "" && m.Start%arenaSize == 0 && m.End%arenaSize == 0 {
-			arenas = append(arenas, m)
-		} else {
-			others = append(others, m)
+	class := func(m procfs.Mapping) int {
+		switch {
+		case m.Path != "":
+			return 2
+		case (m.End-m.Start)%arenaSize == 0:
+			return 0
 		}
+		return 1
 	}
-	return append(arenas, others...)
+	return slices.SortedStableFunc(slices.Values(maps), func(a, b procfs.Mapping) int {
+		return cmp.Or(cmp.Compare(class(a), class(b)), cmp.Compare(a.End-a.Start, b.End-b.Start))
+	})
 }
 
 const (
@@ -317,26 +334,30 @@ type scan struct {
 	locks     map[uint64]SemLock
 }
 
-func (w *scan) search(data []byte) {
+// search searches data, which is at the address base.
+func (w *scan) search(data []byte, base uint64) {
 	w.total += len(data)
-	for at := 16; at+40 <= len(data); at += 8 {
+	for at := 16; at+semLockSize-16 <= len(data); at += 8 {
 		v := binary.LittleEndian.Uint64(data[at:])
 		if v < w.low || v > w.high || v%pageSize != 0 || !slices.Contains(w.addrs, v) {
 			continue
 		}
-		if lock, ok := parseSemLock(data[at-16:]); ok {
+		if lock, ok := parseSemLock(data[at-16:], base+uint64(at-16)); ok {
 			w.locks[v] = lock
 		}
 	}
 }
 
-// parseSemLock parses an object, and returns false if a field is implausible.
-func parseSemLock(object []byte) (SemLock, bool) {
+// semLockSize is the size of the fields of an object that are read.
+const semLockSize = 56
+
+// parseSemLock parses an object at an address, and returns false if a field is implausible.
+func parseSemLock(object []byte, addr uint64) (SemLock, bool) {
 	word := func(n int) uint64 { return binary.LittleEndian.Uint64(object[8*n:]) }
 	count, limit, kind := int32(word(4)), int32(word(4)>>32), int32(word(5))
 	references, class := uint32(word(0)), word(1)
 	if references == 0 || class < 4096 || limit < 1 || kind < 0 || kind > 1 || count < -1<<24 {
 		return SemLock{}, false
 	}
-	return SemLock{Holder: word(3), Count: int(count), Max: int(limit), Kind: int(kind)}, true
+	return SemLock{Object: addr, Holder: word(3), Count: int(count), Max: int(limit), Kind: int(kind)}, true
 }

@@ -78,6 +78,9 @@ func newMemory(r io.ReaderAt, runtimeAddr uint64, minor int) (memory, error) {
 		m.o = o
 		return m, nil
 	}
+	if minor != 0 && minor < 9 {
+		return m, fmt.Errorf("%w: CPython 3.%d, want 3.9 to 3.14", errLayout, minor)
+	}
 	data, err := m.read(runtimeAddr, 8*debugWords)
 	if err != nil {
 		return m, err

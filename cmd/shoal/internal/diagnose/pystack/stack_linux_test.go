@@ -147,7 +147,7 @@ func TestFindSemLocks_FindsCountsAndLimits(t *testing.T) {
 		t.Run(python, func(t *testing.T) {
 			supported(t, python)
 			p := run(t, python, locks)
-			found, err := pystack.FindSemLocks(procfs.Machine, p, 0)
+			found, err := pystack.FindSemLocks(procfs.Machine, p, 0, 0)
 			if os.IsPermission(err) {
 				t.Skip(err)
 			}
@@ -156,6 +156,10 @@ func TestFindSemLocks_FindsCountsAndLimits(t *testing.T) {
 			}
 			counts := map[[2]int]int{}
 			for addr, l := range found {
+				again, err := pystack.FindSemLocks(procfs.Machine, p, addr, l.Object)
+				if err != nil || len(again) != 1 || again[addr] != l {
+					t.Errorf("with the address of the object, found %v, %v; want only %v", again, err, l)
+				}
 				counts[[2]int{l.Max, l.Count}]++
 				st, err := pystack.ReadSemaphore(procfs.Machine, p.PID, addr)
 				if want := l.Max - l.Count; err != nil || st.Value != want {

@@ -5,7 +5,10 @@ import os
 import sys
 import time
 
-import torch.multiprocessing as mp
+try:
+    import torch.multiprocessing as mp
+except ImportError:  # some faults need no PyTorch
+    import multiprocessing as mp
 
 
 def context():

@@ -8,6 +8,7 @@ def work(queue):
 
 if __name__ == "__main__":
     ctx = fault.context()
+    resource_tracker.ensure_running()  # with fork, only SharedMemory needs it
     queue = ctx.Queue()
     worker = ctx.Process(target=work, args=(queue,), daemon=True)
     worker.start()

@@ -2,9 +2,11 @@
 pid=THE PROCESS, and runs until it is killed."""
 
 import os
+import socket
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 
 import torch
 import torch.distributed as dist
@@ -108,6 +110,110 @@ def pool(ctx):
         ready()
         while True:
             p.map(square, range(100))
+
+
+def idle_pool(ctx):
+    with ctx.Pool(3) as p:
+        p.map(square, range(6))
+        ready()
+        threading.Event().wait()
+
+
+def long_task(x):
+    time.sleep(5)
+
+
+def slow_pool(ctx):
+    with ctx.Pool(2) as p:
+        p.map(square, range(4))
+        result = p.map_async(long_task, range(10**6))
+        ready()
+        result.get()
+
+
+def rare_items():
+    while True:
+        time.sleep(4)
+        yield 1
+
+
+def lazy_pool(ctx):
+    with ctx.Pool(2) as p:
+        p.map(square, range(4))
+        results = p.imap(square, rare_items())
+        ready()
+        for _ in results:
+            pass
+
+
+def executor(ctx):
+    with ProcessPoolExecutor(2, mp_context=ctx) as e:
+        list(e.map(square, range(8)))
+        ready()
+        threading.Event().wait()
+
+
+def serve(started):
+    server = socket.create_server(("127.0.0.1", 0))
+    started.release()
+    server.accept()
+
+
+def servers(ctx):
+    started = ctx.Semaphore(0)
+    for _ in range(2):
+        ctx.Process(target=serve, args=(started,), daemon=True).start()
+    for _ in range(2):
+        started.acquire()
+    server = socket.create_server(("127.0.0.1", 0))
+    ready()
+    server.accept()
+
+
+def between_epochs(ctx):
+    batches = DataLoader(Samples(length=64), num_workers=2, batch_size=8, persistent_workers=True,
+                         multiprocessing_context=ctx)
+    for _ in batches:
+        pass
+    ready()
+    while True:
+        time.sleep(3)
+        for _ in batches:
+            pass
+
+
+def finish_tasks(queue):
+    while True:
+        queue.get()
+        time.sleep(1.2)
+        queue.task_done()
+
+
+def joined_queue(ctx):
+    queue = ctx.JoinableQueue()
+    ctx.Process(target=finish_tasks, args=(queue,), daemon=True).start()
+    queue.put(0)
+    queue.join()
+    ready()
+    while True:
+        for i in range(3):
+            queue.put(i)
+        queue.join()
+
+
+def consumer_group(ctx):
+    queue, started = ctx.Queue(), ctx.Semaphore(0)
+    for _ in range(4):
+        ctx.Process(target=take_one, args=(queue, started), daemon=True).start()
+    for _ in range(4):
+        started.acquire()
+    ready()
+    time.sleep(10**6)
+
+
+def take_one(queue, started):
+    started.release()
+    queue.get()
 
 
 def produce(queue):
