@@ -104,7 +104,7 @@ var commandRows = map[string]commandRow{
 		wrong: []wrongUse{{"doctor --span=0s", 2, "--span 0s"}, {"doctor --span=soon", 2, "soon"},
 			{"doctor now", 2, `"now"`},
 			{"doctor --pid=0", 2, "pid 0: want a positive number"},
-			{"doctor --pid=4194304", 2, "there is no process 4194304"},
+			{"doctor --pid=4194304", 2, "no process 4194304 is running"},
 			{"doctor --pid=1 --clean", 2, "at most one of"}, {"doctor --yes", 2, "want --clean"}}},
 	"top": {short: "top --count=1 --every=20ms", long: "top --every=20ms", begun: "CPU", writes: true, wide: true,
 		wrong: []wrongUse{{"top --every=0s", 2, "--every 0s"}, {"top --count=-1", 2, "--count -1"},

@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import pathlib
+import random
 import warnings
 
 import numpy
@@ -137,7 +138,7 @@ for (op, f), v in itertools.product(NUMBERS.items(), [2, 1.5]):
         if op == "PowNumber" and d == torch.bool:
             continue
         row(op, f, [a(d)], v)
-        if d != torch.float16 and d != torch.bfloat16:
+        if d not in HALVES or op != "PowNumber":  # PyTorch rounds the exponent to d, and we do not
             row(op, f, [a(d)[0, 1].clone()], v)
 
 UNARY = {o["Name"]: getattr(torch, o["Torch"]) for o in OPERATIONS if o["Arity"] == 1} | {"Not": torch.logical_not}
@@ -323,5 +324,125 @@ for d in ["float32", "int64", "float16"]:
 row("Arange", lambda d, *x: torch.arange(*x, dtype=getattr(torch, d)), [], "float64", 1, -1, -0.5)
 row("Arange", lambda d, *x: torch.arange(*x, dtype=getattr(torch, d)), [], "float64", 1, -1, 1)
 row("Linspace", lambda d, *x: torch.linspace(*x, dtype=getattr(torch, d)), [], "float32", 0, 1, 1)
+
+# Random calls, many of them mistaken: shapes with sizes of 0 and 1, and dimensions and indices that may be out of range. Fractions are
+# quarters, so that sums are exact. Zeros have no sign, because PyTorch's own functions disagree about it.
+choice, randint = random.Random(39).choice, random.Random(40).randint
+QUARTERS = [0, 0.25, 0.5, -0.5, 1, -1, 1.5, -2.25, 2.5, 3, -3.75, 7, 100]
+EDGY = QUARTERS + [inf, -inf, nan, 1e-8, 1e4, 88, -88, 20]
+
+
+def random_shape(most=3):
+    n = choice([0, 1, 1, 2, 2, 3][: most + 3])
+    return [choice([0, 1, 1, 2, 3, 5] if n > 1 else [0, 1, 2, 5, 19]) for _ in range(n)]
+
+
+def random_tensor(dtype, shape, values=EDGY):
+    if dtype in INTEGERS:
+        i = torch.iinfo(dtype)
+        values = [0, 1, 2, 3, 5, 100, i.max] + ([] if dtype == torch.uint8 else [-1, -2, -7, i.min])
+    elif dtype == torch.bool:
+        values = [0, 1]
+    return torch.tensor([choice(values) for _ in range(math.prod(shape))]).to(dtype).reshape(shape)
+
+
+def random_pair(dtypes, values=EDGY):
+    x = random_shape()
+    y = [n if choice([0, 1, 1]) else 1 for n in x]
+    y = choice([y, y, y, y[1:], random_shape()])
+    d = choice(dtypes)
+    e = choice([d, d, choice(dtypes)])
+    return choice([1, -1]), random_tensor(d, x, values), random_tensor(e, y, values)
+
+
+def random_indices(size, shape):
+    wrong = choice([0, 0, 0, 0, 1])
+    return torch.tensor([randint(-wrong, max(size - 1, 0) + wrong) for _ in range(math.prod(shape))], dtype=torch.int64).reshape(shape)
+
+
+def random_dim(x):
+    return randint(-x.dim() - 1, x.dim()) if choice([0, 0, 0, 1]) else randint(-x.dim(), max(x.dim() - 1, 0))
+
+
+def size_along(x, dim):
+    return x.shape[dim] if -x.dim() <= dim < x.dim() else 1
+
+
+DOUBLE = [o for o in OPERATIONS if o["Arity"] == 2]
+for _ in range(500):
+    o = choice(DOUBLE)
+    op = o["Name"]
+    order, x, y = random_pair(INTEGERS + FLOATS if op in NOT_BOOL else REAL)
+    halves = x.dtype in HALVES or y.dtype in HALVES
+    if op in NOT_BOOL and (halves or x.dtype != y.dtype):
+        continue  # see binary
+    row(op, getattr(torch, o["Torch"]), [x, y][::order])
+for op, f in list({"And": torch.logical_and, "Or": torch.logical_or, "Xor": torch.logical_xor}.items()) * 8:
+    _, x, y = random_pair(REAL)
+    row(op, f, [x, y])
+for _ in range(150):
+    op = choice(list(UNARY))
+    row(op, UNARY[op], [random_tensor(choice(FLOATS + [torch.bool]), random_shape())])
+RANDOMLY_REDUCE = REDUCE | {"Prod": one(torch.prod), "All": one(torch.all), "Any": one(torch.any)}
+for _ in range(300):
+    op = choice(list(REDUCE))
+    x = random_tensor(choice(FLOATS + [torch.int64, torch.int8]), random_shape(), QUARTERS)
+    if op in ("Argmax", "Argmin", "Prod", "All", "Any"):
+        dims = choice([[], [random_dim(x)]])
+    else:
+        dims = [random_dim(x) for _ in range(choice([0, 1, 1, 2]))]
+    row(op, keep(RANDOMLY_REDUCE[op]), [x], dims, choice([False, False, True]))
+for _ in range(60):
+    x = random_tensor(choice(REAL), random_shape(), QUARTERS)
+    row("CumSum", torch.cumsum, [x], random_dim(x))
+    for op, f in {"Max": torch.max, "Min": torch.min}.items():
+        row(op, f, [x], random_dim(x))
+    row("Sort", lambda x, d, down: torch.sort(x, dim=d, descending=down, stable=True), [x], random_dim(x), choice([False, True]))
+for op in list(VIEWS) * 8:
+    x = random_tensor(torch.int16, [2, 3] if op in ("Slice", "ViewOfTransposed") else random_shape())
+    n = x.dim()
+    if op in ("Reshape", "ViewOfTransposed", "Expand"):
+        s = choice([[-1], [1, -1], [*x.shape, 1], [2, *x.shape], x.shape[::-1], [0, -1], [-1, -1], [-1] * n])
+        s = [int(k) for k in s]
+        if op == "Expand" and 0 in s and -1 in s:
+            continue  # PyTorch takes -1 for a new dimension beside one of size 0
+    elif op in ("Permute", "Squeeze"):
+        s = [choice([k, k, k - n, random_dim(x)]) for k in range(n)]
+    elif op in ("Narrow", "Slice"):
+        s = [random_dim(x), randint(-3, 4), randint(-1, 3)] if op == "Narrow" else [randint(0, 3), randint(0, 4), randint(1, 2)]
+    elif op in ("Split", "Chunk"):
+        s = [randint(-1, 4), random_dim(x)]
+    elif op == "Unsqueeze":
+        s = [randint(-n - 2, n + 1)]
+    elif op == "Select":
+        s = [random_dim(x), randint(-4, 4)]
+    else:
+        s = [random_dim(x), random_dim(x)]
+    row(op, VIEWS[op], [x], s)
+for _ in range(60):
+    x = random_tensor(choice([torch.float32, torch.int8, torch.float16]), random_shape(), QUARTERS)
+    dim = random_dim(x)
+    size, others = size_along(x, dim), list(x.shape)
+    if 0 in others:
+        size = max(size, 1)  # PyTorch checks some indices only where there are elements
+    row("IndexSelect", lambda x, i, k: torch.index_select(x, k, i), [x, random_indices(size, choice([[3], [0], [1], []]))], dim)
+    if -x.dim() <= dim < x.dim():
+        others[dim] = choice([1, 2, 4])
+    row("Gather", lambda x, i, k: torch.gather(x, k, i), [x, random_indices(size, others)], dim)
+    row("ScatterAdd", lambda x, i, s, k: x.scatter_add_(k, i, s), [x, random_indices(size, others), random_tensor(x.dtype, others, QUARTERS)], dim)
+    row("Cat", lambda *x: torch.cat(x[:-1], x[-1]), [x, random_tensor(choice([x.dtype, torch.int64]), choice([others, random_shape()]), QUARTERS)], dim)
+    row("Stack", lambda *x: torch.stack(x[:-1], x[-1]), [x, random_tensor(x.dtype, choice([x.shape, others]), QUARTERS)], dim)
+for _ in range(60):
+    k = choice([0, 1, 2, 3])
+    x, y = choice([[k], [2, k], [2, 0, k], [2, 3, k]]), choice([[k], [k, 2], [2, k, 3], [k + 1, 2]])
+    d = choice(FLOATS + INTEGERS)
+    row("MatMul", torch.matmul, [random_tensor(d, x, QUARTERS), random_tensor(d, y, QUARTERS)])
+for _ in range(60):
+    d = choice(["uint8", "int16", "int64", "float32", "float64"])
+    start, end, step = choice([0, 1, -3, 0.5]), choice([0, 1, -3, 5.5, 10]), choice([1, 2, -1, 0.5, 0.25, 0])
+    if d != "uint8" or min(start, end, step) >= 0:
+        row("Arange", lambda d, *x: torch.arange(*x, dtype=getattr(torch, d)), [], d, start, end, step)
+    row("Linspace", lambda d, *x: torch.linspace(*x, dtype=getattr(torch, d)), [], d, abs(start), end if end > 0 else 8, choice([0, 1, 2, 5, -1]))
+    row("Clamp", torch.clamp, [random_tensor(choice(FLOATS), random_shape())], choice([0, -1.5, -3]), choice([2.5, 1, -2]))
 
 emit(torch=torch.__version__)
