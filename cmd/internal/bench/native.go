@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // sources holds the source code of the native programs.
@@ -132,6 +133,13 @@ func (n native) visit(f func(name string, text []byte) error) error {
 	})
 }
 
+// A native program that takes longer than nativeLimit is killed and started again, at most
+// nativeStarts times: the processes of shmipc-go now and then wait for each other for ever.
+const (
+	nativeLimit  = 2 * time.Minute
+	nativeStarts = 3
+)
+
 // probe measures a work of the program on the processors of a pair, in ns per round or in rounds
 // per second. It returns nil if p is nil.
 func (p *program) probe(h *environment, unit Unit, work string, size, rounds int) *Probe {
@@ -143,7 +151,10 @@ func (p *program) probe(h *environment, unit Unit, work string, size, rounds int
 		for _, n := range []int{size, rounds, h.cpus[0], h.cpus[1]} {
 			args = append(args, strconv.Itoa(n))
 		}
-		out, err := exec.CommandContext(ctx, p.path, args...).Output()
+		out, err := p.output(ctx, nativeLimit, args...)
+		for n := 1; errors.Is(err, errNativeLimit) && n < nativeStarts; n++ {
+			out, err = p.output(ctx, nativeLimit, args...)
+		}
 		if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 			return 0, fmt.Errorf("%w: %s %s: %w: %s", ErrPeer, p.name, work, err, lastOf(failed.Stderr))
 		}
@@ -156,4 +167,22 @@ func (p *program) probe(h *environment, unit Unit, work string, size, rounds int
 		}
 		return ns, err
 	}}
+}
+
+// errNativeLimit is the error of a native program that was killed because it took too long.
+var errNativeLimit = errors.New("it did not end in time")
+
+// output runs the program and returns what it prints. It kills the processes of the program when
+// ctx ends, and after the limit, which is errNativeLimit.
+func (p *program) output(ctx context.Context, limit time.Duration, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNativeLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.path, args...)
+	setGroup(cmd)
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.Output()
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return out, err
 }
