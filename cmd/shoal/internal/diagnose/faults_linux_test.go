@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,19 +118,44 @@ func start(t *testing.T, args ...string) (cmd *exec.Cmd, pid, culprit int) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	var names []string
 	t.Cleanup(func() {
+		names = append(names, mappedNames(cmd.Process.Pid)...)
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		cmd.Process.Wait()
+		for _, name := range names {
+			os.Remove(name) // the resource tracker was killed, too
+		}
 		removeGroups(t, cmd.Process.Pid)
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if _, err := fmt.Sscanf(lines.Text(), "READY pid=%d culprit=%d", &pid, &culprit); err == nil {
+			names = mappedNames(cmd.Process.Pid) // a fault may kill some of the processes
 			return cmd, pid, culprit
 		}
 	}
 	cmd.Wait()
 	t.Fatalf("%v printed no READY line:\n%s", args, errs.String())
 	return nil, 0, 0
+}
+
+// mappedNames returns the files in /dev/shm that the processes of a group have mapped, such as the
+// named semaphores of spawned processes.
+func mappedNames(group int) (names []string) {
+	maps, _ := filepath.Glob("/proc/[0-9]*/maps")
+	for _, path := range maps {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if of, err := syscall.Getpgid(pid); err != nil || of != group {
+			continue
+		}
+		text, _ := os.ReadFile(path)
+		for _, line := range strings.Split(string(text), "\n") {
+			if at := strings.Index(line, "/dev/shm/"); at >= 0 && !strings.HasSuffix(line, " (deleted)") {
+				names = append(names, line[at:])
+			}
+		}
+	}
+	return names
 }
 
 // removeGroups removes the control groups of a program, when its processes have left them.
