@@ -30,7 +30,7 @@ func TestAnUnknownOptionIsNamedWithThoseThatThereAre(t *testing.T) {
 	}
 }
 
-// An option of another type names itself and what is wanted, not the type of a field in Go.
+// The error for an option of the wrong type must name the option and the wanted type in Python.
 func TestAnOptionOfAnotherTypeNamesTheWantedOne(t *testing.T) {
 	for _, c := range []struct {
 		set, option string

@@ -70,19 +70,6 @@ func tailOf(n int, round func() error) (time.Duration, error) {
 	return times[min(n-1, n*999/1000)] * time.Duration(n), nil
 }
 
-// leadTensorTail is leadTensor for the tail of the times.
-func leadTensorTail(s *side, o order) (time.Duration, error) {
-	t, err := newTouchedTensor(o.Size)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { t.Close() }()
-	if err := s.syncSides(); err != nil {
-		return 0, err
-	}
-	return tailOf(o.Rounds, func() error { return s.exchangeTensor(&t) })
-}
-
 // exchangeTensor sends *t and receives it again.
 func (s *side) exchangeTensor(t **tensor.Tensor) error {
 	if err := s.sendTensor(*t); err != nil {

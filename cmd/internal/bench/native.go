@@ -172,8 +172,8 @@ func (p *program) probe(h *environment, unit Unit, work string, size, rounds int
 // errNativeLimit is the error of a native program that was killed because it took too long.
 var errNativeLimit = errors.New("it did not end in time")
 
-// output runs the program and returns what it prints. It kills the processes of the program when
-// ctx ends, and after the limit, which is errNativeLimit.
+// output runs the program and returns its standard output. When ctx ends or the program exceeds the
+// limit, output kills its process group. The error is then the cause of ctx, or errNativeLimit.
 func (p *program) output(ctx context.Context, limit time.Duration, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNativeLimit)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// setGroup prepares a command to run in a process group of its own, all of which is killed with it.
+// setGroup makes cmd start in a new process group, which is killed when the context of cmd ends.
 func setGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -31,17 +31,21 @@ func followQueue(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// leadTensor passes a tensor back and forth; each side writes its first and last bytes.
-func leadTensor(s *side, o order) (time.Duration, error) {
-	t, err := newTouchedTensor(o.Size)
-	if err != nil {
-		return 0, err
+// leadTensor returns a function that passes a tensor back and forth; each side writes its first and
+// last bytes. rounds measures the rounds.
+func leadTensor(rounds func(n int, round func() error) (time.Duration, error)) func(*side, order) (
+	time.Duration, error) {
+	return func(s *side, o order) (time.Duration, error) {
+		t, err := newTouchedTensor(o.Size)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { t.Close() }()
+		if err := s.syncSides(); err != nil {
+			return 0, err
+		}
+		return rounds(o.Rounds, func() error { return s.exchangeTensor(&t) })
 	}
-	defer func() { t.Close() }()
-	if err := s.syncSides(); err != nil {
-		return 0, err
-	}
-	return timeRounds(o.Rounds, func() error { return s.exchangeTensor(&t) })
 }
 
 // newTouchedTensor returns a shared tensor of size bytes with all of its pages written. The caller

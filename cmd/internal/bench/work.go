@@ -36,13 +36,13 @@ var works = map[string]work{
 	// packages ipc and tensor
 	"queue":        {leadQueue, followQueue},
 	"queue_batch":  {leadBatches, followBatches},
-	"tensor_rtt":   {leadTensor, followTensor},
-	"tensor_tail":  {leadTensorTail, followTensor},
+	"tensor_rtt":   {leadTensor(timeRounds), followTensor},
+	"tensor_tail":  {leadTensor(tailOf), followTensor},
 	"eventfd_rtt":  eventfdWork(timeRounds),
 	"eventfd_tail": eventfdWork(tailOf),
 	"tensors":      {leadTensors, followTensors},
 	"tensor_life":  {measureTensorLife, nil},
-	"tensor_touch": {leadTensor, followSum},
+	"tensor_touch": {leadTensor(timeRounds), followSum},
 	"fresh_tensor": {leadFresh, followFresh},
 
 	// synchronization

@@ -202,7 +202,7 @@ func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 		ErrProcess, pid, unowned)
 }
 
-// countUnowned counts the leaks whose names do not record a creator.
+// countUnowned returns the number of leaks with an unknown creator.
 func countUnowned(leaks []Leak) (n int) {
 	for _, l := range leaks {
 		if l.Creator == 0 {
