@@ -186,7 +186,7 @@ func (w *loaderWorker) convertSample(v tree.Value) (any, error) {
 		if t := v.Tensors; leaf.Kind == tree.Tensor && err == nil {
 			t[at], err = copyToMappable(t[at], w.script.nextStrategy())
 		}
-		at += leaf.Kind.Tensors()
+		at += leaf.Tensors()
 	})
 	if err != nil {
 		return nil, err
@@ -243,8 +243,8 @@ func pythonOf(n *tree.Node, rest *[]*tensor.Tensor, tuples, inList bool) (any, e
 		}
 		return list, nil
 	}
-	count := n.Kind.Tensors()
-	leaf, err := tree.Leaf(n.Kind, (*rest)[:count])
+	count := n.Tensors()
+	leaf, err := n.Leaf((*rest)[:count])
 	*rest = (*rest)[count:]
 	switch list := leaf.(type) {
 	case []string:

@@ -234,7 +234,7 @@ func (g *piece) add(v tree.Value) error {
 			g.of, g.from = append(g.of, &v.Tensors[at]), append(g.from, g.size)
 			g.size += v.Tensors[at].Nbytes()
 		}
-		at += leaf.Kind.Tensors()
+		at += leaf.Tensors()
 	})
 	return nil
 }

@@ -109,13 +109,13 @@ func TestSamplesAreThosePythonReads(t *testing.T) {
 			}
 			t.Logf("the same: %s", strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", ", "))
 			for _, name := range []string{"npy", "tokens 32 32", "tokens npy 64 64", "tokens jsonl", "jsonl",
-				"kept", "jsonl columns", "jsonl pad", "jsonl pad columns", "no padding", "bad padding", "bad option",
+				"kept", "jsonl columns", "jsonl pad", "jsonl pad columns", "jsonl nested", "no padding", "bad padding", "bad option",
 				"bad line"} {
 				if !regexp.MustCompile(`(?m)^` + name + `$`).Match(out) {
 					t.Errorf("%s was not compared", name)
 				}
 			}
-			for _, name := range []string{"parquet zstd", "parquet pad", "parquet pad columns"} {
+			for _, name := range []string{"parquet zstd", "parquet pad", "parquet pad columns", "parquet nested"} {
 				if text := "\n" + string(out); !strings.Contains(text, "\nno pyarrow\n") &&
 					!strings.Contains(text, "\n"+name+"\n") {
 					t.Errorf("%s was not compared", name)

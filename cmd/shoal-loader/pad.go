@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding/python"
@@ -24,21 +25,64 @@ func (p padded) Value(ctx context.Context, i int) (any, error) {
 
 var _ torch.Collator = padded{}
 
-// Collate pads the lists of the samples as p.how describes and stacks them. An empty list gets the
-// dtype of the other lists in its column: Collate replaces its tensor in the sample.
+// Collate pads the lists of the samples as p.how describes and stacks them. A list of lists becomes
+// a tensor with a dimension for each level, padded to the longest list of the batch at that level.
 func (p padded) Collate(_ context.Context, samples []any) (any, error) {
-	kinds := map[string]tensor.DType{}
+	return data.DefaultCollate(p.unstackColumns(samples), p.how)
+}
+
+// unstackColumns returns the samples with lists in place of tensors of two and more dimensions: JSON
+// lists of lists are tensors, if they have the same length within their row. It does so where the
+// shapes differ, and in all columns with a mask or lengths, which have a dimension for each level in
+// every batch.
+func (p padded) unstackColumns(samples []any) []any {
+	shapes, levels := map[string][]int{}, map[string]int{}
 	eachColumn(samples, func(_ map[string]any, name string, t *tensor.Tensor) {
-		if t.Numel() > 0 {
-			kinds[name] = t.DType()
+		first, known := shapes[name]
+		rule, _ := p.how[name].(data.Pad)
+		switch {
+		case t.Numel() == 0 && t.Dims() == 1: // an empty list
+		case rule.Mask != "" || rule.Lengths != "":
+			levels[name] = max(levels[name], t.Dims()-1)
+		case !known:
+			shapes[name] = t.Shape()
+		case len(first) == t.Dims():
+			for i := 1; i < len(first); i++ {
+				if first[i] != t.Dim(i) {
+					levels[name] = max(levels[name], i)
+				}
+			}
 		}
 	})
-	eachColumn(samples, func(row map[string]any, name string, t *tensor.Tensor) {
-		if dt, known := kinds[name]; known && t.Numel() == 0 && t.Dims() == 1 { // no dtype of its own
-			row[name] = tensor.Empty(dt, 0)
+	if len(levels) == 0 {
+		return samples
+	}
+	out := make([]any, len(samples))
+	for k, s := range samples {
+		out[k] = s
+		if row, ok := s.(map[string]any); ok {
+			row = maps.Clone(row)
+			for name, n := range levels {
+				if t, ok := row[name].(*tensor.Tensor); ok {
+					row[name] = unstack(t, n)
+				}
+			}
+			out[k] = row
 		}
-	})
-	return data.DefaultCollate(samples, p.how)
+	}
+	return out
+}
+
+// unstack returns the parts of a tensor in its first dimension as a list, and so on for each level.
+func unstack(t *tensor.Tensor, levels int) any {
+	if levels == 0 || t.Dims() < 2 {
+		return t
+	}
+	list := make([]any, t.Dim(0))
+	for i := range list {
+		list[i] = unstack(t.Select(0, i), levels-1)
+	}
+	return list
 }
 
 // CollateRows returns the samples with the tensors of their row of the batch that Collate makes.
@@ -60,7 +104,8 @@ func (p padded) CollateRows(ctx context.Context, samples []any) ([]any, error) {
 func batchRow(batch, sample any, i int) any {
 	switch b := batch.(type) {
 	case *tensor.Tensor:
-		if _, ok := sample.(*tensor.Tensor); ok || sample == nil {
+		switch sample.(type) {
+		case nil, *tensor.Tensor, []any:
 			return b.Select(0, i)
 		}
 	case map[string]any:

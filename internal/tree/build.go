@@ -62,11 +62,11 @@ func (b *builder) buildNode(n *Node, to reflect.Value) error {
 	case List, Tuple:
 		return b.buildList(n, to)
 	}
-	count := n.Kind.Tensors()
+	count := n.Tensors()
 	if count > len(b.rest) {
 		return b.path.wrapError(fmt.Errorf("%w: tensors are missing", ErrSpec))
 	}
-	leaf, err := Leaf(n.Kind, b.rest[:count])
+	leaf, err := n.Leaf(b.rest[:count])
 	if err != nil {
 		return b.path.wrapError(err)
 	}
@@ -202,12 +202,17 @@ func (b *builder) buildList(n *Node, to reflect.Value) error {
 	return nil
 }
 
-// Leaf returns the Go value of a leaf of kind k from its tensors. It returns an error that wraps
-// [ErrSpec] if a tensor has the wrong dtype or shape, or if offsets are invalid. Strings and bytes
-// are copied.
-func Leaf(k Kind, of []*tensor.Tensor) (any, error) {
-	switch k {
-	case Tensor, Ragged:
+// Leaf returns the Go value of a leaf from its tensors. It returns an error that wraps [ErrSpec] if
+// a tensor has the wrong dtype or shape, or if offsets are invalid, and for lists of ragged rows,
+// which are only collated. Strings and bytes are copied.
+func (n *Node) Leaf(of []*tensor.Tensor) (any, error) {
+	switch n.Kind {
+	case Ragged:
+		if n.Depth > 1 {
+			return nil, fmt.Errorf("%w: lists of ragged rows outside a batch", ErrSpec)
+		}
+		return of[0], nil
+	case Tensor:
 		return of[0], nil
 	case None:
 		return nil, nil
@@ -224,7 +229,7 @@ func Leaf(k Kind, of []*tensor.Tensor) (any, error) {
 		b, err := bytesOf(of[0])
 		return slices.Clone(b), err
 	}
-	return splitAtOffsets(k, of[0], of[1])
+	return splitAtOffsets(n.Kind, of[0], of[1])
 }
 
 func readNumber[T tensor.Elem](t *tensor.Tensor, dt tensor.DType) (v T, err error) {

@@ -86,9 +86,16 @@ func Collate(samples []Value, rules Rules, memory Memory) (Value, error) {
 		return Value{}, err
 	}
 	for row, s := range samples {
-		if s.Spec != samples[0].Spec {
-			return Value{}, &RowError{row, Differ(s.Spec, samples[0].Spec)}
+		if s.Spec == samples[0].Spec {
+			continue
 		}
+		if err := Differ(s.Spec, samples[0].Spec); err != nil {
+			return Value{}, &RowError{row, err}
+		}
+		if samples, n, err = deepenSamples(samples, n); err != nil { // lists of other depths
+			return Value{}, err
+		}
+		break
 	}
 	c := &collator{samples: samples, rules: rules}
 	out, err := c.collateNode(n)
@@ -145,6 +152,9 @@ func (c *collator) collateNode(n *Node) (*Node, error) {
 	switch n.Kind {
 	case Map, List, Tuple:
 		return c.collateItems(n)
+	case Ragged: // at the top, where a rule adds no fields
+		out, _, err := c.collateRagged(n)
+		return out, err
 	case None:
 		return nil, c.rowError(0, valueError("nil cannot be batched"))
 	case Texts, BytesList:
@@ -154,13 +164,25 @@ func (c *collator) collateNode(n *Node) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch n.Kind {
-	case Text, Bytes:
+	if n.Kind == Text || n.Kind == Bytes {
 		return c.planTexts(n.Kind, rows), nil
-	case Ragged:
-		return c.planRagged(n, rows)
 	}
 	return &Node{Kind: Tensor}, c.stackRows(rows)
+}
+
+// collateRagged collates a ragged part. It also returns the fields that its rule adds.
+func (c *collator) collateRagged(n *Node) (*Node, []extra, error) {
+	of := make([][]*tensor.Tensor, len(c.samples))
+	for range n.Depth {
+		rows, err := c.nextTensors()
+		if err != nil {
+			return nil, nil, err
+		}
+		for row, t := range rows {
+			of[row] = append(of[row], t)
+		}
+	}
+	return c.planRagged(n, of)
 }
 
 // collateItems builds a map or a list of batches. Fields added by rules follow the fields of the
@@ -177,18 +199,22 @@ func (c *collator) collateItems(n *Node) (*Node, error) {
 			step = n.Keys[i]
 		}
 		c.path = append(c.path, step)
-		first := c.next
-		batch, err := c.collateNode(item)
-		if err == nil && item.Kind == Ragged {
-			extras = append(extras, c.ruleFields(item, first)...)
-		}
+		batch, added, err := c.collateItem(item)
 		c.path = c.path[:len(c.path)-1]
 		if err != nil {
 			return nil, err
 		}
-		out.Items = append(out.Items, batch)
+		out.Items, extras = append(out.Items, batch), append(extras, added...)
 	}
 	return out, c.addRuleFields(out, extras)
+}
+
+func (c *collator) collateItem(n *Node) (*Node, []extra, error) {
+	if n.Kind == Ragged {
+		return c.collateRagged(n)
+	}
+	out, err := c.collateNode(n)
+	return out, nil, err
 }
 
 // stackRows plans the tensor that stacks rows. All rows must have the same dtype, shape and device.
@@ -263,9 +289,52 @@ func (c *collator) planNumbers(v []int64) {
 		func(to *tensor.Tensor) { copy(tensor.Data[int64](to), v) })
 }
 
+// deepenSamples returns the samples with lists of the same depths, and their structure. The
+// structures may differ in these depths alone; n is that of the first one.
+func deepenSamples(samples []Value, n *Node) ([]Value, *Node, error) {
+	nodes := make([]*Node, len(samples))
+	for row, s := range samples {
+		var err error
+		if nodes[row], err = Parse(s.Spec); err != nil {
+			return nil, nil, err
+		}
+		n.raiseDepths(nodes[row])
+	}
+	out := make([]Value, len(samples))
+	spec := n.Spec()
+	var want []*Node
+	n.Leaves(func(leaf *Node) { want = append(want, leaf) })
+	for row, s := range samples {
+		out[row].Spec = spec
+		rest, at := s.Tensors, 0
+		var err error
+		nodes[row].Leaves(func(leaf *Node) {
+			of := rest[:min(leaf.Tensors(), len(rest))]
+			rest = rest[len(of):]
+			if leaf.Kind == Ragged && err == nil && len(of) == leaf.Depth {
+				of, err = deepenRagged(of, leaf.Depth, want[at].Depth)
+			}
+			out[row].Tensors = append(out[row].Tensors, of...)
+			at++
+		})
+		if err != nil {
+			return nil, nil, &RowError{row, err}
+		}
+	}
+	return out, n, nil
+}
+
+// raiseDepths makes each depth in n at least the one in other, which has the same structure.
+func (n *Node) raiseDepths(other *Node) {
+	n.Depth = max(n.Depth, other.Depth)
+	for i, item := range n.Items {
+		item.raiseDepths(other.Items[i])
+	}
+}
+
 // Differ returns an error that describes the first difference between the structure of a sample and
 // the structure of the first sample of its batch. The error wraps [ErrShape]. Differ returns nil if
-// the structures are equal.
+// the structures are equal but for the depths of ragged lists.
 func Differ(spec, first string) error {
 	a, errA := Parse(spec)
 	b, errB := Parse(first)

@@ -12,7 +12,7 @@ type Kind byte
 
 const (
 	Tensor    Kind = 't' // one tensor, the value itself
-	Ragged    Kind = 'r' // one tensor, a row with a length that varies within a batch; see Rule
+	Ragged    Kind = 'r' // Depth tensors, a row with a length that varies within a batch; see Rule
 	Int       Kind = 'i' // one int64 tensor without dimensions
 	Float     Kind = 'f' // one float64 tensor without dimensions
 	Bool      Kind = 'o' // one bool tensor without dimensions
@@ -30,6 +30,7 @@ const (
 type Node struct {
 	Kind  Kind
 	Rule  int   // index of the rule of a Ragged
+	Depth int   // of a Ragged: 1 for a row, 2 for a list of rows, and so on; see [lists]
 	Keys  []any // keys of a Map, string or int64
 	Items []*Node
 }
@@ -37,7 +38,7 @@ type Node struct {
 // countTensors returns the number of tensors of a leaf. ok is false if k is not the kind of a leaf.
 func (k Kind) countTensors() (n int, ok bool) {
 	switch k {
-	case Tensor, Ragged, Int, Float, Bool, Text, Bytes:
+	case Tensor, Ragged, Int, Float, Bool, Text, Bytes: // a Ragged has more if its Depth is above 1
 		return 1, true
 	case Texts, BytesList:
 		return 2, true
@@ -48,9 +49,12 @@ func (k Kind) countTensors() (n int, ok bool) {
 }
 
 // Tensors returns the number of tensors of a leaf. It returns 0 for a Map, a List or a Tuple.
-func (k Kind) Tensors() int {
-	n, _ := k.countTensors()
-	return n
+func (n *Node) Tensors() int {
+	if n.Kind == Ragged {
+		return n.Depth
+	}
+	count, _ := n.Kind.countTensors()
+	return count
 }
 
 // Leaves calls f for all parts except Maps, Lists and Tuples, in the order of their tensors.
@@ -72,7 +76,7 @@ func (n *Node) Fixed() bool {
 
 func (n *Node) countLeaves() (leaves int, fixed bool) {
 	if n.Items == nil {
-		return n.Kind.Tensors(), n.Kind == Tensor || n.Kind == Int || n.Kind == Float || n.Kind == Bool ||
+		return n.Tensors(), n.Kind == Tensor || n.Kind == Int || n.Kind == Float || n.Kind == Bool ||
 			n.Kind == Map || n.Kind == List || n.Kind == Tuple
 	}
 	fixed = true
@@ -83,8 +87,8 @@ func (n *Node) countLeaves() (leaves int, fixed bool) {
 	return leaves, fixed
 }
 
-// First returns the index of the first tensor that is a Tensor or Ragged leaf, or -1 if there is
-// none.
+// First returns the index of the first tensor that is a Tensor leaf or a ragged row, or -1 if there
+// is none.
 func (n *Node) First() int {
 	at := 0
 	if n.seekFirstTensor(&at) {
@@ -94,7 +98,7 @@ func (n *Node) First() int {
 }
 
 func (n *Node) seekFirstTensor(at *int) bool {
-	if n.Kind == Tensor || n.Kind == Ragged {
+	if n.Kind == Tensor || n.Kind == Ragged && n.Depth == 1 {
 		return true
 	}
 	for _, item := range n.Items {
@@ -102,7 +106,7 @@ func (n *Node) seekFirstTensor(at *int) bool {
 			return true
 		}
 	}
-	*at += n.Kind.Tensors()
+	*at += n.Tensors()
 	return false
 }
 
@@ -122,7 +126,7 @@ func (n *Node) appendSpec(b []byte) []byte {
 	b = append(b, byte(n.Kind))
 	switch n.Kind {
 	case Ragged:
-		return appendCount(b, n.Rule)
+		return appendCount(appendCount(b, n.Rule), n.Depth)
 	case Map:
 		b = appendCount(b, len(n.Keys))
 		for _, k := range n.Keys {
@@ -176,9 +180,13 @@ func (p *parser) parseNode(depth int) (*Node, error) {
 		if n.Kind != Ragged {
 			return n, nil
 		}
-		rule, err := p.parseNumber()
-		n.Rule = rule
-		return n, err
+		rule, err1 := p.parseNumber()
+		depth, err2 := p.parseNumber()
+		n.Rule, n.Depth = rule, depth
+		if err2 == nil && (depth < 1 || depth > maxDepth) {
+			err2 = fmt.Errorf("%w: depth %d of a ragged row", ErrSpec, depth)
+		}
+		return n, errors.Join(err1, err2)
 	}
 	if n.Kind != Map && n.Kind != List && n.Kind != Tuple {
 		return nil, fmt.Errorf("%w: unknown kind %q", ErrSpec, byte(n.Kind))

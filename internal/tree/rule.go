@@ -56,30 +56,51 @@ func (r Rules) unusedError(spec string) error {
 	return valueError("ragged rules name %q, but the value has %s", names, describeSpec(spec))
 }
 
-// addRagged adds v as a ragged row if there is a rule for the current path. done reports whether
-// there is a rule.
+// addRagged adds v as a ragged row, or as a list of such rows, if there is a rule for the current
+// path. done reports whether there is a rule.
 func (f *flattener) addRagged(v any) (done bool, err error) {
 	rule, named := f.rules.findRule(f.path.rulePath())
 	t, isTensor := v.(*tensor.Tensor)
 	if !named {
 		var every bool
-		if rule, every = f.rules.findRule(Every); !every || !isTensor || t == nil || t.Dims() == 0 {
+		if rule, every = f.rules.findRule(Every); !every || !isTensor && !isListOfRows(v) {
+			return false, nil
+		}
+		if isTensor && (t == nil || t.Dims() == 0) {
 			return false, nil
 		}
 	} else {
 		f.used++
 	}
-	if !isTensor {
-		if t = rowTensor(v); t == nil {
-			return true, f.pathError("ragged rule applies to %T, want a tensor or a slice of numbers", v)
+	if isTensor {
+		if err := f.addTensor(t); err != nil {
+			return true, err
+		}
+		f.spec = appendRagged(f.spec[:len(f.spec)-1], rule, 1)
+		return true, nil
+	}
+	l, ok := listOf(v)
+	switch {
+	case !ok:
+		return true, f.pathError("ragged rule applies to %T, want a tensor, a slice of numbers, or a list of these", v)
+	case l.depth > 1:
+		return true, f.addLists(rule, l)
+	}
+	f.spec, f.tensors = appendRagged(f.spec, rule, 1), append(f.tensors, l.row)
+	return true, nil
+}
+
+// isListOfRows reports whether v is a list of tensors with dimensions, or of such lists. The rule for
+// all other tensors applies to it, and to an empty list.
+func isListOfRows(v any) bool {
+	items, ok := v.([]any)
+	for _, item := range items {
+		t, isTensor := item.(*tensor.Tensor)
+		if isTensor && (t == nil || isClosed(t) || t.Dims() == 0) || !isTensor && !isListOfRows(item) {
+			return false
 		}
 	}
-	if err := f.addTensor(t); err != nil {
-		return true, err
-	}
-	f.spec[len(f.spec)-1] = byte(Ragged)
-	f.spec = appendCount(f.spec, rule)
-	return true, nil
+	return ok
 }
 
 // rowTensor makes a tensor from a slice or array of numbers or bools. It returns nil if v is not

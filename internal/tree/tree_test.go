@@ -165,6 +165,65 @@ func TestCollate_OfRaggedRows(t *testing.T) {
 	}
 }
 
+func TestCollate_PadsListsOfLists(t *testing.T) {
+	some := func(of ...any) any { return map[string]any{"x": of} }
+	for name, c := range map[string]struct {
+		rule tree.Rule
+		rows []any
+		want string
+	}{
+		"lists": {tree.Rule{Value: -1, Mask: "m", Lengths: "n"}, []any{some(ints(1, 2), ints()), some(ints(3))},
+			"map[m:[[[True, True], [False, False]], [[True, False], [False, False]]] n:[[2, 0], [1, 0]] " +
+				"x:[[[1, 2], [-1, -1]], [[3, -1], [-1, -1]]]]"},
+		"left": {tree.Rule{Left: true, Multiple: 3, Lengths: "n"}, []any{some(ints(1, 2)), some(ints(), ints(3))},
+			"map[n:[[0, 2], [0, 1]] x:[[[0, 0, 0], [0, 1, 2]], [[0, 0, 0], [0, 0, 3]]]]"},
+		"slices": {tree.Rule{Length: 2}, []any{map[string]any{"x": [][]int{{1}, {2}}}, map[string]any{"x": [][]int{}}},
+			"map[x:[[[1, 0], [2, 0]], [[0, 0], [0, 0]]]]"},
+		"an empty list first": {tree.Rule{}, []any{some(), some(ints(1)), some()},
+			"map[x:[[[0]], [[1]], [[0]]]]"},
+		"only empty lists": {tree.Rule{Lengths: "n"}, []any{some([]any{}), some()}, "map[n:[[0], [0]] x:[], size=(2, 1, 0, dtype=torch.int64]"},
+		"a matrix beside lists": {tree.Rule{}, []any{map[string]any{"x": ints(1, 2, 3, 4).View(2, 2)}, some(ints(5))},
+			"map[x:[[[1, 2], [3, 4]], [[5, 0], [0, 0]]]]"},
+		"three levels": {tree.Rule{Lengths: "n"}, []any{some([]any{ints(1), ints(2, 3)}, []any{}), some([]any{ints(4)})},
+			"map[n:[[[1, 2], [0, 0]], [[1, 0], [0, 0]]] " +
+				"x:[[[[1, 0], [2, 3]], [[0, 0], [0, 0]]], [[[4, 0], [0, 0]], [[0, 0], [0, 0]]]]]"},
+		"a matrix within lists": {tree.Rule{}, []any{some(ints(1, 2).View(2, 1), []any{ints(3, 4)})},
+			"map[x:[[[[1, 0], [2, 0]], [[3, 4], [0, 0]]]]]"},
+		"rows of pairs": {tree.Rule{}, []any{some(ints(1, 2).View(1, 2)), some(ints(3, 4, 5, 6).View(2, 2))},
+			"map[x:[[[[1, 2], [0, 0]]], [[[3, 4], [5, 6]]]]]"},
+	} {
+		for _, path := range []string{"x", tree.Every} {
+			if path == tree.Every && name == "slices" {
+				continue // a rule for all tensors leaves other slices alone
+			}
+			v, err := collate(t, map[string]tree.Rule{path: c.rule}, c.rows...)
+			if err != nil {
+				t.Errorf("%s of %s: %v", name, path, err)
+			} else if got := strings.Join(strings.Fields(show(t, v)), " "); got != c.want {
+				t.Errorf("%s of %s: %s, not %s", name, path, got, c.want)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		rule tree.Rule
+		rows []any
+		want string
+	}{
+		"nested":      {tree.Rule{Nested: true}, []any{some(ints(1))}, "lists of rows cannot be concatenated: pad them"},
+		"length":      {tree.Rule{Length: 1}, []any{some(ints(1)), some(ints(1, 2))}, `sample 1: field "x": ragged row has length 2`},
+		"a number":    {tree.Rule{}, []any{some(ints(1), 2)}, "want a tensor, a slice of numbers, or a list of these"},
+		"depths":      {tree.Rule{}, []any{some(ints(1), []any{ints(2)})}, `field "x": got numbers and lists in one list`},
+		"dtypes":      {tree.Rule{}, []any{some(ints(1), tensor.New(tensor.Float32, 1))}, `field "x": list has rows of int64 [1] and of float32 [1]`},
+		"other rows":  {tree.Rule{}, []any{some(ints(1)), some(tensor.New(tensor.Float32, 1))}, `sample 1: field "x": got float32, want int64`},
+		"other depth": {tree.Rule{}, []any{some(ints(1)), map[string]any{"x": ints(1)}}, "sample 1: got a list of numbers, want a list of lists"},
+		"closed":      {tree.Rule{}, []any{some(new(tensor.Tensor))}, "want a tensor, a slice of numbers, or a list of these"},
+	} {
+		if _, err := collate(t, map[string]tree.Rule{"x": c.rule}, c.rows...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, not %s", name, err, c.want)
+		}
+	}
+}
+
 func show(t *testing.T, v tree.Value) string {
 	t.Helper()
 	a, err := v.Any()

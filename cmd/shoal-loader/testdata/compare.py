@@ -166,11 +166,45 @@ def ragged():
             want = list(DataLoader(lines, batch_size=4, collate_fn=collate))
             assert len(got) == len(want) and all(map(same, got, want)), (kind, name, got, want)
             print(kind, name, flush=True)
+    for kind in files:
+        nested(kind)
     kind = "jsonl"
     halves = torch.utils.data.Subset(Go("jsonl", paths="ragged.jsonl", pad=0), range(5, 10))
     got = list(DataLoader(halves, batch_size=5, **spawn))
     assert len(got) == 1 and same(got[0], simple(lines[5:])), got
     wrong("no padding", Go("jsonl", paths="ragged.jsonl"), "ids")
+
+
+def nested(kind):
+    """Lists of lists, which become tensors with a dimension for each level."""
+    turns = [[[1, 2, 3], [4, 5, 6]], [[1, 2], [4]], [], [[], [7]], [[8]], [[9, 10], [11, 12]], [[13]] * 3, [[]]]
+    path = "nested." + kind
+    if kind == "jsonl":
+        with open(path, "w") as f:
+            f.writelines(json.dumps({"turns": t}) + "\n" for t in turns)
+    else:
+        pyarrow.parquet.write_table(pyarrow.table({"turns": pyarrow.array(turns, pyarrow.list_(pyarrow.list_(pyarrow.int64())))}), path)
+
+    def collate(batch):
+        rows = [r["turns"] for r in batch]
+        shape = len(rows), max(map(len, rows)), max(len(t) for r in rows for t in r)
+        ids, mask = torch.full(shape, -1), torch.zeros(shape, dtype=torch.bool)
+        lengths = torch.zeros(shape[:2], dtype=torch.int64)
+        for i, row in enumerate(rows):
+            for j, t in enumerate(row):
+                ids[i, j, :len(t)], mask[i, j, :len(t)], lengths[i, j] = torch.tensor(t, dtype=torch.int64), True, len(t)
+        return {"turns": ids, "mask": mask, "n": lengths}
+
+    rule = {"turns": {"value": -1, "mask": "mask", "lengths": "n"}}
+    for size in 2, 3, 8:
+        want = list(DataLoader([{"turns": t} for t in turns], batch_size=size, collate_fn=collate))
+        got = list(DataLoader(Go(kind, paths=path, pad=rule), batch_size=size, **spawn))
+        assert len(got) == len(want) and all(map(same, got, want)), (kind, size, got, want)
+        plain = list(DataLoader(Go(kind, paths=path, pad=-1), batch_size=size, **spawn))
+        assert all(torch.equal(g["turns"], w["turns"]) for g, w in zip(plain, want)), (kind, size, plain, want)
+        rows = [r for batch in DataLoader(Go(kind, paths=path, pad=rule), batch_size=size, collate_fn=list, **spawn) for r in batch]
+        assert all(map(same, rows, [{k: v[i] for k, v in b.items()} for b in want for i in range(len(b["n"]))])), (kind, size, rows)
+    print(kind, "nested", flush=True)
 
 
 def numbers(paths, workers=2, **options):
