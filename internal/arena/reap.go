@@ -194,6 +194,9 @@ func (d *Domain) reapParticipants(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()
 	r := newReaper(d, l, dead)
+	if dead[d.seat] {
+		r.held = &d.refs
+	}
 	d.unfinished.Store(true) // must be set before a wakeup is requested
 	if !r.endOperations() {
 		return false
@@ -255,9 +258,13 @@ func newReaper(d *Domain, l *lane, dead *deadSet) *reaper {
 
 // A reaper has the state of one pass over a set of dead participants.
 type reaper struct {
-	d         *Domain
-	l         *lane
-	dead      *deadSet
+	d    *Domain
+	l    *lane
+	dead *deadSet
+	// held is the table of this process's references if it leaves the domain, and nil otherwise. The
+	// blocks of a chunk that is missing there do not concern the reaper: a participant that leaves
+	// has no operation in progress but gets, and those hold their blocks.
+	held      *refTable
 	bits      [ownWords]uint64 // dead as a participant bitmap
 	published map[uint32]bool  // dead lanes with their newest put in a slot
 	views     []*Ring          // rings that a dead participant holds
@@ -265,10 +272,14 @@ type reaper struct {
 	stuck     obstacle         // the last stamp of a living lane found in the way
 }
 
-// eachBlock calls f with every block until f returns false. It reports whether f always returned
-// true.
+// eachBlock calls f with every block that may concern the reaper until f returns false. It reports
+// whether f always returned true.
 func (r *reaper) eachBlock(f func(i uint32, b *block) bool) bool {
 	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
+		if r.held != nil && !r.held.hasChunk(i) {
+			i |= refChunk - 1 // the last one of the chunk
+			continue
+		}
 		if !f(i, &r.d.blocks[i]) {
 			return false
 		}

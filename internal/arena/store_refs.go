@@ -28,6 +28,9 @@ func (t *refTable) entry(index uint32) *atomic.Uint32 {
 	return &c[index%refChunk]
 }
 
+// hasChunk reports whether the process has held a block of the same chunk.
+func (t *refTable) hasChunk(index uint32) bool { return t[index/refChunk].Load() != nil }
+
 func (t *refTable) addChunk(index uint32) *[refChunk]atomic.Uint32 {
 	p := &t[index/refChunk]
 	p.CompareAndSwap(nil, new([refChunk]atomic.Uint32))
