@@ -48,6 +48,7 @@ type Domain struct {
 	relink         chan struct{}
 	done           sync.WaitGroup
 	unfinished     atomic.Bool // a reap is waiting for a living lane
+	named          atomic.Bool // a cell may name this participant as the holder of a lock or a share
 	trimmer        trimmer
 	listeners      listeners
 	services       []io.Closer
@@ -207,9 +208,9 @@ func (d *Domain) claimSeat(s int) (bool, error) {
 	return true, nil
 }
 
-// startParticipant opens the doorbell and begins to watch the next living participants. It wakes
-// all participants before this one becomes LIVE: a participant that is killed before that wakeup
-// holds nothing yet, and one that is killed after it has a watcher.
+// startParticipant opens the doorbell and begins to watch the next living participants. It wakes its
+// watchers before this participant becomes LIVE: one that is killed before that wakeup holds nothing
+// yet, and one that is killed after it has a watcher.
 func (d *Domain) startParticipant() error {
 	b, name, err := d.store.openBell()
 	if err != nil {
@@ -231,7 +232,7 @@ func (d *Domain) startParticipant() error {
 }
 
 func (d *Domain) markLive() {
-	d.announceChange(noTopic)
+	d.announceSeat()
 	p := &d.parts[d.seat].state
 	p.CAS(p.Load(), p.Load().WithState(word.ParticipantLive))
 }
@@ -278,10 +279,10 @@ func (d *Domain) Close() error {
 	d.trimmer.stopTimer()
 	d.preventNaps()
 	d.lives.endAll()
-	d.leaveDomain()
+	quiet := d.leaveDomain()
 	d.watching() // must come after leaveDomain: a reaper that leaveDomain waits for may die
 	d.park.doubt.stop()
-	d.announceChange(allTopics)
+	d.announceLeave(quiet)
 	err := d.park.bell.Close()
 	d.done.Wait()
 	d.park.wakeEverybody()

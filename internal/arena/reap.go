@@ -124,6 +124,11 @@ func (d *Domain) Unreaped() (bool, error) {
 	if d.closed.Load() {
 		return false, ErrClosed
 	}
+	return d.hasDead()
+}
+
+// hasDead is Unreaped for a domain that may be closed.
+func (d *Domain) hasDead() (bool, error) {
 	for s := range d.parts {
 		v := d.parts[s].state.Load() & 0xff
 		if v == word.ParticipantFree || s == d.seat {
@@ -143,8 +148,8 @@ func (d *Domain) Unreaped() (bool, error) {
 // Other processes that notice a death meanwhile leave it to the holder of the recovery lock, which
 // is this process. So leaveDomain must announce itself after it has released the lock, and must
 // stay watched until then. If it does not get the lock in time, it leaves its seat for others to
-// reap.
-func (d *Domain) leaveDomain() {
+// reap. quiet reports whether it leaves nothing else to others; see [Domain.announceLeave].
+func (d *Domain) leaveDomain() (quiet bool) {
 	l := &d.lanes[reaperLane]
 	// Taken for good: a late goroutine must not reap under a seat that may have another participant
 	// by then.
@@ -161,16 +166,19 @@ func (d *Domain) leaveDomain() {
 			break
 		}
 		if d.park.parkUntil(ctx, d, &d.hdr.xowait, d.isRecoveryFree, nil) != nil {
-			d.announceChange(allTopics) // the proof of life is released next, so others reap this seat
-			return
+			d.announceLeave(false) // the proof of life is released next, so others reap this seat
+			return false
 		}
 	}
 	done := d.reapParticipants(l, &dead)
 	d.unlockRecovery()
-	d.announceChange(allTopics)
+	if quiet = done && d.leavesQuietly(); !quiet {
+		d.announceLeave(false)
+	}
 	if done {
 		d.freeSeat(d.seat)
 	}
+	return quiet
 }
 
 // departureContext returns the context that bounds the wait of a leaving participant for the

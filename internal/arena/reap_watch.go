@@ -11,8 +11,8 @@ import (
 // of seats, by pidfds in Go's netpoller (https://man7.org/linux/man-pages/man2/pidfd_open.2.html):
 // two descriptors each, however many participants there are. So each participant has two watchers,
 // and one of them may be stopped. When a pidfd fires, the watcher reaps, and finds all other dead
-// participants as well. A participant that joins or leaves wakes all others, and each one chooses
-// again which seats to watch. If both watchers are stopped, waiters notice the death (Note
+// participants as well. A participant that joins or leaves wakes the two living ones before it, which
+// choose again which seats to watch. If both watchers are stopped, waiters notice the death (Note
 // [Doubt]).
 
 // watched is the number of participants that each participant watches.
@@ -107,13 +107,47 @@ func (d *Domain) nextLivingSeats() (seats []int) {
 	return seats
 }
 
-// announceChange has every other participant choose again which seats to watch, and test the
-// conditions of the topic. A participant must call it when it joins, when it leaves, and when it
-// has released the recovery lock while leaving. A join makes no condition true, so its topic is
-// [noTopic]. The topic of a leave must be [allTopics]: locks may have lost their holder.
+// announceLeave has other participants look again for what this one leaves to them. It must be called
+// after the participant has released the recovery lock, and again after it has freed its seat. quiet
+// reports whether only its watchers are concerned; otherwise all participants look for dead ones and
+// test all conditions.
+func (d *Domain) announceLeave(quiet bool) {
+	if quiet {
+		d.announceSeat()
+	} else {
+		d.announceChange(allTopics)
+	}
+}
+
+// leavesQuietly reports whether a participant that has reaped itself leaves nothing to others: no
+// lock has lost its holder, and no participant has died, whose reaper may have given up because this
+// one had the recovery lock. A participant that dies later is noticed by its watchers.
+func (d *Domain) leavesQuietly() bool {
+	unreaped, err := d.hasDead()
+	return !d.named.Load() && !unreaped && err == nil
+}
+
+// announceChange has every other participant choose again which seats to watch, look for dead ones,
+// and test the conditions of the topic.
 func (d *Domain) announceChange(t topic) {
 	d.hdr.members.Add(1)
 	d.wakeAll(t)
+}
+
+// announceSeat has the participants that watch this one's seat choose again. They are the [watched]
+// living ones before it in the circle. The watchers of a dead one look again in any case.
+func (d *Domain) announceSeat() {
+	d.hdr.members.Add(1)
+	for i, n := 1, 0; i < word.MaxParticipants && n < watched; i++ {
+		s := (d.seat - i + word.MaxParticipants) % word.MaxParticipants
+		if d.parts[s].state.Load().HasState(word.ParticipantFree) {
+			continue
+		}
+		if alive, err := d.store.isAlive(s); err != nil || alive {
+			d.wakeBell(s, noTopic)
+			n++
+		}
+	}
 }
 
 // news has the counters of the events that this process has handled.

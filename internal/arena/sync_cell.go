@@ -145,6 +145,9 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	if got := Form(c.form.Load()); got != form || uint64(len(p)) < form.size() {
 		return nil, errors.Join(fmt.Errorf("%w: %v has form %d, want %d", ErrCorrupt, h, got, form), err)
 	}
+	if form != FormEvent {
+		d.named.Store(true)
+	}
 	id := d.identity()
 	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: word.Lock(id | uint64(d.seat)<<word.SeatShift)}
 	s.waiting = waitQueue{d: d, bits: &c.waiting, ready: s.isLockReady, backoffs: new(backoffs)}

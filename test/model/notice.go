@@ -103,9 +103,10 @@ const (
 	JoinLocked        = "a joiner holds the recovery lock before anybody watches it"
 	LeaveUntold       = "a participant that leaves frees its seat before it has told those that left deaths to it"
 	LeaveHolding      = "a participant that leaves tells the others before it lets go of the recovery lock"
-	WakeOne           = "a participant that joins or leaves wakes only the seat before"
+	WakeOne           = "a participant that joins or leaves wakes only the living seat before"
 	WakeLate          = "a joiner becomes LIVE before it wakes the others"
 	LeaveQuiet        = "a participant that has left wakes nobody"
+	LeaveDeaths       = "a participant that leaves does not look for deaths that were left to it"
 	NoSteal           = "the recovery lock is not taken from a dead holder"
 	StealLiving       = "the recovery lock is taken from a living holder"
 	StopAtDead        = "a watcher that finds a dead seat and does not get the lock watches nobody"
@@ -343,13 +344,52 @@ func (p *member) walk() {
 	}
 }
 
-// wake wakes all other participants.
-func (c Notice) wake(s *noticeState, i int) {
+// wakeAll wakes all other participants.
+func (s *noticeState) wakeAll(i int) {
 	for k := range s.p {
-		if c.Bug != WakeOne || (k+1)%members == i {
-			s.p[k].woken = s.p[k].woken || k != i && s.table[k] != vacant && s.p[k].fate == running
+		if k != i {
+			s.wake(k)
 		}
 	}
+}
+
+func (s *noticeState) wake(k int) {
+	s.p[k].woken = s.p[k].woken || s.table[k] != vacant && s.p[k].fate == running
+}
+
+// wakeBefore looks at one seat before that of participant i, and wakes it if it is one of the two
+// living ones that watch i. done reports whether it was the last one.
+func (c Notice) wakeBefore(s *noticeState, i int) (done bool) {
+	p := &s.p[i]
+	if p.k++; p.k == members {
+		p.k, p.n = 0, 0
+		return true
+	}
+	k := (i + members - int(p.k)) % members
+	if s.table[k] != vacant && s.p[k].fate != gone {
+		s.wake(k)
+		p.n++
+	}
+	if p.n == watched || p.n == 1 && c.Bug == WakeOne {
+		p.k, p.n = 0, 0
+		return true
+	}
+	return false
+}
+
+// wakeForDeaths looks at one seat, and wakes all participants if it is that of a dead one. done
+// reports whether it has looked at all of them.
+func (c Notice) wakeForDeaths(s *noticeState, i int) (done bool) {
+	p := &s.p[i]
+	dead := s.table[p.k] != vacant && s.p[p.k].fate == gone
+	if dead && c.Bug != LeaveDeaths {
+		s.wakeAll(i)
+	}
+	if p.k++; p.k == members || dead {
+		p.k = 0
+		return true
+	}
+	return false
 }
 
 // door performs a step of joining or leaving.
@@ -372,7 +412,9 @@ func (c Notice) door(s *noticeState, i int) bool {
 			p.pc = nJoinLive
 		}
 	case nJoinWake:
-		c.wake(s, i)
+		if !c.wakeBefore(s, i) {
+			break
+		}
 		p.pc = nJoinLive
 		if s.table[i] == live {
 			p.pc = nJoinUnlock
@@ -397,7 +439,9 @@ func (c Notice) door(s *noticeState, i int) bool {
 			p.pc = nLeaveFree
 		}
 	case nLeaveTell:
-		c.wake(s, i)
+		if !c.wakeForDeaths(s, i) {
+			break
+		}
 		if p.pc = nLeaveFree; c.Bug == LeaveHolding {
 			p.pc = nLeaveUnlock
 		}
@@ -407,8 +451,9 @@ func (c Notice) door(s *noticeState, i int) bool {
 			*p = member{fate: away}
 		}
 	case nLeaveWake:
-		c.wake(s, i)
-		*p = member{fate: away}
+		if c.wakeBefore(s, i) {
+			*p = member{fate: away}
+		}
 	}
 	return true
 }

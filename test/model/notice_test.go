@@ -23,6 +23,7 @@ func TestNotice(t *testing.T) {
 		"joins": {joins, 2}, "leaves": {leaves, 3}, "joins and leaves": {moves, 1}, "dies": {kills: 3},
 		"one watcher":      {lonely, 1},
 		"stops":            {model.Notice{Stops: 1}, 2},
+		"joins and stops":  {model.Notice{Join: true, Stops: 1}, 2},
 		"doubts":           {doubts, 2},
 		"leaves and stops": {model.Notice{Leave: 1, Stops: 1, Doubt: true}, 1},
 	} {
@@ -40,7 +41,8 @@ func TestNoticeMutations(t *testing.T) {
 		model.DeathEpochLate:    lonely,
 		model.NoWalk:            moves,
 		model.WakeLate:          joins,
-		model.WakeOne:           moves,
+		model.WakeOne:           {Join: true, Stops: 1},
+		model.LeaveDeaths:       moves,
 		model.LeaveQuiet:        {One: true, Leave: 3},
 		model.LeaveUntold:       moves,
 		model.LeaveHolding:      moves,

@@ -1,0 +1,112 @@
+package arena
+
+import (
+	"sync/atomic"
+	"testing"
+)
+
+// countedBells counts the datagrams that one participant sends to doorbells.
+type countedBells struct {
+	store
+	sent atomic.Int32
+}
+
+func (s *countedBells) wakeBell(seat int, name uint64, t topic) bool {
+	s.sent.Add(1)
+	return s.store.wakeBell(seat, name, t)
+}
+
+func TestLeave_WakesItsWatchersOnly(t *testing.T) {
+	heap := newHeap(4<<20, 1<<16)
+	first, err := createDomain(heap, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	for range 9 {
+		d, err := attachDomain(heap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+	}
+	mutex, err := first.NewSync(SyncOptions{Form: FormMutex})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name        string
+		use         func(d *Domain) error
+		join, leave int32
+	}{
+		{"idle", func(*Domain) error { return nil }, 2, 2},
+		{"with a mutex", func(d *Domain) error {
+			if err := d.Import(mutex.Handle()); err != nil {
+				return err
+			}
+			s, err := d.OpenSync(mutex.Handle(), FormMutex)
+			if err == nil {
+				s.Close()
+			}
+			return err
+		}, 2, 2 * 10}, // before and after it has freed its seat
+	} {
+		bells := &countedBells{store: heap}
+		d, err := attachDomain(bells)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bells.sent.Swap(0); n != c.join {
+			t.Errorf("%s: the join rang %d doorbells, want %d", c.name, n, c.join)
+		}
+		if err := c.use(d); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		bells.sent.Store(0)
+		if err := d.Close(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if n := bells.sent.Load(); n != c.leave {
+			t.Errorf("%s: the leave rang %d doorbells, want %d", c.name, n, c.leave)
+		}
+	}
+}
+
+// A participant that leaves a domain with many blocks must not look at all of them: touching the
+// headers of a million blocks took 90 ms.
+func TestLeave_LooksOnlyAtChunksThatItHeld(t *testing.T) {
+	heap := newHeap(64<<20, 1<<16)
+	first, err := createDomain(heap, 16<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	for range 3 * refChunk {
+		if _, err := first.Alloc(64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := attachDomain(heap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.Alloc(64); err != nil {
+		t.Fatal(err)
+	}
+	r := newReaper(d, &d.lanes[reaperLane], new(deadSet))
+	count := func() (n int) {
+		r.eachBlock(func(i uint32, _ *block) bool {
+			n++
+			return true
+		})
+		return n
+	}
+	if n := count(); n < 3*refChunk {
+		t.Errorf("a reaper of the dead looks at %d blocks, want all of %d", n, 3*refChunk)
+	}
+	r.held = &d.refs
+	if n := count(); n == 0 || n > 2*refChunk { // its block, and the table of contents
+		t.Errorf("a participant that leaves looks at %d blocks, want 1 to %d", n, 2*refChunk)
+	}
+}
