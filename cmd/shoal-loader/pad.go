@@ -31,10 +31,10 @@ func (p padded) Collate(_ context.Context, samples []any) (any, error) {
 	return data.DefaultCollate(p.unstackColumns(samples), p.how)
 }
 
-// unstackColumns returns the samples with lists in place of tensors of two and more dimensions: JSON
-// lists of lists are tensors, if they have the same length within their row. It does so where the
-// shapes differ, and in all columns with a mask or lengths, which have a dimension for each level in
-// every batch.
+// unstackColumns returns the samples with lists in place of tensors of two and more dimensions:
+// JSON lists of lists are tensors, if they have the same length within their row. It does so where
+// the shapes differ, and in all columns with a mask or lengths, which have a dimension for each
+// level in every batch.
 func (p padded) unstackColumns(samples []any) []any {
 	shapes, levels := map[string][]int{}, map[string]int{}
 	eachColumn(samples, func(_ map[string]any, name string, t *tensor.Tensor) {

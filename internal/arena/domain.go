@@ -208,9 +208,9 @@ func (d *Domain) claimSeat(s int) (bool, error) {
 	return true, nil
 }
 
-// startParticipant opens the doorbell and begins to watch the next living participants. It wakes its
-// watchers before this participant becomes LIVE: one that is killed before that wakeup holds nothing
-// yet, and one that is killed after it has a watcher.
+// startParticipant opens the doorbell and begins to watch the next living participants. It wakes
+// its watchers before this participant becomes LIVE: one that is killed before that wakeup holds
+// nothing yet, and one that is killed after it has a watcher.
 func (d *Domain) startParticipant() error {
 	b, name, err := d.store.openBell()
 	if err != nil {

@@ -269,9 +269,9 @@ type reaper struct {
 	d    *Domain
 	l    *lane
 	dead *deadSet
-	// held is the table of this process's references if it leaves the domain, and nil otherwise. The
-	// blocks of a chunk that is missing there do not concern the reaper: a participant that leaves
-	// has no operation in progress but gets, and those hold their blocks.
+	// held is the table of this process's references if it leaves the domain, and nil otherwise.
+	// The blocks of a chunk that is missing there do not concern the reaper: a participant that
+	// leaves has no operation in progress but gets, and those hold their blocks.
 	held      *refTable
 	bits      [ownWords]uint64 // dead as a participant bitmap
 	published map[uint32]bool  // dead lanes with their newest put in a slot

@@ -11,9 +11,9 @@ import (
 // of seats, by pidfds in Go's netpoller (https://man7.org/linux/man-pages/man2/pidfd_open.2.html):
 // two descriptors each, however many participants there are. So each participant has two watchers,
 // and one of them may be stopped. When a pidfd fires, the watcher reaps, and finds all other dead
-// participants as well. A participant that joins or leaves wakes the two living ones before it, which
-// choose again which seats to watch. If both watchers are stopped, waiters notice the death (Note
-// [Doubt]).
+// participants as well. A participant that joins or leaves wakes the two living ones before it,
+// which choose again which seats to watch. If both watchers are stopped, waiters notice the death
+// (Note [Doubt]).
 
 // watched is the number of participants that each participant watches.
 const watched = 2
@@ -107,10 +107,10 @@ func (d *Domain) nextLivingSeats() (seats []int) {
 	return seats
 }
 
-// announceLeave has other participants look again for what this one leaves to them. It must be called
-// after the participant has released the recovery lock, and again after it has freed its seat. quiet
-// reports whether only its watchers are concerned; otherwise all participants look for dead ones and
-// test all conditions.
+// announceLeave has other participants look again for what this one leaves to them. It must be
+// called after the participant has released the recovery lock, and again after it has freed its
+// seat. quiet reports whether only its watchers are concerned; otherwise all participants look for
+// dead ones and test all conditions.
 func (d *Domain) announceLeave(quiet bool) {
 	if quiet {
 		d.announceSeat()
@@ -120,8 +120,8 @@ func (d *Domain) announceLeave(quiet bool) {
 }
 
 // leavesQuietly reports whether a participant that has reaped itself leaves nothing to others: no
-// lock has lost its holder, and no participant has died, whose reaper may have given up because this
-// one had the recovery lock. A participant that dies later is noticed by its watchers.
+// lock has lost its holder, and no participant has died, whose reaper may have given up because
+// this one had the recovery lock. A participant that dies later is noticed by its watchers.
 func (d *Domain) leavesQuietly() bool {
 	unreaped, err := d.hasDead()
 	return !d.named.Load() && !unreaped && err == nil

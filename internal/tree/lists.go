@@ -14,8 +14,8 @@ type list struct {
 	depth int // 1 for a row
 }
 
-// listOf returns v as a list. ok is false if v is nothing of the kind. Lists of numbers are rows. An
-// empty list counts as a row without elements.
+// listOf returns v as a list. ok is false if v is nothing of the kind. Lists of numbers are rows.
+// An empty list counts as a row without elements.
 func listOf(v any) (l list, ok bool) {
 	if t, ok := v.(*tensor.Tensor); ok {
 		return list{row: t, depth: 1}, t != nil && !isClosed(t) && t.Dims() > 0
@@ -42,8 +42,8 @@ func (l list) isEmpty() bool { return len(l.items) == 0 && (l.row == nil || isEm
 
 func isEmptyRow(t *tensor.Tensor) bool { return t.Dims() == 1 && t.Dim(0) == 0 }
 
-// split returns the items of l. The items of a row are its parts in the first dimension. ok is false
-// if they have no dimensions.
+// split returns the items of l. The items of a row are its parts in the first dimension. ok is
+// false if they have no dimensions.
 func (l list) split() (items []list, ok bool) {
 	if l.row == nil || l.isEmpty() {
 		return l.items, true
@@ -90,8 +90,8 @@ func (j *jagged) collect(l list, depth int) bool {
 	return true
 }
 
-// addLists adds a list of rows or of lists for a rule: the concatenated rows, their lengths, and for
-// each level above them the lengths of its lists.
+// addLists adds a list of rows or of lists for a rule: the concatenated rows, their lengths, and
+// for each level above them the lengths of its lists.
 func (f *flattener) addLists(rule int, l list) error {
 	j := jagged{lengths: make([][]int64, l.depth-2)}
 	if !j.collect(l, l.depth) {

@@ -90,8 +90,8 @@ func (f *flattener) addRagged(v any) (done bool, err error) {
 	return true, nil
 }
 
-// isListOfRows reports whether v is a list of tensors with dimensions, or of such lists. The rule for
-// all other tensors applies to it, and to an empty list.
+// isListOfRows reports whether v is a list of tensors with dimensions, or of such lists. The rule
+// for all other tensors applies to it, and to an empty list.
 func isListOfRows(v any) bool {
 	items, ok := v.([]any)
 	for _, item := range items {

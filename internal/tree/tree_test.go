@@ -218,7 +218,8 @@ func TestCollate_PadsListsOfLists(t *testing.T) {
 		"other depth": {tree.Rule{}, []any{some(ints(1)), map[string]any{"x": ints(1)}}, "sample 1: got a list of numbers, want a list of lists"},
 		"closed":      {tree.Rule{}, []any{some(new(tensor.Tensor))}, "want a tensor, a slice of numbers, or a list of these"},
 	} {
-		if _, err := collate(t, map[string]tree.Rule{"x": c.rule}, c.rows...); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := collate(t, map[string]tree.Rule{"x": c.rule}, c.rows...)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, not %s", name, err, c.want)
 		}
 	}

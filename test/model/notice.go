@@ -357,8 +357,8 @@ func (s *noticeState) wake(k int) {
 	s.p[k].woken = s.p[k].woken || s.table[k] != vacant && s.p[k].fate == running
 }
 
-// wakeBefore looks at one seat before that of participant i, and wakes it if it is one of the two
-// living ones that watch i. done reports whether it was the last one.
+// wakeBefore looks at one seat before participant i, and wakes it if it is one of the two living
+// ones that watch i. done reports whether it was the last one.
 func (c Notice) wakeBefore(s *noticeState, i int) (done bool) {
 	p := &s.p[i]
 	if p.k++; p.k == members {
@@ -377,8 +377,8 @@ func (c Notice) wakeBefore(s *noticeState, i int) (done bool) {
 	return false
 }
 
-// wakeForDeaths looks at one seat, and wakes all participants if it is that of a dead one. done
-// reports whether it has looked at all of them.
+// wakeForDeaths looks at one seat, and wakes all participants if the participant there is dead.
+// done reports whether it has looked at all of them.
 func (c Notice) wakeForDeaths(s *noticeState, i int) (done bool) {
 	p := &s.p[i]
 	dead := s.table[p.k] != vacant && s.p[p.k].fate == gone
