@@ -16,15 +16,20 @@ type raggedRule interface{ rule() tree.Rule }
 
 // Pad stacks rows of different lengths into one tensor of shape (samples, length, …), where length
 // is the maximum of the lengths. The other dimensions must be equal.
+//
+// If the field is a list of rows, or a list of such lists, the tensor has a dimension for each
+// level: (samples, items, length, …). At each level the lists are padded to the longest one of the
+// batch. An empty list may stand for a list of any depth and dtype.
 type Pad struct {
 	Value    float64 // padding value
 	Left     bool    // pad before the row instead of after it
-	Multiple int     // round the length up to a multiple of this number; 0: do not
+	Multiple int     // round the rows' length up to a multiple of this number; 0: do not
 	Length   int     // length of all rows; longer rows are an error; 0: the longest row's length
 
 	// Mask and Lengths are the names of additional fields, added beside the padded one, or at the
 	// end of a list. Mask is a (samples, length) Bool tensor, true for elements of the row. Lengths
-	// is a (samples) Int64 tensor. Empty names add no fields.
+	// is a (samples) Int64 tensor. For lists of rows they are (samples, items, length) and
+	// (samples, items), with length 0 where there is no row. Empty names add no fields.
 	Mask, Lengths string
 }
 
@@ -33,9 +38,9 @@ func (p Pad) rule() tree.Rule {
 		Lengths: p.Lengths}
 }
 
-// Nested concatenates rows of different lengths without padding. In a batch the field is a map with
-// "values" and "offsets", or a [NestedRows] with [BatchesOf]. The pair can be passed to
-// torch.nested.nested_tensor_from_jagged.
+// Nested concatenates rows of different lengths without padding; lists of rows are an error. In a
+// batch the field is a map with "values" and "offsets", or a [NestedRows] with [BatchesOf]. The
+// pair can be passed to torch.nested.nested_tensor_from_jagged.
 type Nested struct {
 	Lengths string // name of an additional field with the lengths, as in Pad; empty: none
 }

@@ -3,11 +3,11 @@
 
 The Python data set reads the table and returns t[column][i].as_py(), as a script would first write it. Each file has one row group
 for 1,048,576 rows, the default of PyArrow. Both sides have two workers, batches of 64 and default options. Lists are padded in the
-batch, and nested lists by a collate_fn of the script, since PyTorch's own refuses them.
+batch, nested lists too: by a collate_fn of the Python script, and by the option pad.
 
-A figure is samples per second, from the construction of the data set until the end of the epoch or until --samples samples. Medians
-of the turns are printed as they are made, and at the end one line of JSON. A row whose turns differ by more than a fifth is marked
-as noisy."""
+A figure is samples per second after the first batch, for --seconds, with the starts of further epochs. The first batch comes with
+its own figure, from the construction of the data set. Medians of the turns are printed as they are made, and at the end one line of
+JSON. A row whose turns differ by more than a fifth is marked as noisy."""
 import argparse
 import gc
 import json
@@ -112,23 +112,44 @@ def go_loader(path, kind, shuffle):
     return loader(shoal.Parquet(path, pad=pad), shuffle, KINDS[kind][1] if pad is None else None)
 
 
-def rate(make, path, kind, shuffle, samples):
-    """Returns samples per second, and the first batch's part of the time."""
+def rate(make, path, kind, shuffle, seconds):
+    """Returns the seconds until the first batch, and the samples per second after it."""
     gc.collect()
     began, first, n = time.perf_counter(), None, 0
-    for batch in make(path, kind, shuffle):
-        first = first or time.perf_counter()
-        n += len(next(iter(batch.values())))
-        if n >= samples:
-            break
-    return n / (time.perf_counter() - began), (first - began)
+    batches = make(path, kind, shuffle)
+    while True:
+        for batch in batches:
+            now = time.perf_counter()
+            if first is None:
+                first = now
+                continue
+            n += len(next(iter(batch.values())))
+            if now - first > seconds:
+                return first - began, n / (now - first)
+
+
+def measure(path, kind, shuffle, seconds, turns):
+    """Returns the medians of the turns for each side: the first batch, the rate, and the spread of the rates."""
+    makes = {"python": python_loader, "go": go_loader}
+    found = {name: [] for name in makes}
+    for turn in range(turns):
+        for name in list(makes) if turn % 2 == 0 else list(makes)[::-1]:
+            found[name].append(rate(makes[name], path, kind, shuffle, seconds))
+    row = {"first": {}, "rate": {}, "spread": {}}
+    for name, pairs in found.items():
+        rates = [r for _, r in pairs]
+        row["first"][name] = round(statistics.median(first for first, _ in pairs), 2)
+        row["rate"][name] = round(statistics.median(rates))
+        row["spread"][name] = round((max(rates) - min(rates)) / statistics.median(rates), 2)
+    row["ratio"] = round(row["rate"]["go"] / row["rate"]["python"], 2)
+    return row
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=float, nargs="+", default=[1, 10, 100, 1000])
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
-    parser.add_argument("--samples", type=int, default=50_000)
+    parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--turns", type=int, default=3)
     args = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)
@@ -136,28 +157,18 @@ def main():
     root = tempfile.mkdtemp(prefix="parquet-speed-")
     result = []
     try:
+        path = os.path.join(root, "rows.parquet")
         for size in args.megabytes:
             for kind in args.kinds:
-                path = os.path.join(root, "rows.parquet")
                 n = make_file(path, KINDS[kind][0], size * 1e6, np.random.default_rng(1))
                 for shuffle in (False, True):
-                    rates, firsts = {"python": [], "go": []}, {"python": [], "go": []}
-                    for turn in range(args.turns):
-                        for name in ("python", "go") if turn % 2 == 0 else ("go", "python"):
-                            make = python_loader if name == "python" else go_loader
-                            r, first = rate(make, path, kind, shuffle, args.samples)
-                            rates[name].append(r)
-                            firsts[name].append(first)
-                    python, go = (statistics.median(rates[name]) for name in ("python", "go"))
-                    spread = max((max(r) - min(r)) / statistics.median(r) for r in rates.values())
                     row = {"kind": kind, "bytes": os.path.getsize(path), "rows": n, "shuffled": shuffle,
-                           "python": round(python), "go": round(go), "ratio": round(go / python, 2),
-                           "first": {name: round(statistics.median(f), 2) for name, f in firsts.items()},
-                           "spread": round(spread, 2)}
+                           **measure(path, kind, shuffle, args.seconds, args.turns)}
                     result.append(row)
-                    print(f"{kind}, {row['bytes'] / 1e6:,.1f} MB, {'shuffled' if shuffle else 'in order'}: python {python:,.0f}/s, "
-                          f"go {go:,.0f}/s, {row['ratio']} ×; the first batch after {row['first']['python']} and "
-                          f"{row['first']['go']} s" + (" (noisy)" if spread > 0.2 else ""))
+                    print(f"{kind}, {row['bytes'] / 1e6:,.1f} MB, {'shuffled' if shuffle else 'in order'}: "
+                          f"python {row['rate']['python']:,}/s, go {row['rate']['go']:,}/s, {row['ratio']} ×; the first batch "
+                          f"after {row['first']['python']} and {row['first']['go']} s"
+                          + (" (noisy)" if max(row["spread"].values()) > 0.2 else ""))
     finally:
         shutil.rmtree(root, ignore_errors=True)
     print(json.dumps(result))
