@@ -19,6 +19,10 @@ import (
 // waits for a helper that has not begun, and a nested or concurrent call that finds no idle helper
 // runs on its own goroutine.
 //
+// Each worker of a task begins with parts of its own, one after the other, and then takes those that
+// others have left. So a thread works on the same range of memory in each kernel, as long as no
+// worker is late, and finds some of it in its caches.
+//
 // All callers of a process share the first Threads()-1 places, so the helpers of a process cannot
 // exceed its thread budget. Helpers must not slow down other processes either: a helper that has
 // been preempted while it was polling shares its processor, and then no helper polls for
@@ -54,17 +58,22 @@ var (
 
 // A task is a call of [runParts].
 type task struct {
-	do           func(worker, lo, hi int)
-	parts, total int64
+	do                    func(worker, lo, hi int)
+	workers, parts, total int64
 
-	next    atomic.Int64 // the next part
-	workers atomic.Int64 // helpers that have begun
+	next [maxHelpers + 1]counter // the next part of each worker's own parts
 	// running is the number of helpers that have begun and not finished. Helpers that finish early
 	// make it negative until the caller adds their number. It includes parked while the caller
 	// waits for a value of wake.
 	running atomic.Int64
 	wake    chan struct{}
 	failure atomic.Pointer[failure]
+}
+
+// A counter has a cache line of its own.
+type counter struct {
+	atomic.Int64
+	_ [56]byte
 }
 
 // A failure is the panic of a helper.
@@ -90,14 +99,33 @@ func (t *task) recruit(n int) (handed int) {
 	return handed
 }
 
-// run runs parts until none are left.
+// begin prepares a task for n workers.
+func (t *task) begin(n, parts, total int, do func(worker, lo, hi int)) {
+	t.do, t.workers, t.parts, t.total = do, int64(n), int64(parts), int64(total)
+	for w := range t.workers {
+		t.next[w].Store(t.firstPart(w))
+	}
+}
+
+// firstPart returns the first of a worker's own parts.
+func (t *task) firstPart(worker int64) int64 { return worker * t.parts / t.workers }
+
+// run runs a worker's own parts, and then those of the others, until none are left.
 func (t *task) run(worker int) {
-	for {
-		i := t.next.Add(1) - 1
-		if i >= t.parts {
-			return
+	for k := range t.workers {
+		w := (int64(worker) + k) % t.workers
+		for end := t.firstPart(w + 1); t.next[w].Load() < end; {
+			if i := t.next[w].Add(1) - 1; i < end {
+				t.do(worker, int(i*t.total/t.parts), int((i+1)*t.total/t.parts))
+			}
 		}
-		t.do(worker, int(i*t.total/t.parts), int((i+1)*t.total/t.parts))
+	}
+}
+
+// stop makes the workers leave the parts that have not begun.
+func (t *task) stop() {
+	for w := range t.workers {
+		t.next[w].Store(t.firstPart(w + 1))
 	}
 }
 
@@ -105,7 +133,7 @@ func (t *task) run(worker int) {
 // others. handed is the number of helpers that recruit returned. finish panics if a helper did. The
 // caller must defer it, because helpers use the caller's memory even if the caller panics.
 func (t *task) finish(n, handed int) {
-	t.next.Store(t.parts) // after a panic of the caller, parts may be left
+	t.stop() // after a panic of the caller, parts may be left
 	for i := range n {
 		if place := &team[i].task; place.Load() == t && place.CompareAndSwap(t, idle) {
 			handed--
@@ -143,8 +171,6 @@ func (t *task) await() {
 // reset makes t ready for another call. Helpers must not have it.
 func (t *task) reset() {
 	t.do = nil
-	t.next.Store(0)
-	t.workers.Store(0)
 	t.running.Store(0)
 	t.failure.Store(nil)
 	tasks.Put(t)
@@ -160,7 +186,7 @@ func help(i int) {
 	for {
 		if t := place.Load(); t != idle {
 			if place.CompareAndSwap(t, busy) {
-				t.assist(place)
+				t.assist(i)
 			}
 			continue
 		}
@@ -199,17 +225,17 @@ func pollPlace(place *atomic.Pointer[task], yielded *time.Duration) bool {
 	return false
 }
 
-// assist runs parts of t on a helper, which becomes idle.
-func (t *task) assist(place *atomic.Pointer[task]) {
+// assist runs parts of t on the helper in place i, which becomes idle.
+func (t *task) assist(i int) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.failure.CompareAndSwap(nil, &failure{p})
-			t.next.Store(t.parts)
+			t.stop()
 		}
-		place.Store(idle)
+		team[i].task.Store(idle)
 		if t.running.Add(-1) == parked {
 			t.wake <- struct{}{}
 		}
 	}()
-	t.run(int(t.workers.Add(1)))
+	t.run(i + 1) // worker 0 is the caller
 }

@@ -191,7 +191,11 @@ func eachColumnBlock[F, R Float](rows, cols int, x []F, ld int, to []R, do func(
 		return
 	}
 	if workers := workerCount(cols/block, rows*cols); workers > 1 {
-		runElements(workers, cols, func(lo, hi int) { columnBlocks(rows, cols, lo, hi, x, ld, to, do) })
+		// Narrow parts would be slower: each has a short piece of each row.
+		blocks, parts := (cols+block-1)/block, min(max(workers, cols/nearColumns), workers*partsPerWorker)
+		runParts(workers, parts, blocks, func(_, lo, hi int) {
+			columnBlocks(rows, cols, lo*block, min(hi*block, cols), x, ld, to, do)
+		})
 	} else {
 		columnBlocks(rows, cols, 0, cols, x, ld, to, do)
 	}
