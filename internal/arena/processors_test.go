@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -14,10 +15,10 @@ func joinedBy(t *testing.T, cpus ...int) *Domain {
 	t.Helper()
 	d := testutil.Value(NewLocal(8 << 20))(t)
 	t.Cleanup(func() { testutil.NoError(t, d.Close()) })
-	for i := range d.hdr.processors {
-		d.hdr.processors[i].Store(0)
+	for i := range d.mem.Header.Processors {
+		d.mem.Header.Processors[i].Store(0)
 	}
-	d.hdr.quota.Store(math.MaxUint64)
+	d.mem.Header.Quota.Store(math.MaxUint64)
 	d.addProcessors(cpus)
 	return d
 }
@@ -42,7 +43,7 @@ func TestSpin_CountsTheProcessorsOfAllParticipants(t *testing.T) {
 	} {
 		d := joinedBy(t, c.first...)
 		d.addProcessors(c.second)
-		d.hdr.quota.Store(c.quota)
+		d.mem.Header.Quota.Store(c.quota)
 		got := d.startSpin()
 		if got {
 			if d.startSpin() {
@@ -66,7 +67,7 @@ func TestSpin_LeavesAProcessorToTheOthers(t *testing.T) {
 		} else if got {
 			d.stopSpin()
 		}
-		d.hdr.spinners[0].Or(1 << (d.seat + other + 1)) // another participant
+		d.mem.Header.Spinners[0].Or(1 << (d.seat + other + 1)) // another participant
 	}
 }
 
@@ -75,10 +76,10 @@ func TestSpin_GarbageIsHarmless(t *testing.T) {
 	d := joinedBy(t)
 	for _, v := range []uint64{0, 1, math.MaxUint64} {
 		for _, quota := range []uint64{0, 1, math.MaxUint64} {
-			for i := range d.hdr.processors {
-				d.hdr.processors[i].Store(v)
+			for i := range d.mem.Header.Processors {
+				d.mem.Header.Processors[i].Store(v)
 			}
-			d.hdr.quota.Store(quota)
+			d.mem.Header.Quota.Store(quota)
 			polls := 0
 			found := d.spinUntil(t.Context(), new(adaptiveBackoff), func() bool { polls++; return polls > 10 })
 			if !found || polls != 11 {
@@ -97,8 +98,8 @@ func TestJoin_AddsProcessors(t *testing.T) {
 		t.Skip(err)
 	}
 	var got []int
-	for c := range 64 * processorWords {
-		if d.hdr.processors[c/64].Load()&(1<<(c%64)) != 0 {
+	for c := range 64 * layout.ProcessorWords {
+		if d.mem.Header.Processors[c/64].Load()&(1<<(c%64)) != 0 {
 			got = append(got, c)
 		}
 	}

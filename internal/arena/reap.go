@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -18,13 +19,13 @@ func (d *Domain) Reap() (int, error) {
 	if word.Crashing && word.IsReaperHeld() {
 		return 0, nil
 	}
-	d.hdr.deathEpoch.Add(1)
+	d.mem.Header.DeathEpoch.Add(1)
 	total := 0
 	for {
-		seen := d.hdr.deathEpoch.Load()
+		seen := d.mem.Header.DeathEpoch.Load()
 		n, err := d.reapDead()
 		total += n
-		if err != nil || d.hdr.deathEpoch.Load() == seen {
+		if err != nil || d.mem.Header.DeathEpoch.Load() == seen {
 			return total, err
 		}
 	}
@@ -65,7 +66,7 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 		return 0, nil
 	}
 	n = d.releaseDead(dead)
-	d.hdr.reaped.Add(uint64(n))
+	d.mem.Header.Reaped.Add(uint64(n))
 	return n, nil
 }
 
@@ -73,7 +74,7 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 type deadSet [word.MaxParticipants]bool
 
 // hasLane reports whether the lane belongs to a participant of the set.
-func (s *deadSet) hasLane(id uint32) bool { return s[id/lanesPerSeat] }
+func (s *deadSet) hasLane(id uint32) bool { return s[id/layout.LanesPerSeat] }
 
 // bitmapWord returns word i of the set as a participant bitmap.
 func (s *deadSet) bitmapWord(i int) (bits uint64) {
@@ -95,9 +96,9 @@ func (s *deadSet) bitmapWord(i int) (bits uint64) {
 func (d *Domain) findDead() (*deadSet, int, error) {
 	var dead deadSet
 	n := 0
-	for s := range d.parts {
-		p := &d.parts[s]
-		v := p.state.Load()
+	for s := range d.mem.Participants {
+		p := &d.mem.Participants[s]
+		v := p.State.Load()
 		if v.HasState(word.ParticipantFree) || s == d.seat {
 			continue
 		}
@@ -109,7 +110,7 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 			continue
 		}
 		if !v.HasState(word.ParticipantDead) {
-			p.state.CAS(v, v.WithState(word.ParticipantDead))
+			p.State.CAS(v, v.WithState(word.ParticipantDead))
 		}
 		dead[s] = true
 		n++
@@ -124,8 +125,8 @@ func (d *Domain) Unreaped() (bool, error) {
 	if d.closed.Load() {
 		return false, ErrClosed
 	}
-	for s := range d.parts {
-		v := d.parts[s].state.Load() & 0xff
+	for s := range d.mem.Participants {
+		v := d.mem.Participants[s].State.Load() & 0xff
 		if v == word.ParticipantFree || s == d.seat {
 			continue
 		}
@@ -149,9 +150,9 @@ func (d *Domain) leaveDomain() {
 	// Taken for good: a late goroutine must not reap under a seat that may have another participant
 	// by then.
 	l.lock()
-	p := &d.parts[d.seat]
-	v := p.state.Load()
-	p.state.CAS(v, v.WithState(word.ParticipantDead))
+	p := &d.mem.Participants[d.seat]
+	v := p.State.Load()
+	p.State.CAS(v, v.WithState(word.ParticipantDead))
 	var dead deadSet
 	dead[d.seat] = true
 	ctx, cancel := d.departureContext()
@@ -160,7 +161,7 @@ func (d *Domain) leaveDomain() {
 		if _, ok := d.lockRecovery(); ok {
 			break
 		}
-		if d.park.parkUntil(ctx, d, &d.hdr.xowait, d.isRecoveryFree, nil) != nil {
+		if d.park.parkUntil(ctx, d, &d.mem.Header.XOWait, d.isRecoveryFree, nil) != nil {
 			d.announceChange(allTopics) // the proof of life is released next, so others reap this seat
 			return
 		}
@@ -237,12 +238,12 @@ func (d *Domain) reapStamps(l *lane) obstacle {
 
 // An obstacle is a stamp of a living lane that must clear before a reaper can go on.
 type obstacle struct {
-	b     *block
+	b     *layout.Block
 	stamp word.State
 }
 
 // hasCleared reports whether there was an obstacle and it has cleared.
-func (o obstacle) hasCleared() bool { return o.b != nil && o.b.w.Load()&word.StampMask != o.stamp }
+func (o obstacle) hasCleared() bool { return o.b != nil && o.b.State.Load()&word.StampMask != o.stamp }
 
 // newReaper returns a reaper of the given dead participants that works in lane l.
 func newReaper(d *Domain, l *lane, dead *deadSet) *reaper {
@@ -258,18 +259,18 @@ type reaper struct {
 	d         *Domain
 	l         *lane
 	dead      *deadSet
-	bits      [ownWords]uint64 // dead as a participant bitmap
-	published map[uint32]bool  // dead lanes with their newest put in a slot
-	views     []*Ring          // rings that a dead participant holds
-	cells     []*cell          // cells that a dead participant holds
-	stuck     obstacle         // the last stamp of a living lane found in the way
+	bits      [layout.BitmapWords]uint64 // dead as a participant bitmap
+	published map[uint32]bool            // dead lanes with their newest put in a slot
+	views     []*Ring                    // rings that a dead participant holds
+	cells     []*layout.Cell             // cells that a dead participant holds
+	stuck     obstacle                   // the last stamp of a living lane found in the way
 }
 
 // eachBlock calls f with every block until f returns false. It reports whether f always returned
 // true.
-func (r *reaper) eachBlock(f func(i uint32, b *block) bool) bool {
+func (r *reaper) eachBlock(f func(i uint32, b *layout.Block) bool) bool {
 	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
-		if !f(i, &r.d.blocks[i]) {
+		if !f(i, &r.d.mem.Blocks[i]) {
 			return false
 		}
 	}

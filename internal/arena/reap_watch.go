@@ -44,7 +44,7 @@ func (d *Domain) watchNextLiving(ctx context.Context) bool {
 	seats := d.nextLivingSeats()
 	ended := make(chan end, watched)
 	for _, s := range seats {
-		go func() { ended <- end{s, d.store.awaitDeath(ctx, int(d.parts[s].pid.Load()), s)} }()
+		go func() { ended <- end{s, d.store.awaitDeath(ctx, int(d.mem.Participants[s].PID.Load()), s)} }()
 	}
 	select {
 	case <-ctx.Done():
@@ -92,7 +92,7 @@ func (d *Domain) nextLivingSeats() (seats []int) {
 	dead := false
 	for i := 1; i < word.MaxParticipants && len(seats) < watched; i++ {
 		s := (d.seat + i) % word.MaxParticipants
-		if d.parts[s].state.Load().HasState(word.ParticipantFree) {
+		if d.mem.Participants[s].State.Load().HasState(word.ParticipantFree) {
 			continue
 		}
 		if alive, err := d.store.isAlive(s); err != nil || alive {
@@ -112,7 +112,7 @@ func (d *Domain) nextLivingSeats() (seats []int) {
 // has released the recovery lock while leaving. A join makes no condition true, so its topic is
 // [noTopic]. The topic of a leave must be [allTopics]: locks may have lost their holder.
 func (d *Domain) announceChange(t topic) {
-	d.hdr.members.Add(1)
+	d.mem.Header.Members.Add(1)
 	d.wakeAll(t)
 }
 
@@ -123,7 +123,7 @@ type news struct{ members, pressure uint64 }
 // set of participants, requests to collect garbage, and the end of an obstacle to a reap. It
 // returns the counters that it has handled.
 func (d *Domain) handleNews(seen news) news {
-	now := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
+	now := news{d.mem.Header.Members.Load(), d.mem.Header.Pressure.Load()}
 	if now.members != seen.members {
 		select {
 		case d.relink <- struct{}{}:

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -30,7 +31,7 @@ type heap struct {
 
 func newHeap(dataSize, blocks int) *heap {
 	s := &heap{
-		ctl:    alignedBytes(offBlocks + blocks*blockSize),
+		ctl:    alignedBytes(layout.OffBlocks + blocks*layout.BlockSize),
 		mem:    alignedBytes(dataSize),
 		bells:  make(map[uint64]*heapBell),
 		backed: make(map[uint64]bool),
@@ -41,8 +42,8 @@ func newHeap(dataSize, blocks int) *heap {
 
 // alignedBytes returns n bytes at a page boundary.
 func alignedBytes(n int) []byte {
-	b := make([]byte, n+pageSize)
-	off := int(-uintptr(unsafe.Pointer(&b[0])) & (pageSize - 1))
+	b := make([]byte, n+layout.PageSize)
+	off := int(-uintptr(unsafe.Pointer(&b[0])) & (layout.PageSize - 1))
 	return b[off : off+n]
 }
 
@@ -60,7 +61,7 @@ func (s *heap) close() error    { return nil }
 func (s *heap) commitData(off, n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := off / pageSize; p < (off+n)/pageSize; p++ {
+	for p := off / layout.PageSize; p < (off+n)/layout.PageSize; p++ {
 		s.backed[p] = true
 	}
 	return nil
@@ -71,9 +72,9 @@ func (s *heap) commitData(off, n uint64) error {
 func (s *heap) punchData(off, n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := off / pageSize; p < (off+n)/pageSize; p++ {
+	for p := off / layout.PageSize; p < (off+n)/layout.PageSize; p++ {
 		if s.backed[p] {
-			clear(s.mem[p*pageSize : (p+1)*pageSize])
+			clear(s.mem[p*layout.PageSize : (p+1)*layout.PageSize])
 			delete(s.backed, p)
 		}
 	}

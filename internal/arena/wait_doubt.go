@@ -89,7 +89,7 @@ func (d *Domain) hasUnreaped() (found bool) {
 		return false
 	}
 	for s := range dead {
-		found = found || dead[s] && d.park.doubt.known[s].Load() != uint64(d.parts[s].state.Load())
+		found = found || dead[s] && d.park.doubt.known[s].Load() != uint64(d.mem.Participants[s].State.Load())
 	}
 	return found
 }
@@ -99,7 +99,7 @@ func (d *Domain) hasUnreaped() (found bool) {
 func (q *doubt) recordReaped(d *Domain, dead *deadSet) {
 	for s := range dead {
 		if dead[s] {
-			q.known[s].Store(uint64(d.parts[s].state.Load()))
+			q.known[s].Store(uint64(d.mem.Participants[s].State.Load()))
 		}
 	}
 }

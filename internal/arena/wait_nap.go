@@ -37,7 +37,7 @@ func (d *Domain) becomeNapper() bool {
 	if word.Crashing && word.IsControlled() || !d.park.napper.TryLock() {
 		return false
 	}
-	d.parts[d.seat].nap.Store(napping)
+	d.mem.Participants[d.seat].Nap.Store(napping)
 	return true
 }
 
@@ -48,7 +48,7 @@ func (d *Domain) napFor(ctx context.Context, most time.Duration) {
 	}
 	d.park.alarm.setCallback(ctx, d.endNap)
 	if most > 0 && ctx.Err() == nil { // if ctx ends after this test, endNap finds the word napping
-		d.parts[d.seat].nap.FutexWait(napping, most)
+		d.mem.Participants[d.seat].Nap.FutexWait(napping, most)
 	}
 }
 
@@ -92,7 +92,7 @@ func (a *alarm) cancel() {
 // wait queues. In that case it also wakes goroutines of the process that wait for the topic and can
 // go on.
 func (d *Domain) finishNap() bool {
-	w := &d.parts[d.seat].nap
+	w := &d.mem.Participants[d.seat].Nap
 	heard, t := false, topic(0)
 	if !w.CAS(napping, awake) {
 		v := w.Load()
@@ -108,7 +108,7 @@ func (d *Domain) finishNap() bool {
 // endNapOf ends the nap of the participant in a seat and sets its nap word to now. It reports
 // whether the participant was napping.
 func (d *Domain) endNapOf(seat int, now uint64) bool {
-	w := &d.parts[seat].nap
+	w := &d.mem.Participants[seat].Nap
 	if w.Load() != napping || !w.CAS(napping, now) {
 		return false
 	}

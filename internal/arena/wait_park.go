@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -20,7 +21,7 @@ import (
 // another one.
 type waitQueue struct {
 	d         *Domain
-	bits      *[ownWords]word.Word
+	bits      *layout.Bitmap
 	ready     func() bool
 	*backoffs // nil: waiters park at once
 
@@ -98,7 +99,7 @@ func (l *waitQueue) napUnlessReady(ctx context.Context, ready bool) {
 		return
 	}
 	if own := threadWaitOf(ctx); own != nil {
-		own.napOn(&l.d.parts[l.d.seat].nap)
+		own.napOn(&l.d.mem.Participants[l.d.seat].Nap)
 		l.d.finishNap()
 		return
 	}
@@ -377,7 +378,7 @@ func (p *parking) wakeBarrier() {
 // parkUntil parks in a temporary wait queue until ready reports true or ctx ends. The participant
 // that makes ready true must wake the whole bitmap. parkUntil does not spin, and does not nap if h
 // is nil.
-func (p *parking) parkUntil(ctx context.Context, d *Domain, bits *[ownWords]word.Word, ready func() bool,
+func (p *parking) parkUntil(ctx context.Context, d *Domain, bits *layout.Bitmap, ready func() bool,
 	h *backoffs) error {
 	l := &waitQueue{d: d, bits: bits, ready: ready, backoffs: h}
 	p.addQueues(l)
@@ -402,7 +403,7 @@ func (p *parking) wakeEverybody() {
 // queues of the topics test their conditions.
 func (d *Domain) serveBell(b bell) {
 	defer d.done.Done()
-	seen := news{pressure: d.parts[d.seat].collected.Load()}
+	seen := news{pressure: d.mem.Participants[d.seat].Collected.Load()}
 	for {
 		topics, err := b.Wait()
 		if err != nil {
@@ -416,7 +417,7 @@ func (d *Domain) serveBell(b bell) {
 // handleBell handles the topics that the doorbell has received. It must look at the word missed
 // after the doorbell was read; see [Domain.wakeBell].
 func (d *Domain) handleBell(topics []topic) {
-	if w := &d.parts[d.seat].missed; w.Load() != 0 {
+	if w := &d.mem.Participants[d.seat].Missed; w.Load() != 0 {
 		w.Store(0) // before the conditions are tested: a topic that is missed later sets it again
 		topics = everyTopic[:]
 	}

@@ -16,7 +16,7 @@ const rewakeTime = 100 * time.Millisecond
 // others wait, the next participant is woken. A queue has at most one such timer, and none if no
 // participant waits.
 func (l *waitQueue) wakeParticipant() {
-	if l.d == nil || isEmptyBitmap(l.bits) {
+	if l.d == nil || l.bits.IsEmpty() {
 		return // the queue of the board has no domain, and no waiters
 	}
 	last := int(l.woken.Load())

@@ -90,12 +90,12 @@ func pollUntil(end time.Time, ready func() bool, yield bool) bool {
 // or this participant has one already. After true, the caller must call stopSpin.
 func (d *Domain) startSpin() bool {
 	n := uint64(0)
-	for i := range d.hdr.spinners {
-		n += uint64(bits.OnesCount64(d.hdr.spinners[i].Load()))
+	for i := range d.mem.Header.Spinners {
+		n += uint64(bits.OnesCount64(d.mem.Header.Spinners[i].Load()))
 	}
-	w := &d.hdr.spinners[d.word]
+	w := &d.mem.Header.Spinners[d.word]
 	v := w.Load()
 	return v&d.bit == 0 && d.hasProcessors(n+2) && w.CAS(v, v|d.bit)
 }
 
-func (d *Domain) stopSpin() { d.hdr.spinners[d.word].AndNot(d.bit) }
+func (d *Domain) stopSpin() { d.mem.Header.Spinners[d.word].AndNot(d.bit) }

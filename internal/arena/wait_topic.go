@@ -3,7 +3,7 @@ package arena
 import (
 	"unsafe"
 
-	"github.com/shoal-mp/shoal/internal/arena/word"
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 )
 
 // A topic names a bitmap of waiters in shared memory: the offset of the bitmap in its segment, with
@@ -24,10 +24,10 @@ const (
 var everyTopic = [1]topic{allTopics}
 
 // topicOf returns the topic of a bitmap.
-func (d *Domain) topicOf(bits *[ownWords]word.Word) topic {
+func (d *Domain) topicOf(bits *layout.Bitmap) topic {
 	p := uintptr(unsafe.Pointer(bits))
-	if at := p - uintptr(unsafe.Pointer(unsafe.SliceData(d.bytes))); at < uintptr(len(d.bytes)) {
+	if at := p - uintptr(unsafe.Pointer(unsafe.SliceData(d.mem.Data))); at < uintptr(len(d.mem.Data)) {
 		return topic(at) | inData
 	}
-	return topic(p-uintptr(unsafe.Pointer(d.hdr))) | inControl
+	return topic(p-uintptr(unsafe.Pointer(d.mem.Header))) | inControl
 }

@@ -3,6 +3,7 @@ package arena
 import (
 	"math/bits"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -11,22 +12,17 @@ import (
 // Invariant (docs/memory.md, "Rings, ends and other objects"): a waiter must set its bit before it
 // tests its condition. Or is a full memory barrier. If the bit is set already, this participant set
 // it before, and it has not been cleared since.
-func (d *Domain) setBit(bits *[ownWords]word.Word) {
+func (d *Domain) setBit(bits *layout.Bitmap) {
 	if w := &bits[d.word]; w.Load()&d.bit == 0 {
 		w.Or(d.bit)
 	}
 }
 
-// isEmptyBitmap reports whether no bit of the bitmap is set.
-func isEmptyBitmap(bitmap *[ownWords]word.Word) bool {
-	return bitmap[0].Load()|bitmap[1].Load()|bitmap[2].Load()|bitmap[3].Load() == 0
-}
-
 // wakeOne clears one bit of the bitmap and wakes its participant: the next one after seat last,
 // wrapping around. It returns the seat that it woke. If the bitmap is empty, woken is false and
 // seat is last.
-func (d *Domain) wakeOne(bitmap *[ownWords]word.Word, last int) (seat int, woken bool) {
-	if isEmptyBitmap(bitmap) {
+func (d *Domain) wakeOne(bitmap *layout.Bitmap, last int) (seat int, woken bool) {
+	if bitmap.IsEmpty() {
 		return last, false
 	}
 	return d.wakeNext(bitmap, last)
@@ -36,11 +32,11 @@ func (d *Domain) wakeOne(bitmap *[ownWords]word.Word, last int) (seat int, woken
 //
 // The participant that clears a bit by its CAS must send the wakeup, and no other one may. So one
 // message wakes one waiter, and a set bit means that its participant has not been woken yet.
-func (d *Domain) wakeNext(bitmap *[ownWords]word.Word, last int) (seat int, woken bool) {
+func (d *Domain) wakeNext(bitmap *layout.Bitmap, last int) (seat int, woken bool) {
 	// The word that contains last is visited twice: first only its bits above last, and at the end
 	// all of it.
-	for i := range ownWords + 1 {
-		at := (last/64 + i) % ownWords
+	for i := range layout.BitmapWords + 1 {
+		at := (last/64 + i) % layout.BitmapWords
 		w := &bitmap[at]
 		for v := w.Load(); v != 0; v = w.Load() {
 			choice := v
@@ -66,7 +62,7 @@ func (d *Domain) wakeNext(bitmap *[ownWords]word.Word, last int) (seat int, woke
 // before it tests its condition again.
 //
 // Each word is replaced as a whole by one CAS. A bit that is set later stays for the next wakeup.
-func (d *Domain) wakeBits(bitmap *[ownWords]word.Word) {
+func (d *Domain) wakeBits(bitmap *layout.Bitmap) {
 	for i := range bitmap {
 		w := &bitmap[i]
 		v := w.Load()
@@ -83,8 +79,8 @@ func (d *Domain) wakeBits(bitmap *[ownWords]word.Word) {
 // news, and only the goroutine that serves the doorbell handles those (see [Domain.handleNews]). t
 // should be [allTopics] or [noTopic].
 func (d *Domain) wakeAll(t topic) {
-	for s := range d.parts {
-		if s != d.seat && !d.parts[s].state.Load().HasState(word.ParticipantFree) {
+	for s := range d.mem.Participants {
+		if s != d.seat && !d.mem.Participants[s].State.Load().HasState(word.ParticipantFree) {
 			d.wakeBell(s, t)
 		}
 	}
@@ -97,10 +93,10 @@ func (d *Domain) wakeAll(t topic) {
 // queue is still full then, the participant has yet to read a datagram, and it looks at the word
 // after that.
 func (d *Domain) wakeBell(s int, t topic) {
-	p := &d.parts[s]
-	if word.IsBellFull() || d.store.wakeBell(s, p.bell.Load(), t) {
-		p.missed.Or(1)
-		d.store.wakeBell(s, p.bell.Load(), t)
+	p := &d.mem.Participants[s]
+	if word.IsBellFull() || d.store.wakeBell(s, p.Bell.Load(), t) {
+		p.Missed.Or(1)
+		d.store.wakeBell(s, p.Bell.Load(), t)
 	}
 }
 
