@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -20,7 +21,7 @@ import (
 // that a word has the same address each time.
 type stage struct {
 	*heap
-	woken [word.MaxParticipants][]topic // pending at its doorbells
+	woken [word.MaxParticipants][]park.Topic // pending at its doorbells
 
 	first [layout.PageSize]byte // a new domain's header
 
@@ -61,14 +62,14 @@ func (s *stage) clear(participants int) {
 	copy(s.ctl, s.first[:])
 	s.living = [word.MaxParticipants]chan struct{}{}
 	clear(s.backed)
-	s.woken = [word.MaxParticipants][]topic{}
+	s.woken = [word.MaxParticipants][]park.Topic{}
 }
 
 // forget is for another scenario, whose words are others.
 func (s *stage) forget() { clear(s.uses) }
 
-// wakeBell has a queue of heapTopics: what is beyond it is missed.
-func (s *stage) wakeBell(seat int, _ uint64, t topic) (full bool) {
+// RingBell has a queue of heapTopics: what is beyond it is missed.
+func (s *stage) RingBell(seat int, _ uint64, t park.Topic) (full bool) {
 	if len(s.woken[seat]) == heapTopics {
 		return true
 	}
@@ -356,7 +357,7 @@ func (p *play) serve(d *Domain) {
 			p.Block(func() bool { return len(p.s.woken[d.seat]) > 0 })
 			topics := p.s.woken[d.seat]
 			p.s.woken[d.seat] = nil
-			d.handleBell(topics)
+			d.park.HandleBell(topics)
 			seen = d.handleNews(seen)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -32,7 +33,8 @@ type Domain struct {
 	lanes [layout.LanesPerSeat]lane
 	refs  refTable
 	lives *lifetimes
-	park  parking
+	park  park.Lot
+	bell  bell
 
 	closed         atomic.Bool
 	closing        sync.Mutex
@@ -43,15 +45,17 @@ type Domain struct {
 	watching       context.CancelFunc
 	relink         chan struct{}
 	done           sync.WaitGroup
-	unfinished     atomic.Bool // a reap is waiting for a living lane
-	trimmer        trimmer
-	listeners      listeners
-	services       []io.Closer
-	files          descriptors
-	lastCollect    atomic.Int64
-	collecting     sync.Mutex // held while the garbage collector runs to free memory
-	collected      atomic.Uint64
-	received       received
+	// reaped has the state words of the dead participants that this process has reaped, or begun to
+	// reap, under the recovery lock.
+	reaped      [word.MaxParticipants]atomic.Uint64
+	trimmer     trimmer
+	listeners   listeners
+	services    []io.Closer
+	files       descriptors
+	lastCollect atomic.Int64
+	collecting  sync.Mutex // held while the garbage collector runs to free memory
+	collected   atomic.Uint64
+	received    received
 }
 
 // createDomain lays out a new domain in s and joins it as the first participant. The memory of s
@@ -100,6 +104,7 @@ func attachDomain(s store) (*Domain, error) {
 
 func overlayStore(s store) *Domain {
 	d := &Domain{store: s, mem: layout.OverlayMemory(s.control(), s.data()), relink: make(chan struct{}, 1), seat: -1}
+	d.park.Init(parker{d}, s, &d.mem)
 	d.lingering, d.hurry = context.WithCancel(context.Background())
 	if m, ok := s.(*memfds); ok {
 		d.lives = m.lives
@@ -157,7 +162,7 @@ func (d *Domain) joinDomain() error {
 			return errors.Join(ErrTooManyParticipants, err)
 		}
 		if dead != 0 {
-			d.announceChange(noTopic)
+			d.announceChange(park.NoTopic)
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -199,12 +204,12 @@ func (d *Domain) claimSeat(s int) (bool, error) {
 	}
 	d.seat, d.epoch = s, uint32(state>>32)
 	d.word, d.bit = s/64, 1<<(s%64)
+	d.park.TakeSeat(s)
 	for i := range d.lanes {
 		id := uint32(s*layout.LanesPerSeat + i)
 		d.lanes[i].d, d.lanes[i].id, d.lanes[i].rec = d, id, &d.mem.Lanes[id]
 	}
 	p.PID.Store(uint64(os.Getpid()))
-	p.Nap.Store(awake) // the previous participant may have died napping
 	p.State.CAS(state, state.WithState(word.ParticipantJoining))
 	return true, nil
 }
@@ -219,7 +224,7 @@ func (d *Domain) startParticipant() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.watching = cancel
-	d.park.bell = b
+	d.bell = b
 	d.mem.Participants[d.seat].Bell.Store(name)
 	d.AddProcessors()
 	// it holds nothing that an earlier shortage could reclaim
@@ -233,7 +238,7 @@ func (d *Domain) startParticipant() error {
 }
 
 func (d *Domain) markLive() {
-	d.announceChange(noTopic)
+	d.announceChange(park.NoTopic)
 	p := &d.mem.Participants[d.seat].State
 	p.CAS(p.Load(), p.Load().WithState(word.ParticipantLive))
 }
@@ -266,21 +271,21 @@ func (d *Domain) Close() error {
 	if !(word.Crashing && word.IsControlled()) {
 		defer time.AfterFunc(time.Duration(briefly), d.hurry).Stop()
 	}
-	d.park.handleWakeup()
+	d.park.HandleWakeup()
 	for i := range commonLanes {
 		l := &d.lanes[i]
 		// waits for operations in progress
 		retryUntil(func() bool { return l.tryLock() || l.left.Load() })
 	}
 	d.trimmer.stopTimer()
-	d.preventNaps()
+	d.park.PreventNaps()
 	d.lives.endAll()
 	d.leaveDomain()
 	d.watching() // must come after leaveDomain: a reaper that leaveDomain waits for may die
-	d.park.doubt.stop()
-	d.announceChange(allTopics)
-	err := d.park.bell.Close()
+	d.park.StopDeathChecks()
+	d.announceChange(park.AllTopics)
+	err := d.bell.Close()
 	d.done.Wait()
-	d.park.wakeEverybody()
+	d.park.EndWaits()
 	return errors.Join(err, unheard, d.store.unlockSeat(d.seat), d.store.close())
 }

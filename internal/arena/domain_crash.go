@@ -100,8 +100,8 @@ func (d *Domain) Collected() bool {
 // ParkedForMemory reports whether a goroutine of this process is parked until memory becomes free,
 // and all participants have collected garbage for it.
 func (d *Domain) ParkedForMemory() bool {
-	for _, l := range d.park.queuesOf(d.topicOf(&d.mem.Header.MemWait), nil) {
-		if l.waiters.Load() != 0 {
+	for _, l := range d.park.QueuesOf(d.park.TopicOf(&d.mem.Header.MemWait), nil) {
+		if l.Waiters() != 0 {
 			return d.allCollected(d.mem.Header.Pressure.Load())
 		}
 	}

@@ -6,8 +6,8 @@ package arena
 // have collected. Crash builds have it outside of tests.
 func (d *Domain) ParkedForMemory() bool {
 	n := d.mem.Header.Pressure.Load()
-	for _, l := range d.park.queuesOf(d.topicOf(&d.mem.Header.MemWait), nil) {
-		if l.waiters.Load() > 0 {
+	for _, l := range d.park.QueuesOf(d.park.TopicOf(&d.mem.Header.MemWait), nil) {
+		if l.Waiters() > 0 {
 			return n > 0 && d.allCollected(n)
 		}
 	}

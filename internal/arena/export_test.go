@@ -107,8 +107,8 @@ func (d *Domain) Stop() error {
 		return nil
 	}
 	d.watching()
-	d.park.doubt.stop()
-	err := d.park.bell.Close()
+	d.park.StopDeathChecks()
+	err := d.bell.Close()
 	d.done.Wait()
 	return err
 }
@@ -471,12 +471,12 @@ func (c Cond) Waiting() (n int) {
 }
 
 // Waiters returns how many goroutines of this process are parked for a message.
-func (r *Ring) Waiters() int { return int(r.notEmpty.waiters.Load()) }
+func (r *Ring) Waiters() int { return r.notEmpty.Waiters() }
 
 // Parked returns how many goroutines of this process are parked, for whatever.
 func (d *Domain) Parked() (n int) {
-	for _, l := range d.park.allQueues() {
-		n += int(l.waiters.Load())
+	for _, l := range d.park.Queues() {
+		n += l.Waiters()
 	}
 	return n
 }
@@ -486,25 +486,23 @@ func (d *Domain) Parked() (n int) {
 func (d *Domain) CountLooks() func() map[Handle]int {
 	var mu sync.Mutex
 	looks := make(map[Handle]int)
-	for _, l := range d.park.allQueues() {
-		l.mu.Lock()
-		ready := l.ready
+	for _, l := range d.park.Queues() {
+		ready := l.Ready
 		for i := range d.mem.Blocks[:d.blockCount()] {
 			b := &d.mem.Blocks[i]
 			if layout.ExtentKind(b.Extent.Load()) != layout.ObjectRing {
 				continue
 			}
-			if hdr, err := d.ringHeader(b); err == nil && l.bits == &hdr.NotEmpty {
+			if hdr, err := d.ringHeader(b); err == nil && l.Bits == &hdr.NotEmpty {
 				h := word.MakeHandle(uint32(i), b.State.Load().Generation())
-				l.ready = func() bool {
+				l.SetReady(func() bool {
 					mu.Lock()
 					defer mu.Unlock()
 					looks[h]++
 					return ready()
-				}
+				})
 			}
 		}
-		l.mu.Unlock()
 	}
 	return func() map[Handle]int {
 		mu.Lock()
@@ -515,37 +513,25 @@ func (d *Domain) CountLooks() func() map[Handle]int {
 }
 
 // LieDown makes this goroutine its process's napper, and GetUp ends that.
-func (d *Domain) LieDown() bool { return d.becomeNapper() }
+func (d *Domain) LieDown() bool { return d.park.BecomeNapper() }
 
 // Sleep is what it does between.
-func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.napFor(ctx, most) }
+func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.park.NapFor(ctx, most) }
 
 // WakeUp is what the end of its context does.
-func (d *Domain) WakeUp() { d.endNap() }
+func (d *Domain) WakeUp() { d.park.EndNap() }
 
 // GetUp reports whether the process was woken meanwhile.
-func (d *Domain) GetUp() bool { return d.finishNap() }
+func (d *Domain) GetUp() bool { return d.park.FinishNap() }
 
 // Napping reports whether the participant in the seat is said to nap.
-func (d *Domain) Napping(seat int) bool { return d.mem.Participants[seat].Nap.Load() == napping }
+func (d *Domain) Napping(seat int) bool { return d.park.IsNapping(seat) }
 
 // Asks reports whether the participant asks to be woken when there is a message.
 func (r *Ring) Asks(seat int) bool { return r.hdr.NotEmpty[seat/64].Load()>>(seat%64)&1 != 0 }
 
 // Asks reports whether the participant asks to be woken when there is something to be had.
 func (s *Sync) Asks(seat int) bool { return s.c.Waiting[seat/64].Load()>>(seat%64)&1 != 0 }
-
-// An AdaptiveBackoff is an adaptiveBackoff.
-type AdaptiveBackoff struct{ h adaptiveBackoff }
-
-// Due and Learn are its methods.
-func (h *AdaptiveBackoff) Due() bool       { return h.h.isDue() }
-func (h *AdaptiveBackoff) Learn(paid bool) { h.h.recordResult(paid) }
-
-// Spin spins for a condition, if that is due.
-func (h *AdaptiveBackoff) Spin(d *Domain, ready func() bool) bool {
-	return d.spinUntil(context.Background(), &h.h, ready)
-}
 
 // BellName returns the address of the participant's doorbell, without its @.
 func (d *Domain) BellName() string { return bellName(d.mem.Participants[d.seat].Bell.Load()) }

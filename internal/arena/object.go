@@ -57,8 +57,8 @@ func (l *lane) finaliseEnd(token *layout.Block, flag uint64) bool {
 	done := true
 	known := l.withRing(l.d.lingering, token, func(b *layout.Block, hdr *layout.RingHeader) {
 		hdr.Flags.Or(flag)
-		l.d.wakeBits(&hdr.NotEmpty)
-		l.d.wakeBits(&hdr.NotFull)
+		l.d.park.WakeBits(&hdr.NotEmpty)
+		l.d.park.WakeBits(&hdr.NotFull)
 		if flag == layout.RingNoReceivers {
 			done = l.drainRing(b)
 		}

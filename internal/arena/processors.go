@@ -2,7 +2,6 @@ package arena
 
 import (
 	"math"
-	"math/bits"
 	"runtime"
 
 	"github.com/shoal-mp/shoal/internal/arena/layout"
@@ -13,7 +12,8 @@ import (
 // must call it after it has changed its CPU affinity; joining the domain calls it as well.
 //
 // The set is a hint: it bounds the number of participants that spin. It never shrinks, because a
-// processor that no participant uses any more costs a spin in vain, which [adaptiveBackoff] stops.
+// processor that no participant uses any more costs a spin in vain, which [park.AdaptiveBackoff]
+// stops.
 func (d *Domain) AddProcessors() { d.addProcessors(affinity()) }
 
 func (d *Domain) addProcessors(cpus []int) {
@@ -37,21 +37,6 @@ func affinity() []int {
 		}
 	}
 	return cpus
-}
-
-// hasProcessors reports whether the participants may run on at least n processors together, and the
-// domain's quota allows them to.
-func (d *Domain) hasProcessors(n uint64) bool {
-	if d.mem.Header.Quota.Load() < n {
-		return false
-	}
-	found := uint64(0)
-	for i := range d.mem.Header.Processors {
-		if found += uint64(bits.OnesCount64(d.mem.Header.Processors[i].Load())); found >= n {
-			return true
-		}
-	}
-	return false
 }
 
 // processorQuota returns the number of processors that the quota of this process's control groups

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -41,7 +42,7 @@ func (d *Domain) Reap() (int, error) {
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {
-		d.park.handleWakeup() // Close may be waiting for the recovery lock of a dead holder
+		d.park.HandleWakeup() // Close may be waiting for the recovery lock of a dead holder
 		return 0, nil
 	}
 	defer l.unlock()
@@ -61,7 +62,7 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 	if n == 0 || err != nil {
 		return 0, err
 	}
-	d.park.doubt.recordReaped(d, dead)
+	d.recordReaped(dead)
 	if !d.reapParticipants(l, dead) {
 		return 0, nil
 	}
@@ -161,14 +162,14 @@ func (d *Domain) leaveDomain() {
 		if _, ok := d.lockRecovery(); ok {
 			break
 		}
-		if d.park.parkUntil(ctx, d, &d.mem.Header.XOWait, d.isRecoveryFree, nil) != nil {
-			d.announceChange(allTopics) // the proof of life is released next, so others reap this seat
+		if d.park.ParkUntil(ctx, &d.mem.Header.XOWait, d.isRecoveryFree, nil) != nil {
+			d.announceChange(park.AllTopics) // the proof of life is released next, so others reap this seat
 			return
 		}
 	}
 	done := d.reapParticipants(l, &dead)
 	d.unlockRecovery()
-	d.announceChange(allTopics)
+	d.announceChange(park.AllTopics)
 	if done {
 		d.freeSeat(d.seat)
 	}
@@ -195,11 +196,11 @@ func (d *Domain) reapParticipants(l *lane, dead *deadSet) bool {
 	l.reaping = dead
 	defer func() { l.reaping = nil }()
 	r := newReaper(d, l, dead)
-	d.unfinished.Store(true) // must be set before a wakeup is requested
+	d.park.Unfinished.Store(true) // must be set before a wakeup is requested
 	if !r.endOperations() {
 		return false
 	}
-	d.unfinished.Store(false)
+	d.park.Unfinished.Store(false)
 	r.leaveBarriers()
 	r.clearWaiterBits()
 	if !r.releaseBlocks() {

@@ -311,7 +311,7 @@ func (r *reaper) finishGet(v *Ring, s *layout.Slot, w word.Slot) bool {
 // A pass must not block on an operation (docs/memory.md, "The reaper"): the living lane might
 // itself wait for a stamp of a dead one. So the reaper goes on, and comes back with a new pass.
 func (r *reaper) registerObstacle(b *layout.Block, w word.State) bool {
-	r.d.setBit(&r.d.mem.Header.XOWait)
+	r.d.park.SetBit(&r.d.mem.Header.XOWait)
 	if !w.IsStamped() || !b.State.CAS(w, w|word.WaitBit) {
 		return false
 	}

@@ -2,6 +2,7 @@ package arena
 
 import (
 	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -10,9 +11,9 @@ import (
 // are woken, because a full wakeup could start another Reap.
 func (d *Domain) wakeReaper(holder int) {
 	if holder == d.seat {
-		d.park.handleWakeup()
+		d.park.HandleWakeup()
 	} else {
-		d.wakeSeat(holder, allTopics)
+		d.park.WakeSeat(holder, park.AllTopics)
 	}
 }
 
@@ -81,7 +82,7 @@ func (d *Domain) unlockRecovery() {
 		}
 		if d.mem.Header.Recovery.CAS(v, 0) {
 			if v&layout.RecoveryWait != 0 {
-				d.wakeBits(&d.mem.Header.XOWait)
+				d.park.WakeBits(&d.mem.Header.XOWait)
 			}
 			return
 		}

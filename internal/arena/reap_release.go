@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -127,9 +128,9 @@ func (r *reaper) recordDeath(b *layout.Block, seat int) bool {
 	}
 	p := &r.d.mem.Participants[seat]
 	who := word.MakeIdentity(p.PID.Load(), uint64(p.State.Load().Epoch())) | uint64(seat)<<word.SeatShift
-	r.d.unfinished.Store(true) // must be set before a wakeup is requested
+	r.d.park.Unfinished.Store(true) // must be set before a wakeup is requested
 	known := r.l.recordDeath(briefly/20, b, who)
-	r.d.unfinished.Store(!known)
+	r.d.park.Unfinished.Store(!known)
 	return known
 }
 
@@ -159,8 +160,8 @@ func (r *reaper) clearHeaderBits() {
 // participants again.
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	if !word.IsDisabled("ring all") {
-		d.wakeAll(allTopics)
-		d.park.handleWakeup()
+		d.park.WakeAll(park.AllTopics)
+		d.park.HandleWakeup()
 	}
 	for s := range dead {
 		if dead[s] && !word.IsDisabled("release dead") && d.freeSeat(s) {

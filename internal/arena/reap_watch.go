@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -12,8 +13,8 @@ import (
 // two descriptors each, however many participants there are. So each participant has two watchers,
 // and one of them may be stopped. When a pidfd fires, the watcher reaps, and finds all other dead
 // participants as well. A participant that joins or leaves wakes all others, and each one chooses
-// again which seats to watch. If both watchers are stopped, waiters notice the death (Note
-// [Doubt]).
+// again which seats to watch. If both watchers are stopped, waiters notice the death: see Note
+// [Death checks] in package park.
 
 // watched is the number of participants that each participant watches.
 const watched = 2
@@ -110,10 +111,10 @@ func (d *Domain) nextLivingSeats() (seats []int) {
 // announceChange has every other participant choose again which seats to watch, and test the
 // conditions of the topic. A participant must call it when it joins, when it leaves, and when it
 // has released the recovery lock while leaving. A join makes no condition true, so its topic is
-// [noTopic]. The topic of a leave must be [allTopics]: locks may have lost their holder.
-func (d *Domain) announceChange(t topic) {
+// [park.NoTopic]. The topic of a leave must be [park.AllTopics]: locks may have lost their holder.
+func (d *Domain) announceChange(t park.Topic) {
 	d.mem.Header.Members.Add(1)
-	d.wakeAll(t)
+	d.park.WakeAll(t)
 }
 
 // news has the counters of the events that this process has handled.
@@ -133,7 +134,7 @@ func (d *Domain) handleNews(seen news) news {
 	if now.pressure != seen.pressure {
 		go d.collectForOthers()
 	}
-	if d.unfinished.Load() {
+	if d.park.Unfinished.Load() {
 		d.reapSoon()
 	}
 	return now

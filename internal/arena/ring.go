@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -32,8 +33,8 @@ type Ring struct {
 	seen  atomic.Uint64 // the head as last read by this view
 	gone  atomic.Bool   // the view is closed
 
-	notEmpty waitQueue
-	notFull  waitQueue
+	notEmpty park.Queue
+	notFull  park.Queue
 }
 
 // SlotSize is the size of a ring's slot in bytes. Each message takes one. A message that does not
@@ -122,12 +123,12 @@ func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 		return nil, fmt.Errorf("%w: %v is the board of names", ErrCorrupt, h)
 	}
 	r.h = h
-	r.notEmpty = waitQueue{d: d, bits: &r.hdr.NotEmpty, ready: r.isReadable, backoffs: new(backoffs)}
+	r.notEmpty = park.Queue{Lot: &d.park, Bits: &r.hdr.NotEmpty, Ready: r.isReadable, Backoffs: new(park.Backoffs)}
 	if r.news {
-		r.notEmpty.ready = r.isClosed // no message is taken, so no wakeup is passed on
+		r.notEmpty.SetReady(r.isClosed) // no message is taken, so no wakeup is passed on
 	}
-	r.notFull = waitQueue{d: d, bits: &r.hdr.NotFull, ready: r.isWritable, backoffs: new(backoffs)}
-	d.park.addQueues(&r.notEmpty, &r.notFull)
+	r.notFull = park.Queue{Lot: &d.park, Bits: &r.hdr.NotFull, Ready: r.isWritable, Backoffs: new(park.Backoffs)}
+	d.park.Add(&r.notEmpty, &r.notFull)
 	return r, nil
 }
 
@@ -171,9 +172,9 @@ func (d *Domain) ringHeader(b *layout.Block) (*layout.RingHeader, error) {
 // the caller must hold the ring's block until these calls have returned.
 func (r *Ring) Close() {
 	r.gone.Store(true)
-	r.d.park.removeQueues(&r.notEmpty, &r.notFull)
-	r.notEmpty.closeQueue()
-	r.notFull.closeQueue()
+	r.d.park.Remove(&r.notEmpty, &r.notFull)
+	r.notEmpty.Close()
+	r.notFull.Close()
 }
 
 // Handle returns the handle of the ring's block.
@@ -232,8 +233,8 @@ func (r *Ring) Empty() bool {
 // once the ring is empty.
 func (r *Ring) Finish() {
 	r.hdr.Flags.Or(layout.RingFinished)
-	r.d.wakeBits(&r.hdr.NotEmpty)
-	r.d.wakeBits(&r.hdr.NotFull)
+	r.d.park.WakeBits(&r.hdr.NotEmpty)
+	r.d.park.WakeBits(&r.hdr.NotFull)
 }
 
 // isClosed reports whether waits on this view must end, because the view or the domain is closed.
@@ -361,14 +362,14 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 		}
 		if err == nil || !errors.Is(err, ErrFull) {
 			if waited {
-				r.notFull.passWakeup()
+				r.notFull.PassWakeup()
 			}
 			return err
 		}
 		if ended != nil {
 			return ended
 		}
-		if ended = r.notFull.awaitCondition(ctx, r.isClosed); ended == ErrClosed {
+		if ended = r.notFull.Await(ctx, r.isClosed); ended == ErrClosed {
 			return ended
 		}
 	}
@@ -390,14 +391,14 @@ func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error
 		}
 		if err == nil || !errors.Is(err, ErrEmpty) {
 			if waited {
-				r.notEmpty.passWakeup()
+				r.notEmpty.PassWakeup()
 			}
 			return err
 		}
 		if ended != nil {
 			return ended
 		}
-		if ended = r.notEmpty.awaitCondition(ctx, r.isClosed); ended == ErrClosed {
+		if ended = r.notEmpty.Await(ctx, r.isClosed); ended == ErrClosed {
 			return ended
 		}
 	}
@@ -423,7 +424,7 @@ func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 func isPastDeadline(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
 
 // awaitOtherLane waits briefly until the lane that was in the way has gone on.
-func (r *Ring) awaitOtherLane(l *waitQueue, ready func() bool) error {
+func (r *Ring) awaitOtherLane(l *park.Queue, ready func() bool) error {
 	ctx, cancel := beginWait(briefly)
 	defer cancel()
 	return r.awaitReady(ctx, l, ready)
@@ -449,17 +450,17 @@ func (r *Ring) AwaitRoom(ctx context.Context) error {
 	return err
 }
 
-func (r *Ring) awaitReady(ctx context.Context, l *waitQueue, ready func() bool) error {
+func (r *Ring) awaitReady(ctx context.Context, l *park.Queue, ready func() bool) error {
 	for !ready() {
-		if err := l.awaitCondition(ctx, r.isClosed); err != nil {
+		if err := l.Await(ctx, r.isClosed); err != nil {
 			return err
 		}
 	}
 	if r.isClosed() {
-		l.clearBit()
+		l.ClearBit()
 		return ErrClosed
 	}
-	l.passWakeup() // the message or the slot is still available to others
+	l.PassWakeup() // the message or the slot is still available to others
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 		r.d.addRef(r.index())
 	}
 	if n > 0 {
-		r.notEmpty.wakeParticipant() // within the lane, as in putMessage
+		r.notEmpty.WakeParticipant() // within the lane, as in putMessage
 	}
 	l.unlock()
 	if deserted {
@@ -146,7 +146,7 @@ func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
 		k = r.getSpan(l, b, most-n)
 	}
 	if n > 0 {
-		r.notFull.wakeParticipant()
+		r.notFull.WakeParticipant()
 	}
 	l.unlock()
 	return n, nil

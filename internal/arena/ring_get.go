@@ -88,7 +88,7 @@ func (r *Ring) getOnce(ctx context.Context, m *Message) error {
 		err = r.getMessage(l, m)
 	}
 	if err == nil || errors.Is(err, ErrCorrupt) {
-		r.notFull.wakeParticipant()
+		r.notFull.WakeParticipant()
 	}
 	l.unlock()
 	return err
@@ -205,7 +205,7 @@ func (r *Ring) completeGetLater(l *lane, m *Message, s *layout.Slot, lap uint64,
 				l.releaseBlock(i)
 			}
 		}
-		r.notFull.wakeParticipant()
+		r.notFull.WakeParticipant()
 		l.releaseBlock(r.index())
 		l.dropUser()
 	})
@@ -267,7 +267,7 @@ func (r *Ring) claimOldest(l *lane, claim uint64) (*layout.Slot, uint64, error) 
 			}
 		case w.Lap() == lap && st == word.SlotSkip:
 			if s.Word.CAS(w, word.MakeSlot(lap+1, word.SlotEmpty, 0)) {
-				r.d.wakeOne(&r.hdr.NotFull, r.d.seat) // a hole is room as well
+				r.d.park.WakeOne(&r.hdr.NotFull, r.d.seat) // a hole is room as well
 			}
 			r.hdr.Head.CAS(tk, tk+1)
 		case w.IsAfter(lap + 1):

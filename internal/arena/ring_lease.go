@@ -60,7 +60,7 @@ func (r *Ring) leaseMessage(l *lane, m *Message) (c Claim, err error) {
 	if err := m.readSlot(s); err != nil {
 		if s.Word.CAS(c.word, word.MakeSlot(lap, word.SlotReading, l.id)) {
 			r.loseMessage(l, m, s, lap, 0)
-			r.d.wakeBits(&r.hdr.NotFull)
+			r.d.park.WakeBits(&r.hdr.NotFull)
 		}
 		return c, err
 	}
@@ -84,9 +84,9 @@ func (r *Ring) Acknowledge(c Claim) error {
 	}
 	var m Message
 	err = r.completeGet(l, &m, c.slot, lap)
-	r.d.wakeBits(&r.hdr.NotFull)
+	r.d.park.WakeBits(&r.hdr.NotFull)
 	if r.hasFlags(layout.RingFinished | layout.RingNoSenders) {
-		r.d.wakeBits(&r.hdr.NotEmpty) // this may have been the last message
+		r.d.park.WakeBits(&r.hdr.NotEmpty) // this may have been the last message
 	}
 	l.unlock()
 	if err == nil {
@@ -127,7 +127,7 @@ func (r *Ring) countReturn() {
 	if !word.IsDisabled("count return") {
 		r.hdr.Returns.Add(returnOne)
 	}
-	r.d.wakeBits(&r.hdr.NotEmpty)
+	r.d.park.WakeBits(&r.hdr.NotEmpty)
 }
 
 // hasReturns reports whether a return was counted that gets have not looked for yet.

@@ -107,7 +107,7 @@ func (r *Ring) hasOld() bool {
 // domain is closed.
 func (r *Ring) AwaitNews(ctx context.Context, version uint64) error {
 	news := func() bool { return r.Version() > version || r.isClosed() || r.hasFlags(layout.RingFinished) }
-	if err := r.d.park.parkUntil(ctx, r.d, &r.hdr.NotEmpty, news, nil); err != nil && !news() {
+	if err := r.d.park.ParkUntil(ctx, &r.hdr.NotEmpty, news, nil); err != nil && !news() {
 		return err
 	}
 	if r.isClosed() {

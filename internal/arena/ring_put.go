@@ -94,10 +94,10 @@ func (r *Ring) putOnce(ctx context.Context, p *outgoing, order []uint32) error {
 	l.incrementOpseq()
 	err = r.putInLane(ctx, l, p, order)
 	if err == nil && r.news {
-		r.d.wakeBits(&r.hdr.NotEmpty)
+		r.d.park.WakeBits(&r.hdr.NotEmpty)
 	} else if err == nil {
 		// within the lane, so that Close waits for it: the ring may be gone afterwards
-		r.notEmpty.wakeParticipant()
+		r.notEmpty.WakeParticipant()
 	}
 	deserted := (err == nil || errors.Is(err, ErrFinished)) && r.hasNoReceivers()
 	if deserted {

@@ -197,7 +197,7 @@ func (d *Domain) clearBudgetStamp() {
 		w := d.mem.Header.Budget.Load()
 		if d.mem.Header.Budget.CAS(w, w&^(word.BudgetStamp|word.BudgetWait)) {
 			if w&word.BudgetWait != 0 {
-				d.wakeBits(&d.mem.Header.XOWait)
+				d.park.WakeBits(&d.mem.Header.XOWait)
 			}
 			return
 		}

@@ -57,7 +57,7 @@ func (d *Domain) markGone(b *layout.Block) {
 		w = b.State.Load()
 	}
 	if w&word.WaitBit != 0 {
-		d.wakeBits(&d.mem.Header.XOWait)
+		d.park.WakeBits(&d.mem.Header.XOWait)
 	}
 }
 
@@ -111,7 +111,7 @@ func (l *lane) reapUntil(ctx context.Context, done <-chan struct{}) {
 	for ctx.Err() == nil {
 		seen := d.mem.Header.DeathEpoch.Load()
 		stuck := d.reapStamps(l)
-		d.park.parkUntil(ctx, d, &d.mem.Header.XOWait, func() bool {
+		d.park.ParkUntil(ctx, &d.mem.Header.XOWait, func() bool {
 			return stuck.hasCleared() || d.mem.Header.DeathEpoch.Load() != seen
 		}, nil)
 	}

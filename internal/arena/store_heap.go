@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -125,13 +126,13 @@ func (s *heap) awaitDeath(ctx context.Context, _, seat int) error {
 func (s *heap) openBell() (bell, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := &heapBell{woken: make(chan topic, heapTopics), closed: make(chan struct{})}
+	b := &heapBell{woken: make(chan park.Topic, heapTopics), closed: make(chan struct{})}
 	name := uint64(len(s.bells)) + 1
 	s.bells[name] = b
 	return b, name, nil
 }
 
-func (s *heap) wakeBell(_ int, name uint64, t topic) (full bool) {
+func (s *heap) RingBell(_ int, name uint64, t park.Topic) (full bool) {
 	s.mu.Lock()
 	b := s.bells[name]
 	s.mu.Unlock()
@@ -151,15 +152,15 @@ func (s *heap) wakeBell(_ int, name uint64, t topic) (full bool) {
 const heapTopics = 2
 
 type heapBell struct {
-	woken  chan topic
+	woken  chan park.Topic
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (b *heapBell) Wait() ([]topic, error) {
+func (b *heapBell) Wait() ([]park.Topic, error) {
 	select {
 	case t := <-b.woken:
-		return []topic{t}, nil
+		return []park.Topic{t}, nil
 	case <-b.closed:
 		return nil, os.ErrClosed
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/arena/keeper"
 	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -359,10 +360,10 @@ const bellTries = 8
 
 func bellName(name uint64) string { return fmt.Sprintf("shoal/bell/%016x", name) }
 
-// wakeBell rings the doorbell of the participant in a seat. It caches the doorbell's address
+// RingBell rings the doorbell of the participant in a seat. It caches the doorbell's address
 // together with the name: the next participant in the seat has another name, and a datagram to the
 // old one has no receiver.
-func (s *memfds) wakeBell(seat int, name uint64, t topic) (full bool) {
+func (s *memfds) RingBell(seat int, name uint64, t park.Topic) (full bool) {
 	if name == 0 {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -108,11 +109,11 @@ func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 		if end := context.Cause(ctx); end != nil {
 			return 0, errors.Join(err, end)
 		}
-		l := &waitQueue{d: d, bits: &d.mem.Header.MemWait,
-			ready: func() bool { return d.mem.Header.Relief.Load() != seen || d.closed.Load() }}
-		d.park.addQueues(l)
-		werr := l.waitOnce(ctx)
-		d.park.removeQueues(l)
+		l := &park.Queue{Lot: &d.park, Bits: &d.mem.Header.MemWait,
+			Ready: func() bool { return d.mem.Header.Relief.Load() != seen || d.closed.Load() }}
+		d.park.Add(l)
+		werr := l.WaitOnce(ctx)
+		d.park.Remove(l)
 		if werr != nil {
 			return 0, errors.Join(err, werr)
 		}
@@ -125,7 +126,7 @@ func (d *Domain) requestRelief() uint64 {
 	if d.mem.Header.Relief.Load() == 0 {
 		d.mem.Header.Relief.CAS(0, 1)
 	}
-	d.setBit(&d.mem.Header.MemWait)
+	d.park.SetBit(&d.mem.Header.MemWait)
 	return d.mem.Header.Relief.Load()
 }
 
@@ -145,7 +146,7 @@ func (d *Domain) notifyRelief() {
 
 func (d *Domain) wakeMemoryWaiters() {
 	d.mem.Header.Relief.Add(1)
-	d.wakeBits(&d.mem.Header.MemWait)
+	d.park.WakeBits(&d.mem.Header.MemWait)
 }
 
 // punchIdleBlocks punches idle blocks until bytes can be charged to the budget and to the machine,
@@ -232,13 +233,13 @@ func (d *Domain) collectEverywhere(ctx context.Context) {
 		return
 	}
 	n := d.mem.Header.Pressure.Add(1)
-	l := &waitQueue{d: d, bits: &d.mem.Header.MemWait, ready: func() bool { return d.allCollected(n) }}
-	d.park.addQueues(l)
-	defer d.park.removeQueues(l)
+	l := &park.Queue{Lot: &d.park, Bits: &d.mem.Header.MemWait, Ready: func() bool { return d.allCollected(n) }}
+	d.park.Add(l)
+	defer d.park.Remove(l)
 	ctx, cancel := context.WithTimeout(ctx, collectWait)
 	defer cancel()
-	d.wakeAll(noTopic)
-	l.waitOnce(ctx)
+	d.park.WakeAll(park.NoTopic)
+	l.WaitOnce(ctx)
 }
 
 // allCollected reports whether every other participant has collected since pressure was n.
@@ -265,7 +266,7 @@ func (d *Domain) collectForOthers() {
 	for v := w.Load(); v < n && !w.CAS(v, n); {
 		v = w.Load()
 	}
-	d.wakeBits(&d.mem.Header.MemWait)
+	d.park.WakeBits(&d.mem.Header.MemWait)
 }
 
 func (d *Domain) isAlone() bool {

@@ -175,7 +175,7 @@ func awaitWord[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *word.
 			stuck = d.reapStamps(l)
 		}
 		again, cancel := suspect.nextCheck(ctx)
-		err := d.park.parkUntil(again, d, &d.mem.Header.XOWait, func() bool {
+		err := d.park.ParkUntil(again, &d.mem.Header.XOWait, func() bool {
 			return markUnless(w, done, wait) || closes() || stuck.hasCleared() ||
 				reaping && d.mem.Header.DeathEpoch.Load() != seen
 		}, nil)
@@ -200,7 +200,7 @@ func (d *Domain) endPut(b *layout.Block, id uint32) {
 		}
 		if b.State.CAS(w, w&^(word.StampMask|word.WaitBit)) {
 			if w&word.WaitBit != 0 {
-				d.wakeBits(&d.mem.Header.XOWait)
+				d.park.WakeBits(&d.mem.Header.XOWait)
 			}
 			return
 		}
@@ -215,7 +215,7 @@ func (d *Domain) changeStamped(b *layout.Block, clear, add word.State) {
 		w := b.State.Load()
 		if b.State.CAS(w, w&^(clear|word.StampMask|word.WaitBit)+add) {
 			if w&word.WaitBit != 0 {
-				d.wakeBits(&d.mem.Header.XOWait)
+				d.park.WakeBits(&d.mem.Header.XOWait)
 			}
 			return
 		}

@@ -86,9 +86,9 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 func (b Barrier) awaitTurn(ctx context.Context, turn uint64) error {
 	ready := func() bool { v := b.c.State.Load(); return turnOf(v) != turn || b.isBroken(v) || b.isClosed() }
 	var err error
-	if !b.d.spinUntil(ctx, &b.watches.spin, ready) {
+	if !b.d.park.SpinUntil(ctx, &b.watches.Spin, ready) {
 		b.napForTurn(ctx, turn, ready)
-		err = b.d.park.parkUntil(ctx, b.d, &b.c.Watching, ready, &b.watches)
+		err = b.d.park.ParkUntil(ctx, &b.c.Watching, ready, &b.watches)
 	}
 	if err == nil {
 		err = b.closedError()
@@ -123,28 +123,24 @@ var barrierNap = 5 * time.Millisecond
 // early, so the caller must test its condition again, and park if it is false. It does nothing if
 // another goroutine of this process naps already.
 func (b Barrier) napForTurn(ctx context.Context, turn uint64, ready func() bool) {
-	p := &b.d.park
-	if word.Crashing && word.IsControlled() || !b.watches.nap.isDue() || !p.napper.TryLock() {
+	if word.Crashing && word.IsControlled() || !b.watches.Nap.IsDue() || !b.d.park.StartNapAt(ctx, &b.c.State) {
 		return
 	}
-	defer p.napper.Unlock()
-	p.napsAt.Store(&b.c.State)
-	defer p.napsAt.Store(nil)
-	p.alarm.setCallback(ctx, b.d.endNap)
+	defer b.d.park.FinishNapAt()
 	end := time.Now().Add(barrierNap)
 	for ctx.Err() == nil && !ready() {
 		v := b.c.State.Load()
 		left := time.Until(end)
 		switch {
 		case left <= 0:
-			b.watches.nap.recordResult(false)
+			b.watches.Nap.RecordResult(false)
 			return
 		case turnOf(v) != turn || v&barrierNapping == 0 && !b.c.State.CAS(v, v|barrierNapping):
 		default:
 			b.c.State.FutexWaitUpper(uint32(v>>32), left)
 		}
 	}
-	b.watches.nap.recordResult(true)
+	b.watches.Nap.RecordResult(true)
 }
 
 // wakeAll wakes all goroutines that wait at the barrier, in every process. v is the value of the
@@ -153,7 +149,7 @@ func (b Barrier) wakeAll(v uint64) {
 	if v&barrierNapping != 0 {
 		b.c.State.FutexWakeUpper()
 	}
-	b.d.wakeBits(&b.c.Watching)
+	b.d.park.WakeBits(&b.c.Watching)
 }
 
 // endTurn runs action and then ends the turn. It is called by the last party to arrive. If action
@@ -232,7 +228,7 @@ func (b Barrier) breakTurn(turn uint64) bool {
 // again.
 func (b Barrier) Abort() {
 	b.breakCurrentTurn()
-	b.d.wakeBits(&b.c.Watching)
+	b.d.park.WakeBits(&b.c.Watching)
 }
 
 // breakCurrentTurn breaks the barrier in its current turn, and retries if the turn changes
@@ -249,7 +245,7 @@ func (b Barrier) breakCurrentTurn() {
 // rare.
 func (b Barrier) Watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || b.isClosed() }
-	if err := b.d.park.parkUntil(ctx, b.d, &b.c.Watching, wake, nil); err != nil {
+	if err := b.d.park.ParkUntil(ctx, &b.c.Watching, wake, nil); err != nil {
 		return err
 	}
 	return b.closedError()

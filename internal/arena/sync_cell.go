@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -49,8 +50,8 @@ type Sync struct {
 	me     word.Lock // the lock word, without a state, when this participant holds the lock
 	closed atomic.Bool
 
-	waiting waitQueue
-	watches backoffs
+	waiting park.Queue
+	watches park.Backoffs
 }
 
 // NewSync allocates a block and initialises a [Sync] in it. The caller gets one reference of the
@@ -104,14 +105,14 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	}
 	id := d.identity()
 	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: word.Lock(id | uint64(d.seat)<<word.SeatShift)}
-	s.waiting = waitQueue{d: d, bits: &c.Waiting, ready: s.isLockReady, backoffs: new(backoffs)}
+	s.waiting = park.Queue{Lot: &d.park, Bits: &c.Waiting, Ready: s.isLockReady, Backoffs: new(park.Backoffs)}
 	switch form {
 	case FormSemaphore:
-		s.waiting.ready = Semaphore{s}.isReady
+		s.waiting.SetReady(Semaphore{s}.isReady)
 	case FormBarrier:
 		Barrier{s}.joinBarrier()
 	}
-	d.park.addQueues(&s.waiting)
+	d.park.Add(&s.waiting)
 	return s, nil
 }
 
@@ -151,11 +152,11 @@ func (s *Sync) Data() []byte {
 // block, and the caller must hold the block until these calls have returned.
 func (s *Sync) Close() {
 	s.closed.Store(true)
-	s.d.park.removeQueues(&s.waiting)
-	s.waiting.closeQueue()
-	watch := waitQueue{d: s.d, bits: &s.c.Watching, ready: s.isClosed}
-	watch.clearBit() // also wakes other watchers
-	s.d.park.wakeBarrier()
+	s.d.park.Remove(&s.waiting)
+	s.waiting.Close()
+	watch := park.Queue{Lot: &s.d.park, Bits: &s.c.Watching, Ready: s.isClosed}
+	watch.ClearBit() // also wakes other watchers
+	s.d.park.WakeBarrier()
 	if Form(s.c.Form.Load()) == FormBarrier {
 		s.dropShare()
 	}
@@ -180,14 +181,14 @@ func (s *Sync) retryUntilAcquired(ctx context.Context, try func() error) error {
 		err := try()
 		if err != ErrLocked {
 			if waited {
-				s.waiting.passWakeup()
+				s.waiting.PassWakeup()
 			}
 			return err
 		}
 		if ended != nil {
 			return ended
 		}
-		ended = s.waiting.awaitCondition(ctx, s.isClosed)
+		ended = s.waiting.Await(ctx, s.isClosed)
 	}
 }
 
@@ -198,10 +199,10 @@ func (s *Sync) retryUntilAcquired(ctx context.Context, try func() error) error {
 // one call of ready.
 func (s *Sync) watchUntil(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || s.isClosed() }
-	if s.d.spinUntil(ctx, &s.watches.spin, wake) {
+	if s.d.park.SpinUntil(ctx, &s.watches.Spin, wake) {
 		return s.closedError()
 	}
-	if err := s.d.park.parkUntil(ctx, s.d, &s.c.Watching, wake, &s.watches); err != nil {
+	if err := s.d.park.ParkUntil(ctx, &s.c.Watching, wake, &s.watches); err != nil {
 		return err
 	}
 	return s.closedError()

@@ -108,7 +108,7 @@ func (c Cond) Notify(n int) (woken int) {
 // must not be served in place of another waiter's. The participant's other waiters wake spuriously.
 func (c Cond) forfeitTickets() {
 	c.serveTickets(c.d.seat, allTickets)
-	c.d.park.handleTopic(c.d.topicOf(&c.c.Watching))
+	c.d.park.HandleTopic(c.d.park.TopicOf(&c.c.Watching))
 }
 
 // takeTicket takes a ticket of this participant and returns its number.
@@ -136,7 +136,7 @@ func (c Cond) serveAllTickets() {
 	for i := range c.d.mem.CountSeats() {
 		c.serveTickets(i, allTickets)
 	}
-	c.d.wakeBits(&c.c.Watching)
+	c.d.park.WakeBits(&c.c.Watching)
 	c.forEachDeadShare(func(i int, v uint64) bool {
 		c.c.Shares[i].CAS(v, v&word.IdentityMask)
 		return true
@@ -148,6 +148,6 @@ func (c Cond) wakeWatcher(seat int) {
 	w, bit := &c.c.Watching[seat/64], uint64(1)<<(seat%64)
 	if w.Load()&bit != 0 {
 		w.AndNot(bit)
-		c.d.wakeSeat(seat, c.d.topicOf(&c.c.Watching))
+		c.d.park.WakeSeat(seat, c.d.park.TopicOf(&c.c.Watching))
 	}
 }

@@ -17,7 +17,7 @@ func (e Event) Set() {
 			break
 		}
 	}
-	e.d.wakeBits(&e.c.Watching)
+	e.d.park.WakeBits(&e.c.Watching)
 }
 
 // Clear clears the flag.

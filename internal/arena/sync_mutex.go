@@ -54,14 +54,14 @@ func (m Mutex) TryLock() error {
 func (m Mutex) Unlock() error {
 	if m.c.Lock.CAS(m.me|word.LockHeld, word.LockFree) {
 		if !word.IsDisabled("unlock wakes") {
-			m.waiting.wakeParticipant()
+			m.waiting.WakeParticipant()
 		}
 		return nil
 	}
 	if !m.c.Lock.CAS(m.me|word.LockDirty, word.Lock(m.c.Dead.Load())|word.LockLost) {
 		return ErrNotOwner
 	}
-	m.d.wakeBits(&m.c.Waiting)
+	m.d.park.WakeBits(&m.c.Waiting)
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (m Mutex) revertLock() {
 	if !m.c.Lock.CAS(m.me|word.LockHeld, word.LockFree) {
 		m.c.Lock.CAS(m.me|word.LockDirty, word.Lock(m.c.Dead.Load()))
 	}
-	m.waiting.wakeParticipant()
+	m.waiting.WakeParticipant()
 }
 
 // isOrphaned reports whether the lock has a holder that is gone.

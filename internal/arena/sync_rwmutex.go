@@ -38,7 +38,7 @@ func (m RWMutex) TryLock() error {
 // Unlock releases a write lock. It returns [ErrNotOwner] if this participant does not hold it.
 func (m RWMutex) Unlock() error {
 	err := Mutex(m).Unlock()
-	m.d.wakeBits(&m.c.Waiting) // every waiting reader may proceed
+	m.d.park.WakeBits(&m.c.Waiting) // every waiting reader may proceed
 	return err
 }
 
@@ -79,7 +79,7 @@ func (m RWMutex) RUnlock() error {
 		return ErrNotOwner
 	}
 	if n == 0 {
-		m.d.wakeBits(&m.c.Watching)
+		m.d.park.WakeBits(&m.c.Watching)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func (m Semaphore) releasePermit() error {
 		m.c.State.Store((m.permits() + 1) << permitShift)
 	}
 	m.unlockCell()
-	m.waiting.wakeParticipant()
+	m.waiting.WakeParticipant()
 	return err
 }
 
@@ -271,5 +271,5 @@ func (m Semaphore) redoGrant(holder word.Lock) {
 // unlockCell releases the cell's lock and wakes all watchers.
 func (m Semaphore) unlockCell() {
 	m.c.Lock.CAS(m.me|word.LockHeld, word.LockFree)
-	m.d.wakeBits(&m.c.Watching)
+	m.d.park.WakeBits(&m.c.Watching)
 }
