@@ -27,7 +27,7 @@ type numbered struct {
 
 var (
 	ofWorkers = numbered{"worker_env.go", regexp.MustCompile(`(workerEnvVersion = )(\d+)()`)}
-	ofDomains = numbered{"internal/arena/store_layout.go", regexp.MustCompile(`(protocolVersion = )(\d+)()`)}
+	ofDomains = numbered{"internal/arena/layout/layout.go", regexp.MustCompile(`(ProtocolVersion = )(\d+)()`)}
 	ofLinks   = numbered{"internal/link/handshake.go", regexp.MustCompile(`('L', )(\d+)(, 0})`)}
 )
 

@@ -257,8 +257,8 @@ func TestOtherVersion(t *testing.T) {
 // overlay returns an overlay file of go build, with a newer version of the domain's layout.
 func overlay(t *testing.T) string {
 	t.Helper()
-	file := testutil.Value(filepath.Abs("../internal/arena/store_layout.go"))(t)
-	number := regexp.MustCompile(`(protocolVersion = )(\d+)`)
+	file := testutil.Value(filepath.Abs("../internal/arena/layout/layout.go"))(t)
+	number := regexp.MustCompile(`(ProtocolVersion = )(\d+)`)
 	b := testutil.Value(os.ReadFile(file))(t)
 	m := number.FindSubmatch(b)
 	if m == nil {

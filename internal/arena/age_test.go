@@ -9,41 +9,41 @@ func AgeRing(r *Ring, before uint64) {
 	const laps = 1 << (64 - word.SlotLapShift)
 	tk := (laps - before) << r.bits
 	for i := range r.cap {
-		r.slot(i).word.Store(word.MakeSlot(laps-before, word.SlotEmpty, 0))
+		r.slot(i).Word.Store(word.MakeSlot(laps-before, word.SlotEmpty, 0))
 	}
-	r.hdr.head.Store(tk)
-	r.hdr.tail.Store(tk)
+	r.hdr.Head.Store(tk)
+	r.hdr.Tail.Store(tk)
 	r.seen.Store(tk)
 }
 
 // AgeBlocks sets the generations of all free blocks two before the last.
 func (d *Domain) AgeBlocks() {
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
-		if w := d.blocks[i].w.Load(); !w.IsAllocated() {
-			d.blocks[i].w.Store(w&(word.GenOne-1) | (1<<32-2)<<32)
+		if w := d.mem.Blocks[i].State.Load(); !w.IsAllocated() {
+			d.mem.Blocks[i].State.Store(w&(word.GenOne-1) | (1<<32-2)<<32)
 		}
 	}
 }
 
 // AgeSeats sets the epochs of all free seats two before the last, of a domain and of identities.
 func (d *Domain) AgeSeats() {
-	for s := range d.parts {
-		if d.parts[s].state.Load().HasState(word.ParticipantFree) {
-			d.parts[s].state.Store((1<<32 - 2) << 32)
+	for s := range d.mem.Participants {
+		if d.mem.Participants[s].State.Load().HasState(word.ParticipantFree) {
+			d.mem.Participants[s].State.Store((1<<32 - 2) << 32)
 		}
 	}
 }
 
 // Age sets the counters of a Sync a few steps before their last values.
 func (s *Sync) Age() {
-	switch Form(s.c.form.Load()) {
+	switch Form(s.c.Form.Load()) {
 	case FormBarrier:
-		s.c.state.Store((turnMask - 2) << turnShift)
+		s.c.State.Store((turnMask - 2) << turnShift)
 	case FormEvent:
-		s.c.state.Store((1<<63 - 3) << 1)
+		s.c.State.Store((1<<63 - 3) << 1)
 	case FormCond:
-		for i := range s.c.tickets {
-			s.c.tickets[i].Store((1<<32-3)<<ticketShift | (1<<32 - 3))
+		for i := range s.c.Tickets {
+			s.c.Tickets[i].Store((1<<32-3)<<ticketShift | (1<<32 - 3))
 		}
 	}
 }
@@ -51,9 +51,9 @@ func (s *Sync) Age() {
 // AgeLists sets the number of the newest sweep, and the tags of all lists, before their last
 // values.
 func (d *Domain) AgeLists() {
-	d.hdr.hints.Store(1<<12 - 3)
-	for c := range d.hdr.lists {
-		head := &d.hdr.lists[c]
+	d.mem.Header.Hints.Store(1<<12 - 3)
+	for c := range d.mem.Header.Lists {
+		head := &d.mem.Header.Lists[c]
 		head.Store(head.Load()&^((1<<20-1)<<32) | (1<<20-5)<<32)
 	}
 }

@@ -13,16 +13,17 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/audit"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 // check audits d from outside.
-func check(t *testing.T, d *arena.Domain) arena.CheckReport {
+func check(t *testing.T, d *arena.Domain) audit.Report {
 	t.Helper()
 	all, err := arena.Check(testutil.Context(t), os.Getpid())
 	testutil.NoError(t, err)
-	i := slices.IndexFunc(all, func(r arena.CheckReport) bool { return r.Token == d.Token() })
+	i := slices.IndexFunc(all, func(r audit.Report) bool { return r.Token == d.Token() })
 	if i < 0 {
 		t.Fatalf("the domain is not among %d", len(all))
 	}
@@ -54,7 +55,7 @@ func TestCheck_LiveDomainIsSound(t *testing.T) {
 			t.Errorf("check %d: %v", i, v)
 		}
 		if report.Rings != 1 || report.Locks != 1 || report.Slots < 8 || report.Participants < 4 || report.Blocks < 4 {
-			t.Errorf("check %d saw %+v", i, report.CheckCounts)
+			t.Errorf("check %d saw %+v", i, report.Counts)
 		}
 	}
 	t.Logf("%d passes", passes)
@@ -94,19 +95,19 @@ func TestCheck_NamesWrongWords(t *testing.T) {
 	mend()
 	known := make(map[string]bool)
 	for _, p := range plants {
-		text := arena.RuleText(p.Name)
-		known[text] = true
-		if !slices.ContainsFunc(r.Violations, func(v arena.Violation) bool {
-			return v.Invariant == text && (p.Part == "" || v.Part == p.Part) && v.Found != "" && v.Remedy != ""
+		known[p.Name] = true
+		if !slices.ContainsFunc(r.Violations, func(v audit.Violation) bool {
+			return v.Name == p.Name && (p.Part == "" || v.Part == p.Part) && v.Invariant != "" && v.Found != "" &&
+				v.Remedy != ""
 		}) {
 			t.Errorf("%s of %s is not found", p.Name, p.Part)
 		}
 	}
 	if t.Failed() {
-		t.Logf("%+v, %d passes, %d undecided", r.CheckCounts, r.Passes, r.Undecided)
+		t.Logf("%+v, %d passes, %d undecided", r.Counts, r.Passes, r.Undecided)
 	}
 	for _, v := range r.Violations {
-		if !known[v.Invariant] || t.Failed() {
+		if !known[v.Name] || t.Failed() {
 			t.Errorf("found: %v", v)
 		}
 	}
@@ -189,7 +190,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if _, err := arena.CheckImage(ctx, ctl, mem); err != nil {
+		if err := arena.CheckImage(ctx, ctl, mem); err != nil {
 			t.Error(err)
 		}
 	})
@@ -230,12 +231,12 @@ func TestCheck_Garbage(t *testing.T) {
 		testutil.NoError(t, err)
 		before := allocated()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		_, n, err := arena.CheckFiles(ctx, control, data)
+		pass, err := arena.CheckFiles(ctx, control, data)
 		cancel()
 		if err != nil && !errors.Is(err, arena.ErrVersion) && !strings.Contains(err.Error(), "data segment") {
 			t.Fatal(err)
 		}
-		found += n
+		found += len(pass.Firm) + len(pass.Brief) + pass.More
 		if after := allocated(); after != before {
 			t.Fatalf("%d bytes are backed, %d before the check", after, before)
 		}
@@ -256,8 +257,9 @@ func TestCheck_UnfinishedOperationsAreLegal(t *testing.T) {
 				testutil.NoError(t, r.TryPut(nil, []arena.Handle{alloc(t, a, 64, "queued")}, true))
 				testutil.NoError(t, halt.Do(b, other, alloc(t, b, 64, "held")))
 				judge := func(when string) {
-					firm, brief := arena.FindingsNow(a)
-					for _, v := range append(firm, brief...) {
+					pass, err := arena.PassNow(a)
+					testutil.NoError(t, err)
+					for _, v := range append(pass.Firm, pass.Brief...) {
 						t.Errorf("%s: %v", when, v)
 					}
 				}

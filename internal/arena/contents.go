@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
@@ -67,7 +68,7 @@ func (d *Domain) createContentsTable() {
 	if d.lives == nil {
 		return
 	}
-	h, err := d.allocObject(briefly, 8*contentsWords, 8*contentsWords, objectContents)
+	h, err := d.allocObject(briefly, 8*contentsWords, 8*contentsWords, layout.ObjectContents)
 	if err != nil {
 		return
 	}
@@ -231,8 +232,8 @@ func newNotes(d *Domain) *notes {
 
 // readTable adds the table in block b. w is the state word that the caller has read. readTable
 // accepts arbitrary words. A record counts only if the process in the table's seat holds the block.
-func (n *notes) readTable(b *block, w word.State) {
-	p, ok := n.d.peekBytes(b)
+func (n *notes) readTable(b *layout.Block, w word.State) {
+	p, ok := n.d.mem.BlockBytes(b)
 	if !ok {
 		return
 	}
@@ -256,12 +257,12 @@ func (n *notes) readTable(b *block, w word.State) {
 		}
 		site, text, i := rec.At(1), decodeText(rec[2:]), uint32(first>>32)
 		if rec.At(0) != first || site > contentsSites || uint64(i) >= n.d.blockCount() ||
-			!isHeldBy(&n.d.blocks[i], seat) {
+			!isHeldBy(&n.d.mem.Blocks[i], seat) {
 			continue
 		}
 		n.addNote(i, text, stacks[site])
 	}
-	if w.IsSameUse(b.w.Load()) {
+	if w.IsSameUse(b.State.Load()) {
 		n.tellers++
 		n.untold += words.At(contentsUntold)
 	}
@@ -286,7 +287,7 @@ func (n *notes) addNote(i uint32, text, stack string) {
 	}
 	if !s.blocks[i] {
 		s.blocks[i] = true
-		s.count.Add(int64(n.d.blocks[i].committed.Load()))
+		s.count.Add(int64(n.d.mem.Blocks[i].Committed.Load()))
 	}
 }
 
@@ -325,7 +326,7 @@ func (n *notes) countByShape() (all []observe.ShapeCount, dtypes map[string]obse
 		if of.is == (Contents{}) {
 			continue
 		}
-		c, t, size := counts[of.is], dtypes[of.is.DType], int64(n.d.blocks[i].committed.Load())
+		c, t, size := counts[of.is], dtypes[of.is.DType], int64(n.d.mem.Blocks[i].Committed.Load())
 		c.Add(size)
 		t.Add(size)
 		counts[of.is], dtypes[of.is.DType] = c, t
@@ -340,9 +341,9 @@ func (n *notes) countByShape() (all []observe.ShapeCount, dtypes map[string]obse
 }
 
 // isContents reports whether block b is allocated in state word w and has a table of contents.
-func isContents(b *block, w word.State) bool {
-	return w.IsAllocated() && extKind(b.ext.Load()) == objectContents
+func isContents(b *layout.Block, w word.State) bool {
+	return w.IsAllocated() && layout.ExtentKind(b.Extent.Load()) == layout.ObjectContents
 }
 
 // isHeldBy reports whether the process in a seat holds block b.
-func isHeldBy(b *block, seat uint64) bool { return b.own[seat/64].Load()>>(seat%64)&1 != 0 }
+func isHeldBy(b *layout.Block, seat uint64) bool { return b.Own.Has(int(seat)) }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -125,7 +126,7 @@ func (h *sharedRing) end(left ...int) func() []string {
 }
 
 func newBlock(d *Domain) Handle {
-	h, err := d.Alloc(pageSize)
+	h, err := d.Alloc(layout.PageSize)
 	testutil.MustNoError(err)
 	return h
 }
@@ -222,13 +223,13 @@ func allocWhileFreed(p *play, all []*Domain) func() []string {
 	p.add(all[0], "releaser", func() { h.try("release", all[0].Release(b)) })
 	for i := 1; i < 3; i++ {
 		p.add(all[i], fmt.Sprintf("allocator %d", i), func() {
-			n, err := all[i].Alloc(pageSize)
+			n, err := all[i].Alloc(layout.PageSize)
 			h.try("alloc", err)
 			if j := owners[n]; j != 0 {
 				h.wrong("%d and %d have the same block", i, j)
 			}
 			owners[n] = i
-			all[i].hdr.lists[classOf(pageSize)].Load() // somebody else may go on here
+			all[i].mem.Header.Lists[layout.ClassOf(layout.PageSize)].Load() // somebody else may go on here
 			h.try("release", all[i].Release(n))
 			delete(owners, n)
 		})
@@ -243,7 +244,7 @@ func allocWhileFreed(p *play, all []*Domain) func() []string {
 
 // mutexes returns the views of one mutex, and lets go of it.
 func (h *sharedRing) mutexes() (views []Mutex, end func(left ...int) func() []string) {
-	s, err := h.all[0].NewSync(SyncOptions{Form: FormMutex, Bytes: pageSize})
+	s, err := h.all[0].NewSync(SyncOptions{Form: FormMutex, Bytes: layout.PageSize})
 	testutil.MustNoError(err)
 	views = []Mutex{{s}}
 	for _, d := range h.all[1:] {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
@@ -19,9 +21,9 @@ import (
 // that a word has the same address each time.
 type stage struct {
 	*heap
-	woken [word.MaxParticipants][]topic // pending at its doorbells
+	woken [word.MaxParticipants][]park.Topic // pending at its doorbells
 
-	first [pageSize]byte // a new domain's header
+	first [layout.PageSize]byte // a new domain's header
 
 	uses   []use
 	grown  bool // a word has become contended since it was last asked
@@ -38,7 +40,7 @@ type use struct {
 
 const (
 	stageBytes  = 1 << 20
-	stageBlocks = commitStep / blockSize
+	stageBlocks = layout.CommitStep / layout.BlockSize
 )
 
 func newStage() *stage {
@@ -47,27 +49,27 @@ func newStage() *stage {
 	s.uses = make([]use, s.ctlEnd+len(s.mem)/8)
 	d, err := layOut(s, stageBytes)
 	testutil.MustNoError(err)
-	d.hdr.quota.Store(0) // no participant spins
+	d.mem.Header.Quota.Store(0) // no participant spins
 	copy(s.first[:], s.ctl)
 	return s
 }
 
 // clear makes the memory as new.
 func (s *stage) clear(participants int) {
-	blocks := (*header)(unsafe.Pointer(&s.ctl[0])).blocks.Load()
-	clear(s.ctl[offBlocks : offBlocks+blocks*blockSize])
-	clear(s.ctl[:offLanes+participants*laneBytes])
+	blocks := (*layout.Header)(unsafe.Pointer(&s.ctl[0])).Blocks.Load()
+	clear(s.ctl[layout.OffBlocks : layout.OffBlocks+blocks*layout.BlockSize])
+	clear(s.ctl[:layout.OffLanes+participants*layout.LaneBytes])
 	copy(s.ctl, s.first[:])
 	s.living = [word.MaxParticipants]chan struct{}{}
 	clear(s.backed)
-	s.woken = [word.MaxParticipants][]topic{}
+	s.woken = [word.MaxParticipants][]park.Topic{}
 }
 
 // forget is for another scenario, whose words are others.
 func (s *stage) forget() { clear(s.uses) }
 
-// wakeBell has a queue of heapTopics: what is beyond it is missed.
-func (s *stage) wakeBell(seat int, _ uint64, t topic) (full bool) {
+// RingBell has a queue of heapTopics: what is beyond it is missed.
+func (s *stage) RingBell(seat int, _ uint64, t park.Topic) (full bool) {
 	if len(s.woken[seat]) == heapTopics {
 		return true
 	}
@@ -350,12 +352,12 @@ func (p *play) Lane() int { return p.now.id }
 func (p *play) serve(d *Domain) {
 	a := p.add(d, fmt.Sprintf("bell %d", d.seat), func() {
 		p.now.ready = nil
-		seen := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
+		seen := news{d.mem.Header.Members.Load(), d.mem.Header.Pressure.Load()}
 		for {
 			p.Block(func() bool { return len(p.s.woken[d.seat]) > 0 })
 			topics := p.s.woken[d.seat]
 			p.s.woken[d.seat] = nil
-			d.handleBell(topics)
+			d.park.HandleBell(topics)
 			seen = d.handleNews(seen)
 		}
 	})

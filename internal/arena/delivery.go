@@ -1,6 +1,10 @@
 package arena
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+)
 
 // Note [Early deaths] A process that is being started holds nothing of its argument until it has
 // read the argument. Until then its starter holds, as a Delivery, the blocks, the ends of queues
@@ -46,15 +50,15 @@ func (d *Domain) Deliver(blocks []Handle) (*Delivery, error) {
 // formOf returns the form of the [Sync] in block h, or 0 if h is not a Sync. This process must hold
 // the block.
 func (d *Domain) formOf(h Handle) Form {
-	b := &d.blocks[h.Block()]
-	if extKind(b.ext.Load()) != objectSync {
+	b := &d.mem.Blocks[h.Block()]
+	if layout.ExtentKind(b.Extent.Load()) != layout.ObjectSync {
 		return 0
 	}
 	c, err := d.cellOf(b)
 	if err != nil {
 		return 0
 	}
-	return Form(c.form.Load())
+	return Form(c.Form.Load())
 }
 
 // Lost records the death of a process that was to receive the blocks, whether it has had a seat or
@@ -65,7 +69,7 @@ func (v *Delivery) Lost(pid int) {
 		return
 	}
 	for _, h := range v.blocks {
-		l.recordDeath(briefly, &v.d.blocks[h.Block()], unbornIdentity(pid))
+		l.recordDeath(briefly, &v.d.mem.Blocks[h.Block()], unbornIdentity(pid))
 	}
 	l.unlock()
 	for _, b := range v.barriers {

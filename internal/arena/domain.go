@@ -10,8 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -20,12 +21,8 @@ import (
 // A Domain is the view that this process, one of the participants, has of the memory shared by a
 // family of processes. All methods may be called from several goroutines.
 type Domain struct {
-	store  store
-	hdr    *header
-	parts  *[word.MaxParticipants]participant
-	recs   *[maxLanes]laneRec
-	blocks []block
-	bytes  []byte // the data segment
+	store store
+	mem   layout.Memory
 
 	seat  int
 	epoch uint32
@@ -33,10 +30,11 @@ type Domain struct {
 	bit   uint64 // our bit in that word
 
 	ready atomic.Uint64 // block headers known to have pages
-	lanes [lanesPerSeat]lane
+	lanes [layout.LanesPerSeat]lane
 	refs  refTable
 	lives *lifetimes
-	park  parking
+	park  park.Lot
+	bell  bell
 
 	closed         atomic.Bool
 	closing        sync.Mutex
@@ -47,16 +45,18 @@ type Domain struct {
 	watching       context.CancelFunc
 	relink         chan struct{}
 	done           sync.WaitGroup
-	unfinished     atomic.Bool // a reap is waiting for a living lane
 	named          atomic.Bool // a cell may name this participant as the holder of a lock or a share
-	trimmer        trimmer
-	listeners      listeners
-	services       []io.Closer
-	files          descriptors
-	lastCollect    atomic.Int64
-	collecting     sync.Mutex // held while the garbage collector runs to free memory
-	collected      atomic.Uint64
-	received       received
+	// reaped has the state words of the dead participants that this process has reaped, or begun to
+	// reap, under the recovery lock.
+	reaped      [word.MaxParticipants]atomic.Uint64
+	trimmer     trimmer
+	listeners   listeners
+	services    []io.Closer
+	files       descriptors
+	lastCollect atomic.Int64
+	collecting  sync.Mutex // held while the garbage collector runs to free memory
+	collected   atomic.Uint64
+	received    received
 }
 
 // createDomain lays out a new domain in s and joins it as the first participant. The memory of s
@@ -73,23 +73,23 @@ func createDomain(s store, budget int64) (*Domain, error) {
 // that attaches and finds the magic number relies on the rest of the header.
 func layOut(s store, budget int64) (*Domain, error) {
 	d := overlayStore(s)
-	if err := s.commitControl(0, offLanes); err != nil {
+	if err := s.commitControl(0, layout.OffLanes); err != nil {
 		return nil, fmt.Errorf("commit control segment: %w", err)
 	}
 	var token [16]byte
 	if err := sys.Random(token[:]); err != nil {
 		return nil, fmt.Errorf("create token: %w", err)
 	}
-	d.hdr.token[0].Store(binary.LittleEndian.Uint64(token[:8]))
-	d.hdr.token[1].Store(binary.LittleEndian.Uint64(token[8:]))
-	d.hdr.layout.Store(layoutHash())
-	d.hdr.version.Store(protocolVersion)
-	d.hdr.dataSize.Store(uint64(len(s.data())))
-	d.hdr.limit.Store(uint64(budget) / pageSize)
-	d.hdr.quota.Store(processorQuota())
-	d.hdr.blocks.Store(1) // index 0 is reserved
-	d.hdr.hints.Store(1)
-	d.hdr.magic.Store(magic)
+	d.mem.Header.Token[0].Store(binary.LittleEndian.Uint64(token[:8]))
+	d.mem.Header.Token[1].Store(binary.LittleEndian.Uint64(token[8:]))
+	d.mem.Header.Layout.Store(layout.Hash())
+	d.mem.Header.Version.Store(layout.ProtocolVersion)
+	d.mem.Header.DataSize.Store(uint64(len(s.data())))
+	d.mem.Header.Limit.Store(uint64(budget) / layout.PageSize)
+	d.mem.Header.Quota.Store(processorQuota())
+	d.mem.Header.Blocks.Store(1) // index 0 is reserved
+	d.mem.Header.Hints.Store(1)
+	d.mem.Header.Magic.Store(layout.Magic)
 	return d, nil
 }
 
@@ -97,38 +97,45 @@ func layOut(s store, budget int64) (*Domain, error) {
 // layout, and [ErrCorrupt] if its size does not match.
 func attachDomain(s store) (*Domain, error) {
 	d := overlayStore(s)
-	if err := d.checkLayout(); err != nil {
+	if err := checkLayout(&d.mem); err != nil {
 		return nil, err
 	}
 	return d, d.joinDomain()
 }
 
 func overlayStore(s store) *Domain {
-	c := s.control()
-	d := &Domain{store: s, bytes: s.data(), relink: make(chan struct{}, 1), seat: -1}
+	d := &Domain{store: s, mem: layout.OverlayMemory(s.control(), s.data()), relink: make(chan struct{}, 1), seat: -1}
+	d.park.Init(parker{d}, s, &d.mem)
 	d.lingering, d.hurry = context.WithCancel(context.Background())
-	d.hdr = (*header)(unsafe.Pointer(&c[0]))
-	d.parts = (*[word.MaxParticipants]participant)(unsafe.Pointer(&c[offParticipants]))
-	d.recs = (*[maxLanes]laneRec)(unsafe.Pointer(&c[offLanes]))
-	d.blocks = unsafe.Slice((*block)(unsafe.Pointer(&c[offBlocks])), (len(c)-offBlocks)/blockSize)
 	if m, ok := s.(*memfds); ok {
 		d.lives = m.lives
 	}
 	return d
 }
 
-func (d *Domain) checkLayout() error {
-	if m := d.hdr.magic.Load(); m != magic {
-		return fmt.Errorf("%w: magic number is %#x, want %#x", ErrVersion, m, uint64(magic))
+// checkLayout compares the layout of mapped memory with the layout of this program. It returns
+// [ErrVersion] if they differ, and [ErrCorrupt] if the data segment has another size.
+func checkLayout(m *layout.Memory) error {
+	if v := m.Header.Magic.Load(); v != layout.Magic {
+		return fmt.Errorf("%w: magic number is %#x, want %#x", ErrVersion, v, uint64(layout.Magic))
 	}
-	if h := d.hdr.layout.Load(); h != layoutHash() {
-		return layout().Mismatch(socket.Layout{Version: d.hdr.version.Load(), Hash: h})
+	if h := m.Header.Layout.Load(); h != layout.Hash() {
+		return programLayout().Mismatch(socket.Layout{Version: m.Header.Version.Load(), Hash: h})
 	}
-	if n := d.hdr.dataSize.Load(); n != uint64(len(d.bytes)) {
-		return fmt.Errorf("%w: data segment has %d bytes, want %d as mapped", ErrCorrupt, n, len(d.bytes))
+	if n := m.Header.DataSize.Load(); n != uint64(len(m.Data)) {
+		return fmt.Errorf("%w: data segment has %d bytes, want %d as mapped", ErrCorrupt, n, len(m.Data))
 	}
 	return nil
 }
+
+// programLayout returns the layout of the shared memory in this program. Builds of one version may
+// also differ in their layouts, on different kinds of machines.
+func programLayout() socket.Layout {
+	return socket.Layout{Version: layout.ProtocolVersion, Hash: layout.Hash()}
+}
+
+// Layout returns the layout of the domain's shared memory.
+func (d *Domain) Layout() socket.Layout { return programLayout() }
 
 // joinWait is the time that a process joining a full domain waits for the other participants to
 // reap dead ones.
@@ -156,7 +163,7 @@ func (d *Domain) joinDomain() error {
 			return errors.Join(ErrTooManyParticipants, err)
 		}
 		if dead != 0 {
-			d.announceChange(noTopic)
+			d.announceChange(park.NoTopic)
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -179,32 +186,32 @@ func (d *Domain) claimAnySeat() (bool, error) {
 // JOINING, and the state must be read again while it is held. Then two newcomers cannot get one
 // seat, and a newcomer that dies on the way leaves the seat free.
 func (d *Domain) claimSeat(s int) (bool, error) {
-	p := &d.parts[s]
-	state := p.state.Load()
+	p := &d.mem.Participants[s]
+	state := p.State.Load()
 	if !state.HasState(word.ParticipantFree) {
 		return false, nil
 	}
 	if ok, err := d.store.lockSeat(s); !ok || err != nil {
 		return false, err
 	}
-	if p.state.Load() != state {
+	if p.State.Load() != state {
 		return false, d.store.unlockSeat(s)
 	}
-	if err := d.store.commitControl(offLanes+uint64(s)*laneBytes, laneBytes); err != nil {
+	if err := d.store.commitControl(layout.OffLanes+uint64(s)*layout.LaneBytes, layout.LaneBytes); err != nil {
 		return false, errors.Join(err, d.store.unlockSeat(s))
 	}
-	for n := d.hdr.lanes.Load(); n <= uint64(s) && !d.hdr.lanes.CAS(n, uint64(s)+1); {
-		n = d.hdr.lanes.Load()
+	for n := d.mem.Header.Lanes.Load(); n <= uint64(s) && !d.mem.Header.Lanes.CAS(n, uint64(s)+1); {
+		n = d.mem.Header.Lanes.Load()
 	}
 	d.seat, d.epoch = s, uint32(state>>32)
 	d.word, d.bit = s/64, 1<<(s%64)
+	d.park.TakeSeat(s)
 	for i := range d.lanes {
-		id := uint32(s*lanesPerSeat + i)
-		d.lanes[i].d, d.lanes[i].id, d.lanes[i].rec = d, id, &d.recs[id]
+		id := uint32(s*layout.LanesPerSeat + i)
+		d.lanes[i].d, d.lanes[i].id, d.lanes[i].rec = d, id, &d.mem.Lanes[id]
 	}
-	p.pid.Store(uint64(os.Getpid()))
-	p.nap.Store(awake) // the previous participant may have died napping
-	p.state.CAS(state, state.WithState(word.ParticipantJoining))
+	p.PID.Store(uint64(os.Getpid()))
+	p.State.CAS(state, state.WithState(word.ParticipantJoining))
 	return true, nil
 }
 
@@ -218,11 +225,11 @@ func (d *Domain) startParticipant() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.watching = cancel
-	d.park.bell = b
-	d.parts[d.seat].bell.Store(name)
+	d.bell = b
+	d.mem.Participants[d.seat].Bell.Store(name)
 	d.AddProcessors()
 	// it holds nothing that an earlier shortage could reclaim
-	d.parts[d.seat].collected.Store(d.hdr.pressure.Load())
+	d.mem.Participants[d.seat].Collected.Store(d.mem.Header.Pressure.Load())
 	d.done.Add(2)
 	go d.serveBell(b)
 	go d.watchParticipants(ctx)
@@ -233,7 +240,7 @@ func (d *Domain) startParticipant() error {
 
 func (d *Domain) markLive() {
 	d.announceSeat()
-	p := &d.parts[d.seat].state
+	p := &d.mem.Participants[d.seat].State
 	p.CAS(p.Load(), p.Load().WithState(word.ParticipantLive))
 }
 
@@ -241,15 +248,10 @@ func (d *Domain) markLive() {
 func (d *Domain) Seat() int { return d.seat }
 
 // Token returns the domain's random identity. It is not secret among participants.
-func (d *Domain) Token() [16]byte {
-	var t [16]byte
-	binary.LittleEndian.PutUint64(t[:8], d.hdr.token[0].Load())
-	binary.LittleEndian.PutUint64(t[8:], d.hdr.token[1].Load())
-	return t
-}
+func (d *Domain) Token() [16]byte { return d.mem.Token() }
 
 // Contains reports whether addr is in the data segment.
-func (d *Domain) Contains(addr uintptr) bool { return sys.Contains(d.bytes, addr) }
+func (d *Domain) Contains(addr uintptr) bool { return sys.Contains(d.mem.Data, addr) }
 
 // Close leaves the domain and drops every reference that this process holds, by the code that also
 // reaps dead participants. Slices returned by [Domain.Bytes] must not be used afterwards: they stay
@@ -270,21 +272,21 @@ func (d *Domain) Close() error {
 	if !(word.Crashing && word.IsControlled()) {
 		defer time.AfterFunc(time.Duration(briefly), d.hurry).Stop()
 	}
-	d.park.handleWakeup()
+	d.park.HandleWakeup()
 	for i := range commonLanes {
 		l := &d.lanes[i]
 		// waits for operations in progress
 		retryUntil(func() bool { return l.tryLock() || l.left.Load() })
 	}
 	d.trimmer.stopTimer()
-	d.preventNaps()
+	d.park.PreventNaps()
 	d.lives.endAll()
 	quiet := d.leaveDomain()
 	d.watching() // must come after leaveDomain: a reaper that leaveDomain waits for may die
-	d.park.doubt.stop()
+	d.park.StopDeathChecks()
 	d.announceLeave(quiet)
-	err := d.park.bell.Close()
+	err := d.bell.Close()
 	d.done.Wait()
-	d.park.wakeEverybody()
+	d.park.EndWaits()
 	return errors.Join(err, unheard, d.store.unlockSeat(d.seat), d.store.close())
 }

@@ -5,9 +5,9 @@ package arena
 // ParkedForMemory reports whether a goroutine of this process waits for memory, after all others
 // have collected. Crash builds have it outside of tests.
 func (d *Domain) ParkedForMemory() bool {
-	n := d.hdr.pressure.Load()
-	for _, l := range d.park.queuesOf(d.topicOf(&d.hdr.memwait), nil) {
-		if l.waiters.Load() > 0 {
+	n := d.mem.Header.Pressure.Load()
+	for _, l := range d.park.QueuesOf(d.park.TopicOf(&d.mem.Header.MemWait), nil) {
+		if l.Waiters() > 0 {
 			return n > 0 && d.allCollected(n)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/arena/keeper"
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
@@ -22,23 +23,17 @@ import (
 const (
 	MaxParticipants = word.MaxParticipants
 	MaxTransit      = word.MaxTransit
-	ClassCount      = classCount
-	LanesPerSeat    = lanesPerSeat
-	ControlSize     = controlSize
-	SlabSize        = slabSize
-	PageSize        = pageSize
-	SlotBlocks      = slotBlocks
+	LanesPerSeat    = layout.LanesPerSeat
+	ControlSize     = layout.ControlSize
+	SlabSize        = layout.SlabSize
+	PageSize        = layout.PageSize
+	SlotBlocks      = layout.SlotBlocks
 	Racing          = word.RaceEnabled
 )
 
 var (
 	BudgetFor    = budgetFor
-	ClassOf      = classOf
-	ClassSize    = classSize
-	RingHeadSize = int(ringHead)
-	ExtentSize   = extentSize
-	ExtentAlign  = extentAlign
-	LayoutHash   = layoutHash
+	RingHeadSize = int(layout.RingHeaderSize)
 	Unspill      = decodeSpill
 )
 
@@ -60,28 +55,28 @@ func (h *Heap) SetRoom(bytes int64) { h.s.room.Store(bytes) }
 
 // SetLayout writes the words by which an attaching process knows the domain.
 func (d *Domain) SetLayout(m, hash, version uint64) {
-	d.hdr.magic.Store(m)
-	d.hdr.layout.Store(hash)
-	d.hdr.version.Store(version)
+	d.mem.Header.Magic.Store(m)
+	d.mem.Header.Layout.Store(hash)
+	d.mem.Header.Version.Store(version)
 }
 
 // ProtocolVersion is the version that this build says to others.
-const ProtocolVersion = protocolVersion
+const ProtocolVersion = layout.ProtocolVersion
 
 // Magic returns the first word of the control segment.
-func (d *Domain) Magic() uint64 { return d.hdr.magic.Load() }
+func (d *Domain) Magic() uint64 { return d.mem.Header.Magic.Load() }
 
 // BeginSweep leaves the domain as it is while another process sweeps and has only emptied the
 // lists.
 func (d *Domain) BeginSweep() {
-	for c := range d.hdr.lists {
-		d.hdr.lists[c].Store(headEpoch(d.hdr.lists[c].Load()) << 52)
+	for c := range d.mem.Header.Lists {
+		d.mem.Header.Lists[c].Store(headEpoch(d.mem.Header.Lists[c].Load()) << 52)
 	}
 	for i := range d.lanes {
 		d.lanes[i].mags = nil
 		d.lanes[i].keeps.Store(0)
 	}
-	d.hdr.lost.Store(hintsSweeping)
+	d.mem.Header.Lost.Store(layout.HintsSweeping)
 }
 
 // anyLane is enter for a halt, which stays in the lane for good.
@@ -112,8 +107,8 @@ func (d *Domain) Stop() error {
 		return nil
 	}
 	d.watching()
-	d.park.doubt.stop()
-	err := d.park.bell.Close()
+	d.park.StopDeathChecks()
+	err := d.bell.Close()
 	d.done.Wait()
 	return err
 }
@@ -123,7 +118,7 @@ func (d *Domain) Backed() (int64, error) {
 	s := d.store.(*heap)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(len(s.backed)) * pageSize, nil
+	return int64(len(s.backed)) * layout.PageSize, nil
 }
 
 // AwaitCollection waits for the collection that is going on, if one is.
@@ -144,26 +139,26 @@ func (d *Domain) Trim() {
 func (d *Domain) Audit() error {
 	var pages, transits, carried uint64
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
-		b := &d.blocks[i]
-		w := b.w.Load()
-		pages += b.committed.Load() / pageSize
+		b := &d.mem.Blocks[i]
+		w := b.State.Load()
+		pages += b.Committed.Load() / layout.PageSize
 		transits += w.TransitCount()
 		switch {
 		case w&word.StampMask != 0:
 			return fmt.Errorf("block %d: stamp of kind %d by lane %d", i, w.Kind(), w.Lane())
-		case w&word.AllocBit == 0 && (b.isOwned() || w.TransitCount() != 0):
+		case w&word.AllocBit == 0 && (b.IsOwned() || w.TransitCount() != 0):
 			return fmt.Errorf("block %d: free and held", i)
-		case w&word.AllocBit != 0 && !b.isOwned() && w.TransitCount() == 0:
+		case w&word.AllocBit != 0 && !b.IsOwned() && w.TransitCount() == 0:
 			return fmt.Errorf("block %d: in use and held by nobody", i)
 		}
-		if w&word.AllocBit == 0 || extKind(b.ext.Load()) != objectRing {
+		if w&word.AllocBit == 0 || layout.ExtentKind(b.Extent.Load()) != layout.ObjectRing {
 			continue
 		}
 		r, err := d.ringOf(b)
 		if err != nil {
 			return fmt.Errorf("block %d: %w", i, err)
 		}
-		r.forEachSlot(func(s *slot, w word.Slot) {
+		r.forEachSlot(func(s *layout.Slot, w word.Slot) {
 			if w.State() == word.SlotFull || w.State() == word.SlotLeased {
 				m := Message{d: d}
 				if err = m.readSlot(s); err == nil {
@@ -177,7 +172,7 @@ func (d *Domain) Audit() error {
 			return fmt.Errorf("ring %d: %w", i, err)
 		}
 	}
-	budget := d.hdr.budget.Load()
+	budget := d.mem.Header.Budget.Load()
 	switch {
 	case budget&(word.BudgetStamp|word.BudgetWait) != 0:
 		return fmt.Errorf("budget: stamp %#x", budget&(word.BudgetStamp|word.BudgetWait))
@@ -191,12 +186,12 @@ func (d *Domain) Audit() error {
 
 // Extent returns where a block's bytes are and how much address space they have.
 func (d *Domain) Extent(h Handle) (off, size uint64) {
-	e := d.blocks[h.Block()].ext.Load()
-	return extOffset(e), extentSize(extClass(e))
+	e := d.mem.Blocks[h.Block()].Extent.Load()
+	return layout.ExtentOffset(e), layout.ExtentSize(layout.ExtentClass(e))
 }
 
 // Committed returns the bytes of a block that are backed.
-func (d *Domain) Committed(h Handle) uint64 { return d.blocks[h.Block()].committed.Load() }
+func (d *Domain) Committed(h Handle) uint64 { return d.mem.Blocks[h.Block()].Committed.Load() }
 
 // HandleAt makes the handle that a stranger could make up.
 func HandleAt(index, gen uint32) Handle { return word.MakeHandle(index, gen) }
@@ -233,40 +228,40 @@ var Halts = []Halt{
 	{"free stamped", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
 		d.dropRef(h.Block())
-		b := &d.blocks[h.Block()]
-		b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindFree))
+		b := &d.mem.Blocks[h.Block()]
+		b.State.CAS(b.State.Load(), b.State.Load()|word.MakeStamp(l.id, word.KindFree))
 		return nil
 	}},
 	{"alloc stamped", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		_, err := l.carveBlock(context.Background(), classOf(1<<20))
+		_, err := l.carveBlock(context.Background(), layout.ClassOf(1<<20))
 		return err
 	}},
 	{"alloc charged", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		index, err := l.carveBlock(context.Background(), classOf(1<<20))
+		index, err := l.carveBlock(context.Background(), layout.ClassOf(1<<20))
 		if err != nil {
 			return err
 		}
-		l.rec.block.Set(uint64(index))
-		l.rec.from.Set(0)
-		l.rec.target.Set(1 << 20)
+		l.rec.Block.Set(uint64(index))
+		l.rec.From.Set(0)
+		l.rec.Target.Set(1 << 20)
 		if err := l.chargeBudget(context.Background(), 1<<20); err != nil {
 			return err
 		}
-		return d.store.commitData(extOffset(d.blocks[index].ext.Load()), 512<<10)
+		return d.store.commitData(layout.ExtentOffset(d.mem.Blocks[index].Extent.Load()), 512<<10)
 	}},
 	{"alloc committed", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		index, err := l.carveBlock(context.Background(), classOf(1<<20))
+		index, err := l.carveBlock(context.Background(), layout.ClassOf(1<<20))
 		if err != nil {
 			return err
 		}
-		b := &d.blocks[index]
+		b := &d.mem.Blocks[index]
 		if err := l.growBlock(context.Background(), b, 1<<20); err != nil {
 			return err
 		}
-		l.rec.phase.Store(phaseCharged) // killed before it was idle again
+		l.rec.Phase.Store(layout.PhaseCharged) // killed before it was idle again
 		return nil
 	}},
 	{"punching", func(d *Domain, r *Ring, h Handle) error {
@@ -278,12 +273,12 @@ var Halts = []Halt{
 			return err
 		}
 		l := d.anyLane(context.Background())
-		b := &d.blocks[idle.Block()]
-		b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindPunch))
-		l.rec.block.Set(uint64(idle.Block()))
-		l.rec.from.Set(b.committed.Load())
-		l.rec.target.Set(0)
-		l.rec.phase.Store(phaseShrink)
+		b := &d.mem.Blocks[idle.Block()]
+		b.State.CAS(b.State.Load(), b.State.Load()|word.MakeStamp(l.id, word.KindPunch))
+		l.rec.Block.Set(uint64(idle.Block()))
+		l.rec.From.Set(b.Committed.Load())
+		l.rec.Target.Set(0)
+		l.rec.Phase.Store(layout.PhaseShrink)
 		return nil
 	}},
 	{"reaping", func(d *Domain, r *Ring, h Handle) error {
@@ -294,15 +289,15 @@ var Halts = []Halt{
 	}},
 	{"budget stamped", func(d *Domain, r *Ring, h Handle) error {
 		l := d.anyLane(context.Background())
-		index, err := l.carveBlock(context.Background(), classOf(1<<20))
+		index, err := l.carveBlock(context.Background(), layout.ClassOf(1<<20))
 		if err != nil {
 			return err
 		}
-		l.rec.block.Set(uint64(index))
-		l.rec.from.Set(0)
-		l.rec.target.Set(1 << 20)
-		w := d.hdr.budget.Load()
-		d.hdr.budget.CAS(w, w+word.MakeBudget(256, word.BudgetAdd, l.id))
+		l.rec.Block.Set(uint64(index))
+		l.rec.From.Set(0)
+		l.rec.Target.Set(1 << 20)
+		w := d.mem.Header.Budget.Load()
+		d.mem.Header.Budget.CAS(w, w+word.MakeBudget(256, word.BudgetAdd, l.id))
 		return nil
 	}},
 }
@@ -319,7 +314,7 @@ func halfPut(d *Domain, r *Ring, h Handle, steps int) (*lane, error) {
 	}
 	s, lap := r.slot(tk), tk>>r.bits
 	r.writeMessage(l, s, &outgoing{table: []Handle{h}, blocks: []Handle{h}})
-	s.word.Store(word.MakeSlot(lap, word.SlotFull, l.id))
+	s.Word.Store(word.MakeSlot(lap, word.SlotFull, l.id))
 	return l, nil
 }
 
@@ -341,7 +336,7 @@ func halfGet(d *Domain, r *Ring, steps int) error {
 		l.receiveBlock(i, &m)
 	}
 	if steps == 3 {
-		s.word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
+		s.Word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
 	}
 	return nil
 }
@@ -360,8 +355,8 @@ func (d *Domain) StampPut(h Handle) (end func(), err error) {
 // StampPunch stamps a free block as who gives its pages back does, until the returned function has
 // given them back.
 func (d *Domain) StampPunch(h Handle) (end func()) {
-	l, b := d.anyLane(context.Background()), &d.blocks[h.Block()]
-	b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindPunch))
+	l, b := d.anyLane(context.Background()), &d.mem.Blocks[h.Block()]
+	b.State.CAS(b.State.Load(), b.State.Load()|word.MakeStamp(l.id, word.KindPunch))
 	return func() {
 		l.shrinkBlock(b, 0)
 		d.unstampBlock(b)
@@ -378,7 +373,7 @@ func (d *Domain) BusyLanes() (n int) {
 }
 
 // DeathEpoch returns how often somebody was told of a death.
-func (d *Domain) DeathEpoch() uint64 { return d.hdr.deathEpoch.Load() }
+func (d *Domain) DeathEpoch() uint64 { return d.mem.Header.DeathEpoch.Load() }
 
 // AlmostFree does all of a free of the object h but its last write. This process holds h once.
 func (d *Domain) AlmostFree(h Handle) {
@@ -386,9 +381,9 @@ func (d *Domain) AlmostFree(h Handle) {
 	if err != nil {
 		panic(err)
 	}
-	b := &d.blocks[h.Block()]
+	b := &d.mem.Blocks[h.Block()]
 	d.dropRef(h.Block())
-	b.w.CAS(b.w.Load(), b.w.Load()|word.MakeStamp(l.id, word.KindFree))
+	b.State.CAS(b.State.Load(), b.State.Load()|word.MakeStamp(l.id, word.KindFree))
 	d.markGone(b)
 	if !l.finaliseObject(b) {
 		panic("not finalised")
@@ -396,7 +391,9 @@ func (d *Domain) AlmostFree(h Handle) {
 }
 
 // WaitsForStamp reports whether somebody asked to be woken when the stamp on h clears.
-func (d *Domain) WaitsForStamp(h Handle) bool { return d.blocks[h.Block()].w.Load()&word.WaitBit != 0 }
+func (d *Domain) WaitsForStamp(h Handle) bool {
+	return d.mem.Blocks[h.Block()].State.Load()&word.WaitBit != 0
+}
 
 // Listening is how Domains reads the kernel's table.
 var Listening = socket.ParseAddresses
@@ -411,118 +408,16 @@ func JoinRequest(token Token, version uint16, layout uint64) []byte {
 const MaxConnections = sys.MostStrangers
 
 // Judge tells what Join makes of an answer of so many bytes.
-func Judge(a []byte) error { return socket.AnswerError([32]byte(a), layout()) }
+func Judge(a []byte) error { return socket.AnswerError([32]byte(a), programLayout()) }
 
 // Answer is what a listener of this process says.
-func Answer(status byte) []byte { return socket.EncodeAnswer(status, layout()) }
+func Answer(status byte) []byte { return socket.EncodeAnswer(status, programLayout()) }
 
 // Epoch returns how many lives the participant seat had before this one.
 func (d *Domain) Epoch() uint32 { return d.epoch }
 
 // CollectWait is how long an allocation waits for other participants' collections.
 const CollectWait time.Duration = collectWait
-
-// An Offset is one field of the shared structures.
-type Offset struct {
-	Name      string
-	Got, Want uintptr
-}
-
-// Offsets are the layout that docs/memory.md draws.
-var Offsets = []Offset{
-	{"sizeof header", unsafe.Sizeof(header{}), 384 + 8*(classCount+processorWords)},
-	{"header.magic", unsafe.Offsetof(header{}.magic), 0},
-	{"header.layout", unsafe.Offsetof(header{}.layout), 8},
-	{"header.dataSize", unsafe.Offsetof(header{}.dataSize), 16},
-	{"header.limit", unsafe.Offsetof(header{}.limit), 24},
-	{"header.token", unsafe.Offsetof(header{}.token), 32},
-	{"header.version", unsafe.Offsetof(header{}.version), 48},
-	{"header.blocks", unsafe.Offsetof(header{}.blocks), 64},
-	{"header.ready", unsafe.Offsetof(header{}.ready), 72},
-	{"header.brk", unsafe.Offsetof(header{}.brk), 80},
-	{"header.hints", unsafe.Offsetof(header{}.hints), 88},
-	{"header.lost", unsafe.Offsetof(header{}.lost), 96},
-	{"header.budget", unsafe.Offsetof(header{}.budget), 128},
-	{"header.recovery", unsafe.Offsetof(header{}.recovery), 192},
-	{"header.deathEpoch", unsafe.Offsetof(header{}.deathEpoch), 200},
-	{"header.members", unsafe.Offsetof(header{}.members), 208},
-	{"header.pressure", unsafe.Offsetof(header{}.pressure), 216},
-	{"header.spinners", unsafe.Offsetof(header{}.spinners), 256},
-	{"header.xowait", unsafe.Offsetof(header{}.xowait), 288},
-	{"header.memwait", unsafe.Offsetof(header{}.memwait), 320},
-	{"header.relief", unsafe.Offsetof(header{}.relief), 352},
-	{"header.names", unsafe.Offsetof(header{}.names), 360},
-	{"header.quota", unsafe.Offsetof(header{}.quota), 248},
-	{"header.lists", unsafe.Offsetof(header{}.lists), 384},
-	{"header.processors", unsafe.Offsetof(header{}.processors), 384 + 8*classCount},
-	{"sizeof participant", unsafe.Sizeof(participant{}), 256},
-	{"participant.state", unsafe.Offsetof(participant{}.state), 0},
-	{"participant.pid", unsafe.Offsetof(participant{}.pid), 8},
-	{"participant.nap", unsafe.Offsetof(participant{}.nap), 32},
-	{"participant.bell", unsafe.Offsetof(participant{}.bell), 40},
-	{"sizeof laneRec", unsafe.Sizeof(laneRec{}), 64},
-	{"laneRec.opseq", unsafe.Offsetof(laneRec{}.opseq), 0},
-	{"laneRec.block", unsafe.Offsetof(laneRec{}.block), 8},
-	{"laneRec.from", unsafe.Offsetof(laneRec{}.from), 16},
-	{"laneRec.target", unsafe.Offsetof(laneRec{}.target), 24},
-	{"laneRec.phase", unsafe.Offsetof(laneRec{}.phase), 32},
-	{"sizeof block", unsafe.Sizeof(block{}), 64},
-	{"block.own", unsafe.Offsetof(block{}.own), 0},
-	{"block.w", unsafe.Offsetof(block{}.w), 32},
-	{"block.ext", unsafe.Offsetof(block{}.ext), 40},
-	{"block.committed", unsafe.Offsetof(block{}.committed), 48},
-	{"block.next", unsafe.Offsetof(block{}.next), 56},
-	{"sizeof ring", unsafe.Sizeof(ring{}), 512},
-	{"ring.tail", unsafe.Offsetof(ring{}.tail), 128},
-	{"ring.head", unsafe.Offsetof(ring{}.head), 256},
-	{"ring.notEmpty", unsafe.Offsetof(ring{}.notEmpty), 384},
-	{"ring.notFull", unsafe.Offsetof(ring{}.notFull), 416},
-	{"sizeof slot", unsafe.Sizeof(slot{}), 256},
-	{"slot.opseq", unsafe.Offsetof(slot{}.opseq), 8},
-	{"slot.meta", unsafe.Offsetof(slot{}.meta), 16},
-	{"slot.first", unsafe.Offsetof(slot{}.first), 24},
-	{"slot.body", unsafe.Offsetof(slot{}.body), 32},
-	{"slot.others", unsafe.Offsetof(slot{}.others), 232},
-	{"participants", offParticipants, 64 << 10},
-	{"lanes", offLanes, 128 << 10},
-	{"blocks", offBlocks, 2 << 20},
-	{"end", controlSize, 2<<20 + 256<<20},
-}
-
-// Fields are the parts of packed words by the names of docs/memory.md, each as the code reads it.
-var Fields = map[string]func(w uint64) uint64{
-	"stateWord.generation": func(w uint64) uint64 { return uint64(word.State(w).Generation()) },
-	"stateWord.transit":    func(w uint64) uint64 { return word.State(w).TransitCount() },
-	"stateWord.ALLOC":      func(w uint64) uint64 { return w & word.AllocBit },
-	"stateWord.WAIT":       func(w uint64) uint64 { return w & word.WaitBit },
-	"stateWord.GONE":       func(w uint64) uint64 { return w & word.GoneBit },
-	"stateWord.kind":       func(w uint64) uint64 { return word.State(w).Kind() },
-	"stateWord.lane":       func(w uint64) uint64 { return uint64(word.State(w).Lane()) },
-
-	"extent.lead":   func(w uint64) uint64 { return w & extLead },
-	"extent.small":  func(w uint64) uint64 { return w & extSmall },
-	"extent.kind":   func(w uint64) uint64 { return uint64(extKind(w)) },
-	"extent.class":  func(w uint64) uint64 { return uint64(extClass(w)) },
-	"extent.offset": extOffset,
-
-	"slotWord.lap":   func(w uint64) uint64 { return word.Slot(w).Lap() },
-	"slotWord.state": func(w uint64) uint64 { return word.Slot(w).State() },
-	"slotWord.span":  func(w uint64) uint64 { return word.Slot(w).Span() - 1 },
-	"slotWord.lane":  func(w uint64) uint64 { return uint64(word.Slot(w).Lane()) },
-
-	"lockWord.pid":   func(w uint64) uint64 { return uint64(word.Lock(w).PID()) },
-	"lockWord.epoch": func(w uint64) uint64 { return w >> word.EpochShift & word.EpochMask },
-	"lockWord.seat":  func(w uint64) uint64 { return uint64(word.Lock(w).Seat()) },
-	"lockWord.state": func(w uint64) uint64 { return uint64(word.Lock(w).State()) },
-
-	"participantWord.epoch": func(w uint64) uint64 { return uint64(word.Participant(w).Epoch()) },
-	"participantWord.state": func(w uint64) uint64 { return word.Participant(w).State() },
-
-	"budgetWord.pages": func(w uint64) uint64 { return uint64(word.Budget(w).Pages()) },
-	"budgetWord.WAIT":  func(w uint64) uint64 { return w & word.BudgetWait },
-	"budgetWord.kind":  func(w uint64) uint64 { return uint64(word.Budget(w).Kind()) },
-	"budgetWord.lane":  func(w uint64) uint64 { return uint64(word.Budget(w).Lane()) },
-}
 
 // Dup returns the domain's two files once more, as another process would receive them.
 func (d *Domain) Dup(dup func(*os.File) (*os.File, error)) (control, data *os.File, err error) {
@@ -568,20 +463,20 @@ func (d *Domain) ShareOf(s *Sync) error {
 
 // Waiting returns how many wait, and were not served.
 func (c Cond) Waiting() (n int) {
-	for i := range c.usedSeats() {
-		v := c.c.tickets[i].Load()
+	for i := range c.d.mem.CountSeats() {
+		v := c.c.Tickets[i].Load()
 		n += int(uint32(v>>ticketShift) - uint32(v))
 	}
 	return n
 }
 
 // Waiters returns how many goroutines of this process are parked for a message.
-func (r *Ring) Waiters() int { return int(r.notEmpty.waiters.Load()) }
+func (r *Ring) Waiters() int { return r.notEmpty.Waiters() }
 
 // Parked returns how many goroutines of this process are parked, for whatever.
 func (d *Domain) Parked() (n int) {
-	for _, l := range d.park.allQueues() {
-		n += int(l.waiters.Load())
+	for _, l := range d.park.Queues() {
+		n += l.Waiters()
 	}
 	return n
 }
@@ -591,25 +486,23 @@ func (d *Domain) Parked() (n int) {
 func (d *Domain) CountLooks() func() map[Handle]int {
 	var mu sync.Mutex
 	looks := make(map[Handle]int)
-	for _, l := range d.park.allQueues() {
-		l.mu.Lock()
-		ready := l.ready
-		for i := range d.blocks[:d.blockCount()] {
-			b := &d.blocks[i]
-			if extKind(b.ext.Load()) != objectRing {
+	for _, l := range d.park.Queues() {
+		ready := l.Ready
+		for i := range d.mem.Blocks[:d.blockCount()] {
+			b := &d.mem.Blocks[i]
+			if layout.ExtentKind(b.Extent.Load()) != layout.ObjectRing {
 				continue
 			}
-			if hdr, err := d.ringHeader(b); err == nil && l.bits == &hdr.notEmpty {
-				h := word.MakeHandle(uint32(i), b.w.Load().Generation())
-				l.ready = func() bool {
+			if hdr, err := d.ringHeader(b); err == nil && l.Bits == &hdr.NotEmpty {
+				h := word.MakeHandle(uint32(i), b.State.Load().Generation())
+				l.SetReady(func() bool {
 					mu.Lock()
 					defer mu.Unlock()
 					looks[h]++
 					return ready()
-				}
+				})
 			}
 		}
-		l.mu.Unlock()
 	}
 	return func() map[Handle]int {
 		mu.Lock()
@@ -620,48 +513,36 @@ func (d *Domain) CountLooks() func() map[Handle]int {
 }
 
 // LieDown makes this goroutine its process's napper, and GetUp ends that.
-func (d *Domain) LieDown() bool { return d.becomeNapper() }
+func (d *Domain) LieDown() bool { return d.park.BecomeNapper() }
 
 // Sleep is what it does between.
-func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.napFor(ctx, most) }
+func (d *Domain) Sleep(ctx context.Context, most time.Duration) { d.park.NapFor(ctx, most) }
 
 // WakeUp is what the end of its context does.
-func (d *Domain) WakeUp() { d.endNap() }
+func (d *Domain) WakeUp() { d.park.EndNap() }
 
 // GetUp reports whether the process was woken meanwhile.
-func (d *Domain) GetUp() bool { return d.finishNap() }
+func (d *Domain) GetUp() bool { return d.park.FinishNap() }
 
 // Napping reports whether the participant in the seat is said to nap.
-func (d *Domain) Napping(seat int) bool { return d.parts[seat].nap.Load() == napping }
+func (d *Domain) Napping(seat int) bool { return d.park.IsNapping(seat) }
 
 // Asks reports whether the participant asks to be woken when there is a message.
-func (r *Ring) Asks(seat int) bool { return r.hdr.notEmpty[seat/64].Load()>>(seat%64)&1 != 0 }
+func (r *Ring) Asks(seat int) bool { return r.hdr.NotEmpty[seat/64].Load()>>(seat%64)&1 != 0 }
 
 // Asks reports whether the participant asks to be woken when there is something to be had.
-func (s *Sync) Asks(seat int) bool { return s.c.waiting[seat/64].Load()>>(seat%64)&1 != 0 }
-
-// An AdaptiveBackoff is an adaptiveBackoff.
-type AdaptiveBackoff struct{ h adaptiveBackoff }
-
-// Due and Learn are its methods.
-func (h *AdaptiveBackoff) Due() bool       { return h.h.isDue() }
-func (h *AdaptiveBackoff) Learn(paid bool) { h.h.recordResult(paid) }
-
-// Spin spins for a condition, if that is due.
-func (h *AdaptiveBackoff) Spin(d *Domain, ready func() bool) bool {
-	return d.spinUntil(context.Background(), &h.h, ready)
-}
+func (s *Sync) Asks(seat int) bool { return s.c.Waiting[seat/64].Load()>>(seat%64)&1 != 0 }
 
 // BellName returns the address of the participant's doorbell, without its @.
-func (d *Domain) BellName() string { return bellName(d.parts[d.seat].bell.Load()) }
+func (d *Domain) BellName() string { return bellName(d.mem.Participants[d.seat].Bell.Load()) }
 
 // HangBell hangs a doorbell whose names are drawn so, and returns what was drawn last.
 func HangBell(draw func() (uint64, error)) (io.Closer, uint64, error) { return bindBell(draw) }
 
 // Members returns how many participants have a share.
 func (b Barrier) Members() (n int) {
-	for i := range b.usedSeats() {
-		if b.c.shares[i].Load()&word.CountMask != 0 {
+	for i := range b.d.mem.CountSeats() {
+		if b.c.Shares[i].Load()&word.CountMask != 0 {
 			n++
 		}
 	}
@@ -670,24 +551,24 @@ func (b Barrier) Members() (n int) {
 
 // Where words lie, for who writes garbage into them.
 const (
-	ParticipantsAt = offParticipants
-	LanesAt        = offLanes
-	BlocksAt       = offBlocks
+	ParticipantsAt = layout.OffParticipants
+	LanesAt        = layout.OffLanes
+	BlocksAt       = layout.OffBlocks
 )
 
 // HeaderSize is the bytes of the header that mean something, and BlocksWord the offset of its count
 // of blocks.
 var (
-	HeaderSize = int(unsafe.Sizeof(header{}))
-	BlocksWord = int(unsafe.Offsetof(header{}.blocks))
+	HeaderSize = int(unsafe.Sizeof(layout.Header{}))
+	BlocksWord = int(unsafe.Offsetof(layout.Header{}.Blocks))
 )
 
 // Scribble writes a value into a word of the header or of a block, as somebody mad would, and
 // returns what restores it.
 func (d *Domain) Scribble(h Handle, name string, v uint64) (restore func()) {
-	b := &d.blocks[h.Block()]
-	w := map[string]*word.Word{"blocks": &d.hdr.blocks, "ready": &d.hdr.ready, "brk": &d.hdr.brk,
-		"budget": &d.hdr.budget.Word, "names": &d.hdr.names, "ext": &b.ext, "committed": &b.committed}[name]
+	b := &d.mem.Blocks[h.Block()]
+	w := map[string]*word.Word{"blocks": &d.mem.Header.Blocks, "ready": &d.mem.Header.Ready, "brk": &d.mem.Header.Brk,
+		"budget": &d.mem.Header.Budget.Word, "names": &d.mem.Header.Names, "ext": &b.Extent, "committed": &b.Committed}[name]
 	old := w.Load()
 	w.Overwrite(v)
 	return func() { w.Overwrite(old) }
@@ -698,23 +579,23 @@ func (d *Domain) Scribble(h Handle, name string, v uint64) (restore func()) {
 func (r *Ring) ScribbleRing(name string, v uint64) {
 	switch name {
 	case "head":
-		r.hdr.head.Overwrite(v)
+		r.hdr.Head.Overwrite(v)
 	case "tail":
-		r.hdr.tail.Overwrite(v)
+		r.hdr.Tail.Overwrite(v)
 	case "slot":
-		r.slot(0).word.Overwrite(uint64(word.MakeSlot(v, word.SlotEmpty, 0)))
+		r.slot(0).Word.Overwrite(uint64(word.MakeSlot(v, word.SlotEmpty, 0)))
 	}
 }
 
 // ScribbleList lets the list of free blocks of a size begin with a block.
 func (d *Domain) ScribbleList(size uint64, index uint32) {
-	w := &d.hdr.lists[classOf(size)]
+	w := &d.mem.Header.Lists[layout.ClassOf(size)]
 	w.Overwrite(w.Load()&^0xffffffff | uint64(index))
 }
 
 // AwaitedStamp reports whether somebody waits for the stamp on a block.
 func (d *Domain) AwaitedStamp(h Handle) bool {
-	w := d.blocks[h.Block()].w.Load()
+	w := d.mem.Blocks[h.Block()].State.Load()
 	return w.IsStamped() && w&word.WaitBit != 0
 }
 
@@ -741,7 +622,7 @@ func NapAtBarriers(most time.Duration) (restore func()) {
 }
 
 // Napped reports whether a participant naps at the barrier, or did in this turn.
-func (b Barrier) Napped() bool { return b.c.state.Load()&barrierNapping != 0 }
+func (b Barrier) Napped() bool { return b.c.State.Load()&barrierNapping != 0 }
 
 // LockCell takes the lock of a semaphore's cell, as each change of it does for a few instructions.
 func (s *Sync) LockCell() error { return Semaphore{s}.lockCell(context.Background()) }
@@ -757,7 +638,7 @@ func ForgetLogged() { logged.Store(false) }
 func (d *Domain) LaneHere() int {
 	l := d.anyLane(context.Background())
 	defer l.unlock()
-	return int(l.id % lanesPerSeat)
+	return int(l.id % layout.LanesPerSeat)
 }
 
 // Watching is an observer, for which time passes by Pass.
@@ -778,10 +659,10 @@ func (w *Watching) Pass(t time.Duration)      { w.ahead += t }
 func (d *Domain) Words() []uint64 {
 	var all []uint64
 	add := func(p unsafe.Pointer, bytes uintptr) { all = append(all, unsafe.Slice((*uint64)(p), bytes/8)...) }
-	add(unsafe.Pointer(d.hdr), unsafe.Sizeof(*d.hdr))
-	add(unsafe.Pointer(d.parts), unsafe.Sizeof(*d.parts))
-	add(unsafe.Pointer(d.recs), lanesPerSeat*unsafe.Sizeof(d.recs[0]))
-	add(unsafe.Pointer(&d.blocks[0]), uintptr(d.blockCount())*unsafe.Sizeof(d.blocks[0]))
+	add(unsafe.Pointer(d.mem.Header), unsafe.Sizeof(*d.mem.Header))
+	add(unsafe.Pointer(d.mem.Participants), unsafe.Sizeof(*d.mem.Participants))
+	add(unsafe.Pointer(d.mem.Lanes), layout.LanesPerSeat*unsafe.Sizeof(d.mem.Lanes[0]))
+	add(unsafe.Pointer(&d.mem.Blocks[0]), uintptr(d.blockCount())*unsafe.Sizeof(d.mem.Blocks[0]))
 	return all
 }
 
@@ -801,7 +682,7 @@ const (
 func (d *Domain) ContentsWords() Numbers[uint64] { return d.lives.told.words }
 
 // Desert says in the ring that there is no receiver, and does nothing else that a finaliser does.
-func (r *Ring) Desert() { r.hdr.flags.Or(ringNoReceivers) }
+func (r *Ring) Desert() { r.hdr.Flags.Or(layout.RingNoReceivers) }
 
 // GetsGoOn reports whether goroutines end gets that were in the way of others: see
 // completeGetLater.

@@ -20,7 +20,7 @@ func (d *Domain) Report() Report {
 // wraps [ErrUser]. Inspect maps no memory and needs no token. It fails when ctx ends, or after five
 // seconds without an answer.
 func Inspect(ctx context.Context, addr string) (Report, error) {
-	r, err := observe.RequestReport(ctx, addr, layout())
+	r, err := observe.RequestReport(ctx, addr, programLayout())
 	if err != nil {
 		return Report{}, fmt.Errorf("inspect domain at %s: %w", addr, err)
 	}

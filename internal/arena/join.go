@@ -85,7 +85,7 @@ func WithJoinError(ctx context.Context, to *error) context.Context {
 
 // joinAddress is Join without the context in the error.
 func joinAddress(ctx context.Context, addr string, token Token) (*Domain, error) {
-	files, err := socket.Join(ctx, addr, layout(), token)
+	files, err := socket.Join(ctx, addr, programLayout(), token)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
@@ -142,7 +143,7 @@ func TestJoin_OfAnotherVersionOrNamespaceIsRefused(t *testing.T) {
 		c, err := net.Dial("unix", l.Addr())
 		testutil.NoError(t, err)
 		defer c.Close()
-		_, err = c.Write(arena.JoinRequest(l.Token(), theirs, arena.LayoutHash()+1))
+		_, err = c.Write(arena.JoinRequest(l.Token(), theirs, layout.Hash()+1))
 		testutil.NoError(t, err)
 		answer := make([]byte, len(arena.Answer(0)))
 		_, err = io.ReadFull(c, answer)
@@ -294,7 +295,7 @@ func FuzzJoinRequest(f *testing.F) {
 	d := newDomain(f, 1<<20)
 	l, err := d.Listen(arena.ListenOptions{})
 	testutil.NoError(f, err)
-	f.Add(arena.JoinRequest(arena.Token{}, arena.ProtocolVersion, arena.LayoutHash()))
+	f.Add(arena.JoinRequest(arena.Token{}, arena.ProtocolVersion, layout.Hash()))
 	f.Add([]byte("shoalI\x01\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := net.Dial("unix", l.Addr())

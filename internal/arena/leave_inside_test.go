@@ -3,6 +3,9 @@ package arena
 import (
 	"sync/atomic"
 	"testing"
+
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 )
 
 // countedBells counts the datagrams that one participant sends to doorbells.
@@ -11,9 +14,9 @@ type countedBells struct {
 	sent atomic.Int32
 }
 
-func (s *countedBells) wakeBell(seat int, name uint64, t topic) bool {
+func (s *countedBells) RingBell(seat int, name uint64, t park.Topic) bool {
 	s.sent.Add(1)
-	return s.store.wakeBell(seat, name, t)
+	return s.store.RingBell(seat, name, t)
 }
 
 func TestLeave_WakesItsWatchersOnly(t *testing.T) {
@@ -96,7 +99,7 @@ func TestLeave_LooksOnlyAtChunksThatItHeld(t *testing.T) {
 	}
 	r := newReaper(d, &d.lanes[reaperLane], new(deadSet))
 	count := func() (n int) {
-		r.eachBlock(func(i uint32, _ *block) bool {
+		r.eachBlock(func(i uint32, _ *layout.Block) bool {
 			n++
 			return true
 		})

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // allocObject allocates a block for an object, which is a block that the protocol interprets by its
 // kind. If memory is short, it reclaims memory and tries again until ctx ends.
-func (d *Domain) allocObject(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
+func (d *Domain) allocObject(ctx context.Context, size, commit uint64, kind layout.ObjectKind) (Handle, error) {
 	h, err := d.allocBlock(ctx, size, commit, kind)
 	if err != nil {
 		return d.allocUnderPressure(ctx, size, commit, kind, err)
@@ -20,30 +21,31 @@ func (d *Domain) allocObject(ctx context.Context, size, commit uint64, kind obje
 // initObject sets the kind of a block that is stamped (l, ALLOC). It must clear the bytes of a
 // ring, a Sync, a timeline or contents before it sets the kind: zeroed memory is an empty object,
 // and a reaper reads the bytes as soon as the kind is set.
-func (l *lane) initObject(b *block, need uint64, kind objectKind) error {
-	if kind == objectRing {
+func (l *lane) initObject(b *layout.Block, need uint64, kind layout.ObjectKind) error {
+	if kind == layout.ObjectRing {
 		l.shrinkBlock(b, need) // memory beyond need must be zero when the ring grows into it
 	}
-	if kind == objectRing || kind == objectSync || kind == objectTimeline || kind == objectContents {
+	switch kind {
+	case layout.ObjectRing, layout.ObjectSync, layout.ObjectTimeline, layout.ObjectContents:
 		p, err := l.d.bytesOf(b)
 		if err != nil {
 			return err
 		}
 		clear(p)
 	}
-	b.ext.Store(b.ext.Load()&^extKindMask | uint64(kind)<<extKindShift)
+	b.Extent.Store(b.Extent.Load()&^layout.ExtentKindMask | uint64(kind)<<layout.ExtentKindShift)
 	return nil
 }
 
 // newEnd allocates the token of one end of a ring: a block without bytes. Its extent holds the
 // index of the ring's block.
-func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
+func (d *Domain) newEnd(ring Handle, kind layout.ObjectKind) (Handle, error) {
 	h, err := d.allocObject(briefly, 0, 0, kind)
 	if err != nil {
 		return 0, err
 	}
-	b := &d.blocks[h.Block()]
-	b.ext.Store(b.ext.Load() | uint64(ring.Block())<<extOffsetShift)
+	b := &d.mem.Blocks[h.Block()]
+	b.Extent.Store(b.Extent.Load() | uint64(ring.Block())<<layout.ExtentOffsetShift)
 	return h, nil
 }
 
@@ -51,13 +53,13 @@ func (d *Domain) newEnd(ring Handle, kind objectKind) (Handle, error) {
 // wakes the participants that wait on it. If the receiving end is gone, it also drains the
 // messages, because no receiver is left to take them. It returns false if the domain was closed
 // before it was done.
-func (l *lane) finaliseEnd(token *block, flag uint64) bool {
+func (l *lane) finaliseEnd(token *layout.Block, flag uint64) bool {
 	done := true
-	known := l.withRing(l.d.lingering, token, func(b *block, hdr *ring) {
-		hdr.flags.Or(flag)
-		l.d.wakeBits(&hdr.notEmpty)
-		l.d.wakeBits(&hdr.notFull)
-		if flag == ringNoReceivers {
+	known := l.withRing(l.d.lingering, token, func(b *layout.Block, hdr *layout.RingHeader) {
+		hdr.Flags.Or(flag)
+		l.d.park.WakeBits(&hdr.NotEmpty)
+		l.d.park.WakeBits(&hdr.NotFull)
+		if flag == layout.RingNoReceivers {
 			done = l.drainRing(b)
 		}
 	})
@@ -70,19 +72,21 @@ func (l *lane) finaliseEnd(token *block, flag uint64) bool {
 // The record counts only after the end is freed. Until then each holder that closes the end in
 // order clears the record (docs/memory.md, "The name of the last"). So other holders of the end do
 // not matter: the last of the holders to die or close decides.
-func (l *lane) recordDeath(ctx context.Context, token *block, dead uint64) bool {
-	kind := extKind(token.ext.Load())
-	if !kind.isToken() {
+func (l *lane) recordDeath(ctx context.Context, token *layout.Block, dead uint64) bool {
+	kind := layout.ExtentKind(token.Extent.Load())
+	if !kind.IsToken() {
 		return true
 	}
-	return l.withRing(ctx, token, func(_ *block, hdr *ring) { hdr.dead[kind-objectSenders].Store(dead) })
+	return l.withRing(ctx, token, func(_ *layout.Block, hdr *layout.RingHeader) {
+		hdr.Dead[kind-layout.ObjectSenders].Store(dead)
+	})
 }
 
 // clearDeath clears the record of a dead holder. A holder that closes the block in order must call
 // it while it still holds the block. If another process is stopped while it tests whether the ring
 // is free, the record stays.
-func (l *lane) clearDeath(b *block) {
-	if extKind(b.ext.Load()).isToken() {
+func (l *lane) clearDeath(b *layout.Block) {
+	if layout.ExtentKind(b.Extent.Load()).IsToken() {
 		l.recordDeath(briefly/20, b, 0)
 	}
 }
@@ -94,13 +98,13 @@ func (l *lane) clearDeath(b *block) {
 // An end does not hold its ring (docs/memory.md, "Rings, ends and other objects"), so the ring may
 // be freed while its end is finalised. The participant's bit must be set before the look at the
 // ring, as in Import, and the ring must still name this same end.
-func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)) bool {
+func (l *lane) withRing(ctx context.Context, token *layout.Block, f func(*layout.Block, *layout.RingHeader)) bool {
 	d := l.d
-	i := uint32(extOffset(token.ext.Load()) / 64)
+	i := uint32(layout.ExtentOffset(token.Extent.Load()) / 64)
 	if i == 0 || uint64(i) >= d.blockCount() {
 		return true
 	}
-	b := &d.blocks[i]
+	b := &d.mem.Blocks[i]
 	d.addRef(i)
 	defer func() {
 		if !l.left.Load() { // otherwise the bit is cleared with this participant
@@ -111,15 +115,15 @@ func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)
 	if !known {
 		return false
 	}
-	if !stays || extKind(b.ext.Load()) != objectRing {
+	if !stays || layout.ExtentKind(b.Extent.Load()) != layout.ObjectRing {
 		return true
 	}
 	hdr, err := d.ringHeader(b)
 	if err != nil {
 		return true
 	}
-	me := uint64(word.MakeHandle(d.indexOf(token), token.w.Load().Generation()))
-	if hdr.senders.Load() == me || hdr.receivers.Load() == me {
+	me := uint64(word.MakeHandle(d.indexOf(token), token.State.Load().Generation()))
+	if hdr.Senders.Load() == me || hdr.Receivers.Load() == me {
 		f(b, hdr)
 	}
 	return true
@@ -132,12 +136,12 @@ func (l *lane) withRing(ctx context.Context, token *block, f func(*block, *ring)
 // does not wait if the stamp has GONE: ring R may hold the last end of ring S, and S the last end
 // of R or its own. It does not wait for any other stamp: the lane of such a stamp holds the block,
 // so the block stays.
-func (l *lane) remainsAllocated(ctx context.Context, b *block) (stays, known bool) {
+func (l *lane) remainsAllocated(ctx context.Context, b *layout.Block) (stays, known bool) {
 	for {
-		if err := awaitWord(ctx, l.d, l, &b.w, isDecided, word.WaitBit); err != nil {
+		if err := awaitWord(ctx, l.d, l, &b.State, isDecided, word.WaitBit); err != nil {
 			return false, errors.Is(err, ErrCorrupt) // a corrupt word is not relied on
 		}
-		if w := b.w.Load(); isDecided(w) {
+		if w := b.State.Load(); isDecided(w) {
 			return w.StaysAllocated(), true
 		}
 	}
@@ -152,27 +156,27 @@ func isDecided(w word.State) bool { return w.Kind() != word.KindFree || w&word.G
 // A message must be finished, with its slot EMPTY and its stamps clear, before its blocks are
 // released (docs/memory.md, "Rings, ends and other objects"): a release may finalise the next
 // object, and a lane reads one slot at a time.
-func (l *lane) drainRing(b *block) bool {
+func (l *lane) drainRing(b *layout.Block) bool {
 	r, err := l.d.ringOf(b)
 	if err != nil {
 		return true // the ring was never completed, so it has no messages
 	}
-	if r.hasFlags(ringBoard) {
+	if r.hasFlags(layout.RingBoard) {
 		return true // a board is held by its messages, so it has none
 	}
 	var m Message
 	for {
-		at := r.hdr.head.Load()
+		at := r.hdr.Head.Load()
 		switch err := r.getMessage(l, &m); {
 		case err == nil:
 			for _, i := range m.order {
-				l.clearDeath(&l.d.blocks[i])
+				l.clearDeath(&l.d.mem.Blocks[i])
 				l.releaseBlock(i)
 			}
 			if l.left.Load() {
 				return false
 			}
-		case errors.Is(err, ErrCorrupt) && r.hdr.head.Load() == at:
+		case errors.Is(err, ErrCorrupt) && r.hdr.Head.Load() == at:
 			return true // corrupt: no further message can be found
 		case errors.Is(err, ErrCorrupt): // one message is lost
 		default:

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math/bits"
 	"os"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
@@ -27,7 +27,7 @@ func (d *Domain) newObserver() *observe.Observer { return observe.NewObserver(&o
 // program Observe reads the fields that it knows. So fields may be added, but must not change their
 // meaning.
 func Observe(ctx context.Context, addr string) (observe.Observation, error) {
-	o, err := observe.RequestObservation(ctx, addr, layout())
+	o, err := observe.RequestObservation(ctx, addr, programLayout())
 	if err != nil {
 		return observe.Observation{}, fmt.Errorf("observe domain at %s: %w", addr, err)
 	}
@@ -44,15 +44,15 @@ type observed struct {
 func (o *observed) Overview() observe.Overview {
 	d := o.d
 	v := observe.Overview{Report: Report{PID: os.Getpid(), Seat: d.seat, Stats: d.headerStats()},
-		Version: protocolVersion, Participants: d.listParticipants()}
+		Version: layout.ProtocolVersion, Participants: d.listParticipants()}
 	for seat := range v.PIDs {
-		v.PIDs[seat] = d.pidOf(seat)
+		v.PIDs[seat] = d.mem.PIDOf(seat)
 	}
-	for k := range kindNames {
+	for k := range layout.KindNames {
 		for int(k) >= len(v.Kinds) {
 			v.Kinds = append(v.Kinds, "")
 		}
-		v.Kinds[k] = kindNames[k]
+		v.Kinds[k] = layout.KindNames[k]
 	}
 	return v
 }
@@ -66,17 +66,17 @@ func (o *observed) Blocks() iter.Seq[*observe.Block] {
 		o.notes = newNotes(o.d)
 		var v observe.Block
 		for i := uint32(1); uint64(i) < o.d.blockCount(); i++ {
-			b := &o.d.blocks[i]
-			w := b.w.Load()
+			b := &o.d.mem.Blocks[i]
+			w := b.State.Load()
 			if isContents(b, w) {
 				o.notes.readTable(b, w)
 				continue
 			}
-			e := b.ext.Load()
-			v.Index, v.State, v.Bytes = i, w, int64(b.committed.Load())
-			v.Size, v.Kind = extentCapacity(e), uint8(extKind(e))
+			e := b.Extent.Load()
+			v.Index, v.State, v.Bytes = i, w, int64(b.Committed.Load())
+			v.Size, v.Kind = extentCapacity(e), uint8(layout.ExtentKind(e))
 			v.Holders = v.Holders[:0]
-			for s := range seatsIn(&b.own) {
+			for s := range b.Own.Seats() {
 				v.Holders = append(v.Holders, s)
 			}
 			if !yield(&v) {
@@ -88,15 +88,15 @@ func (o *observed) Blocks() iter.Seq[*observe.Block] {
 
 // View implements [observe.Domain].
 func (o *observed) View(v *observe.Block) any {
-	b := &o.d.blocks[v.Index]
+	b := &o.d.mem.Blocks[v.Index]
 	var view any
 	ok := false
-	switch objectKind(v.Kind) {
-	case objectRing:
+	switch layout.ObjectKind(v.Kind) {
+	case layout.ObjectRing:
 		view, ok = o.d.viewQueue(v.Index, b, v.State)
-	case objectSync:
+	case layout.ObjectSync:
 		view, ok = o.d.viewLock(v.Index, b, v.State)
-	case objectTimeline:
+	case layout.ObjectTimeline:
 		view, ok = o.d.viewTimeline(v.Index, b, v.State)
 	}
 	if !ok {
@@ -110,8 +110,8 @@ func (o *observed) Notes() *observe.Notes { return o.notes.result() }
 
 // listParticipants lists the participants in the order of seats.
 func (d *Domain) listParticipants() (all []observe.Participant) {
-	for s := range d.parts {
-		state := d.parts[s].state.Load()
+	for s := range d.mem.Participants {
+		state := d.mem.Participants[s].State.Load()
 		if state.HasState(word.ParticipantFree) {
 			continue
 		}
@@ -122,40 +122,24 @@ func (d *Domain) listParticipants() (all []observe.Participant) {
 		case state.HasState(word.ParticipantJoining):
 			text = "joining"
 		}
-		all = append(all, observe.Participant{PID: d.pidOf(s), Seat: s, State: text})
+		all = append(all, observe.Participant{PID: d.mem.PIDOf(s), Seat: s, State: text})
 	}
 	return all
 }
 
-// pidOf returns the ID of the process in a seat, or of its last process if the seat is free.
-func (d *Domain) pidOf(seat int) int { return int(d.parts[seat].pid.Load()) }
-
 // extentCapacity returns the capacity of the size class in extent e, or -1 if e is corrupt.
 func extentCapacity(e uint64) int64 {
-	if c := extClass(e); c < classCount {
-		return int64(extentSize(c))
+	if c := layout.ExtentClass(e); c < layout.ClassCount {
+		return int64(layout.ExtentSize(c))
 	}
 	return -1
 }
 
-// seatsIn iterates over the seats with a bit in the bitmap.
-func seatsIn(bitmap *[ownWords]word.Word) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i := range bitmap {
-			for v := bitmap[i].Load(); v != 0; v &= v - 1 {
-				if !yield(i*64 + bits.TrailingZeros64(v)) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // pidsIn returns the IDs of the processes with a bit in the bitmap, in the order of seats.
-func (d *Domain) pidsIn(bitmap *[ownWords]word.Word) []int {
+func (d *Domain) pidsIn(bitmap *layout.Bitmap) []int {
 	all := []int{}
-	for s := range seatsIn(bitmap) {
-		all = append(all, d.pidOf(s))
+	for s := range bitmap.Seats() {
+		all = append(all, d.mem.PIDOf(s))
 	}
 	return all
 }

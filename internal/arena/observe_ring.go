@@ -6,33 +6,34 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // viewQueue reads the ring in block i. w is the state word that the caller has read. viewQueue
 // returns false if the block is not a ring, or if it changed meanwhile.
-func (d *Domain) viewQueue(i uint32, b *block, w word.State) (q observe.QueueView, ok bool) {
+func (d *Domain) viewQueue(i uint32, b *layout.Block, w word.State) (q observe.QueueView, ok bool) {
 	r := d.peekRing(b)
-	if r == nil || r.hasFlags(ringBoard) {
+	if r == nil || r.hasFlags(layout.RingBoard) {
 		return q, false
 	}
-	head, tail, flags := r.hdr.head.Load(), r.hdr.tail.Load(), r.hdr.flags.Load()
+	head, tail, flags := r.hdr.Head.Load(), r.hdr.Tail.Load(), r.hdr.Flags.Load()
 	q = observe.QueueView{
 		Block: word.MakeHandle(i, w.Generation()).String(), Label: peekLabel(r.hdr), Capacity: int(r.limit),
 		Depth: int(min(max(int64(tail-head), 0), int64(r.limit))), Puts: tail, Gets: head,
-		Bytes: int64(b.committed.Load()), Latest: r.news, Finished: flags&ringFinished != 0,
-		Senders:   d.viewEnd(Handle(r.hdr.senders.Load()), objectSenders, &r.hdr.notFull),
-		Receivers: d.viewEnd(Handle(r.hdr.receivers.Load()), objectReceivers, &r.hdr.notEmpty),
+		Bytes: int64(b.Committed.Load()), Latest: r.news, Finished: flags&layout.RingFinished != 0,
+		Senders:   d.viewEnd(Handle(r.hdr.Senders.Load()), layout.ObjectSenders, &r.hdr.NotFull),
+		Receivers: d.viewEnd(Handle(r.hdr.Receivers.Load()), layout.ObjectReceivers, &r.hdr.NotEmpty),
 	}
-	q.Senders.Gone = flags&ringNoSenders != 0
-	q.Receivers.Gone = flags&ringNoReceivers != 0
-	q.Senders.DeadPID = word.Lock(r.hdr.dead[0].Load()).PID()
-	q.Receivers.DeadPID = word.Lock(r.hdr.dead[1].Load()).PID()
+	q.Senders.Gone = flags&layout.RingNoSenders != 0
+	q.Receivers.Gone = flags&layout.RingNoReceivers != 0
+	q.Senders.DeadPID = word.Lock(r.hdr.Dead[0].Load()).PID()
+	q.Receivers.DeadPID = word.Lock(r.hdr.Dead[1].Load()).PID()
 	if r.news {
 		q.News = r.peekNewest()
 	}
-	return q, w.IsSameUse(b.w.Load())
+	return q, w.IsSameUse(b.State.Load())
 }
 
 // peekNewest returns the body of the newest message. It returns nil if there is none, if the
@@ -42,9 +43,9 @@ func (r *Ring) peekNewest() []byte {
 	if s == nil {
 		return nil
 	}
-	meta := s.meta.Load()
-	body, err := s.readBody(nil)
-	if err != nil || meta&metaSpill != 0 || meta>>8&0xff != 0 || s.word.Load() != w {
+	meta := s.Meta.Load()
+	body, err := s.ReadBody(nil)
+	if err != nil || meta&layout.MetaSpill != 0 || meta>>8&0xff != 0 || s.Word.Load() != w {
 		return nil
 	}
 	return body
@@ -52,16 +53,16 @@ func (r *Ring) peekNewest() []byte {
 
 // peekRing returns a view of the ring in block b, or nil if b has no valid ring. This process need
 // not hold the block.
-func (d *Domain) peekRing(b *block) *Ring {
-	p, ok := d.peekBytes(b)
-	if !ok || len(p) < ringHead {
+func (d *Domain) peekRing(b *layout.Block) *Ring {
+	p, ok := d.mem.BlockBytes(b)
+	if !ok || len(p) < layout.RingHeaderSize {
 		return nil
 	}
-	_, most, ok := d.peekRange(b.ext.Load())
+	_, most, ok := d.mem.ExtentRange(b.Extent.Load())
 	if !ok {
 		return nil
 	}
-	r, err := d.ringIn(b, (*ring)(unsafe.Pointer(&p[0])), most)
+	r, err := d.ringIn(b, (*layout.RingHeader)(unsafe.Pointer(&p[0])), most)
 	if err != nil {
 		return nil
 	}
@@ -70,17 +71,17 @@ func (d *Domain) peekRing(b *block) *Ring {
 
 // viewEnd reads the token of a ring's end. waiting is the ring's bitmap of processes that wait at
 // this end.
-func (d *Domain) viewEnd(token Handle, kind objectKind, waiting *[ownWords]word.Word) observe.EndView {
+func (d *Domain) viewEnd(token Handle, kind layout.ObjectKind, waiting *layout.Bitmap) observe.EndView {
 	v := observe.EndView{PIDs: []int{}, Waiting: d.pidsIn(waiting)}
-	if !d.isAllocated(token) {
+	if !d.mem.IsAllocated(token) {
 		return v
 	}
-	b := &d.blocks[token.Block()]
-	if extKind(b.ext.Load()) != kind {
+	b := &d.mem.Blocks[token.Block()]
+	if layout.ExtentKind(b.Extent.Load()) != kind {
 		return v
 	}
-	pids, n := d.pidsIn(&b.own), int(b.w.Load().TransitCount())
-	if d.isAllocated(token) {
+	pids, n := d.pidsIn(&b.Own), int(b.State.Load().TransitCount())
+	if d.mem.IsAllocated(token) {
 		v.PIDs, v.InTransit = pids, n
 	}
 	return v
@@ -90,8 +91,8 @@ func (d *Domain) viewEnd(token Handle, kind objectKind, waiting *[ownWords]word.
 // is exempt from the race detector, because another process may write the text at the same time.
 //
 //go:norace
-func peekLabel(h *ring) string {
-	text := h.text
+func peekLabel(h *layout.RingHeader) string {
+	text := h.Text
 	before, _, _ := bytes.Cut(text[:], []byte{0})
 	return strings.ToValidUTF8(string(before), "")
 }
@@ -100,22 +101,22 @@ func peekLabel(h *ring) string {
 // values by name.
 func (d *Domain) listBound() (map[uint32][]string, map[string]observe.Bound) {
 	names, bound := map[uint32][]string{}, map[string]observe.Bound{}
-	h := Handle(d.hdr.names.Load())
-	if !d.isAllocated(h) {
+	h := Handle(d.mem.Header.Names.Load())
+	if !d.mem.IsAllocated(h) {
 		return names, bound
 	}
-	b := &d.blocks[h.Block()]
+	b := &d.mem.Blocks[h.Block()]
 	r := d.peekRing(b)
-	if r == nil || !r.hasFlags(ringBoard) {
+	if r == nil || !r.hasFlags(layout.RingBoard) {
 		return names, bound
 	}
-	r.forEachSlot(func(s *slot, w word.Slot) {
+	r.forEachSlot(func(s *layout.Slot, w word.Slot) {
 		if w.State() != word.SlotFull {
 			return
 		}
-		label, err := s.readLabel(nil)
+		label, err := s.ReadLabel(nil)
 		blocks := d.carriedBlocks(s, w)
-		if err != nil || s.word.Load() != w || !d.isAllocated(h) {
+		if err != nil || s.Word.Load() != w || !d.mem.IsAllocated(h) {
 			return
 		}
 		name := string(label[1 : 1+label[0]])

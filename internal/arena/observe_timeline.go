@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/observe"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -22,8 +23,8 @@ var activityNames = [...]string{"", "working", "idle", "blocked", "ended"}
 // viewTimeline reads the timeline in block i. w is the state word that the caller has read.
 // viewTimeline returns false if the block has no valid timeline, or if it changed meanwhile. It
 // accepts arbitrary words.
-func (d *Domain) viewTimeline(i uint32, b *block, w word.State) (v observe.TimelineView, ok bool) {
-	p, ok := d.peekBytes(b)
+func (d *Domain) viewTimeline(i uint32, b *layout.Block, w word.State) (v observe.TimelineView, ok bool) {
+	p, ok := d.mem.BlockBytes(b)
 	if !ok {
 		return v, false
 	}
@@ -50,7 +51,7 @@ func (d *Domain) viewTimeline(i uint32, b *block, w word.State) (v observe.Timel
 			v.Tracks = append(v.Tracks, t)
 		}
 	}
-	return v, w.IsSameUse(b.w.Load())
+	return v, w.IsSameUse(b.State.Load())
 }
 
 // A timelineReader reads one timeline as of one point in time.
@@ -124,9 +125,9 @@ func (r *timelineReader) readTrack(k int) (v observe.TrackView, ok bool) {
 
 // isParticipant reports whether a process is a participant that is not marked DEAD.
 func (d *Domain) isParticipant(pid int) bool {
-	for s := range d.parts {
-		state := d.parts[s].state.Load()
-		if !state.HasState(word.ParticipantFree) && !state.HasState(word.ParticipantDead) && d.pidOf(s) == pid {
+	for s := range d.mem.Participants {
+		state := d.mem.Participants[s].State.Load()
+		if !state.HasState(word.ParticipantFree) && !state.HasState(word.ParticipantDead) && d.mem.PIDOf(s) == pid {
 			return true
 		}
 	}

@@ -2,31 +2,28 @@ package arena
 
 import (
 	"math"
-	"math/bits"
 	"runtime"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
-
-// processorWords is the number of words of the header's set of processors. Linux numbers at most
-// 1024 processors by default; higher numbers are folded.
-const processorWords = 16
 
 // AddProcessors adds the processors on which this process may run to the domain's set. A process
 // must call it after it has changed its CPU affinity; joining the domain calls it as well.
 //
 // The set is a hint: it bounds the number of participants that spin. It never shrinks, because a
-// processor that no participant uses any more costs a spin in vain, which [adaptiveBackoff] stops.
+// processor that no participant uses any more costs a spin in vain, which [park.AdaptiveBackoff]
+// stops.
 func (d *Domain) AddProcessors() { d.addProcessors(affinity()) }
 
 func (d *Domain) addProcessors(cpus []int) {
-	var set [processorWords]uint64
+	var set [layout.ProcessorWords]uint64
 	for _, c := range cpus {
-		set[c/64%processorWords] |= 1 << (c % 64)
+		set[c/64%layout.ProcessorWords] |= 1 << (c % 64)
 	}
 	for i, v := range set {
 		if v != 0 {
-			d.hdr.processors[i].Or(v)
+			d.mem.Header.Processors[i].Or(v)
 		}
 	}
 }
@@ -40,21 +37,6 @@ func affinity() []int {
 		}
 	}
 	return cpus
-}
-
-// hasProcessors reports whether the participants may run on at least n processors together, and the
-// domain's quota allows them to.
-func (d *Domain) hasProcessors(n uint64) bool {
-	if d.hdr.quota.Load() < n {
-		return false
-	}
-	found := uint64(0)
-	for i := range d.hdr.processors {
-		if found += uint64(bits.OnesCount64(d.hdr.processors[i].Load())); found >= n {
-			return true
-		}
-	}
-	return false
 }
 
 // processorQuota returns the number of processors that the quota of this process's control groups

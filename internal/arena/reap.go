@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -18,13 +19,13 @@ func (d *Domain) Reap() (int, error) {
 	if word.Crashing && word.IsReaperHeld() {
 		return 0, nil
 	}
-	d.hdr.deathEpoch.Add(1)
+	d.mem.Header.DeathEpoch.Add(1)
 	total := 0
 	for {
-		seen := d.hdr.deathEpoch.Load()
+		seen := d.mem.Header.DeathEpoch.Load()
 		n, err := d.reapDead()
 		total += n
-		if err != nil || d.hdr.deathEpoch.Load() == seen {
+		if err != nil || d.mem.Header.DeathEpoch.Load() == seen {
 			return total, err
 		}
 	}
@@ -40,7 +41,7 @@ func (d *Domain) Reap() (int, error) {
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {
-		d.park.handleWakeup() // Close may be waiting for the recovery lock of a dead holder
+		d.park.HandleWakeup() // Close may be waiting for the recovery lock of a dead holder
 		return 0, nil
 	}
 	defer l.unlock()
@@ -60,12 +61,12 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 	if n == 0 || err != nil {
 		return 0, err
 	}
-	d.park.doubt.recordReaped(d, dead)
+	d.recordReaped(dead)
 	if !d.reapParticipants(l, dead) {
 		return 0, nil
 	}
 	n = d.releaseDead(dead)
-	d.hdr.reaped.Add(uint64(n))
+	d.mem.Header.Reaped.Add(uint64(n))
 	return n, nil
 }
 
@@ -73,7 +74,7 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 type deadSet [word.MaxParticipants]bool
 
 // hasLane reports whether the lane belongs to a participant of the set.
-func (s *deadSet) hasLane(id uint32) bool { return s[id/lanesPerSeat] }
+func (s *deadSet) hasLane(id uint32) bool { return s[id/layout.LanesPerSeat] }
 
 // bitmapWord returns word i of the set as a participant bitmap.
 func (s *deadSet) bitmapWord(i int) (bits uint64) {
@@ -95,9 +96,9 @@ func (s *deadSet) bitmapWord(i int) (bits uint64) {
 func (d *Domain) findDead() (*deadSet, int, error) {
 	var dead deadSet
 	n := 0
-	for s := range d.parts {
-		p := &d.parts[s]
-		v := p.state.Load()
+	for s := range d.mem.Participants {
+		p := &d.mem.Participants[s]
+		v := p.State.Load()
 		if v.HasState(word.ParticipantFree) || s == d.seat {
 			continue
 		}
@@ -109,7 +110,7 @@ func (d *Domain) findDead() (*deadSet, int, error) {
 			continue
 		}
 		if !v.HasState(word.ParticipantDead) {
-			p.state.CAS(v, v.WithState(word.ParticipantDead))
+			p.State.CAS(v, v.WithState(word.ParticipantDead))
 		}
 		dead[s] = true
 		n++
@@ -129,8 +130,8 @@ func (d *Domain) Unreaped() (bool, error) {
 
 // hasDead is Unreaped for a domain that may be closed.
 func (d *Domain) hasDead() (bool, error) {
-	for s := range d.parts {
-		v := d.parts[s].state.Load() & 0xff
+	for s := range d.mem.Participants {
+		v := d.mem.Participants[s].State.Load() & 0xff
 		if v == word.ParticipantFree || s == d.seat {
 			continue
 		}
@@ -154,9 +155,9 @@ func (d *Domain) leaveDomain() (quiet bool) {
 	// Taken for good: a late goroutine must not reap under a seat that may have another participant
 	// by then.
 	l.lock()
-	p := &d.parts[d.seat]
-	v := p.state.Load()
-	p.state.CAS(v, v.WithState(word.ParticipantDead))
+	p := &d.mem.Participants[d.seat]
+	v := p.State.Load()
+	p.State.CAS(v, v.WithState(word.ParticipantDead))
 	var dead deadSet
 	dead[d.seat] = true
 	ctx, cancel := d.departureContext()
@@ -165,7 +166,7 @@ func (d *Domain) leaveDomain() (quiet bool) {
 		if _, ok := d.lockRecovery(); ok {
 			break
 		}
-		if d.park.parkUntil(ctx, d, &d.hdr.xowait, d.isRecoveryFree, nil) != nil {
+		if d.park.ParkUntil(ctx, &d.mem.Header.XOWait, d.isRecoveryFree, nil) != nil {
 			d.announceLeave(false) // the proof of life is released next, so others reap this seat
 			return false
 		}
@@ -205,11 +206,11 @@ func (d *Domain) reapParticipants(l *lane, dead *deadSet) bool {
 	if dead[d.seat] {
 		r.held = &d.refs
 	}
-	d.unfinished.Store(true) // must be set before a wakeup is requested
+	d.park.Unfinished.Store(true) // must be set before a wakeup is requested
 	if !r.endOperations() {
 		return false
 	}
-	d.unfinished.Store(false)
+	d.park.Unfinished.Store(false)
 	r.leaveBarriers()
 	r.clearWaiterBits()
 	if !r.releaseBlocks() {
@@ -248,12 +249,12 @@ func (d *Domain) reapStamps(l *lane) obstacle {
 
 // An obstacle is a stamp of a living lane that must clear before a reaper can go on.
 type obstacle struct {
-	b     *block
+	b     *layout.Block
 	stamp word.State
 }
 
 // hasCleared reports whether there was an obstacle and it has cleared.
-func (o obstacle) hasCleared() bool { return o.b != nil && o.b.w.Load()&word.StampMask != o.stamp }
+func (o obstacle) hasCleared() bool { return o.b != nil && o.b.State.Load()&word.StampMask != o.stamp }
 
 // newReaper returns a reaper of the given dead participants that works in lane l.
 func newReaper(d *Domain, l *lane, dead *deadSet) *reaper {
@@ -273,22 +274,22 @@ type reaper struct {
 	// The blocks of a chunk that is missing there do not concern the reaper: a participant that
 	// leaves has no operation in progress but gets, and those hold their blocks.
 	held      *refTable
-	bits      [ownWords]uint64 // dead as a participant bitmap
-	published map[uint32]bool  // dead lanes with their newest put in a slot
-	views     []*Ring          // rings that a dead participant holds
-	cells     []*cell          // cells that a dead participant holds
-	stuck     obstacle         // the last stamp of a living lane found in the way
+	bits      [layout.BitmapWords]uint64 // dead as a participant bitmap
+	published map[uint32]bool            // dead lanes with their newest put in a slot
+	views     []*Ring                    // rings that a dead participant holds
+	cells     []*layout.Cell             // cells that a dead participant holds
+	stuck     obstacle                   // the last stamp of a living lane found in the way
 }
 
 // eachBlock calls f with every block that may concern the reaper until f returns false. It reports
 // whether f always returned true.
-func (r *reaper) eachBlock(f func(i uint32, b *block) bool) bool {
+func (r *reaper) eachBlock(f func(i uint32, b *layout.Block) bool) bool {
 	for i := uint32(1); uint64(i) < r.d.blockCount(); i++ {
 		if r.held != nil && !r.held.hasChunk(i) {
 			i |= refChunk - 1 // the last one of the chunk
 			continue
 		}
-		if !f(i, &r.d.blocks[i]) {
+		if !f(i, &r.d.mem.Blocks[i]) {
 			return false
 		}
 	}

@@ -1,6 +1,9 @@
 package arena
 
-import "github.com/shoal-mp/shoal/internal/arena/word"
+import (
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/word"
+)
 
 // endOperations ends or undoes every operation of the dead lanes: steps 2 to 6 of docs/memory.md,
 // "The reaper". It never blocks. It returns false if a living lane is in the way.
@@ -26,16 +29,16 @@ func (r *reaper) endOperations() bool {
 // completeBudget copies the evidence to the lane record's phase before it clears the stamp, so that
 // another lane may change the budget.
 func (r *reaper) completeBudget() {
-	w := r.d.hdr.budget.Load()
+	w := r.d.mem.Header.Budget.Load()
 	if !w.IsStamped() || !r.dead.hasLane(w.Lane()) {
 		return
 	}
-	phase, branch := uint64(phaseIdle), "budget sub"
+	phase, branch := uint64(layout.PhaseIdle), "budget sub"
 	if w.Kind() == word.BudgetAdd {
-		phase, branch = phaseCharged, "budget add"
+		phase, branch = layout.PhaseCharged, "budget add"
 	}
 	if !word.IsDisabled(branch) {
-		r.d.recs[w.Lane()].phase.Store(phase)
+		r.d.mem.Lanes[w.Lane()].Phase.Store(phase)
 	}
 	r.d.clearBudgetStamp()
 }
@@ -48,7 +51,7 @@ func (r *reaper) completeBudget() {
 func (r *reaper) scanRings() bool { return r.eachBlock(r.scanRing) }
 
 // scanRing does the work of [reaper.scanRings] for one block.
-func (r *reaper) scanRing(_ uint32, b *block) bool {
+func (r *reaper) scanRing(_ uint32, b *layout.Block) bool {
 	if !r.isHeldByDead(b) {
 		return true
 	}
@@ -56,9 +59,9 @@ func (r *reaper) scanRing(_ uint32, b *block) bool {
 	if !known || !stays {
 		return known
 	}
-	switch extKind(b.ext.Load()) {
-	case objectRing:
-	case objectSync:
+	switch layout.ExtentKind(b.Extent.Load()) {
+	case layout.ObjectRing:
+	case layout.ObjectSync:
 		if c, err := r.d.cellOf(b); err == nil && r.d.fitsForm(b, c) {
 			r.cells = append(r.cells, c)
 		}
@@ -68,8 +71,8 @@ func (r *reaper) scanRing(_ uint32, b *block) bool {
 	}
 	if v, err := r.d.ringOf(b); err == nil {
 		r.views = append(r.views, v)
-		v.forEachSlot(func(s *slot, w word.Slot) { r.recoverSlot(v, s, w) })
-		if v.hasFlags(ringLeases) {
+		v.forEachSlot(func(s *layout.Slot, w word.Slot) { r.recoverSlot(v, s, w) })
+		if v.hasFlags(layout.RingLeases) {
 			// A dead lane, or an earlier reaper, may have returned a message without counting it.
 			v.countReturn()
 		}
@@ -81,24 +84,24 @@ func (r *reaper) scanRing(_ uint32, b *block) bool {
 // participant's bit is set: the bit may have been set too late, by a participant that looked at the
 // ring in finaliseEnd. known is false if a living lane is deciding this now; the reaper must then
 // stop its pass, and not wait with the recovery lock held.
-func (r *reaper) remainsAllocated(b *block) (stays, known bool) {
+func (r *reaper) remainsAllocated(b *layout.Block) (stays, known bool) {
 	for {
-		w := b.w.Load()
+		w := b.State.Load()
 		switch {
 		case w.Kind() == word.KindFree && r.l.reaping.hasLane(w.Lane()):
 			return true, true
 		case isDecided(w):
 			return w.StaysAllocated(), true
-		case !pollWord(&b.w, isDecided) && r.registerObstacle(b, b.w.Load()):
+		case !pollWord(&b.State, isDecided) && r.registerObstacle(b, b.State.Load()):
 			return false, false
 		}
 	}
 }
 
 // isHeldByDead reports whether a dead participant's owner bit is set in block b.
-func (r *reaper) isHeldByDead(b *block) bool {
-	for i := range b.own {
-		if b.own[i].Load()&r.bits[i] != 0 {
+func (r *reaper) isHeldByDead(b *layout.Block) bool {
+	for i := range b.Own {
+		if b.Own[i].Load()&r.bits[i] != 0 {
 			return true
 		}
 	}
@@ -106,10 +109,10 @@ func (r *reaper) isHeldByDead(b *block) bool {
 }
 
 // forEachSlot calls f with each slot of the ring that is backed by pages, and its word.
-func (r *Ring) forEachSlot(f func(*slot, word.Slot)) {
+func (r *Ring) forEachSlot(f func(*layout.Slot, word.Slot)) {
 	for i := uint64(0); i < r.cap && r.isBacked(i); i++ {
 		s := r.slot(i)
-		f(s, s.word.Load())
+		f(s, s.Word.Load())
 	}
 }
 
@@ -123,29 +126,30 @@ func (r *Ring) forEachSlot(f func(*slot, word.Slot)) {
 // most one put.
 //
 // The other slots of a span become SKIP before the first one does: until then no lane reaches them.
-func (r *reaper) recoverSlot(v *Ring, s *slot, w word.Slot) {
+func (r *reaper) recoverSlot(v *Ring, s *layout.Slot, w word.Slot) {
 	switch w.State() {
 	case word.SlotWriting:
 		if r.dead.hasLane(w.Lane()) && !word.IsDisabled("writing") {
-			v.forRestOfSpan(s, w, func(s *slot, w word.Slot) {
+			v.forRestOfSpan(s, w, func(s *layout.Slot, w word.Slot) {
 				if (w.State() == word.SlotEmpty || w.State() == word.SlotFull) && !word.IsDisabled("span written") {
-					s.word.CAS(w, word.MakeSlot(w.Lap(), word.SlotSkip, 0))
+					s.Word.CAS(w, word.MakeSlot(w.Lap(), word.SlotSkip, 0))
 				}
 			})
-			s.word.CAS(w, word.MakeSlot(w.Lap(), word.SlotSkip, 0))
+			s.Word.CAS(w, word.MakeSlot(w.Lap(), word.SlotSkip, 0))
 		}
 	case word.SlotFull, word.SlotReading, word.SlotLeased:
 		if w.State() == word.SlotLeased && r.dead.hasLane(w.Lane()) && !word.IsDisabled("leased") {
-			s.word.CAS(w, word.MakeSlot(w.Lap(), word.SlotFull, w.Lane()))
-			w = s.word.Load()
+			s.Word.CAS(w, word.MakeSlot(w.Lap(), word.SlotFull, w.Lane()))
+			w = s.Word.Load()
 		}
-		id, opseq := uint32(s.meta.Load()>>32), s.opseq.Load()
-		if s.word.Load() != w && s.word.Load().Lap() != w.Lap() {
+		id, opseq := uint32(s.Meta.Load()>>32), s.Opseq.Load()
+		if s.Word.Load() != w && s.Word.Load().Lap() != w.Lap() {
 			// The slot has another message by now, so lane and opseq may belong to different
 			// messages.
 			return
 		}
-		if id < maxLanes && r.dead.hasLane(id) && opseq == r.d.recs[id].opseq.Load() && !word.IsDisabled("published") {
+		if id < layout.MaxLanes && r.dead.hasLane(id) && opseq == r.d.mem.Lanes[id].Opseq.Load() &&
+			!word.IsDisabled("published") {
 			r.published[id] = true
 		}
 	}
@@ -156,8 +160,8 @@ func (r *reaper) recoverSlot(v *Ring, s *slot, w word.Slot) {
 func (r *reaper) resolveStamps() bool { return r.eachBlock(r.resolveStamp) }
 
 // resolveStamp does the work of [reaper.resolveStamps] for one block.
-func (r *reaper) resolveStamp(i uint32, b *block) bool {
-	w := b.w.Load()
+func (r *reaper) resolveStamp(i uint32, b *layout.Block) bool {
+	w := b.State.Load()
 	id := w.Lane()
 	if w.Kind() == word.KindNone || !r.dead.hasLane(id) {
 		return true
@@ -173,7 +177,7 @@ func (r *reaper) resolveStamp(i uint32, b *block) bool {
 	case word.KindFree:
 		switch {
 		case word.IsDisabled("free"):
-		case w&word.GoneBit != 0 && extKind(b.ext.Load()) == objectNone:
+		case w&word.GoneBit != 0 && layout.ExtentKind(b.Extent.Load()) == layout.ObjectNone:
 			// Only the last write of the free is missing.
 			r.d.changeStamped(b, word.AllocBit, word.GenOne)
 			r.d.markHintsLost()
@@ -189,11 +193,11 @@ func (r *reaper) resolveStamp(i uint32, b *block) bool {
 // Invariant (docs/memory.md, "The reaper"): the slot is the evidence that a put was published. If
 // it was, t counts the reference of its message, and only the stamp is cleared. If it was not, t is
 // decremented too. Its WRITING slot is a SKIP slot by now, so the message cannot appear later.
-func (r *reaper) finishPut(b *block, id uint32) {
+func (r *reaper) finishPut(b *layout.Block, id uint32) {
 	switch {
 	case r.published[id] && !word.IsDisabled("put published"):
 		r.d.endPut(b, id)
-	case b.w.Load().TransitCount() == 0: // corrupt: no put has counted a reference
+	case b.State.Load().TransitCount() == 0: // corrupt: no put has counted a reference
 		r.d.unstampBlock(b)
 	case !r.published[id] && !word.IsDisabled("put undone"):
 		r.d.changeStamped(b, 0, ^word.State(word.TOne)+1)
@@ -207,19 +211,19 @@ func (r *reaper) finishPut(b *block, id uint32) {
 // stamp and before it wrote the record, so nothing of this commit was charged.
 //
 // Pages are uncharged in the name of the dead lane.
-func (r *reaper) finishCommit(b *block, i, id uint32) bool {
-	rec := &r.d.recs[id]
-	if rec.block.Load() != uint64(i) {
+func (r *reaper) finishCommit(b *layout.Block, i, id uint32) bool {
+	rec := &r.d.mem.Lanes[id]
+	if rec.Block.Load() != uint64(i) {
 		return true
 	}
 	var err error
-	done := b.committed.Load() == rec.target.Load()
-	switch phase := rec.phase.Load(); {
-	case phase == phaseCharged && done && !word.IsDisabled("commit done"):
-		rec.phase.Store(phaseIdle)
-	case phase == phaseCharged && !done && !word.IsDisabled("commit undo"):
+	done := b.Committed.Load() == rec.Target.Load()
+	switch phase := rec.Phase.Load(); {
+	case phase == layout.PhaseCharged && done && !word.IsDisabled("commit done"):
+		rec.Phase.Store(layout.PhaseIdle)
+	case phase == layout.PhaseCharged && !done && !word.IsDisabled("commit undo"):
 		err = r.l.refundCharge(b, id)
-	case phase == phaseShrink && !word.IsDisabled("shrink"):
+	case phase == layout.PhaseShrink && !word.IsDisabled("shrink"):
 		err = r.l.finishShrink(b, id)
 	}
 	return err == nil
@@ -233,7 +237,7 @@ func (r *reaper) endGets() map[uint32]bool {
 	for {
 		pending, progress := make(map[uint32]bool), false
 		for _, v := range r.views {
-			v.forEachSlot(func(s *slot, w word.Slot) {
+			v.forEachSlot(func(s *layout.Slot, w word.Slot) {
 				if w.State() != word.SlotReading || !r.dead.hasLane(w.Lane()) || word.IsDisabled("reader") {
 					return
 				}
@@ -259,23 +263,23 @@ func (r *reaper) endGets() map[uint32]bool {
 // message is counted as dropped.
 //
 // The messages of a span have no blocks. Its first slot is emptied last, as by a living reader.
-func (r *reaper) finishGet(v *Ring, s *slot, w word.Slot) bool {
+func (r *reaper) finishGet(v *Ring, s *layout.Slot, w word.Slot) bool {
 	id := w.Lane()
 	mine := word.MakeStamp(id, word.KindGet)
-	v.forRestOfSpan(s, w, func(s *slot, w word.Slot) {
+	v.forRestOfSpan(s, w, func(s *layout.Slot, w word.Slot) {
 		if w.State() == word.SlotFull && !word.IsDisabled("span read") {
-			s.word.Store(word.MakeSlot(w.Lap()+1, word.SlotEmpty, 0))
+			s.Word.Store(word.MakeSlot(w.Lap()+1, word.SlotEmpty, 0))
 		}
 	})
 	m := &Message{d: r.d}
 	if err := m.rereadSlot(s); err != nil {
-		s.word.Store(word.MakeSlot(w.Lap()+1, word.SlotEmpty, 0))
+		s.Word.Store(word.MakeSlot(w.Lap()+1, word.SlotEmpty, 0))
 		return true
 	}
 	for _, i := range m.order {
-		b := &r.d.blocks[i]
+		b := &r.d.mem.Blocks[i]
 		for {
-			bw := b.w.Load()
+			bw := b.State.Load()
 			if bw&word.StampMask == mine {
 				break
 			}
@@ -285,15 +289,15 @@ func (r *reaper) finishGet(v *Ring, s *slot, w word.Slot) bool {
 				}
 				continue
 			}
-			if bw.TransitCount() == 0 || b.w.CAS(bw, bw-word.TOne|mine) {
+			if bw.TransitCount() == 0 || b.State.CAS(bw, bw-word.TOne|mine) {
 				break // a count of 0 is corrupt: there is nothing to decrement
 			}
 		}
 	}
-	r.d.hdr.dropped.Add(w.Span())
-	s.word.Store(word.MakeSlot(w.Lap()+1, word.SlotEmpty, 0))
+	r.d.mem.Header.Dropped.Add(w.Span())
+	s.Word.Store(word.MakeSlot(w.Lap()+1, word.SlotEmpty, 0))
 	for _, i := range m.order {
-		if b := &r.d.blocks[i]; b.w.Load()&word.StampMask == mine {
+		if b := &r.d.mem.Blocks[i]; b.State.Load()&word.StampMask == mine {
 			r.d.unstampBlock(b)
 		}
 	}
@@ -306,9 +310,9 @@ func (r *reaper) finishGet(v *Ring, s *slot, w word.Slot) bool {
 //
 // A pass must not block on an operation (docs/memory.md, "The reaper"): the living lane might
 // itself wait for a stamp of a dead one. So the reaper goes on, and comes back with a new pass.
-func (r *reaper) registerObstacle(b *block, w word.State) bool {
-	r.d.setBit(&r.d.hdr.xowait)
-	if !w.IsStamped() || !b.w.CAS(w, w|word.WaitBit) {
+func (r *reaper) registerObstacle(b *layout.Block, w word.State) bool {
+	r.d.park.SetBit(&r.d.mem.Header.XOWait)
+	if !w.IsStamped() || !b.State.CAS(w, w|word.WaitBit) {
 		return false
 	}
 	r.stuck = obstacle{b, w & word.StampMask}
@@ -319,8 +323,8 @@ func (r *reaper) registerObstacle(b *block, w word.State) bool {
 // state t is right, and only the stamp remains. It skips the lanes in pending, because readers
 // needs their stamps as evidence in the next pass.
 func (r *reaper) clearStrayGets(pending map[uint32]bool) {
-	r.eachBlock(func(_ uint32, b *block) bool {
-		if w := b.w.Load(); w.Kind() == word.KindGet && r.dead.hasLane(w.Lane()) && !pending[w.Lane()] &&
+	r.eachBlock(func(_ uint32, b *layout.Block) bool {
+		if w := b.State.Load(); w.Kind() == word.KindGet && r.dead.hasLane(w.Lane()) && !pending[w.Lane()] &&
 			!word.IsDisabled("stray get") {
 			r.d.unstampBlock(b)
 		}

@@ -1,24 +1,21 @@
 package arena
 
-import "github.com/shoal-mp/shoal/internal/arena/word"
+import (
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
+	"github.com/shoal-mp/shoal/internal/arena/word"
+)
 
 // wakeReaper tells the holder of the recovery lock that the death epoch has changed. The holder
 // reads the epoch when it finishes or waits. If the holder is this process, only its wait queues
 // are woken, because a full wakeup could start another Reap.
 func (d *Domain) wakeReaper(holder int) {
 	if holder == d.seat {
-		d.park.handleWakeup()
+		d.park.HandleWakeup()
 	} else {
-		d.wakeSeat(holder, allTopics)
+		d.park.WakeSeat(holder, park.AllTopics)
 	}
 }
-
-// The recovery word: epoch 32 | WAIT 1 | 0 15 | seat + 1 16. WAIT means that a leaving participant
-// waits for the lock.
-const (
-	recoverySeat = 1<<16 - 1
-	recoveryWait = 1 << 31
-)
 
 // recoveryHolderWord returns the recovery word, without WAIT, when this participant holds the lock.
 func (d *Domain) recoveryHolderWord() uint64 { return uint64(d.epoch)<<32 | uint64(d.seat+1) }
@@ -31,11 +28,11 @@ func (d *Domain) recoveryHolderWord() uint64 { return uint64(d.epoch)<<32 | uint
 // holder that was reaped differs from the next participant in its seat.
 func (d *Domain) lockRecovery() (holder int, ok bool) {
 	for {
-		v := d.hdr.recovery.Load()
+		v := d.mem.Header.Recovery.Load()
 		if v != 0 && !d.isReaperGone(v) {
-			return int(v&recoverySeat) - 1, false
+			return int(v&layout.RecoverySeat) - 1, false
 		}
-		if d.hdr.recovery.CAS(v, d.recoveryHolderWord()|v&recoveryWait) {
+		if d.mem.Header.Recovery.CAS(v, d.recoveryHolderWord()|v&layout.RecoveryWait) {
 			return d.seat, true
 		}
 	}
@@ -43,14 +40,14 @@ func (d *Domain) lockRecovery() (holder int, ok bool) {
 
 // isReaperGone reports whether the holder named in recovery word v is dead or has been reaped.
 func (d *Domain) isReaperGone(v uint64) bool {
-	s := int(v&recoverySeat) - 1
+	s := int(v&layout.RecoverySeat) - 1
 	if s < 0 || s >= word.MaxParticipants {
 		return true
 	}
 	if s == d.seat {
 		return uint32(v>>32) != d.epoch
 	}
-	if uint32(d.parts[s].state.Load()>>32) != uint32(v>>32) {
+	if uint32(d.mem.Participants[s].State.Load()>>32) != uint32(v>>32) {
 		return true
 	}
 	alive, err := d.store.isAlive(s)
@@ -62,11 +59,11 @@ func (d *Domain) isReaperGone(v uint64) bool {
 // have set its bit in xowait before.
 func (d *Domain) isRecoveryFree() bool {
 	for {
-		v := d.hdr.recovery.Load()
+		v := d.mem.Header.Recovery.Load()
 		if v == 0 || d.isReaperGone(v) {
 			return true
 		}
-		if v&recoveryWait != 0 || d.hdr.recovery.CAS(v, v|recoveryWait) {
+		if v&layout.RecoveryWait != 0 || d.mem.Header.Recovery.CAS(v, v|layout.RecoveryWait) {
 			return false
 		}
 	}
@@ -79,13 +76,13 @@ func (d *Domain) isRecoveryFree() bool {
 // does nothing.
 func (d *Domain) unlockRecovery() {
 	for {
-		v := d.hdr.recovery.Load()
-		if v&^recoveryWait != d.recoveryHolderWord() {
+		v := d.mem.Header.Recovery.Load()
+		if v&^layout.RecoveryWait != d.recoveryHolderWord() {
 			return
 		}
-		if d.hdr.recovery.CAS(v, 0) {
-			if v&recoveryWait != 0 {
-				d.wakeBits(&d.hdr.xowait)
+		if d.mem.Header.Recovery.CAS(v, 0) {
+			if v&layout.RecoveryWait != 0 {
+				d.park.WakeBits(&d.mem.Header.XOWait)
 			}
 			return
 		}

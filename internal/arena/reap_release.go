@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -12,11 +14,11 @@ import (
 func (r *reaper) leaveBarriers() {
 	s := r.d.seat
 	for _, c := range r.cells {
-		if !r.dead[s] || Form(c.form.Load()) != FormBarrier {
+		if !r.dead[s] || Form(c.Form.Load()) != FormBarrier {
 			continue
 		}
-		if v := c.tickets[s].Load(); v&word.CountMask == 0 || v&word.IdentityMask != r.d.identity() {
-			c.shares[s].Store(0)
+		if v := c.Tickets[s].Load(); v&word.CountMask == 0 || v&word.IdentityMask != r.d.identity() {
+			c.Shares[s].Store(0)
 		}
 	}
 }
@@ -31,18 +33,18 @@ func (r *reaper) clearWaiterBits() {
 		return
 	}
 	for _, v := range r.views {
-		for i := range v.hdr.notEmpty {
-			v.hdr.notEmpty[i].AndNot(r.bits[i])
-			v.hdr.notFull[i].AndNot(r.bits[i])
+		for i := range v.hdr.NotEmpty {
+			v.hdr.NotEmpty[i].AndNot(r.bits[i])
+			v.hdr.NotFull[i].AndNot(r.bits[i])
 		}
 	}
 	for _, c := range r.cells {
 		if word.IsDisabled("cell waiter bits") {
 			break
 		}
-		for i := range c.waiting {
-			c.waiting[i].AndNot(r.bits[i])
-			c.watching[i].AndNot(r.bits[i])
+		for i := range c.Waiting {
+			c.Waiting[i].AndNot(r.bits[i])
+			c.Watching[i].AndNot(r.bits[i])
 		}
 	}
 }
@@ -77,14 +79,14 @@ func (r *reaper) releaseBlocks() bool {
 			return false
 		}
 	}
-	return r.eachBlock(func(i uint32, b *block) bool {
+	return r.eachBlock(func(i uint32, b *layout.Block) bool {
 		if !r.clearOwners(b) {
 			return false
 		}
-		switch w := b.w.Load(); {
+		switch w := b.State.Load(); {
 		case word.IsDisabled("try free"):
 		case !r.l.aside && w&(word.AllocBit|word.TMask|word.StampMask) == word.AllocBit &&
-			extKind(b.ext.Load()).finaliserMayWait() && !b.isOwned():
+			layout.ExtentKind(b.Extent.Load()).FinaliserMayWait() && !b.IsOwned():
 			left = r.d.finaliseInOtherLane(r.l, i, left)
 		default:
 			if r.l.tryFree(i); r.l.left.Load() {
@@ -97,13 +99,13 @@ func (r *reaper) releaseBlocks() bool {
 
 // clearOwners clears the owner bits of the dead in one block. It returns false if a living lane is
 // deciding whether the block's ring is free.
-func (r *reaper) clearOwners(b *block) bool {
+func (r *reaper) clearOwners(b *layout.Block) bool {
 	for j, dead := range r.bits {
-		if held := b.own[j].Load() & dead; held != 0 && !word.IsDisabled("owner bits") {
+		if held := b.Own[j].Load() & dead; held != 0 && !word.IsDisabled("owner bits") {
 			if !r.recordDeath(b, j*64+bits.TrailingZeros64(held)) {
 				return false
 			}
-			b.own[j].AndNot(dead)
+			b.Own[j].AndNot(dead)
 		}
 	}
 	return true
@@ -116,19 +118,19 @@ func (r *reaper) clearOwners(b *block) bool {
 //
 // The name must be written while the dead participant's bit still holds the token, and before the
 // finaliser sets NO_SENDERS or NO_RECEIVERS. So a process that sees the flag also finds the name.
-func (r *reaper) recordDeath(b *block, seat int) bool {
-	if !extKind(b.ext.Load()).isToken() {
+func (r *reaper) recordDeath(b *layout.Block, seat int) bool {
+	if !layout.ExtentKind(b.Extent.Load()).IsToken() {
 		return true
 	}
 	if seat == r.d.seat {
 		r.l.clearDeath(b)
 		return true
 	}
-	p := &r.d.parts[seat]
-	who := word.MakeIdentity(p.pid.Load(), uint64(p.state.Load().Epoch())) | uint64(seat)<<word.SeatShift
-	r.d.unfinished.Store(true) // must be set before a wakeup is requested
+	p := &r.d.mem.Participants[seat]
+	who := word.MakeIdentity(p.PID.Load(), uint64(p.State.Load().Epoch())) | uint64(seat)<<word.SeatShift
+	r.d.park.Unfinished.Store(true) // must be set before a wakeup is requested
 	known := r.l.recordDeath(briefly/20, b, who)
-	r.d.unfinished.Store(!known)
+	r.d.park.Unfinished.Store(!known)
 	return known
 }
 
@@ -136,13 +138,13 @@ func (r *reaper) recordDeath(b *block, seat int) bool {
 // that they may have owed: it marks the free hints as lost, and counts a relief.
 func (r *reaper) clearHeaderBits() {
 	d := r.d
-	for i := range d.hdr.spinners {
+	for i := range d.mem.Header.Spinners {
 		if word.IsDisabled("spinner bits") {
 			break
 		}
-		d.hdr.spinners[i].AndNot(r.bits[i])
-		d.hdr.xowait[i].AndNot(r.bits[i])
-		d.hdr.memwait[i].AndNot(r.bits[i])
+		d.mem.Header.Spinners[i].AndNot(r.bits[i])
+		d.mem.Header.XOWait[i].AndNot(r.bits[i])
+		d.mem.Header.MemWait[i].AndNot(r.bits[i])
 	}
 	if !word.IsDisabled("lost hints") {
 		d.markHintsLost()
@@ -158,8 +160,8 @@ func (r *reaper) clearHeaderBits() {
 // participants again.
 func (d *Domain) releaseDead(dead *deadSet) (n int) {
 	if !word.IsDisabled("ring all") {
-		d.wakeAll(allTopics)
-		d.park.handleWakeup()
+		d.park.WakeAll(park.AllTopics)
+		d.park.HandleWakeup()
 	}
 	for s := range dead {
 		if dead[s] && !word.IsDisabled("release dead") && d.freeSeat(s) {
@@ -176,11 +178,11 @@ func (d *Domain) releaseDead(dead *deadSet) (n int) {
 // Until then every word with the dead participant's identity names a participant that is DEAD;
 // afterwards the old epoch in the word marks it as gone for ever.
 func (d *Domain) freeSeat(seat int) bool {
-	p := &d.parts[seat]
-	v := p.state.Load()
+	p := &d.mem.Participants[seat]
+	v := p.State.Load()
 	if !v.HasState(word.ParticipantDead) {
 		return false
 	}
-	p.state.CAS(v, v.NextEpoch())
+	p.State.CAS(v, v.NextEpoch())
 	return true
 }

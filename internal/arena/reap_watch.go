@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -13,7 +14,7 @@ import (
 // and one of them may be stopped. When a pidfd fires, the watcher reaps, and finds all other dead
 // participants as well. A participant that joins or leaves wakes the two living ones before it,
 // which choose again which seats to watch. If both watchers are stopped, waiters notice the death
-// (Note [Doubt]).
+// (Note [Death checks] in package park).
 
 // watched is the number of participants that each participant watches.
 const watched = 2
@@ -44,7 +45,7 @@ func (d *Domain) watchNextLiving(ctx context.Context) bool {
 	seats := d.nextLivingSeats()
 	ended := make(chan end, watched)
 	for _, s := range seats {
-		go func() { ended <- end{s, d.store.awaitDeath(ctx, int(d.parts[s].pid.Load()), s)} }()
+		go func() { ended <- end{s, d.store.awaitDeath(ctx, int(d.mem.Participants[s].PID.Load()), s)} }()
 	}
 	select {
 	case <-ctx.Done():
@@ -92,7 +93,7 @@ func (d *Domain) nextLivingSeats() (seats []int) {
 	dead := false
 	for i := 1; i < word.MaxParticipants && len(seats) < watched; i++ {
 		s := (d.seat + i) % word.MaxParticipants
-		if d.parts[s].state.Load().HasState(word.ParticipantFree) {
+		if d.mem.Participants[s].State.Load().HasState(word.ParticipantFree) {
 			continue
 		}
 		if alive, err := d.store.isAlive(s); err != nil || alive {
@@ -115,7 +116,7 @@ func (d *Domain) announceLeave(quiet bool) {
 	if quiet {
 		d.announceSeat()
 	} else {
-		d.announceChange(allTopics)
+		d.announceChange(park.AllTopics)
 	}
 }
 
@@ -129,22 +130,22 @@ func (d *Domain) leavesQuietly() bool {
 
 // announceChange has every other participant choose again which seats to watch, look for dead ones,
 // and test the conditions of the topic.
-func (d *Domain) announceChange(t topic) {
-	d.hdr.members.Add(1)
-	d.wakeAll(t)
+func (d *Domain) announceChange(t park.Topic) {
+	d.mem.Header.Members.Add(1)
+	d.park.WakeAll(t)
 }
 
 // announceSeat has the participants that watch this one's seat choose again. They are the [watched]
 // living ones before it in the circle. The watchers of a dead one look again in any case.
 func (d *Domain) announceSeat() {
-	d.hdr.members.Add(1)
+	d.mem.Header.Members.Add(1)
 	for i, n := 1, 0; i < word.MaxParticipants && n < watched; i++ {
 		s := (d.seat - i + word.MaxParticipants) % word.MaxParticipants
-		if d.parts[s].state.Load().HasState(word.ParticipantFree) {
+		if d.mem.Participants[s].State.Load().HasState(word.ParticipantFree) {
 			continue
 		}
 		if alive, err := d.store.isAlive(s); err != nil || alive {
-			d.wakeBell(s, noTopic)
+			d.park.RingBell(s, park.NoTopic)
 			n++
 		}
 	}
@@ -157,7 +158,7 @@ type news struct{ members, pressure uint64 }
 // set of participants, requests to collect garbage, and the end of an obstacle to a reap. It
 // returns the counters that it has handled.
 func (d *Domain) handleNews(seen news) news {
-	now := news{d.hdr.members.Load(), d.hdr.pressure.Load()}
+	now := news{d.mem.Header.Members.Load(), d.mem.Header.Pressure.Load()}
 	if now.members != seen.members {
 		select {
 		case d.relink <- struct{}{}:
@@ -167,7 +168,7 @@ func (d *Domain) handleNews(seen news) news {
 	if now.pressure != seen.pressure {
 		go d.collectForOthers()
 	}
-	if d.unfinished.Load() {
+	if d.park.Unfinished.Load() {
 		d.reapSoon()
 	}
 	return now

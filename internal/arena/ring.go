@@ -5,84 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"structs"
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
-
-// ring is the header of a ring's block. The slots follow it.
-type ring struct {
-	_ structs.HostLayout
-
-	capacity  word.Word // number of slots, a power of two
-	flags     word.Word
-	senders   word.Word // handle of the sending end's token
-	receivers word.Word
-	limit     word.Word    // maximum number of messages, at most capacity
-	dead      [2]word.Word // processes that died as the last sender and the last receiver
-	text      [72]byte     // RingOptions.Label
-	tail      word.Word    // hint: the next ticket to claim
-	_         [120]byte
-	head      word.Word // hint: the next ticket to read
-	returns   word.Word // unacknowledged ends of leases 32 | ends that gets have looked for 32
-	_         [112]byte
-	notEmpty  [ownWords]word.Word // participants waiting for a message
-	notFull   [ownWords]word.Word // participants waiting for a slot
-	_         [64]byte
-}
-
-const ringHead = 512
-
-// Flags of a ring. A flag must never be cleared.
-const (
-	ringFinished = 1 << iota
-	ringNoSenders
-	ringNoReceivers
-	ringBoard  // its messages have names; see ring_board.go
-	ringNews   // its messages are read in place; see ring_news.go
-	ringLeases // one of its messages was leased; see ring_lease.go
-)
-
-// slot holds one message. A message with at most one block and a body of at most 32 bytes, such as
-// a number or a tensor, fits into the slot's first cache line.
-type slot struct {
-	_ structs.HostLayout
-
-	word   word.Of[word.Slot] // lap 44 | span 3 | state 3 | lane 14
-	opseq  word.Word          // put number of the lane that wrote the message
-	meta   word.Word          // writing lane 32 | body length 16 | blocks 8 | flags 8
-	first  word.Word          // handle of the first block
-	body   [slotBody]byte
-	others [slotBlocks - 1]word.Word // handles of the other blocks
-}
-
-// blockWord returns the word with the handle of block i.
-func (s *slot) blockWord(i int) *word.Word {
-	if i == 0 {
-		return &s.first
-	}
-	return &s.others[i-1]
-}
-
-const (
-	slotBlocks = 4
-	slotBody   = 200
-	slotSize   = 256
-	metaSpill  = 1 // body and table of blocks are in a separate block, blocks[0]
-)
-
-// storeEndWord stores the word that ends a put or get of the slot's message. The caller looks at
-// the waiters next, and the store must be visible before that look. If the message has blocks, the
-// CAS that clears their stamps orders the two, so a plain [Word.Set] is enough.
-func (s *slot) storeEndWord(w word.Slot, order []uint32) {
-	if len(order) == 0 {
-		s.word.Store(w)
-	} else {
-		s.word.Set(w)
-	}
-}
 
 // A Ring is a bounded queue of messages, with any number of senders and receivers in any
 // participants of the domain. A message owns one reference to each block that it carries, so its
@@ -93,8 +22,8 @@ func (s *slot) storeEndWord(w word.Slot, order []uint32) {
 type Ring struct {
 	d     *Domain
 	h     Handle
-	b     *block
-	hdr   *ring
+	b     *layout.Block
+	hdr   *layout.RingHeader
 	slots unsafe.Pointer
 	cap   uint64
 	bits  int
@@ -104,13 +33,13 @@ type Ring struct {
 	seen  atomic.Uint64 // the head as last read by this view
 	gone  atomic.Bool   // the view is closed
 
-	notEmpty waitQueue
-	notFull  waitQueue
+	notEmpty park.Queue
+	notFull  park.Queue
 }
 
 // SlotSize is the size of a ring's slot in bytes. Each message takes one. A message that does not
 // fit goes into a block of its own.
-const SlotSize = slotSize
+const SlotSize = layout.SlotSize
 
 // RingOptions describes a new ring.
 type RingOptions struct {
@@ -138,12 +67,12 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 		return nil, 0, 0, fmt.Errorf("shm: new ring: capacity %d, want 1 to 2^30", opts.Capacity)
 	}
 	slots := uint64(1) << bits.Len64(uint64(opts.Capacity-1))
-	size := ringHead + slots*slotSize
+	size := layout.RingHeaderSize + slots*layout.SlotSize
 	commit := size
 	if opts.Grow || size > mostCommitted {
-		commit = min(size, 16*pageSize)
+		commit = min(size, 16*layout.PageSize)
 	}
-	h, err := d.allocObject(briefly, size, commit, objectRing)
+	h, err := d.allocObject(briefly, size, commit, layout.ObjectRing)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -152,26 +81,26 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 			err = errors.Join(err, d.Release(h))
 		}
 	}()
-	hdr, err := d.ringHeader(&d.blocks[h.Block()])
+	hdr, err := d.ringHeader(&d.mem.Blocks[h.Block()])
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	if senders, err = d.newEnd(h, objectSenders); err != nil {
+	if senders, err = d.newEnd(h, layout.ObjectSenders); err != nil {
 		return nil, 0, 0, err
 	}
-	if receivers, err = d.newEnd(h, objectReceivers); err != nil {
+	if receivers, err = d.newEnd(h, layout.ObjectReceivers); err != nil {
 		return nil, 0, 0, errors.Join(err, d.Release(senders))
 	}
 	flags := uint64(0)
 	if opts.News {
-		flags = ringNews
+		flags = layout.RingNews
 	}
-	hdr.flags.Store(flags)
-	hdr.senders.Store(uint64(senders))
-	hdr.receivers.Store(uint64(receivers))
-	hdr.limit.Store(uint64(opts.Capacity))
-	hdr.setLabel(opts.Label)
-	hdr.capacity.Store(slots)
+	hdr.Flags.Store(flags)
+	hdr.Senders.Store(uint64(senders))
+	hdr.Receivers.Store(uint64(receivers))
+	hdr.Limit.Store(uint64(opts.Capacity))
+	hdr.SetLabel(opts.Label)
+	hdr.Capacity.Store(slots)
 	r, err = d.OpenRing(h)
 	return r, senders, receivers, err
 }
@@ -183,33 +112,33 @@ func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	if extKind(b.ext.Load()) != objectRing {
+	if layout.ExtentKind(b.Extent.Load()) != layout.ObjectRing {
 		return nil, fmt.Errorf("%w: %v is not a ring", ErrCorrupt, h)
 	}
 	r, err := d.ringOf(b)
 	if err != nil {
 		return nil, err
 	}
-	if r.hasFlags(ringBoard) {
+	if r.hasFlags(layout.RingBoard) {
 		return nil, fmt.Errorf("%w: %v is the board of names", ErrCorrupt, h)
 	}
 	r.h = h
-	r.notEmpty = waitQueue{d: d, bits: &r.hdr.notEmpty, ready: r.isReadable, backoffs: new(backoffs)}
+	r.notEmpty = park.Queue{Lot: &d.park, Bits: &r.hdr.NotEmpty, Ready: r.isReadable, Backoffs: new(park.Backoffs)}
 	if r.news {
-		r.notEmpty.ready = r.isClosed // no message is taken, so no wakeup is passed on
+		r.notEmpty.SetReady(r.isClosed) // no message is taken, so no wakeup is passed on
 	}
-	r.notFull = waitQueue{d: d, bits: &r.hdr.notFull, ready: r.isWritable, backoffs: new(backoffs)}
-	d.park.addQueues(&r.notEmpty, &r.notFull)
+	r.notFull = park.Queue{Lot: &d.park, Bits: &r.hdr.NotFull, Ready: r.isWritable, Backoffs: new(park.Backoffs)}
+	d.park.Add(&r.notEmpty, &r.notFull)
 	return r, nil
 }
 
 // ringOf returns a view without wait queues, for reapers and observers.
-func (d *Domain) ringOf(b *block) (*Ring, error) {
+func (d *Domain) ringOf(b *layout.Block) (*Ring, error) {
 	hdr, err := d.ringHeader(b)
 	if err != nil {
 		return nil, err
 	}
-	_, most, err := d.blockRange(b.ext.Load())
+	_, most, err := d.blockRange(b.Extent.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -217,40 +146,35 @@ func (d *Domain) ringOf(b *block) (*Ring, error) {
 }
 
 // ringIn returns a view of the ring at hdr. most is the maximum size of the ring's block in bytes.
-func (d *Domain) ringIn(b *block, hdr *ring, most uint64) (*Ring, error) {
-	n := hdr.capacity.Load()
-	if n&(n-1) != 0 || n == 0 || n > (max(most, ringHead)-ringHead)/slotSize {
-		return nil, fmt.Errorf("%w: ring has capacity %d", ErrCorrupt, n)
+func (d *Domain) ringIn(b *layout.Block, hdr *layout.RingHeader, most uint64) (*Ring, error) {
+	n, limit, err := hdr.Size(most)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	limit := hdr.limit.Load()
-	if limit == 0 || limit > n {
-		return nil, fmt.Errorf("%w: ring has %d slots for %d messages", ErrCorrupt, n, limit)
-	}
-	r := &Ring{d: d, b: b, hdr: hdr, limit: limit, slots: unsafe.Add(unsafe.Pointer(hdr), ringHead), cap: n,
-		bits: bits.TrailingZeros64(n)}
-	r.news = r.hasFlags(ringNews)
+	r := &Ring{d: d, b: b, hdr: hdr, limit: limit, slots: hdr.Slots(), cap: n, bits: bits.TrailingZeros64(n)}
+	r.news = r.hasFlags(layout.RingNews)
 	r.isBacked(0)
 	return r, nil
 }
 
-func (d *Domain) ringHeader(b *block) (*ring, error) {
+func (d *Domain) ringHeader(b *layout.Block) (*layout.RingHeader, error) {
 	p, err := d.bytesOf(b)
-	if err == nil && len(p) < ringHead {
+	if err == nil && len(p) < layout.RingHeaderSize {
 		err = reportCorruption("the committed length of a ring", uint64(len(p)))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return (*ring)(unsafe.Pointer(&p[0])), nil
+	return (*layout.RingHeader)(unsafe.Pointer(&p[0])), nil
 }
 
 // Close closes the view. Calls that wait on it return [ErrClosed]. It releases no reference, and
 // the caller must hold the ring's block until these calls have returned.
 func (r *Ring) Close() {
 	r.gone.Store(true)
-	r.d.park.removeQueues(&r.notEmpty, &r.notFull)
-	r.notEmpty.closeQueue()
-	r.notFull.closeQueue()
+	r.d.park.Remove(&r.notEmpty, &r.notFull)
+	r.notEmpty.Close()
+	r.notFull.Close()
 }
 
 // Handle returns the handle of the ring's block.
@@ -260,17 +184,17 @@ func (r *Ring) Handle() Handle { return r.h }
 func (r *Ring) Cap() int { return int(r.limit) }
 
 // Senders returns the handle of the sending end's token.
-func (r *Ring) Senders() Handle { return Handle(r.hdr.senders.Load()) }
+func (r *Ring) Senders() Handle { return Handle(r.hdr.Senders.Load()) }
 
 // Receivers returns the handle of the receiving end's token.
-func (r *Ring) Receivers() Handle { return Handle(r.hdr.receivers.Load()) }
+func (r *Ring) Receivers() Handle { return Handle(r.hdr.Receivers.Load()) }
 
 // Len returns the number of claimed messages. It includes messages that are being put and excludes
 // messages that are being read. The number may have changed by the time Len returns.
 func (r *Ring) Len() int {
-	for head := r.hdr.head.Load(); ; {
-		tail := r.hdr.tail.Load()
-		again := r.hdr.head.Load()
+	for head := r.hdr.Head.Load(); ; {
+		tail := r.hdr.Tail.Load()
+		again := r.hdr.Head.Load()
 		if head == again { // both values were current when the tail was read
 			n := int(min(max(int64(tail-head), 0), int64(r.limit)))
 			if r.hasReturns() {
@@ -289,12 +213,12 @@ func (r *Ring) Empty() bool {
 		return false
 	}
 	r.advanceHead()
-	tk := r.hdr.head.Load()
+	tk := r.hdr.Head.Load()
 	for range r.cap {
 		if !r.isBacked(tk) {
 			return true
 		}
-		switch w := r.slot(tk).word.Load(); {
+		switch w := r.slot(tk).Word.Load(); {
 		case w.Lap() != r.lap(tk):
 			return false // another get has advanced the head meanwhile
 		case w.State() != word.SlotSkip:
@@ -308,39 +232,39 @@ func (r *Ring) Empty() bool {
 // Finish marks the ring as finished. Further puts fail with [ErrFinished], and gets fail with it
 // once the ring is empty.
 func (r *Ring) Finish() {
-	r.hdr.flags.Or(ringFinished)
-	r.d.wakeBits(&r.hdr.notEmpty)
-	r.d.wakeBits(&r.hdr.notFull)
+	r.hdr.Flags.Or(layout.RingFinished)
+	r.d.park.WakeBits(&r.hdr.NotEmpty)
+	r.d.park.WakeBits(&r.hdr.NotFull)
 }
 
 // isClosed reports whether waits on this view must end, because the view or the domain is closed.
 func (r *Ring) isClosed() bool { return r.gone.Load() || r.d.closed.Load() }
 
-func (r *Ring) hasFlags(flags uint64) bool { return r.hdr.flags.Load()&flags != 0 }
+func (r *Ring) hasFlags(flags uint64) bool { return r.hdr.Flags.Load()&flags != 0 }
 
 // finishedError returns the error for a ring without receivers, or without senders, depending on
 // the flag: [ErrFinished], joined with the death of the last holder if that was the cause.
 func (r *Ring) finishedError(without uint64) error {
-	w := r.hdr.dead[0].Load()
-	if without == ringNoReceivers {
-		w = r.hdr.dead[1].Load()
+	w := r.hdr.Dead[0].Load()
+	if without == layout.RingNoReceivers {
+		w = r.hdr.Dead[1].Load()
 	}
-	if w == 0 || r.hasFlags(ringFinished) {
+	if w == 0 || r.hasFlags(layout.RingFinished) {
 		return ErrFinished
 	}
 	return newPeerError(word.Lock(w), ErrFinished)
 }
 
 // lap returns the lap of a ticket.
-func (r *Ring) lap(ticket uint64) uint64 { return ticket >> r.bits & (1<<(64-word.SlotLapShift) - 1) }
+func (r *Ring) lap(ticket uint64) uint64 { return layout.LapOf(ticket, r.bits) }
 
-func (r *Ring) slot(ticket uint64) *slot {
-	return (*slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*slotSize))
+func (r *Ring) slot(ticket uint64) *layout.Slot {
+	return (*layout.Slot)(unsafe.Add(r.slots, (ticket&(r.cap-1))*layout.SlotSize))
 }
 
 // slotIndex returns the index of slot s in the ring.
-func (r *Ring) slotIndex(s *slot) uint64 {
-	return uint64(uintptr(unsafe.Pointer(s))-uintptr(r.slots)) / slotSize
+func (r *Ring) slotIndex(s *layout.Slot) uint64 {
+	return uint64(uintptr(unsafe.Pointer(s))-uintptr(r.slots)) / layout.SlotSize
 }
 
 // isBacked reports whether the slot of ticket has pages. A slot without pages must not be touched:
@@ -351,8 +275,8 @@ func (r *Ring) isBacked(ticket uint64) bool {
 		return true
 	}
 	n := r.cap
-	if c := r.b.committed.Load(); c >= ringHead { // a small block shares the pages of its slab
-		n = min((c-ringHead)/slotSize, n)
+	if c := r.b.Committed.Load(); c >= layout.RingHeaderSize { // a small block shares the pages of its slab
+		n = min((c-layout.RingHeaderSize)/layout.SlotSize, n)
 	}
 	r.ready.Store(n)
 	return i < n
@@ -363,9 +287,9 @@ func (r *Ring) isReadable() bool {
 	if r.hasReturns() {
 		return true
 	}
-	tk := r.hdr.head.Load()
+	tk := r.hdr.Head.Load()
 	if r.isBacked(tk) {
-		w := r.slot(tk).word.Load()
+		w := r.slot(tk).Word.Load()
 		lap := r.lap(tk)
 		switch st := w.State(); {
 		case w.IsAfter(lap), w.Lap() == lap && st != word.SlotEmpty && st != word.SlotWriting:
@@ -374,29 +298,30 @@ func (r *Ring) isReadable() bool {
 			return r.isClosed() // regardless of the flags, this message comes first
 		}
 	}
-	return r.hasFlags(ringFinished|ringNoSenders) && !r.hasOutstanding() || r.isClosed()
+	return r.hasFlags(layout.RingFinished|layout.RingNoSenders) && !r.hasOutstanding() || r.isClosed()
 }
 
 // isWritable reports whether a put would return without waiting.
 func (r *Ring) isWritable() bool {
-	tk := r.hdr.tail.Load()
+	tk := r.hdr.Tail.Load()
 	if !r.isBacked(tk) {
 		return true
 	}
-	w := r.slot(tk).word.Load()
-	return !w.IsBefore(r.lap(tk)) && !r.exceedsLimit(tk) || r.hasFlags(ringFinished|ringNoReceivers) || r.isClosed()
+	w := r.slot(tk).Word.Load()
+	return !w.IsBefore(r.lap(tk)) && !r.exceedsLimit(tk) || r.hasFlags(layout.RingFinished|layout.RingNoReceivers) ||
+		r.isClosed()
 }
 
 // checkRoom returns nil if a TryPut would find a free slot, otherwise [ErrFull] or errGetting.
 func (r *Ring) checkRoom() error {
 	for {
-		tk := r.hdr.tail.Load()
+		tk := r.hdr.Tail.Load()
 		if !r.isBacked(tk) {
 			return nil
 		}
 		limited := r.exceedsLimit(tk)
-		switch w, lap := r.slot(tk).word.Load(), r.lap(tk); {
-		case r.hdr.tail.Load() != tk:
+		switch w, lap := r.slot(tk).Word.Load(), r.lap(tk); {
+		case r.hdr.Tail.Load() != tk:
 		case limited:
 			return ErrFull
 		case w.IsBefore(lap):
@@ -437,14 +362,14 @@ func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool)
 		}
 		if err == nil || !errors.Is(err, ErrFull) {
 			if waited {
-				r.notFull.passWakeup()
+				r.notFull.PassWakeup()
 			}
 			return err
 		}
 		if ended != nil {
 			return ended
 		}
-		if ended = r.notFull.awaitCondition(ctx, r.isClosed); ended == ErrClosed {
+		if ended = r.notFull.Await(ctx, r.isClosed); ended == ErrClosed {
 			return ended
 		}
 	}
@@ -466,14 +391,14 @@ func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error
 		}
 		if err == nil || !errors.Is(err, ErrEmpty) {
 			if waited {
-				r.notEmpty.passWakeup()
+				r.notEmpty.PassWakeup()
 			}
 			return err
 		}
 		if ended != nil {
 			return ended
 		}
-		if ended = r.notEmpty.awaitCondition(ctx, r.isClosed); ended == ErrClosed {
+		if ended = r.notEmpty.Await(ctx, r.isClosed); ended == ErrClosed {
 			return ended
 		}
 	}
@@ -499,7 +424,7 @@ func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 func isPastDeadline(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
 
 // awaitOtherLane waits briefly until the lane that was in the way has gone on.
-func (r *Ring) awaitOtherLane(l *waitQueue, ready func() bool) error {
+func (r *Ring) awaitOtherLane(l *park.Queue, ready func() bool) error {
 	ctx, cancel := beginWait(briefly)
 	defer cancel()
 	return r.awaitReady(ctx, l, ready)
@@ -525,17 +450,17 @@ func (r *Ring) AwaitRoom(ctx context.Context) error {
 	return err
 }
 
-func (r *Ring) awaitReady(ctx context.Context, l *waitQueue, ready func() bool) error {
+func (r *Ring) awaitReady(ctx context.Context, l *park.Queue, ready func() bool) error {
 	for !ready() {
-		if err := l.awaitCondition(ctx, r.isClosed); err != nil {
+		if err := l.Await(ctx, r.isClosed); err != nil {
 			return err
 		}
 	}
 	if r.isClosed() {
-		l.clearBit()
+		l.ClearBit()
 		return ErrClosed
 	}
-	l.passWakeup() // the message or the slot is still available to others
+	l.PassWakeup() // the message or the slot is still available to others
 	return nil
 }
 
@@ -557,10 +482,10 @@ func (r *Ring) exceedsLimit(tk uint64) bool {
 	if !full(r.seen.Load()) {
 		return false
 	}
-	head := r.hdr.head.Load()
+	head := r.hdr.Head.Load()
 	if full(head) {
 		r.advanceHead() // a reader may have died before it advanced the head
-		head = r.hdr.head.Load()
+		head = r.hdr.Head.Load()
 	}
 	word.SetLocal(&r.seen, head)
 	return full(head)
@@ -574,11 +499,11 @@ func (r *Ring) exceedsLimit(tk uint64) bool {
 // farther ahead than the next lap is left to next, which reports the corruption.
 func (r *Ring) advanceHead() {
 	for {
-		tk := r.hdr.head.Load()
+		tk := r.hdr.Head.Load()
 		if !r.isBacked(tk) {
 			return
 		}
-		w, lap := r.slot(tk).word.Load(), r.lap(tk)
+		w, lap := r.slot(tk).Word.Load(), r.lap(tk)
 		if w.IsBefore(lap) || w.IsAfter(lap+1) ||
 			w.Lap() == lap && w.State() != word.SlotReading && w.State() != word.SlotLeased {
 			return

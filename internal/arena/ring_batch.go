@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -26,10 +27,10 @@ func (b *Batch) At(i int) []byte {
 }
 
 // MaxBatch is the maximum number of messages moved by one claim.
-const MaxBatch = 128
+const MaxBatch = layout.MaxBatch
 
 // SlotBody is the maximum length in bytes of a message's body in a batch.
-const SlotBody = slotBody
+const SlotBody = layout.SlotBody
 
 // Room returns the number of messages that the ring has room for. The number may have changed by
 // the time Room returns.
@@ -55,8 +56,8 @@ func (r *Ring) TryPutBatch(b *Batch) (n int, err error) {
 }
 
 func (r *Ring) putBatch(b *Batch) (n int, err error) {
-	if r.hasFlags(ringFinished | ringNoReceivers) {
-		return 0, r.finishedError(ringNoReceivers)
+	if r.hasFlags(layout.RingFinished | layout.RingNoReceivers) {
+		return 0, r.finishedError(layout.RingNoReceivers)
 	}
 	l, err := r.d.acquireLane()
 	if err != nil {
@@ -73,7 +74,7 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 		r.d.addRef(r.index())
 	}
 	if n > 0 {
-		r.notEmpty.wakeParticipant() // within the lane, as in putMessage
+		r.notEmpty.WakeParticipant() // within the lane, as in putMessage
 	}
 	l.unlock()
 	if deserted {
@@ -101,19 +102,19 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 	}
 	if r.hasNoReceivers() {
 		for j := n; j > 0; j-- {
-			r.slot(tk + j - 1).word.Store(word.MakeSlot(r.lap(tk+j-1), word.SlotSkip, 0))
+			r.slot(tk + j - 1).Word.Store(word.MakeSlot(r.lap(tk+j-1), word.SlotSkip, 0))
 		}
-		return 0, r.finishedError(ringNoReceivers)
+		return 0, r.finishedError(layout.RingNoReceivers)
 	}
 	for j := range n {
 		s, p := r.slot(tk+j), b.At(i+int(j))
-		s.setHeader(l, len(p), 0)
-		copy(s.body[:], p)
+		l.setHeader(s, len(p), 0)
+		copy(s.Body[:], p)
 		if j > 0 {
-			s.word.Set(word.MakeSlot(r.lap(tk+j), word.SlotFull, l.id))
+			s.Word.Set(word.MakeSlot(r.lap(tk+j), word.SlotFull, l.id))
 		}
 	}
-	r.slot(tk).word.Store(word.MakeSlot(r.lap(tk), word.SlotFull, l.id))
+	r.slot(tk).Word.Store(word.MakeSlot(r.lap(tk), word.SlotFull, l.id))
 	return int(n), nil
 }
 
@@ -125,7 +126,7 @@ func (r *Ring) putSpan(l *lane, b *Batch, i int) (int, error) {
 func (r *Ring) countFree(tk, most uint64) uint64 {
 	n, most := uint64(1), min(most, MaxBatch, r.cap)
 	for n < most && r.isBacked(tk+n) && !r.exceedsLimit(tk+n) &&
-		r.slot(tk+n).word.Load() == word.MakeSlot(r.lap(tk+n), word.SlotEmpty, 0) {
+		r.slot(tk+n).Word.Load() == word.MakeSlot(r.lap(tk+n), word.SlotEmpty, 0) {
 		n++
 	}
 	return floorPower(n)
@@ -145,7 +146,7 @@ func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
 		k = r.getSpan(l, b, most-n)
 	}
 	if n > 0 {
-		r.notFull.wakeParticipant()
+		r.notFull.WakeParticipant()
 	}
 	l.unlock()
 	return n, nil
@@ -158,24 +159,24 @@ func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
 func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 	var lengths [MaxBatch]uint8
 	for {
-		tk := r.hdr.head.Load()
+		tk := r.hdr.Head.Load()
 		s, lap := r.slot(tk), r.lap(tk)
 		w, n := r.findPlainSpan(tk, uint64(most), &lengths)
 		if n == 0 {
 			return 0
 		}
-		if !s.word.CAS(w, word.MakeSlot(lap, word.SlotReading, l.id).WithSpan(n)) {
+		if !s.Word.CAS(w, word.MakeSlot(lap, word.SlotReading, l.id).WithSpan(n)) {
 			continue
 		}
-		r.hdr.head.CAS(tk, tk+n)
+		r.hdr.Head.CAS(tk, tk+n)
 		for j := range n {
-			b.Body = append(b.Body, r.slot(tk + j).body[:lengths[j]]...)
+			b.Body = append(b.Body, r.slot(tk + j).Body[:lengths[j]]...)
 			b.Ends = append(b.Ends, len(b.Body))
 		}
 		for j := uint64(1); j < n; j++ {
-			r.slot(tk + j).word.Set(word.MakeSlot(r.lap(tk+j)+1, word.SlotEmpty, 0))
+			r.slot(tk + j).Word.Set(word.MakeSlot(r.lap(tk+j)+1, word.SlotEmpty, 0))
 		}
-		s.word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
+		s.Word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
 		return int(n)
 	}
 }
@@ -186,13 +187,13 @@ func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 func (r *Ring) findPlainSpan(tk, most uint64, lengths *[MaxBatch]uint8) (first word.Slot, n uint64) {
 	for most = min(most, MaxBatch, r.cap); n < most && r.isBacked(tk+n); n++ {
 		s, lap := r.slot(tk+n), r.lap(tk+n)
-		w := s.word.Load()
+		w := s.Word.Load()
 		if w != word.MakeSlot(lap, word.SlotFull, w.Lane()) {
 			break
 		}
-		meta := s.meta.Load()
+		meta := s.Meta.Load()
 		length := meta >> 16 & 0xffff
-		if meta&0xffff != 0 || length > slotBody { // has blocks, or is spilled
+		if meta&0xffff != 0 || length > layout.SlotBody { // has blocks, or is spilled
 			break
 		}
 		lengths[n] = uint8(length)
@@ -208,11 +209,11 @@ func (r *Ring) findPlainSpan(tk, most uint64, lengths *[MaxBatch]uint8) (first w
 
 // forRestOfSpan calls f for each slot after the first, s, of the span that word w claimed, with the
 // slot's word. Slots that have moved on to another lap are skipped.
-func (r *Ring) forRestOfSpan(s *slot, w word.Slot, f func(*slot, word.Slot)) {
+func (r *Ring) forRestOfSpan(s *layout.Slot, w word.Slot, f func(*layout.Slot, word.Slot)) {
 	tk := w.Lap()<<r.bits | r.slotIndex(s)
 	for j := uint64(1); j < min(w.Span(), r.cap) && r.isBacked(tk+j); j++ {
 		s := r.slot(tk + j)
-		if w := s.word.Load(); w.Lap() == r.lap(tk+j) {
+		if w := s.Word.Load(); w.Lap() == r.lap(tk+j) {
 			f(s, w)
 		}
 	}

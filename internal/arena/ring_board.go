@@ -2,12 +2,11 @@ package arena
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
-	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -44,7 +43,7 @@ const (
 // must release it. If there is no board, it makes one, or returns [ErrNotExist] if make is false.
 func (d *Domain) acquireBoard(ctx context.Context, make bool) (*Ring, error) {
 	for {
-		h := Handle(d.hdr.names.Load())
+		h := Handle(d.mem.Header.Names.Load())
 		if h != 0 {
 			r, err := d.openBoard(ctx, h)
 			if !errors.Is(err, ErrStale) {
@@ -64,9 +63,9 @@ func (d *Domain) openBoard(ctx context.Context, h Handle) (*Ring, error) {
 	if err := d.importBlock(ctx, h); err != nil {
 		return nil, err
 	}
-	b := &d.blocks[h.Block()]
+	b := &d.mem.Blocks[h.Block()]
 	r, err := d.ringOf(b)
-	if err == nil && (extKind(b.ext.Load()) != objectRing || !r.hasFlags(ringBoard)) {
+	if err == nil && (layout.ExtentKind(b.Extent.Load()) != layout.ObjectRing || !r.hasFlags(layout.RingBoard)) {
 		err = reportCorruption("the header's board of names", uint64(h))
 	}
 	if err != nil {
@@ -83,18 +82,19 @@ func (d *Domain) openBoard(ctx context.Context, h Handle) (*Ring, error) {
 // The CAS starts from the stale handle (docs/memory.md, "Rings, ends and other objects"), so if two
 // processes find no board, one of them installs its own and the other one releases its own.
 func (d *Domain) replaceBoard(ctx context.Context, old Handle) (*Ring, error) {
-	h, err := d.allocObject(ctx, ringHead+boardSlots*slotSize, 16*pageSize, objectRing)
+	const size = layout.RingHeaderSize + boardSlots*layout.SlotSize
+	h, err := d.allocObject(ctx, size, 16*layout.PageSize, layout.ObjectRing)
 	if err != nil {
 		return nil, err
 	}
-	hdr, err := d.ringHeader(&d.blocks[h.Block()])
+	hdr, err := d.ringHeader(&d.mem.Blocks[h.Block()])
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
-	hdr.flags.Store(ringBoard)
-	hdr.limit.Store(MaxNames)
-	hdr.capacity.Store(boardSlots)
-	if !d.hdr.names.CAS(uint64(old), uint64(h)) {
+	hdr.Flags.Store(layout.RingBoard)
+	hdr.Limit.Store(MaxNames)
+	hdr.Capacity.Store(boardSlots)
+	if !d.mem.Header.Names.CAS(uint64(old), uint64(h)) {
 		return nil, d.Release(h)
 	}
 	r, err := d.openBoard(ctx, h)
@@ -131,13 +131,13 @@ func hashName(name string) uint64 {
 //
 // Invariant (docs/memory.md, "Names"): pages are only ever added to a board, and they must be added
 // before a slot in them becomes FULL. So findName looks at all levels that can hold the name.
-func (r *Ring) findName(name string) (*slot, word.Slot) {
+func (r *Ring) findName(name string) (*layout.Slot, word.Slot) {
 	label, hash := makeLabel(name, nil), hashName(name)
 	for k := levelCount(r.backedSlots()) - 1; k >= 0; k-- {
 		first := levelAt(k).firstChoice(k, hash)
 		for i := first; i < first+levelChoice; i++ {
 			s := r.slot(i)
-			if w := s.word.Load(); w.State() == word.SlotFull && s.hasPrefix(label) {
+			if w := s.Word.Load(); w.State() == word.SlotFull && s.HasPrefix(label) {
 				return s, w
 			}
 		}
@@ -155,7 +155,7 @@ func (r *Ring) backedSlots() uint64 {
 // which excludes other puts. So a slot that a dead lane has claimed is free again once the dead
 // lane's stamp is cleared. It returns [ErrExist] or [ErrTooManyNames], or unbacked if the board
 // must grow first.
-func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
+func (r *Ring) claimName(l *lane, name string) (*layout.Slot, uint64, error) {
 	if s, _ := r.findName(name); s != nil {
 		return nil, 0, ErrExist
 	}
@@ -168,11 +168,11 @@ func (r *Ring) claimName(l *lane, name string) (*slot, uint64, error) {
 		first := v.firstChoice(k, hash)
 		for i := first; i < first+levelChoice; i++ {
 			s := r.slot(i)
-			w := s.word.Load()
+			w := s.Word.Load()
 			if st := w.State(); st != word.SlotEmpty && st != word.SlotSkip {
 				continue
 			}
-			if lap := w.Lap(); s.word.CAS(w, word.MakeSlot(lap, word.SlotWriting, l.id)) {
+			if lap := w.Lap(); s.Word.CAS(w, word.MakeSlot(lap, word.SlotWriting, l.id)) {
 				return s, lap, nil
 			}
 		}
@@ -187,7 +187,7 @@ func (r *Ring) takeName(l *lane, name string, m *Message) error {
 		if s == nil {
 			return ErrNotExist
 		}
-		if lap := w.Lap(); s.word.CAS(w, word.MakeSlot(lap, word.SlotReading, l.id)) {
+		if lap := w.Lap(); s.Word.CAS(w, word.MakeSlot(lap, word.SlotReading, l.id)) {
 			return r.completeGet(l, m, s, lap)
 		}
 	}
@@ -209,7 +209,7 @@ func (r *Ring) copyName(l *lane, name string, m *Message) error {
 
 // peekNamed copies the message of a name's slot into m, without the name. It returns false if the
 // slot's word is no longer w.
-func (r *Ring) peekNamed(l *lane, s *slot, w word.Slot, m *Message) (bool, error) {
+func (r *Ring) peekNamed(l *lane, s *layout.Slot, w word.Slot, m *Message) (bool, error) {
 	ok, err := r.peekMessage(l, s, w, m, 1)
 	if !ok || err != nil || m.spill != 0 {
 		return ok, err
@@ -220,24 +220,24 @@ func (r *Ring) peekNamed(l *lane, s *slot, w word.Slot, m *Message) (bool, error
 
 // peekMessage copies a message from its slot into m, leaves it there, and takes references to its
 // blocks except the first own ones. It returns false if the slot's word is no longer w.
-func (r *Ring) peekMessage(l *lane, s *slot, w word.Slot, m *Message, own int) (bool, error) {
-	meta := s.meta.Load()
-	text, err := s.readBody(m.body[:0])
+func (r *Ring) peekMessage(l *lane, s *layout.Slot, w word.Slot, m *Message, own int) (bool, error) {
+	meta := s.Meta.Load()
+	text, err := s.ReadBody(m.body[:0])
 	for i := range m.table {
-		m.table[i] = Handle(s.blockWord(i).Load())
+		m.table[i] = Handle(s.BlockWord(i).Load())
 	}
-	if s.word.Load() != w {
+	if s.Word.Load() != w {
 		return false, nil
 	}
 	n := int(meta >> 8 & 0xff)
 	if err == nil && own > 0 {
-		err = checkLabel(text)
+		err = layout.CheckLabel(text)
 	}
-	if err != nil || n > slotBlocks {
+	if err != nil || n > layout.SlotBlocks {
 		return false, ErrCorrupt
 	}
 	m.d, m.spill, m.Body = r.d, 0, text
-	if meta&metaSpill != 0 {
+	if meta&layout.MetaSpill != 0 {
 		return r.peekSpilled(l, s, w, m, own)
 	}
 	if n < own {
@@ -247,13 +247,13 @@ func (r *Ring) peekMessage(l *lane, s *slot, w word.Slot, m *Message, own int) (
 	return r.holdBlocks(l, s, w, m.Blocks)
 }
 
-func (r *Ring) peekSpilled(l *lane, s *slot, w word.Slot, m *Message, own int) (ok bool, err error) {
+func (r *Ring) peekSpilled(l *lane, s *layout.Slot, w word.Slot, m *Message, own int) (ok bool, err error) {
 	ok, err = r.holdBlocks(l, s, w, m.table[:1])
 	if !ok {
 		return false, err
 	}
 	m.spill = m.table[0]
-	p, err := r.d.bytesOf(&r.d.blocks[m.spill.Block()])
+	p, err := r.d.bytesOf(&r.d.mem.Blocks[m.spill.Block()])
 	if err == nil {
 		m.Blocks, m.Body, err = decodeSpill(p)
 	}
@@ -273,16 +273,16 @@ func (r *Ring) peekSpilled(l *lane, s *slot, w word.Slot, m *Message, own int) (
 // holdBlocks takes a reference to each block and reads the slot's word again. If the word is still
 // w, the message held the blocks when this participant's bits were set, so the blocks stay.
 // Otherwise holdBlocks releases them and returns false.
-func (r *Ring) holdBlocks(l *lane, s *slot, w word.Slot, blocks []Handle) (bool, error) {
+func (r *Ring) holdBlocks(l *lane, s *layout.Slot, w word.Slot, blocks []Handle) (bool, error) {
 	for _, h := range blocks {
-		if !h.IsWellFormed() || uint64(h.Block()) >= r.d.hdr.blocks.Load() {
+		if !h.IsWellFormed() || uint64(h.Block()) >= r.d.mem.Header.Blocks.Load() {
 			return false, ErrCorrupt
 		}
 	}
 	for _, h := range blocks {
 		r.d.addRef(h.Block())
 	}
-	if s.word.Load() == w {
+	if s.Word.Load() == w {
 		return true, nil
 	}
 	for _, h := range blocks {
@@ -295,58 +295,4 @@ func (r *Ring) holdBlocks(l *lane, s *slot, w word.Slot, blocks []Handle) (bool,
 func makeLabel(name string, body []byte) []byte {
 	b := append(make([]byte, 0, 1+len(name)+len(body)), byte(len(name)))
 	return append(append(b, name...), body...)
-}
-
-func (s *slot) bodyWords() *[slotBody / 8]word.Word {
-	return (*[slotBody / 8]word.Word)(unsafe.Pointer(&s.body))
-}
-
-func (s *slot) setLabel(label []byte) {
-	for i := 0; i < len(label); i += 8 {
-		var b [8]byte
-		copy(b[:], label[i:])
-		s.bodyWords()[i/8].Set(binary.LittleEndian.Uint64(b[:]))
-	}
-}
-
-// readLabel appends the slot's label to b, which should be empty.
-func (s *slot) readLabel(b []byte) ([]byte, error) {
-	b, err := s.readBody(b)
-	if err == nil {
-		err = checkLabel(b)
-	}
-	return b, err
-}
-
-// checkLabel returns ErrCorrupt unless b begins with a name.
-func checkLabel(b []byte) error {
-	if len(b) == 0 || int(b[0]) >= len(b) {
-		return ErrCorrupt
-	}
-	return nil
-}
-
-// readBody appends the slot's body to b, which should be empty. It reads the body by words.
-func (s *slot) readBody(b []byte) ([]byte, error) {
-	n := int(s.meta.Load() >> 16 & 0xffff)
-	if n > slotBody {
-		return nil, ErrCorrupt
-	}
-	for i := 0; i < n; i += 8 {
-		b = binary.LittleEndian.AppendUint64(b, s.bodyWords()[i/8].Load())
-	}
-	return b[:n], nil
-}
-
-// hasPrefix reports whether the slot's body begins with label, which must consist of a name's
-// length and the name.
-func (s *slot) hasPrefix(label []byte) bool {
-	for i := 0; i < len(label); i += 8 {
-		var b [8]byte
-		unused := 8 * (8 - copy(b[:], label[i:]))
-		if (s.bodyWords()[i/8].Load()^binary.LittleEndian.Uint64(b[:]))<<unused != 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -1,6 +1,10 @@
 package arena
 
-import "time"
+import (
+	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+)
 
 // hasNoReceivers reports whether the receiving end is gone. Then no process can get a message, and
 // no other receiving end will appear, because a ring's token is freed only once.
@@ -8,7 +12,7 @@ import "time"
 // Invariant (docs/memory.md, "Messages without a receiver"): a put must call hasNoReceivers after
 // its message is in the ring, and the finaliser of the receiving end takes messages out after the
 // flag is set. So one of the two sees the other.
-func (r *Ring) hasNoReceivers() bool { return r.hasFlags(ringNoReceivers) }
+func (r *Ring) hasNoReceivers() bool { return r.hasFlags(layout.RingNoReceivers) }
 
 // drainInOtherLane discards all messages of a deserted ring in a goroutine, and waits for it no
 // longer than most: the release of a message may have to wait for other processes. It returns the
@@ -16,7 +20,7 @@ func (r *Ring) hasNoReceivers() bool { return r.hasFlags(ringNoReceivers) }
 func (d *Domain) drainInOtherLane(caller *lane, ring uint32, most time.Duration) time.Duration {
 	return d.runInOtherLane(caller, most, func(l *lane) {
 		l.runAndUnlock(func() {
-			if l.drainRing(&d.blocks[ring]) {
+			if l.drainRing(&d.mem.Blocks[ring]) {
 				l.releaseBlock(ring)
 			}
 		})

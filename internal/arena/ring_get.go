@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -18,10 +19,10 @@ type Message struct {
 
 	d      *Domain
 	spill  Handle
-	body   [slotBody]byte
-	table  [slotBlocks]Handle
+	body   [layout.SlotBody]byte
+	table  [layout.SlotBlocks]Handle
 	order  []uint32
-	orders [slotBlocks + 1]uint32
+	orders [layout.SlotBlocks + 1]uint32
 	sender uint32 // lane of the put, which opseq numbers
 	opseq  uint64
 }
@@ -87,7 +88,7 @@ func (r *Ring) getOnce(ctx context.Context, m *Message) error {
 		err = r.getMessage(l, m)
 	}
 	if err == nil || errors.Is(err, ErrCorrupt) {
-		r.notFull.wakeParticipant()
+		r.notFull.WakeParticipant()
 	}
 	l.unlock()
 	return err
@@ -105,23 +106,23 @@ func (r *Ring) getMessage(l *lane, m *Message) error {
 
 // mostUnfinished is the number of gets that a process leaves to goroutines. Above it, a get first
 // checks that it can complete by itself, because each unfinished get occupies a lane.
-const mostUnfinished = lanesPerSeat / 4
+const mostUnfinished = layout.LanesPerSeat / 4
 
 // findObstacle returns inTheWay if another lane is in the middle of an operation on a block of the
 // next message.
 func (r *Ring) findObstacle() error {
-	tk := r.hdr.head.Load()
+	tk := r.hdr.Head.Load()
 	if !r.isBacked(tk) {
 		return nil
 	}
 	s := r.slot(tk)
-	w := s.word.Load()
+	w := s.Word.Load()
 	if w.Lap() != r.lap(tk) || w.State() != word.SlotFull {
 		return nil
 	}
-	m := &Message{sender: uint32(s.meta.Load()>>32) & word.LaneMask, opseq: s.opseq.Load()}
+	m := &Message{sender: uint32(s.Meta.Load()>>32) & word.LaneMask, opseq: s.Opseq.Load()}
 	for _, h := range r.d.carriedBlocks(s, w) {
-		if w := r.d.blocks[h.Block()].w.Load(); w.IsStamped() && !m.isSentBy(r.d, w) {
+		if w := r.d.mem.Blocks[h.Block()].State.Load(); w.IsStamped() && !m.isSentBy(r.d, w) {
 			return inTheWay(h.Block())
 		}
 	}
@@ -137,7 +138,7 @@ func (r *Ring) findObstacle() error {
 //
 // A get cannot be undone once the slot is READING. So if another lane's stamp is in the way for
 // more than a moment, the caller gets its message anyway, and a goroutine completes the get.
-func (r *Ring) completeGet(l *lane, m *Message, s *slot, lap uint64) error {
+func (r *Ring) completeGet(l *lane, m *Message, s *layout.Slot, lap uint64) error {
 	m.d = r.d
 	err, taken := m.readSlot(s), 0
 	for err == nil && taken < len(m.order) {
@@ -162,19 +163,19 @@ func (r *Ring) completeGet(l *lane, m *Message, s *slot, lap uint64) error {
 // endGet completes a get: it marks the slot as empty and then clears the stamps of the message's
 // blocks. This lane must be reading the slot in the given lap, and must have acquired all blocks of
 // m.
-func (r *Ring) endGet(m *Message, s *slot, lap uint64) {
-	s.storeEndWord(word.MakeSlot(lap+1, word.SlotEmpty, 0), m.order)
+func (r *Ring) endGet(m *Message, s *layout.Slot, lap uint64) {
+	s.StoreEndWord(word.MakeSlot(lap+1, word.SlotEmpty, 0), m.order)
 	for _, i := range m.order {
-		r.d.unstampBlock(&r.d.blocks[i])
+		r.d.unstampBlock(&r.d.mem.Blocks[i])
 	}
 }
 
 // loseMessage completes the get of a message that cannot be read. It releases the blocks taken so
 // far.
-func (r *Ring) loseMessage(l *lane, m *Message, s *slot, lap uint64, taken int) {
-	s.word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
+func (r *Ring) loseMessage(l *lane, m *Message, s *layout.Slot, lap uint64, taken int) {
+	s.Word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
 	for _, i := range m.order[:taken] {
-		r.d.unstampBlock(&r.d.blocks[i])
+		r.d.unstampBlock(&r.d.mem.Blocks[i])
 		l.releaseBlock(i)
 	}
 }
@@ -182,7 +183,7 @@ func (r *Ring) loseMessage(l *lane, m *Message, s *slot, lap uint64, taken int) 
 // completeGetLater gives the message to the caller and completes the get in a goroutine, in the
 // same lane. Each of the two holds each block. The goroutine also holds the ring, because it still
 // uses one of the ring's slots.
-func (r *Ring) completeGetLater(l *lane, m *Message, s *slot, lap uint64, taken int) {
+func (r *Ring) completeGetLater(l *lane, m *Message, s *layout.Slot, lap uint64, taken int) {
 	rest := &Message{d: r.d, sender: m.sender, opseq: m.opseq, order: slices.Clone(m.order)}
 	for _, i := range m.order[taken:] {
 		r.d.addRef(i) // for the caller: a receive that failed has taken no reference
@@ -204,7 +205,7 @@ func (r *Ring) completeGetLater(l *lane, m *Message, s *slot, lap uint64, taken 
 				l.releaseBlock(i)
 			}
 		}
-		r.notFull.wakeParticipant()
+		r.notFull.WakeParticipant()
 		l.releaseBlock(r.index())
 		l.dropUser()
 	})
@@ -212,12 +213,12 @@ func (r *Ring) completeGetLater(l *lane, m *Message, s *slot, lap uint64, taken 
 
 // awaitRestOfGet waits until other lanes' stamps clear and completes the get. It returns
 // [ErrClosed] if the domain is closed before.
-func (r *Ring) awaitRestOfGet(l *lane, m *Message, s *slot, lap uint64, taken int) error {
+func (r *Ring) awaitRestOfGet(l *lane, m *Message, s *layout.Slot, lap uint64, taken int) error {
 	for ; taken < len(m.order); taken++ {
-		b := &r.d.blocks[m.order[taken]]
+		b := &r.d.mem.Blocks[m.order[taken]]
 		err := error(inTheWay(0))
 		for err != nil {
-			if err = awaitWord(r.d.lingering, r.d, l, &b.w, isUnstamped, word.WaitBit); err == nil {
+			if err = awaitWord(r.d.lingering, r.d, l, &b.State, isUnstamped, word.WaitBit); err == nil {
 				err = l.receiveBlock(m.order[taken], m)
 			}
 			if errors.Is(err, ErrCorrupt) {
@@ -244,46 +245,46 @@ func Lost(err error) bool { return err == ErrCorrupt }
 // Invariant (docs/memory.md, "Garbage"): while the head is at a ticket, the ticket's slot is in the
 // ticket's lap or in the next one. If the slot is farther ahead, the slot or the head is corrupt,
 // and claimOldest must not help the head forward from slot to slot, which could take for ever.
-func (r *Ring) claimOldest(l *lane, claim uint64) (*slot, uint64, error) {
+func (r *Ring) claimOldest(l *lane, claim uint64) (*layout.Slot, uint64, error) {
 	for flags := uint64(0); ; {
 		if r.hasReturns() {
 			if s, lap := r.nextReturned(l, claim); s != nil {
 				return s, lap, nil
 			}
 		}
-		tk := r.hdr.head.Load()
+		tk := r.hdr.Head.Load()
 		var w word.Slot
 		lap := r.lap(tk)
 		s := r.slot(tk)
 		if r.isBacked(tk) {
-			w = s.word.Load()
+			w = s.Word.Load()
 		}
 		switch st := w.State(); {
 		case w.Lap() == lap && st == word.SlotFull:
-			if s.word.CAS(w, word.MakeSlot(lap, claim, l.id)) {
-				r.hdr.head.CAS(tk, tk+1)
+			if s.Word.CAS(w, word.MakeSlot(lap, claim, l.id)) {
+				r.hdr.Head.CAS(tk, tk+1)
 				return s, lap, nil
 			}
 		case w.Lap() == lap && st == word.SlotSkip:
-			if s.word.CAS(w, word.MakeSlot(lap+1, word.SlotEmpty, 0)) {
-				r.d.wakeOne(&r.hdr.notFull, r.d.seat) // a hole is room as well
+			if s.Word.CAS(w, word.MakeSlot(lap+1, word.SlotEmpty, 0)) {
+				r.d.park.WakeOne(&r.hdr.NotFull, r.d.seat) // a hole is room as well
 			}
-			r.hdr.head.CAS(tk, tk+1)
+			r.hdr.Head.CAS(tk, tk+1)
 		case w.IsAfter(lap + 1):
-			if r.hdr.head.Load() == tk {
+			if r.hdr.Head.Load() == tk {
 				return nil, 0, reportCorruption("the word of a ring's slot", uint64(w))
 			}
 		case w.IsAfter(lap), w.Lap() == lap && (st == word.SlotReading || st == word.SlotLeased):
 			r.advancePast(tk, w)
-		case r.hdr.head.Load() != tk:
+		case r.hdr.Head.Load() != tk:
 		case w.Lap() == lap && st == word.SlotWriting:
 			return nil, 0, errPutting
 		case flags != 0 && r.hasOutstanding():
 			return nil, 0, ErrEmpty // a lease may still end without an acknowledgement
 		case flags != 0:
-			return nil, 0, r.finishedError(ringNoSenders)
+			return nil, 0, r.finishedError(layout.RingNoSenders)
 		default:
-			flags = r.hdr.flags.Load() & (ringFinished | ringNoSenders)
+			flags = r.hdr.Flags.Load() & (layout.RingFinished | layout.RingNoSenders)
 			if flags == 0 {
 				return nil, 0, ErrEmpty
 			}
@@ -293,12 +294,12 @@ func (r *Ring) claimOldest(l *lane, claim uint64) (*slot, uint64, error) {
 
 // readSlot copies the message out of its slot, reading each field once, and validates it. It
 // returns [ErrCorrupt] if the message is invalid.
-func (m *Message) readSlot(s *slot) error {
+func (m *Message) readSlot(s *layout.Slot) error {
 	return m.readChecked(s, word.TOne)
 }
 
 // rereadSlot is read on behalf of a dead reader, which may have taken its references already.
-func (m *Message) rereadSlot(s *slot) error {
+func (m *Message) rereadSlot(s *layout.Slot) error {
 	return m.readChecked(s, 0)
 }
 
@@ -308,29 +309,29 @@ func (m *Message) rereadSlot(s *slot) error {
 // Another process wrote the message, so it must not be trusted: with an index beyond the headers, a
 // stale handle, a block that no message holds, or a duplicate block, this process would access
 // memory outside the domain or wait for its own stamp.
-func (m *Message) readChecked(s *slot, least uint64) error {
-	meta := s.meta.Load()
+func (m *Message) readChecked(s *layout.Slot, least uint64) error {
+	meta := s.Meta.Load()
 	n, blocks := int(meta>>16&0xffff), int(meta>>8&0xff)
-	if n > slotBody || blocks > slotBlocks {
+	if n > layout.SlotBody || blocks > layout.SlotBlocks {
 		return ErrCorrupt
 	}
-	m.sender, m.opseq = uint32(meta>>32)&word.LaneMask, s.opseq.Load()
-	m.Body = m.body[:copy(m.body[:n], s.body[:n])]
+	m.sender, m.opseq = uint32(meta>>32)&word.LaneMask, s.Opseq.Load()
+	m.Body = m.body[:copy(m.body[:n], s.Body[:n])]
 	m.Blocks, m.order, m.spill = m.table[:blocks], m.orders[:0], 0
-	if blocks == 0 && meta&metaSpill == 0 {
+	if blocks == 0 && meta&layout.MetaSpill == 0 {
 		return nil // the common case of plain values
 	}
 	for i := range m.Blocks {
-		m.Blocks[i] = Handle(s.blockWord(i).Load())
+		m.Blocks[i] = Handle(s.BlockWord(i).Load())
 	}
-	if meta&metaSpill != 0 {
+	if meta&layout.MetaSpill != 0 {
 		if err := m.readSpilled(blocks, least); err != nil {
 			return err
 		}
 	}
 	m.sortOrder()
 	for _, h := range m.Blocks {
-		if !m.d.isInTransit(h, least) {
+		if !m.d.mem.IsInTransit(h, least) {
 			return ErrCorrupt
 		}
 	}
@@ -365,30 +366,16 @@ func hasDuplicates(order []uint32) bool {
 }
 
 func (m *Message) readSpilled(blocks int, least uint64) error {
-	if blocks != 1 || !m.d.isInTransit(m.table[0], least) {
+	if blocks != 1 || !m.d.mem.IsInTransit(m.table[0], least) {
 		return ErrCorrupt
 	}
 	m.spill = m.table[0]
-	p, err := m.d.bytesOf(&m.d.blocks[m.spill.Block()])
+	p, err := m.d.bytesOf(&m.d.mem.Blocks[m.spill.Block()])
 	if err == nil {
 		m.Blocks, m.Body, err = decodeSpill(p)
 	}
 	return err
 }
-
-// isInTransit reports whether h is a block held by messages, at least as many as in least, which is
-// a transit field of a state word.
-func (d *Domain) isInTransit(h Handle, least uint64) bool {
-	i := h.Block()
-	if !h.IsWellFormed() || uint64(i) >= d.hdr.blocks.Load() {
-		return false
-	}
-	w := d.blocks[i].w.Load()
-	return w&word.AllocBit != 0 && w.Generation() == h.Generation() && w&word.TMask >= word.State(least)
-}
-
-// IsAllocated reports whether h is an allocated block.
-func (d *Domain) isAllocated(h Handle) bool { return d.isInTransit(h, 0) }
 
 // receiveBlock turns the message's reference to a block into a reference of this process: it
 // decrements t, the transit count in the block's state word. If the sender has published the
@@ -407,11 +394,11 @@ func (d *Domain) isAllocated(h Handle) bool { return d.isInTransit(h, 0) }
 // reference.
 func (l *lane) receiveBlock(index uint32, m *Message) error {
 	l.d.addRef(index)
-	b := &l.d.blocks[index]
+	b := &l.d.mem.Blocks[index]
 	for {
-		w := b.w.Load()
+		w := b.State.Load()
 		if w.IsStamped() && !m.isSentBy(l.d, w) {
-			if !b.pollUnstamped() {
+			if !pollUnstamped(b) {
 				l.d.dropRef(index)
 				return inTheWay(index)
 			}
@@ -420,7 +407,7 @@ func (l *lane) receiveBlock(index uint32, m *Message) error {
 		if w&word.TMask == 0 {
 			return errors.Join(reportCorruption("the state of a block", uint64(w)), l.releaseBlock(index))
 		}
-		if b.w.CAS(w, w&^word.StampMask-word.TOne|word.MakeStamp(l.id, word.KindGet)) {
+		if b.State.CAS(w, w&^word.StampMask-word.TOne|word.MakeStamp(l.id, word.KindGet)) {
 			return nil
 		}
 	}
@@ -430,5 +417,5 @@ func (l *lane) receiveBlock(index uint32, m *Message) error {
 // other message.
 func (m *Message) isSentBy(d *Domain, w word.State) bool {
 	return w&(word.TMask|word.StampMask) == word.TOne|word.MakeStamp(m.sender, word.KindPut) &&
-		d.recs[m.sender].opseq.Load() == m.opseq
+		d.mem.Lanes[m.sender].Opseq.Load() == m.opseq
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -20,7 +21,7 @@ var ErrNotLeased = errors.New("shm: not leased")
 
 // A Claim identifies a message that this participant has leased.
 type Claim struct {
-	slot *slot
+	slot *layout.Slot
 	word word.Slot
 }
 
@@ -47,8 +48,8 @@ func (r *Ring) Lease(ctx context.Context, m *Message) (c Claim, err error) {
 }
 
 func (r *Ring) leaseMessage(l *lane, m *Message) (c Claim, err error) {
-	if !r.hasFlags(ringLeases) {
-		r.hdr.flags.Or(ringLeases)
+	if !r.hasFlags(layout.RingLeases) {
+		r.hdr.Flags.Or(layout.RingLeases)
 	}
 	s, lap, err := r.claimOldest(l, word.SlotLeased)
 	if err != nil {
@@ -57,9 +58,9 @@ func (r *Ring) leaseMessage(l *lane, m *Message) (c Claim, err error) {
 	m.d = r.d
 	c = Claim{s, word.MakeSlot(lap, word.SlotLeased, l.id)}
 	if err := m.readSlot(s); err != nil {
-		if s.word.CAS(c.word, word.MakeSlot(lap, word.SlotReading, l.id)) {
+		if s.Word.CAS(c.word, word.MakeSlot(lap, word.SlotReading, l.id)) {
 			r.loseMessage(l, m, s, lap, 0)
-			r.d.wakeBits(&r.hdr.notFull)
+			r.d.park.WakeBits(&r.hdr.NotFull)
 		}
 		return c, err
 	}
@@ -77,15 +78,15 @@ func (r *Ring) Acknowledge(c Claim) error {
 		return err
 	}
 	lap := c.word.Lap()
-	if !c.slot.word.CAS(c.word, word.MakeSlot(lap, word.SlotReading, l.id)) {
+	if !c.slot.Word.CAS(c.word, word.MakeSlot(lap, word.SlotReading, l.id)) {
 		l.unlock()
 		return ErrNotLeased
 	}
 	var m Message
 	err = r.completeGet(l, &m, c.slot, lap)
-	r.d.wakeBits(&r.hdr.notFull)
-	if r.hasFlags(ringFinished | ringNoSenders) {
-		r.d.wakeBits(&r.hdr.notEmpty) // this may have been the last message
+	r.d.park.WakeBits(&r.hdr.NotFull)
+	if r.hasFlags(layout.RingFinished | layout.RingNoSenders) {
+		r.d.park.WakeBits(&r.hdr.NotEmpty) // this may have been the last message
 	}
 	l.unlock()
 	if err == nil {
@@ -101,7 +102,7 @@ func (r *Ring) Return(c Claim) error {
 	if err != nil {
 		return err
 	}
-	if !c.slot.word.CAS(c.word, word.MakeSlot(c.word.Lap(), word.SlotFull, c.word.Lane())) {
+	if !c.slot.Word.CAS(c.word, word.MakeSlot(c.word.Lap(), word.SlotFull, c.word.Lane())) {
 		l.unlock()
 		return ErrNotLeased
 	}
@@ -124,14 +125,14 @@ func (r *Ring) Return(c Claim) error {
 // leaves no message behind the head.
 func (r *Ring) countReturn() {
 	if !word.IsDisabled("count return") {
-		r.hdr.returns.Add(returnOne)
+		r.hdr.Returns.Add(returnOne)
 	}
-	r.d.wakeBits(&r.hdr.notEmpty)
+	r.d.park.WakeBits(&r.hdr.NotEmpty)
 }
 
 // hasReturns reports whether a return was counted that gets have not looked for yet.
 func (r *Ring) hasReturns() bool {
-	v := r.hdr.returns.Load()
+	v := r.hdr.Returns.Load()
 	return v>>32 != v&returnMask
 }
 
@@ -139,30 +140,30 @@ func (r *Ring) hasReturns() bool {
 //
 // Invariant (docs/memory.md, "Leases"): returns may be marked as looked for only by a search that
 // began after they were counted and found nothing.
-func (r *Ring) nextReturned(l *lane, claim uint64) (s *slot, lap uint64) {
+func (r *Ring) nextReturned(l *lane, claim uint64) (s *layout.Slot, lap uint64) {
 	for r.hasReturns() {
-		v := r.hdr.returns.Load()
+		v := r.hdr.Returns.Load()
 		for s, w := range r.passedSlots {
-			if w.State() == word.SlotFull && s.word.CAS(w, word.MakeSlot(w.Lap(), claim, l.id)) {
+			if w.State() == word.SlotFull && s.Word.CAS(w, word.MakeSlot(w.Lap(), claim, l.id)) {
 				return s, w.Lap()
 			}
 		}
-		r.hdr.returns.CAS(v, v>>32<<32|v>>32)
+		r.hdr.Returns.CAS(v, v>>32<<32|v>>32)
 	}
 	return nil, 0
 }
 
 // passedSlots yields the slots behind the head with messages that are still in the ring, and their
 // words. For a span that is being read it yields only the first slot.
-func (r *Ring) passedSlots(yield func(*slot, word.Slot) bool) {
-	head := r.hdr.head.Load()
+func (r *Ring) passedSlots(yield func(*layout.Slot, word.Slot) bool) {
+	head := r.hdr.Head.Load()
 	for tk := head - min(head, r.cap); tk < head; {
 		if !r.isBacked(tk) {
 			tk++
 			continue
 		}
 		s, lap := r.slot(tk), r.lap(tk)
-		w := s.word.Load()
+		w := s.Word.Load()
 		if w.Lap() == lap && !yield(s, w) {
 			return
 		}
@@ -183,7 +184,7 @@ func (r *Ring) countBehind(state uint64) (n int) {
 // hasOutstanding reports whether a leased message may still be returned to receivers. A message
 // stays in one slot from its put to its end, so one look at each slot is enough.
 func (r *Ring) hasOutstanding() bool {
-	if !r.hasFlags(ringLeases) {
+	if !r.hasFlags(layout.RingLeases) {
 		return false
 	}
 	for _, w := range r.passedSlots {
@@ -200,8 +201,8 @@ func (r *Ring) hasOutstanding() bool {
 // passed by a lane that saw it LEASED. That lane must count a return.
 func (r *Ring) advancePast(tk uint64, w word.Slot) {
 	lap := r.lap(tk)
-	if r.hdr.head.CAS(tk, tk+w.UsedTickets(lap, word.SlotReading)) && w.Lap() == lap && w.State() == word.SlotLeased &&
-		r.slot(tk).word.Load() != w {
+	if r.hdr.Head.CAS(tk, tk+w.UsedTickets(lap, word.SlotReading)) && w.Lap() == lap && w.State() == word.SlotLeased &&
+		r.slot(tk).Word.Load() != w {
 		r.countReturn()
 	}
 }

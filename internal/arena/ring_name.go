@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -40,7 +41,7 @@ func (d *Domain) bindName(ctx context.Context, name string, body []byte, blocks 
 	}
 	defer d.Release(r.h)
 	all := append([]Handle{r.h}, blocks...)
-	if len(makeLabel(name, body)) <= slotBody && len(all) <= slotBlocks {
+	if len(makeLabel(name, body)) <= layout.SlotBody && len(all) <= layout.SlotBlocks {
 		return r.putName(ctx, &outgoing{name: name, body: makeLabel(name, body), table: all, blocks: all})
 	}
 	h, err := d.spillMessage(ctx, body, all)
@@ -49,13 +50,13 @@ func (d *Domain) bindName(ctx context.Context, name string, body []byte, blocks 
 	}
 	defer d.Release(h)
 	return r.putName(ctx, &outgoing{name: name, body: makeLabel(name, nil), table: []Handle{h}, blocks: append(all, h),
-		flags: metaSpill})
+		flags: layout.MetaSpill})
 }
 
 // putName puts a name's message on the board. It returns [ErrTooManyNames] if the board is full.
 func (r *Ring) putName(ctx context.Context, p *outgoing) error {
 	err := r.putMessage(ctx, p)
-	if errors.Is(err, ErrTooManyInTransit) && r.b.w.Load().TransitCount() == word.MaxTransit {
+	if errors.Is(err, ErrTooManyInTransit) && r.b.State.Load().TransitCount() == word.MaxTransit {
 		return ErrTooManyNames
 	}
 	return err
@@ -105,9 +106,9 @@ func (d *Domain) withBoard(name string, f func(*lane, *Ring) error) error {
 // Names returns the domain's names, sorted. Other participants may bind and unlink names meanwhile.
 func (d *Domain) Names() (names []string) {
 	d.withBoard("", func(_ *lane, r *Ring) error {
-		r.forEachSlot(func(s *slot, w word.Slot) {
-			label, err := s.readLabel(nil)
-			if w.State() == word.SlotFull && err == nil && s.word.Load() == w {
+		r.forEachSlot(func(s *layout.Slot, w word.Slot) {
+			label, err := s.ReadLabel(nil)
+			if w.State() == word.SlotFull && err == nil && s.Word.Load() == w {
 				names = append(names, string(label[1:1+label[0]]))
 			}
 		})

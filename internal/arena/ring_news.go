@@ -3,6 +3,7 @@ package arena
 import (
 	"context"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -44,10 +45,10 @@ func (r *Ring) Peek(m *Message) (version uint64, err error) {
 // put. While other processes put messages and remove old ones, a scan of the slots may see each
 // slot too early or too late. So findNewest reports no message only if two scans saw the same
 // words. Words only increase.
-func (r *Ring) findNewest() (tk uint64, s *slot, w word.Slot) {
+func (r *Ring) findNewest() (tk uint64, s *layout.Slot, w word.Slot) {
 	for before, again := uint64(0), false; ; again = true {
 		var sum uint64
-		tk, s, w, sum = r.lastFull(r.hdr.tail.Load())
+		tk, s, w, sum = r.lastFull(r.hdr.Tail.Load())
 		if s != nil || again && sum == before {
 			return tk, s, w
 		}
@@ -57,7 +58,7 @@ func (r *Ring) findNewest() (tk uint64, s *slot, w word.Slot) {
 
 // lastFull returns the last FULL slot before the ticket tail, and its word, or no slot if it found
 // none. sum is the sum of tail and all words that it read.
-func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w word.Slot, sum uint64) {
+func (r *Ring) lastFull(tail uint64) (tk uint64, s *layout.Slot, w word.Slot, sum uint64) {
 	sum = tail
 	for tk = tail; tk > 0 && tail-tk < r.cap; {
 		tk--
@@ -65,7 +66,7 @@ func (r *Ring) lastFull(tail uint64) (tk uint64, s *slot, w word.Slot, sum uint6
 			continue
 		}
 		s := r.slot(tk)
-		w := s.word.Load()
+		w := s.Word.Load()
 		if w.State() == word.SlotFull && w.Lap() == r.lap(tk) {
 			return tk, s, w, sum
 		}
@@ -105,8 +106,8 @@ func (r *Ring) hasOld() bool {
 // if ctx ends before, [ErrFinished] if the ring is finished, and [ErrClosed] if the view or the
 // domain is closed.
 func (r *Ring) AwaitNews(ctx context.Context, version uint64) error {
-	news := func() bool { return r.Version() > version || r.isClosed() || r.hasFlags(ringFinished) }
-	if err := r.d.park.parkUntil(ctx, r.d, &r.hdr.notEmpty, news, nil); err != nil && !news() {
+	news := func() bool { return r.Version() > version || r.isClosed() || r.hasFlags(layout.RingFinished) }
+	if err := r.d.park.ParkUntil(ctx, &r.hdr.NotEmpty, news, nil); err != nil && !news() {
 		return err
 	}
 	if r.isClosed() {

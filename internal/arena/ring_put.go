@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -34,15 +35,15 @@ func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 // tryPut is TryPut, but waits for other lanes' operations on the blocks until ctx ends. It returns
 // errGetting if another lane is reading the slot.
 func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bool) error {
-	if r.hasFlags(ringFinished | ringNoReceivers) {
-		return r.finishedError(ringNoReceivers)
+	if r.hasFlags(layout.RingFinished | layout.RingNoReceivers) {
+		return r.finishedError(layout.RingNoReceivers)
 	}
 	for _, h := range blocks {
 		if _, err := r.d.checkHandle(h); err != nil {
 			return fmt.Errorf("put %v: %w", h, err)
 		}
 	}
-	if len(body) > slotBody || len(blocks) > slotBlocks {
+	if len(body) > layout.SlotBody || len(blocks) > layout.SlotBlocks {
 		if err := r.checkRoom(); err != nil {
 			return err // before the message is copied
 		}
@@ -71,7 +72,7 @@ type outgoing struct {
 // message, publish it, clear the stamps. If another lane's stamp is in the way for more than a
 // moment, putMessage clears its own stamps and waits without holding a lane.
 func (r *Ring) putMessage(ctx context.Context, p *outgoing) error {
-	var few [slotBlocks]uint32
+	var few [layout.SlotBlocks]uint32
 	order := lockOrder(few[:0], p.blocks)
 	for {
 		err := r.putOnce(ctx, p, order)
@@ -93,10 +94,10 @@ func (r *Ring) putOnce(ctx context.Context, p *outgoing, order []uint32) error {
 	l.incrementOpseq()
 	err = r.putInLane(ctx, l, p, order)
 	if err == nil && r.news {
-		r.d.wakeBits(&r.hdr.notEmpty)
+		r.d.park.WakeBits(&r.hdr.NotEmpty)
 	} else if err == nil {
 		// within the lane, so that Close waits for it: the ring may be gone afterwards
-		r.notEmpty.wakeParticipant()
+		r.notEmpty.WakeParticipant()
 	}
 	deserted := (err == nil || errors.Is(err, ErrFinished)) && r.hasNoReceivers()
 	if deserted {
@@ -116,7 +117,7 @@ func (r *Ring) putOnce(ctx context.Context, p *outgoing, order []uint32) error {
 }
 
 // incrementOpseq increments the lane's put number for the put that begins.
-func (l *lane) incrementOpseq() { l.rec.opseq.Set(l.rec.opseq.Load() + 1) }
+func (l *lane) incrementOpseq() { l.rec.Opseq.Set(l.rec.Opseq.Load() + 1) }
 
 // isAmong reports whether the ring's own block is one of the blocks.
 func (r *Ring) isAmong(blocks []Handle) bool {
@@ -138,8 +139,8 @@ func (r *Ring) putInLane(ctx context.Context, l *lane, p *outgoing, order []uint
 		}
 		s, lap, err := r.claimSlotFor(l, p)
 		if err == nil && r.hasNoReceivers() { // a slot emptied by a drain is no room
-			s.word.Store(word.MakeSlot(lap, word.SlotSkip, 0))
-			err = r.finishedError(ringNoReceivers)
+			s.Word.Store(word.MakeSlot(lap, word.SlotSkip, 0))
+			err = r.finishedError(layout.RingNoReceivers)
 		}
 		if err == nil {
 			r.writeMessage(l, s, p)
@@ -152,9 +153,9 @@ func (r *Ring) putInLane(ctx context.Context, l *lane, p *outgoing, order []uint
 					r.d.dropRef(i)
 				}
 			}
-			s.storeEndWord(word.MakeSlot(lap, word.SlotFull, l.id), order)
+			s.StoreEndWord(word.MakeSlot(lap, word.SlotFull, l.id), order)
 			for _, i := range order {
-				r.d.endPut(&r.d.blocks[i], l.id)
+				r.d.endPut(&r.d.mem.Blocks[i], l.id)
 			}
 			return nil
 		}
@@ -169,7 +170,7 @@ func (r *Ring) putInLane(ctx context.Context, l *lane, p *outgoing, order []uint
 	}
 }
 
-func (r *Ring) claimSlotFor(l *lane, p *outgoing) (*slot, uint64, error) {
+func (r *Ring) claimSlotFor(l *lane, p *outgoing) (*layout.Slot, uint64, error) {
 	if p.name != "" {
 		return r.claimName(l, p.name)
 	}
@@ -182,22 +183,22 @@ func (r *Ring) claimSlotFor(l *lane, p *outgoing) (*slot, uint64, error) {
 // Invariant (docs/memory.md, "Operations"): opseq must be written before the slot is FULL, and must
 // never decrease, even when another process gets the lane. So the lane and opseq of a slot identify
 // one put for ever.
-func (r *Ring) writeMessage(l *lane, s *slot, p *outgoing) {
-	s.setHeader(l, len(p.body), uint64(len(p.table))<<8|p.flags)
+func (r *Ring) writeMessage(l *lane, s *layout.Slot, p *outgoing) {
+	l.setHeader(s, len(p.body), uint64(len(p.table))<<8|p.flags)
 	for i, h := range p.table {
-		s.blockWord(i).Set(uint64(h))
+		s.BlockWord(i).Set(uint64(h))
 	}
 	if p.name != "" || r.news { // a peek may read it while it changes
-		s.setLabel(p.body)
+		s.SetLabel(p.body)
 		return
 	}
-	copy(s.body[:], p.body)
+	copy(s.Body[:], p.body)
 }
 
-// setHeader writes the fields that identify the put and describe the message's contents.
-func (s *slot) setHeader(l *lane, length int, rest uint64) {
-	s.opseq.Set(l.rec.opseq.Load())
-	s.meta.Set(uint64(l.id)<<32 | uint64(length)<<16 | rest)
+// setHeader writes the fields of a slot that identify the put and describe the message's contents.
+func (l *lane) setHeader(s *layout.Slot, length int, rest uint64) {
+	s.Opseq.Set(l.rec.Opseq.Load())
+	s.Meta.Set(uint64(l.id)<<32 | uint64(length)<<16 | rest)
 }
 
 // lockOrder appends the indices of blocks to order, sorted in the order in which they must be
@@ -219,7 +220,7 @@ func lockOrder(order []uint32, blocks []Handle) []uint32 {
 // lane's stamp. If it fails, it undoes the blocks done so far.
 func (l *lane) stampForPut(order []uint32) error {
 	for n, i := range order {
-		if err := l.stampBlockForPut(&l.d.blocks[i]); err != nil {
+		if err := l.stampBlockForPut(&l.d.mem.Blocks[i]); err != nil {
 			l.revertPutStamps(order[:n])
 			return err
 		}
@@ -233,11 +234,11 @@ func (l *lane) stampForPut(order []uint32) error {
 // Invariant (docs/memory.md, "Words, stamps, evidence"): t changes only in the CAS that installs a
 // stamp on a word without one. Two senders of one block go one after the other, and the word alone
 // tells which change was the last.
-func (l *lane) stampBlockForPut(b *block) error {
+func (l *lane) stampBlockForPut(b *layout.Block) error {
 	for {
-		w := b.w.Load()
+		w := b.State.Load()
 		if w.IsStamped() {
-			if !b.pollUnstamped() {
+			if !pollUnstamped(b) {
 				return inTheWay(l.d.indexOf(b))
 			}
 			continue
@@ -245,7 +246,7 @@ func (l *lane) stampBlockForPut(b *block) error {
 		if w&word.TMask == word.TMask {
 			return ErrTooManyInTransit
 		}
-		if b.w.CAS(w, w+word.TOne|word.MakeStamp(l.id, word.KindPut)) {
+		if b.State.CAS(w, w+word.TOne|word.MakeStamp(l.id, word.KindPut)) {
 			return nil
 		}
 	}
@@ -256,7 +257,7 @@ func (l *lane) stampBlockForPut(b *block) error {
 // as it was before the put or as its reaper expects it.
 func (l *lane) revertPutStamps(order []uint32) {
 	for _, i := range order {
-		l.d.changeStamped(&l.d.blocks[i], 0, ^word.State(word.TOne)+1)
+		l.d.changeStamped(&l.d.mem.Blocks[i], 0, ^word.State(word.TOne)+1)
 	}
 }
 
@@ -273,9 +274,9 @@ func (unbacked) Error() string { return "shm: slot without pages" }
 // killed in between does not stop the others.
 func (r *Ring) claimSlots(l *lane, most uint64) (tk, n uint64, err error) {
 	for {
-		tk = r.hdr.tail.Load()
+		tk = r.hdr.Tail.Load()
 		if r.exceedsLimit(tk) {
-			if r.hdr.tail.Load() == tk {
+			if r.hdr.Tail.Load() == tk {
 				return 0, 0, ErrFull
 			}
 			continue
@@ -290,19 +291,19 @@ func (r *Ring) claimSlots(l *lane, most uint64) (tk, n uint64, err error) {
 		s, lap := r.slot(tk), r.lap(tk)
 		empty := word.MakeSlot(lap, word.SlotEmpty, 0)
 		// no load before the CAS, which would fetch the cache line twice
-		if s.word.CAS(empty, word.MakeSlot(lap, word.SlotWriting, l.id).WithSpan(n)) {
-			r.hdr.tail.CAS(tk, tk+n)
+		if s.Word.CAS(empty, word.MakeSlot(lap, word.SlotWriting, l.id).WithSpan(n)) {
+			r.hdr.Tail.CAS(tk, tk+n)
 			return tk, n, nil
 		}
-		switch w := s.word.Load(); {
+		switch w := s.Word.Load(); {
 		case w == empty: // it was emptied just now
 		case w.IsAfter(lap + 1): // corrupt, as in next
-			if r.hdr.tail.Load() == tk {
+			if r.hdr.Tail.Load() == tk {
 				return 0, 0, reportCorruption("the word of a ring's slot", uint64(w))
 			}
 		case !w.IsBefore(lap): // the ticket is claimed, or the ring has moved on: help
-			r.hdr.tail.CAS(tk, tk+w.UsedTickets(lap, word.SlotWriting))
-		case r.hdr.tail.Load() == tk: // the message of the lap before is still there
+			r.hdr.Tail.CAS(tk, tk+w.UsedTickets(lap, word.SlotWriting))
+		case r.hdr.Tail.Load() == tk: // the message of the lap before is still there
 			return 0, 0, fullError(w, lap)
 		}
 	}
@@ -321,11 +322,11 @@ func fullError(w word.Slot, lap uint64) error {
 // block for more than a moment, commitSlots returns inTheWay and has changed nothing. Otherwise the
 // error is that the memory cannot be committed, such as [ErrNoSpace].
 func (r *Ring) commitSlots(ctx context.Context, l *lane, tk uint64) error {
-	size := ringHead + r.cap*slotSize
+	size := layout.RingHeaderSize + r.cap*layout.SlotSize
 	for {
-		w := r.b.w.Load()
+		w := r.b.State.Load()
 		if w.IsStamped() {
-			if !r.b.pollUnstamped() {
+			if !pollUnstamped(r.b) {
 				return inTheWay(r.index())
 			}
 			continue
@@ -333,12 +334,12 @@ func (r *Ring) commitSlots(ctx context.Context, l *lane, tk uint64) error {
 		if r.isBacked(tk) {
 			return nil
 		}
-		if r.b.w.CAS(w, w|word.MakeStamp(l.id, word.KindGrow)) {
+		if r.b.State.CAS(w, w|word.MakeStamp(l.id, word.KindGrow)) {
 			break
 		}
 	}
-	n := r.b.committed.Load()
-	err := l.growBlock(ctx, r.b, roundUp(min(n+min(max(n, 64<<10), 4<<20), size), pageSize))
+	n := r.b.Committed.Load()
+	err := l.growBlock(ctx, r.b, layout.RoundUp(min(n+min(max(n, 64<<10), 4<<20), size), layout.PageSize))
 	r.d.unstampBlock(r.b)
 	return err
 }

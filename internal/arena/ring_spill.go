@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 )
 
 // A message that does not fit into a slot is written into a block of its own: the number of blocks,
@@ -24,7 +26,7 @@ func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, mov
 	if !move {
 		moved = all[len(blocks):] // the block of the body always moves with the message
 	}
-	p := &outgoing{table: all[len(blocks):], blocks: all, flags: metaSpill, moved: moved}
+	p := &outgoing{table: all[len(blocks):], blocks: all, flags: layout.MetaSpill, moved: moved}
 	if err = r.putMessage(ctx, p); err != nil {
 		r.d.Release(h)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -15,11 +16,11 @@ import (
 func (d *Domain) unreadByQueue(n int) (all []Unread) {
 	names := d.queueNames()
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
-		u := d.countUnread(&d.blocks[i])
+		u := d.countUnread(&d.mem.Blocks[i])
 		if u.Bytes == 0 {
 			continue
 		}
-		u.Queue, u.Name = word.MakeHandle(i, d.blocks[i].w.Load().Generation()).String(), names[i]
+		u.Queue, u.Name = word.MakeHandle(i, d.mem.Blocks[i].State.Load().Generation()).String(), names[i]
 		all = append(all, u)
 	}
 	slices.SortFunc(all, func(a, b Unread) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -27,15 +28,15 @@ func (d *Domain) unreadByQueue(n int) (all []Unread) {
 }
 
 // countUnread counts the unread messages in block b. It returns a zero Unread if b is not a ring.
-func (d *Domain) countUnread(b *block) (u Unread) {
-	if b.w.Load()&word.AllocBit == 0 || extKind(b.ext.Load()) != objectRing || !b.isOwned() {
+func (d *Domain) countUnread(b *layout.Block) (u Unread) {
+	if b.State.Load()&word.AllocBit == 0 || layout.ExtentKind(b.Extent.Load()) != layout.ObjectRing || !b.IsOwned() {
 		return u
 	}
 	r, err := d.ringOf(b)
-	if err != nil || r.hasFlags(ringBoard) {
+	if err != nil || r.hasFlags(layout.RingBoard) {
 		return u
 	}
-	r.forEachSlot(func(s *slot, w word.Slot) {
+	r.forEachSlot(func(s *layout.Slot, w word.Slot) {
 		if w.State() != word.SlotFull {
 			return
 		}
@@ -50,25 +51,25 @@ func (d *Domain) countUnread(b *block) (u Unread) {
 
 // unreadBytes returns the committed bytes of a block that is held by messages only, otherwise 0.
 func (d *Domain) unreadBytes(h Handle) int64 {
-	if b := &d.blocks[h.Block()]; d.isInTransit(h, word.TOne) && !b.isOwned() {
-		return int64(b.committed.Load())
+	if b := &d.mem.Blocks[h.Block()]; d.mem.IsInTransit(h, word.TOne) && !b.IsOwned() {
+		return int64(b.Committed.Load())
 	}
 	return 0
 }
 
 // carriedBlocks returns the blocks of the message in s. It returns none if the slot's word is no
 // longer w.
-func (d *Domain) carriedBlocks(s *slot, w word.Slot) (all []Handle) {
-	meta := s.meta.Load()
-	n := min(meta>>8&0xff, slotBlocks)
+func (d *Domain) carriedBlocks(s *layout.Slot, w word.Slot) (all []Handle) {
+	meta := s.Meta.Load()
+	n := min(meta>>8&0xff, layout.SlotBlocks)
 	for i := range n {
-		all = append(all, Handle(s.blockWord(int(i)).Load()))
+		all = append(all, Handle(s.BlockWord(int(i)).Load()))
 	}
-	all = slices.DeleteFunc(all, func(h Handle) bool { return !d.isInTransit(h, word.TOne) })
-	if meta&metaSpill != 0 && len(all) == 1 {
+	all = slices.DeleteFunc(all, func(h Handle) bool { return !d.mem.IsInTransit(h, word.TOne) })
+	if meta&layout.MetaSpill != 0 && len(all) == 1 {
 		all = append(all, d.spilledTable(all[0])...)
 	}
-	if s.word.Load() != w {
+	if s.Word.Load() != w {
 		return nil
 	}
 	slices.Sort(all)
@@ -80,26 +81,22 @@ func (d *Domain) carriedBlocks(s *slot, w word.Slot) (all []Handle) {
 //
 //go:norace
 func (d *Domain) spilledTable(h Handle) (table []Handle) {
-	p, ok := d.peekBytes(&d.blocks[h.Block()]) // a block that is reused meanwhile is not corruption
+	p, ok := d.mem.BlockBytes(&d.mem.Blocks[h.Block()]) // a block that is reused meanwhile is not corruption
 	if !ok || len(p) < 16 {
 		return nil
 	}
 	n := min(binary.LittleEndian.Uint64(p), uint64(len(p)-16)/8)
 	for i := range n {
-		if t := Handle(binary.LittleEndian.Uint64(p[8+8*i:])); d.isInTransit(t, word.TOne) {
+		if t := Handle(binary.LittleEndian.Uint64(p[8+8*i:])); d.mem.IsInTransit(t, word.TOne) {
 			table = append(table, t)
 		}
 	}
 	return table
 }
 
-// setLabel sets the ring's label. It must be called before the ring has a capacity, while no other
-// process reads the ring.
-func (h *ring) setLabel(label string) { clear(h.text[copy(h.text[:], label):]) }
-
 // label returns the label set by the ring's maker, which may be garbage.
 func (r *Ring) label() string {
-	text, _, _ := bytes.Cut(r.hdr.text[:], []byte{0})
+	text, _, _ := bytes.Cut(r.hdr.Text[:], []byte{0})
 	return strings.ToValidUTF8(string(text), "")
 }
 
@@ -107,13 +104,13 @@ func (r *Ring) label() string {
 func (d *Domain) queueNames() map[uint32]string {
 	names := map[uint32]string{}
 	d.withBoard("", func(_ *lane, r *Ring) error {
-		r.forEachSlot(func(s *slot, w word.Slot) {
-			label, err := s.readLabel(nil)
+		r.forEachSlot(func(s *layout.Slot, w word.Slot) {
+			label, err := s.ReadLabel(nil)
 			if w.State() != word.SlotFull || err != nil {
 				return
 			}
 			for _, h := range d.carriedBlocks(s, w) {
-				if extKind(d.blocks[h.Block()].ext.Load()) == objectRing {
+				if layout.ExtentKind(d.mem.Blocks[h.Block()].Extent.Load()) == layout.ObjectRing {
 					names[h.Block()] = string(label[1 : 1+label[0]])
 				}
 			}

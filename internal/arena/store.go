@@ -1,6 +1,10 @@
 package arena
 
-import "context"
+import (
+	"context"
+
+	"github.com/shoal-mp/shoal/internal/arena/park"
+)
 
 // A store provides a domain's two segments, and the means by which its participants detect each
 // other's death and wake each other. Between processes these are memfds, pidfds and datagram
@@ -34,10 +38,10 @@ type store interface {
 	// openBell creates a doorbell. Its name must be unpredictable, because any process may send to
 	// it.
 	openBell() (b bell, name uint64, err error)
-	// wakeBell rings the doorbell of the participant in a seat and sends it the topic. It does
+	// RingBell rings the doorbell of the participant in a seat and sends it the topic. It does
 	// nothing if name is 0, because the participant has no doorbell yet. It returns full if too
 	// many wakeups are pending, and this topic is not among them.
-	wakeBell(seat int, name uint64, t topic) (full bool)
+	RingBell(seat int, name uint64, t park.Topic) (full bool)
 	// close releases the segments and the store's other resources.
 	close() error
 }
@@ -45,6 +49,6 @@ type store interface {
 // A bell receives wakeups of this process. Several wakeups of one topic before a Wait count as one.
 // Wait returns the topics, in a slice that is valid until the next Wait.
 type bell interface {
-	Wait() ([]topic, error)
+	Wait() ([]park.Topic, error)
 	Close() error
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -21,10 +22,10 @@ func (d *Domain) Alloc(size int) (Handle, error) { return d.allocFor(briefly, si
 // of using more than half of the budget, and does not try to free memory.
 func (d *Domain) AllocSpare(size int) Handle {
 	n := d.lives.padSize(uint64(size))
-	if 2*(d.hdr.budget.Load().Pages()+n/pageSize) > d.hdr.limit.Load() {
+	if 2*(d.mem.Header.Budget.Load().Pages()+n/layout.PageSize) > d.mem.Header.Limit.Load() {
 		return 0
 	}
-	h, err := d.allocBlock(briefly, n, n, objectNone)
+	h, err := d.allocBlock(briefly, n, n, layout.ObjectNone)
 	if err != nil {
 		return 0
 	}
@@ -33,15 +34,15 @@ func (d *Domain) AllocSpare(size int) Handle {
 
 func (d *Domain) allocFor(ctx context.Context, size int) (Handle, error) {
 	n := d.lives.padSize(uint64(size))
-	h, err := d.allocBlock(ctx, n, n, objectNone)
+	h, err := d.allocBlock(ctx, n, n, layout.ObjectNone)
 	if err != nil {
-		return d.allocUnderPressure(ctx, n, n, objectNone, err)
+		return d.allocUnderPressure(ctx, n, n, layout.ObjectNone, err)
 	}
 	return h, nil
 }
 
 // allocBlock finds or makes a block of size bytes with commit bytes of pages, and sets its kind.
-func (d *Domain) allocBlock(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
+func (d *Domain) allocBlock(ctx context.Context, size, commit uint64, kind layout.ObjectKind) (Handle, error) {
 	l, err := d.acquireLaneFor(ctx)
 	if err != nil {
 		return 0, err
@@ -51,14 +52,14 @@ func (d *Domain) allocBlock(ctx context.Context, size, commit uint64, kind objec
 	return h, err
 }
 
-func (l *lane) allocBlock(ctx context.Context, size, commit uint64, kind objectKind) (Handle, error) {
-	if size > uint64(len(l.d.bytes)) {
+func (l *lane) allocBlock(ctx context.Context, size, commit uint64, kind layout.ObjectKind) (Handle, error) {
+	if size > uint64(len(l.d.mem.Data)) {
 		return 0, fmt.Errorf("%w: got %d bytes, want at most %d: divide it, or raise Reserve with shoal.SetMemory",
 			ErrTooLarge, size,
-			len(l.d.bytes))
+			len(l.d.mem.Data))
 	}
-	c := classOf(size)
-	if kind == objectNone {
+	c := layout.ClassOf(size)
+	if kind == layout.ObjectNone {
 		if h := l.claimBacked(c, commit); h != 0 {
 			return h, nil
 		}
@@ -81,7 +82,7 @@ func (l *lane) allocBlock(ctx context.Context, size, commit uint64, kind objectK
 
 // checkBudget returns a shortage if the budget has fewer than bytes left.
 func (d *Domain) checkBudget(bytes uint64) error {
-	if d.hdr.budget.Load().Pages()+bytes/pageSize > d.hdr.limit.Load() {
+	if d.mem.Header.Budget.Load().Pages()+bytes/layout.PageSize > d.mem.Header.Limit.Load() {
 		return shortage{bytes: bytes}
 	}
 	return nil
@@ -93,30 +94,30 @@ func (d *Domain) checkBudget(bytes uint64) error {
 // Invariant (docs/memory.md, "Operations"): the own bit must be set while the stamp still stands. A
 // block that is ALLOC without a stamp and without an own bit has no holder, and the next try-free
 // would free it.
-func (l *lane) completeAlloc(ctx context.Context, index uint32, commit uint64, kind objectKind) (Handle, error) {
+func (l *lane) completeAlloc(ctx context.Context, index uint32, commit uint64, kind layout.ObjectKind) (Handle, error) {
 	d := l.d
-	b := &d.blocks[index]
-	e := b.ext.Load()
+	b := &d.mem.Blocks[index]
+	e := b.Extent.Load()
 	need := pagesOf(e, commit)
 	err := l.growBlock(ctx, b, need)
-	if err == nil && kind != objectNone {
+	if err == nil && kind != layout.ObjectNone {
 		err = l.initObject(b, need, kind)
 	}
 	if err != nil {
 		d.revertAlloc(b)
-		d.pushFree(extClass(e), index)
+		d.pushFree(layout.ExtentClass(e), index)
 		return 0, err
 	}
 	d.addRef(index)
 	d.unstampBlock(b)
-	return l.countAlloc(index, b.w.Load().Generation(), need), nil
+	return l.countAlloc(index, b.State.Load().Generation(), need), nil
 }
 
 // countAlloc counts a block that was handed out with the given bytes of pages, and returns its
 // handle.
 func (l *lane) countAlloc(index, generation uint32, pages uint64) Handle {
 	l.handed += pages
-	l.rec.allocs.Set(l.rec.allocs.Load() + 1)
+	l.rec.Allocs.Set(l.rec.Allocs.Load() + 1)
 	return word.MakeHandle(index, generation)
 }
 
@@ -124,12 +125,12 @@ func (l *lane) countAlloc(index, generation uint32, pages uint64) Handle {
 // pages.
 func pagesOf(e, commit uint64) uint64 {
 	switch {
-	case e&extLead != 0:
-		return slabSize
-	case e&extSmall != 0:
+	case e&layout.ExtentLead != 0:
+		return layout.SlabSize
+	case e&layout.ExtentSmall != 0:
 		return 0
 	}
-	return roundUp(commit, pageSize)
+	return layout.RoundUp(commit, layout.PageSize)
 }
 
 // claimBacked claims a free block of class c that has pages for commit bytes already. It returns 0
@@ -145,20 +146,20 @@ func (l *lane) claimBacked(c int, commit uint64) Handle {
 	if index == 0 {
 		return 0
 	}
-	d, b := l.d, &l.d.blocks[index]
-	w, e := b.w.Load(), b.ext.Load()
-	if w&(word.AllocBit|word.StampMask) != 0 || extClass(e) != c {
+	d, b := l.d, &l.d.mem.Blocks[index]
+	w, e := b.State.Load(), b.Extent.Load()
+	if w&(word.AllocBit|word.StampMask) != 0 || layout.ExtentClass(e) != c {
 		return 0
 	}
 	need := pagesOf(e, commit)
-	if need > b.committed.Load() {
+	if need > b.Committed.Load() {
 		l.addFreeBlock(index) // committing more pages needs a stamp
 		return 0
 	}
 	d.addRef(index)
 	// A punch leaves the word as it was, so the pages must be checked again once this lane has the
 	// block.
-	if !b.w.CAS(w, w|word.AllocBit) || need > b.committed.Load() {
+	if !b.State.CAS(w, w|word.AllocBit) || need > b.Committed.Load() {
 		l.releaseBlock(index)
 		return 0
 	}
@@ -182,7 +183,7 @@ func (l *lane) claimFree(c int) uint32 {
 			break
 		}
 	}
-	if l.d.hdr.lost.Load() == hintsSweeping {
+	if l.d.mem.Header.Lost.Load() == layout.HintsSweeping {
 		return l.searchFree(c)
 	}
 	return 0
@@ -194,36 +195,36 @@ func (l *lane) claimFree(c int) uint32 {
 // The class is read before the CAS. The CAS compares the whole word including the generation, so it
 // fails if the block got another extent meanwhile: disown changes the generation.
 func (l *lane) claimBlock(index uint32, c int) bool {
-	b := &l.d.blocks[index]
-	w := b.w.Load()
-	if w&(word.AllocBit|word.StampMask) != 0 || extClass(b.ext.Load()) != c {
+	b := &l.d.mem.Blocks[index]
+	w := b.State.Load()
+	if w&(word.AllocBit|word.StampMask) != 0 || layout.ExtentClass(b.Extent.Load()) != c {
 		return false
 	}
-	return b.w.CAS(w, w|word.AllocBit|word.MakeStamp(l.id, word.KindAlloc))
+	return b.State.CAS(w, w|word.AllocBit|word.MakeStamp(l.id, word.KindAlloc))
 }
 
 // revertAlloc frees a block that is stamped (l, ALLOC). It increments the generation, so that a
 // claim that read the class before fails: the class may have changed.
-func (d *Domain) revertAlloc(b *block) { d.changeStamped(b, word.AllocBit, word.GenOne) }
+func (d *Domain) revertAlloc(b *layout.Block) { d.changeStamped(b, word.AllocBit, word.GenOne) }
 
 // carveBlock makes a new block of class c from unused address space. The block is stamped (l,
 // ALLOC).
 func (l *lane) carveBlock(ctx context.Context, c int) (uint32, error) {
-	if isSmall(c) {
+	if layout.IsSmall(c) {
 		return l.carveSlab(ctx, c)
 	}
 	index, err := l.newHeader()
 	if err != nil || c == 0 {
 		return index, err
 	}
-	b := &l.d.blocks[index]
-	off, err := l.d.reserveSpace(extentSize(c), extentAlign(c))
+	b := &l.d.mem.Blocks[index]
+	off, err := l.d.reserveSpace(layout.ExtentSize(c), layout.ExtentAlign(c))
 	if err != nil {
 		l.d.revertAlloc(b)
 		l.d.pushFree(0, index)
 		return 0, err
 	}
-	b.ext.Store(makeExt(off, c))
+	b.Extent.Store(layout.MakeExtent(off, c))
 	return index, nil
 }
 
@@ -246,8 +247,8 @@ func (l *lane) newHeader() (uint32, error) {
 // and commit"), because the budget counts pages and small blocks share them. The lead must be grown
 // before the other blocks get an extent: a process that finds one of them relies on its pages.
 func (l *lane) carveSlab(ctx context.Context, c int) (uint32, error) {
-	size := classSize(c)
-	n := uint32(slabSize / size)
+	size := layout.ClassSize(c)
+	n := uint32(layout.SlabSize / size)
 	var first uint32
 	for claimed := false; !claimed; claimed = l.claimBlock(first, 0) {
 		if first != 0 { // a sweep has found it
@@ -258,23 +259,23 @@ func (l *lane) carveSlab(ctx context.Context, c int) (uint32, error) {
 			return 0, err
 		}
 	}
-	off, err := l.d.reserveSpace(slabSize, pageSize)
+	off, err := l.d.reserveSpace(layout.SlabSize, layout.PageSize)
 	if err != nil {
-		l.d.revertAlloc(&l.d.blocks[first])
+		l.d.revertAlloc(&l.d.mem.Blocks[first])
 		l.d.markHintsLost()
 		return 0, err
 	}
-	lead := &l.d.blocks[first]
-	lead.ext.Store(makeExt(off, c) | extSmall | extLead)
-	if err := l.growBlock(ctx, lead, slabSize); err != nil {
+	lead := &l.d.mem.Blocks[first]
+	lead.Extent.Store(layout.MakeExtent(off, c) | layout.ExtentSmall | layout.ExtentLead)
+	if err := l.growBlock(ctx, lead, layout.SlabSize); err != nil {
 		l.d.revertAlloc(lead)
 		l.d.markHintsLost()
 		return 0, err
 	}
 	for i := first + 1; i < first+n; i++ {
 		if l.claimBlock(i, 0) {
-			b := &l.d.blocks[i]
-			b.ext.Store(makeExt(off+uint64(i-first)*size, c) | extSmall)
+			b := &l.d.mem.Blocks[i]
+			b.Extent.Store(layout.MakeExtent(off+uint64(i-first)*size, c) | layout.ExtentSmall)
 			l.d.revertAlloc(b)
 			l.d.pushFree(c, i)
 		}
@@ -289,17 +290,17 @@ func (l *lane) carveSlab(ctx context.Context, c int) (uint32, error) {
 // domain's whole life, and its generation distinguishes its uses.
 func (d *Domain) newHeaders(n uint32) (uint32, error) {
 	for {
-		at := d.hdr.blocks.Load()
-		if at == 0 || at > uint64(len(d.blocks)) || at > 1 && at > d.headersReady() {
+		at := d.mem.Header.Blocks.Load()
+		if at == 0 || at > uint64(len(d.mem.Blocks)) || at > 1 && at > d.headersReady() {
 			return 0, reportCorruption("the header's count of blocks", at)
 		}
-		if at+uint64(n) > uint64(len(d.blocks)) {
+		if at+uint64(n) > uint64(len(d.mem.Blocks)) {
 			return 0, shortage{spent: d.noBlocksReason()}
 		}
 		if err := d.commitHeaders(at + uint64(n)); err != nil {
 			return 0, err
 		}
-		if d.hdr.blocks.CAS(at, at+uint64(n)) {
+		if d.mem.Header.Blocks.CAS(at, at+uint64(n)) {
 			return uint32(at), nil
 		}
 	}
@@ -307,17 +308,17 @@ func (d *Domain) newHeaders(n uint32) (uint32, error) {
 
 func (d *Domain) commitHeaders(upTo uint64) error {
 	for {
-		ready := d.hdr.ready.Load()
+		ready := d.mem.Header.Ready.Load()
 		if upTo <= ready {
 			return nil
 		}
-		if ready%(commitStep/blockSize) != 0 {
+		if ready%(layout.CommitStep/layout.BlockSize) != 0 {
 			return reportCorruption("the header's count of headers with pages", ready)
 		}
-		if err := d.store.commitControl(offBlocks+ready*blockSize, commitStep); err != nil {
+		if err := d.store.commitControl(layout.OffBlocks+ready*layout.BlockSize, layout.CommitStep); err != nil {
 			return err
 		}
-		d.hdr.ready.CAS(ready, ready+commitStep/blockSize)
+		d.mem.Header.Ready.CAS(ready, ready+layout.CommitStep/layout.BlockSize)
 	}
 }
 
@@ -325,33 +326,35 @@ func (d *Domain) commitHeaders(upTo uint64) error {
 // death right after it loses addresses, never pages.
 func (d *Domain) reserveSpace(n, align uint64) (uint64, error) {
 	for {
-		at := d.hdr.brk.Load()
-		if at > uint64(len(d.bytes)) {
+		at := d.mem.Header.Brk.Load()
+		if at > uint64(len(d.mem.Data)) {
 			return 0, reportCorruption("the header's end of the addresses handed out", at)
 		}
-		off := roundUp(at, align)
-		if off+n > uint64(len(d.bytes)) {
+		off := layout.RoundUp(at, align)
+		if off+n > uint64(len(d.mem.Data)) {
 			return 0, shortage{bytes: n, spent: d.noAddressesReason()}
 		}
-		if d.hdr.brk.CAS(at, off+n) {
+		if d.mem.Header.Brk.CAS(at, off+n) {
 			return off, nil
 		}
 	}
 }
 
 // SpaceLeft returns the number of bytes of address space that have not been handed out.
-func (d *Domain) SpaceLeft() int64 { return max(int64(len(d.bytes))-int64(d.hdr.brk.Load()), 0) }
+func (d *Domain) SpaceLeft() int64 {
+	return max(int64(len(d.mem.Data))-int64(d.mem.Header.Brk.Load()), 0)
+}
 
 func (d *Domain) noAddressesReason() string {
 	return fmt.Sprintf("only %d of %d bytes of address space are free: bound the queues, or raise Reserve with "+
 		"shoal.SetMemory",
-		d.SpaceLeft(), len(d.bytes))
+		d.SpaceLeft(), len(d.mem.Data))
 }
 
 func (d *Domain) noBlocksReason() string {
-	return fmt.Sprintf("all %d blocks are in use: close unused ones, or store more data in each", len(d.blocks))
+	return fmt.Sprintf("all %d blocks are in use: close unused ones, or store more data in each", len(d.mem.Blocks))
 }
 
-func (d *Domain) indexOf(b *block) uint32 {
-	return uint32((uintptr(unsafe.Pointer(b)) - uintptr(unsafe.Pointer(&d.blocks[0]))) / blockSize)
+func (d *Domain) indexOf(b *layout.Block) uint32 {
+	return uint32((uintptr(unsafe.Pointer(b)) - uintptr(unsafe.Pointer(&d.mem.Blocks[0]))) / layout.BlockSize)
 }

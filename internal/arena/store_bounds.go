@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 )
 
 // Note [Garbage] A faulty participant may have written anything into the control segment. So every
@@ -33,17 +35,17 @@ var logged atomic.Bool
 // Code that visits every block must use it. A handle received from another process is compared with
 // the header's word itself, because its bits cannot name more blocks than there are headers.
 func (d *Domain) blockCount() uint64 {
-	if n := d.hdr.blocks.Load(); n <= d.ready.Load() {
+	if n := d.mem.Header.Blocks.Load(); n <= d.ready.Load() {
 		return n
 	}
-	return min(d.hdr.blocks.Load(), d.headersReady())
+	return min(d.mem.Header.Blocks.Load(), d.headersReady())
 }
 
 // headersReady returns the largest number of headers with pages that this process has seen.
 func (d *Domain) headersReady() uint64 {
 	for {
 		seen := d.ready.Load()
-		ready := min(d.hdr.ready.Load(), uint64(len(d.blocks)))
+		ready := min(d.mem.Header.Ready.Load(), uint64(len(d.mem.Blocks)))
 		if ready <= seen || d.ready.CompareAndSwap(seen, ready) {
 			return max(ready, seen)
 		}
@@ -53,31 +55,17 @@ func (d *Domain) headersReady() uint64 {
 // blockRange returns the offset of a block's bytes and their maximum number. The lead of a slab
 // covers the whole slab. It returns [ErrCorrupt] if the extent is invalid.
 func (d *Domain) blockRange(e uint64) (off, n uint64, err error) {
-	off, n, ok := d.peekRange(e)
+	off, n, ok := d.mem.ExtentRange(e)
 	if !ok {
 		return 0, 0, reportCorruption("the extent of a block", e)
 	}
 	return off, n, nil
 }
 
-// peekRange is span for an observer that reads without holding the block. The block may change
-// meanwhile, so an invalid extent is not logged as corruption.
-func (d *Domain) peekRange(e uint64) (off, n uint64, ok bool) {
-	c := extClass(e)
-	if c >= classCount {
-		return 0, 0, false
-	}
-	off, n = extOffset(e), extentSize(c)
-	if e&extLead != 0 {
-		n = slabSize
-	}
-	return off, n, c == 0 || off <= uint64(len(d.bytes)) && n <= uint64(len(d.bytes))-off
-}
-
 // subrange returns the offset and the length of the part [from, to) of a block's bytes, as named by
 // a lane record. It returns [ErrCorrupt] if the part is invalid.
-func (d *Domain) subrange(b *block, from, to uint64) (off, n uint64, err error) {
-	off, n, err = d.blockRange(b.ext.Load())
+func (d *Domain) subrange(b *layout.Block, from, to uint64) (off, n uint64, err error) {
+	off, n, err = d.blockRange(b.Extent.Load())
 	switch {
 	case err != nil:
 		return 0, 0, err

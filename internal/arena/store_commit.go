@@ -5,14 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
-)
-
-// Phases of a lane's commit.
-const (
-	phaseIdle    = 0
-	phaseCharged = 1 // pages are charged, but not yet committed to the block
-	phaseShrink  = 2 // pages of the block are being given back, still charged
 )
 
 // growBlock commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW, must
@@ -22,8 +16,8 @@ const (
 // commit"): a reaper that finds phase 1 reads from it which pages were charged and for which block.
 // committed must be stored before the phase becomes idle: committed = target proves that the pages
 // belong to the block.
-func (l *lane) growBlock(ctx context.Context, b *block, target uint64) error {
-	from := b.committed.Load()
+func (l *lane) growBlock(ctx context.Context, b *layout.Block, target uint64) error {
+	from := b.Committed.Load()
 	if target <= from {
 		return nil
 	}
@@ -31,9 +25,9 @@ func (l *lane) growBlock(ctx context.Context, b *block, target uint64) error {
 	if err != nil {
 		return err
 	}
-	l.rec.block.Set(uint64(l.d.indexOf(b)))
-	l.rec.from.Set(from)
-	l.rec.target.Set(target)
+	l.rec.Block.Set(uint64(l.d.indexOf(b)))
+	l.rec.From.Set(from)
+	l.rec.Target.Set(target)
 	if err := l.chargeBudget(ctx, n); err != nil {
 		return err
 	}
@@ -41,8 +35,8 @@ func (l *lane) growBlock(ctx context.Context, b *block, target uint64) error {
 		l.refundCharge(b, l.id)
 		return fmt.Errorf("commit %d bytes: %w", n, err)
 	}
-	b.committed.Store(target)
-	l.rec.phase.Store(phaseIdle)
+	b.Committed.Store(target)
+	l.rec.Phase.Store(layout.PhaseIdle)
 	return nil
 }
 
@@ -54,8 +48,8 @@ func (l *lane) growBlock(ctx context.Context, b *block, target uint64) error {
 // that are charged and unused, which a reaper gives back, but never pages that are not charged.
 func (l *lane) chargeBudget(ctx context.Context, bytes uint64) error {
 	d := l.d
-	pages := bytes / pageSize
-	if bytes >= hugeAlign && uint64(max(d.store.headroom(), 0)) < bytes {
+	pages := bytes / layout.PageSize
+	if bytes >= layout.HugeAlign && uint64(max(d.store.headroom(), 0)) < bytes {
 		return shortage{bytes: bytes}
 	}
 	for {
@@ -63,14 +57,14 @@ func (l *lane) chargeBudget(ctx context.Context, bytes uint64) error {
 		if err != nil {
 			return err
 		}
-		if w.Pages()+pages > d.hdr.limit.Load() {
+		if w.Pages()+pages > d.mem.Header.Limit.Load() {
 			return shortage{bytes: bytes}
 		}
-		if d.hdr.budget.CAS(w, w+word.MakeBudget(pages, word.BudgetAdd, l.id)) {
+		if d.mem.Header.Budget.CAS(w, w+word.MakeBudget(pages, word.BudgetAdd, l.id)) {
 			break
 		}
 	}
-	l.rec.phase.Store(phaseCharged)
+	l.rec.Phase.Store(layout.PhaseCharged)
 	d.clearBudgetStamp()
 	if d.isNearLimit() {
 		d.collectSoon()
@@ -80,9 +74,9 @@ func (l *lane) chargeBudget(ctx context.Context, bytes uint64) error {
 
 // refundCharge undoes a charge of lane id after the commit of its pages failed. l may act for a
 // dead lane.
-func (l *lane) refundCharge(b *block, id uint32) error {
-	rec := &l.d.recs[id]
-	off, n, err := l.d.subrange(b, rec.from.Load(), rec.target.Load())
+func (l *lane) refundCharge(b *layout.Block, id uint32) error {
+	rec := &l.d.mem.Lanes[id]
+	off, n, err := l.d.subrange(b, rec.From.Load(), rec.Target.Load())
 	if err == nil { // if the record is corrupt, n is 0, because the charge is unknown
 		l.d.store.punchData(off, n)
 	}
@@ -94,27 +88,27 @@ func (l *lane) refundCharge(b *block, id uint32) error {
 //
 // The order is the reverse of grow's (docs/memory.md, "Budget and commit"): the pages must be gone
 // before they are uncharged. So the blocks never have more pages in total than are charged.
-func (l *lane) shrinkBlock(b *block, target uint64) {
-	from := b.committed.Load()
+func (l *lane) shrinkBlock(b *layout.Block, target uint64) {
+	from := b.Committed.Load()
 	if target >= from {
 		return
 	}
-	l.rec.block.Set(uint64(l.d.indexOf(b)))
-	l.rec.from.Set(from)
-	l.rec.target.Set(target)
-	l.rec.phase.Store(phaseShrink)
+	l.rec.Block.Set(uint64(l.d.indexOf(b)))
+	l.rec.From.Set(from)
+	l.rec.Target.Set(target)
+	l.rec.Phase.Store(layout.PhaseShrink)
 	l.finishShrink(b, l.id)
 }
 
 // finishShrink completes the shrink of lane id, which may be dead. If the lane's record is corrupt,
 // the block keeps its pages.
-func (l *lane) finishShrink(b *block, id uint32) error {
-	rec := &l.d.recs[id]
-	target := rec.target.Load()
-	off, n, err := l.d.subrange(b, target, rec.from.Load())
+func (l *lane) finishShrink(b *layout.Block, id uint32) error {
+	rec := &l.d.mem.Lanes[id]
+	target := rec.Target.Load()
+	off, n, err := l.d.subrange(b, target, rec.From.Load())
 	if err == nil {
 		l.d.store.punchData(off, n)
-		b.committed.Store(target)
+		b.Committed.Store(target)
 	}
 	return l.unchargeBudget(id, n)
 }
@@ -135,7 +129,7 @@ func (l *lane) unchargeBudget(id uint32, bytes uint64) error {
 	if err != nil && id != l.id && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
-	d.recs[id].phase.Store(phaseIdle)
+	d.mem.Lanes[id].Phase.Store(layout.PhaseIdle)
 	switch {
 	case err == nil:
 		d.clearBudgetStamp()
@@ -154,8 +148,8 @@ func (l *lane) subtractBudget(ctx context.Context, id uint32, bytes uint64) erro
 		if err != nil {
 			return err
 		}
-		pages := min(bytes/pageSize, w.Pages())
-		if l.d.hdr.budget.CAS(w, w-word.MakeBudget(pages, 0, 0)|word.MakeBudget(0, word.BudgetSub, id)) {
+		pages := min(bytes/layout.PageSize, w.Pages())
+		if l.d.mem.Header.Budget.CAS(w, w-word.MakeBudget(pages, 0, 0)|word.MakeBudget(0, word.BudgetSub, id)) {
 			return nil
 		}
 	}
@@ -183,7 +177,7 @@ func (d *Domain) unchargeDebt() {
 
 // awaitBudget waits until no lane is changing the budget word, and returns the word.
 func (l *lane) awaitBudget(ctx context.Context) (word.Budget, error) {
-	budget := &l.d.hdr.budget
+	budget := &l.d.mem.Header.Budget
 	for {
 		if w := budget.Load(); !w.IsStamped() {
 			return w, nil
@@ -200,10 +194,10 @@ func (l *lane) awaitBudget(ctx context.Context) (word.Budget, error) {
 // set: a waiter that comes later finds no stamp.
 func (d *Domain) clearBudgetStamp() {
 	for {
-		w := d.hdr.budget.Load()
-		if d.hdr.budget.CAS(w, w&^(word.BudgetStamp|word.BudgetWait)) {
+		w := d.mem.Header.Budget.Load()
+		if d.mem.Header.Budget.CAS(w, w&^(word.BudgetStamp|word.BudgetWait)) {
 			if w&word.BudgetWait != 0 {
-				d.wakeBits(&d.hdr.xowait)
+				d.park.WakeBits(&d.mem.Header.XOWait)
 			}
 			return
 		}

@@ -5,6 +5,8 @@ import (
 	"runtime/metrics"
 	"sync/atomic"
 	"time"
+
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 )
 
 // Programs leave tensors to the garbage collector. A tensor uses so little of Go's heap that the
@@ -22,7 +24,7 @@ const (
 // tensors hardly ever gets here, because it reuses its blocks.
 func (l *lane) collectIfDue(commit uint64) bool {
 	d := l.d
-	if l.handed < max(forgottenBytes, d.hdr.budget.Load().Pages()*pageSize/2) || l.handed < heapGoal() {
+	if l.handed < max(forgottenBytes, d.mem.Header.Budget.Load().Pages()*layout.PageSize/2) || l.handed < heapGoal() {
 		return false
 	}
 	l.handed = 0
@@ -73,14 +75,14 @@ type received struct {
 // triggers one. Each call must be matched by a call of [Domain.Returned].
 func (d *Domain) Received(n int) {
 	r := &d.received
-	if n >= pageSize && r.bytes.Add(int64(n)) >= r.goal.Load() && r.collecting.CompareAndSwap(false, true) {
+	if n >= layout.PageSize && r.bytes.Add(int64(n)) >= r.goal.Load() && r.collecting.CompareAndSwap(false, true) {
 		go d.collectReceived()
 	}
 }
 
 // Returned undoes [Domain.Received] after the process has given the block back.
 func (d *Domain) Returned(n int) {
-	if n >= pageSize {
+	if n >= layout.PageSize {
 		d.received.bytes.Add(-int64(n))
 	}
 }

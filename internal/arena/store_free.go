@@ -4,12 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
-
-func (b *block) isOwned() bool {
-	return b.own[0].Load()|b.own[1].Load()|b.own[2].Load()|b.own[3].Load() != 0
-}
 
 // tryFree frees the block if it has no holder: no participant's bit is set and no message holds it.
 // With t = 0 only a holder could send the block, so the stamp keeps new references from arriving,
@@ -17,24 +14,24 @@ func (b *block) isOwned() bool {
 // sees the stamp and does not try to free. So tryFree must look again after it has cleared the
 // stamp.
 func (l *lane) tryFree(index uint32) {
-	b := &l.d.blocks[index]
+	b := &l.d.mem.Blocks[index]
 	for {
-		w := b.w.Load()
-		if w&(word.AllocBit|word.TMask|word.StampMask) != word.AllocBit || b.isOwned() {
+		w := b.State.Load()
+		if w&(word.AllocBit|word.TMask|word.StampMask) != word.AllocBit || b.IsOwned() {
 			return
 		}
-		if !l.aside && extKind(b.ext.Load()).finaliserMayWait() {
+		if !l.aside && layout.ExtentKind(b.Extent.Load()).FinaliserMayWait() {
 			l.d.finaliseInOtherLane(l, index, time.Duration(briefly))
 			return
 		}
-		if !b.w.CAS(w, w|word.MakeStamp(l.id, word.KindFree)) {
+		if !b.State.CAS(w, w|word.MakeStamp(l.id, word.KindFree)) {
 			continue
 		}
-		if b.isOwned() && !word.IsDisabled("owners under the stamp") {
+		if b.IsOwned() && !word.IsDisabled("owners under the stamp") {
 			l.d.unstampBlock(b)
 			continue
 		}
-		if extKind(b.ext.Load()) != objectNone {
+		if layout.ExtentKind(b.Extent.Load()) != layout.ObjectNone {
 			l.d.markGone(b)
 			if !l.finaliseObject(b) {
 				l.abandonOperation()
@@ -54,13 +51,13 @@ func (l *lane) tryFree(index uint32) {
 // A lane that waits for the stamp may itself hold an end that this finaliser waits for
 // (docs/memory.md, "Rings, ends and other objects"), because rings may carry each other's ends.
 // GONE lets that lane continue, because the block's end is certain.
-func (d *Domain) markGone(b *block) {
-	w := b.w.Load()
-	for !b.w.CAS(w, w|word.GoneBit) {
-		w = b.w.Load()
+func (d *Domain) markGone(b *layout.Block) {
+	w := b.State.Load()
+	for !b.State.CAS(w, w|word.GoneBit) {
+		w = b.State.Load()
 	}
 	if w&word.WaitBit != 0 {
-		d.wakeBits(&d.hdr.xowait)
+		d.park.WakeBits(&d.mem.Header.XOWait)
 	}
 }
 
@@ -112,10 +109,10 @@ func (l *lane) reapUntil(ctx context.Context, done <-chan struct{}) {
 		cancel()
 	}()
 	for ctx.Err() == nil {
-		seen := d.hdr.deathEpoch.Load()
+		seen := d.mem.Header.DeathEpoch.Load()
 		stuck := d.reapStamps(l)
-		d.park.parkUntil(ctx, d, &d.hdr.xowait, func() bool {
-			return stuck.hasCleared() || d.hdr.deathEpoch.Load() != seen
+		d.park.ParkUntil(ctx, &d.mem.Header.XOWait, func() bool {
+			return stuck.hasCleared() || d.mem.Header.DeathEpoch.Load() != seen
 		}, nil)
 	}
 }
@@ -138,12 +135,12 @@ func (l *lane) runAndUnlock(do func()) {
 // finaliseObject ends the object in a block. The caller's FREE stamp must stand on the block. If
 // the process dies in the middle, a reaper runs finaliseObject again from the start. It returns
 // false if the domain was closed meanwhile; the reaper does the rest.
-func (l *lane) finaliseObject(b *block) bool {
-	e := b.ext.Load()
-	switch extKind(e) {
-	case objectNone:
+func (l *lane) finaliseObject(b *layout.Block) bool {
+	e := b.Extent.Load()
+	switch layout.ExtentKind(e) {
+	case layout.ObjectNone:
 		return true
-	case objectRing:
+	case layout.ObjectRing:
 		// The ring must be held while it is drained: if this process dies while it uses one of the
 		// ring's slots, a late try-free must not free the ring before a reaper has completed the
 		// get.
@@ -153,19 +150,19 @@ func (l *lane) finaliseObject(b *block) bool {
 			return false
 		}
 		l.d.dropRef(i)
-	case objectSenders:
-		if !l.finaliseEnd(b, ringNoSenders) {
+	case layout.ObjectSenders:
+		if !l.finaliseEnd(b, layout.RingNoSenders) {
 			return false
 		}
-	case objectReceivers:
-		if !l.finaliseEnd(b, ringNoReceivers) {
+	case layout.ObjectReceivers:
+		if !l.finaliseEnd(b, layout.RingNoReceivers) {
 			return false
 		}
 	}
-	if extClass(e) == 0 {
-		b.ext.Store(0)
+	if layout.ExtentClass(e) == 0 {
+		b.Extent.Store(0)
 	} else {
-		b.ext.Store(e &^ extKindMask)
+		b.Extent.Store(e &^ layout.ExtentKindMask)
 	}
 	return true
 }

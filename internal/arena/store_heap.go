@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -30,7 +32,7 @@ type heap struct {
 
 func newHeap(dataSize, blocks int) *heap {
 	s := &heap{
-		ctl:    alignedBytes(offBlocks + blocks*blockSize),
+		ctl:    alignedBytes(layout.OffBlocks + blocks*layout.BlockSize),
 		mem:    alignedBytes(dataSize),
 		bells:  make(map[uint64]*heapBell),
 		backed: make(map[uint64]bool),
@@ -41,8 +43,8 @@ func newHeap(dataSize, blocks int) *heap {
 
 // alignedBytes returns n bytes at a page boundary.
 func alignedBytes(n int) []byte {
-	b := make([]byte, n+pageSize)
-	off := int(-uintptr(unsafe.Pointer(&b[0])) & (pageSize - 1))
+	b := make([]byte, n+layout.PageSize)
+	off := int(-uintptr(unsafe.Pointer(&b[0])) & (layout.PageSize - 1))
 	return b[off : off+n]
 }
 
@@ -60,7 +62,7 @@ func (s *heap) close() error    { return nil }
 func (s *heap) commitData(off, n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := off / pageSize; p < (off+n)/pageSize; p++ {
+	for p := off / layout.PageSize; p < (off+n)/layout.PageSize; p++ {
 		s.backed[p] = true
 	}
 	return nil
@@ -71,9 +73,9 @@ func (s *heap) commitData(off, n uint64) error {
 func (s *heap) punchData(off, n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := off / pageSize; p < (off+n)/pageSize; p++ {
+	for p := off / layout.PageSize; p < (off+n)/layout.PageSize; p++ {
 		if s.backed[p] {
-			clear(s.mem[p*pageSize : (p+1)*pageSize])
+			clear(s.mem[p*layout.PageSize : (p+1)*layout.PageSize])
 			delete(s.backed, p)
 		}
 	}
@@ -124,13 +126,13 @@ func (s *heap) awaitDeath(ctx context.Context, _, seat int) error {
 func (s *heap) openBell() (bell, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := &heapBell{woken: make(chan topic, heapTopics), closed: make(chan struct{})}
+	b := &heapBell{woken: make(chan park.Topic, heapTopics), closed: make(chan struct{})}
 	name := uint64(len(s.bells)) + 1
 	s.bells[name] = b
 	return b, name, nil
 }
 
-func (s *heap) wakeBell(_ int, name uint64, t topic) (full bool) {
+func (s *heap) RingBell(_ int, name uint64, t park.Topic) (full bool) {
 	s.mu.Lock()
 	b := s.bells[name]
 	s.mu.Unlock()
@@ -150,15 +152,15 @@ func (s *heap) wakeBell(_ int, name uint64, t topic) (full bool) {
 const heapTopics = 2
 
 type heapBell struct {
-	woken  chan topic
+	woken  chan park.Topic
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (b *heapBell) Wait() ([]topic, error) {
+func (b *heapBell) Wait() ([]park.Topic, error) {
 	select {
 	case t := <-b.woken:
-		return []topic{t}, nil
+		return []park.Topic{t}, nil
 	case <-b.closed:
 		return nil, os.ErrClosed
 	}

@@ -1,6 +1,9 @@
 package arena
 
-import "github.com/shoal-mp/shoal/internal/arena/word"
+import (
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/word"
+)
 
 // The free blocks of a class form a list. Its head is a word {epoch 12 | tag 20 | index 32}, and
 // its links are the blocks' next words {epoch 31 | listed 1 | index 32}. The lists are hints: a
@@ -26,7 +29,7 @@ type magazine struct {
 
 // addFreeBlock makes a free block available to later allocations.
 func (l *lane) addFreeBlock(index uint32) {
-	c := extClass(l.d.blocks[index].ext.Load())
+	c := layout.ExtentClass(l.d.mem.Blocks[index].Extent.Load())
 	if c < magazineClasses {
 		if l.mags == nil {
 			l.mags = new([magazineClasses]magazine)
@@ -89,12 +92,12 @@ func nextHead(head uint64, index uint64) uint64 {
 }
 
 func (d *Domain) pushFree(c int, index uint32) {
-	if c >= classCount {
+	if c >= layout.ClassCount {
 		// corrupt logs the error; the block is lost
 		_ = reportCorruption("the class of a free block", uint64(c))
 		return
 	}
-	head, next := &d.hdr.lists[c], &d.blocks[index].next
+	head, next := &d.mem.Header.Lists[c], &d.mem.Blocks[index].Next
 	for wrote := uint64(0); ; {
 		// The mark must be read before the head: its epoch is then never newer, and a block of the
 		// new list is not listed twice.
@@ -121,7 +124,7 @@ func (d *Domain) pushFree(c int, index uint32) {
 // lane's magazine. The claim of the block's state word decides, so a wrong list entry costs a look
 // and never loses a block.
 func (d *Domain) popFree(c int) uint32 {
-	head := &d.hdr.lists[c]
+	head := &d.mem.Header.Lists[c]
 	for {
 		top := head.Load()
 		index := uint32(top)
@@ -132,7 +135,7 @@ func (d *Domain) popFree(c int) uint32 {
 			d.markHintsLost() // corrupt: a sweep rebuilds the list
 			return 0
 		}
-		next := &d.blocks[index].next
+		next := &d.mem.Blocks[index].Next
 		link := next.Load()
 		if !head.CAS(top, nextHead(top, link&0xffffffff)) {
 			continue
@@ -144,28 +147,21 @@ func (d *Domain) popFree(c int) uint32 {
 	}
 }
 
-// States of the header's lost word.
-const (
-	hintsKept     = 0
-	hintsLost     = 1 // free blocks may be on no list
-	hintsSweeping = 2 // a lane is putting them on their lists
-)
-
 // markHintsLost makes the next lane that finds a list empty run a sweep. A sweep in progress may
 // have passed the lost block already, so its end does not clear the flag.
-func (d *Domain) markHintsLost() { d.hdr.lost.Store(hintsLost) }
+func (d *Domain) markHintsLost() { d.mem.Header.Lost.Store(layout.HintsLost) }
 
 // sweepFree puts every free block on its list again, and reports whether a sweep was needed. Lists
 // lose blocks if a process dies between two steps. The reaper then sets the flag in the header, and
 // the next lane that finds a list empty sweeps. If the sweeper dies, its reaper sets the flag
 // again.
 func (d *Domain) sweepFree() bool {
-	if d.hdr.lost.Load() != hintsLost || !d.hdr.lost.CAS(hintsLost, hintsSweeping) {
+	if d.mem.Header.Lost.Load() != layout.HintsLost || !d.mem.Header.Lost.CAS(layout.HintsLost, layout.HintsSweeping) {
 		return false
 	}
-	epoch := d.hdr.hints.Add(1) & (1<<12 - 1)
-	for c := range d.hdr.lists {
-		for head := &d.hdr.lists[c]; ; {
+	epoch := d.mem.Header.Hints.Add(1) & (1<<12 - 1)
+	for c := range d.mem.Header.Lists {
+		for head := &d.mem.Header.Lists[c]; ; {
 			top := head.Load()
 			if head.CAS(top, epoch<<52|nextHead(top, 0)&(1<<52-1)) {
 				break
@@ -173,12 +169,12 @@ func (d *Domain) sweepFree() bool {
 		}
 	}
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
-		b := &d.blocks[i]
-		if b.w.Load()&(word.AllocBit|word.StampMask) == 0 {
-			d.pushFree(extClass(b.ext.Load()), i)
+		b := &d.mem.Blocks[i]
+		if b.State.Load()&(word.AllocBit|word.StampMask) == 0 {
+			d.pushFree(layout.ExtentClass(b.Extent.Load()), i)
 		}
 	}
-	d.hdr.lost.CAS(hintsSweeping, hintsKept)
+	d.mem.Header.Lost.CAS(layout.HintsSweeping, layout.HintsKept)
 	return true
 }
 

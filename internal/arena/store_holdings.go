@@ -3,6 +3,7 @@ package arena
 import (
 	"fmt"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -24,9 +25,6 @@ func (h Holding) String() string {
 	return s
 }
 
-var kindNames = map[objectKind]string{objectNone: "block", objectRing: "ring", objectSenders: "sending end",
-	objectReceivers: "receiving end", objectSync: "lock", objectTimeline: "timeline"}
-
 // Holdings returns the blocks that this process holds, in the order of their indices. Other
 // goroutines may acquire and release blocks meanwhile.
 func (d *Domain) Holdings() []Holding {
@@ -35,14 +33,14 @@ func (d *Domain) Holdings() []Holding {
 		if !d.isHeld(i) {
 			continue
 		}
-		b := &d.blocks[i]
-		w := b.w.Load()
+		b := &d.mem.Blocks[i]
+		w := b.State.Load()
 		if isContents(b, w) {
 			continue
 		}
 		all = append(all, Holding{
-			Block: word.MakeHandle(i, w.Generation()), Bytes: int64(b.committed.Load()),
-			Kind: kindNames[extKind(b.ext.Load())], Stack: d.lives.stack(i),
+			Block: word.MakeHandle(i, w.Generation()), Bytes: int64(b.Committed.Load()),
+			Kind: layout.KindNames[layout.ExtentKind(b.Extent.Load())], Stack: d.lives.stack(i),
 		})
 	}
 	return all

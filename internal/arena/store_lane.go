@@ -6,13 +6,14 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
 // The last lane is reserved for the reaper: all others may be waiting for something that only a
 // reaper can clear.
 const (
-	commonLanes = lanesPerSeat - 1
+	commonLanes = layout.LanesPerSeat - 1
 	reaperLane  = commonLanes
 )
 
@@ -22,7 +23,7 @@ type lane struct {
 	busy atomic.Uint32
 	id   uint32
 	d    *Domain
-	rec  *laneRec
+	rec  *layout.LaneRecord
 	// nil until the lane frees a block: a joining process should not touch 100 KiB first
 	mags *[magazineClasses]magazine
 	// keeps has a bit for each class that mags may have blocks of. Only gather clears bits, so that

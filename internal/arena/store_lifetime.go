@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -77,7 +78,7 @@ func (t *lifetimes) padSize(size uint64) uint64 {
 	if t == nil || size == 0 {
 		return size
 	}
-	return max(size, pageSize)
+	return max(size, layout.PageSize)
 }
 
 // beginHold must be called, with the block's entry locked, when this process begins to hold the
@@ -99,7 +100,7 @@ func (t *lifetimes) recordBegin(index uint32) {
 // this process does not hold the block. Blocks that are not made of whole pages stay in the first
 // mapping: a process that does not watch its blocks allocated them from a slab.
 func (t *lifetimes) openBytes(b []byte, index uint32, off uint64) ([]byte, error) {
-	if t == nil || len(b) == 0 || off%pageSize != 0 || len(b)%pageSize != 0 {
+	if t == nil || len(b) == 0 || off%layout.PageSize != 0 || len(b)%layout.PageSize != 0 {
 		return b, nil
 	}
 	t.mu.Lock()
@@ -185,7 +186,7 @@ func (d *Domain) Watched() bool { return d.lives != nil }
 // Describe records the contents of a block that this process holds. The first description is kept,
 // unless it is raw: descriptions of later views cover only parts of the block.
 func (d *Domain) Describe(h Handle, is Contents) {
-	if d.lives == nil || !d.isAllocated(h) {
+	if d.lives == nil || !d.mem.IsAllocated(h) {
 		return
 	}
 	d.lives.mu.Lock()

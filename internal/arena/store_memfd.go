@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"github.com/shoal-mp/shoal/internal/arena/keeper"
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/socket"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -97,11 +99,11 @@ func newMemfds(opts Options) (*memfds, int64, error) {
 // according to m. It returns [ErrNoSpace] if too little is free for any program to start.
 func budgetFor(asked int64, m sys.Memory) (int64, error) {
 	switch free := m.Headroom(); {
-	case asked >= slabSize:
+	case asked >= layout.SlabSize:
 		return asked, nil
 	case asked != 0:
-		return 0, fmt.Errorf("budget is %d bytes, want at least %d", asked, slabSize)
-	case free >= slabSize:
+		return 0, fmt.Errorf("budget is %d bytes, want at least %d", asked, layout.SlabSize)
+	case free >= layout.SlabSize:
 		return free, nil
 	}
 	return 0, fmt.Errorf("%w: %s; the rest is reserved: end other processes that use memory, or set Budget with "+
@@ -128,7 +130,7 @@ func reserveFor(total int64) int64 {
 		n = min(n, l)
 	}
 	if l := sys.AddressSpaceLeft(); l >= 0 {
-		n = min(n, (l-controlSize)/2)
+		n = min(n, (l-layout.ControlSize)/2)
 	}
 	return n
 }
@@ -140,7 +142,7 @@ func mapMemfds(reserve, budget, least int64) (*memfds, error) {
 	if lingering.Load() >= maxLingering {
 		unmapClosed()
 	}
-	ctl, err := newFile(controlName, controlSize)
+	ctl, err := newFile(controlName, layout.ControlSize)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +152,7 @@ func mapMemfds(reserve, budget, least int64) (*memfds, error) {
 	}
 	unmapped := false
 	for {
-		reserve = int64(roundUp(uint64(reserve), hugeAlign))
+		reserve = int64(layout.RoundUp(uint64(reserve), layout.HugeAlign))
 		data, err := newFile(name, reserve)
 		if err != nil {
 			return nil, errors.Join(err, ctl.Close())
@@ -167,10 +169,10 @@ func mapMemfds(reserve, budget, least int64) (*memfds, error) {
 			unmapped = true
 			continue
 		}
-		if reserve <= int64(roundUp(uint64(least), hugeAlign)) {
+		if reserve <= int64(layout.RoundUp(uint64(least), layout.HugeAlign)) {
 			return nil, errors.Join(err, ctl.Close())
 		}
-		if reserve > int64(roundUp(uint64(budget), hugeAlign)) {
+		if reserve > int64(layout.RoundUp(uint64(budget), layout.HugeAlign)) {
 			reserve = max(reserve/2, budget)
 		} else {
 			reserve = max(reserve/2, least)
@@ -214,9 +216,9 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 			s.unmapSegments()
 		}
 	}()
-	if s.ctl, err = sys.Map(ctl, controlSize); err != nil {
+	if s.ctl, err = sys.Map(ctl, layout.ControlSize); err != nil {
 		return nil, fmt.Errorf("%w: control segment has %d bytes, limit of this process is %d: %w",
-			ErrAddressSpace, controlSize, sys.AddressSpaceLimit(), err)
+			ErrAddressSpace, layout.ControlSize, sys.AddressSpaceLimit(), err)
 	}
 	if s.mem, err = sys.Map(data, int(info.Size())); err != nil {
 		return nil, fmt.Errorf("%w: data segment has %d bytes, limit of this process is %d: %w: raise ulimit -v, "+
@@ -240,7 +242,7 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 // program that does not fit.
 func Attach(control, data *os.File) (_ *Domain, err error) {
 	defer func() { err = sys.Advised(err) }()
-	if info, err := control.Stat(); err != nil || info.Size() != controlSize {
+	if info, err := control.Stat(); err != nil || info.Size() != layout.ControlSize {
 		return nil, fmt.Errorf("attach domain: %w", errors.Join(controlSizeError(control), err))
 	}
 	s, err := openMemfds(control, data)
@@ -259,13 +261,13 @@ func Attach(control, data *os.File) (_ *Domain, err error) {
 // controlSizeError returns the error for a file that does not have the size of a control segment. A
 // control segment of another version has the same words at its beginning.
 func controlSizeError(f *os.File) error {
-	var b [unsafe.Offsetof(header{}.version) + 8]byte
+	var b [unsafe.Offsetof(layout.Header{}.Version) + 8]byte
 	field := func(at uintptr) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
-	if _, err := f.ReadAt(b[:], 0); err != nil || field(unsafe.Offsetof(header{}.magic)) != magic {
+	if _, err := f.ReadAt(b[:], 0); err != nil || field(unsafe.Offsetof(layout.Header{}.Magic)) != layout.Magic {
 		return fmt.Errorf("%w: not a control segment", ErrVersion)
 	}
-	return layout().Mismatch(socket.Layout{Version: field(unsafe.Offsetof(header{}.version)),
-		Hash: field(unsafe.Offsetof(header{}.layout))})
+	return programLayout().Mismatch(socket.Layout{Version: field(unsafe.Offsetof(layout.Header{}.Version)),
+		Hash: field(unsafe.Offsetof(layout.Header{}.Layout))})
 }
 
 // Files returns the control file and the data file, in the order in which a child process must
@@ -358,10 +360,10 @@ const bellTries = 8
 
 func bellName(name uint64) string { return fmt.Sprintf("shoal/bell/%016x", name) }
 
-// wakeBell rings the doorbell of the participant in a seat. It caches the doorbell's address
+// RingBell rings the doorbell of the participant in a seat. It caches the doorbell's address
 // together with the name: the next participant in the seat has another name, and a datagram to the
 // old one has no receiver.
-func (s *memfds) wakeBell(seat int, name uint64, t topic) (full bool) {
+func (s *memfds) RingBell(seat int, name uint64, t park.Topic) (full bool) {
 	if name == 0 {
 		return false
 	}

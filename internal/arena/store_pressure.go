@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -38,7 +40,7 @@ const (
 // allocUnderPressure retries alloc after the error err if that was a lack of memory, after freeing
 // memory in several ways. It stops when ctx ends, but not before it has tried every way that needs
 // only this process.
-func (d *Domain) allocUnderPressure(ctx context.Context, size, commit uint64, kind objectKind,
+func (d *Domain) allocUnderPressure(ctx context.Context, size, commit uint64, kind layout.ObjectKind,
 	err error) (Handle, error) {
 	if !errors.Is(err, ErrNoSpace) {
 		return 0, err
@@ -58,7 +60,7 @@ func (d *Domain) allocUnderPressure(ctx context.Context, size, commit uint64, ki
 				return h, err
 			}
 		}
-		if d.hdr.relief.Load() == seen || ctx.Err() != nil {
+		if d.mem.Header.Relief.Load() == seen || ctx.Err() != nil {
 			break
 		}
 	}
@@ -68,10 +70,10 @@ func (d *Domain) allocUnderPressure(ctx context.Context, size, commit uint64, ki
 // chargedBytes returns the number of bytes that a new block charges to the budget. A small block
 // charges a slab.
 func chargedBytes(size, commit uint64) uint64 {
-	if isSmall(classOf(size)) {
-		return slabSize
+	if layout.IsSmall(layout.ClassOf(size)) {
+		return layout.SlabSize
 	}
-	return roundUp(commit, pageSize)
+	return layout.RoundUp(commit, layout.PageSize)
 }
 
 const (
@@ -80,7 +82,7 @@ const (
 )
 
 func (d *Domain) isNearLimit() bool {
-	return d.hdr.budget.Load().Pages()*100 > d.hdr.limit.Load()*nearLimit
+	return d.mem.Header.Budget.Load().Pages()*100 > d.mem.Header.Limit.Load()*nearLimit
 }
 
 // collectSoon starts a collection in the background, at most once per collectEvery.
@@ -97,21 +99,21 @@ func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 	for {
 		seen := d.requestRelief() // before the attempt to allocate
 		n := d.lives.padSize(uint64(size))
-		h, err := d.allocBlock(ctx, n, n, objectNone)
+		h, err := d.allocBlock(ctx, n, n, layout.ObjectNone)
 		if err != nil {
-			h, err = d.allocUnderPressure(ctx, n, n, objectNone, err)
+			h, err = d.allocUnderPressure(ctx, n, n, layout.ObjectNone, err)
 		}
-		if !errors.Is(err, ErrNoSpace) || uint64(size) > d.hdr.limit.Load()*pageSize {
+		if !errors.Is(err, ErrNoSpace) || uint64(size) > d.mem.Header.Limit.Load()*layout.PageSize {
 			return h, err
 		}
 		if end := context.Cause(ctx); end != nil {
 			return 0, errors.Join(err, end)
 		}
-		l := &waitQueue{d: d, bits: &d.hdr.memwait,
-			ready: func() bool { return d.hdr.relief.Load() != seen || d.closed.Load() }}
-		d.park.addQueues(l)
-		werr := l.waitOnce(ctx)
-		d.park.removeQueues(l)
+		l := &park.Queue{Lot: &d.park, Bits: &d.mem.Header.MemWait,
+			Ready: func() bool { return d.mem.Header.Relief.Load() != seen || d.closed.Load() }}
+		d.park.Add(l)
+		werr := l.WaitOnce(ctx)
+		d.park.Remove(l)
 		if werr != nil {
 			return 0, errors.Join(err, werr)
 		}
@@ -121,11 +123,11 @@ func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 // requestRelief returns the number of blocks freed so far. From now on the domain counts each freed
 // block, and the next one wakes this participant.
 func (d *Domain) requestRelief() uint64 {
-	if d.hdr.relief.Load() == 0 {
-		d.hdr.relief.CAS(0, 1)
+	if d.mem.Header.Relief.Load() == 0 {
+		d.mem.Header.Relief.CAS(0, 1)
 	}
-	d.setBit(&d.hdr.memwait)
-	return d.hdr.relief.Load()
+	d.park.SetBit(&d.mem.Header.MemWait)
+	return d.mem.Header.Relief.Load()
 }
 
 // notifyRelief tells the waiters for memory that a block, or pages of the budget, have become free.
@@ -137,14 +139,14 @@ func (d *Domain) requestRelief() uint64 {
 // the pages are uncharged. An attempt that read relief before and found no memory either saw that
 // block or sees another number now.
 func (d *Domain) notifyRelief() {
-	if d.hdr.relief.Load() != 0 {
+	if d.mem.Header.Relief.Load() != 0 {
 		d.wakeMemoryWaiters()
 	}
 }
 
 func (d *Domain) wakeMemoryWaiters() {
-	d.hdr.relief.Add(1)
-	d.wakeBits(&d.hdr.memwait)
+	d.mem.Header.Relief.Add(1)
+	d.park.WakeBits(&d.mem.Header.MemWait)
 }
 
 // punchIdleBlocks punches idle blocks until bytes can be charged to the budget and to the machine,
@@ -157,15 +159,15 @@ func (d *Domain) punchIdleBlocks(bytes uint64) {
 	}
 	defer l.unlock()
 	d.markHintsLost()
-	limit, short := d.hdr.limit.Load(), int64(0)
-	if bytes >= hugeAlign { // as in chargeBudget
+	limit, short := d.mem.Header.Limit.Load(), int64(0)
+	if bytes >= layout.HugeAlign { // as in chargeBudget
 		short = int64(bytes) - d.store.headroom()
 	}
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
-		if short <= 0 && d.hdr.budget.Load().Pages()+bytes/pageSize+limit/16 <= limit {
+		if short <= 0 && d.mem.Header.Budget.Load().Pages()+bytes/layout.PageSize+limit/16 <= limit {
 			return
 		}
-		short -= int64(l.punchIdleBlock(&d.blocks[i]))
+		short -= int64(l.punchIdleBlock(&d.mem.Blocks[i]))
 	}
 }
 
@@ -175,17 +177,17 @@ func (d *Domain) punchIdleBlocks(bytes uint64) {
 // The stamp PUNCH keeps allocators off (docs/memory.md, "Budget and commit"). The block must be
 // pushed after the stamp has cleared: an allocator that popped the block meanwhile found it stamped
 // and moved on, so the list has lost it.
-func (l *lane) punchIdleBlock(b *block) uint64 {
-	w, n := b.w.Load(), b.committed.Load()
-	if w&(word.AllocBit|word.StampMask) != 0 || n == 0 || b.ext.Load()&extSmall != 0 {
+func (l *lane) punchIdleBlock(b *layout.Block) uint64 {
+	w, n := b.State.Load(), b.Committed.Load()
+	if w&(word.AllocBit|word.StampMask) != 0 || n == 0 || b.Extent.Load()&layout.ExtentSmall != 0 {
 		return 0
 	}
-	if _, _, err := l.d.subrange(b, 0, n); err != nil || !b.w.CAS(w, w|word.MakeStamp(l.id, word.KindPunch)) {
+	if _, _, err := l.d.subrange(b, 0, n); err != nil || !b.State.CAS(w, w|word.MakeStamp(l.id, word.KindPunch)) {
 		return 0
 	}
 	l.shrinkBlock(b, 0)
 	l.d.unstampBlock(b)
-	l.d.pushFree(extClass(b.ext.Load()), l.d.indexOf(b))
+	l.d.pushFree(layout.ExtentClass(b.Extent.Load()), l.d.indexOf(b))
 	return n
 }
 
@@ -230,21 +232,21 @@ func (d *Domain) collectEverywhere(ctx context.Context) {
 	if d.isAlone() || ctx.Err() != nil {
 		return
 	}
-	n := d.hdr.pressure.Add(1)
-	l := &waitQueue{d: d, bits: &d.hdr.memwait, ready: func() bool { return d.allCollected(n) }}
-	d.park.addQueues(l)
-	defer d.park.removeQueues(l)
+	n := d.mem.Header.Pressure.Add(1)
+	l := &park.Queue{Lot: &d.park, Bits: &d.mem.Header.MemWait, Ready: func() bool { return d.allCollected(n) }}
+	d.park.Add(l)
+	defer d.park.Remove(l)
 	ctx, cancel := context.WithTimeout(ctx, collectWait)
 	defer cancel()
-	d.wakeAll(noTopic)
-	l.waitOnce(ctx)
+	d.park.WakeAll(park.NoTopic)
+	l.WaitOnce(ctx)
 }
 
 // allCollected reports whether every other participant has collected since pressure was n.
 func (d *Domain) allCollected(n uint64) bool {
-	for s := range d.parts {
-		p := &d.parts[s]
-		if s != d.seat && p.state.Load().HasState(word.ParticipantLive) && p.collected.Load() < n {
+	for s := range d.mem.Participants {
+		p := &d.mem.Participants[s]
+		if s != d.seat && p.State.Load().HasState(word.ParticipantLive) && p.Collected.Load() < n {
 			return false
 		}
 	}
@@ -253,23 +255,23 @@ func (d *Domain) allCollected(n uint64) bool {
 
 // collectForOthers collects garbage because a participant ran out of budget, and wakes the waiters.
 func (d *Domain) collectForOthers() {
-	n := d.hdr.pressure.Load()
+	n := d.mem.Header.Pressure.Load()
 	d.collectGarbage()
 	l, err := d.acquireLane() // after Close the seat may belong to another participant
 	if err != nil {
 		return
 	}
 	defer l.unlock()
-	w := &d.parts[d.seat].collected
+	w := &d.mem.Participants[d.seat].Collected
 	for v := w.Load(); v < n && !w.CAS(v, n); {
 		v = w.Load()
 	}
-	d.wakeBits(&d.hdr.memwait)
+	d.park.WakeBits(&d.mem.Header.MemWait)
 }
 
 func (d *Domain) isAlone() bool {
-	for s := range d.parts {
-		if s != d.seat && d.parts[s].state.Load().HasState(word.ParticipantLive) {
+	for s := range d.mem.Participants {
+		if s != d.seat && d.mem.Participants[s].State.Load().HasState(word.ParticipantLive) {
 			return false
 		}
 	}
@@ -310,9 +312,9 @@ func (d *Domain) explainShortage(err error) error {
 // unreadTotal returns the bytes of blocks that only messages hold.
 func (d *Domain) unreadTotal() (bytes int64) {
 	for i := uint64(1); i < d.blockCount(); i++ {
-		b := &d.blocks[i]
-		if b.w.Load().TransitCount() > 0 && !b.isOwned() {
-			bytes += int64(b.committed.Load())
+		b := &d.mem.Blocks[i]
+		if b.State.Load().TransitCount() > 0 && !b.IsOwned() {
+			bytes += int64(b.Committed.Load())
 		}
 	}
 	return bytes
@@ -322,9 +324,9 @@ func (d *Domain) unreadTotal() (bytes int64) {
 func (d *Domain) topHolders(n int) []Holder {
 	var bytes [word.MaxParticipants]int64
 	for i := uint64(1); i < d.blockCount(); i++ {
-		b := &d.blocks[i]
-		if c := int64(b.committed.Load()); c != 0 && !isContents(b, b.w.Load()) {
-			for s := range seatsIn(&b.own) {
+		b := &d.mem.Blocks[i]
+		if c := int64(b.Committed.Load()); c != 0 && !isContents(b, b.State.Load()) {
+			for s := range b.Own.Seats() {
 				bytes[s] += c
 			}
 		}
@@ -332,7 +334,7 @@ func (d *Domain) topHolders(n int) []Holder {
 	var all []Holder
 	for s, v := range bytes {
 		if v != 0 {
-			all = append(all, Holder{PID: int(d.parts[s].pid.Load()), Seat: s, Bytes: v})
+			all = append(all, Holder{PID: int(d.mem.Participants[s].PID.Load()), Seat: s, Bytes: v})
 		}
 	}
 	slices.SortFunc(all, func(a, b Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -76,7 +77,7 @@ func (d *Domain) isHeld(index uint32) bool { return d.refs.entry(index).Load()&^
 func (d *Domain) addRef(index uint32) {
 	e, n := d.refs.lockEntry(index)
 	if n == 0 {
-		d.blocks[index].own[d.word].Or(d.bit)
+		d.mem.Blocks[index].Own[d.word].Or(d.bit)
 		d.lives.beginHold(index)
 	}
 	word.Set32(e, n+1)
@@ -92,7 +93,7 @@ func (d *Domain) dropRef(index uint32) (last, ok bool) {
 	}
 	if n == 1 {
 		d.lives.endHold(index)
-		d.blocks[index].own[d.word].AndNot(d.bit)
+		d.mem.Blocks[index].Own[d.word].AndNot(d.bit)
 	}
 	word.Set32(e, n-1)
 	return n == 1, true
@@ -100,14 +101,14 @@ func (d *Domain) dropRef(index uint32) (last, ok bool) {
 
 // checkHandle returns the block of h. It returns [ErrStale] if h is stale, and [ErrClosed] if this
 // process does not hold the block.
-func (d *Domain) checkHandle(h Handle) (*block, error) {
-	if !d.isAllocated(h) {
+func (d *Domain) checkHandle(h Handle) (*layout.Block, error) {
+	if !d.mem.IsAllocated(h) {
 		return nil, ErrStale
 	}
 	if !d.isHeld(h.Block()) {
 		return nil, ErrClosed
 	}
-	return &d.blocks[h.Block()], nil
+	return &d.mem.Blocks[h.Block()], nil
 }
 
 // Retain adds a reference to a block that this process holds already. Each reference must be
@@ -183,13 +184,13 @@ func (d *Domain) importBlock(ctx context.Context, h Handle) error {
 	}
 	defer l.unlock()
 	i := h.Block()
-	if !h.IsWellFormed() || uint64(i) >= d.hdr.blocks.Load() {
+	if !h.IsWellFormed() || uint64(i) >= d.mem.Header.Blocks.Load() {
 		return ErrStale
 	}
-	b := &d.blocks[i]
+	b := &d.mem.Blocks[i]
 	d.addRef(i)
 	for {
-		w := b.w.Load()
+		w := b.State.Load()
 		if w&word.AllocBit == 0 || w.Generation() != h.Generation() {
 			l.releaseBlock(i)
 			return ErrStale
@@ -208,10 +209,10 @@ func (d *Domain) importBlock(ctx context.Context, h Handle) error {
 // that is not stale may become so at any time. A package that represents an object by a block can
 // use it to detect that the object has no user any more.
 func (d *Domain) Stale(h Handle) bool {
-	if !h.IsWellFormed() || uint64(h.Block()) >= d.hdr.blocks.Load() {
+	if !h.IsWellFormed() || uint64(h.Block()) >= d.mem.Header.Blocks.Load() {
 		return true
 	}
-	w := d.blocks[h.Block()].w.Load()
+	w := d.mem.Blocks[h.Block()].State.Load()
 	return w&word.AllocBit == 0 || w.Generation() != h.Generation()
 }
 
@@ -228,37 +229,16 @@ func (d *Domain) Bytes(h Handle) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.lives.openBytes(p, h.Block(), extOffset(b.ext.Load()))
+	return d.lives.openBytes(p, h.Block(), layout.ExtentOffset(b.Extent.Load()))
 }
 
-func (d *Domain) bytesOf(b *block) ([]byte, error) {
-	p, ok := d.peekBytes(b)
+func (d *Domain) bytesOf(b *layout.Block) ([]byte, error) {
+	p, ok := d.mem.BlockBytes(b)
 	if ok {
 		return p, nil
 	}
-	if _, _, err := d.blockRange(b.ext.Load()); err != nil {
+	if _, _, err := d.blockRange(b.Extent.Load()); err != nil {
 		return nil, err
 	}
-	return nil, reportCorruption("the committed length of a block", b.committed.Load())
-}
-
-// peekBytes is bytesOf for an observer that reads without holding the block. The block may change
-// meanwhile, so an invalid extent is not logged as corruption.
-func (d *Domain) peekBytes(b *block) ([]byte, bool) {
-	e := b.ext.Load()
-	off, most, ok := d.peekRange(e)
-	if !ok {
-		return nil, false
-	}
-	n := b.committed.Load()
-	switch {
-	case e&extSmall != 0:
-		n = classSize(extClass(e))
-	case extClass(e) == 0:
-		off, n = 0, 0
-	}
-	if n > most {
-		return nil, false
-	}
-	return d.bytes[off : off+n : off+n], true
+	return nil, reportCorruption("the committed length of a block", b.Committed.Load())
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -53,8 +54,8 @@ func (i inTheWay) Error() string { return fmt.Sprintf("shm: block %d is in use",
 
 // awaitUnstamped waits until no lane is in the middle of an operation on b, and returns b's state
 // word.
-func (l *lane) awaitUnstamped(ctx context.Context, b *block) (word.State, error) {
-	if w := b.w.Load(); w&word.StampMask == 0 {
+func (l *lane) awaitUnstamped(ctx context.Context, b *layout.Block) (word.State, error) {
+	if w := b.State.Load(); w&word.StampMask == 0 {
 		return w, nil
 	}
 	return l.parkUntilUnstamped(ctx, b)
@@ -62,12 +63,12 @@ func (l *lane) awaitUnstamped(ctx context.Context, b *block) (word.State, error)
 
 // parkUntilUnstamped waits until the stamp on b clears. It must read the word again at the end,
 // because the goroutine that wakes it also evaluates the condition.
-func (l *lane) parkUntilUnstamped(ctx context.Context, b *block) (word.State, error) {
+func (l *lane) parkUntilUnstamped(ctx context.Context, b *layout.Block) (word.State, error) {
 	for {
-		if err := awaitWord(ctx, l.d, l, &b.w, isUnstamped, word.WaitBit); err != nil {
+		if err := awaitWord(ctx, l.d, l, &b.State, isUnstamped, word.WaitBit); err != nil {
 			return 0, l.d.busyError(b, err)
 		}
-		if w := b.w.Load(); isUnstamped(w) {
+		if w := b.State.Load(); isUnstamped(w) {
 			return w, nil
 		}
 	}
@@ -76,21 +77,21 @@ func (l *lane) parkUntilUnstamped(ctx context.Context, b *block) (word.State, er
 // awaitObstacle waits until the stamp that is in the way has cleared. It occupies no lane
 // meanwhile, so any number of goroutines may wait while others continue.
 func (d *Domain) awaitObstacle(ctx context.Context, i inTheWay) error {
-	b := &d.blocks[i]
-	if err := awaitWord(ctx, d, nil, &b.w, isUnstamped, word.WaitBit); err != nil {
+	b := &d.mem.Blocks[i]
+	if err := awaitWord(ctx, d, nil, &b.State, isUnstamped, word.WaitBit); err != nil {
 		return d.busyError(b, err)
 	}
 	return nil
 }
 
 // busyError returns err with the process that is in the middle of an operation on the block.
-func (d *Domain) busyError(b *block, err error) error {
-	w := b.w.Load()
+func (d *Domain) busyError(b *layout.Block, err error) error {
+	w := b.State.Load()
 	if !w.IsStamped() {
 		return fmt.Errorf("block %d: %w", d.indexOf(b), err)
 	}
-	seat := int(w.Lane() / lanesPerSeat)
-	pid, how := int(d.parts[seat].pid.Load()), ""
+	seat := int(w.Lane() / layout.LanesPerSeat)
+	pid, how := int(d.mem.Participants[seat].PID.Load()), ""
 	if isAlive, unknown := d.store.isAlive(seat); unknown == nil && !isAlive && seat != d.seat {
 		how = ", which died and is not yet reaped,"
 	} else if sys.Stopped(pid) {
@@ -101,7 +102,7 @@ func (d *Domain) busyError(b *block, err error) error {
 }
 
 // pollUnstamped polls for a moment, and reports whether the block has no stamp then.
-func (b *block) pollUnstamped() bool { return pollWord(&b.w, isUnstamped) }
+func pollUnstamped(b *layout.Block) bool { return pollWord(&b.State, isUnstamped) }
 
 func isUnstamped(w word.State) bool { return !w.IsStamped() }
 
@@ -169,14 +170,14 @@ func awaitWord[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *word.
 		if err := suspect.checkStamp(w); err != nil {
 			return err
 		}
-		seen, stuck := d.hdr.deathEpoch.Load(), obstacle{}
+		seen, stuck := d.mem.Header.DeathEpoch.Load(), obstacle{}
 		if reaping {
 			stuck = d.reapStamps(l)
 		}
 		again, cancel := suspect.nextCheck(ctx)
-		err := d.park.parkUntil(again, d, &d.hdr.xowait, func() bool {
+		err := d.park.ParkUntil(again, &d.mem.Header.XOWait, func() bool {
 			return markUnless(w, done, wait) || closes() || stuck.hasCleared() ||
-				reaping && d.hdr.deathEpoch.Load() != seen
+				reaping && d.mem.Header.DeathEpoch.Load() != seen
 		}, nil)
 		cancel()
 		if err != nil && ctx.Err() != nil && !done(w.Load()) {
@@ -187,19 +188,19 @@ func awaitWord[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *word.
 }
 
 // unstampBlock clears the stamp of a completed operation.
-func (d *Domain) unstampBlock(b *block) { d.changeStamped(b, 0, 0) }
+func (d *Domain) unstampBlock(b *layout.Block) { d.changeStamped(b, 0, 0) }
 
 // endPut clears the stamp of a published put of lane id, unless the message's reader has replaced
 // it already.
-func (d *Domain) endPut(b *block, id uint32) {
+func (d *Domain) endPut(b *layout.Block, id uint32) {
 	for {
-		w := b.w.Load()
+		w := b.State.Load()
 		if w&word.StampMask != word.MakeStamp(id, word.KindPut) {
 			return
 		}
-		if b.w.CAS(w, w&^(word.StampMask|word.WaitBit)) {
+		if b.State.CAS(w, w&^(word.StampMask|word.WaitBit)) {
 			if w&word.WaitBit != 0 {
-				d.wakeBits(&d.hdr.xowait)
+				d.park.WakeBits(&d.mem.Header.XOWait)
 			}
 			return
 		}
@@ -209,12 +210,12 @@ func (d *Domain) endPut(b *block, id uint32) {
 // changeStamped clears the stamp and the bits in clear, and adds add, in one CAS. Only the lane
 // named by the stamp, or its reaper, may call it: no other lane changes the word meanwhile, except
 // for WAIT.
-func (d *Domain) changeStamped(b *block, clear, add word.State) {
+func (d *Domain) changeStamped(b *layout.Block, clear, add word.State) {
 	for {
-		w := b.w.Load()
-		if b.w.CAS(w, w&^(clear|word.StampMask|word.WaitBit)+add) {
+		w := b.State.Load()
+		if b.State.CAS(w, w&^(clear|word.StampMask|word.WaitBit)+add) {
 			if w&word.WaitBit != 0 {
-				d.wakeBits(&d.hdr.xowait)
+				d.park.WakeBits(&d.mem.Header.XOWait)
 			}
 			return
 		}

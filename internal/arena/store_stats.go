@@ -1,15 +1,18 @@
 package arena
 
-import "github.com/shoal-mp/shoal/internal/arena/word"
+import (
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/word"
+)
 
 // Stats reads the domain's counters. It takes no lock, and other participants continue meanwhile,
 // so the figures belong to slightly different moments.
 func (d *Domain) Stats() Stats {
 	s := d.headerStats()
 	for i := uint64(1); i < d.blockCount(); i++ {
-		b := &d.blocks[i]
-		if w := b.w.Load(); !isContents(b, w) {
-			tallyBlock(&s, w, int64(b.committed.Load()))
+		b := &d.mem.Blocks[i]
+		if w := b.State.Load(); !isContents(b, w) {
+			tallyBlock(&s, w, int64(b.Committed.Load()))
 		}
 	}
 	return s
@@ -30,25 +33,25 @@ func tallyBlock(s *Stats, w word.State, n int64) {
 // headerStats returns the counters that do not depend on blocks.
 func (d *Domain) headerStats() Stats {
 	s := Stats{
-		Limit:     int64(d.hdr.limit.Load() * pageSize),
-		Committed: int64(d.hdr.budget.Load() >> word.BudgetPageShift * pageSize),
-		Reaped:    int(d.hdr.reaped.Load()),
-		Dropped:   int(d.hdr.dropped.Load()),
-		Restarts:  int(d.hdr.restarts.Load()),
-		Retries:   int(d.hdr.retries.Load()),
+		Limit:     int64(d.mem.Header.Limit.Load() * layout.PageSize),
+		Committed: int64(d.mem.Header.Budget.Load() >> word.BudgetPageShift * layout.PageSize),
+		Reaped:    int(d.mem.Header.Reaped.Load()),
+		Dropped:   int(d.mem.Header.Dropped.Load()),
+		Restarts:  int(d.mem.Header.Restarts.Load()),
+		Retries:   int(d.mem.Header.Retries.Load()),
 	}
-	lanes := d.hdr.lanes.Load()
+	lanes := d.mem.Header.Lanes.Load()
 	for i := range word.MaxParticipants {
-		if d.parts[i].state.Load().HasState(word.ParticipantLive) {
+		if d.mem.Participants[i].State.Load().HasState(word.ParticipantLive) {
 			s.Participants++
 		}
 		if uint64(i) >= lanes {
 			continue
 		}
-		for j := range lanesPerSeat {
-			rec := &d.recs[i*lanesPerSeat+j]
-			s.Allocs += int64(rec.allocs.Load())
-			s.Copied += int64(rec.copied.Load())
+		for j := range layout.LanesPerSeat {
+			rec := &d.mem.Lanes[i*layout.LanesPerSeat+j]
+			s.Allocs += int64(rec.Allocs.Load())
+			s.Copied += int64(rec.Copied.Load())
 		}
 	}
 	return s
@@ -58,16 +61,16 @@ func (d *Domain) headerStats() Stats {
 // copy into or out of blocks.
 func (d *Domain) CountCopied(n int) {
 	if l, err := d.acquireLane(); err == nil {
-		l.rec.copied.Set(l.rec.copied.Load() + uint64(n))
+		l.rec.Copied.Set(l.rec.Copied.Load() + uint64(n))
 		l.unlock()
 	}
 }
 
 // CountRestart counts a process that a group has restarted.
-func (d *Domain) CountRestart() { d.countInHeader(&d.hdr.restarts) }
+func (d *Domain) CountRestart() { d.countInHeader(&d.mem.Header.Restarts) }
 
 // CountRetry counts a task that a pool has run again.
-func (d *Domain) CountRetry() { d.countInHeader(&d.hdr.retries) }
+func (d *Domain) CountRetry() { d.countInHeader(&d.mem.Header.Retries) }
 
 // countInHeader adds 1 to a counter, unless d is closed.
 func (d *Domain) countInHeader(w *word.Word) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
@@ -52,7 +53,7 @@ func (x *suspicion[T]) checkStamp(at *word.Of[T]) error {
 	if w != x.word || x.since.IsZero() {
 		x.word, x.looks, x.since = w, 0, time.Now()
 	}
-	seat := int(w.Lane() / lanesPerSeat)
+	seat := int(w.Lane() / layout.LanesPerSeat)
 	switch {
 	case !x.isImpossible(seat, w.Lane()):
 		x.looks = 0
@@ -73,9 +74,9 @@ func (x *suspicion[T]) checkStamp(at *word.Of[T]) error {
 
 // anyStopped reports whether another participant is stopped.
 func (d *Domain) anyStopped() bool {
-	for s := range d.parts {
-		p := &d.parts[s]
-		if s != d.seat && !p.state.Load().HasState(word.ParticipantFree) && sys.Stopped(int(p.pid.Load())) {
+	for s := range d.mem.Participants {
+		p := &d.mem.Participants[s]
+		if s != d.seat && !p.State.Load().HasState(word.ParticipantFree) && sys.Stopped(int(p.PID.Load())) {
 			return true
 		}
 	}
@@ -86,8 +87,8 @@ func (d *Domain) anyStopped() bool {
 // own, or its seat is free.
 func (x *suspicion[T]) isImpossible(seat int, id uint32) bool {
 	if seat == x.d.seat {
-		l := &x.d.lanes[id%lanesPerSeat]
+		l := &x.d.lanes[id%layout.LanesPerSeat]
 		return l == x.l || l.busy.Load() == 0
 	}
-	return x.d.parts[seat].state.Load().HasState(word.ParticipantFree)
+	return x.d.mem.Participants[seat].State.Load().HasState(word.ParticipantFree)
 }

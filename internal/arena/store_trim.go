@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -29,8 +30,8 @@ type trimmer struct {
 }
 
 // recordFreed must be called for every block that this process frees.
-func (t *trimmer) recordFreed(d *Domain, b *block) {
-	if b.committed.Load() >= trimSize {
+func (t *trimmer) recordFreed(d *Domain, b *layout.Block) {
+	if b.Committed.Load() >= trimSize {
 		t.scheduleTrim(d)
 	}
 }
@@ -62,9 +63,9 @@ func (d *Domain) trimIdleBlocks() {
 	before := t.idle
 	t.idle = make(map[uint32]uint32)
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
-		b := &d.blocks[i]
-		w := b.w.Load()
-		if w&(word.AllocBit|word.StampMask) != 0 || b.committed.Load() < trimSize {
+		b := &d.mem.Blocks[i]
+		w := b.State.Load()
+		if w&(word.AllocBit|word.StampMask) != 0 || b.Committed.Load() < trimSize {
 			continue
 		}
 		if gen, ok := before[i]; !ok || gen != w.Generation() {

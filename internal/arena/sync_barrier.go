@@ -51,27 +51,27 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 	if b.isClosed() {
 		return 0, ErrClosed
 	}
-	b.incrementCount(&b.c.tickets[b.d.seat])
+	b.incrementCount(&b.c.Tickets[b.d.seat])
 	defer func() {
 		if !b.d.closed.Load() { // after Close this seat may have another participant
-			b.decrementCount(&b.c.tickets[b.d.seat])
+			b.decrementCount(&b.c.Tickets[b.d.seat])
 		}
 	}()
 	for {
-		v := b.c.state.Load()
+		v := b.c.State.Load()
 		n := arrivedCount(v)
 		switch {
 		case b.isBroken(v):
 			return 0, b.brokenError()
 		case n == b.Parties(): // the last party has arrived, but has not ended the turn yet
 			err := b.watchUntil(ctx, func() bool {
-				w := b.c.state.Load()
+				w := b.c.State.Load()
 				return turnOf(w) != turnOf(v) || b.isBroken(w)
 			})
 			if err != nil {
 				return 0, err
 			}
-		case !b.c.state.CAS(v, v+arrivedOne):
+		case !b.c.State.CAS(v, v+arrivedOne):
 		case n+1 == b.Parties():
 			return n, b.endTurn(turnOf(v), action)
 		default:
@@ -84,11 +84,11 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 // ended, it must break the turn for the others as well: a reset could otherwise forget a death that
 // only this goroutine has seen, and the turn would succeed for the others.
 func (b Barrier) awaitTurn(ctx context.Context, turn uint64) error {
-	ready := func() bool { v := b.c.state.Load(); return turnOf(v) != turn || b.isBroken(v) || b.isClosed() }
+	ready := func() bool { v := b.c.State.Load(); return turnOf(v) != turn || b.isBroken(v) || b.isClosed() }
 	var err error
-	if !b.d.spinUntil(ctx, &b.watches.spin, ready) {
+	if !b.d.park.SpinUntil(ctx, &b.watches.Spin, ready) {
 		b.napForTurn(ctx, turn, ready)
-		err = b.d.park.parkUntil(ctx, b.d, &b.c.watching, ready, &b.watches)
+		err = b.d.park.ParkUntil(ctx, &b.c.Watching, ready, &b.watches)
 	}
 	if err == nil {
 		err = b.closedError()
@@ -123,37 +123,33 @@ var barrierNap = 5 * time.Millisecond
 // early, so the caller must test its condition again, and park if it is false. It does nothing if
 // another goroutine of this process naps already.
 func (b Barrier) napForTurn(ctx context.Context, turn uint64, ready func() bool) {
-	p := &b.d.park
-	if word.Crashing && word.IsControlled() || !b.watches.nap.isDue() || !p.napper.TryLock() {
+	if word.Crashing && word.IsControlled() || !b.watches.Nap.IsDue() || !b.d.park.StartNapAt(ctx, &b.c.State) {
 		return
 	}
-	defer p.napper.Unlock()
-	p.napsAt.Store(&b.c.state)
-	defer p.napsAt.Store(nil)
-	p.alarm.setCallback(ctx, b.d.endNap)
+	defer b.d.park.FinishNapAt()
 	end := time.Now().Add(barrierNap)
 	for ctx.Err() == nil && !ready() {
-		v := b.c.state.Load()
+		v := b.c.State.Load()
 		left := time.Until(end)
 		switch {
 		case left <= 0:
-			b.watches.nap.recordResult(false)
+			b.watches.Nap.RecordResult(false)
 			return
-		case turnOf(v) != turn || v&barrierNapping == 0 && !b.c.state.CAS(v, v|barrierNapping):
+		case turnOf(v) != turn || v&barrierNapping == 0 && !b.c.State.CAS(v, v|barrierNapping):
 		default:
-			b.c.state.FutexWaitUpper(uint32(v>>32), left)
+			b.c.State.FutexWaitUpper(uint32(v>>32), left)
 		}
 	}
-	b.watches.nap.recordResult(true)
+	b.watches.Nap.RecordResult(true)
 }
 
 // wakeAll wakes all goroutines that wait at the barrier, in every process. v is the value of the
 // state word that the caller has just replaced: the nappers' bit is in it.
 func (b Barrier) wakeAll(v uint64) {
 	if v&barrierNapping != 0 {
-		b.c.state.FutexWakeUpper()
+		b.c.State.FutexWakeUpper()
 	}
-	b.d.wakeBits(&b.c.watching)
+	b.d.park.WakeBits(&b.c.Watching)
 }
 
 // endTurn runs action and then ends the turn. It is called by the last party to arrive. If action
@@ -174,7 +170,7 @@ func (b Barrier) endTurn(turn uint64, action func() error) error {
 		}
 	}
 	for {
-		v := b.c.state.Load()
+		v := b.c.State.Load()
 		switch {
 		case turnOf(v) != turn: // the barrier was reset
 			return b.brokenError()
@@ -182,7 +178,7 @@ func (b Barrier) endTurn(turn uint64, action func() error) error {
 			if b.breakTurn(turn) {
 				return b.brokenError()
 			}
-		case b.c.state.CAS(v, nextTurn(v, 0)):
+		case b.c.State.CAS(v, nextTurn(v, 0)):
 			b.wakeAll(v)
 			return nil
 		}
@@ -199,7 +195,7 @@ func nextTurn(v, reset uint64) uint64 {
 // turnError returns the outcome of a turn that is over: nil, or [ErrBroken] if it ended by a reset.
 // It also returns ErrBroken for a turn older than the history in the state word.
 func (b Barrier) turnError(turn uint64) error {
-	v := b.c.state.Load()
+	v := b.c.State.Load()
 	ago := (turnOf(v) - turn) & turnMask // 1 for the turn before the current one
 	if ago > barrierHistory || v>>historyShift>>(ago-1)&1 != 0 {
 		return ErrBroken
@@ -214,14 +210,14 @@ func (b Barrier) turnError(turn uint64) error {
 // has begun its next turn cannot be broken by a participant of an earlier one.
 func (b Barrier) breakTurn(turn uint64) bool {
 	for {
-		v := b.c.state.Load()
+		v := b.c.State.Load()
 		if turnOf(v) != turn {
 			return false
 		}
 		if v&barrierBroken != 0 {
 			return true
 		}
-		if b.c.state.CAS(v, v|barrierBroken) {
+		if b.c.State.CAS(v, v|barrierBroken) {
 			b.wakeAll(v)
 			return true
 		}
@@ -232,13 +228,13 @@ func (b Barrier) breakTurn(turn uint64) bool {
 // again.
 func (b Barrier) Abort() {
 	b.breakCurrentTurn()
-	b.d.wakeBits(&b.c.watching)
+	b.d.park.WakeBits(&b.c.Watching)
 }
 
 // breakCurrentTurn breaks the barrier in its current turn, and retries if the turn changes
 // meanwhile.
 func (b Barrier) breakCurrentTurn() {
-	for !b.breakTurn(turnOf(b.c.state.Load())) {
+	for !b.breakTurn(turnOf(b.c.State.Load())) {
 	}
 }
 
@@ -249,7 +245,7 @@ func (b Barrier) breakCurrentTurn() {
 // rare.
 func (b Barrier) Watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || b.isClosed() }
-	if err := b.d.park.parkUntil(ctx, b.d, &b.c.watching, wake, nil); err != nil {
+	if err := b.d.park.ParkUntil(ctx, &b.c.Watching, wake, nil); err != nil {
 		return err
 	}
 	return b.closedError()
@@ -266,12 +262,12 @@ func (b Barrier) Lost() (n int) {
 // [ErrBroken]. Members that died are no longer members.
 func (b Barrier) Reset() {
 	b.forEachDeadShare(func(i int, v uint64) bool {
-		b.c.shares[i].CAS(v, v&word.IdentityMask)
+		b.c.Shares[i].CAS(v, v&word.IdentityMask)
 		return true
 	})
-	b.c.dead.Store(0)
+	b.c.Dead.Store(0)
 	for {
-		if v := b.c.state.Load(); b.c.state.CAS(v, nextTurn(v, 1)) {
+		if v := b.c.State.Load(); b.c.State.CAS(v, nextTurn(v, 1)) {
 			b.wakeAll(v)
 			return
 		}
@@ -279,15 +275,15 @@ func (b Barrier) Reset() {
 }
 
 // Broken reports whether the barrier is broken.
-func (b Barrier) Broken() bool { return b.isBroken(b.c.state.Load()) }
+func (b Barrier) Broken() bool { return b.isBroken(b.c.State.Load()) }
 
 // Parties returns the number of goroutines that must arrive before Wait returns.
-func (b Barrier) Parties() int { return int(b.c.limit.Load()) }
+func (b Barrier) Parties() int { return int(b.c.Limit.Load()) }
 
 // Waiting returns the number of goroutines that have arrived in the current turn. It is 0 if the
 // barrier is broken.
 func (b Barrier) Waiting() int {
-	if v := b.c.state.Load(); !b.isBroken(v) {
+	if v := b.c.State.Load(); !b.isBroken(v) {
 		return arrivedCount(v)
 	}
 	return 0
@@ -297,8 +293,8 @@ func (b Barrier) Waiting() int {
 // new participant has taken its seat and joined the barrier. Dead asks for the proof of life of
 // each seat, so it also finds a death that no reaper has noticed yet.
 func (b Barrier) Dead() (dead []*PeerError) {
-	for i := range b.usedSeats() {
-		v := b.c.shares[i].Load()
+	for i := range b.d.mem.CountSeats() {
+		v := b.c.Shares[i].Load()
 		if v&word.CountMask == 0 || i == b.d.seat {
 			continue
 		}
@@ -318,7 +314,7 @@ func (b Barrier) isBroken(v uint64) bool { return v&barrierBroken != 0 || b.hasD
 // the reason.
 func (b Barrier) breakIfDead() {
 	b.forEachDeadShare(func(i int, v uint64) bool {
-		b.c.dead.Store(v&word.IdentityMask | uint64(i)<<word.SeatShift)
+		b.c.Dead.Store(v&word.IdentityMask | uint64(i)<<word.SeatShift)
 		b.breakCurrentTurn()
 		return false
 	})
@@ -327,7 +323,7 @@ func (b Barrier) breakIfDead() {
 // breakByDeath breaks the barrier because a process died before it could become a member (Note
 // [Early deaths]). If an earlier death is recorded, that one stays the reason.
 func (b Barrier) breakByDeath(pid int) {
-	b.c.dead.CAS(0, unbornIdentity(pid))
+	b.c.Dead.CAS(0, unbornIdentity(pid))
 	b.Abort()
 }
 
@@ -335,7 +331,7 @@ func (b Barrier) breakByDeath(pid int) {
 // one is recorded, and otherwise [ErrBroken].
 func (b Barrier) brokenError() error {
 	b.breakIfDead()
-	if w := b.c.dead.Load(); w != 0 {
+	if w := b.c.Dead.Load(); w != 0 {
 		return newPeerError(word.Lock(w), ErrBroken)
 	}
 	return ErrBroken

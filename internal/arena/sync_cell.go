@@ -4,69 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"structs"
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
+	"github.com/shoal-mp/shoal/internal/arena/park"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
-// A cell is the head of a block of kind sync. Its words hold the state of a [Mutex], [RWMutex],
-// [Semaphore], [Cond], [Event] or [Barrier]; one layout serves all forms. The cell of a form that
-// needs no per-participant words ends before shares, and the user's data begins there.
-type cell struct {
-	_ structs.HostLayout
-
-	lock  word.Of[word.Lock] // holder of the lock: identity 44 | seat 8 | 0 10 | state 2
-	state word.Word          // depends on the form: permits, a turn, a flag
-	limit word.Word          // constant: initial permits of a semaphore, or parties of a barrier
-	form  word.Word          // constant: the Form, and formBounded
-	// dead is the participant that died with the lock, a permit or a membership; layout as in lock,
-	// with the word.Unborn bit.
-	dead  word.Word
-	owner word.Word // recursive mutex: the owner within the holding process
-	depth word.Word // recursive mutex: the number of Locks without an Unlock
-	_     [8]byte
-
-	waiting  [ownWords]word.Word // bitmap of participants that compete for the resource: one is woken
-	watching [ownWords]word.Word // bitmap of participants that wait for a broadcast: all are woken
-
-	shares [word.MaxParticipants]word.Word // per seat: identity 44 | count 20
-	// tickets has a word per seat. Cond: arrived 32 | served 32. Barrier: identity 44 | count 20.
-	tickets [word.MaxParticipants]word.Word
-}
-
 // A Form is the type of a [Sync].
-type Form uint8
+type Form = layout.Form
 
 // The forms. An object that needs a lock, a flag word and data should use FormMutex too; see
 // [Sync.Flag] and [Sync.Data].
 const (
-	FormMutex Form = iota + 1
-	FormRWMutex
-	FormSemaphore
-	FormCond
-	FormEvent
-	FormBarrier
+	FormMutex     = layout.FormMutex
+	FormRWMutex   = layout.FormRWMutex
+	FormSemaphore = layout.FormSemaphore
+	FormCond      = layout.FormCond
+	FormEvent     = layout.FormEvent
+	FormBarrier   = layout.FormBarrier
 )
-
-// formBounded is a bit of the word form: the semaphore is bounded.
-const formBounded = 1 << 8
-
-// cellHead is the size of the smallest cell, and the offset of the user's data in a block of
-// FormMutex.
-const cellHead = unsafe.Offsetof(cell{}.shares)
-
-// size returns the number of bytes that a cell of this form takes.
-func (f Form) size() uint64 {
-	switch f {
-	case FormRWMutex, FormSemaphore:
-		return uint64(unsafe.Offsetof(cell{}.tickets))
-	case FormCond, FormBarrier:
-		return uint64(unsafe.Sizeof(cell{}))
-	}
-	return uint64(cellHead)
-}
 
 // SyncOptions describe a new [Sync].
 type SyncOptions struct {
@@ -86,14 +44,14 @@ type SyncOptions struct {
 type Sync struct {
 	d      *Domain
 	h      Handle
-	b      *block
-	c      *cell
+	b      *layout.Block
+	c      *layout.Cell
 	id     uint64    // identity of this participant
 	me     word.Lock // the lock word, without a state, when this participant holds the lock
 	closed atomic.Bool
 
-	waiting waitQueue
-	watches backoffs
+	waiting park.Queue
+	watches park.Backoffs
 }
 
 // NewSync allocates a block and initialises a [Sync] in it. The caller gets one reference of the
@@ -102,24 +60,24 @@ func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
 	if opts.Limit < 0 || opts.Limit > word.CountMask || opts.Form == FormBarrier && opts.Limit == 0 {
 		return nil, fmt.Errorf("shm: limit %d, want at most %d", opts.Limit, word.CountMask)
 	}
-	size := opts.Form.size() + uint64(max(opts.Bytes, 0))
-	h, err := d.allocObject(briefly, size, size, objectSync)
+	size := opts.Form.Size() + uint64(max(opts.Bytes, 0))
+	h, err := d.allocObject(briefly, size, size, layout.ObjectSync)
 	if err != nil {
 		return nil, err
 	}
-	c, err := d.cellOf(&d.blocks[h.Block()])
+	c, err := d.cellOf(&d.mem.Blocks[h.Block()])
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
 	form := uint64(opts.Form)
 	if opts.Bounded {
-		form |= formBounded
+		form |= layout.FormBounded
 	}
-	c.limit.Store(uint64(opts.Limit))
+	c.Limit.Store(uint64(opts.Limit))
 	if opts.Form == FormSemaphore {
-		c.state.Store(uint64(opts.Limit) << permitShift)
+		c.State.Store(uint64(opts.Limit) << permitShift)
 	}
-	c.form.Store(form)
+	c.Form.Store(form)
 	s, err := d.OpenSync(h, opts.Form)
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
@@ -134,7 +92,7 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	if err != nil {
 		return nil, err
 	}
-	if extKind(b.ext.Load()) != objectSync {
+	if layout.ExtentKind(b.Extent.Load()) != layout.ObjectSync {
 		return nil, fmt.Errorf("%w: %v is not a synchronization cell", ErrCorrupt, h)
 	}
 	c, err := d.cellOf(b)
@@ -142,7 +100,7 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 		return nil, err
 	}
 	p, err := d.bytesOf(b)
-	if got := Form(c.form.Load()); got != form || uint64(len(p)) < form.size() {
+	if got := Form(c.Form.Load()); got != form || uint64(len(p)) < form.Size() {
 		return nil, errors.Join(fmt.Errorf("%w: %v has form %d, want %d", ErrCorrupt, h, got, form), err)
 	}
 	if form != FormEvent {
@@ -150,34 +108,34 @@ func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	}
 	id := d.identity()
 	s := &Sync{d: d, h: h, b: b, c: c, id: id, me: word.Lock(id | uint64(d.seat)<<word.SeatShift)}
-	s.waiting = waitQueue{d: d, bits: &c.waiting, ready: s.isLockReady, backoffs: new(backoffs)}
+	s.waiting = park.Queue{Lot: &d.park, Bits: &c.Waiting, Ready: s.isLockReady, Backoffs: new(park.Backoffs)}
 	switch form {
 	case FormSemaphore:
-		s.waiting.ready = Semaphore{s}.isReady
+		s.waiting.SetReady(Semaphore{s}.isReady)
 	case FormBarrier:
 		Barrier{s}.joinBarrier()
 	}
-	d.park.addQueues(&s.waiting)
+	d.park.Add(&s.waiting)
 	return s, nil
 }
 
 // cellOf returns the cell in block b. The error wraps [ErrCorrupt] if the block is too short for
 // the smallest cell. The caller must check the size for larger forms; see [Domain.fitsForm].
-func (d *Domain) cellOf(b *block) (*cell, error) {
+func (d *Domain) cellOf(b *layout.Block) (*layout.Cell, error) {
 	p, err := d.bytesOf(b)
-	if err == nil && len(p) < int(cellHead) {
+	if err == nil && len(p) < int(layout.CellHeadSize) {
 		err = reportCorruption("the committed length of a cell", uint64(len(p)))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return (*cell)(unsafe.Pointer(&p[0])), nil
+	return (*layout.Cell)(unsafe.Pointer(&p[0])), nil
 }
 
 // fitsForm reports whether block b is long enough for the form that cell c claims to be.
-func (d *Domain) fitsForm(b *block, c *cell) bool {
+func (d *Domain) fitsForm(b *layout.Block, c *layout.Cell) bool {
 	p, err := d.bytesOf(b)
-	return err == nil && uint64(len(p)) >= Form(c.form.Load()).size()
+	return err == nil && uint64(len(p)) >= Form(c.Form.Load()).Size()
 }
 
 // Handle returns the handle of the block.
@@ -187,22 +145,22 @@ func (s *Sync) Handle() Handle { return s.h }
 // nil if the block is corrupt. The slice is valid as long as the caller holds the block.
 func (s *Sync) Data() []byte {
 	p, err := s.d.bytesOf(s.b)
-	if err != nil || len(p) < int(cellHead) {
+	if err != nil || len(p) < int(layout.CellHeadSize) {
 		return nil
 	}
-	return p[cellHead:]
+	return p[layout.CellHeadSize:]
 }
 
 // Close closes the view. Calls that wait on it return [ErrClosed]. Close does not release the
 // block, and the caller must hold the block until these calls have returned.
 func (s *Sync) Close() {
 	s.closed.Store(true)
-	s.d.park.removeQueues(&s.waiting)
-	s.waiting.closeQueue()
-	watch := waitQueue{d: s.d, bits: &s.c.watching, ready: s.isClosed}
-	watch.clearBit() // also wakes other watchers
-	s.d.park.wakeBarrier()
-	if Form(s.c.form.Load()) == FormBarrier {
+	s.d.park.Remove(&s.waiting)
+	s.waiting.Close()
+	watch := park.Queue{Lot: &s.d.park, Bits: &s.c.Watching, Ready: s.isClosed}
+	watch.ClearBit() // also wakes other watchers
+	s.d.park.WakeBarrier()
+	if Form(s.c.Form.Load()) == FormBarrier {
 		s.dropShare()
 	}
 }
@@ -226,14 +184,14 @@ func (s *Sync) retryUntilAcquired(ctx context.Context, try func() error) error {
 		err := try()
 		if err != ErrLocked {
 			if waited {
-				s.waiting.passWakeup()
+				s.waiting.PassWakeup()
 			}
 			return err
 		}
 		if ended != nil {
 			return ended
 		}
-		ended = s.waiting.awaitCondition(ctx, s.isClosed)
+		ended = s.waiting.Await(ctx, s.isClosed)
 	}
 }
 
@@ -244,10 +202,10 @@ func (s *Sync) retryUntilAcquired(ctx context.Context, try func() error) error {
 // one call of ready.
 func (s *Sync) watchUntil(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || s.isClosed() }
-	if s.d.spinUntil(ctx, &s.watches.spin, wake) {
+	if s.d.park.SpinUntil(ctx, &s.watches.Spin, wake) {
 		return s.closedError()
 	}
-	if err := s.d.park.parkUntil(ctx, s.d, &s.c.watching, wake, &s.watches); err != nil {
+	if err := s.d.park.ParkUntil(ctx, &s.c.Watching, wake, &s.watches); err != nil {
 		return err
 	}
 	return s.closedError()

@@ -46,7 +46,7 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 		c.dropShare()
 		return false, err
 	}
-	served := func() bool { return int32(uint32(c.c.tickets[c.d.seat].Load())-t) > 0 }
+	served := func() bool { return int32(uint32(c.c.Tickets[c.d.seat].Load())-t) > 0 }
 	// The death of m's holder also ends the wait: it may have been notified, and may have cleared
 	// its share before it died.
 	err = c.watchUntil(ctx, func() bool { return served() || c.hasDeadShare() || m.isInconsistent() })
@@ -91,11 +91,11 @@ func (c Cond) Notify(n int) (woken int) {
 	if c.hasDeadShare() {
 		c.serveAllTickets()
 	}
-	for i := range c.usedSeats() {
+	for i := range c.d.mem.CountSeats() {
 		if woken == n {
 			break
 		}
-		seat := (c.d.seat + 1 + i) % c.usedSeats()
+		seat := (c.d.seat + 1 + i) % c.d.mem.CountSeats()
 		if k := c.serveTickets(seat, n-woken); k > 0 {
 			woken += k
 			c.wakeWatcher(seat)
@@ -108,17 +108,17 @@ func (c Cond) Notify(n int) (woken int) {
 // must not be served in place of another waiter's. The participant's other waiters wake spuriously.
 func (c Cond) forfeitTickets() {
 	c.serveTickets(c.d.seat, allTickets)
-	c.d.park.handleTopic(c.d.topicOf(&c.c.watching))
+	c.d.park.HandleTopic(c.d.park.TopicOf(&c.c.Watching))
 }
 
 // takeTicket takes a ticket of this participant and returns its number.
 func (c Cond) takeTicket() uint32 {
-	return uint32(c.c.tickets[c.d.seat].Add(1<<ticketShift)>>ticketShift) - 1
+	return uint32(c.c.Tickets[c.d.seat].Add(1<<ticketShift)>>ticketShift) - 1
 }
 
 // serveTickets serves up to n tickets of the participant in a seat and returns the number served.
 func (c Cond) serveTickets(seat, n int) int {
-	w := &c.c.tickets[seat]
+	w := &c.c.Tickets[seat]
 	for {
 		v := w.Load()
 		served := uint32(v)
@@ -133,21 +133,21 @@ func (c Cond) serveTickets(seat, n int) int {
 // participants, in this order: a share must stay until every waiter that might have missed a
 // notification has been woken.
 func (c Cond) serveAllTickets() {
-	for i := range c.usedSeats() {
+	for i := range c.d.mem.CountSeats() {
 		c.serveTickets(i, allTickets)
 	}
-	c.d.wakeBits(&c.c.watching)
+	c.d.park.WakeBits(&c.c.Watching)
 	c.forEachDeadShare(func(i int, v uint64) bool {
-		c.c.shares[i].CAS(v, v&word.IdentityMask)
+		c.c.Shares[i].CAS(v, v&word.IdentityMask)
 		return true
 	})
 }
 
 // wakeWatcher wakes the participant in a seat if its bit in the watching bitmap is set.
 func (c Cond) wakeWatcher(seat int) {
-	w, bit := &c.c.watching[seat/64], uint64(1)<<(seat%64)
+	w, bit := &c.c.Watching[seat/64], uint64(1)<<(seat%64)
 	if w.Load()&bit != 0 {
 		w.AndNot(bit)
-		c.d.wakeSeat(seat, c.d.topicOf(&c.c.watching))
+		c.d.park.WakeSeat(seat, c.d.park.TopicOf(&c.c.Watching))
 	}
 }

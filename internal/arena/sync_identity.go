@@ -4,7 +4,7 @@ import "github.com/shoal-mp/shoal/internal/arena/word"
 
 // identity returns the identity of this participant.
 func (d *Domain) identity() uint64 {
-	return word.MakeIdentity(d.parts[d.seat].pid.Load(), uint64(d.epoch))
+	return word.MakeIdentity(d.mem.Participants[d.seat].PID.Load(), uint64(d.epoch))
 }
 
 // isGone reports whether the participant with this identity has left the domain or is marked DEAD.
@@ -14,7 +14,7 @@ func (d *Domain) identity() uint64 {
 // The identity contains the epoch of the seat. A later participant in the same seat has another
 // epoch, so words of an earlier one keep naming a participant that is gone.
 func (d *Domain) isGone(seat int, id uint64) bool {
-	v := d.parts[seat].state.Load()
+	v := d.mem.Participants[seat].State.Load()
 	return !v.HasState(word.ParticipantLive) && !v.HasState(word.ParticipantJoining) ||
 		(uint64(v.Epoch())^id>>word.EpochShift)&word.EpochMask != 0
 }
@@ -40,8 +40,8 @@ func newPeerError(w word.Lock, cause error) error {
 //
 // dropShare subtracts one and returns the new share. It returns -1 if the share was 0 or belonged
 // to an earlier participant in this seat.
-func (s *Sync) addShare() bool { return s.incrementCount(&s.c.shares[s.d.seat]) }
-func (s *Sync) dropShare() int { return s.decrementCount(&s.c.shares[s.d.seat]) }
+func (s *Sync) addShare() bool { return s.incrementCount(&s.c.Shares[s.d.seat]) }
+func (s *Sync) dropShare() int { return s.decrementCount(&s.c.Shares[s.d.seat]) }
 
 // incrementCount adds one to a counter word of this participant and reports false if it has reached
 // its maximum. If the word has the identity of an earlier participant in this seat, the count
@@ -82,8 +82,8 @@ func (s *Sync) decrementCount(w *word.Word) int {
 // forEachDeadShare calls f for each participant that is gone and has a share, until f returns
 // false.
 func (s *Sync) forEachDeadShare(f func(seat int, v uint64) bool) {
-	for i := range s.usedSeats() {
-		if v := s.c.shares[i].Load(); v&word.CountMask != 0 && s.d.isGone(i, v) && !f(i, v) {
+	for i := range s.d.mem.CountSeats() {
+		if v := s.c.Shares[i].Load(); v&word.CountMask != 0 && s.d.isGone(i, v) && !f(i, v) {
 			return
 		}
 	}
@@ -94,7 +94,3 @@ func (s *Sync) hasDeadShare() (found bool) {
 	s.forEachDeadShare(func(int, uint64) bool { found = true; return false })
 	return found
 }
-
-// usedSeats returns an upper bound of the seats ever taken, exclusive. Scans of shares and tickets
-// may stop there.
-func (s *Sync) usedSeats() int { return int(min(s.d.hdr.lanes.Load(), word.MaxParticipants)) }

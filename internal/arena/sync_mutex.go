@@ -20,7 +20,7 @@ type Mutex struct{ *Sync }
 // lock. Robust mutexes in POSIX have the same contract:
 // https://man7.org/linux/man-pages/man3/pthread_mutexattr_setrobust.3.html.
 func (m Mutex) Lock(ctx context.Context) error {
-	if !m.isClosed() && m.c.lock.CAS(word.LockFree, m.me|word.LockHeld) {
+	if !m.isClosed() && m.c.Lock.CAS(word.LockFree, m.me|word.LockHeld) {
 		return nil
 	}
 	return m.retryUntilAcquired(ctx, m.TryLock)
@@ -33,18 +33,18 @@ func (m Mutex) Lock(ctx context.Context) error {
 // the holder is gone, and takes the lock over by a CAS on that word.
 func (m Mutex) TryLock() error {
 	for {
-		w := m.c.lock.Load()
+		w := m.c.Lock.Load()
 		switch {
 		case w == word.LockFree:
-			if m.c.lock.CAS(word.LockFree, m.me|word.LockHeld) {
+			if m.c.Lock.CAS(word.LockFree, m.me|word.LockHeld) {
 				return nil
 			}
 		case w.State() == word.LockLost:
 			return newPeerError(w, ErrNotRecoverable)
 		case !m.d.isHolderGone(w):
 			return ErrLocked
-		case m.c.lock.CAS(w, m.me|word.LockDirty):
-			m.c.dead.Store(uint64(w))
+		case m.c.Lock.CAS(w, m.me|word.LockDirty):
+			m.c.Dead.Store(uint64(w))
 			return newPeerError(w, ErrOwnerDied)
 		}
 	}
@@ -52,23 +52,23 @@ func (m Mutex) TryLock() error {
 
 // Unlock releases the lock. It returns [ErrNotOwner] if this participant does not hold the lock.
 func (m Mutex) Unlock() error {
-	if m.c.lock.CAS(m.me|word.LockHeld, word.LockFree) {
+	if m.c.Lock.CAS(m.me|word.LockHeld, word.LockFree) {
 		if !word.IsDisabled("unlock wakes") {
-			m.waiting.wakeParticipant()
+			m.waiting.WakeParticipant()
 		}
 		return nil
 	}
-	if !m.c.lock.CAS(m.me|word.LockDirty, word.Lock(m.c.dead.Load())|word.LockLost) {
+	if !m.c.Lock.CAS(m.me|word.LockDirty, word.Lock(m.c.Dead.Load())|word.LockLost) {
 		return ErrNotOwner
 	}
-	m.d.wakeBits(&m.c.waiting)
+	m.d.park.WakeBits(&m.c.Waiting)
 	return nil
 }
 
 // MarkConsistent declares the protected data consistent again after a holder died. It returns
 // [ErrNotOwner] unless this participant holds the lock after such a death.
 func (m Mutex) MarkConsistent() error {
-	if !m.c.lock.CAS(m.me|word.LockDirty, m.me|word.LockHeld) {
+	if !m.c.Lock.CAS(m.me|word.LockDirty, m.me|word.LockHeld) {
 		return ErrNotOwner
 	}
 	return nil
@@ -76,7 +76,7 @@ func (m Mutex) MarkConsistent() error {
 
 // Holder returns the ID of the process that holds the lock, or 0 if there is none.
 func (m Mutex) Holder() (pid int) {
-	if w := m.c.lock.Load(); w.State() != word.LockLost {
+	if w := m.c.Lock.Load(); w.State() != word.LockLost {
 		pid = w.PID()
 	}
 	return pid
@@ -88,33 +88,33 @@ func isAcquired(err error) bool { return err == nil || errors.Is(err, ErrOwnerDi
 // revertLock undoes a Lock. If the lock was taken over from a dead holder, the word names that
 // holder again, so that the next one to lock it is told.
 func (m Mutex) revertLock() {
-	if !m.c.lock.CAS(m.me|word.LockHeld, word.LockFree) {
-		m.c.lock.CAS(m.me|word.LockDirty, word.Lock(m.c.dead.Load()))
+	if !m.c.Lock.CAS(m.me|word.LockHeld, word.LockFree) {
+		m.c.Lock.CAS(m.me|word.LockDirty, word.Lock(m.c.Dead.Load()))
 	}
-	m.waiting.wakeParticipant()
+	m.waiting.WakeParticipant()
 }
 
 // isOrphaned reports whether the lock has a holder that is gone.
 func (s *Sync) isOrphaned() bool {
-	w := s.c.lock.Load()
+	w := s.c.Lock.Load()
 	return w != word.LockFree && w.State() != word.LockLost && s.d.isHolderGone(w)
 }
 
 // isInconsistent reports whether a holder died and [Mutex.MarkConsistent] has not been called
 // since.
 func (m Mutex) isInconsistent() bool {
-	return m.c.lock.Load()&word.LockMask > word.LockHeld || m.isOrphaned()
+	return m.c.Lock.Load()&word.LockMask > word.LockHeld || m.isOrphaned()
 }
 
 // isLockReady reports whether a TryLock would return a result other than [ErrLocked]. It is also
 // true once the view is closed.
 func (s *Sync) isLockReady() bool {
-	w := s.c.lock.Load()
+	w := s.c.Lock.Load()
 	return w == word.LockFree || w.State() == word.LockLost || s.isOrphaned() || s.isClosed()
 }
 
 // isHolder reports whether this participant holds the lock.
 func (m Mutex) isHolder() bool {
-	w := m.c.lock.Load()
+	w := m.c.Lock.Load()
 	return w == m.me|word.LockHeld || w == m.me|word.LockDirty
 }

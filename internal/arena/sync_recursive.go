@@ -29,11 +29,11 @@ func (m RecursiveMutex) Unlock(owner uint64) error {
 	if !m.isOwner(owner) {
 		return ErrNotOwner
 	}
-	if n := m.c.depth.Load(); n > 1 {
-		m.c.depth.Store(n - 1)
+	if n := m.c.Depth.Load(); n > 1 {
+		m.c.Depth.Store(n - 1)
 		return nil
 	}
-	m.c.owner.Store(0)
+	m.c.Owner.Store(0)
 	return Mutex(m).Unlock()
 }
 
@@ -49,8 +49,8 @@ func (m RecursiveMutex) MarkConsistent(owner uint64) error {
 // recordOwner records owner if err means that the lock is held, and returns err.
 func (m RecursiveMutex) recordOwner(owner uint64, err error) error {
 	if isAcquired(err) {
-		m.c.depth.Store(1)
-		m.c.owner.Store(owner)
+		m.c.Depth.Store(1)
+		m.c.Owner.Store(owner)
 	}
 	return err
 }
@@ -60,12 +60,12 @@ func (m RecursiveMutex) lockAgain(owner uint64) bool {
 	if !m.isOwner(owner) {
 		return false
 	}
-	m.c.depth.Store(m.c.depth.Load() + 1)
+	m.c.Depth.Store(m.c.Depth.Load() + 1)
 	return true
 }
 
 // isOwner reports whether owner holds the lock. The answer cannot change while owner does nothing,
 // because only owner itself changes it, or other participants after this process has died.
 func (m RecursiveMutex) isOwner(owner uint64) bool {
-	return Mutex(m).isHolder() && m.c.owner.Load() == owner
+	return Mutex(m).isHolder() && m.c.Owner.Load() == owner
 }

@@ -38,7 +38,7 @@ func (m RWMutex) TryLock() error {
 // Unlock releases a write lock. It returns [ErrNotOwner] if this participant does not hold it.
 func (m RWMutex) Unlock() error {
 	err := Mutex(m).Unlock()
-	m.d.wakeBits(&m.c.waiting) // every waiting reader may proceed
+	m.d.park.WakeBits(&m.c.Waiting) // every waiting reader may proceed
 	return err
 }
 
@@ -53,12 +53,12 @@ func (m RWMutex) RLock(ctx context.Context) error { return m.retryUntilAcquired(
 // TryRLock is like [RWMutex.RLock], but returns [ErrLocked] instead of waiting.
 func (m RWMutex) TryRLock() error {
 	for {
-		switch w := m.c.lock.Load(); {
+		switch w := m.c.Lock.Load(); {
 		case w == word.LockFree:
 			if !m.addShare() {
 				return ErrLocked
 			}
-			if m.c.lock.Load() == word.LockFree {
+			if m.c.Lock.Load() == word.LockFree {
 				return nil
 			}
 			m.RUnlock()
@@ -79,15 +79,15 @@ func (m RWMutex) RUnlock() error {
 		return ErrNotOwner
 	}
 	if n == 0 {
-		m.d.wakeBits(&m.c.watching)
+		m.d.park.WakeBits(&m.c.Watching)
 	}
 	return nil
 }
 
 // hasNoReaders reports whether no living participant reads.
 func (m RWMutex) hasNoReaders() bool {
-	for i := range m.usedSeats() {
-		if v := m.c.shares[i].Load(); v&word.CountMask != 0 && !m.d.isGone(i, v) {
+	for i := range m.d.mem.CountSeats() {
+		if v := m.c.Shares[i].Load(); v&word.CountMask != 0 && !m.d.isGone(i, v) {
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -59,10 +60,10 @@ func (m Semaphore) Take(ctx context.Context) error {
 		return err
 	}
 	defer m.unlockCell()
-	mine := m.c.shares[m.d.seat].Load()
+	mine := m.c.Shares[m.d.seat].Load()
 	if m.permits() == 0 || mine&word.IdentityMask != m.id {
 		m.reclaimPermits()
-		mine = m.c.shares[m.d.seat].Load()
+		mine = m.c.Shares[m.d.seat].Load()
 	}
 	if m.permits() == 0 || mine&word.CountMask == word.CountMask {
 		return ErrLocked
@@ -112,7 +113,7 @@ func (m Semaphore) releaseLater() error {
 // releasePermit does the work of [Semaphore.Release]. The caller must hold the cell's lock;
 // releasePermit releases it.
 func (m Semaphore) releasePermit() error {
-	seat, v := m.d.seat, m.c.shares[m.d.seat].Load()
+	seat, v := m.d.seat, m.c.Shares[m.d.seat].Load()
 	if v&word.IdentityMask != m.id || v&word.CountMask == 0 {
 		m.reclaimPermits()
 		seat, v = m.findShare()
@@ -121,13 +122,13 @@ func (m Semaphore) releasePermit() error {
 	switch {
 	case v&word.CountMask != 0:
 		m.setPermits(m.permits()+1, seat, v&word.IdentityMask, v&word.CountMask-1)
-	case m.c.form.Load()&formBounded != 0 && m.permits() >= m.c.limit.Load():
+	case m.c.Form.Load()&layout.FormBounded != 0 && m.permits() >= m.c.Limit.Load():
 		err = ErrReleased
 	default:
-		m.c.state.Store((m.permits() + 1) << permitShift)
+		m.c.State.Store((m.permits() + 1) << permitShift)
 	}
 	m.unlockCell()
-	m.waiting.wakeParticipant()
+	m.waiting.WakeParticipant()
 	return err
 }
 
@@ -173,19 +174,19 @@ func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) erro
 // since the last TakeDeath in any process, and nil otherwise. After several deaths it names the one
 // noticed last.
 func (m Semaphore) TakeDeath() error {
-	if w := m.c.dead.Load(); w != 0 && m.c.dead.CAS(w, 0) {
+	if w := m.c.Dead.Load(); w != 0 && m.c.Dead.CAS(w, 0) {
 		return newPeerError(word.Lock(w), ErrOwnerDied)
 	}
 	return nil
 }
 
-func (m Semaphore) permits() uint64 { return m.c.state.Load() >> permitShift }
+func (m Semaphore) permits() uint64 { return m.c.State.Load() >> permitShift }
 
 // findShare returns the seat and the share of a participant that has permits. share is 0 if there
 // is none.
 func (m Semaphore) findShare() (seat int, share uint64) {
-	for i := range m.usedSeats() {
-		if v := m.c.shares[i].Load(); v&word.CountMask != 0 {
+	for i := range m.d.mem.CountSeats() {
+		if v := m.c.Shares[i].Load(); v&word.CountMask != 0 {
 			return i, v
 		}
 	}
@@ -197,9 +198,9 @@ func (m Semaphore) findShare() (seat int, share uint64) {
 // caller must hold the cell's lock.
 func (m Semaphore) reclaimPermits() {
 	m.forEachDeadShare(func(i int, v uint64) bool {
-		m.c.dead.Store(v&word.IdentityMask | uint64(i)<<word.SeatShift) // for TakeDeath
+		m.c.Dead.Store(v&word.IdentityMask | uint64(i)<<word.SeatShift) // for TakeDeath
 		n := m.permits()
-		back := min(v&word.CountMask, max(m.c.limit.Load(), n)-n)
+		back := min(v&word.CountMask, max(m.c.Limit.Load(), n)-n)
 		m.setPermits(n+back, i, v&word.IdentityMask, 0)
 		return true
 	})
@@ -212,8 +213,8 @@ func (m Semaphore) reclaimPermits() {
 // does. If the holder of the lock dies between the two writes, the next holder copies the share
 // from there (redo), so that permits and shares always add up.
 func (m Semaphore) setPermits(permits uint64, seat int, id, share uint64) {
-	m.c.state.Store(permits<<permitShift | share<<grantShift | uint64(seat+1))
-	m.c.shares[seat].Set(id | share)
+	m.c.State.Store(permits<<permitShift | share<<grantShift | uint64(seat+1))
+	m.c.Shares[seat].Set(id | share)
 }
 
 // isReady reports whether a TryAcquire may succeed. It must test for a dead holder of the lock as
@@ -226,12 +227,12 @@ func (m Semaphore) isReady() bool {
 // few instructions only, so lockCell waits long only if its holder is stopped. It fails if ctx
 // ends.
 func (m Semaphore) lockCell(ctx context.Context) error {
-	for i := 0; !m.c.lock.CAS(word.LockFree, m.me|word.LockHeld); i++ {
-		w := m.c.lock.Load()
+	for i := 0; !m.c.Lock.CAS(word.LockFree, m.me|word.LockHeld); i++ {
+		w := m.c.Lock.Load()
 		switch {
 		case w == word.LockFree:
 		case m.d.isHolderGone(w):
-			if m.c.lock.CAS(w, m.me|word.LockHeld) {
+			if m.c.Lock.CAS(w, m.me|word.LockHeld) {
 				m.redoGrant(w)
 				return nil
 			}
@@ -255,20 +256,20 @@ func (m Semaphore) lockCell(ctx context.Context) error {
 // identity in its word, unless it belongs to the dead holder's own seat: then redoGrant writes the
 // holder's identity.
 func (m Semaphore) redoGrant(holder word.Lock) {
-	st := m.c.state.Load()
+	st := m.c.State.Load()
 	seat := int(st&grantSeat) - 1
 	if seat < 0 || seat >= word.MaxParticipants || word.IsDisabled("grant") {
 		return
 	}
-	id := m.c.shares[seat].Load() & word.IdentityMask
+	id := m.c.Shares[seat].Load() & word.IdentityMask
 	if seat == holder.Seat() {
 		id = uint64(holder & word.IdentityMask)
 	}
-	m.c.shares[seat].Store(id | st>>grantShift&word.CountMask)
+	m.c.Shares[seat].Store(id | st>>grantShift&word.CountMask)
 }
 
 // unlockCell releases the cell's lock and wakes all watchers.
 func (m Semaphore) unlockCell() {
-	m.c.lock.CAS(m.me|word.LockHeld, word.LockFree)
-	m.d.wakeBits(&m.c.watching)
+	m.c.Lock.CAS(m.me|word.LockHeld, word.LockFree)
+	m.d.park.WakeBits(&m.c.Watching)
 }

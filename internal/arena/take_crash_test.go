@@ -42,7 +42,7 @@ func TestAlloc_OfABlockThatIsPunchedMeanwhile(t *testing.T) {
 		}
 	}
 	h = alloc()
-	if n := d.blocks[h.Block()].committed.Load(); n < size {
+	if n := d.mem.Blocks[h.Block()].Committed.Load(); n < size {
 		t.Errorf("a block of %d bytes with pages for %d", size, n)
 	}
 	if !punched {

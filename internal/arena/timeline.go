@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -104,7 +105,7 @@ func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 		return nil, fmt.Errorf("shm: timeline has %d tracks, want less than %d", tracks, mostTrack)
 	}
 	size := uint64(8 * (tracksAt + (tracks+1)*trackWords))
-	h, err := d.allocObject(briefly, size, size, objectTimeline)
+	h, err := d.allocObject(briefly, size, size, layout.ObjectTimeline)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +141,7 @@ func (d *Domain) openTimeline(h Handle) (*Timeline, error) {
 		return nil, err
 	}
 	words := NumbersIn[uint64](p)
-	if extKind(b.ext.Load()) != objectTimeline || len(words) < tracksAt+trackWords {
+	if layout.ExtentKind(b.Extent.Load()) != layout.ObjectTimeline || len(words) < tracksAt+trackWords {
 		return nil, fmt.Errorf("%w: %v is not a timeline", ErrCorrupt, h)
 	}
 	t := &Timeline{held: &timelineHold{d: d, h: h}, words: words, zero: time.Now(), at: int64(sys.Monotonic())}
@@ -180,7 +181,7 @@ func (t *Timeline) Track(i int, at time.Time) *Track {
 		w.Set(trackDied, uint64(k.since))
 	}
 	w.Set(trackSince, uint64(k.since))
-	w.Set(trackPID, uint64(t.held.d.parts[t.held.d.seat].pid.Load()))
+	w.Set(trackPID, uint64(t.held.d.mem.Participants[t.held.d.seat].PID.Load()))
 	w.Set(trackNow, uint64(Idle)<<56)
 	return k
 }

@@ -12,8 +12,8 @@ func TestProtocolHasTheVersionsOfTheCode(t *testing.T) {
 	tree := os.DirFS("../..")
 	page := string(read(t, tree, "PROTOCOL.md"))
 	for _, v := range []struct{ said, file, code string }{
-		{`layout hash,\s+in\s+which\s+the\s+version\s+is\s+(\d+)`, "internal/arena/store_layout.go",
-			`protocolVersion = (\d+)`},
+		{`layout hash,\s+in\s+which\s+the\s+version\s+is\s+(\d+)`, "internal/arena/layout/layout.go",
+			`ProtocolVersion = (\d+)`},
 		{`link\s+by\s+the\s+version\s+(\d+)`, "internal/link/handshake.go", `helloBytes = .*'L', (\d+), 0}`},
 		{`VERSION\s+is\s+(\d+)`, "worker_env.go", `workerEnvVersion = (\d+)`},
 		{`worker\s+by\s+the\s+version\s+(\d+)`, "worker_env.go", `workerEnvVersion = (\d+)`},

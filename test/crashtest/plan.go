@@ -159,7 +159,7 @@ func pointsMain(arg string) error {
 		return fmt.Errorf("-stops %q: want %s, %s or %s", *extent, eachPoint, allPoints, noPoints)
 	}
 	only := strings.Join(fs.Args(), " ")
-	sites, err := staticSites(".", "internal/arena", "ipc")
+	sites, err := staticSites(".", "internal/arena", "internal/arena/layout", "internal/arena/park", "ipc")
 	if err != nil {
 		return err
 	}

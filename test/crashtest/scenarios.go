@@ -500,7 +500,7 @@ func init() {
 			act: puts(3, 2, 0, true),
 		},
 		"ring a full doorbell": {
-			only: "Domain.wakeBell", setup: rings(4), prep: opens(1),
+			only: "Lot.ringBell", setup: rings(4), prep: opens(1),
 			act: func(v *victim) error {
 				word.FillBells(true)
 				return puts(2, 1, 0, true)(v)
@@ -509,7 +509,7 @@ func init() {
 			after: wakesAfterDeath,
 		},
 		"hear of a missed topic": {
-			drops: 1, only: "Domain.handleBell", setup: rings(4), prep: opens(1),
+			drops: 1, only: "Lot.HandleBell", setup: rings(4), prep: opens(1),
 			ready: func(w *world) {
 				w.do(func() {
 					word.FillBells(true)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/audit"
 )
 
 // ErrProcess should be wrapped by errors about a process that cannot be checked.
@@ -68,7 +69,7 @@ func explainCheck(pid int, err error) error {
 }
 
 // printChecks writes the reports as text.
-func printChecks(out io.Writer, reports []arena.CheckReport) error {
+func printChecks(out io.Writer, reports []audit.Report) error {
 	for i, r := range reports {
 		if len(reports) > 1 {
 			fmt.Fprintf(out, "domain %d of %d\n", i+1, len(reports))
@@ -82,7 +83,7 @@ func printChecks(out io.Writer, reports []arena.CheckReport) error {
 
 // printCheck writes one report as text: a line with the result and the counts, and three lines for
 // each violation.
-func printCheck(out io.Writer, r arena.CheckReport) error {
+func printCheck(out io.Writer, r audit.Report) error {
 	result := "sound"
 	if n := len(r.Violations); n > 0 {
 		result = words.Count(n, "violation")

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/doctor"
-	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/audit"
 	"github.com/shoal-mp/shoal/ipc"
 )
 
@@ -48,7 +48,7 @@ func TestCheck_RefusesOtherPrograms(t *testing.T) {
 
 func TestCheck_PrintsViolations(t *testing.T) {
 	var out strings.Builder
-	err := doctor.PrintChecks(&out, []arena.CheckReport{{Passes: 9, Undecided: 1, Violations: []arena.Violation{{
+	err := doctor.PrintChecks(&out, []audit.Report{{Passes: 9, Undecided: 1, Violations: []audit.Violation{{
 		Part: "ring 5, slot 3", Found: "slot word 0x1", Invariant: "a rule", Section: "Tickets", Remedy: "a remedy"}}}})
 	if err != nil {
 		t.Fatal(err)

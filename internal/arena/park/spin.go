@@ -1,4 +1,4 @@
-package arena
+package park
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
@@ -16,7 +17,7 @@ const (
 	probeTime = 3 * spinTime          // duration of a spin after a failed one
 )
 
-// spinUntil polls the condition for a moment before the caller sleeps, and reports whether it
+// SpinUntil polls the condition for a moment before the caller sleeps, and reports whether it
 // became true.
 //
 // After the first polls, spin goes on only if fewer than CPUs-1 participants spin, so that a
@@ -30,16 +31,16 @@ const (
 //
 // A wait with a [ThreadWait] does not yield between the polls: its goroutine is locked to its
 // thread, so that each yield would switch threads twice.
-func (d *Domain) spinUntil(ctx context.Context, h *adaptiveBackoff, ready func() bool) bool {
-	if word.Crashing && word.IsControlled() || !h.isDue() {
+func (p *Lot) SpinUntil(ctx context.Context, h *AdaptiveBackoff, ready func() bool) bool {
+	if word.Crashing && word.IsControlled() || !h.IsDue() {
 		return false
 	}
 	found := pollReady(ready)
 	if !found {
-		if !d.startSpin() {
+		if !p.startSpin() {
 			return false
 		}
-		defer d.stopSpin()
+		defer p.stopSpin()
 		begin := time.Now()
 		found = pollUntil(begin.Add(h.spinTime()), ready, threadWaitOf(ctx) == nil)
 		if found {
@@ -48,12 +49,12 @@ func (d *Domain) spinUntil(ctx context.Context, h *adaptiveBackoff, ready func()
 	} else if h.took.Load() != 0 {
 		h.took.Store(0)
 	}
-	h.recordResult(found)
+	h.RecordResult(found)
 	return found
 }
 
 // spinTime returns how long to spin now.
-func (h *adaptiveBackoff) spinTime() time.Duration {
+func (h *AdaptiveBackoff) spinTime() time.Duration {
 	if h.vain.Load() != 0 {
 		return probeTime
 	}
@@ -88,14 +89,30 @@ func pollUntil(end time.Time, ready func() bool, yield bool) bool {
 
 // startSpin registers this participant as a spinner. It reports false if there are enough spinners
 // or this participant has one already. After true, the caller must call stopSpin.
-func (d *Domain) startSpin() bool {
+func (p *Lot) startSpin() bool {
 	n := uint64(0)
-	for i := range d.hdr.spinners {
-		n += uint64(bits.OnesCount64(d.hdr.spinners[i].Load()))
+	for i := range p.mem.Header.Spinners {
+		n += uint64(bits.OnesCount64(p.mem.Header.Spinners[i].Load()))
 	}
-	w := &d.hdr.spinners[d.word]
+	w := &p.mem.Header.Spinners[p.word]
 	v := w.Load()
-	return v&d.bit == 0 && d.hasProcessors(n+2) && w.CAS(v, v|d.bit)
+	return v&p.bit == 0 && hasProcessors(p.mem.Header, n+2) && w.CAS(v, v|p.bit)
 }
 
-func (d *Domain) stopSpin() { d.hdr.spinners[d.word].AndNot(d.bit) }
+// stopSpin ends the registration by startSpin.
+func (p *Lot) stopSpin() { p.mem.Header.Spinners[p.word].AndNot(p.bit) }
+
+// hasProcessors reports whether the participants may run on at least n processors together, and the
+// domain's quota allows them to.
+func hasProcessors(h *layout.Header, n uint64) bool {
+	if h.Quota.Load() < n {
+		return false
+	}
+	found := uint64(0)
+	for i := range h.Processors {
+		if found += uint64(bits.OnesCount64(h.Processors[i].Load())); found >= n {
+			return true
+		}
+	}
+	return false
+}

@@ -1,4 +1,4 @@
-package arena
+package park
 
 import (
 	"runtime"
@@ -20,14 +20,14 @@ func sleeps(t *testing.T) int64 {
 // A wait with a ThreadWait spins on its thread. A goroutine that is locked to its thread and yields
 // would hand over to another thread and sleep until it is handed back.
 func TestSpin_OfAThreadWaitDoesNotSleep(t *testing.T) {
-	d := joinedBy(t, 0, 1, 2)
+	p := newLot(0, 1, 2)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	const want = 200
 	spins, quiet := 0, 0
 	for tries := 0; spins < want && tries < 100*want; tries++ {
 		polls, before := 0, sleeps(t)
-		d.spinUntil(new(ThreadWait), new(adaptiveBackoff), func() bool { polls++; return false })
+		p.SpinUntil(new(ThreadWait), new(AdaptiveBackoff), func() bool { polls++; return false })
 		if polls < 2*spinPolls {
 			continue // the thread was preempted, and the time was over before it might yield
 		}

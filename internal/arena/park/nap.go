@@ -1,4 +1,4 @@
-package arena
+package park
 
 import (
 	"context"
@@ -30,36 +30,35 @@ const (
 // CAS and its wake.
 const napTime = 500 * time.Microsecond
 
-// becomeNapper makes the calling goroutine the napper of the process. It reports false if there is
-// one already. If it reports true, the caller must test its condition, may call [Domain.napFor],
-// and must call [Domain.finishNap] in any case.
-func (d *Domain) becomeNapper() bool {
-	if word.Crashing && word.IsControlled() || !d.park.napper.TryLock() {
+// BecomeNapper makes the calling goroutine the napper of the process. It reports false if there is
+// one already. If it reports true, the caller must test its condition, may call [Lot.NapFor],
+// and must call [Lot.FinishNap] in any case.
+func (p *Lot) BecomeNapper() bool {
+	if word.Crashing && word.IsControlled() || !p.napper.TryLock() {
 		return false
 	}
-	d.parts[d.seat].nap.Store(napping)
+	p.mem.Participants[p.seat].Nap.Store(napping)
 	return true
 }
 
-// napFor blocks the thread until the nap is ended, most has passed, or ctx ends.
-func (d *Domain) napFor(ctx context.Context, most time.Duration) {
+// NapFor blocks the thread until the nap is ended, most has passed, or ctx ends.
+func (p *Lot) NapFor(ctx context.Context, most time.Duration) {
 	if end, ok := ctx.Deadline(); ok {
 		most = min(most, time.Until(end))
 	}
-	d.park.alarm.setCallback(ctx, d.endNap)
-	if most > 0 && ctx.Err() == nil { // if ctx ends after this test, endNap finds the word napping
-		d.parts[d.seat].nap.FutexWait(napping, most)
+	p.alarm.setCallback(ctx, p.EndNap)
+	if most > 0 && ctx.Err() == nil { // if ctx ends after this test, EndNap finds the word napping
+		p.mem.Participants[p.seat].Nap.FutexWait(napping, most)
 	}
 }
 
-// endNap ends the nap of a goroutine of this process, if there is one. It does nothing after the
+// EndNap ends the nap of a goroutine of this process, if there is one. It does nothing after the
 // domain was closed, because the nap word may then belong to another participant.
-func (d *Domain) endNap() {
-	if in, err := d.acquireLane(); err == nil {
-		d.endNapOf(d.seat, awake)
-		d.park.wakeBarrier()
-		in.unlock()
-	}
+func (p *Lot) EndNap() {
+	p.domain.RunInLane(func() {
+		p.endNapOf(p.seat, awake)
+		p.WakeBarrier()
+	})
 }
 
 // An alarm calls a function when a context ends. It stays registered between naps, because
@@ -88,27 +87,27 @@ func (a *alarm) cancel() {
 	}
 }
 
-// finishNap ends the nap. It reports whether another process has roused this one, for any of its
+// FinishNap ends the nap. It reports whether another process has roused this one, for any of its
 // wait queues. In that case it also wakes goroutines of the process that wait for the topic and can
 // go on.
-func (d *Domain) finishNap() bool {
-	w := &d.parts[d.seat].nap
-	heard, t := false, topic(0)
+func (p *Lot) FinishNap() bool {
+	w := &p.mem.Participants[p.seat].Nap
+	heard, t := false, Topic(0)
 	if !w.CAS(napping, awake) {
 		v := w.Load()
 		heard, t = v&napMask == roused && w.CAS(v, awake), v>>topicShift
 	}
-	d.park.napper.Unlock()
+	p.napper.Unlock()
 	if heard {
-		d.wakeSelf(t)
+		p.wakeSelf(t)
 	}
 	return heard
 }
 
 // endNapOf ends the nap of the participant in a seat and sets its nap word to now. It reports
 // whether the participant was napping.
-func (d *Domain) endNapOf(seat int, now uint64) bool {
-	w := &d.parts[seat].nap
+func (p *Lot) endNapOf(seat int, now uint64) bool {
+	w := &p.mem.Participants[seat].Nap
 	if w.Load() != napping || !w.CAS(napping, now) {
 		return false
 	}
@@ -116,11 +115,41 @@ func (d *Domain) endNapOf(seat int, now uint64) bool {
 	return true
 }
 
-// preventNaps ends a nap in progress and prevents further ones. Close must call it before the seat,
+// PreventNaps ends a nap in progress and prevents further ones. Close must call it before the seat,
 // and with it the nap word, may go to another participant.
-func (d *Domain) preventNaps() {
-	d.endNapOf(d.seat, awake)
-	d.park.wakeBarrier()
-	d.park.napper.Lock()
-	d.park.alarm.cancel()
+func (p *Lot) PreventNaps() {
+	p.endNapOf(p.seat, awake)
+	p.WakeBarrier()
+	p.napper.Lock()
+	p.alarm.cancel()
+}
+
+// IsNapping reports whether a goroutine of the participant in a seat naps, or is about to.
+func (p *Lot) IsNapping(seat int) bool { return p.mem.Participants[seat].Nap.Load() == napping }
+
+// StartNapAt makes the calling goroutine the napper of the process, which sleeps on the upper half
+// of a barrier's state word; see Note [Naps at a barrier]. The word is woken when ctx ends, and at
+// each wakeup of the process. StartNapAt reports false if the process has a napper already.
+// Otherwise the caller must call [Lot.FinishNapAt].
+func (p *Lot) StartNapAt(ctx context.Context, w *word.Word) bool {
+	if !p.napper.TryLock() {
+		return false
+	}
+	p.napsAt.Store(w)
+	p.alarm.setCallback(ctx, p.EndNap)
+	return true
+}
+
+// FinishNapAt ends the nap that [Lot.StartNapAt] has begun.
+func (p *Lot) FinishNapAt() {
+	p.napsAt.Store(nil)
+	p.napper.Unlock()
+}
+
+// WakeBarrier wakes the goroutine that naps at a barrier, if there is one, so that it tests its
+// condition.
+func (p *Lot) WakeBarrier() {
+	if w := p.napsAt.Load(); w != nil {
+		w.FutexWakeUpper()
+	}
 }

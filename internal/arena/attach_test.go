@@ -1,85 +1,35 @@
 package arena_test
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/arena"
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/sys"
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-func TestLayout_OffsetsAreThoseOfTheSpecification(t *testing.T) {
-	for _, o := range arena.Offsets {
-		if o.Got != o.Want {
-			t.Errorf("%s is %d, want %d", o.Name, o.Got, o.Want)
-		}
-	}
-}
-
-// The picture of packed words in docs/memory.md has all their fields, with the bits that the code
-// reads.
-func TestLayout_WordsAreAsDrawn(t *testing.T) {
-	page, err := os.ReadFile("../../docs/memory.md")
-	testutil.NoError(t, err)
-	_, picture, _ := strings.Cut(string(page), "### Layouts of words")
-	picture, _, _ = strings.Cut(picture, "### ")
-	line, field := regexp.MustCompile(`(?m)^    (\w*) +\|(.*)\|?$`), regexp.MustCompile(`(\w+) (\d+)(?:–(\d+))?`)
-	drawn, word := make(map[string]uint64), ""
-	for _, l := range line.FindAllStringSubmatch(picture, -1) {
-		word = cmp.Or(l[1], word)
-		for _, f := range field.FindAllStringSubmatch(l[2], -1) {
-			high, _ := strconv.Atoi(f[2])
-			low, _ := strconv.Atoi(cmp.Or(f[3], f[2]))
-			drawn[word+"."+f[1]] = 1<<(high+1) - 1<<low
-		}
-	}
-	read := make(map[string]uint64)
-	for name, get := range arena.Fields {
-		for bit := range 64 {
-			if get(1<<bit) != 0 {
-				read[name] |= 1 << bit
-			}
-		}
-	}
-	if !maps.Equal(drawn, read) {
-		t.Errorf("the page draws\n%x\nand the code reads\n%x", drawn, read)
-	}
-}
-
-// A change of this number is a change of the protocol: processes of both versions cannot share a
-// domain.
-func TestLayout_HashIsPinned(t *testing.T) {
-	const want = 0x46865a966164c744
-	if got := arena.LayoutHash(); got != want {
-		t.Errorf("layout hash is %#x, want %#x", got, uint64(want))
-	}
-}
-
 func TestAttach_ToAnotherVersionIsRefused(t *testing.T) {
-	const ours = arena.ProtocolVersion
+	const ours = layout.ProtocolVersion
 	for name, c := range map[string]struct {
-		magic, layout, version uint64 // magic and layout are added to what this build has
-		said                   string
+		magic, hash, version uint64 // magic and hash are added to what this build has
+		said                 string
 	}{
 		"newer":        {0, 1, ours + 1, fmt.Sprintf("has version %d,", ours+1)},
 		"older":        {0, 1, ours - 1, fmt.Sprintf("has version %d,", ours-1)},
 		"oldest":       {0, 1, 0, "has version below 9,"},
-		"other layout": {0, 1, ours, fmt.Sprintf("layout %#x", arena.LayoutHash()+1)},
+		"other layout": {0, 1, ours, fmt.Sprintf("layout %#x", layout.Hash()+1)},
 		"magic":        {1, 0, ours, "magic"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			everyWorld(t, 1<<20, func(t *testing.T, f *family) {
-				f.first.SetLayout(f.first.Magic()+c.magic, arena.LayoutHash()+c.layout, c.version)
+				f.first.SetLayout(f.first.Magic()+c.magic, layout.Hash()+c.hash, c.version)
 				_, err := f.attach()
 				wantVersions(t, err, c.said, c.magic == 0)
 			})
@@ -91,7 +41,7 @@ func TestAttach_ToAnotherVersionIsRefused(t *testing.T) {
 // is known.
 func wantVersions(t *testing.T, err error, theirs string, both bool) {
 	t.Helper()
-	ours := fmt.Sprintf("this program has version %d,", arena.ProtocolVersion)
+	ours := fmt.Sprintf("this program has version %d,", layout.ProtocolVersion)
 	if !errors.Is(err, arena.ErrVersion) || !strings.Contains(err.Error(), theirs) ||
 		both && !strings.Contains(err.Error(), ours) {
 		t.Errorf("%v: want ErrVersion, %q and %q", err, theirs, ours)
@@ -101,7 +51,7 @@ func wantVersions(t *testing.T, err error, theirs string, both bool) {
 // The first words of a control segment are where they are in all versions, whatever size it has.
 func TestAttach_ToAnotherVersionOfAnotherSizeIsRefused(t *testing.T) {
 	d := newDomain(t, 1<<20)
-	for _, version := range []uint64{0, arena.ProtocolVersion - 1, arena.ProtocolVersion + 1} {
+	for _, version := range []uint64{0, layout.ProtocolVersion - 1, layout.ProtocolVersion + 1} {
 		control, err := os.Create(filepath.Join(t.TempDir(), "control"))
 		testutil.NoError(t, err)
 		defer control.Close()

@@ -3,36 +3,60 @@
 package arena
 
 import (
-	"context"
 	"time"
 
+	"github.com/shoal-mp/shoal/internal/arena/audit"
+	"github.com/shoal-mp/shoal/internal/arena/layout"
 	"github.com/shoal-mp/shoal/internal/arena/word"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // Autopsy searches the domain for everything that a death may have left behind, and returns one
 // sentence for each finding. The domain must be at rest: no operation may be in progress in any
 // process, and every death must have been reaped.
 func (d *Domain) Autopsy() (found []string) {
-	a := newAuditor(context.Background(), d, true)
-	a.runPass()
-	for _, f := range a.found {
-		found = append(found, f.violation().String())
+	for _, v := range audit.Inspect(participantSource{d}, d.auditSelf()) {
+		found = append(found, v.String())
 	}
 	return found
 }
 
+// auditSelf describes this participant to an auditor.
+func (d *Domain) auditSelf() *audit.Self {
+	self := &audit.Self{Seat: d.seat, IsHeld: d.isHeld, Kept: d.keptBlocks}
+	if s, ok := d.store.(*memfds); ok {
+		self.Allocated = func() (int64, error) { return sys.Allocated(s.dataFile) }
+	}
+	return self
+}
+
+// keptBlocks returns the blocks in the magazines of this process.
+func (d *Domain) keptBlocks() (all []uint32) {
+	for i := range d.lanes {
+		if d.lanes[i].mags == nil {
+			continue
+		}
+		for _, m := range d.lanes[i].mags {
+			all = append(all, m.index[:m.n]...)
+		}
+	}
+	return all
+}
+
 // SeatFree reports whether seat s is free.
-func (d *Domain) SeatFree(s int) bool { return d.parts[s].state.Load().HasState(word.ParticipantFree) }
+func (d *Domain) SeatFree(s int) bool {
+	return d.mem.Participants[s].State.Load().HasState(word.ParticipantFree)
+}
 
 // Waiting reports whether a participant waits for the stamp of h's block, or for the budget's
 // stamp.
 func (d *Domain) Waiting(h Handle) bool {
-	return d.blocks[h.Block()].w.Load()&word.WaitBit != 0 || d.hdr.budget.Load()&word.BudgetWait != 0
+	return d.mem.Blocks[h.Block()].State.Load()&word.WaitBit != 0 || d.mem.Header.Budget.Load()&word.BudgetWait != 0
 }
 
 // Published returns the number of FULL slots in the ring.
 func (r *Ring) Published() (n int) {
-	r.forEachSlot(func(_ *slot, w word.Slot) {
+	r.forEachSlot(func(_ *layout.Slot, w word.Slot) {
 		if w.State() == word.SlotFull {
 			n++
 		}
@@ -52,47 +76,47 @@ func (d *Domain) MarkLost() { d.markHintsLost() }
 // Parked reports whether another participant waits for a message or for room. It considers seats 0
 // to 63 only.
 func (r *Ring) Parked() bool {
-	others := func(m *[ownWords]word.Word) bool {
+	others := func(m *layout.Bitmap) bool {
 		return m[0].Load()&^r.d.bit != 0
 	}
-	return others(&r.hdr.notEmpty) || others(&r.hdr.notFull)
+	return others(&r.hdr.NotEmpty) || others(&r.hdr.NotFull)
 }
 
 // Parked reports whether another participant waits at the cell. It considers seats 0 to 63 only.
 func (s *Sync) Parked() bool {
-	return (s.c.waiting[0].Load()|s.c.watching[0].Load())&^s.d.bit != 0
+	return (s.c.Waiting[0].Load()|s.c.Watching[0].Load())&^s.d.bit != 0
 }
 
 // WaitsForMemory reports whether a participant waits for memory.
-func (d *Domain) WaitsForMemory() bool { return !isEmptyBitmap(&d.hdr.memwait) }
+func (d *Domain) WaitsForMemory() bool { return !d.mem.Header.MemWait.IsEmpty() }
 
 // Collected reports whether this process has collected garbage for the latest participant that
 // found the budget used up.
 func (d *Domain) Collected() bool {
-	n := d.hdr.pressure.Load()
-	return n != 0 && d.parts[d.seat].collected.Load() == n
+	n := d.mem.Header.Pressure.Load()
+	return n != 0 && d.mem.Participants[d.seat].Collected.Load() == n
 }
 
 // ParkedForMemory reports whether a goroutine of this process is parked until memory becomes free,
 // and all participants have collected garbage for it.
 func (d *Domain) ParkedForMemory() bool {
-	for _, l := range d.park.queuesOf(d.topicOf(&d.hdr.memwait), nil) {
-		if l.waiters.Load() != 0 {
-			return d.allCollected(d.hdr.pressure.Load())
+	for _, l := range d.park.QueuesOf(d.park.TopicOf(&d.mem.Header.MemWait), nil) {
+		if l.Waiters() != 0 {
+			return d.allCollected(d.mem.Header.Pressure.Load())
 		}
 	}
 	return false
 }
 
 // Corrupt makes the oldest message unreadable.
-func (r *Ring) Corrupt() { r.slot(r.hdr.head.Load()).meta.Store(^uint64(0)) }
+func (r *Ring) Corrupt() { r.slot(r.hdr.Head.Load()).Meta.Store(^uint64(0)) }
 
 // HideIdle removes every idle block from the free lists and from this process's magazines, so that
 // the next allocation makes a new block. The sweep that follows a death finds them again.
 func (d *Domain) HideIdle() {
-	d.hdr.lost.Store(hintsKept)
-	for c := range d.hdr.lists {
-		d.hdr.lists[c].Store(headEpoch(d.hdr.lists[c].Load()) << 52)
+	d.mem.Header.Lost.Store(layout.HintsKept)
+	for c := range d.mem.Header.Lists {
+		d.mem.Header.Lists[c].Store(headEpoch(d.mem.Header.Lists[c].Load()) << 52)
 	}
 	for i := range d.lanes {
 		d.lanes[i].mags = nil
@@ -102,10 +126,10 @@ func (d *Domain) HideIdle() {
 
 // FillSeats makes every free seat DEAD, as if its participant had died and not been reaped.
 func (d *Domain) FillSeats() {
-	for s := range d.parts {
-		if v := d.parts[s].state.Load(); v.HasState(word.ParticipantFree) {
+	for s := range d.mem.Participants {
+		if v := d.mem.Participants[s].State.Load(); v.HasState(word.ParticipantFree) {
 			// No participant may make this transition.
-			d.parts[s].state.Word.Store(uint64(v) | word.ParticipantDead)
+			d.mem.Participants[s].State.Word.Store(uint64(v) | word.ParticipantDead)
 		}
 	}
 }
@@ -115,7 +139,8 @@ func (d *Domain) FillSeats() {
 func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 	d.lockRecovery()
 	return func() {
-		for end := time.Now().Add(most); d.hdr.recovery.Load()&recoveryWait == 0 && time.Now().Before(end); {
+		lock := &d.mem.Header.Recovery
+		for end := time.Now().Add(most); lock.Load()&layout.RecoveryWait == 0 && time.Now().Before(end); {
 			time.Sleep(20 * time.Microsecond)
 		}
 		d.unlockRecovery()
@@ -126,30 +151,25 @@ func (d *Domain) HoldRecovery(most time.Duration) (wait func()) {
 // StrayBits returns a sentence for each bitmap in which a bit of a participant is set that is not
 // alive. Unlike for [Domain.Autopsy], operations may be in progress.
 func (d *Domain) StrayBits() (found []string) {
-	a := newAuditor(context.Background(), d, true)
-	a.readSeats()
-	a.checkBits(&d.hdr.spinners, "spinners", "the header")
-	a.checkBits(&d.hdr.xowait, "xowait", "the header")
-	a.checkBits(&d.hdr.memwait, "memwait", "the header")
-	a.eachBlock(a.checkWaiters)
-	for _, f := range a.found {
-		found = append(found, f.violation().String())
+	for _, v := range audit.InspectBitmaps(participantSource{d}, d.auditSelf()) {
+		found = append(found, v.String())
 	}
 	return found
 }
 
 // IdleHeaders returns the number of free blocks without bytes.
 func (d *Domain) IdleHeaders() (n int) {
-	newAuditor(context.Background(), d, true).eachBlock(func(_ uint32, b *block, w word.State) {
-		if w&(word.AllocBit|word.StampMask) == 0 && extClass(b.ext.Load()) == 0 {
+	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
+		b := &d.mem.Blocks[i]
+		if b.State.Load()&(word.AllocBit|word.StampMask) == 0 && layout.ExtentClass(b.Extent.Load()) == 0 {
 			n++
 		}
-	})
+	}
 	return n
 }
 
 // Form returns the form of the Sync.
-func (s *Sync) Form() Form { return Form(s.c.form.Load()) }
+func (s *Sync) Form() Form { return Form(s.c.Form.Load()) }
 
 // Later reports whether a goroutine of this process still has to end a get or to uncharge bytes.
 func (d *Domain) Later() bool { return d.unfinishedGets.Load() != 0 || d.debt.Load() != 0 }
@@ -159,9 +179,9 @@ func (d *Domain) Later() bool { return d.unfinishedGets.Load() != 0 || d.debt.Lo
 func (d *Domain) ForgiveDebt(most uint64) uint64 {
 	sum := uint64(0)
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
-		sum += d.blocks[i].committed.Load()
+		sum += d.mem.Blocks[i].Committed.Load()
 	}
-	owed := d.hdr.budget.Load().Pages()*pageSize - sum
+	owed := d.mem.Header.Budget.Load().Pages()*layout.PageSize - sum
 	l, err := d.acquireLane()
 	if owed == 0 || owed > most || err != nil {
 		return 0

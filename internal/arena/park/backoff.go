@@ -1,12 +1,12 @@
-package arena
+package park
 
 import "sync/atomic"
 
-// An adaptiveBackoff decides whether an optional step, such as a spin, is worth trying, from the
+// An AdaptiveBackoff decides whether an optional step, such as a spin, is worth trying, from the
 // results of the last tries. After the second failure in a row it skips the next tries: 1, then 3,
 // 7 and so on up to [mostRest]. A success ends the skipping. It may be used by several goroutines:
 // a race between them may cost a wasted or a missed try, and nothing else.
-type adaptiveBackoff struct {
+type AdaptiveBackoff struct {
 	vain, rest atomic.Int32
 	took       atomic.Int64 // ns of the last spin that succeeded, 0 if it was short
 }
@@ -14,12 +14,12 @@ type adaptiveBackoff struct {
 // mostRest is the maximum number of tries that are skipped in a row.
 const mostRest = 63
 
-// isDue reports whether to try now. The caller must call [adaptiveBackoff.recordResult] after the
+// IsDue reports whether to try now. The caller must call [AdaptiveBackoff.RecordResult] after the
 // try.
-func (h *adaptiveBackoff) isDue() bool { return h.rest.Load() <= 0 || h.rest.Add(-1) < 0 }
+func (h *AdaptiveBackoff) IsDue() bool { return h.rest.Load() <= 0 || h.rest.Add(-1) < 0 }
 
-// recordResult records the result of a try.
-func (h *adaptiveBackoff) recordResult(paid bool) {
+// RecordResult records the result of a try.
+func (h *AdaptiveBackoff) RecordResult(paid bool) {
 	if paid && h.vain.Load() == 0 {
 		return
 	}
@@ -31,5 +31,5 @@ func (h *adaptiveBackoff) recordResult(paid bool) {
 	h.rest.Store(n / 2)
 }
 
-// backoffs are the backoffs of one wait queue: one for spins, one for naps.
-type backoffs struct{ spin, nap adaptiveBackoff }
+// Backoffs are the backoffs of one wait queue: one for spins, one for naps.
+type Backoffs struct{ Spin, Nap AdaptiveBackoff }
