@@ -41,7 +41,7 @@ func (w *loaderWorker) load(ctx context.Context, ds data.Dataset, numbers []int,
 	switch {
 	case len(numbers) == 0:
 		return nil, unsupported("batch has 0 samples, want at least 1")
-	case w.raw || w.own != nil || w.collator != nil || valued:
+	case w.raw || w.own != nil || w.collator != nil || valued || single && w.hasLabels():
 		samples, err := w.loadValues(ctx, ds, numbers)
 		if err != nil {
 			return nil, err
@@ -127,27 +127,103 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, b
 		}
 		n = len(list)
 	}
-	var samples []any
-	plain := true
+	if n == 0 {
+		return nil, errStreamEnds
+	}
+	first, err, ok := next()
+	switch s, plain := first.(data.Sample); {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, errStreamEnds
+	case plain && !w.raw && w.own == nil && (w.collate || !w.hasLabels()):
+		return w.fetchRows(ctx, next, s, n)
+	}
+	return w.fetchValues(ctx, next, []any{first}, n)
+}
+
+// fetchValues completes samples to n samples of a stream, and collates them.
+func (w *loaderWorker) fetchValues(ctx context.Context, next func() (any, error, bool), samples []any, n int) (any,
+	error) {
 	for len(samples) < n {
-		s, err, ok := next()
+		v, err, ok := next()
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
 			break
 		}
-		_, isPlain := s.(data.Sample)
-		samples, plain = append(samples, s), plain && isPlain
+		samples = append(samples, v)
 	}
-	if len(samples) == 0 || w.dropLast && len(samples) < n {
+	if w.dropLast && len(samples) < n {
 		return nil, errStreamEnds
 	}
-	if w.raw || w.own != nil || !plain {
-		return w.collateSamples(ctx, samples, nil, !w.collate)
+	return w.collateSamples(ctx, samples, nil, !w.collate)
+}
+
+// fetchRows makes a batch of n samples of a stream. It copies each sample when it comes, while it is
+// in the CPU cache, and so that its memory serves for the next one. A sample with another layout
+// than the first is an error after the last sample, as in Python.
+func (w *loaderWorker) fetchRows(ctx context.Context, next func() (any, error, bool), first data.Sample, n int) (_ any,
+	err error) {
+	batch, err := w.allocateRows(first, n, w.collate)
+	if err != nil {
+		return nil, err
 	}
-	return w.collateRows(len(samples), w.collate,
-		func(row int) (data.Sample, error) { return samples[row].(data.Sample), nil })
+	defer func() {
+		if err != nil {
+			CloseAll(batch)
+		}
+	}()
+	wrong := fillRow(batch, 0, first, w.collate)
+	w.into = make(data.Batch, len(batch))
+	for k, t := range batch {
+		w.into[k] = t.(*tensor.Tensor)
+	}
+	defer func() { w.into = nil }()
+	for w.row = 1; w.row < n; w.row++ {
+		row := w.row
+		v, err, ok := next()
+		s, plain := v.(data.Sample)
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok && w.dropLast:
+			return nil, errStreamEnds
+		case !ok && wrong == nil:
+			return w.shortenBatch(batch, row)
+		case !ok:
+			return nil, wrong
+		case !plain:
+			defer CloseAll(batch)
+			w.into = nil
+			return w.fetchValues(ctx, next, append(rowsOf(batch, row), v), n)
+		case wrong == nil:
+			wrong = fillRow(batch, row, s, w.collate)
+		}
+	}
+	return batch, wrong
+}
+
+// rowsOf returns the first n rows of a batch as samples.
+func rowsOf(batch []any, n int) []any {
+	rows := make([]any, n)
+	for i := range rows {
+		s := make(data.Sample, len(batch))
+		for k, t := range batch {
+			s[k] = t.(*tensor.Tensor).Select(0, i)
+		}
+		rows[i] = s
+	}
+	return rows
+}
+
+// shortenBatch returns a copy of the first n rows of a batch, and closes the batch.
+func (w *loaderWorker) shortenBatch(batch []any, n int) (any, error) {
+	defer CloseAll(batch)
+	return w.collateRows(n, true, func(row int) (data.Sample, error) {
+		return rowsOf(batch, n)[row].(data.Sample), nil
+	})
 }
 
 // allocateRows allocates the tensors of a batch of n samples like s, or of a single sample, in one
@@ -214,7 +290,9 @@ func fillRow(batch []any, row int, s data.Sample, batched bool) error {
 			return fmt.Errorf("field is %v %v, want %v %v as in the batch: %w", t.DType(), t.Shape(), to.DType(),
 				to.Shape(), data.ErrShape)
 		}
-		to.CopyFrom(t)
+		if t.Storage() != to.Storage() || t.Offset() != to.Offset() { // see Worker.Row
+			to.CopyFrom(t)
+		}
 	}
 	return nil
 }

@@ -48,6 +48,10 @@ type Child struct {
 	// worker_init_fn, the worker hands over to Python, which requests its samples from another
 	// process of this program: see docs/torch.md.
 	Collates map[string]Collate
+	// Labeled contains the names of the Datasets and Streams with samples that consist of tensors
+	// and the index of a class. Where Python gets single samples, such an index, which is an int64
+	// tensor without dimensions, is an int, as in the data sets of torchvision.
+	Labeled map[string]bool
 }
 
 // dataLoaderWorker is the target of DataLoader worker processes:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/encoding/python"
@@ -126,7 +128,7 @@ func (w *loaderWorker) collateSamples(ctx context.Context, samples []any, number
 				return nil, err
 			}
 		}
-		return samplesToPython(samples, numbers)
+		return samplesToPython(w.withLabels(samples), numbers)
 	}
 	if w.own != nil {
 		batch, err := w.own(ctx, samples)
@@ -144,6 +146,11 @@ func (w *loaderWorker) collateSamples(ctx context.Context, samples []any, number
 			return nil, err
 		}
 		samples, single = []any{v}, true
+	}
+	if single {
+		samples = w.withLabels(samples)
+	} else if batch, ok, err := w.collateColumns(samples); ok || err != nil {
+		return batch, err
 	}
 	flat := make([]tree.Value, len(samples))
 	for k, v := range samples {
@@ -164,6 +171,42 @@ func (w *loaderWorker) collateSamples(ctx context.Context, samples []any, number
 		return nil, err
 	}
 	return toPython(batch, false)
+}
+
+// countSource counts a data set that the worker reads.
+func (w *loaderWorker) countSource(labeled bool) {
+	w.sources++
+	if labeled {
+		w.labeled++
+	}
+}
+
+// hasLabels reports whether all data sets that the worker reads have labels: see [Child.Labeled].
+func (w *loaderWorker) hasLabels() bool { return w.labeled > 0 && w.labeled == w.sources }
+
+// withLabels returns samples with an int64 for each label, if the data sets have labels. A sample is
+// then an array, which is encoded as a tuple.
+func (w *loaderWorker) withLabels(samples []any) []any {
+	if !w.hasLabels() {
+		return samples
+	}
+	all := slices.Clone(samples)
+	for k, v := range all {
+		s, ok := v.(data.Sample)
+		if !ok {
+			continue
+		}
+		tuple := reflect.New(reflect.ArrayOf(len(s), reflect.TypeFor[any]())).Elem()
+		for i, t := range s {
+			if t != nil && t.Dims() == 0 && t.DType() == tensor.Int64 {
+				tuple.Index(i).Set(reflect.ValueOf(tensor.Data[int64](t)[0]))
+			} else {
+				tuple.Index(i).Set(reflect.ValueOf(t))
+			}
+		}
+		all[k] = tuple.Interface()
+	}
+	return all
 }
 
 // wrapSampleError adds the index of a sample to an error.

@@ -22,6 +22,12 @@ type Worker struct {
 	Seed    int64          // of this worker, derived from PyTorch's base seed
 	Args    *python.Dict   // shoal_args of the Python data set, or its public attributes
 	Object  *python.Record // the Python data set with all its attributes; nil while probed
+	Trial   bool           // a stream is opened for its first sample only, which checks its options
+
+	// Row returns the batch and the row to which a stream may write its next sample, which saves a
+	// copy. A tensor of the sample must then be a view of that row. The batch is nil if there is no
+	// such row.
+	Row func() (into data.Batch, row int)
 }
 
 // Keywords stores [Worker.Args] in the struct that dst points to, by the tags of its fields; see
@@ -74,6 +80,9 @@ type loaderWorker struct {
 	collator         Collator                         // the data set as a Collator, used if own is nil
 	columns          func(samples []any) (any, error) // collates a list of samples if batch_size=None, or nil
 	script           scriptFiles                      // see Note [Descriptors of the script]
+	sources, labeled int                              // the number of data sets, and of those with labels
+	into             data.Batch                       // the batch of a stream that is being filled, or nil
+	row              int                              // its next row
 	tolerance        *Tolerant                        // the policy for samples that fail, or nil
 	raw              bool                             // samples are for Python: see Note [Samples for Python]
 	rows             bool                             // Python collates the samples of this request
@@ -185,6 +194,7 @@ func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 		err = errors.Join(err, unsupported("%s cannot run in a Go worker", what))
 	}
 	w.ID, w.Workers = int(id), int(workers)
+	w.Row = func() (data.Batch, int) { return w.into, w.row }
 	w.info = data.Info{ID: w.ID, Workers: w.Workers, Seed: uint64(w.Seed)}
 	w.Seed += id
 	if err == nil {

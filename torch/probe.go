@@ -53,11 +53,16 @@ func (c Child) probe(ctx context.Context, out io.Writer, args []string) error {
 func (s *source) probe(ctx context.Context, open OpenDataset) (p probed, err error) {
 	ds, err := open(ctx, s.worker.Worker)
 	if err == nil {
-		ds, err = s.openAndRegister(ctx, ds)
+		ds, err = s.openAndRegister(ctx, ds, false)
 	}
 	if err != nil {
 		return p, err
 	}
+	return describeDataset(ds), nil
+}
+
+// describeDataset returns the length and the class names of a data set.
+func describeDataset(ds data.Dataset) (p probed) {
 	p.Len = ds.Len()
 	switch ds := ds.(type) {
 	case *datasets.ImageFolder: // its class names are a field
@@ -65,5 +70,5 @@ func (s *source) probe(ctx context.Context, open OpenDataset) (p probed, err err
 	case interface{ Classes() []string }:
 		p.Classes = slices.Clone(ds.Classes())
 	}
-	return p, nil
+	return p
 }

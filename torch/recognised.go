@@ -60,8 +60,13 @@ func openPictures(s *source, ctx context.Context, r *python.Record) (data.Datase
 	if err != nil {
 		return nil, err
 	}
-	return s.openAndRegister(ctx, ds)
+	v, _ := attribute(r, "target_transform")
+	target, _ := v.(python.Global)
+	return s.openAndRegister(ctx, ds, !makesTensor[target])
 }
+
+// makesTensor contains the functions that, as a target_transform, make the class a tensor.
+var makesTensor = map[python.Global]bool{named("torch.tensor"): true, named("torch.as_tensor"): true}
 
 // importedReader returns the opener of a class with a reader in an imported package.
 func importedReader(from reader.Reader) opener {
@@ -71,7 +76,7 @@ func importedReader(from reader.Reader) opener {
 			return nil, err
 		}
 		s.worker.columns = from.Collate
-		return s.openAndRegister(ctx, ds)
+		return s.openAndRegister(ctx, ds, false)
 	}
 }
 
@@ -133,7 +138,7 @@ func openTensorDataset(s *source, ctx context.Context, r *python.Record) (data.D
 	if len(all) == 0 {
 		return nil, unsupported("TensorDataset has 0 tensors, want at least 1")
 	}
-	return s.openAndRegister(ctx, data.NewTensorDataset(all...))
+	return s.openAndRegister(ctx, data.NewTensorDataset(all...), false)
 }
 
 // listAttribute returns the items of an attribute that must be a list or a tuple.

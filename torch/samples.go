@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/encoding/python"
 	"github.com/shoal-mp/shoal/internal/pickle"
 	"github.com/shoal-mp/shoal/internal/sys"
@@ -121,6 +122,7 @@ func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, py
 	args := make(python.Tuple, argDataset+1)
 	args[argKind], args[argDataset] = own.Kind, own.Dataset
 	w := &loaderWorker{stop: func() error { return nil }, raw: true, collate: true}
+	w.Row = func() (data.Batch, int) { return nil, 0 }
 	w.ID, w.Workers, w.Seed = int(own.ID), int(own.Workers), own.Seed+own.ID
 	w.info = data.Info{ID: w.ID, Workers: w.Workers, Seed: uint64(own.Seed)}
 	return w, args, nil
@@ -141,9 +143,9 @@ func receiveFromScript(ctx context.Context, conn *Conn) (any, error) {
 	}).awaitValue(ctx)
 }
 
-// serveSampleRequest serves one request: "get" or "batch" with indices, or "begin" and "next" with
-// a number of samples. Each request also carries the epoch. The samples of "batch" are those that
-// Python collates to a batch, so a data set may pad them.
+// serveSampleRequest serves one request: "get" or "batch" with indices, "begin" and "next" with a
+// number of samples, "describe", or "list". Each request also carries the epoch. The samples of
+// "batch" are those that Python collates to a batch, so a data set may pad them.
 func (c Child) serveSampleRequest(ctx context.Context, w *loaderWorker, args, ask python.Tuple) (any, error) {
 	if len(ask) < 2 {
 		return nil, protocolError("request for samples has %d parts, want at least 2", len(ask))
@@ -154,6 +156,10 @@ func (c Child) serveSampleRequest(ctx context.Context, w *loaderWorker, args, as
 	}
 	w.info.Epoch, w.rows = epoch, ask[0] == "batch"
 	switch {
+	case ask[0] == "describe" && len(ask) == 3:
+		return c.describe(ctx, w, args, ask[2] == true)
+	case ask[0] == "list":
+		return w.listImages()
 	case ask[0] == "begin":
 		return nil, c.openDataset(ctx, w, args)
 	case (ask[0] == "get" || ask[0] == "batch") && len(ask) == 3:
@@ -170,6 +176,52 @@ func (c Child) serveSampleRequest(ctx context.Context, w *loaderWorker, args, as
 		return samples, err
 	}
 	return nil, protocolError("%v samples", ask[0])
+}
+
+// describe opens a data set, and returns its length and class names, as a probe does. They are None
+// for a stream. If try is true, and for a stream, it also loads the first sample, so that a wrong
+// option or file is an error.
+func (c Child) describe(ctx context.Context, w *loaderWorker, args python.Tuple, try bool) (any, error) {
+	about := python.NewDict("len", nil, "classes", nil)
+	if args[argKind] == int64(kindStream) {
+		w.Trial, try = true, true
+		defer func() { w.Trial = false }()
+		if err := c.openDataset(ctx, w, args); err != nil {
+			return nil, err
+		}
+	} else {
+		p := describeDataset(w.info.Dataset.(data.Dataset))
+		about.Set("len", int64(p.Len))
+		if p.Classes != nil {
+			about.Set("classes", sequence(p.Classes, false))
+		}
+		try = try && p.Len > 0
+	}
+	if try {
+		sample, err := w.fetch(ctx, []any{int64(0)})
+		CloseAll(sample)
+		if err != nil && err != errStreamEnds {
+			return nil, err
+		}
+	}
+	return about, nil
+}
+
+// listImages returns the paths of the images of a folder, relative to it, and their classes.
+func (w *loaderWorker) listImages() (any, error) {
+	d, ok := w.info.Dataset.(*datasets.ImageFolder)
+	if !ok {
+		return nil, unsupported("data set is %T, which has no list of images", w.info.Dataset)
+	}
+	paths, labels := make([]any, d.Len()), make([]any, d.Len())
+	for i, label := range tensor.Data[int64](d.Labels) {
+		name, err := d.Paths.At(i)
+		if err != nil {
+			return nil, err
+		}
+		paths[i], labels[i] = string(name), label
+	}
+	return python.Tuple{paths, labels}, nil
 }
 
 // mostSamples is the largest number of stream samples in one request.

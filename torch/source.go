@@ -84,6 +84,7 @@ func (c Child) openDataset(ctx context.Context, w *loaderWorker, args python.Tup
 	}
 	s := &source{child: c, worker: w, opened: map[*python.Record]data.Dataset{}}
 	if args[argKind] == int64(kindStream) {
+		w.sources, w.labeled = 0, 0
 		opens, err := s.collectStreams(holder, 0)
 		if err != nil {
 			return err
@@ -97,7 +98,7 @@ func (c Child) openDataset(ctx context.Context, w *loaderWorker, args python.Tup
 	if err != nil {
 		return errors.Join(err, s.close())
 	}
-	w.stop = s.close
+	w.stop, w.info.Dataset = s.close, ds
 	w.fetch = func(ctx context.Context, index any) (any, error) { return w.fetchNumbered(ctx, ds, index) }
 	return nil
 }
@@ -160,12 +161,12 @@ func (s *source) findOpener(r *python.Record) (opener, error) {
 	name, named := attribute(r, datasetName)
 	if text, ok := name.(string); ok {
 		if open := s.child.Datasets[text]; open != nil {
-			return registeredOpener(open), nil
+			return registeredOpener(open, s.child.Labeled[text]), nil
 		}
 		return nil, s.child.unknownNameError("data set", text)
 	}
 	if open := s.child.Datasets[r.Class.String()]; open != nil {
-		return registeredOpener(open), nil
+		return registeredOpener(open, s.child.Labeled[r.Class.String()]), nil
 	}
 	if open := knownOpener(r.Class); open != nil && !named {
 		return open, nil
@@ -173,8 +174,9 @@ func (s *source) findOpener(r *python.Record) (opener, error) {
 	return nil, s.child.unsupportedError(r)
 }
 
-// registeredOpener returns the opener of a data set registered in [Child.Datasets].
-func registeredOpener(open OpenDataset) opener {
+// registeredOpener returns the opener of a data set registered in [Child.Datasets]. labeled is its
+// entry in [Child.Labeled].
+func registeredOpener(open OpenDataset, labeled bool) opener {
 	return func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 		w, err := s.worker.workerFor(r)
 		if err != nil {
@@ -184,7 +186,7 @@ func registeredOpener(open OpenDataset) opener {
 		if err != nil {
 			return nil, err
 		}
-		if ds, err = s.openAndRegister(ctx, ds); err != nil {
+		if ds, err = s.openAndRegister(ctx, ds, labeled); err != nil {
 			return nil, err
 		}
 		if had, _ := attribute(r, datasetLen); had != nil && had != int64(ds.Len()) {
@@ -251,8 +253,9 @@ func attribute(r *python.Record, name string) (v any, ok bool) {
 }
 
 // openAndRegister opens a [data.Opener], and registers the data set to be closed at the end and to
-// collate batches if it can.
-func (s *source) openAndRegister(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
+// collate batches if it can. labeled reports that its samples end with the index of a class.
+func (s *source) openAndRegister(ctx context.Context, ds data.Dataset, labeled bool) (data.Dataset, error) {
+	s.worker.countSource(labeled)
 	ds, err := s.worker.openIfOpener(ctx, s.worker.recordTolerance(ds))
 	if c, ok := ds.(io.Closer); ok && err == nil {
 		s.closers = append(s.closers, c)
@@ -314,6 +317,7 @@ func (s *source) collectStreams(v any, depth int) ([]boundStream, error) {
 		text = r.Class.String()
 	}
 	if open := s.child.valueStream(text); open != nil {
+		s.worker.countSource(s.child.Labeled[text])
 		w, err := s.worker.workerFor(r)
 		return []boundStream{{open, w}}, err
 	}

@@ -45,6 +45,7 @@ func main() {
 	tolerant["jsonl"] = openCheckedJSONL
 	torch.Child{
 		Datasets: tolerant, Streams: map[string]torch.OpenStream{"shards": openShards},
+		Labeled: map[string]bool{"images": true, "shards": true},
 	}.Main()
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		if err := serve(os.Args[2:]); err != nil {

@@ -56,33 +56,73 @@ func (e *imageScratch) read(path string) error {
 // contain a Normalize, and of uint8 otherwise.
 func (e *imageScratch) decodeTensor(steps image.Pipeline, file []byte, channels int, r *rand.Rand) (*tensor.Tensor,
 	error) {
-	im := &e.image
-	if err := steps.Make(im, file, cmp.Or(channels, 3), r); err != nil {
+	if err := steps.Make(&e.image, file, cmp.Or(channels, 3), r); err != nil {
 		return nil, err
 	}
+	return e.copyTensor(), nil
+}
+
+// copyTensor returns a copy of the image.
+func (e *imageScratch) copyTensor() *tensor.Tensor {
+	im := &e.image
 	if im.Numbers != nil {
-		return tensor.FromSlice(slices.Clone(im.Numbers), im.C, im.H, im.W), nil
+		return tensor.FromSlice(slices.Clone(im.Numbers), im.C, im.H, im.W)
 	}
-	return tensor.FromSlice(slices.Clone(im.Pix), im.C, im.H, im.W), nil
+	return tensor.FromSlice(slices.Clone(im.Pix), im.C, im.H, im.W)
+}
+
+// rowOf returns the memory of row k of a tensor, as pixels or as numbers.
+func rowOf(into *tensor.Tensor, k int) (pixels []uint8, numbers []float32) {
+	n := into.Numel() / max(1, into.Dim(0))
+	switch into.DType() {
+	case tensor.Uint8:
+		pixels = tensor.Data[uint8](into)[k*n:][:n]
+	case tensor.Float32:
+		numbers = tensor.Data[float32](into)[k*n:][:n]
+	}
+	return pixels, numbers
 }
 
 // decodeRow decodes a file into row k of a tensor. It returns an error that wraps [data.ErrShape]
 // if the image has another size than the row.
 func (e *imageScratch) decodeRow(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int,
 	r *rand.Rand) error {
-	n := into.Numel() / max(1, into.Dim(0))
-	var pixels []uint8
-	var numbers []float32
-	if into.DType() == tensor.Uint8 {
-		pixels = tensor.Data[uint8](into)[k*n:][:n]
-	} else {
-		numbers = tensor.Data[float32](into)[k*n:][:n]
-	}
+	pixels, numbers := rowOf(into, k)
 	err := steps.Write(pixels, numbers, &e.image, file, cmp.Or(channels, 3), r)
 	if errors.Is(err, image.ErrSize) {
 		return fmt.Errorf("%w: %w", data.ErrShape, err)
 	}
 	return err
+}
+
+// decodeNear decodes a file into row k of a tensor of images, if the image fits, and otherwise to a new
+// tensor.
+func (e *imageScratch) decodeNear(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int,
+	r *rand.Rand) (*tensor.Tensor, error) {
+	pixels, numbers := rowOf(into, k)
+	im := &e.image
+	if err := steps.MakeIn(pixels, numbers, im, file, cmp.Or(channels, 3), r); err != nil {
+		return nil, err
+	}
+	defer func() { im.Pix, im.Numbers = nil, nil }() // they may alias the row
+	dt := tensor.Uint8
+	if im.Numbers != nil {
+		dt = tensor.Float32
+	}
+	if dt != into.DType() || !slices.Equal(into.Shape()[1:], []int{im.C, im.H, im.W}) {
+		return e.copyTensor(), nil
+	}
+	copyOver(pixels, im.Pix)
+	copyOver(numbers, im.Numbers)
+	into.Touch()
+	return into.Select(0, k), nil
+}
+
+// copyOver copies a result to its row, unless it is there already.
+func copyOver[T any](row, made []T) {
+	if len(row) > 0 && &row[0] != &made[0] {
+		copy(row, made)
+	}
 }
 
 // labelTensor returns a tensor without dimensions, for a label.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/image"
+	"github.com/shoal-mp/shoal/tensor"
 )
 
 // An ImageDecoder decodes Records that contain an image (jpg, jpeg, png, ppm, bmp, pgm, tif, tiff
@@ -34,6 +35,12 @@ func (ImageDecoder) wantsRecord(r Record) bool {
 // Decode decodes the image and the class. It returns an error that wraps [data.ErrShape] if either
 // is missing or the class is not a number.
 func (d ImageDecoder) Decode(ctx context.Context, r Record) (data.Sample, error) {
+	return d.DecodeRow(ctx, r, nil, 0)
+}
+
+// DecodeRow is [ImageDecoder.Decode], and writes the image to row k of the first tensor of a batch, if
+// it fits. The image of the sample is then a view of that row. into may be nil.
+func (d ImageDecoder) DecodeRow(ctx context.Context, r Record, into data.Batch, k int) (data.Sample, error) {
 	var file []byte
 	for _, kind := range imageKinds {
 		if f, ok := r.Files[kind]; ok {
@@ -50,7 +57,12 @@ func (d ImageDecoder) Decode(ctx context.Context, r Record) (data.Sample, error)
 	e := imageScratches.Get().(*imageScratch)
 	defer imageScratches.Put(e)
 	e.image.MaxPixels = d.MaxPixels
-	picture, err := e.decodeTensor(d.Steps, file, d.Channels, data.Rand(ctx))
+	var picture *tensor.Tensor
+	if len(into) > 0 {
+		picture, err = e.decodeNear(into[0], k, d.Steps, file, d.Channels, data.Rand(ctx))
+	} else {
+		picture, err = e.decodeTensor(d.Steps, file, d.Channels, data.Rand(ctx))
+	}
 	if err != nil {
 		return nil, err
 	}

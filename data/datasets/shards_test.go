@@ -597,3 +597,45 @@ func TestRecords_PassesOverWhatIsNoFile(t *testing.T) {
 // bzipped is a tar file with 1.txt.
 const bzipped = "QlpoOTFBWSZTWVdw7KcAAGh7gMmAAADAAW2AAAhiAZ5ACAggAFQ0gTATADQSSIGmmnqDEH15EEIOsEIQ9n0HnLNAhg" +
 	"YfeIosI5ggmlLRQGMgkVzo99M+m+BEQHhdyRThQkFdw7Kc"
+
+// TestImageDecoder_WritesToARow compares samples in a row of a batch with other samples. An image that
+// does not fit the row comes in memory of its own.
+func TestImageDecoder_WritesToARow(t *testing.T) {
+	for _, steps := range []image.Pipeline{nil, {image.CenterCrop(8, 6)}, {image.CenterCrop(8, 6), image.ToTensor},
+		{image.ToTensor, image.RandomErasing{P: 1}}, {image.CenterCrop(8, 6), image.RandomHorizontalFlip(1)}} {
+		d := datasets.ImageDecoder{Steps: steps}
+		first := datasets.Record{Files: map[string][]byte{"png": encoded(t, "png", drawing(1, 20, 24)), "cls": []byte("3")}}
+		for _, other := range []datasets.Record{first,
+			{Files: map[string][]byte{"png": encoded(t, "png", drawing(2, 20, 24)), "cls": []byte("4")}},
+			{Files: map[string][]byte{"png": encoded(t, "png", drawing(2, 24, 20)), "cls": []byte("4")}}} {
+			like, err := d.Decode(data.WithSample(t.Context(), data.Info{}, 1), first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := d.Decode(data.WithSample(t.Context(), data.Info{}, 2), other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, dt := range []tensor.DType{like[0].DType(), tensor.Uint8, tensor.Float64} {
+				into := data.Batch{tensor.New(dt, append([]int{3}, like[0].Shape()...)...), tensor.New(tensor.Int64, 3)}
+				got, err := d.DecodeRow(data.WithSample(t.Context(), data.Info{}, 2), other, into, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(tensor.Bytes(got[0].Clone()), tensor.Bytes(want[0])) ||
+					!slices.Equal(got[0].Shape(), want[0].Shape()) || got[1].Item() != want[1].Item() {
+					t.Errorf("%v in a row of %v: got class %v, want %v with other pixels", steps, dt, got[1], want[1])
+				}
+				fits := dt == want[0].DType() && slices.Equal(want[0].Shape(), like[0].Shape())
+				if inPlace := got[0].Storage() == into[0].Storage(); inPlace != fits {
+					t.Errorf("%v: got a view of the row: %v, want %v", steps, inPlace, fits)
+				}
+				for _, k := range []int{0, 2} {
+					if row := into[0].Select(0, k).Clone(); slices.Max(tensor.Bytes(row)) != 0 {
+						t.Errorf("%v: row %d was changed", steps, k)
+					}
+				}
+			}
+		}
+	}
+}

@@ -48,9 +48,9 @@ type Image struct {
 // The error is an [*encoding.FileError], and then the image is empty.
 func (im *Image) Decode(data []byte, channels int) error {
 	if im.DraftH <= 0 || im.DraftW <= 0 {
-		return im.decode(data, channels, nil)
+		return im.decode(data, channels, nil, nil)
 	}
-	return im.decode(data, channels, func(fromH, fromW int) int {
+	return im.decode(data, channels, nil, func(fromH, fromW int) int {
 		return reductionFactor(fromH, fromW, float64(im.DraftH), float64(im.DraftW))
 	})
 }
@@ -66,13 +66,15 @@ func reductionFactor(h, w int, leastH, leastW float64) int {
 	return 1
 }
 
-// decode is Decode with a callback that returns the reduction factor of a JPEG. draft may be nil.
-func (im *Image) decode(data []byte, channels int, draft func(h, w int) int) error {
+// decode is Decode with callbacks for a JPEG: draft returns the reduction factor, and window the part
+// of the image that is needed. Both may be nil.
+func (im *Image) decode(data []byte, channels int, window func(h, w int) jpeg.Window,
+	draft func(h, w int) int) error {
 	if channels != 1 && channels != 3 {
 		panic(fmt.Sprintf("image: Decode: got %d channels, want 1 or 3", channels))
 	}
 	im.C, im.H, im.W, im.Pix, im.Numbers = 0, 0, 0, nil, nil
-	im.wholeH, im.wholeW, im.jpeg.Scale = 0, 0, nil
+	im.wholeH, im.wholeW, im.jpeg.Scale, im.jpeg.Window = 0, 0, nil, window
 	if draft != nil {
 		im.jpeg.Scale = func(h, w int) (int, error) { return draft(h, w), im.checkLimit(h, w) }
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/shoal-mp/shoal/data/image/internal/jpeg"
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
@@ -22,13 +23,28 @@ type Pipeline []Step
 func (p Pipeline) Apply(im *Image, r *rand.Rand) error {
 	last := im.last
 	defer func() { im.last = last }()
-	for i, s := range p {
+	for i := 0; i < len(p); i++ {
+		s := p[i]
+		if both, ok := p[i:].resizeAndCrop(); ok && both.fits(im) {
+			s = both
+			i++
+		}
 		im.last = last && i == len(p)-1
 		if err := s.Apply(im, r); err != nil {
 			return fmt.Errorf("%T: %w", s, err)
 		}
 	}
 	return nil
+}
+
+// resizeAndCrop returns the first two steps as one, if they are a [Resize] and a center crop.
+func (p Pipeline) resizeAndCrop() (both croppedResize, ok bool) {
+	if len(p) < 2 {
+		return both, false
+	}
+	resize, ok1 := p[0].(Resize)
+	crop, ok2 := p[1].(centerCrop)
+	return croppedResize{resize, crop}, ok1 && ok2 && resize.Filter != Nearest
 }
 
 // Make decodes data into im, as [Image.Decode] does, and applies the steps.
@@ -41,7 +57,7 @@ func (p Pipeline) Make(im *Image, data []byte, channels int, r *rand.Rand) error
 }
 
 // decode decodes an image. If the first step is a [Resize] with a Gap, a JPEG may be decoded at a
-// reduced size.
+// reduced size. If a center crop follows the Resize, only the pixels that it needs are decoded.
 func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 	if len(p) == 0 {
 		return im.Decode(data, channels)
@@ -50,22 +66,29 @@ func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 	case Pipeline:
 		return s.decode(im, data, channels)
 	case Resize:
+		var window func(h, w int) jpeg.Window
+		if both, ok := p.resizeAndCrop(); ok {
+			window = func(h, w int) jpeg.Window { return both.source(im, h, w) }
+		}
 		if s.Gap > 0 {
-			return im.decode(data, channels, func(h, w int) int {
+			return im.decode(data, channels, window, func(h, w int) int {
 				im.wholeH, im.wholeW = h, w
 				return s.draftFactor(h, w)
 			})
+		}
+		if im.DraftH <= 0 || im.DraftW <= 0 {
+			return im.decode(data, channels, window, nil)
 		}
 	}
 	return im.Decode(data, channels)
 }
 
-// Write is [Pipeline.Make] with the result in a row of a batch. The row must be passed as numbers
-// if the pipeline contains a [Normalize], and as pixels otherwise; the other must be nil. If the
-// last step does not work in place, it writes to the row directly. If data is nil, the steps start
-// with the current image of im, such as one from [Image.SetPacked]. The error wraps [ErrSize] if
-// the row has another length than the image.
-func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
+// MakeIn is [Pipeline.Make], and may use the memory of a row of a batch for the result. The row must
+// be passed as numbers if the pipeline contains a [Normalize], and as pixels otherwise; the other must
+// be nil. The result is in the row if it has the row's length and the last step does not work in
+// place. The caller must not use im any more when the row has another owner. If data is nil, the steps
+// start with the current image of im, such as one from [Image.SetPacked].
+func (p Pipeline) MakeIn(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
 	im.row, im.numbers, im.last = pixels, numbers, len(p) == 0
 	defer func() { im.row, im.numbers, im.last = nil, nil, false }()
 	if data != nil {
@@ -74,7 +97,13 @@ func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byt
 		}
 	}
 	im.last = true
-	if err := p.Apply(im, r); err != nil {
+	return p.Apply(im, r)
+}
+
+// Write is [Pipeline.MakeIn] with the result in the row in any case. The error wraps [ErrSize] if the
+// row has another length than the image.
+func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
+	if err := p.MakeIn(pixels, numbers, im, data, channels, r); err != nil {
 		return err
 	}
 	if err := copyResult(pixels, im.Pix); err != nil {

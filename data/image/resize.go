@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/shoal-mp/shoal/data/image/internal/jpeg"
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
@@ -94,6 +95,7 @@ func (w *weights) set(from, to int, filter Filter) {
 			into[k] = int32(math.Round(w.floats[k] / sum * pixel.One))
 		}
 	}
+	w.Prepare()
 }
 
 // trimmedWeights returns the weights of pixel i without trailing zeros.
@@ -109,13 +111,19 @@ func (w *weights) trimmedWeights(i int) []int32 {
 // to h×w. It ignores the pixels around them. It panics if they are not within the image, or if a
 // size is not positive.
 func (im *Image) resizePart(y, x, fromH, fromW, h, w int, filter Filter) {
+	im.resizeWindow(y, x, fromH, fromW, h, w, filter, jpeg.Window{Y: 0, X: 0, H: h, W: w})
+}
+
+// resizeWindow is [Image.resizePart], but computes only a window of the result. The window must be
+// within it, and the whole result if filter is [Nearest].
+func (im *Image) resizeWindow(y, x, fromH, fromW, h, w int, filter Filter, part jpeg.Window) {
 	if y < 0 || x < 0 || fromH < 1 || fromW < 1 || y > im.H-fromH || x > im.W-fromW || h < 1 || w < 1 {
 		panic(fmt.Sprintf("image: resize %d×%d pixels at (%d, %d) of %d×%d to %d×%d", fromH, fromW, y, x,
 			im.H, im.W, h, w))
 	}
 	switch {
 	case fromH == h && fromW == w:
-		im.Crop(y, x, h, w)
+		im.Crop(y+part.Y, x+part.X, part.H, part.W)
 		return
 	case filter == Nearest:
 		im.resizeNearest(y, x, fromH, fromW, h, w)
@@ -123,29 +131,48 @@ func (im *Image) resizePart(y, x, fromH, fromW, h, w int, filter Filter) {
 	}
 	im.across.set(fromW, w, filter)
 	im.down.set(fromH, h, filter)
+	rows := im.down.sources(fromH == h, part.Y, part.H)
 	srcH, srcW := im.H, im.W
-	before := im.setSize(im.C, h, w)
+	before := im.setSize(im.C, part.H, part.W)
 	for c := range im.C {
-		src := before[c*srcH*srcW+y*srcW+x:]
+		src := before[c*srcH*srcW+(y+rows[0])*srcW+x:]
 		stride := srcW
 		if fromW != w { // resizeWidth returns only the columns that are needed
-			src, stride = im.resizeWidth(src, srcW, fromH, fromW, w), w
+			src, stride = im.resizeWidth(src, srcW, rows[1]-rows[0], fromW, part.X, part.W), part.W
+		} else {
+			src = src[part.X:]
 		}
 		dst := im.plane(c)
-		for i := range h {
-			row := dst[i*w:][:w]
+		for i := range part.H {
+			row := dst[i*part.W:][:part.W]
 			if fromH == h {
 				copy(row, src[i*stride:])
 				continue
 			}
-			pixel.Column(row, src[int(im.down.First[i])*stride:], stride, im.down.trimmedWeights(i))
+			at := part.Y + i
+			pixel.Column(row, src[(int(im.down.First[at])-rows[0])*stride:], stride, im.down.trimmedWeights(at))
 		}
 	}
 }
 
-// resizeWidth resizes h rows of fromW pixels, with the given stride, to w pixels.
-func (im *Image) resizeWidth(src []uint8, stride, h, fromW, w int) []uint8 {
-	im.lines = resizeSlice(im.lines, h*w)
+// sources returns the first of the source pixels of n pixels from at on, and the one after the last.
+// same means that the source has the same size.
+func (w *weights) sources(same bool, at, n int) [2]int {
+	if same {
+		return [2]int{at, at + n}
+	}
+	end := 0
+	for i := at; i < at+n; i++ {
+		end = max(end, int(w.First[i])+len(w.trimmedWeights(i)))
+	}
+	return [2]int{int(w.First[at]), end}
+}
+
+// resizeWidth resizes h rows of fromW pixels, with the given stride. It computes n pixels of each row
+// from column x on.
+func (im *Image) resizeWidth(src []uint8, stride, h, fromW, x, n int) []uint8 {
+	im.lines = resizeSlice(im.lines, h*n)
+	part := im.across.Part(x, n)
 	need := fromW + im.across.Taps
 	im.padding = resizeSlice(im.padding, need)
 	for i := range h {
@@ -154,7 +181,7 @@ func (im *Image) resizeWidth(src []uint8, stride, h, fromW, w int) []uint8 {
 			row = im.padding[:copy(im.padding, row[:fromW])]
 			row = row[:need]
 		}
-		pixel.Row(im.lines[i*w:][:w], row, &im.across.Weights)
+		pixel.Row(im.lines[i*n:][:n], row, &part)
 	}
 	return im.lines
 }
@@ -202,19 +229,67 @@ type Resize struct {
 
 // Apply resizes im.
 func (s Resize) Apply(im *Image, _ *rand.Rand) error {
-	fromH, fromW := im.H, im.W
-	if im.wholeH > 0 && s.Gap > 0 { // the decoded proportions may differ by a pixel
-		fromH, fromW = im.wholeH, im.wholeW
-	}
-	im.wholeH, im.wholeW = 0, 0
-	h, w := s.size(fromH, fromW)
+	h, w := s.result(im, im.H, im.W)
 	if h < 1 || w < 1 || im.Pix == nil {
 		return fmt.Errorf("%w: %d×%d pixels are to become %d×%d", ErrSize, im.H, im.W, h, w)
 	}
 	if err := checkPixelLimit(h, w); err != nil {
 		return err
 	}
+	im.wholeH, im.wholeW = 0, 0
 	im.resizePart(0, 0, im.H, im.W, h, w, s.Filter)
+	return nil
+}
+
+// result returns the resulting size for an image that was decoded to h×w pixels.
+func (s Resize) result(im *Image, h, w int) (int, int) {
+	if im.wholeH > 0 && s.Gap > 0 { // the decoded proportions may differ by a pixel
+		h, w = im.wholeH, im.wholeW
+	}
+	return s.size(h, w)
+}
+
+// A croppedResize is a [Resize] and a center crop. It computes only the pixels that remain.
+type croppedResize struct {
+	Resize
+	crop centerCrop
+}
+
+// fits reports whether the crop is within the resized image.
+func (s croppedResize) fits(im *Image) bool {
+	_, ok := s.window(im, im.H, im.W)
+	return ok && im.Pix != nil
+}
+
+// window returns the part of the resized image that remains. ok is false if it is not within the
+// image, or if the image would be too large.
+func (s croppedResize) window(im *Image, fromH, fromW int) (part jpeg.Window, ok bool) {
+	h, w := s.result(im, fromH, fromW)
+	if s.crop.H < 1 || s.crop.W < 1 || s.crop.H > h || s.crop.W > w || checkPixelLimit(h, w) != nil {
+		return part, false
+	}
+	return jpeg.Window{Y: halfToEven(h - s.crop.H), X: halfToEven(w - s.crop.W), H: s.crop.H, W: s.crop.W}, true
+}
+
+// source returns the part of an image of h×w pixels that the remaining pixels depend on.
+func (s croppedResize) source(im *Image, fromH, fromW int) jpeg.Window {
+	part, ok := s.window(im, fromH, fromW)
+	if !ok {
+		return jpeg.Window{H: fromH, W: fromW}
+	}
+	h, w := s.result(im, fromH, fromW)
+	im.across.set(fromW, w, s.Filter)
+	im.down.set(fromH, h, s.Filter)
+	rows, columns := im.down.sources(fromH == h, part.Y, part.H), im.across.sources(fromW == w, part.X, part.W)
+	return jpeg.Window{Y: rows[0], X: columns[0], H: rows[1] - rows[0], W: columns[1] - columns[0]}
+}
+
+// Apply resizes and crops im, into which the crop must fit.
+func (s croppedResize) Apply(im *Image, _ *rand.Rand) error {
+	h, w := s.result(im, im.H, im.W)
+	part, _ := s.window(im, im.H, im.W)
+	im.wholeH, im.wholeW = 0, 0
+	im.resizeWindow(0, 0, im.H, im.W, h, w, s.Filter, part)
 	return nil
 }
 

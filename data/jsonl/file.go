@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/internal/safefile"
@@ -72,22 +73,43 @@ func (f *file) index() error {
 	}
 }
 
-// readLine reads line i, including blank lines after it. The error wraps [ErrLong] if that exceeds
-// limit bytes.
-func (f *file) readLine(i, limit int) ([]byte, error) {
-	end := f.size
+// A lineBuffer holds a part of a file. It must not be used from several goroutines at once.
+type lineBuffer struct {
+	of   *file
+	at   int64 // offset of data in the file
+	data []byte
+	next int64 // offset of the end of the latest line
+}
+
+// readAhead is the number of bytes that are read at once if lines are read one after another.
+const readAhead = 64 << 10
+
+// readLine returns line i, including blank lines after it. It is valid until the next call with the
+// same buffer. The error wraps [ErrLong] if the line exceeds limit bytes.
+func (f *file) readLine(i, limit int, buffer *lineBuffer) ([]byte, error) {
+	begin, end := f.begins[i], f.size
 	if i+1 < len(f.begins) {
 		end = f.begins[i+1]
 	}
-	n := end - f.begins[i]
+	n := end - begin
 	if n > int64(limit) {
 		return nil, fmt.Errorf("%w: got %d bytes, want at most %d", ErrLong, n, limit)
 	}
-	b := make([]byte, n)
-	if _, err := f.ReadAt(b, f.begins[i]); err != nil {
-		return nil, fmt.Errorf("file has changed: %w", err)
+	if buffer.of != f || begin < buffer.at || end > buffer.at+int64(len(buffer.data)) {
+		size := n
+		if buffer.of == f && begin == buffer.next {
+			size = max(n, min(readAhead, f.size-begin))
+		}
+		buffer.of, buffer.at, buffer.data = f, begin, slices.Grow(buffer.data[:0], int(size))[:size]
+		if read, err := f.ReadAt(buffer.data, begin); int64(read) < n {
+			buffer.of = nil
+			return nil, fmt.Errorf("file has changed: %w", err)
+		} else {
+			buffer.data = buffer.data[:read]
+		}
 	}
-	return b, nil
+	buffer.next = end
+	return buffer.data[begin-buffer.at:][:n], nil
 }
 
 // wrapError wraps err in a [*row.Error] with the line number. The number is counted only now,

@@ -1,12 +1,14 @@
 package jsonl
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 )
 
 // A scanner decodes a JSON value in one pass, without the intermediate values that encoding/json
-// needs for exact integers. It gives up on everything that is unusual or wrong. The caller must
+// needs for exact integers, and lists of numbers without a value for each number. It gives up on
+// everything that is unusual or wrong. The caller must
 // then use encoding/json, which has the errors. The line must be UTF-8.
 type scanner struct {
 	line  []byte
@@ -66,6 +68,9 @@ func (s *scanner) literal(word string) bool {
 }
 
 func (s *scanner) array() (any, bool) {
+	if list, ok := s.numbers(); ok {
+		return list, true
+	}
 	s.at++
 	list := make([]any, 0, 8)
 	if s.next() == ']' {
@@ -85,6 +90,53 @@ func (s *scanner) array() (any, bool) {
 			s.at++
 			return list, true
 		default:
+			return nil, false
+		}
+	}
+}
+
+// numbers decodes a list of at least one number, and of nothing else: as []int64, or, if not all of
+// them are integers, as []float64. If there is another list, it changes nothing.
+func (s *scanner) numbers() (any, bool) {
+	begin := s.at
+	s.at++
+	if c := s.next(); c != '-' && (c < '0' || c > '9') {
+		s.at = begin
+		return nil, false
+	}
+	n := bytes.Count(s.line[begin:begin+1+max(0, bytes.IndexByte(s.line[begin+1:], ']'))], []byte{','}) + 1
+	whole, fractions := make([]int64, 0, n), []float64(nil)
+	for {
+		s.next()
+		i, f, isWhole, ok := s.readNumber()
+		switch {
+		case !ok:
+			s.at = begin
+			return nil, false
+		case fractions == nil && isWhole:
+			whole = append(whole, i)
+		case fractions == nil:
+			fractions = make([]float64, len(whole), n)
+			for k, v := range whole {
+				fractions[k] = float64(v)
+			}
+			fallthrough
+		case !isWhole:
+			fractions = append(fractions, f)
+		default:
+			fractions = append(fractions, float64(i))
+		}
+		switch s.next() {
+		case ',':
+			s.at++
+		case ']':
+			s.at++
+			if fractions != nil {
+				return fractions, true
+			}
+			return whole, true
+		default:
+			s.at = begin
 			return nil, false
 		}
 	}
@@ -150,6 +202,18 @@ func (s *scanner) text() (string, bool) {
 
 // number decodes an integer as int64 and any other number as float64.
 func (s *scanner) number() (any, bool) {
+	i, f, whole, ok := s.readNumber()
+	switch {
+	case !ok:
+		return nil, false
+	case whole:
+		return i, true
+	}
+	return f, true
+}
+
+// readNumber decodes a number: i if it is whole, and otherwise f.
+func (s *scanner) readNumber() (i int64, f float64, whole, ok bool) {
 	begin := s.at
 	if s.at < len(s.line) && s.line[s.at] == '-' {
 		s.at++
@@ -157,15 +221,15 @@ func (s *scanner) number() (any, bool) {
 	first := s.at
 	n := s.digits()
 	if s.at == first || s.line[first] == '0' && s.at > first+1 {
-		return nil, false
+		return 0, 0, false, false
 	}
-	whole := true
+	whole = true
 	if s.at < len(s.line) && s.line[s.at] == '.' {
 		s.at++
 		whole = false
 		from := s.at
 		if s.digits(); s.at == from {
-			return nil, false
+			return 0, 0, false, false
 		}
 	}
 	if s.at < len(s.line) && s.line[s.at]|0x20 == 'e' {
@@ -176,20 +240,20 @@ func (s *scanner) number() (any, bool) {
 		}
 		from := s.at
 		if s.digits(); s.at == from {
-			return nil, false
+			return 0, 0, false, false
 		}
 	}
 	switch {
 	case whole && s.at-first > 18: // it may not fit int64
-		v, err := parseNumber(string(s.line[begin:s.at]))
-		return v, err == nil
+		n, err := strconv.ParseInt(string(s.line[begin:s.at]), 10, 64)
+		return n, 0, true, err == nil
 	case whole && first > begin:
-		return -n, true
+		return -n, 0, true, true
 	case whole:
-		return n, true
+		return n, 0, true, true
 	}
 	f, err := strconv.ParseFloat(string(s.line[begin:s.at]), 64) // the string stays on the stack
-	return f, err == nil
+	return 0, f, false, err == nil
 }
 
 // digits skips decimal digits and returns their value, which is undefined for more than 18.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/internal/table"
@@ -37,7 +38,8 @@ type Options struct {
 // A set is the concatenation of the lines of files, except blank lines.
 type set struct {
 	options            Options
-	table.Files[*file] // provides Len and Close
+	table.Files[*file]           // provides Len and Close
+	buffers            sync.Pool // of *lineBuffer
 }
 
 var (
@@ -80,6 +82,8 @@ func (s *set) Value(_ context.Context, i int) (v any, err error) {
 	err = s.withLine(i, func(line any) error {
 		object, ok := line.(map[string]any)
 		switch {
+		case ok && len(s.options.Columns) == 0:
+			v = table.Tensors(object)
 		case ok:
 			if object, err = table.Pick(s.options.Columns, object); err == nil {
 				v = table.Tensors(object)
@@ -122,10 +126,15 @@ func (s *set) withLine(i int, f func(line any) error) error {
 		return fmt.Errorf("line %d is out of range [0, %d)", i, s.Len())
 	}
 	in, i := s.At(i)
-	b, err := in.readLine(i, s.options.MaxLine)
+	buffer, _ := s.buffers.Get().(*lineBuffer)
+	if buffer == nil {
+		buffer = new(lineBuffer)
+	}
+	defer s.buffers.Put(buffer)
+	b, err := in.readLine(i, s.options.MaxLine, buffer)
 	if err == nil {
 		var v any
-		if v, err = decode(b); err == nil {
+		if v, err = decode(b); err == nil { // which has no reference to the buffer
 			err = f(v)
 		}
 	}

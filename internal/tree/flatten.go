@@ -146,14 +146,14 @@ func (f *flattener) addTensor(t *tensor.Tensor) error {
 	switch {
 	case t == nil:
 		return f.pathError("tensor is nil")
-	case isClosed(t):
+	case IsClosed(t):
 		return f.pathError("tensor is closed: do not close a tensor that you return")
 	}
 	return f.addLeaf(Tensor, t)
 }
 
-// isClosed reports whether t is closed. It detects that by the panic of a method.
-func isClosed(t *tensor.Tensor) (yes bool) {
+// IsClosed reports whether t is closed. It detects that by the panic of a method.
+func IsClosed(t *tensor.Tensor) (yes bool) {
 	defer func() { yes = recover() != nil }()
 	t.Version()
 	return false

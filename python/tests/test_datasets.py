@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, default_collate
+from torch.utils.data import DataLoader, Subset, default_collate
 
 import shoal
 from conftest import COUNT, children, gone, program, stop
@@ -45,7 +45,7 @@ def test_a_missing_or_foreign_program(files, tmp_path, monkeypatch):
     (tmp_path / "shoal-loader").chmod(0o755)
     with pytest.raises(RuntimeError, match="Exec format error; shoal runs on Linux"):
         shoal.Npy(files / "numbers.npy")
-    with pytest.raises(ValueError, match="no program with data sets"):
+    with pytest.raises(ValueError, match="/bin/echo, which reads the samples, exited with status 0.*must call torch.Child.Main first"):
         shoal.Dataset("npy", program="/bin/echo")
 
 
@@ -86,7 +86,7 @@ def test_errors_come_at_construction(files, tmp_path):
                           ({"mean": 0.5}, "option mean: got 0.5, want a list of numbers"), ({"std": [0, 1, 1]}, "numbers other than 0")):
         with pytest.raises(ValueError, match=text):
             shoal.ImageFolder(files / "images", **options)
-    with pytest.raises(ValueError, match="shuffle='yes': want a bool"):
+    with pytest.raises(ValueError, match="option shuffle: got yes, want a bool"):
         shoal.WebDataset(str(files / "shard-*.tar"), shuffle="yes")
     with pytest.raises(ValueError, match="no such column: \"ib\""):
         shoal.JSONLines(files / "rows.jsonl", ["ib"])
@@ -101,7 +101,7 @@ def test_errors_come_at_construction(files, tmp_path):
         shoal.ImageFolder(files / "images", 3)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         shoal.WebDataset(str(tmp_path / "nowhere-{0..3}.tar"))
-    with pytest.raises(ValueError, match="rank 2 of world 2"):
+    with pytest.raises(ValueError, match="option rank: got 2, want at least 0 and less than world 2"):
         shoal.WebDataset(str(files / "shard-*.tar"), rank=2, world=2)
     (tmp_path / "bad.tar").write_bytes(b"no archive" * 100)
     with pytest.raises(ValueError, match="bad.tar"):
@@ -129,6 +129,65 @@ def test_image_folder_is_torchvisions(files):
     ours = shoal.ImageFolder(files / "images", resize=9)
     ours.transform = None
     assert ours[5][0].shape == (3, 40, 50)
+
+
+@pytest.mark.filterwarnings("ignore:the workers")
+def test_samples_without_batches_are_torchvisions(files):
+    """With batch_size=None every loader yields what PyTorch's default_convert makes of torchvision's samples."""
+    datasets = pytest.importorskip("torchvision.datasets")
+    from torchvision import transforms
+
+    steps = transforms.Compose([transforms.Resize(32), transforms.CenterCrop(24), transforms.ToTensor()])
+    theirs, ours = datasets.ImageFolder(str(files / "images"), steps), shoal.ImageFolder(files / "images", steps)
+    want = list(DataLoader(theirs, None))
+    assert type(want[0]) is list and type(want[0][1]) is int
+    half = [3, 1, 22]
+    for got, expected in (
+            (DataLoader(ours, None), want), (DataLoader(ours, None, num_workers=2), want),
+            (shoal.DataLoader(ours, None, num_workers=2), want), (shoal.DataLoader(theirs, None, num_workers=1), want),
+            (DataLoader(Subset(ours, half), None, num_workers=1), [want[i] for i in half]),
+            (DataLoader(ours + ours, None, num_workers=1), want + want),
+            (DataLoader(ours, None, num_workers=1, collate_fn=as_it_is, multiprocessing_context=shoal.get_context()),
+             [tuple(w) for w in want])):
+        got = list(got)
+        assert len(got) == len(expected)
+        for (image, label), other in zip(got, expected):
+            assert torch.equal(image, other[0]) and label == other[1] and type(label) is int
+        assert all(type(g) is type(e) for g, e in zip(got, expected))
+    shards = shoal.WebDataset(str(files / "shard-0.tar"), resize=(8, 8))
+    for workers in 0, 1:
+        got = list(DataLoader(shards, None, num_workers=workers))
+        assert [(type(s), type(s[1]), s[1]) for s in got] == [(list, int, i) for i in range(0, 24, 3)]
+
+
+def test_other_samples_without_batches(files):
+    """Numbers of arrays are tensors, and values of rows are Python's, in every process."""
+    lines = files / "rows.jsonl"
+    for dataset in shoal.Npy(files / "numbers.npy"), shoal.JSONLines(lines), shoal.Tokens(files / "tokens.bin", 10):
+        want, got = list(DataLoader(dataset, None)), list(DataLoader(dataset, None, num_workers=2))
+        assert len(want) == len(got) and all(map(same_sample, want, got))
+    assert type(shoal.JSONLines(lines)[0]["id"]) is int
+
+
+def same_sample(a, b):
+    """Whether two samples have equal values of equal types."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same_sample(a[k], b[k]) for k in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same_sample, a, b))
+    return a.dtype == b.dtype and torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+
+def as_it_is(sample):
+    return sample
+
+
+def test_the_list_of_images_is_not_sent_to_workers(files):
+    images = shoal.ImageFolder(files / "images")
+    before = len(pickle.dumps(images))
+    assert len(images.samples) == 24 and len(pickle.dumps(images)) == before
 
 
 def test_a_transform_without_a_conversion_makes_bytes(files):

@@ -190,6 +190,30 @@ def test_streams_resume(files, make):
         make(1, 4, shards, None).load_state_dict(loader.state_dict())
 
 
+def test_streams_resume_in_later_epochs(files, make):
+    """With persistent workers, too: the order of an epoch must not depend on the epochs before it."""
+    shards = shoal.WebDataset(str(files / "shard-{0..2}.tar"), resize=(8, 8), shuffle=5)
+    loader = make(2, 4, shards, None, persistent_workers=True)
+    epochs = [[labels.tolist() for _, labels in loader] for _ in range(2)]
+    assert epochs[0] != epochs[1]
+    it = iter(loader)
+    got = [next(it)[1].tolist() for _ in range(3)]
+    state = loader.state_dict()
+    want = got + [labels.tolist() for _, labels in it]
+    again = make(2, 4, shards, None, persistent_workers=True)
+    again.load_state_dict(state)
+    assert got + [labels.tolist() for _, labels in again] == want
+
+
+def nothing(samples):
+    return None
+
+
+@pytest.mark.filterwarnings("ignore:the workers")
+def test_batches_that_are_none(make):
+    assert list(make(2, 100, collate_fn=nothing)) == [None] * 5
+
+
 def test_refused_states(make):
     state = make(0).state_dict()
     for bad, text in (("x", "no state"), ({"_steps": 3}, "torchdata"), (dict(state, length=1), "the data set has changed"),

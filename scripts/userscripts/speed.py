@@ -2,13 +2,16 @@
 """Times an epoch of each kind of data set, with Python workers, with Go workers, and with other loaders, by turns.
 
 Each loader is written as its documentation shows it, and has two workers. A row's figure is samples per second, from iter() to the
-end of the epoch, with the start of the workers. The medians of the turns are printed as they are made, and at the end one line of
-JSON. A row whose turns differ by more than a fifth is marked as noisy. Loaders whose module is missing are left out."""
+end of the epoch, with the start of the workers. Beside it is the processor time of a sample in microseconds, of the script and its
+workers together, which other programs of the machine distort less. The medians of the turns are printed as they are made, and at the
+end one line of JSON. A row whose turns differ by more than a fifth is marked as noisy. Loaders whose module is missing are left out."""
 import argparse
+import gc
 import importlib.util
 import io
 import json
 import os
+import resource
 import shutil
 import statistics
 import sys
@@ -240,6 +243,13 @@ def rows(root, only):
     }
 
 
+def processor_time():
+    """The processor time of this process, and of those that have ended, in seconds."""
+    gc.collect()  # ends workers
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=2000)
@@ -267,20 +277,25 @@ def main():
                 except Exception as e:
                     print(f"{name}: {kind} is left out: {type(e).__name__}: {str(e)[:200]}")
                     del loaders[kind]
-            rates = {kind: [] for kind in loaders}
+            rates, costs = {kind: [] for kind in loaders}, {kind: [] for kind in loaders}
             for turn in range(args.turns):
                 order = list(loaders) if turn % 2 == 0 else list(loaders)[::-1]
                 for kind in order:
-                    began = time.perf_counter()
+                    used, began = processor_time(), time.perf_counter()
                     n = loaders[kind]()
                     rates[kind].append(n / (time.perf_counter() - began))
+                    costs[kind].append((processor_time() - used) / n * 1e6)
             medians = {kind: statistics.median(r) for kind, r in rates.items()}
             spread = max((max(r) - min(r)) / statistics.median(r) for r in rates.values())
             result[name] = {kind: round(m) for kind, m in medians.items()}
             result[name]["ratio"] = round(medians["go"] / medians["python"], 2)
             result[name]["spread"] = round(spread, 2)
-            each = ", ".join(f"{kind} {m:,.0f}/s" for kind, m in medians.items())
-            print(f"{name}: {each}; go is {result[name]['ratio']} × python" + (" (noisy)" if spread > 0.2 else ""))
+            used = {kind: statistics.median(c) for kind, c in costs.items()}
+            result[name]["processor_us"] = {kind: round(c, 1) for kind, c in used.items()}
+            result[name]["processor_ratio"] = round(used["python"] / used["go"], 2)
+            each = ", ".join(f"{kind} {m:,.0f}/s ({used[kind]:,.1f} µs)" for kind, m in medians.items())
+            print(f"{name}: {each}; go is {result[name]['ratio']} × python, and {result[name]['processor_ratio']} × by processor time"
+                  + (" (noisy)" if spread > 0.2 else ""))
     finally:
         shutil.rmtree(root, ignore_errors=True)
     print(json.dumps(result))

@@ -7,15 +7,22 @@ import (
 )
 
 // Tensors returns v with each list of numbers replaced by a tensor, including lists in maps and in
-// other lists.
+// other lists. It changes the maps in v. A list is a []any, or a []int64 or []float64, which the
+// tensor may keep.
 func Tensors(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		all := make(map[string]any, len(v))
 		for name, item := range v {
-			all[name] = Tensors(item)
+			switch item.(type) {
+			case map[string]any, []any, []int64, []float64:
+				v[name] = Tensors(item)
+			}
 		}
-		return all
+		return v
+	case []int64:
+		return tensor.FromSlice(v, len(v))
+	case []float64:
+		return tensor.FromSlice(v, len(v)).To(tensor.Float32)
 	case []any:
 		var l lattice
 		if l.addItem(v, 0) {
@@ -62,8 +69,40 @@ func (l *lattice) addItem(v any, depth int) bool {
 		return l.addNumber(v, 0, tensor.Float32, depth)
 	case []any:
 		return l.addList(v, depth)
+	case []int64:
+		return addNumbers(l, v, depth)
+	case []float64:
+		return addNumbers(l, v, depth)
 	}
 	return false
+}
+
+// addNumbers adds a list of numbers.
+func addNumbers[T int64 | float64](l *lattice, v []T, depth int) bool {
+	kind := tensor.DTypeOf[T]()
+	if kind == tensor.Float64 {
+		kind = tensor.Float32
+	}
+	if !l.addLength(len(v), depth) {
+		return false
+	}
+	for _, n := range v {
+		if !l.addNumber(float64(n), int64(n), kind, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// addLength adds the length of a list. It returns false if the list does not fit the lattice.
+func (l *lattice) addLength(n, depth int) bool {
+	if depth == len(l.shape) {
+		if l.deepest || depth == maxDims {
+			return false
+		}
+		l.shape = append(l.shape, n)
+	}
+	return l.shape[depth] == n
 }
 
 func (l *lattice) addNumber(f float64, n int64, kind tensor.DType, depth int) bool {
@@ -79,13 +118,7 @@ func (l *lattice) addNumber(f float64, n int64, kind tensor.DType, depth int) bo
 }
 
 func (l *lattice) addList(v []any, depth int) bool {
-	if depth == len(l.shape) {
-		if l.deepest || depth == maxDims {
-			return false
-		}
-		l.shape = append(l.shape, len(v))
-	}
-	if l.shape[depth] != len(v) {
+	if !l.addLength(len(v), depth) {
 		return false
 	}
 	if len(v) == 0 {

@@ -69,10 +69,10 @@ func Paeth4AVX2(n int, raw *uint8, above *uint8, dst *uint8)
 //go:noescape
 func ColumnAVX2(n int, taps int, stride int, weights *int32, src *uint8, dst *uint8)
 
-// RowAVX2 writes n pixels, each the sum of taps, a multiple of 8, from its first on, times its weights of 22 bits.
+// RowAVX2 writes n pixels, a multiple of 4, each the sum of taps, a multiple of 8, from its first on, times its weights of 22 bits. Of eight weights, halves has the lower 11 bits of each, and then the others.
 //
 //go:noescape
-func RowAVX2(n int, taps int, first *int32, weights *int32, src *uint8, dst *uint8)
+func RowAVX2(n int, taps int, first *int32, halves *int16, src *uint8, dst *uint8)
 
 // MirrorBytesAVX2 writes rows from right to left, each of width elements, at least 16.
 //

@@ -1674,47 +1674,115 @@ DATA pixelHalf22<>+24(SB)/4, $0x00200000
 DATA pixelHalf22<>+28(SB)/4, $0x00200000
 GLOBL pixelHalf22<>(SB), RODATA|NOPTR, $32
 
-// func RowAVX2(n int, taps int, first *int32, weights *int32, src *uint8, dst *uint8)
+// func RowAVX2(n int, taps int, first *int32, halves *int16, src *uint8, dst *uint8)
 // Requires: AVX, AVX2
 TEXT ·RowAVX2(SB), NOSPLIT, $0-48
 	MOVQ    n+0(FP), AX
 	MOVQ    taps+8(FP), CX
 	MOVQ    first+16(FP), DX
-	MOVQ    weights+24(FP), BX
+	MOVQ    halves+24(FP), BX
 	MOVQ    src+32(FP), SI
 	MOVQ    dst+40(FP), DI
 	VMOVDQU pixelHalf22<>+0(SB), X0
+	VPXOR   Y1, Y1, Y1
 
 loop:
-	TESTQ   AX, AX
-	JLE     done
-	VPXOR   Y1, Y1, Y1
-	MOVLQSX (DX), R8
-	ADDQ    SI, R8
-	MOVQ    CX, R9
-
-taps:
-	VPMOVZXBD    (R8), Y2
-	VPMULLD      (BX), Y2, Y2
-	VPADDD       Y2, Y1, Y1
-	ADDQ         $0x08, R8
+	TESTQ        AX, AX
+	JLE          done
+	MOVLQSX      (DX), R8
+	ADDQ         SI, R8
+	MOVQ         CX, R9
+	VPBROADCASTQ (R8), Y2
+	VPUNPCKLBW   Y1, Y2, Y2
+	VPMADDWD     (BX), Y2, Y3
 	ADDQ         $0x20, BX
+
+taps0:
 	SUBQ         $0x08, R9
-	JNZ          taps
-	VEXTRACTI128 $0x01, Y1, X2
-	VPADDD       X2, X1, X2
-	VPSHUFD      $0x4e, X2, X1
-	VPADDD       X1, X2, X2
-	VPSHUFD      $0xb1, X2, X1
-	VPADDD       X1, X2, X2
+	JZ           end0
+	ADDQ         $0x08, R8
+	VPBROADCASTQ (R8), Y2
+	VPUNPCKLBW   Y1, Y2, Y2
+	VPMADDWD     (BX), Y2, Y2
+	ADDQ         $0x20, BX
+	VPADDD       Y2, Y3, Y3
+	JMP          taps0
+
+end0:
+	MOVLQSX      4(DX), R8
+	ADDQ         SI, R8
+	MOVQ         CX, R9
+	VPBROADCASTQ (R8), Y2
+	VPUNPCKLBW   Y1, Y2, Y2
+	VPMADDWD     (BX), Y2, Y4
+	ADDQ         $0x20, BX
+
+taps1:
+	SUBQ         $0x08, R9
+	JZ           end1
+	ADDQ         $0x08, R8
+	VPBROADCASTQ (R8), Y2
+	VPUNPCKLBW   Y1, Y2, Y2
+	VPMADDWD     (BX), Y2, Y2
+	ADDQ         $0x20, BX
+	VPADDD       Y2, Y4, Y4
+	JMP          taps1
+
+end1:
+	MOVLQSX      8(DX), R8
+	ADDQ         SI, R8
+	MOVQ         CX, R9
+	VPBROADCASTQ (R8), Y2
+	VPUNPCKLBW   Y1, Y2, Y2
+	VPMADDWD     (BX), Y2, Y5
+	ADDQ         $0x20, BX
+
+taps2:
+	SUBQ         $0x08, R9
+	JZ           end2
+	ADDQ         $0x08, R8
+	VPBROADCASTQ (R8), Y2
+	VPUNPCKLBW   Y1, Y2, Y2
+	VPMADDWD     (BX), Y2, Y2
+	ADDQ         $0x20, BX
+	VPADDD       Y2, Y5, Y5
+	JMP          taps2
+
+end2:
+	MOVLQSX      12(DX), R8
+	ADDQ         SI, R8
+	MOVQ         CX, R9
+	VPBROADCASTQ (R8), Y2
+	VPUNPCKLBW   Y1, Y2, Y2
+	VPMADDWD     (BX), Y2, Y6
+	ADDQ         $0x20, BX
+
+taps3:
+	SUBQ         $0x08, R9
+	JZ           end3
+	ADDQ         $0x08, R8
+	VPBROADCASTQ (R8), Y2
+	VPUNPCKLBW   Y1, Y2, Y2
+	VPMADDWD     (BX), Y2, Y2
+	ADDQ         $0x20, BX
+	VPADDD       Y2, Y6, Y6
+	JMP          taps3
+
+end3:
+	VPHADDD      Y4, Y3, Y3
+	VPHADDD      Y6, Y5, Y5
+	VPHADDD      Y5, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X2
+	VPSLLD       $0x0b, X2, X2
+	VPADDD       X3, X2, X2
 	VPADDD       X0, X2, X2
 	VPSRAD       $0x16, X2, X2
 	VPACKSSDW    X2, X2, X2
 	VPACKUSWB    X2, X2, X2
-	VPEXTRB      $0x00, X2, (DI)
-	ADDQ         $0x04, DX
-	INCQ         DI
-	SUBQ         $0x01, AX
+	VMOVD        X2, (DI)
+	ADDQ         $0x10, DX
+	ADDQ         $0x04, DI
+	SUBQ         $0x04, AX
 	JMP          loop
 
 done:

@@ -10,10 +10,10 @@ tensors and arrays that they pass without a copy.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, List
 
-from . import _programs
-from ._programs import check_platform
+from ._programs import check_platform, version
 
 if TYPE_CHECKING:
     from .context import get_context
@@ -29,6 +29,8 @@ __all__ = ["DataLoader", "Dataset", "ImageFolder", "JSONLines", "Npy", "Parquet"
            "zeros"]
 
 check_platform()
+_MODULES = {"DataLoader": "loader", "get_context": "context",
+            **dict.fromkeys(("empty", "empty_array", "is_shared", "zeros"), "multiprocessing.tensors")}
 
 
 if not TYPE_CHECKING:  # a type checker would take it for a module with any name
@@ -36,21 +38,15 @@ if not TYPE_CHECKING:  # a type checker would take it for a module with any name
     def __getattr__(name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if name == "__version__":
-            return _programs.__version__
-        if name in ("empty", "empty_array", "is_shared", "zeros"):
-            from .multiprocessing import tensors
-
-            globals()[name] = found = getattr(tensors, name)  # the next use does not come here
-            return found
         try:
-            from . import context, datasets, loader
+            found = version() if name == "__version__" else getattr(
+                importlib.import_module("." + _MODULES.get(name, "datasets"), __name__), name)
         except ModuleNotFoundError as e:
             if e.name != "torch":
                 raise
             raise ImportError(f"shoal.{name} needs PyTorch: pip install torch") from e
-        module: Any = {"DataLoader": loader, "get_context": context}.get(name, datasets)
-        return getattr(module, name)
+        globals()[name] = found  # the next use does not come here
+        return found
 
 
 def __dir__() -> List[str]:

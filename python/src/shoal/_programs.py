@@ -5,14 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 SUPPORTED = "shoal runs on Linux, on x86_64 and aarch64"
 
 
-def __getattr__(name: str) -> Any:
-    if name != "__version__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def version() -> str:
+    """Returns the version of the distribution."""
     from importlib import metadata  # which takes 30 ms to import
 
     try:
@@ -48,19 +47,11 @@ def cannot_run(program: str, error: OSError) -> RuntimeError:
     return RuntimeError(f"cannot execute {program}: {error.strerror}{hint}")
 
 
-def _exec(name: str) -> NoReturn:
+def run() -> NoReturn:
+    """Replaces the process by the program that has the name of the console script."""
+    name = os.path.basename(sys.argv[0])
     try:
         path = find(name)
         os.execv(path, [path, *sys.argv[1:]])
     except (RuntimeError, OSError) as e:
         sys.exit(f"{name}: {e}")
-
-
-def run_shoal() -> NoReturn:
-    """Replaces the process by the program shoal."""
-    _exec("shoal")
-
-
-def run_loader() -> NoReturn:
-    """Replaces the process by the program shoal-loader."""
-    _exec("shoal-loader")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing.process
 import os
 import socket
@@ -19,35 +18,13 @@ from . import _programs
 MAP, STREAM = 0, 1  # the values of torch.utils.data._DatasetKind
 
 
-def error_for(text: str, otherwise: type = ValueError) -> Exception:
+def error_for(text: str, otherwise: type) -> Exception:
     """Returns the exception for the error text of a program, with the class that Python would use."""
-    text = text.replace("error in Go: ", "").strip()
-    for words, cls in (("no such file or directory", FileNotFoundError),
-                       ("permission denied", PermissionError),
+    for words, cls in (("no such file or directory", FileNotFoundError), ("permission denied", PermissionError),
                        ("is unknown for this data set", TypeError)):
         if words in text:
-            return cls(text)
-    return otherwise(text)
-
-
-def probe(program: str, name: str, options: dict) -> dict:
-    """Returns the length and the class names of a data set, or raises the error of opening it."""
-    try:
-        args = json.dumps(options)
-    except (TypeError, ValueError) as e:
-        raise TypeError(f"the options of {name!r} must be values that JSON can represent: {e}") from e
-    try:
-        told = subprocess.run([program, "--shoal-probe", name, args], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True)
-    except OSError as e:
-        raise _programs.cannot_run(program, e) from e
-    if told.returncode != 0:
-        raise error_for(told.stderr or f"{program} exited with status {told.returncode}")
-    try:
-        return json.loads(told.stdout)
-    except ValueError as e:
-        raise ValueError(f"{program} is no program with data sets: it answers {told.stdout[:80]!r} "
-                         "to --shoal-probe; call torch.Child.Main first in its main function") from e
+            otherwise = cls
+    return otherwise(text.replace("error in Go: ", ""))
 
 
 class Helper:
@@ -58,7 +35,7 @@ class Helper:
     """
 
     def __init__(self, program: str, dataset: Any, kind: int, seed: Optional[int] = None) -> None:
-        self.pid = os.getpid()
+        self.pid, self.program = os.getpid(), program
         self._lock = threading.Lock()
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -77,6 +54,8 @@ class Helper:
         try:
             self._conn.send_bytes(multiprocessing.process.current_process().authkey)
             self._conn.send((kind, dataset, seed, worker, workers))
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the first request is an error
         except BaseException:
             self.close()
             raise
@@ -94,9 +73,8 @@ class Helper:
                 ok, answer = self._conn.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError) as e:
             self.close()
-            status = self.process.returncode
-            raise RuntimeError(f"the program that reads the samples was killed or failed: it exited "
-                               f"with status {status}; its last words are on stderr") from e
+            raise RuntimeError(f"{self.program}, which reads the samples, exited with status {self.process.returncode}: "
+                               "see stderr. A program of one's own must call torch.Child.Main first in main") from e
         except BaseException:  # an answer may be left in the socket
             self.close()
             raise

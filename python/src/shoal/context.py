@@ -9,6 +9,7 @@ for data sets of this package.
 
 from __future__ import annotations
 
+import builtins
 import dis
 import errno
 import functools
@@ -34,6 +35,7 @@ from . import _programs
 
 _WORKER_LOOPS = ("torch.utils.data._utils.worker", "torchdata.stateful_dataloader.worker")
 _LIBRARIES = {"shoal", "torch", "torchdata", "lightning", "pytorch_lightning", "accelerate", "transformers"}
+_KNOWN = ("torchvision.datasets.", "datasets.arrow_dataset", "torch.utils.data.dataset")  # modules
 _INIT = 9  # the position of worker_init_fn in the arguments of the worker loops
 
 
@@ -196,11 +198,14 @@ def why_python(dataset: Any, collate_fn: Any, init_fn: Any) -> Optional[str]:
     return None
 
 
-def method_of(base: Optional[BaseContext]) -> str:
-    """Returns the start method of a context, or the default one, which stays undecided."""
-    if base is not None:
-        return base.get_start_method()
-    return multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+def for_loader(loader: Any) -> BaseContext:
+    """Returns a context with Go workers if Go may know the data set, and otherwise the loader's own."""
+    ctx, parts = loader.multiprocessing_context, list(leaves(loader.dataset))
+    if (not isinstance(ctx, Context) and not programs_for(loader.dataset)
+            and all(type(part).__module__.startswith(_KNOWN) for part in parts)
+            and why_python(loader.dataset, loader.collate_fn, loader.worker_init_fn) is None):
+        return get_context(ctx)
+    return ctx or multiprocessing.get_context()
 
 
 def warn_python(reason: str) -> None:
@@ -240,7 +245,9 @@ def _hook(cls: type) -> None:
         if not loader.__dict__.get("_shoal_warned"):
             loader.__dict__["_shoal_warned"] = True
             warn_python(reason)
-        if method_of(base) != "fork":  # such workers import PyTorch, so they stay from the next epoch on
+        # This does not decide on a default. Workers that import PyTorch stay from the next epoch on.
+        method = (base or multiprocessing).get_start_method(allow_none=True)
+        if (method or multiprocessing.get_all_start_methods()[0]) != "fork":
             loader.__dict__["persistent_workers"] = True
         return base
 
@@ -248,18 +255,18 @@ def _hook(cls: type) -> None:
     setattr(cls, "multiprocessing_context", original.getter(getter))
 
 
-_MODULES = ("torch", "numpy", "random", "torch.utils.data", "numpy.random", "torch.cuda")
+# What the functions that only seed generators use: modules and functions, attributes and local imports.
+_SEEDING = frozenset("""
+    torch numpy random torch.utils.data numpy.random torch.cuda
+    builtins.int builtins.abs builtins.hash builtins.len builtins.range builtins.object
+    torch.random.initial_seed torch.random.manual_seed torch.utils.data._utils.worker.get_worker_info
+    lightning.fabric.utilities.seed._generate_seed_sequence lightning.fabric.utilities.rank_zero.rank_zero_only
+    lightning_fabric.utilities.seed._generate_seed_sequence lightning_fabric.utilities.rank_zero.rank_zero_only
+    lightning_utilities.core.rank_zero.rank_zero_only transformers.trainer_utils.set_seed
+""".split())
 _NAMES = frozenset("initial_seed manual_seed manual_seed_all seed random cuda utils data get_worker_info id "
                    "rank debug set_num_threads numpy num_workers SeedSequence generate_state spawn uint32 "
                    "uint64 astype sum".split())
-_BUILTINS = frozenset("int abs hash len range object".split())
-_FUNCTIONS = frozenset([
-    ("transformers.trainer_utils", "set_seed"), ("torch.utils.data._utils.worker", "get_worker_info"),
-    ("torch.random", "initial_seed"), ("torch.random", "manual_seed"),
-    *((f"{name}.utilities.seed", "_generate_seed_sequence") for name in ("lightning.fabric", "lightning_fabric")),
-    *((f"{name}.utilities.rank_zero", "rank_zero_only") for name in ("lightning.fabric", "lightning_fabric")),
-    ("lightning_utilities.core.rank_zero", "rank_zero_only"),
-])
 _WRITES = ("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "DELETE_", "MAKE_FUNCTION", "LOAD_BUILD_CLASS",
            "LOAD_DEREF", "STORE_DEREF", "IMPORT_STAR", "YIELD_VALUE")
 
@@ -275,33 +282,24 @@ def is_harmless(init_fn: Any) -> bool:
         if not all(v is None or isinstance(v, int) for v in (*init_fn.args, *init_fn.keywords.values())):
             return False
         init_fn = init_fn.func
-    if init_fn is None:
-        return True
     if not isinstance(init_fn, types.FunctionType):
-        return False
-    for step in dis.get_instructions(init_fn):
-        name = step.argval
-        if step.opname.startswith(_WRITES):
-            return False
-        if step.opname == "IMPORT_NAME" and name not in _MODULES:
-            return False
-        if step.opname in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM") and name not in _NAMES:
-            return False
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and not _seeds(init_fn, name):
-            return False
-    return True
+        return init_fn is None
+    return all(_seeds(init_fn, step.opname, step.argval) for step in dis.get_instructions(init_fn))
 
 
-def _seeds(f: types.FunctionType, name: str) -> bool:
-    """Whether a global name of a function is one that seeding functions need."""
-    if name not in f.__globals__:
-        return name in _BUILTINS
-    v = f.__globals__[name]
-    if isinstance(v, types.ModuleType):
-        return v.__name__ in _MODULES
-    return (isinstance(v, (bool, int, logging.Logger))
-            or (getattr(v, "__module__", None), getattr(v, "__qualname__", None)) in _FUNCTIONS
-            or type(v).__name__ == "RequirementCache")
+def _seeds(f: types.FunctionType, operation: str, name: Any) -> bool:
+    """Whether seeding functions have such an instruction."""
+    if operation in ("LOAD_GLOBAL", "LOAD_NAME"):
+        v = f.__globals__.get(name, getattr(builtins, name, None))
+        if isinstance(v, types.ModuleType):
+            return v.__name__ in _SEEDING
+        return (isinstance(v, (bool, int, logging.Logger)) or type(v).__name__ == "RequirementCache"
+                or f"{getattr(v, '__module__', '')}.{getattr(v, '__qualname__', '')}" in _SEEDING)
+    if operation == "IMPORT_NAME":
+        return name in _SEEDING
+    if operation in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"):
+        return name in _NAMES
+    return not operation.startswith(_WRITES)
 
 
 def _name(f: Any) -> str:

@@ -6,9 +6,12 @@ other process a helper program makes the samples, so ``dataset[3]`` works anywhe
 
 from __future__ import annotations
 
+import functools
+import json
 import operator
 import os
 import sys
+import types
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
 
 import torch
@@ -28,21 +31,38 @@ class _Served:
     shoal_dataset: str
     shoal_args: dict
     shoal_len: Optional[int] = None  # of a data set with numbered samples; Go refuses another length
+    classes: Optional[List[str]] = None
     _kind = _samples.MAP
     _program: Optional[str] = None  # None is the program of the distribution
     _helper: Optional[_samples.Helper] = None
+    _seed: Optional[int] = None  # of the samples in this process; None is PyTorch's
 
-    def _open(self, name: str, options: Mapping[str, Any], program: Optional[PathLike]) -> None:
+    def __init__(self, name: str, program: Optional[PathLike] = None, **options: Any) -> None:
+        self._set_up(name, options, program)
+        self._describe()
+
+    def _set_up(self, name: str, options: Mapping[str, Any], program: Optional[PathLike] = None) -> None:
         if not isinstance(name, str):
             raise TypeError(f"name of a data set: got {type(name).__name__}, want a str")
         context.install()
-        self.shoal_dataset = name
-        self.shoal_args = {k: _plain(v) for k, v in options.items() if v is not None}
+        given = {k: v for k, v in options.items() if v is not None}
+        self.shoal_dataset, self.shoal_args = name, json.loads(json.dumps(given, default=_plain))
         if program is not None:
             self._program = os.path.abspath(os.fspath(program))
 
+    def _describe(self) -> None:
+        """Lets Go open the data set, which checks the options and the files, and say what it has."""
+        helper = self._start_helper()
+        try:
+            told = helper.ask("describe", 0, "transform" in self.shoal_args)
+        except RuntimeError as e:
+            raise _samples.error_for(str(e), ValueError) from e
+        finally:
+            helper.close()
+        self.shoal_len, self.classes = told["len"], told["classes"]
+
     def __getstate__(self) -> dict:
-        return {k: v for k, v in self.__dict__.items() if k != "_helper"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_helper", "samples")}
 
     def __repr__(self) -> str:
         args = ", ".join(f"{k}={v!r}" for k, v in self.shoal_args.items())
@@ -61,30 +81,13 @@ class _Served:
         return self._helper
 
     def _start_helper(self) -> _samples.Helper:
-        sent = _Sent(self.shoal_dataset, self.shoal_args)
-        if self.shoal_len is not None:
-            sent.shoal_len = self.shoal_len
-        return _samples.Helper(self.program, sent, self._kind, getattr(self, "_seed", None))
-
-    def _epoch_of_request(self) -> int:
-        """Draws the random part of a request from PyTorch's generator, as transforms in Python do."""
-        if not self._draws:
-            return 0
-        return int(torch.empty((), dtype=torch.int64).random_(1 << 31).item())
-
-    @property
-    def _draws(self) -> bool:
-        steps = ("transform", "flip", "vertical_flip", "random_crop", "random_resized_crop")
-        return self._program is not None or any(step in self.shoal_args for step in steps)
+        sent = types.SimpleNamespace(shoal_dataset=self.shoal_dataset, shoal_args=self.shoal_args,
+                                     shoal_len=self.shoal_len)
+        return _samples.Helper(self.program, sent, self._kind, self._seed)
 
     def _finish(self, sample: Any) -> Any:
         """Makes a sample of Go the sample of this data set."""
         return sample
-
-    def _close(self) -> None:
-        if self._helper is not None:
-            self._helper.close()
-            self._helper = None
 
 
 class _Images(_Served):
@@ -92,7 +95,6 @@ class _Images(_Served):
 
     _transform: Optional[Callable] = None
     _refusal: Optional[str] = None  # why Python applies the transform
-    _try_one: Callable[[], None]
 
     @property
     def transform(self) -> Optional[Callable]:
@@ -107,24 +109,22 @@ class _Images(_Served):
 
     def _use_transform(self, transform: Optional[Callable]) -> None:
         """Gives a transform to Go if Go knows it. Otherwise Python applies it."""
-        self._close()
-        self._transform, self._refusal = transform, None
+        if transform is not None and not callable(transform):
+            raise TypeError(f"transform: got {type(transform).__name__}, want a transform of torchvision")
+        steps = sorted(_STEPS & self.shoal_args.keys())
+        if transform is not None and steps:
+            raise ValueError(f"transform and {', '.join(steps)}: put them into the transform, or leave it out")
+        self._transform, self._refusal, self._helper = transform, None, None
         self.shoal_args.pop("transform", None)
-        if transform is None:
-            return
-        self.shoal_args["transform"] = transform
-        try:
-            self._try_one()
-            return
-        except Exception as e:  # also a transform that cannot be pickled
-            self._refusal = str(e).rpartition("unsupported value: ")[2]
-        del self.shoal_args["transform"]
-        self.shoal_args["dtype"] = "uint8"
-        self._close()
-        try:
-            self._try_one()
-        except RuntimeError as e:
-            raise _samples.error_for(str(e)) from e
+        if transform is not None:
+            self.shoal_args["transform"] = transform
+            try:
+                return self._describe()
+            except Exception as e:  # also a transform that cannot be pickled
+                self._refusal = str(e).rpartition("unsupported value: ")[2]
+            del self.shoal_args["transform"]
+            self.shoal_args["dtype"] = "uint8"
+        self._describe()
 
     def _finish(self, sample: Any) -> Any:
         image, label = sample
@@ -133,14 +133,7 @@ class _Images(_Served):
 
             pixels = image.permute(1, 2, 0).numpy()
             image = self._transform(Image.fromarray(pixels if image.shape[0] > 1 else pixels[..., 0]))
-        return image, int(label)
-
-
-class _Sent(_Served):
-    """What a helper program needs of a data set."""
-
-    def __init__(self, name: str, args: dict) -> None:
-        self.shoal_dataset, self.shoal_args = name, args
+        return image, label
 
 
 class Dataset(_Served, torch.utils.data.Dataset[Any]):
@@ -151,13 +144,6 @@ class Dataset(_Served, torch.utils.data.Dataset[Any]):
     raises FileNotFoundError, ValueError or TypeError with the program's text if it cannot open the
     data set. ``classes`` is the list of class names, or None.
     """
-
-    classes: Optional[List[str]]
-
-    def __init__(self, name: str, program: Optional[PathLike] = None, **options: Any) -> None:
-        self._open(name, options, program)
-        told = _samples.probe(self.program, name, self.shoal_args)
-        self.shoal_len, self.classes = told["len"], told["classes"]
 
     def __len__(self) -> int:
         return self.shoal_len or 0
@@ -176,9 +162,6 @@ class Dataset(_Served, torch.utils.data.Dataset[Any]):
             return [self[i] for i in indices]  # a subclass makes other samples
         return self._read("batch", indices)
 
-    def _try_one(self) -> None:
-        self._read("get", [0])
-
     def _read(self, what: str, indices: Iterable[Any]) -> list:
         numbers, n = [], len(self)
         for index in indices:
@@ -190,8 +173,10 @@ class Dataset(_Served, torch.utils.data.Dataset[Any]):
             if not -n <= i < n:
                 raise IndexError(f"sample {i} of a data set of {n} samples")
             numbers.append(i % n)
-        samples = self._connect().ask(what, self._epoch_of_request(), numbers)
-        return [self._finish(s) for s in samples]
+        draws = self._program is not None or not _RANDOM.isdisjoint(self.shoal_args)
+        # The random part of a request is of PyTorch's generator, as that of transforms in Python.
+        epoch = int(torch.empty((), dtype=torch.int64).random_(1 << 31)) if draws else 0
+        return [self._finish(s) for s in self._connect().ask(what, epoch, numbers)]
 
     def __iter__(self) -> Iterator[Any]:
         if type(self).__getitem__ is not Dataset.__getitem__:
@@ -209,22 +194,6 @@ class Stream(_Served, torch.utils.data.IterableDataset[Any]):
 
     _kind = _samples.STREAM
     _iterations = 0
-    _seed: Optional[int] = None  # of the iterations in this process; None is PyTorch's
-
-    def __init__(self, name: str, program: Optional[PathLike] = None, **options: Any) -> None:
-        self._open(name, options, program)
-        self._try_one()
-
-    def _try_one(self) -> None:
-        sent = _Sent(self.shoal_dataset, {k: v for k, v in self.shoal_args.items()
-                                          if k not in ("shuffle", "equal", "rank", "world")})
-        helper = _samples.Helper(self.program, sent, self._kind)
-        try:
-            helper.ask("next", 0, 1)
-        except RuntimeError as e:
-            raise _samples.error_for(str(e)) from e
-        finally:
-            helper.close()
 
     def __iter__(self) -> Iterator[Any]:
         helper, epoch = self._start_helper(), self._iterations
@@ -262,26 +231,15 @@ class ImageFolder(_Images, Dataset):
                  mean: Optional[Sequence[float]] = None, std: Optional[Sequence[float]] = None,
                  dtype: Any = None, channels: Optional[int] = None, skip: bool = False,
                  retries: Optional[int] = None) -> None:
-        super().__init__("images", **_given(locals()))
-        self.root = self.shoal_args["root"]
+        self._set_up("images", _given(locals()))
         self._use_transform(transform)
+        self.root = self.shoal_args["root"]
 
-    @property
+    @functools.cached_property
     def samples(self) -> List[tuple]:
         """The path and the class of each image, as torchvision's ImageFolder lists them."""
-        if "_samples" not in self.__dict__:
-            ends = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
-            found = []
-            for name, number in self.class_to_idx.items():
-                walk = os.walk(os.path.join(self.root, name), followlinks=True)
-                for folder, _, files in sorted(walk):
-                    found += [(os.path.join(folder, f), number) for f in sorted(files)
-                              if f.lower().endswith(ends)]
-            if len(found) != len(self):
-                raise RuntimeError(f"{self.root} has {len(found)} images, and had {len(self)} before: "
-                                   "construct the data set again")
-            self._samples = found
-        return self._samples
+        paths, numbers = self._connect().ask("list", 0)
+        return [(os.path.join(self.root, path), number) for path, number in zip(paths, numbers)]
 
     @property
     def imgs(self) -> List[tuple]:
@@ -310,12 +268,7 @@ class WebDataset(_Images, Stream):
                  flip: Optional[float] = None, vertical_flip: Optional[float] = None,
                  mean: Optional[Sequence[float]] = None, std: Optional[Sequence[float]] = None,
                  dtype: Any = None, channels: Optional[int] = None, skip: bool = False) -> None:
-        options = _given(locals())
-        if not 0 <= rank < world:
-            raise ValueError(f"rank {rank} of world {world}: want a rank from 0 to world - 1")
-        if not isinstance(shuffle, int) or shuffle < 0:
-            raise ValueError(f"shuffle={shuffle!r}: want a bool, or the size of the buffer")
-        super().__init__("shards", **options)
+        self._set_up("shards", _given(locals()))
         self._use_transform(transform)
 
     def set_epoch(self, epoch: int) -> None:
@@ -372,41 +325,37 @@ class Npy(Dataset):
         super().__init__("npy", **_given(locals()))
 
 
-_STEPS = {"resize", "crop", "random_crop", "random_resized_crop", "flip", "vertical_flip", "mean", "std",
-          "dtype"}  # the options that a transform replaces
+# The options that a transform replaces, and those by which samples are random.
+_STEPS = {"resize", "crop", "random_crop", "random_resized_crop", "flip", "vertical_flip", "mean", "std", "dtype"}
+_RANDOM = {"transform", "flip", "vertical_flip", "random_crop", "random_resized_crop"}
 
 
 def _given(arguments: Mapping[str, Any]) -> Dict[str, Any]:
     """Returns the options that differ from None and False, from the local variables of a constructor."""
     options = {k: v for k, v in arguments.items()
-               if v is not None and v is not False and k not in ("self", "__class__")}
-    transform, steps = options.pop("transform", None), sorted(_STEPS & options.keys())
-    if transform is not None and not callable(transform):
-        raise TypeError(f"transform: got {type(transform).__name__}, want a transform of torchvision")
-    if transform is not None and steps:
-        raise ValueError(f"transform and {', '.join(steps)}: put them into the transform, or leave it out")
-    for name in {"root", "path", "paths"} & arguments.keys():
-        options[name] = _path(arguments[name], several=name == "paths")
+               if v is not None and v is not False and k not in ("self", "__class__", "transform")}
+    for name in {"root", "path", "paths"} & options.keys():
+        options[name] = _path(options[name])
     return options
 
 
-def _path(v: Any, several: bool) -> Any:
-    if several and hasattr(v, "__iter__") and not isinstance(v, (str, bytes)):
-        return [_path(item, several=False) for item in v]
-    return os.path.expanduser(os.fsdecode(v))
+def _path(v: Any) -> Any:
+    if isinstance(v, (str, bytes, os.PathLike)):
+        return os.path.expanduser(os.fsdecode(v))
+    return [_path(item) for item in v]
 
 
 def _plain(v: Any) -> Any:
-    """Converts an option to a value that JSON can represent: paths, dtypes, sequences, arrays and scalars."""
+    """Converts a path, a dtype, an array, a scalar or a mapping to a value that JSON can represent."""
     numpy: Any = sys.modules.get("numpy")
     if isinstance(v, os.PathLike):
-        return os.fspath(v)
+        return os.fsdecode(v)
     if isinstance(v, torch.dtype):
         return str(v)[len("torch."):]
     if numpy and (isinstance(v, numpy.dtype) or isinstance(v, type) and issubclass(v, numpy.generic)):
         return numpy.dtype(v).name
     if isinstance(v, Mapping):
-        return {k: _plain(item) for k, item in v.items()}
-    if isinstance(v, (list, tuple)):
-        return [_plain(item) for item in v]
-    return v.tolist() if hasattr(v, "tolist") else v
+        return dict(v)
+    if hasattr(v, "tolist"):
+        return v.tolist()
+    raise TypeError(f"option {v!r}: want a value that JSON can represent")

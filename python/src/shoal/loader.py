@@ -6,13 +6,12 @@ import collections
 import errno
 import inspect
 import itertools
-import multiprocessing
 import multiprocessing.connection
 import os
 import signal
 import time
 import weakref
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 import torch.utils.data as data
@@ -102,13 +101,14 @@ class DataLoader(data.DataLoader):
         rank, world = rank or 0, 1 if world_size is None else world_size
         if not 0 <= rank < world:
             raise ValueError(f"rank {rank} of world_size {world}: want a rank from 0 to world_size - 1")
-        stream = isinstance(dataset, data.IterableDataset)
-        order = None
-        if not stream and sampler is None and batch_sampler is None:
+        self._order: Optional[_Order] = None
+        self._kind = "stream" if isinstance(dataset, data.IterableDataset) else "sampler"
+        if self._kind == "sampler" and sampler is None and batch_sampler is None:
             if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
                 raise ValueError(f"batch_size={batch_size!r}: want an int of at least 1, or None")
-            order = sampler = _Order(len(dataset), bool(shuffle), batch_size or 1, drop_last, rank, world)
-            shuffle = None
+            self._kind, self._order = "order", _Order(len(dataset), bool(shuffle), batch_size or 1, drop_last,
+                                                      rank, world)
+            sampler, shuffle = self._order, None
         elif world > 1 and isinstance(dataset, datasets.WebDataset):
             dataset.shoal_args.update(rank=rank, world=world)
         elif world > 1:
@@ -119,39 +119,27 @@ class DataLoader(data.DataLoader):
                          generator, prefetch_factor=prefetch_factor,
                          persistent_workers=persistent_workers)
         context.install()
-        self.rank, self.world_size, self.seed = rank, world, seed
-        self._order, self._stream, self._epoch = order, stream, 0
-        self._resume: Optional[dict] = None  # the state at which the next iteration begins
-        self._position: Optional[_Position] = None  # that of the last iteration
+        self.rank, self.world_size, self.seed, self._epoch = rank, world, seed, 0
+        self._state: Dict[str, Any] = {}  # of the last iteration, or a loaded one; empty after an epoch
+        self._loaded = False  # the next iteration begins at the state
         self._pool: Optional[_Pool] = None  # of persistent workers
 
     def __getstate__(self) -> Dict[str, Any]:
         return dict(self.__dict__, _pool=None)
 
-    def __len__(self) -> int:
-        if self._order is None or self.batch_size is None:
-            return super().__len__()
-        o = self._order
-        whole, rest = divmod(o.length, o.batch * o.world)
-        return whole + (not o.drop_last and rest > o.rank)
-
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next iteration, and that of the sampler if it has a set_epoch."""
-        if self._resume is not None and self._resume["epoch"] != epoch:
-            self._resume = None
+        if self._loaded and self._state["epoch"] != epoch:
+            self._state, self._loaded = {}, False
         self._epoch = int(epoch)
         for part in (self.sampler, self.batch_sampler, getattr(self.batch_sampler, "sampler", None)):
-            if hasattr(part, "set_epoch") and self._order is None:
+            if hasattr(part, "set_epoch"):
                 part.set_epoch(epoch)
                 break
 
     def state_dict(self) -> Dict[str, Any]:
         """Returns the position after the last batch that the script has got, as plain values."""
-        if self._resume is not None:
-            return dict(self._resume)
-        if self._position is not None and not self._position.finished:
-            return dict(self._position.state)
-        return self._first_state(self._draw_seed())
+        return dict(self._state or self._first_state(self._draw_seed()))
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Makes the next iteration begin at the position of a state.
@@ -173,18 +161,17 @@ class DataLoader(data.DataLoader):
         for key in ("epoch", "seed", "position"):
             if not isinstance(state.get(key), int) or state[key] < 0:
                 raise ValueError(f"load_state_dict: {key} is {state.get(key)!r}, want an integer of at least 0")
-        self._resume, self._epoch = dict(state), state["epoch"]
+        self._state, self._loaded, self._epoch = dict(state), True, state["epoch"]
 
     def _first_state(self, seed: int) -> Dict[str, Any]:
         """Returns the state at the begin of the next epoch."""
-        state: Dict[str, Any] = {"shoal": 1, "epoch": self._epoch, "seed": seed, "position": 0}
+        state = {"shoal": 1, "kind": self._kind, "epoch": self._epoch, "seed": seed, "position": 0}
         if self._order is not None:
-            return dict(state, kind="order", length=self._order.length, shuffle=self._order.shuffle)
-        if not self._stream:
-            return dict(state, kind="sampler", sampler=None, rng=None)
+            return dict(state, length=self._order.length, shuffle=self._order.shuffle)
+        if self._kind == "sampler":
+            return dict(state, sampler=None, rng=None)
         args = getattr(self.dataset, "shoal_args", {})
-        return dict(state, kind="stream", num_workers=self.num_workers,
-                    ranks=[args.get("rank", 0), args.get("world", 1)])
+        return dict(state, num_workers=self.num_workers, ranks=[args.get("rank", 0), args.get("world", 1)])
 
     def _draw_seed(self) -> int:
         """Returns the seed of all epochs. It is drawn once."""
@@ -194,28 +181,18 @@ class DataLoader(data.DataLoader):
         return self.seed
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        state = self._resume or self._first_state(self._draw_seed())
-        self._resume, self.seed, self._epoch = None, state["seed"], state["epoch"] + 1
-        self._position = _Position(state)
-        return _Iterator(self, self._position)
-
-
-class _Position:
-    """The state after the last batch of an iteration."""
-
-    def __init__(self, state: Dict[str, Any]) -> None:
-        self.state, self.finished = dict(state), False
+        self._state = dict(self._state) if self._loaded else self._first_state(self._draw_seed())
+        self._loaded, self.seed, self._epoch = False, self._state["seed"], self._state["epoch"] + 1
+        return _Iterator(self, self._state)
 
 
 class _Iterator:
-    """One epoch of a loader."""
+    """One epoch of a loader. It changes the loader's state, which is empty after the last batch."""
 
-    def __init__(self, loader: DataLoader, position: _Position) -> None:
-        self.loader, self._at = loader, position
-        state = position.state
-        self._skip = state["position"] if state["kind"] == "stream" else 0
-        self._yielded = 0
-        self._marks: collections.deque = collections.deque()  # the states after the requested batches
+    def __init__(self, loader: DataLoader, state: Dict[str, Any]) -> None:
+        self.loader, self._state, seed = loader, state, _mix(state["seed"], state["epoch"])
+        self._skip = state["position"] if loader._kind == "stream" else 0
+        self._marks: collections.deque = collections.deque()  # the changes of the state, for each request
         self._fetcher = self._pool = None
         if loader._order is not None:
             loader._order.seed, loader._order.epoch = state["seed"], state["epoch"]
@@ -225,14 +202,15 @@ class _Iterator:
         if loader.num_workers == 0:
             for part in context.leaves(loader.dataset):
                 if isinstance(part, datasets.Stream):
-                    part._seed, part._iterations = _mix(state["seed"], state["epoch"]), 0
+                    part._seed, part._iterations = seed, 0
             self._fetcher = _DatasetKind.create_fetcher(
                 loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
             return
         self._pool = loader._pool
         if self._pool is None or not self._pool.next_epoch():
-            self._pool = _Pool(loader, _mix(state["seed"], state["epoch"]))
-        loader._pool = self._pool if loader.persistent_workers else None
+            self._pool = _Pool(loader, seed)
+        # The order of a stream depends on the epoch in which its workers begin, so they do not stay.
+        loader._pool = self._pool if loader.persistent_workers and loader._kind != "stream" else None
 
     def __iter__(self) -> "_Iterator":
         return self
@@ -241,32 +219,22 @@ class _Iterator:
         if self._fetcher is None and self._pool is None:
             raise StopIteration
         try:
-            batch = self._next()
-            while self._yielded <= self._skip and self._at.state["kind"] == "stream":
-                batch = self._next()
+            for _ in range(self._skip + 1):
+                batch = self._fetcher.fetch(self._draw()) if self._fetcher else self._pool.take(self._draw)
+                mark = self._marks.popleft()
+            if self.loader.pin_memory and torch.cuda.is_available():
+                batch = pinning.pin_memory(batch)
         except StopIteration:
-            self._at.finished = True
+            self._state.clear()
             self._close()
             raise
         except BaseException:
             self._close()
             raise
+        self._skip = 0
+        self._state.update(mark)
         if isinstance(batch, ExceptionWrapper):
             batch.reraise()
-        return batch
-
-    def _next(self) -> Any:
-        if self._fetcher is not None:
-            batch = self._fetcher.fetch(self._draw())
-            if self.loader.pin_memory and torch.cuda.is_available():
-                batch = pinning.pin_memory(batch)
-        else:
-            batch = self._pool.take(self._draw)
-        self._yielded += 1
-        if self._at.state["kind"] == "stream":
-            self._at.state["position"] = max(self._yielded, self._skip)
-        else:
-            self._at.state.update(self._marks.popleft())
         return batch
 
     def _draw(self) -> Any:
@@ -277,19 +245,19 @@ class _Iterator:
     def _close(self) -> None:
         """Ends the workers, unless they are persistent and the epoch is over."""
         pool, self._pool, self._fetcher = self._pool, None, None
-        if pool is not None and not (self._at.finished and self.loader.persistent_workers):
+        if pool is not None and (self._state or pool is not self.loader._pool):
             self.loader._pool = None
             pool.close()
 
 
 def _requests(loader: DataLoader, state: Dict[str, Any]) -> Iterator[tuple]:
     """Yields the requests to the workers, with the changes of the state after each."""
-    if state["kind"] == "order":
+    if loader._order is not None:
         for indices, position in loader._order.batches(state["position"]):
             yield indices if loader._auto_collation else indices[0], {"position": position}
-    elif state["kind"] == "stream":
-        while True:
-            yield [None] * loader.batch_size if loader._auto_collation else None, {}
+    elif loader._kind == "stream":
+        for n in itertools.count(1):
+            yield [None] * loader.batch_size if loader._auto_collation else None, {"position": n}
     else:
         yield from _sample(loader, state)
 
@@ -311,10 +279,7 @@ def _sample(loader: DataLoader, state: Dict[str, Any]) -> Iterator[tuple]:
     if state["sampler"] is not None:
         stateful[0].load_state_dict(state["sampler"])
         skip = 0
-    if type(loader._index_sampler) is data.BatchSampler and loader.batch_size is not None:
-        batches = _batched(iter(loader.sampler), loader.batch_size, loader.drop_last)  # draws none ahead
-    else:
-        batches = iter(loader._index_sampler)
+    batches = iter(loader._index_sampler)
     for n in itertools.count(start - skip + 1):
         indices = next(batches, None)
         if n == start - skip + 1 and state["rng"] is not before:
@@ -325,22 +290,12 @@ def _sample(loader: DataLoader, state: Dict[str, Any]) -> Iterator[tuple]:
             yield indices, {"position": n, "sampler": stateful[0].state_dict() if stateful else None}
 
 
-def _batched(it: Iterator[Any], n: int, drop_last: bool) -> Iterator[List[Any]]:
-    while True:
-        batch = list(itertools.islice(it, n))
-        if not batch or drop_last and len(batch) < n:
-            return
-        yield batch
-
-
 class _Worker:
     """A worker process, with queues of its own, because a killed process may hold a lock of a queue."""
 
     def __init__(self) -> None:
         self.sent: collections.deque = collections.deque()  # requests that are not answered
-        self.ready: collections.deque = collections.deque()  # batches in order
         self.arrived = 0  # the batches of this epoch
-        self.ended = False  # the stream is over in this epoch
         self.process: Any = None
 
     def start(self, pool: _Pool, slot: int) -> None:
@@ -360,25 +315,6 @@ class _Worker:
                 self.indices.put((-1, pool.like))
         for request in self.sent:
             self.indices.put(request)
-
-    def receive(self, pin: bool) -> None:
-        """Receives one message. A dead worker is an error of a class in _LOST."""
-        number, batch = self.batches.get()
-        if not self.sent or number != self.sent[0][0]:
-            return  # of an epoch that was left early, or of a part of the stream that had arrived
-        if isinstance(batch, loops._IterableDatasetStopIteration):
-            self.ended = True
-            self.sent.clear()
-            return
-        self.sent.popleft()
-        self.arrived += 1
-        self.ready.append(pinning.pin_memory(batch) if pin else batch)
-
-    def new_epoch(self) -> None:
-        self.sent.clear()
-        self.ready.clear()
-        self.arrived, self.ended = 0, False
-        self.indices.put(loops._ResumeIteration(None))
 
     def say_end(self) -> None:
         """Tells the process that the loader has ended. It does not wait for a lock of a killed process."""
@@ -404,21 +340,20 @@ _LOST = (EOFError, OSError, RuntimeError)
 
 
 class _Pool:
-    """The workers of a loader. It deals the requests in turn, and takes the batches in the same order."""
+    """The workers of a loader. The requests go to them in turn, and the batches are taken in the same order."""
 
     def __init__(self, loader: DataLoader, seed: int) -> None:
-        self.ctx = _choose_context(loader)  # which may make the workers persistent
+        self.ctx = context.for_loader(loader)  # which may make the workers persistent
         self.args = (loader._dataset_kind, loader.dataset,
                      (loader._auto_collation, loader.collate_fn, loader.drop_last), seed, loader.worker_init_fn)
         self.size, self.persistent, self.pid = loader.num_workers, loader.persistent_workers, os.getpid()
         self.holder = list(inspect.signature(loops._worker_loop).parameters)[1] == "dataset_holder"
         self.like = [None] * loader.batch_size if loader._auto_collation and loader.batch_size else None
-        self.pin = loader.pin_memory and torch.cuda.is_available()
         self.timeout, self.prefetch = loader.timeout or None, max(1, loader.prefetch_factor or 2)
         self.epochs = self._number = self._deaths = 0
+        self._turns: Optional[collections.deque] = None  # the workers with batches; None before the first
         self.workers: List[_Worker] = []
         self.close = weakref.finalize(self, _end_workers, self.workers, self.pid)
-        self._begin()
         try:
             for slot in range(self.size):
                 w = _Worker()
@@ -431,82 +366,72 @@ class _Pool:
                               "(ulimit -n), or use fewer workers") from e
             raise
 
-    def _begin(self) -> None:
-        self._turn = self._dealt = 0
-        self._exhausted = False
-        self._cycle = list(range(self.size))
-
     def next_epoch(self) -> bool:
         """Begins the next epoch of persistent workers. It returns False if there are none any more."""
         if not self.close.alive or self.pid != os.getpid():
             return False
-        self._begin()
         self.epochs += 1
+        self._turns = None
         for w in self.workers:
-            w.new_epoch()
+            w.sent.clear()
+            w.arrived = 0
+            w.indices.put(loops._ResumeIteration(None))
         return True
 
-    def take(self, draw: Any) -> Any:
+    def take(self, draw: Callable[[], Any]) -> Any:
         """Returns the next batch. It raises StopIteration after the last one."""
         if self.pid != os.getpid():
             raise RuntimeError(f"this iterator belongs to process {self.pid}, of which this one is a fork: "
                                "call iter() of the loader in this process")
-        while self._cycle:
-            self._deal(draw)
-            w = self.workers[self._cycle[self._turn]]
-            if w.ready:
-                self._turn, self._deaths = (self._turn + 1) % len(self._cycle), 0
-                return w.ready.popleft()
-            if w.sent:
-                self._wait()
-            else:  # this worker's part is over
-                del self._cycle[self._turn]
-                self._turn = self._turn % max(1, len(self._cycle))
+        if self._turns is None:
+            self._turns = collections.deque(self.workers)
+            for w in self.workers * self.prefetch:
+                self._request(w, draw)
+        while self._turns:
+            w = self._turns.popleft()
+            answer = self._receive(w)
+            if answer is not None:
+                self._turns.append(w)
+                self._request(w, draw)
+                return answer[1]
         raise StopIteration
 
-    def _deal(self, draw: Any) -> None:
-        """Requests batches, as long as the worker whose turn it is has fewer than prefetch_factor."""
-        active = [w for w in self.workers if not w.ended]
-        blocked = 0
-        while not self._exhausted and active and blocked < self.size:
-            w = self.workers[self._dealt % self.size]
-            if w.ended:
-                self._dealt, blocked = self._dealt + 1, blocked + 1
-                continue
-            if len(w.sent) + len(w.ready) >= self.prefetch:
-                if self.args[0] != _DatasetKind.Iterable:
-                    return
-                self._dealt, blocked = self._dealt + 1, blocked + 1
-                continue
-            try:
-                request = (self._number, draw())
-            except StopIteration:
-                self._exhausted = True
-                return
-            self._number, self._dealt, blocked = self._number + 1, self._dealt + 1, 0
-            w.sent.append(request)
-            w.indices.put(request)
+    def _request(self, w: _Worker, draw: Callable[[], Any]) -> None:
+        """Requests a batch, if there is another one."""
+        try:
+            request = (self._number, draw())
+        except StopIteration:
+            return
+        self._number += 1
+        w.sent.append(request)
+        w.indices.put(request)
 
-    def _wait(self) -> None:
-        """Waits until a worker has sent a message, or has died."""
-        busy = [w for w in self.workers if w.sent]
-        waited = [x for w in busy for x in (w.batches._reader, w.process.sentinel)]
-        ready = multiprocessing.connection.wait(waited, self.timeout)
-        if not ready:
-            raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
-        for w in busy:
+    def _receive(self, w: _Worker) -> Optional[tuple]:
+        """Returns the answer to the first request of a worker, or None if there are no more batches."""
+        while w.sent:
+            if not multiprocessing.connection.wait([w.batches._reader, w.process.sentinel], self.timeout):
+                raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
             try:
-                while w.sent and w.batches._reader.poll(0):
-                    w.receive(self.pin)
+                answer = w.batches.get() if w.batches._reader.poll(0) else None
             except _LOST:
                 w.process.join(5)
                 if w.process.exitcode is None:
                     raise
-            if w.sent and w.process.exitcode is not None:
+                answer = None
+            if answer is None:
                 self._replace(w)
+            elif answer[0] == w.sent[0][0]:  # others are of an epoch or a stream that began anew
+                if isinstance(answer[1], loops._IterableDatasetStopIteration):
+                    w.sent.clear()
+                    break
+                w.sent.popleft()
+                w.arrived, self._deaths = w.arrived + 1, 0
+                return answer
+        return None
 
     def _replace(self, w: _Worker) -> None:
         """Starts another process in place of a dead one."""
+        w.process.join()
         status, self._deaths = w.process.exitcode, self._deaths + 1
         if self._deaths > _DEATHS:
             how, hint = f"exited with status {status}", "its error is on stderr"
@@ -529,14 +454,3 @@ def _end_workers(workers: List[_Worker], pid: int) -> None:
         w.say_end()
     for w in workers:
         w.end(deadline - time.monotonic())
-
-
-def _choose_context(loader: DataLoader) -> Any:
-    """Returns a context with Go workers if Go may know the data set, and otherwise the loader's own."""
-    ctx = loader.multiprocessing_context
-    known = ("torchvision.datasets.", "datasets.arrow_dataset", "torch.utils.data.dataset")
-    if (isinstance(ctx, context.Context) or context.programs_for(loader.dataset)
-            or not all(type(s).__module__.startswith(known) for s in context.leaves(loader.dataset))
-            or context.why_python(loader.dataset, loader.collate_fn, loader.worker_init_fn)):
-        return ctx or multiprocessing.get_context()
-    return context.get_context(ctx)

@@ -39,11 +39,15 @@ func (d *Decoder) decodeBaselineBlock(c *component, at int) bool {
 	return true
 }
 
-// draw writes the pixels of a block. alone means that all coefficients except the first are zero;
-// they must be zero then.
+// draw writes the pixels of a block, if they are needed. alone means that all coefficients except
+// the first are zero; they must be zero then.
 func (d *Decoder) draw(c *component, at int, b *block, alone bool) {
+	y, x := at/c.across, at%c.across
+	if y < c.begin[0] || y >= c.end[0] || x < c.begin[1] || x >= c.end[1] {
+		return
+	}
 	stride := c.size * c.across
-	dst := c.plane[at/c.across*c.size*stride+at%c.across*c.size:]
+	dst := c.plane[y*c.size*stride+x*c.size:]
 	switch {
 	case alone || c.size == 1:
 		pixel.Flat(b[0], c.quant[0], dst, stride, c.size)

@@ -13,6 +13,9 @@ type Decoder struct {
 	// Scale returns the reduction factor for an image of h×w pixels, which must be 1, 2, 4 or 8.
 	// nil means 1. Decode returns its error.
 	Scale func(h, w int) (int, error)
+	// Window returns the part of a decoded image of h×w pixels that the caller needs. The other
+	// pixels are undefined. It must be within the image. nil means the whole image.
+	Window func(h, w int) Window
 
 	data []byte
 	pos  int
@@ -32,6 +35,9 @@ type Decoder struct {
 	components [4]component // kept to reuse their memory
 }
 
+// A Window is a part of an image: h×w pixels that begin in row y and column x.
+type Window struct{ Y, X, H, W int }
+
 // header holds the properties of an image.
 type header struct {
 	w, h        int // of the decoded image
@@ -45,6 +51,7 @@ type header struct {
 	scans       int
 	dst         []uint8
 	channels    int
+	window      Window
 }
 
 // A component is a plane of an image, which may be subsampled.
@@ -58,6 +65,8 @@ type component struct {
 	coded  [2]int // blocks in a row, and in a column, within the image
 	across int    // blocks in a row of whole MCUs
 	down   int
+	begin  [2]int  // first row and column of the blocks that are needed
+	end    [2]int  // row and column after the last of them
 	plane  []uint8 // size²·across·down pixels
 	blocks []block // of a progressive image
 	dc, ac *huffman

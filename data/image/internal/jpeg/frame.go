@@ -84,6 +84,7 @@ func (d *Decoder) allocateComponents(place pixel.Place) error {
 	if blocks > 8*len(d.data) { // a block has at least one bit
 		return fmt.Errorf("%w: it cannot hold %d×%d pixels", pixel.ErrTruncated, fullW, fullH)
 	}
+	d.setWindow()
 	var err error
 	if d.dst, err = place(d.channels, d.h, d.w); err != nil {
 		return err
@@ -97,6 +98,31 @@ func (d *Decoder) allocateComponents(place pixel.Place) error {
 		}
 	}
 	return nil
+}
+
+// windowMargin is the number of pixels of a component around the window that upsampling needs, or that
+// it computes otherwise at the edge of a row.
+const windowMargin = 2
+
+// setWindow sets the window, and the blocks that it needs.
+func (d *Decoder) setWindow() {
+	d.window = Window{0, 0, d.h, d.w}
+	if d.Window != nil {
+		d.window = d.Window(d.h, d.w)
+	}
+	for i := range d.planes {
+		c := &d.components[i]
+		y, x := spanOf(d.window.Y, d.window.H, d.maxV*d.size/(c.v*c.size), c.hgt),
+			spanOf(d.window.X, d.window.W, d.maxH*d.size/(c.h*c.size), c.w)
+		c.begin = [2]int{y[0] / c.size, x[0] / c.size}
+		c.end = [2]int{ceilDiv(y[1], c.size), ceilDiv(x[1], c.size)}
+	}
+}
+
+// spanOf returns the first of a component's pixels that n pixels of the image from at on need, and the
+// one after the last. times is the subsampling factor, and size the number of pixels that there are.
+func spanOf(at, n, times, size int) [2]int {
+	return [2]int{max(0, at/times-windowMargin), min(size, ceilDiv(at+n, times)+windowMargin)}
 }
 
 // applyScale applies the reduction factor that Scale returns.

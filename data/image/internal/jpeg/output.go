@@ -25,8 +25,8 @@ func (d *Decoder) writeImage() error {
 			}
 		}
 	}
-	for y := range d.h {
-		d.writeRow(y)
+	for y := range d.window.H {
+		d.writeRow(d.window.Y + y)
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func (c *component) checkComplete() error {
 	return nil
 }
 
-// writeRow writes row y of the image.
+// writeRow writes the columns of row y of the image that are needed.
 func (d *Decoder) writeRow(y int) {
 	var in [4][]uint8
 	for i := range d.planes {
@@ -72,8 +72,10 @@ func (d *Decoder) writeRow(y int) {
 	}
 }
 
-// planeRow returns row y of plane c of the image.
-func (d *Decoder) planeRow(c, y int) []uint8 { return d.dst[(c*d.h+y)*d.w:][:d.w] }
+// planeRow returns the needed columns of row y of plane c of the image.
+func (d *Decoder) planeRow(c, y int) []uint8 {
+	return d.dst[(c*d.h+y)*d.w+d.window.X:][:d.window.W]
+}
 
 // colorRows returns the rows that receive the colors of row y: rows of the image, or buffers if the
 // image is grey.
@@ -81,8 +83,9 @@ func (d *Decoder) colorRows(y int) (r, g, b []uint8) {
 	if d.channels == 3 {
 		return d.planeRow(0, y), d.planeRow(1, y), d.planeRow(2, y)
 	}
-	d.aside = resizeSlice(d.aside, 3*d.w)
-	return d.aside[:d.w], d.aside[d.w:][:d.w], d.aside[2*d.w:][:d.w]
+	n := d.window.W
+	d.aside = resizeSlice(d.aside, 3*n)
+	return d.aside[:n], d.aside[n:][:n], d.aside[2*n:][:n]
 }
 
 // isYCC reports whether the first three components are luma and chroma.
@@ -116,21 +119,23 @@ func inkToColor(ink, black uint8) uint8 {
 	return uint8(max(0, int(black)-(t>>8+t)>>8))
 }
 
-// upsampledRow returns row y of component i, upsampled to the width of the image. The row must not
-// be modified, and the next call for the component may overwrite it.
+// upsampledRow returns the needed columns of row y of component i, upsampled to the size of the
+// image. The row must not be modified, and the next call for the component may overwrite it.
 func (d *Decoder) upsampledRow(i, y int) []uint8 {
 	c := &d.components[i]
 	across, down := d.maxH*d.size/(c.h*c.size), d.maxV*d.size/(c.v*c.size)
 	if across == 1 && down == 1 {
-		return c.planeRow(y)[:d.w]
+		return c.planeRow(y)[d.window.X:][:d.window.W]
 	}
+	span := spanOf(d.window.X, d.window.W, across, c.w)
 	d.rows[i] = resizeSlice(d.rows[i], 4*c.w)
 	buf := d.rows[i]
-	near := c.planeRow(y / down)
-	far := c.planeRow(max(0, min(c.hgt-1, y/down+2*(y%down)-1)))
+	near := c.planeRow(y / down)[span[0]:span[1]]
+	far := c.planeRow(max(0, min(c.hgt-1, y/down+2*(y%down)-1)))[span[0]:span[1]]
+	first := d.window.X - span[0]*across
 	switch {
 	case d.size == 1: // libjpeg repeats pixels in this case
-		repeatPixels(buf[:d.w], near, across)
+		repeatPixels(buf[:first+d.window.W], near, across)
 	case across == 2 && down == 1:
 		pixel.Upsample(buf, near)
 	case across == 2 && down == 2:
@@ -138,9 +143,9 @@ func (d *Decoder) upsampledRow(i, y int) []uint8 {
 	case across == 1 && down == 2:
 		pixel.UpsampleDown(buf, near, far, y%2 == 1)
 	default:
-		repeatPixels(buf[:d.w], near, across)
+		repeatPixels(buf[:first+d.window.W], near, across)
 	}
-	return buf[:d.w]
+	return buf[first:][:d.window.W]
 }
 
 // repeatPixels widens a row: each pixel of src is written the given number of times.

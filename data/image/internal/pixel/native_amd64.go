@@ -1,8 +1,6 @@
 package pixel
 
 import (
-	"slices"
-
 	"golang.org/x/sys/cpu"
 
 	"github.com/shoal-mp/shoal/internal/kernel/asm"
@@ -97,11 +95,13 @@ var avx2 = loops{
 		columnPortable(dst[m:], src[m:], stride, weights)
 	},
 	row: func(dst, src []uint8, w *Weights) {
-		if len(dst) == 0 {
-			return
+		m := len(dst) &^ 3
+		if m > 0 {
+			_, _ = src[int(w.last)+w.Taps-1], w.halves[2*m*w.Taps-1]
+			asm.RowAVX2(m, w.Taps, &w.First[0], &w.halves[0], &src[0], &dst[0])
 		}
-		_ = src[int(slices.Max(w.First))+w.Taps-1]
-		asm.RowAVX2(len(dst), w.Taps, &w.First[0], &w.Weight[0], &src[0], &dst[0])
+		rest := w.Part(m, len(dst)-m)
+		rowPortable(dst[m:], src, &rest)
 	},
 	bytes:  mirrorBy(16, asm.MirrorBytesAVX2),
 	floats: mirrorBy(8, asm.MirrorFloatsAVX2),

@@ -1,8 +1,6 @@
 package pixel
 
 import (
-	"slices"
-
 	"github.com/shoal-mp/shoal/internal/kernel/asm"
 )
 
@@ -98,7 +96,7 @@ var neon = loops{
 		if len(dst) == 0 {
 			return
 		}
-		_ = src[int(slices.Max(w.First))+w.Taps-1]
+		_ = src[int(w.last)+w.Taps-1]
 		asm.RowNEON(len(dst), w.Taps, &w.First[0], &w.Weight[0], &src[0], &dst[0])
 	},
 	bytes:  mirrorBy(16, asm.MirrorBytesNEON),

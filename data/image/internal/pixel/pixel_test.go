@@ -67,7 +67,10 @@ func outputs(n int) map[string]any {
 			w.Weight = append(w.Weight, int32(r.IntN(pixel.One/3))-pixel.One/8)
 		}
 	}
+	w.Prepare()
 	pixel.Row(fresh("row", n), noise(r, n+16), &w)
+	part := w.Part(n/3, n-n/3)
+	pixel.Row(fresh("row part", n-n/3), noise(r, n+16), &part)
 	return all
 }
 

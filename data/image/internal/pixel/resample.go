@@ -1,5 +1,7 @@
 package pixel
 
+import "slices"
+
 // weightBits is the precision of weights, the same as Pillow's for images of bytes: 32 bits, minus
 // 8 for a pixel and 2 as reserve.
 const weightBits = 32 - 8 - 2
@@ -7,11 +9,37 @@ const weightBits = 32 - 8 - 2
 // One is the weight 1.0.
 const One = 1 << weightBits
 
-// Weights define each pixel of a resampled row as a weighted sum of source pixels.
+// Weights define each pixel of a resampled row as a weighted sum of source pixels. Prepare must be
+// called before [Row].
 type Weights struct {
 	Taps   int     // weights per pixel; a multiple of 8, padded with zeros
 	First  []int32 // first source pixel, for each pixel
 	Weight []int32 // Taps for each pixel
+
+	halves []int16 // eight weights at a time: their lower halfBits, and then the other bits
+	last   int32   // the largest of First
+}
+
+// halfBits is the number of bits of the lower halves of weights.
+const halfBits = 11
+
+// Prepare computes what [Row] needs. It must be called again after a change.
+func (w *Weights) Prepare() {
+	w.halves = slices.Grow(w.halves[:0], 2*len(w.Weight))[:2*len(w.Weight)]
+	for i, v := range w.Weight {
+		at := i&^7*2 + i&7
+		w.halves[at], w.halves[at+8] = int16(v&(1<<halfBits-1)), int16(v>>halfBits)
+	}
+	w.last = 0
+	for _, first := range w.First {
+		w.last = max(w.last, first)
+	}
+}
+
+// Part returns the weights of n pixels from pixel x on. The weights must be prepared.
+func (w *Weights) Part(x, n int) Weights {
+	from, to := x*w.Taps, (x+n)*w.Taps
+	return Weights{w.Taps, w.First[x:][:n], w.Weight[from:to], w.halves[2*from : 2*to], w.last}
 }
 
 // At returns the weights of pixel i.

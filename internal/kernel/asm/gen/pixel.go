@@ -544,6 +544,10 @@ func column() {
 
 // row writes weighted sums of adjacent pixels.
 func row() {
+	if !onARM64 {
+		rowOfHalves()
+		return
+	}
 	pixels("RowAVX2", "n, taps int, first, weights *int32, src, dst *uint8",
 		"writes n pixels, each the sum of taps, a multiple of 8, from its first on, times its weights of 22 bits.")
 	n, taps, first, weights, src, dst := pointer("n"), pointer("taps"), pointer("first"), pointer("weights"),
@@ -579,6 +583,60 @@ func row() {
 		VPEXTRB(Imm(0), high, at(dst, 0))
 		ADDQ(Imm(4), first)
 		INCQ(dst)
+	})
+}
+
+// rowOfHalves is row with weights in two halves, because the processor multiplies and adds numbers of
+// 16 bits much faster. Each register has eight products of the lower halves and eight of the upper
+// ones.
+func rowOfHalves() {
+	pixels("RowAVX2", "n, taps int, first *int32, halves *int16, src, dst *uint8",
+		"writes n pixels, a multiple of 4, each the sum of taps, a multiple of 8, from its first on, times its weights "+
+			"of 22 bits. Of eight weights, halves has the lower 11 bits of each, and then the others.")
+	n, taps, first, halves, src, dst := pointer("n"), pointer("taps"), pointer("first"), pointer("halves"),
+		pointer("src"), pointer("dst")
+	half, zero := XMM(), YMM()
+	VMOVDQU(words("Half22", 1<<21), half)
+	VPXOR(zero, zero, zero)
+	loop(n, 4, func() {
+		var sums [4]reg.VecVirtual
+		for i := range sums {
+			x, from, k := YMM(), GP64(), GP64()
+			products := func(to reg.VecVirtual) {
+				VPBROADCASTQ(at(from, 0), x)
+				VPUNPCKLBW(zero, x, x)
+				VPMADDWD(at(halves, 0), x, to)
+				ADDQ(Imm(32), halves)
+			}
+			sums[i] = YMM()
+			MOVLQSX(at(first, 4*i), from)
+			ADDQ(src, from)
+			MOVQ(taps, k)
+			products(sums[i])
+			more, end := fmt.Sprint("taps", i), fmt.Sprint("end", i)
+			Label(more)
+			SUBQ(Imm(8), k)
+			JZ(LabelRef(end))
+			ADDQ(Imm(8), from)
+			products(x)
+			VPADDD(x, sums[i], sums[i])
+			JMP(LabelRef(more))
+			Label(end)
+		}
+		VPHADDD(sums[1], sums[0], sums[0])
+		VPHADDD(sums[3], sums[2], sums[2])
+		VPHADDD(sums[2], sums[0], sums[0])
+		high, low := XMM(), sums[0].AsX()
+		VEXTRACTI128(Imm(1), sums[0], high)
+		VPSLLD(Imm(11), high, high)
+		VPADDD(low, high, high)
+		VPADDD(half, high, high)
+		VPSRAD(Imm(22), high, high)
+		VPACKSSDW(high, high, high)
+		VPACKUSWB(high, high, high)
+		VMOVD(high, at(dst, 0))
+		ADDQ(Imm(16), first)
+		ADDQ(Imm(4), dst)
 	})
 }
 
