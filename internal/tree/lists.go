@@ -18,7 +18,7 @@ type list struct {
 // An empty list counts as a row without elements.
 func listOf(v any) (l list, ok bool) {
 	if t, ok := v.(*tensor.Tensor); ok {
-		return list{row: t, depth: 1}, t != nil && !isClosed(t) && t.Dims() > 0
+		return list{row: t, depth: 1}, t != nil && !IsClosed(t) && t.Dims() > 0
 	}
 	if t := rowTensor(v); t != nil {
 		return list{row: t, depth: 1}, true

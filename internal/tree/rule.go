@@ -96,7 +96,7 @@ func isListOfRows(v any) bool {
 	items, ok := v.([]any)
 	for _, item := range items {
 		t, isTensor := item.(*tensor.Tensor)
-		if isTensor && (t == nil || isClosed(t) || t.Dims() == 0) || !isTensor && !isListOfRows(item) {
+		if isTensor && (t == nil || IsClosed(t) || t.Dims() == 0) || !isTensor && !isListOfRows(item) {
 			return false
 		}
 	}
