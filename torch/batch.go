@@ -161,9 +161,9 @@ func (w *loaderWorker) fetchValues(ctx context.Context, next func() (any, error,
 	return w.collateSamples(ctx, samples, nil, !w.collate)
 }
 
-// fetchRows makes a batch of n samples of a stream. It copies each sample when it comes, while it is
-// in the CPU cache, and so that its memory serves for the next one. A sample with another layout
-// than the first is an error after the last sample, as in Python.
+// fetchRows makes a batch of n samples of a stream. It copies each sample when it comes, while
+// it is in the CPU cache, and so that its memory serves for the next one. A sample with another
+// layout than the first is an error after the last sample, as in Python.
 func (w *loaderWorker) fetchRows(ctx context.Context, next func() (any, error, bool), first data.Sample, n int) (_ any,
 	err error) {
 	batch, err := w.allocateRows(first, n, w.collate)

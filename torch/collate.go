@@ -184,8 +184,8 @@ func (w *loaderWorker) countSource(labeled bool) {
 // hasLabels reports whether all data sets that the worker reads have labels: see [Child.Labeled].
 func (w *loaderWorker) hasLabels() bool { return w.labeled > 0 && w.labeled == w.sources }
 
-// withLabels returns samples with an int64 for each label, if the data sets have labels. A sample is
-// then an array, which is encoded as a tuple.
+// withLabels returns samples with an int64 for each label, if the data sets have labels. A
+// sample is then an array, which is encoded as a tuple.
 func (w *loaderWorker) withLabels(samples []any) []any {
 	if !w.hasLabels() {
 		return samples

@@ -10,10 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Note [Columns] Package tree makes a tensor of each number and each string of a sample, before it
-// stacks them. For rows of a table that takes longer than to read them. A columnPlan therefore
-// collates samples of common types directly: dicts and lists of tensors, numbers, bools and strings.
-// It gives up on everything that is unusual or wrong. Package tree then decides, and has the errors.
+// Note [Columns] Package tree makes a tensor of each number and each string of a sample, before
+// it stacks them. For rows of a table that takes longer than to read them. A columnPlan
+// therefore collates samples of common types directly: dicts and lists of tensors, numbers,
+// bools and strings. It gives up on everything that is unusual or wrong. Package tree then
+// decides, and has the errors.
 
 // A columnPlan plans the tensors of a batch, like default_collate of PyTorch.
 type columnPlan struct {
@@ -21,7 +22,8 @@ type columnPlan struct {
 	fills  []func(to *tensor.Tensor)
 }
 
-// A columnBuilder returns the part of a batch that it has planned. all are the tensors of the batch.
+// A columnBuilder returns the part of a batch that it has planned. all are the tensors of the
+// batch.
 type columnBuilder func(all []*tensor.Tensor) any
 
 // collateColumns collates samples, of which there must be at least one. ok is false if it has given
@@ -121,8 +123,10 @@ func (p *columnPlan) planTensors(values []any, first *tensor.Tensor) (columnBuil
 	rows := make([]*tensor.Tensor, len(values))
 	for row, v := range values {
 		t, ok := v.(*tensor.Tensor)
-		if !ok || t == nil || tree.IsClosed(t) || t.DType() != first.DType() || !slices.Equal(t.Shape(), first.Shape()) ||
-			t.Device() != nil || !t.IsContiguous() {
+		if !ok || t == nil || tree.IsClosed(t) || t.Device() != nil || !t.IsContiguous() {
+			return nil, false
+		}
+		if t.DType() != first.DType() || !slices.Equal(t.Shape(), first.Shape()) {
 			return nil, false
 		}
 		rows[row] = t

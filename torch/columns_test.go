@@ -138,7 +138,8 @@ func TestColumns_GiveUpOnWhatIsWrong(t *testing.T) {
 	closed.Close()
 	w := &loaderWorker{collate: true}
 	for _, samples := range [][]any{
-		{nil}, {int64(1), 2.0}, {"a", []byte("b")}, {closed}, {map[string]any{"a": int64(1)}, map[string]any{"b": int64(1)}},
+		{nil}, {int64(1), 2.0}, {"a", []byte("b")}, {closed},
+		{map[string]any{"a": int64(1)}, map[string]any{"b": int64(1)}},
 		{map[string]any{"a": int64(1)}, map[string]any{}}, {map[string]any{}}, {[]any{}}, {[]any{int64(1)}, []any{}},
 		{tensor.New(tensor.Float32, 2), tensor.New(tensor.Float32, 3)},
 		{tensor.New(tensor.Float32, 2), tensor.New(tensor.Float64, 2)}, {tensor.New(tensor.Float32, 2), nil},
@@ -154,12 +155,14 @@ func TestColumns_GiveUpOnWhatIsWrong(t *testing.T) {
 // others.
 func TestLabels_AreIntsInSingleSamples(t *testing.T) {
 	sample := func() any {
-		return data.Sample{tensor.New(tensor.Float32, 1, 2), tensor.FromSlice([]int64{7}), tensor.FromSlice([]float64{1})}
+		return data.Sample{tensor.New(tensor.Float32, 1, 2), tensor.FromSlice([]int64{7}),
+			tensor.FromSlice([]float64{1})}
 	}
 	for _, c := range []struct {
 		labeled []bool
 		want    bool
-	}{{nil, false}, {[]bool{true}, true}, {[]bool{true, true}, true}, {[]bool{true, false}, false}, {[]bool{false}, false}} {
+	}{{nil, false}, {[]bool{true}, true}, {[]bool{true, true}, true}, {[]bool{true, false}, false},
+		{[]bool{false}, false}} {
 		w := new(loaderWorker)
 		for _, labeled := range c.labeled {
 			w.countSource(labeled)

@@ -181,18 +181,6 @@ type shardOptions struct {
 	Equal   bool   `torch:"equal"`
 }
 
-// A rowDecoder decodes images directly to the rows of batches.
-type rowDecoder struct {
-	datasets.ImageDecoder
-	row func() (data.Batch, int) // see [torch.Worker]
-}
-
-// Decode decodes the image and the class of a record.
-func (d rowDecoder) Decode(ctx context.Context, r datasets.Record) (data.Sample, error) {
-	into, k := d.row()
-	return d.DecodeRow(ctx, r, into, k)
-}
-
 // shuffleBuffer is the size of the shuffle buffer for shuffle=True, in records.
 const shuffleBuffer = 1000
 
@@ -222,11 +210,7 @@ func shardsOf(w torch.Worker) (s shardSet, err error) {
 	if w.Trial { // the first sample of all
 		s.part, buffer, s.Equal = data.Part{Count: 1}, 0, false
 	}
-	decoder := datasets.Decoder(datasets.ImageDecoder{Channels: p.Channels, Steps: steps})
-	if w.Row != nil {
-		decoder = rowDecoder{decoder.(datasets.ImageDecoder), w.Row}
-	}
-	s.Stream = datasets.NewShardsWith(decoder,
+	s.Stream = datasets.NewShardsWith(datasets.ImageDecoder{Channels: p.Channels, Steps: steps, Row: w.Row},
 		datasets.ShardOptions{Shuffle: buffer, Equal: s.Equal}, paths...)
 	return s, nil
 }

@@ -95,34 +95,25 @@ func (e *imageScratch) decodeRow(into *tensor.Tensor, k int, steps image.Pipelin
 	return err
 }
 
-// decodeNear decodes a file into row k of a tensor of images, if the image fits, and otherwise to a new
-// tensor.
+// decodeNear decodes a file into row k of a tensor of images, if the image fits, and otherwise to a
+// new tensor.
 func (e *imageScratch) decodeNear(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int,
 	r *rand.Rand) (*tensor.Tensor, error) {
-	pixels, numbers := rowOf(into, k)
 	im := &e.image
-	if err := steps.MakeIn(pixels, numbers, im, file, cmp.Or(channels, 3), r); err != nil {
-		return nil, err
-	}
-	defer func() { im.Pix, im.Numbers = nil, nil }() // they may alias the row
-	dt := tensor.Uint8
-	if im.Numbers != nil {
-		dt = tensor.Float32
-	}
-	if dt != into.DType() || !slices.Equal(into.Shape()[1:], []int{im.C, im.H, im.W}) {
+	pixels, numbers := rowOf(into, k)
+	err := steps.Write(pixels, numbers, im, file, cmp.Or(channels, 3), r)
+	switch {
+	case err != nil && im.Finished: // it has another size or type than the row
 		return e.copyTensor(), nil
+	case err != nil:
+		return nil, err
+	case !slices.Equal(into.Shape()[1:], []int{im.C, im.H, im.W}): // but as many pixels
+		row := into.Select(0, k)
+		defer row.Close()
+		return row.Clone().Reshape(im.C, im.H, im.W), nil
 	}
-	copyOver(pixels, im.Pix)
-	copyOver(numbers, im.Numbers)
 	into.Touch()
 	return into.Select(0, k), nil
-}
-
-// copyOver copies a result to its row, unless it is there already.
-func copyOver[T any](row, made []T) {
-	if len(row) > 0 && &row[0] != &made[0] {
-		copy(row, made)
-	}
 }
 
 // labelTensor returns a tensor without dimensions, for a label.

@@ -20,6 +20,11 @@ type ImageDecoder struct {
 	Channels  int // 3, or 1 for grey; 0 means 3
 	MaxPixels int // 0 means image.DefaultMaxPixels
 	Steps     image.Pipeline
+
+	// Row, if not nil, returns the batch and the row to which the next image may be written. The
+	// image of the sample is then a view of that row of the first tensor, if it fits. The batch may
+	// be nil. Row does not go to other processes.
+	Row func() (into data.Batch, row int) `wire:"-"`
 }
 
 // imageKinds lists the extensions of image files.
@@ -35,12 +40,6 @@ func (ImageDecoder) wantsRecord(r Record) bool {
 // Decode decodes the image and the class. It returns an error that wraps [data.ErrShape] if either
 // is missing or the class is not a number.
 func (d ImageDecoder) Decode(ctx context.Context, r Record) (data.Sample, error) {
-	return d.DecodeRow(ctx, r, nil, 0)
-}
-
-// DecodeRow is [ImageDecoder.Decode], and writes the image to row k of the first tensor of a batch, if
-// it fits. The image of the sample is then a view of that row. into may be nil.
-func (d ImageDecoder) DecodeRow(ctx context.Context, r Record, into data.Batch, k int) (data.Sample, error) {
 	var file []byte
 	for _, kind := range imageKinds {
 		if f, ok := r.Files[kind]; ok {
@@ -58,7 +57,7 @@ func (d ImageDecoder) DecodeRow(ctx context.Context, r Record, into data.Batch, 
 	defer imageScratches.Put(e)
 	e.image.MaxPixels = d.MaxPixels
 	var picture *tensor.Tensor
-	if len(into) > 0 {
+	if into, k := d.nextRow(); len(into) > 0 {
 		picture, err = e.decodeNear(into[0], k, d.Steps, file, d.Channels, data.Rand(ctx))
 	} else {
 		picture, err = e.decodeTensor(d.Steps, file, d.Channels, data.Rand(ctx))
@@ -67,4 +66,12 @@ func (d ImageDecoder) DecodeRow(ctx context.Context, r Record, into data.Batch, 
 		return nil, err
 	}
 	return data.Sample{picture, labelTensor(class)}, nil
+}
+
+// nextRow returns the row for the next image, or a nil batch.
+func (d ImageDecoder) nextRow() (into data.Batch, row int) {
+	if d.Row == nil {
+		return nil, 0
+	}
+	return d.Row()
 }

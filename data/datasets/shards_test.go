@@ -598,8 +598,8 @@ func TestRecords_PassesOverWhatIsNoFile(t *testing.T) {
 const bzipped = "QlpoOTFBWSZTWVdw7KcAAGh7gMmAAADAAW2AAAhiAZ5ACAggAFQ0gTATADQSSIGmmnqDEH15EEIOsEIQ9n0HnLNAhg" +
 	"YfeIosI5ggmlLRQGMgkVzo99M+m+BEQHhdyRThQkFdw7Kc"
 
-// TestImageDecoder_WritesToARow compares samples in a row of a batch with other samples. An image that
-// does not fit the row comes in memory of its own.
+// TestImageDecoder_WritesToARow compares samples in a row of a batch with other samples. An
+// image that does not fit the row comes in memory of its own.
 func TestImageDecoder_WritesToARow(t *testing.T) {
 	for _, steps := range []image.Pipeline{nil, {image.CenterCrop(8, 6)}, {image.CenterCrop(8, 6), image.ToTensor},
 		{image.ToTensor, image.RandomErasing{P: 1}}, {image.CenterCrop(8, 6), image.RandomHorizontalFlip(1)}} {
@@ -618,7 +618,9 @@ func TestImageDecoder_WritesToARow(t *testing.T) {
 			}
 			for _, dt := range []tensor.DType{like[0].DType(), tensor.Uint8, tensor.Float64} {
 				into := data.Batch{tensor.New(dt, append([]int{3}, like[0].Shape()...)...), tensor.New(tensor.Int64, 3)}
-				got, err := d.DecodeRow(data.WithSample(t.Context(), data.Info{}, 2), other, into, 1)
+				near := d
+				near.Row = func() (data.Batch, int) { return into, 1 }
+				got, err := near.Decode(data.WithSample(t.Context(), data.Info{}, 2), other)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -27,6 +27,7 @@ type Image struct {
 	// its size, with at least DraftH rows and DraftW columns. This is faster, and the pixels equal
 	// those from Pillow's draft. Other formats are always decoded at full size.
 	DraftH, DraftW int
+	Finished       bool // all steps of the latest [Pipeline.Write] have been applied
 
 	own, spare     []uint8 // buffers for Pix, used alternately
 	floats         []float32
@@ -66,8 +67,8 @@ func reductionFactor(h, w int, leastH, leastW float64) int {
 	return 1
 }
 
-// decode is Decode with callbacks for a JPEG: draft returns the reduction factor, and window the part
-// of the image that is needed. Both may be nil.
+// decode is Decode with callbacks for a JPEG: draft returns the reduction factor, and window the
+// part of the image that is needed. Both may be nil.
 func (im *Image) decode(data []byte, channels int, window func(h, w int) jpeg.Window,
 	draft func(h, w int) int) error {
 	if channels != 1 && channels != 3 {

@@ -83,13 +83,13 @@ func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 	return im.Decode(data, channels)
 }
 
-// MakeIn is [Pipeline.Make], and may use the memory of a row of a batch for the result. The row must
-// be passed as numbers if the pipeline contains a [Normalize], and as pixels otherwise; the other must
-// be nil. The result is in the row if it has the row's length and the last step does not work in
-// place. The caller must not use im any more when the row has another owner. If data is nil, the steps
-// start with the current image of im, such as one from [Image.SetPacked].
-func (p Pipeline) MakeIn(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
-	im.row, im.numbers, im.last = pixels, numbers, len(p) == 0
+// Write is [Pipeline.Make] with the result in a row of a batch. The row must be passed as numbers
+// if the pipeline contains a [Normalize], and as pixels otherwise; the other must be nil. If the
+// last step does not work in place, it writes to the row directly. If data is nil, the steps start
+// with the current image of im, such as one from [Image.SetPacked]. The error wraps [ErrSize] if
+// the row has another length than the image, which im then has.
+func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
+	im.row, im.numbers, im.last, im.Finished = pixels, numbers, len(p) == 0, false
 	defer func() { im.row, im.numbers, im.last = nil, nil, false }()
 	if data != nil {
 		if err := p.decode(im, data, channels); err != nil {
@@ -97,15 +97,10 @@ func (p Pipeline) MakeIn(pixels []uint8, numbers []float32, im *Image, data []by
 		}
 	}
 	im.last = true
-	return p.Apply(im, r)
-}
-
-// Write is [Pipeline.MakeIn] with the result in the row in any case. The error wraps [ErrSize] if the
-// row has another length than the image.
-func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
-	if err := p.MakeIn(pixels, numbers, im, data, channels, r); err != nil {
+	if err := p.Apply(im, r); err != nil {
 		return err
 	}
+	im.Finished = true
 	if err := copyResult(pixels, im.Pix); err != nil {
 		return fmt.Errorf("%w of %d×%d×%d", err, im.C, im.H, im.W)
 	}

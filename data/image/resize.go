@@ -155,8 +155,8 @@ func (im *Image) resizeWindow(y, x, fromH, fromW, h, w int, filter Filter, part 
 	}
 }
 
-// sources returns the first of the source pixels of n pixels from at on, and the one after the last.
-// same means that the source has the same size.
+// sources returns the first of the source pixels of n pixels from at on, and the one after the
+// last. same means that the source has the same size.
 func (w *weights) sources(same bool, at, n int) [2]int {
 	if same {
 		return [2]int{at, at + n}
@@ -168,8 +168,8 @@ func (w *weights) sources(same bool, at, n int) [2]int {
 	return [2]int{int(w.First[at]), end}
 }
 
-// resizeWidth resizes h rows of fromW pixels, with the given stride. It computes n pixels of each row
-// from column x on.
+// resizeWidth resizes h rows of fromW pixels, with the given stride. It computes n pixels of
+// each row from column x on.
 func (im *Image) resizeWidth(src []uint8, stride, h, fromW, x, n int) []uint8 {
 	im.lines = resizeSlice(im.lines, h*n)
 	part := im.across.Part(x, n)

@@ -62,7 +62,8 @@ func check(t *testing.T, what string, file []byte, resize image.Resize, crop ima
 	if err != nil {
 		t.Fatal(what, err)
 	}
-	for _, steps := range []image.Pipeline{{resize, crop}, {image.Pipeline{resize, crop}}, {resize, crop, image.ToTensor}} {
+	for _, steps := range []image.Pipeline{{resize, crop}, {image.Pipeline{resize, crop}},
+		{resize, crop, image.ToTensor}} {
 		if err := steps.Make(&dirty, slopes(t, 90, 80), 3, nil); err != nil { // leaves other pixels in the buffers
 			t.Fatal(what, err)
 		}

@@ -68,7 +68,7 @@ func (s *scanner) literal(word string) bool {
 }
 
 func (s *scanner) array() (any, bool) {
-	if list, ok := s.numbers(); ok {
+	if list, ok := s.scanNumbers(); ok {
 		return list, true
 	}
 	s.at++
@@ -95,9 +95,9 @@ func (s *scanner) array() (any, bool) {
 	}
 }
 
-// numbers decodes a list of at least one number, and of nothing else: as []int64, or, if not all of
-// them are integers, as []float64. If there is another list, it changes nothing.
-func (s *scanner) numbers() (any, bool) {
+// scanNumbers decodes a list of at least one number, and of nothing else: as []int64, or, if not
+// all of them are integers, as []float64. If there is another list, it changes nothing.
+func (s *scanner) scanNumbers() (any, bool) {
 	begin := s.at
 	s.at++
 	if c := s.next(); c != '-' && (c < '0' || c > '9') {

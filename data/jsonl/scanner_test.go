@@ -2,7 +2,6 @@ package jsonl
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 	"unicode/utf8"
 )
@@ -41,9 +40,17 @@ func plain(v any) any {
 		}
 		return list
 	case []any:
-		isNumber := func(item any) bool { _, whole := item.(int64); _, fraction := item.(float64); return whole || fraction }
-		isFraction := func(item any) bool { _, ok := item.(float64); return ok }
-		widen := slices.ContainsFunc(v, isFraction) && !slices.ContainsFunc(v, func(item any) bool { return !isNumber(item) })
+		fractions, others := 0, 0
+		for _, item := range v {
+			switch item.(type) {
+			case int64:
+			case float64:
+				fractions++
+			default:
+				others++
+			}
+		}
+		widen := fractions > 0 && others == 0
 		for i, item := range v {
 			if n, whole := item.(int64); whole && widen {
 				item = float64(n)

@@ -11,7 +11,8 @@ import (
 
 // Pick returns the given columns of a row, or all of them if columns is empty. A column with a
 // DType becomes a tensor. Numbers in r must be bool, int64 or float64, and lists must be []any,
-// []int64, []float64 or tensors. The error wraps [row.ErrColumn] or [row.ErrKind] and names the column.
+// []int64, []float64 or tensors. The error wraps [row.ErrColumn] or [row.ErrKind] and names the
+// column.
 func Pick(columns []row.Column, r map[string]any) (map[string]any, error) {
 	picked := make(map[string]any, len(r))
 	if len(columns) == 0 {

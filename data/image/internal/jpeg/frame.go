@@ -100,8 +100,8 @@ func (d *Decoder) allocateComponents(place pixel.Place) error {
 	return nil
 }
 
-// windowMargin is the number of pixels of a component around the window that upsampling needs, or that
-// it computes otherwise at the edge of a row.
+// windowMargin is the number of pixels of a component around the window that upsampling needs,
+// or that it computes otherwise at the edge of a row.
 const windowMargin = 2
 
 // setWindow sets the window, and the blocks that it needs.
@@ -119,8 +119,9 @@ func (d *Decoder) setWindow() {
 	}
 }
 
-// spanOf returns the first of a component's pixels that n pixels of the image from at on need, and the
-// one after the last. times is the subsampling factor, and size the number of pixels that there are.
+// spanOf returns the first of a component's pixels that n pixels of the image from at on need,
+// and the one after the last. times is the subsampling factor, and size the number of pixels
+// that there are.
 func spanOf(at, n, times, size int) [2]int {
 	return [2]int{max(0, at/times-windowMargin), min(size, ceilDiv(at+n, times)+windowMargin)}
 }

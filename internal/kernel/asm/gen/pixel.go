@@ -586,9 +586,9 @@ func row() {
 	})
 }
 
-// rowOfHalves is row with weights in two halves, because the processor multiplies and adds numbers of
-// 16 bits much faster. Each register has eight products of the lower halves and eight of the upper
-// ones.
+// rowOfHalves is row with weights in two halves, because the processor multiplies and adds
+// numbers of 16 bits much faster. Each register has eight products of the lower halves and eight
+// of the upper ones.
 func rowOfHalves() {
 	pixels("RowAVX2", "n, taps int, first *int32, halves *int16, src, dst *uint8",
 		"writes n pixels, a multiple of 4, each the sum of taps, a multiple of 8, from its first on, times its weights "+
