@@ -1,5 +1,5 @@
 # The program continues after the DataLoader has reported a dead worker.
-import multiprocessing, os, signal, threading
+import multiprocessing, os, signal, threading, time
 import torch
 from torch.utils.data import DataLoader, Dataset
 import fault
@@ -9,6 +9,7 @@ class Numbers(Dataset):
         return 100000
     def __getitem__(self, i):
         if i == 5:
+            time.sleep(0.5)  # until the batches before are received
             os.kill(os.getpid(), signal.SIGKILL)
         return torch.full((8,), i)
 
@@ -22,7 +23,7 @@ if __name__ == "__main__":
         for _ in batches:
             pass
     except RuntimeError as err:
-        failed = err
+        failed = err  # so that the DataLoader stays
     fault.wait_dead(culprit)
     multiprocessing.active_children()  # reaps it
     threading.Timer(0.5, fault.ready, (culprit,)).start()
