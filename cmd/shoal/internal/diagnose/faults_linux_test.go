@@ -31,7 +31,7 @@ type seededFault struct {
 
 var seededFaults = []seededFault{
 	{name: "killed_worker", rule: "worker-killed", served: "waits-for-ended", plain: true},
-	{name: "out_of_memory", rule: "worker-out-of-memory", served: "waits-for-ended", needs: "memory"},
+	{name: "out_of_memory", rule: "worker-out-of-memory", needs: "memory"},
 	{name: "stopped_worker", rule: "stopped"},
 	{name: "full_shm", rule: "shm-full", needs: "mount"},
 	{name: "descriptors", rule: "descriptors"},
