@@ -257,9 +257,7 @@ func findThrottled(j *job) (found []Finding) {
 	return found
 }
 
-// runnable returns the average number of threads of a process that ran or waited for a CPU. It is
-// the greater one of two estimates: from the states in the quick samples, and from the scheduler's
-// counters, which leave out a thread that did not get a CPU at all.
+// runnable returns the average number of threads of a process that ran or waited for a CPU.
 func (j *job) runnable(pid int) float64 {
 	sum, n := 0, 0
 	for _, q := range j.quick {
@@ -270,38 +268,29 @@ func (j *job) runnable(pid int) float64 {
 		}
 		n++
 	}
-	waited, ran := j.queued(pid)
-	return max(float64(sum)/float64(max(n, 1)), float64(waited+ran)/float64(max(j.elapsed, time.Millisecond)))
+	return float64(sum) / float64(max(n, 1))
 }
 
 func findOversubscribed(j *job) []Finding {
 	var total float64
-	threaded, crowded := 0, 0
+	threaded := 0
 	var list []string
 	for _, p := range j.living() {
-		n, active := j.runnable(p.PID), j.activeThreads(p.PID)
+		n := j.runnable(p.PID)
 		total += n
 		if n > 1.5 {
 			threaded++
 		}
-		if active > 2*j.CPUs {
-			crowded++
-		}
 		if n > 0.5 {
-			list = append(list, evidence("%s has %s: %d used a CPU, and on average %.1f were runnable", j.label(p.PID),
-				words.Count(len(p.Threads), "thread"), active, n))
+			list = append(list,
+				evidence("%s has %s, %.1f of them runnable", j.label(p.PID), words.Count(len(p.Threads), "thread"), n))
 		}
 	}
 	cpus := float64(j.CPUs)
-	// If other programs use the CPUs, too, threads of a team mostly wait for the slowest one.
-	if !(threaded >= 2 && total > 2*cpus || crowded >= 2 && total > 1.25*cpus || total > 4*cpus) {
+	if !(threaded >= 2 && total > 2*cpus || total > 4*cpus) {
 		return nil
 	}
-	var waited, ran time.Duration
-	for _, p := range j.living() {
-		w, r := j.queued(p.PID)
-		waited, ran = waited+w, ran+r
-	}
+	waited, ran := j.queued()
 	if waited < ran/2 {
 		return nil
 	}
@@ -315,29 +304,15 @@ func findOversubscribed(j *job) []Finding {
 			"workers", j.CPUs)}}
 }
 
-// activeThreads returns the number of threads of a process that used a CPU for more than 0.2 % of the
-// observation.
-func (j *job) activeThreads(pid int) (n int) {
-	for _, t := range j.last.processes[pid].Threads {
-		old, ok := threadOf(j.first.processes[pid], t.PID)
-		if ok && t.RunNS > old.RunNS && time.Duration(t.RunNS-old.RunNS) > j.elapsed/500 {
-			n++
-		}
-	}
-	return n
-}
-
-// queued returns how long the threads of a process waited for a CPU, and how long they ran.
-func (j *job) queued(pid int) (waited, ran time.Duration) {
-	p := j.last.processes[pid]
-	if p == nil {
-		return 0, 0
-	}
-	for _, t := range p.Threads {
-		old, ok := threadOf(j.first.processes[pid], t.PID)
-		if ok && t.QueueNS >= old.QueueNS && t.RunNS >= old.RunNS {
-			waited += time.Duration(t.QueueNS - old.QueueNS)
-			ran += time.Duration(t.RunNS - old.RunNS)
+// queued returns how long the threads of the job waited for a CPU, and how long they ran.
+func (j *job) queued() (waited, ran time.Duration) {
+	for _, p := range j.living() {
+		for _, t := range p.Threads {
+			old, ok := threadOf(j.first.processes[p.PID], t.PID)
+			if ok && t.QueueNS >= old.QueueNS && t.RunNS >= old.RunNS {
+				waited += time.Duration(t.QueueNS - old.QueueNS)
+				ran += time.Duration(t.RunNS - old.RunNS)
+			}
 		}
 	}
 	return waited, ran

@@ -229,10 +229,19 @@ func (j *job) frameOf(pid int) pystack.Frame {
 // https://github.com/pytorch/pytorch/blob/v2.4.0/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp#L892-L921
 func (j *job) hasStarted(pid int) bool {
 	p := j.last.processes[pid]
-	return slices.ContainsFunc(j.stuckThreads(pid), func(t procfs.Thread) bool {
-		_, python := stackOf(j.last.stacks[pid], t.PID)
-		return !python && t.PID != pid && isGloo(p, t) && isTimedWait(t)
-	})
+	return slices.ContainsFunc(j.stuckThreads(pid), func(t procfs.Thread) bool { return j.executes(p, t) })
+}
+
+// inCollective reports whether a thread of Gloo executed a collective in the last sample.
+func (j *job) inCollective(pid int) bool {
+	p := j.last.processes[pid]
+	return slices.ContainsFunc(p.Threads, func(t procfs.Thread) bool { return j.executes(p, t) })
+}
+
+// executes reports whether a thread of Gloo waits for other ranks.
+func (j *job) executes(p *procfs.Process, t procfs.Thread) bool {
+	_, python := stackOf(j.last.stacks[p.PID], t.PID)
+	return !python && t.PID != p.PID && isGloo(p, t) && isTimedWait(t)
 }
 
 // computes reports whether a rank used a CPU outside of all collectives during the whole
