@@ -206,8 +206,9 @@ func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 		ErrProcess, pid, unowned)
 }
 
-// segmentFinding returns the finding for SharedMemory objects without a living owner. Their names do
-// not record the creator, so that it may have been another process than the one that was asked for.
+// segmentFinding returns the finding for SharedMemory objects without a living owner. Their names
+// do not record the creator, so that it may have been another process than the one that was asked
+// for.
 func segmentFinding(pid int, leaks []Leak) (Finding, bool) {
 	var sum int64
 	count, semaphores := 0, 0

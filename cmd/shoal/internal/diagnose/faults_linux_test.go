@@ -72,8 +72,8 @@ var seededFaults = []seededFault{
 	{name: "leaked_segments", rule: "leaked-names", method: "fork", plain: true, ends: true},
 }
 
-// commonFaults is the number of seeded faults, and of healthy programs, that the repeated test runs:
-// those that users meet most often are the first ones.
+// commonFaults is the number of seeded faults, and of healthy programs, that the repeated test
+// runs: those that users meet most often are the first ones.
 const commonFaults = 20
 
 var healthyPrograms = strings.Fields(`fast_loader slow_loader slow_computing_loader one_worker
@@ -161,8 +161,8 @@ func start(t *testing.T, args ...string) (cmd *exec.Cmd, pid, culprit int) {
 }
 
 // mappedNames returns the files in /dev/shm that the processes of a group have mapped, such as the
-// named semaphores of spawned processes. It compares inodes, because a semaphore has another name in
-// the process that created it.
+// named semaphores of spawned processes. It compares inodes, because a semaphore has another name
+// in the process that created it.
 func mappedNames(group int) (names []string) {
 	mapped := make(map[string]bool) // by device and inode
 	maps, _ := filepath.Glob("/proc/[0-9]*/maps")
@@ -344,8 +344,8 @@ func (c *tally) add(right bool, took time.Duration) {
 }
 
 // TestExamine_RepeatedRuns runs each of the common faults and healthy programs several times, quiet
-// and beside busy loops, and prints a table. The runs take turns with the interpreters and the start
-// methods.
+// and beside busy loops, and prints a table. The runs take turns with the interpreters and the
+// start methods.
 func TestExamine_RepeatedRuns(t *testing.T) {
 	if *repeats == 0 {
 		t.Skip("-faults.runs is 0")
@@ -353,8 +353,8 @@ func TestExamine_RepeatedRuns(t *testing.T) {
 	all := pythons(t)
 	counts := make(map[string]*[2]tally)
 	var order []string
-	run := func(t *testing.T, name string, busy int, examine func(t *testing.T, python, method string) (bool, time.Duration),
-		only string) {
+	type examination func(t *testing.T, python, method string) (right bool, took time.Duration)
+	run := func(t *testing.T, name string, busy int, examine examination, only string) {
 		if counts[name] == nil {
 			counts[name] = new([2]tally)
 			order = append(order, name)

@@ -11,7 +11,8 @@ func TestAppendKill_DecodesRecords(t *testing.T) {
 	for _, record := range []string{
 		"6,1,5000000,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0," +
 			"oom_memcg=/job,task_memcg=/job/worker,task=python,pid=12,uid=0\n",
-		"3,2,5000100,-;Memory cgroup out of memory: Killed process 12 (python) total-vm:1kB, anon-rss:2kB\n SUBSYSTEM=x\n",
+		"3,2,5000100,-;Memory cgroup out of memory: Killed process 12 (python) total-vm:1kB, anon-rss:2kB\n" +
+			" SUBSYSTEM=x\n",
 		"6,3,6000000,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom," +
 			"task_memcg=/,task=pt_data_worker,pid=13,uid=0\n",
 		"3,4,7000000,-;Out of memory: Killed process 13 (pt_data_worker) total-vm:1kB\n",

@@ -82,7 +82,8 @@ func FindLeaks(s procfs.System, dir string) ([]Leak, error) {
 			Tracker: tracked[e.Name()], inode: inode}
 		switch _, err := s.ReadStat(max(creator, 1)); {
 		case l.Tracker != 0:
-			l.Reason = fmt.Sprintf("no process uses it; the resource tracker %d will remove it when its job ends", l.Tracker)
+			l.Reason = fmt.Sprintf("no process uses it; the resource tracker %d will remove it when its job ends",
+				l.Tracker)
 		case creator == 0 && unread > 0:
 			l.Reason = "no process uses it, but its name does not record its creator"
 		case creator == 0:
@@ -141,7 +142,7 @@ func registeredNames(s procfs.System) (names map[string]int, unread int) {
 	return names, unread
 }
 
-// isSegment reports whether a name is that of a SharedMemory object of multiprocessing.
+// isSegment reports whether a name belongs to a SharedMemory object of multiprocessing.
 func isSegment(name string) bool {
 	return strings.HasPrefix(name, "psm_") || strings.HasPrefix(name, "wnsm_")
 }

@@ -29,7 +29,7 @@ type Queue struct {
 	Limit   int    `json:"limit"`   // of items; 0 if there is none
 	Bytes   int    `json:"bytes"`   // written and not yet read; -1 if it is not known
 	Unknown string `json:"unknown"` // why a number is not known
-	Waiting []int  `json:"waiting"` // processes whose main thread waits for data or space
+	Waiting []int  `json:"waiting"` // processes with a main thread that waits for data or space
 	History string `json:"history"` // a character for each of the last updates
 
 	inode  uint64 // of the semaphore, or of the socket
@@ -109,7 +109,8 @@ func (l *live) semaphoreQueues(p *procfs.Process, seen map[string]bool) (all []*
 			return []*Queue{{Kind: kindNone, Name: "of process " + itoa(p.PID), Owner: p.PID, Items: -1, Bytes: -1,
 				Unknown: "the semaphores may not be read: " + err.Error()}}
 		case st.Value > manyItems:
-			all = append(all, &Queue{Kind: kindQueue, Name: semaphoreName(m), Owner: p.PID, inode: m.Inode, addr: m.Start})
+			all = append(all, &Queue{Kind: kindQueue, Name: semaphoreName(m), Owner: p.PID, inode: m.Inode,
+				addr: m.Start})
 		default:
 			rest = append(rest, m)
 		}
@@ -125,7 +126,7 @@ func (l *live) semaphoreQueues(p *procfs.Process, seen map[string]bool) (all []*
 }
 
 // readLimits searches the memory of a process for the limits of its semaphores, if one of them may
-// be that of a queue and is not known yet. A Queue creates two locks and its semaphore one after
+// belong to a queue and is not known yet. A Queue creates two locks and its semaphore one after
 // another.
 func (l *live) readLimits(p *procfs.Process, all []procfs.Mapping) {
 	has := make(map[uint64]bool)
@@ -244,8 +245,8 @@ func (l *live) nameLoaderQueues(current *sample) {
 	}
 }
 
-// isLoader reports whether a process is a worker of a DataLoader. PyTorch names these processes since
-// 2.6; before, only the stack tells, which is read once.
+// isLoader reports whether a process is a worker of a DataLoader. PyTorch names these processes
+// since 2.6; before, only the stack tells, which is read once.
 func (l *live) isLoader(p *procfs.Process) bool {
 	if p.Name == "pt_data_worker" {
 		return true
@@ -259,7 +260,7 @@ func (l *live) isLoader(p *procfs.Process) bool {
 	return is
 }
 
-// readQueues reads the depths of all queues.
+// readQueues reads the depths of all queues. The roles must have been assigned.
 func (l *live) readQueues(current *sample) (all []Queue) {
 	l.findQueues(current)
 	waiting := l.waitingProcesses(current)
@@ -306,7 +307,7 @@ func (l *live) readQueue(q *Queue, unread map[uint32]uint32) {
 	}
 }
 
-// waitingProcesses returns the processes whose main threads wait for a pipe, a socket or the
+// waitingProcesses returns the processes with a main thread that waits for a pipe, a socket or the
 // semaphore of a queue, by its name.
 func (l *live) waitingProcesses(current *sample) map[string][]int {
 	waiting := make(map[string][]int)
@@ -333,7 +334,7 @@ func (l *live) waitingProcesses(current *sample) map[string][]int {
 	return waiting
 }
 
-// waitFD returns the descriptor for which a thread waits: the argument of a read or a write, or the
+// waitFD returns the descriptor that a thread waits for: the argument of a read or a write, or the
 // only one of a poll.
 func (l *live) waitFD(p *procfs.Process, t procfs.Thread) (fd int, ok bool) {
 	if t.Call.Number < 0 {

@@ -249,10 +249,12 @@ func TestExamine_ReadsControlGroups(t *testing.T) {
 
 func TestExamine_ExplainsReapedWorkers(t *testing.T) {
 	s := record(t,
-		recorded{pid: 10, parent: 1, group: "/job", threads: map[int]blockedCall{10: {name: "read", args: [4]uint64{3}}},
-			files: map[int]string{3: "pipe:[77],0", 5: "pipe:[78],0"}}, // 78 was the sentinel of a worker
-		recorded{pid: 11, parent: 10, group: "/job", threads: map[int]blockedCall{11: {name: "read", args: [4]uint64{4}}},
-			files: map[int]string{4: "pipe:[79],0", 6: "pipe:[77],1", 7: "pipe:[79],1"}})
+		recorded{pid: 10, parent: 1, group: "/job",
+			threads: map[int]blockedCall{10: {name: "read", args: [4]uint64{3}}},
+			files:   map[int]string{3: "pipe:[77],0", 5: "pipe:[78],0"}}, // 78 was the sentinel of a worker
+		recorded{pid: 11, parent: 10, group: "/job",
+			threads: map[int]blockedCall{11: {name: "read", args: [4]uint64{4}}},
+			files:   map[int]string{4: "pipe:[79],0", 6: "pipe:[77],1", 7: "pipe:[79],1"}})
 	o := diagnose.Options{System: s, Span: time.Millisecond}
 	examine := func() *diagnose.Report {
 		r, err := diagnose.Examine(context.Background(), o, 10)

@@ -272,7 +272,8 @@ type oomKill struct {
 
 var (
 	killedLine = regexp.MustCompile(`Killed process (\d+) \(([^)]*)\)`)
-	chosenLine = regexp.MustCompile(`^oom-kill:.*?(?:oom_memcg=([^,]*),)?(?:global_oom,)?task_memcg=([^,]*),task=.*,pid=(\d+),`)
+	chosenLine = regexp.MustCompile(`^oom-kill:.*?(?:oom_memcg=([^,]*),)?(?:global_oom,)?` +
+		`task_memcg=([^,]*),task=.*,pid=(\d+),`)
 )
 
 // killOf returns the message about a process.
@@ -294,8 +295,8 @@ func (j *job) oomKills() []oomKill {
 	return j.kills
 }
 
-// readKills reads the kernel's log, which only privileged users may read. Two lines describe one kill: the choice of the process, and
-// its end.
+// readKills reads the kernel's log, which only privileged users may read. Two lines describe one
+// kill: the choice of the process, and its end.
 //
 // https://github.com/torvalds/linux/blob/v6.12/mm/oom_kill.c#L440-L460
 // https://github.com/torvalds/linux/blob/v6.12/mm/oom_kill.c#L942-L948
@@ -306,7 +307,8 @@ func readKills(path string) (all []oomKill) {
 	}
 	defer f.Close()
 	// At its end the buffer of the kernel waits for the next message.
-	if err := f.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
+	err = f.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if err != nil && !errors.Is(err, os.ErrNoDeadline) {
 		return nil
 	}
 	chosen := make(map[int]oomKill)

@@ -131,13 +131,13 @@ func findDeadHolders(j *job) (found []Finding) {
 	return found
 }
 
-// unbounded is SEM_VALUE_MAX, the limit of a Semaphore. That of a BoundedSemaphore is its number of
-// permits.
+// unbounded is SEM_VALUE_MAX, the limit of a Semaphore. The limit of a BoundedSemaphore is its
+// number of permits.
 const unbounded = 1<<31 - 1
 
 // hasPermits reports whether a semaphore that keeps processes waiting has permits, which each
 // process returns: it is a BoundedSemaphore, or used in a with statement. Other semaphores may be
-// signals of another process. That of a queue with a limit is no such semaphore.
+// signals of another process. The semaphore of a queue with a limit must not be reported.
 func (j *job) hasPermits(lock pystack.SemLock, waiters []int) bool {
 	used := lock.Max < unbounded
 	for _, pid := range waiters {

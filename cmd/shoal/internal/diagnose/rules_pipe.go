@@ -62,7 +62,8 @@ func (j *job) pipeWaits() (all []pipeWait) {
 }
 
 // findPipeDeadlocks finds two processes that both receive from, or both send to, the two ends of a
-// duplex Pipe. All other processes with an end must be blocked, too.
+// duplex Pipe. The processes must not have other threads, and all other processes with an end must
+// be blocked, too.
 func findPipeDeadlocks(j *job) (found []Finding) {
 	waits := j.pipeWaits()
 	for i, a := range waits {

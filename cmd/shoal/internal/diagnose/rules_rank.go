@@ -195,8 +195,8 @@ func meetingText(pid int, m meeting) string {
 }
 
 // meetsLater reports whether a rank waited, during the whole observation, for a collective that it
-// had started with async_op=True. The wait is a function in C++, so the innermost Python function is
-// the caller.
+// had started with async_op=True. The wait is a function in C++, so the innermost Python function
+// is the caller.
 func (j *job) meetsLater(pid int) (meeting, bool) {
 	t, stuck := j.stuckIn(pid)
 	place := j.frameOf(pid)
@@ -283,7 +283,7 @@ func (j *job) busyRank(pid int, group []int, waiting map[int]meeting) []Finding 
 		return nil
 	}
 	f := j.missingRank(pid, group, waiting)
-	f.Cause = fmt.Sprintf("%s has computed for %s without entering %s, in which %s", j.rankLabel(pid),
+	f.Cause = fmt.Sprintf("%s has computed for %s without entering %s, but %s in it", j.rankLabel(pid),
 		shortest.seconds(), firstCollective(group, waiting), rankCount(len(waiting)))
 	f.Evidence = append(f.Evidence, evidence("the ranks that wait have written nothing %v", shortest),
 		evidence("process %d was in the same function in all %d samples", pid, len(j.samplesOf(pid))))
@@ -292,7 +292,7 @@ func (j *job) busyRank(pid int, group []int, waiting map[int]meeting) []Finding 
 	return []Finding{f}
 }
 
-// firstCollective returns the collective in which the first of the waiting ranks waits, in words.
+// firstCollective returns the collective of the first rank that waits, in words.
 func firstCollective(group []int, waiting map[int]meeting) string {
 	for _, pid := range group {
 		if m, ok := waiting[pid]; ok {
@@ -311,7 +311,7 @@ func (j *job) rankLabel(pid int) string {
 }
 
 func (j *job) missingRank(pid int, group []int, waiting map[int]meeting) Finding {
-	f := Finding{Cause: fmt.Sprintf("%s has not entered %s, in which %s", j.rankLabel(pid),
+	f := Finding{Cause: fmt.Sprintf("%s has not entered %s, but %s in it", j.rankLabel(pid),
 		firstCollective(group, waiting), rankCount(len(waiting)))}
 	for _, other := range group {
 		if m, ok := waiting[other]; ok {

@@ -67,8 +67,8 @@ func findReapedWorkers(j *job) (found []Finding) {
 			found = append(found, Finding{Rule: "worker-killed", PID: pid, weight: weightKilled,
 				Cause: fmt.Sprintf("DataLoader worker %d was killed by %s; it was reaped, and %s still waits", pid, how,
 					j.label(p.PID)),
-				Evidence: j.appendReaped(appendGroup([]string{"the error of the DataLoader is in the memory of the process"},
-					group), p, sentinel),
+				Evidence: j.appendReaped(appendGroup([]string{"the error of the DataLoader is in the memory of the " +
+					"process"}, group), p, sentinel),
 				Cure: "let the error of the DataLoader end the program, or create a new DataLoader after it; if the " +
 					"signal is \"Killed\", look at the memory limit"})
 			continue
@@ -104,8 +104,8 @@ func (j *job) isIdle() bool {
 	})
 }
 
-// inLibrary reports whether the main thread of a process is in a function of multiprocessing, or has
-// no stack that can be read.
+// inLibrary reports whether the main thread of a process is in a function of multiprocessing, or
+// has no stack that can be read.
 func (j *job) inLibrary(pid int) bool {
 	s, ok := stackOf(j.last.stacks[pid], pid)
 	return !ok || slices.ContainsFunc(s.Frames, func(f pystack.Frame) bool {
@@ -113,9 +113,9 @@ func (j *job) inLibrary(pid int) bool {
 	})
 }
 
-// reapedKill returns the kernel's message about a process that was a worker of p: it is younger than
-// p, has gone, and its number is in the memory of p. If that memory may not be read, p must have a
-// sentinel without a writer, and the control group must be that of p.
+// reapedKill returns the kernel's message about a process that was a worker of p: it is younger
+// than p, has gone, and its number is in the memory of p. If that memory may not be read, p must
+// have a sentinel without a writer, and the control groups must be equal.
 func (j *job) reapedKill(p *procfs.Process, sentinel string) (oomKill, bool) {
 	group := p.Groups[j.memoryController()]
 	for _, k := range slices.Backward(j.oomKills()) {

@@ -36,7 +36,7 @@ func (s silence) String() string {
 
 func (s silence) seconds() string { return fmt.Sprintf("%.0f s", s.lasted.Seconds()) }
 
-// silenceSince returns the silence of a process in which the given thread slept when there was
+// silenceSince returns the silence of a process. The given thread must sleep whenever there is
 // nothing to send. ok is false if the kernel does not tell the time, or without a habit.
 func (j *job) silenceSince(pid, tid int) (s silence, ok bool) {
 	p := j.last.processes[pid]
@@ -121,7 +121,7 @@ var sleepCalls = map[string]map[int]int{
 }
 
 // sleepRest returns the rest of the sleep of a thread, or all of it if the call has the duration
-// and not the end. ok is false if the thread does not sleep.
+// and not the end. ok is false if the thread does not sleep. The thread must belong to the last sample.
 func (j *job) sleepRest(pid int, t procfs.Thread) (time.Duration, bool) {
 	at, ok := sleepCalls[runtime.GOARCH][t.Call.Number]
 	waitsForFiles := at == 4 && t.Call.Args[0] != 0

@@ -72,8 +72,8 @@ func (j *job) segments() (all []segment) {
 	return all
 }
 
-// creatorText returns the processes that may have created a segment: those of its holders that
-// were running at that time, or one that has ended.
+// creatorText returns the processes that may have created a segment: holders that were running at
+// that time, or a process that has ended.
 func (j *job) creatorText(holders []int, created time.Time) string {
 	up := j.System.Uptime() - time.Since(created)
 	var older []int

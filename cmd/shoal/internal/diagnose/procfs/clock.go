@@ -19,7 +19,7 @@ func (s System) Uptime() time.Duration {
 }
 
 // SinceRun returns the time since a sleeping thread of a process ran last. ok is false if the
-// kernel does not tell. The time is that of the CPU on which the thread ran, which a hypervisor may
+// kernel does not tell. The clock is the one of the thread's CPU, which a hypervisor may
 // have slowed down, so the true time may be longer but not shorter.
 func (s System) SinceRun(pid int, t Thread) (since time.Duration, ok bool) {
 	last, ok := readRunTime(s.path(pid, "task/"+strconv.Itoa(t.PID)+"/sched"))
@@ -34,7 +34,7 @@ func (s System) SinceRun(pid int, t Thread) (since time.Duration, ok bool) {
 	return max(0, now-last), true
 }
 
-// readRunTime returns the time of a thread's CPU at which the thread ran last. It is not the time
+// readRunTime returns the time when a thread ran last, by the clock of its CPU. It is not the time
 // since boot, because it leaves out the time that a hypervisor took away, which differs by CPU.
 //
 // https://github.com/torvalds/linux/blob/v6.12/kernel/sched/debug.c#L1108

@@ -54,8 +54,8 @@ func FindText(s procfs.System, p *procfs.Process, pattern *regexp.Regexp, limit 
 	return found, nil
 }
 
-// scanPrivate passes the resident private memory of a process to next, in blocks that overlap, until
-// next returns false or limit bytes have been read.
+// scanPrivate passes the resident private memory of a process to next, in blocks that overlap,
+// until next returns false or limit bytes have been read.
 func scanPrivate(f, pages io.ReaderAt, p *procfs.Process, limit int, next func(data []byte) bool) {
 	buffer := make([]byte, scanPages*pageSize)
 	for _, m := range arenasFirst(p.Maps.Private) {
