@@ -255,14 +255,24 @@ func (o Options) examineGroup(ctx context.Context, pid int) (r *Report, ok bool,
 	if err != nil {
 		return nil, false, err
 	}
+	parents := make(map[int]bool)
+	for _, st := range all {
+		parents[st.PPID] = true
+	}
 	for _, st := range sortedStats(all) {
 		if st.PGID != pid && st.SID != pid || st.PID == pid || st.State == 'Z' {
 			continue
 		}
-		if command := o.commandOf(st.PID); strings.Contains(command, "python") && !isHelper(command) {
-			r, err = o.examineOrphan(ctx, pid, st.PID)
-			return r, true, err
+		command := o.commandOf(st.PID)
+		served := strings.Contains(command, "multiprocessing.forkserver") // a worker or the server
+		if !strings.Contains(command, "python") || isHelper(command) && (!served || parents[st.PID]) {
+			continue
 		}
+		r, err := o.examineOrphan(ctx, pid, st.PID)
+		if served && (err != nil || !hasRule(r, "orphan")) {
+			continue
+		}
+		return r, true, err
 	}
 	return nil, false, nil
 }
