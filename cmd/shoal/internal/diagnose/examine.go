@@ -170,7 +170,7 @@ func (j *job) addNotes(r *Report) {
 	case j.isWaiting(j.root) && idle < loaders:
 		r.Notes = append(r.Notes, "the main process waits for its DataLoader workers: loading is slower than training")
 	}
-	r.Notes = append(r.Notes, j.notes...)
+	r.Notes = append(append(r.Notes, j.notes...), j.describeSegments()...)
 	dir := filepath.Join(j.System.Proc, itoa(j.root), "root/dev/shm")
 	if size, free, err := sys.FileSystemUsage(dir); err == nil && size > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("/dev/shm: %s of %s used", words.Bytes(size-free), words.Bytes(size)))
@@ -192,6 +192,10 @@ func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 		r.Findings, r.Verdict = append(r.Findings, f), f.Cause
 		return r, nil
 	}
+	if f, ok := segmentFinding(pid, leaks); ok {
+		r.Findings, r.Verdict = append(r.Findings, f), f.Cause
+		return r, nil
+	}
 	unowned := ""
 	if n := countUnowned(leaks); n > 0 {
 		unowned = fmt.Sprintf("; %s without a recorded creator in /dev/shm, which no process uses: see "+
@@ -200,6 +204,38 @@ func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 	return nil, fmt.Errorf(
 		"%w: no process %d is running, and it has left neither workers nor tensors in shared memory%s",
 		ErrProcess, pid, unowned)
+}
+
+// segmentFinding returns the finding for SharedMemory objects without a living owner. Their names
+// do not record the creator, so that it may have been another process than the one that was asked
+// for.
+func segmentFinding(pid int, leaks []Leak) (Finding, bool) {
+	var sum int64
+	count, semaphores := 0, 0
+	f := Finding{Rule: "leaked-names", PID: pid, weight: weightTracker,
+		Evidence: []string{"no process has them mapped or open, and no living resource tracker has registered them"},
+		Cure: "remove those that no other program needs; their names do not record a creator, so that shoal doctor " +
+			"--clean only lists them. In the program, unlink() each SharedMemory, and do not kill the resource tracker"}
+	for _, l := range leaks {
+		if l.Creator != 0 || l.Tracker != 0 {
+			continue
+		}
+		if !isSegment(shortName(l.Path)) {
+			semaphores++
+			continue
+		}
+		count++
+		sum += l.Bytes
+		if count < 8 {
+			f.Evidence = append(f.Evidence, evidence("%s: %s, %.0f s old", l.Path, words.Bytes(l.Bytes), l.Age))
+		}
+	}
+	if semaphores > 0 {
+		f.Evidence = append(f.Evidence, evidence("%s without an owner as well", words.Count(semaphores, "semaphore")))
+	}
+	f.Cause = fmt.Sprintf("no process %d is running, and %s of SharedMemory with %s in /dev/shm belong to no living "+
+		"process", pid, words.Count(count, "name"), words.Bytes(sum))
+	return f, count > 0
 }
 
 // countUnowned returns the number of leaks with an unknown creator.
@@ -219,14 +255,24 @@ func (o Options) examineGroup(ctx context.Context, pid int) (r *Report, ok bool,
 	if err != nil {
 		return nil, false, err
 	}
+	parents := make(map[int]bool)
+	for _, st := range all {
+		parents[st.PPID] = true
+	}
 	for _, st := range sortedStats(all) {
 		if st.PGID != pid && st.SID != pid || st.PID == pid || st.State == 'Z' {
 			continue
 		}
-		if command := o.commandOf(st.PID); strings.Contains(command, "python") && !isHelper(command) {
-			r, err = o.examineOrphan(ctx, pid, st.PID)
-			return r, true, err
+		command := o.commandOf(st.PID)
+		served := strings.Contains(command, "multiprocessing.forkserver") // a worker or the server
+		if !strings.Contains(command, "python") || isHelper(command) && (!served || parents[st.PID]) {
+			continue
 		}
+		r, err := o.examineOrphan(ctx, pid, st.PID)
+		if served && (err != nil || !hasRule(r, "orphan")) {
+			continue
+		}
+		return r, true, err
 	}
 	return nil, false, nil
 }

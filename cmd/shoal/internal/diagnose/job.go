@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/pystack"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // Options configures an examination. The zero value is valid.
@@ -48,7 +49,10 @@ type job struct {
 	searched map[int]uint64                     // semaphore of the last search
 	objects  map[uint64]uint64                  // SemLock objects by semaphore, in the last process searched
 	held     []heldLock                         // set by findDeadHolders
-	outside  map[string][]pipeEnd               // ends of pipes in all processes; read on demand
+	outside  map[string][]pipeEnd               // ends of pipes and sockets in all processes; read on demand
+	sockets  map[uint32]sys.UnixSocket          // by inode; read on demand
+	kills    []oomKill                          // read on demand
+	logRead  bool                               // kills has been read
 }
 
 // A sample is the state of all processes of a job at about one time.
@@ -375,13 +379,13 @@ func (j *job) living() (all []*procfs.Process) {
 	return all
 }
 
-// A pipeEnd is a descriptor of a pipe.
+// A pipeEnd is a descriptor of a pipe, or of a socket without a mode.
 type pipeEnd struct {
 	pid, fd int
 	mode    int
 }
 
-// pipes returns the ends of all pipes in all visible processes, by the pipe's identity.
+// pipes returns the ends of all pipes and sockets in all visible processes, by their identity.
 func (j *job) pipes() map[string][]pipeEnd {
 	if j.outside != nil {
 		return j.outside
@@ -395,7 +399,7 @@ func (j *job) pipes() map[string][]pipeEnd {
 			j.System.ReadFiles(p)
 		}
 		for _, f := range p.Files {
-			if name := f.Pipe(); name != "" {
+			if name := endName(f); name != "" {
 				j.outside[name] = append(j.outside[name], pipeEnd{pid, f.FD, f.Mode()})
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // LiveOptions configures [Live].
@@ -31,13 +32,14 @@ type Tick struct {
 	Seconds   float64   `json:"seconds"` // since the last update
 	Processes []Process `json:"processes"`
 	History   []string  `json:"history"` // by process: a character for each of the last updates
+	Queues    []Queue   `json:"queues"`
 }
 
 // historyLength is the number of updates in the timeline of a process.
 const historyLength = 40
 
 // A live view must be cheap, so it keeps the last sample of each process. It reads less than an
-// examination: neither stacks nor descriptors, and threads only of processes that are new.
+// examination: no stacks, threads only of processes that are new, and descriptors once a minute.
 type live struct {
 	LiveOptions
 	pid     int
@@ -47,6 +49,13 @@ type live struct {
 	job     *job // its tree is read again after some updates
 	updates int
 	files   map[int]int // descriptors by process
+
+	queues    []*Queue
+	queueTree []int            // processes when the queues were searched
+	queuesAt  int              // update of that search
+	sockets   []sys.UnixSocket // of the queues
+	loaders   map[int]bool     // processes, and whether they are workers of a DataLoader
+	limits    map[uint64]int   // of semaphores, by inode; 0 if they are not found
 }
 
 // treeEvery is the number of updates between two searches for new processes.
@@ -58,7 +67,7 @@ func Live(ctx context.Context, out io.Writer, o LiveOptions, pid int) error {
 	o.Options = o.applyDefaults()
 	o.System.Cache = procfs.NewCache()
 	l := &live{LiveOptions: o, pid: pid, known: make(map[int]*procfs.Process), history: make(map[int]string),
-		files: make(map[int]int)}
+		files: make(map[int]int), limits: make(map[uint64]int)}
 	if _, err := l.observe(); err != nil { // the first update has no rates
 		return err
 	}
@@ -114,6 +123,7 @@ func (l *live) observe() (*Tick, error) {
 		t.Processes = append(t.Processes, d)
 		t.History = append(t.History, l.history[pid])
 	}
+	t.Queues = l.readQueues(current)
 	l.known = current.processes
 	return t, nil
 }
@@ -209,7 +219,14 @@ func (l *live) print(out io.Writer, t *Tick) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if err := t.printQueues(out); err != nil {
+		return err
+	}
 	_, err := fmt.Fprintln(out, "timeline: # a full CPU, 1 to 9 tenths of one, l waits for a lock, D for a "+
 		"device, T stopped, Z ended, . idle")
+	if len(t.Queues) > 0 && err == nil {
+		_, err = fmt.Fprintln(out, "queues: # full, 1 to 9 tenths, or items if there is no limit, + more, . empty, ? "+
+			"unknown; WAITING are processes with a main thread that waits for it")
+	}
 	return err
 }

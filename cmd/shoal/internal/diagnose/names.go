@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/pystack"
 )
 
 // tensorName matches the names that PyTorch gives to shared memory: torch_PID_RANDOM_NUMBER.
@@ -38,6 +39,7 @@ type Leak struct {
 	Path    string  `json:"path"`
 	Bytes   int64   `json:"bytes"`
 	Creator int     `json:"creator"` // 0 if the name does not tell
+	Tracker int     `json:"tracker"` // living resource tracker that will remove it, or 0
 	Age     float64 `json:"age"`     // seconds since the file was changed
 	Proven  bool    `json:"proven"`  // the creator is dead, so the file may be removed
 	Reason  string  `json:"reason"`
@@ -63,6 +65,7 @@ func FindLeaks(s procfs.System, dir string) ([]Leak, error) {
 		return nil, err
 	}
 	inner, nested := isInnerNamespace(s), nestedPIDs(s)
+	tracked, unread := registeredNames(s)
 	var leaks []Leak
 	for _, e := range entries {
 		creator := creatorOf(e.Name())
@@ -76,10 +79,16 @@ func FindLeaks(s procfs.System, dir string) ([]Leak, error) {
 		}
 		age := time.Since(st.ModTime())
 		l := Leak{Path: filepath.Join(dir, e.Name()), Bytes: allocated(st), Creator: creator, Age: age.Seconds(),
-			inode: inode}
+			Tracker: tracked[e.Name()], inode: inode}
 		switch _, err := s.ReadStat(max(creator, 1)); {
-		case creator == 0:
+		case l.Tracker != 0:
+			l.Reason = fmt.Sprintf("no process uses it; the resource tracker %d will remove it when its job ends",
+				l.Tracker)
+		case creator == 0 && unread > 0:
 			l.Reason = "no process uses it, but its name does not record its creator"
+		case creator == 0:
+			l.Reason = "no process uses it, and no living resource tracker has registered it: its creator is " +
+				"probably dead"
 		case err == nil, nested[creator]:
 			l.Reason = fmt.Sprintf("process %d, which created it, is alive", creator)
 		case hidden > 0:
@@ -96,6 +105,46 @@ func FindLeaks(s procfs.System, dir string) ([]Leak, error) {
 		leaks = append(leaks, l)
 	}
 	return leaks, nil
+}
+
+// trackedName matches names that a resource tracker has in its memory, as POSIX writes them.
+var trackedName = regexp.MustCompile(`/(psm_\w+|wnsm_\w+|mp-\w+)`)
+
+// maxTracker limits the memory of a resource tracker that is searched.
+const maxTracker = 64 << 20
+
+// registeredNames returns the files in /dev/shm that living resource trackers have registered, with
+// the tracker, and the number of trackers that may not be read.
+//
+// https://github.com/python/cpython/blob/v3.11.7/Lib/multiprocessing/resource_tracker.py#L175-L240
+func registeredNames(s procfs.System) (names map[string]int, unread int) {
+	names = make(map[string]int)
+	o := Options{System: s}
+	pids, _ := s.PIDs()
+	for _, pid := range pids {
+		if !strings.Contains(o.commandOf(pid), "multiprocessing.resource_tracker") {
+			continue
+		}
+		p := &procfs.Process{Stat: procfs.Stat{PID: pid}}
+		s.ReadMaps(p)
+		found, err := pystack.FindText(s, p, trackedName, maxTracker)
+		if err != nil {
+			unread++
+		}
+		for _, m := range found {
+			name := m[1]
+			if strings.HasPrefix(name, "mp-") {
+				name = "sem." + name
+			}
+			names[name] = pid
+		}
+	}
+	return names, unread
+}
+
+// isSegment reports whether a name belongs to a SharedMemory object of multiprocessing.
+func isSegment(name string) bool {
+	return strings.HasPrefix(name, "psm_") || strings.HasPrefix(name, "wnsm_")
 }
 
 // isInnerNamespace reports whether this process is in a PID namespace inside of another one. The

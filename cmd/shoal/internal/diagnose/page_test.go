@@ -35,7 +35,7 @@ var specifics = []struct {
 	with    string
 }{
 	{regexp.MustCompile(`control group /\S+?,? `), "control group /G "},
-	{regexp.MustCompile(`\([^()]*(?:file|function|socket|read|futex)[^()]*\)`), "(WAIT)"},
+	{regexp.MustCompile(`\([^()]*(?:file|function|socket|read|futex|sleep)[^()]*\)`), "(WAIT)"},
 	{regexp.MustCompile(`DataLoader worker|spawned process|forked process|main|rank (\d+)`), "process"},
 	{regexp.MustCompile(`\d+(\.\d+)?( [KMGT]?i?B\b)?`), "N"},
 	{regexp.MustCompile(`\b1 (process|other rank|sibling|idle worker)\b`), "N $1"},

@@ -247,6 +247,42 @@ func TestExamine_ReadsControlGroups(t *testing.T) {
 	}
 }
 
+func TestExamine_ExplainsReapedWorkers(t *testing.T) {
+	s := record(t,
+		recorded{pid: 10, parent: 1, group: "/job",
+			threads: map[int]blockedCall{10: {name: "read", args: [4]uint64{3}}},
+			files:   map[int]string{3: "pipe:[77],0", 5: "pipe:[78],0"}}, // 78 was the sentinel of a worker
+		recorded{pid: 11, parent: 10, group: "/job",
+			threads: map[int]blockedCall{11: {name: "read", args: [4]uint64{4}}},
+			files:   map[int]string{4: "pipe:[79],0", 6: "pipe:[77],1", 7: "pipe:[79],1"}})
+	o := diagnose.Options{System: s, Span: time.Millisecond}
+	examine := func() *diagnose.Report {
+		r, err := diagnose.Examine(context.Background(), o, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := examine(); !r.Healthy() {
+		t.Errorf("without a kill found %+v", r.Findings)
+	}
+	write(t, s.Cgroup, "memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
+	r := examine()
+	if len(r.Findings) != 1 || r.Findings[0].Rule != "worker-out-of-memory" || r.Findings[0].PID != 10 ||
+		!slices.Contains(pageVerdicts(t)["worker-out-of-memory"], generalize(r.Verdict)) {
+		t.Errorf("found %+v", r.Findings)
+	}
+	o.System.Log = filepath.Join(s.Proc, "kmsg") // a file instead of a device: one read returns all of it
+	write(t, s.Proc, "kmsg", "3,2,5000100,-;Out of memory: Killed process 12 (python (x) y) total-vm:1kB\n")
+	if r := examine(); len(r.Findings) != 0 && r.Findings[0].PID == 12 {
+		t.Errorf("a process with another name was taken for a worker: %+v", r.Findings)
+	}
+	write(t, s.Proc, "kmsg", "3,2,5000100,-;Out of memory: Killed process 12 (pt_data_worker) total-vm:1kB\n")
+	if r := examine(); len(r.Findings) != 0 {
+		t.Errorf("a process of another control group was taken for a worker: %+v", r.Findings)
+	}
+}
+
 func TestExamine_RefusesOtherProcesses(t *testing.T) {
 	s := record(t, recorded{pid: 10, parent: 1})
 	write(t, filepath.Join(s.Proc, "10"), "maps", "")

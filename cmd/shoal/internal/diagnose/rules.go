@@ -11,11 +11,11 @@ import (
 // findings have the same culprit or one explains the other, the report begins with the heavier one.
 var rules = []func(*job) []Finding{
 	findDeadTracker, findDeadWorkers, findStopped, findZombies, findOrphans,
-	findDeadHolders, findLockCycles, findLocalDeadlocks, findDeadPinThread,
-	findUndrained, findSlowConsumers, findLastWriters, findLostTasks, findUnfinishedTasks,
+	findDeadHolders, findLockCycles, findPipeDeadlocks, findLocalDeadlocks, findDeadPinThread,
+	findReapedWorkers, findUndrained, findSlowConsumers, findLastWriters, findLostTasks, findUnfinishedTasks,
 	findRanks,
 	findDescriptors, findFullShm, findThrottled, findOversubscribed,
-	findBusyWorker, findSlowDevice, findStuckLoaders,
+	findBusyWorker, findSlowDevice, findSilentLoaders, findStuckLoaders,
 }
 
 // Weights of findings, in the order of their importance.
@@ -66,7 +66,8 @@ func (j *job) isExplained(pid int, all []Finding) bool {
 	return slices.ContainsFunc(all, func(f Finding) bool {
 		switch f.Rule {
 		case "worker-killed", "worker-failed", "worker-out-of-memory", "lock-held-by-dead":
-			return j.parent[f.PID] == pid
+			parent, known := j.parent[f.PID]
+			return parent == pid || !known // it was reaped
 		case "rank-missing":
 			return f.PID == pid
 		case "waits-for-ended": // the child is named

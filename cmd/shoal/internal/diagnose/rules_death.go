@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -214,72 +215,136 @@ func (j *job) explainKill(f *Finding, z *procfs.Process) {
 	if z.ExitSignal() != int(syscall.SIGKILL) {
 		return
 	}
-	line, killer := kernelMessage(z.PID)
 	group := j.last.groups[z.PID]
 	if parent := j.last.groups[j.parent[z.PID]]; group.OOMKills == 0 && group.Path == parent.Path {
 		group = parent
 	}
-	if line == "" && group.OOMKills == 0 {
+	kill, logged := j.killOf(z.PID)
+	if !logged && group.OOMKills == 0 {
 		return
 	}
+	if !logged {
+		kill.limited = group.Path
+	}
+	j.setOutOfMemory(f, z.PID, kill)
+	f.Cause += fmt.Sprintf(", and its parent is %d", j.parent[z.PID])
+}
+
+// setOutOfMemory makes a finding one about a worker that the kernel killed for lack of memory.
+func (j *job) setOutOfMemory(f *Finding, pid int, kill oomKill) {
 	f.Rule, f.weight = "worker-out-of-memory", weightOOM
 	where := "the machine"
-	if killer == "" && line == "" {
-		killer = group.Path
+	var group procfs.Group
+	if kill.limited != "" {
+		where = "control group " + kill.limited
+		group = j.System.ReadGroup(&procfs.Process{Groups: map[string]string{j.memoryController(): kill.limited}})
 	}
-	if killer != "" {
-		where = "control group " + killer
-		group = j.System.ReadGroup(&procfs.Process{Groups: map[string]string{j.memoryController(): killer}})
+	f.Cause = fmt.Sprintf("worker %d was killed by the kernel because %s was out of memory", pid, where)
+	if kill.line != "" {
+		f.Evidence = append(f.Evidence, "the kernel's log: "+kill.line)
 	}
-	f.Cause = fmt.Sprintf("worker %d was killed by the kernel because %s was out of memory, and its parent is %d",
-		z.PID, where, j.parent[z.PID])
-	if line != "" {
-		f.Evidence = append(f.Evidence, "the kernel's log: "+line)
-	}
-	if group.OOMKills > 0 {
-		limit := "no limit"
-		if group.MemoryLimit > 0 {
-			limit = "a limit of " + words.Bytes(int64(group.MemoryLimit))
-		}
-		f.Evidence = append(f.Evidence,
-			evidence("control group %s: %d processes killed for memory, %s, peak %s", group.Path,
-				group.OOMKills, limit, words.Bytes(int64(group.MemoryPeak))))
-	}
+	f.Evidence = appendGroup(f.Evidence, group)
 	f.Cure = "raise the memory limit of the job, or reduce num_workers, prefetch_factor or the batch size"
 }
 
-// kernelLog is the kernel's message buffer. Only privileged users may read it.
-const kernelLog = "/dev/kmsg"
+// appendGroup adds the counters of a control group to the evidence, if processes were killed in it.
+func appendGroup(list []string, group procfs.Group) []string {
+	if group.OOMKills == 0 {
+		return list
+	}
+	limit := "no limit"
+	if group.MemoryLimit > 0 {
+		limit = "a limit of " + words.Bytes(int64(group.MemoryLimit))
+	}
+	return append(list, evidence("control group %s: %d processes killed for memory, %s, peak %s", group.Path,
+		group.OOMKills, limit, words.Bytes(int64(group.MemoryPeak))))
+}
 
-// kernelMessage returns the kernel's message about the out-of-memory kill of a process, or "", and
-// the control group that was out of memory, or "" if the machine was.
+// An oomKill is the kernel's message about a process that it killed for lack of memory.
+type oomKill struct {
+	pid     int
+	time    time.Duration // since boot
+	name    string
+	group   string // control group of the process
+	limited string // control group that was out of memory; "" if the machine was
+	line    string
+}
+
+var (
+	killedLine = regexp.MustCompile(`Killed process (\d+) \(([^)]*)\)`)
+	chosenLine = regexp.MustCompile(`^oom-kill:.*?(?:oom_memcg=([^,]*),)?(?:global_oom,)?` +
+		`task_memcg=([^,]*),task=.*,pid=(\d+),`)
+)
+
+// killOf returns the message about a process.
+func (j *job) killOf(pid int) (oomKill, bool) {
+	for _, k := range slices.Backward(j.oomKills()) {
+		if k.pid == pid {
+			return k, true
+		}
+	}
+	return oomKill{}, false
+}
+
+// oomKills returns the messages in the kernel's log about processes killed for lack of memory, in
+// the order of time. There are none if the log may not be read.
+func (j *job) oomKills() []oomKill {
+	if !j.logRead {
+		j.logRead, j.kills = true, readKills(j.System.Log)
+	}
+	return j.kills
+}
+
+// readKills reads the kernel's log, which only privileged users may read. Two lines describe one
+// kill: the choice of the process, and its end.
 //
 // https://github.com/torvalds/linux/blob/v6.12/mm/oom_kill.c#L440-L460
-func kernelMessage(pid int) (line, group string) {
-	f, err := os.OpenFile(kernelLog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// https://github.com/torvalds/linux/blob/v6.12/mm/oom_kill.c#L942-L948
+func readKills(path string) (all []oomKill) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return "", ""
+		return nil
 	}
 	defer f.Close()
-	if f.SetReadDeadline(time.Now().Add(100*time.Millisecond)) != nil {
-		return "", ""
+	// At its end the buffer of the kernel waits for the next message.
+	err = f.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if err != nil && !errors.Is(err, os.ErrNoDeadline) {
+		return nil
 	}
-	killed, chosen := fmt.Sprintf("Killed process %d (", pid), fmt.Sprintf(",pid=%d,", pid)
+	chosen := make(map[int]oomKill)
 	for buffer := make([]byte, 8192); ; { // each read returns one record
 		n, err := f.Read(buffer)
+		if errors.Is(err, syscall.EPIPE) {
+			continue // the kernel has overwritten records
+		}
 		if err != nil {
-			return line, group
+			return all
 		}
-		_, text, _ := strings.Cut(string(buffer[:n]), ";")
-		text, _, _ = strings.Cut(text, "\n")
-		switch {
-		case strings.Contains(text, killed):
-			line = text
-		case strings.HasPrefix(text, "oom-kill:") && strings.Contains(text, chosen):
-			_, rest, _ := strings.Cut(text, "oom_memcg=")
-			group, _, _ = strings.Cut(rest, ",")
-		}
+		all = appendKill(all, chosen, string(buffer[:n]))
 	}
+}
+
+// appendKill decodes a record of the kernel's log.
+//
+// https://github.com/torvalds/linux/blob/v6.12/Documentation/ABI/testing/dev-kmsg
+func appendKill(all []oomKill, chosen map[int]oomKill, record string) []oomKill {
+	head, text, _ := strings.Cut(record, ";")
+	text, _, _ = strings.Cut(text, "\n")
+	if m := chosenLine.FindStringSubmatch(text); m != nil {
+		pid, _ := strconv.Atoi(m[3])
+		chosen[pid] = oomKill{group: m[2], limited: m[1]}
+	}
+	if m := killedLine.FindStringSubmatch(text); m != nil {
+		pid, _ := strconv.Atoi(m[1])
+		k := chosen[pid]
+		k.pid, k.name, k.line = pid, m[2], text
+		if field := strings.Split(head, ","); len(field) > 2 {
+			us, _ := strconv.ParseInt(field[2], 10, 64)
+			k.time = time.Duration(us) * time.Microsecond
+		}
+		all = append(all, k)
+	}
+	return all
 }
 
 // memoryController returns the key of the memory control group in [procfs.Process].Groups.
@@ -360,6 +425,8 @@ func findOrphans(j *job) (found []Finding) {
 		started := spawned || hasFunction(j.last.stacks[p.PID], "_bootstrap", "multiprocessing/process.py") &&
 			j.isMultiprocessing(p.PID)
 		stray := j.orphans[p.PID] && j.roles[p.PID].works()
+		// A fork server lives as long as its workers, so it is the root if the main process is dead.
+		stray = stray || j.parent[p.PID] == j.root && j.roles[j.root] == roleServer && p.PID != j.root
 		if !stray && (p.PID != j.root || !started) {
 			continue
 		}

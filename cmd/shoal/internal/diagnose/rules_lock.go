@@ -98,7 +98,8 @@ func (j *job) lockWaits() (all []lockWait) {
 }
 
 // findDeadHolders finds locks that are locked but that no living process has locked. The sum of the
-// counts of all processes would be 1 if the holder lived, wherever it is released.
+// counts of all processes would be 1 if the holder lived, wherever it is released. A semaphore with
+// several permits is treated in the same way.
 func findDeadHolders(j *job) (found []Finding) {
 	for _, w := range j.lockWaits() {
 		first := w.waiters[0]
@@ -106,7 +107,8 @@ func findDeadHolders(j *job) (found []Finding) {
 		if err != nil || st.Value != 0 || j.isStoppedUser(w.inode) {
 			continue
 		}
-		if lock, known := j.semLock(j.last.processes[first], w.addr); !known || lock.Max != 1 {
+		lock, known := j.semLock(j.last.processes[first], w.addr)
+		if !known || lock.Max != 1 && !j.hasPermits(lock, w.waiters) {
 			continue // a signal of a condition or an event
 		}
 		users := j.lockUsers(w)
@@ -118,37 +120,85 @@ func findDeadHolders(j *job) (found []Finding) {
 			}
 			sum += u.lock.Count
 		}
-		if sum > 0 {
+		if sum > 0 && lock.Max == 1 {
 			j.noteHolder(w, users)
 		}
 		if sum != 0 || unknown > 0 || !users[first].known {
 			continue
 		}
-		pid, who := first, "a process that no longer exists"
-		if z := j.lastKilled(); z != nil {
-			pid, who = z.PID, fmt.Sprintf("process %d, which was killed by %s", z.PID, signalText(z.ExitSignal()))
-			if z.ExitSignal() == 0 {
-				who = fmt.Sprintf("process %d, which has ended with status %d", z.PID, z.ExitStatus())
-			}
-		}
-		f := Finding{Rule: "lock-held-by-dead", PID: pid, weight: weightHolder,
-			Cause: fmt.Sprintf("%s waits for a lock that is held by %s", j.label(first), who),
-			Evidence: []string{
-				evidence("semaphore %s has the value 0 and %s", w.name, words.Count(st.Waiters, "waiter")),
-				evidence("of the %s that live and map it, none has locked it (the counts of their SemLock objects "+
-					"add up to 0)",
-					countProcesses(len(users))),
-				evidence("%s waited for it during the whole observation: %v", countProcesses(len(w.waiters)),
-					w.waiters)},
-			Cure: "restart the job: a lock of multiprocessing is not released when its holder dies. Never kill or " +
-				"terminate() a process that may hold a lock or use a queue",
-		}
-		for _, pid := range w.waiters {
-			f.Evidence = j.appendPlace(f.Evidence, pid)
-		}
-		found = append(found, f)
+		found = append(found, j.deadHolder(w, lock, st, len(users)))
 	}
 	return found
+}
+
+// unbounded is SEM_VALUE_MAX, the limit of a Semaphore. The limit of a BoundedSemaphore is its
+// number of permits.
+const unbounded = 1<<31 - 1
+
+// hasPermits reports whether a semaphore that keeps processes waiting has permits, which each
+// process returns: it is a BoundedSemaphore, or used in a with statement. Other semaphores may be
+// signals of another process. The semaphore of a queue with a limit must not be reported.
+func (j *job) hasPermits(lock pystack.SemLock, waiters []int) bool {
+	used := lock.Max < unbounded
+	for _, pid := range waiters {
+		stacks := j.last.stacks[pid]
+		if putsIn(stacks, pid) {
+			return false
+		}
+		used = used || hasFunction(stacks, "__enter__", "multiprocessing/synchronize.py")
+	}
+	return used
+}
+
+// deadHolder returns the finding about a lock, or a semaphore, that only dead processes can have
+// acquired.
+func (j *job) deadHolder(w lockWait, lock pystack.SemLock, st pystack.Semaphore, users int) Finding {
+	pid, holder := w.waiters[0], "a process that no longer exists"
+	if z := j.lastKilled(); z != nil {
+		pid, holder = z.PID, fmt.Sprintf("process %d, which was killed by %s", z.PID, signalText(z.ExitSignal()))
+		if z.ExitSignal() == 0 {
+			holder = fmt.Sprintf("process %d, which has ended with status %d", z.PID, z.ExitStatus())
+		}
+	}
+	f := Finding{Rule: "lock-held-by-dead", PID: pid, weight: weightHolder,
+		Cause: fmt.Sprintf("%s waits for a lock that is held by %s", j.label(w.waiters[0]), holder),
+		Evidence: []string{
+			evidence("semaphore %s has the value 0 and %s", w.name, words.Count(st.Waiters, "waiter")),
+			evidence("of the %s that live and map it, none has locked it (the counts of their SemLock objects "+
+				"add up to 0)", countProcesses(users)),
+			evidence("%s waited for it during the whole observation: %v", countProcesses(len(w.waiters)), w.waiters)},
+		Cure: "restart the job: a lock of multiprocessing is not released when its holder dies. Never kill or " +
+			"terminate() a process that may hold a lock or use a queue",
+	}
+	if lock.Max != 1 {
+		f.Cause = fmt.Sprintf("%s waits for a semaphore, and dead processes hold all of its permits: %s",
+			j.label(w.waiters[0]), j.deadText())
+		f.Cure = "restart the job: a semaphore of multiprocessing is not released when its holder dies. Never kill " +
+			"or terminate() a process that may hold a permit; a pool of workers needs no semaphore"
+		if lock.Max < unbounded {
+			f.Evidence = append(f.Evidence, evidence("it is a BoundedSemaphore with %d permits", lock.Max))
+		}
+	}
+	for _, pid := range w.waiters {
+		f.Evidence = j.appendPlace(f.Evidence, pid)
+	}
+	return f
+}
+
+// deadText lists the workers of the job that have ended and were not reaped.
+func (j *job) deadText() string {
+	var list []string
+	for _, z := range j.zombies() {
+		how := fmt.Sprintf("exit with status %d", z.ExitStatus())
+		if z.ExitSignal() != 0 {
+			how = signalText(z.ExitSignal())
+		}
+		list = append(list, fmt.Sprintf("process %d ended by %s", z.PID, how))
+	}
+	if len(list) == 0 {
+		return "processes that no longer exist"
+	}
+	return strings.Join(list[:min(len(list), 8)], ", ")
 }
 
 // isStoppedUser reports whether a stopped process maps a semaphore. It is then the likely holder.

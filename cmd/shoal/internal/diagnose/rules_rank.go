@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
+	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/pystack"
 )
 
@@ -75,7 +76,10 @@ func (j *job) meets(pid int) (meeting, bool) {
 	if first.function == "init_process_group" {
 		limit = maxStartRun
 	}
-	if !ok || !known || !knew || t.RunNS-old.RunNS > uint64(limit) {
+	if !ok {
+		return j.meetsLater(pid)
+	}
+	if !known || !knew || t.RunNS-old.RunNS > uint64(limit) {
 		return first, false
 	}
 	for _, s := range j.samplesOf(pid) {
@@ -126,11 +130,19 @@ func (j *job) rankGroups() (groups [][]int) {
 
 func findRanks(j *job) (found []Finding) {
 	for _, group := range j.rankGroups() {
-		waiting, elsewhere := make(map[int]meeting), []int(nil)
+		waiting, elsewhere, busy := make(map[int]meeting), []int(nil), []int(nil)
 		for _, pid := range group {
-			if m, ok := j.meets(pid); ok {
+			m, meets := j.meets(pid)
+			switch {
+			case meets:
 				waiting[pid] = m
-			} else if j.isElsewhere(pid) || j.last.processes[pid].State == 'T' {
+			case j.hasStarted(pid):
+				if j.isWaiting(pid) {
+					waiting[pid] = meeting{function: asyncStart, caller: j.frameOf(pid)}
+				}
+			case j.computes(pid):
+				busy = append(busy, pid)
+			case j.isElsewhere(pid) || j.last.processes[pid].State == 'T':
 				elsewhere = append(elsewhere, pid)
 			}
 		}
@@ -138,22 +150,156 @@ func findRanks(j *job) (found []Finding) {
 		for _, m := range waiting {
 			collective = collective || !messages[m.function]
 		}
-		if len(waiting) == 0 || len(waiting)+len(elsewhere) < 2 || !collective && len(waiting) < len(group) {
+		others := len(elsewhere) + len(busy)
+		if len(waiting) == 0 || len(waiting)+others < 2 || !collective && len(waiting) < len(group) {
 			continue // a rank that waits for messages may be a server
 		}
-		if len(elsewhere) == 0 && len(waiting) == len(group) {
+		if others == 0 && len(waiting) == len(group) {
 			found = append(found, j.compareMeetings(group, waiting)...)
 		}
+		for _, pid := range busy {
+			found = append(found, j.busyRank(pid, group, waiting)...)
+		}
 		for _, pid := range elsewhere {
-			if j.demand(pid) > 0.3 { // it may merely be slow
-				j.notes = append(j.notes, fmt.Sprintf("%s computes in %s, and %s", j.rankLabel(pid), j.placeOf(pid),
-					rankCount(len(waiting))+" for it in a collective"))
+			if j.awaitsBatch(pid) || j.hasBusyChild(pid) { // another rule looks at its workers
+				j.notes = append(j.notes, fmt.Sprintf("%s waits for its workers in %s, and %s for it in a collective",
+					j.rankLabel(pid), j.placeOf(pid), rankCount(len(waiting))))
 				continue
 			}
 			found = append(found, j.missingRank(pid, group, waiting))
 		}
 	}
 	return found
+}
+
+// Functions of meetings that were started with async_op=True.
+const (
+	asyncWait  = "wait()"
+	asyncStart = "async_op=True" // and the rank does something else
+)
+
+// collectiveText returns the collective of a meeting in words.
+func collectiveText(function string) string {
+	if function == asyncWait || function == asyncStart {
+		return "a collective with async_op=True"
+	}
+	return "the collective " + function
+}
+
+// meetingText returns what a rank waits for, as evidence.
+func meetingText(pid int, m meeting) string {
+	if m.function == asyncStart {
+		return evidence("process %d has started a collective with async_op=True, and is in %s", pid, m.caller)
+	}
+	return evidence("process %d waits in %s, called by %s", pid, m.function, m.caller)
+}
+
+// meetsLater reports whether a rank waited, during the whole observation, for a collective that it
+// had started with async_op=True. The wait is a function in C++, so the innermost Python function
+// is the caller.
+func (j *job) meetsLater(pid int) (meeting, bool) {
+	t, stuck := j.stuckIn(pid)
+	place := j.frameOf(pid)
+	if !stuck || kindOf(t) != waitFutex || place == (pystack.Frame{}) || !j.hasStarted(pid) {
+		return meeting{}, false
+	}
+	for _, s := range j.samplesOf(pid) {
+		st, ok := stackOf(s, pid)
+		if !ok || len(st.Frames) == 0 || strings.HasSuffix(st.Frames[0].File, "/threading.py") ||
+			strings.Contains(st.Frames[0].File, "/multiprocessing/") {
+			return meeting{}, false
+		}
+		if f, _ := userFrame(st); f != place {
+			return meeting{}, false
+		}
+	}
+	return meeting{function: asyncWait, caller: place}, true
+}
+
+// frameOf returns the position of the main thread in the user's code.
+func (j *job) frameOf(pid int) pystack.Frame {
+	s, _ := stackOf(j.last.stacks[pid], pid)
+	f, _ := userFrame(s)
+	return f
+}
+
+// hasStarted reports whether a thread of Gloo executed one collective during the whole observation.
+// Such a thread waits for the other ranks with a timeout, and for work without one.
+//
+// https://github.com/pytorch/pytorch/blob/v2.4.0/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp#L892-L921
+func (j *job) hasStarted(pid int) bool {
+	p := j.last.processes[pid]
+	return slices.ContainsFunc(j.stuckThreads(pid), func(t procfs.Thread) bool { return j.executes(p, t) })
+}
+
+// inCollective reports whether a thread of Gloo executed a collective in the last sample.
+func (j *job) inCollective(pid int) bool {
+	p := j.last.processes[pid]
+	return slices.ContainsFunc(p.Threads, func(t procfs.Thread) bool { return j.executes(p, t) })
+}
+
+// executes reports whether a thread of Gloo waits for other ranks.
+func (j *job) executes(p *procfs.Process, t procfs.Thread) bool {
+	_, python := stackOf(j.last.stacks[p.PID], t.PID)
+	return !python && t.PID != p.PID && isGloo(p, t) && isTimedWait(t)
+}
+
+// computes reports whether a rank used a CPU outside of all collectives during the whole
+// observation.
+func (j *job) computes(pid int) bool {
+	if j.demand(pid) <= 0.3 {
+		return false
+	}
+	return !slices.ContainsFunc(j.samplesOf(pid), func(s []pystack.Stack) bool {
+		_, in := meetingOf(s, pid)
+		return in
+	})
+}
+
+// hasBusyChild reports whether a worker of a process ran or waited for a device.
+func (j *job) hasBusyChild(pid int) bool {
+	return slices.ContainsFunc(j.created(pid), func(c int) bool {
+		return j.roles[c].works() && (!j.idle(c) || j.demand(c) > 0.2 || j.inDisk(c))
+	})
+}
+
+// busyRank finds a rank that has computed for much longer than the time between two collectives,
+// while others wait. A shorter time is a note, because the rank may merely be slow.
+func (j *job) busyRank(pid int, group []int, waiting map[int]meeting) []Finding {
+	var shortest silence
+	known := false
+	for other := range waiting {
+		if s, ok := j.silenceSince(other, other); ok && (!known || s.lasted < shortest.lasted) {
+			shortest, known = s, true
+		}
+	}
+	if !known || !shortest.isLong() || !j.repeats(pid) {
+		text := fmt.Sprintf("%s computes in %s, and %s for it in a collective", j.rankLabel(pid), j.placeOf(pid),
+			rankCount(len(waiting)))
+		if known {
+			text += " for at least " + shortest.seconds()
+		}
+		j.notes = append(j.notes, text)
+		return nil
+	}
+	f := j.missingRank(pid, group, waiting)
+	f.Cause = fmt.Sprintf("%s has computed for %s without entering %s, but %s in it", j.rankLabel(pid),
+		shortest.seconds(), firstCollective(group, waiting), rankCount(len(waiting)))
+	f.Evidence = append(f.Evidence, evidence("the ranks that wait have written nothing %v", shortest),
+		evidence("process %d was in the same function in all %d samples", pid, len(j.samplesOf(pid))))
+	f.Cure = "look at the line above for a loop that does not end, or for work that only this rank does, such as " +
+		"a validation: the other ranks wait until it ends or their timeout"
+	return []Finding{f}
+}
+
+// firstCollective returns the collective of the first rank that waits, in words.
+func firstCollective(group []int, waiting map[int]meeting) string {
+	for _, pid := range group {
+		if m, ok := waiting[pid]; ok {
+			return collectiveText(m.function)
+		}
+	}
+	return ""
 }
 
 // rankLabel returns the number of a rank, if the environment has it, and the process.
@@ -165,13 +311,11 @@ func (j *job) rankLabel(pid int) string {
 }
 
 func (j *job) missingRank(pid int, group []int, waiting map[int]meeting) Finding {
-	var f Finding
+	f := Finding{Cause: fmt.Sprintf("%s has not entered %s, but %s in it", j.rankLabel(pid),
+		firstCollective(group, waiting), rankCount(len(waiting)))}
 	for _, other := range group {
 		if m, ok := waiting[other]; ok {
-			f.Cause = fmt.Sprintf("%s has not entered the collective %s, in which %s", j.rankLabel(pid), m.function,
-				rankCount(len(waiting)))
-			f.Evidence = append(f.Evidence,
-				evidence("process %d waits in %s, called by %s", other, m.function, m.caller))
+			f.Evidence = append(f.Evidence, meetingText(other, m))
 		}
 	}
 	f.Rule, f.PID, f.weight = "rank-missing", pid, weightRank
@@ -198,6 +342,11 @@ func (j *job) compareMeetings(group []int, waiting map[int]meeting) []Finding {
 	if f, ok := j.compareMessages(group, waiting); ok {
 		return []Finding{f}
 	}
+	for m := range counts {
+		if m.function == asyncStart { // the ranks may wait for anything
+			return nil
+		}
+	}
 	if len(counts) < 2 {
 		return nil
 	}
@@ -217,8 +366,7 @@ func (j *job) compareMeetings(group []int, waiting map[int]meeting) []Finding {
 			"seed and set_epoch on all ranks, drop_last=True, or torch.distributed.algorithms.join.Join",
 	}
 	for _, p := range group {
-		f.Evidence = append(f.Evidence,
-			evidence("process %d waits in %s, called by %s", p, waiting[p].function, waiting[p].caller))
+		f.Evidence = append(f.Evidence, meetingText(p, waiting[p]))
 	}
 	return []Finding{f}
 }
@@ -236,7 +384,7 @@ func (j *job) compareMessages(group []int, waiting map[int]meeting) (Finding, bo
 		if m.function == "init_process_group" {
 			start++
 		}
-		list = append(list, evidence("process %d waits in %s, called by %s", pid, m.function, m.caller))
+		list = append(list, meetingText(pid, m))
 	}
 	f := Finding{Rule: "rank-order", PID: group[0], weight: weightRank, Evidence: list,
 		Cause: fmt.Sprintf("all %d ranks wait for each other: %s", len(group), meetingsText(group, waiting)),

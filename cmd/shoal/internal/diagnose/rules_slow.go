@@ -74,6 +74,7 @@ func findBusyWorker(j *job) (found []Finding) {
 		idle := len(others) > 0
 		for _, o := range others {
 			_, meets := meetingOf(j.last.stacks[o], o)
+			meets = meets || j.inCollective(o)
 			idle = idle && j.idle(o) && j.demand(o) < 0.2 && !meets && j.last.processes[o].State != 'T' && !j.inDisk(o)
 		}
 		old := j.first.processes[p.PID]

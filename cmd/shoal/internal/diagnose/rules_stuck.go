@@ -30,8 +30,8 @@ func (j *job) stuckIn(pid int) (procfs.Thread, bool) {
 
 // findStuckLoaders finds DataLoader workers that were in one wait during the whole observation,
 // outside of the queues of the DataLoader, while their parent waited for a batch. The other workers
-// must be idle. If there are no others, a sleep or a child program may be all of the work, so such
-// a wait is only a note.
+// must be idle. If there are no others, a child program or a short sleep may be all of the work, so
+// such a wait is only a note.
 func findStuckLoaders(j *job) (found []Finding) {
 	for _, parent := range j.living() {
 		if !j.awaitsBatch(parent.PID) {
@@ -44,7 +44,12 @@ func findStuckLoaders(j *job) (found []Finding) {
 		for _, t := range stuck {
 			p := j.last.processes[t.PID]
 			wait := j.describeWait(p, t)
-			if len(idle) == 0 && (kindOf(t) == waitSleep || kindOf(t) == waitChild) {
+			rest, sleeps := j.sleepRest(p.PID, t)
+			if sleeps {
+				wait = j.sleepText(p.PID, t)
+			}
+			if len(idle) == 0 && (sleeps && rest < longSleep || !sleeps && kindOf(t) == waitSleep ||
+				kindOf(t) == waitChild) {
 				j.notes = append(j.notes, fmt.Sprintf("%s waits for a DataLoader worker, and %s was in one "+
 					"wait during the whole observation: %s, in %s", j.label(parent.PID), j.label(t.PID), wait,
 					j.placeOf(t.PID)))

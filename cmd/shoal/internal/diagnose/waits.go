@@ -85,16 +85,27 @@ const (
 
 // isPrivateWait reports whether a thread waits, without a timeout, for a futex that only threads of
 // its own process can wake.
-func isPrivateWait(t procfs.Thread) bool {
+func isPrivateWait(t procfs.Thread) bool { return isPrivateFutex(t) && t.Call.Args[3] == 0 }
+
+// isTimedWait is like [isPrivateWait] for a wait with a timeout.
+func isTimedWait(t procfs.Thread) bool { return isPrivateFutex(t) && t.Call.Args[3] != 0 }
+
+func isPrivateFutex(t procfs.Thread) bool {
 	if kindOf(t) != waitFutex || t.Call.Number < 0 {
 		return false
 	}
 	op := t.Call.Args[1]
 	switch op & futexCommand {
 	case futexWait, futexLockPI, futexWaitBitset:
-		return op&futexPrivate != 0 && t.Call.Args[3] == 0
+		return op&futexPrivate != 0
 	}
 	return false
+}
+
+// isGloo reports whether a thread may be one that executes collectives of Gloo. PyTorch names these
+// threads since 2.4; before, they have the name of the process.
+func isGloo(p *procfs.Process, t procfs.Thread) bool {
+	return strings.HasPrefix(t.Name, "pt_gloo_runloop") || t.Name == p.Name
 }
 
 // describeWait returns the wait of a thread in words.

@@ -11,11 +11,12 @@ import (
 type System struct {
 	Proc   string // usually /proc
 	Cgroup string // usually /sys/fs/cgroup
+	Log    string // the kernel's messages, usually /dev/kmsg; "" if there are none
 	Cache  *Cache // nil if files are read once
 }
 
 // Machine is the running machine.
-var Machine = System{Proc: "/proc", Cgroup: "/sys/fs/cgroup"}
+var Machine = System{Proc: "/proc", Cgroup: "/sys/fs/cgroup", Log: "/dev/kmsg"}
 
 // A Process is the state of one process. The methods of [System] fill groups of fields.
 type Process struct {
@@ -48,6 +49,7 @@ type Stat struct {
 	ResidentPages        int64
 	BlockIOTicks         uint64 // 0 unless the kernel accounts delays
 	ExitCode             int    // as for wait(2); 0 if it may not be read
+	CPU                  int    // the one on which it ran last
 }
 
 // Ticks returns the CPU time of the process.
@@ -143,7 +145,7 @@ func parseStat(text string) (Stat, error) {
 	st.UserTicks, st.SystemTicks = num(14), num(15)
 	st.ThreadCount, st.Start = int(num(20)), num(22)
 	st.ResidentPages, st.BlockIOTicks = int64(num(24)), num(42)
-	st.ExitCode = int(num(52))
+	st.CPU, st.ExitCode = int(num(39)), int(num(52))
 	return st, nil
 }
 

@@ -4,12 +4,15 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 import fault
 
 class Files(Dataset):
-    def __init__(self, path, group):
-        self.path, self.group = path, group
+    def __init__(self, path, group, started):
+        self.path, self.group, self.started = path, group, started
     def __len__(self):
         return 100000
     def __getitem__(self, i):
         slow = get_worker_info().id == 1
+        if self.started:
+            self.started.release()
+            self.started = None
         if slow and self.group:
             fault.join_group(self.group)
             self.group = ""
@@ -31,9 +34,13 @@ if __name__ == "__main__":
         f.flush()
         os.fsync(f.fileno())
     group = fault.group("blkio", "slow", throttle__read_bps_device=f"{device(path)} 102400")
-    loader = DataLoader(Files(path, group), batch_size=1, num_workers=3, multiprocessing_context=fault.context())
+    ctx = fault.context()
+    started = ctx.Semaphore(0)
+    loader = DataLoader(Files(path, group, started), batch_size=1, num_workers=3, multiprocessing_context=ctx)
     batches = iter(loader)
-    next(batches)
+    for _ in range(3):
+        started.acquire()
+    time.sleep(0.5)
     fault.ready(batches._workers[1].pid)
     for _ in batches:
         pass

@@ -14,7 +14,7 @@ def work(queue, path):
 if __name__ == "__main__":
     ctx = fault.context()
     queue = ctx.SimpleQueue()
-    path = fault.group("cpu", "throttled", cfs_quota_us=20000)
+    path = fault.group("cpu", "throttled", cfs_quota_us=5000)
     workers = [ctx.Process(target=work, args=(queue, path if n == 1 else ""), daemon=True) for n in range(3)]
     for w in workers:
         w.start()

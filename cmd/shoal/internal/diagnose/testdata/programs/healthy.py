@@ -11,7 +11,10 @@ from concurrent.futures import ProcessPoolExecutor
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from multiprocessing import shared_memory
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+import fault
 
 
 def spin(seconds):
@@ -41,7 +44,7 @@ class Stream(IterableDataset):
 
 
 def ready():
-    print(f"READY pid={os.getpid()} culprit=0", flush=True)
+    fault.ready(0)
 
 
 def loop(loader, compute=0.0, epochs=10**6):
@@ -353,37 +356,166 @@ def hogwild(ctx):
         w.join()
 
 
-def rank(n, path, started, slow):
-    dist.init_process_group("gloo", init_method="file://" + path, rank=n, world_size=2)
+def run_ranks(ctx, rank, *args):
+    ranks = fault.start_ranks(ctx, rank, 2, *args)
+    ready()
+    for r in ranks:
+        r.join()
+
+
+def train_ddp(n, slow):
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 1))
-    step = 0
     while True:
         model(torch.rand(8, 16)).sum().backward()
         if n == 0:
             spin(slow)
-        if step == 0:
-            started.release()
-        step += 1
-
-
-def ranks(ctx, slow):
-    started, path = ctx.Semaphore(0), f"/tmp/shoal-healthy-{os.getpid()}"
-    workers = [ctx.Process(target=rank, args=(n, path, started, slow), daemon=True) for n in range(2)]
-    for w in workers:
-        w.start()
-    for _ in workers:
-        started.acquire()
-    ready()
-    for w in workers:
-        w.join()
 
 
 def ddp(ctx):
-    ranks(ctx, 0)
+    run_ranks(ctx, train_ddp, 0)
 
 
 def ddp_slow_rank(ctx):
-    ranks(ctx, 0.3)
+    run_ranks(ctx, train_ddp, 0.3)
+
+
+def ddp_very_slow_rank(ctx):
+    run_ranks(ctx, train_ddp, 3)
+
+
+def train_later(n, slow):
+    while True:
+        if n == 0:
+            spin(slow)
+        work = dist.all_reduce(torch.ones(1 << 16), async_op=True)
+        spin(0.01)
+        work.wait()
+
+
+def async_ranks(ctx):
+    run_ranks(ctx, train_later, 0)
+
+
+def async_slow_rank(ctx):
+    run_ranks(ctx, train_later, 2.5)
+
+
+def train_loaded(n):
+    for _ in DataLoader(Samples(sleep=2.5 * n), num_workers=1, batch_size=1):
+        dist.all_reduce(torch.ones(4))
+
+
+def rank_with_slow_loader(ctx):
+    run_ranks(ctx, train_loaded)
+
+
+def sleepy_worker(ctx):
+    loader(ctx, Samples(sleep=3), num_workers=1, batch_size=1)
+
+
+class Uneven(Samples):
+    def __getitem__(self, i):
+        spin(3 if i % 20 == 19 else 0.001)
+        return torch.ones(4)
+
+
+def heavy_sample(ctx):
+    loader(ctx, Uneven(), num_workers=1, batch_size=1)
+
+
+def answer_slowly(pipe):
+    while True:
+        x = pipe.recv()
+        time.sleep(3)
+        pipe.send(x)
+
+
+def slow_answers(ctx):
+    here, there = ctx.Pipe()
+    ctx.Process(target=answer_slowly, args=(there,), daemon=True).start()
+    ready()
+    while True:
+        here.send(1)
+        here.recv()
+
+
+def answer_locked(pipe, lock, sent):
+    while True:
+        with lock:
+            x = pipe.recv()
+        time.sleep(3)
+        with sent:
+            pipe.send(x)
+
+
+def shared_pipe(ctx):
+    here, there = ctx.Pipe()
+    lock, sent = ctx.Lock(), ctx.Lock()
+    for _ in range(2):
+        ctx.Process(target=answer_locked, args=(there, lock, sent), daemon=True).start()
+    ready()
+    while True:
+        here.send(1)
+        here.recv()
+
+
+def hold(permits, started):
+    started.release()
+    while True:
+        with permits:
+            time.sleep(1.5)
+
+
+def permits(ctx):
+    permits, started = ctx.Semaphore(2), ctx.Semaphore(0)
+    for _ in range(3):
+        ctx.Process(target=hold, args=(permits, started), daemon=True).start()
+    for _ in range(3):
+        started.acquire()
+    ready()
+    threading.Event().wait()
+
+
+def consume_segments(names, started):
+    started.release()
+    while True:
+        block = shared_memory.SharedMemory(name=names.get())
+        time.sleep(0.5)
+        block.close()
+        block.unlink()
+
+
+def segments(ctx):
+    names, started = ctx.Queue(4), ctx.Semaphore(0)
+    block = shared_memory.SharedMemory(create=True, size=1 << 16)  # the workers use the tracker of this process
+    ctx.Process(target=consume_segments, args=(names, started), daemon=True).start()
+    started.acquire()
+    ready()
+    while True:
+        names.put(block.name)
+        block.close()
+        time.sleep(0.6)
+        block = shared_memory.SharedMemory(create=True, size=1 << 16)
+
+
+def put_rarely(queue):
+    while True:
+        time.sleep(3)
+        queue.put(1)
+
+
+def finished_workers(ctx):
+    queue = ctx.Queue()
+    finished = [ctx.Process(target=square, args=(2,)) for _ in range(2)]
+    for f in finished:
+        f.start()
+    for f in finished:
+        f.join()
+    ctx.Process(target=put_rarely, args=(queue,), daemon=True).start()
+    queue.get()
+    ready()
+    while True:
+        queue.get()
 
 
 def file_system(ctx):

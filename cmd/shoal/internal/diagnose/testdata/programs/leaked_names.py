@@ -15,4 +15,5 @@ if __name__ == "__main__":
             if exe.endswith("torch_shm_manager") and group == os.getpgid(0):
                 os.kill(int(name), signal.SIGKILL)
     fault.ready(os.getpid())
+    time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGKILL)

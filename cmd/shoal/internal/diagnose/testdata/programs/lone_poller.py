@@ -1,0 +1,21 @@
+# The only worker asks again and again for a file that never comes.
+import os, threading, time
+import torch
+from torch.utils.data import DataLoader, Dataset
+import fault
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 100000
+    def __getitem__(self, i):
+        while i == 300 and not os.path.exists("/nonexistent"):
+            time.sleep(0.1)
+        return torch.full((8,), i)
+
+if __name__ == "__main__":
+    loader = DataLoader(Numbers(), batch_size=1, num_workers=1, multiprocessing_context=fault.context())
+    batches = iter(loader)
+    for _ in range(300):
+        next(batches)
+    threading.Timer(12, fault.ready, (batches._workers[0].pid,)).start()
+    next(batches)
