@@ -91,7 +91,7 @@ func parked() (n int) {
 	all := make([]byte, 1<<20)
 	for _, g := range strings.Split(string(all[:runtime.Stack(all, true)]), "\n\n") {
 		if state, frames, _ := strings.Cut(g, "\n"); strings.Contains(state, "[select") &&
-			strings.Contains(frames, "arena.(*waitQueue).waitOnce(") {
+			strings.Contains(frames, "park.(*Queue).WaitOnce(") {
 			n++
 		}
 	}

@@ -14,6 +14,8 @@ import (
 // Each seat has a proof of life, a lock that its participant holds as long as it lives. Between
 // processes it is an OFD lock of one byte, which the kernel releases when the process ends.
 type store interface {
+	park.Bells
+
 	control() []byte
 	data() []byte
 	// commitControl backs the bytes [off, off+n) of the control segment by pages.
@@ -38,10 +40,6 @@ type store interface {
 	// openBell creates a doorbell. Its name must be unpredictable, because any process may send to
 	// it.
 	openBell() (b bell, name uint64, err error)
-	// RingBell rings the doorbell of the participant in a seat and sends it the topic. It does
-	// nothing if name is 0, because the participant has no doorbell yet. It returns full if too
-	// many wakeups are pending, and this topic is not among them.
-	RingBell(seat int, name uint64, t park.Topic) (full bool)
 	// close releases the segments and the store's other resources.
 	close() error
 }

@@ -69,7 +69,7 @@ func batchScenarios() map[string]*scenario {
 			},
 		},
 		"batch put for nobody":          putForNobody(putsBatch(4), "Ring.claimSlots", "CAS"),
-		"batch put that nobody can get": putForNobody(putsBatch(4), "slot.setHeader", "Set"),
+		"batch put that nobody can get": putForNobody(putsBatch(4), "lane.setHeader", "Set"),
 		"batch get":                     {drops: 7, setup: filled, prep: opens(1), act: getsBatch(7)},
 		"batch get past a dead batch": {
 			drops: 7,

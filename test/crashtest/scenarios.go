@@ -450,7 +450,7 @@ func init() {
 			},
 		},
 		"put for nobody":          putForNobody(puts(2, 1, 0, true), "Ring.claimSlots", "CAS"),
-		"put that nobody can get": putForNobody(puts(2, 1, 0, true), "slot.setHeader", "Set"),
+		"put that nobody can get": putForNobody(puts(2, 1, 0, true), "lane.setHeader", "Set"),
 		"finish": {
 			setup: rings(4), prep: opens(1),
 			act: func(v *victim) error { v.rings[0].Finish(); return nil },
