@@ -37,9 +37,10 @@ type Lot struct {
 	bells  Bells
 	mem    layout.Memory
 
-	seat int    // -1: none yet
-	word int    // index of the word with our bit in a participant bitmap
-	bit  uint64 // our bit in that word
+	seat int      // -1: none yet
+	word int      // index of the word with our bit in a participant bitmap
+	bit  uint64   // our bit in that word
+	_    [64]byte // each put reads the fields above, and waits change those below
 
 	// Unfinished means that a reap of this process waits for a living lane. The next wakeup retries
 	// it.
