@@ -425,7 +425,8 @@ func findOrphans(j *job) (found []Finding) {
 		started := spawned || hasFunction(j.last.stacks[p.PID], "_bootstrap", "multiprocessing/process.py") &&
 			j.isMultiprocessing(p.PID)
 		stray := j.orphans[p.PID] && j.roles[p.PID].works()
-		// A fork server lives as long as its workers, so it is the root if the main process is dead.
+		// A fork server lives as long as its workers, so it is the root if the main process
+		// is dead.
 		stray = stray || j.parent[p.PID] == j.root && j.roles[j.root] == roleServer && p.PID != j.root
 		if !stray && (p.PID != j.root || !started) {
 			continue

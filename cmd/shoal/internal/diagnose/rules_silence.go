@@ -121,7 +121,8 @@ var sleepCalls = map[string]map[int]int{
 }
 
 // sleepRest returns the rest of the sleep of a thread, or all of it if the call has the duration
-// and not the end. ok is false if the thread does not sleep. The thread must belong to the last sample.
+// and not the end. ok is false if the thread does not sleep. The thread must belong to the last
+// sample.
 func (j *job) sleepRest(pid int, t procfs.Thread) (time.Duration, bool) {
 	at, ok := sleepCalls[runtime.GOARCH][t.Call.Number]
 	waitsForFiles := at == 4 && t.Call.Args[0] != 0
