@@ -19,9 +19,9 @@ import (
 // waits for a helper that has not begun, and a nested or concurrent call that finds no idle helper
 // runs on its own goroutine.
 //
-// Each worker of a task begins with parts of its own, one after the other, and then takes those that
-// others have left. So a thread works on the same range of memory in each kernel, as long as no
-// worker is late, and finds some of it in its caches.
+// Each worker of a task begins with parts of its own, one after the other, and then takes those
+// that others have left. So a thread works on the same range of memory in each kernel, as long as
+// no worker is late, and finds some of it in its caches.
 //
 // All callers of a process share the first Threads()-1 places, so the helpers of a process cannot
 // exceed its thread budget. Helpers must not slow down other processes either: a helper that has
@@ -99,8 +99,8 @@ func (t *task) recruit(n int) (handed int) {
 	return handed
 }
 
-// begin prepares a task for n workers.
-func (t *task) begin(n, parts, total int, do func(worker, lo, hi int)) {
+// setWork prepares a task for n workers.
+func (t *task) setWork(n, parts, total int, do func(worker, lo, hi int)) {
 	t.do, t.workers, t.parts, t.total = do, int64(n), int64(parts), int64(total)
 	for w := range t.workers {
 		t.next[w].Store(t.firstPart(w))

@@ -59,7 +59,7 @@ func runRanges(n, total int, do func(worker, lo, hi int)) { runParts(n, n, total
 func runParts(n, parts, total int, do func(worker, lo, hi int)) {
 	if n > 1 {
 		t := tasks.Get().(*task)
-		t.begin(n, parts, total, do)
+		t.setWork(n, parts, total, do)
 		if handed := t.recruit(n - 1); handed > 0 {
 			defer t.finish(n-1, handed)
 			t.run(0)
