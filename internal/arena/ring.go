@@ -444,8 +444,10 @@ func (r *Ring) Await(ctx context.Context) error {
 // fail. Another sender may take the slot first.
 func (r *Ring) AwaitRoom(ctx context.Context) error {
 	err := r.awaitReady(ctx, &r.notFull, r.isWritable)
-	if err != nil && isPastDeadline(ctx) && r.checkRoom() == errGetting {
-		return r.awaitOtherLane(&r.notFull, r.isWritable)
+	if err != nil && isPastDeadline(ctx) {
+		if found := r.checkRoom(); found == nil || found == errGetting { // there may be room by now
+			return r.awaitOtherLane(&r.notFull, r.isWritable)
+		}
 	}
 	return err
 }
