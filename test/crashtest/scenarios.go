@@ -500,7 +500,7 @@ func init() {
 			act: puts(3, 2, 0, true),
 		},
 		"ring a full doorbell": {
-			only: "Lot.ringBell", setup: rings(4), prep: opens(1),
+			only: "Lot.RingBell", setup: rings(4), prep: opens(1),
 			act: func(v *victim) error {
 				word.FillBells(true)
 				return puts(2, 1, 0, true)(v)

@@ -75,27 +75,27 @@ var planted = []mutant{
 	{"a get finds the queue empty while a put before it is not published", "queue", "internal/arena/ring_get.go",
 		"return nil, 0, errPutting", "return nil, 0, ErrEmpty"},
 	{"two gets claim one message", "queue", "internal/arena/ring_get.go",
-		"if s.word.CAS(w, word.MakeSlot(lap, claim, l.id)) {",
-		"if s.word.Store(word.MakeSlot(lap, claim, l.id)); true {"},
+		"if s.Word.CAS(w, word.MakeSlot(lap, claim, l.id)) {",
+		"if s.Word.Store(word.MakeSlot(lap, claim, l.id)); true {"},
 	{"the capacity is that of the ring", "queue", "internal/arena/ring_put.go", "if r.exceedsLimit(tk) {",
 		"if false {"},
 	{"a message in 64 is dropped", "queue", "internal/arena/ring_put.go",
-		"s.storeEndWord(word.MakeSlot(lap, word.SlotFull, l.id), order)",
-		"if l.rec.opseq.Load()%64 == 0 {\ns.storeEndWord(word.MakeSlot(lap, word.SlotSkip, 0), order)\n} else " +
-			"{\ns.storeEndWord(word.MakeSlot(lap, word.SlotFull, l.id), order)\n}"},
+		"s.StoreEndWord(word.MakeSlot(lap, word.SlotFull, l.id), order)",
+		"if l.rec.Opseq.Load()%64 == 0 {\ns.StoreEndWord(word.MakeSlot(lap, word.SlotSkip, 0), order)\n} else " +
+			"{\ns.StoreEndWord(word.MakeSlot(lap, word.SlotFull, l.id), order)\n}"},
 	{"a get takes the second message", "queue", "internal/arena/ring_get.go",
-		"		tk := r.hdr.head.Load()\n		var w word.Slot\n",
-		"		tk := r.hdr.head.Load()\n		if n := r.slot(tk + 1).word.Load(); l.rec.opseq.Load()%16 == 0 " +
+		"		tk := r.hdr.Head.Load()\n		var w word.Slot\n",
+		"		tk := r.hdr.Head.Load()\n		if n := r.slot(tk + 1).Word.Load(); l.rec.Opseq.Load()%16 == 0 " +
 			"&& n.Lap() == r.lap(tk+1) && n.State() == word.SlotFull {\n			tk++\n		}\n		var " +
 			"w word.Slot\n"},
 	{"a lock is taken by a load and a store", "mutex", "internal/arena/sync_mutex.go",
-		"if !m.isClosed() && m.c.lock.CAS(word.LockFree, m.me|word.LockHeld) {\n\t\treturn nil\n\t}",
-		"if !m.isClosed() && m.c.lock.Load() == word.LockFree {\n\t\tm.c.lock.Store(m.me | " +
+		"if !m.isClosed() && m.c.Lock.CAS(word.LockFree, m.me|word.LockHeld) {\n\t\treturn nil\n\t}",
+		"if !m.isClosed() && m.c.Lock.Load() == word.LockFree {\n\t\tm.c.Lock.Store(m.me | " +
 			"word.LockHeld)\n\t\treturn nil\n\t}"},
 	{"the death of a lock's owner is not reported", "mutex", "internal/arena/sync_mutex.go",
-		"case m.c.lock.CAS(w, m.me|word.LockDirty):\n\t\t\tm.c.dead.Store(uint64(w))\n\t\t\treturn " +
+		"case m.c.Lock.CAS(w, m.me|word.LockDirty):\n\t\t\tm.c.Dead.Store(uint64(w))\n\t\t\treturn " +
 			"newPeerError(w, ErrOwnerDied)",
-		"case m.c.lock.CAS(w, m.me|word.LockHeld):\n\t\t\treturn nil"},
+		"case m.c.Lock.CAS(w, m.me|word.LockHeld):\n\t\t\treturn nil"},
 	{"a permit of a dead process returns twice", "semaphore", "internal/arena/sync_semaphore.go",
 		"m.setPermits(n+back, i, v&word.IdentityMask, 0)", "m.setPermits(n+2*back, i, v&word.IdentityMask, 0)"},
 	{"the version of a Load is read after its value", "latest", "ipc/latest.go",
@@ -106,6 +106,20 @@ var planted = []mutant{
 	{"a compare-and-swap compares nothing while the dict has two keys", "dict", "manager/dict.go",
 		"same := err == nil && equalItems(old, c.Args[1])",
 		"same := err == nil && (len(d.entries) == 2 || equalItems(old, c.Args[1]))"},
+}
+
+// Each planted fault replaces text that its file has once. Without this test only make histories
+// would see that the text has changed.
+func TestPlanted_FaultsFitTheirFiles(t *testing.T) {
+	for _, m := range planted {
+		b, err := os.ReadFile(filepath.Join("../..", m.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(b), m.old); n != 1 {
+			t.Errorf("%s: %s has its text %d times, want once", m.name, m.file, n)
+		}
+	}
 }
 
 // The checker finds each of ten planted faults.
