@@ -12,8 +12,8 @@ import (
 )
 
 // TestPipeline_ResizeAndCropComputesTheSamePixels compares a Resize before a center crop, which
-// computes only the remaining pixels and decodes only those of a JPEG that they need, with one step
-// after the other.
+// computes only the remaining pixels and decodes only the parts of a JPEG they depend on, with one
+// step after the other.
 func TestPipeline_ResizeAndCropComputesTheSamePixels(t *testing.T) {
 	files, err := filepath.Glob("internal/jpeg/testdata/*.jpg")
 	if err != nil || len(files) < 10 {

@@ -68,7 +68,7 @@ func (s *stage) clear(participants int) {
 // forget is for another scenario, whose words are others.
 func (s *stage) forget() { clear(s.uses) }
 
-// RingBell has a queue of heapTopics: what is beyond it is missed.
+// RingBell has a queue of heapTopics topics. Further topics are missed.
 func (s *stage) RingBell(seat int, _ uint64, t park.Topic) (full bool) {
 	if len(s.woken[seat]) == heapTopics {
 		return true

@@ -186,7 +186,7 @@ func collectiveText(function string) string {
 	return "the collective " + function
 }
 
-// meetingText returns what a rank waits for, as evidence.
+// meetingText describes the operation that a rank waits for, as evidence.
 func meetingText(pid int, m meeting) string {
 	if m.function == asyncStart {
 		return evidence("process %d has started a collective with async_op=True, and is in %s", pid, m.caller)

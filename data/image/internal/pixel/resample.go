@@ -23,7 +23,7 @@ type Weights struct {
 // halfBits is the number of bits of the lower halves of weights.
 const halfBits = 11
 
-// Prepare computes what [Row] needs. It must be called again after a change.
+// Prepare computes the weights in the form used by [Row]. It must be called again after a change.
 func (w *Weights) Prepare() {
 	w.halves = slices.Grow(w.halves[:0], 2*len(w.Weight))[:2*len(w.Weight)]
 	for i, v := range w.Weight {
