@@ -11,10 +11,10 @@ import (
 )
 
 // Note [Buckets] Gradients are averaged while Backward still computes others. Gradients of one
-// dtype are grouped into buckets in the reverse order of the parameters, which is roughly the order
-// in which Backward completes them. The all-reduce of a bucket starts as soon as all its gradients
-// are complete and all earlier buckets have started. All ranks therefore make the same calls in the
-// same order, whatever the order in which their gradients complete. Gradients that Backward does
+// dtype are grouped into buckets in the reverse order of the parameters, since Backward completes
+// them roughly in that order. The all-reduce of a bucket starts as soon as all its gradients are
+// complete and all earlier buckets have started. All ranks therefore make the same calls in the
+// same order, even if their gradients complete in different orders. Gradients that Backward does
 // not reach are averaged when it ends.
 
 // bucketBytes is the default size at which a bucket is full: PyTorch's 25 MiB. The first bucket is

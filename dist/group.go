@@ -16,8 +16,8 @@ import (
 // A Group is a set of processes or goroutines, called ranks, that make collective calls. It can be
 // sent to other processes, and each must [Group.Join] it as one rank before its first call. A
 // process that acts as several ranks must have a Group for each. The death of any process that has
-// the Group breaks it. The collective calls of one Group run one after another, in the order in
-// which they were made; [Group.Send] and [Group.Recv] do not wait for them. The zero Group is
+// the Group breaks it. The collective calls of one Group run one after another, in the order of the
+// calls; [Group.Send] and [Group.Recv] do not wait for them. The zero Group is
 // closed.
 type Group struct {
 	*member      // nil in the zero Group

@@ -32,7 +32,7 @@ const (
 	wayUnknown
 )
 
-// A card is the record that ranks exchange to find the ranks with which they can share memory. Its
+// A card is the record that ranks exchange to find the ranks that share memory with them. Its
 // first byte is the way. The job's random name follows; all ranks use rank 0's way and
 // name. The two hashes described below come last.
 type card [cardBytes]byte

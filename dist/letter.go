@@ -88,9 +88,9 @@ func (l *letter) UnmarshalWire(d *codec.Decoder) error {
 	return l.value.unmarshal(d)
 }
 
-// A payload is an encoded value of a type that only the receiver knows, with the shared blocks to
-// which it refers. The sender's value keeps the blocks of a packed payload alive. A received
-// payload has references of its own, and must be unpacked or released.
+// A payload is an encoded value of a type that only the receiver knows, and the shared blocks that
+// it refers to. The sender's value keeps the blocks of a packed payload alive. A received payload
+// has references of its own, and must be unpacked or released.
 type payload struct {
 	kind   string // name of the type
 	body   []byte

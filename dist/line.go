@@ -69,7 +69,7 @@ func (p ticket) release() {
 }
 
 // acquireLock blocks until p holds the lock. If ctx ends first, this rank cannot take part in turns
-// for which other ranks wait. acquireLock then aborts the calls of all ranks, including its own
+// that other ranks wait for. acquireLock then aborts the calls of all ranks, including its own
 // earlier ones, and still acquires the lock.
 func (g *Group) acquireLock(ctx context.Context, p ticket) {
 	if p.awaitLock(ctx) != nil {

@@ -27,9 +27,9 @@ func (g *Group) AverageGrads(ctx context.Context, params iter.Seq[*autograd.Para
 	return forEachDType(collectGrads(params), func(ts []*tensor.Tensor) error { return g.AllReduce(ctx, Mean, ts...) })
 }
 
-// forEachDType makes one call for the tensors of each dtype, in the order in which the dtypes first
-// occur. This order is the same in all ranks. Without tensors it makes one call with none, so that
-// this rank still takes part.
+// forEachDType makes one call for the tensors of each dtype, in the order of their first
+// occurrence. This order is the same in all ranks. Without tensors it makes one call with none, so
+// that this rank still takes part.
 func forEachDType(ts []*tensor.Tensor, call func(ts []*tensor.Tensor) error) error {
 	for {
 		var now, later []*tensor.Tensor

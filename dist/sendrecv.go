@@ -47,7 +47,7 @@ func (w *Work) waitDone() error {
 }
 
 // Isend starts a [Group.Send] and returns at once: torch's isend. Sends to one rank are executed in
-// the order in which they were started. The caller must not change or close t until the [Work] is
+// the order of their starts. The caller must not change or close t until the [Work] is
 // done.
 func (g *Group) Isend(ctx context.Context, dst, tag int, t *tensor.Tensor) *Work {
 	what := fmt.Sprintf("send(%d, tag %d) of %v %v", dst, tag, t.DType(), t.Shape())

@@ -21,7 +21,7 @@ type census struct {
 
 func (m *member) takeCensus() census { return m.sharedState().takeCensus() }
 
-// sharedState returns the shared state from which a census is taken.
+// sharedState returns the shared state that a census reads.
 func (m *member) sharedState() roll { return roll{m.barrier, m.life, m.ranks, m.size} }
 
 type roll struct {

@@ -74,8 +74,8 @@ func (g *Group) Async(ctx context.Context, call func(g *Group) error) *Work {
 
 func newWork() *Work { return &Work{done: make(chan struct{}), source: -1} }
 
-// completeWith calls f and completes the work with its error. A panic of f, such as that of a
-// closed tensor or of a type's MarshalBinary, becomes an error that wraps [shoal.ErrPanic]. If f
+// completeWith calls f and completes the work with its error. A panic of f, such as a use of a
+// closed tensor or a type's MarshalBinary, becomes an error that wraps [shoal.ErrPanic]. If f
 // calls runtime.Goexit, the goroutine ends.
 func (w *Work) completeWith(f func() error) {
 	goexit.Call(func() error { return goexit.Recover(shoal.ErrPanic, f) }, w.complete)

@@ -125,7 +125,7 @@ func (r *registry) add(o *object, uses int, lifetime time.Duration) (token, erro
 	return t, nil
 }
 
-// ticket returns a token with which a forked child connects.
+// ticket returns the token that a forked child needs to connect.
 func (r *registry) ticket() (token, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -262,7 +262,7 @@ func wrongKind(got, want kind) error {
 	return fmt.Errorf("%w: it names a %v, want a %v", errHandle, got, want)
 }
 
-// findSource returns the object of h, from which messages can be received.
+// findSource returns the object of h, which must be one that messages can be received from.
 func findSource(h handle) (*object, error) {
 	o, err := handles.find(h)
 	switch {

@@ -283,7 +283,7 @@ type late func(results []item) request
 // If the deadline of ctx has already passed, the call is still executed if it does not need to
 // block.
 //
-// If ctx is done first, call notifies the server, for which it waits at most giveUpTime. If the
+// If ctx is done first, call notifies the server, and waits for it at most giveUpTime. If the
 // server executed the call nevertheless, the request returned by after, if not nil, undoes it.
 // Other calls may or may not have been executed.
 func (c *client) call(ctx context.Context, req request, after late) ([]item, error) {

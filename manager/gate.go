@@ -61,7 +61,7 @@ func (g *gate) endCall(c *call) {
 	}
 }
 
-// lockExclusive excludes all calls except those of t. It claims the gate first and then waits for
+// lockExclusive excludes all calls except calls of t. It claims the gate first and then waits for
 // the admitted calls, so that a stream of new calls cannot starve it.
 func (g *gate) lockExclusive(c *call, t *txn) error {
 	for taken := false; ; {

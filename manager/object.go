@@ -180,7 +180,7 @@ func (c *call) recoverPanic(f func() error) (err error) {
 	return f()
 }
 
-// goexitError returns the error of a call whose method called runtime.Goexit.
+// goexitError returns the error of a call that ended with runtime.Goexit.
 func (c *call) goexitError() error {
 	return &PanicError{Object: c.obj.kind.name, Method: c.Method, Text: goexit.Err.Error()}
 }
@@ -215,7 +215,7 @@ func (c *call) awaitChange(changed <-chan struct{}) error {
 	}
 }
 
-// errGone is the cancellation cause of a call whose client is gone.
+// errGone is the cancellation cause of a call after its client has died.
 var errGone = errors.New("manager: the client disconnected")
 
 // callContext returns a context that is canceled when the client cancels the call or is gone. From

@@ -432,7 +432,7 @@ func (c *Conn) awaitResponse(ctx context.Context, a *answer) (*client.Msg, error
 	}
 }
 
-// A silence is the time for which a broker has not answered while connected. It starts again with
+// A silence measures how long a connected broker has not answered. It starts again with
 // each new session that this process did not begin itself with [Conn.switchNode].
 type silence struct {
 	since   time.Time

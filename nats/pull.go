@@ -347,7 +347,7 @@ func (w *work) checkFinished(ctx context.Context) error {
 // pullAvailable receives available messages, up to n, without waiting, and calls use with each as
 // it arrives. use owns the message, also if it returns false. pullAvailable then stops and returns
 // the other messages to the queue. It returns nil if there are no more messages or the connection
-// was lost. The error is that of ctx or of the connection.
+// was lost. Otherwise it returns the error of ctx or of the connection.
 func (w *work) pullAvailable(ctx context.Context, n int, use func(*held) bool) error {
 	if err := w.c.awaitConnection(ctx); err != nil {
 		return err

@@ -45,7 +45,7 @@ type QueueOptions struct {
 	// default 30 s, minimum 100 ms. Heartbeats are sent in the background, so AckWait does not
 	// limit the time to process a value.
 	AckWait time.Duration
-	// History is the time for which acknowledged values can be replayed; default none. If the queue
+	// History is how long acknowledged values can be replayed; default none. If the queue
 	// is full, acknowledged values are deleted sooner. Values that are not acknowledged are always
 	// kept.
 	History time.Duration

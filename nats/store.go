@@ -275,7 +275,7 @@ func (s *Store[T]) watchReplaced(ctx context.Context, key string, version uint64
 }
 
 // Set sets the value of a key and returns its version. v is copied; the caller must still close it.
-// It returns [ErrStorage] if the store or the broker is full; other errors are those of
+// It returns [ErrStorage] if the store or the broker is full; it may also return the errors of
 // [Queue.Put].
 func (s *Store[T]) Set(ctx context.Context, key string, v T) (version uint64, err error) {
 	return s.write(ctx, "set", key, v, nil)

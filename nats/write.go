@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// remembered is the period for which the broker deduplicates message ids. A later retry could
+	// remembered is how long the broker deduplicates message ids. A later retry could
 	// store a value twice, so a write must give up before it ends, after patience.
 	remembered = 2 * time.Minute
 	patience   = remembered * 3 / 4

@@ -138,7 +138,7 @@ type Entry struct {
 	Record []byte
 }
 
-// All yields the keys and records in the order in which [NewMap] received them. The sequence ends
+// All yields the keys and records in the order of [NewMap]'s arguments. The sequence ends
 // with the first error; see [List.At].
 func (m *Map) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {

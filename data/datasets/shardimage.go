@@ -21,7 +21,7 @@ type ImageDecoder struct {
 	MaxPixels int // 0 means image.DefaultMaxPixels
 	Steps     image.Pipeline
 
-	// Row, if not nil, returns the batch and the row to which the next image may be written. The
+	// Row, if not nil, returns the batch and the row reserved for the next image. The
 	// image of the sample is then a view of that row of the first tensor, if it fits. The batch may
 	// be nil. Row does not go to other processes.
 	Row func() (into data.Batch, row int) `wire:"-"`

@@ -130,7 +130,7 @@ func (d *shards) equalRecords(order []string, p data.Part) iter.Seq2[shardRecord
 	}
 }
 
-// A shardVersion identifies a version of a shard for which records were counted.
+// A shardVersion identifies the version of a shard when its records were counted.
 type shardVersion struct {
 	path string
 	size int64

@@ -290,7 +290,7 @@ func (c *collator) planNumbers(v []int64) {
 }
 
 // deepenSamples returns the samples with lists of the same depths, and their structure. The
-// structures may differ in these depths alone; n is that of the first one.
+// structures may differ in these depths alone; n is the first sample's structure.
 func deepenSamples(samples []Value, n *Node) ([]Value, *Node, error) {
 	nodes := make([]*Node, len(samples))
 	for row, s := range samples {

@@ -309,7 +309,7 @@ func (c Nap) wait(s *napState, p *napActor, i int) bool {
 
 func (p *napActor) goBack() { p.pc, p.back, p.unanswered = p.back, 0, 0 }
 
-// answer examines one queue after another of those for which the participant was woken.
+// answer examines, one after another, the queues that the participant was woken for.
 func (c Nap) answer(s *napState, p *napActor) bool {
 	queue := bits.TrailingZeros8(p.unanswered)
 	next := func() {

@@ -16,15 +16,15 @@ const (
 	maxObservation = 8 << 20
 )
 
-// RequestReport asks the domain at addr for a report. The errors are those of [socket.Request], and
-// shm.ErrCorrupt if the answer is no report.
+// RequestReport asks the domain at addr for a report. It returns the errors of [socket.Request],
+// and shm.ErrCorrupt if the answer is not a report.
 func RequestReport(ctx context.Context, addr string, layout socket.Layout) (r shm.Report, err error) {
 	err = request(ctx, addr, socket.WantInspect, layout, maxReport, &r, &r)
 	return r, err
 }
 
 // RequestObservation asks the domain at addr for an observation. If the program there is too old to
-// be observed, only Report is set. The errors are those of [RequestReport].
+// be observed, only Report is set. It returns the errors of [RequestReport].
 func RequestObservation(ctx context.Context, addr string, layout socket.Layout) (o Observation, err error) {
 	err = request(ctx, addr, socket.WantObserve, layout, maxObservation, &o, &o.Report)
 	if errors.Is(err, socket.ErrSilent) {

@@ -99,7 +99,7 @@ type BlockView struct {
 	// AgeKnown means that Age is the block's age, within the interval between two observations.
 	AgeKnown bool     `json:"age_known"`
 	Names    []string `json:"names,omitempty"`
-	// DType and Shape are those of a tensor in the block. They are set only if a holder runs with
+	// DType and Shape describe a tensor in the block. They are set only if a holder runs with
 	// SHOAL_DEBUG=lifetime, and so is Stack.
 	DType string `json:"dtype,omitempty"`
 	Shape string `json:"shape,omitempty"`

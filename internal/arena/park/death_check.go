@@ -9,7 +9,7 @@ import (
 )
 
 // Note [Death checks] All watchers of a participant may be stopped when it dies (SIGSTOP, a
-// debugger, a frozen control group). So a process in which a goroutine has been parked for a while
+// debugger, a frozen control group). So a process with a goroutine that has been parked for a while
 // asks for the proof of life of every participant itself. It marks the dead ones, which is enough
 // for goroutines that wait for a cell. Then it reaps, which is needed for everything else that the
 // dead participants held. The first check comes after 100 ms. Further checks come at growing

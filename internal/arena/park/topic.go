@@ -7,9 +7,8 @@ import (
 )
 
 // A Topic names a bitmap of waiters in shared memory: the offset of the bitmap in its segment, with
-// one of the bits below. A wakeup carries the topic of the bitmap in which the waker has found the
-// participant. So the participant tests only the conditions of the wait queues with that bitmap,
-// however many queues it has.
+// one of the bits below. A wakeup carries the topic of the waker's bitmap. So the participant tests
+// only the conditions of the wait queues with that bitmap, however many queues it has.
 type Topic = uint64
 
 // Special topics.

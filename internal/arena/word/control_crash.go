@@ -10,9 +10,9 @@ import (
 // Note [Controlled schedules] A test can take control of all goroutines that use one domain. It
 // lets one of them run at a time, and chooses which one goes on before every access to a shared
 // word and wherever a goroutine would block. So it explores the interleavings of the real code,
-// whereas the models of test/model explore those of a description. Steps between two accesses to
-// shared words affect only the goroutine's own process, so they need no choice. Time is not
-// controlled: no goroutine spins or naps, and no timer repeats a wakeup.
+// whereas the models of test/model explore interleavings of a description. Steps between two
+// accesses to shared words affect only the goroutine's own process, so they need no choice. Time is
+// not controlled: no goroutine spins or naps, and no timer repeats a wakeup.
 
 // A Controller chooses which goroutine goes on.
 type Controller interface {

@@ -17,8 +17,8 @@ import (
 // onARM64 reports whether functions are written for arm64.
 var onARM64 bool
 
-// writeARM64 replaces the last steps of avo: it translates the functions, whose registers are not
-// allocated yet, and leaves the printing of their declarations to avo.
+// writeARM64 replaces the last steps of avo: it translates the functions, which must not have
+// allocated registers yet, and leaves the printing of their declarations to avo.
 func writeARM64(name string) {
 	onARM64 = true
 	pass.Compile = pass.Func(func(f *ir.File) error {
@@ -151,7 +151,7 @@ func (v vector) top(largest bool) instruction {
 	}
 }
 
-// writeRandomsOnARM64 writes the loops of random numbers, for which AVX2 has no instructions.
+// writeRandomsOnARM64 writes the loops of random numbers. AVX2 has no instructions for them.
 func writeRandomsOnARM64() {
 	v := neonVector(8)
 	pixels("FractionsAVX2", "n int, bits *uint64, shift uint64, width, part, lo float64, to *float64",

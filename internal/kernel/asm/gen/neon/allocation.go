@@ -44,7 +44,7 @@ func (c *Code) interference() *graph {
 					g.connect(v, other)
 				}
 			})
-			for b, other := range o.args { // results that nobody reads still need a register
+			for b, other := range o.args { // results that are never read still need a register
 				if other != v && o.writes(b) {
 					g.connect(v, other)
 				}

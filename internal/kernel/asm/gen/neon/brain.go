@@ -28,10 +28,10 @@ const (
 	BrainColumns = 8
 )
 
-// BrainBlock writes the loop that computes eight rows and columns of a product. rows is the
-// addresses of the rows of a, which advance. pairs is the address of the columns in a panel, whose
-// rows are stride bytes apart; it advances, too. groups is the number of groups of four pairs, and
-// becomes 0. The sums are written to c, the rows of which are ldc bytes apart.
+// BrainBlock writes the loop that computes eight rows and columns of a product. rows holds the
+// addresses of the rows of a, and pairs the address of the columns in a panel with a row stride of
+// stride bytes; the loop advances them. groups must be the number of groups of four pairs, and the
+// loop counts it down to 0. The sums are written to c, with a row stride of ldc bytes.
 func (c *Code) BrainBlock(rows []reg.Register, pairs, groups, to, ldc reg.Register, stride int) {
 	var sums [BrainRows][2]Value
 	for i := range sums {

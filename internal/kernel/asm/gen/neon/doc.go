@@ -4,7 +4,7 @@
 // allocated. A 256-bit register becomes two 128-bit registers, and each instruction becomes the
 // instructions that do the same with both. The registers that they need for intermediate results
 // do not exist on amd64, so the allocation of registers is part of this package. [Raw] adds
-// operations for which there is no instruction on amd64.
+// operations that have no instruction on amd64.
 //
 // Go's assembler does not know most vector instructions of arm64
 // (https://github.com/golang/go/issues/40725). They are written as words, with the instruction in

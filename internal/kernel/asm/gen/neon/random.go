@@ -72,7 +72,7 @@ func (c *Code) Pairs(mean, std, x, y, factor, to reg.Register) {
 	c.StorePair(c.three(zip1, 8, made[0], made[1]), c.three(zip2, 8, made[0], made[1]), c.Register(to), 0)
 }
 
-// LongsFromFloats converts eight float32 numbers to int64, towards 0. What is out of range becomes
+// LongsFromFloats converts eight float32 numbers to int64, towards 0. A number out of range becomes
 // the nearest int64, as in Go on arm64.
 func (c *Code) LongsFromFloats(x, y reg.Register) {
 	low, high := c.LoadPair(c.Register(x), 0)

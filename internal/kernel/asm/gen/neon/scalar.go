@@ -172,8 +172,8 @@ func (c *Code) lea(ops []operand.Op) {
 	c.Move(c.changed(to), c.offset(sum, m.Disp))
 }
 
-// compareGeneral translates a comparison, whose second operand the branch names last on amd64 and
-// first on arm64.
+// compareGeneral translates a comparison. It must swap the operands, because the branch that
+// follows names the second one last on amd64 and first on arm64.
 func (c *Code) compareGeneral(ops []operand.Op) {
 	first := c.generalOf(ops[0])
 	if n, ok := constantValue(ops[1]); ok {

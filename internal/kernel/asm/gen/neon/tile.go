@@ -60,7 +60,7 @@ func (t *Tile) loop(c *Code, done string, factors factorLoader, some bool) {
 		}
 		return c.LoadPair(at, 32*j)
 	}
-	if t.Rows <= 4 { // the numbers of A fit into registers, those of B would not
+	if t.Rows <= 4 { // the registers can hold the numbers of A, but not of B
 		t.byColumn(c, factors, load)
 	} else {
 		t.byRow(c, factors, load)

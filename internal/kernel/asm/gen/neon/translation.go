@@ -10,9 +10,9 @@ import (
 	"github.com/mmcloughlin/avo/ir"
 )
 
-// Translate writes the functions of f whose names end in AVX2, or have it before the type of their
-// numbers, as arm64 assembly to file. It renames them, and removes the other functions and all data
-// from f. rename returns the new name of a function, or "" for one to leave out.
+// Translate writes functions of f as arm64 assembly to file: all with names that end in AVX2 or
+// have it before the type of their numbers. It renames them, and removes the other functions and
+// all data from f. rename returns the new name of a function, or "" for one to leave out.
 func Translate(f *ir.File, file string, rename func(name string) string) error {
 	t := newTable("neon"+strings.TrimSuffix(filepath.Base(file), "_arm64.s"), f)
 	var body strings.Builder

@@ -120,7 +120,7 @@ func extreme(size int, largest bool) translation {
 	}
 }
 
-// extremeKind returns the instruction that does what amd64 does if one of the sources is a
+// extremeKind returns the instruction that does as amd64 if one of the sources is a
 // constant, and so cannot be NaN: the maximum or minimum is NaN if the second source is, and the
 // second source if the first is NaN. The zeros of both signs may be exchanged.
 func (c *Code) extremeKind(second, first operand.Op, largest bool) kind {
@@ -273,7 +273,7 @@ func pack(k kind, size int) translation {
 	}
 }
 
-// shuffleBytes relies on masks in which the bytes that are not to be cleared are below 16.
+// shuffleBytes translates a shuffle. In the mask, bytes that do not clear a lane must be below 16.
 func shuffleBytes(c *Code, ops []operand.Op) {
 	n := count(ops[2])
 	order, x := c.read(ops[0], n), c.read(ops[1], n)
@@ -387,8 +387,8 @@ func bytesToWords(c *Code, ops []operand.Op) {
 	c.write(ops[1], c.widened(ushll, 2, false, x), c.widened(ushll, 2, true, x))
 }
 
-// narrowing translates the conversion to lanes of the given size, half of what they were. skip is
-// the number of operands before the source.
+// narrowing translates the conversion to lanes of the given size, half of their size before. skip
+// is the number of operands before the source.
 func narrowing(k kind, size, skip int) translation {
 	return func(c *Code, ops []operand.Op) {
 		x := c.read(ops[skip], 2)
