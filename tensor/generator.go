@@ -76,6 +76,12 @@ func (g *Generator) ahead(n uint64) *Generator {
 	return next
 }
 
+// skip advances g by n numbers.
+func (g *Generator) skip(n uint64) {
+	end := g.ahead(n)
+	g.hi, g.lo = end.hi, end.lo
+}
+
 // doubleSteps returns the rule for twice the steps: factor², increment·(factor+1).
 func doubleSteps(f [4]uint64) (rule [4]uint64) {
 	rule[0], rule[1] = multiply128(f[0], f[1], f[0], f[1])

@@ -81,7 +81,7 @@ func (t *Tensor) FillUniform(g *Generator, lo, hi float64) *Tensor {
 		misuse(ErrArgument, "Uniform: got bounds %v and %v, want an ascending range of %v", lo, hi, t.dtype)
 	}
 	s := device.Sequence{Kind: device.RandomUniform, A: lo, B: hi, Bits: t.dtype.fractionBits()}
-	return t.fillRandom(g, s, true, func(d *disc, g *Generator, s device.Sequence, out []float64) {
+	return t.fillRandom(g, s, func(d *disc, g *Generator, s device.Sequence, out []float64) {
 		kernel.Fractions(d.draw(g, len(out)), s.Bits, s.A, s.B-s.A, out)
 	})
 }
@@ -123,7 +123,7 @@ func (t *Tensor) FillNormal(g *Generator, mean, std float64) *Tensor {
 		misuse(ErrArgument, "Normal: got standard deviation %v, want at least 0", std)
 	}
 	s := device.Sequence{Kind: device.RandomNormal, A: mean, B: std}
-	return t.fillRandom(g, s, false, func(d *disc, g *Generator, s device.Sequence, out []float64) {
+	return t.fillRandom(g, s, func(d *disc, g *Generator, s device.Sequence, out []float64) {
 		d.fillNormal(g, out, s.A, s.B)
 	})
 }
@@ -167,7 +167,7 @@ func (t *Tensor) FillBernoulli(g *Generator, p float64) *Tensor {
 	if !(p >= 0 && p <= 1) {
 		misuse(ErrArgument, "Bernoulli: got probability %v, want 0 to 1", p)
 	}
-	return t.fillRandom(g, device.Sequence{Kind: device.RandomBernoulli, A: p}, true,
+	return t.fillRandom(g, device.Sequence{Kind: device.RandomBernoulli, A: p},
 		func(d *disc, g *Generator, s device.Sequence, out []float64) {
 			for i, bits := range d.draw(g, len(out)) {
 				out[i] = float64(boolToUint8(unitFloat(bits) < s.A))
@@ -176,9 +176,9 @@ func (t *Tensor) FillBernoulli(g *Generator, p float64) *Tensor {
 }
 
 // fillRandom sets the elements to random numbers: computed by f in pieces on the host, or by the
-// device according to s. each reports whether f draws one number for each element.
-func (t *Tensor) fillRandom(g *Generator, s device.Sequence, each bool, f drawFunc) *Tensor {
-	backendOf(t).generate(t, g, s, func() { t.draw(g, s, each, f) })
+// device according to s. f must draw one number for each element, unless they are normal.
+func (t *Tensor) fillRandom(g *Generator, s device.Sequence, f drawFunc) *Tensor {
+	backendOf(t).generate(t, g, s, func() { t.draw(g, s, f) })
 	return t
 }
 
@@ -188,34 +188,36 @@ func (t *Tensor) fillRandom(g *Generator, s device.Sequence, each bool, f drawFu
 type drawFunc = func(d *disc, g *Generator, s device.Sequence, out []float64)
 
 // draw sets the elements, in index order, to the numbers that f computes.
-func (t *Tensor) draw(g *Generator, s device.Sequence, each bool, f drawFunc) *Tensor {
+func (t *Tensor) draw(g *Generator, s device.Sequence, f drawFunc) *Tensor {
 	switch {
 	case t.dtype == Float32 && t.IsContiguous():
-		return drawInto[float32](t, g, s, each, f)
+		return drawInto[float32](t, g, s, f)
 	case t.dtype == Float64 && t.IsContiguous():
-		return drawInto[float64](t, g, s, each, f)
+		return drawInto[float64](t, g, s, f)
 	}
-	numbers := drawInto[float64](Empty(Float64, t.Shape()...), g, s, each, f)
+	numbers := drawInto[float64](Empty(Float64, t.Shape()...), g, s, f)
 	defer numbers.release()
 	return t.CopyFrom(numbers)
 }
 
-// drawInto is draw for contiguous tensors. If f draws one number for each element, goroutines
-// compute parts of the elements, each with a generator that begins at its first number.
-func drawInto[F float32 | float64](t *Tensor, g *Generator, s device.Sequence, each bool,
-	f drawFunc) *Tensor {
+// drawInto is draw for contiguous tensors. Goroutines compute parts of a large one.
+func drawInto[F float32 | float64](t *Tensor, g *Generator, s device.Sequence, f drawFunc) *Tensor {
 	values := Data[F](t)
 	g.withLock(func(g *Generator) {
 		const cost = 32 // operations of an element
-		if workers := kernel.Workers(len(values)/drawn, len(values)*cost); workers > 1 && each {
-			kernel.Divide(workers, len(values), drawn, func(lo, hi int) {
-				drawPieces(values[lo:hi], t.dtype, g.ahead(uint64(lo)), s, f)
-			})
-			end := g.ahead(uint64(len(values)))
-			g.hi, g.lo = end.hi, end.lo
-		} else {
-			drawPieces(values, t.dtype, g, s, f)
+		rest := values
+		if workers := kernel.Workers(len(values)/drawn, len(values)*cost); workers > 1 {
+			if s.Kind == device.RandomNormal {
+				rest = rest[drawNormals(values, t.dtype, g, s, workers):]
+			} else {
+				kernel.Divide(workers, len(values), drawn, func(lo, hi int) {
+					drawPieces(values[lo:hi], t.dtype, g.ahead(uint64(lo)), s, f)
+				})
+				g.skip(uint64(len(values)))
+				rest = nil
+			}
 		}
+		drawPieces(rest, t.dtype, g, s, f)
 	})
 	runtime.KeepAlive(t)
 	return t.Touch()
