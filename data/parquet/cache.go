@@ -7,7 +7,11 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"runtime/debug"
 	"sort"
+	"sync"
+
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // Limits of a block. A block is decoded at once and has at least one row.
@@ -66,7 +70,8 @@ func (g *group) placeOf(row int) *place {
 	return g.places[k-1]
 }
 
-// recordBlock records that b was decoded as the k-th block of the group, and returns its place.
+// recordBlock records that b was decoded as the k-th block of the group, and returns its [place],
+// to be passed to [cache.addBlock]. The caller must hold the lock of the data set.
 func (g *group) recordBlock(k int, b *block) *place {
 	if k == len(g.places) {
 		g.places = append(g.places, &place{first: b.first, rows: len(b.ends), spilled: -1})
@@ -107,9 +112,13 @@ type spill struct {
 	file *os.File
 	end  int64
 	buf  []byte
+
+	mu   sync.RWMutex // held for reading while view is read
+	view []byte       // mapping of the file and of room to grow; nil if there is none
 }
 
-// isFull reports whether the spill accepts no more blocks.
+// isFull reports whether the spill accepts no more blocks. The caller must hold the lock of the
+// data set.
 func (s *spill) isFull() bool { return s.room <= 0 }
 
 // write appends a block and returns its offset, or -1 if the block does not fit. After an error,
@@ -129,6 +138,7 @@ func (s *spill) write(b *block) int64 {
 		}
 		s.file = f
 		os.Remove(f.Name())
+		s.mapFile()
 	}
 	s.buf = s.buf[:0]
 	for _, end := range b.ends {
@@ -152,40 +162,99 @@ func (s *spill) fail(err error) int64 {
 	return -1
 }
 
+// mapFile maps the file, because two system calls take longer than the rest of a short row. Some
+// file systems cannot be mapped; rows are then read with pread.
+func (s *spill) mapFile() {
+	view, err := sys.MapReadOnly(s.file, int(min(s.room, math.MaxInt)))
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view = view
+}
+
 // A spilledRow is the location of a record in a spill file.
 type spilledRow struct {
-	file  *os.File
+	spill *spill
 	block int64 // offset of the block
 	rows  int   // number of rows in the block
 	row   int   // index in the block
 }
 
-// read reads the record. It returns an error that wraps [ErrFormat] if the offsets in the file are
-// invalid.
-func (r spilledRow) read() ([]byte, error) {
-	var b [8]byte
-	bounds, from := b[4:], r.block
-	if r.row > 0 {
-		bounds, from = b[:], r.block+4*int64(r.row-1)
+// use calls f with the record, which f must not retain or modify. It returns the error of f, or an
+// error that wraps [ErrFormat] if the offsets in the file are invalid. It panics if the disk cannot
+// be read; see [recoverPanic].
+func (r spilledRow) use(f func(record []byte) error) error {
+	r.spill.mu.RLock()
+	defer r.spill.mu.RUnlock()
+	view := r.spill.view
+	if view == nil {
+		record, err := r.read()
+		if err != nil {
+			return err
+		}
+		return f(record)
 	}
-	if _, err := r.file.ReadAt(bounds, from); err != nil {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a read error of the disk is a fault
+	n, from := r.bounds()
+	start, end, err := decodeBounds(view[from : from+n])
+	if err != nil {
+		return err
+	}
+	at := r.block + 4*int64(r.rows)
+	return f(view[at+start : at+end : at+end])
+}
+
+// read reads the record from the file.
+func (r spilledRow) read() ([]byte, error) {
+	var buf [8]byte
+	n, from := r.bounds()
+	if _, err := r.spill.file.ReadAt(buf[:n], from); err != nil {
 		return nil, fmt.Errorf("read the spill file: %w", err)
 	}
-	start, end := binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:])
-	if end < start || end > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: spilled row from byte %d to %d", ErrFormat, start, end)
+	start, end, err := decodeBounds(buf[:n])
+	if err != nil {
+		return nil, err
 	}
 	record := make([]byte, end-start)
-	if _, err := r.file.ReadAt(record, r.block+4*int64(r.rows)+int64(start)); err != nil {
+	if _, err := r.spill.file.ReadAt(record, r.block+4*int64(r.rows)+start); err != nil {
 		return nil, fmt.Errorf("read the spill file: %w", err)
 	}
 	return record, nil
 }
 
-// close closes the file, if it was created.
+// bounds returns the size and the offset of the bounds of the record in the file. The bounds are
+// the ends of the row before, if there is one, and of the row.
+func (r spilledRow) bounds() (n, at int64) {
+	if r.row == 0 {
+		return 4, r.block
+	}
+	return 8, r.block + 4*int64(r.row-1)
+}
+
+// decodeBounds decodes the bounds of a record in the data of its block.
+func decodeBounds(b []byte) (start, end int64, err error) {
+	if len(b) == 8 {
+		start = int64(binary.LittleEndian.Uint32(b))
+	}
+	end = int64(binary.LittleEndian.Uint32(b[len(b)-4:]))
+	if end < start || end > math.MaxInt32 {
+		return 0, 0, fmt.Errorf("%w: spilled row from byte %d to %d", ErrFormat, start, end)
+	}
+	return start, end, nil
+}
+
+// close closes the file, if it was created. It waits for rows that are being read.
 func (s *spill) close() error {
 	if s.file == nil {
 		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.view != nil {
+		sys.Unmap(s.view)
+		s.view = nil
 	}
 	return s.file.Close()
 }

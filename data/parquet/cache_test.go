@@ -2,14 +2,20 @@ package parquet
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	writer "github.com/parquet-go/parquet-go"
 
 	"github.com/shoal-mp/shoal/data"
+	"github.com/shoal-mp/shoal/internal/sys"
 )
 
 // TestSet_SpillsOnlyReadsInNoOrder checks that rows go to the spill file if they are read in no
@@ -84,5 +90,74 @@ func TestSet_SpillsOnlyReadsInNoOrder(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestSet_SurvivesADamagedSpillFile checks that rows from a spill file that was cut short, that
+// cannot be mapped, or that is closed are right or errors, and do not end the process.
+func TestSet_SurvivesADamagedSpillFile(t *testing.T) {
+	type line struct{ Text string }
+	lines := make([]line, 5_000)
+	for i := range lines {
+		lines[i].Text = fmt.Sprintf("row %d %s", i, strings.Repeat("x", 200))
+	}
+	path := filepath.Join(t.TempDir(), "text.parquet")
+	if err := writer.WriteFile(path, lines); err != nil {
+		t.Fatal(err)
+	}
+	order := rand.New(rand.NewPCG(1, 2)).Perm(len(lines))
+	open := func() *set {
+		opened, err := Open(Options{Cache: 1}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { opened.Close() })
+		for _, i := range order[:10] {
+			if _, err := data.Value(t.Context(), opened, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return opened.(*set)
+	}
+	readAll := func(s *set) (failed int) {
+		for _, i := range order {
+			v, err := data.Value(t.Context(), s, i)
+			if err != nil {
+				if !errors.Is(err, ErrFormat) && !errors.Is(err, os.ErrClosed) {
+					t.Fatalf("row %d: %v", i, err)
+				}
+				failed++
+			} else if got := v.(map[string]any)["Text"]; got != lines[i].Text {
+				t.Fatalf("row %d is %q", i, got)
+			}
+		}
+		return failed
+	}
+
+	mapped := open()
+	if runtime.GOOS == "linux" && mapped.cache.spill.view == nil {
+		t.Error("the spill file is not mapped")
+	}
+	if failed := readAll(mapped); failed != 0 {
+		t.Errorf("%d rows failed", failed)
+	}
+	if err := mapped.cache.spill.file.Truncate(4096); err != nil {
+		t.Fatal(err)
+	}
+	if failed := readAll(mapped); failed < len(lines)/2 {
+		t.Errorf("%d of %d rows failed with a truncated file", failed, len(lines))
+	}
+	mapped.cache.spill.close()
+	if failed := readAll(mapped); failed < len(lines)/2 {
+		t.Errorf("%d of %d rows failed with a closed file", failed, len(lines))
+	}
+
+	read := open()
+	if view := read.cache.spill.view; view != nil {
+		sys.Unmap(view)
+		read.cache.spill.view = nil
+	}
+	if failed := readAll(read); failed != 0 {
+		t.Errorf("%d rows failed without a mapping", failed)
 	}
 }

@@ -233,7 +233,7 @@ func appendUint32s(dst []byte, values []int32) []byte {
 	return appendInts(dst, wide)
 }
 
-// intWidth returns the number of bytes for integers from low to high.
+// intWidth returns the number of bytes, 1, 2, 4 or 8, for signed integers from low to high.
 func intWidth(low, high int64) int {
 	switch {
 	case low >= math.MinInt8 && high <= math.MaxInt8:

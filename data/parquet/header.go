@@ -55,7 +55,8 @@ func (h *pageHeader) readField(w *walk, id int, kind byte) (read bool, err error
 	return true, err
 }
 
-// readDataField reads a field of the nested header of a data page or dictionary page.
+// readDataField reads a field of the nested header of a data page or dictionary page, which is
+// field outer of the page header. read is false if the field was not consumed; see [visitor].
 func (h *pageHeader) readDataField(w *walk, outer, id int, kind byte) (read bool, err error) {
 	if outer == fieldDataV2 && id == fieldIsCompressed && kind == typeFalse {
 		h.plain = true

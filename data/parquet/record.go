@@ -122,7 +122,8 @@ func (c *cell) continuesList(rep int) bool {
 	return level >= rep
 }
 
-// skipLevel consumes a level without a value.
+// skipLevel consumes a level without a value. It returns an error that wraps [ErrFormat] if there
+// is a value, or if no level is left.
 func (c *cell) skipLevel() error {
 	d, err := c.definitionLevel()
 	if err == nil && d == int(c.leaf.maxDef) {
@@ -234,7 +235,8 @@ func (n *node) consumeList(r record, def, rep int) (any, error) {
 	return repeated.consumeItems(r, def, rep, element.consumeValue)
 }
 
-// consumeItems consumes the elements of the repeated node n by calling item for each.
+// consumeItems consumes the elements of the repeated node n by calling item for each. def and rep
+// are the levels of the enclosing group. The error wraps [ErrFormat], or is the error of item.
 func (n *node) consumeItems(r record, def, rep int, item func(r record, def, rep int) (any, error)) ([]any, error) {
 	all := []any{}
 	absent, err := n.isAbsent(r, def)

@@ -156,20 +156,24 @@ func (s *set) withRow(i int, f func(r map[string]any) error) error {
 // read calls f with row n of a file, which is row i of the set.
 func (s *set) read(i int, in *source, n int, f func(r map[string]any) error) error {
 	b, spilled, err := s.find(i, in, n)
-	if err == nil && b == nil {
-		b, err = spilled.read()
-	}
 	if err != nil {
 		return err
 	}
 	var r map[string]any
-	if err = recoverPanic(func() error {
-		cells, err := parse(in.leaves, b)
+	decode := func(record []byte) error {
+		cells, err := parse(in.leaves, record)
 		if err == nil {
 			r, err = assembleRow(in.schema, cells)
 		}
 		return err
-	}); err != nil {
+	}
+	err = recoverPanic(func() error {
+		if b == nil {
+			return spilled.use(decode)
+		}
+		return decode(b)
+	})
+	if err != nil {
 		return err
 	}
 	return f(r)
@@ -186,7 +190,7 @@ func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err 
 			return at.block.rowRecord(r), spilledRow{}, nil
 		}
 		if at.spilled >= 0 {
-			return nil, spilledRow{s.cache.spill.file, at.spilled, at.rows, r - at.first}, nil
+			return nil, spilledRow{&s.cache.spill, at.spilled, at.rows, r - at.first}, nil
 		}
 	}
 	record, err = s.decode(i, g, r)
@@ -206,7 +210,8 @@ func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err 
 const minWindow = 4096
 
 // decode decodes the block of row r of a group, which is row i of the set, and returns the record
-// of the row.
+// of the row. The record is a slice of the block and must not be modified. The caller must hold
+// s.mu.
 func (s *set) decode(i int, g *group, r int) (record []byte, err error) {
 	window := max(s.window, minWindow)
 	s.misses++

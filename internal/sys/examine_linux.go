@@ -68,7 +68,7 @@ func openMemory(path, name string, known *[]os.FileInfo) (*os.File, error) {
 }
 
 // MapReadOnly is [Map] for reading only. f need not be writable. A write to the memory ends the
-// process. The file must be sealed; see [Sealed].
+// process. The file must be sealed (see [Sealed]), or the caller must be prepared for faults.
 func MapReadOnly(f *os.File, size int) (mem []byte, err error) {
 	err = withDescriptor(f, func(fd int) error {
 		mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ, unix.MAP_SHARED)
