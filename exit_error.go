@@ -96,7 +96,8 @@ func (c *child) exitedError(e ending, pe *ProcessError) error {
 	return newDescribed(how, kinds...)
 }
 
-// explainKill describes the result of checkKills.
+// explainKill calls checkKills and reports whether the count of kills rose. Only then text applies:
+// it explains the kill in an error message.
 func (c *oomCounter) explainKill() (rose bool, text string) {
 	rose, shared := c.checkKills()
 	if shared {
@@ -107,7 +108,8 @@ func (c *oomCounter) explainKill() (rose bool, text string) {
 	return rose, "by the kernel's out-of-memory killer"
 }
 
-// isFailed reports whether the process failed.
+// isFailed reports whether the process failed: it returned an error, even because it was canceled,
+// panicked, or could not run its function.
 func (o outcome) isFailed() bool { return o.Kind != kindReturned || o.Err != nil }
 
 // outcomeError returns the error of a failed outcome.

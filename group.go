@@ -282,8 +282,8 @@ func (g *Group) wakeAfter(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// Processes returns the processes in the order of their start. With one function this is rank
-// order.
+// Processes returns the processes in the order of their start, including ended ones. With one
+// function this is rank order.
 func (g *Group) Processes() []*Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()

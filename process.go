@@ -264,7 +264,8 @@ func (p *Process) publishResult(err error) {
 	p.group.removeProcess(p, err)
 }
 
-// newFailure returns the error for a process that could not be started.
+// newFailure returns a [*ProcessError] for a process that could not be started because of err. It
+// returns nil if err is nil.
 func (p *Process) newFailure(err error) error {
 	if err == nil {
 		return nil

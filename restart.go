@@ -64,7 +64,7 @@ func (r Restart) backoff(n int) time.Duration {
 	return min(d, r.MaxBackoff)
 }
 
-// reportRestart logs and reports a restart.
+// reportRestart logs a restart and calls Options.OnRestart, if it is set, on a new goroutine.
 func (g *Group) reportRestart(e RestartEvent) {
 	slog.Warn("shoal: process failed, restarting", "func", e.Func, "rank", e.Rank, "attempt", e.Attempt,
 		"pause", e.Pause, "cause", e.Err)

@@ -214,7 +214,7 @@ func maskOf[F kernel.Float](mask *Var, shape []int, keys int) *scoreMask[F] {
 	return m
 }
 
-// additiveMask converts a Bool mask to an additive one: 0 for true, -∞ for false.
+// additiveMask returns a new additive mask for a Bool mask: 0 for true, -∞ for false.
 func additiveMask[F kernel.Float](mask *tensor.Tensor) *tensor.Tensor {
 	mask = mask.Contiguous()
 	values := make([]F, mask.Numel())

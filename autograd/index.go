@@ -59,7 +59,8 @@ func Gather(x *Var, dim int, idx *tensor.Tensor) *Var {
 }
 
 // IndexSelect returns the slices of x along dim that idx lists. idx must be Int64 with one
-// dimension.
+// dimension, and must stay open and unchanged until Backward. IndexSelect panics on an invalid
+// index, as [tensor.IndexSelect] does.
 func IndexSelect(x *Var, dim int, idx *tensor.Tensor) *Var {
 	return pickElements("IndexSelect", x, func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 		return tensor.IndexSelect(t, dim, idx[0].t)
@@ -85,13 +86,14 @@ func MaskedSelect(x *Var, mask *tensor.Tensor) *Var {
 }
 
 // Max returns the maxima along dim, without this dimension, and their Int64 indices. Only the
-// selected elements get the gradient.
+// selected elements get the gradient. The caller must not close the indices: they belong to the
+// [Scope] of x, or to the garbage collector without one.
 func Max(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
 	return selectExtremes("Max", x, dim, x.ownTensor(tensor.Argmax(x.t, dim)))
 }
 
 // Min returns the minima along dim, without this dimension, and their Int64 indices. Only the
-// selected elements get the gradient.
+// selected elements get the gradient. The caller must not close the indices; see [Max].
 func Min(x *Var, dim int) (values *Var, indices *tensor.Tensor) {
 	return selectExtremes("Min", x, dim, x.ownTensor(tensor.Argmin(x.t, dim)))
 }

@@ -64,7 +64,9 @@ func checkChannels(op string, t *tensor.Tensor, n int) {
 	}
 }
 
-// applyAffine returns y·w + b. w and b must have n elements, or be nil; they are reshaped to shape.
+// applyAffine returns y·w + b. w and b must have n elements, or be nil, and are then left out; they
+// are reshaped to shape. It panics with [tensor.ErrShape] for another number of elements, and names
+// op in the error.
 func applyAffine(op string, y, w, b *Var, n int, shape []int) *Var {
 	for i, p := range []*Var{w, b} {
 		if p == nil {

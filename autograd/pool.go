@@ -104,7 +104,8 @@ func pool[F kernel.Float](a averaged, x, y *tensor.Tensor) {
 	y.Touch()
 }
 
-// unpool distributes each element of y evenly over its window in x.
+// unpool overwrites x: it distributes each element of y evenly over its window in x. Overlapping
+// windows are added.
 func unpool[F kernel.Float](a averaged, y, x *tensor.Tensor) {
 	from, to, share := data[F](y), data[F](x.Zero()), F(a.windowWeight())
 	a.visit(func(at, lo, hi, first, last, width int) {

@@ -70,7 +70,8 @@ type layout struct {
 // manyDims is the maximum number of dimensions of a view.
 const manyDims = 64
 
-// layoutOf returns the layout of a tensor, for modification.
+// layoutOf returns a copy of the layout of a tensor, for modification. It panics with
+// [tensor.ErrShape] if t has more than [manyDims] dimensions.
 func layoutOf(t *tensor.Tensor) (l layout) {
 	if l.dims = t.Dims(); l.dims > manyDims {
 		misuse(tensor.ErrShape, "got a view of %d dimensions, want at most %d", l.dims, manyDims)

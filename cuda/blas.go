@@ -46,7 +46,8 @@ func loadBLAS(driver cudriver.Driver) (cublas.BLAS, error) {
 	return lib, nil
 }
 
-// loadProducts loads the library and creates a handle, once. The caller must hold r.products.
+// loadProducts loads the library and creates a handle, once. It stores an error in r.products.err.
+// The caller must hold r.products.
 func (d *Device) loadProducts(r *ready) {
 	p := &r.products
 	if p.begun {

@@ -339,7 +339,9 @@ func (d *Device) clockOf(s *sent) (*foreignClock, error) {
 	return k, nil
 }
 
-// releaseClockUse decrements the use count of the clock of s. It is a no-op if s has no clock.
+// releaseClockUse decrements the use count of the clock of s. It is a no-op if s has no clock. An
+// unused clock stays registered until [Device.forgetClocks]. The caller must not hold
+// d.events.clocks.
 func (d *Device) releaseClockUse(s *sent) {
 	d.events.clocks.Lock()
 	defer d.events.clocks.Unlock()

@@ -88,9 +88,9 @@ func (d *Device) recordLost(m *memory) {
 	d.events.lost = fmt.Errorf("%d bytes on %v: %w", m.size, d, ErrUnfinished)
 }
 
-// judgeOne reports whether it is known that the number of s has arrived or never will. If s has
-// been judged already, it must not read the clock, because the clock's block may have been
-// released.
+// judgeOne reports whether it is known that the number of s has arrived or never will, and records
+// that in s. The caller must hold neither d.events nor d.events.look. If s has been judged already,
+// it must not read the clock, because the clock's block may have been released.
 func (d *Device) judgeOne(s *sent) (judged bool) {
 	d.events.look.Lock()
 	defer d.events.look.Unlock()

@@ -110,12 +110,12 @@ type opening struct {
 
 var openings = struct {
 	sync.Mutex
-	m map[opened]*opening
-}{m: map[opened]*opening{}}
+	m map[openingKey]*opening
+}{m: map[openingKey]*opening{}}
 
-// opened is the key of an opening. It includes the device because the other program may number the
-// devices differently, so the memory may belong to another device.
-type opened struct {
+// openingKey is the key of an opening. It includes the device because the other program may number
+// the devices differently, so the memory may belong to another device.
+type openingKey struct {
 	dev    *Device
 	handle [64]byte
 }
@@ -151,7 +151,7 @@ func (d *Device) openBehind(ctx context.Context, h [64]byte, off, n int, event [
 	if len(event) != len(h) {
 		err = fmt.Errorf("%w: event handle has %d bytes", ErrRange, len(event))
 	} else {
-		err = d.waitHandle(ctx, cudriver.IPCHandle(event), sender)
+		err = d.waitIPCEvent(ctx, cudriver.IPCHandle(event), sender)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.End())
@@ -159,7 +159,8 @@ func (d *Device) openBehind(ctx context.Context, h [64]byte, off, n int, event [
 	return m, nil
 }
 
-// flatTensor returns a Uint8 tensor over all of the memory.
+// flatTensor returns a Uint8 tensor over all of the memory. The tensor owns m, which ends with it,
+// or immediately if flatTensor returns an error.
 func (m *memory) flatTensor() (*tensor.Tensor, error) {
 	return tensors.Over(m, tensor.Uint8, []int{m.size}, nil, 0)
 }
@@ -178,7 +179,7 @@ func (d *Device) openMemory(h [64]byte, off, n int) (*memory, error) {
 func (d *Device) open(h [64]byte) (*opening, error) {
 	openings.Lock()
 	defer openings.Unlock()
-	if o := openings.m[opened{d, h}]; o != nil {
+	if o := openings.m[openingKey{d, h}]; o != nil {
 		o.count++
 		return o, nil
 	}
@@ -197,7 +198,7 @@ func (d *Device) open(h [64]byte) (*opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	openings.m[opened{d, h}] = o
+	openings.m[openingKey{d, h}] = o
 	return o, nil
 }
 
@@ -207,6 +208,6 @@ func (o *opening) close(h [64]byte) error {
 	if o.count--; o.count > 0 {
 		return nil
 	}
-	delete(openings.m, opened{o.dev, h})
+	delete(openings.m, openingKey{o.dev, h})
 	return o.dev.doAfterJudging(func() error { return o.dev.driver.IPCCloseMemHandle(o.base) })
 }

@@ -25,9 +25,9 @@ var eventPatience = time.Minute
 // openLife opens a pidfd, which tells whether a process is alive.
 var openLife = sys.OpenPidfd
 
-// waitHandle waits for an event of the process sender, which is 0 if it is not known. The error
+// waitIPCEvent waits for an event of the process sender, which is 0 if it is not known. The error
 // wraps [ErrUnfinished] if the event will not complete. If ctx ends first, the error is its cause.
-func (d *Device) waitHandle(ctx context.Context, event cudriver.IPCHandle, sender int) error {
+func (d *Device) waitIPCEvent(ctx context.Context, event cudriver.IPCHandle, sender int) error {
 	// must be opened before the event, which cannot be opened after its process has ended
 	var life *sys.Pidfd
 	if sender > 0 {

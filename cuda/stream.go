@@ -90,7 +90,7 @@ func bytesOf(t *tensor.Tensor, n int) cudriver.Ptr {
 func (s *Stream) Record() (*Event, error) { return s.dev.recordEvent(s.id) }
 
 // Wait makes work that is queued on the stream from now on wait for an event, which may be of
-// another device. It does not block the host.
+// another device. It does not block the host. The caller need not keep e afterwards.
 func (s *Stream) Wait(e *Event) error {
 	return s.dev.withContext(func(cudriver.Stream) error { return s.dev.driver.StreamWaitEvent(s.id, e.id) })
 }

@@ -43,7 +43,7 @@ func wrapValued(c combination) DatasetCloser {
 // Len returns the number of samples.
 func (d *valuedDataset) Len() int { return d.Of.Value.Len() }
 
-// Get returns the tensors of sample i.
+// Get implements [Dataset]. It returns the result of the combination's Get.
 func (d *valuedDataset) Get(ctx context.Context, i int) (Sample, error) {
 	return d.Of.Value.Get(ctx, i)
 }

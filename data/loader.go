@@ -256,8 +256,9 @@ func (b *batchState) sampleCount(size int) int {
 	return b.batch[0].Dim(0)
 }
 
-// Close ends all loops over l with [ErrClosed], stops its workers and frees its memory. It may be
-// called from any goroutine, and more than once.
+// Close ends all loops over l with [ErrClosed], stops its workers and frees its memory. Batches
+// that the consumer owns stay valid. Close may be called from any goroutine, and more than once.
+// The error is always nil.
 func (l *Loader) Close() error {
 	l.close(ErrClosed)
 	l.mu.Lock()

@@ -351,7 +351,8 @@ func (p *prefetcher) recordResult(f *fetch, r fetchResult, err error) {
 	}
 }
 
-// readPortion records the progress in a part of a Stream. The caller must hold p.mu.
+// readPortion records the progress in a part of a [Stream] and the batch that was read. It closes
+// the batch if it is incomplete and Options.DropLast is set. The caller must hold p.mu.
 func (p *prefetcher) readPortion(b *batchState, r fetchResult) {
 	b.read, b.kept, b.end = r.Read, r.Kept, r.End
 	b.progress.read += r.Read

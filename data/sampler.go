@@ -60,7 +60,8 @@ func (s random) Order(epoch int) []int { return wholeOrder(s, epoch).takeNext(s.
 
 // RandomDraws draws count indices from 0 to n-1, anew every epoch, as torch's RandomSampler with
 // num_samples does. With replacement the draws are independent. Without replacement each index is
-// drawn once before any is repeated. RandomDraws panics if n < 1 or count < 0.
+// drawn once before any is repeated. The draws depend only on the arguments and the epoch.
+// RandomDraws panics if n < 1 or count < 0.
 func RandomDraws(n, count int, replacement bool, seed uint64) Sampler {
 	if n < 1 || count < 0 {
 		panic(fmt.Sprintf("data: RandomDraws: cannot draw %d samples from %d", count, n))

@@ -134,7 +134,8 @@ func (w *worker) loopContext(ctx context.Context, by sys.Deadline) context.Conte
 	return l.ctx
 }
 
-// runRequest runs a request.
+// runRequest loads the samples or the batch that a request asks for. Errors, including cancellation
+// of ctx, are returned in out.Bad, by sample.
 func (w *worker) runRequest(ctx context.Context, o fetchRequest) (out fetchResult) {
 	begin := time.Now()
 	w.shown.Turn(arena.Working, o.Batch, begin)
@@ -201,7 +202,8 @@ func (w *worker) writeRow(i int, into Batch, row int, like string) error {
 	return w.retry(func() error { return w.gatherRows(g, []int{i}, one) })
 }
 
-// get loads a sample and applies the Transform.
+// get loads sample i of the data set and applies the Transform. It repeats both up to Retries times
+// after an error. A panic is returned as an error that wraps shoal.ErrPanic.
 func (w *worker) get(i int) (s sample, err error) {
 	err = w.retry(func() error {
 		w.current.setSample(i)

@@ -134,8 +134,8 @@ func (c *call) recordProblem(format string, args ...any) {
 // awaitTurn is a barrier of all ranks. In the first turn of a call they compare the call.
 func (g *Group) awaitTurn(ctx context.Context, c *call) error { return g.engine().awaitTurn(ctx, c) }
 
-// withCause adds the error of ctx to err if the call failed while it waited for its turn, unless
-// err wraps it already.
+// withCause adds the error of ctx to err if ctx has ended, unless err wraps it already or is
+// [ipc.ErrClosed].
 func withCause(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(err, ipc.ErrClosed) {
 		return err

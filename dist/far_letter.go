@@ -48,7 +48,9 @@ func (g *Group) deliverLetter(ctx context.Context, dst int, l letter, try bool) 
 // farMailbox is the inbox of a rank that a library reaches.
 type farMailbox struct{ *Group }
 
-// Get waits for a letter. Meanwhile it takes notices.
+// Get waits for a letter, which the caller must read or close. Meanwhile it handles the notices of
+// other ranks, for example that one has left. If ctx ends first, it returns the cause. Other errors
+// are the same as for [farMailbox.TryGet].
 func (m farMailbox) Get(ctx context.Context) (letter, error) {
 	for n := (nap{}); ; n.backOff() {
 		l, err := m.TryGet()

@@ -70,7 +70,7 @@ func (p ticket) release() {
 
 // acquireLock blocks until p holds the lock. If ctx ends first, this rank cannot take part in turns
 // that other ranks wait for. acquireLock then aborts the calls of all ranks, including its own
-// earlier ones, and still acquires the lock.
+// earlier ones, and still acquires the lock; the next turn returns the error.
 func (g *Group) acquireLock(ctx context.Context, p ticket) {
 	if p.awaitLock(ctx) != nil {
 		g.abortCalls()

@@ -72,7 +72,8 @@ func (o *object) elemCount() int {
 // Len returns the number of elements, or 0 if a is closed.
 func (a *Array[T]) Len() int { return a.obj.elemCount() }
 
-// At returns element i. It returns [ErrIndex] if i is out of range.
+// At returns element i, which is read atomically. A negative i counts from the end. It returns
+// [ErrIndex] if i is out of range, or [ErrClosed] if a is closed.
 func (a *Array[T]) At(i int) (v T, err error) {
 	err = a.withElems(i, 1, func(n arena.Numbers[T]) { v = n.At(0) })
 	return v, err

@@ -43,8 +43,8 @@ func isHostPort(addr string) bool {
 	return i >= 0 && err == nil && !strings.ContainsAny(addr, "/@")
 }
 
-// listenFar starts listening for other machines.
-func (l *Listener[T]) listenFar(t *link.Transport, host string) (err error) {
+// listenRemote starts listening for other machines.
+func (l *Listener[T]) listenRemote(t *link.Transport, host string) (err error) {
 	l.ctx, l.end = context.WithCancel(context.Background())
 	l.scheme = "tcp" + schemeEnd
 	l.sock, err = t.Listen(host, l.key, optionsOf(l.who), func(s link.Stream) {

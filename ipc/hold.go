@@ -49,7 +49,8 @@ func (h *hold) beginOpAlone() (alone bool, err error) {
 // keepHeld turns an operation into a held lock or lease, which lasts until dropHeld.
 func (h *hold) keepHeld() { h.users.Add(holdKept - 1) }
 
-func (h *hold) hasHeld() bool { return h.users.Load()&holdKeptMask != 0 }
+// isHolding reports whether a lock or lease is held now.
+func (h *hold) isHolding() bool { return h.users.Load()&holdKeptMask != 0 }
 
 func (h *hold) dropHeld() { h.tryDropHeld() }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
-// recordName returns the wire name of a Record of T. It contains a checksum of the memory layout,
-// because another program may declare a different type with the same name. It returns [ErrType] if
-// T has no fixed layout.
+// recordName returns the wire name of a Record of T. kind is the name of the generic type. The name
+// contains a checksum of the memory layout, because another program may declare a different type
+// with the same name. It returns [ErrType] if T has no fixed layout.
 func recordName[T any](kind string) (string, error) {
 	t := reflect.TypeFor[T]()
 	sum := fnv.New64a()

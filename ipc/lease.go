@@ -80,9 +80,9 @@ func (r *Receiver[T]) leaseMessage(ctx context.Context, in *incoming) (*Lease[T]
 }
 
 // Leases returns an iterator over leases. It ends when the queue is empty, no put can follow, and
-// all leases of all processes have ended. The loop body must end each lease with Ack or Nack; an
-// open lease blocks the loop at the end of the queue. An error is yielded once and ends the
-// iteration.
+// all leases of all processes have ended. The loop body must end each lease with Ack or Nack, even
+// if it then leaves the loop; an open lease blocks the loop at the end of the queue. An error, such
+// as the cause of ctx, is yielded once and ends the iteration.
 func (r *Receiver[T]) Leases(ctx context.Context) iter.Seq2[*Lease[T], error] {
 	return func(yield func(*Lease[T], error) bool) {
 		for {

@@ -77,7 +77,7 @@ func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T],
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	if t != nil {
-		return l, l.listenFar(t, host)
+		return l, l.listenRemote(t, host)
 	}
 	d, err := arena.Default()
 	if err != nil {

@@ -121,7 +121,7 @@ func (o *object) dropLock() {
 
 // holdsLock reports whether this process holds the lock, by this object or by another object for
 // the same lock.
-func (o *object) holdsLock() bool { return o.hasHeld() || o.peers.anyHold((*hold).hasHeld) }
+func (o *object) holdsLock() bool { return o.isHolding() || o.peers.anyHold((*hold).isHolding) }
 
 // runLocked runs f as an operation that requires the lock. It returns [ErrNotOwner] if this process
 // does not hold it. If o itself holds the lock, that works even after close.
@@ -129,7 +129,7 @@ func (o *object) runLocked(op string, f func() error) error {
 	switch {
 	case o == nil:
 		return ErrClosed
-	case !o.hasHeld():
+	case !o.isHolding():
 		if err := o.beginOp(); err != nil {
 			return err
 		}

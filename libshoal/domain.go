@@ -176,7 +176,7 @@ func leaveDomain(timeout time.Duration) error {
 // waitUntilClaimed waits until nothing is exported, but no longer than timeout.
 func waitUntilClaimed(timeout time.Duration) {
 	begun := time.Now()
-	for pause := time.Millisecond; exports.count()+forks.outstanding() > 0; pause = min(2*pause, 20*time.Millisecond) {
+	for pause := time.Millisecond; exports.count()+forks.countForks() > 0; pause = min(2*pause, 20*time.Millisecond) {
 		if timeout != forever && time.Since(begun) >= timeout {
 			return
 		}
@@ -186,7 +186,8 @@ func waitUntilClaimed(timeout time.Duration) {
 
 const mostName = 64 // bytes of a process name
 
-// setProcessName sets the name of this process for ps and the commands of Shoal.
+// setProcessName sets the name of this process for ps and the commands of Shoal. The error wraps
+// errArgument unless name has 1 to 64 bytes of UTF-8 without control characters.
 func setProcessName(name string) error {
 	control := strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
 	if name == "" || len(name) > mostName || control || !utf8.ValidString(name) {

@@ -100,7 +100,8 @@ var codes = []struct {
 	{errors.ErrUnsupported, C.SHOAL_UNSUPPORTED},
 }
 
-// codeOf returns the code of shoal.h for err.
+// codeOf returns the code of shoal.h for err: SHOAL_OK for nil, and for an unknown error
+// SHOAL_SYSTEM if it wraps an errno, otherwise SHOAL_INTERNAL. It does not store err; see result.
 func codeOf(err error) C.int {
 	switch err { // the frequent ones first, by identity
 	case nil:

@@ -133,7 +133,8 @@ func (r *registry) ticket() (token, error) {
 	return r.base, err
 }
 
-// discardExport ends an export.
+// discardExport ends the export with an id: its token becomes invalid, and its reference to the
+// object is dropped. It does nothing if the export has ended before.
 func (r *registry) discardExport(id uint64) {
 	r.mu.Lock()
 	e := r.byID[id]

@@ -105,7 +105,7 @@ func (f *forkTable) finishFork(n uint64) {
 	}
 }
 
-func (f *forkTable) outstanding() int { return int(f.pending.Load()) }
+func (f *forkTable) countForks() int { return int(f.pending.Load()) }
 
 // releaseAll releases all handles that are kept.
 func (f *forkTable) releaseAll() {

@@ -192,8 +192,9 @@ func (l layout) copyView(t *tensor.Tensor, data unsafe.Pointer, n uintptr) error
 	return nil
 }
 
-// copyElements copies the elements from dimension d on, from the element at position at, to dst. It
-// returns the rest of dst.
+// copyElements copies the elements from dimension d on to dst, without gaps. at is the position of
+// the first one in src, in elements. dst must have room for all of them; copyElements returns the
+// rest of it.
 func (l layout) copyElements(dst, src []byte, d, at int) []byte {
 	size := l.dtype.Size()
 	if d == len(l.shape) {
@@ -262,7 +263,9 @@ func tensorOf(v *C.shoal_view) (t *tensor.Tensor, made bool, err error) {
 	return t, true, err
 }
 
-// wrapView returns a tensor over the memory of v, or nil if that memory is not in the domain.
+// wrapView returns a tensor over the memory of v. The tensor keeps the memory alive, and the caller
+// must close it. wrapView returns nil if v is empty or its memory is not in the domain, and an
+// error if the layout of v is invalid.
 func wrapView(v *C.shoal_view) (*tensor.Tensor, error) {
 	l, err := layoutOf(v.dtype, C.int(v.ndim), v.shape, v.strides)
 	if err != nil {

@@ -55,7 +55,7 @@ func messageOf(b *borrowing, bytes unsafe.Pointer, length C.size_t, views *C.sho
 func goPut(to C.shoal_handle, bytes unsafe.Pointer, length C.size_t, views *C.shoal_view, count C.size_t,
 	timeout C.double) (code C.int) {
 	defer recoverTo(&code)
-	o, err := findSink(handle(to))
+	o, err := findSender(handle(to))
 	if err != nil {
 		return result(err)
 	}
@@ -119,7 +119,7 @@ func goGet(from C.shoal_handle, timeout C.double, message *C.shoal_handle) (code
 	if err := requirePointer(message, "message"); err != nil {
 		return result(err)
 	}
-	o, err := findSource(handle(from))
+	o, err := findReceiver(handle(from))
 	if err != nil {
 		return result(err)
 	}
@@ -136,7 +136,7 @@ func goGetInto(from C.shoal_handle, timeout C.double, to *C.shoal_buffer) (code 
 	if to.bytes == nil && to.capacity > 0 || to.tensors == nil && to.tensor_capacity > 0 {
 		return result(fmt.Errorf("get: %w: a pointer of the buffer is NULL and its capacity is not 0", errArgument))
 	}
-	o, err := findSource(handle(from))
+	o, err := findReceiver(handle(from))
 	if err != nil {
 		return result(err)
 	}
@@ -206,7 +206,7 @@ func goPutMany(to C.shoal_handle, items *C.shoal_item, count C.size_t, timeout C
 		return result(err)
 	}
 	*sent = 0
-	o, err := findSink(handle(to))
+	o, err := findSender(handle(to))
 	if err != nil {
 		return result(err)
 	}
@@ -242,7 +242,7 @@ func goGetMany(from C.shoal_handle, timeout C.double, messages *C.shoal_handle, 
 		return result(err)
 	}
 	*received = 0
-	o, err := findSource(handle(from))
+	o, err := findReceiver(handle(from))
 	if err != nil || count == 0 {
 		return result(err)
 	}
@@ -289,7 +289,8 @@ func goMessageBytes(message C.shoal_handle, bytes *unsafe.Pointer, length *C.siz
 	return C.SHOAL_OK
 }
 
-// pin keeps memory of Go in place until o is released, and returns its address.
+// pin keeps memory of Go in place until o is released, and returns its address. Only the first call
+// pins, so p must be the same in all calls for o.
 func (o *object) pin(p *byte) unsafe.Pointer {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -227,7 +227,8 @@ func (o *object) release() error {
 	return nil
 }
 
-// duplicate returns a second handle of the object of h.
+// duplicate returns a second handle of the object of h. The error wraps errHandle if h is invalid,
+// or errUnsupported if it is a listener.
 func duplicate(h handle) (handle, error) {
 	o, err := handles.find(h)
 	if err != nil {
@@ -262,8 +263,8 @@ func wrongKind(got, want kind) error {
 	return fmt.Errorf("%w: it names a %v, want a %v", errHandle, got, want)
 }
 
-// findSource returns the object of h, which must be one that messages can be received from.
-func findSource(h handle) (*object, error) {
+// findReceiver returns the object of h, which must be one that messages can be received from.
+func findReceiver(h handle) (*object, error) {
 	o, err := handles.find(h)
 	switch {
 	case err != nil:
@@ -275,8 +276,8 @@ func findSource(h handle) (*object, error) {
 	return o, err
 }
 
-// findSink returns the object of h. It must be able to send messages.
-func findSink(h handle) (*object, error) {
+// findSender returns the object of h. It must be able to send messages.
+func findSender(h handle) (*object, error) {
 	o, err := handles.find(h)
 	switch {
 	case err != nil:

@@ -259,7 +259,7 @@ func goCapacity(h C.shoal_handle, capacity *C.int64_t) (code C.int) {
 //export goPoll
 func goPoll(h C.shoal_handle, timeout C.double) (code C.int) {
 	defer recoverTo(&code)
-	o, err := findSource(handle(h))
+	o, err := findReceiver(handle(h))
 	if err != nil {
 		return result(err)
 	}

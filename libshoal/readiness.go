@@ -119,7 +119,10 @@ func (o *object) watcher(after uint64) (wait, error) {
 	return o.in.Poll, nil
 }
 
-// waitAny waits until one of the objects is ready, and sets ready for each that is.
+// waitAny waits until one of the objects is ready. It sets ready, which must be as long as objects,
+// to 1 for each object that is ready and to 0 for the others. If none is ready, it returns
+// ipc.ErrEmpty for a timeout of 0, or else errTimeout after timeout, unless that is forever. It may
+// also return errInterrupted, as [wait.run] does.
 func waitAny(objects []*object, timeout time.Duration, ready []uint8) error {
 	waits := make([]ipc.Poller, len(objects))
 	for i, o := range objects {

@@ -137,8 +137,9 @@ func (w wait) spin(end time.Time) (err error, over bool) {
 	return nil, false
 }
 
-// nap runs the operation on this thread, and naps. It reports false if a goroutine must wait
-// instead.
+// nap runs the operation on this thread, and naps, until end unless it is zero. over is false if a
+// goroutine must wait instead. If over is true, err is the result of the operation, errTimeout
+// after end, or an error that wraps errInterrupted if a signal handler may have run.
 func (w wait) nap(end time.Time) (err error, over bool) {
 	for {
 		most := longestNap

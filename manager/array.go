@@ -88,7 +88,7 @@ func (a *Array[T]) All(ctx context.Context) ([]T, error) {
 	return a.Slice(ctx, 0, n)
 }
 
-// Set sets element i.
+// Set sets element i. A negative i counts from the end. It returns [ErrIndex] if i is out of range.
 func (a *Array[T]) Set(ctx context.Context, i int, v T) error {
 	return a.call(ctx, arraySet, encodeArg(i), encodeArg(wordsOf([]T{v}))).noResult()
 }

@@ -158,8 +158,9 @@ func (b *barrier) startRound() {
 	b.round = &round{number: b.last}
 }
 
-// wait returns the caller's position. If the caller must run the action and end the round, it also
-// returns the number of the round, or else 0.
+// wait replies with the caller's position. If the caller must run the action and end the round, it
+// also replies with the number of the round, or else with 0. It returns errWait while the
+// caller must wait, and the reason if the barrier is broken.
 func (b *barrier) wait(c *call) error {
 	a, ok := c.arrived.(arrival)
 	if !ok {

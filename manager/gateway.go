@@ -187,8 +187,9 @@ const anyBlock = math.MaxUint64
 func (gu *guest) Retain(h arena.Handle) error  { return gu.c.Retain(h) }
 func (gu *guest) Release(h arena.Handle) error { return gu.c.Release(h) }
 
-// exportBlocks grants the guest the objects of the proxies in a reply. Other blocks are marked to
-// be copied.
+// exportBlocks grants the guest the objects of the proxies in a reply. It returns a number for each
+// block: the id of its object, 0 for the other blocks of a proxy, and [crossing.Copied] for a block
+// that must be copied.
 func (gu *guest) exportBlocks(ctx context.Context, blocks []arena.Handle) ([]uint64, error) {
 	if len(blocks) == 0 {
 		return nil, nil

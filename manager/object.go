@@ -56,8 +56,8 @@ type method struct {
 	timed bool // has a context, with the deadline of the caller
 }
 
-// remainingTime returns the time until the deadline of ctx if m is timed and ctx has a deadline,
-// otherwise 0.
+// remainingTime returns the time until the deadline of ctx, but at least a nanosecond, if m is
+// timed and ctx has a deadline. Otherwise it returns 0.
 func (m *method) remainingTime(ctx context.Context) time.Duration {
 	at, ok := ctx.Deadline()
 	if !m.timed || !ok {

@@ -67,7 +67,8 @@ func farOf(h arena.Handle) *client {
 // Connect returns a manager for a server on another machine. It calls dial for a stream to that
 // machine, once per concurrent call, and one more time at the start. The other end must call
 // [Manager.Serve] with each stream. The caller must close the manager. The streams are closed after
-// the manager and all its proxies in this process are closed.
+// the manager and all its proxies in this process are closed. Connect returns the error of dial or
+// of the stream.
 //
 // A proxy of such a manager may be an argument of calls to its server, but it cannot be sent to
 // another process. A process that needs one must call Connect itself.

@@ -107,8 +107,8 @@ func (s *server) acceptLane(m *arena.Message) {
 	s.done.Go(l.serveCalls)
 }
 
-// close releases the remaining resources. The lane of a client that sends a hello too late is
-// closed.
+// close waits until all lanes have ended and releases the remaining resources. The lane of a client
+// that sends a hello too late is closed.
 func (s *server) close() error {
 	s.done.Wait()
 	err := s.d.Release(s.receivers)

@@ -176,9 +176,10 @@ func (w *work) sendHeartbeats() {
 	}
 }
 
-// probeDelivery flushes the connection, which gives a lower bound for the delivery time of later
-// messages: the time at which the flush before the last one was sent. The last one must not be
-// used, because a message that arrived with it may still be queued inside this process.
+// probeDelivery starts a flush of the connection on another goroutine, unless one is in progress.
+// Flushes give a lower bound for the delivery time of later messages: the time at which the flush
+// before the last one was sent. The last one must not be used, because a message that arrived with
+// it may still be queued inside this process. A failed flush changes nothing.
 func (w *work) probeDelivery(ctx context.Context) {
 	if w.listening.Swap(true) {
 		return
@@ -195,7 +196,8 @@ func (w *work) probeDelivery(ctx context.Context) {
 	})
 }
 
-// nakMessage returns a message to the queue, for redelivery after a delay.
+// nakMessage returns a message to the queue, for redelivery after a delay. It does nothing if h was
+// settled before or is expired.
 func (w *work) nakMessage(h *held, after time.Duration) error {
 	if !w.untrackMessage(h) || h.isExpired() {
 		return nil

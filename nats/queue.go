@@ -238,7 +238,8 @@ func (o QueueOptions) checkStream(s jetstream.StreamConfig, elem string) error {
 	return nil
 }
 
-// openStream returns the stream of that name and creates it if it does not exist.
+// openStream returns the stream of that name and creates it if it does not exist. The caller must
+// check the configuration, because an existing stream may have another one.
 func (c *Conn) openStream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := c.js.Stream(ctx, config.Name)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -65,8 +65,9 @@ type Entry[T any] struct {
 // OpenStore opens the named store and creates it if it does not exist. The name must have 1 to 64
 // letters, digits, "-" and "_". A store needs no Close.
 //
-// If T cannot be encoded, the error wraps [wire.ErrType]. Errors of the broker are [*HostError] and
-// wrap [ErrOptions], [ErrType] or [ErrStorage] where these apply.
+// The error wraps [wire.ErrType] if T cannot be encoded, or [ErrOptions] if the name or an option
+// is invalid. Errors of the broker are [*HostError] and wrap [ErrOptions], [ErrType] or
+// [ErrStorage] where these apply.
 func OpenStore[T any](ctx context.Context, c *Conn, name string, opts StoreOptions) (*Store[T], error) {
 	plan, err := codec.PlanOf[T]()
 	q := QueueOptions{MaxBytes: opts.MaxBytes, Replicas: opts.Replicas}
@@ -297,7 +298,7 @@ func (s *Store[T]) Create(ctx context.Context, key string, v T) (version uint64,
 
 // CompareAndSwap sets the value of a key if its current version equals version, and returns the new
 // version. Version 0 means that the key must have no value. It returns [ErrVersion] if the version
-// differs.
+// differs. After [ErrUncertain] the value may have been set.
 func (s *Store[T]) CompareAndSwap(ctx context.Context, key string, version uint64, v T) (uint64, error) {
 	return s.write(ctx, "compare and swap", key, v, func(now currentValue) error {
 		if now.version != version && !(version == 0 && now.data == nil) {
@@ -429,7 +430,8 @@ func (s *Store[T]) putMessage(ctx context.Context, key, id string, data []byte, 
 	return stored.Sequence, storageError(err)
 }
 
-// checkDeleted returns [ErrClosed] if the store was deleted, and nil otherwise.
+// checkDeleted returns [ErrClosed] if the store was deleted, and nil otherwise, even if the broker
+// does not answer.
 func (s *Store[T]) checkDeleted(ctx context.Context) error {
 	if _, err := s.c.lookupStream(ctx, s.streamName()); errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("%w: the store was deleted", ErrClosed)
@@ -528,7 +530,7 @@ func (s *Store[T]) Watch(ctx context.Context, keys ...string) iter.Seq2[Entry[T]
 	}
 }
 
-// decodeEntry decodes a change.
+// decodeEntry decodes a change. It waits for the chunks of a large value until ctx is done.
 func (s *Store[T]) decodeEntry(ctx context.Context, e jetstream.KeyValueEntry) (Entry[T], error) {
 	entry := Entry[T]{Key: e.Key(), Version: e.Revision(), Time: e.Created()}
 	if e.Operation() != jetstream.KeyValuePut {

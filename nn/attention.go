@@ -260,9 +260,11 @@ func (m *MultiheadAttention) appendExtraKeys(parts *[3]*autograd.Var) {
 }
 
 // mergeMasks combines Mask and Padding into one additive mask of shape (N or 1, heads or 1, L or 1,
-// S+more), or returns nil if there is nothing to mask. q and k are (N, heads, L or S, features).
-// The more appended keys are visible to all queries. If there are any, the causal mask is merged
-// too, because the causal option of package autograd would hide them.
+// S+more), or returns nil if there is nothing to mask. q is (N, heads, L, features) and k is (N,
+// heads, S, features). The keys that are appended to k later, more in number, are visible to all
+// queries. If there are any, the causal mask is merged too, because the causal option of package
+// autograd would hide them. mergeMasks panics with an error that wraps [tensor.ErrShape] if a mask
+// has the wrong shape.
 func (a AttentionMask) mergeMasks(heads int, q, k *tensor.Tensor, more int) *autograd.Var {
 	n, l, s := q.Dim(0), q.Dim(2), k.Dim(2)
 	var sum *tensor.Tensor

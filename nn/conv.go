@@ -90,8 +90,9 @@ func NewConv1d(in, out, size int, g *tensor.Generator) *Conv1d {
 	return &Conv1d{Weight: uniformParam("weight", fanIn, g, out, in, size), Bias: uniformParam("bias", fanIn, g, out)}
 }
 
-// Forward returns the convolution, (N, out, L'), of x. x must be (N, Groups·in, L); otherwise
-// Forward panics with an error that wraps [tensor.ErrShape].
+// Forward returns the convolution, (N, out, L'), of x. x must be (N, Groups·in, L), where in is the
+// number of channels per group; otherwise Forward panics with an error that wraps
+// [tensor.ErrShape].
 func (c *Conv1d) Forward(x *autograd.Var) *autograd.Var {
 	if len(x.Shape()) != 3 {
 		misuse(tensor.ErrShape, "Conv1d: got shape %v, want (N, in, L)", x.Shape())

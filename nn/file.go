@@ -207,8 +207,9 @@ func checkSaveable(m Module, state map[string]*tensor.Tensor) (err error) {
 	return err
 }
 
-// checkLayers returns an error if m, a module without parameters, has a nil layer or an empty list
-// of layers. A nil parameter is no error, because layers may lack parameters.
+// checkLayers returns an error that wraps [ErrEmpty] if m, a module without parameters, has a nil
+// layer or an empty list of layers. A nil parameter is no error, because layers may lack
+// parameters.
 func checkLayers(m Module) error {
 	v, text := reflect.ValueOf(m), ""
 	if path, fault := nilLayer(v, ""); fault == "" {

@@ -44,7 +44,8 @@ func LeakyReLU(slope float64) Func { return Func{"LeakyReLU", [2]float64{slope}}
 func ELU(alpha float64) Func { return Func{"ELU", [2]float64{alpha}} }
 
 // CELU returns the function x if x is positive, and alpha · (e^(x/alpha) - 1) otherwise. PyTorch's
-// default alpha is 1.
+// default alpha is 1. The function panics with an error that wraps [tensor.ErrArgument] if alpha is
+// 0.
 func CELU(alpha float64) Func { return Func{"CELU", [2]float64{alpha}} }
 
 // Softplus returns the function log(1 + e^(beta·x)) / beta, or x if beta·x exceeds threshold.
@@ -100,21 +101,21 @@ var functions = map[string]func(x *autograd.Var, args [2]float64) *autograd.Var{
 	"Softmax":     withDim(autograd.Softmax),
 	"LogSoftmax":  withDim(autograd.LogSoftmax),
 	"Flatten":     ignoreParams(autograd.Flatten),
-	"LeakyReLU":   withOneParam(autograd.LeakyReLU),
-	"ELU":         withOneParam(autograd.ELU),
-	"CELU":        withOneParam(autograd.CELU),
-	"Softshrink":  withOneParam(autograd.Softshrink),
-	"Hardshrink":  withOneParam(autograd.Hardshrink),
-	"Softplus":    withTwoParams(autograd.Softplus),
-	"Hardtanh":    withTwoParams(autograd.Hardtanh),
-	"Threshold":   withTwoParams(autograd.Threshold),
+	"LeakyReLU":   adaptOneArg(autograd.LeakyReLU),
+	"ELU":         adaptOneArg(autograd.ELU),
+	"CELU":        adaptOneArg(autograd.CELU),
+	"Softshrink":  adaptOneArg(autograd.Softshrink),
+	"Hardshrink":  adaptOneArg(autograd.Hardshrink),
+	"Softplus":    adaptTwoArgs(autograd.Softplus),
+	"Hardtanh":    adaptTwoArgs(autograd.Hardtanh),
+	"Threshold":   adaptTwoArgs(autograd.Threshold),
 	"GLU": func(x *autograd.Var, args [2]float64) *autograd.Var {
 		return autograd.GLU(x, int(args[0]))
 	},
 }
 
-// Adapters from functions of package autograd, by signature: x alone (plain), x and the last
-// dimension (along), one argument (of), two arguments (withTwoParams).
+// Adapters from functions of package autograd, by signature: x alone (ignoreParams), x and the last
+// dimension (withDim), one argument (adaptOneArg), two arguments (adaptTwoArgs).
 
 // ignoreParams adapts a function without parameters to the table of functions.
 func ignoreParams(f func(x *autograd.Var) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
@@ -125,11 +126,11 @@ func withDim(f func(x *autograd.Var, dim int) *autograd.Var) func(*autograd.Var,
 	return func(x *autograd.Var, _ [2]float64) *autograd.Var { return f(x, -1) }
 }
 
-func withOneParam(f func(x *autograd.Var, a float64) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+func adaptOneArg(f func(x *autograd.Var, a float64) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
 	return func(x *autograd.Var, args [2]float64) *autograd.Var { return f(x, args[0]) }
 }
 
-func withTwoParams(f func(x *autograd.Var, a, b float64) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
+func adaptTwoArgs(f func(x *autograd.Var, a, b float64) *autograd.Var) func(*autograd.Var, [2]float64) *autograd.Var {
 	return func(x *autograd.Var, args [2]float64) *autograd.Var { return f(x, args[0], args[1]) }
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// checkComplete panics if m is not a module, or if a parameter is reachable only through an
+// rejectHiddenParams panics if m is not a module, or if a parameter is reachable only through an
 // unexported field of m.
-func checkComplete(m Module) {
+func rejectHiddenParams(m Module) {
 	v := reflect.ValueOf(m)
 	if !v.IsValid() || !canHoldParams(v.Type()) && v.Kind() != reflect.Pointer && v.Kind() != reflect.Struct {
 		misuse(tensor.ErrMisuse, "got %T, want a module, that is, a pointer to a struct", m)

@@ -47,7 +47,7 @@ func Params(modules ...Module) iter.Seq[*autograd.Param] {
 // [tensor.ErrMisuse] if one is reachable only through an unexported field, because it would be
 // neither trained nor saved. A field with the tag `wire:"-"` is not part of the module.
 func Named(m Module) iter.Seq2[string, *autograd.Param] {
-	checkComplete(m)
+	rejectHiddenParams(m)
 	return iterateParams(m)
 }
 

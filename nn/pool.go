@@ -42,8 +42,8 @@ func NewAvgPool2d(size int) *AvgPool2d {
 	return &AvgPool2d{Size: [2]int{size, size}}
 }
 
-// Forward returns the means, (N, C, H', W'), of x. x must be (N, C, H, W); otherwise Forward panics
-// with an error that wraps [tensor.ErrShape].
+// Forward returns the means, (N, C, H', W'), of x. x must be (N, C, H, W) and, with the padding,
+// not smaller than the window; otherwise Forward panics with an error that wraps [tensor.ErrShape].
 func (a *AvgPool2d) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.AvgPool2d(x, autograd.Window{Size: a.Size, Stride: a.Stride, Padding: a.Padding,
 		Ceil: a.Ceil, InsideOnly: a.InsideOnly})

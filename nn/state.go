@@ -86,7 +86,8 @@ func compareTensors(name string, own, t *tensor.Tensor, same func(own, t tensor.
 
 // Share moves the parameters and buffers of m to shared memory. Sending m does this too, but Share
 // reports beforehand if there is not enough space. The error wraps shm.ErrNoSpace if the domain
-// is full, and [tensor.ErrClosed] if m is closed. The caller must close m by [Close].
+// is full, and [tensor.ErrClosed] if m is closed. After shm.ErrNoSpace m may be partly shared, but
+// is still usable. The caller must close m by [Close].
 func Share(m Module) error {
 	for name, p := range Named(m) {
 		if err := p.Share(); err != nil {

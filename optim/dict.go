@@ -75,16 +75,16 @@ func pairsOf(v any) (iter.Seq2[any, any], bool) {
 	case *pickle.Dict:
 		return v.All(), v != nil
 	case map[string]any:
-		return anyPairs(v), true
+		return iterateMap(v), true
 	case map[int]map[string]any:
-		return anyPairs(v), true
+		return iterateMap(v), true
 	case map[int]int:
-		return anyPairs(v), true
+		return iterateMap(v), true
 	}
 	return nil, false
 }
 
-func anyPairs[K comparable, V any](m map[K]V) iter.Seq2[any, any] {
+func iterateMap[K comparable, V any](m map[K]V) iter.Seq2[any, any] {
 	return func(yield func(k, v any) bool) {
 		for k, v := range m {
 			if !yield(k, v) {

@@ -74,7 +74,8 @@ func (r *ReduceLROnPlateau) isImprovement(measure float64) bool {
 	return measure < best*(1-margin)
 }
 
-// State returns the state dict of PyTorch's ReduceLROnPlateau for an optimizer with one group.
+// State returns the state dict of PyTorch's ReduceLROnPlateau for an optimizer with one group,
+// because r has a single learning rate.
 func (r *ReduceLROnPlateau) State() map[string]any {
 	d := encodeSettings(r.optionSettings())
 	d["_last_lr"], d["min_lrs"], d["default_min_lr"], d["verbose"] = []any{r.LR}, []any{r.MinLR}, r.MinLR, false

@@ -263,15 +263,15 @@ type CyclicLR struct {
 	BaseMomentum, MaxMomentum *float64 // minimum and maximum momentum; nil means 0.8 and 0.9
 }
 
-func (s CyclicLR) rate(step int) float64 { return s.LR + (s.MaxLR-s.LR)*s.cyclePosition(step) }
+func (s CyclicLR) rate(step int) float64 { return s.LR + (s.MaxLR-s.LR)*s.ratePosition(step) }
 
 func (s CyclicLR) momentum(step int) (float64, bool) {
 	base, most := valueOr(s.BaseMomentum, 0.8), valueOr(s.MaxMomentum, 0.9)
-	return most - (most-base)*s.cyclePosition(step), s.CycleMomentum
+	return most - (most-base)*s.ratePosition(step), s.CycleMomentum
 }
 
-// cyclePosition returns the position of the rate between its bounds, from 0 to 1.
-func (s CyclicLR) cyclePosition(step int) float64 {
+// ratePosition returns the position of the rate between its bounds, from 0 to 1.
+func (s CyclicLR) ratePosition(step int) float64 {
 	requirePositive("CyclicLR", "Up", s.Up)
 	up, down := s.Up, s.Down
 	if down == 0 {

@@ -77,7 +77,8 @@ func (s *slot) contiguousCopy(atomically bool) *slot {
 // tensors gives access to the devices of tensors.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// stepOnDevice performs a step on the device of the parameter, its gradient and its state.
+// stepOnDevice performs a step on the device of the parameter, its gradient and its state. It
+// panics if one of these tensors is not contiguous or the device returns an error.
 func (s *slot) stepOnDevice(d device.Descent, state []*tensor.Tensor) {
 	all := append([]*tensor.Tensor{s.Param.T, s.Param.Grad}, state...)
 	operands := make([]device.Operand[tensor.DType], len(all))

@@ -122,7 +122,8 @@ func (q *localQueue[T, P]) Get(ctx context.Context) (v T, err error) {
 	return one[0], err
 }
 
-// GetN waits for a value, and takes up to len(vs) available values into vs.
+// GetN waits for a value, and takes up to len(vs) available values into vs. The errors are the same
+// as for Get.
 func (q *localQueue[T, P]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	for {
 		if n, err = q.tryGetN(vs); !errors.Is(err, ipc.ErrEmpty) {
@@ -177,7 +178,7 @@ func (c *call) discard() { c.args.releaseBlocks() }
 // the same errors with every start method.
 func (r *reply) own() (err error) {
 	if r.err != nil {
-		if r.err, err = sendError(r.err); err != nil {
+		if r.err, err = roundTripError(r.err); err != nil {
 			return err
 		}
 	}
@@ -187,8 +188,8 @@ func (r *reply) own() (err error) {
 
 func (r *reply) discard() { r.results.releaseBlocks() }
 
-// sendError returns an error as another process would receive it.
-func sendError(sent error) (received error, err error) {
+// roundTripError returns an error as another process would receive it.
+func roundTripError(sent error) (received error, err error) {
 	p, err := packValues(errorPlan, []error{sent})
 	if err != nil {
 		return nil, err

@@ -45,7 +45,8 @@ func (m *member) requestStop(t *task) {
 }
 
 // stopOwner sets away, the flag of an owner that no longer wants its results, and asks workers to
-// stop its running tasks.
+// stop its running tasks. Its waiting tasks are dropped when they are due. Pool.mu must not be
+// held.
 func (p *Pool) stopOwner(away *atomic.Bool) {
 	away.Store(true)
 	p.mu.Lock()
@@ -100,7 +101,7 @@ func (m *member) handleEnd() {
 	for _, end := range ends {
 		end()
 	}
-	p.feedAll()
+	p.feedWorkers()
 	p.replaceWorker(m.rank)
 }
 
@@ -255,6 +256,6 @@ func (p *Pool) releaseIdle() {
 	}
 	p.mu.Unlock()
 	if over {
-		p.feedAll()
+		p.feedWorkers()
 	}
 }

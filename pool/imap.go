@@ -117,8 +117,9 @@ func (m *IMap[Out]) awaitChunk(ctx context.Context) error {
 	return c.err
 }
 
-// firstChunk waits for the next chunk to deliver. An available chunk is returned even if ctx is
-// done.
+// firstChunk waits for the next chunk to deliver. There must be one in flight. An available chunk
+// is returned even if ctx is done. Otherwise the error wraps [ErrNotReady] and the cause of ctx.
+// The error of a failed task is in the chunk.
 func (m *IMap[Out]) firstChunk(ctx context.Context) (c chunk[Out], err error) {
 	select {
 	case c = <-m.chunks[0]:

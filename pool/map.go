@@ -29,7 +29,9 @@ func (f *Func[In, Out]) packArguments(local bool, in []In) (payload, error) {
 	return packValues(f.in, in)
 }
 
-// decodeResults decodes the results of a task into out, unless err is not nil.
+// decodeResults decodes the results of a task into out. The caller must mark the returned users,
+// which watch the shared memory of the results, as used or unused. If err is not nil, decodeResults
+// only returns it. The error of decoding is a [*TaskError].
 func (f *Func[In, Out]) decodeResults(t *task, r reply, err error, out []Out) (users, error) {
 	if err != nil {
 		return nil, err
@@ -48,8 +50,9 @@ func (f *Func[In, Out]) decodeResults(t *task, r reply, err error, out []Out) (u
 	return u, nil
 }
 
-// Apply runs the function with one value and returns the result. The caller must close its shared
-// memory. The error is a [*TaskError], the cause of ctx, [ErrClosed] or [ErrBroken].
+// Apply runs the function with one value and returns the result. The caller must close the result's
+// shared memory and still owns in. The error is a [*TaskError], the cause of ctx, [ErrClosed] or
+// [ErrBroken].
 func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) {
 	out, err := f.Map(ctx, p, []In{in})
 	if err != nil {

@@ -108,7 +108,7 @@ func (p *Pool) Finish() {
 	p.finished = true
 	p.mu.Unlock()
 	p.releaseIdle()
-	p.feedAll()
+	p.feedWorkers()
 }
 
 // CancelPending fails the tasks that no worker has started with [ErrCanceled], and returns their
@@ -130,7 +130,7 @@ func (p *Pool) CancelPending() int {
 		t.failTask(ErrCanceled)
 	}
 	p.releaseIdle()
-	p.feedAll()
+	p.feedWorkers()
 	return len(tasks)
 }
 
@@ -225,11 +225,11 @@ func (p *Pool) submitTasks(tasks []*task) {
 		}
 		return
 	}
-	p.feedAll()
+	p.feedWorkers()
 }
 
-// feedAll assigns tasks to each worker that may have more.
-func (p *Pool) feedAll() {
+// feedWorkers assigns tasks to each worker that may have more.
+func (p *Pool) feedWorkers() {
 	p.mu.Lock()
 	members := slices.Clone(p.members)
 	p.mu.Unlock()

@@ -58,14 +58,14 @@ func (p *Pool) stealCall() bool {
 	return from != nil && from.returnOne()
 }
 
-// scheduleFeed schedules feedAll after spreadTime. p.mu must be held.
+// scheduleFeed schedules feedWorkers after spreadTime. p.mu must be held.
 func (p *Pool) scheduleFeed() {
 	if p.spread == nil && p.cause == nil {
 		p.spread = time.AfterFunc(spreadTime, func() {
 			p.mu.Lock()
 			p.spread = nil
 			p.mu.Unlock()
-			p.feedAll()
+			p.feedWorkers()
 		})
 	}
 }

@@ -121,7 +121,9 @@ type cancelableCall struct {
 	free     context.CancelFunc
 }
 
-// beginCall returns the context for a call with a deadline, or without one if that is 0.
+// beginCall returns the context for the call id, with a deadline or, if that is 0, without one. The
+// context is canceled when the pool asks to stop this id. The caller must not end it, because later
+// calls share it.
 func (b *cancelableCall) beginCall(id uint64, deadline sys.Deadline) context.Context {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,14 +143,14 @@ func (b *cancelableCall) beginCall(id uint64, deadline sys.Deadline) context.Con
 // timedContext returns the context of the task with a deadline. b.mu must be held.
 func (b *cancelableCall) timedContext(deadline sys.Deadline) context.Context {
 	if b.timed == nil || b.deadline != deadline {
-		b.freeTimed()
+		b.freeTimedContext()
 		b.deadline = deadline
 		b.timed, b.free = deadline.Context(b.task)
 	}
 	return b.timed
 }
 
-func (b *cancelableCall) freeTimed() {
+func (b *cancelableCall) freeTimedContext() {
 	if b.timed != nil {
 		b.free()
 		b.timed, b.free = nil, nil
@@ -158,14 +160,14 @@ func (b *cancelableCall) freeTimed() {
 func (b *cancelableCall) cancelCall() {
 	b.cancel(errDropped)
 	b.task = nil
-	b.freeTimed()
+	b.freeTimedContext()
 }
 
 // releaseContexts releases the contexts when the worker ends.
 func (b *cancelableCall) releaseContexts() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.freeTimed()
+	b.freeTimedContext()
 	if b.task != nil {
 		b.cancelCall()
 	}

@@ -116,7 +116,7 @@ func tookNothing(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Close closes c, such as a tensor, within a span "release".
+// Close closes c, such as a tensor, within a span "release". It returns the error of c.
 func Close(ctx context.Context, c io.Closer) error {
 	_, span := tracer().Start(ctx, "release")
 	defer span.End()

@@ -33,7 +33,8 @@ func (f float8Format) float32(b uint8) float32 {
 	return float32(sign * math.Ldexp(float64(fraction), exponent-f.bias-f.mantissa))
 }
 
-// round returns the nearest value; ties round to even.
+// round returns the nearest value; ties round to even. A number out of range becomes infinity, or
+// the largest finite value if the format has no infinity.
 func (f float8Format) round(v float32) uint8 {
 	bits := math.Float32bits(v)
 	sign, abs := uint8(bits>>24&0x80), bits&0x7fffffff

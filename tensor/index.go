@@ -159,8 +159,8 @@ func (t *Tensor) flipSteps(turned axes) *Tensor {
 	return out
 }
 
-// Equal reports whether a and b have the same shape and equal elements. NaN is not equal to
-// anything.
+// Equal reports whether a and b have the same shape and equal elements. The dtypes may differ: the
+// elements are compared as by [Eq]. NaN is not equal to anything.
 func Equal(a, b *Tensor) bool {
 	if !slices.Equal(a.Shape(), b.Shape()) {
 		return false

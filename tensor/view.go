@@ -52,8 +52,9 @@ func (t *Tensor) Select(dim, i int) *Tensor {
 // removeAt returns s without s[i]. It uses room if the result fits.
 func removeAt(room, s []int, i int) []int { return append(append(room, s[:i]...), s[i+1:]...) }
 
-// Split returns consecutive views of size indices each along dim; the last view may be smaller.
-// size must be positive, unless dim has size 0: then it may be 0, and Split returns one view.
+// Split returns consecutive views of size indices each along dim; the last view may be smaller. A
+// negative dim counts from the end. Split panics unless size is positive; but if dim has size 0,
+// size may be 0, and Split returns one view. The caller must close each view of a shared tensor.
 func (t *Tensor) Split(size, dim int) []*Tensor {
 	dim = t.resolveDim(dim)
 	n := t.Shape()[dim]

@@ -153,7 +153,8 @@ func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	return out
 }
 
-// applyApart is apply for inputs that the output does not overwrite.
+// applyApart computes out from own[:inputs] and returns out. The caller must have copied inputs
+// that the output would overwrite, as apply does.
 func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 	in := own[:inputs]
 	if dev := commonDevice(in); dev != nil || out.Device() != nil {
@@ -309,7 +310,8 @@ func newOperand(t *Tensor, dt DType, step int, buf []byte, store bool) operand {
 
 func (o *operand) bytesAt(at, n int) []byte { return o.mem[at*o.size : (at+n)*o.size] }
 
-// load returns n elements in the dtype of the computation.
+// load returns the elements from to from+n-1 of the row that begins at element at, in the dtype of
+// the computation. The result is valid until the next load, because it may refer to o.buf.
 func (o *operand) load(at, from, n int) []byte {
 	if o.cast == nil {
 		return o.bytesAt(at+from, n)

@@ -173,7 +173,8 @@ func planTexts(values []any, inList bool) (columnBuilder, bool) {
 	return func([]*tensor.Tensor) any { return sequence(texts, inList) }, true
 }
 
-// addField adds a tensor to the batch, which fill fills after its allocation.
+// addField adds a tensor to the batch, which fill fills after its allocation. The returned builder
+// returns this tensor.
 func (p *columnPlan) addField(dt tensor.DType, shape []int, fill func(to *tensor.Tensor)) columnBuilder {
 	k := len(p.fields)
 	p.fields = append(p.fields, tree.Field{DType: dt, Shape: shape})

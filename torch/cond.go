@@ -147,5 +147,5 @@ func (e *exporter) encodeCondition(c *condition) (any, error) {
 		}
 		state = append(state, low)
 	}
-	return withState(conditionClass, state), nil
+	return newInstance(conditionClass, state), nil
 }

@@ -125,5 +125,5 @@ func (e *exporter) encodeEvent(v *event) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withState(eventClass, python.NewDict("_cond", cond, "_flag", flag)), nil
+	return newInstance(eventClass, python.NewDict("_cond", cond, "_flag", flag)), nil
 }

@@ -70,7 +70,7 @@ func FuzzMessage(f *testing.F) {
 		&python.Array{DType: "<f4", Shape: []int{1}, Data: make([]byte, 4)}, typed,
 		&pickle.Object{Class: rebuildTensor,
 			Args: python.Tuple{parameterClass, typed, python.Tuple{0, python.Tuple{0, 3}, python.Tuple{3, 1}, true}}},
-		withState(tokenClass, python.Tuple{"x", "y", "z"}),
+		newInstance(tokenClass, python.Tuple{"x", "y", "z"}),
 	} {
 		b, err := pickle.Marshal(v, 4)
 		if err != nil {

@@ -87,7 +87,7 @@ func (i *importer) decodeTree(tree any, err error) (v any, _ error) {
 	for _, c := range i.made {
 		c.Close()
 	}
-	i.declineAll(tree)
+	i.releaseUnclaimed(tree)
 	return nil, fmt.Errorf("receive: %w", err)
 }
 
@@ -96,8 +96,8 @@ func (i *importer) beginMessage() {
 	i.storages, i.fetched = map[*pickle.Object]*tensor.Tensor{}, map[*pickle.Object]bool{}
 }
 
-// declineAll claims and releases the resources of a message that were not claimed yet.
-func (i *importer) declineAll(tree any) {
+// releaseUnclaimed claims and releases the resources of a message that were not claimed yet.
+func (i *importer) releaseUnclaimed(tree any) {
 	for o := range pickle.Each[*pickle.Object](tree) {
 		switch {
 		case i.fetched[o]:

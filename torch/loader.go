@@ -222,7 +222,7 @@ func (w *loaderWorker) startEpoch(ctx context.Context, m *python.Record) error {
 	if w.position != nil {
 		return w.sendAck(ctx, m, w.recoverPanic(func() error { return w.open(ctx) }))
 	}
-	back := withState(m.Class, m.State)
+	back := newInstance(m.Class, m.State)
 	if err := w.results.Put(ctx, python.Tuple{back, nil}); err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (w *loaderWorker) sendBatch(ctx context.Context, number, index any, failed 
 	switch {
 	case err == errStreamEnds:
 		w.ended = true
-		batch = withState(endOfStream, python.NewDict("worker_id", w.ID))
+		batch = newInstance(endOfStream, python.NewDict("worker_id", w.ID))
 	case err != nil:
 		batch = w.wrapException(err)
 	}
@@ -264,7 +264,7 @@ func (w *loaderWorker) sendBatch(ctx context.Context, number, index any, failed 
 // wrapException returns the ExceptionWrapper that makes PyTorch raise the error in the training
 // process.
 func (w *loaderWorker) wrapException(err error) *pickle.Object {
-	return withState(exceptionWrapper, python.NewDict(
+	return newInstance(exceptionWrapper, python.NewDict(
 		"exc_type", named("builtins.RuntimeError"), "exc_msg", "error in Go: "+err.Error(),
 		"where", fmt.Sprintf("in DataLoader worker process %d", w.ID)))
 }

@@ -76,7 +76,7 @@ func shmFiles(t *testing.T) (mine []string) {
 func TestChild_SharedNumbersAreRefusedWithARemedy(t *testing.T) {
 	i := &importer{child: true}
 	i.beginMessage()
-	_, err := i.Lift(python.Tuple{withState(inheritedFD, python.NewDict("fd", int64(3)))})
+	_, err := i.Lift(python.Tuple{newInstance(inheritedFD, python.NewDict("fd", int64(3)))})
 	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "share_memory_()") {
 		t.Error(err)
 	}

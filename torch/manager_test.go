@@ -24,7 +24,7 @@ func managed(t *testing.T, py peerPython, network string) (*Manager, *talk) {
 	}
 	p := testutil.Value(Python{Path: py.path, Dir: "testdata", Env: pythonEnv()}.Spawn(ctx, "managed:run", addr))(t)
 	t.Cleanup(func() { p.Close() })
-	at := testutil.Value((&importer{}).decodeToken(withState(tokenClass,
+	at := testutil.Value((&importer{}).decodeToken(newInstance(tokenClass,
 		python.Tuple{"", testutil.Value(p.Conn.Recv(ctx))(t), ""})))(t)
 	m := testutil.Value(DialManager(ctx, at.network, at.addr, Options{AuthKey: processKey()}))(t)
 	k := &talk{t, ctx, p, p.Conn}

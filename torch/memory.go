@@ -103,7 +103,7 @@ func (w *loaderWorker) batchMemory(fields []tree.Field) (all []*tensor.Tensor, e
 			all[k] = tensor.Empty(f.DType, f.Shape...)
 			continue
 		}
-		all[k], err = block.Storage().View(f.DType, f.Shape, rowMajor(f.Shape), places[k]/f.DType.Size())
+		all[k], err = block.Storage().View(f.DType, f.Shape, rowMajorStrides(f.Shape), places[k]/f.DType.Size())
 		if err != nil {
 			return all, err
 		}

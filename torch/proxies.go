@@ -135,7 +135,8 @@ func (c Container) Append(ctx context.Context, v any) error { return c.callMetho
 // Len returns the number of items. For a Namespace the error is a *[RemoteError].
 func (c Container) Len(ctx context.Context) (int, error) { return As[int](c.Call(ctx, "__len__")) }
 
-// All returns a copy of a dict. It returns an error for other containers.
+// All returns a copy of a dict. For a list the error wraps [ErrUnsupported], and for other
+// containers it is a *[RemoteError].
 func (c Container) All(ctx context.Context) (*python.Dict, error) {
 	return As[*python.Dict](c.Call(ctx, "copy"))
 }

@@ -232,6 +232,6 @@ func (e *exporter) encodeProxy(p *Proxy) (any, error) {
 		}
 		kwds = python.NewDict("exposed", exposed)
 	}
-	to := withState(tokenClass, python.Tuple{p.name, addr, p.id})
+	to := newInstance(tokenClass, python.Tuple{p.name, addr, p.id})
 	return &pickle.Object{Class: rebuildProxy, Args: python.Tuple{p.class, to, "pickle", kwds}}, nil
 }

@@ -174,9 +174,9 @@ func (e *exporter) encodeQueue(q *pipeQueue) (any, error) {
 		state = append(state, low)
 	}
 	if q.free == nil {
-		return withState(simpleQueueClass, state[:4]), nil
+		return newInstance(simpleQueueClass, state[:4]), nil
 	}
-	return withState(queueClass, append(python.Tuple{false, q.free.max}, append(state, os.Getpid())...)), nil
+	return newInstance(queueClass, append(python.Tuple{false, q.free.max}, append(state, os.Getpid())...)), nil
 }
 
 var (

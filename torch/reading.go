@@ -83,8 +83,8 @@ func (c *Conn) nextArrival(ctx context.Context) (arrival, error) {
 }
 
 // readMessage reads a message. ok is false if the caller should check c.came again instead. The
-// caller must hold the reader's lock, which next releases, if necessary after the rest of the frame
-// has been read.
+// caller must hold the reader's lock. readMessage releases it in all cases, if necessary after the
+// rest of the frame has been read.
 func (c *Conn) readMessage(ctx context.Context) (a arrival, ok bool, err error) {
 	until, stop, ok := c.came.watchContext(ctx)
 	if !ok {

@@ -52,9 +52,13 @@ type region struct {
 }
 
 // data returns the memory of the storage.
-func (r *region) data() []byte { return r.mem[r.header() : r.header()+r.nbytes : r.header()+r.nbytes] }
+func (r *region) data() []byte {
+	begin := r.headerBytes()
+	end := begin + r.nbytes
+	return r.mem[begin:end:end]
+}
 
-func (r *region) header() int {
+func (r *region) headerBytes() int {
 	if r.name == "" {
 		return 0
 	}
@@ -114,7 +118,7 @@ func (r *region) createNamed() (err error) {
 // prepareFile sets the final size of the file, allocates the pages of the storage, and maps the
 // file.
 func (r *region) prepareFile(room int) (err error) {
-	size := r.header() + room
+	size := r.headerBytes() + room
 	if err := sys.CheckFileSize(int64(size)); err != nil { // RLIMIT_FSIZE applies to memory files too
 		return err
 	}
@@ -145,7 +149,7 @@ func (r *region) prepareFile(room int) (err error) {
 // commitPages allocates the pages of the storage. It returns an error if the memory of the machine,
 // of a control group or of /dev/shm is exhausted; without it, a later access would raise SIGBUS.
 func (r *region) commitPages() error {
-	need := r.header() + r.nbytes
+	need := r.headerBytes() + r.nbytes
 	if need <= r.backed {
 		return nil
 	}
@@ -200,7 +204,7 @@ func (r *region) checkRoom(need int64) error {
 }
 
 // capacityBytes returns the largest size of a storage on the region.
-func (r *region) capacityBytes() int { return len(r.mem) - r.header() }
+func (r *region) capacityBytes() int { return len(r.mem) - r.headerBytes() }
 
 // discardRegion unmaps the region and closes its file. The caller must make sure that its memory is
 // not used any more.

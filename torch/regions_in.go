@@ -63,7 +63,7 @@ func (t *regionTable) tenantOf(r *region) (*tensor.Tensor, error) {
 // mapTheirs maps a file that PyTorch created and adds it to the table. It closes the file on an
 // error. The caller must hold t.mu.
 func (t *regionTable) mapTheirs(r *region, size int64) (err error) {
-	whole := int64(r.header()) + int64(r.nbytes)
+	whole := int64(r.headerBytes()) + int64(r.nbytes)
 	if size < whole {
 		err = fmt.Errorf("map storage: it needs %d bytes, its file has %d: %w", whole, size, ErrTruncated)
 	} else {

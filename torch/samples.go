@@ -303,7 +303,7 @@ func (g *piece) copyTensors() error {
 	defer block.Close()
 	for k, t := range g.of {
 		dt, shape := (*t).DType(), (*t).Shape()
-		own, err := block.Storage().View(dt, shape, rowMajor(shape), g.from[k]/dt.Size())
+		own, err := block.Storage().View(dt, shape, rowMajorStrides(shape), g.from[k]/dt.Size())
 		if err != nil {
 			return err
 		}
@@ -312,8 +312,8 @@ func (g *piece) copyTensors() error {
 	return nil
 }
 
-// rowMajor returns the strides of a contiguous tensor.
-func rowMajor(shape []int) []int {
+// rowMajorStrides returns the strides of a contiguous tensor.
+func rowMajorStrides(shape []int) []int {
 	strides, step := make([]int, len(shape)), 1
 	for i, n := range slices.Backward(shape) {
 		strides[i] = step

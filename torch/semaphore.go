@@ -264,11 +264,11 @@ func (e *exporter) encodeSemaphore(s *semaphore) (any, error) {
 	if s.class == rlockClass {
 		kind = 0
 	}
-	return withState(s.class, python.Tuple{0, kind, s.max, s.name}), nil
+	return newInstance(s.class, python.Tuple{0, kind, s.max, s.name}), nil
 }
 
-// withState returns an instance of a class that is created without a call of __init__ and gets the
-// given state.
-func withState(class python.Global, state any) *pickle.Object {
+// newInstance returns an instance of a class that is created without a call of __init__ and gets
+// the given state.
+func newInstance(class python.Global, state any) *pickle.Object {
 	return &pickle.Object{Class: class, New: true, Args: python.Tuple{}, State: state, HasState: true}
 }

@@ -179,7 +179,7 @@ func (s *sharer) serveReceiver(c *sys.Conn) {
 	c.Read(make([]byte, 1)) // the acknowledgement, or EOF
 }
 
-// decodeKeyRequest decodes a request (key, pid).
+// decodeKeyRequest decodes a request (key, pid) and returns the key.
 func decodeKeyRequest(request []byte) (int64, error) {
 	v, err := pickle.Unmarshal(request, nil, pickle.Limits{})
 	if err != nil {

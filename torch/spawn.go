@@ -196,7 +196,7 @@ func (py Python) writePickles(p *Process, module, function string, args []any) e
 		out.withdrawMessage()
 		return err
 	}
-	process := withState(named("multiprocessing.context.SpawnProcess"), low)
+	process := newInstance(named("multiprocessing.context.SpawnProcess"), low)
 	second, err := pickle.Marshal(process, 4)
 	if err != nil {
 		out.withdrawMessage()
@@ -235,7 +235,7 @@ func (py Python) scriptPath(script string) (string, error) {
 
 // inheritedConnection returns a Connection on a descriptor that the new process inherits.
 func inheritedConnection(fd int) *pickle.Object {
-	return encodeConnectionOn(withState(inheritedFD, python.NewDict("fd", fd)), true, true)
+	return encodeConnectionOn(newInstance(inheritedFD, python.NewDict("fd", fd)), true, true)
 }
 
 // A Process is a Python process started by [Spawn]. Its methods may be called from several

@@ -155,7 +155,7 @@ func (w *loaderWorker) fullState() *python.Dict {
 func (w *loaderWorker) deltaState() *python.Dict {
 	own, delta := w.ownPart(), new(python.Dict)
 	if w.position.sent == nil { // the DataLoader has a single value, None, with the empty key
-		delta.Set(python.Tuple{}, withState(tombstone, python.NewDict()))
+		delta.Set(python.Tuple{}, newInstance(tombstone, python.NewDict()))
 	}
 	for k, v := range own.All() {
 		if old, ok := w.position.sent.Get(k); !ok || old != v {
@@ -188,8 +188,8 @@ func (w *loaderWorker) sendAck(ctx context.Context, request *python.Record, fail
 	default:
 		initial = w.fullState()
 	}
-	ack := withState(ackStartup, python.NewDict(stateWorker, w.ID, "initial_state", initial, "is_delta", delta))
-	if err := w.results.Put(ctx, python.Tuple{withState(request.Class, request.State), ack}); err != nil {
+	ack := newInstance(ackStartup, python.NewDict(stateWorker, w.ID, "initial_state", initial, "is_delta", delta))
+	if err := w.results.Put(ctx, python.Tuple{newInstance(request.Class, request.State), ack}); err != nil {
 		return errors.Join(failed, err)
 	}
 	return failed

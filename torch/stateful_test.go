@@ -60,7 +60,7 @@ var statefulChild = Child{
 func startStateful(t *testing.T, kind, id, workers int64, state any) (*script, map[string]any) {
 	t.Helper()
 	s := startLoop(t, statefulChild, kind, id, workers, false, nil, state)
-	return s, s.ack(withState(ackStartup, python.NewDict(stateWorker, id, "initial_state", nil, "is_delta", false)))
+	return s, s.ack(newInstance(ackStartup, python.NewDict(stateWorker, id, "initial_state", nil, "is_delta", false)))
 }
 
 // ack sends a message that is no request for a batch.
@@ -130,7 +130,7 @@ func TestStateful_DatasetsHaveTheirWorkers(t *testing.T) {
 		t.Errorf("error %q with state %v", text, delta)
 	}
 	own[ownEpoch], want[stateDataset] = int64(1), own
-	if ack := s.ack(withState(resumeIteration, python.NewDict("seed", nil))); !reflect.DeepEqual(
+	if ack := s.ack(newInstance(resumeIteration, python.NewDict("seed", nil))); !reflect.DeepEqual(
 		ack["initial_state"], want) {
 		t.Errorf("second epoch with %v", ack)
 	}
@@ -140,7 +140,7 @@ func TestStateful_DatasetsHaveTheirWorkers(t *testing.T) {
 // A stream continues after the samples that were taken from it, those of a failed batch among them.
 func TestStateful_StreamsContinue(t *testing.T) {
 	s, _ := startStateful(t, kindStream, 0, 1, nil)
-	s.ack(withState(resumeIteration, python.NewDict("seed", nil)))
+	s.ack(newInstance(resumeIteration, python.NewDict("seed", nil)))
 	batch, _ := s.next(true, 0, 0)
 	CloseAll(batch)
 	batch, delta := s.next(true, 0, 0) // sample 2, and the error
@@ -175,7 +175,7 @@ func TestStateful_StreamsContinue(t *testing.T) {
 	if !reflect.DeepEqual(delta, want) {
 		t.Errorf("state at the end %v, want %v", delta, want)
 	}
-	s.ack(withState(resumeIteration, python.NewDict("seed", nil)))
+	s.ack(newInstance(resumeIteration, python.NewDict("seed", nil)))
 	batch, _ = s.next(false, 0)
 	if got := s.fields(batch); !reflect.DeepEqual(got, [][]float64{{0}, {2}}) {
 		t.Errorf("the next epoch starts with %v", got)

@@ -120,7 +120,8 @@ func (t *storeTable) removeEvent(w *storeWait, e storeEvent) {
 	t.waiting[e] = others
 }
 
-// set implements SET and MULTI_SET.
+// set implements SET and MULTI_SET. It keeps the values without a copy. The error wraps
+// [ErrTooLong] if the memory budget is exceeded; the keys before remain set.
 func (t *storeTable) set(keys []string, values [][]byte) error {
 	return t.changeLocked(func() (over []*storeWait, err error) {
 		for i, key := range keys {

@@ -123,7 +123,7 @@ func (e *exporter) offerDescriptor(f *os.File) (*pickle.Object, error) {
 	}
 	key := s.addDescriptor(f)
 	e.undoing = append(e.undoing, func() { s.withdrawKey(key) })
-	return withState(sharedFD, python.NewDict("_id", python.Tuple{s.address(), key})), nil
+	return newInstance(sharedFD, python.NewDict("_id", python.Tuple{s.address(), key})), nil
 }
 
 // encodeProcDescriptor encodes an object with a detach method that opens the descriptor in the

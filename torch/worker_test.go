@@ -188,7 +188,7 @@ func TestChild_WorkersDrawBySample(t *testing.T) {
 			}}}, 0, workers-1, workers)
 			for epoch := range want {
 				if epoch > 0 {
-					if v := s.say(withState(resumeIteration, python.NewDict())); v != nil {
+					if v := s.say(newInstance(resumeIteration, python.NewDict())); v != nil {
 						t.Fatalf("resumed with %v", v)
 					}
 				}
@@ -231,7 +231,7 @@ func TestChild_StreamsDrawByWorker(t *testing.T) {
 			}}}, kindStream, id, 2)
 		for epoch := range 2 {
 			if epoch > 0 {
-				s.say(withState(resumeIteration, python.NewDict()))
+				s.say(newInstance(resumeIteration, python.NewDict()))
 			}
 			firsts = append(firsts, s.batch(0)[0][0])
 			if text := s.failure(s.say(python.Tuple{0, []int{0}})); !strings.Contains(text, "EOF") {

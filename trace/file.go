@@ -45,7 +45,7 @@ func createFile(path string, zero int64) (*file, error) {
 }
 
 // rewriteFile replaces the file by a copy with all events. If blanks is true, the copy is padded to
-// size bytes.
+// size bytes; otherwise size must be 0.
 func (f *file) rewriteFile(size int64, blanks bool) error {
 	w, err := safefile.NewReplacement(f.path)
 	if err != nil {

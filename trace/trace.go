@@ -174,7 +174,8 @@ func (t *Trace) Flush() {
 	}
 }
 
-// restoreUnsent puts unsent data back if it can be sent later, and discards it otherwise.
+// restoreUnsent puts unsent data back if it can be sent later. Otherwise it discards the data,
+// without counting it as lost. The caller must not hold t.mu.
 func (t *Trace) restoreUnsent(fresh []trackName, spans []span, lost int, later bool) {
 	if !later {
 		return
@@ -187,7 +188,8 @@ func (t *Trace) restoreUnsent(fresh []trackName, spans []span, lost int, later b
 
 // Close flushes the spans of this process and stops recording. In the process that called [Create],
 // Close also completes the file and returns its errors; other processes should be closed before,
-// because spans that arrive later are lost. Close is idempotent.
+// because spans that arrive later are lost. In another process, Close returns only an error of
+// closing the connection to that process. Close is idempotent.
 func (t *Trace) Close() error {
 	if t == nil {
 		return nil

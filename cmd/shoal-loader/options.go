@@ -156,7 +156,8 @@ func readSize(option string, v any) (h, w int, err error) {
 	return 0, 0, fmt.Errorf("%w %s: got %v, want a number of pixels or (height, width)", errOption, option, v)
 }
 
-// readSquare reads an image size: (height, width), or a single number for both.
+// readSquare reads an image size: (height, width), or a single number for both. The error wraps
+// [errOption].
 func readSquare(option string, v any) (h, w int, err error) {
 	h, w, err = readSize(option, v)
 	return h, cmp.Or(w, h), err

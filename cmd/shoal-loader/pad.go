@@ -99,8 +99,8 @@ func (p padded) CollateRows(ctx context.Context, samples []any) ([]any, error) {
 	return rows, nil
 }
 
-// batchRow returns row i of a batch: tensors and added columns of the batch, and all other values
-// of the sample.
+// batchRow returns row i of a batch, which is a tensor or a map of columns: views of the batch's
+// tensors, also for added columns, and all other values of the sample.
 func batchRow(batch, sample any, i int) any {
 	switch b := batch.(type) {
 	case *tensor.Tensor:

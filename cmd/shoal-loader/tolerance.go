@@ -37,7 +37,8 @@ func tolerateErrors(open torch.OpenDataset) torch.OpenDataset {
 	}
 }
 
-// splitTolerance splits args into the options skip and retries and the remaining options.
+// splitTolerance splits args into the options skip and retries and the remaining options. It does
+// not change args. The error wraps [errOption].
 func splitTolerance(args *python.Dict) (rest *python.Dict, skip bool, retries int, err error) {
 	rest = new(python.Dict)
 	for k, v := range args.All() {
@@ -68,7 +69,8 @@ type skips struct {
 
 func newSkips(w torch.Worker) *skips { return &skips{worker: w.ID} }
 
-// logSample logs the skipped sample i. It always returns true, for use as a skip function.
+// logSample counts and logs the skipped sample i. It always returns true, for use as a skip
+// function. It must not be called concurrently; loaders serialize their calls.
 func (s *skips) logSample(i int, err error) bool {
 	s.logReport("sample", i, "error", err)
 	return true

@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// size returns the number of samples that the Python data set requests.
+// size returns the number of samples that the Python data set requests as n, or 0 if n is missing
+// or not an int.
 func size(w torch.Worker) int {
 	n, _ := w.Args.Get("n")
 	i, _ := n.(int64)
@@ -46,7 +47,7 @@ func (l *light) Get(ctx context.Context, i int) (data.Sample, error) {
 }
 
 // Gather writes the images at indices to the rows of the first tensor of a batch, and the indices
-// to the second.
+// to the second. It always returns nil.
 func (l *light) Gather(_ context.Context, indices []int, into data.Batch) error {
 	const size = 3 * lightRow * lightRow
 	from, to, numbers := tensor.Data[float32](l.images), tensor.Data[float32](into[0]), tensor.Data[int64](into[1])

@@ -32,7 +32,9 @@ type doctorCommand struct {
 // Run examines the machine and prints a report on standard output, followed by the report on GPUs.
 // With --check it audits the shared memory of one process instead, with --pid and --jobs it
 // explains the faults of PyTorch jobs, and with --clean it lists the names that they have left in
-// shared memory.
+// shared memory; --yes also removes the names that are proven to be leaked. The error wraps
+// [errFaults] or [doctor.ErrViolations] if --pid, --jobs or --check found any, and
+// [subcommand.ErrOption] if a flag is invalid.
 func (c *doctorCommand) Run(ctx context.Context) error {
 	if c.Span <= 0 {
 		return fmt.Errorf("%w: --span %v: want a positive duration", subcommand.ErrOption, c.Span)

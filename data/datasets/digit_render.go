@@ -109,7 +109,8 @@ func (p *digitRenderer) drawSegment(a, b point, width float64) {
 	}
 }
 
-// pixelRange returns the range of pixels with centres between lo and hi, clipped to the image.
+// pixelRange returns a half-open range [from, to) of all pixels with centers between lo and hi,
+// clipped to the side of an image. It may include one more pixel at each end.
 func pixelRange(lo, hi float64) (from, to int) {
 	return min(max(int(lo), 0), side), min(max(int(hi)+1, 0), side)
 }

@@ -131,7 +131,9 @@ func (d *ImageFolder) labelOf(i int) int64 {
 	return tensor.Data[int64](d.Labels)[i]
 }
 
-// Gather decodes images into the rows of a batch.
+// Gather implements [data.Gatherer]. It decodes images into the rows of into[0] and writes their
+// classes to into[1]. It returns an error if an index is out of range, if ctx ends, or if an image
+// cannot be read or has another size than its row.
 func (d *ImageFolder) Gather(ctx context.Context, indices []int, into data.Batch) error {
 	e := imageScratches.Get().(*imageScratch)
 	defer imageScratches.Put(e)

@@ -202,7 +202,8 @@ func (x index) recordAt(i uint64) ([]byte, error) {
 	return records[from:to:to], nil
 }
 
-// find returns the record of a key in a [Map].
+// find returns the record of a key in a [Map], as a slice of its memory. ok is false if there is no
+// such key. The error wraps [ErrRecords] if the memory is damaged.
 func (x index) find(key string) (record []byte, ok bool, err error) {
 	table := x.b[recordsHead+8*x.records:]
 	for at, tried := hashKey(key)&(x.entries-1), uint64(0); tried < x.entries; at, tried = (at+1)&(x.entries-1),

@@ -95,7 +95,8 @@ func (d *shards) dealtRecords(order []string, p data.Part) iter.Seq2[shardRecord
 }
 
 // equalRecords yields a contiguous range of all records as the records of a part. All parts have
-// the same number of records.
+// the same number of records; the remainder of the division is left out. If the records of a shard
+// cannot be counted, it yields the error and ends.
 func (d *shards) equalRecords(order []string, p data.Part) iter.Seq2[shardRecord, error] {
 	return func(yield func(shardRecord, error) bool) {
 		counts, total := make([]int, len(order)), 0
@@ -165,7 +166,8 @@ func (d *shards) countSamples(path string) (int, error) {
 	return n, nil
 }
 
-// shuffleRecords yields records in a random order. Each is drawn from a buffer of n records.
+// shuffleRecords yields records in a random order. Each is drawn from a buffer of n records. An
+// error is yielded at once, ahead of the buffered records. n must be positive.
 func shuffleRecords(records iter.Seq2[shardRecord, error], n int, rng *rand.Rand) iter.Seq2[shardRecord, error] {
 	return func(yield func(shardRecord, error) bool) {
 		var buffer []shardRecord

@@ -26,7 +26,7 @@ type fetch struct {
 	progress    Progress
 }
 
-// path returns the path of the complete file, and part the path of the partial file.
+// path returns the path of the complete file, and partPath the path of the partial file.
 func (f *fetch) path() string     { return filepath.Join(f.dir, f.name) }
 func (f *fetch) partPath() string { return f.path() + ".part" }
 
@@ -83,7 +83,8 @@ func (f *fetch) completePart(ctx context.Context) error {
 	return part.Close()
 }
 
-// withCause adds the cause of the end of ctx to err, if ctx has ended.
+// withCause returns an error that wraps the cause of ctx and contains the text of err, if ctx has
+// ended. Otherwise, or if err wraps the cause already, it returns err. err must not be nil.
 func withCause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 		return fmt.Errorf("%w: %v", why, err)
@@ -91,8 +92,9 @@ func withCause(ctx context.Context, err error) error {
 	return err
 }
 
-// request requests the file from byte have on. The caller must close the body. It returns an error
-// that wraps [ErrStatus] unless the server responds with success.
+// request requests the file from byte have on. The caller must close the body, which is the whole
+// file if the status is [http.StatusOK]. The error wraps [ErrStatus] if the server responds, but
+// not with success; other errors concern the URL of the mirror or the connection.
 func (f *fetch) request(ctx context.Context, have int64) (*http.Response, error) {
 	address, err := url.JoinPath(f.mirror, f.name)
 	if err != nil {
@@ -118,7 +120,8 @@ func (f *fetch) request(ctx context.Context, have int64) (*http.Response, error)
 	return resp, nil
 }
 
-// receive appends body to part, which has have bytes. It calls heard after each read.
+// receive appends body to part, which has have bytes. It calls heard after each read. The error
+// wraps [ErrPartial] if the body fails or ends early, or is the error of part.
 func (f *fetch) receive(part io.Writer, body io.Reader, have int64, heard func()) error {
 	body = io.LimitReader(body, f.size-have+1) // one additional byte reveals another file
 	buf := make([]byte, 64<<10)
@@ -141,7 +144,8 @@ func (f *fetch) receive(part io.Writer, body io.Reader, have int64, heard func()
 	}
 }
 
-// isOriginal reports whether the file at path has the expected checksum.
+// isOriginal reports whether the file at path has the expected checksum. The error wraps
+// [fs.ErrNotExist] if there is no file.
 func (f *fetch) isOriginal(path string) (bool, error) {
 	r, err := os.Open(path)
 	if err != nil {

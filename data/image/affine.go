@@ -98,7 +98,8 @@ type RandomAffine struct {
 	Fill      uint8      // value of pixels from outside of the image
 }
 
-// Apply transforms im.
+// Apply transforms im in place by amounts that it draws from r. It returns an error that wraps
+// [ErrSize] if im has no pixels, for example after [Normalize].
 func (s RandomAffine) Apply(im *Image, r *rand.Rand) error {
 	if err := checkCropSize(im, 1, 1); err != nil {
 		return err

@@ -27,7 +27,7 @@ func (im *Image) lumaPlane() []uint8 {
 	return im.lines
 }
 
-// blendAll blends all pixels with the value other.
+// blendAll blends all pixels with the value other: factor 0 gives other, factor 1 changes nothing.
 func (im *Image) blendAll(factor float64, other uint8) {
 	var table [256]uint8
 	for i := range table {
@@ -96,7 +96,8 @@ func Grayscale(channels int) Step { return grayscale{channels} }
 
 type grayscale struct{ Channels int }
 
-// Apply replaces the colors of im by their luma.
+// Apply replaces im by its luma, in s.Channels equal planes. It returns an error that wraps
+// [ErrSize] if im has no pixels, for example after [Normalize].
 func (s grayscale) Apply(im *Image, _ *rand.Rand) error {
 	if err := checkCropSize(im, 1, 1); err != nil {
 		return err

@@ -57,7 +57,9 @@ func (p Pipeline) Make(im *Image, data []byte, channels int, r *rand.Rand) error
 }
 
 // decode decodes an image. If the first step is a [Resize] with a Gap, a JPEG may be decoded at a
-// reduced size. If a center crop follows the Resize, only the pixels that it needs are decoded.
+// reduced size. If a center crop follows the Resize, only the pixels that it needs are decoded. The
+// caller must still apply all steps: the Resize scales from the original size. decode returns the
+// same errors as [Image.Decode].
 func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 	if len(p) == 0 {
 		return im.Decode(data, channels)

@@ -22,7 +22,7 @@ func decode(line []byte) (any, error) {
 	return decodeStrictly(line)
 }
 
-// decodeStrictly decodes a line by encoding/json.
+// decodeStrictly decodes a line by encoding/json. The error wraps [ErrValue].
 func decodeStrictly(line []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
@@ -39,7 +39,9 @@ func decodeStrictly(line []byte) (any, error) {
 	return convertNumbers(v)
 }
 
-// convertNumbers converts integers to int64 and other numbers to float64, as Python does.
+// convertNumbers converts integers to int64 and other numbers to float64, as Python does, in the
+// lists and maps of v as well, which it changes in place. The error wraps [ErrValue] if a number
+// does not fit.
 func convertNumbers(v any) (_ any, err error) {
 	switch v := v.(type) {
 	case json.Number:

@@ -212,7 +212,8 @@ func (s *scanner) number() (any, bool) {
 	return f, true
 }
 
-// readNumber decodes a number: i if it is whole, and otherwise f.
+// readNumber decodes a number: i if it is whole, which means without a fraction and an exponent,
+// and otherwise f. ok is false if it is malformed or does not fit the type.
 func (s *scanner) readNumber() (i int64, f float64, whole, ok bool) {
 	begin := s.at
 	if s.at < len(s.line) && s.line[s.at] == '-' {

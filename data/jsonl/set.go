@@ -98,7 +98,8 @@ func (s *set) Value(_ context.Context, i int) (v any, err error) {
 	return v, err
 }
 
-// Get returns the columns of line i.
+// Get implements [data.Dataset]. It returns the columns of line i. If i is out of range, it returns
+// an error; see [Open] for the others.
 func (s *set) Get(_ context.Context, i int) (sample data.Sample, err error) {
 	err = s.withLine(i, func(line any) error {
 		object, ok := line.(map[string]any)

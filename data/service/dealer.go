@@ -128,8 +128,9 @@ func (d *dealer) dropFinished(epoch int) {
 }
 
 // assignBatch answers a request for a batch. It replies with a free batch, now or as soon as there
-// is one, or with number -1 if the epoch is finished. An error means that the trainer violated the
-// protocol.
+// is one, with number -1 if the epoch is finished, or with errEpochs if the epoch is negative or
+// too many are open. It does not wait for the reply, and locks d.mu. An error means that the
+// trainer violated the protocol.
 func (d *dealer) assignBatch(g *guest, f frame) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

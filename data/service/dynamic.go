@@ -89,7 +89,7 @@ func (c *client) returnBatch(conn *ipc.Conn[frame], epoch, number int) {
 }
 
 // reclaimBatches reclaims the batches this trainer works on, from a dealer that may have been
-// restarted.
+// restarted. It ignores errors of the connection, because the next connection reclaims them again.
 func (c *client) reclaimBatches(conn *ipc.Conn[frame]) {
 	c.mu.Lock()
 	working := slices.Collect(maps.Keys(c.working))
@@ -108,8 +108,8 @@ func (c *client) setWorking(epoch, number int, on bool) {
 	}
 }
 
-// sendHeartbeats sends heartbeats to the dealer until ctx ends, so that processing a batch may take
-// any time.
+// sendHeartbeats sends heartbeats to the dealer until ctx ends or sending fails, so that processing
+// a batch may take any time.
 func (c *client) sendHeartbeats(ctx context.Context, conn *ipc.Conn[frame]) {
 	tick := time.NewTicker(beatTime)
 	defer tick.Stop()

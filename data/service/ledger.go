@@ -134,7 +134,8 @@ func (l *ledger) add(a ack) error {
 	return nil
 }
 
-// write appends a line at the end of the valid data and syncs the file.
+// write appends a line, which must end with a newline, at the end of the valid data and syncs the
+// file. The caller must serialize calls.
 func (l *ledger) write(line []byte) error {
 	n, err := l.file.WriteAt(line, l.size)
 	if err != nil {

@@ -31,9 +31,10 @@ type Loader struct {
 }
 
 // Dial connects to data hosts at TCP addresses such as "host:7070". One reachable host is
-// sufficient; the Loader keeps trying the others. The caller must close the Loader. It returns
-// [ErrOptions] for invalid options. Other errors are [*HostError] and wrap [ipc.ErrKey],
-// [ipc.ErrPeer], [ErrMismatch] or [ErrNoHost].
+// sufficient; the Loader keeps trying the others. ctx bounds only the call of Dial, which returns
+// its cause if it ends first. The caller must close the Loader. Dial returns [ErrOptions] for
+// invalid options. Other errors are [*HostError] and wrap [ipc.ErrKey], [ipc.ErrPeer],
+// [ErrMismatch] or [ErrNoHost].
 func Dial(ctx context.Context, opts Options, addrs ...string) (*Loader, error) {
 	c, err := dial(ctx, opts, addrs)
 	if err != nil {
@@ -57,7 +58,8 @@ func (l *Loader) Len() int {
 	return l.stepCount(0)
 }
 
-// stepCount returns this trainer's share of the batches that start at from.
+// stepCount returns this trainer's share of the batches that start at from, or all of them if the
+// dealer assigns them.
 func (l *Loader) stepCount(from int) int {
 	left := l.total - from
 	if l.opts.Coordinated {

@@ -58,7 +58,8 @@ var _ data.Gatherer = (*set)(nil)
 // one-dimensional NumPy array. Any other file consists of little-endian tokens without a header, as
 // written by nanoGPT. The kernel reads pages on demand. The data set is a [data.Gatherer] and may
 // be used from several goroutines. The caller must close it. The error is an [*encoding.FileError]
-// for a malformed file, and wraps [ErrOption] or [ErrType] for invalid options.
+// for a malformed file, also if it has no window ([ErrShort]), and wraps [ErrOption] or [ErrType]
+// for invalid options.
 func Open(path string, o Options) (data.DatasetCloser, error) {
 	if o.Stride == 0 {
 		o.Stride = o.Length
@@ -116,7 +117,8 @@ func isToken(dt tensor.DType) bool {
 	return false
 }
 
-// check returns an error if the mapped tensor contains no windows of tokens.
+// check returns an error that wraps [ErrType] if the mapped tensor does not contain tokens, or
+// [ErrShort] if it has fewer than a window and the token after it.
 func (s *set) check() error {
 	t := s.tokens
 	switch {
@@ -139,7 +141,8 @@ func (s *set) Len() int {
 // Close unmaps the file.
 func (s *set) Close() error { return s.tokens.Close() }
 
-// Get returns window i, and the same window shifted by one token.
+// Get implements [data.Dataset]. It returns window i, and the same window shifted by one token. It
+// returns an error if i is out of range, or one that wraps [ErrVocabulary].
 func (s *set) Get(_ context.Context, i int) (data.Sample, error) {
 	x, y := make([]int64, s.options.Length), make([]int64, s.options.Length)
 	if err := s.read(i, x, y); err != nil {

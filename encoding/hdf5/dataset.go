@@ -95,8 +95,8 @@ func (d *Dataset) decodeMessages(all []message) (err error) {
 	return d.check()
 }
 
-// parseDataspace reads the shape and the maximum shape. Without a maximum shape, limit equals
-// shape.
+// parseDataspace reads the shape and the maximum shape. In limit, -1 means unlimited. Without a
+// maximum shape, limit equals shape. The error wraps [ErrFormat] or [ErrUnsupported].
 func parseDataspace(c *cursor) (shape, limit []int, err error) {
 	version, rank, flags := c.readInt(1), c.readInt(1), c.readInt(1)
 	switch {

@@ -167,8 +167,9 @@ func deflate(b []byte, level int) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// shuffle transposes the bytes of the elements: the first bytes of all elements come first, then
-// all second bytes, and so on. If there is false, it reverses the transposition.
+// shuffle transposes the bytes of the elements into a new slice: the first bytes of all elements
+// come first, then all second bytes, and so on. If there is false, it reverses the transposition.
+// Bytes after the last whole element stay in place.
 func shuffle(b []byte, element int, there bool) []byte {
 	out, n := make([]byte, len(b)), len(b)/element
 	fours := min(element, n*element) &^ 3 // 0 if there are no elements

@@ -33,8 +33,8 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }
 
-// wrapFormat wraps an error of decoding a value in [ErrFormat]. It replaces [io.EOF] by
-// [io.ErrUnexpectedEOF].
+// wrapFormat wraps an error of decoding a value, which must not be nil, in [ErrFormat]. It replaces
+// [io.EOF] by [io.ErrUnexpectedEOF].
 func wrapFormat(err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF

@@ -77,7 +77,9 @@ type collection struct {
 	others  []string
 }
 
-// add adds v and all values in it.
+// add adds the tensors in v to c.tensors, and the names of the other values in v to c.others. name
+// is the path of v: empty, or with a dot before each key. The error wraps [ErrFormat] if two
+// tensors have the same name.
 func (c *collection) add(name string, v any) (err error) {
 	switch v := v.(type) {
 	case *tensor.Tensor:
@@ -197,7 +199,8 @@ func (d decoder) decodeValue(depth int) (v any, err error) {
 	return v, nil
 }
 
-// decodeText reads a string. Memory for a long string is allocated as its bytes arrive.
+// decodeText reads a string; the result has no other type. Memory for a long string is allocated as
+// its bytes arrive. The error wraps [ErrFormat] or [ErrLimit].
 func (d decoder) decodeText() (any, error) {
 	n, err := d.ReadStringHeader()
 	if err != nil {
@@ -301,7 +304,8 @@ func (d decoder) decodeDict(depth int) (any, error) {
 
 // decodeArray converts a map with the keys nd, type, shape and data to a tensor. A scalar has no
 // shape. data must hold the bytes of the key data; the result uses its storage, and data must not
-// be used afterwards. The error wraps [ErrFormat] or [ErrUnsupported].
+// be used or closed afterwards, even if there is an error. The error wraps [ErrFormat] or
+// [ErrUnsupported].
 func decodeArray(m map[string]any, data *tensor.Tensor) (any, error) {
 	name, ok := m["type"].(string)
 	if b, is := m["type"].([]byte); is {

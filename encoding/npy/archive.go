@@ -98,7 +98,8 @@ func (a *Archive) readDirectory(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// List describes the members of the archive, sorted by name. It reads only their headers.
+// List describes the members of the archive, sorted by name. It reads only their headers. An
+// invalid member has its error in [Info].Err.
 func (a *Archive) List() []Info {
 	var list []Info
 	for _, name := range sortedKeys(a.entries) {

@@ -131,7 +131,9 @@ func (h header) checkSize(f *os.File) error {
 	return err
 }
 
-// read reads the elements to the heap and closes f.
+// read reads the elements, which begin at offset h.length of f, to the heap. It always closes f.
+// The error wraps [ErrFormat] if the file is truncated, or [ErrLimit] if this process cannot
+// allocate enough memory.
 func read(f *os.File, h header) (*tensor.Tensor, error) {
 	defer f.Close()
 	if err := safefile.CheckSize(int64(h.size), int64(h.size), 0, "use Map"); err != nil {

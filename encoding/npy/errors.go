@@ -33,7 +33,7 @@ func init() {
 	codec.RegisterError("npy.ErrLimit", ErrLimit)
 }
 
-// wrapError adds the path of the file and the name of the array to an error.
+// wrapError adds the path of the file and the name of the array to an error, which must not be nil.
 func wrapError(path, name string, err error) error {
 	return &encoding.FileError{Path: path, Name: name, Err: err}
 }

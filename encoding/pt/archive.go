@@ -78,7 +78,8 @@ func (a *archive) findRoot() error {
 	return nil
 }
 
-// checkVersion validates the entries version and byteorder.
+// checkVersion validates the entries version and byteorder, and sets a.swapped if the storages are
+// big-endian. Without byteorder, it assumes little-endian storages. The error wraps [ErrFormat].
 func (a *archive) checkVersion() error {
 	text, err := a.readText("version")
 	if err != nil {

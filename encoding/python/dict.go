@@ -24,7 +24,8 @@ func (d *Dict) Len() int {
 	return len(d.keys)
 }
 
-// Get returns the value of a key. ok is false if there is no such key.
+// Get returns the value of a key. ok is false if there is no such key, or if key is not hashable in
+// Python.
 func (d *Dict) Get(key any) (v any, ok bool) {
 	name, err := equalityKey(key, 0)
 	if d == nil || err != nil {
@@ -55,7 +56,8 @@ func (d *Dict) Set(key, value any) error {
 	return nil
 }
 
-// All iterates over the pairs in insertion order.
+// All iterates over the pairs in insertion order. A nil Dict is empty. Pairs that are added during
+// the iteration are not visited.
 func (d *Dict) All() iter.Seq2[any, any] {
 	return func(yield func(k, v any) bool) {
 		for i := range d.Len() {

@@ -31,7 +31,8 @@ func newPlayer(rank int, j job) *player {
 		scope: autograd.NewScope()}
 }
 
-// rollOut plays at most horizon steps and reports whether the episode has ended.
+// rollOut plays at most horizon steps and reports whether the episode has ended. If the last one
+// has, it begins another. The steps replace the experience collected before.
 func (p *player) rollOut() bool {
 	if p.over {
 		p.game.reset()
@@ -51,7 +52,8 @@ func (p *player) rollOut() bool {
 	return p.over
 }
 
-// updateNetwork updates the shared network with the collected experience.
+// updateNetwork updates the shared network, without a lock, with the experience of the last
+// rollOut.
 func (p *player) updateNetwork() {
 	n := len(p.actions)
 	worth := 0.

@@ -37,7 +37,8 @@ func connect(ctx context.Context, url string) (c cluster, err error) {
 	return c, nil
 }
 
-// deleteState deletes the queue and the store from the broker.
+// deleteState deletes the queue and the store from the broker, ignoring errors, and closes the
+// connection.
 func (c cluster) deleteState() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -93,8 +94,9 @@ func processJobs(ctx context.Context, url string, jobsUntilDeath int) error {
 	return nil
 }
 
-// reportResult waits until all workers have exited, which means that all jobs are acknowledged.
-// Then it tests and prints the result.
+// reportResult waits until all workers have exited or died, which means that all jobs are
+// acknowledged. Then it tests and prints the result. It returns an error if ctx ends, or if the
+// parameters cannot be read or tested, but none for a bad result.
 func reportResult(ctx context.Context, c cluster, team []*shoal.Process) error {
 	for slices.ContainsFunc(team, (*shoal.Process).Alive) && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)

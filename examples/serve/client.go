@@ -30,7 +30,7 @@ func (l *ledger) send(ctx context.Context, url string, x float32) {
 	}
 }
 
-// recordOutcome records the outcome of a request.
+// recordOutcome records the outcome of a request. It may be called from several goroutines.
 func (l *ledger) recordOutcome(a answer, err error, again int, right bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,8 @@ type ledger struct {
 	answers                        chan answer
 }
 
-// runDrill sends requests while it kills one process after another, and prints the counts.
+// runDrill sends requests while it kills one process after another, and prints the counts,
+// including failed and wrong requests. It returns an error only if ctx ends.
 func runDrill(ctx context.Context, url string) error {
 	l := &ledger{versions: map[int]bool{}, answers: make(chan answer)}
 	sends, stop := context.WithCancel(ctx)
@@ -43,8 +44,10 @@ func runDrill(ctx context.Context, url string) error {
 	return ctx.Err()
 }
 
-// killWorker kills the worker of a rank, or the reloader, as soon as an answer reveals its process
-// ID. By then the process handles another request.
+// killWorker kills the worker of a rank, or the reloader if rank is workers, as soon as an answer
+// reveals its process ID, which it adds to killed. It does not kill a process in killed. By then
+// the process handles another request. After the kill, killWorker waits for [between] more
+// answers. It returns early if ctx ends.
 func (l *ledger) killWorker(ctx context.Context, rank int, killed map[int]bool) {
 	for ctx.Err() == nil {
 		a := l.awaitAnswers(ctx, 1)
@@ -63,7 +66,8 @@ func (l *ledger) killWorker(ctx context.Context, rank int, killed map[int]bool) 
 	l.awaitAnswers(ctx, between)
 }
 
-// awaitAnswers waits for n answers and returns the last one.
+// awaitAnswers waits for the next n answers and returns the last one. If ctx ends first, it returns
+// early, with the last answer that it received, or with a zero one.
 func (l *ledger) awaitAnswers(ctx context.Context, n int) (a answer) {
 	for range n {
 		select {

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/pool"
 )
 
-// servePool serves HTTP requests in this process and computes the answers in a pool.
+// servePool serves HTTP requests on l in this process and computes the answers in a pool. The
+// caller must close l, which ends the server. It must also call end, which closes the pool.
 func servePool(ctx context.Context, l net.Listener, weights *ipc.Latest[Weights]) (end func() error, err error) {
 	p, err := pool.New(ctx, pool.Options{
 		Workers: workers, Process: shoal.Options{Threads: 1},

@@ -322,8 +322,9 @@ func (d *Domain) commitHeaders(upTo uint64) error {
 	}
 }
 
-// reserveSpace hands out n bytes of address space of the data segment at a multiple of align. A
-// death right after it loses addresses, never pages.
+// reserveSpace hands out n bytes of address space of the data segment, for ever, and returns their
+// offset, a multiple of align. A death right after it loses addresses, never pages. The error is a
+// [shortage], or wraps [ErrCorrupt].
 func (d *Domain) reserveSpace(n, align uint64) (uint64, error) {
 	for {
 		at := d.mem.Header.Brk.Load()

@@ -14,11 +14,11 @@ import (
 // process crashes or waits for ever because of it. The bytes that users keep in their blocks are
 // not protected.
 
-// reportCorruption returns the error for a word with an invalid value.
+// reportCorruption returns an error that wraps [ErrCorrupt], for a word with an invalid value.
 //
-// The first time it also logs the error, because the errors of a reaper, a finalizer or a deferred
-// Close may go unseen. It logs in a goroutine, because this one may occupy a lane that the logger
-// needs.
+// The first time in a process it also logs the error, because the errors of a reaper, a finalizer
+// or a deferred Close may go unseen. It logs in a goroutine, because this one may occupy a lane
+// that the logger needs.
 func reportCorruption(word string, v uint64) error {
 	err := fmt.Errorf("%w: %s is %#x, which is never written: a process has overwritten the shared memory: "+
 		"end all processes of this domain and restart them", ErrCorrupt, word, v)

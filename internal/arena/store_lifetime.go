@@ -53,8 +53,9 @@ func debugLifetime() (bool, error) {
 	return on, nil
 }
 
-// newLifetimes maps the second view, entirely inaccessible. It returns nil unless
-// SHOAL_DEBUG=lifetime is set.
+// newLifetimes maps the second view, entirely inaccessible; see Note [Lifetime]. It returns nil
+// unless SHOAL_DEBUG=lifetime is set, and an error if SHOAL_DEBUG is invalid or the view cannot be
+// mapped.
 func newLifetimes(data *os.File, size int) (*lifetimes, error) {
 	if on, err := debugLifetime(); !on {
 		return nil, err

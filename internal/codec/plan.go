@@ -133,7 +133,10 @@ func (p *Plan[T]) encode(e *Encoder, v T) error {
 }
 
 // Decode reads one value. The caller must call [Decoder.Finish] after the last value of a message,
-// and [Decoder.Done] in any case. After an error Decode returns the zero value.
+// and [Decoder.Done] in any case. The error wraps [ErrType] if T cannot cross processes, and
+// [ErrFormat] if the bytes are not a value of T. It may also wrap another error of this package,
+// such as [ErrOverflow], or the error of a type's own method. After an error Decode returns the
+// zero value.
 func (p *Plan[T]) Decode(d *Decoder) (T, error) {
 	v, err := p.decode(d)
 	if err != nil {

@@ -71,7 +71,8 @@ func (c *sliceCodec) decode(d *Decoder, v reflect.Value) error {
 	return c.decodeAll(d, v, n, ahead)
 }
 
-// decodeAll reads n elements, the first of them into memory allocated at once.
+// decodeAll reads n elements into v. It allocates memory for the first ahead elements at once;
+// ahead must be the result of preallocCount.
 func (c *sliceCodec) decodeAll(d *Decoder, v reflect.Value, n, ahead int) error {
 	v.Grow(ahead)
 	v.SetLen(min(n, v.Cap()))

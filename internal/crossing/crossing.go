@@ -30,7 +30,8 @@ const (
 
 // Send sends a message in a frame of the given kind, followed by the bytes of the copied blocks.
 // The caller must hold the blocks of m until Send returns. Send blocks while the receiver does not
-// read.
+// read. It may be called from several goroutines. It returns the errors of [Head] and of
+// [link.Conn.Send], which closes the stream after a partial frame.
 func Send(ctx context.Context, conn *link.Conn, kind byte, m codec.Message, blocks []Block) error {
 	head, load, err := Head(m, blocks)
 	if err != nil {
@@ -62,7 +63,8 @@ func Head(m codec.Message, blocks []Block) (head []byte, load [][]byte, err erro
 }
 
 // Copies returns descriptions of the blocks of a message, all of them as copies. ok is false if a
-// block cannot be copied, because a copy would have another meaning.
+// block cannot be copied, because a copy would have another meaning. The error means that the
+// message is malformed.
 func Copies(m codec.Message) (blocks []Block, ok bool, err error) {
 	spans, good, err := codec.Spans(m)
 	if err != nil {
@@ -266,8 +268,9 @@ type copies struct {
 	parts   [][]byte
 }
 
-// allocCopies allocates the copied blocks of a table. If it returns an error, the second result is
-// the number of bytes to skip.
+// allocCopies allocates the copied blocks of a table. The load is nil if there are none. If
+// allocCopies returns an error, the second result is the number of bytes to skip; otherwise it is
+// 0.
 func allocCopies(table []Block) (link.Load, int64, error) {
 	var size int64
 	any := false

@@ -34,7 +34,8 @@ type Backend struct {
 // backends maps a kind to its Backend.
 var backends sync.Map // kind: Backend
 
-// Register registers the backend for a kind, such as cuda. It replaces an earlier registration.
+// Register registers the backend for a kind, such as cuda. It replaces an earlier registration. It
+// may be called from several goroutines.
 func Register(kind string, b Backend) { backends.Store(kind, b) }
 
 // Find returns the backend registered for a kind.

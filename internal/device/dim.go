@@ -9,7 +9,8 @@ type Dim[S any] struct {
 
 // Merge merges adjacent dimensions that all operands traverse contiguously: the outer stride is the
 // inner stride times the inner size. dims begins with the outermost dimension. If all operands are
-// contiguous, one dimension remains. Merge modifies dims. steps must return the strides in an S.
+// contiguous, one dimension remains. Merge reuses the memory of dims for its result. steps must
+// return the strides in an S, which Merge only reads.
 func Merge[S any](dims []Dim[S], steps func(s *S) []int) []Dim[S] {
 	kept := dims[:0]
 	for i := range dims {

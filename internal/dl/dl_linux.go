@@ -65,8 +65,9 @@ func Call(fn uintptr, args ...uintptr) uintptr {
 	return r
 }
 
-// Callback returns the address of a C function that calls f with its only argument, a pointer. The
-// callback is never freed, so callers should create a limited number.
+// Callback returns the address of a C function that calls f with its only argument, a pointer. f
+// runs on the thread that calls the C function. The callback is never freed, so callers should
+// create a limited number.
 func Callback(f func(p uintptr)) uintptr {
 	return purego.NewCallback(func(p uintptr) uintptr { f(p); return 0 })
 }

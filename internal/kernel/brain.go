@@ -78,8 +78,8 @@ type brainProduct struct {
 	ldc     int
 }
 
-// rowMajor returns op(a) in row-major order, with each row zero-padded to the depth. It returns a
-// itself if it already has this form.
+// rowMajor returns op(a) in row-major order, with each row zero-padded to the depth, and the
+// distance of the rows in bytes. It returns a itself if it already has this form.
 func (g *brainProduct) rowMajor(trans bool, a []byte, lda int, space *Scratch) ([]byte, int) {
 	whole := 2 * brainDeep * g.depth
 	if !trans && g.k%brainDeep == 0 {

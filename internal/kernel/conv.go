@@ -64,7 +64,8 @@ func (c forward[F]) split(parts int, scratch *Scratch) {
 	runRanges(parts, c.N, func(worker, lo, hi int) { c.convolveImages(lo, hi, space[worker*room:][:room]) })
 }
 
-// convolveImages convolves images lo to hi.
+// convolveImages convolves the images from lo up to, but not including, hi. It overwrites space,
+// which must have c.unfolded+c.area elements.
 func (c *forward[F]) convolveImages(lo, hi int, space []F) {
 	ones := space[c.unfolded:]
 	for i := range ones {

@@ -86,7 +86,8 @@ func (g *filterSum[F]) spreadOut(x, e []F) {
 	}
 }
 
-// addReordered adds sum, with filter elements in the order kw, kh, c, to dw.
+// addReordered adds sum, with filter elements in the order kw, kh, c, to dw, which has the order c,
+// kh, kw.
 func addReordered[F Float](s *geometry, sum, dw []F) {
 	i := 0
 	for range s.OutC {

@@ -59,7 +59,8 @@ func copyElements[F Float](y, x []F) {
 	}
 }
 
-// scalarLoop calls do, a loop with one number for all elements.
+// scalarLoop calls do, a loop with one number for all elements, on pieces of x and y. y must be at
+// least as long as x; both may be empty.
 func scalarLoop[F Float](do func(n int, alpha F, x, y *F), alpha F, x, y []F) {
 	if workers := elementWorkers(len(x), cheap); workers > 1 {
 		runElements(workers, len(x), func(lo, hi int) { scalarPieces(do, alpha, x[lo:hi], y[lo:hi]) })
@@ -142,7 +143,8 @@ func Dropout[F Float](run int, factor F, kept, x, y []F) {
 	Scale(factor, y[:len(kept)])
 }
 
-// dropRuns is Dropout for whole runs.
+// dropRuns is [Dropout] on the calling goroutine. Each element of kept applies to run elements of
+// x; x and y must have at least run·len(kept) elements.
 func dropRuns[F Float](run int, factor F, kept, x, y []F) {
 	for i, m := range kept {
 		scalarPieces(loopsFor[F]().scale, m*factor, x[i*run:][:run], y[i*run:][:run])

@@ -63,7 +63,8 @@ func requireSize[F Float](name string, x []F, trans bool, rows, cols, ld int) {
 	}
 }
 
-// scaleRows multiplies c by beta.
+// scaleRows multiplies the m×n matrix c by beta. If beta is 0, it overwrites c with zeros, even if
+// c contains NaN.
 func scaleRows[F Float](m, n int, beta F, c []F, ldc int) {
 	for i := range m {
 		row := c[i*ldc:][:n]

@@ -65,7 +65,8 @@ func factorOf[F Float](transB bool, n, k int, b []F, ldb int, data []F, space *S
 	return f
 }
 
-// packedBlock returns the packed block that begins at row l and column j.
+// packedBlock returns the packed block that begins at row l and column j. l must be a multiple of
+// blockDeep, and j a multiple of blockCols.
 func (f factor[F]) packedBlock(l, j int) []F {
 	return f.data[j*f.k+l*roundUpTo(min(blockCols, f.n-j), f.width):]
 }

@@ -88,7 +88,8 @@ func Divide(workers, n, align int, do func(lo, hi int)) {
 // process the same elements together for any number of threads.
 const block = 64
 
-// elementWorkers returns the number of goroutines for n elements of the given cost in operations.
+// elementWorkers returns the number of goroutines for n elements. cost is the number of operations
+// for each element.
 func elementWorkers(n, cost int) int { return workerCount(n/block, n*cost) }
 
 // runElements divides n elements between the given number of workers, of which there must be at

@@ -66,7 +66,7 @@ func Settled(leftovers func() []string) []string {
 	}
 }
 
-// describeAdded describes the entries of now that are missing from before.
+// describeAdded returns the sorted descriptions of the entries of now that are missing from before.
 func describeAdded(before, now map[string]string) (all []string) {
 	for key, text := range now {
 		if _, ok := before[key]; !ok {

@@ -169,8 +169,9 @@ func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte)
 	return nil
 }
 
-// Await blocks until the first byte of a frame or the end of the stream arrives. If ctx is already
-// done, it still returns nil if that is known to have arrived.
+// Await blocks until the first byte of a frame or the end of the stream arrives. It returns nil for
+// a byte, and an error that wraps [ErrClosed] for the end. If ctx is done, Await returns its cause.
+// However, if ctx is already done and a byte or the end is known to have arrived, it returns nil.
 func (c *Conn) Await(ctx context.Context) error {
 	if err := c.reading.acquire(ctx); err != nil {
 		return err
@@ -392,7 +393,9 @@ func (c *Conn) readBody(ctx context.Context, h *arrival) error {
 	return nil
 }
 
-// readOrWait calls read to wait for more bytes of a header or a body.
+// readOrWait calls read, which waits for more bytes of a header or a body. If ctx is done first,
+// readOrWait returns its cause, and a later call may resume the frame. After any other error it
+// closes the stream as closeInFrame does.
 func (c *Conn) readOrWait(ctx context.Context, h *arrival, read func() (int, error)) (int, error) {
 	defer c.s.SetReadDeadline(time.Time{})
 	defer interruptOnDone(ctx, c.s.SetReadDeadline)()

@@ -131,7 +131,8 @@ func readHello(r io.Reader, b []byte) error {
 	return nil
 }
 
-// placeAndNonce returns the place of this side and a new nonce.
+// placeAndNonce returns 8 bytes with the place of this side, which is its PID namespace or 0,
+// followed by a new nonce.
 func (b Binding) placeAndNonce() ([]byte, error) {
 	said := binary.LittleEndian.AppendUint64(make([]byte, 0, saidSize), b.place)[:saidSize]
 	return said, sys.Random(said[placeSize:])

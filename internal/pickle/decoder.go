@@ -69,8 +69,9 @@ func Read(r io.Reader, n int64, allowed Globals, limits Limits) (any, error) {
 	return decodeSource(source{r: r, room: make([]byte, max(1, min(n, buffer)))}, n, allowed, limits)
 }
 
-// decodeSource decodes a pickle that must consist of the n bytes of a source. The error is a
-// [*SyntaxError]. It wraps [ErrLimit] if the pickle exceeds the limits.
+// decodeSource decodes a pickle that must consist of the n bytes of a source. It returns the same
+// errors as [Decoder.Decode], except that the error for an empty source is a [*SyntaxError]. The
+// error wraps [ErrLimit] if the pickle exceeds the limits.
 func decodeSource(src source, n int64, allowed Globals, limits Limits) (any, error) {
 	limits = limits.withDefaults()
 	if n > limits.Bytes {

@@ -64,7 +64,8 @@ func skipBytes(n int) func(*bufio.Reader) error {
 	}
 }
 
-// skipSized skips a length of width bytes and as many bytes as it specifies.
+// skipSized returns a function that skips a little-endian length of width bytes and as many bytes
+// as it specifies.
 func skipSized(width int) func(*bufio.Reader) error {
 	return func(r *bufio.Reader) error {
 		var length [8]byte

@@ -51,7 +51,8 @@ func checkArity(args Tuple, least, most int) error {
 	return nil
 }
 
-// argumentAt returns args[i], which must have type T.
+// argumentAt returns args[i], which must have type T. It returns an error if the argument is
+// missing or has another type.
 func argumentAt[T any](args Tuple, i int) (v T, err error) {
 	if i >= len(args) {
 		return v, fmt.Errorf("got only %d arguments", len(args))

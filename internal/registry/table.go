@@ -9,7 +9,8 @@ import (
 // begun is set by Seal.
 var begun atomic.Bool
 
-// Seal ends the registration phase of all Tables: later calls of [Table.Add] panic.
+// Seal ends the registration phase of all Tables: later calls of [Table.Add] panic. It must be
+// called when Main begins. Further calls are no-ops.
 func Seal() { begun.Store(true) }
 
 // Sealed reports whether [Seal] was called.
@@ -39,7 +40,8 @@ func (t *Table[T]) Add(op, name string, v T) {
 	t.byName[name] = v
 }
 
-// Get returns the value for a name, and whether there is one.
+// Get returns the value for a name, and whether there is one. It may be called before and after
+// [Seal].
 func (t *Table[T]) Get(name string) (v T, ok bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -47,7 +49,8 @@ func (t *Table[T]) Get(name string) (v T, ok bool) {
 	return v, ok
 }
 
-// All calls f for each value until f returns false. f must not add values.
+// All calls f for each value, in no particular order, until f returns false. f must not add values,
+// because the table is locked.
 func (t *Table[T]) All(f func(v T) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

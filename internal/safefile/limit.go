@@ -11,8 +11,8 @@ type Limit struct {
 	seen  int64 // total at the last comparison with the memory limit; allocated by now
 }
 
-// Add adds n bytes to the total. It returns an error that wraps [ErrLimit] if the total is too
-// large.
+// Add adds n bytes to the total. n must not be negative. Add returns an error that wraps [ErrLimit]
+// if the total is too large; n stays included.
 func (t *Limit) Add(n int64) error {
 	if err := t.Map(n); err != nil {
 		return err
@@ -25,8 +25,9 @@ func (t *Limit) Add(n int64) error {
 	return CheckSize(more, UnknownSize, t.Most, t.Remedy)
 }
 
-// Map adds n bytes that are not allocated, such as mapped bytes. It returns an error that wraps
-// [ErrLimit] if the total is too large for the file.
+// Map adds n bytes that are not allocated, such as mapped bytes, to the same total as [Limit.Add].
+// It returns an error that wraps [ErrLimit] if the total exceeds t.Most or, if that is 0, exceeds
+// both t.Fills and [AlwaysAllowed].
 func (t *Limit) Map(n int64) error {
 	if t.total += n; t.total < 0 {
 		return limitError(n, t.Remedy, "the total overflows")

@@ -11,7 +11,8 @@ import (
 var ErrNotRegular = errors.New("not a regular file")
 
 // Open opens a regular file for reading. It calls stat first, because opening a pipe blocks until
-// there is a writer. Errors are [*fs.PathError] and may wrap [ErrNotRegular] or [ErrPointer].
+// there is a writer. Errors are [*fs.PathError] and may wrap [ErrNotRegular], or [ErrPointer] for a
+// pointer file of Git LFS.
 func Open(path string) (*os.File, error) {
 	f, err := OpenFile(path, os.O_RDONLY)
 	if err != nil {
@@ -28,7 +29,8 @@ func Open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// OpenFile is like [Open] with the flags of [os.OpenFile]. It does not create files.
+// OpenFile is like [Open] with the flags of [os.OpenFile], but does not detect pointer files. The
+// file must exist, even if flag contains [os.O_CREATE].
 func OpenFile(path string, flag int) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -31,7 +31,7 @@ var openUnnamed = sys.OpenUnnamed
 var errDiscarded = errors.New("it was discarded")
 
 // DiscardReplacements removes all unfinished replacements. A program that exits early should call
-// it. Their later Commit returns an error.
+// it. Their later Commit returns an error, and their later Discard only closes the file.
 func DiscardReplacements() {
 	unfinished.Lock()
 	defer unfinished.Unlock()
@@ -156,7 +156,8 @@ func SyncDir(dir string) error {
 	return nil
 }
 
-// Discard closes and removes the file. It is a no-op after a successful Commit.
+// Discard closes and removes the file. It is a no-op after a successful Commit or Discard. It
+// returns only an error of the removal, not of closing the file.
 func (f *Replacement) Discard() error {
 	f.Close()
 	if err := f.finishWith(f.removeFile); err != errDiscarded {
@@ -172,8 +173,9 @@ func (f *Replacement) removeFile() error {
 	return os.Remove(f.Name())
 }
 
-// Replace calls write with a new file and then commits it at path, see [NewReplacement]. If it
-// returns an error of write, the file at path is unchanged. write must not close the file.
+// Replace calls write with a new file and then commits it at path; see [NewReplacement]. write must
+// not close the file. If write returns an error or panics, the file at path is unchanged. If the
+// commit fails, the error is as for [Replacement.Commit].
 func Replace(path string, write func(f *os.File) error) error {
 	f, err := NewReplacement(path)
 	if err != nil {

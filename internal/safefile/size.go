@@ -28,7 +28,9 @@ const (
 	maxRatio    = 100
 )
 
-// InflatedSize returns the default limit for the expanded size of packed compressed bytes.
+// InflatedSize returns the default limit for the expanded size of packed compressed bytes: 1 GiB or
+// 100 times packed, whichever is larger, but at most [MaxDeflateRatio] times packed. It returns
+// [math.MaxInt64] instead of overflowing.
 func InflatedSize(packed int64) int64 {
 	if packed > math.MaxInt64/MaxDeflateRatio {
 		return math.MaxInt64

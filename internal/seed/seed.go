@@ -22,7 +22,7 @@ func New(seed uint64) *Source { return &Source{initial: seed} }
 // call [From] instead, because workers on goroutines have their own Sources.
 var Process = New(rand.Uint64())
 
-// Initial returns the seed.
+// Initial returns the seed passed to [New] or to the latest [Source.Set].
 func (s *Source) Initial() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,8 +40,9 @@ func (s *Source) Set(seed uint64) {
 	}
 }
 
-// Watch registers f to be called with the new seed at each Set. It also calls f immediately with
-// the current seed.
+// Watch registers f to be called with the new seed at each Set, by the goroutine that calls Set. It
+// also calls f immediately with the current seed. s is not locked during these calls. f cannot be
+// unregistered.
 func (s *Source) Watch(f func(seed uint64)) {
 	s.mu.Lock()
 	s.watch = append(s.watch, f)

@@ -43,7 +43,7 @@ func quotaCPUs(root fs.FS) (least float64) {
 }
 
 // MachineCPUs returns the number of processors that are online in the machine, whether or not this
-// process may use them.
+// process may use them. It returns 1 if the number is unknown.
 func MachineCPUs() int { return machineCPUs(rootFS()) }
 
 func machineCPUs(root fs.FS) (n int) {

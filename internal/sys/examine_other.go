@@ -10,7 +10,7 @@ func MemoryFilesOf(pid int, prefix string) ([]*os.File, error) { return nil, uns
 // MapReadOnly needs Linux.
 func MapReadOnly(f *os.File, size int) ([]byte, error) { return nil, unsupportedError("mmap") }
 
-// Sealed needs Linux.
+// Sealed returns false: fixing the size of a file needs Linux.
 func Sealed(f *os.File) bool { return false }
 
 // Backed needs Linux.

@@ -32,7 +32,8 @@ func Unmap(b []byte) error { return unsupportedError("munmap") }
 
 func wantHugePages([]byte) {}
 
-// ProtectNone needs Linux.
+// ProtectNone returns an error that wraps [errors.ErrUnsupported]: making b inaccessible needs
+// Linux.
 func ProtectNone(b []byte) error { return unsupportedError("mprotect") }
 
 // ProtectReadWrite needs Linux.

@@ -16,7 +16,8 @@ func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Or
 	return nil, unsupportedError("ppoll")
 }
 
-// Watch needs Linux.
+// Watch does nothing: watching the ancestors of a process needs Linux, and [NewOrphanage] returns
+// an error.
 func (o *Orphanage) Watch() {}
 
 // GoesOnAsOrphan returns nil: a signal at the parent's death needs Linux.

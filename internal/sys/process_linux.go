@@ -105,7 +105,8 @@ type Resident struct {
 	Private int64 // current anonymous pages, which are not shared with other processes
 }
 
-// ResidentMemory returns the resident memory of process pid.
+// ResidentMemory returns the resident memory of process pid. If there is no such process, the error
+// wraps [fs.ErrNotExist], or [unix.ESRCH] if the process ended during the call.
 func ResidentMemory(pid int) (Resident, error) { return residentMemory(rootFS(), pid) }
 
 func residentMemory(root fs.FS, pid int) (Resident, error) {

@@ -113,7 +113,8 @@ func AddressSpaceLeft() int64 { return -1 }
 // MemoryLimit needs Linux.
 func MemoryLimit() (Memory, error) { return Memory{}, unsupportedError("/proc/meminfo") }
 
-// OOMKills needs Linux.
+// OOMKills returns an error that wraps [errors.ErrUnsupported]: counting the processes killed for
+// lack of memory, and finding out whether the count is shared with other programs, needs Linux.
 func OOMKills() (n int64, shared bool, err error) { return 0, true, unsupportedError("/proc/vmstat") }
 
 // CPUs returns the number of processors that Go sees.

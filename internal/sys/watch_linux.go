@@ -70,9 +70,10 @@ func (w *OpenWatch) Opened(opened func(id int)) {
 	}
 }
 
-// OpenElsewhere reports whether an open file description other than f's can write to the file. A
-// mapping without a descriptor counts. f must come from [Reopen], because the kernel does not count
-// the description made by memfd_create: https://github.com/torvalds/linux/blob/v6.12/fs/locks.c.
+// OpenElsewhere reports whether an open file description other than f's, in this or another
+// process, can write to the file. A mapping without a descriptor counts. If there is an error, open
+// is true. f must come from [Reopen], because the kernel does not count the description made by
+// memfd_create: https://github.com/torvalds/linux/blob/v6.12/fs/locks.c.
 func OpenElsewhere(f *os.File) (open bool, err error) {
 	err = withDescriptor(f, func(fd int) error {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK)

@@ -204,7 +204,7 @@ func (b *builder) buildList(n *Node, to reflect.Value) error {
 
 // Leaf returns the Go value of a leaf from its tensors. It returns an error that wraps [ErrSpec] if
 // a tensor has the wrong dtype or shape, or if offsets are invalid, and for lists of ragged rows,
-// which are only collated. Strings and bytes are copied.
+// which are only collated. Strings and bytes are copied, but a tensor is returned itself.
 func (n *Node) Leaf(of []*tensor.Tensor) (any, error) {
 	switch n.Kind {
 	case Ragged:

@@ -290,7 +290,9 @@ func (c *collator) planNumbers(v []int64) {
 }
 
 // deepenSamples returns the samples with lists of the same depths, and their structure. The
-// structures may differ in these depths alone; n is the first sample's structure.
+// structures may differ in these depths alone; n is the first sample's structure, and is changed to
+// the common one. The samples are unchanged. The error is a [*RowError] for a sample that has a
+// list of numbers where another one has a list of lists.
 func deepenSamples(samples []Value, n *Node) ([]Value, *Node, error) {
 	nodes := make([]*Node, len(samples))
 	for row, s := range samples {

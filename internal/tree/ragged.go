@@ -22,7 +22,9 @@ type raggedField struct {
 	dims    []int            // dimensions of the batch from the samples' items to the rows' elements
 }
 
-// newRaggedField returns the field n. of are the tensors of each sample.
+// newRaggedField returns the field n. of are the tensors of each sample. The error is a [*RowError]
+// if the rows of a sample have no dimensions, are on a device, do not match the first rows, or are
+// longer than the rule's Length.
 func (c *collator) newRaggedField(n *Node, of [][]*tensor.Tensor) (*raggedField, error) {
 	f := &raggedField{rule: c.rules.list[n.Rule], depth: n.Depth}
 	for row, t := range of {

@@ -103,8 +103,8 @@ func isListOfRows(v any) bool {
 	return ok
 }
 
-// rowTensor makes a tensor from a slice or array of numbers or bools. It returns nil if v is not
-// one.
+// rowTensor makes a tensor with a copy of v, a slice or array of numbers or a []bool. It returns
+// nil for any other value, and may return nil if v is empty.
 func rowTensor(v any) *tensor.Tensor {
 	switch v := v.(type) {
 	case []any:

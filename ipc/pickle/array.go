@@ -14,8 +14,8 @@ type Array struct{ Tensor *tensor.Tensor }
 // foreignTensors checks tensors that a user passed.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// checkSendable returns an error if t cannot be sent to Python: because it is nil, closed or on a
-// device.
+// checkSendable returns an error if t cannot be sent to Python. The error wraps tensor.ErrClosed if
+// t is nil or closed, and [ErrUnsupported] if t is on a device.
 func checkSendable(t *tensor.Tensor) error {
 	if err := foreignTensors.Check(t); err != nil {
 		return err

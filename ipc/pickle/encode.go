@@ -36,8 +36,9 @@ const (
 // The tag `torch:"name"` of a struct field sets its key in the dict. A pointer that occurs several
 // times is one object in Python.
 //
-// The Value has views of the tensors in v, so the caller must close it, and still owns v. A tensor
-// on the heap is moved to shared memory when the Value is sent; see Tensor.Share.
+// The Value has views of the tensors in v, so the caller must close it, even after it was sent, and
+// still owns v. A tensor on the heap is moved to shared memory when the Value is sent; see
+// Tensor.Share.
 //
 // The error wraps [ErrUnsupported], [ErrLimit], tensor.ErrClosed or shm.ErrNoSpace. Encode then
 // keeps no views.

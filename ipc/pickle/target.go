@@ -17,8 +17,9 @@ import (
 //	rollout, err := pickle.DecodeAs[Rollout](message)
 //
 // The tags are as for [Encode]. A number must fit its target, and every key of the dict must have
-// a field. A numpy.ndarray may also be a *tensor.Tensor or an Array. Otherwise DecodeAs is like
-// [Value.Decode], with the same errors and the same ownership of tensors.
+// a field; a field without a key is zero. A numpy.ndarray may also be a *tensor.Tensor or an Array.
+// Otherwise DecodeAs is like [Value.Decode], with the same errors and the same ownership of
+// tensors.
 func DecodeAs[T any](v Value) (T, error) {
 	var to T
 	got, err := v.Decode()

@@ -84,8 +84,8 @@ func (l *Listener) Addr() net.Addr { return l.l.NetAddr() }
 // It is zero if Options.TLS selects among several certificates.
 func (l *Listener) Fingerprint() [sha256.Size]byte { return l.l.Fingerprint() }
 
-// Close closes the listener and all connections. The manager handles this like the death of the
-// clients.
+// Close closes the listener and all connections, and waits until no call is served any more. The
+// manager handles this like the death of the clients. Close is idempotent.
 func (l *Listener) Close() error {
 	l.end()
 	return l.l.Close()

@@ -72,8 +72,9 @@ type Broker struct {
 	closeDisk func() error
 }
 
-// Start starts a node and waits until it accepts connections. A node of a cluster may not accept
-// values until it has found other nodes; see [Broker.Ready]. The caller must close the Broker.
+// Start starts a node and waits, for at most 20 seconds, until it accepts connections. A node of a
+// cluster may not accept values until it has found other nodes; see [Broker.Ready]. The caller must
+// close the Broker.
 func Start(o Options) (*Broker, error) {
 	so, err := o.serverOptions()
 	if err != nil {

@@ -107,7 +107,8 @@ func (d *disk) monitorSpace() {
 }
 
 // refuseValues makes the server refuse values of all accounts. room is the number of free bytes,
-// which is logged. Errors are logged too.
+// which is logged. After an error, which is logged too, refuseValues continues with the other
+// accounts, and d counts as full.
 func (d *disk) refuseValues(room int64) {
 	for _, a := range d.accounts {
 		if err := a.refuseValues(); err != nil {
@@ -165,7 +166,7 @@ func (d *disk) admitValues(room int64) {
 }
 
 // restartJetStream restarts JetStream if it has stopped, or if a write of a stream or consumer has
-// failed, for lack of space. It reports whether it did so.
+// failed, for lack of space. It reports whether it tried to; errors are logged.
 func (d *disk) restartJetStream() bool {
 	why := "JetStream has stopped"
 	if d.s.JetStreamEnabled() {

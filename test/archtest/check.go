@@ -42,7 +42,7 @@ func Check(module string, root fs.FS) (problems []string, err error) {
 }
 
 // Static returns the directories of the packages that must not link a C library: those that every
-// program uses, and the command.
+// program uses, and the command. It returns an error if a file cannot be parsed.
 func Static(module string, root fs.FS) (dirs []string, err error) {
 	h, err := load(module, root)
 	if err != nil {
@@ -158,8 +158,8 @@ func isCodeLoader(i string) bool {
 
 func isNATS(i string) bool { return strings.HasPrefix(i, "github.com/nats-io/") }
 
-// isClient reports whether an import path belongs to the client. It excludes the package that only
-// parses signed account claims, because brokers use it as well.
+// isClient reports whether an import path belongs to the client of NATS. It excludes the package
+// that only parses signed account claims, because brokers use it as well.
 func isClient(i string) bool {
 	return isNATS(i) && !isBroker(i) && !strings.HasPrefix(i, "github.com/nats-io/jwt/")
 }

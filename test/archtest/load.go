@@ -38,7 +38,7 @@ type file struct {
 
 // load parses every Go file of the module, for all systems and build tags. It skips the same files
 // as the go tool: testdata, names that begin with a dot or underscore, nested modules, and files
-// tagged "ignore".
+// tagged "ignore". It returns an error if a file cannot be read or parsed.
 func load(module string, root fs.FS) (*house, error) {
 	h := &house{module: module, byDir: make(map[string]*pkg)}
 	workspace, err := readWorkspace(root)

@@ -35,8 +35,8 @@ type turn struct {
 
 func (t turn) everything() bool { return t.since == "" }
 
-// turnOf returns the turn of HEAD. Wherever the previous landing is not known for certain,
-// everything runs.
+// turnOf returns the turn of HEAD, the last commit of a landing: a set of commits that is pushed at
+// once. Wherever the previous landing is not known for certain, everything runs.
 func turnOf(h history) turn {
 	m, ok := h.mark("HEAD")
 	switch {
@@ -52,11 +52,12 @@ func turnOf(h history) turn {
 	return turn{since: m.since, group: m.group}
 }
 
-// next returns the group that follows another one. The group after a landing without a mark, which
-// ran everything, is the first.
+// next returns the group that follows another one. A landing without a mark, which ran everything,
+// must be passed as group 0, which the first group follows.
 func next(group int) int { return group%groups + 1 }
 
-// choose returns the reason for each selected step, by its name.
+// choose returns the reason for each selected step, by its name. It returns an error if h cannot
+// compare the steps' inputs with the previous landing.
 func (t *table) choose(h history, now turn) (map[string]string, error) {
 	reasons := make(map[string]string)
 	old := make(map[string]string)

@@ -69,7 +69,8 @@ func ownSharedMemory() []string {
 }
 
 // run runs all steps and reports whether each of them succeeded. Once the context ends, and after a
-// failure unless keepGoing is set, it starts no other step.
+// failure unless keepGoing is set, it starts no other step. It terminates the running steps if the
+// context ends, and waits for them in any case.
 func (r *runner) run(ctx context.Context) bool {
 	cancel := func() {
 		r.mu.Lock()
@@ -277,7 +278,7 @@ func (r *runner) summary(all []step, reasons map[string]string) {
 	}
 }
 
-// tail returns the last lines of a file.
+// tail returns the last lines of a file, or the text of the error if it cannot be read.
 func tail(file string, lines int) string {
 	f, err := os.Open(file)
 	if err != nil {

@@ -89,7 +89,7 @@ func batchScenarios() map[string]*scenario {
 		"batch wakes a getter": {
 			setup: rings(8), prep: opens(1),
 			ready: func(w *world) {
-				w.do(func() {
+				w.startJob(func() {
 					var m arena.Message
 					if err := w.rings[0].Get(background, &m); err == nil {
 						w.take(&m)
@@ -138,7 +138,7 @@ func getsBatch(n int) func(*victim) error {
 		var b arena.Batch
 		k, err := v.rings[0].TryGetBatch(&b, n)
 		for i := range k {
-			id, e := verify(v.d, &arena.Message{Body: b.At(i)})
+			id, e := verifyMessage(v.d, &arena.Message{Body: b.At(i)})
 			err = errors.Join(err, e)
 			v.say("G %d", id)
 		}

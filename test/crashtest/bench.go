@@ -119,7 +119,7 @@ func (b *bench) round(t trial, v *verdict) {
 	defer func() { v.Wrong = append(v.Wrong, w.wrong...) }()
 	if sc.setup != nil {
 		if err := sc.setup(w); err != nil {
-			w.say("set up: %v", err)
+			w.addProblem("set up: %v", err)
 		}
 	}
 	word.HoldReaper(t.Second != nil)
@@ -160,7 +160,7 @@ func (b *bench) reaped(auto bool, w *world) {
 	for end := time.Now().Add(limit()); ; {
 		if !auto {
 			if _, err := b.d.Reap(); err != nil {
-				w.say("reap: %v", err)
+				w.addProblem("reap: %v", err)
 			}
 		}
 		busy := 0
@@ -176,7 +176,7 @@ func (b *bench) reaped(auto bool, w *world) {
 			return
 		}
 		if time.Now().After(end) {
-			w.say("%d seats are not free again", busy)
+			w.addProblem("%d seats are not free again", busy)
 			return
 		}
 		time.Sleep(20 * time.Microsecond)
@@ -186,14 +186,14 @@ func (b *bench) reaped(auto bool, w *world) {
 func (b *bench) audit(w *world) {
 	w.wrong = append(w.wrong, settled(b.d)...)
 	if s := b.d.Stats(); s.Blocks != 0 || s.InTransit != 0 {
-		w.say("%d blocks and %d references are left", s.Blocks, s.InTransit)
+		w.addProblem("%d blocks and %d references are left", s.Blocks, s.InTransit)
 	}
 	if len(w.wrong) == 0 {
 		b.d.PunchIdle()
 		w.wrong = append(w.wrong, settled(b.d)...)
 	}
 	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
-		w.say("a child is left: pid %d, %v", pid, err)
+		w.addProblem("a child is left: pid %d, %v", pid, err)
 	}
 	b.countFiles(w)
 }
@@ -219,7 +219,7 @@ func (b *bench) countFiles(w *world) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	w.say("%d descriptors are open, there were %d", n, b.files)
+	w.addProblem("%d descriptors are open, there were %d", n, b.files)
 }
 
 // A world is the survivor's state in one round.
@@ -245,7 +245,7 @@ type world struct {
 	stopped bool   // it was stopped
 }
 
-func (w *world) say(format string, args ...any) {
+func (w *world) addProblem(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
@@ -253,7 +253,7 @@ func (w *world) say(format string, args ...any) {
 func (w *world) follow(s spec) (hits map[string]int, killed bool) {
 	c, err := spawn("victim", s, w.d.Files()...)
 	if err != nil {
-		w.say("spawn: %v", err)
+		w.addProblem("spawn: %v", err)
 		return nil, false
 	}
 	done := false
@@ -279,14 +279,14 @@ func (w *world) follow(s spec) (hits map[string]int, killed bool) {
 		case "D":
 			done = true
 		case "E":
-			w.say("victim: %s", rest)
+			w.addProblem("victim: %s", rest)
 		default:
 			w.note(kind, rest)
 		}
 	}
 	w.over.Store(true)
-	if !c.end() {
-		w.say("victim ended by itself: %v", c.cmd.ProcessState)
+	if !c.waitKilled() {
+		w.addProblem("victim ended by itself: %v", c.cmd.ProcessState)
 	}
 	return hits, killed || !done
 }
@@ -343,11 +343,11 @@ func (w *world) resume() {
 		kind, rest, _ := strings.Cut(line, " ")
 		late := w.stopped && strings.HasSuffix(rest, context.DeadlineExceeded.Error()) // due to the stop
 		if kind == "E" && !late {
-			w.say("holder: %s", rest)
+			w.addProblem("holder: %s", rest)
 		}
 		w.note(kind, rest)
 	}
-	c.end()
+	c.waitKilled()
 }
 
 // kill lets a child die at a point of a scenario and waits until it is reaped, before the trial
@@ -405,8 +405,8 @@ func (w *world) put(r *arena.Ring, id uint64, n, size, long int) error {
 	return r.TryPut(body(id, n, long), hs, true)
 }
 
-// do runs f concurrently with the victim. finish waits for it.
-func (w *world) do(f func()) {
+// startJob runs f concurrently with the victim. finish waits for it.
+func (w *world) startJob(f func()) {
 	c := make(chan struct{})
 	w.jobs = append(w.jobs, c)
 	go func() { defer close(c); f() }()
@@ -417,7 +417,7 @@ func (w *world) wait() {
 		select {
 		case <-c:
 		case <-time.After(limit()):
-			w.say("a survivor is stuck")
+			w.addProblem("a survivor is stuck")
 			if w.unstick() {
 				<-c
 			}
@@ -433,15 +433,15 @@ func (w *world) unstick() bool {
 	return len(w.rings) > 0
 }
 
-// take counts a message that arrived.
+// take verifies and counts a message that arrived, and then discards it.
 func (w *world) take(m *arena.Message) {
 	defer m.Discard()
 	if len(m.Body) == 0 {
 		return // carries only a block
 	}
-	id, err := verify(w.d, m)
+	id, err := verifyMessage(w.d, m)
 	if err != nil {
-		w.say("%v", err)
+		w.addProblem("%v", err)
 	}
 	w.got[id]++
 }
@@ -464,7 +464,7 @@ func (w *world) finish() {
 				continue
 			}
 			if !errors.Is(err, arena.ErrEmpty) && !errors.Is(err, arena.ErrFinished) {
-				w.say("get: %v", err)
+				w.addProblem("get: %v", err)
 			}
 			break
 		}
@@ -477,7 +477,7 @@ func (w *world) finish() {
 		s.Close()
 	}
 	if err := release(w.d, w.held...); err != nil {
-		w.say("release: %v", err)
+		w.addProblem("release: %v", err)
 	}
 }
 
@@ -489,14 +489,14 @@ func (w *world) compare() {
 		}
 	}
 	if missing > w.sc.drops {
-		w.say("%d messages are lost", missing)
+		w.addProblem("%d messages are lost", missing)
 	}
 	for id, n := range w.got {
 		if n > 1 {
-			w.say("message %#x came %d times", id, n)
+			w.addProblem("message %#x came %d times", id, n)
 		}
 		if !w.sent[id] && !w.maybe[id] {
-			w.say("message %#x was never sent", id)
+			w.addProblem("message %#x was never sent", id)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func ipcScenarios() map[string]*scenario {
 				err := once.Do(ctx, func() error { return nil })
 				done, e := once.Done()
 				if err := errors.Join(err, e, ipc.Unlink(name), once.Close()); err != nil || !done {
-					w.say("once: done %v, %v", done, err)
+					w.addProblem("once: done %v, %v", done, err)
 				}
 			},
 		},
@@ -146,18 +146,18 @@ func joins(w *world, tasks *ipc.JoinableQueue[int]) {
 		}
 	}
 	if !errors.Is(err, ipc.ErrEmpty) {
-		w.say("the tasks that are left: %v", err)
+		w.addProblem("the tasks that are left: %v", err)
 	}
 	if err := tasks.Join(ctx); err != nil && !errors.Is(err, ipc.ErrTasksLost) {
-		w.say("join: %v", err)
+		w.addProblem("join: %v", err)
 	}
 	if err := tasks.Join(ctx); err != nil {
-		w.say("join again: %v", err)
+		w.addProblem("join again: %v", err)
 	}
 }
 
 func closes(w *world, errs ...error) {
 	if err := errors.Join(errs...); err != nil {
-		w.say("%v", err)
+		w.addProblem("%v", err)
 	}
 }

@@ -45,7 +45,7 @@ func laterScenarios() map[string]*scenario {
 				if err := v.rings[0].Get(ctx, &m); err != nil {
 					return err
 				}
-				id, err := verify(v.d, &m)
+				id, err := verifyMessage(v.d, &m)
 				if err != nil {
 					return err
 				}
@@ -70,7 +70,7 @@ func laterScenarios() map[string]*scenario {
 			ready: func(w *world) { // the victim has the last reference
 				w.rings[0].Close()
 				if err := release(w.d, w.held[:3]...); err != nil {
-					w.say("release: %v", err)
+					w.addProblem("release: %v", err)
 				}
 				w.rings, w.held = w.rings[1:], w.held[3:]
 			},
@@ -112,7 +112,7 @@ func laterScenarios() map[string]*scenario {
 			},
 			ready: func(w *world) {
 				if err := w.hold("one permit", "Semaphore.setPermits", "Store", "after"); err != nil {
-					w.say("hold: %v", err)
+					w.addProblem("hold: %v", err)
 				}
 			},
 			act: func(v *victim) error {

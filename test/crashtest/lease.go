@@ -118,7 +118,7 @@ func leaseScenarios() map[string]*scenario {
 			},
 			after: func(w *world) {
 				if n := w.rings[0].Published(); n > 0 && w.held[2] == 0 {
-					w.say("no receiver is left, and %d messages are", n)
+					w.addProblem("no receiver is left, and %d messages are", n)
 				}
 			},
 		},
@@ -134,7 +134,7 @@ func leases(n int) func(*victim) error {
 			if err != nil {
 				return err
 			}
-			id, err := verify(v.d, &m)
+			id, err := verifyMessage(v.d, &m)
 			m.Discard()
 			if err := errors.Join(err, v.rings[0].Acknowledge(c)); err != nil {
 				return err
@@ -157,7 +157,7 @@ func returns(d *arena.Domain, r *arena.Ring) error {
 			if err != nil {
 				return err
 			}
-			if _, err := verify(d, &m); err != nil {
+			if _, err := verifyMessage(d, &m); err != nil {
 				return err
 			}
 			m.Discard()

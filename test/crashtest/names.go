@@ -78,7 +78,8 @@ func nameScenarios() map[string]*scenario {
 	}
 }
 
-// bindName binds a message with new blocks and a body that can be verified by the name.
+// bindName binds name to a message with carry new blocks and a body of about long bytes, which can
+// be verified by the name. The error wraps [arena.ErrExist] if the name is taken.
 func bindName(d *arena.Domain, name string, carry, long int) error {
 	id := uint64(len(name))<<8 + uint64(name[0])
 	hs, err := blocks(d, id, carry, 5000)
@@ -89,7 +90,7 @@ func bindName(d *arena.Domain, name string, carry, long int) error {
 }
 
 func checkName(d *arena.Domain, name string, m *arena.Message) error {
-	id, err := verify(d, m)
+	id, err := verifyMessage(d, m)
 	if want := uint64(len(name))<<8 + uint64(name[0]); err == nil && id != want {
 		err = fmt.Errorf("corrupt: name %q has message %#x", name, id)
 	}
@@ -99,20 +100,20 @@ func checkName(d *arena.Domain, name string, m *arena.Message) error {
 // names checks that every bound name is complete, binds a missing one, and unlinks all of them.
 func (w *world) names() {
 	if err := bindName(w.d, "a", 1, 0); err != nil && !errors.Is(err, arena.ErrExist) {
-		w.say("bind after a death: %v", err)
+		w.addProblem("bind after a death: %v", err)
 	}
 	for _, n := range w.d.Names() {
 		var m arena.Message
 		if err := w.d.Lookup(n, &m); err != nil {
-			w.say("look up: %v", err)
+			w.addProblem("look up: %v", err)
 			continue
 		}
 		if err := checkName(w.d, n, &m); err != nil {
-			w.say("%v", err)
+			w.addProblem("%v", err)
 		}
 		m.Discard()
 		if err := w.d.Unlink(n); err != nil {
-			w.say("unlink: %v", err)
+			w.addProblem("unlink: %v", err)
 		}
 	}
 }

@@ -224,7 +224,9 @@ func (p *plan) missed(sites []site) map[string]string {
 	return missed
 }
 
-// first runs every scenario once and returns a death for each recorded write.
+// first runs once each scenario with only in its name, and returns a trial with a death for each
+// recorded write, within the limits [scenario].most and [scenario].only. It prints and counts
+// failures as [plan.all] does for all trials.
 func (p *plan) first(only string) (trials []trial) {
 	var record []trial
 	for _, name := range slices.Sorted(maps.Keys(scenarios)) {

@@ -105,8 +105,8 @@ func (c *child) next() string {
 
 func (c *child) tell() { c.down.Write([]byte{1}) }
 
-// end waits for the process and reports whether it was killed by SIGKILL.
-func (c *child) end() bool {
+// waitKilled waits for the process and reports whether it was killed by SIGKILL.
+func (c *child) waitKilled() bool {
 	c.cmd.Wait()
 	c.down.Close()
 	st, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)

@@ -42,7 +42,7 @@ func init() {
 			ready: func(w *world) {
 				word.HoldReaper(true)
 				w.d.FillSeats()
-				w.do(func() { time.Sleep(2 * time.Millisecond); word.HoldReaper(false) }) // after its request
+				w.startJob(func() { time.Sleep(2 * time.Millisecond); word.HoldReaper(false) }) // after its request
 			},
 		},
 		"carve what is taken": {
@@ -52,7 +52,7 @@ func init() {
 				for range w.d.IdleHeaders() {
 					h, err := w.d.Alloc(0)
 					if err != nil {
-						w.say("take headers: %v", err)
+						w.addProblem("take headers: %v", err)
 						return
 					}
 					w.held = append(w.held, h)
@@ -68,7 +68,7 @@ func init() {
 			},
 			ready: func(w *world) {
 				if err := w.hold("get", "Ring.claimOldest", "CAS", "after"); err != nil {
-					w.say("hold: %v", err)
+					w.addProblem("hold: %v", err)
 				}
 			},
 			act: func(v *victim) error {
@@ -85,7 +85,7 @@ func init() {
 			after: func(w *world) {
 				r, err := w.d.OpenRing(w.held[0])
 				if err != nil {
-					w.say("open the ring again: %v", err)
+					w.addProblem("open the ring again: %v", err)
 					return
 				}
 				w.rings[0] = r
@@ -104,7 +104,7 @@ func init() {
 		},
 		"leave while another reaps": {
 			only:  "Domain.isRecoveryFree",
-			ready: func(w *world) { w.do(w.d.HoldRecovery(100 * time.Millisecond)) },
+			ready: func(w *world) { w.startJob(w.d.HoldRecovery(100 * time.Millisecond)) },
 			act:   func(v *victim) error { return v.d.Close() },
 		},
 		"create": {act: func(v *victim) error {
@@ -139,7 +139,7 @@ func init() {
 			ready: func(w *world) {
 				h := w.held[0]
 				w.held = w.held[1:]
-				w.do(func() { w.until(w.d.WaitsForMemory); w.d.Release(h) })
+				w.startJob(func() { w.until(w.d.WaitsForMemory); w.d.Release(h) })
 			},
 			act: func(v *victim) error {
 				h, err := v.d.AllocWait(background, 40<<20)
@@ -155,10 +155,10 @@ func init() {
 				return err
 			},
 			ready: func(w *world) {
-				w.do(func() {
+				w.startJob(func() {
 					h, err := w.d.AllocWait(background, 45<<20)
 					if err != nil {
-						w.say("wait for memory: %v", err)
+						w.addProblem("wait for memory: %v", err)
 					}
 					release(w.d, h)
 				})
@@ -169,9 +169,9 @@ func init() {
 		"collect for another": {
 			most: 1,
 			ready: func(w *world) {
-				w.do(func() {
+				w.startJob(func() {
 					if _, err := w.d.Alloc(100 << 20); !errors.Is(err, arena.ErrNoSpace) {
-						w.say("the budget was not kept: %v", err)
+						w.addProblem("the budget was not kept: %v", err)
 					}
 				})
 			},
@@ -363,10 +363,10 @@ func init() {
 			ready: func(w *world) {
 				release(w.d, w.held[1])
 				w.held[1] = 0
-				w.do(func() {
+				w.startJob(func() {
 					var m arena.Message
 					if err := w.rings[0].Get(background, &m); !errors.Is(err, arena.ErrFinished) {
-						w.say("no sender is left and a get returns %v", err)
+						w.addProblem("no sender is left and a get returns %v", err)
 					}
 				})
 			},
@@ -380,14 +380,14 @@ func init() {
 			ready: func(w *world) {
 				release(w.d, w.held[1])
 				w.held[1] = 0
-				w.do(func() {
+				w.startJob(func() {
 					var m arena.Message
 					err := w.rings[0].Get(background, &m)
 					for ; err == nil; err = w.rings[0].Get(background, &m) {
 						w.take(&m)
 					}
 					if p := new(arena.PeerError); !errors.As(err, &p) || !errors.Is(err, arena.ErrFinished) {
-						w.say("the last sender died and a get returns %v", err)
+						w.addProblem("the last sender died and a get returns %v", err)
 					}
 				})
 			},
@@ -401,11 +401,11 @@ func init() {
 			ready: func(w *world) {
 				release(w.d, w.held[1])
 				w.held[1] = 0
-				w.do(func() {
+				w.startJob(func() {
 					var m arena.Message
 					err := w.rings[0].Get(background, &m)
 					if p := new(arena.PeerError); !errors.As(err, &p) || !errors.Is(err, arena.ErrFinished) {
-						w.say("the last sender died and a get returns %v", err)
+						w.addProblem("the last sender died and a get returns %v", err)
 					}
 				})
 			},
@@ -432,20 +432,20 @@ func init() {
 			ready: func(w *world) {
 				release(w.d, w.held[2])
 				w.held[2] = 0
-				w.do(func() {
+				w.startJob(func() {
 					err := w.rings[0].Put(background, body(1, 0, 0), nil, true)
 					if err == nil { // it had checked before, and the removed message freed a slot
 						err = w.rings[0].Put(background, body(2, 0, 0), nil, true)
 					}
 					if !errors.Is(err, arena.ErrFinished) {
-						w.say("no receiver is left and a put returns %v", err)
+						w.addProblem("no receiver is left and a put returns %v", err)
 					}
 				})
 			},
 			act: func(v *victim) error { return v.d.Release(arena.Handle(v.Args[2])) },
 			after: func(w *world) {
 				if n := w.rings[0].Published(); n > 0 {
-					w.say("no receiver is left, and %d messages are", n)
+					w.addProblem("no receiver is left, and %d messages are", n)
 				}
 			},
 		},
@@ -459,11 +459,11 @@ func init() {
 			drops: 1,
 			setup: rings(4), prep: opens(1),
 			ready: func(w *world) {
-				w.do(func() {
+				w.startJob(func() {
 					for i := range 3 {
 						w.until(w.rings[0].Parked)
 						if err := w.put(w.rings[0], uint64(1000+i), 1, 5000, 0); err != nil {
-							w.say("put: %v", err)
+							w.addProblem("put: %v", err)
 						}
 					}
 				})
@@ -486,7 +486,7 @@ func init() {
 			setup: func(w *world) error { return errors.Join(rings(2)(w), fills(2, 1, 0)(w)) },
 			prep:  opens(1),
 			ready: func(w *world) {
-				w.do(func() {
+				w.startJob(func() {
 					for range 3 {
 						w.until(w.rings[0].Parked)
 						var m arena.Message
@@ -511,14 +511,14 @@ func init() {
 		"hear of a missed topic": {
 			drops: 1, only: "Lot.HandleBell", setup: rings(4), prep: opens(1),
 			ready: func(w *world) {
-				w.do(func() {
+				w.startJob(func() {
 					word.FillBells(true)
 					defer word.FillBells(false)
 					for i := range 3 {
 						w.until(w.rings[0].Parked)
 						time.Sleep(time.Millisecond) // then it does not nap any more
 						if err := w.put(w.rings[0], uint64(1000+i), 1, 5000, 0); err != nil {
-							w.say("put: %v", err)
+							w.addProblem("put: %v", err)
 						}
 					}
 				})
@@ -536,7 +536,7 @@ func init() {
 			prep:  opens(1), act: gets(1),
 			ready: func(w *world) {
 				w.maybe[1] = true
-				w.do(func() {
+				w.startJob(func() {
 					w.rings[0].Put(background, body(1, 0, 0), nil, true)
 				})
 				time.Sleep(time.Millisecond)
@@ -558,12 +558,12 @@ func init() {
 			contend: func(w *world) {
 				h := w.held[len(w.held)-1]
 				w.maybe[2] = true
-				w.do(func() {
+				w.startJob(func() {
 					if err := w.rings[1].TryPut(body(2, 0, 0), nil, false); err != nil {
-						w.say("put: %v", err)
+						w.addProblem("put: %v", err)
 					}
 					if err := w.rings[1].TryPut(nil, []arena.Handle{h}, false); err != nil {
-						w.say("put: %v", err)
+						w.addProblem("put: %v", err)
 					}
 				})
 				w.briefly(func() bool { return w.d.Waiting(h) || w.rings[1].Published() == 2 })
@@ -579,7 +579,7 @@ func init() {
 			ready: func(w *world) {
 				h := w.held[len(w.held)-1]
 				c := w.holder
-				w.do(func() { w.until(func() bool { return w.d.Waiting(h) }); c.tell() })
+				w.startJob(func() { w.until(func() bool { return w.d.Waiting(h) }); c.tell() })
 			},
 			act: putShared,
 		},
@@ -595,7 +595,7 @@ func init() {
 			prep: opens(2),
 			ready: func(w *world) {
 				h, c := w.held[len(w.held)-1], w.holder
-				w.do(func() {
+				w.startJob(func() {
 					w.until(func() bool { return w.d.Waiting(h) })
 					if !w.over.Load() { // otherwise the reaper must find it where it is
 						c.tell()
@@ -641,7 +641,7 @@ func init() {
 			},
 			ready: func(w *world) {
 				c := w.holder
-				w.do(func() { w.until(func() bool { return w.d.Waiting(arena.Handle(1)) }); c.tell() })
+				w.startJob(func() { w.until(func() bool { return w.d.Waiting(arena.Handle(1)) }); c.tell() })
 			},
 			act: alloc(30 << 10),
 		},
@@ -688,7 +688,7 @@ func (w *world) letGo() {
 		r.Close()
 	}
 	if err := release(w.d, w.held...); err != nil {
-		w.say("release: %v", err)
+		w.addProblem("release: %v", err)
 	}
 	w.held, w.rings = nil, nil
 }
@@ -762,7 +762,7 @@ func putForNobody(put func(*victim) error, function, operation string) *scenario
 		},
 		after: func(w *world) {
 			if n := w.rings[0].Published(); n > 0 && w.held[2] == 0 { // it stopped before it died
-				w.say("no receiver is left, and %d messages are", n)
+				w.addProblem("no receiver is left, and %d messages are", n)
 			}
 		},
 	}
@@ -797,7 +797,7 @@ func putShared(v *victim) error {
 
 // parksInGet has the survivor wait for one message.
 func parksInGet(w *world) {
-	w.do(func() {
+	w.startJob(func() {
 		var m arena.Message
 		if err := w.rings[0].Get(background, &m); err == nil {
 			w.take(&m)

@@ -54,7 +54,7 @@ func (w *world) beside(c *child) {
 	for end := time.Now().Add(limit()); !w.stopped; time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {
 			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
-			w.say("the victim does not stop: %s", stat)
+			w.addProblem("the victim does not stop: %s", stat)
 			break
 		}
 		w.stopped = sys.Stopped(c.cmd.Process.Pid)
@@ -117,10 +117,10 @@ func (w *world) try(what string, f func(context.Context) error) {
 			}
 		}
 		if err != nil {
-			w.say("beside a stopped process, %s: %v", what, err)
+			w.addProblem("beside a stopped process, %s: %v", what, err)
 		}
 	case <-time.After(limit()):
-		w.say("beside a stopped process, %s is stuck", what)
+		w.addProblem("beside a stopped process, %s is stuck", what)
 		<-done
 	}
 }

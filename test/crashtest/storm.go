@@ -140,12 +140,12 @@ func (s *storm) spawn() (*stormer, error) {
 		return nil, err
 	}
 	w := &stormer{child: c, said: make(chan struct{})}
-	go func() { defer close(w.said); s.listen(w, up) }()
+	go func() { defer close(w.said); s.readRecords(w, up) }()
 	return w, nil
 }
 
-// listen enters a worker's records into the ledger until it is dead.
-func (s *storm) listen(w *stormer, up *os.File) {
+// readRecords enters a worker's records into the ledger until it is dead.
+func (s *storm) readRecords(w *stormer, up *os.File) {
 	defer up.Close()
 	r := bufio.NewReaderSize(up, 64<<10)
 	reading := 0
@@ -248,7 +248,7 @@ func (s *storm) kill(w *stormer) {
 	begun := w.work.Load() > 0
 	w.cmd.Process.Kill()
 	<-w.said
-	died := w.end()
+	died := w.waitKilled()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deaths = append(s.deaths, death{w.cmd.Process.Pid, time.Now()})
@@ -276,7 +276,7 @@ func (s *storm) judge(kills int, took time.Duration) error {
 	for _, r := range s.rings {
 		var m arena.Message
 		for r.TryGet(&m) == nil {
-			id, err := verify(s.d, &m)
+			id, err := verifyMessage(s.d, &m)
 			if err != nil {
 				s.violate = append(s.violate, err.Error())
 			}

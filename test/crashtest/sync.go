@@ -87,7 +87,7 @@ func locksAgain(i int) func(*world) {
 			err = m.MarkConsistent()
 		}
 		if err := errors.Join(err, m.Unlock(), m.TryLock(), m.Unlock()); err != nil {
-			w.say("the lock: %v", err)
+			w.addProblem("the lock: %v", err)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func writes(w *world) {
 		err = m.MarkConsistent()
 	}
 	if err := errors.Join(err, m.Unlock(), m.TryRLock(), m.RUnlock()); err != nil {
-		w.say("the lock: %v", err)
+		w.addProblem("the lock: %v", err)
 	}
 }
 
@@ -115,18 +115,18 @@ func permits(w *world) {
 	}
 	for range 2 {
 		if err := m.TryAcquire(); err != nil {
-			w.say("a permit is lost: %v", err)
+			w.addProblem("a permit is lost: %v", err)
 		}
 	}
 	if err := m.TryAcquire(); !errors.Is(err, arena.ErrLocked) {
-		w.say("there are more permits than two: %v", err)
+		w.addProblem("there are more permits than two: %v", err)
 	}
 }
 
 // counted checks that all permits are available without a release.
 func counted(w *world) {
 	if n, err := (arena.Semaphore{Sync: w.syncs[0]}).Permits(); n != 2 || err != nil {
-		w.say("%d permits, %v", n, err)
+		w.addProblem("%d permits, %v", n, err)
 	}
 	permits(w)
 }
@@ -141,7 +141,7 @@ func meets(w *world) {
 	go func() { _, err := b.Wait(ctx, nil); other <- err }()
 	_, err := b.Wait(ctx, nil)
 	if err := errors.Join(err, <-other); err != nil {
-		w.say("the barrier: %v", err)
+		w.addProblem("the barrier: %v", err)
 	}
 }
 
@@ -155,7 +155,7 @@ func wakesAll(w *world) { arena.Cond{Sync: w.syncs[0]}.Notify(1 << 20) }
 func waits(w *world) {
 	c, m := arena.Cond{Sync: w.syncs[0]}, arena.Mutex{Sync: w.syncs[1]}
 	begun := make(chan struct{})
-	w.do(func() {
+	w.startJob(func() {
 		err := m.Lock(background)
 		close(begun)
 		if err == nil || errors.Is(err, arena.ErrOwnerDied) {
@@ -165,7 +165,7 @@ func waits(w *world) {
 			err = m.MarkConsistent()
 		}
 		if err := errors.Join(err, m.Unlock()); err != nil {
-			w.say("wait: %v", err)
+			w.addProblem("wait: %v", err)
 		}
 	})
 	<-begun
@@ -181,12 +181,12 @@ func naps(w *world) {
 	for !w.over.Load() {
 		s, err := w.d.OpenSync(w.syncs[0].Handle(), arena.FormEvent)
 		if err != nil {
-			w.say("open an event: %v", err)
+			w.addProblem("open an event: %v", err)
 			return
 		}
 		ctx, cancel := context.WithTimeout(background, napsFor)
 		if err := (arena.Event{Sync: s}).Wait(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			w.say("wait: %v", err)
+			w.addProblem("wait: %v", err)
 		}
 		cancel()
 		s.Close()
@@ -249,7 +249,7 @@ var syncScenarios = map[string]*scenario{
 				err = errors.Join(m.Unlock(), m.TryLock())
 			}
 			if !errors.Is(err, arena.ErrNotRecoverable) {
-				w.say("the lock: %v", err)
+				w.addProblem("the lock: %v", err)
 			}
 		},
 	},
@@ -258,7 +258,7 @@ var syncScenarios = map[string]*scenario{
 		ready: func(w *world) {
 			m := arena.Mutex{Sync: w.syncs[0]}
 			m.TryLock()
-			w.do(func() { w.until(m.Parked); m.Unlock() })
+			w.startJob(func() { w.until(m.Parked); m.Unlock() })
 		},
 		act: func(v *victim) error {
 			m := v.mutex(0)
@@ -271,7 +271,7 @@ var syncScenarios = map[string]*scenario{
 		prep: func(v *victim) error {
 			return errors.Join(opensSyncs(arena.FormMutex)(v), v.mutex(0).TryLock())
 		},
-		ready: func(w *world) { w.do(func() { locksAgain(0)(w) }); time.Sleep(time.Millisecond) },
+		ready: func(w *world) { w.startJob(func() { locksAgain(0)(w) }); time.Sleep(time.Millisecond) },
 		act:   func(v *victim) error { return v.mutex(0).Unlock() },
 	},
 	"sync recursive": {
@@ -340,12 +340,12 @@ var syncScenarios = map[string]*scenario{
 		ready: func(w *world) {
 			m := arena.Semaphore{Sync: w.syncs[0]}
 			m.TryAcquire()
-			w.do(func() {
+			w.startJob(func() {
 				if err := errors.Join(m.Acquire(background), m.Release()); err != nil {
-					w.say("acquire: %v", err)
+					w.addProblem("acquire: %v", err)
 				}
 			})
-			w.do(func() { w.until(m.Parked); m.Release() })
+			w.startJob(func() { w.until(m.Parked); m.Release() })
 		},
 		act: func(v *victim) error {
 			return errors.Join(v.semaphore(0).Acquire(background), v.semaphore(0).Release())
@@ -353,7 +353,7 @@ var syncScenarios = map[string]*scenario{
 		after: func(w *world) {
 			w.wait()
 			if n, err := (arena.Semaphore{Sync: w.syncs[0]}).Permits(); n != 1 || err != nil {
-				w.say("%d permits of one, %v", n, err)
+				w.addProblem("%d permits of one, %v", n, err)
 			}
 		},
 	},
@@ -371,9 +371,9 @@ var syncScenarios = map[string]*scenario{
 	"sync signal": {
 		setup: syncs(aSignal), prep: opensSyncs(arena.FormSemaphore),
 		ready: func(w *world) {
-			w.do(func() {
+			w.startJob(func() {
 				if err := (arena.Semaphore{Sync: w.syncs[0]}).Acquire(background); err != nil {
-					w.say("acquire: %v", err)
+					w.addProblem("acquire: %v", err)
 				}
 			})
 			time.Sleep(time.Millisecond)
@@ -384,9 +384,9 @@ var syncScenarios = map[string]*scenario{
 	"sync event": {
 		setup: syncs(anEvent), prep: opensSyncs(arena.FormEvent),
 		ready: func(w *world) {
-			w.do(func() {
+			w.startJob(func() {
 				if err := (arena.Event{Sync: w.syncs[0]}).Wait(background); err != nil {
-					w.say("wait: %v", err)
+					w.addProblem("wait: %v", err)
 				}
 			})
 		},
@@ -400,7 +400,7 @@ var syncScenarios = map[string]*scenario{
 	},
 	"sync event rouses": { // the bench naps repeatedly
 		setup: syncs(anEvent), prep: opensSyncs(arena.FormEvent),
-		ready: func(w *world) { w.do(func() { naps(w) }) },
+		ready: func(w *world) { w.startJob(func() { naps(w) }) },
 		act: func(v *victim) error {
 			e := v.event()
 			for range 3 {
@@ -414,7 +414,7 @@ var syncScenarios = map[string]*scenario{
 	"sync event naps": {
 		setup: syncs(anEvent), prep: opensSyncs(arena.FormEvent),
 		ready: func(w *world) {
-			w.do(func() { w.until(w.syncs[0].Parked); arena.Event{Sync: w.syncs[0]}.Set() })
+			w.startJob(func() { w.until(w.syncs[0].Parked); arena.Event{Sync: w.syncs[0]}.Set() })
 		},
 		act:   func(v *victim) error { return v.event().Wait(background) },
 		after: func(w *world) { arena.Event{Sync: w.syncs[0]}.Set() },
@@ -423,7 +423,7 @@ var syncScenarios = map[string]*scenario{
 		setup: syncs(aCond, aMutex), prep: opensSyncs(arena.FormCond, arena.FormMutex),
 		ready: func(w *world) {
 			c := arena.Cond{Sync: w.syncs[0]}
-			w.do(func() { w.until(func() bool { return c.Parked() && c.Notify(1) == 1 }) })
+			w.startJob(func() { w.until(func() bool { return c.Parked() && c.Notify(1) == 1 }) })
 		},
 		act: func(v *victim) error {
 			m := v.mutex(1)
@@ -448,7 +448,7 @@ var syncScenarios = map[string]*scenario{
 		act:  func(v *victim) error { v.cond().Notify(1); return nil },
 		after: func(w *world) {
 			if n := (arena.Cond{Sync: w.syncs[0]}).Notify(1); n != 0 {
-				w.say("%d dead were notified", n)
+				w.addProblem("%d dead were notified", n)
 			}
 			locksAgain(1)(w)
 		},
@@ -456,7 +456,7 @@ var syncScenarios = map[string]*scenario{
 	"sync barrier": {
 		setup: syncs(aBarrier), prep: opensSyncs(arena.FormBarrier),
 		ready: func(w *world) {
-			w.do(func() {
+			w.startJob(func() {
 				b := arena.Barrier{Sync: w.syncs[0]}
 				for err := error(nil); err == nil; {
 					_, err = b.Wait(background, nil)
@@ -497,11 +497,11 @@ var syncScenarios = map[string]*scenario{
 		prep:  opensSyncs(arena.FormBarrier, arena.FormEvent),
 		ready: func(w *world) {
 			b, said := arena.Barrier{Sync: w.syncs[0]}, arena.Event{Sync: w.syncs[1]}
-			w.do(func() {
+			w.startJob(func() {
 				err := b.Watch(background, func() bool { return b.Broken() })
 				if err := errors.Join(err, b.Watch(background,
 					func() bool { return said.IsSet() || b.Lost() > 0 })); err != nil {
-					w.say("watch: %v", err)
+					w.addProblem("watch: %v", err)
 				}
 			})
 		},
@@ -517,7 +517,7 @@ var syncScenarios = map[string]*scenario{
 		setup: syncs(aBarrier),
 		prep:  opensSyncs(arena.FormBarrier),
 		ready: func(w *world) {
-			w.do(func() {
+			w.startJob(func() {
 				for !w.over.Load() {
 					arena.Barrier{Sync: w.syncs[0]}.Abort()
 					time.Sleep(time.Millisecond)
@@ -547,7 +547,7 @@ var syncScenarios = map[string]*scenario{
 		ready: func(w *world) {
 			before := w.d.Stats().Reaped
 			if err := w.leaveDead("sync barrier alone", "Barrier.Wait", "CAS", "after"); err != nil {
-				w.say("ready: %v", err)
+				w.addProblem("ready: %v", err)
 			}
 			w.briefly(func() bool { w.d.Reap(); return w.d.Stats().Reaped > before })
 		},
@@ -561,7 +561,7 @@ var syncScenarios = map[string]*scenario{
 		act: func(v *victim) error { return opensSyncs(arena.FormBarrier)(v) },
 		after: func(w *world) {
 			if !(arena.Barrier{Sync: w.syncs[0]}).Broken() {
-				w.say("a death was forgotten")
+				w.addProblem("a death was forgotten")
 			}
 			meets(w)
 		},
@@ -571,9 +571,9 @@ var syncScenarios = map[string]*scenario{
 		prep:  opensSyncs(arena.FormBarrier),
 		ready: func(w *world) {
 			b := arena.Barrier{Sync: w.syncs[0]}
-			w.do(func() {
+			w.startJob(func() {
 				if _, err := b.Wait(background, nil); !errors.Is(err, arena.ErrBroken) {
-					w.say("a newborn died and a wait returns %v", err)
+					w.addProblem("a newborn died and a wait returns %v", err)
 				}
 			})
 		},

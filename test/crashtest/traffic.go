@@ -44,8 +44,8 @@ func fill(d *arena.Domain, h arena.Handle, id uint64, k int) error {
 
 func mark(id uint64, k int) uint64 { return (id + uint64(k)<<48) * 0x9e3779b97f4a7c15 }
 
-// verify returns the ID of a received message, or an error if it is corrupt.
-func verify(d *arena.Domain, m *arena.Message) (uint64, error) {
+// verifyMessage returns the ID of a received message, or an error if it is corrupt.
+func verifyMessage(d *arena.Domain, m *arena.Message) (uint64, error) {
 	b := m.Body
 	if len(b) < bodyHead {
 		return 0, fmt.Errorf("corrupt message: body of %d bytes", len(b))

@@ -25,7 +25,9 @@ type victim struct {
 	ends  sync.Mutex // held while it is stopped, and from its end on
 }
 
-// victimMain runs the child. Files 3 and 4 must be the domain, and 5 and 6 the pipes.
+// victimMain runs the child. arg must be a [spec] in JSON, files 3 and 4 the domain, and 5 and 6
+// the pipes. It returns an error if it cannot join the domain, and otherwise ends by killing its
+// process.
 func victimMain(arg string) error {
 	v := &victim{mouth: mouth{os.NewFile(5, "up"), os.NewFile(6, "down")}}
 	if err := json.Unmarshal([]byte(arg), &v.spec); err != nil {
@@ -154,7 +156,7 @@ func (v *victim) get(r *arena.Ring, m *arena.Message) (uint64, error) {
 	if len(m.Body) == 0 && len(m.Blocks) > 0 {
 		return 0, nil // carries only a block
 	}
-	id, err := verify(v.d, m)
+	id, err := verifyMessage(v.d, m)
 	if err == nil {
 		v.say("G %d", id)
 	}

@@ -140,7 +140,7 @@ func (w *worker) get(r *arena.Ring) error {
 		w.say(saysNone, 0)
 		return w.full(err, nil)
 	}
-	id, err := verify(w.d, &m)
+	id, err := verifyMessage(w.d, &m)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (w *worker) getBatch(r *arena.Ring) error {
 	w.say(saysTake, uint64(most))
 	n, err := r.TryGetBatch(&b, most)
 	for i := range n {
-		id, e := verify(w.d, &arena.Message{Body: b.At(i)})
+		id, e := verifyMessage(w.d, &arena.Message{Body: b.At(i)})
 		if err = errors.Join(err, e); e == nil {
 			w.say(saysGot, id)
 		}
@@ -259,8 +259,9 @@ func (w *worker) ring() error {
 	return errors.Join(err, release(w.d, inner.Handle(), e))
 }
 
-// finished waits until the ring reports that its last sender is gone. That may take a moment: a
-// reaper that was examining the token finalizes it, and it may be stopped.
+// finished waits until a get into m reports that the ring's last sender is gone, and returns an
+// error if the get has another result. That may take a moment: a reaper that was examining the
+// token finalizes it, and it may be stopped.
 func finished(r *arena.Ring, m *arena.Message) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -227,13 +227,13 @@ func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 		dy := d.see(in[1]).To(tensor.Float64)
 		to.CopyFrom(tensor.Sub(dy, tensor.Keep(tensor.Sum, tensor.Mul(x, dy), -1)).MulInPlace(x))
 	case device.RowNorm:
-		y, _ := standard(x, o.Factor)
+		y, _ := normalizeRows(x, o.Factor)
 		if len(in) > 1 {
 			y.MulInPlace(d.see(in[1]).To(tensor.Float64)).AddInPlace(d.see(in[2]).To(tensor.Float64))
 		}
 		to.CopyFrom(y)
 	case device.RowNormGradient:
-		y, scale := standard(x, o.Factor)
+		y, scale := normalizeRows(x, o.Factor)
 		dy := d.see(in[1]).To(tensor.Float64)
 		if len(in) > 2 {
 			dy = tensor.Mul(dy, d.see(in[2]).To(tensor.Float64))
@@ -249,8 +249,8 @@ func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 	return nil
 }
 
-// standard returns rows normalized to mean 0 and variance 1, and the scale factors.
-func standard(x *tensor.Tensor, eps float64) (y, scale *tensor.Tensor) {
+// normalizeRows returns rows normalized to mean 0 and variance 1, and the scale factors.
+func normalizeRows(x *tensor.Tensor, eps float64) (y, scale *tensor.Tensor) {
 	off := tensor.Sub(x, tensor.Keep(tensor.Mean, x, -1))
 	scale = tensor.Keep(tensor.Mean, tensor.Mul(off, off), -1).AddScalarInPlace(eps).PowInPlace(-0.5)
 	return tensor.Mul(off, scale), scale

@@ -11,12 +11,12 @@ import (
 )
 
 type (
-	one = func(a *tensor.Tensor) *tensor.Tensor
-	two = func(a, b *tensor.Tensor) *tensor.Tensor
+	unaryFunc  = func(a *tensor.Tensor) *tensor.Tensor
+	binaryFunc = func(a, b *tensor.Tensor) *tensor.Tensor
 )
 
 // singles and pairs are elementwise operations that are not in the table of package device.
-var singles = map[string]one{
+var singles = map[string]unaryFunc{
 	"Not": tensor.Not, "Clone": (*tensor.Tensor).Clone,
 	"Clamp":                      func(a *tensor.Tensor) *tensor.Tensor { return tensor.Clamp(a, -1, 2) },
 	"Pow":                        func(a *tensor.Tensor) *tensor.Tensor { return tensor.Pow(a, 3) },
@@ -24,7 +24,7 @@ var singles = map[string]one{
 	"with a number on the left":  func(a *tensor.Tensor) *tensor.Tensor { return tensor.Div(a.Number(2), a) },
 }
 
-var pairs = map[string]two{
+var pairs = map[string]binaryFunc{
 	"And": tensor.And, "Or": tensor.Or, "Xor": tensor.Xor,
 	"Where":       func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.Where(tensor.Lt(a, b), a, b) },
 	"Remainder":   func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.Remainder(a, notZero(b)) },
@@ -120,7 +120,7 @@ func conversions(t *testing.T, dev tensor.Device) {
 }
 
 func inPlace(t *testing.T, dev tensor.Device) {
-	for name, f := range map[string]two{
+	for name, f := range map[string]binaryFunc{
 		"Add": (*tensor.Tensor).AddInPlace, "Sub": (*tensor.Tensor).SubInPlace, "Mul": (*tensor.Tensor).MulInPlace,
 		"Div":      (*tensor.Tensor).DivInPlace,
 		"CopyFrom": (*tensor.Tensor).CopyFrom, "AddAtomic": (*tensor.Tensor).AddAtomic,

@@ -95,8 +95,8 @@ func optimizers(t *testing.T, dev tensor.Device) {
 						const size = 1007
 						params, grads := tensor.RandN(dt, g, size+skip).Narrow(0, skip, size),
 							tensor.RandN(dt, g, size, 3)
-						want := descent(t, New("reference"), s, params, grads)
-						for i, got := range descent(t, dev, s, params, grads) {
+						want := stepDescent(t, New("reference"), s, params, grads)
+						for i, got := range stepDescent(t, dev, s, params, grads) {
 							Same(t, got, near(t, want[i]),
 								map[tensor.DType]float64{tensor.Float32: 1e-5, tensor.Float64: 1e-13}[dt])
 						}
@@ -112,9 +112,9 @@ func optimizers(t *testing.T, dev tensor.Device) {
 	}
 }
 
-// descent performs a step for each column of gradients and returns the parameters and the state on
-// dev.
-func descent(t *testing.T, dev tensor.Device, s device.Descent, params, grads *tensor.Tensor) []*tensor.Tensor {
+// stepDescent performs a step for each column of gradients and returns the parameters and the state
+// on dev.
+func stepDescent(t *testing.T, dev tensor.Device, s device.Descent, params, grads *tensor.Tensor) []*tensor.Tensor {
 	t.Helper()
 	all := []*tensor.Tensor{On(t, dev, params)}
 	var state []operand

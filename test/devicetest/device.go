@@ -21,7 +21,7 @@ type Device struct {
 	fail   atomic.Pointer[error]
 }
 
-// New returns a device with a name such as test:0.
+// New returns a device with a name such as test:0. The device need not be registered or closed.
 func New(name string) *Device { return &Device{name: name} }
 
 // String returns the name.

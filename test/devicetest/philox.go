@@ -59,7 +59,7 @@ func Narrow(s device.Sequence, place uint64) float64 {
 }
 
 // kept returns the element of a RandomBernoulli or RandomKept sequence for a uniform number between
-// 0 and 1.
+// 0 and 1: 0 if the number is at least s.A, and otherwise 1 or, for RandomKept, s.B.
 func kept(s device.Sequence, drawn float64) float64 {
 	switch {
 	case drawn >= s.A:
@@ -77,7 +77,8 @@ func Integer(s device.Sequence, place uint64) int64 {
 	return s.From + int64(hi)
 }
 
-// numberOf returns Number or Narrow, depending on the dtype.
+// numberOf returns [Narrow] for random sequences of floats of less than 8 bytes, and otherwise
+// [Number].
 func numberOf(kind device.SequenceKind, dt tensor.DType) func(s device.Sequence, place uint64) float64 {
 	narrow := []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32}
 	if kind != device.Arithmetic && slices.Contains(narrow, dt) {

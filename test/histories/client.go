@@ -94,7 +94,8 @@ func outcomeOf(err error) (outcome, error) {
 	return 0, err
 }
 
-// do records an operation without a value.
+// do records an operation without a value. It returns an error if f's error corresponds to no
+// outcome, or if the recorder fails.
 func (c *client) do(name opName, f func() error) (outcome, error) {
 	var end outcome
 	err := c.recorder.do(op{Client: c.number, Name: name}, func() (r result, err error) {
@@ -240,7 +241,8 @@ func (c *client) mutex(ctx context.Context, i int) error {
 	return c.lock(m, lock)
 }
 
-// lock locks m by f, and marks it consistent if its owner has died.
+// lock locks m by f, and marks it consistent if its owner has died. It sets c.locked if f succeeds.
+// A refusal or the end of a deadline is recorded as an outcome and is not an error.
 func (c *client) lock(m *ipc.Mutex, f func() error) error {
 	end, err := c.do(opLock, f)
 	c.locked = end == done || end == ownerDied

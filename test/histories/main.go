@@ -22,9 +22,9 @@ import (
 	"github.com/shoal-mp/shoal"
 )
 
-func main() { shoal.Main(run) }
+func main() { shoal.Main(runSessions) }
 
-func run(ctx context.Context) error {
+func runSessions(ctx context.Context) error {
 	only := flag.String("object", "", "check histories of this kind of object only: "+strings.Join(kindNames(), ", "))
 	sessions := flag.Int("sessions", 4, "groups of processes to start for each kind of object")
 	processes := flag.Int("processes", 4, "processes in a group")

@@ -104,8 +104,8 @@ func fill[T any](all *[]T, newObject func() (T, error)) error {
 	return nil
 }
 
-// close closes the objects.
-func (j *job) close() (err error) {
+// closeObjects closes the objects.
+func (j *job) closeObjects() (err error) {
 	err = errors.Join(closeAll(j.Queues), closeAll(j.Latests), closeAll(j.Dicts))
 	return errors.Join(err, closeAll(j.Mutexes), closeAll(j.Semaphores))
 }
@@ -151,7 +151,7 @@ func (s session) run(ctx context.Context) (c counts, err error) {
 	if err := s.kind.fill(ctx, &j, m); err != nil {
 		return c, err
 	}
-	defer func() { err = errors.Join(err, j.close()) }()
+	defer func() { err = errors.Join(err, j.closeObjects()) }()
 
 	g := shoal.NewGroup(ctx, shoal.Options{})
 	random := rand.New(rand.NewPCG(s.seed, 1))

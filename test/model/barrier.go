@@ -322,7 +322,8 @@ func (c Barrier) pass(s *barState, p *barUser) {
 	p.ended, p.seen = false, barWord{}
 }
 
-// reset clears the members that are gone and starts a new turn.
+// reset performs a step of a reset: it clears one member if it is gone, or starts a new turn after
+// the last member.
 func (c Barrier) reset(s *barState, p *barUser) {
 	if p.pc == brForget {
 		if s.gone(int(p.at)) {

@@ -209,7 +209,8 @@ func (c Board) order(board, data uint8) []uint8 {
 	return []uint8{board - 1, data}
 }
 
-// bind performs a step that is common to all operations, or a step of a bind.
+// bind performs a step that is common to all operations, or a step of a bind. It returns false if
+// the step is not enabled.
 func (c Board) bind(s *boardState, i int) bool {
 	p, me := &s.p[i], uint8(1)<<i
 	op := c.Programs[i][p.op]

@@ -197,7 +197,8 @@ func (c Cond) step(s *condState, i int) bool {
 	return true
 }
 
-// wake ends a wait because its ticket was served or because of a death.
+// wake ends a wait because its ticket was served or because of a death. It returns false if neither
+// has happened, so that no step is enabled.
 func (c Cond) wake(s *condState, p *condUser) bool {
 	served := p.served > p.ticket
 	bereft := s.bereft() && c.Bug != CondDeaf

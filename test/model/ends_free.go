@@ -181,8 +181,9 @@ func (c Ends) get(s *endState, i int, f *frame) bool {
 	return true
 }
 
-// wait waits until an xo is cleared. A worker only waits. A reaper, which waits in a finaliser of
-// step 7, makes a nested pass if a participant has died since.
+// wait is the step of a participant that waits until the stamp of a block, xo in docs/memory.md, is
+// cleared. It returns false, because the step is not enabled. But a reaper, which waits in a
+// finaliser of step 7 of a recovery, makes a nested pass if a participant has died since.
 func (c Ends) wait(s *endState, i int) bool {
 	if i < workers || c.Bug == NoNestedPass || s.unreaped() == s.r.pub && !s.woken() {
 		return false

@@ -118,7 +118,8 @@ func (c Nap) Model() Model[napState] {
 		Check: func(*napState) error { return nil }, Done: c.done}
 }
 
-// begin starts the participant with the napper.
+// begin starts the process with the napper, the goroutine that sleeps until a queue has a message,
+// and with the three goroutines beside it.
 func (s *napState) begin() {
 	s.process, s.ended = alive, false
 	s.a[napper], s.a[parker], s.a[answerer], s.a[alarmer] = napActor{pc: nTry}, napActor{pc: nTry},

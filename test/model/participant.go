@@ -53,7 +53,8 @@ func (n *toll) kill(p *process, most int) bool {
 	return true
 }
 
-// rejoin puts a new participant into a free seat if the limit permits it.
+// rejoin puts a new participant into a free seat if the limit permits it, and reports whether it
+// did.
 func (n *toll) rejoin(p *participant, most int) bool {
 	if p.life != reaped || int(*n) >= most {
 		return false

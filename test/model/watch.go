@@ -199,7 +199,7 @@ func (c Watch) watch(s *watchState, i int) bool {
 	return true
 }
 
-// leave performs a step of a participant that leaves.
+// leave performs a step of a participant that leaves. It returns false if no step is left.
 func (c Watch) leave(s *watchState, l *leaver, bit uint8) bool {
 	switch l.pc {
 	case lvSay:

@@ -38,7 +38,8 @@ func (d *drawing) box(x, y, w, h int, fill string) {
 	fmt.Fprintf(d, `<rect x="%d" y="%d" width="%d" height="%d" rx="6" fill="%s" stroke="#456"/>`+"\n", x, y, w, h, fill)
 }
 
-// terminal draws lines of text.
+// terminal returns a picture of a terminal with the line first, such as a prompt with a command,
+// above lines.
 func terminal(first string, lines []string) []byte {
 	const charWidth, line, edge = 9, 19, 16
 	lines = append([]string{first}, lines...)

@@ -32,7 +32,8 @@ var colours = map[string]string{"batch wait": "#d9a441", "wait": "#d9a441", "for
 	"backward": "#2f6296", "step": "#4d9f6f", "report": "#a06cb4", "load": "#c9d3dc", "fetch": "#7f9cb5",
 	"transform": "#b4708c", "use": "#e3e8ec", "deliver": "#8a8f99"}
 
-// steps draws several steps of each worker, similar to a zoomed view in Perfetto.
+// steps draws several steps of each worker, similar to a zoomed view in Perfetto. It returns an
+// error if the trace has fewer than two workers.
 func steps(l *timeline.Log) ([]byte, error) {
 	const left, right, row, head, edge = 170, 920, 24, 40, 16
 	const span = 25 * time.Millisecond
@@ -99,7 +100,8 @@ func steps(l *timeline.Log) ([]byte, error) {
 	return d.end(), nil
 }
 
-// drawTrace writes the picture for the how-to page.
+// drawTrace writes the picture for the how-to page, docs/howto/trace.svg below root. bin must be
+// the directory with the command shoal.
 func drawTrace(ctx context.Context, root, bin string) error {
 	picture, err := traced(ctx, bin)
 	if err != nil {

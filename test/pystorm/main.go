@@ -90,7 +90,8 @@ func record(ledger *os.File, kind byte, id, sequence int64) error {
 	return err
 }
 
-// produce puts values with growing sequence numbers, and stores each tenth as the latest value.
+// produce puts values with growing sequence numbers, and stores each tenth as the latest value. It
+// returns only on an error, such as the end of ctx.
 func produce(ctx context.Context, id int64, ledger *os.File, q *ipc.Queue[pickle.Value],
 	latest *ipc.Latest[pickle.Value]) error {
 	for sequence := int64(0); ; sequence++ {
@@ -111,7 +112,7 @@ func produce(ctx context.Context, id int64, ledger *os.File, q *ipc.Queue[pickle
 	}
 }
 
-// newValue returns the Python list [id, sequence, array].
+// newValue returns the Python list [id, sequence, array]. The caller must close it.
 func newValue(id, sequence int64) (pickle.Value, error) {
 	t, err := tensor.NewShared(tensor.Int64, elements)
 	if err != nil {
@@ -130,7 +131,8 @@ func newValue(id, sequence int64) (pickle.Value, error) {
 	return v, err
 }
 
-// consume gets values and checks them.
+// consume gets values and checks them, together with the latest value. It returns only on an error,
+// such as a wrong value or the end of ctx.
 func consume(ctx context.Context, ledger *os.File, q *ipc.Queue[pickle.Value],
 	latest *ipc.Latest[pickle.Value]) error {
 	for {

@@ -29,7 +29,8 @@ func (s *site) isPackage(dir string) bool {
 	return false
 }
 
-// public reports whether users may import the package in a directory.
+// public reports whether users may import the package in a directory. They may not import internal
+// packages, commands, examples, and packages in docs and scripts.
 func public(dir string) bool {
 	for _, first := range []string{"cmd", "examples", "docs", "scripts"} {
 		if dir == first || strings.HasPrefix(dir, first+"/") {

@@ -45,8 +45,8 @@ func EventuallyNoError(tb testing.TB, f func() error) {
 	}
 }
 
-// poll calls f until it returns nil. Otherwise it returns the last error, and for how long it has
-// polled.
+// poll calls f until it returns nil. After [Timeout], or shortly before the deadline of the test
+// binary, it returns the last error, and for how long it has polled.
 func poll(tb testing.TB, f func() error) (after time.Duration, err error) {
 	timeout := beforeDeadline(tb, Timeout)
 	begin := time.Now()

@@ -10,7 +10,8 @@ import (
 )
 
 // ParseDir parses the Go files of a directory, except tests, in the order of their names. It
-// ignores build constraints, so the files may belong to different systems.
+// ignores build constraints, so the files may belong to different systems. It ends the test if a
+// file cannot be parsed, or if there is none.
 func ParseDir(tb testing.TB, dir string) (files []*ast.File) {
 	tb.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))

@@ -55,7 +55,7 @@ var (
 		return errors.Join(forgive(w.Queue.TryPut(v)), v.T.Close())
 	})
 	mixesUp = faulty("mixes up", func(w *locker, ctx context.Context) error {
-		return w.hand(func(v numberedTensor) error {
+		return w.putNumbered(func(v numberedTensor) error {
 			v.T.Fill(1)
 			return w.Queue.TryPut(v)
 		})
@@ -158,8 +158,8 @@ var (
 	})
 )
 
-// A repeating book has one sample in the place of another.
-type repeating struct{ Book book }
+// A repeating data set has one sample in the place of another.
+type repeating struct{ Book indexDataset }
 
 func (r *repeating) Len() int { return r.Book.Len() }
 
@@ -205,8 +205,8 @@ func TestStorm_NoticesWhatGoesWrong(t *testing.T) {
 		{"pays half", func(s *storm) error { return clientStorm(s, paysHalf) }, twice, "a transaction sees"},
 		{"adds unseen", func(s *storm) error { return clientStorm(s, addsUnseen) }, lost, "additions, want"},
 		{"blames nobody", func(s *storm) error { return groupStorm(s, blamesNobody) }, lost, "0 of 2 ranks blame"},
-		{"repeats a sample", func(s *storm) error { return epochStorm(s, &repeating{book{samples, s.path}}) }, twice,
-			"sample 1 comes where 0"},
+		{"repeats a sample", func(s *storm) error { return epochStorm(s, &repeating{indexDataset{samples, s.path}}) },
+			twice, "sample 1 comes where 0"},
 		{"passes on twice", func(s *storm) error { return consumerStorm(s, passesTwice) }, twice,
 			"came twice from a device"},
 		{"stands still", func(s *storm) error { s.progress(); return nil }, hangs, "nobody gets on"},
@@ -215,7 +215,7 @@ func TestStorm_NoticesWhatGoesWrong(t *testing.T) {
 			"descriptors, and"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := kind{name: c.name, blow: c.blow}.begin(20, 1, 2*time.Second)
+			s, err := stormKind{name: c.name, blow: c.blow}.begin(20, 1, 2*time.Second)
 			if err != nil {
 				t.Fatal(err)
 			}

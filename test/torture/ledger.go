@@ -113,7 +113,8 @@ func closePen(path string) {
 // write appends an action of this process.
 func (p pen) write(what byte, id uint64) { p.enter(what, os.Getpid(), id) }
 
-// enter appends an action of another process.
+// enter appends an action of another process. It panics if it cannot write. what must be the kind
+// of an [entry].
 func (p pen) enter(what byte, pid int, id uint64) {
 	rec := [entrySize]byte{what}
 	binary.LittleEndian.PutUint32(rec[4:], uint32(pid))

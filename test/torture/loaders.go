@@ -13,19 +13,19 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A book is a data set with its indices as samples. Its readers record each read.
-type book struct {
+// An indexDataset is a data set with its indices as samples. Its readers record each read.
+type indexDataset struct {
 	N    int
 	Path string
 }
 
-func init() { codec.RegisterType[*book]("torture.book") }
+func init() { codec.RegisterType[*indexDataset]("torture.book") }
 
 // Len returns the number of samples.
-func (b *book) Len() int { return b.N }
+func (b *indexDataset) Len() int { return b.N }
 
 // Get returns a tensor filled with i.
-func (b *book) Get(_ context.Context, i int) (data.Sample, error) {
+func (b *indexDataset) Get(_ context.Context, i int) (data.Sample, error) {
 	p, err := openPen(b.Path)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (b *book) Get(_ context.Context, i int) (data.Sample, error) {
 
 // loaderStorm reads epochs while the worker processes of the loader are killed. Each epoch must
 // yield each sample once and in order.
-func loaderStorm(s *storm) error { return epochStorm(s, &book{samples, s.path}) }
+func loaderStorm(s *storm) error { return epochStorm(s, &indexDataset{samples, s.path}) }
 
 // samples is the number of samples in an epoch, and batch the batch size.
 const samples, batch = 120, 5

@@ -112,8 +112,10 @@ func forgive(err error, also ...error) error {
 	return err
 }
 
-// inside performs a critical section and first repairs the state if the previous holder died.
-// Numbers at and at+1 must be equal unless a holder died between the writes.
+// inside performs a critical section and then calls unlock. err must be the result of locking; if
+// locking failed, inside returns forgive(err). If the previous holder died, inside first repairs
+// the state and calls mark, which must mark the lock consistent. It returns an error if numbers at
+// and at+1 differ although no holder died. what identifies the lock in the ledger.
 func (w *locker) inside(err error, what uint64, at int, mark, unlock func() error) error {
 	died := errors.Is(err, ipc.ErrOwnerDied)
 	if err != nil && !died {
@@ -194,8 +196,8 @@ func (w *locker) number() uint64 {
 	return w.Number<<24 | w.seq
 }
 
-// hand creates a numbered tensor and passes it to put, which may fail.
-func (w *locker) hand(put func(numberedTensor) error) error {
+// putNumbered creates a numbered tensor and passes it to put, which may fail.
+func (w *locker) putNumbered(put func(numberedTensor) error) error {
 	v, err := newParcel(w.number(), 1+w.rand.IntN(500))
 	if err != nil {
 		return err
@@ -225,7 +227,7 @@ func (w *locker) take(get func() (numberedTensor, error)) error {
 func (w *locker) put(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
-	return w.hand(func(v numberedTensor) error { return w.Queue.Put(ctx, v) })
+	return w.putNumbered(func(v numberedTensor) error { return w.Queue.Put(ctx, v) })
 }
 
 func (w *locker) get(ctx context.Context) error {
@@ -238,7 +240,7 @@ func (w *locker) get(ctx context.Context) error {
 func (w *locker) send(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
-	return w.hand(func(v numberedTensor) error { return w.Pipe.Send(ctx, v) })
+	return w.putNumbered(func(v numberedTensor) error { return w.Pipe.Send(ctx, v) })
 }
 
 func (w *locker) receive(ctx context.Context) error {
@@ -353,7 +355,7 @@ func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
 	for what, most := range map[uint64]int{theMutex: 1, theWriter: 1, thePermits: permits} {
 		alone(s, all, what, most)
 	}
-	ctx, cancel := s.within()
+	ctx, cancel := s.timeoutContext()
 	defer cancel()
 	err = errors.Join(err, forgive(j.Mutex.Lock(ctx), ipc.ErrOwnerDied), forgive(j.RW.Lock(ctx), ipc.ErrOwnerDied))
 	for range permits {

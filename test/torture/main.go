@@ -98,7 +98,8 @@ func (t *torture) all(ctx context.Context, seed uint64) (failed error) {
 	return errors.Join(failed, ctx.Err())
 }
 
-// have runs a program that prints a tally as a line of JSON and adds it to the total.
+// have runs a program that prints a tally as a line of JSON and adds it to the total. It returns an
+// error if the program fails, or if the tally shows that nothing was done.
 func (t *torture) have(ctx context.Context, program string, args ...string) (failed error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = os.Stderr

@@ -202,7 +202,7 @@ func clientStorm(s *storm, work *shoal.Func[clientJob]) error {
 	}, server.PID())
 	stop()
 	err = <-audited
-	ctx, cancel := s.within()
+	ctx, cancel := s.timeoutContext()
 	defer cancel()
 	err = errors.Join(err, audit(ctx), forgive(j.Mutex.Lock(ctx), ipc.ErrOwnerDied))
 	all := s.book.all()

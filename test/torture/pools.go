@@ -143,7 +143,7 @@ func taskStorm(s *storm, work *pool.Func[poolTask, numberedTensor]) error {
 	close(over)
 	callers.Wait()
 	t.p.Finish()
-	ctx, cancel := s.within()
+	ctx, cancel := s.timeoutContext()
 	defer cancel()
 	err = t.p.Join(ctx)
 	if ctx.Err() != nil {

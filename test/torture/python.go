@@ -80,7 +80,7 @@ func pythonLife(s *storm, py torch.Python, number uint64) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.within()
+	ctx, cancel := s.timeoutContext()
 	defer cancel()
 	born := s.deaths > 0 && s.intn(4) == 0 // kill it during its start
 	after := time.Duration(s.intn(200)) * time.Millisecond

@@ -112,7 +112,7 @@ func rankRound(s *storm, work *shoal.Func[rankJob], round uint64) error {
 	} else {
 		s.kill(ranks[victim])
 	}
-	ctx, cancel := s.within()
+	ctx, cancel := s.timeoutContext()
 	defer cancel()
 	for r, p := range ranks {
 		err := p.Wait(ctx)

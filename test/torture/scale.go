@@ -56,7 +56,8 @@ var crowdWork = shoal.Register("torture crowd", func(ctx context.Context, _ int,
 	return nil
 })
 
-// turnoverStorm kills and replaces as many processes as a domain has seats for.
+// turnoverStorm kills and replaces as many processes as a domain has seats for. It reports lost and
+// duplicate messages to s, and returns only the errors of its queue and its value.
 func turnoverStorm(s *storm) error {
 	q, err := ipc.NewQueue[uint64](1024)
 	if err != nil {

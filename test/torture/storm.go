@@ -21,15 +21,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A kind is a kind of storm.
-type kind struct {
+// A stormKind is a kind of storm.
+type stormKind struct {
 	name   string
 	deaths int  // default number of deaths
 	full   bool // run only once, if there is enough time
 	blow   func(*storm) error
 }
 
-var storms = []kind{
+var storms = []stormKind{
 	{"locks", 200, false, lockStorm},
 	{"pools", 150, false, poolStorm},
 	{"managers", 100, false, managerStorm},
@@ -50,7 +50,7 @@ func stormNames() (names []string) {
 
 // A storm kills and stops processes of a program at random and checks the state afterwards.
 type storm struct {
-	kind   kind
+	kind   stormKind
 	ctx    context.Context // done if the storm hangs
 	seed   uint64
 	dir    string
@@ -87,7 +87,7 @@ func blow(ctx context.Context, name string, deaths int, seed uint64) error {
 	return errors.Join(s.rage(ctx), s.report())
 }
 
-func (k kind) begin(deaths int, seed uint64, patience time.Duration) (*storm, error) {
+func (k stormKind) begin(deaths int, seed uint64, patience time.Duration) (*storm, error) {
 	dir, err := os.MkdirTemp("", "shoal-torture-")
 	return &storm{kind: k, seed: seed, dir: dir, path: filepath.Join(dir, "ledger"), deaths: deaths,
 		rand: rand.New(rand.NewPCG(seed, 0)), dead: make(map[int]bool), patience: patience}, err
@@ -183,12 +183,12 @@ func (s *storm) settle(atRest *int) {
 		*atRest = files
 	}
 	if err != nil || files > *atRest {
-		s.wrong(&s.seen.FDs, files-*atRest, "%d descriptors, and %d before, %v: %v", files, *atRest, err, openFiles())
+		s.wrong(&s.seen.FDs, files-*atRest, "%d descriptors, and %d before, %v: %v", files, *atRest, err, fdTargets())
 	}
 }
 
-// openFiles returns the link targets of this process's descriptors.
-func openFiles() (all []string) {
+// fdTargets returns the link targets of this process's descriptors.
+func fdTargets() (all []string) {
 	names, _ := filepath.Glob("/proc/self/fd/*")
 	for _, n := range names {
 		if to, err := os.Readlink(n); err == nil {
@@ -208,8 +208,8 @@ func (s *storm) eventually(f func() bool) bool {
 	return true
 }
 
-// within returns a context for events that must happen soon.
-func (s *storm) within() (context.Context, context.CancelFunc) {
+// timeoutContext returns a context for events that must happen soon.
+func (s *storm) timeoutContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.ctx, s.patience)
 }
 

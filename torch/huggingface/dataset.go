@@ -102,7 +102,8 @@ func open(r *value.Record) (data.DatasetCloser, error) {
 	return data.Structured(d), nil
 }
 
-// open reads the attributes: the format, the table, the columns and the indices.
+// open reads the attributes: the format, the table, the columns and the indices. The caller must
+// close d even if open fails.
 func (d *dataset) open(r *value.Record) error {
 	format, _ := r.Attr("_format_type")
 	switch format {

@@ -52,7 +52,8 @@ func (t *table) close() {
 }
 
 // tableOf converts a table of the library, and opens its files:
-// https://github.com/huggingface/datasets/blob/4.0.0/src/datasets/table.py.
+// https://github.com/huggingface/datasets/blob/4.0.0/src/datasets/table.py. The caller must close
+// the table.
 func tableOf(v any) (t *table, err error) {
 	r, _ := v.(*value.Record)
 	if r == nil {
@@ -234,7 +235,7 @@ func concatBlocks(r *value.Record) (_ *table, err error) {
 }
 
 // combineColumns combines the columns of several tables with equal numbers of rows, as add_column
-// does.
+// does. If it fails, it closes the tables.
 func combineColumns(v any) (_ *table, err error) {
 	parts, _ := v.([]any)
 	if len(parts) == 0 {

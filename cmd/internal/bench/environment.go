@@ -61,7 +61,7 @@ func (h *environment) describeRun(p *peer) string {
 	return b.String()
 }
 
-// processorModel returns the model name of the processor.
+// processorModel returns the model name of the processor, or GOARCH if /proc/cpuinfo lacks it.
 func processorModel() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(info)) {

@@ -12,8 +12,8 @@ var descriptor [128]byte
 
 const small = 64 // bytes of a block that is only passed on
 
-// leadHandle passes a block and a descriptor back and forth. The single reference moves with the
-// block.
+// leadHandle returns the total time of passing a block and [descriptor], in place of a tensor's
+// metadata, back and forth o.Rounds times. The single reference moves with the block.
 func leadHandle(s *side, o order) (time.Duration, error) {
 	h, err := s.d.Alloc(small)
 	if err != nil {
@@ -95,8 +95,8 @@ func (s *side) leadAsleep(o order, send, recv func() error) (time.Duration, erro
 	return d - waited, err
 }
 
-// followAsleep is the follower's side of asleep. Its pauses are included in the leader's time, so
-// it returns them as a negative duration.
+// followAsleep is the follower's side of [side.leadAsleep]. Its pauses are included in the leader's
+// time, so it returns them as a negative duration.
 func (s *side) followAsleep(o order, send, recv func() error) (time.Duration, error) {
 	if err := s.syncSides(); err != nil {
 		return 0, err

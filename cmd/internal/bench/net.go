@@ -31,7 +31,7 @@ func (n *digitNet) Forward(x *autograd.Var) *autograd.Var {
 	return autograd.LogSoftmax(n.FC2.Forward(n.Drop.Forward(x)), -1)
 }
 
-// newPerceptron returns a network of linear layers for the same images.
+// newPerceptron returns a network of linear layers for images of 28×28 pixels in 10 classes.
 func newPerceptron() *nn.Sequential {
 	g := tensor.NewGenerator(1)
 	return nn.NewSequential(nn.Flatten, nn.NewLinear(28*28, 512, g), nn.ReLU, nn.NewLinear(512, 512, g), nn.ReLU,

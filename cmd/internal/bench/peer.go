@@ -128,7 +128,7 @@ func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) 
 	return p, nil
 }
 
-// variants returns the names of the peer's implementations of an operation.
+// variants returns the names of the peer's implementations of an operation, or nil if it has none.
 func (p *peer) variants(op string) []string { return p.hello.Variants[op] }
 
 // name returns the name of a variant in results.

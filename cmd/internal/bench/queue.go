@@ -142,7 +142,8 @@ func (s *side) streamOneWay(do func() error) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// measureTensorLife measures the life cycle of a tensor in one process: create, put, get and close.
+// measureTensorLife returns the total time of o.Rounds life cycles of a tensor in one process:
+// create, put, get and close.
 func measureTensorLife(s *side, o order) (d time.Duration, err error) {
 	q, err := ipc.NewQueue[*tensor.Tensor](ringSlots)
 	if err != nil {
@@ -262,7 +263,8 @@ func leadSum(s *side, o order) (time.Duration, error) {
 	return d, err
 }
 
-// measureAccess measures an access to a tensor's shared memory in one process.
+// measureAccess returns the total time of o.Rounds calls of do with a tensor's shared memory in one
+// process. do must not keep p.
 func (s *side) measureAccess(o order, do func(p []byte)) (time.Duration, error) {
 	t, err := newTouchedTensor(o.Size)
 	if err != nil {

@@ -44,9 +44,10 @@ type reading struct {
 	domains []Domain
 }
 
-// Look is like the function [Look]. From the second call on, rates cover the time since the
-// previous call. Only one call in ten updates the number of runnable threads and the rate of
-// involuntary switches, which then covers the time since its previous update.
+// Look is like the function [Look]. Each call waits for span, but from the second call on, rates
+// cover the time since the previous call. Only one call in ten updates the number of runnable
+// threads and the rate of involuntary switches, which then covers the time since its previous
+// update.
 func (w *Watcher) Look(ctx context.Context, span time.Duration) (Census, error) {
 	if w.before == nil {
 		r, err := w.read(ctx)
@@ -92,7 +93,8 @@ func sleep(ctx context.Context, span time.Duration) error {
 	}
 }
 
-// read takes a snapshot of everything except threads.
+// read takes a reading: the CPU time of the machine, the process table and the domains. It does not
+// count runnable threads or context switches.
 func (w *Watcher) read(ctx context.Context) (r *reading, err error) {
 	r = &reading{at: time.Now()}
 	if r.machine, err = sys.MachineTime(); err != nil {

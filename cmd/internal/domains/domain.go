@@ -136,8 +136,9 @@ func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]D
 var errStopped = errors.New("is stopped")
 
 // observeDomain queries a domain. If the kernel reports that its process is stopped, the timeout is
-// 50 ms instead of five seconds. The query is sent nevertheless: if containers share a network
-// namespace, the process ID in the address may belong to another PID namespace.
+// 50 ms instead of five seconds, and an error wraps [errStopped]. The query is sent nevertheless:
+// if containers share a network namespace, the process ID in the address may belong to another PID
+// namespace.
 func observeDomain(ctx context.Context, address string, table map[int]sys.ProcessEntry) (observe.Observation, error) {
 	const soon = 50 * time.Millisecond // enough for a running process
 	pid := pidOfAddress(address)

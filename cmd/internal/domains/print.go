@@ -101,7 +101,7 @@ func (d Domain) Gauge(width int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
 }
 
-// nameList lists at most eight names.
+// nameList returns the names bound in the domain as text, at most eight of them.
 func (d Domain) nameList() string {
 	const room = 8
 	if len(d.Names) <= room {

@@ -19,7 +19,7 @@ type board interface {
 // the workers' numbers of samples.
 func newBoard(o *Options, totals []int) board {
 	if o.drawsBars() {
-		return newBars(o.Stderr, totals, o.Epochs)
+		return newProgressBars(o.Stderr, totals, o.Epochs)
 	}
 	return lines{o.log()}
 }
@@ -34,8 +34,8 @@ func (l lines) showReport(r report) {
 
 func (l lines) close() {}
 
-// bars shows a progress bar for each worker.
-type bars struct {
+// progressBars shows a progress bar for each worker.
+type progressBars struct {
 	all *mpb.Progress
 	of  []*bar
 }
@@ -45,8 +45,8 @@ type bar struct {
 	last atomic.Pointer[report] // read by the library's render goroutine
 }
 
-func newBars(w io.Writer, totals []int, epochs int) *bars {
-	b := &bars{all: mpb.New(mpb.WithOutput(w), mpb.WithWidth(80), mpb.WithAutoRefresh())}
+func newProgressBars(w io.Writer, totals []int, epochs int) *progressBars {
+	b := &progressBars{all: mpb.New(mpb.WithOutput(w), mpb.WithWidth(80), mpb.WithAutoRefresh())}
 	for rank, total := range totals {
 		one := new(bar)
 		one.Bar = b.all.AddBar(int64(total),
@@ -76,7 +76,7 @@ func (b *bar) tailText(epochs int) string {
 	return fmt.Sprintf("epoch %d/%d, loss %.4f", r.Epoch, epochs, r.Loss)
 }
 
-func (b *bars) showReport(r report) {
+func (b *progressBars) showReport(r report) {
 	if r.Rank < 0 || r.Rank >= len(b.of) {
 		return
 	}
@@ -85,7 +85,7 @@ func (b *bars) showReport(r report) {
 	one.SetCurrent(int64(r.Total))
 }
 
-func (b *bars) close() {
+func (b *progressBars) close() {
 	for _, one := range b.of {
 		one.Abort(false) // no-op for a completed bar
 	}

@@ -40,7 +40,7 @@ const (
 	epochsOfDigits = 1
 )
 
-// Options returns the options for [Run].
+// Options returns the options for [Run]. The flags must have been parsed.
 func (c *Command) Options() Options {
 	return Options{
 		Data: c.Data, Download: c.Download, Mirror: c.Mirror, Device: c.Device,

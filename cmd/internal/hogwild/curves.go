@@ -36,7 +36,7 @@ func openCurves(ctx context.Context) (c *curves, err error) {
 	return c, nil
 }
 
-// store publishes the means over the workers' latest reports.
+// store publishes the means over the workers' latest reports. It must not be called concurrently.
 func (c *curves) store(j *journal) error {
 	ctx := context.Background() // never blocks: this is the only writer
 	_, err1 := c.loss.Store(ctx, j.meanOf(func(r report) float64 { return r.Loss }))

@@ -27,8 +27,10 @@ const (
 	renderTest  = 2000
 )
 
-// openDigits reads the MNIST files or renders digits. The test set uses the complement of the seed,
-// so that it does not contain training images.
+// openDigits reads the MNIST files in the directory Data, or renders digits if Data is "". If
+// Download is set, it downloads missing files first. The rendered test set uses the complement of
+// the seed, so that it does not contain training images. The error wraps [ErrDownload] if a
+// download fails, and [data.ErrShape] if a file contains no images.
 func (o *Options) openDigits(ctx context.Context) (*digits, error) {
 	if o.Data == "" {
 		return &digits{"digits", datasets.Digits(renderTrain, o.Seed), datasets.Digits(renderTest, ^o.Seed)}, nil

@@ -14,7 +14,7 @@ var Check = (*Options).check
 func ShowLines(w io.Writer, reports ...Report) { showAll(lines{w}, reports) }
 
 func ShowBars(w io.Writer, totals []int, epochs int, reports ...Report) {
-	showAll(newBars(w, totals, epochs), reports)
+	showAll(newProgressBars(w, totals, epochs), reports)
 }
 
 func showAll(b board, reports []Report) {

@@ -163,18 +163,18 @@ func (r *run) runTraining(ctx context.Context) (failed error) {
 		trainer.Go(g, j)
 	}
 	reports.Sender().Close() // the queue ends with the last worker
-	heard := r.listen(reports.Receiver(), j.totalSamples(), seen)
+	heard := r.collectReports(reports.Receiver(), j.totalSamples(), seen)
 	failed = g.Wait()
 	r.result.storeReports(heard, time.Since(start))
 	r.result.BytesCopied = r.domain.Stats().Copied + r.deviceBytes() - r.result.BytesMovedIn
 	return failed
 }
 
-// listen shows the workers' reports and stores them in the returned journal, and their means in
-// seen, until no sender is left. totals are the workers' numbers of samples, by rank. An interrupt
-// does not end listen directly: it ends the workers, which closes their ends of the queue. Errors
-// are shown, not returned.
-func (r *run) listen(reports *ipc.Receiver[report], totals []int, seen *curves) *journal {
+// collectReports shows the workers' reports and stores them in the returned journal, and their
+// means in seen, until no sender is left. totals are the workers' numbers of samples, by rank. An
+// interrupt does not end collectReports directly: it ends the workers, which closes their ends of
+// the queue. Errors are shown, not returned.
+func (r *run) collectReports(reports *ipc.Receiver[report], totals []int, seen *curves) *journal {
 	b, heard := newBoard(&r.Options, totals), newJournal(r.Workers)
 	defer b.close()
 	for {

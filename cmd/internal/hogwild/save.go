@@ -16,7 +16,7 @@ func save(net *Net, path string, note map[string]string) (file string, err error
 	if err == nil {
 		return path, nil
 	}
-	spare, other := spareFile()
+	spare, other := createTempFile()
 	if other == nil {
 		other = safetensors.Save(spare, nn.State(net), note)
 	}
@@ -26,8 +26,8 @@ func save(net *Net, path string, note map[string]string) (file string, err error
 	return spare, fmt.Errorf("%w: %w; it was saved to %s instead: move it from there", ErrSave, err, spare)
 }
 
-// spareFile creates an empty temporary file with a unique name.
-func spareFile() (string, error) {
+// createTempFile creates an empty temporary file with a unique name.
+func createTempFile() (string, error) {
 	f, err := os.CreateTemp("", "hogwild-*.safetensors")
 	if err != nil {
 		return "", err

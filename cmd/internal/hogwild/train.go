@@ -130,9 +130,10 @@ func (w *worker) trainEpoch(ctx context.Context, epoch int) error {
 	return nil
 }
 
-// trainBatch trains on one batch. Other workers modify the parameters concurrently; see Note
-// [Hogwild] in package optim. It returns the end time of the step for the trace. The accuracy is
-// computed only if told is set, because it will be reported then.
+// trainBatch trains on one batch, which the caller must close. Other workers modify the parameters
+// concurrently; see Note [Hogwild] in package optim. at is the start time of the step for the
+// trace, and the result its end time. The accuracy is computed only if told is set, because it will
+// be reported then.
 func (w *worker) trainBatch(batch data.Batch, at time.Time, told bool) time.Time {
 	images, labels := batch[0], batch[1]
 	w.sgd.ZeroGrad()

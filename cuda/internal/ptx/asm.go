@@ -50,8 +50,8 @@ func module(entries ...*asm) string {
 	return s.String()
 }
 
-// newRegister returns a new register for values of size bytes, or a predicate register if size is
-// 0.
+// newRegister returns a new register for values of size bytes: 1, 2, 4 or 8. It returns a predicate
+// register if size is 0.
 func (a *asm) newRegister(size int) string {
 	letter := map[int]byte{0: 'p', 2: 'h', 1: 'r', 4: 'r', 8: 'd'}[size]
 	a.count[letter]++

@@ -83,13 +83,13 @@ func (s stepper) divideByRoot(g, square, factor string) string {
 	return s.emitOp("div", g, s.emitOp("add", r, s.loadNumber(Eps)))
 }
 
-// A rule updates the state in place and returns the change of the parameter.
-type rule struct {
+// An updateRule updates the state in place and returns the change of the parameter.
+type updateRule struct {
 	states func(d Descent) int
 	change func(s stepper, d Descent, g string, state []string) string
 }
 
-var rules = map[string]rule{
+var rules = map[string]updateRule{
 	"SGD": {sgdStates, sgd}, "Adam": {adamStates, adam},
 	"RMSprop": {func(Descent) int { return 3 }, rmsprop}, "Adagrad": {func(Descent) int { return 1 }, adagrad},
 }

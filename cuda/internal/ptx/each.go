@@ -221,8 +221,9 @@ func (e each) memoryOperands() (which []int) {
 	return which
 }
 
-// applyAll processes a vector of elements, given the addresses of the first one. If one is not nil,
-// it contains predicates that are true for operands with stride 0.
+// applyAll processes a vector of elements, given the addresses of the first one and its row-major
+// index, place. extra is the index of the first extra word. If one is not nil, it contains
+// predicates that are true for operands with stride 0.
 func (e each) applyAll(a *asm, vector int, at, one []string, place string, extra int) {
 	x := make([][]string, vector)
 	for k, o := range e.operands {

@@ -156,8 +156,8 @@ func log1pOf32(a *asm, t Type, x ...string) string {
 	return a.emitResult("selp.f32", x[0], y, a.emitResult("setp.eq.f32", x[0], f(0))) // including -0
 }
 
-// sine32 is sine in float32 for |x| ≤ 10⁵. It subtracts a multiple of π/2 in three parts. Larger
-// arguments are computed in float64.
+// sine32 returns the function sin(x + more·π/2) in float32 for |x| ≤ 10⁵. It subtracts a multiple
+// of π/2 in three parts. Larger arguments are computed in float64.
 func sine32(more int) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		const far = 1e5

@@ -12,10 +12,11 @@ const (
 )
 
 // MatMul returns the kernel of batched matrix products. It has one entry, "matmul". Blocks must
-// have [BlockSize] threads; along x they cover the tiles of the product in row-major order, and
-// along z the batch. The arguments are the numbers of rows and columns and the inner dimension; the
-// addresses of the product, a and b; the strides in bytes of each along the batch, rows and
-// columns; and beta, as float64. It returns false for Bool.
+// have [BlockSize] threads; along x they cover the tiles of [Tile]×[Tile] elements of the product
+// in row-major order, and along z the batch. The arguments are the numbers of rows and columns and
+// the inner dimension; the addresses of the product, a and b; the strides in bytes along the batch,
+// rows and columns, first the three of the product, then of a, then of b; and beta, as float64. It
+// returns false for Bool.
 func MatMul(t Type) (Kernel, bool) {
 	if t == Bool {
 		return Kernel{}, false

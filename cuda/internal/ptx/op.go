@@ -75,7 +75,8 @@ func where(a *asm, t Type, x ...string) string {
 	return a.emitResult("selp."+selpType(t), x[1], x[2], a.emitResult("setp.ne.s64", x[0], "0"))
 }
 
-// singleInstruction returns an operation that is a single instruction.
+// singleInstruction returns an operation that is a single instruction. The name must not include
+// the type, which [op] appends.
 func singleInstruction(name string) opFunc {
 	return func(a *asm, t Type, x ...string) string { return a.emitResult(op(name, t), x...) }
 }

@@ -183,7 +183,9 @@ func (r *rowAsm) mean(sum string) string {
 	return r.emitResult("div.rn.f64", sum, r.emitResult("cvt.rn.f64.u32", r.n))
 }
 
-// subtractMean returns a function that subtracts the mean from an element.
+// subtractMean emits the division that computes the mean from the sum known[0], and returns a
+// function that loads element i of the first operand's current row and subtracts the mean, in
+// float64. subtractMean must be called outside of the loop over the elements.
 func (r *rowAsm) subtractMean() func(i string) string {
 	mean := r.mean(r.known[0])
 	return func(i string) string { return r.emitResult("sub.rn.f64", r.loadElement(0, i), mean) }
@@ -297,12 +299,12 @@ func (w rowwise) entry(t Type, operands int) *asm {
 	return r.asm
 }
 
-// pairwise adds float32 numbers pairwise.
-func (r *rowAsm) pairwise(x []string) string {
+// addPairwise adds float32 numbers pairwise.
+func (r *rowAsm) addPairwise(x []string) string {
 	if len(x) == 1 {
 		return x[0]
 	}
-	return r.emitResult("add.rn.f32", r.pairwise(x[:len(x)/2]), r.pairwise(x[len(x)/2:]))
+	return r.emitResult("add.rn.f32", r.addPairwise(x[:len(x)/2]), r.addPairwise(x[len(x)/2:]))
 }
 
 // sum reduces a row with all of its threads. Afterwards all of them have the state.
@@ -319,7 +321,7 @@ func (r *rowAsm) sum(s rowSum, mine, along, across, width, height string) {
 				x[k] = taken(i)
 			}
 			if s.few {
-				x = []string{r.cast(Float64, Float32, r.pairwise(x))}
+				x = []string{r.cast(Float64, Float32, r.addPairwise(x))}
 			}
 			for k, v := range x {
 				s.take(r.asm, state, v, is[k])

@@ -25,7 +25,7 @@ var ofWords = map[string]func(a *asm, w [4]string, word func(int) string) [4]str
 			above := a.emitResult("fma.rn.f32", a.emitResult("cvt.rn.f32.u32", w[i]), f(0x1p-32), f(0x1p-33))
 			radius := a.emitResult("sqrt.rn.f32", a.emitResult("mul.rn.f32", f(-2), a.logOfNormal32(above)))
 			radius = a.emitResult("mul.rn.f32", radius, deviation)
-			co, s := a.turn32(w[i+1])
+			co, s := a.cosSinOfTurn32(w[i+1])
 			y[i] = a.emitResult("fma.rn.f32", radius, co, mean)
 			y[i+1] = a.emitResult("fma.rn.f32", radius, s, mean)
 		}
@@ -50,9 +50,9 @@ func (a *asm) applyChances(w [4]string, word func(int) string, v string) (y [4]s
 	return y
 }
 
-// turn32 returns the cosine and the sine of w/2³² of a full turn. It reduces the angle to the
-// nearest quarter turn.
-func (a *asm) turn32(w string) (co, s string) {
+// cosSinOfTurn32 returns the cosine and the sine of w/2³² of a full turn. It reduces the angle to
+// the nearest quarter turn.
+func (a *asm) cosSinOfTurn32(w string) (co, s string) {
 	quarter := a.emitResult("shr.u32", a.emitResult("add.u32", w, fmt.Sprint(1<<29)), "30")
 	rest := a.emitResult("cvt.rn.f32.s32", a.emitResult("sub.u32", w, a.emitResult("shl.b32", quarter, "30")))
 	return a.ofQuarters32(a.emitResult("mul.rn.f32", rest, f(2*math.Pi/(1<<32))), quarter)

@@ -34,7 +34,8 @@ func Pick(columns []row.Column, r map[string]any) (map[string]any, error) {
 	return picked, nil
 }
 
-// valueOf converts a value to the DType of its column, if it has one.
+// valueOf converts a value to the DType of its column, if it has one, and otherwise returns v. It
+// returns an error that wraps [row.ErrKind] if v does not consist of numbers.
 func valueOf(c row.Column, v any) (any, error) {
 	if c.DType == nil {
 		return v, nil
@@ -50,8 +51,9 @@ func valueOf(c row.Column, v any) (any, error) {
 }
 
 // Sample returns the given columns of a row as the fields of a data.Sample, in the order of
-// columns, or sorted by name if columns is empty. The error wraps [row.ErrColumn], or [row.ErrKind]
-// if the value of a column does not consist of numbers.
+// columns, or sorted by name if columns is empty. A tensor in r that needs no conversion is
+// returned itself. The error wraps [row.ErrColumn] if r lacks a column, or [row.ErrKind] if the
+// value of a column does not consist of numbers.
 func Sample(columns []row.Column, r map[string]any) ([]*tensor.Tensor, error) {
 	picked, err := Pick(columns, r)
 	if err != nil {

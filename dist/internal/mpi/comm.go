@@ -129,7 +129,8 @@ func (c *Comm) Send(dst, tag int, b []byte) (collective.Sending, error) {
 	return s, err
 }
 
-// Done implements [collective.Sending] by MPI_Test.
+// Done implements [collective.Sending] by MPI_Test. It must not be called again after it has
+// returned true.
 func (s *sending) Done() (bool, error) {
 	done := new(int32)
 	err := s.lib.callFunc(test, uintptr(unsafe.Pointer(s.request)), uintptr(unsafe.Pointer(done)),
@@ -182,7 +183,8 @@ func (c *Comm) Split(member bool) (collective.Comm, error) {
 	return part, part.returnErrors()
 }
 
-// Free releases the communicator by MPI_Comm_free. It must not be called on World.
+// Free releases the communicator by MPI_Comm_free. All of its ranks must call Free, before
+// [Library.Finalize]. Free must not be called on World.
 func (c *Comm) Free() error {
 	handle := new(uintptr)
 	*handle = c.handle

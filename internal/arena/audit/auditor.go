@@ -76,7 +76,8 @@ type Counts struct {
 	Locks        int `json:"locks"`
 }
 
-// newAuditor returns an auditor. ctx bounds its time. At rest, self is the participant that audits.
+// newAuditor returns an auditor. ctx bounds its time. rest selects the rules of a domain at rest;
+// see [Inspect]. self is then the participant that audits, or nil.
 func newAuditor(ctx context.Context, src Source, rest bool, self *Self) *auditor {
 	a := &auditor{src: src, mem: src.Memory(), ctx: ctx, rest: rest, self: self}
 	headers, _ := src.Backed()

@@ -240,8 +240,8 @@ func (a *auditor) readMessage(s *layout.Slot, w word.Slot, least uint64) (blocks
 }
 
 // readSpill calls add with each handle in the table of a spilled message in block b. It returns a
-// description of the fault of the table, or wrong. It is exempt from the race detector, because the
-// block may be reused meanwhile.
+// description of the fault of the table. If there is none, it returns wrong, the fault found
+// before. It is exempt from the race detector, because the block may be reused meanwhile.
 //
 //go:norace
 func (a *auditor) readSpill(b *layout.Block, add func(word.Handle), wrong string) string {
@@ -262,7 +262,7 @@ func (a *auditor) readSpill(b *layout.Block, add func(word.Handle), wrong string
 	return wrong
 }
 
-// inTransit is [layout.Memory.IsInTransit] for blocks that the pass covers.
+// inTransit is [layout.Memory.IsInTransit] for blocks that the pass covers, and false for others.
 func (a *auditor) inTransit(h word.Handle, least uint64) bool {
 	return h.Block() < a.count && a.mem.IsInTransit(h, least)
 }

@@ -55,7 +55,8 @@ type line struct {
 	watches bool       // the client wants opDropped; guarded by Keeper.mu
 }
 
-// sendRecord sends a record and files. It may be called from several goroutines.
+// sendRecord sends a record and files, which remain the caller's. It may be called from several
+// goroutines.
 func (l *line) sendRecord(r record, files ...*os.File) error {
 	b := make([]byte, 0, recordSize)
 	b = binary.LittleEndian.AppendUint64(b, r.op)
@@ -145,7 +146,8 @@ func (c *Client) readRecords() {
 	}
 }
 
-// Close closes the connection and waits for the client's goroutine.
+// Close closes the connection and waits for the client's goroutine. Pending requests return an
+// error that wraps [shm.ErrKeeper].
 func (c *Client) Close() error {
 	err := c.conn.Close()
 	for a := range c.answers {
@@ -192,9 +194,11 @@ func (c *Client) Watch() error {
 	return err
 }
 
-// roundTrip sends a request and waits for the answer. All opDropped records that the keeper sent
-// before the answer have been handled when roundTrip returns. The error wraps [shm.ErrKeeper] if
-// the keeper has ended or has no such file, and [shm.ErrTooManyFiles] if it has no room.
+// roundTrip sends a request and waits for the answer. It may be called from several goroutines. The
+// files remain the caller's, and the caller must close the answer's file, if it is not nil. All
+// opDropped records that the keeper sent before the answer have been handled when roundTrip
+// returns. The error wraps [shm.ErrKeeper] if the keeper has ended or has no such file, and
+// [shm.ErrTooManyFiles] if it has no room.
 func (c *Client) roundTrip(r record, files ...*os.File) (answer, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()

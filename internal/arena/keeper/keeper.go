@@ -69,7 +69,8 @@ type kept struct {
 	note Note
 }
 
-// New starts the keeper of domain d. The caller must close it.
+// New starts the keeper of domain d. The caller must close it. The error wraps EADDRINUSE if the
+// domain has a keeper already.
 func New(d Domain) (*Keeper, error) {
 	sock, err := sys.Listen(Address(d))
 	if err != nil {
@@ -112,11 +113,11 @@ func (k *Keeper) acceptConn(c *sys.Conn) {
 	k.done.Go(func() { k.serveClient(l) })
 }
 
-// serveClient answers the requests of one client until it disconnects. It serves processes of this
-// user only. If the client's process has ended, serveClient reaps until its blocks are free, so
-// that the client's files can be closed. The pidfd of the peer comes from SO_PEERPIDFD, so it
-// cannot refer to a later process with the same ID:
-// https://github.com/torvalds/linux/blob/v6.12/net/core/sock.c.
+// serveClient answers the requests of one client until it disconnects, and then closes l. It serves
+// processes of this user only. Then serveClient waits until the client's process has ended, and
+// reaps until its blocks are free, so that the client's files can be closed. It also returns when
+// the keeper is closed. The pidfd of the peer comes from SO_PEERPIDFD, so it cannot refer to a
+// later process with the same ID: https://github.com/torvalds/linux/blob/v6.12/net/core/sock.c.
 func (k *Keeper) serveClient(l *line) {
 	defer k.closeStaleFiles()
 	if uid, _, err := sys.PeerUID(l.conn); err != nil || uid != os.Getuid() {
@@ -232,8 +233,9 @@ func (k *Keeper) watchDropped() {
 	}
 }
 
-// sendFile sends the file of block b. It sends a duplicate, because a sweep may close the file
-// meanwhile.
+// sendFile answers with the file of block b, or with opUnknown if it has no such file. It sends a
+// duplicate, because a sweep may close the file meanwhile. The error means that the connection has
+// failed.
 func (k *Keeper) sendFile(l *line, b word.Handle) error {
 	k.mu.Lock()
 	m, ok := k.kept[b]
@@ -252,7 +254,7 @@ func (k *Keeper) sendFile(l *line, b word.Handle) error {
 }
 
 // closeStaleFiles closes the files of blocks that have no holder left, and tells the clients that
-// watch. It returns the number of remaining files.
+// watch. It returns the number of remaining files. The caller must not hold k.mu.
 func (k *Keeper) closeStaleFiles() (left int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -50,5 +50,6 @@ func ExtentOffset(e uint64) uint64 { return e >> ExtentOffsetShift & ExtentOffse
 // ExtentClass returns the size class, which may be corrupt.
 func ExtentClass(e uint64) int { return int(e >> ExtentClassShift & 0xff) }
 
-// ExtentKind returns the kind of the object.
+// ExtentKind returns the kind of the object in a block with extent e. The kind may be unknown,
+// because e may be corrupt.
 func ExtentKind(e uint64) ObjectKind { return ObjectKind(e >> ExtentKindShift) }

@@ -39,9 +39,10 @@ const (
 	MetaSpill  = 1 // body and table of blocks are in a separate block, blocks[0]
 )
 
-// StoreEndWord stores the word that ends a put or get of the slot's message. The caller looks at
-// the waiters next, and the store must be visible before that look. If the message has blocks, the
-// CAS that clears their stamps orders the two, so a plain [word.Word.Set] is enough.
+// StoreEndWord stores w, the word that ends a put or get of the slot's message. order lists the
+// indices of the message's blocks. The caller must then clear the stamps of these blocks and look
+// at the waiters, and the store must be visible before that look. If there are blocks, the CAS that
+// clears their stamps orders the two, so a plain [word.Word.Set] is enough.
 func (s *Slot) StoreEndWord(w word.Slot, order []uint32) {
 	if len(order) == 0 {
 		s.Word.Store(w)
@@ -73,7 +74,8 @@ func (s *Slot) ReadLabel(b []byte) ([]byte, error) {
 	return b, err
 }
 
-// CheckLabel returns [shm.ErrCorrupt] unless b begins with a name.
+// CheckLabel returns [shm.ErrCorrupt] unless b begins with a name: one byte with the length of the
+// name, and the name itself.
 func CheckLabel(b []byte) error {
 	if len(b) == 0 || int(b[0]) >= len(b) {
 		return shm.ErrCorrupt

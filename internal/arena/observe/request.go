@@ -34,8 +34,10 @@ func RequestObservation(ctx context.Context, addr string, layout socket.Layout) 
 	return o, err
 }
 
-// request sends a request and decodes the JSON answer into answer. report must point into answer.
-// Every report names the process that made it, so an answer without a process ID is rejected.
+// request sends the request want and decodes the JSON answer into answer. most is the maximum size
+// of the answer in bytes. report must point into answer. Every report names the process that made
+// it, so an answer without a process ID is rejected. request returns the errors of
+// [socket.Request], and [shm.ErrCorrupt] if the answer is not a report.
 func request(ctx context.Context, addr string, want byte, layout socket.Layout, most int64, answer any,
 	report *shm.Report) error {
 	b, err := socket.Request(ctx, addr, want, layout, most)

@@ -164,7 +164,8 @@ func (x *summing) countBlock(b *Block) {
 	}
 }
 
-// insertLargest inserts v into the sorted list of the largest blocks.
+// insertLargest inserts v into the sorted list of the largest blocks. It drops the smallest one if
+// the list is full.
 func (x *summing) insertLargest(v BlockView) {
 	all := x.s.Largest
 	at, _ := slices.BinarySearchFunc(all, v, func(a, b BlockView) int {
@@ -187,7 +188,8 @@ func (a *Ages) counterFor(age time.Duration, known bool) *Count {
 	return &a.Second
 }
 
-// buildSummary returns the finished summary. names has the names of the blocks by index.
+// buildSummary returns the finished summary. It reads the process IDs and the names of kinds from
+// domain, the records from notes, and the names of the blocks by index from names.
 func (x *summing) buildSummary(domain *Overview, notes *Notes, names map[uint32][]string) Summary {
 	for k, c := range x.kinds {
 		if c.Blocks > 0 {

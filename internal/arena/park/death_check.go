@@ -37,7 +37,9 @@ func (p *Lot) scheduleDeathCheck() {
 	}
 }
 
-// schedule calls check after pace, unless StopDeathChecks was called.
+// schedule calls check in another goroutine after pace, or restarts the timer if there is one. All
+// calls must pass the same check, because the timer keeps the first one. schedule does nothing
+// after StopDeathChecks.
 func (d *deathChecks) schedule(pace time.Duration, check func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

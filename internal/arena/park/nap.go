@@ -46,7 +46,7 @@ func (p *Lot) NapFor(ctx context.Context, most time.Duration) {
 	if end, ok := ctx.Deadline(); ok {
 		most = min(most, time.Until(end))
 	}
-	p.alarm.setCallback(ctx, p.EndNap)
+	p.alarm.callWhenDone(ctx, p.EndNap)
 	if most > 0 && ctx.Err() == nil { // if ctx ends after this test, EndNap finds the word napping
 		p.mem.Participants[p.seat].Nap.FutexWait(napping, most)
 	}
@@ -68,28 +68,28 @@ type alarm struct {
 	stop func() bool
 }
 
-// setCallback has f called when ctx ends, in place of any earlier registration.
-func (a *alarm) setCallback(ctx context.Context, f func()) {
+// callWhenDone has f called when ctx ends, in place of any earlier registration.
+func (a *alarm) callWhenDone(ctx context.Context, f func()) {
 	if ctx.Done() == a.done {
 		return
 	}
-	a.cancel()
+	a.removeCallback()
 	if a.done = ctx.Done(); a.done != nil {
 		a.stop = context.AfterFunc(ctx, f)
 	}
 }
 
-// cancel removes the registration.
-func (a *alarm) cancel() {
+// removeCallback removes the registration.
+func (a *alarm) removeCallback() {
 	if a.done != nil {
 		a.stop()
 		a.done = nil
 	}
 }
 
-// FinishNap ends the nap. It reports whether another process has roused this one, for any of its
-// wait queues. In that case it also wakes goroutines of the process that wait for the topic and can
-// go on.
+// FinishNap ends the nap that [Lot.BecomeNapper] has begun; see Note [Naps]. It reports whether
+// another process has roused this one, for any of its wait queues. In that case it also wakes
+// goroutines of the process that wait for the topic of that wakeup and can go on.
 func (p *Lot) FinishNap() bool {
 	w := &p.mem.Participants[p.seat].Nap
 	heard, t := false, Topic(0)
@@ -121,7 +121,7 @@ func (p *Lot) PreventNaps() {
 	p.endNapOf(p.seat, awake)
 	p.WakeBarrier()
 	p.napper.Lock()
-	p.alarm.cancel()
+	p.alarm.removeCallback()
 }
 
 // IsNapping reports whether a goroutine of the participant in a seat naps, or is about to.
@@ -136,7 +136,7 @@ func (p *Lot) StartNapAt(ctx context.Context, w *word.Word) bool {
 		return false
 	}
 	p.napsAt.Store(w)
-	p.alarm.setCallback(ctx, p.EndNap)
+	p.alarm.callWhenDone(ctx, p.EndNap)
 	return true
 }
 

@@ -30,8 +30,9 @@ func (q *Queue) WakeParticipant() {
 	}
 }
 
-// rewakeParticipant is called by the timer. It runs in a lane, so that Close of the domain waits
-// for it, and is counted in waking, so that Close of the queue waits for it.
+// rewakeParticipant wakes the next participant if the condition is still true. The timer of
+// [Queue.WakeParticipant] calls it. It runs in a lane, so that Close of the domain waits for it,
+// and is counted in waking, so that Close of the queue waits for it.
 func (q *Queue) rewakeParticipant() {
 	q.rewoken.Store(false)
 	q.waking.Add(1)

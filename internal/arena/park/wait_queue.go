@@ -69,7 +69,7 @@ func (q *Queue) WaitOnce(ctx context.Context) error {
 	nap := q.Backoffs != nil && (own != nil || q.Nap.IsDue()) && q.Lot.BecomeNapper()
 	q.mu.Lock()
 	q.queue = append(q.queue, c)
-	q.countWaiters(1)
+	q.addWaiterCount(1)
 	if nap {
 		q.napper = c
 	}
@@ -137,14 +137,14 @@ func (q *Queue) removeWaiter(c chan struct{}) {
 	for i, other := range q.queue {
 		if other == c {
 			q.queue = append(q.queue[:i], q.queue[i+1:]...)
-			q.countWaiters(-1)
+			q.addWaiterCount(-1)
 			return
 		}
 	}
 }
 
-// countWaiters adds n to the number of waiters of the queue and of the process.
-func (q *Queue) countWaiters(n int32) {
+// addWaiterCount adds n to the number of waiters of the queue and of the process.
+func (q *Queue) addWaiterCount(n int32) {
 	q.waiters.Add(n)
 	q.Lot.waiters.Add(int64(n))
 }
@@ -167,7 +167,7 @@ func (q *Queue) wakeFirst() {
 		q.Lot.endNapOf(q.Lot.seat, awake)
 	}
 	q.queue = q.queue[1:]
-	q.countWaiters(-1)
+	q.addWaiterCount(-1)
 }
 
 // handleWakeup handles a wakeup that this process received. If the condition is true, it wakes one
@@ -210,7 +210,7 @@ func (q *Queue) PassWakeup() {
 	}
 }
 
-// passToProcess wakes another process if the condition is true.
+// passToProcess wakes another process if the condition is true. The caller need not hold q.mu.
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): a wakeup must be passed on as long
 // as the condition is true. Otherwise, of two messages, the second could stay in the ring while its

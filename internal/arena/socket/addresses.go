@@ -20,10 +20,10 @@ func Addresses() ([]string, error) {
 	return ParseAddresses(f, fmt.Sprintf("@shoal/%d/", os.Getuid()))
 }
 
-// ParseAddresses parses /proc/net/unix and returns the listening addresses with the given
-// prefix, except those for joining. The columns are address, count, protocol, flags, type, state,
-// inode and path. Flag 0x10000, __SO_ACCEPTCON, marks a listening socket:
-// https://github.com/torvalds/linux/blob/v6.12/net/unix/af_unix.c (unix_seq_show).
+// ParseAddresses parses /proc/net/unix and returns the sorted listening addresses with the given
+// prefix, except those for joining. It skips malformed lines. The columns are address, count,
+// protocol, flags, type, state, inode and path. Flag 0x10000, __SO_ACCEPTCON, marks a listening
+// socket: https://github.com/torvalds/linux/blob/v6.12/net/unix/af_unix.c (unix_seq_show).
 func ParseAddresses(table io.Reader, prefix string) (all []string, err error) {
 	s := bufio.NewScanner(table)
 	for s.Scan() {

@@ -198,7 +198,8 @@ func (l *Listener) startServing(c *sys.Conn) {
 	})
 }
 
-// serveConn serves one connection. If it fails, the client sees the end of the stream.
+// serveConn serves one connection of a process of user uid. The caller must close c afterwards, so
+// that the client of a failed call sees the end of the stream.
 func (l *Listener) serveConn(c *sys.Conn, uid int) {
 	c.SetDeadline(time.Now().Add(handshakeTime))
 	if uid != l.servedUser() {
@@ -261,7 +262,8 @@ func (l *Listener) sendReport(c *sys.Conn, last *recent, makeReport func() any) 
 	}
 }
 
-// cachedReport returns the cached result of makeReport in JSON, or a new one if it is too old.
+// cachedReport returns the cached result of makeReport in JSON, or a new one if it is too old. It
+// may be called from several goroutines; calls of makeReport do not overlap.
 func (l *Listener) cachedReport(last *recent, makeReport func() any) (b []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

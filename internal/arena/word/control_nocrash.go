@@ -4,7 +4,8 @@ package word
 
 import "sync"
 
-// Only crash builds have controlled schedules; see Note [Controlled schedules].
+// Only crash builds have controlled schedules; see Note [Controlled schedules]. The functions of
+// other builds behave as if no test had taken control.
 func interleave(*Word, bool)            {}
 func BlockUntil(func() bool)            {}
 func IsControlled() bool                { return false }

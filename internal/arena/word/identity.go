@@ -18,5 +18,5 @@ const (
 	Unborn = 1 << 11
 )
 
-// MakeIdentity packs a process ID and an epoch.
+// MakeIdentity packs a process ID, which must be less than 1<<22, and the low 22 bits of an epoch.
 func MakeIdentity(pid, epoch uint64) uint64 { return pid<<PIDShift | epoch&EpochMask<<EpochShift }

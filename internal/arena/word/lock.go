@@ -23,7 +23,7 @@ func (w Lock) holderWord() Lock { return w &^ LockMask }
 // PID returns the process ID in the word.
 func (w Lock) PID() int { return int(w >> PIDShift) }
 
-// Seat returns the seat of the participant in the word.
+// Seat returns the seat of the participant in the word. It is 0 if the lock is free.
 func (w Lock) Seat() int { return int(w >> SeatShift & (MaxParticipants - 1)) }
 
 // IsHeld reports whether the word names a holder. The holder may have died.

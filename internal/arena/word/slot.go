@@ -23,7 +23,9 @@ const (
 // message.
 type Slot uint64
 
-// MakeSlot returns the word of a slot with a span of one.
+// MakeSlot returns the word of a slot in the given lap and state, with a span of one; see
+// [Slot.Span]. lane must be the lane that is writing or reading the message, or wrote it last. It
+// must be 0 in a free slot.
 func MakeSlot(lap, state uint64, lane uint32) Slot {
 	return Slot(lap<<SlotLapShift | state<<slotStateShift | uint64(lane))
 }

@@ -38,8 +38,8 @@ func Load(names ...string) (BLAS, error) {
 // Name returns the file name of the library.
 func (l *library) Name() string { return l.name }
 
-// Create creates a handle. It runs the library's initialization, which may install signal handlers,
-// so it must be guarded.
+// Create creates a handle in the current context. It runs the library's initialization within
+// [dl.Guard], because the initialization may install signal handlers.
 func (l *library) Create() (Handle, error) {
 	h := new(Handle)
 	err := dl.Guard(func() error {
@@ -72,8 +72,9 @@ const (
 	anyAlgorithm   = -1
 )
 
-// GemmStridedBatched calls cublasGemmStridedBatchedEx, which exists since CUDA 8 and has this
-// signature since CUDA 11.
+// GemmStridedBatched queues a batch of matrix products on the stream of h. The context of h must be
+// current on the calling thread. It calls cublasGemmStridedBatchedEx, which exists since CUDA 8 and
+// has this signature since CUDA 11.
 func (l *library) GemmStridedBatched(h Handle, g Gemm) error {
 	compute := uintptr(computeFloat32)
 	alpha, beta := new([8]byte), new([8]byte) // host memory, read before the call returns

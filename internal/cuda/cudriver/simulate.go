@@ -23,8 +23,8 @@ var simulator func(paths []string) Driver
 // interpreter.
 func RegisterSimulator(open func(paths []string) Driver) { simulator = open }
 
-// Simulated returns the paths of the simulated devices that the environment selects. ok is false if
-// it selects none.
+// Simulated returns the paths of the simulated devices that the environment selects with
+// [SimulateKey]. ok is false if it selects none.
 func Simulated() (paths []string, ok bool) {
 	text := os.Getenv(SimulateKey)
 	return strings.Split(text, ","), text != ""

@@ -118,7 +118,8 @@ func (d device) examineDevice(all []cudriver.Device) (r DeviceReport, unusable e
 	return r, unusable
 }
 
-// describe returns the properties of a device that need no context.
+// describe returns the properties of a device that need no context. all lists the visible devices,
+// for the access between them. A property that cannot be read is left at a default.
 func (d device) describe(all []cudriver.Device) DeviceReport {
 	r := DeviceReport{Name: fmt.Sprintf("cuda:%d", d.ordinal), Model: "unknown", Peers: []int{}, Ways: []Way{}}
 	if uuid, err := d.driver.DeviceUUID(d.id); err == nil {
@@ -181,7 +182,8 @@ func tryDescriptors(d device, _ cudriver.Stream) error {
 }
 
 // onLegacy calls f with a small allocation of cuMemAlloc, and frees the allocation afterwards. The
-// error joins the errors of f and of the driver.
+// context of d must be current, as it is within withStream. The error joins the errors of f and of
+// the driver.
 func (d device) onLegacy(f func(p cudriver.Ptr) error) error {
 	p, err := d.driver.MemAlloc(4)
 	if err != nil {

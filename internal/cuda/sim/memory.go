@@ -37,7 +37,8 @@ func (m *mapping) unmap() {
 	}
 }
 
-// reserveAddresses assigns n bytes of address space, followed by an unmapped gap.
+// reserveAddresses assigns n bytes of address space, followed by an unmapped gap. The addresses are
+// never assigned again. The caller must hold d.mu.
 func (d *Driver) reserveAddresses(n uint64) cudriver.Ptr {
 	p := d.address
 	d.address += cudriver.Ptr((n + 2*granularity - 1) / granularity * granularity)
@@ -285,17 +286,17 @@ func copyBytes(dst, src []byte) cudriver.Result {
 	return cudriver.Success
 }
 
-// MemsetD8Async queues a fill with 1-byte values.
+// MemsetD8Async queues a fill with n values of 1 byte.
 func (d *Driver) MemsetD8Async(dst cudriver.Ptr, v uint8, n uint64, s cudriver.Stream) error {
 	return d.set("cuMemsetD8Async", dst, []byte{v}, n, s)
 }
 
-// MemsetD16Async queues a fill with 2-byte values. dst must be aligned.
+// MemsetD16Async queues a fill with n values of 2 bytes. dst must be a multiple of 2.
 func (d *Driver) MemsetD16Async(dst cudriver.Ptr, v uint16, n uint64, s cudriver.Stream) error {
 	return d.set("cuMemsetD16Async", dst, binary.NativeEndian.AppendUint16(nil, v), n, s)
 }
 
-// MemsetD32Async queues a fill with 4-byte values. dst must be aligned.
+// MemsetD32Async queues a fill with n values of 4 bytes. dst must be a multiple of 4.
 func (d *Driver) MemsetD32Async(dst cudriver.Ptr, v uint32, n uint64, s cudriver.Stream) error {
 	return d.set("cuMemsetD32Async", dst, binary.NativeEndian.AppendUint32(nil, v), n, s)
 }

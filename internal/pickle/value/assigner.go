@@ -17,8 +17,8 @@ type Assigner struct {
 	Own func(dst reflect.Value, v any) (ok bool, err error)
 }
 
-// Assign converts v and stores it at dst, which must be a non-nil pointer. The error wraps
-// [ErrUnsupported] if v does not fit.
+// Assign converts v and stores it at dst. It panics if dst is not a non-nil pointer. The error
+// wraps [ErrUnsupported] if v does not fit; dst may then be partly assigned.
 func (a *Assigner) Assign(dst, v any) error { return a.assignTo(reflect.ValueOf(dst).Elem(), v) }
 
 func (a *Assigner) assignTo(dst reflect.Value, v any) error {
@@ -175,6 +175,7 @@ func (a *Assigner) assignItems(dst reflect.Value, items []any) error {
 }
 
 // assignFields stores the elements of a tuple in the fields of a struct that represents a tuple.
+// The error wraps [ErrUnsupported] if dst is another struct or has another number of fields.
 func (a *Assigner) assignFields(dst reflect.Value, items []any) error {
 	fields, tuple, err := FieldsOf(dst.Type())
 	if err != nil {
@@ -223,7 +224,8 @@ func (a *Assigner) assignDict(dst reflect.Value, d *python.Dict) error {
 }
 
 // assignRegistered stores an interface value as written by pt.Save: a dict with the registered name
-// of the dynamic type and the value.
+// of the dynamic type and the value. The error wraps [ErrUnsupported] if d has another form, or if
+// no type that implements the interface is registered under the name.
 func (a *Assigner) assignRegistered(dst reflect.Value, d *python.Dict) error {
 	name, _ := d.Get(TypeKey)
 	text, ok := name.(string)

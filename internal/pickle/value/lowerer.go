@@ -82,7 +82,8 @@ func (l *Lowerer) lowerPart(v reflect.Value, depth int) (any, error) {
 	return pickle.NewDict(TypeKey, name, ValueKey, low), err
 }
 
-// pointerOf returns v if it is a pointer, which identifies the value, and nil otherwise.
+// pointerOf returns v if its kind is [reflect.Pointer], because a pointer identifies its value. It
+// returns nil for other kinds, including maps and slices.
 func pointerOf(v any) any {
 	if t := reflect.TypeOf(v); t == nil || t.Kind() != reflect.Pointer {
 		return nil

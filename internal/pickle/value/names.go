@@ -59,8 +59,9 @@ var StorageTypes = map[string]tensor.DType{
 	"ComplexDoubleStorage": tensor.Complex128,
 }
 
-// DTypeOf returns the dtype with the name v. The error wraps [ErrProtocol] if v is not a dtype of
-// PyTorch, or [ErrUnsupported] if package tensor does not support it.
+// DTypeOf returns the dtype that v names. v should be a [Global] such as torch.float32. The error
+// wraps [ErrProtocol] for any other value, or [ErrUnsupported] for a dtype of PyTorch that package
+// tensor lacks.
 func DTypeOf(v any) (tensor.DType, error) {
 	g, ok := v.(Global)
 	if !ok || g.Module != "torch" || dtypeSizes[g.Name] == 0 {

@@ -45,7 +45,7 @@ func openRecords(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	}), nil
 }
 
-// brightRows counts the rows of an image whose mean is above 120.
+// brightRows counts the rows with a mean above 120 in an image of uint8 that is 28 pixels wide.
 func brightRows(image *tensor.Tensor) (n int) {
 	pixels := tensor.Data[uint8](image.Clone())
 	for ; len(pixels) > 0; pixels = pixels[28:] {

@@ -33,7 +33,9 @@ func toImage(_ *fields, r *route) { r.now = max(r.now, bytes) }
 
 func toPureTensor(*fields, *route) {}
 
-// toDType converts uint8 tensors to float32. Pillow images and float32 tensors stay unchanged.
+// toDType converts uint8 tensors to float32, and to the range from 0 to 1 if the attribute scale is
+// set. Pillow images, and tensors that have the dtype already, stay unchanged. It refuses other
+// conversions.
 func toDType(f *fields, r *route) {
 	scaled := f.readFlag("scale")
 	dtype := f.get("dtype")
@@ -106,7 +108,8 @@ func normalize(f *fields, r *route) {
 	}
 }
 
-// readPlanes reads numbers of an attribute: one for all channels, or one per channel.
+// readPlanes returns the numbers of an attribute: a single one for all channels, or one per
+// channel. It refuses any other count.
 func (r *route) readPlanes(f *fields, name string) []float32 {
 	var all []float32
 	for _, x := range f.readNumbers(name) {

@@ -91,9 +91,10 @@ func Datasets() []string {
 	return names
 }
 
-// Open returns the data set that an object represents. The class of the object must be [Known]. A
-// sample consists of an image and its class index, an int64. The error wraps [value.ErrUnsupported]
-// if the samples would differ from Python's.
+// Open returns the data set that an object represents. The class of the object must be [Known];
+// otherwise Open panics. A sample consists of an image and its class index, an int64. The error
+// wraps [value.ErrUnsupported] if the samples would differ from Python's. The data set is also an
+// [io.Closer], and the caller must close it.
 func Open(r *value.Record) (data.Dataset, error) {
 	f := &fields{of: r}
 	ds := readers[r.Class](f)

@@ -192,7 +192,8 @@ func randomAffine(f *fields, r *route) {
 	r.appendColorStep(f, s)
 }
 
-// readRotationFilter reads the filter of a rotation, which must be nearest or bilinear.
+// readRotationFilter reads the filter of a rotation, which must be nearest or bilinear. It does not
+// use r, because these filters are the same for all kinds of image.
 func (f *fields) readRotationFilter(r *route) image.Filter {
 	filter := f.readFilter(&route{now: picture}) // nearest is the same for both kinds of image
 	if filter != image.Nearest && filter != image.Bilinear {

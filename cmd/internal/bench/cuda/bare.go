@@ -44,7 +44,7 @@ func newBare(dev *cuda.Device, size int) (b *bare, err error) {
 	if b.ctx, err = b.PrimaryCtxRetain(b.dev); err != nil {
 		return nil, err
 	}
-	err = b.runBare(func() error {
+	err = b.runInContext(func() error {
 		var failed [3]error
 		b.from, failed[0] = b.MemAlloc(b.size)
 		b.to, failed[1] = b.MemAlloc(b.size)
@@ -57,7 +57,7 @@ func newBare(dev *cuda.Device, size int) (b *bare, err error) {
 	return b, nil
 }
 
-func (b *bare) runBare(f func() error) error {
+func (b *bare) runInContext(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := b.CtxSetCurrent(b.ctx); err != nil {
@@ -67,7 +67,7 @@ func (b *bare) runBare(f func() error) error {
 }
 
 func (b *bare) measure(_ context.Context, rounds int) error {
-	return b.runBare(func() error {
+	return b.runInContext(func() error {
 		for range rounds {
 			if err := b.MemcpyAsync(b.to, b.from, b.size, b.stream); err != nil {
 				return err
@@ -78,7 +78,7 @@ func (b *bare) measure(_ context.Context, rounds int) error {
 }
 
 func (b *bare) close() error {
-	err := b.runBare(func() (err error) {
+	err := b.runInContext(func() (err error) {
 		for _, p := range []cudriver.Ptr{b.from, b.to} {
 			if p != 0 {
 				err = errors.Join(err, b.MemFree(p))

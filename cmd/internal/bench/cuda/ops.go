@@ -38,7 +38,7 @@ func operationRows(_ context.Context, scale func(int) int) (cases []bench.Case, 
 		rounds := scale(o.rounds)
 		cases = append(cases, bench.Case{
 			Name: o.name, Unit: bench.Nanoseconds, Target: torchRatioTarget,
-			Ours: probe(func(_ context.Context, rounds int) (err error) {
+			Ours: newProbe(func(_ context.Context, rounds int) (err error) {
 				err = tensor.Catch(func() {
 					for range rounds {
 						o.do()
@@ -59,7 +59,8 @@ func torchRatioTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	return "≥ 0.83 × peer", r.RatioToPeer >= 1/1.2
 }
 
-// copyTo copies a tensor to a device.
+// copyTo returns a copy of a tensor on a device. It must be called within [tensor.Catch], because
+// it panics on an error.
 func copyTo(dev *cuda.Device, t *tensor.Tensor) *tensor.Tensor {
 	return must(t.ToDevice(dev))
 }
@@ -72,7 +73,8 @@ func must(t *tensor.Tensor, err error) *tensor.Tensor {
 	return t
 }
 
-// listOperations returns operations on n×n matrices and on small tensors.
+// listOperations returns operations on n×n matrices and on small tensors. It must be called within
+// [tensor.Catch], and so must the operations.
 func listOperations(dev *cuda.Device, n int) []operation {
 	g := tensor.NewGenerator(1)
 	host := tensor.RandN(tensor.Float32, g, n, n)
@@ -162,7 +164,8 @@ func trainingStep(dev *cuda.Device, net nn.Layer, loss func(y *autograd.Var) *au
 }
 
 // trainingOperations returns training steps of small networks of typical sizes. A batch has n/4
-// images, or n/32 sequences for the encoder.
+// images, at least 2, or n/32 sequences, at least 4, for the encoder. It must be called within
+// [tensor.Catch].
 func trainingOperations(dev *cuda.Device, n int) []operation {
 	g := tensor.NewGenerator(1)
 	samples := max(n/4, 2)

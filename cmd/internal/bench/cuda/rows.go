@@ -58,23 +58,23 @@ func suiteRows(ctx context.Context, scale func(int) int) ([]bench.Case, func() e
 	k := &killer{dev: dev, n: scale(kills)}
 	return []bench.Case{
 		{
-			Name: "handoff_1GiB", Unit: bench.Nanoseconds, Ours: probe(t.measure, scale(2000)),
+			Name: "handoff_1GiB", Unit: bench.Nanoseconds, Ours: newProbe(t.measure, scale(2000)),
 			Peer: bench.AskPeer("cuda_handoff", size, scale(200)), Target: transferTarget,
 		}, {
-			Name: "handoff_1GiB_written", Unit: bench.Nanoseconds, Ours: probe(t.measureWritten, scale(2000)),
+			Name: "handoff_1GiB_written", Unit: bench.Nanoseconds, Ours: newProbe(t.measureAfterWrite, scale(2000)),
 			Peer: bench.AskPeer("cuda_handoff_written", size, scale(200)),
 		}, {
-			Name: "copy_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.measureOurs, scale(20)),
-			Floor: probe(c.driver.measure, scale(20)),
+			Name: "copy_1GiB", Unit: bench.Nanoseconds, Ours: newProbe(c.measureOurs, scale(20)),
+			Floor: newProbe(c.driver.measure, scale(20)),
 			Peer:  bench.AskPeer("cuda_copy", size, scale(20)), Target: driverTarget,
 		}, {
-			Name: "add_1GiB", Unit: bench.Nanoseconds, Ours: probe(c.measureAdd, scale(20)),
+			Name: "add_1GiB", Unit: bench.Nanoseconds, Ours: newProbe(c.measureAdd, scale(20)),
 			Floor: c.bandwidthProbe(scale(20)), Target: bandwidthTarget,
 		}, {
-			Name: "matmul_4096_float32", Unit: bench.Nanoseconds, Ours: probe(single.measure, scale(20)),
+			Name: "matmul_4096_float32", Unit: bench.Nanoseconds, Ours: newProbe(single.measure, scale(20)),
 			Peer: bench.AskPeer("cuda_matmul_float32", scale(multiplied), scale(20)), Target: torchTarget,
 		}, {
-			Name: "matmul_4096_bfloat16", Unit: bench.Nanoseconds, Ours: probe(half.measure, scale(200)),
+			Name: "matmul_4096_bfloat16", Unit: bench.Nanoseconds, Ours: newProbe(half.measure, scale(200)),
 			Peer: bench.AskPeer("cuda_matmul_bfloat16", scale(multiplied), scale(200)), Target: torchTarget,
 		}, {
 			Name: "left_by_200_killed", Unit: bench.Bytes, Ours: &bench.Probe{Measure: k.measureLostMemory, Once: true},
@@ -83,7 +83,7 @@ func suiteRows(ctx context.Context, scale func(int) int) ([]bench.Case, func() e
 	}, end, nil
 }
 
-func probe(measure func(ctx context.Context, rounds int) error, rounds int) *bench.Probe {
+func newProbe(measure func(ctx context.Context, rounds int) error, rounds int) *bench.Probe {
 	return &bench.Probe{Measure: func(ctx context.Context) (float64, error) {
 		begin := time.Now()
 		err := measure(ctx, rounds)
@@ -110,7 +110,7 @@ func bandwidthTarget(r bench.Result, _ []bench.Result) (string, bool) {
 }
 
 // torchTarget returns the target relative to PyTorch's time as text, and reports whether r meets
-// it. The text is empty if PyTorch was not measured.
+// it. If PyTorch was not measured, it returns "" and false.
 func torchTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	if r.Peer == "" {
 		return "", false
@@ -181,9 +181,9 @@ func (t *taker) measure(ctx context.Context, rounds int) error {
 	return t.passTensors(ctx, rounds, func() error { return nil })
 }
 
-// measureWritten is like measure, but the device writes a word of the tensor just before, so that
-// the transfer must be ordered after the write.
-func (t *taker) measureWritten(ctx context.Context, rounds int) error {
+// measureAfterWrite is like measure, but the device writes a word of the tensor just before, so
+// that the transfer must be ordered after the write.
+func (t *taker) measureAfterWrite(ctx context.Context, rounds int) error {
 	return t.passTensors(ctx, rounds, func() error { return tensors.Memory(t.x).Fill(0, 4, []byte{0, 0, 0x80, 0x3f}) })
 }
 
@@ -266,7 +266,7 @@ func (c *copier) measureAdd(_ context.Context, rounds int) (err error) {
 // bandwidthProbe estimates the minimum time of add from the driver's copy: add reads two tensors
 // and writes one, a copy reads one and writes one.
 func (c *copier) bandwidthProbe(rounds int) *bench.Probe {
-	copied := probe(c.driver.measure, rounds)
+	copied := newProbe(c.driver.measure, rounds)
 	return &bench.Probe{Measure: func(ctx context.Context) (float64, error) {
 		ns, err := copied.Measure(ctx)
 		return 1.5 * ns, err
@@ -323,7 +323,8 @@ func (k *killer) measureLostMemory(ctx context.Context) (float64, error) {
 	}
 }
 
-// killBatch starts n processes, makes each hold tensors, and kills all of them.
+// killBatch starts n processes, makes each hold tensors, kills all of them, and waits until they
+// have been reaped. It sends them x, which the caller keeps.
 func (k *killer) killBatch(ctx context.Context, x *tensor.Tensor, n int) (err error) {
 	in, err := ipc.NewQueue[*tensor.Tensor](n)
 	if err != nil {

@@ -194,8 +194,8 @@ func putsIn(stacks []pystack.Stack, tid int) bool {
 }
 
 // bounded returns the consumer of a queue with a limit, and the number of items that it has
-// received. The queue's semaphore is released by each get, so the consumer's count is negative. It
-// does not search other producers.
+// received, or 0, 0 if there is no such process. The queue's semaphore is released by each get, so
+// the count that the consumer stores is negative. bounded does not search other producers.
 func (j *job) bounded(inode uint64, producer int) (consumer, received int) {
 	for _, p := range j.living() { // the root is the first
 		if p.PID == producer || putsIn(j.last.stacks[p.PID], p.PID) {

@@ -95,7 +95,8 @@ func (j *job) sortLoaders(parent int) (stuck []procfs.Thread, idle []int, active
 	return stuck, idle, active
 }
 
-// entersSample reports whether a worker is reading a sample of the data set.
+// entersSample reports whether a worker was reading a sample of the data set when its stack was
+// last read.
 func (j *job) entersSample(pid int) bool {
 	s, ok := stackOf(j.last.stacks[pid], pid)
 	return ok && indexFunction(s, "fetch", "_utils/fetch.py") >= 0

@@ -92,7 +92,7 @@ func (j *job) creatorText(holders []int, created time.Time) string {
 	return text + ", or by a process that has ended"
 }
 
-// labels returns the roles and numbers of processes.
+// labels returns the roles and numbers of processes as text, at most six of them.
 func (j *job) labels(pids []int) string {
 	var list []string
 	for _, pid := range pids[:min(len(pids), 6)] {

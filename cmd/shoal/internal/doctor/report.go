@@ -51,8 +51,8 @@ type Memory struct {
 // workerCounts are the numbers of workers in [CPUs].Shares.
 var workerCounts = []int{1, 2, 4, 8}
 
-// Examine observes the machine and its Shoal programs for the duration span, or until ctx is done.
-// It returns an error if the memory limits or the processes cannot be read.
+// Examine observes the machine and its Shoal programs for the duration span. It returns an error if
+// the memory limits or the processes cannot be read, or if ctx is done earlier.
 func Examine(ctx context.Context, span time.Duration) (*Report, error) {
 	r := &Report{Kernel: probeKernel(), CPUs: countCPUs()}
 	var err error
@@ -75,7 +75,8 @@ func countCPUs() CPUs {
 	return c
 }
 
-// threadShare returns floor(threads/workers), at least 1. It must agree with package shoal.
+// threadShare returns floor(threads/workers), at least 1. It counts less than one worker as one. It
+// must agree with package shoal.
 func threadShare(threads, workers int) int { return max(1, threads/max(1, workers)) }
 
 func measureMemory() (Memory, error) {

@@ -86,7 +86,7 @@ const raise = "raise --max-bytes if this is intended"
 
 // checkWritable returns the total size of the tensors in bytes. It returns an error if they are
 // expanded to more than the file can plausibly contain, or if a tensor that must be copied because
-// it is not contiguous exceeds the memory limit.
+// it is not contiguous exceeds the memory limit, which is most bytes.
 func (c Content) checkWritable(most int64) (size int, err error) {
 	stored := int64(0)
 	for name, t := range c.Tensors {

@@ -124,7 +124,8 @@ func (c *Content) addAttr(name, key string, v any, good bool) {
 }
 
 // saveHDF5 writes the tensors, the metadata, and those others that were read from an HDF5 file and
-// can be written again.
+// can be written again. It returns the names of the items that it dropped, or an error that wraps
+// [ErrStrict] if items may not be dropped.
 func saveHDF5(path string, c Content) (left []string, err error) {
 	w, err := hdf5.Create(path)
 	if err != nil {

@@ -133,8 +133,8 @@ func (j *Job) rankCommand(h Host, env []string) *exec.Cmd {
 // quoteWord quotes a word for a POSIX shell.
 func quoteWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// supervise runs the processes. It terminates all of them when one fails or ctx is done, and
-// returns after all have exited.
+// supervise starts the processes and returns after all have exited. It terminates all of them when
+// one fails or ctx is done, and returns the first [Failure] or the cause of ctx.
 func (j *Job) supervise(ctx context.Context, all []rank) error {
 	end := make(chan struct{})
 	ended := make(chan *Failure, len(all))

@@ -9,7 +9,8 @@ import (
 // An output serializes the writes of the ranks of a job.
 type output struct{ mu sync.Mutex }
 
-// lines is an [io.Writer] that forwards complete lines with a prefix. Close it with finish.
+// lines is an [io.Writer] that forwards complete lines with a prefix. The caller must call
+// forwardRest after the last Write.
 type lines struct {
 	to     io.Writer
 	prefix string

@@ -194,7 +194,8 @@ func (s *screen) nextColumn(at int) int {
 	return nothing
 }
 
-// sortBy sorts by the first of the given columns that the view has.
+// sortBy sorts by the first of the given columns that the view has. If it has none, the order is
+// unchanged.
 func (s *screen) sortBy(p *place, titles ...string) {
 	for _, t := range titles {
 		if i := slices.IndexFunc(views[s.view].columns, func(c column) bool { return c.title == t }); i >= 0 {

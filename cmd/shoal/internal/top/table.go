@@ -69,7 +69,8 @@ const (
 	nothing = -1
 )
 
-// columnWidths returns the width of each column, or nothing for a hidden one.
+// columnWidths returns the width of each column for a table of the given width. A hidden column has
+// the width [nothing].
 func columnWidths(cs []column, rows []row, width int) []int {
 	widths := make([]int, len(cs))
 	for i, c := range cs {

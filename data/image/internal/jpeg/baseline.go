@@ -39,8 +39,9 @@ func (d *Decoder) decodeBaselineBlock(c *component, at int) bool {
 	return true
 }
 
-// draw writes the pixels of a block, if they are needed. alone means that all coefficients except
-// the first are zero; they must be zero then.
+// draw writes the pixels of block b, which has index at in its component, if they are needed. It
+// does not modify b. alone means that all coefficients except the first are zero; they must be zero
+// then.
 func (d *Decoder) draw(c *component, at int, b *block, alone bool) {
 	y, x := at/c.across, at%c.across
 	if y < c.begin[0] || y >= c.end[0] || x < c.begin[1] || x >= c.end[1] {
@@ -67,9 +68,10 @@ func (r *bits) readDC(h *huffman) (int32, bool) {
 	return r.takeSigned(uint(size)), true
 }
 
-// readAC reads the AC coefficients of a block. alone reports that all are zero. The fields of r are
-// copied to local variables to keep them in registers. Only rare cases branch, because the
-// processor cannot predict these branches: a code and its number are consumed by one shift.
+// readAC reads the AC coefficients of a block, which must be zero before. alone reports that all
+// are zero. The fields of r are copied to local variables to keep them in registers. Only rare
+// cases branch, because the processor cannot predict these branches: a code and its number are
+// consumed by one shift.
 func (r *bits) readAC(b *block, h *huffman) (alone, ok bool) {
 	acc, n, pos, buf := r.acc, r.n, r.pos, r.buf
 	k := 1

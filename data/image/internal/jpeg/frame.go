@@ -7,7 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// readFrame reads an SOF segment: the dimensions and components of the image.
+// readFrame reads an SOF segment: the dimensions and components of the image. It calls place to
+// allocate the image. The error wraps [pixel.ErrCorrupt], [pixel.ErrUnsupported] or
+// [pixel.ErrTruncated], or is the error of place or Scale.
 func (d *Decoder) readFrame(body []byte, place pixel.Place) error {
 	switch {
 	case d.planes != 0:

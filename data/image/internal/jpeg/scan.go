@@ -82,7 +82,9 @@ func (d *Decoder) find(id uint8) *component {
 	return nil
 }
 
-// selectMethod selects the function that reads the blocks of the scan.
+// selectMethod selects the function that reads the blocks of the scan. high is the lowest bit read
+// by earlier scans, or 0 for a first scan. The error wraps [pixel.ErrCorrupt] if a progressive scan
+// has an impossible range of coefficients or bits.
 func (d *Decoder) selectMethod(high int) error {
 	if !d.progressive {
 		d.read = (*Decoder).decodeBaselineBlock

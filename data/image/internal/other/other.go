@@ -108,7 +108,8 @@ func Decode(data []byte, channels int, place pixel.Place) (err error) {
 	return nil
 }
 
-// kindOf wraps the error of a decoder in an error of package pixel.
+// kindOf wraps the error of a decoder in [pixel.ErrTruncated], [pixel.ErrUnsupported] or, if
+// neither applies, [pixel.ErrCorrupt]. err must not be nil.
 func kindOf(err error) error {
 	var unsupported tiff.UnsupportedError
 	switch {
@@ -168,7 +169,8 @@ func splitImage(r, g, b []uint8, m image.Image) {
 	}
 }
 
-// splitPixels splits pixels of four bytes into planes.
+// splitPixels writes the first three bytes of each pixel of four bytes to r, g and b, and drops the
+// alpha.
 func splitPixels(r, g, b, pix []uint8) {
 	for x := range len(pix) / 4 {
 		r[x], g[x], b[x] = pix[4*x], pix[4*x+1], pix[4*x+2]

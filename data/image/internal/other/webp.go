@@ -30,7 +30,8 @@ func webpColors(r, g, b []uint8, m *image.YCbCr) {
 	}
 }
 
-// upsampleRow interpolates a row of chroma from the two nearest rows.
+// upsampleRow interpolates a row of len(dst) chroma values from the two nearest rows, which have
+// half as many values, rounded up.
 func upsampleRow(dst, near, far []uint8) {
 	w := len(dst)
 	edge := func(x int) uint8 { return uint8((3*int(near[x]) + int(far[x]) + 2) >> 2) }

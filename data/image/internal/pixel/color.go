@@ -50,7 +50,7 @@ func mergePortable(packed, r, g, b []uint8) {
 	}
 }
 
-// Split writes packed pixels to three planes.
+// Split writes len(r) packed pixels of three bytes to three planes.
 func Split(r, g, b, packed []uint8) {
 	n := len(r)
 	current.split(r, g[:n], b[:n], packed[:3*n])
@@ -63,7 +63,7 @@ func splitPortable(r, g, b, packed []uint8) {
 	}
 }
 
-// Gray writes the luma of a row, as Pillow's conversion to "L" does.
+// Gray writes the luma of a row of len(dst) pixels, as Pillow's conversion to "L" does.
 func Gray(dst, r, g, b []uint8) {
 	for i := range dst {
 		dst[i] = uint8((19595*uint32(r[i]) + 38470*uint32(g[i]) + 7471*uint32(b[i]) + oneHalf) >> 16)

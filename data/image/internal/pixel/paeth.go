@@ -36,7 +36,8 @@ func abs(v int32) int32 {
 	return (v ^ sign) - sign
 }
 
-// Add writes the sums of the bytes of a and b, modulo 256.
+// Add writes the len(a) sums of the bytes of a and b, modulo 256, to dst, which must not overlap
+// them.
 func Add(dst, a, b []uint8) {
 	n := len(a)
 	current.add(dst[:n], a, b[:n])

@@ -47,8 +47,8 @@ func upsampleTwoPortable(dst, near, far []uint8, first, n int) {
 	}
 }
 
-// UpsampleDown writes a row between two source rows: 3/4 of near and 1/4 of far. lower means that
-// the row is below near.
+// UpsampleDown writes a row of len(near) pixels between two source rows: 3/4 of near and 1/4 of
+// far. lower means that the row is below near, which libjpeg rounds differently.
 func UpsampleDown(dst, near, far []uint8, lower bool) {
 	bias := 1
 	if lower {

@@ -184,7 +184,7 @@ func (d *Decoder) splitRow(r, g, b, row []uint8) (color bool) {
 	return false
 }
 
-// sampleAt returns sample i of a row with up to 8 bits per sample.
+// sampleAt returns sample i, as it is stored, of a row with up to 8 bits per sample.
 func (d *Decoder) sampleAt(row []uint8, i int) uint8 {
 	bit := i * d.depth
 	return row[bit/8] << (bit % 8) >> (8 - d.depth)

@@ -60,8 +60,9 @@ func init() {
 	}
 }
 
-// build makes a table. lengths are the code lengths of the symbols, and symbols their entries. It
-// returns false if the code is invalid: it must be complete, unless it has at most one symbol.
+// build makes a table. lengths are the code lengths of the symbols, and symbols their entries.
+// Codes of up to width bits need one lookup, longer ones two. It returns false if the code is
+// invalid: it must be complete, unless it has at most one symbol.
 func (t *table) build(lengths []uint8, width uint, symbols []entry) bool {
 	var counts, next [16]int
 	for _, l := range lengths {

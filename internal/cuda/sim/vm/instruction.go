@@ -142,7 +142,8 @@ func (p *parser) parseCompute(in *instruction, o *opcode) {
 	}
 }
 
-// parseMemory parses a load, store or atomic instruction.
+// parseMemory parses the operands of a load, store or atomic instruction into in, and removes the
+// modifiers that it handles from o. It panics with a [*SyntaxError], which [Parse] returns.
 func (p *parser) parseMemory(in *instruction, o *opcode) {
 	if len(o.types) != 1 {
 		p.failSyntax("%s of %d types", o.name, len(o.types))
@@ -309,7 +310,8 @@ func parseConstant(text string, t scalar) (v uint64, ok bool) {
 	return v, err == nil
 }
 
-// constantRow returns the row of a constant.
+// constantRow returns the index of the row that holds the constant v in all lanes. It allocates a
+// row for a new constant.
 func (p *parser) constantRow(v uint64) int {
 	row, ok := p.entry.constant[v]
 	if !ok {

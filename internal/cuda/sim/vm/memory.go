@@ -131,7 +131,7 @@ func putWord(b []byte, size int, v uint64) {
 }
 
 // update executes an atomic instruction for a lane. It is atomic with respect to other threads,
-// goroutines and processes.
+// goroutines and processes. It panics with a [*Fault] if the address is illegal.
 func (w *warp) update(in *instruction, lane int) {
 	b := w.bytesAt(in, w.rows[in.address][lane]+in.offset, in.size)
 	x, y := w.registerRow(in.a, lane), w.registerRow(in.b, lane)

@@ -200,7 +200,8 @@ func (p *parser) parseInteger() int {
 	return int(n)
 }
 
-// parseStatement parses a declaration, a label or an instruction.
+// parseStatement parses a declaration, a label or an instruction. It panics with a [*SyntaxError],
+// which [Parse] returns.
 func (p *parser) parseStatement() {
 	switch t := p.peek(); {
 	case t == ".reg":
@@ -262,7 +263,7 @@ func (p *parser) register(name string) {
 	p.registers[name] = p.newRow()
 }
 
-// newRow allocates a row.
+// newRow allocates a row, which holds a register of all lanes, and returns its index.
 func (p *parser) newRow() int {
 	p.entry.rows++
 	return p.entry.rows - 1

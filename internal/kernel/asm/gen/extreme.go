@@ -156,7 +156,7 @@ func (v vector) noneWhere(m mask) reg.VecVirtual {
 	return v.where(m, none)
 }
 
-// extremeLane returns the maximum or minimum of all lanes in the lowest lane.
+// extremeLane returns the maximum or minimum of all lanes in the lowest lane. It may overwrite x.
 func (v vector) extremeLane(x reg.VecVirtual, do func(ops ...Op)) reg.VecVirtual {
 	compare := map[bool]func(ops ...Op){true: VCMPPS, false: VCMPPD}[v.single()]
 	of := func(a, b, none reg.VecVirtual) {

@@ -133,8 +133,9 @@ func (v vector) longs(name, what string, do, narrow instruction, zero func(reg.V
 	v.end()
 }
 
-// beyond writes the check that all indices are in range. If an index is negative or larger than the
-// last one, its sign or the sign of its distance to the last one is set.
+// beyond writes a function that returns a negative number if an index is out of range. It combines
+// all indices and their distances to the last index by OR: if an index is negative or larger than
+// the last one, its sign or the sign of its distance is set.
 func (v vector) beyond(name string) {
 	TEXT(name, NOSPLIT, "func(n, last int, x *int64) int64")
 	Pragma("noescape")

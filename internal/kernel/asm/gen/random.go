@@ -37,7 +37,8 @@ func (v vector) loaded(m Mem) reg.VecVirtual {
 	return x
 }
 
-// eights writes a loop of n/8 iterations of body. n is 0 afterwards.
+// eights writes a loop of n/8 iterations of body. n must be a multiple of 8 and may be 0. n is 0
+// afterwards.
 func eights(n reg.GPVirtual, body func()) {
 	Label("loop")
 	TESTQ(n, n)

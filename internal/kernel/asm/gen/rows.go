@@ -111,7 +111,9 @@ func (v vector) transpose() {
 	RET()
 }
 
-// squares writes whole squares of a transposition, while all rows exist and enough columns.
+// squares writes whole squares of a transposition, while all rows exist and enough columns. The
+// code advances dst and from, and subtracts the columns that are done from cols. It jumps to the
+// label end if none is left.
 func (v vector) squares(rows, cols, dst, ldd reg.GPVirtual, from []reg.GPVirtual) {
 	CMPQ(rows, Imm(uint64(v.lanes)))
 	JNE(LabelRef("parts"))

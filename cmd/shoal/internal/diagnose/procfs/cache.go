@@ -32,8 +32,9 @@ func (c *Cache) Sweep() {
 	clear(c.used)
 }
 
-// read returns the text of a file. The file of a process that has ended returns an error, even if
-// another process has its number now.
+// read returns the text of a file, which is valid only until the next call. If the file's process
+// has ended, read opens the path again. Then it returns an error, or the text of another process
+// that has its number now.
 func (c *Cache) read(path string) ([]byte, error) {
 	f := c.files[path]
 	if f == nil {

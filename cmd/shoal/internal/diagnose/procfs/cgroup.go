@@ -91,7 +91,8 @@ func readKey(file, key string) uint64 {
 	return 0
 }
 
-// readNumber returns the number in a file, or 0 for other texts such as "max".
+// readNumber returns the number in a file, or 0 for other texts such as "max" and if the file
+// cannot be read.
 func readNumber(file string) uint64 {
 	text, _ := os.ReadFile(file)
 	n, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)

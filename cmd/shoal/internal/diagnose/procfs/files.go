@@ -38,8 +38,9 @@ func (f File) Torch() bool { return strings.HasPrefix(f.Target, "/dev/shm/torch_
 // maxFlagFiles limits how many fdinfo files are read.
 const maxFlagFiles = 4096
 
-// ReadFiles fills Files. Only pipes have Flags, because other files do not need them and each
-// fdinfo costs a system call.
+// ReadFiles fills Files. If the descriptors cannot be read, Files is unchanged, and if that needs a
+// permission, "fd" is added to Denied. Only pipes have Flags, because other files do not need them
+// and each fdinfo costs a system call.
 func (s System) ReadFiles(p *Process) {
 	dir := s.path(p.PID, "fd")
 	entries, err := os.ReadDir(dir)

@@ -58,7 +58,7 @@ func (s System) readWait(dir string, t *Thread) {
 	t.Call = parseCall(string(call))
 }
 
-// readTimes reads the scheduler's counters of a thread.
+// readTimes reads the scheduler's counters of a thread. If they cannot be read, t is unchanged.
 func (s System) readTimes(dir string, t *Thread) {
 	times, _ := s.read(dir + "/schedstat")
 	if f := strings.Fields(string(times)); len(f) >= 2 {
@@ -67,7 +67,8 @@ func (s System) readTimes(dir string, t *Thread) {
 	}
 }
 
-// parseCall parses a syscall file: "running", or the number, six arguments and two registers.
+// parseCall parses a syscall file: "running", or the number, six arguments and two registers. For
+// "running" and any other text, Number is -1.
 func parseCall(text string) Call {
 	c := Call{Number: -1}
 	f := strings.Fields(text)

@@ -1,6 +1,8 @@
 package pystack
 
-// lineOf39 decodes co_lnotab: pairs of an increment of the address and a signed one of the line.
+// lineOf39 returns the line of an instruction, given the first line of the code and the
+// instruction's offset in the code in bytes, at. It decodes co_lnotab: pairs of an increment of the
+// address and a signed one of the line.
 //
 // https://github.com/python/cpython/blob/v3.9.18/Objects/lnotab_notes.txt
 func lineOf39(table []byte, line, at int) int {
@@ -14,8 +16,9 @@ func lineOf39(table []byte, line, at int) int {
 	return line
 }
 
-// lineOf310 decodes co_linetable of 3.10: pairs of the length of a range and a signed increment of
-// the line, where -128 marks a range without a line.
+// lineOf310 is like lineOf39 for co_linetable of 3.10: pairs of the length of a range in bytes and
+// a signed increment of the line, where -128 marks a range without a line. Such a range gets the
+// line of the range before.
 //
 // https://github.com/python/cpython/blob/v3.10.13/Objects/lnotab_notes.txt
 func lineOf310(table []byte, line, at int) int {
@@ -33,8 +36,8 @@ func lineOf310(table []byte, line, at int) int {
 	return line
 }
 
-// lineOf311 decodes the location table of 3.11 and later: entries with a length in code units and a
-// form that determines the line.
+// lineOf311 is like lineOf39 for the location table of 3.11 and later: entries with a length in
+// code units of two bytes and a form that determines the line.
 //
 // https://github.com/python/cpython/blob/v3.11.7/Objects/locations.md
 func lineOf311(table []byte, line, at int) int {

@@ -286,9 +286,9 @@ func FindSemLocks(s procfs.System, p *procfs.Process, addr, hint uint64) (map[ui
 	return w.locks, nil
 }
 
-// arenasFirst returns the mappings in the best order of a search: first those that
-// are probably arenas of the interpreter's allocator, because their sizes are multiples of an
-// arena's, the small ones before the large ones; then the others; then the heap of malloc.
+// arenasFirst returns a copy of the mappings in the best order of a search: first those that are
+// probably arenas of the interpreter's allocator, because their sizes are multiples of an arena's,
+// the small ones before the large ones; then the others; then the heap of malloc.
 func arenasFirst(maps []procfs.Mapping) []procfs.Mapping {
 	class := func(m procfs.Mapping) int {
 		switch {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Spy returns the stacks of a process as py-spy reports them, if that program is on the PATH. It
-// knows more interpreters than [Read], and may have a permission that this process lacks. It does
-// not stop the process.
+// Spy returns the stacks of a process as py-spy reports them. It returns an error if that program
+// is not on the PATH or fails. py-spy knows more interpreters than [Read], and may have a
+// permission that this process lacks. It does not stop the process.
 //
 // https://github.com/benfred/py-spy/blob/v0.4.0/src/stack_trace.rs
 func Spy(ctx context.Context, pid int) ([]Stack, error) {

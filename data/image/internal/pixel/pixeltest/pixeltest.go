@@ -28,7 +28,8 @@ func (p *Picture) Place(c, h, w int) ([]uint8, error) {
 	return p.Pix, nil
 }
 
-// OnEachLevel runs a test with the loops of each level that this machine supports.
+// OnEachLevel runs a test with the loops of each level that this machine supports, and then
+// restores the level. The level is global, so test must not call [testing.T.Parallel].
 func OnEachLevel(t *testing.T, test func(t *testing.T)) {
 	for _, level := range pixel.Levels() {
 		t.Run(level, func(t *testing.T) {
@@ -38,8 +39,8 @@ func OnEachLevel(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// Files returns the files in testdata that match pattern. The test fails if there are fewer than
-// least.
+// Files returns the paths of the files in testdata that match pattern, including the folder. The
+// test fails if there are fewer than least.
 func Files(t testing.TB, pattern string, least int) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join("testdata", pattern))
@@ -49,7 +50,7 @@ func Files(t testing.TB, pattern string, least int) []string {
 	return names
 }
 
-// Read returns the content of a file.
+// Read returns the content of a file, such as one of [Files].
 func Read(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(name)

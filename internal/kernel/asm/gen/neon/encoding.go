@@ -172,7 +172,7 @@ func (c *Code) fused(k kind, size int, sum, a, b Value) Value {
 	return d
 }
 
-// zero returns a register of zeros.
+// zero returns a new register of zeros.
 func (c *Code) zero() Value {
 	d := c.Vector()
 	c.encode(0x6f00e400, "movi v@0.2d, #0", twoShifts[:1], d)

@@ -82,8 +82,8 @@ func (c *Code) LongsFromFloats(x, y reg.Register) {
 	}
 }
 
-// FloatsFromLongs converts eight int64 numbers to float32. There is no instruction that rounds once
-// for vectors.
+// FloatsFromLongs converts eight int64 numbers at x to float32 numbers at y. It converts one at a
+// time, because no vector instruction rounds only once.
 func (c *Code) FloatsFromLongs(x, y reg.Register) {
 	for i := range 8 {
 		v, f := c.General(), c.Vector()

@@ -19,9 +19,10 @@ type Tile struct {
 // factorLoader loads the numbers of a column of A, and calls multiply with each.
 type factorLoader func(c *Code, multiply func(row int, factor Value, lane int))
 
-// Sum writes the loops over K that compute the sums. If the rows of A are adjacent, they are loaded
-// together, and an instruction multiplies by one lane. Otherwise each number is loaded by itself.
-// A tile that uses all its lanes does not look at N again.
+// Sum writes the loops over K that compute the sums. The code before it must have set the sums to
+// zero. If the rows of A are adjacent, they are loaded together, and an instruction multiplies by
+// one lane. Otherwise each number is loaded by itself. N is the number of columns of B in the last
+// pair of registers. If they fill the pair, the loop loads it without a mask.
 func (t *Tile) Sum(c *Code) {
 	size := fmt.Sprint(t.Size)
 	lanes := fmt.Sprint(32 / t.Size)
