@@ -251,7 +251,7 @@ func intWidth(low, high int64) int {
 // Options.MaxPage.
 func (r *leafReader) fill() (more bool, err error) {
 	if n := r.levels - r.at; n > 0 && (n*valueSize > r.most || r.buffer.size(r.valueAt, r.values) > r.most) {
-		return false, fmt.Errorf("%w: row exceeds MaxPage, which is %d bytes", ErrSize, r.most)
+		return false, r.sizeError()
 	}
 	copy(r.def, r.def[min(r.at, len(r.def)):])
 	copy(r.rep, r.rep[min(r.at, len(r.rep)):])
@@ -335,50 +335,66 @@ func (r *leafReader) appendRow(dst []byte) ([]byte, error) {
 			return nil, fmt.Errorf("%w: column has fewer rows than its row group", ErrFormat)
 		}
 	}
+	if r.leaf.maxRep == 0 {
+		return r.appendValue(dst)
+	}
 	n, err := r.rowLength()
 	if err != nil {
 		return nil, err
 	}
-	def, rep := r.def, r.rep
-	values, full := n, true
-	if r.leaf.maxDef > 0 {
-		def = def[r.at : r.at+n]
-		values = 0
-		for _, d := range def {
-			if d == int16(r.leaf.maxDef) {
-				values++
-			}
+	def, rep := r.def[r.at:r.at+n], r.rep[r.at:r.at+n]
+	values := 0
+	for _, d := range def {
+		if d == int16(r.leaf.maxDef) {
+			values++
 		}
-		full = values == n
 	}
-	if r.leaf.maxRep > 0 {
-		rep = rep[r.at : r.at+n]
-		if r.leaf.maxRep > 1 {
-			for _, l := range rep[1:] {
-				full = full && l == int16(r.leaf.maxRep)
-			}
+	full := values == n
+	if r.leaf.maxRep > 1 {
+		for _, l := range rep[1:] {
+			full = full && l == int16(r.leaf.maxRep)
 		}
 	}
 	if len(dst)+2*n+r.buffer.size(r.valueAt, r.valueAt+values) > r.most+maxTarget {
-		return nil, fmt.Errorf("%w: row exceeds MaxPage, which is %d bytes", ErrSize, r.most)
+		return nil, r.sizeError()
 	}
-	if r.leaf.maxDef > 0 {
-		head := uint64(n) << 1
-		if full {
-			head |= 1
-		}
-		dst = binary.AppendUvarint(dst, head)
-		if !full {
-			dst = appendLevels(dst, def)
-			if r.leaf.maxRep > 0 {
-				dst = appendLevels(dst, rep)
-			}
-		}
+	head := uint64(n) << 1
+	if full {
+		head |= 1
+	}
+	dst = binary.AppendUvarint(dst, head)
+	if !full {
+		dst = appendLevels(appendLevels(dst, def), rep)
 	}
 	dst = r.buffer.encode(dst, r.valueAt, r.valueAt+values)
 	r.at += n
 	r.valueAt += values
 	return dst, nil
+}
+
+// appendValue appends the next row of a leaf that is not repeated. There must be a buffered level.
+func (r *leafReader) appendValue(dst []byte) ([]byte, error) {
+	values := 1
+	if most := int16(r.leaf.maxDef); most > 0 {
+		const level = 1 << 1 // one level
+		if d := r.def[r.at]; d == most {
+			dst = append(dst, level|1)
+		} else {
+			values = 0
+			dst = append(dst, level, byte(d))
+		}
+	}
+	if r.leaf.kind.hasLength() && len(dst)+r.buffer.size(r.valueAt, r.valueAt+values) > r.most+maxTarget {
+		return nil, r.sizeError()
+	}
+	dst = r.buffer.encode(dst, r.valueAt, r.valueAt+values)
+	r.at++
+	r.valueAt += values
+	return dst, nil
+}
+
+func (r *leafReader) sizeError() error {
+	return fmt.Errorf("%w: row exceeds MaxPage, which is %d bytes", ErrSize, r.most)
 }
 
 func appendLevels(dst []byte, levels []int16) []byte {
@@ -388,11 +404,8 @@ func appendLevels(dst []byte, levels []int16) []byte {
 	return dst
 }
 
-// rowLength returns the number of levels of the next row.
+// rowLength returns the number of levels of the next row of a repeated leaf.
 func (r *leafReader) rowLength() (int, error) {
-	if r.leaf.maxRep == 0 {
-		return 1, nil
-	}
 	if r.rep[r.at] != 0 {
 		return 0, fmt.Errorf("%w: row group begins in the middle of a row", ErrFormat)
 	}
@@ -418,6 +431,7 @@ type stream struct {
 	leaves []*leafReader
 	block  int // index of the next block
 	next   int // index of the next row
+	size   int // bytes of all blocks so far
 }
 
 // openStream returns a stream at the first row of a group. The caller must close it.
@@ -456,7 +470,7 @@ func openStream(g *group) (s *stream, err error) {
 // read decodes the next rows of the row group into a block of about target bytes. It must not be
 // called after the last row. After an error the stream must be closed.
 func (s *stream) read(target int) (b *block, err error) {
-	b = &block{first: s.next, ends: make([]uint32, 0, 64)}
+	b = s.newBlock(target)
 	err = recoverPanic(func() error {
 		for s.next < s.group.rows && len(b.data) < target && len(b.ends) < maxBlockRows {
 			for _, leaf := range s.leaves {
@@ -473,7 +487,22 @@ func (s *stream) read(target int) (b *block, err error) {
 		return nil, err
 	}
 	s.block++
+	s.size += len(b.data)
 	return b, nil
+}
+
+// newBlock returns an empty block. Its capacity suffices for rows of the average size so far.
+func (s *stream) newBlock(target int) *block {
+	if s.next == 0 {
+		return &block{ends: make([]uint32, 0, 64)}
+	}
+	left, row := s.group.rows-s.next, s.size/s.next+1
+	rows := min(left, target/row+1, maxBlockRows)
+	return &block{
+		first: s.next,
+		ends:  make([]uint32, 0, rows+rows/8),
+		data:  make([]byte, 0, min(target, rows*row)*9/8),
+	}
 }
 
 // close releases the pages.
