@@ -73,11 +73,14 @@ func TestCheck_NamesWrongWords(t *testing.T) {
 	}
 	var rings []*arena.Ring
 	var cells []*arena.Sync
-	for i := range 4 {
+	for i := range 5 {
 		r, _, _ := newRing(t, d, 4)
 		defer r.Close()
-		if i < 2 {
+		switch i {
+		case 0, 1:
 			testutil.NoError(t, r.TryPut([]byte("body"), []arena.Handle{alloc(t, d, 5000, "y")}, true))
+		case 4:
+			testutil.NoError(t, r.TryPut(make([]byte, 5000), []arena.Handle{alloc(t, d, 5000, "z")}, true))
 		}
 		rings = append(rings, r)
 	}

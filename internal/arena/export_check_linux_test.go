@@ -17,9 +17,9 @@ type Plant struct {
 	Part string // the structure in the finding
 }
 
-// PlantAll writes a wrong word into each kind of structure. It needs 9 blocks, 4 rings with a
-// message in the first and the second, and 3 cells. The returned function puts the words right
-// again.
+// PlantAll writes a wrong word into each kind of structure. It needs 9 blocks, 5 rings with a
+// message in the first and the second and a spilled one in the last, and 3 cells. The returned
+// function puts the words right again.
 func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants []Plant, mend func()) {
 	type old struct {
 		w *word.Word
@@ -64,6 +64,9 @@ func PlantAll(d *Domain, blocks []Handle, rings []*Ring, cells []*Sync) (plants 
 	write("ring", ring(1), &rings[1].hdr.Flags, 1<<20)
 	write("position", ring(2), &rings[2].hdr.Tail, 1<<40)
 	write("end", ring(3), &rings[3].hdr.Senders, 0)
+	table := ObjectAt(d, Handle(rings[4].slot(0).First.Load()))
+	write("message", slot(40), (*word.Word)(unsafe.Pointer(&d.mem.Data[table+8])),
+		uint64(word.MakeHandle(blocks[1].Block(), 77)))
 
 	write("lock", lock(0), &cells[0].c.Lock.Word, word.MakeIdentity(7, 5)|3<<word.SeatShift|word.LockHeld)
 	write("share", lock(1)+", share 9", &cells[1].c.Shares[9], word.MakeIdentity(7, 5)|2)

@@ -222,7 +222,9 @@ func (a *auditor) readMessage(s *layout.Slot, w word.Slot, least uint64) (blocks
 		add(word.Handle(s.BlockWord(int(i)).Load()))
 	}
 	if spilled && len(blocks) == 1 {
-		wrong = a.readSpill(&a.mem.Blocks[blocks[0]], add, wrong)
+		if fault := a.readSpill(&a.mem.Blocks[blocks[0]], add); fault != "" {
+			wrong = fault
+		}
 	}
 	slices.Sort(blocks)
 	for k := 1; k < len(blocks); k++ {
@@ -240,11 +242,11 @@ func (a *auditor) readMessage(s *layout.Slot, w word.Slot, least uint64) (blocks
 }
 
 // readSpill calls add with each handle in the table of a spilled message in block b. It returns a
-// description of the fault of the table. If there is none, it returns wrong, the fault found
-// before. It is exempt from the race detector, because the block may be reused meanwhile.
+// description of the fault of the table, or "". It is exempt from the race detector, because the
+// block may be reused meanwhile.
 //
 //go:norace
-func (a *auditor) readSpill(b *layout.Block, add func(word.Handle), wrong string) string {
+func (a *auditor) readSpill(b *layout.Block, add func(word.Handle)) string {
 	p := a.bytes(b)
 	if len(p) < 16 {
 		return "its block is too short for a table"
@@ -259,7 +261,7 @@ func (a *auditor) readSpill(b *layout.Block, add func(word.Handle), wrong string
 		}
 		add(word.Handle(binary.LittleEndian.Uint64(p[8+8*i:])))
 	}
-	return wrong
+	return ""
 }
 
 // inTransit is [layout.Memory.IsInTransit] for blocks that the pass covers, and false for others.
