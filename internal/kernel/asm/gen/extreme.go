@@ -84,7 +84,7 @@ func (v vector) extremes(name, what string, do func(ops ...Op)) {
 func (v vector) columnExtremes(name, what string, do func(ops ...Op)) {
 	v.text(name, "rows, n int, x *F, ld int, y *F")
 	v.doc(name, "makes y the "+what+" of y and of the columns of rows of n elements, ld apart, NaN if one is.")
-	rows, n, x, ld, y := pointer("rows"), pointer("n"), pointer("x"), v.elements("ld"), pointer("y")
+	rows, n, x, ld, y := pointer("rows"), pointer("n"), pointer("x"), v.loadByteCount("ld"), pointer("y")
 	rest := v.split(n)
 	last := v.first(twin(rest))
 	v.downwards(rows, n, rest, x, ld, y, v.size, func(row func(i int) Mem, to reg.GPVirtual, n int, whole bool) {

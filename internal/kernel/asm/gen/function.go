@@ -22,10 +22,10 @@ var functions = []function{
 		of: func(v vector, x reg.VecVirtual) reg.VecVirtual { v.xor(v.sign(), x, x); return x }},
 	{name: "Abs", what: "the magnitude of x", of: vector.abs},
 	{name: "Sign", what: "1 with the sign of x, and 0 where x is 0 or NaN,", of: vector.signum},
-	{name: "Floor", what: "x rounded down", of: byMode(1)},
-	{name: "Ceil", what: "x rounded up", of: byMode(2)},
-	{name: "Round", what: "x rounded to the nearest, halves to even,", of: byMode(0)},
-	{name: "Trunc", what: "x rounded towards 0", of: byMode(3)},
+	{name: "Floor", what: "x rounded down", of: roundWithMode(1)},
+	{name: "Ceil", what: "x rounded up", of: roundWithMode(2)},
+	{name: "Round", what: "x rounded to the nearest, halves to even,", of: roundWithMode(0)},
+	{name: "Trunc", what: "x rounded towards 0", of: roundWithMode(3)},
 	{name: "Sqrt", what: "the square root of x", of: vector.root},
 	{name: "Rsqrt", what: "1/√x", of: func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.over(v.root(x)) }},
 	{name: "Reciprocal", what: "1/x", of: vector.over},
@@ -42,8 +42,8 @@ var functions = []function{
 // in reports whether f supports the number type of v.
 func (f function) in(v vector) bool { return v.single() || !f.short }
 
-// byMode returns a function that rounds with the given mode of the processor.
-func byMode(mode uint8) func(v vector, x reg.VecVirtual) reg.VecVirtual {
+// roundWithMode returns a function that rounds with the given mode of the processor.
+func roundWithMode(mode uint8) func(v vector, x reg.VecVirtual) reg.VecVirtual {
 	return func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, mode) }
 }
 
@@ -60,7 +60,7 @@ func writeFunctions(vectors []vector) {
 		v.clamp()
 		largest, least := v.largest, v.least
 		if v.neon {
-			largest, least = v.top(true), v.top(false)
+			largest, least = v.extremeInstruction(true), v.extremeInstruction(false)
 		}
 		v.extreme("Max", "larger", largest)
 		v.extreme("Min", "smaller", least)
@@ -335,8 +335,8 @@ func (v vector) clamp() {
 	v.short().flat([]string{"x", "y"}, func(f *flat) {
 		x := f.read("x")
 		if f.neon {
-			f.top(true)(x, lo, x)
-			f.top(false)(x, hi, x)
+			f.extremeInstruction(true)(x, lo, x)
+			f.extremeInstruction(false)(x, hi, x)
 		} else {
 			f.largest(x, lo, x) // in this operand order NaN in x is kept
 			f.least(x, hi, x)

@@ -28,7 +28,7 @@ func main() {
 		os.Args = append(os.Args[:1], os.Args[2:]...)
 	}
 	if os.Args[1] == "table" {
-		if err := writeTable(os.Args[2], vectors); err != nil {
+		if err := writeGoTables(os.Args[2], vectors); err != nil {
 			panic(err)
 		}
 		return

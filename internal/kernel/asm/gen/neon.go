@@ -143,8 +143,9 @@ func gatherOnARM64(n, places, src, dst reg.GPVirtual) {
 	})
 }
 
-// top returns the instruction for the maximum or minimum of two numbers, which is NaN if one is.
-func (v vector) top(largest bool) instruction {
+// extremeInstruction returns the instruction for the maximum or minimum of two numbers, which is
+// NaN if one is.
+func (v vector) extremeInstruction(largest bool) instruction {
 	return func(ops ...Op) {
 		a, b, to := ops[0].(reg.Register), ops[1].(reg.Register), ops[2].(reg.Register)
 		neon.Raw(func(c *neon.Code) { c.Extreme(v.size, largest, a, b, to) })

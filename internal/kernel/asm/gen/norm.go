@@ -62,8 +62,8 @@ func (v vector) affine() {
 	v.end()
 }
 
-// standard returns (x - shift)·scale + left.
-func (f *flat) standard(shift, scale, left reg.VecVirtual) reg.VecVirtual {
+// readStandardized returns (x - shift)·scale + left.
+func (f *flat) readStandardized(shift, scale, left reg.VecVirtual) reg.VecVirtual {
 	x := f.read("x")
 	f.sub(shift, x, x)
 	f.fma213(left, scale, x)
@@ -79,7 +79,7 @@ func (v vector) normSums() {
 	v.zero(sum)
 	v.zero(along)
 	v.flat([]string{"x", "dy", "w", "dw", "db"}, func(f *flat) {
-		y, dy := f.standard(shift, scale, left), f.read("dy")
+		y, dy := f.readStandardized(shift, scale, left), f.read("dy")
 		dw, db := f.read("dw"), f.read("db")
 		f.fma231(y, dy, dw)
 		f.write(dw, "dw")
@@ -101,7 +101,7 @@ func (v vector) normSlope() {
 	v.doc("NormSlope", "writes (dy·w - mean - along·y)·scale to dx, where y is (x - shift)·scale + left.")
 	c := v.scalars([]string{"shift", "scale", "left", "mean", "along"})
 	v.flat([]string{"x", "dy", "w", "dx"}, func(f *flat) {
-		y, d := f.standard(c["shift"], c["scale"], c["left"]), f.read("dy")
+		y, d := f.readStandardized(c["shift"], c["scale"], c["left"]), f.read("dy")
 		f.mul(f.read("w"), d, d)
 		f.sub(c["mean"], d, d)
 		f.less231(c["along"], y, d)

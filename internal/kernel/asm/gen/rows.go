@@ -13,8 +13,8 @@ import (
 func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
 	v.text(name, "rows, n int, src *F, lds int, dst *F, ldd int")
 	Doc(fmt.Sprintf(doc, v.suffix))
-	rows, n, src, lds, dst, ldd := pointer("rows"), pointer("n"), pointer("src"), v.elements("lds"),
-		pointer("dst"), v.elements("ldd")
+	rows, n, src, lds, dst, ldd := pointer("rows"), pointer("n"), pointer("src"), v.loadByteCount("lds"),
+		pointer("dst"), v.loadByteCount("ldd")
 	rest := GP64()
 	MOVQ(n, rest)
 	ANDQ(Imm(uint64(v.lanes-1)), rest)
@@ -67,7 +67,7 @@ func (v vector) transpose() {
 	v.text("Transpose", "rows, cols int, src *F, off *int, dst *F, ldd int")
 	Doc(fmt.Sprintf("Transpose%s writes up to %d rows, which begin at off, as columns.", v.suffix, v.lanes))
 	rows, cols, src, off, dst, ldd := pointer("rows"), pointer("cols"), pointer("src"), pointer("off"),
-		pointer("dst"), v.elements("ldd")
+		pointer("dst"), v.loadByteCount("ldd")
 	// Missing rows alias the first row. Their lanes are masked by the store.
 	from := make([]reg.GPVirtual, v.lanes)
 	for i := range from {
@@ -184,7 +184,7 @@ func (v vector) transposeSixteen() {
 	const rows = 16
 	v.text("TransposeSixteen", "n int, src *F, lds int, dst *F, ldd int")
 	v.doc("TransposeSixteen", "writes n columns of src, a multiple of 16, of sixteen rows as rows of dst.")
-	n, src, lds, dst, ldd := pointer("n"), pointer("src"), v.elements("lds"), pointer("dst"), v.elements("ldd")
+	n, src, lds, dst, ldd := pointer("n"), pointer("src"), v.loadByteCount("lds"), pointer("dst"), v.loadByteCount("ldd")
 	exchange := func(low, high func(ops ...Op), a, b *reg.VecVirtual) {
 		l := v.fresh()
 		low(*b, *a, l)

@@ -69,7 +69,7 @@ func (v vector) columnSums() {
 	v.doc("ColumnSums", "adds the columns of rows of n elements, ld apart, to y: four rows are added, and such "+
 		"sums in double precision.")
 	wide := v.double()
-	rows, n, x, ld, y := pointer("rows"), pointer("n"), pointer("x"), v.elements("ld"), pointer("y")
+	rows, n, x, ld, y := pointer("rows"), pointer("n"), pointer("x"), v.loadByteCount("ld"), pointer("y")
 	rest := v.split(n)
 	last, lasts := v.first(twin(rest)), wide.masks(twin(rest), 2)
 	v.downwards(rows, n, rest, x, ld, y, wide.size, func(row func(i int) Mem, sums reg.GPVirtual, n int, whole bool) {

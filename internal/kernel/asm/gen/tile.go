@@ -59,8 +59,8 @@ func (v vector) tile(rows, vecs int) {
 		count(vecs, "register")))
 	last := v.first(pointer("n"))
 	v.prefetch(rows, vecs)
-	k, a, csa, b, off := pointer("k"), pointer("a"), v.elements("csa"), pointer("b"), pointer("off")
-	at := places(rows, a, v.elements("rsa"))
+	k, a, csa, b, off := pointer("k"), pointer("a"), v.loadByteCount("csa"), pointer("b"), pointer("off")
+	at := places(rows, a, v.loadByteCount("rsa"))
 	acc := make([][]reg.VecVirtual, rows)
 	for i := range acc {
 		for range vecs {
@@ -71,13 +71,13 @@ func (v vector) tile(rows, vecs int) {
 	}
 
 	if v.neon {
-		v.tileSums(acc, neon.Tile{K: k, A: a, RSA: v.elements("rsa"), CSA: csa, B: b, Off: off, N: pointer("n")})
+		v.tileSums(acc, neon.Tile{K: k, A: a, RSA: v.loadByteCount("rsa"), CSA: csa, B: b, Off: off, N: pointer("n")})
 	} else {
 		v.tileLoops(rows, vecs, acc, at, k, a, csa, b, off, last)
 	}
 
 	alpha := v.scalar("alpha")
-	c, ldc := pointer("c"), v.elements("ldc")
+	c, ldc := pointer("c"), v.loadByteCount("ldc")
 	add := Load(Param("add"), GP8())
 	TESTB(add, add)
 	JZ(LabelRef("set"))
@@ -159,7 +159,7 @@ func (v vector) prefetch(rows, vecs int) {
 	k := pointer("k")
 	CMPQ(k, Imm(64))
 	JL(LabelRef("short"))
-	c, ldc := pointer("c"), v.elements("ldc")
+	c, ldc := pointer("c"), v.loadByteCount("ldc")
 	for i := range rows {
 		for j := range vecs {
 			PREFETCHT0(Mem{Base: c, Disp: j * v.bytes()})

@@ -14,7 +14,7 @@ func writeTwos(vectors []vector) {
 		if v.single() {
 			v.hypot()
 			v.atan2()
-			v.powerOfTwo()
+			v.writePower()
 			for _, s := range []short{{"Half", v.fromHalf, v.toHalf}, {"Brain", v.fromBrain, v.toBrain}} {
 				v.shorts("Add", s, v.add)
 				v.shorts("Sub", s, v.sub)
@@ -147,8 +147,8 @@ var (
 	}
 )
 
-// powerOfTwo writes |x|^y as 2 to the power of y·log₂|x|, in double precision.
-func (v vector) powerOfTwo() {
+// writePower writes |x|^y as 2 to the power of y·log₂|x|, in double precision.
+func (v vector) writePower() {
 	v.text("Power", "n int, x, y, z *F")
 	v.doc("Power", "writes |x| to the power of y to z, and NaN where x is 0 or x or y is not finite.")
 	wide := v.double()

@@ -133,8 +133,8 @@ func (v vector) scalar(name string) reg.VecVirtual {
 	return x
 }
 
-// elements loads a parameter that counts elements, and converts it to bytes.
-func (v vector) elements(name string) reg.GPVirtual {
+// loadByteCount loads a parameter that counts elements, and converts it to bytes.
+func (v vector) loadByteCount(name string) reg.GPVirtual {
 	x := Load(Param(name), GP64()).(reg.GPVirtual)
 	SHLQ(U8(v.sizeLog()), x)
 	return x

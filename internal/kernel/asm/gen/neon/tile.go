@@ -32,12 +32,12 @@ func (t *Tile) Sum(c *Code) {
 	c.Branch("BNE", apart)
 	c.effect("CMP $"+lanes+", R@0", n)
 	c.Branch("BNE", some)
-	t.loop(c, done, t.adjacent, false)
+	t.loop(c, done, t.loadAdjacent, false)
 	c.Label(some)
-	t.loop(c, done, t.adjacent, true)
+	t.loop(c, done, t.loadAdjacent, true)
 	c.Label(apart)
-	places := t.places(c)
-	distant := func(c *Code, multiply func(row int, factor Value, lane int)) { t.distant(c, places, multiply) }
+	places := t.rowDistances(c)
+	distant := func(c *Code, multiply func(row int, factor Value, lane int)) { t.loadDistant(c, places, multiply) }
 	c.effect("CMP $"+lanes+", R@0", n)
 	c.Branch("BNE", apartSome)
 	t.loop(c, done, distant, false)
@@ -104,8 +104,8 @@ func (t *Tile) byColumn(c *Code, factors factorLoader, load func(j int) (low, hi
 	}
 }
 
-// adjacent loads the numbers of a column of A as whole registers.
-func (t *Tile) adjacent(c *Code, multiply func(row int, factor Value, lane int)) {
+// loadAdjacent loads the numbers of a column of A as whole registers.
+func (t *Tile) loadAdjacent(c *Code, multiply func(row int, factor Value, lane int)) {
 	a := c.Register(t.A)
 	for done := 0; done < t.Rows; {
 		var factors []Value
@@ -130,8 +130,8 @@ func (t *Tile) adjacent(c *Code, multiply func(row int, factor Value, lane int))
 	}
 }
 
-// places returns the distances of the rows of A, in bytes.
-func (t *Tile) places(c *Code) (all []Value) {
+// rowDistances returns the distances of the rows of A, in bytes.
+func (t *Tile) rowDistances(c *Code) (all []Value) {
 	rsa := c.Register(t.RSA)
 	for i := 1; i < t.Rows; i++ {
 		at := rsa
@@ -144,8 +144,8 @@ func (t *Tile) places(c *Code) (all []Value) {
 	return all
 }
 
-// distant loads the numbers of a column of A one by one.
-func (t *Tile) distant(c *Code, places []Value, multiply func(row int, factor Value, lane int)) {
+// loadDistant loads the numbers of a column of A one by one.
+func (t *Tile) loadDistant(c *Code, places []Value, multiply func(row int, factor Value, lane int)) {
 	a := c.Register(t.A)
 	name := map[int]string{4: "FMOVS", 8: "FMOVD"}[t.Size]
 	for i := range t.Rows {

@@ -47,7 +47,7 @@ func compile(f *ir.Function, t *table) (string, error) {
 	}
 	c.part = t.end()
 	c.prune()
-	c.follow()
+	c.mergeAddressSteps()
 	c.addBase()
 	c.tidy()
 	candidates := c.hoistable()
@@ -244,9 +244,9 @@ func (c *Code) addBase() {
 	c.ops = append([]*operation{o}, c.ops...)
 }
 
-// follow turns an addition to the address of the last load or store before it into a part of the
+// mergeAddressSteps turns an addition to the address of the last load or store before it into a part of the
 // latter.
-func (c *Code) follow() {
+func (c *Code) mergeAddressSteps() {
 	kept := c.ops[:0:0]
 	for _, o := range c.ops {
 		if !c.joins(kept, o) {

@@ -126,20 +126,20 @@ func extreme(size int, largest bool) translation {
 func (c *Code) extremeKind(second, first operand.Op, largest bool) kind {
 	m, ok := second.(operand.Mem)
 	switch {
-	case (ok && isStatic(m) || c.isSteady(second)) && largest:
+	case (ok && isStatic(m) || c.holdsConstant(second)) && largest:
 		return fmaxnm
-	case ok && isStatic(m) || c.isSteady(second):
+	case ok && isStatic(m) || c.holdsConstant(second):
 		return fminnm
-	case c.isSteady(first) && largest:
+	case c.holdsConstant(first) && largest:
 		return fmax
-	case c.isSteady(first):
+	case c.holdsConstant(first):
 		return fmin
 	}
 	return kind{}
 }
 
-// isSteady reports whether a register holds a constant.
-func (c *Code) isSteady(op operand.Op) bool {
+// holdsConstant reports whether a register holds a constant.
+func (c *Code) holdsConstant(op operand.Op) bool {
 	r, ok := op.(reg.Register)
 	return ok && (c.steady[r.ID()] || c.fixed[r.ID()] != nil)
 }
@@ -416,7 +416,7 @@ func moveVector(c *Code, ops []operand.Op) {
 func storeAround(c *Code, ops []operand.Op) {
 	v := c.read(ops[0], 2)
 	base, disp := c.address(ops[1].(operand.Mem))
-	base, disp = c.near(base, disp)
+	base, disp = c.addressInRange(base, disp)
 	o := c.effect(fmt.Sprintf("stnp q@0, q@1, [x@2, #%d]", disp), v[0], v[1], base)
 	o.word, o.shifts = 0xac000000|uint32(disp/16&0x7f)<<15, []uint{0, 10, 5}
 }
