@@ -18,7 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [What goes ahead] Fetching a descriptor from a resource sharer (Note [Giving descriptors
+// Note [Descriptors sent ahead] Fetching a descriptor from a resource sharer (Note [Giving descriptors
 // away]) costs a connection, a handshake and a wait for a thread of the sender: more than the rest
 // of a message together. [Spawn] therefore also injects ahead.py into the process that it starts.
 // When that process sends a message to this one over [Process.Conn], ahead.py first sends each

@@ -1,4 +1,4 @@
-"""How descriptors in messages to Go get there: see Note [What goes ahead] in ahead.go."""
+"""How descriptors in messages to Go get there: see Note [Descriptors sent ahead] in ahead.go."""
 
 
 def precede(fd, conn, address, key):
