@@ -18,14 +18,14 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// Note [Descriptors sent ahead] Fetching a descriptor from a resource sharer (Note [Giving descriptors
-// away]) costs a connection, a handshake and a wait for a thread of the sender: more than the rest
-// of a message together. [Spawn] therefore also injects ahead.py into the process that it starts.
-// When that process sends a message to this one over [Process.Conn], ahead.py first sends each
-// descriptor, with a number, over a separate socket. The message then names the resource sharer of
-// this process and that number, and the reader of the message finds the descriptor locally, without
-// a connection. If the message or the connection is passed on to another process, that process
-// fetches the descriptor from this one in the usual way.
+// Note [Descriptors sent ahead] Fetching a descriptor from a resource sharer (Note [Giving
+// descriptors away]) costs a connection, a handshake and a wait for a thread of the sender: more
+// than the rest of a message together. [Spawn] therefore also injects ahead.py into the process
+// that it starts. When that process sends a message to this one over [Process.Conn], ahead.py first
+// sends each descriptor, with a number, over a separate socket. The message then names the resource
+// sharer of this process and that number, and the reader of the message finds the descriptor
+// locally, without a connection. If the message or the connection is passed on to another process,
+// that process fetches the descriptor from this one in the usual way.
 //
 // No goroutine reads the separate socket: a descriptor is sent before its message, so it can be
 // read when the message is decoded. The capacity of the socket limits the number of unread
