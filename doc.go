@@ -1,16 +1,20 @@
 // Package shoal runs functions of a program in separate processes, like torch.multiprocessing, and
 // lets them share memory.
 //
-//	var square = shoal.Register("square", func(ctx context.Context, rank int, in []float64) error {
+//	var square = shoal.Register("square", printSquare)
+//
+//	func printSquare(ctx context.Context, rank int, in []float64) error {
 //		fmt.Println(in[rank] * in[rank])
 //		return nil
-//	})
+//	}
 //
 //	func main() { shoal.Main(run) }
 //
 //	func run(ctx context.Context) error {
-//		return square.Spawn(ctx, 3, []float64{2, 3, 4}) // three processes; waits for all
+//		return square.Spawn(ctx, 3, []float64{2, 3, 4}) // waits for all three
 //	}
+//
+// Start with [Register], [Main] and [Func.Spawn].
 //
 // A worker is a new process of the same program. It finds the function by the name passed to
 // [Register]. [Func.Spawn] starts n processes and waits; [Func.Go] adds one process to a [Group].

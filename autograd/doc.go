@@ -1,14 +1,17 @@
 // Package autograd implements automatic differentiation. A value of a graph records how it was
 // computed, so that Backward can propagate gradients from a loss to the parameters.
 //
-// A [Param] is a trainable tensor. It can be sent to other processes through shared memory. A [Var]
-// is a value in a graph. Operations are functions of Vars and compute at once. [Var.Backward] adds
-// the derivative of a loss to the Grad of every Param.
-//
 //	w := autograd.NewParam("w", tensor.FromSlice([]float64{1, 2}, 2))
 //	x := autograd.Const(tensor.FromSlice([]float64{3, 4}, 2))
 //	loss := autograd.Sum(autograd.Mul(w.Var(), x))
-//	loss.Backward() // w.Grad is now [3, 4]
+//	loss.Backward()
+//	fmt.Println(w.Grad) // tensor([3., 4.], dtype=torch.float64)
+//
+// Start with [NewParam], [Const] and [Var.Backward].
+//
+// A [Param] is a trainable tensor. It can be sent to other processes through shared memory. A [Var]
+// is a value in a graph. Operations are functions of Vars and compute at once. [Var.Backward] adds
+// the derivative of a loss to the Grad of every Param.
 //
 // Operations on values of [NoGrad] are not recorded. A [Scope] reuses the memory of one training
 // step in the next.

@@ -1,7 +1,10 @@
 // Package cuda provides tensors in GPU memory that processes share without copying, without cgo,
 // and without the sender having to stay alive.
 //
-//	dev, err := tensor.ParseDevice("cuda") // the error says why, where there is none
+//	if err := cuda.Available(); err != nil {
+//		return err // with the reason
+//	}
+//	dev, err := tensor.ParseDevice("cuda")
 //	if err != nil {
 //		return err
 //	}
@@ -10,7 +13,10 @@
 //		return err
 //	}
 //	defer x.Close()
-//	err = q.Put(ctx, x) // its receiver has the same memory
+//	fmt.Println(x.Sum()) // 1e+06
+//
+// Start with [Available], [tensor.ParseDevice] and [tensor.On]. A tensor on a device is sent to
+// another process like any other value; the receiver has the same memory.
 //
 // An allocation is a range of a segment and a block of the shared-memory domain. A segment is a
 // large piece of device memory that the driver exports as a file descriptor; each process that uses

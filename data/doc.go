@@ -1,18 +1,22 @@
 // Package data provides data sets, samplers, transforms and a loader of batches, as
 // torch.utils.data does.
 //
-//	train := datasets.Digits(12_000, 1) // or datasets.MNIST(dir, true)
+//	train := datasets.Digits(12_000, 1) // or datasets.MNIST
+//	defer train.Close()
 //	loader := data.NewLoader(train, data.Options{
 //		BatchSize: 64, Shuffle: true, Seed: 1,
-//		Transform: data.Compose(data.ToTensor, data.Normalize(datasets.MNISTMean, datasets.MNISTStd)),
+//		Transform: data.Compose(data.ToTensor, data.Normalize(0.13, 0.31)),
 //	})
 //	defer loader.Close()
 //	for batch, err := range loader.Batches(ctx) {
 //		if err != nil {
 //			return err
 //		}
-//		images, labels := batch[0], batch[1] // (64, 1, 28, 28) float32 and (64) int64
+//		fmt.Println(batch[0].Shape(), batch[1].Shape()) // [64 1 28 28] [64]
+//		batch.Close()
 //	}
+//
+// Start with [NewLoader], [Loader.Batches] and [Batch.Close].
 //
 // Package data/datasets reads common file formats, and package data/download fetches MNIST. If
 // several training processes use one data set, one of them should load it, move it to shared memory

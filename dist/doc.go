@@ -1,29 +1,27 @@
-// Package dist implements collective communication between processes that train together, in the
-// style of torch.distributed. Ranks broadcast, reduce and gather tensors.
+// Package dist implements collective communication between processes.
 //
-//	var train = shoal.Register("train", func(ctx context.Context, rank int, j job) error {
-//		defer j.Group.Close()
-//		if err := j.Group.Join(rank); err != nil {
+//	var sum = shoal.Register("sum", addRanks)
+//
+//	func addRanks(ctx context.Context, rank int, g *dist.Group) error {
+//		defer g.Close()
+//		if err := g.Join(rank); err != nil {
 //			return err
 //		}
-//		params := nn.Params(j.Net) // of a private copy
-//		if err := j.Group.BroadcastParams(ctx, 0, params); err != nil { // rank 0's values
+//		t := tensor.Full(tensor.Float32, float64(rank), 3)
+//		return g.AllReduce(ctx, dist.Sum, t) // 0 + 1 + 2 + 3 in every rank
+//	}
+//
+//	func run(ctx context.Context) error { // called by shoal.Main
+//		g, err := dist.NewGroup(4)
+//		if err != nil {
 //			return err
 //		}
-//		for batch := range batches {
-//			sgd.ZeroGrad()
-//			loss(batch).Backward()
-//			if err := j.Group.AverageGrads(ctx, params); err != nil {
-//				return err
-//			}
-//			sgd.Step() // the same in every rank, to the last bit
-//		}
-//		return nil
-//	})
+//		return errors.Join(sum.Spawn(ctx, 4, g), g.Close())
+//	}
 //
-//	group, err := dist.NewGroup(4) // can be sent to workers, like a queue
-//	err = train.Spawn(ctx, 4, job{group, net})
+// Start with [NewGroup], [Group.Join] and [Group.AllReduce].
 //
+// Ranks broadcast, reduce and gather tensors to train together, in the style of torch.distributed.
 // Tensors may be on the heap, in shared memory or on a device. The ranks of one machine exchange
 // elements through shared memory. Each element is reduced by one rank, in rank order, and the other
 // ranks copy the result. The result is therefore bitwise identical in all ranks and in every run.
@@ -60,6 +58,21 @@
 //
 // A [DistributedDataParallel] wraps the network of each rank. Its Backward averages the gradients,
 // as the torch class of the same name does.
+//
+// A rank may also exchange parameters and gradients itself:
+//
+//	params := nn.Params(net) // net is a private copy
+//	if err := g.BroadcastParams(ctx, 0, params); err != nil { // rank 0's values
+//		return err
+//	}
+//	for batch := range batches {
+//		sgd.ZeroGrad()
+//		loss(batch).Backward()
+//		if err := g.AverageGrads(ctx, params); err != nil {
+//			return err
+//		}
+//		sgd.Step() // the same in every rank, to the last bit
+//	}
 //
 // A [DataParallel] is the counterpart of torch.nn.DataParallel: one process has the network and its
 // optimizer, and other processes compute the gradients of parts of each batch. docs/training.md

@@ -1,8 +1,27 @@
-// Package encoding has the error type that the packages below it share.
+// Package encoding has the error type that the packages of file formats below it share.
 //
-// The packages use the same function names. Save, Load and Open take a path; Open reads one tensor
-// at a time. Encode writes to an [io.Writer]. Decode reads from an [io.Reader] if the format can be
-// read sequentially: safetensors, npy and msgpack. A format with a directory at the end or in the
-// middle of the file must be read from an [io.ReaderAt] with a size, as in pt.Decode,
-// npy.NewArchive and hdf5.NewFile. safetensors.NewFile also does so, to read one tensor at a time.
+//	tensors, err := npy.LoadAll("model.npz")
+//	var file *encoding.FileError
+//	if errors.As(err, &file) {
+//		fmt.Println("look at byte", file.Offset, "of", file.Path)
+//	}
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(len(tensors))
+//
+// Start with [safetensors.Open], [npy.Load] or [pt.Load], and find a [FileError] in their errors.
+//
+// Save writes a file by its path, and Encode writes to an [io.Writer], in every format. Load reads
+// the tensors of a file, except from safetensors. safetensors.Open, hdf5.Open and npy.OpenArchive
+// read one tensor at a time.
+//
+// Decode reads from an [io.Reader] if the format can be read sequentially: safetensors, npy and
+// msgpack. A format with a directory at the end or in the middle of the file must be read from an
+// [io.ReaderAt] with a size, as in pt.Decode, npy.NewArchive and hdf5.NewFile. safetensors.NewFile
+// also does so, to read one tensor at a time.
+//
+// [safetensors.Open]: https://pkg.go.dev/github.com/shoal-mp/shoal/encoding/safetensors#Open
+// [npy.Load]: https://pkg.go.dev/github.com/shoal-mp/shoal/encoding/npy#Load
+// [pt.Load]: https://pkg.go.dev/github.com/shoal-mp/shoal/encoding/pt#Load
 package encoding

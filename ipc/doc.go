@@ -1,16 +1,27 @@
 // Package ipc provides communication and synchronization between processes over shared memory:
 // queues and pipes of Go values, locks, and related primitives.
 //
-// A [Queue] has two ends, a [Sender] and a [Receiver], which can be sent to other processes like
-// any other value:
-//
-//	q, err := ipc.NewQueue[Job](8)
+//	q, err := ipc.NewQueue[string](8)
 //	if err != nil {
 //		return err
 //	}
 //	defer q.Close()
-//	err = q.Put(ctx, Job{Name: "a"})            // blocks while 8 values are queued
-//	for job, err := range q.Receiver().All(ctx) // in another process: until all senders close
+//	if err := q.Put(ctx, "hello"); err != nil { // waits while 8 are queued
+//		return err
+//	}
+//	s, r := q.Sender(), q.Receiver() // may be sent to other processes
+//	s.Close()
+//	for v, err := range r.All(ctx) { // until all senders have closed
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Println(v)
+//	}
+//
+// Start with [NewQueue], [Queue.Put] and [Receiver.All].
+//
+// A [Queue] has two ends, a [Sender] and a [Receiver], which can be sent to other processes like
+// any other value.
 //
 // A message is a copy of its value, encoded by package wire. Shared memory within a value, such as
 // the elements of a tensor, is not copied: the message holds a reference to that memory from Put

@@ -2,14 +2,25 @@
 // proxies: dicts, lists, sets, numbers, queues, locks and similar objects, and objects of types of
 // the program.
 //
-//	m, err := manager.Start(ctx) // a server process; New runs the server in this process
+//	m, err := manager.Start(ctx) // a server process
 //	if err != nil {
 //		return err
 //	}
 //	defer m.Close()
 //	scores, err := manager.NewDict[string, float64](ctx, m)
-//	…
-//	total, err := scores.Add(ctx, "a", 0.5) // in any process with the proxy: an atomic update
+//	if err != nil {
+//		return err
+//	}
+//	defer scores.Close()
+//	total, err := scores.Add(ctx, "a", 0.5) // atomic, in any process
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(total)
+//
+// Start with [Start], [NewDict] and [Dict.Add].
+//
+// [New] runs the server in this process. Any process with the proxy of an object may use it.
 //
 // On one machine, a shared tensor, an ipc.Queue or an ipc.Mutex does most of this without a server.
 // A manager should be used for values without a fixed size or type, for updates of several objects

@@ -1,6 +1,11 @@
 // Package metrics exports the state of a program's shared memory to Prometheus.
 //
 //	http.Handle("/metrics", metrics.Handler())
+//	return http.ListenAndServe("localhost:9090", nil)
+//
+// Start with [Handler], or with [NewCollector] to export the program's own metrics as well:
+//
+//	prometheus.MustRegister(metrics.NewCollector())
 //
 // or, in addition to the program's own metrics:
 //

@@ -1,13 +1,29 @@
-// Package nats provides queues and key-value stores that span machines, backed by a NATS broker
-// that persists them.
-//
-// A [Queue] has the methods of ipc.Queue and carries the same types: numbers, structs, tensors. The
-// broker stores each value, so processes may start, exit and be killed at any time:
+// Package nats provides queues and key-value stores on a NATS broker.
 //
 //	conn, err := nats.Connect(ctx, "nats://host:4222", nats.Options{})
-//	jobs, err := nats.OpenQueue[Job](ctx, conn, "jobs", nats.QueueOptions{})
-//	err = jobs.Put(ctx, job)                 // on one machine
-//	for job, err := range jobs.All(ctx) {}   // on another: acknowledged when the body is done
+//	if err != nil {
+//		return err
+//	}
+//	defer conn.Close()
+//	jobs, err := nats.OpenQueue[string](ctx, conn, "jobs", nats.QueueOptions{})
+//	if err != nil {
+//		return err
+//	}
+//	defer jobs.Close()
+//	if err := jobs.Put(ctx, "resize cat.png"); err != nil {
+//		return err
+//	}
+//	job, err := jobs.Get(ctx) // on any machine
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(job)
+//
+// Start with [Connect], [OpenQueue] and [OpenStore].
+//
+// Queues and stores span machines, and the broker persists them. A [Queue] has the methods of
+// ipc.Queue and carries the same types: numbers, structs, tensors. The broker stores each value, so
+// processes may start, exit and be killed at any time.
 //
 // A [Store] keeps versioned values by key. Use it for parameters, or for values of a manager that
 // must outlive processes and hosts.

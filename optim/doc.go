@@ -1,11 +1,17 @@
 // Package optim provides the optimizers and learning rate schedules of torch.optim.
 //
-//	sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{LR: 0.01, Momentum: 0.5})
-//	for batch := range batches {
+//	net := nn.NewLinear(2, 1, tensor.NewGenerator(1))
+//	sgd := optim.NewSGD(nn.Params(net), optim.SGDOptions{Momentum: 0.5})
+//	x := autograd.Const(tensor.FromSlice([]float32{1, 2, 3, 4}, 2, 2))
+//	y := tensor.FromSlice([]float32{5, 6}, 2, 1)
+//	for epoch := range 100 {
+//		optim.Follow(sgd, epoch, optim.StepLR{LR: 0.01, Size: 30, Gamma: 0.1})
 //		sgd.ZeroGrad()
-//		nn.NLLLoss{}.Of(net.Forward(autograd.Const(batch[0])), batch[1]).Backward()
+//		nn.MSELoss{}.Of(net.Forward(x), y).Backward()
 //		sgd.Step()
 //	}
+//
+// Start with [NewSGD], [NewAdamW] and [Follow].
 //
 // # The trap
 //

@@ -1,14 +1,25 @@
 // Package pool runs functions on a pool of persistent worker processes, like Python's
 // multiprocessing.Pool.
 //
-//	var square = pool.Register("square", func(ctx context.Context, x int) (int, error) { return x * x, nil })
+//	var square = pool.Register("square", squareOf)
 //
-//	p, err := pool.New(ctx, pool.Options{Workers: 4})
-//	if err != nil {
-//		return err
+//	func squareOf(ctx context.Context, x int) (int, error) { return x * x, nil }
+//
+//	func run(ctx context.Context) error { // called by shoal.Main
+//		p, err := pool.New(ctx, pool.Options{Workers: 4})
+//		if err != nil {
+//			return err
+//		}
+//		defer p.Close()
+//		squares, err := square.Map(ctx, p, []int{1, 2, 3})
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Println(squares) // [1 4 9]
+//		return nil
 //	}
-//	defer p.Close()
-//	squares, err := square.Map(ctx, p, []int{1, 2, 3})
+//
+// Start with [Register], [New] and [Func.Map].
 //
 // A [Func] must be registered once, in a package-level variable, and may be called through any
 // pool: Map, Imap and ImapUnordered for many values, Apply for one. The Async variants return

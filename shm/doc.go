@@ -1,5 +1,22 @@
 // Package shm contains the options, statistics and errors of shared memory.
 //
+//	// Before the program shares memory:
+//	if err := shoal.SetMemory(shm.Options{Budget: 1 << 30}); err != nil {
+//		return err
+//	}
+//	t, err := tensor.NewShared(tensor.Float32, 1_000_000_000)
+//	var full *shm.SpaceError
+//	if errors.As(err, &full) {
+//		fmt.Println("wanted", full.Want, "bytes, held by", full.Holders)
+//	}
+//	if err != nil {
+//		return err
+//	}
+//	defer t.Close()
+//	fmt.Println(shoal.MemoryStats().Bytes)
+//
+// Start with [shoal.SetMemory], [shoal.MemoryStats] and [shoal.Inspect].
+//
 // All processes of a program share one domain, an arena of reference-counted blocks. The domain
 // frees a block when its last holder, a process or a message, releases it. The references of a
 // process that is killed with SIGKILL, between any two instructions, are released too. Tensors,
@@ -18,4 +35,8 @@
 // belong to another process.
 //
 // docs/memory.md describes the layout and the protocol.
+//
+// [shoal.SetMemory]: https://pkg.go.dev/github.com/shoal-mp/shoal#SetMemory
+// [shoal.MemoryStats]: https://pkg.go.dev/github.com/shoal-mp/shoal#MemoryStats
+// [shoal.Inspect]: https://pkg.go.dev/github.com/shoal-mp/shoal#Inspect
 package shm

@@ -2,9 +2,17 @@
 // process.
 //
 //	func main() {
-//		slog.SetDefault(slog.New(shoallog.NewHandler(slog.NewJSONHandler(os.Stderr, nil))))
+//		h := slog.NewJSONHandler(os.Stderr, nil)
+//		slog.SetDefault(slog.New(shoallog.NewHandler(h)))
 //		shoal.Main(run)
 //	}
+//
+//	func run(ctx context.Context) error {
+//		slog.InfoContext(ctx, "started")
+//		return nil
+//	}
+//
+// Start with [NewHandler].
 //
 // Code before shoal.Main runs in every worker too, so one statement configures all processes.
 //

@@ -1,16 +1,25 @@
 // Package shoalotel exports a program's use of shared memory to OpenTelemetry: spans for the path
 // of each value between processes, and metrics of the domain.
 //
-//	q, err := ipc.NewQueue[shoalotel.Traced[*tensor.Tensor]](8)
+//	q, err := ipc.NewQueue[shoalotel.Traced[string]](8)
+//	if err != nil {
+//		return err
+//	}
+//	defer q.Close()
+//	if err := shoalotel.Put(ctx, q, "hello"); err != nil { // span "put"
+//		return err
+//	}
+//	ctx, v, err := shoalotel.Get(ctx, q) // span "get", a child of "put"
+//	if err != nil {
+//		return err
+//	}
+//	ctx, span := otel.Tracer("consumer").Start(ctx, "step") // a child of "get"
+//	defer span.End()
+//	slog.InfoContext(ctx, v)
 //
-//	// the process that makes tensors
-//	x, err := shoalotel.NewShared(ctx, tensor.Float32, 64, 784) // span "allocate"
-//	err = shoalotel.Put(ctx, q, x.Give())                       // span "put"
+// Start with [Put], [Get] and [Observe].
 //
-//	// the process that uses them
-//	ctx, x, err := shoalotel.Get(ctx, q)   // span "get", a child of "put"
-//	defer shoalotel.Close(ctx, x)          // span "release", a child of "get"
-//	ctx, span := tracer.Start(ctx, "step") // and so are the program's own spans
+// [NewShared] and [Close] add spans for the allocation and the release of a tensor.
 //
 // The message carries the trace context beside the value, so the spans of all processes form one
 // trace. An invalid trace context does not make the value unreadable: the receiver starts a new

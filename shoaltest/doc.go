@@ -1,8 +1,22 @@
 // Package shoaltest supports tests of programs that start processes and share memory.
 //
-// A test binary that starts registered functions in its tests must have a TestMain:
-//
 //	func TestMain(m *testing.M) { shoaltest.TestMain(m) }
+//
+//	func TestFill(t *testing.T) {
+//		shoaltest.NoLeaks(t)
+//		x, err := tensor.NewShared(tensor.Float32, 3)
+//		if err != nil {
+//			t.Fatal(err)
+//		}
+//		defer x.Close()
+//		if x.Fill(2); x.Sum() != 6 {
+//			t.Error(x)
+//		}
+//	}
+//
+// Start with [TestMain] and [NoLeaks].
+//
+// A test binary that starts registered functions in its tests must have a TestMain.
 //
 // The same binary then runs the workers. Functions started by tests should be registered by
 // package-level variables in _test.go files.

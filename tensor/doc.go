@@ -1,18 +1,22 @@
 // Package tensor implements n-dimensional arrays that several processes share, with the operations,
 // names and rules of PyTorch.
 //
-// A [Tensor] is a dtype, a shape and strides over a storage on the Go heap or in shared memory.
-// Views share their storage. Sending a tensor, through a queue or as the argument of a process,
-// moves its storage into shared memory. The move happens once, for all views of the storage. The
-// receiver gets the same elements, without a copy.
-//
-//	t, err := tensor.NewShared(tensor.Float32, 2, 3) // in shared memory, zeros
+//	t, err := tensor.NewShared(tensor.Float32, 2, 3) // zeros
 //	if err != nil {
 //		return err
 //	}
 //	defer t.Close()
-//	t.Select(0, 1).Fill(7)                          // the second row, through a view
-//	fmt.Println(t)
+//	row := t.Select(0, 1) // a view of the second row
+//	defer row.Close()
+//	row.Fill(7)
+//	fmt.Println(tensor.Add(t, tensor.FromSlice([]float32{1, 2, 3}, 3)))
+//
+// Start with [NewShared], [FromSlice] and [Tensor.Close].
+//
+// A [Tensor] is a dtype, a shape and strides over a storage on the Go heap or in shared memory.
+// Views share their storage. Sending a tensor, through a queue or as the argument of a process,
+// moves its storage into shared memory. The move happens once, for all views of the storage. The
+// receiver gets the same elements, without a copy.
 //
 // Functions such as [Add] return new tensors. A method that writes the elements of its receiver
 // says so in its name, and returns the receiver: the name ends in InPlace, such as

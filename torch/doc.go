@@ -1,25 +1,36 @@
 // Package torch exchanges tensors with Python processes over the wire protocol of
-// torch.multiprocessing. Go and unmodified PyTorch processes on one machine share the memory of
-// their tensors: a message carries a handle, and no element is copied. Neither side has to install
-// a package. The protocol is the one of
+// torch.multiprocessing.
 //
-//	https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/reductions.py
-//	https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/connection.py
-//
-// [Spawn] starts a Python function in a new process, as torch.multiprocessing.Process does:
-//
-//	// worker.py:  def run(conn, k):
-//	//                 t = conn.recv(); t.mul_(k); conn.send(t.sum())
-//	p, err := torch.Spawn(ctx, "worker:run", 3)
+//	p, err := torch.Spawn(ctx, "worker:run", 3) // run(conn, 3) in worker.py
 //	if err != nil {
 //		return err
 //	}
 //	defer p.Close()
-//	t, err := torch.Empty(tensor.Float32, 1024) // in memory that PyTorch can map
-//	…
-//	err = p.Conn.Send(ctx, t)                  // a handle travels
-//	sum, err := torch.As[*tensor.Tensor](p.Conn.Recv(ctx))
-//	err = p.Wait(ctx)                          // a *ProcessError with the traceback, if it failed
+//	t, err := torch.Zeros(tensor.Float32, 1024) // PyTorch can map its memory
+//	if err != nil {
+//		return err
+//	}
+//	defer t.Close()
+//	if err := p.Conn.Send(ctx, t); err != nil { // conn.recv() has the memory
+//		return err
+//	}
+//	return p.Wait(ctx) // the error has the traceback
+//
+// Start with [Spawn], [Dial] and [Listen].
+//
+// Go and unmodified PyTorch processes on one machine share the memory of their tensors: a message
+// carries a handle, and no element is copied. Neither side has to install a package. The protocol
+// is the one of
+//
+//	https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/reductions.py
+//	https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/connection.py
+//
+// [Spawn] starts a Python function in a new process, as torch.multiprocessing.Process does. The
+// function's first argument is the other end of [Process.Conn]:
+//
+//	// worker.py
+//	def run(conn, k):
+//	    conn.send(conn.recv().mul_(k).sum())
 //
 // [Dial] and [Listen] connect to processes that already run; they correspond to Client and Listener
 // of multiprocessing.connection. docs/torch.md lists the values that can be sent and received.

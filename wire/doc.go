@@ -1,6 +1,21 @@
 // Package wire registers a program's types and errors, so that their values can be sent to other
 // processes.
 //
+//	type Circle struct{ Radius float64 }
+//
+//	var ErrNegative = errors.New("negative radius")
+//
+//	func init() {
+//		wire.RegisterType[Circle]("Circle")
+//		wire.RegisterError("ErrNegative", ErrNegative)
+//	}
+//
+//	func send(ctx context.Context, q *ipc.Queue[any]) error {
+//		return q.Put(ctx, Circle{Radius: 2}) // in an interface
+//	}
+//
+// Start with [RegisterType] and [RegisterError].
+//
 // Most values need no registration: numbers, strings, times, slices, maps, structs of exported
 // fields, pointers, tensors and the objects of packages ipc and manager. A value that implements
 // [encoding.BinaryMarshaler] and [encoding.BinaryUnmarshaler] is sent as the bytes of

@@ -5,7 +5,13 @@
 //		return err
 //	}
 //	defer train.Close()
-//	line, err := data.Value(ctx, train, 17) // a map, if the line is an object
+//	line, err := data.Value(ctx, train, 17)
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(line) // a map, if the line is an object
+//
+// Start with [Open], [data.Value] and [data.NewLoader].
 //
 // [Open] reads the files once to find the beginnings of the lines, which takes eight bytes of
 // memory a line. Lines are read and decoded on demand.

@@ -1,9 +1,27 @@
-// Package service loads batches on other machines, as tf.data service does. Data hosts make the
-// batches of a [data.Loader], and trainers fetch them:
+// Package service loads batches on other machines, as tf.data service does.
 //
-//	h, err := service.Listen(loader, ":7070", service.HostOptions{Key: key})              // on each data host
-//	l, err := service.Dial(ctx, service.Options{Key: key}, "a:7070", "b:7070", "c:7070")  // on a trainer
-//	for batch, err := range l.Batches(ctx) { … }                                          // as with a data.Loader
+//	func serve(l *data.Loader, key []byte) (*service.Host, error) {
+//		return service.Listen(l, ":7070", service.HostOptions{Key: key})
+//	}
+//
+//	func train(ctx context.Context, key []byte) error {
+//		l, err := service.Dial(ctx, service.Options{Key: key}, "host:7070")
+//		if err != nil {
+//			return err
+//		}
+//		defer l.Close()
+//		for batch, err := range l.Batches(ctx) {
+//			if err != nil {
+//				return err
+//			}
+//			batch.Close() // after the training step
+//		}
+//		return nil
+//	}
+//
+// Start with [Listen], [Dial] and [Loader.Batches].
+//
+// Data hosts make the batches of a [data.Loader], and trainers fetch them.
 //
 // A batch is a function of the seed, the epoch and its number, so any data host can make it. The
 // trainer requests batches by number and yields them in that order, so the result depends neither

@@ -3,6 +3,18 @@
 //
 //	import _ "github.com/shoal-mp/shoal/dist/mpi"
 //
+//	func run(ctx context.Context) error { // in each process that mpirun starts
+//		g, err := dist.Init(ctx)
+//		if err != nil {
+//			return err
+//		}
+//		defer g.Close()
+//		t := tensor.Full(tensor.Float32, float64(g.Rank()), 3)
+//		return g.AllReduce(ctx, dist.Sum, t)
+//	}
+//
+// Start with [dist.Init] and [dist.Group.AllReduce].
+//
 // The program calls dist.Init and does not name the library. It must be started by mpirun, mpiexec
 // or srun, and loads the library that matches this launcher. Building it requires neither headers
 // nor a C compiler. The program is not a static binary; for this reason package dist does not
@@ -27,4 +39,5 @@
 //
 // [dist.Init]: https://pkg.go.dev/github.com/shoal-mp/shoal/dist#Init
 // [dist.RankError]: https://pkg.go.dev/github.com/shoal-mp/shoal/dist#RankError
+// [dist.Group.AllReduce]: https://pkg.go.dev/github.com/shoal-mp/shoal/dist#Group.AllReduce
 package mpi

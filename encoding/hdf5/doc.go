@@ -1,22 +1,28 @@
-// Package hdf5 reads and writes data sets in HDF5 files. A data set can be read and written slab by
-// slab, so it may be larger than memory. The package is pure Go and does not link libhdf5.
+// Package hdf5 reads and writes data sets in HDF5 files. The package is pure Go and does not link
+// libhdf5.
 //
 //	w, err := hdf5.Create("images.h5")
-//	…
-//	d, err := w.Dataset("train/x", tensor.Float32, []int{60_000, 28, 28},
-//		hdf5.Options{Chunk: []int{100, 28, 28}, Shuffle: true, Gzip: 4})
-//	err = d.WriteSlab(t, 200, 0, 0) // writes t at the offset (200, 0, 0)
-//	err = w.Close()                 // renames the file to its final name
+//	if err != nil {
+//		return err
+//	}
+//	defer w.Discard() // a no-op after Close
+//	x, err := w.Dataset("train/x", tensor.Float32, []int{60_000, 28, 28},
+//		hdf5.Options{Chunk: []int{100, 28, 28}, Gzip: 4})
+//	if err != nil {
+//		return err
+//	}
+//	batch := tensor.Ones(tensor.Float32, 100, 28, 28)
+//	if err := x.WriteSlab(batch, 200, 0, 0); err != nil { // at (200, 0, 0)
+//		return err
+//	}
+//	return w.Close() // renames the file to its final name
 //
-//	w, err := hdf5.Append("log.h5") // opens an existing file
-//	d, err := w.Open("losses")      // a data set with a maximum shape
-//	err = d.Append(t)               // adds rows in place
-//	n, err := w.Dataset("run/2", tensor.Float32, []int{100}, hdf5.Options{}) // adds a data set
-//	err = w.Close()
+// Start with [Create], [Writer.Dataset] and [Open].
 //
-//	f, err := hdf5.Open("images.h5")
-//	d, err := f.Dataset("train/x")
-//	err = d.ReadSlab(shared, 200, 0, 0) // reads into a tensor, which may be shared
+// A data set can be read and written slab by slab, so it may be larger than memory:
+// [Dataset.ReadSlab] reads into a tensor, which may be shared. [Append] opens an existing file to
+// add data sets. [Output.Append] adds rows in place to a data set with a maximum shape, which
+// [Writer.Open] returns.
 //
 // An HDF5 file needs random access: its parts are in any order and are updated in place. [NewFile]
 // therefore takes an [io.ReaderAt], and [Encode] builds the file in memory before it writes it.

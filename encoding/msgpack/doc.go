@@ -1,16 +1,18 @@
 // Package msgpack reads and writes values with tensors as MessagePack, in the convention of
 // Python's msgpack-numpy.
 //
-//	err := msgpack.Save("model.msgpack", state)
-//	b, err := msgpack.Marshal(map[string]any{"step": 3, "x": t})
-//	// Python: msgpack.unpackb(b, object_hook=msgpack_numpy.decode)
+//	state := map[string]*tensor.Tensor{"w": tensor.Ones(tensor.Float32, 2, 3)}
+//	if err := msgpack.Save("model.msgpack", state); err != nil {
+//		return err
+//	}
+//	loaded, _, err := msgpack.Load("model.msgpack", 1<<30) // at most 1 GiB
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(loaded["w"])
 //
-//	Python                    Go
-//	None, bool, str, bytes    nil, bool, string, []byte
-//	int, float, complex       int64 or uint64, float64, complex128
-//	list, tuple               []any
-//	dict of str or bytes      map[string]any
-//	numpy.ndarray, a scalar   *tensor.Tensor
+// Start with [Save], [Load] and [Marshal]. Python reads the result with msgpack.unpackb(b,
+// object_hook=msgpack_numpy.decode).
 //
 // A file must be read sequentially, and its tensors are not aligned, so they cannot be mapped.
 // Model weights should be stored as safetensors instead.

@@ -1,10 +1,22 @@
 // Package npy reads and writes numpy's files: .npy files with one array, and .npz files with
 // several named arrays.
 //
-//	err := npy.Save("x.npy", t)
-//	t, err := npy.Map("x.npy")    // the file's pages, not a copy
-//	all, err := npy.LoadAll("x.npz")
-//	err = npy.Save("x.npz", map[string]*tensor.Tensor{"mean": m, "std": s})
+//	x := tensor.Ones(tensor.Float32, 2, 3)
+//	if err := npy.Save("x.npy", x); err != nil {
+//		return err
+//	}
+//	arrays := map[string]*tensor.Tensor{"x": x, "2x": tensor.Add(x, x)}
+//	if err := npy.Save("all.npz", arrays); err != nil {
+//		return err
+//	}
+//	all, err := npy.LoadAll("all.npz")
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(all["x"])
+//
+// Start with [Save], [Load] and [LoadAll]. [Map] returns a tensor in the pages of the file, without
+// a copy.
 //
 // [Encode] and [Decode] do the same with streams. The directory of an .npz file is at its end, so
 // [NewArchive] needs an [io.ReaderAt].

@@ -1,10 +1,24 @@
-// Package pt reads and writes the files of torch.save without PyTorch. It does not depend on
-// package torch, which uses sockets. [torch.As] converts a loaded value to a Go type.
+// Package pt reads and writes the files of torch.save without PyTorch.
 //
-//	err := pt.Save("model.pt", nn.State(net))        // for torch.load with weights_only=True
-//	v, err := pt.Load("theirs.pt", pt.Options{})     // any file, including torch.save(model)
-//	state, rest, err := pt.StateDict(v)              // the tensors, by their names in state_dict()
-//	b, err := pt.Marshal(state, 4)                   // for pickle.loads; see also Unmarshal
+//	net := nn.NewLinear(784, 10, tensor.NewGenerator(1))
+//	if err := pt.Save("model.pt", nn.State(net)); err != nil {
+//		return err
+//	}
+//	v, err := pt.Load("model.pt", pt.Options{}) // or of torch.save(model)
+//	if err != nil {
+//		return err
+//	}
+//	state, _, err := pt.StateDict(v)
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(state["weight"].Shape()) // [10 784]
+//
+// Start with [Save], [Load] and [StateDict].
+//
+// PyTorch loads a saved state dict with weights_only=True. [Marshal] and [Unmarshal] exchange
+// pickles with pickle.loads and pickle.dumps. [torch.As] converts a loaded value to a Go type. The
+// package does not depend on package torch, which uses sockets.
 //
 // [Encode] writes to an [io.Writer]. [Decode] needs an [io.ReaderAt], because the directory of a
 // file is at its end.

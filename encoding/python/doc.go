@@ -2,8 +2,20 @@
 // They are read from pickles and from files of torch.save. Packages torch and pt send, save and
 // return them.
 //
-//	t := python.Tuple{"step", 3, python.NewDict("lr", 0.1)}
-//	err := conn.Send(ctx, t) // ("step", 3, {"lr": 0.1})
+//	tags, err := python.NewSet(false, "small", "red")
+//	if err != nil {
+//		return err
+//	}
+//	v := python.Tuple{"step", 3, python.NewDict("lr", 0.1), tags}
+//	b, err := pt.Marshal(v, 4) // for pickle.loads
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(len(b))
+//
+// Start with [NewDict], [NewSet] and [torch.As].
 //
 // Values are pure data. The classes and functions that they name are never imported or executed.
+//
+// [torch.As]: https://pkg.go.dev/github.com/shoal-mp/shoal/torch#As
 package python

@@ -1,14 +1,26 @@
-// Package safetensors reads and writes named tensors in the safetensors format. A file consists of
-// a JSON header with dtypes, shapes and offsets, followed by the elements. It contains no code.
+// Package safetensors reads and writes named tensors in the safetensors format.
 //
-//	err := safetensors.Save("model.safetensors", nn.State(net), map[string]string{"epoch": "3"})
-//	…
+//	net := nn.NewLinear(784, 10, tensor.NewGenerator(1))
+//	meta := map[string]string{"epoch": "3"}
+//	err := safetensors.Save("model.safetensors", nn.State(net), meta)
+//	if err != nil {
+//		return err
+//	}
 //	f, err := safetensors.Open("model.safetensors")
 //	if err != nil {
-//		return err // an *encoding.FileError with the names of the file and the tensor
+//		return err // an *encoding.FileError
 //	}
 //	defer f.Close()
-//	w, err := f.Tensor("conv1.weight")
+//	w, err := f.Tensor("weight")
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(w.Shape(), f.Metadata["epoch"]) // [10 784] 3
+//
+// Start with [Save], [Open] and [File.Tensor].
+//
+// A file consists of a JSON header with dtypes, shapes and offsets, followed by the elements. It
+// contains no code.
 //
 // [Save] replaces a file atomically, so a reader sees either the old file or the new one. [Open]
 // validates the whole header before it allocates memory for elements: all offsets, sizes and names

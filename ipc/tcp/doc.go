@@ -3,8 +3,21 @@
 //
 //	import _ "github.com/shoal-mp/shoal/ipc/tcp"
 //
-//	l, err := ipc.Listen[*tensor.Tensor]("tcp://:7000", key)              // on one machine
-//	c, err := ipc.Dial[*tensor.Tensor](ctx, "tcp://host:7000", key)       // on another
+//	func greet(ctx context.Context, key []byte) error {
+//		l, err := ipc.Listen[string]("tcp://:7000", key)
+//		if err != nil {
+//			return err
+//		}
+//		defer l.Close()
+//		c, err := l.Accept(ctx) // ipc.Dial[string](ctx, "tcp://host:7000", key)
+//		if err != nil {
+//			return err
+//		}
+//		defer c.Close()
+//		return c.Send(ctx, "hello")
+//	}
+//
+// Start with [ipc.Listen], [ipc.Dial] and [Options].
 //
 // The connection is an *ipc.Conn as between local processes. Values are passed by copy, including
 // tensors: each side has its own tensor and does not see the writes of the other. The elements of a
@@ -22,4 +35,7 @@
 //
 // This package imports package net, which makes a program link the C library if a C compiler is
 // available. Package ipc does not import net.
+//
+// [ipc.Listen]: https://pkg.go.dev/github.com/shoal-mp/shoal/ipc#Listen
+// [ipc.Dial]: https://pkg.go.dev/github.com/shoal-mp/shoal/ipc#Dial
 package tcp

@@ -1,8 +1,25 @@
 // Package remote serves a manager to processes on other machines that know a key, over TCP with
-// TLS:
+// TLS.
 //
-//	l, err := remote.Listen(m, ":7000", remote.Options{Key: key})                  // where the manager is
-//	m, err := remote.Dial(ctx, "host:7000", remote.Options{Key: key})              // anywhere else
+//	func serve(m *manager.Manager, key []byte) (*remote.Listener, error) {
+//		return remote.Listen(m, ":7000", remote.Options{Key: key})
+//	}
+//
+//	func use(ctx context.Context, key []byte) error { // on another machine
+//		m, err := remote.Dial(ctx, "host:7000", remote.Options{Key: key})
+//		if err != nil {
+//			return err
+//		}
+//		defer m.Close()
+//		d, err := manager.Find[*manager.Dict[string, int]](ctx, m, "scores")
+//		if err != nil {
+//			return err
+//		}
+//		defer d.Close()
+//		return d.Set(ctx, "a", 1)
+//	}
+//
+// Start with [Listen], [Dial] and [manager.Find].
 //
 // Dial returns a manager that can be used like any other, except that values are copied, including
 // tensors: the server keeps its own copy, of any size that fits into its shared memory, and each

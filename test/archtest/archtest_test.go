@@ -25,11 +25,16 @@ func TestTheHouseStands(t *testing.T) {
 
 // room is a package that breaks no rule: a documented one that imports what is given.
 func room(name string, imports ...string) string {
-	s := "// Package " + name + " is a room.\npackage " + name + "\n"
+	s := screen(name, "//\tNew()\n//\n// Start with [New].\n")
 	for _, i := range imports {
 		s += "import _ \"" + i + "\"\n"
 	}
-	return s
+	return s + "func New() {}\n"
+}
+
+// screen is a package clause with a comment that has a first sentence and more lines.
+func screen(name, lines string) string {
+	return "// Package " + name + " is a room.\n//\n" + lines + "package " + name + "\n"
 }
 
 func TestEachRuleFindsItsBadTree(t *testing.T) {
@@ -129,6 +134,39 @@ func TestEachRuleFindsItsBadTree(t *testing.T) {
 			"internal/arena/a.go has a package comment"},
 		"command without a comment": {tree{"cmd/shoal/main.go": "package main\n"},
 			"cmd/shoal has no package comment in main.go"},
+		"no code":                           {tree{"ipc/doc.go": screen("ipc", "// Start with [New].\n")}, "ipc: the package comment has no code block"},
+		"an internal package needs no code": {tree{"internal/arena/doc.go": screen("arena", "// It is.\n")}, ""},
+		"no start": {tree{"ipc/doc.go": screen("ipc", "//\tNew()\n//\n// See [New].\n")},
+			`ipc: the first code block of the package comment is not followed by a paragraph that begins "Start with"`},
+		"text before the start": {tree{"ipc/doc.go": screen("ipc", "//\tNew()\n//\n// It is.\n//\n// Start with [New].\n") +
+			"func New() {}\n"}, "is not followed by a paragraph"},
+		"code at the end": {tree{"ipc/doc.go": screen("ipc", "//\tNew()\n")}, "is not followed by a paragraph"},
+		"start without links": {tree{"ipc/doc.go": screen("ipc", "//\tNew()\n//\n// Start with New.\n")},
+			`ipc: "Start with" links no function`},
+		"start with nothing": {tree{"ipc/doc.go": screen("ipc", "//\tNew()\n//\n// Start with [New] and [Old].\n") +
+			"func New() {}\n"}, `"Start with" links [Old], which does not exist`},
+		"start with methods": {tree{"ipc/doc.go": screen("ipc", "//\tNew()\n//\n// Start with [A.B], [C.D], [E] and [F].\n") +
+			"type A int\nfunc (*A) B() {}\ntype C[T any] int\nfunc (C[T]) D() {}\ntype E int\nvar F int\n"}, ""},
+		"start with a method of another type": {tree{"ipc/doc.go": screen("ipc", "//\tNew()\n//\n// Start with [A.B].\n") +
+			"type A int\ntype C int\nfunc (C) B() {}\n"}, "links [A.B], which does not exist"},
+		"start with an import": {tree{"wire/doc.go": room("wire"), "ipc/doc.go": screen("ipc",
+			"//\tNew()\n//\n// Start with [wire.New].\n") + "import \"" + module + "/wire\"\n"}, ""},
+		"start with nothing of an import": {tree{"wire/doc.go": room("wire"), "ipc/doc.go": screen("ipc",
+			"//\tNew()\n//\n// Start with [wire.Old].\n") + "import \"" + module + "/wire\"\n"},
+			"links Old of " + module + "/wire, which does not exist"},
+		"start with a definition": {tree{"doc.go": room("shoal"), "ipc/doc.go": screen("ipc",
+			"//\tNew()\n//\n// Start with [shoal.New].\n//\n// [shoal.New]: https://pkg.go.dev/"+module+"#New\n")}, ""},
+		"start with a definition of nothing": {tree{"doc.go": room("shoal"), "ipc/doc.go": screen("ipc",
+			"//\tNew()\n//\n// Start with [shoal.New].\n//\n// [shoal.New]: https://pkg.go.dev/"+module+"#Old\n")},
+			"#Old, which is not a name of this module"},
+		"row 24": {tree{"ipc/doc.go": screen("ipc", strings.Repeat("//\tNew()\n", 18)+"//\n// Start with [New].\n") +
+			"func New() {}\n"}, ""},
+		"row 25": {tree{"ipc/doc.go": screen("ipc", strings.Repeat("//\tNew()\n", 19)+"//\n// Start with [New].\n") +
+			"func New() {}\n"}, `ipc: "Start with" ends in row 25 of go doc, want at most 24`},
+		"column 80": {tree{"ipc/doc.go": screen("ipc", "//\t"+strings.Repeat("n", 76)+"\n//\n// Start with [New].\n") +
+			"func New() {}\n"}, ""},
+		"column 81": {tree{"ipc/doc.go": screen("ipc", "//\t{\n//\t\t"+strings.Repeat("n", 73)+
+			"\n//\t}\n//\n// Start with [New].\n") + "func New() {}\n"}, "go doc prints on 81 columns, want at most 80"},
 		"only tests need no comment": {tree{"cmd/internal/bench/a_test.go": "package bench_test\n"}, ""},
 		"a module of the workspace": {tree{
 			"go.work": "use (\n\t.\n\t./attic\n)\n", "attic/go.mod": "module attic\n", "attic/doc.go": room("attic"),

@@ -21,7 +21,7 @@ var rules = []func(h *house, p *pkg) []string{
 	imports(mayBeTraced, isOTel, "only shoalotel knows OpenTelemetry, so that no other program links it"),
 	imports(mayUseC, func(i string) bool { return i == "C" },
 		"the core builds without a C compiler and stays one static binary"),
-	staysStatic, noRawCalls, noUnsafe, saysSomething, oneDoc,
+	staysStatic, noRawCalls, noUnsafe, saysSomething, oneDoc, firstScreen,
 }
 
 // Check returns the violations of the architecture in the module with the file tree root, in the

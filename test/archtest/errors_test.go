@@ -39,7 +39,7 @@ func TestErrors_AreOnTheirPage(t *testing.T) {
 	}
 	kinds := 0
 	for _, p := range h.packages {
-		if !public(p.dir) {
+		if !Public(p.dir) {
 			continue
 		}
 		for name := range errorValues(p) {
@@ -168,7 +168,7 @@ func TestErrors_CrossProcesses(t *testing.T) {
 	for _, p := range h.packages {
 		for name := range errorValues(p) {
 			origin := originOf(h, p, &ast.Ident{Name: name})
-			if public(p.dir) && p.dir != alone && !crosses[origin] {
+			if Public(p.dir) && p.dir != alone && !crosses[origin] {
 				t.Errorf("%s.%s loses its identity on the way to another process: no init registers it", p.name, name)
 			}
 		}
@@ -196,17 +196,6 @@ func originOf(h *house, p *pkg, n ast.Node) string {
 		}
 	}
 	return ""
-}
-
-// public reports whether users import the package of a directory.
-func public(dir string) bool {
-	for part := range strings.SplitSeq(dir, "/") {
-		switch part {
-		case "internal", "cmd", "examples", "docs", "scripts", "test":
-			return false
-		}
-	}
-	return true
 }
 
 // receiver returns the name of a method's type.
