@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/shoal-mp/shoal"
@@ -56,6 +57,29 @@ func ExampleGroup() {
 	// Unordered output:
 	// [square 0] 0
 	// [square 1] 400
+}
+
+// The workers write their output to files.
+func ExampleOutput() {
+	dir, err := os.MkdirTemp("", "output")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	g := shoal.NewGroup(context.Background(), shoal.Options{Workers: 2, Output: shoal.Files, Dir: dir})
+	defer g.Close()
+	for i := range 2 {
+		square.Go(g, []float64{float64(10 * i), float64(20 * i)})
+	}
+	if err := g.Wait(); err != nil {
+		fmt.Println(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "square.1.out"))
+	fmt.Print(string(text), err)
+	// Output:
+	// 400
+	// <nil>
 }
 
 var say = shoal.Register("say", func(ctx context.Context, rank int, text string) error {

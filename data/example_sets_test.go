@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/wire"
 )
 
 // numbersFrom is a data set of n samples: first, first+1, …
@@ -276,4 +277,57 @@ func ExampleWorkerInfo() {
 		}
 	}
 	// Output: 0 of 1 in epoch 0 true
+}
+
+// squares is a Dataset of numbers and their squares.
+type squares int
+
+func (n squares) Len() int { return int(n) }
+
+func (n squares) Get(_ context.Context, i int) (data.Sample, error) {
+	return data.Sample{tensor.Scalar(tensor.Int64, float64(i)), tensor.Scalar(tensor.Int64, float64(i*i))}, nil
+}
+
+// A batch has one tensor for each field of its samples.
+func ExampleSample() {
+	loader := data.NewLoader(squares(4), data.Options{BatchSize: 4})
+	defer loader.Close()
+	for batch, err := range loader.Batches(context.Background()) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(batch[0], batch[1])
+		batch.Close()
+	}
+	// Output: tensor([0, 1, 2, 3]) tensor([0, 1, 4, 9])
+}
+
+// reversed is a Dataset of another one. It can be sent to worker processes.
+type reversed struct{ Of data.Any[data.Dataset] }
+
+func (r reversed) Len() int { return r.Of.Value.Len() }
+
+func (r reversed) Get(ctx context.Context, i int) (data.Sample, error) {
+	return r.Of.Value.Get(ctx, r.Len()-1-i)
+}
+
+func init() {
+	wire.RegisterType[squares]("example.squares")
+	wire.RegisterType[reversed]("example.reversed")
+}
+
+func ExampleAny() {
+	set := reversed{Of: data.Any[data.Dataset]{Value: squares(4)}}
+	loader := data.NewLoader(set, data.Options{BatchSize: 4, Workers: 1, Kind: data.Processes})
+	defer loader.Close()
+	for batch, err := range loader.Batches(context.Background()) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(batch[0], batch[1])
+		batch.Close()
+	}
+	// Output: tensor([3, 2, 1, 0]) tensor([9, 4, 1, 0])
 }

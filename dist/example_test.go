@@ -175,6 +175,30 @@ func ExampleDistributedDataParallel() {
 	// Output: tensor([[0.5000, 0.5000]])
 }
 
+// Buckets of one mebibyte, of a rank with buffers of its own.
+func ExampleDDPOptions() {
+	ctx := context.Background()
+	g, err := dist.NewGroup(1)
+	if err != nil {
+		panic(err)
+	}
+	defer g.Close()
+	if err := g.Join(0); err != nil {
+		panic(err)
+	}
+	opts := dist.DDPOptions{BucketBytes: 1 << 20, OwnBuffers: true}
+	net, err := dist.NewDistributedDataParallel(ctx, g, nn.NewLinear(2, 1, nil), opts)
+	if err != nil {
+		panic(err)
+	}
+	x := autograd.Const(tensor.Ones(tensor.Float32, 4, 2))
+	if err := net.Backward(ctx, autograd.Mean(net.Forward(x))); err != nil {
+		panic(err)
+	}
+	fmt.Println(net.Module.Weight.Grad)
+	// Output: tensor([[1., 1.]])
+}
+
 var squares = dist.RegisterLoss("squares", func(s *autograd.Scope, l *nn.Linear, batch []*tensor.Tensor) *autograd.Var {
 	return nn.MSELoss{}.Of(l.Forward(s.Const(batch[0])), batch[1])
 })

@@ -120,7 +120,7 @@ var loadTable = pool.RegisterInit("load table", func(_ context.Context, n int) e
 var lookUp = pool.Register("look up", func(_ context.Context, i int) (int, error) { return table[i], nil })
 
 // Each worker runs the initializer once, also one that replaces another.
-func ExampleInit() {
+func ExampleInitializer() {
 	ctx := context.Background()
 	p, err := pool.New(ctx, pool.Options{Workers: 2, Initializer: loadTable(10)})
 	if err != nil {

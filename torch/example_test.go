@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/shoal-mp/shoal/data"
@@ -116,6 +117,23 @@ func ExampleTolerant() {
 		}}, nil
 	}
 	fmt.Println(must(open(context.Background(), torch.Worker{})).Len())
-	// In main: torch.Child{Datasets: map[string]torch.OpenDataset{"digits": open}}.Main()
 	// Output: 10
+}
+
+// A program that a DataLoader of Python starts as its worker. Main must be the first call of main.
+func ExampleChild() {
+	open := func(context.Context, torch.Worker) (data.Dataset, error) {
+		return data.NewTensorDataset(tensor.Arange(tensor.Int64, 0, 10, 1)), nil
+	}
+	torch.Child{Datasets: map[string]torch.OpenDataset{"digits": open}}.Main()
+	fmt.Println("not started by Python")
+	// Output: not started by Python
+}
+
+// A program may choose the interpreter and its environment.
+func ExamplePython() {
+	py := torch.Python{Path: "/no/such/python", Dir: os.TempDir(), Env: append(os.Environ(), "OMP_NUM_THREADS=1")}
+	_, err := py.Spawn(context.Background(), "worker:run", 3)
+	fmt.Println(errors.Is(err, fs.ErrNotExist))
+	// Output: true
 }

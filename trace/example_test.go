@@ -46,3 +46,13 @@ func Example() {
 	// X step
 	// X step
 }
+
+// A nil Trace records nothing, so a program needs no condition around its spans.
+func ExampleTrace() {
+	var t *trace.Trace // or the result of trace.Create
+	train := t.Track("train")
+	begin := train.Now()
+	train.Span("step", begin, train.Now())
+	fmt.Println(t.Close())
+	// Output: <nil>
+}

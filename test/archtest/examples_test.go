@@ -1,134 +1,279 @@
 package archtest_test
 
 import (
+	"bytes"
 	"go/ast"
+	"go/doc"
 	"go/parser"
+	"go/printer"
+	"go/scanner"
 	"go/token"
 	"io/fs"
-	pathpkg "path"
-	"path/filepath"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/shoal-mp/shoal/test/archtest"
 )
 
-// withoutExample are types of those packages that users do not construct, with what they are.
+// withoutExample are exported types that need no example of their own, with the reason.
 var withoutExample = map[string]string{
-	".Identity": "for other packages",
-	"nn.Pass":   "a part of a Recurrent", "nn.Recurrent": "a part of LSTM and GRU",
-	"pool.Pool": "what New makes", "pool.IMap": "what ImapAsync returns",
-	"shm.Stats": "what shoal.MemoryStats returns", "shm.Report": "what shoal.Inspect returns",
-	"shm.Holder": "a part of a Report", "shm.Unread": "a part of a SpaceError",
-	"data.Any": "a field of data sets of data sets", "data.Kind": "constants",
-	"data.Sample": "what data sets return", "data.Info": "what WorkerInfo returns",
-	"data.PartState":        "a part of a State",
-	"data/datasets.Entry":   "what a Map yields",
-	"data/image.Arithmetic": "constants", "data/image.PadMode": "constants",
-	"dist.DDPOptions": "DistributedDataParallel's", "dist.Loss": "DataParallel's",
-	"ipc.Conn":               "what Dial and Accept return",
-	"data/service.HostStats": "what Host.Stats returns", "data/service.HostStatus": "a part of Stats",
-	"nats.QueueStats": "what Queue.Stats returns", "nats.Entry": "what Store.Watch yields",
-	"nats.Conn": "what Connect returns", "nats.DeadLetter": "what DeadLetters yields",
-	"dist.Work": "what an Async returns", "dist.Op": "constants", "dist.RankError": "an error",
-	"torch.ProcessError": "an error",
-	"torch.RemoteError":  "an error",
-	"torch.StoreError":   "an error",
-	"torch.CUDATensor":   "what Conn.Recv returns",
-	"torch.Conn":         "what Dial returns: ExampleListener", "encoding/hdf5.File": "what Open returns",
-	"encoding/npy.Info":         "what Archive.List returns",
-	"encoding/safetensors.File": "what Open returns",
-	"encoding/safetensors.Info": "what File.Info returns",
-	"encoding/hdf5.Writer":      "what Create and Append return",
-	"torch.Python":              "of a process of Python, which go test may not have",
-	"torch.Process":             "of a process of Python, which go test may not have",
-	"torch.Manager":             "of a process of Python, which go test may not have",
-	"torch.Proxy":               "of a process of Python, which go test may not have",
-	"torch.Container":           "of a process of Python, which go test may not have",
-	"torch.Keywords":            "of a process of Python, which go test may not have",
+	".Identity":                 "Current returns it, for other packages",
+	"data.Info":                 "WorkerInfo returns it",
+	"data.Kind":                 "constants",
+	"data.PartState":            "a field of State",
+	"data/datasets.Entry":       "a Map yields it",
+	"data/datasets.Record":      "Records yields it",
+	"data/image.Arithmetic":     "constants",
+	"data/image.Filter":         "constants",
+	"data/image.PadMode":        "constants",
+	"data/service.Host":         "Listen returns it: ExampleListen",
+	"data/service.HostStats":    "Host.Stats returns it",
+	"data/service.HostStatus":   "a field of Stats",
+	"data/service.Stats":        "Loader.Stats returns it",
+	"dist.Loss":                 "RegisterLoss returns it: ExampleDataParallel",
+	"dist.Op":                   "constants",
+	"dist.RankError":            "an error that calls return",
+	"dist.Work":                 "Group.Async returns it",
+	"encoding/hdf5.Dataset":     "File.Dataset returns it: Example",
+	"encoding/hdf5.File":        "Open returns it",
+	"encoding/hdf5.Output":      "Writer.Dataset returns it: Example",
+	"encoding/hdf5.Writer":      "Create and Append return it",
+	"encoding/npy.Info":         "Archive.List returns it",
+	"encoding/safetensors.File": "Open returns it",
+	"encoding/safetensors.Info": "File.Info returns it",
+	"ipc.Conn":                  "Dial and Accept return it",
+	"ipc.Policy":                "constants: ExampleQueueOptions",
+	"ipc.Sender":                "Queue.Sender returns it: ExampleQueue_Sender",
+	"manager/remote.Listener":   "Listen returns it: ExampleListen",
+	"nats.Conn":                 "Connect returns it",
+	"nats.DeadLetter":           "DeadLetters yields it",
+	"nats.Entry":                "Store.Watch yields it",
+	"nats.QueueStats":           "Queue.Stats returns it",
+	"nats/broker.Stats":         "Broker.Stats returns it",
+	"nn.Pass":                   "a field of Recurrent",
+	"nn.Recurrent":              "a part of LSTM and GRU",
+	"pool.IMap":                 "ImapAsync returns it",
+	"pool.Pool":                 "New returns it",
+	"shm.Holder":                "a field of Report",
+	"shm.Report":                "shoal.Inspect returns it",
+	"shm.Stats":                 "shoal.MemoryStats returns it",
+	"shm.Unread":                "a field of SpaceError",
+	"torch.CUDATensor":          "Conn.Recv returns it",
+	"torch.Collate":             "a field of Child",
+	"torch.Conn":                "Dial returns it: ExampleListener",
+	"torch.Container":           "requires a Python process, which go test may not have",
+	"torch.Keywords":            "requires a Python process, which go test may not have",
+	"torch.Manager":             "requires a Python process, which go test may not have",
 	"torch.OpenStream":          "a field of Child",
 	"torch.OpenValueStream":     "a field of Child",
-	"torch.Collate":             "a field of Child",
-	"torch.Store":               "what DialStore returns: ExampleServeStore",
+	"torch.Process":             "requires a Python process, which go test may not have",
+	"torch.ProcessError":        "an error that calls return",
+	"torch.Proxy":               "requires a Python process, which go test may not have",
+	"torch.RemoteError":         "an error that calls return",
+	"torch.Store":               "DialStore returns it: ExampleServeStore",
+	"torch.StoreError":          "an error that calls return",
+	"torch.Strategy":            "constants: ExampleListener",
+	"trace.Track":               "Trace.Track returns it: Example",
 }
 
-// exampled are the packages whose types have examples.
-var exampled = []string{".", "pool", "shm", "data", "data/datasets", "data/image", "nn", "optim", "dist",
-	"tensor", "cuda", "ipc", "ipc/pickle", "manager", "autograd", "torch", "encoding/hdf5", "encoding/npy",
-	"encoding/pt",
-	"encoding/python", "encoding/safetensors", "nats", "data/service"}
+// withoutExamples are public packages without any example, with the reason.
+var withoutExamples = map[string]string{
+	"data/download":     "it fetches files from the network",
+	"dist/mpi":          "imported for its side effect; its ranks require an MPI library and its launcher",
+	"torch/huggingface": "imported for its side effect; its workers are started by Python",
+}
 
-// TestTypesThatUsersConstructHaveExamples reads the exported types that are no interfaces.
+// withoutOutput are packages with examples that go test compiles and does not run, with the reason.
+var withoutOutput = map[string]string{
+	"shoaltest": "its functions are called by TestMain and by tests",
+}
+
+// TestTypesThatUsersConstructHaveExamples reads the exported types that are no interfaces, in the
+// public packages of all modules.
 func TestTypesThatUsersConstructHaveExamples(t *testing.T) {
-	for _, dir := range exampled {
-		types, examples := declared(t, dir)
-		if len(types) == 0 || len(examples) == 0 {
-			t.Fatalf("%s has %d types and %d examples", dir, len(types), len(examples))
+	packages := publicSources(t)
+	if len(packages) < 30 {
+		t.Fatalf("%d public packages", len(packages))
+	}
+	for dir, p := range packages {
+		reason, excused := withoutExamples[dir]
+		delete(withoutExamples, dir)
+		if has := len(p.examples) > 0; !has && !excused {
+			t.Errorf("%s has no example: write one that go test runs", dir)
+			continue
+		} else if has && excused {
+			t.Errorf("%s has an example: take it off the list, where it says %q", dir, reason)
 		}
-		for name := range types {
-			reason, excused := withoutExample[dir+"."+name]
-			if dir == "." {
-				reason, excused = withoutExample["."+name]
-				delete(withoutExample, "."+name)
-			}
-			if has := exampleOf(name, examples); !has && !excused {
+		for name := range p.types {
+			reason, excused := withoutExample[typeKey(dir, name)]
+			delete(withoutExample, typeKey(dir, name))
+			if has := exampleOf(p.name, name, p.examples); !has && !excused && len(p.examples) > 0 {
 				t.Errorf("%s.%s has no example: write an Example%[2]s that go test runs", dir, name)
 			} else if has && excused {
 				t.Errorf("%s.%s has an example: take it off the list, where it says %q", dir, name, reason)
 			}
-			delete(withoutExample, dir+"."+name)
+		}
+		for _, name := range p.silent {
+			if _, excused := withoutOutput[dir]; !excused {
+				t.Errorf("%s: Example%s has no // Output: so go test does not run it", dir, name)
+			}
 		}
 	}
 	for name := range withoutExample {
 		t.Errorf("%s is on the list, and not there", name)
 	}
+	for name := range withoutExamples {
+		t.Errorf("package %s is on the list, and not there", name)
+	}
 }
 
-// exampleOf reports whether a type has an example: one of its name, of its constructor or a method,
-// or one that shows it.
-func exampleOf(name string, examples map[string]string) bool {
-	shown := regexp.MustCompile(`\b(New|Open)?` + name + `\b`)
-	for example, text := range examples {
-		if example == name || strings.HasPrefix(example, name+"_") || strings.HasPrefix(example, "New"+name) ||
-			shown.MatchString(text) {
+// typeKey returns the key of a type in withoutExample.
+func typeKey(dir, name string) string {
+	if dir == "." {
+		return "." + name
+	}
+	return dir + "." + name
+}
+
+// exampleOf reports whether a type has an example: one of its name or of a method, or one that
+// names it or its constructor.
+func exampleOf(pkg, name string, examples map[string]string) bool {
+	shown := regexp.MustCompile(`\b` + pkg + `\.(New|Open)?` + name + `\b`)
+	for example, code := range examples {
+		if example == name || strings.HasPrefix(example, name+"_") || shown.MatchString(code) {
 			return true
 		}
 	}
 	return false
 }
 
-// declared returns the exported types of a package that are no interfaces, and its examples by what
-// is behind "Example", with their text.
-func declared(t *testing.T, dir string) (types map[string]bool, examples map[string]string) {
+func TestExampleOf_ReadsNamesOfThePackage(t *testing.T) {
+	for _, c := range []struct {
+		example, code string
+		want          bool
+	}{
+		{"Queue", "", true},
+		{"Queue_Put", "", true},
+		{"NewQueue", "", false},
+		{"QueueOptions", "", false},
+		{"", "q := ipc.Queue[int]{}", true},
+		{"", "q := ipc.NewQueue[int](1)", true},
+		{"", "q := manager.NewQueue(1)", false},
+		{"", "q := ipc.NewQueueWith(1)", false},
+		{"", "Queue := 1", false},
+	} {
+		if got := exampleOf("ipc", "Queue", map[string]string{c.example: c.code}); got != c.want {
+			t.Errorf("Example%s with %q: %v, want %v", c.example, c.code, got, c.want)
+		}
+	}
+}
+
+func TestPublicSources_LeaveOutCommentsAndLiterals(t *testing.T) {
+	p := &source{types: make(map[string]bool), examples: make(map[string]string)}
+	p.addText(t, "a_test.go", "package a_test\n\n// Of a.Commented.\nfunc Example() {\n\tvar x a.Used // a.Commented\n"+
+		"\tfmt.Println(x, \"a.Quoted\")\n\t// Output: a.Printed\n}\n\nfunc ExampleSilent() {\n\t// More.\n\t// Output: no\n}\n")
+	for name, want := range map[string]bool{"Used": true, "Commented": false, "Quoted": false, "Printed": false} {
+		if exampleOf("a", name, p.examples) != want {
+			t.Errorf("a.%s: %v, want %v in %q", name, !want, want, p.examples)
+		}
+	}
+	if len(p.silent) != 1 || p.silent[0] != "Silent" {
+		t.Errorf("%q, want the example that go test does not run", p.silent)
+	}
+}
+
+// A source is a public package as far as this test reads it.
+type source struct {
+	name     string
+	types    map[string]bool   // the exported types that are no interfaces
+	examples map[string]string // the code by what is behind "Example", without comments
+	silent   []string          // the examples without an output
+}
+
+// publicSources returns the public packages of all modules by directory.
+func publicSources(t *testing.T) map[string]*source {
 	t.Helper()
-	types, examples = map[string]bool{}, map[string]string{}
-	files, err := filepath.Glob("../../" + dir + "/*.go")
+	packages := make(map[string]*source)
+	err := fs.WalkDir(houseFS, ".", func(name string, d fs.DirEntry, err error) error {
+		hidden := name != "." && strings.HasPrefix(d.Name(), ".")
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (hidden || d.Name() == "testdata" || !archtest.Public(name)):
+			return fs.SkipDir
+		case !d.IsDir() && strings.HasSuffix(name, ".go"):
+			p := packages[path.Dir(name)]
+			if p == nil {
+				p = &source{types: make(map[string]bool), examples: make(map[string]string)}
+				packages[path.Dir(name)] = p
+			}
+			p.addText(t, name, string(read(t, houseFS, name)))
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range files {
-		text, err := fs.ReadFile(houseFS, pathpkg.Join(dir, filepath.Base(path)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, path, text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range f.Decls {
-			switch d := d.(type) {
-			case *ast.FuncDecl:
-				if name, ok := strings.CutPrefix(d.Name.Name, "Example"); ok && d.Recv == nil {
-					examples[name] += string(text[set.Position(d.Pos()).Offset:set.Position(d.End()).Offset])
-				}
-			case *ast.GenDecl:
-				if !strings.HasSuffix(path, "_test.go") {
-					addTypes(types, d)
-				}
-			}
+	for dir, p := range packages {
+		if p.name == "main" || p.name == "" {
+			delete(packages, dir)
 		}
 	}
-	return types, examples
+	return packages
+}
+
+// addText reads a file of the package.
+func (p *source) addText(t *testing.T, name, text string) {
+	t.Helper()
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(name, "_test.go") {
+		p.name = f.Name.Name
+		for _, d := range f.Decls {
+			if d, ok := d.(*ast.GenDecl); ok {
+				addTypes(p.types, d)
+			}
+		}
+		return
+	}
+	for _, e := range doc.Examples(f) {
+		p.examples[e.Name] += tokens(t, set, e.Code)
+		if e.Output == "" && !e.EmptyOutput {
+			p.silent = append(p.silent, e.Name)
+		}
+	}
+}
+
+// tokens returns the code of an example without comments and literals.
+func tokens(t *testing.T, set *token.FileSet, code ast.Node) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := printer.Fprint(&text, set, code); err != nil {
+		t.Fatal(err)
+	}
+	var s scanner.Scanner
+	s.Init(token.NewFileSet().AddFile("", -1, text.Len()), text.Bytes(), nil, 0)
+	var b strings.Builder
+	for last := token.ILLEGAL; last != token.EOF; {
+		_, tok, name := s.Scan()
+		switch {
+		case tok == token.PERIOD:
+			b.WriteByte('.')
+		case tok == token.IDENT && last == token.PERIOD:
+			b.WriteString(name)
+		case tok == token.IDENT:
+			b.WriteString(" " + name)
+		default:
+			b.WriteByte(' ')
+		}
+		last = tok
+	}
+	return b.String()
 }
 
 func addTypes(types map[string]bool, d *ast.GenDecl) {
