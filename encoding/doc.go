@@ -10,11 +10,12 @@
 //	}
 //	fmt.Println(len(tensors))
 //
-// Start with [safetensors.Open], [npy.Load] or [pt.Load], and find a [FileError] in their errors.
+// Start with [safetensors.Open], [npy.LoadAll] or [pt.Load], and find a [FileError] in their
+// errors.
 //
-// Save writes a file by its path, and Encode writes to an [io.Writer], in every format. Load reads
-// the tensors of a file, except from safetensors. safetensors.Open, hdf5.Open and npy.OpenArchive
-// read one tensor at a time.
+// Every format has Save, which writes a file by its path, and Encode, which writes to an
+// [io.Writer]. Load reads a whole file; package safetensors has File.Tensors instead. To read one
+// tensor at a time, use safetensors.Open, hdf5.Open or npy.OpenArchive.
 //
 // Decode reads from an [io.Reader] if the format can be read sequentially: safetensors, npy and
 // msgpack. A format with a directory at the end or in the middle of the file must be read from an
@@ -22,6 +23,6 @@
 // also does so, to read one tensor at a time.
 //
 // [safetensors.Open]: https://pkg.go.dev/github.com/shoal-mp/shoal/encoding/safetensors#Open
-// [npy.Load]: https://pkg.go.dev/github.com/shoal-mp/shoal/encoding/npy#Load
+// [npy.LoadAll]: https://pkg.go.dev/github.com/shoal-mp/shoal/encoding/npy#LoadAll
 // [pt.Load]: https://pkg.go.dev/github.com/shoal-mp/shoal/encoding/pt#Load
 package encoding

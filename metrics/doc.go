@@ -7,10 +7,6 @@
 //
 //	prometheus.MustRegister(metrics.NewCollector())
 //
-// or, in addition to the program's own metrics:
-//
-//	prometheus.MustRegister(metrics.NewCollector())
-//
 // All processes of a program share one domain of memory, so only one should export it, usually the
 // root. A scrape reads the current shared memory without taking locks that other processes use. It
 // takes about 5 ms with 100,000 blocks. There is no cost between scrapes.

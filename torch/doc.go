@@ -14,13 +14,16 @@
 //	if err := p.Conn.Send(ctx, t); err != nil { // conn.recv() has the memory
 //		return err
 //	}
-//	return p.Wait(ctx) // the error has the traceback
+//	if err := p.Wait(ctx); err != nil { // the error has the traceback
+//		return err
+//	}
+//	fmt.Println(t.Sum()) // 3072
 //
 // Start with [Spawn], [Dial] and [Listen].
 //
 // Go and unmodified PyTorch processes on one machine share the memory of their tensors: a message
 // carries a handle, and no element is copied. Neither side has to install a package. The protocol
-// is the one of
+// is defined by
 //
 //	https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/reductions.py
 //	https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/connection.py
@@ -28,9 +31,9 @@
 // [Spawn] starts a Python function in a new process, as torch.multiprocessing.Process does. The
 // function's first argument is the other end of [Process.Conn]:
 //
-//	// worker.py
+//	# worker.py
 //	def run(conn, k):
-//	    conn.send(conn.recv().mul_(k).sum())
+//	    conn.recv().add_(k)
 //
 // [Dial] and [Listen] connect to processes that already run; they correspond to Client and Listener
 // of multiprocessing.connection. docs/torch.md lists the values that can be sent and received.

@@ -6,8 +6,8 @@
 //	var ErrNegative = errors.New("negative radius")
 //
 //	func init() {
-//		wire.RegisterType[Circle]("Circle")
-//		wire.RegisterError("ErrNegative", ErrNegative)
+//		wire.RegisterType[Circle]("shapes.Circle")
+//		wire.RegisterError("shapes.ErrNegative", ErrNegative)
 //	}
 //
 //	func send(ctx context.Context, q *ipc.Queue[any]) error {

@@ -6,6 +6,7 @@
 //	if err != nil {
 //		return err
 //	}
+//	defer train.Close()
 //	loader := data.NewLoader(train, data.Options{BatchSize: 64, Shuffle: true})
 //	defer loader.Close()
 //	for batch, err := range loader.Batches(ctx) {
