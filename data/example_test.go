@@ -20,6 +20,7 @@ func ExampleLoader() {
 			return
 		}
 		fmt.Println(batch[0].DType(), batch[0].Shape(), batch[1].DType(), batch[1].Shape())
+		batch.Close()
 	}
 	// Output:
 	// float32 [64 1 28 28] int64 [64]
