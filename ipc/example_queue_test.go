@@ -112,6 +112,28 @@ func ExampleListener() {
 	// Output: hello <nil>
 }
 
+// A service of one user serves the programs of all users who know the key.
+func ExampleListenWith() {
+	ctx := context.Background()
+	key := []byte("a secret of both")
+	opts := ipc.MeetingOptions{AnyUser: true}
+	name := fmt.Sprintf("@shoal-example-%d", os.Getpid())
+	l := must(ipc.ListenWith[string](name, key, opts))
+	defer l.Close()
+	go func() {
+		c, err := ipc.DialWith[string](ctx, l.Addr(), key, opts)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		c.Send(ctx, "hello")
+	}()
+	c := must(l.Accept(ctx))
+	defer c.Close()
+	fmt.Println(c.Recv(ctx))
+	// Output: hello <nil>
+}
+
 // Poll says that there is something to read, and Wait says where.
 func ExampleWait() {
 	ctx := context.Background()

@@ -47,7 +47,7 @@ func isHostPort(addr string) bool {
 func (l *Listener[T]) listenRemote(t *link.Transport, host string) (err error) {
 	l.ctx, l.end = context.WithCancel(context.Background())
 	l.scheme = "tcp" + schemeEnd
-	l.sock, err = t.Listen(host, l.key, optionsOf(l.who), func(s link.Stream) {
+	l.sock, err = t.Listen(host, l.key, l.opts.Transport, func(s link.Stream) {
 		stop := context.AfterFunc(l.ctx, func() { s.Close() })
 		conn, err := l.setUpAccepted(link.NewConn(s, maxValue))
 		switch {

@@ -34,7 +34,7 @@ const meetingTime = 10 * time.Second
 // may be called from several goroutines.
 type Listener[T any] struct {
 	key    []byte
-	who    []meetingOption
+	opts   MeetingOptions
 	sock   link.Listener
 	scheme string          // scheme of the socket's addresses; empty on this machine
 	joins  *arena.Listener // nil if the domain cannot be joined
@@ -55,22 +55,26 @@ type Listener[T any] struct {
 //
 // For processes of this machine, addr is "@" and a name, or the path of a socket file. An abstract
 // name disappears with the process. Close removes the socket file, and Listen replaces the file of
-// a process that was killed. Only processes of the same user are accepted, unless [AnyUser] is
-// given. The proof of the key covers the process ids of both sides, so that a process in the middle
-// cannot relay it; between different PID namespaces this protection is not available.
+// a process that was killed. Only processes of the same user are accepted; [ListenWith] can accept
+// others. The proof of the key covers the process ids of both sides, so that a process in the
+// middle cannot relay it; between different PID namespaces this protection is not available.
 //
 // For other machines, addr is "tcp://" and a host and port, such as "tcp://:7000", or "tcp://:0"
-// for a free port. The program must import package ipc/tcp. Access depends on the key, and on
-// certificates if tcp.Options require them. AnyUser has no effect, because the users of other
-// machines are unknown.
-func Listen[T any](addr string, key []byte, who ...meetingOption) (*Listener[T], error) {
+// for a free port. The program must import package ipc/tcp. Access depends on the key. With
+// [ListenWith] and tcp.Options, it may depend on certificates as well.
+func Listen[T any](addr string, key []byte) (*Listener[T], error) {
+	return ListenWith[T](addr, key, MeetingOptions{})
+}
+
+// ListenWith is like [Listen] with the given options.
+func ListenWith[T any](addr string, key []byte, opts MeetingOptions) (*Listener[T], error) {
 	if len(key) == 0 {
 		return nil, fmt.Errorf("listen: %w: key is empty", ErrKey)
 	}
 	if err := codec.Check[T](); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	l := &Listener[T]{key: key, who: who, strangers: sys.NewStrangers(sys.MostStrangers),
+	l := &Listener[T]{key: key, opts: opts, strangers: sys.NewStrangers(sys.MostStrangers),
 		met: make(chan *Conn[T])}
 	t, host, err := transportFor(addr)
 	if err != nil {
@@ -175,7 +179,7 @@ func (l *Listener[T]) Close() error {
 func (l *Listener[T]) startHandshake(c *sys.Conn) {
 	uid, _, err := sys.PeerUID(c)
 	if err == nil {
-		err = checkUser(c, l.who)
+		err = l.opts.checkUser(c)
 	}
 	if err != nil {
 		c.Close()

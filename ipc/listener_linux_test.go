@@ -73,7 +73,7 @@ func runStranger(text string) error {
 		if !errors.Is(err, arena.ErrUser) {
 			return fmt.Errorf("a listener of another user: %w", err)
 		}
-		c, err := ipc.Dial[word](ctx, addr, meetingKey, ipc.AnyUser)
+		c, err := ipc.DialWith[word](ctx, addr, meetingKey, ipc.MeetingOptions{AnyUser: true})
 		if err != nil {
 			return err
 		}
@@ -567,7 +567,7 @@ func TestListener_OtherUsersOnlyWhereTheyAreWanted(t *testing.T) {
 		c.Close()
 		t.Error("another user's process is let in")
 	}
-	l, err := ipc.Listen[word](abstract(t), meetingKey, ipc.AnyUser)
+	l, err := ipc.ListenWith[word](abstract(t), meetingKey, ipc.MeetingOptions{AnyUser: true})
 	testutil.NoError(t, err)
 	defer func() { testutil.NoError(t, l.Close()) }()
 	ready(t, l.Addr(), "dial any user", nobody)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/shoal-mp/shoal/internal/arena"
@@ -47,29 +46,34 @@ type encodedValue struct {
 	Blocks []uint64
 }
 
-// Dial connects to the [Listener] at addr, which must belong to the same user unless [AnyUser] is
-// given. The caller must close the connection. The error wraps [ErrKey], [ErrPeer], [ErrType],
-// shm.ErrUser or ECONNREFUSED, depending on the cause.
+// Dial connects to the [Listener] at addr, which must belong to the same user; [DialWith] can
+// accept others. The caller must close the connection. The error wraps [ErrKey], [ErrPeer],
+// [ErrType], shm.ErrUser or ECONNREFUSED, depending on the cause.
 //
 // If the process has no domain yet, it joins the listener's domain, which becomes its default
 // domain permanently. With an address that begins with "tcp://" it does not: values are passed by
-// copy. Then access depends on the key, and on certificates if tcp.Options require them, and
-// AnyUser has no effect.
-func Dial[T any](ctx context.Context, addr string, key []byte, who ...meetingOption) (*Conn[T], error) {
-	c, err := dialConn[T](ctx, addr, key, who)
+// copy. Then access depends on the key. With [DialWith] and tcp.Options, it may depend on
+// certificates as well.
+func Dial[T any](ctx context.Context, addr string, key []byte) (*Conn[T], error) {
+	return DialWith[T](ctx, addr, key, MeetingOptions{})
+}
+
+// DialWith is like [Dial] with the given options.
+func DialWith[T any](ctx context.Context, addr string, key []byte, opts MeetingOptions) (*Conn[T], error) {
+	c, err := dialConn[T](ctx, addr, key, opts)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
 	return c, nil
 }
 
-func dialConn[T any](ctx context.Context, addr string, key []byte, who []meetingOption) (_ *Conn[T], err error) {
+func dialConn[T any](ctx context.Context, addr string, key []byte, opts MeetingOptions) (_ *Conn[T], err error) {
 	if err := codec.Check[T](); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, meetingTime)
 	defer cancel()
-	s, err := dialStream(ctx, addr, key, who)
+	s, err := dialStream(ctx, addr, key, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +86,13 @@ func dialConn[T any](ctx context.Context, addr string, key []byte, who []meeting
 }
 
 // dialStream returns a stream to addr on which the key is proven.
-func dialStream(ctx context.Context, addr string, key []byte, who []meetingOption) (link.Stream, error) {
+func dialStream(ctx context.Context, addr string, key []byte, opts MeetingOptions) (link.Stream, error) {
 	t, host, err := transportFor(addr)
 	if err != nil {
 		return nil, err
 	}
 	if t != nil {
-		return t.Dial(ctx, host, key, optionsOf(who))
+		return t.Dial(ctx, host, key, opts.Transport)
 	}
 	s, err := sys.Dial(ctx, addr)
 	if err != nil {
@@ -96,7 +100,7 @@ func dialStream(ctx context.Context, addr string, key []byte, who []meetingOptio
 	}
 	bound, err := link.ClientBinding(s)
 	if err == nil {
-		err = checkUser(s, who)
+		err = opts.checkUser(s)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -112,38 +116,37 @@ func dialStream(ctx context.Context, addr string, key []byte, who []meetingOptio
 	return s, s.SetDeadline(time.Time{})
 }
 
-// A meetingOption is an option of [Listen] and [Dial].
-type meetingOption interface{ MeetingOption() }
+// MeetingOptions configure [ListenWith] and [DialWith]. The zero value has the defaults of [Listen]
+// and [Dial].
+type MeetingOptions struct {
+	// AnyUser accepts processes of every user of this machine that prove the key. By default only
+	// processes of the same user are accepted; the kernel reports the peer's user before any data
+	// is exchanged. Processes of different users do not share memory: values are passed by copy.
+	// The default also rejects processes of a user namespace that does not map this user. AnyUser
+	// has no effect on connections to other machines, because their users are unknown.
+	AnyUser bool
 
-// optionsOf converts the options for a [link.Transport].
-func optionsOf(who []meetingOption) []link.Option {
-	opts := make([]link.Option, len(who))
-	for i, o := range who {
-		opts[i] = o
-	}
-	return opts
+	// Transport configures connections to other machines: tcp.Options of package ipc/tcp for
+	// addresses that begin with "tcp://". It has no effect on connections within this machine. The
+	// default is the zero tcp.Options.
+	Transport TransportOptions
 }
 
-// A welcomeOption selects the processes that are accepted.
-type welcomeOption int
+// TransportOptions are options for connections to other machines. tcp.Options of package ipc/tcp
+// implements it.
+type TransportOptions interface {
+	// TransportOptions does nothing. It marks the types that are TransportOptions.
+	TransportOptions()
+}
 
-// MeetingOption implements [link.Option].
-func (welcomeOption) MeetingOption() {}
-
-// AnyUser makes [Listen] or [Dial] accept processes of every user that prove the key. By default
-// they accept only processes of the same user; the kernel reports the peer's user before any data
-// is exchanged. Processes of different users do not share memory: values are passed by copy. The
-// default also rejects processes of a user namespace that does not map this user.
-const AnyUser welcomeOption = 1
-
-// checkUser returns shm.ErrUser if the peer belongs to another user and [AnyUser] was not given.
-func checkUser(s *sys.Conn, who []meetingOption) error {
-	if slices.Contains(who, meetingOption(AnyUser)) {
+// checkUser returns shm.ErrUser if the peer belongs to another user and o.AnyUser is not set.
+func (o MeetingOptions) checkUser(s *sys.Conn) error {
+	if o.AnyUser {
 		return nil
 	}
 	uid, _, err := sys.PeerUID(s)
 	if err == nil && uid != os.Getuid() {
-		err = fmt.Errorf("%w: peer has user %d: pass ipc.AnyUser to accept it", arena.ErrUser, uid)
+		err = fmt.Errorf("%w: peer has user %d: set AnyUser of ipc.MeetingOptions to accept it", arena.ErrUser, uid)
 	}
 	return err
 }

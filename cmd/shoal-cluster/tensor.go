@@ -75,7 +75,7 @@ func (c *benchCommand) measureTensor(ctx context.Context) (err error) {
 // Unless err is set, the caller must call end, which closes the connection.
 func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(context.Context) (float64, error),
 	end func() error, err error) {
-	l, err := ipc.Listen[*tensor.Tensor]("tcp://127.0.0.1:0", measureKey, opts)
+	l, err := ipc.ListenWith[*tensor.Tensor]("tcp://127.0.0.1:0", measureKey, ipc.MeetingOptions{Transport: opts})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,7 +91,7 @@ func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(co
 			err = errors.Join(err, end())
 		}
 	}()
-	from, err := ipc.Dial[*tensor.Tensor](ctx, l.Addr(), measureKey, opts)
+	from, err := ipc.DialWith[*tensor.Tensor](ctx, l.Addr(), measureKey, ipc.MeetingOptions{Transport: opts})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -174,8 +174,8 @@ func (c *client) receiveFrames(p *peer, conn *ipc.Conn[frame]) error {
 func (c *client) connectHost(p *peer) (*ipc.Conn[frame], error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.Patience)
 	defer cancel()
-	conn, err := ipc.Dial[frame](ctx, "tcp://"+p.addr, c.opts.Key,
-		tcp.Options{TLS: c.opts.TLS, Fingerprint: c.opts.Fingerprint, Unencrypted: c.opts.Unencrypted})
+	conn, err := ipc.DialWith[frame](ctx, "tcp://"+p.addr, c.opts.Key, ipc.MeetingOptions{Transport: tcp.Options{
+		TLS: c.opts.TLS, Fingerprint: c.opts.Fingerprint, Unencrypted: c.opts.Unencrypted}})
 	if err != nil {
 		return nil, err
 	}

@@ -85,8 +85,8 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	}
 	served.Ledger, h.dealer = records.id, newDealer(served.Batches, records, h.opts.Patience)
 	if h.hello, err = served.encode(); err == nil {
-		h.listener, err = ipc.Listen[frame]("tcp://"+addr, h.opts.Key, tcp.Options{TLS: h.opts.TLS,
-			Unencrypted: h.opts.Unencrypted})
+		h.listener, err = ipc.ListenWith[frame]("tcp://"+addr, h.opts.Key, ipc.MeetingOptions{
+			Transport: tcp.Options{TLS: h.opts.TLS, Unencrypted: h.opts.Unencrypted}})
 	}
 	if err != nil {
 		h.end()

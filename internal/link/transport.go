@@ -11,16 +11,17 @@ import (
 // A Transport is registered by the package that implements it, which programs must import
 // explicitly. Most programs need none, and would link the C library because of package net.
 type Transport struct {
-	// Listen calls met for each stream, each on a new goroutine. Both functions must ignore options
-	// that they do not know.
-	Listen func(addr string, key []byte, opts []Option, met func(Stream)) (Listener, error)
-	Dial   func(ctx context.Context, addr string, key []byte, opts []Option) (Stream, error)
+	// Listen calls met for each stream, each on a new goroutine. opts is nil for the
+	// defaults. Both functions must return an error for options of another Transport.
+	Listen func(addr string, key []byte, opts Options, met func(Stream)) (Listener, error)
+	Dial   func(ctx context.Context, addr string, key []byte, opts Options) (Stream, error)
 }
 
-// An Option is an option of ipc.Listen and ipc.Dial, for package ipc or for a Transport.
-type Option interface {
-	// MeetingOption does nothing. It marks the types that are Options.
-	MeetingOption()
+// Options are options of a Transport. ipc.TransportOptions is the same interface, which users can
+// name.
+type Options interface {
+	// TransportOptions does nothing. It marks the types that are Options.
+	TransportOptions()
 }
 
 // A Listener is a listener of a Transport. Close must wait until all calls of met have returned.

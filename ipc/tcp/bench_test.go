@@ -22,10 +22,10 @@ func BenchmarkSend(b *testing.B) {
 	for name, opts := range map[string]tcp.Options{"tensor": {}, "tensor_unencrypted": {Unencrypted: true}} {
 		b.Run(name, func(b *testing.B) {
 			ctx := context.Background()
-			l, err := ipc.Listen[*tensor.Tensor]("tcp://127.0.0.1:0", key, opts)
+			l, err := ipc.ListenWith[*tensor.Tensor]("tcp://127.0.0.1:0", key, ipc.MeetingOptions{Transport: opts})
 			testutil.NoError(b, err)
 			defer l.Close()
-			from, err := ipc.Dial[*tensor.Tensor](ctx, l.Addr(), key, opts)
+			from, err := ipc.DialWith[*tensor.Tensor](ctx, l.Addr(), key, ipc.MeetingOptions{Transport: opts})
 			testutil.NoError(b, err)
 			defer from.Close()
 			to, err := l.Accept(ctx)

@@ -30,8 +30,8 @@
 // over a secret exported from their TLS connection, so a man in the middle cannot prove it to
 // either side. The certificate therefore needs no certificate authority. The key must be hard to
 // guess: it should consist of at least 16 random bytes. To verify the certificates of one or both
-// sides as well, pass [Options] to both calls. Options can also disable encryption, for networks
-// that only trusted machines are connected to.
+// sides as well, call ipc.ListenWith and ipc.DialWith with [Options] as the Transport. Options can
+// also disable encryption, for networks that only trusted machines are connected to.
 //
 // This package imports package net, which makes a program link the C library if a C compiler is
 // available. Package ipc does not import net.

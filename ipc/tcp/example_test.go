@@ -25,8 +25,8 @@ func ExampleOptions() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	l, err := ipc.Listen[string]("tcp://127.0.0.1:0", key,
-		tcp.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}})
+	l, err := ipc.ListenWith[string]("tcp://127.0.0.1:0", key, ipc.MeetingOptions{
+		Transport: tcp.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,12 +34,14 @@ func ExampleOptions() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err := ipc.Dial[string](ctx, l.Addr(), key, tcp.Options{Fingerprint: sha256.Sum256(cert.Certificate[0])})
+	c, err := ipc.DialWith[string](ctx, l.Addr(), key, ipc.MeetingOptions{
+		Transport: tcp.Options{Fingerprint: sha256.Sum256(cert.Certificate[0])}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	_, err = ipc.Dial[string](ctx, l.Addr(), key, tcp.Options{Fingerprint: sha256.Sum256([]byte("another"))})
+	_, err = ipc.DialWith[string](ctx, l.Addr(), key, ipc.MeetingOptions{
+		Transport: tcp.Options{Fingerprint: sha256.Sum256([]byte("another"))}})
 	fmt.Println(errors.Is(err, tcp.ErrFingerprint))
 	// Output: true
 }

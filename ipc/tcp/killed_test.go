@@ -27,7 +27,8 @@ const sentSize = 128 << 20 // more than a network holds that nobody reads from
 
 func sendTo(addr string) error {
 	ctx := context.Background()
-	c, err := ipc.Dial[*tensor.Tensor](ctx, addr, key, tcp.Options{Unencrypted: os.Getenv(unencryptedVar) != ""})
+	c, err := ipc.DialWith[*tensor.Tensor](ctx, addr, key,
+		ipc.MeetingOptions{Transport: tcp.Options{Unencrypted: os.Getenv(unencryptedVar) != ""}})
 	if err != nil {
 		return err
 	}

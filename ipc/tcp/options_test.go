@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/shoal-mp/shoal/internal/link/secure/securetest"
@@ -60,13 +61,13 @@ func TestOptions_Certificates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := testutil.Context(t)
-			l, err := ipc.Listen[int]("tcp://127.0.0.1:0", key, c.listen)
+			l, err := ipc.ListenWith[int]("tcp://127.0.0.1:0", key, ipc.MeetingOptions{Transport: c.listen})
 			testutil.NoError(t, err)
 			defer l.Close()
 			if c.key == nil {
 				c.key = key
 			}
-			conn, err := ipc.Dial[int](ctx, l.Addr(), c.key, c.dial)
+			conn, err := ipc.DialWith[int](ctx, l.Addr(), c.key, ipc.MeetingOptions{Transport: c.dial})
 			if c.err != nil {
 				if err == nil {
 					conn.Close()
@@ -80,7 +81,7 @@ func TestOptions_Certificates(t *testing.T) {
 				if c.listen.TLS == asks {
 					good.TLS = config(caller)
 				}
-				if conn, err = ipc.Dial[int](ctx, l.Addr(), key, good); err != nil {
+				if conn, err = ipc.DialWith[int](ctx, l.Addr(), key, ipc.MeetingOptions{Transport: good}); err != nil {
 					t.Fatalf("after that: %v", err)
 				}
 			}
@@ -104,7 +105,8 @@ func TestOptions_ChosenConfigurationIsOfThisVersion(t *testing.T) {
 	chooses := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 	}}
-	l, err := ipc.Listen[int]("tcp://127.0.0.1:0", key, tcp.Options{TLS: chooses})
+	l, err := ipc.ListenWith[int]("tcp://127.0.0.1:0", key, ipc.MeetingOptions{
+		Transport: tcp.Options{TLS: chooses}})
 	testutil.NoError(t, err)
 	defer l.Close()
 	old := &tls.Config{RootCAs: authority.Pool(), ServerName: "host.example", MaxVersion: tls.VersionTLS12}
@@ -113,7 +115,28 @@ func TestOptions_ChosenConfigurationIsOfThisVersion(t *testing.T) {
 		t.Error("a client of TLS 1.2 is let in")
 	}
 	now := &tls.Config{RootCAs: authority.Pool(), ServerName: "host.example"}
-	conn, err := ipc.Dial[int](testutil.Context(t), l.Addr(), key, tcp.Options{TLS: now})
+	conn, err := ipc.DialWith[int](testutil.Context(t), l.Addr(), key, ipc.MeetingOptions{
+		Transport: tcp.Options{TLS: now}})
 	testutil.NoError(t, err)
 	testutil.NoError(t, conn.Close())
+}
+
+// foreignOptions are options of a transport that does not exist.
+type foreignOptions struct{}
+
+func (foreignOptions) TransportOptions() {}
+
+// Options that this transport would ignore may be those that were meant to verify the other side.
+func TestOptions_OfAnotherTypeAreRefused(t *testing.T) {
+	l := listenStream[int](t)
+	for _, other := range []ipc.TransportOptions{foreignOptions{}, new(tcp.Options)} {
+		opts := ipc.MeetingOptions{Transport: other}
+		_, err := ipc.ListenWith[int]("tcp://127.0.0.1:0", key, opts)
+		testutil.ErrorIs(t, err, syscall.EINVAL)
+		_, err = ipc.DialWith[int](testutil.Context(t), l.Addr(), key, opts)
+		testutil.ErrorIs(t, err, syscall.EINVAL)
+		if err != nil && !strings.Contains(err.Error(), "want tcp.Options") {
+			t.Errorf("the error does not name the wanted type: %v", err)
+		}
+	}
 }

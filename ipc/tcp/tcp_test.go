@@ -48,7 +48,7 @@ var key = []byte("sixteen bytes, or more")
 
 func listenStream[T any](t *testing.T, opts ...tcp.Options) *ipc.Listener[T] {
 	t.Helper()
-	l, err := ipc.Listen[T]("tcp://127.0.0.1:0", key, only(opts))
+	l, err := ipc.ListenWith[T]("tcp://127.0.0.1:0", key, ipc.MeetingOptions{Transport: only(opts)})
 	testutil.NoError(t, err)
 	t.Cleanup(func() { testutil.NoError(t, l.Close()) })
 	return l
@@ -67,7 +67,7 @@ func pair[T any](t *testing.T, opts ...tcp.Options) (a, b *ipc.Conn[T]) {
 	t.Helper()
 	ctx := testutil.Context(t)
 	l := listenStream[T](t, opts...)
-	b, err := ipc.Dial[T](ctx, l.Addr(), key, only(opts))
+	b, err := ipc.DialWith[T](ctx, l.Addr(), key, ipc.MeetingOptions{Transport: only(opts)})
 	testutil.NoError(t, err)
 	a, err = l.Accept(ctx)
 	testutil.NoError(t, err)

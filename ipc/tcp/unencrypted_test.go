@@ -45,13 +45,13 @@ func TestUnencrypted_OfBothSidesOrNone(t *testing.T) {
 			ctx := testutil.Context(t)
 			l := listenStream[int](t, c.listen)
 			begin := time.Now()
-			_, err := ipc.Dial[int](ctx, l.Addr(), key, c.dial)
+			_, err := ipc.DialWith[int](ctx, l.Addr(), key, ipc.MeetingOptions{Transport: c.dial})
 			testutil.ErrorIs(t, err, ipc.ErrPeer)
 			testutil.ErrorContains(t, err, "Unencrypted", l.Addr())
 			if d := time.Since(begin); d > 5*time.Second {
 				t.Errorf("after %v", d)
 			}
-			conn, err := ipc.Dial[int](ctx, l.Addr(), key, c.listen)
+			conn, err := ipc.DialWith[int](ctx, l.Addr(), key, ipc.MeetingOptions{Transport: c.listen})
 			testutil.NoError(t, err)
 			testutil.NoError(t, conn.Close())
 		})
@@ -60,7 +60,8 @@ func TestUnencrypted_OfBothSidesOrNone(t *testing.T) {
 
 func TestUnencrypted_OfAnotherKeyIsRefused(t *testing.T) {
 	l := listenStream[int](t, open)
-	_, err := ipc.Dial[int](testutil.Context(t), l.Addr(), []byte("another key"), open)
+	_, err := ipc.DialWith[int](testutil.Context(t), l.Addr(), []byte("another key"),
+		ipc.MeetingOptions{Transport: open})
 	testutil.ErrorIs(t, err, ipc.ErrKey)
 }
 
@@ -69,9 +70,9 @@ func TestUnencrypted_HasNoCertificates(t *testing.T) {
 		{Unencrypted: true, TLS: new(tls.Config)},
 		{Unencrypted: true, Fingerprint: [sha256.Size]byte{1}},
 	} {
-		_, err := ipc.Listen[int]("tcp://127.0.0.1:0", key, opts)
+		_, err := ipc.ListenWith[int]("tcp://127.0.0.1:0", key, ipc.MeetingOptions{Transport: opts})
 		testutil.ErrorContains(t, err, "Unencrypted")
-		_, err = ipc.Dial[int](testutil.Context(t), "tcp://127.0.0.1:1", key, opts)
+		_, err = ipc.DialWith[int](testutil.Context(t), "tcp://127.0.0.1:1", key, ipc.MeetingOptions{Transport: opts})
 		testutil.ErrorContains(t, err, "Unencrypted")
 	}
 }
@@ -102,7 +103,8 @@ func TestUnencrypted_ProofIsNotPassedOnToTLS(t *testing.T) {
 		go io.Copy(back, front)
 		io.Copy(front, back)
 	}()
-	_, err = ipc.Dial[int](testutil.Context(t), "tcp://"+middle.Addr().String(), key, open)
+	_, err = ipc.DialWith[int](testutil.Context(t), "tcp://"+middle.Addr().String(), key,
+		ipc.MeetingOptions{Transport: open})
 	testutil.ErrorIs(t, err, ipc.ErrKey)
 }
 
@@ -126,7 +128,7 @@ func TestUnencrypted_GarbageIsSentAway(t *testing.T) {
 			}
 		}
 	}
-	conn, err := ipc.Dial[int](ctx, l.Addr(), key, open)
+	conn, err := ipc.DialWith[int](ctx, l.Addr(), key, ipc.MeetingOptions{Transport: open})
 	testutil.NoError(t, err)
 	testutil.NoError(t, conn.Close())
 }
@@ -147,7 +149,7 @@ func TestDial_ManyAtOnce(t *testing.T) {
 	}
 	for range 200 {
 		wg.Go(func() { closing(l.Accept(ctx)) })
-		wg.Go(func() { closing(ipc.Dial[int](ctx, l.Addr(), key, open)) })
+		wg.Go(func() { closing(ipc.DialWith[int](ctx, l.Addr(), key, ipc.MeetingOptions{Transport: open})) })
 	}
 	wg.Wait()
 }
