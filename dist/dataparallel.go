@@ -91,19 +91,30 @@ type reply struct {
 	Out  *tensor.Tensor // output of taskForward; nil if the rank had no samples
 }
 
-// NewDataParallel starts opts.Workers processes (0: [shoal.Threads]) with replicas of net, and
-// moves the parameters and gradients of net to shared memory. opts.CPUs confines each process to a
-// set of processors. The processes end with ctx. The caller must close the DataParallel.
+// DataParallelOptions configure a [DataParallel]. The zero value is valid.
+type DataParallelOptions struct {
+	// Devices are the devices of the replicas, one process for each. The network must be on the
+	// first device, which also sums the gradients. By default all replicas are on the network's
+	// device.
+	Devices []tensor.Device
+
+	// Process contains the options of the processes. The default of Process.Workers is the number
+	// of Devices, or [shoal.Threads] without Devices. With Devices, Workers has no effect. CPUs
+	// confines each process to a set of processors.
+	Process shoal.Options
+}
+
+// NewDataParallel starts processes with replicas of net, and moves the parameters and gradients of
+// net to shared memory. The processes end with ctx. The caller must close the DataParallel. The
+// error wraps [ErrTensor] if net is not on the first of opts.Devices.
 //
 // Each replica draws its own random numbers, for example for dropout, as workers do; see
 // [tensor.DefaultGenerator]. They are determined by [tensor.ManualSeed] in the caller. Replicas on
 // goroutines draw from the caller's default generator.
-//
-// With devices, NewDataParallel starts one process per device. The network must be on the first
-// device, which also sums the gradients; otherwise the error is [ErrTensor].
-func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opts shoal.Options,
-	devices ...tensor.Device) (_ *DataParallel, err error) {
-	opts.Workers = cmp.Or(len(devices), opts.Workers, shoal.Threads())
+func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M,
+	opts DataParallelOptions) (_ *DataParallel, err error) {
+	devices, process := opts.Devices, opts.Process
+	process.Workers = cmp.Or(len(devices), process.Workers, shoal.Threads())
 	var home tensor.Device
 	for p := range nn.Params(net) {
 		if home = p.T.Device(); len(devices) > 0 && home != devices[0] {
@@ -112,15 +123,15 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M, opt
 		}
 	}
 	if len(devices) == 0 {
-		devices = slices.Repeat([]tensor.Device{home}, opts.Workers)
+		devices = slices.Repeat([]tensor.Device{home}, process.Workers)
 	}
 	collectGrads(nn.Params(net)) // allocate missing gradients, because they are sent and shared
-	group, err := NewGroup(opts.Workers)
+	group, err := NewGroup(process.Workers)
 	if err != nil {
 		return nil, err
 	}
 	defer group.Close() // the processes have received it
-	d := &DataParallel{group: shoal.NewGroup(ctx, opts), device: home}
+	d := &DataParallel{group: shoal.NewGroup(ctx, process), device: home}
 	if _, ok := any(net).(nn.Layer); !ok {
 		d.layer = fmt.Errorf("%w: %T is not an nn.Layer, so it has no Forward of one value: call Backward to "+
 			"compute its loss", ErrTensor, net)

@@ -144,7 +144,8 @@ func TestDataParallel_IsTrainingByOneProcess(t *testing.T) {
 		const steps = 6
 		sizes := []int{24, 24, 24, 24, 23, 2}
 		n, single, ctx := newNet(3), newNet(3), testutil.Context(t)
-		d, err := dist.NewDataParallel(ctx, netLoss, n, shoal.Options{Workers: 3, Start: m})
+		d, err := dist.NewDataParallel(ctx, netLoss, n,
+			dist.DataParallelOptions{Process: shoal.Options{Workers: 3, Start: m}})
 		testutil.NoError(t, err)
 		for i := range steps {
 			zeroGrad(n)
@@ -190,7 +191,7 @@ var countedLoss = dist.RegisterLoss("counted loss",
 
 func TestDataParallel_OneReplicaWritesBuffers(t *testing.T) {
 	ctx, n := testutil.Context(t), counted{newNet(3), tensor.New(tensor.Int64), tensor.New(tensor.Int64)}
-	d, err := dist.NewDataParallel(ctx, countedLoss, n, shoal.Options{Workers: 3})
+	d, err := dist.NewDataParallel(ctx, countedLoss, n, dist.DataParallelOptions{Process: shoal.Options{Workers: 3}})
 	testutil.NoError(t, err)
 	for i := range uint64(2) {
 		_, err := d.Backward(ctx, samples(i, 9)...)
@@ -204,7 +205,8 @@ func TestDataParallel_OneReplicaWritesBuffers(t *testing.T) {
 
 func TestDataParallel_RefusesBatchesThatAreNone(t *testing.T) {
 	ctx := testutil.Context(t)
-	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3), shoal.Options{Workers: 2})
+	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3),
+		dist.DataParallelOptions{Process: shoal.Options{Workers: 2}})
 	testutil.NoError(t, err)
 	defer d.Close()
 	for _, b := range [][]*tensor.Tensor{nil, {ones(2), ones(3)}, {ones()}} {
@@ -228,7 +230,7 @@ func TestDataParallel_WithoutRoom(t *testing.T) {
 		testutil.NoError(t, local.Close())
 	}()
 	_, err = dist.NewDataParallel(testutil.Context(t), netLoss, newNet(3),
-		shoal.Options{Workers: 200, Start: shoal.GoroutineStart, Grace: watchdog})
+		dist.DataParallelOptions{Process: shoal.Options{Workers: 200, Start: shoal.GoroutineStart, Grace: watchdog}})
 	if !errors.Is(err, arena.ErrNoSpace) {
 		t.Errorf("got %v", err)
 	}
@@ -249,7 +251,7 @@ func TestDataParallel_SaysWhyAReplicaFailed(t *testing.T) {
 	// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end this
 	// one before it has spoken.
 	d, err := dist.NewDataParallel(ctx, failing, newNet(3),
-		shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog})
+		dist.DataParallelOptions{Process: shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog}})
 	testutil.NoError(t, err)
 	batch := samples(1, 4)
 	batch[0].Fill(-1)
@@ -268,7 +270,8 @@ func TestDataParallel_SaysWhyAReplicaFailed(t *testing.T) {
 
 func TestDataParallel_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(testutil.Context(t))
-	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3), shoal.Options{Workers: 2, Start: shoal.SpawnStart})
+	d, err := dist.NewDataParallel(ctx, netLoss, newNet(3),
+		dist.DataParallelOptions{Process: shoal.Options{Workers: 2, Start: shoal.SpawnStart}})
 	testutil.NoError(t, err)
 	cancel()
 	if _, err := d.Backward(ctx, samples(1, 4)...); !errors.Is(err, context.Canceled) {

@@ -33,8 +33,8 @@ func TestDataParallel_OnSeveralDevices(t *testing.T) {
 }
 
 func TestDataParallel_BeginsWhereTheNetworkIs(t *testing.T) {
-	_, err := dist.NewDataParallel(testutil.Context(t), netLoss, newNet(1), shoal.Options{},
-		devicetest.Shared("test:0"))
+	_, err := dist.NewDataParallel(testutil.Context(t), netLoss, newNet(1),
+		dist.DataParallelOptions{Devices: []tensor.Device{devicetest.Shared("test:0")}})
 	if !errors.Is(err, dist.ErrTensor) ||
 		!strings.Contains(err.Error(), "w1 is on cpu, want the first device, test:0") {
 		t.Errorf("%v", err)
@@ -58,7 +58,8 @@ func TestDataParallel_ReplicasHaveTheBuffersOfTheNetwork(t *testing.T) {
 	for p := range nn.Params(there) {
 		p.T.Set(devicetest.On(t, devs[0], p.T))
 	}
-	d, err := dist.NewDataParallel(testutil.Context(t), stillLoss, there, shoal.Options{}, devs[0], devs[1])
+	d, err := dist.NewDataParallel(testutil.Context(t), stillLoss, there,
+		dist.DataParallelOptions{Devices: []tensor.Device{devs[0], devs[1]}})
 	testutil.NoError(t, err)
 	for i := range 3 {
 		there.Scale.Fill(float64(i + 1))
@@ -99,7 +100,8 @@ func dataParallel(t *testing.T, dev tensor.Device, all ...tensor.Device) {
 	for p := range nn.Params(n) {
 		p.T.Set(devicetest.On(t, dev, p.T))
 	}
-	d, err := dist.NewDataParallel(testutil.Context(t), netLoss, n, shoal.Options{Workers: 2}, all...)
+	d, err := dist.NewDataParallel(testutil.Context(t), netLoss, n,
+		dist.DataParallelOptions{Devices: all, Process: shoal.Options{Workers: 2}})
 	testutil.NoError(t, err)
 	for i, size := range []int{7, 5, 1} {
 		zeroGrad(n)
@@ -178,7 +180,7 @@ func TestDataParallel_StatisticsAreThoseOfTheFirstDevice(t *testing.T) {
 func statistics(t *testing.T, devs ...tensor.Device) {
 	m, single := normalised(), normalised()
 	testutil.NoError(t, nn.To(m, devs[0]))
-	d, err := dist.NewDataParallel(testutil.Context(t), normalisedLoss, m, shoal.Options{}, devs...)
+	d, err := dist.NewDataParallel(testutil.Context(t), normalisedLoss, m, dist.DataParallelOptions{Devices: devs})
 	testutil.NoError(t, err)
 	scope := autograd.NewScope()
 	for i, size := range []int{5, 1} { // all of one is the first part
@@ -245,7 +247,7 @@ func dropout(t *testing.T, devs ...tensor.Device) {
 		tensor.ManualSeed(5)
 		n := &thin{autograd.NewParam("weight", tensor.Ones(tensor.Float32, features)), &nn.Dropout{P: 0.5}}
 		testutil.NoError(t, nn.To(n, devs[0]))
-		d, err := dist.NewDataParallel(testutil.Context(t), thinLoss, n, shoal.Options{}, devs...)
+		d, err := dist.NewDataParallel(testutil.Context(t), thinLoss, n, dist.DataParallelOptions{Devices: devs})
 		testutil.NoError(t, err)
 		_, err = d.Backward(testutil.Context(t), there(t, devs[0],
 			[]*tensor.Tensor{tensor.Ones(tensor.Float32, 2, features)})...)
@@ -293,7 +295,8 @@ func killedReplica(t *testing.T, devs ...tensor.Device) {
 	start := func() *dist.DataParallel {
 		// The other replica hears of it at once, and may fail first. Nobody is in a hurry to end
 		// this one before it has spoken.
-		d, err := dist.NewDataParallel(testutil.Context(t), dying, n, shoal.Options{Grace: watchdog}, devs...)
+		d, err := dist.NewDataParallel(testutil.Context(t), dying, n,
+			dist.DataParallelOptions{Devices: devs, Process: shoal.Options{Grace: watchdog}})
 		testutil.NoError(t, err)
 		return d
 	}

@@ -209,7 +209,7 @@ func ExampleDataParallel() {
 	l := nn.NewLinear(1, 1, nil)
 	l.Weight.T.Zero()
 	l.Bias.T.Zero()
-	d, err := dist.NewDataParallel(ctx, squares, l, shoal.Options{Workers: 2})
+	d, err := dist.NewDataParallel(ctx, squares, l, dist.DataParallelOptions{Process: shoal.Options{Workers: 2}})
 	if err != nil {
 		panic(err)
 	}

@@ -44,7 +44,7 @@ func sameGrads(t *testing.T, got, want nn.Module) {
 
 func TestRegression_S3_3_ForwardOfDataParallel(t *testing.T) {
 	net, single, ctx := layers(), layers(), testutil.Context(t)
-	d, err := dist.NewDataParallel(ctx, layersLoss, net, shoal.Options{Workers: 3})
+	d, err := dist.NewDataParallel(ctx, layersLoss, net, dist.DataParallelOptions{Process: shoal.Options{Workers: 3}})
 	testutil.NoError(t, err)
 	for i, n := range []int{12, 7, 2, 1} { // the last ones have fewer samples than there are processes
 		x, labels := batchOf(uint64(i), n)
@@ -71,7 +71,8 @@ func TestRegression_S3_3_ForwardOfDataParallel(t *testing.T) {
 
 func TestRegression_S3_3_ForwardThatCannotBe(t *testing.T) {
 	ctx, x := testutil.Context(t), ones(4, 5)
-	d, err := dist.NewDataParallel(ctx, layersLoss, layers(), shoal.Options{Workers: 2})
+	d, err := dist.NewDataParallel(ctx, layersLoss, layers(),
+		dist.DataParallelOptions{Process: shoal.Options{Workers: 2}})
 	testutil.NoError(t, err)
 	forward := func(x *tensor.Tensor) error { _, err := d.Forward(ctx, x); return err }
 	for name, err := range map[string]error{
@@ -97,7 +98,8 @@ func TestRegression_S3_3_ForwardThatCannotBe(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	other, err := dist.NewDataParallel(ctx, netLoss, newNet(1), shoal.Options{Workers: 1})
+	other, err := dist.NewDataParallel(ctx, netLoss, newNet(1),
+		dist.DataParallelOptions{Process: shoal.Options{Workers: 1}})
 	testutil.NoError(t, err)
 	defer other.Close()
 	if _, err := other.Forward(ctx, x); !errors.Is(err, dist.ErrTensor) || !strings.Contains(err.Error(), "Backward") {
@@ -113,7 +115,7 @@ var normLoss = dist.RegisterLoss("loss of norm",
 func TestRegression_S3_3_ForwardInEitherMode(t *testing.T) {
 	ctx, x := testutil.Context(t), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 8, 2, 3, 3)
 	net := nn.NewSequential(nn.NewBatchNorm2d(2), &nn.Dropout{P: 0.5})
-	d, err := dist.NewDataParallel(ctx, normLoss, net, shoal.Options{Workers: 2})
+	d, err := dist.NewDataParallel(ctx, normLoss, net, dist.DataParallelOptions{Process: shoal.Options{Workers: 2}})
 	testutil.NoError(t, err)
 	defer d.Close()
 	forward := func() *autograd.Var {

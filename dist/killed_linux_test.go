@@ -258,7 +258,7 @@ var doomedLoss = dist.RegisterLoss("doomed", func(s *autograd.Scope, d *doomed, 
 func TestRegression_S3_3_AReplicaThatIsKilledInForward(t *testing.T) {
 	ctx, n := testutil.Context(t), &doomed{nn.NewLinear(2, 2, tensor.NewGenerator(1))}
 	d, err := dist.NewDataParallel(ctx, doomedLoss, n,
-		shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog})
+		dist.DataParallelOptions{Process: shoal.Options{Workers: 2, Start: shoal.SpawnStart, Grace: watchdog}})
 	testutil.NoError(t, err)
 	x := ones(4, 2)
 	_, err = d.Forward(ctx, x)

@@ -33,7 +33,7 @@ func (q *Queue[T]) linkEnds() {
 	q.sender.end.other, q.receiver.end.other = q.receiver.end, q.sender.end
 }
 
-// QueueOptions configure a queue. The zero value means an unbounded queue.
+// QueueOptions configure a queue. Capacity must be set; the other fields have defaults.
 type QueueOptions struct {
 	// Capacity is the maximum number of queued values: 1 to 2^30, or [Unbounded]. There is no queue
 	// without a buffer, so 0 is an error. The memory of more than about 4,000 slots is allocated

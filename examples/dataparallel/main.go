@@ -40,7 +40,7 @@ func main() { shoal.Main(run) }
 func run(ctx context.Context) error {
 	g := tensor.NewGenerator(1)
 	n := &net{nn.NewLinear(784, 64, g), nn.NewLinear(64, 10, g)}
-	parallel, err := dist.NewDataParallel(ctx, loss, n, shoal.Options{Workers: 2})
+	parallel, err := dist.NewDataParallel(ctx, loss, n, dist.DataParallelOptions{Process: shoal.Options{Workers: 2}})
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ var digitLoss = dist.RegisterLoss("bench digit loss",
 func measureDataParallel(opts shoal.Options, steps int) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
 		net := newDigitNet()
-		d, err := dist.NewDataParallel(ctx, digitLoss, net, opts)
+		d, err := dist.NewDataParallel(ctx, digitLoss, net, dist.DataParallelOptions{Process: opts})
 		if err != nil {
 			return 0, err
 		}
