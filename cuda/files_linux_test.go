@@ -42,7 +42,7 @@ func TestDevice_FilesBringTensorsThere(t *testing.T) {
 	}
 
 	plain := filepath.Join(t.TempDir(), "net.safetensors") // which says nothing of places
-	testutil.NoError(t, safetensors.Save(plain, nn.State(net), nil))
+	testutil.NoError(t, safetensors.Save(plain, nn.State(net)))
 	f, err := safetensors.Open(plain)
 	testutil.NoError(t, err)
 	for name, w := range want {

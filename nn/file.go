@@ -182,7 +182,7 @@ func SaveFile(m Module, path string) error {
 		return fmt.Errorf("save %s: %w", path, err)
 	}
 	if strings.HasSuffix(strings.ToLower(path), ".safetensors") {
-		return safetensors.Save(path, state, map[string]string{"format": "pt"})
+		return safetensors.SaveWith(path, state, safetensors.SaveOptions{Metadata: map[string]string{"format": "pt"}})
 	}
 	return pt.Save(path, state)
 }

@@ -66,13 +66,13 @@ func TestLoadFile_GoesByContent(t *testing.T) {
 	delete(state, "tied.weight") // safetensors has no two names for one
 	for file, save := range map[string]func(path string) error{
 		"a.bin": func(path string) error { return pt.Save(path, nn.State(n)) },
-		"b.pt":  func(path string) error { return safetensors.Save(path, nn.State(n), nil) },
+		"b.pt":  func(path string) error { return safetensors.Save(path, nn.State(n)) },
 		"c":     func(path string) error { return nn.SaveFile(n, path) },
 		"d.safetensors": func(path string) error {
 			return nn.SaveFile(n, path)
 		},
 		"e.safetensors.index.json": func(path string) error {
-			return safetensors.SaveSharded(path, 10, nn.State(n), nil)
+			return safetensors.SaveWith(path, nn.State(n), safetensors.SaveOptions{ShardBytes: 10})
 		},
 	} {
 		path := filepath.Join(dir, file)
@@ -164,7 +164,7 @@ func TestLoadFile_ConvertsFloatsAndMovesTheModel(t *testing.T) {
 			x.CopyFrom(half[name]) // rounded as the file's are
 		}
 	}
-	testutil.NoError(t, safetensors.Save(path, half, nil))
+	testutil.NoError(t, safetensors.Save(path, half))
 	testutil.NoError(t, nn.LoadFile(m, path, dev))
 	for name, x := range nn.State(m) {
 		if x.Device() != dev {

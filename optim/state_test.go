@@ -307,13 +307,13 @@ func TestState_PanicsOfWhatHasNone(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	for _, o := range func() []optim.Optimizer { all, _ := optimizers(1); return all }() {
 		o.Step()
-		b, err := pt.Marshal(optim.State(o), 4)
+		b, err := pt.Marshal(optim.State(o), pt.MarshalOptions{})
 		testutil.NoError(f, err)
 		f.Add(b)
 	}
 	for _, s := range []optim.Schedule{optim.StepLR{LR: 1, Size: 2, Gamma: 0.5},
 		optim.OneCycleLR{MaxLR: 1, Steps: 10}, optim.CyclicLR{LR: 1, MaxLR: 2, Up: 2}} {
-		b, err := pt.Marshal(optim.ScheduleState(3, s), 4)
+		b, err := pt.Marshal(optim.ScheduleState(3, s), pt.MarshalOptions{})
 		testutil.NoError(f, err)
 		f.Add(b)
 	}

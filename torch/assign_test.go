@@ -33,7 +33,7 @@ type betas struct {
 func TestAs_MakesStructs(t *testing.T) {
 	three := 3
 	want := config{LR: 0.5, Betas: betas{A: 0.9, B: 0.75}, Names: []string{"a", "b"}, Depth: &three, Hidden: 7}
-	v, err := pt.Unmarshal(testutil.Value(pt.Marshal(&want, 4))(t))
+	v, err := pt.Unmarshal(testutil.Value(pt.Marshal(&want, pt.MarshalOptions{}))(t))
 	if err != nil {
 		t.Fatal(err)
 	}

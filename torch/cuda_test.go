@@ -56,7 +56,7 @@ func TestCUDATensor_IsReadFromItsForm(t *testing.T) {
 	if err := want.Close(); err != nil { // its sender has ended before
 		t.Error(err)
 	}
-	if _, err := pt.Marshal(v, 4); !errors.Is(err, ErrUnsupported) {
+	if _, err := pt.Marshal(v, pt.MarshalOptions{}); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("sent on: %v", err)
 	}
 

@@ -190,7 +190,7 @@ func TestEstate_WhatAKilledPythonSentIsGone(t *testing.T) {
 // FuzzWill reads a will, which may be any bytes.
 func FuzzWill(f *testing.F) {
 	b, err := pt.Marshal(python.Tuple{"/tmp/pymp-x/listener-y", []byte("key"), []any{1, 2},
-		[]any{python.Tuple{"torch_1_2_3", 1}}, 1}, 4)
+		[]any{python.Tuple{"torch_1_2_3", 1}}, 1}, pt.MarshalOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}

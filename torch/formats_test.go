@@ -55,10 +55,10 @@ var fileFormats = map[string]fileFormat{
 			return tensors{"tensor": x}, err
 		}, tensor.BFloat16},
 	"h5": {func(path string, all tensors) error {
-		return hdf5.Save(path, all, hdf5.Options{Shuffle: true, Gzip: 4})
+		return hdf5.SaveWith(path, all, hdf5.Options{Shuffle: true, Gzip: 4})
 	}, hdf5.Load, tensor.BFloat16},
 	"msgpack": {msgpack.Save, loadMsgpack, tensor.BFloat16},
-	"safetensors": {func(path string, all tensors) error { return safetensors.Save(path, all, nil) },
+	"safetensors": {func(path string, all tensors) error { return safetensors.Save(path, all) },
 		func(path string) (tensors, error) {
 			f, err := safetensors.Open(path)
 			if err != nil {
@@ -258,6 +258,6 @@ print(d.chunks, d.compression, d.compression_opts, d.shuffle, d.dtype, int(d[()]
 
 // loadMsgpack reads the tensors of a file of MessagePack.
 func loadMsgpack(path string) (tensors, error) {
-	all, _, err := msgpack.Load(path, 0)
+	all, _, err := msgpack.Load(path, msgpack.Options{})
 	return all, err
 }

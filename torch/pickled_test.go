@@ -47,7 +47,7 @@ func pickled(t *testing.T, k *talk, kind string, dt tensor.DType, protocol int) 
 
 	mine := build(k, kind, dt)
 	defer CloseAll(mine)
-	b, err := pt.Marshal(mine, protocol)
+	b, err := pt.Marshal(mine, pt.MarshalOptions{Protocol: protocol})
 	if err != nil {
 		t.Fatalf("%s %v: %v", kind, dt, err)
 	}

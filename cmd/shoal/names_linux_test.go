@@ -152,7 +152,8 @@ func TestNamesInFilesMoveNoCursor(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	x := map[string]*tensor.Tensor{hostile[:14]: tensor.Ones(tensor.Float32, 3)}
-	if err := errors.Join(safetensors.Save(at("a.safetensors"), x, map[string]string{hostile[:14]: hostile[:14]}),
+	opts := safetensors.SaveOptions{Metadata: map[string]string{hostile[:14]: hostile[:14]}}
+	if err := errors.Join(safetensors.SaveWith(at("a.safetensors"), x, opts),
 		pt.Save(at("a.pt"), map[string]any{"w": tensor.Ones(tensor.Float32, 3), "other" + hostile[:14]: "text"}),
 		npy.Save(at("b.npy"), tensor.Ones(tensor.Float32, 3)),
 		os.WriteFile(at(hostile[:14]+".npy"), []byte("no array"), 0o600)); err != nil {

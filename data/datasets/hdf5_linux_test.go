@@ -18,7 +18,7 @@ func saveHDF5(t *testing.T, n int) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "train.h5")
 	x := tensor.Arange(tensor.Float32, 0, float64(6*n), 1).Reshape(n, 2, 3)
-	err := hdf5.Save(path, map[string]*tensor.Tensor{"train/x": x,
+	err := hdf5.SaveWith(path, map[string]*tensor.Tensor{"train/x": x,
 		"train/y": tensor.Arange(tensor.Int64, 0, float64(n), 1), "one": tensor.Scalar(tensor.Int64, 1),
 		"short": tensor.New(tensor.Int64, n-1)}, hdf5.Options{Chunk: nil, Gzip: 1})
 	if err != nil {

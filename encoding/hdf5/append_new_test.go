@@ -59,7 +59,7 @@ func hasAdded(t *testing.T, path, group string) {
 // groups are files with a group that is there, of each form that has more members.
 func groups(t *testing.T) map[string]string {
 	own := filepath.Join(t.TempDir(), "own.h5")
-	if err := hdf5.Save(own, map[string]*tensor.Tensor{"group/x": rows(0, 2)}, hdf5.Options{}); err != nil {
+	if err := hdf5.Save(own, map[string]*tensor.Tensor{"group/x": rows(0, 2)}); err != nil {
 		t.Fatal(err)
 	}
 	return map[string]string{"symbol tables": grown(t), "links in headers": own}

@@ -179,7 +179,7 @@ func TestSave_IsLoaded(t *testing.T) {
 	all["long"] = tensor.Arange(tensor.Int64, 0, 10_000, 1) // a tree of two levels, with chunks of one
 	for name, o := range map[string]hdf5.Options{"plain": {}, "gzip": {Gzip: 1, Shuffle: true}, "lzf": {LZF: true}} {
 		path := filepath.Join(t.TempDir(), "x.h5")
-		if err := hdf5.Save(path, all, o); err != nil {
+		if err := hdf5.SaveWith(path, all, o); err != nil {
 			t.Fatal(err)
 		}
 		got, err := hdf5.Load(path)

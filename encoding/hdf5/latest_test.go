@@ -124,7 +124,7 @@ func TestLZF_IsUndone(t *testing.T) {
 			tensor.Ones(tensor.Float32, 1), tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 5000)),
 	} {
 		path := t.TempDir() + "/x.h5"
-		if err := hdf5.Save(path, map[string]*tensor.Tensor{"x": want}, hdf5.Options{LZF: true}); err != nil {
+		if err := hdf5.SaveWith(path, map[string]*tensor.Tensor{"x": want}, hdf5.Options{LZF: true}); err != nil {
 			t.Fatal(err)
 		}
 		if got := read(t, open(t, path), "x"); !tensor.Equal(got, want) {

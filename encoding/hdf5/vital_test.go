@@ -16,7 +16,7 @@ import (
 func TestRegression_S4_4_AVitalMessageIsNotIgnored(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.h5")
 	if err := Save(path, map[string]*tensor.Tensor{"x": tensor.Ones(tensor.Float32, 2),
-		"y": tensor.Ones(tensor.Float32, 3)}, Options{}); err != nil {
+		"y": tensor.Ones(tensor.Float32, 3)}); err != nil {
 		t.Fatal(err)
 	}
 	for flags, want := range map[byte]error{0: nil, flagVital: ErrUnsupported} {

@@ -303,7 +303,12 @@ func (w *Writer) newPaths() []string {
 // set x in the group train. Save writes to a temporary file and renames it to path at the end, so a
 // reader never sees a partial file. The error wraps [ErrName], [ErrShape], [ErrUnsupported] or
 // [tensor.ErrClosed]; otherwise it is the error of writing.
-func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
+func Save(path string, tensors map[string]*tensor.Tensor) error {
+	return SaveWith(path, tensors, Options{})
+}
+
+// SaveWith is like [Save] with the given options for each data set.
+func SaveWith(path string, tensors map[string]*tensor.Tensor, o Options) error {
 	w, err := Create(path)
 	if err != nil {
 		return err
@@ -318,7 +323,12 @@ func Save(path string, tensors map[string]*tensor.Tensor, o Options) error {
 // Encode writes the same bytes to w that [Save] writes to a file. It builds the file in memory
 // first. The error wraps [ErrName], [ErrShape] or [ErrUnsupported], in which case nothing was
 // written; otherwise it is the error of w.
-func Encode(w io.Writer, tensors map[string]*tensor.Tensor, o Options) error {
+func Encode(w io.Writer, tensors map[string]*tensor.Tensor) error {
+	return EncodeWith(w, tensors, Options{})
+}
+
+// EncodeWith is like [Encode] with the given options for each data set.
+func EncodeWith(w io.Writer, tensors map[string]*tensor.Tensor, o Options) error {
 	m := new(memory)
 	file := newWriter(m, source{m, superblockSize})
 	if err := errors.Join(file.Save(tensors, o), file.writeFile()); err != nil {

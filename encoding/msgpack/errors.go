@@ -17,7 +17,7 @@ var (
 	// numpy (a bfloat16 tensor) or in Go (an array of records or text, an extension type).
 	ErrUnsupported = errors.New("msgpack: unsupported value")
 	// ErrLimit is wrapped if a value needs more memory than the reader allows. The error text names
-	// the parameter that raises the limit.
+	// the option that raises the limit.
 	ErrLimit = safefile.ErrLimit
 )
 

@@ -37,14 +37,20 @@ func TestRegression_S4_2_MessagePackHasALimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, read := range []func(most int64) error{
-			func(most int64) error { _, err := msgpack.Decode(bytes.NewReader(b), most); return err },
-			func(most int64) error { _, _, err := msgpack.Load(path, most); return err },
+			func(most int64) error {
+				_, err := msgpack.Decode(bytes.NewReader(b), msgpack.Options{MaxBytes: most})
+				return err
+			},
+			func(most int64) error {
+				_, _, err := msgpack.Load(path, msgpack.Options{MaxBytes: most})
+				return err
+			},
 		} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			err := read(most)
 			runtime.ReadMemStats(&after)
-			limited := errors.Is(err, msgpack.ErrLimit) && strings.Contains(err.Error(), "raise maxBytes")
+			limited := errors.Is(err, msgpack.ErrLimit) && strings.Contains(err.Error(), "raise Options.MaxBytes")
 			if n := after.TotalAlloc - before.TotalAlloc; !limited || n > 16*most {
 				t.Errorf("%s: %v, after %d bytes", name, err, n)
 			}

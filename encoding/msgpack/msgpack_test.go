@@ -51,7 +51,7 @@ func TestLoad_ReadsFilesOfMsgpackNumpy(t *testing.T) {
 	if fmt.Sprint(m["c"], list[1:]) != "(1+2i) [1 é <nil> true 2.5 [255]]" {
 		t.Errorf("%v %v", m["c"], list[1:])
 	}
-	all, _, err := msgpack.Load("testdata/numpy.msgpack", 0)
+	all, _, err := msgpack.Load("testdata/numpy.msgpack", msgpack.Options{})
 	if err != nil || len(all) != 6 || all["nested.list.0"] == nil || all["mask"].DType() != tensor.Bool {
 		t.Errorf("%v, %v", all, err)
 	}
@@ -74,7 +74,7 @@ func TestSave_IsLoaded(t *testing.T) {
 	if err := msgpack.Save(path, all); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := msgpack.Load(path, 0)
+	got, _, err := msgpack.Load(path, msgpack.Options{})
 	if err != nil || len(got) != len(all) {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -83,7 +83,7 @@ func TestSave_IsLoaded(t *testing.T) {
 			t.Errorf("%s is %v", name, got[name])
 		}
 	}
-	if _, _, err := msgpack.Load(path+"none", 0); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := msgpack.Load(path+"none", msgpack.Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	v := map[string]any{"a": []any{int64(-1), 1 + 2i, "x", nil, []byte{1}}, "b": map[string]any{}}
@@ -179,7 +179,7 @@ func TestDecode_TakesNoMoreThanComes(t *testing.T) {
 		for _, most := range []int64{0, math.MaxInt64} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := msgpack.Decode(bytes.NewReader([]byte(head+"ten bytes.")), most)
+			_, err := msgpack.Decode(bytes.NewReader([]byte(head+"ten bytes.")), msgpack.Options{MaxBytes: most})
 			runtime.ReadMemStats(&after)
 			if !errors.Is(err, msgpack.ErrFormat) && !(most == 0 && errors.Is(err, msgpack.ErrLimit)) {
 				t.Errorf("%q, %d allowed: %v", head, most, err)

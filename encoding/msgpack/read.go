@@ -24,22 +24,26 @@ import (
 // heap. The error wraps [ErrFormat], [ErrUnsupported] or [ErrLimit].
 func Unmarshal(b []byte) (any, error) { return read(bytes.NewReader(b), int64(len(b)), 0) }
 
+// Options are options of [Decode] and [Load]. The zero value is valid.
+type Options struct {
+	// MaxBytes limits the approximate memory for the arrays, strings, lists and dicts of a value.
+	// The limit is needed because a file of 1 GB can encode a list of 10^9 items. If it is 0, the
+	// limit is the memory available to the process on the machine and in its cgroup, but at least
+	// 64 MiB.
+	MaxBytes int64
+}
+
 // Decode reads one value from r. It may read past the end of the value, unless r is an
 // [io.ByteScanner] such as a [bufio.Reader]. The caller must close the tensors, which are on the
 // heap.
 //
-// maxBytes limits the approximate memory for the arrays, strings, lists and dicts of the value. The
-// limit is needed because a file of 1 GB can encode a list of 10^9 items. If maxBytes is 0, the
-// limit is the memory available to the process on the machine and in its cgroup, but at least 64
-// MiB.
-//
 // The error wraps [ErrFormat], [ErrUnsupported] or [ErrLimit], or is the error of r. If r ends
 // early, it wraps both [ErrFormat] and [io.ErrUnexpectedEOF].
-func Decode(r io.Reader, maxBytes int64) (any, error) {
+func Decode(r io.Reader, opts Options) (any, error) {
 	if _, ok := r.(io.ByteScanner); !ok {
 		r = bufio.NewReader(r)
 	}
-	return newDecoder(r, math.MaxInt64, maxBytes).decodeValue(0)
+	return newDecoder(r, math.MaxInt64, opts.MaxBytes).decodeValue(0)
 }
 
 // Load reads the arrays in a file to the heap. The caller must close them. An array in dicts and
@@ -47,9 +51,9 @@ func Decode(r io.Reader, maxBytes int64) (any, error) {
 // "layers.0.weight". If the file is a single array, its name is "tensor". others contains the names
 // of all other values in sorted order.
 //
-// maxBytes limits the memory as in [Decode]. The error is an [*encoding.FileError] that wraps
+// The error is an [*encoding.FileError] that wraps
 // [ErrFormat], [ErrUnsupported] or [ErrLimit], or is the error of opening the file.
-func Load(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []string, err error) {
+func Load(path string, opts Options) (all map[string]*tensor.Tensor, others []string, err error) {
 	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load tensors: %w", err)
@@ -59,7 +63,7 @@ func Load(path string, maxBytes int64) (all map[string]*tensor.Tensor, others []
 	if err != nil {
 		return nil, nil, fmt.Errorf("load tensors: %w", err)
 	}
-	v, err := read(bufio.NewReaderSize(f, 1<<16), info.Size(), maxBytes)
+	v, err := read(bufio.NewReaderSize(f, 1<<16), info.Size(), opts.MaxBytes)
 	c := collection{tensors: map[string]*tensor.Tensor{}}
 	if err == nil {
 		err = c.add("", v)
@@ -126,7 +130,8 @@ const (
 
 func newDecoder(r io.Reader, size, maxBytes int64) decoder {
 	return decoder{msgp.NewReaderSize(unbuffered{r}, 0), r, size,
-		&safefile.Limit{Most: maxBytes, Fills: safefile.UnknownSize, Remedy: "raise maxBytes if this is intended"}}
+		&safefile.Limit{Most: maxBytes, Fills: safefile.UnknownSize,
+			Remedy: "raise Options.MaxBytes if this is intended"}}
 }
 
 // unbuffered returns at most one byte per Read. A [msgp.Reader] fills its buffer only as far as

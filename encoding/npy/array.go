@@ -56,19 +56,25 @@ func encode(w io.Writer, t *tensor.Tensor) error {
 	return errors.Join(err, guarded)
 }
 
+// Options are options of [Decode]. The zero value is valid.
+type Options struct {
+	// MaxBytes limits the number of bytes of elements. If it is 0, the limit is the memory
+	// available to the process on the machine and in its cgroup, but at least 64 MiB.
+	MaxBytes int64
+}
+
 // Decode reads an .npy file from r to the heap. The caller must close the tensor. Decode does not
 // read past the last element, so several arrays may follow each other.
 //
-// maxBytes limits the number of bytes of elements. If it is 0, the limit is the memory available to
-// the process on the machine and in its cgroup, but at least 64 MiB. Memory is allocated as the
-// elements arrive, so a malformed header cannot cause a large allocation.
+// Memory is allocated as the elements arrive, so a malformed header cannot cause a large allocation.
 //
 // The error is an [*encoding.FileError] that wraps [ErrFormat], [ErrDType], [ErrLimit] or the error
 // of r. If r ends early, it also wraps [io.ErrUnexpectedEOF].
-func Decode(r io.Reader, maxBytes int64) (*tensor.Tensor, error) {
+func Decode(r io.Reader, opts Options) (*tensor.Tensor, error) {
 	h, err := readHeader(r)
 	if err == nil {
-		err = safefile.CheckSize(int64(h.size), safefile.UnknownSize, maxBytes, "raise maxBytes if this is intended")
+		err = safefile.CheckSize(int64(h.size), safefile.UnknownSize, opts.MaxBytes,
+			"raise Options.MaxBytes if this is intended")
 	}
 	var t *tensor.Tensor
 	if err == nil {

@@ -1,6 +1,7 @@
 package npy_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,4 +29,24 @@ func Example() {
 	// Output:
 	// tensor([[0, 1, 2],
 	//         [3, 4, 5]])
+}
+
+// Several arrays may follow each other in a stream, as numpy.save writes them to one file.
+func ExampleDecode() {
+	var stream bytes.Buffer
+	for _, n := range []int{2, 3} {
+		if err := npy.Encode(&stream, tensor.Arange(tensor.Int64, 0, float64(n), 1)); err != nil {
+			panic(err)
+		}
+	}
+	for range 2 {
+		x, err := npy.Decode(&stream, npy.Options{MaxBytes: 1 << 20})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(x)
+	}
+	// Output:
+	// tensor([0, 1])
+	// tensor([0, 1, 2])
 }

@@ -313,7 +313,7 @@ func TestDecode_TakesNoMoreThanComes(t *testing.T) {
 			b = append(append(b, text...), "ten bytes."...)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := npy.Decode(bytes.NewReader(b), most)
+			_, err := npy.Decode(bytes.NewReader(b), npy.Options{MaxBytes: most})
 			runtime.ReadMemStats(&after)
 			if !errors.Is(err, io.ErrUnexpectedEOF) && !(most == 0 && errors.Is(err, npy.ErrLimit)) {
 				t.Errorf("%d bytes are claimed, %d allowed: %v", claim, most, err)
@@ -336,7 +336,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		x, err := npy.Decode(bytes.NewReader(b), 1<<40)
+		x, err := npy.Decode(bytes.NewReader(b), npy.Options{MaxBytes: 1 << 40})
 		if err != nil {
 			if _, ok := errors.AsType[*encoding.FileError](err); !ok {
 				t.Fatalf("error is %v, want a FileError", err)

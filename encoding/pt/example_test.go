@@ -35,7 +35,7 @@ func Example() {
 func ExamplePackedSequence() {
 	p := &pt.PackedSequence{Data: tensor.FromSlice([]float32{1, 3, 2}, 3, 1),
 		BatchSizes: tensor.FromSlice([]int64{2, 1}, 2)}
-	b, err := pt.Marshal(p, 4)
+	b, err := pt.Marshal(p, pt.MarshalOptions{})
 	if err != nil {
 		panic(err)
 	}

@@ -2,6 +2,7 @@ package pt
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -21,10 +22,20 @@ import (
 
 var loadFromBytes = value.Named("torch.storage._load_from_bytes")
 
-// Marshal returns the pickle of v, including the elements of tensors, like pickle.dumps. protocol
-// must be from 2 to 5, and v must have a type that [Save] supports. The error wraps
-// [ErrUnsupported], or [tensor.ErrClosed] for a closed tensor.
-func Marshal(v any, protocol int) ([]byte, error) {
+// defaultProtocol is pickle.DEFAULT_PROTOCOL of Python 3.8 to 3.13.
+const defaultProtocol = 4
+
+// MarshalOptions are options of [Marshal]. The zero value is valid.
+type MarshalOptions struct {
+	// Protocol is the version of the pickle format, from 2 to 5. If it is 0, the version is 4,
+	// which Python 3.4 and newer can read.
+	Protocol int
+}
+
+// Marshal returns the pickle of v, including the elements of tensors, like pickle.dumps. v must
+// have a type that [Save] supports. The error wraps [ErrUnsupported], or [tensor.ErrClosed] for a
+// closed tensor.
+func Marshal(v any, opts MarshalOptions) ([]byte, error) {
 	s := newSaver()
 	tree, err := s.lowerValue(v)
 	if err != nil {
@@ -40,7 +51,7 @@ func Marshal(v any, protocol int) ([]byte, error) {
 			call.Args[0] = inside
 		}
 	}
-	b, err := pickle.Marshal(tree, protocol)
+	b, err := pickle.Marshal(tree, cmp.Or(opts.Protocol, defaultProtocol))
 	if err != nil {
 		return nil, fmt.Errorf("pickle %T: %w", v, err)
 	}

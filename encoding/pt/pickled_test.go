@@ -2,6 +2,7 @@ package pt
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"path/filepath"
@@ -20,10 +21,13 @@ func TestMarshal_PicklesTensors(t *testing.T) {
 	base := tensor.FromSlice([]float32{0, 1, 2, 3, 4, 5}, 2, 3)
 	whole := value.Tuple{base.T(), base.Select(0, 1), autograd.NewParam("", tensor.Ones(tensor.BFloat16, 2)),
 		tensor.Full(tensor.Uint32, 7, 2), tensor.Empty(tensor.Int64, 0, 3), "x"}
-	for protocol := 2; protocol <= 5; protocol++ {
-		b, err := Marshal(whole, protocol)
+	for _, protocol := range []int{0, 2, 3, 4, 5} {
+		b, err := Marshal(whole, MarshalOptions{Protocol: protocol})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if want := byte(cmp.Or(protocol, 4)); b[1] != want { // after the opcode PROTO
+			t.Errorf("protocol %d: the pickle has protocol %d, want %d", protocol, b[1], want)
 		}
 		v, err := Unmarshal(b)
 		if err != nil {
@@ -57,7 +61,7 @@ func TestPackedSequence_GoesThereAndBack(t *testing.T) {
 		{Data: tensor.Ones(tensor.Float32, 3, 2), BatchSizes: tensor.FromSlice([]int64{2, 1}, 2),
 			SortedIndices: both.Select(0, 0), UnsortedIndices: both.Select(0, 1)},
 	} {
-		pickled, err := Marshal([]any{p, p}, 4)
+		pickled, err := Marshal([]any{p, p}, MarshalOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,10 +183,10 @@ func TestUnmarshal_RefusesHostilePickles(t *testing.T) {
 			t.Errorf("%s: %T, %v", name, v, err)
 		}
 	}
-	if b, err := Marshal(make(chan int), 4); !errors.Is(err, ErrUnsupported) {
+	if b, err := Marshal(make(chan int), MarshalOptions{}); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("a channel: %q, %v", b, err)
 	}
-	if b, err := Marshal(1, 6); !errors.Is(err, pickle.ErrValue) {
+	if b, err := Marshal(1, MarshalOptions{Protocol: 6}); !errors.Is(err, pickle.ErrValue) {
 		t.Errorf("protocol 6: %q, %v", b, err)
 	}
 }
@@ -201,7 +205,7 @@ func FuzzPickled(f *testing.F) {
 	for _, v := range []any{1, value.Tuple{"x"}, tensor.Ones(tensor.Float32, 2),
 		autograd.NewParam("", tensor.Ones(tensor.Float16, 1)), tensor.Ones(tensor.Uint16, 1), value.Size{2},
 		&PackedSequence{Data: tensor.Ones(tensor.Float32, 2), BatchSizes: tensor.Ones(tensor.Int64, 2)}} {
-		b, err := Marshal(v, 4)
+		b, err := Marshal(v, MarshalOptions{})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -212,7 +216,7 @@ func FuzzPickled(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := Marshal(v, 4)
+		again, err := Marshal(v, MarshalOptions{})
 		if errors.Is(err, ErrUnsupported) || errors.Is(err, pickle.ErrValue) || errors.Is(err, pickle.ErrLimit) {
 			return
 		}

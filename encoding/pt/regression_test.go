@@ -34,7 +34,7 @@ func TestRegression_S4_1_EmptyViewsBehindTheirStorage(t *testing.T) {
 				t.Errorf("%s is %v, not %v", name, got, v)
 			}
 		}
-		if b, err := pt.Marshal(set, 2); err != nil {
+		if b, err := pt.Marshal(set, pt.MarshalOptions{Protocol: 2}); err != nil {
 			t.Error(err)
 		} else if _, err := pt.Unmarshal(b); err != nil {
 			t.Error(err)

@@ -13,7 +13,8 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	b, err := pt.Marshal(python.Tuple{python.NewDict("lr", 0.1, "step", 3), members, python.Size{2, 3}}, 4)
+	tuple := python.Tuple{python.NewDict("lr", 0.1, "step", 3), members, python.Size{2, 3}}
+	b, err := pt.Marshal(tuple, pt.MarshalOptions{})
 	if err != nil {
 		panic(err)
 	}
@@ -46,7 +47,7 @@ func ExampleDict() {
 
 // pickled returns what Python's pickle.loads would make of v, as Go has it.
 func pickled(v any) any {
-	b, err := pt.Marshal(v, 4)
+	b, err := pt.Marshal(v, pt.MarshalOptions{})
 	if err != nil {
 		panic(err)
 	}

@@ -1,8 +1,7 @@
 // Package safetensors reads and writes named tensors in the safetensors format.
 //
 //	net := nn.NewLinear(784, 10, tensor.NewGenerator(1))
-//	meta := map[string]string{"epoch": "3"}
-//	err := safetensors.Save("model.safetensors", nn.State(net), meta)
+//	err := safetensors.Save("model.safetensors", nn.State(net))
 //	if err != nil {
 //		return err
 //	}
@@ -15,7 +14,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	fmt.Println(w.Shape(), f.Metadata["epoch"]) // [10 784] 3
+//	fmt.Println(w.Shape()) // [10 784]
 //
 // Start with [Save], [Open] and [File.Tensor].
 //
@@ -30,7 +29,7 @@
 // an [io.ReaderAt], such as an archive member or an object in an object store.
 //
 // A model in several files has an index, model.safetensors.index.json. [Open] also opens an index,
-// and [SaveSharded] writes one.
+// and [Save] writes one if the path ends in .safetensors.index.json.
 //
 // [File.Tensor] returns a copy on the heap. If several processes need a tensor, one of them should
 // read, share and send it. [File.Map] copies nothing: the elements of the tensor are pages of the

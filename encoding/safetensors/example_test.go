@@ -1,6 +1,8 @@
 package safetensors_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +20,8 @@ func Example() {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "model.safetensors")
 	state := map[string]*tensor.Tensor{"fc.weight": tensor.Arange(tensor.Float32, 0, 6, 1).Reshape(2, 3)}
-	if err := safetensors.Save(path, state, map[string]string{"epoch": "3"}); err != nil {
+	opts := safetensors.SaveOptions{Metadata: map[string]string{"epoch": "3"}}
+	if err := safetensors.SaveWith(path, state, opts); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -35,4 +38,16 @@ func Example() {
 	}
 	fmt.Println(w.DType(), w.Shape(), w.Sum(), f.Metadata["epoch"])
 	// Output: float32 [2 3] 15 3
+}
+
+// A stream says how large it is. A receiver should limit what it accepts from others.
+func ExampleDecode() {
+	var stream bytes.Buffer
+	x := tensor.Ones(tensor.Float32, 1000)
+	if err := safetensors.Encode(&stream, map[string]*tensor.Tensor{"x": x}); err != nil {
+		panic(err)
+	}
+	_, _, err := safetensors.Decode(&stream, safetensors.Options{MaxBytes: 3999})
+	fmt.Println(errors.Is(err, safetensors.ErrLimit))
+	// Output: true
 }

@@ -55,7 +55,7 @@ func TestSave_IsRead(t *testing.T) {
 		"ünï \"<c>\n":  tensor.Full(tensor.BFloat16, 1.5, 2),
 	}
 	path, meta := filepath.Join(t.TempDir(), "m"), map[string]string{"epoch": "3", "": "é"}
-	if err := safetensors.Save(path, tensors, meta); err != nil {
+	if err := safetensors.SaveWith(path, tensors, safetensors.SaveOptions{Metadata: meta}); err != nil {
 		t.Fatal(err)
 	}
 	f := open(t, path)
@@ -84,7 +84,7 @@ func TestSave_LaysTheFileOutAsTheFormatSays(t *testing.T) {
 		"small": tensor.FromSlice([]uint8{7}, 1),
 		"b":     tensor.FromSlice([]float32{2}, 1),
 		"a":     tensor.FromSlice([]float32{1}, 1),
-	}, nil)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,8 +201,7 @@ func TestSave_FailedLeavesTheOldFileAndNoOther(t *testing.T) {
 		if name == "complex" {
 			dt = tensor.Complex128
 		}
-		if err := safetensors.Save(path, map[string]*tensor.Tensor{name: tensor.New(dt, 1)},
-			nil); !errors.Is(err, want) {
+		if err := safetensors.Save(path, map[string]*tensor.Tensor{name: tensor.New(dt, 1)}); !errors.Is(err, want) {
 			t.Errorf("save %q: %v", name, err)
 		}
 	}
@@ -210,7 +209,7 @@ func TestSave_FailedLeavesTheOldFileAndNoOther(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(directory, "taken"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := safetensors.Save(filepath.Join(directory, "taken"), nil, nil); err == nil {
+	if err := safetensors.Save(filepath.Join(directory, "taken"), nil); err == nil {
 		t.Error("a directory was replaced")
 	}
 	entries, err := os.ReadDir(directory)
@@ -243,7 +242,7 @@ func FuzzOpen(f *testing.F) {
 			t.Fatal(err)
 		}
 		again := filepath.Join(t.TempDir(), "again")
-		if err := safetensors.Save(again, tensors, file.Metadata); err != nil {
+		if err := safetensors.SaveWith(again, tensors, safetensors.SaveOptions{Metadata: file.Metadata}); err != nil {
 			t.Fatal(err)
 		}
 		if got := open(t, again).Names(); len(got) != len(tensors) {
@@ -261,7 +260,7 @@ func TestDecode_TakesNoMoreThanComes(t *testing.T) {
 			b = append(append(b, text...), "ten bytes."...)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, _, err := safetensors.Decode(bytes.NewReader(b), most)
+			_, _, err := safetensors.Decode(bytes.NewReader(b), safetensors.Options{MaxBytes: most})
 			runtime.ReadMemStats(&after)
 			if !errors.Is(err, io.ErrUnexpectedEOF) && !(most == 0 && errors.Is(err, safetensors.ErrLimit)) {
 				t.Errorf("%d bytes are claimed, %d allowed: %v", claim, most, err)
@@ -281,7 +280,7 @@ func FuzzDecode(f *testing.F) {
 			`{"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BOOL","shape":[],"data_offsets":[8,9]}}`, 9))
 	f.Add(file(`{"a":{"dtype":"F32","shape":[4294967296],"data_offsets":[0,17179869184]}}`, 9))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		all, _, err := safetensors.Decode(bytes.NewReader(b), 1<<40)
+		all, _, err := safetensors.Decode(bytes.NewReader(b), safetensors.Options{MaxBytes: 1 << 40})
 		if err != nil {
 			if _, ok := errors.AsType[*encoding.FileError](err); !ok {
 				t.Fatalf("error is %v, want a FileError", err)

@@ -16,8 +16,8 @@ func TestRegression_S4_2_SafetensorsHaveALimit(t *testing.T) {
 	path, index := filepath.Join(t.TempDir(), "m.safetensors"), filepath.Join(t.TempDir(), "m.safetensors.index.json")
 	x := tensor.Ones(tensor.Uint8, size)
 	two := map[string]*tensor.Tensor{"a": x, "b": x}
-	if err := errors.Join(safetensors.Save(path, two, nil),
-		safetensors.SaveSharded(index, size, two, nil)); err != nil {
+	if err := errors.Join(safetensors.Save(path, two),
+		safetensors.SaveWith(index, two, safetensors.SaveOptions{ShardBytes: size})); err != nil {
 		t.Fatal(err)
 	}
 	f, err := safetensors.Open(path)

@@ -8,24 +8,58 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/shoal-mp/shoal/internal/safefile"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
+// SaveOptions are options of [SaveWith] and [EncodeWith]. The zero value is valid.
+type SaveOptions struct {
+	// Metadata is the metadata of each file. It may be nil.
+	Metadata map[string]string
+	// ShardBytes is the maximum number of bytes of elements in each of the files that an index
+	// lists, unless the file consists of one larger tensor. The default is 5 GiB. It must be 0 if
+	// the path is not that of an index, and for [EncodeWith].
+	ShardBytes int64
+}
+
 // Save writes the tensors to a file at path. An existing file is replaced and its mode is kept.
-// meta is the metadata of the file and may be nil. Save writes to a temporary file in the same
-// directory, syncs it, and renames it to path, so a reader never sees a partial file. The output is
-// deterministic.
+// Save writes to a temporary file in the same directory, syncs it, and renames it to path, so a
+// reader never sees a partial file. The output is deterministic.
+//
+// If path ends in .safetensors.index.json, Save writes several files, and then an index of them to
+// path. The files of model.safetensors.index.json are named like model-00001-of-00002.safetensors.
+// Each file is replaced atomically.
 //
 // The tensors must not be modified during Save, or the file may contain both old and new elements.
 // The error wraps [ErrName], [ErrDType] or [tensor.ErrClosed]; otherwise it is the error of
 // writing.
-func Save(path string, tensors map[string]*tensor.Tensor, meta map[string]string) error {
-	return safefile.Replace(path, func(f *os.File) error { return Encode(f, tensors, meta) })
+func Save(path string, tensors map[string]*tensor.Tensor) error {
+	return SaveWith(path, tensors, SaveOptions{})
+}
+
+// SaveWith is like [Save] with the given options. The error also wraps [ErrName] if
+// opts.ShardBytes is set and path does not end in .safetensors.index.json.
+func SaveWith(path string, tensors map[string]*tensor.Tensor, opts SaveOptions) error {
+	model, ok := strings.CutSuffix(filepath.Base(path), indexSuffix)
+	switch {
+	case ok:
+		return saveSharded(path, model, tensors, opts)
+	case opts.ShardBytes != 0:
+		return fmt.Errorf("save %s: %w: got ShardBytes %d, want a name that ends in %s",
+			path, ErrName, opts.ShardBytes, indexSuffix)
+	}
+	return saveFile(path, tensors, opts.Metadata)
+}
+
+// saveFile writes one file.
+func saveFile(path string, tensors map[string]*tensor.Tensor, meta map[string]string) error {
+	return safefile.Replace(path, func(f *os.File) error { return encode(f, tensors, meta) })
 }
 
 // checkTensorsOpen returns an error that wraps [tensor.ErrClosed] if a tensor is nil or closed.
@@ -46,9 +80,21 @@ func fileOrder(tensors map[string]*tensor.Tensor) []string {
 	})
 }
 
-// Encode writes to w the bytes that [Save] writes to a file, in one pass. If the error wraps
+// Encode writes to w the bytes that [Save] writes to a single file, in one pass. If the error wraps
 // [ErrName], [ErrDType] or [tensor.ErrClosed], nothing was written; otherwise it is the error of w.
-func Encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]string) error {
+func Encode(w io.Writer, tensors map[string]*tensor.Tensor) error { return encode(w, tensors, nil) }
+
+// EncodeWith is like [Encode] with the given options. The error also wraps [ErrName] if
+// opts.ShardBytes is set.
+func EncodeWith(w io.Writer, tensors map[string]*tensor.Tensor, opts SaveOptions) error {
+	if opts.ShardBytes != 0 {
+		return fmt.Errorf("encode: %w: got ShardBytes %d, want 0 for a single stream", ErrName, opts.ShardBytes)
+	}
+	return encode(w, tensors, opts.Metadata)
+}
+
+// encode writes one file.
+func encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	if err := checkTensorsOpen(tensors); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package safetensors
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,24 +100,19 @@ func (f *File) setShard(name, file string) (err error) {
 	return nil
 }
 
-// SaveSharded writes the tensors to several files, and then an index of them to path. path must end
-// in .safetensors.index.json; the files of model.safetensors.index.json are named like
-// model-00001-of-00002.safetensors. A file contains at most limit bytes of elements, unless it
-// consists of one larger tensor. Each file is replaced atomically, and the index last. meta and the
-// errors are as for [Save]. The error also wraps [ErrName] if path has another suffix.
-func SaveSharded(path string, limit int, tensors map[string]*tensor.Tensor, meta map[string]string) error {
-	model, ok := strings.CutSuffix(filepath.Base(path), indexSuffix)
-	if !ok {
-		return fmt.Errorf("save %s: %w: want a name that ends in %s", path, ErrName, indexSuffix)
-	}
+// defaultShardBytes is the default of SaveOptions.ShardBytes.
+const defaultShardBytes = 5 << 30
+
+// saveSharded writes the files of a model, and then their index to path.
+func saveSharded(path, model string, tensors map[string]*tensor.Tensor, opts SaveOptions) error {
 	if err := checkTensorsOpen(tensors); err != nil {
 		return fmt.Errorf("save %s: %w", path, err)
 	}
-	shards, total := split(tensors, limit)
+	shards, total := split(tensors, int(cmp.Or(opts.ShardBytes, defaultShardBytes)))
 	ix := index{Metadata: map[string]any{"total_size": total}, WeightMap: map[string]string{}}
 	for i, shard := range shards {
 		file := fmt.Sprintf("%s-%05d-of-%05d.safetensors", model, i+1, len(shards))
-		if err := Save(filepath.Join(filepath.Dir(path), file), shard, meta); err != nil {
+		if err := saveFile(filepath.Join(filepath.Dir(path), file), shard, opts.Metadata); err != nil {
 			return err
 		}
 		for name := range shard {

@@ -3,11 +3,13 @@ package safetensors_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shoal-mp/shoal/encoding"
@@ -15,14 +17,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-func TestSaveSharded_WritesSeveralFiles(t *testing.T) {
+func TestSaveWith_WritesSeveralFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "model.safetensors.index.json")
 	all := map[string]*tensor.Tensor{}
 	for i := range 5 {
 		all[fmt.Sprint("w", i)] = tensor.Full(tensor.Float32, float64(i), 10)
 	}
-	if err := safetensors.SaveSharded(path, 80, all, map[string]string{"format": "pt"}); err != nil {
+	opts := safetensors.SaveOptions{Metadata: map[string]string{"format": "pt"}, ShardBytes: 80}
+	if err := safetensors.SaveWith(path, all, opts); err != nil {
 		t.Fatal(err)
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "model-0000?-of-00003.safetensors"))
@@ -80,7 +83,7 @@ func TestSaveSharded_WritesSeveralFiles(t *testing.T) {
 func TestOpen_RefusesHostileIndexes(t *testing.T) {
 	dir := t.TempDir()
 	if err := safetensors.Save(filepath.Join(dir, "a.safetensors"),
-		map[string]*tensor.Tensor{"x": tensor.New(tensor.Float32, 1)}, nil); err != nil {
+		map[string]*tensor.Tensor{"x": tensor.New(tensor.Float32, 1)}); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "m.safetensors.index.json")
@@ -100,8 +103,39 @@ func TestOpen_RefusesHostileIndexes(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, s, err)
 		}
 	}
-	if err := safetensors.SaveSharded(filepath.Join(dir, "m.json"), 1, nil, nil); !errors.Is(err, safetensors.ErrName) {
-		t.Errorf("an index of another name: %v", err)
+}
+
+// A limit of files that there are not would be ignored.
+func TestSaveWith_RefusesShardsWithoutAnIndex(t *testing.T) {
+	opts := safetensors.SaveOptions{ShardBytes: 1}
+	path := filepath.Join(t.TempDir(), "m.json")
+	for name, err := range map[string]error{
+		"an index of another name": safetensors.SaveWith(path, nil, opts),
+		"a stream":                 safetensors.EncodeWith(io.Discard, nil, opts),
+	} {
+		if !errors.Is(err, safetensors.ErrName) || !strings.Contains(err.Error(), "ShardBytes") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file is left: %v", err)
+	}
+}
+
+// Without options there is an index all the same, of one file if the tensors are small.
+func TestSave_ToAnIndexWritesOne(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model.safetensors.index.json")
+	x := tensor.Ones(tensor.Float32, 3)
+	if err := safetensors.Save(path, map[string]*tensor.Tensor{"a": x, "b": x}); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, path)
+	if want := []string{filepath.Join(dir, "model-00001-of-00001.safetensors")}; !slices.Equal(f.Files, want) {
+		t.Errorf("files: %v, want %v", f.Files, want)
+	}
+	if b, err := f.Tensor("b"); err != nil || !tensor.Equal(b, x) {
+		t.Errorf("%v, %v", b, err)
 	}
 }
 
@@ -109,7 +143,7 @@ func TestFile_MapIsTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	want := map[string]*tensor.Tensor{"a": tensor.Arange(tensor.Float32, 0, 1<<16, 1),
 		"b": tensor.Ones(tensor.BFloat16, 3), "c": tensor.Ones(tensor.Bool, 2)}
-	if err := safetensors.Save(path, want, nil); err != nil {
+	if err := safetensors.Save(path, want); err != nil {
 		t.Fatal(err)
 	}
 	f := open(t, path)

@@ -124,7 +124,7 @@ func runRanks(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	model := filepath.Join(dir, "model.safetensors")
-	if err := safetensors.Save(model, nn.State(newModel()), nil); err != nil {
+	if err := safetensors.Save(model, nn.State(newModel())); err != nil {
 		return err
 	}
 	done, err := ipc.NewQueue[string](workers)

@@ -55,7 +55,7 @@ func run(ctx context.Context) error {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "model.safetensors")
 	model := nn.NewLinear(4, 2, tensor.NewGenerator(1))
-	if err := safetensors.Save(path, nn.State(model), nil); err != nil {
+	if err := safetensors.Save(path, nn.State(model)); err != nil {
 		return err
 	}
 	return sample.Spawn(ctx, 3, job{path, 100})

@@ -28,7 +28,7 @@ func TestSave_LeavesTheFileForATensorThatIsClosed(t *testing.T) {
 		none       bool // nil is None there
 	}{
 		{"hdf5", "old.h5", func(path string, x *tensor.Tensor) error {
-			return hdf5.Save(path, several(x), hdf5.Options{})
+			return hdf5.Save(path, several(x))
 		}, false},
 		{"msgpack", "old.msgpack", func(path string, x *tensor.Tensor) error {
 			return msgpack.Save(path, several(x))
@@ -43,10 +43,10 @@ func TestSave_LeavesTheFileForATensorThatIsClosed(t *testing.T) {
 			return pt.Save(path, autograd.NewParam("w", x))
 		}, true},
 		{"safetensors", "old.safetensors", func(path string, x *tensor.Tensor) error {
-			return safetensors.Save(path, several(x), nil)
+			return safetensors.Save(path, several(x))
 		}, false},
 		{"safetensors in shards", "old.safetensors.index.json", func(path string, x *tensor.Tensor) error {
-			return safetensors.SaveSharded(path, 12, several(x), nil)
+			return safetensors.SaveWith(path, several(x), safetensors.SaveOptions{ShardBytes: 12})
 		}, false},
 	} {
 		for name, x := range map[string]*tensor.Tensor{"closed": closed, "zero": new(tensor.Tensor), "no": nil} {

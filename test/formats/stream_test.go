@@ -31,16 +31,16 @@ type format struct {
 
 var formats = map[string]format{
 	"safetensors": {
-		save:   func(path string, all tensors) error { return safetensors.Save(path, all, nil) },
-		encode: func(w io.Writer, all tensors) error { return safetensors.Encode(w, all, nil) },
+		save:   func(path string, all tensors) error { return safetensors.Save(path, all) },
+		encode: func(w io.Writer, all tensors) error { return safetensors.Encode(w, all) },
 		stream: func(r io.Reader, maxBytes int64) (tensors, error) {
-			all, _, err := safetensors.Decode(r, maxBytes)
+			all, _, err := safetensors.Decode(r, safetensors.Options{MaxBytes: maxBytes})
 			return all, err
 		},
 	},
 	"safetensors, a part at a time": {
-		save:   func(path string, all tensors) error { return safetensors.Save(path, all, nil) },
-		encode: func(w io.Writer, all tensors) error { return safetensors.Encode(w, all, nil) },
+		save:   func(path string, all tensors) error { return safetensors.Save(path, all) },
+		encode: func(w io.Writer, all tensors) error { return safetensors.Encode(w, all) },
 		at: func(r io.ReaderAt, size, maxBytes int64) (tensors, error) {
 			f, err := safetensors.NewFile(r, size)
 			if err != nil {
@@ -55,7 +55,7 @@ var formats = map[string]format{
 		save:   func(path string, all tensors) error { return npy.Save(path, all["x"]) },
 		encode: func(w io.Writer, all tensors) error { return npy.Encode(w, all["x"]) },
 		stream: func(r io.Reader, maxBytes int64) (tensors, error) {
-			x, err := npy.Decode(r, maxBytes)
+			x, err := npy.Decode(r, npy.Options{MaxBytes: maxBytes})
 			return tensors{"x": x}, err
 		},
 	},
@@ -85,20 +85,20 @@ var formats = map[string]format{
 		},
 	},
 	"hdf5": {
-		save:   func(path string, all tensors) error { return hdf5.Save(path, all, hdf5.Options{}) },
-		encode: func(w io.Writer, all tensors) error { return hdf5.Encode(w, all, hdf5.Options{}) },
+		save:   func(path string, all tensors) error { return hdf5.Save(path, all) },
+		encode: func(w io.Writer, all tensors) error { return hdf5.Encode(w, all) },
 		at:     hdf5At,
 	},
 	"hdf5, compressed": {
-		save:   func(path string, all tensors) error { return hdf5.Save(path, all, compressed) },
-		encode: func(w io.Writer, all tensors) error { return hdf5.Encode(w, all, compressed) },
+		save:   func(path string, all tensors) error { return hdf5.SaveWith(path, all, compressed) },
+		encode: func(w io.Writer, all tensors) error { return hdf5.EncodeWith(w, all, compressed) },
 		at:     hdf5At,
 	},
 	"msgpack": {
 		save:   msgpack.Save,
 		encode: func(w io.Writer, all tensors) error { return msgpack.Encode(w, all) },
 		stream: func(r io.Reader, maxBytes int64) (tensors, error) {
-			v, err := msgpack.Decode(r, maxBytes)
+			v, err := msgpack.Decode(r, msgpack.Options{MaxBytes: maxBytes})
 			all := tensors{}
 			values, _ := v.(map[string]any)
 			for name, t := range values {
@@ -283,20 +283,20 @@ func TestDecode_RefusesATerabyte(t *testing.T) {
 	head := []byte(`{"x":{"dtype":"U8","shape":[1099511627776],"data_offsets":[0,1099511627776]}}`)
 	stream := append([]byte{byte(len(head)), 0, 0, 0, 0, 0, 0, 0}, head...)
 	var file *encoding.FileError
-	_, _, err := safetensors.Decode(bytes.NewReader(stream), 1<<30)
+	_, _, err := safetensors.Decode(bytes.NewReader(stream), safetensors.Options{MaxBytes: 1 << 30})
 	if !errors.Is(err, safefile.ErrLimit) || !errors.As(err, &file) {
 		t.Errorf("safetensors: %v", err)
 	}
 	text := "{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,), }"
 	stream = append(append([]byte("\x93NUMPY\x01\x00"), byte(len(text)), 0), text...)
-	_, err = npy.Decode(bytes.NewReader(stream), 1<<30)
+	_, err = npy.Decode(bytes.NewReader(stream), npy.Options{MaxBytes: 1 << 30})
 	if !errors.Is(err, safefile.ErrLimit) || !errors.As(err, &file) {
 		t.Errorf("npy: %v", err)
 	}
 }
 
 func ExampleFileError() {
-	_, err := npy.Decode(bytes.NewReader([]byte("no array")), 0)
+	_, err := npy.Decode(bytes.NewReader([]byte("no array")), npy.Options{})
 	if file, ok := errors.AsType[*encoding.FileError](err); ok {
 		os.Stdout.WriteString(file.Error())
 	}

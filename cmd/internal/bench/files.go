@@ -44,7 +44,7 @@ var fileFormats = []fileFormat{
 	{name: "hdf5_gzip", save: saveHDF5(hdf5.Options{Shuffle: true, Gzip: 4}),
 		load: func(path string) (*tensor.Tensor, error) { return onlyTensor(hdf5.Load(path)) }, slow: true},
 	{name: "safetensors",
-		save: func(path string, t *tensor.Tensor) error { return safetensors.Save(path, namedTensors(t), nil) },
+		save: func(path string, t *tensor.Tensor) error { return safetensors.Save(path, namedTensors(t)) },
 		load: loadSafetensors((*safetensors.File).Tensor), see: loadSafetensors((*safetensors.File).Map)},
 	{name: "pt", save: func(path string, t *tensor.Tensor) error { return pt.Save(path, namedTensors(t)) },
 		load: loadPT(pt.Options{}), see: loadPT(pt.Options{Mmap: true})},
@@ -85,7 +85,7 @@ func loadPickle(path string) (*tensor.Tensor, error) {
 }
 
 func saveHDF5(o hdf5.Options) func(string, *tensor.Tensor) error {
-	return func(path string, t *tensor.Tensor) error { return hdf5.Save(path, namedTensors(t), o) }
+	return func(path string, t *tensor.Tensor) error { return hdf5.SaveWith(path, namedTensors(t), o) }
 }
 
 func loadSafetensors(get func(*safetensors.File, string) (*tensor.Tensor, error)) func(string) (*tensor.Tensor, error) {
@@ -222,6 +222,6 @@ func measurePipe(size int) (float64, error) {
 
 // loadMsgpack loads the tensors of a MessagePack file.
 func loadMsgpack(path string) (map[string]*tensor.Tensor, error) {
-	all, _, err := msgpack.Load(path, 0)
+	all, _, err := msgpack.Load(path, msgpack.Options{})
 	return all, err
 }

@@ -12,13 +12,13 @@ import (
 // written, it writes to a temporary file instead, so that the training is not lost; the error then
 // names that file and wraps [ErrSave].
 func save(net *Net, path string, note map[string]string) (file string, err error) {
-	err = safetensors.Save(path, nn.State(net), note)
+	err = safetensors.SaveWith(path, nn.State(net), safetensors.SaveOptions{Metadata: note})
 	if err == nil {
 		return path, nil
 	}
 	spare, other := createTempFile()
 	if other == nil {
-		other = safetensors.Save(spare, nn.State(net), note)
+		other = safetensors.SaveWith(spare, nn.State(net), safetensors.SaveOptions{Metadata: note})
 	}
 	if other != nil {
 		return "", fmt.Errorf("%w: %w; saving it to a temporary file failed too: %w", ErrSave, err, other)

@@ -208,7 +208,8 @@ func TestMetadata(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	meta := map[string]string{"license": "MIT", "über": "größer"}
-	if err := safetensors.Save(at("a.safetensors"), Tensors{"x": tensor.Ones(tensor.Float32, 2)}, meta); err != nil {
+	if err := safetensors.SaveWith(at("a.safetensors"), Tensors{"x": tensor.Ones(tensor.Float32, 2)},
+		safetensors.SaveOptions{Metadata: meta}); err != nil {
 		t.Fatal(err)
 	}
 	convert := func(from, to string) string {

@@ -102,7 +102,7 @@ type Format struct {
 // formats are matched in this order. The index suffix must come first, because it is the longer
 // one.
 var formats = []Format{
-	{"safetensors in several files", []string{".safetensors.index.json"}, loadSafetensors, saveSharded},
+	{"safetensors in several files", []string{".safetensors.index.json"}, loadSafetensors, saveSafetensors},
 	{"safetensors", []string{".safetensors"}, loadSafetensors, saveSafetensors},
 	{"PyTorch", []string{".pt", ".pth", ".bin", ".ckpt"}, loadPT, savePT},
 	{"numpy array", []string{".npy"}, loadNPY, saveNPY},
@@ -166,18 +166,7 @@ func saveSafetensors(path string, c Content) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return left, safetensors.Save(path, c.Tensors, c.Meta)
-}
-
-// shard is the maximum size of a safetensors shard in bytes.
-const shard = 5 << 30
-
-func saveSharded(path string, c Content) ([]string, error) {
-	left, err := c.dropItems(append(c.otherNames(), c.sharedGroups()...))
-	if err != nil {
-		return nil, err
-	}
-	return left, safetensors.SaveSharded(path, shard, c.Tensors, c.Meta)
+	return left, safetensors.SaveWith(path, c.Tensors, safetensors.SaveOptions{Metadata: c.Meta})
 }
 
 // loadPT loads all tensors to the CPU, regardless of their original device. most is the maximum
@@ -246,6 +235,6 @@ func loadNPZ(path string, most int64) (c Content, err error) {
 }
 
 func loadMsgpack(path string, most int64) (Content, error) {
-	tensors, others, err := msgpack.Load(path, most)
+	tensors, others, err := msgpack.Load(path, msgpack.Options{MaxBytes: most})
 	return Content{Tensors: tensors, Others: namedOthers("value ", others)}, err
 }

@@ -75,7 +75,7 @@ func TestFullDisk_Inside(t *testing.T) {
 		}
 	}
 	index := filepath.Join(dir, "y.safetensors.index.json")
-	_, err := saveSharded(index, large)
+	_, err := saveSafetensors(index, large)
 	full(t, "save shards", err)
 	if left := contents(t, dir); len(left) > 0 {
 		t.Errorf("shards leave %.200q", left)

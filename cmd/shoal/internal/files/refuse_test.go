@@ -29,7 +29,8 @@ func TestAFileIsNotConvertedToItself(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	x := Tensors{"x": tensor.Ones(tensor.Float32, 3), "y": tensor.Ones(tensor.Float32, 3)}
-	err := errors.Join(pt.Save(at("a.pt"), x), safetensors.SaveSharded(at("m.safetensors.index.json"), 12, x, nil),
+	err := errors.Join(pt.Save(at("a.pt"), x),
+		safetensors.SaveWith(at("m.safetensors.index.json"), x, safetensors.SaveOptions{ShardBytes: 12}),
 		os.Symlink("a.pt", at("b.pt")), os.Link(at("a.pt"), at("c.bin")), os.Mkdir(at("sub"), 0o700))
 	if err != nil {
 		t.Fatal(err)
