@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -31,22 +32,32 @@ type MultiheadAttention struct {
 	Generator *tensor.Generator `wire:"-" torch:"-"` // as [Dropout.Generator]
 }
 
+// AttentionOptions configure [NewMultiheadAttentionWith]. The zero value is valid. Other properties,
+// such as BatchFirst, are fields of [MultiheadAttention] that may be set afterwards.
+type AttentionOptions struct {
+	// KDim and VDim are the features of the keys and of the values: PyTorch's kdim and vdim. Their
+	// default is the number of features of the queries. If one of them differs from it, queries,
+	// keys and values have separate projection weights, as in PyTorch.
+	KDim, VDim int
+}
+
 // NewMultiheadAttention returns a Float32 layer for queries, keys and values of embed features.
 // Parameters are initialised as in PyTorch, with random numbers from g, or from the default
 // generator if g is nil. heads must divide embed; otherwise NewMultiheadAttention panics with an
 // error that wraps [tensor.ErrArgument].
 func NewMultiheadAttention(embed, heads int, g *tensor.Generator) *MultiheadAttention {
-	return newMultiheadAttention("NewMultiheadAttention", embed, heads, embed, embed, g)
+	return newMultiheadAttention("NewMultiheadAttention", embed, heads, g, AttentionOptions{})
 }
 
-// NewMultiheadAttentionOf returns a layer for queries of embed features, keys of kdim features and
-// values of vdim features. If kdim or vdim differs from embed, queries, keys and values have
-// separate projection weights, as in PyTorch. Otherwise it is like [NewMultiheadAttention].
-func NewMultiheadAttentionOf(embed, heads, kdim, vdim int, g *tensor.Generator) *MultiheadAttention {
-	return newMultiheadAttention("NewMultiheadAttentionOf", embed, heads, kdim, vdim, g)
+// NewMultiheadAttentionWith is like [NewMultiheadAttention] with the given options. It panics with
+// an error that wraps [tensor.ErrArgument] also if an option is negative.
+func NewMultiheadAttentionWith(embed, heads int, g *tensor.Generator, opts AttentionOptions) *MultiheadAttention {
+	return newMultiheadAttention("NewMultiheadAttentionWith", embed, heads, g, opts)
 }
 
-func newMultiheadAttention(what string, embed, heads, kdim, vdim int, g *tensor.Generator) *MultiheadAttention {
+func newMultiheadAttention(what string, embed, heads int, g *tensor.Generator,
+	opts AttentionOptions) *MultiheadAttention {
+	kdim, vdim := cmp.Or(opts.KDim, embed), cmp.Or(opts.VDim, embed)
 	checkSizes(what, embed, heads, kdim, vdim)
 	if embed%heads != 0 {
 		misuse(tensor.ErrArgument, "%s: %d features are not divisible by %d heads", what, embed, heads)

@@ -73,8 +73,17 @@ func ExampleMultiheadAttention() {
 	// Output: [3 1 8] [1 3 4] 0.25
 }
 
+// Keys of 3 features and values of 5 are projected to the 8 features of the queries.
+func ExampleNewMultiheadAttentionWith() {
+	m := nn.NewMultiheadAttentionWith(8, 2, nil, nn.AttentionOptions{KDim: 3, VDim: 5})
+	ones := func(shape ...int) *autograd.Var { return autograd.NoGrad(tensor.Ones(tensor.Float32, shape...)) }
+	y := m.Attend(ones(2, 1, 8), ones(4, 1, 3), ones(4, 1, 5), nn.AttentionMask{})
+	fmt.Println(y.Shape())
+	// Output: [2 1 8]
+}
+
 func ExampleLSTM() {
-	l := nn.NewLSTM(3, 4, 2, true, nil)
+	l := nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Layers: 2, Bidirectional: true})
 	y, h, c := l.Run(autograd.NoGrad(tensor.Ones(tensor.Float32, 5, 1, 3)), nil, nil)
 	fmt.Println(y.Shape(), h.Shape(), c.Shape())
 	// Output: [5 1 8] [4 1 4] [4 1 4]
@@ -82,7 +91,7 @@ func ExampleLSTM() {
 
 // A sequence in two parts gives what it gives in one.
 func ExampleGRU() {
-	g := nn.NewGRU(3, 4, 1, false, nil)
+	g := nn.NewGRU(3, 4, nil, nn.RecurrentOptions{})
 	x := tensor.RandN(tensor.Float32, nil, 6, 1, 3)
 	_, whole := g.Run(autograd.NoGrad(x), nil)
 	_, half := g.Run(autograd.NoGrad(x.Narrow(0, 0, 3)), nil)

@@ -167,7 +167,7 @@ func ExampleLinear() {
 
 // Padding stays zeros, in training as well.
 func ExampleEmbedding() {
-	e := nn.NewEmbedding(4, 2, nil, 0)
+	e := nn.NewEmbeddingWith(4, 2, nil, nn.EmbeddingOptions{Padding: []int64{0}})
 	y := e.Forward(autograd.NoGrad(tensor.FromSlice([]int64{3, 0}, 2)))
 	fmt.Println(y.Shape(), y.T().Select(0, 1).ToNested())
 	// Output: [2 2] [0 0]

@@ -127,13 +127,13 @@ var moduleCases = map[string]moduleCase{
 			return []*autograd.Var{y, w}
 		}},
 	"MultiheadAttention of other features": {func() nn.Module {
-		return nn.NewMultiheadAttentionOf(6, 2, 5, 3, nil)
+		return nn.NewMultiheadAttentionWith(6, 2, nil, nn.AttentionOptions{KDim: 5, VDim: 3})
 	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
 		y, w := m.(*nn.MultiheadAttention).AttendWeights(in[0], in[1], in[2], nn.AttentionMask{})
 		return []*autograd.Var{y, w}
 	}},
 	"MultiheadAttention of other values": {func() nn.Module {
-		m := nn.NewMultiheadAttentionOf(6, 2, 6, 4, nil)
+		m := nn.NewMultiheadAttentionWith(6, 2, nil, nn.AttentionOptions{KDim: 6, VDim: 4})
 		m.BatchFirst, m.InProjBias, m.OutProj.Bias = true, nil, nil
 		return m
 	}, func(m nn.Module, in []*autograd.Var) []*autograd.Var {
@@ -168,33 +168,39 @@ var moduleCases = map[string]moduleCase{
 		return e
 	}),
 
-	"LSTM":                           lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 1, false, nil) }),
-	"GRU":                            gru(func() *nn.GRU { return nn.NewGRU(3, 4, 1, false, nil) }),
-	"LSTM of two layers from states": lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, 2, false, nil) }),
-	"GRU of two layers from states":  gru(func() *nn.GRU { return nn.NewGRU(3, 4, 2, false, nil) }),
+	"LSTM": lstm(func() *nn.LSTM { return nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{}) }),
+	"GRU":  gru(func() *nn.GRU { return nn.NewGRU(3, 4, nil, nn.RecurrentOptions{}) }),
+	"LSTM of two layers from states": lstm(func() *nn.LSTM {
+		return nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Layers: 2})
+	}),
+	"GRU of two layers from states": gru(func() *nn.GRU {
+		return nn.NewGRU(3, 4, nil, nn.RecurrentOptions{Layers: 2})
+	}),
 	"LSTM both ways": lstm(func() *nn.LSTM {
-		l := nn.NewLSTM(3, 4, 2, true, nil)
+		l := nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Layers: 2, Bidirectional: true})
 		l.BatchFirst = true
 		return l
 	}),
 	"GRU both ways": gru(func() *nn.GRU {
-		g := nn.NewGRU(3, 4, 2, true, nil)
+		g := nn.NewGRU(3, 4, nil, nn.RecurrentOptions{Layers: 2, Bidirectional: true})
 		g.BatchFirst = true
 		return g
 	}),
-	"LSTM projected": lstm(func() *nn.LSTM { return nn.NewProjectedLSTM(3, 4, 2, 2, true, nil) }),
+	"LSTM projected": lstm(func() *nn.LSTM {
+		return nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Layers: 2, Bidirectional: true, Projection: 2})
+	}),
 	"LSTM projected from states": lstm(func() *nn.LSTM {
-		l := nn.NewProjectedLSTM(3, 4, 2, 1, false, nil)
+		l := nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Projection: 2})
 		l.BatchFirst = true
 		return l
 	}),
 	"LSTM without biases of one": lstm(func() *nn.LSTM {
-		l := nn.NewLSTM(3, 4, 1, false, nil)
+		l := nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{})
 		l.Passes[0].BiasIH, l.Passes[0].BiasHH = nil, nil
 		return l
 	}),
 	"GRU without biases of one": gru(func() *nn.GRU {
-		g := nn.NewGRU(3, 4, 1, false, nil)
+		g := nn.NewGRU(3, 4, nil, nn.RecurrentOptions{})
 		g.Passes[0].BiasIH, g.Passes[0].BiasHH = nil, nil
 		return g
 	}),

@@ -35,15 +35,17 @@ var recordedLayers = map[string]func() nn.Layer{
 	"LayerNorm":           func() nn.Layer { return nn.NewLayerNorm(6) },
 	"LayerNorm of images": func() nn.Layer { return nn.NewLayerNorm(5, 4) },
 	"Embedding":           func() nn.Layer { return nn.NewEmbedding(5, 3, nil) },
-	"Embedding padded":    func() nn.Layer { return nn.NewEmbedding(5, 3, nil, 1) },
-	"ReLU":                func() nn.Layer { return nn.ReLU },
-	"LeakyReLU":           func() nn.Layer { return nn.LeakyReLU(0.1) },
-	"GELU":                func() nn.Layer { return nn.GELU },
-	"SiLU":                func() nn.Layer { return nn.SiLU },
-	"Tanh":                func() nn.Layer { return nn.Tanh },
-	"Sigmoid":             func() nn.Layer { return nn.Sigmoid },
-	"Softmax":             func() nn.Layer { return nn.Softmax },
-	"LogSoftmax":          func() nn.Layer { return nn.LogSoftmax },
+	"Embedding padded": func() nn.Layer {
+		return nn.NewEmbeddingWith(5, 3, nil, nn.EmbeddingOptions{Padding: []int64{1}})
+	},
+	"ReLU":       func() nn.Layer { return nn.ReLU },
+	"LeakyReLU":  func() nn.Layer { return nn.LeakyReLU(0.1) },
+	"GELU":       func() nn.Layer { return nn.GELU },
+	"SiLU":       func() nn.Layer { return nn.SiLU },
+	"Tanh":       func() nn.Layer { return nn.Tanh },
+	"Sigmoid":    func() nn.Layer { return nn.Sigmoid },
+	"Softmax":    func() nn.Layer { return nn.Softmax },
+	"LogSoftmax": func() nn.Layer { return nn.LogSoftmax },
 }
 
 type recordedLayer struct {

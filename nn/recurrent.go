@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -48,40 +49,54 @@ type LSTM struct{ Recurrent }
 // https://arxiv.org/abs/1406.1078.
 type GRU struct{ Recurrent }
 
-// NewLSTM returns a Float32 LSTM with the given number of layers, from in to hidden features.
-// Parameters are initialised as in PyTorch, with random numbers from g, or from the default
-// generator if g is nil.
-func NewLSTM(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
-	return &LSTM{newRecurrent("NewLSTM", 4, in, hidden, hidden, layers, bidirectional, g)}
+// RecurrentOptions configure [NewLSTM] and [NewGRU]. The zero value means one layer that runs forward.
+// Other properties, such as BatchFirst, are fields of [Recurrent] that may be set afterwards.
+type RecurrentOptions struct {
+	// Layers is the number of layers. The default is 1.
+	Layers int
+
+	// Bidirectional makes each layer run backwards as well, and concatenates both outputs.
+	Bidirectional bool
+
+	// Projection is PyTorch's proj_size: the states of an LSTM are projected from hidden to this
+	// number of features, which must be less than hidden. Its cells have hidden features. The
+	// default, 0, means no projection. It must be 0 for a GRU.
+	Projection int
 }
 
-// NewProjectedLSTM returns an LSTM that projects its states from hidden to proj features, PyTorch's
-// proj_size. Its cells have hidden features. proj must be less than hidden; otherwise
-// NewProjectedLSTM panics with an error that wraps [tensor.ErrArgument]. The other arguments are as
-// for [NewLSTM].
-func NewProjectedLSTM(in, hidden, proj, layers int, bidirectional bool, g *tensor.Generator) *LSTM {
-	checkSizes("NewProjectedLSTM", proj)
-	if proj >= hidden {
-		misuse(tensor.ErrArgument, "NewProjectedLSTM: hidden is %d: got proj %d, want less than hidden", hidden, proj)
-	}
-	l := &LSTM{newRecurrent("NewProjectedLSTM", 4, in, hidden, proj, layers, bidirectional, g)}
-	for _, p := range l.Passes {
-		p.WeightHR = uniformParam("weight_hr", hidden, g, proj, hidden)
+// NewLSTM returns a Float32 LSTM from in to hidden features. Parameters are initialised as in
+// PyTorch, with random numbers from g, or from the default generator if g is nil. NewLSTM panics
+// with an error that wraps [tensor.ErrArgument] if a size is less than 1 or an option is out of
+// range.
+func NewLSTM(in, hidden int, g *tensor.Generator, opts RecurrentOptions) *LSTM {
+	l := &LSTM{newRecurrent("NewLSTM", 4, in, hidden, hidden-1, g, opts)}
+	if opts.Projection > 0 {
+		for _, p := range l.Passes {
+			p.WeightHR = uniformParam("weight_hr", hidden, g, opts.Projection, hidden)
+		}
 	}
 	return l
 }
 
-// NewGRU returns a Float32 GRU with the given number of layers, from in to hidden features.
-// Parameters are initialised as in PyTorch, with random numbers from g, or from the default
-// generator if g is nil.
-func NewGRU(in, hidden, layers int, bidirectional bool, g *tensor.Generator) *GRU {
-	return &GRU{newRecurrent("NewGRU", 3, in, hidden, hidden, layers, bidirectional, g)}
+// NewGRU returns a Float32 GRU from in to hidden features. Parameters are initialised as in
+// PyTorch, with random numbers from g, or from the default generator if g is nil. NewGRU panics
+// with an error that wraps [tensor.ErrArgument] if a size is less than 1 or an option is out of
+// range.
+func NewGRU(in, hidden int, g *tensor.Generator, opts RecurrentOptions) *GRU {
+	return &GRU{newRecurrent("NewGRU", 3, in, hidden, 0, g, opts)}
 }
 
-func newRecurrent(what string, gates, in, hidden, states, layers int, bidirectional bool,
-	g *tensor.Generator) Recurrent {
+// newRecurrent returns a stack of layers with the given number of gates. maxProjection is the
+// greatest Projection that is allowed.
+func newRecurrent(what string, gates, in, hidden, maxProjection int, g *tensor.Generator,
+	opts RecurrentOptions) Recurrent {
+	layers := cmp.Or(opts.Layers, 1)
 	checkSizes(what, in, hidden, layers)
-	r := Recurrent{Hidden: hidden, Bidirectional: bidirectional}
+	if p := opts.Projection; p < 0 || p > maxProjection {
+		misuse(tensor.ErrArgument, "%s: got Projection %d, want 0 to %d", what, p, maxProjection)
+	}
+	states := cmp.Or(opts.Projection, hidden)
+	r := Recurrent{Hidden: hidden, Bidirectional: opts.Bidirectional}
 	for l := range layers {
 		for d := range r.directionCount() {
 			suffix := "_l" + strconv.Itoa(l)

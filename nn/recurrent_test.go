@@ -10,8 +10,9 @@ import (
 
 func TestRecurrent_SaysWhatIsWrongWithItsInputs(t *testing.T) {
 	input := func(shape ...int) *autograd.Var { return autograd.Const(tensor.New(tensor.Float32, shape...)) }
-	lstm, gru, projected := nn.NewLSTM(3, 4, 2, false, nil), nn.NewGRU(3, 4, 1, true, nil),
-		nn.NewProjectedLSTM(3, 4, 2, 1, false, nil)
+	lstm, gru := nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Layers: 2}),
+		nn.NewGRU(3, 4, nil, nn.RecurrentOptions{Bidirectional: true})
+	projected := nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Projection: 2})
 	for want, f := range map[string]func(){
 		"LSTM: got shape [5 2 4], want sequences of at least 1 element with 3 features": func() {
 			lstm.Forward(input(5, 2, 4))
@@ -30,12 +31,18 @@ func TestRecurrent_SaysWhatIsWrongWithItsInputs(t *testing.T) {
 		"LSTM: got initial states of shape [1 2 4], want [1 2 2]": func() {
 			projected.Run(input(5, 2, 3), input(1, 2, 4), nil)
 		},
-		"NewProjectedLSTM: hidden is 4: got proj 4, want less than hidden": func() {
-			nn.NewProjectedLSTM(3, 4, 4, 1, false, nil)
+		"NewLSTM: got Projection 4, want 0 to 3": func() {
+			nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Projection: 4})
 		},
-		"NewGRU: got sizes [3 0 1], want at least 1": func() { nn.NewGRU(3, 0, 1, false, nil) },
-		"NewProjectedLSTM: got sizes [0], want at least 1": func() {
-			nn.NewProjectedLSTM(3, 4, 0, 1, false, nil)
+		"NewGRU: got sizes [3 0 1], want at least 1": func() { nn.NewGRU(3, 0, nil, nn.RecurrentOptions{}) },
+		"NewLSTM: got Projection -1, want 0 to 3": func() {
+			nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Projection: -1})
+		},
+		"NewGRU: got Projection 2, want 0 to 0": func() {
+			nn.NewGRU(3, 4, nil, nn.RecurrentOptions{Projection: 2})
+		},
+		"NewLSTM: got sizes [3 4 -1], want at least 1": func() {
+			nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Layers: -1})
 		},
 	} {
 		mustPanic(t, want, f)
@@ -47,7 +54,7 @@ func TestRecurrent_SaysWhatIsWrongWithItsInputs(t *testing.T) {
 func TestRecurrent_DropsBetweenLayersAlone(t *testing.T) {
 	x := autograd.Const(tensor.RandN(tensor.Float32, tensor.NewGenerator(1), 6, 3, 5))
 	for layers := 1; layers <= 2; layers++ {
-		g := nn.NewGRU(5, 8, layers, false, tensor.NewGenerator(2))
+		g := nn.NewGRU(5, 8, tensor.NewGenerator(2), nn.RecurrentOptions{Layers: layers})
 		whole := g.Forward(x).T()
 		g.P, g.Generator = 0.5, tensor.NewGenerator(3)
 		first, second := g.Forward(x).T(), g.Forward(x).T()
@@ -66,7 +73,7 @@ func TestRecurrent_DropsBetweenLayersAlone(t *testing.T) {
 
 // A batch is what its examples are, however it lies in memory and whichever dimension comes first.
 func TestRecurrent_TreatsExamplesAlike(t *testing.T) {
-	lstm := nn.NewLSTM(3, 4, 2, true, tensor.NewGenerator(1))
+	lstm := nn.NewLSTM(3, 4, tensor.NewGenerator(1), nn.RecurrentOptions{Layers: 2, Bidirectional: true})
 	x := tensor.RandN(tensor.Float32, tensor.NewGenerator(2), 5, 2, 3)
 	y, h, c := lstm.Run(autograd.Const(x), nil, nil)
 	for n := range 2 {
@@ -86,7 +93,8 @@ func TestRecurrent_TreatsExamplesAlike(t *testing.T) {
 
 func TestMultiheadAttention_SaysWhatIsWrongWithItsInputs(t *testing.T) {
 	input := func(shape ...int) *autograd.Var { return autograd.Const(tensor.New(tensor.Float32, shape...)) }
-	m, other := nn.NewMultiheadAttention(6, 2, nil), nn.NewMultiheadAttentionOf(6, 2, 5, 3, nil)
+	m, other := nn.NewMultiheadAttention(6, 2, nil),
+		nn.NewMultiheadAttentionWith(6, 2, nil, nn.AttentionOptions{KDim: 5, VDim: 3})
 	for want, f := range map[string]func(){
 		"sequences of 6, 6 and 6 features, with or without a batch": func() { m.Forward(input(4, 2, 5)) },
 		"queries [4 2 6], keys [4 6] and values [4 6]": func() {
@@ -107,8 +115,8 @@ func TestMultiheadAttention_SaysWhatIsWrongWithItsInputs(t *testing.T) {
 			m.Attend(input(4, 2, 6), input(4, 2, 6), input(4, 2, 6),
 				nn.AttentionMask{Padding: tensor.New(tensor.Bool, 4, 2)})
 		},
-		"NewMultiheadAttentionOf: got sizes [6 2 0 3]": func() {
-			nn.NewMultiheadAttentionOf(6, 2, 0, 3, nil)
+		"NewMultiheadAttentionWith: got sizes [6 2 -1 3]": func() {
+			nn.NewMultiheadAttentionWith(6, 2, nil, nn.AttentionOptions{KDim: -1, VDim: 3})
 		},
 		"NewMultiheadAttention: 6 features are not divisible by 4": func() { nn.NewMultiheadAttention(6, 4, nil) },
 	} {

@@ -73,7 +73,9 @@ var crossings = map[string]crossing{
 	"LayerNorm":   {func() nn.Module { return nn.NewLayerNorm(3, 4) }, [][]int{{2, 3, 4}}, forward},
 	"GroupNorm":   {func() nn.Module { return nn.NewGroupNorm(2, 4) }, [][]int{{2, 4, 3}}, forward},
 	"PReLU":       {func() nn.Module { return nn.NewPReLU(3) }, [][]int{{2, 3, 4}}, forward},
-	"Embedding": {func() nn.Module { return nn.NewEmbedding(7, 3, nil, 0) }, [][]int{{2, 3}},
+	"Embedding": {func() nn.Module {
+		return nn.NewEmbeddingWith(7, 3, nil, nn.EmbeddingOptions{Padding: []int64{0}})
+	}, [][]int{{2, 3}},
 		func(m nn.Module, in []*autograd.Var) []*autograd.Var {
 			return []*autograd.Var{m.(*nn.Embedding).Forward(autograd.NoGrad(in[0].T().To(tensor.Int64)))}
 		}},
@@ -81,14 +83,18 @@ var crossings = map[string]crossing{
 		return nn.NewSequential(nn.NewLinear(5, 4, nil), nn.ReLU, nn.NewLayerNorm(4),
 			nn.NewSequential(nn.GELU, nn.NewLinear(4, 2, nil)))
 	}, [][]int{{2, 5}}, forward},
-	"LSTM": {func() nn.Module { return nn.NewLSTM(3, 4, 1, false, nil) }, [][]int{{5, 2, 3}}, runLSTM},
+	"LSTM": {func() nn.Module { return nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{}) }, [][]int{{5, 2, 3}}, runLSTM},
 	"LSTM both ways": {func() nn.Module {
-		l := nn.NewLSTM(3, 4, 2, true, nil)
+		l := nn.NewLSTM(3, 4, nil, nn.RecurrentOptions{Layers: 2, Bidirectional: true})
 		l.BatchFirst = true
 		return l
 	}, [][]int{{2, 5, 3}}, runLSTM},
-	"GRU":           {func() nn.Module { return nn.NewGRU(3, 4, 2, false, nil) }, [][]int{{5, 2, 3}}, runGRU},
-	"GRU both ways": {func() nn.Module { return nn.NewGRU(3, 4, 1, true, nil) }, [][]int{{5, 2, 3}}, runGRU},
+	"GRU": {func() nn.Module {
+		return nn.NewGRU(3, 4, nil, nn.RecurrentOptions{Layers: 2})
+	}, [][]int{{5, 2, 3}}, runGRU},
+	"GRU both ways": {func() nn.Module {
+		return nn.NewGRU(3, 4, nil, nn.RecurrentOptions{Bidirectional: true})
+	}, [][]int{{5, 2, 3}}, runGRU},
 	"MultiheadAttention": {func() nn.Module { return nn.NewMultiheadAttention(6, 2, nil) },
 		[][]int{{4, 2, 6}, {5, 2, 6}}, attend},
 	"MultiheadAttention batch first": {func() nn.Module {

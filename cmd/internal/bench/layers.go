@@ -98,7 +98,8 @@ func layerPasses() []pass {
 		attend("attention_causal_", autograd.Attention{Causal: true})
 	}
 	for _, hidden := range []int{16, 256} {
-		lstm, gru := nn.NewLSTM(hidden, hidden, 1, false, g), nn.NewGRU(hidden, hidden, 1, false, g)
+		lstm, gru := nn.NewLSTM(hidden, hidden, g, nn.RecurrentOptions{}),
+			nn.NewGRU(hidden, hidden, g, nn.RecurrentOptions{})
 		add(fmt.Sprint("lstm_", hidden), 256/hidden, lstm, lstm.Forward, 64, 32, hidden)
 		add(fmt.Sprint("gru_", hidden), 256/hidden, gru, gru.Forward, 64, 32, hidden)
 	}

@@ -198,7 +198,7 @@ func stepNetworks() []stepNetwork {
 		nn.NewMaxPool2d(2), nn.Flatten, nn.NewLinear(64*8*8, 128, g), nn.ReLU, nn.NewLinear(128, stepClasses, g))
 	transformer := nn.NewSequential(nn.NewTransformerEncoderLayer(256, 4, 1024, 0, g),
 		nn.NewTransformerEncoderLayer(256, 4, 1024, 0, g), nn.NewLinear(256, stepClasses, g))
-	lstm := nn.NewSequential(nn.NewLSTM(256, 256, 1, false, g), nn.NewLinear(256, stepClasses, g))
+	lstm := nn.NewSequential(nn.NewLSTM(256, 256, g, nn.RecurrentOptions{}), nn.NewLinear(256, stepClasses, g))
 	var thin []nn.Layer
 	for range 200 {
 		thin = append(thin, nn.NewLinear(32, 32, g), nn.ReLU)
