@@ -41,10 +41,10 @@ func fetch(dir, mirror string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	said := ""
-	return download.MNIST(ctx, dir, mirror, func(name string, _, total int64) {
+	return download.MNIST(ctx, dir, download.Options{Mirror: mirror, Progress: func(name string, _, total int64) {
 		if said != name {
 			said = name
 			fmt.Printf("%s: %.1f MiB\n", name, float64(total)/(1<<20))
 		}
-	})
+	}})
 }

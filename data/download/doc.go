@@ -1,6 +1,6 @@
 // Package download fetches the original files of data sets.
 //
-//	if err := download.MNIST(ctx, "mnist", download.Mirror, nil); err != nil {
+//	if err := download.MNIST(ctx, "mnist", download.Options{}); err != nil {
 //		return err
 //	}
 //	train, err := datasets.MNIST("mnist", true)

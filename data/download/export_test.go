@@ -17,11 +17,11 @@ func SetPatience(t *testing.T, d time.Duration) {
 }
 
 // Fetch fetches one file of known contents.
-func Fetch(ctx context.Context, client *http.Client, name string, contents []byte, dir, mirror string,
-	progress Progress) error {
+func Fetch(ctx context.Context, client *http.Client, name string, contents []byte, dir string,
+	opts Options) error {
 	sum := sha256.Sum256(contents)
 	f := file{name, int64(len(contents)), hex.EncodeToString(sum[:])}
-	return fetchAll(ctx, client, []file{f}, dir, mirror, progress)
+	return fetchAll(ctx, client, []file{f}, dir, opts)
 }
 
 // Files returns the names of MNIST's files.

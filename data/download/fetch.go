@@ -21,9 +21,9 @@ var patience = 30 * time.Second
 // A fetch downloads one file.
 type fetch struct {
 	file
-	client      *http.Client
-	dir, mirror string
-	progress    Progress
+	client *http.Client
+	dir    string
+	opts   Options // with all defaults set
 }
 
 // path returns the path of the complete file, and partPath the path of the partial file.
@@ -33,7 +33,7 @@ func (f *fetch) partPath() string { return f.path() + ".part" }
 func (f *fetch) run(ctx context.Context) error {
 	if ok, err := f.isOriginal(f.path()); ok || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if ok {
-			f.progress(f.name, f.size, f.size)
+			f.opts.Progress(f.name, f.size, f.size)
 		}
 		return err
 	}
@@ -45,7 +45,7 @@ func (f *fetch) run(ctx context.Context) error {
 		return err
 	case !ok:
 		return errors.Join(fmt.Errorf("%w: SHA-256 is not %s; try another mirror than %s", ErrChecksum,
-			f.sha256, f.mirror), os.Remove(f.partPath()))
+			f.sha256, f.opts.Mirror), os.Remove(f.partPath()))
 	}
 	return os.Rename(f.partPath(), f.path())
 }
@@ -96,13 +96,13 @@ func withCause(ctx context.Context, err error) error {
 // file if the status is [http.StatusOK]. The error wraps [ErrStatus] if the server responds, but
 // not with success; other errors concern the URL of the mirror or the connection.
 func (f *fetch) request(ctx context.Context, have int64) (*http.Response, error) {
-	address, err := url.JoinPath(f.mirror, f.name)
+	address, err := url.JoinPath(f.opts.Mirror, f.name)
 	if err != nil {
-		return nil, fmt.Errorf("mirror %q: %w", f.mirror, err)
+		return nil, fmt.Errorf("mirror %q: %w", f.opts.Mirror, err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, fmt.Errorf("mirror %q: %w", f.mirror, err)
+		return nil, fmt.Errorf("mirror %q: %w", f.opts.Mirror, err)
 	}
 	if have > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
@@ -132,7 +132,7 @@ func (f *fetch) receive(part io.Writer, body io.Reader, have int64, heard func()
 			return err
 		}
 		have += int64(n)
-		f.progress(f.name, min(have, f.size), f.size)
+		f.opts.Progress(f.name, min(have, f.size), f.size)
 		switch {
 		case err == io.EOF && have >= f.size:
 			return nil

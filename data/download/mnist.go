@@ -1,6 +1,7 @@
 package download
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -24,35 +25,36 @@ var mnist = []file{
 	{"t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"},
 }
 
-// A Progress is called with the number of bytes of a file received so far, and the size of the
-// file.
-type Progress func(name string, done, total int64)
+// Options are options of a download. The zero value is valid.
+type Options struct {
+	// Mirror is the URL of a directory that contains the files. The default is [Mirror].
+	Mirror string
+	// Progress, if not nil, is called in the caller's goroutine with the name of a file, the number
+	// of its bytes received so far, and its size.
+	Progress func(name string, done, total int64)
+}
 
 // MNIST fetches the four files of MNIST, 11.6 MB, into dir, which is created if it does not exist.
-// mirror is the URL of a directory that contains the files; "" means [Mirror]. A file that exists
-// with the right checksum is not fetched again, and a partial file is continued. A file gets its
-// final name once it is complete and its checksum is verified. progress is called in the caller's
-// goroutine; it may be nil.
+// A file that exists with the right checksum is not fetched again, and a partial file is continued.
+// A file gets its final name once it is complete and its checksum is verified.
 //
 // The error wraps [ErrStatus], [ErrPartial] or [ErrChecksum], or is an error of the network, of the
 // file system or of ctx. After ErrPartial the caller should call MNIST again. A server that sends
 // nothing for 30 seconds counts as disconnected.
-func MNIST(ctx context.Context, dir, mirror string, progress Progress) error {
-	if mirror == "" {
-		mirror = Mirror
-	}
-	return fetchAll(ctx, http.DefaultClient, mnist, dir, mirror, progress)
+func MNIST(ctx context.Context, dir string, opts Options) error {
+	return fetchAll(ctx, http.DefaultClient, mnist, dir, opts)
 }
 
-func fetchAll(ctx context.Context, client *http.Client, files []file, dir, mirror string, progress Progress) error {
+func fetchAll(ctx context.Context, client *http.Client, files []file, dir string, opts Options) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("create data set directory: %w", err)
 	}
-	if progress == nil {
-		progress = func(string, int64, int64) {}
+	opts.Mirror = cmp.Or(opts.Mirror, Mirror)
+	if opts.Progress == nil {
+		opts.Progress = func(string, int64, int64) {}
 	}
 	for _, f := range files {
-		d := fetch{file: f, client: client, dir: dir, mirror: mirror, progress: progress}
+		d := fetch{file: f, client: client, dir: dir, opts: opts}
 		if err := d.run(ctx); err != nil {
 			return fmt.Errorf("fetch %s: %w", f.name, err)
 		}

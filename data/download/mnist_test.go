@@ -50,11 +50,11 @@ func half(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-func fetch(t *testing.T, m *mirror, dir string, progress download.Progress) error {
+func fetch(t *testing.T, m *mirror, dir string, progress func(name string, done, total int64)) error {
 	url, client := m.start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	return download.Fetch(ctx, client, "set.gz", contents, dir, url, progress)
+	return download.Fetch(ctx, client, "set.gz", contents, dir, download.Options{Mirror: url, Progress: progress})
 }
 
 // names returns what is in dir.
@@ -181,11 +181,12 @@ func TestFetch_CancelledKeepsWhatCame(t *testing.T) {
 		<-r.Context().Done()
 	}}
 	url, client := m.start(t)
-	err := download.Fetch(ctx, client, "set.gz", contents, dir, url, func(_ string, done, _ int64) {
+	progress := func(_ string, done, _ int64) {
 		if done > 0 {
 			cancel()
 		}
-	})
+	}
+	err := download.Fetch(ctx, client, "set.gz", contents, dir, download.Options{Mirror: url, Progress: progress})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want context.Canceled", err)
 	}
@@ -233,7 +234,8 @@ func TestFetch_LeavesASilentServer(t *testing.T) {
 func TestMNIST_AsksTheMirrorThatIsGiven(t *testing.T) {
 	m := &mirror{serve: http.NotFound}
 	url, _ := m.start(t)
-	if err := download.MNIST(t.Context(), t.TempDir(), url, nil); !errors.Is(err, download.ErrStatus) || m.asked != 1 {
+	err := download.MNIST(t.Context(), t.TempDir(), download.Options{Mirror: url})
+	if !errors.Is(err, download.ErrStatus) || m.asked != 1 {
 		t.Errorf("%v after %d requests, want ErrStatus after one", err, m.asked)
 	}
 	if len(download.Files()) != 4 {
