@@ -58,8 +58,8 @@ func ownContexts(t *testing.T, m shoal.StartMethod) {
 	ours, err := cuda.Context(dev)
 	testutil.NoError(t, err)
 	// one that waited in the domain of another test is of no use
-	kind := shoal.Options{Env: []string{fmt.Sprintf("IN_DOMAIN=%x", arena.Current().Token())}}
-	p, err := pool.New(ctx, pool.Options{Workers: 2, Start: m, Process: kind})
+	kind := shoal.Options{Start: m, Env: []string{fmt.Sprintf("IN_DOMAIN=%x", arena.Current().Token())}}
+	p, err := pool.New(ctx, pool.Options{Workers: 2, Process: kind})
 	testutil.NoError(t, err)
 	const tasks = 12
 	users := map[int]uint64{os.Getpid(): ours}

@@ -131,9 +131,15 @@ func (c *Collate) check(b Batch) error {
 var collates registry.Table[*Collate]
 
 // Stack is the default Collate. It copies samples of one layout into a batch that is allocated as
-// one block, in shared memory if shared is true and on the heap otherwise. The caller must close
-// the batch. The error wraps [ErrShape] or [ErrSample] and names the sample.
-func Stack(samples []Sample, shared bool) (Batch, error) {
+// one block on the heap. The caller must close the batch. The error wraps [ErrShape] or [ErrSample]
+// and names the sample.
+func Stack(samples []Sample) (Batch, error) { return stack(samples, false) }
+
+// StackShared is like [Stack], but allocates the batch in shared memory.
+func StackShared(samples []Sample) (Batch, error) { return stack(samples, true) }
+
+// stack copies samples of one layout into a batch.
+func stack(samples []Sample, shared bool) (Batch, error) {
 	if len(samples) == 0 {
 		return nil, nil
 	}

@@ -141,7 +141,7 @@ func TestStack_RefusesASampleOnAnotherDevice(t *testing.T) {
 	near := data.NewTensorDataset(pixels)
 	far := data.NewTensorDataset(devicetest.On(t, devicetest.New("test:0"), pixels))
 	samples := slices.Concat(first(t, near), first(t, far))
-	if _, err := data.Stack([]data.Sample{samples[:1], samples[1:]}, false); !errors.Is(err, data.ErrShape) {
+	if _, err := data.Stack([]data.Sample{samples[:1], samples[1:]}); !errors.Is(err, data.ErrShape) {
 		t.Errorf("%v", err)
 	}
 }

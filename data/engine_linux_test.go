@@ -285,6 +285,29 @@ func TestStack_MakesOneBlock(t *testing.T) {
 	}
 }
 
+// Both functions make the same batch, one on the heap and one where other processes see it.
+func TestStackShared_IsStackInSharedMemory(t *testing.T) {
+	samples := []data.Sample{{tensor.Full(tensor.Float32, 1, 2), tensor.Scalar(tensor.Int64, 3)},
+		{tensor.Full(tensor.Float32, 2, 2), tensor.Scalar(tensor.Int64, 4)}}
+	heap, err := data.Stack(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := data.StackShared(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range heap {
+		if heap[k].IsShared() || !shared[k].IsShared() || !tensor.Equal(heap[k], shared[k]) {
+			t.Errorf("field %d: shared %v and %v, %v and %v", k, heap[k].IsShared(), shared[k].IsShared(), heap[k],
+				shared[k])
+		}
+		if err := errors.Join(heap[k].Close(), shared[k].Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // ragged is a set in which neighbours have one length.
 type ragged int
 

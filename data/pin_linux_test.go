@@ -42,7 +42,7 @@ func (d *device) locked() (n int) {
 }
 
 var pairs = data.RegisterCollate("test.pairs",
-	func(_ context.Context, s []data.Sample) (data.Batch, error) { return data.Stack(s, false) })
+	func(_ context.Context, s []data.Sample) (data.Batch, error) { return data.Stack(s) })
 
 func TestOptions_PinMemoryLocksBatches(t *testing.T) {
 	gpu := new(device)

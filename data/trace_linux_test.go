@@ -42,7 +42,7 @@ func (n paced) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample, 
 }
 
 var stacked = data.RegisterCollate("test.stacked",
-	func(_ context.Context, samples []data.Sample) (data.Batch, error) { return data.Stack(samples, false) })
+	func(_ context.Context, samples []data.Sample) (data.Batch, error) { return data.Stack(samples) })
 
 // oneEpoch runs one epoch with a trace, and reads that.
 func oneEpoch(t *testing.T, stream bool, o data.Options) *timeline.Log {

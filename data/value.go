@@ -46,7 +46,7 @@ func isFixed(like string) bool {
 	return err == nil && n.Fixed()
 }
 
-// stackValues is [Stack] for structured samples.
+// stackValues is [stack] for structured samples.
 func stackValues(samples []sample, rules tree.Rules, shared bool) (Batch, string, error) {
 	all := make([]tree.Value, len(samples))
 	for k, s := range samples {

@@ -298,6 +298,6 @@ func (w *worker) joinBatch(samples []sample) (b Batch, spec string, err error) {
 	for k, s := range samples {
 		plain[k] = s.Sample
 	}
-	b, err = Stack(plain, w.Shared)
+	b, err = stack(plain, w.Shared)
 	return b, "", err
 }

@@ -223,7 +223,7 @@ var cargoes = []cargo{
 			return nil, err
 		}
 		files = append(files, dir)
-		return tensor.FromFile(filepath.Join(dir, "file"), true, tensor.Int64, 2, 3)
+		return tensor.FromFileShared(filepath.Join(dir, "file"), tensor.Int64, 2, 3)
 	}, lookAt, func(t *tensor.Tensor) { t.Fill(7) })),
 	carries("parameter with gradient", "",
 		changing(newParam, lookAtParam, func(p *autograd.Param) { p.T.Fill(2); p.Grad.Fill(3) })),

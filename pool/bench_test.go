@@ -18,7 +18,7 @@ func BenchmarkMap(b *testing.B) {
 			chunk int
 		}{{"chunk=1", 1}, {"chunk=auto", 0}} {
 			b.Run(m.String()+"/"+c.name, func(b *testing.B) {
-				p := open(b, pool.Options{Workers: 4, Start: m, ChunkSize: c.chunk})
+				p := open(b, pool.Options{Workers: 4, ChunkSize: c.chunk, Process: shoal.Options{Start: m}})
 				in := upTo(1000)
 				testutil.Value(square.Map(b.Context(), p, in))(b)
 				for b.Loop() {
@@ -54,7 +54,7 @@ func BenchmarkReady(b *testing.B) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart, shoal.GoroutineStart} {
 		b.Run(m.String(), func(b *testing.B) {
 			for b.Loop() {
-				p, err := pool.New(b.Context(), pool.Options{Workers: 4, Start: m})
+				p, err := pool.New(b.Context(), pool.Options{Workers: 4, Process: shoal.Options{Start: m}})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -74,7 +74,7 @@ func BenchmarkMapInts(b *testing.B) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.GoroutineStart} {
 		for _, workers := range []int{2, 4} {
 			b.Run(fmt.Sprintf("%v/workers=%d", m, workers), func(b *testing.B) {
-				p := open(b, pool.Options{Workers: workers, Start: m})
+				p := open(b, pool.Options{Workers: workers, Process: shoal.Options{Start: m}})
 				in := upTo(10_000)
 				testutil.Value(square.Map(b.Context(), p, in))(b)
 				for b.Loop() {
@@ -90,7 +90,8 @@ func BenchmarkMapInts(b *testing.B) {
 func BenchmarkMapLocal(b *testing.B) {
 	const workers, values = 4, 1000
 	b.Run("pool", func(b *testing.B) {
-		p, err := pool.New(b.Context(), pool.Options{Workers: workers, Start: shoal.GoroutineStart, ChunkSize: 1})
+		p, err := pool.New(b.Context(), pool.Options{Workers: workers, ChunkSize: 1,
+			Process: shoal.Options{Start: shoal.GoroutineStart}})
 		testutil.NoError(b, err)
 		defer p.Close()
 		in := upTo(values)

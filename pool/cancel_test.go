@@ -23,7 +23,7 @@ var halves = pool.Register("halves", func(_ context.Context, n int) (*tensor.Ten
 func TestResult_Cancel(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		ctx := testutil.Context(t)
-		p := open(t, pool.Options{Workers: 1, Start: m})
+		p := open(t, pool.Options{Workers: 1, Process: shoal.Options{Start: m}})
 		dir := t.TempDir()
 		running := gated.ApplyAsync(p, dir)
 		waiting := square.MapAsync(p, []int{1, 2, 3})
@@ -59,7 +59,7 @@ func TestResult_Cancel(t *testing.T) {
 func TestResult_CancelReleasesResults(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		ctx := testutil.Context(t)
-		p := open(t, pool.Options{Workers: 2, Start: m})
+		p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m}})
 		canceled := 0
 		for i := range 200 {
 			r := halves.ChunkSize(1).MapAsync(p, []int{64 << 10, 64 << 10, 64 << 10})
@@ -124,7 +124,7 @@ func TestAsCompleted(t *testing.T) {
 func TestPool_CancelPending(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		ctx := testutil.Context(t)
-		p := open(t, pool.Options{Workers: 1, Start: m})
+		p := open(t, pool.Options{Workers: 1, Process: shoal.Options{Start: m}})
 		testutil.NoError(t, p.Ready(ctx))
 		dir := t.TempDir()
 		running := gated.ApplyAsync(p, dir)

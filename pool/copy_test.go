@@ -50,7 +50,7 @@ var (
 // The function gets copies and its caller gets copies, also if both are in one process.
 func TestMap_ValuesAreCopies(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m})
+		p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m}})
 		one := 1
 		in := holder{[]int{1, 2}, map[string]int{"a": 1}, &one}
 		out := testutil.Value(scribbleOn.Apply(testutil.Context(t), p, in))(t)
@@ -65,7 +65,7 @@ func TestMap_ValuesAreCopies(t *testing.T) {
 
 func TestMap_LeavesOutFieldsThatAreNotSent(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 1, Start: m})
+		p := open(t, pool.Options{Workers: 1, Process: shoal.Options{Start: m}})
 		got := testutil.Value(sameTag.Apply(testutil.Context(t), p, tag{"a", 1}))(t)
 		if want := (tag{Name: "a"}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
@@ -76,7 +76,7 @@ func TestMap_LeavesOutFieldsThatAreNotSent(t *testing.T) {
 // Values are copied before MapAsync returns.
 func TestMapAsync_TheCallerMayReuseItsSlice(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m})
+		p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m}})
 		in := upTo(1000)
 		r := square.MapAsync(p, in)
 		clear(in)
@@ -96,7 +96,7 @@ func TestMapAsync_TheCallerMayReuseItsSlice(t *testing.T) {
 // Numbers in and shared memory out, and the other way round: each side has its own form.
 func TestMap_MixesNumbersAndSharedMemory(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m})
+		p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m}})
 		ctx := testutil.Context(t)
 		full := testutil.Value(fullOf.Map(ctx, p, upTo(50)))(t)
 		sums := testutil.Value(sumOf.Map(ctx, p, full))(t)

@@ -30,7 +30,7 @@ var waitsForDeadline = pool.Register("waitsForDeadline", func(ctx context.Contex
 func TestPool_TasksHaveTheDeadlineOfTheirCaller(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		far := context.WithoutCancel(t.Context())
-		p := testutil.Value(pool.New(far, pool.Options{Workers: 1, Start: m}))(t)
+		p := testutil.Value(pool.New(far, pool.Options{Workers: 1, Process: shoal.Options{Start: m}}))(t)
 		defer p.Close()
 		ctx, cancel := context.WithTimeout(far, watchdog)
 		defer cancel()
@@ -58,7 +58,8 @@ func TestPool_TasksHaveTheDeadlineOfTheirCaller(t *testing.T) {
 
 func TestPool_ADeadlineEndsATaskAndItsCaller(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p, far := open(t, pool.Options{Workers: 1, Start: m}), context.WithoutCancel(t.Context())
+		p := open(t, pool.Options{Workers: 1, Process: shoal.Options{Start: m}})
+		far := context.WithoutCancel(t.Context())
 		testutil.NoError(t, p.Ready(far))
 		mine := errors.New("mine")
 		for range 20 {
@@ -77,7 +78,7 @@ func TestPool_ADeadlineEndsATaskAndItsCaller(t *testing.T) {
 func TestNew_ItsDeadlineIsThatOfTasks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog)
 	defer cancel()
-	p := testutil.Value(pool.New(ctx, pool.Options{Workers: 1, Start: shoal.GoroutineStart}))(t)
+	p := testutil.Value(pool.New(ctx, pool.Options{Workers: 1, Process: shoal.Options{Start: shoal.GoroutineStart}}))(t)
 	defer p.Close()
 	if left, err := leftOf.Apply(context.WithoutCancel(ctx), p, 0); err != nil || left <= 0 || left > watchdog {
 		t.Errorf("the task has %v left, %v, want at most %v", left, err, watchdog)

@@ -126,7 +126,8 @@ func checkDeath(t *testing.T, err error, index int, is []error, says string) {
 }
 
 func TestPool_GoroutineThatPanicsOrHangsFailsItsTaskAlone(t *testing.T) {
-	p := open(t, pool.Options{Workers: 2, Start: shoal.GoroutineStart, TaskTimeout: taskTimeout})
+	p := open(t, pool.Options{Workers: 2, TaskTimeout: taskTimeout,
+		Process: shoal.Options{Start: shoal.GoroutineStart}})
 	if _, err := mortal.Apply(testutil.Context(t), p, fate{How: "panic"}); !errors.Is(err, shoal.ErrPanic) {
 		t.Errorf("got %v", err)
 	}

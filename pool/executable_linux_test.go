@@ -20,7 +20,7 @@ func TestOptions_WorkersOfAnotherExecutable(t *testing.T) {
 	}
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart} {
 		t.Run(m.String(), func(t *testing.T) {
-			p := open(t, pool.Options{Workers: 2, Start: m, Process: shoal.Options{Executable: other}})
+			p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m, Executable: other}})
 			if got := testutil.Value(square.Apply(testutil.Context(t), p, 3))(t); got != -9 {
 				t.Errorf("it says %d", got)
 			}

@@ -22,7 +22,7 @@ var initExits = pool.RegisterInit("initExits", func(context.Context, int) error 
 
 func TestPool_AGoexitIsTheErrorOfItsTask(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p, ctx := open(t, pool.Options{Workers: 1, Start: m}), testutil.Context(t)
+		p, ctx := open(t, pool.Options{Workers: 1, Process: shoal.Options{Start: m}}), testutil.Context(t)
 		_, err := exits.Apply(ctx, p, true)
 		testutil.ErrorContains(t, err, "runtime.Goexit")
 		testutil.ErrorIs(t, err, shoal.ErrPanic)
@@ -32,7 +32,7 @@ func TestPool_AGoexitIsTheErrorOfItsTask(t *testing.T) {
 
 func TestPool_AGoexitInTheInitializerBreaksThePool(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 1, Start: m, Initializer: initExits(0)})
+		p := open(t, pool.Options{Workers: 1, Initializer: initExits(0), Process: shoal.Options{Start: m}})
 		err := p.Ready(testutil.Context(t))
 		testutil.ErrorContains(t, err, "runtime.Goexit")
 		testutil.ErrorIs(t, err, pool.ErrBroken)
@@ -45,7 +45,8 @@ var gate = make(chan struct{})
 var waitsAtGate = pool.Register("waitsAtGate", func(context.Context, int) (int, error) { <-gate; return 0, nil })
 
 func TestThen_AGoexitEndsOnlyTheFunction(t *testing.T) {
-	p, ctx := open(t, pool.Options{Workers: 1, Start: shoal.GoroutineStart}), testutil.Context(t)
+	p := open(t, pool.Options{Workers: 1, Process: shoal.Options{Start: shoal.GoroutineStart}})
+	ctx := testutil.Context(t)
 	r, called := waitsAtGate.ApplyAsync(p, 0), make(chan struct{})
 	r.Then(func(int, error) { close(called); runtime.Goexit() })
 	gate <- struct{}{}
@@ -61,7 +62,8 @@ func TestThen_AGoexitEndsOnlyTheFunction(t *testing.T) {
 
 // A callback that panics ends neither the program nor the goroutine that serves the worker.
 func TestThen_APanicEndsOnlyTheFunction(t *testing.T) {
-	p, ctx := open(t, pool.Options{Workers: 1, Start: shoal.GoroutineStart}), testutil.Context(t)
+	p := open(t, pool.Options{Workers: 1, Process: shoal.Options{Start: shoal.GoroutineStart}})
+	ctx := testutil.Context(t)
 	r, called := waitsAtGate.ApplyAsync(p, 0), make(chan struct{})
 	r.Then(func(int, error) { close(called); panic("on purpose") })
 	gate <- struct{}{}

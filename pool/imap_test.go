@@ -55,7 +55,7 @@ func TestImap_YieldsInOrderAndDrawsNoMoreThanItsWindow(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		for _, chunk := range []int{1, 3, 100} {
 			const window = 8
-			p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: chunk, Window: window})
+			p := open(t, pool.Options{Workers: 2, ChunkSize: chunk, Window: window, Process: shoal.Options{Start: m}})
 			drawn, taken := 0, 0
 			for v, err := range square.Imap(testutil.Context(t), p, counted(&drawn, 100)) {
 				if drawn-taken > window {
@@ -103,7 +103,7 @@ func TestImap_OfAnEndlessInputCanBeLeft(t *testing.T) {
 
 func TestImap_GoesOnAfterAFailure(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m})
+		p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m}})
 		i := 0
 		for v, err := range oddOnly.Imap(testutil.Context(t), p, slices.Values(upTo(50))) {
 			te, failed := errors.AsType[*pool.TaskError](err)
@@ -123,7 +123,7 @@ func TestImap_GoesOnAfterAFailure(t *testing.T) {
 // it.
 func TestImapUnordered_DoesNotWaitForASlowOne(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m, Window: 1000})
+		p := open(t, pool.Options{Workers: 2, Window: 1000, Process: shoal.Options{Start: m}})
 		testutil.Value(maybeGated.Map(testutil.Context(t), p, make([]string, 500)))(t) // they are seen to be quick
 		dir := t.TempDir()
 		input := make([]string, 500)
@@ -171,7 +171,7 @@ func TestRegression_S3_2_ImapGoesOnAfterATimeout(t *testing.T) {
 			name  string
 			start func(*pool.Pool, iter.Seq[string]) *pool.IMap[bool]
 		}{{"ordered", maybeGated.ImapAsync}, {"unordered", maybeGated.ImapUnorderedAsync}} {
-			p := open(t, pool.Options{Workers: 1, Start: m})
+			p := open(t, pool.Options{Workers: 1, Process: shoal.Options{Start: m}})
 			dir := t.TempDir()
 			results := c.start(p, slices.Values([]string{dir, "", ""}))
 			defer results.Close()

@@ -45,7 +45,7 @@ func squares(n int) []int {
 func TestMap_ReturnsResultsInOrder(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
 		for _, chunk := range []int{0, 1, 7, 5000} {
-			p := open(t, pool.Options{Workers: 3, Start: m, ChunkSize: chunk})
+			p := open(t, pool.Options{Workers: 3, ChunkSize: chunk, Process: shoal.Options{Start: m}})
 			for _, n := range []int{0, 1, 1000} {
 				got := testutil.Value(square.Map(testutil.Context(t), p, upTo(n)))(t)
 				if !slices.Equal(got, squares(n)) {
@@ -58,7 +58,7 @@ func TestMap_ReturnsResultsInOrder(t *testing.T) {
 
 func TestMap_ReturnsTheFirstFailure(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: 3})
+		p := open(t, pool.Options{Workers: 2, ChunkSize: 3, Process: shoal.Options{Start: m}})
 		_, err := oddOnly.Map(testutil.Context(t), p, []int{1, 3, 5, 7, 8, 9, 11})
 		te, ok := errors.AsType[*pool.TaskError](err)
 		if !ok || te.Index != 4 || te.Func != "oddOnly" || !errors.Is(err, fs.ErrInvalid) ||
@@ -78,7 +78,7 @@ var sum = pool.Register2("sum", func(_ context.Context, i int, chunk *tensor.Ten
 
 func TestStarMap_SharesTensors(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m})
+		p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m}})
 		whole := testutil.Value(tensor.NewShared(tensor.Float32, 40, 10))(t)
 		defer whole.Close()
 		whole.Fill(1)
@@ -152,7 +152,7 @@ func TestTaskError_OfWhatCannotCross(t *testing.T) {
 
 func TestApplyAsync_MakesAResult(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m})
+		p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m}})
 		var all []*pool.Result[int]
 		for i := range 100 {
 			all = append(all, oddOnly.ApplyAsync(p, i))
@@ -207,7 +207,7 @@ var processID = pool.Register("processID",
 // workers go on with other tasks.
 func TestMap_StopsTasksThatNobodyWaitsFor(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 1, Start: m, ChunkSize: 1})
+		p := open(t, pool.Options{Workers: 1, ChunkSize: 1, Process: shoal.Options{Start: m}})
 		began, err := ipc.NewQueue[int](4)
 		testutil.NoError(t, err)
 		defer began.Close()
@@ -251,7 +251,7 @@ func TestMap_StopsTasksThatNobodyWaitsFor(t *testing.T) {
 // although the function of the one before has returned no error.
 func TestMap_BeginsNoMoreOfAChunkThatNobodyWaitsFor(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 1, Start: m, ChunkSize: 3})
+		p := open(t, pool.Options{Workers: 1, ChunkSize: 3, Process: shoal.Options{Start: m}})
 		began, err := ipc.NewQueue[int](4)
 		testutil.NoError(t, err)
 		defer began.Close()

@@ -13,13 +13,6 @@ type Options struct {
 	// Workers is the number of workers. The default is shoal.Threads().
 	Workers int
 
-	// Start is the start method of the workers. shoal.DefaultStart means the program's default. A
-	// pool with workers on goroutines has the same methods and errors, but the workers are not
-	// isolated: os.Exit ends the program, and a task that ignores its context cannot be ended.
-	// Functions get copies of their arguments, and callers get copies of the results, as with
-	// processes. Numbers, booleans, strings, and structs of these are copied without encoding them.
-	Start shoal.StartMethod
-
 	// Initializer is run by each worker, including replacements, before its first task.
 	Initializer Initializer
 
@@ -57,9 +50,15 @@ type Options struct {
 	// goroutine and may close the pool.
 	OnRetry func(RetryEvent)
 
-	// Process contains further options of the worker processes. The pool overrides Start, Workers,
+	// Process contains further options of the worker processes. The pool overrides Workers,
 	// FirstRank and Restart, and ignores OnRestart. The default of Grace is 100 ms. The caller may
 	// close Files after [New] returns.
+	//
+	// Process.Start is the start method of the workers. A pool with workers on goroutines
+	// (shoal.GoroutineStart) has the same methods and errors, but the workers are not isolated:
+	// os.Exit ends the program, and a task that ignores its context cannot be ended. Functions get
+	// copies of their arguments, and callers get copies of the results, as with processes. Numbers,
+	// booleans, strings, and structs of these are copied without encoding them.
 	Process shoal.Options
 }
 
@@ -86,7 +85,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	o.Workers = cmp.Or(o.Workers, shoal.Threads())
-	o.Process.Start = cmp.Or(o.Start, o.Process.Start, shoal.CurrentStartMethod())
+	o.Process.Start = cmp.Or(o.Process.Start, shoal.CurrentStartMethod())
 	o.Process.Workers = o.Workers
 	o.Process.Restart = shoal.Restart{}
 	o.Process.Grace = cmp.Or(o.Process.Grace, defaultGrace)

@@ -72,7 +72,7 @@ func noteChunk(x int) {
 
 // The results do not depend on the size that later calls choose.
 func TestMap_OfTinyTasksRepeatedly(t *testing.T) {
-	p, err := pool.New(t.Context(), pool.Options{Workers: 3, Start: shoal.GoroutineStart})
+	p, err := pool.New(t.Context(), pool.Options{Workers: 3, Process: shoal.Options{Start: shoal.GoroutineStart}})
 	testutil.NoError(t, err)
 	defer p.Close()
 	in := make([]int, 1000)

@@ -33,7 +33,8 @@ var addBase = pool.Register("addBase", func(_ context.Context, x int) (int, erro
 
 func TestInitializer_RunsInEachWorker(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 3, Start: m, Initializer: setBase(1000), MaxTasksPerWorker: 2})
+		p := open(t, pool.Options{Workers: 3, Initializer: setBase(1000), MaxTasksPerWorker: 2,
+			Process: shoal.Options{Start: m}})
 		if err := p.Ready(testutil.Context(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,7 @@ var whoRuns = pool.Register("whoRuns", func(ctx context.Context, _ int) ([2]int,
 
 func TestOptions_MaxTasksReplacesWorkers(t *testing.T) {
 	for _, m := range []shoal.StartMethod{shoal.SpawnStart, shoal.WarmStart} {
-		p := open(t, pool.Options{Workers: 2, Start: m, ChunkSize: 2, MaxTasksPerWorker: 3})
+		p := open(t, pool.Options{Workers: 2, ChunkSize: 2, MaxTasksPerWorker: 3, Process: shoal.Options{Start: m}})
 		calls := make(map[int]int)
 		for _, w := range testutil.Value(whoRuns.Map(testutil.Context(t), p, upTo(48)))(t) {
 			calls[w[0]]++
@@ -103,7 +104,7 @@ func TestOptions_MaxTasksReplacesWorkers(t *testing.T) {
 
 func TestFinish_LetsTasksEnd(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m})
+		p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m}})
 		if err := p.Join(testutil.Context(t)); err != pool.ErrRunning {
 			t.Errorf("join of a pool that takes tasks: %v", err)
 		}
@@ -123,7 +124,7 @@ func TestFinish_LetsTasksEnd(t *testing.T) {
 
 func TestFinish_OfAPoolWithoutTasks(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m})
+		p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m}})
 		p.Finish()
 		if err := p.Join(testutil.Context(t)); err != nil {
 			t.Error(err)
@@ -133,7 +134,7 @@ func TestFinish_OfAPoolWithoutTasks(t *testing.T) {
 
 func TestClose_EndsTasks(t *testing.T) {
 	everyStart(t, func(t *testing.T, m shoal.StartMethod) {
-		p := open(t, pool.Options{Workers: 2, Start: m, Process: shoal.Options{Grace: watchdog}})
+		p := open(t, pool.Options{Workers: 2, Process: shoal.Options{Start: m, Grace: watchdog}})
 		r := gated.MapAsync(p, []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()})
 		if err := p.Close(); err != nil {
 			t.Error(err)

@@ -23,7 +23,8 @@ var waitAtGate = pool.RegisterInit("waitAtGate", func(ctx context.Context, dir s
 // a payload and, as is found when a worker is there to be given it, not into a message.
 func TestThen_HandsInMore(t *testing.T) {
 	dir := t.TempDir()
-	p := open(t, pool.Options{Workers: 1, Start: shoal.SpawnStart, Initializer: waitAtGate(dir)})
+	p := open(t, pool.Options{Workers: 1, Initializer: waitAtGate(dir),
+		Process: shoal.Options{Start: shoal.SpawnStart}})
 	r := lengthOf.ApplyAsync(p, make([]byte, 64<<20-16))
 	next := make(chan *pool.Result[int], 1)
 	r.Then(func(_ int, err error) {

@@ -27,7 +27,7 @@ func TestPool_SharesOutWhatTakesLong(t *testing.T) {
 		b, err := ipc.NewBarrier(workers)
 		testutil.NoError(t, err)
 		defer b.Close()
-		p := open(t, pool.Options{Workers: workers, Start: m, ChunkSize: 1})
+		p := open(t, pool.Options{Workers: workers, ChunkSize: 1, Process: shoal.Options{Start: m}})
 		for range 3 {
 			testutil.Value(met.Map(testutil.Context(t), p, make([]*ipc.Barrier, 100)))(t)
 			for i, ok := range testutil.Value(met.Map(testutil.Context(t), p, []*ipc.Barrier{b, b, b, b}))(t) {

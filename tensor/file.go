@@ -35,38 +35,36 @@ func sizeMismatchOf(path string, have, want int64, why string) error {
 		ErrFile, want, why)}
 }
 
-// FromFile returns a tensor over a memory-mapped file, like torch.from_file. The caller must close
-// the tensor.
-//
-// If shared is true, writes go to the file and are visible to every process that maps it. FromFile
-// creates a missing file and extends a short one with zeros. If the tensor is sent to another
-// process, that process opens the file by its path, checks that it is the same file, and maps it
-// too.
-//
-// If shared is false, the file is only read, and writes stay in the tensor. When the tensor is sent
-// or shared, its elements are copied to shared memory once, as for tensors on the heap.
+// FromFile returns a tensor over a memory-mapped file, like torch.from_file with shared=False. The
+// file is only read, and writes stay in the tensor. When the tensor is sent or shared, its elements
+// are copied to shared memory once, as for tensors on the heap. The caller must close the tensor.
 //
 // The error is an [*encoding.FileError] that wraps [ErrFile] if the file is too short or is not a
 // regular file; its Offset is the end of the file. If the file is truncated later, operations on
 // the tensor panic with this error, because each of them checks the file's size first. A truncation
 // during an operation, or before an access to a slice of [Data], causes a memory fault. [Catch]
 // converts both to errors.
-func FromFile(path string, shared bool, dt DType, shape ...int) (*Tensor, error) {
-	t, err := fromFile(path, shared, dt, shape)
-	if err != nil {
-		return nil, fmt.Errorf("tensor from file: %w", err)
-	}
-	return t, nil
+func FromFile(path string, dt DType, shape ...int) (*Tensor, error) {
+	return fromFile(path, false, dt, shape)
 }
 
+// FromFileShared is like [FromFile] with shared=True of torch.from_file: writes go to the file and
+// are visible to every process that maps it. FromFileShared creates a missing file and extends a
+// short one with zeros. If the tensor is sent to another process, that process opens the file by
+// its path, checks that it is the same file, and maps it too.
+func FromFileShared(path string, dt DType, shape ...int) (*Tensor, error) {
+	return fromFile(path, true, dt, shape)
+}
+
+// fromFile returns a tensor over a mapped file.
 func fromFile(path string, shared bool, dt DType, shape []int) (*Tensor, error) {
 	t, err := newUnbacked(dt, shape, rowMajor(shape), 0, 1<<50)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("tensor from file: %w", err)
 	}
 	f, err := openFile(path, shared, shared, t.Nbytes())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("tensor from file: %w", err)
 	}
 	t.setStorage(files.storageOf(f))
 	return t, nil

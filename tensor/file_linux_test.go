@@ -18,14 +18,19 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
+// fromFiles are the functions that map a file.
+var fromFiles = map[string]func(path string, dt tensor.DType, shape ...int) (*tensor.Tensor, error){
+	"private": tensor.FromFile, "shared": tensor.FromFileShared,
+}
+
 func TestFromFile_SharedWritesToTheFile(t *testing.T) {
 	local(t)
 	path := filepath.Join(t.TempDir(), "weights")
-	x, err := tensor.FromFile(path, true, tensor.Int32, 2, 3)
+	x, err := tensor.FromFileShared(path, tensor.Int32, 2, 3)
 	testutil.NoError(t, err)
-	y, err := tensor.FromFile(path, true, tensor.Int32, 2, 3)
+	y, err := tensor.FromFileShared(path, tensor.Int32, 2, 3)
 	testutil.NoError(t, err)
-	first, err := tensor.FromFile(path, true, tensor.Uint8, 4)
+	first, err := tensor.FromFileShared(path, tensor.Uint8, 4)
 	testutil.NoError(t, err)
 	x.Fill(258)
 	if got := tensor.Data[int32](y)[5]; got != 258 || !x.SameStorage(y) || !x.IsShared() {
@@ -39,7 +44,7 @@ func TestFromFile_SharedWritesToTheFile(t *testing.T) {
 	}
 	testutil.NoError(t, x.Share()) // it is
 	testutil.NoError(t, errors.Join(x.Close(), y.Close(), first.Close()))
-	z, err := tensor.FromFile(path, true, tensor.Int32, 7) // longer
+	z, err := tensor.FromFileShared(path, tensor.Int32, 7) // longer
 	testutil.NoError(t, err)
 	if got := z.Sum(); got != 6*258 {
 		t.Errorf("sum %v", got)
@@ -51,7 +56,7 @@ func TestFromFile_PrivateLeavesTheFile(t *testing.T) {
 	d := local(t)
 	path := filepath.Join(t.TempDir(), "weights")
 	testutil.NoError(t, os.WriteFile(path, []byte{1, 2, 3, 4, 5}, 0o400))
-	x, err := tensor.FromFile(path, false, tensor.Uint8, 2, 2)
+	x, err := tensor.FromFile(path, tensor.Uint8, 2, 2)
 	testutil.NoError(t, err)
 	x.AddScalarInPlace(1)
 	if got := fmt.Sprint(tensor.Data[uint8](x)); got != "[2 3 4 5]" || x.IsShared() {
@@ -74,40 +79,40 @@ func TestFromFile_RefusesWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "short")
 	testutil.NoError(t, os.WriteFile(path, make([]byte, 10), 0o600))
-	_, err := tensor.FromFile(path, false, tensor.Uint8, 11)
+	_, err := tensor.FromFile(path, tensor.Uint8, 11)
 	testutil.ErrorIs(t, err, tensor.ErrFile)
 	var fe *encoding.FileError
 	if !errors.As(err, &fe) || fe.Offset != 10 || !strings.Contains(fe.Error(), "want 11 bytes") || fe.Path != path {
 		t.Errorf("%+v", fe)
 	}
-	for _, shared := range []bool{true, false} {
-		_, err = tensor.FromFile(path, shared, 200, 1)
+	for _, fromFile := range fromFiles {
+		_, err = fromFile(path, 200, 1)
 		testutil.ErrorIs(t, err, tensor.ErrDType)
-		_, err = tensor.FromFile(path, shared, tensor.Uint8, -1)
+		_, err = fromFile(path, tensor.Uint8, -1)
 		testutil.ErrorIs(t, err, tensor.ErrLayout)
-		_, err = tensor.FromFile(path, shared, tensor.Uint8, 1<<40, 1<<40)
+		_, err = fromFile(path, tensor.Uint8, 1<<40, 1<<40)
 		testutil.ErrorIs(t, err, tensor.ErrLayout)
-		_, err = tensor.FromFile(filepath.Join(dir, "none", "file"), shared, tensor.Uint8, 1)
+		_, err = fromFile(filepath.Join(dir, "none", "file"), tensor.Uint8, 1)
 		testutil.ErrorIs(t, err, fs.ErrNotExist)
-		if _, err = tensor.FromFile(dir, shared, tensor.Uint8, 1); err == nil {
+		if _, err = fromFile(dir, tensor.Uint8, 1); err == nil {
 			t.Error("a directory is a tensor")
 		}
-		_, err = tensor.FromFile("/dev/null", shared, tensor.Uint8, 1)
+		_, err = fromFile("/dev/null", tensor.Uint8, 1)
 		testutil.ErrorIs(t, err, tensor.ErrFile)
 	}
-	empty, err := tensor.FromFile(path, true, tensor.Uint8, 0)
+	empty, err := tensor.FromFileShared(path, tensor.Uint8, 0)
 	testutil.NoError(t, err)
 	testutil.NoError(t, empty.Close())
 }
 
 // A file that is cut short under a tensor is an error, and not the end of the process.
 func TestFromFile_OfAFileCutShortIsAnError(t *testing.T) {
-	for _, shared := range []bool{true, false} {
-		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
+	for name, fromFile := range fromFiles {
+		t.Run(name, func(t *testing.T) {
 			d := local(t)
 			path := filepath.Join(t.TempDir(), "file")
 			testutil.NoError(t, os.WriteFile(path, make([]byte, 1<<16), 0o600))
-			x, err := tensor.FromFile(path, shared, tensor.Float32, 1<<14)
+			x, err := fromFile(path, tensor.Float32, 1<<14)
 			testutil.NoError(t, err)
 			data := tensor.Data[float32](x)
 			testutil.ErrorIs(t, tensor.Catch(func() { x.Sum() }), nil)
@@ -148,7 +153,7 @@ func TestCatch_ReturnsTheFaultOfAnyThread(t *testing.T) {
 	const n = 1 << 20
 	path := filepath.Join(t.TempDir(), "file")
 	testutil.NoError(t, os.WriteFile(path, make([]byte, 4*n), 0o600))
-	x, err := tensor.FromFile(path, true, tensor.Float32, n)
+	x, err := tensor.FromFileShared(path, tensor.Float32, n)
 	testutil.NoError(t, err)
 	data, y := tensor.Data[float32](x), make([]float32, n)
 	testutil.NoError(t, os.Truncate(path, 1<<16))
@@ -192,7 +197,7 @@ func TestFromFile_Travels(t *testing.T) {
 	testutil.NoError(t, err)
 	use(t, d)
 	t.Chdir(t.TempDir())
-	x, err := tensor.FromFile("relative", true, tensor.Float64, 1000)
+	x, err := tensor.FromFileShared("relative", tensor.Float64, 1000)
 	testutil.NoError(t, err)
 	testutil.NoError(t, addToFile.Spawn(testutil.Context(t), 2, x.Slice(0, 0, 1000, 2)))
 	if got := x.Sum(); got != 1000 {

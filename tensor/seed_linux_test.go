@@ -100,8 +100,8 @@ func TestRegression_S2_1_RanksDrawDifferentNumbersAndSeededRunsRepeat(t *testing
 	pooled := func(start shoal.StartMethod) func(t *testing.T) map[[2]int]uint64 {
 		return func(t *testing.T) map[[2]int]uint64 {
 			return tickets(t, ranks, func(q *ipc.Queue[ticket]) {
-				p, err := pool.New(testutil.Context(t), pool.Options{Workers: ranks, Start: start,
-					Initializer: drawFirst(q.Sender())})
+				p, err := pool.New(testutil.Context(t), pool.Options{Workers: ranks,
+					Initializer: drawFirst(q.Sender()), Process: shoal.Options{Start: start}})
 				testutil.NoError(t, err)
 				testutil.NoError(t, p.Ready(testutil.Context(t)))
 				testutil.NoError(t, p.Close())

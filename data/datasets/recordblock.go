@@ -124,7 +124,7 @@ func openRecords(path string, isMap bool) (*tensor.Tensor, error) {
 		return nil, &encoding.FileError{Path: path, Offset: st.Size(),
 			Err: fmt.Errorf("%w: %d bytes", ErrRecords, st.Size())}
 	}
-	t, err := tensor.FromFile(path, false, tensor.Uint8, int(st.Size()))
+	t, err := tensor.FromFile(path, tensor.Uint8, int(st.Size()))
 	if err != nil {
 		return nil, fmt.Errorf("open records: %w", err)
 	}

@@ -102,7 +102,7 @@ func mapTokens(path string, dt tensor.DType) (*tensor.Tensor, error) {
 		return nil, &encoding.FileError{Path: path, Offset: st.Size(),
 			Err: fmt.Errorf("%w: %d bytes are not a multiple of the token size %d", ErrType, st.Size(), size)}
 	}
-	t, err := tensor.FromFile(path, false, dt, int(st.Size())/dt.Size())
+	t, err := tensor.FromFile(path, dt, int(st.Size())/dt.Size())
 	if err != nil {
 		return nil, fmt.Errorf("open tokens: %w", err)
 	}

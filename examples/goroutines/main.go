@@ -36,9 +36,9 @@ func main() { shoal.Main(run) }
 func run(ctx context.Context) error {
 	processes := flag.Bool("processes", false, "use processes")
 	flag.Parse()
-	opts := pool.Options{Start: shoal.GoroutineStart}
+	opts := pool.Options{Process: shoal.Options{Start: shoal.GoroutineStart}}
 	if *processes {
-		opts.Start = shoal.SpawnStart
+		opts.Process.Start = shoal.SpawnStart
 	}
 	many, total, err := measure(ctx, opts)
 	if err != nil {
@@ -50,7 +50,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%v workers by %v: %.2f times as fast as one; results %v and %v\n",
-		shoal.Threads(), opts.Start, one.Seconds()/many.Seconds(), total, same)
+		shoal.Threads(), opts.Process.Start, one.Seconds()/many.Seconds(), total, same)
 	return nil
 }
 

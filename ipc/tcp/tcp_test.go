@@ -121,7 +121,7 @@ func TestConn_TensorsAreCopied(t *testing.T) {
 	g := tensor.NewGenerator(1)
 	whole := tensor.RandN(tensor.Float32, g, 40, 30)
 	path := filepath.Join(t.TempDir(), "mapped")
-	mapped, err := tensor.FromFile(path, true, tensor.Int16, 7, 5)
+	mapped, err := tensor.FromFileShared(path, tensor.Int16, 7, 5)
 	testutil.NoError(t, err)
 	mapped.CopyFrom(tensor.RandInt(g, 0, 100, 7, 5))
 	for name, x := range map[string]*tensor.Tensor{

@@ -31,7 +31,7 @@ func read(path string) (_ *table, err error) {
 	if info.Size() == 0 || info.Size() > math.MaxInt {
 		return nil, unsupportedError("%s: file of %d bytes is not an Arrow file", path, info.Size())
 	}
-	bytes, err := tensor.FromFile(path, false, tensor.Uint8, int(info.Size()))
+	bytes, err := tensor.FromFile(path, tensor.Uint8, int(info.Size()))
 	if err != nil {
 		return nil, unsupportedError("%v", err)
 	}

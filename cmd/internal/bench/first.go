@@ -82,8 +82,8 @@ func firstPoolRows(ctx context.Context, h *environment) (_ group, err error) {
 		return nil
 	}
 	for _, opts := range []pool.Options{
-		{Workers: poolWorkers, Start: shoal.SpawnStart},
-		{Workers: poolWorkers, Start: shoal.GoroutineStart, ChunkSize: 1},
+		{Workers: poolWorkers, Process: shoal.Options{Start: shoal.SpawnStart}},
+		{Workers: poolWorkers, ChunkSize: 1, Process: shoal.Options{Start: shoal.GoroutineStart}},
 	} {
 		p, err := pool.New(ctx, opts)
 		if err != nil {

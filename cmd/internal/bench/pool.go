@@ -59,7 +59,7 @@ func poolStart(ctx context.Context, m shoal.StartMethod) (ns float64, err error)
 		}
 	}
 	begin := sys.Monotonic()
-	p, err := pool.New(ctx, pool.Options{Workers: poolWorkers, Start: m})
+	p, err := pool.New(ctx, pool.Options{Workers: poolWorkers, Process: shoal.Options{Start: m}})
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +70,8 @@ func poolStart(ctx context.Context, m shoal.StartMethod) (ns float64, err error)
 
 // poolRows measures a running pool.
 func poolRows(ctx context.Context, h *environment) (group, error) {
-	p, err := pool.New(ctx, pool.Options{Workers: poolWorkers, Start: shoal.SpawnStart, ChunkSize: 1})
+	p, err := pool.New(ctx, pool.Options{Workers: poolWorkers, ChunkSize: 1,
+		Process: shoal.Options{Start: shoal.SpawnStart}})
 	if err != nil {
 		return group{}, err
 	}

@@ -14,7 +14,8 @@ import (
 
 // notMeasured are functions of package tensor that make a tensor of what is there, or of nothing.
 var notMeasured = []string{
-	"Empty", "EmptyShared", "FromBuffer", "FromFile", "FromNested", "FromSlice", "NewShared", "Scalar",
+	"Empty", "EmptyShared", "FromBuffer", "FromFile", "FromFileShared", "FromNested", "FromSlice", "NewShared",
+	"Scalar",
 }
 
 // computing are the files whose methods compute in place.

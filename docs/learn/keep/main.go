@@ -35,7 +35,7 @@ var visit = shoal.Register("visit", func(ctx context.Context, rank int, j job) e
 		return err
 	}
 	defer named.Close()
-	file, err := tensor.FromFile(j.File, true, tensor.Float32, 4)
+	file, err := tensor.FromFileShared(j.File, tensor.Float32, 4)
 	if err != nil {
 		return err
 	}
