@@ -32,8 +32,8 @@ type MultiheadAttention struct {
 	Generator *tensor.Generator `wire:"-" torch:"-"` // as [Dropout.Generator]
 }
 
-// AttentionOptions configure [NewMultiheadAttentionWith]. The zero value is valid. Other properties,
-// such as BatchFirst, are fields of [MultiheadAttention] that may be set afterwards.
+// AttentionOptions configure [NewMultiheadAttentionWith]. The zero value is valid. Other
+// properties, such as BatchFirst, are fields of [MultiheadAttention] that may be set afterwards.
 type AttentionOptions struct {
 	// KDim and VDim are the features of the keys and of the values: PyTorch's kdim and vdim. Their
 	// default is the number of features of the queries. If one of them differs from it, queries,

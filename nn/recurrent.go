@@ -49,8 +49,9 @@ type LSTM struct{ Recurrent }
 // https://arxiv.org/abs/1406.1078.
 type GRU struct{ Recurrent }
 
-// RecurrentOptions configure [NewLSTM] and [NewGRU]. The zero value means one layer that runs forward.
-// Other properties, such as BatchFirst, are fields of [Recurrent] that may be set afterwards.
+// RecurrentOptions configure [NewLSTM] and [NewGRU]. The zero value means one layer that runs
+// forward. Other properties, such as BatchFirst, are fields of [Recurrent] that may be set
+// afterwards.
 type RecurrentOptions struct {
 	// Layers is the number of layers. The default is 1.
 	Layers int

@@ -66,7 +66,8 @@ type Options struct {
 // Decode reads an .npy file from r to the heap. The caller must close the tensor. Decode does not
 // read past the last element, so several arrays may follow each other.
 //
-// Memory is allocated as the elements arrive, so a malformed header cannot cause a large allocation.
+// Memory is allocated as the elements arrive, so a malformed header cannot cause a large
+// allocation.
 //
 // The error is an [*encoding.FileError] that wraps [ErrFormat], [ErrDType], [ErrLimit] or the error
 // of r. If r ends early, it also wraps [io.ErrUnexpectedEOF].

@@ -18,7 +18,8 @@ type Options struct {
 // Decode reads a file from r. It returns the tensors, which are on the heap, and the metadata. The
 // caller must close the tensors. Decode does not read past the end of the last tensor.
 //
-// Memory is allocated as the elements arrive, so a malformed header cannot cause a large allocation.
+// Memory is allocated as the elements arrive, so a malformed header cannot cause a large
+// allocation.
 //
 // The error is an [*encoding.FileError] that wraps [ErrHeader], [ErrOffsets], [ErrDType],
 // [ErrLimit] or the error of r. If r ends early, it also wraps [io.ErrUnexpectedEOF].

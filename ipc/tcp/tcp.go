@@ -29,8 +29,8 @@ func init() {
 	codec.RegisterError("tcp.ErrFingerprint", ErrFingerprint)
 }
 
-// Options configure connections to other machines, in addition to the key. They are the Transport of
-// ipc.MeetingOptions, for ipc.ListenWith and ipc.DialWith.
+// Options configure connections to other machines, in addition to the key. They are the Transport
+// of ipc.MeetingOptions, for ipc.ListenWith and ipc.DialWith.
 type Options struct {
 	// TLS configures the connection. A listener uses its Certificates and, if ClientAuth is set,
 	// requests certificates from callers. If TLS is nil or has no certificate, it generates a

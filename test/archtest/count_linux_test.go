@@ -15,7 +15,7 @@ import (
 
 // coreLimit is the limit of the number of exported names of all public packages together, except
 // those in ownLimits. Lower it whenever names are removed.
-const coreLimit = 1653
+const coreLimit = 1672
 
 // ownLimits are the limits of the packages that the core does not need.
 var ownLimits = map[string]int{
