@@ -10,7 +10,8 @@ import (
 
 // HostOptions configure [Listen].
 type HostOptions struct {
-	// Key is the secret shared by data hosts and trainers. It should be at least 16 random bytes.
+	// Key is the secret shared by data hosts and trainers. It must be set, and should be at least
+	// 16 random bytes.
 	Key []byte
 	// TLS configures the connections: Listen presents its Certificates, and requests client
 	// certificates according to ClientAuth. If TLS is nil or has no certificate, Listen creates a
@@ -45,7 +46,7 @@ type HostOptions struct {
 
 // Options configure [Dial].
 type Options struct {
-	// Key is the secret shared by data hosts and trainers.
+	// Key is the secret shared by data hosts and trainers. It must be set.
 	Key []byte
 	// TLS configures the connections. If it is nil, the certificates of data hosts are verified
 	// only by Fingerprint and Key. Otherwise Dial verifies them with RootCAs and ServerName, by
