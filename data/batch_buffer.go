@@ -1,11 +1,13 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 
+	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/tensor"
 )
 
@@ -79,11 +81,55 @@ type batchBuffer struct {
 	rows   int
 	size   int // in bytes
 	once   sync.Once
-	batch  Batch          // all rows; see all
+	batch  Batch          // all rows; see allRows
 	block  *tensor.Tensor // the block on the heap that batch views
 	shared bool           // must be closed
 	inUse  bool           // a worker may still write to it, because its fetch was canceled
 }
+
+// newBuffer returns a buffer for a batch. Shared memory is allocated at once, heap memory when the
+// first worker uses it. The error wraps [arena.ErrNoSpace] if shared memory is full, or [ErrPlace]
+// for samples on a device with worker processes.
+func (l *Loader) newBuffer(lay layout, rows int, c executor) (*batchBuffer, error) {
+	_, here := c.(*goroutineExecutor)
+	if dev := lay.device(); dev != nil && l.opts.Kind == Processes && !here {
+		return nil, deviceError(dev)
+	}
+	shared := !here && Kind(l.kind.Load()) != Goroutines || l.needsSharedMemory()
+	f := planBatchBuffer(l, lay, rows, shared)
+	if !shared {
+		return f, nil
+	}
+	err := f.allocate()
+	if errors.Is(err, arena.ErrNoSpace) && l.closeSpareBuffers() {
+		err = f.allocate()
+	}
+	if errors.Is(err, arena.ErrNoSpace) && !l.opts.Reuse {
+		// Finalizers return the memory of unreachable batches some time after the collection, so
+		// this attempt may still fail. The batch is then tried again later.
+		runtime.GC()
+		err = f.allocate()
+	}
+	return f, err
+}
+
+// closeSpareBuffers closes the buffers kept for reuse, and reports whether there were any.
+func (l *Loader) closeSpareBuffers() bool {
+	l.mu.Lock()
+	idle := l.idle
+	l.idle = nil
+	l.mu.Unlock()
+	for _, f := range idle {
+		f.releaseMemory()
+	}
+	return len(idle) > 0
+}
+
+// overwritesBatches reports whether the Loader overwrites delivered batches, as Options.Reuse asks.
+func (l *Loader) overwritesBatches() bool { return l.opts.Reuse && !l.opts.Shared }
+
+// needsSharedMemory reports whether batches must be in shared memory even if goroutines make them.
+func (l *Loader) needsSharedMemory() bool { return l.opts.Shared || l.opts.PinMemory }
 
 // newBatchBuffer makes a buffer and allocates its memory.
 func newBatchBuffer(lay layout, rows int, shared bool) (*batchBuffer, error) {
@@ -130,8 +176,23 @@ func (f *batchBuffer) allocate() error {
 	return nil
 }
 
+// reuseMemory gives f the memory of an earlier batch of the same layout, if there is one. It
+// prefers the latest one, which is most likely in a cache.
+func (l *Loader) reuseMemory(f *batchBuffer) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, old := range slices.Backward(l.idle) {
+		if old.rows == f.rows && old.shared == f.shared && old.layout.isEqual(f.layout) {
+			f.batch, f.block = old.batch, old.block
+			l.idle = slices.Delete(l.idle, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
 // allRows returns the tensors of all rows. Heap memory is allocated by the first worker that calls
-// all, for two reasons: fresh memory costs about as much as filling it, so more urgent work goes
+// allRows, for two reasons: fresh memory costs about as much as filling it, so more urgent work goes
 // first, and the later an earlier batch's memory is reused, the more likely it is in a cache.
 func (f *batchBuffer) allRows() Batch {
 	f.once.Do(func() {
@@ -152,6 +213,35 @@ func (f *batchBuffer) consumerBatch() Batch {
 		return f.allRows().viewRows(0, f.rows)
 	}
 	return slices.Clone(f.allRows())
+}
+
+// recycleBatch recycles the memory of a batch that is no longer used. The memory of a batch with
+// skipped samples is freed instead, because its tensors have been replaced by views.
+func (l *Loader) recycleBatch(s *batchState) {
+	if s.buffer == nil || len(s.bad) > 0 || l.overwritesBatches() {
+		closeAll(s.batch)
+	}
+	if s.buffer != nil && len(s.bad) > 0 {
+		closeAll(s.buffer.batch)
+	} else if s.buffer != nil {
+		l.recycleBuffer(s.buffer)
+	}
+	s.buffer, s.batch = nil, nil
+}
+
+// recycleBuffer keeps a buffer for reuse, or closes it if enough are kept, if the Loader is closed,
+// if batches belong to the consumer in shared memory, or if a worker may still write to the buffer.
+func (l *Loader) recycleBuffer(f *batchBuffer) {
+	l.mu.Lock()
+	keep := f.batch != nil && !f.inUse && l.closed.Err() == nil && len(l.idle) <= l.maxAhead() &&
+		!(f.shared && l.opts.Shared)
+	if keep {
+		l.idle = append(l.idle, f)
+	}
+	l.mu.Unlock()
+	if !keep {
+		closeAll(f.batch)
+	}
 }
 
 // spare pools heap blocks of closed Loaders. Fresh blocks cost a page fault or a clearing for each
@@ -203,51 +293,6 @@ func (b Batch) viewRows(from, n int) Batch {
 		views[k] = t.Narrow(0, from, n)
 	}
 	return views
-}
-
-// copyToRow copies a sample to a row. It returns an error that wraps [ErrShape] if the sample does
-// not fit.
-func (b Batch) copyToRow(row int, s Sample) error {
-	if err := b.checkSample(s); err != nil {
-		return err
-	}
-	for k, t := range s {
-		if err := copyRow(b[k], row, t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// copyRow copies t to a row of dst. Both have the same dtype, device and shape of a row.
-func copyRow(dst *tensor.Tensor, row int, t *tensor.Tensor) error {
-	if dst.Device() == nil && dst.IsContiguous() && t.IsContiguous() { // without a view, which costs more
-		n := t.Nbytes()
-		copy(tensor.Bytes(dst)[row*n:(row+1)*n], tensor.Bytes(t))
-		runtime.KeepAlive(t)
-		dst.Touch()
-		return nil
-	}
-	to := dst.Select(0, row)
-	to.CopyFrom(t)
-	return to.Close()
-}
-
-// checkSample returns an error that wraps [ErrShape] unless a sample has the dtypes, shapes and
-// devices of the rows.
-func (b Batch) checkSample(s Sample) error {
-	if len(s) != len(b) {
-		return fmt.Errorf("%w: got %d fields, want %d as in the first sample of the batch", ErrShape, len(s), len(b))
-	}
-	for k, t := range s {
-		if t.DType() != b[k].DType() || t.Device() != b[k].Device() || !slices.Equal(t.Shape(), b[k].Shape()[1:]) {
-			return fmt.Errorf("%w: field %d: got shape %v of %v on %v, want shape %v of %v on %v as in the first "+
-				"sample of the batch",
-				ErrShape, k, t.Shape(), t.DType(), tensor.Place{Device: t.Device()}, b[k].Shape()[1:],
-				b[k].DType(), tensor.Place{Device: b[k].Device()})
-		}
-	}
-	return nil
 }
 
 // removeRows removes the rows listed in gaps. It moves the following rows up and returns views of

@@ -1,10 +1,8 @@
 package data
 
 import (
-	"sync"
 	"time"
 
-	"github.com/shoal-mp/shoal/internal/codec"
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
@@ -45,39 +43,6 @@ type failed struct {
 	Err error
 }
 
-// fields is fetchResult without its methods, so that its encoding plan does not call them.
-type fields fetchResult
-
-var fieldsPlan = sync.OnceValues(codec.PlanOf[fields])
-
-// MarshalWire encodes a result. The ownership of its batch passes to the receiver.
-func (r *fetchResult) MarshalWire(e *codec.Encoder) error {
-	plan, err := fieldsPlan()
-	if err != nil {
-		return err
-	}
-	b := r.Batch
-	sent := r.sent
-	e.OnDone(codec.WatcherFunc(func(bool) {
-		closeAll(b)
-		if sent != nil {
-			sent()
-		}
-	}))
-	return plan.Encode(e, fields(*r))
-}
-
-// UnmarshalWire decodes a result written by MarshalWire.
-func (r *fetchResult) UnmarshalWire(d *codec.Decoder) error {
-	plan, err := fieldsPlan()
-	if err != nil {
-		return err
-	}
-	f, err := plan.Decode(d)
-	*r = fetchResult(f)
-	return err
-}
-
 // A fetch is a request to a worker, together with the batch that receives the result.
 type fetch struct {
 	p     *prefetcher
@@ -95,25 +60,3 @@ const (
 	fetchSample                  // load one sample, to learn the layout of the buffer
 	fetchBatch                   // make the whole batch
 )
-
-// request returns the request to a worker. The caller must pass it to [fetch.release].
-func (f *fetch) request() fetchRequest {
-	r := fetchRequest{Epoch: f.p.epoch, Part: f.b.part, From: f.b.from, N: f.n, Batch: batchKey(f.p.epoch, f.b.number)}
-	if f.b.part.Count == 0 {
-		r.Indices = f.b.indices[f.from : f.from+f.n]
-	}
-	if f.kind == fetchRows {
-		r.Into, r.Like = f.b.buffer.allRows(), f.b.like
-		if f.n < f.b.buffer.rows {
-			r.Into = r.Into.viewRows(f.from, f.n)
-		}
-	}
-	return r
-}
-
-// release closes the views of a request.
-func (f *fetch) release(r fetchRequest) {
-	if r.Into != nil && f.n < f.b.buffer.rows {
-		closeAll(r.Into)
-	}
-}

@@ -2,6 +2,8 @@ package data
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"runtime"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/shoal-mp/shoal/internal/arena"
 	"github.com/shoal-mp/shoal/internal/sys"
+	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/trace"
 )
 
@@ -254,6 +257,22 @@ func (b *batchState) sampleCount(size int) int {
 		return 1
 	}
 	return b.batch[0].Dim(0)
+}
+
+// pinBatch locks the pages of a batch, if Options.PinMemory is set and there is a device.
+func (l *Loader) pinBatch(b Batch) error {
+	if !l.opts.PinMemory {
+		return nil
+	}
+	for _, t := range b {
+		if t.Device() != nil {
+			continue
+		}
+		if err := t.PinMemory(); err != nil && !errors.Is(err, tensor.ErrDevice) {
+			return fmt.Errorf("batch: %w", err)
+		}
+	}
+	return nil
 }
 
 // Close ends all loops over l with [ErrClosed], stops its workers and frees its memory. Batches

@@ -82,7 +82,7 @@ func (s *shuffle) takeNext(n int) []int {
 		s.materialize()
 	}
 	if s.all == nil {
-		return s.takeFew(n)
+		return s.swapFew(n)
 	}
 	next := s.all[s.at : s.at+n : s.at+n]
 	for k := range next {
@@ -93,7 +93,7 @@ func (s *shuffle) takeNext(n int) []int {
 	return next
 }
 
-func (s *shuffle) takeFew(n int) []int {
+func (s *shuffle) swapFew(n int) []int {
 	next := make([]int, n)
 	for k := range next {
 		other := s.at + s.rng.IntN(s.remaining())
@@ -138,7 +138,7 @@ type dealing struct {
 func (d *dealing) remaining() int { return d.count }
 
 func (d *dealing) takeNext(n int) []int {
-	all := d.takeTurns(n * d.n)
+	all := d.dealTurns(n * d.n)
 	next := make([]int, n)
 	for k := range next {
 		next[k] = all[k*d.n+d.rank]
@@ -147,8 +147,8 @@ func (d *dealing) takeNext(n int) []int {
 	return next
 }
 
-// takeTurns removes and returns the next n elements of all ranks together.
-func (d *dealing) takeTurns(n int) []int {
+// dealTurns removes and returns the next n elements of all ranks together.
+func (d *dealing) dealTurns(n int) []int {
 	all := d.head.takeNext(min(n, d.head.remaining()))
 	all = append(all, d.tail.takeNext(min(n-len(all), d.tail.remaining()))...)
 	for ; len(all) < n; d.again++ {

@@ -15,31 +15,6 @@ type sample struct {
 	value any    // input of a Collate of values
 }
 
-// prepareSample converts a plain Sample or a value to a sample and applies the Transform. It
-// returns an error that wraps [ErrSample] if no batch can be made of it.
-func (w *worker) prepareSample(plain Sample, v any) (s sample, err error) {
-	s = sample{Sample: plain}
-	if w.structured {
-		flat, err := tree.Flatten(v, w.rules)
-		if err != nil {
-			return sample{}, notASample(err)
-		}
-		s = sample{Sample: flat.Tensors, spec: flat.Spec}
-	}
-	if w.collate != nil && w.collate.values {
-		if s.value = v; v == nil {
-			s.value = plain
-		}
-	}
-	if err := s.checkValid(); err != nil {
-		return sample{}, err
-	}
-	if w.transform != nil {
-		err = w.transformFirst(&s)
-	}
-	return s, err
-}
-
 // isFixed reports whether samples of this structure can be written to rows of preallocated tensors.
 func isFixed(like string) bool {
 	n, err := tree.Parse(like)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/shoal-mp/shoal"
@@ -202,6 +204,51 @@ func (w *worker) writeRow(i int, into Batch, row int, like string) error {
 	return w.retry(func() error { return w.gatherRows(g, []int{i}, one) })
 }
 
+// copyToRow copies a sample to a row. It returns an error that wraps [ErrShape] if the sample does
+// not fit.
+func (b Batch) copyToRow(row int, s Sample) error {
+	if err := b.checkSample(s); err != nil {
+		return err
+	}
+	for k, t := range s {
+		if err := copyRow(b[k], row, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyRow copies t to a row of dst. Both have the same dtype, device and shape of a row.
+func copyRow(dst *tensor.Tensor, row int, t *tensor.Tensor) error {
+	if dst.Device() == nil && dst.IsContiguous() && t.IsContiguous() { // without a view, which costs more
+		n := t.Nbytes()
+		copy(tensor.Bytes(dst)[row*n:(row+1)*n], tensor.Bytes(t))
+		runtime.KeepAlive(t)
+		dst.Touch()
+		return nil
+	}
+	to := dst.Select(0, row)
+	to.CopyFrom(t)
+	return to.Close()
+}
+
+// checkSample returns an error that wraps [ErrShape] unless a sample has the dtypes, shapes and
+// devices of the rows.
+func (b Batch) checkSample(s Sample) error {
+	if len(s) != len(b) {
+		return fmt.Errorf("%w: got %d fields, want %d as in the first sample of the batch", ErrShape, len(s), len(b))
+	}
+	for k, t := range s {
+		if t.DType() != b[k].DType() || t.Device() != b[k].Device() || !slices.Equal(t.Shape(), b[k].Shape()[1:]) {
+			return fmt.Errorf("%w: field %d: got shape %v of %v on %v, want shape %v of %v on %v as in the first "+
+				"sample of the batch",
+				ErrShape, k, t.Shape(), t.DType(), tensor.Place{Device: t.Device()}, b[k].Shape()[1:],
+				b[k].DType(), tensor.Place{Device: b[k].Device()})
+		}
+	}
+	return nil
+}
+
 // get loads sample i of the data set and applies the Transform. It repeats both up to Retries times
 // after an error. A panic is returned as an error that wraps shoal.ErrPanic.
 func (w *worker) get(i int) (s sample, err error) {
@@ -219,6 +266,31 @@ func (w *worker) get(i int) (s sample, err error) {
 		}
 		return err
 	})
+	return s, err
+}
+
+// prepareSample converts a plain Sample or a value to a sample and applies the Transform. It
+// returns an error that wraps [ErrSample] if no batch can be made of it.
+func (w *worker) prepareSample(plain Sample, v any) (s sample, err error) {
+	s = sample{Sample: plain}
+	if w.structured {
+		flat, err := tree.Flatten(v, w.rules)
+		if err != nil {
+			return sample{}, notASample(err)
+		}
+		s = sample{Sample: flat.Tensors, spec: flat.Spec}
+	}
+	if w.collate != nil && w.collate.values {
+		if s.value = v; v == nil {
+			s.value = plain
+		}
+	}
+	if err := s.checkValid(); err != nil {
+		return sample{}, err
+	}
+	if w.transform != nil {
+		err = w.transformFirst(&s)
+	}
 	return s, err
 }
 
