@@ -103,7 +103,7 @@ func TestAhead_IsGivenToOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := fetchFromSharer(s, key, testKey)
+		f, err := askSharer(s, key, testKey)
 		s.Close()
 		if err != nil {
 			t.Fatal(err)

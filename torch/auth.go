@@ -96,7 +96,7 @@ func newChallenge() []byte {
 
 // readProof reads and verifies the answer to the challenge message.
 func readProof(r io.Reader, key, message []byte) error {
-	proof, err := readAuth(r)
+	proof, err := nextMessage(r)
 	if err == nil && !verify(key, message, proof) {
 		err = fmt.Errorf("%w: the peer has another authkey", ErrAuth)
 	}
@@ -105,7 +105,7 @@ func readProof(r io.Reader, key, message []byte) error {
 
 // readChallenge reads a challenge and returns its answer.
 func readChallenge(r io.Reader, key []byte) ([]byte, error) {
-	message, err := readAuth(r)
+	message, err := nextMessage(r)
 	if err != nil {
 		return nil, err
 	}
@@ -121,15 +121,16 @@ func readChallenge(r io.Reader, key []byte) ([]byte, error) {
 }
 
 func readVerdict(r io.Reader) error {
-	verdict, err := readAuth(r)
+	verdict, err := nextMessage(r)
 	if err == nil && string(verdict) != welcome {
 		err = fmt.Errorf("%w: the peer rejected the authkey", ErrAuth)
 	}
 	return err
 }
 
-func readAuth(r io.Reader) ([]byte, error) {
-	b, err := readFrame(r, authLimit)
+// nextMessage reads the next message of the handshake.
+func nextMessage(r io.Reader) ([]byte, error) {
+	b, err := nextFrame(r, authLimit)
 	if err != nil {
 		return nil, fmt.Errorf("authenticate: %w", truncatedError(err))
 	}

@@ -207,7 +207,7 @@ func TestFrame_MayBeLong(t *testing.T) {
 		if got := hex.EncodeToString(head); got != want {
 			t.Errorf("%d bytes begin with %s, not %s", n, got, want)
 		}
-		if _, err := readFrame(bytes.NewReader(head), int64(n)-1); n > 0 &&
+		if _, err := nextFrame(bytes.NewReader(head), int64(n)-1); n > 0 &&
 			(!errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), fmt.Sprint(n))) {
 			t.Errorf("%d bytes where one less is allowed: %v", n, err)
 		}
@@ -247,7 +247,7 @@ func FuzzFrame(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := readFrame(bytes.NewReader(b), 1<<30)
+		got, err := nextFrame(bytes.NewReader(b), 1<<30)
 		if err == nil && len(got) > len(b) {
 			t.Fatal("more came out than went in")
 		}
@@ -256,7 +256,7 @@ func FuzzFrame(f *testing.F) {
 			if err := writeFrame(&w, got); err != nil {
 				t.Fatal(err)
 			}
-			if again, err := readFrame(&w, 1<<30); err != nil || !bytes.Equal(again, got) {
+			if again, err := nextFrame(&w, 1<<30); err != nil || !bytes.Equal(again, got) {
 				t.Fatal(fmt.Sprint(again, err))
 			}
 		}

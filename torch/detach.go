@@ -35,7 +35,7 @@ func fetchDescriptor(addr string, key int64, authkey []byte) (*os.File, error) {
 		return nil, fmt.Errorf("fetch descriptor: %w: %w", ErrGone, err)
 	}
 	defer c.Close()
-	f, err := fetchFromSharer(c, key, authkey)
+	f, err := askSharer(c, key, authkey)
 	switch {
 	case err == nil:
 		return f, nil
@@ -45,8 +45,8 @@ func fetchDescriptor(addr string, key int64, authkey []byte) (*os.File, error) {
 	return nil, fmt.Errorf("fetch descriptor: %w", err)
 }
 
-// fetchFromSharer fetches a descriptor over a new connection to a resource sharer.
-func fetchFromSharer(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
+// askSharer requests a descriptor over a new connection to a resource sharer.
+func askSharer(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 	request, err := pickle.Marshal(python.Tuple{key, os.Getpid()}, 4)
 	if err != nil {
 		return nil, err

@@ -104,7 +104,7 @@ type mapped struct {
 const maxWill = 64 << 20
 
 func readWill(in io.Reader) (w handover, err error) {
-	b, err := readFrame(in, maxWill)
+	b, err := nextFrame(in, maxWill)
 	if err != nil {
 		return w, err
 	}

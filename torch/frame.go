@@ -76,9 +76,9 @@ func classifyTimeout(err error, begun bool) error {
 	return errIdle
 }
 
-// readFrame reads the next message. It returns [io.EOF] if the peer closed the connection between
+// nextFrame reads the next message. It returns [io.EOF] if the peer closed the connection between
 // two messages, and an error that wraps [ErrTooLong] if the message is longer than limit.
-func readFrame(r io.Reader, limit int64) ([]byte, error) { return new(frame).read(r, limit) }
+func nextFrame(r io.Reader, limit int64) ([]byte, error) { return new(frame).read(r, limit) }
 
 // A frame is the part of a message that has been read.
 type frame struct {

@@ -171,6 +171,15 @@ type unpacking struct {
 	err  error
 }
 
+// unpack decodes a message, unless an earlier call has started to, and waits for the value. If ctx
+// is done first, it returns [context.Cause], and the decoding continues.
+func (a *arrival) unpack(ctx context.Context, importer func() *importer) error {
+	if a.unpacking == nil {
+		a.unpacking = importer().startUnpacking(ctx, a.bytes, nil)
+	}
+	return a.unpacking.awaitDecoded(ctx)
+}
+
 // startUnpacking starts to decode a message. It is complete when startUnpacking returns, unless
 // decoding may block on another process and ctx can be canceled.
 func (i *importer) startUnpacking(ctx context.Context, b []byte, change func(o *pickle.Object)) *unpacking {

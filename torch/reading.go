@@ -3,8 +3,11 @@ package torch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Note [Messages that have begun] A frame that is partly read or written must be completed, because
@@ -34,10 +37,7 @@ func (c *Conn) Recv(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.unpacking == nil {
-		a.unpacking = c.importer().startUnpacking(ctx, a.bytes, nil)
-	}
-	if err := a.unpacking.awaitDecoded(ctx); err != nil {
+	if err := a.unpack(ctx, c.importer); err != nil {
 		c.came.reinsertMessage(a)
 		return nil, err
 	}
@@ -92,7 +92,10 @@ func (c *Conn) readMessage(ctx context.Context) (a arrival, ok bool, err error) 
 		return a, false, nil
 	}
 	defer stop()
-	b, err := c.read(until)
+	var b []byte
+	if err = c.beginFrame(until); err == nil {
+		b, err = c.receiveFrame(until)
+	}
 	switch {
 	case err == nil:
 		a = c.came.assignNumber(b)
@@ -104,21 +107,20 @@ func (c *Conn) readMessage(ctx context.Context) (a arrival, ok bool, err error) 
 	return a, !errors.Is(err, errGivenBack), err
 }
 
-// read reads a message. If ctx is done in the middle of it, the error is errBegun and the lock of
-// the queue stays held.
-func (c *Conn) read(ctx context.Context) ([]byte, error) {
-	if c.last != nil {
-		return nil, c.last
+// beginFrame prepares to read a message: it acquires the lock of the queue's end, if there is one.
+// The error may also be an earlier one, after which no message can be read. The caller must hold
+// the reader's lock.
+func (c *Conn) beginFrame(ctx context.Context) error {
+	if c.last != nil || c.lock == nil {
+		return c.last
 	}
-	if c.lock != nil {
-		if err := c.lock.Acquire(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return c.readOn(ctx)
+	return c.lock.Acquire(ctx)
 }
 
-func (c *Conn) readOn(ctx context.Context) (b []byte, err error) {
+// receiveFrame reads a message, or the rest of one that was partly read, after beginFrame. It
+// releases the lock of the queue's end. If ctx is done in the middle of the message, it returns
+// errBegun and the lock stays held.
+func (c *Conn) receiveFrame(ctx context.Context) (b []byte, err error) {
 	err = c.runWithin(ctx, c.stream.SetReadDeadline, func() (err error) {
 		b, err = c.part.read(c.stream, c.opts.maxMessage())
 		return err
@@ -132,9 +134,46 @@ func (c *Conn) readOn(ctx context.Context) (b []byte, err error) {
 	return b, c.unlock(c.explainError(ctx, err))
 }
 
+// runWithin runs do and cancels it through the deadline when ctx is done. do must return errIdle or
+// errBegun at a deadline. After any other error, the position in the stream is unknown, so
+// runWithin closes the connection.
+func (c *Conn) runWithin(ctx context.Context, deadline func(time.Time) error, do func() error) error {
+	if c.broken.Load() {
+		return ErrClosed
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	set := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		deadline(time.Unix(1, 0))
+		close(set)
+	})
+	err := do()
+	if !stop() {
+		<-set
+		deadline(time.Time{})
+	}
+	switch err {
+	case nil, io.EOF, errBegun:
+		return err
+	case errIdle:
+		return context.Cause(ctx)
+	}
+	closed := c.broken.Swap(true)
+	c.closeStream()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case closed:
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return err
+}
+
 // readRest completes a partly read message, and releases the reader's lock.
 func (c *Conn) readRest() {
-	if b, err := c.readOn(context.Background()); err == nil {
+	if b, err := c.receiveFrame(context.Background()); err == nil {
 		c.came.appendMessage(b)
 	} else {
 		c.last = err
@@ -146,10 +185,13 @@ func (c *Conn) readRest() {
 func (c *Conn) readAhead() {
 	for bytes := int64(0); bytes < c.opts.maxMessage(); {
 		c.reading <- struct{}{}
-		b, err := c.read(context.Background())
+		err := c.beginFrame(context.Background())
 		if err == nil {
-			bytes += int64(len(b))
-			c.came.appendMessage(b)
+			var b []byte
+			if b, err = c.receiveFrame(context.Background()); err == nil {
+				bytes += int64(len(b))
+				c.came.appendMessage(b)
+			}
 		}
 		c.last = err
 		<-c.reading
@@ -299,9 +341,7 @@ func (m *arrivals) close() {
 // dropMessages decodes messages and closes their contents, which returns the memory to the senders.
 func (m *arrivals) dropMessages(all ...arrival) {
 	for _, a := range all {
-		if a.unpacking == nil {
-			a.unpacking = m.importer().startUnpacking(context.Background(), a.bytes, nil)
-		}
+		_ = a.unpack(context.Background(), m.importer) // fails only if the context is done
 		a.unpacking.dropValue()
 	}
 }

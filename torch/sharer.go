@@ -160,7 +160,7 @@ func (s *sharer) serveReceiver(c *sys.Conn) {
 	if err != nil {
 		return
 	}
-	request, err := readFrame(c, authLimit)
+	request, err := nextFrame(c, authLimit)
 	if err != nil {
 		return
 	}

@@ -214,7 +214,7 @@ func TestDetach_OfWhatCameTooEarly(t *testing.T) {
 			theirs <- err
 			return
 		}
-		if _, err := readFrame(c, authLimit); err != nil {
+		if _, err := nextFrame(c, authLimit); err != nil {
 			theirs <- err
 			return
 		}
@@ -237,7 +237,7 @@ func TestDetach_Acknowledges(t *testing.T) {
 	addr := stranger(t, func(c *sys.Conn) {
 		err := authServer(c, testKey)
 		if err == nil {
-			_, err = readFrame(c, authLimit)
+			_, err = nextFrame(c, authLimit)
 		}
 		if err == nil {
 			err = sys.SendFiles(c, []byte{sharedByte}, mine)

@@ -84,7 +84,7 @@ func (i *importer) decodeTypedStorage(o *pickle.Object) (hold *tensor.Tensor, dt
 	if err != nil {
 		return nil, 0, err
 	}
-	hold, err = i.decodeUntypedStorage(untyped)
+	hold, err = i.storageOf(untyped)
 	return hold, dt, err
 }
 
@@ -97,7 +97,7 @@ func (i *importer) decodeBareStorage(o *pickle.Object) (any, error) {
 	if o.Class == rebuildTyped || o.Class == rebuildChild {
 		hold, dt, err = i.decodeTypedStorage(o)
 	} else {
-		hold, err = i.decodeUntypedStorage(o)
+		hold, err = i.storageOf(o)
 	}
 	if err != nil {
 		return nil, err
@@ -105,9 +105,9 @@ func (i *importer) decodeBareStorage(o *pickle.Object) (any, error) {
 	return hold.Storage().View(dt, []int{len(hold.Storage().Bytes()) / dt.Size()}, []int{1}, 0)
 }
 
-// decodeUntypedStorage returns an empty tensor on a storage, the same one for each occurrence in
-// the message.
-func (i *importer) decodeUntypedStorage(o *pickle.Object) (hold *tensor.Tensor, err error) {
+// storageOf returns an empty tensor on an untyped storage, the same one for each occurrence in the
+// message.
+func (i *importer) storageOf(o *pickle.Object) (hold *tensor.Tensor, err error) {
 	if hold := i.storages[o]; hold != nil {
 		return hold, nil
 	}
