@@ -33,12 +33,12 @@ func (p Policy) String() string {
 	return fmt.Sprintf("Policy(%d)", uint8(p))
 }
 
-// putByPolicy puts a message according to the queue's policy. wait is false for TryPut.
-func (p *port) putByPolicy(ctx context.Context, m codec.Message, wait bool) (err error) {
+// sendByPolicy puts a message according to the queue's policy. wait is false for TryPut.
+func (p *port) sendByPolicy(ctx context.Context, m codec.Message, wait bool) (err error) {
 	move := len(m.Given) == len(m.Blocks)
 	switch {
 	case p.policy == DropOldest:
-		err = p.putDropping(ctx, m, move)
+		err = p.dropOldest(ctx, m, move)
 	case wait && p.policy == Block:
 		err = p.ring.Put(ctx, m.Body, m.Blocks, move)
 	default:
@@ -52,9 +52,9 @@ func (p *port) putByPolicy(ctx context.Context, m codec.Message, wait bool) (err
 	return err
 }
 
-// putDropping discards the oldest messages until there is a free slot. It blocks only while another
-// process is in the middle of putting or getting the oldest message.
-func (p *port) putDropping(ctx context.Context, m codec.Message, move bool) error {
+// dropOldest discards the oldest messages until it can put the message. It blocks only while
+// another process is in the middle of putting or getting the oldest message.
+func (p *port) dropOldest(ctx context.Context, m codec.Message, move bool) error {
 	var old arena.Message
 	for {
 		err := p.ring.TryPut(m.Body, m.Blocks, move)

@@ -32,7 +32,7 @@ func (s *Sender[T]) Put(ctx context.Context, v T) error {
 	}
 	defer s.end.endOp()
 	o := s.end.getOutgoing(alone)
-	err = s.putValue(ctx, o, v, true)
+	err = s.sendValue(ctx, o, v, true)
 	s.end.freeOutgoing(o)
 	return err
 }
@@ -48,7 +48,7 @@ func (s *Sender[T]) TryPut(v T) error {
 	}
 	defer s.end.endOp()
 	o := s.end.getOutgoing(alone)
-	err = s.putValue(context.Background(), o, v, false)
+	err = s.sendValue(context.Background(), o, v, false)
 	s.end.freeOutgoing(o)
 	return err
 }
@@ -68,7 +68,7 @@ func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	for n < len(vs) {
 		k := s.tryPutN(ctx, o, vs[n:])
 		if k == 0 { // no free slot, or the next value cannot be in a batch
-			if err := s.putValue(ctx, o, vs[n], true); err != nil {
+			if err := s.sendValue(ctx, o, vs[n], true); err != nil {
 				return n, err
 			}
 			k = 1
@@ -79,7 +79,7 @@ func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 }
 
 // tryPutN puts a batch of values and returns their number. It returns 0 if the next value must be
-// put by [Sender.putValue].
+// put by [Sender.sendValue].
 func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 	ring := s.end.ring
 	most := min(len(vs), arena.MaxBatch, ring.Room())
@@ -102,7 +102,7 @@ func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 	return n
 }
 
-func (s *Sender[T]) putValue(ctx context.Context, o *outgoing, v T, wait bool) error {
+func (s *Sender[T]) sendValue(ctx context.Context, o *outgoing, v T, wait bool) error {
 	if ctx.Err() == context.Canceled { // after a deadline, a free slot is still used
 		return contextError(ctx, "put", ErrFull)
 	}
@@ -110,10 +110,10 @@ func (s *Sender[T]) putValue(ctx context.Context, o *outgoing, v T, wait bool) e
 	o.enc.Moves = true
 	err := s.plan.Encode(&o.enc, v)
 	if err == nil {
-		err = shmError(ctx, "put", s.end.putByPolicy(ctx, o.enc.Message(), wait), ErrFull)
+		err = shmError(ctx, "put", s.end.sendByPolicy(ctx, o.enc.Message(), wait), ErrFull)
 	}
 	o.releaseMessage(err == nil)
-	runtime.KeepAlive(v) // the message only refers to its blocks until putByPolicy
+	runtime.KeepAlive(v) // the message only refers to its blocks until sendByPolicy
 	return err
 }
 

@@ -351,30 +351,6 @@ type unfinished struct {
 func (u *unfinished) Error() string { return "shm: the next " + u.what }
 func (u *unfinished) Unwrap() error { return u.wait }
 
-// Put is [Ring.TryPut], but waits until ctx ends for a free slot and for other processes'
-// operations on the blocks, and then tries once more. A Put that returns an error has put nothing.
-func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
-	var ended error
-	for waited := false; ; waited = true {
-		err := r.tryPut(ctx, body, blocks, move)
-		if ended != nil && err == errGetting && isPastDeadline(ctx) {
-			err = r.TryPut(body, blocks, move)
-		}
-		if err == nil || !errors.Is(err, ErrFull) {
-			if waited {
-				r.notFull.PassWakeup()
-			}
-			return err
-		}
-		if ended != nil {
-			return ended
-		}
-		if ended = r.notFull.Await(ctx, r.isClosed); ended == ErrClosed {
-			return ended
-		}
-	}
-}
-
 // Get is [Ring.TryGet], but waits for a message until ctx ends, and then tries once more. A Get
 // that returns an error has taken no message, unless the error is [ErrCorrupt].
 func (r *Ring) Get(ctx context.Context, m *Message) error {

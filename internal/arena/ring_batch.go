@@ -74,7 +74,7 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 		r.d.addRef(r.index())
 	}
 	if n > 0 {
-		r.notEmpty.WakeParticipant() // within the lane, as in putMessage
+		r.notEmpty.WakeParticipant() // within the lane, as in publish
 	}
 	l.unlock()
 	if deserted {

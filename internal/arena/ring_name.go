@@ -55,7 +55,7 @@ func (d *Domain) bindName(ctx context.Context, name string, body []byte, blocks 
 
 // putName puts a name's message on the board. It returns [ErrTooManyNames] if the board is full.
 func (r *Ring) putName(ctx context.Context, p *outgoing) error {
-	err := r.putMessage(ctx, p)
+	err := r.publish(ctx, p)
 	if errors.Is(err, ErrTooManyInTransit) && r.b.State.Load().TransitCount() == word.MaxTransit {
 		return ErrTooManyNames
 	}

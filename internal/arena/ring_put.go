@@ -32,6 +32,30 @@ func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 	return err
 }
 
+// Put is [Ring.TryPut], but waits until ctx ends for a free slot and for other processes'
+// operations on the blocks, and then tries once more. A Put that returns an error has put nothing.
+func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
+	var ended error
+	for waited := false; ; waited = true {
+		err := r.tryPut(ctx, body, blocks, move)
+		if ended != nil && err == errGetting && isPastDeadline(ctx) {
+			err = r.TryPut(body, blocks, move)
+		}
+		if err == nil || !errors.Is(err, ErrFull) {
+			if waited {
+				r.notFull.PassWakeup()
+			}
+			return err
+		}
+		if ended != nil {
+			return ended
+		}
+		if ended = r.notFull.Await(ctx, r.isClosed); ended == ErrClosed {
+			return ended
+		}
+	}
+}
+
 // tryPut is TryPut, but waits for other lanes' operations on the blocks until ctx ends. It returns
 // errGetting if another lane is reading the slot.
 func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bool) error {
@@ -44,10 +68,7 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 		}
 	}
 	if len(body) > layout.SlotBody || len(blocks) > layout.SlotBlocks {
-		if err := r.checkRoom(); err != nil {
-			return err // before the message is copied
-		}
-		return r.putSpilled(ctx, body, blocks, move)
+		return r.spillAndPublish(ctx, body, blocks, move)
 	}
 	// field by field: a literal is copied, and the copy waits for the fields' stores
 	var p outgoing
@@ -55,7 +76,7 @@ func (r *Ring) tryPut(ctx context.Context, body []byte, blocks []Handle, move bo
 	if move {
 		p.moved = blocks
 	}
-	return r.putMessage(ctx, &p)
+	return r.publish(ctx, &p)
 }
 
 // An outgoing is a message to be put.
@@ -68,52 +89,47 @@ type outgoing struct {
 	flags  uint64
 }
 
-// putMessage implements the put of docs/memory.md: stamp the blocks, claim a slot, write the
-// message, publish it, clear the stamps. If another lane's stamp is in the way for more than a
-// moment, putMessage clears its own stamps and waits without holding a lane.
-func (r *Ring) putMessage(ctx context.Context, p *outgoing) error {
+// publish implements the put of docs/memory.md: stamp the blocks, claim a slot, write the message,
+// publish it, clear the stamps. If another lane's stamp is in the way for more than a moment,
+// publish clears its own stamps and waits without holding a lane.
+func (r *Ring) publish(ctx context.Context, p *outgoing) error {
 	var few [layout.SlotBlocks]uint32
 	order := lockOrder(few[:0], p.blocks)
 	for {
-		err := r.putOnce(ctx, p, order)
+		l, err := r.d.acquireLaneFor(ctx)
+		if err != nil {
+			return err
+		}
+		l.incrementOpseq()
+		err = r.publishInLane(ctx, l, p, order)
+		if err == nil && r.news {
+			r.d.park.WakeBits(&r.hdr.NotEmpty)
+		} else if err == nil {
+			// within the lane, so that Close waits for it: the ring may be gone afterwards
+			r.notEmpty.WakeParticipant()
+		}
+		deserted := (err == nil || errors.Is(err, ErrFinished)) && r.hasNoReceivers()
+		if deserted {
+			r.d.addRef(r.index()) // while our own end is still there
+		}
+		if err == nil && r.isAmong(p.moved) {
+			l.releaseBlock(r.index())
+		}
+		l.unlock()
+		if deserted {
+			r.d.drainInOtherLane(nil, r.index(), time.Duration(briefly))
+		}
+		if err == nil {
+			return nil
+		}
 		i, ok := err.(inTheWay)
 		if !ok {
-			return err
+			return r.d.explainShortage(err)
 		}
 		if err := r.d.awaitObstacle(ctx, i); err != nil {
 			return err
 		}
 	}
-}
-
-func (r *Ring) putOnce(ctx context.Context, p *outgoing, order []uint32) error {
-	l, err := r.d.acquireLaneFor(ctx)
-	if err != nil {
-		return err
-	}
-	l.incrementOpseq()
-	err = r.putInLane(ctx, l, p, order)
-	if err == nil && r.news {
-		r.d.park.WakeBits(&r.hdr.NotEmpty)
-	} else if err == nil {
-		// within the lane, so that Close waits for it: the ring may be gone afterwards
-		r.notEmpty.WakeParticipant()
-	}
-	deserted := (err == nil || errors.Is(err, ErrFinished)) && r.hasNoReceivers()
-	if deserted {
-		r.d.addRef(r.index()) // while our own end is still there
-	}
-	if err == nil && r.isAmong(p.moved) {
-		l.releaseBlock(r.index())
-	}
-	l.unlock()
-	if deserted {
-		r.d.drainInOtherLane(nil, r.index(), time.Duration(briefly))
-	}
-	if err != nil {
-		err = r.d.explainShortage(err)
-	}
-	return err
 }
 
 // incrementOpseq increments the lane's put number for the put that begins.
@@ -126,13 +142,13 @@ func (r *Ring) isAmong(blocks []Handle) bool {
 
 func (r *Ring) index() uint32 { return r.d.indexOf(r.b) }
 
-// putInLane puts the message within lane l. It keeps the order by which a reaper tells a message
-// that was sent from one that was not (docs/memory.md, "Operations"): every block must be stamped
-// before a slot is claimed, and the slot must be FULL before a stamp is cleared. So if a dead
-// sender's stamp stands beside a slot that names its put, the message was sent; otherwise the
+// publishInLane publishes the message within lane l. It keeps the order by which a reaper tells a
+// message that was sent from one that was not (docs/memory.md, "Operations"): every block must be
+// stamped before a slot is claimed, and the slot must be FULL before a stamp is cleared. So if a
+// dead sender's stamp stands beside a slot that names its put, the message was sent; otherwise the
 // reaper decrements t. No reference is dropped before a slot is claimed: a refused put has nothing
 // to restore.
-func (r *Ring) putInLane(ctx context.Context, l *lane, p *outgoing, order []uint32) error {
+func (r *Ring) publishInLane(ctx context.Context, l *lane, p *outgoing, order []uint32) error {
 	for {
 		if err := l.stampForPut(order); err != nil {
 			return err

@@ -13,9 +13,10 @@ import (
 // their handles and the length of the body, 8 bytes each, followed by the body. A get must stamp
 // that block last, regardless of its index: only the message's sender and its reader know it.
 
-func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, move bool) error {
+// spillAndPublish is the rest of tryPut for a message that does not fit into a slot.
+func (r *Ring) spillAndPublish(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	if err := r.checkRoom(); err != nil {
-		return err // before the copy
+		return err // before the message is copied
 	}
 	h, err := r.d.spillMessage(ctx, body, blocks)
 	if err != nil {
@@ -27,7 +28,7 @@ func (r *Ring) putSpilled(ctx context.Context, body []byte, blocks []Handle, mov
 		moved = all[len(blocks):] // the block of the body always moves with the message
 	}
 	p := &outgoing{table: all[len(blocks):], blocks: all, flags: layout.MetaSpill, moved: moved}
-	if err = r.putMessage(ctx, p); err != nil {
+	if err = r.publish(ctx, p); err != nil {
 		r.d.Release(h)
 	}
 	return err

@@ -119,7 +119,7 @@ func (c customCodec[T]) encode(e *Encoder, v reflect.Value) error {
 		return err
 	}
 	defer e.leaveLevel()
-	return c.writeValue(e, v.Addr().Interface().(*T))
+	return c.marshalValue(e, v.Addr().Interface().(*T))
 }
 
 func (c customCodec[T]) decode(d *Decoder, v reflect.Value) error {
@@ -130,7 +130,7 @@ func (c customCodec[T]) decode(d *Decoder, v reflect.Value) error {
 	return c.read(v.Addr().Interface().(*T), d)
 }
 
-func (c customCodec[T]) writeValue(e *Encoder, v *T) error {
+func (c customCodec[T]) marshalValue(e *Encoder, v *T) error {
 	start := len(e.buf)
 	if err := c.write(v, e); err != nil {
 		return err
@@ -141,8 +141,9 @@ func (c customCodec[T]) writeValue(e *Encoder, v *T) error {
 	return e.err
 }
 
-// writePointer writes nil, or the value that p points to. A pointer and its value are two levels.
-func (c customCodec[T]) writePointer(e *Encoder, p *T) error {
+// marshalPointer encodes the *T p, which may be nil. It implements pointed. A pointer and its value
+// are two levels.
+func (c customCodec[T]) marshalPointer(e *Encoder, p unsafe.Pointer) error {
 	if p == nil {
 		e.Nil()
 		return nil
@@ -152,7 +153,7 @@ func (c customCodec[T]) writePointer(e *Encoder, p *T) error {
 		return err
 	}
 	start := len(e.buf)
-	if err := c.writeValue(e, p); err != nil {
+	if err := c.marshalValue(e, (*T)(p)); err != nil {
 		return err
 	}
 	e.depth -= 2
@@ -162,7 +163,8 @@ func (c customCodec[T]) writePointer(e *Encoder, p *T) error {
 	return nil
 }
 
-func (c customCodec[T]) readPointer(d *Decoder) (*T, error) {
+// unmarshalPointer decodes a *T, which may be nil. It implements pointed.
+func (c customCodec[T]) unmarshalPointer(d *Decoder) (unsafe.Pointer, error) {
 	if d.IsNil() {
 		return nil, nil
 	}
@@ -173,17 +175,6 @@ func (c customCodec[T]) readPointer(d *Decoder) (*T, error) {
 	p := new(T)
 	err := c.read(p, d)
 	d.depth -= 2
-	return p, err
-}
-
-// writeAt encodes the *T p, which may be nil. It implements pointed.
-func (c customCodec[T]) writeAt(e *Encoder, p unsafe.Pointer) error {
-	return c.writePointer(e, (*T)(p))
-}
-
-// readAt decodes a *T, which may be nil. It implements pointed.
-func (c customCodec[T]) readAt(d *Decoder) (unsafe.Pointer, error) {
-	p, err := c.readPointer(d)
 	return unsafe.Pointer(p), err
 }
 

@@ -31,8 +31,8 @@ const kindTime = reflect.UnsafePointer + 1
 
 // pointed is the codec of a pointer to a type known to Custom.
 type pointed interface {
-	writeAt(e *Encoder, p unsafe.Pointer) error
-	readAt(d *Decoder) (unsafe.Pointer, error)
+	marshalPointer(e *Encoder, p unsafe.Pointer) error
+	unmarshalPointer(d *Decoder) (unsafe.Pointer, error)
 }
 
 // scalarOf returns the codec of a type with values that are single numbers or strings, and their
@@ -76,7 +76,7 @@ func (f flat) decode(d *Decoder, v reflect.Value) error { return f.read(d, v.Add
 func (f flat) write(e *Encoder, p unsafe.Pointer) error {
 	for i := range f {
 		s := &f[i]
-		if err := s.write(e, unsafe.Add(p, s.at)); err != nil {
+		if err := s.appendValue(e, unsafe.Add(p, s.at)); err != nil {
 			return s.wrapError(err)
 		}
 	}
@@ -87,7 +87,7 @@ func (f flat) write(e *Encoder, p unsafe.Pointer) error {
 func (f flat) read(d *Decoder, p unsafe.Pointer) error {
 	for i := range f {
 		s := &f[i]
-		if err := s.read(d, unsafe.Add(p, s.at)); err != nil {
+		if err := s.parseValue(d, unsafe.Add(p, s.at)); err != nil {
 			return s.wrapError(err)
 		}
 	}
@@ -101,7 +101,7 @@ func (s *step) wrapError(err error) error {
 	return fmt.Errorf("%s%w", s.path, err)
 }
 
-func (s *step) write(e *Encoder, p unsafe.Pointer) error {
+func (s *step) appendValue(e *Encoder, p unsafe.Pointer) error {
 	switch s.kind {
 	case reflect.Bool:
 		e.Bool(*(*bool)(p))
@@ -144,12 +144,12 @@ func (s *step) write(e *Encoder, p unsafe.Pointer) error {
 	case reflect.Struct:
 		e.ArrayLen(s.fields)
 	case reflect.Pointer:
-		return s.pointer.writeAt(e, *(*unsafe.Pointer)(p))
+		return s.pointer.marshalPointer(e, *(*unsafe.Pointer)(p))
 	}
 	return nil
 }
 
-func (s *step) read(d *Decoder, p unsafe.Pointer) (err error) {
+func (s *step) parseValue(d *Decoder, p unsafe.Pointer) (err error) {
 	switch s.kind {
 	case reflect.Bool:
 		*(*bool)(p), err = d.Bool()
@@ -190,7 +190,7 @@ func (s *step) read(d *Decoder, p unsafe.Pointer) (err error) {
 	case reflect.Struct:
 		err = d.ArrayOf(s.fields)
 	case reflect.Pointer:
-		*(*unsafe.Pointer)(p), err = s.pointer.readAt(d)
+		*(*unsafe.Pointer)(p), err = s.pointer.unmarshalPointer(d)
 	}
 	return err
 }
