@@ -192,8 +192,8 @@ func (l *Loader) reuseMemory(f *batchBuffer) bool {
 }
 
 // allRows returns the tensors of all rows. Heap memory is allocated by the first worker that calls
-// allRows, for two reasons: fresh memory costs about as much as filling it, so more urgent work goes
-// first, and the later an earlier batch's memory is reused, the more likely it is in a cache.
+// allRows, for two reasons: fresh memory costs about as much as filling it, so more urgent work
+// goes first, and the later an earlier batch's memory is reused, the more likely it is in a cache.
 func (f *batchBuffer) allRows() Batch {
 	f.once.Do(func() {
 		if f.batch != nil {
