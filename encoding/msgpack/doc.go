@@ -5,7 +5,7 @@
 //	if err := msgpack.Save("model.msgpack", state); err != nil {
 //		return err
 //	}
-//	loaded, _, err := msgpack.Load("model.msgpack", 1<<30) // at most 1 GiB
+//	loaded, _, err := msgpack.Load("model.msgpack", msgpack.Options{MaxBytes: 1 << 30})
 //	if err != nil {
 //		return err
 //	}

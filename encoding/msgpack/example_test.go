@@ -1,7 +1,9 @@
 package msgpack_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/shoal-mp/shoal/encoding/msgpack"
 	"github.com/shoal-mp/shoal/tensor"
@@ -19,4 +21,14 @@ func Example() {
 	state := v.(map[string]any)
 	fmt.Println(state["step"], state["x"])
 	// Output: 3 tensor([1., 1.])
+}
+
+func ExampleOptions() {
+	b, err := msgpack.Marshal([]any{tensor.Ones(tensor.Float32, 1000), strings.Repeat("x", 2000)})
+	if err != nil {
+		panic(err)
+	}
+	_, err = msgpack.Decode(strings.NewReader(string(b)), msgpack.Options{MaxBytes: 4096})
+	fmt.Println(errors.Is(err, msgpack.ErrLimit))
+	// Output: true
 }

@@ -7,7 +7,7 @@
 //		return err
 //	}
 //	v := python.Tuple{"step", 3, python.NewDict("lr", 0.1), tags}
-//	b, err := pt.Marshal(v, 4) // for pickle.loads
+//	b, err := pt.Marshal(v, pt.MarshalOptions{}) // for pickle.loads
 //	if err != nil {
 //		return err
 //	}

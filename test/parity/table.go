@@ -52,8 +52,8 @@ type page struct {
 }
 
 var pages = []page{
-	{"parity", "| Python | here | what is different | proof |"},
-	{"acceptance", "| row | what it is | how far | proof |"},
+	{"parity", "| Python | here | difference | proof |"},
+	{"acceptance", "| row | subject | how far | proof |"},
 }
 
 // render returns the page for the project at root, or all errors in the table.

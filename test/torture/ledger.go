@@ -113,10 +113,10 @@ func closePen(path string) {
 // write appends an action of this process.
 func (p pen) write(what byte, id uint64) { p.enter(what, os.Getpid(), id) }
 
-// enter appends an action of another process. It panics if it cannot write. what must be the kind
+// enter appends an action of another process. It panics if it cannot write. kind must be the kind
 // of an [entry].
-func (p pen) enter(what byte, pid int, id uint64) {
-	rec := [entrySize]byte{what}
+func (p pen) enter(kind byte, pid int, id uint64) {
+	rec := [entrySize]byte{kind}
 	binary.LittleEndian.PutUint32(rec[4:], uint32(pid))
 	binary.LittleEndian.PutUint64(rec[8:], id)
 	if _, err := p.f.Write(rec[:]); err != nil {

@@ -115,7 +115,7 @@ func forgive(err error, also ...error) error {
 // inside performs a critical section and then calls unlock. err must be the result of locking; if
 // locking failed, inside returns forgive(err). If the previous holder died, inside first repairs
 // the state and calls mark, which must mark the lock consistent. It returns an error if numbers at
-// and at+1 differ although no holder died. what identifies the lock in the ledger.
+// and at+1 differ although no holder died. The parameter what names the lock in the ledger.
 func (w *locker) inside(err error, what uint64, at int, mark, unlock func() error) error {
 	died := errors.Is(err, ipc.ErrOwnerDied)
 	if err != nil && !died {

@@ -84,7 +84,7 @@ func SinAVX2F32(n int, x *float32, y *float32)
 //go:noescape
 func CosAVX2F32(n int, x *float32, y *float32)
 
-// AtanAVX2F32 writes the angle whose tangent is x to y, element by element.
+// AtanAVX2F32 writes the angle with tangent x to y, element by element.
 //
 //go:noescape
 func AtanAVX2F32(n int, x *float32, y *float32)
@@ -329,7 +329,7 @@ func SinAVX512F32(n int, x *float32, y *float32)
 //go:noescape
 func CosAVX512F32(n int, x *float32, y *float32)
 
-// AtanAVX512F32 writes the angle whose tangent is x to y, element by element.
+// AtanAVX512F32 writes the angle with tangent x to y, element by element.
 //
 //go:noescape
 func AtanAVX512F32(n int, x *float32, y *float32)

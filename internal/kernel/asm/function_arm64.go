@@ -84,7 +84,7 @@ func SinNEONF32(n int, x *float32, y *float32)
 //go:noescape
 func CosNEONF32(n int, x *float32, y *float32)
 
-// AtanNEONF32 writes the angle whose tangent is x to y, element by element.
+// AtanNEONF32 writes the angle with tangent x to y, element by element.
 //
 //go:noescape
 func AtanNEONF32(n int, x *float32, y *float32)

@@ -114,7 +114,7 @@ func ColumnSumsAVX2F32(rows int, n int, x *float32, ld int, y *float64)
 //go:noescape
 func PoolAVX2F32(rows int, n int, x *float32, w int, y *float32, idx *int32, base int)
 
-// PoolBackwardAVX2F32 writes dy to the pixels of windows of 2×2 whose index is in idx, and zero to the others.
+// PoolBackwardAVX2F32 writes dy to the pixel with the index in idx of each window of 2×2, and zero to the others.
 //
 //go:noescape
 func PoolBackwardAVX2F32(rows int, n int, dy *float32, idx *int32, dx *float32, w int, base int)
@@ -274,7 +274,7 @@ func ColumnSumsAVX512F32(rows int, n int, x *float32, ld int, y *float64)
 //go:noescape
 func PoolAVX512F32(rows int, n int, x *float32, w int, y *float32, idx *int32, base int)
 
-// PoolBackwardAVX512F32 writes dy to the pixels of windows of 2×2 whose index is in idx, and zero to the others.
+// PoolBackwardAVX512F32 writes dy to the pixel with the index in idx of each window of 2×2, and zero to the others.
 //
 //go:noescape
 func PoolBackwardAVX512F32(rows int, n int, dy *float32, idx *int32, dx *float32, w int, base int)

@@ -109,7 +109,7 @@ func ColumnSumsNEONF32(rows int, n int, x *float32, ld int, y *float64)
 //go:noescape
 func PoolNEONF32(rows int, n int, x *float32, w int, y *float32, idx *int32, base int)
 
-// PoolBackwardNEONF32 writes dy to the pixels of windows of 2×2 whose index is in idx, and zero to the others.
+// PoolBackwardNEONF32 writes dy to the pixel with the index in idx of each window of 2×2, and zero to the others.
 //
 //go:noescape
 func PoolBackwardNEONF32(rows int, n int, dy *float32, idx *int32, dx *float32, w int, base int)

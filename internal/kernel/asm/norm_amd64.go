@@ -4,7 +4,7 @@
 
 package asm
 
-// CentreAVX2F32 writes x - shift to y, and returns its sum and that of its squares.
+// CentreAVX2F32 writes x - shift to y, and returns its sum and the sum of its squares.
 //
 //go:noescape
 func CentreAVX2F32(n int, shift float32, x *float32, y *float32) (sum float32, other float32)
@@ -24,7 +24,7 @@ func NormSumsAVX2F32(n int, shift float32, scale float32, left float32, x *float
 //go:noescape
 func NormSlopeAVX2F32(n int, shift float32, scale float32, left float32, mean float32, along float32, x *float32, dy *float32, w *float32, dx *float32)
 
-// CentreAVX2F64 writes x - shift to y, and returns its sum and that of its squares.
+// CentreAVX2F64 writes x - shift to y, and returns its sum and the sum of its squares.
 //
 //go:noescape
 func CentreAVX2F64(n int, shift float64, x *float64, y *float64) (sum float64, other float64)
@@ -44,7 +44,7 @@ func NormSumsAVX2F64(n int, shift float64, scale float64, left float64, x *float
 //go:noescape
 func NormSlopeAVX2F64(n int, shift float64, scale float64, left float64, mean float64, along float64, x *float64, dy *float64, w *float64, dx *float64)
 
-// CentreAVX512F32 writes x - shift to y, and returns its sum and that of its squares.
+// CentreAVX512F32 writes x - shift to y, and returns its sum and the sum of its squares.
 //
 //go:noescape
 func CentreAVX512F32(n int, shift float32, x *float32, y *float32) (sum float32, other float32)
@@ -64,7 +64,7 @@ func NormSumsAVX512F32(n int, shift float32, scale float32, left float32, x *flo
 //go:noescape
 func NormSlopeAVX512F32(n int, shift float32, scale float32, left float32, mean float32, along float32, x *float32, dy *float32, w *float32, dx *float32)
 
-// CentreAVX512F64 writes x - shift to y, and returns its sum and that of its squares.
+// CentreAVX512F64 writes x - shift to y, and returns its sum and the sum of its squares.
 //
 //go:noescape
 func CentreAVX512F64(n int, shift float64, x *float64, y *float64) (sum float64, other float64)

@@ -4,7 +4,7 @@
 
 package asm
 
-// CentreNEONF32 writes x - shift to y, and returns its sum and that of its squares.
+// CentreNEONF32 writes x - shift to y, and returns its sum and the sum of its squares.
 //
 //go:noescape
 func CentreNEONF32(n int, shift float32, x *float32, y *float32) (sum float32, other float32)
@@ -24,7 +24,7 @@ func NormSumsNEONF32(n int, shift float32, scale float32, left float32, x *float
 //go:noescape
 func NormSlopeNEONF32(n int, shift float32, scale float32, left float32, mean float32, along float32, x *float32, dy *float32, w *float32, dx *float32)
 
-// CentreNEONF64 writes x - shift to y, and returns its sum and that of its squares.
+// CentreNEONF64 writes x - shift to y, and returns its sum and the sum of its squares.
 //
 //go:noescape
 func CentreNEONF64(n int, shift float64, x *float64, y *float64) (sum float64, other float64)

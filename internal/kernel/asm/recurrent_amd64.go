@@ -9,7 +9,7 @@ package asm
 //go:noescape
 func LSTMAVX2F32(n int, in *float32, keep *float32, fresh *float32, out *float32, cell *float32, next *float32, state *float32)
 
-// LSTMBackwardAVX2F32 writes the gradients of what LSTM activated over in, keep, fresh and out, and over dcell, that of next, that of cell.
+// LSTMBackwardAVX2F32 writes the gradients of LSTM's gates over in, keep, fresh and out, and the gradient of cell over dcell, the gradient of next.
 //
 //go:noescape
 func LSTMBackwardAVX2F32(n int, in *float32, keep *float32, fresh *float32, out *float32, cell *float32, next *float32, dstate *float32, dcell *float32)
@@ -19,7 +19,7 @@ func LSTMBackwardAVX2F32(n int, in *float32, keep *float32, fresh *float32, out 
 //go:noescape
 func GRUAVX2F32(n int, xr *float32, xz *float32, xn *float32, r *float32, z *float32, own *float32, fresh *float32, last *float32, state *float32)
 
-// GRUBackwardAVX2F32 writes the gradients of what GRU activated to dr, dz and dn, the first two also over r and z, that of own over it, and over dstate, that of state, that of last.
+// GRUBackwardAVX2F32 writes the gradients of GRU's gates to dr, dz and dn, the first two also over r and z, the gradient of own over it, and the gradient of last over dstate, the gradient of state.
 //
 //go:noescape
 func GRUBackwardAVX2F32(n int, r *float32, z *float32, own *float32, fresh *float32, last *float32, dr *float32, dz *float32, dn *float32, dstate *float32)
@@ -29,7 +29,7 @@ func GRUBackwardAVX2F32(n int, r *float32, z *float32, own *float32, fresh *floa
 //go:noescape
 func LSTMAVX512F32(n int, in *float32, keep *float32, fresh *float32, out *float32, cell *float32, next *float32, state *float32)
 
-// LSTMBackwardAVX512F32 writes the gradients of what LSTM activated over in, keep, fresh and out, and over dcell, that of next, that of cell.
+// LSTMBackwardAVX512F32 writes the gradients of LSTM's gates over in, keep, fresh and out, and the gradient of cell over dcell, the gradient of next.
 //
 //go:noescape
 func LSTMBackwardAVX512F32(n int, in *float32, keep *float32, fresh *float32, out *float32, cell *float32, next *float32, dstate *float32, dcell *float32)
@@ -39,7 +39,7 @@ func LSTMBackwardAVX512F32(n int, in *float32, keep *float32, fresh *float32, ou
 //go:noescape
 func GRUAVX512F32(n int, xr *float32, xz *float32, xn *float32, r *float32, z *float32, own *float32, fresh *float32, last *float32, state *float32)
 
-// GRUBackwardAVX512F32 writes the gradients of what GRU activated to dr, dz and dn, the first two also over r and z, that of own over it, and over dstate, that of state, that of last.
+// GRUBackwardAVX512F32 writes the gradients of GRU's gates to dr, dz and dn, the first two also over r and z, the gradient of own over it, and the gradient of last over dstate, the gradient of state.
 //
 //go:noescape
 func GRUBackwardAVX512F32(n int, r *float32, z *float32, own *float32, fresh *float32, last *float32, dr *float32, dz *float32, dn *float32, dstate *float32)

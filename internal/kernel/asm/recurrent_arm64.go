@@ -9,7 +9,7 @@ package asm
 //go:noescape
 func LSTMNEONF32(n int, in *float32, keep *float32, fresh *float32, out *float32, cell *float32, next *float32, state *float32)
 
-// LSTMBackwardNEONF32 writes the gradients of what LSTM activated over in, keep, fresh and out, and over dcell, that of next, that of cell.
+// LSTMBackwardNEONF32 writes the gradients of LSTM's gates over in, keep, fresh and out, and the gradient of cell over dcell, the gradient of next.
 //
 //go:noescape
 func LSTMBackwardNEONF32(n int, in *float32, keep *float32, fresh *float32, out *float32, cell *float32, next *float32, dstate *float32, dcell *float32)
@@ -19,7 +19,7 @@ func LSTMBackwardNEONF32(n int, in *float32, keep *float32, fresh *float32, out 
 //go:noescape
 func GRUNEONF32(n int, xr *float32, xz *float32, xn *float32, r *float32, z *float32, own *float32, fresh *float32, last *float32, state *float32)
 
-// GRUBackwardNEONF32 writes the gradients of what GRU activated to dr, dz and dn, the first two also over r and z, that of own over it, and over dstate, that of state, that of last.
+// GRUBackwardNEONF32 writes the gradients of GRU's gates to dr, dz and dn, the first two also over r and z, the gradient of own over it, and the gradient of last over dstate, the gradient of state.
 //
 //go:noescape
 func GRUBackwardNEONF32(n int, r *float32, z *float32, own *float32, fresh *float32, last *float32, dr *float32, dz *float32, dn *float32, dstate *float32)

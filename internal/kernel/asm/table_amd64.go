@@ -10,7 +10,7 @@ var TilesAVX2F32 = [][]Tile[float32]{
 	{Tile1x4AVX2F32, Tile2x4AVX2F32},
 }
 
-// FunctionsAVX2F32 are those of one number, in the order of package kernel, nil where
+// FunctionsAVX2F32 are the functions of one number, in the order of package kernel, nil where
 // there is none.
 var FunctionsAVX2F32 = [...]func(n int, x, y *float32){
 	NegAVX2F32,
@@ -41,7 +41,7 @@ var TilesAVX2F64 = [][]Tile[float64]{
 	{Tile1x4AVX2F64},
 }
 
-// FunctionsAVX2F64 are those of one number, in the order of package kernel, nil where
+// FunctionsAVX2F64 are the functions of one number, in the order of package kernel, nil where
 // there is none.
 var FunctionsAVX2F64 = [...]func(n int, x, y *float64){
 	NegAVX2F64,
@@ -72,7 +72,7 @@ var TilesAVX512F32 = [][]Tile[float32]{
 	{Tile1x4AVX512F32, Tile2x4AVX512F32, Tile3x4AVX512F32, Tile4x4AVX512F32},
 }
 
-// FunctionsAVX512F32 are those of one number, in the order of package kernel, nil where
+// FunctionsAVX512F32 are the functions of one number, in the order of package kernel, nil where
 // there is none.
 var FunctionsAVX512F32 = [...]func(n int, x, y *float32){
 	NegAVX512F32,
@@ -103,7 +103,7 @@ var TilesAVX512F64 = [][]Tile[float64]{
 	{Tile1x4AVX512F64},
 }
 
-// FunctionsAVX512F64 are those of one number, in the order of package kernel, nil where
+// FunctionsAVX512F64 are the functions of one number, in the order of package kernel, nil where
 // there is none.
 var FunctionsAVX512F64 = [...]func(n int, x, y *float64){
 	NegAVX512F64,

@@ -10,7 +10,7 @@ var TilesNEONF32 = [][]Tile[float32]{
 	{Tile1x4NEONF32, Tile2x4NEONF32, Tile3x4NEONF32},
 }
 
-// FunctionsNEONF32 are those of one number, in the order of package kernel, nil where
+// FunctionsNEONF32 are the functions of one number, in the order of package kernel, nil where
 // there is none.
 var FunctionsNEONF32 = [...]func(n int, x, y *float32){
 	NegNEONF32,
@@ -41,7 +41,7 @@ var TilesNEONF64 = [][]Tile[float64]{
 	{Tile1x4NEONF64, Tile2x4NEONF64, Tile3x4NEONF64},
 }
 
-// FunctionsNEONF64 are those of one number, in the order of package kernel, nil where
+// FunctionsNEONF64 are the functions of one number, in the order of package kernel, nil where
 // there is none.
 var FunctionsNEONF64 = [...]func(n int, x, y *float64){
 	NegNEONF64,

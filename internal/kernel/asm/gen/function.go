@@ -35,7 +35,7 @@ var functions = []function{
 	{name: "Expm1", what: "e to the power of x, less 1,", of: vector.expm1},
 	{name: "Sin", what: "the sine of x", of: func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.wave(x, 0) }},
 	{name: "Cos", what: "the cosine of x", of: func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.wave(x, 1) }},
-	{name: "Atan", what: "the angle whose tangent is x", of: vector.atan, short: true},
+	{name: "Atan", what: "the angle with tangent x", of: vector.atan, short: true},
 	{name: "Erf", what: "the error function of x", of: vector.erf, short: true},
 }
 

@@ -19,7 +19,7 @@ func writeNorms(vectors []vector) {
 
 func (v vector) centre() {
 	v.sums("Centre", "n int, shift F, x, y *F")
-	v.doc("Centre", "writes x - shift to y, and returns its sum and that of its squares.")
+	v.doc("Centre", "writes x - shift to y, and returns its sum and the sum of its squares.")
 	shift, sum, squares := v.scalar("shift"), v.fresh(), v.fresh()
 	v.zero(sum)
 	v.zero(squares)

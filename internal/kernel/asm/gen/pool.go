@@ -195,7 +195,7 @@ func (p *pooling) take(next, index, best, where reg.VecVirtual) {
 // poolBackward writes the gradient of the pooling.
 func (v vector) poolBackward() {
 	v.text("PoolBackward", "rows, n int, dy *F, idx *int32, dx *F, w int, base int")
-	v.doc("PoolBackward", "writes dy to the pixels of windows of 2×2 whose index is in idx, and zero to the others.")
+	v.doc("PoolBackward", "writes dy to the pixel with the index in idx of each window of 2×2, and zero to the others.")
 	p := v.newPooling("dx", "dy")
 	if v.wide {
 		p.low, p.high = v.fresh(), v.fresh()

@@ -42,8 +42,8 @@ func (f *flat) activate(name string, do func(x reg.VecVirtual) reg.VecVirtual) r
 func (v vector) lstmBackward() {
 	v.text("LSTMBackward", "n int, in, keep, fresh, out, cell, next, dstate, dcell *F")
 	v.doc("LSTMBackward",
-		"writes the gradients of what LSTM activated over in, keep, fresh and out, and over dcell, that of next, "+
-			"that of cell.")
+		"writes the gradients of LSTM's gates over in, keep, fresh and out, and the gradient of cell over dcell, "+
+			"the gradient of next.")
 	v.flat([]string{"in", "keep", "fresh", "out", "cell", "next", "dstate", "dcell"}, func(f *flat) {
 		out, dh, dc := f.read("out"), f.read("dstate"), f.read("dcell")
 		squashed := f.tanh(f.read("next"))
@@ -117,8 +117,8 @@ func (v vector) gru() {
 func (v vector) gruBackward() {
 	v.text("GRUBackward", "n int, r, z, own, fresh, last, dr, dz, dn, dstate *F")
 	v.doc("GRUBackward",
-		"writes the gradients of what GRU activated to dr, dz and dn, the first two also over r and z, that of "+
-			"own over it, and over dstate, that of state, that of last.")
+		"writes the gradients of GRU's gates to dr, dz and dn, the first two also over r and z, the gradient of "+
+			"own over it, and the gradient of last over dstate, the gradient of state.")
 	v.flat([]string{"r", "z", "own", "fresh", "last", "dr", "dz", "dn", "dstate"}, func(f *flat) {
 		z, fresh, dh := f.read("z"), f.read("fresh"), f.read("dstate")
 		part, rest := f.read("last"), f.fresh()

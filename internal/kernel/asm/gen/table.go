@@ -24,7 +24,7 @@ func writeGoTables(file string, vectors []vector) error {
 			b.WriteString("},\n")
 		}
 		b.WriteString("}\n")
-		fmt.Fprintf(&b, "\n// Functions%s are those of one number, in the order of package kernel, nil where\n// "+
+		fmt.Fprintf(&b, "\n// Functions%s are the functions of one number, in the order of package kernel, nil where\n// "+
 			"there is none.\n", v.suffix)
 		fmt.Fprintf(&b, "var Functions%s = [...]func(n int, x, y *%s){\n", v.suffix, v.goType)
 		for _, f := range functions {
