@@ -119,7 +119,7 @@ func (c customCodec[T]) encode(e *Encoder, v reflect.Value) error {
 		return err
 	}
 	defer e.leaveLevel()
-	return c.marshalValue(e, v.Addr().Interface().(*T))
+	return c.writeValue(e, v.Addr().Interface().(*T))
 }
 
 func (c customCodec[T]) decode(d *Decoder, v reflect.Value) error {
@@ -130,7 +130,7 @@ func (c customCodec[T]) decode(d *Decoder, v reflect.Value) error {
 	return c.read(v.Addr().Interface().(*T), d)
 }
 
-func (c customCodec[T]) marshalValue(e *Encoder, v *T) error {
+func (c customCodec[T]) writeValue(e *Encoder, v *T) error {
 	start := len(e.buf)
 	if err := c.write(v, e); err != nil {
 		return err
@@ -141,9 +141,9 @@ func (c customCodec[T]) marshalValue(e *Encoder, v *T) error {
 	return e.err
 }
 
-// marshalPointer encodes the *T p, which may be nil. It implements pointed. A pointer and its value
+// appendPointer encodes the *T p, which may be nil. It implements pointed. A pointer and its value
 // are two levels.
-func (c customCodec[T]) marshalPointer(e *Encoder, p unsafe.Pointer) error {
+func (c customCodec[T]) appendPointer(e *Encoder, p unsafe.Pointer) error {
 	if p == nil {
 		e.Nil()
 		return nil
@@ -153,7 +153,7 @@ func (c customCodec[T]) marshalPointer(e *Encoder, p unsafe.Pointer) error {
 		return err
 	}
 	start := len(e.buf)
-	if err := c.marshalValue(e, (*T)(p)); err != nil {
+	if err := c.writeValue(e, (*T)(p)); err != nil {
 		return err
 	}
 	e.depth -= 2
@@ -163,8 +163,8 @@ func (c customCodec[T]) marshalPointer(e *Encoder, p unsafe.Pointer) error {
 	return nil
 }
 
-// unmarshalPointer decodes a *T, which may be nil. It implements pointed.
-func (c customCodec[T]) unmarshalPointer(d *Decoder) (unsafe.Pointer, error) {
+// parsePointer decodes a *T, which may be nil. It implements pointed.
+func (c customCodec[T]) parsePointer(d *Decoder) (unsafe.Pointer, error) {
 	if d.IsNil() {
 		return nil, nil
 	}

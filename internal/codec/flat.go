@@ -31,8 +31,8 @@ const kindTime = reflect.UnsafePointer + 1
 
 // pointed is the codec of a pointer to a type known to Custom.
 type pointed interface {
-	marshalPointer(e *Encoder, p unsafe.Pointer) error
-	unmarshalPointer(d *Decoder) (unsafe.Pointer, error)
+	appendPointer(e *Encoder, p unsafe.Pointer) error
+	parsePointer(d *Decoder) (unsafe.Pointer, error)
 }
 
 // scalarOf returns the codec of a type with values that are single numbers or strings, and their
@@ -144,7 +144,7 @@ func (s *step) appendValue(e *Encoder, p unsafe.Pointer) error {
 	case reflect.Struct:
 		e.ArrayLen(s.fields)
 	case reflect.Pointer:
-		return s.pointer.marshalPointer(e, *(*unsafe.Pointer)(p))
+		return s.pointer.appendPointer(e, *(*unsafe.Pointer)(p))
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (s *step) parseValue(d *Decoder, p unsafe.Pointer) (err error) {
 	case reflect.Struct:
 		err = d.ArrayOf(s.fields)
 	case reflect.Pointer:
-		*(*unsafe.Pointer)(p), err = s.pointer.unmarshalPointer(d)
+		*(*unsafe.Pointer)(p), err = s.pointer.parsePointer(d)
 	}
 	return err
 }
