@@ -98,9 +98,9 @@ type DataParallelOptions struct {
 	// device.
 	Devices []tensor.Device
 
-	// Process contains the options of the processes. The default of Process.Workers is the number
-	// of Devices, or [shoal.Threads] without Devices. With Devices, Workers has no effect. CPUs
-	// confines each process to a set of processors.
+	// Process contains the options of the processes. With Devices, Process.Workers has no effect.
+	// Without Devices, its default is [shoal.Threads]. Process.CPUs confines each process to a set
+	// of processors.
 	Process shoal.Options
 }
 

@@ -175,7 +175,7 @@ func ExampleDistributedDataParallel() {
 	// Output: tensor([[0.5000, 0.5000]])
 }
 
-// Buckets of one mebibyte, of a rank with buffers of its own.
+// Buckets of one MiB, for a rank with its own buffers.
 func ExampleDDPOptions() {
 	ctx := context.Background()
 	g, err := dist.NewGroup(1)

@@ -1,4 +1,4 @@
-// Package encoding has the error type that the packages of file formats below it share.
+// Package encoding defines the error type shared by the packages of file formats below it.
 //
 //	tensors, err := npy.LoadAll("model.npz")
 //	var file *encoding.FileError

@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/encoding/safetensors"
 )
 
-// The error of a damaged file says where in which file the fault is.
+// The error for a damaged file names the file and the offset of the fault.
 func ExampleFileError() {
 	dir, err := os.MkdirTemp("", "encoding")
 	if err != nil {

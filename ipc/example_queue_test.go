@@ -112,7 +112,7 @@ func ExampleListener() {
 	// Output: hello <nil>
 }
 
-// A service of one user serves the programs of all users who know the key.
+// A service of one user serves programs of all users, if they prove the key.
 func ExampleListenWith() {
 	ctx := context.Background()
 	key := []byte("a secret of both")

@@ -3,7 +3,7 @@
 //	http.Handle("/metrics", metrics.Handler())
 //	return http.ListenAndServe("localhost:9090", nil)
 //
-// Start with [Handler], or with [NewCollector] to export the program's own metrics as well:
+// Start with [Handler], or with [NewCollector] to export them beside the program's own metrics:
 //
 //	prometheus.MustRegister(metrics.NewCollector())
 //

@@ -27,7 +27,7 @@ var pointBlocks = sync.Pool{New: func() any { return new(pointBlock) }}
 
 // drawNormals sets the first elements of values to normally distributed numbers, with the given
 // number of goroutines, and advances g. It returns the number of elements, which is even. The
-// caller must set the others; at most as many remain as the goroutines compute at a time.
+// caller must set the others; fewer than 2*blockPoints*workers remain.
 func drawNormals[F float32 | float64](values []F, dt DType, g *Generator, s device.Sequence, workers int) (done int) {
 	blocks := make([]*pointBlock, workers)
 	for i := range blocks {

@@ -176,7 +176,8 @@ func (t *Tensor) FillBernoulli(g *Generator, p float64) *Tensor {
 }
 
 // fillRandom sets the elements to random numbers: computed by f in pieces on the host, or by the
-// device according to s. f must draw one number for each element, unless they are normal.
+// device according to s. f must draw one number for each element, unless s.Kind is
+// device.RandomNormal.
 func (t *Tensor) fillRandom(g *Generator, s device.Sequence, f drawFunc) *Tensor {
 	backendOf(t).generate(t, g, s, func() { t.draw(g, s, f) })
 	return t

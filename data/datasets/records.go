@@ -138,8 +138,8 @@ type Entry struct {
 	Record []byte
 }
 
-// All yields the keys and records in the order of [NewMap]'s arguments. The sequence ends
-// with the first error; see [List.At].
+// All yields the keys and records in the order of the sequence passed to [NewMap]. The sequence
+// ends with the first error; see [List.At].
 func (m *Map) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for i := range m.Len() {

@@ -38,7 +38,7 @@ func (b *block) rowRecord(row int) []byte {
 	return b.data[start:b.ends[i]:b.ends[i]]
 }
 
-func (b *block) size() int { return len(b.data) + 4*len(b.ends) + blockOverhead }
+func (b *block) size() int { return cap(b.data) + 4*cap(b.ends) + blockOverhead }
 
 // blockOverhead is the approximate memory of a block without rows.
 const blockOverhead = 128
@@ -162,10 +162,17 @@ func (s *spill) fail(err error) int64 {
 	return -1
 }
 
+// maxView is the maximum length of spill.view. It needs as many addresses from the beginning.
+const maxView = 16 << 30
+
 // mapFile maps the file, because two system calls take longer than the rest of a short row. Some
-// file systems cannot be mapped; rows are then read with pread.
+// file systems cannot be mapped, and a process may have a limit of addresses; rows are then read
+// with pread.
 func (s *spill) mapFile() {
-	view, err := sys.MapReadOnly(s.file, int(min(s.room, math.MaxInt)))
+	if sys.AddressSpaceLimit() >= 0 {
+		return
+	}
+	view, err := sys.MapReadOnly(s.file, int(min(s.room, maxView, math.MaxInt)))
 	if err != nil {
 		return
 	}
@@ -178,6 +185,7 @@ func (s *spill) mapFile() {
 type spilledRow struct {
 	spill *spill
 	block int64 // offset of the block
+	next  int64 // an offset behind the block
 	rows  int   // number of rows in the block
 	row   int   // index in the block
 }
@@ -189,7 +197,7 @@ func (r spilledRow) use(f func(record []byte) error) error {
 	r.spill.mu.RLock()
 	defer r.spill.mu.RUnlock()
 	view := r.spill.view
-	if view == nil {
+	if int64(len(view)) < r.next {
 		record, err := r.read()
 		if err != nil {
 			return err

@@ -190,7 +190,7 @@ func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err 
 			return at.block.rowRecord(r), spilledRow{}, nil
 		}
 		if at.spilled >= 0 {
-			return nil, spilledRow{&s.cache.spill, at.spilled, at.rows, r - at.first}, nil
+			return nil, spilledRow{&s.cache.spill, at.spilled, s.cache.spill.end, at.rows, r - at.first}, nil
 		}
 	}
 	record, err = s.decode(i, g, r)

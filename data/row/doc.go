@@ -13,8 +13,9 @@
 //		fmt.Println("skipped line", bad.Number, "of", bad.Path)
 //	} else if err != nil {
 //		return err
+//	} else {
+//		fmt.Println(sample)
 //	}
-//	fmt.Println(sample)
 //
 // Start with [Column] and pass it to [jsonl.Open] or [parquet.Open].
 //

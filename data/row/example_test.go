@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// The numbers of a column get its dtype, also in rows in which they have no fraction.
+// The numbers of a column get its dtype, even in rows without a fraction.
 func ExampleColumn() {
 	path, remove := writeLines(`{"text": "a", "weights": [1, 2]}`)
 	defer remove()

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/shoal-mp/shoal/internal/safefile"
@@ -32,9 +31,9 @@ type SaveOptions struct {
 // Save writes to a temporary file in the same directory, syncs it, and renames it to path, so a
 // reader never sees a partial file. The output is deterministic.
 //
-// If path ends in .safetensors.index.json, Save writes several files, and then an index of them to
-// path. The files of model.safetensors.index.json are named like model-00001-of-00002.safetensors.
-// Each file is replaced atomically.
+// If path ends in .safetensors.index.json, Save writes one or more files, and then an index of them
+// to path. The files of model.safetensors.index.json are named like
+// model-00001-of-00002.safetensors. Each file is replaced atomically.
 //
 // The tensors must not be modified during Save, or the file may contain both old and new elements.
 // The error wraps [ErrName], [ErrDType] or [tensor.ErrClosed]; otherwise it is the error of
@@ -46,7 +45,7 @@ func Save(path string, tensors map[string]*tensor.Tensor) error {
 // SaveWith is like [Save] with the given options. The error also wraps [ErrName] if
 // opts.ShardBytes is set and path does not end in .safetensors.index.json.
 func SaveWith(path string, tensors map[string]*tensor.Tensor, opts SaveOptions) error {
-	model, ok := strings.CutSuffix(filepath.Base(path), indexSuffix)
+	model, ok := cutIndexSuffix(filepath.Base(path))
 	switch {
 	case ok:
 		return saveSharded(path, model, tensors, opts)

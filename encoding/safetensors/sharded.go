@@ -20,6 +20,15 @@ import (
 // indexSuffix is the suffix of index file names. It follows the name of the model.
 const indexSuffix = ".safetensors.index.json"
 
+// cutIndexSuffix returns name without [indexSuffix], in any case, and whether it had it.
+func cutIndexSuffix(name string) (model string, ok bool) {
+	n := len(name) - len(indexSuffix)
+	if n < 0 || !strings.EqualFold(name[n:], indexSuffix) {
+		return name, false
+	}
+	return name[:n], true
+}
+
 // index maps tensors to the files that contain them.
 type index struct {
 	Metadata  map[string]any    `json:"metadata"`

@@ -105,7 +105,7 @@ func TestOpen_RefusesHostileIndexes(t *testing.T) {
 	}
 }
 
-// A limit of files that there are not would be ignored.
+// ShardBytes has no meaning without an index, so it must not be ignored silently.
 func TestSaveWith_RefusesShardsWithoutAnIndex(t *testing.T) {
 	opts := safetensors.SaveOptions{ShardBytes: 1}
 	path := filepath.Join(t.TempDir(), "m.json")
@@ -122,20 +122,22 @@ func TestSaveWith_RefusesShardsWithoutAnIndex(t *testing.T) {
 	}
 }
 
-// Without options there is an index all the same, of one file if the tensors are small.
+// Save writes an index even if all tensors fit into one file.
 func TestSave_ToAnIndexWritesOne(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "model.safetensors.index.json")
-	x := tensor.Ones(tensor.Float32, 3)
-	if err := safetensors.Save(path, map[string]*tensor.Tensor{"a": x, "b": x}); err != nil {
-		t.Fatal(err)
-	}
-	f := open(t, path)
-	if want := []string{filepath.Join(dir, "model-00001-of-00001.safetensors")}; !slices.Equal(f.Files, want) {
-		t.Errorf("files: %v, want %v", f.Files, want)
-	}
-	if b, err := f.Tensor("b"); err != nil || !tensor.Equal(b, x) {
-		t.Errorf("%v, %v", b, err)
+	for _, name := range []string{"model.safetensors.index.json", "model.SAFETENSORS.Index.json"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		x := tensor.Ones(tensor.Float32, 3)
+		if err := safetensors.Save(path, map[string]*tensor.Tensor{"a": x, "b": x}); err != nil {
+			t.Fatal(err)
+		}
+		f := open(t, path)
+		if want := []string{filepath.Join(dir, "model-00001-of-00001.safetensors")}; !slices.Equal(f.Files, want) {
+			t.Errorf("files: %v, want %v", f.Files, want)
+		}
+		if b, err := f.Tensor("b"); err != nil || !tensor.Equal(b, x) {
+			t.Errorf("%v, %v", b, err)
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ func MapReadOnly(f *os.File, size int) (mem []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes of %s: %w", size, f.Name(), err)
 	}
-	return mem, nil
+	return withoutDump(mem, f)
 }
 
 // Sealed reports whether the size of f is fixed, as [Seal] does.

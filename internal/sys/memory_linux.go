@@ -70,6 +70,12 @@ func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes of %s: %w", size, f.Name(), err)
 	}
+	return withoutDump(mem, f)
+}
+
+// withoutDump returns mem, a mapping of f, excluded from core dumps. If that fails, it ends the
+// mapping.
+func withoutDump(mem []byte, f *os.File) ([]byte, error) {
 	if err := unix.Madvise(mem, unix.MADV_DONTDUMP); err != nil {
 		unix.Munmap(mem)
 		return nil, fmt.Errorf("exclude %s from core dumps: %w", f.Name(), err)

@@ -109,7 +109,7 @@ func paragraph(content []comment.Block, at int) (p *comment.Paragraph, ok bool) 
 }
 
 // checkLinks requires that the paragraph has a link, and that each link refers to a name of the
-// module. The parser has left a link as plain text if it does not know its name.
+// module. The parser leaves a link to an unknown name as plain text.
 func (h *house) checkLinks(p *pkg, start *comment.Paragraph) (bad []string) {
 	linked := 0
 	for _, part := range start.Text {

@@ -135,7 +135,8 @@ func (l *lattice) addList(v []any, depth int) bool {
 }
 
 // toTensor returns the numbers as a tensor: of Float32 if one of them is a float or there are none,
-// otherwise of Int64 if one is an integer, otherwise of Bool. A single float becomes a Float64.
+// otherwise of Int64 if one is an integer, otherwise of Bool. A float that is not in a list becomes
+// a Float64.
 func (l *lattice) toTensor() *tensor.Tensor {
 	if l.kind == tensor.Float32 {
 		if len(l.shape) == 0 { // a single number is a Python float, which is a float64

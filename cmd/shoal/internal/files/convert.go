@@ -138,7 +138,11 @@ const indexSuffix = ".safetensors.index.json"
 
 // shardOf reports whether path has the name of a shard that would be written beside index.
 func shardOf(path, index string) bool {
-	model, ok := strings.CutSuffix(filepath.Base(index), indexSuffix)
+	model := filepath.Base(index)
+	ok := strings.HasSuffix(strings.ToLower(model), indexSuffix)
+	if ok {
+		model = model[:len(model)-len(indexSuffix)]
+	}
 	number, named := strings.CutPrefix(filepath.Base(path), model+"-")
 	home, err1 := filepath.Abs(filepath.Dir(index))
 	other, err2 := filepath.Abs(filepath.Dir(path))

@@ -244,8 +244,8 @@ func (c *Code) addBase() {
 	c.ops = append([]*operation{o}, c.ops...)
 }
 
-// mergeAddressSteps turns an addition to the address of the last load or store before it into a part of the
-// latter.
+// mergeAddressSteps turns an addition to the address of the last load or store before it into a
+// part of the latter.
 func (c *Code) mergeAddressSteps() {
 	kept := c.ops[:0:0]
 	for _, o := range c.ops {

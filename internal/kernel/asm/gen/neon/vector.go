@@ -120,7 +120,7 @@ func extreme(size int, largest bool) translation {
 	}
 }
 
-// extremeKind returns the instruction that does as amd64 if one of the sources is a
+// extremeKind returns the instruction that behaves as on amd64 if one of the sources is a
 // constant, and so cannot be NaN: the maximum or minimum is NaN if the second source is, and the
 // second source if the first is NaN. The zeros of both signs may be exchanged.
 func (c *Code) extremeKind(second, first operand.Op, largest bool) kind {
