@@ -5,7 +5,8 @@
 //	if err := msgpack.Save("model.msgpack", state); err != nil {
 //		return err
 //	}
-//	loaded, _, err := msgpack.Load("model.msgpack", msgpack.Options{MaxBytes: 1 << 30})
+//	opts := msgpack.Options{MaxBytes: 1 << 30}
+//	loaded, _, err := msgpack.Load("model.msgpack", opts)
 //	if err != nil {
 //		return err
 //	}

@@ -4,7 +4,7 @@
 //	if err := pt.Save("model.pt", nn.State(net)); err != nil {
 //		return err
 //	}
-//	v, err := pt.Load("model.pt", pt.Options{}) // also a file of torch.save(model)
+//	v, err := pt.Load("model.pt", pt.Options{}) // also of torch.save(model)
 //	if err != nil {
 //		return err
 //	}

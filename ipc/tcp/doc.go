@@ -9,7 +9,7 @@
 //			return err
 //		}
 //		defer l.Close()
-//		c, err := l.Accept(ctx) // peer: ipc.Dial[string](ctx, "tcp://host:7000", key)
+//		c, err := l.Accept(ctx) // of ipc.Dial[string](ctx, "tcp://a:7000", key)
 //		if err != nil {
 //			return err
 //		}
