@@ -79,11 +79,11 @@ func (g *graph) coalesce() {
 		g.merged[b] = int(a)
 		g.weight[a] += g.weight[b]
 		g.rows[b].each(func(v Value) {
-			g.rows[v].remove(b)
+			g.rows[v].removeValue(b)
 			g.connect(v, a)
 		})
 		clear(g.rows[b])
-		g.used.remove(b)
+		g.used.removeValue(b)
 	}
 }
 

@@ -5,10 +5,10 @@ import "math/bits"
 // set is a set of values.
 type set []uint64
 
-func newSet(n int) set         { return make(set, (n+63)/64) }
-func (s set) has(v Value) bool { return s[v/64]>>(v%64)&1 != 0 }
-func (s set) put(v Value)      { s[v/64] |= 1 << (v % 64) }
-func (s set) remove(v Value)   { s[v/64] &^= 1 << (v % 64) }
+func newSet(n int) set            { return make(set, (n+63)/64) }
+func (s set) has(v Value) bool    { return s[v/64]>>(v%64)&1 != 0 }
+func (s set) put(v Value)         { s[v/64] |= 1 << (v % 64) }
+func (s set) removeValue(v Value) { s[v/64] &^= 1 << (v % 64) }
 func (s set) each(f func(Value)) {
 	for i, word := range s {
 		for ; word != 0; word &= word - 1 {
@@ -89,7 +89,7 @@ func (c *Code) findLive(f *flow) {
 func (o *operation) stepBack(live set) {
 	for i, v := range o.args {
 		if o.writes(i) && !o.reads(i) {
-			live.remove(v)
+			live.removeValue(v)
 		}
 	}
 	for i, v := range o.args {

@@ -169,19 +169,19 @@ func (c *Code) access(text string, base Value, baseAt, disp, n int, args []Value
 // LoadPair loads 32 bytes.
 func (c *Code) LoadPair(base Value, disp int) (low, high Value) {
 	low, high = c.Vector(), c.Vector()
-	base, disp = c.addressInRange(base, disp)
+	base, disp = c.ensureAddressRange(base, disp)
 	c.access("FLDPQ @m, (F@0, F@1)", base, 2, disp, 32, []Value{low, high, base}, 3, 0)
 	return low, high
 }
 
 // StorePair stores 32 bytes.
 func (c *Code) StorePair(low, high, base Value, disp int) {
-	base, disp = c.addressInRange(base, disp)
+	base, disp = c.ensureAddressRange(base, disp)
 	c.access("FSTPQ (F@0, F@1), @m", base, 2, disp, 32, []Value{low, high, base}, 0, 3)
 }
 
-// addressInRange returns an address in the range of an instruction for pairs.
-func (c *Code) addressInRange(base Value, disp int) (Value, int) {
+// ensureAddressRange returns an address in the range of an instruction for pairs.
+func (c *Code) ensureAddressRange(base Value, disp int) (Value, int) {
 	if disp%16 == 0 && disp >= -1024 && disp < 1024 {
 		return base, disp
 	}

@@ -36,7 +36,7 @@ func (t *Tile) Sum(c *Code) {
 	c.Label(some)
 	t.loop(c, done, t.loadAdjacent, true)
 	c.Label(apart)
-	places := t.rowDistances(c)
+	places := t.rowStrides(c)
 	distant := func(c *Code, multiply func(row int, factor Value, lane int)) { t.loadDistant(c, places, multiply) }
 	c.effect("CMP $"+lanes+", R@0", n)
 	c.Branch("BNE", apartSome)
@@ -130,8 +130,8 @@ func (t *Tile) loadAdjacent(c *Code, multiply func(row int, factor Value, lane i
 	}
 }
 
-// rowDistances returns the distances of the rows of A, in bytes.
-func (t *Tile) rowDistances(c *Code) (all []Value) {
+// rowStrides returns the strides of the rows of A, in bytes.
+func (t *Tile) rowStrides(c *Code) (all []Value) {
 	rsa := c.Register(t.RSA)
 	for i := 1; i < t.Rows; i++ {
 		at := rsa

@@ -416,7 +416,7 @@ func moveVector(c *Code, ops []operand.Op) {
 func storeAround(c *Code, ops []operand.Op) {
 	v := c.read(ops[0], 2)
 	base, disp := c.address(ops[1].(operand.Mem))
-	base, disp = c.addressInRange(base, disp)
+	base, disp = c.ensureAddressRange(base, disp)
 	o := c.effect(fmt.Sprintf("stnp q@0, q@1, [x@2, #%d]", disp), v[0], v[1], base)
 	o.word, o.shifts = 0xac000000|uint32(disp/16&0x7f)<<15, []uint{0, 10, 5}
 }
