@@ -245,12 +245,6 @@ func examineFaults(t *testing.T, python string, methods []string, selects func(s
 			}
 			t.Run(fmt.Sprintf("%s/%s/%s", environmentOf(python), method, f.name), func(t *testing.T) {
 				report, culprit, _ := f.examine(t, python, method)
-				if f.name == "reaped_oom" && !f.isNamed(report, culprit, method) {
-					// Its evidence is a number in the parent's memory. Once, on a loaded
-					// machine, it was not found, for an unknown reason.
-					t.Logf("examining it again: %s", report.Verdict)
-					report, culprit, _ = f.examine(t, python, method)
-				}
 				if !f.isNamed(report, culprit, method) {
 					t.Errorf("want %s of process %d first", f.rule, culprit)
 					report.Print(t.Output())

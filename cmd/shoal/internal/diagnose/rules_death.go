@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -301,28 +300,29 @@ func (j *job) oomKills() []oomKill {
 // https://github.com/torvalds/linux/blob/v6.12/mm/oom_kill.c#L440-L460
 // https://github.com/torvalds/linux/blob/v6.12/mm/oom_kill.c#L942-L948
 func readKills(path string) (all []oomKill) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
-	// At its end the buffer of the kernel waits for the next message.
-	err = f.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	if err != nil && !errors.Is(err, os.ErrNoDeadline) {
-		return nil
-	}
+	defer syscall.Close(fd)
 	chosen := make(map[int]oomKill)
-	for buffer := make([]byte, 8192); ; { // each read returns one record
-		n, err := f.Read(buffer)
-		if errors.Is(err, syscall.EPIPE) {
-			continue // the kernel has overwritten records
-		}
-		if err != nil {
+	buffer := make([]byte, 8192)
+	for range maxRecords { // each read returns one record, and EAGAIN at the end of the log
+		n, err := syscall.Read(fd, buffer)
+		switch {
+		case err == syscall.EPIPE || err == syscall.EINTR: // the kernel has overwritten records
+		case err != nil || n <= 0:
 			return all
+		default:
+			all = appendKill(all, chosen, string(buffer[:n]))
 		}
-		all = appendKill(all, chosen, string(buffer[:n]))
 	}
+	return all
 }
+
+// maxRecords is the maximum number of records of the kernel's log that are read. The kernel's
+// buffer holds fewer, unless it is larger than 16 MiB.
+const maxRecords = 1 << 18
 
 // appendKill decodes a record of the kernel's log.
 //
@@ -330,6 +330,9 @@ func readKills(path string) (all []oomKill) {
 func appendKill(all []oomKill, chosen map[int]oomKill, record string) []oomKill {
 	head, text, _ := strings.Cut(record, ";")
 	text, _, _ = strings.Cut(text, "\n")
+	if !strings.HasPrefix(text, "oom-kill:") && !strings.Contains(text, "Killed process ") {
+		return all // without a search, because the log may have many thousands of records
+	}
 	if m := chosenLine.FindStringSubmatch(text); m != nil {
 		pid, _ := strconv.Atoi(m[3])
 		chosen[pid] = oomKill{group: m[2], limited: m[1]}
