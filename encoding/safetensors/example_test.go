@@ -40,7 +40,7 @@ func Example() {
 	// Output: float32 [2 3] 15 3
 }
 
-// A stream states its own size. A receiver should limit what it accepts from others.
+// A stream states its own size, so a receiver should limit the bytes that it accepts.
 func ExampleDecode() {
 	var stream bytes.Buffer
 	x := tensor.Ones(tensor.Float32, 1000)

@@ -22,8 +22,8 @@ type SaveOptions struct {
 	// Metadata is the metadata of each file. It may be nil.
 	Metadata map[string]string
 	// ShardBytes is the maximum number of bytes of elements in each of the files that an index
-	// lists, unless the file consists of one larger tensor. The default is 5 GiB. It must be 0 if
-	// the path is not that of an index, and for [EncodeWith].
+	// lists, unless the file consists of one larger tensor. The default is 5 GiB. It must be 0
+	// unless the path ends in .safetensors.index.json, and for [EncodeWith].
 	ShardBytes int64
 }
 

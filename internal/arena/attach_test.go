@@ -18,7 +18,7 @@ import (
 func TestAttach_ToAnotherVersionIsRefused(t *testing.T) {
 	const ours = layout.ProtocolVersion
 	for name, c := range map[string]struct {
-		magic, hash, version uint64 // magic and hash are added to those of this build
+		magic, hash, version uint64 // added to the magic and the hash of this build
 		said                 string
 	}{
 		"newer":        {0, 1, ours + 1, fmt.Sprintf("has version %d,", ours+1)},

@@ -188,7 +188,7 @@ func TestPublicSources_LeaveOutCommentsAndLiterals(t *testing.T) {
 type source struct {
 	name     string
 	types    map[string]bool   // the exported types that are no interfaces
-	examples map[string]string // the code by what is behind "Example", without comments
+	examples map[string]string // the code, without comments, by the rest of the function's name
 	silent   []string          // the examples without an output
 }
 

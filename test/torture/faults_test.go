@@ -195,7 +195,7 @@ func TestStorm_NoticesWhatGoesWrong(t *testing.T) {
 		{"loses", locks(loses), lost, "are lost"},
 		{"invents", locks(invents), twice, "nobody put it"},
 		{"mixes up", locks(mixesUp), crashes, "has 0x1 in it"},
-		{"half done", locks(halfDone), crashes, "nobody said so"},
+		{"half done", locks(halfDone), crashes, "because no holder died"},
 		{"unlocked", locks(unlocked), twice, "processes hold what 1 may"},
 		{"leaves a name", locks(leavesName), func(t tally) int { return t.Blocks }, "blocks are left"},
 		{"exits", locks(exits), crashes, "ended by itself"},

@@ -115,13 +115,13 @@ func forgive(err error, also ...error) error {
 // inside performs a critical section and then calls unlock. err must be the result of locking; if
 // locking failed, inside returns forgive(err). If the previous holder died, inside first repairs
 // the state and calls mark, which must mark the lock consistent. It returns an error if numbers at
-// and at+1 differ although no holder died. The parameter what names the lock in the ledger.
-func (w *locker) inside(err error, what uint64, at int, mark, unlock func() error) error {
+// and at+1 differ although no holder died. The ledger names the lock id.
+func (w *locker) inside(err error, id uint64, at int, mark, unlock func() error) error {
 	died := errors.Is(err, ipc.ErrOwnerDied)
 	if err != nil && !died {
 		return forgive(err)
 	}
-	w.pen.write(enters, what)
+	w.pen.write(enters, id)
 	a, err1 := w.Numbers.At(at)
 	b, err2 := w.Numbers.At(at + 1)
 	err = errors.Join(err1, err2)
@@ -130,12 +130,12 @@ func (w *locker) inside(err error, what uint64, at int, mark, unlock func() erro
 	case died:
 		err = errors.Join(w.Numbers.Set(at+1, a), w.Cond.NotifyAll(), mark())
 	case a != b:
-		err = fmt.Errorf("thing %d is half done, %d and %d, and nobody said so", what, a, b)
+		err = fmt.Errorf("lock %d: the numbers are %d and %d, want equal ones, because no holder died", id, a, b)
 	}
 	err = errors.Join(err, w.Numbers.Set(at, a+1))
 	time.Sleep(time.Duration(w.rand.IntN(200)) * time.Microsecond)
 	err = errors.Join(err, w.Numbers.Set(at+1, a+1))
-	w.pen.write(leaves, what)
+	w.pen.write(leaves, id)
 	return errors.Join(err, unlock())
 }
 
