@@ -449,9 +449,9 @@ func (s *silence) recordFailure(c *Conn, session <-chan struct{}) time.Duration 
 }
 
 // retryRequest calls f until the broker answers. It retries if the connection broke during the
-// call, the cluster has no leader, or brokers needed for a new stream are offline, so f may run
-// more than once and must be idempotent. After 4 timeouts it returns the error of the offline
-// brokers, or [ErrUnreachable] if there was no answer.
+// call, the cluster has no leader, or brokers needed for a new stream are missing, so f may run more
+// than once and must be idempotent. It returns the error of missing brokers after the time that
+// joinTimeouts allows, and [ErrUnreachable] if there was no answer for 4 timeouts.
 func retryRequest[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, error)) (R, error) {
 	var quiet silence
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
@@ -461,7 +461,10 @@ func retryRequest[R any](ctx context.Context, c *Conn, f func(ctx context.Contex
 			return none, err
 		}
 		r, cut, err := tryRequest(ctx, c, session, f)
-		silent := isSilence(err)
+		silent, timeouts := isSilence(err), joinTimeouts(err)
+		if silent {
+			timeouts = 4
+		}
 		switch {
 		case !silent:
 			c.recordResponse()
@@ -474,9 +477,9 @@ func retryRequest[R any](ctx context.Context, c *Conn, f func(ctx context.Contex
 		case ctx.Err() != nil:
 			return none, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case cut:
-		case !silent && !isOffline(err):
+		case timeouts == 0:
 			return none, err
-		case quiet.recordFailure(c, session) <= 4*c.timeout:
+		case quiet.recordFailure(c, session) <= timeouts*c.timeout:
 		case silent:
 			return none, wrapBoth(ErrUnreachable, err)
 		default:
@@ -497,10 +500,21 @@ func isSilence(err error) bool {
 		jetstream.ErrNoStreamResponse, errLeaderless)(err) || isAPIError(codeUnavailable)(err)
 }
 
-// isOffline reports whether err means that brokers needed for a new stream are offline, for example
-// just after the start of a cluster, before its leader knows all brokers.
-func isOffline(err error) bool {
-	return isAPIError(codeNoPeers)(err) && strings.Contains(err.Error(), "peer offline")
+// joinTimeouts returns the number of timeouts to wait for the brokers that a new stream needs and
+// that err says are missing, or 0 if err means anything else. Just after the start of a cluster, its
+// leader does not know all brokers. Those that it has heard of but not from are offline or a
+// "miscellaneous issue", and worth 4 timeouts. If it names no reason, then the cluster has too few
+// members: the others may join within a timeout, or there are none.
+func joinTimeouts(err error) time.Duration {
+	switch {
+	case !isAPIError(codeNoPeers)(err):
+		return 0
+	case strings.Contains(err.Error(), "peer offline"), strings.Contains(err.Error(), "miscellaneous issue"):
+		return 4
+	case strings.HasSuffix(err.Error(), "no suitable peers for placement"):
+		return 1
+	}
+	return 0
 }
 
 // tryRequest calls f with a context that ends with the session or after the timeout. cut reports

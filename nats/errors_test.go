@@ -176,37 +176,48 @@ func TestErrClosed_WrapsThatOfPackageOS(t *testing.T) {
 	}
 }
 
-// Just after the start of a cluster its leader has not heard from each broker. A request that needs
-// them waits as it waits for a leader, and then the error says that the brokers are too few.
-func TestConn_WaitsForOfflineBrokers(t *testing.T) {
+// Just after the start of a cluster, its leader does not know all brokers. A request that needs them
+// waits for them to join, and then the error says that the brokers are too few. It does not wait if
+// the brokers are there and have no space.
+func TestConn_WaitsForBrokersToJoin(t *testing.T) {
+	const timeout = 50 * time.Millisecond
 	ctx := testutil.Context(t)
-	c, err := nats.Connect(ctx, start(t, broker.Options{}).URL(), nats.Options{Timeout: 50 * time.Millisecond})
+	c, err := nats.Connect(ctx, start(t, broker.Options{}).URL(), nats.Options{Timeout: timeout})
 	testutil.NoError(t, err)
 	t.Cleanup(func() { testutil.NoError(t, c.Close()) })
-	offline := &jetstream.APIError{Code: 400, ErrorCode: 10005,
-		Description: "no suitable peers for placement, peer offline"}
-	calls := 0
-	err = c.Ask(ctx, func() error {
-		if calls++; calls < 4 {
-			return offline
+	for _, tt := range []struct {
+		reason string
+		waits  time.Duration
+	}{
+		{"", timeout},
+		{", peer offline", 4 * timeout},
+		{", miscellaneous issue", 4 * timeout},
+		{", insufficient storage", 0},
+	} {
+		missing := &jetstream.APIError{Code: 400, ErrorCode: 10005,
+			Description: "no suitable peers for placement" + tt.reason}
+		if tt.waits > 0 {
+			calls := 0
+			err := c.Ask(ctx, func() error {
+				if calls++; calls == 1 {
+					return missing
+				}
+				return nil
+			})
+			if err != nil || calls != 2 {
+				t.Errorf("%v: %d calls, error %v, want 2 and none", missing, calls, err)
+			}
 		}
-		return nil
-	})
-	if err != nil || calls != 4 {
-		t.Errorf("%d calls, error %v, want 4 and none", calls, err)
-	}
-	began := time.Now()
-	err = c.Ask(ctx, func() error { return offline })
-	testutil.ErrorIs(t, err, nats.ErrBroker)
-	if errors.Is(err, nats.ErrUnreachable) || time.Since(began) < 200*time.Millisecond {
-		t.Errorf("%v after %v, want an error of the brokers after four timeouts", err, time.Since(began))
-	}
-	calls = 0
-	few := &jetstream.APIError{Code: 400, ErrorCode: 10005, Description: "no suitable peers for placement"}
-	err = c.Ask(ctx, func() error { calls++; return few })
-	testutil.ErrorIs(t, err, nats.ErrBroker)
-	if calls != 1 {
-		t.Errorf("%d calls where no broker is missing, want 1", calls)
+		began, calls := time.Now(), 0
+		err := c.Ask(ctx, func() error { calls++; return missing })
+		took := time.Since(began)
+		testutil.ErrorIs(t, err, nats.ErrBroker)
+		if errors.Is(err, nats.ErrUnreachable) || took < tt.waits {
+			t.Errorf("%v after %v, want an error of the brokers after %v", err, took, tt.waits)
+		}
+		if tt.waits == 0 && calls != 1 {
+			t.Errorf("%v: %d calls, want 1", missing, calls)
+		}
 	}
 }
 
