@@ -67,16 +67,16 @@ func TestSuite_ReportsWhatFails(t *testing.T) {
 	})
 	at := 0
 	for _, want := range []string{
-		"# What ran on a GPU\n", "CUDA_VISIBLE_DEVICES is MIG-1.\n",
+		"# Runs on GPUs\n", "CUDA_VISIBLE_DEVICES is MIG-1.\n",
 		"## Where the simulator is wrong\n\n- T5, opening twice: two addresses; the simulator: one\n",
 		"## Parts that did not end well\n\n- 1-kernel\n- 2-rules\n- 2-queues\n- 4a-processes\n- 4b-tests\n" +
 			"- 5-python\n- 5-killed\n- 6-training\n- 3-figures\n",
-		"## The machine", "Exit status 0 after ", " s: 1-machine.\n", "doctor\n", "## What the simulator says",
+		"## The machine", "Exit status 0 after ", " s: 1-machine.\n", "doctor\n", "## The simulator's claims",
 		"Exit status 1 ", "    T5  opening twice\n", "## The same of two streams", "## Processes, killed producers",
 		"## The other tests of package cuda", "Exit status 137 ", "    the first words\n",
 		"## PyTorch, CuPy and Numba", "## 200 killed consumers",
 		"## Rows of shoal bench cuda; /there/is/none has no PyTorch that sees a GPU\n", "Exit status 0",
-		" bench cuda\n", "## Training", "## What the driver answers",
+		" bench cuda\n", "## Training", "## Answers that depend",
 	} {
 		i := strings.Index(report[at:], want)
 		if i < 0 {
