@@ -183,7 +183,7 @@ func TestSuite_IsInterrupted(t *testing.T) {
 func TestSuite_WithoutADeviceFails(t *testing.T) {
 	report, words, status := suite(t, map[string]string{"shoal-accel": "#!/bin/sh\necho 'no GPU: none'\n"})
 	if status != 1 || report != "" || !strings.Contains(words, "no GPU: none") ||
-		!strings.Contains(words, "nothing was run") {
+		!strings.Contains(words, "no group was run") {
 		t.Errorf("%d: %s\n%s", status, words, report)
 	}
 }
@@ -258,7 +258,7 @@ func TestSuite_UnpacksItsArchive(t *testing.T) {
 	}
 	c, _ := suiteCommand(t, map[string]string{"gpu.tgz": "no archive"}, "1")
 	if said, err := c.CombinedOutput(); c.ProcessState == nil || c.ProcessState.ExitCode() != 2 ||
-		!strings.Contains(string(said), "was not unpacked") {
+		!strings.Contains(string(said), "cannot unpack") {
 		t.Errorf("%v: %s", err, said)
 	}
 }
