@@ -23,9 +23,9 @@ var burner = shoal.Register("bench burner", func(ctx context.Context, _, cpu int
 	return nil
 })
 
-// burnerRows measures round trips while another process computes on each of the pair's processors.
-// The floor is an eventfd, which is as fast as a pipe. p99.9 is the time that one of a thousand
-// round trips exceeds.
+// burnerRows returns rows of round trips while another process, which it starts, computes on
+// each of the pair's processors. The floor is an eventfd, which is as fast as a pipe. p99.9 is
+// the time that one of a thousand round trips exceeds.
 func burnerRows(ctx context.Context, h *environment) (group, error) {
 	burners := shoal.NewGroup(ctx, shoal.Options{Workers: len(h.cpus)})
 	for _, cpu := range h.cpus {
@@ -55,8 +55,8 @@ func burnerRows(ctx context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// tailOf performs n rounds and returns n times the 99.9th percentile of their times: a result is
-// divided by the number of rounds.
+// tailOf calls round n times and returns n times the 99.9th percentile of the calls' durations,
+// because the result of a work is divided by the number of rounds. n must be positive.
 func tailOf(n int, round func() error) (time.Duration, error) {
 	times := make([]time.Duration, 0, n)
 	for range n {
@@ -70,7 +70,8 @@ func tailOf(n int, round func() error) (time.Duration, error) {
 	return times[min(n-1, n*999/1000)] * time.Duration(n), nil
 }
 
-// exchangeTensor sends *t and receives it again.
+// exchangeTensor sends *t to the other side, which takes its reference, and sets *t to the
+// tensor that comes back. The caller must close it.
 func (s *side) exchangeTensor(t **tensor.Tensor) error {
 	if err := s.sendTensor(*t); err != nil {
 		return err
@@ -82,8 +83,8 @@ func (s *side) exchangeTensor(t **tensor.Tensor) error {
 	return err
 }
 
-// eventfdWork returns a work that passes a signal back and forth through eventfds. rounds measures
-// the rounds.
+// eventfdWork returns a work that passes a signal back and forth through eventfds. On the
+// leading side, rounds performs the round trips and returns the result: timeRounds or tailOf.
 func eventfdWork(rounds func(n int, round func() error) (time.Duration, error)) work {
 	lead := func(s *side, o order) (time.Duration, error) {
 		if err := s.syncSides(); err != nil {

@@ -30,7 +30,9 @@ type Probe struct {
 	Once bool
 }
 
-// A group is a set of rows with the same processes and the same number of rounds.
+// A group is a set of rows with the same processes and the same number of rounds. A constructor
+// of a suite sets up the processes. close releases them and must be called after the
+// measurements.
 type group struct {
 	rounds int
 	cases  []Case

@@ -20,7 +20,8 @@ const (
 	mib = 1 << 20
 )
 
-// pairedGroup returns a group of rows that share one pair of processes.
+// pairedGroup starts a pair of processes and returns a group of the rows that cases makes of it,
+// with rounds samples for each row. The group's close function stops the pair.
 func pairedGroup(ctx context.Context, h *environment, rounds int, cases func(p *pair) []Case) (group, error) {
 	p, err := newPair(ctx, h)
 	if err != nil {
@@ -29,8 +30,8 @@ func pairedGroup(ctx context.Context, h *environment, rounds int, cases func(p *
 	return group{rounds: rounds, cases: cases(p), close: p.close}, nil
 }
 
-// spinRounds returns the number of rounds for a benchmark that spins. On a single processor it is
-// small, because each turn takes a whole time slice.
+// spinRounds returns n scaled by [environment.scaleRounds], for a benchmark that spins. On a
+// single processor n is limited to 10 first, because each turn takes a whole time slice.
 func (h *environment) spinRounds(n int) int {
 	if h.isSingleCPU() {
 		n = min(n, 10)
@@ -80,8 +81,8 @@ func handleRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// rateTarget is the target for message rates: 5 million per second, or 2 million if the processors
-// are far apart.
+// rateTarget is the [Target] of message rates: 5 million per second, or 2 million if the floor
+// of the earlier row handle_rtt_spin exceeds [farLine], so the processors are far apart.
 func rateTarget(r Result, before []Result) (string, bool) {
 	for _, b := range before {
 		if b.Name == "handle_rtt_spin" && b.Floor > farLine {

@@ -62,9 +62,10 @@ var survivor = shoal.Register("bench survivor", func(ctx context.Context, _ int,
 	return in.Said.Put(ctx, heard{peer.PID, at})
 })
 
-// A dying kills a process while another one waits for it. It measures the times at which the kernel
-// and the survivor are notified. The measuring process is older than both, so it must observe the
-// death, reap the process and wake the survivor: the longest notification path.
+// A dying measures how long after a process's death the kernel and a surviving process are
+// notified of it. Each measurement starts both processes and kills the one while the other waits
+// for it. The measuring process is older than both, so it must observe the death, reap the
+// process and wake the survivor: the longest notification path.
 type dying struct {
 	queue bool // wait for a message, not for the lock
 	killing
@@ -106,7 +107,8 @@ func (d *dying) measure(ctx context.Context) (ns float64, err error) {
 	return ns, err
 }
 
-// killAndWait starts the survivor, waits until it is parked, and kills p.
+// killAndWait starts the survivor with the argument h, waits until it is parked, and kills p. It
+// returns the nanoseconds from the kill until the survivor has received the death notification.
 func (d *dying) killAndWait(ctx context.Context, p *shoal.Process, h heir) (ns float64, err error) {
 	said, err := ipc.NewQueue[heard](1)
 	if err != nil {

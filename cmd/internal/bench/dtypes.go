@@ -30,9 +30,9 @@ var dtypes = Suite{
 // row.
 type layout struct{ x, y, own, mask *tensor.Tensor }
 
-// layoutsOf returns operands of side×side elements in five layouts: contiguous, transposed, every
-// other column, three dimensions with the first two transposed, and an expanded row. The peer uses
-// the same layouts.
+// layoutsOf returns random operands of side×side elements in five layouts: contiguous,
+// transposed, every other column, three dimensions with the first two transposed, and an
+// expanded row. side must be a multiple of 16. The peer uses the same layouts.
 func layoutsOf(dt tensor.DType, g *tensor.Generator, side int) (layouts []layout) {
 	dense := func() *tensor.Tensor {
 		return tensor.Rand(tensor.Float32, g, side, side).MulScalarInPlace(4).AddScalarInPlace(1).To(dt)
@@ -54,7 +54,8 @@ func layoutsOf(dt tensor.DType, g *tensor.Generator, side int) (layouts []layout
 	return layouts
 }
 
-// dtypeOperations returns the operations applied to each layout. They must match the peer's script.
+// dtypeOperations returns the operations applied to each layout. They must match the peer's
+// script. The caller must close the result of do, which is nil for an operation in place.
 func dtypeOperations(g *tensor.Generator) []struct {
 	name string
 	do   func(p layout) *tensor.Tensor
@@ -153,8 +154,8 @@ func dtypeRows(dt tensor.DType) func(context.Context, *environment) (group, erro
 	}
 }
 
-// isDefined reports whether an operation is defined for the dtype of its operands. Undefined
-// operations panic.
+// isDefined calls do once and reports whether it returns without a panic. Operations panic if
+// they are not defined for the dtype of their operands.
 func isDefined(do func()) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	do()

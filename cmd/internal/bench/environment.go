@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// An environment describes the machine and holds the domain of the current process.
+// An environment describes the machine and holds the domain of the current process. There is one
+// for each call of [Run], which sets step and note.
 type environment struct {
 	domain *arena.Domain
 	quick  bool
@@ -33,8 +34,8 @@ func newEnvironment(quick bool) (*environment, error) {
 	return &environment{domain: d, quick: quick, cpus: [2]int{cpus[0], cpus[min(1, len(cpus)-1)]}}, nil
 }
 
-// isSingleCPU reports whether there is only one processor. Spinning for another process then only
-// wastes time.
+// isSingleCPU reports whether both processes of a pair run on the same processor. Spinning for
+// the other process then only wastes time.
 func (h *environment) isSingleCPU() bool { return h.cpus[0] == h.cpus[1] }
 
 // scaleRounds returns n, or a thousandth of it in a quick run, at least 1.
@@ -45,7 +46,8 @@ func (h *environment) scaleRounds(n int) int {
 	return n
 }
 
-// describeRun describes the machine, the software and the run.
+// describeRun returns the lines about the machine, the software and the run that precede the
+// results. p is the peer, or nil without one.
 func (h *environment) describeRun(p *peer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, Linux %s, %d CPUs usable, %s\n", processorModel(), memoryText(), release(), sys.CPUs(),

@@ -58,7 +58,8 @@ func onlyTensor(all map[string]*tensor.Tensor, err error) (*tensor.Tensor, error
 	return all["x"], err
 }
 
-// savePickle writes a numpy array as Python's pickle module does.
+// savePickle replaces the file path by a pickle of t as a numpy array, as Python's pickle module
+// writes it with protocol 4.
 func savePickle(path string, t *tensor.Tensor) error {
 	return safefile.Replace(path, func(f *os.File) error {
 		return pickle.Write(f, &pickle.Array{DType: numpy.Descr(t.DType().String()), Shape: t.Shape(),
@@ -124,7 +125,9 @@ func (h *environment) fileSizes() []fileSize {
 	return []fileSize{{"1MiB", mib}, {"256MiB", large}}
 }
 
-// fileRows measures files in /dev/shm if it exists, so that the disk has no influence.
+// fileRows returns a constructor of the rows that save, load and map a tensor in each format,
+// with rounds samples for each row. nth is an index into [environment.fileSizes]. The files are
+// in /dev/shm if it exists, so that the disk has no influence.
 func fileRows(nth, rounds int) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) { return h.fileGroup(h.fileSizes()[nth], rounds) }
 }
@@ -161,8 +164,9 @@ func (h *environment) fileGroup(s fileSize, rounds int) (group, error) {
 	return g, nil
 }
 
-// measureLoad returns a function that saves a tensor and measures the time to load it. Pages of a
-// mapped tensor are not touched.
+// measureLoad returns a function that saves x to the file path, and then loads it with load and
+// returns only the duration of load. Pages of a mapped tensor are not touched. The function
+// leaves the file.
 func (f fileFormat) measureLoad(load func(string) (*tensor.Tensor, error), path string,
 	x *tensor.Tensor) func() (time.Duration, error) {
 	return func() (time.Duration, error) {
@@ -181,8 +185,8 @@ func (f fileFormat) measureLoad(load func(string) (*tensor.Tensor, error), path 
 	}
 }
 
-// wayRows measures transfers without files: a round trip of a shared tensor through a queue, bytes
-// through a pipe, and a copy.
+// wayRows returns rows of transfers without files: a round trip of a shared tensor through a
+// queue, bytes through a pipe, and a copy.
 func wayRows(ctx context.Context, h *environment) (group, error) {
 	return pairedGroup(ctx, h, 5, func(p *pair) (cases []Case) {
 		for _, s := range h.fileSizes() {
@@ -220,7 +224,8 @@ func measurePipe(size int) (float64, error) {
 	return float64(d), err
 }
 
-// loadMsgpack loads the tensors of a MessagePack file.
+// loadMsgpack returns the tensors of a MessagePack file by their names. The caller must close
+// them.
 func loadMsgpack(path string) (map[string]*tensor.Tensor, error) {
 	all, _, err := msgpack.Load(path, msgpack.Options{})
 	return all, err

@@ -20,7 +20,7 @@ var first = Suite{
 	groups: []func(context.Context, *environment) (group, error){firstTensorRows, firstPoolRows, firstLoaderRows},
 }
 
-// firstTensorRows measures a new tensor that is sent and received in one process.
+// firstTensorRows returns rows of a new tensor that is sent and received in one process.
 func firstTensorRows(_ context.Context, h *environment) (group, error) {
 	q, err := ipc.NewQueue[*tensor.Tensor](4)
 	if err != nil {
@@ -57,8 +57,8 @@ func firstTensorRows(_ context.Context, h *environment) (group, error) {
 	}}, nil
 }
 
-// passTensor puts t into q and gets it out again. If drop is set, it leaves both tensors to the
-// garbage collector.
+// passTensor puts t into q, gets it out again, and closes both tensors. If drop is set, it
+// leaves them to the garbage collector instead.
 func passTensor(ctx context.Context, q *ipc.Queue[*tensor.Tensor], t *tensor.Tensor, drop bool) error {
 	if err := q.Put(ctx, t); err != nil {
 		return err
@@ -72,7 +72,8 @@ func passTensor(ctx context.Context, q *ipc.Queue[*tensor.Tensor], t *tensor.Ten
 
 const firstInts = 10_000
 
-// firstPoolRows measures calls with many small values.
+// firstPoolRows returns rows of pool calls with many small values, on processes and on
+// goroutines.
 func firstPoolRows(ctx context.Context, h *environment) (_ group, err error) {
 	var pools []*pool.Pool
 	closeAll := func() error {
@@ -111,8 +112,9 @@ func firstPoolRows(ctx context.Context, h *environment) (_ group, err error) {
 	}}, nil
 }
 
-// mapChannels measures the nanoseconds to square values on goroutines that read one channel and
-// write another.
+// mapChannels returns a function that measures the mean nanoseconds of a round, in which
+// poolWorkers goroutines square the integers below values. They read one channel and write
+// another.
 func mapChannels(values, rounds int) func(ctx context.Context) (float64, error) {
 	type item struct{ at, value int }
 	return func(ctx context.Context) (float64, error) {
@@ -148,7 +150,7 @@ func checkSquares(squares []int) error {
 	return nil
 }
 
-// A plainSet is an in-memory image data set with nothing but a Get.
+// A plainSet is an in-memory image data set that implements only Len and Get.
 type plainSet struct {
 	images []float32
 	labels []int64
@@ -167,7 +169,8 @@ func (s *plainSet) Get(_ context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.FromSlice(image, plainSide, plainSide), tensor.FromSlice(s.labels[i : i+1])}, nil
 }
 
-// firstLoaderRows measures an epoch of a data set without workers.
+// firstLoaderRows returns a row of the samples per second in an epoch of a data set without
+// workers.
 func firstLoaderRows(_ context.Context, h *environment) (group, error) {
 	items := max(h.scaleRounds(lightItems), 2*plainBatch)
 	set := &plainSet{make([]float32, items*plainPixels), make([]int64, items)}

@@ -27,7 +27,8 @@ func leadHandle(s *side, o order) (time.Duration, error) {
 	return timeRounds(o.Rounds, func() error { return s.exchangeHandle(&m, h) })
 }
 
-// exchangeHandle sends h and waits until it comes back.
+// exchangeHandle sends h with its reference to the other side and waits until the block comes
+// back in m.
 func (s *side) exchangeHandle(m *arena.Message, h arena.Handle) error {
 	if err := s.putHandle(h); err != nil {
 		return err
@@ -39,7 +40,8 @@ func (s *side) putHandle(h arena.Handle) error {
 	return s.out.Put(s.ctx, descriptor[:], []arena.Handle{h}, true)
 }
 
-// takeHandle receives a block and its reference.
+// takeHandle receives a message into m and releases its body. The caller gets the references of
+// the blocks in m.Blocks.
 func (s *side) takeHandle(m *arena.Message) error {
 	if err := s.in.Get(s.ctx, m); err != nil {
 		return err
@@ -78,8 +80,9 @@ func spinFor(d time.Duration) time.Duration {
 	return time.Since(begin)
 }
 
-// leadAsleep measures round trips between sides that are asleep: each pauses before send, so that
-// the other one sleeps in recv. The pauses are subtracted from the time.
+// leadAsleep measures round trips between sides that are asleep: each spins for o.Pause before
+// send, or for untilAsleep if o.Pause is 0, so that the other one sleeps in recv. It returns the
+// time of o.Rounds round trips without its own pauses.
 func (s *side) leadAsleep(o order, send, recv func() error) (time.Duration, error) {
 	if err := s.syncSides(); err != nil {
 		return 0, err
@@ -128,7 +131,8 @@ func followHandleParked(s *side, o order) (time.Duration, error) {
 }
 
 // leadEventfd and followEventfd measure the fastest way to wake a parked process that has no
-// dedicated thread: a file descriptor in Go's network poller.
+// dedicated thread: a file descriptor in Go's network poller. The pauses are those of
+// [side.leadAsleep].
 func leadEventfd(s *side, o order) (time.Duration, error) {
 	return s.leadAsleep(o, s.signalEventfd, s.listen)
 }
@@ -150,7 +154,8 @@ func (s *side) listen() error {
 	return err
 }
 
-// leadBody passes back and forth bytes that fit into a slot and are copied in and out.
+// leadBody returns the time of o.Rounds round trips of o.Size bytes that are copied into a slot
+// of the ring and out of it. They must fit into a slot.
 func leadBody(s *side, o order) (time.Duration, error) {
 	if err := s.syncSides(); err != nil {
 		return 0, err
@@ -179,7 +184,8 @@ func followBody(s *side, o order) (time.Duration, error) {
 	})
 }
 
-// leadHandles sends a new block in each round, in one direction.
+// leadHandles sends a new block in each round, in one direction. It returns the time until the
+// other side has received and released all of them.
 func leadHandles(s *side, o order) (time.Duration, error) {
 	return s.streamOneWay(func() error {
 		_, err := repeatRounds(o.Rounds, func() error {
@@ -208,7 +214,8 @@ func followHandles(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// leadAlloc measures the life cycle of a block in one process: allocate, put, get and release.
+// leadAlloc returns the time of o.Rounds life cycles of a block in one process: allocate, put,
+// get and release.
 func leadAlloc(s *side, o order) (time.Duration, error) {
 	var m arena.Message
 	return timeRounds(o.Rounds, func() error {

@@ -22,7 +22,8 @@ var idler = shoal.Register("bench idler", func(ctx context.Context, _ int, c *ip
 	return nil
 })
 
-// runWithIdler calls do with the ID of a process that is parked in a receive or about to be.
+// runWithIdler starts a process, calls do with its ID when it is parked in a receive or about to
+// be, and stops the process after do has returned.
 func runWithIdler(ctx context.Context, do func(pid int) error) (err error) {
 	ours, theirs, err := ipc.Pipe[int, int]()
 	if err != nil {
@@ -41,7 +42,7 @@ func runWithIdler(ctx context.Context, do func(pid int) error) (err error) {
 	return do(p.PID())
 }
 
-// idlerPSS measures the proportional set size of an idle process.
+// idlerPSS returns a probe of the proportional set size in bytes of a new idle process.
 func idlerPSS(*environment) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (size float64, err error) {
 		err = runWithIdler(ctx, func(pid int) error {
@@ -56,8 +57,9 @@ func idlerPSS(*environment) *Probe {
 // settled is the time after which the startup work of a new process has ended.
 const settled = time.Second
 
-// idlerSwitches returns a function that measures the voluntary context switches per second of an
-// idle process for the duration span. They correspond to its wake-ups.
+// idlerSwitches returns a function that measures the voluntary context switches per second of a
+// new idle process for the duration span. They correspond to its wake-ups. Those of its first
+// second, or of the first span if it is shorter, are not counted.
 func idlerSwitches(h *environment, span time.Duration) func(ctx context.Context) (float64, error) {
 	return func(ctx context.Context) (perSecond float64, err error) {
 		err = runWithIdler(ctx, func(pid int) error {

@@ -181,7 +181,9 @@ func draw(seed uint64) stdimage.Image {
 	return im
 }
 
-// addSlopes adds the bilinear interpolation of random heights on a grid of size pixels.
+// addSlopes adds random slopes to an image plane of imageSide×imageSide values: the bilinear
+// interpolation of normally distributed heights, with the standard deviation height, at the
+// corners of cells of size×size pixels.
 func addSlopes(plane []float64, size int, height float64, r *rand.Rand) {
 	n := imageSide/size + 2
 	knots := make([]float64, n*n)

@@ -31,12 +31,13 @@ type job struct {
 	args  []int
 }
 
-// repeatCount returns the number of repetitions in a round, so that it takes about 10 ms.
+// repeatCount returns the number of repetitions of a computation in a round, so that the round
+// takes about 10 ms. cost is the number of floating-point operations of one repetition.
 func (h *environment) repeatCount(cost int) int { return max(1, h.scaleRounds(500_000_000/cost)) }
 
-// measureFLOPS measures floating-point operations per second of processor time. The computation
-// runs in one thread, regardless of gonum's threads, and processor time is hardly affected by other
-// programs.
+// measureFLOPS returns a probe of the floating-point operations per second of processor time.
+// cost is their number in one call of do. The computation runs in one thread, regardless of
+// gonum's threads, and processor time is hardly affected by other programs.
 func (h *environment) measureFLOPS(cost int, do func()) *Probe {
 	rounds := h.repeatCount(cost)
 	return &Probe{Measure: func(context.Context) (float64, error) {
@@ -75,8 +76,8 @@ func productRows(_ context.Context, h *environment) (group, error) {
 	return group{rounds: 15, cases: h.kernelRows(jobs, timesPeer(0.85))}, nil
 }
 
-// layerRows measures the matrix products of a training step of the MNIST network: each one alone,
-// and all in sequence, which weights them by their cost.
+// layerRows returns rows of the matrix products of a training step of the MNIST network: each
+// one alone, and all in sequence, which weights them by their cost.
 func layerRows(_ context.Context, h *environment) (group, error) {
 	jobs := append(convJobs("conv1", 1, 28, 10, false), convJobs("conv2", 10, 12, 20, true)...)
 	for _, fc := range []struct {
@@ -120,7 +121,9 @@ func noiseNumbers(n int) []float32 {
 	return x
 }
 
-// gemmJob returns a matrix product. If add is set, it is added to the result matrix.
+// gemmJob returns a job that multiplies an m×k matrix by a k×n matrix. transA and transB tell
+// that a factor is stored transposed. If add is set, the product is added to the result matrix,
+// which it replaces otherwise.
 func gemmJob(name string, transA, transB bool, m, n, k int, add bool) job {
 	a, b, c := noiseNumbers(m*k), noiseNumbers(k*n), make([]float32, m*n)
 	lda, ldb, beta := k, n, float32(0)
@@ -158,7 +161,9 @@ func boolBit(b bool) int {
 	return 0
 }
 
-// convJobs returns the 5×5 convolution of a batch and its gradients.
+// convJobs returns jobs for the 5×5 convolution of a batch of side×side images, from channels to
+// out channels, and for the gradient of its filters. If images is set, the gradient of the
+// images is included.
 func convJobs(name string, channels, side, out int, images bool) []job {
 	s := kernel.ConvShape{N: batch, C: channels, H: side, W: side, OutC: out, KH: 5, KW: 5, StrideH: 1, StrideW: 1}
 	area, patch := s.OutH()*s.OutW(), channels*25

@@ -56,7 +56,8 @@ func (p *pass) initialGradient() *tensor.Tensor {
 	return tensor.Ones(tensor.Float32, p.forward(autograd.NoGrad(p.input)).Shape()...)
 }
 
-// computeGradients computes the gradients of the input and of all parameters.
+// computeGradients computes the gradients of the input and of all parameters. slope is the
+// gradient of the output; see [pass.initialGradient]. The caller must reset s afterwards.
 func (p *pass) computeGradients(s *autograd.Scope, slope *tensor.Tensor) {
 	x := s.Leaf(p.input)
 	wanted := []*autograd.Var{x}

@@ -9,7 +9,7 @@ import (
 )
 
 // leadLine and followLine pass a cache line back and forth while spinning, which is the fastest
-// communication between two processors.
+// communication between two processors. leadLine returns the time of o.Rounds round trips.
 func leadLine(s *side, o order) (time.Duration, error) {
 	ping, pong := s.ownWord(signals), s.peerWord(signals)
 	if err := s.reset(signals); err != nil {
@@ -39,7 +39,7 @@ func followLine(s *side, o order) (time.Duration, error) {
 	return 0, nil
 }
 
-// reset clears this side's word and waits until the other side has done the same.
+// reset clears this side's word at base and waits until the other side has called reset, too.
 func (s *side) reset(base int) error {
 	s.ownWord(base).Store(0)
 	return s.syncSides()
@@ -58,7 +58,8 @@ func (s *side) awaitWord(w *atomic.Uint64, v uint64) error {
 const bareRing = 1024
 
 // leadBare and followBare implement the simplest possible queue: a ring of words with one writer
-// and one reader. Each reads the other's ticket only if necessary.
+// and one reader. Each reads the other's ticket only if necessary. leadBare returns the time
+// until the reader has read o.Rounds words.
 func leadBare(s *side, o order) (time.Duration, error) {
 	tail, head := s.ownWord(tickets), s.peerWord(tickets)
 	ring := s.words[bareSlots : bareSlots+bareRing]
@@ -103,6 +104,7 @@ func followBare(s *side, o order) (time.Duration, error) {
 }
 
 // leadFutex and followFutex sleep in the kernel between turns, each on the other's word.
+// leadFutex returns the time of o.Rounds round trips.
 func leadFutex(s *side, o order) (time.Duration, error) {
 	if err := s.reset(signals); err != nil {
 		return 0, err
@@ -148,7 +150,8 @@ func (s *side) awaitFutex(turn uint64) error {
 	return nil
 }
 
-// leadCAS swaps a word that no other processor accesses.
+// leadCAS returns the time of o.Rounds compare-and-swap operations on a word that no other
+// processor accesses.
 func leadCAS(s *side, o order) (time.Duration, error) {
 	w := s.ownWord(signals)
 	w.Store(0)

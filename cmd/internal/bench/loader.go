@@ -96,7 +96,8 @@ func loaderLightRows(_ context.Context, h *environment) (group, error) {
 	}}, nil
 }
 
-// countSamples returns the number of samples in an epoch and closes the batches.
+// countSamples ranges over the batches of an epoch, closes them, and returns the number of their
+// samples. It stops at the first error.
 func countSamples(batches func(func(data.Batch, error) bool)) (n int, err error) {
 	for b, err := range batches {
 		if err != nil {
@@ -108,8 +109,8 @@ func countSamples(batches func(func(data.Batch, error) bool)) (n int, err error)
 	return n, nil
 }
 
-// measureCopiedItems measures the items per second that all processors can copy in order, which
-// bounds the throughput of a loader.
+// measureCopiedItems returns a function that measures how many items per second all processors
+// together can copy in order, which bounds the throughput of a loader.
 func measureCopiedItems(items int) func(context.Context) (float64, error) {
 	src, dst := make([]float32, items*lightPixels), make([]float32, lightBatch*lightPixels*sys.CPUs())
 	for i := range src {
@@ -133,8 +134,8 @@ func measureCopiedItems(items int) func(context.Context) (float64, error) {
 	}
 }
 
-// loaderMemoryRows measures the memory cost of each loading process in addition to an in-memory
-// data set. The set has 2 GiB, or less if the domain is smaller.
+// loaderMemoryRows returns rows of the memory cost of each loading process in addition to an
+// in-memory data set. The set has 2 GiB, or less if the domain is smaller.
 func loaderMemoryRows(_ context.Context, h *environment) (group, error) {
 	rows := max(h.scaleRounds(2<<30/(4*lightPixels)), 256)
 	images, err := tensor.NewShared(tensor.Float32, rows, lightPixels)
@@ -161,8 +162,8 @@ func loaderMemoryRows(_ context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// loaderMemory returns the additional memory per worker in bytes. Pages that several processes map
-// are counted once.
+// loaderMemory loads one epoch of set with worker processes and returns the additional memory
+// per worker in bytes. Pages that several processes map are counted once.
 func loaderMemory(ctx context.Context, set *data.TensorDataset, workers int) (float64, error) {
 	before, err := sys.PSS(os.Getpid())
 	if err != nil {

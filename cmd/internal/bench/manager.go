@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/manager"
 )
 
-// managerRows measures calls to a manager in another process.
+// managerRows starts a manager in another process and returns rows of calls to it.
 func managerRows(ctx context.Context, h *environment) (group, error) {
 	m, err := newManaged(ctx)
 	if err != nil {
@@ -46,7 +46,8 @@ func managerRows(ctx context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// managed is a manager and the objects that are called.
+// managed is a manager and the objects that are called. [newManaged] starts it, and the caller
+// must call its close method.
 type managed struct {
 	m     *manager.Manager
 	list  *manager.List[int]
@@ -80,7 +81,8 @@ func (m *managed) read(ctx context.Context) error {
 	return err
 }
 
-// measureCalls measures consecutive calls.
+// measureCalls returns a function that makes rounds consecutive calls and returns their mean
+// duration in nanoseconds.
 func (m *managed) measureCalls(rounds int, call func(ctx context.Context) error) func(context.Context) (float64,
 	error) {
 	return func(ctx context.Context) (float64, error) {

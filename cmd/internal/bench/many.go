@@ -37,7 +37,9 @@ var guest = shoal.Register("bench guest", func(ctx context.Context, rank int, p 
 	}
 })
 
-// start starts n processes. The fields Puts and Turns must be set before. The caller must call end.
+// start creates the shared objects and starts n processes that take part in rounds. The fields
+// Puts and Turns must be set before. The caller must call end, which stops the processes and
+// closes the objects; it is nil if start fails.
 func (p *party) start(ctx context.Context, n int) (end func() error, err error) {
 	if p.Barrier, err = ipc.NewBarrier(n + 1); err != nil {
 		return nil, err
@@ -55,7 +57,8 @@ func (p *party) start(ctx context.Context, n int) (end func() error, err error) 
 	}, nil
 }
 
-// measureRound measures the measuring process's part of a round in nanoseconds.
+// measureRound starts a round and returns the nanoseconds of its p.Turns barrier turns.
+// [party.start] must have started the other processes.
 func (p *party) measureRound(ctx context.Context) (float64, error) {
 	if _, err := p.Barrier.Wait(ctx); err != nil {
 		return 0, err
@@ -69,7 +72,8 @@ func (p *party) measureRound(ctx context.Context) (float64, error) {
 	return float64(time.Since(begin)), nil
 }
 
-// barrierRow measures a barrier turn of n processes, divided by n.
+// barrierRow returns a constructor of the row of a barrier turn of n processes, this one
+// included. The row's value is the time divided by n.
 func barrierRow(n int) func(context.Context, *environment) (group, error) {
 	return func(ctx context.Context, h *environment) (group, error) {
 		p := &party{Turns: h.scaleRounds(1000)}
@@ -86,7 +90,8 @@ func barrierRow(n int) func(context.Context, *environment) (group, error) {
 	}
 }
 
-// producersRow measures the numbers per second that one process receives from n others.
+// producersRow returns a constructor of the row of the numbers per second that this process
+// receives from n others.
 func producersRow(n int, target Target) func(context.Context, *environment) (group, error) {
 	return func(ctx context.Context, h *environment) (group, error) {
 		p := &party{Puts: h.scaleRounds(400_000) / n}

@@ -43,8 +43,9 @@ func (s *session) measure(ctx context.Context, suite string, g group) error {
 	return nil
 }
 
-// measureRow measures a row until it is not noisy, at most three times, and returns the result of
-// the least noisy attempt. row has one element.
+// measureRow measures a row, up to three times while its spread or the peer's exceeds [noisy],
+// and returns the result of the least noisy attempt. A row without a target, or in a quick run,
+// is measured once. row has one element.
 func (s *session) measureRow(ctx context.Context, rounds int, row []Case) (Result, error) {
 	quietest, err := s.measureRounds(ctx, rounds, row)
 	for n := 1; err == nil && n < attempts && !s.quick && quietest.targetSpread() > noisy; n++ {
@@ -63,7 +64,9 @@ func (s *session) measureRow(ctx context.Context, rounds int, row []Case) (Resul
 	return quietest.result(), nil
 }
 
-// measureRounds warms up each measurement of a row once and then measures all of them alternately.
+// measureRounds warms up each measurement of a row once and then measures all of them
+// alternately, in rounds rounds. It measures those marked once only in the first round and does
+// not warm them up. row has one element.
 func (s *session) measureRounds(ctx context.Context, rounds int, row []Case) (*measurement, error) {
 	if s.quick {
 		rounds = 1
@@ -88,7 +91,8 @@ func (s *session) measureRounds(ctx context.Context, rounds int, row []Case) (*m
 	return m, nil
 }
 
-// A take is a measurement with its samples.
+// A take is one measured quantity of a row, which is our work, the floor or an implementation of
+// the peer, with its samples.
 type take struct {
 	name    string
 	probe   func(ctx context.Context) (float64, error)

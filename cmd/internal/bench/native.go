@@ -51,8 +51,9 @@ type program struct {
 	path string
 }
 
-// build returns the program. It is built only if the cache directory has none for the same sources.
-// In a quick run, a slow build is an error.
+// build returns the program. It runs the build tool only if the user's cache directory has no
+// program built from the same sources. In a quick run, it returns an error instead of starting a
+// slow build.
 func (n native) build(ctx context.Context, h *environment) (*program, error) {
 	home, err := os.UserCacheDir()
 	if err != nil {
@@ -115,7 +116,8 @@ func (n native) copyTo(dir string) error {
 	})
 }
 
-// visit calls f for each source file with its name relative to the build directory.
+// visit calls f for each source file with its content and its name relative to the build
+// directory, and stops at the first error.
 func (n native) visit(f func(name string, text []byte) error) error {
 	return fs.WalkDir(sources, n.source, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -140,8 +142,9 @@ const (
 	nativeStarts = 3
 )
 
-// probe measures a work of the program on the processors of a pair, in ns per round or in rounds
-// per second. It returns nil if p is nil.
+// probe returns a probe that runs a work of the program on the processors of a pair. It measures
+// rounds per second if unit is PerSecond, and ns per round otherwise. size is in bytes. The
+// errors of a failed program wrap [ErrPeer]. probe returns nil if p is nil.
 func (p *program) probe(h *environment, unit Unit, work string, size, rounds int) *Probe {
 	if p == nil {
 		return nil

@@ -29,7 +29,8 @@ var many = Suite{
 // flat is the maximum ratio of a row beside many objects to the same row beside 10.
 const flat = 1.3
 
-// beside10 returns the target of a row beside many objects: flat times the row beside 10.
+// beside10 returns the target of the row name beside amount other objects: at most flat times
+// the row beside 10. It returns nil, for no target, if amount is "10".
 func beside10(name, amount string) Target {
 	if amount == "10" {
 		return nil
@@ -37,7 +38,8 @@ func beside10(name, amount string) Target {
 	return atMostTimes(name+"_10", flat)
 }
 
-// queueRows measures NewQueue and Close of a queue while n others are open.
+// queueRows returns a constructor of the rows of NewQueue and of Close of a queue while n others
+// are open. text is n in the names of the rows.
 func queueRows(text string, n int) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) {
 		open, err := openQueues(h.scaleRounds(n))
@@ -67,7 +69,8 @@ func queueRows(text string, n int) func(context.Context, *environment) (group, e
 	}
 }
 
-// openQueues opens n queues. If it fails, it returns those that it has opened.
+// openQueues opens n queues. If it fails, it returns those that it has opened with the error.
+// The caller must close the queues in both cases.
 func openQueues(n int) (open []*ipc.Queue[int], err error) {
 	for range n {
 		q, err := ipc.NewQueue[int](1)
@@ -108,7 +111,8 @@ var host = shoal.Register("bench host", func(ctx context.Context, _ int, started
 
 var dialKey = []byte("shoal bench")
 
-// dialRow measures Dial and Close of a connection while n others are open.
+// dialRow returns a constructor of the row of Dial and Close of a connection while n others are
+// open. text is n in the name of the row.
 func dialRow(text string, n int) func(context.Context, *environment) (group, error) {
 	return func(ctx context.Context, h *environment) (_ group, err error) {
 		q, err := ipc.NewQueue[string](1)
@@ -152,13 +156,15 @@ func dialRow(text string, n int) func(context.Context, *environment) (group, err
 }
 
 // A crowd is the other open queues of a process, each with a parked receiver if parked is set.
+// The zero crowd has none. Only one goroutine may use a crowd.
 type crowd struct {
 	open   []*ipc.Queue[int]
 	parked bool
 	wait   sync.WaitGroup
 }
 
-// resize makes the crowd have n queues.
+// resize makes the crowd have n queues, each with a goroutine parked in Get if parked is set. It
+// closes all earlier queues and opens new ones, unless the crowd is like that already.
 func (c *crowd) resize(ctx context.Context, n int, parked bool) error {
 	if len(c.open) == n && c.parked == parked {
 		return nil
@@ -179,6 +185,7 @@ func (c *crowd) resize(ctx context.Context, n int, parked bool) error {
 }
 
 // besideWork returns a round trip between parked processes that each have o.Size other queues.
+// If parked is set, a goroutine waits in Get on each of these queues.
 func besideWork(parked bool) work {
 	beside := func(do func(*side, order) (time.Duration, error)) func(*side, order) (time.Duration, error) {
 		return func(s *side, o order) (time.Duration, error) {
@@ -191,7 +198,7 @@ func besideWork(parked bool) work {
 	return work{beside(leadHandleParked), beside(followHandleParked)}
 }
 
-// besideRows measures a parked round trip while the processes have other queues.
+// besideRows returns rows of a parked round trip while both processes have other queues.
 func besideRows(ctx context.Context, h *environment) (group, error) {
 	return pairedGroup(ctx, h, 5, func(p *pair) (cases []Case) {
 		for _, kind := range []string{"parked_rtt", "parked_rtt_waiters"} {
@@ -207,7 +214,8 @@ func besideRows(ctx context.Context, h *environment) (group, error) {
 
 var nothing = shoal.Register("bench nothing", func(context.Context, int, struct{}) error { return nil })
 
-// spawnBlocksRow measures Spawn of a process that returns at once, in a domain with n blocks.
+// spawnBlocksRow returns a constructor of the row of Spawn of a process that returns at once, in
+// a domain with n blocks. text is n in the name of the row.
 func spawnBlocksRow(text string, n int, target Target) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) {
 		var blocks []arena.Handle
@@ -233,7 +241,7 @@ func spawnBlocksRow(text string, n int, target Target) func(context.Context, *en
 	}
 }
 
-// largeQueueRow measures NewQueue of a queue with a million slots.
+// largeQueueRow returns a row of NewQueue of a queue with a million slots.
 func largeQueueRow(_ context.Context, h *environment) (group, error) {
 	return group{rounds: 7, cases: []Case{{
 		Name: "queue_new_1M_slots", Unit: Nanoseconds, Target: atMost(5e6, "5 ms"),
@@ -249,8 +257,8 @@ func largeQueueRow(_ context.Context, h *environment) (group, error) {
 	}}}, nil
 }
 
-// idleProcessesRow measures the start and the end of 200 processes that wait meanwhile, divided by
-// their number.
+// idleProcessesRow returns a row of the start and the end of 200 processes that wait meanwhile,
+// divided by their number.
 func idleProcessesRow(_ context.Context, h *environment) (group, error) {
 	n := 200
 	if h.quick {

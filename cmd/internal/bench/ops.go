@@ -56,7 +56,8 @@ func operationRows(operations func(*operands) []operation) func(context.Context,
 	}
 }
 
-// callsPerSample returns the number of calls of do in a sample.
+// callsPerSample calls do a few times and returns how many calls fill a sample of sampleTime: at
+// least 1 and at most 2000. In a quick run it returns 1 without a call.
 func (h *environment) callsPerSample(do func()) int {
 	if h.quick {
 		return 1
@@ -66,10 +67,10 @@ func (h *environment) callsPerSample(do func()) int {
 	return int(min(max(sampleTime/max(once, 1), 1), 2000))
 }
 
-// measureMedian measures the median processor time of a call. The median excludes calls with cold
-// caches after a preemption. An equal number of calls before it is not counted, here and in the
-// peer: after a pause, Go's monitor thread wakes every 20 µs for some milliseconds, and that is
-// charged to this process, up to a fifth of its time.
+// measureMedian returns a probe of the median processor time of a call in ns, over rounds calls.
+// The median excludes calls with cold caches after a preemption. An equal number of calls before
+// it is not counted, here and in the peer: after a pause, Go's monitor thread wakes every 20 µs
+// for some milliseconds, and that is charged to this process, up to a fifth of its time.
 func measureMedian(rounds int, do func()) *Probe {
 	return &Probe{Measure: func(context.Context) (float64, error) {
 		cpuTime(rounds, do)
@@ -81,8 +82,8 @@ func measureMedian(rounds int, do func()) *Probe {
 	}}
 }
 
-// processorTime measures the mean processor time of a call, garbage collection included, after an
-// equal number of calls that are not counted.
+// processorTime returns a probe of the mean processor time of a call in ns, garbage collection
+// included, over rounds calls after an equal number of calls that are not counted.
 func processorTime(rounds int, do func()) *Probe {
 	return &Probe{Measure: func(context.Context) (float64, error) {
 		cpuTime(rounds, do)
@@ -93,8 +94,8 @@ func processorTime(rounds int, do func()) *Probe {
 // mean requests the mean of the peer's calls, for rows with a mean on our side.
 const mean = 1
 
-// resultRows measures add with a result that is closed, so that its memory is reused, and with one
-// that is left to the garbage collector. The floor is the same addition in place.
+// resultRows returns rows of add with a result that is closed, so that its memory is reused, and
+// with one that is left to the garbage collector. The floor is the same addition in place.
 func resultRows(_ context.Context, h *environment) (group, error) {
 	o := newOperands()
 	closed := func() { tensor.Add(o.x, o.y).Close() }
@@ -114,8 +115,8 @@ func resultRows(_ context.Context, h *environment) (group, error) {
 	}}, nil
 }
 
-// fusedRows measures operations that PyTorch implements as one kernel, and a transformer block,
-// forward and with gradients.
+// fusedRows returns rows of operations that PyTorch implements as one kernel, and of a
+// transformer block, forward and with gradients.
 func fusedRows(_ context.Context, h *environment) (group, error) {
 	g := tensor.NewGenerator(1)
 	l := passList{g: g}
@@ -134,7 +135,7 @@ func fusedRows(_ context.Context, h *environment) (group, error) {
 	return group{rounds: 9, cases: passCases(h, "op_", l.all, measureMedian, timesPeer(1/slower))}, nil
 }
 
-// trainingStepRows measures training steps of whole networks, optimizer included.
+// trainingStepRows returns rows of training steps of whole networks, optimizer included.
 func trainingStepRows(_ context.Context, h *environment) (group, error) {
 	g := group{rounds: 9}
 	add := func(name string, net nn.Layer) {
@@ -151,7 +152,8 @@ func trainingStepRows(_ context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// medianRow returns the median ratio of our time to the peer's.
+// medianRow returns a row with the median ratio of our time to the peer's, over the rows that
+// have a peer. It returns the zero Result if none has.
 func medianRow(rows []Result) Result {
 	var ratios []float64
 	dropped := ""

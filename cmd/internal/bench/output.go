@@ -8,8 +8,9 @@ import (
 	"strconv"
 )
 
-// rowWriter returns a function that prints a row. It first writes the header, to out, or to log if
-// asJSON is set.
+// rowWriter returns a function that prints a row to out, as JSON if asJSON is set. rowWriter
+// itself writes the header, to out, or to log if asJSON is set. The function erases the line of
+// bar before it prints.
 func rowWriter(out, log io.Writer, asJSON bool, header string, bar *progress) func(Result) error {
 	if asJSON {
 		fmt.Fprint(log, header)
@@ -35,7 +36,7 @@ func rowWriter(out, log io.Writer, asJSON bool, header string, bar *progress) fu
 
 const lineFormat = "%-26s %12s %7s %12s %8s %12s %7s %8s  %s\n"
 
-// formatQuantity formats a value with its unit.
+// formatQuantity formats a value with its unit, scaled to a prefix. It returns "" for 0.
 func formatQuantity(v float64, u Unit) string {
 	switch {
 	case v == 0:
@@ -77,7 +78,7 @@ func formatNumber(v float64) string {
 
 func formatPercent(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) + " %" }
 
-// peerSpread is empty if there is no peer.
+// peerSpread returns the spread of the peer's values as a percentage, or "" if there is no peer.
 func peerSpread(r Result) string {
 	if r.Peer == "" {
 		return ""
@@ -85,8 +86,8 @@ func peerSpread(r Result) string {
 	return formatPercent(r.PeerSpread)
 }
 
-// describeVerdict describes the target and whether it was met. A noisy row neither meets nor misses
-// it.
+// describeVerdict describes the target and whether it was met. A noisy row neither meets nor
+// misses it. It returns "" for a row without a target.
 func describeVerdict(r Result) string {
 	switch {
 	case r.Target == "":

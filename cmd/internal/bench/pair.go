@@ -85,7 +85,8 @@ func newPair(ctx context.Context, h *environment) (_ *pair, err error) {
 	return p, err
 }
 
-// createShared creates the objects that the two processes share.
+// createShared creates the objects that the two processes share, and returns a script that lacks
+// only CPU and Orders. [pair.close] releases the objects, also if createShared fails.
 func (p *pair) createShared(h *environment) (s script, err error) {
 	words, err := h.domain.Alloc(wordsBytes)
 	if err != nil {
@@ -132,8 +133,8 @@ func (p *pair) addUndo(f func() error) { p.undo = append(p.undo, f) }
 
 var pairs atomic.Int64
 
-// serveEventfds passes two eventfds to each process that connects to the returned address. They
-// cannot be passed as arguments, because those cannot contain files.
+// serveEventfds passes two eventfds to each process that connects to the returned address, until
+// [pair.close]. They cannot be passed as arguments, because those cannot contain files.
 func (p *pair) serveEventfds(h *environment) (address string, err error) {
 	there, err := sys.Eventfd("there")
 	if err != nil {
@@ -165,7 +166,8 @@ func (p *pair) serveEventfds(h *environment) (address string, err error) {
 	return address, nil
 }
 
-// runWork runs both sides of a work and returns the nanoseconds per round.
+// runWork runs both sides of a work and returns the nanoseconds per round. Only one call may run
+// at a time.
 func (p *pair) runWork(ctx context.Context, o order) (float64, error) {
 	// The second process must get its order first, because its side waits for the leader.
 	for _, side := range []int{1, 0} {
@@ -186,7 +188,8 @@ func (p *pair) runWork(ctx context.Context, o order) (float64, error) {
 	return total / float64(max(o.Rounds, 1)), failed
 }
 
-// explainError returns the reason why a process does not answer, if one has exited.
+// explainError returns the reason why a process of the pair does not answer if one has exited,
+// and err otherwise.
 func (p *pair) explainError(err error) error {
 	if cause := context.Cause(p.ctx); cause != nil {
 		return cause
@@ -207,7 +210,8 @@ func (p *pair) measureRate(o order) *Probe {
 	}}
 }
 
-// close closes the connections, which makes the processes exit, and releases the shared objects.
+// close closes the connections, which makes the processes exit, waits for them, and releases the
+// shared objects. It may be called for a pair that was set up only in part.
 func (p *pair) close() (err error) {
 	for _, o := range p.orders {
 		if o != nil {

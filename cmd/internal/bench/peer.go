@@ -149,8 +149,9 @@ func (p *peer) missing(library string) (reason string, ok bool) {
 	return reason, ok
 }
 
-// probe returns a function that requests one measurement of w from the peer and returns its value.
-// The error wraps [ErrPeer].
+// probe returns a function that requests one measurement of w from the peer and returns its
+// value. Only one request may be made at a time. The error wraps [ErrPeer], or is the error of
+// the context if that is done.
 func (p *peer) probe(w *peerWork, variant string) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (_ float64, err error) {
 		defer func() {

@@ -40,7 +40,8 @@ type side struct {
 	scratch [2][]byte // private memory, see privateMemory
 }
 
-// executeOrders executes orders until the pipe is closed.
+// executeOrders is the function of the two processes of a pair. It executes orders until the
+// measuring process closes the pipe.
 func executeOrders(ctx context.Context, rank int, s script) error {
 	defer s.Orders.Close()
 	defer s.Group.Close()
@@ -137,12 +138,13 @@ const (
 	wordsBytes = 8 * (bareSlots + bareRing)
 )
 
-// ownWord returns this side's word at base, and theirs the other side's.
+// ownWord returns this side's word at base, and peerWord the other side's. base is one of the
+// offsets above.
 func (s *side) ownWord(base int) *atomic.Uint64  { return &s.words[base+s.rank*wordsApart] }
 func (s *side) peerWord(base int) *atomic.Uint64 { return &s.words[base+(1-s.rank)*wordsApart] }
 
-// syncSides waits until the other side has called meet as often, so that both start at the same
-// time.
+// syncSides waits until the other side has called it as often, so that both start at the same
+// time. It spins.
 func (s *side) syncSides() error {
 	n := s.ownWord(meetings).Add(1)
 	for i := 0; s.peerWord(meetings).Load() < n; i++ {
@@ -153,8 +155,8 @@ func (s *side) syncSides() error {
 	return nil
 }
 
-// yieldSpin must be called in each iteration of a spin loop. From time to time it yields the
-// processor and checks whether the context is done.
+// yieldSpin must be called in each iteration of a spin loop, with the number i of the iteration.
+// Each 4096th time it yields the processor and returns the cause of the context if that is done.
 func (s *side) yieldSpin(i int) error {
 	if i&0xfff != 0xfff {
 		return nil
@@ -163,7 +165,8 @@ func (s *side) yieldSpin(i int) error {
 	return context.Cause(s.ctx)
 }
 
-// privateMemory returns private memory of at least size bytes. All of its pages have been written.
+// privateMemory returns size bytes of private memory of this process. i is 0 or 1: calls with
+// the same i return the same memory. All of its pages have been written.
 func (s *side) privateMemory(i, size int) []byte {
 	if len(s.scratch[i]) < size {
 		s.scratch[i] = make([]byte, size)
@@ -174,7 +177,7 @@ func (s *side) privateMemory(i, size int) []byte {
 	return s.scratch[i][:size]
 }
 
-// timeRounds returns the duration of n rounds.
+// timeRounds calls round n times and returns their total duration, or 0 and the first error.
 func timeRounds(n int, round func() error) (time.Duration, error) {
 	begin := time.Now()
 	for range n {
@@ -185,7 +188,8 @@ func timeRounds(n int, round func() error) (time.Duration, error) {
 	return time.Since(begin), nil
 }
 
-// repeatRounds performs n rounds that the other side measures.
+// repeatRounds calls round n times, up to the first error. The duration that it returns is
+// always 0, because the other side measures the rounds.
 func repeatRounds(n int, round func() error) (time.Duration, error) {
 	_, err := timeRounds(n, round)
 	return 0, err

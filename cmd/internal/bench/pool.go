@@ -26,8 +26,8 @@ var (
 		func(_ context.Context, _ int, chunk *tensor.Tensor) (float64, error) { return chunk.Sum(), nil })
 )
 
-// poolStartRows measures the time from the creation of a pool until all four workers have answered,
-// with cold and with warm workers.
+// poolStartRows returns rows of the time from the creation of a pool until all four workers have
+// answered, with cold and with warm workers.
 func poolStartRows(ctx context.Context, h *environment) (group, error) {
 	ready := time.Duration(12_890_000) // 1 % of PyTorch 1.13 on two processors
 	peer := &peerWork{op: "pool_start", Rounds: 1, once: true}
@@ -68,7 +68,7 @@ func poolStart(ctx context.Context, m shoal.StartMethod) (ns float64, err error)
 	return float64(sys.Monotonic() - begin), err
 }
 
-// poolRows measures a running pool.
+// poolRows starts a pool and returns rows of calls to it.
 func poolRows(ctx context.Context, h *environment) (group, error) {
 	p, err := pool.New(ctx, pool.Options{Workers: poolWorkers, ChunkSize: 1,
 		Process: shoal.Options{Start: shoal.SpawnStart}})
@@ -116,7 +116,8 @@ func poolRows(ctx context.Context, h *environment) (group, error) {
 
 const tinyTasks = 1000
 
-// poolMap returns a function that measures the nanoseconds per Map of a number of values.
+// poolMap returns a function that measures the mean nanoseconds of a Map call with values
+// integers, over rounds calls.
 func poolMap(p *pool.Pool, values, rounds int) func(ctx context.Context) (float64, error) {
 	in := make([]int, values)
 	for i := range in {
@@ -166,8 +167,8 @@ func sumChunks(rounds int) func(ctx context.Context) (float64, error) {
 
 var ones = sync.OnceValue(func() *tensor.Tensor { return tensor.Ones(tensor.Float32, chunkedRows, chunkedColumns) })
 
-// withChunks calls do with the chunks of a new shared tensor, as PyTorch creates one for each
-// tensor passed to its pool. It closes the chunks.
+// withChunks calls do with the chunks of a new shared tensor of ones, as PyTorch creates one for
+// each tensor passed to its pool. It closes the chunks and the tensor after do has returned.
 func withChunks(do func(parts []*tensor.Tensor) error) error {
 	return withForgottenChunks(func(parts []*tensor.Tensor) error {
 		defer func() {
@@ -179,7 +180,8 @@ func withChunks(do func(parts []*tensor.Tensor) error) error {
 	})
 }
 
-// withForgottenChunks is like withChunks, but leaves the chunks to the garbage collector.
+// withForgottenChunks is like withChunks, but leaves the chunks, though not the tensor, to the
+// garbage collector.
 func withForgottenChunks(do func(parts []*tensor.Tensor) error) error {
 	whole, err := tensor.NewShared(tensor.Float32, chunkedRows, chunkedColumns)
 	if err != nil {
@@ -200,8 +202,8 @@ func checkSum(sums []float64) error {
 	return nil
 }
 
-// perRound returns a function that measures the nanoseconds per call of do in a run of rounds
-// calls.
+// perRound returns a function that calls do rounds times and returns the mean nanoseconds of a
+// call.
 func perRound(rounds int, do func(ctx context.Context) error) func(ctx context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		d, err := timeRounds(rounds, func() error { return do(ctx) })

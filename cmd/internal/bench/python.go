@@ -18,10 +18,10 @@ var pythonSuite = Suite{
 // floorVariant selects the variant of a script that measures the floor of a row.
 const floorVariant = "floor"
 
-// pythonRows returns the rows of messages between two Python processes. Each is a group, so that it
-// is printed, and repeated if it is noisy, without the others. The floors are round trips in
-// Python, too: of a byte that both sides poll, and of an eventfd. If a row writes to its tensor,
-// its floor writes to a tensor as often.
+// pythonRows returns the constructors of the rows of messages between two Python processes. Each
+// is a group, so that it is printed, and repeated if it is noisy, without the others. The floors
+// are round trips in Python, too: of a byte that both sides poll, and of an eventfd. If a row
+// writes to its tensor, its floor writes to a tensor as often.
 func pythonRows() (rows []func(context.Context, *environment) (group, error)) {
 	for _, r := range []struct {
 		name         string
@@ -51,9 +51,10 @@ func pythonRows() (rows []func(context.Context, *environment) (group, error)) {
 	return rows
 }
 
-// otherPythonRows returns the rows of messages through another library: Shoal's messages and the
-// library's are measured by turns. The numbers of rounds are divided by slower. Each library has a
-// group of its own, so that its processes run only while they are measured; Ray's are the last.
+// otherPythonRows returns a constructor of the rows of messages through another library: Shoal's
+// messages and the library's are measured by turns. The numbers of rounds are divided by slower.
+// Each library has a group of its own, so that its processes run only while they are measured;
+// Ray's are the last.
 func otherPythonRows(library string, slower int) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) {
 		row := func(name, op string, unit Unit, size, rounds int) Case {
@@ -69,7 +70,7 @@ func otherPythonRows(library string, slower int) func(context.Context, *environm
 	}
 }
 
-// pythonStartRows returns the rows of fresh Python processes.
+// pythonStartRows returns rows of the import time and of the memory of fresh Python processes.
 func pythonStartRows(context.Context, *environment) (group, error) {
 	return group{rounds: 5, cases: []Case{
 		{Name: "python_import", Unit: Nanoseconds, Peer: &peerWork{op: "import", ours: "import"},
@@ -79,8 +80,9 @@ func pythonStartRows(context.Context, *environment) (group, error) {
 	}}, nil
 }
 
-// findPythonPackage returns the environment of the script: in a clone with native parts, the
-// package in the clone has precedence over an installed one.
+// findPythonPackage returns the environment of the peer's script. If the working directory is in
+// a clone with native parts, PYTHONPATH begins with the package in the clone, so that it has
+// precedence over an installed one. It ignores the script's directory.
 func findPythonPackage(context.Context, string) (env []string, err error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// leadQueue puts numbers into a queue, in one direction.
+// leadQueue puts o.Rounds numbers into a queue, one by one. It returns the time until the other
+// side has got all of them.
 func leadQueue(s *side, o order) (time.Duration, error) {
 	return s.streamOneWay(func() error {
 		_, err := repeatRounds(o.Rounds, func() error { return s.numbers.Put(s.ctx, 1) })
@@ -31,8 +32,9 @@ func followQueue(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// leadTensor returns a function that passes a tensor back and forth; each side writes its first and
-// last bytes. rounds measures the rounds.
+// leadTensor returns a function that passes a tensor of o.Size bytes back and forth; each side
+// writes its first and last bytes. rounds performs the round trips and returns the result:
+// timeRounds or tailOf.
 func leadTensor(rounds func(n int, round func() error) (time.Duration, error)) func(*side, order) (
 	time.Duration, error) {
 	return func(s *side, o order) (time.Duration, error) {
@@ -58,13 +60,14 @@ func newTouchedTensor(size int) (*tensor.Tensor, error) {
 	return t.Fill(1), nil
 }
 
-// sendTensor writes both ends of a tensor and sends it. It gives up the reference.
+// sendTensor writes both ends of a tensor of bytes and sends it. If it succeeds, t is closed,
+// because the reference goes to the other side.
 func (s *side) sendTensor(t *tensor.Tensor) error {
 	writeEdges(tensor.Data[uint8](t))
 	return s.send.Put(s.ctx, t.Give())
 }
 
-// writeEdges writes the first and the last 64 bytes.
+// writeEdges increments each of the first and the last 64 bytes of p.
 func writeEdges(p []byte) {
 	n := min(64, len(p))
 	for i := range n {
@@ -77,7 +80,7 @@ func followTensor(s *side, o order) (time.Duration, error) {
 	return s.bounceTensors(o, func([]byte) {})
 }
 
-// followSum reads every byte of each received tensor.
+// followSum is like followTensor, but reads every byte of each tensor before it sends it back.
 func followSum(s *side, o order) (time.Duration, error) {
 	var total uint64
 	d, err := s.bounceTensors(o, func(p []byte) { total += sumWords(p) })
@@ -85,7 +88,8 @@ func followSum(s *side, o order) (time.Duration, error) {
 	return d, err
 }
 
-// bounceTensors calls use for each received tensor and sends it back.
+// bounceTensors receives o.Rounds tensors, calls use with the bytes of each, and sends it back.
+// use must not keep p. The duration that bounceTensors returns is always 0.
 func (s *side) bounceTensors(o order, use func(p []byte)) (time.Duration, error) {
 	if err := s.syncSides(); err != nil {
 		return 0, err
@@ -100,7 +104,8 @@ func (s *side) bounceTensors(o order, use func(p []byte)) (time.Duration, error)
 	})
 }
 
-// leadTensors creates and sends a new tensor in each round, in one direction.
+// leadTensors creates and sends a new tensor of o.Size bytes in each round, in one direction. It
+// returns the time until the other side has received and closed all of them.
 func leadTensors(s *side, o order) (time.Duration, error) {
 	return s.streamOneWay(func() error {
 		_, err := repeatRounds(o.Rounds, func() error {
@@ -128,8 +133,8 @@ func followTensors(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// streamOneWay performs this side of a transfer in one direction. It returns the time until both
-// sides are done.
+// streamOneWay performs this side of a transfer in one direction: do must send or receive all
+// messages. It returns the time until both sides are done.
 func (s *side) streamOneWay(do func() error) (time.Duration, error) {
 	if err := s.syncSides(); err != nil {
 		return 0, err
@@ -169,7 +174,8 @@ func measureTensorLife(s *side, o order) (d time.Duration, err error) {
 // queueBatch is the number of values that PutN and GetN transfer at once.
 const queueBatch = 64
 
-// leadBatches puts numbers into a queue in batches, in one direction.
+// leadBatches puts o.Rounds batches of queueBatch numbers into a queue. It returns the time
+// until the other side has got all of them.
 func leadBatches(s *side, o order) (time.Duration, error) {
 	batch := make([]int, queueBatch)
 	return s.streamOneWay(func() error {
@@ -196,8 +202,8 @@ func followBatches(s *side, o order) (time.Duration, error) {
 	return 0, err
 }
 
-// sumWords adds the 64-bit words of p in four independent accumulators, so that the additions are
-// not serialized.
+// sumWords adds the 64-bit words of p in four independent accumulators, so that the additions
+// are not serialized. It ignores the last len(p)%32 bytes.
 func sumWords(p []byte) uint64 {
 	var a, b, c, d uint64
 	for ; len(p) >= 32; p = p[32:] {
@@ -209,8 +215,8 @@ func sumWords(p []byte) uint64 {
 	return a + b + c + d
 }
 
-// leadFresh creates a tensor in each round, fills it from private memory and measures until the
-// other side has received it.
+// leadFresh creates a tensor of o.Size bytes in each round, fills it from private memory and
+// sends it. It returns the total time until the other side has received each one.
 func leadFresh(s *side, o order) (time.Duration, error) {
 	data := s.privateMemory(0, o.Size)
 	if err := s.syncSides(); err != nil {
@@ -250,12 +256,13 @@ func followFresh(s *side, o order) (time.Duration, error) {
 	})
 }
 
-// leadCopy copies private memory into a block that is already mapped.
+// leadCopy returns the time of o.Rounds copies of o.Size bytes of private memory into shared
+// memory that is already mapped.
 func leadCopy(s *side, o order) (time.Duration, error) {
 	return s.measureAccess(o, func(p []byte) { copy(p, s.privateMemory(0, o.Size)) })
 }
 
-// leadSum reads a block.
+// leadSum returns the time to read o.Size bytes of shared memory o.Rounds times.
 func leadSum(s *side, o order) (time.Duration, error) {
 	var total uint64
 	d, err := s.measureAccess(o, func(p []byte) { total += sumWords(p) })

@@ -16,9 +16,9 @@ import (
 // PyTorch's gradient buckets.
 const reducedBytes = 25 * mib
 
-// reduceRows measures all-reduces of size processes. The floor is an addition of tensors of the
-// same size by one of them. With more ranks than processors, each processor does the work of
-// several ranks.
+// reduceRows returns a constructor of the rows of all-reduces of size processes. The floor is an
+// addition of tensors of the same size by one of them. With more ranks than processors, each
+// processor does the work of several ranks.
 func reduceRows(size int) func(context.Context, *environment) (group, error) {
 	return func(ctx context.Context, h *environment) (group, error) {
 		r, err := startReducers(ctx, size)
@@ -46,14 +46,16 @@ const (
 	inArena    = "arena"
 )
 
-// reducers are processes that make all-reduces. Rank 0 measures.
+// reducers are processes that make all-reduces. Rank 0 measures and answers the orders.
+// startReducers starts them, and the caller must call close.
 type reducers struct {
 	group  *shoal.Group
 	ranks  *dist.Group
 	orders *ipc.PipeEnd[order, report]
 }
 
-// A reducer is the argument of one of them. Orders is nil in all ranks but the first.
+// A reducer is the argument of one of the processes of [reducers]. Orders is nil in all ranks
+// but the first.
 type reducer struct {
 	Group  *dist.Group
 	Rank   int
@@ -89,7 +91,8 @@ func (r *reducers) close() error {
 	return errors.Join(err, r.ranks.Close())
 }
 
-// probe returns a probe of the nanoseconds of one round.
+// probe returns a probe that makes the processes perform work, which is one of the orders above,
+// rounds times. It measures the nanoseconds of one round.
 func (r *reducers) probe(work string, rounds int) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		if err := r.orders.Send(ctx, order{Work: work, Rounds: rounds}); err != nil {
@@ -100,7 +103,8 @@ func (r *reducers) probe(work string, rounds int) *Probe {
 	}}
 }
 
-// reduceInTurns executes the orders of rank 0, in all ranks.
+// reduceInTurns is the function of the processes of [reducers]. Rank 0 receives the orders and
+// passes them to the other ranks. All execute them until the pipe of rank 0 is closed.
 func reduceInTurns(ctx context.Context, _ int, r reducer) error {
 	if err := r.Group.Join(r.Rank); err != nil {
 		return err

@@ -75,8 +75,9 @@ func (r *reaping) measure(ctx context.Context) (ns float64, err error) {
 // whole domain.
 const lookAgain = 500 * time.Microsecond
 
-// runDoomed starts a process that will be killed and calls f. The context of f is done when the
-// process exits, so that f does not wait for messages that never come.
+// runDoomed starts a process with start, calls f, and cancels the process if it is still alive
+// then. The context of f is done when the process exits, so that f does not wait for messages
+// that never come. That the process was killed is not an error.
 func runDoomed(ctx context.Context, start func(*shoal.Group) *shoal.Process,
 	f func(alive context.Context, p *shoal.Process) error) (err error) {
 	g := shoal.NewGroup(ctx, shoal.Options{Workers: 1, Threads: 1})
@@ -100,8 +101,9 @@ type killing struct{ noticed float64 } // ns after the kill
 // reactions to a death.
 func (k *killing) noticeTime(context.Context) (float64, error) { return k.noticed, nil }
 
-// killAndMeasure kills p and calls taken, which must wait for an effect and return its time. It
-// returns the time from the kill to the effect in nanoseconds.
+// killAndMeasure kills p and calls taken, which must wait for an effect and return its time on
+// the clock [sys.Monotonic]. It returns the time from the kill to the effect in nanoseconds, and
+// keeps the time of the kernel's notification for [killing.noticeTime].
 func (k *killing) killAndMeasure(ctx context.Context, p *shoal.Process,
 	taken func() (time.Duration, error)) (float64, error) {
 	fd, err := sys.OpenPidfd(p.PID())

@@ -41,8 +41,8 @@ type Result struct {
 	Met    bool   `json:"-"`
 }
 
-// ratioOf returns the ratio of a to b, inverted for costs: it is greater than 1 if a is better than
-// b.
+// ratioOf returns how many times better a is than b: a/b for rates and b/a for costs. It returns
+// 0 if the divisor is 0.
 func (u Unit) ratioOf(a, b float64) float64 {
 	if u == PerSecond || u == Flops {
 		a, b = b, a
@@ -53,7 +53,8 @@ func (u Unit) ratioOf(a, b float64) float64 {
 	return b / a
 }
 
-// newResult computes a row from its samples. floor may be empty.
+// newResult computes a row without a peer from the samples of our side and of the floor. floor
+// may be empty.
 func newResult(c Case, ours, floor []float64) Result {
 	r := Result{Name: c.Name, Unit: c.Unit, Value: median(ours), Spread: spread(ours)}
 	if len(floor) > 0 {
@@ -66,7 +67,8 @@ func newResult(c Case, ours, floor []float64) Result {
 // largerSpread returns the larger of the two spreads.
 func (r *Result) largerSpread() float64 { return max(r.Spread, r.PeerSpread) }
 
-// setPeer stores the best variant of a peer in the result.
+// setPeer stores the best variant of a peer in the result, by the median. It ignores variants
+// without samples. The value of r must be set.
 func (r *Result) setPeer(variants []variant) {
 	for _, v := range variants {
 		m := median(v.samples)

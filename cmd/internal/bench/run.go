@@ -56,8 +56,8 @@ func Run(ctx context.Context, opts Options) (err error) {
 	return nil
 }
 
-// startPeer starts the peer for a suite unless it is already running or not needed. A suite without
-// a script has no peer.
+// startPeer starts the peer for a suite unless it is already running or not needed, and closes
+// the peer of another script. A suite without a script has no peer: s.peer is then nil.
 func (s *session) startPeer(ctx context.Context, opts Options, suite Suite) (err error) {
 	if opts.Against == "" && suite.partner == nil || s.peer != nil && s.peer.script == suite.peer {
 		return nil
@@ -87,7 +87,7 @@ func (s *session) runGroup(ctx context.Context, suite string, h *environment,
 	return s.measure(ctx, suite, g)
 }
 
-// emitSum emits the row that a suite computes from its other rows.
+// emitSum emits the row that a suite computes from its other rows, if it has one.
 func (s *session) emitSum(suite Suite) error {
 	if suite.sum == nil {
 		return nil
@@ -100,7 +100,8 @@ func (s *session) emitSum(suite Suite) error {
 	return s.emit(r)
 }
 
-// selectSuites returns the selected suites.
+// selectSuites returns the selected suites. The error wraps [ErrPeer] for an unknown peer and
+// [ErrSuite] for an unknown suite.
 func (o Options) selectSuites() ([]Suite, error) {
 	if o.Against != "" && o.Against != "torch" {
 		return nil, fmt.Errorf("%w: unknown peer %q, want torch", ErrPeer, o.Against)

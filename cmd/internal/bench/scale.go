@@ -33,8 +33,8 @@ type amount struct {
 	n    int
 }
 
-// comparedRows returns a row for each amount. The target of all rows but the first is flat times
-// the first row's value.
+// comparedRows returns a row in ns for each amount, measured by probe. The target of all rows
+// but the first is at most flat times the first row's value.
 func comparedRows(name string, flat float64, amounts []amount, probe func(n int) *Probe) (cases []Case) {
 	for i, a := range amounts {
 		c := Case{Name: name + "_" + a.name, Unit: Nanoseconds, Ours: probe(a.n)}
@@ -49,7 +49,7 @@ func comparedRows(name string, flat float64, amounts []amount, probe func(n int)
 // stride is coprime to all amounts, so that repeated steps visit every element.
 const stride = 7919
 
-// nameRows measures lookups of names while n names are bound.
+// nameRows returns a constructor of the row name: lookups of names while n names are bound.
 func nameRows(name string, n int, target Target) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) {
 		for i := range n {
@@ -82,7 +82,7 @@ func unlinkNames(n int) (err error) {
 	return err
 }
 
-// dictRows measures a manager's dict with few and with many entries.
+// dictRows returns rows of calls to a manager's dict with few and with many entries.
 func dictRows(ctx context.Context, h *environment) (_ group, err error) {
 	m, err := manager.Start(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func dictRows(ctx context.Context, h *environment) (_ group, err error) {
 	return group{rounds: 7, close: end, cases: append(get, pop...)}, nil
 }
 
-// filledDict creates a dict with n entries. The caller must close it.
+// filledDict creates a dict that maps each number below n to itself. The caller must close it.
 func filledDict(ctx context.Context, m *manager.Manager, n int) (*manager.Dict[int, int], error) {
 	d, err := manager.NewDict[int, int](ctx, m)
 	if err != nil {
@@ -143,8 +143,8 @@ func filledDict(ctx context.Context, m *manager.Manager, n int) (*manager.Dict[i
 	return d, nil
 }
 
-// firstBatchRows measures the time from the start of the loop to the first batch of a shuffled data
-// set.
+// firstBatchRows returns rows of the time from the start of the loop to the first batch of a
+// shuffled data set.
 func firstBatchRows(_ context.Context, h *environment) (group, error) {
 	amounts := []amount{{"1k", 1000}, {"1M", max(h.scaleRounds(1_000_000), 1000)}}
 	return group{rounds: 21, cases: comparedRows("first_batch", 1.5, amounts, func(n int) *Probe {

@@ -26,8 +26,9 @@ var newborn = shoal.Register("bench newborn", func(ctx context.Context, rank int
 	return nil
 })
 
-// startBrood starts n processes with method m and calls do after all have reported. latest is the
-// time of the last process's first statement.
+// startBrood starts n processes with method m, calls do after all have reported, and cancels
+// them after do has returned. latest is the time of the last process's first statement on the
+// clock [sys.Monotonic].
 func startBrood(ctx context.Context, m shoal.StartMethod, n int,
 	do func(latest time.Duration, all []*shoal.Process) error) (err error) {
 	q, err := ipc.NewQueue[spawned](n)
@@ -61,8 +62,8 @@ func startBrood(ctx context.Context, m shoal.StartMethod, n int,
 	return do(latest, all)
 }
 
-// firstStatement measures the time from the start of n processes to the first statement of the last
-// one.
+// firstStatement returns a probe of the nanoseconds from the start of n processes to the first
+// statement of the last one. In a quick run there are at most 2 processes.
 func firstStatement(h *environment, n int) *Probe {
 	if h.quick {
 		n = min(n, 2)
@@ -77,7 +78,8 @@ func firstStatement(h *environment, n int) *Probe {
 	}}
 }
 
-// warmFirstStatement measures the same for one process that was started in advance.
+// warmFirstStatement returns a probe of the nanoseconds from the start of a process to its first
+// statement, for one that [shoal.Warm] has started in advance.
 func warmFirstStatement() *Probe {
 	return &Probe{Measure: func(ctx context.Context) (ns float64, err error) {
 		if err := shoal.Warm(ctx, 1, shoal.Options{}); err != nil {

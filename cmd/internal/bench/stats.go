@@ -9,7 +9,7 @@ import (
 func median(samples []float64) float64 { return quantile(samples, 0.5) }
 
 // spread returns the distance between the tenth and the ninetieth percentile, relative to the
-// median.
+// median. It returns 0 if the median is 0, and NaN without samples.
 func spread(samples []float64) float64 {
 	m := median(samples)
 	if m == 0 {

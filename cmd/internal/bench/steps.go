@@ -82,8 +82,10 @@ func threadedStepRows(_ context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// threadedCases returns a row for each number of threads. The row for two threads must not be
-// slower than the peer, and for long steps the second thread must save 80 % of the ideal time.
+// threadedCases returns a row for each number of threads, named after name, which is also the
+// operation of the peer's script. It calls do twice to choose the number of calls in a sample.
+// The row for two threads must not be slower than the peer, and for long steps the second thread
+// must save 80 % of the ideal time.
 func (h *environment) threadedCases(name string, do func()) (cases []Case) {
 	rounds := 1
 	if !h.quick {
@@ -106,8 +108,8 @@ func (h *environment) threadedCases(name string, do func()) (cases []Case) {
 	return cases
 }
 
-// measureThreads measures the median time of a call with a number of threads, after an equal number
-// of calls that are not counted.
+// measureThreads returns a probe of the median time of a call in ns with a number of threads,
+// over rounds calls after an equal number of calls that are not counted.
 func measureThreads(threads, rounds int, do func()) *Probe {
 	return &Probe{Measure: func(context.Context) (float64, error) {
 		defer kernel.SetThreads(kernel.Threads())
@@ -126,8 +128,9 @@ func measureThreads(threads, rounds int, do func()) *Probe {
 	}}
 }
 
-// efficientSecond requires that the second thread saves at least 80 % of the ideal time of a long
-// step. one is the row with one thread.
+// efficientSecond requires that the second thread saves at least 80 % of the ideal time of a
+// long step. one is the row with one thread. If its value is not above longStep, the target is
+// met and has no text.
 func efficientSecond(one string) Target {
 	return func(r Result, before []Result) (text string, met bool) {
 		for _, b := range before {
@@ -139,7 +142,8 @@ func efficientSecond(one string) Target {
 	}
 }
 
-// medianStepRow returns the median ratio of our time to the peer's for steps with two threads.
+// medianStepRow returns a row with the median ratio of our time to the peer's for steps with two
+// threads, or the zero Result if none has a peer.
 func medianStepRow(rows []Result) Result {
 	var two []Result
 	for _, r := range rows {

@@ -51,7 +51,8 @@ func (p *pair) newTools() (t *tools, err error) {
 	return t, nil
 }
 
-// each divides the value of a probe by n, the number of counted operations in one round.
+// each returns a probe of the value of p divided by n, the number of counted operations in one
+// round.
 func each(n float64, p *Probe) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		ns, err := p.Measure(ctx)
@@ -115,19 +116,21 @@ func spinRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// partnerWork returns a request for two processes of the peer on the processors of our pair.
+// partnerWork returns a request for the operation op between two processes of the peer, on the
+// processors of our pair.
 func (h *environment) partnerWork(op string, rounds int) *peerWork {
 	return &peerWork{op: op, Rounds: rounds, Args: h.cpus[:]}
 }
 
-// sleepingPartnerWork is like partnerWork, with pauses of the same length as on our side.
+// sleepingPartnerWork is like partnerWork, but each process pauses for pause before it notifies
+// the other, as on our side.
 func (h *environment) sleepingPartnerWork(op string, rounds int, pause time.Duration) *peerWork {
 	return &peerWork{op: op, Rounds: rounds, Args: append(h.cpus[:], int(pause))}
 }
 
 func napRows(ctx context.Context, h *environment) (group, error) { return sleeperGroup(ctx, h, "") }
 
-// parkRows measures sides that wait long enough to be parked.
+// parkRows returns rows of sides that wait long enough to be parked.
 func parkRows(ctx context.Context, h *environment) (group, error) {
 	return pairedGroup(ctx, h, 15, func(p *pair) []Case {
 		work := func(name string) *Probe {
@@ -143,8 +146,8 @@ func parkRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// nearRows measures both processes on one processor, where the kernel tends to place two processes
-// that alternate.
+// nearRows returns rows of both processes on one processor, where the kernel tends to place two
+// processes that alternate.
 func nearRows(ctx context.Context, h *environment) (group, error) {
 	near := *h
 	near.cpus[1] = near.cpus[0]
@@ -171,7 +174,8 @@ func sleeperGroup(ctx context.Context, h *environment, where string) (group, err
 	})
 }
 
-// symmetricWork returns a work that both sides perform at the same time.
+// symmetricWork returns a work in which both sides call f at the same time. Its duration ends
+// when both calls have returned.
 func symmetricWork(f func(s *side, o order) error) work {
 	return work{
 		lead: func(s *side, o order) (time.Duration, error) {
@@ -218,7 +222,8 @@ func addRounds(s *side, o order) error {
 	return nil
 }
 
-// soloWork returns a work that only the first side performs.
+// soloWork returns a work in which only the first side calls f. Its duration is the duration of
+// that call.
 func soloWork(f func(s *side, o order) error) work {
 	return work{lead: func(s *side, o order) (time.Duration, error) {
 		begin := time.Now()
@@ -227,7 +232,8 @@ func soloWork(f func(s *side, o order) error) work {
 	}}
 }
 
-// casPair is the lower bound for locking and unlocking.
+// casPair performs o.Rounds pairs of compare-and-swap operations on an uncontended word, which
+// is the lower bound for locking and unlocking.
 func casPair(s *side, o order) error {
 	w := s.ownWord(signals)
 	w.Store(0)
@@ -266,7 +272,8 @@ func crossBarrier(s *side) error {
 	return err
 }
 
-// spinningWork returns a round trip between sides that spin.
+// spinningWork returns a work of o.Rounds round trips between sides that wait for each other
+// without a pause, so they spin.
 func (t turn) spinningWork() work {
 	return work{
 		lead: func(s *side, o order) (time.Duration, error) {
@@ -294,7 +301,8 @@ func (t turn) spinningWork() work {
 	}
 }
 
-// parkedWork returns a round trip between sides that are asleep, in a nap or parked.
+// parkedWork returns a work of o.Rounds round trips between sides that are asleep, in a nap or
+// parked according to o.Pause; see [side.leadAsleep].
 func (t turn) parkedWork() work {
 	return work{
 		lead: func(s *side, o order) (time.Duration, error) {

@@ -3,7 +3,8 @@ package bench
 import "fmt"
 
 // A Target returns a description of the value that a row should reach, and whether the result
-// reaches it. before holds the earlier results of the run.
+// reaches it. The text is empty if there is no requirement for this row. before holds the
+// earlier results of the run.
 type Target func(r Result, before []Result) (text string, met bool)
 
 // overFloor requires at most limit times the floor.
@@ -13,7 +14,7 @@ func overFloor(limit float64) Target {
 	}
 }
 
-// bothTargets requires both targets.
+// bothTargets requires that both targets are met.
 func bothTargets(a, b Target) Target {
 	return func(r Result, before []Result) (string, bool) {
 		one, metOne := a(r, before)
@@ -64,12 +65,14 @@ func timesPeer(times float64, alone ...Target) Target {
 	}
 }
 
-// aboveFloor requires at most more above the floor.
+// aboveFloor requires a cost of at most the floor plus more, in the unit of the row. text
+// describes more.
 func aboveFloor(more float64, text string) Target {
 	return func(r Result, _ []Result) (string, bool) { return "≤ floor + " + text, r.Value <= r.Floor+more }
 }
 
-// keepsShare requires at least a share of the value of an earlier row.
+// keepsShare requires at least a share of the value of other, an earlier row of the run. It is
+// not met if there is no such row.
 func keepsShare(share float64, other string) Target {
 	return func(r Result, before []Result) (string, bool) {
 		met := false
@@ -80,7 +83,8 @@ func keepsShare(share float64, other string) Target {
 	}
 }
 
-// atMostTimes requires at most limit times the value of an earlier row of the same group.
+// atMostTimes requires at most limit times the value of other, an earlier row of the run. It is
+// not met if there is no such row.
 func atMostTimes(other string, limit float64) Target {
 	return func(r Result, before []Result) (string, bool) {
 		met := false

@@ -40,8 +40,9 @@ var torchJPEG = Suite{
 // ourVariant selects the variant of a script with a Shoal program as the other side.
 const ourVariant = "shoal"
 
-// peerRows returns the rows for one size. The suffix _fs marks PyTorch's strategy file_system. In
-// rows with spawn, our program has started PyTorch; in the others PyTorch has started our program.
+// peerRows returns a constructor of the rows for tensors of size bytes, which the rows call
+// name. The suffix _fs marks PyTorch's strategy file_system. In rows with spawn, our program has
+// started PyTorch; in the others PyTorch has started our program.
 func peerRows(size int, name string, rounds int) func(context.Context, *environment) (group, error) {
 	return func(_ context.Context, h *environment) (group, error) {
 		g := group{rounds: 5}
@@ -103,8 +104,8 @@ func writePartnerFiles(ctx context.Context, dir string) (env []string, err error
 	return found(built), nil
 }
 
-// takePhotographs writes 100 JPEG files: gradients with noise, which gives them the size of
-// photographs.
+// takePhotographs writes 100 JPEG files to dir: gradients with noise, which gives them the size
+// of photographs.
 func takePhotographs(dir string) error {
 	const side = 224
 	random := rand.New(rand.NewPCG(1, 2))

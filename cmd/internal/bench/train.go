@@ -134,7 +134,8 @@ var racer = shoal.Register("bench racer", func(ctx context.Context, rank int, r 
 	return r.Laps.Put(ctx, lap{begin, sys.Monotonic()})
 })
 
-// trainReplica performs the steps and the exchanges.
+// trainReplica performs r.Steps training steps on net with the trainer t, and the exchanges with
+// the other processes that r.Group and r.Meet select.
 func (r *race) trainReplica(ctx context.Context, net *digitNet, t *trainer) error {
 	for i := range r.Steps {
 		t.computeGradients()
@@ -153,16 +154,17 @@ func (r *race) trainReplica(ctx context.Context, net *digitNet, t *trainer) erro
 	return nil
 }
 
-// measureHogwild measures processes that train one shared network.
+// measureHogwild returns a probe of the samples per second of opts.Workers processes that train
+// one shared network, with steps steps each.
 func measureHogwild(opts shoal.Options, steps int) *Probe {
 	return measureRace(opts, steps, func(context.Context, *digitNet, []race) (func() error, error) {
 		return func() error { return nil }, nil
 	})
 }
 
-// measureRace measures the samples per second of processes that each perform steps steps, from the
-// first start to the last end. prepare must fill in the objects that they share in addition to the
-// network, and return a function that closes them.
+// measureRace returns a probe of the samples per second of opts.Workers processes that each
+// perform steps steps, from the first start to the last end. prepare must fill in the objects
+// that they share in addition to the network, and return a function that closes them.
 func measureRace(opts shoal.Options, steps int,
 	prepare func(ctx context.Context, net *digitNet, races []race) (end func() error, err error)) *Probe {
 	workers := opts.Workers
@@ -197,7 +199,8 @@ func measureRace(opts shoal.Options, steps int,
 	}}
 }
 
-// timeRace starts all processes once all are ready, and returns the total time.
+// timeRace starts all processes once all are ready, and returns the time from the first begin to
+// the last end. It closes this process's sending end of laps.
 func timeRace(ctx context.Context, workers int, start *ipc.Queue[bool], laps *ipc.Queue[lap]) (time.Duration, error) {
 	laps.Sender().Close() // the queue must end if the processes fail
 	for range workers {

@@ -41,7 +41,8 @@ func trainingRows(_ context.Context, h *environment) (group, error) {
 	return g, nil
 }
 
-// measureAllReduce trains replicas and averages their gradients in each step.
+// measureAllReduce returns a probe of the samples per second of processes that train replicas
+// and average their gradients in each step.
 func measureAllReduce(opts shoal.Options, steps int) *Probe {
 	return measureRace(opts, steps, func(ctx context.Context, net *digitNet, races []race) (func() error, error) {
 		group, err := dist.NewGroup(opts.Workers)
@@ -55,7 +56,8 @@ func measureAllReduce(opts shoal.Options, steps int) *Probe {
 // period is the number of steps between two exchanges of states.
 const period = 32
 
-// measureAveraging trains replicas that periodically send their states and receive the mean.
+// measureAveraging returns a probe of the samples per second of processes that train replicas,
+// send their states to this process after every period steps, and receive the mean.
 func measureAveraging(opts shoal.Options, steps int) *Probe {
 	return measureRace(opts, steps, func(ctx context.Context, net *digitNet, races []race) (_ func() error, err error) {
 		var ours []*ipc.PipeEnd[netState, netState]
@@ -88,7 +90,8 @@ func measureAveraging(opts shoal.Options, steps int) *Probe {
 
 type netState = map[string]*tensor.Tensor
 
-// averageStates sets net to the mean of the replicas' states and sends it to them.
+// averageStates receives one state from each connection, sets net to their mean, and sends it to
+// all of them.
 func averageStates(ctx context.Context, net *digitNet, conns []*ipc.PipeEnd[netState, netState]) error {
 	states := make([]netState, len(conns))
 	for i, c := range conns {
@@ -111,7 +114,8 @@ func averageStates(ctx context.Context, net *digitNet, conns []*ipc.PipeEnd[netS
 	return nil
 }
 
-// exchangeState exchanges a replica's state with average.
+// exchangeState sends the state of net to the measuring process and sets net to the mean of all
+// replicas that comes back. r.Meet must not be nil.
 func (r *race) exchangeState(ctx context.Context, net *digitNet) error {
 	if err := r.Meet.Send(ctx, nn.State(net)); err != nil {
 		return err
@@ -128,8 +132,8 @@ var digitLoss = dist.RegisterLoss("bench digit loss",
 		return nn.NLLLoss{}.Of(n.Forward(s.Const(batch[0])), batch[1])
 	})
 
-// measureDataParallel trains a network in this process with gradients from other processes, each
-// with a batch of 64.
+// measureDataParallel returns a probe of the samples per second when a network is trained in
+// this process with gradients from opts.Workers other processes, each with a batch of 64.
 func measureDataParallel(opts shoal.Options, steps int) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (rate float64, err error) {
 		net := newDigitNet()

@@ -8,8 +8,8 @@ var transports = Suite{
 	groups: []func(context.Context, *environment) (group, error){transportRows},
 }
 
-// transportRows measures our transports against two other libraries. Programs that cannot be built
-// are omitted with a note.
+// transportRows returns rows that compare our transports with two other libraries. It builds
+// their programs. Programs that cannot be built are omitted with a note.
 func transportRows(ctx context.Context, h *environment) (group, error) {
 	built := func(n native) *program {
 		p, err := n.build(ctx, h)
