@@ -29,9 +29,10 @@ func (o Options) applyDefaults() Options {
 	return o
 }
 
-// Examine observes the job of process pid, which may be any process of the job. If the process has
-// ended, it reports the orphans and the shared memory that it has left. The error wraps
-// [ErrProcess] if there is no such process and no trace of it, or if it is not a Python program.
+// Examine observes the job of process pid, which may be any process of the job, for o.Span and
+// reports its faults. If the process has ended, it reports the orphans and the shared memory
+// that it has left. The error wraps [ErrProcess] if there is no such process and no trace of it,
+// if it may not be examined, or if its job has no Python program.
 func Examine(ctx context.Context, o Options, pid int) (*Report, error) {
 	o = o.applyDefaults()
 	if pid <= 0 {
@@ -68,7 +69,8 @@ func hasRule(r *Report, rule string) bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Rule == rule })
 }
 
-// checkPython returns an error if no process of the job is a Python program.
+// checkPython returns an error that wraps [ErrProcess] and names process pid if no process of
+// the job is a Python program or a torch_shm_manager.
 func (j *job) checkPython(pid int) error {
 	for _, p := range j.last.processes {
 		if len(p.Maps.Python) > 0 || j.roles[p.PID] == roleManager {
@@ -86,7 +88,8 @@ func (j *job) checkPython(pid int) error {
 	return fmt.Errorf("%w: process %d is not a Python program; want a process of a PyTorch job", ErrProcess, pid)
 }
 
-// report applies the rules and describes the processes.
+// report applies the rules and returns the report with the processes, the notes and the verdict.
+// The job must have been observed, and its roles assigned.
 func (j *job) report() *Report {
 	r := &Report{Findings: j.applyRules(), Notes: []string{}, Seconds: j.elapsed.Seconds()}
 	r.Stacks = j.describeStacks()
@@ -152,7 +155,8 @@ func stateText(state byte) string {
 	return string(state)
 }
 
-// addNotes adds observations that are no faults.
+// addNotes adds observations that are no faults to the notes of r. The findings of r must be
+// complete.
 func (j *job) addNotes(r *Report) {
 	var loaders, idle int
 	for _, p := range j.living() {
@@ -178,7 +182,7 @@ func (j *job) addNotes(r *Report) {
 }
 
 // examineEnded reports the traces of a process that has ended: members of its process group, and
-// shared memory with its number.
+// shared memory with its number. The error wraps [ErrProcess] if there are none.
 func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 	if r, ok, err := o.examineGroup(ctx, pid); ok || err != nil {
 		return r, err
@@ -206,9 +210,9 @@ func (o Options) examineEnded(ctx context.Context, pid int) (*Report, error) {
 		ErrProcess, pid, unowned)
 }
 
-// segmentFinding returns the finding for SharedMemory objects without a living owner. Their names
-// do not record the creator, so that it may have been another process than the one that was asked
-// for.
+// segmentFinding returns the finding for SharedMemory objects without a living owner, or false
+// if leaks has none. Their names do not record the creator, so that it may have been another
+// process than pid, the one that was asked for.
 func segmentFinding(pid int, leaks []Leak) (Finding, bool) {
 	var sum int64
 	count, semaphores := 0, 0
@@ -248,8 +252,9 @@ func countUnowned(leaks []Leak) (n int) {
 	return n
 }
 
-// examineGroup examines the job of a Python program in the process group or session of a process
-// that has ended. ok is false if there is none.
+// examineGroup examines the job of a Python program in the process group or session of process
+// pid, which has ended. ok is false if there is no such program; otherwise r and err are the
+// results of [Examine].
 func (o Options) examineGroup(ctx context.Context, pid int) (r *Report, ok bool, err error) {
 	all, err := readStats(o.System)
 	if err != nil {
@@ -277,7 +282,8 @@ func (o Options) examineGroup(ctx context.Context, pid int) (r *Report, ok bool,
 	return nil, false, nil
 }
 
-// examineOrphan examines the job of an orphan and names the process that started it.
+// examineOrphan examines the job of process orphan. A note in the report says that pid, which
+// was asked for, has ended.
 func (o Options) examineOrphan(ctx context.Context, pid, orphan int) (*Report, error) {
 	r, err := Examine(ctx, o, orphan)
 	if err != nil {
@@ -288,7 +294,8 @@ func (o Options) examineOrphan(ctx context.Context, pid, orphan int) (*Report, e
 	return r, nil
 }
 
-// leakFinding returns the finding for the leaks with a creator; pid 0 selects all dead creators.
+// leakFinding returns one finding for the leaks with the creator pid, or for all proven leaks if
+// pid is 0. The result is false if there are none.
 func leakFinding(pid int, leaks []Leak) (Finding, bool) {
 	var sum int64
 	count := 0
@@ -313,7 +320,9 @@ func leakFinding(pid int, leaks []Leak) (Finding, bool) {
 	return f, count > 0
 }
 
-// ExamineAll observes all PyTorch jobs of the current user, and the leaked names in shared memory.
+// ExamineAll observes all PyTorch jobs that this process may examine, one after another and each
+// for at most a second, and then looks for names in shared memory that dead processes have left.
+// It returns a report for each job and, if there are such names, one more for them.
 func ExamineAll(ctx context.Context, o Options) ([]*Report, error) {
 	o = o.applyDefaults()
 	all, err := readStats(o.System)

@@ -28,7 +28,8 @@ const (
 	maxJob      = 4096 // processes
 )
 
-// A job is a process tree, observed for a while.
+// A job is a process tree, observed for a while. [newJob] finds its processes, and [job.observe]
+// fills in the samples, which the rules read. Only one goroutine may use a job.
 type job struct {
 	Options
 	root     int
@@ -68,7 +69,8 @@ type quickSample struct {
 	stacks map[int][]pystack.Stack
 }
 
-// readStats reads the stat file of all visible processes.
+// readStats reads the stat file of all visible processes and returns the results by process. It
+// skips processes that end meanwhile.
 func readStats(s procfs.System) (map[int]procfs.Stat, error) {
 	pids, err := s.PIDs()
 	if err != nil {
@@ -83,7 +85,8 @@ func readStats(s procfs.System) (map[int]procfs.Stat, error) {
 	return all, nil
 }
 
-// newJob finds the job of a process: its root, and the processes below the root.
+// newJob finds the job of a process: its root, the processes below the root, and orphans in its
+// process group. The error wraps [os.ErrProcessDone] if there is no such process.
 func newJob(o Options, pid int) (*job, error) {
 	all, err := readStats(o.System)
 	if err != nil {
@@ -136,7 +139,8 @@ func sortedStats(all map[int]procfs.Stat) []procfs.Stat {
 	return list
 }
 
-// findRoot climbs from a process to the one that started the job.
+// findRoot climbs from process pid to the process that started the job, and returns its number.
+// The result is pid if its parent is not of the job. all holds all processes by number.
 func (o Options) findRoot(all map[int]procfs.Stat, pid int) int {
 	for range maxJob {
 		st := all[pid]
@@ -153,8 +157,8 @@ func (o Options) findRoot(all map[int]procfs.Stat, pid int) int {
 	return pid
 }
 
-// isChildCommand reports whether a process with one command was started by multiprocessing or by
-// torchrun from a process with the other.
+// isChildCommand reports whether a process was started by multiprocessing or by torchrun from
+// its parent. child and parent are their command lines, and st is the state of the child.
 func isChildCommand(child, parent string, st procfs.Stat) bool {
 	if !strings.Contains(parent, "python") && !isAgent(parent) {
 		return false
@@ -183,14 +187,15 @@ func (o Options) isStray(all map[int]procfs.Stat, st procfs.Stat, root int) bool
 		strings.Contains(command, "multiprocessing.spawn") || command == o.commandOf(root)
 }
 
-// commandOf returns the command line with spaces between the arguments.
+// commandOf returns the command line with spaces between the arguments, or "" if it may not be
+// read or the process is a zombie.
 func (o Options) commandOf(pid int) string {
 	text, _ := os.ReadFile(filepath.Join(o.System.Proc, fmt.Sprint(pid), "cmdline"))
 	return strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
 }
 
-// readSample reads the full state of all processes of the job. previous must be nil for the first
-// sample.
+// readSample reads the full state of all processes of the job that still exist. It copies the
+// parts that do not change from previous, which must be nil for the first sample.
 func (j *job) readSample(previous *sample) *sample {
 	s := &sample{processes: make(map[int]*procfs.Process), groups: make(map[int]procfs.Group),
 		stacks: make(map[int][]pystack.Stack)}
@@ -224,7 +229,8 @@ func (j *job) readSample(previous *sample) *sample {
 // maxSpy limits the time of py-spy for one process.
 const maxSpy = time.Second
 
-// spyStacks gets the stacks of a process from py-spy, if they cannot be read.
+// spyStacks stores the stacks of a process in into, from py-spy, if [job.readStacks] could not
+// read them. After an error it does not start py-spy again.
 func (j *job) spyStacks(into map[int][]pystack.Stack, p *procfs.Process) {
 	if j.stackErr == nil || j.spyErr != nil || len(into[p.PID]) > 0 || len(p.Maps.Python) == 0 || p.State == 'Z' {
 		return
@@ -253,7 +259,8 @@ func (j *job) readStacks(into map[int][]pystack.Stack, p *procfs.Process) {
 	}
 }
 
-// observe reads two samples, and the states of the threads in between.
+// observe fills in the first and the last sample, and the states of the threads in between. It
+// takes j.Span and returns only errors of ctx.
 func (j *job) observe(ctx context.Context) error {
 	begin := time.Now()
 	j.first = j.readSample(nil)
@@ -296,7 +303,7 @@ func (j *job) readQuick() quickSample {
 	return q
 }
 
-// ran returns the CPU time that a process used between the samples.
+// ran returns the CPU time that a process used between the samples, or 0 if it is not in both.
 func (j *job) ran(pid int) time.Duration {
 	a, b := j.first.processes[pid], j.last.processes[pid]
 	if a == nil || b == nil {
@@ -321,15 +328,17 @@ func (j *job) ran(pid int) time.Duration {
 // tick is the unit of the CPU times in /proc.
 const tick = 10 * time.Millisecond
 
-// cpu returns the number of CPUs that a process used.
+// cpu returns the average number of CPUs that a process used between the samples.
 func (j *job) cpu(pid int) float64 {
 	return float64(j.ran(pid)) / float64(max(j.elapsed, time.Millisecond))
 }
 
-// idle reports whether a process did nothing but an occasional check of a timeout.
+// idle reports whether a process used less than 2 % of a CPU between the samples, as one does
+// that only checks a timeout now and then.
 func (j *job) idle(pid int) bool { return j.ran(pid) < j.elapsed/50 }
 
-// mainThread returns the main thread in the last sample.
+// mainThread returns the main thread in the last sample, or false if the sample does not have
+// it.
 func (j *job) mainThread(pid int) (procfs.Thread, bool) { return threadOf(j.last.processes[pid], pid) }
 
 func threadOf(p *procfs.Process, tid int) (procfs.Thread, bool) {
@@ -343,8 +352,8 @@ func threadOf(p *procfs.Process, tid int) (procfs.Thread, bool) {
 	return procfs.Thread{}, false
 }
 
-// stuckThreads returns the threads of a process that were in the same wait in both samples and did
-// not run between them.
+// stuckThreads returns the threads of a process, as of the last sample, that were in the same
+// known wait in both samples and did not run between them.
 func (j *job) stuckThreads(pid int) (stuck []procfs.Thread) {
 	a, b := j.first.processes[pid], j.last.processes[pid]
 	if a == nil || b == nil {
@@ -379,13 +388,15 @@ func (j *job) living() (all []*procfs.Process) {
 	return all
 }
 
-// A pipeEnd is a descriptor of a pipe, or of a socket without a mode.
+// A pipeEnd is a descriptor that a process has for an end of a pipe or for a socket. mode is
+// [procfs.ReadOnly] or [procfs.WriteOnly] for a pipe; it says nothing about a socket.
 type pipeEnd struct {
 	pid, fd int
 	mode    int
 }
 
-// pipes returns the ends of all pipes and sockets in all visible processes, by their identity.
+// pipes returns the ends of all pipes and sockets in all visible processes. The keys are the
+// names that [endName] returns. The processes are read once for a job.
 func (j *job) pipes() map[string][]pipeEnd {
 	if j.outside != nil {
 		return j.outside

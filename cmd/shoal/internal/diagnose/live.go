@@ -38,8 +38,9 @@ type Tick struct {
 // historyLength is the number of updates in the timeline of a process.
 const historyLength = 40
 
-// A live view must be cheap, so it keeps the last sample of each process. It reads less than an
-// examination: no stacks, threads only of processes that are new, and descriptors once a minute.
+// A live is the state of one call of [Live]. A live view must be cheap, so it keeps the last
+// sample of each process. It reads less than an examination: no stacks, threads only of
+// processes that are new, and descriptors once a minute.
 type live struct {
 	LiveOptions
 	pid     int
@@ -61,8 +62,9 @@ type live struct {
 // treeEvery is the number of updates between two searches for new processes.
 const treeEvery = 5
 
-// Live writes the states of the processes of a job to out, again and again. The error wraps
-// [ErrProcess] if there is no such process.
+// Live writes the states of the processes of a job to out, again and again. It returns nil when
+// ctx is done, after o.Count updates, or when the process pid has ended. The error wraps
+// [ErrProcess] if there is no such process at the start.
 func Live(ctx context.Context, out io.Writer, o LiveOptions, pid int) error {
 	o.Options = o.applyDefaults()
 	o.System.Cache = procfs.NewCache()
@@ -128,7 +130,8 @@ func (l *live) observe() (*Tick, error) {
 	return t, nil
 }
 
-// findTree finds the processes of the job, if they have changed or some updates have passed.
+// findTree sets l.job to the processes of the job, if they have changed or treeEvery updates
+// have passed. The error wraps [ErrProcess] if process l.pid has ended.
 func (l *live) findTree() error {
 	changed := l.job == nil || len(l.known) != len(l.job.tree) || !l.exists(l.pid)
 	if l.updates++; !changed && l.updates%treeEvery != 0 {
@@ -150,7 +153,8 @@ func (l *live) findTree() error {
 	return nil
 }
 
-// readLight reads the counters of a process and the wait of its main thread.
+// readLight reads the counters of a process and the wait of its main thread. It returns nil if
+// the process has ended.
 func (l *live) readLight(j *job, pid int) *procfs.Process {
 	st, err := j.System.ReadStat(pid)
 	if err != nil {
@@ -184,7 +188,9 @@ func (l *live) countFiles(pid int) int {
 	return l.files[pid]
 }
 
-// historyMark returns the character of an update: the CPU use in tenths, or the kind of the wait.
+// historyMark returns the character of an update: the state of a process that is stopped, has
+// ended or waits for a device, # for a full CPU, the CPU use in tenths, l for a wait for a lock,
+// or a dot.
 func historyMark(p *procfs.Process, d Process) string {
 	switch p.State {
 	case 'D', 'T', 't', 'Z':

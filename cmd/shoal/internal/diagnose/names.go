@@ -113,8 +113,9 @@ var trackedName = regexp.MustCompile(`/(psm_\w+|wnsm_\w+|mp-\w+)`)
 // maxTracker limits the memory of a resource tracker that is searched.
 const maxTracker = 64 << 20
 
-// registeredNames returns the files in /dev/shm that living resource trackers have registered, with
-// the tracker, and the number of trackers that may not be read.
+// registeredNames returns the files in /dev/shm that living resource trackers have registered,
+// and the number of trackers that may not be read. names maps the name of a file to the process
+// of its tracker.
 //
 // https://github.com/python/cpython/blob/v3.11.7/Lib/multiprocessing/resource_tracker.py#L175-L240
 func registeredNames(s procfs.System) (names map[string]int, unread int) {
@@ -147,8 +148,8 @@ func isSegment(name string) bool {
 	return strings.HasPrefix(name, "psm_") || strings.HasPrefix(name, "wnsm_")
 }
 
-// isInnerNamespace reports whether this process is in a PID namespace inside of another one. The
-// kernel gives the initial namespace this inode.
+// isInnerNamespace reports whether this process is in a PID namespace inside of another one, or
+// whether that is unknown. The kernel gives the initial namespace this inode.
 //
 // https://github.com/torvalds/linux/blob/v6.12/include/linux/proc_ns.h#L39-L49
 func isInnerNamespace(s procfs.System) bool {
@@ -156,7 +157,8 @@ func isInnerNamespace(s procfs.System) bool {
 	return err != nil || link != "pid:[4026531836]"
 }
 
-// nestedPIDs returns the numbers that processes have in PID namespaces inside of this one.
+// nestedPIDs returns the numbers that processes have in this PID namespace and in those inside
+// of it.
 func nestedPIDs(s procfs.System) map[int]bool {
 	nested := make(map[int]bool)
 	pids, _ := s.PIDs()
@@ -204,8 +206,8 @@ func usedInodes(s procfs.System) (used map[uint64]bool, hidden int, err error) {
 	return used, hidden, nil
 }
 
-// Clean lists the leaks of dir on out. With remove it also removes those that are proven, after it
-// has examined each again.
+// Clean lists the leaks of dir on out. If remove is set, it also removes those that are proven,
+// after it has examined each again.
 func Clean(out io.Writer, s procfs.System, dir string, remove bool) error {
 	leaks, err := FindLeaks(s, dir)
 	if err != nil {
@@ -234,7 +236,8 @@ func Clean(out io.Writer, s procfs.System, dir string, remove bool) error {
 	return removeLeaks(out, s, dir, leaks)
 }
 
-// removeLeaks removes the proven leaks that are still leaks.
+// removeLeaks removes the proven leaks that are still leaks in dir, and writes their number to
+// out. It stops at the first file that it cannot remove.
 func removeLeaks(out io.Writer, s procfs.System, dir string, leaks []Leak) error {
 	again, err := FindLeaks(s, dir)
 	if err != nil {

@@ -57,7 +57,8 @@ const pipeCapacity = 64 << 10
 // SEM_VALUE_MAX, and each item takes one.
 const manyItems = unbounded / 2
 
-// findQueues finds the queues of the job, if they may have changed.
+// findQueues sets l.queues to the queues of the job, with their histories, if processes have
+// started or ended or queueEvery updates have passed.
 func (l *live) findQueues(current *sample) {
 	if slices.Equal(l.queueTree, l.job.tree) && l.updates-l.queuesAt < queueEvery {
 		return
@@ -96,7 +97,9 @@ func (l *live) findQueues(current *sample) {
 	l.nameLoaderQueues(current)
 }
 
-// semaphoreQueues returns the instances of multiprocessing.Queue that a process has.
+// semaphoreQueues returns the instances of multiprocessing.Queue that a process has, without
+// those in seen. If the semaphores may not be read, the only result has the kind kindNone and
+// the reason. The keys of seen are the kinds and names of queues.
 func (l *live) semaphoreQueues(p *procfs.Process, seen map[string]bool) (all []*Queue) {
 	var rest []procfs.Mapping
 	for _, m := range p.Maps.Shared {
@@ -125,9 +128,9 @@ func (l *live) semaphoreQueues(p *procfs.Process, seen map[string]bool) (all []*
 	return all
 }
 
-// readLimits searches the memory of a process for the limits of its semaphores, if one of them may
-// belong to a queue and is not known yet. A Queue creates two locks and its semaphore one after
-// another.
+// readLimits stores the limits of the semaphores of a process in l.limits. It searches the
+// memory of the process only if one of them may belong to a queue and is not known yet. A Queue
+// creates two locks and its semaphore one after another.
 func (l *live) readLimits(p *procfs.Process, all []procfs.Mapping) {
 	has := make(map[uint64]bool)
 	for _, m := range all {
@@ -167,7 +170,9 @@ func (l *live) pipeQueues(p *procfs.Process) (all []*Queue) {
 	return all
 }
 
-// socketQueues returns the pairs of Unix sockets that connect two processes of the job.
+// socketQueues returns the pairs of Unix sockets that connect two processes of the job, and sets
+// l.sockets to them. files holds the open files by process, and old the histories by kind and
+// name.
 func (l *live) socketQueues(files map[int][]procfs.File, old map[string]string) (all []*Queue) {
 	holders := make(map[uint32][]int)
 	for _, pid := range l.job.tree {
@@ -198,9 +203,9 @@ func (l *live) socketQueues(files map[int][]procfs.File, old map[string]string) 
 	return all
 }
 
-// nameLoaderQueues finds the use of the queues of a DataLoader. It creates the queue of results,
-// and then, for each worker, the queue of its indices and the worker. So the oldest worker that
-// has mapped a queue is its worker, and the first worker has two.
+// nameLoaderQueues sets the Use of the queues of a DataLoader. A DataLoader creates the queue of
+// results, and then, for each worker, the queue of its indices and the worker. So the oldest
+// worker that has mapped a queue is its worker, and the first worker has two.
 //
 // https://github.com/pytorch/pytorch/blob/v2.4.0/torch/utils/data/dataloader.py#L1011-L1037
 func (l *live) nameLoaderQueues(current *sample) {
@@ -260,7 +265,8 @@ func (l *live) isLoader(p *procfs.Process) bool {
 	return is
 }
 
-// readQueues reads the depths of all queues. The roles must have been assigned.
+// readQueues returns all queues with their depths and waiting processes. The roles must have
+// been assigned.
 func (l *live) readQueues(current *sample) (all []Queue) {
 	l.findQueues(current)
 	waiting := l.waitingProcesses(current)
@@ -307,8 +313,8 @@ func (l *live) readQueue(q *Queue, unread map[uint32]uint32) {
 	}
 }
 
-// waitingProcesses returns the processes with a main thread that waits for a pipe, a socket or the
-// semaphore of a queue, by its name.
+// waitingProcesses returns the processes with a main thread that waits for a pipe, a socket or
+// the semaphore of a queue. The keys are the names of these objects, as in [Queue].
 func (l *live) waitingProcesses(current *sample) map[string][]int {
 	waiting := make(map[string][]int)
 	if len(l.queues) == 0 {
@@ -334,8 +340,8 @@ func (l *live) waitingProcesses(current *sample) map[string][]int {
 	return waiting
 }
 
-// waitFD returns the descriptor that a thread waits for: the argument of a read or a write, or the
-// only one of a poll.
+// waitFD returns the descriptor that a thread waits for: the argument of a read or a write, or
+// the only one of a poll. ok is false for other waits, and if the call may not be read.
 func (l *live) waitFD(p *procfs.Process, t procfs.Thread) (fd int, ok bool) {
 	if t.Call.Number < 0 {
 		return 0, false
@@ -356,8 +362,9 @@ func (l *live) waitFD(p *procfs.Process, t procfs.Thread) (fd int, ok bool) {
 	return 0, false
 }
 
-// mark returns the character of an update: ? if the depth is not known, . for an empty queue, # for
-// a full one, tenths for others, or the number of items, up to 9, without a limit.
+// mark returns the character of an update: ? if the depth is not known, . for an empty queue, #
+// for a full one, and tenths of the limit for others. Without a limit it is the number of items,
+// or + for more than 9.
 func (q *Queue) mark() string {
 	n, limit := q.Items, q.Limit
 	if q.Kind == kindPipe || q.Kind == kindSocket {

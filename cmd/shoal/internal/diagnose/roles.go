@@ -57,7 +57,7 @@ func isHelper(command string) bool {
 		strings.Contains(command, "multiprocessing.forkserver")
 }
 
-// assignRoles determines the role of each process.
+// assignRoles determines the role of each process of the tree. The samples must have been read.
 func (j *job) assignRoles() {
 	for _, pid := range j.tree {
 		p := j.last.processes[pid]
@@ -124,7 +124,7 @@ func indexFunction(s pystack.Stack, function, file string) int {
 	return -1
 }
 
-// stackOf returns the stack of a thread.
+// stackOf returns the stack of the thread tid, or false if stacks does not have it.
 func stackOf(stacks []pystack.Stack, tid int) (pystack.Stack, bool) {
 	for _, s := range stacks {
 		if s.TID == tid {
@@ -134,7 +134,8 @@ func stackOf(stacks []pystack.Stack, tid int) (pystack.Stack, bool) {
 	return pystack.Stack{}, false
 }
 
-// userFrame returns the innermost frame outside of the standard library and of installed packages.
+// userFrame returns the innermost frame outside of the standard library and of installed
+// packages, or false if there is none.
 func userFrame(s pystack.Stack) (pystack.Frame, bool) {
 	for _, f := range s.Frames {
 		if !isLibrary(f.File) {

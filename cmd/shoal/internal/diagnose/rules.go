@@ -60,8 +60,9 @@ func (j *job) applyRules() []Finding {
 	})
 }
 
-// isExplained reports whether another finding says more about a process that waits for data that no
-// process will send: a child of it was killed, or it is a rank that the others wait for.
+// isExplained reports whether another finding says more about the process pid of a finding
+// waits-for-ended, so that this one is redundant: a child of it was killed, or it is a rank that
+// the others wait for.
 func (j *job) isExplained(pid int, all []Finding) bool {
 	return slices.ContainsFunc(all, func(f Finding) bool {
 		switch f.Rule {

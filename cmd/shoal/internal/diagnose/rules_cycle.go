@@ -18,8 +18,8 @@ type dependency struct {
 	text string // how the first process depends on the other, as evidence
 }
 
-// dependencies returns, by process, the holders of the locks that it waits for and the child that
-// it joins.
+// dependencies returns, by process, the holders of the locks that it waits for and the child
+// that it joins. It must run after [findDeadHolders], which finds the holders.
 func (j *job) dependencies() map[int][]dependency {
 	all := make(map[int][]dependency)
 	for _, l := range j.held {
@@ -79,7 +79,8 @@ func findLockCycles(j *job) (found []Finding) {
 	return found
 }
 
-// findCycle returns the shortest cycle through a process, and the dependencies along it.
+// findCycle returns the shortest cycle through a process, and the dependencies along it, or nil
+// if there is none.
 func findCycle(graph map[int][]dependency, from int) (cycle []int, texts []string) {
 	type path struct {
 		pids  []int
@@ -102,8 +103,8 @@ func findCycle(graph map[int][]dependency, from int) (cycle []int, texts []strin
 	return nil, nil
 }
 
-// onlyWaiters reports whether all processes that map the lock that a process holds wait for it, so
-// that none is left to release it.
+// onlyWaiters reports whether a process waits for a lock that it holds itself, and all other
+// processes that map the lock wait for it, too, so that none is left to release it.
 func (j *job) onlyWaiters(holder int) bool {
 	for _, l := range j.held {
 		if l.holder != holder || !slices.Contains(l.waiters, holder) {

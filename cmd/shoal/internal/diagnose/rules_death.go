@@ -42,8 +42,8 @@ func (j *job) zombies() (all []*procfs.Process) {
 // process.
 var trackerFD = regexp.MustCompile(`tracker_fd=(\d+)`)
 
-// deadTracker returns a pipe to a resource tracker that no process reads, and a process that writes
-// to it.
+// deadTracker returns a pipe to a resource tracker that no process reads, and a process that
+// writes to it. It returns "" and 0 if the tracker lives or the job has none.
 func (j *job) deadTracker() (pipe string, writer int) {
 	if slices.ContainsFunc(j.living(), func(p *procfs.Process) bool { return j.roles[p.PID] == roleTracker }) {
 		return "", 0
@@ -138,9 +138,9 @@ func findDeadTracker(j *job) []Finding {
 	}}
 }
 
-// trackerZombie returns the ended child of the root that was probably the tracker: the first one
-// that runs the interpreter as a program of its own, because multiprocessing starts the tracker
-// before the workers.
+// trackerZombie returns the ended child of the root that was probably the tracker, or nil: the
+// first one that runs the interpreter as a program of its own, because multiprocessing starts
+// the tracker before the workers.
 func (j *job) trackerZombie() *procfs.Process {
 	var oldest *procfs.Process
 	for _, z := range j.zombies() {
@@ -152,7 +152,8 @@ func (j *job) trackerZombie() *procfs.Process {
 	return oldest
 }
 
-// isWaiting reports whether a process made no progress during the observation.
+// isWaiting reports whether a process made no progress during the observation: it was
+// [job.idle], and its main thread does not run in the last sample.
 func (j *job) isWaiting(pid int) bool {
 	t, ok := j.mainThread(pid)
 	return ok && j.idle(pid) && t.State != 'R'
@@ -209,7 +210,9 @@ func killCure(signal int) string {
 		"notice such deaths, wait with a timeout and check is_alive()"
 }
 
-// explainKill recognizes the kernel's out-of-memory killer.
+// explainKill changes f, the finding about the zombie z, into one about a lack of memory if the
+// kernel's log or the counters of the control groups tell that the kernel killed z for that
+// reason.
 func (j *job) explainKill(f *Finding, z *procfs.Process) {
 	if z.ExitSignal() != int(syscall.SIGKILL) {
 		return
@@ -229,7 +232,8 @@ func (j *job) explainKill(f *Finding, z *procfs.Process) {
 	f.Cause += fmt.Sprintf(", and its parent is %d", j.parent[z.PID])
 }
 
-// setOutOfMemory makes a finding one about a worker that the kernel killed for lack of memory.
+// setOutOfMemory makes f a finding about the worker pid, which the kernel killed for lack of
+// memory. It appends to the evidence of f and does not set its PID.
 func (j *job) setOutOfMemory(f *Finding, pid int, kill oomKill) {
 	f.Rule, f.weight = "worker-out-of-memory", weightOOM
 	where := "the machine"
@@ -275,7 +279,7 @@ var (
 		`task_memcg=([^,]*),task=.*,pid=(\d+),`)
 )
 
-// killOf returns the message about a process.
+// killOf returns the latest message about the kill of a process, or false if the log has none.
 func (j *job) killOf(pid int) (oomKill, bool) {
 	for _, k := range slices.Backward(j.oomKills()) {
 		if k.pid == pid {
@@ -294,8 +298,9 @@ func (j *job) oomKills() []oomKill {
 	return j.kills
 }
 
-// readKills reads the kernel's log, which only privileged users may read. Two lines describe one
-// kill: the choice of the process, and its end.
+// readKills returns the kills in the kernel's log, the file path, in the order of time. It
+// returns nil if the log may not be read, which only privileged users may. Two lines describe
+// one kill: the choice of the process, and its end.
 //
 // https://github.com/torvalds/linux/blob/v6.12/mm/oom_kill.c#L440-L460
 // https://github.com/torvalds/linux/blob/v6.12/mm/oom_kill.c#L942-L948
@@ -324,7 +329,9 @@ func readKills(path string) (all []oomKill) {
 // buffer holds fewer, unless it is larger than 16 MiB.
 const maxRecords = 1 << 18
 
-// appendKill decodes a record of the kernel's log.
+// appendKill decodes a record of the kernel's log. It returns all with the kill appended if the
+// record is about the end of a process, and stores a record about the choice of a process in
+// chosen, by process, until then.
 //
 // https://github.com/torvalds/linux/blob/v6.12/Documentation/ABI/testing/dev-kmsg
 func appendKill(all []oomKill, chosen map[int]oomKill, record string) []oomKill {
@@ -350,7 +357,8 @@ func appendKill(all []oomKill, chosen map[int]oomKill, record string) []oomKill 
 	return all
 }
 
-// memoryController returns the key of the memory control group in [procfs.Process].Groups.
+// memoryController returns the key of the memory control group in [procfs.Process].Groups:
+// "memory" for cgroup v1, and "" for v2.
 func (j *job) memoryController() string {
 	if _, ok := j.last.processes[j.root].Groups["memory"]; ok {
 		return "memory"

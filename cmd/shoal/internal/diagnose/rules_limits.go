@@ -63,7 +63,8 @@ type shmFile struct {
 	users   []int
 }
 
-// findFullShm compares the use of the job's /dev/shm, as the job mounts it, with its size.
+// findFullShm finds a full /dev/shm: 97 % or more of its size is used, as the job mounts it. The
+// culprit is the process with the largest files there.
 func findFullShm(j *job) []Finding {
 	dir := filepath.Join(j.System.Proc, itoa(j.root), "root/dev/shm")
 	size, free, err := sys.FileSystemUsage(dir)
@@ -133,7 +134,8 @@ func largestUnowned(files []*shmFile) (large *shmFile) {
 	return large
 }
 
-// outsiders returns the processes with the same mount of /dev/shm that are not of the job.
+// outsiders returns the processes that are not of the job and have dir, the job's /dev/shm, as
+// their /dev/shm.
 func (j *job) outsiders(dir string) (all []*procfs.Process) {
 	st, err := os.Stat(dir)
 	pids, _ := j.System.PIDs()
@@ -150,8 +152,9 @@ func (j *job) outsiders(dir string) (all []*procfs.Process) {
 	return all
 }
 
-// shmFiles returns the files in shared memory, each once. It reads the files of processes that are
-// not of the job only if those of the job are less than half of the used bytes.
+// shmFiles returns the files in shared memory, each once. dir is the job's /dev/shm, and used is
+// the number of bytes used in it. The files of processes that are not of the job are read only
+// if those of the job are less than half of the used bytes.
 func (j *job) shmFiles(dir string, used int64) []*shmFile {
 	byInode := make(map[uint64]*shmFile)
 	add := func(path, name string, user int) {

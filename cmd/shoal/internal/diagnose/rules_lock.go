@@ -12,14 +12,17 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/pystack"
 )
 
-// A shared semaphore is identified by its inode, because multiprocessing removes the name at once.
+// A lockUse is the SemLock object that a process has for a semaphore that it maps; known is
+// false if it was not found. A shared semaphore is identified by its inode, because
+// multiprocessing removes the name at once.
 type lockUse struct {
 	lock  pystack.SemLock
 	known bool
 }
 
-// lockUsers returns the processes that map the semaphore of a wait. It stops at a process that has
-// locked the semaphore. A search takes long, so it begins with those that do not wait for it.
+// lockUsers returns the processes that map the semaphore of a wait. It stops at a process that
+// has locked the semaphore, so that others may be missing. A search takes long, so it begins
+// with those that do not wait for it.
 func (j *job) lockUsers(w lockWait) map[int]lockUse {
 	users := make(map[int]lockUse)
 	all := j.living()
@@ -48,8 +51,9 @@ func semaphoreMapping(p *procfs.Process, inode uint64) (procfs.Mapping, bool) {
 	return procfs.Mapping{}, false
 }
 
-// semLock returns the SemLock object of a process for the semaphore at an address. glibc maps the
-// file of a semaphore from its beginning.
+// semLock returns the SemLock object of a process for the semaphore at an address, or false if
+// it has none or its memory may not be read. glibc maps the file of a semaphore from its
+// beginning.
 func (j *job) semLock(p *procfs.Process, addr uint64) (pystack.SemLock, bool) {
 	lock, ok := j.locks[p.PID][addr]
 	if ok || j.searched[p.PID] == addr {
@@ -151,7 +155,8 @@ func (j *job) hasPermits(lock pystack.SemLock, waiters []int) bool {
 }
 
 // deadHolder returns the finding about a lock, or a semaphore, that only dead processes can have
-// acquired.
+// acquired. lock is the SemLock object of the first waiter, st the state of the semaphore, and
+// users the number of living processes that map it.
 func (j *job) deadHolder(w lockWait, lock pystack.SemLock, st pystack.Semaphore, users int) Finding {
 	pid, holder := w.waiters[0], "a process that no longer exists"
 	if z := j.lastKilled(); z != nil {
@@ -185,7 +190,8 @@ func (j *job) deadHolder(w lockWait, lock pystack.SemLock, st pystack.Semaphore,
 	return f
 }
 
-// deadText lists the workers of the job that have ended and were not reaped.
+// deadText lists up to 8 workers of the job that have ended and were not reaped, and how they
+// ended. Without such workers it returns a phrase for dead processes in general.
 func (j *job) deadText() string {
 	var list []string
 	for _, z := range j.zombies() {
@@ -209,7 +215,8 @@ func (j *job) isStoppedUser(inode uint64) bool {
 	})
 }
 
-// noteHolder remembers the living holder of a lock for [findLockCycles].
+// noteHolder adds the living holder of a lock, if it is among users, to j.held for
+// [findLockCycles].
 func (j *job) noteHolder(w lockWait, users map[int]lockUse) {
 	for pid, u := range users {
 		if u.lock.Count > 0 {

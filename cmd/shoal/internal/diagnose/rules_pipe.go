@@ -17,7 +17,8 @@ type pipeWait struct {
 	own, other sys.UnixSocket
 }
 
-// unixSockets returns the connected Unix sockets by inode.
+// unixSockets returns the connected Unix sockets by inode. It reads them once for a job. If that
+// fails, it adds a note and returns an empty map.
 func (j *job) unixSockets() map[uint32]sys.UnixSocket {
 	if j.sockets != nil {
 		return j.sockets
@@ -33,7 +34,8 @@ func (j *job) unixSockets() map[uint32]sys.UnixSocket {
 	return j.sockets
 }
 
-// pipeWaits returns the processes that wait for a duplex Pipe, by the inode of their socket.
+// pipeWaits returns the processes that were blocked in a duplex Pipe, as far as the other end of
+// their socket is known.
 func (j *job) pipeWaits() (all []pipeWait) {
 	const file = "multiprocessing/connection.py"
 	for _, p := range j.living() {
@@ -98,7 +100,8 @@ func findPipeDeadlocks(j *job) (found []Finding) {
 	return found
 }
 
-// mayContinue returns the reason why the wait of two processes for each other may end, or "".
+// mayContinue returns the reason why the wait of two processes for each other may end, or "" if
+// it cannot.
 func (j *job) mayContinue(a, b pipeWait) string {
 	for _, w := range []pipeWait{a, b} {
 		for _, s := range j.last.stacks[w.pid] {
@@ -133,7 +136,8 @@ func (j *job) isBlocked(pid int) bool {
 	return false
 }
 
-// endName returns the identity of a pipe or a socket, or "" for other files.
+// endName returns the identity of a pipe or a socket, such as "pipe:[1234]", or "" for other
+// files.
 func endName(f procfs.File) string {
 	if strings.HasPrefix(f.Target, "pipe:[") || strings.HasPrefix(f.Target, "socket:[") {
 		return f.Target

@@ -17,7 +17,8 @@ type blockedWriter struct {
 	readers []int // other processes with the reading end
 }
 
-// blockedWriters returns the processes that were blocked in a write to a pipe in both samples.
+// blockedWriters returns the processes that were blocked in a write to a pipe in both samples,
+// each with one such thread.
 func (j *job) blockedWriters() (all []blockedWriter) {
 	for _, p := range j.living() {
 		for _, t := range p.Threads {
@@ -167,8 +168,9 @@ func waitText(n int) string {
 	return fmt.Sprintf("%d processes wait", n)
 }
 
-// consumerOf selects the consumer among the readers of a pipe. If processes were forked, all of
-// them have both ends, so the root is preferred if it is not blocked itself.
+// consumerOf selects the consumer among the readers of a pipe, or returns 0 if all of them are
+// blocked writers or run no user code. If processes were forked, all of them have both ends, so
+// the root is preferred if it is not blocked itself.
 func (j *job) consumerOf(readers []int) int {
 	blocked := make(map[int]bool)
 	for _, w := range j.blockedWriters() {

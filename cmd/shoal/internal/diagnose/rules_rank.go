@@ -28,7 +28,8 @@ type meeting struct {
 	caller   pystack.Frame // innermost frame outside of PyTorch
 }
 
-// meetingOf returns the collective that the main thread of a process is executing.
+// meetingOf returns the collective, message or backward pass that the main thread of a process
+// is executing: the outermost call. ok is false if there is none.
 func meetingOf(stacks []pystack.Stack, pid int) (m meeting, ok bool) {
 	s, found := stackOf(stacks, pid)
 	if !found {
@@ -49,7 +50,8 @@ func meetingOf(stacks []pystack.Stack, pid int) (m meeting, ok bool) {
 	return m, ok
 }
 
-// samplesOf returns the stacks of a process in all samples.
+// samplesOf returns the stacks of a process in all samples, in the order of time. Quick samples
+// without stacks are left out.
 func (j *job) samplesOf(pid int) [][]pystack.Stack {
 	all := [][]pystack.Stack{j.first.stacks[pid]}
 	for _, q := range j.quick {
@@ -67,7 +69,8 @@ const (
 	maxStartRun   = 200 * time.Millisecond
 )
 
-// meets reports whether a rank waited in one collective during the whole observation.
+// meets returns the collective in which a rank waited during the whole observation, or false if
+// it did not wait in one.
 func (j *job) meets(pid int) (meeting, bool) {
 	first, ok := meetingOf(j.first.stacks[pid], pid)
 	t, known := j.mainThread(pid)
@@ -194,9 +197,9 @@ func meetingText(pid int, m meeting) string {
 	return evidence("process %d waits in %s, called by %s", pid, m.function, m.caller)
 }
 
-// meetsLater reports whether a rank waited, during the whole observation, for a collective that it
-// had started with async_op=True. The wait is a function in C++, so the innermost Python function
-// is the caller.
+// meetsLater is like [job.meets] for a collective that the rank had started with async_op=True
+// and now waits for. The wait is a function in C++, so the innermost Python function is the
+// caller.
 func (j *job) meetsLater(pid int) (meeting, bool) {
 	t, stuck := j.stuckIn(pid)
 	place := j.frameOf(pid)
@@ -216,7 +219,8 @@ func (j *job) meetsLater(pid int) (meeting, bool) {
 	return meeting{function: asyncWait, caller: place}, true
 }
 
-// frameOf returns the position of the main thread in the user's code.
+// frameOf returns the position of the main thread in the user's code, or the zero Frame if it is
+// not known.
 func (j *job) frameOf(pid int) pystack.Frame {
 	s, _ := stackOf(j.last.stacks[pid], pid)
 	f, _ := userFrame(s)
@@ -244,8 +248,8 @@ func (j *job) executes(p *procfs.Process, t procfs.Thread) bool {
 	return !python && t.PID != p.PID && isGloo(p, t) && isTimedWait(t)
 }
 
-// computes reports whether a rank used a CPU outside of all collectives during the whole
-// observation.
+// computes reports whether a rank used more than 30 % of a CPU, and was outside of all
+// collectives during the whole observation.
 func (j *job) computes(pid int) bool {
 	if j.demand(pid) <= 0.3 {
 		return false
@@ -263,8 +267,9 @@ func (j *job) hasBusyChild(pid int) bool {
 	})
 }
 
-// busyRank finds a rank that has computed for much longer than the time between two collectives,
-// while others wait. A shorter time is a note, because the rank may merely be slow.
+// busyRank returns the finding about the rank pid if it has computed for much longer than the
+// time between two collectives, while the ranks in waiting wait. After a shorter time it adds a
+// note and returns nil, because the rank may merely be slow. waiting holds meetings by process.
 func (j *job) busyRank(pid int, group []int, waiting map[int]meeting) []Finding {
 	var shortest silence
 	known := false
@@ -292,7 +297,7 @@ func (j *job) busyRank(pid int, group []int, waiting map[int]meeting) []Finding 
 	return []Finding{f}
 }
 
-// firstCollective returns the collective of the first rank that waits, in words.
+// firstCollective returns the collective of the first rank of group that waits, in words, or "".
 func firstCollective(group []int, waiting map[int]meeting) string {
 	for _, pid := range group {
 		if m, ok := waiting[pid]; ok {
@@ -333,7 +338,9 @@ func rankCount(n int) string {
 	return fmt.Sprintf("%d other ranks wait", n)
 }
 
-// compareMeetings finds ranks that wait in a different collective than most ranks.
+// compareMeetings finds ranks that wait in a different collective than most ranks. All ranks of
+// group must be in waiting, which holds meetings by process. It returns nil if they wait in the
+// same one, or if one of them may wait for anything.
 func (j *job) compareMeetings(group []int, waiting map[int]meeting) []Finding {
 	counts := make(map[meeting]int)
 	for _, m := range waiting {
@@ -371,8 +378,8 @@ func (j *job) compareMeetings(group []int, waiting map[int]meeting) []Finding {
 	return []Finding{f}
 }
 
-// compareMessages finds ranks that all wait, some of them for messages, and ranks that all wait for
-// one that has not started.
+// compareMessages returns the finding about ranks that all wait, some of them for messages, or
+// that all wait for one that has not started. The result is false in other cases.
 func (j *job) compareMessages(group []int, waiting map[int]meeting) (Finding, bool) {
 	message, start := 0, 0
 	var list []string

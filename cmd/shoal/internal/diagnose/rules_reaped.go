@@ -115,7 +115,8 @@ func (j *job) inLibrary(pid int) bool {
 
 // reapedKill returns the kernel's message about a process that was a worker of p: it is younger
 // than p, has gone, and its number is in the memory of p. If that memory may not be read, p must
-// have a sentinel without a writer, and the control groups must be equal.
+// have a sentinel without a writer, and the control groups must be equal. The result is false if
+// there is no such message. sentinel is the result of [job.deadSentinel].
 func (j *job) reapedKill(p *procfs.Process, sentinel string) (oomKill, bool) {
 	group := p.Groups[j.memoryController()]
 	for _, k := range slices.Backward(j.oomKills()) {
@@ -130,7 +131,8 @@ func (j *job) reapedKill(p *procfs.Process, sentinel string) (oomKill, bool) {
 	return oomKill{}, false
 }
 
-// hasName reports whether a process of the job, or a DataLoader worker, has a name.
+// hasName reports whether name is the name of a living process of the job that runs the user's
+// code, or a name that DataLoader workers have.
 func (j *job) hasName(name string) bool {
 	return strings.HasPrefix(name, "pt_data_") || slices.ContainsFunc(j.living(), func(p *procfs.Process) bool {
 		return j.roles[p.PID].works() && p.Name == name
@@ -150,8 +152,9 @@ const maxErrorSearch = 256 << 20
 var signalWords = map[string]syscall.Signal{"Killed": syscall.SIGKILL, "Terminated": syscall.SIGTERM,
 	"Segmentation fault": syscall.SIGSEGV, "Bus error": syscall.SIGBUS, "Aborted": syscall.SIGABRT}
 
-// loaderError returns the worker in an error of the DataLoader that is in the memory of a process,
-// and the signal that killed the worker.
+// loaderError returns the dead worker in an error of the DataLoader that is in the memory of a
+// process, and the signal that killed the worker, in words. It returns 0 and "" if there is no
+// such error.
 func (j *job) loaderError(p *procfs.Process) (pid int, how string) {
 	if !p.Maps.Torch {
 		return 0, ""

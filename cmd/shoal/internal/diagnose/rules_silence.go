@@ -14,7 +14,8 @@ import (
 // One observation cannot tell a function that never returns from one that is merely slow. The
 // kernel records when a sleeping thread ran last, which tells how long its work has taken so far.
 
-// A silence is the time since a process sent something, with its habit.
+// A silence is the time since a process sent something, with the average time between its
+// earlier writes.
 type silence struct {
 	lasted time.Duration
 	usual  time.Duration // average time between two writes before
@@ -26,7 +27,8 @@ const (
 	minWrites    = 3  // before the silence
 )
 
-// isLong reports whether a silence is so long that the work probably never ends.
+// isLong reports whether a silence is so long that the work probably never ends: at least 10 s,
+// and 20 times the usual time.
 func (s silence) isLong() bool { return s.lasted >= minSilence && s.lasted >= silenceRatio*s.usual }
 
 // String returns the silence in words, as evidence.
@@ -36,8 +38,9 @@ func (s silence) String() string {
 
 func (s silence) seconds() string { return fmt.Sprintf("%.0f s", s.lasted.Seconds()) }
 
-// silenceSince returns the silence of a process. The given thread must sleep whenever there is
-// nothing to send. ok is false if the kernel does not tell the time, or without a habit.
+// silenceSince returns the silence of a process: the time since its thread tid ran last. That
+// thread must sleep whenever there is nothing to send. ok is false if the kernel does not tell
+// the time, or if the process has made fewer than 3 writes.
 func (j *job) silenceSince(pid, tid int) (s silence, ok bool) {
 	p := j.last.processes[pid]
 	t, known := threadOf(p, tid)
@@ -52,6 +55,7 @@ func (j *job) silenceSince(pid, tid int) (s silence, ok bool) {
 }
 
 // silenceOf returns how long ago a worker sent its last batch: when its queue's thread ran last.
+// The result is false if that is not known.
 func (j *job) silenceOf(pid int) (silence, bool) {
 	for _, s := range j.last.stacks[pid] {
 		if indexFunction(s, "_feed", "multiprocessing/queues.py") >= 0 {
@@ -120,9 +124,9 @@ var sleepCalls = map[string]map[int]int{
 	"arm64": {72: 4, 101: 0, 115: 2},
 }
 
-// sleepRest returns the rest of the sleep of a thread, or all of it if the call has the duration
-// and not the end. ok is false if the thread does not sleep. The thread must belong to the last
-// sample.
+// sleepRest returns the remaining time of the sleep of a thread, its whole duration if the call
+// does not have the end, or forever if only a signal ends it. ok is false if the thread does not
+// sleep or the time may not be read. The thread must belong to the last sample.
 func (j *job) sleepRest(pid int, t procfs.Thread) (time.Duration, bool) {
 	at, ok := sleepCalls[runtime.GOARCH][t.Call.Number]
 	waitsForFiles := at == 4 && t.Call.Args[0] != 0

@@ -19,8 +19,8 @@ func (j *job) siblings(pid int) (all []int) {
 	return all
 }
 
-// demand returns the fraction of the observation that the main thread spent running or queueing for
-// a CPU.
+// demand returns the fraction of the observation, 0 to 1, that the main thread spent running or
+// queueing for a CPU. It returns 0 if that is not known.
 func (j *job) demand(pid int) float64 {
 	t, ok := j.mainThread(pid)
 	old, ok2 := threadOf(j.first.processes[pid], pid)
@@ -30,8 +30,8 @@ func (j *job) demand(pid int) float64 {
 	return float64(t.RunNS-old.RunNS+t.QueueNS-old.QueueNS) / float64(max(j.elapsed, time.Millisecond))
 }
 
-// repeats reports whether the innermost function of the main thread and its callers were the same
-// in all samples.
+// repeats reports whether the innermost function of the user's code on the main thread and its
+// callers were the same in all samples. It returns false if a stack is missing.
 func (j *job) repeats(pid int) bool {
 	want := ""
 	for _, s := range j.samplesOf(pid) {
@@ -97,8 +97,8 @@ func findBusyWorker(j *job) (found []Finding) {
 	return found
 }
 
-// diskShare returns the fraction of quick samples that found the main thread in an uninterruptible
-// wait.
+// diskShare returns the fraction of quick samples, 0 to 1, that found the main thread in an
+// uninterruptible wait.
 func (j *job) diskShare(pid int) float64 {
 	n := 0
 	for _, q := range j.quick {

@@ -18,7 +18,8 @@ func (j *job) awaitsBatch(pid int) bool {
 	return j.isWaiting(pid)
 }
 
-// stuckIn returns the wait of a main thread if it lasted during the whole observation.
+// stuckIn returns the main thread if it was in one wait during the whole observation, and false
+// otherwise.
 func (j *job) stuckIn(pid int) (procfs.Thread, bool) {
 	for _, t := range j.stuckThreads(pid) {
 		if t.PID == pid {
@@ -73,8 +74,8 @@ func findStuckLoaders(j *job) (found []Finding) {
 	return found
 }
 
-// sortLoaders returns the waits of the DataLoader workers of a process that are stuck, those that
-// wait for work, and the number of the others.
+// sortLoaders sorts the DataLoader workers of a process: it returns the main threads of those
+// that are stuck in a sample, the processes that wait for work, and the number of the others.
 func (j *job) sortLoaders(parent int) (stuck []procfs.Thread, idle []int, active int) {
 	for _, c := range j.created(parent) {
 		p := j.last.processes[c]

@@ -9,8 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/pystack"
 )
 
-// getsIn reports whether the main thread of a process waited in get of a multiprocessing queue in
-// both samples, called from a function of a file, and did not run in between.
+// getsIn reports whether the main thread of a process waited in get of a multiprocessing queue
+// in both samples, called from the function of the file, and did not run in between. file is the
+// end of a path; if it is empty, the caller may be any function.
 func (j *job) getsIn(pid int, function, file string) bool {
 	for _, stacks := range [][]pystack.Stack{j.first.stacks[pid], j.last.stacks[pid]} {
 		s, ok := stackOf(stacks, pid)

@@ -17,8 +17,9 @@ type segment struct {
 	holders []int // in the order of the tree
 }
 
-// describeSegments returns notes about the SharedMemory objects of the job: their holders, and the
-// processes that may have created them. Objects with the same holders share a note.
+// describeSegments returns up to 8 notes about the SharedMemory objects of the job: their
+// holders, and the processes that may have created them. Objects with the same holders share a
+// note.
 func (j *job) describeSegments() (notes []string) {
 	type total struct {
 		count int
@@ -72,8 +73,8 @@ func (j *job) segments() (all []segment) {
 	return all
 }
 
-// creatorText returns the processes that may have created a segment: holders that were running at
-// that time, or a process that has ended.
+// creatorText returns the processes that may have created a segment, in words: holders that were
+// running at the time created, or a process that has ended.
 func (j *job) creatorText(holders []int, created time.Time) string {
 	up := j.System.Uptime() - time.Since(created)
 	var older []int

@@ -53,7 +53,8 @@ var waitNames = []struct {
 	{"unix_stream_data_wait", waitRead}, {"sk_wait_data", waitRead}, {"do_select", waitPoll}, {"sigsuspend", waitSleep},
 }
 
-// kindOf classifies the wait of a thread.
+// kindOf classifies the wait of a thread. It returns waitNone for one that runs, has ended, or
+// waits for something else.
 func kindOf(t procfs.Thread) waitKind {
 	switch t.State {
 	case 'D':
@@ -149,7 +150,8 @@ func (j *job) describeWait(p *procfs.Process, t procfs.Thread) string {
 	return "unknown"
 }
 
-// targetOf returns the file that a blocked call uses, and the addresses of a TCP socket.
+// targetOf returns the file that a blocked call uses, in words, with the addresses of a TCP
+// socket.
 func (j *job) targetOf(p *procfs.Process, t procfs.Thread) string {
 	if f, ok := fileOf(p, t); ok {
 		if local, remote := j.System.TCPAddresses(p.PID, f); remote != "" {
@@ -171,7 +173,8 @@ func fileOf(p *procfs.Process, t procfs.Thread) (procfs.File, bool) {
 	return procfs.File{}, false
 }
 
-// semaphoreOf returns the mapping of the shared semaphore that a thread is waiting on.
+// semaphoreOf returns the mapping of the shared semaphore that a thread is waiting on, or false
+// if it does not wait on one.
 func semaphoreOf(p *procfs.Process, t procfs.Thread) (procfs.Mapping, bool) {
 	if kindOf(t) != waitFutex || t.Call.Number < 0 {
 		return procfs.Mapping{}, false
