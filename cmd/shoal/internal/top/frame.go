@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 )
 
-// renderFrame renders the screen. It returns at most height lines, none wider than width.
+// renderFrame renders the screen. It returns at most height lines, none wider than width cells,
+// and sets s.page to the number of visible rows.
 func (s *screen) renderFrame(width, height int) []string {
 	top := s.headerLines(width, height)
 	room := height - len(top)
@@ -76,7 +77,8 @@ func (s *screen) titleLine() line {
 			m.InvoluntaryPerSecond), plain})
 }
 
-// alarmLines lists the circular waits. Circles without doubt come first.
+// alarmLines returns up to most lines about the circular waits. Circles without doubt
+// come first.
 func (s *screen) alarmLines(most int) []line {
 	var all []line
 	for _, sure := range []bool{true, false} {
@@ -116,8 +118,8 @@ func deadlockLines(d domains.Domain, c domains.Deadlock) []line {
 	return all
 }
 
-// curveLine shows the named values of a program, such as the training loss. It returns nil if there
-// are none.
+// curveLine returns one line with the named values of a program, such as the training loss,
+// indented by indent cells. It returns nil if there are none.
 func (s *screen) curveLine(d domains.Domain, indent int) (all []line) {
 	for _, q := range curveQueues(d) {
 		if all == nil {
@@ -130,8 +132,8 @@ func (s *screen) curveLine(d domains.Domain, indent int) (all []line) {
 	return all
 }
 
-// programLines shows one line for each domain, with its memory and rates. Lines with curves are
-// added only if all of them fit.
+// programLines returns one line for each domain, with its memory and rates, and no more than
+// most lines in all. If withCurves is set, lines with curves are added if all of them fit.
 func (s *screen) programLines(width, most int, withCurves bool) (all []line) {
 	gauge := 8
 	if width >= 100 {
@@ -197,7 +199,8 @@ func (s *screen) tabLine(width int) line {
 	return append(l, piece{"  by " + s.sortText(), faint})
 }
 
-// tableLines renders the rows around the selected one.
+// tableLines renders the column headings and the rows around the selected one in at most room
+// lines. It returns nil before the first observation.
 func (s *screen) tableLines(width, room int) []line {
 	if s.waiting || room <= 0 {
 		return nil
@@ -241,7 +244,7 @@ func (s *screen) tableLines(width, room int) []line {
 	return all
 }
 
-// columnHeading marks the title of the sort column.
+// columnHeading returns the title of column i, with a mark if it is the sort column.
 func (s *screen) columnHeading(cs []column, i int) string {
 	p := s.places[s.view]
 	if i != p.sort {
@@ -254,7 +257,8 @@ func (s *screen) columnHeading(cs []column, i int) string {
 	return cs[i].title + marks[p.reverse]
 }
 
-// omittedText describes the objects that the lists of a view omit.
+// omittedText describes the objects that the lists of the current view omit. It returns "" if
+// there are none.
 func (s *screen) omittedText() string {
 	var parts []string
 	for _, d := range s.shown.Domains {

@@ -9,7 +9,8 @@ import (
 // span is the number of observations in a trend: two minutes at the default interval.
 const span = 120
 
-// A history records figures of past observations, for trends.
+// A history records figures of past observations, for trends. The zero history is empty and
+// ready to use. It must not be used concurrently.
 type history struct {
 	n      int // observations so far
 	series map[string]*series
@@ -74,8 +75,9 @@ func (h *history) push(name string, v float64) {
 // ASCII.
 var ramp = map[bool][]rune{false: []rune("▁▂▃▄▅▆▇█"), true: []rune("_.:-=+*#")}
 
-// drawTrend draws the observations of a series before until in width columns. Each column is the
-// maximum of several observations. Columns before the start of the series are blank.
+// drawTrend draws the observations of a series before the one with index until in width columns,
+// scaled to their maximum. Each column is the maximum of several observations. Columns before
+// the start of the series are blank.
 func (h *history) drawTrend(name string, width, until int, ascii bool) string {
 	s := h.series[name]
 	if s == nil || width <= 0 || until <= 0 {

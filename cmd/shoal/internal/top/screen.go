@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/domains"
 )
 
-// A screen is the state of the user interface and the data to show.
+// A screen is the state of the user interface and the data to show. It does no input or output,
+// and only one goroutine may use it.
 type screen struct {
 	face
 	shown   domains.Census // frozen while paused
@@ -134,7 +135,7 @@ func (s *screen) scrollView(k key) bool {
 	default:
 		return false
 	}
-	s.scroll = max(0, s.scroll) // scrolled enforces the upper limit
+	s.scroll = max(0, s.scroll) // scrollLines enforces the upper limit
 	return true
 }
 
@@ -227,7 +228,8 @@ func (s *screen) sortedRows() []row {
 	return rows
 }
 
-// chosenRow returns the index of the selected row, or of the row that is now in its position.
+// chosenRow returns the index of the selected row, or of the row that is now in its position. It
+// returns 0 if there are no rows.
 func chosenRow(p *place, rows []row) int {
 	if i := slices.IndexFunc(rows, func(r row) bool { return r.key == p.key }); i >= 0 {
 		return i

@@ -38,7 +38,9 @@ func (t *terminal) stop() error {
 }
 
 // handleSignal handles a signal. After SIGCONT it sets up the terminal again. After SIGHUP and
-// SIGQUIT it restores the terminal and lets the default action end the process.
+// SIGQUIT it restores the terminal and lets the default action end the process; it returns an
+// error if that does not happen. It ignores other signals, after which the caller draws a frame
+// anyway.
 func (t *terminal) handleSignal(ctx context.Context, s os.Signal) error {
 	switch s {
 	case syscall.SIGCONT:

@@ -86,8 +86,8 @@ func replaceUnprintable(text string, ascii bool) string {
 	}, text)
 }
 
-// fitWidth pads or truncates a text to exactly width cells. A truncated text ends with an ellipsis
-// if there is room.
+// fitWidth pads or truncates a text to exactly width cells. left selects alignment to the left,
+// and ascii output in ASCII. A truncated text ends with an ellipsis if there is room.
 func fitWidth(text string, width int, left, ascii bool) string {
 	text = replaceUnprintable(text, ascii)
 	if n := cells.StringWidth(text); n > width {

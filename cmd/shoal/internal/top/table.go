@@ -22,7 +22,8 @@ type cell struct {
 	n    float64
 }
 
-// A row is a row of a table.
+// A row is a row of a table. A view makes its rows anew for each frame. detail returns the lines
+// of the detail view.
 type row struct {
 	key    string // identifies it across observations
 	cells  []cell
@@ -69,8 +70,9 @@ const (
 	nothing = -1
 )
 
-// columnWidths returns the width of each column for a table of the given width. A hidden column has
-// the width [nothing].
+// columnWidths returns the width of each column, in cells, for a table of the given width. A
+// hidden column has the width [nothing]. The columns that are always shown may exceed the width
+// of the table.
 func columnWidths(cs []column, rows []row, width int) []int {
 	widths := make([]int, len(cs))
 	for i, c := range cs {
@@ -112,7 +114,8 @@ func columnWidths(cs []column, rows []row, width int) []int {
 	return widths
 }
 
-// renderRow renders one row of a table.
+// renderRow renders one row of a table. widths is the result of [columnWidths], and textOf
+// returns the text of column i.
 func renderRow(cs []column, widths []int, ascii bool, textOf func(i int) string) string {
 	var parts []string
 	for i, w := range widths {

@@ -36,7 +36,8 @@ func (t *terminal) enterRawMode() error {
 	return err
 }
 
-// restoreMode restores the terminal. Errors are ignored: they mean that the terminal is gone.
+// restoreMode restores the terminal. It does nothing if the terminal is not in raw mode. Errors
+// are ignored: they mean that the terminal is gone.
 func (t *terminal) restoreMode() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -62,7 +62,8 @@ var views = [...]view{
 
 func processKey(d domains.Domain, pid int) string { return fmt.Sprint(d.Address, " ", pid) }
 
-// programOf returns the process ID of a domain's root process.
+// programOf returns a cell with the process ID of a domain's root process, or with the domain's
+// address if that process is not known.
 func programOf(d domains.Domain) cell {
 	if len(d.Processes) == 0 {
 		return cell{text: d.Address}
@@ -76,7 +77,7 @@ func size(n int64) cell { return cell{words.Bytes(n), float64(n)} }
 
 func countCell(n int) cell { return numberCell(float64(n), "%.0f") }
 
-// nameOf returns a worker's function and rank, or the process name for other processes.
+// nameOf returns a worker's function and rank, the process name for other processes, or "?".
 func nameOf(p domains.Process) string {
 	name := cmp.Or(p.Function, p.Name, "?")
 	if p.Function != "" && p.Rank != nil {
@@ -85,7 +86,8 @@ func nameOf(p domains.Process) string {
 	return name
 }
 
-// processLabel returns the name and the ID of a process in a domain, for example "train 1 (4711)".
+// processLabel returns the name and the ID of a process in a domain, for example "train 1
+// (4711)". It returns only the ID if the domain does not have the process, and "-" for 0.
 func processLabel(d domains.Domain, pid int) string {
 	if pid == 0 {
 		return "-"
@@ -106,7 +108,8 @@ func processLabels(d domains.Domain, pids []int) string {
 	return strings.Join(names, ", ")
 }
 
-// each collects the rows of all domains and appends the program column.
+// each returns the rows of all shown domains. It adds the address of the domain to the keys and
+// appends the program column.
 func (s *screen) each(rows func(d domains.Domain) []row) (all []row) {
 	for _, d := range s.shown.Domains {
 		for _, r := range rows(d) {

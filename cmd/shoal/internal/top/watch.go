@@ -20,8 +20,9 @@ type sight struct {
 // quickly.
 const firstLook = 200 * time.Millisecond
 
-// runScreen runs the interactive screen until the user quits or ctx is done. It always restores the
-// terminal.
+// runScreen runs the interactive screen until the user quits, when it returns nil, or ctx is
+// done, when it returns the cause. It returns an error if an observation or the terminal fails.
+// It always restores the terminal.
 func runScreen(ctx context.Context, t *terminal, every time.Duration, see look) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -82,7 +83,8 @@ func runScreen(ctx context.Context, t *terminal, every time.Duration, see look) 
 	}
 }
 
-// observeLoop observes repeatedly and sends the results until ctx is done or an observation fails.
+// observeLoop observes repeatedly and sends the results until ctx is done or an observation
+// fails. A failure is sent, too.
 func (t *terminal) observeLoop(ctx context.Context, every time.Duration, see look, sights chan<- sight) {
 	defer t.restoreOnPanic()
 	for span := min(every, firstLook); ; span = every {
@@ -98,8 +100,8 @@ func (t *terminal) observeLoop(ctx context.Context, every time.Duration, see loo
 	}
 }
 
-// read sends the terminal input. A blocked read can only be ended by a key, so the goroutine may
-// outlive the screen.
+// read sends the terminal input until ctx is done, and a nil slice if the terminal is closed. A
+// blocked read can only be ended by a key, so the goroutine may outlive the screen.
 func (t *terminal) read(ctx context.Context, typed chan<- []byte) {
 	defer t.restoreOnPanic()
 	for {
