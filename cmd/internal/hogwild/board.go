@@ -9,14 +9,14 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// A board displays the workers' reports during training.
+// A board displays the workers' reports during training. Only one goroutine may use it.
 type board interface {
 	showReport(r report)
 	close() // leaves the display as it is
 }
 
 // newBoard returns progress bars if standard error is a terminal and lines otherwise. totals are
-// the workers' numbers of samples.
+// the workers' numbers of samples in the whole run, by rank. The caller must call close.
 func newBoard(o *Options, totals []int) board {
 	if o.drawsBars() {
 		return newProgressBars(o.Stderr, totals, o.Epochs)

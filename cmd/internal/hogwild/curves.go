@@ -15,8 +15,8 @@ type curves struct {
 	bound          []string
 }
 
-// openCurves creates and binds the figures. They are NaN until the first report. The caller must
-// call close.
+// openCurves creates and binds the figures. They are NaN until the first report. A name that
+// another run has bound is left to that run. The caller must call close.
 func openCurves(ctx context.Context) (c *curves, err error) {
 	c = new(curves)
 	for _, n := range []struct {

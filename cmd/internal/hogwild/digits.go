@@ -55,7 +55,7 @@ func (o *Options) openDigits(ctx context.Context) (*digits, error) {
 	return &digits{"mnist", train, test}, nil
 }
 
-// adviseFiles adds the remedy to an error about a missing file.
+// adviseFiles returns err, with the remedy added if it is about a missing file.
 func (o *Options) adviseFiles(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w; download missing files with --download, or leave out --data to render digits", err)

@@ -13,7 +13,8 @@ const (
 	leakBytes    = 64 << 10
 )
 
-// open returns the domain of the current process.
+// open returns the domain of the current process. If the environment variable [leakVariable] is
+// 1, it leaks a block in it.
 func open() (*arena.Domain, error) {
 	d, err := arena.Default()
 	if err != nil {

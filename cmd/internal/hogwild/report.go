@@ -25,8 +25,8 @@ func (r report) percentDone() int {
 	return 100 * r.Done / r.Of
 }
 
-// memoryUsage returns the peak resident memory of this process, shared memory included, and its
-// current private memory. Both are 0 if the system does not report them.
+// memoryUsage returns the peak resident memory of this process in bytes, shared memory included,
+// and its current private memory. Both are 0 if the system does not report them.
 func memoryUsage() (peak, alone int64) {
 	m, err := sys.ResidentMemory(os.Getpid())
 	if err != nil {
@@ -35,7 +35,7 @@ func memoryUsage() (peak, alone int64) {
 	return m.Peak, m.Private
 }
 
-// A journal holds the last report of each worker.
+// A journal holds the last report of each worker. It must not be used concurrently.
 type journal struct{ last []report }
 
 func newJournal(workers int) *journal { return &journal{make([]report, workers)} }
@@ -46,7 +46,7 @@ func (j *journal) add(r report) {
 	}
 }
 
-// meanOf returns the mean of one figure over the workers that have reported.
+// meanOf returns the mean of one figure over the workers that have reported, or 0 if none has.
 func (j *journal) meanOf(of func(report) float64) float64 {
 	sum, n := 0.0, 0
 	for _, r := range j.last {
@@ -66,7 +66,8 @@ func (j *journal) totalSamples() (n int) {
 	return n
 }
 
-// columnOf returns one figure for each worker.
+// columnOf returns one figure for each worker, by rank. It is 0 for a worker that has not
+// reported.
 func (j *journal) columnOf(of func(report) int64) []int64 {
 	all := make([]int64, len(j.last))
 	for i, r := range j.last {

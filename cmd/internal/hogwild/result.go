@@ -74,7 +74,7 @@ func newResult(o *Options, dev tensor.Device) *Result {
 	}
 }
 
-// storeReports stores the figures reported by the workers.
+// storeReports stores the figures reported by the workers. d is the duration of the training.
 func (r *Result) storeReports(j *journal, d time.Duration) {
 	r.Samples, r.Seconds = j.totalSamples(), d.Seconds()
 	r.SamplesPerSecond = float64(r.Samples) / r.Seconds
@@ -82,7 +82,8 @@ func (r *Result) storeReports(j *journal, d time.Duration) {
 	r.PrivateBytes = j.columnOf(func(r report) int64 { return r.Alone })
 }
 
-// storeStats stores the domain's final counters. Blocks that are still in use have been leaked.
+// storeStats stores the domain's final counters. Blocks that are still in use have been leaked,
+// so it must be called after all objects were closed.
 func (r *Result) storeStats(s arena.Stats) {
 	r.LeakedBlocks, r.LeakedBytes = s.Blocks, s.Bytes
 	r.Allocated, r.Reaped = s.Allocs, s.Reaped

@@ -16,10 +16,11 @@ import (
 	"github.com/shoal-mp/shoal/trace"
 )
 
-// Run trains, tests and saves the network and prints the result. If a worker fails, ctx is done or
-// the file cannot be written, the network as trained so far is still tested, saved and reported,
-// and the error has the cause. If the reader of the output closes the pipe, training stops,
-// the network is saved, and Run returns [ErrUnread].
+// Run trains, tests and saves the network and prints the result. It starts processes, so the
+// program must have called [shoal.Main]. If a worker fails, ctx is done or the file cannot be
+// written, the network as trained so far is still tested, saved and reported, and the error has
+// the cause. If the reader of the output closes the pipe, training stops, the network is saved,
+// and Run returns [ErrUnread]. Other errors may wrap [ErrOption], [ErrDownload] or [ErrSave].
 func Run(ctx context.Context, o Options) error {
 	ctx, release := o.contextWhileRead(ctx)
 	defer release()
@@ -63,7 +64,7 @@ func (r *run) reportUnread() error {
 }
 
 // joinErrors is like [errors.Join], but returns a single error unchanged, so that %+v prints the
-// stack of a worker.
+// stack of a worker. It returns nil if all errors are nil.
 func joinErrors(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {
@@ -85,7 +86,7 @@ type run struct {
 	track   *trace.Track
 }
 
-// tracePhase runs a phase and records it as a span of the trace.
+// tracePhase runs a phase, records it as a span of the trace, and returns the error of do.
 func (r *run) tracePhase(name string, do func() error) error {
 	begin := r.track.Now()
 	defer func() { r.track.Span(name, begin, r.track.Now()) }()
@@ -127,8 +128,8 @@ func newRun(ctx context.Context, o Options, dev tensor.Device) (r *run, err erro
 	return r, nil
 }
 
-// deviceBytes returns the bytes of the network and the training set on a device, which the domain
-// does not count.
+// deviceBytes returns the bytes of the network and the training set on a device, which the
+// domain does not count. It returns 0 if they are on the host.
 func (r *run) deviceBytes() (n int64) {
 	if r.device == nil {
 		return 0
@@ -204,7 +205,8 @@ func (r *run) workerJob(reports *ipc.Sender[report]) job {
 	}
 }
 
-// testNetwork evaluates the network on the test set. It is skipped after an interrupt.
+// testNetwork evaluates the network on the test set and stores the figures in the result. It
+// does nothing after an interrupt.
 func (r *run) testNetwork(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
@@ -218,7 +220,8 @@ func (r *run) testNetwork(ctx context.Context) error {
 	return nil
 }
 
-// save writes the network if Out is set.
+// save writes the network if Out is set. It stores the name of the file in the result, also if
+// that is a temporary file because Out could not be written; the error then wraps [ErrSave].
 func (r *run) save() (err error) {
 	if r.Out == "" {
 		return nil
@@ -230,7 +233,8 @@ func (r *run) save() (err error) {
 	return err
 }
 
-// close releases the root process's shared memory and device memory.
+// close releases the root process's shared memory and device memory, and closes the trace. The
+// workers must have exited.
 func (r *run) close() error {
 	err := joinErrors(r.digits.train.Close(), r.digits.test.Close(), nn.Close(r.net), r.trace.Close())
 	for try := 0; r.device != nil && try < 10 && r.domain.Stats().Blocks > 0; try++ {

@@ -8,9 +8,10 @@ import (
 	"github.com/shoal-mp/shoal/nn"
 )
 
-// save writes the network to path and returns the name of the file written. If path cannot be
-// written, it writes to a temporary file instead, so that the training is not lost; the error then
-// names that file and wraps [ErrSave].
+// save writes the network to path, with note as metadata, and returns the name of the file
+// written. If path cannot be written, it writes to a temporary file instead, so that the
+// training is not lost; the error then names that file and wraps [ErrSave]. If that fails, too,
+// file is empty.
 func save(net *Net, path string, note map[string]string) (file string, err error) {
 	err = safetensors.SaveWith(path, nn.State(net), safetensors.SaveOptions{Metadata: note})
 	if err == nil {

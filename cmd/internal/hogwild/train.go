@@ -49,7 +49,7 @@ var trainer = shoal.Register("hogwild", func(ctx context.Context, rank int, j jo
 // sampleCount returns the number of samples of a worker in an epoch.
 func (j *job) sampleCount(rank int) int { return j.sampler(rank, 0).Len() }
 
-// totalSamples returns each worker's number of samples in the whole run.
+// totalSamples returns each worker's number of samples in the whole run, by rank.
 func (j *job) totalSamples() []int {
 	all := make([]int, j.Workers)
 	for rank := range all {
@@ -63,7 +63,7 @@ func (j *job) totalSamples() []int {
 }
 
 // A worker is the state of one training process. Its sample order, gradients and momentum are
-// private.
+// private. newWorker creates it, and the process must call close.
 type worker struct {
 	job
 	loader *data.Loader
@@ -91,8 +91,8 @@ func (w *worker) close() {
 	w.Trace.Close()
 }
 
-// sampler returns a worker's sample order: all samples, or with Shard a part of an order that all
-// workers share.
+// sampler returns a worker's sample order: all samples in an order of seed, or with Shard a part
+// of an order that all workers share, which ignores seed.
 func (j *job) sampler(rank int, seed uint64) data.Sampler {
 	if j.Shard {
 		return data.Shard(data.Random(j.Digits.Len(), j.Seed), rank, j.Workers)
@@ -100,7 +100,7 @@ func (j *job) sampler(rank int, seed uint64) data.Sampler {
 	return data.Random(j.Digits.Len(), seed)
 }
 
-// trainEpoch trains for one epoch and sends reports.
+// trainEpoch trains for one epoch and sends reports. epoch counts from 0.
 func (w *worker) trainEpoch(ctx context.Context, epoch int) error {
 	w.said.Epoch, w.said.Done, w.said.Of = epoch+1, 0, w.sampleCount(w.said.Rank)
 	steps, begin := 0, w.track.Now()
@@ -154,7 +154,8 @@ func (w *worker) trainBatch(batch data.Batch, at time.Time, told bool) time.Time
 	return w.recordSpan("step", at)
 }
 
-// recordSpan records a span from begin to now in the trace and returns its end.
+// recordSpan records a span from begin to now in the trace and returns its end, which is the
+// begin of the next span.
 func (w *worker) recordSpan(name string, begin time.Time) time.Time {
 	end := w.track.Now()
 	w.track.Span(name, begin, end)

@@ -19,10 +19,12 @@ func (unread) Error() string        { return ErrUnread.Error() }
 func (unread) Is(target error) bool { return target == ErrUnread || target == context.Canceled }
 
 // contextWhileRead returns a context that is canceled when a write of the run fails with EPIPE.
-// Without it, SIGPIPE would kill the process, and the trained network would be lost. The caller
-// must call release, which restores the default action of SIGPIPE.
+// It replaces o.Stdout and o.Stderr by writers that notice this. Without it, SIGPIPE would kill
+// the process, and the trained network would be lost. The caller must call release, which
+// restores the default action of SIGPIPE.
 //
-// The signal alone must not end the run, because waking a worker that has exited may raise it too.
+// The signal alone must not end the run, because waking a worker that has exited may raise it
+// too.
 func (o *Options) contextWhileRead(ctx context.Context) (reading context.Context, release func()) {
 	reading, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
