@@ -67,8 +67,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, inner)
 }
 
-// isToken compares hashes in constant time, so that the timing reveals neither the token nor its
-// length.
+// isToken reports whether got is the token. It compares hashes in constant time, so that the
+// timing reveals neither the token nor its length.
 func (g *guard) isToken(got string) bool {
 	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(g.token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
@@ -110,7 +110,8 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// respondError responds with a static page that names the remedy, and closes the connection.
+// respondError responds with a static page that names the remedy, and closes the connection. It
+// does not escape title and text, which must be constants.
 func respondError(w http.ResponseWriter, status int, title, text string) {
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

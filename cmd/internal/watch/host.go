@@ -44,7 +44,8 @@ const (
 	silent     = "silent" // was live before
 )
 
-// A host is a joined host. It is reconnected after failures.
+// A host is a joined host. Its run method must be running: it reads the host's event stream and
+// reconnects after failures. mu protects the fields below it.
 type host struct {
 	join  Join
 	place string // of this server
@@ -94,8 +95,8 @@ func (h *host) markLost(err error) {
 	}
 }
 
-// followStream reads the host's event stream until it ends, ctx is done or the host is silent for
-// too long.
+// followStream reads the host's event stream until it ends, ctx is done or the host is silent
+// for too long. It always returns an error, which is the reason for the end.
 func (h *host) followStream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -130,8 +131,9 @@ func (h *host) followStream(ctx context.Context) error {
 }
 
 // recordEvent records an event. Moments are decoded only when pages are updated, so a host that
-// sends many of them costs no more. For a hello it returns the permitted duration of silence. It
-// returns an error if the event violates the protocol.
+// sends many of them costs no more. For a hello it returns the permitted duration of silence,
+// and 0 for other events. It returns an error if the event violates the protocol or is the last
+// one.
 func (h *host) recordEvent(event string, data []byte) (patient time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -158,8 +160,8 @@ func (h *host) recordEvent(event string, data []byte) (patient time.Duration, er
 	return 0, nil
 }
 
-// currentState returns the state of the host. The programs of its last reading are included if it
-// is recent enough.
+// currentState returns the state of the host, and the programs of its last reading if it is
+// recent enough; otherwise they are nil.
 func (h *host) currentState() (report, []program) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -198,8 +200,8 @@ func (h *host) currentState() (report, []program) {
 	return r, programs
 }
 
-// distinguishNames appends the address to names that several hosts have. mine is the name of this
-// machine.
+// distinguishNames appends the address to the names in all that several hosts have. mine is the
+// name of this machine.
 func distinguishNames(mine string, all []report) {
 	count := map[string]int{mine: 1}
 	for _, r := range all {

@@ -68,8 +68,8 @@ func isLoopback(host string) bool {
 // key identifies a join by host and port.
 func (j Join) key() string { return j.url.Host }
 
-// client returns an HTTP client for one request at a time. It must not follow redirects, because
-// the token is meant for this host only.
+// client returns an HTTP client for a single request: it keeps no connection. It must not follow
+// redirects, because the token is meant for this host only.
 func (j Join) client() *http.Client {
 	c := &tls.Config{RootCAs: j.roots, MinVersion: tls.VersionTLS12}
 	if j.print != [sha256.Size]byte{} {
@@ -125,7 +125,8 @@ func (j Join) open(ctx context.Context) (*http.Response, error) {
 	return nil, err
 }
 
-// stripURL strips the URL, which contains the token, from an error of net/http.
+// stripURL returns an error of net/http without the URL, which contains the token. It returns
+// other errors unchanged.
 func stripURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -133,7 +134,8 @@ func stripURL(err error) error {
 	return err
 }
 
-// adviseCertificate adds the remedy to a certificate error.
+// adviseCertificate adds the remedy to an error about an unknown authority, and returns other
+// errors unchanged.
 func adviseCertificate(err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("%w: set -ca, or use the URL with the fingerprint of a -self-signed certificate", err)
@@ -141,5 +143,5 @@ func adviseCertificate(err error) error {
 	return err
 }
 
-// backoff returns the delay after n failed attempts.
+// backoff returns the delay after n failed attempts: it doubles from 250 ms to 5 s.
 func backoff(n int) time.Duration { return min(5*time.Second, 250*time.Millisecond<<min(n, 5)) }

@@ -65,7 +65,8 @@ type holding struct {
 // night.
 const mostSamples = 900
 
-// A reader observes the programs and notifies all subscribers.
+// A reader observes the programs and notifies all subscribers. run must be running in one
+// goroutine; subscribe and unsubscribe may be called from any. mu protects the fields below it.
 type reader struct {
 	look  func(context.Context, time.Duration) (domains.Census, error)
 	every time.Duration
@@ -125,8 +126,8 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// observePrograms observes the programs of this machine. A program that does not respond delays
-// that by seconds, so joined hosts are published in the meantime.
+// observePrograms observes the programs of this machine for r.every. A program that does not
+// respond delays that by seconds, so joined hosts are published in the meantime.
 func (r *reader) observePrograms(ctx context.Context) (c domains.Census, err error) {
 	if len(r.hosts) == 0 {
 		return r.look(ctx, r.every)
@@ -146,7 +147,8 @@ func (r *reader) observePrograms(ctx context.Context) (c domains.Census, err err
 	}
 }
 
-// publishHosts publishes a moment that contains only the joined hosts.
+// publishHosts publishes a moment that contains only the joined hosts. The caller must not hold
+// r.mu.
 func (r *reader) publishHosts() {
 	m := momentOf(domains.Census{}, r.every)
 	m.Error = "a program on this machine does not respond yet"
@@ -212,7 +214,7 @@ func (r *reader) sendMoment(to side, data []byte) {
 	}
 }
 
-// addHosts adds the joined hosts to a moment.
+// addHosts returns m with the states and the programs of the joined hosts.
 func (r *reader) addHosts(m moment) moment {
 	m.Host = r.name
 	for _, h := range r.hosts {
@@ -224,7 +226,7 @@ func (r *reader) addHosts(m moment) moment {
 	return m
 }
 
-// close ends all subscriptions.
+// close ends all subscriptions. A later subscriber gets a closed channel.
 func (r *reader) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -236,7 +238,7 @@ func (r *reader) close() {
 }
 
 // subscribe returns the initial events and a channel of further ones, which is closed when the
-// reader ends. It returns false if there are too many subscribers. The caller must call
+// reader ends. If there are too many subscribers, ok is false. Otherwise the caller must call
 // unsubscribe.
 func (r *reader) subscribe(of side) (first []news, next chan news, ok bool) {
 	const most = 64
@@ -296,7 +298,8 @@ func sampleOf(m moment) sample {
 	return s
 }
 
-// thinSamples drops every second sample of the older two thirds if the history is full.
+// thinSamples drops every second sample of the older two thirds if all has mostSamples. The
+// result uses the memory of all.
 func thinSamples(all []sample) []sample {
 	if len(all) < mostSamples {
 		return all

@@ -49,7 +49,7 @@ var patience = 10 * time.Second
 // mostHosts is the maximum number of joined hosts.
 const mostHosts = 32
 
-// A Server serves the page.
+// A Server serves the page. [Listen] creates it.
 type Server struct {
 	URL string // contains the token
 
@@ -59,8 +59,9 @@ type Server struct {
 	place    string
 }
 
-// Listen opens the port. The caller must call [Server.Serve]. The error wraps [ErrHost] if TLS is
-// required and missing.
+// Listen opens the port. The caller must call [Server.Serve], which closes it. The error wraps
+// [ErrHost] if TLS is required and missing. A host that is joined twice, or too many of them,
+// are errors as well.
 func Listen(o Options) (*Server, error) {
 	return listen(o, new(domains.Watcher).Look)
 }
@@ -173,7 +174,8 @@ func (s *Server) helloEvent() news {
 }
 
 // placeID identifies the set of visible programs by the boot ID, the network namespace and the
-// user. It is random if these cannot be read.
+// user: it is equal for two processes that see the same programs. It is random if these cannot
+// be read.
 func placeID() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	network, err2 := os.Readlink("/proc/self/ns/net")
@@ -183,8 +185,8 @@ func placeID() string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(boot, network, os.Getuid())))
 }
 
-// streamEvents streams the current state and then each reading until the client disconnects or the
-// reader ends.
+// streamEvents streams the current state and then each reading until the client disconnects or
+// the reader ends. of is the kind of client.
 func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, of side) {
 	first, next, ok := s.reader.subscribe(of)
 	if !ok {

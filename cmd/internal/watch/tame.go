@@ -99,7 +99,8 @@ func countItems(raw []byte) (items, fields int) {
 	return items, fields
 }
 
-// truncateValue truncates all strings and lists of a value. Nil lists become empty ones.
+// truncateValue truncates all lists of a value, and all strings: itself to text bytes if it is
+// one, and those inside to the limits above. Nil lists become empty ones. v must be settable.
 func truncateValue(v reflect.Value, text int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -135,7 +136,8 @@ func truncateValue(v reflect.Value, text int) {
 	}
 }
 
-// truncateMap removes the excess entries of a map and those with too long keys.
+// truncateMap truncates the values of a map. It removes the excess entries and those with too
+// long keys.
 func truncateMap(v reflect.Value) {
 	kept := 0
 	for _, key := range v.MapKeys() {
