@@ -104,7 +104,8 @@ func (d Domain) Runnable() (n int) {
 	return n
 }
 
-// find queries all domains of the current user.
+// find queries all domains of the current user in parallel. A domain that does not answer is in
+// the result with its Error set.
 func (w *Watcher) find(ctx context.Context, table map[int]sys.ProcessEntry) ([]Domain, error) {
 	addresses, err := arena.Domains()
 	if err != nil {
@@ -161,7 +162,7 @@ func pidOfAddress(address string) int {
 	return pid
 }
 
-// newDomain converts an observation, or the error if there is none.
+// newDomain converts an observation, or err if that is not nil. Rates are not set.
 func (w *Watcher) newDomain(address string, o observe.Observation, err error, table map[int]sys.ProcessEntry) Domain {
 	if err != nil {
 		return withEmptyLists(Domain{Address: address, Error: err.Error()})

@@ -63,7 +63,8 @@ func isAre(n int, word string) string {
 	return words.Count(n, word) + " are"
 }
 
-// findBottleneck returns the bottleneck and a sentence that explains it.
+// findBottleneck returns the bottleneck, as in [Loader].Bound, and a sentence that explains it.
+// The other fields of l must be set.
 func (l Loader) findBottleneck() (bound, verdict string) {
 	span := fmt.Sprintf("%.0f s", math.Max(1, l.Seconds))
 	switch {

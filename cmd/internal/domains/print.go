@@ -110,7 +110,7 @@ func (d Domain) nameList() string {
 	return fmt.Sprintf("%s and %d more", strings.Join(d.Names[:room], ", "), len(d.Names)-room)
 }
 
-// budgetText formats the thread budget of a process.
+// budgetText returns the thread budget of a process as text, or "-" if it has none.
 func (p Process) budgetText() string {
 	if p.GOMAXPROCS == 0 {
 		return "-"

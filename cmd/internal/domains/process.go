@@ -55,7 +55,8 @@ type facts struct {
 	script     string // of a Python process; otherwise empty
 }
 
-// participants returns the root process, its descendants and the other participants.
+// participants returns the root process, and then its descendants and the other participants by
+// process ID.
 func (w *Watcher) participants(o observe.Observation, table map[int]sys.ProcessEntry) []Process {
 	seats := make(map[int]observe.Participant)
 	for _, s := range o.Participants {
@@ -126,7 +127,8 @@ func isDescendant(table map[int]sys.ProcessEntry, pid, from int) bool {
 	return false
 }
 
-// processFacts returns the data that the kernel has on a process.
+// processFacts returns the data that the kernel has on a process. A process that is not in table
+// is dead and has only its ID.
 func (w *Watcher) processFacts(pid int, table map[int]sys.ProcessEntry) Process {
 	e, ok := table[pid]
 	p := Process{PID: pid, Parent: e.Parent, Threads: e.Threads, State: Running}
@@ -149,9 +151,10 @@ func (w *Watcher) processFacts(pid int, table map[int]sys.ProcessEntry) Process 
 	return p
 }
 
-// workerJob returns the function and the rank of a worker from its title and its name in ps. For a
-// worker that was started warm, the title says nothing, and the name is used, which the kernel
-// truncates to 15 bytes.
+// workerJob returns the function and the rank of a worker from its title and its name in ps. It
+// returns "" for other processes, and nil for a worker without a rank. For a worker that was
+// started warm, the title says nothing, and the name is used, which the kernel truncates to 15
+// bytes.
 func workerJob(title, name string) (function string, rank *int) {
 	text, isWorker := strings.CutPrefix(title, "shoal: ")
 	if !isWorker {

@@ -16,8 +16,9 @@ func isPython(name string) bool {
 	return strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy")
 }
 
-// scriptName returns the script or the module of a Python command line, and "" if the command line
-// has neither. multiprocessing starts processes of its method spawn with a command of -c.
+// scriptName returns the script or the module of a Python command line, and "" if the command
+// line has neither or is of another program. words must not be empty. multiprocessing starts
+// processes of its method spawn with a command of -c: the result for them is [spawned].
 func scriptName(words []string) string {
 	if !isPython(path.Base(words[0])) {
 		return ""
@@ -44,8 +45,8 @@ func scriptName(words []string) string {
 	return ""
 }
 
-// scriptOf returns the script of a process. For a spawned process it is the script of the parent,
-// marked as spawned.
+// scriptOf returns the script of a process, or "" if it has none. For a spawned process it is
+// the script of the parent, marked as spawned.
 func (w *Watcher) scriptOf(pid int, table map[int]sys.ProcessEntry) string {
 	script := w.factsOf(pid, table[pid].Start).script
 	if script != spawned {

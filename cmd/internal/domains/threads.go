@@ -27,8 +27,9 @@ type counted struct {
 
 const thorough = 10
 
-// sampleRunnable samples the number of runnable threads of the domains' processes for the duration
-// span.
+// sampleRunnable samples the number of runnable threads of the domains' processes for the
+// duration span and stores the averages. Unless first is set, it skips processes that did not
+// use a CPU before. It returns an error only if ctx is done.
 func (t *threads) sampleRunnable(ctx context.Context, before *reading, first bool, span time.Duration) error {
 	const looks = 5
 	t.runnable = make(map[int]int)
@@ -53,8 +54,8 @@ func (t *threads) sampleRunnable(ctx context.Context, before *reading, first boo
 	return nil
 }
 
-// countSwitches reads the involuntary switches of all processes and computes the rates since the
-// previous call.
+// countSwitches reads the involuntary switches of all processes and stores the rates since the
+// previous call. There are no rates after the first call.
 func (t *threads) countSwitches(table map[int]sys.ProcessEntry) {
 	before := t.switches
 	t.switches, t.involuntary, t.machine = make(map[int]counted, len(table)), make(map[int]float64), 0

@@ -210,7 +210,8 @@ func Deadlocks(before, after []Wait) []Deadlock {
 	return findCycles(stuck)
 }
 
-// canEnd reports whether processes that are not stuck can end the wait.
+// canEnd reports whether processes that are not stuck can end the wait. This is also assumed if
+// the processes that can end it are not known.
 func canEnd(w Wait, stuck map[int][]Wait) bool {
 	free := 0
 	for _, pid := range w.On {
@@ -221,8 +222,9 @@ func canEnd(w Wait, stuck map[int][]Wait) bool {
 	return w.Others || free >= w.Need || len(w.On) == 0
 }
 
-// findCycles returns disjoint cycles of the graph of stuck processes, usually the shortest one of
-// each strongly connected component.
+// findCycles returns disjoint cycles of the graph of stuck processes, usually the shortest one
+// of each strongly connected component. It omits cycles in which the own goroutines of every
+// process may end its wait. stuck holds the waits by process.
 func findCycles(stuck map[int][]Wait) []Deadlock {
 	all := []Deadlock{}
 	var pids []int
@@ -245,7 +247,8 @@ func findCycles(stuck map[int][]Wait) []Deadlock {
 	return all
 }
 
-// shortestCycle returns the shortest cycle through a process, or nil.
+// shortestCycle returns the waits along the shortest cycle through a process, or nil if there is
+// none.
 func shortestCycle(stuck map[int][]Wait, from int) []Wait {
 	came := make(map[int][]Wait) // first path to each process
 	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {
