@@ -24,9 +24,9 @@ var optionKinds = map[string]string{
 	"float64": "a number", "[]float32": "a list of numbers", "[]string": "a list of str",
 }
 
-// storeOptions stores the options of a data set in the fields of the structs that dst points to.
-// Each option must be a field of exactly one of them. It returns an error that wraps [errOption]
-// for an unknown option.
+// storeOptions stores the options of a data set in the fields of the structs that dst points to,
+// by their tags. A field without an option keeps its value. Each option must be a field of
+// exactly one struct. It returns an error that wraps [errOption] for an unknown option.
 func storeOptions(w torch.Worker, dst ...any) error {
 	var names []string
 	for _, part := range dst {
@@ -97,8 +97,8 @@ func expandFiles(option any) (paths []string, err error) {
 	return paths, nil
 }
 
-// readColumns reads the option columns: a list of names, or a dict from names to dtypes. A column
-// with the dtype None keeps its own dtype.
+// readColumns reads the option columns: a list of names, or a dict from names to dtypes. A
+// column with the dtype None keeps its own dtype. A missing option results in nil.
 func readColumns(option any) (all []row.Column, err error) {
 	d, typed := option.(*python.Dict)
 	if option == nil || !typed {
@@ -140,7 +140,8 @@ func dtype(option any) (tensor.DType, error) {
 	return 0, fmt.Errorf("%w dtype: got %T, want a dtype", errOption, option)
 }
 
-// readSize reads an image size: (height, width), or a single number. For a single number, w is 0.
+// readSize reads an image size in pixels: (height, width), or a single number. For a single
+// number, w is 0. The error wraps [errOption].
 func readSize(option string, v any) (h, w int, err error) {
 	if n, ok := v.(int64); ok && n > 0 && n < 1<<20 {
 		return int(n), 0, nil
@@ -156,14 +157,15 @@ func readSize(option string, v any) (h, w int, err error) {
 	return 0, 0, fmt.Errorf("%w %s: got %v, want a number of pixels or (height, width)", errOption, option, v)
 }
 
-// readSquare reads an image size: (height, width), or a single number for both. The error wraps
-// [errOption].
+// readSquare reads an image size in pixels: (height, width), or a single number for both. The
+// error wraps [errOption].
 func readSquare(option string, v any) (h, w int, err error) {
 	h, w, err = readSize(option, v)
 	return h, cmp.Or(w, h), err
 }
 
-// readNumber reads an option that is a bool or a number. True means yes; False and None mean 0.
+// readNumber reads an option that is a bool or a number of at least 0. True means yes; False and
+// None mean 0. The error wraps [errOption].
 func readNumber(option string, v any, yes int) (int, error) {
 	switch v := v.(type) {
 	case nil:

@@ -73,7 +73,9 @@ func (p padded) unstackColumns(samples []any) []any {
 	return out
 }
 
-// unstack returns the parts of a tensor in its first dimension as a list, and so on for each level.
+// unstack returns the parts of a tensor in its first dimension as a list, and so on for each
+// level. The last dimension stays a tensor: the result is t if levels is 0 or t has fewer than
+// two dimensions.
 func unstack(t *tensor.Tensor, levels int) any {
 	if levels == 0 || t.Dims() < 2 {
 		return t
@@ -143,8 +145,9 @@ type padding struct {
 	Lengths  string  `torch:"lengths"`
 }
 
-// readRagged reads the option pad: a number for all columns, or a dict from columns to a number or
-// a dict of [padding] options. It returns nil if the option is None.
+// readRagged reads the option pad: a number for all columns, or a dict from columns to a number
+// or a dict of [padding] options. It returns nil if the option is None. The error wraps
+// [errOption].
 func readRagged(option any) (data.Ragged, error) {
 	columns, ok := option.(*python.Dict)
 	if option == nil {

@@ -58,7 +58,7 @@ func (p picture) transformSteps() (steps image.Pipeline, err error) {
 	return p.appendConversion(steps)
 }
 
-// sizeSteps returns the transforms that resize or crop an image.
+// sizeSteps returns the transforms that resize or crop an image. The error wraps [errOption].
 func (p picture) sizeSteps() (steps image.Pipeline, err error) {
 	for _, s := range []struct {
 		name   string
@@ -184,7 +184,8 @@ type shardOptions struct {
 // shuffleBuffer is the size of the shuffle buffer for shuffle=True, in records.
 const shuffleBuffer = 1000
 
-// shardsOf opens the shards for a worker. The options rank and world select the part of the stream.
+// shardsOf opens the shards for a worker. The options rank and world select the part of the
+// stream. It returns an error that wraps [errOption] for invalid options.
 func shardsOf(w torch.Worker) (s shardSet, err error) {
 	s.shardOptions = shardOptions{World: 1}
 	p := picture{Channels: 3}

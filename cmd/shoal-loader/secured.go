@@ -11,8 +11,8 @@ import (
 type secured struct{ Cert, Key, Authority string }
 
 // hostConfig returns the TLS configuration of a data host, or nil if the host should use a new
-// self-signed certificate. If an authority is given, trainers must present a certificate signed by
-// it.
+// self-signed certificate. If an authority is given, trainers must present a certificate signed
+// by it. The error wraps [errOption], unless the authority's file cannot be read.
 func (s secured) hostConfig() (*tls.Config, error) {
 	config, pool, err := s.read()
 	if config != nil && pool != nil {

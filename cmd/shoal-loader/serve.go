@@ -100,7 +100,7 @@ func serve(args []string) (err error) {
 }
 
 // check validates the flags. args must be the name of a data set, optionally followed by its
-// options.
+// options. The error wraps [errOption].
 func (s settings) check(args []string) error {
 	switch {
 	case len(args) == 0:
@@ -157,8 +157,9 @@ func (s settings) streamLoader(options string) (*data.Loader, error) {
 	return data.NewStreamLoader(shards.Stream, s.loader), nil
 }
 
-// serve serves the loader's batches until ctx is done, and prints statistics every interval in
-// which they have changed. It closes l.
+// serve serves the loader's batches until ctx is done, when it returns nil, and prints
+// statistics every interval in which they have changed. what describes the data set in the first
+// line. serve closes l.
 func (s settings) serve(ctx context.Context, l *data.Loader, what string) error {
 	defer l.Close()
 	h, err := service.Listen(l, s.listen, s.host)
@@ -204,7 +205,8 @@ func openSet(ctx context.Context, name, options string) (data.Dataset, error) {
 	return tolerateErrors(open)(ctx, torch.Worker{Workers: 1, Args: args})
 }
 
-// readKey reads a key from a file, without the trailing newline. An empty key is an error.
+// readKey reads a key from a file, without the trailing newline. A missing path and an empty key
+// are errors that wrap [errOption].
 func readKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, fmt.Errorf("%w: missing key file: create one with head -c 32 /dev/urandom | base64 >key",
@@ -220,7 +222,7 @@ func readKey(path string) ([]byte, error) {
 	return key, nil
 }
 
-// openService opens the data set of remote data hosts.
+// openService opens the data set of the remote data hosts that the options of w name.
 func openService(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 	args := struct {
 		Hosts    any     `torch:"hosts"`

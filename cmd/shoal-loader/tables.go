@@ -68,8 +68,9 @@ func openJSONL(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	})
 }
 
-// openCheckedJSONL also decodes the first line, so that a file of another format and a missing
-// column are errors before the first batch, unless such lines are skipped.
+// openCheckedJSONL is like openJSONL, and accepts the options skip and retries. It also decodes
+// the first line, so that a file of another format and a missing column are errors before the
+// first batch, unless such lines are skipped.
 func openCheckedJSONL(ctx context.Context, w torch.Worker) (data.Dataset, error) {
 	ds, err := tolerateErrors(openJSONL)(ctx, w)
 	if _, tolerant := ds.(*torch.Tolerant); err != nil || tolerant || ds.Len() == 0 {

@@ -56,7 +56,7 @@ type lines struct {
 	text
 }
 
-// Len returns the number of lines.
+// Len returns the number of lines that are not blank.
 func (l lines) Len() int { return l.set.Len() }
 
 // Close closes the file.
