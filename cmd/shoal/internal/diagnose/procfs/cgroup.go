@@ -24,7 +24,8 @@ type Group struct {
 // pages.
 const unlimited = 1 << 60
 
-// ReadGroup reads the counters of the control groups of a process.
+// ReadGroup reads the counters of the control groups of a process. The caller must have called
+// ReadIdentity. Counters that cannot be read are 0.
 func (s System) ReadGroup(p *Process) Group {
 	var g Group
 	if path, ok := p.Groups["memory"]; ok {

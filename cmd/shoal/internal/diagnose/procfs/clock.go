@@ -34,8 +34,9 @@ func (s System) SinceRun(pid int, t Thread) (since time.Duration, ok bool) {
 	return max(0, now-last), true
 }
 
-// readRunTime returns the time when a thread ran last, by the clock of its CPU. It is not the time
-// since boot, because it leaves out the time that a hypervisor took away, which differs by CPU.
+// readRunTime returns the time when a thread ran last, by the clock of its CPU, or false if its
+// sched file, at path, does not tell. It is not the time since boot, because it leaves out the
+// time that a hypervisor took away, which differs by CPU.
 //
 // https://github.com/torvalds/linux/blob/v6.12/kernel/sched/debug.c#L1108
 func readRunTime(path string) (time.Duration, bool) {

@@ -21,7 +21,8 @@ const (
 	ReadWrite = 2
 )
 
-// Mode returns the access mode.
+// Mode returns the access mode of a pipe: [ReadOnly], [WriteOnly] or [ReadWrite]. Other files
+// have no Flags, so the result says nothing about them.
 func (f File) Mode() int { return f.Flags & 3 }
 
 // Pipe returns the pipe's identity, such as pipe:[123], or "" if the file is not a pipe.
@@ -32,7 +33,7 @@ func (f File) Pipe() string {
 	return ""
 }
 
-// Torch returns whether the file is a tensor's shared memory, as PyTorch names it.
+// Torch reports whether the file is a tensor's shared memory, as PyTorch names it.
 func (f File) Torch() bool { return strings.HasPrefix(f.Target, "/dev/shm/torch_") }
 
 // maxFlagFiles limits how many fdinfo files are read.
@@ -65,7 +66,8 @@ func (s System) ReadFiles(p *Process) {
 	}
 }
 
-// readFlags reads the flags of a descriptor from fdinfo, where they are in octal.
+// readFlags reads the flags of a descriptor from fdinfo, where they are in octal. It returns 0
+// if they cannot be read.
 func (s System) readFlags(pid, fd int) int {
 	text, _ := os.ReadFile(s.path(pid, "fdinfo/"+strconv.Itoa(fd)))
 	for line := range strings.Lines(string(text)) {

@@ -27,7 +27,8 @@ func (m Mapping) Contains(addr uint64) bool { return addr >= m.Start && addr < m
 // Semaphore reports whether the mapping is a POSIX semaphore, such as a lock of multiprocessing.
 func (m Mapping) Semaphore() bool { return strings.HasPrefix(m.Path, "/dev/shm/sem.") }
 
-// ReadMaps fills Maps.
+// ReadMaps fills Maps. If the mappings cannot be read, Maps is unchanged, and if that needs a
+// permission, "maps" is added to Denied.
 func (s System) ReadMaps(p *Process) {
 	text, err := os.ReadFile(s.path(p.PID, "maps"))
 	if err != nil {
@@ -56,7 +57,8 @@ func (s System) ReadMaps(p *Process) {
 	p.Maps = m
 }
 
-// parseMapping parses a line of a maps file.
+// parseMapping parses a line of a maps file. mode is a text such as "rw-p". ok is false if the
+// line is malformed.
 func parseMapping(line string) (m Mapping, mode string, ok bool) {
 	f := strings.Fields(line)
 	if len(f) < 5 {

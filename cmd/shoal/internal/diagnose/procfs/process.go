@@ -52,7 +52,7 @@ type Stat struct {
 	CPU                  int    // the one on which it ran last
 }
 
-// Ticks returns the CPU time of the process.
+// Ticks returns the CPU time of the process, user and system, in ticks of 10 ms.
 func (s Stat) Ticks() uint64 { return s.UserTicks + s.SystemTicks }
 
 // forkNoExec is PF_FORKNOEXEC.
@@ -113,7 +113,8 @@ func (s System) ReadStat(pid int) (Stat, error) {
 	return parseStat(string(text))
 }
 
-// parseStat parses a stat file. The name is in parentheses and may contain any character.
+// parseStat parses a stat file. It returns errStat if the text has another format. The name is
+// in parentheses and may contain any character.
 //
 // https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
 func parseStat(text string) (Stat, error) {
@@ -149,9 +150,9 @@ func parseStat(text string) (Stat, error) {
 	return st, nil
 }
 
-// ReadIdentity must be called once for each process. It fills the fields that do not change while a
-// process runs its program: the command, the program file, the control groups, the environment and
-// the limits.
+// ReadIdentity fills the fields that do not change while a process runs its program: the
+// command, the program file, the control groups, the environment and the limits. It must be
+// called once for each process. Files that may not be read are added to Denied.
 func (s System) ReadIdentity(p *Process) {
 	if text := s.readFile(p, "cmdline"); text != "" {
 		p.Command = strings.Split(strings.TrimSuffix(text, "\x00"), "\x00")
@@ -185,7 +186,8 @@ func (s System) ReadIdentity(p *Process) {
 var launcherVariables = map[string]bool{"RANK": true, "LOCAL_RANK": true, "WORLD_SIZE": true,
 	"MASTER_ADDR": true, "MASTER_PORT": true, "OMP_NUM_THREADS": true, "TORCHELASTIC_RUN_ID": true}
 
-// ReadIO fills the I/O counters. The caller should compare two samples, because they only grow.
+// ReadIO fills the I/O counters, or adds "io" to Denied if they may not be read. The caller
+// should compare two samples, because they only grow.
 func (s System) ReadIO(p *Process) {
 	fields := map[string]*uint64{"rchar": &p.IO.ReadChars, "wchar": &p.IO.WriteChars, "syscr": &p.IO.ReadCalls,
 		"syscw": &p.IO.WriteCalls, "read_bytes": &p.IO.ReadBytes, "write_bytes": &p.IO.WriteBytes}
@@ -196,7 +198,8 @@ func (s System) ReadIO(p *Process) {
 	}
 }
 
-// readCounters is like readFile for a file that is read again and again.
+// readCounters is like readFile for a file that is read again and again: it uses the cache, if
+// there is one.
 func (s System) readCounters(p *Process, name string) string {
 	text, err := s.read(s.path(p.PID, name))
 	if os.IsPermission(err) {
@@ -205,7 +208,8 @@ func (s System) readCounters(p *Process, name string) string {
 	return string(text)
 }
 
-// readFile returns the text of a file of the process. It returns "" if the file cannot be read.
+// readFile returns the text of a file of the process. It returns "" if the file cannot be read,
+// and if that needs a permission, adds name to Denied.
 func (s System) readFile(p *Process, name string) string {
 	text, err := os.ReadFile(s.path(p.PID, name))
 	if os.IsPermission(err) {

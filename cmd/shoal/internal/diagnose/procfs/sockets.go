@@ -38,7 +38,8 @@ func (s System) TCPAddresses(pid int, f File) (local, remote string) {
 }
 
 // parseAddress parses an address such as 0100007F:1F90: words in the byte order of the machine,
-// which is assumed to be little-endian, and the port.
+// which is assumed to be little-endian, and the port. It returns a text such as 127.0.0.1:8080,
+// or text itself if that is malformed.
 func parseAddress(text string) string {
 	host, port, _ := strings.Cut(text, ":")
 	b, err := hex.DecodeString(host)

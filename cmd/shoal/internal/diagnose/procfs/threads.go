@@ -25,7 +25,8 @@ type Call struct {
 	Args   [6]uint64
 }
 
-// ReadThreads fills Threads. With full it also reads the waits and the scheduler counters.
+// ReadThreads fills Threads. If full is set, it also reads the waits and the scheduler counters.
+// If the threads cannot be listed, Threads is unchanged.
 func (s System) ReadThreads(p *Process, full bool) {
 	names, err := os.ReadDir(s.path(p.PID, "task"))
 	if err != nil {
@@ -86,8 +87,8 @@ func parseCall(text string) Call {
 	return c
 }
 
-// ReadThread reads the main thread of a process. The caller must have read the stat file.
-// It does not read the scheduler's counters.
+// ReadThread returns the main thread of a process with its wait. The caller must have read the
+// stat file into p. ReadThread does not read the scheduler's counters.
 func (s System) ReadThread(p *Process) Thread {
 	t := Thread{Stat: p.Stat, Call: Call{Number: -1}}
 	s.readWait(s.path(p.PID, ""), &t)
