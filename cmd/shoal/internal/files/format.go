@@ -52,8 +52,8 @@ func (c Content) otherNames() (names []string) {
 	return names
 }
 
-// dropItems returns the names of dropped items. It returns an error that wraps [ErrStrict] if
-// c.Strict is set and there are any.
+// dropItems returns names, the names of items to be dropped. It returns an error that wraps
+// [ErrStrict] if c.Strict is set and there are any.
 func (c Content) dropItems(names []string) ([]string, error) {
 	if c.Strict && len(names) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrStrict, strings.Join(names, ", "))
@@ -61,8 +61,8 @@ func (c Content) dropItems(names []string) ([]string, error) {
 	return names, nil
 }
 
-// sharedGroups describes the groups of tensors that share a storage. Formats without storages write
-// a copy for each tensor.
+// sharedGroups describes each group of tensors that share a storage, for the list of dropped
+// items. Formats without storages write a copy for each tensor.
 func (c Content) sharedGroups() (names []string) {
 	on := map[*tensor.Storage][]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Tensors)) {
@@ -124,7 +124,7 @@ func tensorSaver(save func(path string, tensors Tensors) error) func(string, Con
 	}
 }
 
-// namedOthers returns items that cannot be written again.
+// namedOthers returns items that cannot be written again. Their names are prefixed with what.
 func namedOthers(what string, names []string) (others []Other) {
 	for _, name := range names {
 		others = append(others, Other{Name: what + name})
@@ -132,7 +132,8 @@ func namedOthers(what string, names []string) (others []Other) {
 	return others
 }
 
-// Of returns the format for a file name. The error wraps [ErrFormat].
+// Of returns the format for a file name, by its extension in any case. The error wraps
+// [ErrFormat] if there is none.
 func Of(path string) (Format, error) {
 	var known []string
 	for _, f := range formats {

@@ -13,8 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// loadHDF5 treats text attributes of the root group as metadata. Other attributes, and data sets of
-// text or of unsupported types, become others.
+// loadHDF5 reads an HDF5 file. Data sets of numbers become tensors, and text attributes of the
+// root group metadata. Other attributes, and data sets of text or of unsupported types, become
+// others. most limits the memory in bytes, as in [Format].Load.
 func loadHDF5(path string, most int64) (c Content, err error) {
 	f, err := hdf5.Open(path)
 	if err != nil {
@@ -63,8 +64,9 @@ func loadHDF5(path string, most int64) (c Content, err error) {
 	return c, nil
 }
 
-// limitFunc returns a function that limits the total size of the data sets, because a small file
-// can declare many large ones.
+// limitFunc returns a function that must be called with the size of each data set before it is
+// read. It returns an error once their total exceeds the limit, because a small file can declare
+// many large ones. path is the file, and most the limit as in [Format].Load.
 func limitFunc(path string, most int64) (allow func(bytes int64) error, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -77,7 +79,9 @@ func limitFunc(path string, most int64) (allow func(bytes int64) error, err erro
 	}, nil
 }
 
-// addDataset reads a data set and reports whether it can be written again.
+// addDataset reads a data set into c.Tensors, or into c.Others if it is not of numbers, and
+// reports whether it can be written again. It calls allow with the size of a tensor first; see
+// [limitFunc].
 func (c *Content) addDataset(f *hdf5.File, name string, allow func(bytes int64) error) (good bool, err error) {
 	d, err := f.Dataset(name)
 	if errors.Is(err, hdf5.ErrText) {

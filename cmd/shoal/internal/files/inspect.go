@@ -99,7 +99,8 @@ func inspect(out, log io.Writer, path string, asJSON bool, o Options) error {
 }
 
 // summarizeAll returns the summaries of all tensors in the order of their names, and their total
-// size in bytes.
+// size in bytes. It returns an error for a tensor that overlaps itself so much that reading it
+// would exceed the limit most; see [overlap]. path is used in messages.
 func summarizeAll(log io.Writer, path string, tensors Tensors, most int64) (list []Summary, size int, err error) {
 	looks := 0
 	for name, t := range tensors {
@@ -235,7 +236,8 @@ func eachPiece(t *tensor.Tensor, do func(part *tensor.Tensor) bool) bool {
 }
 
 // toFloat64 returns the elements of t as float64. Complex elements are replaced by their
-// magnitudes.
+// magnitudes. t must be contiguous, and must stay open while the result is used, which may be
+// its memory.
 func toFloat64(t *tensor.Tensor) []float64 {
 	if dt := t.DType(); dt != tensor.Complex64 && dt != tensor.Complex128 {
 		return tensor.Data[float64](t.To(tensor.Float64))

@@ -53,8 +53,9 @@ func drawProgress(w io.Writer, what string, total int, done func() int64) (stop 
 	}
 }
 
-// transferCounter returns a function that reports how many bytes this process has read (rchar) or
-// written (wchar) by system calls since the call. It returns 0 where /proc/self/io is missing.
+// transferCounter returns a function that reports how many bytes this process has read or
+// written by system calls since transferCounter was called. which is the field of /proc/self/io:
+// rchar or wchar. The function returns 0 where that file is missing.
 func transferCounter(which string) func() int64 {
 	count := func() (n int64) {
 		b, _ := os.ReadFile("/proc/self/io")
