@@ -28,7 +28,8 @@ const (
 	maxBytes  = 1 << 20
 )
 
-// memory reads the memory of a process.
+// memory reads the memory of a process. r is its open mem file, and o the layout of its
+// interpreter. The zero offsets suffice for the methods read, word and number.
 type memory struct {
 	r io.ReaderAt
 	o offsets
@@ -61,8 +62,9 @@ func (m memory) number(addr uint64) (int, error) {
 	return int(int32(binary.LittleEndian.Uint32(b))), nil
 }
 
-// text reads a str object. Names that are not ASCII are read if they are stored as Latin-1; wider
-// ones are replaced by "?".
+// text reads a str object of at most 4096 characters; a longer one is an error that wraps
+// errLayout. Names that are not ASCII are read if they are stored as Latin-1; wider ones are
+// replaced by "?".
 func (m memory) text(addr uint64) (string, error) {
 	head, err := m.read(addr, 40)
 	if err != nil {
@@ -120,7 +122,8 @@ type symbol struct {
 	err         error
 }
 
-// findRuntime returns the address of _PyRuntime in the process, and the version if the file tells.
+// findRuntime returns the address of _PyRuntime in the process, and the minor version of Python,
+// or 0 if the file does not tell. The error is [ErrNoPython] if no mapped file has that symbol.
 func findRuntime(s procfs.System, p *procfs.Process) (addr uint64, minor int, err error) {
 	for _, m := range p.Maps.Python {
 		if m.Offset != 0 {
@@ -140,7 +143,7 @@ func findRuntime(s procfs.System, p *procfs.Process) (addr uint64, minor int, er
 }
 
 // readSymbol finds _PyRuntime in the dynamic symbols of a file, in its static ones, or in the
-// section that 3.13 and later has for it.
+// section that 3.13 and later has for it. If it finds none, the result has an err.
 func readSymbol(path string) symbol {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -190,7 +193,7 @@ func readStatic(f *elf.File, addr uint64) uint64 {
 	return 0
 }
 
-// open opens the memory of the process for reading.
+// open opens the memory of the process for reading. The caller must close the file.
 func open(s procfs.System, pid int) (*os.File, error) {
 	return os.Open(filepath.Join(s.Proc, strconv.Itoa(pid), "mem"))
 }
@@ -230,12 +233,13 @@ type SemLock struct {
 const maxScan = 512 << 20
 
 // FindSemLocks searches the objects of a process for the SemLocks of its shared semaphores. The
-// keys of the result are the addresses at which the semaphores are mapped. The search ends when it
-// has found the one at addr, so others may be missing. It skips pages that are not resident, so
-// that reading does not make the kernel map them.
+// keys of the result are the addresses at which the semaphores are mapped. The search ends when
+// it has found the one at addr, so others may be missing; if addr is 0, it searches for all. It
+// skips pages that are not resident, so that reading does not make the kernel map them. The
+// caller must have read Maps. It returns an error if the memory may not be read.
 //
-// hint is the address of the object in another process, or 0. A forked process has it at the same
-// one.
+// hint is the address of the object in another process, or 0. A forked process has it at the
+// same one.
 //
 // https://github.com/python/cpython/blob/v3.11.7/Modules/_multiprocessing/semaphore.c#L25-L33
 func FindSemLocks(s procfs.System, p *procfs.Process, addr, hint uint64) (map[uint64]SemLock, error) {
@@ -311,7 +315,8 @@ const (
 )
 
 // residentRange returns the range of pages, of n from the address at, that contains all resident
-// ones.
+// ones. first and last count pages from at, and last is not of the range; both are 0 if the file
+// pages, a pagemap, cannot be read. If no page is resident, last is 0.
 func residentRange(pages io.ReaderAt, at, n uint64) (first, last uint64) {
 	entries := make([]byte, 8*n)
 	if _, err := pages.ReadAt(entries, int64(at/pageSize*8)); err != nil {
@@ -334,7 +339,7 @@ type scan struct {
 	locks     map[uint64]SemLock
 }
 
-// search searches data, which is at the address base.
+// search adds the SemLocks in data, which is at the address base of the process, to w.locks.
 func (w *scan) search(data []byte, base uint64) {
 	w.total += len(data)
 	for at := 16; at+semLockSize-16 <= len(data); at += 8 {
@@ -352,6 +357,7 @@ func (w *scan) search(data []byte, base uint64) {
 const semLockSize = 56
 
 // parseSemLock parses an object at an address, and returns false if a field is implausible.
+// object must have semLockSize bytes.
 func parseSemLock(object []byte, addr uint64) (SemLock, bool) {
 	word := func(n int) uint64 { return binary.LittleEndian.Uint64(object[8*n:]) }
 	count, limit, kind := int32(word(4)), int32(word(4)>>32), int32(word(5))

@@ -56,7 +56,7 @@ const (
 )
 
 // parseDebugOffsets decodes the layout that CPython 3.13 and later has at the beginning of
-// _PyRuntime.
+// _PyRuntime. The error wraps errLayout, for example for other versions.
 func parseDebugOffsets(data []byte) (offsets, error) {
 	if len(data) < 8*debugWords || string(data[:8]) != cookie {
 		return offsets{}, fmt.Errorf("%w: _PyRuntime does not begin with %q", errLayout, cookie)

@@ -55,7 +55,8 @@ func FindText(s procfs.System, p *procfs.Process, pattern *regexp.Regexp, limit 
 }
 
 // scanPrivate passes the resident private memory of a process to next, in blocks that overlap,
-// until next returns false or limit bytes have been read.
+// until next returns false or limit bytes have been read. next must not keep data. f is the mem
+// file of the process, and pages its pagemap.
 func scanPrivate(f, pages io.ReaderAt, p *procfs.Process, limit int, next func(data []byte) bool) {
 	buffer := make([]byte, scanPages*pageSize)
 	for _, m := range arenasFirst(p.Maps.Private) {
@@ -109,8 +110,8 @@ func findAll(data, pattern []byte) (all []int) {
 	}
 }
 
-// isInt reports whether the bytes before a digit are the head of an int object with one digit: a
-// reference count, the type, and the size, which since 3.12 is a tag.
+// isInt reports whether the bytes before the position digit of data are the head of an int
+// object with one digit: a reference count, the type, and the size, which since 3.12 is a tag.
 func isInt(p *procfs.Process, data []byte, digit int) bool {
 	if digit < 24 {
 		return false
@@ -121,7 +122,9 @@ func isInt(p *procfs.Process, data []byte, digit int) bool {
 	})
 }
 
-// readResident reads the range of resident pages among n pages at an address.
+// readResident reads the range of resident pages among n pages at an address. The result is a
+// part of buffer, or nil if no page is resident. f is the mem file of the process, and pages its
+// pagemap.
 func readResident(f, pages io.ReaderAt, at, n uint64, buffer []byte) []byte {
 	if n == 0 {
 		return nil

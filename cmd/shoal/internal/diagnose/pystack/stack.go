@@ -39,6 +39,8 @@ const (
 )
 
 // Read returns the Python stacks of a process. The caller must have read its Maps and Threads.
+// The error is [ErrNoPython] if the process has no interpreter; the stacks that were read before
+// an error are returned with it.
 func Read(s procfs.System, p *procfs.Process) ([]Stack, error) {
 	addr, minor, err := findRuntime(s, p)
 	if err != nil {
@@ -89,7 +91,8 @@ func newMemory(r io.ReaderAt, runtimeAddr uint64, minor int) (memory, error) {
 	return m, err
 }
 
-// stacks reads the stacks of the threads of the first interpreter.
+// stacks reads the stacks of the threads of the first interpreter. If it fails, it returns those
+// that it has read with the error. runtimeAddr is the address of _PyRuntime.
 func (m memory) stacks(runtimeAddr uint64, p *procfs.Process) ([]Stack, error) {
 	interpreter, err := m.word(runtimeAddr + m.o.interpreters)
 	if err != nil {
@@ -121,7 +124,8 @@ func (m memory) stacks(runtimeAddr uint64, p *procfs.Process) ([]Stack, error) {
 // https://sourceware.org/git/?p=glibc.git;a=blob;f=nptl/descr.h;hb=glibc-2.36
 const glibcThreadID = 0x2d0
 
-// threadNumber returns the kernel's number of a thread, or 0.
+// threadNumber returns the kernel's number of a thread, or 0 if it is not known. thread is the
+// address of the thread state.
 func (m memory) threadNumber(thread uint64, p *procfs.Process) int {
 	if m.o.nativeID != 0 {
 		if id, err := m.word(thread + m.o.nativeID); err == nil && hasThread(p, int(id)) {
@@ -221,7 +225,8 @@ func (m memory) frame(addr uint64) (f Frame, err error) {
 	return f, nil
 }
 
-// line returns the line of a frame, or 0 if it cannot be read.
+// line returns the line of a frame, the first line of its function if the exact one cannot be
+// read, or 0 if neither can. frame and code are addresses.
 func (m memory) line(frame, code uint64) int {
 	first, err := m.number(code + m.o.codeFirstLine)
 	if err != nil {
