@@ -20,7 +20,7 @@ const accel = "shoal-accel"
 // cluster is the helper program for MPI libraries. It is dynamically linked for the same reason.
 const cluster = "shoal-cluster"
 
-// execAccel executes the GPU helper with the arguments of this process.
+// execAccel executes the GPU helper with the arguments of this process; see [execHelper].
 func execAccel(ctx context.Context) error {
 	return execHelper(ctx, accel, "GPU commands need", os.Args[1:])
 }

@@ -86,7 +86,7 @@ func (c *doctorCommand) Run(ctx context.Context) error {
 // errFaults means that a PyTorch job has a fault.
 var errFaults = errors.New("a PyTorch job has a fault")
 
-// checkFlags returns an error if flags exclude each other.
+// checkFlags returns an error that wraps [subcommand.ErrOption] if flags exclude each other.
 func (c *doctorCommand) checkFlags() error {
 	modes := 0
 	for _, set := range []bool{c.PID != nil, c.Jobs, c.Clean, c.Check != nil} {
@@ -103,7 +103,8 @@ func (c *doctorCommand) checkFlags() error {
 	return nil
 }
 
-// explainJob prints the report about the PyTorch job of a process.
+// explainJob prints the report about the PyTorch job of a process. The error wraps [errFaults]
+// if the job has a fault, and [subcommand.ErrOption] if the process cannot be examined.
 func (c *doctorCommand) explainJob(ctx context.Context, pid int) error {
 	r, err := diagnose.Examine(ctx, diagnose.Options{Span: c.Span}, pid)
 	if errors.Is(err, diagnose.ErrProcess) {
@@ -123,7 +124,8 @@ func (c *doctorCommand) explainJob(ctx context.Context, pid int) error {
 	return err
 }
 
-// explainJobs prints the reports about all PyTorch jobs.
+// explainJobs prints the reports about all PyTorch jobs. The error wraps [errFaults] if one of
+// them has a fault.
 func (c *doctorCommand) explainJobs(ctx context.Context) error {
 	jobs, err := diagnose.ExamineAll(ctx, diagnose.Options{Span: c.Span})
 	if err != nil {

@@ -29,7 +29,8 @@ func (*watchCommand) Run(ctx context.Context) error {
 	return execHelper(ctx, "shoal-watch", "the page needs", os.Args[2:])
 }
 
-// watchJob shows the processes of a PyTorch job until it ends.
+// watchJob shows the processes of a PyTorch job until it ends. args are the flags. The error
+// wraps [subcommand.ErrOption] if one is invalid or there is no such process.
 func watchJob(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("shoal watch --pid", flag.ContinueOnError)
 	set.SetOutput(os.Stderr)
