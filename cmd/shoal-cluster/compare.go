@@ -68,8 +68,10 @@ type comparison struct {
 	CPURatio map[string]float64            `json:"cpu_ratio"`
 }
 
-// compare measures the ways in turn and prints their medians. The first way must be Shoal's. Each
-// measurement covers n units. One additional round before the first warms up all ways.
+// compare measures the ways in turn and prints their medians. The first way must be Shoal's. row
+// is the name of the row, and unit the unit of the measured values. Each measurement covers n
+// units of work, by which the processor times are divided. One additional round before the first
+// warms up all ways.
 func (c *benchCommand) compare(ctx context.Context, row, unit string, n float64, ways ...way) error {
 	rounds := c.Rounds
 	if c.Quick {

@@ -21,8 +21,8 @@ type rankCommand struct {
 	} `positional-args:"yes"`
 }
 
-// Run performs the all-reduces. Rank 0 prints, for each pair of size and rounds, the time of one
-// all-reduce on the slowest rank in nanoseconds.
+// Run performs the all-reduces. Rank 0 prints a line for each pair of size and rounds: the time
+// of one all-reduce on the slowest rank in nanoseconds.
 func (c *rankCommand) Run(ctx context.Context) (err error) {
 	slog.SetLogLoggerLevel(slog.LevelWarn)
 	g, err := dist.Init(ctx)

@@ -71,8 +71,8 @@ func (c *benchCommand) measureTensor(ctx context.Context) (err error) {
 	return c.compare(ctx, "remote_tensor_unencrypted", "MB/s", mb, ours[1], bare[1])
 }
 
-// tensorWay returns a function that measures the transfer of a tensor with package ipc in MB/s.
-// Unless err is set, the caller must call end, which closes the connection.
+// tensorWay returns a function that measures the transfer of a tensor of size bytes with package
+// ipc in MB/s. Unless err is set, the caller must call end, which closes the connection.
 func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(context.Context) (float64, error),
 	end func() error, err error) {
 	l, err := ipc.ListenWith[*tensor.Tensor]("tcp://127.0.0.1:0", measureKey, ipc.MeetingOptions{Transport: opts})
@@ -137,7 +137,8 @@ func newLoopback(ctx context.Context) (from, to net.Conn, err error) {
 // tensorTimes is the number of transfers in one measurement.
 const tensorTimes = 4
 
-// measureCopy calls send and receive concurrently, tensorTimes times, and returns the rate in MB/s.
+// measureCopy calls send and receive concurrently, tensorTimes times, and returns the rate in
+// MB/s. Each call must transfer size bytes.
 func measureCopy(size int, send, receive func() error) (float64, error) {
 	begin := time.Now()
 	for range tensorTimes {
