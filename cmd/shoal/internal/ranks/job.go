@@ -18,7 +18,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Job is a program that is run as ranks.
+// A Job is a program that is run as ranks. Its fields must not be changed while it runs.
 type Job struct {
 	Program []string
 	Hosts   []Host
@@ -53,9 +53,9 @@ func (f *Failure) Error() string {
 // Unwrap returns f.Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Run runs the job and restarts it up to restarts times after a failure. A restart starts all ranks
-// with a new job ID, because the surviving ranks have lost a peer. The error of a rank is a
-// [*Failure].
+// Run runs the job and restarts it up to restarts times after a failure. A restart starts all
+// ranks with a new job ID, because the surviving ranks have lost a peer. Run returns nil if all
+// ranks succeed, a [*Failure] for the first rank that failed, or the cause of ctx.
 func (j *Job) Run(ctx context.Context, restarts int) error {
 	for attempt := 0; ; attempt++ {
 		err := j.runAttempt(ctx, attempt)
@@ -66,7 +66,8 @@ func (j *Job) Run(ctx context.Context, restarts int) error {
 	}
 }
 
-// runAttempt runs all ranks until the first one fails or all have exited.
+// runAttempt runs all ranks until the first one fails or all have exited; see [Job.supervise].
+// attempt counts from 0 and is passed to the ranks.
 func (j *Job) runAttempt(ctx context.Context, attempt int) error {
 	id, size := rand.Text(), Total(j.Hosts)
 	var all []rank
@@ -86,8 +87,8 @@ type rank struct {
 	command *exec.Cmd
 }
 
-// rankEnv returns the environment variables of a rank. They include the variables of torchrun, so
-// that PyTorch programs run as well.
+// rankEnv returns the environment variables of a rank as NAME=VALUE, in addition to those of
+// this process. They include the variables of torchrun, so that PyTorch programs run as well.
 func (j *Job) rankEnv(l launch.Launch, attempt int) []string {
 	env := append(l.Env(), fmt.Sprint("TORCHELASTIC_RESTART_COUNT=", attempt))
 	for name, value := range map[string]string{"MASTER_ADDR": j.masterAddr(), "MASTER_PORT": "29500"} {
@@ -114,7 +115,8 @@ func (j *Job) masterAddr() string {
 const remote = `cd "$1" || exit 127; shift; exec 3<&0; env "$@" </dev/null 3<&- & p=$!; ` +
 	`{ cat <&3 >/dev/null; kill "$p"; } 2>/dev/null & c=$!; exec 3<&-; wait "$p"; s=$?; kill "$c" 2>/dev/null; exit "$s"`
 
-// rankCommand returns the command that starts a rank on a host.
+// rankCommand returns the command that starts a rank on a host, through ssh unless that is this
+// machine. env is the result of [Job.rankEnv].
 func (j *Job) rankCommand(h Host, env []string) *exec.Cmd {
 	if h.Name == "" {
 		c := exec.Command(j.Program[0], j.Program[1:]...)

@@ -15,8 +15,9 @@ import (
 const install = "install one, on Debian or Ubuntu with: apt-get install openmpi-bin libopenmpi3; " +
 	"on Fedora or RHEL with: dnf install openmpi; or apt-get install mpich"
 
-// RunMPI runs the job with the launcher of an MPI library, which starts the ranks and reaches the
-// hosts. The error wraps [ErrOption] if the launcher is not installed or not supported.
+// RunMPI is like [Job.Run], but the launcher of an MPI library starts the ranks and reaches the
+// hosts. The error wraps [ErrOption] if the launcher is not installed or not supported. A
+// [*Failure] is of the launcher as a whole, not of a rank.
 func (j *Job) RunMPI(ctx context.Context, launcher string, restarts int) error {
 	path, err := exec.LookPath(launcher)
 	if err != nil {
