@@ -16,7 +16,8 @@ import (
 // tensors accesses the memory of tensors.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// A bare copies device memory with plain driver calls.
+// A bare copies device memory between two buffers with plain driver calls. newBare allocates
+// them, and the caller must call close.
 type bare struct {
 	cudriver.Driver
 	dev      cudriver.Device

@@ -9,7 +9,7 @@ import (
 )
 
 // A multiplier multiplies two square matrices on a device. Each multiplication allocates its
-// result.
+// result. The caller must call close.
 type multiplier struct {
 	dev  *cuda.Device
 	a, b *tensor.Tensor

@@ -59,13 +59,13 @@ func torchRatioTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	return "≥ 0.83 × peer", r.RatioToPeer >= 1/1.2
 }
 
-// copyTo returns a copy of a tensor on a device. It must be called within [tensor.Catch], because
-// it panics on an error.
+// copyTo returns a copy of a tensor on a device, which the caller must close or leave to the
+// garbage collector. It must be called within [tensor.Catch], because it panics on an error.
 func copyTo(dev *cuda.Device, t *tensor.Tensor) *tensor.Tensor {
 	return must(t.ToDevice(dev))
 }
 
-// must panics if err is not nil. It must be called within [tensor.Catch].
+// must returns t, or panics if err is not nil. It must be called within [tensor.Catch].
 func must(t *tensor.Tensor, err error) *tensor.Tensor {
 	if err != nil {
 		panic(err)
@@ -73,8 +73,8 @@ func must(t *tensor.Tensor, err error) *tensor.Tensor {
 	return t
 }
 
-// listOperations returns operations on n×n matrices and on small tensors. It must be called within
-// [tensor.Catch], and so must the operations.
+// listOperations returns operations on n×n matrices and on small tensors, and creates their
+// operands on dev. It must be called within [tensor.Catch], and so must the operations.
 func listOperations(dev *cuda.Device, n int) []operation {
 	g := tensor.NewGenerator(1)
 	host := tensor.RandN(tensor.Float32, g, n, n)

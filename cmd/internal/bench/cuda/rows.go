@@ -129,7 +129,8 @@ func leakTarget(r bench.Result, _ []bench.Result) (string, bool) {
 	return "< 32 MiB, the driver's", r.Value < ofTheDriver
 }
 
-// A taker is a process that receives tensors and acknowledges each.
+// A taker is a process that receives tensors and acknowledges each, with the queues to it. The
+// caller must call close, which ends the process.
 type taker struct {
 	x    *tensor.Tensor
 	out  *ipc.Queue[*tensor.Tensor]
@@ -222,7 +223,8 @@ func (t *taker) close() (err error) {
 	return err
 }
 
-// A copier copies a tensor on its device, with package tensor and with the driver alone.
+// A copier copies a tensor on its device, with package tensor and with the driver alone. It does
+// not own the tensor. The caller must call close.
 type copier struct {
 	dev    *cuda.Device
 	x, y   *tensor.Tensor
@@ -263,8 +265,9 @@ func (c *copier) measureAdd(_ context.Context, rounds int) (err error) {
 	return c.dev.Synchronize()
 }
 
-// bandwidthProbe estimates the minimum time of add from the driver's copy: add reads two tensors
-// and writes one, a copy reads one and writes one.
+// bandwidthProbe returns a probe that estimates the minimum time of one addition in nanoseconds.
+// It measures the driver's copy, which reads one tensor and writes one, and multiplies its time
+// by 1.5, because an addition reads two tensors and writes one.
 func (c *copier) bandwidthProbe(rounds int) *bench.Probe {
 	copied := newProbe(c.driver.measure, rounds)
 	return &bench.Probe{Measure: func(ctx context.Context) (float64, error) {
@@ -275,7 +278,8 @@ func (c *copier) bandwidthProbe(rounds int) *bench.Probe {
 
 func (c *copier) close() error { return errors.Join(c.driver.close(), c.y.Close()) }
 
-// A killer kills processes that hold received and allocated tensors.
+// A killer measures the device memory that is lost when processes are killed that hold received
+// and allocated tensors.
 type killer struct {
 	dev *cuda.Device
 	n   int
