@@ -49,7 +49,8 @@ func Check(ctx context.Context, out io.Writer, pid int, asJSON bool) error {
 	return err
 }
 
-// explainCheck returns the error for a process that could not be checked.
+// explainCheck returns the error for a process that could not be checked. err is the error of
+// [arena.Check].
 func explainCheck(pid int, err error) error {
 	switch {
 	case errors.Is(err, os.ErrProcessDone):

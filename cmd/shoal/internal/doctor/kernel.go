@@ -57,7 +57,8 @@ func (k Kernel) tooOld() bool {
 	return major < oldest[0] || major == oldest[0] && minor < oldest[1]
 }
 
-// tryMemory creates, seals and maps a memory file in the same way as a domain does.
+// tryMemory creates, seals and maps a memory file in the same way as a domain does. It returns
+// the error of the first step that fails.
 func tryMemory() error {
 	const size = 1 << 16
 	f, err := sys.Memfd("shoal-doctor")
@@ -101,8 +102,8 @@ func tryLock() error {
 	return sys.UnlockByte(f, 0)
 }
 
-// tryBell rings a doorbell several times while a goroutine waits for it, and returns the shortest
-// latency.
+// tryBell rings a doorbell several times while a goroutine waits for it, and returns the
+// shortest latency in nanoseconds.
 func tryBell() (ns float64, err error) {
 	name := "shoal-doctor/" + rand.Text() // unguessable, so that no other process can occupy it
 	bell, err := sys.ListenBell(name)
