@@ -83,7 +83,8 @@ func passTensor(ctx context.Context, q *ipc.Queue[*tensor.Tensor]) error {
 	return back.Close()
 }
 
-// A program is the observed program.
+// A program is the observed program: this process with its workers and the tensors that it
+// holds. start must be called before a measurement, and close after the last one.
 type program struct {
 	work
 	held  []*tensor.Tensor
@@ -161,7 +162,7 @@ func (p *program) close() (err error) {
 	return err
 }
 
-// observeDomains observes the domains once a second until ctx is done.
+// observeDomains observes the domains once a second until ctx is done, when it returns nil.
 func observeDomains(ctx context.Context) error {
 	var w domains.Watcher
 	for {
@@ -173,8 +174,8 @@ func observeDomains(ctx context.Context) error {
 	}
 }
 
-// measureReading returns the processor time of one observation, averaged over ten. A
-// [domains.Watcher] makes one thorough observation in ten.
+// measureReading returns the processor time of one observation in nanoseconds, averaged over
+// ten. A [domains.Watcher] makes one thorough observation in ten.
 func (p *program) measureReading(ctx context.Context) (ns float64, err error) {
 	var w domains.Watcher
 	if _, err := w.Look(ctx, 10*time.Millisecond); err != nil { // the first one has no predecessor
@@ -194,7 +195,9 @@ func (p *program) measureReading(ctx context.Context) (ns float64, err error) {
 	return float64(sys.ProcessTime()-before) / float64(looks), nil
 }
 
-// run returns the number of tensors per second that the runners pass.
+// run lets the runners work for about three seconds, fewer in a quick run, and returns the
+// number of tensors per second that they pass. It returns an error if they pass none in a
+// hundred times that time.
 func (p *program) run(ctx context.Context) (perSecond float64, err error) {
 	if err := p.Go.Set(); err != nil {
 		return 0, err
