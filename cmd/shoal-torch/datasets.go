@@ -46,8 +46,8 @@ func (l *light) Get(ctx context.Context, i int) (data.Sample, error) {
 	return data.Sample{one[0].Select(0, 0), one[1].Select(0, 0)}, err
 }
 
-// Gather writes the images at indices to the rows of the first tensor of a batch, and the indices
-// to the second. It always returns nil.
+// Gather writes the images at indices to the rows of the first tensor of a batch, and the
+// indices to the second. It always returns nil, and may be called from several goroutines.
 func (l *light) Gather(_ context.Context, indices []int, into data.Batch) error {
 	const size = 3 * lightRow * lightRow
 	from, to, numbers := tensor.Data[float32](l.images), tensor.Data[float32](into[0]), tensor.Data[int64](into[1])

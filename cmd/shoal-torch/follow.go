@@ -33,7 +33,8 @@ type sent struct {
 	T     *tensor.Tensor
 }
 
-// A follower executes the orders that arrive on one connection.
+// A follower executes the orders that arrive on one connection, one after another. Its methods
+// other than executeOrder and close are parts of an order.
 type follower struct {
 	ctx  context.Context
 	conn *torch.Conn
@@ -134,7 +135,7 @@ func (f *follower) close() error {
 
 func (f *follower) newTensor() (*tensor.Tensor, error) { return f.opts.Empty(tensor.Int64, f.Size/8) }
 
-// exchangeMessage sends a message and waits for the script's reply.
+// exchangeMessage sends a message and waits for the script's reply, which it discards.
 func (f *follower) exchangeMessage(v any) error {
 	if err := f.conn.Send(f.ctx, v); err != nil {
 		return err
@@ -143,7 +144,8 @@ func (f *follower) exchangeMessage(v any) error {
 	return err
 }
 
-// sendTensors creates, fills and sends one tensor per round.
+// sendTensors creates, fills and sends one tensor per round, with the monotonic time before its
+// creation.
 func (f *follower) sendTensors() error {
 	for i := range f.Rounds {
 		begin := sys.Monotonic()
@@ -161,8 +163,9 @@ func (f *follower) sendTensors() error {
 	return nil
 }
 
-// sendBuffers sends buffers once. In each round it fills one of them and sends its index. All
-// buffers are written before the first round, so that no round pays for page faults.
+// sendBuffers sends keptBuffers buffers once. In each round it fills one of them and sends its
+// index with the monotonic time before. All buffers are written before the first round, so that
+// no round pays for page faults.
 func (f *follower) sendBuffers() error {
 	buffers := make([]*tensor.Tensor, keptBuffers)
 	for i := range buffers {
@@ -186,9 +189,9 @@ func (f *follower) sendBuffers() error {
 	return nil
 }
 
-// receiveTensor receives tensor i and checks its first and last element. It returns the monotonic
-// time of arrival. The caller must close the tensor; the time for closing is not part of the
-// measurement.
+// receiveTensor receives tensor i and checks its first and last element, which must be i. It
+// returns the monotonic time of arrival in nanoseconds. The caller must close the tensor; the
+// time for closing is not part of the measurement.
 func (f *follower) receiveTensor(i int) (got sent, at int64, err error) {
 	got, err = torch.As[sent](f.conn.Recv(f.ctx))
 	if err != nil {
