@@ -36,7 +36,8 @@ const bashScript = `_complete_PROGRAM() {
 complete -o default -F _complete_PROGRAM PROGRAM
 `
 
-// Run prints the script. It exits with status 2 for an unknown shell.
+// Run prints the script on standard output. For an unknown shell it exits the program with
+// status 2.
 func (c *completion) Run(context.Context) error {
 	script, ok := scripts[c.Args.Shell]
 	if !ok {

@@ -23,9 +23,9 @@ func textWidth(f *os.File) int {
 // An entry is a term, such as an option, and its description.
 type entry struct{ term, text string }
 
-// writeHelp writes the usage of a program, or of its active command. Lines have at most width
-// characters unless a single word is longer. It replaces the help of package flags, which breaks
-// words and leaves ten columns for descriptions on a narrow terminal.
+// writeHelp writes the usage of a program, or of its active command, to out. Lines have at most
+// width characters unless a single word is longer. It replaces the help of package flags, which
+// breaks words and leaves ten columns for descriptions on a narrow terminal.
 func writeHelp(out io.Writer, p *flags.Parser, width int) error {
 	c, usage := p.Command, p.Name
 	if p.Active != nil {
@@ -85,8 +85,9 @@ func listOptions(g *flags.Group) (all []entry) {
 	return all
 }
 
-// writeEntries writes entries below a heading in two columns. If the second column would be too
-// narrow, each description is written below its term.
+// writeEntries writes entries below a heading in two columns, or nothing if there are none. If
+// the second column would be too narrow, each description is written below its term. width is
+// the width of both columns in characters.
 func writeEntries(b *strings.Builder, heading string, all []entry, width int) {
 	if len(all) == 0 {
 		return

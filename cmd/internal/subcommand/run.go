@@ -32,9 +32,10 @@ type Runner interface {
 // status 2.
 var ErrOption = errors.New("invalid option")
 
-// Run parses the program's arguments and runs the selected command. For an unknown command or flag
-// it prints an error on standard error and exits with status 2. If a command returns nil although
-// ctx is done, Run returns the cause, because the command was cut short.
+// Run parses the program's arguments and runs the selected command. does describes the program
+// in a sentence of its help. For an unknown command or flag, and for a command's error that
+// wraps [ErrOption], it prints the error on standard error and exits with status 2. If a command
+// returns nil although ctx is done, Run returns the cause, because the command was cut short.
 func Run(ctx context.Context, program, does string, commands []Command) error {
 	err := run(ctx, program, does, commands)
 	if err == nil {
@@ -88,7 +89,8 @@ func run(ctx context.Context, program, does string, commands []Command) error {
 	return words.CleanError(err)
 }
 
-// Misused prints err as a usage error and exits with status 2.
+// Misused prints err as a usage error on standard error and exits with status 2. It does not
+// return.
 func Misused(program string, err error) {
 	fmt.Fprintf(os.Stderr, "%s: %v\n", program, words.CleanError(err))
 	os.Exit(2)
