@@ -50,7 +50,7 @@ func (d digits) Get(ctx context.Context, i int) (data.Sample, error) {
 	return data.Sample{data.ToTensor.Apply(nil, s[0]), s[1]}, nil
 }
 
-// Gather writes a batch.
+// Gather writes the images and the labels at indices to the two tensors of a batch.
 func (d digits) Gather(ctx context.Context, indices []int, into data.Batch) error {
 	shifted := make([]int, len(indices))
 	for k, i := range indices {

@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// openLines yields the lines of those shards that are this worker's.
+// openLines returns the samples of those shards that are this worker's. It ends with the first
+// error.
 func openLines(_ context.Context, w torch.Worker) iter.Seq2[data.Sample, error] {
 	return func(yield func(data.Sample, error) bool) {
 		var args struct {
@@ -33,7 +34,7 @@ func openLines(_ context.Context, w torch.Worker) iter.Seq2[data.Sample, error] 
 	}
 }
 
-// linesOf yields the samples of one shard.
+// linesOf returns the samples of one shard, a file of JSON lines. It ends with the first error.
 func linesOf(path string) iter.Seq2[data.Sample, error] {
 	return func(yield func(data.Sample, error) bool) {
 		f, err := os.Open(path)

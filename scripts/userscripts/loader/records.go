@@ -22,7 +22,7 @@ type record struct {
 	} `data:"meta"`
 }
 
-// openRecords opens images and labels in files of numpy.
+// openRecords opens images and labels in files of numpy as a data set of records.
 func openRecords(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	var args struct {
 		Root string `torch:"root"`

@@ -46,7 +46,7 @@ func openReviews(_ context.Context, w torch.Worker) (data.Dataset, error) {
 // Len returns the number of texts.
 func (r reviews) Len() int { return len(r) }
 
-// Get returns one text and its label.
+// Get returns one text, as a list of numbers of its words, and its label.
 func (r reviews) Get(_ context.Context, i int) (data.Sample, error) {
 	words := strings.Fields(r[i].Text)
 	ids := make([]int64, len(words))
