@@ -180,8 +180,8 @@ func (s *settings) readJWTs() error {
 	return nil
 }
 
-// joinCluster configures the node as a member of a cluster. Peers without a port get the cluster
-// port.
+// joinCluster configures the node as a member of a cluster. peers are the hosts of the other
+// nodes, with or without a port; those without a port get the cluster port.
 func (s *settings) joinCluster(peers []string) {
 	if s.clusterPort == 0 {
 		s.clusterPort = s.Port + 2000

@@ -17,8 +17,8 @@ const lifeline = "SHOAL_BROKER_LIFELINE"
 // told is the interval between reports of the node's statistics.
 const told = 10 * time.Second
 
-// serve runs one node until ctx is done. It prints the node's URL on standard output, where a
-// supervisor must read it.
+// serve runs one node until ctx is done, when it returns the error of closing it. It prints the
+// node's URL on standard output, where a supervisor must read it.
 func (s *settings) serve(ctx context.Context) error {
 	if os.Getenv(lifeline) != "" {
 		tied, cancel := context.WithCancel(ctx)

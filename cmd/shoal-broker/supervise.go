@@ -18,9 +18,10 @@ import (
 // again is the delay before a node that exited is restarted.
 const again = time.Second
 
-// superviseNodes runs the three nodes of a cluster, each in its own process, until ctx is done.
-// Once all nodes have started, it prints their URLs, separated by commas, on standard output. A
-// node that exits is restarted after [again] and catches up from the other nodes.
+// superviseNodes runs the three nodes of a cluster, each in its own process, until ctx is done,
+// when it waits for them and returns nil. Once all nodes have started, it prints their URLs,
+// separated by commas, on standard output. A node that exits is restarted after [again] and
+// catches up from the other nodes.
 func (s *settings) superviseNodes(ctx context.Context) error {
 	ports, err := s.choosePorts()
 	if err != nil {
@@ -94,8 +95,9 @@ func (s *settings) choosePorts() (all [6]int, err error) {
 	return all, nil
 }
 
-// nodeArgs returns the arguments of node i: the arguments of this process followed by the flags
-// that are specific to the node. The later flag wins.
+// nodeArgs returns the arguments of node i, which counts from 0: the arguments of this process
+// followed by the flags that are specific to the node. The later flag wins. ports is the result
+// of choosePorts.
 func (s *settings) nodeArgs(i int, ports [6]int) []string {
 	var peers []string
 	for k := range 3 {
@@ -108,8 +110,9 @@ func (s *settings) nodeArgs(i int, ports [6]int) []string {
 		"-dir", filepath.Join(s.Dir, strconv.Itoa(i+1)))
 }
 
-// runNode runs one node process until it exits. It sends the node's URL to urls unless urls is nil.
-// The channel must have room for it.
+// runNode runs one node process until it exits, and returns the error of its exit. When ctx is
+// done, it interrupts the process, and kills it 20 seconds later. It sends the node's URL to
+// urls unless urls is nil. The channel must have room for it.
 func runNode(ctx context.Context, self string, args []string, urls chan<- string) error {
 	c := exec.CommandContext(ctx, self, args...)
 	c.Env = append(os.Environ(), lifeline+"=1")
