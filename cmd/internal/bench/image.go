@@ -75,7 +75,7 @@ func openImages(set *datasets.ImageFolder) *data.Loader {
 	return data.NewLoader(set, data.Options{BatchSize: imageBatch, Shuffle: true, Seed: 1, Workers: sys.CPUs()})
 }
 
-// imageEpoch measures the images per second that a loader decodes.
+// imageEpoch returns a probe of the images per second that a loader decodes in one epoch.
 func imageEpoch(set *datasets.ImageFolder) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		l := openImages(set)
@@ -86,7 +86,7 @@ func imageEpoch(set *datasets.ImageFolder) *Probe {
 	}}
 }
 
-// firstImages measures the nanoseconds until a new loader returns its first batch.
+// firstImages returns a probe of the nanoseconds until a new loader returns its first batch.
 func firstImages(set *datasets.ImageFolder) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		l := openImages(set)
@@ -162,7 +162,7 @@ func encode(format string, im stdimage.Image) []byte {
 }
 
 // draw generates an image from random gradients on five scales, like a photograph, with a little
-// noise.
+// noise. Equal seeds result in equal images.
 func draw(seed uint64) stdimage.Image {
 	r := rand.New(rand.NewPCG(seed, 1))
 	im := stdimage.NewRGBA(stdimage.Rect(0, 0, imageSide, imageSide))

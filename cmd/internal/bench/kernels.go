@@ -46,7 +46,8 @@ func (h *environment) measureFLOPS(cost int, do func()) *Probe {
 }
 
 // cpuTime returns the processor time of this process for calling do rounds times with one kernel
-// thread.
+// thread. It must not be called concurrently, because it sets the number of kernel threads of
+// the process.
 func cpuTime(rounds int, do func()) time.Duration {
 	defer kernel.SetThreads(kernel.Threads())
 	kernel.SetThreads(1)

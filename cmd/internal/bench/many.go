@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A party is shared by many processes that do the same work in rounds.
+// A party is shared by many processes that do the same work in rounds. Puts or Turns selects the
+// work; [party.start] sets the other fields.
 type party struct {
 	Barrier *ipc.Barrier    // of all processes and the measuring one; starts a round
 	Queue   *ipc.Queue[int] // unused if Turns is set

@@ -2,7 +2,7 @@ package bench
 
 import "context"
 
-// PeerWork is a request to a peer.
+// PeerWork is a request to a peer, made by [AskPeer], for the field Peer of a [Case].
 type PeerWork = peerWork
 
 // AskPeer returns the request for the operation op of a peer's script. size is in bytes.

@@ -97,7 +97,7 @@ func (n native) build(ctx context.Context, h *environment) (*program, error) {
 
 func lastOf(out []byte) []byte { return out[max(0, len(out)-2000):] }
 
-// hashSources returns a hash of the sources.
+// hashSources returns a hash of the sources in 16 hexadecimal digits.
 func (n native) hashSources() (string, error) {
 	h := sha256.New()
 	err := n.visit(func(name string, text []byte) error {

@@ -197,12 +197,12 @@ func (p *pair) explainError(err error) error {
 	return err
 }
 
-// probe measures a work in nanoseconds per round.
+// probe returns a probe that runs o and measures the nanoseconds per round.
 func (p *pair) probe(o order) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) { return p.runWork(ctx, o) }}
 }
 
-// measureRate measures a work in rounds per second.
+// measureRate returns a probe that runs o and measures the rounds per second.
 func (p *pair) measureRate(o order) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		ns, err := p.runWork(ctx, o)

@@ -21,8 +21,8 @@ import (
 //go:embed peers/*.py
 var scripts embed.FS
 
-// A peer is a process that does the same work with other software. Each request is a line of JSON,
-// and so is the answer.
+// A peer is a process that does the same work with other software. Each request is a line of
+// JSON, and so is the answer. [startPeer] starts it. It answers one request at a time.
 type peer struct {
 	script string
 	hello  hello
@@ -70,8 +70,8 @@ type answer struct {
 	Error string
 }
 
-// startPeer starts the script for the suite s with the Python interpreter in opts. The caller must
-// close the peer. Errors wrap [ErrPeer].
+// startPeer starts the script for the suite s with the Python interpreter in opts. The caller
+// must close the peer. The error wraps [ErrPeer] if the interpreter or the script cannot be run.
 func startPeer(ctx context.Context, opts Options, s Suite) (_ *peer, err error) {
 	python := opts.Python
 	if python == "" {

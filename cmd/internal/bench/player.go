@@ -19,7 +19,8 @@ import (
 
 var player = shoal.Register("bench player", executeOrders)
 
-// A side is one process of a pair. Rank 0 leads, and rank 1 follows.
+// A side is one process of a pair, as it sees itself. Rank 0 leads, and rank 1 follows. joinPair
+// creates it, and only one goroutine uses it.
 type side struct {
 	ctx  context.Context
 	rank int

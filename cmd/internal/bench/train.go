@@ -66,9 +66,9 @@ func budgetRows(_ context.Context, h *environment) (group, error) {
 // processCounts are the numbers of processes that train together.
 var processCounts = []int{1, 2, 4}
 
-// hogwildCase measures training with a number of processes, with the group's thread budget or, if
-// ignored is set, without one. A peer that ignores the budget may be a hundred times slower, so it
-// performs fewer steps, once.
+// hogwildCase returns the row of training with a number of processes, with the group's thread
+// budget or, if ignored is set, without one. A peer that ignores the budget may be a hundred
+// times slower, so it performs fewer steps, once.
 func (h *environment) hogwildCase(workers int, ignored bool) Case {
 	steps, opts := max(2, h.scaleRounds(320/workers)), shoal.Options{Workers: workers}
 	c := Case{
