@@ -31,8 +31,8 @@ type settings struct {
 	every           time.Duration
 }
 
-// serve runs a data host until it receives SIGINT or SIGTERM. Errors about flags and options wrap
-// [errOption].
+// serve runs a data host until it receives SIGINT or SIGTERM. Errors about flags wrap
+// [errOption], and so do most errors about options.
 func serve(args []string) (err error) {
 	var s settings
 	f := flag.NewFlagSet("serve", flag.ContinueOnError)
@@ -128,8 +128,8 @@ func (s settings) check(args []string) error {
 // mostParts is the maximum number of parts of a stream.
 const mostParts = 1 << 18
 
-// streamLoader returns a loader of shards, which the caller must close. The error wraps [errOption]
-// if an option is invalid or only makes sense for trainers.
+// streamLoader returns a loader of shards, which the caller must close. An option that only
+// makes sense for trainers is an error. Most errors about options wrap [errOption].
 func (s settings) streamLoader(options string) (*data.Loader, error) {
 	args, err := value.OptionsOf(options)
 	if err != nil {

@@ -28,8 +28,8 @@ type runCommand struct {
 	} `positional-args:"yes"`
 }
 
-// Run runs a program as the ranks of a job. If a rank fails, the process exits with the status of
-// the first one that failed.
+// Run runs a program as the ranks of a job. For invalid options the process exits with status 2.
+// If a rank fails, the process exits with the status of the first one that failed.
 func (c *runCommand) Run(ctx context.Context) error {
 	j, err := c.job()
 	if err != nil {

@@ -17,7 +17,8 @@ type report struct {
 	Peak, Alone int64   // bytes, see memoryUsage
 }
 
-// percentDone returns the progress of the epoch.
+// percentDone returns the progress of the epoch in percent. It is 100 for an epoch without
+// samples.
 func (r report) percentDone() int {
 	if r.Of == 0 {
 		return 100

@@ -27,7 +27,7 @@ func save(net *Net, path string, note map[string]string) (file string, err error
 	return spare, fmt.Errorf("%w: %w; it was saved to %s instead: move it from there", ErrSave, err, spare)
 }
 
-// createTempFile creates an empty temporary file with a unique name.
+// createTempFile creates an empty temporary file and returns its name, which is unique.
 func createTempFile() (string, error) {
 	f, err := os.CreateTemp("", "hogwild-*.safetensors")
 	if err != nil {

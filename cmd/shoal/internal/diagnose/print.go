@@ -52,7 +52,7 @@ func (p Process) title() string {
 // maxPrinted is the number of frames of a stack in the text.
 const maxPrinted = 6
 
-// printStacks writes the innermost frames of the main threads.
+// printStacks writes up to maxPrinted of the innermost frames of each main thread.
 func (r *Report) printStacks(out io.Writer) error {
 	_, err := words.Fprintf(out, "\nPython stacks (%s), observed for %.1f s\n", r.Stacks, r.Seconds)
 	for _, p := range r.Processes {

@@ -80,7 +80,8 @@ type lockWait struct {
 	waiters []int  // processes
 }
 
-// lockWaits returns the semaphores that kept threads waiting during the whole observation.
+// lockWaits returns the semaphores that kept threads waiting during the whole observation, each
+// once with all of its waiters.
 func (j *job) lockWaits() (all []lockWait) {
 	index := make(map[uint64]int)
 	for _, p := range j.living() {
@@ -101,9 +102,10 @@ func (j *job) lockWaits() (all []lockWait) {
 	return all
 }
 
-// findDeadHolders finds locks that are locked but that no living process has locked. The sum of the
-// counts of all processes would be 1 if the holder lived, wherever it is released. A semaphore with
-// several permits is treated in the same way.
+// findDeadHolders finds locks that are locked but that no living process has locked. The sum of
+// the counts of all processes would be 1 if the holder lived, wherever it is released. A
+// semaphore with several permits is treated in the same way. The living holders of other locks
+// go to j.held.
 func findDeadHolders(j *job) (found []Finding) {
 	for _, w := range j.lockWaits() {
 		first := w.waiters[0]

@@ -93,8 +93,8 @@ func (j *job) meets(pid int) (meeting, bool) {
 	return first, true
 }
 
-// isElsewhere reports whether a rank was in one line outside of all collectives, during the whole
-// observation.
+// isElsewhere reports whether the main thread of a rank was at one line of the user's code,
+// outside of all collectives, in all samples. It returns false if a stack is missing.
 func (j *job) isElsewhere(pid int) bool {
 	first, ok := stackOf(j.first.stacks[pid], pid)
 	if !ok {
@@ -181,7 +181,7 @@ const (
 	asyncStart = "async_op=True" // and the rank does something else
 )
 
-// collectiveText returns the collective of a meeting in words.
+// collectiveText returns a collective in words. function is the function of a [meeting].
 func collectiveText(function string) string {
 	if function == asyncWait || function == asyncStart {
 		return "a collective with async_op=True"
@@ -242,7 +242,8 @@ func (j *job) inCollective(pid int) bool {
 	return slices.ContainsFunc(p.Threads, func(t procfs.Thread) bool { return j.executes(p, t) })
 }
 
-// executes reports whether a thread of Gloo waits for other ranks.
+// executes reports whether t, a thread of p, belongs to Gloo and waits for other ranks in a
+// collective.
 func (j *job) executes(p *procfs.Process, t procfs.Thread) bool {
 	_, python := stackOf(j.last.stacks[p.PID], t.PID)
 	return !python && t.PID != p.PID && isGloo(p, t) && isTimedWait(t)
@@ -260,7 +261,8 @@ func (j *job) computes(pid int) bool {
 	})
 }
 
-// hasBusyChild reports whether a worker of a process ran or waited for a device.
+// hasBusyChild reports whether a process that pid has created, and that runs the user's code,
+// ran or waited for a device.
 func (j *job) hasBusyChild(pid int) bool {
 	return slices.ContainsFunc(j.created(pid), func(c int) bool {
 		return j.roles[c].works() && (!j.idle(c) || j.demand(c) > 0.2 || j.inDisk(c))

@@ -48,7 +48,8 @@ func (j *job) repeats(pid int) bool {
 	return want != ""
 }
 
-// chainOf returns the functions of a stack from the innermost one of the user's code outward.
+// chainOf returns the functions of a stack from the innermost one of the user's code outward as
+// one text, or "" if there is no such function.
 func chainOf(s pystack.Stack) string {
 	var b strings.Builder
 	user := false

@@ -23,10 +23,10 @@ var ErrViolations = errors.New("the shared memory is corrupt")
 // checkTime bounds a check, however much garbage the memory has.
 const checkTime = 30 * time.Second
 
-// Check audits the shared memory of process pid while the process runs, and writes a summary and
-// the violations to out, as text or as JSON. It returns [ErrViolations] if there are any. The error
-// wraps [ErrProcess] if there is no such process, if it is not a Shoal program, or if it belongs to
-// another user.
+// Check audits the shared memory of process pid while the process runs, for at most 30 seconds,
+// and writes a summary and the violations to out, as text or as JSON. The error wraps
+// [ErrViolations] if there are any, and [ErrProcess] if there is no such process, if it is not a
+// Shoal program, or if it belongs to another user.
 func Check(ctx context.Context, out io.Writer, pid int, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

@@ -9,8 +9,9 @@ import (
 // An output serializes the writes of the ranks of a job.
 type output struct{ mu sync.Mutex }
 
-// lines is an [io.Writer] that forwards complete lines with a prefix. The caller must call
-// forwardRest after the last Write.
+// lines is an [io.Writer] that forwards complete lines with a prefix. It must not be used
+// concurrently; several of them may share an output. The caller must call forwardRest after the
+// last Write.
 type lines struct {
 	to     io.Writer
 	prefix string

@@ -175,8 +175,8 @@ func (s *screen) programLines(width, most int, withCurves bool) (all []line) {
 	return all
 }
 
-// tabLine shows the views, with the filter and the sort order of the current view. On a narrow
-// screen only the current view's name is shown.
+// tabLine returns the line with the views, the filter and the sort order of the current view. On
+// a narrow screen only the current view's name is shown.
 func (s *screen) tabLine(width int) line {
 	var l line
 	for i, v := range views {
@@ -295,8 +295,8 @@ func (s *screen) detailLines(width int) []line {
 	return rows[i].detail(width)
 }
 
-// scrollLines returns the lines from the scroll position on, limited so that the last lines fill
-// the screen.
+// scrollLines returns the lines from the scroll position on. It limits the position, so that the
+// last lines fill the screen, which has room lines.
 func (s *screen) scrollLines(lines []line, room int) []line {
 	s.scroll = max(0, min(s.scroll, len(lines)-room))
 	return lines[s.scroll:]

@@ -184,8 +184,8 @@ func (s *screen) handleTableKey(k key) {
 	}
 }
 
-// nextColumn returns the next sort column after at. It skips trends, which cannot be sorted. After
-// the last column it returns nothing, for the natural order.
+// nextColumn returns the index of the next sort column after at. It skips trends, which cannot
+// be sorted. After the last column it returns the constant [nothing], for the natural order.
 func (s *screen) nextColumn(at int) int {
 	for cs := s.visibleColumns(); at+1 < len(cs); {
 		if at++; cs[at].title != trendTitle {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// notifySignals subscribes to the signals that a screen must handle. Signals that this process
-// inherited as ignored stay ignored.
+// notifySignals returns a channel that receives the signals that a screen must handle, until the
+// process ends. Signals that this process inherited as ignored stay ignored.
 func notifySignals() chan os.Signal {
 	c := make(chan os.Signal, 8)
 	for _, s := range []os.Signal{syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGHUP, syscall.SIGQUIT} {

@@ -39,8 +39,8 @@ func (r row) containsText(text string) bool {
 	})
 }
 
-// sortRows sorts rows by a column: numbers in descending order, texts in ascending order, or the
-// opposite if reverse is set. The sort is stable.
+// sortRows sorts rows by the column with the index by: numbers in descending order, texts in
+// ascending order, or the opposite if reverse is set. The sort is stable.
 func sortRows(rows []row, by int, reverse bool) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		x, y := a.cells[by], b.cells[by]
@@ -52,7 +52,8 @@ func sortRows(rows []row, by int, reverse bool) {
 	})
 }
 
-// compareNatural compares texts and treats a trailing number as a number.
+// compareNatural compares texts, as [strings.Compare] does, but treats a trailing number as a
+// number.
 func compareNatural(a, b string) int {
 	cut := func(s string) (string, int) {
 		word := strings.TrimRight(s, "0123456789")

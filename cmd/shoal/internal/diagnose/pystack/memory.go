@@ -98,6 +98,7 @@ func (m memory) text(addr uint64) (string, error) {
 }
 
 // stringKind returns the width of a string's characters in bytes, and whether they are ASCII.
+// state is the bit field in the string's header.
 //
 // https://github.com/python/cpython/blob/v3.11.7/Include/cpython/unicodeobject.h#L106-L168
 func stringKind(state uint32) (kind uint32, ascii bool) { return state >> 2 & 7, state>>6&1 == 1 }
