@@ -131,8 +131,8 @@ func followHandleParked(s *side, o order) (time.Duration, error) {
 }
 
 // leadEventfd and followEventfd measure the fastest way to wake a parked process that has no
-// dedicated thread: a file descriptor in Go's network poller. The pauses are those of
-// [side.leadAsleep].
+// dedicated thread: a file descriptor in Go's network poller. They pause as [side.leadAsleep]
+// does.
 func leadEventfd(s *side, o order) (time.Duration, error) {
 	return s.leadAsleep(o, s.signalEventfd, s.listen)
 }

@@ -58,8 +58,8 @@ func idlerPSS(*environment) *Probe {
 const settled = time.Second
 
 // idlerSwitches returns a function that measures the voluntary context switches per second of a
-// new idle process for the duration span. They correspond to its wake-ups. Those of its first
-// second, or of the first span if it is shorter, are not counted.
+// new idle process for the duration span. They correspond to its wake-ups. The process is idle
+// for a second before, or for span if it is shorter.
 func idlerSwitches(h *environment, span time.Duration) func(ctx context.Context) (float64, error) {
 	return func(ctx context.Context) (perSecond float64, err error) {
 		err = runWithIdler(ctx, func(pid int) error {

@@ -154,7 +154,7 @@ func (j *job) outsiders(dir string) (all []*procfs.Process) {
 
 // shmFiles returns the files in shared memory, each once. dir is the job's /dev/shm, and used is
 // the number of bytes used in it. The files of processes that are not of the job are read only
-// if those of the job are less than half of the used bytes.
+// if the job's files are less than half of the used bytes.
 func (j *job) shmFiles(dir string, used int64) []*shmFile {
 	byInode := make(map[uint64]*shmFile)
 	add := func(path, name string, user int) {

@@ -87,8 +87,9 @@ type rank struct {
 	command *exec.Cmd
 }
 
-// rankEnv returns the environment variables of a rank as NAME=VALUE, in addition to those of
-// this process. They include the variables of torchrun, so that PyTorch programs run as well.
+// rankEnv returns the environment variables of a rank as NAME=VALUE, in addition to the
+// variables of this process. They include the variables of torchrun, so that PyTorch programs
+// run as well.
 func (j *Job) rankEnv(l launch.Launch, attempt int) []string {
 	env := append(l.Env(), fmt.Sprint("TORCHELASTIC_RESTART_COUNT=", attempt))
 	for name, value := range map[string]string{"MASTER_ADDR": j.masterAddr(), "MASTER_PORT": "29500"} {
