@@ -167,7 +167,7 @@ func (s *side) yieldSpin(i int) error {
 }
 
 // privateMemory returns size bytes of private memory of this process. i is 0 or 1: calls with
-// the same i return the same memory. All of its pages have been written.
+// the same i share their memory. All of its pages have been written.
 func (s *side) privateMemory(i, size int) []byte {
 	if len(s.scratch[i]) < size {
 		s.scratch[i] = make([]byte, size)
