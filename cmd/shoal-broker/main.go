@@ -98,6 +98,10 @@ func (s *settings) check() error {
 		return errors.New("-user and -password-file must be set together")
 	case (s.operator == "") != (s.accounts == ""):
 		return errors.New("-operator and -accounts must be set together")
+	case (s.certificate == "") != (s.key == ""):
+		return errors.New("-cert and -key must be set together")
+	case s.authority != "" && s.certificate == "":
+		return errors.New("-ca verifies clients over TLS: set -cert and -key, too")
 	}
 	return nil
 }

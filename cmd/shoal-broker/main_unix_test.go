@@ -108,6 +108,37 @@ func TestBroker_KeepsItsDataWhenItIsStopped(t *testing.T) {
 	}
 }
 
+// Clients are verified over TLS only, so a CA alone must not count as credentials.
+func TestBroker_RefusesHalfOfTLS(t *testing.T) {
+	for _, args := range [][]string{
+		{"-host", "0.0.0.0", "-ca", "ca.pem"}, {"-cert", "cert.pem"}, {"-key", "key.pem"}, {"-host", "0.0.0.0"},
+	} {
+		c := exec.CommandContext(t.Context(), os.Args[0], append(args, "-dir", t.TempDir(), "-port", "0")...)
+		c.Env = append(os.Environ(), mainVar+"=1")
+		c.Stdin = strings.NewReader("")
+		timer := time.AfterFunc(20*time.Second, func() { c.Process.Kill() })
+		out, err := c.CombinedOutput()
+		timer.Stop()
+		if err == nil || c.ProcessState.ExitCode() < 1 || !strings.Contains(string(out), "set") {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// A node that exits before it has sent its URL sends it after a later start.
+func TestRunNode_ReportsWhetherItSentTheURL(t *testing.T) {
+	urls := make(chan string, 1)
+	for _, tt := range []struct {
+		script string
+		sent   bool
+	}{{"exit 1", false}, {"echo nats://here; exit 1", true}} {
+		sent, err := runNode(t.Context(), "/bin/sh", []string{"-c", tt.script}, urls)
+		if sent != tt.sent || len(urls) == 1 != tt.sent || err == nil {
+			t.Errorf("%s: sent %v, %d URLs, error %v", tt.script, sent, len(urls), err)
+		}
+	}
+}
+
 // The nodes end with the program that started them, also when that is killed.
 func TestBroker_ThreeNodes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -38,12 +38,12 @@ func (s *settings) superviseNodes(ctx context.Context) error {
 	for i := range 3 {
 		args := s.nodeArgs(i, ports)
 		all.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				said := urls
-				if n > 0 {
-					said = nil // the URL was sent after the first start
+			unsent := urls // nil once the node has sent its URL, which does not change
+			for ctx.Err() == nil {
+				sent, err := runNode(ctx, self, args, unsent)
+				if sent {
+					unsent = nil
 				}
-				err := runNode(ctx, self, args, said)
 				if ctx.Err() == nil {
 					fmt.Fprintf(os.Stderr, "shoal broker: node %d ended (%v): restarting it\n", i+1, err)
 					select {
@@ -110,28 +110,29 @@ func (s *settings) nodeArgs(i int, ports [6]int) []string {
 		"-dir", filepath.Join(s.Dir, strconv.Itoa(i+1)))
 }
 
-// runNode runs one node process until it exits, and returns the error of its exit. When ctx is
-// done, it interrupts the process, and kills it 20 seconds later. It sends the node's URL to
-// urls unless urls is nil. The channel must have room for it.
-func runNode(ctx context.Context, self string, args []string, urls chan<- string) error {
+// runNode runs one node process until it exits. It sends the node's URL to urls unless urls is nil,
+// and reports whether it did: a node may exit before it has started. The channel must have room for
+// the URL.
+func runNode(ctx context.Context, self string, args []string, urls chan<- string) (sent bool, err error) {
 	c := exec.CommandContext(ctx, self, args...)
 	c.Env = append(os.Environ(), lifeline+"=1")
 	c.Stderr = os.Stderr
 	c.Cancel, c.WaitDelay = func() error { return c.Process.Signal(os.Interrupt) }, 20*time.Second
 	line, err := c.StdinPipe() // stays open while this process lives, see lifeline
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer line.Close()
 	out, err := c.StdoutPipe()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := c.Start(); err != nil {
-		return err
+		return false, err
 	}
 	if url, err := bufio.NewReader(out).ReadString('\n'); err == nil && urls != nil {
 		urls <- strings.TrimSpace(url)
+		sent = true
 	}
-	return c.Wait()
+	return sent, c.Wait()
 }

@@ -80,7 +80,7 @@ func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(co
 		return nil, nil, err
 	}
 	open := []io.Closer{l}
-	end = func() (err error) {
+	closeAll := func() (err error) {
 		for _, c := range open {
 			err = errors.Join(err, c.Close())
 		}
@@ -88,7 +88,7 @@ func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(co
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, end())
+			err = errors.Join(err, closeAll())
 		}
 	}()
 	from, err := ipc.DialWith[*tensor.Tensor](ctx, l.Addr(), measureKey, ipc.MeetingOptions{Transport: opts})
@@ -115,7 +115,7 @@ func tensorWay(ctx context.Context, size int, opts tcp.Options) (measure func(co
 			}
 			return y.Close()
 		})
-	}, end, nil
+	}, closeAll, nil
 }
 
 // newLoopback returns both ends of a new loopback connection. The caller must close them.

@@ -11,6 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/data/datasets"
 	"github.com/shoal-mp/shoal/data/row"
 	"github.com/shoal-mp/shoal/encoding/python"
+	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/tensor"
 	"github.com/shoal-mp/shoal/torch"
 )
@@ -120,7 +121,7 @@ func readColumns(option any) (all []row.Column, err error) {
 		if v != nil {
 			dt, err := dtype(v)
 			if err != nil {
-				return nil, fmt.Errorf("%w columns: %q: %w", errOption, name, err)
+				return nil, fmt.Errorf("column %q: %w", name, err)
 			}
 			column.DType = &dt
 		}
@@ -129,15 +130,29 @@ func readColumns(option any) (all []row.Column, err error) {
 	return all, nil
 }
 
-// dtype reads a torch.dtype or the name of one.
+// dtype reads a torch.dtype or the name of one. The error wraps [errOption].
 func dtype(option any) (tensor.DType, error) {
 	switch v := option.(type) {
 	case tensor.DType:
 		return v, nil
 	case string:
-		return tensor.ParseDType(v)
+		dt, err := tensor.ParseDType(v)
+		if err != nil {
+			return 0, fmt.Errorf("%w dtype: %w", errOption, err)
+		}
+		return dt, nil
 	}
 	return 0, fmt.Errorf("%w dtype: got %T, want a dtype", errOption, option)
+}
+
+// parseOptions parses the options of a data set, given as a JSON object on a command line. The error
+// wraps [errOption].
+func parseOptions(text string) (*python.Dict, error) {
+	options, err := value.OptionsOf(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errOption, err)
+	}
+	return options, nil
 }
 
 // readSize reads an image size in pixels: (height, width), or a single number. For a single

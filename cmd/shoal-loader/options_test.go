@@ -9,6 +9,18 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
+// The options of serve are a JSON object.
+func TestOptionsThatAreNoObjectAreOptionErrors(t *testing.T) {
+	for _, text := range []string{`{"root": `, `[]`, `{} {}`} {
+		if _, err := openSet(t.Context(), "images", text); !errors.Is(err, errOption) {
+			t.Errorf("openSet with %s: %v, want an option error", text, err)
+		}
+		if _, err := (settings{}).streamLoader(text); !errors.Is(err, errOption) {
+			t.Errorf("streamLoader with %s: %v, want an option error", text, err)
+		}
+	}
+}
+
 // A user of Python who misspells an option is told its name and those that there are.
 func TestAnUnknownOptionIsNamedWithThoseThatThereAre(t *testing.T) {
 	for name, has := range map[string]string{
@@ -42,6 +54,9 @@ func TestAnOptionOfAnotherTypeNamesTheWantedOne(t *testing.T) {
 		{"images", "root", int64(3), "option root: got 3, want a str"},
 		{"images", "std", []any{0.5, int64(0), 0.5}, "option std: got [0.5 0 0.5], want numbers other than 0"},
 		{"parquet", "cache", "big", "option cache: got big, want an int"},
+		{"images", "dtype", "float33", "option dtype: "},
+		{"images", "dtype", int64(3), "option dtype: got int64, want a dtype"},
+		{"parquet", "columns", python.NewDict("a", "float33"), `column "a": option dtype: `},
 	} {
 		args := python.NewDict("root", t.TempDir(), "paths", "x")
 		if c.set == "images" {

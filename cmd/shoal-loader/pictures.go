@@ -29,8 +29,8 @@ type picture struct {
 }
 
 // transformSteps returns the transforms in the order of the help text. It returns an error for
-// invalid options, and for transform together with any other one. The error wraps [errOption]
-// unless the dtype is unknown.
+// invalid options, and for transform together with any other one. The error wraps
+// [errOption].
 func (p picture) transformSteps() (steps image.Pipeline, err error) {
 	if p.Channels != 1 && p.Channels != 3 {
 		return nil, fmt.Errorf("%w channels: got %d, want 1 or 3", errOption, p.Channels)
@@ -186,7 +186,7 @@ type shardOptions struct {
 const shuffleBuffer = 1000
 
 // shardsOf opens the shards for a worker. The options rank and world select the part of the
-// stream. Most errors about options wrap [errOption].
+// stream. Errors about options wrap [errOption].
 func shardsOf(w torch.Worker) (s shardSet, err error) {
 	s.shardOptions = shardOptions{World: 1}
 	p := picture{Channels: 3}

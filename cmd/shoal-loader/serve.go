@@ -17,7 +17,6 @@ import (
 	"github.com/shoal-mp/shoal/cmd/internal/beside"
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/service"
-	"github.com/shoal-mp/shoal/internal/pickle/value"
 	"github.com/shoal-mp/shoal/torch"
 )
 
@@ -32,7 +31,7 @@ type settings struct {
 }
 
 // serve runs a data host until it receives SIGINT or SIGTERM. Errors about flags wrap
-// [errOption], and so do most errors about options.
+// [errOption], and so do errors about options.
 func serve(args []string) (err error) {
 	var s settings
 	f := flag.NewFlagSet("serve", flag.ContinueOnError)
@@ -129,9 +128,9 @@ func (s settings) check(args []string) error {
 const mostParts = 1 << 18
 
 // streamLoader returns a loader of shards, which the caller must close. An option that only
-// makes sense for trainers is an error. Most errors about options wrap [errOption].
+// makes sense for trainers is an error. Errors about options wrap [errOption].
 func (s settings) streamLoader(options string) (*data.Loader, error) {
-	args, err := value.OptionsOf(options)
+	args, err := parseOptions(options)
 	if err != nil {
 		return nil, err
 	}
@@ -191,14 +190,14 @@ func (s settings) serve(ctx context.Context, l *data.Loader, what string) error 
 
 // openSet opens a map-style data set by its name and its options in JSON, in the same way as a
 // PyTorch worker does. If the data set is an [io.Closer], the caller must close it. The error wraps
-// [errOption] if there is no such data set.
+// [errOption] if there is no such data set, or if an option is invalid.
 func openSet(ctx context.Context, name, options string) (data.Dataset, error) {
 	open := sets[name]
 	if open == nil {
 		return nil, fmt.Errorf("%w: unknown data set %q: run the program without arguments for a list",
 			errOption, name)
 	}
-	args, err := value.OptionsOf(options)
+	args, err := parseOptions(options)
 	if err != nil {
 		return nil, err
 	}

@@ -42,15 +42,15 @@ func suiteRows(ctx context.Context, scale func(int) int) ([]bench.Case, func() e
 	}
 	c, err := newCopier(dev, x)
 	if err != nil {
-		return nil, nil, errors.Join(err, t.close())
+		return nil, nil, errors.Join(err, t.close(), x.Close())
 	}
 	single, err := newMultiplier(dev, tensor.Float32, scale(multiplied))
 	if err != nil {
-		return nil, nil, errors.Join(err, c.close(), t.close())
+		return nil, nil, errors.Join(err, c.close(), t.close(), x.Close())
 	}
 	half, err := newMultiplier(dev, tensor.BFloat16, scale(multiplied))
 	if err != nil {
-		return nil, nil, errors.Join(err, single.close(), c.close(), t.close())
+		return nil, nil, errors.Join(err, single.close(), c.close(), t.close(), x.Close())
 	}
 	end := func() error {
 		return errors.Join(half.close(), single.close(), c.close(), t.close(), x.Close(), tensor.EmptyCache())

@@ -283,6 +283,20 @@ func (f seededFault) examine(t *testing.T, python, method string) (*diagnose.Rep
 	return report, culprit, time.Since(begin)
 }
 
+// A process counts once as a waiter, however many of its threads wait.
+func TestExamine_CountsProcessesThatWait(t *testing.T) {
+	t.Setenv("FAULT_THREADS", "3")
+	f := seededFault{name: "dead_holder", rule: "lock-held-by-dead"}
+	report, culprit, _ := f.examine(t, plainPython(t), "fork")
+	if !f.isNamed(report, culprit, "fork") {
+		report.Print(t.Output())
+		t.Fatal("the dead holder is not named")
+	}
+	if text := strings.Join(report.Findings[0].Evidence, "\n"); !strings.Contains(text, "2 processes waited") {
+		t.Errorf("got %s, want 2 processes that waited", text)
+	}
+}
+
 // isNamed reports whether a report begins with the fault and its culprit.
 func (f seededFault) isNamed(r *diagnose.Report, culprit int, method string) bool {
 	if len(r.Findings) == 0 {

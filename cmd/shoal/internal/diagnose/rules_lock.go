@@ -96,7 +96,9 @@ func (j *job) lockWaits() (all []lockWait) {
 				index[m.Inode] = i
 				all = append(all, lockWait{inode: m.Inode, name: shortName(m.Path), addr: m.Start})
 			}
-			all[i].waiters = append(all[i].waiters, p.PID)
+			if !slices.Contains(all[i].waiters, p.PID) { // several of its threads may wait
+				all[i].waiters = append(all[i].waiters, p.PID)
+			}
 		}
 	}
 	return all

@@ -1,4 +1,4 @@
-import os, signal, time
+import os, signal, threading, time
 import fault
 
 def die(lock, go):
@@ -7,6 +7,8 @@ def die(lock, go):
 
 def work(lock, go):
     go.recv()
+    for _ in range(int(os.environ.get("FAULT_THREADS", "1")) - 1):
+        threading.Thread(target=lock.acquire, daemon=True).start()
     with lock:
         pass
 
