@@ -18,11 +18,11 @@ import (
 // ErrNoDomain means that a process has no domain of this version open.
 var ErrNoDomain = errors.New("shm: the process has no shared memory of Shoal")
 
-// Check audits the domains that process pid has open, while their processes work; see package
-// audit. It maps their memory for reading only. ctx bounds its time; it should have a deadline. The
-// error wraps [os.ErrProcessDone] if there is no such process, [ErrUser] if the process belongs to
-// another user, [ErrNoDomain] if it has no domain, and [ErrVersion] if its domain has another
-// layout.
+// Check audits the domains that process pid has open, while their processes work, and returns
+// one report for each; see package audit. It maps their memory for reading only. ctx bounds its
+// time; it should have a deadline. The error wraps [os.ErrProcessDone] if there is no such
+// process, [ErrUser] if the process belongs to another user, [ErrNoDomain] if it has no domain,
+// and [ErrVersion] if its domain has another layout.
 func Check(ctx context.Context, pid int) ([]audit.Report, error) {
 	all, err := examine(pid)
 	if err != nil {
@@ -45,7 +45,9 @@ func Check(ctx context.Context, pid int) ([]audit.Report, error) {
 	return reports, nil
 }
 
-// examine maps the domains that process pid has open. The caller must close them.
+// examine maps the domains that process pid has open, for reading only. The caller must close
+// each of them. examine leaves out a domain that it cannot map. If none is left, the error wraps
+// [ErrNoDomain] and the reasons; the other errors are those of [Check].
 func examine(pid int) (all []*examined, err error) {
 	files, err := sys.MemoryFilesOf(pid, fileNames)
 	switch {
@@ -86,12 +88,15 @@ func examine(pid int) (all []*examined, err error) {
 	return all, nil
 }
 
-// inUse reports whether f is a file of one of the domains.
+// inUse reports whether f is the control file or the data file of a domain in all.
 func inUse(all []*examined, f *os.File) bool {
 	return slices.ContainsFunc(all, func(s *examined) bool { return s.ctlFile == f || s.dataFile == f })
 }
 
-// examineFiles maps a domain for reading only. It owns the files if it succeeds.
+// examineFiles maps the domain in a control file and a data file for reading only. If it
+// succeeds, the result owns the files; otherwise they remain the caller's. It returns
+// [ErrVersion] if the domain has another layout, and [ErrCorrupt] if a file is not sealed or the
+// data file has the wrong size.
 func examineFiles(ctl, data *os.File) (_ *examined, err error) {
 	s := &examined{ctlFile: ctl, dataFile: data}
 	info, err := data.Stat()

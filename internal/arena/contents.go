@@ -52,8 +52,8 @@ const (
 	contentsWords   = sitesAt + contentsSites*siteWords
 )
 
-// A contentsTable is the table that this process writes. Its methods do nothing on nil. They must
-// not be called at the same time.
+// A contentsTable is the table that this process writes (Note [Contents]). Its methods do
+// nothing on nil. Apart from its creation, lifetimes.mu must be held when they are called.
 type contentsTable struct {
 	words  Numbers[uint64]
 	free   []int // records below used that are free again
@@ -88,8 +88,9 @@ func (d *Domain) createContentsTable() {
 	d.lives.told = t
 }
 
-// addRecord records a block that this process now holds. It returns the number of the record, or -1
-// if there is none.
+// addRecord records a block that this process now holds, and the calls that allocated or
+// received it. It returns the index of the record for setContents and removeRecord, or -1 if t
+// is nil or no record is free.
 func (t *contentsTable) addRecord(index uint32, from callers) int {
 	if t == nil {
 		return -1
@@ -112,7 +113,8 @@ func (t *contentsTable) addRecord(index uint32, from callers) int {
 	return r
 }
 
-// setContents sets the contents of record r, for the block with the given index.
+// setContents sets the contents of record r, for the block with the given index. It does nothing
+// if r is -1.
 func (t *contentsTable) setContents(r int, index uint32, is Contents) {
 	if t == nil || r < 0 {
 		return
@@ -120,7 +122,8 @@ func (t *contentsTable) setContents(r int, index uint32, is Contents) {
 	t.writeRecord(r, index, func(w Numbers[uint64]) { putText(w[2:], is.DType+" "+is.Shape) })
 }
 
-// removeRecord deletes record r.
+// removeRecord deletes record r, which may then be used for another block. It does nothing if r
+// is -1.
 func (t *contentsTable) removeRecord(r int) {
 	if t == nil || r < 0 {
 		return
@@ -129,7 +132,8 @@ func (t *contentsTable) removeRecord(r int) {
 	t.free = append(t.free, r)
 }
 
-// writeRecord changes record r by f. Meanwhile the record's first word is 0.
+// writeRecord changes record r, of the block with the given index. f must write the record's
+// words from word 1 on. The first word is 0 meanwhile, and then gets the index and a new number.
 func (t *contentsTable) writeRecord(r int, index uint32, f func(w Numbers[uint64])) {
 	w := t.record(r)
 	w.Set(0, 0)
@@ -145,8 +149,8 @@ func (t *contentsTable) record(r int) Numbers[uint64] {
 	return t.words[contentsHead+r*recordWords:][:recordWords]
 }
 
-// siteNumber returns the number of the calls in the table, and adds their text if it is new. It
-// returns 0 if the table is full.
+// siteNumber returns the number, from 1, of the call stack from in the table. If the stack is
+// new, it adds its text. It returns 0 if the table is full.
 func (t *contentsTable) siteNumber(from callers) int {
 	var key [maxCallers]uintptr
 	copy(key[:], from)
@@ -210,7 +214,8 @@ type note struct {
 	stack string
 }
 
-// notes collects the tables of all processes.
+// notes collects the tables of contents of all processes for one observation. Its methods must
+// not be called at the same time.
 type notes struct {
 	d       *Domain
 	of      map[uint32]note
@@ -219,7 +224,8 @@ type notes struct {
 	untold  uint64 // blocks without a record, in all tables
 }
 
-// A siteNotes counts the blocks of the calls with one text, in all processes.
+// A siteNotes counts the blocks, in all processes, that call stacks with the same text have
+// allocated or received.
 type siteNotes struct {
 	count  observe.Count
 	blocks map[uint32]bool
@@ -230,8 +236,9 @@ func newNotes(d *Domain) *notes {
 	return &notes{d: d, of: map[uint32]note{}, sites: map[string]*siteNotes{}}
 }
 
-// readTable adds the table in block b. w is the state word that the caller has read. readTable
-// accepts arbitrary words. A record counts only if the process in the table's seat holds the block.
+// readTable adds the table in block b, or nothing if b has no valid table. w is the state word
+// that the caller has read. readTable accepts arbitrary words. A record counts only if the
+// process in the table's seat holds the block.
 func (n *notes) readTable(b *layout.Block, w word.State) {
 	p, ok := n.d.mem.BlockBytes(b)
 	if !ok {
@@ -268,7 +275,8 @@ func (n *notes) readTable(b *layout.Block, w word.State) {
 	}
 }
 
-// addNote adds the information of one process about block i. Earlier information about the block
+// addNote adds the information of one process about block i: the text of its record, which is
+// the dtype, a space and the shape, and the call stack. Earlier information about the block
 // takes precedence.
 func (n *notes) addNote(i uint32, text, stack string) {
 	old := n.of[i]
@@ -294,7 +302,8 @@ func (n *notes) addNote(i uint32, text, stack string) {
 // maxSites is the maximum number of calls, and of shapes, in the result.
 const maxSites = 32
 
-// result returns the collected records.
+// result returns the collected records. It lists at most [maxSites] call stacks and as many
+// shapes.
 func (n *notes) result() *observe.Notes {
 	all := &observe.Notes{Tellers: n.tellers, Untold: n.untold, Of: map[uint32]observe.Note{}}
 	for i, told := range n.of {

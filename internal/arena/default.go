@@ -11,8 +11,9 @@ var process struct {
 	d  atomic.Pointer[Domain]
 }
 
-// Default returns the domain of this process: the inherited one, or a new one made by the first
-// call.
+// Default returns the domain of this process: the one that [SetDefault] or [SetFirst] has set,
+// or a new one made by the first call. If that call fails with an error of [New], the next one
+// tries again.
 func Default() (*Domain, error) {
 	if d := process.d.Load(); d != nil {
 		return d, nil

@@ -61,8 +61,9 @@ func (d *Domain) formOf(h Handle) Form {
 	return Form(c.Form.Load())
 }
 
-// Lost records the death of a process that was to receive the blocks, whether it has had a seat or
-// not. It must be called before [Delivery.Close].
+// Lost records, in the queues and barriers among the blocks, the death of process pid, which was
+// to receive the blocks. The process may have had a seat or not. Lost must be called before
+// [Delivery.Close].
 func (v *Delivery) Lost(pid int) {
 	l, err := v.d.acquireLane()
 	if err != nil {
@@ -77,8 +78,9 @@ func (v *Delivery) Lost(pid int) {
 	}
 }
 
-// Close drops the references. It does not withdraw the names of dead holders from rings, as closing
-// an end would: if the other holders of an end have died, their death still ends the queue.
+// Close drops the references; a second call does nothing. It does not withdraw the names of dead
+// holders from rings, as closing an end would: if the other holders of an end have died, their
+// death still ends the queue.
 func (v *Delivery) Close() (err error) {
 	for _, b := range v.barriers {
 		if !v.d.closed.Load() {

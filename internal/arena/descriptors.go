@@ -47,8 +47,9 @@ func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
 	return c.Fetch(h)
 }
 
-// Sweep has the keeper close the files of blocks that have no holder left. The keeper also does so
-// by itself, within a second.
+// Sweep has the keeper close the files of blocks that have no holder left, and waits until it
+// has. The keeper also does so by itself, within a second. The error wraps [ErrKeeper] if the
+// keeper's process has ended.
 func (d *Domain) Sweep() error {
 	c, err := d.keeperClient()
 	if err != nil {
@@ -85,8 +86,8 @@ func (d *Domain) KeepFile(f *os.File) (Handle, error) {
 	return h, nil
 }
 
-// LetGo releases the block of a file. If no other holder is left, the keeper closes the file at
-// once.
+// LetGo drops one reference of the block of a file. If no other holder is left, the keeper
+// closes the file at once.
 func (d *Domain) LetGo(h Handle) error {
 	err := d.Release(h)
 	if err == nil && d.Stale(h) {
@@ -111,8 +112,9 @@ func (d *Domain) TakeFile(h Handle, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// keeperClient returns the connection to the keeper. The first call makes it, and it is closed with
-// the domain.
+// keeperClient returns the connection to the keeper, which the caller must not close. The first
+// call makes it, and it is closed with the domain. The error wraps [ErrKeeper] if the domain is
+// local or the keeper cannot be reached.
 func (d *Domain) keeperClient() (*keeper.Client, error) {
 	d.files.mu.Lock()
 	defer d.files.mu.Unlock()
@@ -133,7 +135,8 @@ func (d *Domain) keeperClient() (*keeper.Client, error) {
 	return c, nil
 }
 
-// notifyDropped calls the functions registered by [Domain.WatchKept].
+// notifyDropped calls the functions registered by [Domain.WatchKept] with block h, which has no
+// holder left.
 func (d *Domain) notifyDropped(h Handle) {
 	d.files.mu.Lock()
 	watches := d.files.watches

@@ -60,7 +60,7 @@ type Domain struct {
 }
 
 // createDomain lays out a new domain in s and joins it as the first participant. The memory of s
-// must be all zero.
+// must be all zero. budget is in bytes. If createDomain fails, s remains the caller's.
 func createDomain(s store, budget int64) (*Domain, error) {
 	d, err := layOut(s, budget)
 	if err != nil {
@@ -69,8 +69,9 @@ func createDomain(s store, budget int64) (*Domain, error) {
 	return d, d.joinDomain()
 }
 
-// layOut initializes the header of a new domain. It must write the magic number last: a process
-// that attaches and finds the magic number relies on the rest of the header.
+// layOut initializes the header of a new domain in s. The result has not joined the domain yet.
+// layOut must write the magic number last: a process that attaches and finds the magic number
+// relies on the rest of the header.
 func layOut(s store, budget int64) (*Domain, error) {
 	d := overlayStore(s)
 	if err := s.commitControl(0, layout.OffLanes); err != nil {
@@ -94,7 +95,7 @@ func layOut(s store, budget int64) (*Domain, error) {
 }
 
 // attachDomain joins the existing domain in s. It returns [ErrVersion] if the domain has another
-// layout, and [ErrCorrupt] if its size does not match.
+// layout, and [ErrCorrupt] if its size does not match. If it fails, s remains the caller's.
 func attachDomain(s store) (*Domain, error) {
 	d := overlayStore(s)
 	if err := checkLayout(&d.mem); err != nil {
@@ -180,7 +181,8 @@ func (d *Domain) claimAnySeat() (bool, error) {
 	return false, nil
 }
 
-// claimSeat claims seat s if it is free and reports whether it did.
+// claimSeat claims seat s, and reports whether it did. It returns false without an error if
+// another participant has the seat.
 //
 // Invariant (docs/memory.md, "Notice"): the proof of life must be taken before the word becomes
 // JOINING, and the state must be read again while it is held. Then two newcomers cannot get one

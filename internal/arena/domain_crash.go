@@ -70,7 +70,8 @@ func (d *Domain) PunchIdle() {
 	d.sweepFree()
 }
 
-// MarkLost makes the next allocation that finds its list empty sweep.
+// MarkLost makes the next allocation that finds its free list empty sweep all blocks for free
+// ones.
 func (d *Domain) MarkLost() { d.markHintsLost() }
 
 // Parked reports whether another participant waits for a message or for room. It considers seats 0
@@ -108,7 +109,8 @@ func (d *Domain) ParkedForMemory() bool {
 	return false
 }
 
-// Corrupt makes the oldest message unreadable.
+// Corrupt overwrites the header of the oldest message, so that the get that takes it returns
+// [ErrCorrupt].
 func (r *Ring) Corrupt() { r.slot(r.hdr.Head.Load()).Meta.Store(^uint64(0)) }
 
 // HideIdle removes every idle block from the free lists and from this process's magazines, so that
@@ -175,7 +177,8 @@ func (s *Sync) Form() Form { return Form(s.c.Form.Load()) }
 func (d *Domain) Later() bool { return d.unfinishedGets.Load() != 0 || d.debt.Load() != 0 }
 
 // ForgiveDebt uncharges the bytes that a killed process had still to uncharge, and returns their
-// number. It does nothing if there are more than most. No commit may be in progress.
+// number. If there are more than most, it does nothing and returns 0. No commit may be in
+// progress.
 func (d *Domain) ForgiveDebt(most uint64) uint64 {
 	sum := uint64(0)
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {

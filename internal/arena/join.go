@@ -77,8 +77,8 @@ func Join(ctx context.Context, addr string, token Token) (*Domain, error) {
 
 type joinErrorKey struct{}
 
-// WithJoinError returns a context with which Join stores its error in to. ipc.Dial does not return
-// that error: it passes values by copy then.
+// WithJoinError returns a context with which [Join], if it fails, also stores its error in *to.
+// ipc.Dial does not return that error, because it passes values by copy if the join fails.
 func WithJoinError(ctx context.Context, to *error) context.Context {
 	return context.WithValue(ctx, joinErrorKey{}, to)
 }
@@ -96,14 +96,16 @@ func joinAddress(ctx context.Context, addr string, token Token) (*Domain, error)
 	return d, nil
 }
 
-// listeners is the set of a domain's listeners.
+// listeners is the set of a domain's listeners. Its zero value is empty. Its methods may be
+// called from several goroutines.
 type listeners struct {
 	mu     sync.Mutex
 	all    map[*Listener]bool
 	closed bool
 }
 
-// add adds a listener. It reports false if the set is closed.
+// add adds a listener. It returns false, and does not add l, if the set is closed; the caller
+// must then close l.
 func (s *listeners) add(l *Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
-// allocObject allocates a block for an object, which is a block that the protocol interprets by its
-// kind. If memory is short, it reclaims memory and tries again until ctx ends.
+// allocObject allocates a block of size bytes, the first commit of them with pages, for an
+// object, which is a block that the protocol interprets by its kind. The caller holds one
+// reference. If memory is short, allocObject reclaims memory and tries again until ctx ends.
 func (d *Domain) allocObject(ctx context.Context, size, commit uint64, kind layout.ObjectKind) (Handle, error) {
 	h, err := d.allocBlock(ctx, size, commit, kind)
 	if err != nil {
@@ -18,9 +19,10 @@ func (d *Domain) allocObject(ctx context.Context, size, commit uint64, kind layo
 	return h, nil
 }
 
-// initObject sets the kind of a block that is stamped (l, ALLOC). It must clear the bytes of a
-// ring, a Sync, a timeline or contents before it sets the kind: zeroed memory is an empty object,
-// and a reaper reads the bytes as soon as the kind is set.
+// initObject sets the kind of a block that is stamped (l, ALLOC). need is the number of bytes
+// that must have pages. It must clear the bytes of a ring, a Sync, a timeline or contents before
+// it sets the kind: zeroed memory is an empty object, and a reaper reads the bytes as soon as
+// the kind is set.
 func (l *lane) initObject(b *layout.Block, need uint64, kind layout.ObjectKind) error {
 	if kind == layout.ObjectRing {
 		l.shrinkBlock(b, need) // memory beyond need must be zero when the ring grows into it
@@ -38,7 +40,8 @@ func (l *lane) initObject(b *layout.Block, need uint64, kind layout.ObjectKind) 
 }
 
 // newEnd allocates the token of one end of a ring: a block without bytes. Its extent holds the
-// index of the ring's block.
+// index of the ring's block. kind is layout.ObjectSenders or layout.ObjectReceivers. The caller
+// holds one reference of the token.
 func (d *Domain) newEnd(ring Handle, kind layout.ObjectKind) (Handle, error) {
 	h, err := d.allocObject(briefly, 0, 0, kind)
 	if err != nil {
@@ -49,10 +52,11 @@ func (d *Domain) newEnd(ring Handle, kind layout.ObjectKind) (Handle, error) {
 	return h, nil
 }
 
-// finaliseEnd finalises the last sending or receiving end of a ring: it sets flag in the ring and
-// wakes the participants that wait on it. If the receiving end is gone, it also drains the
-// messages, because no receiver is left to take them. It returns false if the domain was closed
-// before it was done.
+// finaliseEnd finalises the last sending or receiving end of a ring: it sets flag, which is
+// layout.RingNoSenders or layout.RingNoReceivers, in the ring and wakes the participants that
+// wait on it. If the receiving end is gone, it also drains the messages, because no receiver is
+// left to take them. The caller's FREE stamp must stand on the token. finaliseEnd returns false
+// if the domain was closed before it was done.
 func (l *lane) finaliseEnd(token *layout.Block, flag uint64) bool {
 	done := true
 	known := l.withRing(l.d.lingering, token, func(b *layout.Block, hdr *layout.RingHeader) {
@@ -66,12 +70,14 @@ func (l *lane) finaliseEnd(token *layout.Block, flag uint64) bool {
 	return known && done
 }
 
-// recordDeath records in the ring of an end token that the holder dead has died. It returns false
-// if ctx ends before that is done.
+// recordDeath records in the ring of an end token that the holder with the identity dead has
+// died; 0 clears the record. It returns true without an effect if the block is not a token or
+// the ring is gone, and false if ctx ends before the record is written. Some holder must keep
+// the token allocated meanwhile.
 //
 // The record counts only after the end is freed. Until then each holder that closes the end in
-// order clears the record (docs/memory.md, "The name of the last"). So other holders of the end do
-// not matter: the last of the holders to die or close decides.
+// order clears the record (docs/memory.md, "The name of the last"). So other holders of the end
+// do not matter: the last of the holders to die or close decides.
 func (l *lane) recordDeath(ctx context.Context, token *layout.Block, dead uint64) bool {
 	kind := layout.ExtentKind(token.Extent.Load())
 	if !kind.IsToken() {
@@ -82,9 +88,10 @@ func (l *lane) recordDeath(ctx context.Context, token *layout.Block, dead uint64
 	})
 }
 
-// clearDeath clears the record of a dead holder. A holder that closes the block in order must call
-// it while it still holds the block. If another process is stopped while it tests whether the ring
-// is free, the record stays.
+// clearDeath clears the record of a dead holder in the ring of an end token. It does nothing for
+// other blocks. A holder that closes the block in order must call it while it still holds the
+// block. If another process is stopped while it tests whether the ring is free, the record
+// stays.
 func (l *lane) clearDeath(b *layout.Block) {
 	if layout.ExtentKind(b.Extent.Load()).IsToken() {
 		l.recordDeath(briefly/20, b, 0)
@@ -147,7 +154,8 @@ func (l *lane) remainsAllocated(ctx context.Context, b *layout.Block) (stays, kn
 	}
 }
 
-// isDecided reports whether no lane is testing whether the block is free.
+// isDecided reports whether w shows that no lane is still testing whether the block is free: it
+// has no FREE stamp, or GONE beside it.
 func isDecided(w word.State) bool { return w.Kind() != word.KindFree || w&word.GoneBit != 0 }
 
 // drainRing discards all messages of a ring that has no holder, or no receiving end. It returns

@@ -69,8 +69,9 @@ func (d *Domain) peekRing(b *layout.Block) *Ring {
 	return r
 }
 
-// viewEnd reads the token of a ring's end. waiting is the ring's bitmap of processes that wait at
-// this end.
+// viewEnd reads the token of a ring's end. kind is layout.ObjectSenders or
+// layout.ObjectReceivers, and waiting is the ring's bitmap of processes that wait at this end.
+// Without a valid token, the view has only the waiting processes.
 func (d *Domain) viewEnd(token Handle, kind layout.ObjectKind, waiting *layout.Bitmap) observe.EndView {
 	v := observe.EndView{PIDs: []int{}, Waiting: d.pidsIn(waiting)}
 	if !d.mem.IsAllocated(token) {
@@ -97,8 +98,8 @@ func peekLabel(h *layout.RingHeader) string {
 	return strings.ToValidUTF8(string(before), "")
 }
 
-// listBound reads the board. It returns the names of the bound blocks by block index, and the bound
-// values by name.
+// listBound reads the board of names. It returns the names of the bound blocks by block index,
+// and the bound values by name. Both maps are empty if there is no board.
 func (d *Domain) listBound() (map[uint32][]string, map[string]observe.Bound) {
 	names, bound := map[uint32][]string{}, map[string]observe.Bound{}
 	h := Handle(d.mem.Header.Names.Load())

@@ -61,8 +61,8 @@ type timelineReader struct {
 	now   int64
 }
 
-// microsSince returns the age of a time in microseconds. An invalid time counts as now, or as the
-// greatest age.
+// microsSince returns the age, in microseconds, of a time in nanoseconds of the monotonic clock.
+// A time in the future has the age 0, and the greatest age is 2^50.
 func (r *timelineReader) microsSince(at uint64) int64 {
 	const longest = int64(1) << 50
 	if at > uint64(r.now) {
@@ -123,7 +123,7 @@ func (r *timelineReader) readTrack(k int) (v observe.TrackView, ok bool) {
 	return v, true
 }
 
-// isParticipant reports whether a process is a participant that is not marked DEAD.
+// isParticipant reports whether process pid is a participant that is not marked DEAD.
 func (d *Domain) isParticipant(pid int) bool {
 	for s := range d.mem.Participants {
 		state := d.mem.Participants[s].State.Load()
@@ -134,7 +134,8 @@ func (d *Domain) isParticipant(pid int) bool {
 	return false
 }
 
-// readBatches reads the batches that were taken last, oldest first.
+// readBatches reads the last [observedBatches] batches that were taken, oldest first. It leaves
+// out a record that is being written.
 func (r *timelineReader) readBatches() []observe.PassageView {
 	all := []observe.PassageView{}
 	type numbered struct {

@@ -47,8 +47,8 @@ func (p parker) ReapSoon() { p.d.reapSoon() }
 // RetryReap implements [park.Domain].
 func (p parker) RetryReap() { word.Spawn(func() { p.d.Reap() }) }
 
-// recordReaped records the participants that this process reaps. The caller must hold the recovery
-// lock.
+// recordReaped records the dead participants, which this process is about to reap, for
+// [parker.HasUnreaped]. The caller must hold the recovery lock.
 func (d *Domain) recordReaped(dead *deadSet) {
 	for s := range dead {
 		if dead[s] {
@@ -57,8 +57,8 @@ func (d *Domain) recordReaped(dead *deadSet) {
 	}
 }
 
-// serveBell serves the doorbell until the domain is closed: after each wakeup it has the wait
-// queues of the topics test their conditions.
+// serveBell runs in a goroutine of its own until the doorbell is closed. After each wakeup it
+// has the wait queues of the topics test their conditions.
 func (d *Domain) serveBell(b bell) {
 	defer d.done.Done()
 	seen := news{pressure: d.mem.Participants[d.seat].Collected.Load()}

@@ -28,7 +28,7 @@ func (d *Domain) addProcessors(cpus []int) {
 	}
 }
 
-// affinity returns the processors on which this process may run.
+// affinity returns the numbers of the processors on which this process may run.
 func affinity() []int {
 	cpus, err := sys.Affinity()
 	if err != nil { // the system has no affinity
@@ -39,8 +39,8 @@ func affinity() []int {
 	return cpus
 }
 
-// processorQuota returns the number of processors that the quota of this process's control groups
-// allows it to keep busy, rounded up.
+// processorQuota returns the number of processors that the quota of this process's control
+// groups allows it to keep busy, rounded up. It returns [math.MaxUint64] if there is no quota.
 func processorQuota() uint64 {
 	if q := sys.CPUQuota(); q > 0 {
 		return uint64(math.Ceil(q))

@@ -31,13 +31,13 @@ func (d *Domain) Reap() (int, error) {
 	}
 }
 
-// reapDead reaps all dead participants if it gets the recovery lock, and does nothing otherwise. It
-// takes the lane before the lock: once Close has taken the lane, this process must reap only
-// itself.
+// reapDead reaps all dead participants and returns the number that it finished. It does nothing
+// and returns 0 if it does not get the recovery lock. It takes the lane before the lock: once
+// Close has taken the lane, this process must reap only itself.
 //
 // A process that finds the lock held leaves its dead participants to the holder (docs/memory.md,
-// "Notice"). The holder reads the death epoch again before it stops, so one of the two reaps each
-// death that was noticed.
+// "Notice"). The holder reads the death epoch again before it stops, so one of the two reaps
+// each death that was noticed.
 func (d *Domain) reapDead() (int, error) {
 	l := &d.lanes[reaperLane]
 	if !l.tryLock() {
@@ -73,10 +73,11 @@ func (d *Domain) reapLocked(l *lane) (int, error) {
 // A deadSet is the set of participants that are being reaped, by seat.
 type deadSet [word.MaxParticipants]bool
 
-// hasLane reports whether the lane belongs to a participant of the set.
+// hasLane reports whether the lane with this number in the domain belongs to a participant of
+// the set.
 func (s *deadSet) hasLane(id uint32) bool { return s[id/layout.LanesPerSeat] }
 
-// bitmapWord returns word i of the set as a participant bitmap.
+// bitmapWord returns the bits of seats 64*i to 64*i+63 as a word of a participant bitmap.
 func (s *deadSet) bitmapWord(i int) (bits uint64) {
 	for j := range 64 {
 		if s[i*64+j] {
@@ -86,12 +87,13 @@ func (s *deadSet) bitmapWord(i int) (bits uint64) {
 	return bits
 }
 
-// findDead returns the dead participants and their number, and marks them DEAD.
+// findDead returns the dead participants and their number, and marks them DEAD. It leaves out
+// this process's own seat.
 //
 // A participant is dead if the proof of life of its seat is free, and for no other reason
 // (docs/memory.md, "The reaper"). The proof is an OFD lock. The kernel releases it when the last
-// descriptor of its open file description is closed, which at process exit happens after the last
-// user-space instruction: https://github.com/torvalds/linux/blob/v6.12/fs/locks.c
+// descriptor of its open file description is closed, which at process exit happens after the
+// last user-space instruction: https://github.com/torvalds/linux/blob/v6.12/fs/locks.c
 // (locks_remove_file). So no write of the dead process can come later.
 func (d *Domain) findDead() (*deadSet, int, error) {
 	var dead deadSet
@@ -183,7 +185,8 @@ func (d *Domain) leaveDomain() (quiet bool) {
 }
 
 // departureContext returns the context that bounds the wait of a leaving participant for the
-// recovery lock. The lock's holder may be stopped, or the word may be corrupt.
+// recovery lock to [stampTime]: the lock's holder may be stopped, or the word may be corrupt.
+// The caller must call the cancel function.
 func (d *Domain) departureContext() (context.Context, context.CancelFunc) {
 	if word.Crashing && word.IsControlled() {
 		return context.Background(), func() {}
@@ -221,9 +224,10 @@ func (d *Domain) reapParticipants(l *lane, dead *deadSet) bool {
 }
 
 // reapStamps ends the operations of participants that died since the reaper in lane l began,
-// because the reaper has to wait for one of them. It returns the obstacle that remains, if any. It
-// must not touch the participants that the reaper handles already: their operations are half done,
-// and would be done twice.
+// because the reaper has to wait for one of them. The caller must hold the recovery lock.
+// reapStamps returns the obstacle that remains, or a zero obstacle. It must not touch the
+// participants that the reaper handles already: their operations are half done, and would be
+// done twice.
 func (d *Domain) reapStamps(l *lane) obstacle {
 	dead, _, err := d.findDead()
 	if err != nil {

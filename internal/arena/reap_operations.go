@@ -155,8 +155,8 @@ func (r *reaper) recoverSlot(v *Ring, s *layout.Slot, w word.Slot) {
 	}
 }
 
-// resolveStamps ends or undoes the operation of each stamp of a dead lane, except for gets, which
-// readers handles. It returns false if a living lane's change of the budget is in the way.
+// resolveStamps ends or undoes the operation of each stamp of a dead lane, except for gets,
+// which endGets handles. It returns false if a living lane's change of the budget is in the way.
 func (r *reaper) resolveStamps() bool { return r.eachBlock(r.resolveStamp) }
 
 // resolveStamp does the work of [reaper.resolveStamps] for one block.
@@ -229,10 +229,10 @@ func (r *reaper) finishCommit(b *layout.Block, i, id uint32) bool {
 	return err == nil
 }
 
-// endGets ends the gets of the dead lanes: each message is dropped, and never delivered twice. It
-// returns the lanes that it could not finish because a living lane is in the way. It repeats the
-// scan as long as it makes progress, because one dead lane's message may have to wait for
-// another's.
+// endGets ends the gets of the dead lanes: each message is dropped, and never delivered twice.
+// It returns the set of the lanes that it could not finish because a living lane is in the way.
+// It repeats the scan as long as it makes progress, because one dead lane's message may have to
+// wait for another's.
 func (r *reaper) endGets() map[uint32]bool {
 	for {
 		pending, progress := make(map[uint32]bool), false
@@ -304,9 +304,9 @@ func (r *reaper) finishGet(v *Ring, s *layout.Slot, w word.Slot) bool {
 	return true
 }
 
-// registerObstacle registers for a wakeup when the stamp in w clears, and records it as the
-// obstacle. It returns false if the stamp has cleared already. The CAS is the second look that the
-// protocol requires, even if WAIT is set already.
+// registerObstacle registers for a wakeup when the stamp in w, the state word of b, clears, and
+// records it as the obstacle. It returns false if the stamp has cleared already. The CAS is the
+// second look that the protocol requires, even if WAIT is set already.
 //
 // A pass must not block on an operation (docs/memory.md, "The reaper"): the living lane might
 // itself wait for a stamp of a dead one. So the reaper goes on, and comes back with a new pass.
@@ -319,9 +319,9 @@ func (r *reaper) registerObstacle(b *layout.Block, w word.State) bool {
 	return true
 }
 
-// clearStrayGets clears the GET stamps of dead lanes that have emptied their slot already. In this
-// state t is right, and only the stamp remains. It skips the lanes in pending, because readers
-// needs their stamps as evidence in the next pass.
+// clearStrayGets clears the GET stamps of dead lanes that have emptied their slot already. In
+// this state t is right, and only the stamp remains. It skips the lanes in pending, because
+// endGets needs their stamps as evidence in the next pass.
 func (r *reaper) clearStrayGets(pending map[uint32]bool) {
 	r.eachBlock(func(_ uint32, b *layout.Block) bool {
 		if w := b.State.Load(); w.Kind() == word.KindGet && r.dead.hasLane(w.Lane()) && !pending[w.Lane()] &&

@@ -17,7 +17,8 @@ func (d *Domain) wakeReaper(holder int) {
 	}
 }
 
-// recoveryHolderWord returns the recovery word, without WAIT, when this participant holds the lock.
+// recoveryHolderWord returns the value, without WAIT, that the recovery word has while this
+// participant holds the lock.
 func (d *Domain) recoveryHolderWord() uint64 { return uint64(d.epoch)<<32 | uint64(d.seat+1) }
 
 // lockRecovery takes the recovery lock, if it is free or its holder is proven dead. It does not
@@ -39,6 +40,7 @@ func (d *Domain) lockRecovery() (holder int, ok bool) {
 }
 
 // isReaperGone reports whether the holder named in recovery word v is dead or has been reaped.
+// It also returns true if v names no valid seat.
 func (d *Domain) isReaperGone(v uint64) bool {
 	s := int(v&layout.RecoverySeat) - 1
 	if s < 0 || s >= word.MaxParticipants {

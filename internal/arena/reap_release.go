@@ -9,8 +9,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
-// leaveBarriers removes a participant that leaves in order from the members of barriers at which
-// none of its goroutines waits: only a death may break a barrier.
+// leaveBarriers removes this process, if it is leaving the domain in order, from the members of
+// barriers at which none of its goroutines waits: only a death may break a barrier. It does
+// nothing for other participants.
 func (r *reaper) leaveBarriers() {
 	s := r.d.seat
 	for _, c := range r.cells {
@@ -23,11 +24,12 @@ func (r *reaper) leaveBarriers() {
 	}
 }
 
-// clearWaiterBits clears the bits of the dead in the waiter bitmaps of rings and cells. It must run
-// before owners, while the owner bits of the dead still keep these blocks from being freed.
+// clearWaiterBits clears the bits of the dead in the waiter bitmaps of rings and cells. It must
+// run before releaseBlocks, while the owner bits of the dead still keep these blocks from being
+// freed.
 //
-// Invariant (docs/memory.md, "The reaper"): no bit of a dead participant may outlive it. Otherwise
-// a wakeup would go to the next participant in the seat, and a waiter would miss it.
+// Invariant (docs/memory.md, "The reaper"): no bit of a dead participant may outlive it.
+// Otherwise a wakeup would go to the next participant in the seat, and a waiter would miss it.
 func (r *reaper) clearWaiterBits() {
 	if word.IsDisabled("waiter bits") {
 		return

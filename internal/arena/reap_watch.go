@@ -154,9 +154,10 @@ func (d *Domain) announceSeat() {
 // news has the counters of the events that this process has handled.
 type news struct{ members, pressure uint64 }
 
-// handleNews handles the events that the doorbell announces in addition to wakeups: changes of the
-// set of participants, requests to collect garbage, and the end of an obstacle to a reap. It
-// returns the counters that it has handled.
+// handleNews handles the events that the doorbell announces in addition to wakeups: changes of
+// the set of participants, requests to collect garbage, and the end of an obstacle to a reap.
+// seen has the counters of the call before. handleNews returns the counters that are handled
+// now.
 func (d *Domain) handleNews(seen news) news {
 	now := news{d.mem.Header.Members.Load(), d.mem.Header.Pressure.Load()}
 	if now.members != seen.members {

@@ -18,7 +18,7 @@ import (
 // sender may die before the message is received.
 //
 // A Ring value is this process's view. It does not hold the ring's block: its user must hold the
-// block by its handle.
+// block by its handle. Its methods may be called from several goroutines.
 type Ring struct {
 	d     *Domain
 	h     Handle
@@ -60,8 +60,9 @@ type RingOptions struct {
 const mostCommitted = 1 << 20
 
 // NewRing makes a ring and the tokens of its two ends. The caller holds each of the three blocks
-// once, and must release them by [Domain.Release]. After the last sending end is gone, receivers
-// drain the ring and then get [ErrFinished].
+// once, and must release them by [Domain.Release] after [Ring.Close]. After the last sending end
+// is gone, receivers drain the ring and then get [ErrFinished]. NewRing returns an error if
+// opts.Capacity is out of range, or an error of [Domain.Alloc].
 func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, err error) {
 	if opts.Capacity < 1 || opts.Capacity > 1<<30 {
 		return nil, 0, 0, fmt.Errorf("shm: new ring: capacity %d, want 1 to 2^30", opts.Capacity)
@@ -105,8 +106,10 @@ func (d *Domain) NewRing(opts RingOptions) (r *Ring, senders, receivers Handle, 
 	return r, senders, receivers, err
 }
 
-// OpenRing returns a view of the ring in the block h, which this process must hold. It returns
-// [ErrCorrupt] if h is not a ring, or is the board of names. The caller must close the view.
+// OpenRing returns a view of the ring in the block h. The caller must close the view, and this
+// process must hold the block until then. It returns [ErrCorrupt] if h is not a ring, or is the
+// board of names, [ErrStale] if h is stale, and [ErrClosed] if this process does not hold the
+// block.
 func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 	b, err := d.checkHandle(h)
 	if err != nil {
@@ -132,7 +135,8 @@ func (d *Domain) OpenRing(h Handle) (*Ring, error) {
 	return r, nil
 }
 
-// ringOf returns a view without wait queues, for reapers and observers.
+// ringOf returns a view without wait queues, for reapers and observers. It need not be closed,
+// and must not be used to wait. It returns [ErrCorrupt] if b has no valid ring.
 func (d *Domain) ringOf(b *layout.Block) (*Ring, error) {
 	hdr, err := d.ringHeader(b)
 	if err != nil {
@@ -145,7 +149,8 @@ func (d *Domain) ringOf(b *layout.Block) (*Ring, error) {
 	return d.ringIn(b, hdr, most)
 }
 
-// ringIn returns a view of the ring at hdr. most is the maximum size of the ring's block in bytes.
+// ringIn returns a view, as [Domain.ringOf] does, of the ring with the header hdr in block b.
+// most is the maximum size of b in bytes. It returns [ErrCorrupt] if the header is invalid.
 func (d *Domain) ringIn(b *layout.Block, hdr *layout.RingHeader, most uint64) (*Ring, error) {
 	n, limit, err := hdr.Size(most)
 	if err != nil {
@@ -206,8 +211,8 @@ func (r *Ring) Len() int {
 	}
 }
 
-// Empty reports whether the ring has no message. A message that is being put counts, because a get
-// would wait for it. A hole does not count.
+// Empty reports whether the ring has no message. A message that is being put counts, because a
+// get would wait for it. A slot that a dead sender has left unwritten (SKIP) does not count.
 func (r *Ring) Empty() bool {
 	if r.hasReturns() && r.countBehind(word.SlotFull) > 0 {
 		return false
@@ -312,7 +317,8 @@ func (r *Ring) isWritable() bool {
 		r.isClosed()
 }
 
-// checkRoom returns nil if a TryPut would find a free slot, otherwise [ErrFull] or errGetting.
+// checkRoom returns nil if a TryPut would find a free slot, errGetting if another lane is still
+// reading the slot, and otherwise [ErrFull].
 func (r *Ring) checkRoom() error {
 	for {
 		tk := r.hdr.Tail.Load()
@@ -358,6 +364,8 @@ func (r *Ring) Get(ctx context.Context, m *Message) error {
 }
 
 // awaitMessage repeats try while it returns ErrEmpty, until ctx ends, and then tries once more.
+// It returns the cause of ctx if there is still no message, [ErrClosed] if the view or the
+// domain is closed, and otherwise the result of try.
 func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error) error {
 	var ended error
 	for waited := false; ; waited = true {
@@ -399,15 +407,18 @@ func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 // should then check the ring once more before it reports that the ring is empty or full.
 func isPastDeadline(ctx context.Context) bool { return ctx.Err() == context.DeadlineExceeded }
 
-// awaitOtherLane waits briefly until the lane that was in the way has gone on.
+// awaitOtherLane waits for up to one second until ready reports that the lane that was in the
+// way has gone on. l is the wait queue to wait in. It returns [context.DeadlineExceeded] after
+// that time.
 func (r *Ring) awaitOtherLane(l *park.Queue, ready func() bool) error {
 	ctx, cancel := beginWait(briefly)
 	defer cancel()
 	return r.awaitReady(ctx, l, ready)
 }
 
-// Await waits until a get would return without waiting: there is a message, or there will never be
-// one. Another receiver may take the message first.
+// Await waits until a get would return without waiting: there is a message, or there will never
+// be one. Another receiver may take the message first. Await returns the cause of ctx if ctx
+// ends, and [ErrClosed] if the view or the domain is closed.
 func (r *Ring) Await(ctx context.Context) error {
 	err := r.awaitReady(ctx, &r.notEmpty, r.hasPending)
 	if err != nil && isPastDeadline(ctx) && !r.Empty() {
@@ -416,8 +427,9 @@ func (r *Ring) Await(ctx context.Context) error {
 	return err
 }
 
-// AwaitRoom waits until a put would return without waiting: there is a free slot, or the put would
-// fail. Another sender may take the slot first.
+// AwaitRoom waits until a put would return without waiting: there is a free slot, or the put
+// would fail. Another sender may take the slot first. The errors are the same as for
+// [Ring.Await].
 func (r *Ring) AwaitRoom(ctx context.Context) error {
 	err := r.awaitReady(ctx, &r.notFull, r.isWritable)
 	if err != nil && isPastDeadline(ctx) {
@@ -442,7 +454,7 @@ func (r *Ring) awaitReady(ctx context.Context, l *park.Queue, ready func() bool)
 	return nil
 }
 
-// hasPending is readable, ignoring messages that are being read.
+// hasPending is isReadable, ignoring messages that are being read.
 func (r *Ring) hasPending() bool {
 	r.advanceHead()
 	return r.isReadable()
@@ -474,7 +486,7 @@ func (r *Ring) exceedsLimit(tk uint64) bool {
 // Invariant (docs/memory.md, "Rings, ends and other objects"): only a slot that is READING, or
 // LEASED, in the head's own lap may be passed. A slot that is READING in the lap before has not
 // been emptied for this ticket: to pass it would skip the next message for ever. A slot that is
-// farther ahead than the next lap is left to next, which reports the corruption.
+// farther ahead than the next lap is left to claimOldest, which reports the corruption.
 func (r *Ring) advanceHead() {
 	for {
 		tk := r.hdr.Head.Load()

@@ -86,8 +86,9 @@ func (r *Ring) putBatch(b *Batch) (n int, err error) {
 	return 0, r.d.explainShortage(err)
 }
 
-// putSpan puts messages starting at index i, as many as one claim has slots for, and returns their
-// number.
+// putSpan puts messages of the batch from index i on, as many as one claim has slots for, and
+// returns their number. It returns 0 without an error after it has committed pages for more
+// slots; the caller should then try again.
 //
 // Invariant (docs/memory.md, "Spans"): the first slot must become FULL last. Until then readers
 // stop at it, so the other slots may be filled, or made holes by a reaper, in any order.
@@ -134,9 +135,10 @@ func (r *Ring) countFree(tk, most uint64) uint64 {
 
 func floorPower(n uint64) uint64 { return 1 << (bits.Len64(n) - 1) }
 
-// TryGetBatch takes the next messages, up to most of them, and appends them to the batch. It stops
-// before a message that has blocks, and at the end of the ring. If it returns 0, the caller should
-// call [Ring.TryGet] to learn why.
+// TryGetBatch takes the next messages, up to most of them, appends them to the batch, and
+// returns their number. It stops before a message that has blocks or a spilled body, and at the
+// end of the ring. If it returns 0, the caller should call [Ring.TryGet] to learn why. The only
+// error is [ErrClosed], if the domain is closed.
 func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
 	l, err := r.d.acquireLane()
 	if err != nil {

@@ -151,10 +151,10 @@ func (r *Ring) backedSlots() uint64 {
 	return r.ready.Load()
 }
 
-// claimName claims a free slot for the name. The caller's lane must have its stamp on the board,
-// which excludes other puts. So a slot that a dead lane has claimed is free again once the dead
-// lane's stamp is cleared. It returns [ErrExist] or [ErrTooManyNames], or unbacked if the board
-// must grow first.
+// claimName claims a free slot for the name, and returns the slot and its lap. The caller's lane
+// must have its stamp on the board, which excludes other puts. So a slot that a dead lane has
+// claimed is free again once the dead lane's stamp is cleared. It returns [ErrExist] or
+// [ErrTooManyNames], or unbacked if the board must grow first.
 func (r *Ring) claimName(l *lane, name string) (*layout.Slot, uint64, error) {
 	if s, _ := r.findName(name); s != nil {
 		return nil, 0, ErrExist
@@ -180,7 +180,8 @@ func (r *Ring) claimName(l *lane, name string) (*layout.Slot, uint64, error) {
 	return nil, 0, ErrTooManyNames
 }
 
-// takeName removes the name's message from the board into m.
+// takeName removes the name's message from the board into m, with the message's references. It
+// returns [ErrNotExist] if the name is not bound.
 func (r *Ring) takeName(l *lane, name string, m *Message) error {
 	for {
 		s, w := r.findName(name)
@@ -194,7 +195,7 @@ func (r *Ring) takeName(l *lane, name string, m *Message) error {
 }
 
 // copyName copies the name's message into m, leaves it on the board, and takes references to its
-// blocks.
+// blocks. It returns [ErrNotExist] if the name is not bound.
 func (r *Ring) copyName(l *lane, name string, m *Message) error {
 	for {
 		s, w := r.findName(name)
@@ -207,8 +208,9 @@ func (r *Ring) copyName(l *lane, name string, m *Message) error {
 	}
 }
 
-// peekNamed copies the message of a name's slot into m, without the name. It returns false if the
-// slot's word is no longer w.
+// peekNamed copies the message of a name's slot into m, without the name, and takes references
+// to its blocks, except the board. It returns false, and has taken none, if the slot's word is
+// no longer w.
 func (r *Ring) peekNamed(l *lane, s *layout.Slot, w word.Slot, m *Message) (bool, error) {
 	ok, err := r.peekMessage(l, s, w, m, 1)
 	if !ok || err != nil || m.spill != 0 {
@@ -218,8 +220,10 @@ func (r *Ring) peekNamed(l *lane, s *layout.Slot, w word.Slot, m *Message) (bool
 	return true, nil
 }
 
-// peekMessage copies a message from its slot into m, leaves it there, and takes references to its
-// blocks except the first own ones. It returns false if the slot's word is no longer w.
+// peekMessage copies a message from its slot into m, leaves it there, and takes references to
+// its blocks except the first own of them. own is 1 on the board, where each message carries the
+// board itself, and otherwise 0. It returns false, and has taken no reference, if the slot's
+// word is no longer w.
 func (r *Ring) peekMessage(l *lane, s *layout.Slot, w word.Slot, m *Message, own int) (bool, error) {
 	meta := s.Meta.Load()
 	text, err := s.ReadBody(m.body[:0])
@@ -291,7 +295,8 @@ func (r *Ring) holdBlocks(l *lane, s *layout.Slot, w word.Slot, blocks []Handle)
 	return false, nil
 }
 
-// makeLabel returns the body of a name's slot.
+// makeLabel returns the body of a name's slot: the length of the name in one byte, the name, and
+// body.
 func makeLabel(name string, body []byte) []byte {
 	b := append(make([]byte, 0, 1+len(name)+len(body)), byte(len(name)))
 	return append(append(b, name...), body...)

@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
-// A Message is the result of a get. It may be reused for another get after [Message.Done].
+// A Message is the result of a get. The receiver must call [Message.Done] or [Message.Discard];
+// it may then be reused for another get. Its methods must not be called at the same time.
 type Message struct {
 	// Body is the body of the message. It must not be used after Done.
 	Body []byte
@@ -27,7 +28,8 @@ type Message struct {
 	opseq  uint64
 }
 
-// Done releases the message's body, but not its blocks.
+// Done releases the message's body, but not its blocks: the receiver still holds each of them
+// once.
 func (m *Message) Done() {
 	m.Body = nil
 	if m.spill != 0 {
@@ -108,8 +110,8 @@ func (r *Ring) getMessage(l *lane, m *Message) error {
 // checks that it can complete by itself, because each unfinished get occupies a lane.
 const mostUnfinished = layout.LanesPerSeat / 4
 
-// findObstacle returns inTheWay if another lane is in the middle of an operation on a block of the
-// next message.
+// findObstacle returns inTheWay if another lane is in the middle of an operation on a block of
+// the next message, and otherwise nil.
 func (r *Ring) findObstacle() error {
 	tk := r.hdr.Head.Load()
 	if !r.isBacked(tk) {
@@ -129,15 +131,18 @@ func (r *Ring) findObstacle() error {
 	return nil
 }
 
-// completeGet completes a get with a slot that is READING.
+// completeGet completes a get with slot s, which this lane has made READING in the given lap. It
+// returns nil if m has the message, and [ErrCorrupt] if the message is lost.
 //
-// A reaper relies on the order (docs/memory.md, "Operations"): the own bit must be set first, then
-// t, then the slot, then the stamps. While the slot is READING, another lane can complete the get
-// for its reader. After the slot is EMPTY only stamps remain, and the reaper clears them
+// A reaper relies on the order (docs/memory.md, "Operations"): the own bit must be set first,
+// then t, then the slot, then the stamps. While the slot is READING, another lane can complete
+// the get for its reader. After the slot is EMPTY only stamps remain, and the reaper clears them
 // (clearStrayGets).
 //
 // A get cannot be undone once the slot is READING. So if another lane's stamp is in the way for
-// more than a moment, the caller gets its message anyway, and a goroutine completes the get.
+// more than a moment, the caller gets its message anyway, and a goroutine completes the get. A
+// lane that finalises an object (lane.aside) waits instead, and returns [ErrClosed] if the
+// domain is closed meanwhile.
 func (r *Ring) completeGet(l *lane, m *Message, s *layout.Slot, lap uint64) error {
 	m.d = r.d
 	err, taken := m.readSlot(s), 0
@@ -170,8 +175,8 @@ func (r *Ring) endGet(m *Message, s *layout.Slot, lap uint64) {
 	}
 }
 
-// loseMessage completes the get of a message that cannot be read. It releases the blocks taken so
-// far.
+// loseMessage completes the get of a message that cannot be read: it empties the slot and
+// releases the first taken blocks of m, which this lane has received.
 func (r *Ring) loseMessage(l *lane, m *Message, s *layout.Slot, lap uint64, taken int) {
 	s.Word.Store(word.MakeSlot(lap+1, word.SlotEmpty, 0))
 	for _, i := range m.order[:taken] {
@@ -238,13 +243,16 @@ func (r *Ring) awaitRestOfGet(l *lane, m *Message, s *layout.Slot, lap uint64, t
 // read. After any other [ErrCorrupt] the next get may fail in the same way.
 func Lost(err error) bool { return err == ErrCorrupt }
 
-// claimOldest claims the oldest message, as READING or as LEASED. It must read the flags before it
-// looks at the ring a last time, so that it does not miss a message put before the last sender
-// left.
+// claimOldest claims the oldest message, as word.SlotReading or word.SlotLeased, and returns its
+// slot and lap. It returns [ErrEmpty] if there is no message, errPutting if the next one is
+// still being put, the error of [Ring.finishedError] if no message will follow, and
+// [ErrCorrupt]. It must read the flags before it looks at the ring a last time, so that it does
+// not miss a message put before the last sender left.
 //
-// Invariant (docs/memory.md, "Garbage"): while the head is at a ticket, the ticket's slot is in the
-// ticket's lap or in the next one. If the slot is farther ahead, the slot or the head is corrupt,
-// and claimOldest must not help the head forward from slot to slot, which could take for ever.
+// Invariant (docs/memory.md, "Garbage"): while the head is at a ticket, the ticket's slot is in
+// the ticket's lap or in the next one. If the slot is farther ahead, the slot or the head is
+// corrupt, and claimOldest must not help the head forward from slot to slot, which could take
+// for ever.
 func (r *Ring) claimOldest(l *lane, claim uint64) (*layout.Slot, uint64, error) {
 	for flags := uint64(0); ; {
 		if r.hasReturns() {
@@ -298,7 +306,8 @@ func (m *Message) readSlot(s *layout.Slot) error {
 	return m.readChecked(s, word.TOne)
 }
 
-// rereadSlot is read on behalf of a dead reader, which may have taken its references already.
+// rereadSlot is readSlot on behalf of a dead reader, which may have taken its references
+// already.
 func (m *Message) rereadSlot(s *layout.Slot) error {
 	return m.readChecked(s, 0)
 }

@@ -19,7 +19,9 @@ import (
 // ErrNotLeased is returned if the lease has ended.
 var ErrNotLeased = errors.New("shm: not leased")
 
-// A Claim identifies a message that this participant has leased.
+// A Claim identifies a message that this participant has leased. [Ring.Lease] returns it. It may
+// be passed to [Ring.Acknowledge] or [Ring.Return] of any view of the same ring in this
+// participant.
 type Claim struct {
 	slot *layout.Slot
 	word word.Slot
@@ -70,8 +72,9 @@ func (r *Ring) leaseMessage(l *lane, m *Message) (c Claim, err error) {
 	return c, nil
 }
 
-// Acknowledge removes a leased message from the ring. It returns [ErrNotLeased] if the lease has
-// ended.
+// Acknowledge removes a leased message from the ring, with the message's references. The
+// references that [Ring.Lease] took remain the caller's. It returns [ErrNotLeased] if the lease
+// has ended.
 func (r *Ring) Acknowledge(c Claim) error {
 	l, err := r.d.acquireLaneFor(briefly)
 	if err != nil {
@@ -95,8 +98,8 @@ func (r *Ring) Acknowledge(c Claim) error {
 	return err
 }
 
-// Return puts a leased message back, and the next get takes it. It returns [ErrNotLeased] if the
-// lease has ended.
+// Return puts a leased message back, and the next get takes it. The references that [Ring.Lease]
+// took remain the caller's. It returns [ErrNotLeased] if the lease has ended.
 func (r *Ring) Return(c Claim) error {
 	l, err := r.d.acquireLaneFor(briefly)
 	if err != nil {
@@ -118,7 +121,8 @@ func (r *Ring) Return(c Claim) error {
 	return nil
 }
 
-// countReturn makes gets look at the slots behind the head.
+// countReturn makes gets look at the slots behind the head, and wakes the participants that wait
+// for a message.
 //
 // Invariant (docs/memory.md, "Leases"): the slot must be FULL before the return is counted. A
 // reaper counts a return for each ring that a dead participant held, so a death between the two
@@ -136,10 +140,11 @@ func (r *Ring) hasReturns() bool {
 	return v>>32 != v&returnMask
 }
 
-// nextReturned claims the oldest message behind the head. It returns nil if there is none.
+// nextReturned claims the oldest message behind the head, as word.SlotReading or
+// word.SlotLeased, and returns its slot and lap. It returns nil if there is none.
 //
-// Invariant (docs/memory.md, "Leases"): returns may be marked as looked for only by a search that
-// began after they were counted and found nothing.
+// Invariant (docs/memory.md, "Leases"): returns may be marked as looked for only by a search
+// that began after they were counted and found nothing.
 func (r *Ring) nextReturned(l *lane, claim uint64) (s *layout.Slot, lap uint64) {
 	for r.hasReturns() {
 		v := r.hdr.Returns.Load()

@@ -88,7 +88,9 @@ func (d *Domain) Unlink(name string) error {
 	return nil
 }
 
-// withBoard calls f with the board. It returns [ErrNotExist] if there is no board.
+// withBoard calls f with the board and a lane, which are valid until f returns, and returns f's
+// error. It returns [ErrNotExist] if there is no board, and [ErrClosed] if the domain is closed.
+// name is not used.
 func (d *Domain) withBoard(name string, f func(*lane, *Ring) error) error {
 	r, err := d.acquireBoard(briefly, false)
 	if err != nil {

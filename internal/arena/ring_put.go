@@ -211,7 +211,9 @@ func (r *Ring) writeMessage(l *lane, s *layout.Slot, p *outgoing) {
 	copy(s.Body[:], p.body)
 }
 
-// setHeader writes the fields of a slot that identify the put and describe the message's contents.
+// setHeader writes the fields of a slot that identify the put and describe the message's
+// contents. length is the length of the body in bytes, and rest has the number of blocks, from
+// bit 8 on, and the flags.
 func (l *lane) setHeader(s *layout.Slot, length int, rest uint64) {
 	s.Opseq.Set(l.rec.Opseq.Load())
 	s.Meta.Set(uint64(l.id)<<32 | uint64(length)<<16 | rest)
@@ -282,12 +284,14 @@ type unbacked uint64
 
 func (unbacked) Error() string { return "shm: slot without pages" }
 
-// claimSlots claims the next free slots for writing, from ticket tk on. n is a power of two and
-// does not exceed most.
+// claimSlots claims the next free slots for writing. It returns the ticket of the first one and
+// their number, which is a power of two and does not exceed most. It returns [ErrFull],
+// errGetting if another lane is still reading the next slot, unbacked if that slot has no pages,
+// and [ErrCorrupt].
 //
-// Invariant (docs/memory.md, "Rings, ends and other objects"): the slot's word decides and the tail
-// is only a hint. A lane that finds a ticket used up must help the tail forward, so a lane that is
-// killed in between does not stop the others.
+// Invariant (docs/memory.md, "Rings, ends and other objects"): the slot's word decides and the
+// tail is only a hint. A lane that finds a ticket used up must help the tail forward, so a lane
+// that is killed in between does not stop the others.
 func (r *Ring) claimSlots(l *lane, most uint64) (tk, n uint64, err error) {
 	for {
 		tk = r.hdr.Tail.Load()
@@ -325,7 +329,8 @@ func (r *Ring) claimSlots(l *lane, most uint64) (tk, n uint64, err error) {
 	}
 }
 
-// fullError returns the error of a put that finds no room in a slot with word w.
+// fullError returns the error of a put that finds no room in a slot with word w: errGetting if
+// the slot is still being read in the lap before, and otherwise [ErrFull].
 func fullError(w word.Slot, lap uint64) error {
 	if w.State() == word.SlotReading && w.Lap() == lap-1 {
 		return errGetting

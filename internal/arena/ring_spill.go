@@ -13,7 +13,7 @@ import (
 // their handles and the length of the body, 8 bytes each, followed by the body. A get must stamp
 // that block last, regardless of its index: only the message's sender and its reader know it.
 
-// spillAndPublish is the rest of tryPut for a message that does not fit into a slot.
+// spillAndPublish is the rest of [Ring.tryPut] for a message that does not fit into a slot.
 func (r *Ring) spillAndPublish(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	if err := r.checkRoom(); err != nil {
 		return err // before the message is copied
@@ -34,12 +34,13 @@ func (r *Ring) spillAndPublish(ctx context.Context, body []byte, blocks []Handle
 	return err
 }
 
-// spillMessage writes the body and the table of a message into a new block. The caller holds the
-// block once and must release it or move it.
+// spillMessage writes the body and the handles of the blocks of a message into a new block. The
+// caller holds the block once and must release it or move it. The errors are those of
+// [Domain.Alloc].
 //
 // Only the message's sender and its reader know the block of a spilled message, so the block may
-// come last in lock order (docs/memory.md, "Operations"): a lane that waits for its stamp holds no
-// stamp that the other lane waits for.
+// come last in lock order (docs/memory.md, "Operations"): a lane that waits for its stamp holds
+// no stamp that the other lane waits for.
 func (d *Domain) spillMessage(ctx context.Context, body []byte, blocks []Handle) (Handle, error) {
 	h, err := d.allocFor(ctx, 8+8*len(blocks)+8+len(body))
 	if err != nil {

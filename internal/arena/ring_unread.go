@@ -11,8 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
-// unreadByQueue returns the n queues with the most memory in unread messages. It takes no lock and
-// holds no reference, so it may miss changes, or count memory twice.
+// unreadByQueue returns the n queues with the most memory in unread messages, the one with the
+// most first. It takes no lock and holds no reference, so it may miss changes, or count memory
+// twice.
 func (d *Domain) unreadByQueue(n int) (all []Unread) {
 	names := d.queueNames()
 	for i := uint32(1); uint64(i) < d.blockCount(); i++ {
@@ -57,8 +58,8 @@ func (d *Domain) unreadBytes(h Handle) int64 {
 	return 0
 }
 
-// carriedBlocks returns the blocks of the message in s. It returns none if the slot's word is no
-// longer w.
+// carriedBlocks returns the blocks of the message in s, sorted and without duplicates. It
+// returns none if the slot's word is no longer w. It takes no reference.
 func (d *Domain) carriedBlocks(s *layout.Slot, w word.Slot) (all []Handle) {
 	meta := s.Meta.Load()
 	n := min(meta>>8&0xff, layout.SlotBlocks)

@@ -6,8 +6,9 @@ import (
 )
 
 // AtClose registers c to be closed when this process leaves the domain, before the process drops
-// its references. It is for packages that must do work before that. AtClose returns [ErrClosed] if
-// the process has left the domain already; c is not closed then.
+// its references. It is for packages that must do work before that. c.Close must not call
+// AtClose or [Domain.Close]: it is called under the mutex that both lock. AtClose returns
+// [ErrClosed] if the process has left the domain already; c is not closed then.
 func (d *Domain) AtClose(c io.Closer) error {
 	d.closing.Lock()
 	defer d.closing.Unlock()

@@ -44,8 +44,9 @@ type store interface {
 	close() error
 }
 
-// A bell receives wakeups of this process. Several wakeups of one topic before a Wait count as one.
-// Wait returns the topics, in a slice that is valid until the next Wait.
+// A bell receives wakeups of this process. Wait blocks until there is one, and returns an error
+// once the bell is closed. Several wakeups of one topic before a Wait count as one. Wait returns
+// the topics, in a slice that is valid until the next Wait.
 type bell interface {
 	Wait() ([]park.Topic, error)
 	Close() error

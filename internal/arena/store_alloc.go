@@ -14,12 +14,14 @@ import (
 // bytes has no memory.
 //
 // Alloc returns a [*SpaceError] if the budget or the address space is used up even after idle
-// memory was given back and garbage collected. It returns [context.DeadlineExceeded] if a process
-// is stopped in the middle of a change of the budget and does not continue within one second.
+// memory was given back and garbage collected, and [ErrTooLarge] if size exceeds the address
+// space of the domain. It returns [context.DeadlineExceeded] if a process is stopped in the
+// middle of a change of the budget and does not continue within one second.
 func (d *Domain) Alloc(size int) (Handle, error) { return d.allocFor(briefly, size) }
 
-// AllocSpare is [Domain.Alloc] for memory that could be on the heap as well. It returns 0 instead
-// of using more than half of the budget, and does not try to free memory.
+// AllocSpare is [Domain.Alloc] for memory that could be on the heap as well. It does not try to
+// free memory. It returns 0 if the allocation fails, or if it would use more than half of the
+// budget.
 func (d *Domain) AllocSpare(size int) Handle {
 	n := d.lives.padSize(uint64(size))
 	if 2*(d.mem.Header.Budget.Load().Pages()+n/layout.PageSize) > d.mem.Header.Limit.Load() {
@@ -41,7 +43,10 @@ func (d *Domain) allocFor(ctx context.Context, size int) (Handle, error) {
 	return h, nil
 }
 
-// allocBlock finds or makes a block of size bytes with commit bytes of pages, and sets its kind.
+// allocBlock finds or makes a block of size bytes, at least commit bytes of it with pages, and
+// sets its kind. The caller holds one reference. allocBlock does not reclaim memory: it returns
+// a [shortage] if there is too little. ctx bounds the wait for a lane and for other lanes'
+// changes of the budget.
 func (d *Domain) allocBlock(ctx context.Context, size, commit uint64, kind layout.ObjectKind) (Handle, error) {
 	l, err := d.acquireLaneFor(ctx)
 	if err != nil {
@@ -80,7 +85,7 @@ func (l *lane) allocBlock(ctx context.Context, size, commit uint64, kind layout.
 	return l.completeAlloc(ctx, index, commit, kind)
 }
 
-// checkBudget returns a shortage if the budget has fewer than bytes left.
+// checkBudget returns a [shortage] if the budget has fewer than bytes left, and otherwise nil.
 func (d *Domain) checkBudget(bytes uint64) error {
 	if d.mem.Header.Budget.Load().Pages()+bytes/layout.PageSize > d.mem.Header.Limit.Load() {
 		return shortage{bytes: bytes}
@@ -166,8 +171,8 @@ func (l *lane) claimBacked(c int, commit uint64) Handle {
 	return l.countAlloc(index, w.Generation(), need)
 }
 
-// claimFree claims a free block of class c, starting with those that the lane itself has freed, or
-// returns 0.
+// claimFree claims a free block of class c, starting with those that the lane itself has freed.
+// It returns the index of the block, which is stamped (l, ALLOC), or 0 if it finds none.
 func (l *lane) claimFree(c int) uint32 {
 	for range 3 {
 		for range hintTries {
@@ -189,11 +194,12 @@ func (l *lane) claimFree(c int) uint32 {
 	return 0
 }
 
-// claimBlock claims a free block by a CAS of its state word. The list that named the block is only
-// a hint.
+// claimBlock claims a free block of class c by a CAS of its state word, which sets ALLOC and the
+// stamp (l, ALLOC). The list that named the block is only a hint: claimBlock returns false if
+// the block is in use, stamped or of another class.
 //
-// The class is read before the CAS. The CAS compares the whole word including the generation, so it
-// fails if the block got another extent meanwhile: disown changes the generation.
+// The class is read before the CAS. The CAS compares the whole word including the generation, so
+// it fails if the block got another extent meanwhile: revertAlloc changes the generation.
 func (l *lane) claimBlock(index uint32, c int) bool {
 	b := &l.d.mem.Blocks[index]
 	w := b.State.Load()
@@ -207,8 +213,9 @@ func (l *lane) claimBlock(index uint32, c int) bool {
 // claim that read the class before fails: the class may have changed.
 func (d *Domain) revertAlloc(b *layout.Block) { d.changeStamped(b, word.AllocBit, word.GenOne) }
 
-// carveBlock makes a new block of class c from unused address space. The block is stamped (l,
-// ALLOC).
+// carveBlock makes a new block of class c from unused address space, and returns its index. The
+// block is stamped (l, ALLOC). The error is a [shortage], or wraps [ErrCorrupt] or the error of
+// a commit.
 func (l *lane) carveBlock(ctx context.Context, c int) (uint32, error) {
 	if layout.IsSmall(c) {
 		return l.carveSlab(ctx, c)
@@ -228,7 +235,7 @@ func (l *lane) carveBlock(ctx context.Context, c int) (uint32, error) {
 	return index, nil
 }
 
-// newHeader returns a header without an extent, stamped (l, ALLOC).
+// newHeader returns the index of a block without an extent, stamped (l, ALLOC).
 func (l *lane) newHeader() (uint32, error) {
 	if i := l.claimFree(0); i != 0 {
 		return i, nil
@@ -283,8 +290,9 @@ func (l *lane) carveSlab(ctx context.Context, c int) (uint32, error) {
 	return first, nil
 }
 
-// newHeaders hands out n consecutive block headers. Headers lost here by a death have no extent:
-// they are blocks of class 0, and a sweep finds them.
+// newHeaders hands out n consecutive block headers and returns the index of the first one. It
+// does not stamp them. It returns a [shortage] if the domain has no headers left. Headers lost
+// here by a death have no extent: they are blocks of class 0, and a sweep finds them.
 //
 // Indices are handed out by one CAS and never taken back. A header belongs to the domain for the
 // domain's whole life, and its generation distinguishes its uses.

@@ -14,11 +14,12 @@ import (
 // process crashes or waits for ever because of it. The bytes that users keep in their blocks are
 // not protected.
 
-// reportCorruption returns an error that wraps [ErrCorrupt], for a word with an invalid value.
+// reportCorruption returns an error that wraps [ErrCorrupt], for a word with the invalid value
+// v. word describes the word in the error.
 //
-// The first time in a process it also logs the error, because the errors of a reaper, a finalizer
-// or a deferred Close may go unseen. It logs in a goroutine, because this one may occupy a lane
-// that the logger needs.
+// The first time in a process it also logs the error, because the errors of a reaper, a
+// finalizer or a deferred Close may go unseen. It logs in a goroutine, because this one may
+// occupy a lane that the logger needs.
 func reportCorruption(word string, v uint64) error {
 	err := fmt.Errorf("%w: %s is %#x, which is never written: a process has overwritten the shared memory: "+
 		"end all processes of this domain and restart them", ErrCorrupt, word, v)
@@ -52,8 +53,9 @@ func (d *Domain) headersReady() uint64 {
 	}
 }
 
-// blockRange returns the offset of a block's bytes and their maximum number. The lead of a slab
-// covers the whole slab. It returns [ErrCorrupt] if the extent is invalid.
+// blockRange returns the offset, in the data segment, of the bytes of a block with extent e, and
+// their maximum number. The lead of a slab covers the whole slab. It returns [ErrCorrupt] if the
+// extent is invalid.
 func (d *Domain) blockRange(e uint64) (off, n uint64, err error) {
 	off, n, ok := d.mem.ExtentRange(e)
 	if !ok {
@@ -62,8 +64,8 @@ func (d *Domain) blockRange(e uint64) (off, n uint64, err error) {
 	return off, n, nil
 }
 
-// subrange returns the offset and the length of the part [from, to) of a block's bytes, as named by
-// a lane record. It returns [ErrCorrupt] if the part is invalid.
+// subrange returns the offset in the data segment and the length of the part [from, to) of a
+// block's bytes, as named by a lane record. It returns [ErrCorrupt] if the part is invalid.
 func (d *Domain) subrange(b *layout.Block, from, to uint64) (off, n uint64, err error) {
 	off, n, err = d.blockRange(b.Extent.Load())
 	switch {

@@ -9,13 +9,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
-// growBlock commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW, must
-// stand on the block.
+// growBlock commits the block's pages up to target bytes. The caller's stamp, ALLOC or GROW,
+// must stand on the block. If growBlock fails, the block keeps its old size, and nothing more is
+// charged. The error is a [shortage], an error of [lane.awaitBudget], or the error of the
+// commit.
 //
 // The lane's record must be complete before the budget changes (docs/memory.md, "Budget and
-// commit"): a reaper that finds phase 1 reads from it which pages were charged and for which block.
-// committed must be stored before the phase becomes idle: committed = target proves that the pages
-// belong to the block.
+// commit"): a reaper that finds phase 1 reads from it which pages were charged and for which
+// block. committed must be stored before the phase becomes idle: committed = target proves that
+// the pages belong to the block.
 func (l *lane) growBlock(ctx context.Context, b *layout.Block, target uint64) error {
 	from := b.Committed.Load()
 	if target <= from {
@@ -72,8 +74,9 @@ func (l *lane) chargeBudget(ctx context.Context, bytes uint64) error {
 	return nil
 }
 
-// refundCharge undoes a charge of lane id after the commit of its pages failed. l may act for a
-// dead lane.
+// refundCharge undoes a charge of lane id for block b, after the commit of its pages failed or
+// lane id died. It frees the pages of the lane's record. The error is that of
+// [lane.unchargeBudget].
 func (l *lane) refundCharge(b *layout.Block, id uint32) error {
 	rec := &l.d.mem.Lanes[id]
 	off, n, err := l.d.subrange(b, rec.From.Load(), rec.Target.Load())
@@ -83,11 +86,12 @@ func (l *lane) refundCharge(b *layout.Block, id uint32) error {
 	return l.unchargeBudget(id, n)
 }
 
-// shrinkBlock gives back the block's pages beyond target. The caller's stamp, PUNCH, must stand on
-// the block.
+// shrinkBlock gives back the block's pages beyond target bytes. The caller's stamp, PUNCH or
+// ALLOC, must stand on the block.
 //
-// The order is the reverse of grow's (docs/memory.md, "Budget and commit"): the pages must be gone
-// before they are uncharged. So the blocks never have more pages in total than are charged.
+// The order is the reverse of growBlock's (docs/memory.md, "Budget and commit"): the pages must
+// be gone before they are uncharged. So the blocks never have more pages in total than are
+// charged.
 func (l *lane) shrinkBlock(b *layout.Block, target uint64) {
 	from := b.Committed.Load()
 	if target >= from {
@@ -140,8 +144,9 @@ func (l *lane) unchargeBudget(id uint32, bytes uint64) error {
 	return nil
 }
 
-// subtractBudget subtracts bytes from the budget and leaves the stamp of lane id on it. The caller
-// must clear the stamp by clearBudgetStamp.
+// subtractBudget subtracts bytes from the budget and leaves the stamp of lane id on it. The
+// caller must clear the stamp by clearBudgetStamp. If another lane's stamp does not clear,
+// subtractBudget returns an error of [lane.awaitBudget] and has changed nothing.
 func (l *lane) subtractBudget(ctx context.Context, id uint32, bytes uint64) error {
 	for {
 		w, err := l.awaitBudget(ctx)
@@ -155,7 +160,8 @@ func (l *lane) subtractBudget(ctx context.Context, id uint32, bytes uint64) erro
 	}
 }
 
-// unchargeDebt uncharges the bytes that uncharge could not subtract.
+// unchargeDebt uncharges the bytes that unchargeBudget could not subtract. It runs in a
+// goroutine, and returns when no debt is left or the domain is closed.
 func (d *Domain) unchargeDebt() {
 	l, err := d.acquireLane()
 	if err != nil {
@@ -175,7 +181,8 @@ func (d *Domain) unchargeDebt() {
 	}
 }
 
-// awaitBudget waits until no lane is changing the budget word, and returns the word.
+// awaitBudget waits until no lane is changing the budget word, and returns the word. The errors
+// are those of [awaitWord].
 func (l *lane) awaitBudget(ctx context.Context) (word.Budget, error) {
 	budget := &l.d.mem.Header.Budget
 	for {

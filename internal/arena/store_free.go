@@ -8,11 +8,15 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
-// tryFree frees the block if it has no holder: no participant's bit is set and no message holds it.
-// With t = 0 only a holder could send the block, so the stamp keeps new references from arriving,
-// and the four words of own may be read one after the other. A holder that clears its bit meanwhile
-// sees the stamp and does not try to free. So tryFree must look again after it has cleared the
-// stamp.
+// tryFree frees the block if it has no holder: no participant's bit is set and no message holds
+// it. An object that has to wait when it ends is finalised in another lane, and tryFree waits
+// for that for up to a second. If the domain is closed while this lane finalises an object,
+// l.left is set, and the caller must neither use nor unlock the lane.
+//
+// With t = 0 only a holder could send the block, so the stamp keeps new references from
+// arriving, and the four words of own may be read one after the other. A holder that clears its
+// bit meanwhile sees the stamp and does not try to free. So tryFree must look again after it has
+// cleared the stamp.
 func (l *lane) tryFree(index uint32) {
 	b := &l.d.mem.Blocks[index]
 	for {
@@ -46,7 +50,8 @@ func (l *lane) tryFree(index uint32) {
 	}
 }
 
-// markGone tells the waiters for the FREE stamp that the block will be freed.
+// markGone tells the waiters for the FREE stamp that the block will be freed. The caller's FREE
+// stamp must stand on the block.
 //
 // A lane that waits for the stamp may itself hold an end that this finaliser waits for
 // (docs/memory.md, "Rings, ends and other objects"), because rings may carry each other's ends.

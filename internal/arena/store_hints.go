@@ -70,7 +70,8 @@ func (l *lane) gatherFree(c int) bool {
 	return found
 }
 
-// nextFree returns a block of class c that may be free, or 0.
+// nextFree removes a block of class c from the lane's magazine or the free list, and returns its
+// index, or 0 if there is none. The block may be in use: the caller must claim it.
 func (l *lane) nextFree(c int) uint32 {
 	if c < magazineClasses && l.mags != nil {
 		if m := &l.mags[c]; m.n > 0 {
@@ -81,9 +82,10 @@ func (l *lane) nextFree(c int) uint32 {
 	return l.d.popFree(c)
 }
 
-// A list's head is {epoch 12 | tag 20 | index 32}. The epoch belongs to the last sweep that emptied
-// the list, and a block may be linked only into a list of the epoch in the block's mark. So a push
-// that is overtaken by a sweep does not link a block twice.
+// headEpoch returns the epoch in the head of a list, which is {epoch 12 | tag 20 | index 32}.
+// The epoch belongs to the last sweep that emptied the list, and a block may be linked only into
+// a list of the epoch in the block's mark. So a push that is overtaken by a sweep does not link
+// a block twice.
 func headEpoch(head uint64) uint64 { return head >> 52 }
 
 func nextHead(head uint64, index uint64) uint64 {
@@ -118,11 +120,12 @@ func (d *Domain) pushFree(c int, index uint32) {
 	}
 }
 
-// popFree removes an index from the list of class c, or returns 0.
+// popFree removes a block from the list of class c and returns its index, or 0 if the list is
+// empty.
 //
 // A popped index is a hint (docs/memory.md, "Free hints"): its block may be in use, or also in a
-// lane's magazine. The claim of the block's state word decides, so a wrong list entry costs a look
-// and never loses a block.
+// lane's magazine. The claim of the block's state word decides, so a wrong list entry costs a
+// look and never loses a block.
 func (d *Domain) popFree(c int) uint32 {
 	head := &d.mem.Header.Lists[c]
 	for {
@@ -151,10 +154,10 @@ func (d *Domain) popFree(c int) uint32 {
 // have passed the lost block already, so its end does not clear the flag.
 func (d *Domain) markHintsLost() { d.mem.Header.Lost.Store(layout.HintsLost) }
 
-// sweepFree puts every free block on its list again, and reports whether a sweep was needed. Lists
-// lose blocks if a process dies between two steps. The reaper then sets the flag in the header, and
-// the next lane that finds a list empty sweeps. If the sweeper dies, its reaper sets the flag
-// again.
+// sweepFree puts every free block on its list again if hints were lost, and reports whether it
+// did. It returns false if no hints were lost or another lane sweeps already. Lists lose blocks
+// if a process dies between two steps. The reaper then sets the flag in the header, and the next
+// lane that finds a list empty sweeps. If the sweeper dies, its reaper sets the flag again.
 func (d *Domain) sweepFree() bool {
 	if d.mem.Header.Lost.Load() != layout.HintsLost || !d.mem.Header.Lost.CAS(layout.HintsLost, layout.HintsSweeping) {
 		return false
@@ -178,9 +181,10 @@ func (d *Domain) sweepFree() bool {
 	return true
 }
 
-// searchFree claims a free block of class c without using the lists, or returns 0. It must be used
-// while another lane's sweep has emptied the lists and not filled them again: new memory instead
-// would let idle memory grow with each sweep.
+// searchFree claims a free block of class c without using the lists. It returns the index of the
+// block, which is stamped (l, ALLOC), or 0. It must be used while another lane's sweep has
+// emptied the lists and not filled them again: new memory instead would let idle memory grow
+// with each sweep.
 func (l *lane) searchFree(c int) uint32 {
 	for i := uint32(1); uint64(i) < l.d.blockCount(); i++ {
 		if l.claimBlock(i, c) {

@@ -17,8 +17,9 @@ const (
 	reaperLane  = commonLanes
 )
 
-// A lane is one of this process's operation contexts. It runs at most one operation at a time, so
-// its stamp identifies one operation.
+// A lane is one of this process's operation contexts. It runs at most one operation at a time,
+// so its stamp identifies one operation. A goroutine must lock a lane, usually by
+// [Domain.acquireLane], before it calls the lane's other methods.
 type lane struct {
 	busy atomic.Uint32
 	id   uint32
@@ -26,8 +27,8 @@ type lane struct {
 	rec  *layout.LaneRecord
 	// nil until the lane frees a block: a joining process should not touch 100 KiB first
 	mags *[magazineClasses]magazine
-	// keeps has a bit for each class that mags may have blocks of. Only gather clears bits, so that
-	// other lanes seldom look at mags.
+	// keeps has a bit for each class that mags may have blocks of. Only gatherFree clears bits, so
+	// that other lanes seldom look at mags.
 	keeps atomic.Uint64
 	// reaping is the set of participants that a reaper in this lane reaps. It is nil unless this
 	// lane holds the recovery lock.
@@ -69,7 +70,8 @@ func (l *lane) dropUser() {
 	}
 }
 
-// abandonOperation leaves the lane's current operation to the reaper, because the domain is closed.
+// abandonOperation leaves the lane's current operation to the reaper, because the domain is
+// closed. The lane stays locked, and must not be used any more.
 func (l *lane) abandonOperation() { l.left.Store(true) }
 
 // retryUntil calls try until it returns true, at growing intervals.
@@ -87,7 +89,8 @@ func retryUntil(try func() bool) {
 // lane, so an operation either ends before the participant leaves, or never begins.
 func (d *Domain) acquireLane() (*lane, error) { return d.acquireLaneFor(context.Background()) }
 
-// acquireLaneFor is enter, but waits for a lane only until ctx ends.
+// acquireLaneFor is acquireLane, but waits for a lane only until ctx ends, and then returns the
+// cause of ctx.
 func (d *Domain) acquireLaneFor(ctx context.Context) (*lane, error) {
 	var here byte
 	at := int(uintptr(unsafe.Pointer(&here))>>13) % commonLanes
@@ -115,8 +118,8 @@ func (d *Domain) noLaneError(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// awaitLane waits for a free lane. It returns nil if the domain is closed, because Close keeps the
-// lanes, or if ctx ends.
+// awaitLane waits for a free lane, beginning its search at index at, and returns it locked. It
+// returns nil if the domain is closed, because Close keeps the lanes, or if ctx ends.
 func (d *Domain) awaitLane(ctx context.Context, at int) (l *lane) {
 	retryUntil(func() bool {
 		for i := range commonLanes {

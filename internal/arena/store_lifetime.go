@@ -74,7 +74,8 @@ func newLifetimes(data *os.File, size int) (*lifetimes, error) {
 	return t, nil
 }
 
-// padSize returns size, rounded up to a page if blocks are watched.
+// padSize returns size, or the size of a page if that is greater and blocks are watched. A size
+// of 0 stays 0.
 func (t *lifetimes) padSize(size uint64) uint64 {
 	if t == nil || size == 0 {
 		return size
@@ -82,8 +83,8 @@ func (t *lifetimes) padSize(size uint64) uint64 {
 	return max(size, layout.PageSize)
 }
 
-// beginHold must be called, with the block's entry locked, when this process begins to hold the
-// block.
+// beginHold records that this process begins to hold the block. The caller must have locked the
+// block's entry in the refTable.
 func (t *lifetimes) beginHold(index uint32) {
 	if t != nil {
 		t.recordBegin(index)
@@ -97,9 +98,11 @@ func (t *lifetimes) recordBegin(index uint32) {
 	t.open[index] = &life{from: from, record: t.told.addRecord(index, from)}
 }
 
-// openBytes makes [off, off+n) of the view accessible and returns it. It returns [ErrClosed] if
-// this process does not hold the block. Blocks that are not made of whole pages stay in the first
-// mapping: a process that does not watch its blocks allocated them from a slab.
+// openBytes returns the bytes of a block in the view, and makes them accessible. b has the same
+// bytes in the first mapping, and off is their offset in the data segment. openBytes returns
+// [ErrClosed] if this process does not hold the block. It returns b itself if t is nil, or if
+// the block is not made of whole pages: a process that does not watch its blocks allocated it
+// from a slab.
 func (t *lifetimes) openBytes(b []byte, index uint32, off uint64) ([]byte, error) {
 	if t == nil || len(b) == 0 || off%layout.PageSize != 0 || len(b)%layout.PageSize != 0 {
 		return b, nil
@@ -121,8 +124,8 @@ func (t *lifetimes) openBytes(b []byte, index uint32, off uint64) ([]byte, error
 	return mine, nil
 }
 
-// endHold must be called, with the block's entry locked, when this process ceases to hold the
-// block.
+// endHold records that this process ceases to hold the block, and makes its bytes in the view
+// inaccessible. The caller must have locked the block's entry in the refTable.
 func (t *lifetimes) endHold(index uint32) {
 	if t != nil {
 		t.recordEnd(index)
@@ -135,7 +138,7 @@ func (t *lifetimes) recordEnd(index uint32) {
 	t.closeView(index, currentCallers())
 }
 
-// endAll must be called when this process leaves the domain.
+// endAll ends the hold of every block. It must be called when this process leaves the domain.
 func (t *lifetimes) endAll() {
 	if t == nil {
 		return

@@ -38,7 +38,9 @@ type bellAddr struct {
 	addr sys.BellAddr
 }
 
-// New makes a domain and joins it as its first participant. The caller must close it.
+// New makes a domain and joins it as its first participant. The caller must close it. The error
+// wraps [ErrNoSpace] if the machine has too little free memory, and [ErrAddressSpace] if the
+// process may not map the segments.
 func New(opts Options) (_ *Domain, err error) {
 	defer func() { err = sys.Advised(err) }()
 	s, budget, err := newMemfds(opts)
@@ -63,8 +65,9 @@ func New(opts Options) (_ *Domain, err error) {
 // out of space a little later.
 const leastDefault = 256 << 20
 
-// newMemfds makes both files and maps them. It also returns the budget. If the system refuses the
-// address space, the reserve is halved, down to the requested budget or to leastDefault.
+// newMemfds makes both files and maps them. It also returns the budget in bytes. If the system
+// refuses the address space, the reserve is halved, down to the requested budget or to
+// leastDefault.
 func newMemfds(opts Options) (*memfds, int64, error) {
 	m, err := sys.MemoryLimit()
 	if err != nil {
@@ -135,9 +138,10 @@ func reserveFor(total int64) int64 {
 	return n
 }
 
-// mapMemfds maps files with as much address space as available between least and reserve, and with
-// the whole budget if that fits. If the address space is short, or too many closed domains are
-// still mapped, it unmaps closed domains first.
+// mapMemfds maps files with as much address space as available between least and reserve bytes,
+// and with the whole budget if that fits. If the address space is short, or too many closed
+// domains are still mapped, it unmaps closed domains first. The error wraps [ErrAddressSpace] if
+// least bytes do not fit.
 func mapMemfds(reserve, budget, least int64) (*memfds, error) {
 	if lingering.Load() >= maxLingering {
 		unmapClosed()
@@ -238,8 +242,9 @@ func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 }
 
 // Attach joins the domain in the two files that [Domain.Files] returned in another process. The
-// domain owns the files if Attach succeeds. It returns [ErrVersion] if the domain was made by a
-// program that does not fit.
+// domain owns the files if Attach succeeds; otherwise the caller must close them. It returns
+// [ErrVersion] if the domain was made by a program that does not fit, [ErrAddressSpace], and
+// [ErrTooManyParticipants].
 func Attach(control, data *os.File) (_ *Domain, err error) {
 	defer func() { err = sys.Advised(err) }()
 	if info, err := control.Stat(); err != nil || info.Size() != layout.ControlSize {
@@ -258,8 +263,9 @@ func Attach(control, data *os.File) (_ *Domain, err error) {
 	return d, nil
 }
 
-// controlSizeError returns the error for a file that does not have the size of a control segment. A
-// control segment of another version has the same words at its beginning.
+// controlSizeError returns an error that wraps [ErrVersion], for a file that does not have the
+// size of a control segment. A control segment of another version has the same words at its
+// beginning, so the error can name both versions.
 func controlSizeError(f *os.File) error {
 	var b [unsafe.Offsetof(layout.Header{}.Version) + 8]byte
 	field := func(at uintptr) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
@@ -321,9 +327,10 @@ func (r *roomCache) get() int64 {
 	return r.bytes
 }
 
-// The proof of life is a lock on one byte of the control file. The lock belongs to an open file
-// description that only this process has (docs/memory.md, "Notice"), so the kernel drops it when
-// the last descriptor is closed, however the process ends.
+// lockSeat takes the proof of life of a seat: a lock on one byte of the control file. The lock
+// belongs to an open file description that only this process has (docs/memory.md, "Notice"), so the
+// kernel drops it when the last descriptor is closed, however the process ends. lockSeat returns
+// false if another participant holds the lock.
 func (s *memfds) lockSeat(seat int) (bool, error) { return sys.LockByte(s.life, int64(seat)) }
 func (s *memfds) unlockSeat(seat int) error       { return sys.UnlockByte(s.life, int64(seat)) }
 func (s *memfds) isAlive(seat int) (bool, error)  { return sys.ByteLocked(s.life, int64(seat)) }
@@ -360,9 +367,10 @@ const bellTries = 8
 
 func bellName(name uint64) string { return fmt.Sprintf("shoal/bell/%016x", name) }
 
-// RingBell rings the doorbell of the participant in a seat. It caches the doorbell's address
-// together with the name: the next participant in the seat has another name, and a datagram to the
-// old one has no receiver.
+// RingBell rings the doorbell of the participant in a seat. It reports whether the queue of the
+// doorbell was full, so that the topic did not arrive. It caches the doorbell's address together
+// with the name: the next participant in the seat has another name, and a datagram to the old
+// one has no receiver.
 func (s *memfds) RingBell(seat int, name uint64, t park.Topic) (full bool) {
 	if name == 0 {
 		return false
@@ -376,8 +384,9 @@ func (s *memfds) RingBell(seat int, name uint64, t park.Topic) (full bool) {
 	return full
 }
 
-// awaitDeath waits until the participant has ended, or ctx ends. It must open the pidfd before it
-// asks for the proof of life: while the participant lives, the process number is its own.
+// awaitDeath waits until the participant has ended, and then returns nil, or until ctx ends. It
+// must open the pidfd before it asks for the proof of life: while the participant lives, the
+// process number is its own.
 func (s *memfds) awaitDeath(ctx context.Context, pid, seat int) error {
 	p, err := sys.OpenPidfd(pid)
 	if err != nil {

@@ -37,9 +37,10 @@ const (
 	pressureTime   = 5 * time.Second
 )
 
-// allocUnderPressure retries alloc after the error err if that was a lack of memory, after freeing
-// memory in several ways. It stops when ctx ends, but not before it has tried every way that needs
-// only this process.
+// allocUnderPressure retries [Domain.allocBlock] after its error err, after freeing memory in
+// several ways. It returns err at once if that was not a lack of memory. It stops when ctx ends,
+// but not before it has tried every way that needs only this process. If memory stays short, it
+// returns the error of [Domain.explainShortage].
 func (d *Domain) allocUnderPressure(ctx context.Context, size, commit uint64, kind layout.ObjectKind,
 	err error) (Handle, error) {
 	if !errors.Is(err, ErrNoSpace) {
@@ -93,8 +94,9 @@ func (d *Domain) collectSoon() {
 	}
 }
 
-// AllocWait is [Domain.Alloc], but waits for memory while the budget is used up, until ctx ends. It
-// does not wait if size exceeds the whole budget.
+// AllocWait is [Domain.Alloc], but waits for memory while the budget is used up, until ctx ends.
+// The error then wraps [ErrNoSpace] and the cause of ctx. AllocWait does not wait if size
+// exceeds the whole budget.
 func (d *Domain) AllocWait(ctx context.Context, size int) (Handle, error) {
 	for {
 		seen := d.requestRelief() // before the attempt to allocate
@@ -191,8 +193,9 @@ func (l *lane) punchIdleBlock(b *layout.Block) uint64 {
 	return n
 }
 
-// collectGarbage runs garbage collections, each until its cleanups have run. A goroutine that calls
-// it during a collection waits for that one, and for another one that begins after the call.
+// collectGarbage runs two garbage collections, each until its cleanups have run. A goroutine
+// that calls it during a collection waits for that one, and for another one that begins after
+// the call.
 func (d *Domain) collectGarbage() {
 	begun := d.collected.Load() + 1
 	d.collecting.Lock()
@@ -242,7 +245,8 @@ func (d *Domain) collectEverywhere(ctx context.Context) {
 	l.WaitOnce(ctx)
 }
 
-// allCollected reports whether every other participant has collected since pressure was n.
+// allCollected reports whether every other living participant has collected for the request with
+// number n of the header's pressure counter, or for a later one.
 func (d *Domain) allCollected(n uint64) bool {
 	for s := range d.mem.Participants {
 		p := &d.mem.Participants[s]
@@ -288,7 +292,8 @@ type shortage struct {
 func (s shortage) Error() string { return fmt.Sprintf("shm: no space for %d bytes", s.bytes) }
 func (s shortage) Unwrap() error { return ErrNoSpace }
 
-// explainShortage replaces a shortage by a [*SpaceError] with the figures.
+// explainShortage replaces a [shortage] by a [*SpaceError] with the figures. It returns any
+// other error as it is.
 func (d *Domain) explainShortage(err error) error {
 	short, ok := errors.AsType[shortage](err)
 	if !ok {
@@ -320,7 +325,7 @@ func (d *Domain) unreadTotal() (bytes int64) {
 	return bytes
 }
 
-// topHolders returns the n participants that hold the most bytes.
+// topHolders returns the n participants that hold the most bytes, the one with the most first.
 func (d *Domain) topHolders(n int) []Holder {
 	var bytes [word.MaxParticipants]int64
 	for i := uint64(1); i < d.blockCount(); i++ {

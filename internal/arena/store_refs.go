@@ -39,7 +39,7 @@ func (t *refTable) addChunk(index uint32) *[refChunk]atomic.Uint32 {
 }
 
 // lockEntry locks the block's entry and returns it with its count. The caller must unlock it by
-// set32 of the new count.
+// [word.Set32] of the new count.
 func (t *refTable) lockEntry(index uint32) (e *atomic.Uint32, n uint32) {
 	c := t[index/refChunk].Load()
 	if c == nil {
@@ -83,8 +83,9 @@ func (d *Domain) addRef(index uint32) {
 	word.Set32(e, n+1)
 }
 
-// dropRef removes one reference of this process. last reports whether it was the last one. ok is
-// false if there was none.
+// dropRef removes one reference of this process. last reports whether it was the last one; the
+// caller must then have the block freed by [lane.tryFree] unless another holder is certain. ok
+// is false if there was none.
 func (d *Domain) dropRef(index uint32) (last, ok bool) {
 	e, n := d.refs.lockEntry(index)
 	if n == 0 {

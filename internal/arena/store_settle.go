@@ -33,8 +33,8 @@ func (brief) Done() <-chan struct{}              { return nil }
 func (brief) Err() error                         { return nil }
 func (brief) Value(any) any                      { return nil }
 
-// beginWait returns the context of a wait that begins now. The caller must call the cancel
-// function.
+// beginWait returns the context of a wait that begins now: ctx itself, or a context with a
+// timeout if ctx is a [brief]. The caller must call the cancel function.
 func beginWait(ctx context.Context) (context.Context, context.CancelFunc) {
 	b, ok := ctx.(brief)
 	switch {
@@ -52,8 +52,9 @@ type inTheWay uint32
 
 func (i inTheWay) Error() string { return fmt.Sprintf("shm: block %d is in use", uint32(i)) }
 
-// awaitUnstamped waits until no lane is in the middle of an operation on b, and returns b's state
-// word.
+// awaitUnstamped waits until no lane is in the middle of an operation on b, and returns b's
+// state word. The errors are those of [awaitWord], and name the block and the process in the
+// way.
 func (l *lane) awaitUnstamped(ctx context.Context, b *layout.Block) (word.State, error) {
 	if w := b.State.Load(); w&word.StampMask == 0 {
 		return w, nil
@@ -74,8 +75,9 @@ func (l *lane) parkUntilUnstamped(ctx context.Context, b *layout.Block) (word.St
 	}
 }
 
-// awaitObstacle waits until the stamp that is in the way has cleared. It occupies no lane
-// meanwhile, so any number of goroutines may wait while others continue.
+// awaitObstacle waits until the stamp on the block i has cleared. It occupies no lane meanwhile,
+// so any number of goroutines may wait while others continue. The errors are those of
+// [awaitWord].
 func (d *Domain) awaitObstacle(ctx context.Context, i inTheWay) error {
 	b := &d.mem.Blocks[i]
 	if err := awaitWord(ctx, d, nil, &b.State, isUnstamped, word.WaitBit); err != nil {
@@ -84,7 +86,8 @@ func (d *Domain) awaitObstacle(ctx context.Context, i inTheWay) error {
 	return nil
 }
 
-// busyError returns err with the process that is in the middle of an operation on the block.
+// busyError returns an error that wraps err and names the block, and the process that is in the
+// middle of an operation on it.
 func (d *Domain) busyError(b *layout.Block, err error) error {
 	w := b.State.Load()
 	if !w.IsStamped() {
@@ -106,8 +109,8 @@ func pollUnstamped(b *layout.Block) bool { return pollWord(&b.State, isUnstamped
 
 func isUnstamped(w word.State) bool { return !w.IsStamped() }
 
-// pollWord polls for a moment for a condition that another lane's next step makes true, and reports
-// whether it is.
+// pollWord polls for a moment, without parking, for a condition that another lane's next step
+// makes true, and reports whether it is.
 func pollWord[T word.Law[T]](w *word.Of[T], done func(T) bool) bool {
 	for i := range 256 {
 		if done(w.Load()) {
@@ -123,11 +126,11 @@ func pollWord[T word.Law[T]](w *word.Of[T], done func(T) bool) bool {
 	return false
 }
 
-// markUnless sets the bit wait of the word, which asks for a wakeup when the word changes. If the
-// word is done already, markUnless returns true and does not set the bit. One CAS must do both:
-// between a mark and a separate look, the marked stamp could clear and another one without a mark
-// could take its place, and the waiter would sleep for ever (docs/memory.md, "Words, stamps,
-// evidence").
+// markUnless sets the bit wait of the word, which asks for a wakeup when the word changes, and
+// returns false. If the word is done already, markUnless returns true and does not set the bit.
+// One CAS must do both: between a mark and a separate look, the marked stamp could clear and
+// another one without a mark could take its place, and the waiter would sleep for ever
+// (docs/memory.md, "Words, stamps, evidence").
 func markUnless[T word.Law[T]](w *word.Of[T], done func(T) bool, wait T) bool {
 	for {
 		switch v := w.Load(); {
@@ -146,12 +149,13 @@ type stampWord[T any] interface {
 }
 
 // awaitWord polls, yields, and then parks until another lane's next step makes the word done, or
-// until ctx ends. The bit wait asks the lane that ends its operation for a wakeup. If that lane
-// died, its reaper ends the operation. A reaper that waits here first completes the operations of
-// newly dead participants.
+// until ctx ends. l is the lane that the caller occupies, or nil. The bit wait asks the lane
+// that ends its operation for a wakeup. If that lane died, its reaper ends the operation. A
+// reaper that waits here first completes the operations of newly dead participants.
 //
-// It returns [ErrCorrupt] for a stamp that no lane will clear; see suspicion. It returns
-// [ErrClosed] if the domain is closed, unless the lane must complete an operation (lingering).
+// It returns the cause of ctx if ctx ends, and [ErrCorrupt] for a stamp that no lane will clear;
+// see suspicion. It returns [ErrClosed] if the domain is closed, unless the lane must complete
+// an operation (lingering).
 func awaitWord[T stampWord[T]](ctx context.Context, d *Domain, l *lane, w *word.Of[T], done func(T) bool,
 	wait T) error {
 	if pollWord(w, done) {

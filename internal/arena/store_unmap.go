@@ -39,7 +39,7 @@ func unmapBoth(segments [2][]byte) {
 }
 
 // unmapClosed unmaps closed domains that are unreachable, and reports whether it unmapped one.
-// Cleanups run in a goroutine a moment after the collection.
+// It waits up to 10 ms, because cleanups run in a goroutine a moment after the collection.
 func unmapClosed() bool {
 	before := lingering.Load()
 	if before == 0 {

@@ -80,9 +80,10 @@ func (b Barrier) Wait(ctx context.Context, action func() error) (int, error) {
 	}
 }
 
-// awaitTurn blocks until the given turn has ended. If this goroutine fails in a turn that has not
-// ended, it must break the turn for the others as well: a reset could otherwise forget a death that
-// only this goroutine has seen, and the turn would succeed for the others.
+// awaitTurn blocks until the given turn has ended, and returns nil if it ended successfully. If
+// this goroutine fails in a turn that has not ended, it must break the turn for the others as
+// well: a reset could otherwise forget a death that only this goroutine has seen, and the turn
+// would succeed for the others.
 func (b Barrier) awaitTurn(ctx context.Context, turn uint64) error {
 	ready := func() bool { v := b.c.State.Load(); return turnOf(v) != turn || b.isBroken(v) || b.isClosed() }
 	var err error
@@ -152,8 +153,9 @@ func (b Barrier) wakeAll(v uint64) {
 	b.d.park.WakeBits(&b.c.Watching)
 }
 
-// endTurn runs action and then ends the turn. It is called by the last party to arrive. If action
-// fails, the error wraps [ErrBroken] and action's error.
+// endTurn runs action, which may be nil, and then ends the turn. It is called by the last party
+// to arrive. If action fails, the error wraps [ErrBroken] and action's error. If the barrier
+// broke meanwhile, endTurn returns the error of [Barrier.brokenError].
 func (b Barrier) endTurn(turn uint64, action func() error) error {
 	if action != nil {
 		done := false

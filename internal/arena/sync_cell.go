@@ -55,7 +55,8 @@ type Sync struct {
 }
 
 // NewSync allocates a block and initialises a [Sync] in it. The caller gets one reference of the
-// block, and must release it after [Sync.Close]. It returns an error if opts.Limit is out of range.
+// block, and must release it after [Sync.Close]. It returns an error if opts.Limit is not 0 to
+// 2^20-1, or is 0 for a barrier, or an error of [Domain.Alloc].
 func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
 	if opts.Limit < 0 || opts.Limit > word.CountMask || opts.Form == FormBarrier && opts.Limit == 0 {
 		return nil, fmt.Errorf("shm: limit %d, want at most %d", opts.Limit, word.CountMask)
@@ -85,8 +86,10 @@ func (d *Domain) NewSync(opts SyncOptions) (*Sync, error) {
 	return s, nil
 }
 
-// OpenSync returns a view of the [Sync] in block h. The caller must hold the block until after
-// [Sync.Close]. The error wraps [ErrCorrupt] if the block is not a Sync of the given form.
+// OpenSync returns a view of the [Sync] in block h. The caller must close the view, and must
+// hold the block until then. An open view of a barrier makes this participant a member. The
+// error wraps [ErrCorrupt] if the block is not a Sync of the given form, [ErrStale] if h is
+// stale, and [ErrClosed] if this process does not hold the block.
 func (d *Domain) OpenSync(h Handle, form Form) (*Sync, error) {
 	b, err := d.checkHandle(h)
 	if err != nil {
@@ -196,10 +199,11 @@ func (s *Sync) retryUntilAcquired(ctx context.Context, try func() error) error {
 }
 
 // watchUntil blocks until ready reports true or ctx ends. The participant that makes ready true
-// must wake all participants in the watching bitmap.
+// must wake all participants in the watching bitmap. watchUntil returns the cause of ctx if ctx
+// ends, and [ErrClosed] if the view or the domain is closed.
 //
-// Because all watchers are woken, watchUntil has no wakeup to pass on, and a spurious wakeup costs
-// one call of ready.
+// Because all watchers are woken, watchUntil has no wakeup to pass on, and a spurious wakeup
+// costs one call of ready.
 func (s *Sync) watchUntil(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || s.isClosed() }
 	if s.d.park.SpinUntil(ctx, &s.watches.Spin, wake) {

@@ -28,8 +28,10 @@ const relockTime = time.Second
 // without a notification, so the caller must test its condition again.
 //
 // The caller must hold m; otherwise Wait returns [ErrNotOwner]. held reports whether the caller
-// holds m when Wait returns. It is false if m could not be locked again within a second after the
-// end of ctx. An error that wraps [ErrOwnerDied] comes with held true, as with [Mutex.Lock].
+// holds m when Wait returns. It is false if m could not be locked again within a second after
+// the end of ctx. An error that wraps [ErrOwnerDied] comes with held true, as with [Mutex.Lock].
+// If 2^20-1 goroutines of this participant wait already, Wait returns [ErrLocked] and leaves m
+// locked.
 func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 	if !m.isHolder() {
 		return false, ErrNotOwner
@@ -70,7 +72,8 @@ func (c Cond) Wait(ctx context.Context, m Mutex) (held bool, err error) {
 	return isAcquired(e), err
 }
 
-// relockMutex locks m. It gives up [relockTime] after the end of ctx, with the cause of ctx.
+// relockMutex locks m, with the results of [Mutex.Lock]. It gives up [relockTime] after the end
+// of ctx, with the cause of ctx.
 func (c Cond) relockMutex(ctx context.Context, m Mutex) error {
 	if err := m.TryLock(); err != ErrLocked {
 		return err

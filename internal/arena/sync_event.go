@@ -30,7 +30,8 @@ func (e Event) Clear() {
 }
 
 // Wait blocks until the flag is set or ctx ends. It also returns nil if the flag was set and
-// cleared again since the call began.
+// cleared again since the call began. It returns the cause of ctx if ctx ends, and [ErrClosed]
+// if the view or the domain is closed.
 func (e Event) Wait(ctx context.Context) error {
 	begun := e.c.State.Load()
 	set := func() bool { v := e.c.State.Load(); return v&1 != 0 || v>>1 != begun>>1 }

@@ -2,7 +2,8 @@ package arena
 
 import "github.com/shoal-mp/shoal/internal/arena/word"
 
-// identity returns the identity of this participant.
+// identity returns the identity of this participant: its process number and the epoch of its
+// seat, in the bits of word.IdentityMask.
 func (d *Domain) identity() uint64 {
 	return word.MakeIdentity(d.mem.Participants[d.seat].PID.Load(), uint64(d.epoch))
 }
@@ -79,8 +80,8 @@ func (s *Sync) decrementCount(w *word.Word) int {
 	}
 }
 
-// forEachDeadShare calls f for each participant that is gone and has a share, until f returns
-// false.
+// forEachDeadShare calls f with the seat and the share word of each participant that is gone and
+// has a share, until f returns false.
 func (s *Sync) forEachDeadShare(f func(seat int, v uint64) bool) {
 	for i := range s.d.mem.CountSeats() {
 		if v := s.c.Shares[i].Load(); v&word.CountMask != 0 && s.d.isGone(i, v) && !f(i, v) {

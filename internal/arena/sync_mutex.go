@@ -74,7 +74,8 @@ func (m Mutex) MarkConsistent() error {
 	return nil
 }
 
-// Holder returns the ID of the process that holds the lock, or 0 if there is none.
+// Holder returns the ID of the process that holds the lock, or 0 if there is none. The process
+// may have died with it.
 func (m Mutex) Holder() (pid int) {
 	if w := m.c.Lock.Load(); w.State() != word.LockLost {
 		pid = w.PID()

@@ -21,8 +21,9 @@ func NumbersIn[T Number](b []byte) Numbers[T] {
 	return ValuesIn[T](b)
 }
 
-// ValuesIn returns b as a slice of T, with as many elements as fit. b must be the bytes of a block.
-// T must have a size greater than 0 and must not contain pointers.
+// ValuesIn returns b as a slice of T, with as many elements as fit, or nil if none fits. It
+// copies nothing. b must be the bytes of a block. T must have a size greater than 0 and must not
+// contain pointers.
 func ValuesIn[T any](b []byte) []T {
 	n := len(b) / SizeOf[T]()
 	if n == 0 {

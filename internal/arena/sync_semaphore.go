@@ -19,8 +19,8 @@ const (
 	grantSeat   = 1<<9 - 1
 )
 
-// A Semaphore is a counting semaphore. The cell's lock is held only for the few instructions of a
-// change.
+// A Semaphore is a counting semaphore. The lock in its cell is held only for the few
+// instructions of a change.
 type Semaphore struct{ *Sync }
 
 // Acquire blocks until it has taken a permit or ctx ends. The permit belongs to this participant
@@ -206,12 +206,12 @@ func (m Semaphore) reclaimPermits() {
 	})
 }
 
-// setPermits sets the number of permits and one participant's share. The caller must hold the
-// cell's lock.
+// setPermits sets the number of permits, and the share of the participant in a seat with the
+// identity id. The caller must hold the cell's lock.
 //
-// Invariant (docs/memory.md, "Cells"): the state word contains the new share before the share word
-// does. If the holder of the lock dies between the two writes, the next holder copies the share
-// from there (redo), so that permits and shares always add up.
+// Invariant (docs/memory.md, "Cells"): the state word contains the new share before the share
+// word does. If the holder of the lock dies between the two writes, the next holder copies the
+// share from there (redoGrant), so that permits and shares always add up.
 func (m Semaphore) setPermits(permits uint64, seat int, id, share uint64) {
 	m.c.State.Store(permits<<permitShift | share<<grantShift | uint64(seat+1))
 	m.c.Shares[seat].Set(id | share)
@@ -223,9 +223,9 @@ func (m Semaphore) isReady() bool {
 	return m.permits() > 0 || m.isOrphaned() || m.hasDeadShare() || m.isClosed()
 }
 
-// lockCell takes the cell's lock and completes the change of a dead holder. The lock is held for a
-// few instructions only, so lockCell waits long only if its holder is stopped. It fails if ctx
-// ends.
+// lockCell takes the cell's lock and completes the change of a dead holder. The lock is held for
+// a few instructions only, so lockCell waits long only if its holder is stopped. It returns the
+// cause of ctx if ctx ends, and [ErrClosed] if the view or the domain is closed.
 func (m Semaphore) lockCell(ctx context.Context) error {
 	for i := 0; !m.c.Lock.CAS(word.LockFree, m.me|word.LockHeld); i++ {
 		w := m.c.Lock.Load()
@@ -252,9 +252,9 @@ func (m Semaphore) lockCell(ctx context.Context) error {
 	return nil
 }
 
-// redoGrant repeats the second write of grant for a dead holder of the lock. The share keeps the
-// identity in its word, unless it belongs to the dead holder's own seat: then redoGrant writes the
-// holder's identity.
+// redoGrant repeats the second write of setPermits for a dead holder of the lock. The share
+// keeps the identity in its word, unless it belongs to the dead holder's own seat: then
+// redoGrant writes the holder's identity.
 func (m Semaphore) redoGrant(holder word.Lock) {
 	st := m.c.State.Load()
 	seat := int(st&grantSeat) - 1

@@ -97,9 +97,9 @@ func (t *timelineHold) releaseRef() error {
 	return t.d.Release(t.h)
 }
 
-// NewTimeline makes the timeline of a loader. workers is shown to observers; tracks is the number
-// of tracks for workers, beside the consumer's. It returns an error if a number is negative or
-// tracks is too large. The caller must close the timeline.
+// NewTimeline makes the timeline of a loader. workers is shown to observers; tracks is the
+// number of tracks for workers, beside the consumer's. It returns an error if a number is
+// negative or tracks is more than 1023. The caller must close the timeline.
 func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 	if workers < 0 || tracks < 0 || tracks >= mostTrack {
 		return nil, fmt.Errorf("shm: timeline has %d tracks, want less than %d", tracks, mostTrack)
@@ -167,9 +167,10 @@ func (t *Timeline) Close() error {
 // Clock converts a time of this process to the machine's monotonic clock, in nanoseconds.
 func (t *Timeline) Clock(at time.Time) int64 { return t.at + int64(at.Sub(t.zero)) }
 
-// Track begins to write track i, at a time. Track 0 is the consumer's, and the workers' tracks
-// follow. A track must not have two writers at the same time. If the last writer has not ended the
-// track, Track counts it as dead. Track returns nil if t is nil or has no such track.
+// Track begins to write track i, at a time, with the activity [Idle]. Track 0 is the consumer's,
+// and the workers' tracks follow. A track must not have two writers at the same time. If the
+// last writer has not ended the track, Track counts it as dead. Track returns nil if t is nil or
+// has no such track.
 func (t *Timeline) Track(i int, at time.Time) *Track {
 	w := t.track(i)
 	if w == nil {
@@ -203,7 +204,8 @@ type Track struct {
 	what  Activity
 }
 
-// Turn records that the writer does activity to from now on, with the given batch.
+// Turn records that the writer does activity to from the time at on, with the given batch. batch
+// has the number of the batch in its lower 32 bits and the epoch in the next 24.
 func (k *Track) Turn(to Activity, batch uint64, at time.Time) {
 	if k == nil {
 		return
