@@ -33,9 +33,9 @@ type armed struct {
 	act  func()
 }
 
-// ArmCrash makes the nth write from now on at site call act, before or after the write according to
-// phase. site is the "file.go:line" where a method of [Word] is called. If act is nil,
-// [sys.KillSelf] is called.
+// ArmCrash makes the nth write from now on at site, counted from 1, call act. phase is "before"
+// or "after", for a call before or after the write. site is the "file.go:line" where a method of
+// [Word] is called. If act is nil, [sys.KillSelf] is called.
 func ArmCrash(site, phase string, nth int, act func()) {
 	if act == nil {
 		act = sys.KillSelf
@@ -65,7 +65,8 @@ func RecordWrites() func() map[string]int {
 	}
 }
 
-// crashPoint must be called before and after every write of a [Word].
+// crashPoint counts a write and calls the function that [ArmCrash] has armed for its site and
+// phase. Every method that writes a [Word] must call it with "before" and with "after".
 func crashPoint(phase string) {
 	if crash.active.Load() {
 		reachPoint(phase)
@@ -95,7 +96,8 @@ func reachPoint(phase string) {
 }
 
 // DisableBranch disables one named branch of the code, so that a test can prove that the audit
-// fails without it.
+// fails without it. It enables the branch that an earlier call has disabled. It must be called
+// while no other goroutine uses the domain.
 func DisableBranch(name string) { crash.disabled = name }
 
 // IsDisabled reports whether [DisableBranch] has disabled the branch.

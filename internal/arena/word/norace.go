@@ -2,5 +2,5 @@
 
 package word
 
-// racing is true in binaries that are built with -race.
+// RaceEnabled is true in binaries that are built with -race.
 const RaceEnabled = false

@@ -65,7 +65,8 @@ func (w Slot) UsedTickets(lap, state uint64) uint64 {
 	return 1
 }
 
-// FindFault returns the fault of a slot word by itself, or "".
+// FindFault returns a description of the reason why w is no legal slot word, whatever other
+// words contain. It returns "" if there is none.
 func (w Slot) FindFault() string {
 	span, lane := uint64(w>>slotSpanShift&7), uint64(w&LaneMask)
 	switch st := w.State(); {

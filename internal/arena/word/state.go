@@ -38,8 +38,8 @@ type State uint64
 // MakeStamp returns the stamp of a lane that performs an operation of the given kind.
 func MakeStamp(lane uint32, kind uint64) State { return State(kind<<kindShift | uint64(lane)) }
 
-// Lane returns the lane that is in the middle of the operation kind on the block. It is meaningful
-// only if the word is stamped.
+// Lane returns the lane that is in the middle of an operation on the block; see [State.Kind]. It
+// is meaningful only if the word is stamped.
 func (w State) Lane() uint32 { return uint32(w & LaneMask) }
 
 // Kind returns the kind of the operation of the stamp, or [KindNone].
@@ -57,7 +57,8 @@ func (w State) Generation() uint32 { return uint32(w >> 32) }
 // IsAllocated reports whether the block is in use.
 func (w State) IsAllocated() bool { return w&AllocBit != 0 }
 
-// FindFault returns the fault of a state word by itself, or "".
+// FindFault returns a description of the reason why w is no legal state word, whatever other
+// words contain. It returns "" if there is none.
 func (w State) FindFault() string {
 	t, kind := w.TransitCount(), w.Kind()
 	switch {
@@ -77,8 +78,9 @@ func (w State) FindFault() string {
 	return ""
 }
 
-// StaysAllocated reports whether the block is allocated and remains so for a participant that holds
-// it. The word must be decided.
+// StaysAllocated reports whether the block is allocated and remains so for a participant that
+// holds it. The word must have no FREE stamp, or GONE beside it: otherwise a lane is still
+// testing whether the block is free.
 func (w State) StaysAllocated() bool { return w.IsAllocated() && w.Kind() != KindFree }
 
 // IsSteady reports whether the block is in use, and is being neither allocated nor freed.

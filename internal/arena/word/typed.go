@@ -32,8 +32,8 @@ func (w *Of[T]) Untyped() *Word { return &w.Word }
 // Load returns the word's value.
 func (w *Of[T]) Load() T { return T(w.Word.Load()) }
 
-// CAS is [Word.CAS]. Its cost is below the limit of the compiler for inlining, so it calls the
-// atomic operation itself.
+// CAS is [Word.CAS]. It calls the atomic operation itself, so that its cost stays below the
+// limit of the compiler for inlining.
 func (w *Of[T]) CAS(old, new T) bool {
 	if verifying {
 		return w.obeyCAS(old, new)
@@ -110,7 +110,7 @@ func obey[T Law[T]](old, next T) {
 // outside these files.
 var wordFiles = map[string]bool{"word.go": true, "typed.go": true}
 
-// wordCaller returns the function and the line that changes a word.
+// wordCaller returns the function, file and line that called the method of a word, for errors.
 func wordCaller() string {
 	var pcs [8]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])

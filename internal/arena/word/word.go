@@ -67,7 +67,8 @@ func (w *Word) Set(v uint64) {
 	}
 }
 
-// Set32 is [Word.Set] for a 32-bit word that is private to this process.
+// Set32 is [Word.Set] for a 32-bit word that is private to this process. Only one goroutine at a
+// time may write it.
 func Set32(w *atomic.Uint32, v uint32) {
 	if ordered {
 		*(*uint32)(unsafe.Pointer(w)) = v
@@ -76,7 +77,8 @@ func Set32(w *atomic.Uint32, v uint32) {
 	}
 }
 
-// SetLocal is [Word.Set] for a word that is private to this process.
+// SetLocal is [Word.Set] for a word that is private to this process. Only one goroutine at a
+// time may write it.
 func SetLocal(w *atomic.Uint64, v uint64) {
 	if ordered {
 		*(*uint64)(unsafe.Pointer(w)) = v
@@ -152,10 +154,11 @@ func (w *Word) FutexNap(v uint32, d time.Duration) (interrupted bool) {
 	return sys.FutexNap(&w.v, v, d)
 }
 
-// FutexWake ends one sleep.
+// FutexWake ends one sleep of a FutexWait or FutexNap, in any process.
 func (w *Word) FutexWake() { sys.FutexWake(&w.v) }
 
-// FutexWaitUpper is FutexWait for the upper half of the word. It is ended by FutexWakeUpper.
+// FutexWaitUpper is FutexWait for the upper half of the word. It is ended by FutexWakeUpper, and
+// not by FutexWake.
 func (w *Word) FutexWaitUpper(v uint32, d time.Duration) { sys.FutexWaitUpper(&w.v, v, d) }
 
 // FutexWakeUpper ends all sleeps on the upper half.
