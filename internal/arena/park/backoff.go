@@ -14,11 +14,11 @@ type AdaptiveBackoff struct {
 // mostRest is the maximum number of tries that are skipped in a row.
 const mostRest = 63
 
-// IsDue reports whether to try now. The caller must call [AdaptiveBackoff.RecordResult] after the
-// try.
+// IsDue reports whether to try now. If it returns true, the caller must call
+// [AdaptiveBackoff.RecordResult] after the try.
 func (h *AdaptiveBackoff) IsDue() bool { return h.rest.Load() <= 0 || h.rest.Add(-1) < 0 }
 
-// RecordResult records the result of a try.
+// RecordResult records the result of a try: paid is true if it succeeded.
 func (h *AdaptiveBackoff) RecordResult(paid bool) {
 	if paid && h.vain.Load() == 0 {
 		return

@@ -31,7 +31,8 @@ type Bells interface {
 }
 
 // A Lot has the wait queues of one participant. It wakes this participant's goroutines and other
-// participants. All methods may be called from several goroutines.
+// participants. It must be set up by [Lot.Init] and [Lot.TakeSeat], in this order. After that
+// all methods may be called from several goroutines.
 type Lot struct {
 	domain Domain
 	bells  Bells
@@ -169,9 +170,9 @@ func (p *Lot) HandleWakeup() {
 	p.WakeBarrier()
 }
 
-// ParkUntil parks in a temporary wait queue until ready reports true or ctx ends. The participant
-// that makes ready true must wake the whole bitmap. ParkUntil does not spin, and does not nap if h
-// is nil.
+// ParkUntil parks in a temporary wait queue until ready reports true or ctx ends, and then
+// returns nil or the cause of ctx. The participant that makes ready true must wake the whole
+// bitmap. ParkUntil does not spin, and does not nap if h is nil.
 func (p *Lot) ParkUntil(ctx context.Context, bits *layout.Bitmap, ready func() bool, h *Backoffs) error {
 	q := &Queue{Lot: p, Bits: bits, Ready: ready, Backoffs: h}
 	p.Add(q)

@@ -41,7 +41,8 @@ func (p *Lot) BecomeNapper() bool {
 	return true
 }
 
-// NapFor blocks the thread until the nap is ended, most has passed, or ctx ends.
+// NapFor blocks the thread until the nap is ended, most has passed, or ctx ends. The caller must
+// be the napper; see [Lot.BecomeNapper].
 func (p *Lot) NapFor(ctx context.Context, most time.Duration) {
 	if end, ok := ctx.Deadline(); ok {
 		most = min(most, time.Until(end))
@@ -104,8 +105,9 @@ func (p *Lot) FinishNap() bool {
 	return heard
 }
 
-// endNapOf ends the nap of the participant in a seat and sets its nap word to now. It reports
-// whether the participant was napping.
+// endNapOf ends the nap of the participant in a seat and sets its nap word to now, which is
+// awake, or roused with a topic. It reports whether the participant was napping; otherwise it
+// does nothing.
 func (p *Lot) endNapOf(seat int, now uint64) bool {
 	w := &p.mem.Participants[seat].Nap
 	if w.Load() != napping || !w.CAS(napping, now) {

@@ -18,16 +18,17 @@ const (
 )
 
 // SpinUntil polls the condition for a moment before the caller sleeps, and reports whether it
-// became true.
+// became true. It returns false at once if h advises against a spin.
 //
 // After the first polls, spin goes on only if fewer than CPUs-1 participants spin, so that a
-// spinner does not take the CPU from the participant that it waits for. The CPUs are those on which
-// any participant may run, so a process that is confined to one of them spins for one on another.
+// spinner does not take the CPU from the participant that it waits for. The CPUs are those on
+// which any participant may run, so a process that is confined to one of them spins for one on
+// another.
 //
 // h skips spins that are likely to fail, as they always do if both sides share a CPU. The spin
-// after a failure lasts longer ([probeTime]), because the other side may be asleep by then. So does
-// the spin after a long one that succeeded: twice as long as that, because the other side may need
-// that time for its work.
+// after a failure lasts longer ([probeTime]), because the other side may be asleep by then. So
+// does the spin after a long one that succeeded: twice as long as that, because the other side
+// may need that time for its work.
 //
 // A wait with a [ThreadWait] does not yield between the polls: its goroutine is locked to its
 // thread, so that each yield would switch threads twice.
@@ -61,7 +62,7 @@ func (h *AdaptiveBackoff) spinTime() time.Duration {
 	return min(max(2*time.Duration(h.took.Load()), spinTime), probeTime)
 }
 
-// pollReady tests the condition up to spinPolls times.
+// pollReady tests the condition up to spinPolls times, and reports whether it became true.
 func pollReady(ready func() bool) bool {
 	for range spinPolls {
 		if ready() {
@@ -73,8 +74,8 @@ func pollReady(ready func() bool) bool {
 	return false
 }
 
-// pollUntil polls the condition until end. If yield is true, other goroutines may run between the
-// polls.
+// pollUntil polls the condition until end, and reports whether it became true. If yield is true,
+// other goroutines may run between the polls.
 func pollUntil(end time.Time, ready func() bool, yield bool) bool {
 	for time.Now().Before(end) {
 		if pollReady(ready) {

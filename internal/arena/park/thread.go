@@ -57,7 +57,8 @@ func (w *ThreadWait) endWith(err error) {
 	}
 }
 
-// napOn blocks the thread while the word is napping.
+// napOn blocks the thread for up to w.Most while the nap word is napping, and then ends w. The
+// caller must be the napper.
 func (w *ThreadWait) napOn(word *word.Word) {
 	w.Napped = true
 	if w.end == nil && w.Most > 0 && word.FutexNap(napping, w.Most) {

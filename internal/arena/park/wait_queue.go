@@ -57,12 +57,14 @@ func (q *Queue) SetReady(ready func() bool) {
 	q.Ready = ready
 }
 
-// WaitOnce naps and then parks, until the condition may be true or ctx ends. The caller must then
-// try its operation again, and must call PassWakeup when it is done.
+// WaitOnce naps and then parks, until the condition may be true or ctx ends. The caller must
+// then try its operation again, and must call PassWakeup when it is done. WaitOnce returns the
+// cause of ctx if ctx ends, and [ErrNapOver] or [ErrInterrupted] if ctx is a [ThreadWait] and
+// its nap is over. The queue must be registered; see [Lot.Add].
 //
 // Invariant (docs/memory.md, "Rings, ends and other objects"): first the channel is queued, then
-// the bit is set, then the condition is tested. So the test sees every earlier change, and a wakeup
-// after the test finds the channel.
+// the bit is set, then the condition is tested. So the test sees every earlier change, and a
+// wakeup after the test finds the channel.
 func (q *Queue) WaitOnce(ctx context.Context) error {
 	c := make(chan struct{})
 	own := threadWaitOf(ctx)
@@ -221,8 +223,9 @@ func (q *Queue) passToProcess() {
 	}
 }
 
-// Await waits for the condition: it spins, naps and then parks. It returns [shm.ErrClosed] if over
-// reports true afterwards, and the cause of ctx if ctx ends.
+// Await waits for the condition: it spins, naps and then parks. It returns [shm.ErrClosed] if
+// over reports true afterwards, and the cause of ctx if ctx ends. After nil the condition may be
+// false again: the caller must try its operation, and must call PassWakeup when it is done.
 func (q *Queue) Await(ctx context.Context, over func() bool) error {
 	if err := context.Cause(ctx); err != nil {
 		// The wakeup may have come for this goroutine while others of the process wait.
