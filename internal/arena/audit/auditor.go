@@ -119,7 +119,8 @@ func (a *auditor) hasTime() bool {
 	return a.steps%1024 != 0 || a.ctx.Err() == nil
 }
 
-// addFinding adds a finding about one structure. words is its evidence.
+// addFinding adds a finding about one structure, which part names. words is its evidence. Beyond
+// [maxFindings] it only counts.
 func (a *auditor) addFinding(rule *invariant, part string, words []evidence, format string, args ...any) {
 	if len(a.found) == maxFindings {
 		a.more++
@@ -173,7 +174,7 @@ func (a *auditor) isSelf(s int) bool { return a.self != nil && a.self.Seat == s 
 const maxPID = 1 << 22
 
 // isVacant reports whether seat s has no participant, and returns the evidence. At rest this is
-// also so for a participant that has died.
+// also so for a participant that has died, and the evidence is zero.
 func (a *auditor) isVacant(s int) (evidence, bool) {
 	p := &a.mem.Participants[s].State
 	w := p.Load()
@@ -183,7 +184,8 @@ func (a *auditor) isVacant(s int) (evidence, bool) {
 	return evidenceOf(p.Untyped(), uint64(w)), w == a.seats[s] && w.HasState(word.ParticipantFree)
 }
 
-// checkBits checks that a bitmap of participants has no bit of a vacant seat.
+// checkBits checks that a bitmap of participants has no bit of a vacant seat. what names the
+// bitmap in a finding, and part its structure.
 func (a *auditor) checkBits(bitmap *layout.Bitmap, what, part string) {
 	for i := range bitmap {
 		v := bitmap[i].Load()
@@ -200,8 +202,8 @@ func (a *auditor) checkBits(bitmap *layout.Bitmap, what, part string) {
 	}
 }
 
-// checkStamper checks that the lane in a stamp or a claim belongs to a participant. word is the
-// evidence.
+// checkStamper checks that the lane in a stamp or a claim belongs to a participant. observed is
+// the evidence of the word with the stamp, text formats that word, and part names its structure.
 func (a *auditor) checkStamper(lane uint32, observed evidence, part string, text fmt.Stringer) {
 	if seat, vacant := a.isVacant(int(lane / layout.LanesPerSeat)); vacant {
 		words := []evidence{observed}

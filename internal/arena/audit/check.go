@@ -211,8 +211,9 @@ func RunPass(ctx context.Context, src Source) (Pass, error) {
 	return p, err
 }
 
-// Inspect makes one pass over a domain at rest: no operation may be in progress in any process, and
-// every death must have been reaped. So each violation is a fault.
+// Inspect makes one pass over a domain at rest: no operation may be in progress in any process,
+// and every death must have been reaped. So each violation is a fault. self describes the
+// participant that calls it, and may be nil.
 func Inspect(src Source, self *Self) []Violation {
 	a := newAuditor(context.Background(), src, true, self)
 	a.runPass()
@@ -220,7 +221,7 @@ func Inspect(src Source, self *Self) []Violation {
 }
 
 // InspectBitmaps checks only that each bit of a participant belongs to one that is alive.
-// Operations may be in progress.
+// Operations may be in progress. self describes the participant that calls it, and may be nil.
 func InspectBitmaps(src Source, self *Self) []Violation {
 	a := newAuditor(context.Background(), src, true, self)
 	a.readSeats()
