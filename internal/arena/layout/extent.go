@@ -38,7 +38,8 @@ func (k ObjectKind) FinaliserMayWait() bool { return k >= ObjectRing && k <= Obj
 // IsToken reports whether the object is an end of a ring.
 func (k ObjectKind) IsToken() bool { return k == ObjectSenders || k == ObjectReceivers }
 
-// MakeExtent returns an extent of kind [ObjectNone].
+// MakeExtent returns an extent of kind [ObjectNone] with a size class. offset is in bytes, and
+// must be a multiple of 64.
 func MakeExtent(offset uint64, class int) uint64 {
 	return offset/64<<ExtentOffsetShift | uint64(class)<<ExtentClassShift
 }

@@ -83,8 +83,8 @@ func (m *Memory) BlockBytes(b *Block) (p []byte, ok bool) {
 	return m.Data[off : off+n : off+n], true
 }
 
-// IsInTransit reports whether h is a block held by messages, at least as many as in least, which is
-// a transit field of a state word.
+// IsInTransit reports whether h is a block that is allocated in the handle's generation and held
+// by messages, at least as many as in least, which is a transit field of a state word.
 func (m *Memory) IsInTransit(h word.Handle, least uint64) bool {
 	i := h.Block()
 	if !h.IsWellFormed() || uint64(i) >= m.Header.Blocks.Load() {
@@ -94,5 +94,5 @@ func (m *Memory) IsInTransit(h word.Handle, least uint64) bool {
 	return w&word.AllocBit != 0 && w.Generation() == h.Generation() && w&word.TMask >= word.State(least)
 }
 
-// IsAllocated reports whether h is an allocated block.
+// IsAllocated reports whether h is a block that is allocated in the handle's generation.
 func (m *Memory) IsAllocated(h word.Handle) bool { return m.IsInTransit(h, 0) }

@@ -42,8 +42,8 @@ const (
 	RingLeases // one of its messages was leased
 )
 
-// SetLabel sets the ring's label. It must be called before the ring has a capacity, while no other
-// process reads the ring.
+// SetLabel sets the ring's label, of which it keeps the first 72 bytes. It must be called before
+// the ring has a capacity, while no other process reads the ring.
 func (h *RingHeader) SetLabel(label string) { clear(h.Text[copy(h.Text[:], label):]) }
 
 // Size returns the number of slots and the maximum number of messages. most is the maximum size of

@@ -56,7 +56,8 @@ func (s *Slot) BodyWords() *[SlotBody / 8]word.Word {
 	return (*[SlotBody / 8]word.Word)(unsafe.Pointer(&s.Body))
 }
 
-// SetLabel writes the label of a name, by words.
+// SetLabel writes label, at most [SlotBody] bytes, to the slot's body, by words. The caller must
+// have claimed the slot, and must set the length in Meta.
 func (s *Slot) SetLabel(label []byte) {
 	for i := 0; i < len(label); i += 8 {
 		var b [8]byte
@@ -65,7 +66,9 @@ func (s *Slot) SetLabel(label []byte) {
 	}
 }
 
-// ReadLabel appends the slot's label to b, which should be empty.
+// ReadLabel appends the slot's label to b, which should be empty. It returns [shm.ErrCorrupt] if
+// the slot has no valid label; see [CheckLabel]. The label may change meanwhile, so the caller
+// must compare the slot's word afterwards.
 func (s *Slot) ReadLabel(b []byte) ([]byte, error) {
 	b, err := s.ReadBody(b)
 	if err == nil {
@@ -83,7 +86,9 @@ func CheckLabel(b []byte) error {
 	return nil
 }
 
-// ReadBody appends the slot's body to b, which should be empty. It reads the body by words.
+// ReadBody appends the slot's body to b, which must be empty. It reads the body by words, and
+// returns [shm.ErrCorrupt] if its length is invalid. The body may change meanwhile, so the
+// caller must compare the slot's word afterwards.
 func (s *Slot) ReadBody(b []byte) ([]byte, error) {
 	n := int(s.Meta.Load() >> 16 & 0xffff)
 	if n > SlotBody {
