@@ -74,7 +74,7 @@ type EndView struct {
 	DeadPID   int   `json:"dead_pid,omitempty"`
 }
 
-// A LockView describes a lock or another [Sync].
+// A LockView describes a lock or another synchronisation object.
 type LockView struct {
 	Block string   `json:"block"`
 	Names []string `json:"names,omitempty"`

@@ -51,7 +51,7 @@ type Overview struct {
 	Kinds        []string                  // names by Block.Kind
 }
 
-// kindName returns the name of a kind of block.
+// kindName returns the name of a kind of block, or "unknown".
 func (o *Overview) kindName(k uint8) string {
 	if int(k) < len(o.Kinds) && o.Kinds[k] != "" {
 		return o.Kinds[k]
