@@ -29,7 +29,8 @@ type Domain interface {
 	Layout() Layout
 }
 
-// A Listener answers requests on a socket until it is closed.
+// A Listener answers requests on a socket until it is closed. Its methods may be called from
+// several goroutines.
 type Listener struct {
 	d     Domain
 	opts  Options
@@ -67,8 +68,9 @@ type Options struct {
 	Closed func(*Listener)
 }
 
-// Listen serves d until the listener is closed. The error wraps [errors.ErrUnsupported] on systems
-// other than Linux, and EADDRINUSE if another process listens at opts.Path.
+// Listen serves d until the listener is closed, which the caller must do. The error wraps
+// [errors.ErrUnsupported] on systems other than Linux, and EADDRINUSE if another process listens
+// at opts.Path.
 func Listen(d Domain, opts Options) (*Listener, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("listen on an abstract socket: %w", errors.ErrUnsupported)

@@ -64,7 +64,8 @@ func (l Layout) Mismatch(domain Layout) error {
 		"build both programs from one version of Shoal", shm.ErrVersion, said, domain.Hash, l.Version, l.Hash)
 }
 
-// EncodeRequest encodes a request. See Note [Sockets].
+// EncodeRequest encodes a request. want is WantInspect, WantObserve or WantJoin; only a request
+// to join contains the layout hash and the token. See Note [Sockets].
 func EncodeRequest(want byte, layout Layout, token Token) (req [requestSize]byte) {
 	copy(req[:], "shoal")
 	req[5] = want
@@ -88,5 +89,6 @@ func EncodeAnswer(status byte, layout Layout) []byte {
 	return b
 }
 
-// namespaceID returns the number of one of this process's namespaces, or 0 if it cannot be read.
+// namespaceID returns the number of this process's namespace of a kind, "net" or "pid", or 0 if
+// it cannot be read.
 func namespaceID(kind string) uint64 { return sys.Namespace(kind) }
