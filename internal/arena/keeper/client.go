@@ -95,8 +95,8 @@ func (l *line) receiveRecord() (r record, f *os.File, err error) {
 	return r, f, lost
 }
 
-// A Client is this process's connection to the domain's keeper. See Note [Kept
-// descriptors].
+// A Client is this process's connection to the domain's keeper. [Dial] makes it. Its methods may
+// be called from several goroutines. See Note [Kept descriptors].
 type Client struct {
 	line
 	asking  sync.Mutex // serialises requests, since answers come in order
@@ -112,9 +112,10 @@ type answer struct {
 	err  error
 }
 
-// Dial connects to the keeper of d. The caller must close the client. After an opWatch,
-// dropped is called in the client's goroutine for each block that has no holder left. The error
-// wraps [shm.ErrKeeper].
+// Dial connects to the keeper of d. The caller must close the client. After [Client.Watch],
+// dropped is called in the client's goroutine for each block that has no holder left. dropped
+// must not call methods of the client, which would wait for that goroutine. The error wraps
+// [shm.ErrKeeper].
 func Dial(d Domain, dropped func(word.Handle)) (*Client, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -130,7 +131,8 @@ func Dial(d Domain, dropped func(word.Handle)) (*Client, error) {
 	return c, nil
 }
 
-// readRecords reads records until the connection ends.
+// readRecords reads records until the connection ends. It is the client's goroutine: it calls
+// dropped, and passes answers on to roundTrip.
 func (c *Client) readRecords() {
 	defer close(c.answers)
 	for {
@@ -181,14 +183,16 @@ func (c *Client) Fetch(h word.Handle) (*os.File, Note, error) {
 	return a.file, a.note, err
 }
 
-// Sweep has the keeper close the files of blocks that have no holder left. The keeper also does so
-// by itself, within a second.
+// Sweep has the keeper close the files of blocks that have no holder left, and waits until it
+// has. The keeper also does so by itself, within a second. The error wraps [shm.ErrKeeper] if
+// the keeper's process has ended.
 func (c *Client) Sweep() error {
 	_, err := c.roundTrip(record{op: opSweep})
 	return err
 }
 
-// Watch has the keeper tell this client which blocks it drops from now on; see [Dial].
+// Watch has the keeper tell this client which blocks it drops from now on; see [Dial]. The error
+// wraps [shm.ErrKeeper] if the keeper's process has ended.
 func (c *Client) Watch() error {
 	_, err := c.roundTrip(record{op: opWatch})
 	return err
