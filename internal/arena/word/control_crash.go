@@ -14,8 +14,8 @@ import (
 // accesses to shared words affect only the goroutine's own process, so they need no choice. Time is
 // not controlled: no goroutine spins or naps, and no timer repeats a wakeup.
 
-// A Controller chooses which goroutine goes on. A test sets one by [Control]; its methods are
-// called by the goroutines under control, and must be safe for concurrent use.
+// A Controller chooses which goroutine goes on. A test sets one by [Control]; the goroutines
+// under control call its methods.
 type Controller interface {
 	Access(w *Word, writes bool) // called before each access
 	Block(ready func() bool)     // returns once ready reports true; ready must not read a Word
