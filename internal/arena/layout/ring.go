@@ -42,7 +42,7 @@ const (
 	RingLeases // one of its messages was leased
 )
 
-// SetLabel sets the ring's label, of which it keeps the first 72 bytes. It must be called before
+// SetLabel sets the ring's label, truncated to 72 bytes. It must be called before
 // the ring has a capacity, while no other process reads the ring.
 func (h *RingHeader) SetLabel(label string) { clear(h.Text[copy(h.Text[:], label):]) }
 
