@@ -23,7 +23,8 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// New returns a new authority.
+// New returns a new authority with a self-signed certificate, which is valid for an hour. Like
+// the other functions that have a t, it ends the test if it fails.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{}
@@ -63,13 +64,14 @@ func (a *Authority) signCertificate(t testing.TB, template *x509.Certificate) (*
 	return cert, key
 }
 
-// Certificate returns a certificate for a host name and for 127.0.0.1.
+// Certificate returns a certificate for a host name and for 127.0.0.1, for servers and clients.
+// It is valid for an hour.
 func (a *Authority) Certificate(t testing.TB, name string) tls.Certificate {
 	t.Helper()
 	return a.issueUntil(t, name, time.Time{})
 }
 
-// Expired returns a certificate that expired a minute ago.
+// Expired is [Authority.Certificate], but the certificate expired a minute ago.
 func (a *Authority) Expired(t testing.TB, name string) tls.Certificate {
 	t.Helper()
 	return a.issueUntil(t, name, time.Now().Add(-time.Minute))
@@ -90,8 +92,8 @@ func (a *Authority) Pool() *x509.CertPool {
 	return p
 }
 
-// Write writes ca.pem, and cert.pem and key.pem of a new certificate, to a directory, which must
-// exist.
+// Write writes the files ca.pem, the authority's certificate, and cert.pem and key.pem, a new
+// certificate for the host name and its key, to the directory dir, which must exist.
 func (a *Authority) Write(t testing.TB, dir, name string) {
 	t.Helper()
 	cert := a.Certificate(t, name)
