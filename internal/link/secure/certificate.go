@@ -38,8 +38,8 @@ func FingerprintOf(config *tls.Config) (sum [sha256.Size]byte) {
 	return sha256.Sum256(config.Certificates[0].Certificate[0])
 }
 
-// requireTLS13 requires TLS 1.3, also for configurations returned by GetConfigForClient. It
-// disables dynamic record sizing, because the traffic is bulk data.
+// requireTLS13 changes config to require TLS 1.3, also for configurations returned by
+// GetConfigForClient. It disables dynamic record sizing, because the traffic is bulk data.
 func requireTLS13(config *tls.Config) {
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
 	config.DynamicRecordSizingDisabled = true
@@ -57,7 +57,7 @@ func requireTLS13(config *tls.Config) {
 	}
 }
 
-// SelfSigned returns a self-signed certificate with a new key.
+// SelfSigned returns a self-signed certificate with a new key. It is valid for ten years.
 func SelfSigned() (cert tls.Certificate, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/link"
 )
 
-// Dial connects to the [Listener] at a TCP address. The caller must close the connection. The error
-// wraps link.ErrKey, link.ErrPeer, [ErrCertificate] or [ErrFingerprint], or is an error of the
-// network.
+// Dial connects to the [Listener] at a TCP address, and proves the key, within ten seconds. The
+// caller must close the connection. The error wraps link.ErrKey, link.ErrPeer, [ErrCertificate]
+// or [ErrFingerprint], or is the cause of ctx or an error of the network.
 func Dial(ctx context.Context, addr string, opts Options) (_ *Conn, err error) {
 	if err := opts.checkConflicts(); err != nil {
 		return nil, err

@@ -15,7 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Listener accepts connections from processes that know the key.
+// A Listener accepts connections from processes that know the key. Its methods may be called
+// from several goroutines.
 type Listener struct {
 	key  []byte
 	met  func(*Conn)
@@ -98,7 +99,8 @@ func (l *Listener) startHandshake(c net.Conn) {
 	})
 }
 
-// verifyClient returns the stream after the client has proven the key.
+// verifyClient returns the stream over c after the client has proven the key, which it must do
+// within [handshakeTime]. After an error the caller must close c.
 func (l *Listener) verifyClient(c net.Conn) (net.Conn, error) {
 	c.SetDeadline(time.Now().Add(handshakeTime))
 	if l.tls == nil {
