@@ -28,7 +28,7 @@ func ServerBinding(c *sys.Conn) (Binding, error) {
 	return processBinding(os.Getpid(), pid), err
 }
 
-// ClientBinding returns the client's Binding of the same socket.
+// ClientBinding returns the client's Binding of a Unix socket; see [ServerBinding].
 func ClientBinding(c *sys.Conn) (Binding, error) {
 	_, pid, err := sys.PeerUID(c)
 	return processBinding(pid, os.Getpid()), err
@@ -43,9 +43,9 @@ func processBinding(server, client int) Binding {
 	return Binding{place, binary.LittleEndian.AppendUint32(b, uint32(client))}
 }
 
-// bytesFor returns the bytes of the binding, or nil if the other side is in another namespace. The
-// proof covers both namespaces as each side knows them, so a man in the middle cannot make them
-// appear to differ.
+// bytesFor returns the bytes of the binding, or nil if the other side is in another namespace
+// than this one. theirs is the place that the other side has sent. The proof covers both
+// namespaces as each side knows them, so a man in the middle cannot make them appear to differ.
 func (b Binding) bytesFor(theirs uint64) []byte {
 	if theirs != b.place {
 		return nil

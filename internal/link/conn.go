@@ -79,8 +79,9 @@ type Load interface {
 	Drop()
 }
 
-// An Accept function returns the memory for the load of a frame, given its body. To reject a load,
-// it must return an error, and the load's length in skip.
+// An Accept function returns the memory for the load of a frame, given its body. It returns a
+// nil load for a frame without one. To reject a load, it must return an error, and the load's
+// length in skip. It is called once for each frame, by a goroutine in [Conn.RecvLoad].
 type Accept func(kind byte, body []byte) (load Load, skip int64, err error)
 
 // An arrival is a frame that is being received.
@@ -108,8 +109,8 @@ var frameTime = 30 * time.Second
 // piece is the number of bytes of a load after which the deadline is extended.
 const piece = 1 << 20
 
-// NewConn returns a Conn over s with bodies of at most limit bytes. If s has a method Host, errors
-// contain its result.
+// NewConn returns a Conn over s with bodies of at most limit bytes. The Conn owns s, and the
+// caller must close the Conn. If s has a method Host, errors contain its result.
 func NewConn(s Stream, limit int) *Conn {
 	c := &Conn{s: s, limit: limit, r: bufio.NewReader(s), reading: make(turn, 1), writing: make(turn, 1)}
 	if h, ok := s.(interface{ Host() string }); ok {
@@ -121,8 +122,8 @@ func NewConn(s Stream, limit int) *Conn {
 // Host returns the address of the peer. It is empty if the peer is on this machine.
 func (c *Conn) Host() string { return c.host }
 
-// Close closes the stream and wakes its blocked calls. It releases the memory of a partially
-// received frame.
+// Close closes the stream and wakes its blocked calls, which return an error that wraps
+// [ErrClosed]. It releases the memory of a partially received frame.
 func (c *Conn) Close() error {
 	err := c.s.Close()
 	c.reading <- struct{}{} // wait for the reader, which uses the memory of the load
@@ -131,7 +132,7 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// dropFrame releases a partially received frame.
+// dropFrame releases a partially received frame. The caller must hold c.reading.
 func (c *Conn) dropFrame() {
 	if h := c.half; h != nil {
 		c.half = nil
@@ -142,8 +143,9 @@ func (c *Conn) dropFrame() {
 }
 
 // Send writes a frame and its load. It blocks while the peer does not read, and while another
-// goroutine sends. If ctx is done after Send has begun to write, Send closes the stream, because a
-// partial frame is useless. It returns [ErrFrame] if the body exceeds the limit.
+// goroutine sends. It returns [ErrFrame] if the body exceeds the limit, and the cause of ctx if
+// ctx is done. If ctx is done after Send has begun to write, Send closes the stream, because a
+// partial frame is useless. So it does if the stream fails; the error then wraps [ErrClosed].
 func (c *Conn) Send(ctx context.Context, kind byte, body []byte, load ...[]byte) error {
 	if len(body) > c.limit {
 		return fmt.Errorf("send %d bytes, want at most %d: %w", len(body), c.limit, ErrFrame)
@@ -183,7 +185,8 @@ func (c *Conn) Await(ctx context.Context) error {
 	return c.awaitInput(ctx)
 }
 
-// hasInput reports whether there are bytes to read.
+// hasInput reports whether bytes are buffered, or the stream reports that a read would not
+// block.
 func (c *Conn) hasInput() bool {
 	if c.r.Buffered() > 0 {
 		return true
@@ -206,16 +209,23 @@ func (c *Conn) awaitInput(ctx context.Context) error {
 	return nil
 }
 
-// Recv waits for a frame without a load. If ctx is done within a frame, the next call resumes
-// there.
+// Recv waits for a frame without a load, and returns its kind and its body, which belongs to the
+// caller. If ctx is done within a frame, the next call resumes there. The errors are those of
+// [Conn.RecvLoad].
 func (c *Conn) Recv(ctx context.Context) (kind byte, body []byte, err error) {
 	kind, body, _, err = c.RecvLoad(ctx, func(byte, []byte) (Load, int64, error) { return nil, 0, nil })
 	return kind, body, err
 }
 
-// RecvLoad waits for a frame, and reads its load into the memory returned by accept. If ctx is done
-// within a frame, the next call resumes there. If accept returns an error, RecvLoad skips the load
-// and returns the error; the stream remains usable.
+// RecvLoad waits for a frame, and reads its load into the memory returned by accept. The body
+// and the load belong to the caller; the load is nil if accept returned none. If ctx is done
+// within a frame, RecvLoad returns the cause of ctx, and the next call resumes there; it does
+// not call accept for the frame again. If accept returns an error, RecvLoad skips the load and
+// returns the error; the stream remains usable.
+//
+// If the stream ends, the error wraps [ErrClosed]. If a frame stops arriving for 30 seconds,
+// RecvLoad closes the stream and returns such an error as well. If a body exceeds the limit, it
+// closes the stream and returns [ErrFrame].
 func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []byte, load Load, err error) {
 	if err := c.reading.acquire(ctx); err != nil {
 		return 0, nil, nil, err
@@ -257,7 +267,9 @@ func (h *arrival) acceptLoad(accept Accept) {
 	h.unread = h.size
 }
 
-// readLoad reads the missing part of the load of c.half, piece by piece.
+// readLoad reads the missing part of the load of c.half, piece by piece. It returns the cause of
+// ctx if ctx is done first; a later call resumes. After any other error it closes the stream;
+// see [Conn.closeInLoad].
 func (c *Conn) readLoad(ctx context.Context) error {
 	h := c.half
 	if h.unread == 0 {

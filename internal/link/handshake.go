@@ -45,8 +45,10 @@ var helloBytes = []byte{'s', 'h', 'o', 'a', 'l', 'L', 5, 0} // the last two byte
 
 const helloName = 6 // number of bytes that are the same in all versions
 
-// Server proves the key to the client at the other end of rw, and verifies the client's proof. The
-// caller must set a deadline. It returns [ErrKey] or [ErrPeer] if the verification fails.
+// Server proves the key to the client at the other end of rw, and verifies the client's proof.
+// bound must be the server's Binding of the connection. The caller must set a deadline on rw.
+// Server returns [ErrKey] if key is empty or the client's proof is wrong, and [ErrPeer] if the
+// client does not speak this version of the protocol.
 func Server(rw io.ReadWriter, key []byte, bound Binding) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -72,7 +74,7 @@ func Server(rw io.ReadWriter, key []byte, bound Binding) error {
 	return err
 }
 
-// Client is the client's side of [Server].
+// Client is the client's side of [Server]. bound must be the client's Binding of the connection.
 func Client(rw io.ReadWriter, key []byte, bound Binding) error {
 	if err := checkKey(key); err != nil {
 		return err

@@ -36,5 +36,5 @@ var transports registry.Table[Transport]
 // already taken, and after the program's Main has begun.
 func AddTransport(scheme string, t Transport) { transports.Add("link.AddTransport", scheme, t) }
 
-// TransportOf returns the Transport for a scheme.
+// TransportOf returns the Transport for a scheme. It returns false if none is registered.
 func TransportOf(scheme string) (Transport, bool) { return transports.Get(scheme) }
