@@ -11,8 +11,8 @@ type Limit struct {
 	seen  int64 // total at the last comparison with the memory limit; allocated by now
 }
 
-// Add adds n bytes to the total. n must not be negative. Add returns an error that wraps [ErrLimit]
-// if the total is too large; n stays included.
+// Add adds n bytes to the total. n must not be negative. Add returns an error that wraps
+// [ErrLimit] if the total exceeds the limit of [CheckSize]; n stays included.
 func (t *Limit) Add(n int64) error {
 	if err := t.Map(n); err != nil {
 		return err

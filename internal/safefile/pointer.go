@@ -17,12 +17,13 @@ const maxPointer = 1024
 
 var pointerStart = []byte("version https://git-lfs.github.com/spec/")
 
-// IsPointer reports whether data is all of a pointer of Git LFS.
+// IsPointer reports whether data, the whole content of a file, is a pointer of Git LFS.
 func IsPointer(data []byte) bool {
 	return len(data) < maxPointer && bytes.HasPrefix(data, pointerStart)
 }
 
-// checkPointer returns an error if f, which was opened from its beginning, is a pointer.
+// checkPointer returns an error that wraps [ErrPointer] if f, a file of size bytes, is a
+// pointer. It does not move the file offset. It returns nil if f cannot be read.
 func checkPointer(f *os.File, size int64) error {
 	if size < int64(len(pointerStart)) || size >= maxPointer {
 		return nil

@@ -90,8 +90,9 @@ func NewReplacement(path string) (*Replacement, error) {
 
 var errNoFile = errors.New("path exists and is not a regular file: remove it, or choose another path")
 
-// resolvePath resolves symbolic links. It returns the path of the file to replace, and its info, or
-// nil if it does not exist.
+// resolvePath resolves a symbolic link. It returns the path of the file to replace, and its
+// info, or nil if it does not exist. It returns errNoFile if the path names something other than
+// a regular file.
 func resolvePath(path string) (string, os.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode()&os.ModeSymlink != 0 {

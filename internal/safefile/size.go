@@ -38,10 +38,11 @@ func InflatedSize(packed int64) int64 {
 	return min(packed*MaxDeflateRatio, max(maxInflated, packed*maxRatio))
 }
 
-// CheckSize returns an error that wraps ErrLimit if a file requests too many bytes of memory. The
-// limit is most. If most is 0, it is the smaller of fills, the size that the file can fill, and the
-// memory that this process can allocate without invoking the OOM killer. The error ends with
-// remedy, which must tell the user how to raise the limit.
+// CheckSize returns an error that wraps ErrLimit if a file requests too many bytes of memory.
+// The limit is most. If most is 0, the limit is the smaller of fills, the size that the file can
+// fill or [UnknownSize], and the memory that this process can allocate without invoking the OOM
+// killer, but at least [AlwaysAllowed]. If most is negative, there is no limit. The error ends
+// with remedy, which must tell the user how to raise the limit.
 func CheckSize(bytes, fills, most int64, remedy string) error {
 	if err := CheckPlausible(bytes, fills, most, remedy); err != nil || most != 0 || bytes <= AlwaysAllowed {
 		return err
