@@ -66,7 +66,8 @@ func Settled(leftovers func() []string) []string {
 	}
 }
 
-// describeAdded returns the sorted descriptions of the entries of now that are missing from before.
+// describeAdded returns the sorted descriptions of the entries of now with keys that before does
+// not have.
 func describeAdded(before, now map[string]string) (all []string) {
 	for key, text := range now {
 		if _, ok := before[key]; !ok {
