@@ -29,9 +29,10 @@ const (
 )
 
 // Send sends a message in a frame of the given kind, followed by the bytes of the copied blocks.
-// The caller must hold the blocks of m until Send returns. Send blocks while the receiver does not
-// read. It may be called from several goroutines. It returns the errors of [Head] and of
-// [link.Conn.Send], which closes the stream after a partial frame.
+// blocks describes each block of m, in the same order. The caller must hold the blocks of m
+// until Send returns. Send blocks while the receiver does not read. It may be called from
+// several goroutines. It returns the errors of [Head] and of [link.Conn.Send], which closes the
+// stream after a partial frame.
 func Send(ctx context.Context, conn *link.Conn, kind byte, m codec.Message, blocks []Block) error {
 	head, load, err := Head(m, blocks)
 	if err != nil {
@@ -41,8 +42,10 @@ func Send(ctx context.Context, conn *link.Conn, kind byte, m codec.Message, bloc
 }
 
 // Head returns the encoding of a message without the bytes of the copied blocks, and slices of
-// these bytes in the sender's memory. The caller must hold the blocks while it uses the slices. The
-// error wraps codec.ErrFormat if a span is outside its block.
+// these bytes in the sender's memory. blocks describes each block of m, in the same order. The
+// caller must hold the blocks while it uses the slices. The error wraps codec.ErrFormat if a
+// span is outside its block, or is the domain's error for a block that this process does not
+// hold.
 func Head(m codec.Message, blocks []Block) (head []byte, load [][]byte, err error) {
 	head = binary.LittleEndian.AppendUint32(make([]byte, 0, countSize+blockSize*len(blocks)+len(m.Body)),
 		uint32(len(blocks)))
@@ -98,11 +101,12 @@ func spanBytes(h arena.Handle, s codec.Span) ([]byte, error) {
 }
 
 // Recv waits for a message in a frame of the given kind. The caller owns one reference to each
-// copied block, in m.Blocks. For the other blocks, m.Blocks is 0, and the caller must look up their
-// numbers in blocks.
+// copied block, in m.Blocks, and must pass them to an object or to [Release]. For the other
+// blocks, m.Blocks is 0, and the caller must look up their numbers in blocks.
 //
 // If there is no memory for a copy, Recv skips the message and returns the domain's error. It
-// closes the stream if a message is malformed; the error wraps codec.ErrFormat.
+// closes the stream if a message is malformed; the error wraps codec.ErrFormat. The other errors
+// are those of [link.Conn.RecvLoad].
 func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blocks []Block, err error) {
 	_, body, load, err := conn.RecvLoad(ctx, func(got byte, body []byte) (link.Load, int64, error) {
 		if got != kind {
@@ -156,7 +160,8 @@ func Check(m codec.Message, blocks []Block, place func(i int) (k int)) error {
 	return nil
 }
 
-// parseTable decodes the table in front of a body. The error wraps codec.ErrFormat.
+// parseTable decodes the table in front of a body. The body aliases b. The error wraps
+// codec.ErrFormat.
 func parseTable(b []byte) (blocks []Block, body []byte, err error) {
 	if len(b) < countSize {
 		return nil, nil, fmt.Errorf("%w: message has only %d bytes", codec.ErrFormat, len(b))
@@ -229,8 +234,8 @@ func (t *taker) Take(i int) (arena.Handle, error) {
 	return h, nil
 }
 
-// Decode decodes the value of a message with copied blocks only. It releases the blocks that the
-// value does not take.
+// Decode decodes the value of a message with copied blocks only. It takes over the message's
+// references: it releases the blocks that the value does not take, and all of them if it fails.
 func Decode[T any](plan *codec.Plan[T], m codec.Message) (v T, err error) {
 	var d codec.Decoder
 	var t taker
