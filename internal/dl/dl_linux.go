@@ -66,8 +66,8 @@ func Call(fn uintptr, args ...uintptr) uintptr {
 }
 
 // Callback returns the address of a C function that calls f with its only argument, a pointer. f
-// runs on the thread that calls the C function. The callback is never freed, so callers should
-// create a limited number.
+// runs on the thread that calls the C function. The callback is never freed, and a process can
+// make at most 2000; one more panics.
 func Callback(f func(p uintptr)) uintptr {
 	return purego.NewCallback(func(p uintptr) uintptr { f(p); return 0 })
 }
