@@ -10,8 +10,8 @@ import (
 )
 
 // Read calls tell with the current value of each metric of this process's domain. labels are the
-// label values, in the order of the figure's Labels. If the process has no domain yet, the values
-// are zero.
+// label values, in the order of the figure's Labels. If the process has no domain yet, the
+// metrics without labels are zero, and the others have no values.
 func Read(tell func(f *Figure, v int64, labels ...string)) {
 	r := reading(tell)
 	d := arena.Current()
