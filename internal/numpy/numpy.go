@@ -48,7 +48,8 @@ func Parse(descr string) (name string, swapped bool) {
 }
 
 // Swap reverses the bytes of each number of a dtype in b, which converts between big-endian and
-// little-endian.
+// little-endian. The length of b must be a multiple of the dtype's size. Swap does nothing for
+// an unknown dtype.
 func Swap(name string, b []byte) {
 	size := dtypes[name].size
 	if size <= 1 {
