@@ -36,9 +36,10 @@ func (d *Domain) Keep(h Handle, note Note, f *os.File) error {
 	return c.Keep(h, note, f)
 }
 
-// Fetch returns the file that was kept for block h, and its note. The caller must hold the block,
-// and must close the file: it is another descriptor of the same open file description. The error
-// wraps [ErrKeeper] if there is no such file, or if the keeper's process has ended.
+// Fetch returns the file that was kept for block h, and its note. The caller must hold the
+// block, and must close the file: it is another descriptor of the same open file description.
+// The error wraps [ErrKeeper] if there is no such file, if the keeper's process has ended, or if
+// the domain is local.
 func (d *Domain) Fetch(h Handle) (*os.File, Note, error) {
 	c, err := d.keeperClient()
 	if err != nil {
@@ -58,9 +59,10 @@ func (d *Domain) Sweep() error {
 	return c.Sweep()
 }
 
-// WatchKept has f called, in another goroutine, with each block that had a file and has no holder
-// left. For the blocks that a [Domain.Sweep] of this process finds, f returns before Sweep does, so
-// f must not call methods that ask the keeper.
+// WatchKept has f called, in another goroutine, with each block that had a file and has no
+// holder left, until the domain is closed. For the blocks that a [Domain.Sweep] of this process
+// finds, f returns before Sweep does, so f must not call methods that ask the keeper. The error
+// wraps [ErrKeeper] if the keeper's process has ended, or if the domain is local.
 func (d *Domain) WatchKept(f func(Handle)) error {
 	d.files.mu.Lock()
 	d.files.watches = append(d.files.watches, f)
@@ -72,9 +74,9 @@ func (d *Domain) WatchKept(f func(Handle)) error {
 	return c.Watch()
 }
 
-// KeepFile keeps f for a new block without bytes, and returns the block. The caller holds one
-// reference of it, and must drop the reference by [Domain.LetGo]. The errors are those of
-// [Domain.Keep].
+// KeepFile keeps f for a new block without bytes, and returns the block. f remains the caller's.
+// The caller holds one reference of the block, and must drop the reference by [Domain.LetGo].
+// The errors are those of [Domain.Alloc] and [Domain.Keep].
 func (d *Domain) KeepFile(f *os.File) (Handle, error) {
 	h, err := d.Alloc(0)
 	if err != nil {
@@ -98,6 +100,7 @@ func (d *Domain) LetGo(h Handle) error {
 
 // TakeFile fetches the file of block h, drops one reference of the block, and returns the file
 // under the given name. The caller must close it. TakeFile drops the reference even if it fails.
+// The errors are those of [Domain.Fetch].
 func (d *Domain) TakeFile(h Handle, name string) (*os.File, error) {
 	f, _, err := d.Fetch(h)
 	if err != nil {

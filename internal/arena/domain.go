@@ -19,7 +19,8 @@ import (
 )
 
 // A Domain is the view that this process, one of the participants, has of the memory shared by a
-// family of processes. All methods may be called from several goroutines.
+// family of processes. [New], [NewLocal], [Attach] and [Join] return one, which must be closed.
+// All methods may be called from several goroutines.
 type Domain struct {
 	store store
 	mem   layout.Memory
@@ -142,11 +143,11 @@ func (d *Domain) Layout() socket.Layout { return programLayout() }
 // reap dead ones.
 const joinWait = time.Second
 
-// joinDomain claims a free seat. If all seats are taken, it asks the living participants to reap
-// the dead ones: a newcomer without a seat cannot identify itself in the recovery lock, so it
-// cannot reap. The last search for a seat must come after a search that found no dead participant,
-// because the dead may have been reaped after the previous search for a seat. It returns
-// [ErrTooManyParticipants] if no seat becomes free within joinWait.
+// joinDomain claims a free seat and starts this participant. If all seats are taken, it asks the
+// living participants to reap the dead ones: a newcomer without a seat cannot identify itself in
+// the recovery lock, so it cannot reap. The last search for a seat must come after a search that
+// found no dead participant, because the dead may have been reaped after the previous search for
+// a seat. It returns [ErrTooManyParticipants] if no seat becomes free within one second.
 func (d *Domain) joinDomain() error {
 	begun, dead := time.Now(), 1
 	for {
@@ -217,9 +218,11 @@ func (d *Domain) claimSeat(s int) (bool, error) {
 	return true, nil
 }
 
-// startParticipant opens the doorbell and begins to watch the next living participants. It wakes
-// its watchers before this participant becomes LIVE: one that is killed before that wakeup holds
-// nothing yet, and one that is killed after it has a watcher.
+// startParticipant opens the doorbell and begins to watch the next living participants. The
+// caller must have claimed a seat. If startParticipant fails, it releases the seat's proof of
+// life, and others reap the seat. It wakes its watchers before this participant becomes LIVE:
+// one that is killed before that wakeup holds nothing yet, and one that is killed after it has a
+// watcher.
 func (d *Domain) startParticipant() error {
 	b, name, err := d.store.openBell()
 	if err != nil {

@@ -98,13 +98,13 @@ func (l *lane) clearDeath(b *layout.Block) {
 	}
 }
 
-// withRing calls f with the ring that an end token belongs to. It does not call f if the ring is
-// gone or its block has been reused. It holds the block while it looks. It returns false if ctx
-// ends before the ring's state is known.
+// withRing calls f with the block and the header of the ring that an end token belongs to. It
+// does not call f, and returns true, if the ring is gone or its block has been reused. It holds
+// the block while it looks. It returns false if ctx ends before the ring's state is known.
 //
-// An end does not hold its ring (docs/memory.md, "Rings, ends and other objects"), so the ring may
-// be freed while its end is finalised. The participant's bit must be set before the look at the
-// ring, as in Import, and the ring must still name this same end.
+// An end does not hold its ring (docs/memory.md, "Rings, ends and other objects"), so the ring
+// may be freed while its end is finalised. The participant's bit must be set before the look at
+// the ring, as in Import, and the ring must still name this same end.
 func (l *lane) withRing(ctx context.Context, token *layout.Block, f func(*layout.Block, *layout.RingHeader)) bool {
 	d := l.d
 	i := uint32(layout.ExtentOffset(token.Extent.Load()) / 64)
@@ -158,8 +158,9 @@ func (l *lane) remainsAllocated(ctx context.Context, b *layout.Block) (stays, kn
 // has no FREE stamp, or GONE beside it.
 func isDecided(w word.State) bool { return w.Kind() != word.KindFree || w&word.GoneBit != 0 }
 
-// drainRing discards all messages of a ring that has no holder, or no receiving end. It returns
-// false if the domain was closed meanwhile.
+// drainRing discards all messages of a ring that has no holder, or no receiving end. This
+// process must hold the ring's block. drainRing returns false if the domain was closed
+// meanwhile.
 //
 // A message must be finished, with its slot EMPTY and its stamps clear, before its blocks are
 // released (docs/memory.md, "Rings, ends and other objects"): a release may finalise the next

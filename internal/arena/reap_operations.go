@@ -188,11 +188,12 @@ func (r *reaper) resolveStamp(i uint32, b *layout.Block) bool {
 	return true
 }
 
-// finishPut ends or undoes the put of dead lane id on block b.
+// finishPut ends or undoes the put of dead lane id on block b, which has the lane's PUT stamp.
 //
-// Invariant (docs/memory.md, "The reaper"): the slot is the evidence that a put was published. If
-// it was, t counts the reference of its message, and only the stamp is cleared. If it was not, t is
-// decremented too. Its WRITING slot is a SKIP slot by now, so the message cannot appear later.
+// Invariant (docs/memory.md, "The reaper"): the slot is the evidence that a put was published.
+// If it was, the block's transit count t includes its message, and only the stamp is cleared. If
+// it was not, t is decremented too. Its WRITING slot is a SKIP slot by now, so the message
+// cannot appear later.
 func (r *reaper) finishPut(b *layout.Block, id uint32) {
 	switch {
 	case r.published[id] && !word.IsDisabled("put published"):

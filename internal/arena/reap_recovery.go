@@ -21,12 +21,13 @@ func (d *Domain) wakeReaper(holder int) {
 // participant holds the lock.
 func (d *Domain) recoveryHolderWord() uint64 { return uint64(d.epoch)<<32 | uint64(d.seat+1) }
 
-// lockRecovery takes the recovery lock, if it is free or its holder is proven dead. It does not
-// wait. If ok is false, holder is the seat of the holder.
+// lockRecovery takes the recovery lock, if it is free or its holder is proven dead, and reports
+// in ok whether it did. It does not wait. If ok is false, holder is the seat of the holder;
+// otherwise the caller must call unlockRecovery.
 //
 // Invariant (docs/memory.md, "Notice"): only a watched participant may hold this lock, because
-// others leave their dead participants to the holder. The word contains seat and epoch, so that a
-// holder that was reaped differs from the next participant in its seat.
+// others leave their dead participants to the holder. The word contains seat and epoch, so that
+// a holder that was reaped differs from the next participant in its seat.
 func (d *Domain) lockRecovery() (holder int, ok bool) {
 	for {
 		v := d.mem.Header.Recovery.Load()

@@ -247,8 +247,9 @@ func (r *Ring) isClosed() bool { return r.gone.Load() || r.d.closed.Load() }
 
 func (r *Ring) hasFlags(flags uint64) bool { return r.hdr.Flags.Load()&flags != 0 }
 
-// finishedError returns the error for a ring without receivers, or without senders, depending on
-// the flag: [ErrFinished], joined with the death of the last holder if that was the cause.
+// finishedError returns the error for a ring without receivers or senders. without is
+// layout.RingNoReceivers or layout.RingNoSenders. The error is [ErrFinished], or a *PeerError
+// that wraps it if the ring ended by the death of the last holder of that end.
 func (r *Ring) finishedError(without uint64) error {
 	w := r.hdr.Dead[0].Load()
 	if without == layout.RingNoReceivers {
@@ -260,7 +261,8 @@ func (r *Ring) finishedError(without uint64) error {
 	return newPeerError(word.Lock(w), ErrFinished)
 }
 
-// lap returns the lap of a ticket.
+// lap returns the lap of a ticket: the number of times that the tickets before it have filled
+// the ring, modulo 2^44.
 func (r *Ring) lap(ticket uint64) uint64 { return layout.LapOf(ticket, r.bits) }
 
 func (r *Ring) slot(ticket uint64) *layout.Slot {
@@ -357,8 +359,10 @@ type unfinished struct {
 func (u *unfinished) Error() string { return "shm: the next " + u.what }
 func (u *unfinished) Unwrap() error { return u.wait }
 
-// Get is [Ring.TryGet], but waits for a message until ctx ends, and then tries once more. A Get
-// that returns an error has taken no message, unless the error is [ErrCorrupt].
+// Get is [Ring.TryGet], but waits for a message until ctx ends, and then tries once more. It
+// returns the cause of ctx if there is still no message, and [ErrClosed] if the view or the
+// domain is closed while it waits. A Get that returns an error has taken no message, unless the
+// error is [ErrCorrupt].
 func (r *Ring) Get(ctx context.Context, m *Message) error {
 	return r.awaitMessage(ctx, func(ctx context.Context) error { return r.tryGet(ctx, m) })
 }
@@ -388,8 +392,9 @@ func (r *Ring) awaitMessage(ctx context.Context, try func(context.Context) error
 	}
 }
 
-// awaitPut repeats try while its last result, err, is errPutting. After a wait without success it
-// tries once more, because the other lane may have finished just then.
+// awaitPut repeats try while its last result, err, is errPutting, and returns the last result.
+// After a wait without success it tries once more, because the other lane may have finished just
+// then, and then returns the error of the wait.
 func (r *Ring) awaitPut(err error, try func(context.Context) error) error {
 	for err == errPutting {
 		if word.IsDisabled("unfinished put") {

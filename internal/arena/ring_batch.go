@@ -18,7 +18,7 @@ type Batch struct {
 // Reset removes all messages and keeps the memory for reuse.
 func (b *Batch) Reset() { b.Body, b.Ends = b.Body[:0], b.Ends[:0] }
 
-// At returns the body of message i.
+// At returns the body of message i, which aliases b.Body.
 func (b *Batch) At(i int) []byte {
 	if i == 0 {
 		return b.Body[:b.Ends[0]]
@@ -154,10 +154,12 @@ func (r *Ring) TryGetBatch(b *Batch, most int) (n int, err error) {
 	return n, nil
 }
 
-// getSpan takes as many messages as one claim can, up to most, and returns their number.
+// getSpan takes as many messages as one claim can, up to most, appends them to the batch, and
+// returns their number. It returns 0 if there is no message, or if the next one has blocks.
 //
 // Invariant (docs/memory.md, "Spans"): the first slot must be given back last. Until then no put
-// reaches the other slots, and the first slot tells a reaper which slots a dead reader had claimed.
+// reaches the other slots, and the first slot tells a reaper which slots a dead reader had
+// claimed.
 func (r *Ring) getSpan(l *lane, b *Batch, most int) int {
 	var lengths [MaxBatch]uint8
 	for {

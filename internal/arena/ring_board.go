@@ -75,12 +75,13 @@ func (d *Domain) openBoard(ctx context.Context, h Handle) (*Ring, error) {
 	return r, nil
 }
 
-// replaceBoard makes a board in place of old, which is gone. It returns nil if another process has
-// made one. The new board is freed if its maker dies or releases it before a name is bound, and is
-// then replaced in turn.
+// replaceBoard makes a board in place of old, which is gone. The caller then holds the board's
+// block once. replaceBoard returns nil without an error if another process has made a board. The
+// new board is freed if its maker dies or releases it before a name is bound, and is then
+// replaced in turn.
 //
-// The CAS starts from the stale handle (docs/memory.md, "Rings, ends and other objects"), so if two
-// processes find no board, one of them installs its own and the other one releases its own.
+// The CAS starts from the stale handle (docs/memory.md, "Rings, ends and other objects"), so if
+// two processes find no board, one of them installs its own and the other one releases its own.
 func (d *Domain) replaceBoard(ctx context.Context, old Handle) (*Ring, error) {
 	const size = layout.RingHeaderSize + boardSlots*layout.SlotSize
 	h, err := d.allocObject(ctx, size, 16*layout.PageSize, layout.ObjectRing)
@@ -274,9 +275,10 @@ func (r *Ring) peekSpilled(l *lane, s *layout.Slot, w word.Slot, m *Message, own
 	return ok && err == nil, err
 }
 
-// holdBlocks takes a reference to each block and reads the slot's word again. If the word is still
-// w, the message held the blocks when this participant's bits were set, so the blocks stay.
-// Otherwise holdBlocks releases them and returns false.
+// holdBlocks takes a reference to each block and reads the slot's word again. If the word is
+// still w, the message held the blocks when this participant's bits were set, so the blocks
+// stay. Otherwise holdBlocks releases them and returns false. It returns [ErrCorrupt], and has
+// taken no reference, if a handle is invalid.
 func (r *Ring) holdBlocks(l *lane, s *layout.Slot, w word.Slot, blocks []Handle) (bool, error) {
 	for _, h := range blocks {
 		if !h.IsWellFormed() || uint64(h.Block()) >= r.d.mem.Header.Blocks.Load() {

@@ -14,9 +14,11 @@ import (
 // flag is set. So one of the two sees the other.
 func (r *Ring) hasNoReceivers() bool { return r.hasFlags(layout.RingNoReceivers) }
 
-// drainInOtherLane discards all messages of a deserted ring in a goroutine, and waits for it no
-// longer than most: the release of a message may have to wait for other processes. It returns the
-// remaining time. The caller must have acquired the ring, and drainInOtherLane releases it.
+// drainInOtherLane discards all messages of a deserted ring, given the index of its block, in a
+// goroutine. It waits for the goroutine no longer than most, because the release of a message
+// may have to wait for other processes. It returns the remaining time. caller is the lane of
+// this goroutine, or nil. The caller must have acquired the ring, and drainInOtherLane releases
+// it.
 func (d *Domain) drainInOtherLane(caller *lane, ring uint32, most time.Duration) time.Duration {
 	return d.runInOtherLane(caller, most, func(l *lane) {
 		l.runAndUnlock(func() {

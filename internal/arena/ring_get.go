@@ -97,7 +97,8 @@ func (r *Ring) getOnce(ctx context.Context, m *Message) error {
 }
 
 // getMessage implements the get of docs/memory.md: claim the slot, copy the message, take a
-// reference to each block before its transit count decreases, give the slot back.
+// reference to each block before its transit count decreases, give the slot back. The errors are
+// those of [Ring.claimOldest] and [Ring.completeGet].
 func (r *Ring) getMessage(l *lane, m *Message) error {
 	s, lap, err := r.claimOldest(l, word.SlotReading)
 	if err != nil {
@@ -350,7 +351,8 @@ func (m *Message) readChecked(s *layout.Slot, least uint64) error {
 	return nil
 }
 
-// sortOrder fills m.order with the message's blocks in lock order.
+// sortOrder fills m.order with the indices of the message's blocks in the order in which they
+// must be stamped: ascending, and the block of a spilled message last.
 func (m *Message) sortOrder() {
 	m.order = m.orders[:0]
 	for _, h := range m.Blocks {

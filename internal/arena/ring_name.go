@@ -62,10 +62,10 @@ func (r *Ring) putName(ctx context.Context, p *outgoing) error {
 	return err
 }
 
-// Lookup copies the message bound to the name into m. This process then holds each of the message's
-// blocks once more and must release them, as after a get. It returns [ErrNotExist] if the name is
-// not bound. If a process is stopped while it frees or replaces the board, Lookup waits for at most
-// one second.
+// Lookup copies the message bound to the name into m. This process then holds each of the
+// message's blocks once more and must release them, as after a get. It returns [ErrNotExist] if
+// the name is not bound, and [ErrCorrupt] if its message is invalid. If a process is stopped
+// while it frees or replaces the board, Lookup waits for at most one second.
 func (d *Domain) Lookup(name string, m *Message) error {
 	err := d.withBoard(name, func(l *lane, r *Ring) error { return r.copyName(l, name, m) })
 	if err != nil {

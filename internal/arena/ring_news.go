@@ -16,10 +16,11 @@ import (
 // News reports whether r is a ring of news.
 func (r *Ring) News() bool { return r.news }
 
-// Peek copies the newest message of a ring of news into m and leaves it in the ring. This process
-// then holds each of its blocks once more and must release them, as after a get. The version
-// increases with each put, and is never less than a version returned before in any process. Peek
-// returns [ErrEmpty] before the first put.
+// Peek copies the newest message of a ring of news into m and leaves it in the ring. This
+// process then holds each of its blocks once more and must release them, as after a get. The
+// version increases with each put, and is never less than a version returned before in any
+// process. Peek returns [ErrEmpty] before the first put, [ErrCorrupt] if the message is invalid,
+// and [ErrClosed] if the domain is closed.
 func (r *Ring) Peek(m *Message) (version uint64, err error) {
 	l, err := r.d.acquireLane()
 	if err != nil {
@@ -41,10 +42,10 @@ func (r *Ring) Peek(m *Message) (version uint64, err error) {
 	}
 }
 
-// findNewest returns the ticket, slot and word of the newest message, or no slot before the first
-// put. While other processes put messages and remove old ones, a scan of the slots may see each
-// slot too early or too late. So findNewest reports no message only if two scans saw the same
-// words. Words only increase.
+// findNewest returns the ticket, slot and word of the newest message, or a nil slot before the
+// first put. While other processes put messages and remove old ones, a scan of the slots may see
+// each slot too early or too late. So findNewest reports no message only if two scans saw the
+// same words. Words only increase.
 func (r *Ring) findNewest() (tk uint64, s *layout.Slot, w word.Slot) {
 	for before, again := uint64(0), false; ; again = true {
 		var sum uint64
@@ -56,8 +57,8 @@ func (r *Ring) findNewest() (tk uint64, s *layout.Slot, w word.Slot) {
 	}
 }
 
-// lastFull returns the last FULL slot before the ticket tail, and its word, or no slot if it found
-// none. sum is the sum of tail and all words that it read.
+// lastFull returns the ticket and the word of the last FULL slot before the ticket tail, and the
+// slot, or a nil slot if it found none. sum is the sum of tail and all other words that it read.
 func (r *Ring) lastFull(tail uint64) (tk uint64, s *layout.Slot, w word.Slot, sum uint64) {
 	sum = tail
 	for tk = tail; tk > 0 && tail-tk < r.cap; {
@@ -102,9 +103,9 @@ func (r *Ring) hasOld() bool {
 	return s != nil
 }
 
-// AwaitNews waits until there is a version greater than the given one. It returns the error of ctx
-// if ctx ends before, [ErrFinished] if the ring is finished, and [ErrClosed] if the view or the
-// domain is closed.
+// AwaitNews waits until there is a version greater than the given one. It returns the cause of
+// ctx if ctx ends before, [ErrFinished] if the ring is finished, and [ErrClosed] if the view or
+// the domain is closed.
 func (r *Ring) AwaitNews(ctx context.Context, version uint64) error {
 	news := func() bool { return r.Version() > version || r.isClosed() || r.hasFlags(layout.RingFinished) }
 	if err := r.d.park.ParkUntil(ctx, &r.hdr.NotEmpty, news, nil); err != nil && !news() {

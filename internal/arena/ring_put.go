@@ -33,7 +33,9 @@ func (r *Ring) TryPut(body []byte, blocks []Handle, move bool) error {
 }
 
 // Put is [Ring.TryPut], but waits until ctx ends for a free slot and for other processes'
-// operations on the blocks, and then tries once more. A Put that returns an error has put nothing.
+// operations on the blocks, and then tries once more. It returns the cause of ctx if there is
+// still no slot, and [ErrClosed] if the view or the domain is closed while it waits. A Put that
+// returns an error has put nothing.
 func (r *Ring) Put(ctx context.Context, body []byte, blocks []Handle, move bool) error {
 	var ended error
 	for waited := false; ; waited = true {
@@ -89,9 +91,10 @@ type outgoing struct {
 	flags  uint64
 }
 
-// publish implements the put of docs/memory.md: stamp the blocks, claim a slot, write the message,
-// publish it, clear the stamps. If another lane's stamp is in the way for more than a moment,
-// publish clears its own stamps and waits without holding a lane.
+// publish implements the put of docs/memory.md: stamp the blocks, claim a slot, write the
+// message, publish it, clear the stamps. If another lane's stamp is in the way for more than a
+// moment, publish clears its own stamps and waits, until ctx ends, without holding a lane. If it
+// returns an error, it has put nothing and dropped no reference.
 func (r *Ring) publish(ctx context.Context, p *outgoing) error {
 	var few [layout.SlotBlocks]uint32
 	order := lockOrder(few[:0], p.blocks)
@@ -234,8 +237,9 @@ func lockOrder(order []uint32, blocks []Handle) []uint32 {
 	return order
 }
 
-// stampForPut increments the transit count of each block, in ascending order, and installs the
-// lane's stamp. If it fails, it undoes the blocks done so far.
+// stampForPut increments the transit count of each block in order, which must be sorted, and
+// installs the lane's stamp. If it fails with an error of [lane.stampBlockForPut], it undoes the
+// blocks done so far.
 func (l *lane) stampForPut(order []uint32) error {
 	for n, i := range order {
 		if err := l.stampBlockForPut(&l.d.mem.Blocks[i]); err != nil {

@@ -93,12 +93,13 @@ func (d *Domain) checkBudget(bytes uint64) error {
 	return nil
 }
 
-// completeAlloc hands a block that is stamped (l, ALLOC) to the caller: it commits the pages, sets
-// the own bit and clears the stamp, in this order.
+// completeAlloc hands a block that is stamped (l, ALLOC) to the caller: it commits the pages for
+// commit bytes, sets the kind and the own bit and clears the stamp, in this order. If it fails,
+// the block is free again.
 //
-// Invariant (docs/memory.md, "Operations"): the own bit must be set while the stamp still stands. A
-// block that is ALLOC without a stamp and without an own bit has no holder, and the next try-free
-// would free it.
+// Invariant (docs/memory.md, "Operations"): the own bit must be set while the stamp still
+// stands. A block that is ALLOC without a stamp and without an own bit has no holder, and the
+// next try-free would free it.
 func (l *lane) completeAlloc(ctx context.Context, index uint32, commit uint64, kind layout.ObjectKind) (Handle, error) {
 	d := l.d
 	b := &d.mem.Blocks[index]
@@ -138,14 +139,14 @@ func pagesOf(e, commit uint64) uint64 {
 	return layout.RoundUp(commit, layout.PageSize)
 }
 
-// claimBacked claims a free block of class c that has pages for commit bytes already. It returns 0
-// if the lane knows of none. The own bit is set before ALLOC, so no stamp is needed: a death
-// between the two leaves a bit on a free block, and a death after both leaves a block that only the
-// dead participant holds.
+// claimBacked claims a free block of class c that has pages for commit bytes already, and takes
+// one reference to it. It returns 0 if the lane knows of none. The own bit is set before ALLOC,
+// so no stamp is needed: a death between the two leaves a bit on a free block, and a death after
+// both leaves a block that only the dead participant holds.
 //
-// Invariant (docs/memory.md, "Operations"): if the CAS of ALLOC fails, claimBacked must try to free
-// the block. The lane that got it may have released it since, and not freed it because of this
-// lane's bit.
+// Invariant (docs/memory.md, "Operations"): if the CAS of ALLOC fails, claimBacked must try to
+// free the block. The lane that got it may have released it since, and not freed it because of
+// this lane's bit.
 func (l *lane) claimBacked(c int, commit uint64) Handle {
 	index := l.nextFree(c)
 	if index == 0 {

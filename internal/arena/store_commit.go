@@ -42,12 +42,14 @@ func (l *lane) growBlock(ctx context.Context, b *layout.Block, target uint64) er
 	return nil
 }
 
-// chargeBudget adds bytes to the budget. It returns a shortage, and changes nothing, if the budget
-// or the machine has too little left.
+// chargeBudget adds bytes to the budget, on behalf of the lane's record. It returns a [shortage]
+// if the budget or the machine has too little left, or an error of [lane.awaitBudget]; then it
+// has changed nothing.
 //
-// Invariant (docs/memory.md, "Budget and commit"): pages must be charged before they are committed,
-// and the budget's stamp must stand until the phase is charged. A death in between leaves pages
-// that are charged and unused, which a reaper gives back, but never pages that are not charged.
+// Invariant (docs/memory.md, "Budget and commit"): pages must be charged before they are
+// committed, and the budget's stamp must stand until the phase is charged. A death in between
+// leaves pages that are charged and unused, which a reaper gives back, but never pages that are
+// not charged.
 func (l *lane) chargeBudget(ctx context.Context, bytes uint64) error {
 	d := l.d
 	pages := bytes / layout.PageSize

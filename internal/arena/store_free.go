@@ -74,7 +74,8 @@ func (d *Domain) finaliseInOtherLane(caller *lane, index uint32, most time.Durat
 }
 
 // runInOtherLane calls use with a lane in a goroutine, and waits for it no longer than most. use
-// must unlock the lane. It returns the remaining time. caller is the waiting lane, or nil.
+// must unlock the lane. It is not called if the domain is closed. runInOtherLane returns the
+// remaining time. caller is the waiting lane, or nil.
 func (d *Domain) runInOtherLane(caller *lane, most time.Duration, use func(*lane)) time.Duration {
 	if word.Crashing && word.IsControlled() {
 		if l, err := d.acquireLane(); err == nil {

@@ -110,7 +110,8 @@ func (d *Domain) acquireLaneFor(ctx context.Context) (*lane, error) {
 	return l, nil
 }
 
-// noLaneError returns the reason why no lane was available.
+// noLaneError returns the reason why no lane was available: [ErrClosed] if the domain is closed,
+// and otherwise the cause of ctx.
 func (d *Domain) noLaneError(ctx context.Context) error {
 	if d.closed.Load() {
 		return ErrClosed

@@ -98,8 +98,9 @@ func newMemfds(opts Options) (*memfds, int64, error) {
 	return s, min(budget, got), nil
 }
 
-// budgetFor returns the requested budget, or if asked is 0, the memory that may be committed
-// according to m. It returns [ErrNoSpace] if too little is free for any program to start.
+// budgetFor returns the requested budget in bytes, or if asked is 0, the memory that may be
+// committed according to m. It returns [ErrNoSpace] if too little is free for any program to
+// start, and another error if asked is less than 64 KiB.
 func budgetFor(asked int64, m sys.Memory) (int64, error) {
 	switch free := m.Headroom(); {
 	case asked >= layout.SlabSize:
@@ -208,7 +209,8 @@ func newFile(name string, size int64) (*os.File, error) {
 	return f, nil
 }
 
-// openMemfds maps the two files. It owns them if it succeeds.
+// openMemfds maps the two files. It owns them if it succeeds. The error wraps [ErrAddressSpace]
+// if the process may not map them.
 func openMemfds(ctl, data *os.File) (_ *memfds, err error) {
 	info, err := data.Stat()
 	if err != nil {

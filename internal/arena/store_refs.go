@@ -29,7 +29,8 @@ func (t *refTable) entry(index uint32) *atomic.Uint32 {
 	return &c[index%refChunk]
 }
 
-// hasChunk reports whether the process has held a block of the same chunk.
+// hasChunk reports whether the process has ever held a block of the same [refChunk] blocks as
+// index.
 func (t *refTable) hasChunk(index uint32) bool { return t[index/refChunk].Load() != nil }
 
 func (t *refTable) addChunk(index uint32) *[refChunk]atomic.Uint32 {
@@ -69,10 +70,11 @@ func waitRef(e *atomic.Uint32) uint32 {
 
 func (d *Domain) isHeld(index uint32) bool { return d.refs.entry(index).Load()&^refLocked != 0 }
 
-// addRef adds one reference of this process to a block.
+// addRef adds one reference of this process to a block. It does not look at the block's state:
+// the caller must know that the block stays allocated, or must look at the state afterwards.
 //
-// Invariant (docs/memory.md, "Operations"): the process's bit is set exactly while the count is not
-// 0. The entry's lock makes the two steps atomic for the goroutines of this process; other
+// Invariant (docs/memory.md, "Operations"): the process's bit is set exactly while the count is
+// not 0. The entry's lock makes the two steps atomic for the goroutines of this process; other
 // processes see only the bit.
 func (d *Domain) addRef(index uint32) {
 	e, n := d.refs.lockEntry(index)

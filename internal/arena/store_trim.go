@@ -29,7 +29,8 @@ type trimmer struct {
 	idle map[uint32]uint32 // index to generation, at the last scan; accessed only by scans
 }
 
-// recordFreed must be called for every block that this process frees.
+// recordFreed schedules a scan if b, which this process has just freed, is big. It must be
+// called for every block that this process frees.
 func (t *trimmer) recordFreed(d *Domain, b *layout.Block) {
 	if b.Committed.Load() >= trimSize {
 		t.scheduleTrim(d)

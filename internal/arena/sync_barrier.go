@@ -240,11 +240,11 @@ func (b Barrier) breakCurrentTurn() {
 	}
 }
 
-// Watch blocks until ready reports true or ctx ends. The caller is not counted as a party. Watch
-// calls ready at the end of each turn, after each [Barrier.Abort], and when a participant of the
-// domain was found dead. ready must be fast, and must not block. Watch returns [ErrClosed] if the
-// view or the domain is closed. It parks without spinning, because the events that it waits for are
-// rare.
+// Watch blocks until ready reports true or ctx ends, and then returns nil or the cause of ctx.
+// The caller is not counted as a party. Watch calls ready at the end of each turn, after each
+// [Barrier.Abort], and when a participant of the domain was found dead. ready must be fast, and
+// must not block. Watch returns [ErrClosed] if the view or the domain is closed. It parks
+// without spinning, because the events that it waits for are rare.
 func (b Barrier) Watch(ctx context.Context, ready func() bool) error {
 	wake := func() bool { return ready() || b.isClosed() }
 	if err := b.d.park.ParkUntil(ctx, &b.c.Watching, wake, nil); err != nil {

@@ -35,12 +35,13 @@ type SyncOptions struct {
 }
 
 // A Sync is this process's view of a synchronisation object in a block: a [Mutex], [RWMutex],
-// [Semaphore], [Cond], [Event] or [Barrier]. Like a [Ring], it holds no reference: the caller must
-// hold the block as long as it uses the view.
+// [Semaphore], [Cond], [Event] or [Barrier]. These types embed it: Mutex{s} has the operations
+// of a view s of [FormMutex]. Like a [Ring], a Sync holds no reference: the caller must hold the
+// block as long as it uses the view. It may be used by several goroutines.
 //
-// Every word that belongs to a participant contains the participant's identity. So any participant
-// can recognise the words of a dead one and recover from its death by itself; the reaper only wakes
-// the waiters.
+// Every word that belongs to a participant contains the participant's identity. So any
+// participant can recognise the words of a dead one and recover from its death by itself; the
+// reaper only wakes the waiters.
 type Sync struct {
 	d      *Domain
 	h      Handle

@@ -119,7 +119,8 @@ func (c Cond) takeTicket() uint32 {
 	return uint32(c.c.Tickets[c.d.seat].Add(1<<ticketShift)>>ticketShift) - 1
 }
 
-// serveTickets serves up to n tickets of the participant in a seat and returns the number served.
+// serveTickets serves up to n tickets of the participant in a seat and returns the number
+// served. The caller must then wake that participant.
 func (c Cond) serveTickets(seat, n int) int {
 	w := &c.c.Tickets[seat]
 	for {

@@ -11,13 +11,14 @@ import (
 // not by a goroutine, so any goroutine of the participant may unlock it.
 type Mutex struct{ *Sync }
 
-// Lock blocks until this participant holds the lock or ctx ends.
+// Lock blocks until this participant holds the lock or ctx ends, and then returns nil or the
+// cause of ctx. It returns [ErrClosed] if the view or the domain is closed.
 //
 // A *PeerError that wraps [ErrOwnerDied] means that the caller holds the lock, and that the last
 // holder died with it. The caller must repair the protected data and call [Mutex.MarkConsistent]
-// before [Mutex.Unlock]; an Unlock without it makes the lock permanently unusable. Later calls of
-// Lock then return a *PeerError that wraps [ErrNotRecoverable], and the caller does not hold the
-// lock. Robust mutexes in POSIX have the same contract:
+// before [Mutex.Unlock]; an Unlock without it makes the lock permanently unusable. Later calls
+// of Lock then return a *PeerError that wraps [ErrNotRecoverable], and the caller does not hold
+// the lock. Robust mutexes in POSIX have the same contract:
 // https://man7.org/linux/man-pages/man3/pthread_mutexattr_setrobust.3.html.
 func (m Mutex) Lock(ctx context.Context) error {
 	if !m.isClosed() && m.c.Lock.CAS(word.LockFree, m.me|word.LockHeld) {

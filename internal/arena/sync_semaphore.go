@@ -23,10 +23,11 @@ const (
 // instructions of a change.
 type Semaphore struct{ *Sync }
 
-// Acquire blocks until it has taken a permit or ctx ends. The permit belongs to this participant
-// until a [Semaphore.Release]. If the participant dies, the permit becomes available again. If ctx
-// has ended before the call, Acquire takes a permit that is available. For that it may wait up to
-// 20 ms for the operation of another process.
+// Acquire blocks until it has taken a permit or ctx ends, and then returns nil or the cause of
+// ctx. It returns [ErrClosed] if the view or the domain is closed. The permit belongs to this
+// participant until a [Semaphore.Release]. If the participant dies, the permit becomes available
+// again. If ctx has ended before the call, Acquire takes a permit that is available. For that it
+// may wait up to 20 ms for the operation of another process.
 func (m Semaphore) Acquire(ctx context.Context) error {
 	return m.retryUntilAcquired(ctx, func() error {
 		err := m.Take(ctx)
@@ -133,8 +134,9 @@ func (m Semaphore) releasePermit() error {
 }
 
 // Permits returns the number of available permits. The number may have changed by the time it is
-// returned. If another process is stopped in the middle of an operation on the semaphore, permits
-// of dead participants may be missing from it.
+// returned. If another process is stopped in the middle of an operation on the semaphore,
+// permits of dead participants may be missing from it. The only error is [ErrClosed], if the
+// view or the domain is closed.
 func (m Semaphore) Permits() (int, error) {
 	n, err := m.countPermits(briefly / 50)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -154,9 +156,10 @@ func (m Semaphore) countPermits(ctx context.Context) (int, error) {
 	return int(m.permits()), nil
 }
 
-// Watch blocks until ready reports true for the number of available permits, or ctx ends. It calls
-// ready again whenever a participant takes or returns a permit, or has died with one. ready must be
-// fast, and must not block.
+// Watch blocks until ready reports true for the number of available permits, or ctx ends, and
+// then returns nil or the cause of ctx. It returns [ErrClosed] if the view or the domain is
+// closed. It calls ready again whenever a participant takes or returns a permit, or has died
+// with one. ready must be fast, and must not block.
 func (m Semaphore) Watch(ctx context.Context, ready func(permits int) bool) error {
 	for {
 		n, err := m.countPermits(ctx)

@@ -119,8 +119,9 @@ func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 	return t, nil
 }
 
-// OpenTimeline returns a view of the timeline in block h. The view takes over one of the caller's
-// references of h. The error wraps [ErrCorrupt] if the block is not a timeline.
+// OpenTimeline returns a view of the timeline in block h, which the caller must close. If it
+// succeeds, the view takes over one of the caller's references of h. The error wraps
+// [ErrCorrupt] if the block is not a timeline.
 func (d *Domain) OpenTimeline(h Handle) (*Timeline, error) {
 	t, err := d.openTimeline(h)
 	if err == nil && t.words.At(timelineMagic) != timelineForm {

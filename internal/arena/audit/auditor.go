@@ -105,7 +105,7 @@ func (a *auditor) runPass() error {
 	return a.timeoutError()
 }
 
-// timeoutError returns the reason why the pass must stop, or nil.
+// timeoutError returns the cause of ctx if ctx has ended, so that the pass must stop, or nil.
 func (a *auditor) timeoutError() error {
 	if a.ctx.Err() != nil {
 		return context.Cause(a.ctx)
@@ -129,7 +129,8 @@ func (a *auditor) addFinding(rule *invariant, part string, words []evidence, for
 	a.found = append(a.found, finding{rule, part, fmt.Sprintf(format, args...), words})
 }
 
-// eachBlock calls f with each block.
+// eachBlock calls f with the index, the header and the state word of each block, as long as the
+// pass has time left.
 func (a *auditor) eachBlock(f func(uint32, *layout.Block, word.State)) {
 	for i := uint32(1); i < a.count && a.hasTime(); i++ {
 		f(i, &a.mem.Blocks[i], a.mem.Blocks[i].State.Load())

@@ -128,7 +128,8 @@ func (c *checker) isQuiet() bool {
 }
 
 // watchWords waits for the next pass, and meanwhile drops each finding if one of its words has
-// changed.
+// changed. It returns at once if no finding is left. The error wraps the cause of ctx if ctx
+// ends.
 func (c *checker) watchWords(ctx context.Context) error {
 	tick := time.NewTicker(checkPoll)
 	defer tick.Stop()
@@ -195,8 +196,8 @@ type Pass struct {
 	More        int // findings beyond the limit
 }
 
-// RunPass makes one pass over a domain in which operations may be in progress. It returns the cause
-// of ctx's end if that came first.
+// RunPass makes one pass over a domain in which operations may be in progress. It returns the
+// cause of ctx if ctx ends before; the Pass then has the findings so far.
 func RunPass(ctx context.Context, src Source) (Pass, error) {
 	a := newAuditor(ctx, src, false, nil)
 	err := a.runPass()

@@ -55,8 +55,8 @@ type line struct {
 	watches bool       // the client wants opDropped; guarded by Keeper.mu
 }
 
-// sendRecord sends a record and files, which remain the caller's. It may be called from several
-// goroutines.
+// sendRecord sends a record and files, which remain the caller's. It fails if the peer does not
+// read for [patience]. It may be called from several goroutines.
 func (l *line) sendRecord(r record, files ...*os.File) error {
 	b := make([]byte, 0, recordSize)
 	b = binary.LittleEndian.AppendUint64(b, r.op)
@@ -105,7 +105,8 @@ type Client struct {
 	done    sync.WaitGroup
 }
 
-// An answer is an answer, and the file that came with it. The receiver must close the file.
+// An answer is the keeper's answer to a request, and the file that came with it, or nil. The
+// receiver must close the file. err is not nil if the file was lost.
 type answer struct {
 	record
 	file *os.File

@@ -21,7 +21,7 @@ const (
 	slowestDeathCheck = time.Second
 )
 
-// deathChecks schedules these checks. A process has one timer for them.
+// A deathChecks schedules the checks of Note [Death checks] for one participant, with one timer.
 type deathChecks struct {
 	pace  atomic.Int64 // interval between two checks, 0 while no timer is set
 	mu    sync.Mutex

@@ -137,8 +137,9 @@ func (p *Lot) Queues() (list []*Queue) {
 	return list
 }
 
-// HandleBell handles the topics that the doorbell has received. It looks at the word missed after
-// the doorbell was read; see [Lot.RingBell].
+// HandleBell handles the topics that the doorbell has received. Only the goroutine that serves
+// the doorbell may call it, after it has read the doorbell: HandleBell looks at the word missed;
+// see [Lot.RingBell].
 func (p *Lot) HandleBell(topics []Topic) {
 	if w := &p.mem.Participants[p.seat].Missed; w.Load() != 0 {
 		w.Store(0) // before the conditions are tested: a topic that is missed later sets it again

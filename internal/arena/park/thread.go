@@ -44,7 +44,7 @@ func (w *ThreadWait) Done() <-chan struct{} {
 	return closedDone
 }
 
-// Err returns nil until w has ended.
+// Err returns nil until w has ended, and then [ErrNapOver] or [ErrInterrupted].
 func (w *ThreadWait) Err() error { return w.end }
 
 // Value implements [context.Context].

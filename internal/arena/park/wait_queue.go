@@ -120,7 +120,8 @@ func (q *Queue) napUnlessReady(ctx context.Context, ready bool) {
 	q.Nap.RecordResult(q.Lot.FinishNap())
 }
 
-// endThreadWait ends a wait that does not park. It returns nil if the waiter was woken.
+// endThreadWait ends a wait that does not park, with the channel c in the queue. It returns nil
+// if the waiter was woken, and otherwise [ErrNapOver] or [ErrInterrupted].
 func (q *Queue) endThreadWait(own *ThreadWait, c chan struct{}) error {
 	select {
 	case <-c:
@@ -202,8 +203,8 @@ func (q *Queue) handleWakeup() {
 	q.wakeFirst()
 }
 
-// PassWakeup passes a wakeup on to another goroutine of this process, or to another process if none
-// waits here.
+// PassWakeup passes a wakeup on, if the condition is true, to another goroutine of this process,
+// or to another process if none waits here.
 func (q *Queue) PassWakeup() {
 	if q.waiters.Load() != 0 {
 		q.handleWakeup()

@@ -94,8 +94,9 @@ func joinCause(ctx context.Context, err error) error {
 	return err
 }
 
-// receiveFiles reads the answer to a join. It returns the control file and the data file, which the
-// caller must close.
+// receiveFiles reads the answer to a join. It returns the control file and the data file, which
+// the caller must close. The errors are those of [AnswerError], and [shm.ErrCorrupt] if the
+// files are missing.
 func receiveFiles(c *sys.Conn, layout Layout) ([]*os.File, error) {
 	var a [answerSize]byte
 	n, files, err := sys.RecvFiles(c, a[:], 2)

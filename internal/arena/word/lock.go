@@ -20,7 +20,7 @@ func (w Lock) State() uint64 { return uint64(w & LockMask) }
 
 func (w Lock) holderWord() Lock { return w &^ LockMask }
 
-// PID returns the process ID in the word.
+// PID returns the process ID in the word. It is 0 if the lock is free.
 func (w Lock) PID() int { return int(w >> PIDShift) }
 
 // Seat returns the seat of the participant in the word. It is 0 if the lock is free.

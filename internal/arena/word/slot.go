@@ -36,7 +36,8 @@ func (w Slot) Lap() uint64 { return uint64(w >> SlotLapShift) }
 // State returns the slot's state, such as [SlotFull].
 func (w Slot) State() uint64 { return uint64(w >> slotStateShift & 7) }
 
-// Lane returns the lane that is writing or reading the message.
+// Lane returns the lane that is writing, reading or leasing the message, or that made the slot
+// FULL. It is 0 in a free slot.
 func (w Slot) Lane() uint32 { return uint32(w & LaneMask) }
 
 // IsBefore and IsAfter compare the slot's lap with another lap, which must be at most half of all
@@ -55,9 +56,10 @@ func (w Slot) WithSpan(n uint64) Slot {
 // Span returns the number of slots that w claims, including its own.
 func (w Slot) Span() uint64 { return 1 << (w >> slotSpanShift & 7) }
 
-// UsedTickets returns the number of tickets used up, from the ticket of w's slot on. The span
-// counts only while the slot's word is in the given lap and state: otherwise the span has ended,
-// and UsedTickets returns 1.
+// UsedTickets returns the number of tickets that w shows to be used up, from the ticket of w's
+// slot on. That is the span while the slot is in the given lap and in state, which must be
+// [SlotWriting] for the tail and [SlotReading] for the head. Otherwise the span has ended, and
+// UsedTickets returns 1.
 func (w Slot) UsedTickets(lap, state uint64) uint64 {
 	if w.Lap() == lap && w.State() == state {
 		return w.Span()

@@ -117,7 +117,7 @@ func (w *Word) Add(n uint64) uint64 {
 	return v
 }
 
-// Or sets bits.
+// Or atomically sets the bits of the word that are set in bits.
 func (w *Word) Or(bits uint64) {
 	if Crashing {
 		interleave(w, true)
@@ -129,7 +129,7 @@ func (w *Word) Or(bits uint64) {
 	}
 }
 
-// AndNot clears bits.
+// AndNot atomically clears the bits of the word that are set in bits.
 func (w *Word) AndNot(bits uint64) {
 	if Crashing {
 		interleave(w, true)
