@@ -356,7 +356,9 @@ func fromHost(host string) string {
 	return " from " + host
 }
 
-// readHeader reads the header of a frame, unless it was read before.
+// readHeader reads the header of a frame, unless it was read before. The errors are those of
+// readOrWait. If the body would exceed the limit, readHeader closes the stream and returns
+// [ErrFrame].
 func (c *Conn) readHeader(ctx context.Context, h *arrival) error {
 	if h.begun {
 		return nil
@@ -384,7 +386,7 @@ func (c *Conn) readHeader(ctx context.Context, h *arrival) error {
 }
 
 // readBody reads the missing part of a body. The buffer grows with the received bytes and is not
-// allocated for the announced length.
+// allocated for the announced length. The errors are those of readOrWait.
 func (c *Conn) readBody(ctx context.Context, h *arrival) error {
 	for len(h.body) < h.length {
 		have := len(h.body)
