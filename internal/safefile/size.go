@@ -54,8 +54,8 @@ func CheckSize(bytes, fills, most int64, remedy string) error {
 	return nil
 }
 
-// CheckPlausible is CheckSize for bytes that are mapped or skipped, so that memory does not bound
-// them.
+// CheckPlausible is CheckSize for bytes that are mapped or skipped, so that memory does not
+// bound them. If most is 0 and fills is [UnknownSize], there is no limit.
 func CheckPlausible(bytes, fills, most int64, remedy string) error {
 	switch {
 	case most > 0 && bytes > most:
