@@ -47,7 +47,7 @@ func Check(ctx context.Context, pid int) ([]audit.Report, error) {
 
 // examine maps the domains that process pid has open, for reading only. The caller must close
 // each of them. examine leaves out a domain that it cannot map. If none is left, the error wraps
-// [ErrNoDomain] and the reasons; the other errors are those of [Check].
+// [ErrNoDomain] and the reasons; otherwise it returns the errors of [Check].
 func examine(pid int) (all []*examined, err error) {
 	files, err := sys.MemoryFilesOf(pid, fileNames)
 	switch {

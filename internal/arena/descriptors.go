@@ -76,7 +76,7 @@ func (d *Domain) WatchKept(f func(Handle)) error {
 
 // KeepFile keeps f for a new block without bytes, and returns the block. f remains the caller's.
 // The caller holds one reference of the block, and must drop the reference by [Domain.LetGo].
-// The errors are those of [Domain.Alloc] and [Domain.Keep].
+// KeepFile returns the errors of [Domain.Alloc] and [Domain.Keep].
 func (d *Domain) KeepFile(f *os.File) (Handle, error) {
 	h, err := d.Alloc(0)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *Domain) LetGo(h Handle) error {
 
 // TakeFile fetches the file of block h, drops one reference of the block, and returns the file
 // under the given name. The caller must close it. TakeFile drops the reference even if it fails.
-// The errors are those of [Domain.Fetch].
+// It returns the errors of [Domain.Fetch].
 func (d *Domain) TakeFile(h Handle, name string) (*os.File, error) {
 	f, _, err := d.Fetch(h)
 	if err != nil {

@@ -97,8 +97,8 @@ func (r *Ring) getOnce(ctx context.Context, m *Message) error {
 }
 
 // getMessage implements the get of docs/memory.md: claim the slot, copy the message, take a
-// reference to each block before its transit count decreases, give the slot back. The errors are
-// those of [Ring.claimOldest] and [Ring.completeGet].
+// reference to each block before its transit count decreases, give the slot back. It returns the
+// errors of [Ring.claimOldest] and [Ring.completeGet].
 func (r *Ring) getMessage(l *lane, m *Message) error {
 	s, lap, err := r.claimOldest(l, word.SlotReading)
 	if err != nil {

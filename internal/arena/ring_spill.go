@@ -35,7 +35,7 @@ func (r *Ring) spillAndPublish(ctx context.Context, body []byte, blocks []Handle
 }
 
 // spillMessage writes the body and the handles of the blocks of a message into a new block. The
-// caller holds the block once and must release it or move it. The errors are those of
+// caller holds the block once and must release it or move it. spillMessage returns the errors of
 // [Domain.Alloc].
 //
 // Only the message's sender and its reader know the block of a spilled message, so the block may

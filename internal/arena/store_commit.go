@@ -77,7 +77,7 @@ func (l *lane) chargeBudget(ctx context.Context, bytes uint64) error {
 }
 
 // refundCharge undoes a charge of lane id for block b, after the commit of its pages failed or
-// lane id died. It frees the pages of the lane's record. The error is that of
+// lane id died. It frees the pages of the lane's record. It returns the error of
 // [lane.unchargeBudget].
 func (l *lane) refundCharge(b *layout.Block, id uint32) error {
 	rec := &l.d.mem.Lanes[id]
@@ -183,8 +183,8 @@ func (d *Domain) unchargeDebt() {
 	}
 }
 
-// awaitBudget waits until no lane is changing the budget word, and returns the word. The errors
-// are those of [awaitWord].
+// awaitBudget waits until no lane is changing the budget word, and returns the word. It returns
+// the errors of [awaitWord].
 func (l *lane) awaitBudget(ctx context.Context) (word.Budget, error) {
 	budget := &l.d.mem.Header.Budget
 	for {

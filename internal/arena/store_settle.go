@@ -53,7 +53,7 @@ type inTheWay uint32
 func (i inTheWay) Error() string { return fmt.Sprintf("shm: block %d is in use", uint32(i)) }
 
 // awaitUnstamped waits until no lane is in the middle of an operation on b, and returns b's
-// state word. The errors are those of [awaitWord], and name the block and the process in the
+// state word. It returns the errors of [awaitWord], which name the block and the process in the
 // way.
 func (l *lane) awaitUnstamped(ctx context.Context, b *layout.Block) (word.State, error) {
 	if w := b.State.Load(); w&word.StampMask == 0 {
@@ -76,8 +76,8 @@ func (l *lane) parkUntilUnstamped(ctx context.Context, b *layout.Block) (word.St
 }
 
 // awaitObstacle waits until the stamp on the block i has cleared. It occupies no lane meanwhile,
-// so any number of goroutines may wait while others continue. The errors are those of
-// [awaitWord].
+// so any number of goroutines may wait while others continue. awaitObstacle returns the errors
+// of [awaitWord].
 func (d *Domain) awaitObstacle(ctx context.Context, i inTheWay) error {
 	b := &d.mem.Blocks[i]
 	if err := awaitWord(ctx, d, nil, &b.State, isUnstamped, word.WaitBit); err != nil {

@@ -47,8 +47,8 @@ func (m RWMutex) MarkConsistent() error { return Mutex(m).MarkConsistent() }
 
 // RLock blocks until this participant may read, together with other readers, or ctx ends. On any
 // error the caller must not read. In particular a *PeerError that wraps [ErrOwnerDied] means
-// that a writer died, and that the next writer must repair the data first. The other errors are
-// those of [Mutex.Lock].
+// that a writer died, and that the next writer must repair the data first. RLock also returns
+// the errors of [Mutex.Lock].
 func (m RWMutex) RLock(ctx context.Context) error { return m.retryUntilAcquired(ctx, m.TryRLock) }
 
 // TryRLock is like [RWMutex.RLock], but returns [ErrLocked] instead of waiting.

@@ -105,8 +105,8 @@ func spanBytes(h arena.Handle, s codec.Span) ([]byte, error) {
 // blocks, m.Blocks is 0, and the caller must look up their numbers in blocks.
 //
 // If there is no memory for a copy, Recv skips the message and returns the domain's error. It
-// closes the stream if a message is malformed; the error wraps codec.ErrFormat. The other errors
-// are those of [link.Conn.RecvLoad].
+// closes the stream if a message is malformed; the error wraps codec.ErrFormat. Recv also
+// returns the errors of [link.Conn.RecvLoad].
 func Recv(ctx context.Context, conn *link.Conn, kind byte) (m codec.Message, blocks []Block, err error) {
 	_, body, load, err := conn.RecvLoad(ctx, func(got byte, body []byte) (link.Load, int64, error) {
 		if got != kind {

@@ -210,7 +210,7 @@ func (c *Conn) awaitInput(ctx context.Context) error {
 }
 
 // Recv waits for a frame without a load, and returns its kind and its body, which belongs to the
-// caller. If ctx is done within a frame, the next call resumes there. The errors are those of
+// caller. If ctx is done within a frame, the next call resumes there. Recv returns the errors of
 // [Conn.RecvLoad].
 func (c *Conn) Recv(ctx context.Context) (kind byte, body []byte, err error) {
 	kind, body, _, err = c.RecvLoad(ctx, func(byte, []byte) (Load, int64, error) { return nil, 0, nil })
@@ -356,7 +356,7 @@ func fromHost(host string) string {
 	return " from " + host
 }
 
-// readHeader reads the header of a frame, unless it was read before. The errors are those of
+// readHeader reads the header of a frame, unless it was read before. It returns the errors of
 // readOrWait. If the body would exceed the limit, readHeader closes the stream and returns
 // [ErrFrame].
 func (c *Conn) readHeader(ctx context.Context, h *arrival) error {
@@ -386,7 +386,7 @@ func (c *Conn) readHeader(ctx context.Context, h *arrival) error {
 }
 
 // readBody reads the missing part of a body. The buffer grows with the received bytes and is not
-// allocated for the announced length. The errors are those of readOrWait.
+// allocated for the announced length. It returns the errors of readOrWait.
 func (c *Conn) readBody(ctx context.Context, h *arrival) error {
 	for len(h.body) < h.length {
 		have := len(h.body)

@@ -95,7 +95,7 @@ func joinCause(ctx context.Context, err error) error {
 }
 
 // receiveFiles reads the answer to a join. It returns the control file and the data file, which
-// the caller must close. The errors are those of [AnswerError], and [shm.ErrCorrupt] if the
+// the caller must close. It returns the errors of [AnswerError], and [shm.ErrCorrupt] if the
 // files are missing.
 func receiveFiles(c *sys.Conn, layout Layout) ([]*os.File, error) {
 	var a [answerSize]byte
