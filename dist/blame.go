@@ -10,8 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// callError returns the error of a call that failed in a turn because of err. It names the ranks at
-// fault: those that died, else those that left, else those that did not reach the turn.
+// callError returns the error of a call that failed in a turn because of err: [ErrClosed] if
+// this process has closed the group, else a [*RankError] that names the ranks at fault. They are
+// the ranks that died, else those that left, else those that did not reach the turn. callError
+// also wakes the ranks that watch the group for changes.
 func (g *Group) callError(c *call, err error) error {
 	if errors.Is(err, ipc.ErrClosed) {
 		return ErrClosed
@@ -51,9 +53,9 @@ func (g *Group) callError(c *call, err error) error {
 // other ranks must not blame it if it leaves now.
 const letDown = math.MaxInt64
 
-// findDead returns the PIDs of the group's processes that have died. If there are any, it also adds
-// the [*shm.PeerError] to err, because the end of a context, often the first sign of a death, is
-// less specific.
+// findDead returns the PIDs of the group's processes that have died, and err. If there are any,
+// the returned error also wraps a [*shm.PeerError], because the end of a context, often the
+// first sign of a death, is less specific.
 func (g *Group) findDead(err error) (pids []int, _ error) {
 	dead := g.barrier.Dead()
 	var known *arena.PeerError

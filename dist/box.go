@@ -58,8 +58,10 @@ func (b *box) openRanks(size int) {
 	b.look = func() {}
 }
 
-// registerReceive registers w, or completes it with an unexpected letter that matches. It starts
-// the pump if it is not running.
+// registerReceive completes w with an unexpected letter that matches, or adds it to the pending
+// receives and starts the goroutine pump if it is not running. It fails w with [ErrClosed] if
+// the box is closed. w.came is closed once w.letter or w.err is set; the letter then belongs to
+// the receiver.
 func (b *box) registerReceive(w *wanted, pump func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,7 +108,8 @@ func (b *box) cancelReceive(w *wanted) bool {
 	return true
 }
 
-// deliverLetter completes the first pending receive that matches l, or keeps l.
+// deliverLetter completes the first pending receive that matches l, or keeps l until a receive
+// asks for it. The box owns l; it closes l at once if the box is closed.
 func (b *box) deliverLetter(l letter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,8 +152,9 @@ func (b *box) nextRound() (context.Context, []error, bool) {
 	return ctx, gone, true
 }
 
-// failHopeless fails the receives that cannot complete. gone must have been taken before the inbox
-// was last drained.
+// failHopeless fails the pending receives that cannot complete any more. gone must be a result
+// of [box.nextRound] from before the inbox was last drained, so that no letter of these ranks is
+// missed.
 func (b *box) failHopeless(gone []error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,7 +209,7 @@ func absentError(gone []error) error {
 	return nil
 }
 
-// failAll fails all pending receives with err.
+// failAll fails all pending receives with err. Later receives are not affected.
 func (b *box) failAll(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,7 +219,8 @@ func (b *box) failAll(err error) {
 	b.wanted = nil
 }
 
-// recordGone records ranks that are gone and whether the group is broken, and wakes the pump.
+// recordGone records why ranks are gone, by rank, and wakes the pump. broken is the error of
+// pending receives of collective calls if the group is broken, and nil otherwise.
 func (b *box) recordGone(gone map[int]error, broken error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -232,8 +237,8 @@ func (b *box) isClosed() bool {
 	return b.closed
 }
 
-// close fails pending receives, waits for the pump and the watchman, and releases the letters that
-// were not received.
+// close fails pending receives with [ErrClosed], waits for the pump and the watchman to end, and
+// releases the letters that were not received. It returns the errors of these releases.
 func (b *box) close() (err error) {
 	b.mu.Lock()
 	b.closed = true

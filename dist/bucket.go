@@ -41,8 +41,9 @@ type buckets struct {
 	remove []func() // functions that remove the hooks
 }
 
-// newBuckets assigns the parameters that are not frozen to buckets of limit bytes (0: bucketBytes)
-// and hooks their gradients. The caller must call finish or forget.
+// newBuckets assigns the parameters that are not frozen to buckets of limit bytes (0:
+// bucketBytes) and hooks their gradients, so that a Backward sends each bucket when it is
+// complete. The caller must call flush after Backward, or removeHooks to give up.
 func newBuckets(ctx context.Context, g *Group, params iter.Seq[*autograd.Param], limit int) *buckets {
 	b := &buckets{g: g, ctx: ctx}
 	open := map[tensor.DType]*bucket{}
@@ -72,7 +73,8 @@ func newBuckets(ctx context.Context, g *Group, params iter.Seq[*autograd.Param],
 	return b
 }
 
-// recordGradient records a completed gradient and sends all leading buckets that are now complete.
+// recordGradient counts a completed gradient of the bucket at, and sends all leading buckets
+// that are now complete.
 func (b *buckets) recordGradient(at *bucket) {
 	at.late--
 	for b.next < len(b.all) && b.all[b.next].late <= 0 {
@@ -87,7 +89,8 @@ func (b *buckets) sendBucket() {
 	b.works = append(b.works, b.g.Async(b.ctx, func(g *Group) error { return g.AllReduce(b.ctx, Mean, grads...) }))
 }
 
-// flush sends the remaining buckets and waits for all of them. It returns the first error.
+// flush removes the hooks, sends the remaining buckets and waits for all of them. It returns the
+// first error of their all-reduces.
 func (b *buckets) flush() (err error) {
 	b.removeHooks()
 	for b.next < len(b.all) {

@@ -27,8 +27,10 @@ type call struct {
 	from    []operand // operands of a reduction; scratch
 }
 
-// beginCall starts a collective call and locks the group. The caller must call end unless there is
-// an error. arg is a root rank or an operation; it may be empty.
+// beginCall starts a collective call: it waits for the earlier calls of this rank and locks
+// g.mu. Unless it returns an error, the caller must call endCall, which unlocks g.mu. The call
+// is valid until then. arg is a root rank or an operation for the call's text; it may be empty.
+// The error is [ErrClosed] or an error of [Group.checkUsable].
 func (g *Group) beginCall(ctx context.Context, name, arg string) (*call, error) {
 	if err := g.checkUsable(name); err != nil {
 		return nil, err
@@ -55,8 +57,8 @@ func (g *Group) beginCall(ctx context.Context, name, arg string) (*call, error) 
 	return c, nil
 }
 
-// checkUsable returns an error if this process cannot make calls: ErrClosed, or ErrRank before Join
-// and in a group without this rank.
+// checkUsable returns an error that begins with name if this process cannot make calls: one that
+// wraps [ErrRank] before Join and in a group without this rank, or [ErrClosed] itself.
 func (g *Group) checkUsable(name string) error {
 	switch {
 	case g.member == nil:
@@ -131,7 +133,9 @@ func (c *call) recordProblem(format string, args ...any) {
 	}
 }
 
-// awaitTurn is a barrier of all ranks. In the first turn of a call they compare the call.
+// awaitTurn is a barrier of all ranks. In the first turn of a call they also compare the call;
+// see [Group.compareHeads] for its errors. Other errors are [ErrClosed] and a [*RankError] if a
+// rank is gone or ctx ends, which breaks the group.
 func (g *Group) awaitTurn(ctx context.Context, c *call) error { return g.engine().awaitTurn(ctx, c) }
 
 // withCause adds the error of ctx to err if ctx has ended, unless err wraps it already or is
@@ -143,8 +147,10 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
-// compareHeads compares the heads of all ranks. It returns this rank's own problem, or an
-// [ErrMismatch]. All ranks come to the same result, so either all continue after this turn or none.
+// compareHeads compares the descriptions of the call that all ranks have written; head returns
+// the one of a rank. It returns nil and sets c.agreed if they are equal. Otherwise it returns
+// this rank's own problem, or a [*RankError] that wraps [ErrMismatch]. All ranks fail or none,
+// so either all continue after this turn or none.
 func (g *Group) compareHeads(c *call, head func(rank int) []byte) error {
 	if c.problem != nil {
 		return c.problem

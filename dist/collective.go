@@ -18,9 +18,10 @@ func (g *Group) Barrier(ctx context.Context) error {
 	return g.awaitTurn(ctx, c)
 }
 
-// Broadcast copies the elements of rank root's tensors into the tensors of all ranks. Tensors must
-// be contiguous and of one dtype. After an error of this or another collective call the elements of
-// its tensors are undefined.
+// Broadcast copies the elements of rank root's tensors into the tensors of all ranks. Tensors
+// must be contiguous and of one dtype. A rank with an invalid root or tensor gets [ErrTensor],
+// and the others get [ErrMismatch]. After an error of this or another collective call the
+// elements of its tensors are undefined.
 func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) error {
 	c, err := g.beginCall(ctx, "broadcast", strconv.Itoa(root))
 	if err != nil {
@@ -36,10 +37,10 @@ func (g *Group) Broadcast(ctx context.Context, root int, ts ...*tensor.Tensor) e
 }
 
 // AllReduce replaces each element of the tensors by the reduction op of this element over all
-// ranks. Tensors must be contiguous and of one dtype that supports the operation; see [Op]. One
-// call on several tensors takes as long as a call on one tensor of their total size. Large tensors
-// in shared memory are reduced in place; others are copied first. Without tensors AllReduce is a
-// [Group.Barrier].
+// ranks. Tensors must be contiguous and of one dtype that supports the operation; see [Op].
+// Otherwise this rank gets [ErrTensor] and the others [ErrMismatch]. One call on several tensors
+// takes as long as a call on one tensor of their total size. Large tensors in shared memory are
+// reduced in place; others are copied first. Without tensors AllReduce is a [Group.Barrier].
 func (g *Group) AllReduce(ctx context.Context, op Op, ts ...*tensor.Tensor) error {
 	return g.reduce(ctx, "all_reduce", op.String(), op, everyRank, ts)
 }
@@ -71,7 +72,7 @@ func (g *Group) reduce(ctx context.Context, name, arg string, op Op, root int, t
 	return g.engine().reduce(ctx, c, root)
 }
 
-// checkRoot records an error if root is out of range.
+// checkRoot records an error if root is neither a rank of g nor everyRank.
 func (c *call) checkRoot(g *Group, root int) {
 	if root != everyRank && (root < 0 || root >= g.Size()) {
 		c.recordProblem("root out of range, want 0 to %d", g.Size()-1)

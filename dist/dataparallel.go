@@ -151,10 +151,11 @@ func NewDataParallel[M nn.Module](ctx context.Context, loss *Loss[M], net M,
 }
 
 // Backward adds the gradients of the loss over a batch to the gradients of the parameters, as if
-// one process had computed them. It returns the loss. The first dimension of each tensor in batch
-// must be the number of samples; otherwise the error is [ErrTensor]. Backward moves these tensors
-// to shared memory. If a process fails, Backward closes d and returns the error of
-// [shoal.Group.Wait].
+// one process had computed them. It returns the mean loss of the samples. The first dimension of
+// each tensor in batch must be the number of samples; otherwise the error is [ErrTensor].
+// Backward moves these tensors to shared memory. If a process fails or ctx ends, Backward closes
+// d and returns the error of [shoal.Group.Wait], or else of ctx. It returns [ErrClosed] after
+// Close.
 func (d *DataParallel) Backward(ctx context.Context, batch ...*tensor.Tensor) (loss float64, err error) {
 	if err := d.checkBatch(batch); err != nil {
 		return 0, err
@@ -199,7 +200,8 @@ func (d *DataParallel) Forward(ctx context.Context, x *tensor.Tensor) (*autograd
 	return autograd.NewParam("output", out).Var(), nil
 }
 
-// gatherOutputs concatenates the parts of an output in rank order and closes them.
+// gatherOutputs concatenates the parts of an output in rank order, on the network's device, and
+// closes the parts.
 func (d *DataParallel) gatherOutputs(replies []reply) (*tensor.Tensor, error) {
 	var parts []*tensor.Tensor
 	for _, r := range replies {
@@ -216,10 +218,10 @@ func (d *DataParallel) gatherOutputs(replies []reply) (*tensor.Tensor, error) {
 	return whole.ToDevice(d.device)
 }
 
-// BackwardFrom takes dy, the gradient of the loss with respect to the output of the last Forward,
-// and adds to the gradients of the parameters. It must be called at most once per Forward, before
-// the next Forward or Backward. It returns [ErrTensor] if there is no such output or dy does not
-// match it.
+// BackwardFrom takes dy, the gradient of the loss with respect to the output of the last
+// Forward, and adds to the gradients of the parameters. It must be called at most once per
+// Forward, before the next Forward or Backward. It returns [ErrTensor] if there is no such
+// output or dy does not match it. It closes d, and fails after Close, as Backward does.
 func (d *DataParallel) BackwardFrom(ctx context.Context, dy *tensor.Tensor) error {
 	switch {
 	case d.pipes == nil:
@@ -246,7 +248,8 @@ func (d *DataParallel) Train(on bool) {
 	}
 }
 
-// checkBatch returns an error unless all tensors have the same number of samples.
+// checkBatch returns an error that wraps [ErrTensor] unless the batch has tensors and all of
+// them have the same number of samples. It returns [ErrClosed] if d is closed.
 func (d *DataParallel) checkBatch(batch []*tensor.Tensor) error {
 	if d.pipes == nil {
 		return ErrClosed
@@ -263,8 +266,9 @@ func (d *DataParallel) checkBatch(batch []*tensor.Tensor) error {
 	return nil
 }
 
-// callReplicas sends a request to all processes and returns their replies in rank order. If a
-// process fails, d is closed.
+// callReplicas sends a request to all processes and returns their replies in rank order. The
+// caller must close the outputs in the replies. If a process fails or ctx ends, callReplicas
+// closes d; see [DataParallel.closeWithError].
 func (d *DataParallel) callReplicas(ctx context.Context, what request) (replies []reply, err error) {
 	d.out = nil
 	if err := tensor.Synchronize(d.device); err != nil { // the processes read them
@@ -290,11 +294,11 @@ func (d *DataParallel) callReplicas(ctx context.Context, what request) (replies 
 	return replies, nil
 }
 
-// closeWithError closes d and returns the error of the processes, or err if they report none.
+// closeWithError closes d and returns the errors of the processes, or err if they report none.
 func (d *DataParallel) closeWithError(err error) error { return cmp.Or(d.Close(), err) }
 
-// Close stops the processes and waits for them. The caller must still close the network. Close is
-// idempotent.
+// Close stops the processes, waits for them and returns their errors. The caller must still
+// close the network. Close is idempotent.
 func (d *DataParallel) Close() (err error) {
 	for _, p := range d.pipes {
 		err = errors.Join(err, p.Close())
@@ -317,7 +321,8 @@ type trainer[M nn.Module] struct {
 	mode        mode
 }
 
-// serveRequests joins the group as rank and handles requests until the pipe is closed.
+// serveRequests is the main function of a replica process: it joins the group as rank and
+// handles requests until the caller closes the pipe. f computes the loss.
 func (r replica[M]) serveRequests(ctx context.Context, rank int,
 	f func(*autograd.Scope, M, []*tensor.Tensor) *autograd.Var) error {
 	defer r.Pipe.Close()
@@ -435,8 +440,10 @@ func (t *trainer[M]) releaseGraph() {
 	t.in, t.out = nil, nil
 }
 
-// forward computes the output for this rank's samples and returns a copy in shared memory. It keeps
-// the graph for backFrom. It returns nil if this rank has no samples.
+// forward computes the output for this rank's samples of x, the whole batch, and returns a copy
+// in shared memory, which the caller must close. It keeps the graph for backFrom. It returns nil
+// if this rank has no samples. The error wraps [ErrTensor] if the output does not have one row
+// per sample.
 func (t *trainer[M]) forward(x *tensor.Tensor) (*tensor.Tensor, error) {
 	from, to := sampleRange(x.Dim(0), t.rank, t.Group.Size())
 	if from == to {
@@ -460,8 +467,9 @@ func (t *trainer[M]) forward(x *tensor.Tensor) (*tensor.Tensor, error) {
 	return toShared(out.T())
 }
 
-// backFrom continues the backward pass from dy, the derivative with respect to the output of the
-// whole batch.
+// backFrom continues the backward pass of the last forward from dy, the derivative with respect
+// to the output of the whole batch. It adds the sums of all ranks to the caller's gradients, as
+// [trainer.reduceGrads] does.
 func (t *trainer[M]) backFrom(ctx context.Context, dy *tensor.Tensor) error {
 	t.zeroGrads()
 	if t.out != nil && t.out.RequiresGrad() {

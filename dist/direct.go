@@ -67,8 +67,8 @@ type direct struct {
 	from    []operand
 }
 
-// reduceDirect makes a direct all-reduce. It returns false, in all ranks, if the call must continue
-// through the stage.
+// reduceDirect makes a direct all-reduce; see Note [Direct all-reduce]. done is false, in all
+// ranks, if the call must continue through the stage; the caller must then ignore err.
 func (g near) reduceDirect(ctx context.Context, c *call) (done bool, err error) {
 	d := &direct{near: g, c: c, domain: arena.Current(), n: min(c.in.size, roundBytes)}
 	defer func() { err = errors.Join(err, d.close()) }()
@@ -133,8 +133,8 @@ func (d *direct) writeOffers() {
 	slot[0] = 1
 }
 
-// readOffers reads the offers of all ranks. It returns false if a rank made none, or if tensors
-// overlap.
+// readOffers reads the offers of all ranks after the first turn. It returns false, in all ranks,
+// if a rank made none or if tensors overlap; then the call must continue through the stage.
 func (d *direct) readOffers() bool {
 	parts := d.c.in.parts
 	for r := range d.Size() {
@@ -182,8 +182,8 @@ func (d *direct) hasOverlap() bool {
 	return false
 }
 
-// fillBuffer copies the bytes of this round to the buffer, if there is one. It omits tensors in
-// shared memory, and the slice that this rank reduces itself.
+// fillBuffer copies the bytes of this round to this rank's buffer, if it has one. It omits
+// tensors in shared memory, and the slice that this rank reduces itself.
 func (d *direct) fillBuffer() error {
 	if d.own == 0 {
 		return nil
@@ -269,7 +269,8 @@ func (d *direct) slice(rank int) iter.Seq[run] {
 	}
 }
 
-// openOperand returns the start of s in the memory of a rank, in units of size bytes.
+// openOperand returns the operand at the start of s in the memory of a rank. Its index counts
+// units of size bytes. d owns the tensor, which stays open until closeOpened.
 func (d *direct) openOperand(rank int, s run, size int) (operand, error) {
 	o, as := d.offers[rank][s.part], reductions[d.c.dtype].as
 	index, bytes, at := s.part, d.c.in.parts[s.part].size, s.in
@@ -295,8 +296,9 @@ func (d *direct) openOperand(rank int, s run, size int) (operand, error) {
 }
 
 // finishTurn tells the other ranks whether this one has failed, and awaits the turn. It returns
-// failed, or an error that names the ranks that have failed. A rank also fails if the owner of a
-// block has died or has given up the call. Then the turn itself fails, and its error is returned.
+// nil if no rank has failed, else failed, or a [*RankError] that names the ranks that have
+// failed. A rank also fails if the owner of a block has died or has given up the call. Then the
+// turn itself fails, and its error is returned.
 func (d *direct) finishTurn(ctx context.Context, failed error) error {
 	slot := d.ownSlot()
 	slot[0] = 0
@@ -337,7 +339,8 @@ func (d *direct) closeOpened() (err error) {
 	return err
 }
 
-// close also releases the buffer of this rank. The other ranks may open it until the last turn.
+// close releases the blocks of other ranks and the buffer of this rank, which the other ranks
+// may open until the last turn. reduceDirect must call it in every case.
 func (d *direct) close() error {
 	err := d.closeOpened()
 	if d.own != 0 {

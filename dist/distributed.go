@@ -81,9 +81,10 @@ func (d *DistributedDataParallel[M]) Forward(x *autograd.Var) *autograd.Var {
 }
 
 // Backward computes the gradients of the loss and replaces the gradients of all ranks by their
-// means, as [Group.AverageGrads] does. Then it copies the buffers of rank 0 to all ranks. All ranks
-// must call it. A rank without samples for this step must pass a nil loss. Within
-// [DistributedDataParallel.NoSync] Backward only accumulates the gradients of this rank.
+// means, as [Group.AverageGrads] does. Then it copies the buffers of rank 0 to all ranks. All
+// ranks must call it. A rank without samples for this step must pass a nil loss. Within
+// [DistributedDataParallel.NoSync] Backward only accumulates the gradients of this rank. Its
+// errors are the errors of the group's collective calls.
 func (d *DistributedDataParallel[M]) Backward(ctx context.Context, loss *autograd.Var) error {
 	if d.local {
 		if loss != nil {

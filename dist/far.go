@@ -74,7 +74,8 @@ func newFar(comm collective.Comm, j *job) *far {
 	return f
 }
 
-// newFarGroup returns a group that has joined.
+// newFarGroup returns the group over f's communicator. It has joined already, as the rank of the
+// communicator. The caller must close it.
 func newFarGroup(f *far) *Group {
 	m := &member{size: f.comm.Size(), far: f}
 	m.box.openRanks(m.size)
@@ -82,9 +83,11 @@ func newFarGroup(f *far) *Group {
 	return &Group{member: m}
 }
 
-// runMove runs move, which makes library calls, and waits for it. move must use only the vectors it
-// is given and memory of its own, because it may outlive runMove. If ctx ends or a notice makes the
-// call impossible, runMove abandons move, breaks the group and returns a [*RankError].
+// runMove runs move, which makes library calls, on a goroutine and waits for it. move must use
+// only the vectors it is given and memory of its own, because it may outlive runMove. If ctx
+// ends or a notice makes the call impossible, runMove abandons move, breaks the group and
+// returns a [*RankError]. An error of move also breaks the group. In a broken group runMove
+// fails at once. It returns [ErrClosed] if this process has closed the group.
 func (g *Group) runMove(ctx context.Context, c *call, move func(in, out *vector) error) error {
 	f := g.far
 	number, err := f.countCall(c)
@@ -136,7 +139,8 @@ func (g *Group) runMove(ctx context.Context, c *call, move func(in, out *vector)
 	}
 }
 
-// countCall counts a call and returns its number. It fails if the group is broken.
+// countCall counts a library call and returns its number, from 1. It returns a [*RankError] if
+// the group is broken.
 func (f *far) countCall(c *call) (number int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,9 +158,10 @@ func (f *far) callCount() int64 {
 	return f.calls
 }
 
-// checkNotices handles notices and returns an error if the call with the given number cannot
-// complete. It also forwards the reason to the ranks of this host, because the rank that sent the
-// notice may have ended before they received it.
+// checkNotices handles notices and returns a [*RankError] if the call with the given number
+// cannot complete, because the group is broken or a rank has left before that call. It also
+// forwards the reason to the ranks of this host, because the rank that sent the notice may have
+// ended before they received it.
 func (g *Group) checkNotices(c *call, number int64) error {
 	g.handleNotices()
 	f := g.far
@@ -184,7 +189,9 @@ func (g *Group) checkNotices(c *call, number int64) error {
 	return e
 }
 
-// failFar breaks the group and returns the error of the call.
+// failFar breaks the group because of why and returns the error of the call: a [*RankError] that
+// names the ranks at fault, or [ErrClosed] if this process has closed the group. blamed are the
+// ranks at fault if why does not name them.
 func (g *Group) failFar(c *call, why error, blamed ...int) error {
 	broken := g.breakFar(why, blamed...)
 	if g.box.isClosed() {
@@ -193,8 +200,9 @@ func (g *Group) failFar(c *call, why error, blamed ...int) error {
 	return &RankError{Call: string(c.text), Ranks: broken.Ranks, Err: broken.Err}
 }
 
-// awaitNotice waits for the notice that explains err, an error of the library or of this host's
-// shared memory. Such an error seldom names the rank at fault.
+// awaitNotice waits up to 20 times noticeTime for the notice that explains err, an error of the
+// library or of this host's shared memory. Such an error seldom names the rank at fault. It
+// returns at once if err does.
 func (g *Group) awaitNotice(err error) {
 	if isRootCause(err) {
 		return
@@ -206,8 +214,9 @@ func (g *Group) awaitNotice(err error) {
 	}
 }
 
-// breakFar fails the calls of all ranks and returns the reason. It tells the others which ranks are
-// at fault: the ranks that why names, or else blamed, which may be empty.
+// breakFar fails the current and later calls of all ranks and returns the reason. If the group
+// was broken before, that is the earlier reason, not why. breakFar tells the others which ranks
+// are at fault: the ranks that why names, or else blamed, which may be empty.
 func (g *Group) breakFar(why error, blamed ...int) *RankError {
 	f := g.far
 	f.mu.Lock()
@@ -237,7 +246,8 @@ var abandoned struct {
 	tensors []*tensor.Tensor
 }
 
-// abandonCall gives up the goroutine of a call and keeps the call's tensors alive.
+// abandonCall gives up the goroutine of a call. It keeps the memory of the call's tensors until
+// the process ends, and empties the call's vectors.
 func (f *far) abandonCall(c *call) {
 	abandoned.Lock()
 	defer abandoned.Unlock()
@@ -285,9 +295,9 @@ func shortenText(text string, n int) string {
 	return strings.ToValidUTF8(text[:half]+gap+text[len(text)-half:], "")
 }
 
-// handleNotices handles the notices that have arrived. It stops only after two probes without one:
-// a library may check its queue before it polls the network, so only the second probe sees the new
-// messages.
+// handleNotices handles the notices that have arrived, without blocking. It stops only after two
+// probes without one: a library may check its queue before it polls the network, so only the
+// second probe sees the new messages.
 func (g *Group) handleNotices() {
 	f := g.far
 	f.noticed.Lock()
@@ -342,7 +352,9 @@ func (g *Group) handleNotice(from int, kind byte, calls int64, text string, blam
 	g.box.recordGone(nil, ErrBroken)
 }
 
-// driveSend drives a send to completion in the background and then calls sent.
+// driveSend polls a send until it has completed or failed, and then calls sent once: before it
+// returns if the send is complete already, or else on another goroutine. f.pending waits for
+// that goroutine.
 func (f *far) driveSend(s collective.Sending, sent func()) {
 	if done, err := s.Done(); done || err != nil {
 		sent()
@@ -379,8 +391,11 @@ func (g *Group) closeFar() error {
 	return errors.Join(err, g.leaveFar())
 }
 
-// leaveFar notifies the other ranks and frees the communicator. If a call was abandoned or the
-// group is broken, it does not finalize the library, because that would wait for the call.
+// leaveFar tells the other ranks that this one leaves. The communicator of a subgroup is then
+// freed in the background, once the others have left. The group of all ranks waits for the
+// others and for its subgroups, and finalizes the library; the error wraps errLate if the others
+// do not close theirs within closeTime. If a call was abandoned or the group is broken, leaveFar
+// frees nothing, because that would wait for the call.
 func (g *Group) leaveFar() error {
 	f := g.far
 	f.mu.Lock()
@@ -436,10 +451,10 @@ func (g *Group) pollConnections() {
 	}
 }
 
-// drainMessages receives and discards messages to this rank until all other ranks have left. The
-// library may otherwise reuse the communicator's context for another group, which would receive
-// them. drainMessages returns false if a rank left abruptly, a call was abandoned, or the time
-// limit has passed. The zero limit means none.
+// drainMessages receives and discards messages to this rank until all other ranks have left, and
+// then returns true. The library may otherwise reuse the communicator's context for another
+// group, which would receive them. drainMessages returns false if a rank left abruptly, a call
+// was abandoned, or the time limit has passed. The zero limit means none.
 func (g *Group) drainMessages(limit time.Time) bool {
 	f := g.far
 	for n := (nap{}); ; n.backOff() {

@@ -15,13 +15,16 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A mailbox is where a rank gets its letters.
+// A mailbox is the reading end of a rank's inbox. Get blocks until a letter arrives. TryGet
+// returns [ipc.ErrEmpty] if there is none. The caller must read or close each letter. Only one
+// goroutine may read.
 type mailbox interface {
 	Get(ctx context.Context) (letter, error)
 	TryGet() (letter, error)
 }
 
-// openMailbox returns the mailbox of this rank.
+// openMailbox returns the mailbox of this rank. It needs no closing. The error is [ErrClosed] if
+// the group is closed.
 func (m *member) openMailbox() (mailbox, error) {
 	if m.far != nil {
 		return farMailbox{&Group{member: m}}, nil
@@ -29,8 +32,9 @@ func (m *member) openMailbox() (mailbox, error) {
 	return m.posts.inbox(int(m.seat.Load())-1, m.size)
 }
 
-// deliverLetter puts a letter into the inbox of a rank. It waits for room, unless try says that it
-// is not to.
+// deliverLetter puts a letter into the inbox of rank dst. If the inbox is full, it blocks until
+// there is room or ctx ends, or returns [ipc.ErrFull] if try is set. The caller still owns the
+// contents of l.
 func (g *Group) deliverLetter(ctx context.Context, dst int, l letter, try bool) error {
 	if g.far != nil {
 		return g.far.sendLetter(ctx, dst, l, try)
@@ -48,9 +52,9 @@ func (g *Group) deliverLetter(ctx context.Context, dst int, l letter, try bool) 
 // farMailbox is the inbox of a rank that a library reaches.
 type farMailbox struct{ *Group }
 
-// Get waits for a letter, which the caller must read or close. Meanwhile it handles the notices of
-// other ranks, for example that one has left. If ctx ends first, it returns the cause. Other errors
-// are the same as for [farMailbox.TryGet].
+// Get waits for a letter, which the caller must read or close. Meanwhile it handles the notices
+// of other ranks, for example that one has left. If ctx ends first, it returns the cause. Other
+// errors are the same as for [farMailbox.TryGet]. Only the pump may call Get.
 func (m farMailbox) Get(ctx context.Context) (letter, error) {
 	for n := (nap{}); ; n.backOff() {
 		l, err := m.TryGet()
@@ -102,8 +106,10 @@ func (m farMailbox) TryGet() (letter, error) {
 // letterBytes is how much of a letter goes at once. Tests set it.
 var letterBytes = 256 << 20
 
-// sendLetter sends a letter, once there is room for it: as many may be on the way as an inbox
-// holds.
+// sendLetter starts to send a letter to rank dst and returns. The caller may release the
+// contents of l then, because they are copied. At most inboxRoom letters to one rank are in
+// flight; for another one sendLetter blocks until one has left or ctx ends, or returns
+// [ipc.ErrFull] if try is set.
 func (f *far) sendLetter(ctx context.Context, dst int, l letter, try bool) error {
 	select {
 	case f.rooms[dst] <- struct{}{}:
@@ -142,7 +148,9 @@ func (f *far) sendLetter(ctx context.Context, dst int, l letter, try bool) error
 // sealBytes are in front of a letter on its way: its length, its tag, and what is in it.
 const sealBytes = 8 + 8 + 1
 
-// sealLetter returns the bytes of a letter to another machine.
+// sealLetter returns the encoding of a letter for another machine: its length, its tag, its
+// form, and copies of its elements. The error wraps [ipc.ErrShared] if a value refers to shared
+// memory that cannot be copied.
 func (l letter) sealLetter() ([]byte, error) {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 8), uint64(l.tag))
 	var err error
@@ -166,7 +174,8 @@ func unsealLetter(b []byte) (l letter, err error) {
 	return l, err
 }
 
-// sealTensor appends the dtype, the shape and the elements of a tensor.
+// sealTensor appends the dtype, the shape and the elements of t, which may be on a device, to b
+// and returns the extended slice.
 func sealTensor(b []byte, t *tensor.Tensor) ([]byte, error) {
 	here, err := t.CPU()
 	if err != nil {
@@ -209,7 +218,9 @@ func unsealTensor(b []byte) (t *tensor.Tensor, err error) {
 	return t, nil
 }
 
-// sealValue appends a value: its type, and its message with copies of its blocks.
+// sealValue appends a value to b and returns the extended slice: the name of the value's type,
+// and its message with copies of its blocks. It returns [ipc.ErrShared] if a block cannot be
+// copied.
 func (p payload) sealValue(b []byte) ([]byte, error) {
 	m := codec.Message{Body: p.body, Blocks: p.blocks}
 	spans, ok, err := codec.Spans(m)
@@ -260,7 +271,8 @@ func unsealValue(b []byte) (p payload, err error) {
 // maxBody bounds what a value has beside the elements of its tensors.
 const maxBody = 1 << 30
 
-// A memoryStream is a stream of a letter that is written or read as a whole.
+// A memoryStream is the stream of a link in memory, for a letter that is written or read as a
+// whole. It never blocks, so its deadlines have no effect.
 type memoryStream struct{ bytes.Buffer }
 
 func (*memoryStream) Close() error                     { return nil }

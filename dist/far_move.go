@@ -20,9 +20,9 @@ var pieceBytes = 64 << 20
 // apart is the minimum size in bytes of a tensor that is reduced in place rather than with others.
 const apart = 256 << 10
 
-// awaitTurn compares the calls of all ranks. One all-reduce yields the maximum of the texts' hash
-// and of its complement, which shows whether all hashes are equal. If they differ, the ranks
-// exchange the texts.
+// awaitTurn compares the calls of all ranks, with the results of [Group.compareHeads]. One
+// all-reduce yields the maximum of the texts' hash and of its complement, which shows whether
+// all hashes are equal. If they differ, the ranks exchange the texts.
 func (g farEngine) awaitTurn(ctx context.Context, c *call) error {
 	head := make([]byte, headBytes)
 	writeHead(head, c.text)
@@ -56,7 +56,8 @@ func (g farEngine) awaitTurn(ctx context.Context, c *call) error {
 	return g.compareHeads(c, func(rank int) []byte { return heads[rank*headBytes:][:headBytes] })
 }
 
-// runCompared compares the call across ranks and then runs move.
+// runCompared compares the call across ranks and, if they agree, runs move as [Group.runMove]
+// does.
 func (g farEngine) runCompared(ctx context.Context, c *call, move func(in, out *vector) error) error {
 	if err := g.awaitTurn(ctx, c); err != nil {
 		return err
@@ -100,7 +101,8 @@ func (g farEngine) reduce(ctx context.Context, c *call, root int) error {
 	})
 }
 
-// A scratch is a buffer that is allocated on first use.
+// A scratch is a buffer that is allocated on first use. grow returns n bytes with arbitrary
+// contents, valid until the next grow.
 type scratch struct{ mem []byte }
 
 func (s *scratch) grow(n int) []byte {
@@ -110,8 +112,9 @@ func (s *scratch) grow(n int) []byte {
 	return s.mem[:n]
 }
 
-// forEachStep calls step for consecutive ranges of each rank's part. A range is a multiple of unit
-// bytes, and all ranks together move about pieceBytes in one step.
+// forEachStep divides a part of part bytes, the same for each rank, into consecutive ranges, and
+// calls step with the start and the length of each until step fails. A range is a multiple of
+// unit bytes, and all ranks together move about pieceBytes in one step.
 func (g farEngine) forEachStep(part, unit int, step func(at, n int) error) error {
 	limit := max(unit, pieceBytes/g.size/unit*unit)
 	for at := 0; at < part; at += limit {
@@ -151,8 +154,8 @@ func (g farEngine) gather(ctx context.Context, c *call, root int) error {
 	})
 }
 
-// copyToParts copies the concatenated pieces of all parts to their places in out, unless all is
-// out's own memory.
+// copyToParts copies the pieces of all ranks, n bytes each, from all to their places in out: the
+// piece of rank r goes to byte r*part+at. It does nothing if all is out's own memory.
 func (g farEngine) copyToParts(out *vector, part, at, n int, all []byte) error {
 	if out.isMemory(all) {
 		return nil
@@ -165,8 +168,9 @@ func (g farEngine) copyToParts(out *vector, part, at, n int, all []byte) error {
 	return nil
 }
 
-// concatPieces returns the concatenated pieces of all parts: in's own memory if possible, or else a
-// copy in s.
+// concatPieces returns the pieces of all ranks, n bytes each, one after another. The piece of
+// rank r starts at byte r*part+at of in. The result is in's own memory if possible, or else a
+// copy in s, valid until s is used again.
 func (g farEngine) concatPieces(in *vector, part, at, n int, s *scratch) ([]byte, error) {
 	if b := in.singleMemory(); b != nil && n == part {
 		return b, nil
@@ -348,8 +352,9 @@ func (r *reducer) isWidened() bool { return r.dtype == tensor.Float16 || r.dtype
 // isNative reports whether the library can reduce the elements in their own format.
 func (r *reducer) isNative() bool { return !r.isWidened() && !r.keys }
 
-// reduceRun reduces a run by call, in place if possible. If gets is false, this rank's tensor must
-// stay unchanged.
+// reduceRun reduces the run p of in and writes the result to out. call must reduce b over the
+// ranks, in place, in the library's format. If gets is false, this rank gets no result, and its
+// tensor stays unchanged.
 func (r *reducer) reduceRun(in, out *vector, p run, gets bool, call func(b []byte) error) error {
 	b, err := p.bytes(in, true)
 	if err != nil {
@@ -366,8 +371,8 @@ func (r *reducer) reduceRun(in, out *vector, p run, gets bool, call func(b []byt
 	return p.writeBack(out, b)
 }
 
-// encodeElements converts elements to the library's format: in place in b, or in a new buffer if
-// that format is wider.
+// encodeElements converts elements to the library's format and returns them: in place in b, or
+// in a new buffer if that format is wider.
 func (r *reducer) encodeElements(b []byte) []byte {
 	if r.isWidened() {
 		wide := copyToTensor(r.dtype, b).To(tensor.Float32)
@@ -379,7 +384,8 @@ func (r *reducer) encodeElements(b []byte) []byte {
 	return b
 }
 
-// decodeElements converts reduced elements back and writes them to b.
+// decodeElements converts the reduced elements way from the library's format and writes them to
+// b, which may be the same memory. It also divides for [Mean], and changes way.
 func (r *reducer) decodeElements(way, b []byte) {
 	if r.keys {
 		fromKeys(r.kind, way)

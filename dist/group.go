@@ -198,7 +198,8 @@ func (m *member) abortCalls() {
 	m.life.Abort()
 }
 
-// closeBarriers closes the barriers and the inboxes, which wakes all blocked calls.
+// closeBarriers closes the barriers and the inboxes, which wakes the blocked calls of this
+// process.
 func (m *member) closeBarriers() (err error) {
 	for _, b := range []*ipc.Barrier{m.barrier, m.life} {
 		if b != nil {

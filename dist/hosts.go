@@ -68,7 +68,9 @@ var (
 		collective.Prod: Prod, collective.BAnd: BAnd, collective.BOr: BOr, collective.BXor: BXor}
 )
 
-// runOnHost makes a call among the ranks of this host, with input in and output out.
+// runOnHost calls do with a call among the ranks of this host that has input in and output out.
+// It returns the error of do, with the ranks of the group in a [RankError]. It does nothing if
+// this rank is alone on its host.
 func (h *hosts) runOnHost(in, out []byte, do func(ctx context.Context, c *call) error) error {
 	return h.reduceOnHost(collective.Uint8, collective.Sum, in, out, do)
 }
@@ -84,7 +86,7 @@ func (h *hosts) reduceOnHost(k collective.Kind, op collective.Op, in, out []byte
 }
 
 // translateRanks translates the ranks in a [RankError] from ranks of this host to ranks of the
-// group.
+// group. It returns other errors unchanged.
 func (h *hosts) translateRanks(err error) error {
 	var e *RankError
 	if !errors.As(err, &e) {

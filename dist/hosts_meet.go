@@ -90,9 +90,10 @@ func sortCards(cards []card, at, end int) (hosts [][]int, of []int) {
 	return hosts, of
 }
 
-// setUpHosts sets up hierarchical calls if they are useful. It returns a description of the setup
-// for the log. If shared memory is not possible, all calls use the library, and rank 0 logs a
-// warning.
+// setUpHosts sets up hierarchical calls if they are useful. All ranks must call it. how
+// describes the setup for the log, and is "" if all calls use the library. If shared memory is
+// not possible, rank 0 logs a warning. The error wraps [ErrEngine] if hierarchicalKey has an
+// invalid value.
 func (g *Group) setUpHosts(ctx context.Context) (how string, err error) {
 	c, err := g.beginCall(ctx, "init", "")
 	if err != nil {
@@ -146,7 +147,7 @@ func (g *Group) setUpHosts(ctx context.Context) (how string, err error) {
 	return fmt.Sprintf(", hierarchical, hosts: %d", len(h.ranks)), nil
 }
 
-// logUnshared logs once per job that calls use only the library.
+// logUnshared logs, in rank 0 only, that calls use only the library, and why.
 func (g *Group) logUnshared(why string) {
 	if g.Rank() == 0 {
 		slog.Warn("dist.Init: ranks of one host cannot share memory; sending all data through the MPI library",
@@ -224,8 +225,9 @@ func boolByte(b bool) byte {
 	return 0
 }
 
-// gatherReasons returns the reasons why ranks cannot share memory, or "" if all can. The result is
-// the same in all ranks. why is this rank's own error; it may be nil.
+// gatherReasons returns the reasons why ranks cannot share memory, at most three, or "" if all
+// can. All ranks must call it, and get the same text. why is this rank's own error; it may be
+// nil. The error is the failure of the exchange.
 func (g *Group) gatherReasons(ctx context.Context, c *call, why error) (string, error) {
 	mine, all := make([]byte, headBytes), make([]byte, g.size*headBytes)
 	if why != nil {

@@ -104,9 +104,10 @@ func initBy(ctx context.Context, l launch.Launch) (*Group, string, error) {
 // value is [collective.MPI].
 const engineKey = "SHOAL_DIST_ENGINE"
 
-// initWorld returns the group of a job that the library has joined. If all ranks are on this
-// machine, they use shared memory, because it is faster. Rank 0 then broadcasts the name of the
-// meeting socket over the library.
+// initWorld returns the group of a job that the library has joined, and a description of its
+// engine for the log. If all ranks are on this machine, they use shared memory, because it is
+// faster. Rank 0 then broadcasts the name of the meeting socket over the library. The group
+// closes the library; after an error initWorld has closed it.
 func initWorld(ctx context.Context, l launch.Launch, world collective.World) (*Group, string, error) {
 	far := newFarGroup(newFar(world, &job{world: world}))
 	far.connectAll()
@@ -136,8 +137,9 @@ func initWorld(ctx context.Context, l launch.Launch, world collective.World) (*G
 // pause is the interval at which a rank retries to connect to rank 0.
 const pause = 2 * time.Millisecond
 
-// initNear creates the group of the ranks of one machine. Rank 0 listens on an abstract Unix socket
-// and sends the group to each of the others.
+// initNear creates the group of the ranks of one machine and joins it. Rank 0 listens on an
+// abstract Unix socket and sends the group to each of the others. initNear returns when all
+// ranks have joined, or with an error if ctx ends first. The caller must close the group.
 func initNear(ctx context.Context, l launch.Launch) (*Group, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", os.Getuid(), l.Job))
 	addr, key := fmt.Sprintf("@shoal-dist-%x", sum[:12]), sum[12:]

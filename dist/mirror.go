@@ -8,7 +8,8 @@ import (
 )
 
 // mirrorModule replaces the parameters and buffers of net by copies on the given device. Tensors
-// that are there already stay. refresh copies the originals again.
+// that are on it already stay. refresh copies the current elements of the originals to the
+// copies again.
 func mirrorModule(net nn.Module, at tensor.Place) (refresh func() error, err error) {
 	type mirror struct{ of, own *tensor.Tensor }
 	var all []mirror

@@ -49,7 +49,8 @@ func (g *Group) MonitoredBarrier(ctx context.Context, timeout time.Duration) err
 	return &RankError{Call: string(c.text), Ranks: v.Missing, Err: v.Err}
 }
 
-// collectReports, in rank 0, waits for the other ranks and sends them the verdict.
+// collectReports, in rank 0, waits up to timeout for the other ranks, sends them the verdict and
+// returns it.
 func (g *Group) collectReports(ctx context.Context, what string, timeout time.Duration) verdict {
 	v := verdict{Turn: g.monitored}
 	limit, cancel := context.WithTimeout(ctx, timeout)
@@ -83,7 +84,8 @@ func missingReason(err error, timeout time.Duration) error {
 	return err
 }
 
-// reportToLead, in the other ranks, reports to rank 0 and returns its verdict.
+// reportToLead, in the other ranks, reports to rank 0 and returns its verdict. It waits up to
+// twice the timeout.
 func (g *Group) reportToLead(ctx context.Context, what string, timeout time.Duration) (verdict, error) {
 	limit, cancel := context.WithTimeout(ctx, 2*timeout)
 	defer cancel()
@@ -102,8 +104,9 @@ func (g *Group) reportToLead(ctx context.Context, what string, timeout time.Dura
 	return turnLetter(limit, g, what, &wanted{from: 0, tag: tagVerdict}, func(v verdict) int { return v.Turn })
 }
 
-// turnLetter receives a letter of this monitored barrier. It discards letters of earlier ones. turn
-// returns the number of the barrier of a value.
+// turnLetter receives a letter of this monitored barrier from the source and with the tag of
+// from. It discards letters of earlier barriers. turn returns the number of the barrier from the
+// value of a letter.
 func turnLetter[T any](ctx context.Context, g *Group, what string, from *wanted, turn func(T) int) (v T, err error) {
 	for {
 		w := *from

@@ -5,9 +5,10 @@ import "context"
 // near is the engine of ranks that share memory; see [stage].
 type near struct{ *Group }
 
-// runSteps splits a call on total bytes into steps of at most limit bytes. Every rank makes the
-// same steps, and at least one. If this rank's arguments are invalid, it only tells the other
-// ranks.
+// runSteps splits a call on total bytes into steps of at most limit bytes, and calls step with
+// the start and the length of each until step fails. Every rank makes the same steps, and at
+// least one. If this rank's arguments are invalid, it only tells the other ranks and returns the
+// error.
 func (g near) runSteps(ctx context.Context, c *call, total, limit int, step func(at, n int) error) error {
 	if c.problem != nil {
 		return g.awaitTurn(ctx, c)
@@ -20,8 +21,8 @@ func (g near) runSteps(ctx context.Context, c *call, total, limit int, step func
 	return nil
 }
 
-// awaitTurn is a barrier of all ranks. After it, each rank may read the data that the others wrote
-// before it.
+// awaitTurn implements [Group.awaitTurn]. After it, each rank may read the data that the others
+// wrote to their slots before it.
 func (g near) awaitTurn(ctx context.Context, c *call) error {
 	rank := g.Rank()
 	if !c.agreed {
@@ -191,7 +192,9 @@ func (g near) exchange(ctx context.Context, c *call, u *uneven) error {
 	return nil
 }
 
-// writeParts copies up to limit bytes of each part, starting at byte at, to this rank's slot.
+// writeParts copies up to limit bytes of the data that this rank sends, starting at byte at, to
+// this rank's slot. That is one piece of each of u.parts, limit bytes apart, or a piece of the
+// call's input if u.parts is nil.
 func (g near) writeParts(c *call, u *uneven, at, limit int) error {
 	if u.parts == nil {
 		return c.in.readAt(at, g.ownSlot()[:stepBytes(u.out[0], at, limit)])
@@ -209,7 +212,8 @@ func (g near) writeParts(c *call, u *uneven, at, limit int) error {
 func (g near) ownSlot() []byte          { return g.stage.data(g.turns, g.Rank()) }
 func (g near) lastSlot(rank int) []byte { return g.stage.data(g.turns-1, rank) }
 
-// reduceRange returns the range of n bytes that a rank reduces. It starts at a multiple of 64.
+// reduceRange returns the half-open range of n bytes that a rank reduces. It starts at a
+// multiple of 64.
 func (g near) reduceRange(rank, n int) (lo, hi int) {
 	size := g.Size()
 	lo, hi = n*rank/size&^63, n*(rank+1)/size&^63

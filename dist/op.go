@@ -172,8 +172,9 @@ func foldHalf(op Op, into operand, from []operand, n int) {
 	}
 }
 
-// divideByRanks divides by the number of ranks. For powers of two it multiplies by the reciprocal,
-// which is exact and several times as fast.
+// divideByRanks divides the elements of d, floats, by the number of ranks, in place. It leaves
+// integers unchanged. For powers of two it multiplies by the reciprocal, which is exact and
+// several times as fast.
 func divideByRanks[T number](d []T, ranks int) {
 	switch d := any(d).(type) {
 	case []float32:

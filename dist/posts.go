@@ -32,7 +32,9 @@ func (p *posts) createInboxes(size int) error {
 	return nil
 }
 
-// inbox returns the inbox of a rank. It opens the inboxes if necessary.
+// inbox returns the inbox of a rank, which p owns. It opens the inboxes if necessary. The error
+// is [ErrClosed] after close, or wraps [codec.ErrFormat] if a received group has another number
+// of inboxes than size.
 func (p *posts) inbox(rank, size int) (*ipc.Queue[letter], error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,7 +40,8 @@ func (g *Group) Recv(ctx context.Context, src, tag int, t *tensor.Tensor) (from 
 	return w.source, err
 }
 
-// waitDone is [Work.Wait] for a call that its own context ends.
+// waitDone waits until the call has ended, for a call that ends with its own context, and
+// returns its error.
 func (w *Work) waitDone() error {
 	<-w.done
 	return w.err
@@ -99,7 +100,9 @@ func RecvValue[T any](ctx context.Context, g *Group, src, tag int) (v T, from in
 	return v, w.source, err
 }
 
-// openLetter decodes the value of a letter. It returns ErrMismatch if the letter is a tensor.
+// openLetter decodes the value of a letter and releases the letter, also if there is an error.
+// It returns an error that wraps [ErrMismatch] if the letter is a tensor or a value of another
+// type. The caller must close the resources in the value.
 func openLetter[T any](l letter) (v T, err error) {
 	if l.tensor != nil {
 		return v, errors.Join(fmt.Errorf("%w: rank %d sent %v", ErrMismatch, l.from, l), l.close())
@@ -128,7 +131,8 @@ func toShared(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return there.CopyFrom(here), nil
 }
 
-// copyElements copies the elements of from, a tensor on the host, to t.
+// copyElements copies the elements of from, a tensor on the host, to t. When it returns, from
+// may be closed, even if t is on a device.
 func copyElements(t, from *tensor.Tensor) error {
 	there, err := from.ToDevice(t.Device())
 	if err != nil {
@@ -139,9 +143,9 @@ func copyElements(t, from *tensor.Tensor) error {
 	return tensor.Synchronize(t.Device()) // complete the copy before the letter is closed
 }
 
-// startSend starts a send and returns its Work. write creates the letter once all earlier sends to
-// dst are done. It also returns a function that is called with the outcome and must release the
-// letter.
+// startSend starts a send and returns its Work. write is called on another goroutine, once all
+// earlier sends to dst are done, and creates the letter. The function done that it returns is
+// called with the outcome and must release the letter. Errors begin with what.
 func (g *Group) startSend(ctx context.Context, what string, dst, tag int,
 	write func() (l letter, done func(sent bool), err error)) *Work {
 	w := newWork()
@@ -157,7 +161,8 @@ func (g *Group) startSend(ctx context.Context, what string, dst, tag int,
 	return w
 }
 
-// checkPartner returns an error unless rank is another rank of the group and tag is not negative.
+// checkPartner returns an error unless rank is another rank of the group and tag is not
+// negative: one that wraps [ErrRank] or [ErrTag], or an error of [Group.checkUsable].
 func (g *Group) checkPartner(what string, rank, tag int) error {
 	if err := g.checkUsable(what); err != nil {
 		return err
@@ -211,8 +216,8 @@ func (g *Group) deliverNew(ctx context.Context, dst, tag int, write func() (lett
 	return err
 }
 
-// startRecv starts a receive and returns its Work. read is called with the letter and must close
-// it.
+// startRecv starts a receive and returns its Work. read is called with the letter on another
+// goroutine and must close it. The error of read becomes the error of the Work.
 func (g *Group) startRecv(ctx context.Context, what string, src, tag int, read func(letter) error) *Work {
 	w := newWork()
 	err := g.checkUsable(what)
@@ -240,8 +245,10 @@ func (g *Group) startRecv(ctx context.Context, what string, src, tag int, read f
 	return w
 }
 
-// expectLetter registers a receive. The returned function blocks until the letter has arrived, the
-// sender is gone, or ctx ends.
+// expectLetter registers a receive. The returned function must be called once. It blocks until
+// the letter has arrived, the sender is gone, or ctx ends. The caller must read or close the
+// letter. Without a letter the error is [ErrClosed], a [*RankError], [ErrBroken] for a breakable
+// receive, or an error of the inbox.
 func (g *Group) expectLetter(w *wanted) func(ctx context.Context, what string) (letter, error) {
 	g.startWatchman()
 	g.box.registerReceive(w, g.pumpInbox)
@@ -275,7 +282,8 @@ func peerOf(err error) (p *arena.PeerError) {
 	return p
 }
 
-// pumpInbox moves letters from the inbox to the box while receives are pending; see Note [Letters].
+// pumpInbox moves letters from the inbox to the box, and returns when no receive is pending. It
+// must run on one goroutine at a time; see Note [Letters].
 func (m *member) pumpInbox() {
 	inbox, failed := m.openMailbox()
 	for {

@@ -59,7 +59,9 @@ func (g *Group) allRanks() (ranks []int) {
 	return ranks
 }
 
-// foundGroup creates the group in its first member and sends it to the others, which join it.
+// foundGroup creates the group in its first member and sends it to the others. Each member joins
+// it. Other ranks get the result of [Group.nonMember]. The caller must close the Group, which
+// may be not nil beside an error.
 func foundGroup(x *exchange[*Group], members []int) (*Group, error) {
 	rank := slices.Index(members, x.g.Rank())
 	var sub *Group
@@ -78,7 +80,8 @@ func foundGroup(x *exchange[*Group], members []int) (*Group, error) {
 	return sub, err
 }
 
-// createAndSend creates the group and sends it to the other members.
+// createAndSend creates the group and sends it to the other members; it does not join. The
+// caller must close the Group, which may be not nil beside an error.
 func createAndSend(x *exchange[*Group], members []int) (*Group, error) {
 	sub, err := NewGroup(len(members))
 	if err != nil {
@@ -97,7 +100,7 @@ func createAndSend(x *exchange[*Group], members []int) (*Group, error) {
 	return sub, nil
 }
 
-// nonMember returns the Group of a rank that is not a member.
+// nonMember returns the Group of a rank that is not among members. Its calls return [ErrRank].
 func (g *Group) nonMember(members []int) *Group {
 	outside := fmt.Errorf("%w: rank %d is not a member of the group of ranks %v", ErrRank, g.Rank(), members)
 	return &Group{member: &member{size: len(members), outside: outside}}

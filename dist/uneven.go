@@ -11,8 +11,10 @@ import (
 )
 
 // AllGatherTensors copies the src of rank r to dst[r] in all ranks: torch's all_gather. src may
-// differ in shape between ranks. All tensors must be contiguous and of one dtype, and dst[r] must
-// have as many elements as the src of rank r; otherwise the error is [ErrMismatch].
+// differ in shape between ranks. dst must have Size() tensors, and all tensors must be
+// contiguous and of one dtype; otherwise this rank gets [ErrTensor] and the others
+// [ErrMismatch]. dst[r] must have as many elements as the src of rank r; otherwise all ranks get
+// ErrMismatch.
 func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src *tensor.Tensor) error {
 	c, err := g.beginCall(ctx, "all_gather_tensors", "")
 	if err != nil {
@@ -30,9 +32,11 @@ func (g *Group) AllGatherTensors(ctx context.Context, dst []*tensor.Tensor, src 
 	return g.engine().exchange(ctx, c, &u)
 }
 
-// AllToAllTensors sends src[r] to rank r, and receives the tensor from rank r into dst[r]: torch's
-// all_to_all. Tensors may differ in shape. All must be contiguous and of one dtype, and dst[r] must
-// have as many elements as rank r sends; otherwise the error is [ErrMismatch].
+// AllToAllTensors sends src[r] to rank r, and receives the tensor from rank r into dst[r]:
+// torch's all_to_all. Tensors may differ in shape. dst and src must have Size() tensors, and all
+// must be contiguous and of one dtype; otherwise this rank gets [ErrTensor] and the others
+// [ErrMismatch]. dst[r] must have as many elements as rank r sends; otherwise all ranks get
+// ErrMismatch.
 func (g *Group) AllToAllTensors(ctx context.Context, dst, src []*tensor.Tensor) error {
 	c, err := g.beginCall(ctx, "all_to_all_tensors", "")
 	if err != nil {
@@ -104,7 +108,7 @@ func closeAll(ts []*tensor.Tensor) {
 	}
 }
 
-// dtypeOf returns the dtype of the first tensor that is not nil.
+// dtypeOf returns the dtype of the first tensor that is not nil, or Float32 if there is none.
 func dtypeOf(lists ...[]*tensor.Tensor) tensor.DType {
 	for _, ts := range lists {
 		for _, t := range ts {
@@ -127,7 +131,8 @@ type uneven struct {
 	results []vector // tensors to fill per rank
 }
 
-// setReceivers sets the tensors that receive the data, and their dtype.
+// setReceivers sets the tensors that receive the data and the dtype of the call. It records an
+// error unless dst has one tensor of this dtype for each rank.
 func (u *uneven) setReceivers(dst []*tensor.Tensor, dt tensor.DType) {
 	u.c.dtype = dt
 	u.c.text = append(append(u.c.text, " of "...), dt.String()...)

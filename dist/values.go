@@ -97,8 +97,8 @@ type exchange[T any] struct {
 	own []payload
 }
 
-// runValues runs a collective call on values. values returns the values that this rank sends, and f
-// exchanges them.
+// runValues runs a collective call on values. values returns the values that this rank sends; f
+// exchanges them, after the ranks have agreed on the call. The error of f breaks the group.
 func runValues[T any](ctx context.Context, g *Group, name, arg string, root int, values func() []T,
 	f func(x *exchange[T]) error) error {
 	c, err := g.beginCall(ctx, name, arg)
@@ -153,7 +153,7 @@ func (g *Group) runBetweenTurns(ctx context.Context, c *call, f func() error) er
 	return g.awaitTurn(ctx, c)
 }
 
-// sendTo sends a payload to a rank.
+// sendTo sends a payload to a rank. The caller keeps the payload.
 func (x *exchange[T]) sendTo(rank int, p payload) error {
 	at := x.g.box.lines[rank].takeTicket()
 	defer at.release()
@@ -174,7 +174,8 @@ func (x *exchange[T]) sendToAll(p payload) error {
 	return nil
 }
 
-// recvFrom receives the value that a rank has sent in this call.
+// recvFrom receives the value that a rank has sent in this call. It also fails if the group
+// breaks. The caller must close the resources in the value.
 func (x *exchange[T]) recvFrom(rank int) (v T, err error) {
 	l, err := x.g.expectLetter(&wanted{from: rank, tag: tagValues, breakable: true})(x.ctx, string(x.c.text))
 	if err != nil {

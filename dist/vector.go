@@ -126,8 +126,9 @@ func (r run) hostMemory(v *vector) []byte {
 	return v.parts[r.part].bytes[r.in:][:r.n]
 }
 
-// bytes returns the bytes of a run: the tensor's own memory if possible, or else a new buffer. If
-// read is set, a new buffer is filled with the contents of the run.
+// bytes returns the bytes of a run of v: the tensor's own memory if possible, or else a new
+// buffer. If read is set, a new buffer is filled with the contents of the run; otherwise it is
+// zero.
 func (r run) bytes(v *vector, read bool) ([]byte, error) {
 	if b := r.hostMemory(v); b != nil {
 		return b, nil
@@ -161,8 +162,8 @@ func (v *vector) isMemory(b []byte) bool {
 	return len(own) > 0 && len(b) > 0 && &own[0] == &b[0]
 }
 
-// bytesAt returns n bytes, starting at byte at: the vector's own memory if possible, or a copy in
-// s.
+// bytesAt returns n bytes, starting at byte at: the vector's own memory if possible, or a copy
+// in s, valid until s is used again.
 func (v *vector) bytesAt(at, n int, s *scratch) ([]byte, error) {
 	if b := v.singleMemory(); b != nil {
 		return b[at:][:n], nil

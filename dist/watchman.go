@@ -62,8 +62,9 @@ func (m *member) startWatchman() {
 	go runWatchman(ctx, m.updateBox(), m.sharedState(), weak.Make(m), b.watched)
 }
 
-// runWatchman waits for changes and updates the box. It holds only a weak reference to the member,
-// so that an abandoned group can be collected.
+// runWatchman waits for changes and updates the box until ctx ends, or the group is closed or
+// unreachable. Then it closes ended. It holds only a weak reference to the member, so that an
+// abandoned group can be collected.
 func runWatchman(ctx context.Context, seen census, r roll, of weak.Pointer[member], ended chan<- struct{}) {
 	defer close(ended)
 	for r.life.Watch(ctx, r.changedSince(seen)) == nil {
@@ -75,8 +76,8 @@ func runWatchman(ctx context.Context, seen census, r roll, of weak.Pointer[membe
 	}
 }
 
-// updateBox updates the box. It takes the census first, so that later changes make the next census
-// differ.
+// updateBox records in the box the ranks that are gone and whether the group is broken. It
+// returns the census, which it takes first, so that later changes make the next census differ.
 func (m *member) updateBox() census {
 	seen := m.takeCensus()
 	var broken error
@@ -87,8 +88,9 @@ func (m *member) updateBox() census {
 	return seen
 }
 
-// absentRanks returns an error for each other rank that has left or died. If a process died before
-// it joined, all unjoined ranks count as dead, because it may have been meant for any of them.
+// absentRanks returns, by rank, the reason for each other rank that is gone: [ErrLeft] or a
+// *shm.PeerError. It returns nil after Close. If a process died before it joined, all unjoined
+// ranks count as dead, because it may have been meant for any of them.
 func (m *member) absentRanks() map[int]error {
 	pids := make([]int64, m.size)
 	if m.ranks.Read(0, pids) != nil {
@@ -116,7 +118,8 @@ func (m *member) absentRanks() map[int]error {
 	return gone
 }
 
-// deadProcesses returns an error for each process of the group that has died, by PID.
+// deadProcesses returns a [*arena.PeerError] for each process of the group that has died, by
+// PID.
 func (m *member) deadProcesses() map[int]error {
 	dead := map[int]error{}
 	add := func(p *arena.PeerError) {
