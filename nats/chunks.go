@@ -61,9 +61,10 @@ func (c *Conn) chunkSize() int  { return int(min(c.nc.MaxPayload(), mostChunk)) 
 // process is about to delete the pieces. See Note [Abandoned].
 const markToken = "mark"
 
-// ensureStored ensures that the pieces of a value exist after the message that references them was
-// stored. It writes them again if pieces are missing or marked, unless the message is gone too,
-// because a receiver acknowledged it. See Note [Abandoned].
+// ensureStored ensures that the pieces of a value exist after the message that references them
+// was stored. It writes them again if pieces are missing or marked. It returns nil without
+// writing if that message is gone, because a receiver acknowledged it. full is as for
+// [chunks.writePieces], used as for [chunks.sweepUnreferenced]. See Note [Abandoned].
 func (k chunks) ensureStored(ctx context.Context, prefix string, l large, o *outgoing, full func(error) error,
 	used func(prefix, id string) (bool, error)) error {
 	there, err := k.c.countSubjects(ctx, k.stream, prefix+"."+l.id+".*")
@@ -86,8 +87,10 @@ func (k chunks) ensureStored(ctx context.Context, prefix string, l large, o *out
 	return nil
 }
 
-// writePieces writes the pieces of a value and waits until they are stored. While the stream is
-// full it calls full, which must return nil to retry or an error to give up.
+// writePieces writes the pieces of a value under a new id and waits until they are stored. It
+// returns the reference to the value, also with an error, so that the caller can delete the
+// pieces. While the stream is full it calls full, which must return nil to retry or an error to
+// give up.
 func (k chunks) writePieces(ctx context.Context, prefix, id string, o *outgoing, full func(error) error) (large,
 	error) {
 	l := large{id, uint64(k.c.chunkSize()), uint64(len(o.head))}
@@ -113,8 +116,8 @@ func (k chunks) writePieces(ctx context.Context, prefix, id string, o *outgoing,
 	return l, end(0)
 }
 
-// completeWrite completes the write of one piece. A duplicate write is harmless, because the stream
-// keeps one message per subject.
+// completeWrite completes the write of one piece, and calls full as [chunks.writePieces] does. A
+// duplicate write is harmless, because the stream keeps one message per subject.
 func (k chunks) completeWrite(ctx context.Context, w *write, full func(error) error) error {
 	for {
 		_, err := k.c.finishWrite(ctx, w, k.createStream)
@@ -193,10 +196,12 @@ func (k chunks) sweepID(ctx context.Context, prefix, id string, used func(prefix
 	return nil
 }
 
-// readPieces fills places with the pieces that start at number first, in any order of arrival. It
-// starts at stream sequence from and returns the sequence at which the next read should start. A
-// replica may lag behind the leader, so missing pieces are requested again until none arrives for
-// the connection's timeout; then readPieces returns [errMissing].
+// readPieces fills places with the pieces that start at number first, in any order of arrival.
+// Each place must have the length of its piece; otherwise the error wraps [codec.ErrFormat].
+// readPieces starts at stream sequence from and returns the sequence at which the next read
+// should start. A replica may lag behind the leader, so missing pieces are requested again until
+// none arrives for the connection's timeout; then readPieces returns an error that wraps
+// [errMissing].
 func (k chunks) readPieces(ctx context.Context, prefix, id string, first int, from uint64, places [][]byte) (uint64,
 	error) {
 	left, have := len(places), make([]bool, len(places))
@@ -239,7 +244,9 @@ func (k chunks) readPieces(ctx context.Context, prefix, id string, first int, fr
 // errMissing is returned if chunks of a value are missing.
 var errMissing = errors.New("nats: value is incomplete")
 
-// decodeLarge reads and decodes a value that is stored in chunks.
+// decodeLarge reads and decodes a value that is stored in chunks. The caller must close the
+// shared memory that the value holds. The error wraps [errMissing] if chunks are missing, and
+// [codec.ErrFormat] if they are malformed.
 func decodeLarge[T any](ctx context.Context, plan *codec.Plan[T], k chunks, prefix string, l large) (v T, err error) {
 	head := make([]byte, l.head)
 	places := splitPieces(head, int(l.size))
@@ -278,8 +285,10 @@ const (
 	scanBytes = 16 << 20
 )
 
-// scan iterates over messages of a stream with the direct get API, oldest first, without consuming
-// them. Their headers contain the subject and the sequence number.
+// scan iterates over messages of a stream with the direct get API, oldest first, without
+// consuming them. Their headers contain the subject and the sequence number. scan continues
+// until no message follows, even if s.batch is set. An error is yielded once and ends the loop;
+// it is [client.ErrNoResponders] if there is no such stream.
 func (c *Conn) scan(ctx context.Context, stream string, s scanning) iter.Seq2[*client.Msg, error] {
 	return func(yield func(*client.Msg, error) bool) {
 		got := make(chan *client.Msg, 2*scanBatch)
@@ -348,7 +357,9 @@ func (s scanning) requestBody() []byte {
 	return b
 }
 
-// hasMore reports whether more messages follow, given the status message that ended a batch.
+// hasMore reports whether more messages follow, given the status message that ended a batch. It
+// returns [client.ErrNoResponders] if no stream answers, and an error that wraps [ErrBroker] for
+// an unknown status.
 func (s scanning) hasMore(m *client.Msg) (bool, error) {
 	switch status := m.Header.Get("Status"); status {
 	case "204":

@@ -39,8 +39,8 @@ type outgoing struct {
 
 var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
 
-// encode encodes v. The caller must call [outgoing.releaseValue], even if encode returns an error.
-// It returns [ErrShared] if v cannot be copied.
+// encode encodes v. The result is never nil. The caller must call [outgoing.releaseValue], even
+// if encode returns an error. It returns [ErrShared] if v cannot be copied.
 func encode[T any](plan *codec.Plan[T], v T) (*outgoing, error) {
 	o := outgoings.Get().(*outgoing)
 	o.enc.ByValue = true
@@ -99,7 +99,8 @@ func (w *write) release() {
 	payloads.Put(&b)
 }
 
-// appendPayload appends the payload of a value that fits into one message. See Note [Payload].
+// appendPayload appends the payload of a value that fits into one message to b and returns the
+// extended slice. See Note [Payload].
 func (o *outgoing) appendPayload(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(o.head)))
 	b = append(b, o.head...)
@@ -143,7 +144,8 @@ func largeOf(b []byte) (l large, ok bool, err error) {
 	return l, true, nil
 }
 
-// splitPieces splits b into slices of at most size bytes.
+// splitPieces splits b into slices of at most size bytes, which share the memory of b. An empty
+// b has none.
 func splitPieces(b []byte, size int) (all [][]byte) {
 	for len(b) > size {
 		all, b = append(all, b[:size]), b[size:]
@@ -154,7 +156,8 @@ func splitPieces(b []byte, size int) (all [][]byte) {
 	return all
 }
 
-// splitPieces returns the chunks of the value, of at most size bytes each.
+// splitPieces returns the chunks of the value, of at most size bytes each. They are valid until
+// [outgoing.releaseValue].
 func (o *outgoing) splitPieces(size int) [][]byte {
 	all := splitPieces(o.head, size)
 	for _, part := range o.load {
@@ -163,8 +166,9 @@ func (o *outgoing) splitPieces(size int) [][]byte {
 	return all
 }
 
-// decode decodes the payload of a value in one message. b must have passed [largeOf], which checks
-// its minimum length.
+// decode decodes the payload of a value in one message. [largeOf] must have accepted b and found
+// no reference. The caller must close the shared memory that the value holds. The error wraps
+// [codec.ErrFormat] if b is malformed.
 func decode[T any](plan *codec.Plan[T], b []byte) (v T, err error) {
 	n := uint64(binary.LittleEndian.Uint32(b))
 	if n > uint64(len(b)-lengthSize) {

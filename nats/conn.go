@@ -100,8 +100,9 @@ func hostNames(urls string) string {
 	return strings.Join(names, ", ")
 }
 
-// connect connects with the client library. The library takes no context, so connect runs it on
-// another goroutine and closes a connection that arrives after ctx ended.
+// connect connects with the client library. The caller must close the connection. The library
+// takes no context, so connect runs it on another goroutine; if ctx ends first, it returns an
+// error that wraps [ErrUnreachable], and closes a connection that arrives later.
 func connect(ctx context.Context, opts client.Options) (*client.Conn, error) {
 	type result struct {
 		nc  *client.Conn
@@ -173,7 +174,9 @@ func (c *Conn) clientOptions(ctx context.Context, url string, opts Options) (cli
 	return o, nil
 }
 
-// checkBroker checks the version and the limits of the broker, and subscribes to responses.
+// checkBroker checks the version and the limits of the broker, and subscribes to responses. The
+// error wraps [ErrBroker] if the broker is older than leastVersion or limits messages to fewer
+// than leastPayload bytes.
 func (c *Conn) checkBroker(ctx context.Context) (err error) {
 	if v := c.nc.ConnectedServerVersion(); isOlder(v, leastVersion) {
 		return &HostError{"connect", c.Host(), fmt.Errorf("%w: its version is %s", ErrBroker, v),
@@ -197,7 +200,8 @@ func (c *Conn) checkBroker(ctx context.Context) (err error) {
 	return err
 }
 
-// isOlder reports whether version v precedes least.
+// isOlder reports whether version v precedes least. Both have numbers separated by dots; a v
+// that cannot be read is older.
 func isOlder(v, least string) bool {
 	a, b := strings.Split(v, "."), strings.Split(least, ".")
 	for i := range b {
@@ -235,7 +239,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// markDisconnected fails the requests in flight with [errCut] and marks the connection as broken.
+// markDisconnected fails the requests in flight with [errCut] and marks the connection as
+// broken. The client library calls it when it loses the connection.
 func (c *Conn) markDisconnected() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,9 +259,10 @@ func (c *Conn) markDisconnected() {
 	}
 }
 
-// markReconnected marks the connection as restored. Inside a cluster, a node may be known by
-// another address than the one the user configured, so the new connection may lead back to the node
-// that [Conn.switchNode] left. In that case markReconnected reconnects to the next address.
+// markReconnected marks the connection as restored. The client library calls it after it has
+// connected again. Inside a cluster, a node may be known by another address than the one the
+// user configured, so the new connection may lead back to the node that [Conn.switchNode] left.
+// In that case markReconnected reconnects to the next address.
 func (c *Conn) markReconnected() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -310,15 +316,17 @@ func (c *Conn) hasLeft(session <-chan struct{}) bool {
 	return c.left == session
 }
 
-// sessionDone returns a channel that is closed when the current connection breaks.
+// sessionDone returns a channel that is closed when the current connection breaks, or the next
+// one if there is none. The channel also identifies the session.
 func (c *Conn) sessionDone() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cut
 }
 
-// awaitConnection waits until the connection is up. It returns [ErrClosed] if the connection is
-// closed.
+// awaitConnection waits until the connection is up. It returns [ErrClosed] after [Conn.Close],
+// the client library's error if that has given up, and an error that wraps errCut if ctx ends
+// first.
 func (c *Conn) awaitConnection(ctx context.Context) error {
 	for {
 		if c.closed.Load() || c.nc.IsClosed() {
@@ -366,7 +374,8 @@ func (c *Conn) sendRequest(m *client.Msg) (*answer, error) {
 	return a, nil
 }
 
-// send publishes a message and registers a as its pending response.
+// send publishes a message and registers a as its pending response, as [Conn.sendRequest] does
+// for a new answer. It sets m.Reply.
 func (c *Conn) send(m *client.Msg, a *answer) error {
 	a.done = make(chan struct{})
 	c.mu.Lock()
@@ -382,7 +391,8 @@ func (c *Conn) send(m *client.Msg, a *answer) error {
 	return nil
 }
 
-// handleResponse handles a response.
+// handleResponse completes the pending request that m answers. The client library calls it for
+// each response. It ignores responses to abandoned requests.
 func (c *Conn) handleResponse(m *client.Msg) {
 	n, err := strconv.ParseUint(m.Subject[len(c.inbox):], 36, 64)
 	if err != nil {
@@ -405,15 +415,18 @@ func (c *Conn) handleResponse(m *client.Msg) {
 	close(a.done)
 }
 
-// abandonRequest abandons a request.
+// abandonRequest forgets a pending request. Its response will be ignored; a.done may stay open
+// forever.
 func (c *Conn) abandonRequest(a *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.asked, a.n)
 }
 
-// awaitResponse waits for the response to a request. It abandons the request if ctx ends or the
-// timeout expires.
+// awaitResponse waits for the response to a request. It returns errCut if the connection breaks,
+// [client.ErrNoResponders] if no stream or service has received the request, and
+// [client.ErrTimeout] if no response comes within the connection's timeout. In the last case,
+// and if ctx ends, it abandons the request.
 func (c *Conn) awaitResponse(ctx context.Context, a *answer) (*client.Msg, error) {
 	if isClosed(a.done) {
 		return a.msg, a.err
@@ -517,8 +530,8 @@ func joinTimeouts(err error) time.Duration {
 	return 0
 }
 
-// tryRequest calls f with a context that ends with the session or after the timeout. cut reports
-// whether the connection broke.
+// tryRequest calls f with a context that ends with the session or after the connection's
+// timeout, and returns its results. cut reports whether the connection broke meanwhile.
 func tryRequest[R any](ctx context.Context, c *Conn, session <-chan struct{},
 	f func(ctx context.Context) (R, error)) (r R, cut bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -538,7 +551,9 @@ func tryRequest[R any](ctx context.Context, c *Conn, session <-chan struct{},
 	return r, isClosed(session), err
 }
 
-// lookupStream returns a stream with its current state. It retries while the stream has no leader.
+// lookupStream returns a stream with its current state. It retries while the stream has no
+// leader. It returns [jetstream.ErrStreamNotFound] if there is no such stream, and the errors of
+// retryRequest.
 func (c *Conn) lookupStream(ctx context.Context, name string) (jetstream.Stream, error) {
 	return retryRequest(ctx, c, func(ctx context.Context) (jetstream.Stream, error) {
 		s, err := c.js.Stream(ctx, name)
@@ -556,7 +571,8 @@ func (c *Conn) lookupStream(ctx context.Context, name string) (jetstream.Stream,
 // partitioned from the cluster, and the other nodes may have a leader.
 var errLeaderless = errors.New("nats: the stream has no leader")
 
-// createStream creates a stream. It is a no-op if the stream exists with the same configuration.
+// createStream creates a stream. It is a no-op if the stream exists with the same configuration,
+// and fails if it exists with another one.
 func (c *Conn) createStream(ctx context.Context, config jetstream.StreamConfig) error {
 	_, err := retryRequest(ctx, c, func(ctx context.Context) (jetstream.Stream,
 		error) {
@@ -580,7 +596,8 @@ func (c *Conn) deleteStreams(ctx context.Context, names ...string) error {
 }
 
 // countSubjects returns the subjects of a stream that match a filter, with their number of
-// messages. It asks the leader, because replicas may lag.
+// messages. It asks the leader, because replicas may lag. It returns
+// [jetstream.ErrStreamNotFound] if there is no such stream.
 func (c *Conn) countSubjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
 	info, err := retryRequest(ctx, c, func(ctx context.Context) (*jetstream.StreamInfo, error) {
 		s, err := c.js.Stream(ctx, stream)

@@ -44,7 +44,8 @@ type Delivery[T any] struct {
 // receiver has acknowledged it. A queue with a history must keep its messages, so it relies on
 // heartbeats alone.
 
-// held is a message that this process has received and not yet acknowledged.
+// A held is a message that this process has received and not yet acknowledged.
+// [work.trackMessage] makes it.
 type held struct {
 	m       *client.Msg
 	seq     uint64 // sequence number in the stream
@@ -73,10 +74,11 @@ var (
 	ackLive = []byte("+WPI")
 )
 
-// trackMessage registers a message that arrived in response to a pull request, which was sent at
-// the time asked. The broker's AckWait timer started when it sent the message, which may be long
-// ago if the network was interrupted. The delivery time is at least asked, and at least the time of
-// the last confirmed flush (see [work.probeDelivery]).
+// trackMessage registers a message that arrived in response to a pull request, so that
+// heartbeats are sent for it. The request was sent at the time asked, in nanoseconds since
+// start. The broker's AckWait timer started when it sent the message, which may be long ago if
+// the network was interrupted. The delivery time is at least asked, and at least the time of the
+// last confirmed flush (see [work.probeDelivery]).
 func (w *work) trackMessage(m *client.Msg, asked int64) *held {
 	h := &held{m: m, limit: w.ackWait * 9 / 10, born: max(asked, w.heardFrom.Load())}
 	h.at.Store(h.born)
@@ -99,16 +101,16 @@ func (h *held) isExpired() bool {
 	return time.Since(start)-time.Duration(h.at.Load()) > h.limit
 }
 
-// confirmHeartbeat records that the broker confirmed a heartbeat sent at the given time. A
-// confirmation that arrives after the message expired is ignored, because the broker may have
-// redelivered the message before the heartbeat.
+// confirmHeartbeat records that the broker confirmed a heartbeat sent at the given time, in
+// nanoseconds since start. A confirmation that arrives after the message expired is ignored,
+// because the broker may have redelivered the message before the heartbeat.
 func (h *held) confirmHeartbeat(sent int64) {
 	if !h.isExpired() {
 		h.at.Store(sent)
 	}
 }
 
-// untrackMessage removes h from the messages that are extended. It reports whether h had not been
+// untrackMessage marks h as settled and ends its heartbeats. It returns false if h had been
 // settled before.
 func (w *work) untrackMessage(h *held) bool {
 	w.mu.Lock()
@@ -117,10 +119,10 @@ func (w *work) untrackMessage(h *held) bool {
 	return !h.settled.Swap(true)
 }
 
-// sendHeartbeats sends heartbeats for the messages this process holds until the queue is closed. A
-// stopped process sends none, and a partitioned one gets no confirmation, so in both cases the
-// messages expire. Prefetched messages are returned to the queue if the process has not called a
-// get for AckWait.
+// sendHeartbeats sends heartbeats for the messages this process holds until the queue is closed.
+// It runs on a goroutine of its own. A stopped process sends none, and a partitioned one gets no
+// confirmation, so in both cases the messages expire. Prefetched messages are returned to the
+// queue if the process has not called a get for AckWait.
 func (w *work) sendHeartbeats() {
 	defer w.resting.Done()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -205,9 +207,9 @@ func (w *work) nakMessage(h *held, after time.Duration) error {
 	return w.c.nc.Publish(h.m.Reply, fmt.Appendf(nil, `-NAK {"delay":%d}`, after))
 }
 
-// mayBeRedelivered reports whether another receiver might acknowledge the message too. A first
-// receiver may send a plain acknowledgement within the first half of its limit, and a retry of it
-// until the limit. See Note [Acknowledgements].
+// mayBeRedelivered reports whether another receiver might acknowledge the message too; it must
+// then be acknowledged by a deletion. A first receiver may send a plain acknowledgement within
+// the first half of its limit, and a retry of it until the limit. See Note [Acknowledgements].
 func (w *work) mayBeRedelivered(h *held) bool {
 	age, sure := time.Duration(sinceStart()-h.born), h.limit/2
 	if h.sent.Load() {
@@ -216,9 +218,10 @@ func (w *work) mayBeRedelivered(h *held) bool {
 	return w.history == 0 && (h.again || age > sure)
 }
 
-// acknowledgeMessage acknowledges a message and waits for the broker's response. It returns
-// [ErrExpired] if another receiver may have the message, and wraps [ErrUncertain] if the broker may
-// have processed an acknowledgement despite the error.
+// acknowledgeMessage acknowledges a message and waits for the broker's confirmation. It retries
+// until ctx ends or the message expires. It returns [ErrExpired] if another receiver may have
+// the message, and wraps [ErrUncertain] if the broker may have processed an acknowledgement
+// despite the error.
 func (w *work) acknowledgeMessage(ctx context.Context, h *held) error {
 	fail := func(err error) error {
 		if h.sent.Load() {
@@ -286,7 +289,8 @@ func (w *work) deletionRequest(h *held) *client.Msg {
 		Data: fmt.Appendf(nil, `{"seq":%d,"no_erase":true}`, h.seq)}
 }
 
-// deletionError returns the error in the response to a deletion.
+// deletionError returns the error in the response to a deletion, or nil if the message was
+// deleted. A rejection is a [*jetstream.APIError].
 func deletionError(m *client.Msg) error {
 	var answer struct {
 		Success bool                `json:"success"`
@@ -309,8 +313,9 @@ func (h *held) expiredError(wait time.Duration) error {
 		time.Duration(sinceStart()-h.at.Load()).Round(time.Millisecond), wait)
 }
 
-// checkConfirmedInTime returns an error if the acknowledgement was confirmed too late. The broker
-// confirms late acknowledgements too, even of messages that it has redelivered.
+// checkConfirmedInTime returns an error that wraps [ErrUncertain] and [ErrExpired] if the
+// acknowledgement was confirmed too late. The broker confirms late acknowledgements too, even of
+// messages that it has redelivered.
 func (w *work) checkConfirmedInTime(h *held) error {
 	since := h.at.Load()
 	if w.history == 0 {
@@ -322,9 +327,10 @@ func (w *work) checkConfirmedInTime(h *held) error {
 	return nil
 }
 
-// acknowledgeAll acknowledges messages and deletes their chunks. The broker processes the
-// acknowledgements of a connection in order, so a confirmation of the last one confirms all of
-// them. Contested messages are acknowledged first, one at a time.
+// acknowledgeAll acknowledges messages and deletes their chunks. It returns the first error, as
+// [work.acknowledgeMessage] does; the messages after it may then not be acknowledged. The broker
+// processes the acknowledgements of a connection in order, so a confirmation of the last one
+// confirms all of them. Contested messages are acknowledged first, one at a time.
 func (w *work) acknowledgeAll(ctx context.Context, all []*held) (err error) {
 	cut := w.c.sessionDone()
 	var quick []*held
@@ -394,9 +400,10 @@ func newDelivery[T any](w *work, h *held, v T) *Delivery[T] {
 // Ack acknowledges the value and waits until the broker has removed it. If Ack returns nil, the
 // value is never delivered again, and no other receiver has acknowledged it.
 //
-// It returns [ErrExpired] if this process sent no heartbeat for too long: the value is delivered to
-// another receiver, so it is processed twice. The error wraps [ErrUncertain] if the broker did not
-// respond, or responded too late for the response to be conclusive.
+// It returns [ErrExpired] if this process sent no heartbeat for too long: the value is delivered
+// to another receiver, so it is processed twice. The error wraps [ErrUncertain] if the broker
+// did not respond, or responded too late for the response to be conclusive. It is [ErrClosed] if
+// the delivery is settled already. The caller must still close the value.
 func (d *Delivery[T]) Ack(ctx context.Context) error {
 	if d.h.settled.Load() {
 		return d.settledError("acknowledge")
@@ -426,8 +433,9 @@ func (d *Delivery[T]) Nak(after time.Duration) error {
 	return d.w.wrapError("give back", d.w.nakMessage(d.h, after))
 }
 
-// Reject moves the value to the dead letters with a reason, without further attempts. It returns
-// [ErrClosed] if the delivery is settled and [ErrExpired] if it has expired.
+// Reject moves the value to the dead letters with a reason, without further attempts. The caller
+// must still close the value. It returns [ErrClosed] if the delivery is settled and [ErrExpired]
+// if it has expired.
 func (d *Delivery[T]) Reject(ctx context.Context, reason string) error {
 	if d.h.settled.Load() || d.h.isExpired() {
 		d.w.untrackMessage(d.h)
@@ -444,9 +452,10 @@ const (
 	mostReason    = 300
 )
 
-// moveToDeadLetters copies a message to the dead letter stream and then acknowledges it. If the
-// process dies in between, another receiver repeats this and overwrites the dead letter, which has
-// the same subject.
+// moveToDeadLetters copies a message to the dead letter stream and then acknowledges it. If it
+// returns an error, the message is not settled unless it has expired. If the process dies in
+// between, another receiver repeats this and overwrites the dead letter, which has the same
+// subject.
 func (w *work) moveToDeadLetters(ctx context.Context, h *held, reason string) error {
 	id := h.large
 	if id == "" {

@@ -195,8 +195,8 @@ func isCertificate(err error) bool {
 		strings.Contains(text, "x509: ")
 }
 
-// hostError returns err as a [*HostError] with the remedy of the first matching fault. It returns
-// err unchanged if it already is a HostError.
+// hostError returns err as a [*HostError] with the remedy of the first matching fault. It
+// returns err unchanged if it is nil or wraps a HostError already.
 func hostError(op, host string, err error) error {
 	if err == nil {
 		return nil

@@ -25,8 +25,9 @@ func (q *Queue[T]) Next(ctx context.Context) (*Delivery[T], error) {
 	return newDelivery(q.work, h, v), nil
 }
 
-// receiveValue receives and decodes a value. If wait is false, it returns [ErrEmpty] instead of
-// waiting.
+// receiveValue receives and decodes a value. The caller must acknowledge h or return it to the
+// queue. If wait is false, it returns [ErrEmpty] instead of waiting. Other errors are as for
+// [Queue.Next].
 func (q *Queue[T]) receiveValue(ctx context.Context, wait bool) (h *held, v T, err error) {
 	if err := q.checkOpen("get"); err != nil {
 		return nil, v, err
@@ -46,7 +47,8 @@ func (q *Queue[T]) receiveValue(ctx context.Context, wait bool) (h *held, v T, e
 	}
 }
 
-// convertGetError converts the error of a get without a value.
+// convertGetError adds the operation to the error of a get without a value. If ctx has ended,
+// the result is the error of ctx; it wraps [ErrEmpty] too if a deadline passed.
 func (w *work) convertGetError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, ErrEmpty), errors.Is(err, ErrClosed):
@@ -58,8 +60,9 @@ func (w *work) convertGetError(ctx context.Context, err error) error {
 }
 
 // decodeMessage decodes a received message. A message that exceeded the delivery limit becomes a
-// dead letter, and decodeMessage returns again = true: the caller must receive another one. A value
-// that cannot be decoded becomes a dead letter as well, and decodeMessage returns the cause.
+// dead letter, and decodeMessage returns again = true: the caller must receive another one. A
+// value that cannot be decoded becomes a dead letter as well, and decodeMessage returns the
+// cause. After another error, such as the end of ctx, the message is back in the queue.
 func (q *Queue[T]) decodeMessage(ctx context.Context, h *held) (v T, again bool, err error) {
 	h.claimed.Store(true)
 	if h.attempt > q.most {
@@ -89,7 +92,8 @@ func (q *Queue[T]) decodeMessage(ctx context.Context, h *held) (v T, again bool,
 	return v, false, q.wrapError("get", err)
 }
 
-// decodeChunks decodes a value from a message and its chunks.
+// decodeChunks decodes a value from the payload of a message and from its chunks, if it has any.
+// The caller must close the shared memory that the value holds.
 func (q *Queue[T]) decodeChunks(ctx context.Context, data []byte) (v T, err error) {
 	l, inChunks, err := largeOf(data)
 	switch {
@@ -118,8 +122,8 @@ func (q *Queue[T]) get(ctx context.Context, wait bool) (T, error) {
 	return v, q.uncertainAck("get", q.acknowledgeAll(ctx, []*held{h}))
 }
 
-// uncertainAck converts the error of an acknowledgement by a get. The caller has the value in any
-// case, so the error always wraps [ErrUncertain].
+// uncertainAck converts the error of an acknowledgement by a get. The caller has the value in
+// any case, so an error always wraps [ErrUncertain]. The result is nil for a nil error.
 func (w *work) uncertainAck(op string, err error) error {
 	if err != nil && !errors.Is(err, ErrUncertain) {
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
@@ -129,7 +133,8 @@ func (w *work) uncertainAck(op string, err error) error {
 
 // GetN waits for a value and then receives as many as are available, up to len(vs), into vs. It
 // acknowledges them as [Queue.Get] does. It returns the number of values received, at least 1 if
-// err is nil. If vs is empty, it returns 0 immediately.
+// err is nil. If the error wraps [ErrUncertain], vs[:n] are received and may be delivered again.
+// If vs is empty, it returns 0 immediately.
 func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	if err := q.checkOpen("get"); err != nil || len(vs) == 0 {
 		return 0, err
@@ -185,9 +190,10 @@ func (q *Queue[T]) Deliveries(ctx context.Context) iter.Seq2[*Delivery[T], error
 }
 
 // All returns an iterator over the values, until a finished queue is empty. It acknowledges each
-// value when the loop continues with the next one. If the body leaves the loop by break, return or
-// a panic, or if the process dies, the current value is redelivered. An error is yielded once and
-// ends the loop. Another loop may then continue with the remaining values.
+// value when the loop continues with the next one. If the body leaves the loop by break, return
+// or a panic, or if the process dies, the current value is redelivered. The body must close the
+// shared memory that the values hold. An error is yielded once and ends the loop. Another loop
+// may then continue with the remaining values.
 func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for d, err := range q.Deliveries(ctx) {
@@ -205,8 +211,9 @@ func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	}
 }
 
-// runBody runs the loop body with the value. It acknowledges the value if the loop continues, and
-// returns it to the queue otherwise.
+// runBody calls yield, the loop body, with the value. It acknowledges the value if the body
+// returns true, and returns it to the queue otherwise or after a panic. more is the result of
+// the body, err the error of the acknowledgement.
 func (d *Delivery[T]) runBody(ctx context.Context, yield func(T, error) bool) (more bool, err error) {
 	defer func() {
 		if !more {

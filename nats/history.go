@@ -14,8 +14,9 @@ import (
 
 // Replay returns an iterator over the stored values that were put since the given time, oldest
 // first. It ends with the last value that was stored when it began. The zero time selects all
-// values. Replay consumes nothing, so it does not affect receivers. It includes acknowledged values
-// within QueueOptions.History. An error is yielded once and ends the loop.
+// values. Replay consumes nothing, so it does not affect receivers. It includes acknowledged
+// values within QueueOptions.History. The caller must close the shared memory that the values
+// hold. An error is yielded once and ends the loop.
 func (q *Queue[T]) Replay(ctx context.Context, since time.Time) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		if err := q.checkOpen("replay"); err != nil {
@@ -34,7 +35,9 @@ func (q *Queue[T]) Replay(ctx context.Context, since time.Time) iter.Seq2[T, err
 	}
 }
 
-// scanSince iterates over the messages that a stream contains at the time of the call.
+// scanSince iterates over the messages that a stream contains when the loop begins and that were
+// stored at or after the given time. An error is yielded once and ends the loop; it is
+// [jetstream.ErrStreamNotFound] if there is no such stream.
 func (c *Conn) scanSince(ctx context.Context, stream, filter string, since time.Time) iter.Seq2[*client.Msg, error] {
 	return func(yield func(*client.Msg, error) bool) {
 		s, err := c.lookupStream(ctx, stream)
@@ -165,8 +168,9 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[*DeadLetter[T], er
 	}
 }
 
-// Requeue moves the value back to the queue, with a delivery count of zero. It stores the value
-// once, even if several processes call it.
+// Requeue moves the value back to the queue, with a delivery count of zero. It waits while the
+// queue is full. It stores the value once, even if several processes call it. The caller must
+// still close the Value. It returns [ErrClosed] for a finished queue.
 func (d *DeadLetter[T]) Requeue(ctx context.Context) error {
 	subject := d.w.valueSubject()
 	l, inChunks, err := largeOf(d.m.Data)

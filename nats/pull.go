@@ -23,7 +23,8 @@ const (
 	beat     = 2 * time.Second
 )
 
-// A pull sends pull requests, one at a time, and receives the messages. An abandoned request may
+// A pull sends pull requests, one at a time, and receives the messages. One goroutine at a time
+// may use it, except for the shared pull of a queue with Prefetch. An abandoned request may
 // still deliver messages; they are returned to the queue.
 type pull struct {
 	w     *work
@@ -65,7 +66,8 @@ func (w *work) newPull() (*pull, error) {
 	return p, p.sub.SetPendingLimits(-1, -1)
 }
 
-// cachePull keeps a pull without a pending request for reuse by [work.newPull].
+// cachePull keeps a pull without a pending request for reuse by [work.newPull], or ends its
+// subscription if the queue is closed. The caller must not use p afterwards.
 func (w *work) cachePull(p *pull) {
 	p.returnArrivals()
 	w.mu.Lock()
@@ -78,7 +80,7 @@ func (w *work) cachePull(p *pull) {
 }
 
 // handleArrival handles a message as soon as it arrives, because from then on this process must
-// send heartbeats for it.
+// send heartbeats for it. The client library calls it for one message at a time.
 func (p *pull) handleArrival(m *client.Msg) {
 	status := ""
 	if len(m.Data) == 0 && m.Header != nil {
@@ -98,9 +100,9 @@ func (p *pull) handleArrival(m *client.Msg) {
 	}
 }
 
-// requestMessages sends a pull request for up to n messages. If wait is 0, the broker answers
-// immediately with the available ones. alone must be true only if no earlier request can still
-// deliver messages.
+// requestMessages sends a pull request for up to n messages, which expires after wait. If wait
+// is 0, the broker answers immediately with the available ones. alone must be true only if no
+// earlier request can still deliver messages.
 func (p *pull) requestMessages(n int, wait time.Duration, alone bool) error {
 	var q []byte
 	switch {
@@ -157,7 +159,9 @@ func (p *pull) abandonRequest() {
 var errNone = errors.New("nats: nothing")
 
 // receive returns the next message of the current request. It returns [errNone] if the request
-// ended without one, and [errCut] if the caller must send the request again.
+// ended without one, and [errCut] if the caller must send the request again: cut is closed,
+// nothing arrived for the duration silence, or the queue was finished. It returns [ErrClosed] if
+// the queue is closed, and the cause of ctx.
 func (p *pull) receive(ctx context.Context, cut <-chan struct{}, silence time.Duration) (*held, error) {
 	for {
 		a, err := p.nextArrival(ctx, cut, silence)
@@ -177,7 +181,8 @@ func (p *pull) receive(ctx context.Context, cut <-chan struct{}, silence time.Du
 	}
 }
 
-// nextArrival returns the next arrival.
+// nextArrival returns the next message or status. Its errors are those that [pull.receive]
+// returns, without errNone.
 func (p *pull) nextArrival(ctx context.Context, cut <-chan struct{}, silence time.Duration) (a arrival, err error) {
 	select { // fast path: it is buffered
 	case a = <-p.got:
@@ -211,8 +216,10 @@ func (w *work) finishedChannel() <-chan struct{} {
 	return w.finished
 }
 
-// receiveMessage receives one message, and waits for it if wait is true. It returns [ErrEmpty],
-// [ErrClosed] or the cause of ctx.
+// receiveMessage receives one message, and waits for it if wait is true. The caller must
+// acknowledge the message or return it to the queue. The error is [ErrEmpty] if wait is false
+// and there is no message, [ErrClosed] if the queue is closed or finished and empty, the cause
+// of ctx, or an error of the connection.
 func (w *work) receiveMessage(ctx context.Context, wait bool) (*held, error) {
 	w.mu.Lock()
 	w.lastGet = time.Now()
@@ -252,7 +259,8 @@ func (w *work) receiveMessage(ctx context.Context, wait bool) (*held, error) {
 	}
 }
 
-// pullMessage sends one pull request for one message and waits for the result.
+// pullMessage sends one pull request for one message and waits for the result. Its errors are
+// the errors of [Conn.awaitConnection] and [pull.receive].
 func (w *work) pullMessage(ctx context.Context, wait bool) (*held, error) {
 	if err := w.c.awaitConnection(ctx); err != nil {
 		return nil, err
@@ -277,7 +285,8 @@ func (w *work) pullMessage(ctx context.Context, wait bool) (*held, error) {
 	return h, err
 }
 
-// recordPull records whether the broker answered a pull request.
+// recordPull records whether the broker answered a pull request, given the error of its result
+// and the session in which it was sent.
 func (w *work) recordPull(err error, cut <-chan struct{}) {
 	switch {
 	case err == nil || errors.Is(err, errNone):
@@ -287,8 +296,9 @@ func (w *work) recordPull(err error, cut <-chan struct{}) {
 	}
 }
 
-// pullTimeouts returns the expiry of a pull request, and the silence after which the caller should
-// send it again.
+// pullTimeouts returns the expiry of a pull request, and the silence after which the caller
+// should send it again. The expiry is 0 if wait is false, and ends no later than the deadline of
+// ctx.
 func (w *work) pullTimeouts(ctx context.Context, wait bool) (expires, silence time.Duration) {
 	if !wait {
 		return 0, w.c.timeout
@@ -323,7 +333,8 @@ func (w *work) markSubscribed(session <-chan struct{}) {
 	w.mu.Unlock()
 }
 
-// checkFinished returns [ErrClosed] if the queue is finished and all values are acknowledged.
+// checkFinished returns [ErrClosed] if the queue is finished and all values are acknowledged. It
+// returns nil otherwise, also if the broker does not answer.
 func (w *work) checkFinished(ctx context.Context) error {
 	if !isClosed(w.finished) {
 		session := w.c.sessionDone()
@@ -388,8 +399,8 @@ func (w *work) pullAvailable(ctx context.Context, n int, use func(*held) bool) e
 	return nil
 }
 
-// receivePrefetched is [work.receiveMessage] for a queue with Prefetch. It requests more messages
-// than it returns.
+// receivePrefetched is [work.receiveMessage] for a queue with Prefetch. It requests more
+// messages than it returns, and leaves the others in the shared pull.
 func (w *work) receivePrefetched(ctx context.Context, wait bool) (*held, error) {
 	w.mu.Lock()
 	w.getters++
@@ -441,7 +452,9 @@ func (w *work) receivePrefetched(ctx context.Context, wait bool) (*held, error) 
 	}
 }
 
-// tryPull is used by receivePrefetched if it must not wait and no message is buffered.
+// tryPull receives one message without waiting, for receivePrefetched when no message is
+// buffered. It returns [ErrEmpty] if there is none, and [ErrClosed] if the queue is finished and
+// empty.
 func (w *work) tryPull(ctx context.Context) (*held, error) {
 	var found *held
 	err := w.pullAvailable(ctx, 1, func(h *held) bool { found = h; return true })
@@ -453,8 +466,9 @@ func (w *work) tryPull(ctx context.Context) (*held, error) {
 	return found, err
 }
 
-// extendPrefetch tops up the prefetch window with another request if it is more than half empty. It
-// returns the shared pull, or nil if there is no connection.
+// extendPrefetch tops up the prefetch window with another request if it is more than half empty.
+// It returns the shared pull, or nil without an error if there is no connection. It returns
+// [ErrClosed] if the queue is closed.
 func (w *work) extendPrefetch() (*pull, error) {
 	w.mu.Lock()
 	p, more := w.ahead, w.prefetch+1-w.asked
@@ -499,9 +513,9 @@ func (w *work) extendPrefetch() (*pull, error) {
 	return p, nil
 }
 
-// receivePrefetched receives from the shared pull. If the number of outstanding messages becomes
-// unknown, it detaches the pull: the next caller makes a new one, and late messages of the old one
-// are returned to the queue.
+// receivePrefetched receives from the shared pull; its errors are as for [pull.receive]. If the
+// number of outstanding messages becomes unknown, it detaches the pull: the next caller makes a
+// new one, and late messages of the old one are returned to the queue.
 func (p *pull) receivePrefetched(ctx context.Context, cut <-chan struct{}, silence time.Duration) (*held, error) {
 	w := p.w
 	for {

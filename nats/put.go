@@ -34,8 +34,9 @@ func (q *Queue[T]) TryPut(ctx context.Context, v T) error {
 	return q.wrapError("put", err)
 }
 
-// PutOnce stores v as [Queue.Put] does, unless a value was put with the same id within the last two
-// minutes. The id must not be empty. fresh reports whether this call stored v.
+// PutOnce stores v as [Queue.Put] does, unless a value was put with the same id within the last
+// two minutes. fresh is false, without an error, in that case. The error wraps [ErrOptions] if
+// id is empty.
 func (q *Queue[T]) PutOnce(ctx context.Context, id string, v T) (fresh bool, err error) {
 	if err := q.checkOpen("put"); err != nil {
 		return false, err
@@ -47,7 +48,8 @@ func (q *Queue[T]) PutOnce(ctx context.Context, id string, v T) (fresh bool, err
 	return err == nil && !s.Duplicate, q.wrapError("put", err)
 }
 
-// wrapError wraps the error of an operation of the queue.
+// wrapError adds the operation of the queue to err. Errors of the broker become a [*HostError].
+// It returns nil for nil.
 func (w *work) wrapError(op string, err error) error {
 	switch {
 	case err == nil:
@@ -71,7 +73,9 @@ func (q *Queue[T]) put(ctx context.Context, id string, v T, wait bool) (s stored
 	return s, err
 }
 
-// store stores an encoded value, in one message or in chunks.
+// store stores an encoded value, in one message or in chunks. A second value with the same id is
+// not stored. If the queue is full, store waits for room, or returns [ErrFull] if wait is false.
+// The caller must still release o.
 func (w *work) store(ctx context.Context, id string, o *outgoing, wait bool) (stored, error) {
 	if w.config.MaxBytes > 0 && int64(o.size) > w.config.MaxBytes {
 		return stored{}, fmt.Errorf("%w: value has %d bytes, want at most %d", ErrTooLarge, o.size, w.config.MaxBytes)
@@ -105,7 +109,8 @@ func (w *work) store(ctx context.Context, id string, o *outgoing, wait bool) (st
 	return s, err
 }
 
-// hasReference reports whether the queue has, or may have, a message that references the chunks.
+// hasReference reports whether the queue has a message that references the chunks. It returns
+// true if the broker does not answer.
 func (w *work) hasReference(ctx context.Context, id string) bool {
 	named, err := w.referenceChecker(ctx)("", id)
 	return named || err != nil
@@ -137,8 +142,9 @@ func storageError(err error) error {
 	return err
 }
 
-// awaitCapacity makes room by trimming the history, or waits for room. It returns nil if the caller
-// should retry the put.
+// awaitCapacity makes room by trimming the history, or waits for the duration *pause, which it
+// doubles. It returns nil if the caller should retry the put. It returns [ErrFull] if wait is
+// false, an error that wraps it if a deadline passes, and [ErrClosed] if the queue is closed.
 func (w *work) awaitCapacity(ctx context.Context, pause *time.Duration, wait bool) error {
 	if w.history > 0 && w.trimHistory(ctx, time.Now()) {
 		return nil
@@ -153,7 +159,8 @@ func (w *work) awaitCapacity(ctx context.Context, pause *time.Duration, wait boo
 	return w.checkOpen("put")
 }
 
-// closedReason returns the reason why no stream accepts the value, or nil if one may later.
+// closedReason returns the reason why no stream accepts the value, or nil if one may later. The
+// error wraps [ErrClosed] if the queue is finished or was deleted.
 func (w *work) closedReason(ctx context.Context) error {
 	s, err := w.c.lookupStream(ctx, w.config.Name)
 	switch {
@@ -210,7 +217,9 @@ func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	return n, q.wrapError("put", end(0, 0))
 }
 
-// startPut sends the first attempt to store v. It returns nil if v needs chunks.
+// startPut sends the first attempt to store v. It returns nil without an error if v needs
+// chunks. Otherwise the caller must complete the write with [work.awaitStored] and then release
+// it. v may be closed when startPut returns.
 func (q *Queue[T]) startPut(v T) (*write, error) {
 	o, err := encode(q.plan, v)
 	defer func() { o.releaseValue(err == nil) }()

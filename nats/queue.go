@@ -330,8 +330,8 @@ func (w *work) openConsumer(ctx context.Context, s jetstream.Stream, opts QueueO
 	return nil
 }
 
-// referenceChecker returns a function that reports whether the queue or its dead letters reference
-// the chunks of an id.
+// referenceChecker returns a function that reports whether the queue or its dead letters
+// reference the chunks of an id. It ignores the prefix, and returns true with an error.
 func (w *work) referenceChecker(ctx context.Context) func(prefix, id string) (bool, error) {
 	return func(_, id string) (bool, error) {
 		if there, err := w.c.countSubjects(ctx, w.config.Name, w.largeSubject(id)); len(there) > 0 || err != nil {
@@ -382,7 +382,8 @@ func (w *work) finishQueue(ctx context.Context) error {
 	return hostError("finish queue "+w.name, w.c.Host(), err)
 }
 
-// checkOpen returns [ErrClosed] if the queue or its connection is closed in this process.
+// checkOpen returns an error that wraps [ErrClosed] and names the operation op if the queue or
+// its connection is closed in this process.
 func (w *work) checkOpen(op string) error {
 	if w == nil || isClosed(w.closing) || w.c.closed.Load() {
 		return fmt.Errorf("nats: %s: %w", op, ErrClosed)
@@ -430,9 +431,9 @@ func (w *work) consumerInfo(ctx context.Context) (*jetstream.ConsumerInfo, error
 	return retryRequest(ctx, w.c, w.consumer.Info)
 }
 
-// countValues returns the number of values not yet delivered and the number not yet acknowledged.
-// The consumer's own pending count lags, so countValues subtracts its last delivered sequence
-// number from the last one of the stream.
+// countValues returns the number of values not yet delivered, and the number delivered but not
+// yet acknowledged. The consumer's own pending count lags, so countValues subtracts its last
+// delivered sequence number from the last one of the stream.
 func (w *work) countValues(ctx context.Context) (waiting, taken int, err error) {
 	s, err := w.c.lookupStream(ctx, w.config.Name)
 	if err != nil {

@@ -34,7 +34,7 @@ func (s socket) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// A dialer creates sockets.
+// A dialer makes the client library's connections as sockets.
 type dialer net.Dialer
 
 // Dial implements [client.CustomDialer].

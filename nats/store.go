@@ -148,7 +148,8 @@ func (s *Store[T]) prefix(key string) string {
 }
 
 // referenceChecker returns a function that reports whether the current value of a key references
-// the chunks of an id.
+// the chunks of an id. The key is decoded from the prefix; for one that cannot be decoded it
+// returns true.
 func (s *Store[T]) referenceChecker(ctx context.Context) func(prefix, id string) (bool, error) {
 	return func(prefix, id string) (bool, error) {
 		key, err := base64.RawURLEncoding.DecodeString(prefix[strings.LastIndexByte(prefix, '.')+1:])
@@ -167,7 +168,8 @@ func (s *Store[T]) checkOpen(op string) error {
 	return nil
 }
 
-// wrapError wraps the error of an operation on a key.
+// wrapError adds the operation and the key to err. Errors of the broker become a [*HostError].
+// It returns nil for nil.
 func (s *Store[T]) wrapError(op, key string, err error) error {
 	switch {
 	case err == nil:
@@ -187,8 +189,8 @@ type currentValue struct {
 	chunks  string // id of its chunks, or empty
 }
 
-// currentMessage returns the latest message of a key from the stream's leader. It returns no error
-// if the key has no value.
+// currentMessage returns the latest message of a key from the stream's leader. It returns no
+// error if the key has no value, and [jetstream.ErrInvalidKey] if the key is invalid.
 func (s *Store[T]) currentMessage(ctx context.Context, key string) (now currentValue, err error) {
 	if !validKey(key) {
 		return now, jetstream.ErrInvalidKey
@@ -236,7 +238,8 @@ func (s *Store[T]) Get(ctx context.Context, key string) (v T, version uint64, er
 	}
 }
 
-// contextError converts the error of an operation if ctx ended.
+// contextError returns the error of ctx, with the store's name, if err is not nil and ctx has
+// ended, and otherwise err.
 func (s *Store[T]) contextError(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return contextError(ctx, "store "+s.name, nil)
@@ -244,8 +247,10 @@ func (s *Store[T]) contextError(ctx context.Context, err error) error {
 	return err
 }
 
-// read decodes a value. It returns [errMissing] if the chunks were deleted because the value was
-// replaced; the caller should look up the key again.
+// read decodes a value of a key from the payload data of its message and from its chunks, if it
+// has any. The caller must close the shared memory that the value holds. It returns [errMissing]
+// if the chunks were deleted because the value was replaced; the caller should look up the key
+// again.
 func (s *Store[T]) read(ctx context.Context, key string, version uint64, data []byte) (v T, err error) {
 	l, inChunks, err := largeOf(data)
 	switch {
@@ -264,8 +269,9 @@ func (s *Store[T]) read(ctx context.Context, key string, version uint64, data []
 	return decode(s.plan, data)
 }
 
-// watchReplaced cancels a read of chunks with [errMissing] once the key has another version.
-// Otherwise the read would wait for the deleted chunks until its timeout.
+// watchReplaced polls the key until it has another version, and then cancels a read of chunks
+// with [errMissing]. Otherwise the read would wait for the deleted chunks until its timeout. It
+// returns when ctx ends.
 func (s *Store[T]) watchReplaced(ctx context.Context, key string, version uint64, cancel context.CancelCauseFunc) {
 	for pause := 50 * time.Millisecond; sleep(ctx, pause) == nil; pause = min(2*pause, time.Second) {
 		if now, err := s.currentMessage(ctx, key); err == nil && now.version != version {
@@ -282,7 +288,8 @@ func (s *Store[T]) Set(ctx context.Context, key string, v T) (version uint64, er
 	return s.write(ctx, "set", key, v, nil)
 }
 
-// Create sets the value of a key that has none. It returns [ErrExist] if the key has a value.
+// Create sets the value of a key that has none and returns its version. It returns [ErrExist] if
+// the key has a value. Otherwise it behaves as [Store.Set].
 func (s *Store[T]) Create(ctx context.Context, key string, v T) (version uint64, err error) {
 	version, err = s.write(ctx, "create", key, v, func(now currentValue) error {
 		if now.data != nil {
@@ -329,8 +336,9 @@ func (s *Store[T]) Update(ctx context.Context, key string,
 	}
 }
 
-// write sets a value. may, if not nil, is called with the current value and may veto the write with
-// an error.
+// write sets a value and returns its version. may, if not nil, is called with the current value
+// and may veto the write with an error. If the value changes between that call and the write,
+// the error is [ErrVersion].
 func (s *Store[T]) write(ctx context.Context, op, key string, v T, may func(currentValue) error) (uint64, error) {
 	if err := s.checkOpen(op); err != nil {
 		return 0, err
@@ -412,8 +420,8 @@ func (s *Store[T]) deleteUnstored(ctx context.Context, key, id string) {
 	s.large.deletePieces(after, s.prefix(key), id)
 }
 
-// putMessage stores the message of a key. It returns [ErrVersion] if expected is not nil and the
-// key has another version. The message id makes retries idempotent.
+// putMessage stores the message of a key and returns its version. It returns [ErrVersion] if
+// expected is not nil and the key has another version. The message id makes retries idempotent.
 func (s *Store[T]) putMessage(ctx context.Context, key, id string, data []byte, expected *uint64) (uint64, error) {
 	w := newWrite(s.subject(key), id, data)
 	if expected != nil {
@@ -466,7 +474,7 @@ func (s *Store[T]) Delete(ctx context.Context, key string) error {
 	return s.wrapError("delete", key, s.contextError(ctx, err))
 }
 
-// Keys returns the keys that have values, sorted.
+// Keys returns the keys that have values, sorted, or nil if there are none.
 func (s *Store[T]) Keys(ctx context.Context) ([]string, error) {
 	if err := s.checkOpen("keys"); err != nil {
 		return nil, err
@@ -479,10 +487,11 @@ func (s *Store[T]) Keys(ctx context.Context) ([]string, error) {
 	return keys, s.wrapError("keys", "*", s.contextError(ctx, err))
 }
 
-// Watch returns an iterator over the current values of the keys and then over each change, in order
-// of version. keys may contain NATS wildcards, such as "layer.*" and "model.>"; without keys, Watch
-// selects all. If large values change faster than the loop runs, intermediate values may be
-// skipped. An error, including the end of ctx, is yielded once and ends the loop.
+// Watch returns an iterator over the current values of the keys and then over each change, in
+// order of version. keys may contain NATS wildcards, such as "layer.*" and "model.>"; without
+// keys, Watch selects all. The caller must close the shared memory that the values hold. If
+// large values change faster than the loop runs, intermediate values may be skipped. An error,
+// including the end of ctx, is yielded once and ends the loop.
 func (s *Store[T]) Watch(ctx context.Context, keys ...string) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		fail := func(err error) {
@@ -530,7 +539,8 @@ func (s *Store[T]) Watch(ctx context.Context, keys ...string) iter.Seq2[Entry[T]
 	}
 }
 
-// decodeEntry decodes a change. It waits for the chunks of a large value until ctx is done.
+// decodeEntry decodes a change. It waits for the chunks of a large value until ctx is done. It
+// returns [errMissing] if the value was replaced; the watcher then reports the newer value.
 func (s *Store[T]) decodeEntry(ctx context.Context, e jetstream.KeyValueEntry) (Entry[T], error) {
 	entry := Entry[T]{Key: e.Key(), Version: e.Revision(), Time: e.Created()}
 	if e.Operation() != jetstream.KeyValuePut {

@@ -68,13 +68,15 @@ func newWrite(subject, id string, data []byte) *write {
 	return &write{m: m}
 }
 
-// startWrite sends the first attempt if there is a connection.
+// startWrite sends the first attempt if there is a connection. The caller must call
+// [Conn.finishWrite], which sends it otherwise.
 func (c *Conn) startWrite(w *write) { w.sent, _ = c.sendRequest(w.m) }
 
-// finishWrite waits until the message is stored and retries after disconnections. It returns a
-// [*jetstream.APIError] if the broker rejects the message, and an error that wraps [ErrUncertain]
-// if the message may be stored. If no stream accepts the message, finishWrite calls gone, which
-// must return the reason, or nil to wait for a leader.
+// finishWrite waits until the message is stored, and retries after disconnections until ctx ends
+// or the broker has been unreachable for too long. It returns a [*jetstream.APIError] if the
+// broker rejects the message, and an error that wraps [ErrUncertain] if the message may be
+// stored. If no stream accepts the message, finishWrite calls gone, which must return the
+// reason, or nil to wait for a leader.
 func (c *Conn) finishWrite(ctx context.Context, w *write, gone func(context.Context) error) (s stored, err error) {
 	attempt := time.Now()
 	var alone silence // while no stream accepts it
