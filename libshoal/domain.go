@@ -29,7 +29,8 @@ var process struct {
 	left  bool // shoal_leave was called
 }
 
-// requireDomain makes a domain with the defaults if this process has none.
+// requireDomain makes a domain with the default options if this process has none. Functions that
+// create objects must call it first. The error wraps [ipc.ErrClosed] after shoal_leave.
 func requireDomain() error {
 	if process.ready.Load() != nil {
 		return nil
@@ -48,15 +49,16 @@ func requireDomain() error {
 	return nil
 }
 
-// setUpDomain completes the membership. The process that made a domain answers shoal ps. The caller
-// must hold process.mu.
+// setUpDomain makes d the domain of this library. first reports whether this process made d; it
+// then answers shoal ps. The caller must hold process.mu.
 func setUpDomain(d *arena.Domain, first bool) {
 	if process.ready.Swap(d) == nil && first {
 		go d.Serve() // nothing else depends on it
 	}
 }
 
-// createDomain makes the domain of this process.
+// createDomain makes the domain of this process. The error wraps errDomain if the process has or
+// had one.
 func createDomain(o shm.Options) error {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -75,7 +77,8 @@ func createDomain(o shm.Options) error {
 	return nil
 }
 
-// listen lets other processes join. The connections serve no other purpose.
+// listen lets other processes join this domain at address, if they know the key. The connections
+// serve no other purpose. The caller must close the listener.
 func listen(address string, key []byte) (*ipc.Listener[int], error) {
 	if err := requireDomain(); err != nil {
 		return nil, err
@@ -99,7 +102,9 @@ func closeConns[T any](l *ipc.Listener[T]) {
 	}
 }
 
-// join joins the domain of the process that listens at address.
+// join joins the domain of the process that listens at address. The error wraps errDomain if
+// this process has a domain already, [ipc.ErrClosed] after shoal_leave, [ipc.ErrPeer] if the
+// listener ends the connection, and [shm.ErrNamespace] if its domain cannot be joined.
 func join(ctx context.Context, address string, key []byte) error {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -130,7 +135,8 @@ func join(ctx context.Context, address string, key []byte) error {
 	return fmt.Errorf("join: %w", refused)
 }
 
-// joinByToken joins a domain at the address of an arena listener, unless this process has a domain.
+// joinByToken joins a domain at the address of an arena listener. It does nothing if this
+// process has a domain, even another one. The error wraps [ipc.ErrClosed] after shoal_leave.
 func joinByToken(ctx context.Context, address string, token arena.Token) error {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -152,8 +158,8 @@ func joinByToken(ctx context.Context, address string, token arena.Token) error {
 	return nil
 }
 
-// leaveDomain closes all objects and leaves the domain. Exports and forks are kept for up to
-// timeout.
+// leaveDomain closes all objects and leaves the domain, for good. Before that it waits up to
+// timeout for the imports of exports and for forked children. It returns the errors of closing.
 func leaveDomain(timeout time.Duration) error {
 	waitUntilClaimed(timeout)
 	process.mu.Lock()
@@ -173,7 +179,8 @@ func leaveDomain(timeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// waitUntilClaimed waits until nothing is exported, but no longer than timeout.
+// waitUntilClaimed waits until nothing is exported and no fork is open, but no longer than
+// timeout, which may be forever.
 func waitUntilClaimed(timeout time.Duration) {
 	begun := time.Now()
 	for pause := time.Millisecond; exports.count()+forks.countForks() > 0; pause = min(2*pause, 20*time.Millisecond) {
@@ -206,7 +213,7 @@ func setProcessName(name string) error {
 	return nil
 }
 
-// readStats returns the figures of the domain, or zeros.
+// readStats returns the figures of the domain, or zeros if this process has none.
 func readStats() shm.Stats {
 	if d := arena.Current(); d != nil {
 		return d.Stats()

@@ -127,7 +127,8 @@ func codeOf(err error) C.int {
 	return C.SHOAL_SYSTEM
 }
 
-// result stores err as the error of the calling thread and returns its code.
+// result stores err as the error of the calling thread of C and returns its code; see codeOf.
+// For nil it only returns SHOAL_OK.
 func result(err error) C.int {
 	if err == nil {
 		return C.SHOAL_OK
@@ -144,8 +145,9 @@ func storeError(text string, process int) {
 	C.shoal_native_fail((*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)), C.int(process))
 }
 
-// recoverTo turns a panic of a call from C into an error. A panic of package tensor is the error of
-// a wrong argument; any other one is a fault of the library.
+// recoverTo turns a panic of a call from C into an error, and sets *code to its code. It must be
+// deferred directly. A panic of package tensor is the error of a wrong argument; any other one
+// is a fault of the library.
 func recoverTo(code *C.int) {
 	p := recover()
 	if p == nil {
@@ -161,7 +163,8 @@ func panicError(p any) error {
 	return fmt.Errorf("%w: %v; please report it with this stack: %s", errInternal, p, debug.Stack())
 }
 
-// requirePointer returns errArgument if an out parameter is NULL.
+// requirePointer returns an error that wraps errArgument if the out parameter p, called name in
+// shoal.h, is NULL.
 func requirePointer[T any](p *T, name string) error {
 	if p == nil {
 		return fmt.Errorf("%w: %s is NULL", errArgument, name)

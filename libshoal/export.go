@@ -46,7 +46,8 @@ const (
 	mostImportUses = 65535
 )
 
-// An export is an object that a token names.
+// An export is an object that a token names, with one use of the object. The registry's mu
+// guards it.
 type export struct {
 	object *object
 	nonce  [16]byte
@@ -54,7 +55,8 @@ type export struct {
 	expiry *time.Timer
 }
 
-// registry is the exports of this process and the listener for importers.
+// A registry holds the exports of this process and the listeners for importers. The process has
+// one, for any goroutine.
 type registry struct {
 	mu       sync.Mutex
 	listener *ipc.Listener[request]
@@ -67,7 +69,8 @@ type registry struct {
 
 var exports = registry{byID: make(map[uint64]*export)}
 
-// start makes the listeners, once. The caller must hold r.mu.
+// start makes the listeners unless they exist. The caller must hold r.mu. The error wraps
+// [ipc.ErrClosed] after close.
 func (r *registry) start() error {
 	if r.closed {
 		return fmt.Errorf("%w: this process has left its domain", ipc.ErrClosed)
@@ -100,7 +103,9 @@ func (r *registry) start() error {
 	return nil
 }
 
-// add exports an object for a number of imports, and returns its token.
+// add exports an object for a number of imports and returns its token, which is valid for
+// lifetime. The export holds a use of the object of its own. The error wraps errTooLarge if too
+// many exports are outstanding, and errHandle if the object is released already.
 func (r *registry) add(o *object, uses int, lifetime time.Duration) (token, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +130,7 @@ func (r *registry) add(o *object, uses int, lifetime time.Duration) (token, erro
 	return t, nil
 }
 
-// ticket returns the token that a forked child needs to connect.
+// ticket returns the token that a forked child needs to connect. It names no export.
 func (r *registry) ticket() (token, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +151,8 @@ func (r *registry) discardExport(id uint64) {
 	}
 }
 
-// use returns the object of an export with one more use, and counts the import.
+// use counts an import and returns the object of an export. The caller must release it. The
+// error wraps errNotFound if there is no export with this id and nonce.
 func (r *registry) use(id uint64, nonce []byte) (*object, error) {
 	r.mu.Lock()
 	e := r.byID[id]
@@ -170,7 +176,7 @@ func (r *registry) count() int {
 	return len(r.byID)
 }
 
-// close ends all exports and the listeners.
+// close ends all exports and the listeners. Later exports fail with [ipc.ErrClosed].
 func (r *registry) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -205,7 +211,7 @@ func (r *registry) serve(l *ipc.Listener[request]) {
 	}
 }
 
-// answer answers the requests of one importer.
+// answer answers the requests of one importer until the connection fails or ctx ends.
 func (r *registry) answer(ctx context.Context, c *ipc.Conn[request]) {
 	for {
 		q, err := c.Recv(ctx)
@@ -229,7 +235,8 @@ func (r *registry) answer(ctx context.Context, c *ipc.Conn[request]) {
 	}
 }
 
-// objectFor returns the object that a request names, with one more use.
+// objectFor returns the object that a request names. The caller must release it. The error wraps
+// errNotFound if there is none.
 func (r *registry) objectFor(q request) (*object, error) {
 	if q.Fork != 0 {
 		return forks.find(q.Fork, handle(q.Handle))
@@ -237,7 +244,10 @@ func (r *registry) objectFor(q request) (*object, error) {
 	return r.use(q.Export, q.Nonce)
 }
 
-// importObject returns a handle of the object that q names, at the process of the token.
+// importObject imports the object that q names from the process of the token, and returns a new
+// handle of it. It joins the token's domain first if this process has none. The error wraps
+// errDomain if the process is in another domain, and errNotFound if the object is gone or its
+// process has ended.
 func importObject(ctx context.Context, t token, q request) (handle, error) {
 	if err := joinByToken(ctx, t.joinAddr, t.domain); err != nil {
 		return 0, fmt.Errorf("import: %w", explainJoin(err))
@@ -268,7 +278,8 @@ func importObject(ctx context.Context, t token, q request) (handle, error) {
 	return addObject(reply.Object)
 }
 
-// explainEnd adds errNotFound to the error of a connection that the exporter ended.
+// explainEnd returns err, and adds errNotFound to the error of a connection that the exporter
+// ended.
 func explainEnd(err error) error {
 	if errors.Is(err, ipc.ErrClosed) {
 		return fmt.Errorf("%w: the exporter has ended: %w", errNotFound, err)
@@ -276,7 +287,7 @@ func explainEnd(err error) error {
 	return err
 }
 
-// explainJoin adds errNotFound to the error of an exporter that does not listen any more.
+// explainJoin returns err, and adds errToken if the exporter's domain rejects the token.
 func explainJoin(err error) error {
 	if errors.Is(err, arena.ErrToken) {
 		return fmt.Errorf("%w: %w", errToken, err)

@@ -19,7 +19,8 @@ import (
 // forks. It keeps a handle that it closes after a fork, if the handle was made before, until the
 // child's lifeline has ended: a pipe that only the child and its own children hold open.
 
-// forkTable is the forks of this process with children that may still import.
+// A forkTable holds the forks of this process with children that may still import. The process
+// has one, for any goroutine.
 type forkTable struct {
 	count atomic.Uint64 // number of forks so far
 
@@ -31,8 +32,9 @@ type forkTable struct {
 
 var forks = forkTable{open: make(map[uint64]bool), closed: make(map[handle]*reference)}
 
-// retainClosed keeps a closed handle for children that may import it. It reports false if there are
-// none.
+// retainClosed keeps the reference of a closed handle, and its use of the object, for children
+// that may import it. It returns false if there are none; the caller must then release the
+// object.
 func (f *forkTable) retainClosed(r *reference) bool {
 	if f.pending.Load() == 0 {
 		return false
@@ -48,7 +50,8 @@ func (f *forkTable) retainClosed(r *reference) bool {
 	return false
 }
 
-// find returns the object that had the handle at a fork, with one more use.
+// find returns the object that had the handle at a fork. The caller must release it. The error
+// wraps errNotFound if the fork is over or the parent had no such handle.
 func (f *forkTable) find(fork uint64, h handle) (*object, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +70,9 @@ func (f *forkTable) find(fork uint64, h handle) (*object, error) {
 	return r.object, nil
 }
 
-// startFork numbers a fork and watches its lifeline, the reading end of a pipe.
+// startFork returns the number of a new fork, from 1. The fork ends when its lifeline, the
+// reading end of a pipe, reports that no process has the writing end. startFork takes ownership
+// of the lifeline.
 func (f *forkTable) startFork(lifeline *os.File) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

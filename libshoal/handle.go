@@ -53,7 +53,8 @@ type handleTable struct {
 
 var handles handleTable
 
-// add returns a new handle of o, which owns one reference of o.
+// add returns a new handle of o. The handle takes over one use of o from the caller, unless add
+// returns an error. The error wraps errTooLarge if too many handles are open.
 func (t *handleTable) add(o *object) (handle, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +71,8 @@ func (t *handleTable) add(o *object) (handle, error) {
 	return h, nil
 }
 
-// takeIndex returns a free index. The caller must hold t.mu.
+// takeIndex returns a free index, from 1. The caller must hold t.mu. The error wraps errTooLarge
+// if all are in use.
 func (t *handleTable) takeIndex() (uint32, error) {
 	if n := len(t.free); n > 0 {
 		i := t.free[n-1]
@@ -88,7 +90,8 @@ func (t *handleTable) takeIndex() (uint32, error) {
 	return i, nil
 }
 
-// entryOf returns the table entry for h, or nil if the index was never used.
+// entryOf returns the table entry for the index of h, or nil if the table has none. The entry
+// may belong to another handle, or be empty.
 func (t *handleTable) entryOf(h handle) *atomic.Pointer[reference] {
 	i := h.index()
 	if i/handlesPerPage >= mostPages {
@@ -101,7 +104,8 @@ func (t *handleTable) entryOf(h handle) *atomic.Pointer[reference] {
 	return &page.references[i%handlesPerPage]
 }
 
-// find returns the object of h. The error wraps errHandle if h is stale or no handle.
+// find returns the object of h. It adds no use: another thread may close h meanwhile. The error
+// wraps errHandle if h is stale or no handle.
 func (t *handleTable) find(h handle) (*object, error) {
 	if e := t.entryOf(h); e != nil {
 		if r := e.Load(); r != nil && r.handle == h {
@@ -111,7 +115,8 @@ func (t *handleTable) find(h handle) (*object, error) {
 	return nil, fmt.Errorf("%w: %#x is not an open handle of this process", errHandle, uint64(h))
 }
 
-// remove closes h and returns its reference.
+// remove closes h and returns its reference; the caller must release the object. The error wraps
+// errHandle if h is not open. Only one of several callers with the same h succeeds.
 func (t *handleTable) remove(h handle) (*reference, error) {
 	if e := t.entryOf(h); e != nil {
 		r := e.Load()
@@ -146,7 +151,8 @@ func (t *handleTable) all() (list []handle) {
 }
 
 // closeHandle closes a handle. Its object is released with its last handle, or kept for a forked
-// child that may import it.
+// child that may import it. The error wraps errHandle if h is not open; other errors are from
+// closing the object.
 func closeHandle(h handle) error {
 	r, err := handles.remove(h)
 	if err != nil {

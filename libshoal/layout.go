@@ -42,7 +42,8 @@ var dtypes = [...]C.shoal_dtype{
 	tensor.Float8E5M2:   {12, 8, 1},
 }
 
-// dtypeOf returns the dtype with the numbers of DLPack.
+// dtypeOf returns the dtype with the numbers of DLPack in c. The error wraps errArgument if
+// there is none.
 func dtypeOf(c C.shoal_dtype) (tensor.DType, error) {
 	for d, numbers := range dtypes {
 		if numbers == c {
@@ -53,8 +54,8 @@ func dtypeOf(c C.shoal_dtype) (tensor.DType, error) {
 		c.code, c.bits, c.lanes)
 }
 
-// layoutOf reads and checks a layout of the caller. The sizes are not negative, and their product,
-// in bytes, is less than 2^47.
+// layoutOf reads and checks a layout of the caller; strides may be NULL. The sizes are not
+// negative, and their product, in bytes, is less than 2^47. The error wraps errArgument.
 func layoutOf(dtype C.shoal_dtype, ndim C.int, shape, strides *C.int64_t) (l layout, err error) {
 	if l.dtype, err = dtypeOf(dtype); err != nil {
 		return l, err
@@ -89,7 +90,8 @@ func layoutOf(dtype C.shoal_dtype, ndim C.int, shape, strides *C.int64_t) (l lay
 	return l, nil
 }
 
-// extent returns the number of bytes from the first element to the end of the last one.
+// extent returns the number of bytes from the first element to the end of the last one, or 0 if
+// there are no elements. The error wraps errArgument if it is too large.
 func (l layout) extent() (uintptr, error) {
 	last := uint64(0)
 	count := 1
@@ -127,8 +129,8 @@ func (l layout) isRowMajor() bool {
 	return true
 }
 
-// newShared returns an uninitialized tensor in shared memory. Its memory is not moved, so C may
-// have its address.
+// newShared returns an uninitialized tensor in shared memory, in row-major order. The caller
+// must close it. Its memory is not moved, so C may have its address.
 func (l layout) newShared() (*tensor.Tensor, error) {
 	if err := requireDomain(); err != nil {
 		return nil, err
@@ -136,7 +138,9 @@ func (l layout) newShared() (*tensor.Tensor, error) {
 	return tensor.EmptyShared(l.dtype, l.shape...)
 }
 
-// copyShared returns a tensor in shared memory with copies of the elements at data.
+// copyShared returns a tensor in shared memory with copies of the elements at data, in row-major
+// order. The caller must close it. The error wraps errArgument if data is NULL and there are
+// elements.
 func (l layout) copyShared(data unsafe.Pointer) (*tensor.Tensor, error) {
 	n, err := l.extent()
 	if err != nil {
@@ -173,8 +177,8 @@ type borrowed struct{}
 // End implements foreign.Loan.
 func (borrowed) End() error { return nil }
 
-// copyView copies the n bytes at data, which are aligned to their elements, by the kernels of
-// package tensor. The storage begins at an address that the package accepts.
+// copyView copies the n bytes at data, which are aligned to their elements, to t by the kernels
+// of package tensor. The storage begins at an address that the package accepts.
 func (l layout) copyView(t *tensor.Tensor, data unsafe.Pointer, n uintptr) error {
 	const align = 16
 	before := uintptr(data) % align
@@ -207,15 +211,17 @@ func (l layout) copyElements(dst, src []byte, d, at int) []byte {
 	return dst
 }
 
-// A borrowing is the tensors of a put. Those that the put made must be closed after it.
+// A borrowing holds the tensors of a put. Some of them belong to handles; the put made the
+// others, and close must close them after it.
 type borrowing struct {
 	all  []*tensor.Tensor
 	made []*tensor.Tensor
 	few  [4]*tensor.Tensor
 }
 
-// borrow reads the tensors of the caller: those with handles, views of memory in the domain, and
-// copies of other memory.
+// borrow reads the tensors of the caller into b.all: those with handles, views of memory in the
+// domain, and copies of other memory. The caller must call b.close after the put. If borrow
+// returns an error, it has done so.
 func (b *borrowing) borrow(views *C.shoal_view, count C.size_t) error {
 	if count > 0 && views == nil || count > mostTensors {
 		return fmt.Errorf("%w: %d tensors (NULL: %t), want at most %d", errArgument, count, views == nil, mostTensors)
@@ -246,7 +252,8 @@ func (b *borrowing) close() {
 // mostTensors limits the tensors of a message.
 const mostTensors = 1 << 20
 
-// tensorOf returns the tensor that v names. If made, the caller must close it.
+// tensorOf returns the tensor that v names. If made is true, the caller must close it; otherwise
+// it belongs to its handle.
 func tensorOf(v *C.shoal_view) (t *tensor.Tensor, made bool, err error) {
 	if v.handle != 0 {
 		t, err = findAs[*tensor.Tensor](handle(v.handle))
@@ -263,9 +270,9 @@ func tensorOf(v *C.shoal_view) (t *tensor.Tensor, made bool, err error) {
 	return t, true, err
 }
 
-// wrapView returns a tensor over the memory of v. The tensor keeps the memory alive, and the caller
-// must close it. wrapView returns nil if v is empty or its memory is not in the domain, and an
-// error if the layout of v is invalid.
+// wrapView returns a tensor over the memory of v. The tensor keeps the memory alive, and the
+// caller must close it. wrapView returns nil without an error if v is empty or its memory is not
+// in the domain, and an error if the layout of v is invalid.
 func wrapView(v *C.shoal_view) (*tensor.Tensor, error) {
 	l, err := layoutOf(v.dtype, C.int(v.ndim), v.shape, v.strides)
 	if err != nil {
@@ -282,7 +289,8 @@ func wrapView(v *C.shoal_view) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// describe fills info with t and its handle.
+// describe fills info with t and its handle. The error wraps errTooLarge if t has more than
+// SHOAL_MAX_DIMS dimensions.
 func describe(info *C.shoal_tensor_info, h handle, t *tensor.Tensor) error {
 	shape, strides := t.Shape(), t.Strides()
 	if len(shape) > C.SHOAL_MAX_DIMS {

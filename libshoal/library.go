@@ -65,7 +65,8 @@ func storeHandle(to *C.shoal_handle, h handle, err error) C.int {
 	return C.SHOAL_OK
 }
 
-// storeNew stores a handle of a new object for v if err is nil, and returns the code of err.
+// storeNew stores a handle of a new object for v, which owns v, if err is nil. It returns the
+// code of err, or of the error of making the handle.
 func storeNew(to *C.shoal_handle, v any, err error) C.int {
 	if err != nil {
 		return result(err)
@@ -74,7 +75,9 @@ func storeNew(to *C.shoal_handle, v any, err error) C.int {
 	return storeHandle(to, h, err)
 }
 
-// requireMaking returns an error if this process cannot make an object and store its handle.
+// requireMaking returns an error if this process cannot make an object and store its handle: it
+// has left its domain, or to, called name in shoal.h, is NULL. It makes a domain if there is
+// none.
 func requireMaking(to *C.shoal_handle, name string) error {
 	if err := requirePointer(to, name); err != nil {
 		return err
@@ -82,7 +85,8 @@ func requireMaking(to *C.shoal_handle, name string) error {
 	return requireDomain()
 }
 
-// stringOf returns a string of the caller, which must not be NULL or longer than most.
+// stringOf returns a copy of a string of the caller, called name in shoal.h. The error wraps
+// errArgument if it is NULL or longer than 4096 bytes.
 func stringOf(s *C.char, name string) (string, error) {
 	const most = 4096
 	if s == nil {
@@ -97,7 +101,8 @@ func stringOf(s *C.char, name string) (string, error) {
 // mostBytes limits the bytes of a message: the Go types that carry them have smaller limits.
 const mostBytes = 1 << 40
 
-// bytesOf returns bytes of the caller, without a copy.
+// bytesOf returns the n bytes at p of the caller, without a copy: they are valid during the call
+// from C. The error wraps errArgument if there are more than mostBytes or p is NULL.
 func bytesOf(p unsafe.Pointer, n C.size_t, name string) ([]byte, error) {
 	if p == nil && n > 0 || n > mostBytes {
 		return nil, fmt.Errorf("%w: %s has %d bytes (NULL: %t)", errArgument, name, n, p == nil)
@@ -142,7 +147,8 @@ func goListen(address *C.char, key unsafe.Pointer, keyLength C.size_t, listener 
 	return storeNew(listener, l, err)
 }
 
-// keyOfCaller returns a copy of the caller's key.
+// keyOfCaller returns a copy of the caller's key. The error wraps errArgument unless it has 1 to
+// 65536 bytes.
 func keyOfCaller(key unsafe.Pointer, length C.size_t) ([]byte, error) {
 	if key == nil || length == 0 || length > 1<<16 {
 		return nil, fmt.Errorf("%w: the key has %d bytes (NULL: %t), want 1 to 65536", errArgument, length, key == nil)
@@ -164,8 +170,8 @@ func goJoin(address *C.char, key unsafe.Pointer, keyLength C.size_t, timeout C.d
 	return result(runBounded(timeout, func(ctx context.Context) error { return join(ctx, addr, k) }))
 }
 
-// runBounded runs f, which does not depend on other processes for long, on a goroutine. With a
-// timeout of 0 it has a second.
+// runBounded runs f, which does not depend on other processes for long, on a goroutine, for at
+// most the given seconds; a negative number means forever. With a timeout of 0 it has a second.
 func runBounded(seconds C.double, f wait) error {
 	timeout, err := timeoutOf(float64(seconds))
 	if err != nil {
@@ -245,7 +251,9 @@ func goExport(h C.shoal_handle, uses C.int, lifetime C.double, buffer unsafe.Poi
 	return C.SHOAL_OK
 }
 
-// exportHandle exports the object of h and returns the encoded token.
+// exportHandle exports the object of h for the given number of imports and returns the encoded
+// token. It is valid for lifetime seconds, or for defaultExpiry if that is negative. The error
+// wraps errArgument, errHandle, errTooLarge, or errUnsupported for a listener.
 func exportHandle(h handle, uses int, lifetime float64) ([]byte, error) {
 	if uses < 1 || uses > mostImportUses {
 		return nil, fmt.Errorf("%w: %d uses, want 1 to %d", errArgument, uses, mostImportUses)
@@ -292,7 +300,8 @@ func goImport(tok unsafe.Pointer, length C.size_t, timeout C.double, h *C.shoal_
 	return importTo(h, t, request{Export: t.id, Nonce: t.nonce[:]}, timeout)
 }
 
-// importTo imports the object that q names and stores its handle.
+// importTo imports the object that q names from the process of t, within timeout seconds, and
+// stores its handle. It returns the code of the error.
 func importTo(to *C.shoal_handle, t token, q request, timeout C.double) C.int {
 	var h handle
 	err := runBounded(timeout, func(ctx context.Context) (err error) {

@@ -59,7 +59,7 @@ type lock interface {
 	MarkConsistent() error
 }
 
-// ownedLock is a recursive mutex for the calling thread.
+// An ownedLock is a recursive mutex for the thread that owner names.
 type ownedLock struct {
 	*ipc.RecursiveMutex
 	owner ipc.Owner
@@ -70,7 +70,8 @@ func (l ownedLock) TryLock() error                 { return l.RecursiveMutex.Try
 func (l ownedLock) Unlock() error                  { return l.RecursiveMutex.Unlock(l.owner) }
 func (l ownedLock) MarkConsistent() error          { return l.RecursiveMutex.MarkConsistent(l.owner) }
 
-// findLock returns the lock of h: a mutex, a recursive mutex, or the mutex of a cond.
+// findLock returns the lock of h: a mutex, a recursive mutex for the calling thread of C, or the
+// mutex of a cond. The error wraps errHandle if h has none.
 func findLock(h handle) (lock, error) {
 	o, err := handles.find(h)
 	if err != nil {
@@ -123,8 +124,8 @@ func goLockHolder(h C.shoal_handle, process *C.int) (code C.int) {
 	return result(err)
 }
 
-// holderOf returns the id of the process that holds a lock, or 0. It reads the lock's block, which
-// the encoding of the lock names.
+// holderOf returns the id of the process that holds the lock l, or 0 if it is free. It reads the
+// lock's block, which the encoding of the lock names.
 func holderOf[T any](l T) (pid int, err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {

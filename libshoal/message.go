@@ -25,7 +25,9 @@ func (p *pinned) unpin() {
 	}
 }
 
-// messageOf reads a message of the caller. The caller must close b after the put.
+// messageOf reads a message of the caller. The message uses the caller's memory, so it is valid
+// until the call from C returns. The caller must close b after the put; after an error b is
+// closed already.
 func messageOf(b *borrowing, bytes unsafe.Pointer, length C.size_t, views *C.shoal_view,
 	count C.size_t) (v value, err error) {
 	text, err := bytesOf(bytes, length, "bytes")
@@ -71,7 +73,9 @@ func goPut(to C.shoal_handle, bytes unsafe.Pointer, length C.size_t, views *C.sh
 	return C.SHOAL_OK
 }
 
-// putValue puts v, and waits for up to timeout seconds while there is no free slot.
+// putValue puts v, which the caller still owns, and waits for up to timeout seconds while there
+// is no free slot. If there is none by then, the error is [ipc.ErrFull] for a timeout of 0, and
+// otherwise wraps errTimeout or errInterrupted.
 func putValue(to sink, v value, timeout float64) error {
 	err := to.TryPut(v)
 	if err != ipc.ErrFull || timeout == 0 {
@@ -80,8 +84,8 @@ func putValue(to sink, v value, timeout float64) error {
 	return awaitPut(to, v, timeout)
 }
 
-// awaitPut puts v as soon as there is a free slot. It is apart from putValue because its closure
-// allocates.
+// awaitPut is putValue for a timeout that is not 0. It is apart from putValue because its
+// closure allocates.
 func awaitPut(to sink, v value, timeout float64) error {
 	t, err := timeoutOf(timeout)
 	if err != nil {
@@ -90,7 +94,9 @@ func awaitPut(to sink, v value, timeout float64) error {
 	return wait(func(ctx context.Context) error { return to.Put(ctx, v) }).run(t)
 }
 
-// getValue takes a message, and waits for it for up to timeout seconds.
+// getValue takes a message, and waits for it for up to timeout seconds. The caller must close
+// it. If there is none by then, the error is [ipc.ErrEmpty] for a timeout of 0, and otherwise
+// wraps errTimeout or errInterrupted.
 func getValue(from source, timeout float64) (value, error) {
 	v, err := from.TryGet()
 	if err != ipc.ErrEmpty || timeout == 0 {
@@ -99,8 +105,8 @@ func getValue(from source, timeout float64) (value, error) {
 	return awaitValue(from, timeout)
 }
 
-// awaitValue takes a message as soon as there is one. It is apart from getValue because its closure
-// allocates.
+// awaitValue is getValue for a timeout that is not 0. It is apart from getValue because its
+// closure allocates.
 func awaitValue(from source, timeout float64) (v value, err error) {
 	t, err := timeoutOf(timeout)
 	if err != nil {
@@ -147,7 +153,8 @@ func goGetInto(from C.shoal_handle, timeout C.double, to *C.shoal_buffer) (code 
 	return result(fillBuffer(to, v))
 }
 
-// fillBuffer copies a message to the caller's buffer, or stores a handle of it if it does not fit.
+// fillBuffer copies a message to the caller's buffer, or stores a handle of it if it does not
+// fit. It takes ownership of v, also if it returns an error: new handles own its tensors.
 func fillBuffer(to *C.shoal_buffer, v value) error {
 	text, err := v.Bytes()
 	if err != nil {
@@ -172,7 +179,8 @@ func fillBuffer(to *C.shoal_buffer, v value) error {
 	return nil
 }
 
-// takeBack closes the handles of the first n tensors after an error.
+// takeBack closes the handles of the first n tensors after an error. It returns the errors of
+// closing.
 func takeBack(infos *C.shoal_tensor_info, n int) (err error) {
 	for _, info := range unsafe.Slice(infos, n) {
 		err = errors.Join(err, closeHandle(handle(info.handle)))

@@ -93,7 +93,7 @@ func goLookup(name *C.char, k C.int, to *C.shoal_handle) (code C.int) {
 	return storeNew(to, v, err)
 }
 
-// lookupAny returns the value of a name, whatever its kind.
+// lookupAny returns the value of a name, whatever its kind. The caller must close it.
 func lookupAny(name string) (v any, err error) {
 	for k := kindTensor; k <= kindMemory; k++ {
 		n, ok := namedKinds[k]

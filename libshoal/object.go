@@ -71,7 +71,8 @@ func init() {
 	wire.RegisterType[*latest]("libshoal.Latest")
 }
 
-// An object is a value with handles.
+// An object is a value of this library with a count of uses: its handles, exports and forks.
+// Each use must be released; the last one closes the value. It may be used by several threads.
 type object struct {
 	kind  kind
 	value any
@@ -112,8 +113,8 @@ func (p pipeSource) TryGet() (value, error)                 { return p.TryRecv()
 func (p pipeSink) Put(ctx context.Context, v value) error   { return p.Send(ctx, v) }
 func (p pipeSink) TryPut(v value) error                     { return p.TrySend(v) }
 
-// newObject returns an object without handles for a value of one of the types of this library. It
-// returns nil for a value of another type.
+// newObject returns an object without uses for a value of one of the types of this library. It
+// returns nil for a value of another type, which it does not close.
 func newObject(v any) *object {
 	o := &object{value: v, kind: kindOf(v)}
 	switch v := v.(type) {
@@ -183,7 +184,9 @@ func kindOfLock(v any) kind {
 	return kindNone
 }
 
-// addObject returns a handle of a new object for v, which it closes if there is no handle.
+// addObject returns a handle of a new object for v. The handle owns v. If all handles are in
+// use, addObject closes v. If C programs cannot use the type of v, it returns an error that
+// wraps errType and does not close v.
 func addObject(v any) (handle, error) {
 	o := newObject(v)
 	if o == nil {
@@ -197,7 +200,8 @@ func addObject(v any) (handle, error) {
 	return h, err
 }
 
-// retain adds a use. It reports false if the object has been released.
+// retain adds a use, which the caller must release. It returns false if the object has been
+// released.
 func (o *object) retain() bool {
 	for {
 		n := o.uses.Load()
@@ -210,7 +214,7 @@ func (o *object) retain() bool {
 	}
 }
 
-// release drops a use, and closes the value with the last one.
+// release drops a use. With the last one it closes the value, and returns the error of that.
 func (o *object) release() error {
 	if o.uses.Add(-1) != 0 {
 		return nil
@@ -227,8 +231,8 @@ func (o *object) release() error {
 	return nil
 }
 
-// duplicate returns a second handle of the object of h. The error wraps errHandle if h is invalid,
-// or errUnsupported if it is a listener.
+// duplicate returns a second handle of the object of h, which the caller must close. The error
+// wraps errHandle if h is invalid, or errUnsupported if it is a listener.
 func duplicate(h handle) (handle, error) {
 	o, err := handles.find(h)
 	if err != nil {
@@ -247,7 +251,8 @@ func duplicate(h handle) (handle, error) {
 	return copied, err
 }
 
-// findAs returns the value of h, which must have type T. The error wraps errHandle.
+// findAs returns the value of h, which must have type T. The handle still owns it. The error
+// wraps errHandle if h is not open or its value has another type.
 func findAs[T any](h handle) (T, error) {
 	o, err := handles.find(h)
 	if err == nil {
@@ -263,7 +268,9 @@ func wrongKind(got, want kind) error {
 	return fmt.Errorf("%w: it names a %v, want a %v", errHandle, got, want)
 }
 
-// findReceiver returns the object of h, which must be one that messages can be received from.
+// findReceiver returns the object of h, with a source to receive messages from. The handle still
+// owns it. The error wraps errHandle if there is no such object, and [ipc.ErrClosed] if this
+// process closed the receiving end.
 func findReceiver(h handle) (*object, error) {
 	o, err := handles.find(h)
 	switch {
@@ -276,7 +283,9 @@ func findReceiver(h handle) (*object, error) {
 	return o, err
 }
 
-// findSender returns the object of h. It must be able to send messages.
+// findSender returns the object of h, with a sink to send messages to. The handle still owns it.
+// The error wraps errHandle if there is no such object, and [ipc.ErrClosed] if this process
+// closed the sending end.
 func findSender(h handle) (*object, error) {
 	o, err := handles.find(h)
 	switch {

@@ -20,7 +20,8 @@ const (
 	receiving = C.SHOAL_RECEIVING
 )
 
-// capacityOf checks the capacity of a new queue.
+// capacityOf converts the capacity of a new queue: [ipc.Unbounded] for SHOAL_UNBOUNDED. The
+// error wraps errTooLarge unless n is 1 to 2^30.
 func capacityOf(n C.int64_t) (int, error) {
 	if n == C.SHOAL_UNBOUNDED {
 		return ipc.Unbounded, nil
@@ -73,7 +74,8 @@ func goTaskJoin(h C.shoal_handle, timeout C.double) (code C.int) {
 	return result(err)
 }
 
-// runOrTry runs the operation for at most timeout. If that is 0, it tests its condition once.
+// runOrTry runs the operation for at most timeout, as [wait.run] does. If that is 0, it tests
+// its condition once; the error then wraps errTimeout if the condition is not met.
 func (w wait) runOrTry(timeout time.Duration) error {
 	if timeout == 0 {
 		return w.finalTry()
@@ -106,7 +108,8 @@ func goPipeNew(duplex C.int, a, b *C.shoal_handle) (code C.int) {
 	return C.SHOAL_OK
 }
 
-// newPipe returns the two ends of a pipe: two that send and receive, or a receiver and a sender.
+// newPipe returns the two ends of a pipe: two that send and receive if duplex is true, or a
+// receiver and a sender. The caller must close both.
 func newPipe(duplex bool) (a, b any, err error) {
 	if duplex {
 		return anyPair(ipc.Pipe[value, value]())
@@ -174,7 +177,8 @@ func goCloseEnd(h C.shoal_handle, ends C.int) (code C.int) {
 	return result(o.closeEnds(uint32(ends)))
 }
 
-// closeEnds closes ends of a queue or pipe for this process.
+// closeEnds closes ends of a queue or pipe for this process: sending, receiving, or both. The
+// value of a pipe or a joinable queue is closed once both are.
 func (o *object) closeEnds(ends uint32) error {
 	now := o.closedEnds.Or(ends) | ends
 	switch v := o.value.(type) {
@@ -273,7 +277,7 @@ func goPoll(h C.shoal_handle, timeout C.double) (code C.int) {
 	return result(wait(o.in.Poll).run(t))
 }
 
-// errorOfTry returns state instead of the error of an expired context.
+// errorOfTry returns err, or state if err is the error of an expired context.
 func errorOfTry(err, state error) error {
 	if err != nil && isContextError(err) {
 		return state

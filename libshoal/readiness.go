@@ -23,7 +23,10 @@ type readiness struct {
 	done   sync.WaitGroup
 }
 
-// arm returns the descriptor of o, after it has been brought up to date. after is for a Latest.
+// arm returns the descriptor of o, after it has been brought up to date. o owns the descriptor.
+// For a Latest, a version greater than after makes it ready. The error wraps errUnsupported if o
+// can never be ready, errHandle if o has been released, and errSystem if there is no free
+// descriptor.
 func (o *object) arm(after uint64) (C.int, error) {
 	watch, err := o.watcher(after)
 	if err != nil {
@@ -52,7 +55,8 @@ func (o *object) arm(after uint64) (C.int, error) {
 	return r.fd, nil
 }
 
-// start watches the object on a goroutine. The caller must hold the object's mu.
+// start waits for the object on a goroutine, which then makes the descriptor readable. The
+// caller must hold the object's mu.
 func (r *readiness) start(watch wait) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
@@ -63,7 +67,7 @@ func (r *readiness) start(watch wait) {
 	})
 }
 
-// stop ends the goroutine. The caller must hold the object's mu.
+// stop ends the goroutine and waits for it. The caller must hold the object's mu.
 func (r *readiness) stop() {
 	if r.cancel != nil {
 		r.cancel()
@@ -72,7 +76,8 @@ func (r *readiness) stop() {
 	}
 }
 
-// close closes the descriptor. r may be nil.
+// close ends the goroutine and closes the descriptor. r may be nil. The caller must hold the
+// object's mu.
 func (r *readiness) close() {
 	if r != nil {
 		r.stop()
@@ -87,8 +92,9 @@ var expired = func() context.Context {
 	return ctx
 }()
 
-// watcher returns the wait that ends when o is ready: when a get would not wait, an event is set,
-// or a Latest has a version greater than after.
+// watcher returns the wait that ends when o is ready: when a get would not wait, an event is
+// set, or a Latest has a version greater than after. The error wraps errUnsupported for an
+// object of another kind.
 func (o *object) watcher(after uint64) (wait, error) {
 	switch v := o.value.(type) {
 	case *ipc.Event:

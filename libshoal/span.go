@@ -43,7 +43,8 @@ type spanTable struct {
 
 var spans = spanTable{byKey: make(map[spanKey]*span)}
 
-// add counts a handle of t. It returns nil if t is not in shared memory or has no bytes.
+// add counts a handle of t and returns its span, which the caller must pass to remove when the
+// handle is closed. It returns nil if t is not in shared memory or has no bytes.
 func (s *spanTable) add(t *tensor.Tensor) *span {
 	if !t.IsShared() {
 		return nil
@@ -84,8 +85,9 @@ func (s *spanTable) remove(p *span) {
 	}
 }
 
-// view returns a tensor over the memory at addr, which must be within a span: the n bytes that the
-// layout covers. It reports false if they are not.
+// view returns a tensor with layout l over the n bytes at addr, which must be the bytes that l
+// covers and within a span. The caller must close it. ok is false, without an error, if no span
+// has them or they are not aligned to elements.
 func (s *spanTable) view(addr, n uintptr, l layout) (t *tensor.Tensor, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock() // the storage stays open meanwhile

@@ -34,7 +34,8 @@ func goTensorEmpty(dtype C.shoal_dtype, ndim C.int, shape *C.int64_t, zero C.int
 	return storeTensor(to, data, t)
 }
 
-// storeTensor stores a handle of t, which owns it, and the address of its first element.
+// storeTensor stores a handle of t, which owns t, and, unless data is NULL, the address of the
+// first byte of t's storage. It returns the code of the error.
 func storeTensor(to *C.shoal_handle, data *unsafe.Pointer, t *tensor.Tensor) C.int {
 	h, err := addObject(t)
 	if err == nil && data != nil {
@@ -59,7 +60,7 @@ func goTensorCopy(view *C.shoal_view, to *C.shoal_handle, data *unsafe.Pointer) 
 	return storeTensor(to, data, t)
 }
 
-// copyView returns a copy in shared memory of the tensor that v names.
+// copyView returns a copy in shared memory of the tensor that v names. The caller must close it.
 func copyView(v *C.shoal_view) (*tensor.Tensor, error) {
 	if v.handle == 0 {
 		l, err := layoutOf(v.dtype, C.int(v.ndim), v.shape, v.strides)

@@ -28,7 +28,8 @@ const (
 	mostToken    = 256 // SHOAL_MAX_TOKEN
 )
 
-// encode appends the encoding of t to b.
+// encode appends the encoding of t to b and returns the extended slice. The error wraps
+// errTooLarge if the addresses are too long.
 func (t *token) encode(b []byte) ([]byte, error) {
 	if tokenFixed+2+len(t.joinAddr)+len(t.address) > mostToken || len(t.joinAddr) > 255 || len(t.address) > 255 {
 		return nil, fmt.Errorf("%w: addresses %q and %q do not fit into a token", errTooLarge, t.joinAddr, t.address)
@@ -40,7 +41,8 @@ func (t *token) encode(b []byte) ([]byte, error) {
 	return append(append(b, byte(len(t.address))), t.address...), nil
 }
 
-// decodeToken reads a token, which may come from anywhere.
+// decodeToken reads a token, which may come from anywhere. The error wraps errArgument if b is
+// no token, and [arena.ErrVersion] if it is of another version.
 func decodeToken(b []byte) (t token, err error) {
 	if len(b) < tokenFixed+2 || len(b) > mostToken || string(b[:4]) != tokenMagic {
 		return t, fmt.Errorf("%w: %d bytes are no token of shoal_export: want %d to %d bytes that begin with %q",

@@ -28,8 +28,8 @@ const longestNap = 50 * time.Millisecond
 // forever is a timeout that does not pass.
 const forever = time.Duration(-1)
 
-// timeoutOf converts a timeout in seconds. The result is forever if it is negative or longer than a
-// century.
+// timeoutOf converts a timeout in seconds. The result is forever if it is negative or longer
+// than a century. The error wraps errArgument for NaN.
 func timeoutOf(seconds float64) (time.Duration, error) {
 	const century = 100 * 365 * 24 * 3600
 	switch {
@@ -52,8 +52,10 @@ const checkPeriod = 2 * longestNap
 var errLookAtSignals = fmt.Errorf("%w: the program has signal handlers, and may look now whether one has run",
 	errInterrupted)
 
-// run runs the operation for at most timeout, which must not be 0. The error wraps errTimeout or
-// errInterrupted if it was not done.
+// run runs the operation for at most timeout, which must not be 0 but may be forever. It must be
+// called on the thread of the call from C. The error wraps errTimeout, or errInterrupted if a
+// signal handler may have run or the thread's canceller was fired; other errors are the
+// operation's.
 func (w wait) run(timeout time.Duration) error {
 	end := time.Time{}
 	if timeout != forever {
@@ -66,7 +68,8 @@ func (w wait) run(timeout time.Duration) error {
 	return err
 }
 
-// runUntil runs the operation until end, if it is not zero. The error is errTimeout then.
+// runUntil is [wait.run] with an end instead of a timeout; the zero time means none. It returns
+// errTimeout itself after the end.
 func (w wait) runUntil(end time.Time) error {
 	switch C.shoal_native_cancelled() {
 	case C.SHOAL_CANCELLED:
@@ -82,7 +85,8 @@ func (w wait) runUntil(end time.Time) error {
 	return w.parkBriefly(end)
 }
 
-// parkBriefly is like park, but ends after checkPeriod if the program has signal handlers.
+// parkBriefly is like park, but returns errLookAtSignals after checkPeriod if the program has
+// signal handlers, so that the caller in C can look whether one has run.
 func (w wait) parkBriefly(end time.Time) error {
 	look := time.Now().Add(checkPeriod)
 	if !end.IsZero() && end.Before(look) || C.shoal_native_has_handlers() == 0 {
@@ -95,8 +99,8 @@ func (w wait) parkBriefly(end time.Time) error {
 	return err
 }
 
-// finalTry runs the operation with an expired deadline, so that it does not wait. Its error names
-// the obstacle.
+// finalTry runs the operation with an expired deadline, so that it does not wait. The error of
+// an operation that would have to wait wraps errTimeout and names the obstacle.
 func (w wait) finalTry() error {
 	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(1, 0))
 	defer cancel()
@@ -110,7 +114,8 @@ func (w wait) finalTry() error {
 // spinTime is the time that waits poll in addition to package arena, in nanoseconds.
 var spinTime atomic.Int64
 
-// setSpin sets spinTime.
+// setSpin sets spinTime to a number of seconds; a negative number means 0. The error wraps
+// errArgument if it is more than 0.01 or NaN.
 func setSpin(seconds float64) error {
 	if math.IsNaN(seconds) || seconds > 0.01 {
 		return fmt.Errorf("set spin: %w: %v seconds, want 0 to 0.01, or a negative number", errArgument, seconds)
@@ -119,7 +124,8 @@ func setSpin(seconds float64) error {
 	return nil
 }
 
-// spin repeats the operation without waiting. It reports false after spinTime.
+// spin repeats the operation without waiting, until end or for spinTime. over is true if the
+// operation has ended; err is then its result. over is false if the caller must wait instead.
 func (w wait) spin(end time.Time) (err error, over bool) {
 	most := time.Duration(spinTime.Load())
 	if most == 0 {
@@ -168,7 +174,10 @@ func (w wait) nap(end time.Time) (err error, over bool) {
 	}
 }
 
-// park runs the operation on a goroutine while this thread sleeps.
+// park runs the operation on a goroutine while this thread sleeps, until end unless it is zero.
+// It returns the result of the operation, errTimeout after end, or an error that wraps
+// errInterrupted if a signal handler ran or the thread's canceller was fired. The operation has
+// ended by then.
 func (w wait) park(end time.Time) error {
 	fd := C.shoal_native_park_fd()
 	if fd < 0 {
@@ -201,7 +210,8 @@ func (w wait) park(end time.Time) error {
 	return fmt.Errorf("%w: a signal handler ran on this thread, or its canceller was fired: %w", errInterrupted, err)
 }
 
-// call calls the operation. A panic must not leave a goroutine.
+// call calls the operation. A panic, which must not leave a goroutine, becomes an error; see
+// panicError.
 func (w wait) call(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -211,7 +221,9 @@ func (w wait) call(ctx context.Context) (err error) {
 	return w(ctx)
 }
 
-// runOnce runs an operation that is not repeated, for at most timeout, which may be 0.
+// runOnce runs an operation that is not repeated, for at most timeout, which may be 0 or
+// forever. Its errors are as for [wait.run], but it does not return early because the program
+// has signal handlers.
 func (w wait) runOnce(timeout time.Duration) error {
 	if C.shoal_native_cancelled() == C.SHOAL_CANCELLED {
 		return fmt.Errorf("%w: the canceller of this thread was fired", errInterrupted)
