@@ -63,7 +63,9 @@ type asideState struct {
 	kills   toll
 }
 
-// Aside is a configuration of the aside model.
+// An Aside configures the aside model: a goroutine in a lane of its own frees an end, and its
+// caller waits for it only for a moment. Kills limits the kills. Bug is a mutation that must be
+// detected, or "".
 type Aside struct {
 	Kills int
 	Bug   string
@@ -78,7 +80,7 @@ const (
 	WaitsOn     = "a reaper waits for its goroutine for as long as it takes"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Aside) Model() Model[asideState] {
 	s := asideState{alloc: true, own: 1<<holders - 1, message: operator + 1}
 	for i := range holders {
@@ -118,7 +120,7 @@ func (c Aside) kill(s asideState, emit func(asideState)) {
 	}
 }
 
-// lose discards the local state of a participant.
+// lose discards the local state of participant i when it is killed.
 func (s *asideState) lose(i int) {
 	s.p[i].pc, s.p[i].work = asIdle, asIdle
 	if i >= asideUsers {
@@ -126,7 +128,8 @@ func (s *asideState) lose(i int) {
 	}
 }
 
-// use performs a step of a user.
+// use performs the next step of user i in s. It returns false if the user must wait or has no
+// step left.
 func (c Aside) use(s *asideState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -151,8 +154,9 @@ func (c Aside) use(s *asideState, i int) bool {
 	return true
 }
 
-// giveUp ends the wait of a caller. A user then leaves, and a reaper must complete its goroutine's
-// work. A reaper continues.
+// giveUp ends the wait of participant i for its goroutine, as a step in s. A user then leaves,
+// and a reaper must complete its goroutine's work. A reaper continues. giveUp returns false if
+// the participant does not wait.
 func (c Aside) giveUp(s *asideState, i int) bool {
 	p := &s.p[i]
 	if p.pc != asWait && p.pc != asReapWait || p.work == asIdle || c.Bug == WaitsOn && i >= asideUsers {
@@ -174,7 +178,8 @@ func (c Aside) giveUp(s *asideState, i int) bool {
 	return true
 }
 
-// finalise performs a step of a goroutine that tries to free the end.
+// finalise performs the next step, in s, of the goroutine of participant i that tries to free
+// the end. It returns false if the goroutine must wait or has no step left.
 func (c Aside) finalise(s *asideState, i int) bool {
 	p := &s.p[i]
 	switch p.work {
@@ -211,7 +216,8 @@ func (c Aside) finalise(s *asideState, i int) bool {
 	return true
 }
 
-// reap performs a step of a reaper. The second reaper runs only if the first one was killed.
+// reap performs the next step of reaper i in s. It returns false if there is nothing to reap or
+// the reaper must wait. The second reaper runs only if the first one was killed.
 func (c Aside) reap(s *asideState, i int) bool {
 	p := &s.p[i]
 	dead := withLife(s.p[:], killed)
@@ -259,7 +265,7 @@ func (c Aside) reap(s *asideState, i int) bool {
 	return true
 }
 
-// has reports whether a lane belongs to a participant that this run reaps.
+// has reports whether a lane, 0 for none, belongs to a participant that this run reaps.
 func (s *asideState) has(lane uint8) bool {
 	return lane != 0 && s.set>>((lane-1)%asideLanes)&1 == 1
 }

@@ -86,7 +86,8 @@ type barState struct {
 	must   bool // a member is gone, without a reset since
 }
 
-// Barrier is a configuration of the barrier model.
+// A Barrier configures the barrier model, in which participants meet in turns. The fields after
+// Rounds limit the events of each kind. Bug is a mutation that must be detected, or "".
 type Barrier struct {
 	Parties int
 	Rounds  int // of each participant
@@ -112,7 +113,7 @@ const (
 	EarlyQuiet  = "a starter does not break the barrier for a process that died at its start"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Barrier) Model() Model[barState] {
 	var s barState
 	for i := range s.p {
@@ -206,7 +207,8 @@ func (c Barrier) step(s *barState, i int) bool {
 	return true
 }
 
-// come performs the steps of a participant until it has arrived.
+// come performs the next step in s of participant p before it has arrived. It returns false if p
+// must wait for the end of the turn or has no step left.
 func (c Barrier) come(s *barState, p *barUser) bool {
 	switch p.pc {
 	case brLoad:
@@ -243,7 +245,8 @@ func (c Barrier) come(s *barState, p *barUser) bool {
 	return true
 }
 
-// wait performs the steps of a participant that has arrived and is not the last one.
+// wait performs the next step in s of a participant that has arrived and is not the last one. It
+// returns false if p must wait for the others.
 func (c Barrier) wait(s *barState, p *barUser) bool {
 	switch p.pc {
 	case brAwait:
@@ -276,7 +279,8 @@ func (c Barrier) wait(s *barState, p *barUser) bool {
 	return true
 }
 
-// end performs the steps of the last participant to arrive.
+// end performs the next step in s of the last participant to arrive: the action and the end of
+// the turn.
 func (c Barrier) end(s *barState, p *barUser) {
 	switch p.pc {
 	case brAct:
@@ -322,8 +326,8 @@ func (c Barrier) pass(s *barState, p *barUser) {
 	p.ended, p.seen = false, barWord{}
 }
 
-// reset performs a step of a reset: it clears one member if it is gone, or starts a new turn after
-// the last member.
+// reset performs the next step in s of a reset by p: it clears one member if it is gone, or
+// starts a new turn after the last member.
 func (c Barrier) reset(s *barState, p *barUser) {
 	if p.pc == brForget {
 		if s.gone(int(p.at)) {
@@ -348,7 +352,8 @@ func (c Barrier) reset(s *barState, p *barUser) {
 	}
 }
 
-// breakIfDead breaks the barrier if a member is gone, and continues.
+// breakIfDead performs the next step in s of p that breaks the barrier if a member is gone and
+// then continues with p.then, or of p that fails.
 func (c Barrier) breakIfDead(s *barState, p *barUser) {
 	switch p.pc {
 	case brBreakIfDead:

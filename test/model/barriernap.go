@@ -41,7 +41,8 @@ type bnState struct {
 	kills toll
 }
 
-// BarrierNap is a configuration of the barrier nap model.
+// A BarrierNap configures the barrier nap model: participants that wait at a barrier sleep in
+// the kernel. Kills limits the kills. Bug is a mutation that must be detected, or "".
 type BarrierNap struct {
 	Turns, Kills int
 	Bug          string
@@ -57,7 +58,7 @@ const (
 	BarrierNapForever = "a nap has no end of its own"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c BarrierNap) Model() Model[bnState] {
 	return Model[bnState]{Steps: c.steps, Events: c.events, Check: func(*bnState) error { return nil }, Done: c.done}
 }
@@ -141,7 +142,8 @@ func (c BarrierNap) step(s *bnState, i int) bool {
 	return true
 }
 
-// wake is a single system call that wakes all sleepers on the word.
+// wake is a single system call that wakes all sleepers on the word, if the value before says
+// that there are some.
 func (c BarrierNap) wake(s *bnState, before bnWord) {
 	if !before.napping {
 		return

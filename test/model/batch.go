@@ -79,7 +79,8 @@ const (
 	batchOver
 )
 
-// Batch is a configuration of the batch model.
+// A Batch configures the batch model, in which one claim takes several slots of a ring. Kills
+// limits the kills. Bug is a mutation that must be detected, or "".
 type Batch struct {
 	Slots int    // 2 or 4
 	Puts  [2]int // messages of each producer
@@ -102,7 +103,7 @@ const (
 	BatchReadLast = "the reaper gives the first slot back before the others"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Batch) Model() Model[batchState] {
 	var s batchState
 	for i := range batchPeers {
@@ -142,7 +143,7 @@ func (c Batch) events(s batchState, emit func(batchState)) {
 	}
 }
 
-// floor returns the greatest power of two that is at most n.
+// floor returns the greatest power of two that is at most n, which must not be 0.
 func floor(n uint8) uint8 {
 	p := uint8(1)
 	for 2*p <= n {
@@ -151,7 +152,9 @@ func floor(n uint8) uint8 {
 	return p
 }
 
-// taken returns the number of slots that a hint must advance past a used slot.
+// taken returns the number of slots that a hint must advance past a used slot: the span of w if
+// it is the slot of ticket tk and has the status, and otherwise 1. It is always 1 with the
+// mutation bug.
 func (c Batch) taken(w batchSlot, tk uint8, status batchStatus, bug string) uint8 {
 	switch {
 	case c.Bug == bug:
@@ -209,7 +212,8 @@ func (c Batch) put(s *batchState, i int) bool {
 	return true
 }
 
-// fill writes one message. The message of the first slot must become visible last.
+// fill writes the next message of producer i, with state p, into s. The message of the first
+// slot must become visible last.
 func (c Batch) fill(s *batchState, p *batchActor, i uint8) {
 	at := c.turn(p, BatchFirst)
 	w := c.slot(s, p.tk+at)
@@ -222,7 +226,8 @@ func (c Batch) fill(s *batchState, p *batchActor, i uint8) {
 	}
 }
 
-// turn returns the index of the next slot of the span.
+// turn returns the index of the next slot of p's span: the first slot, 0, comes last, except
+// with the mutation bug.
 func (c Batch) turn(p *batchActor, bug string) uint8 {
 	if c.Bug == bug {
 		return p.step
@@ -308,8 +313,9 @@ func (s *batchState) take(w batchSlot) {
 	}
 }
 
-// reap repairs one slot in the span of a dead actor. The successor of a producer has nothing to
-// put. The successor of a consumer takes messages.
+// reap repairs one slot in the span of the dead actor i, and lets a successor begin after the
+// last one. The successor of a producer has nothing to put. The successor of a consumer takes
+// messages. reap always returns true.
 func (c Batch) reap(s *batchState, i int) bool {
 	p := &s.a[i]
 	w := *c.slot(s, p.tk)

@@ -43,7 +43,8 @@ type blameState struct {
 	kills, lost toll
 }
 
-// Blame is a configuration of the blame model.
+// A Blame configures the blame model: the process that is named as the cause when a queue ends.
+// Bug is a mutation that must be detected, or "".
 type Blame struct {
 	Kills   int // kills of users
 	Reapers int // kills of the reaper
@@ -61,7 +62,7 @@ const (
 
 const starterBit = 1 << blamers
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Blame) Model() Model[blameState] {
 	s := blameState{own: 1<<(blamers+1) - 1}
 	return Model[blameState]{Init: s, Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
@@ -101,7 +102,8 @@ func (c Blame) events(s blameState, emit func(blameState)) {
 	}
 }
 
-// close performs a step of a user that closes the end. It may begin at any time.
+// close performs the next step in s of user i, which closes the end. It may begin at any time.
+// It returns false after the last step.
 func (c Blame) close(s *blameState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -135,7 +137,8 @@ func (c Blame) close(s *blameState, i int) bool {
 	return true
 }
 
-// letGo performs a step of the parent.
+// letGo performs the next step in s of the parent, which releases its reference. It returns
+// false after the last step.
 func (c Blame) letGo(s *blameState) bool {
 	switch s.s {
 	case gHolds:
@@ -155,7 +158,8 @@ func (c Blame) letGo(s *blameState) bool {
 	return true
 }
 
-// reap performs a step of the reaper, which handles one dead user after another.
+// reap performs the next step in s of the reaper, which handles one dead user after another. It
+// returns false if there is none.
 func (c Blame) reap(s *blameState) bool {
 	r := &s.r
 	if !r.busy {
@@ -212,7 +216,7 @@ func (s *blameState) tryFree() {
 	}
 }
 
-// check compares the reported name with the actual events.
+// check compares the name in s, once the token is gone, with the actual events.
 func (c Blame) check(s *blameState) error {
 	if !s.gone {
 		return nil

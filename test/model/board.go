@@ -102,7 +102,7 @@ type boardState struct {
 	kills      toll
 }
 
-// A NameVerb is an operation of the board model.
+// A NameVerb is an operation of the board model: bind, look up or unlink a name.
 type NameVerb uint8
 
 // Verbs of the board model.
@@ -118,7 +118,8 @@ type NameOp struct {
 	Name, Data uint8 // Data: 0 or 1, the block to bind
 }
 
-// Board is a configuration of the board model.
+// A Board configures the board model, in which workers bind names, look them up and unlink them.
+// Kills limits the kills. Bug is a mutation that must be detected, or "".
 type Board struct {
 	Programs  [workers][]NameOp
 	DataFirst bool // the board has a higher index than the data blocks
@@ -138,7 +139,7 @@ const (
 	BoardNoSkip = "the reaper leaves slots that the dead were writing"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Board) Model() Model[boardState] {
 	return Model[boardState]{Steps: c.steps, Events: c.events, Check: c.check, Done: c.done}
 }
@@ -198,7 +199,8 @@ func (c Board) step(s *boardState, i int) bool {
 	return c.look(s, i)
 }
 
-// order returns the blocks of a message in the order of stamping.
+// order returns the blocks of a message in the order of stamping. board is the index + 1 of the
+// board, data the index of the block that the message binds.
 func (c Board) order(board, data uint8) []uint8 {
 	switch {
 	case c.Bug == NoSelf:
@@ -209,8 +211,8 @@ func (c Board) order(board, data uint8) []uint8 {
 	return []uint8{board - 1, data}
 }
 
-// bind performs a step that is common to all operations, or a step of a bind. It returns false if
-// the step is not enabled.
+// bind performs a step in s of worker i that is common to all operations, or a step of a bind.
+// It returns false if the step is not enabled.
 func (c Board) bind(s *boardState, i int) bool {
 	p, me := &s.p[i], uint8(1)<<i
 	op := c.Programs[i][p.op]
@@ -360,7 +362,8 @@ func (c Board) bind(s *boardState, i int) bool {
 	return true
 }
 
-// look performs a step of a look-up or an unlink.
+// look performs a step in s of worker i that looks up or unlinks a name. It returns false if the
+// step is not enabled.
 func (c Board) look(s *boardState, i int) bool {
 	p, me := &s.p[i], uint8(1)<<i
 	op := c.Programs[i][p.op]
@@ -468,7 +471,7 @@ func (c Board) tryFree(s *boardState, i int) bool {
 	return true
 }
 
-// release is the CAS that frees a block.
+// release is the CAS that frees block b. It sets s.bad if b is a board with a message left.
 func (s *boardState) release(b uint8) {
 	s.w[b] = boardWord{gen: s.w[b].gen + 1}
 	if b >= boards {

@@ -1,6 +1,7 @@
 package model
 
-// reap performs a step of a reaper: one slot or one block.
+// reap performs the next step in s of reaper i: one slot or one block. It returns false if the
+// reaper must wait for a living participant.
 func (c Board) reap(s *boardState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -64,7 +65,8 @@ func (p *boardThread) advance(n uint8, pc boardPC) {
 	}
 }
 
-// dead returns slot k of all boards if a dead participant holds its board, and nil otherwise.
+// dead returns slot p.k of all boards if a participant that p reaps holds its board, and nil
+// otherwise.
 func (p *boardThread) dead(s *boardState) *boardSlot {
 	if b := p.k / boardSlots; s.w[b].own&p.set != 0 {
 		return &s.q[b][p.k%boardSlots]
@@ -83,7 +85,8 @@ func (c Board) reapSlot(s *boardState, p *boardThread) {
 	}
 }
 
-// reapReading completes a get, or skips it if it is blocked.
+// reapReading completes a dead participant's get in slot p.k, if there is one. If a living
+// participant has stamped a block, it sets p.waits instead.
 func (c Board) reapReading(s *boardState, p *boardThread) {
 	sl := p.dead(s)
 	if sl == nil || sl.state != reading || !p.reaps(sl.lane) {

@@ -72,7 +72,8 @@ type budgetThread struct {
 	payer  payerPC
 }
 
-// A payerPC is the program counter of a payer.
+// A payerPC is the program counter of a payer, the second lane of a worker, which uncharges its
+// debts.
 type payerPC uint8
 
 const (
@@ -95,7 +96,8 @@ type budgetState struct {
 // punching it.
 type Resize struct{ Block, Pages uint8 }
 
-// Budget is a configuration of the budget model.
+// A Budget configures the budget model, in which workers grow and punch blocks within a limit of
+// pages. Kills limits the kills. Bug is a mutation that must be detected, or "".
 type Budget struct {
 	Programs [2][]Resize
 	Kills    int
@@ -121,7 +123,7 @@ const (
 	PassUncharged  = "a reaper that meets a stamp clears the phase all the same"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Budget) Model() Model[budgetState] {
 	return Model[budgetState]{Steps: c.steps, Events: c.kills, Check: c.check, Done: c.done}
 }
@@ -184,7 +186,8 @@ func (s *budgetState) dead() uint8 {
 	return withLife(s.p[:], killed)
 }
 
-// charge performs one CAS of the budget word for lane i, unless it is stamped.
+// charge performs one CAS of the budget word in s for lane i: it adds pages, or subtracts them
+// if sub is true, and stamps the word. It returns false if the word is stamped.
 func (c Budget) charge(s *budgetState, i int, pages uint8, sub bool) bool {
 	if s.lane != 0 {
 		return false
@@ -200,7 +203,8 @@ func (c Budget) charge(s *budgetState, i int, pages uint8, sub bool) bool {
 	return true
 }
 
-// work performs a step of a worker. fail makes fallocate fail.
+// work performs the next step in s of worker i. It returns false if the worker must wait or its
+// program has ended. fail makes the fallocate of this step fail.
 func (c Budget) work(s *budgetState, i int, fail bool) bool {
 	p, r := &s.p[i], &s.rec[i]
 	if int(p.op) == len(c.Programs[i]) {
@@ -323,7 +327,8 @@ func (c Budget) work(s *budgetState, i int, fail bool) bool {
 	return true
 }
 
-// pay performs a step of the payer of worker i.
+// pay performs the next step in s of the payer of worker i. It returns false if there is no debt
+// or the budget word is stamped.
 func (c Budget) pay(s *budgetState, i int) bool {
 	p := &s.p[i]
 	switch p.payer {
@@ -346,7 +351,8 @@ func (c Budget) pay(s *budgetState, i int) bool {
 	return true
 }
 
-// owner returns the thread of a lane. A lane lives and dies with its thread.
+// owner returns the first lane of the thread that has the lane. A payer's lane lives and dies
+// with its worker.
 func owner(lane uint8) uint8 {
 	if lane > lanes {
 		return lane - lanes

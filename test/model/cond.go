@@ -54,7 +54,9 @@ type condState struct {
 	ended  uint8 // canceled waits
 }
 
-// Cond is a configuration of the cond model.
+// A Cond configures the cond model: Takers participants, at most three, wait for the Things that
+// another one adds. Kills limits the kills, and Ends the canceled waits. Bug is a mutation that
+// must be detected, or "".
 type Cond struct {
 	Takers int
 	Things int
@@ -75,7 +77,7 @@ const (
 	NotifyBlindly = "a notifier serves the dead like the living, and does not look for them"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Cond) Model() Model[condState] {
 	var s condState
 	for i := range condTakers {
@@ -197,8 +199,8 @@ func (c Cond) step(s *condState, i int) bool {
 	return true
 }
 
-// wake ends a wait because its ticket was served or because of a death. It returns false if neither
-// has happened, so that no step is enabled.
+// wake ends the wait of p in s because its ticket was served or because of a death. It returns
+// false if neither has happened, so that no step is enabled.
 func (c Cond) wake(s *condState, p *condUser) bool {
 	served := p.served > p.ticket
 	bereft := s.bereft() && c.Bug != CondDeaf
@@ -219,7 +221,8 @@ func (c Cond) wake(s *condState, p *condUser) bool {
 	return true
 }
 
-// grieve serves all waiters if one is gone, and then continues.
+// grieve sets the next step of p: if a waiter in s is gone, p first serves all waiters, and then
+// continues with then.
 func (c Cond) grieve(s *condState, p *condUser, then condPC) {
 	p.pc = then
 	if !s.bereft() || c.Bug == CondDeaf || c.Bug == NotifyBlindly && then == cwNotify {
@@ -254,7 +257,8 @@ func (c Cond) settle(s *condState, p *condUser) {
 	}
 }
 
-// notify serves one ticket of an arbitrary participant.
+// notify emits the states in which participant i has served one ticket of some participant, one
+// state for each, or the state in which there was none to serve.
 func (c Cond) notify(s condState, i int, emit func(condState)) {
 	s.p[i].pc = cwUnlock
 	found := false

@@ -47,7 +47,8 @@ type desertState struct {
 	lost       toll
 }
 
-// Desert is a configuration of the desert model.
+// A Desert configures the desert model: the receiver of a ring ends while messages are put. Bug
+// is a mutation that must be detected, or "".
 type Desert struct {
 	Kills   int // kills of senders and the finaliser
 	Reapers int // kills of the reaper
@@ -63,7 +64,7 @@ const (
 	ReaperNoDesert = "the reaper does not take out what a dead sender has left"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Desert) Model() Model[desertState] {
 	var s desertState
 	s.p[reaping].pc = unEnd
@@ -108,7 +109,7 @@ func (c Desert) events(s desertState, emit func(desertState)) {
 	}
 }
 
-// put performs a step of a sender.
+// put performs the next step in s of sender i. It returns false after the last step.
 func (c Desert) put(s *desertState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -153,7 +154,8 @@ func (c Desert) put(s *desertState, i int) bool {
 	return true
 }
 
-// finalise performs a step of the finaliser.
+// finalise performs the next step in s of the finaliser, process i. It returns false after the
+// last step.
 func (c Desert) finalise(s *desertState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -178,7 +180,8 @@ func (c Desert) finalise(s *desertState, i int) bool {
 	return true
 }
 
-// drain performs a step of a process that removes all messages.
+// drain performs the next step of process i, which removes all messages from the ring. It
+// returns false after the last step.
 func (s *desertState) drain(i int) bool {
 	p := &s.p[i]
 	switch p.pc {
@@ -206,7 +209,8 @@ func (s *desertState) drain(i int) bool {
 	return true
 }
 
-// reap performs a step of the reaper, which handles one dead process after another.
+// reap performs the next step in s of the reaper, which handles one dead process after another.
+// It returns false if there is none.
 func (c Desert) reap(s *desertState) bool {
 	r := &s.p[reaping]
 	if s.dead == 0 {

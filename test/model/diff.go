@@ -7,7 +7,7 @@ import (
 )
 
 // Diff returns the differing fields of two states of the same type, such as "p[1].pc
-// putFull→putClear". It is meant for traces and is slow.
+// putFull→putClear", or "" if there are none. It is meant for traces and is slow.
 func Diff(from, to any) string {
 	var out []string
 	diff("", reflect.ValueOf(from), reflect.ValueOf(to), &out)

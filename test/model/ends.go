@@ -74,7 +74,8 @@ const (
 	fGot
 )
 
-// frame is one level of a nested release.
+// A frame is one level of a nested release in a thread's stack: the release of some blocks, the
+// finalising of one, or a get from a ring.
 type frame struct {
 	pc   endPC
 	b    uint8
@@ -118,7 +119,7 @@ type endState struct {
 	kills     toll
 }
 
-// An EndVerb is an operation of the ends model.
+// An EndVerb is an operation of the ends model, such as a put into a ring.
 type EndVerb uint8
 
 // Verbs of the ends model. An operation on a block that the worker does not hold is skipped.
@@ -131,14 +132,16 @@ const (
 	endVerbsN = iota
 )
 
-// An EndOp is one line of a worker's program.
+// An EndOp is one line of a worker's program. Blocks is a bit mask of the blocks to put or
+// release.
 type EndOp struct {
 	Do     EndVerb
 	Ring   uint8 // mask of one ring
 	Blocks uint8
 }
 
-// Ends is a configuration of the ends model.
+// An Ends configures the ends model, in which freed blocks hold references to others. Kills
+// limits the kills. Bug is a mutation that must be detected, or "".
 type Ends struct {
 	Holds    [workers]uint8 // blocks held at the start
 	Programs [workers][]EndOp
@@ -160,7 +163,7 @@ const (
 	NoNestedPass = "a reaper that waits in a finaliser does not reap who has died meanwhile"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Ends) Model() Model[endState] {
 	var s endState
 	for b := range endBlocks {
@@ -232,7 +235,7 @@ func (c Ends) step(s *endState, i int) bool {
 	return c.reap(s, i)
 }
 
-// slotOf returns the slot of a ring.
+// slotOf returns the slot of a ring, given the ring's block: 1 or 3.
 func (s *endState) slotOf(ring uint8) *endSlot { return &s.q[ring>>1] }
 
 // all reports whether f returns true for all blocks in mask.
@@ -266,7 +269,8 @@ func (p *endThread) holds(mask uint8) bool {
 	return true
 }
 
-// work performs a step of a worker's operation.
+// work performs the next step in s of worker i's operation. It returns false if the step is not
+// enabled.
 func (c Ends) work(s *endState, i int) bool {
 	p := &s.p[i]
 	op := c.Programs[i][p.op]
@@ -367,7 +371,8 @@ func (c Ends) closed(s *endState) {
 	s.bad = s.bad || s.q[0].state == full || s.w[token].own != 0 || s.w[token].t != 0
 }
 
-// coming reports whether a message may still be put into the ring.
+// coming reports whether a message may still be put into the ring with this mask: a put is in
+// progress, or the program of a living worker has one ahead.
 func (c Ends) coming(s *endState, ring uint8) bool {
 	if st := s.q[bits.TrailingZeros8(ring)>>1].state; st == writing || st == reading {
 		return true

@@ -14,7 +14,7 @@ func (p *endThread) pop() {
 	p.settle()
 }
 
-// settle pops the completed releases.
+// settle removes the releases that are complete from the top of the stack.
 func (p *endThread) settle() {
 	for p.sp > 0 && p.stack[p.sp-1].pc == fRelease && p.stack[p.sp-1].mask == 0 {
 		p.sp--
@@ -22,7 +22,8 @@ func (p *endThread) settle() {
 	}
 }
 
-// frame performs a step of a release, a finaliser or a get.
+// frame performs the next step in s of the frame on top of participant i's stack: of a release,
+// a finaliser or a get. It returns false if the step is not enabled.
 func (c Ends) frame(s *endState, i int) bool {
 	p := &s.p[i]
 	f := &p.stack[p.sp-1]
@@ -141,8 +142,9 @@ func (c Ends) freeBlock(s *endState, b uint8) {
 	}
 }
 
-// get performs a step of a get from the ring f.b, either by a user, which may keep the blocks, or
-// by a finaliser.
+// get performs the next step in s of a get from the ring f.b, either by a user, which may keep
+// the blocks, or by a finaliser. f must be the top frame of participant i. It returns false if
+// the step is not enabled.
 func (c Ends) get(s *endState, i int, f *frame) bool {
 	p := &s.p[i]
 	sl := s.slotOf(f.b)

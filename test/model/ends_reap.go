@@ -1,7 +1,8 @@
 package model
 
-// reap performs a step of the reaper. During step 7, the field pub of the run holds the
-// participants that were dead at the last pass, for the wait in a finaliser.
+// reap performs the next step in s of reaper i. It returns false if the reaper must wait for a
+// living participant. During step 7, the field pub of the run holds the participants that were
+// dead at the last pass, for the wait in a finaliser.
 func (c Ends) reap(s *endState, i int) bool {
 	r, p := &s.r, &s.p[i]
 	switch p.pc {
@@ -62,8 +63,8 @@ func (c Ends) reap(s *endState, i int) bool {
 	return true
 }
 
-// ends completes a pass. A nested pass returns to the finaliser. A first pass continues with step
-// 7, or waits and starts again.
+// ends completes a pass of reaper i. A nested pass returns to the finaliser. A first pass
+// continues with step 7, or, if again is true, waits and starts again.
 func (c Ends) ends(s *endState, i int, again bool) {
 	r := &s.r
 	if s.nested {

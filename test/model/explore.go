@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Model is a transition system over states of type S. S should not contain padding or pointers,
-// because states are hashed and copied often.
+// A Model is a transition system over states of type S, for [Explore]. All functions must be
+// set. S should not contain padding or pointers, because states are hashed and copied often.
 type Model[S comparable] struct {
 	Init   S
 	Steps  func(s S, emit func(S)) // emits every successor by one step of a participant
@@ -43,9 +43,10 @@ func (r Result) String() string {
 	return b.String()
 }
 
-// Explore visits the states that m can reach in breadth-first order, until it finds a violation or
-// has seen limit states. States are identified by 64-bit fingerprints: for 50 million states, the
-// probability of a collision is below 1 in 10,000.
+// Explore visits the states that m can reach in breadth-first order, until it finds a violation
+// or has seen limit states. The result says which of these ended the exploration. States are
+// identified by 64-bit fingerprints: for 50 million states, the probability of a collision is
+// below 1 in 10,000.
 func Explore[S comparable](m Model[S], limit int) Result {
 	e := explorer[S]{Model: m, seed: maphash.MakeSeed(), seen: newFingerprints(1 << 12)}
 	start := time.Now()
@@ -81,7 +82,8 @@ func (e *explorer[S]) run(limit int) (r Result) {
 	return r
 }
 
-// visit checks s and queues its unseen successors.
+// visit checks s and queues its unseen successors. It returns the violation of an invariant of
+// s, or nil, and counts s in r if s is terminal.
 func (e *explorer[S]) visit(s *S, r *Result) error {
 	if err := e.Check(s); err != nil {
 		return err
@@ -109,8 +111,8 @@ func (e *explorer[S]) hash(s *S) uint64 {
 	return max(1, maphash.Comparable(e.seed, *s)) // 0 marks an empty entry
 }
 
-// trace follows the recorded parents from s back to the initial state, and then describes each step
-// in forward order.
+// trace returns a description of each step from the initial state to s. It follows the recorded
+// parents from s back, and then repeats the steps forward.
 func (e *explorer[S]) trace(s S) []string {
 	var path []uint64
 	for h := e.hash(&s); h != 0; h = e.seen.parent(h) {

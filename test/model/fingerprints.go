@@ -27,7 +27,8 @@ func (f *fingerprints) add(hash, parent uint64) bool {
 	return true
 }
 
-// parent returns the hash of the predecessor, or 0 for the initial state.
+// parent returns the predecessor of hash, or 0 for the initial state and a hash that is not in
+// the set.
 func (f *fingerprints) parent(hash uint64) uint64 { return f.find(hash).parent }
 
 func (f *fingerprints) find(hash uint64) *entry {

@@ -42,7 +42,8 @@ type mark struct {
 	next   uint8
 }
 
-// hints is a flag that tells whether free blocks may be missing from the list.
+// A hints value tells whether free blocks may be missing from the list: none, some, or some
+// until the current sweep ends.
 type hints uint8
 
 const (
@@ -75,7 +76,9 @@ type listState struct {
 	kills toll
 }
 
-// FreeList is a configuration of the free list model.
+// A FreeList configures the free list model, in which workers allocate blocks from a stack of
+// hints and list them again. Rounds is the number of rounds of each worker. Kills limits the
+// kills. Bug is a mutation that must be detected, or "".
 type FreeList struct {
 	Rounds [listWorkers]uint8
 	Punch  bool // the last worker punches
@@ -97,7 +100,8 @@ const (
 	PunchQuiet = "a participant that has punched a block does not list it"
 )
 
-// Model returns the transition system of c. Initially, all blocks are free and listed.
+// Model returns the transition system of c, for [Explore]. Initially, all blocks are free and
+// listed.
 func (c FreeList) Model() Model[listState] {
 	s := listState{}
 	if c.Lost {
@@ -146,7 +150,8 @@ func (c FreeList) events(s listState, emit func(listState)) {
 	}
 }
 
-// reap frees the blocks of the dead worker. It is unknown whether the worker was about to list one.
+// reap frees the blocks of the dead worker i and its seat, and declares the hints lost, because
+// the worker may have been about to list a block.
 func (c FreeList) reap(s *listState, i int) {
 	for b := range s.owner {
 		if s.owner[b] == lane(i) {
@@ -253,8 +258,9 @@ func (c FreeList) push() listPC {
 	return lMark
 }
 
-// list performs a step of listing block p.b. It must read the mark before the head, so that the
-// mark is never from a newer epoch. The participant that changes the mark links the block.
+// list performs the next step in s of participant i, which lists block p.b. It must read the
+// mark before the head, so that the mark is never from a newer epoch. The participant that
+// changes the mark links the block.
 func (c FreeList) list(s *listState, i int) {
 	p := &s.p[i]
 	m := &s.marks[p.b]
@@ -283,7 +289,8 @@ func (c FreeList) list(s *listState, i int) {
 	}
 }
 
-// judge skips a block that another participant has listed or is about to list.
+// judge sets the next step of p: it skips the block if another participant has listed it or is
+// about to.
 func (c FreeList) judge(s *listState, p *listThread) {
 	p.pc = lLink
 	if p.m.listed && p.m.epoch == p.h.epoch && (p.m != p.wrote || c.Bug == OwnMark) {
@@ -291,7 +298,8 @@ func (c FreeList) judge(s *listState, p *listThread) {
 	}
 }
 
-// pushed continues with the sweep or with the next round.
+// pushed sets the next step of p after it has listed a block: it continues with the sweep or
+// with the next round.
 func (c FreeList) pushed(s *listState, p *listThread) {
 	p.h, p.m, p.wrote, p.b = top{}, mark{}, mark{}, 0
 	if p.k == 0 {

@@ -130,7 +130,8 @@ const (
 	leaseEarly
 )
 
-// Lease is a configuration of the lease model.
+// A Lease configures the lease model, in which consumers lease messages and acknowledge or
+// return them. Kills limits the kills. Bug is a mutation that must be detected, or "".
 type Lease struct {
 	Consumers int  // at most 3
 	Before    int  // messages that are in the ring at the start
@@ -163,7 +164,7 @@ const (
 	LeaseUndone       = "the reaper returns a message that the dead had acknowledged"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Lease) Model() Model[leaseState] {
 	var s leaseState
 	for i := c.Consumers; i < leaseConsumers; i++ {
@@ -186,7 +187,7 @@ func (s *leaseState) slot(tk uint8) *leaseSlot { return &s.slots[tk%leaseSlots] 
 // ticket returns the ticket of the message in slot i.
 func (s *leaseState) ticket(i int) uint8 { return s.slots[i].lap*leaseSlots + uint8(i) }
 
-// behind returns the FULL messages behind the head.
+// behind returns the FULL messages behind the head, as a bit set of tickets.
 func (s *leaseState) behind() (set uint8) {
 	for i, w := range s.slots {
 		if tk := s.ticket(i); w.status == leaseFull && tk < s.head {
@@ -196,7 +197,8 @@ func (s *leaseState) behind() (set uint8) {
 	return set
 }
 
-// outstanding reports whether a message behind the head is LEASED or FULL.
+// outstanding reports whether a message behind the head is LEASED or FULL. It returns false if
+// the ring has had no lease.
 func (s *leaseState) outstanding() bool {
 	for i, w := range s.slots {
 		if s.ticket(i) < s.head && (w.status == leaseLeased || w.status == leaseFull) {
@@ -250,7 +252,8 @@ func (c Lease) events(s leaseState, emit func(leaseState)) {
 	}
 }
 
-// consume emits the steps of a consumer. In two places it has a choice.
+// consume emits the states that consumer i can reach from s by one step. In two places it has a
+// choice.
 func (c Lease) consume(s leaseState, i int, emit func(leaseState)) {
 	p := &s.a[i]
 	switch p.pc {
@@ -290,12 +293,13 @@ func (c Lease) consume(s leaseState, i int, emit func(leaseState)) {
 	}
 }
 
-// start begins an attempt to take a message.
+// start begins an attempt of p to take a message.
 func (s *leaseState) start(p *leaseActor) {
 	p.older, p.pc, p.ended = s.counted&s.behind(), lsReturns, false
 }
 
-// acknowledge ends the lease of consumer i by a CAS.
+// acknowledge ends the lease of consumer i by a CAS. It records a fault if the lease is not its
+// own any more.
 func (s *leaseState) acknowledge(i int) {
 	p := &s.a[i]
 	w := s.slot(p.tk)
@@ -374,7 +378,8 @@ func (c Lease) step(s *leaseState, i int) {
 	}
 }
 
-// giveBack performs a step of a return.
+// giveBack performs the next step in s of actor i, which returns a lease: it changes the slot,
+// counts the return, and wakes the consumers.
 func (c Lease) giveBack(s *leaseState, i int) {
 	p := &s.a[i]
 	switch p.pc {
@@ -415,7 +420,8 @@ func (s *leaseState) count() {
 	s.counted |= s.behind()
 }
 
-// scan examines a slot behind the head, and claims a returned message.
+// scan performs a step in s of consumer i: it examines a slot behind the head, and claims a
+// returned message.
 func (c Lease) scan(s *leaseState, i int) {
 	p := &s.a[i]
 	if p.tk == p.end {
@@ -433,7 +439,8 @@ func (c Lease) scan(s *leaseState, i int) {
 	p.tk++
 }
 
-// claim claims the message of a ticket for consumer i.
+// claim claims the message of ticket tk for consumer i, and records a fault if the consumer must
+// not have it.
 func (s *leaseState) claim(i int, tk uint8) {
 	p, w := &s.a[i], s.slot(tk)
 	switch older := p.older & (1<<tk - 1); {
@@ -458,7 +465,8 @@ func (s *leaseState) claim(i int, tk uint8) {
 	p.older, p.tk, p.ended = 0, tk, false
 }
 
-// look examines the slot at the head.
+// look performs a step in s of consumer i: it examines the slot at the head and sets the next
+// step.
 func (c Lease) look(s *leaseState, i int) {
 	p := &s.a[i]
 	w, lap := *s.slot(p.tk), leaseLap(p.tk)
@@ -479,7 +487,8 @@ func (c Lease) look(s *leaseState, i int) {
 	}
 }
 
-// pass advances the head past a slot. It counts a return if the slot was LEASED and has changed.
+// pass performs a step in s of p, which advances the head past a slot. It counts a return if the
+// slot was LEASED and has changed.
 func (c Lease) pass(s *leaseState, p *leaseActor) {
 	pc := p.then
 	if p.pc == lsPass && s.head == p.tk {
@@ -498,7 +507,8 @@ func (c Lease) pass(s *leaseState, p *leaseActor) {
 	p.word, p.tk, p.then, p.pc = leaseSlot{}, 0, 0, pc
 }
 
-// findOpen examines the slots behind the head for a message that may return.
+// findOpen performs a step in s of p, which examines the slots behind the head for a message
+// that may return. p then waits for it; without one, p ends.
 func (c Lease) findOpen(s *leaseState, p *leaseActor) {
 	if p.pc == lsOpen {
 		p.tk, p.end, p.pc = s.head-min(s.head, leaseSlots), s.head, lsOpenAt
@@ -531,7 +541,8 @@ func (c Lease) readable(s *leaseState) bool {
 		s.finished && !s.outstanding()
 }
 
-// produce performs a step of the producer. Waiting for a slot is a step that is not enabled.
+// produce performs the next step in s of the producer p. It returns false if the producer must
+// wait for a slot or has ended.
 func (c Lease) produce(s *leaseState, p *leaseActor) bool {
 	switch p.pc {
 	case lsOver:

@@ -1,7 +1,8 @@
 package model
 
-// reap performs a step of the reaper, which handles one dead actor after another. A reaper that is
-// killed leaves the actor to the next one, which repeats all of its steps.
+// reap performs the next step in s of the reaper, which handles one dead actor after another. It
+// returns false if there is none. A reaper that is killed leaves the actor to the next one,
+// which repeats all of its steps.
 func (c Lease) reap(s *leaseState) bool {
 	switch leasePC(s.reaper) {
 	case lsIdle:
@@ -53,7 +54,7 @@ func (c Lease) reap(s *leaseState) bool {
 	return true
 }
 
-// reapSlot returns a message that the dead actor had leased.
+// reapSlot returns the message in slot w if the actor being reaped had leased it.
 func (c Lease) reapSlot(s *leaseState, w *leaseSlot) {
 	dead := w.by == s.reaped+1
 	switch {

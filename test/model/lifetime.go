@@ -32,7 +32,8 @@ const (
 	kFree
 )
 
-// word is the state word of a block. lane is the participant + 1: each participant has one lane.
+// A word is the state word of a block. lane is the participant + 1: each participant has one
+// lane.
 type word struct {
 	alloc      bool
 	gen, t     uint8
@@ -77,7 +78,7 @@ type thread struct {
 	gens  [blocks]uint8 // generations of the counted blocks
 }
 
-// recovery is the local state of the running reaper. It is lost when the reaper is killed.
+// A recovery is the local state of the running reaper. It is lost when the reaper is killed.
 type recovery struct {
 	set   uint8 // participants of this run
 	pub   uint8 // lanes with a published current put
@@ -106,7 +107,7 @@ type Op struct {
 	Blocks uint8
 }
 
-// A Verb is an operation of the protocol.
+// A Verb is an operation of the lifetime model, such as [Put] or [Release].
 type Verb uint8
 
 // Verbs of a worker's program. An operation on a block that the worker does not hold is skipped.
@@ -125,7 +126,8 @@ const (
 // Programs are the programs of the three workers.
 type Programs [workers][]Op
 
-// Lifetime is a configuration of the lifetime model.
+// A Lifetime configures the lifetime model: the reference counts of blocks, and messages that
+// carry blocks. Kills limits the kills.
 type Lifetime struct {
 	Programs Programs
 	Kills    int
@@ -169,7 +171,7 @@ const (
 	TakeForgets     = "a lane that has not got the block it wanted takes its bit back without try-free"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Lifetime) Model() Model[lifeState] {
 	var s lifeState
 	for i := range workers {
@@ -191,8 +193,8 @@ func (c Lifetime) steps(s lifeState, emit func(lifeState)) {
 	}
 }
 
-// events emits a death, a canceled context, and a caller that releases a block for which its get
-// still waits.
+// events emits the states after a death, a canceled context, and a release of a block by the
+// caller of a get that still waits for the block.
 func (c Lifetime) events(s lifeState, emit func(lifeState)) {
 	c.kills(s, emit)
 	for i := range workers {
@@ -219,7 +221,7 @@ func (s *lifeState) lose(i int) {
 	}
 }
 
-// enabled reports whether participant i has work to do.
+// enabled reports whether participant i has work to do in s.
 func (c Lifetime) enabled(s *lifeState, i int) bool {
 	p := &s.p[i]
 	switch {
@@ -244,12 +246,13 @@ func (c Lifetime) workersDone(s *lifeState) bool {
 	return s.p[second].pc == 0
 }
 
-// unreaped returns the dead participants that are not reaped.
+// unreaped returns the dead participants that are not reaped, as a bit set.
 func (s *lifeState) unreaped() uint8 {
 	return withLife(s.p[:], killed)
 }
 
-// advance moves to the next operation that participant i can perform with its blocks.
+// advance ends the operation of participant i and moves to the next one that it can perform with
+// its blocks.
 func (c Lifetime) advance(s *lifeState, i int) {
 	p := &s.p[i]
 	p.pc, p.block, p.mask, p.h, p.own, p.saw = 0, 0, 0, 0, false, 0

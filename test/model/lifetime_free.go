@@ -1,7 +1,7 @@
 package model
 
-// free performs a step of release and try-free, for one block in the participant's mask after
-// another.
+// free performs the next step in s of participant i's release or try-free, for one block in its
+// mask after another.
 func (c Lifetime) free(s *lifeState, i int) {
 	p := &s.p[i]
 	b := c.first(p.mask, i)
@@ -76,7 +76,8 @@ func (c Lifetime) free(s *lifeState, i int) {
 	}
 }
 
-// freed moves to the next reference to release, or to the step after the last release.
+// freed moves participant i to its next reference to release, or to the step after the last
+// release.
 func (c Lifetime) freed(s *lifeState, i int) {
 	p := &s.p[i]
 	p.own = false
@@ -98,8 +99,8 @@ func (c Lifetime) freed(s *lifeState, i int) {
 	}
 }
 
-// side performs a step of a send or an import by the side channel. The handle is for the lowest
-// block in the worker's mask.
+// side performs the next step in s of worker i's send or import by the side channel. It returns
+// false if the step is not enabled. The handle is for the lowest block in the worker's mask.
 func (c Lifetime) side(s *lifeState, i int) bool {
 	p := &s.p[i]
 	b := c.first(p.mask, i)
@@ -142,7 +143,7 @@ func (c Lifetime) side(s *lifeState, i int) bool {
 func (c Lifetime) importing(s *lifeState) bool { return c.ahead(s, Import) }
 func (c Lifetime) sending(s *lifeState) bool   { return c.ahead(s, Send) }
 
-// ahead reports whether a living worker still has to perform an operation.
+// ahead reports whether a living worker still has to perform the operation do.
 func (c Lifetime) ahead(s *lifeState, do Verb) bool {
 	for i := range workers {
 		for op := int(s.p[i].op); s.p[i].lives() && op < len(c.Programs[i]); op++ {

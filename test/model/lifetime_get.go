@@ -73,8 +73,8 @@ func (c Lifetime) get(s *lifeState, i int) bool {
 	return true
 }
 
-// receive moves the message's reference to the lowest block in the mask to the participant and
-// selects the next block.
+// receive performs a step of participant i's get: it moves the message's reference to the lowest
+// block in the mask to the participant, and selects the next block.
 func (c Lifetime) receive(s *lifeState, i int) {
 	p := &s.p[i]
 	b := c.first(p.mask, i)
@@ -97,7 +97,8 @@ func (s *lifeState) helpHead(h uint8) {
 	}
 }
 
-// got completes a get when no block is left. The closer releases its blocks and continues.
+// got sets the blocks that participant i's get has left. If there are none, it completes the
+// get. The closer then releases its blocks and continues.
 func (c Lifetime) got(s *lifeState, i int, left uint8) {
 	p := &s.p[i]
 	if p.mask = left; left != 0 {
@@ -110,7 +111,8 @@ func (c Lifetime) got(s *lifeState, i int, left uint8) {
 	c.advance(s, i)
 }
 
-// take examines the slot of the ticket.
+// take performs a step of participant i's get: it examines the slot of the ticket. It returns
+// false if a put is still writing the slot.
 func (c Lifetime) take(s *lifeState, i int) bool {
 	p := &s.p[i]
 	sl := &s.q[p.h%slots]
@@ -134,7 +136,7 @@ func (c Lifetime) take(s *lifeState, i int) bool {
 	return true
 }
 
-// dry completes a get on an empty ring.
+// dry completes the get of participant i on an empty ring. The closer has then drained it.
 func (c Lifetime) dry(s *lifeState, i int) {
 	c.advance(s, i)
 	if i == closer {

@@ -2,7 +2,7 @@ package model
 
 import "math/bits"
 
-// pc is the next step of a participant.
+// A pc is the next step of a participant.
 type pc uint8
 
 const (
@@ -87,7 +87,7 @@ func (c Lifetime) step(s *lifeState, i int) bool {
 	return true
 }
 
-// wake starts a reaper if a participant is dead, and the final drain otherwise.
+// wake starts the reaper i if a participant is dead, and the final drain by i otherwise.
 func (c Lifetime) wake(s *lifeState, i int) {
 	if set := s.unreaped(); set != 0 {
 		s.r = recovery{set: set}
@@ -102,8 +102,8 @@ func (c Lifetime) wake(s *lifeState, i int) {
 
 func lane(i int) uint8 { return uint8(i + 1) }
 
-// first returns the lowest block of mask, or any block if mask is empty. Stamps must be taken in
-// ascending order.
+// first returns the lowest block of mask, or block 0 if mask is empty. Stamps must be taken in
+// ascending order; a mutation lets participant 0 take the highest block first.
 func (c Lifetime) first(mask uint8, i int) uint8 {
 	if mask == 0 {
 		return 0
@@ -163,7 +163,7 @@ func (c Lifetime) alloc(s *lifeState, i int) {
 	}
 }
 
-// leave ends the allocation of a block that another participant has got.
+// leave ends the allocation by participant i of block b, which another participant has got.
 func (c Lifetime) leave(s *lifeState, i int, b uint8) {
 	p := &s.p[i]
 	switch c.Bug {

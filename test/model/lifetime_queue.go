@@ -1,6 +1,6 @@
 package model
 
-// acquire counts a reference and sets the own bit for the first one.
+// acquire counts a reference of participant i to block b, and sets its own bit.
 func (c Lifetime) acquire(s *lifeState, i int, b, generation uint8) {
 	p := &s.p[i]
 	p.count[b]++
@@ -90,9 +90,9 @@ func (c Lifetime) put(s *lifeState, i int) bool {
 	return true
 }
 
-// giveUp ends a worker's wait for a stamp. A put removes its own stamps. A get cannot, because its
-// caller has the message and may release a block before the get has ended, which then acquires it
-// again.
+// giveUp ends a worker's wait for a stamp, as a step in s. A put removes its own stamps. A get
+// cannot, because its caller has the message and may release a block before the get has ended,
+// which then acquires it again. giveUp returns false if worker i does not wait.
 func (c Lifetime) giveUp(s *lifeState, i int) bool {
 	p := &s.p[i]
 	b := c.first(p.mask, i)
@@ -140,7 +140,8 @@ func (c Lifetime) claim(s *lifeState, i int) {
 // moves reports whether the put of worker i gives up its own reference.
 func (c Lifetime) moves(s *lifeState, i int) bool { return c.Programs[i][s.p[i].op].Do == Move }
 
-// afterBody returns the step after the body of a message and the drop of the moved blocks.
+// afterBody returns the step of a put that follows the body of its message and the drop of the
+// moved blocks.
 func (c Lifetime) afterBody() pc {
 	if c.Bug == ClearBeforeFull {
 		return putClear
@@ -148,7 +149,8 @@ func (c Lifetime) afterBody() pc {
 	return putFull
 }
 
-// drop removes a reference without a try-free, because the message holds the block.
+// drop removes a reference of participant i to block b without a try-free, because the message
+// holds the block.
 func (c Lifetime) drop(s *lifeState, i int, b uint8) {
 	p := &s.p[i]
 	if p.count[b]--; p.count[b] > 0 {

@@ -1,7 +1,7 @@
 package model
 
-// reap performs a step of the reaper of docs/memory.md. Step 1, which collects the dead, was
-// performed when the run began.
+// reap performs the next step in s of reaper i, as in docs/memory.md. It returns false if the
+// reaper must wait. Step 1, which collects the dead, was performed when the run began.
 func (c Lifetime) reap(s *lifeState, i int) bool {
 	r, p := &s.r, &s.p[i]
 	switch p.pc {
@@ -93,7 +93,8 @@ func (c Lifetime) vacate(s *lifeState, j int) {
 	c.advance(s, j)
 }
 
-// afterStamps and afterBits define the order of steps 3–6 and 7. One mutation reverses it.
+// afterStamps returns the step after steps 3–6, and afterBits the step after step 7. One
+// mutation reverses their order.
 func (c Lifetime) afterStamps() pc {
 	if c.Bug == BitsFirst {
 		return reapEnd
@@ -110,16 +111,17 @@ func (c Lifetime) afterBits() pc {
 
 func (r *recovery) has(lane uint8) bool { return lane != 0 && r.set>>(lane-1)&1 == 1 }
 
-// reapWord ends the operation of a dead lane on a block, except for a put or a get.
+// reapWord ends the operation of a dead lane on the block with word w. It leaves a get, which
+// ends in step 6, and is not called for a put, which ends in reapPut.
 func (c Lifetime) reapWord(s *lifeState, w *word) {
 	if w.kind != nobody && w.kind != kGet && s.r.has(w.lane) {
 		w.clear()
 	}
 }
 
-// reapPut ends the put of a dead lane on a block, based on the evidence. A published message may
-// already have a reader with its own stamp on the block. An unpublished message cannot have a
-// reader.
+// reapPut ends the put of a dead lane on the block with word w, based on the evidence. A
+// published message may already have a reader with its own stamp on the block. An unpublished
+// message cannot have a reader.
 func (c Lifetime) reapPut(s *lifeState, w *word, lane uint8) {
 	published := s.r.pub>>(lane-1)&1 == 1
 	switch {
@@ -131,7 +133,8 @@ func (c Lifetime) reapPut(s *lifeState, w *word, lane uint8) {
 	}
 }
 
-// reapSlot removes the references from a slot that a dead lane was reading, on behalf of the lane.
+// reapSlot performs a step of reaper i: it removes the references from a slot that a dead lane
+// was reading, on behalf of the lane. It returns false if it must wait, as one mutation does.
 func (c Lifetime) reapSlot(s *lifeState, i int) bool {
 	r, p := &s.r, &s.p[i]
 	sl := &s.q[r.k]
@@ -165,8 +168,8 @@ func (c Lifetime) reapSlot(s *lifeState, i int) bool {
 	return true
 }
 
-// woken starts a new pass when one of the awaited words is clear, or when another participant has
-// died.
+// woken lets reaper i start a new pass when one of the awaited words is clear, or when another
+// participant has died. It returns false if neither has happened.
 func (c Lifetime) woken(s *lifeState, i int) bool {
 	ring := s.unreaped() != s.r.set && c.Bug != DeafReaper
 	for b := range blocks {

@@ -47,7 +47,8 @@ type countState struct {
 	goroutines [counters]counter
 }
 
-// LocalCount is a configuration of the local count model.
+// A LocalCount configures the local count model, in which the goroutines of a process share its
+// owner bit. Bug is a mutation that must be detected, or "".
 type LocalCount struct{ Bug string }
 
 // Mutations of the local count model.
@@ -60,7 +61,7 @@ const (
 	OwnUnread     = "try-free does not read own under its stamp"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c LocalCount) Model() Model[countState] {
 	s := countState{alloc: true, t: 2, own: 3, count: 1}
 	for i := range s.goroutines {

@@ -58,7 +58,8 @@ type mutexState struct {
 	kills   toll
 }
 
-// Mutex is a configuration of the mutex model.
+// A Mutex configures the mutex model, in which a lock names its holder and survives the holder's
+// death. Kills limits the kills. Bug is a mutation that must be detected, or "".
 type Mutex struct {
 	Locks   int // of each participant
 	Kills   int
@@ -81,7 +82,7 @@ const (
 	WakeThenBits   = "the reaper wakes before it takes the bits of the dead"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Mutex) Model() Model[mutexState] {
 	var s mutexState
 	for i := range s.p {
@@ -109,8 +110,9 @@ func (c Mutex) steps(s mutexState, emit func(mutexState)) {
 	}
 }
 
-// events emits a death, a new participant in a free seat, the death of a reaper, and a lock that is
-// released unmodified.
+// events emits the states after a death, a new participant in a free seat, the death of a
+// reaper, and the decision of a participant that was told of a death to give the lock back
+// unmodified.
 func (c Mutex) events(s mutexState, emit func(mutexState)) {
 	for i := range s.p {
 		n := s
@@ -219,7 +221,8 @@ func (c Mutex) try(s *mutexState, i int) {
 	}
 }
 
-// pick clears the bit of a waiting participant, or continues if there is none.
+// pick emits the states in which participant i clears the bit of a waiting participant, one
+// state for each, or the state in which it continues because there is none.
 func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
 	if s.bits == 0 {
 		s.p[i].pc = mTry
@@ -235,8 +238,8 @@ func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
 	}
 }
 
-// answer handles a wake-up of a participant that no longer waits. It must pass the wake-up on if
-// the lock is free.
+// answer emits the states after participant i has handled a wake-up although it no longer waits.
+// It must pass the wake-up on if the lock is free.
 func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
 	s.p[i].woken = false
 	if !c.free(&s) || s.bits == 0 || c.Bug == LockNoPassOn {
@@ -252,7 +255,8 @@ func (c Mutex) answer(s mutexState, i int, emit func(mutexState)) {
 	}
 }
 
-// reap marks the dead, clears their bits, wakes all participants and frees the seats of the dead.
+// reap emits the state after the reaper's next step. The reaper marks the dead, clears their
+// bits, wakes all participants and frees the seats of the dead.
 func (c Mutex) reap(s mutexState, emit func(mutexState)) {
 	if withLife(s.p[:], killed)|withLife(s.p[:], marked) == 0 {
 		return

@@ -105,7 +105,8 @@ var names = map[reflect.Type][]string{
 	},
 }
 
-// name returns the name of the constant for a value, or the value itself if it has none.
+// name returns the name of the constant for a value, or the value itself if its type has no
+// names in names.
 func name(v reflect.Value) any {
 	if list, ok := names[v.Type()]; ok && int(v.Uint()) < len(list) {
 		return list[v.Uint()]

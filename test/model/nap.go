@@ -84,7 +84,9 @@ type napState struct {
 	a                 [napActors]napActor
 }
 
-// Nap is a configuration of the nap model.
+// A Nap configures the nap model, in which a goroutine sleeps on a word of its process until
+// another process wakes it. Kills limits the kills. Bug is a mutation that must be detected, or
+// "".
 type Nap struct {
 	Messages [queues]int // to publish
 	Kills    int
@@ -107,7 +109,7 @@ const (
 	NapUnaware = "a napper looks whether its context has ended before it lies down"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Nap) Model() Model[napState] {
 	var s napState
 	s.begin()
@@ -118,7 +120,7 @@ func (c Nap) Model() Model[napState] {
 		Check: func(*napState) error { return nil }, Done: c.done}
 }
 
-// begin starts the process with the napper, the goroutine that sleeps until a queue has a message,
+// begin starts a process with the napper, the goroutine that sleeps until a queue has a message,
 // and with the three goroutines beside it.
 func (s *napState) begin() {
 	s.process, s.ended = alive, false
@@ -140,7 +142,7 @@ func (c Nap) steps(s napState, emit func(napState)) {
 	}
 }
 
-// events emits the end of a nap, the end of the context, and kills.
+// events emits the states after the end of a nap, the end of the context, and kills.
 func (c Nap) events(s napState, emit func(napState)) {
 	c.wakeUp(s, emit)
 	if n := s; c.Ends && !s.ended && s.process == alive {
@@ -171,8 +173,9 @@ func (c Nap) wakeUp(s napState, emit func(napState)) {
 	}
 }
 
-// recover is the reaper: it clears a dead participant's bits and its doorbell, and another process
-// takes the seat; or it wakes all participants.
+// recover performs the next step in s of the reaper: it clears a dead participant's bits and its
+// doorbell; then another process takes the seat; or it wakes all participants. It returns false
+// if there is nothing to do.
 func (c Nap) recover(s *napState) bool {
 	switch {
 	case s.process == killed:
@@ -207,7 +210,8 @@ func (c Nap) step(s *napState, i int) bool {
 	return c.rest(s, p, i)
 }
 
-// rest performs a wait up to parking. The napper parks after its nap.
+// rest performs the next step in s of goroutine i, with state p, up to parking. The napper parks
+// after its nap. rest returns false while the napper sleeps.
 func (c Nap) rest(s *napState, p *napActor, i int) bool {
 	switch p.pc {
 	case nTry:
@@ -286,8 +290,9 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 	return true
 }
 
-// wait performs the rest of a wait, and the parker's answer to a message: it publishes one for the
-// napper within its process.
+// wait performs the next step in s of goroutine i, with state p, from parking on, or of the
+// parker's answer to a message: it publishes one for the napper within its process. It returns
+// false while the goroutine is parked.
 func (c Nap) wait(s *napState, p *napActor, i int) bool {
 	switch p.pc {
 	case nParked:
@@ -310,7 +315,8 @@ func (c Nap) wait(s *napState, p *napActor, i int) bool {
 
 func (p *napActor) goBack() { p.pc, p.back, p.unanswered = p.back, 0, 0 }
 
-// answer examines, one after another, the queues that the participant was woken for.
+// answer performs the next step in s of p, which examines, one after another, the queues that
+// the participant was woken for. It returns false while the doorbell has not rung.
 func (c Nap) answer(s *napState, p *napActor) bool {
 	queue := bits.TrailingZeros8(p.unanswered)
 	next := func() {
@@ -357,7 +363,8 @@ func (c Nap) answer(s *napState, p *napActor) bool {
 	return true
 }
 
-// alarm ends the nap when the context is done, once.
+// alarm performs the next step in s of p, which ends the nap when the context is done, once. It
+// returns false until then.
 func (c Nap) alarm(s *napState, p *napActor) bool {
 	switch p.pc {
 	case eWait:
@@ -377,7 +384,8 @@ func (c Nap) alarm(s *napState, p *napActor) bool {
 	return true
 }
 
-// wake performs a step of a publisher in another participant.
+// wake performs the next step in s of p, the publisher of a queue in another participant. It
+// returns false if no message is left.
 func (c Nap) wake(s *napState, p *napActor, queue int) bool {
 	switch p.pc {
 	case rPublish:

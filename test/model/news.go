@@ -78,7 +78,8 @@ const (
 	newsOlder
 )
 
-// News is a configuration of the news model.
+// A News configures the news model, in which writers store values and readers load the newest
+// one. Kills limits the kills. Bug is a mutation that must be detected, or "".
 type News struct {
 	Stores, Loads [2]int // of the two writers and the two readers
 	Kills         int
@@ -95,7 +96,7 @@ const (
 	NewsUnlocked = "writers do not exclude one another"
 )
 
-// Model returns the transition system of c. The first version exists initially.
+// Model returns the transition system of c, for [Explore]. The first version exists initially.
 func (c News) Model() Model[newsState] {
 	s := newsState{tail: 1, seen: 1}
 	s.slots[0] = newsFull
@@ -122,8 +123,8 @@ func (c News) steps(s newsState, emit func(newsState)) {
 	}
 }
 
-// events kills a writer. After its slots are repaired, another writer takes its place and stores
-// the remaining values.
+// events emits the states after a writer is killed. After its slots are repaired, another writer
+// takes its place and stores the remaining values.
 func (c News) events(s newsState, emit func(newsState)) {
 	for i := range newsWriters {
 		if n := s; int(s.kills) < c.Kills && s.a[i].pc != nwIdle && s.a[i].pc != nwDead {
@@ -137,7 +138,8 @@ func (c News) events(s newsState, emit func(newsState)) {
 	}
 }
 
-// mend is the reaper. It drops messages that a dead writer was writing or reading.
+// mend is the reaper of writer i: it drops messages that the dead writer was writing or reading.
+// It always returns true.
 func (s *newsState) mend(i int) bool {
 	p := &s.a[i]
 	w := &s.slots[p.ticket]
@@ -152,6 +154,7 @@ func (s *newsState) mend(i int) bool {
 }
 
 // newest is the scan of a writer that holds the mutex: a single pass over all slots below top.
+// It returns the ticket of the newest message. ok is false if there is no message.
 func (s *newsState) newest(top uint8) (ticket uint8, ok bool) {
 	for t := int(top) - 1; t >= 0; t-- {
 		if s.slots[t] == newsFull {
@@ -220,7 +223,7 @@ func (c News) store(s *newsState, i int) bool {
 	return true
 }
 
-// look decides whether there is a message to drop.
+// look performs a step in s of writer p: it decides whether there is a message to drop.
 func (c News) look(s *newsState, p *newsActor) {
 	p.pc = nwClaim
 	if p.stored {
@@ -233,8 +236,8 @@ func (c News) look(s *newsState, p *newsActor) {
 	}
 }
 
-// take removes the message at the head and skips messages that are gone. A message that is being
-// written, even by a dead writer, ends the dropping.
+// take performs a step in s of writer p: it removes the message at the head, or skips a message
+// that is gone. A message that is being written, even by a dead writer, ends the dropping.
 func (c News) take(s *newsState, p *newsActor) {
 	if s.head < s.tail {
 		switch s.slots[s.head] {
@@ -287,7 +290,8 @@ func (c News) load(s *newsState, p *newsActor) bool {
 	return true
 }
 
-// scan examines one slot.
+// scan performs a step in s of reader p: it examines one slot, or ends a scan that has found no
+// message. If it believes that there is none, it records a fault.
 func (c News) scan(s *newsState, p *newsActor) {
 	if end := p.ticket == 0; !end && c.Bug != NewsUp || c.Bug == NewsUp && p.ticket < p.top {
 		t := p.ticket - 1

@@ -83,7 +83,8 @@ type noticeState struct {
 	stops      uint8
 }
 
-// Notice is a configuration of the notice model.
+// A Notice configures the notice model, in which each participant watches two others to notice
+// their deaths. Bug is a mutation that must be detected, or "".
 type Notice struct {
 	Blind bool // seat 3 is alive, and its watchers are stopped from the start
 	One   bool // each watches only the next one, as if every second watcher were stopped
@@ -119,8 +120,8 @@ const (
 
 func (c Notice) one() bool { return c.One || c.Bug == WatchOne }
 
-// Model returns the transition system of c. Initially, seats 0 to 2 or 3 are alive and watch each
-// other.
+// Model returns the transition system of c, for [Explore]. Initially, seats 0 to 2 or 3 are alive
+// and watch each other.
 func (c Notice) Model() Model[noticeState] {
 	var s noticeState
 	n := 3
@@ -148,7 +149,7 @@ func (c Notice) steps(s noticeState, emit func(noticeState)) {
 
 func (s *noticeState) runs(i int) bool { return s.p[i].fate == running && !s.p[i].stopped }
 
-// events emits a join of seat 3, a leave, a kill and a stop.
+// events emits the states after a join of seat 3, a leave, a kill and a stop.
 func (c Notice) events(s noticeState, emit func(noticeState)) {
 	if n := s; c.Join && s.p[3].fate == outside {
 		n.p[3].fate, n.p[3].pc = running, nJoining
@@ -280,7 +281,7 @@ func (p *member) link() {
 	p.k, p.n, p.seen, p.watch, p.other, p.pc = 1, 0, 0, [watched]uint8{}, [watched]bool{}, nLink
 }
 
-// linked moves to the second participant to watch.
+// linked moves p to the second participant to watch, or ends its walk.
 func (c Notice) linked(p *member) {
 	if p.n++; int(p.n) == watched || c.one() {
 		p.k, p.n, p.pc = 0, 0, nIdle
@@ -290,7 +291,7 @@ func (c Notice) linked(p *member) {
 	p.walk()
 }
 
-// unwatch ends a walk that has found no other participant to watch.
+// unwatch ends a walk of p that has found no other participant to watch.
 func (p *member) unwatch() { p.k, p.n, p.pc = 0, 0, nIdle }
 
 func (s *noticeState) unlock(i int) {
@@ -299,7 +300,8 @@ func (s *noticeState) unlock(i int) {
 	}
 }
 
-// reap handles one seat in the scan for dead participants: DEAD first, FREE in the next step.
+// reap performs a step in s of participant i, which has the recovery lock: it handles one seat
+// in the scan for dead participants: DEAD first, FREE in the next step.
 func (c Notice) reap(s *noticeState, i int) {
 	p := &s.p[i]
 	t := &s.table[p.k]
@@ -315,9 +317,10 @@ func (c Notice) reap(s *noticeState, i int) {
 	}
 }
 
-// look reads one seat of the table to find the next living participant to watch. It announces a
-// dead one, and reaps it if no other participant is reaping. Otherwise the walk continues after
-// that seat, so that it does not spin on a seat that is about to become free.
+// look performs a step in s of participant i: it reads one seat of the table to find the next
+// living participant to watch. It announces a dead one, and reaps it if no other participant is
+// reaping. Otherwise the walk continues after that seat, so that it does not spin on a seat that
+// is about to become free.
 func (c Notice) look(s *noticeState, i int) {
 	p := &s.p[i]
 	k := (i + int(p.k)) % members
@@ -337,14 +340,14 @@ func (c Notice) look(s *noticeState, i int) {
 	}
 }
 
-// walk moves to the next seat.
+// walk moves p to the next seat, or ends its walk after the last one.
 func (p *member) walk() {
 	if p.k++; p.k >= members {
 		p.unwatch()
 	}
 }
 
-// wakeAll wakes all other participants.
+// wakeAll wakes all participants except i.
 func (s *noticeState) wakeAll(i int) {
 	for k := range s.p {
 		if k != i {
@@ -392,7 +395,8 @@ func (c Notice) wakeForDeaths(s *noticeState, i int) (done bool) {
 	return false
 }
 
-// door performs a step of joining or leaving.
+// door performs the next step in s of participant i, which joins or leaves. It returns false if
+// the participant must wait for the recovery lock.
 func (c Notice) door(s *noticeState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {

@@ -20,8 +20,9 @@ func (p process) is(l life) bool { return p.life == l }
 // dead reports whether the other participants know that the process has died.
 func (p process) dead() bool { return p.life == marked || p.life == reaped }
 
-// reap performs the next step of a reaper that handles one process after another: it marks the dead
-// process, and then frees its seat. It returns false if there is nothing to do.
+// reap performs the next step of a reaper that handles one process after another: it marks the
+// dead process, and then frees its seat. It returns false if the process lives or is reaped
+// already.
 func (p *process) reap() bool {
 	if p.life != killed && p.life != marked {
 		return false
@@ -42,8 +43,8 @@ func (p participant) gone(epoch uint8) bool { return p.dead() || p.epoch != epoc
 // A toll counts an event up to the limit of a configuration.
 type toll uint8
 
-// kill kills a living process if the limit permits it. The caller must discard the process's local
-// state.
+// kill kills a living process and returns true. It returns false if most kills have been counted
+// or the process is dead. The caller must discard the process's local state.
 func (n *toll) kill(p *process, most int) bool {
 	if !p.lives() || int(*n) >= most {
 		return false
@@ -53,8 +54,8 @@ func (n *toll) kill(p *process, most int) bool {
 	return true
 }
 
-// rejoin puts a new participant into a free seat if the limit permits it, and reports whether it
-// did.
+// rejoin puts a new participant into a free seat and returns true. It returns false if most have
+// been counted or the seat is not free.
 func (n *toll) rejoin(p *participant, most int) bool {
 	if p.life != reaped || int(*n) >= most {
 		return false
@@ -64,7 +65,7 @@ func (n *toll) rejoin(p *participant, most int) bool {
 	return true
 }
 
-// withLife returns a bit set of the processes with a life.
+// withLife returns a bit set of the processes in the given state of life.
 func withLife[T interface{ is(life) bool }](all []T, l life) (set uint8) {
 	for i := range all {
 		if all[i].is(l) {

@@ -59,7 +59,9 @@ type rwState struct {
 	rejoins toll
 }
 
-// RWMutex is a configuration of the rwmutex model.
+// An RWMutex configures the rwmutex model, in which a writer excludes the readers of a lock and
+// both survive deaths. Kills limits the kills, and Rejoins the reused seats. Bug is a mutation
+// that must be detected, or "".
 type RWMutex struct {
 	Writers int // the other participants are readers
 	Rounds  int // of each participant
@@ -81,7 +83,7 @@ const (
 	RWGiveUpFrees  = "a writer that gives up waiting for readers frees the lock of a dead one"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c RWMutex) Model() Model[rwState] {
 	var s rwState
 	for i := range s.p {
@@ -104,7 +106,8 @@ func (c RWMutex) steps(s rwState, emit func(rwState)) {
 	}
 }
 
-// events emits a death, a new reader in a free seat, and a writer that gives up.
+// events emits the states after a death, a new reader in a free seat, and the decision of a
+// writer to give up.
 func (c RWMutex) events(s rwState, emit func(rwState)) {
 	for i := range s.p {
 		n := s
@@ -131,7 +134,7 @@ func (c RWMutex) orphan(s *rwState) bool {
 	return s.word.holder != 0 && c.gone(s, int(s.word.holder-1), s.word.epoch)
 }
 
-// drained reports whether no living participant has this share.
+// drained reports whether no living participant has the share of a seat.
 func (c RWMutex) drained(s *rwState, seat int) bool {
 	h := s.shares[seat]
 	switch {
@@ -171,7 +174,8 @@ func (c RWMutex) step(s *rwState, i int) bool {
 	return true
 }
 
-// next starts a read or a write, or waits for the lock.
+// next starts a read or a write of p in s, or ends p. It returns false if p must wait for the
+// lock.
 func (c RWMutex) next(s *rwState, p *rwUser) bool {
 	switch {
 	case p.left == 0 || s.word.lost:

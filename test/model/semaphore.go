@@ -59,7 +59,9 @@ type semState struct {
 	kills   toll
 }
 
-// Semaphore is a configuration of the semaphore model.
+// A Semaphore configures the semaphore model, in which participants acquire and release permits.
+// Kills limits the kills, and Rejoins the reused seats. Bug is a mutation that must be detected,
+// or "".
 type Semaphore struct {
 	Permits int
 	Takes   int // of each participant
@@ -79,7 +81,7 @@ const (
 	SettleLiving = "the permits of who is only suspected come back"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Semaphore) Model() Model[semState] {
 	s := semState{word: semWord{permits: uint8(c.Permits)}}
 	for i := range s.p {
@@ -121,7 +123,8 @@ func (c Semaphore) gone(s *semState, seat int, epoch uint8) bool {
 	return p.gone(epoch) || c.Bug == SettleLiving && p.pc == sHold
 }
 
-// shareOfDead returns a participant that is gone and has a share.
+// shareOfDead returns the seat of a participant that is gone and has a share. found is false if
+// there is none.
 func (c Semaphore) shareOfDead(s *semState) (seat int, found bool) {
 	for i, h := range s.shares {
 		if h.count > 0 && c.gone(s, i, h.epoch) && c.Bug != NoSettle {
@@ -193,7 +196,8 @@ func (c Semaphore) redo(s *semState, dead lockWord) {
 	}
 }
 
-// look decides on the action under the lock and performs the first of its two writes.
+// look performs a step in s of participant i, which holds the lock: it decides on the action and
+// performs the first of its two writes.
 func (c Semaphore) look(s *semState, i int) {
 	p, mine := &s.p[i], s.shares[i]
 	stale := mine.epoch != p.epoch && c.Bug != ForgetShare
@@ -239,7 +243,7 @@ func (c Semaphore) write(s *semState, i int, state bool) {
 	s.word = semWord{permits, uint8(i + 1), share}
 }
 
-// share returns the new value of this participant's share.
+// share returns the new value of participant i's share after its acquisition or release.
 func (c Semaphore) share(s *semState, i int) uint8 {
 	p, n := &s.p[i], uint8(0)
 	if s.shares[i].epoch == p.epoch {

@@ -58,7 +58,9 @@ type topicState struct {
 	kills    toll
 }
 
-// Topics is a configuration of the topics model.
+// A Topics configures the topics model: a doorbell wakes the goroutines that wait for one topic
+// of several. Messages is the number of messages of each publisher. Kills limits the kills. Bug
+// is a mutation that must be detected, or "".
 type Topics struct {
 	Messages [topics]int
 	Kills    int
@@ -77,7 +79,7 @@ const (
 	TopicOneTopic = "the reaper wakes for one topic"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Topics) Model() Model[topicState] {
 	s := topicState{bell: topicActor{pc: tRead}, reaper: topicActor{pc: tOver}}
 	for i := range topics {
@@ -118,7 +120,7 @@ func (c Topics) events(s topicState, emit func(topicState)) {
 	}
 }
 
-// publish performs a step of a publisher.
+// publish performs the next step in s of publisher i. It returns false if no message is left.
 func (c Topics) publish(s *topicState, i int) bool {
 	p := &s.pubs[i]
 	switch p.pc {
@@ -142,7 +144,8 @@ func (c Topics) publish(s *topicState, i int) bool {
 	return true
 }
 
-// ring performs a step of a wake by the doorbell, for a set of topics.
+// ring performs the next step in s of a wake by the doorbell, by actor p for a set of topics.
+// p.pc is tOver after the last step.
 func (c Topics) ring(s *topicState, p *topicActor, set uint8) {
 	full := s.pending != 0
 	if !full && (p.pc == tRing || p.pc == tAgain) {
@@ -168,7 +171,8 @@ func (c Topics) ring(s *topicState, p *topicActor, set uint8) {
 	}
 }
 
-// wait performs a step of the goroutine that waits for the messages of ring i.
+// wait performs the next step in s of the goroutine that waits for the messages of ring i. It
+// returns false while the goroutine is parked.
 func (c Topics) wait(s *topicState, i int) bool {
 	p := &s.waiters[i]
 	switch p.pc {
@@ -193,7 +197,8 @@ func (c Topics) wait(s *topicState, i int) bool {
 	return true
 }
 
-// answer performs a step of the goroutine that answers the doorbell.
+// answer performs the next step in s of the goroutine that answers the doorbell. It returns
+// false while the doorbell has not rung.
 func (c Topics) answer(s *topicState) bool {
 	p := &s.bell
 	switch p.pc {
@@ -230,8 +235,8 @@ func (c Topics) answer(s *topicState) bool {
 	return true
 }
 
-// handle performs a step for the first topic that is left: it tests the condition, and sets the bit
-// again if a goroutine still has to wait.
+// handle performs a step in s of p for the first topic that is left: it tests the condition, and
+// sets the bit again if a goroutine still has to wait. Without a topic it ends the answer.
 func (c Topics) handle(s *topicState, p *topicActor) {
 	i := 0
 	for p.unhandled>>i&1 == 0 && i < topics {
@@ -259,7 +264,8 @@ func (c Topics) handle(s *topicState, p *topicActor) {
 	p.pc = tHandle
 }
 
-// reap wakes the participant for all topics after a death.
+// reap performs the next step in s of the reaper, which wakes the participant for all topics
+// after a death. It returns false if there was none.
 func (c Topics) reap(s *topicState) bool {
 	r := &s.reaper
 	if r.pc == tOver {

@@ -75,7 +75,9 @@ type wakeState struct {
 	stops    uint8
 }
 
-// Wake is a configuration of the wake model.
+// A Wake configures the wake model: goroutines of several participants wait for messages of a
+// ring, and no wake-up may be lost. Messages is the number of messages of each publisher. Kills
+// limits the kills. Bug is a mutation that must be detected, or "".
 type Wake struct {
 	Messages [publishers]int
 	Kills    int
@@ -97,7 +99,7 @@ const (
 	NoRewake       = "a participant that has woken another one does not look again whether it was of use"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Wake) Model() Model[wakeState] {
 	var s wakeState
 	for i := range s.pubs {
@@ -142,8 +144,8 @@ func (c Wake) steps(s wakeState, emit func(wakeState)) {
 	}
 }
 
-// events emits a parked waiter that gives up, a kill or stop of a participant, and a kill of the
-// reaper, which another one replaces.
+// events emits the states after a parked waiter gives up, a participant is killed or stopped, or
+// the reaper is killed, which another one replaces.
 func (c Wake) events(s wakeState, emit func(wakeState)) {
 	for i := range s.w {
 		if n := s; s.runs(int(homeOf[i])) && s.w[i].pc == wParked && !s.locked(homeOf[i]) {
@@ -187,7 +189,7 @@ func (c Wake) events(s wakeState, emit func(wakeState)) {
 	}
 }
 
-// wakes reports whether a waker of the participant is between the two steps of a wake-up. A
+// wakes reports whether a waker of participant home is between the two steps of a wake-up. A
 // participant that is stopped there withholds the wake-up.
 func (s *wakeState) wakes(home int) bool {
 	for i := range s.w {
@@ -198,11 +200,13 @@ func (s *wakeState) wakes(home int) bool {
 	return s.bell[home].pc == wWake
 }
 
-// locked reports whether the goroutine that answers the doorbell holds the lock of the queue. It
-// keeps the lock while it checks again.
+// locked reports whether the goroutine that answers the doorbell of participant home holds the
+// lock of the queue. It keeps the lock while it checks again.
 func (s *wakeState) locked(home uint8) bool { pc := s.bell[home].pc; return pc == bBit || pc == bAgain }
 
-// pick clears the bit of any participant, or continues if there is none.
+// pick emits the states after the first step of a wake-up by r, which clears the bit of a
+// participant: one state for each participant, or the state in which r continues because there
+// is none.
 func (c Wake) pick(s *wakeState, r *waker, emit func(wakeState)) {
 	if s.bits == 0 {
 		c.afterWake(s, r)
@@ -220,7 +224,7 @@ func (c Wake) pick(s *wakeState, r *waker, emit func(wakeState)) {
 	}
 }
 
-// wake performs the second step of a wake-up.
+// wake performs the second step in s of a wake-up by r: it wakes the chosen participant.
 func (c Wake) wake(s *wakeState, r *waker) {
 	if h := &s.homes[r.chosen]; h.lives() {
 		h.woken = true
@@ -231,21 +235,22 @@ func (c Wake) wake(s *wakeState, r *waker) {
 	}
 }
 
-// rewake wakes the next participant if there is still a message.
+// rewake sets the next step of r after a wake-up: it wakes the next participant if there is
+// still a message.
 func (c Wake) rewake(s *wakeState, r *waker) {
 	if r.pc = wPick; s.messages == 0 || s.bits == 0 {
 		c.afterWake(s, r)
 	}
 }
 
-// afterWake continues after a wake-up.
+// afterWake sets the next step of r after its last wake-up.
 func (c Wake) afterWake(s *wakeState, r *waker) {
 	if r.pc, r.back = r.back, 0; r.pc == wStart && c.Bug == BitFirst {
 		s.messages++
 	}
 }
 
-// publish performs a step of a publisher.
+// publish performs the next step in s of publisher r. It returns false if no message is left.
 func (c Wake) publish(s *wakeState, r *waker) bool {
 	switch r.pc {
 	case wStart:
@@ -265,7 +270,8 @@ func (c Wake) publish(s *wakeState, r *waker) bool {
 	return true
 }
 
-// wait performs a step of a goroutine that waits for a message.
+// wait performs the next step in s of goroutine i, which waits for a message. It returns false
+// if the goroutine is parked, waits for the lock of the queue, or has ended.
 func (c Wake) wait(s *wakeState, i int) bool {
 	p, bit := &s.w[i], uint8(1)<<homeOf[i]
 	switch p.pc {
@@ -334,7 +340,7 @@ func (s *wakeState) waiting(home uint8) bool {
 	return false
 }
 
-// wakeOne wakes the first goroutine in the queue.
+// wakeOne wakes the first goroutine of participant home that is in the queue.
 func (s *wakeState) wakeOne(home uint8) {
 	for i := range s.w {
 		if homeOf[i] == home && s.w[i].queued {
@@ -344,7 +350,8 @@ func (s *wakeState) wakeOne(home uint8) {
 	}
 }
 
-// answer performs a step of the goroutine at the doorbell of a participant.
+// answer performs the next step in s of the goroutine at the doorbell of participant i. It
+// returns false while the doorbell has not rung.
 func (c Wake) answer(s *wakeState, i int) bool {
 	b, h := &s.bell[i], uint8(i)
 	switch b.pc {
@@ -392,7 +399,8 @@ func (s *wakeState) dead() uint8 {
 	return withLife(s.homes[:], killed) | withLife(s.writers[:], killed)<<homes
 }
 
-// reap clears the bits of the dead and then wakes all living participants.
+// reap emits the state after the reaper's next step, if there is one. The reaper clears the bits
+// of the dead and then wakes all living participants.
 func (c Wake) reap(s wakeState, emit func(wakeState)) {
 	switch s.reaper {
 	case wStart:

@@ -70,7 +70,8 @@ type watchState struct {
 	reaps   uint8 // kills of the reaper
 }
 
-// Watch is a configuration of the watch model.
+// A Watch configures the watch model, in which processes watch a barrier to learn which
+// participants leave or die. Bug is a mutation that must be detected, or "".
 type Watch struct {
 	Watchers int // 1 or 2
 	Kills    int
@@ -91,7 +92,7 @@ const (
 	ReapFreesFirst = "the reaper frees the seats of the dead before it wakes them, and is killed in between"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c Watch) Model() Model[watchState] {
 	return Model[watchState]{Steps: c.steps, Events: c.events, Check: func(*watchState) error { return nil },
 		Done: c.done}
@@ -111,7 +112,8 @@ func (c Watch) steps(s watchState, emit func(watchState)) {
 	c.reap(s, emit)
 }
 
-// events emits the death of a participant, or of the reaper; another reaper continues its work.
+// events emits the states after the death of a participant, or of the reaper; another reaper
+// continues its work.
 func (c Watch) events(s watchState, emit func(watchState)) {
 	for i := range s.l {
 		if n := s; s.l[i].pc != lvGone && n.kills.kill(&n.l[i].process, c.Kills) {
@@ -138,7 +140,7 @@ func (s *watchState) census() watchCensus {
 	return n
 }
 
-// look returns the participants that are gone.
+// look returns the participants that have left or are known to be dead, as a bit set.
 func (s *watchState) look() (gone uint8) {
 	gone = s.said
 	for i := range s.l {
@@ -149,8 +151,8 @@ func (s *watchState) look() (gone uint8) {
 	return gone
 }
 
-// watch performs a step of a watcher. It is ready if the census differs from the one that it has
-// seen.
+// watch performs the next step in s of watcher i. It returns false while the watcher is parked.
+// The watcher is ready if the census differs from the one that it has seen.
 func (c Watch) watch(s *watchState, i int) bool {
 	w := &s.w[i]
 	ready := s.census() != w.seen
@@ -199,7 +201,8 @@ func (c Watch) watch(s *watchState, i int) bool {
 	return true
 }
 
-// leave performs a step of a participant that leaves. It returns false if no step is left.
+// leave performs the next step in s of l, the participant with the given bit, which leaves. It
+// returns false if no step is left.
 func (c Watch) leave(s *watchState, l *leaver, bit uint8) bool {
 	switch l.pc {
 	case lvSay:
@@ -244,7 +247,8 @@ func (c Watch) leave(s *watchState, l *leaver, bit uint8) bool {
 
 func (c Watch) all() uint8 { return 1<<c.Watchers - 1 }
 
-// reap marks all dead participants, wakes every watcher, and frees the seats.
+// reap emits the state after the reaper's next step, if there is one. The reaper marks all dead
+// participants, wakes every watcher, and frees the seats.
 func (c Watch) reap(s watchState, emit func(watchState)) {
 	unmarked := withLife(s.l[:], killed) != 0
 	switch n := s; {

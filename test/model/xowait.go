@@ -41,8 +41,9 @@ type xoState struct {
 	kills toll
 }
 
-// XOWait is a configuration of the xo wait model. Words lists the words that each participant
-// stamps, in order.
+// An XOWait configures the xo wait model, in which participants wait for each other's stamps.
+// Words lists the words that each participant stamps, in order. Kills limits the kills. Bug is a
+// mutation that must be detected, or "".
 type XOWait struct {
 	Words [3][]uint8
 	Kills int
@@ -59,7 +60,7 @@ const (
 	XOReaperMute = "the reaper wakes nobody after it cleared an xo"
 )
 
-// Model returns the transition system of c.
+// Model returns the transition system of c, for [Explore].
 func (c XOWait) Model() Model[xoState] {
 	return Model[xoState]{Steps: c.steps, Events: c.events, Check: func(*xoState) error { return nil }, Done: c.done}
 }
@@ -93,7 +94,8 @@ func (c XOWait) events(s xoState, emit func(xoState)) {
 	}
 }
 
-// reap clears the stamps of the dead participant i.
+// reap clears the stamps and the bit of the dead participant i, frees its seat, and lets the
+// reaper wake the others.
 func (c XOWait) reap(s *xoState, i int) {
 	for w := range s.w {
 		if s.w[w].lane == lane(i) {
