@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// batchScenarios are scenarios for messages that are put and got in batches.
+// batchScenarios returns, by name, the scenarios in which messages are put and got in batches.
 func batchScenarios() map[string]*scenario {
 	around := func(w *world) error { // so that the batch wraps around the ring
 		err := rings(8)(w)
@@ -107,7 +107,7 @@ func batchScenarios() map[string]*scenario {
 	}
 }
 
-// fillBatch reports and adds messages 1 to n.
+// fillBatch reports that the puts of messages 1 to n have begun, and adds these messages to b.
 func fillBatch(v *victim, b *arena.Batch, n int) {
 	for id := uint64(1); id <= uint64(n); id++ {
 		v.say("B %d", id)
@@ -116,7 +116,8 @@ func fillBatch(v *victim, b *arena.Batch, n int) {
 	}
 }
 
-// putsBatch puts n messages as one batch.
+// putsBatch returns the act of a victim that puts messages 1 to n into its first ring as one
+// batch, and reports those that were put. Fewer than n are an error.
 func putsBatch(n int) func(*victim) error {
 	return func(v *victim) error {
 		var b arena.Batch
@@ -132,7 +133,8 @@ func putsBatch(n int) func(*victim) error {
 	}
 }
 
-// getsBatch gets n messages as one batch.
+// getsBatch returns the act of a victim that gets n messages of its first ring as one batch,
+// verifies them and reports them. Fewer than n are an error.
 func getsBatch(n int) func(*victim) error {
 	return func(v *victim) error {
 		var b arena.Batch

@@ -21,7 +21,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A trial kills one process that executes a scenario, and optionally its reaper as well.
+// A trial tells a [bench] to kill one process that executes a scenario at a point, and
+// optionally its reaper as well. Without a Site the process performs its whole part, and its
+// writes are recorded.
 type trial struct {
 	Scenario string
 	Site     string `json:",omitempty"`
@@ -37,7 +39,8 @@ type point struct {
 	Nth         int
 }
 
-// A verdict is the result of a trial.
+// A verdict is the result of a trial. Wrong describes each violation; it is empty if there is
+// none. Hits counts the recorded writes by point.
 type verdict struct {
 	Killed       bool
 	SecondKilled bool
@@ -48,7 +51,8 @@ type verdict struct {
 	Wrong        []string
 }
 
-// A bench is a process with its own domain that survives all of its trials.
+// A bench is a process with its own domain that survives all of its trials, one after another.
+// The processes that run the scenarios join its domain.
 type bench struct {
 	d     *arena.Domain
 	sites []site
@@ -61,8 +65,9 @@ var mutant = os.Getenv("SHOAL_DISABLE") != ""
 
 const budget = 64 << 20
 
-// benchMain reads trials from standard input, one JSON object per line, and writes a verdict for
-// each.
+// benchMain is the main function of a bench process. It reads trials from standard input, one
+// JSON object per line, and writes a verdict for each. It returns nil at the end of the input.
+// arg is a list of [site] in JSON.
 func benchMain(arg string) error {
 	b := &bench{}
 	if err := json.Unmarshal([]byte(arg), &b.sites); err != nil {
@@ -90,8 +95,9 @@ func benchMain(arg string) error {
 	}
 }
 
-// run kills the victim of the scenario, reclaims its resources, audits the domain, and then runs
-// the scenario once more without a death.
+// run kills the victim of the scenario, reclaims its resources, audits the domain, and then,
+// unless there is a violation, runs the scenario once more without a death. If that takes too
+// long, run ends the process with code 4.
 func (b *bench) run(t trial) *verdict {
 	v := &verdict{}
 	watchdog := time.AfterFunc(3*patience, func() {
@@ -147,7 +153,8 @@ func (b *bench) round(t trial, v *verdict) {
 	b.audit(w)
 }
 
-// limit returns the time limit for events that should happen at once.
+// limit returns the time limit for events that should happen at once. It is shorter in a bench
+// with a disabled branch of the reaper, in which they may never happen.
 func limit() time.Duration {
 	if mutant {
 		return patience / 20
@@ -155,7 +162,9 @@ func limit() time.Duration {
 	return patience / 2
 }
 
-// reaped waits until all seats other than the bench's own are free.
+// reaped waits until all seats other than the bench's own are free, and records a problem if
+// they are not by the limit. If auto is true, it only waits for the domain's own watch, and
+// otherwise it calls Reap.
 func (b *bench) reaped(auto bool, w *world) {
 	for end := time.Now().Add(limit()); ; {
 		if !auto {
@@ -198,7 +207,8 @@ func (b *bench) audit(w *world) {
 	b.countFiles(w)
 }
 
-// settled audits the domain and repeats the audit for a while, in case a reap is still running.
+// settled audits the domain and returns the violations. It repeats the audit until there is none
+// or the limit has passed, in case a reap is still running.
 func settled(d *arena.Domain) (wrong []string) {
 	for end := time.Now().Add(limit()); ; time.Sleep(time.Millisecond) {
 		if wrong = d.Autopsy(); len(wrong) == 0 || time.Now().After(end) {
@@ -207,8 +217,9 @@ func settled(d *arena.Domain) (wrong []string) {
 	}
 }
 
-// countFiles compares the number of open descriptors with the smallest one seen. It retries,
-// because the watch may close its pidfd a moment later.
+// countFiles compares the number of open descriptors with the smallest one seen, and records a
+// problem in w if there are more. It retries, because the watch may close its pidfd a moment
+// later.
 func (b *bench) countFiles(w *world) {
 	n := 0
 	for range 200 {
@@ -222,7 +233,8 @@ func (b *bench) countFiles(w *world) {
 	w.addProblem("%d descriptors are open, there were %d", n, b.files)
 }
 
-// A world is the survivor's state in one round.
+// A world is the state in one round of the survivor, the bench's side of a scenario. A
+// scenario's functions record violations in it.
 type world struct {
 	b      *bench
 	d      *arena.Domain
@@ -249,7 +261,8 @@ func (w *world) addProblem(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// follow starts a child, runs its scenario and records its reports until it is dead.
+// follow starts a child, runs its scenario and records its reports until it is dead. It returns
+// the recorded writes, and whether the child died before the end of its part.
 func (w *world) follow(s spec) (hits map[string]int, killed bool) {
 	c, err := spawn("victim", s, w.d.Files()...)
 	if err != nil {
@@ -303,8 +316,9 @@ func (w *world) note(kind, rest string) {
 	}
 }
 
-// hold starts a process that stops at the first site of method in function fn of a scenario, while
-// its stamp is set.
+// hold starts a process, the holder, that runs a scenario and stops at the first call of method
+// in function fn, in the given phase of the write, while its stamp is set. [world.resume]
+// continues it.
 func (w *world) hold(scenario, fn, method, phase string) error {
 	return w.freeze(scenario, w.b.find(fn, method), phase, 1, w.args)
 }
@@ -331,7 +345,8 @@ func (w *world) freeze(scenario, at, phase string, nth int, args []uint64) error
 	return errors.New("holder died")
 }
 
-// resume lets the holder continue to its end.
+// resume lets the holder continue to its end, and records its reports. It does nothing if there
+// is no holder.
 func (w *world) resume() {
 	c := w.holder
 	if c == nil {
@@ -350,8 +365,8 @@ func (w *world) resume() {
 	c.waitKilled()
 }
 
-// kill lets a child die at a point of a scenario and waits until it is reaped, before the trial
-// begins.
+// kill lets a child die at the first call of method in function fn of a scenario, in the given
+// phase of the write, and waits until it is reaped. It is for the setup of a scenario.
 func (w *world) kill(scenario, fn, method, phase string) error {
 	err := w.leaveDead(scenario, fn, method, phase)
 	if err == nil {
@@ -360,7 +375,7 @@ func (w *world) kill(scenario, fn, method, phase string) error {
 	return err
 }
 
-// leaveDead is like kill, but does not wait for a reaper.
+// leaveDead is like [world.kill], but does not wait for a reaper.
 func (w *world) leaveDead(scenario, fn, method, phase string) error {
 	old := w.sc
 	defer w.over.Store(false)
@@ -373,7 +388,8 @@ func (w *world) leaveDead(scenario, fn, method, phase string) error {
 	return nil
 }
 
-// find returns the first site of method in function fn. It panics if there is none.
+// find returns the position of the first call of method in function fn, as "file.go:line". It
+// panics if there is none.
 func (b *bench) find(fn, method string) string {
 	for _, s := range b.sites {
 		if s.Func == fn && s.Method == method {
@@ -383,7 +399,8 @@ func (b *bench) find(fn, method string) string {
 	panic("crashtest: there is no " + method + " in " + fn)
 }
 
-// ring creates a ring that the bench holds, with both ends, until the end of the round.
+// ring creates a ring that the bench holds, with both ends, until the end of the round, and
+// passes its handle to the victim.
 func (w *world) ring(opts arena.RingOptions) (*arena.Ring, error) {
 	r, s, v, err := w.d.NewRing(opts)
 	if err != nil {
@@ -395,7 +412,8 @@ func (w *world) ring(opts arena.RingOptions) (*arena.Ring, error) {
 	return r, nil
 }
 
-// put puts a message that must arrive.
+// put puts message id, with n blocks of size bytes and a body of about long bytes, without
+// waiting. The message must arrive.
 func (w *world) put(r *arena.Ring, id uint64, n, size, long int) error {
 	hs, err := blocks(w.d, id, n, size)
 	if err != nil {
@@ -405,7 +423,7 @@ func (w *world) put(r *arena.Ring, id uint64, n, size, long int) error {
 	return r.TryPut(body(id, n, long), hs, true)
 }
 
-// startJob runs f concurrently with the victim. finish waits for it.
+// startJob runs f on a goroutine, concurrently with the victim. [world.finish] waits for it.
 func (w *world) startJob(f func()) {
 	c := make(chan struct{})
 	w.jobs = append(w.jobs, c)
@@ -425,7 +443,7 @@ func (w *world) wait() {
 	}
 }
 
-// unstick ends the waits on the rings.
+// unstick ends the waits on the rings by finishing them. It returns false if there are no rings.
 func (w *world) unstick() bool {
 	for _, r := range w.rings {
 		r.Finish()
@@ -433,7 +451,8 @@ func (w *world) unstick() bool {
 	return len(w.rings) > 0
 }
 
-// take verifies and counts a message that arrived, and then discards it.
+// take verifies and counts a message that arrived, and then discards it. It records a problem if
+// the message is corrupt.
 func (w *world) take(m *arena.Message) {
 	defer m.Discard()
 	if len(m.Body) == 0 {
@@ -446,7 +465,8 @@ func (w *world) take(m *arena.Message) {
 	w.got[id]++
 }
 
-// finish drains the rings, compares the ledger and releases everything.
+// finish ends the round: it drains the rings, compares the messages that arrived with those that
+// were put, and releases everything.
 func (w *world) finish() {
 	if w.sc.after != nil {
 		w.sc.after(w)

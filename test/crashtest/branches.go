@@ -21,8 +21,9 @@ var reaperBranches = []string{
 	"cell waiter bits", "grant", "deserted", "leased",
 }
 
-// branches repeats deaths with one branch of the reaper disabled until a violation is detected. It
-// returns the number of detected branches.
+// branches disables one branch of the reaper after another and repeats deaths of first until a
+// violation is detected. It returns the number of branches that were detected, and an error that
+// names the others.
 func (p *plan) branches(first []trial) (caught int, err error) {
 	names := make(chan string)
 	var mu sync.Mutex

@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// ipcScenarios are scenarios for objects of package ipc that consist of several words. The victim
-// looks them up by name.
+// ipcScenarios returns, by name, the scenarios for objects of package ipc that consist of
+// several words. The victim looks them up by name.
 func ipcScenarios() map[string]*scenario {
 	const name = "what it dies with"
 	var once *ipc.Once // of the bench
@@ -109,7 +109,7 @@ func store(l *ipc.Latest[edition], n int) error {
 	return errors.Join(err, e.close())
 }
 
-// load checks that the current edition is consistent and not older than least.
+// load returns an error unless the current edition is consistent and not older than least.
 func load(l *ipc.Latest[edition], least int) error {
 	e, _, err := l.Load()
 	if err != nil {
@@ -134,8 +134,8 @@ func (e *edition) close() (err error) {
 	return err
 }
 
-// joins completes the remaining tasks and waits for the queue. Lost tasks must be reported exactly
-// once.
+// joins completes the remaining tasks and waits for the queue. It records a problem if lost
+// tasks are reported more than once.
 func joins(w *world, tasks *ipc.JoinableQueue[int]) {
 	ctx, cancel := context.WithTimeout(background, limit())
 	defer cancel()

@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// laterScenarios are scenarios for operations that a stopped process blocks. The call returns
-// early, and a goroutine of the victim completes the work when the holder continues. The victim
-// dies before the call returns or while the goroutine works.
+// laterScenarios returns, by name, the scenarios for operations that a stopped process blocks.
+// The call returns early, and a goroutine of the victim completes the work when the holder
+// continues. The victim dies before the call returns or while the goroutine works.
 func laterScenarios() map[string]*scenario {
 	// meanwhile asks the bench to resume the holder and waits until done returns true.
 	meanwhile := func(v *victim, done func() bool) error {

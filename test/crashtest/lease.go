@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// leaseScenarios are scenarios for leased messages. A message must not be lost before its lease is
-// acknowledged, so these scenarios drop at most one: the victim may die during an acknowledgement.
+// leaseScenarios returns, by name, the scenarios for leased messages. A message must not be lost
+// before its lease is acknowledged, so these scenarios drop at most one: the victim may die
+// during an acknowledgement.
 func leaseScenarios() map[string]*scenario {
 	filled := func(w *world) error { return errors.Join(rings(8)(w), fills(4, 2, 0)(w)) }
 	spilled := func(w *world) error { return errors.Join(rings(8)(w), fills(3, 6, 1000)(w)) }
@@ -125,7 +126,7 @@ func leaseScenarios() map[string]*scenario {
 	}
 }
 
-// leases leases and acknowledges n messages.
+// leases returns the act of a victim that leases and acknowledges n messages, and reports them.
 func leases(n int) func(*victim) error {
 	return func(v *victim) error {
 		for range n {
@@ -147,7 +148,8 @@ func leases(n int) func(*victim) error {
 
 func leasesAndReturns(v *victim) error { return returns(v.d, v.rings[0]) }
 
-// returns leases two messages and returns them in reverse order, twice.
+// returns leases two messages of r and returns them in reverse order, twice. It verifies the
+// messages.
 func returns(d *arena.Domain, r *arena.Ring) error {
 	for range 2 {
 		var claims [2]arena.Claim

@@ -51,7 +51,9 @@ func (l *ledger) enter(kind byte, id uint64) {
 	l.accounts[id>>24] = a
 }
 
-// compare appends a description of each violation of the protocol.
+// compare appends a description of each violation of the protocol to *violate. It returns the
+// number of messages that arrived more than once, and of those that were put and did not arrive.
+// Messages that a worker may have dropped by dying are no violation.
 func (l *ledger) compare(violate *[]string) (duplicates, lost int) {
 	for worker, a := range l.accounts {
 		for seq, b := range a {

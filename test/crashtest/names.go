@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// nameScenarios are scenarios for the table of names.
+// nameScenarios returns, by name, the scenarios for the table of names.
 func nameScenarios() map[string]*scenario {
 	bind := func(carry, long int, names ...string) func(*victim) error {
 		return func(v *victim) (err error) {
@@ -97,7 +97,8 @@ func checkName(d *arena.Domain, name string, m *arena.Message) error {
 	return err
 }
 
-// names checks that every bound name is complete, binds a missing one, and unlinks all of them.
+// names ends a scenario with names: it checks that every bound name is complete, binds a missing
+// one, and unlinks all of them.
 func (w *world) names() {
 	if err := bindName(w.d, "a", 1, 0); err != nil && !errors.Is(err, arena.ErrExist) {
 		w.addProblem("bind after a death: %v", err)
@@ -118,7 +119,8 @@ func (w *world) names() {
 	}
 }
 
-// name binds, looks up or unlinks a random name.
+// name binds, looks up or unlinks a random name. Names that are taken or missing, and a full
+// domain, are no error.
 func (w *worker) name() error {
 	name := string(rune('a' + w.rand.IntN(4)))
 	var m arena.Message

@@ -22,8 +22,8 @@ import (
 // benches is the number of domains that are tested in parallel.
 const benches = 2
 
-// A client runs a bench process. It starts a new one after a violation, because the domain is then
-// corrupt.
+// A client runs a [bench] process and passes trials to it, one at a time. It starts a new one
+// after a violation, because the domain is then corrupt.
 type client struct {
 	arg     string
 	disable string
@@ -85,7 +85,7 @@ func (c *client) try(t trial) *verdict {
 	return v
 }
 
-// A plan is one run of all trials.
+// A plan is one run of all trials. It counts and prints their violations.
 type plan struct {
 	arg   string
 	funcs map[string]string // functions by site
@@ -98,7 +98,8 @@ type plan struct {
 	failed    int
 }
 
-// all runs the trials on the benches and passes each verdict to f.
+// all runs the trials on several benches at once and passes each verdict to f, which is called
+// from several goroutines. name is for the progress on stderr.
 func (p *plan) all(name string, trials []trial, f func(trial, *verdict)) {
 	next, done := make(chan trial), atomic.Int64{}
 	var wg sync.WaitGroup
@@ -146,8 +147,9 @@ func (p *plan) died(site, phase string) {
 	p.killed[site+" "+phase] = true
 }
 
-// pointsMain implements make crashpoints. The arguments after the flags restrict it to scenarios
-// with names that contain them.
+// pointsMain implements make crashpoints. arg has its flags, and arguments that restrict it to
+// scenarios with names that contain them. It returns an error if there is a violation, or a
+// point at which no process died.
 func pointsMain(arg string) error {
 	fs := flag.NewFlagSet("points", flag.ContinueOnError)
 	extent := fs.String("stops", eachPoint, "stops as well: at "+eachPoint+" once, "+allPoints+
@@ -211,7 +213,8 @@ func pointsMain(arg string) error {
 // the relative speed of processes.
 const rareRounds = 20
 
-// missed returns the points at which no process died, with a description of each.
+// missed returns the points, as "file.go:line phase", at which no process died, with a
+// description of each.
 func (p *plan) missed(sites []site) map[string]string {
 	missed := make(map[string]string)
 	for _, s := range sites {
@@ -252,8 +255,8 @@ func (p *plan) first(only string) (trials []trial) {
 	return trials
 }
 
-// second reaps each first death in another process, records the reaper's writes, and returns deaths
-// of the reaper: up to three first deaths for each of its points.
+// second reaps each first death in another process, records the reaper's writes, and returns
+// trials with deaths of the reaper: up to three first deaths for each of its points.
 func (p *plan) second(first []trial) (trials []trial) {
 	var record []trial
 	for _, t := range first {

@@ -29,7 +29,8 @@ type spec struct {
 	Args     []uint64
 }
 
-// A child is a process that has joined the bench's domain. It reports in lines.
+// A child is a process that has joined the bench's domain. It reports in lines, and waits for
+// the bench where its reports ask for an answer.
 type child struct {
 	cmd   *exec.Cmd
 	down  *os.File
@@ -41,8 +42,9 @@ type child struct {
 // should need.
 const patience = 30 * time.Second
 
-// start runs this program again as a child that inherits files as descriptors 3 and up, followed by
-// its two pipes. It returns the pipe with the child's reports.
+// start runs this program again in a role, such as victim, as a child that inherits files as
+// descriptors 3 and up, followed by its two pipes. s, in JSON, is its argument. It returns the
+// pipe with the child's reports, which the caller must close. The caller must call waitKilled.
 func start(role string, s any, files ...*os.File) (*child, *os.File, error) {
 	arg, err := json.Marshal(s)
 	if err != nil {
@@ -69,7 +71,7 @@ func start(role string, s any, files ...*os.File) (*child, *os.File, error) {
 	return c, upR, nil
 }
 
-// spawn is like start, but reads the child's reports as lines.
+// spawn is like start, but reads the child's reports as lines, for [child.next].
 func spawn(role string, s any, files ...*os.File) (*child, error) {
 	c, up, err := start(role, s, files...)
 	if err != nil {
@@ -90,7 +92,8 @@ func spawn(role string, s any, files ...*os.File) (*child, error) {
 	return c, nil
 }
 
-// next returns the child's next line, or "" after its death.
+// next returns the child's next line, or "" after its death. If none comes for patience, it
+// kills the child and returns an error line.
 func (c *child) next() string {
 	select {
 	case l := <-c.lines:
@@ -105,7 +108,8 @@ func (c *child) next() string {
 
 func (c *child) tell() { c.down.Write([]byte{1}) }
 
-// waitKilled waits for the process and reports whether it was killed by SIGKILL.
+// waitKilled waits for the process, closes its pipe, and reports whether it was killed by
+// SIGKILL.
 func (c *child) waitKilled() bool {
 	c.cmd.Wait()
 	c.down.Close()
@@ -113,12 +117,12 @@ func (c *child) waitKilled() bool {
 	return ok && st.Signaled() && st.Signal() == syscall.SIGKILL
 }
 
-// A mouth is the child's side of the pipes.
+// A mouth is the child's side of the pipes: it reports lines to the bench and waits for answers.
 type mouth struct{ up, down *os.File }
 
 func (m mouth) say(format string, args ...any) { fmt.Fprintf(m.up, format+"\n", args...) }
 
-// hear waits for a byte from the bench. It exits if the bench has died.
+// hear waits for a byte from the bench. It exits the process if the bench has died.
 func (m mouth) hear() {
 	if _, err := m.down.Read(make([]byte, 1)); err != nil {
 		os.Exit(3)

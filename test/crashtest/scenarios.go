@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena/word"
 )
 
-// A scenario is a use of a domain with two parts: the victim's, which may die at any write, and the
-// survivor's.
+// A scenario is a use of a domain with two parts: the part of the victim, which may die at any
+// write, and the part of the survivor, the bench. A function that is nil is skipped.
 type scenario struct {
 	early   bool                // the victim may die while it joins
 	drops   int                 // messages that may be lost with the victim
@@ -654,7 +654,7 @@ func init() {
 	maps.Copy(scenarios, laterScenarios())
 }
 
-// until waits until f returns true or the victim is dead.
+// until waits until f returns true or the victim is dead. It calls f repeatedly.
 func (w *world) until(f func() bool) {
 	for !f() && !w.over.Load() {
 		time.Sleep(20 * time.Microsecond)
@@ -669,7 +669,8 @@ func (w *world) briefly(f func() bool) {
 	}
 }
 
-// keep allocates a block that the bench holds until letGo or the end of the round.
+// keep allocates a block of size bytes that the bench holds until letGo or the end of the round,
+// and passes its handle to the victim.
 func (w *world) keep(size int) error {
 	h, err := w.d.Alloc(size)
 	if err == nil {
@@ -679,7 +680,8 @@ func (w *world) keep(size int) error {
 	return err
 }
 
-// passEnds passes the handles of the ring's two ends to the victim.
+// passEnds passes the handles of the first ring's two ends to the victim. The ring must be the
+// first object of the world.
 func (w *world) passEnds() { w.args = append(w.args, uint64(w.held[1]), uint64(w.held[2])) }
 
 // letGo releases everything, so that the victim holds the last references to its imports.
@@ -693,10 +695,11 @@ func (w *world) letGo() {
 	w.held, w.rings = nil, nil
 }
 
-// cold hides all idle blocks, so that the next allocation creates a new one.
+// cold is the setup of a scenario that hides all idle blocks, so that the next allocation
+// creates a new one.
 func cold(w *world) error { w.d.HideIdle(); return nil }
 
-// warm leaves an idle block of a size.
+// warm returns the setup of a scenario that leaves an idle block of size bytes.
 func warm(size int) func(*world) error {
 	return func(w *world) error {
 		h, err := w.d.Alloc(size)
@@ -741,8 +744,8 @@ func fills(n, carry, long int) func(*world) error {
 
 func opens(n int) func(*victim) error { return func(v *victim) error { return v.open(n) } }
 
-// putForNobody puts up to four messages. The last receiver is closed while the first one is at a
-// site.
+// putForNobody returns a scenario in which the victim puts up to four messages by put. The last
+// receiver is closed while the victim is stopped after its first call of operation in function.
 func putForNobody(put func(*victim) error, function, operation string) *scenario {
 	return &scenario{
 		drops: 4,
@@ -795,7 +798,7 @@ func putShared(v *victim) error {
 	return errors.Join(v.rings[0].TryPut(nil, hs, false), v.rings[0].TryPut(nil, hs, true))
 }
 
-// parksInGet has the survivor wait for one message.
+// parksInGet makes the survivor wait for one message of the first ring, on a goroutine.
 func parksInGet(w *world) {
 	w.startJob(func() {
 		var m arena.Message
@@ -806,7 +809,7 @@ func parksInGet(w *world) {
 	time.Sleep(time.Millisecond) // then it is usually parked
 }
 
-// wakesAfterDeath ends the survivor's wait if the victim has put no message.
+// wakesAfterDeath ends the survivor's wait for a message if the victim has put none.
 func wakesAfterDeath(w *world) {
 	if w.rings[0].Published() == 0 {
 		w.d.Reap()

@@ -21,7 +21,7 @@ import (
 // writers are the methods of arena.Word that modify shared memory.
 var writers = []string{"CAS", "Store", "Set", "Add", "Or", "AndNot"}
 
-// A site is a call of a writing method of arena.Word.
+// A site is a call of a method of arena.Word that writes. A process may die before or after it.
 type site struct {
 	At     string // "file.go:line"
 	Func   string // enclosing function
@@ -31,9 +31,9 @@ type site struct {
 	line int
 }
 
-// staticSites returns every site in the packages dirs of the module at root. It is exact: the type
-// checker resolves receivers, shared memory consists of Words, and their contents are only
-// accessible through methods.
+// staticSites returns every site in the packages dirs of the module at root, in the order of
+// files and lines. It is exact: the type checker resolves receivers, shared memory consists of
+// Words, and their contents are only accessible through methods.
 func staticSites(root string, dirs ...string) ([]site, error) {
 	// The importer reads the sources of the standard library. A program built with -trimpath does
 	// not know their location, but the go command does.

@@ -28,8 +28,9 @@ const (
 	allPoints = "all"  // each point of each scenario
 )
 
-// stops returns the first death at each point as a stop of the whole process. It excludes scenarios
-// that use stops themselves, and scenarios with a victim that has no seat yet.
+// stops returns trials in which the whole process stops where it died in first, at its first
+// death at each point. extent says how many: noPoints, eachPoint or allPoints. It excludes
+// scenarios that use stops themselves, and scenarios with a victim that has no seat yet.
 func (p *plan) stops(first []trial, extent string) (trials []trial) {
 	had := make(map[string]bool)
 	for _, t := range first {
@@ -48,8 +49,9 @@ func (p *plan) stops(first []trial, extent string) (trials []trial) {
 	return trials
 }
 
-// beside runs the survivor's operations while the victim is stopped in the middle of an operation.
-// Each call must make progress or end with its context. Then the victim continues or dies.
+// beside runs the survivor's operations while the victim c is stopped in the middle of an
+// operation. Each call must make progress or end with its context; otherwise beside records a
+// problem. Then the victim continues or dies.
 func (w *world) beside(c *child) {
 	for end := time.Now().Add(limit()); !w.stopped; time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {
@@ -92,7 +94,7 @@ func (w *world) beside(c *child) {
 	c.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-// useAll uses the objects of the scenario.
+// useAll uses each object of the scenario once, with [world.try].
 func (w *world) useAll() {
 	for i, r := range w.rings {
 		w.try(fmt.Sprintf("ring %d", i), func(ctx context.Context) error { return w.turn(ctx, r) })
@@ -102,7 +104,8 @@ func (w *world) useAll() {
 	}
 }
 
-// try calls f with a context that ends soon.
+// try calls f with a context that ends soon. It records a problem if f returns an unexpected
+// error or does not return.
 func (w *world) try(what string, f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
 	defer cancel()
@@ -125,7 +128,7 @@ func (w *world) try(what string, f func(context.Context) error) {
 	}
 }
 
-// turn gets a message and puts it back.
+// turn gets a message of r and puts it back. If the put fails, it counts the message as arrived.
 func (w *world) turn(ctx context.Context, r *arena.Ring) error {
 	var m arena.Message
 	if err := r.Get(ctx, &m); err != nil {
@@ -139,7 +142,8 @@ func (w *world) turn(ctx context.Context, r *arena.Ring) error {
 	return nil
 }
 
-// visit acquires and releases a lock.
+// visit acquires and releases s if it is a mutex or a semaphore. It repairs a mutex with a dead
+// holder.
 func visit(ctx context.Context, s *arena.Sync) error {
 	switch s.Form() {
 	case arena.FormMutex:

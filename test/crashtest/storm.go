@@ -46,7 +46,7 @@ type death struct {
 	at  time.Time
 }
 
-// latest describes the deaths of the last seconds.
+// latest describes the deaths of the last seconds, or returns "".
 func (s *storm) latest() (said string) {
 	for _, d := range s.deaths {
 		if ago := time.Since(d.at); ago < 2*patience {
@@ -65,7 +65,8 @@ const (
 	stormRings   = 3
 )
 
-// stormMain implements make storm.
+// stormMain implements make storm. arg has its flags. It prints the counts of the storm as JSON,
+// and returns an error if there was a violation.
 func stormMain(arg string) error {
 	fs := flag.NewFlagSet("storm", flag.ContinueOnError)
 	kills := fs.Int("kills", 1000, "number of workers to kill")
@@ -81,7 +82,8 @@ func stormMain(arg string) error {
 	return s.judge(*kills, took)
 }
 
-// newStorm runs a storm with a number of deaths in a new domain and returns its duration.
+// newStorm runs a storm with a number of deaths in a new domain and returns it with its
+// duration. The caller must call judge.
 func newStorm(seed uint64, kills int) (*storm, time.Duration, error) {
 	s := &storm{rand: rand.New(rand.NewPCG(seed, 0)), ledger: newLedger()}
 	if err := s.open(); err != nil {
@@ -144,7 +146,8 @@ func (s *storm) spawn() (*stormer, error) {
 	return w, nil
 }
 
-// readRecords enters a worker's records into the ledger until it is dead.
+// readRecords enters a worker's records, which arrive on up, into the ledger until the worker is
+// dead. It closes up and w.said.
 func (s *storm) readRecords(w *stormer, up *os.File) {
 	defer up.Close()
 	r := bufio.NewReaderSize(up, 64<<10)
@@ -173,7 +176,8 @@ func (s *storm) readRecords(w *stormer, up *os.File) {
 	s.mu.Unlock()
 }
 
-// blow kills and replaces workers until kills of them have died.
+// blow kills and replaces workers until kills of them have died. Then it kills the others, after
+// a check that they still make progress.
 func (s *storm) blow(kills int) error {
 	var workers [stormWorkers]*stormer
 	var err error
@@ -213,7 +217,7 @@ func (s *storm) blow(kills int) error {
 	return nil
 }
 
-// goesOn checks that a worker still makes progress after the deaths around it.
+// goesOn records a violation unless a worker still makes progress after the deaths around it.
 func (s *storm) goesOn(w *stormer) {
 	was := w.work.Load()
 	for end := time.Now().Add(patience); w.work.Load() == was; time.Sleep(time.Millisecond) {
@@ -229,7 +233,8 @@ func (s *storm) goesOn(w *stormer) {
 	}
 }
 
-// stop stops a worker at an arbitrary point for a moment.
+// stop stops a worker at an arbitrary point. It returns at once; the worker continues within 3
+// ms.
 func (s *storm) stop(w *stormer) {
 	begun, p := w.work.Load() > 0, w.cmd.Process
 	p.Signal(syscall.SIGSTOP)
@@ -270,7 +275,8 @@ func (s *storm) messages() int {
 	return s.ledger.messages
 }
 
-// judge drains the rings, releases everything and prints the violations.
+// judge drains the rings, releases everything and prints the counts of a storm that took the
+// given time. It returns an error if there was a violation.
 func (s *storm) judge(kills int, took time.Duration) error {
 	left := s.awaitRelease()
 	for _, r := range s.rings {
@@ -327,7 +333,7 @@ func (s *storm) judge(kills int, took time.Duration) error {
 	return nil
 }
 
-// warmUp returns the number of open descriptors after one worker has come and gone.
+// warmUp starts and kills one worker, and returns the number of open descriptors after that.
 func (s *storm) warmUp() (int, error) {
 	w, err := s.spawn()
 	if err != nil {
@@ -339,8 +345,8 @@ func (s *storm) warmUp() (int, error) {
 	return sys.OpenFiles(os.Getpid())
 }
 
-// awaitRelease waits until every worker's seat is free and returns the number of seats that are
-// not.
+// awaitRelease reaps until every worker's seat is free, but no longer than patience, and returns
+// the number of seats that are not free.
 func (s *storm) awaitRelease() (left int) {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		s.d.Reap()

@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// syncs creates synchronization objects that the bench holds until the end of the round.
+// syncs returns the setup of a scenario that creates synchronization objects. The bench holds
+// them until the end of the round.
 func syncs(all ...arena.SyncOptions) func(*world) error {
 	return func(w *world) error {
 		for _, opts := range all {
@@ -27,7 +28,8 @@ func syncs(all ...arena.SyncOptions) func(*world) error {
 	}
 }
 
-// opensSyncs opens the objects of syncs in the victim.
+// opensSyncs returns the preparation of a victim that opens the objects of syncs. forms must
+// have their forms in the same order.
 func opensSyncs(forms ...arena.Form) func(*victim) error {
 	return func(v *victim) error {
 		for i, form := range forms {
@@ -61,7 +63,7 @@ func (v *victim) cond() arena.Cond                { return arena.Cond{Sync: v.sy
 func (v *victim) event() arena.Event              { return arena.Event{Sync: v.syncs[0]} }
 func (v *victim) barrier() arena.Barrier          { return arena.Barrier{Sync: v.syncs[0]} }
 
-// wants returns nil if err wraps want.
+// wants returns nil if err wraps want, and otherwise an error that wraps err.
 func wants(err, want error) error {
 	if !errors.Is(err, want) {
 		return errors.Join(errors.New("not "+want.Error()), err)
@@ -69,14 +71,16 @@ func wants(err, want error) error {
 	return nil
 }
 
-// briefly checks that f returns [context.DeadlineExceeded] with a short deadline.
+// briefly returns an error unless f, called with a short deadline, returns
+// [context.DeadlineExceeded].
 func briefly(f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(background, time.Millisecond)
 	defer cancel()
 	return wants(f(ctx), context.DeadlineExceeded)
 }
 
-// locksAgain acquires the lock of the dead process, repairs it, and uses it once more.
+// locksAgain returns the end of a scenario that acquires lock i of the dead process, repairs it,
+// and uses it once more.
 func locksAgain(i int) func(*world) {
 	return func(w *world) {
 		m := arena.Mutex{Sync: w.syncs[i]}
@@ -92,7 +96,8 @@ func locksAgain(i int) func(*world) {
 	}
 }
 
-// writes acquires the lock for writing. No dead reader must block it.
+// writes ends a scenario: it acquires the lock for writing. It records a problem if a dead
+// reader blocks it.
 func writes(w *world) {
 	m := arena.RWMutex{Sync: w.syncs[0]}
 	for m.RUnlock() == nil {
@@ -108,7 +113,7 @@ func writes(w *world) {
 	}
 }
 
-// permits checks that all permits are available, and no more.
+// permits ends a scenario: it records a problem unless all permits are available, and no more.
 func permits(w *world) {
 	m := arena.Semaphore{Sync: w.syncs[0]}
 	for m.Release() == nil {
@@ -123,7 +128,7 @@ func permits(w *world) {
 	}
 }
 
-// counted checks that all permits are available without a release.
+// counted is like permits, and also requires that the count was right before any release.
 func counted(w *world) {
 	if n, err := (arena.Semaphore{Sync: w.syncs[0]}).Permits(); n != 2 || err != nil {
 		w.addProblem("%d permits, %v", n, err)
@@ -131,7 +136,7 @@ func counted(w *world) {
 	permits(w)
 }
 
-// meets resets a barrier and passes it with another goroutine.
+// meets ends a scenario: it resets the barrier and passes it with another goroutine.
 func meets(w *world) {
 	b := arena.Barrier{Sync: w.syncs[0]}
 	b.Reset()
@@ -148,10 +153,10 @@ func meets(w *world) {
 // newborn is a process ID that no process has.
 const newborn = 1<<22 - 1
 
-// wakesAll ends the waits of the bench.
+// wakesAll ends the waits of the bench in the Cond.
 func wakesAll(w *world) { arena.Cond{Sync: w.syncs[0]}.Notify(1 << 20) }
 
-// waits makes the bench wait in the Cond.
+// waits makes the bench wait in the Cond, on a goroutine.
 func waits(w *world) {
 	c, m := arena.Cond{Sync: w.syncs[0]}, arena.Mutex{Sync: w.syncs[1]}
 	begun := make(chan struct{})
@@ -175,8 +180,8 @@ func waits(w *world) {
 // napsFor is less than the duration of a nap.
 const napsFor = 400 * time.Microsecond
 
-// naps waits for an event with a new view each time, because a view that is used for the first time
-// has not learned yet that naps are futile.
+// naps waits for the event until the victim is dead, with a new view each time, because a view
+// that is used for the first time has not learned yet that naps are futile.
 func naps(w *world) {
 	for !w.over.Load() {
 		s, err := w.d.OpenSync(w.syncs[0].Handle(), arena.FormEvent)

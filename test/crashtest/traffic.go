@@ -29,7 +29,7 @@ func body(id uint64, blocks, size int) []byte {
 	return b
 }
 
-// fill marks block k of message id.
+// fill marks the block h as block k of message id, for [verifyMessage].
 func fill(d *arena.Domain, h arena.Handle, id uint64, k int) error {
 	p, err := d.Bytes(h)
 	if err != nil {
@@ -44,7 +44,8 @@ func fill(d *arena.Domain, h arena.Handle, id uint64, k int) error {
 
 func mark(id uint64, k int) uint64 { return (id + uint64(k)<<48) * 0x9e3779b97f4a7c15 }
 
-// verifyMessage returns the ID of a received message, or an error if it is corrupt.
+// verifyMessage returns the ID of a received message, and an error if its body or a block is
+// corrupt. It does not release the blocks.
 func verifyMessage(d *arena.Domain, m *arena.Message) (uint64, error) {
 	b := m.Body
 	if len(b) < bodyHead {
@@ -76,7 +77,8 @@ func verifyMessage(d *arena.Domain, m *arena.Message) (uint64, error) {
 	return id, nil
 }
 
-// blocks allocates n blocks of size bytes for message id.
+// blocks allocates n blocks of size bytes for message id. The caller must release them, also if
+// there is an error.
 func blocks(d *arena.Domain, id uint64, n, size int) ([]arena.Handle, error) {
 	var hs []arena.Handle
 	for k := range n {
@@ -92,7 +94,7 @@ func blocks(d *arena.Domain, id uint64, n, size int) ([]arena.Handle, error) {
 	return hs, nil
 }
 
-// release drops one reference to each handle.
+// release drops one reference to each handle. It skips handles that are 0.
 func release(d *arena.Domain, hs ...arena.Handle) (err error) {
 	for _, h := range hs {
 		if h != 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A victim runs a scenario in its own process until it dies.
+// A victim is the state of a process that runs its part of a scenario until it dies.
 type victim struct {
 	mouth
 	spec
@@ -116,7 +116,8 @@ func (v *victim) halt() {
 	}
 }
 
-// open imports the rings with the handles in the first n arguments.
+// open imports and opens the rings with the handles in the first n arguments. The victim keeps
+// them open until its death.
 func (v *victim) open(n int) error {
 	for _, a := range v.Args[:n] {
 		if err := v.d.Import(arena.Handle(a)); err != nil {
@@ -131,7 +132,9 @@ func (v *victim) open(n int) error {
 	return nil
 }
 
-// put puts a message with n new blocks and reports it before and after.
+// put puts message id with n new blocks of size bytes and a body of about long bytes, and
+// reports it before and after. If move is true, the message takes over the blocks; otherwise put
+// releases them.
 func (v *victim) put(r *arena.Ring, id uint64, n, size, long int, move bool) error {
 	hs, err := blocks(v.d, id, n, size)
 	if err != nil {

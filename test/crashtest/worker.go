@@ -20,8 +20,8 @@ type workerSpec struct {
 	Args   []uint64 // rings, followed by a block that every worker may import
 }
 
-// A worker performs random operations on a domain until it is killed. It reports each operation
-// before and after.
+// A worker is the state of a process that performs random operations on a domain until it is
+// killed. It reports each operation before and after.
 type worker struct {
 	up     *os.File
 	d      *arena.Domain
@@ -62,7 +62,8 @@ func workerMain(arg string) error {
 	}
 }
 
-// say writes a record in one call, so that it is never written partially.
+// say writes a record of kind about message id in one call, so that it is never written
+// partially.
 func (w *worker) say(kind byte, id uint64) {
 	rec := [9]byte{kind}
 	binary.LittleEndian.PutUint64(rec[1:], id)
@@ -121,9 +122,9 @@ func (w *worker) put(r *arena.Ring, n, size, long int) error {
 	return w.full(err, hs)
 }
 
-// full ignores the errors of a busy domain. They include [context.DeadlineExceeded]: an attempt
-// waits at most a second for a worker in the middle of a put or get, and a reaper may need longer
-// to complete it.
+// full releases hs and returns err, or nil for the errors of a busy domain. They include
+// [context.DeadlineExceeded]: an attempt waits at most a second for a worker in the middle of a
+// put or get, and a reaper may need longer to complete it.
 func (w *worker) full(err error, hs []arena.Handle) error {
 	if errors.Is(err, arena.ErrFull) || errors.Is(err, arena.ErrNoSpace) || errors.Is(err, arena.ErrEmpty) ||
 		errors.Is(err, context.DeadlineExceeded) {
@@ -132,7 +133,8 @@ func (w *worker) full(err error, hs []arena.Handle) error {
 	return errors.Join(err, release(w.d, hs...))
 }
 
-// get gets a message. One in three is forwarded to another ring with the same blocks.
+// get gets a message of r, if there is one, and verifies it. One in three is forwarded to
+// another ring with the same blocks.
 func (w *worker) get(r *arena.Ring) error {
 	var m arena.Message
 	w.say(saysTake, 1)
@@ -199,7 +201,8 @@ func (w *worker) getBatch(r *arena.Ring) error {
 	return err
 }
 
-// keep holds some blocks for a while.
+// keep allocates a block and releases an older one, so that the worker holds some blocks for a
+// while.
 func (w *worker) keep() error {
 	h, err := w.d.Alloc(1 << w.rand.IntN(21))
 	if err != nil {
