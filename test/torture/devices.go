@@ -16,7 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A deviceJob is the argument of a consumer of device memory.
+// A deviceJob is the argument of a process that maps device memory: it gets tensors from In and
+// puts them to Out.
 type deviceJob struct {
 	Book   string
 	Number uint64
@@ -55,7 +56,7 @@ var deviceWork = shoal.Register("torture device", func(ctx context.Context, _ in
 	}
 })
 
-// deviceStorm kills processes that map memory of a simulated device.
+// deviceStorm kills processes that map memory of a simulated device. It reports violations to s.
 func deviceStorm(s *storm) error { return consumerStorm(s, deviceWork) }
 
 func consumerStorm(s *storm, work *shoal.Func[deviceJob]) (err error) {

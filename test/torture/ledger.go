@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// A ledger is a file with the actions of all processes of a storm, which append to it. Each entry
-// must be written with one system call, so that a kill cannot split it. The file has the order of
-// the writes.
+// A ledger is a file with the actions of all processes of a storm, which append to it by a
+// [pen]. Each entry must be written with one system call, so that a kill cannot split it. The
+// file has the order of the writes. A ledger reads the file; several goroutines may use it.
 type ledger struct {
 	f       *os.File
 	mu      sync.Mutex
@@ -21,7 +21,8 @@ type ledger struct {
 	known   map[int]bool // processes that have written
 }
 
-// An entry records an action of a process on an object.
+// An entry records an action of a process on an object. The kinds of actions are the letters
+// from begins to kills.
 type entry struct {
 	What byte
 	PID  int
@@ -50,7 +51,7 @@ func newLedger(path string) (*ledger, error) {
 	return &ledger{f: f, known: make(map[int]bool)}, nil
 }
 
-// all returns the entries so far.
+// all returns the entries so far. The caller must not change them.
 func (l *ledger) all() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +77,7 @@ func (l *ledger) fetch() {
 	}
 }
 
-// A pen appends to the ledger of a storm.
+// A pen appends to the ledger of a storm. [openPen] makes it; several goroutines may use it.
 type pen struct{ f *os.File }
 
 // pens holds the pens of this process by the paths of their ledgers.
@@ -85,7 +86,7 @@ var pens struct {
 	open map[string]pen
 }
 
-// openPen returns this process's pen for a ledger, and opens it on the first call.
+// openPen returns this process's pen for the ledger at path, and opens it on the first call.
 func openPen(path string) (p pen, err error) {
 	pens.Lock()
 	defer pens.Unlock()
@@ -102,7 +103,7 @@ func openPen(path string) (p pen, err error) {
 	return p, nil
 }
 
-// closePen closes this process's pen for a ledger. The pen must be open.
+// closePen closes this process's pen for the ledger at path. The pen must be open.
 func closePen(path string) {
 	pens.Lock()
 	defer pens.Unlock()
@@ -110,11 +111,11 @@ func closePen(path string) {
 	delete(pens.open, path)
 }
 
-// write appends an action of this process.
+// write appends an action of this process, as [pen.enter] does.
 func (p pen) write(what byte, id uint64) { p.enter(what, os.Getpid(), id) }
 
-// enter appends an action of another process. It panics if it cannot write. kind must be the kind
-// of an [entry].
+// enter appends an action of process pid on object id. It panics if it cannot write. kind must
+// be the kind of an [entry].
 func (p pen) enter(kind byte, pid int, id uint64) {
 	rec := [entrySize]byte{kind}
 	binary.LittleEndian.PutUint32(rec[4:], uint32(pid))
@@ -124,7 +125,8 @@ func (p pen) enter(kind byte, pid int, id uint64) {
 	}
 }
 
-// An account counts the puts and gets of each object.
+// An account counts the puts and gets of each object, by ID: the puts that had begun, the puts
+// that had ended, and the gets.
 type account struct{ begun, put, got map[uint64]int }
 
 // accounts evaluates the entries of puts and gets. doubtful is the number of gets that were
@@ -150,7 +152,8 @@ func accounts(all []entry) (a account, doubtful int) {
 	return a, len(getting)
 }
 
-// judge reports lost and duplicate objects to the storm.
+// judge reports lost and duplicate objects to the storm. Up to doubtful lost objects are no
+// violation.
 func (a account) judge(s *storm, doubtful int) {
 	lost := 0
 	for id := range a.put {
@@ -171,8 +174,8 @@ func (a account) judge(s *storm, doubtful int) {
 	}
 }
 
-// alone checks that at most most processes held an object at any time. A process that is about to
-// be killed does not count.
+// alone reports a violation to s unless at most most processes held the object id at any time. A
+// process that is about to be killed does not count.
 func alone(s *storm, all []entry, id uint64, most int) {
 	inside, dying := make(map[int]bool), make(map[int]bool)
 	for _, e := range all {

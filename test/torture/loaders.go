@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An indexDataset is a data set with its indices as samples. Its readers record each read.
+// An indexDataset is a data set of N samples; each is a tensor filled with its index. Its
+// readers record each read in the ledger at Path.
 type indexDataset struct {
 	N    int
 	Path string
@@ -24,7 +25,8 @@ func init() { codec.RegisterType[*indexDataset]("torture.book") }
 // Len returns the number of samples.
 func (b *indexDataset) Len() int { return b.N }
 
-// Get returns a tensor filled with i.
+// Get records the read of sample i and returns a tensor filled with i, which the caller must
+// close.
 func (b *indexDataset) Get(_ context.Context, i int) (data.Sample, error) {
 	p, err := openPen(b.Path)
 	if err != nil {
@@ -36,7 +38,7 @@ func (b *indexDataset) Get(_ context.Context, i int) (data.Sample, error) {
 }
 
 // loaderStorm reads epochs while the worker processes of the loader are killed. Each epoch must
-// yield each sample once and in order.
+// yield each sample once and in order; otherwise it reports a violation to s.
 func loaderStorm(s *storm) error { return epochStorm(s, &indexDataset{samples, s.path}) }
 
 // samples is the number of samples in an epoch, and batch the batch size.

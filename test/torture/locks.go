@@ -54,7 +54,8 @@ func newParcel(id uint64, n int) (numberedTensor, error) {
 	return numberedTensor{id, t.Fill(float64(id))}, nil
 }
 
-// open checks that all elements of the tensor are the ID, closes the tensor and returns the ID.
+// open closes the tensor and returns the ID. If an element of the tensor is not the ID, it
+// returns an error and does not close the tensor.
 func (p numberedTensor) open() (uint64, error) {
 	for _, v := range tensor.Data[int64](p.T) {
 		if v != int64(p.ID) {
@@ -68,7 +69,8 @@ var lockWork = shoal.Register("torture locks", func(ctx context.Context, _ int, 
 	return j.work(ctx)
 })
 
-// work performs random actions, including more, until ctx is done.
+// work performs random actions, including more, until ctx is done. It returns nil then, or the
+// first error of an action.
 func (j lockJob) work(ctx context.Context, more ...func(w *locker, ctx context.Context) error) error {
 	p, err := openPen(j.Book)
 	if err != nil {
@@ -88,7 +90,7 @@ func (j lockJob) work(ctx context.Context, more ...func(w *locker, ctx context.C
 	return nil
 }
 
-// A locker is a process of a lock storm.
+// A locker is the state of a process of a lock storm. Its methods perform one action each.
 type locker struct {
 	lockJob
 	pen
@@ -96,13 +98,14 @@ type locker struct {
 	seq  uint64
 }
 
-// brief returns a context with a short random deadline, for waits that may be in vain.
+// brief returns a context with a short random deadline, for waits that may be in vain. The
+// caller must call the returned function.
 func (w *locker) brief(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Duration(w.rand.IntN(10))*time.Millisecond)
 }
 
-// forgive returns nil for errors that a wait may return because of a deadline or the death of
-// another process.
+// forgive returns nil for the errors that a wait may return because of a deadline or the death
+// of another process, and for the errors also. It returns other errors unchanged.
 func forgive(err error, also ...error) error {
 	for _, known := range append(also, ipc.ErrLocked, ipc.ErrEmpty, ipc.ErrFull, context.DeadlineExceeded) {
 		if errors.Is(err, known) {
@@ -196,7 +199,8 @@ func (w *locker) number() uint64 {
 	return w.Number<<24 | w.seq
 }
 
-// putNumbered creates a numbered tensor and passes it to put, which may fail.
+// putNumbered creates a numbered tensor, passes it to put and records the result in the ledger.
+// The error of put is forgiven if put could not wait longer. putNumbered closes the tensor.
 func (w *locker) putNumbered(put func(numberedTensor) error) error {
 	v, err := newParcel(w.number(), 1+w.rand.IntN(500))
 	if err != nil {
@@ -209,7 +213,8 @@ func (w *locker) putNumbered(put func(numberedTensor) error) error {
 	return errors.Join(forgive(err), v.T.Close())
 }
 
-// take gets a numbered tensor if there is one.
+// take calls get, verifies and closes the numbered tensor, and records the result in the ledger.
+// It is no error if get finds none.
 func (w *locker) take(get func() (numberedTensor, error)) error {
 	w.pen.write(takes, 0)
 	v, err := get()
@@ -273,7 +278,7 @@ func (w *locker) wait(ctx context.Context) error {
 	return errors.Join(forgive(err), m.Unlock())
 }
 
-// meet waits at the barrier and resets it if it is broken.
+// meet waits at the barrier for a short time and resets it if it is broken.
 func (w *locker) meet(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
@@ -316,7 +321,8 @@ func (w *locker) latest(ctx context.Context) error {
 	return err
 }
 
-// lockStorm tests the objects of package ipc: locks, names, queues and pipes.
+// lockStorm kills processes that use the objects of package ipc: locks, names, queues and pipes.
+// It reports violations to s.
 func lockStorm(s *storm) error { return lockerStorm(s, lockWork) }
 
 func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
@@ -393,8 +399,8 @@ func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
 		j.Latest.Close())
 }
 
-// reflect sends received tensors back through the pipe. inHand is the ID of a numbered tensor that
-// has been received and not sent yet, or 0.
+// reflect sends received tensors back through the pipe until it fails, and returns the error.
+// *inHand is the ID of a numbered tensor that has been received and not sent yet, or 0.
 func reflect(ctx context.Context, far *ipc.PipeEnd[numberedTensor, numberedTensor], inHand *uint64) error {
 	for {
 		v, err := far.Recv(ctx)

@@ -30,8 +30,9 @@ import (
 
 func main() { shoal.Main(run) }
 
-// run runs storms until the time is over, each in its own process, so that leaks are detected. It
-// prints the total as one line of JSON.
+// run runs storms until the time is over, each in its own process, so that leaks are detected.
+// It prints the total as one line of JSON. It returns an error if a program fails or a storm
+// counts a violation. With -storm it runs that storm in this process instead.
 func run(ctx context.Context) error {
 	t := &torture{end: time.Now()}
 	one := flag.String("storm", "", "have this one only: "+strings.Join(stormNames(), ", "))
@@ -58,7 +59,7 @@ func run(ctx context.Context) error {
 	return err
 }
 
-// A torture is the state of a run.
+// A torture is the state of a run: its limits, the paths of other test programs, and the total.
 type torture struct {
 	end            time.Time
 	rings, garbage string
@@ -66,8 +67,8 @@ type torture struct {
 	sum            tally
 }
 
-// all runs the storms in turn, each followed by a storm on rings and a test with garbage. Each kind
-// runs at least once.
+// all runs the storms in turn until the time is over, each followed by a storm on rings and a
+// test with garbage. Each kind runs at least once. It returns the errors of the programs.
 func (t *torture) all(ctx context.Context, seed uint64) (failed error) {
 	long := time.Until(t.end) > 10*time.Minute
 	withPython := interpreter() != ""

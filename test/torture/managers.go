@@ -34,7 +34,9 @@ var clientWork = shoal.Register("torture client", func(ctx context.Context, _ in
 	return j.work(ctx)
 })
 
-// work performs random actions, including more, until ctx is done or the server dies.
+// work performs random actions, including more, until ctx is done or the server dies. It returns
+// nil in both cases, and records the server's death in the ledger. Otherwise it returns the
+// first error of an action.
 func (j clientJob) work(ctx context.Context, more ...func(c *client, ctx context.Context) error) error {
 	p, err := openPen(j.Book)
 	if err != nil {
@@ -64,7 +66,7 @@ const orphan = 1 << 60
 // counted is a flag in the IDs of additions, which distinguishes them from the values of the queue.
 const counted = 1 << 59
 
-// A client is a process that calls a manager.
+// A client is the state of a process that calls a manager. Its methods perform one action each.
 type client struct {
 	clientJob
 	pen
@@ -139,7 +141,7 @@ func (c *client) mutex(ctx context.Context) error {
 	return c.Mutex.Unlock(ctx)
 }
 
-// list creates an object that another client may find.
+// list creates a list and stores it in the dictionary, where another client may find it.
 func (c *client) list(ctx context.Context) error {
 	l, err := manager.NewList(ctx, c.M, 1, 2, 3)
 	if err != nil {
@@ -148,7 +150,7 @@ func (c *client) list(ctx context.Context) error {
 	return errors.Join(c.Lists.Set(ctx, fmt.Sprint(c.rand.IntN(5)), l), l.Close())
 }
 
-// managerStorm kills clients of a manager, and then its server.
+// managerStorm kills clients of a manager, and then its server. It reports violations to s.
 func managerStorm(s *storm) error { return errors.Join(clientStorm(s, clientWork), bereave(s)) }
 
 func clientStorm(s *storm, work *shoal.Func[clientJob]) error {
@@ -231,8 +233,8 @@ func clientStorm(s *storm, work *shoal.Func[clientJob]) error {
 		m.Close())
 }
 
-// take removes the entries with a flag from the account and returns the numbers of ended and begun
-// ones.
+// take removes the entries with IDs that have the given bit, and returns the numbers of their
+// puts that had ended and that had begun.
 func (a account) take(bit uint64) (ended, begun int) {
 	for id := range a.begun {
 		if id&bit != 0 {
@@ -245,7 +247,8 @@ func (a account) take(bit uint64) (ended, begun int) {
 	return ended, begun
 }
 
-// bereave kills a server and checks that each of its clients is notified.
+// bereave kills the server of a manager and reports a violation to s unless each of its clients
+// is notified.
 func bereave(s *storm) error {
 	m, err := manager.Start(s.ctx)
 	if err != nil {

@@ -32,7 +32,8 @@ var poolWork = pool.Register("torture task", func(_ context.Context, in poolTask
 	return out, err
 })
 
-// A tasker submits tasks and records the result of each.
+// A tasker submits tasks to a pool and records the result of each in came. Several goroutines
+// may use it.
 type tasker struct {
 	*storm
 	work    *pool.Func[poolTask, numberedTensor]
@@ -50,7 +51,8 @@ func (t *tasker) tasks(n int) (all []poolTask) {
 	return all
 }
 
-// result records the result of a task and checks it.
+// result records the result of the task want and reports a violation if it is wrong: v must have
+// the task's ID, unless err says that the task failed; see [tasker.failed].
 func (t *tasker) result(want uint64, v numberedTensor, err error) {
 	t.mu.Lock()
 	t.came[want]++
@@ -64,7 +66,8 @@ func (t *tasker) result(want uint64, v numberedTensor, err error) {
 	}
 }
 
-// failed checks that a task failed because its worker was killed.
+// failed reports a violation unless the task failed because its worker was killed and the pool
+// does not retry.
 func (t *tasker) failed(err error) {
 	if e, ok := errors.AsType[*pool.TaskError](err); !ok || t.retries || !t.explained(e.Err) {
 		t.wrong(&t.seen.Lost, 1, "a task has failed: %v", err)
@@ -105,7 +108,8 @@ func (t *tasker) asTheyCome(ctx context.Context) {
 	}
 }
 
-// poolStorm tests a pool without retries, or with them, depending on the seed.
+// poolStorm kills workers of a pool without retries, or with them, depending on the seed. It
+// reports violations to s.
 func poolStorm(s *storm) error { return taskStorm(s, poolWork) }
 
 func taskStorm(s *storm, work *pool.Func[poolTask, numberedTensor]) error {

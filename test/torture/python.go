@@ -37,7 +37,8 @@ func interpreter() string {
 
 var errNoPyTorch = errors.New("no Python has PyTorch: make interop installs one")
 
-// pythonStorm kills PyTorch processes that exchange tensors.
+// pythonStorm kills PyTorch processes that exchange tensors, and reports violations to s. It
+// returns errNoPyTorch if there is no interpreter.
 func pythonStorm(s *storm) error {
 	py := torch.Python{Path: interpreter(), Dir: s.dir, Stderr: io.Discard}
 	if py.Path == "" {
@@ -69,7 +70,8 @@ func pythonStorm(s *storm) error {
 	return torch.Trim()
 }
 
-// pythonLife runs one Python process from its start to its death.
+// pythonLife runs one Python process from its start to its death, which it causes in a storm
+// with deaths. It reports violations to s.
 func pythonLife(s *storm, py torch.Python, number uint64) error {
 	p, err := py.Spawn(s.ctx, "torture_peer:run")
 	if err != nil {
@@ -129,7 +131,8 @@ func pythonLife(s *storm, py torch.Python, number uint64) error {
 	return nil
 }
 
-// exchange sends a tensor and checks that it comes back once with its elements doubled.
+// exchange sends a tensor with an id and returns an error unless it comes back, once, with its
+// elements doubled. It adds the id to came. Other errors are from the connection.
 func exchange(ctx context.Context, c *torch.Conn, id int64, came map[int64]bool) error {
 	t, err := torch.Zeros(tensor.Int64, 1+int(id%500))
 	if err != nil {

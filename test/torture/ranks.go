@@ -18,7 +18,7 @@ import (
 
 const worldSize, elements = 3, 1000
 
-// A rankJob is the argument of a rank.
+// A rankJob is the argument of a rank, a process of a group.
 type rankJob struct {
 	Book  string
 	Group *dist.Group
@@ -62,7 +62,7 @@ var rankWork = shoal.Register("torture rank", func(ctx context.Context, _ int, j
 })
 
 // rankStorm runs one group after another and kills one rank of each at a random time. The others
-// are stopped from time to time.
+// are stopped from time to time. It reports violations to s.
 func rankStorm(s *storm) error { return groupStorm(s, rankWork) }
 
 func groupStorm(s *storm, work *shoal.Func[rankJob]) error {

@@ -56,8 +56,8 @@ var crowdWork = shoal.Register("torture crowd", func(ctx context.Context, _ int,
 	return nil
 })
 
-// turnoverStorm kills and replaces as many processes as a domain has seats for. It reports lost and
-// duplicate messages to s, and returns only the errors of its queue and its value.
+// turnoverStorm kills and replaces as many processes as a domain has seats for. It reports lost
+// and duplicate messages to s, and returns only the errors of its queue and its value.
 func turnoverStorm(s *storm) error {
 	q, err := ipc.NewQueue[uint64](1024)
 	if err != nil {
@@ -127,8 +127,8 @@ var hoardWork = shoal.Register("torture hoard", func(ctx context.Context, _ int,
 	return nil
 })
 
-// millionStorm kills a process that has allocated a million tensors while this process holds half
-// of them.
+// millionStorm kills a process that has allocated a million tensors while this process holds
+// half of them. It reports wrong tensors to s, and returns other errors.
 func millionStorm(s *storm) error {
 	n := million
 	if s.deaths == 0 {

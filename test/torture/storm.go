@@ -21,7 +21,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A stormKind is a kind of storm.
+// A stormKind is a kind of storm. blow starts the processes, kills them and checks the result;
+// it runs once without deaths before that.
 type stormKind struct {
 	name   string
 	deaths int  // default number of deaths
@@ -71,7 +72,8 @@ type storm struct {
 	violate []string
 }
 
-// blow runs one storm and prints its tally.
+// blow runs the storm with this name and prints its tally. deaths is 0 for the usual number. It
+// returns an error if there is a violation or no such storm.
 func blow(ctx context.Context, name string, deaths int, seed uint64) error {
 	i := slices.Index(stormNames(), name)
 	if i < 0 {
@@ -93,8 +95,9 @@ func (k stormKind) begin(deaths int, seed uint64, patience time.Duration) (*stor
 		rand: rand.New(rand.NewPCG(seed, 0)), dead: make(map[int]bool), patience: patience}, err
 }
 
-// rage runs the storm twice. The first run has no deaths; afterwards, this process has opened the
-// descriptors that it keeps.
+// rage runs the storm twice. The first run has no deaths; afterwards, this process has opened
+// the descriptors that it keeps. Violations are recorded; the error is one of the ledger. rage
+// removes the storm's directory. A storm that hangs ends the process.
 func (s *storm) rage(ctx context.Context) error {
 	defer os.RemoveAll(s.dir)
 	defer closePen(s.path)
@@ -138,7 +141,8 @@ func (s *storm) report() error {
 	return fmt.Errorf("storm %s of seed %d: %d violations: %s", s.kind.name, s.seed, len(s.violate), line)
 }
 
-// hangs ends a storm that does not end by itself.
+// hangs ends a storm that does not end by itself: it prints all goroutines and exits the process
+// with code 1.
 func (s *storm) hangs() {
 	for _, p := range shoal.ActiveChildren() {
 		p.Signal(syscall.SIGQUIT) // prints its goroutines on stderr
@@ -149,7 +153,8 @@ func (s *storm) hangs() {
 	os.Exit(1)
 }
 
-// wrong records a violation and adds n to its count.
+// wrong records a violation and adds n to *count, a field of s.seen. Several goroutines may call
+// it.
 func (s *storm) wrong(count *int, n int, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +162,8 @@ func (s *storm) wrong(count *int, n int, format string, args ...any) {
 	s.violate = append(s.violate, fmt.Sprintf(format, args...))
 }
 
-// settle waits until everything that the dead processes held is free, and counts leaks.
+// settle waits until everything that the dead processes held is free, and counts leaks as
+// violations. *atRest is the number of descriptors that may be open; if it is 0, settle sets it.
 func (s *storm) settle(atRest *int) {
 	d, err := arena.Default()
 	if err != nil {
@@ -198,7 +204,8 @@ func fdTargets() (all []string) {
 	return all
 }
 
-// eventually waits until f returns true. It returns false after half of the patience.
+// eventually waits until f returns true, and calls it repeatedly. It returns false if f has not
+// returned true after half of the patience.
 func (s *storm) eventually(f func() bool) bool {
 	for end := time.Now().Add(s.patience / 2); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -208,7 +215,8 @@ func (s *storm) eventually(f func() bool) bool {
 	return true
 }
 
-// timeoutContext returns a context for events that must happen soon.
+// timeoutContext returns a context that ends after the patience, for events that must happen
+// soon. The caller must call the returned function.
 func (s *storm) timeoutContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.ctx, s.patience)
 }
@@ -225,8 +233,8 @@ type prey interface {
 	Signal(os.Signal) error
 }
 
-// hunt kills and stops processes until the intended number has died. The processes in spare are not
-// touched.
+// hunt kills and stops processes until the intended number has died. The processes with the PIDs
+// in spare are not touched.
 func (s *storm) hunt(spare ...int) {
 	for n := 0; n < s.deaths && s.ctx.Err() == nil; {
 		all := slices.DeleteFunc(shoal.ActiveChildren(), func(p *shoal.Process) bool {
@@ -249,7 +257,8 @@ func (s *storm) hunt(spare ...int) {
 	}
 }
 
-// goOn waits until the number of entries that pace requires has been added.
+// goOn waits until the ledger has as many new entries as pace requires, but not longer than half
+// of the patience.
 func (s *storm) goOn() {
 	if s.pace > 0 {
 		was := len(s.book.all())
@@ -257,7 +266,7 @@ func (s *storm) goOn() {
 	}
 }
 
-// kill kills a process at an arbitrary point. One in eight is stopped before.
+// kill kills a process at an arbitrary point and counts it. One in eight is stopped before.
 func (s *storm) kill(p prey) {
 	pid := p.PID()
 	s.mu.Lock()
@@ -283,7 +292,8 @@ func (s *storm) kill(p prey) {
 	}
 }
 
-// stop stops a process at an arbitrary point for a moment.
+// stop stops a process at an arbitrary point. It returns at once; the process continues within 5
+// ms.
 func (s *storm) stop(p prey) {
 	began := s.book.knows(p.PID())
 	if p.Signal(syscall.SIGSTOP) != nil {
@@ -314,8 +324,9 @@ func (s *storm) explained(err error) bool {
 	return ok && s.isDead(e.PID)
 }
 
-// keep runs n processes and replaces those that die until the hunt is over. Then it stops them and
-// checks how they ended.
+// keep runs n processes, started by start, and replaces those that die, until the hunt is over.
+// Then it stops them and checks how they ended. Each process gets another number. spare is as
+// for [storm.hunt].
 func (s *storm) keep(n int, start func(g *shoal.Group, number uint64) *shoal.Process, spare ...int) {
 	var workers sync.WaitGroup
 	over := make(chan struct{})
@@ -361,8 +372,8 @@ func (s *storm) keep(n int, start func(g *shoal.Group, number uint64) *shoal.Pro
 	}
 }
 
-// ended checks the exit of a process: it must have been killed by the storm or stopped as
-// requested.
+// ended waits for the exit of a process and checks it: the process must have been killed by the
+// storm or stopped as requested. Otherwise it records a violation.
 func (s *storm) ended(p *shoal.Process) {
 	err := p.Wait(s.ctx)
 	if err == nil || s.explained(err) {
@@ -375,7 +386,7 @@ func (s *storm) ended(p *shoal.Process) {
 	}
 }
 
-// progress checks that the survivors still make progress after all deaths.
+// progress records a violation unless the survivors still make progress after all deaths.
 func (s *storm) progress() {
 	was := len(s.book.all())
 	if !s.eventually(func() bool { return len(s.book.all()) > was+20 }) {

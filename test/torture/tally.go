@@ -4,9 +4,9 @@ package main
 
 import "path/filepath"
 
-// A tally counts events and violations. A process counts as killed or stopped if it had begun its
-// work, and as a birth if it was killed before. The storms of test/crashtest and the garbage tests
-// of internal/arena must print the same names.
+// A tally counts events and violations. A process counts as killed or stopped if it had begun
+// its work, and as early if it was killed before. The storms of test/crashtest and the garbage
+// tests of internal/arena must print the same names.
 type tally struct {
 	Kills     int `json:"kills"`
 	Stops     int `json:"stops"`
