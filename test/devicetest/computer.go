@@ -18,16 +18,19 @@ type operand = device.Operand[tensor.DType]
 
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// ComputerOn returns the compute interface of a device. It panics if the device has none.
+// ComputerOn returns the compute interface of a device, for calls without package tensor. It
+// panics if the device has none.
 func ComputerOn(dev tensor.Device) device.Computer[tensor.DType] {
 	return device.EngineOf(dev).(device.Computer[tensor.DType])
 }
 
-// OperandOf returns a tensor as an operand.
+// OperandOf returns t as an operand for the calls of a [device.Computer]. t must stay open while
+// the operand is in use.
 func OperandOf(t *tensor.Tensor) device.Operand[tensor.DType] { return tensors.Operand(t) }
 
-// see returns a host tensor on the memory of an operand. It panics if the memory belongs to another
-// device.
+// see returns a host tensor on the memory of an operand: changes of one are changes of the
+// other. An operand without memory is a scalar; its tensor has a copy. see panics if the memory
+// belongs to another device.
 func (d *Device) see(o operand) *tensor.Tensor {
 	if o.Memory == nil {
 		return must(foreignTensors.Adopt(append([]byte{}, o.Value[:]...), noOwner{}).View(o.DType, nil, nil, 0))
@@ -53,7 +56,7 @@ func (d *Device) seeAll(in []operand) (ts []*tensor.Tensor) {
 	return ts
 }
 
-// compute counts a call. It returns the error set by [Device.Fail].
+// compute counts a computation. It returns the error set by [Device.Fail], or nil.
 func (d *Device) compute() error {
 	d.calls.Add(1)
 	return d.failure()
@@ -80,7 +83,8 @@ func (d *Device) Map(o *device.Op, out operand, in ...operand) error {
 	return nil
 }
 
-// gate computes in Float64 the activation functions that package autograd passes to Map.
+// gate computes in Float64, and returns, the activation function with the given name, one of
+// those that package autograd passes to Map. in are its operands.
 func gate(name string, in []*tensor.Tensor) *tensor.Tensor {
 	x, number := in[0].To(tensor.Float64), func(i int) float64 { return in[i].Item() }
 	phi := tensor.Erf(tensor.Mul(x, x.Number(math.Sqrt2/2))).AddScalarInPlace(1).MulScalarInPlace(0.5)
@@ -135,7 +139,8 @@ func (d *Device) MatMul(out, a, b operand, beta float64) error {
 	return nil
 }
 
-// Outside implements [device.Computer].
+// Outside implements [device.Computer]: it returns the first index outside of the range from
+// from to to-1, if there is one. It calls meanwhile unless it returns an error.
 func (d *Device) Outside(index operand, from, to int64, meanwhile func()) (v int64, found bool, err error) {
 	if err := d.compute(); err != nil {
 		return 0, false, err
@@ -149,7 +154,7 @@ func (d *Device) Outside(index operand, from, to int64, meanwhile func()) (v int
 	return v, i >= 0, nil
 }
 
-// Gather implements [device.Computer].
+// Gather implements [device.Computer]: like Outside, it also returns the first invalid index.
 func (d *Device) Gather(out, in, index operand, dim int) (v int64, found bool, err error) {
 	n := in.Shape[dim]
 	return d.Outside(index, int64(-n), int64(n), func() {
@@ -171,8 +176,8 @@ func (d *Device) Scatter(out, in, index operand, dim int, add bool) error {
 	return nil
 }
 
-// within clamps the indices to the range from -n to n-1 and resolves negative ones from the end.
-// All results are from 0 to n-1 unless n is 0.
+// within returns the indices, clamped to the range from -n to n-1, with negative ones resolved
+// from the end. All results are from 0 to n-1 unless n is 0.
 func (d *Device) within(index operand, n int) *tensor.Tensor {
 	at := d.see(index)
 	at = tensor.Minimum(tensor.Maximum(at, at.Number(float64(-n))), at.Number(float64(n-1)))
@@ -249,15 +254,16 @@ func (d *Device) Rows(o device.RowOp, out operand, in ...operand) error {
 	return nil
 }
 
-// normalizeRows returns rows normalized to mean 0 and variance 1, and the scale factors.
+// normalizeRows returns the rows of x normalized to mean 0 and variance 1, and the scale factor
+// of each row. eps is added to the variance.
 func normalizeRows(x *tensor.Tensor, eps float64) (y, scale *tensor.Tensor) {
 	off := tensor.Sub(x, tensor.Keep(tensor.Mean, x, -1))
 	scale = tensor.Keep(tensor.Mean, tensor.Mul(off, off), -1).AddScalarInPlace(eps).PowInPlace(-0.5)
 	return tensor.Mul(off, scale), scale
 }
 
-// window calls f for each position of a window in images of the given size and each element of the
-// window. at is the index of the pixel, or -1 outside of the image.
+// window calls f for each position, place, of a window in images of the given size in pixels,
+// and each element of the window. at is the index of the pixel, or -1 outside of the image.
 func window(w device.Window, height, width int, f func(place, element, at int)) {
 	outH, outW := w.Out(height, width)
 	for place := range outH * outW {
@@ -273,7 +279,7 @@ func window(w device.Window, height, width int, f func(place, element, at int)) 
 	}
 }
 
-// numbers returns the elements of a tensor as float64.
+// numbers returns a copy of the elements of a tensor as float64.
 func numbers(t *tensor.Tensor) []float64 {
 	return append([]float64{}, tensor.Data[float64](t.To(tensor.Float64))...)
 }
@@ -309,7 +315,8 @@ func (d *Device) Fold(out, in operand, w device.Window) error {
 	return nil
 }
 
-// patches calls f for each element of unfolded images with the index of its pixel, or -1.
+// patches calls f for each element of the unfolded images, column, with the index of its pixel
+// in images, or -1 for padding. images is the shape of the images.
 func (d *Device) patches(images []int, w device.Window, f func(image, column int)) {
 	outH, outW := w.Out(images[2], images[3])
 	places, taps, area := outH*outW, w.Size[0]*w.Size[1], images[2]*images[3]

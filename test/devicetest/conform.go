@@ -19,8 +19,9 @@ var (
 	floats = []tensor.DType{tensor.Float32, tensor.Float64}
 )
 
-// Conform checks that operations on tensors of dev have the same results as on the host. A device
-// may lack kernels for dtypes that are not in needed.
+// Conform checks in subtests that operations on tensors of dev have the same results as on the
+// host. A device may lack kernels for dtypes that are not in needed. Conform fails t if dev is
+// nil or computes nothing.
 func Conform(t *testing.T, dev tensor.Device) {
 	if dev == nil {
 		t.Fatal("no device")
@@ -41,7 +42,7 @@ func Conform(t *testing.T, dev tensor.Device) {
 	t.Run("optimizers", func(t *testing.T) { optimizers(t, dev) })
 }
 
-// A form derives an operand from the elements of x.
+// A form derives an operand from the elements of x, such as a transposed one.
 type form struct {
 	name string
 	of   func(x *tensor.Tensor) *tensor.Tensor
@@ -81,8 +82,9 @@ func numbersOf(dt tensor.DType, seed uint64) *tensor.Tensor {
 	return x.To(dt)
 }
 
-// compare applies f on the host and on dev and fails unless the results are equal. Floats may
-// differ by tolerance.
+// compare applies f to in on the host and to copies on dev, and fails t unless the results are
+// equal. Floats may differ by tolerance, both absolute and relative. An unsupported operation is
+// accepted unless a dtype of in is needed. f may change its operands, but no memory around them.
 func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*tensor.Tensor) *tensor.Tensor,
 	in ...*tensor.Tensor) {
 	t.Helper()
@@ -109,8 +111,8 @@ func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*t
 	}
 }
 
-// On returns a copy of x on dev with the same layout in a copy of its whole memory.
-// [tensor.Tensor.ToDevice] alone would make it contiguous.
+// On returns a copy of x on dev with the same layout in a copy of its whole memory. It fails t
+// if dev returns an error. [tensor.Tensor.ToDevice] alone would make the copy contiguous.
 func On(t testing.TB, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
 	there, err := around(x).ToDevice(dev)
@@ -120,12 +122,12 @@ func On(t testing.TB, dev tensor.Device, x *tensor.Tensor) *tensor.Tensor {
 	return there.AsStrided(x.Shape(), x.Strides(), x.Offset())
 }
 
-// around returns all elements of the memory of x, which must be on the host.
+// around returns a view of all elements of the memory of x, which must be on the host.
 func around(x *tensor.Tensor) *tensor.Tensor {
 	return x.AsStrided([]int{len(x.Storage().Bytes()) / x.DType().Size()}, []int{1}, 0)
 }
 
-// tried returns the result of f, or its error if it panics with one.
+// tried returns the result of f, or its error if it panics with one. Other panics continue.
 func tried(f func() *tensor.Tensor) (got *tensor.Tensor, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -139,8 +141,8 @@ func tried(f func() *tensor.Tensor) (got *tensor.Tensor, err error) {
 	return f(), nil
 }
 
-// Same fails unless got, on any device, has the dtype, shape and elements of want. Floats may
-// differ by tolerance.
+// Same fails t unless got, on any device, has the dtype, shape and elements of want, which must
+// be on the host. NaN equals NaN. Floats may differ by tolerance, both absolute and relative.
 func Same(t testing.TB, got, want *tensor.Tensor, tolerance float64) {
 	t.Helper()
 	near, err := got.CPU()

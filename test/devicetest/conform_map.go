@@ -31,18 +31,19 @@ var pairs = map[string]binaryFunc{
 	"FloorDivide": func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.FloorDivide(a, notZero(b)) },
 }
 
-// Apply returns the function of package tensor for an operation.
+// Apply returns the function of package tensor for an operation of [device.Op]. It ignores
+// operands beyond the operation's.
 func Apply(o *device.Op) func(in ...*tensor.Tensor) *tensor.Tensor {
 	f := o.Apply.(func(in ...*tensor.Tensor) *tensor.Tensor)
 	return func(in ...*tensor.Tensor) *tensor.Tensor { return f(in[:o.Arity]...) }
 }
 
-// notZero returns b with its zeros replaced by ones.
+// notZero returns a copy of b with its zeros replaced by ones.
 func notZero(b *tensor.Tensor) *tensor.Tensor {
 	return tensor.Where(tensor.Eq(b, b.Number(0)), b.Number(1).To(b.DType()), b)
 }
 
-// defined reports whether an operation is defined for dt on the host.
+// defined reports whether the operation f is defined for dt on the host: it does not panic.
 func defined(f func(in ...*tensor.Tensor) *tensor.Tensor, dt tensor.DType) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -153,7 +154,8 @@ func inPlace(t *testing.T, dev tensor.Device) {
 	}
 }
 
-// gates compares the activation functions for package autograd with the reference.
+// gates compares the activation functions for package autograd on dev with the reference, a
+// simulated device.
 func gates(t *testing.T, dev tensor.Device) {
 	ref, g := New("reference"), tensor.NewGenerator(5)
 	for _, dt := range append(slices.Clone(floats), tensor.Float16, tensor.BFloat16) {

@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-// placing applies f along the first of the given dimensions, or over all elements.
+// placing returns a function that applies f along the first of the given dimensions, or, without
+// dimensions, over all elements of t as a vector.
 func placing(f func(t *tensor.Tensor, dim int) *tensor.Tensor) func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
 	return func(t *tensor.Tensor, dims ...int) *tensor.Tensor {
 		if len(dims) == 0 {
@@ -137,8 +138,8 @@ func indices(t *testing.T, dev tensor.Device) {
 	}
 }
 
-// strayed checks that a device does not access memory outside of a tensor if another process has
-// changed the indices after they were validated.
+// strayed checks that dev does not access memory outside of a tensor if another process has
+// changed the indices to index, which has invalid ones, after they were validated.
 func strayed(t *testing.T, dev tensor.Device, index []int64) {
 	n := len(index)
 	there := On(t, dev, tensor.FromSlice(index, n))
@@ -230,7 +231,8 @@ func sequences(t *testing.T, dev tensor.Device) {
 		device.Sequence{Kind: device.RandomUniform, B: 1, Bits: 24}).Narrow(0, 0, 35), 0)
 }
 
-// rows checks rows of many lengths, some with infinite elements or NaN.
+// rows compares the row operations of dev with the reference, a simulated device, for rows of
+// many lengths, some with infinite elements or NaN.
 func rows(t *testing.T, dev tensor.Device) {
 	ref, g := New("reference"), tensor.NewGenerator(10)
 	for _, dt := range append(slices.Clone(floats), tensor.Float16, tensor.BFloat16) {

@@ -11,7 +11,7 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-// empty returns an uninitialized tensor on dev.
+// empty returns an uninitialized tensor on dev. It fails t if dev returns an error.
 func empty(t *testing.T, dev tensor.Device, dt tensor.DType, shape ...int) *tensor.Tensor {
 	t.Helper()
 	x, err := tensor.On(dev).Empty(dt, shape...)
@@ -112,8 +112,8 @@ func optimizers(t *testing.T, dev tensor.Device) {
 	}
 }
 
-// stepDescent performs a step for each column of gradients and returns the parameters and the state
-// on dev.
+// stepDescent performs a step of s for each column of grads. It returns the parameters after
+// them, followed by the tensors of the optimizer's state, on dev.
 func stepDescent(t *testing.T, dev tensor.Device, s device.Descent, params, grads *tensor.Tensor) []*tensor.Tensor {
 	t.Helper()
 	all := []*tensor.Tensor{On(t, dev, params)}

@@ -31,7 +31,8 @@ func (d *Device) Descend(s device.Descent, param, grad operand, state ...operand
 	return nil
 }
 
-// descend updates the state and returns the change of the parameter.
+// descend updates the state of one parameter p with gradient g and returns the change of the
+// parameter. state returns a pointer to number i of the state.
 func descend(s *device.Descent, p, g float64, state func(i int) *float64) float64 {
 	if !s.Decoupled {
 		g += s.WeightDecay * p

@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A Device is a simulated device. Each call of [New] returns a different device.
+// A Device is a simulated device, made by [New] or [Shared]. Its methods may be called from
+// several goroutines.
 type Device struct {
 	name   string
 	shared bool
@@ -21,19 +22,20 @@ type Device struct {
 	fail   atomic.Pointer[error]
 }
 
-// New returns a device with a name such as test:0. The device need not be registered or closed.
+// New returns a new device with a name such as test:0. The device need not be registered or
+// closed.
 func New(name string) *Device { return &Device{name: name} }
 
 // String returns the name.
 func (d *Device) String() string { return d.name }
 
-// Used returns the number of allocated bytes.
+// Used returns the number of bytes that are allocated now.
 func (d *Device) Used() int64 { return d.used.Load() }
 
-// Most returns the peak number of allocated bytes since the previous call.
+// Most returns the peak number of allocated bytes since the previous call of Most.
 func (d *Device) Most() int64 { return d.most.Swap(d.used.Load()) }
 
-// use adds n to the number of allocated bytes.
+// use adds n, which may be negative, to the number of allocated bytes.
 func (d *Device) use(n int) {
 	now := d.used.Add(int64(n))
 	for most := d.most.Load(); now > most && !d.most.CompareAndSwap(most, now); most = d.most.Load() {
@@ -43,7 +45,7 @@ func (d *Device) use(n int) {
 // Synchronize returns nil: operations are synchronous.
 func (d *Device) Synchronize() error { return nil }
 
-// Calls returns the number of computations.
+// Calls returns the number of computations so far.
 func (d *Device) Calls() int64 { return d.calls.Load() }
 
 // Fail makes all operations of the device return err, until Fail is called with nil.
@@ -56,7 +58,8 @@ func (d *Device) failure() error {
 	return nil
 }
 
-// Alloc returns n bytes of memory. Callers must not assume that they are zero.
+// Alloc returns n bytes of memory, filled with a pattern that is not zero. It returns the error
+// set by [Device.Fail].
 func (d *Device) Alloc(n int) (device.Memory, error) {
 	if err := d.failure(); err != nil {
 		return nil, err
@@ -85,7 +88,8 @@ func (d *Device) Alloc(n int) (device.Memory, error) {
 	return m, nil
 }
 
-// noOwner is the no-op owner of adopted memory.
+// noOwner is the owner of memory that package tensor borrows from a device; its end does
+// nothing.
 type noOwner struct{}
 
 func (noOwner) End() error { return nil }

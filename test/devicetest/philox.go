@@ -21,13 +21,14 @@ func Philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	return counter
 }
 
-// words returns the random words u and v of a [device.Sequence] at a place.
+// words returns the random words u and v at a place of the [device.Sequence] with this key.
 func words(key, place uint64) (u, v uint64) {
 	r := Philox([4]uint32{uint32(place), uint32(place >> 32)}, [2]uint32{uint32(key), uint32(key >> 32)})
 	return uint64(r[1])<<32 | uint64(r[0]), uint64(r[3])<<32 | uint64(r[2])
 }
 
-// Number returns the element of a sequence at a place, for dtypes of 8 bytes.
+// Number returns the element of a sequence at a place, before rounding to the dtype. Random
+// sequences of floats of less than 8 bytes have the elements of [Narrow] instead.
 func Number(s device.Sequence, place uint64) float64 {
 	u, v := words(s.Key, place)
 	switch s.Kind {
@@ -77,8 +78,8 @@ func Integer(s device.Sequence, place uint64) int64 {
 	return s.From + int64(hi)
 }
 
-// numberOf returns [Narrow] for random sequences of floats of less than 8 bytes, and otherwise
-// [Number].
+// numberOf returns the function for the elements of a kind of sequence: [Narrow] for random
+// sequences of floats of less than 8 bytes, and otherwise [Number].
 func numberOf(kind device.SequenceKind, dt tensor.DType) func(s device.Sequence, place uint64) float64 {
 	narrow := []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32}
 	if kind != device.Arithmetic && slices.Contains(narrow, dt) {

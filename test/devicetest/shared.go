@@ -13,8 +13,9 @@ import (
 // shared holds the Shared devices of this process.
 var shared sync.Map // *Device by name
 
-// Shared returns the device with a name, which must begin with "test:". Its memory is in the
-// default domain of this process, so other processes can map it. [tensor.ParseDevice] finds it.
+// Shared returns the device with a name, which must begin with "test:"; all calls with one name
+// return the same device. Its memory is in the default domain of this process, so other
+// processes can map it. [tensor.ParseDevice] finds it.
 func Shared(name string) *Device {
 	d, _ := shared.LoadOrStore(name, &Device{name: name, shared: true})
 	return d.(*Device)
@@ -26,7 +27,9 @@ type key struct {
 	block  arena.Handle
 }
 
-// inBlock returns memory in a block. It takes over the caller's reference.
+// inBlock returns the first n bytes of a block as memory of d. It takes over the caller's
+// reference to the block, also if it returns an error. The error is [tensor.ErrLayout] if the
+// block is smaller.
 func (d *Device) inBlock(domain *arena.Domain, block arena.Handle, n int) (*memory, error) {
 	b, err := domain.Bytes(block)
 	if err == nil && len(b) < n {
@@ -41,7 +44,7 @@ func (d *Device) inBlock(domain *arena.Domain, block arena.Handle, n int) (*memo
 	return m, nil
 }
 
-// read decodes memory encoded by Marshal.
+// read decodes memory encoded by Marshal. The memory has a reference of its own to its block.
 func read(dec *codec.Decoder) (device.Memory, error) {
 	domain, err := arena.Default()
 	if err != nil {
