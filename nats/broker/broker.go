@@ -63,7 +63,8 @@ const (
 	routePings = 3
 )
 
-// A Broker is a running node.
+// A Broker is a running node, made by [Start]. Its methods may be called from several
+// goroutines.
 type Broker struct {
 	s    *server.Server
 	tls  bool
@@ -159,9 +160,10 @@ func (o Options) serverOptions() (*server.Options, error) {
 	return so, nil
 }
 
-// routeCredentials returns the credentials for routes between nodes, or nil if clients have no
-// secret. Routes must be authenticated, because a program that connects as a node can read and
-// write everything. The password is an HMAC of the clients' secret and does not reveal it.
+// routeCredentials returns the credentials for routes between nodes, or nil if clients have
+// neither a token nor a password. Routes must be authenticated, because a program that connects
+// as a node can read and write everything. The password is an HMAC of the clients' secret and
+// does not reveal it.
 func (o Options) routeCredentials() *url.Userinfo {
 	secret := cmp.Or(o.Token, o.Password)
 	if secret == "" {

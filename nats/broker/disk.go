@@ -31,7 +31,7 @@ const (
 	mostPause      = 5 * time.Minute // maximum pause after checks that found some
 )
 
-// A disk monitors the disk that contains the data of a node.
+// A disk monitors the disk that contains the data of a node, on a goroutine of its own.
 type disk struct {
 	s        *server.Server
 	accounts []account
@@ -45,7 +45,8 @@ type disk struct {
 	done sync.WaitGroup
 }
 
-// watchDisk starts monitoring. It returns nil if the system does not report the free space.
+// watchDisk starts monitoring. The caller must close the result before it stops the server. It
+// returns nil without an error if the system does not report the free space.
 func watchDisk(s *server.Server, o Options) (*disk, error) {
 	accounts, err := o.storageAccounts(s)
 	if err != nil {
@@ -106,9 +107,9 @@ func (d *disk) monitorSpace() {
 	}
 }
 
-// refuseValues makes the server refuse values of all accounts. room is the number of free bytes,
-// which is logged. After an error, which is logged too, refuseValues continues with the other
-// accounts, and d counts as full.
+// refuseValues makes the server refuse new values of all accounts, and marks d as full. room is
+// the number of free bytes, which is logged. After an error, which is logged too, refuseValues
+// continues with the other accounts.
 func (d *disk) refuseValues(room int64) {
 	for _, a := range d.accounts {
 		if err := a.refuseValues(); err != nil {
@@ -121,7 +122,7 @@ func (d *disk) refuseValues(room int64) {
 }
 
 // transferLeadership hands leadership of the streams and consumers that this node leads to other
-// nodes of the cluster. It reports whether there were any.
+// nodes of the cluster. It returns false if there were none. Errors are logged.
 func (d *disk) transferLeadership() (some bool) {
 	if !d.s.JetStreamIsClustered() {
 		return false
@@ -185,7 +186,8 @@ func (d *disk) restartJetStream() bool {
 	return true
 }
 
-// writeFailure returns the error of a write that has failed for lack of space, or "".
+// writeFailure returns the text of the error of a write that has failed for lack of space, or
+// "".
 func (d *disk) writeFailure() string {
 	health := d.s.Healthz(&server.HealthzOptions{Details: true})
 	for _, e := range health.Errors {

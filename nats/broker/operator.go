@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// configureOperator configures the operator and its accounts. It returns an error if a JWT is
+// configureOperator sets the operator and its accounts in so. It returns an error if a JWT is
 // invalid, if the operator has not signed an account, or if the system account is missing.
 func (o Options) configureOperator(so *server.Options) error {
 	operator, err := jwt.DecodeOperatorClaims(o.Operator)
@@ -41,7 +41,8 @@ type account struct {
 	claims *jwt.AccountClaims // nil for the global account, which has no limits
 }
 
-// storageAccounts returns the accounts that may store values.
+// storageAccounts returns the accounts of s that may store values: the global account if there
+// is no operator.
 func (o Options) storageAccounts(s *server.Server) (all []account, err error) {
 	if o.Operator == "" {
 		return []account{{s.GlobalAccount(), nil}}, nil
@@ -62,7 +63,8 @@ func (o Options) storageAccounts(s *server.Server) (all []account, err error) {
 	return all, nil
 }
 
-// refuseValues makes the server refuse values of the account.
+// refuseValues makes the server refuse new values of the account by setting its storage limits
+// to 0.
 func (a account) refuseValues() error {
 	none := server.JetStreamAccountLimits{MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1, MaxAckPending: -1,
 		MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1}
@@ -76,7 +78,7 @@ func (a account) refuseValues() error {
 	return a.UpdateJetStreamLimits(limits)
 }
 
-// admitValues reverses refuseValues.
+// admitValues restores the account's own limits after refuseValues.
 func (a account) admitValues(s *server.Server) error {
 	if a.claims == nil {
 		return a.UpdateJetStreamLimits(nil)
