@@ -13,19 +13,21 @@ type mark struct {
 	group int
 }
 
-// A history answers questions about the commits of a repository.
+// A history answers questions about the commits of a repository. A commit may be any revision
+// that git accepts.
 type history interface {
-	// mark returns the mark in the message of a commit.
+	// mark returns the mark in the message of a commit, and false if it has none.
 	mark(commit string) (mark, bool)
 	// contains reports whether a commit is at hand and HEAD descends from it.
 	contains(commit string) bool
-	// changed returns a file that matches a pathspec and differs between a commit and HEAD.
+	// changed returns a file that matches a pathspec and differs between a commit and HEAD, or
+	// "" if there is none.
 	changed(since string, pathspecs []string) (file string, err error)
-	// table returns the text of .ci/steps in a commit, which is empty if there is no such file.
+	// table returns the text of .ci/steps in a commit, or "" if there is no such file.
 	table(commit string) string
 }
 
-// A turn is the part of the choice that concerns all steps.
+// A turn is the part of the choice of steps that concerns all steps. [turnOf] makes it.
 type turn struct {
 	since string // the previous landing; empty if everything runs
 	group int
@@ -56,8 +58,9 @@ func turnOf(h history) turn {
 // must be passed as group 0, which the first group follows.
 func next(group int) int { return group%groups + 1 }
 
-// choose returns the reason for each selected step, by its name. It returns an error if h cannot
-// compare the steps' inputs with the previous landing.
+// choose returns the reason for each selected step, by its name; steps that are not selected are
+// not in the map. It returns an error if h cannot compare the steps' inputs with the previous
+// landing.
 func (t *table) choose(h history, now turn) (map[string]string, error) {
 	reasons := make(map[string]string)
 	old := make(map[string]string)
@@ -94,8 +97,9 @@ func (t *table) choose(h history, now turn) (map[string]string, error) {
 	return reasons, nil
 }
 
-// reason returns why a step is selected on its own account, or nothing if it is not. It compares
-// the step's entry with the one at the previous landing.
+// reason returns why a step is selected on its own account, or "" if it is not. It compares the
+// step's entry with the one at the previous landing; old has those entries by name. The error is
+// from [history].
 func (s *step) reason(h history, now turn, old map[string]string) (string, error) {
 	switch {
 	case s.group == groupInstall:

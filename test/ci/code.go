@@ -10,8 +10,9 @@ import (
 // directive matches the comments that the go command and the compiler read.
 var directive = regexp.MustCompile(`^//(go:|export |line |[ \t]*\+build )|^/\*line `)
 
-// sameCode reports whether two versions of a Go file differ in their comments only. In a test file
-// comments count, because the comment of an example states its output.
+// sameCode reports whether before and now, two versions of the Go file name, differ in their
+// comments only. It returns false if one cannot be scanned. In a test file comments count,
+// because the comment of an example states its output.
 func sameCode(name, before, now string) bool {
 	if before == now {
 		return true
@@ -37,7 +38,8 @@ type lexeme struct {
 	text string
 }
 
-// A codeScanner returns the tokens of a Go file without its comments, except directives.
+// A codeScanner returns the tokens of a Go file without its comments, except directives. errors
+// counts the errors so far.
 type codeScanner struct {
 	scanner.Scanner
 	errors int

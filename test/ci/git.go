@@ -17,7 +17,8 @@ const (
 
 const tablePath = ".ci/steps"
 
-// A repository is the history in a directory with a clone.
+// A repository is the [history] in a directory with a clone. Its value is the path of the
+// directory.
 type repository string
 
 func (r repository) git(args ...string) (string, error) {
@@ -58,8 +59,9 @@ func (r repository) contains(commit string) bool {
 	return err == nil
 }
 
-// files returns the files that differ between a commit and HEAD. A Go file that differs in its
-// comments only is not among them, because it compiles to the same program.
+// files returns the files that match a pathspec, or all files without pathspecs, and differ
+// between a commit and HEAD, sorted. A Go file that differs in its comments only is not among
+// them, because it compiles to the same program.
 func (r repository) files(since string, pathspecs ...string) ([]string, error) {
 	args := append([]string{"diff", "--name-status", "--no-renames", "-z", since, "HEAD", "--"}, pathspecs...)
 	out, err := r.git(args...)
@@ -89,7 +91,8 @@ func (r repository) files(since string, pathspecs ...string) ([]string, error) {
 	return files, nil
 }
 
-// sameCode reports whether a Go file in a commit and in HEAD has the same code.
+// sameCode reports whether the Go file name has the same code in the commit since and in HEAD.
+// The file must be in both.
 func (r repository) sameCode(since, name string) (bool, error) {
 	before, err := r.git("show", since+":"+name)
 	if err != nil {
@@ -115,7 +118,8 @@ func (r repository) table(commit string) string {
 	return out
 }
 
-// setMark writes the mark of a landing after a commit to the message of HEAD.
+// setMark amends HEAD: it writes the mark of a landing after the commit since to its message,
+// and returns the mark. HEAD must descend from that commit.
 func (r repository) setMark(since string) (mark, error) {
 	sha, err := r.git("rev-parse", "--verify", "--quiet", since+"^{commit}")
 	if err != nil {

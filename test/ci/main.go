@@ -31,7 +31,9 @@ func main() {
 	}
 }
 
-// command executes one command line. The working directory must be the root of a clone.
+// command executes one command line: args are list, mark COMMIT, race SET, or none to run the
+// steps. The working directory must be the root of a clone. It returns an error if a step fails
+// or ctx ends.
 func command(ctx context.Context, args []string) error {
 	root, err := os.Getwd()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // a package with more direct dependents is left to the core and the thirds.
 const maxDependents = 8
 
-// A pkg is a package of the repository.
+// A pkg is a package of the repository, with the fields of go list.
 type pkg struct {
 	ImportPath   string
 	Dir          string
@@ -36,8 +36,8 @@ func (p *pkg) imports(other string) bool {
 		slices.Contains(p.XTestImports, other)
 }
 
-// packages returns the packages of the repository at root, with directories relative to it.
-// PACKAGES holds the patterns; the Makefile sets them.
+// packages returns the packages of the repository at root, with directories relative to it. The
+// environment variable PACKAGES must hold the patterns for go list; the Makefile sets it.
 func packages(root string) ([]pkg, error) {
 	patterns := strings.Fields(os.Getenv("PACKAGES"))
 	if len(patterns) == 0 {
@@ -65,8 +65,9 @@ func packages(root string) ([]pkg, error) {
 	}
 }
 
-// raceSet returns the import paths of a set: always, or a third. changed are the files that differ
-// from the previous landing; it is empty if every third runs.
+// raceSet returns the import paths of the packages in a set for the race detector: always, or
+// the name of a third. changed are the files that differ from the previous landing; it is empty
+// if every third runs.
 func (t *table) raceSet(set string, all []pkg, changed []string) []string {
 	always := touched(all, changed)
 	var paths []string
@@ -85,7 +86,8 @@ func (t *table) raceSet(set string, all []pkg, changed []string) []string {
 	return paths
 }
 
-// third returns the race set that lists a directory or, failing that, the nearest folder above it.
+// third returns the race set that lists a directory or, failing that, the nearest folder above
+// it. The set core lists only the directories themselves. The default is the last third.
 func (t *table) third(dir string) string {
 	for d := dir; ; d = path.Dir(d) {
 		for set, dirs := range t.race {
@@ -99,8 +101,8 @@ func (t *table) third(dir string) string {
 	}
 }
 
-// touched returns the packages that own one of the files, and their direct dependents unless there
-// are more than maxDependents.
+// touched returns the import paths of the packages of all that own one of the files, and of
+// their direct dependents unless there are more than maxDependents.
 func touched(all []pkg, files []string) map[string]bool {
 	byDir := make(map[string]string)
 	for _, p := range all {

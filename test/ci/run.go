@@ -29,8 +29,9 @@ type result struct {
 	err   error
 }
 
-// A runner runs the selected steps of a table. Steps of the main and the side lane wait for the
-// first step outside the install lane, which is the README's test command.
+// A runner runs the selected steps of a table, once. Steps of the main and the side lane wait
+// for the first step outside the install lane, which is the README's test command. newRunner
+// makes it.
 type runner struct {
 	steps []step
 	logs  string   // folder for the output of steps
@@ -57,9 +58,9 @@ func newRunner(steps []step, logs string, env []string, out io.Writer) *runner {
 	return r
 }
 
-// ownSharedMemory returns a command that gives another command a /dev/shm of its own. It returns
-// nothing where this is not permitted; the side lane then joins the main lane, because some tests
-// look at every name in /dev/shm.
+// ownSharedMemory returns a command, to be put before another one, that gives this other one a
+// /dev/shm of its own. It returns nil if this is not permitted; the side lane then joins the
+// main lane, because some tests look at every name in /dev/shm.
 func ownSharedMemory() []string {
 	apart := []string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs tmpfs /dev/shm && exec "$@"`, "sh"}
 	if exec.Command(apart[0], append(slices.Clone(apart[1:]), "true")...).Run() != nil {
@@ -68,9 +69,9 @@ func ownSharedMemory() []string {
 	return apart
 }
 
-// run runs all steps and reports whether each of them succeeded. Once the context ends, and after a
-// failure unless keepGoing is set, it starts no other step. It terminates the running steps if the
-// context ends, and waits for them in any case.
+// run runs all steps and returns true if each of them succeeded. Once the context ends, and
+// after a failure unless keepGoing is set, it starts no other step. It terminates the running
+// steps if the context ends, and waits for them in any case.
 func (r *runner) run(ctx context.Context) bool {
 	cancel := func() {
 		r.mu.Lock()
@@ -110,7 +111,8 @@ func (r *runner) run(ctx context.Context) bool {
 	return !r.failed
 }
 
-// lane returns the lane of a step.
+// lane returns the lane on which a step runs: the main lane instead of the side lane if the side
+// lane cannot have a /dev/shm of its own.
 func (r *runner) lane(s step) string {
 	if s.lane == laneSide && r.apart == nil {
 		return laneMain
@@ -164,7 +166,8 @@ func lastIndexFunc(steps []step, f func(step) bool) int {
 	return -1
 }
 
-// ready reports whether the steps that a step needs have ended. The caller must hold r.mu.
+// ready reports whether a step may begin: the steps that it needs, and the first step for the
+// main and side lanes, have ended. The caller must hold r.mu.
 func (r *runner) ready(s step) bool {
 	ended := func(name string) bool {
 		missing := !slices.ContainsFunc(r.steps, func(s step) bool { return s.name == name })
@@ -179,7 +182,7 @@ func (r *runner) ready(s step) bool {
 	return s.lane == laneInstall || s.name == r.steps[first].name || ended(r.steps[first].name)
 }
 
-// runStep runs a step on a lane and records its result.
+// runStep runs a step on a lane, waits for it, records its result and prints its output.
 func (r *runner) runStep(ctx context.Context, s step, lane string) {
 	r.printf("-- %s: %s begins\n", minutes(time.Since(r.began)), s.name)
 	cpu, err := r.execute(ctx, s, lane)
@@ -200,8 +203,9 @@ func (r *runner) runStep(ctx context.Context, s step, lane string) {
 
 func (r *runner) log(name string) string { return filepath.Join(r.logs, name+".log") }
 
-// execute runs the commands of a step in a process group of their own, which it ends with them, and
-// returns their CPU time. Those of the side lane have a /dev/shm of their own.
+// execute runs the commands of a step in a process group of their own, which it ends with them,
+// and returns their CPU time. Their output goes to the step's log. Commands on the side lane
+// have a /dev/shm of their own. The error says if the step failed or was above its limit.
 func (r *runner) execute(ctx context.Context, s step, lane string) (cpu time.Duration, err error) {
 	log, err := os.Create(r.log(s.name))
 	if err != nil {
@@ -253,8 +257,8 @@ func (r *runner) progress() string {
 	return line
 }
 
-// summary prints the table of all steps in the file, with seconds and CPU seconds, and the last
-// lines of those that failed.
+// summary prints the table of all steps, with their seconds and CPU seconds and the reasons why
+// they were selected, and the last lines of the steps that failed.
 func (r *runner) summary(all []step, reasons map[string]string) {
 	r.printf("\n%-16s %-8s %8s %6s  %-8s %s\n", "step", "group", "seconds", "cpu", "status", "selected")
 	var cpu time.Duration
@@ -278,7 +282,8 @@ func (r *runner) summary(all []step, reasons map[string]string) {
 	}
 }
 
-// tail returns the last lines of a file, or the text of the error if it cannot be read.
+// tail returns the last lines of a file, at most as many as given, or the text of the error if
+// it cannot be read.
 func tail(file string, lines int) string {
 	f, err := os.Open(file)
 	if err != nil {

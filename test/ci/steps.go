@@ -46,7 +46,8 @@ type table struct {
 	race map[string][]string
 }
 
-// parseTable reads the text of .ci/steps and checks that its entries fit together.
+// parseTable reads the text of .ci/steps and checks that its entries fit together. The error
+// names the first wrong line or entry.
 func parseTable(text string) (*table, error) {
 	t := &table{race: make(map[string][]string)}
 	for i, line := range strings.Split(text, "\n") {
@@ -71,7 +72,7 @@ func parseTable(text string) (*table, error) {
 	return t, t.check()
 }
 
-// set applies one field of an entry.
+// set applies one field of an entry to s. words are the words of line.
 func (s *step) set(line string, words []string) error {
 	s.text += line + "\n"
 	rest := words[1:]
