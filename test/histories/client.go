@@ -42,7 +42,9 @@ var work = shoal.Register("histories", func(ctx context.Context, rank int, j job
 	return nil
 })
 
-// A client performs operations on a session's objects and records them.
+// A client performs operations on a session's objects and records them. Only one goroutine may
+// use it. It works on one object at a time; its methods for a kind of object have the object's
+// index.
 type client struct {
 	job
 	number   uint8
@@ -70,12 +72,14 @@ func (c *client) next() uint64 {
 	return uint64(c.number)<<32 | c.value
 }
 
-// wait returns a deadline of up to 0.5 ms, in the past in every third call.
+// wait returns a context with a random deadline, up to 0.5 ms ahead, or in the past in every
+// third call. The caller must call the returned function.
 func (c *client) wait(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Duration(c.random.IntN(750)-250)*time.Microsecond)
 }
 
-// outcomeOf returns the outcome for an operation's error, and the error if none is fitting.
+// outcomeOf returns the outcome that corresponds to err, the result of an operation. If none
+// does, it returns err.
 func outcomeOf(err error) (outcome, error) {
 	if err == nil {
 		return done, nil
@@ -94,8 +98,8 @@ func outcomeOf(err error) (outcome, error) {
 	return 0, err
 }
 
-// do records an operation without a value. It returns an error if f's error corresponds to no
-// outcome, or if the recorder fails.
+// do calls f and records it as the operation name, which has no value. It returns the outcome,
+// and an error if f's error corresponds to no outcome or the recorder fails.
 func (c *client) do(name opName, f func() error) (outcome, error) {
 	var end outcome
 	err := c.recorder.do(op{Client: c.number, Name: name}, func() (r result, err error) {
@@ -105,7 +109,8 @@ func (c *client) do(name opName, f func() error) (outcome, error) {
 	return end, err
 }
 
-// put records the put of a new value, and get of the next one.
+// put calls f with a new value and records it as a put. It returns an error if f's error
+// corresponds to no outcome or the recorder fails.
 func (c *client) put(f func(v uint64) error) error {
 	v := c.next()
 	return c.recorder.do(op{Client: c.number, Name: opPut, Value: v}, func() (r result, err error) {
@@ -143,7 +148,7 @@ func (c *client) queue(ctx context.Context, i int) error {
 	return err
 }
 
-// drainQueue gets values until there is none.
+// drainQueue gets and records the values of queue i until there is none.
 func (c *client) drainQueue(_ context.Context, i int) error {
 	for {
 		if r, err := c.get(opGet, c.Queues[i].TryGet); err != nil || r.Outcome != done {
@@ -258,7 +263,8 @@ func (c *client) unlock(i int) error {
 	return err
 }
 
-// drainMutex waits for the mutex, which every process has unlocked or has died with.
+// drainMutex locks and unlocks mutex i. Every other process must have unlocked it or died with
+// it.
 func (c *client) drainMutex(ctx context.Context, i int) error {
 	m := c.Mutexes[i]
 	if err := c.lock(m, func() error { return m.Lock(ctx) }); err != nil {
@@ -298,7 +304,8 @@ func (c *client) giveBack(i int) error {
 	return err
 }
 
-// drainSemaphore acquires every permit. The permits of dead processes must have returned.
+// drainSemaphore acquires every permit of semaphore i and releases them. The permits of dead
+// processes must have returned.
 func (c *client) drainSemaphore(ctx context.Context, i int) error {
 	for range permits {
 		if _, err := c.do(opAcquire, func() error { return c.Semaphores[i].Acquire(ctx) }); err != nil {

@@ -65,8 +65,8 @@ func runSessions(ctx context.Context) error {
 	return errors.Join(failed, err)
 }
 
-// counts are the totals of a run. Lost has the histories that no order explains: make torture knows
-// it as a count that must be zero.
+// counts are the totals of a run. Lost is the number of histories that no order explains; make
+// torture requires that it is 0.
 type counts struct {
 	Kills      int `json:"kills"`
 	Histories  int `json:"histories"`

@@ -37,9 +37,9 @@ var opNames = [...]string{"put", "get", "store", "load", "set", "lookup", "delet
 
 func (n opName) String() string { return opNames[n] }
 
-// model returns a model with a state of type S. step returns the state after an operation, and
-// reports whether the model permits the operation's result in state s. It must permit the outcome
-// unknown in every state that lets the operation end.
+// model returns a model with states of type S, for the checker. step must return the state after
+// an operation, and true if the model permits the operation's result in state s. It must permit
+// the outcome unknown in every state that lets the operation end.
 func model[S comparable](initial S, step func(s S, in op, out result) (bool, S)) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return initial },
@@ -54,8 +54,8 @@ func model[S comparable](initial S, step func(s S, in op, out result) (bool, S))
 	}
 }
 
-// queueModel is the model of a queue of the given capacity. A put that fails at its deadline must
-// have found the queue full at some time, and a get must have found it empty.
+// queueModel returns the model of a queue of the given capacity, at most 8. A put that fails at
+// its deadline must have found the queue full at some time, and a get must have found it empty.
 func queueModel(capacity int) porcupine.Model {
 	type state struct {
 		n      int
@@ -89,7 +89,7 @@ func queueModel(capacity int) porcupine.Model {
 	})
 }
 
-// latestModel is the model of a Latest that begins with the value 0 and version 1.
+// latestModel returns the model of a Latest that begins with the value 0 and version 1.
 func latestModel() porcupine.Model {
 	type state struct{ value, version uint64 }
 	return model(state{0, 1}, func(s state, in op, out result) (bool, state) {
@@ -104,7 +104,8 @@ func latestModel() porcupine.Model {
 	})
 }
 
-// dictModel is the model of one key of a dict. Values are never 0, which stands for no value.
+// dictModel returns the model of one key of a dict. Values are never 0, which stands for no
+// value.
 func dictModel() porcupine.Model {
 	m := model(uint64(0), func(s uint64, in op, out result) (bool, uint64) {
 		known := out.Outcome != unknown
@@ -147,8 +148,8 @@ func dictModel() porcupine.Model {
 	return m
 }
 
-// mutexModel is the model of a robust mutex: the process that locks it after its owner has died is
-// told, until one marks it consistent.
+// mutexModel returns the model of a robust mutex: the process that locks it after its owner has
+// died is told, until one marks it consistent.
 func mutexModel() porcupine.Model {
 	type state struct {
 		owner    uint8 // client + 1, or 0
@@ -185,9 +186,9 @@ func mutexModel() porcupine.Model {
 	})
 }
 
-// semaphoreModel is the model of a semaphore. The permits of a process that dies return. An acquire
-// may also fail at its deadline because the operation of a process that does not run is in
-// progress.
+// semaphoreModel returns the model of a semaphore. The permits of a process that dies return. An
+// acquire may also fail at its deadline because the operation of a process that does not run is
+// in progress.
 func semaphoreModel(permits int) porcupine.Model {
 	type state struct {
 		free int

@@ -31,7 +31,8 @@ type result struct {
 	Version uint64
 }
 
-// An outcome says how an operation ended.
+// An outcome tells how an operation ended: unknown if its process died before, done, ownerDied,
+// or refused or expired without an effect.
 type outcome uint8
 
 const (
@@ -66,6 +67,7 @@ func openRecorder(path string) (*recorder, error) {
 func now() int64 { return int64(sys.Monotonic()) }
 
 // do records o, calls f, and records its result. The recorded interval contains the call of f.
+// An error of f is returned, and the operation then has no recorded end.
 func (r *recorder) do(o op, f func() (result, error)) error {
 	b := r.buf[:]
 	clear(b)
@@ -92,7 +94,9 @@ func (r *recorder) do(o op, f func() (result, error)) error {
 }
 
 // readHistories reads the file of one process and appends its operations to the history of each
-// object. An operation without a return has an unknown result and ends after all others.
+// object. An operation without a return has an unknown result and ends after all others; pending
+// is the number of these, 0 or 1. It returns an error if the file is not well formed; a cut last
+// entry is ignored.
 func readHistories(path string, histories [][]porcupine.Operation) (pending int, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 	keys     = 2                    // of a dict
 )
 
-// A job is the argument of a session's processes. Only the objects of one kind are there.
+// A job is the argument of a session's processes. Only the objects of one kind are in it.
 type job struct {
 	Kind       string
 	Seed       uint64
@@ -44,7 +44,8 @@ type job struct {
 	Semaphores []*ipc.Semaphore
 }
 
-// A kind is a kind of object, with its model and operations.
+// A kind is a kind of object, with its model and the operations on it. The variable kinds has
+// all of them.
 type kind struct {
 	name  string
 	model porcupine.Model
@@ -83,7 +84,7 @@ func kindNames() (names []string) {
 	return names
 }
 
-// kindNamed returns the kind of a name of kindNames.
+// kindNamed returns the kind with a name of kindNames. It panics if there is none.
 func kindNamed(name string) kind {
 	for _, k := range kinds {
 		if k.name == name {
@@ -130,7 +131,8 @@ type session struct {
 // errNoOrder is the error for a history that the model does not explain.
 var errNoOrder = errors.New("no order of the operations explains a history")
 
-// run starts the processes, kills some, and checks the history of each object.
+// run starts the processes, kills some, and checks the history of each object. It returns the
+// counts of the session, and an error that wraps errNoOrder if no order explains a history.
 func (s session) run(ctx context.Context) (c counts, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -189,7 +191,9 @@ func (s session) run(ctx context.Context) (c counts, err error) {
 	return c, s.check(j, deaths, &c)
 }
 
-// check reads the records of the processes, and searches an order for each history.
+// check reads the records of the processes, adds to c, and searches an order for each history.
+// deaths has the times of the kills by process. For a history without an order it writes a page
+// and returns an error that wraps errNoOrder.
 func (s session) check(j job, deaths map[int]int64, c *counts) error {
 	histories := make([][]porcupine.Operation, objects)
 	for n := range s.processes + 1 {
