@@ -25,9 +25,9 @@ var rules = []func(h *house, p *pkg) []string{
 }
 
 // Check returns the violations of the architecture in the module with the file tree root, in the
-// order of its packages. It returns an error if a file cannot be parsed. Test files may import
-// upward and use unsafe, because the rules protect only the code that is linked into users'
-// programs.
+// order of its packages, each as a sentence. module is its import path. It returns an error if a
+// file cannot be parsed. Test files may import upward and use unsafe, because the rules protect
+// only the code that is linked into users' programs.
 func Check(module string, root fs.FS) (problems []string, err error) {
 	h, err := load(module, root)
 	if err != nil {
@@ -41,8 +41,8 @@ func Check(module string, root fs.FS) (problems []string, err error) {
 	return problems, nil
 }
 
-// Static returns the directories of the packages that must not link a C library: those that every
-// program uses, and the command. It returns an error if a file cannot be parsed.
+// Static returns the directories of the packages that must not link a C library: the packages
+// that every program uses, and the command. Its arguments and its error are as for [Check].
 func Static(module string, root fs.FS) (dirs []string, err error) {
 	h, err := load(module, root)
 	if err != nil {
@@ -69,8 +69,9 @@ func hasFloor(_ *house, p *pkg) []string {
 		"stand on it", title(p.dir))
 }
 
-// importsDownward requires that a package imports only packages of lower floors, and packages of
-// its own floor only below its own directory. Packages of floor 0 may import each other.
+// importsDownward returns the violations of a rule: a package imports only packages of lower
+// floors, and packages of its own floor only below its own directory. Packages of floor 0 may
+// import each other.
 func importsDownward(h *house, p *pkg) (bad []string) {
 	mine, ok := floorOf(p.dir)
 	if !ok {
@@ -98,7 +99,8 @@ func noCycle(h *house, p *pkg) []string {
 	return nil
 }
 
-// noNATS requires that the command imports neither the broker nor its client.
+// noNATS returns the violations of a rule: the command imports neither the broker nor its
+// client, also not through other packages.
 func noNATS(h *house, p *pkg) (bad []string) {
 	if !slices.Contains(withoutNATS, p.dir) {
 		return nil
@@ -125,7 +127,8 @@ func noTensor(h *house, p *pkg) []string {
 	return nil
 }
 
-// way returns the shortest chain of imports from one package to another, or nil if there is none.
+// way returns the shortest chain of imports from one directory to another, both included, or nil
+// if there is none.
 func (h *house) way(from, to string) []string {
 	seen := map[string]bool{}
 	for queue := [][]string{{from}}; len(queue) > 0; queue = queue[1:] {
@@ -188,9 +191,9 @@ func imports(allowed []string, match func(string) bool, why string) func(*house,
 	}
 }
 
-// staysStatic requires that the packages of every program and the command do not import a package
-// that links the C library. It checks direct imports only; a test checks the transitive ones with
-// the go tool.
+// staysStatic returns the violations of a rule: the packages of every program and the command do
+// not import a package that links the C library. It checks direct imports only; a test checks
+// the transitive ones with the go tool.
 func staysStatic(_ *house, p *pkg) (bad []string) {
 	if !isStatic(p) {
 		return nil
@@ -219,8 +222,8 @@ func IsDynamic(i string) bool {
 	return strings.HasPrefix(i, "net/")
 }
 
-// noRawCalls allows package syscall for constants, types and signals, but not for system calls by
-// number.
+// noRawCalls returns the violations of a rule: package syscall is for constants, types and
+// signals, and not for system calls by number.
 func noRawCalls(_ *house, p *pkg) (bad []string) {
 	if within(p.dir, mayCallKernel) {
 		return nil
@@ -281,7 +284,8 @@ func saysSomething(_ *house, p *pkg) []string {
 	return nil
 }
 
-// oneDoc requires a package comment in doc.go, or in main.go for a command, and in no other file.
+// oneDoc returns the violations of a rule: a package has a package comment in doc.go, or in
+// main.go for a command, and in no other file.
 func oneDoc(_ *house, p *pkg) (bad []string) {
 	if p.name == "" {
 		return nil

@@ -57,8 +57,8 @@ const core = 5
 // emptyNames are package names that do not describe the contents.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "base"}
 
-// floorOf returns the floor of a package directory. An entry for the directory itself has
-// precedence over one for a parent directory.
+// floorOf returns the floor of a package directory. ok is false if no floor lists it. An entry
+// for the directory itself has precedence over one for a parent directory.
 func floorOf(dir string) (floor int, ok bool) {
 	for n, packages := range floors {
 		for _, p := range packages {

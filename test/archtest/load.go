@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// A house holds all packages of a module.
+// A house holds all packages of a module, as [load] reads them.
 type house struct {
 	module   string
 	packages []*pkg // in order of dir
 	byDir    map[string]*pkg
 }
 
-// A pkg is a directory with Go files.
+// A pkg is a directory with Go files, for all systems and build tags.
 type pkg struct {
 	dir   string
 	name  string // empty if there are only tests
@@ -36,9 +36,10 @@ type file struct {
 	imports []string
 }
 
-// load parses every Go file of the module, for all systems and build tags. It skips the same files
-// as the go tool: testdata, names that begin with a dot or underscore, nested modules, and files
-// tagged "ignore". It returns an error if a file cannot be read or parsed.
+// load parses every Go file of the module with the import path module and the file tree root,
+// for all systems and build tags. It skips the same files as the go tool: testdata, names that
+// begin with a dot or underscore, nested modules, and files tagged "ignore". It returns an error
+// if a file cannot be read or parsed.
 func load(module string, root fs.FS) (*house, error) {
 	h := &house{module: module, byDir: make(map[string]*pkg)}
 	workspace, err := readWorkspace(root)
@@ -78,7 +79,8 @@ func readWorkspace(root fs.FS) (dirs []string, err error) {
 	return dirs, err
 }
 
-// outside reports whether load must skip a directory, for example a module that is not in go.work.
+// outside reports whether load must skip a directory, for example a module that is not in
+// workspace, the directories of go.work.
 func outside(root fs.FS, dir string, workspace []string) bool {
 	_, err := fs.Stat(root, path.Join(dir, "go.mod"))
 	return err == nil && !slices.Contains(workspace, dir) || hidden(dir) || path.Base(dir) == "testdata" ||
@@ -137,7 +139,8 @@ func ignored(tree *ast.File) bool {
 	return false
 }
 
-// local returns the directory for an import path of this module.
+// local returns the directory for an import path, relative to the module's root. ok is false if
+// the path is not in this module.
 func (h *house) local(imported string) (dir string, ok bool) {
 	if imported == h.module {
 		return ".", true

@@ -25,7 +25,8 @@ const startWith = "Start with"
 
 var bracketed = regexp.MustCompile(`\[[^\]]*\]`)
 
-// Public reports whether users can import the package of a directory.
+// Public reports whether users can import the package of a directory, which is relative to the
+// module's root.
 func Public(dir string) bool {
 	for part := range strings.SplitSeq(dir, "/") {
 		switch part {
@@ -50,8 +51,8 @@ func isCode(b comment.Block) bool {
 	return ok
 }
 
-// firstScreen requires that the comment of a public package shows one use and then names the
-// functions to start with, all on the first screen of go doc.
+// firstScreen returns the violations of a rule: the comment of a public package shows one use
+// and then names the functions to start with, all on the first screen of go doc.
 func firstScreen(h *house, p *pkg) (bad []string) {
 	doc := p.doc()
 	if p.name == "" || p.name == "main" || !Public(p.dir) || doc == "" {
@@ -86,7 +87,7 @@ func firstScreen(h *house, p *pkg) (bad []string) {
 	return bad
 }
 
-// doc returns the package comment.
+// doc returns the text of the package comment in doc.go, or "" if there is none.
 func (p *pkg) doc() string {
 	for _, f := range p.files {
 		if !f.test && f.ast.Doc != nil && path.Base(f.path) == "doc.go" {
@@ -96,7 +97,8 @@ func (p *pkg) doc() string {
 	return ""
 }
 
-// paragraph returns the paragraph at an index, if it begins with startWith.
+// paragraph returns the paragraph at an index. ok is false if there is none, or if it does not
+// begin with startWith.
 func paragraph(content []comment.Block, at int) (p *comment.Paragraph, ok bool) {
 	if at == len(content) {
 		return nil, false
@@ -108,8 +110,9 @@ func paragraph(content []comment.Block, at int) (p *comment.Paragraph, ok bool) 
 	return p, ok && strings.HasPrefix(string(first), startWith+" ")
 }
 
-// checkLinks requires that the paragraph has a link, and that each link refers to a name of the
-// module. The parser leaves a link to an unknown name as plain text.
+// checkLinks returns the violations of a rule: the paragraph start of p's comment has a link,
+// and each link refers to a name of the module. The parser leaves a link to an unknown name as
+// plain text.
 func (h *house) checkLinks(p *pkg, start *comment.Paragraph) (bad []string) {
 	linked := 0
 	for _, part := range start.Text {
@@ -154,7 +157,8 @@ func (h *house) declaresURL(url string) bool {
 	return h.declares(dir, "", symbol)
 }
 
-// importPath returns the path of an import of p, by the name of the package.
+// importPath returns the path of an import of p by the name of the package, or "" for p's own
+// name. ok is false if the name is unknown. It is the LookupPackage of a [comment.Parser].
 func (p *pkg) importPath(name string) (imported string, ok bool) {
 	if name == p.name {
 		return "", true
@@ -173,7 +177,8 @@ func (p *pkg) importPath(name string) (imported string, ok bool) {
 	return comment.DefaultLookupPackage(name)
 }
 
-// declares reports whether a package declares a name, or a method if recv is not empty.
+// declares reports whether the package in dir declares a name, or, if recv is not empty, the
+// type recv a method with this name.
 func (h *house) declares(dir, recv, name string) bool {
 	p := h.byDir[path.Clean(dir)]
 	if p == nil {
@@ -230,7 +235,8 @@ func specDeclares(s ast.Spec, name string) bool {
 	return false
 }
 
-// shownColumns returns the columns that go doc needs for a line of code on a terminal.
+// shownColumns returns the columns that go doc needs on a terminal for a line of code in a
+// package comment, with its indentation.
 func shownColumns(line string) int {
 	columns := codeIndent
 	for _, r := range strings.TrimRight(line, "\n") {
