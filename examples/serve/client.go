@@ -9,8 +9,9 @@ import (
 
 const tries = 20
 
-// send is a client: it sends requests one after another. With -accept it repeats a request if the
-// connection broke.
+// send is a client: it sends requests for x to the server at url, one after another, until ctx
+// ends. It records each outcome and passes each answer to l.answers. With -accept it repeats a
+// request if the connection broke.
 func (l *ledger) send(ctx context.Context, url string, x float32) {
 	client, last := &http.Client{Transport: &http.Transport{}}, 0
 	defer client.CloseIdleConnections()
@@ -30,7 +31,8 @@ func (l *ledger) send(ctx context.Context, url string, x float32) {
 	}
 }
 
-// recordOutcome records the outcome of a request. It may be called from several goroutines.
+// recordOutcome records the outcome of a request: its answer or error, the number of times that
+// it was sent again, and whether the answer is right. It may be called from several goroutines.
 func (l *ledger) recordOutcome(a answer, err error, again int, right bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,8 +47,8 @@ func (l *ledger) recordOutcome(a answer, err error, again int, right bool) {
 	l.versions[a.Number] = true
 }
 
-// isConsistent reports whether all elements of the answer are correct for one version of the
-// weights.
+// isConsistent reports whether all elements of the answer to x are correct for the version of
+// the weights that it names.
 func (a *answer) isConsistent(x float32) bool {
 	for _, y := range a.Y {
 		if y != x*size*versionElement(a.Number) {

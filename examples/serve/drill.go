@@ -13,7 +13,8 @@ const (
 	between = 20 // answers between two kills
 )
 
-// A ledger counts the outcomes of requests.
+// A ledger counts the outcomes of requests, for several clients at once. The clients wait until
+// their answers are received.
 type ledger struct {
 	mu                             sync.Mutex
 	requests, failed, wrong, again int
@@ -21,8 +22,8 @@ type ledger struct {
 	answers                        chan answer
 }
 
-// runDrill sends requests while it kills one process after another, and prints the counts,
-// including failed and wrong requests. It returns an error only if ctx ends.
+// runDrill sends requests to the server at url while it kills one process after another, and
+// prints the counts, including failed and wrong requests. It returns an error only if ctx ends.
 func runDrill(ctx context.Context, url string) error {
 	l := &ledger{versions: map[int]bool{}, answers: make(chan answer)}
 	sends, stop := context.WithCancel(ctx)

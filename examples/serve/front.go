@@ -10,8 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/pool"
 )
 
-// servePool serves HTTP requests on l in this process and computes the answers in a pool. The
-// caller must close l, which ends the server. It must also call end, which closes the pool.
+// servePool starts an HTTP server on l in this process, which computes the answers in a pool.
+// The caller must close l, which ends the server. It must also call end, which closes the pool
+// and returns its error.
 func servePool(ctx context.Context, l net.Listener, weights *ipc.Latest[Weights]) (end func() error, err error) {
 	p, err := pool.New(ctx, pool.Options{
 		Workers: workers, Process: shoal.Options{Threads: 1},

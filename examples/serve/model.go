@@ -12,8 +12,8 @@ import (
 
 const size = 256
 
-// Weights is a version of the model. All elements are equal, so that an answer reveals the version
-// that was used.
+// Weights is a version of the model. A receiver must close W. All elements are equal, so that an
+// answer reveals the version that was used.
 type Weights struct {
 	Number int
 	PID    int // process that created them
@@ -24,7 +24,8 @@ type Weights struct {
 // float32.
 func versionElement(n int) float32 { return float32(n % 1000) }
 
-// storeVersion stores version n of the weights.
+// storeVersion creates version n of the weights in shared memory and stores it as the newest
+// one.
 func storeVersion(ctx context.Context, weights *ipc.Latest[Weights], n int) error {
 	w := tensor.Full(tensor.Float32, float64(versionElement(n)), size, size)
 	if err := w.Share(); err != nil {
@@ -44,7 +45,8 @@ type answer struct {
 	ReloadedByPID int
 }
 
-// infer computes with the newest weights. They cannot change before they are closed.
+// infer computes the answer to x with the newest weights, as the worker of a rank. The weights
+// cannot change before they are closed.
 func infer(weights *ipc.Latest[Weights], rank int, x float32) (answer, error) {
 	w, _, err := weights.Load()
 	if err != nil {

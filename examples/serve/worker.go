@@ -31,8 +31,9 @@ func handler(predict func(ctx context.Context, x float32) (answer, error)) http.
 	return mux
 }
 
-// serveThere passes a copy of the listener to the workers, which accept the connections. The caller
-// must close l. It must also call end, which ends the workers and waits for them.
+// serveThere passes a copy of the listener, a TCP listener, to worker processes, which accept
+// the connections. The caller must close l. It must also call end, which ends the workers and
+// waits for them.
 func serveThere(ctx context.Context, l net.Listener, weights *ipc.Latest[Weights]) (end func() error, err error) {
 	f, err := l.(*net.TCPListener).File()
 	if err != nil {
