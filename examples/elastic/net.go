@@ -24,7 +24,7 @@ func flattenParams(net *nn.Sequential) (all []float32) {
 	return all
 }
 
-// set copies params to the parameters of a network.
+// set copies params, in the order of [flattenParams], to the parameters of a network.
 func set(net *nn.Sequential, params []float32) {
 	for p := range nn.Params(net) {
 		params = params[copy(tensor.Data[float32](p.T), params):]
@@ -32,7 +32,8 @@ func set(net *nn.Sequential, params []float32) {
 	}
 }
 
-// gradient returns the gradient for the 32 digits of a job.
+// gradient returns the gradient of the loss for the 32 digits of a job, in the order of
+// [flattenParams].
 func gradient(ctx context.Context, params []float32, digits *data.TensorDataset, job int) (grad []float32, err error) {
 	net, scope := newNet(), autograd.NewScope()
 	defer scope.Reset()
@@ -51,7 +52,7 @@ func gradient(ctx context.Context, params []float32, digits *data.TensorDataset,
 	return grad, nil
 }
 
-// countCorrect returns the number of correctly classified digits among 1000 test digits.
+// countCorrect returns how many of 1000 test digits a network with params classifies correctly.
 func countCorrect(ctx context.Context, params []float32) (n int, err error) {
 	net := newNet()
 	set(net, params)

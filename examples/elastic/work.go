@@ -47,9 +47,9 @@ func (c cluster) deleteState() {
 	c.Close()
 }
 
-// processJobs processes jobs until none is left. A job must be acknowledged only after the store
-// has its gradient. If jobsUntilDeath is not 0, the worker kills itself after that many jobs,
-// between the update and the acknowledgement.
+// processJobs connects to the broker at url and processes jobs until none is left. It
+// acknowledges a job only after the store has its gradient. If jobsUntilDeath is not 0, the
+// worker kills itself after that many jobs, between the update and the acknowledgement.
 func processJobs(ctx context.Context, url string, jobsUntilDeath int) error {
 	c, err := connect(ctx, url)
 	if err != nil {
