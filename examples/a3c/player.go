@@ -15,7 +15,8 @@ const (
 	entropy  = 0.01 // weight of the entropy bonus
 )
 
-// A player is a worker process: its game, and the experience since its last update.
+// A player is the state of a worker process: its game, and the experience since its last update.
+// Only one goroutine may use it.
 type player struct {
 	job
 	game    cartPole
@@ -31,8 +32,8 @@ func newPlayer(rank int, j job) *player {
 		scope: autograd.NewScope()}
 }
 
-// rollOut plays at most horizon steps and reports whether the episode has ended. If the last one
-// has, it begins another. The steps replace the experience collected before.
+// rollOut plays at most horizon steps and returns true if the episode has ended. The next call
+// then begins another. The steps replace the experience collected before.
 func (p *player) rollOut() bool {
 	if p.over {
 		p.game.reset()
