@@ -69,7 +69,8 @@ var work = shoal.Register("work", func(ctx context.Context, rank int, j job) err
 // newModel returns an untrained classifier for digits.
 func newModel() *nn.Linear { return nn.NewLinear(28*28, 10, tensor.NewGenerator(1)) }
 
-// load loads the model from a file onto a device. The caller must close it with [nn.Close].
+// load returns a model on dev with the parameters in the file at path. The caller must close it
+// with [nn.Close].
 func load(path string, dev tensor.Device) (*nn.Linear, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -115,7 +116,7 @@ func run(ctx context.Context) error {
 	return errors.Join(runRanks(ctx), roundTrip(ctx))
 }
 
-// runRanks starts the workers and prints their reports in the order of their ranks.
+// runRanks runs the workers, one for each rank, and then prints their reports.
 func runRanks(ctx context.Context) error {
 	const workers = 4
 	dir, err := os.MkdirTemp("", "devices-")
@@ -145,7 +146,8 @@ func runRanks(ctx context.Context) error {
 	return nil
 }
 
-// roundTrip sends a tensor through the other process and compares the results.
+// roundTrip sends a tensor on one device through another process and other devices, and prints
+// whether it came back unchanged.
 func roundTrip(ctx context.Context) error {
 	x := tensor.Arange(tensor.Float32, 0, 1e6, 1).View(1000, 1000)
 	first, err := cuda.ForRank(0)
