@@ -9,8 +9,9 @@ import (
 // link matches the target of a Markdown link without its anchor.
 var link = regexp.MustCompile(`\]\(([^)#\s]+)`)
 
-// relink rewrites the links of a page outside of its code blocks: links to packages lead to the
-// package pages, and links to source files to the pages that show them.
+// relink returns the text of a page with rewritten links, except in code blocks: links to
+// packages lead to the package pages, and links to source files to the pages that show them.
+// page is the path of the page. relink records these source files in s.code.
 func (s *site) relink(page, text string) string {
 	var b strings.Builder
 	fence := ""
@@ -30,7 +31,8 @@ func (s *site) relink(page, text string) string {
 	return b.String()
 }
 
-// opening returns the fence of the code block that a line opens, or "".
+// opening returns the fence, of backquotes, of the code block that a line opens, or "" if it
+// opens none.
 func opening(line string) string {
 	line = strings.TrimSpace(line)
 	return line[:len(line)-len(strings.TrimLeft(line, "`"))][:fenceLength(line)]
@@ -43,7 +45,8 @@ func fenceLength(line string) int {
 	return 0
 }
 
-// target returns the rewritten target of a link.
+// target returns the rewritten target of the link to on a page. It records a source file in
+// s.code.
 func (s *site) target(page, to string) string {
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
 		return to
@@ -69,7 +72,7 @@ func (s *site) target(page, to string) string {
 	return to
 }
 
-// relative returns the relative path from a page to a file.
+// relative returns the relative path from the page with a path to a file of the site.
 func relative(page, file string) string {
 	return strings.Repeat("../", strings.Count(page, "/")) + file
 }

@@ -28,7 +28,8 @@ func main() {
 	}
 }
 
-// A site holds the files of the repository as slash-separated paths.
+// A site holds the files of the repository as slash-separated paths, below root, and writes
+// pages below out.
 type site struct {
 	root  string
 	files map[string]bool
@@ -79,7 +80,7 @@ func hidden(file string) bool {
 	return strings.HasPrefix(file, ".") || strings.Contains(file, "testdata/") || strings.Contains(file, "/page/")
 }
 
-// page copies a page and rewrites its links.
+// page copies a Markdown page of the repository to the site and rewrites its links.
 func (s *site) page(file string) error {
 	text, err := os.ReadFile(filepath.Join(s.root, file))
 	if err != nil {
@@ -114,7 +115,8 @@ func (s *site) put(file, text string) error {
 	return os.WriteFile(to, []byte(text), 0o644)
 }
 
-// fenced returns a code block with a fence that is longer than any in the text.
+// fenced returns text as a Markdown code block, with a fence that is longer than any in the
+// text.
 func fenced(language, text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {

@@ -72,7 +72,8 @@ func (s *site) packages() error {
 	return s.put("packages/README.md", list.String())
 }
 
-// load returns the documentation of a package for Linux, with its examples.
+// load returns the documentation of the package in dir for Linux, with its examples. files are
+// its Go files, tests included.
 func (s *site) load(dir string, files []string) (*doc.Package, *token.FileSet, error) {
 	fset := token.NewFileSet()
 	var parsed []*ast.File
@@ -91,7 +92,7 @@ func (s *site) load(dir string, files []string) (*doc.Package, *token.FileSet, e
 	return p, fset, err
 }
 
-// pageOf returns the page of a package.
+// pageOf returns the Markdown page of a package.
 func pageOf(p *doc.Package, fset *token.FileSet) string {
 	w := &pageWriter{p: p, fset: fset}
 	w.printf("# %s\n\n```go\nimport %q\n```\n\n", p.Name, p.ImportPath)
@@ -125,7 +126,8 @@ type pageWriter struct {
 
 func (w *pageWriter) printf(format string, args ...any) { fmt.Fprintf(&w.b, format, args...) }
 
-// text writes a doc comment. Its headings are placed below the headings of the page.
+// text writes the doc comment s as Markdown. Its headings are placed below the headings of the
+// page.
 func (w *pageWriter) text(s string) {
 	printer := w.p.Printer()
 	printer.HeadingLevel = 4
@@ -137,7 +139,8 @@ func (w *pageWriter) text(s string) {
 // reexported maps an internal package to the public package that re-exports its names.
 var reexported = map[string]string{"internal/arena": "shm", "internal/codec": "wire"}
 
-// docLink returns the URL for a doc link, or "" if the name is on no page.
+// docLink returns the URL for a doc link on the page of package from, or "" if the name is on no
+// page.
 func docLink(from string, l *comment.DocLink) string {
 	in := func(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
 	if l.ImportPath != "" && !in(l.ImportPath) {
@@ -157,12 +160,13 @@ func docLink(from string, l *comment.DocLink) string {
 	return url
 }
 
-// dirOf returns the directory of a package of the module.
+// dirOf returns the directory of a package of the module, relative to the module's root.
 func dirOf(importPath string) string {
 	return path.Join(".", "./"+strings.TrimPrefix(importPath, module))
 }
 
-// anchor returns the anchor of a name, without pointers and type parameters.
+// anchor returns the anchor of a name on its package's page, after its receiver type if recv is
+// not "". Pointers and type parameters are left out.
 func anchor(recv, name string) string {
 	if recv != "" {
 		recv, _, _ = strings.Cut(strings.TrimPrefix(recv, "*"), "[")
