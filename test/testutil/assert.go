@@ -29,13 +29,13 @@ func Value[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// Must returns v, and panics if err is not nil.
+// Must returns v, and panics with err if err is not nil.
 func Must[T any](v T, err error) T {
 	MustNoError(err)
 	return v
 }
 
-// MustNoError panics if err is not nil.
+// MustNoError panics with err if err is not nil.
 func MustNoError(err error) {
 	if err != nil {
 		panic(err)

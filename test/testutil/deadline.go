@@ -53,7 +53,8 @@ func ContextWithTimeout(tb testing.TB, timeout time.Duration) context.Context {
 	return deadlineContext{ctx, deadline}
 }
 
-// A deadlineContext reports the time at which a timer cancels its context.
+// A deadlineContext is a context that a timer cancels. It reports the time of that as its
+// deadline.
 type deadlineContext struct {
 	context.Context
 	deadline time.Time
@@ -83,7 +84,7 @@ func reportHang(tb testing.TB, hang error) {
 	tb.Errorf("%v\n%s", hang, stacks())
 }
 
-// stacks returns the stacks of all goroutines.
+// stacks returns the stacks of all goroutines, up to 64 MiB.
 func stacks() []byte {
 	const most = 64 << 20
 	for buf := make([]byte, 1<<20); ; buf = make([]byte, 2*len(buf)) {
@@ -93,7 +94,8 @@ func stacks() []byte {
 	}
 }
 
-// beforeDeadline shortens timeout such that it ends before the deadline of the test binary.
+// beforeDeadline returns timeout, or a shorter one that ends before the deadline of the test
+// binary, with some time to spare. A benchmark has no deadline.
 func beforeDeadline(tb testing.TB, timeout time.Duration) time.Duration {
 	t, ok := tb.(interface{ Deadline() (time.Time, bool) })
 	if !ok { // a benchmark

@@ -36,8 +36,9 @@ func Eventually(tb testing.TB, cond func() bool, format string, args ...any) {
 // errNotYet is the error of a condition that does not hold.
 var errNotYet = errors.New("the condition does not hold")
 
-// EventuallyNoError is [Eventually] for a function that describes in an error why it must be called
-// again. The test fails with the last error.
+// EventuallyNoError is [Eventually] for a function that returns nil if its condition holds, and
+// otherwise an error that describes why it must be called again. The test ends with the last
+// error.
 func EventuallyNoError(tb testing.TB, f func() error) {
 	tb.Helper()
 	if after, err := poll(tb, f); err != nil {
@@ -45,8 +46,8 @@ func EventuallyNoError(tb testing.TB, f func() error) {
 	}
 }
 
-// poll calls f until it returns nil. After [Timeout], or shortly before the deadline of the test
-// binary, it returns the last error, and for how long it has polled.
+// poll calls f until it returns nil, and then returns nil. After [Timeout], or shortly before
+// the deadline of the test binary, it returns the last error, and for how long it has polled.
 func poll(tb testing.TB, f func() error) (after time.Duration, err error) {
 	timeout := beforeDeadline(tb, Timeout)
 	begin := time.Now()
