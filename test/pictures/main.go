@@ -72,8 +72,9 @@ func draw(ctx context.Context, root string) error {
 // worker matches the text for a worker that has reported.
 var worker = regexp.MustCompile(`(worker \d+), pid (\d+)`)
 
-// watch returns the last screen of a program, the titles of its workers by process ID, and the
-// domain's report at the time when both workers had reported.
+// watch reads out, the terminal output of a program, to its end. It returns the last screen, the
+// titles of the program's workers by process ID, and the domain's report at the time when both
+// workers had reported.
 func watch(ctx context.Context, out io.Reader) (last []string, titles map[int]string, report arena.Report, err error) {
 	var s screen
 	for r := bufio.NewReader(out); ; {
@@ -105,7 +106,8 @@ func watch(ctx context.Context, out io.Reader) (last []string, titles map[int]st
 	return s.lines, titles, report, nil
 }
 
-// inspect returns the report of the domain with the given processes as holders.
+// inspect returns the report of the domain that one of the given processes, by PID, holds. It
+// returns an error if there is none.
 func inspect(ctx context.Context, processes map[int]string) (arena.Report, error) {
 	domains, err := arena.Domains()
 	if err != nil {

@@ -35,8 +35,9 @@ func (s *screen) write(text string) {
 	}
 }
 
-// print appends text to the cursor's line, and to the lines below after a newline. The column is
-// ignored, because progress bars erase whole lines before they draw them again.
+// print appends text to the cursor's line, and to the lines below after a newline, and moves the
+// cursor there. The column is ignored, because progress bars erase whole lines before they draw
+// them again.
 func (s *screen) print(text string) {
 	for part := range strings.SplitAfterSeq(text, "\n") {
 		line := strings.TrimRight(part, "\r\n")

@@ -10,10 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// A drawing builds an SVG file.
+// A drawing builds an SVG file. [newDrawing] makes it.
 type drawing struct{ bytes.Buffer }
 
-// newDrawing returns a drawing with a background, because the page may be dark.
+// newDrawing returns a drawing of w by h pixels with a background of the color ground, because
+// the page may be dark.
 func newDrawing(w, h int, ground string) *drawing {
 	d := new(drawing)
 	fmt.Fprintf(d,
@@ -38,8 +39,8 @@ func (d *drawing) box(x, y, w, h int, fill string) {
 	fmt.Fprintf(d, `<rect x="%d" y="%d" width="%d" height="%d" rx="6" fill="%s" stroke="#456"/>`+"\n", x, y, w, h, fill)
 }
 
-// terminal returns a picture of a terminal with the line first, such as a prompt with a command,
-// above lines.
+// terminal returns an SVG picture of a terminal with the line first, such as a prompt with a
+// command, above lines.
 func terminal(first string, lines []string) []byte {
 	const charWidth, line, edge = 9, 19, 16
 	lines = append([]string{first}, lines...)
@@ -51,7 +52,8 @@ func terminal(first string, lines []string) []byte {
 	return d.end()
 }
 
-// drawArena draws the processes of a domain above their shared memory.
+// drawArena returns an SVG picture of the processes of a domain above their shared memory.
+// titles are the titles of the processes by PID.
 func drawArena(titles map[int]string, r arena.Report) []byte {
 	const width, box, gap, edge = 760, 220, 30, 20
 	const sans, centre = `font-family="DejaVu Sans,Helvetica,Arial,sans-serif" fill="#123" text-anchor="middle" `,

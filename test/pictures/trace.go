@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/test/timeline"
 )
 
-// traced runs the command in bin with a trace and returns a picture of it.
+// traced runs the command shoal in the directory bin with a trace and returns an SVG picture of
+// it.
 func traced(ctx context.Context, bin string) ([]byte, error) {
 	path := filepath.Join(bin, "run.json")
 	run := exec.CommandContext(ctx, filepath.Join(bin, "shoal"), "hogwild", "--json", "--trace", path)
@@ -32,8 +33,8 @@ var colours = map[string]string{"batch wait": "#d9a441", "wait": "#d9a441", "for
 	"backward": "#2f6296", "step": "#4d9f6f", "report": "#a06cb4", "load": "#c9d3dc", "fetch": "#7f9cb5",
 	"transform": "#b4708c", "use": "#e3e8ec", "deliver": "#8a8f99"}
 
-// steps draws several steps of each worker, similar to a zoomed view in Perfetto. It returns an
-// error if the trace has fewer than two workers.
+// steps returns an SVG picture of several steps of each worker, similar to a zoomed view in
+// Perfetto. It returns an error if the trace has fewer than two workers.
 func steps(l *timeline.Log) ([]byte, error) {
 	const left, right, row, head, edge = 170, 920, 24, 40, 16
 	const span = 25 * time.Millisecond
