@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A row describes the counterpart of one name.
+// A row describes the counterpart of one name of the other library, as parsed by [parseRow].
 type row struct {
 	name  string
 	here  string   // counterpart, or ""
@@ -45,7 +45,7 @@ func parseRow(line string) (row, error) {
 	return r, nil
 }
 
-// A page is a Markdown page that is generated from a table with the same name.
+// A page is a Markdown page that is generated from a table with the same name in docs.
 type page struct {
 	name    string
 	columns string
@@ -104,7 +104,8 @@ func (p page) renderTable(text string, t *tree) ([]byte, error) {
 // goName matches a declaration such as `ipc.Queue.Put` or `shoal.Spawn`.
 var goName = regexp.MustCompile("`([a-z]+)\\.([A-Z]\\w*(?:\\.[A-Z]\\w*)?)`")
 
-// check returns an error for each name and test that does not exist.
+// check returns an error that describes each name and each test of r that does not exist, or
+// nil.
 func (t *tree) check(r row) error {
 	var wrong []error
 	for _, m := range goName.FindAllStringSubmatch(r.here+" "+r.note, -1) {
@@ -120,7 +121,8 @@ func (t *tree) check(r row) error {
 	return errors.Join(wrong...)
 }
 
-// testsOf returns the tests with a name, or all tests with a prefix if the name ends with a star.
+// testsOf returns the test with a name, or all tests with a prefix if the name ends with a star.
+// It returns nil if there is none.
 func (t *tree) testsOf(name string) (there []string) {
 	begin, all := strings.CutSuffix(name, "*")
 	if !all && t.tests[name] {

@@ -37,7 +37,8 @@ func readTree(root string) (*tree, error) {
 	return t, err
 }
 
-// promote adds to each type the methods of its embedded unexported types, transitively.
+// promote adds to each type in t.names the methods of its embedded unexported types,
+// transitively.
 func (t *tree) promote() {
 	methods := map[string][]string{} // by type, as in "ipc.sender"
 	var embedded [][2]string         // a type and a possible embedded type
@@ -122,7 +123,8 @@ func declared(d ast.Decl) (names []string) {
 	return names
 }
 
-// receiver returns the name of a receiver type without pointer and type parameters.
+// receiver returns the name of a receiver type without pointer and type parameters, or "" if it
+// has none.
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
