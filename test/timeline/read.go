@@ -89,7 +89,8 @@ func Read(path string) (*Log, error) {
 	return l, nil
 }
 
-// nest sorts the spans and sets their depths. It returns an error if they do not nest.
+// nest sorts the spans and sets their depths. It returns an error if they do not nest, or if one
+// ends before it begins.
 func (t *Track) nest() error {
 	slices.SortStableFunc(t.Spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(b.End, a.End))
@@ -125,7 +126,7 @@ func (t *Track) Sum(name string) (sum time.Duration, n int) {
 }
 
 // Covered returns the time from the start of the first span to the end of the last one, and the
-// part of it that spans cover.
+// part of it that spans cover. Both are 0 without spans.
 func (t *Track) Covered() (life, covered time.Duration) {
 	if len(t.Spans) == 0 {
 		return 0, 0
