@@ -69,7 +69,8 @@ func run(ctx context.Context, args []string) error {
 	return consume(ctx, ledger, q, latest)
 }
 
-// joinDomain joins the domain that SHOAL_DOMAIN names.
+// joinDomain joins the domain that the environment variable SHOAL_DOMAIN names by an address and
+// a key. The caller must close the connection.
 func joinDomain(ctx context.Context) (*ipc.Conn[int], error) {
 	address, key, found := strings.Cut(os.Getenv("SHOAL_DOMAIN"), " ")
 	if !found {
@@ -82,7 +83,8 @@ func joinDomain(ctx context.Context) (*ipc.Conn[int], error) {
 	return ipc.Dial[int](ctx, address, secret)
 }
 
-// record appends a record to the ledger.
+// record appends a record to the ledger, in one write. kind is B before a put, P after it, and G
+// after a get.
 func record(ledger *os.File, kind byte, id, sequence int64) error {
 	b := append([]byte(nil), kind)
 	b = binary.LittleEndian.AppendUint64(b, uint64(id))
@@ -131,8 +133,8 @@ func newValue(id, sequence int64) (pickle.Value, error) {
 	return v, err
 }
 
-// consume gets values and checks them, together with the latest value. It returns only on an error,
-// such as a wrong value or the end of ctx.
+// consume gets values, closes and checks them, together with the latest value. It returns only
+// on an error, such as a wrong value or the end of ctx.
 func consume(ctx context.Context, ledger *os.File, q *ipc.Queue[pickle.Value],
 	latest *ipc.Latest[pickle.Value]) error {
 	for {
@@ -155,8 +157,8 @@ func consume(ctx context.Context, ledger *os.File, q *ipc.Queue[pickle.Value],
 	}
 }
 
-// checkValue returns the id and the sequence number of a value. It returns an error if an element
-// of the array is not the one that the producer wrote.
+// checkValue returns the id and the sequence number of a value. It returns an error if the value
+// is not one of newValue, or an element of its array is wrong. It does not close the value.
 func checkValue(v pickle.Value) (id, sequence int64, err error) {
 	decoded, err := v.Decode()
 	if err != nil {
