@@ -95,8 +95,8 @@ func checkSystem(system, arch string, patterns []string) error {
 	return errors.Join(failed...)
 }
 
-// list returns the packages that match the patterns, their tests and all dependencies. Each package
-// follows its imports.
+// list returns the packages that match the patterns, their tests and all dependencies, for a
+// system and an architecture. Each package follows its imports.
 func list(system, arch string, patterns []string) ([]*pkg, error) {
 	fields := "-json=ImportPath,Dir,GoFiles,CgoFiles,ImportMap,ForTest,DepOnly,Module,Error"
 	cmd := exec.Command("go", append([]string{"list", "-e", "-deps", "-test", fields}, patterns...)...)
@@ -118,15 +118,16 @@ func list(system, arch string, patterns []string) ([]*pkg, error) {
 	}
 }
 
-// whole reports whether function bodies are checked: once for each package that matches the
-// patterns and once for its tests.
+// whole reports whether the checker must check function bodies too: once for each package that
+// matches the patterns and once for its tests.
 func (p *pkg) whole() bool {
 	path, _, _ := strings.Cut(p.ImportPath, " ")
 	own := p.ForTest == "" || path == p.ForTest || path == p.ForTest+"_test"
 	return own && !p.DepOnly
 }
 
-// A checker checks the packages of one system. It must be given dependencies first.
+// A checker checks the packages of one system, one after another. It must be given dependencies
+// first.
 type checker struct {
 	fset  *token.FileSet
 	done  map[string]*types.Package // by import path as in go list
@@ -162,7 +163,7 @@ func (c *checker) check(p *pkg) []error {
 	return failed[:min(len(failed), maxErrors)]
 }
 
-// An importer resolves the imports of one package.
+// An importer resolves the imports of one package to packages that the checker has checked.
 type importer struct {
 	c *checker
 	p *pkg
