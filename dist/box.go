@@ -40,7 +40,8 @@ type box struct {
 	watched  chan struct{}  // closed when the watchman has ended; nil before it starts
 }
 
-// A wanted is a pending receive.
+// A wanted is a pending receive. came is closed once letter or err is set; only the receiver may
+// use them then.
 type wanted struct {
 	from, tag int  // from may be AnyRank
 	breakable bool // belongs to a collective call, so it fails if the group breaks

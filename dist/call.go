@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A call is the state of the collective call that this rank is making.
+// A call is the state of the collective call that this rank is making. [Group.beginCall] makes
+// it, and the holder of the group's mu uses it.
 type call struct {
 	text    []byte // must be the same in all ranks
 	problem error  // the first error of this rank's arguments; part of text, so that all ranks fail

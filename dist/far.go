@@ -430,9 +430,9 @@ func (g *Group) leaveFar() error {
 	return f.job.world.Close()
 }
 
-// connectAll makes the library connect this rank to all others. The connections complete while the
-// ranks work. Otherwise the notices sent by leaveFar would be the first messages of many pairs,
-// which causes the problem described at settle.
+// connectAll makes the library connect this rank to all others. The connections complete while
+// the ranks work. Otherwise the notices sent by leaveFar would be the first messages of many
+// pairs, which causes the problem described at [Group.pollConnections].
 func (g *Group) connectAll() { g.sendNotice(g.allRanks(), noticeHere, 0, "") }
 
 // settleTime is how long a rank polls the library after all ranks have left. It must

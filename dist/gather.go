@@ -8,8 +8,9 @@ import (
 )
 
 // AllGather concatenates the src of all ranks in rank order into dst: torch's
-// all_gather_into_tensor. dst and src must be contiguous and of one dtype, and dst must have Size()
-// times as many elements as src.
+// all_gather_into_tensor. dst and src must be contiguous and of one dtype, and dst must have
+// Size() times as many elements as src. Otherwise this rank gets [ErrTensor] and the others
+// [ErrMismatch].
 func (g *Group) AllGather(ctx context.Context, dst, src *tensor.Tensor) error {
 	return g.gather(ctx, "all_gather", "", everyRank, dst, src)
 }

@@ -56,7 +56,8 @@ func (h *hosts) hostIndex() int { return h.of[h.Rank()] }
 func (h *hosts) isLeader() bool { return h.leaders != nil }
 func (h *hosts) isAlone() bool  { return len(h.ranks[h.hostIndex()]) == 1 }
 
-// isHierarchical reports whether a call on n bytes is hierarchical.
+// isHierarchical reports whether a call on n bytes is hierarchical; see Note [Hosts]. Otherwise
+// all ranks make it through the library alone.
 func (h *hosts) isHierarchical(n int) bool { return n > 0 && n >= h.least }
 
 // dtypeOfKind and opOf map the library's types and reductions to package dist's.

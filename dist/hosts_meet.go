@@ -33,8 +33,8 @@ const (
 )
 
 // A card is the record that ranks exchange to find the ranks that share memory with them. Its
-// first byte is the way. The job's random name follows; all ranks use rank 0's way and
-// name. The two hashes described below come last.
+// first byte is one of the values of hierarchicalKey, such as wayHosts. The job's random name
+// follows; all ranks use both as rank 0 has them. The two hashes described below come last.
 type card [cardBytes]byte
 
 const (

@@ -99,9 +99,9 @@ type payload struct {
 
 func kindOf[T any]() string { return reflect.TypeFor[T]().String() }
 
-// packValue encodes v. The caller must call done with the outcome of the send; v's blocks are held
-// until then. If copies is set, the contents of tensors are encoded instead of references to their
-// memory.
+// packValue encodes v. The caller must call done with the outcome of the send; v's blocks are
+// held until then. done is nil if there is an error. If copies is set, the contents of tensors
+// are encoded instead of references to their memory.
 func packValue[T any](v T, copies bool) (p payload, done func(sent bool), err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
@@ -116,8 +116,9 @@ func packValue[T any](v T, copies bool) (p payload, done func(sent bool), err er
 	return payload{kindOf[T](), m.Body, m.Blocks}, e.Done, nil
 }
 
-// unpackValue decodes a received payload and releases it. It returns [ErrMismatch] if the payload
-// holds another type than T.
+// unpackValue decodes a received payload and releases it, also if there is an error. The caller
+// must close the resources in the value. It returns [ErrMismatch] if the payload holds another
+// type than T.
 func unpackValue[T any](p payload) (v T, err error) {
 	defer func() { err = errors.Join(err, p.releaseBlocks()) }()
 	if kind := kindOf[T](); p.kind != kind {
@@ -126,7 +127,8 @@ func unpackValue[T any](p payload) (v T, err error) {
 	return decodePayload[T](p)
 }
 
-// decodePayload decodes a payload without releasing it.
+// decodePayload decodes a payload without releasing it. The value has references of its own; the
+// caller must close its resources.
 func decodePayload[T any](p payload) (v T, err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {

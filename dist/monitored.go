@@ -73,7 +73,8 @@ func (g *Group) collectReports(ctx context.Context, what string, timeout time.Du
 	return v
 }
 
-// missingReason returns the reason why a rank is missing.
+// missingReason returns the reason why a rank is missing, given the error of the receive of its
+// report.
 func missingReason(err error, timeout time.Duration) error {
 	if e := new(RankError); errors.As(err, &e) {
 		err = e.Err

@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// BroadcastParams copies the parameters of rank root to all ranks, so that all replicas start with
-// equal values. All ranks must call it with parameters of the same shapes and dtypes.
+// BroadcastParams copies the parameters of rank root, frozen ones included, to all ranks, so
+// that all replicas start with equal values. All ranks must call it with parameters of the same
+// shapes and dtypes.
 func (g *Group) BroadcastParams(ctx context.Context, root int, params iter.Seq[*autograd.Param]) error {
 	var values []*tensor.Tensor
 	for p := range params {

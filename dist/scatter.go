@@ -7,9 +7,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Scatter divides the src of rank root into Size() equal parts and copies part r to dst of rank r:
-// torch's scatter. src must be nil in the other ranks. dst and src must be contiguous and of one
-// dtype, and src must have Size() times as many elements as dst.
+// Scatter divides the src of rank root into Size() equal parts and copies part r to dst of rank
+// r: torch's scatter. src must be nil in the other ranks. dst and src must be contiguous and of
+// one dtype, and src must have Size() times as many elements as dst. Otherwise this rank gets
+// [ErrTensor] and the others [ErrMismatch].
 func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) error {
 	c, err := g.beginCall(ctx, "scatter", strconv.Itoa(root))
 	if err != nil {
@@ -33,10 +34,14 @@ func (g *Group) Scatter(ctx context.Context, root int, dst, src *tensor.Tensor) 
 // AllToAll sends one part of src to each rank, and concatenates the received parts in rank order
 // into dst: torch's all_to_all_single. dst and src must be contiguous and of one dtype.
 //
-// If both splits are nil, the parts are equal: dst and src must have the same number of elements, a
-// multiple of Size(). Otherwise srcSplits[r] is the number of rows of src for rank r, and
-// dstSplits[r] the number of rows of dst from rank r. A row is one index of the first dimension.
-// The splits must add up to the number of rows. Either all ranks must pass splits, or none.
+// If both splits are nil, the parts are equal: dst and src must have the same number of
+// elements, a multiple of Size(). Otherwise srcSplits[r] is the number of rows of src for rank
+// r, and dstSplits[r] the number of rows of dst from rank r. A row is one index of the first
+// dimension. The splits must add up to the number of rows. Either all ranks must pass splits, or
+// none.
+//
+// A rank with an invalid argument gets [ErrTensor], and the others get [ErrMismatch]. If the
+// splits of two ranks do not fit together, all ranks get ErrMismatch.
 func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits, srcSplits []int) error {
 	if dstSplits != nil || srcSplits != nil {
 		return g.allToAllSplits(ctx, dst, src, dstSplits, srcSplits)
@@ -58,9 +63,10 @@ func (g *Group) AllToAll(ctx context.Context, dst, src *tensor.Tensor, dstSplits
 	return g.engine().allToAll(ctx, c)
 }
 
-// ReduceScatter reduces src over all ranks by op, divides the result into Size() equal parts, and
-// writes part r to dst of rank r: torch's reduce_scatter_tensor. dst and src must be contiguous and
-// of one dtype, and src must have Size() times as many elements as dst.
+// ReduceScatter reduces src over all ranks by op, divides the result into Size() equal parts,
+// and writes part r to dst of rank r: torch's reduce_scatter_tensor. dst and src must be
+// contiguous and of one dtype that supports op, and src must have Size() times as many elements
+// as dst. Otherwise this rank gets [ErrTensor] and the others [ErrMismatch].
 func (g *Group) ReduceScatter(ctx context.Context, op Op, dst, src *tensor.Tensor) error {
 	c, err := g.beginCall(ctx, "reduce_scatter", op.String())
 	if err != nil {

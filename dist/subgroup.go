@@ -106,7 +106,8 @@ func (g *Group) nonMember(members []int) *Group {
 	return &Group{member: &member{size: len(members), outside: outside}}
 }
 
-// splitFar creates the group by splitting the library's communicator.
+// splitFar creates the group by splitting the library's communicator; the members have joined
+// it. Other ranks get the result of [Group.nonMember].
 func (g *Group) splitFar(ctx context.Context, c *call, members []int) (*Group, error) {
 	if err := g.awaitTurn(ctx, c); err != nil {
 		return nil, err

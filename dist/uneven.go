@@ -183,9 +183,9 @@ func (u *uneven) encodeCounts(slot []byte) {
 // tableBytes is the size of the counts for one peer.
 const tableBytes = 16
 
-// compareCounts returns the length of the longest part of any rank. It returns an [ErrMismatch],
-// the same in all ranks, if a rank sends more or fewer bytes than the receiver expects. told
-// returns the encoded counts of a rank.
+// compareCounts returns the length in bytes of the longest part of any rank. It returns a
+// [*RankError] that wraps [ErrMismatch], with the same text in all ranks, if a rank sends more
+// or fewer bytes than the receiver expects. told returns the encoded counts of a rank.
 func (u *uneven) compareCounts(told func(rank int) []byte) (longest int, err error) {
 	said := func(rank, of, what int) int {
 		return int(binary.LittleEndian.Uint64(told(rank)[tableBytes*of+what:]))

@@ -201,7 +201,9 @@ func (x *exchange[T]) recvFromAll(own T) ([]T, error) {
 	return all, nil
 }
 
-// failCall breaks the group because this rank's call failed, and returns the error of the call.
+// failCall breaks the group because this rank's call failed with err, and returns the error of
+// the call. If another rank had broken the group, the error names the ranks at fault. It is
+// [ErrClosed] if this process has closed the group.
 func (g *Group) failCall(c *call, err error) error {
 	switch e := new(RankError); {
 	case errors.Is(err, ErrClosed):

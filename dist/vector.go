@@ -61,8 +61,9 @@ func (p part) writeAt(at int, src []byte) error {
 	return nil
 }
 
-// forEachPiece calls move for the part of each tensor in the range of len(others) bytes that starts
-// at byte at.
+// forEachPiece divides the range of len(others) bytes that starts at byte at of the vector into
+// pieces, one for each tensor in it. It calls move with the tensor's part, the start of the
+// piece in the part, and the same piece of others, until move fails.
 func (v *vector) forEachPiece(at int, others []byte, move func(p part, at int, others []byte) error) error {
 	for _, p := range v.parts {
 		if at >= p.size {
