@@ -187,7 +187,8 @@ func (d *DeadLetter[T]) Requeue(ctx context.Context) error {
 	return d.w.wrapError("requeue", err)
 }
 
-// Delete deletes the dead letter permanently. It returns nil if another process has deleted it.
+// Delete deletes the dead letter permanently. The caller must still close the Value. It returns
+// nil if another process has deleted the dead letter.
 func (d *DeadLetter[T]) Delete(ctx context.Context) error {
 	err := d.remove(ctx)
 	if l, inChunks, bad := largeOf(d.m.Data); err == nil && bad == nil && inChunks {

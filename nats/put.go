@@ -117,7 +117,8 @@ func (w *work) hasReference(ctx context.Context, id string) bool {
 }
 
 // awaitStored waits until a value is stored. If the queue is full, it waits for room, or returns
-// [ErrFull] if wait is false.
+// [ErrFull] if wait is false. The error wraps [ErrClosed] if the queue is finished or was
+// deleted, and [ErrStorage] if the broker is full; see [Conn.finishWrite] for others.
 func (w *work) awaitStored(ctx context.Context, wr *write, wait bool) (stored, error) {
 	for pause := leastPause; ; {
 		s, err := w.c.finishWrite(ctx, wr, w.closedReason)
@@ -134,7 +135,8 @@ func (w *work) awaitStored(ctx context.Context, wr *write, wait bool) (stored, e
 	}
 }
 
-// storageError maps an API error of a store operation to [ErrStorage] if the broker is full.
+// storageError returns err, the error of a store operation, and adds [ErrStorage] if the broker
+// is full.
 func storageError(err error) error {
 	if isAPIError(codeStoreFailed)(err) {
 		return wrapBoth(ErrStorage, err)

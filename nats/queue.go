@@ -114,7 +114,8 @@ func queueStream(name string) string { return "SHOAL_Q_" + name }
 func chunkStream(name string) string { return "SHOAL_C_" + name }
 func deadStream(name string) string  { return "SHOAL_D_" + name }
 
-// Subjects of a queue's messages.
+// valueSubject returns the subject of values that fit into one message. The next functions
+// return the subjects of the queue's other messages.
 func (w *work) valueSubject() string          { return "shoal.q." + w.name + ".value" }
 func (w *work) largeSubject(id string) string { return "shoal.q." + w.name + ".large." + id }
 func (w *work) chunkPrefix() string           { return "shoal.c." + w.name }
@@ -198,7 +199,8 @@ func (o QueueOptions) streamConfig(c *Conn, name, elem string) jetstream.StreamC
 	return s
 }
 
-// replicaCount returns the replica count for a requested count n, or the default if n is 0.
+// replicaCount returns the replica count for a requested count n, or the default if n is 0: 3 in
+// a cluster, and otherwise 1.
 func (c *Conn) replicaCount(n int) int {
 	switch {
 	case n > 0:

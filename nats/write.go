@@ -38,8 +38,8 @@ type stored struct {
 	Error     *jetstream.APIError `json:"error"`
 }
 
-// read parses the response. The fast path handles the common response, which contains only a stream
-// name and a sequence number.
+// read parses the response b into s. The fast path handles the common response, which contains
+// only a stream name and a sequence number.
 func (s *stored) read(b []byte) error {
 	_, after, ok := bytes.Cut(b, []byte(`"seq":`))
 	if end := bytes.IndexAny(after, ",}"); ok && end > 0 && !bytes.Contains(b, []byte(`"error"`)) &&
