@@ -24,7 +24,7 @@ func makeHandle(k kind, generation, index uint32) handle {
 
 func (h handle) index() uint32 { return uint32(h) }
 
-// A reference is an entry of the table.
+// A reference is an entry of the handle table: an open handle and its use of an object.
 type reference struct {
 	handle handle
 	object *object
@@ -41,7 +41,8 @@ type handlePage struct {
 	generations [handlesPerPage]uint32 // guarded by handleTable.mu
 }
 
-// A handleTable maps handles to objects. Lookups take no lock.
+// A handleTable maps handles to objects. The process has one, for any goroutine. Lookups take no
+// lock.
 type handleTable struct {
 	pages [mostPages]atomic.Pointer[handlePage]
 

@@ -73,8 +73,9 @@ func goLatestLoad(h C.shoal_handle, message *C.shoal_handle, version *C.uint64_t
 	return storeVersion(message, version, v, n, err)
 }
 
-// storeVersion stores a handle of a loaded value, which owns it, and its version, unless err is
-// not nil or version is NULL. It returns the code of the error.
+// storeVersion stores a handle of v, which owns v, and, unless version is NULL, its version n.
+// If err is not nil, it stores neither. It returns the code of err, or of the error of making
+// the handle.
 func storeVersion(message *C.shoal_handle, version *C.uint64_t, v value, n uint64, err error) C.int {
 	code := storeNew(message, v, err)
 	if code == C.SHOAL_OK && version != nil {

@@ -51,7 +51,8 @@ func goBoundedNew(permits C.int, to *C.shoal_handle) (code C.int) {
 	return storeNew(to, s, err)
 }
 
-// A lock is a mutex, or a recursive mutex with its owner.
+// A lock is a mutex, or a recursive mutex with its owner. Its methods are those that [ipc.Mutex]
+// has.
 type lock interface {
 	Lock(ctx context.Context) error
 	TryLock() error

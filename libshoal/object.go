@@ -88,7 +88,9 @@ type object struct {
 	readiness  *readiness // its descriptor, or nil; guarded by mu
 }
 
-// A source is an object that messages are received from.
+// A source is an object that messages are received from. Get waits for a message, and TryGet
+// returns [ipc.ErrEmpty] if there is none; the caller must close the message. Poll waits until a
+// get would not wait. Len returns the number of messages.
 type source interface {
 	Get(ctx context.Context) (value, error)
 	TryGet() (value, error)
@@ -96,7 +98,8 @@ type source interface {
 	Len() int
 }
 
-// A sink is an object that messages are sent to.
+// A sink is an object that messages are sent to. Put waits for a free slot, and TryPut returns
+// [ipc.ErrFull] if there is none. The caller still owns the message.
 type sink interface {
 	Put(ctx context.Context, v value) error
 	TryPut(v value) error

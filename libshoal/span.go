@@ -34,7 +34,7 @@ func keyOf(base, size uintptr) spanKey {
 	return spanKey{class, base >> (class - 1)}
 }
 
-// A spanTable finds spans by address.
+// A spanTable finds spans by address. The process has one, for any goroutine.
 type spanTable struct {
 	mu      sync.Mutex
 	byKey   map[spanKey]*span
