@@ -14,8 +14,8 @@ const (
 	saysNone  = 'N' // got none
 )
 
-// A ledger holds the records of all workers, by worker and sequence number, as one byte per
-// message.
+// A ledger holds the records of all workers of a storm, by worker and sequence number, as one
+// byte per message. The caller must serialize the calls.
 type ledger struct {
 	accounts map[uint64][]byte
 	messages int // messages put

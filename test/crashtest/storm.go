@@ -118,7 +118,7 @@ func (s *storm) open() (err error) {
 	return err
 }
 
-// A stormer is a live worker.
+// A stormer is a live worker, as the root process of a storm sees it.
 type stormer struct {
 	*child
 	said chan struct{} // closed when all of its records are in the ledger

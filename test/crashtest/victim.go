@@ -151,7 +151,8 @@ func (v *victim) put(r *arena.Ring, id uint64, n, size, long int, move bool) err
 	return nil
 }
 
-// get gets a message and reports it. The caller must discard it.
+// get waits for a message of r, verifies and reports it, and returns its ID, or 0 if the message
+// carries only a block. The caller must discard it, unless the get itself failed.
 func (v *victim) get(r *arena.Ring, m *arena.Message) (uint64, error) {
 	if err := r.Get(context.Background(), m); err != nil {
 		return 0, err

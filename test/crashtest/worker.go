@@ -167,7 +167,7 @@ func (w *worker) get(r *arena.Ring) error {
 	return w.full(err, m.Blocks)
 }
 
-// putBatch puts a batch of messages without blocks.
+// putBatch puts a batch of new messages without blocks into r. A full ring is no error.
 func (w *worker) putBatch(r *arena.Ring) error {
 	var b arena.Batch
 	first := w.number<<24 | (w.seq + 1)
@@ -185,7 +185,7 @@ func (w *worker) putBatch(r *arena.Ring) error {
 	return w.full(err, nil)
 }
 
-// getBatch gets a batch of the next messages without blocks.
+// getBatch gets a batch of the next messages without blocks of r, and verifies and records them.
 func (w *worker) getBatch(r *arena.Ring) error {
 	var b arena.Batch
 	most := 1 + w.rand.IntN(20)
@@ -216,7 +216,8 @@ func (w *worker) keep() error {
 	return release(w.d, old)
 }
 
-// share passes the shared block through a private ring while other workers do the same.
+// share imports the shared block and passes it through a private ring while other workers do the
+// same.
 func (w *worker) share() error {
 	if err := errors.Join(w.d.Import(w.shared), w.d.Retain(w.shared)); err != nil {
 		return err

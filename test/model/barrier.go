@@ -138,7 +138,7 @@ func (c Barrier) steps(s barState, emit func(barState)) {
 	}
 }
 
-// events emits a death, a new participant, a canceled wait and a reset.
+// events emits the states after a death, a new participant, a canceled wait and a reset.
 func (c Barrier) events(s barState, emit func(barState)) {
 	for i := range s.p {
 		n := s

@@ -32,7 +32,7 @@ const (
 	batchSkip
 )
 
-// A batchSlot is the word of a slot and its message: message id of producer from.
+// A batchSlot is the word of a ring's slot and its message: message id of producer from.
 type batchSlot struct {
 	lap    uint8
 	status batchStatus
@@ -130,8 +130,8 @@ func (c Batch) steps(s batchState, emit func(batchState)) {
 	}
 }
 
-// events kills an actor in the middle of an operation. The reaper may be killed as well; then
-// another one starts from the beginning.
+// events emits the states after an actor is killed in the middle of an operation. The reaper may
+// be killed as well; then another one starts from the beginning.
 func (c Batch) events(s batchState, emit func(batchState)) {
 	for i := range s.a {
 		n, p := s, s.a[i]
@@ -360,7 +360,8 @@ func (c Batch) check(s *batchState) error {
 	return nil
 }
 
-// done checks that the ring is empty and that no actor waits.
+// done returns an error unless the ring of s is empty and the messages of each producer are all
+// put and taken.
 func (c Batch) done(s *batchState) error {
 	for i, w := range s.slots[:c.Slots] {
 		if w.status != batchEmpty && w.status != batchSkip {

@@ -112,7 +112,8 @@ const (
 	UnlinkName                 // unlinks a name and releases the block
 )
 
-// A NameOp is one line of a worker's program.
+// A NameOp is one line of a worker's program: the operation, and the numbers of the name and of
+// the block.
 type NameOp struct {
 	Do         NameVerb
 	Name, Data uint8 // Data: 0 or 1, the block to bind
@@ -519,7 +520,7 @@ func (c Board) check(s *boardState) error {
 	return nil
 }
 
-// done checks that only names are left.
+// done returns an error unless nothing but the names is left in s, and no participant is stuck.
 func (c Board) done(s *boardState) error {
 	for i := range threads {
 		if s.p[i].life == killed || s.p[i].lives() && c.enabled(s, i) {

@@ -109,7 +109,7 @@ func (c Board) reapReading(s *boardState, p *boardThread) {
 	*sl = boardSlot{lap: sl.lap + 1}
 }
 
-// unblocked reports whether a skipped slot can now be completed.
+// unblocked reports whether a slot that the reaper p has skipped can now be completed.
 func (c Board) unblocked(s *boardState, p *boardThread) bool {
 	for b := range s.q {
 		for _, sl := range s.q[b] {

@@ -234,7 +234,8 @@ func (c Cond) grieve(s *condState, p *condUser, then condPC) {
 	}
 }
 
-// settle performs one step of serving all waiters and then clearing the participants that are gone.
+// settle performs one step in s of p, which serves all waiters and then clears the participants
+// that are gone. After the last one p continues with p.then.
 func (c Cond) settle(s *condState, p *condUser) {
 	q := &s.p[p.at]
 	if p.pc == cwServe {

@@ -365,8 +365,8 @@ func (c Ends) work(s *endState, i int) bool {
 	return true
 }
 
-// closed records whether a receiver reported correctly that the ring is closed, with no message and
-// no sender left.
+// closed is called when a receiver reports that the ring is closed. It sets s.bad if a message
+// or a sender is left.
 func (c Ends) closed(s *endState) {
 	s.bad = s.bad || s.q[0].state == full || s.w[token].own != 0 || s.w[token].t != 0
 }

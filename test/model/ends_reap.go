@@ -86,10 +86,11 @@ func (c Ends) ends(s *endState, i int, again bool) {
 	r.pub, r.waits = r.set, 0
 }
 
-// look determines whether a dead participant holds the current ring and the ring stays allocated.
-// The bit of a participant that was about to notify the ring may have been set too late to keep it.
-// A living lane that has stamped the ring FREE and not GONE does not know either. In that case the
-// pass ends and starts again after the stamp is cleared.
+// look performs a step of the reaper i: it determines whether a dead participant holds the
+// current ring and the ring stays allocated, and moves to the next ring. The bit of a
+// participant that was about to notify the ring may have been set too late to keep it. A living
+// lane that has stamped the ring FREE and not GONE does not know either. In that case the pass
+// ends and starts again after the stamp is cleared.
 func (c Ends) look(s *endState, i int) {
 	r, p := &s.r, &s.p[i]
 	w := &s.w[r.k*2+1]
@@ -111,8 +112,9 @@ func (c Ends) look(s *endState, i int) {
 	p.nextStep(r, 2, eReapSlots)
 }
 
-// mine reports whether look has selected the ring of the current slot. The ring must then be
-// allocated: a slot in memory that belongs to another block by now must not be read.
+// mine reports whether look has selected the ring of the reaper's current slot. The ring must
+// then be allocated, or mine sets s.bad: a slot in memory that belongs to another block by now
+// must not be read.
 func (c Ends) mine(s *endState) bool {
 	if s.r.views>>s.r.k&1 == 0 {
 		return false
@@ -121,7 +123,8 @@ func (c Ends) mine(s *endState) bool {
 	return true
 }
 
-// reapSlot removes the references from a slot that a dead lane was reading.
+// reapSlot performs a step of the reaper i: it removes the references from the current slot if a
+// dead lane was reading it.
 func (c Ends) reapSlot(s *endState, i int) {
 	r, p := &s.r, &s.p[i]
 	sl := &s.q[r.k]
@@ -145,7 +148,7 @@ func (c Ends) reapSlot(s *endState, i int) {
 	p.nextStep(r, 2, eReapStamps)
 }
 
-// nextStep increments k up to n, and then moves to the next step of the reaper.
+// nextStep increments r.k. At n it resets it, moves p to the step then, and returns true.
 func (p *endThread) nextStep(r *recovery, n uint8, then endPC) bool {
 	if r.k++; r.k < n {
 		return false

@@ -35,7 +35,8 @@ const (
 	lEnd
 )
 
-// mark is the header word next of a block: epoch, listed flag, and the index + 1 of the next block.
+// A mark is the header word next of a block: epoch, listed flag, and the index + 1 of the next
+// block.
 type mark struct {
 	epoch  uint8
 	listed bool
@@ -52,7 +53,7 @@ const (
 	hintsSweeping
 )
 
-// top is the head of the list. idx is an index + 1.
+// A top is the head of the list. idx is an index + 1, or 0 for an empty list.
 type top struct{ epoch, tag, idx uint8 }
 
 type listThread struct {
@@ -250,7 +251,7 @@ func (c FreeList) tag(s *listState) uint8 {
 	return s.head.tag + 1
 }
 
-// push returns the first step of listing a block.
+// push returns the first step of listing a block, which depends on the mutation.
 func (c FreeList) push() listPC {
 	if c.Bug == HeadFirst {
 		return lTop

@@ -40,7 +40,7 @@ const (
 	leaseLeased
 )
 
-// A leaseSlot is the word of a slot.
+// A leaseSlot is the word of a ring's slot.
 type leaseSlot struct {
 	lap    uint8
 	status leaseStatus
@@ -233,7 +233,8 @@ func (c Lease) steps(s leaseState, emit func(leaseState)) {
 	}
 }
 
-// events kills an actor anywhere, or the reaper. Then another reaper starts from the beginning.
+// events emits the states after an actor is killed, at any of its steps, or the reaper, which
+// another one replaces from the beginning.
 func (c Lease) events(s leaseState, emit func(leaseState)) {
 	if int(s.kills) == c.Kills {
 		return

@@ -64,7 +64,7 @@ const (
 var begin = [...]pc{Alloc: allocCAS, Take: takeOwn, Put: putSeq, Move: putSeq, Get: getHead, Release: relBit,
 	Send: sendHandle, Import: importOwn, drain: getHead}
 
-// step performs one step of participant i in place and reports whether it was possible.
+// step performs one step of participant i in s. It returns false if the step is not enabled.
 func (c Lifetime) step(s *lifeState, i int) bool {
 	p := &s.p[i]
 	switch {

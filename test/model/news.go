@@ -21,7 +21,7 @@ const (
 	newsTickets = 6 // and as many slots: for a reader, a slot of a later lap counts as dropped
 )
 
-// The words of a slot only increase.
+// A newsSlot is the word of a slot. It only increases.
 type newsSlot uint8
 
 const (

@@ -178,7 +178,7 @@ func (c Notice) events(s noticeState, emit func(noticeState)) {
 	}
 }
 
-// fired reports whether a participant that i watches has ended.
+// fired reports whether a participant that i watches has ended, so that i is notified.
 func (s *noticeState) fired(i int) bool {
 	for n, w := range s.p[i].watch {
 		if w != 0 && s.p[w-1].fate == gone && !s.p[i].other[n] {
@@ -360,8 +360,9 @@ func (s *noticeState) wake(k int) {
 	s.p[k].woken = s.p[k].woken || s.table[k] != vacant && s.p[k].fate == running
 }
 
-// wakeBefore looks at one seat before participant i, and wakes it if it is one of the two living
-// ones that watch i. done reports whether it was the last one.
+// wakeBefore performs a step of participant i: it looks at one seat before its own, and wakes
+// the participant there if it is one of the two living ones that watch i. done is true after the
+// last of them.
 func (c Notice) wakeBefore(s *noticeState, i int) (done bool) {
 	p := &s.p[i]
 	if p.k++; p.k == members {
@@ -380,8 +381,8 @@ func (c Notice) wakeBefore(s *noticeState, i int) (done bool) {
 	return false
 }
 
-// wakeForDeaths looks at one seat, and wakes all participants if the participant there is dead.
-// done reports whether it has looked at all of them.
+// wakeForDeaths performs a step of participant i: it looks at one seat, and wakes all others if
+// the participant there is dead. done is true after that, or after the last seat.
 func (c Notice) wakeForDeaths(s *noticeState, i int) (done bool) {
 	p := &s.p[i]
 	dead := s.table[p.k] != vacant && s.p[p.k].fate == gone

@@ -11,7 +11,7 @@ const (
 	reaped // the seat of the process is free
 )
 
-// A process is the common state of processes in all models with deaths.
+// A process is the common state of processes in all models with deaths. The zero process lives.
 type process struct{ life life }
 
 func (p process) lives() bool    { return p.life == alive }
@@ -40,7 +40,7 @@ type participant struct {
 // gone reports whether the participant that had this seat in the given epoch is known to be dead.
 func (p participant) gone(epoch uint8) bool { return p.dead() || p.epoch != epoch }
 
-// A toll counts an event up to the limit of a configuration.
+// A toll counts the events of one kind, such as kills, up to the limit of a configuration.
 type toll uint8
 
 // kill kills a living process and returns true. It returns false if most kills have been counted

@@ -59,7 +59,7 @@ func (l *ledger) all() []entry {
 	return l.entries
 }
 
-// knows reports whether a process has written an entry.
+// knows reports whether the process pid has written an entry.
 func (l *ledger) knows(pid int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

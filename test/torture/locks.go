@@ -254,7 +254,7 @@ func (w *locker) receive(ctx context.Context) error {
 	return w.take(func() (numberedTensor, error) { return w.Pipe.Recv(ctx) })
 }
 
-// wait waits in the Cond or notifies its waiters.
+// wait waits in the Cond for a short time, or notifies its waiters.
 func (w *locker) wait(ctx context.Context) error {
 	brief, cancel := w.brief(ctx)
 	defer cancel()
@@ -303,7 +303,7 @@ func (w *locker) event(ctx context.Context) error {
 	return forgive(w.Event.Wait(ctx))
 }
 
-// latest stores an edition, or loads one and checks that it is complete.
+// latest stores a value in the Latest, or loads one and checks that it is complete.
 func (w *locker) latest(ctx context.Context) error {
 	if w.rand.IntN(2) == 0 {
 		v, err := newParcel(w.number(), 1+w.rand.IntN(100))

@@ -315,7 +315,7 @@ func (s *storm) isDead(pid int) bool {
 	return s.dead[pid]
 }
 
-// explained reports whether an error is the death of a process that this storm has killed.
+// explained reports whether err is the death of a process that this storm has killed.
 func (s *storm) explained(err error) bool {
 	if e, ok := errors.AsType[*shoal.ProcessError](err); ok {
 		return s.isDead(e.PID) && e.Signal == os.Kill

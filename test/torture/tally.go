@@ -43,7 +43,7 @@ func (t *tally) wrong() int {
 	return t.Hangs + t.Crashes + t.Lost + t.Twice + t.Blocks + t.Bytes + t.FDs + t.Files
 }
 
-// filesLeft returns the names of Shoal's and PyTorch's files in shared memory that outlive
+// filesLeft returns the names of the files of Shoal and PyTorch in /dev/shm, which outlive
 // processes.
 func filesLeft() (all []string) {
 	for _, pattern := range []string{"/dev/shm/*shoal*", "/dev/shm/torch_*"} {
