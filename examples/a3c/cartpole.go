@@ -35,8 +35,8 @@ func (c *cartPole) reset() {
 	c.steps = 0
 }
 
-// step pushes the cart to the left (0) or right (1) and reports whether the pole fell. Each step
-// has a reward of 1.
+// step pushes the cart to the left (action 0) or right (1) for one tick and returns true if the
+// pole fell. Each step has a reward of 1.
 func (c *cartPole) step(action int64) (fell bool) {
 	x, v, angle, spin := float64(c.state[0]), float64(c.state[1]), float64(c.state[2]), float64(c.state[3])
 	force := push * float64(2*action-1)

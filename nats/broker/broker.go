@@ -174,7 +174,7 @@ func (o Options) routeCredentials() *url.Userinfo {
 	return url.UserPassword("node", hex.EncodeToString(sum.Sum(nil)))
 }
 
-// URL returns the URL for clients.
+// URL returns the URL for clients: with the scheme tls if the node has a certificate.
 func (b *Broker) URL() string {
 	u := b.s.ClientURL()
 	if b.tls {
@@ -201,7 +201,7 @@ type Stats struct {
 	Full                 bool  // the disk is full: values are refused
 }
 
-// Stats returns the current counts.
+// Stats returns the current counts. Counts that the node cannot tell are 0.
 func (b *Broker) Stats() Stats {
 	s := Stats{Connections: b.s.NumClients(), Full: b.disk != nil && b.disk.full.Load()}
 	if v, err := b.s.Varz(nil); err == nil {

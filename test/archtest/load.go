@@ -148,7 +148,8 @@ func (h *house) local(imported string) (dir string, ok bool) {
 	return strings.CutPrefix(imported, h.module+"/")
 }
 
-// needs returns the directories of this module that p imports outside of its tests, sorted.
+// needs returns the directories of this module that p imports outside of its tests, sorted and
+// without duplicates.
 func (h *house) needs(p *pkg) (dirs []string) {
 	for _, f := range p.files {
 		for _, i := range f.imports {

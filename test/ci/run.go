@@ -120,8 +120,8 @@ func (r *runner) lane(s step) string {
 	return s.lane
 }
 
-// runLane runs the steps of a lane, and then, on the side lane, those that the main lane has not
-// come to.
+// runLane runs the steps of a lane, one after another, and then, on the side lane, the steps
+// that the main lane has not come to.
 func (r *runner) runLane(ctx context.Context, lane string) {
 	for {
 		s, ok := r.awaitStep(lane)
@@ -132,8 +132,8 @@ func (r *runner) runLane(ctx context.Context, lane string) {
 	}
 }
 
-// awaitStep takes the next step for a lane once it is ready. It returns false if there is none
-// left, or no other step may start.
+// awaitStep waits until a step for a lane may begin, and removes it from r.left. It returns
+// false if there is none left, or no other step may start.
 func (r *runner) awaitStep(lane string) (s step, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// An opName names an operation of an object.
+// An opName names an operation of an object, such as opPut.
 type opName uint8
 
 const (

@@ -105,7 +105,7 @@ func fill[T any](all *[]T, newObject func() (T, error)) error {
 	return nil
 }
 
-// closeObjects closes the objects.
+// closeObjects closes the objects of the session in this process.
 func (j *job) closeObjects() (err error) {
 	err = errors.Join(closeAll(j.Queues), closeAll(j.Latests), closeAll(j.Dicts))
 	return errors.Join(err, closeAll(j.Mutexes), closeAll(j.Semaphores))

@@ -19,7 +19,7 @@ import (
 
 const module = "github.com/shoal-mp/shoal"
 
-// isPackage reports whether a directory contains a Go package.
+// isPackage reports whether a directory of the repository contains Go files other than tests.
 func (s *site) isPackage(dir string) bool {
 	for file := range s.files {
 		if path.Dir(file) == dir && strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") {

@@ -62,7 +62,7 @@ type deadlineContext struct {
 
 func (c deadlineContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// A hangError is the cause of the end of a test's context.
+// A hangError is the cause of the end of a test's context if the test ran for too long.
 type hangError struct {
 	test    string
 	timeout time.Duration
