@@ -286,7 +286,7 @@ func (w *work) pullMessage(ctx context.Context, wait bool) (*held, error) {
 }
 
 // recordPull records whether the broker answered a pull request, given the error of its result
-// and the session in which it was sent.
+// and the session of its sending.
 func (w *work) recordPull(err error, cut <-chan struct{}) {
 	switch {
 	case err == nil || errors.Is(err, errNone):

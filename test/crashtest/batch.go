@@ -10,7 +10,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// batchScenarios returns, by name, the scenarios in which messages are put and got in batches.
+// batchScenarios returns, by name, the scenarios that put and get messages in batches.
 func batchScenarios() map[string]*scenario {
 	around := func(w *world) error { // so that the batch wraps around the ring
 		err := rings(8)(w)

@@ -154,7 +154,7 @@ func (b *bench) round(t trial, v *verdict) {
 }
 
 // limit returns the time limit for events that should happen at once. It is shorter in a bench
-// with a disabled branch of the reaper, in which they may never happen.
+// with a disabled branch of the reaper, because some of them may never happen there.
 func limit() time.Duration {
 	if mutant {
 		return patience / 20

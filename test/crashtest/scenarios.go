@@ -744,7 +744,7 @@ func fills(n, carry, long int) func(*world) error {
 
 func opens(n int) func(*victim) error { return func(v *victim) error { return v.open(n) } }
 
-// putForNobody returns a scenario in which the victim puts up to four messages by put. The last
+// putForNobody returns a scenario with a victim that puts up to four messages by put. The last
 // receiver is closed while the victim is stopped after its first call of operation in function.
 func putForNobody(put func(*victim) error, function, operation string) *scenario {
 	return &scenario{

@@ -28,9 +28,9 @@ const (
 	allPoints = "all"  // each point of each scenario
 )
 
-// stops returns trials in which the whole process stops where it died in first, at its first
-// death at each point. extent says how many: noPoints, eachPoint or allPoints. It excludes
-// scenarios that use stops themselves, and scenarios with a victim that has no seat yet.
+// stops returns trials that stop the whole process where it died in first, at its first death at
+// each point. extent says how many: noPoints, eachPoint or allPoints. It excludes scenarios that
+// use stops themselves, and scenarios with a victim that has no seat yet.
 func (p *plan) stops(first []trial, extent string) (trials []trial) {
 	had := make(map[string]bool)
 	for _, t := range first {

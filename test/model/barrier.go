@@ -86,8 +86,8 @@ type barState struct {
 	must   bool // a member is gone, without a reset since
 }
 
-// A Barrier configures the barrier model, in which participants meet in turns. The fields after
-// Rounds limit the events of each kind. Bug is a mutation that must be detected, or "".
+// A Barrier configures the barrier model: participants meet in turns. The fields after Rounds
+// limit the events of each kind. Bug is a mutation that must be detected, or "".
 type Barrier struct {
 	Parties int
 	Rounds  int // of each participant

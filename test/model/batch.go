@@ -79,8 +79,8 @@ const (
 	batchOver
 )
 
-// A Batch configures the batch model, in which one claim takes several slots of a ring. Kills
-// limits the kills. Bug is a mutation that must be detected, or "".
+// A Batch configures the batch model: one claim takes several slots of a ring. Kills limits the
+// kills. Bug is a mutation that must be detected, or "".
 type Batch struct {
 	Slots int    // 2 or 4
 	Puts  [2]int // messages of each producer

@@ -119,8 +119,8 @@ type NameOp struct {
 	Name, Data uint8 // Data: 0 or 1, the block to bind
 }
 
-// A Board configures the board model, in which workers bind names, look them up and unlink them.
-// Kills limits the kills. Bug is a mutation that must be detected, or "".
+// A Board configures the board model: workers bind names, look them up and unlink them. Kills
+// limits the kills. Bug is a mutation that must be detected, or "".
 type Board struct {
 	Programs  [workers][]NameOp
 	DataFirst bool // the board has a higher index than the data blocks

@@ -96,8 +96,8 @@ type budgetState struct {
 // punching it.
 type Resize struct{ Block, Pages uint8 }
 
-// A Budget configures the budget model, in which workers grow and punch blocks within a limit of
-// pages. Kills limits the kills. Bug is a mutation that must be detected, or "".
+// A Budget configures the budget model: workers grow and punch blocks within a limit of pages.
+// Kills limits the kills. Bug is a mutation that must be detected, or "".
 type Budget struct {
 	Programs [2][]Resize
 	Kills    int

@@ -258,8 +258,8 @@ func (c Cond) settle(s *condState, p *condUser) {
 	}
 }
 
-// notify emits the states in which participant i has served one ticket of some participant, one
-// state for each, or the state in which there was none to serve.
+// notify emits the states after participant i has served one ticket of some participant, one
+// state for each, or the state after it has found none to serve.
 func (c Cond) notify(s condState, i int, emit func(condState)) {
 	s.p[i].pc = cwUnlock
 	found := false

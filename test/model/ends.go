@@ -140,8 +140,8 @@ type EndOp struct {
 	Blocks uint8
 }
 
-// An Ends configures the ends model, in which freed blocks hold references to others. Kills
-// limits the kills. Bug is a mutation that must be detected, or "".
+// An Ends configures the ends model: freed blocks hold references to others. Kills limits the
+// kills. Bug is a mutation that must be detected, or "".
 type Ends struct {
 	Holds    [workers]uint8 // blocks held at the start
 	Programs [workers][]EndOp

@@ -77,9 +77,9 @@ type listState struct {
 	kills toll
 }
 
-// A FreeList configures the free list model, in which workers allocate blocks from a stack of
-// hints and list them again. Rounds is the number of rounds of each worker. Kills limits the
-// kills. Bug is a mutation that must be detected, or "".
+// A FreeList configures the free list model: workers allocate blocks from a stack of hints and
+// list them again. Rounds is the number of rounds of each worker. Kills limits the kills. Bug is
+// a mutation that must be detected, or "".
 type FreeList struct {
 	Rounds [listWorkers]uint8
 	Punch  bool // the last worker punches

@@ -130,8 +130,8 @@ const (
 	leaseEarly
 )
 
-// A Lease configures the lease model, in which consumers lease messages and acknowledge or
-// return them. Kills limits the kills. Bug is a mutation that must be detected, or "".
+// A Lease configures the lease model: consumers lease messages and acknowledge or return them.
+// Kills limits the kills. Bug is a mutation that must be detected, or "".
 type Lease struct {
 	Consumers int  // at most 3
 	Before    int  // messages that are in the ring at the start

@@ -47,8 +47,8 @@ type countState struct {
 	goroutines [counters]counter
 }
 
-// A LocalCount configures the local count model, in which the goroutines of a process share its
-// owner bit. Bug is a mutation that must be detected, or "".
+// A LocalCount configures the local count model: the goroutines of a process share its owner
+// bit. Bug is a mutation that must be detected, or "".
 type LocalCount struct{ Bug string }
 
 // Mutations of the local count model.

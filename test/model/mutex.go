@@ -58,8 +58,8 @@ type mutexState struct {
 	kills   toll
 }
 
-// A Mutex configures the mutex model, in which a lock names its holder and survives the holder's
-// death. Kills limits the kills. Bug is a mutation that must be detected, or "".
+// A Mutex configures the mutex model: a lock names its holder and survives the holder's death.
+// Kills limits the kills. Bug is a mutation that must be detected, or "".
 type Mutex struct {
 	Locks   int // of each participant
 	Kills   int
@@ -221,8 +221,8 @@ func (c Mutex) try(s *mutexState, i int) {
 	}
 }
 
-// pick emits the states in which participant i clears the bit of a waiting participant, one
-// state for each, or the state in which it continues because there is none.
+// pick emits the states after participant i has cleared the bit of a waiting participant, one
+// state for each, or the state after it has found none and continues.
 func (c Mutex) pick(s mutexState, i int, emit func(mutexState)) {
 	if s.bits == 0 {
 		s.p[i].pc = mTry

@@ -84,9 +84,8 @@ type napState struct {
 	a                 [napActors]napActor
 }
 
-// A Nap configures the nap model, in which a goroutine sleeps on a word of its process until
-// another process wakes it. Kills limits the kills. Bug is a mutation that must be detected, or
-// "".
+// A Nap configures the nap model: a goroutine sleeps on a word of its process until another
+// process wakes it. Kills limits the kills. Bug is a mutation that must be detected, or "".
 type Nap struct {
 	Messages [queues]int // to publish
 	Kills    int

@@ -78,8 +78,8 @@ const (
 	newsOlder
 )
 
-// A News configures the news model, in which writers store values and readers load the newest
-// one. Kills limits the kills. Bug is a mutation that must be detected, or "".
+// A News configures the news model: writers store values and readers load the newest one. Kills
+// limits the kills. Bug is a mutation that must be detected, or "".
 type News struct {
 	Stores, Loads [2]int // of the two writers and the two readers
 	Kills         int

@@ -83,8 +83,8 @@ type noticeState struct {
 	stops      uint8
 }
 
-// A Notice configures the notice model, in which each participant watches two others to notice
-// their deaths. Bug is a mutation that must be detected, or "".
+// A Notice configures the notice model: each participant watches two others to notice their
+// deaths. Bug is a mutation that must be detected, or "".
 type Notice struct {
 	Blind bool // seat 3 is alive, and its watchers are stopped from the start
 	One   bool // each watches only the next one, as if every second watcher were stopped

@@ -59,9 +59,9 @@ type rwState struct {
 	rejoins toll
 }
 
-// An RWMutex configures the rwmutex model, in which a writer excludes the readers of a lock and
-// both survive deaths. Kills limits the kills, and Rejoins the reused seats. Bug is a mutation
-// that must be detected, or "".
+// An RWMutex configures the rwmutex model: a writer excludes the readers of a lock and both
+// survive deaths. Kills limits the kills, and Rejoins the reused seats. Bug is a mutation that
+// must be detected, or "".
 type RWMutex struct {
 	Writers int // the other participants are readers
 	Rounds  int // of each participant

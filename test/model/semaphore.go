@@ -59,9 +59,9 @@ type semState struct {
 	kills   toll
 }
 
-// A Semaphore configures the semaphore model, in which participants acquire and release permits.
-// Kills limits the kills, and Rejoins the reused seats. Bug is a mutation that must be detected,
-// or "".
+// A Semaphore configures the semaphore model: participants acquire and release permits. Kills
+// limits the kills, and Rejoins the reused seats. Bug is a mutation that must be detected, or
+// "".
 type Semaphore struct {
 	Permits int
 	Takes   int // of each participant

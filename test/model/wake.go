@@ -205,8 +205,8 @@ func (s *wakeState) wakes(home int) bool {
 func (s *wakeState) locked(home uint8) bool { pc := s.bell[home].pc; return pc == bBit || pc == bAgain }
 
 // pick emits the states after the first step of a wake-up by r, which clears the bit of a
-// participant: one state for each participant, or the state in which r continues because there
-// is none.
+// participant: one state for each participant, or the state after r has found none and
+// continues.
 func (c Wake) pick(s *wakeState, r *waker, emit func(wakeState)) {
 	if s.bits == 0 {
 		c.afterWake(s, r)

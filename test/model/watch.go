@@ -70,8 +70,8 @@ type watchState struct {
 	reaps   uint8 // kills of the reaper
 }
 
-// A Watch configures the watch model, in which processes watch a barrier to learn which
-// participants leave or die. Bug is a mutation that must be detected, or "".
+// A Watch configures the watch model: processes watch a barrier to learn which participants
+// leave or die. Bug is a mutation that must be detected, or "".
 type Watch struct {
 	Watchers int // 1 or 2
 	Kills    int

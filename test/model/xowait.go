@@ -41,9 +41,9 @@ type xoState struct {
 	kills toll
 }
 
-// An XOWait configures the xo wait model, in which participants wait for each other's stamps.
-// Words lists the words that each participant stamps, in order. Kills limits the kills. Bug is a
-// mutation that must be detected, or "".
+// An XOWait configures the xo wait model: participants wait for each other's stamps. Words lists
+// the words that each participant stamps, in order. Kills limits the kills. Bug is a mutation
+// that must be detected, or "".
 type XOWait struct {
 	Words [3][]uint8
 	Kills int
