@@ -82,13 +82,28 @@ func (t *handleTable) takeIndex() (uint32, error) {
 	}
 	i := t.used + 1
 	if i >= handlesPerPage*mostPages {
-		return 0, fmt.Errorf("%w: %d handles are open: close some with shoal_close", errTooLarge, i-1)
+		return 0, errNoHandle(t.used)
 	}
 	if p := &t.pages[i/handlesPerPage]; p.Load() == nil {
 		p.Store(new(handlePage))
 	}
 	t.used = i
 	return i, nil
+}
+
+// requireFree returns an error that wraps errTooLarge if all handles are open. A function that
+// receives a message must call it first, because a message without a handle would be lost.
+func (t *handleTable) requireFree() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.free) > 0 || t.used+1 < handlesPerPage*mostPages {
+		return nil
+	}
+	return errNoHandle(t.used)
+}
+
+func errNoHandle(open uint32) error {
+	return fmt.Errorf("%w: %d handles are open: close some with shoal_close", errTooLarge, open)
 }
 
 // entryOf returns the table entry for the index of h, or nil if the table has none. The entry

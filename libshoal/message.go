@@ -129,6 +129,9 @@ func goGet(from C.shoal_handle, timeout C.double, message *C.shoal_handle) (code
 	if err != nil {
 		return result(err)
 	}
+	if err := handles.requireFree(); err != nil {
+		return result(fmt.Errorf("get: %w", err))
+	}
 	v, err := getValue(o.in, float64(timeout))
 	return storeNew(message, v, err)
 }
@@ -145,6 +148,9 @@ func goGetInto(from C.shoal_handle, timeout C.double, to *C.shoal_buffer) (code 
 	o, err := findReceiver(handle(from))
 	if err != nil {
 		return result(err)
+	}
+	if err := handles.requireFree(); err != nil {
+		return result(fmt.Errorf("get: %w", err))
 	}
 	v, err := getValue(o.in, float64(timeout))
 	if err != nil {
@@ -255,10 +261,13 @@ func goGetMany(from C.shoal_handle, timeout C.double, messages *C.shoal_handle, 
 		return result(err)
 	}
 	for i := range unsafe.Slice(messages, count) {
-		v, err := getValue(o.in, float64(timeout))
 		var h handle
+		err := handles.requireFree()
 		if err == nil {
-			h, err = addObject(v)
+			var v value
+			if v, err = getValue(o.in, float64(timeout)); err == nil {
+				h, err = addObject(v)
+			}
 		}
 		if err != nil && i > 0 {
 			return C.SHOAL_OK // the next call returns the error again, if it lasts

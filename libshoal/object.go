@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 
@@ -187,13 +189,17 @@ func kindOfLock(v any) kind {
 	return kindNone
 }
 
-// addObject returns a handle of a new object for v. The handle owns v. If all handles are in
-// use, addObject closes v. If C programs cannot use the type of v, it returns an error that
-// wraps errType and does not close v.
+// addObject returns a handle of a new object for v. The handle owns v, and addObject closes v if it
+// returns an error. The error wraps errType if C programs cannot use the type of v, and errTooLarge
+// if all handles are in use.
 func addObject(v any) (handle, error) {
 	o := newObject(v)
 	if o == nil {
-		return 0, fmt.Errorf("%w: the object has the Go type %T, which C programs cannot use", errType, v)
+		err := fmt.Errorf("%w: the object has the Go type %T, which C programs cannot use", errType, v)
+		if c, ok := v.(io.Closer); ok {
+			err = errors.Join(err, c.Close())
+		}
+		return 0, err
 	}
 	o.uses.Store(1)
 	h, err := handles.add(o)

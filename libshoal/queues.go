@@ -8,6 +8,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 	"unsafe"
 
@@ -98,7 +99,7 @@ func goPipeNew(duplex C.int, a, b *C.shoal_handle) (code C.int) {
 	}
 	h, err := addObject(first)
 	if err != nil {
-		return result(err)
+		return result(errors.Join(err, second.Close()))
 	}
 	if code := storeNew(b, second, nil); code != C.SHOAL_OK {
 		closeHandle(h)
@@ -110,9 +111,9 @@ func goPipeNew(duplex C.int, a, b *C.shoal_handle) (code C.int) {
 
 // newPipe returns the two ends of a pipe: two that send and receive if duplex is true, or a
 // receiver and a sender. The caller must close both.
-func newPipe(duplex bool) (a, b any, err error) {
+func newPipe(duplex bool) (a, b io.Closer, err error) {
 	if duplex {
-		return anyPair(ipc.Pipe[value, value]())
+		return closerPair(ipc.Pipe[value, value]())
 	}
 	q, err := ipc.NewQueue[value](pipeCapacity)
 	if err != nil {
@@ -133,7 +134,7 @@ func newPipe(duplex bool) (a, b any, err error) {
 // pipeCapacity is the capacity of a one-way pipe, as of the pipes of package ipc.
 const pipeCapacity = 64
 
-func anyPair[A, B any](a A, b B, err error) (any, any, error) { return a, b, err }
+func closerPair[A, B io.Closer](a A, b B, err error) (io.Closer, io.Closer, error) { return a, b, err }
 
 //export goEnd
 func goEnd(h C.shoal_handle, end C.int, to *C.shoal_handle) (code C.int) {

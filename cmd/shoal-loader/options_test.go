@@ -58,7 +58,7 @@ func TestAnOptionOfAnotherTypeNamesTheWantedOne(t *testing.T) {
 		{"images", "dtype", int64(3), "option dtype: got int64, want a dtype"},
 		{"parquet", "columns", python.NewDict("a", "float33"), `column "a": option dtype: `},
 	} {
-		args := python.NewDict("root", t.TempDir(), "paths", "x")
+		args := python.NewDict("paths", "x")
 		if c.set == "images" {
 			args = python.NewDict("root", t.TempDir())
 		}

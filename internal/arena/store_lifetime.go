@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -66,10 +67,10 @@ func newLifetimes(data *os.File, size int) (*lifetimes, error) {
 	}
 	t := &lifetimes{view: view, open: map[uint32]*life{}}
 	if err := sys.ProtectNone(view); err != nil {
-		return nil, err
+		return nil, errors.Join(err, sys.Unmap(view))
 	}
 	if t.faults, err = sys.WatchFaults(view); err != nil {
-		return nil, fmt.Errorf("SHOAL_DEBUG=lifetime: %w", err)
+		return nil, fmt.Errorf("SHOAL_DEBUG=lifetime: %w", errors.Join(err, sys.Unmap(view)))
 	}
 	return t, nil
 }

@@ -109,10 +109,11 @@ func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.openTimeline(h)
+	words, err := d.timelineWords(h)
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
+	t := d.newTimelineView(h, words)
 	t.words.Set(timelineTracks, uint64(tracks+1))
 	t.words.Set(timelineWorkers, uint64(workers))
 	t.words.Set(timelineMagic, timelineForm) // last: an observer reads the rest once it is set
@@ -123,16 +124,19 @@ func (d *Domain) NewTimeline(workers, tracks int) (*Timeline, error) {
 // succeeds, the view takes over one of the caller's references of h. The error wraps
 // [ErrCorrupt] if the block is not a timeline.
 func (d *Domain) OpenTimeline(h Handle) (*Timeline, error) {
-	t, err := d.openTimeline(h)
-	if err == nil && t.words.At(timelineMagic) != timelineForm {
-		err = fmt.Errorf("%w: %v is not a timeline", ErrCorrupt, h)
+	words, err := d.timelineWords(h)
+	if err != nil {
+		return nil, err
 	}
-	return t, err
+	if words.At(timelineMagic) != timelineForm {
+		return nil, fmt.Errorf("%w: %v is not a timeline", ErrCorrupt, h)
+	}
+	return d.newTimelineView(h, words), nil
 }
 
-// openTimeline returns a view of the timeline in block h. It does not check the magic number, which
-// is not set yet in a new timeline.
-func (d *Domain) openTimeline(h Handle) (*Timeline, error) {
+// timelineWords returns the words of the timeline in block h. It does not check the magic number,
+// which is not set yet in a new timeline. The error wraps [ErrCorrupt] if h is another kind of block.
+func (d *Domain) timelineWords(h Handle) (Numbers[uint64], error) {
 	b, err := d.checkHandle(h)
 	if err != nil {
 		return nil, err
@@ -145,9 +149,15 @@ func (d *Domain) openTimeline(h Handle) (*Timeline, error) {
 	if layout.ExtentKind(b.Extent.Load()) != layout.ObjectTimeline || len(words) < tracksAt+trackWords {
 		return nil, fmt.Errorf("%w: %v is not a timeline", ErrCorrupt, h)
 	}
+	return words, nil
+}
+
+// newTimelineView returns a view of the timeline in block h, which takes over one of the caller's
+// references of h.
+func (d *Domain) newTimelineView(h Handle, words Numbers[uint64]) *Timeline {
 	t := &Timeline{held: &timelineHold{d: d, h: h}, words: words, zero: time.Now(), at: int64(sys.Monotonic())}
 	runtime.AddCleanup(t, func(held *timelineHold) { held.releaseRef() }, t.held)
-	return t, nil
+	return t
 }
 
 // Handle returns the handle of the block.

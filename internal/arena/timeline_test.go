@@ -2,6 +2,7 @@ package arena_test
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -101,6 +102,25 @@ func TestTimeline_AnotherWriterOfATrackIsADeath(t *testing.T) {
 		testutil.NoError(t, far.Close())
 		testutil.NoError(t, l.Close())
 	})
+}
+
+// A block without the magic number is refused, and the caller keeps its reference.
+func TestOpenTimeline_KeepsNoReferenceOnError(t *testing.T) {
+	d := newDomain(t, 8<<20)
+	l, err := d.NewTimeline(1, 1)
+	testutil.NoError(t, err)
+	testutil.NoError(t, l.Retain())
+	l.Words().Set(0, 0)
+	view, err := d.OpenTimeline(l.Handle())
+	testutil.ErrorIs(t, err, arena.ErrCorrupt)
+	if view != nil {
+		t.Error("OpenTimeline returns a view with its error")
+	}
+	for range 3 {
+		runtime.GC() // would run the cleanup of a view
+		time.Sleep(time.Millisecond)
+	}
+	testutil.NoError(t, d.Release(l.Handle()), l.Close())
 }
 
 // TestTimeline_GarbageIsRead writes garbage while it is observed, and while its writers go on.

@@ -188,7 +188,8 @@ func (s session) run(ctx context.Context) (c counts, err error) {
 			return c, fmt.Errorf("object %d: %w", i, err)
 		}
 	}
-	return c, s.check(j, deaths, &c)
+	err = s.check(j, deaths, &c)
+	return c, err
 }
 
 // check reads the records of the processes, adds to c, and searches an order for each history.

@@ -105,10 +105,13 @@ func produce(ctx context.Context, id int64, ledger *os.File, q *ipc.Queue[pickle
 			return err
 		}
 		err = q.Put(ctx, v)
+		if err == nil {
+			err = record(ledger, 'P', id, sequence)
+		}
 		if err == nil && sequence%10 == 0 {
 			_, err = latest.Store(ctx, v)
 		}
-		if err := errors.Join(err, v.Close(), record(ledger, 'P', id, sequence)); err != nil {
+		if err := errors.Join(err, v.Close()); err != nil {
 			return err
 		}
 	}
@@ -143,7 +146,10 @@ func consume(ctx context.Context, ledger *os.File, q *ipc.Queue[pickle.Value],
 			return err
 		}
 		id, sequence, err := checkValue(v)
-		if err := errors.Join(err, v.Close(), record(ledger, 'G', id, sequence)); err != nil {
+		if err == nil {
+			err = record(ledger, 'G', id, sequence)
+		}
+		if err := errors.Join(err, v.Close()); err != nil {
 			return err
 		}
 		newest, _, err := latest.Load()

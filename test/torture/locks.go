@@ -54,12 +54,12 @@ func newParcel(id uint64, n int) (numberedTensor, error) {
 	return numberedTensor{id, t.Fill(float64(id))}, nil
 }
 
-// open closes the tensor and returns the ID. If an element of the tensor is not the ID, it
-// returns an error and does not close the tensor.
+// open closes the tensor and returns the ID. It returns an error if an element of the tensor is not
+// the ID.
 func (p numberedTensor) open() (uint64, error) {
 	for _, v := range tensor.Data[int64](p.T) {
 		if v != int64(p.ID) {
-			return 0, fmt.Errorf("parcel %#x has %#x in it", p.ID, v)
+			return 0, errors.Join(fmt.Errorf("tensor %#x has the element %#x", p.ID, v), p.T.Close())
 		}
 	}
 	return p.ID, p.T.Close()

@@ -254,22 +254,36 @@ func (k *Keeper) sendFile(l *line, b word.Handle) error {
 }
 
 // closeStaleFiles closes the files of blocks that have no holder left, and tells the clients that
-// watch. It returns the number of remaining files. The caller must not hold k.mu.
+// watch. It returns the number of remaining files. The caller must not hold k.mu. A client that is
+// stopped may block a send for as long as [patience], so k.mu is not held then.
 func (k *Keeper) closeStaleFiles() (left int) {
+	var stale []word.Handle
+	var watchers []*line
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	for b, m := range k.kept {
-		if !k.d.Stale(b) {
-			continue
+		if k.d.Stale(b) {
+			m.file.Close()
+			delete(k.kept, b)
+			stale = append(stale, b)
 		}
-		m.file.Close()
-		delete(k.kept, b)
-		for l := range k.lines {
-			if l.watches && l.sendRecord(record{op: opDropped, block: b}) != nil {
+	}
+	for l := range k.lines {
+		if l.watches {
+			watchers = append(watchers, l)
+		}
+	}
+	left = len(k.kept)
+	k.mu.Unlock()
+	for _, l := range watchers {
+		for _, b := range stale {
+			if l.sendRecord(record{op: opDropped, block: b}) != nil {
+				k.mu.Lock()
 				delete(k.lines, l)
+				k.mu.Unlock()
 				l.conn.Close()
+				break
 			}
 		}
 	}
-	return len(k.kept)
+	return left
 }
