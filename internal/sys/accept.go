@@ -7,7 +7,8 @@ import (
 )
 
 // Accept calls accept in a loop and passes each connection to serve, until accept returns
-// [os.ErrClosed]. Other errors, such as a full descriptor table, may be temporary: after such an
+// [os.ErrClosed]. It calls serve on its own goroutine, so serve must return soon, and owns the
+// connection. Other errors, such as a full descriptor table, may be temporary: after such an
 // error Accept calls accept again, after at most one second.
 func Accept[C any](accept func() (C, error), serve func(C)) {
 	for pause := time.Duration(0); ; {

@@ -53,7 +53,8 @@ func SetNice(n int) error {
 	return nil
 }
 
-// Nice returns the niceness of the calling thread.
+// Nice returns the niceness of the calling thread, -20 to 19. The result describes the
+// goroutine only while it is locked to its thread.
 func Nice() (int, error) {
 	// the raw system call returns 20 minus the niceness
 	n, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
@@ -65,7 +66,8 @@ func Nice() (int, error) {
 
 // eachThread calls do for every thread of this process. A thread started meanwhile inherits the
 // attributes of the thread that started it, so eachThread repeats until a round finds no new
-// thread.
+// thread. It stops at the first error, but ignores ESRCH, which means that the thread has
+// ended.
 func eachThread(do func(tid int) error) error {
 	done := make(map[int]bool)
 	for fresh := true; fresh; {

@@ -12,8 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Bell is a process's doorbell: a datagram socket on an abstract address, which vanishes with the
-// process. Only one goroutine may wait on it. Any goroutine may call Close.
+// A Bell is a process's doorbell: a datagram socket on an abstract address, which vanishes with
+// the process. [ListenBell] makes it. Other processes ring it with [Ringer.Ring], and each time
+// send a note, a number that they choose. Only one goroutine may wait on it. Any goroutine may
+// call Close.
 type Bell struct {
 	sock  *os.File
 	raw   syscall.RawConn
@@ -25,8 +27,8 @@ type Bell struct {
 // mostNotes is the maximum number of notes that one [Bell.Wait] returns.
 const mostNotes = 64
 
-// ListenBell binds the abstract address @name. The caller must close the bell. The error wraps
-// EADDRINUSE if another socket has the address.
+// ListenBell binds the abstract address with the given name, which peers pass to [NewBellAddr].
+// The caller must close the bell. The error wraps EADDRINUSE if another socket has the address.
 func ListenBell(name string) (*Bell, error) {
 	fd, err := datagramSocket()
 	if err == nil {
@@ -60,9 +62,10 @@ func (b *Bell) Wait() ([]uint64, error) {
 	return b.notes, err
 }
 
-// drainDatagrams consumes pending datagrams and reports whether there was at least one. Any error
-// but EAGAIN also ends the wait, with the note 0: the caller then checks the shared memory, and a
-// broken socket is reported by the next Wait.
+// drainDatagrams consumes pending datagrams and reports whether there was at least one. If it
+// returns false, the poller goes on waiting. Any error but EAGAIN also ends the wait, with the
+// note 0: the caller then checks the shared memory, and a broken socket is reported by the next
+// Wait.
 func (b *Bell) drainDatagrams(fd uintptr) (rung bool) {
 	for len(b.notes) < mostNotes {
 		n, err := unix.Read(int(fd), b.buf[:])
@@ -80,7 +83,8 @@ func (b *Bell) drainDatagrams(fd uintptr) (rung bool) {
 	return true
 }
 
-// addNote adds the note in a datagram to the notes of this Wait.
+// addNote adds the note in a datagram to the notes of this Wait, unless it is among them
+// already. A datagram that does not have 8 bytes counts as the note 0.
 func (b *Bell) addNote(datagram []byte) {
 	note := uint64(0)
 	if len(datagram) == 8 {
@@ -94,7 +98,8 @@ func (b *Bell) addNote(datagram []byte) {
 // Close closes the bell and ends a Wait in progress.
 func (b *Bell) Close() error { return b.sock.Close() }
 
-// A BellAddr is the address of a bell in the kernel's form, built once per peer.
+// A BellAddr is the address of a bell in the kernel's form. [NewBellAddr] makes it. It should
+// be made once per peer and reused, also by several goroutines.
 type BellAddr struct {
 	raw struct { // struct sockaddr_un
 		family uint16
@@ -103,8 +108,8 @@ type BellAddr struct {
 	len uint32
 }
 
-// NewBellAddr returns the address of the bell with the given name. It panics if the name has more
-// than 107 bytes.
+// NewBellAddr returns the address of the bell with the given name, as passed to [ListenBell].
+// It panics if the name has more than 107 bytes.
 func NewBellAddr(name string) BellAddr {
 	var a BellAddr
 	if len(name) > len(a.raw.path)-1 {
@@ -132,7 +137,8 @@ func NewRinger() (*Ringer, error) {
 	return &Ringer{fd: fd}, nil
 }
 
-// datagramSocket returns a socket without an address.
+// datagramSocket returns a non-blocking, close-on-exec Unix socket without an address. The
+// caller must close it. With an error the descriptor is -1.
 func datagramSocket() (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -141,10 +147,11 @@ func datagramSocket() (int, error) {
 	return fd, nil
 }
 
-// Ring wakes the process that waits on the bell, and sends it a note. It never blocks and allocates
-// nothing. It returns full if the bell's queue is full: then wakeups are pending, but this note is
-// not among them. A missing bell means that there is no process to wake, which is not an error.
-// After Close, Ring returns [os.ErrClosed].
+// Ring wakes the process that waits on the bell, and sends it a note. It never blocks and
+// allocates nothing. It returns full if the bell's queue is full: then wakeups are pending, but
+// this note is not among them. full is also true, with an error, if Ring cannot find out. A
+// missing bell means that there is no process to wake, which is not an error. After Close, Ring
+// returns [os.ErrClosed].
 func (r *Ringer) Ring(addr *BellAddr, note uint64) (full bool, err error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -158,10 +165,11 @@ func (r *Ringer) Ring(addr *BellAddr, note uint64) (full bool, err error) {
 	return resendWakeup(addr, &note)
 }
 
-// resendWakeup sends the wakeup again from a new socket. EAGAIN has two causes. Either the bell's
-// queue is full, or our own send buffer is full of datagrams that other, sleeping or stopped
-// processes have not received yet. In the second case the wakeup would be lost. A new socket has an
-// empty send buffer, so its result distinguishes the two causes.
+// resendWakeup sends the wakeup again from a new socket, after EAGAIN, and returns the results
+// of [Ringer.Ring]. EAGAIN has two causes. Either the bell's queue is full, or our own send
+// buffer is full of datagrams that other, sleeping or stopped processes have not received yet.
+// In the second case the wakeup would be lost. A new socket has an empty send buffer, so its
+// result distinguishes the two causes.
 func resendWakeup(addr *BellAddr, note *uint64) (full bool, err error) {
 	fd, err := datagramSocket()
 	if err != nil {
@@ -183,8 +191,9 @@ func bellError(errno syscall.Errno) error {
 	return fmt.Errorf("ring doorbell: %w", errno)
 }
 
-// sendDatagram sends one datagram with a note. A raw system call is appropriate because the socket
-// never blocks.
+// sendDatagram sends one datagram with a note, and returns 0 or the error number. It is EAGAIN
+// if the datagram would have to wait. A raw system call is appropriate because the socket never
+// blocks. The caller must keep fd open meanwhile.
 func sendDatagram(fd int, addr *BellAddr, note *uint64) syscall.Errno {
 	for {
 		// The pointers must be converted in the argument list, which keeps their targets in place
@@ -197,7 +206,7 @@ func sendDatagram(fd int, addr *BellAddr, note *uint64) syscall.Errno {
 	}
 }
 
-// Close closes the socket.
+// Close closes the socket. It is not an error to close a Ringer twice.
 func (r *Ringer) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// unsupportedError returns the error for a call that only Linux has.
+// unsupportedError returns the error for a call that only Linux has. It wraps
+// [errors.ErrUnsupported].
 func unsupportedError(call string) error {
 	return fmt.Errorf("sys: %s needs Linux: %w", call, errors.ErrUnsupported)
 }

@@ -27,7 +27,8 @@ func findCgroups(root fs.FS, controller string) ([]cgroup, error) {
 	return cgroupsOf(root, "proc/self/cgroup", controller)
 }
 
-// cgroupsOf returns the visible groups of the process with the memberships in the file members.
+// cgroupsOf is findCgroups for the process with the memberships in the file members, such as
+// proc/PID/cgroup. If a file is missing, it returns no groups and no error.
 func cgroupsOf(root fs.FS, members, controller string) ([]cgroup, error) {
 	own, err := fs.ReadFile(root, members)
 	if err != nil {
@@ -55,7 +56,7 @@ func cgroupsOf(root fs.FS, members, controller string) ([]cgroup, error) {
 
 // parseMemberships parses /proc/self/cgroup, which has lines of hierarchy:controllers:path. It
 // returns the path in the unified hierarchy for true, and the path in the controller's own
-// hierarchy for false.
+// hierarchy for false. A hierarchy that is not in the file has no entry.
 func parseMemberships(data []byte, controller string) map[bool]string {
 	paths := make(map[bool]string)
 	for line := range strings.Lines(string(data)) {
@@ -71,14 +72,17 @@ func parseMemberships(data []byte, controller string) map[bool]string {
 	return paths
 }
 
-// A cgroupMount is a mounted hierarchy. Its group top is mounted at point.
+// A cgroupMount is a mounted hierarchy, a line of /proc/self/mountinfo. Its group top is
+// mounted at the directory point.
 type cgroupMount struct {
 	top, point string
 	unified    bool
 }
 
-// parseCgroupMounts parses /proc/self/mountinfo. A line is: id parent device top point options
-// fields… - type source options. In version 1 the last options name the controllers.
+// parseCgroupMounts returns the mounts in data, the contents of /proc/self/mountinfo, that may
+// govern controller: version 2, and the controller's own hierarchy of version 1. A line is: id
+// parent device top point options fields… - type source options. In version 1 the last options
+// name the controllers.
 func parseCgroupMounts(data []byte, controller string) []cgroupMount {
 	var all []cgroupMount
 	for line := range strings.Lines(string(data)) {
@@ -98,9 +102,9 @@ func parseCgroupMounts(data []byte, controller string) []cgroupMount {
 // unescape undoes the octal escapes of blanks, tabs, newlines and backslashes in mountinfo.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
-// ancestorDirs returns the directories of the group member and its ancestors, innermost first. If
-// member lies outside of the mounted part, as in a container with the host's view in /proc,
-// ancestorDirs returns only the mount point.
+// ancestorDirs returns the directories, in the mounted hierarchy m, of the group member and its
+// ancestors up to the mount point, innermost first. If member lies outside of the mounted part,
+// as in a container with the host's view in /proc, ancestorDirs returns only the mount point.
 func ancestorDirs(m cgroupMount, member string) []string {
 	point := strings.Trim(path.Clean(m.point), "/")
 	top := path.Clean("/" + m.top)
@@ -118,8 +122,8 @@ func ancestorDirs(m cgroupMount, member string) []string {
 	return append(dirs, path.Join(point, "."))
 }
 
-// readNumber reads a file with one number. ok is false if the file is missing, or contains "max" or
-// -1, which mean no limit.
+// readNumber reads a file of the group's directory that contains one number. ok is false if the
+// file cannot be read, or contains "max" or -1, which mean no limit.
 func (g cgroup) readNumber(file string) (n int64, ok bool) {
 	data, err := fs.ReadFile(g.root, path.Join(g.dir, file))
 	if err != nil {
@@ -129,7 +133,8 @@ func (g cgroup) readNumber(file string) (n int64, ok bool) {
 	return n, err == nil && n >= 0
 }
 
-// isFrozen reports whether the processes in g are suspended until a process thaws them.
+// isFrozen reports whether the processes in g are suspended, or being suspended, until a
+// process thaws them. A group that cannot be read counts as not frozen.
 func (g cgroup) isFrozen() bool {
 	if g.unified {
 		data, err := fs.ReadFile(g.root, path.Join(g.dir, "cgroup.events"))
@@ -139,9 +144,9 @@ func (g cgroup) isFrozen() bool {
 	return err == nil && strings.HasPrefix(string(data), "FR") // FREEZING, FROZEN
 }
 
-// isShared reports whether g contains a process other than this one and its descendants, or a group
-// other than inner, the directory of our own group in g. A group that cannot be read counts as
-// shared.
+// isShared reports whether g contains a process other than self, the number of this process,
+// and its descendants, or a group other than inner, the directory of our own group in g. inner
+// is "" if g is our own group. A group that cannot be read counts as shared.
 func (g cgroup) isShared(self int, inner string) bool {
 	entries, err := fs.ReadDir(g.root, g.dir)
 	if err != nil {
@@ -185,9 +190,9 @@ func isDescendant(root fs.FS, pid, self int) bool {
 	return false
 }
 
-// readKeys parses a file of lines that begin with a name and a number, such as /proc/meminfo and
-// memory.stat. Names keep their colons. Lines of another form are skipped, and so are negative
-// numbers, which no counter has.
+// readKeys parses the file name of root, with lines that begin with a name and a number, such
+// as proc/meminfo and memory.stat, and returns the numbers by name. Names keep their colons.
+// Lines of another form are skipped, and so are negative numbers, which no counter has.
 func readKeys(root fs.FS, name string) (map[string]int64, error) {
 	data, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -196,7 +201,7 @@ func readKeys(root fs.FS, name string) (map[string]int64, error) {
 	return maps.Collect(keysOf(data)), nil
 }
 
-// keysOf yields the names and numbers in the contents of such a file.
+// keysOf yields the names and numbers in data, the contents of a file as read by readKeys.
 func keysOf(data []byte) iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
 		for line := range strings.Lines(string(data)) {
@@ -219,8 +224,8 @@ func keysOf(data []byte) iter.Seq2[string, int64] {
 	}
 }
 
-// readKey returns the number after key in such a file. It returns an error that wraps
-// [fs.ErrNotExist] if there is no such key.
+// readKey returns the number after key in a file as read by readKeys. It returns an error that
+// wraps [fs.ErrNotExist] if there is no such file or key.
 func readKey(root fs.FS, name, key string) (int64, error) {
 	keys, err := readKeys(root, name)
 	if err != nil {

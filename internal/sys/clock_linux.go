@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Monotonic returns the time since boot on the clock that all processes of the machine share. A
-// [time.Time] loses its monotonic part when it is sent to another process.
+// Monotonic returns the time since boot on CLOCK_MONOTONIC, the clock that all processes of the
+// machine share. A [time.Time] loses its monotonic part when it is sent to another process.
 func Monotonic() time.Duration { return readClock(unix.CLOCK_MONOTONIC) }
 
 // ProcessTime returns the processor time consumed by all threads of this process.

@@ -63,8 +63,9 @@ type CPUTime struct{ Busy, Idle time.Duration }
 // MachineTime returns the busy and idle time of the machine's processors, in steps of 10 ms.
 func MachineTime() (CPUTime, error) { return machineTime(rootFS()) }
 
-// machineTime reads the first line of /proc/stat: user nice system idle iowait irq softirq steal,
-// in ticks of 10 ms. The later fields are included in the first two.
+// machineTime is [MachineTime] with the file system root. It reads the first line of
+// /proc/stat: user nice system idle iowait irq softirq steal, in ticks of 10 ms. The later
+// fields are included in the first two.
 func machineTime(root fs.FS) (t CPUTime, err error) {
 	data, err := fs.ReadFile(root, "proc/stat")
 	if err != nil {
@@ -111,13 +112,14 @@ func (g cgroup) cpuQuota() (quota, period int64) {
 // for more. arm64 gives at least as much if it has 48-bit addresses.
 const defaultAddressBits = 47
 
-// AddressBits returns the maximum number of address bits of a mapping in this process.
+// AddressBits returns the maximum number of address bits of a mapping in this process: 47, or
+// less if the processor has narrower virtual addresses.
 func AddressBits() int { return addressBits(rootFS()) }
 
-// addressBits reads the processor's virtual address width. The kernel keeps the upper half of the
-// addresses, so it subtracts one bit. With five-level page tables (57 bits) the kernel still places
-// mappings below 47 bits unless a process asks for more:
-// https://docs.kernel.org/arch/x86/x86_64/5level-paging.html.
+// addressBits is [AddressBits] with the file system root. It reads the processor's virtual
+// address width. The kernel keeps the upper half of the addresses, so it subtracts one bit.
+// With five-level page tables (57 bits) the kernel still places mappings below 47 bits unless a
+// process asks for more: https://docs.kernel.org/arch/x86/x86_64/5level-paging.html.
 func addressBits(root fs.FS) int {
 	data, err := fs.ReadFile(root, "proc/cpuinfo")
 	if err != nil {

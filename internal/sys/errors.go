@@ -36,7 +36,8 @@ func (e *MissingCallError) Unwrap() error { return e.Err }
 func (e *MissingCallError) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // Advised adds advice to the error of starting a process or opening a file, if a limit of this
-// process, its user or the machine has been reached. It returns other errors unchanged.
+// process, its user or the machine has been reached: EMFILE, ENFILE or EAGAIN. The result wraps
+// err. Advised returns other errors, and nil, unchanged.
 func Advised(err error) error {
 	for _, limit := range []struct {
 		errno  syscall.Errno
@@ -54,7 +55,8 @@ func Advised(err error) error {
 	return err
 }
 
-// ErrorNumber returns the error number of the system call that failed with err, or 0.
+// ErrorNumber returns the error number of the system call that failed with err, or 0 if err
+// wraps no [syscall.Errno].
 func ErrorNumber(err error) int {
 	var errno syscall.Errno
 	errors.As(err, &errno)

@@ -42,8 +42,9 @@ func MemoryFilesOf(pid int, prefix string) (files []*os.File, err error) {
 	return files, nil
 }
 
-// openMemory opens the file at path. It returns nil if the file is one of the known files, or was
-// closed meanwhile.
+// openMemory opens the file at path for reading, and adds it to the known files. The returned
+// file has the given name, and the caller must close it. openMemory returns nil and no error if
+// the file is one of the known files, or was closed meanwhile.
 func openMemory(path, name string, known *[]os.FileInfo) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	switch {
@@ -67,8 +68,10 @@ func openMemory(path, name string, known *[]os.FileInfo) (*os.File, error) {
 	return f, nil
 }
 
-// MapReadOnly is [Map] for reading only. f need not be writable. A write to the memory ends the
-// process. The file must be sealed (see [Sealed]), or the caller must be prepared for faults.
+// MapReadOnly maps the first size bytes of f for reading only. f need not be writable. The
+// caller must end the mapping with [Unmap]. A write to the memory ends the process. The file
+// must be sealed (see [Sealed]), or the caller must be prepared for a fault (SIGBUS) if a
+// process truncates it.
 func MapReadOnly(f *os.File, size int) (mem []byte, err error) {
 	err = withDescriptor(f, func(fd int) error {
 		mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ, unix.MAP_SHARED)
@@ -80,7 +83,8 @@ func MapReadOnly(f *os.File, size int) (mem []byte, err error) {
 	return withoutDump(mem, f)
 }
 
-// Sealed reports whether the size of f is fixed, as [Seal] does.
+// Sealed reports whether the size of f is fixed, as [Seal] does. It returns false if the seals
+// cannot be read.
 func Sealed(f *os.File) (sealed bool) {
 	withDescriptor(f, func(fd int) error {
 		const want = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
@@ -92,7 +96,8 @@ func Sealed(f *os.File) (sealed bool) {
 }
 
 // Backed returns the number of bytes of f, from off on, that are backed by pages without a gap.
-// Bytes beyond them should not be read through a mapping, because the read would back them.
+// It returns 0 if off is in a hole or beyond the end, or if f cannot be read. Bytes beyond the
+// result should not be read through a mapping, because the read would back them.
 func Backed(f *os.File, off int64) (n int64) {
 	withDescriptor(f, func(fd int) error {
 		// SEEK_HOLE returns off itself if off is in a hole.
@@ -105,7 +110,7 @@ func Backed(f *os.File, off int64) (n int64) {
 	return n
 }
 
-// Inode returns the number of f in its file system.
+// Inode returns the inode number of f, which identifies f in its file system.
 func Inode(f *os.File) (n uint64, err error) {
 	err = withDescriptor(f, func(fd int) error {
 		var st unix.Stat_t

@@ -41,7 +41,9 @@ var (
 	onFaultPC uintptr // set in assembly
 )
 
-// WatchFaults starts to explain faults in mem, which must stay mapped until the process ends.
+// WatchFaults starts to explain faults in mem, which must begin at a page boundary and stay
+// mapped until the process ends. It cannot be undone. It returns an error that wraps EINVAL if
+// Go has not installed its handler of SIGSEGV.
 func WatchFaults(mem []byte) (*Faults, error) {
 	size := len(mem) / os.Getpagesize() * int(unsafe.Sizeof(uintptr(0)))
 	table, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
@@ -67,9 +69,10 @@ func WatchFaults(mem []byte) (*Faults, error) {
 	return f, nil
 }
 
-// Explain sets the text that is written before the process dies of an access to the n bytes at off.
-// off and n must be multiples of the page size. The text of a range replaces an earlier text of the
-// same range.
+// Explain sets the text that is written before the process dies of an access to the n bytes at
+// off, counted from the start of the memory passed to [WatchFaults]. off and n must be
+// multiples of the page size. The text of a range replaces an earlier text of the same range.
+// The ranges of two calls must be equal or disjoint. Explain may be called concurrently.
 func (f *Faults) Explain(off, n int, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,10 +7,12 @@ import (
 	"fmt"
 )
 
-// Faults needs Linux on amd64 or arm64.
+// Faults explains accesses to memory that must not be accessed any more. It needs Linux on
+// amd64 or arm64: [WatchFaults] returns an error on other systems.
 type Faults struct{}
 
-// WatchFaults needs Linux on amd64 or arm64.
+// WatchFaults returns an error that wraps [errors.ErrUnsupported]: explaining faults needs
+// Linux on amd64 or arm64.
 func WatchFaults(mem []byte) (*Faults, error) {
 	return nil, fmt.Errorf("sys: explaining faults needs Linux on amd64 or arm64: %w", errors.ErrUnsupported)
 }

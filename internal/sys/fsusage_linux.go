@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystemUsage returns the size and the free space, in bytes, of the file system that contains
-// path.
+// FileSystemUsage returns the size of the file system that contains path, and the space in it
+// that a process without privileges can use, both in bytes.
 func FileSystemUsage(path string) (size, free int64, err error) {
 	var st unix.Statfs_t
 	if err := retryInterrupted(func() error { return unix.Statfs(path, &st) }); err != nil {

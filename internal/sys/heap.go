@@ -9,8 +9,9 @@ import (
 // hugeFrom is the size in bytes from which huge pages are requested, as numpy does.
 const hugeFrom = 4 << 20
 
-// HeapBytes returns n zero bytes on Go's heap. Large memory is placed in huge pages, which the heap
-// does not request by itself: the faults of small pages cost more than filling them.
+// HeapBytes returns n zero bytes on Go's heap. Memory of 4 MiB or more is placed in huge pages,
+// which the heap does not request by itself: the faults of small pages cost more than filling
+// them.
 func HeapBytes(n int) []byte {
 	return requestHugePages(make([]byte, n))
 }
@@ -19,9 +20,10 @@ func HeapBytes(n int) []byte {
 // of an allocation.
 const unclearedFrom = 32 << 10
 
-// UnclearedBytes returns n bytes on Go's heap. Large memory has arbitrary contents. It uses the
-// memory of a [strings.Builder], the only memory that Go does not clear. No string is made of more
-// than its first byte, so the bytes may be changed.
+// UnclearedBytes returns n bytes on Go's heap. Memory of 32 KiB or more has arbitrary contents,
+// and smaller memory is zero. UnclearedBytes uses the memory of a [strings.Builder], the only
+// memory that Go does not clear. No string is made of more than its first byte, so the caller
+// may change the bytes.
 func UnclearedBytes(n int) []byte {
 	if n < unclearedFrom {
 		return make([]byte, n)
@@ -39,8 +41,10 @@ func requestHugePages(b []byte) []byte {
 	return b
 }
 
-// Ready prepares heap memory that will be overwritten entirely, if it is large, new and not in huge
-// pages. It populates all pages at once, which takes half as long as a fault for each.
+// Ready populates all pages of b at once, which takes half as long as a fault for each. The
+// caller should call it before it overwrites new heap memory entirely. Ready does nothing for
+// memory below 256 KiB, from 4 MiB on, where huge pages are used, and if the last page is
+// resident already.
 func Ready(b []byte) {
 	if len(b) < readyFrom || len(b) >= hugeFrom {
 		return

@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inherited is the set of device file descriptors that a program started by this process would
-// inherit.
+// Inherited is the set of the descriptors of device files that a program started by this
+// process would inherit. Every value is true. [InheritedDevices] makes it.
 type Inherited map[int]bool
 
-// InheritedDevices returns the current set. It is empty if /proc is not mounted.
+// InheritedDevices returns the descriptors above 2 that are open on device files and not
+// close-on-exec. The set is empty if /proc is not mounted.
 func InheritedDevices() Inherited {
 	all := Inherited{}
 	entries, err := os.ReadDir("/proc/self/fd")

@@ -8,8 +8,8 @@ import (
 )
 
 // Abandoned reports whether a file belongs to this user and is not open anywhere else in any
-// process of this machine, in any namespace. It returns false if the file system does not support
-// the check.
+// process of this machine, in any namespace. It returns false if the file system does not
+// support the check. If it returns true, f has a write lease until it is closed.
 func Abandoned(f *os.File) bool {
 	return withDescriptor(f, func(fd int) error {
 		var st unix.Stat_t

@@ -49,9 +49,10 @@ func memoryLimit(root fs.FS, self int) (Memory, error) {
 	return m, nil
 }
 
-// readMemory reads one group. The limit is -1 if the group has none. File cache is counted by its
-// LRU lists, which exclude shared memory. The "file" and "cache" counters include shared memory,
-// but the kernel cannot drop it: https://docs.kernel.org/admin-guide/cgroup-v2.html.
+// readMemory returns the limit, the usage and the reclaimable memory of one group. The limit is
+// -1 if the group has none. File cache is counted by its LRU lists, which exclude shared
+// memory. The "file" and "cache" counters include shared memory, but the kernel cannot drop it:
+// https://docs.kernel.org/admin-guide/cgroup-v2.html.
 func (g cgroup) readMemory() Memory {
 	m := Memory{CgroupLimit: -1}
 	// if missing, nothing is known to be reclaimable
@@ -81,9 +82,9 @@ func (m *Memory) lowerLimit(limit int64, ok bool) {
 }
 
 // OOMKills returns the number of processes that the kernel has killed for lack of memory in the
-// control group of this process. shared is true if other processes use the group, so that an
-// increase may not concern this process. Without a memory control group OOMKills returns the count
-// of the whole machine, and shared is true.
+// control group of this process, since the group was created. shared is true if other processes
+// use the group, so that an increase may not concern this process. Without a memory control
+// group OOMKills returns the count of the whole machine, and shared is true.
 func OOMKills() (n int64, shared bool, err error) { return oomKills(rootFS(), os.Getpid()) }
 
 func oomKills(root fs.FS, self int) (n int64, shared bool, err error) {

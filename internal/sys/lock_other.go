@@ -4,11 +4,14 @@ package sys
 
 import "os"
 
-// LockByte needs Linux.
+// LockByte returns an error that wraps [errors.ErrUnsupported]: locking a byte of a file needs
+// Linux.
 func LockByte(f *os.File, i int64) (bool, error) { return false, unsupportedError("F_OFD_SETLK") }
 
-// UnlockByte needs Linux.
+// UnlockByte returns an error that wraps [errors.ErrUnsupported]: locking a byte of a file
+// needs Linux.
 func UnlockByte(f *os.File, i int64) error { return unsupportedError("F_OFD_SETLK") }
 
-// ByteLocked needs Linux.
+// ByteLocked returns an error that wraps [errors.ErrUnsupported]: querying the lock of a byte
+// needs Linux.
 func ByteLocked(f *os.File, i int64) (bool, error) { return false, unsupportedError("F_OFD_GETLK") }

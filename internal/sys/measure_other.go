@@ -8,36 +8,44 @@ import (
 	"time"
 )
 
-// Affinity needs Linux.
+// Affinity returns an error that wraps [errors.ErrUnsupported]: reading the processor affinity
+// needs Linux.
 func Affinity() ([]int, error) { return nil, unsupportedError("sched_getaffinity") }
 
-// SetAffinity needs Linux.
+// SetAffinity returns an error that wraps [errors.ErrUnsupported]: setting the processor
+// affinity needs Linux.
 func SetAffinity(cpus ...int) error { return unsupportedError("sched_setaffinity") }
 
-// SetNice needs Linux.
+// SetNice returns an error that wraps [errors.ErrUnsupported]: setting the niceness of all
+// threads needs Linux.
 func SetNice(n int) error { return unsupportedError("setpriority") }
 
-// Nice needs Linux.
+// Nice returns an error that wraps [errors.ErrUnsupported]: reading the niceness of a thread
+// needs Linux.
 func Nice() (int, error) { return 0, unsupportedError("getpriority") }
 
-// Eventfd needs Linux.
+// Eventfd returns an error that wraps [errors.ErrUnsupported]: an eventfd needs Linux.
 func Eventfd(name string) (*os.File, error) { return nil, unsupportedError("eventfd") }
 
-// FutexWait needs Linux.
+// FutexWait returns an error that wraps [errors.ErrUnsupported]: waiting on a futex needs
+// Linux.
 func FutexWait(w *atomic.Uint64, old uint32, d time.Duration) error { return unsupportedError("futex") }
 
-// FutexWake needs Linux.
+// FutexWake returns an error that wraps [errors.ErrUnsupported]: waking the waiters of a futex
+// needs Linux.
 func FutexWake(w *atomic.Uint64) error { return unsupportedError("futex") }
 
-// FutexNap needs Linux.
+// FutexNap returns false at once: waiting on a futex needs Linux.
 func FutexNap(w *atomic.Uint64, old uint32, d time.Duration) (interrupted bool) { return false }
 
-// FutexWaitUpper needs Linux.
+// FutexWaitUpper returns an error that wraps [errors.ErrUnsupported]: waiting on a futex needs
+// Linux.
 func FutexWaitUpper(w *atomic.Uint64, old uint32, d time.Duration) error {
 	return unsupportedError("futex")
 }
 
-// FutexWakeUpper needs Linux.
+// FutexWakeUpper returns an error that wraps [errors.ErrUnsupported]: waking the waiters of a
+// futex needs Linux.
 func FutexWakeUpper(w *atomic.Uint64) error { return unsupportedError("futex") }
 
 var begin = time.Now()
@@ -48,7 +56,8 @@ func Monotonic() time.Duration { return time.Since(begin) }
 // ProcessTime returns the time since this process began. A clock of processor time needs Linux.
 func ProcessTime() time.Duration { return Monotonic() }
 
-// ProcessTimeOf needs Linux.
+// ProcessTimeOf returns an error that wraps [errors.ErrUnsupported]: reading the processor time
+// of another process needs Linux.
 func ProcessTimeOf(pid int) (time.Duration, error) {
 	return 0, unsupportedError("a clock of a process")
 }

@@ -31,8 +31,8 @@ func Memfd(name string) (*os.File, error) {
 	return newFile(fd, name), nil
 }
 
-// Resize sets the size of f in bytes. New bytes are zero and use no memory until they are committed
-// or touched.
+// Resize sets the size of f in bytes. New bytes are zero and use no memory until they are
+// committed or touched. The error wraps EPERM if f is sealed.
 func Resize(f *os.File, size int64) error {
 	return withDescriptor(f, func(fd int) error {
 		if err := retryInterrupted(func() error { return unix.Ftruncate(fd, size) }); err != nil {
@@ -43,7 +43,7 @@ func Resize(f *os.File, size int64) error {
 }
 
 // Seal fixes the size of f permanently and for all processes, so that no process can truncate f
-// under a mapping.
+// under a mapping. f must be a file of [Memfd], and cannot be sealed twice.
 func Seal(f *os.File) error {
 	return withDescriptor(f, func(fd int) error {
 		seals := unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
@@ -59,7 +59,8 @@ func Seal(f *os.File) error {
 // caller must end the mapping with [Unmap], and must not use a slice of it afterwards.
 func Map(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MAP_SHARED) }
 
-// MapPrivate is [Map] for a file that need not be writable. Writes are private to this process.
+// MapPrivate is [Map] for a file that need not be writable. Writes change only the memory of
+// this process, not the file.
 func MapPrivate(f *os.File, size int) ([]byte, error) { return mapFile(f, size, unix.MAP_PRIVATE) }
 
 func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
@@ -73,8 +74,8 @@ func mapFile(f *os.File, size, flags int) (mem []byte, err error) {
 	return withoutDump(mem, f)
 }
 
-// withoutDump returns mem, a mapping of f, excluded from core dumps. If that fails, it ends the
-// mapping.
+// withoutDump excludes mem, a mapping of f, from core dumps and returns it. If that fails, it
+// ends the mapping and returns nil and an error.
 func withoutDump(mem []byte, f *os.File) ([]byte, error) {
 	if err := unix.Madvise(mem, unix.MADV_DONTDUMP); err != nil {
 		unix.Munmap(mem)
@@ -100,7 +101,8 @@ func Forget(b []byte) {
 	}
 }
 
-// isResident reports whether the page b is in memory.
+// isResident reports whether b, one whole page, is in memory. It returns false if it cannot
+// find out.
 func isResident(b []byte) bool {
 	var in [1]byte
 	_, _, err := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
@@ -108,7 +110,8 @@ func isResident(b []byte) bool {
 	return err == 0 && in[0]&1 != 0
 }
 
-// Unmap ends a mapping. b must be exactly the slice returned by [Map].
+// Unmap ends a mapping. b must be exactly the slice returned by [Map], [MapPrivate],
+// [MapReadOnly] or [MapRange], and must not be used afterwards.
 func Unmap(b []byte) error {
 	if err := unix.Munmap(b); err != nil {
 		return fmt.Errorf("unmap %d bytes: %w", len(b), err)
@@ -125,10 +128,11 @@ func wantHugePages(b []byte) {
 	unix.Madvise(b[:len(b)/page*page], unix.MADV_HUGEPAGE)
 }
 
-// ProtectNone makes every access to b fault. b must start and end at page boundaries of a mapping.
+// ProtectNone makes every access to b fault (SIGSEGV). b must start and end at page boundaries
+// of a mapping.
 func ProtectNone(b []byte) error { return protectPages(b, unix.PROT_NONE) }
 
-// ProtectReadWrite undoes [ProtectNone].
+// ProtectReadWrite makes b readable and writable again after [ProtectNone].
 func ProtectReadWrite(b []byte) error { return protectPages(b, unix.PROT_READ|unix.PROT_WRITE) }
 
 func protectPages(b []byte, prot int) error {
@@ -139,9 +143,11 @@ func protectPages(b []byte, prot int) error {
 }
 
 // Commit backs the n bytes at off with pages. Bytes that were not backed before are zero:
-// https://man7.org/linux/man-pages/man2/fallocate.2.html. After an error part of the range may be
-// backed, and the caller should release it with [Punch]. A full control group is not an error here,
-// because the kernel kills a process instead, so the caller should check [MemoryLimit] before.
+// https://man7.org/linux/man-pages/man2/fallocate.2.html. The size of f stays. The error wraps
+// ENOSPC if the file system or the machine has no room. After an error part of the range may be
+// backed, and the caller should release it with [Punch]. A full control group is not an error
+// here, because the kernel kills a process instead, so the caller should check [MemoryLimit]
+// before.
 func Commit(f *os.File, off, n int64) error {
 	return withDescriptor(f, func(fd int) error {
 		for end := off + n; off < end; off += commitPiece {
@@ -184,9 +190,9 @@ func Allocated(f *os.File) (bytes int64, err error) {
 	return bytes, err
 }
 
-// Reopen returns a second open file description of f, with locks of its own. A lock taken through
-// it by [LockByte] is not shared with processes that f was passed to. Reopen needs /proc. The
-// caller must close the returned file.
+// Reopen opens f again for reading and writing. The returned file has an open file description
+// of its own, so a lock taken through it by [LockByte] is not shared with processes that f was
+// passed to. Reopen needs /proc. The caller must close the returned file.
 func Reopen(f *os.File) (again *os.File, err error) {
 	err = withDescriptor(f, func(fd int) error {
 		path := fmt.Sprintf("/proc/self/fd/%d", fd)

@@ -24,7 +24,8 @@ func PipeBytes(path string) (int, error) {
 	return n, nil
 }
 
-// A UnixSocket is a connected Unix socket of this network namespace.
+// A UnixSocket is a connected Unix socket of this network namespace. Inode and Peer are the
+// inode numbers of the socket and of the other end.
 type UnixSocket struct {
 	Inode, Peer uint32
 	Unread      uint32 // bytes that its process has not read
@@ -74,7 +75,9 @@ func UnixSockets() ([]UnixSocket, error) {
 	}
 }
 
-// appendSockets decodes one datagram of netlink messages.
+// appendSockets decodes one datagram of netlink messages, and returns all with the connected
+// sockets in it appended. done is true after the last message of the list. An error message of
+// the kernel becomes the error.
 func appendSockets(all []UnixSocket, data []byte) (_ []UnixSocket, done bool, err error) {
 	for len(data) >= unix.SizeofNlMsghdr {
 		size := int(binary.NativeEndian.Uint32(data))
@@ -101,7 +104,8 @@ func appendSockets(all []UnixSocket, data []byte) (_ []UnixSocket, done bool, er
 	return all, false, nil
 }
 
-// parseSocket decodes a unix_diag_msg and its attributes. ok is false without a peer.
+// parseSocket decodes a unix_diag_msg and its attributes. ok is false if the message is too
+// short or the socket has no peer.
 func parseSocket(body []byte) (s UnixSocket, ok bool) {
 	if len(body) < diagHeader {
 		return s, false
@@ -125,7 +129,9 @@ func parseSocket(body []byte) (s UnixSocket, ok bool) {
 	return s, s.Peer != 0
 }
 
-// OnCPU calls f on a thread that runs on one CPU only, and ends the thread.
+// OnCPU calls f on a new thread that runs on the given CPU only, waits until f returns, and
+// ends the thread. If the thread cannot be moved to the CPU, OnCPU returns an error and does
+// not call f.
 func OnCPU(cpu int, f func()) error {
 	failed := make(chan error)
 	go func() {

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Orphanage ends this process when one of its ancestors has died.
+// An Orphanage ends this process when one of its ancestors has died. [NewOrphanage] makes it,
+// and [Orphanage.Watch] starts it.
 type Orphanage struct {
 	fds   []unix.PollFd
 	grace unix.Timespec
@@ -19,11 +20,12 @@ type Orphanage struct {
 	code  uintptr
 }
 
-// NewOrphanage returns an Orphanage that watches lifelines: read ends of pipes with write ends that
-// only the ancestors have. When a lifeline hangs up, the Orphanage shuts down the reading side of
-// the socket wake, so that a goroutine reading from it learns of the death. After grace the process
-// exits with code, regardless of its other threads. [Orphanage.Watch] must be called to start
-// watching.
+// NewOrphanage returns an Orphanage that watches lifelines: read ends of pipes with write ends
+// that only the ancestors have. When a lifeline hangs up, the Orphanage shuts down the reading
+// side of the socket wake, so that a goroutine reading from it learns of the death. After grace
+// the process exits with code, regardless of its other threads. The descriptors must stay open.
+// [Orphanage.Watch] must be called to start watching. The error wraps EINVAL if there are no
+// lifelines.
 func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Orphanage, error) {
 	o := &Orphanage{grace: unix.NsecToTimespec(int64(grace)), wake: uintptr(wake), code: uintptr(code)}
 	for _, fd := range lifelines {
@@ -44,18 +46,21 @@ func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Or
 	return o, nil
 }
 
-// The runtime keeps this name stable for other users that need a thread without the scheduler.
+// entersyscallblock releases the P of the calling goroutine, as before a system call that
+// blocks. The runtime keeps this name stable for other users that need a thread without the
+// scheduler.
 //
 //go:linkname entersyscallblock runtime.entersyscallblock
 func entersyscallblock()
 
-// Watch blocks for ever. It must be called on a goroutine of its own, locked to its thread.
+// Watch blocks until an ancestor dies, and then ends the process. It never returns. It must be
+// called on a goroutine of its own, locked to its thread.
 //
-// Note [Watching without a P]: a goroutine that returns from a system call must first get a P. With
-// GOMAXPROCS=1 the only P may be executing a second of assembly, which cannot be preempted. So this
-// thread releases its P before it waits, and never asks for one again:
-// https://github.com/golang/go/blob/go1.24.0/src/runtime/proc.go. From there to the exit it must
-// make only raw system calls, on memory prepared in advance, and must not grow its stack.
+// Note [Watching without a P]: a goroutine that returns from a system call must first get a P.
+// With GOMAXPROCS=1 the only P may be executing a second of assembly, which cannot be
+// preempted. So this thread releases its P before it waits, and never asks for one again:
+// https://github.com/golang/go/blob/go1.24.0/src/runtime/proc.go. From there to the exit it
+// must make only raw system calls, on memory prepared in advance, and must not grow its stack.
 //
 //go:nosplit
 //go:norace
@@ -87,11 +92,11 @@ func (o *Orphanage) Watch() {
 	}
 }
 
-// GoesOnAsOrphan returns the attributes of a child that the kernel continues when this process
-// dies. A stopped child can then detect that an ancestor has died:
+// GoesOnAsOrphan returns the attributes of a child that gets SIGCONT when this process dies, so
+// that a stopped child goes on and can detect that an ancestor has died:
 // https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html. The kernel also sends the
-// signal when the thread that started the child ends, which does no harm: SIGCONT has no effect on
-// a running child.
+// signal when the thread that started the child ends, which does no harm: SIGCONT has no effect
+// on a running child.
 func GoesOnAsOrphan() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGCONT} }
 
 // EndsWithThread returns the attributes of a child that gets SIGTERM when the thread that started

@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// An Orphanage ends this process when one of its ancestors has died.
+// An Orphanage ends this process when one of its ancestors has died. It needs Linux:
+// [NewOrphanage] returns an error on other systems.
 type Orphanage struct{}
 
-// NewOrphanage needs Linux.
+// NewOrphanage returns an error that wraps [errors.ErrUnsupported]: watching the ancestors of a
+// process needs Linux.
 func NewOrphanage(lifelines []int, wake int, grace time.Duration, code int) (*Orphanage, error) {
 	return nil, unsupportedError("ppoll")
 }
@@ -29,5 +31,5 @@ func EndsWithThread(ownGroup bool) *syscall.SysProcAttr { return nil }
 // EndedByBrokenPipe returns false: the representation of signals differs between systems.
 func EndedByBrokenPipe(p *os.ProcessState) bool { return false }
 
-// SignalGroup sends a signal to a process.
+// SignalGroup sends a signal to p alone: a signal to a process group needs Linux.
 func SignalGroup(p *os.Process, sig syscall.Signal) error { return p.Signal(sig) }

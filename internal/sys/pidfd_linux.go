@@ -35,8 +35,8 @@ func OpenPidfd(pid int) (*Pidfd, error) {
 	return newPidfd(fd)
 }
 
-// newPidfd returns a Pidfd that owns fd. It makes fd non-blocking, so that os.NewFile adds it to
-// Go's poller.
+// newPidfd returns a Pidfd that owns fd. It makes fd non-blocking, so that os.NewFile adds it
+// to Go's poller. If that fails, it closes fd.
 func newPidfd(fd int) (*Pidfd, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
@@ -45,9 +45,10 @@ func newPidfd(fd int) (*Pidfd, error) {
 	return &Pidfd{file: newFile(fd, "pidfd"), ended: make(chan struct{})}, nil
 }
 
-// Wait blocks until the process has ended, ctx is done or p is closed. It blocks no thread, only
-// the goroutine. From the first call on there is one more goroutine, which ends with the process or
-// with Close. Wait does not reap the process. If ctx is done, Wait returns its cause.
+// Wait returns nil when the process has ended. It blocks no thread, only the goroutine. If ctx
+// is done before, it returns the cause of ctx, and if p is closed, an error that wraps
+// [os.ErrClosed]. From the first call on there is one more goroutine, which ends with the
+// process or with Close. Wait does not reap the process.
 func (p *Pidfd) Wait(ctx context.Context) error {
 	p.watch.Do(func() { go p.awaitEnd() })
 	select {
@@ -58,8 +59,9 @@ func (p *Pidfd) Wait(ctx context.Context) error {
 	}
 }
 
-// awaitEnd waits in Go's poller. It must run in a goroutine of its own, because a raw read holds
-// the descriptor's read lock: two Waits would queue behind each other and could not be cancelled.
+// awaitEnd waits in Go's poller until the process has ended or p is closed. It then sets p.err
+// and closes p.ended. It must run in a goroutine of its own, because a raw read holds the
+// descriptor's read lock: two Waits would queue behind each other and could not be cancelled.
 func (p *Pidfd) awaitEnd() {
 	defer close(p.ended)
 	raw, err := p.file.SyscallConn()
@@ -108,8 +110,8 @@ func (p *Pidfd) Signal(sig syscall.Signal) error {
 // caller must not close it.
 func (p *Pidfd) File() *os.File { return p.file }
 
-// PidfdFromFile returns a Pidfd for a descriptor received by [RecvFiles]. It takes ownership of f,
-// which must not be used afterwards.
+// PidfdFromFile returns a Pidfd for a descriptor received by [RecvFiles]. It takes ownership of
+// f, even if it returns an error. The caller must close the Pidfd.
 func PidfdFromFile(f *os.File) (*Pidfd, error) {
 	defer f.Close()
 	var fd int

@@ -8,26 +8,31 @@ import (
 	"syscall"
 )
 
-// A Pidfd needs Linux. No value of it can be made on other systems.
+// A Pidfd is a handle to one process. It needs Linux: [OpenPidfd] and [PidfdFromFile] return an
+// error on other systems.
 type Pidfd struct{}
 
-// OpenPidfd needs Linux.
+// OpenPidfd returns an error that wraps [errors.ErrUnsupported]: a handle to a process needs
+// Linux.
 func OpenPidfd(pid int) (*Pidfd, error) { return nil, unsupportedError("pidfd_open") }
 
-// PidfdFromFile needs Linux.
+// PidfdFromFile returns an error that wraps [errors.ErrUnsupported]: a handle to a process
+// needs Linux.
 func PidfdFromFile(f *os.File) (*Pidfd, error) { return nil, unsupportedError("pidfd_open") }
 
-// Wait needs Linux.
+// Wait returns an error that wraps [errors.ErrUnsupported]: a handle to a process needs Linux.
 func (p *Pidfd) Wait(ctx context.Context) error { return unsupportedError("pidfd") }
 
-// Exited needs Linux.
+// Exited returns an error that wraps [errors.ErrUnsupported]: a handle to a process needs
+// Linux.
 func (p *Pidfd) Exited() (bool, error) { return false, unsupportedError("pidfd") }
 
-// Signal needs Linux.
+// Signal returns an error that wraps [errors.ErrUnsupported]: a handle to a process needs
+// Linux.
 func (p *Pidfd) Signal(sig syscall.Signal) error { return unsupportedError("pidfd_send_signal") }
 
-// File needs Linux.
+// File returns nil: a handle to a process needs Linux.
 func (p *Pidfd) File() *os.File { return nil }
 
-// Close needs Linux.
+// Close returns an error that wraps [errors.ErrUnsupported]: a handle to a process needs Linux.
 func (p *Pidfd) Close() error { return unsupportedError("pidfd") }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartTime returns the start time of process pid, in clock ticks since boot. Together with pid it
-// identifies one process.
+// StartTime returns the start time of process pid, in clock ticks since boot. Together with pid
+// it identifies one process. The error wraps [fs.ErrNotExist] if there is no such process.
 func StartTime(pid int) (uint64, error) { return startTime(rootFS(), pid) }
 
 func startTime(root fs.FS, pid int) (uint64, error) {
@@ -32,7 +32,8 @@ func startTime(root fs.FS, pid int) (uint64, error) {
 	return ticks, nil
 }
 
-// Exiting reports whether process pid has ended, or is about to end and is closing its open files.
+// Exiting reports whether process pid has ended, or is about to end and is closing its open
+// files. It also returns true if the state of the process cannot be read.
 func Exiting(pid int) bool {
 	const exiting = 0x4 // PF_EXITING
 	fields, err := statFields(rootFS(), pid)
@@ -44,7 +45,8 @@ func Exiting(pid int) bool {
 }
 
 // Stopped reports whether process pid is suspended until another process continues it: it was
-// stopped by a signal or a debugger, or its control group is frozen.
+// stopped by a signal or a debugger, or its control group is frozen. It returns false if the
+// state of the process cannot be read.
 func Stopped(pid int) bool { return isStopped(rootFS(), pid) }
 
 func isStopped(root fs.FS, pid int) bool {
@@ -68,8 +70,9 @@ func parentOf(root fs.FS, pid int) (int, error) {
 	return strconv.Atoi(fields[4-3])
 }
 
-// statFields returns the fields of /proc/pid/stat from the third to the 22nd. The second is the
-// program's name in parentheses, and the name itself may contain blanks and parentheses.
+// statFields returns the fields of /proc/pid/stat from the third to the 22nd, so field n of the
+// manual has index n-3. The second is the program's name in parentheses, and the name itself
+// may contain blanks and parentheses.
 func statFields(root fs.FS, pid int) ([]string, error) {
 	name := procFile(pid, "stat")
 	data, err := fs.ReadFile(root, name)
@@ -91,7 +94,8 @@ func procFile(pid int, elem ...string) string {
 }
 
 // PSS returns the proportional set size of process pid in bytes: its mapped pages, with a page
-// mapped by n processes counted as 1/n.
+// mapped by n processes counted as 1/n. The error wraps [fs.ErrPermission] if this process may
+// not inspect pid.
 func PSS(pid int) (int64, error) { return readPSS(rootFS(), pid) }
 
 func readPSS(root fs.FS, pid int) (int64, error) {
@@ -194,8 +198,8 @@ type ProcessEntry struct {
 	Start   uint64 // start time, in clock ticks since boot
 }
 
-// ProcessTable returns the processes visible to this one, by their numbers. It reads one file for
-// each process.
+// ProcessTable returns the processes visible to this one, by their numbers. It reads one file
+// for each process, and omits processes that end meanwhile.
 func ProcessTable() (map[int]ProcessEntry, error) {
 	pids, err := Processes()
 	if err != nil {
@@ -261,7 +265,8 @@ func isProcessGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-// OpenFiles returns the number of descriptors that process pid has open.
+// OpenFiles returns the number of descriptors that process pid has open. The error wraps
+// [fs.ErrPermission] if this process may not read them.
 func OpenFiles(pid int) (int, error) {
 	files, err := os.ReadDir("/" + procFile(pid, "fd"))
 	if err != nil {
@@ -281,18 +286,20 @@ func KillSelf() {
 	panic("sys: KillSelf: this process survived SIGKILL: do not run it as process 1 of a container")
 }
 
-// StopSelf stops the whole process, and returns after it has been continued. The signal is sent to
-// the calling thread, so that the calling thread cannot go on while another one handles the signal.
+// StopSelf stops the whole process by SIGSTOP, and returns after another process has continued
+// it. The signal is sent to the calling thread, so that the calling thread cannot go on while
+// another one handles the signal.
 func StopSelf() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
-// SetThreadName sets the name of the calling thread, and of threads that it starts later, for ps
-// and top. The name of the main thread is the name of the process:
-// https://man7.org/linux/man-pages/man2/PR_SET_NAME.2const.html. The kernel truncates the name to
-// 15 bytes.
+// SetThreadName sets the name of the calling thread, and of threads that it starts later, for
+// ps and top. The caller should have locked the goroutine to its thread. The name of the main
+// thread is the name of the process:
+// https://man7.org/linux/man-pages/man2/PR_SET_NAME.2const.html. The kernel truncates the name
+// to 15 bytes.
 func SetThreadName(name string) error {
 	b := append([]byte(name), 0)
 	_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&b[0])), 0)
@@ -339,7 +346,8 @@ func CheckFileSize(n int64) error {
 	return nil
 }
 
-// OpenFileLimit returns RLIMIT_NOFILE, -1 if unlimited.
+// OpenFileLimit returns RLIMIT_NOFILE, one more than the largest descriptor that this process
+// may open, or -1 if unlimited.
 func OpenFileLimit() int64 { return resourceLimit(unix.RLIMIT_NOFILE) }
 
 // OpenFilesOf returns the number of descriptors that a process of the same user has open, and its
@@ -376,10 +384,12 @@ func KernelRelease() (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// AddressSpaceLimit returns RLIMIT_AS in bytes, -1 if unlimited.
+// AddressSpaceLimit returns RLIMIT_AS, the maximum size of this process's mappings, in bytes,
+// or -1 if unlimited.
 func AddressSpaceLimit() int64 { return resourceLimit(unix.RLIMIT_AS) }
 
 // AddressSpaceLeft returns the unused part of RLIMIT_AS in bytes, or -1 if there is no limit.
+// Without /proc it returns the whole limit.
 func AddressSpaceLeft() int64 { return addressSpaceLeft(rootFS(), AddressSpaceLimit()) }
 
 func addressSpaceLeft(root fs.FS, limit int64) int64 {

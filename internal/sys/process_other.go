@@ -8,16 +8,18 @@ import (
 	"time"
 )
 
-// StartTime needs Linux.
+// StartTime returns an error that wraps [errors.ErrUnsupported]: reading the start time of a
+// process needs Linux.
 func StartTime(pid int) (uint64, error) { return 0, unsupportedError("/proc") }
 
-// Exiting needs Linux.
+// Exiting returns false: reading the state of a process needs Linux.
 func Exiting(pid int) bool { return false }
 
-// Stopped needs Linux.
+// Stopped returns false: reading the state of a process needs Linux.
 func Stopped(pid int) bool { return false }
 
-// PSS needs Linux.
+// PSS returns an error that wraps [errors.ErrUnsupported]: reading the memory of a process
+// needs Linux.
 func PSS(pid int) (int64, error) { return 0, unsupportedError("/proc") }
 
 // A Resident is the resident memory of a process, in bytes.
@@ -26,7 +28,8 @@ type Resident struct {
 	Private int64 // current anonymous pages, which are not shared with other processes
 }
 
-// ResidentMemory needs Linux.
+// ResidentMemory returns an error that wraps [errors.ErrUnsupported]: reading the memory of a
+// process needs Linux.
 func ResidentMemory(pid int) (Resident, error) { return Resident{}, unsupportedError("/proc") }
 
 // Switches is the number of context switches of a process's threads.
@@ -35,7 +38,8 @@ type Switches struct {
 	Involuntary int64 // because other threads needed the processor
 }
 
-// ContextSwitches needs Linux.
+// ContextSwitches returns an error that wraps [errors.ErrUnsupported]: counting the context
+// switches of a process needs Linux.
 func ContextSwitches(pid int) (Switches, error) { return Switches{}, unsupportedError("/proc") }
 
 // A Load is the demand of a process for processors.
@@ -45,7 +49,8 @@ type Load struct {
 	Runnable int // threads that are currently running or ready to run
 }
 
-// ProcessLoad needs Linux.
+// ProcessLoad returns an error that wraps [errors.ErrUnsupported]: reading the load of a
+// process needs Linux.
 func ProcessLoad(pid int) (Load, error) { return Load{}, unsupportedError("/proc") }
 
 // A ProcessEntry is a row of a table of processes.
@@ -57,16 +62,19 @@ type ProcessEntry struct {
 	Start   uint64 // start time
 }
 
-// ProcessTable needs Linux.
+// ProcessTable returns an error that wraps [errors.ErrUnsupported]: listing processes needs
+// Linux.
 func ProcessTable() (map[int]ProcessEntry, error) { return nil, unsupportedError("/proc") }
 
-// ProcessName needs Linux.
+// ProcessName returns an error that wraps [errors.ErrUnsupported]: reading the name of a
+// process needs Linux.
 func ProcessName(pid int) (string, error) { return "", unsupportedError("/proc") }
 
-// Processes needs Linux.
+// Processes returns an error that wraps [errors.ErrUnsupported]: listing processes needs Linux.
 func Processes() ([]int, error) { return nil, unsupportedError("/proc") }
 
-// OpenFiles needs Linux.
+// OpenFiles returns an error that wraps [errors.ErrUnsupported]: counting the open files of a
+// process needs Linux.
 func OpenFiles(pid int) (int, error) { return 0, unsupportedError("/proc") }
 
 // KillSelf kills the process: no deferred call runs, and nothing is flushed.
@@ -77,16 +85,20 @@ func KillSelf() {
 	panic("sys: KillSelf: this process cannot kill itself")
 }
 
-// StopSelf needs Linux.
+// StopSelf returns an error that wraps [errors.ErrUnsupported]: stopping this process needs
+// Linux.
 func StopSelf() error { return unsupportedError("tgkill") }
 
-// SetThreadName needs Linux.
+// SetThreadName returns an error that wraps [errors.ErrUnsupported]: naming a thread needs
+// Linux.
 func SetThreadName(name string) error { return unsupportedError("PR_SET_NAME") }
 
-// OpenProcessName needs Linux.
+// OpenProcessName returns an error that wraps [errors.ErrUnsupported]: naming this process
+// needs Linux.
 func OpenProcessName() (*os.File, error) { return nil, unsupportedError("/proc/self/comm") }
 
-// SetSubreaper needs Linux.
+// SetSubreaper returns an error that wraps [errors.ErrUnsupported]: becoming the parent of
+// orphaned descendants needs Linux.
 func SetSubreaper() error { return unsupportedError("PR_SET_CHILD_SUBREAPER") }
 
 // FileSizeLimit returns -1: no limit is known.
@@ -95,13 +107,15 @@ func FileSizeLimit() int64 { return -1 }
 // CheckFileSize returns nil: no limit is known.
 func CheckFileSize(int64) error { return nil }
 
-// OpenFilesOf needs Linux.
+// OpenFilesOf returns an error that wraps [errors.ErrUnsupported]: counting the open files of a
+// process needs Linux.
 func OpenFilesOf(int) (open, limit int64, err error) { return 0, -1, unsupportedError("/proc") }
 
 // OpenFileLimit returns -1: no limit is known.
 func OpenFileLimit() int64 { return -1 }
 
-// KernelRelease needs Linux.
+// KernelRelease returns an error that wraps [errors.ErrUnsupported]: reading the release of the
+// kernel needs Linux.
 func KernelRelease() (string, error) { return "", unsupportedError("/proc") }
 
 // AddressSpaceLimit returns -1: no limit is known.
@@ -110,7 +124,8 @@ func AddressSpaceLimit() int64 { return -1 }
 // AddressSpaceLeft returns -1: no limit is known.
 func AddressSpaceLeft() int64 { return -1 }
 
-// MemoryLimit needs Linux.
+// MemoryLimit returns an error that wraps [errors.ErrUnsupported]: reading the memory limits
+// needs Linux.
 func MemoryLimit() (Memory, error) { return Memory{}, unsupportedError("/proc/meminfo") }
 
 // OOMKills returns an error that wraps [errors.ErrUnsupported]: counting the processes killed for
@@ -129,7 +144,8 @@ func CPUQuota() float64 { return 0 }
 // A CPUTime is the busy and idle time of all processors together since the machine started.
 type CPUTime struct{ Busy, Idle time.Duration }
 
-// MachineTime needs Linux.
+// MachineTime returns an error that wraps [errors.ErrUnsupported]: reading the times of the
+// processors needs Linux.
 func MachineTime() (CPUTime, error) { return CPUTime{}, unsupportedError("/proc/stat") }
 
 // AddressBits returns 47, which every 64-bit system provides.

@@ -14,8 +14,9 @@ import (
 // https://github.com/torvalds/linux/blob/v6.12/include/net/scm.h.
 const scmMaxFiles = 253
 
-// SendFiles sends msg over c, and the files with its first byte. msg must not be empty. The caller
-// keeps the files' ownership. A message can carry at most 253 files.
+// SendFiles sends msg over c, and the files with its first byte. It panics if msg is empty. It
+// waits until all of msg is written. The caller keeps the files' ownership. A message can carry
+// at most 253 files; the kernel refuses more with EINVAL.
 func SendFiles(c *Conn, msg []byte, files ...*os.File) error {
 	if len(msg) == 0 {
 		panic("sys: SendFiles: want at least 1 byte to attach the files to")
@@ -80,15 +81,16 @@ var controlRooms = sync.Pool{New: func() any {
 	return &b
 }}
 
-// RecvFiles reads one message into msg, and receives at most limit files with it, close-on-exec.
-// The caller must close the files. It returns [ErrNoDescriptors] if this process had no room for
-// all files, [ErrTooManyFiles] if the peer sent more than limit, and an error that wraps [io.EOF]
-// at the end of the connection. On an error no file is kept open.
+// RecvFiles reads one message into msg, and receives at most limit files with it,
+// close-on-exec. n is the number of bytes read. The caller must close the files. RecvFiles
+// returns [ErrNoDescriptors] if this process had no room for all files, an error that wraps
+// [ErrTooManyFiles] if the peer sent more than limit, and one that wraps [io.EOF] at the end of
+// the connection. On an error no file is kept open.
 func RecvFiles(c *Conn, msg []byte, limit int) (n int, files []*os.File, err error) {
 	return receiveFiles(limit, func(oob []byte) (n, oobn, flags int, err error) { return c.receiveMessage(msg, oob) })
 }
 
-// TakeFiles is [RecvFiles] for a socket of [BlockingPair]. It never waits. The error wraps EAGAIN
+// TakeFiles is [RecvFiles] for an end of [BlockingPair]. It never waits. The error wraps EAGAIN
 // if there is no message.
 func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File, err error) {
 	return receiveFiles(limit, func(oob []byte) (n, oobn, flags int, err error) {
@@ -105,7 +107,9 @@ func TakeFiles(socket *os.File, msg []byte, limit int) (n int, files []*os.File,
 	})
 }
 
-// receiveFiles converts the descriptors received by a system call to files.
+// receiveFiles calls receive with a buffer for control messages, and returns the results of
+// [RecvFiles]. oobn is the length of the control messages received, and flags are the flags of
+// recvmsg.
 func receiveFiles(limit int, receive func(oob []byte) (n, oobn, flags int, err error)) (n int, files []*os.File,
 	err error) {
 	oob := controlRooms.Get().(*[]byte)
@@ -135,8 +139,8 @@ func receiveFiles(limit int, receive func(oob []byte) (n, oobn, flags int, err e
 	return n, files, nil
 }
 
-// parseDescriptors returns all descriptors in a control message buffer, even if it also returns an
-// error.
+// parseDescriptors returns all descriptors in a control message buffer, even if it also returns
+// an error. The caller must close them.
 func parseDescriptors(oob []byte) (fds []int, err error) {
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	for i := range msgs {
@@ -150,8 +154,9 @@ func parseDescriptors(oob []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// PeerUID returns the user and the process that connected c, or listened for c, as recorded by the
-// kernel at that time: https://man7.org/linux/man-pages/man7/unix.7.html.
+// PeerUID returns the user and the process that connected c, or listened for c, as recorded by
+// the kernel at that time: https://man7.org/linux/man-pages/man7/unix.7.html. With an error uid
+// is -1.
 func PeerUID(c *Conn) (uid, pid int, err error) {
 	err = withDescriptor(c, func(fd int) error {
 		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
@@ -182,11 +187,12 @@ func PeerPidfd(c *Conn) (*Pidfd, error) {
 	return nil, fmt.Errorf("open pidfd of the peer: %w", err)
 }
 
-// peerByNumber opens the peer by its process number, and verifies that the number was not
-// reassigned in between. The start time of the process has not changed, and the peer's end of the
-// socket is still open, so the process recorded at connection time has not ended. (A child that
-// inherited the socket can keep it open. In that case the lock byte of the seat, not this handle,
-// is the proof of death.)
+// peerByNumber is [PeerPidfd] for kernels without SO_PEERPIDFD. It opens the peer by its
+// process number, and verifies that the number was not reassigned in between. The start time of
+// the process has not changed, and the peer's end of the socket is still open, so the process
+// recorded at connection time has not ended. (A child that inherited the socket can keep it
+// open. In that case the handle may refer to another process, and does not prove the peer's
+// death.) The error wraps [os.ErrProcessDone] if the peer has ended.
 func peerByNumber(c *Conn) (*Pidfd, error) {
 	_, pid, err := PeerUID(c)
 	if err != nil {
@@ -213,7 +219,8 @@ func peerByNumber(c *Conn) (*Pidfd, error) {
 	return p, nil
 }
 
-// hangUpError returns [os.ErrProcessDone] if the other end of the socket is closed.
+// hangUpError returns [os.ErrProcessDone] if the other end of the socket is closed, and nil if
+// it is open.
 func hangUpError(fd int) error {
 	fds := []unix.PollFd{{Fd: int32(fd)}}
 	err := retryInterrupted(func() error { _, err := unix.Poll(fds, 0); return err })

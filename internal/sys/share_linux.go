@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Share returns another descriptor of c, for a program that expects its files to block. It makes
-// the open file description blocking, for all its holders. The caller must close the returned file.
+// Share returns a duplicate of c's descriptor, close-on-exec, for a program that expects its
+// files to block. It makes the open file description blocking, for all its holders, c included.
+// The caller must close the returned file.
 func Share(c syscall.Conn) (again *os.File, err error) {
 	err = withDescriptor(c, func(fd int) error {
 		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -25,8 +26,9 @@ func Share(c syscall.Conn) (again *os.File, err error) {
 	return again, nil
 }
 
-// ShareEnd is [Share] for one end of a pipe. The returned file blocks, and has an open file
-// description of its own, so c stays non-blocking. ShareEnd needs /proc.
+// ShareEnd is [Share] for one end of a pipe: the write end if writes is true, and the read end
+// otherwise. The returned file blocks, and has an open file description of its own, so c stays
+// non-blocking. ShareEnd needs /proc.
 func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 	mode := unix.O_RDONLY
 	if writes {
@@ -53,7 +55,7 @@ func ShareEnd(c syscall.Conn, writes bool) (again *os.File, err error) {
 	return again, nil
 }
 
-// SocketKind returns the domain, the type and the protocol of a socket.
+// SocketKind returns the domain, the type and the protocol of a socket, as passed to socket(2).
 func SocketKind(c syscall.Conn) (family, kind, protocol int, err error) {
 	err = withDescriptor(c, func(fd int) (err error) {
 		for option, dst := range map[int]*int{unix.SO_DOMAIN: &family, unix.SO_TYPE: &kind,

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signals holds the action of the process for each signal, and the signal stack of one thread.
+// Signals is a record of the action of the process for each signal, and of the signal stack of
+// one thread. [SaveSignals] makes it, for [Signals.Restore].
 type Signals struct {
 	actions [lastSignal + 1]sigaction
 	stack   signalStack
@@ -56,9 +57,10 @@ func SaveSignals() (*Signals, error) {
 	return s, nil
 }
 
-// Restore restores the handlers and the stack that have changed since [SaveSignals], and returns
-// the signals that foreign code had taken. The C library keeps its own signals, but their handlers
-// are made to run on Go's signal stack.
+// Restore restores the handlers and the stack that have changed since [SaveSignals], and
+// returns the signals with handlers that it changed. It must be called on the thread that
+// called SaveSignals. The C library keeps its own signals, 32 to 34, but their handlers are
+// made to run on Go's signal stack.
 func (s *Signals) Restore() (taken []syscall.Signal, err error) {
 	now, err := SaveSignals()
 	if err != nil {

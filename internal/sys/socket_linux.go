@@ -63,8 +63,9 @@ func SocketConn(f *os.File) (*Conn, error) {
 	return newConn(again), nil
 }
 
-// Pair returns the two ends of a new connection. ours is for this process. theirs is for a child
-// process and is blocking, as programs expect. The caller must close both.
+// Pair returns the two ends of a new connection. ours is for this process. theirs is for a
+// child process and is blocking, as programs expect. Both are close-on-exec. The caller must
+// close both.
 func Pair() (ours *Conn, theirs *os.File, err error) {
 	a, theirs, err := BlockingPair()
 	if err != nil {
@@ -89,7 +90,9 @@ func BlockingPair() (a, b *os.File, err error) {
 
 func newConn(fd int) *Conn { return &Conn{newFile(fd, "connection")} }
 
-// streamSocket makes a socket and binds or connects it to an address by use.
+// streamSocket makes a non-blocking stream socket and binds or connects it to an address by
+// use. The caller must close the descriptor. If use fails, streamSocket closes it and returns
+// -1 and the error. The error wraps EINVAL if the address is empty.
 func streamSocket(addr string, use func(fd int, sa syscall.Sockaddr) error) (int, error) {
 	if addr == "" || addr == "@" {
 		return -1, fmt.Errorf("address is empty: %w", unix.EINVAL) // the kernel would choose one
@@ -124,8 +127,8 @@ func (c *Conn) SetWriteDeadline(t time.Time) error { return c.file.SetWriteDeadl
 // SyscallConn returns access to the descriptor. It implements [syscall.Conn].
 func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.file.SyscallConn() }
 
-// Readable reports whether a read would return at once, because bytes have arrived or the other end
-// is closed.
+// Readable reports whether a read would return at once, because bytes have arrived or the other
+// end is closed. It also returns true after Close.
 func (c *Conn) Readable() bool {
 	var readable bool
 	err := withDescriptor(c, func(fd int) error {
@@ -222,9 +225,10 @@ func lockSoon(f *os.File) error {
 	}
 }
 
-// hasListener reports whether the socket at path has a listener. It connects with another socket
-// type: the kernel refuses the type before the listener learns of it, and refuses the connection if
-// there is no listener: https://github.com/torvalds/linux/blob/v6.12/net/unix/af_unix.c.
+// hasListener reports whether the socket at path has a listener. It returns true if it cannot
+// find out. It connects with another socket type: the kernel refuses the type before the
+// listener learns of it, and refuses the connection if there is no listener:
+// https://github.com/torvalds/linux/blob/v6.12/net/unix/af_unix.c.
 func hasListener(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -256,7 +260,7 @@ func ListenerOn(f *os.File, addr string) (*Listener, error) {
 	return &Listener{file: newFile(again, addr), addr: addr}, nil
 }
 
-// Addr returns the address, as passed to [Listen].
+// Addr returns the address, as passed to [Listen], [ListenAnew] or [ListenerOn].
 func (l *Listener) Addr() string { return l.addr }
 
 // Accept waits for the next connection, which the caller must close. After Close the error wraps

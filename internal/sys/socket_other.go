@@ -8,67 +8,83 @@ import (
 	"time"
 )
 
-// A Conn needs Linux. No value of it can be made on other systems.
+// A Conn is one end of a Unix stream socket. It needs Linux: [Dial], [SocketConn] and [Pair]
+// return an error on other systems.
 type Conn struct{}
 
-// Dial needs Linux.
+// Dial returns an error that wraps [errors.ErrUnsupported]: a connection of this package needs
+// Linux.
 func Dial(ctx context.Context, addr string) (*Conn, error) {
 	return nil, unsupportedError("an abstract socket address")
 }
 
-// Read needs Linux.
+// Read returns an error that wraps [errors.ErrUnsupported]: a connection of this package needs
+// Linux.
 func (c *Conn) Read(b []byte) (int, error) { return 0, unsupportedError("an abstract socket address") }
 
-// Write needs Linux.
+// Write returns an error that wraps [errors.ErrUnsupported]: a connection of this package needs
+// Linux.
 func (c *Conn) Write(b []byte) (int, error) { return 0, unsupportedError("an abstract socket address") }
 
-// SocketConn needs Linux.
+// SocketConn returns an error that wraps [errors.ErrUnsupported]: a connection of this package
+// needs Linux.
 func SocketConn(f *os.File) (*Conn, error) { return nil, unsupportedError("a socket in Go's poller") }
 
-// Pair needs Linux.
+// Pair returns an error that wraps [errors.ErrUnsupported]: a connection of this package needs
+// Linux.
 func Pair() (ours *Conn, theirs *os.File, err error) {
 	return nil, nil, unsupportedError("a pair of sockets")
 }
 
-// BlockingPair needs Linux.
+// BlockingPair returns an error that wraps [errors.ErrUnsupported]: a pair of sockets needs
+// Linux.
 func BlockingPair() (a, b *os.File, err error) {
 	return nil, nil, unsupportedError("a pair of sockets")
 }
 
-// SetDeadline needs Linux.
+// SetDeadline returns an error that wraps [errors.ErrUnsupported]: a connection of this package
+// needs Linux.
 func (c *Conn) SetDeadline(t time.Time) error { return unsupportedError("an abstract socket address") }
 
-// SetReadDeadline needs Linux.
+// SetReadDeadline returns an error that wraps [errors.ErrUnsupported]: a connection of this
+// package needs Linux.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	return unsupportedError("an abstract socket address")
 }
 
-// SetWriteDeadline needs Linux.
+// SetWriteDeadline returns an error that wraps [errors.ErrUnsupported]: a connection of this
+// package needs Linux.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return unsupportedError("an abstract socket address")
 }
 
-// Readable needs Linux.
+// Readable returns false: a connection of this package needs Linux.
 func (c *Conn) Readable() bool { return false }
 
-// CloseWrite needs Linux.
+// CloseWrite returns an error that wraps [errors.ErrUnsupported]: a connection of this package
+// needs Linux.
 func (c *Conn) CloseWrite() error { return unsupportedError("an abstract socket address") }
 
-// Close needs Linux.
+// Close returns an error that wraps [errors.ErrUnsupported]: a connection of this package needs
+// Linux.
 func (c *Conn) Close() error { return unsupportedError("an abstract socket address") }
 
-// A Listener needs Linux. No value of it can be made on other systems.
+// A Listener accepts connections. It needs Linux: [Listen], [ListenAnew] and [ListenerOn]
+// return an error on other systems.
 type Listener struct{}
 
-// Listen needs Linux.
+// Listen returns an error that wraps [errors.ErrUnsupported]: a listener of this package needs
+// Linux.
 func Listen(addr string) (*Listener, error) {
 	return nil, unsupportedError("an abstract socket address")
 }
 
-// ListenAnew needs Linux.
+// ListenAnew returns an error that wraps [errors.ErrUnsupported]: a listener of this package
+// needs Linux.
 func ListenAnew(addr string) (*Listener, error) { return Listen(addr) }
 
-// ListenerOn needs Linux.
+// ListenerOn returns an error that wraps [errors.ErrUnsupported]: a listener of this package
+// needs Linux.
 func ListenerOn(f *os.File, addr string) (*Listener, error) {
 	return nil, unsupportedError("an abstract socket address")
 }
@@ -76,10 +92,12 @@ func ListenerOn(f *os.File, addr string) (*Listener, error) {
 // Addr returns "".
 func (l *Listener) Addr() string { return "" }
 
-// Accept needs Linux.
+// Accept returns an error that wraps [errors.ErrUnsupported]: a listener of this package needs
+// Linux.
 func (l *Listener) Accept() (*Conn, error) {
 	return nil, unsupportedError("an abstract socket address")
 }
 
-// Close needs Linux.
+// Close returns an error that wraps [errors.ErrUnsupported]: a listener of this package needs
+// Linux.
 func (l *Listener) Close() error { return unsupportedError("an abstract socket address") }

@@ -30,7 +30,7 @@ const MostStrangers = 1024
 const fewStrangers = 32
 
 // NewStrangers returns a set of at most limit connections. It reduces limit to a quarter of the
-// files that this process may open, but not below fewStrangers.
+// files that this process may open, but not below 32. The caller must close the set.
 func NewStrangers(limit int) *Strangers {
 	if files := OpenFileLimit(); files >= 0 {
 		limit = min(limit, max(fewStrangers, int(min(files, 4*MostStrangers))/4))
@@ -76,7 +76,8 @@ func (s *Strangers) removeAt(i int) {
 	s.here = s.here[:len(s.here)-1]
 }
 
-// Leave removes c. The caller must call it when c is authenticated or closed.
+// Leave removes c without closing it. The caller must call it when c is authenticated or
+// closed. It does nothing if c is not in the set.
 func (s *Strangers) Leave(c io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,10 +4,12 @@ package sys
 
 import "os"
 
-// OpenUnnamed needs Linux.
+// OpenUnnamed returns an error that wraps [errors.ErrUnsupported]: a file without a name needs
+// Linux.
 func OpenUnnamed(_, _ string) (*os.File, error) {
 	return nil, unsupportedError("a file without a name")
 }
 
-// LinkUnnamed needs Linux.
+// LinkUnnamed returns an error that wraps [errors.ErrUnsupported]: a file without a name needs
+// Linux.
 func LinkUnnamed(*os.File) error { return unsupportedError("a file without a name") }

@@ -11,7 +11,7 @@ import (
 )
 
 // An OpenWatch detects the opening of files, including unnamed ones, which it watches through
-// /proc. The caller must close it.
+// /proc. The caller must close it. All methods but Close may be called concurrently.
 type OpenWatch struct {
 	mu sync.Mutex
 	fd int
@@ -39,15 +39,16 @@ func (w *OpenWatch) Add(f *os.File) (id int, err error) {
 	return id, nil
 }
 
-// Remove ends the watch of a file.
+// Remove ends the watch of the file with the number that [OpenWatch.Add] returned.
 func (w *OpenWatch) Remove(id int) { unix.InotifyRmWatch(w.fd, uint32(id)) }
 
-// Close ends the watch of all files.
+// Close ends the watch of all files. No other method may be called at the same time or
+// afterwards.
 func (w *OpenWatch) Close() error { return unix.Close(w.fd) }
 
-// Opened calls opened with the number of each file that was opened since the last call. It does not
-// wait. The kernel may report several consecutive openings as one:
-// https://man7.org/linux/man-pages/man7/inotify.7.html.
+// Opened calls opened with the number of each file that was opened since the last call, on the
+// calling goroutine. It does not wait. opened must not call Opened. The kernel may report
+// several consecutive openings as one: https://man7.org/linux/man-pages/man7/inotify.7.html.
 func (w *OpenWatch) Opened(opened func(id int)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 )
 
 // Counter returns the first 4 bytes of mem as a number that several processes may change
-// concurrently. It panics unless mem begins at a multiple of 4 bytes.
+// concurrently. It panics unless mem has 4 bytes and begins at a multiple of 4 bytes. The
+// result does not keep a mapping alive.
 func Counter(mem []byte) *atomic.Int32 {
 	p := unsafe.Pointer(unsafe.SliceData(mem[:4]))
 	if uintptr(p)%4 != 0 {
@@ -15,9 +16,9 @@ func Counter(mem []byte) *atomic.Int32 {
 	return (*atomic.Int32)(p)
 }
 
-// Words returns mem as 64-bit words that several processes may change concurrently. It omits bytes
-// beyond the last whole word. It panics unless mem begins at a multiple of 8 bytes, as every
-// mapping and block does.
+// Words returns mem as 64-bit words that several processes may change concurrently. It omits
+// bytes beyond the last whole word. It panics unless mem begins at a multiple of 8 bytes, as
+// every mapping does.
 func Words(mem []byte) []atomic.Uint64 {
 	p := unsafe.Pointer(unsafe.SliceData(mem))
 	if uintptr(p)%8 != 0 {
