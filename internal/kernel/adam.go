@@ -50,8 +50,8 @@ func (a *adamLoop[F]) update(lo, hi int) {
 	}
 }
 
-// AMSGrad updates p like [Adam], but divides by the largest of the mean squares so far, which it
-// keeps in largest.
+// AMSGrad updates p like [Adam], but divides by the largest of the mean squares so far, which
+// it keeps in largest. All slices must be at least as long as p.
 func AMSGrad[F Float](s AdamStep, p, g, mean, square, largest []F) {
 	if workers := elementWorkers(len(p), costly); workers > 1 {
 		runElements(workers, len(p), func(lo, hi int) {
@@ -111,8 +111,8 @@ func rmspropPieces[F Float](rate, kept, fresh, eps, decay F, p, g, square []F) {
 // of this step, after decay.
 type AdagradStep struct{ LR, Eps, WeightDecay float64 }
 
-// Adagrad updates p by the gradients g, and sum, the sum of the squared gradients. It is RMSprop
-// with both averaging factors equal to 1.
+// Adagrad updates p by the gradients g, and sum, the sum of the squared gradients. g and sum
+// must be at least as long as p. It is [RMSprop] with both averaging factors equal to 1.
 func Adagrad[F Float](s AdagradStep, p, g, sum []F) {
 	rmspropStep(F(s.LR), 1, 1, F(s.Eps), F(s.WeightDecay), p, g, sum)
 }

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// AxpyAtomic adds alpha·x to y with atomic additions. Other goroutines or processes may add to y
-// concurrently by atomic operations, and no addition is lost. Nothing else may write to x
-// meanwhile.
+// AxpyAtomic adds alpha·x to the first len(x) elements of y with atomic additions. Other
+// goroutines or processes may add to y concurrently by atomic operations, and no addition is
+// lost. Nothing else may write to x meanwhile.
 func AxpyAtomic[F Float](alpha F, x, y []F) {
 	y = y[:len(x)]
 	for i, v := range x {

@@ -27,13 +27,14 @@ const (
 	rowsOf   = seconds
 )
 
-// Attend overwrites out (Heads, Q, V) with the attention of q (Heads, Q, D) to k (Heads, K, D) and
-// v (Heads, K, V). It overwrites logs (Heads, Q) with the logarithms of the sums of exponentials,
-// which [AttendBackward] needs.
+// Attend overwrites out (Heads, Q, V) with the attention of q (Heads, Q, D) to k (Heads, K, D)
+// and v (Heads, K, V). It overwrites logs (Heads, Q) with the logarithms of the sums of
+// exponentials, which [AttendBackward] needs.
 //
 // bias returns the K numbers to add to the scores of one query of a head, or nil for none; bias
-// itself may be nil. It may be called from several goroutines. The output of a query is zero if it
-// sees no key, or only scores of -∞. Heads are divided between [Threads] goroutines.
+// itself may be nil. Attend only reads these numbers, and may call bias from several
+// goroutines. The output of a query is zero if it sees no key, or only scores of -∞. Heads are
+// divided between [Threads] goroutines.
 func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F, logs []float64) {
 	if parts := a.workerCount(); parts > 1 {
 		runRanges(parts, a.Heads, func(_, lo, hi int) { attend(a, lo, hi, q, k, v, bias, out, logs) })
@@ -42,7 +43,7 @@ func Attend[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, o
 	}
 }
 
-// attend computes Attend for heads lo to hi.
+// attend is [Attend] for heads lo to hi-1, on the calling goroutine.
 func attend[F Float](a Attention, lo, hi int, q, k, v []F, bias func(head, query int) []F, out []F,
 	logs []float64) {
 	space := spaces.Get().(*Scratch)
@@ -56,11 +57,12 @@ func attend[F Float](a Attention, lo, hi int, q, k, v []F, bias func(head, query
 	}
 }
 
-// AttendBackward overwrites dq, dk and dv with the gradients of [Attend]. The arguments, out and
-// logs must be unchanged since Attend; dy is the gradient of out.
+// AttendBackward overwrites dq, dk and dv with the gradients of [Attend]. The arguments, out
+// and logs must be unchanged since Attend; dy is the gradient of out.
 //
-// If dbias is not nil, it is called with the gradients of the scores of a head's query, beginning
-// with the given key. It must not keep d. With dbias all heads run on the calling goroutine.
+// If dbias is not nil, AttendBackward calls it with d, the gradients of the scores of a head's
+// query for len(d) keys, beginning with the given key. dbias must not keep d. With dbias all
+// heads run on the calling goroutine.
 func AttendBackward[F Float](a Attention, q, k, v []F, bias func(head, query int) []F, out []F,
 	logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
 	// Heads may share a bias, so dbias must not be called concurrently.
@@ -73,7 +75,7 @@ func AttendBackward[F Float](a Attention, q, k, v []F, bias func(head, query int
 	}
 }
 
-// attendBackward computes AttendBackward for heads lo to hi.
+// attendBackward is [AttendBackward] for heads lo to hi-1, on the calling goroutine.
 func attendBackward[F Float](a Attention, lo, hi int, q, k, v []F, bias func(head, query int) []F, out []F,
 	logs []float64, dy, dq, dk, dv []F, dbias func(head, query, key int, d []F)) {
 	space := spaces.Get().(*Scratch)
@@ -93,7 +95,7 @@ func attendBackward[F Float](a Attention, lo, hi int, q, k, v []F, bias func(hea
 	}
 }
 
-// workerCount returns the number of goroutines for the heads.
+// workerCount returns the number of goroutines that are worthwhile for the heads.
 func (a Attention) workerCount() int { return workerCount(a.Heads, a.Heads*a.Q*a.K*(a.D+a.V)) }
 
 // head is one head of an attention, with the scores of a block of queries and keys.
@@ -116,8 +118,8 @@ func headOf[F Float](a Attention, h int, q, k, v []F, bias func(head, query int)
 	return t
 }
 
-// blocks is a sequence of packed factors of keyBlock rows each. If trans is set, the rows of x are
-// the columns of the factors.
+// blocks is a matrix x in packed form: a sequence of factors of keyBlock rows of x each. If
+// trans is set, the rows of x are the columns of the factors. blocksOf makes it.
 type blocks[F Float] struct {
 	trans      bool
 	rows, cols int
@@ -125,7 +127,8 @@ type blocks[F Float] struct {
 	data       []F
 }
 
-// blocksOf packs x (rows×cols) into slot i of space.
+// blocksOf packs x (rows×cols) into slot i of space. The result is valid until the next use of
+// the slot. If trans is set, it transposes each block.
 func blocksOf[F Float](trans bool, rows, cols int, x []F, space *Scratch, i slot) blocks[F] {
 	data := borrowSlice[F](space, i, roundUpTo(rows, keyBlock)*roundUpTo(cols, portableLanes))
 	b := blocks[F]{trans, rows, cols, loopsFor[F]().panelWidth(), data}
@@ -156,8 +159,8 @@ func (a Attention) visibleKeys(last int) int {
 	return a.K
 }
 
-// computeScores computes the scores of m queries from i for n keys from j, row by row. Hidden
-// scores are -∞.
+// computeScores overwrites t.scores with the scores of m queries from i for n keys from j, row
+// by row. Hidden scores are -∞.
 func (t *head[F]) computeScores(i, m, j, n int) {
 	t.keys.blockAt(j).multiplySerial(m, n, t.D, F(t.Scale), t.q[i*t.D:], t.D, false, t.scores, n)
 	for r := range m {
@@ -180,9 +183,10 @@ func maskScores[F Float](scores []F) {
 	}
 }
 
-// computeOutputs computes the outputs of m queries from i with the online softmax of Milakov and
-// Gimelshein (2018, https://arxiv.org/abs/1805.02867). It processes the keys block by block. When a
-// block has a larger score than the previous ones, the accumulated sums are rescaled.
+// computeOutputs overwrites the outputs and t.logs of m queries from i. out is the output of
+// the whole head. It uses the online softmax of Milakov and Gimelshein (2018,
+// https://arxiv.org/abs/1805.02867) and processes the keys block by block. When a block has a
+// larger score than the previous ones, the accumulated sums are rescaled.
 func (t *head[F]) computeOutputs(i, m int, out []F) {
 	var largest, sum [queryBlock]F
 	for r := range m {
@@ -227,8 +231,8 @@ type headGradient[F Float] struct {
 	dbias      func(head, query, key int, d []F)
 }
 
-// addBlockGradient adds the gradients contributed by m queries from i. It recomputes the softmax
-// from the scores and the logarithms of the sums.
+// addBlockGradient adds the gradients contributed by m queries from i to g.dq, g.dk and g.dv.
+// It recomputes the softmax from the scores and the logarithms of the sums.
 func (g *headGradient[F]) addBlockGradient(i, m int) {
 	var along [queryBlock]F
 	for r := range m {

@@ -26,14 +26,16 @@ const (
 	leastBrain = 16 // minimum rows, columns and depth; below, the unit is slower
 )
 
-// HasBrainProduct reports whether [BrainProduct] supports a product of these sizes on this machine.
+// HasBrainProduct reports whether [BrainProduct] supports a product of an m×k and a k×n matrix
+// on this machine. It returns false if a size is below 16.
 func HasBrainProduct(m, n, k int) bool {
 	return current.brain != nil && min(m, n, k) >= leastBrain && matrixUnit()
 }
 
-// BrainProduct computes c = op(a)·op(b) of BFloat16 elements, like [Gemm] with alpha 1 and beta 0.
-// It may only be called if [HasBrainProduct] returns true. It accumulates in float32 and rounds
-// once. Subnormal float32 values count as 0. lda, ldb and ldc are in elements.
+// BrainProduct computes c = op(a)·op(b) of BFloat16 elements, like [Gemm] with alpha 1 and beta
+// 0. It may only be called if [HasBrainProduct] returns true for m, n and k. It accumulates in
+// float32 and rounds once. Subnormal float32 values count as 0. lda, ldb and ldc are in
+// elements.
 func BrainProduct(transA, transB bool, m, n, k int, a []byte, lda int, b []byte, ldb int, c []byte, ldc int) {
 	space := spaces.Get().(*Scratch)
 	defer spaces.Put(space)
@@ -79,7 +81,8 @@ type brainProduct struct {
 }
 
 // rowMajor returns op(a) in row-major order, with each row zero-padded to the depth, and the
-// distance of the rows in bytes. It returns a itself if it already has this form.
+// distance of the rows in bytes. It returns a itself if it already has this form, and otherwise
+// a copy in space. lda is in bytes.
 func (g *brainProduct) rowMajor(trans bool, a []byte, lda int, space *Scratch) ([]byte, int) {
 	whole := 2 * brainDeep * g.depth
 	if !trans && g.k%brainDeep == 0 {
@@ -99,7 +102,8 @@ func (g *brainProduct) rowMajor(trans bool, a []byte, lda int, space *Scratch) (
 	return packed, whole
 }
 
-// packPanel packs 32 columns of op(b), padded with zeros.
+// packPanel packs the 32 columns of op(b) from 32·p on into panel p of g.b, padded with zeros.
+// ldb is in bytes.
 func (g *brainProduct) packPanel(p int, trans bool, b []byte, ldb int) {
 	to, from := g.b[p*g.step:][:g.step], p*brainSide
 	width := min(brainSide, g.n-from)
@@ -150,7 +154,8 @@ func (g *brainProduct) packPanel(p int, trans bool, b []byte, ldb int) {
 	}
 }
 
-// computeRows computes rows i0 to i1 of the product.
+// computeRows computes rows i0 to i1-1 of the product. i0 must be a multiple of 32. It may be
+// called concurrently for different rows.
 func (g *brainProduct) computeRows(i0, i1 int) {
 	const roundUpTo = brainWide * brainSide
 	space := spaces.Get().(*Scratch)
@@ -179,7 +184,8 @@ func (g *brainProduct) computeRows(i0, i1 int) {
 	}
 }
 
-// writeRounded converts sums of a row to BFloat16 and writes them to to.
+// writeRounded converts the first len(to)/2 sums of a row to BFloat16 and writes them to to.
+// sums must have as many elements, rounded up to a multiple of 8.
 func (g *brainProduct) writeRounded(sums []float32, to []byte) {
 	from, n := unsafe.Slice((*byte)(unsafe.Pointer(&sums[0])), 4*len(sums)), len(to)/2
 	done := Float32ToBrain.Do(n, to, from)

@@ -1,5 +1,5 @@
 package kernel
 
-// matrixUnit reports whether the products of BFloat16 of the level may be used. The level with them
-// exists only if the processor has the instructions.
+// matrixUnit returns true: on arm64 the products of BFloat16 need no permission. The level with
+// these products exists only if the processor has the instructions.
 func matrixUnit() bool { return true }

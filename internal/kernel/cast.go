@@ -23,9 +23,9 @@ const (
 // castSizes holds the element sizes in bytes of source and destination.
 var castSizes = [casts][2]int{{2, 4}, {4, 2}, {2, 4}, {4, 2}, {1, 4}, {4, 4}, {4, 8}, {8, 4}, {4, 8}, {8, 4}}
 
-// Do converts the first elements of src, of n, to dst, and returns the number of converted
-// elements. With vector instructions for c it converts all but the last few, otherwise none. The
-// caller must convert the rest.
+// Do converts elements of src to dst and returns the number of converted elements. With vector
+// instructions for c it converts n rounded down to a multiple of 8, otherwise none. The caller
+// must convert the rest. dst and src must have room for n elements.
 func (c Cast) Do(n int, dst, src []byte) int {
 	do, size := current.casts[c], castSizes[c]
 	if n &^= 7; do == nil || n == 0 {

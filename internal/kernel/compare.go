@@ -19,7 +19,8 @@ const (
 // elements is the number of element types that can be compared.
 const elements = 7
 
-// typeIndex returns the index of T in the tables of element types, or -1.
+// typeIndex returns the index of T in the tables of element types, 0 to 6, or -1 if T has no
+// vector instructions.
 func typeIndex[T any]() int {
 	var v T
 	switch any(v).(type) {
@@ -41,9 +42,10 @@ func typeIndex[T any]() int {
 	return -1
 }
 
-// Compare sets z[i] to 1 if c holds for x[i] and y[i], and to 0 otherwise, and returns the number
-// of compared elements. With vector instructions it compares all but the last few, otherwise none.
-// The caller must compare the rest, as for [Cast.Do].
+// Compare sets z[i] to 1 if c holds for x[i] and y[i], and to 0 otherwise, and returns the
+// number of compared elements. With vector instructions for T this is len(z) rounded down to a
+// multiple of 32, otherwise 0. The caller must compare the rest, as for [Cast.Do]. x and y must
+// be at least as long as z.
 func Compare[T any](c Comparison, x, y []T, z []uint8) int {
 	n, k := len(z)&^31, typeIndex[T]()
 	if k < 0 || n == 0 || current.compare[c][k] == nil {

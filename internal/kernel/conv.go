@@ -1,8 +1,8 @@
 package kernel
 
-// Conv2d overwrites y (N, OutC, OutH, OutW) with the cross-correlation of x (N, C, H, W) and the
-// filters w (OutC, C/Groups, KH, KW), plus bias (OutC) if it is not nil. Images are divided between
-// [Threads] goroutines.
+// Conv2d overwrites y (N, OutC, OutH, OutW) with the cross-correlation of x (N, C, H, W) and
+// the filters w (OutC, C/Groups, KH, KW), plus bias (OutC) if it is not nil. It panics if s is
+// out of range or the output would be empty. Images are divided between [Threads] goroutines.
 func Conv2d[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) {
 	g := newGeometry(s)
 	if s.isDilated() {
@@ -14,7 +14,8 @@ func Conv2d[F Float](s ConvShape, x, w, bias, y []F, scratch *Scratch) {
 	})
 }
 
-// convGroup computes the convolution of one channel group.
+// convGroup computes the convolution of one channel group. All slices must begin with the
+// elements of the group; bias may be nil.
 func convGroup[F Float](g *geometry, x, w, bias, y []F, scratch *Scratch) {
 	s := &g.ConvShape
 	c := newForward(g, x, w, bias, y, scratch)
@@ -64,8 +65,8 @@ func (c forward[F]) split(parts int, scratch *Scratch) {
 	runRanges(parts, c.N, func(worker, lo, hi int) { c.convolveImages(lo, hi, space[worker*room:][:room]) })
 }
 
-// convolveImages convolves the images from lo up to, but not including, hi. It overwrites space,
-// which must have c.unfolded+c.area elements.
+// convolveImages convolves images lo to hi-1. It overwrites space, which must have
+// c.unfolded+c.area elements.
 func (c *forward[F]) convolveImages(lo, hi int, space []F) {
 	ones := space[c.unfolded:]
 	for i := range ones {

@@ -1,8 +1,9 @@
 package kernel
 
 // Conv2dBackward computes the gradients of [Conv2d] from dy, the gradient of its output. It
-// overwrites dx and adds to dw and db. Each of them may be nil and is then skipped. Images are
-// divided between [Threads] goroutines; the result does not depend on their number.
+// overwrites dx and adds to dw and db. Each of them may be nil and is then skipped. It panics
+// like Conv2d. Images are divided between [Threads] goroutines; the result does not depend on
+// their number.
 func Conv2dBackward[F Float](s ConvShape, x, w, dy, dx, dw, db []F, scratch *Scratch) {
 	g := newGeometry(s)
 	if db != nil {
@@ -23,11 +24,11 @@ func Conv2dBackward[F Float](s ConvShape, x, w, dy, dx, dw, db []F, scratch *Scr
 	})
 }
 
-// imageGroups returns the number of groups into which images are divided for summation. It must not
-// depend on the number of threads, because the order of summation would.
+// imageGroups returns the number of groups, at most 8, into which images are divided for
+// summation. It must not depend on the number of threads, because the order of summation would.
 func imageGroups(images int) int { return min(images, 8) }
 
-// addPlaneSums adds the sum of each channel of y to sums.
+// addPlaneSums adds the sum of each output channel of y, over all images, to sums.
 func addPlaneSums[F Float](g *geometry, y, sums []F) {
 	channels := g.Groups * g.OutC
 	if workers := workerCount(channels, g.N*channels*g.area); workers > 1 {
@@ -38,7 +39,7 @@ func addPlaneSums[F Float](g *geometry, y, sums []F) {
 	}
 }
 
-// sumPlanes is addPlaneSums for the channels from lo to hi.
+// sumPlanes is addPlaneSums for channels lo to hi-1, on the calling goroutine.
 func sumPlanes[F Float](images, channels, area, lo, hi int, y, sums []F) {
 	for n := range images {
 		for c := lo; c < hi; c++ {

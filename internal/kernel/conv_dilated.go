@@ -36,8 +36,8 @@ func dilatedBackward[F Float](g *geometry, x, w, dy, dx, dw []F, scratch *Scratc
 	}
 }
 
-// copyPatches overwrites columns with the patches of image x (im2col). Pixels outside the image are
-// zeros.
+// copyPatches overwrites columns, a matrix of g.patch rows and g.area columns, with the patches
+// of image x (im2col). Pixels outside the image are zeros.
 func copyPatches[F Float](g *geometry, x, columns []F) {
 	clear(columns)
 	g.eachMeeting(func(pixel, place, n int) {
@@ -48,7 +48,8 @@ func copyPatches[F Float](g *geometry, x, columns []F) {
 	})
 }
 
-// addPatches adds columns to the pixels of x from which patches copies them (col2im).
+// addPatches adds each element of columns to the pixel of x from which [copyPatches] copies it
+// (col2im).
 func addPatches[F Float](g *geometry, columns, x []F) {
 	g.eachMeeting(func(pixel, place, n int) {
 		to := x[pixel:]
@@ -58,8 +59,9 @@ func addPatches[F Float](g *geometry, columns, x []F) {
 	})
 }
 
-// eachMeeting calls do for each element of the filters and each row of the output. do gets n
-// pixels, StrideW apart, and their place in the matrix of patches.
+// eachMeeting calls do for each element of the filters and each row of the output in which it
+// sees pixels. The n pixels from offset pixel of the image on, StrideW apart, belong to the n
+// elements from offset place of the matrix of patches on.
 func (g *geometry) eachMeeting(do func(pixel, place, n int)) {
 	for row := range g.patch {
 		c, kh, kw := row/(g.KH*g.KW), row/g.KW%g.KH*max(1, g.DilationH), row%g.KW*max(1, g.DilationW)

@@ -1,9 +1,10 @@
 package kernel
 
-// filterGradient adds the gradient of the filters to dw: for each image the product of dy and a
-// matrix with one patch per row. The image is first spread out so that each patch is contiguous;
-// patches may overlap. For each row of the output the spread image holds the pixels of its KH input
-// rows and all channels, column by column.
+// filterGradient adds the gradient of the filters of one channel group to dw, on parts
+// goroutines. It is for each image the product of dy and a matrix with one patch per row. The
+// image is first spread out so that each patch is contiguous; patches may overlap. For each row
+// of the output the spread image holds the pixels of its KH input rows and all channels, column
+// by column.
 func filterGradient[F Float](s *geometry, x, dy, dw []F, parts int, scratch *Scratch) {
 	n, size := imageGroups(s.N), s.OutC*s.patch
 	g := filterSum[F]{loops: loopsFor[F](), geometry: *s, x: x, dy: dy,
@@ -38,7 +39,8 @@ func (g filterSum[F]) split(parts int, space []F) {
 	runRanges(parts, imageGroups(g.N), func(worker, lo, hi int) { g.sumGroups(lo, hi, space[worker*g.spread:]) })
 }
 
-// sumGroups computes the sums of groups lo to hi.
+// sumGroups overwrites the sums of image groups lo to hi-1. It overwrites space, which must
+// have g.spread elements.
 func (g *filterSum[F]) sumGroups(lo, hi int, space []F) {
 	n, size := imageGroups(g.N), g.OutC*g.patch
 	for i := lo; i < hi; i++ {
@@ -52,7 +54,8 @@ func (g *filterSum[F]) sumGroups(lo, hi int, space []F) {
 	}
 }
 
-// spreadPatches writes the offsets of the patches in the spread image to off.
+// spreadPatches overwrites off with the offset in the spread image of each output pixel's
+// patch.
 func (g *geometry) spreadPatches(off []int) {
 	for i := range off {
 		off[i] = (i/g.outW*g.padded + i%g.outW*g.StrideW) * g.KH * g.C
@@ -67,7 +70,7 @@ func (g *geometry) spreadRows(off []int) {
 	}
 }
 
-// spreadOut writes image x in spread form to e.
+// spreadOut writes image x in spread form to e, which must have g.spread elements.
 func (g *filterSum[F]) spreadOut(x, e []F) {
 	if g.PadH > 0 || g.PadW > 0 {
 		clear(e[:g.spread])

@@ -1,10 +1,10 @@
 package kernel
 
-// imageGradient overwrites dx with the gradient of the images. The gradient of the unfolded image
-// is the product of the reordered filters and dy; it is then folded. A row of a plane receives
-// contributions from all rows of the filters that use it. With zeros above and below dy this is
-// again one product: its filters have (kh, output channel) as columns, and the matching rows of dy
-// are shifted up.
+// imageGradient overwrites dx with the gradient of the images of one channel group, on parts
+// goroutines. The gradient of the unfolded image is the product of the reordered filters and
+// dy; it is then folded. A row of a plane receives contributions from all rows of the filters
+// that use it. With zeros above and below dy this is again one product: its filters have (kh,
+// output channel) as columns, and the matching rows of dy are shifted up.
 func imageGradient[F Float](s *geometry, w, dy, dx []F, parts int, scratch *Scratch) {
 	g := backImage[F]{loops: loopsFor[F](), geometry: *s, dy: dy, dx: dx}
 	g.turned = borrowSlice[F](scratch, filters, s.OutC*s.patch)
@@ -30,7 +30,7 @@ type backImage[F Float] struct {
 	off    []int // offsets of the rows of the framed dy
 }
 
-// tapsOf returns the number of filter rows with remainder r.
+// tapsOf returns the number of filter rows kh with remainder r: kh mod StrideH = r.
 func (g *geometry) tapsOf(r int) int { return (g.KH-1-r)/g.StrideH + 1 }
 
 // turnFilters writes w[o, :, kh, :] to t for each remainder r, each tap with kh = r + tap·StrideH,
@@ -48,7 +48,8 @@ func turnFilters[F Float](s *geometry, w, t []F) {
 	}
 }
 
-// bufferSize returns the size of an unfolded image and a framed dy.
+// bufferSize returns the number of elements of an unfolded image and a framed dy, the space of
+// one worker.
 func (g *backImage[F]) bufferSize() int { return g.unfolded + g.OutC*g.framed }
 
 func (g backImage[F]) split(parts int, space []F) {
@@ -58,7 +59,8 @@ func (g backImage[F]) split(parts int, space []F) {
 	})
 }
 
-// imageGradients computes the gradients of images lo to hi.
+// imageGradients computes the gradients of images lo to hi-1. It overwrites space, which must
+// have g.bufferSize() elements.
 func (g *backImage[F]) imageGradients(lo, hi int, space []F) {
 	u, frame := space[:g.unfolded], space[g.unfolded:g.bufferSize()]
 	clear(frame)
@@ -76,8 +78,9 @@ func (g *backImage[F]) imageGradients(lo, hi int, space []F) {
 	}
 }
 
-// computePlanes computes the planes of remainder r, one tile width of columns at a time. It skips
-// taps that would only multiply zeros.
+// computePlanes overwrites the planes of remainder r in u, one tile width of columns at a time.
+// turned holds the filters of this remainder, and frame is the framed dy. It skips taps that
+// would only multiply zeros.
 func (g *backImage[F]) computePlanes(r int, turned, frame, u []F) {
 	rows, outW, distance := g.C*g.KW, g.outW, g.remainders*g.plane
 	for j := 0; j < g.plane; j += g.panelWidth() {

@@ -31,7 +31,8 @@ const (
 	functions = iota
 )
 
-// Map overwrites y with f(x), element by element. y may be x.
+// Map overwrites y with f(x), element by element. y must be at least as long as x, and may be
+// x.
 func Map[F Float](f Function, x, y []F) {
 	if f == Sin || f == Cos {
 		mapSinCos(f, x, y)
@@ -44,8 +45,9 @@ func Map[F Float](f Function, x, y []F) {
 	unaryLoop(cost, loopsFor[F]().functions[f], x, y)
 }
 
-// mapSinCos is Map for Sin and Cos. The loops support numbers up to farthest. Larger numbers and
-// NaN are computed one by one by package math, so that no result depends on neighbouring elements.
+// mapSinCos is [Map] for Sin and Cos. The loops support numbers up to [maxTrigArgument]. Larger
+// numbers and NaN are computed one by one by package math, so that no result depends on
+// neighbouring elements.
 func mapSinCos[F Float](f Function, x, y []F) {
 	if workers := elementWorkers(len(x), costly); workers > 1 {
 		runElements(workers, len(x), func(lo, hi int) { sinCosPieces(f, x[lo:hi], y[lo:hi]) })
@@ -87,9 +89,10 @@ func maxTrigArgument[F Float]() F {
 	return 1 << 20
 }
 
-// Polar overwrites y with √(-2·log(x)/x), for x between 0 and 1. This is the factor of Marsaglia's
-// polar method (Marsaglia and Bray, 1964), which turns a point in the unit disc into two normally
-// distributed numbers. The result is bitwise identical on all machines. y may be x.
+// Polar overwrites y with √(-2·log(x)/x), for x between 0 and 1, element by element. This is
+// the factor of Marsaglia's polar method (Marsaglia and Bray, 1964), which turns a point in the
+// unit disc into two normally distributed numbers. The result is bitwise identical on all
+// machines. y may be x.
 func Polar(x, y []float64) { unaryLoop(costly, loopsFor[float64]().polar, x, y) }
 
 // Max overwrites z with the larger of x and y, element by element, or NaN if either is NaN. z may
@@ -100,12 +103,13 @@ func Max[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().max, x, y, z) }
 // be x or y.
 func Min[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().min, x, y, z) }
 
-// Largest returns the largest element of x, or NaN if x contains NaN. x must not be empty.
+// Largest returns the largest element of x, or NaN if x contains NaN. It panics if x is empty.
 func Largest[F Float](x []F) F {
 	return reduceExtreme(x, loopsFor[F]().largest, func(x, y F) F { return max(x, y) })
 }
 
-// Smallest returns the smallest element of x, or NaN if x contains NaN. x must not be empty.
+// Smallest returns the smallest element of x, or NaN if x contains NaN. It panics if x is
+// empty.
 func Smallest[F Float](x []F) F {
 	return reduceExtreme(x, loopsFor[F]().smallest, func(x, y F) F { return min(x, y) })
 }
@@ -124,7 +128,8 @@ func reduceExtreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) F) F
 	return two(best, of(len(x), &x[0]))
 }
 
-// reduceLongExtreme is reduceExtreme for several pieces, which are combined in their order.
+// reduceLongExtreme is reduceExtreme for more than longest elements. It combines the results of
+// the pieces in their order.
 func reduceLongExtreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) F) F {
 	best, lanes, found := x[0], loopsFor[F]().lanes, make([]F, (len(x)+longest-1)/longest)
 	eachLongPiece(len(x), func(piece, lo, n int) {

@@ -14,7 +14,8 @@ func GELU[F Float](x, y []F) {
 // dy.
 func GELUBackward[F Float](x, dy, dx []F) { gradientInPieces(Gate{}, x, dy, dx) }
 
-// Gate is the activation x·σ(A·x + B·x³): SiLU, or the tanh approximation of GELU.
+// Gate is the activation x·σ(A·x + B·x³), where σ is the logistic function: SiLU, or the tanh
+// approximation of GELU.
 type Gate struct{ A, B float64 }
 
 // PyTorch's gates.
@@ -49,7 +50,8 @@ func gradientInPieces[F Float](g Gate, x, dy, dx []F) {
 	}
 }
 
-// gradientPiece computes slopes in pieces that fit into the first-level cache.
+// gradientPiece is gradientInPieces on the calling goroutine. It computes the slopes in pieces
+// that fit into the first-level cache.
 func gradientPiece[F Float](g Gate, x, dy, dx []F) {
 	const sliceOrNil = 1 << 10
 	for at := 0; at < len(x); at += sliceOrNil {

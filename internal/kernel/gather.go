@@ -2,9 +2,9 @@ package kernel
 
 import "unsafe"
 
-// Gather copies the four-byte elements of src at the given places to the beginning of dst. It
-// panics if dst is shorter than places. The places must be valid indices of src: they are not
-// checked.
+// Gather copies the four-byte elements of src at the given places, which are element indices,
+// to the beginning of dst. It panics if dst is shorter than places. The places must be valid
+// indices of src: they are not checked.
 func Gather(places []int, src, dst []byte) {
 	if len(places) == 0 {
 		return

@@ -41,8 +41,8 @@ func newGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int,
 		ldc, m, n, factor[F]{}}
 }
 
-// serialGemm is Gemm on the calling goroutine with beta 0, or 1 if add is set. No dimension may be
-// zero.
+// serialGemm is [Gemm] on the calling goroutine with beta 0, or 1 if add is set. No dimension
+// may be zero. It does not check the sizes of the slices.
 func serialGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda int, b []F, ldb int, add bool,
 	c []F, ldc int) {
 	g := newGemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, add, c, ldc)
@@ -103,7 +103,8 @@ const (
 	blockCols = 1024
 )
 
-// split divides the larger dimension of the result between goroutines.
+// split computes the whole result on parts goroutines, between which it divides the larger
+// dimension.
 func (g gemm[F]) split(parts int) {
 	if g.m >= g.n {
 		runRanges(parts, g.m, func(_, lo, hi int) { g.computeBlock(lo, hi, 0, g.n) })
@@ -114,7 +115,8 @@ func (g gemm[F]) split(parts int) {
 
 var spaces = sync.Pool{New: func() any { return new(Scratch) }}
 
-// computeBlock computes rows i0 to i1 and columns j0 to j1 of the result.
+// computeBlock computes rows i0 to i1-1 and columns j0 to j1-1 of the result. It may be called
+// concurrently for disjoint blocks.
 func (g *gemm[F]) computeBlock(i0, i1, j0, j1 int) {
 	if g.ready.k == 0 && g.isNarrow() {
 		g.computeDots(i0, i1, j0, j1)
@@ -150,8 +152,9 @@ func (g *gemm[F]) computeBlock(i0, i1, j0, j1 int) {
 	}
 }
 
-// multiplyPanels multiplies a by the panels of b. If width is not 0, b is packed into consecutive
-// panels of this width.
+// multiplyPanels overwrites an m×n block of c with the product of a (m×k) and the panels of b,
+// or adds to it if add is set. If width is not 0, b is packed into consecutive panels of this
+// width and of deep rows, and otherwise row l of b begins at b[off[l]].
 func (g *gemm[F]) multiplyPanels(width, deep, m, n, k int, a *operand[F], b []F, off []int, add bool, c []F) {
 	if width == 0 {
 		g.multiplyPacked(m, n, k, g.alpha, a, b, off, add, c, g.ldc)

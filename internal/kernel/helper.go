@@ -70,7 +70,7 @@ type task struct {
 	failure atomic.Pointer[failure]
 }
 
-// A counter has a cache line of its own.
+// A counter is a number that has a cache line of its own.
 type counter struct {
 	atomic.Int64
 	_ [56]byte
@@ -83,8 +83,8 @@ const parked = 1 << 32
 
 var tasks = sync.Pool{New: func() any { return &task{wake: make(chan struct{}, 1)} }}
 
-// recruit hands t to the helpers in the first n places that do not run another task, and returns
-// their number.
+// recruit hands t to the helpers in the first n places that do not run another task, starting
+// those that are missing, and returns the number of helpers that have got it.
 func (t *task) recruit(n int) (handed int) {
 	for i := range n {
 		place := &team[i].task
@@ -99,7 +99,8 @@ func (t *task) recruit(n int) (handed int) {
 	return handed
 }
 
-// setWork prepares a task for n workers.
+// setWork prepares t for n workers, which call do for [0, total) divided into the given number
+// of parts.
 func (t *task) setWork(n, parts, total int, do func(worker, lo, hi int)) {
 	t.do, t.workers, t.parts, t.total = do, int64(n), int64(parts), int64(total)
 	for w := range t.workers {
@@ -110,7 +111,8 @@ func (t *task) setWork(n, parts, total int, do func(worker, lo, hi int)) {
 // firstPart returns the first of a worker's own parts.
 func (t *task) firstPart(worker int64) int64 { return worker * t.parts / t.workers }
 
-// run runs a worker's own parts, and then those of the others, until none are left.
+// run calls t.do for a worker's own parts, and then for those of the others, until none are
+// left.
 func (t *task) run(worker int) {
 	for k := range t.workers {
 		w := (int64(worker) + k) % t.workers
@@ -129,9 +131,10 @@ func (t *task) stop() {
 	}
 }
 
-// finish takes t back from the helpers in the first n places that have not begun, and waits for the
-// others. handed is the number of helpers that recruit returned. finish panics if a helper did. The
-// caller must defer it, because helpers use the caller's memory even if the caller panics.
+// finish takes t back from the helpers in the first n places that have not begun, waits for the
+// others, and releases t. handed is the number of helpers that recruit returned. finish panics
+// if a helper did. The caller must defer it, because helpers use the caller's memory even if
+// the caller panics.
 func (t *task) finish(n, handed int) {
 	t.stop() // after a panic of the caller, parts may be left
 	for i := range n {
@@ -148,7 +151,8 @@ func (t *task) finish(n, handed int) {
 	}
 }
 
-// await waits until no helper runs t.
+// await waits until no helper runs t. The caller must have added the number of the helpers that
+// have begun to t.running.
 func (t *task) await() {
 	if t.running.Load() == 0 {
 		return
@@ -168,7 +172,8 @@ func (t *task) await() {
 	}
 }
 
-// reset makes t ready for another call. Helpers must not have it.
+// reset returns t to the pool for another call. The caller must not use it afterwards, and no
+// helper may have it.
 func (t *task) reset() {
 	t.do = nil
 	t.running.Store(0)
@@ -202,8 +207,9 @@ func help(i int) {
 // pollsPerLook is the number of polls between two looks at the clock, about 50 ns.
 const pollsPerLook = 64
 
-// pollPlace polls until place has a task and reports whether it has one. yielded is the last time
-// when other goroutines could run.
+// pollPlace polls until place has a task, and returns true. It returns false after spinTime
+// without a task, and while helpers must not poll. yielded is the last time when other
+// goroutines could run; pollPlace updates it.
 func pollPlace(place *atomic.Pointer[task], yielded *time.Duration) bool {
 	begin := time.Since(began)
 	for last := begin; int64(last) >= quietUntil.Load() && last-begin < spinTime; {
@@ -225,7 +231,8 @@ func pollPlace(place *atomic.Pointer[task], yielded *time.Duration) bool {
 	return false
 }
 
-// assist runs parts of t on the helper in place i, which becomes idle.
+// assist runs parts of t on the helper in place i, which then becomes idle. It records a panic
+// in t.failure and stops the other workers.
 func (t *task) assist(i int) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -203,13 +203,14 @@ func sum64AVX512(n int, x *float32) (sum float64) {
 	return sum
 }
 
-// columnSumsF64 adds all rows to one row, with a distance of 0 between destination rows.
+// columnSumsF64 is the loop columnSums: it adds each of the rows to y, as addRows with a
+// distance of 0 between destination rows.
 func columnSumsF64(rows, n int, x *float64, ld int, y *float64) {
 	asm.AddRowsAVX2F64(rows, n, x, ld, y, 0)
 }
 
-// nativeLevels returns the levels that this processor supports. Package cpu also checks that the
-// operating system saves the registers.
+// nativeLevels returns the levels that this processor supports, the fastest first. Package cpu
+// also checks that the operating system saves the registers.
 func nativeLevels() (found []*level) {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA || !cpu.X86.HasBMI2 {
 		return nil

@@ -118,7 +118,8 @@ func sum64NEON(n int, x *float32) (sum float64) {
 	return sum
 }
 
-// columnSumsF64 adds all rows to one row, with a distance of 0 between destination rows.
+// columnSumsF64 is the loop columnSums: it adds each of the rows to y, as addRows with a
+// distance of 0 between destination rows.
 func columnSumsF64(rows, n int, x *float64, ld int, y *float64) {
 	asm.AddRowsNEONF64(rows, n, x, ld, y, 0)
 }
@@ -137,8 +138,8 @@ var neonBrain = func() level {
 	return l
 }()
 
-// nativeLevels returns the levels that this processor supports. Every arm64 processor that Go
-// supports has NEON.
+// nativeLevels returns the levels that this processor supports, the fastest first. Every arm64
+// processor that Go supports has NEON.
 func nativeLevels() []*level {
 	if sys.HasBrainFloat() {
 		return []*level{&neonBrain, &neon}

@@ -18,7 +18,7 @@ func SumLongs(x []int64) (sum int64) {
 	return sum + (a + b) + (c + d)
 }
 
-// LargestLong returns the largest element of x. x must not be empty.
+// LargestLong returns the largest element of x. It panics if x is empty.
 func LargestLong(x []int64) int64 {
 	best := x[0]
 	if x = foldLongs(current.largestLong, x, func(v int64) { best = max(best, v) }); len(x) > 0 {
@@ -27,7 +27,7 @@ func LargestLong(x []int64) int64 {
 	return best
 }
 
-// SmallestLong returns the smallest element of x. x must not be empty.
+// SmallestLong returns the smallest element of x. It panics if x is empty.
 func SmallestLong(x []int64) int64 {
 	best := x[0]
 	if x = foldLongs(current.smallestLong, x, func(v int64) { best = min(best, v) }); len(x) > 0 {
@@ -36,8 +36,8 @@ func SmallestLong(x []int64) int64 {
 	return best
 }
 
-// foldLongs passes the results of do for pieces of x to the function to, and returns the remaining
-// elements.
+// foldLongs passes the results of do for pieces of x to the function to, and returns the
+// remaining elements, at most 31. If do is nil, it returns x.
 func foldLongs(do func(n int, x *int64) int64, x []int64, to func(v int64)) []int64 {
 	whole := len(x) &^ (each64 - 1)
 	if do == nil || whole == 0 {
@@ -49,8 +49,8 @@ func foldLongs(do func(n int, x *int64) int64, x []int64, to func(v int64)) []in
 	return x[whole:]
 }
 
-// InRange reports whether all elements of x are from 0 to size-1. It combines the sign bits of the
-// elements and of their distances to the last valid value.
+// InRange reports whether all elements of x are from 0 to size-1. It returns true for an empty
+// x. It combines the sign bits of the elements and of their distances to the last valid value.
 func InRange(x []int64, size int) bool {
 	signs, last := int64(0), size-1
 	if whole := len(x) &^ (each64 - 1); current.beyond != nil && whole > 0 {

@@ -3,8 +3,8 @@ package kernel
 import "fmt"
 
 // NLLLoss returns the negative sum of logp[r, target[r]] over the rows of logp (rows×cols,
-// log-probabilities). The caller should divide by rows for the mean. It panics if a target is not a
-// class.
+// log-probabilities). The caller should divide by rows for the mean. It panics if a target is
+// not from 0 to cols-1.
 func NLLLoss[F Float](rows, cols int, logp []F, target []int64) F {
 	var sum F
 	for r, class := range target[:rows] {
@@ -13,8 +13,8 @@ func NLLLoss[F Float](rows, cols int, logp []F, target []int64) F {
 	return sum
 }
 
-// NLLLossBackward overwrites dx (rows×cols) with the gradient of [NLLLoss], multiplied by scale.
-// For the mean, scale must be 1/rows.
+// NLLLossBackward overwrites dx (rows×cols) with the gradient of [NLLLoss], multiplied by
+// scale. For the mean, scale must be 1/rows. It panics like NLLLoss.
 func NLLLossBackward[F Float](rows, cols int, target []int64, scale F, dx []F) {
 	clear(dx[:rows*cols])
 	for r, class := range target[:rows] {
@@ -30,8 +30,8 @@ func checkClass(class int64, classes int) int {
 	return int(class)
 }
 
-// MSELoss returns the sum of the squared differences of x and y. The caller should divide by their
-// length for the mean.
+// MSELoss returns the sum of the squared differences of x and the first len(x) elements of y.
+// The caller should divide by len(x) for the mean.
 func MSELoss[F Float](x, y []F) F {
 	var sum F
 	y = y[:len(x)]

@@ -8,7 +8,7 @@ func (g *gemm[F]) isNarrow() bool {
 	return g.k >= long && min(g.m, g.n) <= g.few && (g.a.col == 1 || g.m == 1) && (g.transB || g.n == 1)
 }
 
-// computeDots is compute for a narrow product.
+// computeDots is [gemm.computeBlock] for a narrow product: each element is a dot product.
 func (g *gemm[F]) computeDots(i0, i1, j0, j1 int) {
 	a, b, lda, ldb := g.a.data, g.b, g.a.row, g.ldb
 	if g.a.col != 1 || !g.transB && g.ldb != 1 {
@@ -39,12 +39,12 @@ func (g *gemm[F]) computeDots(i0, i1, j0, j1 int) {
 	}
 }
 
-// storeSum stores the sum of element (i, j).
+// storeSum stores alpha times sum as element (i, j) of c, or adds it if g.add is set.
 func (g *gemm[F]) storeSum(i, j int, sum F) {
 	storeOrAdd(&g.c[i*g.ldc+j], g.alpha*sum, g.add)
 }
 
-// gatherStrided copies elements of x that are step apart to y.
+// gatherStrided fills y with elements of x that are step apart, and returns y.
 func gatherStrided[F Float](y, x []F, step int) []F {
 	for i := range y {
 		y[i] = x[i*step]
@@ -52,7 +52,8 @@ func gatherStrided[F Float](y, x []F, step int) []F {
 	return y
 }
 
-// plainProduct is the textbook product, for tiny sizes.
+// plainProduct is serialGemm by the textbook algorithm, for tiny sizes. Rows of op(a) are down
+// apart, and its columns right.
 func plainProduct[F Float](m, n, k int, alpha F, a []F, down, right int, b []F, ldb int, transB, add bool, c []F,
 	ldc int) {
 	for i := range m {
@@ -73,8 +74,8 @@ func plainProduct[F Float](m, n, k int, alpha F, a []F, down, right int, b []F, 
 	}
 }
 
-// addPlainDots adds alpha times the products of a row of a, with elements right apart, and the rows
-// of b.
+// addPlainDots adds to each element of row alpha times the dot product of a row of a, with
+// elements right apart, and a row of b. k is the length of the rows.
 func addPlainDots[F Float](alpha F, a []F, right int, b []F, ldb, k int, row []F) {
 	if right != 1 {
 		var room [portableTiny]F

@@ -14,7 +14,7 @@ type Norm struct {
 
 func (n Norm) cols() int { return n.Per * n.Run }
 
-// weightRange returns the range of the weights of row r.
+// weightRange returns the range of the weights of row r, from lo up to, but not including, hi.
 func (n Norm) weightRange(r int) (lo, hi int) {
 	lo = r % n.Groups * n.Per
 	return lo, lo + n.Per
@@ -39,15 +39,17 @@ func normalizeRows[F Float](n Norm, lo, hi int, x, w, b, y []F, means, scales []
 	}
 }
 
-// workerCount returns the number of goroutines for rows that are divided into the given number of
-// things.
+// workerCount returns the number of goroutines that are worthwhile for all rows, if they are
+// divided into the given number of parts.
 func (n Norm) workerCount(things int) int {
 	const cost = 16 // operations per element
 	return workerCount(things, n.Rows*n.cols()*cost)
 }
 
-// normalize subtracts the mean of a row in two passes. The second pass removes the rounding error
-// of the first one, which would matter if the mean is much larger than the deviations.
+// normalize overwrites y with x, row r, normalised, weighted by w and shifted by b, and returns
+// the mean of the row and the factor that makes its variance 1. It subtracts the mean in two
+// passes. The second pass removes the rounding error of the first one, which would matter if
+// the mean is much larger than the deviations.
 func normalize[F Float](n Norm, r int, x, w, b, y []F) (mean, scale float64) {
 	count := float64(len(x))
 	first := F(Sum64(x) / count)
@@ -78,7 +80,8 @@ func centreTo[F Float](shift F, x, y []F) (sum, squares float64) {
 	return sum, squares
 }
 
-// scaleAndShift multiplies row r by its weights and adds its biases.
+// scaleAndShift multiplies y, row r, by its weights and adds its biases, in place. w and b may
+// be nil.
 func scaleAndShift[F Float](n Norm, r int, y, w, b []F) {
 	lo, hi := n.weightRange(r)
 	if n.Run > 1 {
@@ -101,10 +104,10 @@ func scaleAndShift[F Float](n Norm, r int, y, w, b []F) {
 	}
 }
 
-// NormalizeBackward computes the gradients of [Normalize]. x, w, means and scales must be as after
-// Normalize; dy is the gradient of its output. It overwrites dx, and adds to dw and db. Each of
-// them may be nil and is then skipped. dx must not overlap x or dy. The result does not depend on
-// the number of goroutines.
+// NormalizeBackward computes the gradients of [Normalize]. x, w, means and scales must be as
+// after Normalize; dy is the gradient of its output. It overwrites dx, and adds to dw and db.
+// Each of them may be nil and is then skipped; w may be nil as well. dx must not overlap x or
+// dy. The result does not depend on the number of goroutines.
 func NormalizeBackward[F Float](n Norm, x, w, dy []F, means, scales []float64, dx, dw, db []F, scratch *Scratch) {
 	cols, params, parts := n.cols(), n.Groups*n.Per, imageGroups(n.Rows)
 	if cols == 0 {
@@ -131,7 +134,8 @@ func NormalizeBackward[F Float](n Norm, x, w, dy []F, means, scales []float64, d
 	}
 }
 
-// normGradients computes the gradients of all rows, divided into groups.
+// normGradients computes the gradients of all rows, divided into groups. Each group has its own
+// part of room and sums, so groups may be computed concurrently.
 type normGradients[F Float] struct {
 	Norm
 	groups        int
@@ -171,16 +175,17 @@ type normGradient[F Float] struct {
 	sums []F // gradients of weights, then of biases
 }
 
-// setOnes sets the expanded weights to 1, for the case without weights.
+// setOnes sets the expanded weights in g.row to 1, for the case without weights.
 func (g *normGradient[F]) setOnes() {
 	for i := range g.row[:g.cols()] {
 		g.row[i] = 1
 	}
 }
 
-// add adds the gradients of the parameters of row r, and computes its dx. The gradient before the
-// weights is projected: its mean and its component along the normalised row are removed, because
-// normalisation keeps these constant.
+// add adds the gradients of the parameters of row r to g.sums, and overwrites dx with the
+// gradient of the row unless it is nil. The gradient before the weights is projected: its mean
+// and its component along the normalised row are removed, because normalisation keeps these
+// constant.
 func (g *normGradient[F]) add(r int, mean, scale float64, x, dy, dx []F) {
 	w, dw, db := g.expandWeights(r)
 	first := F(mean)
@@ -203,8 +208,9 @@ func (g *normGradient[F]) add(r int, mean, scale float64, x, dy, dx []F) {
 	}
 }
 
-// expandWeights returns the weights of row r, one per element, and the destinations of the
-// gradients of its parameters.
+// expandWeights returns the weights of row r, one per element, and the slices to which the
+// gradients of its weights and biases must be added. They may share memory with g.w, g.row and
+// g.sums. If Run is above 1, the caller must then call [normGradient.addRuns] for dw and db.
 func (g *normGradient[F]) expandWeights(r int) (w, dw, db []F) {
 	lo, hi := g.weightRange(r)
 	cols, half := g.cols(), len(g.sums)/2
@@ -228,7 +234,7 @@ func (g *normGradient[F]) expandWeights(r int) (w, dw, db []F) {
 	return w, dw, db
 }
 
-// addRuns adds the sum of each run of x, a row r of gradients, to sums.
+// addRuns adds the sum of each run of x, the expanded gradients of row r, to sums.
 func (g *normGradient[F]) addRuns(r int, x, sums []F) {
 	lo, hi := g.weightRange(r)
 	for p := lo; p < hi; p++ {

@@ -1,10 +1,10 @@
 package kernel
 
-// MaxPool2d overwrites y (n, c, outH, outW) with the maximum of each kh×kw window of x (n, c, h,
-// w). Windows are sh and sw apart, on planes padded with ph rows and pw columns of -∞. It
-// overwrites idx, of the same size as y, with the index of the maximum in its plane (h·w). As in
-// PyTorch the first of equal elements wins, and NaN wins over numbers. ph and pw must be at most
-// half of the window; otherwise it panics.
+// MaxPool2d overwrites y (n, c, outH, outW) with the maximum of each kh×kw window of x (n, c,
+// h, w). Windows are sh and sw apart, on planes padded with ph rows and pw columns of -∞. It
+// overwrites idx, of the same size as y, with the index of the maximum in its plane (h·w). As
+// in PyTorch the first of equal elements wins, and NaN wins over numbers. It panics if ph or pw
+// is more than half of the window, or the window is larger than the padded plane.
 func MaxPool2d[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, x, y []F, idx []int32) {
 	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
 	parts := workerCount(p.planes, p.planes*p.outputSize()*kh*kw)
@@ -66,14 +66,14 @@ func poolPlanes[F Float](p pool, x, y []F, idx []int32, lo, hi int) {
 	}
 }
 
-// poolWindows pools one plane with adjacent 2×2 windows.
+// poolWindows overwrites y and idx, one output plane, for adjacent 2×2 windows of x, one plane.
 func poolWindows[F Float](p pool, x, y []F, idx []int32) {
 	for r, rows := range p.shortRows() {
 		loopsFor[F]().pool(rows, p.outW, &x[2*r*p.w], p.w, &y[r*p.outW], &idx[r*p.outW], 2*r*p.w)
 	}
 }
 
-// poolPlane pools one plane with any window.
+// poolPlane overwrites y and idx, one output plane, for any windows of x, one plane.
 func poolPlane[F Float](p pool, x, y []F, idx []int32) {
 	for oh := range p.outH {
 		for ow := range p.outW {
@@ -83,8 +83,8 @@ func poolPlane[F Float](p pool, x, y []F, idx []int32) {
 	}
 }
 
-// maxIndex returns the index in its plane of the maximum in the window of output pixel (oh, ow).
-// better reports whether the element at one index replaces the one at another.
+// maxIndex returns the index in its plane of the maximum in the window of output pixel (oh,
+// ow). better must report whether the element at index at replaces the one at index best.
 func (p pool) maxIndex(oh, ow int, better func(at, best int) bool) int {
 	top, left := oh*p.sh-p.ph, ow*p.sw-p.pw
 	bottom, right := min(top+p.kh, p.h), min(left+p.kw, p.w)
@@ -100,7 +100,7 @@ func (p pool) maxIndex(oh, ow int, better func(at, best int) bool) int {
 	return best
 }
 
-// unpoolPlane computes the gradient of one plane.
+// unpoolPlane overwrites dx, one plane, with the gradient from dy and idx, one output plane.
 func unpoolPlane[F Float](p pool, dy []F, idx []int32, dx []F) {
 	if p.hasPairWindows() {
 		if p.h%2 == 1 || p.w%2 == 1 {
@@ -117,7 +117,8 @@ func unpoolPlane[F Float](p pool, dy []F, idx []int32, dx []F) {
 	}
 }
 
-// shortRows divides the rows of the output into pieces for one call of a loop.
+// shortRows divides the rows of the output into pieces for one call of a loop. It yields the
+// first row and the number of rows of each.
 func (p pool) shortRows() func(yield func(r, rows int) bool) {
 	step := max(1, longest/p.outW)
 	return func(yield func(r, rows int) bool) {

@@ -36,7 +36,8 @@ func elementPtr[F any](p *F, i int) *F {
 // stays in the first-level cache.
 const portableLanes = 64
 
-// portableTile has one row. It loads and stores each sum once for four products.
+// portableTile is the [tile] of one row in plain Go. It loads and stores each sum once for four
+// products.
 func portableTile[F Float](k int, a *F, _, csa int, b *F, off *int, c *F, _, n int, alpha F, add bool) {
 	if k == 1 && add {
 		axpy(n, alpha**a, elementPtr(b, *off), c)
@@ -96,7 +97,8 @@ func transpose[F Float](rows, cols int, src *F, off *int, dst *F, ldd int) {
 	}
 }
 
-// poolPairs selects without branches, because the position of the maximum is unpredictable.
+// poolPairs is the loop pool in plain Go. It selects without branches, because the position of
+// the maximum is unpredictable.
 func poolPairs[F Float](rows, n int, x *F, w int, y *F, idx *int32, base int) {
 	for r := range rows {
 		window := unsafe.Slice(elementPtr(x, 2*r*w), w+2*n)
@@ -112,7 +114,8 @@ func poolPairs[F Float](rows, n int, x *F, w int, y *F, idx *int32, base int) {
 	}
 }
 
-// bit returns 1 for true. The compiler emits a SETcc instruction instead of a branch.
+// bit returns 1 for true and 0 for false. The compiler emits a SETcc instruction instead of a
+// branch.
 func bit(b bool) int {
 	if b {
 		return 1

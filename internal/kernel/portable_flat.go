@@ -33,7 +33,8 @@ func sub[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x
 func mul[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x * y }) }
 func div[F Float](n int, x, y, z *F) { zip(n, x, y, z, func(x, y F) F { return x / y }) }
 
-// zip and each are small enough to be inlined together with f, which leaves a loop without calls.
+// zip overwrites n elements of z with f of x and y, and each overwrites n elements of y with f
+// of x. Both are small enough to be inlined together with f, which leaves a loop without calls.
 func zip[F Float](n int, x, y, z *F, f func(x, y F) F) {
 	xs, ys, zs := unsafe.Slice(x, n), unsafe.Slice(y, n), unsafe.Slice(z, n)
 	for i := range zs {
@@ -102,8 +103,8 @@ func reluBackward[F Float](n int, y, dy, dx *F) {
 	}
 }
 
-// passPositive is reluBackward on the bits of dy and dx. It uses a mask instead of a branch,
-// because the signs of y are unpredictable.
+// passPositive is reluBackward on the bits of dy and dx, which must be at least as long as y.
+// It uses a mask instead of a branch, because the signs of y are unpredictable.
 func passPositive[F Float, B uint32 | uint64](y []F, dy, dx []B) {
 	for i, v := range y {
 		var mask B
@@ -127,7 +128,8 @@ func columnSums[F Float](rows, n int, x *F, ld int, y *float64) {
 
 func sum64[F Float](n int, x *F) float64 { return sumFour[float64](unsafe.Slice(x, n)) }
 
-// sumFour uses four accumulators to shorten the dependency chain of additions; dot does too.
+// sumFour returns the sum of x, computed in type A. It uses four accumulators to shorten the
+// dependency chain of additions; dot does too.
 func sumFour[A, F Float](x []F) A {
 	var a, b, c, d A
 	for ; len(x) >= 4; x = x[4:] {

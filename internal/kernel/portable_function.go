@@ -6,8 +6,9 @@ import (
 	"unsafe"
 )
 
-// portableFunctions computes in float64. Rounding its square roots and quotients again yields the
-// correctly rounded results of float32.
+// portableFunctions returns the loops of [Map] in plain Go, by function. They compute in
+// float64. Rounding its square roots and quotients again yields the correctly rounded results
+// of float32.
 func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 	return [functions]func(n int, x, y *F){
 		Neg:        func(n int, x, y *F) { each(n, x, y, func(x float64) float64 { return -x }) },
@@ -31,10 +32,11 @@ func portableFunctions[F Float]() [functions]func(n int, x, y *F) {
 	}
 }
 
-// polar computes √(-2·log(x)/x). The logarithm is the series of atanh((m-1)/(m+1)) for a
-// significand m near 1. Its error is a few units in the last place. Each step is rounded
-// separately, as in assembly: a conversion to float64 prevents the compiler from fusing a product
-// and a sum, see https://go.dev/ref/spec#Floating_point_operators.
+// polar is the loop polar in plain Go: y = √(-2·log(x)/x). The logarithm is the series of
+// atanh((m-1)/(m+1)) for a significand m near 1. Its error is a few units in the last place.
+// Each step is rounded separately, as in assembly: a conversion to float64 prevents the
+// compiler from fusing a product and a sum, see
+// https://go.dev/ref/spec#Floating_point_operators.
 func polar[F Float](n int, x, y *F) {
 	each(n, x, y, func(x float64) float64 {
 		m, e := math.Frexp(x)
@@ -56,7 +58,8 @@ var oddParts = [...]float64{
 	1. / 25, 1. / 23, 1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11, 1. / 9, 1. / 7, 1. / 5, 1. / 3, 1,
 }
 
-// orPortable returns the functions of a level, completed by the portable ones.
+// orPortable returns the functions of a level, with those that are nil replaced by the portable
+// ones.
 func orPortable[F Float](of [functions]func(n int, x, y *F)) [functions]func(n int, x, y *F) {
 	for i, f := range portableFunctions[F]() {
 		if of[i] == nil {
@@ -66,7 +69,7 @@ func orPortable[F Float](of [functions]func(n int, x, y *F)) [functions]func(n i
 	return of
 }
 
-// sign returns 0 for NaN.
+// sign returns 1, -1 or 0 as x is positive, negative or zero. It returns 0 for NaN.
 func sign(x float64) float64 {
 	switch {
 	case x > 0:

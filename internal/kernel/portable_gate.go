@@ -27,5 +27,5 @@ func gatedSlope[F Float](n int, a, b F, x, y *F) {
 // gate returns σ(a·x + b·x³).
 func gate(x, a, b float64) float64 { return logistic(x * (a + b*clampSquare(x*x))) }
 
-// clampSquare bounds a square so that 0 times it is not NaN.
+// clampSquare bounds a square by 1e30, so that 0 times it is not NaN.
 func clampSquare(square float64) float64 { return min(square, 1e30) }

@@ -36,9 +36,10 @@ const thirdLow = 1./3 - 0x15555555555555p-54
 var logParts = [...]float64{1. / 29, 1. / 27, 1. / 25, 1. / 23, 1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11,
 	1. / 9, 1. / 7, 1. / 5}
 
-// timesLog returns y·log(x) as the sum of two numbers. x must be finite and positive. With x =
-// m·2^k the logarithm is k·ln(2) plus twice the series of atanh(s) = s + s³/3 + s⁵/5 + … for s =
-// (m-1)/(m+1). The first two terms of the series are computed as double-double numbers.
+// timesLog returns y·log(x) as the sum of two numbers. x must be finite and positive, and y
+// finite. With x = m·2^k the logarithm is k·ln(2) plus twice the series of atanh(s) = s + s³/3
+// + s⁵/5 + … for s = (m-1)/(m+1). The first two terms of the series are computed as
+// double-double numbers.
 func timesLog(x, y float64) (high, low float64) {
 	m, k := math.Frexp(x)
 	if m < math.Sqrt2/2 {
@@ -85,7 +86,7 @@ func squareExact(x, low float64) (high, rest float64) {
 var expParts = [...]float64{1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800, 1. / 362880, 1. / 40320,
 	1. / 5040, 1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2}
 
-// expOf returns e to the power of x + low.
+// expOf returns e to the power of x + low. It returns +∞ for x above 710, and 0 below -746.
 func expOf(x, low float64) float64 {
 	switch {
 	case x > 710:

@@ -8,7 +8,8 @@ type operand[F Float] struct {
 	deep     int // 0 if not packed
 }
 
-// firstElement returns the first element of rows lo to hi at column l, and their strides.
+// firstElement returns the first element of rows lo to hi-1 at column l, and the distances of
+// rows and columns. If o is packed, these rows must be one of its blocks.
 func (o *operand[F]) firstElement(lo, hi, l int) (first *F, row, col int) {
 	if o.deep > 0 {
 		return &o.data[lo*o.deep+l*(hi-lo)], 1, hi - lo
@@ -16,15 +17,16 @@ func (o *operand[F]) firstElement(lo, hi, l int) (first *F, row, col int) {
 	return &o.data[lo*o.row+l*o.col], o.row, o.col
 }
 
-// blockHeight returns the height of the blocks into which m rows are divided. There are as few
-// blocks as possible, of nearly equal height.
+// blockHeight returns the height of the blocks into which m rows are divided for the tiles.
+// There are as few blocks as possible, of nearly equal height. m must not be 0.
 func (p *loops[F]) blockHeight(m int) int {
 	tallest := len(p.tiles[0])
 	blocks := (m + tallest - 1) / tallest
 	return (m + blocks - 1) / blocks
 }
 
-// tileWidth returns the width of the widest tile with at least the given number of rows.
+// tileWidth returns the width, in elements, of the widest tile with at least the given number
+// of rows.
 func (p *loops[F]) tileWidth(rows int) int {
 	vecs := len(p.tiles)
 	for len(p.tiles[vecs-1]) < rows {
@@ -46,7 +48,7 @@ func (p *loops[F]) registerCount(cols, rows int) (vecs, last int) {
 	return vecs, p.lanes
 }
 
-// panelWidth returns the width of the widest tile of full height.
+// panelWidth returns the width, in elements, of the widest tile of full height.
 func (p *loops[F]) panelWidth() int { return p.tileWidth(len(p.tiles[0])) }
 
 // deepest is the maximum number of products that one tile accumulates per call. Even the largest
@@ -57,10 +59,10 @@ const deepest = 4096
 // row. The factor then stays in the first-level cache, which is faster for short sums.
 const shallow = 1 << 12
 
-// multiplyPacked computes c = alpha·a·b on the calling goroutine, or adds to c. a is m×k, c is m×n
-// with rows ldc apart, and row l of b begins at b[off[l]]. Rows of b may be anywhere and may
-// overlap, so the patches of an image can be used as a matrix without a copy. The order of
-// summation does not depend on m and n.
+// multiplyPacked computes c = alpha·a·b on the calling goroutine, or adds to c if add is set. a
+// is m×k, c is m×n with rows ldc apart, and row l of b begins at b[off[l]]. Rows of b may be
+// anywhere and may overlap, so the patches of an image can be used as a matrix without a copy.
+// The order of summation does not depend on m and n.
 func (p *loops[F]) multiplyPacked(m, n, k int, alpha F, a *operand[F], b []F, off []int, add bool, c []F, ldc int) {
 	height := p.blockHeight(m)
 	width := p.tileWidth(height)

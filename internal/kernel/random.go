@@ -3,12 +3,12 @@ package kernel
 // States is the number of generator states that [Congruence] advances at once.
 const States = 16
 
-// Congruence advances the states of 128-bit linear congruential generators and writes one output of
-// each of them in turn to to. The output function is PCG XSL RR (O'Neill, 2014,
-// https://www.pcg-random.org). states holds the upper halves of all states, then the lower halves.
-// rule holds the multiplier and then the increment, each with its upper half first. Congruence
-// returns the number of outputs written. With vector instructions this is all but the last few,
-// otherwise none. The caller must compute the rest.
+// Congruence advances the states of 16 128-bit linear congruential generators and writes one
+// output of each of them in turn to to. The output function is PCG XSL RR (O'Neill, 2014,
+// https://www.pcg-random.org). states holds the upper halves of all states, then the lower
+// halves. rule holds the multiplier and then the increment, each with its upper half first.
+// Congruence returns the number of outputs written. With vector instructions this is len(to)
+// rounded down to a multiple of 16, otherwise 0. The caller must compute the rest.
 func Congruence(states *[2 * States]uint64, rule *[4]uint64, to []uint64) int {
 	n := len(to) &^ (States - 1)
 	if current.congruence == nil || n == 0 {
@@ -44,10 +44,11 @@ func Fractions(bits []uint64, highest int, lo, width float64, to []float64) {
 // roundDown8 rounds n down to a multiple of 8.
 func roundDown8(n int) int { return n &^ 7 }
 
-// Points computes points with two coordinates in [-1, 1) from pairs of elements of bits. It keeps
-// the points inside the unit disc, except its centre. It writes their coordinates to x and y and
-// their squared distances from the centre to s, and returns their number. x, y and s must have room
-// for len(bits)/2 points.
+// Points computes points with two coordinates in [-1, 1) from pairs of elements of bits. It
+// keeps the points inside the unit disc, except its centre. It writes their coordinates to x
+// and y and their squared distances from the centre to s, and returns the number of points
+// kept. x, y and s must have room for len(bits)/2 points; elements beyond the kept points may
+// be overwritten.
 func Points(bits []uint64, x, y, s []float64) (n int) {
 	points := len(bits) / 2
 	x, y, s = x[:points], y[:points], s[:points]
@@ -75,7 +76,8 @@ func boolToInt(b bool) int {
 func unitFloat(bits uint64) float64 { return 2*(float64(int64(bits>>11))/(1<<53)) - 1 }
 
 // Pairs overwrites to with mean + std·factor·coordinate, alternating the coordinates x and y of
-// each point. If to has odd length, only x of the last point is used.
+// each point. factors holds one factor for each point, see [Polar]. If to has odd length, only
+// x of the last point is used.
 func Pairs(mean, std float64, x, y, factors, to []float64) {
 	done := 0
 	if current.pairs != nil {

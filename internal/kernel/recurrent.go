@@ -7,7 +7,8 @@ type Recurrence struct {
 	Backwards bool // from the last element to the first
 }
 
-// elementIndex returns the index of the element at a step.
+// elementIndex returns the index in the sequence of the element that the given step, from 0,
+// processes.
 func (r Recurrence) elementIndex(step int) int {
 	if r.Backwards {
 		return r.L - 1 - step
@@ -15,13 +16,14 @@ func (r Recurrence) elementIndex(step int) int {
 	return step
 }
 
-// workerCount returns the number of goroutines for one element of all sequences.
+// workerCount returns the number of goroutines that are worthwhile for one element of all
+// sequences.
 func (r Recurrence) workerCount() int {
 	const cost = 64 // operations per number of a state
 	return workerCount(r.N, r.N*r.H*cost)
 }
 
-// elementPart returns the part of x (L, N, gates·H) for element t.
+// elementPart returns the part of x (L, N, gates·H) for the element with index t.
 func elementPart[F Float](r Recurrence, x []F, t, gates int) []F {
 	size := r.N * gates * r.H
 	return x[t*size:][:size]
@@ -35,11 +37,11 @@ func previousState[F Float](r Recurrence, x, first []F, step int) []F {
 	return elementPart(r, x, r.elementIndex(step-1), 1)
 }
 
-// LSTM runs a long short-term memory layer (Hochreiter and Schmidhuber, 1997) over all sequences.
-// given (L, N, 4·H) holds the contributions of the elements to the gates, in the order input,
-// forget, cell, output. w (4·H, H) holds the recurrent weights, and h and c (N, H) the initial
-// states and cells. LSTM overwrites gates (L, N, 4·H) with the activations, and states and cells
-// (L, N, H).
+// LSTM runs a long short-term memory layer (Hochreiter and Schmidhuber, 1997) over all
+// sequences. given (L, N, 4·H) holds the contributions of the elements to the gates, in the
+// order input, forget, cell, output. w (4·H, H) holds the recurrent weights, and h and c (N, H)
+// the initial states and cells. LSTM overwrites gates (L, N, 4·H) with the activations, and
+// states and cells (L, N, H) with the states and cells after each element.
 func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scratch *Scratch) {
 	weights := factorOf(true, 4*r.H, r.H, w, r.H, borrowSlice[F](scratch, filters, packedSize(4*r.H, r.H)), scratch)
 	copyElements(gates, given[:r.L*r.N*4*r.H])
@@ -56,7 +58,9 @@ func LSTM[F Float](r Recurrence, given, w, h, c, gates, states, cells []F, scrat
 	}
 }
 
-// lstmStep computes a step of an LSTM for examples lo to hi.
+// lstmStep computes a step of an LSTM for sequences lo to hi-1. open holds the inputs of the
+// gates, which it overwrites with the activations, and last the cells of the previous step. It
+// overwrites next, the cells, and state.
 func lstmStep[F Float](r Recurrence, lo, hi int, open, last, next, state []F) {
 	for n := lo; n < hi; n++ {
 		g, at := open[n*4*r.H:][:4*r.H], n*r.H
@@ -122,7 +126,9 @@ func GRU[F Float](r Recurrence, given, w, b, h, gates, fresh, states []F, scratc
 	}
 }
 
-// gruStep computes a step of a GRU for examples lo to hi.
+// gruStep computes a step of a GRU for sequences lo to hi-1. x and open hold the contributions
+// of the element and of the last state to the gates. It overwrites open, fresh and state as
+// [GRU] does.
 func gruStep[F Float](r Recurrence, lo, hi int, x, open, fresh, last, state []F) {
 	for n := lo; n < hi; n++ {
 		x, g, at := x[n*3*r.H:][:3*r.H], open[n*3*r.H:][:3*r.H], n*r.H
@@ -169,8 +175,9 @@ func gruStepBackward[F Float](r Recurrence, lo, hi int, dx, d, fresh, last, dh [
 	}
 }
 
-// addWeights adds the gradient of the recurrent weights to dw. All steps but the first are one
-// product.
+// addWeights adds the gradient of the recurrent weights to dw, which may be nil. d (L, N,
+// gates·H) is the gradient of the gates, and h the initial states. All steps but the first are
+// one product.
 func addWeights[F Float](r Recurrence, gates int, d, states, h, dw []F) {
 	if dw == nil || r.L == 0 {
 		return

@@ -14,8 +14,8 @@ const (
 	vector   = 32
 )
 
-// Repeat fills dst with copies of one. one must not be empty; it may be the beginning of dst. The
-// last copy is truncated at the end of dst.
+// Repeat fills dst with copies of one, which may be the beginning of dst. The last copy is
+// truncated at the end of dst. Repeat panics if one is empty.
 func Repeat(dst, one []byte) {
 	n := 0
 	if len(dst) >= streamed {
@@ -31,8 +31,8 @@ func Repeat(dst, one []byte) {
 	}
 }
 
-// fillLine fills the first line of dst with copies of its first n bytes, if n divides 8 and dst is
-// long enough. It returns the number of bytes that are filled.
+// fillLine fills the first 64 bytes of dst with copies of its first n bytes, if n divides 8 and
+// dst is long enough. It returns the number of bytes that are filled: 64, or n.
 func fillLine(dst []byte, n int) int {
 	const first = 64
 	if n > 8 || 8%n != 0 || len(dst) < first {
@@ -48,9 +48,10 @@ func fillLine(dst []byte, n int) int {
 	return first
 }
 
-// streamLines fills the beginning of dst, as many whole lines as possible, by non-temporal stores.
-// It returns the number of bytes in complete copies of one. This is 0 if there are no such stores,
-// or if the size of a register is not a multiple of len(one).
+// streamLines fills the beginning of dst with copies of one, as many whole lines of 128 bytes
+// as possible, by non-temporal stores. It returns the number of bytes in complete copies of
+// one. This is 0 if there are no such stores, or if the size of a register, 32 bytes, is not a
+// multiple of len(one).
 func streamLines(dst, one []byte) int {
 	if current.stream == nil || len(one) == 0 || vector%len(one) != 0 {
 		return 0

@@ -22,8 +22,8 @@ const (
 	slotCount
 )
 
-// borrowSlice returns n elements of slot i. Their contents are undefined. They are valid until the
-// next call with the same slot.
+// borrowSlice returns n elements of slot i. Their contents are undefined. They are valid until
+// the next call with the same slot. If s is nil, it allocates them.
 func borrowSlice[T Float | int](s *Scratch, i slot, n int) []T {
 	if s == nil {
 		return make([]T, n)

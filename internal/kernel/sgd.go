@@ -1,9 +1,10 @@
 package kernel
 
-// SGD performs one step of gradient descent like torch.optim.SGD. With d = g + weightDecay·p, it
-// sets buf to d on the first step and to momentum·buf + (1-dampening)·d on later steps. Then it
-// subtracts lr·buf from p, or lr·(d + momentum·buf) if nesterov is set. If momentum is 0, buf is
-// not used and may be nil.
+// SGD performs one step of gradient descent like torch.optim.SGD. With d = g + weightDecay·p,
+// it sets buf to d if first is set, on the first step, and to momentum·buf + (1-dampening)·d on
+// later steps. Then it subtracts lr·buf from p, or lr·(d + momentum·buf) if nesterov is set. g
+// and buf must be at least as long as p. If momentum is 0, it subtracts lr·d, and buf is not
+// used and may be nil.
 func SGD[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nesterov, first bool) {
 	s := sgd[F]{momentum, dampening, weightDecay, nesterov, first}
 	if momentum == 0 {
@@ -17,7 +18,7 @@ func SGD[F Float](p, g, buf []F, lr, momentum, dampening, weightDecay F, nestero
 	}
 }
 
-// descend performs the step of [SGD] for p.
+// descend performs the step of [SGD] for p on the calling goroutine.
 func (s sgd[F]) descend(p, g, buf []F, lr F) {
 	weightDecay := s.weightDecay
 	g = g[:len(p)]

@@ -81,7 +81,8 @@ func newGeometry(s ConvShape) geometry {
 	return g
 }
 
-// eachGroup calls do for each group with its offsets in images, filters, biases and output images.
+// eachGroup calls do for each group with the offsets, in elements, of its parts of the first
+// image, the filters, the biases and the first output image.
 func (g *geometry) eachGroup(do func(image, filters, bias, out int)) {
 	for i := range g.Groups {
 		do(i*g.image, i*g.OutC*g.patch, i*g.OutC, i*g.OutC*g.area)

@@ -24,10 +24,10 @@ const (
 	arithmetics = iota
 )
 
-// Do overwrites elements of z with the results of a for x and y, computed in single precision and
-// rounded once. It returns the number of computed elements. With vector instructions it computes
-// all but the last few, otherwise none. The caller must compute the rest, as for [Cast.Do]. z may
-// be x or y.
+// Do overwrites elements of z with the results of a for x and y, computed in single precision
+// and rounded once, and returns the number of computed elements. With vector instructions this
+// is the number of elements of z rounded down to a multiple of 16, otherwise 0. The caller must
+// compute the rest, as for [Cast.Do]. x and y must be at least as long as z. z may be x or y.
 func (s Short) Do(a Arithmetic, x, y, z []byte) int {
 	n, do := len(z)/2&^15, current.shorts[a][s]
 	if n == 0 || do == nil {
@@ -54,9 +54,10 @@ func (s Short) Relu(x, y []byte) int {
 	return n
 }
 
-// Sum returns the sum of the first done elements of x in double precision. Four elements are first
-// added in single precision, as for float32, so the sum of finite numbers may be infinite. The
-// caller must add the remaining elements.
+// Sum returns the sum of the first done elements of x in double precision. done is the number
+// of elements rounded down to a multiple of 64, or 0 without vector instructions. Four elements
+// are first added in single precision, as for float32, so the sum of finite numbers may be
+// infinite. The caller must add the remaining elements.
 func (s Short) Sum(x []byte) (sum float64, done int) {
 	n, do := len(x)/2&^63, current.shortSums[s]
 	if n == 0 || do == nil {

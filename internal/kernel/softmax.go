@@ -37,8 +37,8 @@ func softmaxBackward[F Float](lo, hi, cols int, y, dy, dx []F) {
 	}
 }
 
-// rowParts returns the number of goroutines for rows×cols numbers, at the cost of an exponential
-// each.
+// rowParts returns the number of goroutines that are worthwhile for rows×cols numbers, at the
+// cost of an exponential each. They divide the rows.
 func rowParts(rows, cols int) int {
 	const cost = 16
 	return workerCount(rows, rows*cols*cost)
@@ -68,7 +68,8 @@ func logSoftmaxRows[F Float](lo, hi, cols int, x, y []F) {
 	}
 }
 
-// logSoftmax subtracts the largest element first, so that no exponential overflows.
+// logSoftmax overwrites y with the logarithm of the softmax of x, one row. It subtracts the
+// largest element first, so that no exponential overflows.
 func logSoftmax[F Float](x, y []F) {
 	if len(x) == 0 {
 		return

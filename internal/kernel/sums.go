@@ -37,8 +37,8 @@ func Sum64[F Float](x []F) (sum float64) {
 	return sum
 }
 
-// sumParallel is sumPairwise with several goroutines. They compute the sums of disjoint branches of
-// the same tree of additions.
+// sumParallel is sumPairwise on several goroutines. They compute the sums of disjoint branches
+// of the same tree of additions, so the result is the same.
 func sumParallel[F Float](workers int, x []F) float64 {
 	var branches [][]F
 	walkBranches(x, workers*partsPerWorker, func(branch []F) { branches = append(branches, branch) })
@@ -63,7 +63,8 @@ func walkBranches[F Float](x []F, n int, do func(branch []F)) {
 	}
 }
 
-// joinBranches returns the sum of x from the sums of its branches, and the sums that are left.
+// joinBranches returns the sum of x from the sums of its branches, in the order of
+// [walkBranches] with the same n, and the sums that are left.
 func joinBranches[F Float](x []F, n int, sums []float64) (sum float64, left []float64) {
 	half := halfOf(x)
 	if n <= 1 || half == len(x) {
@@ -144,8 +145,8 @@ func rowSums[F Float](n int, x []F, sums []float64) {
 	}
 }
 
-// ColumnSums adds the columns of x (rows×cols), with rows ld apart, to sums. If exact is set, it
-// adds only in double precision; see [Finite].
+// ColumnSums adds the columns of x (rows×cols), with rows ld apart, to sums (cols). If exact is
+// set, it adds only in double precision; see [Finite].
 func ColumnSums[F Float](rows, cols int, x []F, ld int, sums []float64, exact bool) {
 	do := loopsFor[F]().columnSums
 	if exact {
@@ -154,9 +155,9 @@ func ColumnSums[F Float](rows, cols int, x []F, ld int, sums []float64, exact bo
 	eachColumnBlock(rows, cols, x, ld, sums, do)
 }
 
-// Finite reports whether all sums are finite. If column sums are not, the caller should recompute
-// them with exact set, because numbers that are finite in double precision may overflow in single
-// precision.
+// Finite reports whether all sums are finite. If the results of [ColumnSums] are not, the
+// caller should recompute them with exact set, because numbers that are finite in double
+// precision may overflow in single precision.
 func Finite(sums []float64) bool {
 	if all := Sum64(sums); all-all == 0 {
 		return true // a finite total implies finite terms
@@ -184,8 +185,9 @@ func SmallestColumns[F Float](rows, cols int, x []F, ld int, best []F) {
 // nearColumns is the number of columns of a block.
 const nearColumns = 1024
 
-// eachColumnBlock calls do for blocks of columns that are narrow enough for the results to stay in
-// the first-level cache.
+// eachColumnBlock calls do for blocks of rows and columns of x, and the elements of to that
+// belong to the columns. The blocks are narrow enough for the results to stay in the
+// first-level cache. do may be called concurrently for different columns.
 func eachColumnBlock[F, R Float](rows, cols int, x []F, ld int, to []R, do func(rows, n int, x *F, ld int, to *R)) {
 	if rows == 0 || cols == 0 {
 		return
@@ -201,8 +203,8 @@ func eachColumnBlock[F, R Float](rows, cols int, x []F, ld int, to []R, do func(
 	}
 }
 
-// columnBlocks is eachColumnBlock for the columns from lo to hi. The number of rows of a call does
-// not depend on them, because the loops may add rows in groups.
+// columnBlocks is eachColumnBlock for columns lo to hi-1, on the calling goroutine. The number
+// of rows of a call does not depend on them, because the loops may add rows in groups.
 func columnBlocks[F, R Float](rows, cols, lo, hi int, x []F, ld int, to []R,
 	do func(rows, n int, x *F, ld int, to *R)) {
 	_, to = x[(rows-1)*ld+cols-1], to[:cols]

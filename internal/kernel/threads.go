@@ -35,8 +35,8 @@ const (
 	worthOne     = 1 << 16
 )
 
-// workerCount returns the number of goroutines that are worthwhile for work of the given cost in
-// operations that can be divided into parts.
+// workerCount returns the number of goroutines, at least 1 and at most [Threads], that are
+// worthwhile for work of the given cost in operations that can be divided into parts.
 func workerCount(parts, cost int) int {
 	worth := worthOne
 	if cost < 4*worthOne && team[0].task.Load() == idle {
@@ -54,8 +54,9 @@ func workerCount(parts, cost int) int {
 // 1 callers should call their function directly, which avoids allocating a closure.
 func runRanges(n, total int, do func(worker, lo, hi int)) { runParts(n, n, total, do) }
 
-// runParts is like [runRanges], with more ranges than workers: a worker that is late gets fewer of
-// them.
+// runParts is like [runRanges] for n workers, but divides [0, total) into the given number of
+// parts, usually more than n: a worker that is late gets fewer of them. If no helper is
+// available, it makes one call for all of [0, total).
 func runParts(n, parts, total int, do func(worker, lo, hi int)) {
 	if n > 1 {
 		t := tasks.Get().(*task)
@@ -70,13 +71,14 @@ func runParts(n, parts, total int, do func(worker, lo, hi int)) {
 	do(0, 0, total)
 }
 
-// Workers returns the number of goroutines that are worthwhile for work of the given cost in
-// operations, about 30 per nanosecond, that can be divided into parts.
+// Workers returns the number of goroutines, at least 1 and at most [Threads], that are
+// worthwhile for work of the given cost in operations, about 30 per nanosecond, that can be
+// divided into parts.
 func Workers(parts, cost int) int { return workerCount(parts, cost) }
 
 // Divide divides [0, n) between the given number of workers and calls do for each part, on the
-// calling goroutine and on others. All parts but the last begin and end at a multiple of align. It
-// panics if do panics.
+// calling goroutine and on others, concurrently. All parts but the last begin and end at a
+// multiple of align. Divide returns when all calls have returned. It panics if do panics.
 func Divide(workers, n, align int, do func(lo, hi int)) {
 	blocks := (n + align - 1) / align
 	runParts(workers, min(blocks, workers*partsPerWorker), blocks, func(_, lo, hi int) {
@@ -88,12 +90,11 @@ func Divide(workers, n, align int, do func(lo, hi int)) {
 // process the same elements together for any number of threads.
 const block = 64
 
-// elementWorkers returns the number of goroutines for n elements. cost is the number of operations
-// for each element.
+// elementWorkers returns the number of goroutines that are worthwhile for n elements. cost is
+// the number of operations for each element.
 func elementWorkers(n, cost int) int { return workerCount(n/block, n*cost) }
 
-// runElements divides n elements between the given number of workers, of which there must be at
-// least two.
+// runElements is [Divide] at multiples of block. workers must be at least 2.
 func runElements(workers, n int, do func(lo, hi int)) { Divide(workers, n, block, do) }
 
 // partsPerWorker is the number of parts of elementwise work for each worker.

@@ -47,8 +47,9 @@ func TransposePairs(rows, cols int, src []byte, lds int, dst []byte, ldd int) {
 	turnWords(rows, cols, 2, src, 2*lds, dst, 2*ldd, turnPairs)
 }
 
-// turnWords calls turn to transpose blocks of as many elements as fit into a word, and copies the
-// others one by one. lds and ldd are in bytes.
+// turnWords transposes like [Transpose] for elements of size bytes. It calls turn to transpose
+// blocks of 8/size rows and columns, as many elements as fit into a word, and copies the others
+// one by one. lds and ldd are in bytes.
 func turnWords(rows, cols, size int, src []byte, lds int, dst []byte, ldd int,
 	turn func(src []byte, lds int, dst []byte, ldd int)) {
 	each := 8 / size

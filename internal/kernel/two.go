@@ -11,7 +11,8 @@ import (
 // together is the number of elements that functions of two numbers process at a time.
 const together = 512
 
-// desk holds the intermediate results of one piece.
+// desk holds the intermediate results of one piece of at most 512 elements. It comes from the
+// pool desks, and one goroutine may use it at a time.
 type desk struct {
 	a, b, c [together]float64
 	f, g    [together]float32
@@ -20,7 +21,8 @@ type desk struct {
 
 var desks = sync.Pool{New: func() any { return new(desk) }}
 
-// eachPiece calls do with pieces of x, y and z and a desk. y and z must be at least as long as x.
+// eachPiece calls do with pieces of x, y and z of at most 512 elements, one after the other,
+// and a desk that do may overwrite. y and z must be at least as long as x.
 func eachPiece(x, y, z []float32, do func(d *desk, x, y, z []float32)) {
 	d := desks.Get().(*desk)
 	defer desks.Put(d)
@@ -31,21 +33,21 @@ func eachPiece(x, y, z []float32, do func(d *desk, x, y, z []float32)) {
 	}
 }
 
-// toFloat64 converts x to float64 in y.
+// toFloat64 overwrites y with x converted to float64. y must be at least as long as x.
 func toFloat64(x []float32, y []float64) {
 	for i := Float32ToFloat64.Do(len(x), rawBytes(y), rawBytes(x)); i < len(x); i++ {
 		y[i] = float64(x[i])
 	}
 }
 
-// toFloat32 converts x to float32 in y.
+// toFloat32 overwrites y with x converted to float32. y must be at least as long as x.
 func toFloat32(x []float64, y []float32) {
 	for i := Float64ToFloat32.Do(len(x), rawBytes(y), rawBytes(x)); i < len(x); i++ {
 		y[i] = float32(x[i])
 	}
 }
 
-// rawBytes returns the memory of x.
+// rawBytes returns the memory of x, or nil if x is empty.
 func rawBytes[F Float](x []F) []byte {
 	if len(x) == 0 {
 		return nil
@@ -53,10 +55,10 @@ func rawBytes[F Float](x []F) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 }
 
-// Power overwrites z with x to the power of y, element by element. It computes the power of |x| in
-// float64 by a logarithm and an exponential, with an error of at most one unit in the last place of
-// float32. Zeros, infinities and NaN are treated like [math.Pow]. z may be x or y, for all
-// functions of this file.
+// Power overwrites z with x to the power of y, element by element. It computes the power of |x|
+// in float64 by a logarithm and an exponential, with an error of at most one unit in the last
+// place of float32. Zeros, infinities and NaN are treated like [math.Pow]. y and z must be at
+// least as long as x. z may be x or y.
 func Power(x, y, z []float32) {
 	do := loopsFor[float32]().power
 	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
@@ -103,7 +105,8 @@ func power(x, y, size float32) float32 {
 	return size
 }
 
-// Hypot overwrites z with the square root of x²+y². The squares cannot overflow in float64.
+// Hypot overwrites z with the square root of x²+y², element by element, like [Power]. The
+// squares cannot overflow in float64. z may be x or y.
 func Hypot(x, y, z []float32) {
 	overwriteSpecial(x, y, z, loopsFor[float32]().hypot, hypot, math.Hypot)
 }
@@ -119,8 +122,9 @@ func hypot(d *desk, x, y, z []float32) {
 	toFloat32(sum, z)
 }
 
-// overwriteSpecial overwrites z with the results of do, or of plain if do is nil. It replaces NaN,
-// which they return for non-finite operands or for zeros, by the results of exact.
+// overwriteSpecial overwrites z with the results of do, or of plain if do is nil. It replaces
+// NaN, which these functions return for non-finite operands or for zeros, by the results of
+// exact.
 func overwriteSpecial(x, y, z []float32, do func(n int, x, y, z *float32), plain func(d *desk, x, y, z []float32),
 	exact func(x, y float64) float64) {
 	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
@@ -141,7 +145,8 @@ func overwriteSpecial(x, y, z []float32, do func(n int, x, y, z *float32), plain
 	})
 }
 
-// LogAddExp overwrites z with log(eˣ + eʸ), computed as max(x, y) + log(1 + e^-|x-y|).
+// LogAddExp overwrites z with log(eˣ + eʸ), computed as max(x, y) + log(1 + e^-|x-y|), element
+// by element. y and z must be at least as long as x. z may be x or y.
 func LogAddExp(x, y, z []float32) {
 	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
 		l, r := d.f[:len(x)], d.g[:len(x)]
@@ -160,7 +165,8 @@ func LogAddExp(x, y, z []float32) {
 	})
 }
 
-// Atan2 overwrites z with the angles of the points (x, y), from -π to π.
+// Atan2 overwrites z with the angles of the points (x, y), from -π to π, element by element. x
+// and z must be at least as long as y. z may be x or y.
 func Atan2(y, x, z []float32) {
 	overwriteSpecial(y, x, z, loopsFor[float32]().atan2, atan2, math.Atan2)
 }
@@ -177,7 +183,8 @@ func atan2(d *desk, y, x, z []float32) {
 	}
 }
 
-// FloorDivide overwrites z with x/y rounded down.
+// FloorDivide overwrites z with x/y rounded down, element by element; see [FloorDivideOf]. y
+// and z must be at least as long as x. z may be x or y.
 func FloorDivide(x, y, z []float32) {
 	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
 		for i, whole := range d.divide(x, y) {
@@ -189,7 +196,8 @@ func FloorDivide(x, y, z []float32) {
 	})
 }
 
-// Remainder overwrites z with x - y·floor(x/y). It has the sign of y.
+// Remainder overwrites z with x - y·floor(x/y), element by element. It has the sign of y; see
+// [RemainderOf]. y and z must be at least as long as x. z may be x or y.
 func Remainder(x, y, z []float32) {
 	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
 		q, made := d.divide(x, y), d.f[:len(x)]
@@ -212,7 +220,8 @@ func Remainder(x, y, z []float32) {
 	})
 }
 
-// containsZero reports whether x, a piece, contains 0. room must be at least as long as x.
+// containsZero reports whether x, at most 512 elements, contains 0. It overwrites room, which
+// must be at least as long as x.
 func containsZero(x []float32, room []uint8) bool {
 	done := Compare(Equal, x, zeros[:len(x)], room)
 	return bytes.IndexByte(room[:done], 1) >= 0 || slices.Contains(x[done:], 0)
@@ -220,7 +229,8 @@ func containsZero(x []float32, room []uint8) bool {
 
 var zeros [together]float32
 
-// divide returns the quotients of x and y, rounded down. It leaves x in d.a and y in d.b.
+// divide returns the quotients of x and y, rounded down, in d.c. It leaves x in d.a and y in
+// d.b. y must be at least as long as x, which has at most 512 elements.
 func (d *desk) divide(x, y []float32) []float64 {
 	a, b, q := d.a[:len(x)], d.b[:len(x)], d.c[:len(x)]
 	toFloat64(x, a)
@@ -236,7 +246,8 @@ func (d *desk) divide(x, y []float32) []float64 {
 // dividend, are then exact too.
 func isExact(whole float64, y float32) bool { return whole > -1<<24 && whole < 1<<24 && y-y == 0 }
 
-// RemainderOf returns the remainder of x and y, with the sign of y.
+// RemainderOf returns the remainder of x and y, with the sign of y. It is NaN if y is 0 or x
+// infinite.
 func RemainderOf(x, y float64) float64 {
 	rest := fastMod(x, y)
 	if rest != 0 && (rest < 0) != (y < 0) {
@@ -263,7 +274,8 @@ func fastMod(x, y float64) float64 {
 	return rest
 }
 
-// FloorDivideOf returns the quotient x/y rounded down, consistent with [RemainderOf].
+// FloorDivideOf returns the quotient x/y rounded down, consistent with [RemainderOf]. If y is
+// 0, it returns x/y: ±∞ or NaN.
 func FloorDivideOf(x, y float64) float64 {
 	quotient := x / y
 	if y == 0 {

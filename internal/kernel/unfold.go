@@ -10,7 +10,8 @@ package kernel
 // kh mod StrideH. An unfolded image takes KW times the space of the image. A matrix of patches
 // (im2col) would take KH·KW times the space.
 
-// unfoldedRows writes the offsets of the matrix rows to off, in the order of the filters' elements.
+// unfoldedRows overwrites off with the offset in an unfolded image of each row of the matrix of
+// patches, in the order of the filters' elements.
 func (g *geometry) unfoldedRows(off []int) {
 	i := 0
 	for c := range g.C {
@@ -23,7 +24,7 @@ func (g *geometry) unfoldedRows(off []int) {
 	}
 }
 
-// unfold writes image x in unfolded form to u.
+// unfold writes image x in unfolded form to u, which must have g.unfolded elements.
 func (p *loops[F]) unfold(g *geometry, x, u []F) {
 	if g.PadH > 0 || g.PadW > 0 || g.StrideH > 1 {
 		clear(u[:g.unfolded])
@@ -59,8 +60,9 @@ func (p *loops[F]) fold(g *geometry, u, x []F) {
 	})
 }
 
-// eachPlane calls do for the part of the image that each plane of an unfolded image contains: rows
-// and cols of it, from offset pixel of the image, to offset place of the unfolded image.
+// eachPlane calls do for the part of the image that each plane of an unfolded image contains:
+// rows×cols elements that begin at offset pixel of the image and at offset place of the
+// unfolded image. In the image, rows are StrideH·W apart and columns StrideW.
 func (g *geometry) eachPlane(do func(pixel, place, rows, cols int)) {
 	for kw := range g.KW {
 		left, right := insideRange(g.W, g.outW, g.StrideW, g.PadW, kw)
@@ -78,8 +80,8 @@ func (g *geometry) eachPlane(do func(pixel, place, rows, cols int)) {
 	}
 }
 
-// insideRange returns the range of the n positions with pixels inside an image of the given size. k
-// is the offset of the first pixel from the padded edge.
+// insideRange returns the range, from lo to hi-1, of the n positions with pixels inside an
+// image of the given size. k is the offset of the first pixel from the padded edge.
 func insideRange(size, n, stride, pad, k int) (lo, hi int) {
 	lo = min(n, max(0, (pad-k+stride-1)/stride))
 	hi = max(lo, min(n, (size+pad-k+stride-1)/stride))

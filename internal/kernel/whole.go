@@ -2,7 +2,7 @@ package kernel
 
 import "unsafe"
 
-// Whole is an operation on two integers, which wraps around.
+// Whole is an operation on two integers, which wraps around on overflow.
 type Whole int
 
 // The operations on integers. Plus, Minus and Times of uint8 use the loops of int8, because the
@@ -20,9 +20,10 @@ const (
 // integers is the number of integer element types, which come first in the order of [typeIndex].
 const integers = 5
 
-// Combine overwrites elements of z with w of x and y, and returns the number of computed elements.
-// With vector instructions it computes all but the last few, otherwise none. The caller must
-// compute the rest, as for [Cast.Do]. z may be x or y.
+// Combine overwrites elements of z with w of x and y, and returns the number of computed
+// elements. With vector instructions for T and w it computes all but the last few, at most 31,
+// otherwise none. The caller must compute the rest, as for [Cast.Do]. x and y must be at least
+// as long as z. z may be x or y.
 func Combine[T any](w Whole, x, y, z []T) int {
 	var one T
 	size, k := int(unsafe.Sizeof(one)), typeIndex[T]()
