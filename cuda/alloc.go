@@ -13,9 +13,10 @@ import (
 // allocations likewise.
 const alignment = 512
 
-// Alloc allocates n bytes of device memory. The memory is not initialised. The error wraps
-// [ErrorOutOfMemory] if the device has too little free memory, [ErrKeeper] if the domain's keeper
-// has ended, or an error of [arena.Domain], because each allocation has a block in the domain.
+// Alloc allocates n bytes of device memory. The memory is not initialised. The caller must call
+// its End. The error wraps [ErrorOutOfMemory] if the device has too little free memory,
+// [ErrKeeper] if the domain's keeper has ended, or an error of [arena.Domain], because each
+// allocation has a block in the domain.
 func (d engine) Alloc(n int) (device.Memory, error) {
 	domain, err := arena.Default()
 	if err != nil {
@@ -47,8 +48,9 @@ func (d *Device) alloc(domain *arena.Domain, n int) (*memory, error) {
 	}
 }
 
-// allocateShared allocates n bytes in a segment of this process and returns nil if no segment has
-// enough free space. If it returns an error, it has released the block.
+// allocateShared allocates n bytes in a segment of this process. The returned memory owns the
+// block. allocateShared returns nil and no error if no segment has enough free space; the block
+// then stays the caller's. If it returns an error, it has released the block.
 func (d *Device) allocateShared(domain *arena.Domain, n int, block arena.Handle) (*memory, error) {
 	segments.Lock()
 	defer segments.Unlock()
@@ -69,8 +71,10 @@ func (d *Device) allocateShared(domain *arena.Domain, n int, block arena.Handle)
 	return nil, nil
 }
 
-// reserveBytes reserves n contiguous bytes of the segment for block. If there is no free range, it
-// first removes the extents of allocations that were freed, and tries once more.
+// reserveBytes reserves n contiguous bytes of the segment for block, and returns their offset.
+// n must be a multiple of alignment. If there is no free range, it first removes the extents of
+// allocations that were freed, and tries once more; ok is false if there is still none. The
+// caller must hold the lock of segments.
 func (s *segment) reserveBytes(n int, block arena.Handle) (off int, ok bool) {
 	if off, ok = s.findFreeRange(n, block); !ok && s.collectFreed() {
 		off, ok = s.findFreeRange(n, block)
@@ -102,7 +106,7 @@ func (s *segment) collectFreed() bool {
 }
 
 // emptyCaches returns cached device memory to the driver: empty segments, and the clocks of all
-// devices in use.
+// devices in use. It waits until these devices have finished their queued work.
 func emptyCaches() error {
 	var err error
 	for _, d := range knownDevices() {

@@ -102,11 +102,12 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 	return a, err
 }
 
-// Tensor returns a tensor over device memory owned by another library in this process. Work on the
-// tensor waits for the interface's stream. When the tensor and its last view are closed, done is
-// called; if Tensor returns an error, it has not called done. The error wraps [ErrArray] if the
-// description is invalid or the memory read-only, [tensor.ErrLayout], or [ErrRange] if the memory
-// is not within a single allocation of the driver.
+// Tensor returns a tensor over device memory owned by another library in this process. The
+// caller must close the tensor. Work on the tensor waits for the interface's stream. When the
+// tensor and its last view are closed, done is called; if Tensor returns an error, it has not
+// called done. The error wraps [ErrArray] if the description is invalid or the memory
+// read-only, [tensor.ErrLayout], or [ErrRange] if the memory is not within a single allocation
+// of the driver.
 func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, error) {
 	name, swapped := numpy.Parse(a.Typestr)
 	dt, err := tensor.ParseDType(name)
@@ -134,8 +135,10 @@ func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, er
 	return d.adoptForeign(a.Data, dt, a.Shape, strides, done)
 }
 
-// adoptForeign returns a tensor over the memory from the address at to the end of the driver
-// allocation that contains it.
+// adoptForeign returns a tensor over the memory from the device address at to the end of the
+// driver allocation that contains it. strides are in elements; nil means row-major. done and
+// the errors are as in [ArrayInterface.Tensor]. adoptForeign does not wait for the work of
+// other streams.
 func (d *Device) adoptForeign(at uint64, dt tensor.DType, shape, strides []int, done func() error) (*tensor.Tensor,
 	error) {
 	n := 0

@@ -17,7 +17,8 @@ import (
 // with Shoal's own kernel. Simulated devices use a simulated cuBLAS, unless the variable is "none".
 const BLASKey = "SHOAL_CUBLAS"
 
-// products holds the cuBLAS library and its handle. The library is loaded on first use.
+// products holds the cuBLAS library and its handle, for one device. The library is loaded on
+// first use, see [Device.loadProducts].
 type products struct {
 	sync.Mutex // guards handle
 	begun      bool
@@ -81,8 +82,9 @@ func (d *Device) productLibrary() (name string, err error) {
 	return p.lib.Name(), nil
 }
 
-// queueProduct queues a matrix product on cuBLAS. done is false if cuBLAS is not available or does
-// not support the operands; the caller must then use another implementation.
+// queueProduct queues a matrix product on cuBLAS. done is false if cuBLAS is not available or
+// does not support the operands; err is nil then, and the caller must use another
+// implementation. The addresses of the matrices in g are taken from the operands.
 func (d *Device) queueProduct(g cublas.Gemm, out, a, b tensorOperand) (done bool, err error) {
 	r, err := d.readyState()
 	if err != nil {
@@ -132,8 +134,10 @@ func convertGemm(out, a, b tensorOperand, beta float64) (g cublas.Gemm, ok bool)
 	return g, fits == [3]bool{true, true, true} && !g.C.Turned && max(g.M, g.N, g.K, g.Batch) <= math.MaxInt32
 }
 
-// columnMajor describes a row-major matrix as a column-major cuBLAS matrix. If the matrix has only
-// one row or column, it replaces an arbitrary leading dimension by the smallest valid one.
+// columnMajor describes a row-major matrix as a column-major cuBLAS matrix, without its
+// address. ok is false if cuBLAS cannot read it: neither its rows nor its columns are
+// contiguous, or the leading dimension is out of range. If the matrix has only one row or
+// column, columnMajor replaces an arbitrary leading dimension by the smallest valid one.
 func columnMajor(o tensorOperand) (m cublas.Matrix, ok bool) {
 	rows, columns := o.Shape[1], o.Shape[2]
 	m.Stride, m.Leading = o.Strides[0], o.Strides[1]

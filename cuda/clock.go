@@ -43,7 +43,8 @@ import (
 // replaced before its number reaches this value.
 const abandoned = 1 << 30
 
-// A clockPage is a clock as mapped in this process.
+// A clockPage is a clock as mapped in this process: a page of shared memory that begins with
+// the number that a stream writes. See Note [An event that travels].
 type clockPage struct {
 	d      *arena.Domain
 	block  arena.Handle
@@ -51,7 +52,8 @@ type clockPage struct {
 	number *atomic.Uint32
 }
 
-// clockPageOf returns the clock in a block. The caller must hold a reference to the block.
+// clockPageOf returns the clock in a block. The caller must hold a reference to the block. The
+// error wraps [ErrRange] if the block is smaller than a page.
 func clockPageOf(d *arena.Domain, block arena.Handle) (w clockPage, err error) {
 	w = clockPage{d: d, block: block}
 	if w.pages, err = d.Bytes(block); err != nil {
@@ -64,11 +66,11 @@ func clockPageOf(d *arena.Domain, block arena.Handle) (w clockPage, err error) {
 	return w, nil
 }
 
-// releaseBlock releases the block.
+// releaseBlock releases one reference to the clock's block, after which w must not be used.
 func (w clockPage) releaseBlock() error { return releaseIgnoringLeave(w.d, w.block) }
 
-// releaseIgnoringLeave releases a block. It ignores the error if this process has already left the
-// domain.
+// releaseIgnoringLeave releases one reference to a block. It ignores the error if this process
+// has already left the domain.
 func releaseIgnoringLeave(d *arena.Domain, h arena.Handle) error {
 	if err := d.Release(h); !errors.Is(err, arena.ErrClosed) {
 		return err
@@ -90,7 +92,8 @@ type registration struct {
 	at cudriver.Ptr
 }
 
-// A sent is the pending wait for received memory that the sender's device may not have written yet.
+// A sent is the pending wait of this device's stream for received memory that the sender's
+// device may not have written yet.
 type sent struct {
 	clockPage
 	life   arena.Handle
@@ -145,9 +148,10 @@ func isUnsupported(err error) bool {
 }
 
 // advanceClock has the stream write the clock's next number after the work queued so far, and
-// returns the clock and that number. The clock is nil if the stream is idle; if the stream cannot
-// write a number, advanceClock waits until it is idle. First, advanceClock waits until all memory
-// that this process has received is written, or returns the error that it will not be.
+// returns the clock and that number. The clock is nil if the stream is idle, so that there is
+// nothing to wait for; if the stream cannot write a number, advanceClock waits until it is
+// idle. First, advanceClock waits until all memory that this process has received is written,
+// or returns the error that it will not be, which wraps [ErrUnfinished].
 func (d *Device) advanceClock(domain *arena.Domain) (*clock, uint32, error) {
 	r, err := d.readyState()
 	if err != nil {
@@ -171,7 +175,9 @@ func (d *Device) advanceClock(domain *arena.Domain) (*clock, uint32, error) {
 	return nil, 0, d.withReadyContext(r, func() error { return d.driver.StreamSynchronize(r.stream) })
 }
 
-// queueClockWrite queues the write of the clock's next number on the stream.
+// queueClockWrite queues the write of the clock's next number on the stream, and returns the
+// clock and the number. It creates a new clock if there is none for the domain, or if the
+// number would reach [abandoned].
 func (d *Device) queueClockWrite(r *ready, domain *arena.Domain) (c *clock, n uint32, err error) {
 	d.events.number.Lock()
 	defer d.events.number.Unlock()
@@ -187,7 +193,8 @@ func (d *Device) queueClockWrite(r *ready, domain *arena.Domain) (c *clock, n ui
 	return c, c.now, err
 }
 
-// newClock creates a clock at 0.
+// newClock creates a clock at 0, in a new block of the domain. The caller must release it by
+// [clock.releaseClock].
 func (d *Device) newClock(domain *arena.Domain) (*clock, error) {
 	block, err := domain.Alloc(os.Getpagesize())
 	if err != nil {
@@ -209,7 +216,8 @@ func (d *Device) newClock(domain *arena.Domain) (*clock, error) {
 	return c, nil
 }
 
-// registerClock registers a clock's page with the driver and looks up its device address.
+// registerClock registers a clock's page with the driver and looks up its device address. The
+// caller must unlock the registration.
 func (d *Device) registerClock(w clockPage) (*registration, error) {
 	p, err := d.register(w.pages)
 	if err != nil {
@@ -247,9 +255,9 @@ func (d *Device) dropClock(of *arena.Domain) error {
 	return errors.Join(err, c.releaseClock())
 }
 
-// finishBeforeLeave registers a function that runs before this process leaves the domain. The
-// function finishes the device's work on memory that other processes share, and releases the
-// clocks, because their pages are unmapped with the domain.
+// finishBeforeLeave registers a function that runs before this process leaves the domain,
+// unless it has done so already. The function finishes the device's work on memory that other
+// processes share, and releases the clocks, because their pages are unmapped with the domain.
 func (d *Device) finishBeforeLeave(domain *arena.Domain) error {
 	if d.events.left.Swap(domain) == domain {
 		return nil

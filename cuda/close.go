@@ -48,8 +48,9 @@ func (d *Device) markClosed() {
 	d.over = true
 }
 
-// releaseResources releases the resources that this package has created in the device's context.
-// The context itself may live on, because other libraries may have retained it.
+// releaseResources releases the resources that this package has created in the device's
+// context, which must be current. The context itself may live on, because other libraries may
+// have retained it.
 func (d *Device) releaseResources(r *ready) (err error) {
 	p, c := &r.products, &r.code
 	p.Lock()

@@ -39,7 +39,8 @@ func engineOf(dev device.Device) device.Engine {
 	return nil
 }
 
-// missingKernel returns the error for an operation without a kernel.
+// missingKernel returns the error for an operation without a kernel for dt. It wraps
+// [tensor.ErrUnsupported].
 func (d *Device) missingKernel(what fmt.Stringer, dt tensor.DType) error {
 	return fmt.Errorf("%w: %v of %v on %v", tensor.ErrUnsupported, what, dt, d)
 }
@@ -108,7 +109,8 @@ func complexPart(o tensorOperand, i int) tensorOperand {
 	return o
 }
 
-// copyComplex copies or selects complex elements: first the real parts, then the imaginary parts.
+// copyComplex copies or selects complex elements: first the real parts, then the imaginary
+// parts. Real operands are converted. The error wraps [tensor.ErrUnsupported] if out is Bool.
 func (d engine) copyComplex(o *device.Op, out tensorOperand, in []tensorOperand) error {
 	parts := 1
 	if complexParts[out.DType] != 0 {

@@ -55,7 +55,8 @@ var process struct {
 	chosen int
 }
 
-// open loads and initialises the driver once. Later calls return the same result.
+// open loads and initialises the driver once. Later calls, until [Close], return the same
+// result. The error wraps [ErrUnavailable].
 func open() (*system, error) {
 	process.Lock()
 	defer process.Unlock()
@@ -106,7 +107,9 @@ func (d *Device) Name() (string, error) { return d.driver.DeviceName(d.id) }
 // UUID returns the device's UUID, which is the same in all processes.
 func (d *Device) UUID() [16]byte { return d.uuid }
 
-// readyState returns the state of the device, and initialises it on the first call.
+// readyState returns the state of the device, and initialises it on the first call. The error
+// wraps [ErrUnavailable] after [Close]. A failed initialisation is tried again by the next
+// call.
 func (d *Device) readyState() (*ready, error) {
 	if r := d.ready.Load(); r != nil {
 		return r, nil
@@ -157,8 +160,10 @@ func (d *Device) initDevice() (*ready, error) {
 	return r, nil
 }
 
-// withContext calls the function with the device's context current. A CUDA context is current on an
-// OS thread and goroutines move between threads, so withContext must set it on each call.
+// withContext calls the function with the device's context current, and with the device's own
+// stream, and returns its error. It initialises the device if necessary. A CUDA context is
+// current on an OS thread and goroutines move between threads, so withContext must set it on
+// each call, and the function must make its driver calls on the same goroutine.
 func (d *Device) withContext(calls func(s cudriver.Stream) error) error {
 	r, err := d.readyState()
 	if err != nil {

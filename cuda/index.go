@@ -47,9 +47,9 @@ func withoutBroadcast(o tensorOperand) tensorOperand {
 	return o
 }
 
-// inWideUnits returns the walk in units of 8 bytes, if all elements of a unit share one index and
-// are contiguous in the other operands. index is the number of the index operand. Otherwise it
-// returns w unchanged.
+// inWideUnits returns the walk in units of 8 bytes, and the type [ptx.Bits64], if all elements
+// of a unit share one index and are contiguous in the other operands. index is the number of
+// the index operand. Otherwise it returns w and kind unchanged.
 func (w walk) inWideUnits(kind ptx.Type, index int) (walk, ptx.Type) {
 	n := 8 / kind.Size()
 	if n == 1 || len(w.shape) == 0 || w.shape[0] == 1 {
@@ -91,8 +91,8 @@ func (d engine) Scatter(out, in, index tensorOperand, dim int, add bool) error {
 	return d.each(ptx.Scatter(kind, add), w, w.zeroStride(0, dim), uint64(out.Shape[dim]))
 }
 
-// zeroStride sets the stride of a dimension of operand k to 0 and returns the old stride. dim is
-// counted from the outermost dimension.
+// zeroStride sets the stride of a dimension of operand k of w to 0 and returns the old stride
+// in bytes. dim is counted from the outermost dimension.
 func (w walk) zeroStride(k, dim int) uint64 {
 	o := &w.operands[k]
 	at := len(o.strides) - 1 - dim

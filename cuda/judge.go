@@ -14,7 +14,7 @@ const (
 	seldom = 50 * time.Millisecond
 )
 
-// open returns the waits that have not been judged.
+// open returns the waits of the stream that have not been judged. The caller must not hold e.
 func (e *events) open() []*sent {
 	e.Lock()
 	defer e.Unlock()
@@ -47,10 +47,11 @@ func (d *Device) watchWaits() {
 	}
 }
 
-// markAbandoned sets the abandoned bit again in the clocks of lost waits, and reports whether
-// nothing is left to watch. The device of a killed process may write a number after other processes
-// have seen it end, because NVIDIA's kernel module may close its files later. Such a write clears
-// the bit, and a stream that reached the clock afterwards would wait forever.
+// markAbandoned sets the abandoned bit again in the clocks of lost waits. It returns true if no
+// wait is left that is lost or not judged; then watchWaits must end. The device of a killed
+// process may write a number after other processes have seen it end, because NVIDIA's kernel
+// module may close its files later. Such a write clears the bit, and a stream that reached the
+// clock afterwards would wait forever.
 func (e *events) markAbandoned() (over bool) {
 	e.Lock() // keeps the clocks from being released
 	defer e.Unlock()
@@ -65,8 +66,9 @@ func (e *events) markAbandoned() (over bool) {
 	return over
 }
 
-// judgeAll reports whether any of the waits is still undecided. If isLate, it also makes the domain
-// look for dead processes, because this process waits for the result.
+// judgeAll judges the given waits and reports whether any of them is still undecided. If isLate
+// is set, it also makes the domain look for dead processes, because this process waits for the
+// result.
 func (d *Device) judgeAll(all []*sent, isLate bool) (left bool) {
 	for _, s := range all {
 		if d.judgeOne(s) {

@@ -16,7 +16,8 @@ type code struct {
 	functions map[string]cudriver.Function
 }
 
-// loadFunction returns an entry point of a kernel, and loads the kernel if necessary.
+// loadFunction returns an entry point of a kernel, and loads the kernel if necessary. It takes
+// the lock of r.code. The function is valid until [Close].
 func (d *Device) loadFunction(r *ready, k ptx.Kernel, entry string) (f cudriver.Function, err error) {
 	c := &r.code
 	c.Lock()
@@ -52,7 +53,8 @@ func (c *code) load(driver cudriver.Driver, k ptx.Kernel, entry string) (f cudri
 // threads is the number of threads in a block of an elementwise kernel.
 const threads = 256
 
-// launchKernel queues a kernel on the device's stream. words are the kernel's parameters.
+// launchKernel queues a kernel on the device's stream and does not wait for it. words are the
+// kernel's parameters, of 8 bytes each.
 func (d *Device) launchKernel(k ptx.Kernel, entry string, grid, block [3]uint32, words []uint64) error {
 	args := make([]byte, 0, 8*len(words))
 	for _, w := range words {
@@ -69,7 +71,7 @@ func (d *Device) launchKernel(k ptx.Kernel, entry string, grid, block [3]uint32,
 	return d.withContext(func(s cudriver.Stream) error { return d.driver.LaunchKernel(f, grid, block, 0, s, args) })
 }
 
-// gridFor returns the one-dimensional grid and block for at least n threads.
+// gridFor returns the one-dimensional grid and block for at least n threads, in blocks of 256.
 func gridFor(n int) (grid, block [3]uint32) {
 	return [3]uint32{uint32((n + threads - 1) / threads), 1, 1}, [3]uint32{threads, 1, 1}
 }

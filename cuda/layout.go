@@ -37,8 +37,9 @@ var types = map[tensor.DType]ptx.Type{
 	tensor.Float64: ptx.Float64,
 }
 
-// kernelOperand converts an operand for a kernel on d. The error wraps [ErrDevice] if the memory is
-// on another device.
+// kernelOperand converts an operand for a kernel on d. It counts as a use of the memory by
+// queued work. The error wraps [ErrDevice] if the memory is on another device. It panics if the
+// elements are not within the memory.
 func (d *Device) kernelOperand(o tensorOperand) (operand, error) {
 	if o.Memory == nil {
 		return operand{word: binary.LittleEndian.Uint64(o.Value[:]), number: true, size: o.DType.Size()}, nil
@@ -168,7 +169,8 @@ func (w walk) layout() ([]uint64, error) {
 	return words, nil
 }
 
-// isDense reports whether all operands are contiguous and aligned for vector access.
+// isDense reports whether all operands are contiguous and aligned for access in vectors of the
+// given number of elements. The walk must be merged. It returns false if vector is 0.
 func (w walk) isDense(vector int) bool {
 	if vector == 0 || len(w.shape) > 1 {
 		return false
@@ -183,7 +185,7 @@ func (w walk) isDense(vector int) bool {
 var most = math.MaxInt32 &^ 15
 
 // each launches an elementwise kernel over a walk, in several parts if it has more than most
-// elements.
+// elements. extra are further parameters, which follow the operands.
 func (d *Device) each(k ptx.Kernel, w walk, extra ...uint64) error {
 	for _, part := range w.splitParts(most) {
 		if err := d.eachOf(k, part, extra); err != nil {
@@ -260,8 +262,8 @@ func (w walk) splitParts(limit int) []walk {
 	return append(low.splitParts(limit), high.splitParts(limit)...)
 }
 
-// splitDim splits the walk along a dimension, which must be the outermost, after its first n
-// indices.
+// splitDim splits the walk along a dimension, which must be the outermost, into its first n
+// indices and the remaining ones.
 func (w walk) splitDim(dim, n int) (low, high walk) {
 	low, high = w, w
 	low.shape, high.shape, high.operands = slices.Clone(w.shape), slices.Clone(w.shape), slices.Clone(w.operands)

@@ -29,7 +29,8 @@ type LegacyDevice struct{ *Device }
 // legacyEngine is the engine of a [LegacyDevice]. Only its allocation differs.
 type legacyEngine struct{ engine }
 
-// Alloc allocates n bytes with cuMemAlloc. The memory is not initialised.
+// Alloc allocates n bytes with cuMemAlloc. The memory is not initialised. The caller must call
+// its End. The error wraps [ErrorOutOfMemory] if the device has too little free memory.
 func (d legacyEngine) Alloc(n int) (device.Memory, error) {
 	var p cudriver.Ptr
 	size := roundUp(n, legacyUnit)
@@ -44,8 +45,9 @@ func (d legacyEngine) Alloc(n int) (device.Memory, error) {
 	return d.foreignMemory(p, 0, n, free), nil
 }
 
-// foreignMemory returns memory that does not belong to the domain. When the memory is no longer
-// used and the device has finished with it, end is called.
+// foreignMemory returns memory of n bytes at offset off of the device address base, which does
+// not belong to the domain. When the memory is ended and the device has finished with it, end
+// is called.
 func (d *Device) foreignMemory(base cudriver.Ptr, off, n int, end func() error) *memory {
 	return &memory{segment: &segment{dev: d, base: base, size: off + n, end: end}, off: off, size: n, fate: new(fate)}
 }
@@ -71,8 +73,9 @@ func HandleOf(t *tensor.Tensor) (h [64]byte, off int, err error) {
 	return h, off + t.Offset()*t.DType().Size(), err
 }
 
-// memoryOf returns the memory of a tensor on a device of this package. The error wraps [ErrDevice]
-// for any other tensor.
+// memoryOf returns the memory of a tensor on a device of this package. It takes no reference:
+// the memory is valid while the tensor is open. The error wraps [ErrDevice] for any other
+// tensor.
 func memoryOf(t *tensor.Tensor) (*memory, error) {
 	if m, ok := tensors.Memory(t).(*memory); ok {
 		return m, nil
@@ -80,8 +83,8 @@ func memoryOf(t *tensor.Tensor) (*memory, error) {
 	return nil, fmt.Errorf("%w: the tensor is on %v", ErrDevice, tensor.Place{Device: t.Device()})
 }
 
-// ipcHandle returns the IPC handle of the driver allocation that contains m, and the offset of m in
-// it.
+// ipcHandle returns the IPC handle of the driver allocation that contains m, and the offset of
+// m in it in bytes. The error wraps [ErrNotLegacy] if the memory belongs to the domain.
 func (m *memory) ipcHandle() (h [64]byte, off int, err error) {
 	if m.segment.end == nil {
 		return h, 0, fmt.Errorf("%w: copy it to a cuda.LegacyDevice", ErrNotLegacy)
@@ -142,7 +145,8 @@ func (d *Device) Open(ctx context.Context, handle [64]byte, off, n int, event []
 }
 
 // openBehind opens memory and, if event is not nil, waits for that event of the process sender.
-// sender is 0 if the process is not known.
+// sender is 0 if the process is not known. The caller must call the memory's End. The errors
+// are those of [Device.Open].
 func (d *Device) openBehind(ctx context.Context, h [64]byte, off, n int, event []byte, sender int) (*memory, error) {
 	m, err := d.openMemory(h, off, n)
 	if err != nil || event == nil {

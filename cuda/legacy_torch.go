@@ -25,8 +25,9 @@ var eventPatience = time.Minute
 // openLife opens a pidfd, which tells whether a process is alive.
 var openLife = sys.OpenPidfd
 
-// waitIPCEvent waits for an event of the process sender, which is 0 if it is not known. The error
-// wraps [ErrUnfinished] if the event will not complete. If ctx ends first, the error is its cause.
+// waitIPCEvent waits for an event of the process sender, which is 0 if it is not known. The
+// error wraps [ErrUnfinished] if the event will not complete, or has not completed after one
+// minute and the process is not known. If ctx ends first, the error wraps its cause.
 func (d *Device) waitIPCEvent(ctx context.Context, event cudriver.IPCHandle, sender int) error {
 	// must be opened before the event, which cannot be opened after its process has ended
 	var life *sys.Pidfd
@@ -48,7 +49,9 @@ func (d *Device) waitIPCEvent(ctx context.Context, event cudriver.IPCHandle, sen
 	return errors.Join(err, d.withContext(func(cudriver.Stream) error { return d.driver.EventDestroy(e) }))
 }
 
-// awaitEvent waits until an event completes, never will, or ctx ends.
+// awaitEvent waits until an event completes, and then returns nil. The error wraps
+// [ErrUnfinished] if the process of life has ended before, or if life is nil and eventPatience
+// is over, and the cause of ctx if ctx ends first.
 func (d *Device) awaitEvent(ctx context.Context, e cudriver.Event, life *sys.Pidfd) error {
 	begin := time.Now()
 	for pause := soon; ; pause = min(2*pause, late) {
@@ -123,10 +126,10 @@ func (legacy) Share(m device.Memory) (ordinal int, handle [64]byte, off int, eve
 	return own.dev.ordinal, handle, off, event, done, err
 }
 
-// promiseEvent returns the handle of an event that completes when the work queued so far is done.
-// The caller must call done to destroy the event. event is nil if there is nothing to wait for.
-// First, promiseEvent waits until all memory that this process has received is written, or returns
-// the error that it will not be.
+// promiseEvent returns the handle of an event that completes when the work queued so far is
+// done. event is nil if there is nothing to wait for. If err is nil, the caller must call done,
+// which destroys the event. First, promiseEvent waits until all memory that this process has
+// received is written, or returns the error that it will not be.
 func (d *Device) promiseEvent() (event []byte, done func() error, err error) {
 	r, err := d.readyState()
 	if err == nil {

@@ -29,7 +29,8 @@ func (d engine) MatMul(out, a, b tensorOperand, beta float64) error {
 	return d.multiplyTiled(k, out, a, b, beta)
 }
 
-// multiplyTiled multiplies matrices with a kernel of this package.
+// multiplyTiled multiplies matrices as [device.Computer] defines for MatMul, with the kernel k
+// of this package. The error wraps [tensor.ErrUnsupported] if a matrix has too many elements.
 func (d *Device) multiplyTiled(k ptx.Kernel, out, a, b tensorOperand, beta float64) error {
 	batch, rows, columns, depth := out.Shape[0], out.Shape[1], out.Shape[2], a.Shape[2]
 	words := []uint64{uint64(rows), uint64(columns), uint64(depth)}

@@ -33,8 +33,9 @@ type fate struct {
 	unfinished atomic.Bool  // its sender ended before its device had written it
 }
 
-// memory returns a memory for an allocation. The caller must have incremented s.refs, and must hold
-// the lock of segments.
+// memory returns a memory for an allocation of size bytes at offset off, and takes ownership of
+// the reference to block. The caller must have incremented s.refs, and must hold the lock of
+// segments.
 func (s *segment) memory(block arena.Handle, off, size int) *memory {
 	f := s.fates[block]
 	if f == nil {
@@ -49,7 +50,8 @@ func (s *segment) memory(block arena.Handle, off, size int) *memory {
 	return &memory{segment: s, block: block, off: off, size: size, fate: f}
 }
 
-// releaseAllocation undoes [segment.memory]. The caller must hold the lock of segments.
+// releaseAllocation undoes [segment.memory] and decrements the reference count of the segment.
+// It does not release the block. The caller must hold the lock of segments.
 func (m *memory) releaseAllocation() {
 	m.refs--
 	if m.fate.holders--; m.fate.holders == 0 {
@@ -63,12 +65,13 @@ func (m *memory) Device() device.Device { return m.dev }
 // Size returns the size in bytes.
 func (m *memory) Size() int { return m.size }
 
-// deviceAddress returns the device address, for other libraries in this process. It is not valid in
-// other processes.
+// deviceAddress returns the device address, for other libraries in this process. It is not
+// valid in other processes. It counts as a use by queued work.
 func (m *memory) deviceAddress() uint64 { return uint64(m.addressAt(0, m.size)) }
 
-// addressAt returns the device address of offset off, for queued work that uses n bytes from there
-// on. It panics if these bytes are not within the allocation.
+// addressAt returns the device address of offset off, for queued work that uses n bytes from
+// there on. It counts the use, and records an error for [Device.Synchronize] if the memory was
+// never written. It panics if these bytes are not within the allocation.
 func (m *memory) addressAt(off, n int) cudriver.Ptr {
 	if off < 0 || n < 0 || n > m.size-off {
 		panic(fmt.Sprintf("cuda: bytes %d to %d of an allocation of %d", off, off+n, m.size))
@@ -81,6 +84,7 @@ func (m *memory) addressAt(off, n int) cudriver.Ptr {
 }
 
 // Write copies src from the host to the memory at offset off, and waits until the copy is done.
+// It panics if the bytes are not within the allocation.
 func (m *memory) Write(off int, src []byte) error {
 	if len(src) == 0 {
 		return nil
@@ -91,8 +95,9 @@ func (m *memory) Write(off int, src []byte) error {
 	})
 }
 
-// Read copies memory at offset off to the host, and waits until the copy is done. The error wraps
-// [ErrUnfinished] if the memory's sender ended before its device had written it.
+// Read copies memory at offset off to the host, and waits until the copy is done. The error
+// wraps [ErrUnfinished] if the memory's sender ended before its device had written it. It
+// panics if the bytes are not within the allocation.
 func (m *memory) Read(dst []byte, off int) error {
 	if len(dst) == 0 {
 		return nil
@@ -113,8 +118,9 @@ func (m *memory) checkWritten() error {
 	return nil
 }
 
-// Fill fills n bytes at offset off with repetitions of a pattern. The driver fills patterns of up
-// to 4 bytes, and a kernel wider ones.
+// Fill queues the filling of n bytes at offset off with repetitions of a pattern of 1, 2, 4, 8
+// or 16 bytes. off and n must be multiples of its length. The driver fills patterns of up to 4
+// bytes, and a kernel wider ones.
 func (m *memory) Fill(off, n int, pattern []byte) error {
 	if n == 0 {
 		return nil
@@ -138,8 +144,8 @@ func (m *memory) Fill(off, n int, pattern []byte) error {
 	})
 }
 
-// fillWords fills memory with a pattern of 8-byte words. It runs a strided copy for each word of
-// the pattern.
+// fillWords is [memory.Fill] for a pattern of whole 8-byte words. It queues a strided copy for
+// each word of the pattern.
 func (m *memory) fillWords(off, n int, pattern []byte) error {
 	words := len(pattern) / 8
 	for i := range words {
@@ -154,8 +160,9 @@ func (m *memory) fillWords(off, n int, pattern []byte) error {
 	return nil
 }
 
-// Copy copies n bytes from src, which may be on another device. It returns an error that wraps
-// [ErrDevice] if src does not belong to this package.
+// Copy copies n bytes of src, from offset from, to offset off. It queues the copy if src is on
+// the same device, and otherwise waits for it. It returns an error that wraps [ErrDevice] if
+// src does not belong to this package.
 func (m *memory) Copy(off int, src device.Memory, from, n int) error {
 	o, ok := src.(*memory)
 	if !ok {
@@ -215,7 +222,8 @@ func (m *memory) End() (err error) {
 	return errors.Join(err, m.releaseRefs())
 }
 
-// releaseRefs releases the references without waiting for the device.
+// releaseRefs releases the references to the allocation and its segment without waiting for the
+// device.
 func (m *memory) releaseRefs() (err error) {
 	segments.Lock()
 	m.releaseAllocation()
@@ -238,8 +246,9 @@ const (
 
 var memoryTags = &codec.Tags{Type: "device's memory", Fields: []int{writtenMemory: 4, awaitedMemory: 7}}
 
-// Marshal encodes the memory. The error wraps [ErrForeign] if the memory is not in the domain, and
-// [ErrUnfinished] if its own sender never wrote it.
+// Marshal encodes the memory. The error wraps [ErrForeign] if the memory is not in a domain,
+// [tensor.ErrDomain] if it is not in this process's domain, and [ErrUnfinished] if its own
+// sender never wrote it.
 func (m *memory) Marshal(e *codec.Encoder) error {
 	if m.end != nil {
 		return fmt.Errorf("send %d bytes on %v: %w", m.size, m.dev, ErrForeign)
@@ -290,7 +299,8 @@ func init() {
 	})
 }
 
-// read decodes memory that [memory.Marshal] encoded.
+// read decodes memory that [memory.Marshal] encoded, and makes the device's stream wait for it.
+// The caller must call the memory's End. The error wraps [ErrRange] if a value is out of range.
 func read(dec *codec.Decoder) (*memory, error) {
 	d, err := arena.Default()
 	if err != nil {

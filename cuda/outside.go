@@ -12,6 +12,7 @@ import (
 )
 
 // looks is a pool of words in pinned host memory to which kernels write results for the host.
+// Each device has one.
 type looks struct {
 	sync.Mutex
 	pages   []byte
@@ -48,9 +49,9 @@ func (d engine) Outside(index tensorOperand, from, to int64, meanwhile func()) (
 }
 
 // launchReporting queues a kernel that may report a number: it writes the number to the address
-// that it is passed, and then 1 in the next word. Then launchReporting calls meanwhile, which may
-// queue more work, and waits for the kernel but not for that work. found is false if the kernel
-// reported nothing.
+// that it is passed, and then 1 in the next word. Then launchReporting calls meanwhile, which
+// may queue more work, and waits for the kernel but not for that work. It returns the number;
+// found is false if the kernel reported nothing.
 func (d engine) launchReporting(kernel reporting, meanwhile func()) (v int64, found bool, err error) {
 	r, err := d.readyState()
 	if err != nil {
@@ -101,7 +102,8 @@ func (d engine) launchReportingOnDevice(kernel reporting, meanwhile func()) (v i
 	return int64(binary.LittleEndian.Uint64(words[:])), words[8] != 0, err
 }
 
-// takeSlot takes a free slot from the pool. It returns nil if there is none.
+// takeSlot takes a free slot from the pool. It returns nil and no error if there is none. The
+// caller must return the slot by [looks.returnSlot].
 func (d *Device) takeSlot(r *ready) (*look, error) {
 	s := &r.looks
 	s.Lock()
@@ -135,8 +137,9 @@ func (d *Device) takeSlot(r *ready) (*look, error) {
 	return l, nil
 }
 
-// pinPages pins pages for the pool. Go allocates a slice of this size in pages of its own and does
-// not move it.
+// pinPages pins pages for the pool. The caller must hold s. Go allocates a slice of this size
+// in pages of its own and does not move it. An error for which [isUnsupported] is true means
+// that this driver cannot do it.
 func (s *looks) pinPages(d *Device) error {
 	pages := make([]byte, 1<<16)
 	p, err := d.register(pages)
@@ -154,15 +157,15 @@ func (s *looks) pinPages(d *Device) error {
 	return nil
 }
 
-// returnSlot returns a slot to the pool.
+// returnSlot returns a slot to the pool. The kernel that writes to it must have ended.
 func (s *looks) returnSlot(l *look) {
 	s.Lock()
 	defer s.Unlock()
 	s.free = append(s.free, l)
 }
 
-// destroyEvents destroys the events of the free slots; the context destroys the others when it
-// ends. [Close] has unpinned the pages before.
+// destroyEvents destroys the events of the free slots, with the context of d current; the
+// context destroys the others when it ends. [Close] has unpinned the pages before.
 func (s *looks) destroyEvents(d *Device) (err error) {
 	s.Lock()
 	defer s.Unlock()

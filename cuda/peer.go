@@ -8,9 +8,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// copyFrom copies from another device, after that device has written the memory. It copies directly
-// if the driver supports peer access, and otherwise through the host. It waits for the copy,
-// because only the caller keeps the source alive.
+// copyFrom copies n bytes at the address from of src, memory of another device, to the address
+// to of d, after that device has written the memory. It copies directly if the driver supports
+// peer access, and otherwise through the host. It waits for the copy, because only the caller
+// keeps the source alive.
 func (d *Device) copyFrom(to cudriver.Ptr, src *memory, from cudriver.Ptr, n int) error {
 	theirs, err := src.dev.readyState()
 	if err == nil {
@@ -77,7 +78,8 @@ func (s *segment) allowAccess(peer *Device) (bool, error) {
 // stage is the size of the host buffer in [Device.copyThrough].
 const stage = 4 << 20
 
-// copyThrough copies through a host buffer that is pinned for both devices.
+// copyThrough copies n bytes of the device src to d through a host buffer that is pinned for
+// both devices, and waits for the copy.
 func (d *Device) copyThrough(to cudriver.Ptr, src *Device, from cudriver.Ptr, n int) (err error) {
 	pages := wholePages(min(n, stage))
 	pinned, err := src.lock(pages, func() error { return nil })

@@ -50,8 +50,9 @@ func isPageable(b []byte) bool {
 	return len(b) >= os.Getpagesize() && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(os.Getpagesize()) == 0
 }
 
-// lock pins pages for all devices and returns them as memory of d. When that memory ends, end is
-// called.
+// lock pins pages for all devices and returns them as memory of d. When that memory ends, end
+// is called; if lock returns an error, it has not called end. The error wraps [ErrNotPageable]
+// if the pages do not begin at a page boundary or are less than a page.
 func (d *Device) lock(pages []byte, end func() error) (*memory, error) {
 	if !isPageable(pages) {
 		return nil, fmt.Errorf("%w: %d bytes share a page with other memory", ErrNotPageable, len(pages))
@@ -94,7 +95,8 @@ func (d *Device) register(pages []byte) (*pin, error) {
 	return p, nil
 }
 
-// unlock decrements the reference count, and unpins the pages if it drops to 0.
+// unlock decrements the reference count, and unpins the pages if it drops to 0. It may wait for
+// the device.
 func (p *pin) unlock() error {
 	pins.Lock()
 	defer pins.Unlock()
@@ -121,10 +123,12 @@ func unlockAll() (err error) {
 	return err
 }
 
-// lockPages pins the pages of a tensor's block until unlock is called. The caller must unlock them
-// before it frees the block, because the domain releases the pages of free blocks and the device
-// would keep using the old ones. A block smaller than a page shares it with other blocks and is not
-// pinned; the driver copies such small amounts through its own staging buffer.
+// lockPages pins the pages of a tensor's block, on the current device, until unlock is called.
+// The caller must unlock them before it frees the block, because the domain releases the pages
+// of free blocks and the device would keep using the old ones. A block smaller than a page
+// shares it with other blocks and is not pinned, so unlock is nil; the driver copies such small
+// amounts through its own staging buffer. The error wraps [tensor.ErrDevice] if there is no
+// device.
 func lockPages(b []byte) (unlock func() error, err error) {
 	d, err := Current()
 	if err != nil {

@@ -62,14 +62,15 @@ func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	return d.reduceInParts(r, b, rows, row, parts, out, in.DType)
 }
 
-// reduceTwice reduces the last dimension, and then the remaining ones.
+// reduceTwice reduces the last dimension of in, and then the remaining ones. r must be
+// combinable.
 func (d engine) reduceTwice(r device.Reduction, out, in tensorOperand) error {
 	last := len(in.Shape) - 1
 	return d.reduceInTwoSteps(r, out, in.Shape[:last], func(to tensorOperand) error { return d.Reduce(r, to, in) })
 }
 
-// reduceInTwoSteps reduces in two steps. The function first must write a temporary tensor of the
-// given shape; between then reduces the last dimensions of that tensor to out.
+// reduceInTwoSteps reduces in two steps. The function first must write a temporary tensor, to,
+// of the given shape; reduceInTwoSteps then reduces the last dimensions of that tensor to out.
 func (d engine) reduceInTwoSteps(r device.Reduction, out tensorOperand, shape []int,
 	first func(to tensorOperand) error) error {
 	wide := out.DType
@@ -94,7 +95,8 @@ func (d engine) reduceInTwoSteps(r device.Reduction, out tensorOperand, shape []
 // combinable is the set of reductions that can be applied again to partial results.
 var combinable = map[string]bool{"Sum": true, "Prod": true, "Amax": true, "Amin": true}
 
-// reduceInParts reduces each part to temporary memory, and then reduces those results.
+// reduceInParts splits each row into the given number of parts, reduces each part to temporary
+// memory, and then reduces those results to out. in is the dtype of the elements.
 func (d engine) reduceInParts(r device.Reduction, b block, rows, row walk, parts int, out tensorOperand,
 	in tensor.DType) error {
 	return d.reduceInTwoSteps(r, out, append(slices.Clone(out.Shape), parts), func(to tensorOperand) error {
@@ -116,6 +118,7 @@ func reverseInts(s []int) []int {
 }
 
 // contiguousStrides returns the strides of a contiguous layout, the innermost dimension first.
+// size is the stride of the innermost dimension.
 func contiguousStrides(shape []int, size int) (strides []int) {
 	for _, n := range shape {
 		strides = append(strides, size)
@@ -134,7 +137,8 @@ type block struct {
 
 func (b block) height() int { return ptx.BlockSize / b.width }
 
-// blockFor chooses a block such that adjacent threads read adjacent memory.
+// blockFor chooses a block such that adjacent threads read adjacent memory. n is the number of
+// elements of a row.
 func blockFor(rows, row walk, n int) (b block) {
 	b.width = 1
 	b.across = rows.operands[0].strides[0] < row.operands[0].strides[0] && rows.shape[0] > 1

@@ -47,8 +47,8 @@ func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) err
 	return d.launchKernel(k, "rows", grid, [3]uint32{ptx.BlockSize, 1, 1}, words)
 }
 
-// nllGradient runs a thread for each element of out. Each thread reads the class of its row and the
-// shared scalar.
+// nllGradient computes [device.RowNLLGradient] with a thread for each element of out. Each
+// thread reads the class of its row and the shared scalar.
 func (d *Device) nllGradient(o device.RowOp, out, class, number tensorOperand) error {
 	k, ok := ptx.NLLGradient(types[out.DType])
 	if !ok {

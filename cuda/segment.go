@@ -70,7 +70,9 @@ var followed struct {
 	domain *arena.Domain
 }
 
-// subscribeKeeper subscribes to the keeper's notifications of unused segments.
+// subscribeKeeper subscribes to the notifications of the domain's keeper, which call
+// [dropSegment] for unused segments. It does nothing if this process is subscribed already. It
+// takes the lock of segments.
 func subscribeKeeper(d *arena.Domain) error {
 	followed.Lock()
 	defer followed.Unlock()
@@ -105,8 +107,9 @@ func noteOf(size int, uuid [16]byte) (n arena.Note) {
 	return n
 }
 
-// dropSegment unmaps a segment that is not used any more. It is a no-op if this process still uses
-// or owns the segment.
+// dropSegment unmaps a segment that is not used any more. It is a no-op if this process still
+// uses or owns the segment. The domain calls it, in a goroutine of its own, when the keeper
+// reports the segment as unused.
 func dropSegment(block arena.Handle) {
 	segments.Lock()
 	s := segments.m[block]
@@ -131,7 +134,9 @@ func (s *segment) unmapAndRelease() error {
 		s.dev.driver.MemAddressFree(s.base, uint64(s.size)))
 }
 
-// newSegment creates a segment with at least n bytes and passes its descriptor to the keeper.
+// newSegment creates a segment with at least n bytes, passes its descriptor to the keeper and
+// adds it to the table. The error wraps [ErrorOutOfMemory] if the device has too little free
+// memory. The caller must not hold the lock of segments.
 func newSegment(dev *Device, d *arena.Domain, n int) (*segment, error) {
 	if err := subscribeKeeper(d); err != nil {
 		return nil, err
@@ -190,7 +195,8 @@ func (d *Device) exportMemory(h cudriver.MemHandle) (f *os.File, err error) {
 	return f, err
 }
 
-// mapIn maps the memory of h and releases h; the mapping keeps the memory alive.
+// mapIn maps the memory of h and releases h, even if it returns an error; the mapping keeps the
+// memory alive.
 func (s *segment) mapIn(h cudriver.MemHandle) error {
 	driver := s.dev.driver
 	return s.dev.doAfterJudging(func() (err error) {
@@ -213,7 +219,9 @@ func (s *segment) mapIn(h cudriver.MemHandle) error {
 }
 
 // importSegment returns the segment of a block and increments its reference count. It maps the
-// segment if necessary. The caller must hold a reference to the block.
+// segment if necessary. The caller must hold a reference to the block, and must not hold the
+// lock of segments. The error wraps [ErrDevice] if this process does not see the segment's
+// device.
 func importSegment(d *arena.Domain, block arena.Handle) (*segment, error) {
 	if s := enterSegment(block, nil); s != nil {
 		return s, nil
@@ -259,8 +267,9 @@ func withDescriptor(file *os.File, f func(fd int) error) (err error) {
 	return err
 }
 
-// enterSegment increments the reference count of a block's segment. If the segment is not in the
-// table, it adds fresh, unless fresh is nil. It returns nil if there is no segment.
+// enterSegment increments the reference count of a block's segment and returns it. If the
+// segment is not in the table, it adds fresh, unless fresh is nil. It returns nil if there is
+// no segment. It unmaps fresh if the table already has the segment.
 func enterSegment(block arena.Handle, fresh *segment) *segment {
 	segments.Lock()
 	s := segments.m[block]

@@ -27,7 +27,8 @@ func (d *Device) Stream() (*Stream, error) {
 	return &Stream{dev: d, id: r.stream, own: true}, nil
 }
 
-// An Event marks a point in the work of a stream. It is destroyed when it is garbage collected.
+// An Event marks a point in the work of a stream. [Stream.Record] makes it. It is destroyed
+// when it is garbage collected. Methods may be called concurrently.
 type Event struct {
 	dev *Device
 	id  cudriver.Event
@@ -81,7 +82,8 @@ func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 	return s.dev.withContext(func(cudriver.Stream) error { return s.dev.driver.MemcpyAsync(to, from, uint64(n), s.id) })
 }
 
-// bytesOf returns the device address of a contiguous tensor of n bytes.
+// bytesOf returns the device address of a contiguous tensor of n bytes, for queued work. The
+// tensor must be on a device of this package.
 func bytesOf(t *tensor.Tensor, n int) cudriver.Ptr {
 	return tensors.Memory(t).(*memory).addressAt(t.Offset()*t.DType().Size(), n)
 }

@@ -39,8 +39,10 @@ func (d *Device) lacksWindow(what string, dt tensor.DType) error {
 	return fmt.Errorf("%w: %s of %v on %v", tensor.ErrUnsupported, what, dt, d)
 }
 
-// launchWindow launches a kernel with a thread for each element of the first operand. The planes of
-// each operand must be contiguous. window splits the launch if there are too many planes.
+// launchWindow launches a kernel with a thread for each element of the first operand. images is
+// the shape of the images. The planes of each operand must be contiguous. launchWindow splits
+// the launch if there are too many planes. The error wraps [tensor.ErrUnsupported] if a plane
+// has too many elements.
 func (d *Device) launchWindow(k ptx.Kernel, images []int, w device.Window, operands ...tensorOperand) error {
 	height, width := images[len(images)-2], images[len(images)-1]
 	planes := 1
