@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel/asm/gen/neon"
 )
 
-// writeBrains writes the loops for BFloat16 on arm64 processors with the extension BF16. The loops
-// of amd64 are written by hand, because Go's assembler does not know the instructions.
+// writeBrains emits the loops for BFloat16 on arm64 processors with the extension BF16. The
+// loops of amd64 are written by hand, because Go's assembler does not know the instructions.
 func writeBrains([]vector) {
 	v := neonVector(4)
 	cast("Float32ToBrainBF16", 4, 2, func(x, y Mem) {

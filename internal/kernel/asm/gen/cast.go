@@ -6,8 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeCasts writes the conversions between number formats. They are limited by memory bandwidth,
-// so AVX2 registers suffice. Every processor with AVX2 has the half-precision conversions (F16C).
+// writeCasts emits the conversions between number formats. They are limited by memory
+// bandwidth, so AVX2 registers suffice. Every processor with AVX2 has the half-precision
+// conversions (F16C).
 func writeCasts([]vector) {
 	cast("HalfToFloat32AVX2", 2, 4, func(x, y Mem) {
 		v := YMM()
@@ -67,7 +68,7 @@ func writeCasts([]vector) {
 	})
 }
 
-// gathers writes the loops dst[i] = src[places[i]] for four-byte elements.
+// gathers emits the functions dst[i] = src[places[i]] for four-byte elements.
 func gathers() {
 	const doc = "writes the element of src at each of n places, a multiple of 8, to dst. Elements have four bytes."
 	pixels("GatherAVX2", "n int, places *int, src, dst *byte", doc)
@@ -102,8 +103,9 @@ func gathers() {
 	})
 }
 
-// cast writes a loop that converts eight elements per iteration, from elements of from bytes to
-// elements of to bytes.
+// cast emits a function with the given name that converts eight elements per iteration, from
+// elements of from bytes to elements of to bytes. eight must emit the conversion of the eight
+// elements at x to y.
 func cast(name string, from, to int, eight func(x, y Mem)) {
 	n, x, y := castBegin(name)
 	castLoop(n, x, y, from, to, eight)
@@ -133,9 +135,9 @@ func castLoop(n, x, y reg.GPVirtual, from, to int, eight func(x, y Mem)) {
 	})
 }
 
-// castToBrain writes the rounding of float32 to its upper half, to nearest, ties to even. It adds
-// 0x7fff, plus 1 if the lowest remaining bit is set, so that the lower half carries exactly if it
-// must be rounded up.
+// castToBrain emits the rounding of float32 to its upper half, to nearest, ties to even. It
+// adds 0x7fff, plus 1 if the lowest remaining bit is set, so that the lower half carries
+// exactly if it must be rounded up.
 func castToBrain() {
 	n, x, y := castBegin("Float32ToBrainAVX2")
 	one, almost, none := YMM(), YMM(), YMM()

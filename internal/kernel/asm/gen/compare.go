@@ -6,7 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// element is a number type that can be compared.
+// element is a number type that can be compared, with the instructions for it. Those that the
+// type does not need are nil.
 type element struct {
 	name    string
 	size    int
@@ -42,7 +43,7 @@ var (
 	comparisonTexts = []string{"equals", "differs from", "is less than", "is at most"}
 )
 
-// writeComparisons writes the comparisons, which produce bytes of 1 and 0. They are limited by
+// writeComparisons emits the comparisons, which produce bytes of 1 and 0. They are limited by
 // memory bandwidth, so AVX2 registers suffice.
 func writeComparisons([]vector) {
 	for _, e := range elements {
@@ -52,7 +53,8 @@ func writeComparisons([]vector) {
 	}
 }
 
-// compare writes a loop that compares 32 elements per iteration.
+// compare emits the function for the comparison c of elements e. Each iteration compares 32
+// elements.
 func (e element) compare(c comparison) {
 	pixels(comparisonNames[c]+e.name+"AVX2", "n int, x, y, z *byte",
 		"writes 1 to z where x "+comparisonTexts[c]+" y, and 0 elsewhere. n must be a multiple of 32.")
@@ -83,8 +85,8 @@ func (e element) compare(c comparison) {
 	})
 }
 
-// mask returns a mask with all bits set in the elements that satisfy c. If not is true, the mask is
-// inverted.
+// mask emits the comparison of one register of elements at x and y, and returns a mask with all
+// bits set in the elements that satisfy c. If not is true, the mask is inverted.
 func (e element) mask(c comparison, x, y Mem) (m reg.VecVirtual, not bool) {
 	m = YMM()
 	first, second := x, y
@@ -110,8 +112,10 @@ func (e element) mask(c comparison, x, y Mem) (m reg.VecVirtual, not bool) {
 	}
 }
 
-// narrow packs the masks of 32 elements into bytes. The pack instructions work within 128-bit
-// lanes, so their results must be permuted.
+// narrow emits the packing of the masks of 32 elements into bytes, and returns the register.
+// masks has a register for each byte of an element; narrow overwrites them. order is the
+// permutation of 32-bit lanes for elements of 4 and 8 bytes. The pack instructions work within
+// 128-bit lanes, so their results must be permuted.
 func (e element) narrow(masks []reg.VecVirtual, order reg.VecVirtual) reg.VecVirtual {
 	halves := func(m reg.VecVirtual) { VPERMQ(Imm(0xd8), m, m) }
 	switch e.size {

@@ -6,10 +6,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// congruence writes the steps of 128-bit linear congruential generators, for sixteen states: state
-// = state·factor + increment. There is no vector multiplication of 64-bit numbers with a 128-bit
-// result, so the product is composed of 32-bit partial products. The states are in two pairs of
-// registers to hide the latency of the multiplications.
+// congruence emits the function that steps 128-bit linear congruential generators, for sixteen
+// states: state = state·factor + increment. There is no vector multiplication of 64-bit numbers
+// with a 128-bit result, so the product is composed of 32-bit partial products. The states are
+// in two pairs of registers to hide the latency of the multiplications.
 func congruence() {
 	const registers = 2
 	TEXT("CongruenceAVX512", NOSPLIT, "func(n int, state, rule *uint64, to *uint64)")
@@ -60,8 +60,9 @@ func congruence() {
 // stepper holds the multiplier and increment of a generator, and masks, in registers.
 type stepper struct{ factorHi, factorLo, addHi, addLo, factorUp, ones, lower reg.VecVirtual }
 
-// step advances eight states. To shorten the dependency chain, it first adds the terms that do not
-// depend on the product of hi.
+// step emits the step of eight states, with their upper halves in hi and their lower halves in
+// lo, in place. To shorten the dependency chain, it first adds the terms that do not depend on
+// the product of hi.
 func (s stepper) step(hi, lo reg.VecVirtual) {
 	up, low, left, right, high, mid, part := ZMM(), ZMM(), ZMM(), ZMM(), ZMM(), ZMM(), ZMM()
 	VPMULLQ(s.factorLo, hi, hi)

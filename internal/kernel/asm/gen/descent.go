@@ -76,7 +76,8 @@ func (v vector) rmsprop() {
 	v.end()
 }
 
-// scalars loads parameters of type F and broadcasts each to all lanes.
+// scalars emits the loads of parameters of type F, broadcast to all lanes, and returns the
+// registers by name.
 func (v vector) scalars(names []string) map[string]reg.VecVirtual {
 	all := map[string]reg.VecVirtual{}
 	for _, name := range names {

@@ -9,7 +9,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeExps writes the exponential and functions derived from it.
+// writeExps emits the exponential and functions derived from it.
 func writeExps(vectors []vector) {
 	for _, v := range vectors {
 		v.apart("Exp", "e to the power of x", v.exp)
@@ -29,12 +29,12 @@ type reduced struct {
 	lifted reg.VecVirtual // k + large, in which the lowest bits are k
 }
 
-// reduce computes the argument reduction of e^x by the method of Cody and Waite. It first clamps x,
-// except NaN, to [lo, hi], or only to at least lo if hi is 0; the caller must then ensure that x is
-// not large. It overwrites x.
+// reduce emits the argument reduction of e^x by the method of Cody and Waite, and returns the
+// registers. It first clamps x, except NaN, to [lo, hi], or only to at least lo if hi is 0; the
+// caller must then ensure that x is not large. It overwrites x.
 //
-// Adding large to x·log₂e rounds it to the integer k. q is the Taylor series of e^r - 1, truncated
-// when the remainder is less than a tenth of a unit in the last place.
+// Adding large to x·log₂e rounds it to the integer k. q is the Taylor series of e^r - 1,
+// truncated when the remainder is less than a tenth of a unit in the last place.
 func (v vector) reduce(x reg.VecVirtual, lo, hi float64) reduced {
 	terms, high, low := 13, 0x1.62e42fefp-1, math.Ln2-0x1.62e42fefp-1 // k·high is exact
 	if v.single() {
@@ -64,8 +64,8 @@ func (v vector) reduce(x reg.VecVirtual, lo, hi float64) reduced {
 	return reduced{v, k, q, lifted}
 }
 
-// large is so large that adjacent floats are 1 apart. large + k is positive for all k that occur,
-// and its lowest bits are k.
+// large returns a number so large that adjacent floats are 1 apart. large + k is positive for
+// all k that occur, and its lowest bits are k.
 func (v vector) large() float64 {
 	if v.single() {
 		return 1.5 * (1 << 23)
@@ -73,13 +73,14 @@ func (v vector) large() float64 {
 	return 1.5 * (1 << 52)
 }
 
-// power returns 2^k for integers k. 2^k must be a normal number. It overwrites k.
+// power emits 2^k for integers k, and returns k, which it overwrites. 2^k must be a normal
+// number.
 func (v vector) power(k reg.VecVirtual) reg.VecVirtual {
 	v.add(v.constant(v.large()), k, k)
 	return v.powerOf(k)
 }
 
-// powerOf is power for k + large.
+// powerOf is [vector.power] for a register with k + large.
 func (v vector) powerOf(k reg.VecVirtual) reg.VecVirtual {
 	digits := uint8(52)
 	if v.single() {
@@ -90,8 +91,9 @@ func (v vector) powerOf(k reg.VecVirtual) reg.VecVirtual {
 	return k
 }
 
-// exp returns e^x. 2^k may overflow or underflow although e^x does not. Without an instruction for
-// scaling, it therefore multiplies by 2^k in two factors.
+// exp emits e^x and returns its register. It overwrites x. 2^k may overflow or underflow
+// although e^x does not. Without an instruction for scaling, it therefore multiplies by 2^k in
+// two factors.
 func (v vector) exp(x reg.VecVirtual) reg.VecVirtual {
 	lo, hi := -746.0, 710.0 // bounds of a result of 0 and of infinity
 	if v.single() {
@@ -114,7 +116,7 @@ func (v vector) exp(x reg.VecVirtual) reg.VecVirtual {
 	return r.q
 }
 
-// scaleByPower multiplies x by 2^k with a single rounding.
+// scaleByPower emits x = x·2^k with a single rounding. It needs AVX-512.
 func (v vector) scaleByPower(k, x reg.VecVirtual) {
 	if v.single() {
 		VSCALEFPS(k, x, x)
@@ -123,8 +125,8 @@ func (v vector) scaleByPower(k, x reg.VecVirtual) {
 	}
 }
 
-// sigmoid returns 1/(1+e), or e/(1+e) for negative x, where e = exp(-|x|). Neither form loses
-// digits.
+// sigmoid emits 1/(1+e), or e/(1+e) for negative x, where e = exp(-|x|), and returns the
+// register. Neither form loses digits. It overwrites x.
 func (v vector) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	zero, above := v.fresh(), v.fresh()
 	v.zero(zero)
@@ -138,7 +140,8 @@ func (v vector) sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	return e
 }
 
-// tanh returns -m/(m+2) with the sign of x, where m = exp(-2|x|) - 1, which is accurate near 0.
+// tanh emits -m/(m+2) with the sign of x, where m = exp(-2|x|) - 1, and returns the register.
+// This is accurate near 0. It overwrites x.
 func (v vector) tanh(x reg.VecVirtual) reg.VecVirtual {
 	sign, twice := v.fresh(), v.fresh()
 	v.move(v.sign(), sign)
@@ -155,8 +158,9 @@ func (v vector) tanh(x reg.VecVirtual) reg.VecVirtual {
 	return m
 }
 
-// expm1 returns (2^(k-1) - 1/2 + 2^(k-1)·q)·2 with the sign of x. For k = 0 this is q, and 2^(k-1)
-// does not overflow where 2^k would.
+// expm1 emits e^x - 1, computed as (2^(k-1) - 1/2 + 2^(k-1)·q)·2 with the sign of x, and
+// returns the register. For k = 0 this is q, and 2^(k-1) does not overflow where 2^k would. It
+// overwrites x.
 func (v vector) expm1(x reg.VecVirtual) reg.VecVirtual {
 	hi := 710.0 // bound of a result of infinity
 	if v.single() {
@@ -185,7 +189,8 @@ var erfRate = []float64{
 	0.0016670280014153963, -0.0006328373018097668, 0.00011764142253156295, -9.256283487314902e-06,
 }
 
-// erf returns 1 - e^(-|x|·erfRate(|x|)) with the sign of x. It is accurate near 0.
+// erf emits 1 - e^(-|x|·erfRate(|x|)) with the sign of x, and returns the register. It is
+// accurate near 0. It overwrites x.
 func (v vector) erf(x reg.VecVirtual) reg.VecVirtual {
 	sign, size, limit, rate := v.fresh(), v.fresh(), v.fresh(), v.fresh()
 	v.move(v.sign(), sign)
@@ -205,7 +210,8 @@ func (v vector) erf(x reg.VecVirtual) reg.VecVirtual {
 	return m
 }
 
-// withSign copies the sign of x to y; sign must be the sign bit in all lanes. It overwrites x.
+// withSign emits a copy of the sign of x to y; sign must be the sign bit in all lanes. It
+// overwrites x.
 func (v vector) withSign(sign, x, y reg.VecVirtual) {
 	if v.wide {
 		VPTERNLOGD(U8(0xd8), sign, x, y) // bits of x where sign is set, and of y elsewhere
@@ -216,7 +222,7 @@ func (v vector) withSign(sign, x, y reg.VecVirtual) {
 	v.or(x, y, y)
 }
 
-// expSum writes the sum of exponentials of a softmax.
+// expSum emits the function for the sum of exponentials of a softmax.
 func (v vector) expSum() {
 	TEXT("ExpSum"+v.suffix, NOSPLIT, fmt.Sprintf("func(n int, x *%s, shift %[1]s) %[1]s", v.goType))
 	Pragma("noescape")
@@ -236,7 +242,7 @@ func (v vector) expSum() {
 	v.end()
 }
 
-// expTo writes the exponentials of a softmax and their sum.
+// expTo emits the function for the exponentials of a softmax and their sum.
 func (v vector) expTo() {
 	TEXT("ExpTo"+v.suffix, NOSPLIT, fmt.Sprintf("func(n int, x *%s, shift %[1]s, y *%[1]s) %[1]s", v.goType))
 	Pragma("noescape")
@@ -257,7 +263,7 @@ func (v vector) expTo() {
 	v.end()
 }
 
-// lessExp writes the gradient of a log-softmax.
+// lessExp emits the function for the gradient of a log-softmax.
 func (v vector) lessExp() {
 	v.text("LessExp", "n int, alpha F, x, y, z *F")
 	v.doc("LessExp", "writes y - alpha·exp(x) to z.")
@@ -274,7 +280,9 @@ func (v vector) lessExp() {
 // AVX-512.
 var everywhere = map[string]Mem{}
 
-// constant returns c in all lanes.
+// constant returns a constant in memory with c in all lanes. With AVX-512 it is a single number
+// in memory, which may only be the first operand of an instruction that broadcasts it, such as
+// v.add.
 func (v vector) constant(c float64) Mem {
 	if v.single() {
 		return v.bits(uint64(math.Float32bits(float32(c))))
@@ -282,7 +290,8 @@ func (v vector) constant(c float64) Mem {
 	return v.bits(math.Float64bits(c))
 }
 
-// sign returns the sign bit in all lanes.
+// sign returns a constant with the sign bit in all lanes, to be used like that of
+// [vector.constant].
 func (v vector) sign() Mem { return v.bits(1 << (8*v.size - 1)) }
 
 func (v vector) bits(b uint64) Mem {

@@ -9,8 +9,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// extreme writes the maximum or minimum of two numbers. If an operand is NaN, do must return its
-// first operand; extreme merges a NaN in the other operand into the result.
+// extreme emits the function name for the maximum or minimum of two numbers, which what names.
+// If an operand is NaN, do must return its first operand; extreme merges a NaN in the other
+// operand into the result.
 func (v vector) extreme(name, what string, do func(ops ...Op)) {
 	text := "the " + what + " of x and y, NaN if one is,"
 	if v.neon {
@@ -27,9 +28,10 @@ func (v vector) extreme(name, what string, do func(ops ...Op)) {
 	})
 }
 
-// extremes writes the maximum or minimum of n numbers; n must be at least the number of lanes. The
-// last register is loaded in full, so some numbers are processed twice. NaN is detected by
-// comparing two numbers at a time, and merged into the result at the end.
+// extremes emits the function name for the maximum or minimum of n numbers; n must be at least
+// the number of lanes. The last register is loaded in full, so some numbers are processed
+// twice. NaN is detected by comparing two numbers at a time, and merged into the result at the
+// end.
 func (v vector) extremes(name, what string, do func(ops ...Op)) {
 	const ways = 4
 	TEXT(name+v.suffix, NOSPLIT, strings.ReplaceAll("func(n int, x *F) F", "F", v.goType))
@@ -79,8 +81,8 @@ func (v vector) extremes(name, what string, do func(ops ...Op)) {
 	v.end()
 }
 
-// columnExtremes replaces y by the maximum or minimum of y and the columns of x. If an operand is
-// NaN, do must return its first operand.
+// columnExtremes emits the function name, which replaces y by the maximum or minimum of y and
+// the columns of x. If an operand is NaN, do must return its first operand.
 func (v vector) columnExtremes(name, what string, do func(ops ...Op)) {
 	v.text(name, "rows, n int, x *F, ld int, y *F")
 	v.doc(name, "makes y the "+what+" of y and of the columns of rows of n elements, ld apart, NaN if one is.")
@@ -119,8 +121,9 @@ func (v vector) columnExtremes(name, what string, do func(ops ...Op)) {
 	})
 }
 
-// unordered returns the mask of the lanes where a or b is NaN, mark adds it to none, and merge
-// makes these lanes of x NaN. On arm64 the maximum of NaN and a number is NaN, so they do nothing.
+// unordered emits the mask of the lanes where a or b is NaN and returns it, mark adds it to
+// none, and merge makes these lanes of x NaN. On arm64 the maximum of NaN and a number is NaN,
+// so they do nothing.
 func (v vector) unordered(a, b reg.VecVirtual) mask {
 	if v.neon {
 		return mask{}
@@ -140,7 +143,7 @@ func (v vector) merge(none mask, x reg.VecVirtual) {
 	}
 }
 
-// either adds the lanes of one to other.
+// either emits the addition of the lanes of one to other.
 func (v vector) either(one, other mask) {
 	if v.wide {
 		KORW(one.k, other.k, other.k)
@@ -149,14 +152,16 @@ func (v vector) either(one, other mask) {
 	}
 }
 
-// noneWhere returns NaN in the lanes of m and zero in the others.
+// noneWhere emits a new register with NaN in the lanes of m and zero in the others, and returns
+// it.
 func (v vector) noneWhere(m mask) reg.VecVirtual {
 	none := v.fresh()
 	v.move(v.constant(math.NaN()), none)
 	return v.where(m, none)
 }
 
-// extremeLane returns the maximum or minimum of all lanes in the lowest lane. It may overwrite x.
+// extremeLane emits the maximum or minimum of all lanes, and returns a register with it in the
+// lowest lane. It may overwrite x.
 func (v vector) extremeLane(x reg.VecVirtual, do func(ops ...Op)) reg.VecVirtual {
 	compare := map[bool]func(ops ...Op){true: VCMPPS, false: VCMPPD}[v.single()]
 	of := func(a, b, none reg.VecVirtual) {

@@ -9,8 +9,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// flat is a loop over vectors of n elements. Its body reads and writes the elements at the current
-// position.
+// flat is a loop over vectors of n elements, which [vector.flat] emits. Its body reads and
+// writes the elements at the current position.
 type flat struct {
 	vector
 	at    reg.GPVirtual
@@ -19,7 +19,8 @@ type flat struct {
 	bases map[string]reg.GPVirtual
 }
 
-// read loads the elements of a parameter.
+// read emits the load of the elements of a parameter at the current position, and returns the
+// register. Lanes beyond the last element are 0.
 func (f *flat) read(name string) reg.VecVirtual {
 	x := f.fresh()
 	if from := f.place(name); f.whole {
@@ -45,8 +46,9 @@ func (f *flat) place(name string) Mem {
 	return Mem{Base: f.bases[name], Index: f.at, Scale: uint8(f.size)}
 }
 
-// flat writes a loop over n elements of the named vectors. It calls body twice, for whole registers
-// and for the rest. Code that does not depend on the position must be written before.
+// flat emits a loop over n elements of the named vectors, which are parameters of the function
+// in progress. It calls body twice, for whole registers and for the rest. Code that does not
+// depend on the position must be emitted before.
 func (v vector) flat(vectors []string, body func(f *flat)) {
 	f := flat{vector: v, bases: map[string]reg.GPVirtual{}}
 	for _, name := range vectors {
@@ -82,7 +84,8 @@ func (v vector) end() {
 	RET()
 }
 
-// doc sets the doc comment of a function.
+// doc sets the doc comment of the function in progress: its name with the suffix, a blank and
+// what.
 func (v vector) doc(name, what string) { Doc(fmt.Sprintf("%s%s %s", name, v.suffix, what)) }
 
 func (v vector) axpy() {
@@ -97,7 +100,7 @@ func (v vector) axpy() {
 	v.end()
 }
 
-// scaled writes the loop y = do(alpha, x).
+// scaled emits the function y = do(alpha, x). what describes the result for the doc comment.
 func (v vector) scaled(name, what string, do func(ops ...Op)) {
 	v.text(name, "n int, alpha F, x, y *F")
 	v.doc(name, "writes "+what+" to y.")
@@ -110,8 +113,9 @@ func (v vector) scaled(name, what string, do func(ops ...Op)) {
 	v.end()
 }
 
-// pairwise writes the loop z = op(x, y). do gets y, x and the destination, in the operand order of
-// instructions.
+// pairwise emits the function z = op(x, y). do must emit the operation; it gets y, x and the
+// destination, in the operand order of instructions. what describes the result for the doc
+// comment.
 func (v vector) pairwise(name, what string, do func(ops ...Op)) {
 	v.text(name, "n int, x, y, z *F")
 	v.doc(name, "writes "+what+" to z, element by element.")
@@ -123,7 +127,8 @@ func (v vector) pairwise(name, what string, do func(ops ...Op)) {
 	v.end()
 }
 
-// apart writes the loop y = do(x).
+// apart emits the function y = do(x). do must emit the computation of a register and return its
+// result. what describes the result for the doc comment.
 func (v vector) apart(name, what string, do func(x reg.VecVirtual) reg.VecVirtual) {
 	v.text(name, "n int, x, y *F")
 	v.doc(name, "writes "+what+" to y, element by element.")
@@ -173,7 +178,8 @@ const (
 	notAtLeast     = 0x19
 )
 
-// compare returns a mask of the lanes where b relates to a by the predicate.
+// compare emits a comparison and returns a mask of the lanes where b relates to a by the
+// predicate.
 func (v vector) compare(predicate uint8, a, b reg.VecVirtual) mask {
 	do := map[bool]func(ops ...Op){true: VCMPPS, false: VCMPPD}[v.single()]
 	m := mask{}
@@ -187,7 +193,7 @@ func (v vector) compare(predicate uint8, a, b reg.VecVirtual) mask {
 	return m
 }
 
-// where returns x in the lanes of m and zero in the others. It overwrites x.
+// where emits x = x in the lanes of m and zero in the others, in place, and returns x.
 func (v vector) where(m mask, x reg.VecVirtual) reg.VecVirtual {
 	switch {
 	case !v.wide:

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeFolds writes reductions: products in double precision, and reductions of 64-bit integers.
+// writeFolds emits reductions: products in double precision, and reductions of 64-bit integers.
 func writeFolds(vectors []vector) {
 	for _, v := range vectors {
 		v.product()
@@ -26,8 +26,9 @@ func writeFolds(vectors []vector) {
 	v.longs("SmallestInt64AVX512", "the smallest of", VPMINSQ, VPMINSQ, nil)
 }
 
-// product writes a product in double precision, with enough accumulators to hide the latency of a
-// multiplication. It requires whole iterations; the caller must multiply the rest.
+// product emits the function for a product in double precision, with enough accumulators to
+// hide the latency of a multiplication. The function requires whole iterations of 32 elements;
+// its caller must multiply the rest.
 func (v vector) product() {
 	TEXT("Product"+v.suffix, NOSPLIT, "func(n int, x *"+v.goType+") float64")
 	Pragma("noescape")
@@ -71,9 +72,9 @@ func (v vector) product() {
 	v.end()
 }
 
-// flushed sets the flush-to-zero bit of MXCSR, and saves the previous value in mode, which must be
-// restored. Subnormal results would cost a hundred times as much as normal ones. A float64 product
-// that small is 0 in float32.
+// flushed emits code that sets the flush-to-zero bit of MXCSR, and saves the previous value in
+// mode, which the caller must restore. mode must have 8 bytes. Subnormal results would cost a
+// hundred times as much as normal ones. A float64 product that small is 0 in float32.
 func flushed(mode Mem) {
 	const tiny = 1 << 15
 	bits := GP32()
@@ -84,7 +85,8 @@ func flushed(mode Mem) {
 	LDMXCSR(mode.Offset(4))
 }
 
-// folded combines all lanes by do into the lowest lane.
+// folded emits the combination of all lanes, of 64 bits, by do, and returns a register with it
+// in the lowest lane.
 func (v vector) folded(x reg.VecVirtual, do instruction) reg.VecVirtual {
 	half := x
 	if v.wide {
@@ -100,8 +102,9 @@ func (v vector) folded(x reg.VecVirtual, do instruction) reg.VecVirtual {
 	return low
 }
 
-// longs writes a reduction of 64-bit integers by do; narrow is the operation on half registers. If
-// zero is nil, each accumulator starts with the first number.
+// longs emits the function name, a reduction of 64-bit integers by do; narrow is the operation
+// on half registers. zero must emit the initial value of an accumulator; if it is nil, each
+// accumulator starts with the first number.
 func (v vector) longs(name, what string, do, narrow instruction, zero func(reg.VecVirtual)) {
 	TEXT(name, NOSPLIT, "func(n int, x *int64) int64")
 	Pragma("noescape")
@@ -133,9 +136,9 @@ func (v vector) longs(name, what string, do, narrow instruction, zero func(reg.V
 	v.end()
 }
 
-// beyond writes a function that returns a negative number if an index is out of range. It combines
-// all indices and their distances to the last index by OR: if an index is negative or larger than
-// the last one, its sign or the sign of its distance is set.
+// beyond emits a function that returns a negative number if an index is out of range. It
+// combines all indices and their distances to the last index by OR: if an index is negative or
+// larger than the last one, its sign or the sign of its distance is set.
 func (v vector) beyond(name string) {
 	TEXT(name, NOSPLIT, "func(n, last int, x *int64) int64")
 	Pragma("noescape")

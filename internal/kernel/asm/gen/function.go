@@ -9,7 +9,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// function is a function of one number. of may overwrite its argument.
+// function is a function of one number. of emits its computation for a register and returns the
+// register of the result; it may overwrite its argument.
 type function struct {
 	name, what string
 	of         func(v vector, x reg.VecVirtual) reg.VecVirtual
@@ -42,7 +43,8 @@ var functions = []function{
 // in reports whether f supports the number type of v.
 func (f function) in(v vector) bool { return v.single() || !f.short }
 
-// roundWithMode returns a function that rounds with the given mode of the processor.
+// roundWithMode returns a function that emits rounding with the given mode of the processor: 0
+// to nearest even, 1 down, 2 up, 3 towards 0.
 func roundWithMode(mode uint8) func(v vector, x reg.VecVirtual) reg.VecVirtual {
 	return func(v vector, x reg.VecVirtual) reg.VecVirtual { return v.round(x, mode) }
 }
@@ -89,7 +91,7 @@ func (v vector) signum(x reg.VecVirtual) reg.VecVirtual {
 	return v.where(some, one)
 }
 
-// round rounds with the given mode of the processor.
+// round emits the rounding of x in place with the given mode of the processor, and returns x.
 func (v vector) round(x reg.VecVirtual, mode uint8) reg.VecVirtual {
 	switch {
 	case v.wide && v.single():
@@ -104,13 +106,13 @@ func (v vector) round(x reg.VecVirtual, mode uint8) reg.VecVirtual {
 	return x
 }
 
-// root returns the correctly rounded square root.
+// root emits the correctly rounded square root of x in place, and returns x.
 //
 // The instruction VSQRTPS takes longer than everything else done with a register. For float32,
-// AVX-512 therefore starts with the 14-bit estimate of 1/√x. One Newton step yields 23 bits of 1/√x
-// and of the root g = x/√x. The residual x - g², which FMA computes exactly, then corrects g to the
-// correctly rounded root; a test checks all numbers between 1 and 4. If this would leave the range
-// of normal numbers in any lane, the whole register uses the instruction.
+// AVX-512 therefore starts with the 14-bit estimate of 1/√x. One Newton step yields 23 bits of
+// 1/√x and of the root g = x/√x. The residual x - g², which FMA computes exactly, then corrects
+// g to the correctly rounded root; a test checks all numbers between 1 and 4. If this would
+// leave the range of normal numbers in any lane, the whole register uses the instruction.
 func (v vector) root(x reg.VecVirtual) reg.VecVirtual {
 	if !v.wide || !v.single() {
 		v.sqrt(x, x)
@@ -145,7 +147,7 @@ func (v vector) root(x reg.VecVirtual) reg.VecVirtual {
 // roots counts the generated roots, for unique labels.
 var roots int
 
-// cube returns x·x·x, which rounds twice.
+// cube emits x·x·x in place, which rounds twice, and returns x.
 func (v vector) cube(x reg.VecVirtual) reg.VecVirtual {
 	square := v.fresh()
 	v.mul(x, x, square)
@@ -153,7 +155,7 @@ func (v vector) cube(x reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// over returns 1/x.
+// over emits 1/x in place, and returns x.
 func (v vector) over(x reg.VecVirtual) reg.VecVirtual {
 	one := v.fresh()
 	v.move(v.constant(1), one)
@@ -179,7 +181,8 @@ func (v vector) log(x reg.VecVirtual) reg.VecVirtual {
 	return v.logOfNone(x, of(v.parts(x, 0.75)))
 }
 
-// log1p returns log(u) plus the rounding error of u = 1+x divided by u, with the sign of x.
+// log1p emits log(1+x) and returns its register: log(u) plus the rounding error of u = 1+x
+// divided by u, with the sign of x. It overwrites x.
 func (v vector) log1p(x reg.VecVirtual) reg.VecVirtual {
 	u, lost, sign := v.fresh(), v.fresh(), v.fresh()
 	v.move(v.sign(), sign)
@@ -194,8 +197,9 @@ func (v vector) log1p(x reg.VecVirtual) reg.VecVirtual {
 	return y
 }
 
-// logBySeries returns log(2^k·(1+f)) for f from -1/4 to 1/2, where log(1+f) is f + f²·ratio. It
-// compensates the rounding error of k·high + f. If k is infinite, f must be 0, and the result is k.
+// logBySeries emits log(2^k·(1+f)) for f from -1/4 to 1/2, where log(1+f) is f + f²·ratio, and
+// returns its register. It compensates the rounding error of k·high + f. If k is infinite, f
+// must be 0, and the result is k.
 func (v vector) logBySeries(k, f reg.VecVirtual) reg.VecVirtual {
 	const high, least = 0x1.62p-1, 1e-3 // k·high is exact
 	r, square := v.fresh(), v.fresh()
@@ -217,8 +221,9 @@ func (v vector) logBySeries(k, f reg.VecVirtual) reg.VecVirtual {
 	return sum
 }
 
-// getParts decomposes x into 2^k·(1+f) with 1+f from 3/4 to 3/2, by instructions that handle all
-// numbers. k is infinite for 0 and infinity, and f is NaN for negative numbers.
+// getParts emits the decomposition of x into 2^k·(1+f) with 1+f from 3/4 to 3/2, by
+// instructions of AVX-512 that handle all numbers, and returns the registers of k and f. k is
+// infinite for 0 and infinity, and f is NaN for negative numbers.
 func (v vector) getParts(x reg.VecVirtual) (k, f reg.VecVirtual) {
 	const from3Quarters, nanBelow0 = 3, 3 << 2
 	k, f = v.fresh(), v.fresh()
@@ -235,8 +240,9 @@ func (v vector) getParts(x reg.VecVirtual) (k, f reg.VecVirtual) {
 	return k, f
 }
 
-// parts decomposes x into 2^k·(1+f) with 1+f from lowest to 2·lowest. lowest must be between 1/2
-// and 1.
+// parts emits the decomposition of x into 2^k·(1+f) with 1+f from lowest to 2·lowest, and
+// returns the registers of k and f. lowest must be between 1/2 and 1. The result is correct for
+// positive finite numbers.
 func (v vector) parts(x reg.VecVirtual, lowest float64) (k, f reg.VecVirtual) {
 	digits, least := 52, 0x1p-1022
 	one, root := math.Float64bits(1), math.Float64bits(lowest)
@@ -274,9 +280,9 @@ var quotients = []float64{
 	0.1539107239549033, 0.13174262436500606, 0.13838562728401535,
 }
 
-// logByDivision returns log(2^k·(1+f)) for f from -1/4 to 1/2, where log(1+f) is f - (f²/2 -
-// s·(f²/2 + r)) with s = f/(2+f) and r = s²·quotients. If k is infinite, f must be 0, and the
-// result is k.
+// logByDivision emits log(2^k·(1+f)) for f from -1/4 to 1/2, where log(1+f) is f - (f²/2 -
+// s·(f²/2 + r)) with s = f/(2+f) and r = s²·quotients. It overwrites k with the result, and
+// returns k. If k is infinite, f must be 0, and the result is k.
 func (v vector) logByDivision(k, f reg.VecVirtual) reg.VecVirtual {
 	const high = 0x1.62e42fefp-1 // k·high is exact
 	s, z, half, r := v.fresh(), v.fresh(), v.fresh(), v.fresh()
@@ -299,8 +305,8 @@ func (v vector) logByDivision(k, f reg.VecVirtual) reg.VecVirtual {
 	return k
 }
 
-// logOfNone corrects y, the computed logarithm of x, outside the domain: -∞ for 0, NaN for negative
-// numbers and NaN, ∞ for ∞.
+// logOfNone emits the correction of y, the computed logarithm of x, outside the domain, in
+// place: -∞ for 0, NaN for negative numbers and NaN, ∞ for ∞. It returns y.
 func (v vector) logOfNone(x, y reg.VecVirtual) reg.VecVirtual {
 	zero, largest := v.fresh(), v.fresh()
 	v.zero(zero)
@@ -320,7 +326,7 @@ func (v vector) logOfNone(x, y reg.VecVirtual) reg.VecVirtual {
 	return y
 }
 
-// greatest returns the largest finite number.
+// greatest returns the largest finite number of the type of v.
 func (v vector) greatest() float64 {
 	if v.single() {
 		return math.MaxFloat32

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeGates writes the activations x·gate(x) and their derivatives.
+// writeGates emits the activations x·gate(x) and their derivatives.
 func writeGates(vectors []vector) {
 	for _, v := range vectors {
 		v.gated("Gated", "x·σ(a·x + b·x³)", vector.open)
@@ -27,7 +27,7 @@ var tail = []float64{
 	0.14048795657649316, -0.14319335871833672, 0.2047238379091357, -0.12433464336227926, 0.025473362279044492,
 }
 
-// normal returns Φ(x) and e^(-x²/2).
+// normal emits Φ(x) and e^(-x²/2), and returns their registers. It does not overwrite x.
 func (v vector) normal(x reg.VecVirtual) (phi, bell reg.VecVirtual) {
 	w, t, q, s := v.fresh(), v.fresh(), v.fresh(), v.fresh()
 	v.move(v.sign(), w)
@@ -73,7 +73,8 @@ func (v vector) gated(name, what string, of func(v vector, x, a, b reg.VecVirtua
 	v.end()
 }
 
-// gate returns σ(a·x + b·x³), and x² clamped so that 0·x² is not NaN.
+// gate emits σ(a·x + b·x³), and x² clamped so that 0·x² is not NaN, and returns their
+// registers. It does not overwrite x.
 func (v vector) gate(x, a, b reg.VecVirtual) (sigmoid, square reg.VecVirtual) {
 	square = v.fresh()
 	v.mul(x, x, square)
@@ -92,7 +93,8 @@ func (v vector) open(x, a, b reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// openSlope returns σ + x·σ·(1-σ)·(a + 3b·x²).
+// openSlope emits σ + x·σ·(1-σ)·(a + 3b·x²), the derivative of a gate, and returns its
+// register.
 func (v vector) openSlope(x, a, b reg.VecVirtual) reg.VecVirtual {
 	s, square := v.gate(x, a, b)
 	v.mul(v.constant(3), square, square)

@@ -1,6 +1,6 @@
 package main
 
-// writeLoops writes the other loops over slices.
+// writeLoops emits the other loops over slices.
 func writeLoops(vectors []vector) {
 	stream()
 	writeRandoms()

@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeMoves writes copies of elements in another order. They are limited by memory bandwidth, so
-// AVX2 registers suffice.
+// writeMoves emits copies of elements in another order. They are limited by memory bandwidth,
+// so AVX2 registers suffice.
 func writeMoves([]vector) {
 	halves := func(x reg.VecVirtual) { VPERMQ(Imm(0x4e), x, x) }
 	reverse("ReverseBytesAVX2", words("LastByte", 0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203),
@@ -36,7 +36,8 @@ func writeMoves([]vector) {
 	everyOther("OtherLongsAVX2", func(x, y reg.VecVirtual) { VUNPCKLPD(y, x, x) })
 }
 
-// reverse writes a loop that loads registers from the end of x.
+// reverse emits a function with the given name that loads registers from the end of x. turn
+// must emit the reversal of the elements of x in place; order is a constant for it.
 func reverse(name string, order Mem, turn func(order, x reg.VecVirtual)) {
 	pixels(name, "n int, x, y *byte", "writes n bytes of x, a multiple of 32, to y, the last element first.")
 	n, x, y := pointer("n"), pointer("x"), pointer("y")
@@ -64,8 +65,9 @@ func reverse(name string, order Mem, turn func(order, x reg.VecVirtual)) {
 	loop(n, 32, func() { take(1) })
 }
 
-// everyOther writes a loop that merges halves of two registers. The instruction half works within
-// 128-bit lanes, so the result must be permuted.
+// everyOther emits a function with the given name that merges halves of two registers. half
+// must emit the merge of x and y into x. Its instructions work within 128-bit lanes, so
+// everyOther permutes the result.
 func everyOther(name string, half func(x, y reg.VecVirtual)) {
 	pixels(name, "n int, x, y *byte", "writes every other element of 2·n bytes of x, from the first one on, to n "+
 		"bytes of y, a multiple of 32.")

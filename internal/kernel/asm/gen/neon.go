@@ -17,8 +17,9 @@ import (
 // onARM64 reports whether functions are written for arm64.
 var onARM64 bool
 
-// writeARM64 replaces the last steps of avo: it translates the functions, which must not have
-// allocated registers yet, and leaves the printing of their declarations to avo.
+// writeARM64 replaces the last steps of avo for the file with the given name, such as loop: it
+// translates the functions, which must not have allocated registers yet, and leaves the
+// printing of their declarations to avo.
 func writeARM64(name string) {
 	onARM64 = true
 	pass.Compile = pass.Func(func(f *ir.File) error {
@@ -27,7 +28,7 @@ func writeARM64(name string) {
 	os.Args = append(os.Args, "-out", os.DevNull)
 }
 
-// neonName returns the name of a function on arm64, or "" if there is none.
+// neonName returns the name on arm64 of a function of amd64, or "" if it does not exist there.
 func neonName(name string) string {
 	if strings.Contains(name, "AVX512") || strings.Contains(name, "AMX") {
 		return ""
@@ -35,7 +36,8 @@ func neonName(name string) string {
 	return strings.Replace(name, "AVX2", "NEON", 1)
 }
 
-// neonVector describes pairs of NEON registers. They are written as AVX2 registers.
+// neonVector describes pairs of NEON registers with numbers of size bytes. Code for them is
+// emitted as for AVX2 registers, and then translated.
 func neonVector(size int) vector {
 	v := avx2(size)
 	v.suffix = strings.Replace(v.suffix, "AVX2", "NEON", 1)
@@ -43,7 +45,8 @@ func neonVector(size int) vector {
 	return v
 }
 
-// counts returns the number of lanes in use of one or two pairs, given the number for all.
+// counts emits the number of lanes in use of each of one or two pairs of registers, given the
+// number n for all, and returns the registers.
 func (v vector) counts(n reg.GPVirtual, registers int) (all []reg.GPVirtual) {
 	if registers == 1 {
 		return []reg.GPVirtual{twin(n)}
@@ -59,7 +62,8 @@ func (v vector) counts(n reg.GPVirtual, registers int) (all []reg.GPVirtual) {
 	return []reg.GPVirtual{first, second}
 }
 
-// loadFirst and storeFirst access the lanes of m.
+// loadFirst emits the load of the lanes of m and sets the others to zero, and storeFirst emits
+// the store of the lanes of m. Both are for arm64.
 func (v vector) loadFirst(from Op, m mask, to reg.VecVirtual) {
 	neon.Raw(func(c *neon.Code) { c.LoadFirst(v.size, from.(Mem), m.n, to) })
 }
@@ -78,7 +82,8 @@ func (v vector) short() vector {
 // shortFunctions are the functions with loops that are short.
 var shortFunctions = []string{"Neg", "Abs", "Floor", "Ceil", "Round", "Trunc", "Sqrt", "Reciprocal", "Cube"}
 
-// follow is flat with pointers that move, which arm64 loads and stores do by themselves.
+// follow is [vector.flat] with pointers that move, which arm64 loads and stores do by
+// themselves. It overwrites the pointers of f.
 func (v vector) follow(f *flat, vectors []string, body func(f *flat)) {
 	n, rest := pointer("n"), GP64()
 	MOVQ(n, rest)
@@ -116,7 +121,8 @@ func (v vector) follow(f *flat, vectors []string, body func(f *flat)) {
 	Label("end")
 }
 
-// tileSums writes the sums of a tile.
+// tileSums emits the loop that computes the sums of a tile in acc, by row and pair of
+// registers. t must have all fields but Size, Rows, Pairs and Sums.
 func (v vector) tileSums(acc [][]reg.VecVirtual, t neon.Tile) {
 	t.Size, t.Rows, t.Pairs = v.size, len(acc), len(acc[0])
 	for _, row := range acc {
@@ -129,7 +135,8 @@ func (v vector) tileSums(acc [][]reg.VecVirtual, t neon.Tile) {
 	neon.Raw(t.Sum)
 }
 
-// gatherOnARM64 loads elements one by one: there is no instruction that gathers.
+// gatherOnARM64 emits the body of the gather function. It loads elements one by one: there is
+// no instruction that gathers.
 func gatherOnARM64(n, places, src, dst reg.GPVirtual) {
 	loop(n, 8, func() {
 		for i := range 8 {
@@ -152,7 +159,7 @@ func (v vector) extremeInstruction(largest bool) instruction {
 	}
 }
 
-// writeRandomsOnARM64 writes the loops of random numbers. AVX2 has no instructions for them.
+// writeRandomsOnARM64 emits the loops of random numbers. AVX2 has no instructions for them.
 func writeRandomsOnARM64() {
 	v := neonVector(8)
 	pixels("FractionsAVX2", "n int, bits *uint64, shift uint64, width, part, lo float64, to *float64",
@@ -210,7 +217,7 @@ func (v vector) pointsOnARM64() {
 	v.end()
 }
 
-// longCastsOnARM64 writes the casts between float32 and int64.
+// longCastsOnARM64 emits the casts between float32 and int64.
 func longCastsOnARM64() {
 	longCast("Float32ToInt64AVX2", 4, 8, (*neon.Code).LongsFromFloats)
 	longCast("Int64ToFloat32AVX2", 8, 4, (*neon.Code).FloatsFromLongs)

@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeNorms writes the forward and backward loops over rows of a layer norm.
+// writeNorms emits the forward and backward loops over rows of a layer norm.
 func writeNorms(vectors []vector) {
 	for _, v := range vectors {
 		v.centre()
@@ -43,7 +43,7 @@ func (v vector) sums(name, params string) {
 	Pragma("noescape")
 }
 
-// results returns the sums over the lanes of two registers.
+// results emits the return of two sums, each over the lanes of a register.
 func (v vector) results(sum, other reg.VecVirtual) {
 	Store(v.added(sum), Return("sum"))
 	Store(v.added(other), Return("other"))
@@ -62,7 +62,8 @@ func (v vector) affine() {
 	v.end()
 }
 
-// readStandardized returns (x - shift)·scale + left.
+// readStandardized emits (x - shift)·scale + left for the parameter x at the current position,
+// and returns its register.
 func (f *flat) readStandardized(shift, scale, left reg.VecVirtual) reg.VecVirtual {
 	x := f.read("x")
 	f.sub(shift, x, x)

@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writePixels writes the loops over pixels. Pixels are integers, and AVX2 suffices.
+// writePixels emits the loops over pixels. Pixels are integers, and AVX2 suffices.
 func writePixels([]vector) {
 	idct()
 	reducedIDCT(4)
@@ -30,14 +30,16 @@ func writePixels([]vector) {
 	mirror("MirrorFloatsAVX2", "float32", 4)
 }
 
-// pixels begins a function.
+// pixels begins the function name without results. params are its parameters in Go syntax, and
+// doc is its doc comment without the name.
 func pixels(name, params, doc string) {
 	TEXT(name, NOSPLIT, "func("+params+")")
 	Pragma("noescape")
 	Doc(name + " " + doc)
 }
 
-// loop writes body in a loop that counts n down to 0 by step.
+// loop emits body in a loop that counts n down to 0 by step, and then the return from the
+// function. It does not run the body if n is 0. n must be a multiple of step.
 func loop(n reg.GPVirtual, step int, body func()) {
 	Label("loop")
 	TESTQ(n, n)
@@ -57,7 +59,8 @@ func loop(n reg.GPVirtual, step int, body func()) {
 	RET()
 }
 
-// words returns a constant of eight 32-bit numbers.
+// words returns a constant of eight 32-bit numbers, which repeats the values. Calls with the
+// same name return the same constant.
 func words(name string, values ...int32) Mem {
 	name = "pixel" + name
 	if m, ok := constants[name]; ok {
@@ -71,7 +74,7 @@ func words(name string, values ...int32) Mem {
 	return m
 }
 
-// shorts returns a constant of sixteen 16-bit numbers.
+// shorts returns a constant of sixteen 16-bit numbers, all equal to value.
 func shorts(name string, value int16) Mem {
 	both := int32(value)<<16 | int32(value)&0xFFFF
 	return words("Short"+name, both)
@@ -79,8 +82,8 @@ func shorts(name string, value int16) Mem {
 
 func at(base reg.GPVirtual, disp int) Mem { return Mem{Base: base, Disp: disp} }
 
-// idct writes the inverse DCT of 8×8 coefficients: columns, then rows, then the conversion to
-// bytes. Each register holds a row.
+// idct emits the function for the inverse DCT of 8×8 coefficients: columns, then rows, then the
+// conversion to bytes. Each register holds a row.
 func idct() {
 	pixels("IDCTAVX2", "coef *int16, quant *int32, dst *uint8, stride int",
 		"writes the pixels of a block of coefficients, in rows.")
@@ -118,9 +121,9 @@ func idct() {
 	RET()
 }
 
-// transform computes the inverse DCT of Loeffler, Ligtenberg and Moschytz (Practical Fast 1-D DCT
-// Algorithms with 11 Multiplications, 1989) on eight registers, and shifts the results right by
-// shift bits with rounding.
+// transform emits the inverse DCT of Loeffler, Ligtenberg and Moschytz (Practical Fast 1-D DCT
+// Algorithms with 11 Multiplications, 1989) on eight registers, in place, and shifts the
+// results right by shift bits with rounding.
 func transform(v *[8]reg.VecVirtual, shift uint64) {
 	e := times(sum(v[2], v[6]), 4433)
 	e2, e3 := sum(e, times(v[6], -15137)), sum(e, times(v[2], 6270))
@@ -149,7 +152,7 @@ func transform(v *[8]reg.VecVirtual, shift uint64) {
 	}
 }
 
-// times returns x·c.
+// times emits x·c in a new register, and returns it.
 func times(x reg.VecVirtual, c int32) reg.VecVirtual {
 	y := YMM()
 	name := fmt.Sprint("C", c)
@@ -164,7 +167,8 @@ func sum(a, b reg.VecVirtual) reg.VecVirtual { y := YMM(); VPADDD(b, a, y); retu
 
 func less(a, b reg.VecVirtual) reg.VecVirtual { y := YMM(); VPSUBD(b, a, y); return y }
 
-// reducedIDCT writes the inverse DCT of 8×8 coefficients to size×size pixels; size must be 4 or 2.
+// reducedIDCT emits the function for the inverse DCT of 8×8 coefficients to size×size pixels;
+// size must be 4 or 2.
 func reducedIDCT(size int) {
 	pixels(fmt.Sprintf("Reduced%dAVX2", size), "coef *int16, quant *int32, dst *uint8, stride int",
 		fmt.Sprintf("writes the %d×%d pixels of a block of coefficients, in rows.", size, size))
@@ -206,14 +210,16 @@ func reducedIDCT(size int) {
 	RET()
 }
 
-// rounded shifts x right by shift bits with rounding. It may overwrite x.
+// rounded emits the shift of x to the right by shift bits with rounding, in place, and returns
+// x.
 func rounded(x reg.VecVirtual, shift uint64) reg.VecVirtual {
 	VPADDD(words(fmt.Sprint("Half", shift), 1<<(shift-1)), x, x)
 	VPSRAD(Imm(shift), x, x)
 	return x
 }
 
-// toFour is the transform of eight registers to four. It does not use register 4.
+// toFour emits the transform of eight registers to four, which it returns, as [transform] does
+// for eight. It does not use register 4.
 func toFour(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
 	dc := YMM()
 	VPSLLD(Imm(14), v[0], dc)
@@ -227,7 +233,8 @@ func toFour(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
 	}
 }
 
-// toTwo is the transform to two registers. It uses the first register and the odd ones.
+// toTwo emits the transform of eight registers to two, which it returns, as [transform] does
+// for eight. It uses the first register and the odd ones.
 func toTwo(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
 	dc := YMM()
 	VPSLLD(Imm(15), v[0], dc)
@@ -235,7 +242,8 @@ func toTwo(v *[8]reg.VecVirtual, shift uint64) []reg.VecVirtual {
 	return []reg.VecVirtual{rounded(sum(dc, odd), shift), rounded(less(dc, odd), shift)}
 }
 
-// transpose transposes the 8×8 matrix in eight registers.
+// transpose emits the transposition of the 8×8 matrix in eight registers, and replaces the
+// registers in v.
 func transpose(v *[8]reg.VecVirtual) {
 	var a, b [8]reg.VecVirtual
 	for i := 0; i < 8; i += 2 {
@@ -257,7 +265,8 @@ func transpose(v *[8]reg.VecVirtual) {
 	}
 }
 
-// upsample writes the doubling of a row of pixels by linear interpolation.
+// upsample emits the function name, which doubles a row of pixels by linear interpolation. If
+// two is set, the function first interpolates between two rows.
 func upsample(name, doc string, two bool) {
 	params := "n int, src, dst *uint8"
 	if two {
@@ -312,7 +321,8 @@ func upsample(name, doc string, two bool) {
 	})
 }
 
-// narrow stores eight 32-bit numbers as bytes, with saturation.
+// narrow emits the store of eight 32-bit numbers as bytes, with saturation. It does not
+// overwrite x.
 func narrow(x reg.VecVirtual, to Mem) {
 	high := XMM()
 	VEXTRACTI128(Imm(1), x, high)
@@ -378,7 +388,8 @@ func float() {
 	})
 }
 
-// shuffle returns a VPSHUFB mask of sixteen positions. It selects zero if from is out of range.
+// shuffle returns a constant, a VPSHUFB mask of sixteen positions. Position i selects byte
+// from(i), or zero if that is not from 0 to 15.
 func shuffle(name string, from func(i int) int) Mem {
 	m := GLOBL("pixel"+name, RODATA|NOPTR)
 	for i := range 16 {
@@ -471,9 +482,9 @@ func add() {
 	})
 }
 
-// paeth writes the decoder of the Paeth filter for pixels of size bytes, see
-// https://www.w3.org/TR/png-3/#9Filter-type-4-Paeth. A pixel is in the low lanes of a register, 16
-// bits per byte.
+// paeth emits the decoder of the Paeth filter for pixels of size bytes, 3 or 4, see
+// https://www.w3.org/TR/png-3/#9Filter-type-4-Paeth. A pixel is in the low lanes of a register,
+// 16 bits per byte.
 func paeth(size int) {
 	pixels(fmt.Sprintf("Paeth%dAVX2", size), "n int, raw, above, dst *uint8",
 		fmt.Sprintf("undoes a filter of PNG for n pixels of %d bytes. It reads and writes four at a time.", size))
@@ -512,7 +523,7 @@ func paeth(size int) {
 	})
 }
 
-// column writes a weighted sum of rows.
+// column emits the function for a weighted sum of rows.
 func column() {
 	pixels("ColumnAVX2", "n, taps, stride int, weights *int32, src, dst *uint8",
 		"writes the sums of taps rows, stride apart, each times its weight of 22 bits, for n pixels, a multiple of 8.")
@@ -542,7 +553,7 @@ func column() {
 	})
 }
 
-// row writes weighted sums of adjacent pixels.
+// row emits the function for weighted sums of adjacent pixels.
 func row() {
 	if !onARM64 {
 		rowOfHalves()
@@ -586,9 +597,9 @@ func row() {
 	})
 }
 
-// rowOfHalves is row with weights in two halves, because the processor multiplies and adds
-// numbers of 16 bits much faster. Each register has eight products of the lower halves and eight
-// of the upper ones.
+// rowOfHalves is [row] for amd64, with weights in two halves, because the processor multiplies
+// and adds numbers of 16 bits much faster. Each register has eight products of the lower halves
+// and eight of the upper ones.
 func rowOfHalves() {
 	pixels("RowAVX2", "n, taps int, first *int32, halves *int16, src, dst *uint8",
 		"writes n pixels, a multiple of 4, each the sum of taps, a multiple of 8, from its first on, times its weights "+
@@ -640,8 +651,8 @@ func rowOfHalves() {
 	})
 }
 
-// mirror writes the loop that reverses rows one register at a time. The last register of a row
-// overlaps with the one before.
+// mirror emits the function name that reverses rows one register at a time, for elements of the
+// Go type kind, of size bytes, 1 or 4. The last register of a row overlaps with the one before.
 func mirror(name, kind string, size int) {
 	x := XMM()
 	if size == 4 {

@@ -8,8 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// polars writes √(-2·log(x)/x). Each step must be rounded as in kernel.polar, because a random
-// generator must yield the same numbers on all machines. Products and sums are therefore not fused.
+// polars emits the function for √(-2·log(x)/x). Each step must be rounded as in kernel.polar,
+// because a random generator must yield the same numbers on all machines. Products and sums are
+// therefore not fused.
 func (v vector) polars() {
 	const name, what = "Polar", "√(-2·log(x)/x), for x between 0 and 1,"
 	if !v.wide {
@@ -49,7 +50,8 @@ func (v vector) polars() {
 	v.end()
 }
 
-// polar is the AVX2 version.
+// polar emits √(-2·log(x)/x) for one register without AVX-512, and returns the register of the
+// result.
 func (v vector) polar(x reg.VecVirtual) reg.VecVirtual {
 	own := v.fresh()
 	v.move(x, own)
@@ -73,7 +75,8 @@ func (v vector) polar(x reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// polarsOf is polar for several registers, interleaved to hide latencies.
+// polarsOf emits √(-2·log(x)/x) for two registers of AVX-512, in place, interleaved to hide
+// latencies.
 func (v vector) polarsOf(x []reg.VecVirtual) {
 	const fromHalf = 2
 	fresh := func() []reg.VecVirtual {
@@ -121,17 +124,18 @@ func (v vector) polarsOf(x []reg.VecVirtual) {
 	}
 }
 
-// quotients returns the correctly rounded a/b. a, b, the quotient and the residual must be normal
-// numbers; the quotient and the residual may also be 0. It overwrites a.
+// quotients emits the correctly rounded a/b for several registers, and returns those of the
+// quotients. a, b, the quotient and the residual must be normal numbers; the quotient and the
+// residual may also be 0. It overwrites a. It needs AVX-512.
 //
-// The instruction VDIVPD takes longer than these steps. They start with the 14-bit estimate of 1/b.
-// Two Newton steps yield the reciprocal to within a unit in the last place, and a third one the
-// correctly rounded reciprocal, unless all bits of the significand of b are set. The residual of
-// the product, which FMA computes exactly, then corrects the product to the correctly rounded
-// quotient, by Markstein's theorems (Markstein, Computation of elementary functions on the IBM RISC
-// System/6000 processor, 1990). For b with all bits set, the result is correct for some a only, and
-// the caller must handle the others. The tests of package kernel cover all such b for the polar
-// method.
+// The instruction VDIVPD takes longer than these steps. They start with the 14-bit estimate of
+// 1/b. Two Newton steps yield the reciprocal to within a unit in the last place, and a third
+// one the correctly rounded reciprocal, unless all bits of the significand of b are set. The
+// residual of the product, which FMA computes exactly, then corrects the product to the
+// correctly rounded quotient, by Markstein's theorems (Markstein, Computation of elementary
+// functions on the IBM RISC System/6000 processor, 1990). For b with all bits set, the result
+// is correct for some a only, and the caller must handle the others. The tests of package
+// kernel cover all such b for the polar method.
 func (v vector) quotients(b, a []reg.VecVirtual) []reg.VecVirtual {
 	y, e, q := make([]reg.VecVirtual, len(a)), make([]reg.VecVirtual, len(a)), make([]reg.VecVirtual, len(a))
 	for i := range a {

@@ -20,7 +20,8 @@ type pooling struct {
 	base                     reg.GPVirtual
 }
 
-// newPooling loads the parameters and constants that both directions use.
+// newPooling emits the loads of the parameters and constants that both directions use. image
+// and pooled are the names of the parameters for the image and the pooled image.
 func (v vector) newPooling(image, pooled string) *pooling {
 	p := &pooling{vector: v, rows: pointer("rows"), n: pointer("n"), rest: GP64(), image: pointer(image),
 		w:      pointer("w"),
@@ -52,7 +53,8 @@ func (v vector) newPooling(image, pooled string) *pooling {
 
 var constants = map[string]Mem{}
 
-// numbers returns a constant register of the numbers first, first+step and so on.
+// numbers returns a constant register of the 32-bit numbers first, first+step and so on. Calls
+// with the same name return the same constant.
 func (v vector) numbers(name string, first, step int) Mem {
 	name += v.suffix
 	if _, ok := constants[name]; !ok {
@@ -64,8 +66,8 @@ func (v vector) numbers(name string, first, step int) Mem {
 	return constants[name]
 }
 
-// interleaved returns the permutation that alternates the lanes of two registers, starting with
-// lane first.
+// interleaved returns a constant, the permutation that alternates the lanes of two registers,
+// starting with lane first of each.
 func (v vector) interleaved(name string, first int) Mem {
 	name += v.suffix
 	m := GLOBL(name, RODATA|NOPTR)
@@ -75,8 +77,9 @@ func (v vector) interleaved(name string, first int) Mem {
 	return m
 }
 
-// each writes the loops over rows and positions. body processes one position; first holds the index
-// of its first pixel in all lanes.
+// each emits the loops over rows and positions, and the return from the function. body must
+// emit the code for one register of windows at the position at; first holds the index of its
+// first pixel in all lanes. whole is false for the last lanes of a row.
 func (p *pooling) each(body func(whole bool, at reg.GPVirtual, first reg.VecVirtual)) {
 	Label("row")
 	at := GP64()
@@ -102,7 +105,8 @@ func (p *pooling) each(body func(whole bool, at reg.GPVirtual, first reg.VecVirt
 	p.end()
 }
 
-// first returns the index of the first pixel at a position, in all lanes.
+// first emits the index of the first pixel at a position, in all lanes of a new register, and
+// returns it.
 func (p *pooling) first(at reg.GPVirtual) reg.VecVirtual {
 	i := GP64()
 	LEAQ(Mem{Base: p.base, Index: at, Scale: 2}, i)
@@ -112,12 +116,13 @@ func (p *pooling) first(at reg.GPVirtual) reg.VecVirtual {
 	return all
 }
 
-// half returns the address of one of two registers of pixels in a row of the image.
+// half returns the address of register i, 0 or 1, of the two registers of pixels at a position
+// of a row of the image.
 func (p *pooling) half(row, at reg.GPVirtual, i int) Mem {
 	return Mem{Base: row, Index: at, Scale: 8, Disp: i * p.bytes()}
 }
 
-// pool writes the pooling of 2×2 windows.
+// pool emits the function for the pooling of 2×2 windows.
 func (v vector) pool() {
 	v.text("Pool", "rows, n int, x *F, w int, y *F, idx *int32, base int")
 	v.doc("Pool",
@@ -152,7 +157,8 @@ func (v vector) pool() {
 	})
 }
 
-// columns returns the left and the right pixels of the windows.
+// columns emits the loads of the left and the right pixels of the windows at a position of a
+// row, and returns the registers.
 func (p *pooling) columns(row, at reg.GPVirtual, whole bool) (left, right reg.VecVirtual) {
 	var x [2]reg.VecVirtual
 	for i := range x {
@@ -178,7 +184,8 @@ func (p *pooling) columns(row, at reg.GPVirtual, whole bool) (left, right reg.Ve
 	return left, right
 }
 
-// take replaces best and its index where in the lanes where next is larger or NaN.
+// take emits the replacement of best and its index where by next and index in the lanes where
+// next is larger or NaN.
 func (p *pooling) take(next, index, best, where reg.VecVirtual) {
 	larger, nan := p.compare(greater, best, next), p.compare(unordered, next, next)
 	if p.wide {
@@ -192,7 +199,7 @@ func (p *pooling) take(next, index, best, where reg.VecVirtual) {
 	VBLENDVPS(larger.y, index, where, where)
 }
 
-// poolBackward writes the gradient of the pooling.
+// poolBackward emits the function for the gradient of the pooling.
 func (v vector) poolBackward() {
 	v.text("PoolBackward", "rows, n int, dy *F, idx *int32, dx *F, w int, base int")
 	v.doc("PoolBackward", "writes dy to the pixel with the index in idx of each window of 2×2, and zero to the others.")
@@ -221,7 +228,8 @@ func (v vector) poolBackward() {
 	})
 }
 
-// at returns dy in the lanes with where equal to step, and zero in the others.
+// at emits a new register with dy in the lanes with where equal to step, and zero in the
+// others, and returns it.
 func (p *pooling) at(where, step, dy reg.VecVirtual) reg.VecVirtual {
 	x := p.fresh()
 	if p.wide {
@@ -235,7 +243,7 @@ func (p *pooling) at(where, step, dy reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// between stores left and right pixels alternately.
+// between emits the stores of left and right pixels alternately, at a position of a row.
 func (p *pooling) between(left, right reg.VecVirtual, row, at reg.GPVirtual, whole bool) {
 	x := []reg.VecVirtual{p.fresh(), p.fresh()}
 	if p.wide {

@@ -6,9 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeRandoms writes random bits and the conversion of random bits to numbers, eight at a time,
-// with AVX-512. A seed must yield the same numbers on all machines, so each step is rounded
-// separately.
+// writeRandoms emits the functions for random bits and the conversion of random bits to
+// numbers, eight at a time, with AVX-512. A seed must yield the same numbers on all machines,
+// so each step is rounded separately.
 func writeRandoms() {
 	if onARM64 {
 		writeRandomsOnARM64()
@@ -30,14 +30,14 @@ func longs(name string, of [8]uint64) Mem {
 	return m
 }
 
-// loaded returns a register loaded from m.
+// loaded emits the load of a register from m, and returns it.
 func (v vector) loaded(m Mem) reg.VecVirtual {
 	x := v.fresh()
 	VMOVDQU64(m, x)
 	return x
 }
 
-// eights writes a loop of n/8 iterations of body. n must be a multiple of 8 and may be 0. n is 0
+// eights emits a loop of n/8 iterations of body. n must be a multiple of 8 and may be 0. n is 0
 // afterwards.
 func eights(n reg.GPVirtual, body func()) {
 	Label("loop")
@@ -49,7 +49,8 @@ func eights(n reg.GPVirtual, body func()) {
 	Label("end")
 }
 
-// fractions converts the highest bits of numbers to a uniform distribution.
+// fractions emits the function that converts the highest bits of numbers to a uniform
+// distribution.
 func (v vector) fractions() {
 	TEXT("FractionsAVX512", NOSPLIT, "func(n int, bits *uint64, shift uint64, width, part, lo float64, to *float64)")
 	Pragma("noescape")
@@ -71,7 +72,7 @@ func (v vector) fractions() {
 	v.end()
 }
 
-// points keeps the points of the square that are inside the unit disc.
+// points emits the function that keeps the points of the square that are inside the unit disc.
 func (v vector) points() {
 	TEXT("PointsAVX512", NOSPLIT, "func(n int, bits *uint64, x, y, s *float64) int")
 	Pragma("noescape")
@@ -120,7 +121,8 @@ func (v vector) points() {
 	v.end()
 }
 
-// pairs converts points of the unit disc to normally distributed numbers.
+// pairs emits the function that converts points of the unit disc to normally distributed
+// numbers.
 func (v vector) pairs() {
 	TEXT("PairsAVX512", NOSPLIT, "func(n int, mean, std float64, x, y, factor, to *float64)")
 	Pragma("noescape")

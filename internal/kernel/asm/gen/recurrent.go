@@ -2,7 +2,7 @@ package main
 
 import "github.com/mmcloughlin/avo/reg"
 
-// writeRecurrents writes the elementwise part of an LSTM and GRU step, and its gradients. They
+// writeRecurrents emits the elementwise part of an LSTM and GRU step, and its gradients. They
 // exist in float32 only, because just gradient tests use float64.
 func writeRecurrents(vectors []vector) {
 	for _, v := range vectors {
@@ -32,7 +32,8 @@ func (v vector) lstm() {
 	v.end()
 }
 
-// activate applies do to a parameter in place, and returns the result.
+// activate emits do for a parameter at the current position, in place, and returns the register
+// of the result.
 func (f *flat) activate(name string, do func(x reg.VecVirtual) reg.VecVirtual) reg.VecVirtual {
 	x := do(f.read(name))
 	f.write(x, name)
@@ -73,7 +74,8 @@ func (v vector) lstmBackward() {
 	v.end()
 }
 
-// bow returns y·(1-y), the derivative of a sigmoid with the value y.
+// bow emits y·(1-y), the derivative of a sigmoid with the value y, in a new register, and
+// returns it.
 func (v vector) bow(y reg.VecVirtual) reg.VecVirtual {
 	slope := v.fresh()
 	v.move(y, slope)
@@ -81,7 +83,8 @@ func (v vector) bow(y reg.VecVirtual) reg.VecVirtual {
 	return slope
 }
 
-// bend returns 1 - y², the derivative of a hyperbolic tangent with the value y.
+// bend emits 1 - y², the derivative of a hyperbolic tangent with the value y, in a new
+// register, and returns it.
 func (v vector) bend(y reg.VecVirtual) reg.VecVirtual {
 	slope := v.fresh()
 	v.move(v.constant(1), slope)

@@ -8,8 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// rowwise writes a function of two matrices with n columns and rows lds and ldd apart. dst is
-// overwritten, or added to if add is not nil. rows and n must be at least 1.
+// rowwise emits the function name of two matrices with n columns and rows lds and ldd apart.
+// dst is overwritten, or added to if add is not nil. rows and n must be at least 1. doc is the
+// format of the doc comment, for the suffix.
 func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
 	v.text(name, "rows, n int, src *F, lds int, dst *F, ldd int")
 	Doc(fmt.Sprintf(doc, v.suffix))
@@ -61,8 +62,8 @@ func (v vector) rowwise(name, doc string, add func(ops ...Op)) {
 	RET()
 }
 
-// transpose writes dst[j·ldd + i] = src[off[i] + j] for i < rows and j < cols. rows must not exceed
-// the lanes of a register; rows and cols must be at least 1.
+// transpose emits the function dst[j·ldd + i] = src[off[i] + j] for i < rows and j < cols. rows
+// must not exceed the lanes of a register; rows and cols must be at least 1.
 func (v vector) transpose() {
 	v.text("Transpose", "rows, cols int, src *F, off *int, dst *F, ldd int")
 	Doc(fmt.Sprintf("Transpose%s writes up to %d rows, which begin at off, as columns.", v.suffix, v.lanes))
@@ -111,9 +112,9 @@ func (v vector) transpose() {
 	RET()
 }
 
-// squares writes whole squares of a transposition, while all rows exist and enough columns. The
-// code advances dst and from, and subtracts the columns that are done from cols. It jumps to the
-// label end if none is left.
+// squares emits the transposition of whole squares, while all rows exist and enough columns.
+// The code advances dst and from, and subtracts the columns that are done from cols. It jumps
+// to the label end if none is left.
 func (v vector) squares(rows, cols, dst, ldd reg.GPVirtual, from []reg.GPVirtual) {
 	CMPQ(rows, Imm(uint64(v.lanes)))
 	JNE(LabelRef("parts"))
@@ -136,7 +137,8 @@ func (v vector) squares(rows, cols, dst, ldd reg.GPVirtual, from []reg.GPVirtual
 	Label("parts")
 }
 
-// transposed transposes a square matrix in registers.
+// transposed emits the transposition of a square matrix in registers, and returns the new
+// registers.
 func (v vector) transposed(x []reg.VecVirtual) []reg.VecVirtual {
 	fresh := func() []reg.VecVirtual {
 		y := make([]reg.VecVirtual, len(x))
@@ -177,9 +179,9 @@ func (v vector) transposed(x []reg.VecVirtual) []reg.VecVirtual {
 	return w
 }
 
-// transposeSixteen writes sixteen float32 rows as columns, so that each store fills a cache line.
-// It interleaves elements of two rows, then pairs of elements, and finally permutes 128-bit
-// quarters.
+// transposeSixteen emits the function that writes sixteen float32 rows as columns, so that each
+// store fills a cache line. It interleaves elements of two rows, then pairs of elements, and
+// finally permutes 128-bit quarters.
 func (v vector) transposeSixteen() {
 	const rows = 16
 	v.text("TransposeSixteen", "n int, src *F, lds int, dst *F, ldd int")

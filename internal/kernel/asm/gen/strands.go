@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// sum and dot are reductions of one and two vectors by strands.
+// sum and dot emit reductions of one and two vectors by [vector.strands].
 func (v vector) sum() {
 	v.strands("Sum", "returns the sum of x.", []string{"x"},
 		func(acc reg.VecVirtual, x func(i int) Op) { v.add(x(0), acc, acc) })
@@ -23,8 +23,9 @@ func (v vector) dot() {
 		})
 }
 
-// strands writes a reduction with four accumulators, which hides the latency of an addition. It
-// finally adds their lanes. add gets the elements of the vectors, in memory or in registers.
+// strands emits the function name, a reduction with four accumulators, which hides the latency
+// of an addition. It finally adds their lanes. add must emit the addition to acc of the
+// elements x(i) of each vector i, which are in memory or in registers.
 func (v vector) strands(name, what string, vectors []string, add func(acc reg.VecVirtual, x func(i int) Op)) {
 	const ways = 4
 	TEXT(name+v.suffix, NOSPLIT, "func(n int, "+strings.Join(vectors, ", ")+" *"+v.goType+") "+v.goType)
@@ -75,7 +76,7 @@ func (v vector) strands(name, what string, vectors []string, add func(acc reg.Ve
 	v.end()
 }
 
-// added returns the sum of all lanes in the lowest lane.
+// added emits the sum of all lanes, and returns a register with it in the lowest lane.
 func (v vector) added(x reg.VecVirtual) reg.VecVirtual {
 	half := YMM()
 	if v.wide {

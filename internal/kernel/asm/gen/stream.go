@@ -5,8 +5,9 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// stream writes a fill with non-temporal stores, which bypass the caches. They are weakly ordered,
-// so it must end with SFENCE: another core that is notified afterwards then sees them.
+// stream emits a fill with non-temporal stores, which bypass the caches. They are weakly
+// ordered, so the function must end with SFENCE: another core that is notified afterwards then
+// sees them.
 func stream() {
 	TEXT("StreamAVX2", NOSPLIT, "func(n int, pattern, dst *byte)")
 	Pragma("noescape")

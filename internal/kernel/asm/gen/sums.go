@@ -10,8 +10,8 @@ import (
 // in double precision. Converting each element would take longer than loading it.
 const together = 4
 
-// rowSums writes the sums of many rows per call. The final additions of one row then overlap with
-// the next row.
+// rowSums emits the function for the sums of many rows per call. The final additions of one row
+// then overlap with the next row.
 func (v vector) rowSums() {
 	TEXT("RowSums"+v.suffix, NOSPLIT, "func(rows, n int, x *float32, y *float64)")
 	Pragma("noescape")
@@ -61,8 +61,8 @@ func (v vector) rowSums() {
 	v.end()
 }
 
-// columnSums writes the sums of columns. It reads the rows in memory order, so each of the rows is
-// one stream for the prefetcher.
+// columnSums emits the function for the sums of columns. It reads the rows in memory order, so
+// each of the rows is one stream for the prefetcher.
 func (v vector) columnSums() {
 	TEXT("ColumnSums"+v.suffix, NOSPLIT, "func(rows, n int, x *float32, ld int, y *float64)")
 	Pragma("noescape")
@@ -110,7 +110,8 @@ func (v vector) columnSums() {
 	})
 }
 
-// split reduces n to a multiple of the lanes, and returns the remainder.
+// split emits the reduction of n to a multiple of the lanes, in place, and returns a register
+// with the remainder.
 func (v vector) split(n reg.GPVirtual) (rest reg.GPVirtual) {
 	rest = GP64()
 	MOVQ(n, rest)
@@ -119,14 +120,15 @@ func (v vector) split(n reg.GPVirtual) (rest reg.GPVirtual) {
 	return rest
 }
 
-// twin returns a copy of n, for code that overwrites it.
+// twin emits a copy of n, for code that overwrites it, and returns the copy.
 func twin(n reg.GPVirtual) reg.GPVirtual {
 	same := GP64()
 	MOVQ(n, same)
 	return same
 }
 
-// upright returns the sum of one register in memory, or of as many as together.
+// upright emits the sum of the given number of registers in memory, 1 or [together], in a new
+// register, and returns it. at returns the address of each.
 func (v vector) upright(registers int, at func(i int) Mem) reg.VecVirtual {
 	x := v.fresh()
 	v.move(at(0), x)
@@ -140,7 +142,8 @@ func (v vector) upright(registers int, at func(i int) Mem) reg.VecVirtual {
 	return x
 }
 
-// doubled converts both halves of x to double precision.
+// doubled emits the conversion of both halves of x, which are float32, to double precision, and
+// returns the two registers.
 func (v vector) doubled(x reg.VecVirtual) (low, high reg.VecVirtual) {
 	wide := v.double()
 	low, high = wide.fresh(), wide.fresh()
@@ -158,9 +161,11 @@ func (v vector) doubled(x reg.VecVirtual) (low, high reg.VecVirtual) {
 	return low, high
 }
 
-// downwards writes a walk over rows of n columns in whole registers and a rest of columns. It
-// processes four rows at a time, and then single rows. For each register of columns it calls body,
-// which must update the elements of size bytes at to.
+// downwards emits a walk over rows of n columns in whole registers and a rest of columns, and
+// the return from the function. It processes four rows at a time, and then single rows. For
+// each register of columns it calls body, which must emit the update of the elements of size
+// bytes at to. row returns the address of each of the given number of rows. whole is false for
+// the rest of the columns.
 func (v vector) downwards(rows, n, rest, x, ld, to reg.GPVirtual, size int,
 	body func(row func(i int) Mem, to reg.GPVirtual, rows int, whole bool)) {
 	three := GP64()
@@ -203,7 +208,7 @@ func (v vector) downwards(rows, n, rest, x, ld, to reg.GPVirtual, size int,
 	v.end()
 }
 
-// double returns the vector with the same registers in double precision.
+// double returns the vector with the same kind of registers in double precision.
 func (v vector) double() vector {
 	switch {
 	case v.neon:

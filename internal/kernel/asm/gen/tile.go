@@ -10,9 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel/asm/gen/neon"
 )
 
-// tileHeights returns the number of rows of the tallest tile of each width. Wide tiles have few
-// rows, but enough accumulators to hide the latency of FMA. In float64 the widest tile has a single
-// row, and there is no tile of three registers, because two tiles can cover them.
+// tileHeights returns the number of rows of the tallest tile of each width, from one register
+// on; 0 means that there are no such tiles. Wide tiles have few rows, but enough accumulators
+// to hide the latency of FMA. In float64 the widest tile has a single row, and there is no tile
+// of three registers, because two tiles can cover them.
 func (v vector) tileHeights() []int {
 	few := 1
 	if v.neon {
@@ -24,7 +25,7 @@ func (v vector) tileHeights() []int {
 	return []int{v.rows, v.rows, 0, few}
 }
 
-// writeTiles writes the tiles of all heights and widths.
+// writeTiles emits the tiles of all heights and widths.
 func writeTiles(vectors []vector) {
 	for _, v := range vectors {
 		for i, most := range v.tileHeights() {
@@ -35,7 +36,7 @@ func writeTiles(vectors []vector) {
 	}
 }
 
-// count formats a number of things.
+// count formats a number of things, such as 1 row or 2 rows.
 func count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -43,12 +44,12 @@ func count(n int, thing string) string {
 	return fmt.Sprint(n, " ", thing)
 }
 
-// tile writes a part of a product that fits into registers:
+// tile emits the function for a part of a product that fits into registers:
 //
 //	c[i·ldc + j] = alpha · sum over l of a[i·rsa + l·csa] · b[off[l] + j]   + c[i·ldc + j] if add
 //
-// for all rows i, and j up to the width of the registers. Only n lanes of the last register are
-// used. k must be at least 1.
+// for all rows i, and j up to the width of the given number of registers. Only n lanes of the
+// last register are used. k must be at least 1.
 func (v vector) tile(rows, vecs int) {
 	name := fmt.Sprintf("Tile%dx%d", rows, vecs)
 	v.text(name, "k int, a *F, rsa, csa int, b *F, off *int, c *F, ldc, n int, alpha F, add bool")
@@ -108,7 +109,9 @@ func (v vector) tile(rows, vecs int) {
 	v.end()
 }
 
-// tileLoops writes the loops over k that compute the sums of a tile.
+// tileLoops emits the loops over k that compute the sums of a tile in acc. at are the addresses
+// of the rows of a, and last is the mask of the last register. It overwrites the registers of
+// a, k and off.
 func (v vector) tileLoops(rows, vecs int, acc [][]reg.VecVirtual, at []Mem, k, a, csa, b, off reg.GPVirtual,
 	last mask) {
 	// k counts up to 0 from the end of off, so one register is both index and counter
@@ -153,8 +156,8 @@ func (v vector) tileLoops(rows, vecs int, acc [][]reg.VecVirtual, at []Mem, k, a
 	Label("done")
 }
 
-// prefetch requests the rows of the result before a long sum, because they are accessed only at its
-// end.
+// prefetch emits requests for the rows of the result before a long sum, because they are
+// accessed only at its end.
 func (v vector) prefetch(rows, vecs int) {
 	k := pointer("k")
 	CMPQ(k, Imm(64))
@@ -174,8 +177,8 @@ func (v vector) prefetch(rows, vecs int) {
 // tall reports whether a tile has so many rows that it does most of the work of a large product.
 func (v vector) tall(rows int) bool { return 2*rows > v.rows }
 
-// ahead prefetches the packed factors, which are contiguous, from the second-level cache a few
-// iterations early.
+// ahead emits prefetches of the packed factors, which are contiguous, from the second-level
+// cache a few iterations early. row is the offset of the current row of b.
 func (v vector) ahead(rows, vecs int, a, b, row reg.GPVirtual) {
 	const line, distance, steps = 64, 1024, 4
 	for at := 0; at < rows*v.size; at += line {
@@ -187,8 +190,8 @@ func (v vector) ahead(rows, vecs int, a, b, row reg.GPVirtual) {
 	}
 }
 
-// eachOf calls do for each accumulator with its address in the result. whole reports whether all
-// lanes are used. It overwrites c.
+// eachOf calls do for each accumulator with its address in the result. whole reports whether
+// all lanes are used. It emits code that overwrites c.
 func (v vector) eachOf(acc [][]reg.VecVirtual, c, ldc reg.GPVirtual, do func(x reg.VecVirtual, to Mem, whole bool)) {
 	for i, sums := range acc {
 		for j, x := range sums {
@@ -200,8 +203,9 @@ func (v vector) eachOf(acc [][]reg.VecVirtual, c, ldc reg.GPVirtual, do func(x r
 	}
 }
 
-// places returns the addresses of the rows, relative to the first one. A register with an odd
-// multiple of the distance serves the rows at 1, 2, 4 and 8 times this multiple.
+// places returns the addresses of the rows of a, which are distance bytes apart. It emits odd
+// multiples of the distance: a register with one serves the rows at 1, 2, 4 and 8 times this
+// multiple.
 func places(rows int, a, distance reg.GPVirtual) []Mem {
 	odd := map[int]reg.GPVirtual{1: distance}
 	at := []Mem{{Base: a}}

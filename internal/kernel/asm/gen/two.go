@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// writeTwos writes functions of two numbers that need more than one instruction.
+// writeTwos emits functions of two numbers that need more than one instruction.
 func writeTwos(vectors []vector) {
 	shortRelu("ReluHalfAVX2", shorts("HalfInfinity", 0x7c00))
 	shortRelu("ReluBrainAVX2", shorts("BrainInfinity", 0x7f80))
@@ -26,8 +26,9 @@ func writeTwos(vectors []vector) {
 	}
 }
 
-// hypot writes the square root of x²+y² in double precision, where squares of float32 numbers do
-// not overflow. If the result is infinite or NaN, the caller must check x and y.
+// hypot emits the function for the square root of x²+y² in double precision, where squares of
+// float32 numbers do not overflow. If the result is infinite or NaN, its caller must check x
+// and y.
 func (v vector) hypot() {
 	v.text("Hypot", "n int, x, y, z *F")
 	v.doc("Hypot", "writes √(x²+y²) to z, and what is not finite where x or y is not.")
@@ -44,9 +45,9 @@ func (v vector) hypot() {
 	v.end()
 }
 
-// rootOfMany returns the square root, accurate to 27 bits, of numbers that are 0 or normal. The
-// result for infinity is infinity or NaN. With AVX-512 it uses a 14-bit estimate and one Newton
-// step, which is faster than the instruction.
+// rootOfMany emits the square root, accurate to 27 bits, of numbers that are 0 or normal, and
+// returns its register, which may be x. The result for infinity is infinity or NaN. With
+// AVX-512 it uses a 14-bit estimate and one Newton step, which is faster than the instruction.
 func (v vector) rootOfMany(x reg.VecVirtual) reg.VecVirtual {
 	if !v.wide {
 		v.sqrt(x, x)
@@ -64,7 +65,8 @@ func (v vector) rootOfMany(x reg.VecVirtual) reg.VecVirtual {
 	return v.where(some, g)
 }
 
-// halved rounds two halves to single precision.
+// halved emits the rounding of two registers, the halves of the result, to single precision,
+// and returns the register.
 func (v vector) halved(low, high reg.VecVirtual) reg.VecVirtual {
 	x := v.fresh()
 	if v.wide {
@@ -81,9 +83,10 @@ func (v vector) halved(low, high reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// atan2 writes the angle of a point. With a = atan(min(|x|, |y|)/max(|x|, |y|)), the angle is a, or
-// π/2 - a if |y| is larger. It is subtracted from π if x is negative, and gets the sign of y. The
-// code adds a multiple of π/2 to ±a. If both coordinates are 0 or infinite, the result is NaN.
+// atan2 emits the function for the angle of a point. With a = atan(min(|x|, |y|)/max(|x|,
+// |y|)), the angle is a, or π/2 - a if |y| is larger. It is subtracted from π if x is negative,
+// and gets the sign of y. The code adds a multiple of π/2 to ±a. If both coordinates are 0 or
+// infinite, the result is NaN.
 func (v vector) atan2() {
 	v.text("Atan2", "n int, y, x, z *F")
 	v.doc("Atan2", "writes the angles of the points (x, y) to z, and NaN where both are 0 or infinite or one is NaN.")
@@ -147,7 +150,7 @@ var (
 	}
 )
 
-// writePower writes |x|^y as 2 to the power of y·log₂|x|, in double precision.
+// writePower emits the function for |x|^y as 2 to the power of y·log₂|x|, in double precision.
 func (v vector) writePower() {
 	v.text("Power", "n int, x, y, z *F")
 	v.doc("Power", "writes |x| to the power of y to z, and NaN where x is 0 or x or y is not finite.")
@@ -171,8 +174,9 @@ func (v vector) writePower() {
 	v.end()
 }
 
-// powers returns x to the power of y for several registers, interleaved to hide latencies. The
-// results only have the accuracy of float32. It overwrites x and y.
+// powers emits x to the power of y for several registers of double precision, interleaved to
+// hide latencies, and returns the registers. The results only have the accuracy of float32. It
+// overwrites x and y.
 func (v vector) powers(x, y []reg.VecVirtual) []reg.VecVirtual {
 	const most = 1000 // 2^most is infinite in float32, and 2^-most is 0
 	k, f, p, lifted := make([]reg.VecVirtual, len(x)), make([]reg.VecVirtual, len(x)),
@@ -216,7 +220,7 @@ func (v vector) powers(x, y []reg.VecVirtual) []reg.VecVirtual {
 	return p
 }
 
-// pick copies x to y in the lanes of m.
+// pick emits a copy of x to y in the lanes of m.
 func (v vector) pick(m mask, x, y reg.VecVirtual) {
 	if v.wide {
 		VMOVAPS(x, m.k, y)
@@ -225,20 +229,23 @@ func (v vector) pick(m mask, x, y reg.VecVirtual) {
 	}
 }
 
-// short is a two-byte float type, with its conversions to and from float32 registers.
+// short is a two-byte float type. from emits the conversion of a register of elements at x to
+// float32 in y, and to that of x to elements at y.
 type short struct {
 	name string
 	from func(x Mem, y reg.VecVirtual)
 	to   func(x reg.VecVirtual, y Mem)
 }
 
-// shorts writes arithmetic on two-byte elements in single precision. Each result is rounded once.
+// shorts emits the function for arithmetic on two-byte elements in single precision. Each
+// result is rounded once. name is the operation, a key of arithmeticTexts.
 func (v vector) shorts(name string, s short, do instruction) {
 	result, dtype := arithmeticTexts[name], map[string]string{"Half": "float16", "Brain": "bfloat16"}[s.name]
 	v.shortsTo(name+s.name+map[bool]string{false: "AVX2", true: "AVX512"}[v.wide], result, dtype, s, do)
 }
 
-// shortsTo is shorts for a function with the given name.
+// shortsTo is [vector.shorts] for a function with the given name. result and dtype describe it
+// in the doc comment.
 func (v vector) shortsTo(name, result, dtype string, s short, do instruction) {
 	pixels(name, "n int, x, y, z *byte",
 		"writes "+result+" to z, for n "+dtype+" numbers, a multiple of 16.")
@@ -265,7 +272,7 @@ func (v vector) fromBrain(x Mem, y reg.VecVirtual) {
 	v.shift(Imm(16), y, y)
 }
 
-// toBrain rounds like castToBrain.
+// toBrain emits the rounding of x to elements at y, as castToBrain. It overwrites x.
 func (v vector) toBrain(x reg.VecVirtual, y Mem) {
 	odd := v.fresh()
 	none := v.compare(unordered, x, x)
@@ -287,8 +294,8 @@ func (v vector) toBrain(x reg.VecVirtual, y Mem) {
 	VMOVDQU(high, y)
 }
 
-// shortSum writes a sum of two-byte elements. Like rowSums, it adds four registers in single
-// precision, and these sums in double precision.
+// shortSum emits the function for a sum of two-byte elements. Like rowSums, it adds four
+// registers in single precision, and these sums in double precision.
 func (v vector) shortSum(s short) {
 	name := "Sum" + s.name + map[bool]string{false: "AVX2", true: "AVX512"}[v.wide]
 	TEXT(name, NOSPLIT, "func(n int, x *byte) float64")
@@ -320,8 +327,9 @@ func (v vector) shortSum(s short) {
 	v.end()
 }
 
-// shortRelu writes the ReLU of two-byte elements. It clears elements with the sign set, except NaN,
-// which has a larger magnitude than infinity.
+// shortRelu emits the function name for the ReLU of two-byte elements. infinity is the constant
+// of the type's infinity. It clears elements with the sign set, except NaN, which has a larger
+// magnitude than infinity.
 func shortRelu(name string, infinity Mem) {
 	pixels(name, "n int, x, y *byte", "writes the larger of x and zero to y, and NaN where x is, of n elements, a "+
 		"multiple of 16.")

@@ -11,6 +11,8 @@ import (
 )
 
 // vector describes a kind of register filled with numbers of one size, and its instructions.
+// Its methods emit code into the function in progress, through package avo, in which only one
+// function is in progress at a time. avx2, avx512 and neonVector make it.
 type vector struct {
 	suffix string // suffix of function names
 	goType string
@@ -108,7 +110,8 @@ func (v vector) bytes() int { return v.size * v.lanes }
 // single reports whether the numbers are float32.
 func (v vector) single() bool { return v.size == 4 }
 
-// text begins a function. params are in Go syntax, with F for the type of the numbers.
+// text begins the function name with the suffix of v. params are in Go syntax, with F for the
+// type of the numbers.
 func (v vector) text(name, params string) {
 	signature := ""
 	for _, r := range params {
@@ -122,7 +125,8 @@ func (v vector) text(name, params string) {
 	Pragma("noescape")
 }
 
-// scalar loads a parameter of type F and broadcasts it to all lanes.
+// scalar emits the load of a parameter of type F, broadcast to all lanes, and returns the
+// register.
 func (v vector) scalar(name string) reg.VecVirtual {
 	x := v.fresh()
 	m, err := Param(name).Resolve()
@@ -133,7 +137,8 @@ func (v vector) scalar(name string) reg.VecVirtual {
 	return x
 }
 
-// loadByteCount loads a parameter that counts elements, and converts it to bytes.
+// loadByteCount emits the load of a parameter that counts elements, converted to bytes, and
+// returns the register.
 func (v vector) loadByteCount(name string) reg.GPVirtual {
 	x := Load(Param(name), GP64()).(reg.GPVirtual)
 	SHLQ(U8(v.sizeLog()), x)
@@ -148,7 +153,7 @@ func (v vector) sizeLog() int {
 	return 3
 }
 
-// pointer loads a parameter that is a pointer or an int.
+// pointer emits the load of a parameter that is a pointer or an int, and returns the register.
 func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 
 // mask selects lanes: in an opmask register for AVX-512, or in a vector register for AVX2.
@@ -158,11 +163,12 @@ type mask struct {
 	n reg.GPVirtual // number of lanes, for loads and stores on arm64
 }
 
-// first returns the mask of the first n lanes. n must not exceed the number of lanes. It overwrites
-// n.
+// first emits the mask of the first n lanes, and returns it. n must not exceed the number of
+// lanes. It overwrites n.
 func (v vector) first(n reg.GPVirtual) mask { return v.masks(n, 1)[0] }
 
-// masks returns the masks of the first n lanes of one or two registers. It overwrites n.
+// masks emits the masks of the first n lanes of one or two registers, and returns them. It
+// overwrites n.
 func (v vector) masks(n reg.GPVirtual, registers int) (all []mask) {
 	if v.wide {
 		ones := GP64()
@@ -217,7 +223,7 @@ func (v vector) laneMasks() Mem {
 	return table
 }
 
-// load loads the lanes of m and sets the others to zero.
+// load emits a load of the lanes of m, which sets the others to zero.
 func (v vector) load(from Op, m mask, to reg.VecVirtual) {
 	switch {
 	case v.neon:
@@ -233,7 +239,7 @@ func (v vector) load(from Op, m mask, to reg.VecVirtual) {
 	}
 }
 
-// store stores the lanes of m.
+// store emits a store of the lanes of m.
 func (v vector) store(from reg.VecVirtual, m mask, to Op) {
 	switch {
 	case v.neon:

@@ -28,14 +28,15 @@ func (v vector) quarters() (parts [3]float64) {
 	return parts
 }
 
-// wave returns the sine of x + quarters·π/2. It reduces x to n·π/2 + r with |r| at most π/4, by the
-// method of Cody and Waite. x must be in the range that package kernel allows: n then has so few
-// bits that x minus n times the first part of π/2 is exact, because the difference is less than 1
-// and a multiple of the last bit of that part.
+// wave emits the sine of x + quarters·π/2, and returns its register. It overwrites x. It
+// reduces x to n·π/2 + r with |r| at most π/4, by the method of Cody and Waite. x must be in
+// the range that package kernel allows: n then has so few bits that x minus n times the first
+// part of π/2 is exact, because the difference is less than 1 and a multiple of the last bit of
+// that part.
 //
-// The sine and cosine of |r| are Taylor series, truncated when the remainder is less than a tenth
-// of a unit in the last place. The lowest bit of n selects one of them, and the next bit is the
-// sign. The sign of r, which may be -0, applies to the sine only.
+// The sine and cosine of |r| are Taylor series, truncated when the remainder is less than a
+// tenth of a unit in the last place. The lowest bit of n selects one of them, and the next bit
+// is the sign. The sign of r, which may be -0, applies to the sine only.
 func (v vector) wave(x reg.VecVirtual, quarters uint64) reg.VecVirtual {
 	lifted, n := v.fresh(), v.fresh()
 	v.move(v.constant(v.large()), lifted)
@@ -68,7 +69,7 @@ func (v vector) wave(x reg.VecVirtual, quarters uint64) reg.VecVirtual {
 	return lifted
 }
 
-// sine returns r + r·z·(-1/3! + z/5! - …) with z = r².
+// sine emits r + r·z·(-1/3! + z/5! - …) with z = r², and returns its register.
 func (v vector) sine(r, z reg.VecVirtual) reg.VecVirtual {
 	last := 17
 	if v.single() {
@@ -80,7 +81,8 @@ func (v vector) sine(r, z reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// cosine returns 1 - z/2 + z²·(1/4! - z/6! + …). It compensates the rounding error of 1 - z/2.
+// cosine emits 1 - z/2 + z²·(1/4! - z/6! + …), and returns its register. It compensates the
+// rounding error of 1 - z/2.
 func (v vector) cosine(z reg.VecVirtual) reg.VecVirtual {
 	last := 16
 	if v.single() {
@@ -100,8 +102,8 @@ func (v vector) cosine(z reg.VecVirtual) reg.VecVirtual {
 	return s
 }
 
-// series returns the sum of ±z^i/n! for every second n from first to last, where i counts from 0.
-// The signs are as in the Taylor series of sine and cosine.
+// series emits the sum of ±z^i/n! for every second n from first to last, where i counts from 0,
+// and returns its register. The signs are as in the Taylor series of sine and cosine.
 func (v vector) series(last, first int, z reg.VecVirtual) reg.VecVirtual {
 	s := v.fresh()
 	for n := last; n >= first; n -= 2 {
@@ -125,8 +127,8 @@ var angles = []float64{
 	-0.08377315206367855, 0.057552097664473945, -0.030804592623541047, 0.010726941577286831, -0.0017539295873026937,
 }
 
-// atan returns t·angles(t²) for t = |x|, or π/2 minus that with t = 1/|x| if |x| exceeds 1. The
-// result has the sign of x.
+// atan emits t·angles(t²) for t = |x|, or π/2 minus that with t = 1/|x| if |x| exceeds 1, with
+// the sign of x, and returns its register. It overwrites x.
 func (v vector) atan(x reg.VecVirtual) reg.VecVirtual {
 	sign, size, t := v.fresh(), v.fresh(), v.fresh()
 	v.move(v.sign(), sign)

@@ -8,13 +8,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// whole is an operation on two registers of integers. make leaves the result in x.
+// whole is an operation on two registers of integers. make emits it and leaves the result in x.
 type whole struct {
 	name string
 	make func(x, y reg.VecVirtual)
 }
 
-// instructed returns the whole of a single instruction, which writes its last operand.
+// instructed returns the whole of a single instruction do, which writes its last operand.
 func instructed(name string, do instruction) whole {
 	return whole{name, func(x, y reg.VecVirtual) { do(y, x, x) }}
 }
@@ -37,7 +37,7 @@ var wholes = []whole{
 var arithmeticTexts = map[string]string{"Add": "x+y", "Sub": "x-y", "Mul": "x·y", "Div": "x/y",
 	"Max": "the larger of x and y", "Min": "the smaller of x and y"}
 
-// writeWholes writes loops over pairs of integers. They are limited by memory bandwidth, so AVX2
+// writeWholes emits loops over pairs of integers. They are limited by memory bandwidth, so AVX2
 // registers suffice.
 func writeWholes([]vector) {
 	for _, w := range wholes {
@@ -58,8 +58,8 @@ func writeWholes([]vector) {
 	}
 }
 
-// timesBytes multiplies bytes as 16-bit numbers: first the low bytes, then the high bytes after a
-// shift.
+// timesBytes emits x = x·y for bytes. It multiplies them as 16-bit numbers: first the low
+// bytes, then the high bytes after a shift.
 func timesBytes(x, y reg.VecVirtual) {
 	high, other := YMM(), YMM()
 	VPSRLW(Imm(8), x, high)
@@ -71,7 +71,7 @@ func timesBytes(x, y reg.VecVirtual) {
 	VPOR(high, x, x)
 }
 
-// pickLong copies y to x in the elements where greater exceeds less.
+// pickLong emits a copy of y to x in the elements, 64-bit integers, where greater exceeds less.
 func pickLong(x, y, greater, less reg.VecVirtual) {
 	m := YMM()
 	if x.Size() == 16 {
